@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The vocabulary that every part of plumb shares: kinds of frame, flags of a context, metrics.
+ *
+ * The numbers are part of the region's and the profile's format: append, never reorder or reuse.
+ * Names, units and aggregation are data (plumb_frame_kinds, plumb_metrics), so that help, docs,
+ * schema and JSON all come from the one table here. Needs nothing but libc headers.
+ */
+#ifndef PLUMB_BASE_WORDS_H
+#define PLUMB_BASE_WORDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* X(identifier, number, name) */
+#define PLUMB_FRAME_KINDS(X)                                                                       \
+	X(ROOT, 0, "root")                                                                         \
+	X(PYTHON, 1, "python")                                                                     \
+	X(MODULE, 2, "module")                                                                     \
+	X(OPERATOR, 3, "operator")                                                                 \
+	X(RANGE, 4, "range")                                                                       \
+	X(NATIVE, 5, "native")                                                                     \
+	X(LIBRARY, 6, "library")                                                                   \
+	X(GPU_API, 7, "gpu_api")                                                                   \
+	X(GRAPH, 8, "graph")                                                                       \
+	X(COLLECTIVE, 9, "collective")                                                             \
+	X(KERNEL, 10, "kernel")                                                                    \
+	X(COPY, 11, "copy")                                                                        \
+	X(SET, 12, "set")                                                                          \
+	X(DEVICE_FUNCTION, 13, "device_function")                                                  \
+	X(INLINE, 14, "inline")                                                                    \
+	X(LOOP, 15, "loop")                                                                        \
+	X(LINE, 16, "line")                                                                        \
+	X(INSTRUCTION, 17, "instruction")
+
+enum plumb_frame_kind {
+#define X(id, number, name) PLUMB_FRAME_##id = number,
+	PLUMB_FRAME_KINDS(X)
+#undef X
+	PLUMB_FRAME_KIND_COUNT
+};
+
+/* Flags of a context. They are part of its identity: the forward call of an operator and the
+ * backward work that the same operator caused are two contexts. */
+enum {
+	PLUMB_CONTEXT_BACKWARD = 1 << 0,     /* work of the backward pass, under the forward operator
+	                                        that caused it */
+	PLUMB_CONTEXT_ACCUMULATION = 1 << 1, /* backward work that no single forward operator caused:
+	                                        gradient accumulation, root gradients, hooks. It
+	                                        hangs under the line that called backward. */
+	PLUMB_CONTEXT_TRUNCATED = 1 << 2,    /* deeper frames exist and were not kept */
+};
+
+/* How values of a metric combine. */
+enum plumb_aggregation {
+	PLUMB_SUM,  /* add up over calls, tracks and sub-contexts */
+	PLUMB_MAX,  /* the greatest counts */
+	PLUMB_CALL, /* a property of one call: min, mean and max mean something, a sum over
+	               sub-contexts does not */
+};
+
+/* X(identifier, number, name, unit, aggregation, source, meaning) */
+#define PLUMB_METRICS(X)                                                                           \
+	X(OP_CALLS, 1, "op.calls", "count", SUM, "framework", "calls of an operator")              \
+	X(OP_TIME, 2, "op.time", "ns", SUM, "framework",                                           \
+	  "time in an operator on the host, without the operators it calls")                      \
+	X(OP_DURATION, 3, "op.duration", "ns", CALL, "framework",                                  \
+	  "time from an operator's entry to its exit")                                            \
+	X(GPU_LAUNCHES, 4, "gpu.launches", "count", SUM, "gpu", "kernels, copies and sets started") \
+	X(GPU_REPLAYS, 5, "gpu.replays", "count", SUM, "gpu", "launches of a captured graph")      \
+	X(CPU_TIME, 6, "cpu.time", "ns", SUM, "sampler", "CPU time")                               \
+	X(WAIT_TIME, 7, "wait.time", "ns", SUM, "sampler", "time off the CPU")                     \
+	X(HOST_WAIT, 8, "host.wait", "ns", SUM, "gpu",                                             \
+	  "time the host waited for the GPU: event, stream and context synchronisation, blocking "  \
+	  "copies")                                                                                \
+	X(GPU_TIME, 9, "gpu.time", "ns", SUM, "gpu", "time of kernels on the GPU")                 \
+	X(GPU_COPY_TIME, 10, "gpu.copy_time", "ns", SUM, "gpu", "time of copies and sets on the GPU") \
+	X(GPU_COPY_BYTES, 11, "gpu.copy_bytes", "byte", SUM, "gpu", "bytes copied or set")         \
+	X(GPU_BLOCKS, 12, "gpu.blocks", "count", SUM, "gpu", "thread blocks launched")             \
+	X(GPU_WARPS, 13, "gpu.warps", "count", SUM, "gpu", "warps launched")                       \
+	X(GPU_REGISTERS, 14, "gpu.registers", "count", CALL, "gpu", "registers of a thread")       \
+	X(GPU_SHARED_BYTES, 15, "gpu.shared_bytes", "byte", CALL, "gpu",                           \
+	  "shared memory of a block, static and dynamic")                                         \
+	X(GPU_OCCUPANCY, 16, "gpu.occupancy", "ppm", CALL, "gpu",                                  \
+	  "theoretical occupancy: resident warps over the most a multiprocessor holds")           \
+	X(MEM_ALLOC, 17, "mem.alloc", "byte", SUM, "memory", "bytes allocated")                    \
+	X(MEM_FREE, 18, "mem.free", "byte", SUM, "memory", "bytes freed")                          \
+	X(MEM_PEAK, 19, "mem.peak", "byte", MAX, "memory", "bytes held at the device's peak")
+
+enum plumb_metric {
+#define X(id, number, name, unit, aggregation, source, meaning) PLUMB_METRIC_##id = number,
+	PLUMB_METRICS(X)
+#undef X
+	PLUMB_METRIC_COUNT
+};
+
+struct plumb_metric_info {
+	const char *name; /* NULL where a number is unused */
+	const char *unit;
+	enum plumb_aggregation aggregation;
+	const char *source;
+	const char *meaning;
+};
+
+/* Indexed by enum plumb_frame_kind and enum plumb_metric. */
+extern const char *const plumb_frame_kind_names[PLUMB_FRAME_KIND_COUNT];
+extern const struct plumb_metric_info plumb_metrics[PLUMB_METRIC_COUNT];
+
+/* The number of a metric by its dotted name, or 0 when there is none of that name. */
+uint32_t plumb_metric_find(const char *name);
+/* The number of a frame kind by its name, or -1 when there is none of that name. */
+int plumb_frame_kind_find(const char *name);
+
+/* Kinds of memory and directions of a copy; a copy's or set's frame is named from them. */
+enum plumb_memory_kind {
+	PLUMB_MEMORY_UNKNOWN = 0,
+	PLUMB_MEMORY_PAGEABLE = 1,
+	PLUMB_MEMORY_PINNED = 2,
+	PLUMB_MEMORY_DEVICE = 3,
+	PLUMB_MEMORY_ARRAY = 4,
+	PLUMB_MEMORY_MANAGED = 5,
+};
+/* "pageable", "pinned", … ; "unknown" for any other number. */
+const char *plumb_memory_kind_name(uint32_t kind);
+
+/* The ledger: for every source, what was received, attributed, dropped, and why. A source is
+ * a stream of things that plumb must not lose in silence.
+ * X(identifier, number, name, what one unit is) */
+#define PLUMB_SOURCES(X)                                                                           \
+	X(OPERATOR, 1, "operator", "operator calls")                                               \
+	X(BACKWARD, 2, "backward", "backward operator calls")                                      \
+	X(PYTHON, 3, "python", "walks of the Python stack")                                        \
+	X(KERNEL, 4, "gpu.kernel", "kernel records")                                               \
+	X(COPY, 5, "gpu.copy", "copy records")                                                     \
+	X(SET, 6, "gpu.set", "set records")                                                        \
+	X(SYNC, 7, "gpu.sync", "synchronisation records")                                          \
+	X(LAUNCH, 8, "gpu.launch", "driver calls that start GPU work")                             \
+	X(BUFFER, 9, "gpu.buffer", "buffers of GPU records")                                       \
+	X(VALUE, 10, "value", "values")                                                            \
+	X(REGION, 11, "region", "records of the region")                                           \
+	X(PROCESS, 12, "process", "processes")                                                     \
+	X(THREAD, 13, "thread", "threads")                                                         \
+	X(CUPTI_SLOT, 14, "gpu.slot", "times another tool took the CUPTI slot")                    \
+	X(ALLOCATION, 15, "gpu.allocation", "device allocations")
+
+enum plumb_source {
+#define X(id, number, name, unit) PLUMB_SOURCE_##id = number,
+	PLUMB_SOURCES(X)
+#undef X
+	PLUMB_SOURCE_COUNT
+};
+
+/* What became of a unit. Received is counted on its own (PLUMB_FATE_RECEIVED); every other fate is
+ * a part of it. X(identifier, number, is a drop, reason as the ledger prints it) */
+#define PLUMB_FATES(X)                                                                             \
+	X(RECEIVED, 0, 0, NULL)                                                                    \
+	X(ATTRIBUTED, 1, 0, NULL)                                                                  \
+	X(REGION_FULL, 2, 1, "the region is full (raise --limit)")                                 \
+	X(NO_SPACE, 3, 1, "no space left for the region")                                          \
+	X(RING_MISS, 4, 1, "its launch had left the correlation ring")                             \
+	X(NO_LAUNCH, 5, 1, "no launch was seen for it")                                            \
+	X(BUFFERS_CAPPED, 6, 1, "all buffers for GPU records were in use")                         \
+	X(CUPTI_DROPPED, 7, 1, "CUPTI dropped it")                                                 \
+	X(FORKED, 8, 1, "a forked child records nothing yet")                                      \
+	X(TORN, 9, 1, "it was being written when the process ended")                               \
+	X(DAMAGED, 10, 1, "the region is damaged there")                                           \
+	X(NO_PYTHON, 11, 0, "under no Python line: no Python frame on its thread")                 \
+	X(ACCUMULATION, 12, 0, "gradient accumulation, under the line that called backward")       \
+	X(HOOK, 13, 0, "gradient hook, under the line that called backward")                       \
+	X(FORWARD, 14, 0, "under its forward operator")                                            \
+	X(FORWARD_MISS, 15, 0, "its forward operator was not seen; under the line that called backward") \
+	X(TOO_DEEP, 16, 0, "deeper than plumb keeps; the innermost frames are kept")               \
+	X(SLOT_GIVEN, 17, 1, "the program's own profiler held the CUPTI slot")                     \
+	X(UNKNOWN_LAYOUT, 18, 1, "records of an unknown layout")                                   \
+	X(LATE, 19, 1, "it came after the end")                                                    \
+	X(NOT_DELIVERED, 20, 1, "launched, and no record came")                                    \
+	X(UNMAPPED_THREAD, 21, 1, "its thread could not get memory")
+
+enum plumb_fate {
+#define X(id, number, drop, reason) PLUMB_FATE_##id = number,
+	PLUMB_FATES(X)
+#undef X
+	PLUMB_FATE_COUNT
+};
+
+extern const char *const plumb_source_names[PLUMB_SOURCE_COUNT];  /* NULL where unused */
+extern const char *const plumb_source_units[PLUMB_SOURCE_COUNT];
+extern const char *const plumb_fate_reasons[PLUMB_FATE_COUNT];
+extern const unsigned char plumb_fate_is_drop[PLUMB_FATE_COUNT];
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The collector's core: what the framework shims (monitor/) and the GPU runtimes (gpu/) build on.
+ *
+ * It lives in other people's programs. Rules for everything under collect/: no exit, print, abort or
+ * signal handler; no lock and no heap on a hot path; no GIL; errno kept; re-entry guarded; nothing
+ * exported but the entry points that a macro PLUMB_EXPORT marks; no library but libc.
+ *
+ * A callback looks like this:
+ *
+ *	struct plumb_thread *t = plumb_enter(PLUMB_CALLBACK_GPU);
+ *	if (!t)
+ *		return;                      // recording is off, or we came back into ourselves
+ *	plumb_id context = plumb_context_current(t);
+ *	…
+ *	plumb_leave(t);
+ */
+#ifndef PLUMB_COLLECT_COLLECTOR_H
+#define PLUMB_COLLECT_COLLECTOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/words.h"
+#include "region/writer.h"
+
+#define PLUMB_EXPORT __attribute__((visibility("default")))
+#define plumb_likely(x) __builtin_expect(!!(x), 1)
+#define plumb_unlikely(x) __builtin_expect(!!(x), 0)
+
+/* How `plumb run` speaks to the collector: environment variables, so that children inherit them. */
+#define PLUMB_ENV_FOLDER "PLUMB_FOLDER"       /* where regions go; unset: the collector stays off */
+#define PLUMB_ENV_LIMIT "PLUMB_LIMIT"         /* bytes a region may take */
+#define PLUMB_ENV_GPU "PLUMB_GPU"             /* "0": leave the GPU alone */
+#define PLUMB_ENV_FLUSH "PLUMB_FLUSH_MS"      /* period of flushing GPU records */
+#define PLUMB_ENV_KEEP_CUPTI "PLUMB_KEEP_CUPTI" /* "1": never give the CUPTI slot up */
+#define PLUMB_ENV_CHAIN_CUDA "PLUMB_CHAIN_CUDA_INJECTION64_PATH" /* the value that was there before */
+
+struct plumb_thread; /* one for each thread of the program that meets us; see thread.h */
+
+static inline uint64_t
+plumb_now(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/*
+ * Begins a callback on the calling thread: makes the region and the thread's arena when needed, sets
+ * the re-entry guard. NULL: do nothing (recording off or over, forked child, re-entry, no memory);
+ * what was lost is counted. One callback in 64 of each kind is timed between enter and leave.
+ */
+struct plumb_thread *plumb_enter(enum plumb_callback_kind kind);
+void plumb_leave(struct plumb_thread *thread);
+
+/* The thread's arena, and its track (a THREAD record). */
+struct plumb_arena *plumb_thread_arena(struct plumb_thread *thread);
+plumb_id plumb_thread_track(const struct plumb_thread *thread);
+
+/* ---- context tree ---- */
+
+/* A frame's identity, in the thread's own interned strings. */
+struct plumb_key {
+	uint8_t kind, flags;
+	uint32_t line;
+	plumb_id name, file;
+};
+
+/* The id of a string of BYTES bytes, the same for the same text in this thread; 0: no room. */
+plumb_id plumb_intern(struct plumb_thread *thread, const char *text, size_t bytes);
+
+/* The child of PARENT (of any thread; 0: the root) with identity KEY, made when missing; 0 when there
+ * is no room. The child is the calling thread's own. */
+plumb_id plumb_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key);
+
+/* As plumb_child for a frame that has a name only. */
+plumb_id plumb_child_named(struct plumb_thread *thread, plumb_id parent, enum plumb_frame_kind kind,
+                           const char *name);
+
+/* Flags (PLUMB_CONTEXT_*) of a context, whoever made it; 0 for the root. */
+uint8_t plumb_context_flags(plumb_id context);
+
+/* Adds an observation X of METRIC at NODE, which the calling thread must have made, on TRACK (a
+ * THREAD or STREAM record). */
+void plumb_observe(struct plumb_thread *thread, plumb_id node, enum plumb_metric metric,
+                   plumb_id track, int64_t x);
+
+/* Adds to the ledger. */
+void plumb_count(struct plumb_thread *thread, enum plumb_source source, enum plumb_fate fate,
+                 uint64_t count);
+
+/* ---- where the program is now ---- */
+
+/* The context of what the calling thread runs now: Python frames and operators as far as they are
+ * known, innermost last. 0: the root (nothing known). */
+plumb_id plumb_context_current(struct plumb_thread *thread);
+
+/* ---- the process ---- */
+
+struct plumb_options {
+	char folder[4096];
+	uint64_t limit;
+	unsigned flush_ms;
+	bool gpu;
+	bool keep_cupti;
+};
+const struct plumb_options *plumb_options(void);
+bool plumb_recording(void);               /* the region exists and is not closed */
+struct plumb_region *plumb_region_of_process(void);
+
+/* dlsym past our own interposition. */
+void *plumb_real_dlsym(void *handle, const char *name);
+
+/* The path that a loaded library with NAME in its file name was loaded from, or NULL. Copies into
+ * PATH of SIZE bytes. Example: plumb_find_library("libcupti.so", …). */
+const char *plumb_find_library(const char *name, char *path, size_t size);
+
+/* Writes an ENVIRONMENT record. Callable from any thread between plumb_enter and plumb_leave. */
+void plumb_environment(struct plumb_thread *thread, const char *key, const char *value);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The contract for a GPU runtime: CUDA today; HIP or Level Zero would be one more folder beside
+ * gpu/cuda and one more row in gpu/gpu.c.
+ *
+ * A runtime observes driver calls on the program's threads and records on its own. At a call that
+ * starts work it asks plumb_context_current() where the program is, hangs a gpu_api frame under it and
+ * keeps that node under the call's correlation id in a plumb_launch_ring; when the record arrives it
+ * hangs kernel, copy or set under that node and observes its metrics on the stream's track. The
+ * program never waits for it.
+ */
+#ifndef PLUMB_COLLECT_GPU_GPU_H
+#define PLUMB_COLLECT_GPU_GPU_H
+
+#include <stdbool.h>
+
+#include "collect/collector.h"
+
+struct plumb_gpu_runtime {
+	const char *name; /* "cuda" */
+	/*
+	 * Starts collecting. Called once the process uses the runtime, at the latest from its injection
+	 * hook; may be called again until it returns 0. A failure leaves the CPU side going and its one
+	 * line goes into the environment as "gpu.<name>.off".
+	 */
+	int (*start)(struct plumb_error *error);
+	/* Delivers finished records. FORCE also hands over half-filled buffers and waits for them. */
+	void (*flush)(bool force);
+	/* Flushes, detaches, and takes a last reading of the clocks. Nothing is recorded after it. */
+	void (*stop)(void);
+};
+
+extern const struct plumb_gpu_runtime plumb_gpu_cuda;
+
+/* Starts every runtime that the process has, when options allow it. Idempotent, any thread. */
+void plumb_gpu_start(void);
+bool plumb_gpu_active(void);
+void plumb_gpu_flush(bool force);
+void plumb_gpu_stop(void);
+
+/* ---- shared by runtimes ---- */
+
+/* Launches by correlation id. Slots hold the full id; a slot that another launch took since is a
+ * miss, never another launch's context. Put is wait-free from any thread; take is for one thread. */
+struct plumb_launch {
+	plumb_id node;      /* the gpu_api node */
+	uint32_t host_wait; /* ns the call took on the host, for copies; saturates */
+};
+struct plumb_launch_ring; /* opaque; made once, mapped and populated */
+struct plumb_launch_ring *plumb_launch_ring_new(unsigned log2_slots);
+void plumb_launch_put(struct plumb_launch_ring *ring, uint64_t correlation,
+                      const struct plumb_launch *launch);
+/* Amends host_wait of a launch that was put before. */
+void plumb_launch_waited(struct plumb_launch_ring *ring, uint64_t correlation, uint64_t ns);
+/* False: none was put, or it was overwritten (*overwritten tells). */
+bool plumb_launch_take(struct plumb_launch_ring *ring, uint64_t correlation,
+                       struct plumb_launch *launch, bool *overwritten);
+
+/* What a device did, from the thread that reads the records. Makes and owns the device's DEVICE,
+ * STREAM, WORK_RING, DEVICE_TOTAL and SERIES records. */
+enum plumb_work_kind { PLUMB_WORK_KERNEL, PLUMB_WORK_COPY, PLUMB_WORK_SET };
+struct plumb_gpu_device; /* opaque */
+struct plumb_gpu_device *plumb_gpu_device_new(struct plumb_thread *thread,
+                                              const struct plumb_record_device *description,
+                                              const char *name);
+plumb_id plumb_gpu_device_id(const struct plumb_gpu_device *device);
+plumb_id plumb_gpu_stream(struct plumb_thread *thread, struct plumb_gpu_device *device,
+                          uint32_t context, uint64_t stream);
+/* Adds one piece of work to the device's totals, busy union, series and ring. */
+void plumb_gpu_work(struct plumb_thread *thread, struct plumb_gpu_device *device,
+                    enum plumb_work_kind kind, plumb_id node, plumb_id stream, uint64_t start,
+                    uint64_t end, uint64_t bytes);
+
+#endif

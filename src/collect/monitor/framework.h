@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The contract for a framework shim: PyTorch today; JAX, NVTX and others are one more file beside
+ * monitor/torch.c and one more row in monitor/framework.c.
+ *
+ * A shim notices its framework when CPython looks a symbol up (the dlsym hook), attaches without
+ * compiling or linking against it, checks every layout it uses, and refuses what it does not know: a
+ * refusal is one line in the environment ("framework.<name>.off"), and the program goes on.
+ */
+#ifndef PLUMB_COLLECT_MONITOR_FRAMEWORK_H
+#define PLUMB_COLLECT_MONITOR_FRAMEWORK_H
+
+#include <stdbool.h>
+
+#include "collect/collector.h"
+
+struct plumb_framework {
+	const char *name;   /* "torch" */
+	const char *symbol; /* what the dlsym hook waits for, e.g. "PyInit__C" */
+	/*
+	 * Called after each look-up of `symbol`, and once from the GPU's injection hook. Returns 0 when
+	 * attached, 1 when the framework is not there yet (it is called again), negative when it refuses
+	 * (not called again).
+	 */
+	int (*attach)(struct plumb_error *error);
+	void (*detach)(void);
+};
+
+extern const struct plumb_framework plumb_framework_torch;
+
+/* The dlsym hook and the injection hook call this; SYMBOL NULL tries all. Cheap when nothing waits. */
+void plumb_framework_offer(const char *symbol);
+void plumb_framework_detach(void);
+
+/* ---- for shims ---- */
+
+/* Operator enter and exit on the calling thread. They nest; an exit without its enter is ignored. */
+struct plumb_operator {
+	const char *name;       /* need not outlive the call */
+	int64_t sequence;       /* autograd sequence number, -1 none */
+	bool backward;          /* this is the backward record of (forward_thread, sequence) */
+	bool engine;            /* this is the engine's own frame around a backward record */
+	uint64_t thread;        /* the framework's number of the calling thread */
+	uint64_t forward_thread;
+};
+/* Returns a token for the exit, 0 when nothing was pushed. */
+uint32_t plumb_operator_enter(struct plumb_thread *thread, const struct plumb_operator *op);
+void plumb_operator_exit(struct plumb_thread *thread, uint32_t token);
+
+/* The calling thread starts a backward pass: what the engine does from now on for no forward
+ * operator belongs to the current context. */
+void plumb_backward_begin(struct plumb_thread *thread);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CPython frames of the calling thread, read without the GIL: the thread is blocked in our callback,
+ * so its own frames cannot change. CPython 3.9 to 3.14, static interpreters and libpython alike. The
+ * layouts are a table for 3.9–3.12 and _Py_DebugOffsets from 3.13 on; anything else is refused.
+ */
+#ifndef PLUMB_COLLECT_MONITOR_PYTHON_H
+#define PLUMB_COLLECT_MONITOR_PYTHON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* A frame that is not looked at yet. `code` stays valid while the frame is on the stack. */
+struct plumb_python_frame {
+	const void *code;
+	int32_t lasti; /* byte offset of the current instruction, as PyCode_Addr2Line takes it */
+};
+
+/* What tells a code object from another one that was later made at its address. */
+struct plumb_python_identity {
+	const void *file, *name, *lines;
+	int32_t first_line;
+};
+
+struct plumb_python_symbol {
+	char file[4096];     /* UTF-8, cut at a character when longer */
+	char function[1024]; /* qualified name where the version has it (3.11), else the name */
+	uint32_t line;       /* 0 unknown */
+};
+
+/* Finds the interpreter in this process. 0: ready (also when it was before). 1: no Python here yet.
+ * Negative: refused, ERROR says why (unknown version, free-threaded build, no symbols). */
+int plumb_python_attach(struct plumb_error *error);
+bool plumb_python_ready(void);
+const char *plumb_python_version(void); /* "3.11.7", or NULL */
+
+/* The calling thread's innermost frame, as an opaque mark; NULL when it runs no Python, or the
+ * interpreter is finalising. A mark changes when a call is entered and comes back when it returns.
+ * A few nanoseconds. */
+const void *plumb_python_top(void);
+
+/* Collects frames from TOP outwards, innermost first, up to but without the frame STOP (NULL: all of
+ * them), at most MAX. Returns how many; *truncated tells whether more were there. Interpreter-internal
+ * frames are left out. */
+size_t plumb_python_walk(const void *top, const void *stop, struct plumb_python_frame *frames,
+                         size_t max, bool *truncated);
+
+void plumb_python_identify(const void *code, struct plumb_python_identity *identity);
+
+/* Makes text of a frame. Only while the frame is on the calling thread's stack. */
+void plumb_python_symbolise(const struct plumb_python_frame *frame,
+                            struct plumb_python_symbol *symbol);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Builds a profile: interns strings and frames, joins equal contexts, adds up values, and at the
+ * end numbers contexts in preorder (siblings ordered by kind, name, file, line, flags, so that equal
+ * input gives equal output whatever its order).
+ *
+ * Until plumb_builder_finish the ids of contexts are provisional: valid for this builder's calls
+ * only. Ids of strings, frames, tracks, processes and devices are final at once. All functions
+ * return PLUMB_NONE (or a negative code) when memory is out, remembered in the builder, so callers
+ * may check once at the end: plumb_builder_finish then fails with PLUMB_ESYSTEM.
+ */
+#ifndef PLUMB_MODEL_BUILDER_H
+#define PLUMB_MODEL_BUILDER_H
+
+#include "model/profile.h"
+
+struct plumb_builder;
+
+struct plumb_builder *plumb_builder_new(void);
+void plumb_builder_free(struct plumb_builder *builder);
+
+/* TEXT of BYTES bytes need not be terminated; embedded NULs end it. NULL gives PLUMB_NONE. Invalid
+ * UTF-8 bytes are replaced by U+FFFD, so that every text in a profile is valid UTF-8. */
+uint32_t plumb_builder_string(struct plumb_builder *builder, const char *text, size_t bytes);
+uint32_t plumb_builder_text(struct plumb_builder *builder, const char *text);
+
+uint32_t plumb_builder_frame(struct plumb_builder *builder, uint32_t kind, uint32_t name,
+                             uint32_t file, uint32_t line);
+void plumb_builder_frame_display(struct plumb_builder *builder, uint32_t frame, uint32_t display);
+const struct plumb_frame *plumb_builder_get_frame(const struct plumb_builder *builder, uint32_t frame);
+uint32_t plumb_builder_frame_count(const struct plumb_builder *builder);
+const char *plumb_builder_get_text(const struct plumb_builder *builder, uint32_t string);
+
+/* The root is context 0 and exists from the start. Equal (parent, frame, flags) give equal ids. */
+uint32_t plumb_builder_context(struct plumb_builder *builder, uint32_t parent, uint32_t frame,
+                               uint32_t flags);
+
+/* Merges VALUE into the one of the same (context, metric, track). */
+int plumb_builder_value(struct plumb_builder *builder, const struct plumb_value *value);
+/* Merges VARIANT into an equal one (everything but count, time, min, max). */
+int plumb_builder_variant(struct plumb_builder *builder, const struct plumb_variant *variant);
+/* Duplicates are dropped. */
+int plumb_builder_origin(struct plumb_builder *builder, const struct plumb_origin *origin);
+
+uint32_t plumb_builder_process(struct plumb_builder *builder, const struct plumb_process *process);
+uint32_t plumb_builder_track(struct plumb_builder *builder, const struct plumb_track *track);
+uint32_t plumb_builder_device(struct plumb_builder *builder, const struct plumb_device *device);
+/* For amending a row later; valid until the next row of the kind is added. */
+struct plumb_process *plumb_builder_get_process(struct plumb_builder *builder, uint32_t process);
+struct plumb_device *plumb_builder_get_device(struct plumb_builder *builder, uint32_t device);
+struct plumb_track *plumb_builder_get_track(struct plumb_builder *builder, uint32_t track);
+uint32_t plumb_builder_device_count(const struct plumb_builder *builder);
+
+int plumb_builder_clock(struct plumb_builder *builder, const struct plumb_clock *clock);
+/* Adds to the row of the same (process, source, fate, detail). */
+int plumb_builder_ledger(struct plumb_builder *builder, uint32_t process, uint32_t source,
+                         uint32_t fate, uint32_t detail, int64_t count);
+/* The first value of a (process, key) stands; a row of PLUMB_NONE is the run's. */
+int plumb_builder_environment(struct plumb_builder *builder, uint32_t process, const char *key,
+                              const char *value);
+int plumb_builder_work(struct plumb_builder *builder, const struct plumb_work_item *item);
+int plumb_builder_series(struct plumb_builder *builder, const struct plumb_series_bin *bin);
+struct plumb_run *plumb_builder_run(struct plumb_builder *builder);
+
+/* Moves everything into PROFILE, which the caller frees. The builder is empty afterwards. */
+int plumb_builder_finish(struct plumb_builder *builder, struct plumb_profile *profile,
+                         struct plumb_error *error) PLUMB_MUST_CHECK;
+
+#endif

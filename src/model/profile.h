@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The profile in memory: what every collector and importer writes and every report, export and
+ * analysis reads. Plain columns; nothing here knows a vendor, a framework or a file format.
+ *
+ * - Ids are indexes into the arrays below, from 0; PLUMB_NONE is "none" and "unknown".
+ * - Contexts are in preorder: context 0 is the root, a context's subtree is [id, last[id]].
+ * - Values are exclusive. Inclusive ones come from plumb_inclusive().
+ * - Times are ns (CLOCK_MONOTONIC of the host that recorded them), sizes bytes.
+ * - A profile is built with a plumb_builder (builder.h) and is then read only.
+ */
+#ifndef PLUMB_MODEL_PROFILE_H
+#define PLUMB_MODEL_PROFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/words.h"
+
+#define PLUMB_NONE UINT32_MAX
+#define PLUMB_UNKNOWN INT64_MIN /* an unknown number: printed as unknown, null in JSON */
+
+/* A frame's identity is (kind, name, file, line). `display` is what to show instead of the name (a
+ * demangled kernel name), and not part of the identity. */
+struct plumb_frame {
+	uint32_t kind; /* enum plumb_frame_kind */
+	uint32_t name; /* string */
+	uint32_t file; /* string; a module's class, a native frame's build id */
+	uint32_t line; /* 0 unknown */
+	uint32_t display;
+};
+
+struct plumb_context {
+	uint32_t parent; /* PLUMB_NONE for the root */
+	uint32_t frame;
+	uint32_t flags; /* PLUMB_CONTEXT_* */
+	uint32_t last;  /* last descendant */
+	uint32_t depth; /* 0 for the root */
+};
+
+struct plumb_value {
+	uint32_t context;
+	uint32_t metric;
+	uint32_t track;
+	int64_t sum;
+	uint64_t count;
+	int64_t min, max;
+	double mean, m2;
+};
+
+/* Shape of repeated work at a context. A kernel's fields are PLUMB_UNKNOWN for other kinds and
+ * `shapes` is PLUMB_NONE for a kernel. */
+struct plumb_variant {
+	uint32_t context;
+	uint32_t track;
+	uint32_t shapes; /* string: an operator's input shapes */
+	int64_t grid[3], block[3];
+	int64_t registers, static_shared, dynamic_shared;
+	int64_t occupancy; /* theoretical, parts per million */
+	uint64_t count;
+	int64_t time, min, max; /* ns */
+};
+
+enum plumb_origin_reason {
+	PLUMB_ORIGIN_OF_BACKWARD_CALL = 1, /* who called backward */
+	PLUMB_ORIGIN_OF_GRAPH_CAPTURE = 2,
+	PLUMB_ORIGIN_OF_FUSED = 3,
+	PLUMB_ORIGIN_OF_INLINED = 4,
+};
+struct plumb_origin {
+	uint32_t context;
+	uint32_t origin; /* context */
+	uint32_t reason; /* enum plumb_origin_reason */
+};
+
+struct plumb_process {
+	int64_t pid, ppid;
+	int64_t rank, local_rank; /* PLUMB_UNKNOWN where no launcher set them */
+	uint32_t host;            /* string */
+	uint32_t command;         /* string */
+	int64_t start_ns, end_ns;
+	int64_t exit_code;     /* 0…255, 128 + signal, or PLUMB_UNKNOWN */
+	int64_t overhead_ns;   /* plumb's own time on the busiest thread, or PLUMB_UNKNOWN */
+};
+
+enum plumb_track_kind {
+	PLUMB_TRACK_THREAD = 1,
+	PLUMB_TRACK_STREAM = 2,
+};
+struct plumb_track {
+	uint32_t kind;    /* enum plumb_track_kind */
+	uint32_t process;
+	uint32_t device;  /* of a stream */
+	uint32_t name;    /* string, of a thread */
+	int64_t tid;      /* of a thread */
+	int64_t stream;   /* of a stream: the GPU runtime's number */
+	int64_t gpu_context; /* likewise its context's number */
+	int64_t start_ns, end_ns;
+	int64_t overhead_ns;
+};
+
+/* A GPU, one row for each physical one (by UUID, else by process and ordinal). */
+struct plumb_device {
+	uint32_t name; /* string */
+	uint32_t uuid; /* string "GPU-xxxxxxxx-…" or PLUMB_NONE */
+	int64_t ordinal;
+	int64_t rank; /* of the process that used it, PLUMB_UNKNOWN when several or none */
+	int64_t capability_major, capability_minor;
+	int64_t multiprocessors, warps_per_multiprocessor;
+	int64_t clock_khz, memory_clock_khz;
+	int64_t memory_bytes;
+	/* exact totals; PLUMB_UNKNOWN where not recorded */
+	int64_t kernels, kernel_ns;
+	int64_t copies, copy_ns, copy_bytes;
+	int64_t sets, set_ns, set_bytes;
+	int64_t busy_ns, first_ns, last_ns;
+	int64_t late; /* work too late for the online union */
+};
+
+/* Linear map of a clock onto the host's CLOCK_MONOTONIC:
+ * monotonic = gpu + offset_ns + slope * (gpu - reference_ns). Device PLUMB_NONE: realtime. */
+struct plumb_clock {
+	uint32_t process, device;
+	int64_t reference_ns;
+	int64_t offset_ns;
+	double slope;        /* rate difference, dimensionless */
+	int64_t residual_ns; /* greatest distance of a reading from the line */
+	int64_t readings;
+};
+
+struct plumb_ledger_row {
+	uint32_t process; /* PLUMB_NONE: the profile as a whole */
+	uint32_t source;  /* enum plumb_source */
+	uint32_t fate;    /* enum plumb_fate */
+	uint32_t detail;  /* string or PLUMB_NONE */
+	int64_t count;
+};
+
+struct plumb_environment_row {
+	uint32_t process; /* PLUMB_NONE: the run */
+	uint32_t key, value;
+};
+
+/* What an analysis concluded; see analyze/. Evidence is a JSON object as text. */
+struct plumb_finding {
+	uint32_t id, rule, title, advice, evidence; /* strings */
+	uint32_t severity;                          /* 1 note, 2 warning, 3 serious */
+	uint32_t context;
+	int64_t saving_ns;
+	double confidence; /* 0…1, NAN unknown */
+};
+
+/* Newest GPU work of a device, ascending by start. */
+struct plumb_work_item {
+	uint32_t context;
+	uint32_t track;
+	int64_t start_ns, end_ns;
+};
+
+/* Activity of a device over time as one process saw it. */
+struct plumb_series_bin {
+	uint32_t device, process;
+	int64_t start_ns, width_ns;
+	int64_t busy_ns, kernels, copies;
+};
+
+/* The run as a whole. */
+struct plumb_run {
+	uint32_t command; /* string */
+	int64_t start_ns, wall_ns;
+	int64_t exit_code;
+	int64_t overhead_ns; /* of the busiest thread */
+	uint32_t tool_version; /* string: of the plumb that settled it */
+};
+
+#define PLUMB_COLUMN(type, name)                                                                   \
+	type *name;                                                                                \
+	uint32_t name##_count
+
+struct plumb_profile {
+	/* string id → text; strings[i] is NUL-terminated. Owned by the profile. */
+	PLUMB_COLUMN(const char *, strings);
+	PLUMB_COLUMN(struct plumb_frame, frames);
+	PLUMB_COLUMN(struct plumb_context, contexts);
+	PLUMB_COLUMN(struct plumb_value, values); /* by context, then metric, then track */
+	PLUMB_COLUMN(struct plumb_variant, variants);
+	PLUMB_COLUMN(struct plumb_origin, origins);
+	PLUMB_COLUMN(struct plumb_process, processes);
+	PLUMB_COLUMN(struct plumb_track, tracks);
+	PLUMB_COLUMN(struct plumb_device, devices);
+	PLUMB_COLUMN(struct plumb_clock, clocks);
+	PLUMB_COLUMN(struct plumb_ledger_row, ledger);
+	PLUMB_COLUMN(struct plumb_environment_row, environment);
+	PLUMB_COLUMN(struct plumb_finding, findings);
+	PLUMB_COLUMN(struct plumb_work_item, work); /* by device, then start */
+	PLUMB_COLUMN(struct plumb_series_bin, series);
+	struct plumb_run run;
+	void *storage; /* what the strings lie in; private to model/ */
+};
+
+void plumb_profile_free(struct plumb_profile *profile);
+
+/* The text of string ID; NULL for PLUMB_NONE. */
+static inline const char *
+plumb_text(const struct plumb_profile *profile, uint32_t id)
+{
+	return id < profile->strings_count ? profile->strings[id] : NULL;
+}
+
+static inline const struct plumb_frame *
+plumb_context_frame(const struct plumb_profile *profile, uint32_t context)
+{
+	return &profile->frames[profile->contexts[context].frame];
+}
+
+/* What to show for a frame: its display name, else its name, else "?". Never NULL. */
+const char *plumb_frame_label(const struct plumb_profile *profile, uint32_t frame);
+
+/* One metric's observations put together. count 0 means there were none: then nothing else holds. */
+struct plumb_stat {
+	int64_t sum;
+	uint64_t count;
+	int64_t min, max;
+	double mean, m2;
+};
+/* Adds B to A (parallel Welford). */
+void plumb_stat_merge(struct plumb_stat *a, const struct plumb_stat *b);
+/* Standard deviation of a sample (n-1), 0 for a single observation. */
+double plumb_stat_deviation(const struct plumb_stat *stat);
+
+/*
+ * The values of METRIC for every context: EXCLUSIVE[i] what is stored (over all tracks),
+ * INCLUSIVE[i] merged over [i, last[i]]. Either may be NULL; both hold contexts_count entries.
+ * TRACK limits to one track, PLUMB_NONE takes all. Linear time.
+ */
+void plumb_inclusive(const struct plumb_profile *profile, uint32_t metric, uint32_t track,
+                     struct plumb_stat *exclusive, struct plumb_stat *inclusive);
+
+#endif

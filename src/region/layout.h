@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The region: the mapped file that the collector writes while a program runs and settle reads.
+ *
+ *   header page | chunk | chunk | …          (chunks are PLUMB_CHUNK_SIZE or a multiple of it)
+ *   chunk:  chunk header | record | record | …
+ *   record: {type, flags, length} | payload  (8-byte aligned, length counts the head)
+ *
+ * - Each chunk belongs to one arena, and an arena has one writer at a time, so nothing is locked.
+ *   A chunk's `used` is stored with release order after a record is complete: a reader sees whole
+ *   records only, whenever the writer died. Records are never moved or freed.
+ * - An id is the offset of a record's head in the region, in units of 8 bytes; 0 is "none". Ids may
+ *   point into any arena.
+ * - Values, variants, tallies, work rings and device totals are updated in place. Each carries a
+ *   sequence word that is odd while it is written; a torn one is counted, not used.
+ * - Readers skip record types and trailing fields that they do not know: a record may grow at its
+ *   end, `length` tells how far it goes. Everything in a region is untrusted input to a reader.
+ * - Numbers are little endian, times CLOCK_MONOTONIC nanoseconds, sizes bytes.
+ */
+#ifndef PLUMB_REGION_LAYOUT_H
+#define PLUMB_REGION_LAYOUT_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define PLUMB_REGION_MAGIC "PLUMBRG\n"
+#define PLUMB_REGION_VERSION 1
+#define PLUMB_REGION_ENDIAN 0x01020304u
+#define PLUMB_REGION_HEADER_SIZE 4096u
+#define PLUMB_CHUNK_SIZE 65536u
+#define PLUMB_CHUNK_MAGIC 0x4b484350u /* "PCHK" */
+#define PLUMB_REGION_SUFFIX ".region"
+#define PLUMB_STRING_MAX 32768u /* a longer string is cut there */
+
+typedef uint32_t plumb_id; /* offset of a record in the region / 8; 0 is none */
+
+enum plumb_region_state {
+	PLUMB_REGION_RECORDING = 1,
+	PLUMB_REGION_ENDED = 2, /* the exit hook ran to its end: everything was flushed */
+};
+
+struct plumb_region_header {
+	char magic[8];
+	uint32_t version;     /* of the writer */
+	uint32_t min_version; /* a reader older than this must refuse */
+	uint32_t endian;
+	uint32_t header_size;
+	uint32_t chunk_size;
+	uint32_t pid;
+	uint64_t size; /* the file's: the memory cap */
+	uint64_t start_monotonic;
+	uint64_t start_realtime;
+	_Atomic uint64_t next; /* offset of the first byte that no chunk has */
+	_Atomic uint32_t state;
+	/* `plumb run` increments flush_wanted; the collector flushes GPU records and then stores the
+	 * number it served in flush_done. */
+	_Atomic uint32_t flush_wanted;
+	_Atomic uint32_t flush_done;
+	_Atomic uint32_t forked_children; /* children that record nothing */
+	_Atomic uint64_t lost_full;     /* records without an arena to count them: region full */
+	_Atomic uint64_t lost_no_space; /* likewise: no space left on the device */
+	uint64_t start_boottime_ticks;  /* process start time of /proc/PID/stat: tells a reused pid */
+	_Atomic uint64_t end_monotonic; /* 0 until the end */
+};
+_Static_assert(sizeof(struct plumb_region_header) <= PLUMB_REGION_HEADER_SIZE, "header fits");
+
+struct plumb_chunk_header {
+	uint32_t magic;
+	uint32_t arena; /* numbered from 1 */
+	uint32_t size;  /* bytes, this header counted */
+	uint32_t pad;
+	_Atomic uint32_t used; /* bytes of whole records after this header */
+	uint32_t pad2;
+};
+_Static_assert(sizeof(struct plumb_chunk_header) == 24, "chunk header");
+
+enum plumb_record_type {
+	PLUMB_RECORD_NODE = 1,
+	PLUMB_RECORD_VALUE = 2,
+	PLUMB_RECORD_VARIANT = 3,
+	PLUMB_RECORD_ORIGIN = 4,
+	PLUMB_RECORD_SPAN = 5,     /* numbered for --trace; not written yet */
+	PLUMB_RECORD_SAMPLE = 6,   /* numbered for stall samples; not written yet */
+	PLUMB_RECORD_TRANSFER = 7, /* numbered for multi-GPU traffic; not written yet */
+	PLUMB_RECORD_OBJECT = 8,   /* numbered for data objects; not written yet */
+	PLUMB_RECORD_MODULE = 9,   /* numbered for mapped code objects; not written yet */
+	PLUMB_RECORD_CLOCK = 10,
+	PLUMB_RECORD_PROCESS = 11,
+	PLUMB_RECORD_STRING = 12,
+	PLUMB_RECORD_LEDGER = 13,
+	PLUMB_RECORD_THREAD = 14,
+	PLUMB_RECORD_DEVICE = 15,
+	PLUMB_RECORD_STREAM = 16,
+	PLUMB_RECORD_ENVIRONMENT = 17,
+	PLUMB_RECORD_WORK_RING = 18,
+	PLUMB_RECORD_DEVICE_TOTAL = 19,
+	PLUMB_RECORD_OVERHEAD = 20,
+	PLUMB_RECORD_SERIES = 21,
+};
+
+struct plumb_record {
+	uint16_t type;
+	uint16_t flags;
+	uint32_t length; /* bytes, this head counted; a multiple of 8 */
+};
+_Static_assert(sizeof(struct plumb_record) == 8, "record head");
+
+/* A string's bytes follow, not terminated; `bytes` says how many. */
+struct plumb_record_string {
+	struct plumb_record head;
+	uint32_t bytes;
+	uint32_t hash;
+	/* char text[bytes] */
+};
+
+/* A context. The fields from `kind` to `line` are the frame's identity, see the design:
+ *   python: name = function, file, line     operator, range, gpu_api, collective, library: name
+ *   kernel: name = mangled name             copy, set: name, e.g. "copy pageable→device"
+ * Flags are PLUMB_CONTEXT_*. A parent of 0 is the root. */
+struct plumb_record_node {
+	struct plumb_record head;
+	plumb_id parent;
+	uint8_t kind;  /* enum plumb_frame_kind */
+	uint8_t flags; /* PLUMB_CONTEXT_* */
+	uint16_t pad;
+	plumb_id name;
+	plumb_id file;
+	uint32_t line;
+	plumb_id first_value;   /* chain of the values that the owner arena keeps on this node */
+	plumb_id first_variant; /* likewise the variants */
+	uint32_t pad2;
+};
+_Static_assert(sizeof(struct plumb_record_node) == 40, "node");
+
+/* One metric at one node on one track (a THREAD or STREAM record). */
+struct plumb_record_value {
+	struct plumb_record head;
+	plumb_id node;
+	plumb_id track;
+	uint16_t metric;
+	uint16_t pad;
+	plumb_id next;
+	_Atomic uint32_t sequence;
+	uint32_t pad2;
+	int64_t sum;
+	uint64_t count;
+	int64_t min;
+	int64_t max;
+	double mean;
+	double m2;
+};
+_Static_assert(sizeof(struct plumb_record_value) == 80, "value");
+
+/* A kernel's launch configuration at a node, with how often and how long. */
+struct plumb_record_variant {
+	struct plumb_record head;
+	plumb_id node;
+	plumb_id track;
+	plumb_id next;
+	_Atomic uint32_t sequence;
+	uint32_t grid[3];
+	uint32_t block[3];
+	uint32_t registers;      /* a thread */
+	uint32_t static_shared;  /* bytes a block */
+	uint32_t dynamic_shared; /* bytes a block */
+	uint32_t occupancy;      /* theoretical, parts per million; UINT32_MAX unknown */
+	uint64_t count;
+	int64_t time; /* ns, sum */
+	int64_t min;
+	int64_t max;
+};
+_Static_assert(sizeof(struct plumb_record_variant) == 96, "variant");
+
+enum plumb_origin_kind {
+	PLUMB_ORIGIN_BACKWARD_CALL = 1, /* node is backward work, origin the context that called
+	                                   backward */
+	PLUMB_ORIGIN_GRAPH_CAPTURE = 2,
+	PLUMB_ORIGIN_FUSED = 3,
+	PLUMB_ORIGIN_INLINED = 4,
+};
+
+/* A second context that explains the first. */
+struct plumb_record_origin {
+	struct plumb_record head;
+	plumb_id node;
+	plumb_id origin;
+	uint16_t kind; /* enum plumb_origin_kind */
+	uint16_t pad[3];
+};
+
+/* A host thread. Its name is read again when the process ends. */
+struct plumb_record_thread {
+	struct plumb_record head;
+	uint32_t tid;
+	plumb_id name; /* 0 unknown */
+	uint64_t start;
+	uint64_t end; /* 0 while it lives */
+};
+
+/* A GPU. UINT32_MAX and UINT64_MAX mean unknown. */
+struct plumb_record_device {
+	struct plumb_record head;
+	uint32_t ordinal; /* as the process sees it */
+	plumb_id name;
+	uint8_t uuid[16];
+	uint32_t capability_major, capability_minor;
+	uint32_t multiprocessors;
+	uint32_t warps_per_multiprocessor;
+	uint32_t clock_khz, memory_clock_khz;
+	uint64_t memory_bytes;
+};
+
+/* A stream of a device: the track of GPU work. */
+struct plumb_record_stream {
+	struct plumb_record head;
+	plumb_id device;
+	uint32_t context; /* the GPU runtime's number of its context */
+	uint64_t stream;  /* its number of the stream */
+};
+
+/* Simultaneous readings of the clocks. gpu is 0 where it was not read. */
+struct plumb_record_clock {
+	struct plumb_record head;
+	plumb_id device; /* 0: of no device */
+	uint32_t pad;
+	uint64_t monotonic;
+	uint64_t realtime;
+	uint64_t gpu;         /* ns of the GPU runtime's clock */
+	uint64_t uncertainty; /* ns: how long the reading took */
+};
+
+/* The process. Ranks are -1 where no launcher set them. */
+struct plumb_record_process {
+	struct plumb_record head;
+	uint32_t pid, ppid;
+	int32_t rank, local_rank;
+	plumb_id command; /* argument vector joined by spaces, quoted as a shell would need */
+	plumb_id host;
+	plumb_id executable;
+	uint32_t exit_known; /* 1 when exit_status holds (written by `plumb run` for its child) */
+	int32_t exit_status; /* 0…255, or 128 + signal */
+	uint32_t pad;
+	uint64_t start_monotonic, end_monotonic; /* end 0 unknown */
+};
+
+/* A fact of the run's environment: key and value, e.g. "python.version". */
+struct plumb_record_environment {
+	struct plumb_record head;
+	plumb_id key;
+	plumb_id value;
+};
+
+/* A tally, kept by one arena for one (source, fate), added to in place. */
+struct plumb_record_ledger {
+	struct plumb_record head;
+	uint16_t source; /* enum plumb_source */
+	uint16_t fate;   /* enum plumb_fate */
+	plumb_id detail; /* a string that says more, or 0 */
+	_Atomic uint64_t count;
+};
+
+/* Newest GPU work of a device, wrapping: entry i of the process is work[i % capacity]. */
+struct plumb_work {
+	plumb_id node;
+	plumb_id stream;
+	uint64_t start, end;
+};
+struct plumb_record_work_ring {
+	struct plumb_record head;
+	plumb_id device;
+	uint32_t capacity;
+	_Atomic uint64_t written; /* entries ever written; the newest may be torn after a crash */
+	/* struct plumb_work work[capacity] */
+};
+
+/* Exact totals of a device: counts, and busy time by interval union, merged online. `open` holds
+ * the newest disjoint busy intervals, ascending; older ones are folded into busy_ns and horizon. */
+#define PLUMB_BUSY_OPEN 128
+struct plumb_interval {
+	uint64_t start, end;
+};
+struct plumb_record_device_total {
+	struct plumb_record head;
+	plumb_id device;
+	_Atomic uint32_t sequence;
+	uint64_t kernels, kernel_ns;
+	uint64_t copies, copy_ns, copy_bytes;
+	uint64_t sets, set_ns, set_bytes;
+	uint64_t first_start, last_end;
+	uint64_t busy_ns; /* of folded intervals */
+	uint64_t horizon; /* end of the last folded interval */
+	uint64_t late;    /* work that began before the horizon: its busy time may be missing */
+	uint64_t open_count;
+	struct plumb_interval open[PLUMB_BUSY_OPEN];
+};
+
+/* plumb's own cost on one thread: one callback in 64 is timed, per kind. */
+enum plumb_callback_kind {
+	PLUMB_CALLBACK_OPERATOR_ENTER = 0,
+	PLUMB_CALLBACK_OPERATOR_EXIT = 1,
+	PLUMB_CALLBACK_GPU = 2,
+	PLUMB_CALLBACK_GPU_RECORDS = 3, /* on the GPU runtime's own thread, not the program's */
+	PLUMB_CALLBACK_KINDS = 4,
+};
+struct plumb_record_overhead {
+	struct plumb_record head;
+	plumb_id thread;
+	uint32_t pad;
+	struct {
+		uint64_t calls;
+		uint64_t timed;
+		uint64_t timed_ns;
+		uint64_t empty_ns_x1000; /* calibrated cost of an empty callback, 1/1000 ns */
+	} kinds[PLUMB_CALLBACK_KINDS];
+};
+
+/* A device's activity over the process's life: at most PLUMB_SERIES_BINS bins, whose width doubles
+ * when they no longer reach. Bin i covers [start + i*width, start + (i+1)*width). */
+#define PLUMB_SERIES_BINS 1024
+struct plumb_record_series {
+	struct plumb_record head;
+	plumb_id device;
+	_Atomic uint32_t sequence;
+	uint64_t start;
+	uint64_t width; /* ns */
+	struct {
+		uint64_t busy_ns; /* sum of durations that fall in the bin */
+		uint32_t kernels;
+		uint32_t copies;
+	} bins[PLUMB_SERIES_BINS];
+};
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes a region. Used inside other people's programs: never prints, exits, allocates from the
+ * heap, or takes a lock; all memory is the mapped file itself. See layout.h for the format.
+ */
+#ifndef PLUMB_REGION_WRITER_H
+#define PLUMB_REGION_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/words.h"
+#include "region/layout.h"
+
+struct plumb_region {
+	struct plumb_region_header *header; /* also the base of the mapping */
+	_Atomic uint32_t arenas;            /* arenas handed out */
+};
+
+/* One writer's part of a region. Zero it, set region and number, and use it from one thread at a
+ * time. `fate` says why the last failed append failed. */
+struct plumb_arena {
+	struct plumb_region *region;
+	uint32_t number;
+	struct plumb_chunk_header *chunk; /* NULL before the first record */
+	enum plumb_fate fate;
+	/* The arena's tallies by source and fate, made when first used. */
+	plumb_id ledger[PLUMB_SOURCE_COUNT][PLUMB_FATE_COUNT];
+};
+
+/*
+ * Creates PATH (which must not exist), sizes it to SIZE bytes and maps it. No descriptor stays open.
+ * Errors: PLUMB_ESYSTEM (no space for even the first chunk, permission, …). SIGXFSZ is blocked on
+ * the calling thread meanwhile.
+ */
+int plumb_region_create(struct plumb_region *region, const char *path, uint64_t size,
+                        struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* Unmaps. The file stays. */
+void plumb_region_close(struct plumb_region *region);
+
+/* Starts an arena. */
+void plumb_arena_init(struct plumb_arena *arena, struct plumb_region *region);
+
+/*
+ * Appends a zeroed record of TYPE and LENGTH bytes (head counted) and returns it, or NULL when there
+ * is no room (arena->fate says why). It becomes visible to readers with plumb_arena_commit; until
+ * then the next append would overwrite it. A record larger than a chunk gets a chunk of its own.
+ */
+void *plumb_arena_append(struct plumb_arena *arena, enum plumb_record_type type, size_t length);
+void plumb_arena_commit(struct plumb_arena *arena, const void *record);
+
+/* Appends a string record; 0 when there is no room. Longer than PLUMB_STRING_MAX is cut. */
+plumb_id plumb_arena_string(struct plumb_arena *arena, const char *text, size_t bytes);
+
+/* Adds COUNT to the arena's tally of (SOURCE, FATE). When even the tally finds no room, the
+ * header's lost_full or lost_no_space counts it. */
+void plumb_arena_count(struct plumb_arena *arena, enum plumb_source source, enum plumb_fate fate,
+                       uint64_t count);
+
+/* Appends an ENVIRONMENT record. Returns false when there is no room or VALUE is NULL. */
+bool plumb_arena_environment(struct plumb_arena *arena, const char *key, const char *value);
+
+static inline plumb_id
+plumb_region_id(const struct plumb_region *region, const void *record)
+{
+	return (plumb_id)(((const char *)record - (const char *)region->header) >> 3);
+}
+
+static inline void *
+plumb_region_at(const struct plumb_region *region, plumb_id id)
+{
+	return (char *)region->header + ((size_t)id << 3);
+}
+
+/* Brackets an update in place of a record with a sequence word. */
+static inline void
+plumb_sequence_begin(_Atomic uint32_t *sequence)
+{
+	uint32_t s = atomic_load_explicit(sequence, memory_order_relaxed);
+	atomic_store_explicit(sequence, s + 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+}
+
+static inline void
+plumb_sequence_end(_Atomic uint32_t *sequence)
+{
+	uint32_t s = atomic_load_explicit(sequence, memory_order_relaxed);
+	atomic_store_explicit(sequence, s + 1, memory_order_release);
+}
+
+/* Adds one observation X to a value. */
+static inline void
+plumb_value_add(struct plumb_record_value *value, int64_t x)
+{
+	plumb_sequence_begin(&value->sequence);
+	value->sum += x;
+	value->count++;
+	if (x < value->min || value->count == 1)
+		value->min = x;
+	if (x > value->max || value->count == 1)
+		value->max = x;
+	double delta = (double)x - value->mean;
+	value->mean += delta / (double)value->count;
+	value->m2 += delta * ((double)x - value->mean);
+	plumb_sequence_end(&value->sequence);
+}
+
+#endif

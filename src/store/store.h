@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Profile ⇄ one SQLite file; the only place that knows SQL. The file is public: every table,
+ * column and view stands in docs/profile-format.md.
+ */
+#ifndef PLUMB_STORE_STORE_H
+#define PLUMB_STORE_STORE_H
+
+#include "model/profile.h"
+
+#define PLUMB_STORE_SCHEMA 1
+
+/*
+ * Writes PROFILE to PATH by way of a temporary file in the same folder that is renamed at the end:
+ * PATH is whole or untouched. Errors: PLUMB_ESYSTEM (no space, permission, …).
+ * PROGRESS, when not NULL, is called with 0…1.
+ */
+int plumb_store_write(const struct plumb_profile *profile, const char *path,
+                      void (*progress)(void *data, double part), void *data,
+                      struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/*
+ * Reads PATH. Everything in the file is checked (it is untrusted input): ids in range, preorder
+ * consistent, enumerations known. Errors: PLUMB_ESYSTEM (cannot read), PLUMB_EINPUT (not a profile,
+ * of a newer schema, damaged), each naming PATH, the reason and what to do.
+ */
+int plumb_store_read(struct plumb_profile *profile, const char *path,
+                     struct plumb_error *error) PLUMB_MUST_CHECK;
+
+#endif
