@@ -1,17 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-# make        builds build/plumb and build/libplumb.so
-# make test   runs every test      make demo   profiles examples/train.py
-# make help   lists the rest
+#: make            build/plumb and build/libplumb.so
+#: make demo       profiles examples/train.py; installs what is missing (Debian, Ubuntu)
+#: make test       runs every test; installs what is missing (Debian, Ubuntu)
+#: make unit       builds and runs the unit tests alone
+#: make sanitize   the unit tests and fuzz targets under AddressSanitizer and UBSan
+#: make clang      builds everything with Clang, warnings as errors
+#: make fuzz       fuzzes every target for FUZZ_SECONDS (60) seconds with libFuzzer
+#: make bench      the benchmark of bench/ (wants a GPU and PyTorch)
+#: make wheel      dist/plumb_profiler-*.whl, self-contained and checked
+#: make install    into PREFIX (/usr/local), below DESTDIR
+#: make docs       writes the generated sections of docs/ again
+#: make format     clang-format over the C files      make clean   removes build/ and dist/
+#:
+#: Variables: BUILD (build), CC (gcc), CLANG, PYTHON, OPT (-O2 -g), WERROR, BUILD_CACHE
+#: (~/.cache/plumb: headers and tools from PyPI), CUDA_HOME (a CUDA toolkit from 13.0 on), JOBS, V=1.
 BUILD ?= build
-CC ?= gcc
-WERROR ?= -Werror
+CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
+CLANG ?= $(notdir $(firstword $(wildcard $(foreach d,$(subst :, ,$(PATH)),$(d)/clang $(d)/clang-[12]?))))
+# Warnings are errors with the compilers that the tests run; a newer one may know new warnings.
+ifndef WERROR
+WERROR := $(shell $(CC) --version 2>/dev/null | grep -qE ' 12\.[0-9]|clang version 19' && echo -Werror)
+endif
 OPT ?= -O2 -g
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+export BUILD_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/plumb
+JOBS ?= $(shell nproc 2>/dev/null || echo 1)
+ifeq ($(MAKELEVEL)$(filter -j% --jobs%,$(MAKEFLAGS)),0)
+MAKEFLAGS += -j$(JOBS)
+endif
+
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla \
         -Wno-missing-field-initializers $(WERROR)
-VERSION := $(shell cat VERSION 2>/dev/null || echo 0.1.0)
+VERSION := $(shell cat VERSION)
+CUDA_INCLUDE := $(BUILD_CACHE)/cuda/13.0/include
 CPPFLAGS += -Isrc -D_GNU_SOURCE -DPLUMB_VERSION='"$(VERSION)"'
 BASE_CFLAGS := -std=gnu17 $(OPT) $(WARN) -fvisibility=hidden -MMD -MP
-COLLECT_CFLAGS := $(BASE_CFLAGS) -fPIC -ftls-model=initial-exec
+COLLECT_CFLAGS := $(BASE_CFLAGS) -fPIC -ftls-model=initial-exec -isystem $(CUDA_INCLUDE)
 TOOL_CFLAGS := $(BASE_CFLAGS) -fPIE
 
 # The collector shares these with the command-line program.
@@ -19,29 +44,116 @@ SHARED := src/base/words.c src/base/error.c src/region/writer.c
 COLLECT := $(wildcard src/collect/*.c src/collect/*/*.c src/collect/*/*/*.c) $(SHARED)
 TOOL := $(wildcard src/base/*.c src/region/*.c src/model/*.c src/store/*.c src/settle/*.c \
                    src/analyze/*.c src/cli/*.c)
-TOOL_LIBS := -lsqlite3 -lzstd -lelf -lm
+COLLECT_OBJECTS := $(COLLECT:src/%.c=$(BUILD)/collect/%.o)
+TOOL_OBJECTS := $(TOOL:src/%.c=$(BUILD)/tool/%.o)
+COLLECT_LINK = -shared $(LDFLAGS) -Wl,-z,nodelete -Wl,-z,now -Wl,--no-undefined -ldl -lpthread
+# libstdc++ is there for its demangler alone, so it is linked in. STATIC=1 links in all but glibc.
+TOOL_LIBS := -lsqlite3 -lzstd -lelf -l:libstdc++.a -lm
+ifdef STATIC
+TOOL_LIBS := -static-libgcc -Wl,-Bstatic -lsqlite3 -lelf -lzstd -lz -lstdc++ -Wl,-Bdynamic \
+             -lm -ldl -lpthread
+endif
+
+# V=1 shows the commands.
+Q := $(if $(V),,@)
+say = @$(if $(V),:,echo '  $(1)  $(@:$(BUILD)/%=%)')
 
 all: $(BUILD)/plumb $(BUILD)/libplumb.so
 
-$(BUILD)/libplumb.so: $(COLLECT:src/%.c=$(BUILD)/collect/%.o)
-	$(CC) -shared -o $@ $^ $(LDFLAGS) -Wl,-z,nodelete -Wl,-z,now -Wl,--no-undefined -ldl -lpthread
-$(BUILD)/plumb: $(TOOL:src/%.c=$(BUILD)/tool/%.o)
-	$(CC) -pie -o $@ $^ $(LDFLAGS) $(TOOL_LIBS)
-$(BUILD)/collect/%.o: src/%.c
+# COLLECT_CC=scripts/zig-cc compiles the collector for glibc 2.28, whatever this machine has.
+COLLECT_CC ?= $(CC)
+$(BUILD)/libplumb.so: $(COLLECT_OBJECTS)
+	$(call say,LINK)
+	$(Q)$(COLLECT_CC) -o $@ $^ $(OPT) $(COLLECT_LINK)
+$(BUILD)/plumb: $(TOOL_OBJECTS)
+	$(call say,LINK)
+	$(Q)$(CC) -pie -o $@ $^ $(OPT) $(LDFLAGS) $(TOOL_LIBS)
+$(BUILD)/collect/%.o: src/%.c | $(CUDA_INCLUDE)/cupti.h
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(COLLECT_CFLAGS) $(CFLAGS) -c -o $@ $<
-$(BUILD)/tool/%.o: src/%.c
+	$(call say,CC  )
+	$(Q)$(COLLECT_CC) $(CPPFLAGS) $(COLLECT_CFLAGS) $(CFLAGS) -c -o $@ $<
+$(BUILD)/tool/%.o: src/%.c | present
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(TOOL_CFLAGS) $(CFLAGS) -c -o $@ $<
+	$(call say,CC  )
+	$(Q)$(CC) $(CPPFLAGS) $(TOOL_CFLAGS) $(CFLAGS) -c -o $@ $<
+$(CUDA_INCLUDE)/cupti.h: | present
+	@scripts/fetch-cuda-headers 13.0 >/dev/null
+present:
+	@CC='$(CC)' scripts/bootstrap.sh --check build
 
-# Unit tests: tests/unit/test_*.c, each a cmocka program over everything but main.
+# Unit tests: tests/unit/test_*.c, each a cmocka program; what includes a header of the collector is
+# linked with it. The objects come as archives, so that a test may bring a part of its own.
 UNIT := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
+ARCHIVES := $(BUILD)/collect.a $(BUILD)/tool.a
+unit-programs: $(UNIT)
 unit: $(UNIT)
-$(BUILD)/unit/%: tests/unit/%.c $(filter-out $(BUILD)/tool/cli/main.o,$(TOOL:src/%.c=$(BUILD)/tool/%.o))
+	@scripts/run-each.sh $^
+$(BUILD)/collect.a: $(COLLECT_OBJECTS)
+$(BUILD)/tool.a: $(filter-out $(BUILD)/tool/cli/main.o,$(TOOL_OBJECTS))
+$(ARCHIVES):
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $^
+$(BUILD)/unit/%: tests/unit/%.c $(ARCHIVES)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(TOOL_CFLAGS) $(CFLAGS) -pie -o $@ $^ $(LDFLAGS) $(TOOL_LIBS) -lcmocka
+	$(call say,CC  )
+	$(Q)$(CC) $(CPPFLAGS) $(TOOL_CFLAGS) -isystem $(CUDA_INCLUDE) $(CFLAGS) -pie -o $@ $< \
+	  $(if $(shell grep -l '"collect/' $<),$(ARCHIVES),$(BUILD)/tool.a) $(LDFLAGS) $(TOOL_LIBS) \
+	  -lcmocka -ldl -lpthread
 
+# Fuzz targets: tests/fuzz/fuzz_*.c; `replay` feeds each its corpus, as a plain test.
+FUZZ := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_MAIN ?= tests/fuzz/replay.c
+replay: $(FUZZ)
+	@scripts/run-corpus.sh $^
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(BUILD)/tool.a $(wildcard tests/fuzz/replay.c)
+	@mkdir -p $(@D)
+	$(call say,CC  )
+	$(Q)$(CC) $(CPPFLAGS) $(TOOL_CFLAGS) $(CFLAGS) -pie -o $@ $< $(FUZZ_MAIN) $(BUILD)/tool.a \
+	  $(LDFLAGS) $(TOOL_LIBS)
+fuzz-programs: $(FUZZ)
+SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+fuzz:
+	@scripts/bootstrap.sh test
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/libfuzzer CC=$(CLANG) \
+	  OPT='$(SANITIZE) -fsanitize=fuzzer-no-link' FUZZ_MAIN=-fsanitize=fuzzer fuzz-programs
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh $(FUZZ:$(BUILD)/%=$(BUILD)/libfuzzer/%)
+sanitize:
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/sanitize OPT='$(SANITIZE)' unit replay
+clang:
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/clang CC=$(CLANG) WERROR=-Werror \
+	  all unit-programs fuzz-programs
+
+demo:
+	@scripts/bootstrap.sh demo
+	@$(MAKE) --no-print-directory all
+	@BUILD=$(BUILD) scripts/demo.sh
+test:
+	@scripts/bootstrap.sh test
+	@$(MAKE) --no-print-directory all unit-programs fuzz-programs
+	@if [ -e tests/mock/mock.mk ]; then $(MAKE) -f tests/mock/mock.mk BUILD=$(BUILD) mock; fi
+	@BUILD=$(BUILD) scripts/test.sh
+bench: all
+	@BUILD=$(BUILD) scripts/bench.sh
+wheel:
+	@scripts/bootstrap.sh wheel
+	@BUILD=$(BUILD) scripts/wheel.sh
+install: all
+	install -D -m 755 $(BUILD)/plumb $(DESTDIR)$(PREFIX)/lib/plumb/plumb
+	install -D -m 755 $(BUILD)/libplumb.so $(DESTDIR)$(PREFIX)/lib/plumb/libplumb.so
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \
+	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	ln -sfn ../lib/plumb/plumb $(DESTDIR)$(PREFIX)/bin/plumb
+	$(BUILD)/plumb generate man $(DESTDIR)$(PREFIX)/share/man/man1
+	$(BUILD)/plumb generate completion-bash \
+	  >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/plumb
+docs: $(BUILD)/plumb
+	$(BUILD)/plumb generate docs docs
+format:
+	clang-format -i $(shell find src tests -name '*.[ch]')
 clean:
-	rm -rf $(BUILD)
-.PHONY: all unit clean
+	rm -rf $(BUILD) dist
+help:
+	@sed -n 's/^#: \{0,1\}//p' Makefile
+.PHONY: all present unit-programs unit replay fuzz-programs fuzz sanitize clang demo test bench \
+        wheel install docs format clean help
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

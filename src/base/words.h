@@ -174,7 +174,9 @@ enum plumb_source {
 	X(UNKNOWN_LAYOUT, 18, 1, "records of an unknown layout")                                   \
 	X(LATE, 19, 1, "it came after the end")                                                    \
 	X(NOT_DELIVERED, 20, 1, "launched, and no record came")                                    \
-	X(UNMAPPED_THREAD, 21, 1, "its thread could not get memory")
+	X(UNMAPPED_THREAD, 21, 1, "its thread could not get memory")                               \
+	X(ENDED_ELSEWHERE, 22, 0, "its end was not seen in order on its thread; its time is unknown") \
+	X(DUPLICATE, 23, 1, "CUPTI delivered it twice")
 
 enum plumb_fate {
 #define X(id, number, drop, reason) PLUMB_FATE_##id = number,

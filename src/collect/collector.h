@@ -72,8 +72,12 @@ struct plumb_key {
 /* The id of a string of BYTES bytes, the same for the same text in this thread; 0: no room. */
 plumb_id plumb_intern(struct plumb_thread *thread, const char *text, size_t bytes);
 
-/* The child of PARENT (of any thread; 0: the root) with identity KEY, made when missing; 0 when there
- * is no room. The child is the calling thread's own. */
+/* What stands for a context that found no room. Its children are lost too, and what is observed
+ * there is counted as dropped, so callers pass it on like any other. */
+#define PLUMB_LOST UINT32_MAX
+
+/* The child of PARENT (of any thread; 0: the root) with identity KEY, made when missing; PLUMB_LOST
+ * when there is no room. The child is the calling thread's own. */
 plumb_id plumb_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key);
 
 /* As plumb_child for a frame that has a name only. */

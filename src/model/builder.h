@@ -16,6 +16,9 @@
 
 struct plumb_builder;
 
+/* A longer text is an error that plumb_builder_finish returns. */
+#define PLUMB_TEXT_MAX ((size_t)16 * 1024 * 1024)
+
 struct plumb_builder *plumb_builder_new(void);
 void plumb_builder_free(struct plumb_builder *builder);
 
@@ -60,6 +63,7 @@ int plumb_builder_environment(struct plumb_builder *builder, uint32_t process, c
                               const char *value);
 int plumb_builder_work(struct plumb_builder *builder, const struct plumb_work_item *item);
 int plumb_builder_series(struct plumb_builder *builder, const struct plumb_series_bin *bin);
+int plumb_builder_finding(struct plumb_builder *builder, const struct plumb_finding *finding);
 struct plumb_run *plumb_builder_run(struct plumb_builder *builder);
 
 /* Moves everything into PROFILE, which the caller frees. The builder is empty afterwards. */

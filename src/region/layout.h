@@ -15,7 +15,9 @@
  *   sequence word that is odd while it is written; a torn one is counted, not used.
  * - Readers skip record types and trailing fields that they do not know: a record may grow at its
  *   end, `length` tells how far it goes. Everything in a region is untrusted input to a reader.
- * - Numbers are little endian, times CLOCK_MONOTONIC nanoseconds, sizes bytes.
+ * - Numbers are little endian, times CLOCK_MONOTONIC nanoseconds, sizes bytes. The times of GPU work
+ *   (WORK_RING, DEVICE_TOTAL, SERIES) are the GPU runtime's own, as plumb_record_clock.gpu reads
+ *   them: settle converts them with the line through the readings.
  */
 #ifndef PLUMB_REGION_LAYOUT_H
 #define PLUMB_REGION_LAYOUT_H

@@ -25,6 +25,7 @@ struct plumb_arena {
 	uint32_t number;
 	struct plumb_chunk_header *chunk; /* NULL before the first record */
 	enum plumb_fate fate;
+	uint32_t retry; /* private: appends to fail before the file system is asked again */
 	/* The arena's tallies by source and fate, made when first used. */
 	plumb_id ledger[PLUMB_SOURCE_COUNT][PLUMB_FATE_COUNT];
 };
@@ -58,6 +59,24 @@ plumb_id plumb_arena_string(struct plumb_arena *arena, const char *text, size_t 
  * header's lost_full or lost_no_space counts it. */
 void plumb_arena_count(struct plumb_arena *arena, enum plumb_source source, enum plumb_fate fate,
                        uint64_t count);
+
+/* As plumb_arena_count, inline where the tally exists: for hot paths. */
+static inline void
+plumb_arena_tally(struct plumb_arena *arena, enum plumb_source source, enum plumb_fate fate,
+                  uint64_t count)
+{
+	plumb_id id = arena->ledger[source][fate];
+	if (!id) {
+		plumb_arena_count(arena, source, fate, count);
+		return;
+	}
+	struct plumb_record_ledger *tally =
+		(void *)((char *)arena->region->header + ((size_t)id << 3));
+	/* One writer: no locked instruction is needed, a reader sees a whole number. */
+	atomic_store_explicit(&tally->count,
+	                      atomic_load_explicit(&tally->count, memory_order_relaxed) + count,
+	                      memory_order_relaxed);
+}
 
 /* Appends an ENVIRONMENT record. Returns false when there is no room or VALUE is NULL. */
 bool plumb_arena_environment(struct plumb_arena *arena, const char *key, const char *value);

@@ -20,8 +20,9 @@ struct plumb_gpu_runtime {
 	const char *name; /* "cuda" */
 	/*
 	 * Starts collecting. Called once the process uses the runtime, at the latest from its injection
-	 * hook; may be called again until it returns 0. A failure leaves the CPU side going and its one
-	 * line goes into the environment as "gpu.<name>.off".
+	 * hook. 0: it collects. 1: the process does not use the runtime yet, ask again later. Negative:
+	 * it stays off; the CPU side goes on and its one line goes into the environment as
+	 * "gpu.<name>.off".
 	 */
 	int (*start)(struct plumb_error *error);
 	/* Delivers finished records. FORCE also hands over half-filled buffers and waits for them. */
@@ -44,7 +45,9 @@ void plumb_gpu_stop(void);
  * miss, never another launch's context. Put is wait-free from any thread; take is for one thread. */
 struct plumb_launch {
 	plumb_id node;      /* the gpu_api node */
+	plumb_id track;     /* of the thread that called */
 	uint32_t host_wait; /* ns the call took on the host, for copies; saturates */
+	uint32_t taken;     /* set by take: how often it was taken before */
 };
 struct plumb_launch_ring; /* opaque; made once, mapped and populated */
 struct plumb_launch_ring *plumb_launch_ring_new(unsigned log2_slots);

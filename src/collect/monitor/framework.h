@@ -40,6 +40,7 @@ struct plumb_operator {
 	int64_t sequence;       /* autograd sequence number, -1 none */
 	bool backward;          /* this is the backward record of (forward_thread, sequence) */
 	bool engine;            /* this is the engine's own frame around a backward record */
+	bool range;             /* a span that the person marked, not an operator */
 	uint64_t thread;        /* the framework's number of the calling thread */
 	uint64_t forward_thread;
 };

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads profiles that plumb wrote, with nothing but Python's standard library.
+
+    import plumb
+
+    profile = plumb.Profile("run.plumb")
+    for node in profile.match("**/operator:aten::linear/**/kernel:*gemm*"):
+        print(node.name, node.exclusive["gpu.time"].sum, "ns under", node.forward or node.parent)
+
+Times are nanoseconds, sizes bytes, everything else counts. An unknown number is None, never 0.
+"""
+from .profile import (Device, Node, Process, Profile, ProfileError, Track, Value, Variant)
+
+__all__ = ["Device", "Node", "Process", "Profile", "ProfileError", "Track", "Value", "Variant",
+           "__version__"]
+
+
+def __getattr__(name):
+    if name != "__version__":
+        raise AttributeError(f"module 'plumb' has no attribute {name!r}")
+    from importlib import metadata
+    try:
+        return metadata.version("plumb-profiler")
+    except metadata.PackageNotFoundError:  # used from a checkout
+        import pathlib
+        return (pathlib.Path(__file__).parents[2] / "VERSION").read_text().strip()

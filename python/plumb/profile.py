@@ -1,0 +1,532 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A profile file as a tree of nodes. The tables it reads stand in docs/profile-format.md."""
+import collections
+import collections.abc
+import os
+import pathlib
+import sqlite3
+from typing import NamedTuple, Optional
+
+from .match import Pattern
+
+APPLICATION_ID = 0x504C4D42  # "PLMB"
+NEWEST_SCHEMA = 1
+
+KINDS = ("root", "python", "module", "operator", "range", "native", "library", "gpu_api", "graph",
+         "collective", "kernel", "copy", "set", "device_function", "inline", "loop", "line",
+         "instruction")
+BACKWARD, ACCUMULATION, TRUNCATED = 1, 2, 4
+
+
+class ProfileError(ValueError):
+    """The file is no profile, is damaged, or was written by a newer plumb."""
+
+
+class Metric(NamedTuple):
+    """What a metric is. `aggregation` is "sum", "max" or "call" (a property of one call)."""
+    name: str
+    unit: str
+    aggregation: str
+    source: str
+    meaning: str
+
+
+class Value(NamedTuple):
+    """Observations of one metric put together, in the metric's unit (ns, byte, count, ppm).
+
+    `sum` is None for a metric that does not add up (a kernel's registers, say). Without any
+    observation `count` is 0, `sum` is 0 or None, and the rest is None.
+    """
+    sum: Optional[int]
+    count: int
+    min: Optional[int]
+    max: Optional[int]
+    mean: Optional[float]
+    std: Optional[float]  # of a sample: with n - 1; 0 for a single observation
+
+
+class Variant(NamedTuple):
+    """The shape of repeated work at a node: a kernel's launch configuration, or the input shapes of an
+    operator, with how often and how long. Sizes are bytes, times ns, occupancy parts per million."""
+    track: Optional[int]
+    shapes: Optional[str]
+    grid: tuple
+    block: tuple
+    registers: Optional[int]
+    static_shared_bytes: Optional[int]
+    dynamic_shared_bytes: Optional[int]
+    occupancy_ppm: Optional[int]
+    count: int
+    time_ns: int
+    min_ns: int
+    max_ns: int
+
+
+class Row:
+    """A row of a table; its columns are attributes, with the units that their names end in."""
+
+    def __init__(self, columns):
+        self.__dict__.update(columns)
+
+    def __repr__(self):
+        return "{}({})".format(type(self).__name__,
+                               ", ".join(f"{key}={value!r}" for key, value in vars(self).items()))
+
+
+class Process(Row):
+    """id, pid, ppid, rank, local_rank, host, command, start_ns, end_ns, exit_code, overhead_ns."""
+
+
+class Device(Row):
+    """A GPU: id, name, uuid, ordinal, rank, its properties and its exact totals (kernels, kernel_ns,
+    copies, copy_ns, copy_bytes, sets, set_ns, set_bytes, busy_ns, …)."""
+
+
+class Track(Row):
+    """Where work happens: id, kind ("thread" or "stream"), process, device, name, tid, stream, …"""
+
+
+class Run(Row):
+    """command, start_ns, wall_ns, exit_code, overhead_ns, tool_version."""
+
+
+class Values(collections.abc.Mapping):
+    """Metric name → Value of one node. Iterating gives the metrics that were observed there; asking
+    for another known metric gives an empty Value, for an unknown one KeyError."""
+
+    __slots__ = ("_node", "_inclusive")
+
+    def __init__(self, node, inclusive):
+        self._node = node
+        self._inclusive = inclusive
+
+    def __getitem__(self, name):
+        profile = self._node.profile
+        if name not in profile.metrics:
+            known = ", ".join(profile.metrics)
+            raise KeyError(f"no metric {name!r}; there are: {known}")
+        found = profile._stats(name)[self._inclusive].get(self._node.id)
+        return _value(found, profile.metrics[name].aggregation)
+
+    def __contains__(self, name):
+        profile = self._node.profile
+        return name in profile.metrics and \
+            self._node.id in profile._stats(name)[self._inclusive]
+
+    def __iter__(self):
+        return (name for name in self._node.profile.metrics if name in self)
+
+    def __len__(self):
+        return sum(1 for _ in self)
+
+    def __repr__(self):
+        return repr(dict(self))
+
+
+class Node:
+    """A context: a path of frames from the root. Nodes of one profile compare by identity of context."""
+
+    __slots__ = ("profile", "id")
+
+    def __init__(self, profile, number):
+        self.profile = profile
+        self.id = number
+
+    def __eq__(self, other):
+        return isinstance(other, Node) and (self.profile, self.id) == (other.profile, other.id)
+
+    def __hash__(self):
+        return hash(self.id)
+
+    def __repr__(self):
+        return f"<{self.kind} {self.name!r}>"
+
+    def _frame(self):
+        return self.profile._frames[self.profile._contexts[self.id][1]]
+
+    @property
+    def kind(self):
+        """"python", "operator", "kernel", …: see the table of frames in the documentation."""
+        return self._frame()[0]
+
+    @property
+    def name(self):
+        """The frame's name; for a kernel the demangled one. "?" when it is unknown."""
+        _, name, _, _, display = self._frame()
+        return display or name or "?"
+
+    @property
+    def symbol(self):
+        """The name as recorded (a kernel's mangled name), or None."""
+        return self._frame()[1]
+
+    @property
+    def file(self):
+        """The source file; of a module its class, of a native frame its build id; or None."""
+        return self._frame()[2]
+
+    @property
+    def line(self):
+        """The line in the file, or None."""
+        return self._frame()[3]
+
+    @property
+    def depth(self):
+        """0 for the root."""
+        return self.profile._contexts[self.id][4]
+
+    @property
+    def parent(self):
+        """The node above, or None for the root."""
+        number = self.profile._contexts[self.id][0]
+        return None if number is None else Node(self.profile, number)
+
+    @property
+    def ancestors(self):
+        """The nodes above, nearest first."""
+        above, node = [], self.parent
+        while node is not None:
+            above.append(node)
+            node = node.parent
+        return above
+
+    @property
+    def children(self):
+        """The nodes directly below."""
+        found, number, last = [], self.id + 1, self.profile._contexts[self.id][3]
+        while number <= last:
+            found.append(Node(self.profile, number))
+            number = self.profile._contexts[number][3] + 1
+        return found
+
+    @property
+    def path(self):
+        """The names from below the root to this node, separated by "/"; a "/" in a name is "\\/"."""
+        names = [node.name for node in reversed([self] + self.ancestors[:-1])] if self.id else []
+        return "/".join(name.replace("\\", "\\\\").replace("/", "\\/") for name in names)
+
+    def walk(self):
+        """This node and all below it, each before its children (preorder)."""
+        for number in range(self.id, self.profile._contexts[self.id][3] + 1):
+            yield Node(self.profile, number)
+
+    def bfs(self):
+        """This node and all below it, level by level."""
+        waiting = collections.deque([self])
+        while waiting:
+            node = waiting.popleft()
+            yield node
+            waiting.extend(node.children)
+
+    def match(self, pattern):
+        """The nodes below this one whose path from here matches PATTERN, in preorder.
+
+        See plumb.match for the language: "**/aten::linear/**/kernel:*gemm*".
+        """
+        compiled = Pattern(pattern, KINDS)
+        contexts = self.profile._contexts
+        states = {self.id: compiled.start()}
+        found = []
+        number, last = self.id + 1, contexts[self.id][3]
+        while number <= last:
+            node = Node(self.profile, number)
+            after = compiled.step(states[contexts[number][0]], node)
+            if compiled.matches(after):
+                found.append(node)
+            if after:
+                states[number] = after
+                number += 1
+            else:  # nothing below can match
+                number = contexts[number][3] + 1
+        return found
+
+    @property
+    def exclusive(self):
+        """Metric name → Value of what happened in this very context."""
+        return Values(self, False)
+
+    @property
+    def inclusive(self):
+        """Metric name → Value of this context and all below it, backward work included."""
+        return Values(self, True)
+
+    @property
+    def variants(self):
+        """The launch configurations or input shapes seen here (a list of Variant)."""
+        return self.profile._variants().get(self.id, [])
+
+    @property
+    def is_backward(self):
+        """Whether this is work of a backward pass."""
+        return self._flag(BACKWARD | ACCUMULATION)
+
+    @property
+    def is_accumulation(self):
+        """Whether this is backward work that no single forward operator caused: gradient
+        accumulation, root gradients, hooks. It lies under the line that called backward."""
+        return self._flag(ACCUMULATION)
+
+    @property
+    def is_truncated(self):
+        """Whether deeper frames existed and were not kept."""
+        return bool(self.profile._contexts[self.id][2] & TRUNCATED)
+
+    def _flag(self, flag):
+        node = self
+        while node is not None:
+            if self.profile._contexts[node.id][2] & flag:
+                return True
+            node = node.parent
+        return False
+
+    @property
+    def forward(self):
+        """For backward work: the forward operator's node that caused it (for a double backward pass the
+        operator at the bottom of it all). None for forward work and for gradient accumulation."""
+        contexts, found = self.profile._contexts, None
+        for node in [self] + self.ancestors:
+            flags = contexts[node.id][2]
+            if flags & BACKWARD:
+                found = None if flags & ACCUMULATION else node.parent
+        return found
+
+    @property
+    def backward(self):
+        """The backward work that this node, or an operator below it, caused: the topmost nodes of it."""
+        found, contexts = [], self.profile._contexts
+        number, last = self.id + 1, contexts[self.id][3]
+        while number <= last:
+            flags = contexts[number][2]
+            if flags & BACKWARD and not flags & ACCUMULATION:
+                found.append(Node(self.profile, number))
+            number = contexts[number][3] + 1 if flags & BACKWARD else number + 1
+        return found
+
+    @property
+    def origins(self):
+        """Contexts that explain this one, as (reason, Node): who called backward, the capture of a
+        graph's node, …"""
+        return [(reason, Node(self.profile, origin))
+                for reason, origin in self.profile._origins().get(self.id, [])]
+
+
+def _merge(a, b):
+    """Two (sum, count, min, max, mean, m2) put together."""
+    count = a[1] + b[1]
+    delta = b[4] - a[4]
+    return (a[0] + b[0], count, min(a[2], b[2]), max(a[3], b[3]), a[4] + delta * b[1] / count,
+            a[5] + b[5] + delta * delta * a[1] * b[1] / count)
+
+
+def _value(stat, aggregation):
+    adds = aggregation == "sum"
+    if stat is None:
+        return Value(0 if adds else None, 0, None, None, None, None)
+    total, count, least, most, mean, m2 = stat
+    deviation = (m2 / (count - 1)) ** 0.5 if count > 1 else 0.0
+    return Value(total if adds else None, count, least, most, mean, deviation)
+
+
+class Profile:
+    """A profile file. Nothing is written to it.
+
+    PATH: the file that `plumb run` or `plumb settle` wrote. Raises FileNotFoundError, or ProfileError
+    when the file is no profile or one of a newer plumb. Values are read when first asked for; close()
+    (or a with block) lets go of the file.
+    """
+
+    def __init__(self, path):
+        self.path = os.fspath(path)
+        if not os.path.exists(self.path):
+            raise FileNotFoundError(f"{self.path}: no such file")
+        uri = pathlib.Path(self.path).resolve().as_uri() + "?mode=ro"
+        self._database = sqlite3.connect(uri, uri=True)
+        self._cache = {}
+        try:
+            self._read()
+        except sqlite3.DatabaseError as error:
+            self.close()
+            raise ProfileError(f"{self.path}: not a profile, or damaged ({error}); record it again, "
+                               "or settle its regions again") from None
+        except ProfileError:
+            self.close()
+            raise
+
+    def _read(self):
+        if self._database.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+            raise ProfileError(f"{self.path}: a database, but no profile of plumb")
+        schema = self._database.execute("PRAGMA user_version").fetchone()[0]
+        if schema > NEWEST_SCHEMA:
+            raise ProfileError(f"{self.path}: written by a newer plumb (schema {schema}); install "
+                               "the newest plumb-profiler")
+        self.metrics = collections.OrderedDict(
+            (row[0], Metric(*row)) for row in self._database.execute(
+                "SELECT name, unit, aggregation, source, meaning FROM metrics ORDER BY id"))
+        self._frames = self._database.execute(
+            "SELECT kind, name, file, line, display FROM frames ORDER BY id").fetchall()
+        self._contexts = self._database.execute(
+            "SELECT parent, frame, flags, last, depth FROM contexts ORDER BY id").fetchall()
+        if not self._contexts:
+            raise ProfileError(f"{self.path}: damaged (it has no root); record it again")
+        self._check()
+
+    def _check(self):
+        """Raises unless contexts are in preorder and refer to what is there."""
+        count = len(self._contexts)
+        for number, (parent, frame, flags, last, depth) in enumerate(self._contexts):
+            whole = all(isinstance(x, int) for x in (frame, flags, last, depth))
+            above = (parent is None) if number == 0 else (isinstance(parent, int)
+                                                          and 0 <= parent < number)
+            if not (whole and above and 0 <= frame < len(self._frames) and number <= last < count
+                    and (number == 0 or last <= self._contexts[parent][3] and
+                         number <= self._contexts[parent][3])):
+                raise ProfileError(f"{self.path}: damaged (context {number}); record it again")
+
+    def close(self):
+        """Lets go of the file. What was not read before cannot be read afterwards."""
+        self._database.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __len__(self):
+        """How many contexts there are."""
+        return len(self._contexts)
+
+    def __repr__(self):
+        return f"<plumb.Profile {self.path!r}: {len(self)} contexts>"
+
+    # ---- the tree ----
+
+    @property
+    def root(self):
+        """The root node; everything is below it."""
+        return Node(self, 0)
+
+    @property
+    def children(self):
+        """The nodes directly below the root."""
+        return self.root.children
+
+    def walk(self):
+        """Every node, each before its children."""
+        return self.root.walk()
+
+    def bfs(self):
+        """Every node, level by level."""
+        return self.root.bfs()
+
+    def match(self, pattern):
+        """The nodes whose path matches PATTERN; see Node.match."""
+        return self.root.match(pattern)
+
+    @property
+    def kernels(self):
+        """Every kernel node, in preorder: one for each kernel and context."""
+        return self.of_kind("kernel")
+
+    @property
+    def operators(self):
+        """Every operator node, in preorder: one for each operator and context."""
+        return self.of_kind("operator")
+
+    def of_kind(self, kind):
+        """Every node of a kind of frame: "python", "copy", …"""
+        if kind not in KINDS:
+            raise ValueError(f"no kind of frame {kind!r}; there are: {', '.join(KINDS)}")
+        return [node for node in self.walk() if node.kind == kind]
+
+    # ---- what stands beside the tree ----
+
+    @property
+    def run(self):
+        """The run as a whole (Run)."""
+        return self._rows("run", Run)[0]
+
+    @property
+    def processes(self):
+        """The processes (a list of Process, indexed by their id)."""
+        return self._rows("processes", Process)
+
+    @property
+    def devices(self):
+        """The GPUs (a list of Device, indexed by their id)."""
+        return self._rows("devices", Device)
+
+    @property
+    def tracks(self):
+        """Threads and streams (a list of Track, indexed by their id)."""
+        return self._rows("tracks", Track)
+
+    @property
+    def ledger(self):
+        """What became of what was received: rows with process (id or None), source, fate, is_drop,
+        reason, detail, count."""
+        return self._query(
+            "ledger", "SELECT l.process, l.source, l.fate, f.is_drop, f.reason, l.detail, l.count "
+            "FROM ledger l LEFT JOIN fates f ON f.name = l.fate ORDER BY l.id", Row)
+
+    @property
+    def environment(self):
+        """{key: value} of the run; a key that only processes have takes the first process's."""
+        found = {}
+        for row in self._query("environment", "SELECT process, key, value FROM environment "
+                               "ORDER BY process IS NOT NULL, id", Row):
+            found.setdefault(row.key, row.value)
+        return found
+
+    # ---- reading ----
+
+    def _rows(self, table, kind):
+        return self._query(table, f"SELECT * FROM {table} ORDER BY id", kind)
+
+    def _query(self, key, sql, kind):
+        if key not in self._cache:
+            cursor = self._database.execute(sql)
+            names = [column[0] for column in cursor.description]
+            self._cache[key] = [kind(dict(zip(names, row))) for row in cursor]
+        return list(self._cache[key])
+
+    def _stats(self, metric):
+        """{context: (sum, count, min, max, mean, m2)} of METRIC, exclusive and inclusive."""
+        key = ("stats", metric)
+        if key not in self._cache:
+            exclusive = {}
+            for context, *stat in self._database.execute(
+                    "SELECT v.context, v.sum, v.count, v.min, v.max, v.mean, v.m2 "
+                    "FROM context_values v JOIN metrics m ON m.id = v.metric WHERE m.name = ?",
+                    (metric,)):
+                before = exclusive.get(context)
+                exclusive[context] = _merge(before, stat) if before else tuple(stat)
+            inclusive = dict(exclusive)
+            for number in range(len(self._contexts) - 1, 0, -1):
+                stat = inclusive.get(number)
+                if stat:
+                    parent = self._contexts[number][0]
+                    before = inclusive.get(parent)
+                    inclusive[parent] = _merge(before, stat) if before else stat
+            self._cache[key] = exclusive, inclusive
+        return self._cache[key]
+
+    def _variants(self):
+        if "variants" not in self._cache:
+            found = collections.defaultdict(list)
+            for row in self._database.execute(
+                    "SELECT context, track, shapes, grid_x, grid_y, grid_z, block_x, block_y, "
+                    "block_z, registers, static_shared_bytes, dynamic_shared_bytes, occupancy_ppm, "
+                    "count, time_ns, min_ns, max_ns FROM variants ORDER BY id"):
+                found[row[0]].append(Variant(row[1], row[2], row[3:6], row[6:9], *row[9:]))
+            self._cache["variants"] = found
+        return self._cache["variants"]
+
+    def _origins(self):
+        if "origins" not in self._cache:
+            found = collections.defaultdict(list)
+            for context, origin, reason in self._database.execute(
+                    "SELECT context, origin, reason FROM origins ORDER BY id"):
+                found[context].append((reason, origin))
+            self._cache["origins"] = found
+        return self._cache["origins"]

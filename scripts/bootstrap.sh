@@ -1,0 +1,135 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# bootstrap.sh [--check] build|demo|test|wheel
+#
+# Makes sure that everything STAGE needs is on this machine. On Debian and Ubuntu, as root or with
+# sudo that asks nothing, it installs what is missing; otherwise, with --check and on every other
+# system it names what is missing and fails. Quick when nothing is.
+set -eu
+cd "$(dirname "$0")/.."
+
+check=
+if [ "${1-}" = --check ]; then
+	check=1
+	shift
+fi
+stage=${1-}
+case $stage in
+build | demo | test | wheel) ;;
+*)
+	echo "usage: bootstrap.sh [--check] build|demo|test|wheel" >&2
+	exit 1
+	;;
+esac
+
+cc=${CC:-gcc}
+cache=${BUILD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/plumb}
+missing=  # what it is, for people
+packages= # what Debian calls it
+want() {
+	missing="$missing${missing:+, }$1"
+	packages="$packages $2"
+}
+has() { command -v "$1" >/dev/null 2>&1; }
+
+any() { [ -e "$1" ]; } # any PATTERN: does a file match?
+
+# The missing headers among "header:package" pairs, found by one run of the preprocessor.
+want_headers() {
+	if has "$cc"; then
+		found=$(for pair in "$@"; do
+			printf '#if __has_include(<%s>)\nfound %s\n#endif\n' "${pair%%:*}" "$pair"
+		done | "$cc" -E -P - 2>/dev/null || true)
+	else
+		found=
+	fi
+	for pair in "$@"; do
+		case $found in
+		*"found $pair"*) ;;
+		*) want "${pair%%:*}" "${pair#*:}" ;;
+		esac
+	done
+}
+
+look() {
+	missing= packages=
+	# make is here: it called us. ca-certificates: downloads from PyPI.
+	has "$cc" || want "the C compiler $cc" gcc
+	want_headers stdio.h:libc6-dev sqlite3.h:libsqlite3-dev zstd.h:libzstd-dev libelf.h:libelf-dev
+	if has "$cc"; then
+		case $("$cc" -print-file-name=libstdc++.a 2>/dev/null) in
+		/*) ;;
+		*) want "libstdc++.a" g++ ;;
+		esac
+	else
+		want "libstdc++.a" g++
+	fi
+	has python3 || want python3 python3
+	if ! [ -e "$cache/cuda/13.0/include/cupti.h" ] || [ $stage = wheel ] || [ $stage = test ]; then
+		python3 -c 'import pip' 2>/dev/null || want "Python's pip" "python3-pip ca-certificates"
+	fi
+	case $stage in
+	demo) scripts/find-python torch >/dev/null 2>&1 || want "PyTorch" python3-torch ;;
+	test)
+		want_headers cmocka.h:libcmocka-dev
+		scripts/find-python torch pytest >/dev/null 2>&1 ||
+			want "PyTorch and pytest for one Python" "python3-torch python3-pytest"
+		/usr/bin/python3 -c 'import venv, ensurepip' 2>/dev/null || want "Python's venv" python3-venv
+		any /usr/include/python3*/Python.h || want Python.h python3-dev
+		has clang || any /usr/bin/clang-[12][0-9] || want clang clang
+		has git || want git git
+		;;
+	esac
+}
+
+can_install() {
+	[ -z "$check" ] && has apt-get || return 1
+	if [ "$(id -u)" = 0 ]; then
+		sudo=
+	elif has sudo && sudo -n true 2>/dev/null; then
+		sudo="sudo -n"
+	else
+		return 1
+	fi
+}
+
+look
+[ -z "$missing" ] && exit 0
+if ! can_install; then
+	target="make $stage"
+	echo "plumb: missing for '${target% build}': $missing" >&2
+	if has apt-get; then
+		echo "plumb: install with: apt-get install$packages" >&2
+	else
+		echo "plumb: install these with your system's package manager, then try again" >&2
+	fi
+	exit 1
+fi
+
+apt() { $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@" >&2; }
+
+# PyTorch from PyPI where the system has none to install (Ubuntu).
+replace_torch() {
+	case $packages in *python3-torch*) ;; *) return ;; esac
+	[ -n "$(apt-cache madison python3-torch 2>/dev/null)" ] && return
+	packages="$(echo "$packages" | sed 's/python3-torch//') python3-venv"
+	torch=pypi
+}
+
+torch=
+if [ -z "$(find /var/lib/apt/lists -name '*Packages*' 2>/dev/null | head -n 1)" ]; then
+	apt update
+fi
+replace_torch
+echo "plumb: installing$packages" >&2
+# shellcheck disable=SC2086 # a list of words
+if ! apt install -y --no-install-recommends $packages >/dev/null 2>&1; then
+	apt update
+	apt install -y --no-install-recommends $packages
+fi
+[ -z "$torch" ] || scripts/install-torch.sh >/dev/null
+look
+if [ -n "$missing" ]; then
+	echo "plumb: still missing after the installation: $missing" >&2
+	exit 1
+fi

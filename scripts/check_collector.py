@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""check_collector.py [--glibc 2.28] LIBPLUMB: what the collector may ask of its host program.
+
+It exports the entry points listed here and nothing else, needs the C library alone (and, with
+--glibc, no symbol newer than that), and keeps its thread-local storage small and static, so that it
+can be loaded into any running program. Prints what does not hold, and fails.
+"""
+import argparse
+import re
+import subprocess
+import sys
+
+# What a program may see of us, and why.
+ENTRY_POINTS = {
+    "InitializeInjection": "CUDA's driver calls it (CUDA_INJECTION64_PATH)",
+    "cuptiSubscribe": "the program's own profiler wants the CUPTI slot",
+    "cuptiSubscribe_v2": "the same from CUDA 12.8 on",
+    "cuptiUnsubscribe": "the program's own profiler leaves the CUPTI slot",
+    "dlsym": "a framework is being loaded",
+    "_exit": "the program ends without running its exit handlers",
+    "_Exit": "likewise",
+    "_ZN5torch8autograd6Engine7executeERKSt6vectorINS0_4EdgeESaIS3_EERKS2_IN2at6TensorESaIS9_EEbbbS7_":
+        "PyTorch begins a backward pass",
+}
+LIBRARIES = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2",
+             "ld-linux-aarch64.so.1"}
+MOST_TLS = 512
+
+
+def readelf(*arguments):
+    done = subprocess.run(["readelf", "-W", *arguments], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr.strip() or f"readelf {' '.join(map(str, arguments))} failed")
+    return done.stdout
+
+
+def newest_glibc(path):
+    """The newest GLIBC_x.y that PATH needs, as (x, y)."""
+    found = re.findall(r"Name: GLIBC_(\d+)\.(\d+)", readelf("-V", path))
+    return max((int(major), int(minor)) for major, minor in found) if found else (0, 0)
+
+
+def needed(path):
+    return re.findall(r"\(NEEDED\).*\[(.*)\]", readelf("-d", path))
+
+
+def problems(path, glibc):
+    """Yields one line for every rule that PATH breaks."""
+    for line in readelf("--dyn-syms", path).splitlines():
+        field = line.split()
+        if len(field) < 7 or field[0] == "Num:":
+            continue
+        name = field[7].split("@")[0] if len(field) > 7 else ""
+        if field[6] == "UND":
+            if name == "__tls_get_addr":
+                yield "needs __tls_get_addr: compile with -ftls-model=initial-exec"
+        elif name and name not in ENTRY_POINTS:
+            yield f"exports {name}, which is no entry point"
+    for library in needed(path):
+        if library not in LIBRARIES:
+            yield f"needs the library {library}"
+    if glibc and newest_glibc(path) > glibc:
+        yield "needs GLIBC_{}.{}, newer than {}.{}".format(*newest_glibc(path), *glibc)
+    for size in re.findall(r"^\s*TLS(?:\s+\S+){4}\s+(0x[0-9a-f]+)", readelf("-l", path), re.M):
+        if int(size, 16) >= MOST_TLS:
+            yield f"has {int(size, 16)} bytes of thread-local storage; {MOST_TLS} is too many"
+    if "NODELETE" not in readelf("-d", path):
+        yield "can be unloaded: link with -z nodelete"
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(description=__doc__.split(":")[0])
+    parser.add_argument("--glibc", type=lambda text: tuple(map(int, text.split("."))))
+    parser.add_argument("path")
+    options = parser.parse_args(arguments)
+    found = list(problems(options.path, options.glibc))
+    for line in found:
+        print(f"{options.path}: {line}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

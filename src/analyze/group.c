@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyze/group.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/map.h"
+#include "base/vec.h"
+
+struct plumb_grouping {
+	const struct plumb_profile *profile;
+	enum plumb_group_by by;
+	PLUMB_VEC(struct plumb_group_row) rows;
+	uint32_t *owner; /* by context: the row of the innermost frame of the kind */
+	uint32_t *entry; /* by context: its row, where no frame further out has the same row */
+};
+
+int64_t
+plumb_stat_amount(uint32_t metric, const struct plumb_stat *stat)
+{
+	if (!stat->count)
+		return 0;
+	switch (plumb_metrics[metric].aggregation) {
+	case PLUMB_MAX:
+		return stat->max;
+	case PLUMB_CALL:
+		return isfinite(stat->mean) && fabs(stat->mean) < 9e18 ? llround(stat->mean) : 0;
+	case PLUMB_SUM:
+		break;
+	}
+	return stat->sum;
+}
+
+uint32_t
+plumb_metric_default(const struct plumb_profile *profile)
+{
+	for (uint32_t i = 0; i < profile->values_count; i++)
+		if (profile->values[i].metric == PLUMB_METRIC_GPU_TIME && profile->values[i].count)
+			return PLUMB_METRIC_GPU_TIME;
+	return PLUMB_METRIC_OP_TIME;
+}
+
+/* ---- rows ---- */
+
+static bool
+belongs(const struct plumb_grouping *g, uint32_t frame, const unsigned char *user)
+{
+	uint32_t kind = g->profile->frames[frame].kind;
+
+	switch (g->by) {
+	case PLUMB_BY_KERNEL:
+		return kind == PLUMB_FRAME_KERNEL;
+	case PLUMB_BY_OPERATOR:
+		return kind == PLUMB_FRAME_OPERATOR;
+	case PLUMB_BY_PYTHON:
+	case PLUMB_BY_LINE:
+		return kind == PLUMB_FRAME_PYTHON;
+	case PLUMB_BY_USER_LINE:
+		return kind == PLUMB_FRAME_PYTHON && user && user[frame];
+	case PLUMB_BY_THREAD:
+		break;
+	}
+	return false;
+}
+
+/* What of a frame's identity makes its row. */
+static struct plumb_frame
+row_key(enum plumb_group_by by, const struct plumb_frame *frame)
+{
+	struct plumb_frame key = *frame;
+
+	key.display = PLUMB_NONE;
+	if (by == PLUMB_BY_PYTHON)
+		key.line = 0;
+	if (by == PLUMB_BY_LINE || by == PLUMB_BY_USER_LINE)
+		key.name = PLUMB_NONE;
+	return key;
+}
+
+static bool
+same_key(const struct plumb_frame *a, const struct plumb_frame *b)
+{
+	return a->name == b->name && a->file == b->file && a->line == b->line;
+}
+
+static uint32_t
+row_of(struct plumb_grouping *g, struct plumb_map *map, uint32_t frame)
+{
+	struct plumb_frame key = row_key(g->by, &g->profile->frames[frame]);
+	uint64_t hash = plumb_hash_mix(plumb_hash_mix(key.name, key.file), key.line);
+	struct plumb_map_cursor at;
+	struct plumb_group_row *row;
+
+	for (uint32_t r = plumb_map_first(map, hash, &at); r != PLUMB_MAP_NONE;
+	     r = plumb_map_next(map, &at)) {
+		struct plumb_frame other;
+
+		other = row_key(g->by, &g->profile->frames[g->rows.items[r].frame]);
+		if (same_key(&key, &other))
+			return r;
+	}
+	row = plumb_vec_add(&g->rows);
+	if (!row || plumb_map_add(map, hash, g->rows.count - 1) < 0)
+		return PLUMB_NONE;
+	*row = (struct plumb_group_row){ key.kind, frame, PLUMB_NONE, key.line };
+	return g->rows.count - 1;
+}
+
+static bool
+make_rows(struct plumb_grouping *g, const unsigned char *user, uint32_t *row_of_frame)
+{
+	struct plumb_map map = { 0 };
+	bool ok = true;
+
+	for (uint32_t f = 0; ok && f < g->profile->frames_count; f++) {
+		row_of_frame[f] = PLUMB_NONE;
+		if (!belongs(g, f, user))
+			continue;
+		row_of_frame[f] = row_of(g, &map, f);
+		ok = row_of_frame[f] != PLUMB_NONE;
+	}
+	plumb_map_free(&map);
+	return ok;
+}
+
+static bool
+make_track_rows(struct plumb_grouping *g)
+{
+	for (uint32_t t = 0; t < g->profile->tracks_count; t++) {
+		struct plumb_group_row *row = plumb_vec_add(&g->rows);
+
+		if (!row)
+			return false;
+		*row = (struct plumb_group_row){ PLUMB_NONE, PLUMB_NONE, t, 0 };
+	}
+	return true;
+}
+
+/* Walks the contexts in preorder with the rows that are open above each. */
+static bool
+assign(struct plumb_grouping *g, const uint32_t *row_of_frame)
+{
+	const struct plumb_profile *p = g->profile;
+	uint32_t *open = calloc(g->rows.count + 1u, sizeof *open); /* by row: how many times */
+	PLUMB_VEC(uint32_t) path = { 0 };                          /* open contexts with a row */
+	bool ok = open != NULL;
+
+	for (uint32_t c = 0; ok && c < p->contexts_count; c++) {
+		uint32_t row = row_of_frame[p->contexts[c].frame];
+
+		while (path.count && p->contexts[path.items[path.count - 1]].last < c) {
+			uint32_t closed = path.items[--path.count];
+			open[row_of_frame[p->contexts[closed].frame]]--;
+		}
+		g->entry[c] = PLUMB_NONE;
+		g->owner[c] = row;
+		if (row == PLUMB_NONE) {
+			if (c)
+				g->owner[c] = g->owner[p->contexts[c].parent];
+			continue;
+		}
+		if (!open[row]++)
+			g->entry[c] = row;
+		uint32_t *top = plumb_vec_add(&path);
+		ok = top != NULL;
+		if (ok)
+			*top = c;
+	}
+	plumb_vec_free(&path);
+	free(open);
+	return ok;
+}
+
+struct plumb_grouping *
+plumb_grouping_new(const struct plumb_profile *profile, enum plumb_group_by by,
+                   const unsigned char *user)
+{
+	struct plumb_grouping *g = calloc(1, sizeof *g);
+	uint32_t *row_of_frame;
+	bool ok;
+
+	if (!g)
+		return NULL;
+	g->profile = profile;
+	g->by = by;
+	if (by == PLUMB_BY_THREAD) {
+		if (make_track_rows(g))
+			return g;
+		plumb_grouping_free(g);
+		return NULL;
+	}
+	row_of_frame = calloc(profile->frames_count + 1u, sizeof *row_of_frame);
+	g->owner = calloc(profile->contexts_count + 1u, sizeof *g->owner);
+	g->entry = calloc(profile->contexts_count + 1u, sizeof *g->entry);
+	ok = row_of_frame && g->owner && g->entry && make_rows(g, user, row_of_frame) &&
+	     assign(g, row_of_frame);
+	free(row_of_frame);
+	if (ok)
+		return g;
+	plumb_grouping_free(g);
+	return NULL;
+}
+
+void
+plumb_grouping_free(struct plumb_grouping *grouping)
+{
+	if (!grouping)
+		return;
+	plumb_vec_free(&grouping->rows);
+	free(grouping->owner);
+	free(grouping->entry);
+	free(grouping);
+}
+
+uint32_t
+plumb_grouping_count(const struct plumb_grouping *grouping)
+{
+	return grouping->rows.count;
+}
+
+const struct plumb_group_row *
+plumb_grouping_rows(const struct plumb_grouping *grouping)
+{
+	return grouping->rows.items;
+}
+
+uint32_t
+plumb_grouping_owner(const struct plumb_grouping *grouping, uint32_t context)
+{
+	return grouping->owner[context];
+}
+
+/* ---- values ---- */
+
+static void
+merge_value(struct plumb_stat *stat, const struct plumb_value *value)
+{
+	struct plumb_stat other = { value->sum, value->count, value->min,
+		                    value->max, value->mean,  value->m2 };
+
+	if (stat)
+		plumb_stat_merge(stat, &other);
+}
+
+static void
+clear(struct plumb_stat *stats, uint32_t count)
+{
+	if (stats && count)
+		memset(stats, 0, count * sizeof *stats);
+}
+
+int
+plumb_grouping_values(const struct plumb_grouping *g, uint32_t metric, struct plumb_stat *exclusive,
+                      struct plumb_stat *inclusive, struct plumb_stat *outside)
+{
+	const struct plumb_profile *p = g->profile;
+	bool call = plumb_metrics[metric].aggregation == PLUMB_CALL;
+	struct plumb_stat *whole;
+
+	clear(exclusive, g->rows.count);
+	clear(inclusive, g->rows.count);
+	clear(outside, 1);
+	for (uint32_t i = 0; i < p->values_count; i++) {
+		const struct plumb_value *v = &p->values[i];
+		uint32_t row;
+
+		if (v->metric != metric)
+			continue;
+		row = g->by == PLUMB_BY_THREAD ? v->track : g->owner[v->context];
+		if (row >= g->rows.count) {
+			merge_value(outside, v);
+			continue;
+		}
+		merge_value(exclusive ? &exclusive[row] : NULL, v);
+		if (g->by == PLUMB_BY_THREAD && !call)
+			merge_value(inclusive ? &inclusive[row] : NULL, v);
+	}
+	if (g->by == PLUMB_BY_THREAD || !inclusive || call)
+		return 0;
+	whole = calloc(p->contexts_count + 1u, sizeof *whole);
+	if (!whole)
+		return PLUMB_ESYSTEM;
+	plumb_inclusive(p, metric, PLUMB_NONE, NULL, whole);
+	for (uint32_t c = 0; c < p->contexts_count; c++)
+		if (g->entry[c] != PLUMB_NONE)
+			plumb_stat_merge(&inclusive[g->entry[c]], &whole[c]);
+	free(whole);
+	return 0;
+}
+
+/* ---- the person's own code ---- */
+
+uint32_t *
+plumb_user_contexts(const struct plumb_profile *profile, const unsigned char *user)
+{
+	uint32_t *user_of = calloc(profile->contexts_count + 1u, sizeof *user_of);
+
+	for (uint32_t c = 0; user_of && c < profile->contexts_count; c++) {
+		uint32_t frame = profile->contexts[c].frame;
+
+		if (user[frame])
+			user_of[c] = frame;
+		else
+			user_of[c] = c ? user_of[profile->contexts[c].parent] : PLUMB_NONE;
+	}
+	return user_of;
+}
+
+struct vote {
+	uint32_t row, frame;
+	uint32_t order; /* the first context that gave it */
+	int64_t weight;
+};
+
+typedef PLUMB_VEC(struct vote) votes;
+
+static bool
+cast(votes *list, uint32_t row, uint32_t frame, uint32_t order, int64_t weight)
+{
+	struct vote *vote = plumb_vec_add(list);
+
+	if (vote)
+		*vote = (struct vote){ row, frame, order, weight };
+	return vote != NULL;
+}
+
+static int
+by_row_and_frame(const void *left, const void *right)
+{
+	const struct vote *a = left, *b = right;
+
+	if (a->row != b->row)
+		return a->row < b->row ? -1 : 1;
+	if (a->frame != b->frame)
+		return a->frame < b->frame ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+static bool
+better(const struct vote *a, const struct vote *b)
+{
+	if (a->weight != b->weight)
+		return a->weight > b->weight;
+	if ((a->frame == PLUMB_NONE) != (b->frame == PLUMB_NONE))
+		return b->frame == PLUMB_NONE;
+	return a->order < b->order;
+}
+
+/* Adds up the votes of each (row, frame) and gives each row its best. */
+static void
+count_votes(votes *list, uint32_t *frames)
+{
+	struct vote best = { .row = PLUMB_NONE };
+
+	if (list->count)
+		qsort(list->items, list->count, sizeof *list->items, by_row_and_frame);
+	for (uint32_t i = 0; i < list->count;) {
+		struct vote sum = list->items[i++];
+
+		while (i < list->count && list->items[i].row == sum.row &&
+		       list->items[i].frame == sum.frame)
+			if (__builtin_add_overflow(sum.weight, list->items[i++].weight, &sum.weight))
+				sum.weight = INT64_MAX;
+		if (best.row == sum.row && !better(&sum, &best))
+			continue;
+		best = sum;
+		frames[best.row] = best.frame;
+	}
+}
+
+static bool
+collect_votes(const struct plumb_grouping *g, uint32_t metric, const uint32_t *user_of, votes *list)
+{
+	const struct plumb_profile *p = g->profile;
+	struct plumb_stat *whole;
+	bool ok = true;
+
+	if (g->by == PLUMB_BY_THREAD) {
+		for (uint32_t i = 0; ok && i < p->values_count; i++) {
+			const struct plumb_value *v = &p->values[i];
+
+			if (v->metric == metric && v->track < g->rows.count)
+				ok = cast(list, v->track, user_of[v->context], v->context, v->sum);
+		}
+		return ok;
+	}
+	whole = calloc(p->contexts_count + 1u, sizeof *whole);
+	if (!whole)
+		return false;
+	plumb_inclusive(p, metric, PLUMB_NONE, NULL, whole);
+	for (uint32_t c = 0; ok && c < p->contexts_count; c++)
+		if (g->entry[c] != PLUMB_NONE)
+			ok = cast(list, g->entry[c], user_of[c], c,
+			          plumb_stat_amount(metric, &whole[c]));
+	free(whole);
+	return ok;
+}
+
+int
+plumb_grouping_user(const struct plumb_grouping *g, uint32_t metric, const uint32_t *user_of,
+                    uint32_t *frames)
+{
+	votes list = { 0 };
+	bool ok;
+
+	for (uint32_t r = 0; r < g->rows.count; r++)
+		frames[r] = PLUMB_NONE;
+	ok = collect_votes(g, metric, user_of, &list);
+	if (ok)
+		count_votes(&list, frames);
+	plumb_vec_free(&list);
+	return ok ? 0 : PLUMB_ESYSTEM;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rows of a table: the contexts of a profile grouped by a kind of frame, or by track.
+ *
+ *	struct plumb_grouping *g = plumb_grouping_new(profile, PLUMB_BY_OPERATOR, NULL);
+ *	struct plumb_stat *exclusive = calloc(plumb_grouping_count(g), sizeof *exclusive), …;
+ *	plumb_grouping_values(g, PLUMB_METRIC_GPU_TIME, exclusive, inclusive, &outside);
+ *
+ * A row's exclusive part is what lies under its frame and under no deeper frame of the same kind, so
+ * that the exclusive parts and `outside` add up to the whole. Its inclusive part is all that lies
+ * under its frame; a frame nested in one of its own name counts once.
+ */
+#ifndef PLUMB_ANALYZE_GROUP_H
+#define PLUMB_ANALYZE_GROUP_H
+
+#include "model/profile.h"
+
+enum plumb_group_by {
+	PLUMB_BY_KERNEL,    /* kernel by name */
+	PLUMB_BY_OPERATOR,  /* operator by name */
+	PLUMB_BY_PYTHON,    /* Python function: (file, name) */
+	PLUMB_BY_LINE,      /* Python line: (file, line) */
+	PLUMB_BY_USER_LINE, /* Python line of the person's own code */
+	PLUMB_BY_THREAD,    /* host thread or GPU stream; inclusive and exclusive are the same */
+};
+
+struct plumb_group_row {
+	uint32_t kind;  /* enum plumb_frame_kind; PLUMB_NONE for a track */
+	uint32_t frame; /* one of the row's frames; PLUMB_NONE for a track */
+	uint32_t track; /* PLUMB_NONE for a frame */
+	uint32_t line;  /* 0 where the row has no line of its own */
+};
+
+struct plumb_grouping;
+
+/* USER tells for each frame whether it is the person's own code; it may be NULL but for
+ * PLUMB_BY_USER_LINE. NULL: no memory. PROFILE must outlive the grouping. */
+struct plumb_grouping *plumb_grouping_new(const struct plumb_profile *profile,
+                                          enum plumb_group_by by, const unsigned char *user);
+void plumb_grouping_free(struct plumb_grouping *grouping);
+
+uint32_t plumb_grouping_count(const struct plumb_grouping *grouping);
+const struct plumb_group_row *plumb_grouping_rows(const struct plumb_grouping *grouping);
+/* The row that CONTEXT's exclusive values belong to, or PLUMB_NONE; not for PLUMB_BY_THREAD. */
+uint32_t plumb_grouping_owner(const struct plumb_grouping *grouping, uint32_t context);
+
+/*
+ * METRIC of every row. Each array holds a stat for each row and may be NULL; OUTSIDE gets what is
+ * under no row. For a metric of one call (PLUMB_CALL) inclusive parts mean nothing: they are left
+ * zero. Negative: no memory.
+ */
+int plumb_grouping_values(const struct plumb_grouping *grouping, uint32_t metric,
+                          struct plumb_stat *exclusive, struct plumb_stat *inclusive,
+                          struct plumb_stat *outside);
+
+/*
+ * For every row the frame of the person's own code that has the most of METRIC, in FRAMES
+ * (PLUMB_NONE: none, or most of it is under no such frame). USER_OF is from plumb_user_contexts.
+ */
+int plumb_grouping_user(const struct plumb_grouping *grouping, uint32_t metric,
+                        const uint32_t *user_of, uint32_t *frames);
+
+/* For each context the innermost frame of the person's own code, itself or outwards, or PLUMB_NONE;
+ * malloced. USER as above. NULL: no memory. */
+uint32_t *plumb_user_contexts(const struct plumb_profile *profile, const unsigned char *user);
+
+/* What a stat of METRIC amounts to: the sum, the greatest (PLUMB_MAX) or the mean (PLUMB_CALL). */
+int64_t plumb_stat_amount(uint32_t metric, const struct plumb_stat *stat);
+
+/* The metric that reports use when none is named: gpu.time if there is any, else op.time. */
+uint32_t plumb_metric_default(const struct plumb_profile *profile);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/sort.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define DIGIT_BITS 11
+#define DIGIT_VALUES (1u << DIGIT_BITS)
+
+static bool
+is_sorted(const struct plumb_sort_item *items, uint32_t count)
+{
+	for (uint32_t i = 1; i < count; i++)
+		if (items[i - 1].key > items[i].key)
+			return false;
+	return true;
+}
+
+/* Radix sort, least digit first; digits that are equal in all keys cost one count. */
+void
+plumb_sort(struct plumb_sort_item *items, struct plumb_sort_item *spare, uint32_t count)
+{
+	if (is_sorted(items, count))
+		return;
+	struct plumb_sort_item *from = items, *to = spare;
+	for (unsigned shift = 0; shift < 64; shift += DIGIT_BITS) {
+		uint32_t starts[DIGIT_VALUES] = { 0 };
+		for (uint32_t i = 0; i < count; i++)
+			starts[from[i].key >> shift & (DIGIT_VALUES - 1)]++;
+		if (starts[from[0].key >> shift & (DIGIT_VALUES - 1)] == count)
+			continue;
+		uint32_t next = 0;
+		for (uint32_t d = 0; d < DIGIT_VALUES; d++) {
+			uint32_t here = starts[d];
+			starts[d] = next;
+			next += here;
+		}
+		for (uint32_t i = 0; i < count; i++)
+			to[starts[from[i].key >> shift & (DIGIT_VALUES - 1)]++] = from[i];
+		struct plumb_sort_item *swap = from;
+		from = to;
+		to = swap;
+	}
+	if (from != items)
+		memcpy(items, from, (size_t)count * sizeof *items);
+}
+
+int
+plumb_sort_rows(void **rows, uint32_t count, size_t size,
+                uint64_t (*key)(const void *row, int which, const void *data), int keys,
+                const void *data)
+{
+	if (count < 2)
+		return PLUMB_OK;
+	struct plumb_sort_item *items = malloc(2 * (size_t)count * sizeof *items);
+	char *ordered = malloc((size_t)count * size);
+	if (!items || !ordered) {
+		free(items);
+		free(ordered);
+		return PLUMB_ESYSTEM;
+	}
+	const char *old = *rows;
+	for (uint32_t i = 0; i < count; i++)
+		items[i].index = i;
+	for (int which = keys; which-- > 0;) {
+		for (uint32_t i = 0; i < count; i++)
+			items[i].key = key(old + items[i].index * size, which, data);
+		plumb_sort(items, items + count, count);
+	}
+	for (uint32_t i = 0; i < count; i++)
+		memcpy(ordered + i * size, old + items[i].index * size, size);
+	free(items);
+	free(*rows);
+	*rows = ordered;
+	return PLUMB_OK;
+}

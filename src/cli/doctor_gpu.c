@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The NVIDIA driver, its GPUs, CUPTI, and who else uses it. CUDA is not linked: the few functions
+ * needed are looked up, in a child process. */
+#include <ctype.h>
+#include <dirent.h>
+#include <dlfcn.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/doctor.h"
+#include "cli/probe.h"
+
+#define DRIVER "libcuda.so.1"
+#define SECONDS 30
+
+typedef int (*call_int)(int *);
+typedef int (*call_init)(unsigned);
+typedef int (*call_device)(int *, int);
+typedef int (*call_name)(char *, int, int);
+
+/* In a child: prints what the driver says. 3: there is none. */
+static int
+ask_driver(void *data)
+{
+	(void)data;
+	int version = 0, count = 0, device, result;
+	char name[256];
+	void *driver = dlopen(DRIVER, RTLD_NOW | RTLD_LOCAL);
+	if (!driver) {
+		printf("missing=%s\n", dlerror());
+		return 3;
+	}
+	call_int get_version = (call_int)dlsym(driver, "cuDriverGetVersion");
+	call_init init = (call_init)dlsym(driver, "cuInit");
+	call_int get_count = (call_int)dlsym(driver, "cuDeviceGetCount");
+	call_device get_device = (call_device)dlsym(driver, "cuDeviceGet");
+	call_name get_name = (call_name)dlsym(driver, "cuDeviceGetName");
+	if (!get_version || !init || !get_count || !get_device || !get_name) {
+		printf("missing=it lacks functions that every driver has\n");
+		return 3;
+	}
+	if (get_version(&version) == 0)
+		printf("cuda=%d\n", version);
+	fflush(stdout); /* should the next call hang */
+	result = init(0);
+	printf("init=%d\n", result);
+	if (result == 0 && get_count(&count) == 0)
+		printf("count=%d\n", count);
+	if (result == 0 && count > 0 && get_device(&device, 0) == 0 &&
+	    get_name(name, sizeof(name), device) == 0)
+		printf("name=%s\n", name);
+	return 0;
+}
+
+static int
+number_of(const struct plumb_probe *probe, const char *key, int otherwise)
+{
+	char text[32];
+	return plumb_probe_value(probe->output, key, text, sizeof(text)) ? atoi(text) : otherwise;
+}
+
+static void
+check_devices(struct plumb_checks *checks, const struct plumb_probe *probe)
+{
+	char name[256] = "unnamed";
+	int init = number_of(probe, "init", -1), count = number_of(probe, "count", 0);
+	if (init == 0 && count > 0) {
+		plumb_probe_value(probe->output, "name", name, sizeof(name));
+		plumb_check_add(checks, "gpu.devices", PLUMB_CHECK_YES, "%d GPU%s (%s%s)", count,
+		                count == 1 ? "" : "s", name, count == 1 ? "" : " first");
+		return;
+	}
+	plumb_check_add(checks, "gpu.devices", PLUMB_CHECK_NO, "GPUs");
+	if (probe->timed_out || probe->status > 128)
+		plumb_check_why(checks, probe->timed_out ? "the driver gave no answer"
+		                                         : "the driver crashed when it was asked");
+	else
+		plumb_check_why(checks, "the driver says that there is none (error %d)", init);
+	plumb_check_remedy(checks, "see what nvidia-smi says; in a container, start it with its GPUs "
+	                           "(docker run --gpus all)");
+}
+
+static void
+check_driver(struct plumb_checks *checks)
+{
+	char text[256], line[256];
+	struct plumb_probe *probe = malloc(sizeof(*probe));
+	if (!probe)
+		return;
+	plumb_probe_call(probe, ask_driver, NULL, SECONDS);
+	checks->driver_cuda = number_of(probe, "cuda", 0);
+	if (checks->driver_cuda > 0) {
+		const char *version = "";
+		/* "NVRM version: NVIDIA UNIX … Kernel Module  580.95.05  …" */
+		if (plumb_doctor_line("/proc/driver/nvidia/version", line, sizeof(line))) {
+			char *p = strstr(line, "  ");
+			while (p && *p == ' ')
+				p++;
+			if (p && isdigit((unsigned char)*p)) {
+				p[strcspn(p, " ")] = '\0';
+				version = p;
+			}
+		}
+		plumb_check_add(checks, "gpu.driver", PLUMB_CHECK_YES,
+		                "NVIDIA driver %s%sfor CUDA %d.%d", version, *version ? " " : "",
+		                checks->driver_cuda / 1000, checks->driver_cuda % 1000 / 10);
+		check_devices(checks, probe);
+	} else {
+		plumb_check_add(checks, "gpu.driver", PLUMB_CHECK_NO, "NVIDIA driver");
+		plumb_check_why(checks, "%s",
+		                plumb_probe_value(probe->output, "missing", text, sizeof(text))
+		                        ? text
+		                        : "the driver could not be asked");
+		plumb_check_remedy(checks, "install NVIDIA's driver where there is a GPU; without one, the "
+		                           "CPU side is profiled all the same");
+	}
+	free(probe);
+}
+
+/* ---- CUPTI ---- */
+
+static int
+ask_cupti(void *data)
+{
+	unsigned version = 0;
+	void *library = dlopen(data, RTLD_NOW | RTLD_LOCAL);
+	if (!library) {
+		printf("missing=%s\n", dlerror());
+		return 3;
+	}
+	int (*get_version)(unsigned *) = (int (*)(unsigned *))dlsym(library, "cuptiGetVersion");
+	if (!get_version || get_version(&version) != 0) {
+		printf("missing=it does not tell its version\n");
+		return 3;
+	}
+	printf("version=%u\n", version);
+	return 0;
+}
+
+/* Where CUPTI may be beside Python's packages. */
+static bool
+find_cupti(char path[PATH_MAX])
+{
+	static const char *const places[] = {
+		"/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.[0-9]*",
+		"/usr/local/cuda/lib64/libcupti.so.[0-9]*",
+		"/usr/local/cuda-*/extras/CUPTI/lib64/libcupti.so.[0-9]*",
+		"/opt/cuda/extras/CUPTI/lib64/libcupti.so.[0-9]*",
+		"/usr/lib/*-linux-gnu/libcupti.so.[0-9]*",
+		"/usr/lib64/libcupti.so.[0-9]*",
+	};
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		glob_t found;
+		bool any = glob(places[i], 0, NULL, &found) == 0 && found.gl_pathc > 0;
+		if (any)
+			snprintf(path, PATH_MAX, "%s", found.gl_pathv[0]);
+		globfree(&found);
+		if (any)
+			return true;
+	}
+	return false;
+}
+
+/* The CUDA that a CUPTI belongs to, by its file's name: libcupti.so.12 → 12; 0: it does not say. */
+static int
+cupti_major(const char *path)
+{
+	const char *file = strrchr(path, '/');
+	const char *number = strstr(file ? file : path, ".so.");
+	return number ? atoi(number + 4) : 0;
+}
+
+static void
+check_cupti(struct plumb_checks *checks)
+{
+	char path[PATH_MAX], text[256];
+	if (checks->cupti[0]) {
+		memcpy(path, checks->cupti, sizeof(path));
+	} else if (!find_cupti(path)) {
+		plumb_check_add(checks, "gpu.cupti", PLUMB_CHECK_NO, "CUPTI, NVIDIA's profiling interface");
+		plumb_check_why(checks, "no libcupti was found with this Python, nor in the CUDA toolkit's "
+		                        "places");
+		plumb_check_remedy(checks, "use PyTorch's wheel for CUDA, which brings it, or pip install "
+		                           "nvidia-cuda-cupti of your CUDA version");
+		return;
+	}
+	struct plumb_probe *probe = malloc(sizeof(*probe));
+	if (!probe)
+		return;
+	bool answered = plumb_probe_call(probe, ask_cupti, path, SECONDS);
+	int major = cupti_major(path);
+	if (!answered) {
+		plumb_check_add(checks, "gpu.cupti", PLUMB_CHECK_NO, "CUPTI in %s", path);
+		plumb_check_why(checks, "it cannot be loaded: %s",
+		                plumb_probe_value(probe->output, "missing", text, sizeof(text))
+		                        ? text
+		                        : "it hung or crashed");
+		plumb_check_remedy(checks, "install it anew");
+	} else {
+		bool newer = checks->driver_cuda > 0 && major > checks->driver_cuda / 1000;
+		plumb_check_add(checks, "gpu.cupti",
+		                newer || checks->driver_cuda == 0 ? PLUMB_CHECK_PARTLY : PLUMB_CHECK_YES,
+		                "CUPTI in %s (API %d)", path, number_of(probe, "version", 0));
+		if (checks->driver_cuda == 0) {
+			plumb_check_why(checks, "there is no driver that it could work with");
+		} else if (newer) {
+			plumb_check_why(checks, "it is for CUDA %d, and the driver for CUDA %d", major,
+			                checks->driver_cuda / 1000);
+			plumb_check_remedy(checks, "use a framework built for CUDA %d, or a newer driver",
+			                   checks->driver_cuda / 1000);
+		}
+	}
+	free(probe);
+}
+
+/* ---- who else ---- */
+
+/* Programs that take CUPTI, or the counters behind it. */
+static bool
+is_profiler(const char *name)
+{
+	static const char *const names[] = { "nsys", "nsys-launcher", "nsys-agent", "ncu", "ncu-ui",
+		                             "nv-hostengine", "dcgm-exporter", "dcgmproftester" };
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strncmp(name, names[i], 15) == 0) /* the kernel keeps so many characters */
+			return true;
+	return false;
+}
+
+static bool
+find_profiler(char *name, int size, long *pid)
+{
+	DIR *processes = opendir("/proc");
+	struct dirent *entry;
+	bool found = false;
+	while (processes && !found && (entry = readdir(processes))) {
+		char path[300];
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
+		found = plumb_doctor_line(path, name, size) && is_profiler(name);
+		*pid = atol(entry->d_name);
+	}
+	if (processes)
+		closedir(processes);
+	return found;
+}
+
+static void
+check_slot(struct plumb_checks *checks)
+{
+	const char *injected = getenv("CUDA_INJECTION64_PATH"), *kineto = getenv("KINETO_USE_DAEMON");
+	char name[64];
+	long pid;
+	if (injected && *injected && !strstr(injected, "libplumb")) {
+		plumb_check_add(checks, "gpu.slot", PLUMB_CHECK_PARTLY, "the CUPTI slot");
+		plumb_check_why(checks, "CUDA_INJECTION64_PATH=%s loads another tool into every CUDA "
+		                        "program; plumb starts it too, and one of the two gets no records",
+		                injected);
+		plumb_check_remedy(checks, "unset CUDA_INJECTION64_PATH for runs under plumb");
+	} else if (kineto && *kineto && strcmp(kineto, "0") != 0) {
+		plumb_check_add(checks, "gpu.slot", PLUMB_CHECK_PARTLY, "the CUPTI slot");
+		plumb_check_why(checks, "KINETO_USE_DAEMON lets a daemon start PyTorch's own profiler, which "
+		                        "then takes it");
+		plumb_check_remedy(checks, "unset KINETO_USE_DAEMON for runs under plumb");
+	} else if (find_profiler(name, sizeof(name), &pid)) {
+		plumb_check_add(checks, "gpu.slot", PLUMB_CHECK_PARTLY, "the CUPTI slot");
+		plumb_check_why(checks, "%s (process %ld) is running and may hold the GPU's counters", name,
+		                pid);
+		plumb_check_remedy(checks, "stop %s, or pause its profiling (dcgmi profile --pause), if "
+		                           "records are missing", name);
+	} else {
+		plumb_check_add(checks, "gpu.slot", PLUMB_CHECK_YES,
+		                "the CUPTI slot: no other tool is set up to take it");
+	}
+}
+
+static void
+check_counters(struct plumb_checks *checks)
+{
+	char line[256];
+	FILE *params = fopen("/proc/driver/nvidia/params", "re");
+	int admin_only = -1;
+	while (params && fgets(line, sizeof(line), params))
+		if (sscanf(line, "RmProfilingAdminOnly: %d", &admin_only) == 1)
+			break;
+	if (params)
+		fclose(params);
+	if (admin_only == 0 || (admin_only == 1 && geteuid() == 0)) {
+		plumb_check_add(checks, "gpu.counters", PLUMB_CHECK_YES, "hardware counters are open to %s",
+		                admin_only == 0 ? "everyone" : "root");
+	} else if (admin_only == 1) {
+		plumb_check_add(checks, "gpu.counters", PLUMB_CHECK_NO, "hardware counters");
+		plumb_check_why(checks, "the driver keeps them for root (RmProfilingAdminOnly: 1); kernels, "
+		                        "copies and times need none");
+		plumb_check_remedy(checks, "load the nvidia module with "
+		                           "NVreg_RestrictProfilingToAdminUsers=0");
+	} else {
+		plumb_check_add(checks, "gpu.counters", PLUMB_CHECK_NO, "hardware counters");
+		plumb_check_why(checks, "/proc/driver/nvidia/params does not say who may read them");
+	}
+}
+
+void
+plumb_doctor_gpu(struct plumb_checks *checks)
+{
+	check_driver(checks);
+	check_cupti(checks);
+	check_slot(checks);
+	check_counters(checks);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/launch.h"
+#include "collect/collector.h"
+
+#define PRELOAD "LD_PRELOAD"
+#define INJECTION "CUDA_INJECTION64_PATH"
+
+/* Set by us and by no one else: an outer `plumb run` may have left its own. */
+static const char *const own[] = { PLUMB_ENV_FOLDER, PLUMB_ENV_LIMIT, PLUMB_ENV_GPU, PLUMB_ENV_FLUSH,
+	                           PLUMB_ENV_KEEP_CUPTI };
+/* At most so many are added to what was there. */
+#define ADDED 8
+
+static const char *
+find(char *const *environment, const char *name)
+{
+	size_t length = strlen(name);
+	for (; *environment; environment++)
+		if (strncmp(*environment, name, length) == 0 && (*environment)[length] == '=')
+			return *environment + length + 1;
+	return NULL;
+}
+
+static bool
+is_named(const char *entry, const char *name)
+{
+	size_t length = strlen(name);
+	return strncmp(entry, name, length) == 0 && entry[length] == '=';
+}
+
+static bool
+is_replaced(const char *entry, bool gpu)
+{
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (is_named(entry, own[i]))
+			return true;
+	return is_named(entry, PRELOAD) ||
+	       (gpu && (is_named(entry, INJECTION) || is_named(entry, PLUMB_ENV_CHAIN_CUDA)));
+}
+
+/* Does the path's last part begin with START? */
+static bool
+file_begins(const char *path, size_t length, const char *start)
+{
+	const char *slash = memrchr(path, '/', length);
+	const char *file = slash ? slash + 1 : path;
+	size_t rest = length - (size_t)(file - path);
+	return rest >= strlen(start) && strncmp(file, start, strlen(start)) == 0;
+}
+
+/* Is the library FILE, by any path, in the LIST? */
+static bool
+holds(const char *list, const char *file)
+{
+	for (const char *p = list; *p;) {
+		size_t length = strcspn(p, ": ");
+		if (file_begins(p, length, file))
+			return true;
+		p += length;
+		p += *p != '\0';
+	}
+	return false;
+}
+
+/*
+ * "FIRST:what was there:LIBRARY". A collector that an outer `plumb run` put there goes. Where somebody
+ * placed FIRST already, it stays in that place.
+ */
+static char *
+preload_list(const char *before, const struct plumb_environment_settings *settings)
+{
+	const char *first = settings->preload_first ? settings->preload_first : "";
+	if (before && *first && holds(before, first))
+		first = "";
+	size_t size = strlen(PRELOAD "=") + strlen(first) + (before ? strlen(before) : 0) +
+	              strlen(settings->library) + 4;
+	char *entry = malloc(size), *end = entry;
+	if (!entry)
+		return NULL;
+	end = stpcpy(end, PRELOAD "=");
+	if (*first)
+		end = stpcpy(stpcpy(end, first), ":");
+	for (const char *p = before ? before : ""; *p;) {
+		size_t length = strcspn(p, ": ");
+		if (length && !file_begins(p, length, "libplumb.so")) {
+			end = mempcpy(end, p, length);
+			*end++ = ':';
+		}
+		p += length;
+		p += *p != '\0';
+	}
+	strcpy(end, settings->library);
+	return entry;
+}
+
+/* Adds "NAME=…" at *NEXT; false when memory is out. */
+static bool __attribute__((format(printf, 2, 3)))
+add(char ***next, const char *format, ...)
+{
+	va_list args;
+	char *entry;
+	va_start(args, format);
+	int n = vasprintf(&entry, format, args);
+	va_end(args);
+	if (n < 0)
+		return false;
+	*(*next)++ = entry;
+	return true;
+}
+
+static bool
+add_ours(char ***next, char *const *environment, const struct plumb_environment_settings *settings)
+{
+	char *list = preload_list(find(environment, PRELOAD), settings);
+	if (!list)
+		return false;
+	*(*next)++ = list;
+	if (!add(next, PLUMB_ENV_FOLDER "=%s", settings->folder) ||
+	    !add(next, PLUMB_ENV_LIMIT "=%lld", settings->limit))
+		return false;
+	if (settings->flush_ms >= 0 && !add(next, PLUMB_ENV_FLUSH "=%lld", settings->flush_ms))
+		return false;
+	if (!settings->gpu)
+		return add(next, PLUMB_ENV_GPU "=0");
+	if (settings->keep_cupti && !add(next, PLUMB_ENV_KEEP_CUPTI "=1"))
+		return false;
+	const char *before = find(environment, INJECTION);
+	if (before && file_begins(before, strlen(before), "libplumb.so"))
+		before = find(environment, PLUMB_ENV_CHAIN_CUDA); /* an outer run's: whom it chains */
+	if (before && *before && !add(next, PLUMB_ENV_CHAIN_CUDA "=%s", before))
+		return false;
+	return add(next, INJECTION "=%s", settings->library);
+}
+
+char **
+plumb_environment_new(char *const *environment, const struct plumb_environment_settings *settings)
+{
+	size_t count = 0;
+	while (environment[count])
+		count++;
+	char **copy = calloc(count + ADDED + 1, sizeof(*copy)), **next = copy;
+	if (!copy)
+		return NULL;
+	for (size_t i = 0; i < count; i++) {
+		if (is_replaced(environment[i], settings->gpu))
+			continue;
+		if (!(*next = strdup(environment[i])))
+			goto out_of_memory;
+		next++;
+	}
+	if (add_ours(&next, environment, settings))
+		return copy;
+out_of_memory:
+	plumb_environment_free(copy);
+	return NULL;
+}
+
+void
+plumb_environment_free(char **environment)
+{
+	for (char **entry = environment; entry && *entry; entry++)
+		free(*entry);
+	free(environment);
+}

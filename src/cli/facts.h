@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `plumb run` itself writes into the run folder: the program's process and the environment. */
+#ifndef PLUMB_CLI_FACTS_H
+#define PLUMB_CLI_FACTS_H
+
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "region/writer.h"
+
+struct plumb_facts {
+	struct plumb_region region;
+	struct plumb_arena arena;
+	struct plumb_record_process *process; /* NULL until the program is started, or no room */
+};
+
+struct plumb_facts_program {
+	pid_t pid;
+	char *const *argv;
+	const char *executable;
+	const char *output;
+	const char *user_code; /* or NULL */
+};
+
+/* Creates the region PATH. Errors: PLUMB_ESYSTEM. */
+int plumb_facts_create(struct plumb_facts *facts, const char *path,
+                       struct plumb_error *error) PLUMB_MUST_CHECK;
+/* The program was started. */
+void plumb_facts_started(struct plumb_facts *facts, const struct plumb_facts_program *program);
+/* It has ended with EXIT_CODE. Also closes the region. */
+void plumb_facts_ended(struct plumb_facts *facts, int exit_code);
+
+/* The rank that a launcher gave us: the first of RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID and
+ * PMI_RANK that is a number; -1: none. Likewise among the processes of this host. */
+int plumb_rank(void);
+int plumb_local_rank(void);
+
+#endif

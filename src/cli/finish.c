@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/finish.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/demangle.h"
+#include "cli/progress.h"
+#include "settle/join.h"
+#include "settle/settle.h"
+#include "store/store.h"
+
+/* ---- progress: a part of one bar ---- */
+
+struct stage {
+	struct plumb_progress *bar;
+	double from, to;
+	char *warnings; /* lines of settle, malloced: printed when the bar is gone */
+};
+
+static void
+stage_set(void *data, double part)
+{
+	const struct stage *stage = data;
+	plumb_progress_set(stage->bar, stage->from + (stage->to - stage->from) * part);
+}
+
+/* ---- inputs ---- */
+
+static bool
+is_folder(const char *path)
+{
+	struct stat status;
+	return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+static int
+settle_folders(const char *const *folders, size_t count, struct stage *stage,
+               struct plumb_profile *profile, struct plumb_error *error)
+{
+	struct plumb_settle_options options = { .demangle = plumb_demangle, .progress = stage_set,
+		                                .data = stage };
+	return plumb_settle(folders, count, &options, profile, &stage->warnings, error);
+}
+
+static void
+print_warnings(char *warnings, FILE *err)
+{
+	char *save = NULL;
+	for (char *line = warnings ? strtok_r(warnings, "\n", &save) : NULL; line;
+	     line = strtok_r(NULL, "\n", &save))
+		fprintf(err, "plumb: %s\n", line);
+	free(warnings);
+}
+
+static bool
+holds_anything(const struct plumb_profile *profile)
+{
+	return profile->values_count > 0 || profile->work_count > 0 || profile->variants_count > 0;
+}
+
+/* Folders first, as one profile, then each file. */
+struct parts {
+	struct plumb_profile *profiles;
+	const struct plumb_profile **pointers;
+	const char **folders;
+	size_t count, folder_count, file_count;
+};
+
+static bool
+parts_new(struct parts *parts, size_t inputs)
+{
+	memset(parts, 0, sizeof(*parts));
+	parts->profiles = calloc(inputs + 1, sizeof(*parts->profiles));
+	parts->pointers = calloc(inputs + 1, sizeof(*parts->pointers));
+	parts->folders = calloc(inputs + 1, sizeof(*parts->folders));
+	return parts->profiles && parts->pointers && parts->folders;
+}
+
+static void
+parts_free(struct parts *parts)
+{
+	for (size_t i = 0; parts->profiles && i < parts->count; i++)
+		plumb_profile_free(&parts->profiles[i]);
+	free(parts->profiles);
+	free(parts->pointers);
+	free(parts->folders);
+}
+
+static int
+read_parts(struct parts *parts, const char *const *inputs, size_t count, struct stage *stage,
+           struct plumb_error *error)
+{
+	int code;
+	for (size_t i = 0; i < count; i++)
+		if (is_folder(inputs[i]))
+			parts->folders[parts->folder_count++] = inputs[i];
+	if (parts->folder_count > 0) {
+		code = settle_folders(parts->folders, parts->folder_count, stage,
+		                      &parts->profiles[0], error);
+		if (code < 0 && code != PLUMB_EEMPTY)
+			return code;
+		parts->count = 1;
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (is_folder(inputs[i]))
+			continue;
+		code = plumb_store_read(&parts->profiles[parts->count], inputs[i], error);
+		if (code < 0)
+			return code;
+		parts->count++;
+		parts->file_count++;
+		stage_set(stage, (double)(i + 1) / (double)count);
+	}
+	return 0;
+}
+
+static int
+make_profile(const char *const *inputs, size_t count, struct stage *stage,
+             struct plumb_profile *profile, struct plumb_error *error)
+{
+	struct parts parts;
+	int code = PLUMB_ESYSTEM;
+	if (!parts_new(&parts, count)) {
+		plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to settle");
+	} else if ((code = read_parts(&parts, inputs, count, stage, error)) == 0) {
+		if (parts.count == 1) {
+			*profile = parts.profiles[0];
+			parts.count = 0;
+		} else {
+			for (size_t i = 0; i < parts.count; i++)
+				parts.pointers[i] = &parts.profiles[i];
+			code = plumb_join(parts.pointers, parts.count, profile, error);
+		}
+	}
+	parts_free(&parts);
+	return code;
+}
+
+int
+plumb_finish(const char *const *inputs, size_t count, const char *output, FILE *err,
+             struct plumb_profile *profile, struct plumb_error *error)
+{
+	struct plumb_progress *bar = plumb_progress_new(err, "settling");
+	struct stage reading = { bar, 0, 0.6, NULL }, writing = { bar, 0.6, 1, NULL };
+	memset(profile, 0, sizeof(*profile));
+	int code = make_profile(inputs, count, &reading, profile, error);
+	if (code == 0) {
+		code = plumb_store_write(profile, output, stage_set, &writing, error);
+		if (code < 0)
+			plumb_profile_free(profile);
+		else if (!holds_anything(profile))
+			code = plumb_fail(error, PLUMB_EEMPTY, "nothing was captured");
+	}
+	plumb_progress_free(bar);
+	print_warnings(reading.warnings, err);
+	return code < 0 ? code : 0;
+}
+
+/* ---- the output ---- */
+
+void
+plumb_folder_of(const char *path, char *folder, size_t size)
+{
+	const char *slash = strrchr(path, '/');
+	if (!slash)
+		snprintf(folder, size, ".");
+	else if (slash == path)
+		snprintf(folder, size, "/");
+	else
+		snprintf(folder, size, "%.*s", (int)(slash - path), path);
+}
+
+int
+plumb_finish_check(const char *output, struct plumb_error *error)
+{
+	struct stat status;
+	char folder[4096];
+	size_t length = strlen(output);
+	if (length >= sizeof(folder))
+		return plumb_fail(error, PLUMB_EUSAGE, "the name of the output is too long");
+	if (length == 0 || output[length - 1] == '/')
+		return plumb_fail(error, PLUMB_EUSAGE, "%s names no file; give -o a file's name", output);
+	if (stat(output, &status) == 0 && !S_ISREG(status.st_mode))
+		return plumb_fail(error, PLUMB_EUSAGE,
+		                  "%s is a %s, and a profile is a file; give -o another name", output,
+		                  S_ISDIR(status.st_mode) ? "folder" : "device or pipe");
+	plumb_folder_of(output, folder, sizeof(folder));
+	if (access(folder, W_OK | X_OK) != 0)
+		return plumb_fail_errno(error, "cannot write a profile in %s; choose another place with -o",
+		                        folder);
+	return 0;
+}
+
+/* ---- shell quoting ---- */
+
+static bool
+is_plain(const char *word)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
+	return *word && word[strspn(word, plain)] == '\0';
+}
+
+char *
+plumb_shell_line(const char *const *words)
+{
+	size_t size = 1;
+	for (size_t i = 0; words[i]; i++)
+		size += 4 * strlen(words[i]) + 3;
+	char *line = malloc(size), *end = line;
+	for (size_t i = 0; line && words[i]; i++) {
+		if (i > 0)
+			*end++ = ' ';
+		if (is_plain(words[i])) {
+			end = stpcpy(end, words[i]);
+			continue;
+		}
+		*end++ = '\'';
+		for (const char *p = words[i]; *p; p++) {
+			if (*p == '\'')
+				end = stpcpy(end, "'\\''");
+			else
+				*end++ = *p;
+		}
+		*end++ = '\'';
+	}
+	if (line)
+		*end = '\0';
+	return line;
+}

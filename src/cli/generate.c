@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The hidden verb `plumb generate`: man pages, completion and docs from the verbs' descriptions. */
+#include "cli/generate.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static FILE *
+create(const char *path, struct plumb_error *error)
+{
+	FILE *out = fopen(path, "w");
+
+	if (!out)
+		plumb_fail_errno(error, "cannot write %s", path);
+	return out;
+}
+
+static int
+finish(FILE *out, const char *path, struct plumb_error *error)
+{
+	bool failed = ferror(out);
+
+	if (fclose(out) || failed)
+		return plumb_fail_errno(error, "cannot write %s", path);
+	return 0;
+}
+
+/* ---- man ---- */
+
+static int
+man_page(const struct plumb_verb *const *verbs, const struct plumb_verb *verb, const char *folder,
+         struct plumb_error *error)
+{
+	char path[4096];
+	FILE *out;
+
+	snprintf(path, sizeof path, "%s/plumb%s%s.1", folder, verb ? "-" : "",
+	         verb ? verb->name : "");
+	out = create(path, error);
+	if (!out)
+		return error->code;
+	plumb_generate_man(verbs, verb, out);
+	return finish(out, path, error);
+}
+
+static int
+man(const struct plumb_verb *const *verbs, const char *folder, struct plumb_error *error)
+{
+	int result = man_page(verbs, NULL, folder, error);
+
+	for (size_t i = 0; !result && verbs[i]; i++)
+		if (!verbs[i]->hidden)
+			result = man_page(verbs, verbs[i], folder, error);
+	return result;
+}
+
+/* ---- docs ---- */
+
+/* The whole of a file, terminated and malloced; NULL with ERROR filled. A file that is not there is
+ * a page with a title only. */
+static char *
+read_page(const char *path, const struct plumb_verb *verb, struct plumb_error *error)
+{
+	FILE *in = fopen(path, "r");
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *memory;
+
+	if (!in && errno != ENOENT) {
+		plumb_fail_errno(error, "cannot read %s", path);
+		return NULL;
+	}
+	memory = open_memstream(&text, &bytes);
+	if (memory && in) {
+		for (int c; (c = getc(in)) != EOF;)
+			putc(c, memory);
+	} else if (memory) {
+		fprintf(memory, "# plumb %s\n\n%c%s.\n\n## Use\n\n", verb->name,
+		        verb->summary[0] - 'a' + 'A', verb->summary + 1);
+		fprintf(memory, PLUMB_DOCS_BEGIN, "options");
+		fprintf(memory, PLUMB_DOCS_END, "options");
+	}
+	if (in)
+		fclose(in);
+	if (!memory || fclose(memory))
+		plumb_fail(error, PLUMB_ESYSTEM, "no memory left");
+	return text;
+}
+
+/* Puts what WRITE says between the markers of section NAME in *TEXT. Returns whether it is there. */
+static bool
+replace(char **text, const char *name, const struct plumb_verb *verb)
+{
+	char begin[100], end[100], *start, *stop, *result = NULL;
+	size_t bytes = 0;
+	FILE *out;
+
+	snprintf(begin, sizeof begin, PLUMB_DOCS_BEGIN, name);
+	snprintf(end, sizeof end, PLUMB_DOCS_END, name);
+	start = strstr(*text, begin);
+	stop = start ? strstr(start, end) : NULL;
+	out = stop ? open_memstream(&result, &bytes) : NULL;
+	if (!out)
+		return false;
+	start += strlen(begin);
+	fprintf(out, "%.*s", (int)(start - *text), *text);
+	if (!strcmp(name, "metrics"))
+		plumb_generate_metrics(out);
+	else
+		plumb_generate_options(verb, out);
+	fputs(stop, out);
+	if (fclose(out))
+		return false;
+	free(*text);
+	*text = result;
+	return true;
+}
+
+static int
+docs_page(const struct plumb_verb *verb, const char *folder, struct plumb_error *error)
+{
+	char path[4096], *text;
+	int result;
+	FILE *out;
+
+	snprintf(path, sizeof path, "%s/%s.md", folder, verb->name);
+	text = read_page(path, verb, error);
+	if (!text)
+		return error->code;
+	if (!replace(&text, "options", verb)) {
+		free(text);
+		return plumb_fail(error, PLUMB_EINPUT,
+		                  "%s lacks the markers of its options: put in " PLUMB_DOCS_BEGIN,
+		                  path, "options");
+	}
+	replace(&text, "metrics", verb);
+	out = create(path, error);
+	if (!out) {
+		free(text);
+		return error->code;
+	}
+	fputs(text, out);
+	result = finish(out, path, error);
+	free(text);
+	return result;
+}
+
+static int
+docs(const struct plumb_verb *const *verbs, const char *folder, struct plumb_error *error)
+{
+	int result = 0;
+
+	for (size_t i = 0; !result && verbs[i]; i++)
+		if (!verbs[i]->hidden)
+			result = docs_page(verbs[i], folder, error);
+	return result;
+}
+
+/* ---- the verb ---- */
+
+int
+plumb_cmd_generate(struct plumb_invocation *invocation)
+{
+	const char *what = invocation->operands[0];
+	const char *folder = invocation->operand_count > 1 ? invocation->operands[1] : ".";
+	struct plumb_error error;
+	int result = 0;
+
+	if (!strcmp(what, "man"))
+		result = man(invocation->verbs, folder, &error);
+	else if (!strcmp(what, "docs"))
+		result = docs(invocation->verbs, folder, &error);
+	else if (!strcmp(what, "completion-bash"))
+		plumb_generate_bash(invocation->verbs, invocation->out);
+	else if (!strcmp(what, "completion-zsh"))
+		plumb_generate_zsh(invocation->verbs, invocation->out);
+	else if (!strcmp(what, "completion-fish"))
+		plumb_generate_fish(invocation->verbs, invocation->out);
+	else
+		return plumb_cli_usage(invocation, "generate: \"%s\" is none of its kinds", what);
+	return result < 0 ? plumb_cli_fail(invocation, &error) : PLUMB_EXIT_DONE;
+}
+
+const struct plumb_verb plumb_verb_generate = {
+	.name = "generate",
+	.summary = "write man pages, shell completion, or the generated sections of docs",
+	.synopsis = "man|docs|completion-bash|completion-zsh|completion-fish [DIR]",
+	.description = "man writes plumb.1 and a page for each verb into DIR. docs rewrites the "
+	               "generated sections of DIR/VERB.md. Completion goes to standard output.",
+	.min_operands = 1,
+	.max_operands = 2,
+	.complete = PLUMB_COMPLETE_FOLDER,
+	.hidden = true,
+	.run = plumb_cmd_generate,
+};

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pieces of help that terminal, man pages and docs share. */
+#ifndef PLUMB_CLI_HELP_H
+#define PLUMB_CLI_HELP_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "cli/options.h"
+
+/* Writes TEXT in lines of at most WIDTH columns, and a newline. The cursor stands at COLUMN; further
+ * lines begin at INDENT. An empty line parts paragraphs. */
+void plumb_help_wrap(FILE *out, const char *text, int indent, int column, int width);
+
+/* "-o, --output FILE" */
+void plumb_help_option_form(char *text, size_t bytes, const struct plumb_option *option);
+/* The help with choices and default. */
+void plumb_help_option_text(char *text, size_t bytes, const struct plumb_option *option);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/label.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/format.h"
+
+#define INDENT_MOST 24 /* levels; deeper ones say their number */
+#define SHORT_CHAIN 4  /* frames of a chain that is shown whole */
+#define ARROW " \xe2\x80\xba "
+
+const char *
+plumb_label_base(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* Says which pass of a model a context belongs to, where that changes from its parent. */
+static void
+write_flags(const struct plumb_profile *p, uint32_t context, FILE *out)
+{
+	static const struct {
+		uint32_t flag;
+		const char *text;
+	} names[] = {
+		{ PLUMB_CONTEXT_BACKWARD, "[backward]" },
+		{ PLUMB_CONTEXT_ACCUMULATION, "[gradient accumulation]" },
+		{ PLUMB_CONTEXT_TRUNCATED, "[deeper frames not kept]" },
+	};
+	uint32_t parent = p->contexts[context].parent;
+	uint32_t before = parent == PLUMB_NONE ? 0 : p->contexts[parent].flags;
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (p->contexts[context].flags & ~before & names[i].flag)
+			fprintf(out, " %s", names[i].text);
+}
+
+static void
+write_context(const struct plumb_report *report, uint32_t context, FILE *out)
+{
+	struct plumb_report_place place;
+
+	plumb_report_context_place(report, context, &place);
+	fputs(place.name, out);
+	if (!strcmp(place.kind, "python") && place.file) {
+		fprintf(out, " %s", plumb_label_base(place.file));
+		if (place.line)
+			fprintf(out, ":%" PRIu32, place.line);
+	}
+	write_flags(report->profile, context, out);
+}
+
+/* Marks what of a long chain is shown: its ends, and the ends of what is the person's own. */
+static void
+choose(const struct plumb_report *report, const uint32_t *chain, uint32_t length,
+       unsigned char *shown)
+{
+	const struct plumb_profile *p = report->profile;
+	uint32_t first = length, last = length;
+
+	shown[0] = shown[length - 1] = shown[length - 2] = 1;
+	for (uint32_t i = 0; i < length; i++) {
+		if (length <= SHORT_CHAIN)
+			shown[i] = 1;
+		if (!report->user[p->contexts[chain[i]].frame])
+			continue;
+		first = first == length ? i : first;
+		last = i;
+	}
+	if (last < length)
+		shown[first] = shown[last] = 1;
+}
+
+static void
+write_chain(const struct plumb_report *report, const uint32_t *chain, uint32_t length,
+            unsigned char *shown, FILE *out)
+{
+	uint32_t hidden = 0;
+
+	if (length > 1)
+		choose(report, chain, length, shown);
+	else
+		shown[0] = 1;
+	/* Saying that one frame is hidden takes as much room as the frame. */
+	for (uint32_t i = 1; i + 1 < length; i++)
+		if (shown[i - 1] && shown[i + 1])
+			shown[i] = 1;
+	for (uint32_t i = 0; i < length; i++) {
+		if (!shown[i]) {
+			hidden++;
+			continue;
+		}
+		if (i)
+			fputs(ARROW, out);
+		if (hidden)
+			fprintf(out, "(%" PRIu32 " more)" ARROW, hidden);
+		hidden = 0;
+		write_context(report, chain[i], out);
+	}
+}
+
+char *
+plumb_label_node(const struct plumb_report *report, const struct plumb_tree_node *node)
+{
+	const struct plumb_profile *p = report->profile;
+	uint32_t *chain = calloc(node->length, sizeof *chain);
+	unsigned char *shown = calloc(node->length, 1);
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *out = open_memstream(&text, &bytes);
+	uint32_t context = node->context;
+	bool ok = chain && shown && out;
+
+	/* From the root down a chain reads outermost first, bottom-up the other way round. */
+	for (uint32_t i = 0; ok && i < node->length; i++) {
+		chain[report->inverted ? i : node->length - 1 - i] = context;
+		context = p->contexts[context].parent;
+	}
+	if (ok) {
+		if (node->depth > INDENT_MOST)
+			fprintf(out, "%*s(%" PRIu32 ") ", 2 * INDENT_MOST, "", node->depth);
+		else
+			fprintf(out, "%*s", 2 * (int)node->depth, "");
+		write_chain(report, chain, node->length, shown, out);
+	}
+	if (out && fclose(out))
+		ok = false;
+	free(chain);
+	free(shown);
+	if (ok)
+		return text;
+	free(text);
+	return NULL;
+}

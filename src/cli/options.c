@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/options.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+/* getopt's value of the option with index I of the table; beyond any letter. */
+#define VALUE_OF(i) (256 + (int)(i))
+#define HELP 'h'
+
+struct plumb_options {
+	const struct plumb_option *table;
+	size_t count;
+	bool help;
+	const char *given[]; /* by index of the table; "" for a flag, NULL where not given */
+};
+
+static size_t
+table_count(const struct plumb_option *table)
+{
+	size_t count = 0;
+
+	while (table && table[count].name)
+		count++;
+	return count;
+}
+
+int64_t
+plumb_parse_number(const char *text)
+{
+	int64_t value = 0;
+
+	if (!*text)
+		return -1;
+	for (; *text; text++) {
+		if (*text < '0' || *text > '9' || value > (INT64_MAX - 9) / 10)
+			return -1;
+		value = value * 10 + (*text - '0');
+	}
+	return value;
+}
+
+int64_t
+plumb_parse_size(const char *text)
+{
+	static const char units[] = "KMGT";
+	size_t digits = strspn(text, "0123456789");
+	char number[24];
+	int64_t value;
+	int shift = 0;
+
+	if (digits >= sizeof number)
+		return -1;
+	memcpy(number, text, digits);
+	number[digits] = '\0';
+	value = plumb_parse_number(number);
+	text += digits;
+	if (value < 0)
+		return -1;
+	if (*text) {
+		char letter = *text >= 'a' && *text <= 'z' ? (char)(*text - 'a' + 'A') : *text;
+		const char *unit = strchr(units, letter);
+		if (!unit)
+			return -1;
+		shift = 10 * (int)(unit - units + 1);
+		text++;
+		/* "MiB" and "MB" are taken for what people mean by them here. */
+		if (!strcmp(text, "iB") || !strcmp(text, "B"))
+			text += strlen(text);
+	}
+	if (*text || value > INT64_MAX >> shift)
+		return -1;
+	return value << shift;
+}
+
+static bool
+is_choice(const char *choices, const char *text)
+{
+	size_t bytes = strlen(text);
+
+	for (const char *c = choices; bytes && c; c = strchr(c, '|')) {
+		c += *c == '|';
+		if (!strncmp(c, text, bytes) && (c[bytes] == '|' || !c[bytes]))
+			return true;
+	}
+	return false;
+}
+
+static int
+check(const struct plumb_option *option, const char *text, struct plumb_error *error)
+{
+	switch (option->kind) {
+	case PLUMB_OPTION_FLAG:
+		return 0;
+	case PLUMB_OPTION_TEXT:
+		if (*text)
+			return 0;
+		return plumb_fail(error, PLUMB_EUSAGE, "--%s needs a value: it is empty",
+		                  option->name);
+	case PLUMB_OPTION_NUMBER:
+		if (plumb_parse_number(text) >= 0)
+			return 0;
+		return plumb_fail(error, PLUMB_EUSAGE,
+		                  "--%s takes a whole number of 0 or more, not \"%s\"",
+		                  option->name, text);
+	case PLUMB_OPTION_SIZE:
+		if (plumb_parse_size(text) >= 0)
+			return 0;
+		return plumb_fail(error, PLUMB_EUSAGE,
+		                  "--%s takes a size such as 512K, 64M or 1G, not \"%s\"",
+		                  option->name, text);
+	case PLUMB_OPTION_CHOICE:
+		if (is_choice(option->choices, text))
+			return 0;
+		return plumb_fail(error, PLUMB_EUSAGE, "--%s takes one of %s, not \"%s\"",
+		                  option->name, option->choices, text);
+	}
+	return plumb_fail(error, PLUMB_EUSAGE, "--%s is of no known kind", option->name);
+}
+
+/* Fills getopt's two descriptions from the table. LETTERS has room for 3 characters an option. */
+static void
+describe(const struct plumb_option *table, size_t count, bool stop, char *letters,
+         struct option *names)
+{
+	char *l = letters;
+
+	if (stop)
+		*l++ = '+';
+	*l++ = ':';
+	*l++ = HELP;
+	for (size_t i = 0; i < count; i++) {
+		bool argument = table[i].kind != PLUMB_OPTION_FLAG;
+		names[i] = (struct option){ table[i].name, argument, NULL, VALUE_OF(i) };
+		if (table[i].letter) {
+			*l++ = table[i].letter;
+			if (argument)
+				*l++ = ':';
+		}
+	}
+	names[count] = (struct option){ "help", 0, NULL, HELP };
+	*l = '\0';
+}
+
+static int
+refuse(const struct plumb_options *options, int result, int value, const char *word,
+       struct plumb_error *error)
+{
+	const char *name = NULL;
+
+	for (size_t i = 0; i < options->count; i++)
+		if (value == VALUE_OF(i) || (value && value == options->table[i].letter))
+			name = options->table[i].name;
+	if (result == ':')
+		return plumb_fail(error, PLUMB_EUSAGE, "--%s needs a value", name ? name : "?");
+	if (name || value == HELP)
+		return plumb_fail(error, PLUMB_EUSAGE, "--%s takes no value", name ? name : "help");
+	if (value)
+		return plumb_fail(error, PLUMB_EUSAGE, "there is no option -%c", value);
+	return plumb_fail(error, PLUMB_EUSAGE, "there is no option %s, or it is short for several",
+	                  word);
+}
+
+static int
+parse(struct plumb_options *options, const char *letters, const struct option *names, int argc,
+      char **argv, struct plumb_error *error)
+{
+	opterr = 0;
+	optind = 0; /* glibc: start afresh */
+	for (;;) {
+		int value = getopt_long(argc, argv, letters, names, NULL);
+		size_t index = options->count;
+
+		if (value < 0)
+			return 0;
+		if (value == '?' || value == ':')
+			return refuse(options, value, optopt, argv[optind - 1], error);
+		if (value == HELP) {
+			options->help = true;
+			continue;
+		}
+		for (size_t i = 0; i < options->count; i++)
+			if (value == VALUE_OF(i) || value == options->table[i].letter)
+				index = i;
+		if (check(&options->table[index], optarg ? optarg : "", error) < 0)
+			return PLUMB_EUSAGE;
+		options->given[index] = optarg ? optarg : "";
+	}
+}
+
+int
+plumb_options_parse(const struct plumb_option *table, bool stop, int argc, char **argv,
+                    struct plumb_options **options, char ***operands, int *operand_count,
+                    struct plumb_error *error)
+{
+	size_t count = table_count(table);
+	struct option *names = calloc(count + 2, sizeof *names);
+	char *letters = malloc(2 * count + 8);
+	struct plumb_options *o = calloc(1, sizeof *o + count * sizeof *o->given);
+	int result;
+
+	*options = o;
+	if (!names || !letters || !o) {
+		result = plumb_fail(error, PLUMB_ESYSTEM, "no memory left");
+		goto out;
+	}
+	o->table = table;
+	o->count = count;
+	describe(table, count, stop, letters, names);
+	result = parse(o, letters, names, argc, argv, error);
+	*operands = argv + optind;
+	*operand_count = argc - optind;
+out:
+	free(letters);
+	free(names);
+	return result;
+}
+
+void
+plumb_options_free(struct plumb_options *options)
+{
+	free(options);
+}
+
+/* Options that every verb has are not in its table. */
+static bool
+is_help(const char *name)
+{
+	return !strcmp(name, plumb_common_options[0].name);
+}
+
+static size_t
+index_of(const struct plumb_options *options, const char *name)
+{
+	for (size_t i = 0; i < options->count; i++)
+		if (!strcmp(options->table[i].name, name))
+			return i;
+	abort(); /* a verb asks for an option that it does not describe */
+}
+
+const char *
+plumb_options_text(const struct plumb_options *options, const char *name)
+{
+	size_t i = index_of(options, name);
+
+	return options->given[i] ? options->given[i] : options->table[i].fallback;
+}
+
+bool
+plumb_options_given(const struct plumb_options *options, const char *name)
+{
+	if (is_help(name))
+		return options->help;
+	return options->given[index_of(options, name)] != NULL;
+}
+
+bool
+plumb_options_flag(const struct plumb_options *options, const char *name)
+{
+	return plumb_options_given(options, name);
+}
+
+int64_t
+plumb_options_number(const struct plumb_options *options, const char *name)
+{
+	const char *text = plumb_options_text(options, name);
+
+	if (!text)
+		return -1;
+	if (options->table[index_of(options, name)].kind == PLUMB_OPTION_SIZE)
+		return plumb_parse_size(text);
+	return plumb_parse_number(text);
+}

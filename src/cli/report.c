@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <regex.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sort.h"
+#include "cli/cli.h"
+#include "cli/terminal.h"
+#include "model/user_code.h"
+#include "store/store.h"
+
+static const struct plumb_option options[] = {
+	{ .name = "by", .kind = PLUMB_OPTION_CHOICE, .argument = "WHAT", .fallback = "operator",
+	  .choices = "context|kernel|operator|python|line|thread",
+	  .help = "what a row is; python is a function, line a line of one, thread a host thread or "
+	          "a GPU stream, context the tree of call paths" },
+	{ .name = "top", .letter = 'n', .kind = PLUMB_OPTION_NUMBER, .argument = "N",
+	  .fallback = "20", .help = "show the N rows with the most of the metric; 0 shows all" },
+	{ .name = "metric", .letter = 'm', .kind = PLUMB_OPTION_TEXT, .argument = "METRIC",
+	  .help = "what sorts, and what the share is of (see \"plumb help metrics\"); without it "
+	          "gpu.time if there is any, else op.time" },
+	{ .name = "inverted", .kind = PLUMB_OPTION_FLAG,
+	  .help = "bottom-up: from each row to the callers that its time came through" },
+	{ .name = "filter", .letter = 'f', .kind = PLUMB_OPTION_TEXT, .argument = "RE",
+	  .help = "only what has a name, or a FILE:LINE, that the extended regular expression RE "
+	          "matches; of contexts also what lies above and below it. Numbers stay what they "
+	          "are" },
+	{ .name = "user-code", .kind = PLUMB_OPTION_TEXT, .argument = "RULE",
+	  .help = "what counts as the person's own code, see the page of this verb" },
+	{ .name = "ledger", .kind = PLUMB_OPTION_FLAG,
+	  .help = "show the whole ledger: for every source what was received, attributed and "
+	          "dropped, and why" },
+	{ .name = "width", .kind = PLUMB_OPTION_NUMBER, .argument = "COLUMNS",
+	  .help = "shorten names to fit into so many columns, 0 never; without it the terminal's "
+	          "width" },
+	{ .name = "json", .kind = PLUMB_OPTION_FLAG, .help = "write JSON" },
+	{ .name = "csv", .kind = PLUMB_OPTION_FLAG, .help = "write CSV" },
+	{ 0 },
+};
+
+/* ---- places ---- */
+
+static const char *
+none_if_empty(const char *text)
+{
+	return text && *text ? text : NULL;
+}
+
+static void
+set_user(const struct plumb_report *report, uint32_t frame, struct plumb_report_place *place)
+{
+	const struct plumb_profile *p = report->profile;
+
+	if (frame >= p->frames_count)
+		return;
+	place->user_file = plumb_text(p, p->frames[frame].file);
+	place->user_line = p->frames[frame].line;
+}
+
+static void
+set_frame(const struct plumb_report *report, uint32_t frame, struct plumb_report_place *place)
+{
+	const struct plumb_frame *f = &report->profile->frames[frame];
+
+	place->name = plumb_frame_label(report->profile, frame);
+	place->kind = plumb_frame_kind_names[f->kind];
+	place->file = none_if_empty(plumb_text(report->profile, f->file));
+	place->line = f->line;
+}
+
+static void
+set_track(const struct plumb_report *report, uint32_t track, struct plumb_report_place *place)
+{
+	const struct plumb_profile *p = report->profile;
+	const struct plumb_track *t = &p->tracks[track];
+	const char *name = none_if_empty(plumb_text(p, t->name));
+	int64_t pid = t->process < p->processes_count ? p->processes[t->process].pid : PLUMB_UNKNOWN;
+	int64_t ordinal = t->device < p->devices_count ? p->devices[t->device].ordinal
+	                                               : PLUMB_UNKNOWN;
+	char process[40] = "", device[40] = "";
+
+	if (pid != PLUMB_UNKNOWN && p->processes_count > 1)
+		snprintf(process, sizeof process, " of process %" PRId64, pid);
+	if (ordinal != PLUMB_UNKNOWN)
+		snprintf(device, sizeof device, " on device %" PRId64, ordinal);
+	place->kind = t->kind == PLUMB_TRACK_STREAM ? "stream" : "thread";
+	if (t->kind == PLUMB_TRACK_STREAM)
+		snprintf(place->buffer, sizeof place->buffer, "stream %" PRId64 "%s%s", t->stream,
+		         device, process);
+	else
+		snprintf(place->buffer, sizeof place->buffer, "thread %" PRId64 "%s%.60s%s%s",
+		         t->tid, name ? " (" : "", name ? name : "", name ? ")" : "", process);
+	place->name = place->buffer;
+}
+
+void
+plumb_report_row_place(const struct plumb_report *report, uint32_t row,
+                       struct plumb_report_place *place)
+{
+	const struct plumb_group_row *r = &plumb_grouping_rows(report->grouping)[row];
+
+	memset(place, 0, sizeof *place);
+	if (r->track != PLUMB_NONE)
+		set_track(report, r->track, place);
+	else
+		set_frame(report, r->frame, place);
+	place->line = r->line;
+	set_user(report, report->row_user[row], place);
+}
+
+void
+plumb_report_context_place(const struct plumb_report *report, uint32_t context,
+                           struct plumb_report_place *place)
+{
+	memset(place, 0, sizeof *place);
+	set_frame(report, report->profile->contexts[context].frame, place);
+	set_user(report, report->user_of[context], place);
+}
+
+void
+plumb_report_node_place(const struct plumb_report *report, const struct plumb_tree_node *node,
+                        struct plumb_report_place *place)
+{
+	if (node->row != PLUMB_NONE)
+		plumb_report_row_place(report, node->row, place);
+	else
+		plumb_report_context_place(report, node->context, place);
+}
+
+double
+plumb_report_share(const struct plumb_report *report, const struct plumb_stat *part)
+{
+	double whole = (double)plumb_stat_amount(report->metric, &report->total);
+
+	if (plumb_metrics[report->metric].aggregation != PLUMB_SUM || whole == 0)
+		return NAN;
+	return (double)plumb_stat_amount(report->metric, part) / whole;
+}
+
+/* ---- the filter ---- */
+
+static bool
+matches(const regex_t *filter, const struct plumb_report_place *place)
+{
+	char where[1200];
+
+	if (!regexec(filter, place->name, 0, NULL, 0))
+		return true;
+	if (!place->file)
+		return false;
+	snprintf(where, sizeof where, "%s:%" PRIu32, place->file, place->line);
+	return !regexec(filter, where, 0, NULL, 0);
+}
+
+/* By frame: does the filter match it? NULL: no memory. */
+static unsigned char *
+match_frames(const struct plumb_report *report, const regex_t *filter)
+{
+	const struct plumb_profile *p = report->profile;
+	unsigned char *match = calloc(p->frames_count + 1u, 1);
+
+	for (uint32_t f = 0; match && f < p->frames_count; f++) {
+		struct plumb_report_place place = { 0 };
+		const char *name = plumb_text(p, p->frames[f].name);
+
+		set_frame(report, f, &place);
+		match[f] = matches(filter, &place) ||
+		           (name && !regexec(filter, name, 0, NULL, 0));
+	}
+	return match;
+}
+
+/* ---- working it out ---- */
+
+static int
+no_memory(struct plumb_error *error)
+{
+	return plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the report");
+}
+
+static enum plumb_group_by
+group_of(const char *by)
+{
+	static const struct {
+		const char *name;
+		enum plumb_group_by by;
+	} names[] = {
+		{ "kernel", PLUMB_BY_KERNEL }, { "operator", PLUMB_BY_OPERATOR },
+		{ "python", PLUMB_BY_PYTHON }, { "line", PLUMB_BY_LINE },
+		{ "thread", PLUMB_BY_THREAD },
+	};
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (!strcmp(by, names[i].name))
+			return names[i].by;
+	return PLUMB_BY_OPERATOR;
+}
+
+static int
+make_grouping(struct plumb_report *report, struct plumb_error *error)
+{
+	uint32_t count;
+
+	report->grouping = plumb_grouping_new(report->profile, group_of(report->by), report->user);
+	if (!report->grouping)
+		return no_memory(error);
+	count = plumb_grouping_count(report->grouping);
+	report->exclusive = calloc(count + 1u, sizeof *report->exclusive);
+	report->inclusive = calloc(count + 1u, sizeof *report->inclusive);
+	report->row_user = calloc(count + 1u, sizeof *report->row_user);
+	report->order = calloc(count + 1u, sizeof *report->order);
+	if (!report->exclusive || !report->inclusive || !report->row_user || !report->order ||
+	    plumb_grouping_values(report->grouping, report->metric, report->exclusive,
+	                          report->inclusive, &report->outside) < 0 ||
+	    plumb_grouping_user(report->grouping, report->metric, report->user_of,
+	                        report->row_user) < 0)
+		return no_memory(error);
+	return 0;
+}
+
+/* Puts rows in the order of display: the most exclusive part first, then inclusive, then name. */
+static int
+order_rows(struct plumb_report *report, const regex_t *filter, struct plumb_error *error)
+{
+	uint32_t count = plumb_grouping_count(report->grouping), kept = 0;
+	struct plumb_sort_item *items = calloc(count + 1u, sizeof *items);
+	struct plumb_sort_item *spare = calloc(count + 1u, sizeof *spare);
+
+	for (uint32_t r = 0; items && spare && r < count; r++) {
+		struct plumb_report_place place;
+
+		plumb_report_row_place(report, r, &place);
+		if (filter && !matches(filter, &place))
+			continue;
+		if (report->top && !report->exclusive[r].count && !report->inclusive[r].count)
+			continue;
+		items[kept++].index = r;
+	}
+	for (int pass = 0; items && spare && pass < 2; pass++) {
+		const struct plumb_stat *stats = pass ? report->exclusive : report->inclusive;
+
+		for (uint32_t i = 0; i < kept; i++)
+			items[i].key = ~plumb_sort_signed(
+				plumb_stat_amount(report->metric, &stats[items[i].index]));
+		plumb_sort(items, spare, kept);
+	}
+	report->available = kept;
+	report->order_count = report->top && kept > report->top ? report->top : kept;
+	for (uint32_t i = 0; items && spare && i < report->order_count; i++)
+		report->order[i] = items[i].index;
+	free(items);
+	free(spare);
+	return items && spare ? 0 : no_memory(error);
+}
+
+static int
+make_tree(struct plumb_report *report, const regex_t *filter, bool compact,
+          struct plumb_error *error)
+{
+	unsigned char *match = filter ? match_frames(report, filter) : NULL;
+	struct plumb_tree_options wanted = { report->metric, report->top, compact, match };
+	int result;
+
+	if (filter && !match)
+		return no_memory(error);
+	if (report->inverted)
+		result = plumb_tree_inverted(report->profile, report->grouping, &wanted,
+		                             &report->tree);
+	else
+		result = plumb_tree_contexts(report->profile, &wanted, &report->tree);
+	free(match);
+	report->available = report->tree.available;
+	return result < 0 ? no_memory(error) : 0;
+}
+
+static int
+work_out(struct plumb_report *report, const struct plumb_invocation *invocation,
+         const regex_t *filter, struct plumb_error *error)
+{
+	const struct plumb_options *o = invocation->options;
+	bool machine = plumb_options_flag(o, "json") || plumb_options_flag(o, "csv");
+	bool contexts = !strcmp(report->by, "context");
+	int result;
+
+	report->user = plumb_user_code_frames(report->profile, plumb_options_text(o, "user-code"),
+	                                      error);
+	if (!report->user)
+		return error->code;
+	report->user_of = plumb_user_contexts(report->profile, report->user);
+	if (!report->user_of)
+		return no_memory(error);
+	for (uint32_t i = 0; i < report->profile->values_count; i++) {
+		const struct plumb_value *v = &report->profile->values[i];
+		struct plumb_stat stat = { v->sum, v->count, v->min, v->max, v->mean, v->m2 };
+
+		if (v->metric == report->metric)
+			plumb_stat_merge(&report->total, &stat);
+		if (v->metric == report->metric && contexts && !v->context)
+			plumb_stat_merge(&report->outside, &stat);
+	}
+	report->is_tree = contexts || report->inverted;
+	if (!contexts) {
+		result = make_grouping(report, error);
+		if (result < 0)
+			return result;
+	}
+	if (report->is_tree)
+		return make_tree(report, filter, !machine, error);
+	return order_rows(report, filter, error);
+}
+
+static void
+clear(struct plumb_report *report)
+{
+	free(report->user);
+	free(report->user_of);
+	plumb_tree_free(&report->tree);
+	plumb_grouping_free(report->grouping);
+	free(report->exclusive);
+	free(report->inclusive);
+	free(report->row_user);
+	free(report->order);
+}
+
+/* ---- the verb ---- */
+
+static int
+print(const struct plumb_invocation *invocation, const struct plumb_report *report)
+{
+	const struct plumb_options *o = invocation->options;
+	int64_t width = plumb_options_number(o, "width");
+	struct plumb_error error;
+	int result;
+
+	if (width < 0)
+		width = plumb_terminal_width(invocation->out);
+	if (plumb_options_flag(o, "json"))
+		result = plumb_report_json(report, invocation->out);
+	else if (plumb_options_flag(o, "csv"))
+		result = plumb_report_csv(report, invocation->out);
+	else
+		result = plumb_report_text(report, invocation->out,
+		                           width < 10000 ? (int)width : 10000);
+	/* A failed write is the frame's to report: it knows whether the reader just left. */
+	if (result < 0 && !ferror(invocation->out)) {
+		no_memory(&error);
+		return plumb_cli_fail(invocation, &error);
+	}
+	if (report->tree.count || report->order_count)
+		return PLUMB_EXIT_DONE;
+	plumb_cli_note(invocation,
+	               "nothing to show: no %s has any %s here%s; try another --by or --metric",
+	               report->by, plumb_metrics[report->metric].name,
+	               plumb_options_given(o, "filter") ? " and matches the filter" : "");
+	return PLUMB_EXIT_EMPTY;
+}
+
+static int
+report_profile(const struct plumb_invocation *invocation, const struct plumb_profile *profile,
+               const regex_t *filter)
+{
+	const struct plumb_options *o = invocation->options;
+	const char *metric = plumb_options_text(o, "metric");
+	int64_t top = plumb_options_number(o, "top");
+	struct plumb_report report = {
+		.profile = profile,
+		.path = invocation->operands[0],
+		.by = plumb_options_text(o, "by"),
+		.metric = metric ? plumb_metric_find(metric) : plumb_metric_default(profile),
+		.top = top < UINT32_MAX ? (uint32_t)top : UINT32_MAX,
+		.ledger = plumb_options_flag(o, "ledger"),
+		.inverted = plumb_options_flag(o, "inverted"),
+	};
+	struct plumb_error error;
+	int result;
+
+	result = work_out(&report, invocation, filter, &error);
+	result = result < 0 ? plumb_cli_fail(invocation, &error) : print(invocation, &report);
+	clear(&report);
+	return result;
+}
+
+static int
+check_use(const struct plumb_invocation *invocation)
+{
+	const struct plumb_options *o = invocation->options;
+	const char *metric = plumb_options_text(o, "metric");
+
+	if (plumb_options_flag(o, "json") && plumb_options_flag(o, "csv"))
+		return plumb_cli_usage(invocation, "report: choose --json or --csv");
+	if (plumb_options_flag(o, "inverted") && !strcmp(plumb_options_text(o, "by"), "thread"))
+		return plumb_cli_usage(invocation, "report: a thread has no callers to invert");
+	if (metric && !plumb_metric_find(metric))
+		return plumb_cli_usage(invocation, "report: there is no metric \"%s\"", metric);
+	return 0;
+}
+
+int
+plumb_cmd_report(struct plumb_invocation *invocation)
+{
+	const char *expression = plumb_options_text(invocation->options, "filter");
+	struct plumb_profile profile = { 0 };
+	struct plumb_error error;
+	regex_t filter;
+	int result = check_use(invocation);
+
+	if (result)
+		return result;
+	if (expression) {
+		int code = regcomp(&filter, expression, REG_EXTENDED | REG_NOSUB);
+		if (code) {
+			char why[120];
+			regerror(code, &filter, why, sizeof why);
+			return plumb_cli_usage(invocation, "report: --filter \"%s\": %s", expression,
+			                       why);
+		}
+	}
+	if (plumb_store_read(&profile, invocation->operands[0], &error) < 0)
+		result = plumb_cli_fail(invocation, &error);
+	else
+		result = report_profile(invocation, &profile, expression ? &filter : NULL);
+	plumb_profile_free(&profile);
+	if (expression)
+		regfree(&filter);
+	return result;
+}
+
+static const char *const examples[] = {
+	"plumb report train.plumb", "the operators that take the most time",
+	"plumb report train.plumb --by context", "call paths, from the Python line to the kernel",
+	"plumb report train.plumb --by kernel --inverted --top 40",
+	"the kernels, and under each who launched it",
+	"plumb report train.plumb --by line --filter 'model\\.py:'", "the lines of one file",
+	"plumb report train.plumb --by kernel --json --top 0", "every kernel, for a program",
+	NULL,
+};
+
+const struct plumb_verb plumb_verb_report = {
+	.name = "report",
+	.summary = "show where the time of a profile goes, as a table or a tree",
+	.synopsis = "FILE",
+	.description =
+		"Reads a profile that \"plumb run\" or \"plumb settle\" wrote. The head names the "
+		"command, how long it took, plumb's own cost, and how busy each device was; the end "
+		"is the ledger: what was dropped, and why.\n\n"
+		"A row's exclusive part (\"self\") is what lies under it and under no deeper row of "
+		"the same kind, so that exclusive parts add up to the whole; its inclusive part "
+		"(\"total\") is all that lies under it, and counts a recursive frame once. The share "
+		"is of the exclusive part, of a context of the inclusive one. Behind each row stands "
+		"the line of the person's own code that has the most of it.",
+	.options = options,
+	.examples = examples,
+	.min_operands = 1,
+	.max_operands = 1,
+	.complete = PLUMB_COMPLETE_PROFILE,
+	.run = plumb_cmd_report,
+};

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `plumb report` shows, worked out once and then written as text, JSON or CSV. */
+#ifndef PLUMB_CLI_REPORT_H
+#define PLUMB_CLI_REPORT_H
+
+#include <stdio.h>
+
+#include "analyze/group.h"
+#include "cli/tree.h"
+#include "model/profile.h"
+
+struct plumb_report {
+	const struct plumb_profile *profile;
+	const char *path;
+	const char *by;  /* as given: "context", "kernel", … */
+	uint32_t metric;
+	uint32_t top;    /* 0: all */
+	bool ledger;     /* show all of it */
+	bool inverted;
+	unsigned char *user; /* by frame: the person's own code */
+	uint32_t *user_of;   /* by context: the innermost such frame */
+	struct plumb_stat total;
+
+	/* A tree, of contexts or bottom-up … */
+	bool is_tree;
+	struct plumb_tree tree;
+
+	/* … or rows of a grouping, in the order of display. */
+	struct plumb_grouping *grouping;
+	struct plumb_stat *exclusive, *inclusive; /* by row of the grouping, of the metric */
+	uint32_t *row_user;                       /* by row: frame of the person's own code */
+	uint32_t *order;
+	uint32_t order_count;
+	uint64_t available;        /* rows without --top */
+	struct plumb_stat outside; /* of the metric, under no row */
+};
+
+int plumb_report_text(const struct plumb_report *report, FILE *out, int width);
+int plumb_report_csv(const struct plumb_report *report, FILE *out);
+int plumb_report_json(const struct plumb_report *report, FILE *out);
+
+/* ---- shared by the three ---- */
+
+/* What a row or a tree's node is called and where it is; texts may be NULL, a line 0. */
+struct plumb_report_place {
+	const char *name, *kind;
+	const char *file;
+	uint32_t line;
+	const char *user_file;
+	uint32_t user_line;
+	char buffer[160]; /* of a track's name */
+};
+void plumb_report_row_place(const struct plumb_report *report, uint32_t row,
+                            struct plumb_report_place *place);
+void plumb_report_context_place(const struct plumb_report *report, uint32_t context,
+                                struct plumb_report_place *place);
+/* Of a node; a bottom-up top node stands for its grouping's row. */
+void plumb_report_node_place(const struct plumb_report *report, const struct plumb_tree_node *node,
+                             struct plumb_report_place *place);
+
+/* A part of the whole, NAN where the whole is 0 or a sum means nothing. */
+double plumb_report_share(const struct plumb_report *report, const struct plumb_stat *part);
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A report as CSV (RFC 4180, but lines end with a line feed): one row a line, unknown is empty. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "cli/report.h"
+
+static void
+text(FILE *out, const char *value)
+{
+	if (value && strpbrk(value, ",\"\r\n")) {
+		fputc('"', out);
+		for (; *value; value++) {
+			if (*value == '"')
+				fputc('"', out);
+			fputc(*value, out);
+		}
+		fputc('"', out);
+	} else if (value) {
+		fputs(value, out);
+	}
+	fputc(',', out);
+}
+
+static void
+line(FILE *out, uint32_t value)
+{
+	if (value)
+		fprintf(out, "%" PRIu32, value);
+	fputc(',', out);
+}
+
+static void
+place(FILE *out, const struct plumb_report_place *p)
+{
+	text(out, p->name);
+	text(out, p->kind);
+	text(out, p->file);
+	line(out, p->line);
+	text(out, p->user_file);
+	line(out, p->user_line);
+}
+
+static void
+stat(FILE *out, const struct plumb_report *report, const struct plumb_stat *s)
+{
+	bool sum = plumb_metrics[report->metric].aggregation == PLUMB_SUM;
+
+	if (!s->count) {
+		fputs(",0,,,,,", out);
+		return;
+	}
+	if (sum)
+		fprintf(out, "%" PRId64, s->sum);
+	fprintf(out, ",%" PRIu64 ",%" PRId64 ",%" PRId64 ",%.17g,%.17g,", s->count, s->min, s->max,
+	        s->mean, plumb_stat_deviation(s));
+}
+
+static void
+row(FILE *out, const struct plumb_report *report, const struct plumb_report_place *p,
+    const struct plumb_stat *exclusive, const struct plumb_stat *inclusive,
+    const struct plumb_stat *shared)
+{
+	double share = plumb_report_share(report, shared);
+
+	place(out, p);
+	text(out, plumb_metrics[report->metric].name);
+	text(out, plumb_metrics[report->metric].unit);
+	stat(out, report, exclusive);
+	stat(out, report, inclusive);
+	if (isfinite(share))
+		fprintf(out, "%.6g", share);
+	fputc('\n', out);
+}
+
+static void
+context_columns(FILE *out, const struct plumb_report *report, uint32_t index)
+{
+	const struct plumb_tree_node *node = &report->tree.nodes[index];
+	const struct plumb_context *c = &report->profile->contexts[node->context];
+
+	if (report->inverted) {
+		fprintf(out, "%" PRIu32 ",", index);
+		if (node->parent != PLUMB_NONE)
+			fprintf(out, "%" PRIu32, node->parent);
+	} else {
+		fprintf(out, "%" PRIu32 ",%" PRIu32, node->context, c->parent);
+	}
+	fprintf(out, ",%" PRIu32 ",%d,", node->depth, (c->flags & PLUMB_CONTEXT_BACKWARD) != 0);
+}
+
+int
+plumb_report_csv(const struct plumb_report *report, FILE *out)
+{
+	static const char *const parts[] = { "exclusive", "inclusive" };
+	struct plumb_report_place p;
+
+	if (report->is_tree)
+		fputs("id,parent,depth,backward,", out);
+	fputs("name,kind,file,line,user_file,user_line,metric,unit,", out);
+	for (int i = 0; i < 2; i++)
+		fprintf(out, "%s_sum,%s_count,%s_min,%s_max,%s_mean,%s_std,", parts[i], parts[i],
+		        parts[i], parts[i], parts[i], parts[i]);
+	fputs("share\n", out);
+	for (uint32_t i = 0; i < report->tree.count; i++) {
+		const struct plumb_tree_node *node = &report->tree.nodes[i];
+
+		context_columns(out, report, i);
+		plumb_report_node_place(report, node, &p);
+		row(out, report, &p, &node->exclusive, &node->inclusive, &node->inclusive);
+	}
+	for (uint32_t i = 0; i < report->order_count; i++) {
+		uint32_t r = report->order[i];
+
+		plumb_report_row_place(report, r, &p);
+		row(out, report, &p, &report->exclusive[r], &report->inclusive[r],
+		    &report->exclusive[r]);
+	}
+	return ferror(out) ? -1 : 0;
+}

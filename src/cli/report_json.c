@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A report for programs. The keys are fixed by the design: add some, never change or remove one.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/ledger.h"
+#include "cli/report.h"
+
+/* Nested children end at this level: Python's json gives up not far beyond. */
+#define NEST_MOST 200
+
+/* Every metric that the profile has, of every row (of the grouping) or node (of the tree). */
+struct values {
+	struct plumb_stat *exclusive[PLUMB_METRIC_COUNT];
+	struct plumb_stat *inclusive[PLUMB_METRIC_COUNT];
+};
+
+static void
+free_values(struct values *values)
+{
+	for (int m = 0; m < PLUMB_METRIC_COUNT; m++) {
+		free(values->exclusive[m]);
+		free(values->inclusive[m]);
+	}
+}
+
+/* Takes METRIC of the contexts that the tree shows. */
+static int
+load_nodes(const struct plumb_report *report, uint32_t metric, struct plumb_stat *exclusive,
+           struct plumb_stat *inclusive)
+{
+	uint32_t contexts = report->profile->contexts_count;
+	struct plumb_stat *own = calloc(contexts + 1u, sizeof *own);
+	struct plumb_stat *whole = calloc(contexts + 1u, sizeof *whole);
+	bool call = plumb_metrics[metric].aggregation == PLUMB_CALL;
+
+	if (own && whole)
+		plumb_inclusive(report->profile, metric, PLUMB_NONE, own, whole);
+	for (uint32_t i = 0; own && whole && i < report->tree.count; i++) {
+		exclusive[i] = own[report->tree.nodes[i].context];
+		if (!call)
+			inclusive[i] = whole[report->tree.nodes[i].context];
+	}
+	free(own);
+	free(whole);
+	return own && whole ? 0 : -1;
+}
+
+static int
+load(const struct plumb_report *report, struct values *values)
+{
+	size_t count = report->is_tree ? report->tree.count : plumb_grouping_count(report->grouping);
+	bool present[PLUMB_METRIC_COUNT] = { false };
+
+	/* Bottom-up, a value is what came through one caller: that is kept for one metric only. */
+	for (uint32_t i = 0; !report->inverted && i < report->profile->values_count; i++)
+		present[report->profile->values[i].metric] = true;
+	for (uint32_t m = 0; m < PLUMB_METRIC_COUNT; m++) {
+		int result;
+
+		if (!present[m])
+			continue;
+		values->exclusive[m] = calloc(count + 1, sizeof **values->exclusive);
+		values->inclusive[m] = calloc(count + 1, sizeof **values->inclusive);
+		if (!values->exclusive[m] || !values->inclusive[m])
+			return -1;
+		if (report->is_tree)
+			result = load_nodes(report, m, values->exclusive[m], values->inclusive[m]);
+		else
+			result = plumb_grouping_values(report->grouping, m, values->exclusive[m],
+			                               values->inclusive[m], NULL);
+		if (result < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- pieces ---- */
+
+static void
+write_stat(struct plumb_json *json, uint32_t metric, const struct plumb_stat *stat)
+{
+	bool sum = plumb_metrics[metric].aggregation == PLUMB_SUM;
+
+	plumb_json_object(json);
+	plumb_json_key_quantity(json, "sum", sum ? stat->sum : PLUMB_UNKNOWN);
+	plumb_json_key(json, "count");
+	plumb_json_unsigned(json, stat->count);
+	plumb_json_key_quantity(json, "min", stat->min);
+	plumb_json_key_quantity(json, "max", stat->max);
+	plumb_json_key(json, "mean");
+	plumb_json_number(json, stat->mean);
+	plumb_json_key(json, "std");
+	plumb_json_number(json, plumb_stat_deviation(stat));
+	plumb_json_end(json);
+}
+
+/* {metric: stat} of one row or node; only metrics that were observed there. */
+static void
+write_stats(struct plumb_json *json, const char *key,
+            struct plumb_stat *const stats[PLUMB_METRIC_COUNT], uint32_t index)
+{
+	plumb_json_key(json, key);
+	plumb_json_object(json);
+	for (uint32_t m = 0; m < PLUMB_METRIC_COUNT; m++) {
+		if (!stats[m] || !stats[m][index].count)
+			continue;
+		plumb_json_key(json, plumb_metrics[m].name);
+		write_stat(json, m, &stats[m][index]);
+	}
+	plumb_json_end(json);
+}
+
+static void
+write_line(struct plumb_json *json, const char *key, uint32_t line)
+{
+	plumb_json_key_quantity(json, key, line ? (int64_t)line : PLUMB_UNKNOWN);
+}
+
+static void
+write_share(struct plumb_json *json, const struct plumb_report *report,
+            const struct plumb_stat *part)
+{
+	plumb_json_key(json, "share");
+	plumb_json_number(json, plumb_report_share(report, part));
+}
+
+static void
+write_place(struct plumb_json *json, const struct plumb_report_place *place)
+{
+	plumb_json_key_text(json, "name", place->name);
+	plumb_json_key_text(json, "kind", place->kind);
+	plumb_json_key_text(json, "file", place->file);
+	write_line(json, "line", place->line);
+	plumb_json_key_text(json, "user_file", place->user_file);
+	write_line(json, "user_line", place->user_line);
+}
+
+static void
+write_environment(struct plumb_json *json, const struct plumb_profile *p, uint32_t process)
+{
+	plumb_json_key(json, "environment");
+	plumb_json_object(json);
+	for (uint32_t i = 0; i < p->environment_count; i++) {
+		const struct plumb_environment_row *row = &p->environment[i];
+		const char *key = plumb_text(p, row->key);
+
+		if (row->process == process && key)
+			plumb_json_key_text(json, key, plumb_text(p, row->value));
+	}
+	plumb_json_end(json);
+}
+
+/* ---- run, processes, devices, findings ---- */
+
+static void
+write_run(struct plumb_json *json, const struct plumb_profile *p)
+{
+	plumb_json_key(json, "run");
+	plumb_json_object(json);
+	plumb_json_key_text(json, "command", plumb_text(p, p->run.command));
+	plumb_json_key_quantity(json, "wall_ns", p->run.wall_ns);
+	plumb_json_key_quantity(json, "overhead_ns", p->run.overhead_ns);
+	plumb_json_key_quantity(json, "exit_code", p->run.exit_code);
+	plumb_json_key_text(json, "tool_version", plumb_text(p, p->run.tool_version));
+	write_environment(json, p, PLUMB_NONE);
+	plumb_json_end(json);
+}
+
+/* END - START, unknown when either is. */
+static int64_t
+distance(int64_t start, int64_t end)
+{
+	int64_t result;
+
+	if (start == PLUMB_UNKNOWN || end == PLUMB_UNKNOWN ||
+	    __builtin_sub_overflow(end, start, &result))
+		return PLUMB_UNKNOWN;
+	return result;
+}
+
+static void
+write_processes(struct plumb_json *json, const struct plumb_profile *p)
+{
+	plumb_json_key(json, "processes");
+	plumb_json_array(json);
+	for (uint32_t i = 0; i < p->processes_count; i++) {
+		const struct plumb_process *process = &p->processes[i];
+
+		plumb_json_object(json);
+		plumb_json_key_quantity(json, "pid", process->pid);
+		plumb_json_key_quantity(json, "ppid", process->ppid);
+		plumb_json_key_quantity(json, "rank", process->rank);
+		plumb_json_key_quantity(json, "local_rank", process->local_rank);
+		plumb_json_key_text(json, "host", plumb_text(p, process->host));
+		plumb_json_key_text(json, "command", plumb_text(p, process->command));
+		plumb_json_key_quantity(json, "wall_ns", distance(process->start_ns, process->end_ns));
+		plumb_json_key_quantity(json, "exit_code", process->exit_code);
+		plumb_json_key_quantity(json, "overhead_ns", process->overhead_ns);
+		write_environment(json, p, i);
+		plumb_json_end(json);
+	}
+	plumb_json_end(json);
+}
+
+static void
+write_work(struct plumb_json *json, const char *key, int64_t count, int64_t ns, bool has_bytes,
+           int64_t bytes)
+{
+	plumb_json_key(json, key);
+	plumb_json_object(json);
+	plumb_json_key_quantity(json, "count", count);
+	plumb_json_key_quantity(json, "ns", ns);
+	if (has_bytes)
+		plumb_json_key_quantity(json, "bytes", bytes);
+	plumb_json_end(json);
+}
+
+static void
+write_devices(struct plumb_json *json, const struct plumb_profile *p)
+{
+	plumb_json_key(json, "devices");
+	plumb_json_array(json);
+	for (uint32_t i = 0; i < p->devices_count; i++) {
+		const struct plumb_device *d = &p->devices[i];
+		int64_t span = distance(d->first_ns, d->last_ns);
+
+		plumb_json_object(json);
+		plumb_json_key_quantity(json, "id", i);
+		plumb_json_key_text(json, "name", plumb_text(p, d->name));
+		plumb_json_key_text(json, "uuid", plumb_text(p, d->uuid));
+		plumb_json_key_quantity(json, "ordinal", d->ordinal);
+		plumb_json_key_quantity(json, "rank", d->rank);
+		write_work(json, "kernels", d->kernels, d->kernel_ns, false, 0);
+		write_work(json, "copies", d->copies, d->copy_ns, true, d->copy_bytes);
+		write_work(json, "sets", d->sets, d->set_ns, true, d->set_bytes);
+		plumb_json_key_quantity(json, "busy_ns", d->busy_ns);
+		plumb_json_key_quantity(json, "idle_ns", distance(d->busy_ns, span));
+		plumb_json_key_quantity(json, "span_ns", span);
+		plumb_json_key_quantity(json, "late", d->late);
+		plumb_json_end(json);
+	}
+	plumb_json_end(json);
+}
+
+/* The path to CONTEXT, root first, as labels. */
+static void
+write_path(struct plumb_json *json, const struct plumb_profile *p, uint32_t context)
+{
+	uint32_t length = context < p->contexts_count ? p->contexts[context].depth : 0;
+	uint32_t *path = calloc(length + 1u, sizeof *path);
+
+	plumb_json_key(json, "context");
+	if (context >= p->contexts_count || !path) {
+		plumb_json_null(json);
+		free(path);
+		return;
+	}
+	for (uint32_t i = length; i-- > 0; context = p->contexts[context].parent)
+		path[i] = context;
+	plumb_json_array(json);
+	for (uint32_t i = 0; i < length; i++)
+		plumb_json_text(json, plumb_frame_label(p, p->contexts[path[i]].frame));
+	plumb_json_end(json);
+	free(path);
+}
+
+static void
+write_findings(struct plumb_json *json, const struct plumb_profile *p)
+{
+	static const char *const severities[] = { NULL, "note", "warning", "serious" };
+
+	plumb_json_key(json, "findings");
+	plumb_json_array(json);
+	for (uint32_t i = 0; i < p->findings_count; i++) {
+		const struct plumb_finding *f = &p->findings[i];
+
+		plumb_json_object(json);
+		plumb_json_key_text(json, "id", plumb_text(p, f->id));
+		plumb_json_key_text(json, "rule", plumb_text(p, f->rule));
+		plumb_json_key_text(json, "severity", f->severity < 4 ? severities[f->severity] : NULL);
+		plumb_json_key_text(json, "title", plumb_text(p, f->title));
+		plumb_json_key_text(json, "advice", plumb_text(p, f->advice));
+		plumb_json_key_quantity(json, "saving_ns", f->saving_ns);
+		plumb_json_key(json, "confidence");
+		plumb_json_number(json, f->confidence);
+		plumb_json_key(json, "evidence");
+		plumb_json_raw(json, plumb_text(p, f->evidence));
+		write_path(json, p, f->context);
+		plumb_json_end(json);
+	}
+	plumb_json_end(json);
+}
+
+/* ---- rows ---- */
+
+static void
+write_rows(struct plumb_json *json, const struct plumb_report *report, const struct values *values)
+{
+	plumb_json_array(json);
+	for (uint32_t i = 0; i < report->order_count; i++) {
+		uint32_t row = report->order[i];
+		struct plumb_report_place place;
+
+		plumb_report_row_place(report, row, &place);
+		plumb_json_object(json);
+		write_place(json, &place);
+		write_stats(json, "exclusive", values->exclusive, row);
+		write_stats(json, "inclusive", values->inclusive, row);
+		write_share(json, report, &report->exclusive[row]);
+		plumb_json_end(json);
+	}
+	plumb_json_end(json);
+}
+
+/* ---- trees ---- */
+
+static void
+write_context_identity(struct plumb_json *json, const struct plumb_profile *p, uint32_t context)
+{
+	const struct plumb_context *c = &p->contexts[context];
+
+	plumb_json_key_quantity(json, "id", context);
+	plumb_json_key_quantity(json, "parent",
+	                        c->parent == PLUMB_NONE ? PLUMB_UNKNOWN : (int64_t)c->parent);
+	plumb_json_key(json, "backward");
+	plumb_json_bool(json, c->flags & PLUMB_CONTEXT_BACKWARD);
+	plumb_json_key(json, "accumulation");
+	plumb_json_bool(json, c->flags & PLUMB_CONTEXT_ACCUMULATION);
+	plumb_json_key(json, "truncated");
+	plumb_json_bool(json, c->flags & PLUMB_CONTEXT_TRUNCATED);
+}
+
+/* The members of a node but its children; the object stays open. */
+static void
+write_node(struct plumb_json *json, const struct plumb_report *report, const struct values *values,
+           uint32_t index)
+{
+	const struct plumb_tree_node *node = &report->tree.nodes[index];
+	struct plumb_stat *one[PLUMB_METRIC_COUNT] = { NULL };
+	struct plumb_stat copy = node->exclusive;
+	struct plumb_report_place place;
+
+	plumb_report_node_place(report, node, &place);
+	plumb_json_object(json);
+	if (!report->inverted)
+		write_context_identity(json, report->profile, node->context);
+	write_place(json, &place);
+	if (report->inverted) {
+		one[report->metric] = &copy;
+		write_stats(json, "exclusive", one, 0);
+		write_stats(json, "inclusive", one, 0);
+	} else {
+		write_stats(json, "exclusive", values->exclusive, index);
+		write_stats(json, "inclusive", values->inclusive, index);
+	}
+	write_share(json, report, &node->inclusive);
+}
+
+static void
+write_nested(struct plumb_json *json, const struct plumb_report *report,
+             const struct values *values)
+{
+	const struct plumb_tree *tree = &report->tree;
+	uint32_t open = 0; /* objects that are open */
+
+	plumb_json_array(json);
+	for (uint32_t i = 0; i < tree->count;) {
+		uint32_t depth = tree->nodes[i].depth, next = i + 1;
+
+		for (; open > depth; open--) {
+			plumb_json_end(json); /* its children */
+			plumb_json_end(json); /* itself */
+		}
+		write_node(json, report, values, i);
+		if (depth + 1 == NEST_MOST) {
+			while (next < tree->count && tree->nodes[next].depth > depth)
+				next++;
+			plumb_json_key_quantity(json, "children_omitted", next - i - 1);
+		}
+		plumb_json_key(json, "children");
+		plumb_json_array(json);
+		open++;
+		i = next;
+	}
+	for (; open; open--) {
+		plumb_json_end(json);
+		plumb_json_end(json);
+	}
+	plumb_json_end(json);
+}
+
+static void
+write_root(struct plumb_json *json, const struct plumb_report *report)
+{
+	const struct plumb_profile *p = report->profile;
+	struct plumb_stat own[PLUMB_METRIC_COUNT] = { 0 }, whole[PLUMB_METRIC_COUNT] = { 0 };
+	struct plumb_stat *exclusive[PLUMB_METRIC_COUNT], *inclusive[PLUMB_METRIC_COUNT];
+	struct plumb_report_place place;
+
+	for (int m = 0; m < PLUMB_METRIC_COUNT; m++) {
+		exclusive[m] = &own[m];
+		inclusive[m] = plumb_metrics[m].aggregation == PLUMB_CALL ? NULL : &whole[m];
+	}
+	for (uint32_t i = 0; i < p->values_count; i++) {
+		const struct plumb_value *v = &p->values[i];
+		struct plumb_stat stat = { v->sum, v->count, v->min, v->max, v->mean, v->m2 };
+
+		plumb_stat_merge(&whole[v->metric], &stat);
+		if (!v->context)
+			plumb_stat_merge(&own[v->metric], &stat);
+	}
+	plumb_report_context_place(report, 0, &place);
+	plumb_json_object(json);
+	write_context_identity(json, p, 0);
+	write_place(json, &place);
+	write_stats(json, "exclusive", exclusive, 0);
+	write_stats(json, "inclusive", inclusive, 0);
+	write_share(json, report, &whole[report->metric]);
+	plumb_json_end(json);
+}
+
+/* The same contexts one after the other, the root first, so that every parent is there. */
+static void
+write_flat(struct plumb_json *json, const struct plumb_report *report, const struct values *values)
+{
+	plumb_json_array(json);
+	if (report->tree.count)
+		write_root(json, report);
+	for (uint32_t i = 0; i < report->tree.count; i++) {
+		write_node(json, report, values, i);
+		plumb_json_end(json);
+	}
+	plumb_json_end(json);
+}
+
+/* ---- the whole ---- */
+
+static void
+write_total(struct plumb_json *json, const char *key, const struct plumb_report *report,
+            const struct plumb_stat *stat)
+{
+	plumb_json_key(json, key);
+	if (stat->count)
+		write_stat(json, report->metric, stat);
+	else
+		plumb_json_null(json);
+}
+
+static void
+write_report(struct plumb_json *json, const struct plumb_report *report,
+             const struct values *values)
+{
+	plumb_json_object(json);
+	plumb_json_key_quantity(json, "schema", 1);
+	plumb_json_key_text(json, "verb", "report");
+	write_run(json, report->profile);
+	plumb_json_key_text(json, "metric", plumb_metrics[report->metric].name);
+	plumb_json_key_text(json, "unit", plumb_metrics[report->metric].unit);
+	plumb_json_key_text(json, "by", report->by);
+	plumb_json_key(json, "inverted");
+	plumb_json_bool(json, report->inverted);
+	write_total(json, "total", report, &report->total);
+	write_total(json, "outside", report, &report->outside);
+	write_processes(json, report->profile);
+	write_devices(json, report->profile);
+	plumb_json_key(json, "rows_available");
+	if (report->available || !(report->tree.count || report->order_count))
+		plumb_json_unsigned(json, report->available);
+	else
+		plumb_json_null(json);
+	plumb_json_key(json, "rows");
+	if (report->is_tree)
+		write_nested(json, report, values);
+	else
+		write_rows(json, report, values);
+	if (report->is_tree && !report->inverted) {
+		plumb_json_key(json, "contexts");
+		write_flat(json, report, values);
+	}
+	/* Which communication ran beside computation needs spans, which aggregates do not have. */
+	plumb_json_key(json, "overlap");
+	plumb_json_array(json);
+	plumb_json_end(json);
+	write_findings(json, report->profile);
+	plumb_json_key(json, "ledger");
+	plumb_ledger_json(report->profile, json);
+	plumb_json_end(json);
+}
+
+int
+plumb_report_json(const struct plumb_report *report, FILE *out)
+{
+	struct values values = { { NULL }, { NULL } };
+	struct plumb_json *json = NULL;
+	int result = load(report, &values);
+
+	if (!result)
+		json = plumb_json_new(out);
+	if (json)
+		write_report(json, report, &values);
+	free_values(&values);
+	return plumb_json_finish(json);
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A report for people: head, table or tree, what was left out, ledger. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/format.h"
+#include "cli/label.h"
+#include "cli/ledger.h"
+#include "cli/overview.h"
+#include "cli/report.h"
+#include "cli/table.h"
+#include "cli/terminal.h"
+
+#define MOST_DEVICES 16
+#define MOST_DROPS 12
+
+/* What a cell of a row shows. */
+enum cell {
+	SHARE,
+	SELF,
+	TOTAL,
+	COUNT,
+	MEAN,
+	MIN,
+	MAX,
+	DEVIATION,
+	REGISTERS,
+	OCCUPANCY,
+	NAME,
+	USER,
+	CELLS
+};
+
+static const struct plumb_column all_columns[CELLS] = {
+	[SHARE] = { "share", PLUMB_RIGHT },
+	[SELF] = { "self", PLUMB_RIGHT },
+	[TOTAL] = { "total", PLUMB_RIGHT },
+	[COUNT] = { "count", PLUMB_RIGHT },
+	[MEAN] = { "mean", PLUMB_RIGHT },
+	[MIN] = { "min", PLUMB_RIGHT },
+	[MAX] = { "max", PLUMB_RIGHT },
+	[DEVIATION] = { "std", PLUMB_RIGHT },
+	[REGISTERS] = { "regs", PLUMB_RIGHT },
+	[OCCUPANCY] = { "occup.", PLUMB_RIGHT },
+	[NAME] = { "", PLUMB_SHORTEN_MIDDLE },
+	[USER] = { "line of your code", PLUMB_SHORTEN_START },
+};
+
+struct layout {
+	struct plumb_column columns[CELLS];
+	enum cell cells[CELLS];
+	size_t count;
+};
+
+static void
+show(struct layout *layout, enum cell cell, const char *title)
+{
+	layout->columns[layout->count] = all_columns[cell];
+	if (title)
+		layout->columns[layout->count].title = title;
+	layout->cells[layout->count++] = cell;
+}
+
+static const char *
+format_stat(const struct plumb_report *report, const struct plumb_stat *stat, enum cell cell,
+            char *text)
+{
+	const char *unit = plumb_metrics[report->metric].unit;
+	int64_t value = PLUMB_UNKNOWN;
+
+	if (cell == COUNT)
+		return plumb_format_count(text, stat->count < INT64_MAX ? (int64_t)stat->count
+		                                                        : INT64_MAX);
+	if (!stat->count && plumb_metrics[report->metric].aggregation != PLUMB_SUM)
+		return strcpy(text, PLUMB_DASH);
+	if (cell == SELF || cell == TOTAL)
+		value = plumb_stat_amount(report->metric, stat);
+	else if (!stat->count)
+		value = PLUMB_UNKNOWN;
+	else if (cell == MIN)
+		value = stat->min;
+	else if (cell == MAX)
+		value = stat->max;
+	else if (cell == MEAN)
+		value = fabs(stat->mean) < 9e18 ? llround(stat->mean) : PLUMB_UNKNOWN;
+	else if (cell == DEVIATION)
+		value = llround(fmin(plumb_stat_deviation(stat), 9e18));
+	return plumb_format_quantity(text, unit, value);
+}
+
+static void
+stat_cell(struct plumb_table *table, const struct plumb_report *report,
+          const struct plumb_stat *stat, enum cell cell)
+{
+	char text[PLUMB_FORMAT_SIZE];
+
+	plumb_table_cell(table, format_stat(report, stat, cell, text));
+}
+
+static void
+share_cell(struct plumb_table *table, const struct plumb_report *report,
+           const struct plumb_stat *stat)
+{
+	char text[PLUMB_FORMAT_SIZE];
+
+	plumb_table_cell(table, plumb_format_share(text, plumb_report_share(report, stat), 1));
+}
+
+/* ---- rows ---- */
+
+/* What only kernels have: mean of a metric of one call, for each row. */
+struct extras {
+	struct plumb_stat *registers, *occupancy;
+};
+
+static int
+load_extras(const struct plumb_report *report, struct extras *extras)
+{
+	uint32_t count = plumb_grouping_count(report->grouping);
+
+	extras->registers = calloc(count + 1u, sizeof *extras->registers);
+	extras->occupancy = calloc(count + 1u, sizeof *extras->occupancy);
+	if (!extras->registers || !extras->occupancy)
+		return -1;
+	if (plumb_grouping_values(report->grouping, PLUMB_METRIC_GPU_REGISTERS, extras->registers,
+	                          NULL, NULL) < 0)
+		return -1;
+	return plumb_grouping_values(report->grouping, PLUMB_METRIC_GPU_OCCUPANCY,
+	                             extras->occupancy, NULL, NULL);
+}
+
+/* What one observation of the metric is. */
+static const char *
+count_title(const struct plumb_report *report)
+{
+	switch (report->metric) {
+	case PLUMB_METRIC_GPU_TIME:
+		return "kernels";
+	case PLUMB_METRIC_OP_TIME:
+		return "calls";
+	default:
+		return NULL;
+	}
+}
+
+static void
+choose_columns(const struct plumb_report *report, struct layout *layout)
+{
+	bool kernel = !strcmp(report->by, "kernel");
+	bool thread = !strcmp(report->by, "thread");
+	bool sum = plumb_metrics[report->metric].aggregation == PLUMB_SUM;
+
+	if (sum)
+		show(layout, SHARE, NULL);
+	if (!sum || kernel || thread)
+		show(layout, SELF, sum ? "time" : "value");
+	else
+		show(layout, SELF, NULL), show(layout, TOTAL, NULL);
+	if (sum && strcmp(plumb_metrics[report->metric].unit, "ns"))
+		layout->columns[1].title = kernel || thread ? "sum" : "self";
+	show(layout, COUNT, count_title(report));
+	if (sum)
+		show(layout, MEAN, NULL);
+	if (kernel || !sum) {
+		show(layout, MIN, NULL);
+		show(layout, MAX, NULL);
+		show(layout, DEVIATION, NULL);
+	}
+	if (kernel) {
+		show(layout, REGISTERS, NULL);
+		show(layout, OCCUPANCY, NULL);
+	}
+	show(layout, NAME, report->by);
+	show(layout, USER, NULL);
+}
+
+static void
+name_cell(struct plumb_table *table, const struct plumb_report *report,
+          const struct plumb_report_place *place)
+{
+	char text[1500];
+
+	if (place->file && !strcmp(report->by, "line"))
+		snprintf(text, sizeof text, "%s %s:%" PRIu32, place->name, place->file,
+		         place->line);
+	else if (place->file && !strcmp(report->by, "python"))
+		snprintf(text, sizeof text, "%s %s", place->name, place->file);
+	else
+		snprintf(text, sizeof text, "%s", place->name);
+	plumb_table_cell(table, text);
+}
+
+static void
+user_cell(struct plumb_table *table, const struct plumb_report_place *place)
+{
+	char text[1500];
+
+	if (!place->user_file) {
+		plumb_table_cell(table, NULL);
+		return;
+	}
+	if (place->user_line)
+		snprintf(text, sizeof text, "%s:%" PRIu32, place->user_file, place->user_line);
+	else
+		snprintf(text, sizeof text, "%s", place->user_file);
+	plumb_table_cell(table, text);
+}
+
+static void
+extra_cell(struct plumb_table *table, const struct plumb_stat *stat, const char *unit)
+{
+	char text[PLUMB_FORMAT_SIZE];
+
+	plumb_table_cell(table,
+	                 stat->count ? plumb_format_quantity(text, unit, llround(stat->mean)) : NULL);
+}
+
+static void
+fill_row(struct plumb_table *table, const struct plumb_report *report, const struct layout *layout,
+         const struct extras *extras, uint32_t row)
+{
+	struct plumb_report_place place;
+
+	plumb_report_row_place(report, row, &place);
+	for (size_t i = 0; i < layout->count; i++) {
+		switch (layout->cells[i]) {
+		case SHARE:
+			share_cell(table, report, &report->exclusive[row]);
+			break;
+		case NAME:
+			name_cell(table, report, &place);
+			break;
+		case USER:
+			user_cell(table, &place);
+			break;
+		case REGISTERS:
+			extra_cell(table, &extras->registers[row], "count");
+			break;
+		case OCCUPANCY:
+			extra_cell(table, &extras->occupancy[row], "ppm");
+			break;
+		case TOTAL:
+			stat_cell(table, report, &report->inclusive[row], TOTAL);
+			break;
+		default:
+			stat_cell(table, report, &report->exclusive[row], layout->cells[i]);
+		}
+	}
+}
+
+static int
+print_rows(const struct plumb_report *report, FILE *out, int width)
+{
+	struct layout layout = { .count = 0 };
+	struct extras extras = { NULL, NULL };
+	struct plumb_table *table;
+	int result;
+
+	choose_columns(report, &layout);
+	table = plumb_table_new(layout.columns, layout.count);
+	result = load_extras(report, &extras);
+	for (uint32_t i = 0; !result && i < report->order_count; i++)
+		fill_row(table, report, &layout, &extras, report->order[i]);
+	if (!result)
+		result = plumb_table_print(table, out, width, plumb_terminal_colour(out));
+	plumb_table_free(table);
+	free(extras.registers);
+	free(extras.occupancy);
+	return result;
+}
+
+/* ---- trees ---- */
+
+static int
+print_tree(const struct plumb_report *report, FILE *out, int width)
+{
+	struct layout layout = { .count = 0 };
+	struct plumb_table *table;
+	int result;
+
+	show(&layout, SHARE, NULL);
+	show(&layout, TOTAL, report->inverted ? "time" : NULL);
+	if (!report->inverted)
+		show(&layout, SELF, NULL);
+	show(&layout, COUNT, count_title(report));
+	show(&layout, NAME, report->inverted ? "callee, and below it its callers" : "context");
+	table = plumb_table_new(layout.columns, layout.count);
+	for (uint32_t i = 0; i < report->tree.count; i++) {
+		const struct plumb_tree_node *node = &report->tree.nodes[i];
+		char *label = plumb_label_node(report, node);
+
+		share_cell(table, report, &node->inclusive);
+		stat_cell(table, report, &node->inclusive, TOTAL);
+		if (!report->inverted)
+			stat_cell(table, report, &node->exclusive, SELF);
+		stat_cell(table, report, &node->inclusive, COUNT);
+		plumb_table_cell(table, label);
+		free(label);
+	}
+	result = plumb_table_print(table, out, width, plumb_terminal_colour(out));
+	plumb_table_free(table);
+	return result;
+}
+
+/* ---- the whole ---- */
+
+/* The metric's value under no row, and how many rows were not shown. */
+static void
+print_rest(const struct plumb_report *report, FILE *out)
+{
+	char text[PLUMB_FORMAT_SIZE];
+	uint64_t shown = report->is_tree ? report->tree.count : report->order_count;
+
+	if (report->available > shown)
+		fprintf(out, "%" PRIu64 " more (--top 0 shows all)\n", report->available - shown);
+	else if (!report->available && shown)
+		fputs("more was left out (--top 0 shows all)\n", out);
+	if (!report->outside.count)
+		return;
+	fprintf(out, "under no %s: ", report->by);
+	fprintf(out, "%s", format_stat(report, &report->outside, SELF, text));
+	fprintf(out, " (%s)\n",
+	        plumb_format_share(text, plumb_report_share(report, &report->outside), 1));
+}
+
+int
+plumb_report_text(const struct plumb_report *report, FILE *out, int width)
+{
+	char text[PLUMB_FORMAT_SIZE];
+	int result = 0;
+
+	fputs("plumb report ", out);
+	plumb_text_print(out, report->path);
+	fputc('\n', out);
+	plumb_overview_print(report->profile, out, MOST_DEVICES);
+	fprintf(out, "\n%s by %s%s", plumb_metrics[report->metric].name, report->by,
+	        report->inverted ? ", bottom-up" : "");
+	if (plumb_metrics[report->metric].aggregation == PLUMB_SUM && report->total.count)
+		fprintf(out, ", %s in all", format_stat(report, &report->total, SELF, text));
+	fputs("\n\n", out);
+	if (report->is_tree && report->tree.count)
+		result = print_tree(report, out, width);
+	else if (report->order_count)
+		result = print_rows(report, out, width);
+	print_rest(report, out);
+	fputs("\nledger\n", out);
+	if (report->ledger && !result)
+		result = plumb_ledger_print(report->profile, out, width, plumb_terminal_colour(out));
+	else
+		plumb_ledger_print_short(report->profile, out, 2, MOST_DROPS);
+	return result;
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Order matters here: whatever can fail on plumb's side fails before the program starts; once it
+ * runs, nothing that goes wrong with plumb changes its exit code.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/facts.h"
+#include "cli/finish.h"
+#include "cli/launch.h"
+#include "cli/rundir.h"
+#include "cli/summary.h"
+#include "cli/target.h"
+
+#define FLUSH_MS 2000 /* how long a signal waits for GPU records */
+#define LEAST_LIMIT (1ll << 20)
+#define GREATEST_LIMIT (32ll << 30)
+
+static const struct plumb_option options[] = {
+	{ .name = "output", .letter = 'o', .kind = PLUMB_OPTION_TEXT, .argument = "FILE",
+	  .complete = PLUMB_COMPLETE_FILE,
+	  .help = "write the profile to FILE (default: plumb-COMMAND-PID.plumb). Under a launcher that "
+	          "sets a rank, to FILE.RANK" },
+	{ .name = "limit", .kind = PLUMB_OPTION_SIZE, .argument = "SIZE", .fallback = "256M",
+	  .help = "memory and disk that the records of one process may take. What comes when it is full "
+	          "is counted and dropped" },
+	{ .name = "no-gpu", .kind = PLUMB_OPTION_FLAG, .help = "leave the GPU alone" },
+	{ .name = "keep-cupti", .kind = PLUMB_OPTION_FLAG,
+	  .help = "keep NVIDIA's profiling interface when the program wants it too; the program's own "
+	          "profiler then sees no GPU work" },
+	{ .name = "flush-ms", .kind = PLUMB_OPTION_NUMBER, .argument = "N", .fallback = "100",
+	  .help = "fetch finished GPU records every N milliseconds: the most that killing the program "
+	          "can lose" },
+	{ .name = "folder", .kind = PLUMB_OPTION_TEXT, .argument = "DIR",
+	  .complete = PLUMB_COMPLETE_FOLDER,
+	  .help = "make the run folder, where records go while the program runs, in DIR (default: where "
+	          "FILE is)" },
+	{ .name = "user-code", .kind = PLUMB_OPTION_TEXT, .argument = "RULE",
+	  .help = "what counts as your own code in the summary, as in plumb report" },
+	{ 0 },
+};
+
+struct run {
+	struct plumb_invocation *invocation;
+	char *const *argv;
+	char output[PATH_MAX];
+	const char *user_code;
+	long long limit, flush_ms;
+	bool gpu, keep_cupti;
+	struct plumb_target target;
+	struct plumb_rundir folder;
+	struct plumb_facts facts;
+	struct plumb_program program;
+	char *finish_command; /* what a person types to settle it */
+};
+
+/* ---- before ---- */
+
+/* The program's name as part of a file's name. */
+static void
+plain_name(const char *command, char *name, size_t size)
+{
+	const char *slash = strrchr(command, '/');
+	const char *from = slash && slash[1] ? slash + 1 : command;
+	size_t length = 0;
+	for (; *from && length + 1 < size; from++)
+		name[length++] = strchr("/ \t\n:*?\"'\\<>|$&;", *from) ? '_' : *from;
+	name[length] = '\0';
+}
+
+static int
+choose_output(struct run *run, struct plumb_error *error)
+{
+	const char *given = plumb_options_text(run->invocation->options, "output");
+	char base[PATH_MAX], name[64], suffix[16] = "";
+	int rank = plumb_rank();
+	plain_name(run->argv[0], name, sizeof(name));
+	if (given && strlen(given) >= sizeof(base))
+		return plumb_fail(error, PLUMB_EUSAGE, "the name of the output is too long");
+	if (given)
+		strcpy(base, given);
+	else
+		snprintf(base, sizeof(base), "plumb-%s-%ld.plumb", name, (long)getpid());
+	if (rank >= 0)
+		snprintf(suffix, sizeof(suffix), ".%d", rank);
+	if ((size_t)snprintf(run->output, sizeof(run->output), "%s%s", base, suffix) >=
+	    sizeof(run->output))
+		return plumb_fail(error, PLUMB_EUSAGE, "the name of the output is too long");
+	return plumb_finish_check(run->output, error);
+}
+
+/* Reads the options; wrong ones are an error before anything is made. */
+static int
+read_options(struct run *run, struct plumb_error *error)
+{
+	const struct plumb_options *given = run->invocation->options;
+	run->limit = plumb_options_number(given, "limit");
+	run->flush_ms = plumb_options_number(given, "flush-ms");
+	run->gpu = !plumb_options_flag(given, "no-gpu");
+	run->keep_cupti = plumb_options_flag(given, "keep-cupti");
+	run->user_code = plumb_options_text(given, "user-code");
+	if (run->limit < LEAST_LIMIT || run->limit > GREATEST_LIMIT)
+		return plumb_fail(error, PLUMB_EUSAGE, "--limit takes 1M to 32G");
+	if (run->flush_ms < 1 || run->flush_ms > 3600000)
+		return plumb_fail(error, PLUMB_EUSAGE, "--flush-ms takes 1 to 3600000");
+	return choose_output(run, error);
+}
+
+/* A region's file is sized to the limit at once, and fills as the program goes. */
+static void
+fit_limit(struct run *run)
+{
+	const char *path = run->folder.path;
+	uint64_t space = plumb_rundir_space(path);
+	struct rlimit size;
+	long long fits = run->limit;
+	const char *why = "is free there";
+	if (space != UINT64_MAX && (uint64_t)fits > space - space / 8)
+		fits = (long long)(space - space / 8);
+	if (getrlimit(RLIMIT_FSIZE, &size) == 0 && size.rlim_cur != RLIM_INFINITY &&
+	    (uint64_t)fits > size.rlim_cur) {
+		fits = (long long)size.rlim_cur;
+		why = "is allowed for a file (ulimit -f)";
+	}
+	if (fits < LEAST_LIMIT)
+		fits = LEAST_LIMIT;
+	if (fits >= run->limit)
+		return;
+	plumb_cli_note(run->invocation,
+	               "the records of a process in %s are limited to %lld MiB instead of %lld MiB, "
+	               "because no more %s; --folder names another place",
+	               path, fits >> 20, run->limit >> 20, why);
+	run->limit = fits;
+}
+
+static void
+discard(struct run *run)
+{
+	plumb_region_close(&run->facts.region);
+	plumb_rundir_remove_alias(&run->folder);
+	if (run->folder.path[0])
+		plumb_rundir_remove(run->folder.path);
+}
+
+static int
+make_folder(struct run *run, struct plumb_error *error)
+{
+	char parent[PATH_MAX], region[PATH_MAX + 32];
+	const char *given = plumb_options_text(run->invocation->options, "folder");
+	plumb_folder_of(run->output, parent, sizeof(parent));
+	int code = plumb_rundir_create(&run->folder, given ? given : parent, error);
+	if (code < 0)
+		return code;
+	code = plumb_rundir_library(&run->folder, error);
+	if (code < 0)
+		return code;
+	fit_limit(run);
+	snprintf(region, sizeof(region), "%s/" PLUMB_RUN_REGION, run->folder.path);
+	code = plumb_facts_create(&run->facts, region, error);
+	const char *words[] = { "plumb", "settle", "--remove", run->folder.path, "-o", run->output,
+		                NULL };
+	run->finish_command = plumb_shell_line(words);
+	if (code == 0 && !run->finish_command)
+		code = plumb_fail(error, PLUMB_ESYSTEM, "not enough memory");
+	return code;
+}
+
+static void
+announce(const struct run *run)
+{
+	if (run->target.adapted[0])
+		plumb_cli_note(run->invocation, "%s", run->target.adapted);
+	if (run->target.outside)
+		plumb_cli_note(run->invocation, "%s; only programs that it starts are profiled",
+		               run->target.reason);
+	plumb_cli_note(run->invocation,
+	               "recording operators, Python lines%s into %s (while it runs, up to %lld MiB a "
+	               "process in %s)",
+	               run->gpu ? " and GPU work" : ", no GPU work (--no-gpu),", run->output,
+	               run->limit >> 20, run->folder.path);
+}
+
+static char **
+make_environment(const struct run *run)
+{
+	struct plumb_environment_settings settings = {
+		.library = run->folder.library,
+		.folder = run->folder.path,
+		.preload_first = run->target.preload,
+		.limit = run->limit,
+		.flush_ms = run->flush_ms,
+		.gpu = run->gpu,
+		.keep_cupti = run->keep_cupti,
+	};
+	return plumb_environment_new(environ, &settings);
+}
+
+/* ---- meanwhile ---- */
+
+static bool
+pause_a_moment(void *data, unsigned milliseconds)
+{
+	(void)data;
+	return plumb_program_pause(milliseconds);
+}
+
+static void
+flush_all(void *data)
+{
+	const struct run *run = data;
+	if (run->gpu && run->folder.path[0])
+		plumb_rundir_flush(&run->folder, FLUSH_MS, pause_a_moment, NULL);
+}
+
+static void
+say_how_it_ended(const struct run *run)
+{
+	if (run->program.signal && run->program.signal != SIGINT && run->program.signal != SIGTERM)
+		plumb_cli_note(run->invocation, "the program was ended by signal %d (%s)%s",
+		               run->program.signal, strsignal(run->program.signal),
+		               run->program.dumped ? ", core dumped" : "");
+}
+
+/* ---- after ---- */
+
+/* Why the profile is empty, as far as it says. */
+static void
+say_nothing_captured(const struct run *run, const struct plumb_profile *profile)
+{
+	for (uint32_t i = 0; i < profile->environment_count; i++) {
+		const char *key = plumb_text(profile, profile->environment[i].key);
+		const char *dot = key ? strrchr(key, '.') : NULL;
+		if (dot && strcmp(dot, ".off") == 0) {
+			plumb_cli_note(run->invocation, "nothing was captured: %s: %s", key,
+			               plumb_text(profile, profile->environment[i].value));
+			return;
+		}
+	}
+	if (run->target.outside)
+		plumb_cli_note(run->invocation, "nothing was captured: %s", run->target.reason);
+	else
+		plumb_cli_note(run->invocation, "nothing was captured: %s used neither PyTorch nor a GPU "
+		                                "(\"plumb doctor\" tells what can be seen here)",
+		               run->argv[0]);
+}
+
+/* The profile is written: the folder may go, unless somebody still writes there. */
+static void
+clear_folder(struct run *run)
+{
+	struct plumb_rundir_alive alive;
+	if (plumb_rundir_living(&run->folder, 0, &alive) > 0) {
+		plumb_cli_note(run->invocation,
+		               "process %ld (%s) still runs, and %s holds what it did so far; when it has "
+		               "ended: %s",
+		               (long)alive.pid, alive.name, run->output, run->finish_command);
+		return; /* with the link to the library: its children are started through that */
+	}
+	plumb_rundir_remove_alias(&run->folder);
+	if (!plumb_rundir_remove(run->folder.path))
+		plumb_cli_note(run->invocation, "%s could not be removed; it is not needed any more",
+		               run->folder.path);
+}
+
+static void
+settle(struct run *run)
+{
+	static char first[3 * PATH_MAX], second[3 * PATH_MAX];
+	const char *folder = run->folder.path;
+	struct plumb_profile profile;
+	struct plumb_error error = { 0 };
+	snprintf(first, sizeof(first), "\nplumb: settling; Ctrl-C once more leaves it for: %s\n",
+	         run->finish_command);
+	snprintf(second, sizeof(second), "\nplumb: left the records in %s; finish with: %s\n", folder,
+	         run->finish_command);
+	plumb_program_patience(&run->program, first, second);
+	/* Processes that outlive the program are asked for what they have so far. */
+	if (plumb_rundir_living(&run->folder, 0, NULL) > 0)
+		flush_all(run);
+	int code = plumb_finish(&folder, 1, run->output, run->invocation->err, &profile, &error);
+	if (code < 0 && code != PLUMB_EEMPTY) {
+		plumb_cli_note(run->invocation, "%s", error.message);
+		plumb_cli_note(run->invocation,
+		               "nothing is lost: the records are in %s; finish with: %s", folder,
+		               run->finish_command);
+		plumb_rundir_remove_alias(&run->folder);
+		return;
+	}
+	if (code == PLUMB_EEMPTY) {
+		say_nothing_captured(run, &profile);
+	} else {
+		struct plumb_summary_options summary = { .path = run->output,
+			                                 .user_code = run->user_code };
+		plumb_summary_print(&profile, run->invocation->err, &summary);
+	}
+	plumb_profile_free(&profile);
+	clear_folder(run);
+}
+
+/* ---- the verb ---- */
+
+/* The program alone. */
+static int
+run_unprofiled(struct run *run)
+{
+	struct plumb_error error;
+	plumb_cli_note(run->invocation, "%s; it runs as it is, and nothing will be captured",
+	               run->target.reason);
+	if (plumb_program_start(&run->program, run->argv, environ, &error) < 0) {
+		plumb_cli_note(run->invocation, "%s", error.message);
+		return run->program.exit_code;
+	}
+	plumb_program_wait(&run->program, flush_all, run);
+	say_how_it_ended(run);
+	plumb_cli_note(run->invocation, "nothing was captured");
+	return run->program.exit_code;
+}
+
+static int
+run_profiled(struct run *run)
+{
+	struct plumb_error error = { 0 };
+	char **environment = NULL;
+	if (make_folder(run, &error) < 0 ||
+	    (!(environment = make_environment(run)) &&
+	     plumb_fail(&error, PLUMB_ESYSTEM, "not enough memory"))) {
+		plumb_cli_note(run->invocation, "%s; the program was not started", error.message);
+		discard(run);
+		return PLUMB_RUN_FAILED;
+	}
+	announce(run);
+	int code = plumb_program_start(&run->program, run->argv, environment, &error);
+	plumb_environment_free(environment);
+	if (code < 0) {
+		plumb_cli_note(run->invocation, "%s", error.message);
+		discard(run);
+		return run->program.exit_code;
+	}
+	struct plumb_facts_program facts = { .pid = run->program.pid,
+		                             .argv = run->argv,
+		                             .executable = run->target.path,
+		                             .output = run->output,
+		                             .user_code = run->user_code };
+	plumb_facts_started(&run->facts, &facts);
+	plumb_program_wait(&run->program, flush_all, run);
+	plumb_facts_ended(&run->facts, run->program.exit_code);
+	say_how_it_ended(run);
+	settle(run);
+	return run->program.exit_code;
+}
+
+int
+plumb_cmd_run(struct plumb_invocation *invocation)
+{
+	struct plumb_error error = { 0 };
+	struct run *run = calloc(1, sizeof(*run));
+	int code = PLUMB_RUN_FAILED;
+	if (!run) {
+		plumb_cli_note(invocation, "not enough memory; the program was not started");
+		return code;
+	}
+	run->invocation = invocation;
+	run->argv = invocation->operands;
+	plumb_program_prepare(&run->program);
+	fflush(invocation->out);
+	plumb_target_look(run->argv, getenv("PATH"), &run->target);
+	if (run->target.error) {
+		plumb_cli_note(invocation, "cannot execute %s: %s", run->argv[0],
+		               strerror(run->target.error));
+		code = run->target.error == ENOENT ? PLUMB_RUN_NOT_FOUND : PLUMB_RUN_CANNOT_EXECUTE;
+	} else if (read_options(run, &error) < 0) {
+		plumb_cli_note(invocation, "%s; the program was not started", error.message);
+	} else if (run->target.refused) {
+		code = run_unprofiled(run);
+	} else {
+		code = run_profiled(run);
+	}
+	free(run->finish_command);
+	free(run);
+	return code;
+}
+
+static const char *const examples[] = {
+	"plumb run -- python train.py", "profile a training run",
+	"plumb run -o run.plumb -- python train.py --steps 100", "choose where the profile goes",
+	"torchrun --no-python --nproc-per-node 8 plumb run -o run.plumb -- python train.py",
+	"one profile for each rank; \"plumb settle run.plumb.* -o run.plumb\" joins them",
+	NULL,
+};
+
+const struct plumb_verb plumb_verb_run = {
+	.name = "run",
+	.summary = "run a program and profile it",
+	.synopsis = "[--] COMMAND [ARGUMENT...]",
+	.description =
+		"Runs COMMAND with plumb's collector loaded into it and into the programs that it starts, "
+		"then makes one profile of what all of them did, and prints a summary on standard error. "
+		"The program is not changed: its input, output, terminal, process group and signals are "
+		"its own, and so is the exit code.\n\n"
+		"Records go into a run folder beside the profile while the program runs, so a program (or "
+		"plumb) that is killed loses nothing but the GPU records of the last moment. plumb "
+		"removes the folder once the profile is safely written; otherwise it says how to finish "
+		"with plumb settle.\n\n"
+		"Ctrl-C reaches the program as without plumb. SIGTERM, SIGHUP and SIGQUIT are sent on to it "
+		"after its GPU records were fetched.\n\n"
+		"Programs that the collector cannot be loaded into (set-user-ID, 32-bit, built for another "
+		"machine or for musl) are named and run unprofiled. A statically linked one is not seen "
+		"itself; the programs that it starts are. AddressSanitizer's runtime is preloaded first "
+		"where the program needs that. What LD_PRELOAD and CUDA_INJECTION64_PATH hold is kept.",
+	.exits = "the program's own, 128 + n when signal n ended it; 125 plumb failed before the start; 126 "
+	         "the program cannot be executed; 127 it was not found",
+	.examples = examples,
+	.options = options,
+	.min_operands = 1,
+	.max_operands = PLUMB_ANY_NUMBER,
+	.complete = PLUMB_COMPLETE_COMMAND,
+	.stop = true,
+	.usage_exit = PLUMB_RUN_FAILED,
+	.run = plumb_cmd_run,
+};

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/rundir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PAUSE_MS 5 /* between two looks at whether a flush is done */
+
+static bool
+is_region_name(const char *name)
+{
+	size_t length = strlen(name), suffix = strlen(PLUMB_REGION_SUFFIX);
+	return length > suffix && strcmp(name + length - suffix, PLUMB_REGION_SUFFIX) == 0;
+}
+
+/* Puts FOLDER/NAME into PATH; false (ENAMETOOLONG) where it does not fit. */
+static bool
+join(char path[PATH_MAX], const char *folder, const char *name)
+{
+	int n = snprintf(path, PATH_MAX, "%s/%s", folder, name);
+	if (n > 0 && n < PATH_MAX)
+		return true;
+	errno = ENAMETOOLONG;
+	return false;
+}
+
+int
+plumb_rundir_create(struct plumb_rundir *run, const char *parent, struct plumb_error *error)
+{
+	char absolute[PATH_MAX];
+	memset(run, 0, sizeof(*run));
+	if (!realpath(parent, absolute))
+		return plumb_fail_errno(error, "cannot use the folder %s", parent);
+	for (unsigned number = 1; number < 1000; number++) {
+		char name[64];
+		/* On a shared file system another host may have a process of this number. */
+		if (number == 1)
+			snprintf(name, sizeof(name), ".plumb-%ld.run", (long)getpid());
+		else
+			snprintf(name, sizeof(name), ".plumb-%ld-%u.run", (long)getpid(), number);
+		if (join(run->path, strcmp(absolute, "/") == 0 ? "" : absolute, name) &&
+		    mkdir(run->path, 0700) == 0)
+			return 0;
+		if (errno != EEXIST)
+			break;
+	}
+	int code = plumb_fail_errno(error, "cannot make a folder for the run in %s; choose another "
+	                                   "with --folder or -o", absolute);
+	run->path[0] = '\0';
+	return code;
+}
+
+/* ---- the way to the library ---- */
+
+bool
+plumb_preloadable(const char *path)
+{
+	/* The list is parted by spaces and colons, and ld.so expands $ORIGIN and its like. */
+	return path[0] == '/' && !strpbrk(path, " :$\t\n");
+}
+
+static bool
+find_library(char path[PATH_MAX], struct plumb_error *error)
+{
+	const char *named = getenv("PLUMB_LIBRARY");
+	if (named && *named) {
+		if (realpath(named, path))
+			return true;
+		plumb_fail_errno(error, "cannot use PLUMB_LIBRARY=%s", named);
+		return false;
+	}
+	char own[PATH_MAX], place[PATH_MAX];
+	ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
+	if (length <= 0) {
+		plumb_fail_errno(error, "cannot tell where plumb itself lies; name its collector with "
+		                        "PLUMB_LIBRARY");
+		return false;
+	}
+	own[length] = '\0';
+	*strrchr(own, '/') = '\0';
+	if (join(place, own, PLUMB_LIBRARY_NAME) && realpath(place, path))
+		return true;
+	plumb_fail(error, PLUMB_ESYSTEM, "the collector " PLUMB_LIBRARY_NAME " is not in %s, beside "
+	                                 "plumb; install it there or name it with PLUMB_LIBRARY", own);
+	return false;
+}
+
+int
+plumb_rundir_library(struct plumb_rundir *run, struct plumb_error *error)
+{
+	char real[PATH_MAX];
+	if (!find_library(real, error))
+		return PLUMB_ESYSTEM;
+	if (access(real, R_OK) != 0)
+		return plumb_fail_errno(error, "cannot read the collector %s", real);
+	if (plumb_preloadable(real)) {
+		strcpy(run->library, real);
+		return 0;
+	}
+	if (plumb_preloadable(run->path)) {
+		if (join(run->library, run->path, PLUMB_LIBRARY_NAME) && symlink(real, run->library) == 0)
+			return 0;
+	}
+	const char *bases[] = { getenv("XDG_RUNTIME_DIR"), "/tmp" };
+	for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
+		if (!bases[i] || !plumb_preloadable(bases[i]) ||
+		    !join(run->alias, bases[i], "plumb-XXXXXX") || !mkdtemp(run->alias))
+			continue;
+		if (join(run->library, run->alias, PLUMB_LIBRARY_NAME) && symlink(real, run->library) == 0)
+			return 0;
+		rmdir(run->alias);
+	}
+	run->alias[0] = run->library[0] = '\0';
+	return plumb_fail_errno(error, "the path %s holds a space, colon or dollar sign, and no link "
+	                               "to it could be made in /tmp", real);
+}
+
+void
+plumb_rundir_remove_alias(struct plumb_rundir *run)
+{
+	if (!run->alias[0])
+		return;
+	unlink(run->library);
+	rmdir(run->alias);
+	run->alias[0] = '\0';
+}
+
+uint64_t
+plumb_rundir_space(const char *path)
+{
+	struct statvfs filesystem;
+	if (statvfs(path, &filesystem) != 0 || filesystem.f_blocks == 0)
+		return UINT64_MAX;
+	return (uint64_t)filesystem.f_bavail * filesystem.f_frsize;
+}
+
+/* ---- regions of living processes ---- */
+
+/* The start time of process PID in ticks and its name; 0: there is no such process, or it is dead
+ * and only waits to be reaped. */
+static uint64_t
+process_start(pid_t pid, char name[64])
+{
+	char path[64], text[1024];
+	snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	ssize_t got = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (got <= 0)
+		return 0;
+	text[got] = '\0';
+	char *open_at = strchr(text, '('), *p = strrchr(text, ')');
+	if (!open_at || !p)
+		return 0;
+	*p = '\0';
+	if (name)
+		snprintf(name, 64, "%s", open_at + 1);
+	char state = p[1] ? p[2] : 'X';
+	if (state == 'Z' || state == 'X')
+		return 0;
+	p += 2;
+	for (int field = 3; p && field < 22; field++) {
+		p = strchr(p, ' ');
+		if (p)
+			p++;
+	}
+	return p ? strtoull(p, NULL, 10) : 0;
+}
+
+/* Maps a region's header shared, or NULL where PATH is none. */
+static struct plumb_region_header *
+map_header(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return NULL;
+	struct stat status;
+	void *header = MAP_FAILED;
+	/* Its first page is present, see the writer; a hole there would cost us a SIGBUS. */
+	char magic[8];
+	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+	    status.st_size >= PLUMB_REGION_HEADER_SIZE &&
+	    pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
+	    memcmp(magic, PLUMB_REGION_MAGIC, sizeof(magic)) == 0)
+		header = mmap(NULL, PLUMB_REGION_HEADER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (header == MAP_FAILED)
+		return NULL;
+	const struct plumb_region_header *h = header;
+	if (h->min_version <= PLUMB_REGION_VERSION && h->endian == PLUMB_REGION_ENDIAN)
+		return header;
+	munmap(header, PLUMB_REGION_HEADER_SIZE);
+	return NULL;
+}
+
+static bool
+is_alive(const struct plumb_region_header *header, char name[64])
+{
+	uint64_t start = process_start((pid_t)header->pid, name);
+	return atomic_load(&header->state) == PLUMB_REGION_RECORDING && start != 0 &&
+	       (header->start_boottime_ticks == 0 || header->start_boottime_ticks == start);
+}
+
+/* The next region of the open folder, mapped; NULL at the end. */
+static struct plumb_region_header *
+next_region(DIR *folder, const char *path)
+{
+	struct dirent *entry;
+	while ((entry = readdir(folder))) {
+		char file[PATH_MAX];
+		if (!is_region_name(entry->d_name) || strcmp(entry->d_name, PLUMB_RUN_REGION) == 0 ||
+		    !join(file, path, entry->d_name))
+			continue;
+		struct plumb_region_header *header = map_header(file);
+		if (header)
+			return header;
+	}
+	return NULL;
+}
+
+unsigned
+plumb_rundir_living(const struct plumb_rundir *run, pid_t self, struct plumb_rundir_alive *first)
+{
+	unsigned count = 0;
+	struct plumb_region_header *header;
+	char name[64];
+	DIR *folder = opendir(run->path);
+	if (!folder)
+		return 0;
+	while ((header = next_region(folder, run->path))) {
+		if ((pid_t)header->pid != self && is_alive(header, name)) {
+			if (count++ == 0 && first) {
+				first->pid = (pid_t)header->pid;
+				memcpy(first->name, name, sizeof(first->name));
+			}
+		}
+		munmap(header, PLUMB_REGION_HEADER_SIZE);
+	}
+	closedir(folder);
+	return count;
+}
+
+/* Does process PID have the GPU's driver loaded? Where that cannot be read, it may. */
+static bool
+uses_gpu(pid_t pid)
+{
+	char path[64], *line = NULL;
+	size_t size = 0;
+	bool found = false;
+	snprintf(path, sizeof(path), "/proc/%ld/maps", (long)pid);
+	FILE *maps = fopen(path, "re");
+	if (!maps)
+		return true;
+	while (!found && getline(&line, &size, maps) > 0)
+		found = strstr(line, "/libcuda.so") != NULL;
+	free(line);
+	fclose(maps);
+	return found;
+}
+
+static uint64_t
+now_ms(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+struct wanted {
+	struct plumb_region_header *header;
+	uint32_t number;
+};
+
+static bool
+all_served(const struct wanted *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if ((int32_t)(atomic_load(&list[i].header->flush_done) - list[i].number) < 0 &&
+		    is_alive(list[i].header, NULL))
+			return false;
+	return true;
+}
+
+void
+plumb_rundir_flush(const struct plumb_rundir *run, unsigned milliseconds,
+                   bool (*pause)(void *data, unsigned milliseconds), void *data)
+{
+	struct wanted list[256]; /* more processes than that are not waited for */
+	size_t count = 0;
+	struct plumb_region_header *header;
+	DIR *folder = opendir(run->path);
+	if (!folder)
+		return;
+	while (count < sizeof(list) / sizeof(list[0]) && (header = next_region(folder, run->path))) {
+		if (is_alive(header, NULL) && uses_gpu((pid_t)header->pid)) {
+			list[count].header = header;
+			list[count++].number = atomic_fetch_add(&header->flush_wanted, 1) + 1;
+		} else {
+			munmap(header, PLUMB_REGION_HEADER_SIZE);
+		}
+	}
+	closedir(folder);
+	for (uint64_t end = now_ms() + milliseconds; now_ms() < end && !all_served(list, count);)
+		if (!pause(data, PAUSE_MS))
+			break;
+	for (size_t i = 0; i < count; i++)
+		munmap(list[i].header, PLUMB_REGION_HEADER_SIZE);
+}
+
+/* ---- the end ---- */
+
+bool
+plumb_rundir_is(const char *path)
+{
+	struct dirent *entry;
+	bool found = false;
+	DIR *folder = opendir(path);
+	if (!folder)
+		return false;
+	while (!found && (entry = readdir(folder)))
+		found = is_region_name(entry->d_name);
+	closedir(folder);
+	return found;
+}
+
+bool
+plumb_rundir_remove(const char *path)
+{
+	struct dirent *entry;
+	DIR *folder = opendir(path);
+	if (!folder)
+		return errno == ENOENT;
+	while ((entry = readdir(folder))) {
+		struct stat status;
+		bool link = strcmp(entry->d_name, PLUMB_LIBRARY_NAME) == 0 &&
+		            fstatat(dirfd(folder), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+		            S_ISLNK(status.st_mode);
+		if (link || is_region_name(entry->d_name))
+			unlinkat(dirfd(folder), entry->d_name, 0);
+	}
+	closedir(folder);
+	return rmdir(path) == 0;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "cli/columns.h"
+#include "cli/format.h"
+
+#define GAP 2
+#define NARROWEST 16 /* a column is not shortened below this */
+
+struct plumb_table {
+	const struct plumb_column *columns;
+	size_t column_count;
+	char **cells;
+	size_t count, room;
+	bool failed;
+};
+
+struct plumb_table *
+plumb_table_new(const struct plumb_column *columns, size_t count)
+{
+	struct plumb_table *table = calloc(1, sizeof *table);
+
+	if (!table)
+		return NULL;
+	table->columns = columns;
+	table->column_count = count;
+	return table;
+}
+
+void
+plumb_table_free(struct plumb_table *table)
+{
+	if (!table)
+		return;
+	for (size_t i = 0; i < table->count; i++)
+		free(table->cells[i]);
+	free(table->cells);
+	free(table);
+}
+
+void
+plumb_table_cell(struct plumb_table *table, const char *text)
+{
+	char *copy;
+
+	if (!table || table->failed)
+		return;
+	if (table->count == table->room) {
+		size_t room = table->room ? table->room * 2 : 64;
+		char **cells = realloc(table->cells, room * sizeof *cells);
+		if (!cells) {
+			table->failed = true;
+			return;
+		}
+		table->cells = cells;
+		table->room = room;
+	}
+	copy = strdup(text ? text : PLUMB_DASH);
+	if (copy)
+		table->cells[table->count++] = copy;
+	else
+		table->failed = true;
+}
+
+/* C0, DEL and, as UTF-8, C1. */
+static bool
+is_control(const char *text, size_t length)
+{
+	unsigned char first = (unsigned char)*text;
+
+	return (length == 1 && (first < 0x20 || first == 0x7f)) ||
+	       (length == 2 && first == 0xc2 && (unsigned char)text[1] < 0xa0);
+}
+
+/* Prints what of TEXT lies in columns [FROM, TO). */
+static void
+print_part(FILE *out, const char *text, int from, int to)
+{
+	size_t bytes = strlen(text);
+	int at = 0;
+
+	while (bytes && at < to) {
+		int columns;
+		size_t length = plumb_columns_next(text, bytes, &columns);
+
+		if (at >= from && at + columns <= to) {
+			if (!plumb_utf8_character(text, bytes) || is_control(text, length))
+				fputs("\xef\xbf\xbd", out);
+			else
+				fwrite(text, 1, length, out);
+		}
+		at += columns;
+		text += length;
+		bytes -= length;
+	}
+}
+
+void
+plumb_text_print(FILE *out, const char *text)
+{
+	print_part(out, text, 0, plumb_columns(text) + 1);
+}
+
+/* Prints TEXT in at most WIDTH columns. */
+static void
+print_shortened(FILE *out, const char *text, int width, enum plumb_column_style style)
+{
+	int columns = plumb_columns(text);
+	int head;
+
+	if (columns <= width) {
+		plumb_text_print(out, text);
+		return;
+	}
+	head = style == PLUMB_SHORTEN_START ? 0 : (width - 1) * 2 / 3;
+	print_part(out, text, 0, head);
+	fputs(PLUMB_ELLIPSIS, out);
+	print_part(out, text, columns - (width - 1 - head), columns + 1);
+}
+
+static void
+measure(const struct plumb_table *table, int *widths, int width)
+{
+	int total = -GAP;
+
+	for (size_t c = 0; c < table->column_count; c++)
+		widths[c] = plumb_columns(table->columns[c].title);
+	for (size_t i = 0; i < table->count; i++) {
+		int columns = plumb_columns(table->cells[i]);
+		size_t c = i % table->column_count;
+		if (columns > widths[c])
+			widths[c] = columns;
+	}
+	for (size_t c = 0; c < table->column_count; c++)
+		total += GAP + widths[c];
+	while (width && total > width) {
+		int *widest = NULL;
+
+		/* One column at a time from the widest, so that all end up equally narrow. */
+		for (size_t c = 0; c < table->column_count; c++)
+			if (table->columns[c].style >= PLUMB_SHORTEN_MIDDLE &&
+			    widths[c] > NARROWEST && (!widest || widths[c] > *widest))
+				widest = &widths[c];
+		if (!widest)
+			return;
+		--*widest;
+		total--;
+	}
+}
+
+static void
+print_cell(const struct plumb_table *table, FILE *out, size_t column, const char *text,
+           const int *widths)
+{
+	int columns = plumb_columns(text);
+	int pad = columns < widths[column] ? widths[column] - columns : 0;
+	enum plumb_column_style style = table->columns[column].style;
+	bool last = column + 1 == table->column_count;
+
+	if (style == PLUMB_RIGHT)
+		fprintf(out, "%*s", pad, "");
+	print_shortened(out, text, widths[column], style);
+	/* A shortened wide character may leave a column free; the next cell then starts early by
+	 * one, which only costs looks. */
+	if (style != PLUMB_RIGHT && !last)
+		fprintf(out, "%*s", pad, "");
+	if (!last)
+		fprintf(out, "%*s", GAP, "");
+}
+
+int
+plumb_table_print(const struct plumb_table *table, FILE *out, int width, bool colour)
+{
+	int *widths;
+
+	if (!table || table->failed)
+		return -1;
+	widths = calloc(table->column_count + 1, sizeof *widths);
+	if (!widths)
+		return -1;
+	measure(table, widths, width);
+	if (colour)
+		fputs("\033[1m", out);
+	for (size_t c = 0; c < table->column_count; c++)
+		print_cell(table, out, c, table->columns[c].title, widths);
+	fputs(colour ? "\033[0m\n" : "\n", out);
+	for (size_t i = 0; i + table->column_count <= table->count; i += table->column_count) {
+		for (size_t c = 0; c < table->column_count; c++)
+			print_cell(table, out, c, table->cells[i + c], widths);
+		fputc('\n', out);
+	}
+	free(widths);
+	return 0;
+}

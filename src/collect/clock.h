@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Time for the hot path. Reading the processor's own counter costs half of clock_gettime, and an
+ * operator needs two readings. It is used only where the kernel itself trusts the counter (its clock
+ * source is the TSC, or the architecture defines the counter, as AArch64 does); elsewhere ticks are
+ * CLOCK_MONOTONIC nanoseconds. For durations only: timestamps that are stored come from plumb_now().
+ */
+#ifndef PLUMB_COLLECT_CLOCK_H
+#define PLUMB_COLLECT_CLOCK_H
+
+#include "collect/collector.h"
+
+extern uint64_t plumb_tick_scale; /* ns per tick, 32.32 fixed point; 0: ticks are ns */
+
+/* Finds the scale; takes about a millisecond. Call once, before the first plumb_ticks. */
+void plumb_clock_calibrate(void);
+
+static inline uint64_t
+plumb_ticks(void)
+{
+	if (plumb_unlikely(!plumb_tick_scale))
+		return plumb_now();
+#if defined(__x86_64__)
+	return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+	uint64_t ticks;
+	__asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+	return ticks;
+#else
+	return plumb_now();
+#endif
+}
+
+/* Nanoseconds between two readings; 0 when they went backwards. */
+static inline uint64_t
+plumb_ticks_between(uint64_t start, uint64_t end)
+{
+	if (plumb_unlikely(end < start))
+		return 0;
+	if (plumb_unlikely(!plumb_tick_scale))
+		return end - start;
+	return (uint64_t)(((__uint128_t)(end - start) * plumb_tick_scale) >> 32);
+}
+
+#endif

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the program is: the stack of operators on a thread, with the Python frames between them.
+ *
+ * Python is walked at the enter of an operator and at GPU calls, and only as far as the operator
+ * around it: frames outside that operator cannot have changed. So an operator called from C++ inside
+ * another one costs one comparison, and Python that runs inside an operator (a custom autograd
+ * function, a hook, recomputation by checkpointing) stands where it belongs.
+ *
+ * Backward work hangs under the forward operator that caused it (forward.c). The engine wraps each
+ * backward record in a frame of its own that does not say for whom it works: that frame gets its place
+ * when the first thing happens inside it (engine_settle).
+ */
+#include "collect/clock.h"
+#include "collect/monitor/framework.h"
+#include "collect/thread.h"
+
+/* ---- Python ---- */
+
+static bool
+same_identity(const struct plumb_python_identity *a, const struct plumb_python_identity *b)
+{
+	return a->file == b->file && a->name == b->name && a->lines == b->lines &&
+	       a->first_line == b->first_line;
+}
+
+static bool
+same_frame(const struct plumb_python_entry *entry, const struct plumb_python_frame *frame)
+{
+	return entry->code == frame->code && entry->lasti == frame->lasti;
+}
+
+/* The text of a frame, from the cache or made now, as a key. */
+static void
+python_key(struct plumb_thread *thread, const struct plumb_python_frame *frame,
+           const struct plumb_python_identity *identity, struct plumb_key *key)
+{
+	uint64_t hash = plumb_mix((uint64_t)(uintptr_t)frame->code, (uint64_t)frame->lasti);
+	struct plumb_python_location *location = &thread->locations[hash % PLUMB_LOCATION_CACHE];
+	if (location->code != frame->code || location->lasti != frame->lasti ||
+	    !same_identity(&location->identity, identity)) {
+		struct plumb_python_symbol *symbol = thread->symbol;
+		plumb_python_symbolise(frame, symbol);
+		location->code = frame->code;
+		location->lasti = frame->lasti;
+		location->identity = *identity;
+		location->line = symbol->line;
+		location->name = plumb_intern(thread, symbol->function, strlen(symbol->function));
+		location->file = plumb_intern(thread, symbol->file, strlen(symbol->file));
+	}
+	*key = (struct plumb_key){
+		.kind = PLUMB_FRAME_PYTHON,
+		.name = location->name,
+		.file = location->file,
+		.line = location->line,
+	};
+}
+
+/* The context of FRAME under PARENT, by the cached ENTRY of its depth where that still holds. */
+static plumb_id
+python_step(struct plumb_thread *thread, struct plumb_python_entry *entry,
+            const struct plumb_python_frame *frame, plumb_id parent, uint8_t flags)
+{
+	struct plumb_python_identity identity;
+	plumb_python_identify(frame->code, &identity);
+	if (plumb_likely(same_frame(entry, frame) && entry->parent == parent && entry->node &&
+	                 same_identity(&entry->identity, &identity)))
+		return entry->node;
+	struct plumb_key key;
+	python_key(thread, frame, &identity, &key);
+	key.flags = flags;
+	*entry = (struct plumb_python_entry){
+		.code = frame->code,
+		.lasti = frame->lasti,
+		.parent = parent,
+		.identity = identity,
+		.node = plumb_child(thread, parent, &key),
+	};
+	return entry->node;
+}
+
+/*
+ * The Python frames inside OUTER (NULL: all there are) as a context under BASE. *depth gets the number
+ * of frames that are outside whatever comes next, *top the innermost frame.
+ *
+ * An operator is a call: the frame that made it stays where it is, and walks stop there. A range is
+ * opened by a call that returns (`with record_function(…)`), so there is no frame to stop at. Its
+ * frames are told by comparing with the stack as it was when it opened: what is still the same is
+ * outside, and the first frame that moved on, the one with the `with` statement, is inside.
+ */
+static plumb_id
+python_context(struct plumb_thread *thread, struct plumb_operator_frame *outer, plumb_id base,
+               uint32_t *depth, const void **top)
+{
+	const void *stop = outer ? outer->python_top : NULL;
+	uint32_t floor = outer ? outer->python_floor : 0;
+	uint32_t outside = outer ? outer->python_depth : 0;
+	*depth = outside;
+	*top = plumb_python_top();
+	if (!*top || (*top == stop && !outer->range))
+		return base;
+
+	bool truncated;
+	uint32_t frames = (uint32_t)plumb_python_walk(*top, stop, thread->walk,
+	                                              PLUMB_PYTHON_MAX - floor, &truncated);
+	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_PYTHON, PLUMB_FATE_RECEIVED, 1);
+	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_PYTHON,
+	                  truncated ? PLUMB_FATE_TOO_DEEP : PLUMB_FATE_ATTRIBUTED, 1);
+	if (outer && outer->range) {
+		uint32_t same = floor;
+		while (same < outside && same < floor + frames &&
+		       same_frame(&thread->python[same], &thread->walk[floor + frames - 1 - same]))
+			same++;
+		outside = outer->python_depth = same;
+	}
+	*depth = floor + frames;
+	plumb_id parent = base;
+	for (uint32_t at = outside; at < floor + frames; at++)
+		parent = python_step(thread, &thread->python[at],
+		                     &thread->walk[floor + frames - 1 - at], parent,
+		                     truncated && at == outside ? PLUMB_CONTEXT_TRUNCATED : 0);
+	return parent;
+}
+
+/* ---- operators ---- */
+
+/* Drops operators whose end came on another thread. */
+static struct plumb_operator_frame *
+innermost(struct plumb_thread *thread)
+{
+	while (thread->operators &&
+	       atomic_load_explicit(&thread->tickets[thread->operators].abandoned,
+	                            memory_order_relaxed)) {
+		thread->operators--;
+		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_ENDED_ELSEWHERE, 1);
+	}
+	return thread->operators ? &thread->stack[thread->operators] : NULL;
+}
+
+/* Gives an engine frame its place: under FORWARD, or for 0 where backward was called. */
+static void
+engine_settle(struct plumb_thread *thread, struct plumb_operator_frame *engine, plumb_id forward)
+{
+	struct plumb_key key = {
+		.kind = PLUMB_FRAME_OPERATOR,
+		.name = engine->name,
+		.flags = forward ? PLUMB_CONTEXT_BACKWARD
+		                 : PLUMB_CONTEXT_BACKWARD | PLUMB_CONTEXT_ACCUMULATION,
+	};
+	engine->node = plumb_child(thread, forward ? forward : engine->base, &key);
+}
+
+/* The context of an operator frame as a parent of what happens inside it. */
+static plumb_id
+inside_of(struct plumb_thread *thread, struct plumb_operator_frame *outer)
+{
+	if (!outer)
+		return 0;
+	if (!outer->node)
+		engine_settle(thread, outer, 0);
+	return outer->node;
+}
+
+plumb_id
+plumb_context_current(struct plumb_thread *thread)
+{
+	struct plumb_operator_frame *outer = innermost(thread);
+	uint32_t depth;
+	const void *top;
+	return python_context(thread, outer, inside_of(thread, outer), &depth, &top);
+}
+
+/* ---- backward ---- */
+
+/* Newest caller of backward in the process: for engine threads that met no forward operator yet. */
+static _Atomic uint32_t newest_backward;
+
+void
+plumb_backward_begin(struct plumb_thread *thread)
+{
+	plumb_id context = plumb_context_current(thread);
+	atomic_store_explicit(&thread->backward_context, context, memory_order_relaxed);
+	atomic_store_explicit(&newest_backward, context, memory_order_relaxed);
+}
+
+static plumb_id
+caller_of_backward(struct plumb_thread *thread)
+{
+	return thread->caller ? thread->caller
+	                      : atomic_load_explicit(&newest_backward, memory_order_relaxed);
+}
+
+/* Learns from the thread that ran the forward pass who called this backward pass. */
+static void
+learn_caller(struct plumb_thread *thread, struct plumb_thread *forward_owner)
+{
+	plumb_id caller = 0;
+	if (forward_owner)
+		caller = atomic_load_explicit(&forward_owner->backward_context, memory_order_relaxed);
+	if (!caller)
+		caller = atomic_load_explicit(&newest_backward, memory_order_relaxed);
+	if (!caller && forward_owner)
+		caller = atomic_load_explicit(&forward_owner->last_context, memory_order_relaxed);
+	if (caller)
+		thread->caller = caller;
+}
+
+/* Remembers, once per context, who called the backward pass that NODE belongs to. */
+static void
+note_origin(struct plumb_thread *thread, plumb_id node)
+{
+	plumb_id caller = caller_of_backward(thread);
+	if (!caller || node == PLUMB_LOST)
+		return;
+	struct plumb_record_origin *origin =
+		plumb_arena_append(&thread->arena, PLUMB_RECORD_ORIGIN, sizeof *origin);
+	if (!origin) {
+		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_REGION, thread->arena.fate, 1);
+		return;
+	}
+	origin->node = node;
+	origin->origin = caller;
+	origin->kind = PLUMB_ORIGIN_BACKWARD_CALL;
+	plumb_arena_commit(&thread->arena, origin);
+}
+
+/* The context of a backward record. OUTER is what it is called from on this thread. */
+static plumb_id
+backward_node(struct plumb_thread *thread, struct plumb_operator_frame *outer, plumb_id here,
+              const struct plumb_operator *op, struct plumb_key *key)
+{
+	bool by_engine = outer && outer->engine;
+	bool made;
+	key->flags = PLUMB_CONTEXT_BACKWARD;
+	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_RECEIVED, 1);
+	if (op->sequence < 0) {
+		/* Gradient accumulation: no forward operator made it. */
+		if (by_engine && !outer->node)
+			engine_settle(thread, outer, 0);
+		key->flags |= PLUMB_CONTEXT_ACCUMULATION;
+		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_ACCUMULATION, 1);
+		return plumb_child(thread, by_engine ? outer->node : here, key);
+	}
+	struct plumb_thread *owner;
+	plumb_id forward = plumb_forward_get(op->forward_thread, op->sequence, &owner);
+	learn_caller(thread, owner);
+	if (!forward) {
+		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_FORWARD_MISS, 1);
+		return plumb_child(thread, by_engine ? inside_of(thread, outer) : here, key);
+	}
+	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_FORWARD, 1);
+	plumb_id parent = forward;
+	if (by_engine) {
+		engine_settle(thread, outer, forward);
+		parent = outer->node;
+	}
+	plumb_id node = plumb_child_made(thread, parent, key, &made);
+	if (made)
+		note_origin(thread, by_engine ? outer->node : node);
+	return node;
+}
+
+/* ---- enter and exit ---- */
+
+/* Interned id of an operator's name. Names usually are the same pointer again, but some are
+ * temporary, so the text is compared. */
+static plumb_id
+operator_name(struct plumb_thread *thread, const char *name)
+{
+	struct plumb_name_entry *entry =
+		&thread->names[((uintptr_t)name >> 3 ^ (uintptr_t)name >> 12) % PLUMB_NAME_CACHE];
+	if (entry->pointer == name) {
+		const struct plumb_record_string *string =
+			plumb_region_at(thread->arena.region, entry->id);
+		if (!strncmp(name, (const char *)(string + 1), entry->bytes) && !name[entry->bytes])
+			return entry->id;
+	}
+	size_t bytes = strnlen(name, PLUMB_STRING_MAX);
+	plumb_id id = plumb_intern(thread, name, bytes);
+	if (id)
+		*entry = (struct plumb_name_entry){ name, id, (uint32_t)bytes };
+	return id;
+}
+
+uint32_t
+plumb_operator_enter(struct plumb_thread *thread, const struct plumb_operator *op)
+{
+	uint64_t now = plumb_ticks();
+	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_RECEIVED, 1);
+	if (plumb_unlikely(thread->operators >= PLUMB_OPERATORS_MAX)) {
+		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_TOO_DEEP, 1);
+		return 0;
+	}
+	struct plumb_operator_frame *outer = innermost(thread);
+	struct plumb_operator_frame *frame = &thread->stack[thread->operators + 1];
+	struct plumb_key key = {
+		.kind = op->range ? PLUMB_FRAME_RANGE : PLUMB_FRAME_OPERATOR,
+		.name = operator_name(thread, op->name),
+	};
+	/* An engine frame that has no place yet keeps its choice until it is needed. */
+	bool undecided = outer && !outer->node && op->backward &&
+	                 plumb_python_top() == outer->python_top;
+	const void *top;
+	plumb_id here = python_context(thread, outer, undecided ? 0 : inside_of(thread, outer),
+	                               &frame->python_depth, &top);
+	frame->range = op->range;
+	frame->python_top = top;
+	frame->python_floor = frame->python_depth;
+	if (op->range) {
+		frame->python_top = outer ? outer->python_top : NULL;
+		frame->python_floor = outer ? outer->python_floor : 0;
+	}
+	frame->engine = op->engine;
+	frame->base = 0;
+	frame->name = key.name;
+	frame->inner = 0;
+	if (op->engine) {
+		/* On an engine thread without Python of its own, the caller is all there is. */
+		frame->base = here ? here : caller_of_backward(thread);
+		frame->node = 0;
+	} else if (op->backward) {
+		frame->node = backward_node(thread, outer, here, op, &key);
+	} else {
+		frame->node = plumb_child(thread, here, &key);
+	}
+	if (op->sequence >= 0 && !op->backward && frame->node && frame->node != PLUMB_LOST)
+		plumb_forward_put(thread, op->thread, op->sequence, frame->node);
+	if (!outer)
+		atomic_store_explicit(&thread->last_context, here, memory_order_relaxed);
+	uint32_t depth = ++thread->operators;
+	thread->tickets[depth].depth = depth;
+	atomic_store_explicit(&thread->tickets[depth].abandoned, 0, memory_order_relaxed);
+	frame->start = now;
+	return depth;
+}
+
+void
+plumb_operator_exit(struct plumb_thread *thread, uint32_t token)
+{
+	if (!token || token > thread->operators)
+		return;
+	/* Operators above it that did not end before it end with it. */
+	if (plumb_unlikely(token != thread->operators))
+		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_ENDED_ELSEWHERE,
+		            thread->operators - token);
+	thread->operators = token - 1;
+	struct plumb_operator_frame *frame = &thread->stack[token];
+	plumb_id node = inside_of(thread, frame);
+	uint64_t duration = plumb_ticks_between(frame->start, plumb_ticks());
+	uint64_t self = duration > frame->inner ? duration - frame->inner : 0;
+	plumb_observe(thread, node, PLUMB_METRIC_OP_TIME, thread->track, (int64_t)self);
+	plumb_observe(thread, node, PLUMB_METRIC_OP_DURATION, thread->track, (int64_t)duration);
+	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_ATTRIBUTED, 1);
+	if (token > 1)
+		thread->stack[token - 1].inner += duration;
+}

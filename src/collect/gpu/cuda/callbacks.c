@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Driver calls, on the program's threads.
+ *
+ * At the enter of a call that may start work, its place in the program goes into the ring of launches:
+ * the record may be there before the call returns. At the exit it is counted, if it succeeded and was not
+ * captured into a graph (capturing makes a graph node within the call, which a callback tells).
+ */
+#include <string.h>
+
+#include "collect/gpu/cuda/runtime.h"
+
+struct plumb_launch_ring *plumb_cuda_launches;
+
+/* Calls that a thread is in; more than one when a call makes another one. */
+#define DEPTH 4
+struct pending {
+	uint64_t start;
+	plumb_id node;
+	uint32_t correlation;
+	uint32_t captured;
+};
+static _Thread_local struct {
+	struct pending calls[DEPTH];
+	uint32_t depth;
+} pending;
+
+/* One counter a cache line, so that threads that launch do not fight for one. */
+#define COUNTERS 16
+static struct {
+	_Atomic uint64_t count;
+	char pad[56];
+} launched[COUNTERS];
+static _Atomic uint32_t next_counter;
+static _Thread_local uint32_t counter; /* 0: none yet */
+
+static void
+count_launch(void)
+{
+	if (!counter)
+		counter = 1 + atomic_fetch_add_explicit(&next_counter, 1, memory_order_relaxed) % COUNTERS;
+	atomic_fetch_add_explicit(&launched[counter - 1].count, 1, memory_order_relaxed);
+}
+
+uint64_t
+plumb_cuda_launched(void)
+{
+	uint64_t sum = 0;
+	for (unsigned i = 0; i < COUNTERS; i++)
+		sum += atomic_load_explicit(&launched[i].count, memory_order_relaxed);
+	return sum;
+}
+
+/* The gpu_api context of a call. Variants of one function (_v2, _ptsz: the per-thread default stream)
+ * are one API. */
+static plumb_id
+api_node(struct plumb_thread *thread, const char *name)
+{
+	size_t length = name ? strlen(name) : 0;
+	if (length > 5 && (!memcmp(name + length - 5, "_ptsz", 5) || !memcmp(name + length - 5, "_ptds", 5)))
+		length -= 5;
+	if (length > 3 && name[length - 3] == '_' && name[length - 2] == 'v' &&
+	    name[length - 1] >= '0' && name[length - 1] <= '9')
+		length -= 3;
+	struct plumb_key key = {
+		.kind = PLUMB_FRAME_GPU_API,
+		.name = plumb_intern(thread, name ? name : "?", name ? length : 1),
+	};
+	return plumb_child(thread, plumb_context_current(thread), &key);
+}
+
+static void
+call_enter(struct plumb_thread *thread, enum plumb_call call, const CUpti_CallbackData *info)
+{
+	if (pending.depth == DEPTH) /* enters without exits: forget them */
+		pending.depth = 0;
+	struct pending *now = &pending.calls[pending.depth++];
+	*now = (struct pending){
+		.node = api_node(thread, info->functionName),
+		.correlation = info->correlationId,
+	};
+	if (call <= PLUMB_CALL_SET) {
+		struct plumb_launch launch = { .node = now->node, .track = plumb_thread_track(thread) };
+		plumb_launch_put(plumb_cuda_launches, info->correlationId, &launch);
+	}
+	if (call == PLUMB_CALL_SYNC || call == PLUMB_CALL_COPY || call == PLUMB_CALL_COPY_BLOCKING)
+		now->start = plumb_now();
+}
+
+/* ---- allocations ---- */
+
+static void
+alloc_exit(struct plumb_thread *thread, plumb_id node, uint64_t key, uint64_t bytes)
+{
+	plumb_observe(thread, node, PLUMB_METRIC_MEM_ALLOC, plumb_thread_track(thread),
+	              (int64_t)bytes);
+	plumb_count(thread, PLUMB_SOURCE_ALLOCATION, PLUMB_FATE_RECEIVED, 1);
+	plumb_count(thread, PLUMB_SOURCE_ALLOCATION, PLUMB_FATE_ATTRIBUTED, 1);
+	plumb_allocation_put(key, bytes);
+}
+
+static void
+free_exit(struct plumb_thread *thread, plumb_id node, uint64_t key)
+{
+	uint64_t bytes = plumb_allocation_take(key);
+	if (bytes) /* else it was made before plumb came, or is no allocation */
+		plumb_observe(thread, node, PLUMB_METRIC_MEM_FREE, plumb_thread_track(thread),
+		              (int64_t)bytes);
+}
+
+static void
+memory_exit(struct plumb_thread *thread, enum plumb_call call, plumb_id node, const void *params)
+{
+	/* The first members of all functions of a kind agree: (pointer *, bytes), (pointer). */
+	const cuMemAlloc_v2_params *alloc = params;
+	const cuMemAllocPitch_v2_params *pitch = params;
+	const cuMemCreate_params *create = params;
+	const cuMemFree_v2_params *free_params = params;
+	const cuMemRelease_params *release = params;
+	switch (call) {
+	case PLUMB_CALL_ALLOC:
+		if (alloc->dptr)
+			alloc_exit(thread, node, *alloc->dptr, alloc->bytesize);
+		break;
+	case PLUMB_CALL_ALLOC_PITCH:
+		if (pitch->dptr && pitch->pPitch)
+			alloc_exit(thread, node, *pitch->dptr, *pitch->pPitch * pitch->Height);
+		break;
+	case PLUMB_CALL_CREATE:
+		if (create->handle)
+			alloc_exit(thread, node, *create->handle | PLUMB_ALLOCATION_HANDLE, create->size);
+		break;
+	case PLUMB_CALL_FREE:
+		free_exit(thread, node, free_params->dptr);
+		break;
+	default:
+		free_exit(thread, node, release->handle | PLUMB_ALLOCATION_HANDLE);
+		break;
+	}
+}
+_Static_assert(offsetof(cuMemAllocManaged_params, bytesize) == offsetof(cuMemAlloc_v2_params, bytesize) &&
+               offsetof(cuMemAllocAsync_params, bytesize) == offsetof(cuMemAlloc_v2_params, bytesize) &&
+               offsetof(cuMemAllocFromPoolAsync_params, bytesize) ==
+                       offsetof(cuMemAlloc_v2_params, bytesize) &&
+               offsetof(cuMemFreeAsync_params, dptr) == offsetof(cuMemFree_v2_params, dptr),
+               "parameters of allocation functions");
+
+/* ---- exits ---- */
+
+static void
+call_exit(struct plumb_thread *thread, enum plumb_call call, const CUpti_CallbackData *info)
+{
+	while (pending.depth && pending.calls[pending.depth - 1].correlation != info->correlationId)
+		pending.depth--;
+	if (!pending.depth)
+		return;
+	struct pending *now = &pending.calls[--pending.depth];
+	plumb_id track = plumb_thread_track(thread);
+	const CUresult *result = info->functionReturnValue;
+	if ((result && *result != CUDA_SUCCESS) || now->captured)
+		return;
+	if (call <= PLUMB_CALL_SET) {
+		count_launch();
+		plumb_count(thread, PLUMB_SOURCE_LAUNCH, PLUMB_FATE_RECEIVED, 1);
+		plumb_observe(thread, now->node,
+		              call == PLUMB_CALL_GRAPH ? PLUMB_METRIC_GPU_REPLAYS
+		                                       : PLUMB_METRIC_GPU_LAUNCHES,
+		              track, 1);
+	}
+	if (call == PLUMB_CALL_COPY) {
+		plumb_launch_waited(plumb_cuda_launches, info->correlationId,
+		                    plumb_now() - now->start);
+	} else if (call == PLUMB_CALL_COPY_BLOCKING) {
+		plumb_observe(thread, now->node, PLUMB_METRIC_HOST_WAIT, track,
+		              (int64_t)(plumb_now() - now->start));
+	} else if (call == PLUMB_CALL_SYNC) {
+		plumb_observe(thread, now->node, PLUMB_METRIC_HOST_WAIT, track,
+		              (int64_t)(plumb_now() - now->start));
+		plumb_count(thread, PLUMB_SOURCE_SYNC, PLUMB_FATE_RECEIVED, 1);
+		plumb_count(thread, PLUMB_SOURCE_SYNC, PLUMB_FATE_ATTRIBUTED, 1);
+	} else if (call >= PLUMB_CALL_ALLOC && info->functionParams) {
+		memory_exit(thread, call, now->node, info->functionParams);
+	}
+}
+
+void CUPTIAPI
+plumb_cuda_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *info)
+{
+	(void)data;
+	if (domain == CUPTI_CB_DOMAIN_RESOURCE) {
+		if (id == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED && pending.depth)
+			pending.calls[pending.depth - 1].captured = 1;
+		return;
+	}
+	if (domain != CUPTI_CB_DOMAIN_DRIVER_API || id >= PLUMB_CALLS_MAX || !plumb_calls[id])
+		return;
+	const CUpti_CallbackData *call = info;
+	if (call->callbackSite == CUPTI_API_EXIT && !pending.depth)
+		return;
+	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_GPU);
+	if (!thread)
+		return;
+	if (call->callbackSite == CUPTI_API_ENTER)
+		call_enter(thread, plumb_calls[id], call);
+	else
+		call_exit(thread, plumb_calls[id], call);
+	plumb_leave(thread);
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Start, stop and the service thread: it reads what CUPTI delivers, flushes at a steady pace and when
+ * asked, reads the clocks, and takes the slot back after the program used it. No signal reaches it. stop()
+ * leaves the last flush to it and waits two seconds: a CUPTI that hangs cannot hold up the exit.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "collect/gpu/cuda/runtime.h"
+
+#define STOP_NS 2000000000u
+#define TICK_NS 100000000u /* a wish to flush waits no longer than this */
+
+static pid_t own_process;
+static _Atomic uint32_t wakes;    /* changes when there is something to do */
+static _Atomic uint32_t served;   /* changes when a forced flush was done or the thread ended */
+static _Atomic uint32_t wanted;   /* forced flushes asked for */
+static _Atomic uint32_t fulfilled;
+static _Atomic bool stopping, ended;
+static uint64_t dropped;
+
+bool
+plumb_cuda_own_process(void)
+{
+	return own_process && own_process == (pid_t)syscall(SYS_getpid);
+}
+
+static void
+futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t ns)
+{
+	struct timespec limit = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
+	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &limit, NULL, 0);
+}
+
+static void
+futex_wake(_Atomic uint32_t *word)
+{
+	atomic_fetch_add(word, 1);
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+void
+plumb_cuda_wake(void)
+{
+	int saved = errno;
+	futex_wake(&wakes);
+	errno = saved;
+}
+
+/* ---- knobs ---- */
+
+static long
+knob(const char *name, long otherwise)
+{
+	const char *text = getenv(name);
+	char *end;
+	if (!text || !*text)
+		return otherwise;
+	long value = strtol(text, &end, 10);
+	return *end ? otherwise : value;
+}
+
+/* For measuring; docs/collect.md says what they do. */
+static void
+read_knobs(void)
+{
+	plumb_cuda_knobs = (struct plumb_cuda_knobs){
+		.buffer_bytes = (size_t)knob("PLUMB_CUPTI_BUFFER_BYTES", 1 << 20),
+		.buffers = (unsigned)knob("PLUMB_CUPTI_BUFFERS", 32),
+		.ring_log2 = (unsigned)knob("PLUMB_CUPTI_RING_LOG2", 18),
+		.kinds = (unsigned)knob("PLUMB_CUPTI_KINDS", 15),
+		.callbacks = knob("PLUMB_CUPTI_CALLBACKS", 1) != 0,
+		.zeroed = knob("PLUMB_CUPTI_ZEROED", 1) != 0,
+		.per_thread = (int)knob("PLUMB_CUPTI_PER_THREAD", 1),
+		.host_pinned = (int)knob("PLUMB_CUPTI_HOST_PINNED", -1),
+		.hw_trace = (int)knob("PLUMB_CUPTI_HW_TRACE", -1),
+		.device_buffer_bytes = knob("PLUMB_CUPTI_DEVICE_BUFFER_BYTES", -1),
+		.device_buffers = knob("PLUMB_CUPTI_DEVICE_BUFFERS", -1),
+		.preallocate = knob("PLUMB_CUPTI_PREALLOCATE", -1),
+		.period_ms = knob("PLUMB_CUPTI_PERIOD_MS", -1),
+	};
+	if (plumb_cuda_knobs.buffer_bytes < 4096)
+		plumb_cuda_knobs.buffer_bytes = 4096;
+}
+
+/* ---- the service thread ---- */
+
+/* Reads the buffers that came back. */
+static void
+drain(void)
+{
+	struct plumb_buffer *buffer = plumb_buffers_take();
+	struct plumb_thread *thread = buffer ? plumb_enter(PLUMB_CALLBACK_GPU_RECORDS) : NULL;
+	while (buffer) {
+		struct plumb_buffer *next = buffer->next;
+		if (thread)
+			plumb_records_read(thread, buffer);
+		plumb_buffer_recycle(buffer);
+		buffer = next;
+	}
+	if (thread)
+		plumb_leave(thread);
+	plumb_buffers_prepare();
+}
+
+/* Tells the ledger, the clocks and the environment what is new. */
+static void
+tell(bool force, bool end)
+{
+	struct plumb_buffer_news news;
+	size_t lost = 0;
+	if (!plumb_recording())
+		return;
+	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_GPU_RECORDS);
+	if (!thread)
+		return;
+	plumb_buffers_news(&news);
+	if (plumb_cupti.ActivityGetNumDroppedRecords(NULL, 0, &lost) == CUPTI_SUCCESS)
+		news.dropped_records += lost;
+	dropped += news.dropped_records;
+	if (news.requested)
+		plumb_count(thread, PLUMB_SOURCE_BUFFER, PLUMB_FATE_RECEIVED, news.requested);
+	if (news.requested > news.refused)
+		plumb_count(thread, PLUMB_SOURCE_BUFFER, PLUMB_FATE_ATTRIBUTED,
+		            news.requested - news.refused);
+	if (news.refused)
+		plumb_count(thread, PLUMB_SOURCE_BUFFER, PLUMB_FATE_BUFFERS_CAPPED, news.refused);
+	plumb_slot_tell(thread, end);
+	plumb_cuda_clocks(thread, force);
+	plumb_cuda_facts(thread);
+	if (end)
+		plumb_records_finish(thread, dropped);
+	plumb_leave(thread);
+}
+
+static void
+flush_forced(void)
+{
+	plumb_slot_flush(true);
+	drain();
+	tell(true, false);
+}
+
+/* Forced flushes that `plumb run` (through the region) or plumb_cuda_flush asked for. */
+static void
+serve_wishes(void)
+{
+	uint32_t now = atomic_load(&wanted);
+	if (now != atomic_load(&fulfilled)) {
+		flush_forced();
+		atomic_store(&fulfilled, now);
+		futex_wake(&served);
+	}
+	if (!plumb_recording())
+		return;
+	struct plumb_region_header *header = plumb_region_of_process()->header;
+	now = atomic_load(&header->flush_wanted);
+	if (now != atomic_load(&header->flush_done)) {
+		flush_forced();
+		atomic_store(&header->flush_done, now);
+	}
+}
+
+static void
+finish(void)
+{
+	plumb_slot_flush(true);
+	drain();
+	plumb_slot_leave();
+	drain();
+	tell(true, true);
+	plumb_buffers_close();
+}
+
+static void *
+serve(void *data)
+{
+	uint64_t period = (uint64_t)plumb_options()->flush_ms * 1000000u, flushed = plumb_now();
+	(void)data;
+	pthread_setname_np(pthread_self(), "plumb");
+	while (!atomic_load(&stopping)) {
+		uint32_t seen = atomic_load(&wakes);
+		drain();
+		serve_wishes();
+		plumb_slot_tend();
+		uint64_t now = plumb_now();
+		if (plumb_cuda_knobs.period_ms < 0 && now - flushed >= period) {
+			flushed = now;
+			plumb_slot_flush(false);
+			drain();
+			tell(false, false);
+		}
+		if (!atomic_load(&stopping))
+			futex_wait(&wakes, seen, period < TICK_NS && period ? period : TICK_NS);
+	}
+	finish();
+	atomic_store(&ended, true);
+	futex_wake(&served);
+	return NULL;
+}
+
+static int
+start_thread(struct plumb_error *error)
+{
+	sigset_t all, before;
+	pthread_t thread;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	errno = pthread_create(&thread, NULL, serve, NULL);
+	int result = errno;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (result)
+		return plumb_fail_errno(error, "GPU work is not recorded: no thread for its records");
+	pthread_detach(thread);
+	return 0;
+}
+
+/* ---- the runtime ---- */
+
+/* Records of an unknown layout are refused as a whole, and the ledger says so. */
+static int
+refuse_layout(struct plumb_error *error)
+{
+	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_GPU_RECORDS);
+	if (thread) {
+		plumb_count(thread, PLUMB_SOURCE_BUFFER, PLUMB_FATE_UNKNOWN_LAYOUT, 1);
+		plumb_leave(thread);
+	}
+	return plumb_fail(error, PLUMB_ESYSTEM,
+	                  "CUPTI version %u (%s) has records that this plumb does not know: GPU work is not "
+	                  "recorded; update plumb",
+	                  plumb_cupti.version, plumb_cupti.path);
+}
+
+static void
+at_exit(void)
+{
+	if (plumb_cuda_own_process())
+		plumb_gpu_stop();
+}
+
+static int
+start(struct plumb_error *error)
+{
+	struct plumb_cupti_layout layout;
+	if (plumb_driver_find())
+		return 1;
+	int result = plumb_cupti_find(error);
+	if (result)
+		return result;
+	if (!plumb_cupti_layout(plumb_cupti.version, &layout))
+		return refuse_layout(error);
+	read_knobs();
+	own_process = (pid_t)syscall(SYS_getpid);
+	plumb_cuda_launches = plumb_launch_ring_new(plumb_cuda_knobs.ring_log2);
+	if (!plumb_cuda_launches || !plumb_records_init(&layout) ||
+	    !plumb_buffers_init(plumb_cuda_knobs.buffer_bytes, plumb_cuda_knobs.buffers,
+	                        plumb_cuda_knobs.zeroed))
+		return plumb_fail(error, PLUMB_ESYSTEM,
+		                  "GPU work is not recorded: no memory for its records");
+	result = plumb_slot_take(error);
+	if (result)
+		return result;
+	result = start_thread(error);
+	if (result) {
+		plumb_slot_leave();
+		return result;
+	}
+	/* CUDA's own exit handlers are registered before this one, so it runs while CUPTI still works. */
+	atexit(at_exit);
+	return 0;
+}
+
+static void
+flush(bool force)
+{
+	if (!plumb_cuda_own_process() || atomic_load(&ended))
+		return;
+	if (!force) {
+		plumb_cuda_wake();
+		return;
+	}
+	uint32_t mine = atomic_fetch_add(&wanted, 1) + 1;
+	uint64_t limit = plumb_now() + STOP_NS, now;
+	plumb_cuda_wake();
+	for (;;) {
+		uint32_t seen = atomic_load(&served);
+		if ((int32_t)(atomic_load(&fulfilled) - mine) >= 0 || atomic_load(&ended) ||
+		    (now = plumb_now()) >= limit)
+			return;
+		futex_wait(&served, seen, limit - now);
+	}
+}
+
+static void
+stop(void)
+{
+	if (!plumb_cuda_own_process() || atomic_exchange(&stopping, true))
+		return;
+	uint64_t limit = plumb_now() + STOP_NS, now;
+	plumb_cuda_wake();
+	for (;;) {
+		uint32_t seen = atomic_load(&served);
+		if (atomic_load(&ended) || (now = plumb_now()) >= limit)
+			return;
+		futex_wait(&served, seen, limit - now);
+	}
+}
+
+const struct plumb_gpu_runtime plumb_gpu_cuda = {
+	.name = "cuda",
+	.start = start,
+	.flush = flush,
+	.stop = stop,
+};

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Records → contexts, metrics, ledger; on the service thread alone.
+ *
+ * A record finds its launch by the correlation id; its kernel, copy or set hangs under that call. What
+ * repeats (kernel of a call, configuration of a kernel) is found by direct-mapped caches whose entries
+ * are checked, so that a clash costs a search and never truth. A record without its launch is counted, and
+ * its time still shows: at the root, under no call.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "collect/gpu/cuda/runtime.h"
+#include "collect/table.h"
+
+#define DEVICES 64u
+#define NAMES 4096u      /* kernels by call and name */
+#define VARIANTS 8192u   /* configurations by kernel context */
+#define SEEN 16384u      /* signatures of the newest records */
+#define VARIANTS_A_NODE 512u /* further configurations share one without numbers */
+
+static struct plumb_cupti_layout layout;
+static struct device {
+	struct plumb_gpu_device *device;
+	struct plumb_occupancy_limits limits;
+} devices[DEVICES];
+
+struct name_entry {
+	plumb_id parent, node;
+	const char *name;
+};
+struct variant_entry {
+	plumb_id node, track, variant;
+};
+static struct caches {
+	struct name_entry names[NAMES];
+	struct variant_entry variants[VARIANTS];
+	uint64_t seen[SEEN];
+} *caches;
+static uint64_t delivered; /* launches of which a record came */
+
+bool
+plumb_records_init(const struct plumb_cupti_layout *known)
+{
+	layout = *known;
+	caches = plumb_map(sizeof *caches, false);
+	return caches;
+}
+
+static struct device *
+device_of(struct plumb_thread *thread, uint32_t ordinal)
+{
+	struct device *device = ordinal < DEVICES ? &devices[ordinal] : NULL;
+	if (device && !device->device) {
+		struct plumb_record_device description;
+		char name[256];
+		plumb_cuda_describe(ordinal, &description, name, &device->limits);
+		device->device = plumb_gpu_device_new(thread, &description, name[0] ? name : NULL);
+	}
+	return device && device->device ? device : NULL;
+}
+
+/* ---- what all kinds of records share ---- */
+
+/* The fields of a record that say where it belongs. */
+struct work {
+	enum plumb_source source;
+	enum plumb_work_kind kind;
+	uint64_t start, end, bytes;
+	uint64_t graph_node;
+	uint32_t device, context, stream, correlation;
+};
+
+static bool
+seen_before(const struct work *work)
+{
+	uint64_t signature = plumb_mix(work->start, work->end);
+	signature = plumb_mix(signature ^ work->graph_node,
+	                      (uint64_t)work->correlation << 32 | work->stream);
+	signature = plumb_mix(signature, (uint64_t)work->device << 32 | work->context << 4 | work->source);
+	uint64_t *slot = &caches->seen[signature % SEEN];
+	if (*slot == signature)
+		return true;
+	*slot = signature;
+	return false;
+}
+
+/* Counts a record and finds its call. False: it tells nothing. LAUNCH->node is 0 without a launch. */
+static bool
+work_begin(struct plumb_thread *thread, const struct work *work, struct plumb_launch *launch)
+{
+	bool overwritten;
+	plumb_count(thread, work->source, PLUMB_FATE_RECEIVED, 1);
+	if (seen_before(work)) {
+		plumb_count(thread, work->source, PLUMB_FATE_DUPLICATE, 1);
+		return false;
+	}
+	*launch = (struct plumb_launch){ .node = 0 };
+	if (!plumb_launch_take(plumb_cuda_launches, work->correlation, launch, &overwritten)) {
+		launch->node = 0;
+		plumb_count(thread, work->source,
+		            overwritten ? PLUMB_FATE_RING_MISS : PLUMB_FATE_NO_LAUNCH, 1);
+	} else if (!launch->taken) {
+		delivered++;
+		plumb_count(thread, PLUMB_SOURCE_LAUNCH, PLUMB_FATE_ATTRIBUTED, 1);
+	}
+	/* CUPTI leaves both 0 when it could not read the times. */
+	if (!work->start || work->end < work->start) {
+		if (launch->node)
+			plumb_count(thread, work->source, PLUMB_FATE_CUPTI_DROPPED, 1);
+		return false;
+	}
+	if (launch->node)
+		plumb_count(thread, work->source, PLUMB_FATE_ATTRIBUTED, 1);
+	return true;
+}
+
+/* Puts the work down for its device. Returns the stream's track. */
+static plumb_id
+work_place(struct plumb_thread *thread, const struct work *work, plumb_id node, struct device *device)
+{
+	if (!device)
+		return 0;
+	plumb_id stream =
+		plumb_gpu_stream(thread, device->device, work->context, work->stream);
+	plumb_gpu_work(thread, device->device, work->kind, node, stream, work->start, work->end,
+	               work->bytes);
+	return stream;
+}
+
+/* ---- kernels ---- */
+
+/* The kernel's context under PARENT. A name's pointer may come again for another kernel when its module
+ * was unloaded, so the text is compared. */
+static plumb_id
+kernel_node(struct plumb_thread *thread, plumb_id parent, const char *name)
+{
+	struct plumb_region *region = plumb_region_of_process();
+	uint64_t hash = plumb_mix(parent, (uint64_t)(uintptr_t)name);
+	struct name_entry *entry = &caches->names[hash % NAMES];
+	size_t length = strlen(name);
+	if (length > PLUMB_STRING_MAX)
+		length = PLUMB_STRING_MAX;
+	if (entry->node && entry->parent == parent && entry->name == name) {
+		const struct plumb_record_node *node = plumb_region_at(region, entry->node);
+		const struct plumb_record_string *text = plumb_region_at(region, node->name);
+		if (node->name && text->bytes == length && !memcmp(text + 1, name, length))
+			return entry->node;
+	}
+	struct plumb_key key = {
+		.kind = PLUMB_FRAME_KERNEL,
+		.name = plumb_intern(thread, name, length),
+	};
+	plumb_id node = plumb_child(thread, parent, &key);
+	if (node != PLUMB_LOST)
+		*entry = (struct name_entry){ parent, node, name };
+	return node;
+}
+
+static bool
+same_configuration(const struct plumb_record_variant *a, const struct plumb_record_variant *b)
+{
+	return !memcmp(a->grid, b->grid, sizeof a->grid) && !memcmp(a->block, b->block, sizeof a->block) &&
+	       a->registers == b->registers && a->static_shared == b->static_shared &&
+	       a->dynamic_shared == b->dynamic_shared;
+}
+
+/* The VARIANT of NODE on TRACK with WANTED's configuration, made when missing; NULL: no room. */
+static struct plumb_record_variant *
+variant_find(struct plumb_thread *thread, plumb_id node_id, plumb_id track,
+             const struct plumb_record_variant *wanted)
+{
+	static const struct plumb_record_variant other;
+	struct plumb_arena *arena = plumb_thread_arena(thread);
+	struct plumb_record_node *node = plumb_region_at(arena->region, node_id);
+	struct plumb_record_variant *variant;
+	unsigned count = 0;
+	for (plumb_id id = node->first_variant; id; id = variant->next) {
+		variant = plumb_region_at(arena->region, id);
+		if (variant->track == track && same_configuration(variant, wanted))
+			return variant;
+		count++;
+	}
+	if (count >= VARIANTS_A_NODE && wanted->block[0])
+		return variant_find(thread, node_id, track, &other);
+	variant = plumb_arena_append(arena, PLUMB_RECORD_VARIANT, sizeof *variant);
+	if (!variant) {
+		plumb_count(thread, PLUMB_SOURCE_REGION, arena->fate, 1);
+		return NULL;
+	}
+	struct plumb_record head = variant->head;
+	*variant = *wanted;
+	variant->head = head;
+	variant->node = node_id;
+	variant->track = track;
+	variant->next = node->first_variant;
+	if (!wanted->block[0])
+		variant->occupancy = UINT32_MAX;
+	plumb_arena_commit(arena, variant);
+	node->first_variant = plumb_region_id(arena->region, variant);
+	return variant;
+}
+
+static struct plumb_record_variant *
+variant_of(struct plumb_thread *thread, plumb_id node, plumb_id track,
+           const struct plumb_record_variant *wanted)
+{
+	struct plumb_region *region = plumb_region_of_process();
+	uint64_t hash = plumb_mix((uint64_t)node << 32 | track,
+	                          (uint64_t)wanted->grid[0] << 32 | wanted->grid[1] << 16 |
+	                                  (wanted->dynamic_shared ^ wanted->block[0]));
+	struct variant_entry *entry = &caches->variants[hash % VARIANTS];
+	if (entry->variant && entry->node == node && entry->track == track) {
+		struct plumb_record_variant *variant = plumb_region_at(region, entry->variant);
+		if (same_configuration(variant, wanted))
+			return variant;
+	}
+	struct plumb_record_variant *variant = variant_find(thread, node, track, wanted);
+	if (variant)
+		*entry = (struct variant_entry){ node, track, plumb_region_id(region, variant) };
+	return variant;
+}
+
+static void
+variant_add(struct plumb_record_variant *variant, int64_t ns)
+{
+	plumb_sequence_begin(&variant->sequence);
+	variant->time += ns;
+	variant->count++;
+	if (ns < variant->min || variant->count == 1)
+		variant->min = ns;
+	if (ns > variant->max || variant->count == 1)
+		variant->max = ns;
+	plumb_sequence_end(&variant->sequence);
+}
+
+static void
+kernel_metrics(struct plumb_thread *thread, plumb_id node, plumb_id track, const struct device *device,
+               const CUpti_ActivityKernel8 *k)
+{
+	uint64_t blocks = (uint64_t)(uint32_t)k->gridX * (uint32_t)k->gridY * (uint32_t)k->gridZ;
+	uint64_t threads = (uint64_t)(uint32_t)k->blockX * (uint32_t)k->blockY * (uint32_t)k->blockZ;
+	uint32_t warp = device && device->limits.warp ? device->limits.warp : 32;
+	int64_t ns = (int64_t)(k->end - k->start);
+	struct plumb_record_variant wanted = {
+		.grid = { (uint32_t)k->gridX, (uint32_t)k->gridY, (uint32_t)k->gridZ },
+		.block = { (uint32_t)k->blockX, (uint32_t)k->blockY, (uint32_t)k->blockZ },
+		.registers = k->registersPerThread,
+		.static_shared = (uint32_t)k->staticSharedMemory,
+		.dynamic_shared = (uint32_t)k->dynamicSharedMemory,
+	};
+	uint32_t shared = wanted.static_shared + wanted.dynamic_shared;
+	wanted.occupancy = device && threads <= UINT32_MAX
+	                           ? plumb_occupancy(&device->limits, (uint32_t)threads,
+	                                             wanted.registers, shared)
+	                           : UINT32_MAX;
+	plumb_observe(thread, node, PLUMB_METRIC_GPU_TIME, track, ns);
+	plumb_observe(thread, node, PLUMB_METRIC_GPU_BLOCKS, track, (int64_t)blocks);
+	plumb_observe(thread, node, PLUMB_METRIC_GPU_WARPS, track,
+	              (int64_t)(blocks * ((threads + warp - 1) / warp)));
+	plumb_observe(thread, node, PLUMB_METRIC_GPU_REGISTERS, track, wanted.registers);
+	plumb_observe(thread, node, PLUMB_METRIC_GPU_SHARED_BYTES, track, shared);
+	if (wanted.occupancy != UINT32_MAX)
+		plumb_observe(thread, node, PLUMB_METRIC_GPU_OCCUPANCY, track, wanted.occupancy);
+	if (node == PLUMB_LOST)
+		return;
+	struct plumb_record_variant *variant = variant_of(thread, node, track, &wanted);
+	if (variant)
+		variant_add(variant, ns);
+}
+
+static void
+kernel_read(struct plumb_thread *thread, const CUpti_ActivityKernel8 *k)
+{
+	struct work work = {
+		.source = PLUMB_SOURCE_KERNEL,
+		.kind = PLUMB_WORK_KERNEL,
+		.start = k->start,
+		.end = k->end,
+		.graph_node = k->graphNodeId,
+		.device = k->deviceId,
+		.context = k->contextId,
+		.stream = k->streamId,
+		.correlation = k->correlationId,
+	};
+	struct plumb_launch launch;
+	if (!work_begin(thread, &work, &launch))
+		return;
+	struct device *device = device_of(thread, work.device);
+	plumb_id node = kernel_node(thread, launch.node, k->name ? k->name : "?");
+	plumb_id track = work_place(thread, &work, node, device);
+	kernel_metrics(thread, node, track, device, k);
+}
+
+/* ---- copies and sets ---- */
+
+/* CUPTI's kind of memory in our words; HOST where it does not say, but the direction does. */
+static const char *
+memory_name(uint8_t kind, bool host, bool device, bool array)
+{
+	switch (kind) {
+	case CUPTI_ACTIVITY_MEMORY_KIND_DEVICE_STATIC:
+		return plumb_memory_kind_name(PLUMB_MEMORY_DEVICE);
+	case CUPTI_ACTIVITY_MEMORY_KIND_MANAGED_STATIC:
+		return plumb_memory_kind_name(PLUMB_MEMORY_MANAGED);
+	case CUPTI_ACTIVITY_MEMORY_KIND_UNKNOWN:
+		return host ? "host" : array ? "array" : device ? "device" : "unknown";
+	default: /* CUPTI's numbers are ours */
+		return plumb_memory_kind_name(kind);
+	}
+}
+_Static_assert((int)CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE == PLUMB_MEMORY_PAGEABLE &&
+               (int)CUPTI_ACTIVITY_MEMORY_KIND_PINNED == PLUMB_MEMORY_PINNED &&
+               (int)CUPTI_ACTIVITY_MEMORY_KIND_DEVICE == PLUMB_MEMORY_DEVICE &&
+               (int)CUPTI_ACTIVITY_MEMORY_KIND_ARRAY == PLUMB_MEMORY_ARRAY &&
+               (int)CUPTI_ACTIVITY_MEMORY_KIND_MANAGED == PLUMB_MEMORY_MANAGED,
+               "kinds of memory");
+
+static void
+copy_name(char *text, size_t size, uint8_t copy, uint8_t from, uint8_t to, bool peer)
+{
+	bool host_from = copy == CUPTI_ACTIVITY_MEMCPY_KIND_HTOD || copy == CUPTI_ACTIVITY_MEMCPY_KIND_HTOA ||
+	                 copy == CUPTI_ACTIVITY_MEMCPY_KIND_HTOH;
+	bool host_to = copy == CUPTI_ACTIVITY_MEMCPY_KIND_DTOH || copy == CUPTI_ACTIVITY_MEMCPY_KIND_ATOH ||
+	               copy == CUPTI_ACTIVITY_MEMCPY_KIND_HTOH;
+	bool array_from = copy == CUPTI_ACTIVITY_MEMCPY_KIND_ATOH ||
+	                  copy == CUPTI_ACTIVITY_MEMCPY_KIND_ATOA || copy == CUPTI_ACTIVITY_MEMCPY_KIND_ATOD;
+	bool array_to = copy == CUPTI_ACTIVITY_MEMCPY_KIND_HTOA ||
+	                copy == CUPTI_ACTIVITY_MEMCPY_KIND_ATOA || copy == CUPTI_ACTIVITY_MEMCPY_KIND_DTOA;
+	bool known = copy != CUPTI_ACTIVITY_MEMCPY_KIND_UNKNOWN;
+	snprintf(text, size, "copy %s→%s%s", memory_name(from, host_from, known && !host_from, array_from),
+	         peer ? "peer " : "", memory_name(to, host_to, known && !host_to, array_to));
+}
+
+static void
+transfer_metrics(struct plumb_thread *thread, plumb_id node, plumb_id track, const struct work *work)
+{
+	plumb_observe(thread, node, PLUMB_METRIC_GPU_COPY_TIME, track,
+	              (int64_t)(work->end - work->start));
+	plumb_observe(thread, node, PLUMB_METRIC_GPU_COPY_BYTES, track, (int64_t)work->bytes);
+}
+
+static void
+copy_add(struct plumb_thread *thread, const struct work *work, const char *name, bool pageable)
+{
+	struct plumb_launch launch;
+	if (!work_begin(thread, work, &launch))
+		return;
+	struct device *device = device_of(thread, work->device);
+	plumb_id node = plumb_child_named(thread, launch.node, PLUMB_FRAME_COPY, name);
+	plumb_id track = work_place(thread, work, node, device);
+	transfer_metrics(thread, node, track, work);
+	/* The call did not return before the driver had read or written all of pageable memory. */
+	if (pageable && launch.node && !launch.taken && launch.host_wait)
+		plumb_observe(thread, node, PLUMB_METRIC_HOST_WAIT, launch.track, launch.host_wait);
+}
+
+static void
+copy_read(struct plumb_thread *thread, const CUpti_ActivityMemcpy5 *c)
+{
+	struct work work = {
+		.source = PLUMB_SOURCE_COPY,
+		.kind = PLUMB_WORK_COPY,
+		.start = c->start,
+		.end = c->end,
+		.bytes = c->bytes,
+		.graph_node = c->graphNodeId,
+		.device = c->deviceId,
+		.context = c->contextId,
+		.stream = c->streamId,
+		.correlation = c->correlationId,
+	};
+	char name[64];
+	copy_name(name, sizeof name, c->copyKind, c->srcKind, c->dstKind, false);
+	copy_add(thread, &work, name,
+	         c->srcKind == CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE ||
+	                 c->dstKind == CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE);
+}
+
+static void
+peer_copy_read(struct plumb_thread *thread, const CUpti_ActivityMemcpyPtoP4 *c)
+{
+	struct work work = {
+		.source = PLUMB_SOURCE_COPY,
+		.kind = PLUMB_WORK_COPY,
+		.start = c->start,
+		.end = c->end,
+		.bytes = c->bytes,
+		.graph_node = c->graphNodeId,
+		.device = c->deviceId,
+		.context = c->contextId,
+		.stream = c->streamId,
+		.correlation = c->correlationId,
+	};
+	char name[64];
+	copy_name(name, sizeof name, c->copyKind, c->srcKind, c->dstKind, c->srcDeviceId != c->dstDeviceId);
+	copy_add(thread, &work, name, false);
+}
+
+static void
+set_read(struct plumb_thread *thread, const CUpti_ActivityMemset4 *s)
+{
+	struct work work = {
+		.source = PLUMB_SOURCE_SET,
+		.kind = PLUMB_WORK_SET,
+		.start = s->start,
+		.end = s->end,
+		.bytes = s->bytes,
+		.graph_node = s->graphNodeId,
+		.device = s->deviceId,
+		.context = s->contextId,
+		.stream = s->streamId,
+		.correlation = s->correlationId,
+	};
+	struct plumb_launch launch;
+	char name[64];
+	if (!work_begin(thread, &work, &launch))
+		return;
+	snprintf(name, sizeof name, "set %s", memory_name((uint8_t)s->memoryKind, false, true, false));
+	struct device *device = device_of(thread, work.device);
+	plumb_id node = plumb_child_named(thread, launch.node, PLUMB_FRAME_SET, name);
+	transfer_metrics(thread, node, work_place(thread, &work, node, device), &work);
+}
+
+/* ---- buffers ---- */
+
+/* How many bytes of a record of KIND are read; 0: it is of no interest. */
+static uint32_t
+bytes_of(CUpti_ActivityKind kind)
+{
+	switch (kind) {
+	case CUPTI_ACTIVITY_KIND_KERNEL:
+	case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+		return layout.kernel;
+	case CUPTI_ACTIVITY_KIND_MEMCPY:
+		return layout.copy;
+	case CUPTI_ACTIVITY_KIND_MEMCPY2:
+		return layout.peer_copy;
+	case CUPTI_ACTIVITY_KIND_MEMSET:
+		return layout.set;
+	default:
+		return 0;
+	}
+}
+
+static void
+record_read(struct plumb_thread *thread, const CUpti_Activity *record)
+{
+	switch (record->kind) {
+	case CUPTI_ACTIVITY_KIND_MEMCPY:
+		copy_read(thread, (const CUpti_ActivityMemcpy5 *)record);
+		break;
+	case CUPTI_ACTIVITY_KIND_MEMCPY2:
+		peer_copy_read(thread, (const CUpti_ActivityMemcpyPtoP4 *)record);
+		break;
+	case CUPTI_ACTIVITY_KIND_MEMSET:
+		set_read(thread, (const CUpti_ActivityMemset4 *)record);
+		break;
+	default:
+		kernel_read(thread, (const CUpti_ActivityKernel8 *)record);
+		break;
+	}
+}
+
+void
+plumb_records_read(struct plumb_thread *thread, const struct plumb_buffer *buffer)
+{
+	CUpti_Activity *record = NULL;
+	const uint8_t *end = buffer->data + buffer->valid;
+	while (plumb_cupti.ActivityGetNextRecord(buffer->data, buffer->valid, &record) == CUPTI_SUCCESS) {
+		const uint8_t *at = (const uint8_t *)record;
+		if (at < buffer->data || at + sizeof *record > end)
+			break;
+		uint32_t bytes = bytes_of(record->kind);
+		if (!bytes || bytes > (size_t)(end - at)) {
+			plumb_count(thread, PLUMB_SOURCE_BUFFER, PLUMB_FATE_UNKNOWN_LAYOUT, 1);
+			continue;
+		}
+		record_read(thread, record);
+	}
+}
+
+void
+plumb_records_finish(struct plumb_thread *thread, uint64_t dropped)
+{
+	uint64_t launched = plumb_cuda_launched();
+	uint64_t missing = launched > delivered ? launched - delivered : 0;
+	if (dropped > missing) /* a graph's kernels are many records of one launch */
+		dropped = missing;
+	if (dropped)
+		plumb_count(thread, PLUMB_SOURCE_LAUNCH, PLUMB_FATE_CUPTI_DROPPED, dropped);
+	if (missing > dropped)
+		plumb_count(thread, PLUMB_SOURCE_LAUNCH, PLUMB_FATE_NOT_DELIVERED, missing - dropped);
+}

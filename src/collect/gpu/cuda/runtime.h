@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CUDA through CUPTI. Private to gpu/cuda.
+ *
+ *   cuda.c         start, stop, flush; the service thread
+ *   library.c      CUPTI and the driver as the process has them
+ *   slot.c         CUPTI's one subscriber: taking it, giving it to the program, taking it back
+ *   interpose.c    the CUPTI functions of the program that slot.c has to notice
+ *   callbacks.c    driver calls, on the program's threads
+ *   calls.c        which driver function does what
+ *   allocations.c  sizes of device allocations
+ *   buffers.c      buffers of records, between CUPTI and the service thread
+ *   records.c      records → contexts, metrics, ledger
+ *   layout.c       which layouts of records are known
+ *   occupancy.c    theoretical occupancy
+ *   facts.c        devices, versions, clocks
+ *   inject.c       the driver's injection hook
+ *
+ * Threads: callbacks.c runs on the program's threads and buffers.c on theirs and CUPTI's; everything
+ * that reads records or writes what is not a thread's own runs on the one service thread.
+ */
+#ifndef PLUMB_COLLECT_GPU_CUDA_RUNTIME_H
+#define PLUMB_COLLECT_GPU_CUDA_RUNTIME_H
+
+#include "collect/gpu/cuda/headers.h"
+#include "collect/gpu/gpu.h"
+
+/* ---- library.c ---- */
+
+/* X(name after "cupti", needed) */
+#define PLUMB_CUPTI_FUNCTIONS(X)                                                                   \
+	X(GetVersion, 1)                                                                           \
+	X(GetResultString, 1)                                                                      \
+	X(Subscribe, 1)                                                                            \
+	X(Subscribe_v2, 0)                                                                         \
+	X(Unsubscribe, 1)                                                                          \
+	X(EnableCallback, 1)                                                                       \
+	X(ActivityRegisterCallbacks, 1)                                                            \
+	X(ActivityEnable, 1)                                                                       \
+	X(ActivityDisable, 1)                                                                      \
+	X(ActivityFlushAll, 1)                                                                     \
+	X(ActivityFlushPeriod, 0)                                                                  \
+	X(ActivityGetNextRecord, 1)                                                                \
+	X(ActivityGetNumDroppedRecords, 1)                                                         \
+	X(ActivitySetAttribute, 1)                                                                 \
+	X(ActivityEnableHWTrace, 0)                                                                \
+	X(GetTimestamp, 1)
+
+struct plumb_cupti {
+#define X(name, needed) __typeof__(&cupti##name) name;
+	PLUMB_CUPTI_FUNCTIONS(X)
+#undef X
+	uint32_t version;
+	char path[4096];
+};
+extern struct plumb_cupti plumb_cupti;
+
+/* X(name, needed) */
+#define PLUMB_DRIVER_FUNCTIONS(X)                                                                  \
+	X(cuDriverGetVersion)                                                                      \
+	X(cuDeviceGet)                                                                             \
+	X(cuDeviceGetName)                                                                         \
+	X(cuDeviceGetAttribute)                                                                    \
+	X(cuDeviceGetUuid)                                                                         \
+	X(cuDeviceTotalMem)
+
+struct plumb_driver {
+#define X(name) __typeof__(&name) name;
+	PLUMB_DRIVER_FUNCTIONS(X)
+#undef X
+};
+extern struct plumb_driver plumb_driver;
+
+/* The driver, when the process has it loaded. 0, or 1 when it has not. */
+int plumb_driver_find(void);
+/* CUPTI: the one that is loaded, else one of the program's own CUDA. Negative: ERROR says what was
+ * tried. */
+int plumb_cupti_find(struct plumb_error *error);
+const char *plumb_cupti_message(CUptiResult result);
+
+/* ---- layout.c ---- */
+
+/* Bytes of a record that its version of CUPTI surely has, as far as plumb reads it; 0: not known. */
+struct plumb_cupti_layout {
+	uint32_t kernel, copy, peer_copy, set;
+};
+/* False: VERSION is newer (or older) than what was checked. */
+bool plumb_cupti_layout(uint32_t version, struct plumb_cupti_layout *layout);
+
+/* ---- calls.c ---- */
+
+enum plumb_call {
+	PLUMB_CALL_NONE,
+	PLUMB_CALL_LAUNCH,
+	PLUMB_CALL_GRAPH,
+	PLUMB_CALL_COPY,          /* may block when host memory is pageable; the record tells */
+	PLUMB_CALL_COPY_BLOCKING,
+	PLUMB_CALL_COPY_DEVICE,   /* never blocks */
+	PLUMB_CALL_SET,
+	PLUMB_CALL_SYNC,
+	PLUMB_CALL_ALLOC,
+	PLUMB_CALL_ALLOC_PITCH,
+	PLUMB_CALL_CREATE,
+	PLUMB_CALL_FREE,
+	PLUMB_CALL_RELEASE,
+};
+#define PLUMB_CALLS_MAX 1024u
+extern const uint8_t plumb_calls[PLUMB_CALLS_MAX]; /* enum plumb_call by CUpti_driver_api_trace_cbid */
+
+/* ---- callbacks.c ---- */
+
+extern struct plumb_launch_ring *plumb_cuda_launches;
+void CUPTIAPI plumb_cuda_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                                  const void *info);
+/* Driver calls that started work, so far. */
+uint64_t plumb_cuda_launched(void);
+
+/* ---- allocations.c ---- */
+
+/* False: no room to remember it; its free will then not be known. */
+bool plumb_allocation_put(uint64_t key, uint64_t bytes);
+/* Its size, and forgets it; 0: not known. */
+uint64_t plumb_allocation_take(uint64_t key);
+#define PLUMB_ALLOCATION_HANDLE (1ull << 63) /* the key of a cuMemCreate handle has this bit */
+
+/* ---- buffers.c ---- */
+
+struct plumb_buffer {
+	struct plumb_buffer *next;
+	uint32_t index;
+	size_t valid;
+	uint8_t *data;
+};
+/* SIZE bytes a buffer, at most COUNT of them, ZEROED when CUPTI expects so. */
+bool plumb_buffers_init(size_t size, unsigned count, bool zeroed);
+void CUPTIAPI plumb_buffer_requested(uint8_t **buffer, size_t *size, size_t *records);
+void CUPTIAPI plumb_buffer_completed(CUcontext context, uint32_t stream, uint8_t *buffer,
+                                     size_t size, size_t valid);
+/* The buffers that came back, oldest first; the caller gives each to plumb_buffer_recycle. */
+struct plumb_buffer *plumb_buffers_take(void);
+void plumb_buffer_recycle(struct plumb_buffer *buffer);
+void plumb_buffers_prepare(void); /* makes one ready when none is */
+/* Numbers since the last call. */
+struct plumb_buffer_news {
+	uint64_t requested, refused, dropped_records, late;
+};
+void plumb_buffers_news(struct plumb_buffer_news *news);
+/* From now on completed buffers are counted as late and not kept. */
+void plumb_buffers_close(void);
+
+/* ---- records.c ---- */
+
+bool plumb_records_init(const struct plumb_cupti_layout *layout);
+void plumb_records_read(struct plumb_thread *thread, const struct plumb_buffer *buffer);
+/* Ledger rows that are known at the end only; DROPPED records were lost by CUPTI. */
+void plumb_records_finish(struct plumb_thread *thread, uint64_t dropped);
+
+/* ---- occupancy.c ---- */
+
+struct plumb_occupancy_limits {
+	uint32_t major, minor;
+	uint32_t warp;                /* threads */
+	uint32_t threads, blocks;     /* of a multiprocessor */
+	uint32_t registers, shared;   /* likewise; shared in bytes */
+	uint32_t shared_reserved;     /* bytes of each block that the system takes */
+};
+/* Resident warps over the most there can be, parts per million; UINT32_MAX: unknown. */
+uint32_t plumb_occupancy(const struct plumb_occupancy_limits *limits, uint32_t block_threads,
+                         uint32_t registers, uint32_t shared_bytes);
+
+/* ---- facts.c ---- */
+
+/* Describes device ORDINAL; what cannot be read stays unknown. */
+void plumb_cuda_describe(uint32_t ordinal, struct plumb_record_device *device, char name[256],
+                         struct plumb_occupancy_limits *limits);
+/* Writes the environment rows that are known by now, each once. Calls the driver. */
+void plumb_cuda_facts(struct plumb_thread *thread);
+/* Records (monotonic, realtime, GPU) now; not FORCE: thinned out as the run goes on. */
+void plumb_cuda_clocks(struct plumb_thread *thread, bool force);
+
+/* ---- slot.c ---- */
+
+struct plumb_cuda_knobs {
+	size_t buffer_bytes;
+	unsigned buffers;
+	unsigned ring_log2;
+	unsigned kinds; /* bit 0 kernels, 1 copies, 2 peer copies, 3 sets */
+	bool callbacks;
+	bool zeroed;
+	int per_thread, host_pinned, hw_trace; /* -1: as CUPTI has it */
+	long device_buffer_bytes, device_buffers, preallocate; /* likewise */
+	long period_ms; /* CUPTI flushes by itself; -1: plumb's service thread does */
+};
+extern struct plumb_cuda_knobs plumb_cuda_knobs;
+
+/* Takes CUPTI's slot and starts recording. Negative: ERROR says why, and who has it. */
+int plumb_slot_take(struct plumb_error *error);
+/* On the service thread: flushes when the slot is ours. */
+void plumb_slot_flush(bool force);
+/* On the service thread: takes the slot back when the program is done with it. */
+void plumb_slot_tend(void);
+/* On the service thread: counts what happened to the slot since the last call. */
+void plumb_slot_tell(struct plumb_thread *thread, bool end);
+/* Stops recording and leaves the slot for good. */
+void plumb_slot_leave(void);
+
+/*
+ * The program's own use of CUPTI, as interpose.c sees it. Each of its calls that matters goes
+ *
+ *	if (!plumb_slot_watched())  return real(…);         // ours, or nobody records
+ *	if (plumb_slot_program())   return refusal;         // the slot is kept; else it is the program's now
+ *	plumb_slot_enter(); result = real(…); plumb_slot_leave_call();
+ *	plumb_slot_…(what it did);
+ *
+ * No lock is held while the real function runs.
+ */
+bool plumb_slot_watched(void);
+bool plumb_slot_program(void);
+void plumb_slot_enter(void);      /* what CUPTI calls in turn is not the program's */
+void plumb_slot_leave_call(void);
+void plumb_slot_subscribed(CUpti_SubscriberHandle handle, CUpti_CallbackFunc callback, void *data);
+void plumb_slot_unsubscribed(void);
+void plumb_slot_callbacks(bool enabled);
+void plumb_slot_kind(bool enabled, CUpti_ActivityKind kind);
+void plumb_slot_flushed(void);
+/* plumb has the slot, so the program has nothing enabled. */
+bool plumb_slot_ours(void);
+/* The program's subscription is one that only plumb remembers: forgets it, true. */
+bool plumb_slot_forget(CUpti_SubscriberHandle handle);
+/* The program's handle as CUPTI knows it now: it was subscribed anew when the slot came back. */
+CUpti_SubscriberHandle plumb_slot_handle(CUpti_SubscriberHandle handle);
+
+/* ---- cuda.c ---- */
+
+bool plumb_cuda_own_process(void); /* false in a forked child */
+void plumb_cuda_wake(void);        /* the service thread has something to do */
+
+#endif

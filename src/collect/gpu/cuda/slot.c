@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CUPTI serves one subscriber. While plumb holds the slot, the program's own profiler would get nothing:
+ * so when the program wants it (interpose.c), plumb flushes, disables its records and unsubscribes
+ * before the program's call goes on, and takes the slot back once the program is done.
+ *
+ * Done means: it unsubscribed; or it called cuptiFinalize; or, having disabled every kind of record and
+ * every callback, it flushed. The last is torch.profiler's end: it subscribes once and never
+ * unsubscribes. plumb then unsubscribes it, and subscribes it anew, with the same callback, when it comes
+ * back; since its handle is another one then, interpose.c translates.
+ *
+ * The slot is taken back by the service thread and not in the program's call, which may be made inside a
+ * CUPTI callback. No lock is held over the program's own calls.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "collect/gpu/cuda/runtime.h"
+
+struct plumb_cuda_knobs plumb_cuda_knobs;
+
+enum owner { NOBODY, OURS, GIVEN, LEFT };
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic int owner;
+static CUpti_SubscriberHandle ours;
+static _Thread_local bool inside; /* CUPTI calls itself, or plumb calls it */
+
+static struct {
+	bool subscribed;
+	bool suspended; /* unsubscribed by us, until it comes back */
+	CUpti_SubscriberHandle known, real; /* as the program has it, as CUPTI has it */
+	CUpti_CallbackFunc callback;
+	void *data;
+	uint64_t kinds[4]; /* bits: enabled kinds of records */
+	unsigned callbacks;
+	bool recorded; /* it enabled records since it took the slot */
+	bool done;
+	uint64_t done_at;
+} program;
+#define PAUSE_NS 100000000u /* one session may follow the other at once, and teardown takes a while */
+
+/* What happened, for the ledger. */
+static uint64_t given, given_told, gap_start, gap_ns, refusals, refusals_told;
+static bool lost;
+static struct plumb_error lost_why;
+
+/* ---- taking ---- */
+
+static const struct {
+	CUpti_ActivityKind kind;
+	unsigned bit;
+} kinds[] = {
+	{ CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, 1 },
+	{ CUPTI_ACTIVITY_KIND_MEMCPY, 2 },
+	{ CUPTI_ACTIVITY_KIND_MEMCPY2, 4 },
+	{ CUPTI_ACTIVITY_KIND_MEMSET, 8 },
+};
+#define KINDS (sizeof kinds / sizeof *kinds)
+
+/* Libraries of tools that take the slot, by the start of their file names. */
+static const struct {
+	const char *library, *tool;
+} tools[] = {
+	{ "libToolsInjection", "Nsight Systems" },
+	{ "libcuda-injection", "Nsight Compute" },
+	{ "libInterceptorInjection", "NVIDIA Compute Sanitizer" },
+	{ "libsanitizer-collection", "NVIDIA Compute Sanitizer" },
+	{ "libcuinj64", "nvprof" },
+	{ "libproton", "Proton" },
+	{ "libhpcrun", "HPCToolkit" },
+	{ "libTAU", "TAU" },
+	{ "libscorep_adapter_cuda", "Score-P" },
+	{ "libcudatrace", "Extrae" },
+	{ "libparcagpucupti", "Parca" },
+	{ "libdlprof", "DLProf" },
+	{ "libcudadebugger", "cuda-gdb" },
+};
+
+/* Who has the slot, from CUPTI itself where it tells (13.0), else from what is loaded. */
+static const char *
+holder(char *text, size_t size)
+{
+	char path[4096];
+	if (plumb_cupti.Subscribe_v2) {
+		char name[CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN] = "";
+		CUpti_SubscriberParams params = {
+			.structSize = CUpti_SubscriberParams_STRUCT_SIZE,
+			.subscriberName = "plumb",
+			.oldSubscriberName = name,
+			.oldSubscriberSize = sizeof name,
+		};
+		CUpti_SubscriberHandle handle;
+		if (plumb_cupti.Subscribe_v2(&handle, plumb_cuda_callback, NULL, &params) ==
+		    CUPTI_SUCCESS)
+			plumb_cupti.Unsubscribe(handle);
+		name[sizeof name - 1] = '\0';
+		if (name[0]) {
+			snprintf(text, size, "%s", name);
+			return text;
+		}
+	}
+	for (size_t i = 0; i < sizeof tools / sizeof *tools; i++)
+		if (plumb_find_library(tools[i].library, path, sizeof path))
+			return tools[i].tool;
+	return "another tool in this process, which does not tell its name";
+}
+
+static void
+set_attribute(CUpti_ActivityAttribute attribute, const void *value, size_t size)
+{
+	/* An attribute that a version lacks leaves CUPTI as it is. */
+	plumb_cupti.ActivitySetAttribute(attribute, &size, (void *)(uintptr_t)value);
+}
+
+static void
+set_attributes(void)
+{
+	const struct plumb_cuda_knobs *k = &plumb_cuda_knobs;
+	size_t number;
+	uint8_t flag;
+	if (k->zeroed) {
+		flag = 1;
+		set_attribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &flag, sizeof flag);
+	}
+	if (k->per_thread >= 0 && plumb_cupti.version >= 21) {
+		flag = (uint8_t)k->per_thread;
+		set_attribute(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, &flag, sizeof flag);
+	}
+	if (k->host_pinned >= 0) {
+		flag = (uint8_t)k->host_pinned;
+		set_attribute(CUPTI_ACTIVITY_ATTR_MEM_ALLOCATION_TYPE_HOST_PINNED, &flag, sizeof flag);
+	}
+	if (k->device_buffer_bytes >= 0) {
+		number = (size_t)k->device_buffer_bytes;
+		set_attribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, &number, sizeof number);
+	}
+	if (k->device_buffers >= 0) {
+		number = (size_t)k->device_buffers;
+		set_attribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_POOL_LIMIT, &number, sizeof number);
+	}
+	if (k->preallocate >= 0) {
+		number = (size_t)k->preallocate;
+		set_attribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_PRE_ALLOCATE_VALUE, &number,
+		              sizeof number);
+	}
+	if (k->hw_trace >= 0 && plumb_cupti.ActivityEnableHWTrace)
+		plumb_cupti.ActivityEnableHWTrace((uint8_t)k->hw_trace);
+}
+
+static void
+disable_kinds(void)
+{
+	for (size_t i = 0; i < KINDS; i++)
+		if (plumb_cuda_knobs.kinds & kinds[i].bit)
+			plumb_cupti.ActivityDisable(kinds[i].kind);
+}
+
+/* Subscribes and enables. Called with the lock. */
+static int
+take(struct plumb_error *error)
+{
+	char name[128];
+	CUptiResult result = plumb_cupti.Subscribe(&ours, plumb_cuda_callback, NULL);
+	if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)
+		return plumb_fail(error, PLUMB_ESYSTEM,
+		                  "CUPTI's slot is taken by %s: GPU work is not recorded; run the program "
+		                  "without that tool",
+		                  holder(name, sizeof name));
+	if (result != CUPTI_SUCCESS)
+		return plumb_fail(error, PLUMB_ESYSTEM, "cuptiSubscribe: %s (%s)",
+		                  plumb_cupti_message(result), plumb_cupti.path);
+	set_attributes();
+	/* Functions that a version lacks are refused one by one. */
+	for (uint32_t id = 0; plumb_cuda_knobs.callbacks && id < PLUMB_CALLS_MAX; id++)
+		if (plumb_calls[id])
+			plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_DRIVER_API, id);
+	plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_RESOURCE,
+	                           CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
+	result = plumb_cupti.ActivityRegisterCallbacks(plumb_buffer_requested, plumb_buffer_completed);
+	for (size_t i = 0; i < KINDS && result == CUPTI_SUCCESS; i++)
+		if (plumb_cuda_knobs.kinds & kinds[i].bit)
+			result = plumb_cupti.ActivityEnable(kinds[i].kind);
+	if (result != CUPTI_SUCCESS) {
+		disable_kinds();
+		plumb_cupti.Unsubscribe(ours);
+		return plumb_fail(error, PLUMB_ESYSTEM, "CUPTI's records cannot be enabled: %s (%s)",
+		                  plumb_cupti_message(result), plumb_cupti.path);
+	}
+	if (plumb_cuda_knobs.period_ms >= 0 && plumb_cupti.ActivityFlushPeriod)
+		plumb_cupti.ActivityFlushPeriod((uint32_t)plumb_cuda_knobs.period_ms);
+	atomic_store(&owner, OURS);
+	return 0;
+}
+
+int
+plumb_slot_take(struct plumb_error *error)
+{
+	pthread_mutex_lock(&lock);
+	inside = true;
+	int result = take(error);
+	inside = false;
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+/* Called with the lock. */
+static void
+release(enum owner next)
+{
+	plumb_cupti.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+	disable_kinds();
+	plumb_cupti.Unsubscribe(ours);
+	atomic_store(&owner, next);
+}
+
+void
+plumb_slot_leave(void)
+{
+	pthread_mutex_lock(&lock);
+	inside = true;
+	if (atomic_load(&owner) == OURS)
+		release(LEFT);
+	if (atomic_load(&owner) == GIVEN && gap_start)
+		gap_ns += plumb_now() - gap_start;
+	atomic_store(&owner, LEFT);
+	inside = false;
+	pthread_mutex_unlock(&lock);
+}
+
+void
+plumb_slot_flush(bool force)
+{
+	pthread_mutex_lock(&lock);
+	inside = true;
+	if (atomic_load(&owner) == OURS)
+		plumb_cupti.ActivityFlushAll(force ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
+	inside = false;
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- taking back ---- */
+
+void
+plumb_slot_tend(void)
+{
+	pthread_mutex_lock(&lock);
+	inside = true;
+	if (atomic_load(&owner) == GIVEN && program.done && plumb_now() - program.done_at > PAUSE_NS) {
+		if (program.subscribed && !program.suspended) {
+			plumb_cupti.Unsubscribe(program.real);
+			program.suspended = true;
+		}
+		program.recorded = false;
+		gap_ns += plumb_now() - gap_start;
+		gap_start = 0;
+		if (take(&lost_why)) {
+			lost = true;
+			atomic_store(&owner, NOBODY);
+		}
+	}
+	inside = false;
+	pthread_mutex_unlock(&lock);
+}
+
+void
+plumb_slot_tell(struct plumb_thread *thread, bool end)
+{
+	char text[160];
+	pthread_mutex_lock(&lock);
+	uint64_t more = given - given_told, refused = refusals - refusals_told;
+	given_told = given;
+	refusals_told = refusals;
+	uint64_t gap = gap_ns;
+	bool gone = lost;
+	lost = false;
+	pthread_mutex_unlock(&lock);
+	if (more) {
+		plumb_count(thread, PLUMB_SOURCE_CUPTI_SLOT, PLUMB_FATE_RECEIVED, more);
+		plumb_count(thread, PLUMB_SOURCE_CUPTI_SLOT, PLUMB_FATE_SLOT_GIVEN, more);
+	}
+	if (gone)
+		plumb_environment(thread, "gpu.cuda.off", lost_why.message);
+	if (refused && refused == refusals)
+		plumb_environment(thread, "gpu.cuda.kept",
+		                  "plumb kept the CUPTI slot: the program's own profiler is empty");
+	if (end && given) {
+		snprintf(text, sizeof text,
+		         "the program's own profiler held the CUPTI slot %llu times, %llu ms in all",
+		         (unsigned long long)given, (unsigned long long)(gap / 1000000));
+		plumb_environment(thread, "gpu.cuda.gap", text);
+	}
+}
+
+/* ---- the program ---- */
+
+bool
+plumb_slot_watched(void)
+{
+	int now = atomic_load_explicit(&owner, memory_order_relaxed);
+	return !inside && (now == OURS || now == GIVEN) && plumb_cuda_own_process();
+}
+
+void
+plumb_slot_enter(void)
+{
+	inside = true;
+}
+
+void
+plumb_slot_leave_call(void)
+{
+	inside = false;
+}
+
+bool
+plumb_slot_program(void)
+{
+	bool refuse = false;
+	pthread_mutex_lock(&lock);
+	inside = true;
+	if (atomic_load(&owner) == OURS && plumb_options()->keep_cupti) {
+		refusals++;
+		refuse = true;
+	} else if (atomic_load(&owner) == OURS) {
+		release(GIVEN);
+		given++;
+		gap_start = plumb_now();
+		if (program.suspended && plumb_cupti.Subscribe(&program.real, program.callback,
+		                                               program.data) == CUPTI_SUCCESS)
+			program.suspended = false;
+	}
+	program.done = false;
+	inside = false;
+	pthread_mutex_unlock(&lock);
+	return refuse;
+}
+
+static bool
+records_enabled(void)
+{
+	return program.kinds[0] || program.kinds[1] || program.kinds[2] || program.kinds[3];
+}
+
+static void
+done(bool so)
+{
+	program.done = so;
+	program.done_at = plumb_now();
+}
+
+void
+plumb_slot_subscribed(CUpti_SubscriberHandle handle, CUpti_CallbackFunc callback, void *data)
+{
+	pthread_mutex_lock(&lock);
+	if (handle) {
+		program.subscribed = true;
+		program.suspended = false;
+		program.known = program.real = handle;
+		program.callback = callback;
+		program.data = data;
+		program.callbacks = 0;
+	} else { /* it failed */
+		done(!program.subscribed && !records_enabled());
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void
+plumb_slot_unsubscribed(void)
+{
+	pthread_mutex_lock(&lock);
+	program.subscribed = program.suspended = false;
+	program.callbacks = 0;
+	done(true);
+	memset(program.kinds, 0, sizeof program.kinds);
+	pthread_mutex_unlock(&lock);
+	plumb_cuda_wake();
+}
+
+void
+plumb_slot_callbacks(bool enabled)
+{
+	pthread_mutex_lock(&lock);
+	if (enabled)
+		program.callbacks++;
+	else if (program.callbacks)
+		program.callbacks--;
+	pthread_mutex_unlock(&lock);
+}
+
+void
+plumb_slot_kind(bool enabled, CUpti_ActivityKind kind)
+{
+	unsigned bit = (unsigned)kind;
+	if (bit >= 64 * (sizeof program.kinds / sizeof *program.kinds))
+		return;
+	pthread_mutex_lock(&lock);
+	if (enabled) {
+		program.kinds[bit / 64] |= 1ull << bit % 64;
+		program.recorded = true;
+	} else {
+		program.kinds[bit / 64] &= ~(1ull << bit % 64);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void
+plumb_slot_flushed(void)
+{
+	pthread_mutex_lock(&lock);
+	done(program.recorded && !records_enabled() && !program.callbacks);
+	pthread_mutex_unlock(&lock);
+	plumb_cuda_wake();
+}
+
+bool
+plumb_slot_ours(void)
+{
+	return atomic_load(&owner) == OURS;
+}
+
+bool
+plumb_slot_forget(CUpti_SubscriberHandle handle)
+{
+	pthread_mutex_lock(&lock);
+	bool suspended = program.subscribed && program.suspended && handle == program.known;
+	if (suspended)
+		program.subscribed = program.suspended = false;
+	pthread_mutex_unlock(&lock);
+	return suspended;
+}
+
+CUpti_SubscriberHandle
+plumb_slot_handle(CUpti_SubscriberHandle handle)
+{
+	pthread_mutex_lock(&lock);
+	if (program.subscribed && handle == program.known)
+		handle = program.real;
+	pthread_mutex_unlock(&lock);
+	return handle;
+}

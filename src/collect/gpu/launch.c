@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Launches by correlation id.
+ *
+ * Ids ascend, but with holes: calls that start nothing take numbers too (a thread that polls an event
+ * takes millions a second). So the ring is a table of buckets of four, the bucket chosen by the id and
+ * the oldest id in it replaced: dense ids fill it like a ring, and with holes a launch is lost only
+ * when four newer launches fell into its bucket.
+ *
+ * A slot's key is cleared while its other words change. A reader that finds the id before and after
+ * has read what belongs to it; one that does not, has a miss. Keys are ids + 1, 0 is free.
+ */
+#include "collect/gpu/gpu.h"
+#include "collect/table.h"
+
+#define WAYS 4u
+#define BUSY UINT64_MAX
+
+struct slot {
+	_Atomic uint64_t key;
+	_Atomic uint32_t node;
+	_Atomic uint32_t track;
+	_Atomic uint32_t host_wait;
+	_Atomic uint32_t taken;
+};
+
+struct plumb_launch_ring {
+	uint64_t mask; /* buckets - 1 */
+	struct slot slots[];
+};
+
+struct plumb_launch_ring *
+plumb_launch_ring_new(unsigned log2_slots)
+{
+	if (log2_slots < 2 || log2_slots > 28)
+		return NULL;
+	size_t slots = (size_t)1 << log2_slots;
+	struct plumb_launch_ring *ring =
+		plumb_map(sizeof *ring + slots * sizeof(struct slot), false);
+	if (ring)
+		ring->mask = slots / WAYS - 1;
+	return ring;
+}
+
+static struct slot *
+bucket(struct plumb_launch_ring *ring, uint64_t correlation)
+{
+	return &ring->slots[(correlation & ring->mask) * WAYS];
+}
+
+static struct slot *
+find(struct plumb_launch_ring *ring, uint64_t correlation)
+{
+	struct slot *slots = bucket(ring, correlation);
+	for (unsigned i = 0; i < WAYS; i++)
+		if (atomic_load_explicit(&slots[i].key, memory_order_acquire) == correlation + 1)
+			return &slots[i];
+	return NULL;
+}
+
+/* How much older than ID a key's launch is; 0: newer, or being changed. Ids of 32 bits wrap. */
+static uint64_t
+age(uint64_t key, uint64_t id)
+{
+	if (!key)
+		return UINT64_MAX;
+	if (key == BUSY)
+		return 0;
+	if (key <= id)
+		return id - key + 1;
+	uint64_t ahead = key - id;
+	return ahead > UINT32_MAX / 2 ? UINT64_MAX - ahead : 0;
+}
+
+/* The slot for ID among its four: its own, else the oldest; NULL: all are newer. */
+static struct slot *
+choose(struct slot *slots, uint64_t id, uint64_t *key)
+{
+	struct slot *oldest = NULL;
+	uint64_t most = 0;
+	for (unsigned i = 0; i < WAYS; i++) {
+		uint64_t held = atomic_load_explicit(&slots[i].key, memory_order_relaxed);
+		uint64_t years = held == id + 1 ? UINT64_MAX : age(held, id);
+		if (years > most) {
+			most = years;
+			oldest = &slots[i];
+			*key = held;
+		}
+	}
+	return oldest;
+}
+
+void
+plumb_launch_put(struct plumb_launch_ring *ring, uint64_t correlation,
+                 const struct plumb_launch *launch)
+{
+	struct slot *slots = bucket(ring, correlation);
+	/* A turn fails only when another thread took the chosen slot meanwhile. */
+	for (unsigned turn = 0; turn < 2 * WAYS; turn++) {
+		uint64_t key;
+		struct slot *slot = choose(slots, correlation, &key);
+		if (!slot)
+			return; /* four newer ones: this one counts as overwritten already */
+		if (!atomic_compare_exchange_strong_explicit(
+			    &slot->key, &key, BUSY, memory_order_acquire, memory_order_relaxed))
+			continue;
+		atomic_thread_fence(memory_order_release);
+		atomic_store_explicit(&slot->node, launch->node, memory_order_relaxed);
+		atomic_store_explicit(&slot->track, launch->track, memory_order_relaxed);
+		atomic_store_explicit(&slot->host_wait, launch->host_wait, memory_order_relaxed);
+		atomic_store_explicit(&slot->taken, 0, memory_order_relaxed);
+		atomic_store_explicit(&slot->key, correlation + 1, memory_order_release);
+		return;
+	}
+}
+
+void
+plumb_launch_waited(struct plumb_launch_ring *ring, uint64_t correlation, uint64_t ns)
+{
+	struct slot *slot = find(ring, correlation);
+	if (slot)
+		atomic_store_explicit(&slot->host_wait, ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX,
+		                      memory_order_release);
+}
+
+bool
+plumb_launch_take(struct plumb_launch_ring *ring, uint64_t correlation, struct plumb_launch *launch,
+                  bool *overwritten)
+{
+	struct slot *slot = find(ring, correlation);
+	*overwritten = false;
+	if (slot) {
+		launch->node = atomic_load_explicit(&slot->node, memory_order_relaxed);
+		launch->track = atomic_load_explicit(&slot->track, memory_order_relaxed);
+		launch->host_wait = atomic_load_explicit(&slot->host_wait, memory_order_relaxed);
+		launch->taken = atomic_load_explicit(&slot->taken, memory_order_relaxed);
+		atomic_thread_fence(memory_order_acquire);
+		if (atomic_load_explicit(&slot->key, memory_order_relaxed) == correlation + 1) {
+			if (launch->taken != UINT32_MAX)
+				atomic_store_explicit(&slot->taken, launch->taken + 1,
+				                      memory_order_relaxed);
+			return true;
+		}
+	}
+	/* A put replaces the oldest: as long as one in the bucket is older or free, none was replaced. */
+	struct slot *slots = bucket(ring, correlation);
+	*overwritten = true;
+	for (unsigned i = 0; i < WAYS; i++)
+		if (age(atomic_load_explicit(&slots[i].key, memory_order_relaxed), correlation))
+			*overwritten = false;
+	return false;
+}

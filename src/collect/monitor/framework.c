@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/monitor/framework.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct plumb_framework *const frameworks[] = {
+	&plumb_framework_torch,
+};
+enum { FRAMEWORKS = sizeof frameworks / sizeof *frameworks };
+
+enum { WAITING, ATTACHED, REFUSED };
+static int states[FRAMEWORKS];
+static _Atomic int waiting = FRAMEWORKS;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* start-up only */
+
+static void
+offer_one(size_t i)
+{
+	struct plumb_error error = { 0 };
+	int result = frameworks[i]->attach(&error);
+	if (result > 0)
+		return;
+	states[i] = result ? REFUSED : ATTACHED;
+	atomic_fetch_sub(&waiting, 1);
+	if (!result)
+		return;
+	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_OPERATOR_ENTER);
+	if (thread) {
+		char key[64];
+		snprintf(key, sizeof key, "framework.%s.off", frameworks[i]->name);
+		plumb_environment(thread, key, error.message);
+		plumb_leave(thread);
+	}
+}
+
+void
+plumb_framework_offer(const char *symbol)
+{
+	if (!atomic_load_explicit(&waiting, memory_order_relaxed) || !plumb_options()->folder[0])
+		return;
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < FRAMEWORKS; i++)
+		if (states[i] == WAITING && (!symbol || !strcmp(symbol, frameworks[i]->symbol)))
+			offer_one(i);
+	pthread_mutex_unlock(&lock);
+}
+
+void
+plumb_framework_detach(void)
+{
+	for (size_t i = 0; i < FRAMEWORKS; i++)
+		if (states[i] == ATTACHED)
+			frameworks[i]->detach();
+}

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The interpreter's symbols are found in the process, its layout is found and proved once, and then
+ * plain loads follow the thread state's frames. Nothing is allocated and no interpreter lock is
+ * needed: a thread that is in our callback cannot change its frames meanwhile.
+ *
+ * One thing could: Py_FinalizeEx frees daemon threads' frames. So nothing is read once it has
+ * begun, which is looked at again every few frames of a long walk. A thread that loses the processor
+ * in the middle of a walk at just that time may still read freed memory: wrong frames, or a fault.
+ *
+ * Only the frames of the thread's own first interpreter are seen, not those of subinterpreters.
+ */
+#include "collect/monitor/python.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "collect/collector.h"
+#include "collect/monitor/python_layout.h"
+
+enum {
+	FRAMES_BETWEEN_CHECKS = 64, /* of Py_IsFinalizing */
+	/* Interpreter-internal frames that may lie between two of the program's, with a margin: a C
+	 * stack's, a class call's clean-up and an unfinished one. */
+	HOPS_PER_FRAME = 4,
+};
+
+enum state {
+	UNKNOWN,
+	BUSY, /* a thread is attaching */
+	READY,
+	REFUSED,
+};
+
+static _Atomic int state;
+
+/* Written while BUSY, read when READY or REFUSED. */
+static struct plumb_python_layout layout;
+static struct plumb_python_api api;
+static struct plumb_python_release release;
+static struct plumb_error refusal;
+static bool released; /* `release` is filled */
+static void *(*thread_state)(void);
+static int (*finalising)(void);
+
+/* ---- attaching ---- */
+
+/* The handle that finds the interpreter's symbols: the program's own ones, or those of a libpython
+ * that was loaded privately. False: no Python here. */
+static bool
+find_handle(void **handle)
+{
+	char path[PATH_MAX];
+
+	*handle = RTLD_DEFAULT;
+	if (plumb_real_dlsym(RTLD_DEFAULT, "Py_GetVersion"))
+		return true;
+	if (!plumb_find_library("libpython3", path, sizeof path))
+		return false;
+	/* Kept: the library must not go away while its functions are called. */
+	*handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+	if (!*handle)
+		return false;
+	if (plumb_real_dlsym(*handle, "Py_GetVersion"))
+		return true;
+	dlclose(*handle);
+	return false;
+}
+
+static int
+find_release(void *handle, struct plumb_error *error)
+{
+	const char *(*version)(void);
+	const char *text;
+
+	*(void **)&version = plumb_real_dlsym(handle, "Py_GetVersion");
+	text = version();
+	if (!plumb_python_release_parse(text, &release))
+		return plumb_fail(
+			error, PLUMB_ESYSTEM,
+			"this Python's version \"%.40s\" is not known; use a release of CPython "
+			"to see Python lines",
+			text ? text : "");
+	released = true;
+	return 0;
+}
+
+static int
+find_symbols(void *handle, struct plumb_error *error)
+{
+	const struct {
+		const char *name;
+		void **to;
+	} symbols[] = {
+		{ "PyGILState_GetThisThreadState", (void **)&thread_state },
+		{ "PyCode_Addr2Line", (void **)&api.line },
+		{ "PyCode_Type", (void **)&api.code_type },
+		{ "PyUnicode_Type", (void **)&api.unicode_type },
+		{ "PyBytes_Type", (void **)&api.bytes_type },
+		{ release.minor >= 13 ? "Py_IsFinalizing" : "_Py_IsFinalizing",
+		  (void **)&finalising },
+	};
+
+	for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+		*symbols[i].to = plumb_real_dlsym(handle, symbols[i].name);
+		if (!*symbols[i].to)
+			return plumb_fail(
+				error, PLUMB_ESYSTEM,
+				"CPython %s does not export %s; use a build that exports its "
+				"symbols to see Python lines",
+				release.text, symbols[i].name);
+	}
+	return 0;
+}
+
+/* As plumb_python_attach; only one thread is in here. */
+static int
+attach(struct plumb_error *error)
+{
+	static bool found; /* all but the proof is done */
+	const void *ts;
+	void *handle;
+	int rc;
+
+	if (!found) {
+		if (!find_handle(&handle))
+			return 1;
+		rc = find_release(handle, error);
+		if (rc < 0)
+			return rc;
+		rc = plumb_python_layout_find(&release, plumb_real_dlsym(handle, "_PyRuntime"),
+		                              &layout, error);
+		if (rc < 0)
+			return rc;
+		rc = find_symbols(handle, error);
+		if (rc < 0)
+			return rc;
+		found = true;
+	}
+	ts = finalising() ? NULL : thread_state();
+	return ts ? plumb_python_layout_prove(&layout, &api, ts, error) : 1;
+}
+
+int
+plumb_python_attach(struct plumb_error *error)
+{
+	int now = atomic_load_explicit(&state, memory_order_acquire);
+	int saved = errno;
+	int rc;
+
+	if (plumb_likely(now == READY))
+		return 0;
+	if (now == UNKNOWN && atomic_compare_exchange_strong(&state, &now, BUSY)) {
+		rc = attach(&refusal);
+		now = rc == 0 ? READY : rc > 0 ? UNKNOWN : REFUSED;
+		atomic_store_explicit(&state, now, memory_order_release);
+	}
+	errno = saved;
+	if (now == REFUSED) {
+		if (error)
+			*error = refusal;
+		return refusal.code;
+	}
+	return now == READY ? 0 : 1;
+}
+
+bool
+plumb_python_ready(void)
+{
+	return atomic_load_explicit(&state, memory_order_acquire) == READY;
+}
+
+const char *
+plumb_python_version(void)
+{
+	int now = atomic_load_explicit(&state, memory_order_acquire);
+
+	return (now == READY || now == REFUSED) && released ? release.text : NULL;
+}
+
+/* ---- walking ---- */
+
+const void *
+plumb_python_top(void)
+{
+	const char *ts, *top;
+
+	if (plumb_unlikely(!plumb_python_ready()) || plumb_unlikely(finalising()))
+		return NULL;
+	ts = thread_state();
+	if (plumb_unlikely(!ts))
+		return NULL;
+	top = plumb_python_pointer(ts, layout.entry);
+	if (layout.indirect != PLUMB_PYTHON_ABSENT && top)
+		top = plumb_python_pointer(top, layout.indirect);
+	return top;
+}
+
+/* What a walk reads on each step, in registers. */
+struct path {
+	size_t previous, code, instruction, owner, first_instruction, traceable, type;
+	uintptr_t tag;
+	int32_t scale;
+	bool interpreter_frames; /* 3.11 and newer */
+};
+
+static inline struct path
+path_of(const struct plumb_python_layout *l)
+{
+	return (struct path){
+		.previous = l->previous,
+		.code = l->code,
+		.instruction = l->instruction,
+		.owner = l->owner,
+		.first_instruction = l->first_instruction,
+		.traceable = l->traceable,
+		.type = l->type,
+		.tag = l->tag,
+		.scale = l->lasti_scale,
+		.interpreter_frames = l->first_instruction != PLUMB_PYTHON_ABSENT,
+	};
+}
+
+/* Whether FRAME is one that the program itself would see, and if so, where it is. */
+static inline bool
+look(const struct path *path, const char *frame, struct plumb_python_frame *into)
+{
+	uintptr_t code_bits;
+	const char *code;
+	int64_t lasti;
+	unsigned char owner = 0;
+
+	if (path->interpreter_frames) {
+		owner = (unsigned char)frame[path->owner];
+		if (owner >= PLUMB_PYTHON_OWNER_INTERNAL)
+			return false;
+	}
+	code_bits = (uintptr_t)plumb_python_pointer(frame, path->code) & ~path->tag;
+	code = (const char *)code_bits;
+	if (plumb_unlikely(!code) || plumb_python_pointer(code, path->type) != api.code_type)
+		return false;
+	if (path->interpreter_frames) {
+		lasti = (int64_t)((uintptr_t)plumb_python_pointer(frame, path->instruction) -
+		                  (code_bits + path->first_instruction));
+		/* Not yet in its body: CPython's own stacks leave it out too. */
+		if (lasti < 2 * (int64_t)plumb_python_int(code, path->traceable) &&
+		    owner != PLUMB_PYTHON_OWNER_GENERATOR)
+			return false;
+	} else {
+		lasti = (int64_t)plumb_python_int(frame, path->instruction) * path->scale;
+	}
+	into->code = code;
+	into->lasti = lasti >= -2 && lasti <= INT32_MAX ? (int32_t)lasti : -1;
+	return true;
+}
+
+/* How many frames of any kind may be met on the way to COUNT of the program's. */
+static inline size_t
+hops_for(size_t count)
+{
+	return count < SIZE_MAX / HOPS_PER_FRAME - 64 ? (count + 16) * HOPS_PER_FRAME : SIZE_MAX;
+}
+
+/* Whether a walk must end before its HOPth frame. */
+static inline bool
+is_over(size_t hop, size_t limit)
+{
+	return hop >= limit ||
+	       (hop % FRAMES_BETWEEN_CHECKS == FRAMES_BETWEEN_CHECKS - 1 && finalising());
+}
+
+size_t
+plumb_python_walk(const void *top, const void *stop, struct plumb_python_frame *frames, size_t max,
+                  bool *truncated)
+{
+	const struct path path = path_of(&layout);
+	struct plumb_python_frame beyond;
+	const char *frame = top;
+	size_t limit = hops_for(max), count = 0;
+
+	*truncated = false;
+	if (!plumb_python_ready())
+		return 0;
+	for (size_t hop = 0; frame && frame != stop; hop++) {
+		if (plumb_unlikely(is_over(hop, limit)))
+			break;
+		if (plumb_likely(count < max))
+			count += look(&path, frame, &frames[count]);
+		else if (look(&path, frame, &beyond))
+			break;
+		frame = plumb_python_pointer(frame, path.previous);
+	}
+	*truncated = frame && frame != stop;
+	return count;
+}
+
+/* Where a code object keeps its identity, in registers. */
+struct marks {
+	size_t file, name, lines, first_line;
+};
+
+static inline struct marks
+marks_of(const struct plumb_python_layout *l)
+{
+	return (struct marks){ l->file, l->name, l->lines, l->first_line };
+}
+
+void
+plumb_python_identify(const void *code, struct plumb_python_identity *identity)
+{
+	const struct marks marks = marks_of(&layout);
+
+	identity->file = plumb_python_pointer(code, marks.file);
+	identity->name = plumb_python_pointer(code, marks.name);
+	identity->lines = plumb_python_pointer(code, marks.lines);
+	identity->first_line = plumb_python_int(code, marks.first_line);
+}
+
+static inline bool
+is_same(const struct marks *marks, const char *code, const struct plumb_python_identity *identity)
+{
+	return plumb_python_pointer(code, marks->file) == identity->file &&
+	       plumb_python_pointer(code, marks->name) == identity->name &&
+	       plumb_python_pointer(code, marks->lines) == identity->lines &&
+	       plumb_python_int(code, marks->first_line) == identity->first_line;
+}
+
+bool
+plumb_python_unchanged(const void *top, const void *stop, const struct plumb_python_frame *frames,
+                       const struct plumb_python_identity *identities, size_t count)
+{
+	const struct path path = path_of(&layout);
+	const struct marks marks = marks_of(&layout);
+	struct plumb_python_frame now;
+	const char *frame = top;
+	size_t limit = hops_for(count), seen = 0;
+
+	if (!plumb_python_ready())
+		return false;
+	for (size_t hop = 0; frame && frame != stop; hop++) {
+		if (plumb_unlikely(is_over(hop, limit)))
+			return false;
+		if (look(&path, frame, &now)) {
+			if (seen == count || now.code != frames[seen].code ||
+			    now.lasti != frames[seen].lasti ||
+			    !is_same(&marks, now.code, &identities[seen]))
+				return false;
+			seen++;
+		}
+		frame = plumb_python_pointer(frame, path.previous);
+	}
+	return seen == count;
+}
+
+/* ---- text ---- */
+
+/* Puts CHARACTER into OUT, which has room for 4; returns how many bytes it took. */
+static size_t
+put_utf8(uint32_t character, char *out)
+{
+	if (character == 0 || character > 0x10ffff || (character >= 0xd800 && character < 0xe000))
+		character = 0xfffd; /* a lone surrogate, or what would end the string */
+	if (character < 0x80) {
+		out[0] = (char)character;
+		return 1;
+	}
+	if (character < 0x800) {
+		out[0] = (char)(0xc0 | character >> 6);
+		out[1] = (char)(0x80 | (character & 0x3f));
+		return 2;
+	}
+	if (character < 0x10000) {
+		out[0] = (char)(0xe0 | character >> 12);
+		out[1] = (char)(0x80 | (character >> 6 & 0x3f));
+		out[2] = (char)(0x80 | (character & 0x3f));
+		return 3;
+	}
+	out[0] = (char)(0xf0 | character >> 18);
+	out[1] = (char)(0x80 | (character >> 12 & 0x3f));
+	out[2] = (char)(0x80 | (character >> 6 & 0x3f));
+	out[3] = (char)(0x80 | (character & 0x3f));
+	return 4;
+}
+
+static uint32_t
+character_at(const char *data, int kind, size_t index)
+{
+	uint16_t two;
+	uint32_t four;
+
+	switch (kind) {
+	case 1:
+		return (unsigned char)data[index];
+	case 2:
+		memcpy(&two, data + index * 2, sizeof two);
+		return two;
+	default:
+		memcpy(&four, data + index * 4, sizeof four);
+		return four;
+	}
+}
+
+/* Where a str keeps its characters, or NULL for what is no str or an unfinished one. */
+static const char *
+text_data(const char *text, int *kind)
+{
+	int32_t bits;
+
+	if (!text || !plumb_python_is_text(&layout, api.unicode_type,
+	                                   plumb_python_pointer(text, layout.type)))
+		return NULL;
+	bits = plumb_python_int(text, layout.state);
+	*kind = bits >> PLUMB_PYTHON_TEXT_KIND_SHIFT & PLUMB_PYTHON_TEXT_KIND_MASK;
+	if (*kind != 1 && *kind != 2 && *kind != 4)
+		return NULL;
+	if (!(bits & PLUMB_PYTHON_TEXT_COMPACT)) /* an object of a class made from str */
+		return plumb_python_pointer(text, layout.wide_data);
+	return text + (bits & PLUMB_PYTHON_TEXT_ASCII ? layout.ascii_data : layout.wide_data);
+}
+
+/* The str TEXT as UTF-8 that fits into OUT of SIZE bytes. */
+static void
+put_text(const char *text, char *out, size_t size)
+{
+	int kind;
+	const char *data = text_data(text, &kind);
+	int64_t length = data ? plumb_python_size(text, layout.length) : 0;
+	size_t used = 0;
+
+	if (!data) {
+		snprintf(out, size, "<unknown>");
+		return;
+	}
+	for (int64_t i = 0; i < length; i++) {
+		char bytes[4];
+		size_t n = put_utf8(character_at(data, kind, (size_t)i), bytes);
+		if (n > size - 1 - used)
+			break;
+		memcpy(out + used, bytes, n);
+		used += n;
+	}
+	out[used] = '\0';
+}
+
+/* How many bytes of instructions CODE has. */
+static int64_t
+instruction_bytes(const char *code)
+{
+	size_t size =
+		layout.type + 8u; /* the head of a variable-sized object: how many units follow */
+
+	if (layout.bytecode == PLUMB_PYTHON_ABSENT)
+		return 2 * plumb_python_size(code, size);
+	return plumb_python_size(plumb_python_pointer(code, layout.bytecode), size);
+}
+
+void
+plumb_python_symbolise(const struct plumb_python_frame *frame, struct plumb_python_symbol *symbol)
+{
+	const char *code = frame->code;
+	uint16_t name = layout.qualified_name;
+	int line = -1;
+
+	if (name == PLUMB_PYTHON_ABSENT)
+		name = layout.name;
+	put_text(plumb_python_pointer(code, layout.file), symbol->file, sizeof symbol->file);
+	put_text(plumb_python_pointer(code, name), symbol->function, sizeof symbol->function);
+	/* Beyond the code, Addr2Line could look beyond its own tables. */
+	if (frame->lasti < instruction_bytes(code))
+		line = api.line(code, frame->lasti);
+	symbol->line = line > 0 ? (uint32_t)line : 0;
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * PyTorch: global record-function callbacks, registered from C without its headers, a C++ runtime or
+ * a compile step. Every operator, backward function and marked range enters and leaves through here.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "collect/monitor/framework.h"
+#include "collect/monitor/torch_abi.h"
+#include "collect/process.h"
+#include "collect/thread.h"
+
+static struct torch_abi abi;
+static uint64_t handle;
+
+/* ---- the ObserverContext that PyTorch keeps between start and end ---- */
+
+/* PyTorch destroys it through its virtual destructor; ours lie in the thread's own memory, so both
+ * destructors (complete, deleting) do nothing. Before them: offset to top, type information. */
+static void
+ticket_destroy(void *ticket)
+{
+	(void)ticket;
+}
+static void *const ticket_vtable[] = { NULL, NULL, (void *)ticket_destroy, (void *)ticket_destroy };
+
+/* ---- callbacks ---- */
+
+static const char engine_prefix[] = "autograd::engine::evaluate_function: ";
+
+static uint64_t
+field(const void *record, int offset)
+{
+	uint64_t value;
+	memcpy(&value, (const char *)record + offset, sizeof value);
+	return value;
+}
+
+static void
+torch_enter(const void *record, void **result)
+{
+	*result = NULL;
+	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_OPERATOR_ENTER);
+	if (!thread)
+		return;
+	struct plumb_operator op = { .name = abi.name(record), .sequence = -1 };
+	uint8_t scope = abi.scope > 0 ? ((const uint8_t *)record)[abi.scope] : TORCH_SCOPE_FUNCTION;
+	if (!op.name)
+		op.name = "?";
+	if (abi.sequence > 0)
+		op.sequence = (int64_t)field(record, abi.sequence);
+	op.backward = scope == TORCH_SCOPE_BACKWARD;
+	op.range = scope == TORCH_SCOPE_USER;
+	op.engine = scope == TORCH_SCOPE_FUNCTION && op.name[0] == 'a' && op.name[1] == 'u' &&
+	            !strncmp(op.name, engine_prefix, sizeof engine_prefix - 1);
+	if (op.backward)
+		op.forward_thread = abi.forward_thread > 0 ? field(record, abi.forward_thread) : 0;
+	else if (op.sequence >= 0)
+		op.thread = abi.current_thread();
+	uint32_t token = plumb_operator_enter(thread, &op);
+	if (token) {
+		struct plumb_ticket *ticket = &thread->tickets[token];
+		ticket->vtable = (const void *const *)&ticket_vtable[2];
+		ticket->thread = thread;
+		*result = ticket;
+	}
+	plumb_leave(thread);
+}
+
+static void
+torch_exit(const void *record, void *context)
+{
+	(void)record;
+	struct plumb_ticket *ticket = context;
+	if (!ticket)
+		return;
+	if (plumb_unlikely(ticket->thread != plumb_thread_get())) {
+		/* A record that was moved to another thread: its own thread drops it. */
+		atomic_store_explicit(&ticket->abandoned, 1, memory_order_relaxed);
+		return;
+	}
+	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_OPERATOR_EXIT);
+	if (!thread)
+		return;
+	plumb_operator_exit(thread, ticket->depth);
+	plumb_leave(thread);
+}
+
+/* See torch_abi.c: the result is returned in memory, by a pointer that comes first on x86-64 and in
+ * x8 on AArch64. */
+#if defined(__x86_64__)
+static void *
+torch_start(void **result, const void *record)
+{
+	torch_enter(record, result);
+	return result;
+}
+#elif defined(__aarch64__)
+__attribute__((used)) static void
+torch_start_c(const void *record, void **result)
+{
+	torch_enter(record, result);
+}
+__attribute__((naked)) static void
+torch_start(void)
+{
+	__asm__("mov x1, x8\n\tb torch_start_c");
+}
+#endif
+
+/* ---- who calls backward ---- */
+
+/*
+ * torch::autograd::Engine::execute, reached through the procedure linkage table by every caller of
+ * backward(), comes here first (preloading puts us in front of libtorch). We note where the program
+ * is and jump on with all arguments as they were.
+ */
+#define ENGINE_EXECUTE                                                                             \
+	"_ZN5torch8autograd6Engine7executeERKSt6vectorINS0_4EdgeESaIS3_EERKS2_IN2at6TensorESaIS9_"  \
+	"EEbbbS7_"
+
+__attribute__((used, visibility("hidden"))) void *plumb_torch_backward(void);
+
+void *
+plumb_torch_backward(void)
+{
+	static void *_Atomic real;
+	void *address = atomic_load_explicit(&real, memory_order_acquire);
+	if (!address) {
+		char path[sizeof abi.library];
+		void *library = plumb_find_library("libtorch_cpu.so", path, sizeof path)
+		                        ? dlopen(path, RTLD_NOLOAD | RTLD_LAZY)
+		                        : NULL;
+		address = plumb_real_dlsym(library ? library : RTLD_NEXT, ENGINE_EXECUTE);
+		atomic_store_explicit(&real, address, memory_order_release);
+	}
+	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_OPERATOR_ENTER);
+	if (thread) {
+		plumb_backward_begin(thread);
+		plumb_leave(thread);
+	}
+	return address;
+}
+
+#if defined(__x86_64__)
+__asm__(".text\n.globl " ENGINE_EXECUTE "\n.type " ENGINE_EXECUTE ",@function\n" ENGINE_EXECUTE ":\n"
+        ".cfi_startproc\nendbr64\n"
+        "push %rdi\n.cfi_adjust_cfa_offset 8\npush %rsi\n.cfi_adjust_cfa_offset 8\n"
+        "push %rdx\n.cfi_adjust_cfa_offset 8\npush %rcx\n.cfi_adjust_cfa_offset 8\n"
+        "push %r8\n.cfi_adjust_cfa_offset 8\npush %r9\n.cfi_adjust_cfa_offset 8\n"
+        "sub $8,%rsp\n.cfi_adjust_cfa_offset 8\ncall plumb_torch_backward\n"
+        "add $8,%rsp\n.cfi_adjust_cfa_offset -8\n"
+        "pop %r9\n.cfi_adjust_cfa_offset -8\npop %r8\n.cfi_adjust_cfa_offset -8\n"
+        "pop %rcx\n.cfi_adjust_cfa_offset -8\npop %rdx\n.cfi_adjust_cfa_offset -8\n"
+        "pop %rsi\n.cfi_adjust_cfa_offset -8\npop %rdi\n.cfi_adjust_cfa_offset -8\n"
+        "jmp *%rax\n.cfi_endproc\n.size " ENGINE_EXECUTE ",.-" ENGINE_EXECUTE "\n");
+#elif defined(__aarch64__)
+__asm__(".text\n.globl " ENGINE_EXECUTE "\n.type " ENGINE_EXECUTE ",%function\n" ENGINE_EXECUTE ":\n"
+        ".cfi_startproc\nhint #34\n"
+        "stp x29,x30,[sp,#-96]!\n.cfi_adjust_cfa_offset 96\n.cfi_offset 29,-96\n.cfi_offset 30,-88\n"
+        "stp x0,x1,[sp,#16]\nstp x2,x3,[sp,#32]\nstp x4,x5,[sp,#48]\nstp x6,x7,[sp,#64]\n"
+        "str x8,[sp,#80]\nbl plumb_torch_backward\nmov x16,x0\n"
+        "ldp x0,x1,[sp,#16]\nldp x2,x3,[sp,#32]\nldp x4,x5,[sp,#48]\nldp x6,x7,[sp,#64]\n"
+        "ldr x8,[sp,#80]\nldp x29,x30,[sp],#96\n.cfi_adjust_cfa_offset -96\n"
+        ".cfi_restore 29\n.cfi_restore 30\nbr x16\n.cfi_endproc\n"
+        ".size " ENGINE_EXECUTE ",.-" ENGINE_EXECUTE "\n");
+#endif
+
+/* ---- attaching ---- */
+
+/* One line for each thing that is off, and what is there. */
+static void
+torch_describe(void)
+{
+	struct plumb_error error;
+	int python = plumb_python_attach(&error);
+	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_OPERATOR_ENTER);
+	if (!thread)
+		return;
+	plumb_environment(thread, "torch.library", abi.library);
+	if (abi.sequence < 0 || abi.forward_thread < 0 || abi.scope < 0)
+		plumb_environment(thread, "framework.torch.partly",
+		                  "operator names only: this PyTorch's at::RecordFunction could not be "
+		                  "probed, so backward work is not joined with its forward operators");
+	if (python == 0)
+		plumb_environment(thread, "python.version", plumb_python_version());
+	else if (python < 0)
+		plumb_environment(thread, "python.off", error.message);
+	plumb_leave(thread);
+}
+
+static int
+torch_attach(struct plumb_error *error)
+{
+	int result = torch_abi_find(&abi, error);
+	if (result)
+		return result;
+	/* The pair's cost is shared between enter and exit. */
+	uint64_t half = (uint64_t)(abi.empty_pair_ns * 1000 / 2);
+	plumb_process_set_empty_cost(PLUMB_CALLBACK_OPERATOR_ENTER, half);
+	plumb_process_set_empty_cost(PLUMB_CALLBACK_OPERATOR_EXIT, half);
+	torch_describe();
+	struct torch_callback callback = {
+		.start = (void *)torch_start,
+		.end = (void *)torch_exit,
+		.sampling_probability = 1.0,
+	};
+	/* All but data-type dispatch and build features, which are no operators. */
+	static const uint8_t scopes[] = { TORCH_SCOPE_FUNCTION,  TORCH_SCOPE_BACKWARD,
+		                          TORCH_SCOPE_TORCHSCRIPT, TORCH_SCOPE_CUSTOM_CLASS,
+		                          TORCH_SCOPE_LITE,        TORCH_SCOPE_USER,
+		                          TORCH_SCOPE_STATIC_OP,   TORCH_SCOPE_STATIC_MODEL };
+	for (size_t i = 0; i < sizeof scopes; i++)
+		callback.scopes[scopes[i]] = 1;
+	handle = abi.add_global_callback(callback);
+	return 0;
+}
+
+/* At the end of the process other threads may still run operators: the callbacks stay registered and
+ * find recording over, which needs no lock of PyTorch's. */
+static void
+torch_detach(void)
+{
+}
+
+const struct plumb_framework plumb_framework_torch = {
+	.name = "torch",
+	.symbol = "PyInit__C",
+	.attach = torch_attach,
+	.detach = torch_detach,
+};

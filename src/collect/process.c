@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "collect/clock.h"
+#include "collect/gpu/gpu.h"
+#include "collect/monitor/framework.h"
+#include "collect/thread.h"
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+#define DEFAULT_LIMIT (256ull << 20)
+#define DEFAULT_FLUSH_MS 100
+
+static struct plumb_options options;
+static struct plumb_region region;
+static pthread_mutex_t begin_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t empty_costs[PLUMB_CALLBACK_KINDS];
+
+enum { OFF, RECORDING, OVER };
+/*
+ * The state lies on a page of its own that the kernel wipes in a forked child, however it forked:
+ * the child reads OFF, and the pid that began recording (kept elsewhere) is not its own.
+ */
+static _Atomic int fallback_state;
+static _Atomic int *state = &fallback_state;
+static pid_t recording_pid; /* 0: nobody began yet */
+static bool refused;        /* making the region failed: stay off */
+
+static pid_t
+own_pid(void)
+{
+	return (pid_t)syscall(SYS_getpid); /* past any cache, right also after a raw clone */
+}
+
+/* ---- small helpers ---- */
+
+size_t
+plumb_read_file(const char *path, char *buffer, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t have = 0;
+	if (fd >= 0) {
+		ssize_t got;
+		while (have + 1 < size && (got = read(fd, buffer + have, size - 1 - have)) > 0)
+			have += (size_t)got;
+		close(fd);
+	}
+	buffer[have] = '\0';
+	return have;
+}
+
+static uint64_t
+number_from(const char *name, uint64_t otherwise)
+{
+	const char *text = getenv(name);
+	char *end;
+	if (!text || !*text)
+		return otherwise;
+	unsigned long long number = strtoull(text, &end, 10);
+	return *end ? otherwise : number;
+}
+
+/* The first of NAMES (NULL-terminated) that is set to a number, or -1. */
+static int32_t
+rank_from(const char *const *names)
+{
+	for (; *names; names++) {
+		uint64_t rank = number_from(*names, UINT64_MAX);
+		if (rank <= INT32_MAX)
+			return (int32_t)rank;
+	}
+	return -1;
+}
+
+const struct plumb_options *
+plumb_options(void)
+{
+	return &options;
+}
+
+bool
+plumb_recording(void)
+{
+	return atomic_load_explicit(state, memory_order_relaxed) == RECORDING;
+}
+
+struct plumb_region *
+plumb_region_of_process(void)
+{
+	return &region;
+}
+
+void
+plumb_process_lost(enum plumb_fate fate)
+{
+	if (!region.header)
+		return;
+	if (fate == PLUMB_FATE_NO_SPACE)
+		atomic_fetch_add_explicit(&region.header->lost_no_space, 1, memory_order_relaxed);
+	else
+		atomic_fetch_add_explicit(&region.header->lost_full, 1, memory_order_relaxed);
+}
+
+void
+plumb_process_empty_costs(struct plumb_record_overhead *overhead)
+{
+	for (int i = 0; i < PLUMB_CALLBACK_KINDS; i++)
+		overhead->kinds[i].empty_ns_x1000 = empty_costs[i];
+}
+
+void
+plumb_process_set_empty_cost(enum plumb_callback_kind kind, uint64_t ns_x1000)
+{
+	empty_costs[kind] = ns_x1000;
+}
+
+/* ---- beginning ---- */
+
+/* argv of this process as one line: spaces between, quoted where a shell would need it. */
+static size_t
+command_line(char *line, size_t size)
+{
+	static char raw[32768];
+	size_t bytes = plumb_read_file("/proc/self/cmdline", raw, sizeof raw), used = 0;
+	for (size_t i = 0; i < bytes && used + 8 < size;) {
+		const char *word = raw + i;
+		size_t length = strlen(word);
+		bool plain = length && strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+		                                    "0123456789_-+=./,:@%") == length;
+		if (used)
+			line[used++] = ' ';
+		if (!plain)
+			line[used++] = '\'';
+		for (size_t k = 0; k < length && used + 6 < size; k++) {
+			if (word[k] == '\'') {
+				memcpy(line + used, "'\\'", 3);
+				used += 3;
+			}
+			line[used++] = word[k];
+		}
+		if (!plain)
+			line[used++] = '\'';
+		i += length + 1;
+	}
+	line[used] = '\0';
+	return used;
+}
+
+static void
+write_process(struct plumb_arena *arena)
+{
+	static const char *const ranks[] = { "RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK",
+		                             NULL };
+	static const char *const local_ranks[] = { "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
+		                                   "SLURM_LOCALID", "MPI_LOCALRANKID", NULL };
+	static char line[32768];
+	struct utsname host;
+	char executable[PATH_MAX];
+	ssize_t length = readlink("/proc/self/exe", executable, sizeof executable);
+	plumb_id command = plumb_arena_string(arena, line, command_line(line, sizeof line));
+	plumb_id name = uname(&host) ? 0 : plumb_arena_string(arena, host.nodename, strlen(host.nodename));
+	plumb_id path = length > 0 ? plumb_arena_string(arena, executable, (size_t)length) : 0;
+	struct plumb_record_process *process =
+		plumb_arena_append(arena, PLUMB_RECORD_PROCESS, sizeof *process);
+	if (!process)
+		return;
+	process->pid = (uint32_t)own_pid();
+	process->ppid = (uint32_t)getppid();
+	process->rank = rank_from(ranks);
+	process->local_rank = rank_from(local_ranks);
+	process->command = command;
+	process->host = name;
+	process->executable = path;
+	process->start_monotonic = region.header->start_monotonic;
+	plumb_arena_commit(arena, process);
+}
+
+static void
+write_clock(struct plumb_arena *arena)
+{
+	struct plumb_record_clock *clock = plumb_arena_append(arena, PLUMB_RECORD_CLOCK, sizeof *clock);
+	if (!clock)
+		return;
+	struct timespec real;
+	uint64_t before = plumb_now();
+	clock_gettime(CLOCK_REALTIME, &real);
+	uint64_t after = plumb_now();
+	clock->monotonic = before + (after - before) / 2;
+	clock->realtime = (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec;
+	clock->uncertainty = after - before;
+	plumb_arena_commit(arena, clock);
+}
+
+/* An arena for what belongs to the process rather than to a thread; used under begin_lock and at the
+ * end only. */
+static struct plumb_arena process_arena;
+
+static bool
+make_region(void)
+{
+	char path[PATH_MAX + 64];
+	struct plumb_error error;
+	uint64_t now = plumb_now();
+	snprintf(path, sizeof path, "%s/%d-%llu" PLUMB_REGION_SUFFIX, options.folder, (int)own_pid(),
+	         (unsigned long long)now);
+	if (plumb_region_create(&region, path, options.limit, &error))
+		return false;
+	plumb_arena_init(&process_arena, &region);
+	write_process(&process_arena);
+	write_clock(&process_arena);
+	return true;
+}
+
+bool
+plumb_process_begin(void)
+{
+	if (plumb_recording())
+		return true;
+	if (!options.folder[0] || refused)
+		return false;
+	if (recording_pid) {
+		/* Over, or a forked child: one that wants to record says so once. */
+		static _Atomic bool said;
+		if (recording_pid != own_pid() && !atomic_exchange(&said, true))
+			atomic_fetch_add_explicit(&region.header->forked_children, 1,
+			                          memory_order_relaxed);
+		return false;
+	}
+	pthread_mutex_lock(&begin_lock);
+	if (!recording_pid && !refused) {
+		if (make_region()) {
+			plumb_clock_calibrate();
+			recording_pid = own_pid();
+			atomic_store_explicit(state, RECORDING, memory_order_release);
+		} else {
+			refused = true;
+		}
+	}
+	pthread_mutex_unlock(&begin_lock);
+	return plumb_recording();
+}
+
+/* ---- end ---- */
+
+void
+plumb_process_end(void)
+{
+	static _Atomic bool ended;
+	if (!plumb_recording() || recording_pid != own_pid() || atomic_exchange(&ended, true))
+		return;
+	int saved = errno;
+	plumb_framework_detach();
+	plumb_gpu_stop();
+	struct plumb_thread *self = plumb_enter(PLUMB_CALLBACK_GPU_RECORDS);
+	if (self) {
+		plumb_threads_finish(self);
+		plumb_leave(self);
+	}
+	write_clock(&process_arena);
+	atomic_store_explicit(state, OVER, memory_order_release);
+	atomic_store_explicit(&region.header->end_monotonic, plumb_now(), memory_order_relaxed);
+	atomic_store_explicit(&region.header->state, PLUMB_REGION_ENDED, memory_order_release);
+	errno = saved;
+}
+
+/* Programs that leave without exit(): the last records are flushed all the same. */
+PLUMB_EXPORT void _exit(int status) __attribute__((noreturn));
+PLUMB_EXPORT void _Exit(int status) __attribute__((noreturn));
+
+void
+_exit(int status)
+{
+	plumb_process_end();
+	for (;;)
+		syscall(SYS_exit_group, status);
+}
+
+void
+_Exit(int status)
+{
+	_exit(status);
+}
+
+/* ---- loading ---- */
+
+static __attribute__((constructor)) void
+process_load(void)
+{
+	const char *folder = getenv(PLUMB_ENV_FOLDER);
+	if (!folder || folder[0] != '/' || strlen(folder) >= sizeof options.folder)
+		return;
+	_Atomic int *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page != MAP_FAILED) {
+		if (madvise(page, 4096, MADV_WIPEONFORK))
+			munmap(page, 4096); /* Linux before 4.14: the fork handler alone */
+		else
+			state = page;
+	}
+	options.limit = number_from(PLUMB_ENV_LIMIT, DEFAULT_LIMIT);
+	options.flush_ms = (unsigned)number_from(PLUMB_ENV_FLUSH, DEFAULT_FLUSH_MS);
+	options.gpu = number_from(PLUMB_ENV_GPU, 1) != 0;
+	options.keep_cupti = number_from(PLUMB_ENV_KEEP_CUPTI, 0) != 0;
+	strcpy(options.folder, folder);
+}
+
+static void
+forked_child(void)
+{
+	atomic_store_explicit(state, OFF, memory_order_relaxed);
+}
+
+static __attribute__((constructor)) void
+process_watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, forked_child);
+}
+
+static __attribute__((destructor)) void
+process_unload(void)
+{
+	plumb_process_end();
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The process's part of the collector: options, the region, its beginning, end and forks. Private to
+ * src/collect.
+ *
+ *   off ──begin──► recording ──end──► over          (a forked child is "over" from its first instant)
+ */
+#ifndef PLUMB_COLLECT_PROCESS_H
+#define PLUMB_COLLECT_PROCESS_H
+
+#include "collect/collector.h"
+
+/* Makes the region when this process may record and has none yet. True: it records. Counts a forked
+ * child that would have recorded. */
+bool plumb_process_begin(void);
+
+/* Flushes, writes what is known at the end only, and closes the region for writing. The first call
+ * does it, later ones return at once. Does nothing in a child that forked. */
+void plumb_process_end(void);
+
+/* Counts a record that found no arena to count it. */
+void plumb_process_lost(enum plumb_fate fate);
+
+/* Fills in the calibrated costs of empty callbacks. */
+void plumb_process_empty_costs(struct plumb_record_overhead *overhead);
+void plumb_process_set_empty_cost(enum plumb_callback_kind kind, uint64_t ns_x1000);
+
+/* Reads at most SIZE - 1 bytes of a small file and terminates them. Returns how many, 0 on error. */
+size_t plumb_read_file(const char *path, char *buffer, size_t size);
+
+#endif

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Threads: making, parking and taking over their part of the collector, and the frame around every
+ * callback (re-entry guard, errno, timing of one callback in 64).
+ */
+#include "collect/thread.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "collect/process.h"
+
+/* All the thread-local storage there is: initial-exec space is scarce in a preloaded library. */
+static _Thread_local struct plumb_thread *current;
+static _Thread_local bool inside;
+
+static _Atomic(struct plumb_thread *) threads;
+static pthread_mutex_t parked_lock = PTHREAD_MUTEX_INITIALIZER; /* thread start and end only */
+static struct plumb_thread *parked;
+static pthread_key_t exit_key;
+static bool have_exit_key;
+
+/* ---- life ---- */
+
+static void
+thread_name(struct plumb_thread *self, struct plumb_thread *of, uint32_t tid)
+{
+	char path[64], name[32];
+	snprintf(path, sizeof path, "/proc/self/task/%u/comm", tid);
+	size_t bytes = plumb_read_file(path, name, sizeof name);
+	if (bytes && name[bytes - 1] == '\n')
+		bytes--;
+	if (bytes) {
+		plumb_id id = plumb_intern(self, name, bytes);
+		if (id)
+			of->record->name = id;
+	}
+}
+
+/* The thread ends: leave its part to the next one. Runs as a pthread key's destructor. */
+static void
+thread_park(void *data)
+{
+	struct plumb_thread *thread = data;
+	current = NULL;
+	if (!plumb_recording())
+		return;
+	inside = true;
+	thread_name(thread, thread, atomic_load_explicit(&thread->tid, memory_order_relaxed));
+	thread->record->end = plumb_now();
+	thread->operators = 0;
+	atomic_store_explicit(&thread->tid, 0, memory_order_relaxed);
+	pthread_mutex_lock(&parked_lock);
+	thread->next_parked = parked;
+	parked = thread;
+	pthread_mutex_unlock(&parked_lock);
+	inside = false;
+}
+
+void
+plumb_threads_finish(struct plumb_thread *self)
+{
+	for (struct plumb_thread *t = atomic_load(&threads); t; t = t->next) {
+		uint32_t tid = atomic_load_explicit(&t->tid, memory_order_relaxed);
+		if (tid && t->record) {
+			thread_name(self, t, tid);
+			t->record->end = plumb_now();
+		}
+	}
+}
+
+struct plumb_thread *
+plumb_thread_first(void)
+{
+	return atomic_load(&threads);
+}
+
+struct plumb_thread *
+plumb_thread_get(void)
+{
+	return current;
+}
+
+static struct plumb_thread *
+thread_new(void)
+{
+	pthread_mutex_lock(&parked_lock);
+	if (!have_exit_key)
+		have_exit_key = !pthread_key_create(&exit_key, thread_park);
+	struct plumb_thread *thread = parked;
+	if (thread)
+		parked = thread->next_parked;
+	pthread_mutex_unlock(&parked_lock);
+	if (thread)
+		return thread;
+
+	/* One mapping; what is never touched costs no memory. */
+	size_t sizes[] = {
+		sizeof *thread,
+		sizeof(struct plumb_operator_frame) * (PLUMB_OPERATORS_MAX + 1),
+		sizeof(struct plumb_ticket) * (PLUMB_OPERATORS_MAX + 1),
+		sizeof(struct plumb_python_frame) * PLUMB_PYTHON_MAX,
+		sizeof(struct plumb_python_entry) * PLUMB_PYTHON_MAX,
+		sizeof(struct plumb_python_location) * PLUMB_LOCATION_CACHE,
+		sizeof(struct plumb_name_entry) * PLUMB_NAME_CACHE,
+		sizeof(struct plumb_python_symbol),
+	};
+	enum { PARTS = sizeof sizes / sizeof *sizes };
+	size_t offsets[PARTS], total = 0;
+	for (size_t i = 0; i < PARTS; i++) {
+		offsets[i] = total;
+		total += (sizes[i] + 63) & ~(size_t)63;
+	}
+	char *memory = plumb_map(total, true);
+	if (!memory)
+		return NULL;
+	thread = (struct plumb_thread *)memory;
+	thread->stack = (void *)(memory + offsets[1]);
+	thread->tickets = (void *)(memory + offsets[2]);
+	thread->walk = (void *)(memory + offsets[3]);
+	thread->python = (void *)(memory + offsets[4]);
+	thread->locations = (void *)(memory + offsets[5]);
+	thread->names = (void *)(memory + offsets[6]);
+	thread->symbol = (void *)(memory + offsets[7]);
+	plumb_arena_init(&thread->arena, plumb_region_of_process());
+	struct plumb_thread *first = atomic_load(&threads);
+	do
+		thread->next = first;
+	while (!atomic_compare_exchange_weak(&threads, &first, thread));
+	return thread;
+}
+
+/* Gives the calling thread a track and an overhead record of its own. */
+static bool
+thread_introduce(struct plumb_thread *thread)
+{
+	struct plumb_record_thread *record =
+		plumb_arena_append(&thread->arena, PLUMB_RECORD_THREAD, sizeof *record);
+	if (!record)
+		return false;
+	uint32_t tid = (uint32_t)syscall(SYS_gettid);
+	record->tid = tid;
+	record->start = plumb_now();
+	plumb_arena_commit(&thread->arena, record);
+	struct plumb_record_overhead *overhead =
+		plumb_arena_append(&thread->arena, PLUMB_RECORD_OVERHEAD, sizeof *overhead);
+	if (!overhead)
+		return false;
+	thread->record = record;
+	thread->track = plumb_region_id(thread->arena.region, record);
+	overhead->thread = thread->track;
+	plumb_process_empty_costs(overhead);
+	plumb_arena_commit(&thread->arena, overhead);
+	thread->overhead = overhead;
+	thread->caller = 0;
+	atomic_store_explicit(&thread->last_context, 0, memory_order_relaxed);
+	atomic_store_explicit(&thread->backward_context, 0, memory_order_relaxed);
+	atomic_store_explicit(&thread->tid, tid, memory_order_relaxed);
+	thread_name(thread, thread, tid);
+	return true;
+}
+
+static struct plumb_thread *
+thread_start(void)
+{
+	struct plumb_thread *thread = thread_new();
+	if (!thread || !thread_introduce(thread)) {
+		plumb_process_lost(thread ? thread->arena.fate : PLUMB_FATE_UNMAPPED_THREAD);
+		if (thread) { /* no room for a track: keep it for a thread that finds some */
+			pthread_mutex_lock(&parked_lock);
+			thread->next_parked = parked;
+			parked = thread;
+			pthread_mutex_unlock(&parked_lock);
+		}
+		return NULL;
+	}
+	current = thread;
+	if (have_exit_key)
+		pthread_setspecific(exit_key, thread);
+	return thread;
+}
+
+/* ---- callbacks ---- */
+
+/* Recording has not begun, is over, or this is a forked child; or the thread is new. */
+static __attribute__((noinline)) struct plumb_thread *
+enter_slowly(void)
+{
+	int saved = errno;
+	struct plumb_thread *thread = NULL;
+	inside = true;
+	if (plumb_process_begin())
+		thread = current ? current : thread_start();
+	inside = false;
+	errno = saved;
+	return thread;
+}
+
+struct plumb_thread *
+plumb_enter(enum plumb_callback_kind kind)
+{
+	if (plumb_unlikely(inside))
+		return NULL;
+	struct plumb_thread *thread = current;
+	if (plumb_unlikely(!thread || !plumb_recording())) {
+		thread = enter_slowly();
+		if (!thread)
+			return NULL;
+	}
+	inside = true;
+	thread->saved_errno = errno;
+	thread->callback = kind;
+	thread->callback_start = 0;
+	if (plumb_unlikely((++thread->overhead->kinds[kind].calls & 63) == 0))
+		thread->callback_start = plumb_now();
+	return thread;
+}
+
+void
+plumb_leave(struct plumb_thread *thread)
+{
+	if (plumb_unlikely(thread->callback_start)) {
+		thread->overhead->kinds[thread->callback].timed_ns += plumb_now() - thread->callback_start;
+		thread->overhead->kinds[thread->callback].timed++;
+	}
+	errno = thread->saved_errno;
+	inside = false;
+}
+
+struct plumb_arena *
+plumb_thread_arena(struct plumb_thread *thread)
+{
+	return &thread->arena;
+}
+
+plumb_id
+plumb_thread_track(const struct plumb_thread *thread)
+{
+	return thread->track;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One thread's part of the collector. Private to src/collect and its monitor/; GPU runtimes use
+ * collector.h only.
+ *
+ * A plumb_thread outlives its thread: it is parked when the thread ends and the next new thread takes
+ * it over with its arena and tables, so that memory follows the number of threads that live at once,
+ * not the number that ever lived.
+ */
+#ifndef PLUMB_COLLECT_THREAD_H
+#define PLUMB_COLLECT_THREAD_H
+
+#include "collect/collector.h"
+#include "collect/monitor/python.h"
+#include "collect/table.h"
+
+#define PLUMB_OPERATORS_MAX 16384u  /* nested operators on one thread */
+#define PLUMB_PYTHON_MAX 131072u    /* nested Python frames on one thread */
+#define PLUMB_NAME_CACHE 512u       /* operator names by pointer */
+#define PLUMB_LOCATION_CACHE 4096u  /* Python locations by code object and instruction */
+#define PLUMB_FORWARD_SLOTS (1u << 17) /* forward operators that may wait for their backward */
+
+/* What the framework keeps for us between an operator's enter and exit. Its first word has to look
+ * like a C++ object's (see torch.c), so this is what we hand out. */
+struct plumb_ticket {
+	const void *const *vtable;
+	struct plumb_thread *thread;
+	uint32_t depth;             /* index of the operator on the stack, from 1 */
+	_Atomic uint32_t abandoned; /* its end came on another thread */
+};
+
+struct plumb_operator_frame {
+	plumb_id node;      /* 0: an engine frame whose forward operator is not known yet */
+	plumb_id base;      /* engine frames: where it belongs until then */
+	plumb_id name;      /* engine frames: interned name */
+	/* Python outside this operator: walks inside it stop at python_top and their frames have the
+	 * indexes from python_floor on; those from python_depth on are inside. See context.c. */
+	const void *python_top;
+	uint32_t python_floor, python_depth;
+	uint64_t start;     /* ticks */
+	uint64_t inner; /* ns in operators that this one called */
+	bool engine;
+	bool range;
+};
+
+/* One entry of the cached Python stack: the context NODE of frame (code, lasti) under PARENT. */
+struct plumb_python_entry {
+	const void *code;
+	int32_t lasti;
+	plumb_id parent, node;
+	struct plumb_python_identity identity;
+};
+
+struct plumb_python_location {
+	const void *code;
+	int32_t lasti;
+	uint32_t line;
+	plumb_id name, file;
+	struct plumb_python_identity identity;
+};
+
+struct plumb_name_entry {
+	const char *pointer;
+	plumb_id id;
+	uint32_t bytes;
+};
+
+/* (sequence → forward context) of one thread; the last operator at a sequence number stands, because
+ * that is the one that made the autograd node. Read by engine threads. */
+struct plumb_forward_slot {
+	_Atomic uint64_t key; /* sequence, tagged with the thread; see forward.c */
+	_Atomic uint32_t node;
+	uint32_t pad;
+};
+struct plumb_forward_ring {
+	_Atomic uint64_t thread; /* the framework's number of its thread */
+	struct plumb_thread *owner;
+	struct plumb_forward_ring *next; /* all rings, newest first; never freed */
+	struct plumb_forward_slot slots[PLUMB_FORWARD_SLOTS];
+};
+
+struct plumb_thread {
+	struct plumb_arena arena;
+	plumb_id track;
+	struct plumb_record_thread *record;
+	struct plumb_record_overhead *overhead;
+	struct plumb_thread *next;        /* all threads, newest first; never freed */
+	struct plumb_thread *next_parked;
+	_Atomic uint32_t tid;             /* 0 while parked */
+
+	enum plumb_callback_kind callback;
+	uint64_t callback_start; /* 0: this callback is not timed */
+	int saved_errno;
+
+	struct plumb_table strings;
+	struct plumb_table nodes;
+
+	uint32_t operators; /* depth of the stack */
+	struct plumb_operator_frame *stack; /* [1 … operators] */
+	struct plumb_ticket *tickets;       /* likewise */
+
+	struct plumb_python_frame *walk; /* scratch, innermost first */
+	struct plumb_python_entry *python;
+	struct plumb_python_location *locations;
+	struct plumb_python_symbol *symbol; /* scratch */
+	struct plumb_name_entry *names;
+
+	struct plumb_forward_ring *forward;
+	_Atomic uint32_t last_context;     /* newest context of an operator outside any other */
+	_Atomic uint32_t backward_context; /* where this thread called backward last */
+	plumb_id caller;                   /* engine threads: who called the backward pass they run */
+};
+
+/* The calling thread's, whatever its state; NULL when it has none. For exit and tests. */
+struct plumb_thread *plumb_thread_get(void);
+/* All threads that ever were, newest first. */
+struct plumb_thread *plumb_thread_first(void);
+/* Writes every living thread's name and end into its record. */
+void plumb_threads_finish(struct plumb_thread *self);
+
+/* plumb_child that also tells whether the context was made now. */
+plumb_id plumb_child_made(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key,
+                          bool *made);
+
+/* forward.c */
+void plumb_forward_put(struct plumb_thread *thread, uint64_t framework_thread, int64_t sequence,
+                       plumb_id node);
+/* The context, or 0. *owner gets the thread that ran the forward pass, or NULL. */
+plumb_id plumb_forward_get(uint64_t framework_thread, int64_t sequence, struct plumb_thread **owner);
+
+#endif

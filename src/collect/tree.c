@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The calling context tree of one thread: interned strings, nodes, values. Each thread grows a tree
+ * of its own and shares nothing, so nothing is locked; equal contexts of several threads join in
+ * settle. A node's parent may be another thread's (GPU and backward work hang under it): ids hold for
+ * the whole region, and another thread's node is only ever read.
+ */
+#include "collect/thread.h"
+
+static const struct plumb_record_node *
+node_at(plumb_id id)
+{
+	return plumb_region_at(plumb_region_of_process(), id);
+}
+
+plumb_id
+plumb_intern(struct plumb_thread *thread, const char *text, size_t bytes)
+{
+	struct plumb_region *region = thread->arena.region;
+	if (bytes > PLUMB_STRING_MAX)
+		bytes = PLUMB_STRING_MAX;
+	uint32_t hash = plumb_hash_text(text, bytes), at = hash, id;
+	while ((id = plumb_table_next(&thread->strings, hash, &at))) {
+		const struct plumb_record_string *string = plumb_region_at(region, id);
+		if (string->bytes == bytes && !memcmp(string + 1, text, bytes))
+			return id;
+	}
+	id = plumb_arena_string(&thread->arena, text, bytes);
+	if (id)
+		plumb_table_add(&thread->strings, hash, id);
+	return id;
+}
+
+plumb_id
+plumb_child_made(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key, bool *made)
+{
+	uint64_t mixed = plumb_mix(((uint64_t)parent << 32) | key->name,
+	                           ((uint64_t)key->file << 32) | key->line);
+	mixed ^= (uint64_t)(key->kind << 8 | key->flags) * 0x9e3779b97f4a7c15u;
+	uint32_t hash = (uint32_t)(mixed ^ (mixed >> 32)), at = hash, id;
+	*made = false;
+	if (parent == PLUMB_LOST)
+		return PLUMB_LOST;
+	while ((id = plumb_table_next(&thread->nodes, hash, &at))) {
+		const struct plumb_record_node *node = node_at(id);
+		if (node->parent == parent && node->name == key->name && node->line == key->line &&
+		    node->file == key->file && node->kind == key->kind && node->flags == key->flags)
+			return id;
+	}
+	struct plumb_record_node *node =
+		plumb_arena_append(&thread->arena, PLUMB_RECORD_NODE, sizeof *node);
+	if (!node) {
+		plumb_count(thread, PLUMB_SOURCE_REGION, thread->arena.fate, 1);
+		return PLUMB_LOST;
+	}
+	node->parent = parent;
+	node->kind = key->kind;
+	node->flags = key->flags;
+	node->name = key->name;
+	node->file = key->file;
+	node->line = key->line;
+	plumb_arena_commit(&thread->arena, node);
+	id = plumb_region_id(thread->arena.region, node);
+	*made = true;
+	/* Out of memory for the index: the node is found again by nobody, which costs room, not truth. */
+	plumb_table_add(&thread->nodes, hash, id);
+	return id;
+}
+
+plumb_id
+plumb_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key)
+{
+	bool made;
+	return plumb_child_made(thread, parent, key, &made);
+}
+
+plumb_id
+plumb_child_named(struct plumb_thread *thread, plumb_id parent, enum plumb_frame_kind kind,
+                  const char *name)
+{
+	struct plumb_key key = { .kind = (uint8_t)kind, .name = plumb_intern(thread, name, strlen(name)) };
+	return plumb_child(thread, parent, &key);
+}
+
+uint8_t
+plumb_context_flags(plumb_id context)
+{
+	return context && context != PLUMB_LOST ? node_at(context)->flags : 0;
+}
+
+void
+plumb_observe(struct plumb_thread *thread, plumb_id node_id, enum plumb_metric metric, plumb_id track,
+              int64_t x)
+{
+	if (node_id == PLUMB_LOST) {
+		plumb_count(thread, PLUMB_SOURCE_VALUE, thread->arena.fate, 1);
+		return;
+	}
+	struct plumb_region *region = thread->arena.region;
+	struct plumb_record_node *node = plumb_region_at(region, node_id);
+	struct plumb_record_value *value;
+	for (plumb_id id = node->first_value; id; id = value->next) {
+		value = plumb_region_at(region, id);
+		if (value->metric == metric && value->track == track) {
+			plumb_value_add(value, x);
+			return;
+		}
+	}
+	value = plumb_arena_append(&thread->arena, PLUMB_RECORD_VALUE, sizeof *value);
+	if (!value) {
+		plumb_count(thread, PLUMB_SOURCE_VALUE, thread->arena.fate, 1);
+		return;
+	}
+	value->node = node_id;
+	value->track = track;
+	value->metric = (uint16_t)metric;
+	value->next = node->first_value;
+	plumb_value_add(value, x);
+	plumb_arena_commit(&thread->arena, value);
+	node->first_value = plumb_region_id(region, value);
+}
+
+void
+plumb_count(struct plumb_thread *thread, enum plumb_source source, enum plumb_fate fate, uint64_t count)
+{
+	plumb_arena_count(&thread->arena, source, fate, count);
+}
+
+void
+plumb_environment(struct plumb_thread *thread, const char *key, const char *value)
+{
+	plumb_arena_environment(&thread->arena, key, value);
+}

@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Taking rows in. Every kind of row that can come twice has a map from its identity to its index;
+ * putting things in order is left to finish.c.
+ */
+#include "model/builder_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/utf8.h"
+
+static int
+out_of_memory(struct plumb_builder *builder)
+{
+	if (!builder->code) {
+		builder->code = PLUMB_ESYSTEM;
+		builder->failure = "not enough memory to build the profile; close other programs";
+	}
+	return PLUMB_ESYSTEM;
+}
+
+/* A caller's mistake, never a user's: kept for finish, so that no profile with a bad reference
+ * leaves the builder. */
+static int
+bad_row(struct plumb_builder *builder, const char *what)
+{
+	if (!builder->code) {
+		builder->code = PLUMB_EINPUT;
+		builder->failure = what;
+	}
+	return PLUMB_EINPUT;
+}
+
+struct plumb_builder *
+plumb_builder_new(void)
+{
+	struct plumb_builder *builder = calloc(1, sizeof *builder);
+	if (!builder)
+		return NULL;
+	builder->run = (struct plumb_run){
+		.command = PLUMB_NONE,
+		.tool_version = PLUMB_NONE,
+		.start_ns = PLUMB_UNKNOWN,
+		.wall_ns = PLUMB_UNKNOWN,
+		.exit_code = PLUMB_UNKNOWN,
+		.overhead_ns = PLUMB_UNKNOWN,
+	};
+	builder->strings = plumb_strtab_new();
+	uint32_t frame = PLUMB_NONE;
+	if (builder->strings)
+		frame = plumb_builder_frame(builder, PLUMB_FRAME_ROOT, PLUMB_NONE, PLUMB_NONE, 0);
+	struct plumb_builder_node *root =
+	        frame != PLUMB_NONE ? plumb_vec_add(&builder->contexts) : NULL;
+	if (!root) {
+		plumb_builder_free(builder);
+		return NULL;
+	}
+	*root = (struct plumb_builder_node){ .parent = PLUMB_NONE, .frame = frame };
+	return builder;
+}
+
+void
+plumb_builder_free(struct plumb_builder *builder)
+{
+	if (!builder)
+		return;
+	plumb_strtab_free(builder->strings);
+	plumb_vec_free(&builder->frames);
+	plumb_vec_free(&builder->contexts);
+	plumb_vec_free(&builder->values);
+	plumb_vec_free(&builder->variants);
+	plumb_vec_free(&builder->origins);
+	plumb_vec_free(&builder->processes);
+	plumb_vec_free(&builder->tracks);
+	plumb_vec_free(&builder->devices);
+	plumb_vec_free(&builder->clocks);
+	plumb_vec_free(&builder->ledger);
+	plumb_vec_free(&builder->environment);
+	plumb_vec_free(&builder->findings);
+	plumb_vec_free(&builder->work);
+	plumb_vec_free(&builder->series);
+	plumb_map_free(&builder->frame_map);
+	plumb_map_free(&builder->context_map);
+	plumb_map_free(&builder->value_map);
+	plumb_map_free(&builder->variant_map);
+	plumb_map_free(&builder->origin_map);
+	plumb_map_free(&builder->ledger_map);
+	plumb_map_free(&builder->environment_map);
+	free(builder);
+}
+
+/* ---- strings ---- */
+
+uint32_t
+plumb_builder_string(struct plumb_builder *builder, const char *text, size_t bytes)
+{
+	if (!text)
+		return PLUMB_NONE;
+	bytes = strnlen(text, bytes);
+	if (bytes > PLUMB_TEXT_MAX) {
+		bad_row(builder, "a text is longer than a profile holds (16 MiB)");
+		return PLUMB_NONE;
+	}
+	uint32_t id;
+	if (plumb_utf8_valid(text, bytes)) {
+		id = plumb_strtab_add(builder->strings, text, bytes);
+	} else {
+		char *repaired = malloc(3 * bytes);
+		id = PLUMB_NONE;
+		if (repaired)
+			id = plumb_strtab_add(builder->strings, repaired,
+			                      plumb_utf8_repair(repaired, text, bytes));
+		free(repaired);
+	}
+	if (id == PLUMB_STRTAB_NONE)
+		out_of_memory(builder);
+	return id;
+}
+
+uint32_t
+plumb_builder_text(struct plumb_builder *builder, const char *text)
+{
+	return text ? plumb_builder_string(builder, text, strlen(text)) : PLUMB_NONE;
+}
+
+const char *
+plumb_builder_get_text(const struct plumb_builder *builder, uint32_t string)
+{
+	return plumb_strtab_text(builder->strings, string);
+}
+
+static bool
+is_string(const struct plumb_builder *builder, uint32_t id)
+{
+	return id == PLUMB_NONE || id < plumb_strtab_count(builder->strings);
+}
+
+static bool
+is_process(const struct plumb_builder *builder, uint32_t id)
+{
+	return id == PLUMB_NONE || id < builder->processes.count;
+}
+
+static bool
+is_device(const struct plumb_builder *builder, uint32_t id)
+{
+	return id == PLUMB_NONE || id < builder->devices.count;
+}
+
+static bool
+is_track(const struct plumb_builder *builder, uint32_t id)
+{
+	return id == PLUMB_NONE || id < builder->tracks.count;
+}
+
+/* ---- frames and contexts ---- */
+
+uint32_t
+plumb_builder_frame(struct plumb_builder *builder, uint32_t kind, uint32_t name, uint32_t file,
+                    uint32_t line)
+{
+	if (kind >= PLUMB_FRAME_KIND_COUNT || !is_string(builder, name) ||
+	    !is_string(builder, file)) {
+		bad_row(builder, "a frame has an unknown kind or text");
+		return PLUMB_NONE;
+	}
+	uint64_t hash = plumb_hash_mix(plumb_hash_mix(kind, name), (uint64_t)file << 32 | line);
+	struct plumb_map_cursor at;
+	for (uint32_t id = plumb_map_first(&builder->frame_map, hash, &at); id != PLUMB_MAP_NONE;
+	     id = plumb_map_next(&builder->frame_map, &at)) {
+		const struct plumb_frame *f = &builder->frames.items[id];
+		if (f->kind == kind && f->name == name && f->file == file && f->line == line)
+			return id;
+	}
+	struct plumb_frame *frame = plumb_vec_add(&builder->frames);
+	if (!frame || plumb_map_add(&builder->frame_map, hash, builder->frames.count - 1)) {
+		builder->frames.count -= frame != NULL;
+		out_of_memory(builder);
+		return PLUMB_NONE;
+	}
+	*frame = (struct plumb_frame){ kind, name, file, line, PLUMB_NONE };
+	return builder->frames.count - 1;
+}
+
+void
+plumb_builder_frame_display(struct plumb_builder *builder, uint32_t frame, uint32_t display)
+{
+	if (frame >= builder->frames.count || !is_string(builder, display)) {
+		if (frame != PLUMB_NONE)
+			bad_row(builder, "a display name is for an unknown frame or text");
+		return;
+	}
+	builder->frames.items[frame].display = display;
+}
+
+const struct plumb_frame *
+plumb_builder_get_frame(const struct plumb_builder *builder, uint32_t frame)
+{
+	return frame < builder->frames.count ? &builder->frames.items[frame] : NULL;
+}
+
+uint32_t
+plumb_builder_frame_count(const struct plumb_builder *builder)
+{
+	return builder->frames.count;
+}
+
+uint32_t
+plumb_builder_context(struct plumb_builder *builder, uint32_t parent, uint32_t frame,
+                      uint32_t flags)
+{
+	if (parent >= builder->contexts.count || frame >= builder->frames.count) {
+		bad_row(builder, "a context has an unknown parent or frame");
+		return PLUMB_NONE;
+	}
+	uint64_t hash = plumb_hash_mix(plumb_hash_mix(flags, parent), frame);
+	struct plumb_map_cursor at;
+	for (uint32_t id = plumb_map_first(&builder->context_map, hash, &at); id != PLUMB_MAP_NONE;
+	     id = plumb_map_next(&builder->context_map, &at)) {
+		const struct plumb_builder_node *c = &builder->contexts.items[id];
+		if (c->parent == parent && c->frame == frame && c->flags == flags)
+			return id;
+	}
+	struct plumb_builder_node *node = plumb_vec_add(&builder->contexts);
+	if (!node || plumb_map_add(&builder->context_map, hash, builder->contexts.count - 1)) {
+		builder->contexts.count -= node != NULL;
+		out_of_memory(builder);
+		return PLUMB_NONE;
+	}
+	*node = (struct plumb_builder_node){ parent, frame, flags };
+	return builder->contexts.count - 1;
+}
+
+/* ---- what was measured at a context ---- */
+
+static void
+merge_value(struct plumb_value *into, const struct plumb_value *from)
+{
+	struct plumb_stat a = { into->sum, into->count, into->min, into->max, into->mean, into->m2 };
+	struct plumb_stat b = { from->sum, from->count, from->min, from->max, from->mean, from->m2 };
+	plumb_stat_merge(&a, &b);
+	into->sum = a.sum;
+	into->count = a.count;
+	into->min = a.min;
+	into->max = a.max;
+	into->mean = a.mean;
+	into->m2 = a.m2;
+}
+
+int
+plumb_builder_value(struct plumb_builder *builder, const struct plumb_value *value)
+{
+	if (value->context >= builder->contexts.count || !is_track(builder, value->track) ||
+	    !value->metric || value->metric >= PLUMB_METRIC_COUNT)
+		return bad_row(builder, "a value has an unknown context, metric or track");
+	if (!value->count)
+		return PLUMB_OK; /* no observation: nothing to add */
+	uint64_t hash = plumb_hash_mix(plumb_hash_mix(value->metric, value->context), value->track);
+	struct plumb_map_cursor at;
+	for (uint32_t id = plumb_map_first(&builder->value_map, hash, &at); id != PLUMB_MAP_NONE;
+	     id = plumb_map_next(&builder->value_map, &at)) {
+		struct plumb_value *v = &builder->values.items[id];
+		if (v->context == value->context && v->metric == value->metric &&
+		    v->track == value->track) {
+			merge_value(v, value);
+			return PLUMB_OK;
+		}
+	}
+	struct plumb_value *added = plumb_vec_add(&builder->values);
+	if (!added || plumb_map_add(&builder->value_map, hash, builder->values.count - 1)) {
+		builder->values.count -= added != NULL;
+		return out_of_memory(builder);
+	}
+	*added = *value;
+	return PLUMB_OK;
+}
+
+static bool
+same_variant(const struct plumb_variant *a, const struct plumb_variant *b)
+{
+	return a->context == b->context && a->track == b->track && a->shapes == b->shapes &&
+	       !memcmp(a->grid, b->grid, sizeof a->grid) &&
+	       !memcmp(a->block, b->block, sizeof a->block) && a->registers == b->registers &&
+	       a->static_shared == b->static_shared && a->dynamic_shared == b->dynamic_shared &&
+	       a->occupancy == b->occupancy;
+}
+
+static uint64_t
+hash_variant(const struct plumb_variant *v)
+{
+	uint64_t hash = plumb_hash_mix(plumb_hash_mix(v->context, v->track), v->shapes);
+	for (int i = 0; i < 3; i++)
+		hash = plumb_hash_mix(hash, (uint64_t)v->grid[i] * 31 + (uint64_t)v->block[i]);
+	hash = plumb_hash_mix(hash, (uint64_t)v->registers);
+	hash = plumb_hash_mix(hash, (uint64_t)v->static_shared);
+	return plumb_hash_mix(hash, (uint64_t)v->dynamic_shared);
+}
+
+static void
+merge_variant(struct plumb_variant *into, const struct plumb_variant *from)
+{
+	struct plumb_stat a = { .sum = into->time, .count = into->count,
+		                .min = into->min, .max = into->max };
+	struct plumb_stat b = { .sum = from->time, .count = from->count,
+		                .min = from->min, .max = from->max };
+	plumb_stat_merge(&a, &b);
+	into->time = a.sum;
+	into->count = a.count;
+	into->min = a.min;
+	into->max = a.max;
+}
+
+int
+plumb_builder_variant(struct plumb_builder *builder, const struct plumb_variant *variant)
+{
+	if (variant->context >= builder->contexts.count || !is_track(builder, variant->track) ||
+	    !is_string(builder, variant->shapes))
+		return bad_row(builder, "a variant has an unknown context, track or text");
+	if (!variant->count)
+		return PLUMB_OK;
+	uint64_t hash = hash_variant(variant);
+	struct plumb_map_cursor at;
+	for (uint32_t id = plumb_map_first(&builder->variant_map, hash, &at); id != PLUMB_MAP_NONE;
+	     id = plumb_map_next(&builder->variant_map, &at))
+		if (same_variant(&builder->variants.items[id], variant)) {
+			merge_variant(&builder->variants.items[id], variant);
+			return PLUMB_OK;
+		}
+	struct plumb_variant *added = plumb_vec_add(&builder->variants);
+	if (!added || plumb_map_add(&builder->variant_map, hash, builder->variants.count - 1)) {
+		builder->variants.count -= added != NULL;
+		return out_of_memory(builder);
+	}
+	*added = *variant;
+	return PLUMB_OK;
+}
+
+int
+plumb_builder_origin(struct plumb_builder *builder, const struct plumb_origin *origin)
+{
+	if (origin->context >= builder->contexts.count ||
+	    origin->origin >= builder->contexts.count ||
+	    origin->reason < PLUMB_ORIGIN_OF_BACKWARD_CALL ||
+	    origin->reason > PLUMB_ORIGIN_OF_INLINED)
+		return bad_row(builder, "an origin has an unknown context or reason");
+	uint64_t hash =
+	        plumb_hash_mix(plumb_hash_mix(origin->reason, origin->context), origin->origin);
+	struct plumb_map_cursor at;
+	for (uint32_t id = plumb_map_first(&builder->origin_map, hash, &at); id != PLUMB_MAP_NONE;
+	     id = plumb_map_next(&builder->origin_map, &at)) {
+		const struct plumb_origin *o = &builder->origins.items[id];
+		if (o->context == origin->context && o->origin == origin->origin &&
+		    o->reason == origin->reason)
+			return PLUMB_OK;
+	}
+	struct plumb_origin *added = plumb_vec_add(&builder->origins);
+	if (!added || plumb_map_add(&builder->origin_map, hash, builder->origins.count - 1)) {
+		builder->origins.count -= added != NULL;
+		return out_of_memory(builder);
+	}
+	*added = *origin;
+	return PLUMB_OK;
+}
+
+/* ---- where it was measured ---- */
+
+uint32_t
+plumb_builder_process(struct plumb_builder *builder, const struct plumb_process *process)
+{
+	struct plumb_process *added = NULL;
+	if (!is_string(builder, process->host) || !is_string(builder, process->command))
+		bad_row(builder, "a process has an unknown text");
+	else if (!(added = plumb_vec_add(&builder->processes)))
+		out_of_memory(builder);
+	if (!added)
+		return PLUMB_NONE;
+	*added = *process;
+	return builder->processes.count - 1;
+}
+
+uint32_t
+plumb_builder_track(struct plumb_builder *builder, const struct plumb_track *track)
+{
+	struct plumb_track *added = NULL;
+	if ((track->kind != PLUMB_TRACK_THREAD && track->kind != PLUMB_TRACK_STREAM) ||
+	    !is_process(builder, track->process) || !is_device(builder, track->device) ||
+	    !is_string(builder, track->name))
+		bad_row(builder, "a track has an unknown kind, process, device or text");
+	else if (!(added = plumb_vec_add(&builder->tracks)))
+		out_of_memory(builder);
+	if (!added)
+		return PLUMB_NONE;
+	*added = *track;
+	return builder->tracks.count - 1;
+}
+
+uint32_t
+plumb_builder_device(struct plumb_builder *builder, const struct plumb_device *device)
+{
+	struct plumb_device *added = NULL;
+	if (!is_string(builder, device->name) || !is_string(builder, device->uuid))
+		bad_row(builder, "a device has an unknown text");
+	else if (!(added = plumb_vec_add(&builder->devices)))
+		out_of_memory(builder);
+	if (!added)
+		return PLUMB_NONE;
+	*added = *device;
+	return builder->devices.count - 1;
+}
+
+struct plumb_process *
+plumb_builder_get_process(struct plumb_builder *builder, uint32_t process)
+{
+	return process < builder->processes.count ? &builder->processes.items[process] : NULL;
+}
+
+struct plumb_device *
+plumb_builder_get_device(struct plumb_builder *builder, uint32_t device)
+{
+	return device < builder->devices.count ? &builder->devices.items[device] : NULL;
+}
+
+struct plumb_track *
+plumb_builder_get_track(struct plumb_builder *builder, uint32_t track)
+{
+	return track < builder->tracks.count ? &builder->tracks.items[track] : NULL;
+}
+
+uint32_t
+plumb_builder_device_count(const struct plumb_builder *builder)
+{
+	return builder->devices.count;
+}
+
+int
+plumb_builder_clock(struct plumb_builder *builder, const struct plumb_clock *clock)
+{
+	if (!is_process(builder, clock->process) || !is_device(builder, clock->device))
+		return bad_row(builder, "a clock has an unknown process or device");
+	struct plumb_clock *added = plumb_vec_add(&builder->clocks);
+	if (!added)
+		return out_of_memory(builder);
+	*added = *clock;
+	return PLUMB_OK;
+}
+
+/* ---- the run ---- */
+
+int
+plumb_builder_ledger(struct plumb_builder *builder, uint32_t process, uint32_t source,
+                     uint32_t fate, uint32_t detail, int64_t count)
+{
+	if (!is_process(builder, process) || !is_string(builder, detail) || !source ||
+	    source >= PLUMB_SOURCE_COUNT || fate >= PLUMB_FATE_COUNT)
+		return bad_row(builder, "a ledger row has an unknown process, source, fate or text");
+	uint64_t hash = plumb_hash_mix(plumb_hash_mix((uint64_t)source << 32 | fate, process), detail);
+	struct plumb_map_cursor at;
+	for (uint32_t id = plumb_map_first(&builder->ledger_map, hash, &at); id != PLUMB_MAP_NONE;
+	     id = plumb_map_next(&builder->ledger_map, &at)) {
+		struct plumb_ledger_row *row = &builder->ledger.items[id];
+		if (row->process != process || row->source != source || row->fate != fate ||
+		    row->detail != detail)
+			continue;
+		if (__builtin_add_overflow(row->count, count, &row->count))
+			row->count = count < 0 ? INT64_MIN + 1 : INT64_MAX;
+		return PLUMB_OK;
+	}
+	struct plumb_ledger_row *added = plumb_vec_add(&builder->ledger);
+	if (!added || plumb_map_add(&builder->ledger_map, hash, builder->ledger.count - 1)) {
+		builder->ledger.count -= added != NULL;
+		return out_of_memory(builder);
+	}
+	*added = (struct plumb_ledger_row){ process, source, fate, detail, count };
+	return PLUMB_OK;
+}
+
+int
+plumb_builder_environment(struct plumb_builder *builder, uint32_t process, const char *key,
+                          const char *value)
+{
+	uint32_t k = plumb_builder_text(builder, key);
+	uint32_t v = plumb_builder_text(builder, value);
+	if (!is_process(builder, process) || !key || !value)
+		return bad_row(builder, "an environment row has no key or value, or an unknown process");
+	if (k == PLUMB_NONE || v == PLUMB_NONE)
+		return builder->code;
+	uint64_t hash = plumb_hash_mix(plumb_hash_mix(k, process), 1);
+	struct plumb_map_cursor at;
+	for (uint32_t id = plumb_map_first(&builder->environment_map, hash, &at);
+	     id != PLUMB_MAP_NONE; id = plumb_map_next(&builder->environment_map, &at))
+		if (builder->environment.items[id].process == process &&
+		    builder->environment.items[id].key == k)
+			return PLUMB_OK;
+	struct plumb_environment_row *added = plumb_vec_add(&builder->environment);
+	if (!added ||
+	    plumb_map_add(&builder->environment_map, hash, builder->environment.count - 1)) {
+		builder->environment.count -= added != NULL;
+		return out_of_memory(builder);
+	}
+	*added = (struct plumb_environment_row){ process, k, v };
+	return PLUMB_OK;
+}
+
+int
+plumb_builder_work(struct plumb_builder *builder, const struct plumb_work_item *item)
+{
+	if (item->context >= builder->contexts.count || item->track >= builder->tracks.count ||
+	    item->end_ns < item->start_ns)
+		return bad_row(builder, "GPU work has an unknown context or track or ends too early");
+	struct plumb_work_item *added = plumb_vec_add(&builder->work);
+	if (!added)
+		return out_of_memory(builder);
+	*added = *item;
+	return PLUMB_OK;
+}
+
+int
+plumb_builder_series(struct plumb_builder *builder, const struct plumb_series_bin *bin)
+{
+	if (!is_process(builder, bin->process) || !is_device(builder, bin->device))
+		return bad_row(builder, "a bin of a series has an unknown process or device");
+	struct plumb_series_bin *added = plumb_vec_add(&builder->series);
+	if (!added)
+		return out_of_memory(builder);
+	*added = *bin;
+	return PLUMB_OK;
+}
+
+int
+plumb_builder_finding(struct plumb_builder *builder, const struct plumb_finding *finding)
+{
+	if ((finding->context != PLUMB_NONE && finding->context >= builder->contexts.count) ||
+	    !is_string(builder, finding->id) || !is_string(builder, finding->rule) ||
+	    !is_string(builder, finding->title) || !is_string(builder, finding->advice) ||
+	    !is_string(builder, finding->evidence) || finding->severity < 1 ||
+	    finding->severity > 3)
+		return bad_row(builder, "a finding has an unknown context, text or severity");
+	struct plumb_finding *added = plumb_vec_add(&builder->findings);
+	if (!added)
+		return out_of_memory(builder);
+	*added = *finding;
+	return PLUMB_OK;
+}
+
+struct plumb_run *
+plumb_builder_run(struct plumb_builder *builder)
+{
+	return &builder->run;
+}

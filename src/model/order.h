@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The order of a profile's GPU work: by device, start, track, end. For whoever makes a profile
+ * without a builder.
+ */
+#ifndef PLUMB_MODEL_ORDER_H
+#define PLUMB_MODEL_ORDER_H
+
+#include "model/profile.h"
+
+/* *WORK is malloced and may move. 0, or PLUMB_ESYSTEM when memory is out. */
+int plumb_order_work(struct plumb_work_item **work, uint32_t count,
+                     const struct plumb_track *tracks);
+
+#endif

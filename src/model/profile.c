@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/profile.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/pool.h"
+
+void
+plumb_profile_free(struct plumb_profile *profile)
+{
+	if (!profile)
+		return;
+	free(profile->strings);
+	free(profile->frames);
+	free(profile->contexts);
+	free(profile->values);
+	free(profile->variants);
+	free(profile->origins);
+	free(profile->processes);
+	free(profile->tracks);
+	free(profile->devices);
+	free(profile->clocks);
+	free(profile->ledger);
+	free(profile->environment);
+	free(profile->findings);
+	free(profile->work);
+	free(profile->series);
+	plumb_pool_free(profile->storage);
+	*profile = (struct plumb_profile){ 0 };
+}
+
+const char *
+plumb_frame_label(const struct plumb_profile *profile, uint32_t frame)
+{
+	if (frame >= profile->frames_count)
+		return "?";
+	const struct plumb_frame *f = &profile->frames[frame];
+	const char *text = plumb_text(profile, f->display);
+	if (!text || !*text)
+		text = plumb_text(profile, f->name);
+	return text && *text ? text : "?";
+}
+
+/* Sums of damaged or foreign data may overflow: they stop at the greatest number. */
+static int64_t
+add_signed(int64_t a, int64_t b)
+{
+	int64_t sum;
+	if (!__builtin_add_overflow(a, b, &sum))
+		return sum;
+	/* INT64_MIN means unknown, so the least sum is one more. */
+	return a < 0 ? INT64_MIN + 1 : INT64_MAX;
+}
+
+static uint64_t
+add_unsigned(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+void
+plumb_stat_merge(struct plumb_stat *a, const struct plumb_stat *b)
+{
+	if (!b->count)
+		return;
+	if (!a->count) {
+		*a = *b;
+		return;
+	}
+	double an = (double)a->count, bn = (double)b->count, n = an + bn;
+	double delta = b->mean - a->mean;
+	a->mean += delta * (bn / n);
+	a->m2 += b->m2 + delta * delta * (an * (bn / n));
+	a->sum = add_signed(a->sum, b->sum);
+	a->count = add_unsigned(a->count, b->count);
+	if (b->min < a->min)
+		a->min = b->min;
+	if (b->max > a->max)
+		a->max = b->max;
+}
+
+double
+plumb_stat_deviation(const struct plumb_stat *stat)
+{
+	if (stat->count < 2 || !(stat->m2 > 0))
+		return 0;
+	return sqrt(stat->m2 / (double)(stat->count - 1));
+}

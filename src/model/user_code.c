@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/user_code.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct entry {
+	bool own;
+	const char *prefix;
+	size_t length;
+};
+
+struct plumb_user_code {
+	char *rule; /* what the prefixes lie in */
+	size_t count;
+	struct entry entries[];
+};
+
+/* ---- the rule ---- */
+
+struct plumb_user_code *
+plumb_user_code_new(const char *rule, struct plumb_error *error)
+{
+	size_t most = 1;
+	for (const char *at = rule; at && *at; at++)
+		most += *at == ':';
+	struct plumb_user_code *user_code =
+	        calloc(1, sizeof *user_code + most * sizeof *user_code->entries);
+	if (user_code)
+		user_code->rule = strdup(rule ? rule : "");
+	if (!user_code || !user_code->rule) {
+		free(user_code);
+		plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+		return NULL;
+	}
+	char *rest = user_code->rule;
+	for (char *text; (text = strsep(&rest, ":"));) {
+		if (!*text)
+			continue;
+		if (*text != '+' && *text != '-') {
+			plumb_fail(error, PLUMB_EUSAGE,
+			           "\"%s\" says neither + nor -: write +%s if files there are your "
+			           "own code, else -%s",
+			           text, text, text);
+			plumb_user_code_free(user_code);
+			return NULL;
+		}
+		struct entry *entry = &user_code->entries[user_code->count++];
+		*entry = (struct entry){ *text == '+', text + 1, strlen(text + 1) };
+		while (entry->length > 1 && entry->prefix[entry->length - 1] == '/')
+			entry->length--;
+	}
+	return user_code;
+}
+
+void
+plumb_user_code_free(struct plumb_user_code *user_code)
+{
+	if (!user_code)
+		return;
+	free(user_code->rule);
+	free(user_code);
+}
+
+static bool
+is_under(const char *file, const struct entry *entry)
+{
+	if (strncmp(file, entry->prefix, entry->length))
+		return false;
+	if (!entry->length || entry->prefix[entry->length - 1] == '/')
+		return true;
+	return file[entry->length] == 0 || file[entry->length] == '/';
+}
+
+/* ---- the default ---- */
+
+static bool
+is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* What follows "3", "3.11", "311" or "3.13t" at TEXT; NULL when there is no such number. */
+static const char *
+after_version(const char *text, bool *dotted)
+{
+	if (!is_digit(*text))
+		return NULL;
+	while (is_digit(*text))
+		text++;
+	*dotted = text[0] == '.' && is_digit(text[1]);
+	if (*dotted)
+		for (text++; is_digit(*text);)
+			text++;
+	return *text == 't' ? text + 1 : text;
+}
+
+static bool
+is_name(const char *component, size_t length, const char *name)
+{
+	return strlen(name) == length && !memcmp(component, name, length);
+}
+
+/* COMPONENT, which follows a folder named lib or not, begins a standard library. */
+static bool
+is_standard_library(const char *component, size_t length, bool in_lib)
+{
+	const char *rest = NULL;
+	bool dotted = false;
+	if (length > 6 && !strncmp(component, "python", 6))
+		rest = after_version(component + 6, &dotted);
+	else if (length > 4 && !strncmp(component, "pypy", 4))
+		rest = after_version(component + 4, &dotted);
+	if (!rest)
+		return false;
+	size_t left = length - (size_t)(rest - component);
+	return (in_lib && dotted && !left) || is_name(rest, left, ".zip");
+}
+
+static bool
+is_own_by_default(const char *file)
+{
+	if (*file == '<')
+		return !strcmp(file, "<string>") || !strcmp(file, "<stdin>") ||
+		       !strncmp(file, "<ipython", 8);
+	bool in_lib = false;
+	for (const char *at = file; *at;) {
+		size_t length = strcspn(at, "/");
+		bool folder = at[length] == '/';
+		if (folder && (is_name(at, length, "site-packages") ||
+		               is_name(at, length, "dist-packages") ||
+		               is_standard_library(at, length, in_lib)))
+			return false;
+		in_lib = is_name(at, length, "lib") || is_name(at, length, "lib64");
+		at += length;
+		at += strspn(at, "/");
+	}
+	return *file != 0;
+}
+
+bool
+plumb_user_code_file(const struct plumb_user_code *user_code, const char *file)
+{
+	if (!file || !*file)
+		return false;
+	for (size_t i = user_code->count; i-- > 0;)
+		if (is_under(file, &user_code->entries[i]))
+			return user_code->entries[i].own;
+	return is_own_by_default(file);
+}
+
+unsigned char *
+plumb_user_code_frames(const struct plumb_profile *profile, const char *rule,
+                       struct plumb_error *error)
+{
+	struct plumb_user_code *user_code = plumb_user_code_new(rule, error);
+	if (!user_code)
+		return NULL;
+	unsigned char *own = calloc((size_t)profile->frames_count + 1, 1);
+	if (!own)
+		plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+	for (uint32_t i = 0; own && i < profile->frames_count; i++)
+		own[i] = profile->frames[i].kind == PLUMB_FRAME_PYTHON &&
+		         plumb_user_code_file(user_code, plumb_text(profile, profile->frames[i].file));
+	plumb_user_code_free(user_code);
+	return own;
+}

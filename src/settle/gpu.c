@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What GPUs did. Several processes may have used one: their counts and times add up, their busy
+ * times only where they do not overlap. So the shares of all processes are kept until the end.
+ */
+#include "settle/settle_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void
+damaged(struct plumb_settle_region *region, const char *what)
+{
+	plumb_settle_count(region, PLUMB_SOURCE_REGION, PLUMB_FATE_DAMAGED, what, 1);
+}
+
+/* Adds NUMBER ≥ 0 to a field that may still be unknown. */
+static void
+add_known(int64_t *field, int64_t number)
+{
+	*field = *field == PLUMB_UNKNOWN ? number : plumb_settle_sum(*field, number);
+}
+
+static void
+add_tally(struct plumb_device *device, const struct plumb_settle_tally *tally)
+{
+	add_known(&device->kernels, tally->kernels);
+	add_known(&device->kernel_ns, tally->kernel_ns);
+	add_known(&device->copies, tally->copies);
+	add_known(&device->copy_ns, tally->copy_ns);
+	add_known(&device->copy_bytes, tally->copy_bytes);
+	add_known(&device->sets, tally->sets);
+	add_known(&device->set_ns, tally->set_ns);
+	add_known(&device->set_bytes, tally->set_bytes);
+}
+
+static struct plumb_settle_share *
+new_share(struct plumb_settle_region *region, uint32_t device)
+{
+	struct plumb_settle_share *share = plumb_vec_add(&region->settler->shares);
+
+	if (!share) {
+		region->settler->no_memory = true;
+		return NULL;
+	}
+	share->device = device;
+	share->serial = region->serial;
+	share->first = share->last = share->busy = PLUMB_UNKNOWN;
+	return share;
+}
+
+static bool
+add_interval(struct plumb_settler *settler, int64_t start, int64_t end)
+{
+	struct plumb_settle_interval *interval = plumb_vec_add(&settler->intervals);
+
+	if (!interval) {
+		settler->no_memory = true;
+		return false;
+	}
+	interval->start = start;
+	interval->end = end;
+	return true;
+}
+
+/* ---- totals ---- */
+
+/* Are the open intervals ascending, disjoint and after the horizon? */
+static bool
+open_is_sound(const struct plumb_record_device_total *record)
+{
+	uint64_t end = record->horizon;
+
+	if (record->open_count > PLUMB_BUSY_OPEN)
+		return false;
+	for (uint64_t i = 0; i < record->open_count; i++) {
+		if (record->open[i].start < end || record->open[i].end < record->open[i].start)
+			return false;
+		end = record->open[i].end;
+	}
+	return end <= INT64_MAX;
+}
+
+static bool
+total_is_sound(const struct plumb_record_device_total *record)
+{
+	const uint64_t numbers[] = {
+		record->kernels,    record->kernel_ns, record->copies, record->copy_ns,
+		record->copy_bytes, record->sets,      record->set_ns, record->set_bytes,
+		record->busy_ns,    record->late,
+	};
+
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		if (numbers[i] > INT64_MAX)
+			return false;
+	return record->first_start <= record->last_end && open_is_sound(record);
+}
+
+/* What the busy union knows: its folded part and its open intervals. */
+static void
+share_busy(struct plumb_settle_region *region, struct plumb_settle_share *share,
+           const struct plumb_record_device_total *record, const struct plumb_settle_line *line)
+{
+	bool exact = line && !record->busy_ns && !record->late;
+	uint32_t from = region->settler->intervals.count;
+
+	share->busy = (int64_t)record->busy_ns;
+	for (uint64_t i = 0; i < record->open_count; i++) {
+		const struct plumb_interval *open = &record->open[i];
+		int64_t start = plumb_settle_time(line, open->start);
+		int64_t end = plumb_settle_time(line, open->end);
+
+		share->busy = plumb_settle_sum(share->busy, (int64_t)(open->end - open->start));
+		if (!exact || start == PLUMB_UNKNOWN || end < start ||
+		    !add_interval(region->settler, start, end))
+			exact = false;
+	}
+	share->exact = exact;
+	share->from = from;
+	share->count = region->settler->intervals.count - from;
+}
+
+void
+plumb_settle_total(struct plumb_settle_region *region,
+                   const struct plumb_record_device_total *record)
+{
+	uint32_t device = plumb_settle_device(region, record->device);
+	const struct plumb_settle_line *line = plumb_settle_line_of(region, record->device);
+	struct plumb_settle_share *share;
+
+	/* Odd: the process ended inside an update, so that the numbers do not hold together. */
+	if (atomic_load_explicit(&record->sequence, memory_order_relaxed) & 1) {
+		plumb_settle_count(region, PLUMB_SOURCE_REGION, PLUMB_FATE_TORN,
+		                   "totals of devices", 1);
+		return;
+	}
+	if (device == PLUMB_NONE || !total_is_sound(record)) {
+		damaged(region, "totals of devices");
+		return;
+	}
+	share = new_share(region, device);
+	if (!share)
+		return;
+	region->settler->devices.items[device].total = true;
+	share->pieces = record->kernels + record->copies + record->sets;
+	if (share->pieces) {
+		share->first = plumb_settle_time(line, record->first_start);
+		share->last = plumb_settle_time(line, record->last_end);
+		if (share->last != PLUMB_UNKNOWN && share->last > region->seen)
+			region->seen = share->last;
+	}
+	share_busy(region, share, record, line);
+	struct plumb_device *row = plumb_builder_get_device(region->settler->builder, device);
+	add_tally(row, &(struct plumb_settle_tally){
+			       .kernels = (int64_t)record->kernels,
+			       .kernel_ns = (int64_t)record->kernel_ns,
+			       .copies = (int64_t)record->copies,
+			       .copy_ns = (int64_t)record->copy_ns,
+			       .copy_bytes = (int64_t)record->copy_bytes,
+			       .sets = (int64_t)record->sets,
+			       .set_ns = (int64_t)record->set_ns,
+			       .set_bytes = (int64_t)record->set_bytes,
+		       });
+	add_known(&row->late, (int64_t)record->late);
+}
+
+void
+plumb_settle_tally(struct plumb_settle_region *region, const struct plumb_value *value)
+{
+	const struct plumb_track *track =
+		plumb_builder_get_track(region->settler->builder, value->track);
+	bool set = region->settler->contexts.items[value->context].kind == PLUMB_FRAME_SET;
+	struct plumb_settle_tally *tally;
+	int64_t count = (int64_t)value->count, sum = value->sum < 0 ? 0 : value->sum;
+
+	if (!track || track->kind != PLUMB_TRACK_STREAM || track->device == PLUMB_NONE)
+		return;
+	tally = &region->settler->devices.items[track->device].tally;
+	if (value->metric == PLUMB_METRIC_GPU_TIME) {
+		tally->kernels = plumb_settle_sum(tally->kernels, count);
+		tally->kernel_ns = plumb_settle_sum(tally->kernel_ns, sum);
+	} else if (value->metric == PLUMB_METRIC_GPU_COPY_TIME) {
+		int64_t *counts = set ? &tally->sets : &tally->copies;
+		int64_t *times = set ? &tally->set_ns : &tally->copy_ns;
+		*counts = plumb_settle_sum(*counts, count);
+		*times = plumb_settle_sum(*times, sum);
+	} else if (value->metric == PLUMB_METRIC_GPU_COPY_BYTES) {
+		int64_t *bytes = set ? &tally->set_bytes : &tally->copy_bytes;
+		*bytes = plumb_settle_sum(*bytes, sum);
+	}
+}
+
+void
+plumb_settle_tallies(struct plumb_settle_region *region)
+{
+	struct plumb_settler *settler = region->settler;
+
+	for (uint32_t i = 0; i < settler->devices.count; i++) {
+		struct plumb_settle_device *own = &settler->devices.items[i];
+		const struct plumb_settle_tally *t = &own->tally;
+		if (own->serial != region->serial || own->total ||
+		    (!t->kernels && !t->copies && !t->sets))
+			continue;
+		add_tally(plumb_builder_get_device(settler->builder, i), t);
+		new_share(region, i); /* of unknown busy time */
+	}
+}
+
+/* ---- the newest work ---- */
+
+/* Entry NUMBER of a ring, when it is whole. */
+static bool
+take_work(struct plumb_settle_region *region, const struct plumb_work *work, uint32_t device,
+          const struct plumb_settle_line *line, struct plumb_work_item *item)
+{
+	const struct plumb_track *track;
+
+	item->context = plumb_settle_node(region, work->node);
+	item->track = plumb_settle_track(region, work->stream);
+	item->start_ns = plumb_settle_time(line, work->start);
+	item->end_ns = plumb_settle_time(line, work->end);
+	track = plumb_builder_get_track(region->settler->builder, item->track);
+	return work->node && item->context != PLUMB_NONE && track &&
+	       track->kind == PLUMB_TRACK_STREAM && track->device == device && work->start &&
+	       work->end >= work->start && item->start_ns != PLUMB_UNKNOWN &&
+	       item->end_ns != PLUMB_UNKNOWN && item->end_ns >= item->start_ns;
+}
+
+static void
+keep_ring(struct plumb_settle_region *region, uint32_t device, uint32_t from)
+{
+	struct plumb_settle_ring *ring = plumb_vec_add(&region->settler->rings);
+
+	if (!ring) {
+		region->settler->no_memory = true;
+		return;
+	}
+	ring->device = device;
+	ring->serial = region->serial;
+	ring->from = from;
+	ring->count = region->settler->intervals.count - from;
+}
+
+void
+plumb_settle_ring(struct plumb_settle_region *region, const struct plumb_record_work_ring *record)
+{
+	const struct plumb_work *works = (const struct plumb_work *)(record + 1);
+	uint64_t room = (record->head.length - sizeof *record) / sizeof *works;
+	uint64_t written = atomic_load_explicit(&record->written, memory_order_relaxed);
+	uint64_t count = written < record->capacity ? written : record->capacity;
+	uint32_t device = plumb_settle_device(region, record->device);
+	const struct plumb_settle_line *line = plumb_settle_line_of(region, record->device);
+	uint32_t from = region->settler->intervals.count;
+	bool wrapped = written > record->capacity;
+
+	if (device == PLUMB_NONE || record->capacity > room) {
+		damaged(region, "newest GPU work");
+		return;
+	}
+	/* A killed process may have been writing over the oldest entry. */
+	if (written >= record->capacity && count &&
+	    region->reader->header.state != PLUMB_REGION_ENDED)
+		count--;
+	for (uint64_t i = written - count; i < written; i++) {
+		struct plumb_work_item item;
+		if (!take_work(region, &works[i % record->capacity], device, line, &item)) {
+			damaged(region, line ? "newest GPU work" : "GPU work without a clock");
+			continue;
+		}
+		plumb_builder_work(region->settler->builder, &item);
+		if (item.end_ns > region->seen)
+			region->seen = item.end_ns;
+		if (!wrapped)
+			add_interval(region->settler, item.start_ns, item.end_ns);
+	}
+	if (!wrapped)
+		keep_ring(region, device, from);
+}
+
+/* ---- series ---- */
+
+void
+plumb_settle_series(struct plumb_settle_region *region, const struct plumb_record_series *record)
+{
+	uint32_t device = plumb_settle_device(region, record->device);
+	const struct plumb_settle_line *line = plumb_settle_line_of(region, record->device);
+	int64_t start = plumb_settle_time(line, record->start), reach;
+	int used = PLUMB_SERIES_BINS;
+
+	if (atomic_load_explicit(&record->sequence, memory_order_relaxed) & 1) {
+		plumb_settle_count(region, PLUMB_SOURCE_REGION, PLUMB_FATE_TORN, "series", 1);
+		return;
+	}
+	while (used && !record->bins[used - 1].busy_ns && !record->bins[used - 1].kernels &&
+	       !record->bins[used - 1].copies)
+		used--;
+	if (!used)
+		return;
+	if (device == PLUMB_NONE || start == PLUMB_UNKNOWN || !record->width ||
+	    record->width > INT64_MAX / (PLUMB_SERIES_BINS + 1) ||
+	    __builtin_add_overflow(start, (int64_t)record->width * PLUMB_SERIES_BINS, &reach)) {
+		damaged(region, "series");
+		return;
+	}
+	for (int i = 0; i < used; i++) {
+		struct plumb_series_bin bin = {
+			.device = device,
+			.process = region->process,
+			.start_ns = start + i * (int64_t)record->width,
+			.width_ns = (int64_t)record->width,
+			.busy_ns = plumb_settle_number(record->bins[i].busy_ns),
+			.kernels = record->bins[i].kernels,
+			.copies = record->bins[i].copies,
+		};
+		plumb_builder_series(region->settler->builder, &bin);
+	}
+}
+
+/* ---- busy time of all processes together ---- */
+
+static int
+by_start(const void *x, const void *y)
+{
+	const struct plumb_settle_interval *a = x, *b = y;
+
+	return (a->start > b->start) - (a->start < b->start);
+}
+
+static int64_t
+union_of(struct plumb_settle_interval *intervals, uint32_t count)
+{
+	int64_t busy = 0, end = INT64_MIN;
+
+	qsort(intervals, count, sizeof *intervals, by_start);
+	for (uint32_t i = 0; i < count; i++) {
+		int64_t from = intervals[i].start > end ? intervals[i].start : end;
+		if (intervals[i].end <= from)
+			continue;
+		busy = plumb_settle_sum(busy, intervals[i].end - from);
+		end = intervals[i].end;
+	}
+	return busy;
+}
+
+static int
+by_device_and_first(const void *x, const void *y)
+{
+	const struct plumb_settle_share *a = x, *b = y;
+
+	if (a->device != b->device)
+		return a->device < b->device ? -1 : 1;
+	return (a->first > b->first) - (a->first < b->first);
+}
+
+/* A share whose older intervals were folded is exact still when a ring has all its work. */
+static void
+complete_from_ring(struct plumb_settler *settler, struct plumb_settle_share *share)
+{
+	for (uint32_t i = 0; !share->exact && i < settler->rings.count; i++) {
+		const struct plumb_settle_ring *ring = &settler->rings.items[i];
+		if (ring->device != share->device || ring->serial != share->serial ||
+		    ring->count != share->pieces)
+			continue;
+		share->exact = true;
+		share->from = ring->from;
+		share->count = ring->count;
+	}
+}
+
+/* The intervals of all COUNT shares as one union; PLUMB_UNKNOWN when one is not exact. */
+static int64_t
+exact_busy(struct plumb_settler *settler, struct plumb_settle_share *shares, uint32_t count)
+{
+	struct plumb_settle_interval *all;
+	uint32_t used = 0;
+	uint64_t total = 0;
+	int64_t busy;
+
+	for (uint32_t i = 0; i < count; i++) {
+		complete_from_ring(settler, &shares[i]);
+		if (!shares[i].exact)
+			return PLUMB_UNKNOWN;
+		total += shares[i].count;
+	}
+	all = total < UINT32_MAX ? malloc((size_t)total * sizeof *all + 1) : NULL;
+	if (!all)
+		return PLUMB_UNKNOWN;
+	for (uint32_t i = 0; i < count; used += shares[i++].count)
+		if (shares[i].count)
+			memcpy(all + used, settler->intervals.items + shares[i].from,
+			       shares[i].count * sizeof *all);
+	busy = union_of(all, used);
+	free(all);
+	return busy;
+}
+
+/* Says in the environment that a device's busy time is not exact. */
+static void
+note_busy(struct plumb_settler *settler, uint32_t device, const char *what)
+{
+	const struct plumb_device *row = plumb_builder_get_device(settler->builder, device);
+	const char *uuid = plumb_builder_get_text(settler->builder, row->uuid);
+	char key[128];
+
+	snprintf(key, sizeof key, "gpu.busy.%s", uuid ? uuid : "unknown");
+	plumb_builder_environment(settler->builder, PLUMB_NONE, key, what);
+}
+
+/* Busy time from COUNT shares, ordered by their first work, and the device's span in *ROW. */
+static void
+join_shares(struct plumb_settler *settler, struct plumb_settle_share *shares, uint32_t count,
+            struct plumb_device *row)
+{
+	int64_t sum = 0, exact;
+	bool known = true, apart = true;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct plumb_settle_share *share = &shares[i];
+		known = known && share->busy != PLUMB_UNKNOWN;
+		sum = plumb_settle_sum(sum, known ? share->busy : 0);
+		if (share->first == PLUMB_UNKNOWN || share->last == PLUMB_UNKNOWN) {
+			apart = apart && !share->pieces;
+			continue;
+		}
+		if (row->last_ns != PLUMB_UNKNOWN && share->first < row->last_ns)
+			apart = false;
+		if (row->first_ns == PLUMB_UNKNOWN || share->first < row->first_ns)
+			row->first_ns = share->first;
+		if (row->last_ns == PLUMB_UNKNOWN || share->last > row->last_ns)
+			row->last_ns = share->last;
+	}
+	if (!known) {
+		note_busy(settler, shares->device,
+		          "unknown: a process ended while its totals were written");
+		return;
+	}
+	row->busy_ns = sum;
+	if (count < 2 || apart)
+		return;
+	exact = exact_busy(settler, shares, count);
+	if (exact != PLUMB_UNKNOWN) {
+		row->busy_ns = exact;
+		return;
+	}
+	/* Work of several processes may overlap, and how much is not known any more. */
+	if (row->first_ns != PLUMB_UNKNOWN && row->last_ns >= row->first_ns &&
+	    row->busy_ns > row->last_ns - row->first_ns)
+		row->busy_ns = row->last_ns - row->first_ns;
+	note_busy(settler, shares->device,
+	          "an upper bound: several processes used the device at once");
+}
+
+void
+plumb_settle_busy(struct plumb_settler *settler)
+{
+	struct plumb_settle_share *shares = settler->shares.items;
+	uint32_t count = settler->shares.count, end;
+
+	if (!count)
+		return;
+	qsort(shares, count, sizeof *shares, by_device_and_first);
+	for (uint32_t i = 0; i < count; i = end) {
+		for (end = i + 1; end < count && shares[end].device == shares[i].device; end++)
+			;
+		join_shares(settler, shares + i, end - i,
+		            plumb_builder_get_device(settler->builder, shares[i].device));
+	}
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One region: its process and clocks first, because everything else needs them; then each record by
+ * its type. Records name others by id, which are settled when they are first needed.
+ */
+#include "settle/settle_private.h"
+
+#include <sys/mman.h>
+
+/* A type and the length of what this plumb knows of it. A newer collector's may be longer. */
+/* clang-format off */
+#define CASE(type, structure, call)                                                                \
+	case PLUMB_RECORD_##type:                                                                  \
+		if (record->length < sizeof(structure))                                            \
+			return false;                                                              \
+		call;                                                                              \
+		return true
+
+/* What a region of `plumb run` may hold. False: the record is too short. */
+static bool
+take_record_of_run(struct plumb_settle_region *region, const struct plumb_record *record)
+{
+	const void *it = record;
+
+	switch (record->type) {
+	CASE(ENVIRONMENT, struct plumb_record_environment, plumb_settle_fact(region, it));
+	CASE(LEDGER, struct plumb_record_ledger, plumb_settle_ledger(region, it));
+	default:
+		return true;
+	}
+}
+
+static bool
+take_record(struct plumb_settle_region *region, const struct plumb_record *record)
+{
+	plumb_id id = plumb_region_reader_id(region->reader, record);
+	const void *it = record;
+
+	switch (record->type) {
+	CASE(NODE, struct plumb_record_node, plumb_settle_node(region, id));
+	CASE(VALUE, struct plumb_record_value, plumb_settle_value(region, it));
+	CASE(VARIANT, struct plumb_record_variant, plumb_settle_variant(region, it));
+	CASE(ORIGIN, struct plumb_record_origin, plumb_settle_origin(region, it));
+	CASE(THREAD, struct plumb_record_thread, plumb_settle_track(region, id));
+	CASE(DEVICE, struct plumb_record_device, plumb_settle_device(region, id));
+	CASE(STREAM, struct plumb_record_stream, plumb_settle_track(region, id));
+	CASE(WORK_RING, struct plumb_record_work_ring, plumb_settle_ring(region, it));
+	CASE(DEVICE_TOTAL, struct plumb_record_device_total, plumb_settle_total(region, it));
+	CASE(SERIES, struct plumb_record_series, plumb_settle_series(region, it));
+	CASE(OVERHEAD, struct plumb_record_overhead, plumb_settle_overhead(region, it));
+	CASE(ENVIRONMENT, struct plumb_record_environment, plumb_settle_fact(region, it));
+	CASE(LEDGER, struct plumb_record_ledger, plumb_settle_ledger(region, it));
+	default:
+		/* Clocks, strings and the process are settled otherwise; others are not known. */
+		return true;
+	}
+}
+
+/* clang-format on */
+
+static void
+take_clocks(struct plumb_settle_region *region)
+{
+	const struct plumb_record *record;
+	uint64_t cursor = 0;
+
+	while ((record = plumb_region_next(region->reader, &cursor)))
+		if (record->type == PLUMB_RECORD_CLOCK &&
+		    record->length >= sizeof(struct plumb_record_clock))
+			plumb_settle_reading(region, (const struct plumb_record_clock *)record);
+	plumb_settle_lines(region);
+}
+
+static void
+take_records(struct plumb_settle_region *region)
+{
+	const struct plumb_record *record;
+	uint64_t cursor = 0, records = 0;
+
+	while ((record = plumb_region_next(region->reader, &cursor))) {
+		if (region->is_run ? take_record_of_run(region, record)
+		                   : take_record(region, record))
+			records++;
+		else
+			plumb_settle_count(region, PLUMB_SOURCE_REGION, PLUMB_FATE_DAMAGED,
+			                   "records that are too short", 1);
+	}
+	plumb_settle_tallies(region);
+	plumb_settle_balance(region, records);
+}
+
+/* A process that was killed, or crashed, is said to have been. */
+static void
+take_end(struct plumb_settle_region *region)
+{
+	struct plumb_settler *settler = region->settler;
+	bool ended = atomic_load(&region->reader->header.state) == PLUMB_REGION_ENDED;
+
+	if (region->process == PLUMB_NONE)
+		return;
+	settler->processes.items[region->process].seen = region->seen;
+	if (!ended)
+		plumb_builder_environment(
+			settler->builder, region->process, "plumb.end",
+			"the process ended without its exit handlers; GPU records "
+			"after the last flush are missing");
+}
+
+bool
+plumb_settle_one(struct plumb_settler *settler, const struct plumb_region_reader *reader,
+                 uint32_t folder, bool is_run)
+{
+	struct plumb_settle_region region = {
+		.settler = settler,
+		.reader = reader,
+		.folder = folder,
+		.serial = ++settler->serial,
+		.is_run = is_run,
+		.seen = PLUMB_UNKNOWN,
+	};
+	/* Reserved for each place where a record may begin, taken where one is. */
+	size_t room = (reader->size / 8 + 1) * sizeof *region.known;
+	void *known = mmap(NULL, room, PROT_READ | PROT_WRITE,
+	                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (known == MAP_FAILED) {
+		settler->no_memory = true;
+		return false;
+	}
+	region.known = known;
+	plumb_settle_process(&region);
+	if (is_run || region.process != PLUMB_NONE) {
+		take_clocks(&region);
+		take_records(&region);
+		take_end(&region);
+	}
+	munmap(known, room);
+	plumb_vec_free(&region.stack);
+	plumb_vec_free(&region.readings);
+	plumb_vec_free(&region.lines);
+	return !settler->no_memory;
+}

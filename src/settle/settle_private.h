@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Shared by the files of settle/ (and by its fuzz target), in the order in which they work:
+ *
+ *   folders.c      finds the regions and opens them one after the other
+ *   region.c       one region: what each record means
+ *   tree.c         nodes → contexts, strings, values, variants, origins
+ *   tracks.c       processes, threads, devices, streams
+ *   clocks.c       readings of clocks → lines
+ *   gpu.c          totals, newest work and series of devices
+ *   ledger.c       tallies, and what follows from them; overhead
+ *   environment.c  facts of processes → facts of the run
+ *   settle.c       the run as a whole
+ */
+#ifndef PLUMB_SETTLE_PRIVATE_H
+#define PLUMB_SETTLE_PRIVATE_H
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "model/builder.h"
+#include "region/reader.h"
+#include "settle/settle.h"
+
+/* What is asked of a context while settling, by its provisional id. */
+struct plumb_settle_context {
+	uint8_t kind;
+	uint8_t flags; /* of the context or any above it */
+	bool python;   /* a Python frame is it or above it */
+};
+
+/* Pieces of GPU work added up. */
+struct plumb_settle_tally {
+	int64_t kernels, kernel_ns;
+	int64_t copies, copy_ns, copy_bytes;
+	int64_t sets, set_ns, set_bytes;
+};
+
+/* Beside each device of the builder. */
+struct plumb_settle_device {
+	uint32_t uuid; /* string; PLUMB_NONE: (process, ordinal) tells it */
+	uint32_t process, ordinal;
+	uint32_t serial;                 /* the last region that used it */
+	bool total;                      /* … and whether it gave totals, */
+	struct plumb_settle_tally tally; /* … and what its values add up to */
+};
+
+/* Busy time of a device as one process saw it. */
+struct plumb_settle_share {
+	uint32_t device, serial;
+	int64_t first, last; /* PLUMB_UNKNOWN without a clock */
+	int64_t busy;        /* PLUMB_UNKNOWN when its totals were torn */
+	uint64_t pieces;     /* of work */
+	/* All its busy intervals, when `exact`: a range of plumb_settler.intervals. */
+	bool exact;
+	uint32_t from, count;
+};
+
+/* All work of a device in one process, from a ring that did not wrap. */
+struct plumb_settle_ring {
+	uint32_t device, serial;
+	uint32_t from, count; /* of plumb_settler.intervals */
+};
+
+struct plumb_settle_interval {
+	int64_t start, end;
+};
+
+struct plumb_settle_fact {
+	uint32_t process, key, value; /* strings */
+	uint32_t order;
+};
+
+struct plumb_settle_process {
+	uint32_t folder, pid;
+	int64_t seen; /* the latest time that anything of it tells */
+};
+
+/* What `plumb run` wrote about a folder's run. */
+struct plumb_settle_run {
+	bool known;
+	uint32_t command, pid;
+	int64_t start, end;
+	int64_t exit; /* PLUMB_UNKNOWN while it runs */
+};
+
+struct plumb_settler {
+	struct plumb_builder *builder;
+	PLUMB_VEC(struct plumb_settle_context) contexts;
+	PLUMB_VEC(struct plumb_settle_device) devices;
+	PLUMB_VEC(struct plumb_settle_process) processes; /* beside the builder's */
+	PLUMB_VEC(struct plumb_settle_run) runs;          /* by folder */
+	PLUMB_VEC(struct plumb_settle_share) shares;
+	PLUMB_VEC(struct plumb_settle_ring) rings;
+	PLUMB_VEC(struct plumb_settle_interval) intervals;
+	PLUMB_VEC(struct plumb_settle_fact) facts;
+	PLUMB_VEC(char) warnings;
+	struct plumb_map device_map;
+	uint32_t serial;   /* regions so far */
+	uint64_t captured; /* values */
+	bool no_memory;
+};
+
+/* A line through readings of a clock: monotonic = t + offset + slope * (t - reference). */
+struct plumb_settle_line {
+	plumb_id device; /* 0: of the process */
+	int64_t reference, offset;
+	double slope;
+	int64_t residual, readings;
+};
+
+struct plumb_settle_reading {
+	plumb_id device;
+	int64_t monotonic, realtime, gpu; /* PLUMB_UNKNOWN where not read */
+	int64_t uncertainty;
+};
+
+/* One region while it is settled. */
+struct plumb_settle_region {
+	struct plumb_settler *settler;
+	const struct plumb_region_reader *reader;
+	uint32_t folder, serial;
+	bool is_run;      /* the one that `plumb run` wrote */
+	uint32_t process; /* PLUMB_NONE for that one */
+	uint32_t *known;  /* by id: what it became in the builder, + 1 */
+	int64_t ledger[PLUMB_SOURCE_COUNT][PLUMB_FATE_COUNT];
+	int64_t seen; /* the latest time in it */
+	uint64_t replays;
+	PLUMB_VEC(plumb_id) stack;
+	PLUMB_VEC(struct plumb_settle_reading) readings;
+	PLUMB_VEC(struct plumb_settle_line) lines; /* of GPU clocks */
+};
+
+/* ---- settle.c ---- */
+bool plumb_settler_init(struct plumb_settler *settler, uint32_t folders);
+void plumb_settler_free(struct plumb_settler *settler);
+/* Everything that needs all regions to be there, and the profile. PLUMB_EEMPTY as plumb_settle. */
+int plumb_settler_finish(struct plumb_settler *settler, const struct plumb_settle_options *options,
+                         struct plumb_profile *profile, struct plumb_error *error);
+void plumb_settle_warn(struct plumb_settler *settler, const char *format, ...) PLUMB_PRINTF(2, 3);
+
+/* ---- folders.c ---- */
+int plumb_settle_folders(struct plumb_settler *settler, const char *const *folders, uint32_t count,
+                         const struct plumb_settle_options *options, struct plumb_error *error);
+
+/* ---- region.c ---- */
+/* Takes an open region in. False: no memory (kept in the settler). */
+bool plumb_settle_one(struct plumb_settler *settler, const struct plumb_region_reader *reader,
+                      uint32_t folder, bool is_run);
+
+/* ---- tree.c ---- */
+#define PLUMB_SETTLE_NOTHING (UINT32_MAX - 1) /* in `known`: is looked at, and is nothing */
+/* PLUMB_NONE for no string. */
+uint32_t plumb_settle_string(struct plumb_settle_region *region, plumb_id id);
+/* The context of a node; 0 is the root's. PLUMB_NONE: there is no node. */
+uint32_t plumb_settle_node(struct plumb_settle_region *region, plumb_id id);
+void
+plumb_settle_value(struct plumb_settle_region *region, const struct plumb_record_value *record);
+void
+plumb_settle_variant(struct plumb_settle_region *region, const struct plumb_record_variant *record);
+void
+plumb_settle_origin(struct plumb_settle_region *region, const struct plumb_record_origin *record);
+
+/* ---- tracks.c ---- */
+void plumb_settle_process(struct plumb_settle_region *region);
+/* The track of a THREAD or STREAM record, the device of a DEVICE record, or PLUMB_NONE. */
+uint32_t plumb_settle_track(struct plumb_settle_region *region, plumb_id id);
+uint32_t plumb_settle_device(struct plumb_settle_region *region, plumb_id id);
+
+/* ---- clocks.c ---- */
+void
+plumb_settle_reading(struct plumb_settle_region *region, const struct plumb_record_clock *record);
+/* After all readings. */
+void plumb_settle_lines(struct plumb_settle_region *region);
+/* Fits a line through (x, x + y) readings weighted by their uncertainty; exposed for its test. */
+void plumb_settle_fit(const struct plumb_settle_reading *readings, uint32_t count,
+                      int64_t (*clock)(const struct plumb_settle_reading *),
+                      struct plumb_settle_line *line);
+/* The line of a device's clock, else that of the process's GPU clock, else NULL. */
+const struct plumb_settle_line *
+plumb_settle_line_of(const struct plumb_settle_region *region, plumb_id device);
+/* The monotonic time of TIME on the clock; PLUMB_UNKNOWN when it cannot be (LINE may be NULL). */
+int64_t plumb_settle_time(const struct plumb_settle_line *line, uint64_t time);
+/* Stores the line of a device, which is called DEVICE in the region. */
+void plumb_settle_clock(struct plumb_settle_region *region, plumb_id id, uint32_t device);
+
+/* ---- gpu.c ---- */
+void plumb_settle_total(struct plumb_settle_region *region,
+                        const struct plumb_record_device_total *record);
+void
+plumb_settle_ring(struct plumb_settle_region *region, const struct plumb_record_work_ring *record);
+void
+plumb_settle_series(struct plumb_settle_region *region, const struct plumb_record_series *record);
+/* Adds a value of GPU work to the tally of its device. */
+void plumb_settle_tally(struct plumb_settle_region *region, const struct plumb_value *value);
+/* At the region's end: devices whose totals were torn get what the values add up to. */
+void plumb_settle_tallies(struct plumb_settle_region *region);
+/* At the very end: busy time of every device. */
+void plumb_settle_busy(struct plumb_settler *settler);
+
+/* ---- ledger.c ---- */
+/* Counts for the region's process. */
+void plumb_settle_count(struct plumb_settle_region *region, enum plumb_source source,
+                        enum plumb_fate fate, const char *detail, uint64_t count);
+void
+plumb_settle_ledger(struct plumb_settle_region *region, const struct plumb_record_ledger *record);
+void plumb_settle_overhead(struct plumb_settle_region *region,
+                           const struct plumb_record_overhead *record);
+/* At the region's end, with the number of records that were read. */
+void plumb_settle_balance(struct plumb_settle_region *region, uint64_t records);
+
+/* ---- environment.c ---- */
+void plumb_settle_fact(struct plumb_settle_region *region,
+                       const struct plumb_record_environment *record);
+void plumb_settle_environment(struct plumb_settler *settler);
+
+/* ---- numbers of untrusted input ---- */
+
+static inline int64_t
+plumb_settle_number(uint64_t number)
+{
+	return number > INT64_MAX ? PLUMB_UNKNOWN : (int64_t)number;
+}
+
+static inline int64_t
+plumb_settle_number32(uint32_t number)
+{
+	return number == UINT32_MAX ? PLUMB_UNKNOWN : (int64_t)number;
+}
+
+/* A + B for numbers ≥ 0; stops at the greatest. */
+static inline int64_t
+plumb_settle_sum(int64_t a, int64_t b)
+{
+	int64_t sum;
+	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+#endif

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tree and what was measured on it. Nodes name their parents by id, in any order and in any
+ * arena; a damaged region may name a parent that is not there, or go round in circles.
+ */
+#include "settle/settle_private.h"
+
+#include <math.h>
+
+#define VISITING UINT32_MAX /* in `known`: on the way to the root */
+#define KNOWN_FLAGS (PLUMB_CONTEXT_BACKWARD | PLUMB_CONTEXT_ACCUMULATION | PLUMB_CONTEXT_TRUNCATED)
+
+uint32_t
+plumb_settle_string(struct plumb_settle_region *region, plumb_id id)
+{
+	size_t bytes = 0;
+	const char *text = plumb_region_string(region->reader, id, &bytes);
+
+	if (!text) {
+		if (id)
+			plumb_settle_count(region, PLUMB_SOURCE_REGION, PLUMB_FATE_DAMAGED,
+			                   "strings", 1);
+		return PLUMB_NONE;
+	}
+	if (!region->known[id]) {
+		uint32_t string = plumb_builder_string(region->settler->builder, text, bytes);
+		region->known[id] = string == PLUMB_NONE ? PLUMB_SETTLE_NOTHING : string + 1;
+	}
+	return region->known[id] == PLUMB_SETTLE_NOTHING ? PLUMB_NONE : region->known[id] - 1;
+}
+
+/* ---- nodes ---- */
+
+/* Keeps what is asked of CONTEXT, a child of PARENT, later. */
+static bool
+remember(struct plumb_settler *settler, uint32_t context, uint32_t parent, unsigned kind,
+         unsigned flags)
+{
+	struct plumb_settle_context above = settler->contexts.items[parent];
+	struct plumb_settle_context *own;
+
+	while (settler->contexts.count <= context)
+		if (!plumb_vec_add(&settler->contexts))
+			return false;
+	own = &settler->contexts.items[context];
+	own->kind = (uint8_t)kind;
+	own->flags = (uint8_t)(above.flags | flags);
+	own->python = above.python || kind == PLUMB_FRAME_PYTHON;
+	return true;
+}
+
+/* The context of NODE under PARENT. */
+static uint32_t
+make_context(struct plumb_settle_region *region, const struct plumb_record_node *node,
+             uint32_t parent)
+{
+	struct plumb_builder *builder = region->settler->builder;
+	unsigned flags = node->flags & KNOWN_FLAGS;
+	uint32_t frame, context;
+
+	if (node->kind == PLUMB_FRAME_ROOT || node->kind >= PLUMB_FRAME_KIND_COUNT) {
+		/* A kind of a newer collector: what hangs under it belongs to its parent. */
+		plumb_settle_count(region, PLUMB_SOURCE_REGION, PLUMB_FATE_UNKNOWN_LAYOUT,
+		                   "kinds of frame", 1);
+		return parent;
+	}
+	frame = plumb_builder_frame(builder, node->kind, plumb_settle_string(region, node->name),
+	                            plumb_settle_string(region, node->file), node->line);
+	context = plumb_builder_context(builder, parent, frame, flags);
+	if (context == PLUMB_NONE ||
+	    !remember(region->settler, context, parent, node->kind, flags)) {
+		region->settler->no_memory = true;
+		return parent;
+	}
+	return context;
+}
+
+/* Where a node hangs that has no way to the root. */
+static uint32_t
+no_way_up(struct plumb_settle_region *region)
+{
+	plumb_settle_count(region, PLUMB_SOURCE_REGION, PLUMB_FATE_DAMAGED, "parents of contexts",
+	                   1);
+	return 0;
+}
+
+uint32_t
+plumb_settle_node(struct plumb_settle_region *region, plumb_id id)
+{
+	const struct plumb_record_node *node;
+	uint32_t context = 0;
+	plumb_id at = id;
+
+	region->stack.count = 0;
+	/* Up, until an ancestor that is known … */
+	for (; at; at = node->parent) {
+		node = plumb_region_get(region->reader, at, PLUMB_RECORD_NODE, sizeof *node);
+		if (!node && at == id)
+			return PLUMB_NONE;
+		if (!node || region->known[at] == VISITING) {
+			context = no_way_up(region);
+			break;
+		}
+		if (region->known[at]) {
+			context = region->known[at] - 1;
+			break;
+		}
+		plumb_id *top = plumb_vec_add(&region->stack);
+		if (!top) {
+			region->settler->no_memory = true;
+			return PLUMB_NONE;
+		}
+		*top = at;
+		region->known[at] = VISITING;
+	}
+	/* … and down again. */
+	while (region->stack.count) {
+		at = region->stack.items[--region->stack.count];
+		node = plumb_region_get(region->reader, at, PLUMB_RECORD_NODE, sizeof *node);
+		context = make_context(region, node, context);
+		region->known[at] = context + 1;
+	}
+	return context;
+}
+
+/* ---- values ---- */
+
+/* Being written when the process ended? Only then is the word odd. */
+static bool
+is_torn(const _Atomic uint32_t *sequence)
+{
+	return atomic_load_explicit(sequence, memory_order_relaxed) & 1;
+}
+
+static void
+drop_value(struct plumb_settle_region *region, enum plumb_fate fate)
+{
+	plumb_settle_count(region, PLUMB_SOURCE_VALUE, fate, NULL, 1);
+}
+
+/* Can these numbers be observations added up? */
+static bool
+is_plausible(const struct plumb_value *value)
+{
+	return value->count <= INT64_MAX && value->min <= value->max &&
+	       value->min != PLUMB_UNKNOWN && value->sum != PLUMB_UNKNOWN &&
+	       isfinite(value->mean) && isfinite(value->m2) && value->m2 >= 0;
+}
+
+/* Every call of an operator has a duration, so the calls need not be recorded as well. */
+static void
+add_calls(struct plumb_settle_region *region, const struct plumb_value *duration)
+{
+	struct plumb_value calls = *duration;
+
+	calls.metric = PLUMB_METRIC_OP_CALLS;
+	calls.sum = (int64_t)duration->count;
+	calls.min = calls.max = 1;
+	calls.mean = 1;
+	calls.m2 = 0;
+	plumb_builder_value(region->settler->builder, &calls);
+}
+
+/* Where kernels lie: under a Python line, in the backward pass. */
+static void
+count_kernels(struct plumb_settle_region *region, const struct plumb_value *value)
+{
+	const struct plumb_settle_context *c = &region->settler->contexts.items[value->context];
+
+	if (value->metric != PLUMB_METRIC_GPU_TIME || c->kind != PLUMB_FRAME_KERNEL)
+		return;
+	if (!c->python)
+		plumb_settle_count(region, PLUMB_SOURCE_KERNEL, PLUMB_FATE_NO_PYTHON, NULL,
+		                   value->count);
+	if (c->flags & PLUMB_CONTEXT_ACCUMULATION)
+		plumb_settle_count(region, PLUMB_SOURCE_KERNEL, PLUMB_FATE_ACCUMULATION, NULL,
+		                   value->count);
+	else if (c->flags & PLUMB_CONTEXT_BACKWARD)
+		plumb_settle_count(region, PLUMB_SOURCE_KERNEL, PLUMB_FATE_FORWARD, NULL,
+		                   value->count);
+}
+
+void
+plumb_settle_value(struct plumb_settle_region *region, const struct plumb_record_value *record)
+{
+	struct plumb_value value = {
+		.metric = record->metric,
+		.sum = record->sum,
+		.count = record->count,
+		.min = record->min,
+		.max = record->max,
+		.mean = record->mean,
+		.m2 = record->m2,
+	};
+
+	if (is_torn(&record->sequence)) {
+		drop_value(region, PLUMB_FATE_TORN);
+		return;
+	}
+	if (!value.count)
+		return; /* made, and not yet added to */
+	if (!value.metric || value.metric >= PLUMB_METRIC_COUNT) {
+		drop_value(region, PLUMB_FATE_UNKNOWN_LAYOUT);
+		return;
+	}
+	value.context = plumb_settle_node(region, record->node);
+	value.track = plumb_settle_track(region, record->track);
+	if (value.context == PLUMB_NONE || value.track == PLUMB_NONE || !is_plausible(&value)) {
+		drop_value(region, PLUMB_FATE_DAMAGED);
+		return;
+	}
+	plumb_builder_value(region->settler->builder, &value);
+	plumb_settle_count(region, PLUMB_SOURCE_VALUE, PLUMB_FATE_ATTRIBUTED, NULL, 1);
+	region->settler->captured++;
+	if (value.metric == PLUMB_METRIC_OP_DURATION)
+		add_calls(region, &value);
+	if (value.metric == PLUMB_METRIC_GPU_REPLAYS)
+		region->replays += value.count;
+	plumb_settle_tally(region, &value);
+	count_kernels(region, &value);
+}
+
+void
+plumb_settle_variant(struct plumb_settle_region *region, const struct plumb_record_variant *record)
+{
+	struct plumb_variant variant = {
+		.shapes = PLUMB_NONE,
+		.registers = record->registers,
+		.static_shared = record->static_shared,
+		.dynamic_shared = record->dynamic_shared,
+		.occupancy = plumb_settle_number32(record->occupancy),
+		.count = record->count,
+		.time = record->time,
+		.min = record->min,
+		.max = record->max,
+	};
+
+	if (is_torn(&record->sequence)) {
+		drop_value(region, PLUMB_FATE_TORN);
+		return;
+	}
+	if (!variant.count)
+		return;
+	for (int i = 0; i < 3; i++) {
+		variant.grid[i] = record->grid[i];
+		variant.block[i] = record->block[i];
+	}
+	variant.context = plumb_settle_node(region, record->node);
+	variant.track = plumb_settle_track(region, record->track);
+	if (variant.context == PLUMB_NONE || variant.track == PLUMB_NONE ||
+	    variant.count > INT64_MAX || variant.min > variant.max ||
+	    variant.min == PLUMB_UNKNOWN || variant.time == PLUMB_UNKNOWN) {
+		drop_value(region, PLUMB_FATE_DAMAGED);
+		return;
+	}
+	plumb_builder_variant(region->settler->builder, &variant);
+	plumb_settle_count(region, PLUMB_SOURCE_VALUE, PLUMB_FATE_ATTRIBUTED, NULL, 1);
+}
+
+void
+plumb_settle_origin(struct plumb_settle_region *region, const struct plumb_record_origin *record)
+{
+	/* The region's and the profile's numbers are the same. */
+	_Static_assert((int)PLUMB_ORIGIN_BACKWARD_CALL == (int)PLUMB_ORIGIN_OF_BACKWARD_CALL &&
+	                       (int)PLUMB_ORIGIN_INLINED == (int)PLUMB_ORIGIN_OF_INLINED,
+	               "same numbers");
+	struct plumb_origin origin = {
+		.context = plumb_settle_node(region, record->node),
+		.origin = plumb_settle_node(region, record->origin),
+		.reason = record->kind,
+	};
+
+	if (!origin.reason || origin.reason > PLUMB_ORIGIN_OF_INLINED)
+		plumb_settle_count(region, PLUMB_SOURCE_REGION, PLUMB_FATE_UNKNOWN_LAYOUT,
+		                   "kinds of origin", 1);
+	else if (origin.context == PLUMB_NONE || origin.origin == PLUMB_NONE)
+		plumb_settle_count(region, PLUMB_SOURCE_REGION, PLUMB_FATE_DAMAGED, "origins", 1);
+	else
+		plumb_builder_origin(region->settler->builder, &origin);
+}

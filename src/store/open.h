@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opens a profile file for reading, trusting nothing in it. Private to store/.
+ */
+#ifndef PLUMB_STORE_OPEN_H
+#define PLUMB_STORE_OPEN_H
+
+#include <sqlite3.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* *SIZE: the file's. *DB is for sqlite3_close also after a failure. */
+int plumb_store_open(sqlite3 **db, const char *path, uint64_t *size, struct plumb_error *error);
+
+/* SQLite opens no longer paths: an error that says so. */
+int plumb_store_path_fits(const char *path, struct plumb_error *error);
+
+#endif

@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * File → profile. The file may be anybody's and hold anything: SQLite is told to trust nothing of
+ * it, and every cell is checked before it becomes part of the profile. All tables count their ids
+ * from 0 without a gap, so that a damaged tree of pages that leads to the same rows again and
+ * again ends at the first of them; and no more text is taken in than the file is long.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/strtab.h"
+#include "base/utf8.h"
+#include "base/vec.h"
+#include "model/order.h"
+#include "store/chunk.h"
+#include "store/open.h"
+#include "store/schema.h"
+#include "store/store.h"
+
+/* Work beyond this is more than a profile keeps in memory: 384 MiB. */
+#define WORK_MAX (UINT32_C(1) << 24)
+
+struct reader {
+	sqlite3 *db;
+	struct plumb_profile *profile;
+	struct plumb_strtab *strings;
+	uint64_t text_left; /* bytes of text that may still come */
+	const char *table;  /* for messages */
+	int64_t row;
+	struct plumb_error *error;
+};
+
+/* ---- failing ---- */
+
+static int
+damaged(struct reader *reader, const char *what)
+{
+	return plumb_fail(reader->error, PLUMB_EINPUT,
+	                  "the profile is damaged: %s in row %" PRId64 " of %s; take a copy, or "
+	                  "run plumb again",
+	                  what, reader->row, reader->table);
+}
+
+static int
+no_memory(struct reader *reader)
+{
+	return plumb_fail(reader->error, PLUMB_ESYSTEM,
+	                  "not enough memory to read the profile; close other programs");
+}
+
+static int
+fail_sql(struct reader *reader)
+{
+	int code = sqlite3_errcode(reader->db);
+	if (code == SQLITE_NOMEM)
+		return no_memory(reader);
+	if (code == SQLITE_IOERR && sqlite3_system_errno(reader->db))
+		return plumb_fail(reader->error, PLUMB_ESYSTEM, "cannot read: %s",
+		                  strerror(sqlite3_system_errno(reader->db)));
+	return plumb_fail(reader->error, PLUMB_EINPUT,
+	                  "the profile is damaged: %s (%s); take a copy, or run plumb again",
+	                  sqlite3_errmsg(reader->db), reader->table);
+}
+
+/* ---- cells ---- */
+
+static int
+read_number(struct reader *reader, sqlite3_stmt *select, int at, int64_t *number)
+{
+	if (sqlite3_column_type(select, at) != SQLITE_INTEGER)
+		return damaged(reader, "no number");
+	*number = sqlite3_column_int64(select, at);
+	return PLUMB_OK;
+}
+
+/* A text cell as it lies in the statement; *TEXT is NULL for NULL. */
+static int
+read_text(struct reader *reader, sqlite3_stmt *select, int at, const char **text, size_t *bytes)
+{
+	*text = NULL;
+	*bytes = 0;
+	if (sqlite3_column_type(select, at) == SQLITE_NULL)
+		return PLUMB_OK;
+	if (sqlite3_column_type(select, at) != SQLITE_TEXT)
+		return damaged(reader, "no text");
+	*text = (const char *)sqlite3_column_text(select, at);
+	if (!*text)
+		return no_memory(reader);
+	*bytes = (size_t)sqlite3_column_bytes(select, at);
+	if (*bytes > reader->text_left)
+		return damaged(reader, "more text than the file can hold");
+	reader->text_left -= *bytes;
+	if (memchr(*text, 0, *bytes) || !plumb_utf8_valid(*text, *bytes))
+		return damaged(reader, "text that is no UTF-8");
+	return PLUMB_OK;
+}
+
+static int
+read_string(struct reader *reader, sqlite3_stmt *select, int at, uint32_t *id)
+{
+	const char *text;
+	size_t bytes;
+	int code = read_text(reader, select, at, &text, &bytes);
+	*id = PLUMB_NONE;
+	if (code || !text)
+		return code;
+	*id = plumb_strtab_add(reader->strings, text, bytes);
+	return *id == PLUMB_STRTAB_NONE ? no_memory(reader) : PLUMB_OK;
+}
+
+static int
+read_word(struct reader *reader, sqlite3_stmt *select, int at, const struct plumb_column *column,
+          uint32_t *id)
+{
+	const char *text;
+	size_t bytes;
+	int code = read_text(reader, select, at, &text, &bytes);
+	if (code)
+		return code;
+	for (*id = 0; text && *id < column->limit; ++*id)
+		if (column->words[*id] && !strcmp(column->words[*id], text))
+			return PLUMB_OK;
+	return damaged(reader, "an unknown word");
+}
+
+static uint32_t
+table_count(const struct reader *reader, uint32_t table)
+{
+	uint32_t count;
+	memcpy(&count, (const char *)reader->profile + plumb_store_schema[table].count_offset,
+	       sizeof count);
+	return count;
+}
+
+static int
+read_id(struct reader *reader, sqlite3_stmt *select, int at, const struct plumb_column *column,
+        uint32_t *id)
+{
+	int64_t number = 0;
+	*id = PLUMB_NONE;
+	if (column->cell == PLUMB_CELL_ID_OR_NONE &&
+	    sqlite3_column_type(select, at) == SQLITE_NULL)
+		return PLUMB_OK;
+	int code = read_number(reader, select, at, &number);
+	if (code)
+		return code;
+	if (number < 0 || number >= table_count(reader, column->limit))
+		return damaged(reader, "an id out of range");
+	*id = (uint32_t)number;
+	return PLUMB_OK;
+}
+
+static int
+read_real(struct reader *reader, sqlite3_stmt *select, int at, double *real)
+{
+	*real = NAN;
+	int type = sqlite3_column_type(select, at);
+	if (type == SQLITE_NULL)
+		return PLUMB_OK;
+	if (type != SQLITE_FLOAT && type != SQLITE_INTEGER)
+		return damaged(reader, "no number");
+	*real = sqlite3_column_double(select, at);
+	return isfinite(*real) ? PLUMB_OK : damaged(reader, "an infinite number");
+}
+
+static int
+read_cell(struct reader *reader, sqlite3_stmt *select, int at, const struct plumb_column *column,
+          char *row)
+{
+	char *field = row + column->offset;
+	int64_t number = 0;
+	uint32_t id = 0;
+	double real;
+	int code;
+	switch (column->cell) {
+	case PLUMB_CELL_INT:
+		number = PLUMB_UNKNOWN;
+		code = sqlite3_column_type(select, at) == SQLITE_NULL
+		               ? PLUMB_OK
+		               : read_number(reader, select, at, &number);
+		memcpy(field, &number, sizeof number);
+		return code;
+	case PLUMB_CELL_NUMBER:
+	case PLUMB_CELL_COUNT:
+		code = read_number(reader, select, at, &number);
+		if (!code && column->cell == PLUMB_CELL_COUNT && number < 1)
+			code = damaged(reader, "a count below 1");
+		memcpy(field, &number, sizeof number);
+		return code;
+	case PLUMB_CELL_REAL:
+		code = read_real(reader, select, at, &real);
+		memcpy(field, &real, sizeof real);
+		return code;
+	case PLUMB_CELL_LINE:
+		if (sqlite3_column_type(select, at) != SQLITE_NULL &&
+		    (code = read_number(reader, select, at, &number)))
+			return code;
+		if (number < 0 || number > UINT32_MAX)
+			return damaged(reader, "a line out of range");
+		id = (uint32_t)number;
+		break;
+	case PLUMB_CELL_BITS:
+		if ((code = read_number(reader, select, at, &number)))
+			return code;
+		if (number < 0 || number >= (column->limit ? column->limit : UINT32_MAX))
+			return damaged(reader, "a number out of range");
+		id = (uint32_t)number;
+		break;
+	case PLUMB_CELL_TEXT:
+		if ((code = read_string(reader, select, at, &id)))
+			return code;
+		break;
+	case PLUMB_CELL_WORD:
+		if ((code = read_word(reader, select, at, column, &id)))
+			return code;
+		break;
+	case PLUMB_CELL_ID:
+	case PLUMB_CELL_ID_OR_NONE:
+		if ((code = read_id(reader, select, at, column, &id)))
+			return code;
+		break;
+	}
+	memcpy(field, &id, sizeof id);
+	return PLUMB_OK;
+}
+
+/* ---- tables ---- */
+
+/* SELECT id, COLUMNS FROM TABLE in the order of ids. Only real tables: a view or a virtual table of
+ * that name could run anything. */
+static int
+prepare_select(struct reader *reader, const char *columns, sqlite3_stmt **select)
+{
+	char sql[1024];
+	*select = NULL;
+	snprintf(sql, sizeof sql,
+	         "SELECT 1 FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name = '%s'",
+	         reader->table);
+	if (sqlite3_prepare_v2(reader->db, sql, -1, select, NULL))
+		return fail_sql(reader);
+	int found = sqlite3_step(*select);
+	sqlite3_finalize(*select);
+	*select = NULL;
+	if (found != SQLITE_ROW && found != SQLITE_DONE)
+		return fail_sql(reader);
+	if (found == SQLITE_DONE)
+		return plumb_fail(reader->error, PLUMB_EINPUT,
+		                  "the profile is damaged: table %s is missing; take a copy, or run "
+		                  "plumb again",
+		                  reader->table);
+	snprintf(sql, sizeof sql, "SELECT id, %s FROM %s ORDER BY id", columns, reader->table);
+	if (sqlite3_prepare_v2(reader->db, sql, -1, select, NULL))
+		return fail_sql(reader);
+	return PLUMB_OK;
+}
+
+static int
+next_row(struct reader *reader, sqlite3_stmt *select, bool *found)
+{
+	int stepped = sqlite3_step(select);
+	*found = stepped == SQLITE_ROW;
+	if (stepped == SQLITE_DONE)
+		return PLUMB_OK;
+	if (stepped != SQLITE_ROW)
+		return fail_sql(reader);
+	if (sqlite3_column_int64(select, 0) != reader->row || reader->row >= PLUMB_VEC_MAX)
+		return damaged(reader, "an id out of order");
+	return PLUMB_OK;
+}
+
+static void
+join_columns(const struct plumb_table *table, char *out, size_t size)
+{
+	size_t used = 0;
+	*out = 0;
+	for (uint32_t c = 0; c < table->columns_count && used < size; c++)
+		used += (size_t)snprintf(out + used, size - used, "%s%s", c ? ", " : "",
+		                         table->columns[c].name);
+}
+
+/* The rows are stored in the profile at once, so that they are freed with it whatever happens. */
+static int
+read_rows(struct reader *reader, const struct plumb_table *table, sqlite3_stmt *select)
+{
+	char *base = (char *)reader->profile;
+	char *rows = NULL;
+	uint32_t capacity = 0;
+	bool found;
+	for (;; reader->row++) {
+		int code = next_row(reader, select, &found);
+		if (code || !found)
+			return code;
+		uint32_t count = (uint32_t)reader->row + 1;
+		if (!table->count_offset) {
+			if (reader->row > 0)
+				return damaged(reader, "a second row");
+			rows = base + table->rows_offset;
+		} else if (count > capacity) {
+			char *grown = plumb_vec_grow(rows, &capacity, count, table->row_size);
+			if (!grown)
+				return no_memory(reader);
+			rows = grown;
+			memcpy(base + table->rows_offset, &rows, sizeof rows);
+		}
+		char *row = rows + (size_t)reader->row * table->row_size;
+		memset(row, 0, table->row_size);
+		/* Counted first: a context may name itself or an earlier one, never a later one. */
+		if (table->count_offset)
+			memcpy(base + table->count_offset, &count, sizeof count);
+		for (uint32_t c = 0; !code && c < table->columns_count; c++)
+			code = read_cell(reader, select, (int)c + 1, &table->columns[c], row);
+		if (code)
+			return code;
+	}
+}
+
+static int
+read_table(struct reader *reader, const struct plumb_table *table)
+{
+	char columns[512];
+	join_columns(table, columns, sizeof columns);
+	reader->table = table->name;
+	reader->row = 0;
+	sqlite3_stmt *select;
+	int code = prepare_select(reader, columns, &select);
+	if (!code)
+		code = read_rows(reader, table, select);
+	sqlite3_finalize(select);
+	return code;
+}
+
+/* ---- what holds between rows ---- */
+
+/* Contexts are a tree in preorder: each hangs under the one before it or under one of that one's
+ * ancestors, and `last` is where its subtree ends. */
+static int
+check_tree(struct reader *reader)
+{
+	const struct plumb_context *contexts = reader->profile->contexts;
+	uint32_t count = reader->profile->contexts_count;
+	reader->table = "contexts";
+	reader->row = 0;
+	if (!count || contexts[0].parent != PLUMB_NONE || contexts[0].depth ||
+	    reader->profile->frames[contexts[0].frame].kind != PLUMB_FRAME_ROOT)
+		return damaged(reader, "no root");
+	for (uint32_t i = 1; i <= count; i++) {
+		uint32_t parent = i < count ? contexts[i].parent : PLUMB_NONE;
+		reader->row = i;
+		uint32_t open = i - 1;
+		for (; open != parent; open = contexts[open].parent) {
+			if (open == PLUMB_NONE || contexts[open].last != i - 1)
+				return damaged(reader, "a context that is not in preorder");
+		}
+		if (i < count && (parent == PLUMB_NONE || contexts[i].depth != contexts[parent].depth + 1))
+			return damaged(reader, "a context of a wrong depth");
+	}
+	return PLUMB_OK;
+}
+
+static int
+check_values(struct reader *reader)
+{
+	const struct plumb_profile *profile = reader->profile;
+	reader->table = "context_values";
+	for (uint32_t i = 0; i < profile->values_count; i++) {
+		const struct plumb_value *v = &profile->values[i], *before = v - 1;
+		reader->row = i;
+		if (!v->metric || !plumb_metrics[v->metric].name || v->min > v->max ||
+		    isnan(v->mean) || !(v->m2 >= 0))
+			return damaged(reader, "an impossible value");
+		if (!i || v->context > before->context)
+			continue;
+		if (v->context < before->context || v->metric < before->metric ||
+		    (v->metric == before->metric && v->track <= before->track))
+			return damaged(reader, "a value out of order");
+	}
+	return PLUMB_OK;
+}
+
+static int
+check_rows(struct reader *reader)
+{
+	const struct plumb_profile *profile = reader->profile;
+	reader->table = "environment";
+	for (uint32_t i = 0; i < profile->environment_count; i++) {
+		reader->row = i;
+		if (profile->environment[i].key == PLUMB_NONE ||
+		    profile->environment[i].value == PLUMB_NONE)
+			return damaged(reader, "no key or value");
+	}
+	reader->table = "clocks";
+	for (uint32_t i = 0; i < profile->clocks_count; i++) {
+		reader->row = i;
+		if (isnan(profile->clocks[i].slope))
+			return damaged(reader, "no slope");
+	}
+	return PLUMB_OK;
+}
+
+/* ---- spans ---- */
+
+static int
+read_blob(struct reader *reader, sqlite3_stmt *select, int at, struct plumb_blob *blob)
+{
+	if (sqlite3_column_type(select, at) != SQLITE_BLOB)
+		return damaged(reader, "no blob");
+	blob->data = (void *)(uintptr_t)sqlite3_column_blob(select, at);
+	blob->bytes = (size_t)sqlite3_column_bytes(select, at);
+	return blob->data ? PLUMB_OK : damaged(reader, "an empty blob");
+}
+
+static int
+read_chunk(struct reader *reader, sqlite3_stmt *select, struct plumb_chunk *chunk, bool *newest)
+{
+	static const struct plumb_column track = { "track", PLUMB_CELL_ID, 0, PLUMB_TABLE_TRACKS,
+		                                   NULL };
+	int64_t count = 0;
+	const char *source, *codec;
+	size_t bytes;
+	int code = read_id(reader, select, 1, &track, &chunk->track);
+	if (!code)
+		code = read_text(reader, select, 2, &source, &bytes);
+	if (!code)
+		code = read_number(reader, select, 3, &chunk->start_ns);
+	if (!code)
+		code = read_number(reader, select, 4, &count);
+	if (!code)
+		code = read_text(reader, select, 5, &codec, &bytes);
+	for (int c = 0; !code && c < PLUMB_CHUNK_COLUMNS; c++)
+		code = read_blob(reader, select, 6 + c, &chunk->columns[c]);
+	if (code)
+		return code;
+	if (!codec || strcmp(codec, PLUMB_CHUNK_CODEC))
+		return damaged(reader, "an unknown codec");
+	if (count < 1 || count > PLUMB_CHUNK_ROWS)
+		return damaged(reader, "an impossible count");
+	chunk->count = (uint32_t)count;
+	*newest = source && !strcmp(source, "newest");
+	return PLUMB_OK;
+}
+
+static int
+read_chunks(struct reader *reader, struct plumb_chunk_coder *coder, sqlite3_stmt *select)
+{
+	struct plumb_profile *profile = reader->profile;
+	uint32_t capacity = 0;
+	for (bool found;; reader->row++) {
+		struct plumb_chunk chunk = { 0 };
+		bool newest = false;
+		int code = next_row(reader, select, &found);
+		if (!code && found)
+			code = read_chunk(reader, select, &chunk, &newest);
+		if (code || !found)
+			return code;
+		if (!newest)
+			continue;
+		uint32_t count = profile->work_count + chunk.count;
+		if (count > WORK_MAX)
+			return damaged(reader, "more GPU work than a profile keeps");
+		if (count > capacity) {
+			struct plumb_work_item *grown =
+			        plumb_vec_grow(profile->work, &capacity, count, sizeof *grown);
+			if (!grown)
+				return no_memory(reader);
+			profile->work = grown;
+		}
+		struct plumb_error why = { 0 };
+		if (plumb_chunk_decode(coder, &chunk, profile->contexts_count,
+		                       profile->work + profile->work_count, &why))
+			return damaged(reader, why.message);
+		profile->work_count = count;
+	}
+}
+
+static int
+read_work(struct reader *reader)
+{
+	reader->table = "span_chunks";
+	reader->row = 0;
+	struct plumb_chunk_coder *coder = plumb_chunk_coder_new();
+	if (!coder)
+		return no_memory(reader);
+	sqlite3_stmt *select;
+	int code = prepare_select(reader, "track, source, start_ns, count, codec, context, start, "
+	                                  "duration",
+	                          &select);
+	if (!code)
+		code = read_chunks(reader, coder, select);
+	sqlite3_finalize(select);
+	plumb_chunk_coder_free(coder);
+	if (!code && plumb_order_work(&reader->profile->work, reader->profile->work_count,
+	                              reader->profile->tracks))
+		code = no_memory(reader);
+	return code;
+}
+
+/* ---- the whole ---- */
+
+static int
+read_all(struct reader *reader)
+{
+	int code = PLUMB_OK;
+	for (int t = 0; !code && t < PLUMB_TABLES; t++) {
+		code = read_table(reader, &plumb_store_schema[t]);
+		if (!code && t == PLUMB_TABLE_RUN && !reader->row)
+			code = damaged(reader, "nothing");
+		if (!code && t == PLUMB_TABLE_CONTEXTS)
+			code = check_tree(reader);
+	}
+	if (!code)
+		code = check_values(reader);
+	if (!code)
+		code = check_rows(reader);
+	if (!code)
+		code = read_work(reader);
+	return code;
+}
+
+int
+plumb_store_read(struct plumb_profile *profile, const char *path, struct plumb_error *error)
+{
+	*profile = (struct plumb_profile){ 0 };
+	struct reader reader = { .profile = profile, .table = "", .error = error };
+	int code = plumb_store_open(&reader.db, path, &reader.text_left, error);
+	if (!code) {
+		reader.strings = plumb_strtab_new();
+		code = reader.strings ? read_all(&reader) : no_memory(&reader);
+	}
+	sqlite3_close(reader.db);
+	if (!code) {
+		struct plumb_pool *pool;
+		plumb_strtab_release(reader.strings, &profile->strings, &profile->strings_count,
+		                     &pool);
+		profile->storage = pool;
+	}
+	plumb_strtab_free(reader.strings);
+	if (code) {
+		plumb_profile_free(profile);
+		plumb_fail_in(error, "%s", path);
+	}
+	return code;
+}

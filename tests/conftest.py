@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes every case of the C unit tests (tests/unit/test_*.c, cmocka) an item of pytest's run.
+
+The programs are built by `make unit-programs` into $BUILD/unit. Each runs once; its cases are taken
+from its own report.
+"""
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = pathlib.Path(os.environ.get("BUILD") or ROOT / "build").resolve()
+
+
+def pytest_collect_file(file_path, parent):
+    if file_path.suffix == ".c" and file_path.match("tests/unit/test_*.c"):
+        return UnitProgram.from_parent(parent, path=file_path)
+    return None
+
+
+class UnitProgram(pytest.File):
+    """One cmocka program; its cases are read from the source, its results from one run."""
+
+    def collect(self):
+        source = self.path.read_text()
+        for name in re.findall(r"cmocka_unit_test(?:_\w+)?\(\s*(\w+)", source):
+            yield UnitCase.from_parent(self, name=name)
+
+    def results(self):
+        """The program's exit status, whole output, and {case: passed}; runs it the first time."""
+        if not hasattr(self, "_results"):
+            program = BUILD / "unit" / self.path.stem
+            if not program.exists():
+                pytest.fail(f"{program} is not built: run make test", pytrace=False)
+            done = subprocess.run([program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  cwd=ROOT, timeout=600, errors="replace",
+                                  env={**os.environ, "CMOCKA_MESSAGE_OUTPUT": "stdout"})
+            cases = {name: state == "OK" for state, name
+                     in re.findall(r"^\[\s+(OK|FAILED)\s+\] (\w+)", done.stdout, re.M)}
+            skipped = set(re.findall(r"^\[\s+SKIPPED\s+\] (\w+)", done.stdout, re.M))
+            self._results = done.returncode, done.stdout, cases, skipped
+        return self._results
+
+
+class UnitCase(pytest.Item):
+    def runtest(self):
+        status, output, cases, skipped = self.parent.results()
+        if self.name in skipped:
+            pytest.skip("the program skipped it")
+        if not cases.get(self.name):
+            raise UnitFailure(status, output)
+        if status and all(cases.values()):  # it died at its end, e.g. of a leak
+            raise UnitFailure(status, output)
+
+    def repr_failure(self, excinfo, style=None):
+        if isinstance(excinfo.value, UnitFailure):
+            status, output = excinfo.value.args
+            return f"{self.path.stem} ended with status {status}\n{output}"
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self):
+        return self.path, None, f"{self.path.stem}: {self.name}"
+
+
+class UnitFailure(Exception):
+    pass

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Helpers for tests that run a program of tests/e2e/programs under plumb and read what it recorded.
+
+    made = recorded(torch_python, "known_tree.py", folder)       # once per interpreter and arguments
+    assert made.tree("loops") == {"loops:21 > aten::neg": 3, …}
+
+A program marks lines with a comment `# @name`; `made.expand("loops:@first > aten::neg")` puts the line
+numbers in. Trees hold the program's own Python frames only: what lies in a library between two of them
+is left out, because it differs from version to version.
+"""
+import collections
+import functools
+import os
+import pathlib
+import re
+import sqlite3
+import subprocess
+
+from conftest import PLUMB, clean_environment
+
+import plumb as plumb_package
+
+PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
+LIMIT_S = 120  # a program that takes longer hangs
+
+
+def lines_of(path):
+    """{name: line number} of the `# @name` marks in a source file."""
+    found = {}
+    for number, line in enumerate(pathlib.Path(path).read_text().splitlines(), 1):
+        for name in re.findall(r"# @(\w+)", line):
+            assert name not in found, f"{path}: two lines are marked @{name}"
+            found[name] = number
+    return found
+
+
+class Made:
+    """A finished run under plumb, and its profile."""
+
+    def __init__(self, done, program, folder, path):
+        self.done = done
+        self.program = program
+        self.folder = folder
+        self.path = path
+        self.lines = lines_of(program)
+
+    @functools.cached_property
+    def profile(self):
+        assert self.path.exists(), f"no profile; plumb said:\n{self.done.stderr}"
+        return plumb_package.Profile(self.path)
+
+    def expand(self, expected):
+        """`@name` → line number in every key of a tree, or in one text."""
+        def text(key):
+            return re.sub(r"@(\w+)", lambda match: str(self.lines[match[1]]), key)
+        if isinstance(expected, str):
+            return text(expected)
+        return {text(key): count for key, count in expected.items()}
+
+    def paths(self, files=None):
+        """(node, path as a tuple) of every node but the root. FILES: names of the program's own files
+        (a function of the name, or a set); by default the program itself."""
+        mine = files or {self.program.name}
+        known = mine if callable(mine) else mine.__contains__
+        above = [()]
+        for node in self.profile.walk():
+            if node.kind == "root":
+                continue
+            del above[node.depth:]
+            path = above[-1]
+            if node.kind != "python":
+                path += (label(node),)
+            elif known(os.path.basename(node.file or "")):
+                path += (f"{node.name.rpartition('.')[2]}:{node.line}",)
+            above.append(path)
+            yield node, path
+
+    def tree(self, inside, files=None):
+        """{path: calls} of what was observed in calls of the function INSIDE, from its frame on."""
+        found = collections.Counter()
+        calls = self.calls()
+        for node, path in self.paths(files):
+            if node.kind == "python" or not calls.get(node.id):
+                continue
+            starts = [i for i, step in enumerate(path) if step.rpartition(":")[0] == inside]
+            if starts:
+                found[" > ".join(path[starts[0]:])] += calls[node.id]
+        return dict(found)
+
+    def calls(self):
+        """{context: observed operator calls}, exclusive."""
+        return {context: stat[1] for context, stat in self.profile._stats("op.duration")[0].items()}
+
+    def by_track(self, inside, files=None):
+        """{path: sorted calls of each thread} as tree()."""
+        database = sqlite3.connect(self.path)
+        counts = collections.defaultdict(lambda: collections.defaultdict(int))
+        for context, track, count in database.execute(
+                "SELECT v.context, v.track, v.count FROM context_values v JOIN metrics m "
+                "ON m.id = v.metric WHERE m.name = 'op.duration'"):
+            counts[context][track] += count
+        database.close()
+        found = collections.defaultdict(collections.Counter)
+        for node, path in self.paths(files):
+            starts = [i for i, step in enumerate(path) if step.rpartition(":")[0] == inside]
+            if starts and node.id in counts:
+                found[" > ".join(path[starts[0]:])].update(counts[node.id])
+        return {path: sorted(tracks.values()) for path, tracks in found.items()}
+
+    def ledger(self, source):
+        """{fate: count} of a source over all processes."""
+        found = collections.Counter()
+        for row in self.profile.ledger:
+            if row.source == source:
+                found[row.fate] += row.count
+        return dict(found)
+
+    def reasons(self, source):
+        """{reason: count} of what was not simply received and attributed."""
+        found = collections.Counter()
+        for row in self.profile.ledger:
+            if row.source == source and row.fate not in ("received", "attributed"):
+                found[row.reason] += row.count
+        return dict(found)
+
+
+def label(node):
+    """An operator's name; a range's in quotes; work of the backward pass marked."""
+    name = f'"{node.name}"' if node.kind == "range" else node.name
+    flags = node.profile._contexts[node.id][2]
+    if flags & plumb_package.profile.ACCUMULATION:
+        return name + " (accumulation)"
+    return name + " (backward)" if flags & plumb_package.profile.BACKWARD else name
+
+
+def check_sums(made):
+    """What the ledger says of operators adds up, and every attributed one is observed in the tree."""
+    operators = made.ledger("operator")
+    received = operators.pop("received")
+    assert received == sum(operators.values()), operators
+    if made.reasons("value"):
+        return received
+    assert sum(made.calls().values()) == operators.get("attributed", 0)
+    return received
+
+
+def run_program(python, program, *arguments, folder, plumb=True, options=(), name="run.plumb",
+                environment=None, **more):
+    """Runs a program of PROGRAMS (or a path) under plumb; without it when PLUMB is false. The text
+    mode of the outputs is off when asked with text=False."""
+    program = PROGRAMS / program
+    folder = pathlib.Path(folder)
+    path = folder / name
+    command = [str(word) for word in (python, program, *arguments)]
+    if plumb:
+        command = [str(PLUMB), "run", "-o", str(path), *map(str, options), "--", *command]
+    more.setdefault("timeout", LIMIT_S)
+    more.setdefault("text", True)
+    more.setdefault("stdin", subprocess.DEVNULL)
+    done = subprocess.run(command, cwd=folder, capture_output=True,
+                          env=environment_for_programs(**(environment or {})), **more)
+    return Made(done, program, folder, path)
+
+
+def environment_for_programs(**changes):
+    """One thread in PyTorch's pools, no cache files, and no library that a test before us chose."""
+    return clean_environment(**{"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", **changes})
+
+
+_recorded = {}
+
+
+def recorded(python, program, folder, *arguments, **more):
+    """As run_program, but a program that ran for PYTHON with these ARGUMENTS is not run again; it has
+    to have succeeded. FOLDER: a pytest tmp_path_factory."""
+    key = (python, program, arguments)
+    if key not in _recorded:
+        made = run_program(python, program, *arguments,
+                           folder=folder.mktemp(pathlib.Path(program).stem), **more)
+        assert made.done.returncode == 0, made.done.stderr
+        _recorded[key] = made
+    return _recorded[key]
+
+
+def own_lines(stderr):
+    """The lines of a `plumb run`'s standard error that the program wrote."""
+    lines = stderr.splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("plumb: "))

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`plumb doctor`: what it says about environments that are made here."""
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from conftest import LIBPLUMB, PLUMB, run_command
+
+EXPECTED = {"python", "gpu.driver", "gpu.cupti", "gpu.slot", "gpu.counters", "collector", "asan",
+            "libc", "kernel", "kernel.populate", "perf_events", "ptrace", "disk.here", "disk.tmp",
+            "disk.shm"}
+
+
+def doctor(env=None, **options):
+    done = run_command(PLUMB, "doctor", "--json", env=env, **options)
+    assert (done.returncode, done.stderr) == (0, "")
+    answer = json.loads(done.stdout)
+    assert (answer["schema"], answer["verb"]) == (1, "doctor")
+    for check in answer["checks"]:
+        assert set(check) == {"id", "state", "what", "why", "remedy"}
+        assert check["state"] in ("yes", "no", "partly")
+        assert check["what"]
+        assert (check["why"] is None) == (check["state"] == "yes"), check
+    return answer["checks"]
+
+
+def one(checks, name):
+    return next(check for check in checks if check["id"] == name)
+
+
+def test_every_check_is_there_and_text_says_the_same():
+    checks = doctor()
+    assert EXPECTED <= {check["id"] for check in checks}
+    done = run_command(PLUMB, "doctor")
+    assert done.returncode == 0
+    for check in checks:
+        if not check["id"].startswith("disk"):
+            assert check["what"] in done.stdout
+            assert not check["remedy"] or check["remedy"] in done.stdout
+
+
+def test_torch_is_found_without_being_imported(torch_python, tmp_path):
+    (tmp_path / "python3").symlink_to(torch_python)
+    version = subprocess.run([torch_python, "-c", "from importlib import metadata as m; "
+                              "print(m.version('torch'))"], capture_output=True, text=True)
+    # A folder of the user's that would break the imports of a careless script.
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here/glob.py").write_text("raise SystemExit('imported')")
+    checks = doctor(env={"PATH": f"{tmp_path}:{os.environ['PATH']}"}, cwd=tmp_path / "here")
+    torch = one(checks, "framework.torch")
+    assert torch["state"] == "yes"
+    assert version.stdout.strip() in torch["what"]
+
+
+def fake_python(folder, **facts):
+    facts = {"executable": "/opt/python", "version": "3.11.2", "major": "3", "minor": "11",
+             "kind": "cpython", "free": "0", **facts}
+    path = folder / "python3"
+    path.write_text("#!/bin/sh\n" + "".join(f"echo {k}={v}\n" for k, v in facts.items()))
+    path.chmod(0o755)
+    return {"PATH": str(folder)}
+
+
+@pytest.mark.parametrize("facts, state, word", [
+    ({}, "yes", None),
+    ({"version": "3.14.0", "minor": "14", "free": "1"}, "no", "free-threaded"),
+    ({"version": "3.8.1", "minor": "8"}, "no", "3.9 to 3.14"),
+    ({"version": "3.15.0", "minor": "15"}, "no", "3.9 to 3.14"),
+    ({"kind": "pypy"}, "no", "CPython"),
+])
+def test_pythons_that_are_supported_and_not(tmp_path, facts, state, word):
+    check = one(doctor(env=fake_python(tmp_path, **facts)), "python")
+    assert check["state"] == state
+    assert word is None or word in check["why"]
+
+
+@pytest.mark.parametrize("torch, state", [("1.12.1", "no"), ("1.13.1", "yes"),
+                                          ("2.15.0+cu130", "yes")])
+def test_torch_versions(tmp_path, torch, state):
+    check = one(doctor(env=fake_python(tmp_path, torch=torch)), "framework.torch")
+    assert check["state"] == state and torch in check["what"]
+
+
+def test_no_python_and_a_broken_one(tmp_path):
+    assert one(doctor(env={"PATH": str(tmp_path)}), "python")["state"] == "no"
+    path = tmp_path / "python3"
+    path.write_text("#!/bin/sh\nkill -9 $$\n")
+    path.chmod(0o755)
+    assert one(doctor(env={"PATH": str(tmp_path)}), "python")["state"] == "no"
+
+
+def test_other_tools_in_the_cupti_slot():
+    check = one(doctor(env={"CUDA_INJECTION64_PATH": "/opt/tool/libInjection64.so"}), "gpu.slot")
+    assert check["state"] == "partly" and "/opt/tool/libInjection64.so" in check["why"]
+    check = one(doctor(env={"KINETO_USE_DAEMON": "1"}), "gpu.slot")
+    assert check["state"] == "partly" and "KINETO_USE_DAEMON" in check["why"]
+
+
+def test_a_running_profiler_is_named(tmp_path):
+    (tmp_path / "nv-hostengine").symlink_to("/bin/sleep")
+    other = subprocess.Popen([tmp_path / "nv-hostengine", "60"])
+    try:
+        check = one(doctor(), "gpu.slot")
+        assert check["state"] == "partly" and "nv-hostengine" in check["why"]
+    finally:
+        other.kill()
+        other.wait()
+
+
+DRIVER = """
+#include <stdlib.h>
+#include <string.h>
+int cuDriverGetVersion(int *v) { *v = 13000; return 0; }
+int cuInit(unsigned f) { if (getenv("CRASH")) abort(); return getenv("NONE") ? 100 : 0; }
+int cuDeviceGetCount(int *n) { *n = 2; return 0; }
+int cuDeviceGet(int *d, int i) { *d = i; return 0; }
+int cuDeviceGetName(char *name, int n, int d) { strncpy(name, "Mock GPU", n); return 0; }
+"""
+
+
+def test_driver_and_cupti(tmp_path):
+    """A stand-in driver, and CUPTIs in a Python's package."""
+    (tmp_path / "c.c").write_text(DRIVER)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", tmp_path / "libcuda.so.1", tmp_path / "c.c"],
+                   check=True)
+    (tmp_path / "u.c").write_text("int cuptiGetVersion(unsigned *v) { *v = 28; return 0; }\n")
+    for major in (12, 14):
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", tmp_path / f"libcupti.so.{major}",
+                        tmp_path / "u.c"], check=True)
+    library = {"LD_LIBRARY_PATH": str(tmp_path)}
+
+    checks = doctor(env={**library, **fake_python(tmp_path, cupti=tmp_path / "libcupti.so.12")})
+    assert "CUDA 13.0" in one(checks, "gpu.driver")["what"]
+    assert one(checks, "gpu.devices")["what"] == "2 GPUs (Mock GPU first)"
+    cupti = one(checks, "gpu.cupti")
+    assert cupti["state"] == "yes" and "libcupti.so.12 (API 28)" in cupti["what"]
+
+    checks = doctor(env={**library, **fake_python(tmp_path, cupti=tmp_path / "libcupti.so.14")})
+    cupti = one(checks, "gpu.cupti")
+    assert cupti["state"] == "partly" and "for CUDA 14, and the driver for CUDA 13" in cupti["why"]
+
+    devices = one(doctor(env={**library, "NONE": "1"}), "gpu.devices")
+    assert devices["state"] == "no" and "error 100" in devices["why"]
+    devices = one(doctor(env={**library, "CRASH": "1"}), "gpu.devices")
+    assert devices["state"] == "no" and "crashed" in devices["why"]
+
+
+def test_collector_that_cannot_be_loaded(tmp_path):
+    bad = tmp_path / "libplumb.so"
+    bad.write_text("no library")
+    check = one(doctor(env={"PLUMB_LIBRARY": str(bad)}), "collector")
+    assert check["state"] == "no" and str(bad) in check["why"]
+    check = one(doctor(env={"PLUMB_LIBRARY": "/nowhere/libplumb.so"}), "collector")
+    assert check["state"] == "no" and "/nowhere" in check["why"]
+    check = one(doctor(env={"PLUMB_LIBRARY": str(LIBPLUMB)}), "collector")
+    assert check["state"] == "yes"
+
+
+def test_disk_that_is_small(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk],
+                          capture_output=True)
+    if done.returncode:
+        pytest.skip("may not mount a small file system")
+    try:
+        check = one(doctor(cwd=disk), "disk.here")
+        assert check["state"] == "no" and "--folder" in check["remedy"]
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
+def test_python_of_this_test_is_named():
+    checks = doctor(env={"PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"})
+    assert os.path.realpath(sys.executable) in one(checks, "python")["what"]

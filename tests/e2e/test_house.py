@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The house keeps its own rules: arrows, licences, entry points, warnings, sanitizers, corpora."""
+import re
+import shutil
+import subprocess
+
+import pytest
+from conftest import BUILD, LIBPLUMB, PLUMB, ROOT, clean_environment, run_command
+
+SCRIPTS = ROOT / "scripts"
+
+
+def check(script, *arguments):
+    done = run_command(SCRIPTS / script, *arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def make(*arguments, env=None):
+    """Runs make in the checkout; fails the test with the end of its output."""
+    done = subprocess.run(["make", "--no-print-directory", f"BUILD={BUILD}", *arguments], cwd=ROOT,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=1800, env=clean_environment(**(env or {})))
+    assert done.returncode == 0, done.stdout[-6000:]
+    return done.stdout
+
+
+def test_arrows_point_down():
+    check("check_arrows.py")
+
+
+@pytest.mark.parametrize("file, line, problem", [
+    ("base/a.c", '#include "model/profile.h"', "base/ may not use model/"),
+    ("collect/gpu/a.c", '#include "settle/settle.h"', "collect/ may not use settle/"),
+    ("model/a.h", '# include  "store/store.h"', "model/ may not use store/"),
+    ("cli/a.c", '#include "profile.h"', "not named from src/ on"),
+    ("attic/a.c", "", "has no row"),
+])
+def test_an_upward_arrow_is_found(tmp_path, file, line, problem):
+    for name in ("model/profile.h", "settle/settle.h", "store/store.h", file):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / file).write_text(line + "\n")
+    done = run_command(SCRIPTS / "check_arrows.py", tmp_path)
+    assert done.returncode == 1
+    assert problem in done.stdout
+
+
+def test_every_source_names_its_licence():
+    check("check_spdx.py")
+
+
+def test_a_source_without_licence_is_found(tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "Makefile").write_text("# SPDX-License-Identifier: Apache-2.0\n")
+    (tmp_path / "src" / "bare.c").write_text("int x;\n")
+    done = run_command(SCRIPTS / "check_spdx.py", tmp_path)
+    assert done.returncode == 1
+    assert "bare.c" in done.stdout
+
+
+def test_collector_asks_little_of_its_host():
+    check("check_collector.py", LIBPLUMB)
+
+
+@pytest.mark.parametrize("source, flags, problem", [
+    ("int stray(void) { return 1; }", [], "exports stray"),
+    ("double cos(double); double (*f)(double) = cos;", ["-lm"], "needs the library libm.so.6"),
+    ("static __thread char big[600]; char *dlsym(void) { return big; }", ["-ftls-model=initial-exec"],
+     "thread-local storage"),
+    ("__thread int x; int *dlsym(void) { return &x; }", [], "needs __tls_get_addr"),
+    ("int dlsym(void) { return 1; }", [], "can be unloaded"),
+])
+def test_a_demanding_collector_is_found(tmp_path, source, flags, problem):
+    (tmp_path / "bad.c").write_text(source)
+    subprocess.run(["gcc", "-w", "-fno-builtin", "-shared", "-fPIC", "-o", "bad.so", "bad.c",
+                    "-Wl,--no-as-needed", *flags], cwd=tmp_path, check=True)
+    done = run_command(SCRIPTS / "check_collector.py", tmp_path / "bad.so")
+    assert done.returncode == 1
+    assert problem in done.stdout
+
+
+def test_clang_builds_everything_without_a_warning():
+    make("clang")
+
+
+def test_unit_tests_and_corpora_hold_under_sanitizers():
+    make("sanitize")
+
+
+def fuzz_targets():
+    return sorted(path.stem for path in (ROOT / "tests/fuzz").glob("fuzz_*.c"))
+
+
+@pytest.mark.parametrize("name", fuzz_targets())
+def test_corpus_replays(name):
+    corpus = ROOT / "tests/fuzz/corpus" / name[len("fuzz_"):]
+    assert any(path.is_file() for path in corpus.rglob("*")), f"no corpus in {corpus}"
+    done = run_command(BUILD / "fuzz" / name, corpus)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_version_is_one():
+    version = (ROOT / "VERSION").read_text().strip()
+    assert re.fullmatch(r"\d+\.\d+\.\d+", version)
+    assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text()
+    done = run_command(PLUMB, "version")
+    assert done.returncode == 0
+    assert version in done.stdout
+
+
+def test_shell_scripts_parse():
+    for path in sorted(SCRIPTS.iterdir()) + [ROOT / ".ci/run"]:
+        if path.is_file() and path.read_bytes().startswith(b"#!/bin/sh"):
+            subprocess.run(["sh", "-n", str(path)], check=True)
+
+
+def test_every_folder_has_its_page():
+    pages = {path.stem for path in (ROOT / "docs/folders").glob("*.md")}
+    folders = {path.name for path in (ROOT / "src").iterdir() if path.is_dir()}
+    folders |= {"python", "tests", "bench"}
+    assert folders <= pages, f"no page in docs/folders for {sorted(folders - pages)}"
+
+
+def links(page):
+    """The local targets of PAGE's Markdown links."""
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
+        if "://" not in target and not target.startswith("mailto:"):
+            yield target
+
+
+def test_links_in_the_docs_lead_somewhere():
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    dead = [f"{page.relative_to(ROOT)}: {target}" for page in pages for target in links(page)
+            if not (page.parent / target).exists()]
+    assert not dead, "\n".join(dead)
+
+
+def test_install(tmp_path):
+    make("install", f"DESTDIR={tmp_path}", "PREFIX=/opt/plumb")
+    installed = tmp_path / "opt/plumb"
+    assert (installed / "share/man/man1/plumb-run.1").stat().st_size
+    assert (installed / "share/bash-completion/completions/plumb").stat().st_size
+    done = run_command(installed / "bin/plumb", "run", "-o", tmp_path / "t.plumb", "--", "sh", "-c",
+                       "exit 5", cwd=tmp_path)
+    assert done.returncode == 5, done.stderr
+
+
+def test_generated_docs_are_current(tmp_path):
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    done = run_command(PLUMB, "generate", "docs", tmp_path / "docs")
+    assert done.returncode == 0, done.stderr
+    stale = [path.name for path in sorted((tmp_path / "docs").glob("*.md"))
+             if path.read_text() != (ROOT / "docs" / path.name).read_text()]
+    assert not stale, f"run make docs: {stale}"
+
+
+class TestBootstrap:
+    """scripts/bootstrap.sh with a PATH that lacks things: it names them and stops."""
+
+    def bootstrap(self, folder, *arguments, tools=()):
+        bin_ = folder / "bin"
+        bin_.mkdir()
+        for tool in ("sh", "dirname", "cat", "id", "env", *tools):
+            (bin_ / tool).symlink_to(shutil.which(tool))
+        return subprocess.run([SCRIPTS / "bootstrap.sh", *arguments], text=True,
+                              capture_output=True,
+                              env={"PATH": str(bin_), "HOME": str(folder)})
+
+    def test_is_content_here(self):
+        done = run_command(SCRIPTS / "bootstrap.sh", "--check", "build")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+    def test_names_what_is_missing_and_stops(self, tmp_path):
+        done = self.bootstrap(tmp_path, "build")
+        assert done.returncode == 1
+        for word in ("the C compiler gcc", "sqlite3.h", "zstd.h", "libelf.h", "python3"):
+            assert word in done.stderr
+        assert len(done.stderr.splitlines()) == 2
+
+    def test_refuses_an_unknown_stage(self, tmp_path):
+        done = self.bootstrap(tmp_path, "everything")
+        assert done.returncode == 1
+        assert "usage" in done.stderr
+
+
+def test_make_names_a_missing_header(tmp_path):
+    """A compiler that finds no sqlite3.h gives one clear line and no wall of errors."""
+    compiler = tmp_path / "cc"
+    compiler.write_text('#!/bin/sh\nexec gcc -nostdinc "$@"\n')
+    compiler.chmod(0o755)
+    done = subprocess.run(["make", f"BUILD={tmp_path}/build", f"CC={compiler}"], cwd=ROOT, text=True,
+                          capture_output=True, env=clean_environment())
+    assert done.returncode != 0
+    assert "sqlite3.h" in done.stderr
+    assert "libsqlite3-dev" in done.stderr or "package manager" in done.stderr

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as a profile file: an error or a profile whose every number can be used. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "store/store.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+use(const struct plumb_profile *profile)
+{
+	struct plumb_stat *stats = calloc(2 * (size_t)profile->contexts_count, sizeof *stats);
+	if (!stats)
+		return;
+	for (uint32_t metric = 1; metric < PLUMB_METRIC_COUNT; metric++)
+		plumb_inclusive(profile, metric, PLUMB_NONE, stats, stats + profile->contexts_count);
+	free(stats);
+	for (uint32_t i = 0; i < profile->contexts_count; i++)
+		if (!plumb_frame_label(profile, profile->contexts[i].frame))
+			abort();
+	for (uint32_t i = 0; i < profile->work_count; i++)
+		if (profile->work[i].context >= profile->contexts_count ||
+		    profile->work[i].track >= profile->tracks_count)
+			abort();
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static int fd = -1;
+	static char path[64];
+	if (fd < 0) {
+		fd = memfd_create("profile", MFD_CLOEXEC);
+		if (fd < 0)
+			abort();
+		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	}
+	if (ftruncate(fd, 0) || pwrite(fd, data, size, 0) != (ssize_t)size)
+		abort();
+	struct plumb_profile profile;
+	struct plumb_error error = { 0 };
+	if (!plumb_store_read(&profile, path, &error))
+		use(&profile);
+	else if (!*error.message || strchr(error.message, '\n'))
+		abort();
+	plumb_profile_free(&profile);
+	return 0;
+}
