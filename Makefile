@@ -82,12 +82,16 @@ present:
 	@CC='$(CC)' scripts/bootstrap.sh --check build
 
 # Unit tests: tests/unit/test_*.c, each a cmocka program; what includes a header of the collector is
-# linked with it. The objects come as archives, so that a test may bring a part of its own.
-UNIT := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
+# linked with it. The objects come as archives, so that a test may bring a part of its own. Those that
+# load libplumb.so into other programs do not run under sanitizers: these programs have none.
+SANITIZED := $(findstring -fsanitize,$(OPT))
+UNIT_SOURCES := $(if $(SANITIZED),$(shell grep -L 'libplumb\.so' tests/unit/test_*.c),$(wildcard \
+                  tests/unit/test_*.c))
+UNIT := $(UNIT_SOURCES:tests/unit/%.c=$(BUILD)/unit/%)
 ARCHIVES := $(BUILD)/collect.a $(BUILD)/tool.a
 unit-programs: $(UNIT)
-unit: $(UNIT)
-	@scripts/run-each.sh $^
+unit: $(if $(SANITIZED),,all mock) $(UNIT)
+	@scripts/run-each.sh $(UNIT)
 $(BUILD)/collect.a: $(COLLECT_OBJECTS)
 $(BUILD)/tool.a: $(filter-out $(BUILD)/tool/cli/main.o,$(TOOL_OBJECTS))
 $(ARCHIVES):
@@ -99,6 +103,8 @@ $(BUILD)/unit/%: tests/unit/%.c $(ARCHIVES)
 	$(Q)$(CC) $(CPPFLAGS) $(TOOL_CFLAGS) -isystem $(CUDA_INCLUDE) $(CFLAGS) -pie -o $@ $< \
 	  $(if $(shell grep -l '"collect/' $<),$(ARCHIVES),$(BUILD)/tool.a) $(LDFLAGS) $(TOOL_LIBS) \
 	  -lcmocka -ldl -lpthread
+
+include tests/mock/mock.mk
 
 # Fuzz targets: tests/fuzz/fuzz_*.c; `replay` feeds each its corpus, as a plain test.
 FUZZ := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -129,8 +135,7 @@ demo:
 	@BUILD=$(BUILD) scripts/demo.sh
 test:
 	@scripts/bootstrap.sh test
-	@$(MAKE) --no-print-directory all unit-programs fuzz-programs
-	@if [ -e tests/mock/mock.mk ]; then $(MAKE) -f tests/mock/mock.mk BUILD=$(BUILD) mock; fi
+	@$(MAKE) --no-print-directory all unit-programs fuzz-programs mock
 	@BUILD=$(BUILD) scripts/test.sh
 bench: all
 	@BUILD=$(BUILD) scripts/bench.sh

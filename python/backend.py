@@ -35,11 +35,11 @@ def build():
     environment = {key: value for key, value in os.environ.items()
                    if key not in ("PYTHONPATH", "PYTHONNOUSERSITE", "MAKEFLAGS", "MAKELEVEL")}
 
-    def run(*command):
-        return subprocess.run(command, cwd=ROOT, env=environment, stdout=sys.stderr).returncode
+    def run(*command, output=sys.stderr):
+        return subprocess.run(command, cwd=ROOT, env=environment, stdout=output).returncode
 
     command = ["make", "--no-print-directory", f"BUILD={build_folder()}", "STATIC=1"]
-    if run("scripts/fetch-zig") == 0:
+    if run("scripts/fetch-zig", output=subprocess.DEVNULL) == 0:
         command.append("COLLECT_CC=scripts/zig-cc")
     else:
         print("plumb: no zig, so the collector is compiled for this machine's glibc and newer",

@@ -78,6 +78,7 @@ look() {
 		any /usr/include/python3*/Python.h || want Python.h python3-dev
 		has clang || any /usr/bin/clang-[12][0-9] || want clang clang
 		has git || want git git
+		has sqlite3 || want "SQLite's shell" sqlite3
 		;;
 	esac
 }

@@ -14,9 +14,11 @@ import sys
 # What a program may see of us, and why.
 ENTRY_POINTS = {
     "InitializeInjection": "CUDA's driver calls it (CUDA_INJECTION64_PATH)",
-    "cuptiSubscribe": "the program's own profiler wants the CUPTI slot",
-    "cuptiSubscribe_v2": "the same from CUDA 12.8 on",
-    "cuptiUnsubscribe": "the program's own profiler leaves the CUPTI slot",
+    **dict.fromkeys(
+        ["cuptiSubscribe", "cuptiSubscribe_v2", "cuptiUnsubscribe", "cuptiEnableCallback",
+         "cuptiEnableDomain", "cuptiEnableAllDomains", "cuptiActivityRegisterCallbacks",
+         "cuptiActivityEnable", "cuptiActivityDisable", "cuptiActivityFlushAll", "cuptiFinalize"],
+        "the program's own profiler takes and leaves CUPTI's slot"),
     "dlsym": "a framework is being loaded",
     "_exit": "the program ends without running its exit handlers",
     "_Exit": "likewise",

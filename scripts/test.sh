@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# test.sh [PYTEST OPTIONS]: every test in one pytest run; what is built is in $BUILD.
+# test.sh [PYTEST ARGUMENTS]: every test in one pytest run; what is built is in $BUILD.
 set -eu
 cd "$(dirname "$0")/.."
 BUILD=$(realpath "${BUILD:-build}")
 export BUILD
-exec "$(scripts/find-python torch pytest)" -m pytest -p no:cacheprovider tests "$@"
+exec "$(scripts/find-python torch pytest)" -m pytest -p no:cacheprovider "$@"

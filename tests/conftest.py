@@ -26,7 +26,10 @@ class UnitProgram(pytest.File):
 
     def collect(self):
         source = self.path.read_text()
-        for name in re.findall(r"cmocka_unit_test(?:_\w+)?\(\s*(\w+)", source):
+        short = re.findall(r"^#define (\w+)\(\w+\) cmocka_unit_test.*$", source, re.M)
+        source = re.sub(r"^#define .*$", "", source, flags=re.M)
+        cases = "|".join([r"cmocka_unit_test\w*", *short])
+        for name in re.findall(rf"\b(?:{cases})\(\s*(\w+)", source):
             yield UnitCase.from_parent(self, name=name)
 
     def results(self):

@@ -361,7 +361,8 @@ count_votes(votes *list, uint32_t *frames)
 
 		while (i < list->count && list->items[i].row == sum.row &&
 		       list->items[i].frame == sum.frame)
-			if (__builtin_add_overflow(sum.weight, list->items[i++].weight, &sum.weight))
+			if (__builtin_add_overflow(sum.weight, list->items[i++].weight,
+			                           &sum.weight))
 				sum.weight = INT64_MAX;
 		if (best.row == sum.row && !better(&sum, &best))
 			continue;

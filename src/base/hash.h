@@ -14,8 +14,8 @@
 static inline uint64_t
 plumb_hash_mix(uint64_t hash, uint64_t value)
 {
-	unsigned __int128 product = (unsigned __int128)(hash ^ value ^ 0x9e3779b97f4a7c15u) *
-	                            0xd6e8feb86659fd93u;
+	unsigned __int128 product =
+		(unsigned __int128)(hash ^ value ^ 0x9e3779b97f4a7c15u) * 0xd6e8feb86659fd93u;
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 

@@ -139,6 +139,13 @@ plumb_json_end(struct plumb_json *json)
 	json->depth--;
 }
 
+/* Can the byte stand in a JSON text as it is? (Beyond ASCII that depends on its neighbours.) */
+static bool
+is_plain(unsigned char c)
+{
+	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
 static void
 write_text(FILE *out, const char *text)
 {
@@ -146,9 +153,13 @@ write_text(FILE *out, const char *text)
 
 	fputc('"', out);
 	while (bytes) {
-		size_t length = plumb_utf8_character(text, bytes);
 		unsigned char c = (unsigned char)*text;
+		size_t length = 0;
 
+		while (length < bytes && is_plain((unsigned char)text[length]))
+			length++;
+		if (!length)
+			length = plumb_utf8_character(text, bytes);
 		if (!length)
 			fputs("\xef\xbf\xbd", out);
 		else if (c == '"' || c == '\\')
@@ -236,11 +247,9 @@ plumb_json_number(struct plumb_json *json, double value)
 	if (!begin_value(json))
 		return;
 	/* The shortest form that reads back as the same number. */
-	for (int digits = 15; digits <= 17; digits++) {
+	snprintf(text, sizeof text, "%.0f", fabs(value) < 1e15 ? value : 0);
+	for (int digits = 15; strtod(text, NULL) != value && digits <= 17; digits++)
 		snprintf(text, sizeof text, "%.*g", digits, value);
-		if (strtod(text, NULL) == value)
-			break;
-	}
 	fputs(text, json->out);
 }
 

@@ -50,7 +50,8 @@ plumb_strtab_add(struct plumb_strtab *table, const char *text, size_t bytes)
 	struct plumb_map_cursor at;
 	for (uint32_t id = plumb_map_first(&table->map, hash, &at); id != PLUMB_MAP_NONE;
 	     id = plumb_map_next(&table->map, &at))
-		if (table->lengths.items[id] == bytes && !memcmp(table->texts.items[id], text, bytes))
+		if (table->lengths.items[id] == bytes &&
+		    !memcmp(table->texts.items[id], text, bytes))
 			return id;
 
 	char *copy = plumb_pool_take(table->pool, bytes + 1);

@@ -133,8 +133,8 @@ run_verb(struct plumb_invocation *invocation, int argc, char **argv)
 	} else if (invocation->operand_count < verb->min_operands) {
 		result = plumb_cli_usage(invocation, "%s needs %s", verb->name, verb->synopsis);
 	} else if (invocation->operand_count > verb->max_operands) {
-		result = plumb_cli_usage(invocation, "%s: \"%s\" is one operand too many", verb->name,
-		                         invocation->operands[verb->max_operands]);
+		result = plumb_cli_usage(invocation, "%s: \"%s\" is one operand too many",
+		                         verb->name, invocation->operands[verb->max_operands]);
 	} else {
 		/* A command under `run` inherits the disposition, so it is left alone there. */
 		if (!verb->stop)

@@ -85,8 +85,8 @@ int plumb_cmd_generate(struct plumb_invocation *invocation);
 const struct plumb_verb *plumb_verb_find(const struct plumb_verb *const *verbs, const char *name);
 
 /* Runs ARGV (ARGV[0] the program, ARGV[1] the verb of VERBS) and returns the exit code. */
-int plumb_cli_main(const struct plumb_verb *const *verbs, int argc, char **argv, FILE *out,
-                   FILE *err);
+int
+plumb_cli_main(const struct plumb_verb *const *verbs, int argc, char **argv, FILE *out, FILE *err);
 
 /* Prints "plumb: MESSAGE" on the invocation's err; returns the exit code that ERROR's code means. */
 int plumb_cli_fail(const struct plumb_invocation *invocation, const struct plumb_error *error);

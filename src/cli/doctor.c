@@ -140,8 +140,9 @@ plumb_cmd_doctor(struct plumb_invocation *invocation)
 	struct plumb_checks checks = { 0 };
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
 		groups[i](&checks);
-	int code = plumb_options_flag(invocation->options, "json") ? print_json(&checks, invocation->out)
-	                                                           : print_text(&checks, invocation->out);
+	int code = plumb_options_flag(invocation->options, "json")
+	                   ? print_json(&checks, invocation->out)
+	                   : print_text(&checks, invocation->out);
 	for (uint32_t i = 0; i < checks.list.count; i++) {
 		free(checks.list.items[i].what);
 		free(checks.list.items[i].why);
@@ -152,21 +153,24 @@ plumb_cmd_doctor(struct plumb_invocation *invocation)
 }
 
 static const char *const examples[] = {
-	"plumb doctor", "what can be collected on this machine, and what to do about the rest",
+	"plumb doctor",
+	"what can be collected on this machine, and what to do about the rest",
 	"plumb doctor --json | jq '.checks[] | select(.state != \"yes\")'",
-	"what is missing, for a program", NULL,
+	"what is missing, for a program",
+	NULL,
 };
 
 const struct plumb_verb plumb_verb_doctor = {
 	.name = "doctor",
 	.summary = "say what can be collected here, and what not and why",
 	.synopsis = "",
-	.description =
-		"Looks at the Pythons on PATH and their frameworks, the NVIDIA driver, CUPTI and who holds "
-		"its slot, the permissions of the kernel, and the disk. Each row says yes, no or partly, "
-		"why, and the one thing to do about it.\n\n"
-		"Nothing is changed, and no framework is imported. What could hang or crash (the driver, a "
-		"Python) is asked in a child process with a time limit.",
+	.description = "Looks at the Pythons on PATH and their frameworks, the NVIDIA driver, "
+		       "CUPTI and who holds "
+		       "its slot, the permissions of the kernel, and the disk. Each row says yes, "
+		       "no or partly, "
+		       "why, and the one thing to do about it.\n\n"
+		       "Nothing is changed, and no framework is imported. What could hang or crash "
+		       "(the driver, a Python) is asked in a child process with a time limit.",
 	.exits = "0 whatever was found; 1 wrong use; 5 the output could not be written",
 	.examples = examples,
 	.options = options,

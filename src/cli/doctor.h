@@ -21,16 +21,16 @@ enum plumb_check_state {
 struct plumb_check {
 	const char *id; /* stable: "gpu.driver" */
 	enum plumb_check_state state;
-	char *what; /* what was looked at and what it is */
-	char *why;  /* why it is not "yes", or NULL */
+	char *what;   /* what was looked at and what it is */
+	char *why;    /* why it is not "yes", or NULL */
 	char *remedy; /* the one thing to do about it, or NULL */
 };
 
 struct plumb_checks {
 	PLUMB_VEC(struct plumb_check) list;
 	/* What one group finds out for a later one. */
-	int driver_cuda;        /* CUDA version of the driver, e.g. 13000; 0: none */
-	char cupti[PATH_MAX];   /* a libcupti that a Python's package brings, or empty */
+	int driver_cuda;      /* CUDA version of the driver, e.g. 13000; 0: none */
+	char cupti[PATH_MAX]; /* a libcupti that a Python's package brings, or empty */
 };
 
 /* Adds a row. Its texts are set with the functions below, once each. */

@@ -79,8 +79,9 @@ check_devices(struct plumb_checks *checks, const struct plumb_probe *probe)
 		                                         : "the driver crashed when it was asked");
 	else
 		plumb_check_why(checks, "the driver says that there is none (error %d)", init);
-	plumb_check_remedy(checks, "see what nvidia-smi says; in a container, start it with its GPUs "
-	                           "(docker run --gpus all)");
+	plumb_check_remedy(checks,
+	                   "see what nvidia-smi says; in a container, start it with its GPUs "
+	                   "(docker run --gpus all)");
 }
 
 static void
@@ -114,8 +115,9 @@ check_driver(struct plumb_checks *checks)
 		                plumb_probe_value(probe->output, "missing", text, sizeof(text))
 		                        ? text
 		                        : "the driver could not be asked");
-		plumb_check_remedy(checks, "install NVIDIA's driver where there is a GPU; without one, the "
-		                           "CPU side is profiled all the same");
+		plumb_check_remedy(checks,
+		                   "install NVIDIA's driver where there is a GPU; without one, the "
+		                   "CPU side is profiled all the same");
 	}
 	free(probe);
 }
@@ -180,11 +182,14 @@ check_cupti(struct plumb_checks *checks)
 	if (checks->cupti[0]) {
 		memcpy(path, checks->cupti, sizeof(path));
 	} else if (!find_cupti(path)) {
-		plumb_check_add(checks, "gpu.cupti", PLUMB_CHECK_NO, "CUPTI, NVIDIA's profiling interface");
-		plumb_check_why(checks, "no libcupti was found with this Python, nor in the CUDA toolkit's "
-		                        "places");
-		plumb_check_remedy(checks, "use PyTorch's wheel for CUDA, which brings it, or pip install "
-		                           "nvidia-cuda-cupti of your CUDA version");
+		plumb_check_add(checks, "gpu.cupti", PLUMB_CHECK_NO,
+		                "CUPTI, NVIDIA's profiling interface");
+		plumb_check_why(checks,
+		                "no libcupti was found with this Python, nor in the CUDA toolkit's "
+		                "places");
+		plumb_check_remedy(checks,
+		                   "use PyTorch's wheel for CUDA, which brings it, or pip install "
+		                   "nvidia-cuda-cupti of your CUDA version");
 		return;
 	}
 	struct plumb_probe *probe = malloc(sizeof(*probe));
@@ -202,14 +207,16 @@ check_cupti(struct plumb_checks *checks)
 	} else {
 		bool newer = checks->driver_cuda > 0 && major > checks->driver_cuda / 1000;
 		plumb_check_add(checks, "gpu.cupti",
-		                newer || checks->driver_cuda == 0 ? PLUMB_CHECK_PARTLY : PLUMB_CHECK_YES,
+		                newer || checks->driver_cuda == 0 ? PLUMB_CHECK_PARTLY
+		                                                  : PLUMB_CHECK_YES,
 		                "CUPTI in %s (API %d)", path, number_of(probe, "version", 0));
 		if (checks->driver_cuda == 0) {
 			plumb_check_why(checks, "there is no driver that it could work with");
 		} else if (newer) {
-			plumb_check_why(checks, "it is for CUDA %d, and the driver for CUDA %d", major,
-			                checks->driver_cuda / 1000);
-			plumb_check_remedy(checks, "use a framework built for CUDA %d, or a newer driver",
+			plumb_check_why(checks, "it is for CUDA %d, and the driver for CUDA %d",
+			                major, checks->driver_cuda / 1000);
+			plumb_check_remedy(checks,
+			                   "use a framework built for CUDA %d, or a newer driver",
 			                   checks->driver_cuda / 1000);
 		}
 	}
@@ -222,8 +229,9 @@ check_cupti(struct plumb_checks *checks)
 static bool
 is_profiler(const char *name)
 {
-	static const char *const names[] = { "nsys", "nsys-launcher", "nsys-agent", "ncu", "ncu-ui",
-		                             "nv-hostengine", "dcgm-exporter", "dcgmproftester" };
+	static const char *const names[] = { "nsys",          "nsys-launcher", "nsys-agent",
+		                             "ncu",           "ncu-ui",        "nv-hostengine",
+		                             "dcgm-exporter", "dcgmproftester" };
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strncmp(name, names[i], 15) == 0) /* the kernel keeps so many characters */
 			return true;
@@ -252,26 +260,33 @@ find_profiler(char *name, int size, long *pid)
 static void
 check_slot(struct plumb_checks *checks)
 {
-	const char *injected = getenv("CUDA_INJECTION64_PATH"), *kineto = getenv("KINETO_USE_DAEMON");
+	const char *injected = getenv("CUDA_INJECTION64_PATH"),
+		   *kineto = getenv("KINETO_USE_DAEMON");
 	char name[64];
 	long pid;
 	if (injected && *injected && !strstr(injected, "libplumb")) {
 		plumb_check_add(checks, "gpu.slot", PLUMB_CHECK_PARTLY, "the CUPTI slot");
-		plumb_check_why(checks, "CUDA_INJECTION64_PATH=%s loads another tool into every CUDA "
-		                        "program; plumb starts it too, and one of the two gets no records",
+		plumb_check_why(checks,
+		                "CUDA_INJECTION64_PATH=%s loads another tool into every CUDA "
+		                "program; plumb starts it too, and one of the two gets no records",
 		                injected);
 		plumb_check_remedy(checks, "unset CUDA_INJECTION64_PATH for runs under plumb");
 	} else if (kineto && *kineto && strcmp(kineto, "0") != 0) {
 		plumb_check_add(checks, "gpu.slot", PLUMB_CHECK_PARTLY, "the CUPTI slot");
-		plumb_check_why(checks, "KINETO_USE_DAEMON lets a daemon start PyTorch's own profiler, which "
-		                        "then takes it");
+		plumb_check_why(
+			checks,
+			"KINETO_USE_DAEMON lets a daemon start PyTorch's own profiler, which then "
+			"takes it");
 		plumb_check_remedy(checks, "unset KINETO_USE_DAEMON for runs under plumb");
 	} else if (find_profiler(name, sizeof(name), &pid)) {
 		plumb_check_add(checks, "gpu.slot", PLUMB_CHECK_PARTLY, "the CUPTI slot");
-		plumb_check_why(checks, "%s (process %ld) is running and may hold the GPU's counters", name,
+		plumb_check_why(checks,
+		                "%s (process %ld) is running and may hold the GPU's counters", name,
 		                pid);
-		plumb_check_remedy(checks, "stop %s, or pause its profiling (dcgmi profile --pause), if "
-		                           "records are missing", name);
+		plumb_check_remedy(checks,
+		                   "stop %s, or pause its profiling (dcgmi profile --pause), if "
+		                   "records are missing",
+		                   name);
 	} else {
 		plumb_check_add(checks, "gpu.slot", PLUMB_CHECK_YES,
 		                "the CUPTI slot: no other tool is set up to take it");
@@ -290,17 +305,21 @@ check_counters(struct plumb_checks *checks)
 	if (params)
 		fclose(params);
 	if (admin_only == 0 || (admin_only == 1 && geteuid() == 0)) {
-		plumb_check_add(checks, "gpu.counters", PLUMB_CHECK_YES, "hardware counters are open to %s",
+		plumb_check_add(checks, "gpu.counters", PLUMB_CHECK_YES,
+		                "hardware counters are open to %s",
 		                admin_only == 0 ? "everyone" : "root");
 	} else if (admin_only == 1) {
 		plumb_check_add(checks, "gpu.counters", PLUMB_CHECK_NO, "hardware counters");
-		plumb_check_why(checks, "the driver keeps them for root (RmProfilingAdminOnly: 1); kernels, "
-		                        "copies and times need none");
+		plumb_check_why(
+			checks,
+			"the driver keeps them for root (RmProfilingAdminOnly: 1); kernels, copies "
+			"and times need none");
 		plumb_check_remedy(checks, "load the nvidia module with "
 		                           "NVreg_RestrictProfilingToAdminUsers=0");
 	} else {
 		plumb_check_add(checks, "gpu.counters", PLUMB_CHECK_NO, "hardware counters");
-		plumb_check_why(checks, "/proc/driver/nvidia/params does not say who may read them");
+		plumb_check_why(checks,
+		                "/proc/driver/nvidia/params does not say who may read them");
 	}
 }
 

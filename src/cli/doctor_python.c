@@ -30,9 +30,12 @@ static const char script[] =
 	"        print(name + '=' + metadata.version(name))\n"
 	"    except Exception:\n"
 	"        pass\n"
+	"places = [os.path.join(glob.escape(sys.prefix), 'lib', 'libcupti.so*')]\n"
 	"for folder in sys.path:\n"
-	"    for name in sorted(glob.glob(os.path.join(glob.escape(folder), 'nvidia', '*', 'lib', "
-	"'libcupti.so*'))):\n"
+	"    for place in ('nvidia/*/lib/libcupti.so*', 'torch/lib/libcupti*.so*'):\n"
+	"        places.append(os.path.join(glob.escape(folder), place))\n"
+	"for place in places[1:] + places[:1]:\n"
+	"    for name in sorted(glob.glob(place)):\n"
 	"        print('cupti=' + name)\n";
 
 static void
@@ -51,17 +54,21 @@ check_framework(struct plumb_checks *checks, const struct plumb_probe *probe, co
 		}
 	} else {
 		plumb_check_add(checks, "framework.torch", PLUMB_CHECK_NO, "PyTorch of %s", python);
-		plumb_check_why(checks, "it is not installed there, so there are no operators to see");
-		plumb_check_remedy(checks, "run plumb in the environment that has PyTorch, or install it");
+		plumb_check_why(checks,
+		                "it is not installed there, so there are no operators to see");
+		plumb_check_remedy(checks,
+		                   "run plumb in the environment that has PyTorch, or install it");
 	}
 	if (plumb_probe_value(probe->output, "jax", version, sizeof(version))) {
-		plumb_check_add(checks, "framework.jax", PLUMB_CHECK_PARTLY, "JAX %s of %s", version,
-		                python);
-		plumb_check_why(checks, "its GPU work is seen under Python lines, its operators are not");
+		plumb_check_add(checks, "framework.jax", PLUMB_CHECK_PARTLY, "JAX %s of %s",
+		                version, python);
+		plumb_check_why(checks,
+		                "its GPU work is seen under Python lines, its operators are not");
 	}
 	if (plumb_probe_value(probe->output, "triton", version, sizeof(version)))
 		plumb_check_add(checks, "framework.triton", PLUMB_CHECK_YES,
-		                "Triton %s of %s: its kernels are seen as any others", version, python);
+		                "Triton %s of %s: its kernels are seen as any others", version,
+		                python);
 }
 
 static void
@@ -70,8 +77,10 @@ check_version(struct plumb_checks *checks, const struct plumb_probe *probe, cons
 	char version[64] = "?", kind[64] = "?", number[16];
 	plumb_probe_value(probe->output, "version", version, sizeof(version));
 	plumb_probe_value(probe->output, "kind", kind, sizeof(kind));
-	int major = plumb_probe_value(probe->output, "major", number, sizeof(number)) ? atoi(number) : 0;
-	int minor = plumb_probe_value(probe->output, "minor", number, sizeof(number)) ? atoi(number) : 0;
+	int major = plumb_probe_value(probe->output, "major", number, sizeof(number)) ? atoi(number)
+	                                                                              : 0;
+	int minor = plumb_probe_value(probe->output, "minor", number, sizeof(number)) ? atoi(number)
+	                                                                              : 0;
 	bool free_threaded = plumb_probe_value(probe->output, "free", number, sizeof(number)) &&
 	                     atoi(number) == 1;
 	const char *why = NULL;
@@ -86,8 +95,9 @@ check_version(struct plumb_checks *checks, const struct plumb_probe *probe, cons
 	                free_threaded ? ", free-threaded" : "");
 	if (why) {
 		plumb_check_why(checks, "%s", why);
-		plumb_check_remedy(checks, "use CPython 3.9 to 3.14 with the GIL; operators and GPU work "
-		                           "are seen without it");
+		plumb_check_remedy(checks,
+		                   "use CPython 3.9 to 3.14 with the GIL; operators and GPU work "
+		                   "are seen without it");
 	}
 }
 
@@ -99,18 +109,22 @@ check_python(struct plumb_checks *checks, const char *command, char *seen, size_
 	char path[PATH_MAX];
 	struct plumb_probe *probe = malloc(sizeof(*probe));
 	bool answered = probe && plumb_probe_command(probe, argv, NULL, false, SECONDS);
-	bool found = answered && plumb_probe_value(probe->output, "executable", path, sizeof(path)) &&
+	bool found = answered &&
+	             plumb_probe_value(probe->output, "executable", path, sizeof(path)) &&
 	             strcmp(path, seen) != 0;
 	if (found) {
 		check_version(checks, probe, path);
 		check_framework(checks, probe, path);
 		if (!checks->cupti[0])
-			plumb_probe_value(probe->output, "cupti", checks->cupti, sizeof(checks->cupti));
+			plumb_probe_value(probe->output, "cupti", checks->cupti,
+			                  sizeof(checks->cupti));
 		snprintf(seen, size, "%s", path);
 	} else if (probe && !answered && probe->status != 127) {
-		plumb_check_add(checks, "python", PLUMB_CHECK_NO, "the Python that %s starts", command);
-		plumb_check_why(checks, probe->timed_out ? "it gave no answer in %d seconds"
-		                                         : "it failed when asked for its version",
+		plumb_check_add(checks, "python", PLUMB_CHECK_NO, "the Python that %s starts",
+		                command);
+		plumb_check_why(checks,
+		                probe->timed_out ? "it gave no answer in %d seconds"
+		                                 : "it failed when asked for its version",
 		                SECONDS);
 		plumb_check_remedy(checks, "see what \"%s --version\" says", command);
 	}

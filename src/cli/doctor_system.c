@@ -37,15 +37,17 @@ check_library(struct plumb_checks *checks)
 	struct plumb_probe *probe = malloc(sizeof(*probe));
 	/* The loader complains on standard error and starts the program all the same. */
 	if (target.error || target.refused || target.outside) {
-		plumb_check_add(checks, "collector", PLUMB_CHECK_PARTLY, "plumb's collector %s", run.library);
+		plumb_check_add(checks, "collector", PLUMB_CHECK_PARTLY, "plumb's collector %s",
+		                run.library);
 		plumb_check_why(checks, "it could not be tried: %s",
 		                target.error ? "there is no true on PATH" : target.reason);
 	} else if (probe && plumb_probe_command(probe, argv, run.library, true, 20) &&
 	           probe->output[0] == '\0') {
-		plumb_check_add(checks, "collector", PLUMB_CHECK_YES, "plumb's collector can be loaded (%s)",
-		                run.library);
+		plumb_check_add(checks, "collector", PLUMB_CHECK_YES,
+		                "plumb's collector can be loaded (%s)", run.library);
 	} else {
-		plumb_check_add(checks, "collector", PLUMB_CHECK_NO, "plumb's collector %s", run.library);
+		plumb_check_add(checks, "collector", PLUMB_CHECK_NO, "plumb's collector %s",
+		                run.library);
 		if (probe)
 			probe->output[strcspn(probe->output, "\n")] = '\0';
 		plumb_check_why(checks, "a program under it failed: %s",
@@ -55,12 +57,14 @@ check_library(struct plumb_checks *checks)
 	free(probe);
 	plumb_rundir_remove_alias(&run);
 	if (first && strstr(first, "asan"))
-		plumb_check_add(checks, "asan", PLUMB_CHECK_YES,
-		                "AddressSanitizer in LD_PRELOAD: it stays before plumb's collector");
+		plumb_check_add(
+			checks, "asan", PLUMB_CHECK_YES,
+			"AddressSanitizer in LD_PRELOAD: it stays before plumb's collector");
 	else
-		plumb_check_add(checks, "asan", PLUMB_CHECK_YES,
-		                "AddressSanitizer programs: their runtime is preloaded before plumb's "
-		                "collector");
+		plumb_check_add(
+			checks, "asan", PLUMB_CHECK_YES,
+			"AddressSanitizer programs: their runtime is preloaded before plumb's "
+			"collector");
 }
 
 static void
@@ -70,10 +74,12 @@ check_libc(struct plumb_checks *checks)
 	const char *version = gnu_get_libc_version();
 	bool known = sscanf(version, "%d.%d", &major, &minor) == 2 &&
 	             (major > 2 || (major == 2 && minor >= 28));
-	plumb_check_add(checks, "libc", known ? PLUMB_CHECK_YES : PLUMB_CHECK_NO, "glibc %s", version);
+	plumb_check_add(checks, "libc", known ? PLUMB_CHECK_YES : PLUMB_CHECK_NO, "glibc %s",
+	                version);
 	if (!known) {
 		plumb_check_why(checks, "plumb's collector needs glibc 2.28");
-		plumb_check_remedy(checks, "use a newer system; programs linked with musl are not profiled");
+		plumb_check_remedy(
+			checks, "use a newer system; programs linked with musl are not profiled");
 	}
 }
 
@@ -83,8 +89,8 @@ check_kernel(struct plumb_checks *checks)
 	struct utsname host;
 	size_t size = (size_t)sysconf(_SC_PAGESIZE);
 	if (uname(&host) == 0)
-		plumb_check_add(checks, "kernel", PLUMB_CHECK_YES, "%s %s on %s", host.sysname, host.release,
-		                host.machine);
+		plumb_check_add(checks, "kernel", PLUMB_CHECK_YES, "%s %s on %s", host.sysname,
+		                host.release, host.machine);
 	void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	bool populate = page != MAP_FAILED && madvise(page, size, POPULATE_WRITE) == 0;
 	if (page != MAP_FAILED)
@@ -92,7 +98,9 @@ check_kernel(struct plumb_checks *checks)
 	plumb_check_add(checks, "kernel.populate", populate ? PLUMB_CHECK_YES : PLUMB_CHECK_PARTLY,
 	                "pages of a region are made present by one call (MADV_POPULATE_WRITE)");
 	if (!populate) {
-		plumb_check_why(checks, "the kernel does not know it; one call a page does the same, slower");
+		plumb_check_why(
+			checks,
+			"the kernel does not know it; one call a page does the same, slower");
 		plumb_check_remedy(checks, "Linux 5.14 or newer has it");
 	}
 }
@@ -116,11 +124,14 @@ check_perf(struct plumb_checks *checks)
 		close((int)fd);
 		return;
 	}
-	plumb_check_why(checks, "perf_event_open failed: %s; nothing that plumb run collects today needs "
-	                        "it", strerror(why));
-	plumb_check_remedy(checks, why == ENOSYS || (why == EPERM && atoi(level) <= 2)
-	                                   ? "allow perf_event_open in the container's seccomp profile"
-	                                   : "sysctl kernel.perf_event_paranoid=2");
+	plumb_check_why(checks,
+	                "perf_event_open failed: %s; nothing that plumb run collects today needs "
+	                "it",
+	                strerror(why));
+	plumb_check_remedy(checks,
+	                   why == ENOSYS || (why == EPERM && atoi(level) <= 2)
+	                           ? "allow perf_event_open in the container's seccomp profile"
+	                           : "sysctl kernel.perf_event_paranoid=2");
 }
 
 static void
@@ -128,17 +139,23 @@ check_ptrace(struct plumb_checks *checks)
 {
 	char level[32];
 	if (!plumb_doctor_line("/proc/sys/kernel/yama/ptrace_scope", level, sizeof(level))) {
-		plumb_check_add(checks, "ptrace", PLUMB_CHECK_YES, "ptrace is not restricted by Yama");
+		plumb_check_add(checks, "ptrace", PLUMB_CHECK_YES,
+		                "ptrace is not restricted by Yama");
 		return;
 	}
 	int number = atoi(level);
 	plumb_check_add(checks, "ptrace",
-	                number == 0 ? PLUMB_CHECK_YES : number < 3 ? PLUMB_CHECK_PARTLY : PLUMB_CHECK_NO,
+	                number == 0  ? PLUMB_CHECK_YES
+	                : number < 3 ? PLUMB_CHECK_PARTLY
+	                             : PLUMB_CHECK_NO,
 	                "ptrace of other processes (ptrace_scope is %d)", number);
 	if (number > 0) {
 		plumb_check_why(checks, "the kernel allows it to %s; plumb run needs none",
-		                number == 1 ? "parents only" : number == 2 ? "root only" : "nobody");
-		plumb_check_remedy(checks, "sysctl kernel.yama.ptrace_scope=0, if another tool needs it");
+		                number == 1   ? "parents only"
+		                : number == 2 ? "root only"
+		                              : "nobody");
+		plumb_check_remedy(checks,
+		                   "sysctl kernel.yama.ptrace_scope=0, if another tool needs it");
 	}
 }
 
@@ -164,7 +181,8 @@ check_disk(struct plumb_checks *checks, const char *id, const char *path)
 	                "disk: %llu MiB free in %s", (unsigned long long)(space >> 20), path);
 	if (space < PLENTY) {
 		plumb_check_why(checks, "the records of one process may take 256 MiB");
-		plumb_check_remedy(checks, "free some, or name another place with plumb run --folder");
+		plumb_check_remedy(checks,
+		                   "free some, or name another place with plumb run --folder");
 	}
 }
 

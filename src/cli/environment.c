@@ -9,12 +9,14 @@
 
 #define PRELOAD "LD_PRELOAD"
 #define INJECTION "CUDA_INJECTION64_PATH"
+#define ASAN "ASAN_OPTIONS"
+#define ASAN_ORDER "verify_asan_link_order"
 
 /* Set by us and by no one else: an outer `plumb run` may have left its own. */
-static const char *const own[] = { PLUMB_ENV_FOLDER, PLUMB_ENV_LIMIT, PLUMB_ENV_GPU, PLUMB_ENV_FLUSH,
-	                           PLUMB_ENV_KEEP_CUPTI };
+static const char *const own[] = { PLUMB_ENV_FOLDER, PLUMB_ENV_LIMIT, PLUMB_ENV_GPU,
+	                           PLUMB_ENV_FLUSH, PLUMB_ENV_KEEP_CUPTI };
 /* At most so many are added to what was there. */
-#define ADDED 8
+#define ADDED 10
 
 static const char *
 find(char *const *environment, const char *name)
@@ -39,7 +41,7 @@ is_replaced(const char *entry, bool gpu)
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		if (is_named(entry, own[i]))
 			return true;
-	return is_named(entry, PRELOAD) ||
+	return is_named(entry, PRELOAD) || is_named(entry, ASAN) ||
 	       (gpu && (is_named(entry, INJECTION) || is_named(entry, PLUMB_ENV_CHAIN_CUDA)));
 }
 
@@ -113,6 +115,19 @@ add(char ***next, const char *format, ...)
 	return true;
 }
 
+/*
+ * A program built with AddressSanitizer that the program starts would find the collector before its
+ * runtime and refuse to run. Its interceptors come before libc all the same, which is what it checks.
+ */
+static bool
+add_asan(char ***next, const char *before)
+{
+	if (before && strstr(before, ASAN_ORDER))
+		return add(next, ASAN "=%s", before);
+	return add(next, ASAN "=%s%s" ASAN_ORDER "=0", before ? before : "",
+	           before && *before ? ":" : "");
+}
+
 static bool
 add_ours(char ***next, char *const *environment, const struct plumb_environment_settings *settings)
 {
@@ -120,7 +135,8 @@ add_ours(char ***next, char *const *environment, const struct plumb_environment_
 	if (!list)
 		return false;
 	*(*next)++ = list;
-	if (!add(next, PLUMB_ENV_FOLDER "=%s", settings->folder) ||
+	if (!add_asan(next, find(environment, ASAN)) ||
+	    !add(next, PLUMB_ENV_FOLDER "=%s", settings->folder) ||
 	    !add(next, PLUMB_ENV_LIMIT "=%lld", settings->limit))
 		return false;
 	if (settings->flush_ms >= 0 && !add(next, PLUMB_ENV_FLUSH "=%lld", settings->flush_ms))
@@ -131,7 +147,8 @@ add_ours(char ***next, char *const *environment, const struct plumb_environment_
 		return false;
 	const char *before = find(environment, INJECTION);
 	if (before && file_begins(before, strlen(before), "libplumb.so"))
-		before = find(environment, PLUMB_ENV_CHAIN_CUDA); /* an outer run's: whom it chains */
+		before = find(environment,
+		              PLUMB_ENV_CHAIN_CUDA); /* an outer run's: whom it chains */
 	if (before && *before && !add(next, PLUMB_ENV_CHAIN_CUDA "=%s", before))
 		return false;
 	return add(next, INJECTION "=%s", settings->library);

@@ -10,9 +10,9 @@
 
 /* More than any real program has; a file that says more is not believed. */
 #define MAX_SEGMENTS 4096
-#define MAX_DYNAMIC (64u << 10)  /* bytes of the dynamic section */
-#define MAX_STRINGS (64u << 20)  /* bytes of the dynamic strings that are searched */
-#define SCRIPT_LINE 256          /* as many as the kernel looks at */
+#define MAX_DYNAMIC (64u << 10) /* bytes of the dynamic section */
+#define MAX_STRINGS (64u << 20) /* bytes of the dynamic strings that are searched */
+#define SCRIPT_LINE 256         /* as many as the kernel looks at */
 
 /* Bytes from memory or from a file. Files are read, not mapped: one that shrinks meanwhile gives a
  * short read and no signal. */
@@ -162,8 +162,8 @@ is_asan_runtime(const char *library)
 }
 
 static void
-look_dynamic(const struct source *source, const struct segments *segments, const Elf64_Phdr *dynamic,
-             struct plumb_executable *found)
+look_dynamic(const struct source *source, const struct segments *segments,
+             const Elf64_Phdr *dynamic, struct plumb_executable *found)
 {
 	uint64_t bytes = dynamic->p_filesz < MAX_DYNAMIC ? dynamic->p_filesz : MAX_DYNAMIC;
 	size_t count = (size_t)(bytes / sizeof(Elf64_Dyn));
@@ -176,7 +176,8 @@ look_dynamic(const struct source *source, const struct segments *segments, const
 	for (size_t i = 0; i < count; i++) {
 		if (rows[i].d_tag == DT_NULL)
 			count = i;
-		else if (rows[i].d_tag == DT_STRTAB && !offset_of(segments, rows[i].d_un.d_ptr, &strings))
+		else if (rows[i].d_tag == DT_STRTAB &&
+		         !offset_of(segments, rows[i].d_un.d_ptr, &strings))
 			goto out;
 		else if (rows[i].d_tag == DT_STRSZ)
 			strings_size = rows[i].d_un.d_val;
@@ -235,7 +236,8 @@ look_elf(const struct source *source, const unsigned char *start, size_t got,
 	}
 	Elf64_Ehdr head;
 	struct segments segments = { NULL, 0 };
-	if (!source_read(source, 0, &head, sizeof(head)) || !read_segments(source, &head, &segments)) {
+	if (!source_read(source, 0, &head, sizeof(head)) ||
+	    !read_segments(source, &head, &segments)) {
 		free(segments.rows);
 		return;
 	}
@@ -267,7 +269,8 @@ look(const struct source *source, struct plumb_executable *found)
 void
 plumb_executable_look_memory(const void *data, size_t size, struct plumb_executable *found)
 {
-	struct source source = { .data = data ? data : (const void *)"", .descriptor = -1,
+	struct source source = { .data = data ? data : (const void *)"",
+		                 .descriptor = -1,
 		                 .size = data ? size : 0 };
 	look(&source, found);
 }
@@ -286,14 +289,22 @@ const char *
 plumb_machine_name(unsigned machine)
 {
 	switch (machine) {
-	case EM_386: return "i386";
-	case EM_X86_64: return "x86-64";
-	case EM_ARM: return "ARM";
-	case EM_AARCH64: return "AArch64";
-	case EM_PPC64: return "PowerPC 64";
-	case EM_S390: return "S/390";
-	case EM_RISCV: return "RISC-V";
-	default: return NULL;
+	case EM_386:
+		return "i386";
+	case EM_X86_64:
+		return "x86-64";
+	case EM_ARM:
+		return "ARM";
+	case EM_AARCH64:
+		return "AArch64";
+	case EM_PPC64:
+		return "PowerPC 64";
+	case EM_S390:
+		return "S/390";
+	case EM_RISCV:
+		return "RISC-V";
+	default:
+		return NULL;
 	}
 }
 

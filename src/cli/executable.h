@@ -26,7 +26,8 @@ struct plumb_executable {
 	unsigned bits;    /* 32 or 64 */
 	unsigned machine; /* EM_…; 0 where the byte order is not ours */
 	bool asan;        /* AddressSanitizer is linked in */
-	char asan_library[256]; /* the runtime it needs, as its DT_NEEDED says; empty: linked statically */
+	char asan_library
+		[256]; /* the runtime it needs, as its DT_NEEDED says; empty: linked statically */
 };
 
 /* Looks at SIZE bytes in memory. Never fails: what cannot be read is PLUMB_EXECUTABLE_DAMAGED. */

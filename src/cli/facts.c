@@ -19,7 +19,8 @@ first_number(const char *const *names)
 {
 	for (; *names; names++) {
 		const char *text = getenv(*names);
-		if (text && *text && strspn(text, "0123456789") == strlen(text) && strlen(text) < 10)
+		if (text && *text && strspn(text, "0123456789") == strlen(text) &&
+		    strlen(text) < 10)
 			return atoi(text);
 	}
 	return -1;
@@ -28,16 +29,16 @@ first_number(const char *const *names)
 int
 plumb_rank(void)
 {
-	static const char *const names[] = { "RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK",
-		                             NULL };
+	static const char *const names[] = { "RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID",
+		                             "PMI_RANK", NULL };
 	return first_number(names);
 }
 
 int
 plumb_local_rank(void)
 {
-	static const char *const names[] = { "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID",
-		                             "MPI_LOCALRANKID", NULL };
+	static const char *const names[] = { "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
+		                             "SLURM_LOCALID", "MPI_LOCALRANKID", NULL };
 	return first_number(names);
 }
 
@@ -97,7 +98,8 @@ write_host(struct plumb_arena *arena)
 		write_number(arena, "host.memory_bytes", (long long)pages * sysconf(_SC_PAGESIZE));
 	time_t seconds = time(NULL);
 	struct tm date;
-	if (gmtime_r(&seconds, &date) && strftime(clock, sizeof(clock), "%Y-%m-%dT%H:%M:%SZ", &date))
+	if (gmtime_r(&seconds, &date) &&
+	    strftime(clock, sizeof(clock), "%Y-%m-%dT%H:%M:%SZ", &date))
 		plumb_arena_environment(arena, "run.started", clock);
 }
 
@@ -106,7 +108,8 @@ static void
 write_clock(struct plumb_arena *arena)
 {
 	struct timespec real;
-	struct plumb_record_clock *clock = plumb_arena_append(arena, PLUMB_RECORD_CLOCK, sizeof(*clock));
+	struct plumb_record_clock *clock =
+		plumb_arena_append(arena, PLUMB_RECORD_CLOCK, sizeof(*clock));
 	if (!clock)
 		return;
 	uint64_t before = now();
@@ -141,10 +144,11 @@ plumb_facts_started(struct plumb_facts *facts, const struct plumb_facts_program 
 	char *line = plumb_shell_line((const char *const *)program->argv);
 	/* The process first: it is what settle cannot do without. */
 	plumb_id command = line ? plumb_arena_string(arena, line, strlen(line)) : 0;
-	plumb_id name = uname(&host) == 0 ? plumb_arena_string(arena, host.nodename,
-	                                                       strlen(host.nodename)) : 0;
-	plumb_id executable = plumb_arena_string(arena, program->executable,
-	                                         strlen(program->executable));
+	plumb_id name = uname(&host) == 0
+	                        ? plumb_arena_string(arena, host.nodename, strlen(host.nodename))
+	                        : 0;
+	plumb_id executable =
+		plumb_arena_string(arena, program->executable, strlen(program->executable));
 	facts->process = plumb_arena_append(arena, PLUMB_RECORD_PROCESS, sizeof(*facts->process));
 	if (facts->process) {
 		facts->process->pid = (uint32_t)program->pid;

@@ -41,7 +41,8 @@ static int
 settle_folders(const char *const *folders, size_t count, struct stage *stage,
                struct plumb_profile *profile, struct plumb_error *error)
 {
-	struct plumb_settle_options options = { .demangle = plumb_demangle, .progress = stage_set,
+	struct plumb_settle_options options = { .demangle = plumb_demangle,
+		                                .progress = stage_set,
 		                                .data = stage };
 	return plumb_settle(folders, count, &options, profile, &stage->warnings, error);
 }
@@ -183,15 +184,17 @@ plumb_finish_check(const char *output, struct plumb_error *error)
 	if (length >= sizeof(folder))
 		return plumb_fail(error, PLUMB_EUSAGE, "the name of the output is too long");
 	if (length == 0 || output[length - 1] == '/')
-		return plumb_fail(error, PLUMB_EUSAGE, "%s names no file; give -o a file's name", output);
+		return plumb_fail(error, PLUMB_EUSAGE, "%s names no file; give -o a file's name",
+		                  output);
 	if (stat(output, &status) == 0 && !S_ISREG(status.st_mode))
 		return plumb_fail(error, PLUMB_EUSAGE,
-		                  "%s is a %s, and a profile is a file; give -o another name", output,
-		                  S_ISDIR(status.st_mode) ? "folder" : "device or pipe");
+		                  "%s is a %s, and a profile is a file; give -o another name",
+		                  output, S_ISDIR(status.st_mode) ? "folder" : "device or pipe");
 	plumb_folder_of(output, folder, sizeof(folder));
 	if (access(folder, W_OK | X_OK) != 0)
-		return plumb_fail_errno(error, "cannot write a profile in %s; choose another place with -o",
-		                        folder);
+		return plumb_fail_errno(
+			error, "cannot write a profile in %s; choose another place with -o",
+			folder);
 	return 0;
 }
 
@@ -200,7 +203,8 @@ plumb_finish_check(const char *output, struct plumb_error *error)
 static bool
 is_plain(const char *word)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
 	return *word && word[strspn(word, plain)] == '\0';
 }
 

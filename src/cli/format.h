@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 #define PLUMB_FORMAT_SIZE 40
-#define PLUMB_DASH "\xe2\x80\x93"      /* – */
-#define PLUMB_ELLIPSIS "\xe2\x80\xa6"  /* … */
+#define PLUMB_DASH "\xe2\x80\x93"     /* – */
+#define PLUMB_ELLIPSIS "\xe2\x80\xa6" /* … */
 
 /* All write to TEXT, which has PLUMB_FORMAT_SIZE bytes, and return it. */
 

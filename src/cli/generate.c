@@ -187,7 +187,7 @@ const struct plumb_verb plumb_verb_generate = {
 	.summary = "write man pages, shell completion, or the generated sections of docs",
 	.synopsis = "man|docs|completion-bash|completion-zsh|completion-fish [DIR]",
 	.description = "man writes plumb.1 and a page for each verb into DIR. docs rewrites the "
-	               "generated sections of DIR/VERB.md. Completion goes to standard output.",
+		       "generated sections of DIR/VERB.md. Completion goes to standard output.",
 	.min_operands = 1,
 	.max_operands = 2,
 	.complete = PLUMB_COMPLETE_FOLDER,

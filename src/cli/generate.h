@@ -8,8 +8,8 @@
 #include "cli/cli.h"
 
 /* A man page (roff) of one verb, and of plumb as a whole (VERB NULL). */
-void plumb_generate_man(const struct plumb_verb *const *verbs, const struct plumb_verb *verb,
-                        FILE *out);
+void
+plumb_generate_man(const struct plumb_verb *const *verbs, const struct plumb_verb *verb, FILE *out);
 
 void plumb_generate_bash(const struct plumb_verb *const *verbs, FILE *out);
 void plumb_generate_zsh(const struct plumb_verb *const *verbs, FILE *out);

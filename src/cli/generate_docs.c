@@ -48,7 +48,9 @@ void
 plumb_generate_metrics(FILE *out)
 {
 	static const char *const aggregations[] = {
-		[PLUMB_SUM] = "sum", [PLUMB_MAX] = "max", [PLUMB_CALL] = "call",
+		[PLUMB_SUM] = "sum",
+		[PLUMB_MAX] = "max",
+		[PLUMB_CALL] = "call",
 	};
 
 	fputs("| metric | unit | aggregation | source | meaning |\n|---|---|---|---|---|\n", out);

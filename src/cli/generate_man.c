@@ -69,7 +69,8 @@ static void
 man_overview(const struct plumb_verb *const *verbs, FILE *out)
 {
 	title(out, "PLUMB");
-	fputs("plumb \\- where a GPU program's time goes, from the Python line to the kernel\n", out);
+	fputs("plumb \\- where a GPU program's time goes, from the Python line to the kernel\n",
+	      out);
 	section(out, "SYNOPSIS");
 	fputs(".B plumb\n.I VERB\n[\\fIOPTIONS\\fR] ...\n", out);
 	section(out, "VERBS");

@@ -67,8 +67,8 @@ plumb_help_option_text(char *text, size_t bytes, const struct plumb_option *opti
 	if (option->choices && (size_t)used < bytes) {
 		used += snprintf(text + used, bytes - (size_t)used, ": ");
 		for (const char *c = option->choices; *c && (size_t)used + 3 < bytes; c++)
-			used += snprintf(text + used, bytes - (size_t)used, "%.*s", *c == '|' ? 2 : 1,
-			                 *c == '|' ? ", " : c);
+			used += snprintf(text + used, bytes - (size_t)used, "%.*s",
+			                 *c == '|' ? 2 : 1, *c == '|' ? ", " : c);
 	}
 	if (option->fallback && (size_t)used < bytes)
 		snprintf(text + used, bytes - (size_t)used, " (default: %s)", option->fallback);
@@ -143,12 +143,15 @@ static void
 print_metrics(FILE *out, int width)
 {
 	static const char *const aggregations[] = {
-		[PLUMB_SUM] = "sum", [PLUMB_MAX] = "max", [PLUMB_CALL] = "call",
+		[PLUMB_SUM] = "sum",
+		[PLUMB_MAX] = "max",
+		[PLUMB_CALL] = "call",
 	};
 
 	if (width > WIDEST)
 		width = WIDEST;
-	fputs("Metrics (name, unit, aggregation: added up, the greatest, or of one call):\n\n", out);
+	fputs("Metrics (name, unit, aggregation: added up, the greatest, or of one call):\n\n",
+	      out);
 	for (int i = 0; i < PLUMB_METRIC_COUNT; i++) {
 		const struct plumb_metric_info *metric = &plumb_metrics[i];
 
@@ -183,7 +186,9 @@ plumb_cmd_help(struct plumb_invocation *invocation)
 }
 
 static const char *const examples[] = {
-	"plumb help report", "what `plumb report` does and all its options", NULL,
+	"plumb help report",
+	"what `plumb report` does and all its options",
+	NULL,
 };
 
 const struct plumb_verb plumb_verb_help = {
@@ -191,7 +196,7 @@ const struct plumb_verb plumb_verb_help = {
 	.summary = "explain a verb and its options",
 	.synopsis = "[VERB|metrics]",
 	.description = "Without an operand it lists the verbs. \"metrics\" lists every metric with "
-	               "its unit, how it is aggregated and what it means.",
+		       "its unit, how it is aggregated and what it means.",
 	.examples = examples,
 	.max_operands = 1,
 	.complete = PLUMB_COMPLETE_VERB,

@@ -175,7 +175,8 @@ patience_handler(int number)
 	(void)number;
 	int second = times > 0;
 	times = 1;
-	ssize_t written = write(STDERR_FILENO, patience_texts[second], strlen(patience_texts[second]));
+	ssize_t written =
+		write(STDERR_FILENO, patience_texts[second], strlen(patience_texts[second]));
 	(void)written;
 	if (second)
 		_exit(patience_code);

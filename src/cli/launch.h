@@ -72,8 +72,8 @@ struct plumb_environment_settings {
  * LD_PRELOAD and CUDA_INJECTION64_PATH hold is kept: the one before ours, the other handed to the
  * collector. NULL: no memory.
  */
-char **plumb_environment_new(char *const *environment,
-                             const struct plumb_environment_settings *settings);
+char **
+plumb_environment_new(char *const *environment, const struct plumb_environment_settings *settings);
 void plumb_environment_free(char **environment);
 
 #endif

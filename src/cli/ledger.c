@@ -97,8 +97,8 @@ int
 plumb_ledger_print(const struct plumb_profile *profile, FILE *out, int width, bool colour)
 {
 	static const struct plumb_column columns[] = {
-		{ "source", PLUMB_LEFT },        { "received", PLUMB_RIGHT },
-		{ "attributed", PLUMB_RIGHT },   { "dropped", PLUMB_RIGHT },
+		{ "source", PLUMB_LEFT },         { "received", PLUMB_RIGHT },
+		{ "attributed", PLUMB_RIGHT },    { "dropped", PLUMB_RIGHT },
 		{ "what", PLUMB_SHORTEN_MIDDLE },
 	};
 	struct plumb_table *table = plumb_table_new(columns, sizeof columns / sizeof *columns);

@@ -103,15 +103,16 @@ run(struct plumb_probe *probe, const struct task *task, unsigned seconds)
 }
 
 bool
-plumb_probe_command(struct plumb_probe *probe, const char *const *argv, const char *library, bool errors,
-                    unsigned seconds)
+plumb_probe_command(struct plumb_probe *probe, const char *const *argv, const char *library,
+                    bool errors, unsigned seconds)
 {
 	struct task task = { .argv = argv, .library = library, .errors = errors };
 	return run(probe, &task, seconds);
 }
 
 bool
-plumb_probe_call(struct plumb_probe *probe, int (*function)(void *data), void *data, unsigned seconds)
+plumb_probe_call(struct plumb_probe *probe, int (*function)(void *data), void *data,
+                 unsigned seconds)
 {
 	struct task task = { .function = function, .data = data };
 	return run(probe, &task, seconds);
@@ -125,7 +126,8 @@ plumb_probe_value(const char *output, const char *key, char *text, size_t size)
 		const char *end = strchrnul(line, '\n');
 		if (strncmp(line, key, length) == 0 && line[length] == '=') {
 			const char *value = line + length + 1;
-			size_t bytes = (size_t)(end - value) < size ? (size_t)(end - value) : size - 1;
+			size_t bytes =
+				(size_t)(end - value) < size ? (size_t)(end - value) : size - 1;
 			memcpy(text, value, bytes);
 			text[bytes] = '\0';
 			return text;

@@ -14,27 +14,49 @@
 #include "store/store.h"
 
 static const struct plumb_option options[] = {
-	{ .name = "by", .kind = PLUMB_OPTION_CHOICE, .argument = "WHAT", .fallback = "operator",
+	{ .name = "by",
+	  .kind = PLUMB_OPTION_CHOICE,
+	  .argument = "WHAT",
+	  .fallback = "operator",
 	  .choices = "context|kernel|operator|python|line|thread",
-	  .help = "what a row is; python is a function, line a line of one, thread a host thread or "
-	          "a GPU stream, context the tree of call paths" },
-	{ .name = "top", .letter = 'n', .kind = PLUMB_OPTION_NUMBER, .argument = "N",
-	  .fallback = "20", .help = "show the N rows with the most of the metric; 0 shows all" },
-	{ .name = "metric", .letter = 'm', .kind = PLUMB_OPTION_TEXT, .argument = "METRIC",
+	  .help = "what a row is (python: a Python function; line: a Python line; thread: a host "
+	          "thread or a GPU stream; context: the tree of call paths)" },
+	{ .name = "top",
+	  .letter = 'n',
+	  .kind = PLUMB_OPTION_NUMBER,
+	  .argument = "N",
+	  .fallback = "20",
+	  .help = "show the N rows with the most of the metric; 0 shows all" },
+	{ .name = "metric",
+	  .letter = 'm',
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "METRIC",
 	  .help = "what sorts, and what the share is of (see \"plumb help metrics\"); without it "
 	          "gpu.time if there is any, else op.time" },
-	{ .name = "inverted", .kind = PLUMB_OPTION_FLAG,
+	{ .name = "inverted",
+	  .kind = PLUMB_OPTION_FLAG,
 	  .help = "bottom-up: from each row to the callers that its time came through" },
-	{ .name = "filter", .letter = 'f', .kind = PLUMB_OPTION_TEXT, .argument = "RE",
+	{ .name = "filter",
+	  .letter = 'f',
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "RE",
 	  .help = "only what has a name, or a FILE:LINE, that the extended regular expression RE "
 	          "matches; of contexts also what lies above and below it. Numbers stay what they "
 	          "are" },
-	{ .name = "user-code", .kind = PLUMB_OPTION_TEXT, .argument = "RULE",
-	  .help = "what counts as the person's own code, see the page of this verb" },
-	{ .name = "ledger", .kind = PLUMB_OPTION_FLAG,
+	{ .name = "user-code",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "RULE",
+	  .help = "change what counts as the person's own code: entries +PREFIX (files under "
+	          "PREFIX "
+	          "are) and -PREFIX (are not), separated by colons; the last that matches counts. "
+	          "Without it everything is but installed packages and the standard library" },
+	{ .name = "ledger",
+	  .kind = PLUMB_OPTION_FLAG,
 	  .help = "show the whole ledger: for every source what was received, attributed and "
 	          "dropped, and why" },
-	{ .name = "width", .kind = PLUMB_OPTION_NUMBER, .argument = "COLUMNS",
+	{ .name = "width",
+	  .kind = PLUMB_OPTION_NUMBER,
+	  .argument = "COLUMNS",
 	  .help = "shorten names to fit into so many columns, 0 never; without it the terminal's "
 	          "width" },
 	{ .name = "json", .kind = PLUMB_OPTION_FLAG, .help = "write JSON" },
@@ -78,9 +100,10 @@ set_track(const struct plumb_report *report, uint32_t track, struct plumb_report
 	const struct plumb_profile *p = report->profile;
 	const struct plumb_track *t = &p->tracks[track];
 	const char *name = none_if_empty(plumb_text(p, t->name));
-	int64_t pid = t->process < p->processes_count ? p->processes[t->process].pid : PLUMB_UNKNOWN;
-	int64_t ordinal = t->device < p->devices_count ? p->devices[t->device].ordinal
-	                                               : PLUMB_UNKNOWN;
+	int64_t pid =
+		t->process < p->processes_count ? p->processes[t->process].pid : PLUMB_UNKNOWN;
+	int64_t ordinal =
+		t->device < p->devices_count ? p->devices[t->device].ordinal : PLUMB_UNKNOWN;
 	char process[40] = "", device[40] = "";
 
 	if (pid != PLUMB_UNKNOWN && p->processes_count > 1)
@@ -168,8 +191,7 @@ match_frames(const struct plumb_report *report, const regex_t *filter)
 		const char *name = plumb_text(p, p->frames[f].name);
 
 		set_frame(report, f, &place);
-		match[f] = matches(filter, &place) ||
-		           (name && !regexec(filter, name, 0, NULL, 0));
+		match[f] = matches(filter, &place) || (name && !regexec(filter, name, 0, NULL, 0));
 	}
 	return match;
 }
@@ -286,8 +308,8 @@ work_out(struct plumb_report *report, const struct plumb_invocation *invocation,
 	bool contexts = !strcmp(report->by, "context");
 	int result;
 
-	report->user = plumb_user_code_frames(report->profile, plumb_options_text(o, "user-code"),
-	                                      error);
+	report->user =
+		plumb_user_code_frames(report->profile, plumb_options_text(o, "user-code"), error);
 	if (!report->user)
 		return error->code;
 	report->user_of = plumb_user_contexts(report->profile, report->user);
@@ -415,8 +437,8 @@ plumb_cmd_report(struct plumb_invocation *invocation)
 		if (code) {
 			char why[120];
 			regerror(code, &filter, why, sizeof why);
-			return plumb_cli_usage(invocation, "report: --filter \"%s\": %s", expression,
-			                       why);
+			return plumb_cli_usage(invocation, "report: --filter \"%s\": %s",
+			                       expression, why);
 		}
 	}
 	if (plumb_store_read(&profile, invocation->operands[0], &error) < 0)
@@ -430,12 +452,16 @@ plumb_cmd_report(struct plumb_invocation *invocation)
 }
 
 static const char *const examples[] = {
-	"plumb report train.plumb", "the operators that take the most time",
-	"plumb report train.plumb --by context", "call paths, from the Python line to the kernel",
+	"plumb report train.plumb",
+	"the operators that take the most time",
+	"plumb report train.plumb --by context",
+	"call paths, from the Python line to the kernel",
 	"plumb report train.plumb --by kernel --inverted --top 40",
 	"the kernels, and under each who launched it",
-	"plumb report train.plumb --by line --filter 'model\\.py:'", "the lines of one file",
-	"plumb report train.plumb --by kernel --json --top 0", "every kernel, for a program",
+	"plumb report train.plumb --by line --filter 'model\\.py:'",
+	"the lines of one file",
+	"plumb report train.plumb --by kernel --json --top 0",
+	"every kernel, for a program",
 	NULL,
 };
 
@@ -445,12 +471,16 @@ const struct plumb_verb plumb_verb_report = {
 	.synopsis = "FILE",
 	.description =
 		"Reads a profile that \"plumb run\" or \"plumb settle\" wrote. The head names the "
-		"command, how long it took, plumb's own cost, and how busy each device was; the end "
+		"command, how long it took, plumb's own cost, and how busy each device was; the "
+	        "end "
 		"is the ledger: what was dropped, and why.\n\n"
-		"A row's exclusive part (\"self\") is what lies under it and under no deeper row of "
+		"A row's exclusive part (\"self\") is what lies under it and under no deeper row "
+	        "of "
 		"the same kind, so that exclusive parts add up to the whole; its inclusive part "
-		"(\"total\") is all that lies under it, and counts a recursive frame once. The share "
-		"is of the exclusive part, of a context of the inclusive one. Behind each row stands "
+		"(\"total\") is all that lies under it, and counts a recursive frame once. The "
+	        "share "
+		"is of the exclusive part, of a context of the inclusive one. Behind each row "
+	        "stands "
 		"the line of the person's own code that has the most of it.",
 	.options = options,
 	.examples = examples,

@@ -12,10 +12,10 @@
 struct plumb_report {
 	const struct plumb_profile *profile;
 	const char *path;
-	const char *by;  /* as given: "context", "kernel", … */
+	const char *by; /* as given: "context", "kernel", … */
 	uint32_t metric;
-	uint32_t top;    /* 0: all */
-	bool ledger;     /* show all of it */
+	uint32_t top; /* 0: all */
+	bool ledger;  /* show all of it */
 	bool inverted;
 	unsigned char *user; /* by frame: the person's own code */
 	uint32_t *user_of;   /* by context: the innermost such frame */

@@ -53,7 +53,8 @@ load_nodes(const struct plumb_report *report, uint32_t metric, struct plumb_stat
 static int
 load(const struct plumb_report *report, struct values *values)
 {
-	size_t count = report->is_tree ? report->tree.count : plumb_grouping_count(report->grouping);
+	size_t count =
+		report->is_tree ? report->tree.count : plumb_grouping_count(report->grouping);
 	bool present[PLUMB_METRIC_COUNT] = { false };
 
 	/* Bottom-up, a value is what came through one caller: that is kept for one metric only. */
@@ -198,7 +199,8 @@ write_processes(struct plumb_json *json, const struct plumb_profile *p)
 		plumb_json_key_quantity(json, "local_rank", process->local_rank);
 		plumb_json_key_text(json, "host", plumb_text(p, process->host));
 		plumb_json_key_text(json, "command", plumb_text(p, process->command));
-		plumb_json_key_quantity(json, "wall_ns", distance(process->start_ns, process->end_ns));
+		plumb_json_key_quantity(json, "wall_ns",
+		                        distance(process->start_ns, process->end_ns));
 		plumb_json_key_quantity(json, "exit_code", process->exit_code);
 		plumb_json_key_quantity(json, "overhead_ns", process->overhead_ns);
 		write_environment(json, p, i);
@@ -282,7 +284,8 @@ write_findings(struct plumb_json *json, const struct plumb_profile *p)
 		plumb_json_object(json);
 		plumb_json_key_text(json, "id", plumb_text(p, f->id));
 		plumb_json_key_text(json, "rule", plumb_text(p, f->rule));
-		plumb_json_key_text(json, "severity", f->severity < 4 ? severities[f->severity] : NULL);
+		plumb_json_key_text(json, "severity",
+		                    f->severity < 4 ? severities[f->severity] : NULL);
 		plumb_json_key_text(json, "title", plumb_text(p, f->title));
 		plumb_json_key_text(json, "advice", plumb_text(p, f->advice));
 		plumb_json_key_quantity(json, "saving_ns", f->saving_ns);

@@ -29,6 +29,7 @@ enum cell {
 	REGISTERS,
 	OCCUPANCY,
 	NAME,
+	PLACE,
 	USER,
 	CELLS
 };
@@ -45,6 +46,7 @@ static const struct plumb_column all_columns[CELLS] = {
 	[REGISTERS] = { "regs", PLUMB_RIGHT },
 	[OCCUPANCY] = { "occup.", PLUMB_RIGHT },
 	[NAME] = { "", PLUMB_SHORTEN_MIDDLE },
+	[PLACE] = { "file", PLUMB_SHORTEN_START },
 	[USER] = { "line of your code", PLUMB_SHORTEN_START },
 };
 
@@ -172,40 +174,26 @@ choose_columns(const struct plumb_report *report, struct layout *layout)
 		show(layout, REGISTERS, NULL);
 		show(layout, OCCUPANCY, NULL);
 	}
-	show(layout, NAME, report->by);
+	if (!strcmp(report->by, "line") || !strcmp(report->by, "python")) {
+		show(layout, NAME, "function");
+		show(layout, PLACE, strcmp(report->by, "line") ? NULL : "line");
+	} else {
+		show(layout, NAME, report->by);
+	}
 	show(layout, USER, NULL);
 }
 
+/* FILE:LINE, FILE where there is no line. */
 static void
-name_cell(struct plumb_table *table, const struct plumb_report *report,
-          const struct plumb_report_place *place)
+place_cell(struct plumb_table *table, const char *file, uint32_t line)
 {
 	char text[1500];
 
-	if (place->file && !strcmp(report->by, "line"))
-		snprintf(text, sizeof text, "%s %s:%" PRIu32, place->name, place->file,
-		         place->line);
-	else if (place->file && !strcmp(report->by, "python"))
-		snprintf(text, sizeof text, "%s %s", place->name, place->file);
-	else
-		snprintf(text, sizeof text, "%s", place->name);
-	plumb_table_cell(table, text);
-}
-
-static void
-user_cell(struct plumb_table *table, const struct plumb_report_place *place)
-{
-	char text[1500];
-
-	if (!place->user_file) {
-		plumb_table_cell(table, NULL);
-		return;
+	if (file && line) {
+		snprintf(text, sizeof text, "%s:%" PRIu32, file, line);
+		file = text;
 	}
-	if (place->user_line)
-		snprintf(text, sizeof text, "%s:%" PRIu32, place->user_file, place->user_line);
-	else
-		snprintf(text, sizeof text, "%s", place->user_file);
-	plumb_table_cell(table, text);
+	plumb_table_cell(table, file);
 }
 
 static void
@@ -213,8 +201,8 @@ extra_cell(struct plumb_table *table, const struct plumb_stat *stat, const char 
 {
 	char text[PLUMB_FORMAT_SIZE];
 
-	plumb_table_cell(table,
-	                 stat->count ? plumb_format_quantity(text, unit, llround(stat->mean)) : NULL);
+	plumb_table_cell(table, stat->count ? plumb_format_quantity(text, unit, llround(stat->mean))
+	                                    : NULL);
 }
 
 static void
@@ -230,10 +218,13 @@ fill_row(struct plumb_table *table, const struct plumb_report *report, const str
 			share_cell(table, report, &report->exclusive[row]);
 			break;
 		case NAME:
-			name_cell(table, report, &place);
+			plumb_table_cell(table, place.name);
+			break;
+		case PLACE:
+			place_cell(table, place.file, place.line);
 			break;
 		case USER:
-			user_cell(table, &place);
+			place_cell(table, place.user_file, place.user_line);
 			break;
 		case REGISTERS:
 			extra_cell(table, &extras->registers[row], "count");
@@ -278,7 +269,8 @@ print_tree(const struct plumb_report *report, FILE *out, int width)
 {
 	struct layout layout = { .count = 0 };
 	struct plumb_table *table;
-	int result;
+	bool whole = true; /* memory held for every label */
+	int result = -1;
 
 	show(&layout, SHARE, NULL);
 	show(&layout, TOTAL, report->inverted ? "time" : NULL);
@@ -297,14 +289,27 @@ print_tree(const struct plumb_report *report, FILE *out, int width)
 			stat_cell(table, report, &node->exclusive, SELF);
 		stat_cell(table, report, &node->inclusive, COUNT);
 		plumb_table_cell(table, label);
+		whole = whole && label;
 		free(label);
 	}
-	result = plumb_table_print(table, out, width, plumb_terminal_colour(out));
+	if (whole)
+		result = plumb_table_print(table, out, width, plumb_terminal_colour(out));
 	plumb_table_free(table);
 	return result;
 }
 
 /* ---- the whole ---- */
+
+/* What a row is, for a sentence. */
+static const char *
+noun(const char *by)
+{
+	if (!strcmp(by, "python"))
+		return "Python function";
+	if (!strcmp(by, "line"))
+		return "Python line";
+	return by;
+}
 
 /* The metric's value under no row, and how many rows were not shown. */
 static void
@@ -319,7 +324,7 @@ print_rest(const struct plumb_report *report, FILE *out)
 		fputs("more was left out (--top 0 shows all)\n", out);
 	if (!report->outside.count)
 		return;
-	fprintf(out, "under no %s: ", report->by);
+	fprintf(out, "under no %s: ", noun(report->by));
 	fprintf(out, "%s", format_stat(report, &report->outside, SELF, text));
 	fprintf(out, " (%s)\n",
 	        plumb_format_share(text, plumb_report_share(report, &report->outside), 1));
@@ -347,7 +352,8 @@ plumb_report_text(const struct plumb_report *report, FILE *out, int width)
 	print_rest(report, out);
 	fputs("\nledger\n", out);
 	if (report->ledger && !result)
-		result = plumb_ledger_print(report->profile, out, width, plumb_terminal_colour(out));
+		result =
+			plumb_ledger_print(report->profile, out, width, plumb_terminal_colour(out));
 	else
 		plumb_ledger_print_short(report->profile, out, 2, MOST_DROPS);
 	return result;

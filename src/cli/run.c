@@ -16,31 +16,46 @@
 #include "cli/rundir.h"
 #include "cli/summary.h"
 #include "cli/target.h"
+#include "model/user_code.h"
 
 #define FLUSH_MS 2000 /* how long a signal waits for GPU records */
 #define LEAST_LIMIT (1ll << 20)
 #define GREATEST_LIMIT (32ll << 30)
 
 static const struct plumb_option options[] = {
-	{ .name = "output", .letter = 'o', .kind = PLUMB_OPTION_TEXT, .argument = "FILE",
+	{ .name = "output",
+	  .letter = 'o',
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "FILE",
 	  .complete = PLUMB_COMPLETE_FILE,
-	  .help = "write the profile to FILE (default: plumb-COMMAND-PID.plumb). Under a launcher that "
-	          "sets a rank, to FILE.RANK" },
-	{ .name = "limit", .kind = PLUMB_OPTION_SIZE, .argument = "SIZE", .fallback = "256M",
-	  .help = "memory and disk that the records of one process may take. What comes when it is full "
-	          "is counted and dropped" },
+	  .help = "write the profile to FILE (default: plumb-COMMAND-PID.plumb). Under a launcher "
+	          "that sets a rank, to FILE.RANK" },
+	{ .name = "limit",
+	  .kind = PLUMB_OPTION_SIZE,
+	  .argument = "SIZE",
+	  .fallback = "256M",
+	  .help = "memory and disk that the records of one process may take. What comes when it is "
+	          "full is counted and dropped" },
 	{ .name = "no-gpu", .kind = PLUMB_OPTION_FLAG, .help = "leave the GPU alone" },
-	{ .name = "keep-cupti", .kind = PLUMB_OPTION_FLAG,
-	  .help = "keep NVIDIA's profiling interface when the program wants it too; the program's own "
-	          "profiler then sees no GPU work" },
-	{ .name = "flush-ms", .kind = PLUMB_OPTION_NUMBER, .argument = "N", .fallback = "100",
-	  .help = "fetch finished GPU records every N milliseconds: the most that killing the program "
-	          "can lose" },
-	{ .name = "folder", .kind = PLUMB_OPTION_TEXT, .argument = "DIR",
+	{ .name = "keep-cupti",
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "keep NVIDIA's profiling interface when the program wants it too; the program's "
+	          "own profiler then sees no GPU work" },
+	{ .name = "flush-ms",
+	  .kind = PLUMB_OPTION_NUMBER,
+	  .argument = "N",
+	  .fallback = "100",
+	  .help = "fetch finished GPU records every N milliseconds: the most that killing the "
+	          "program can lose" },
+	{ .name = "folder",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "DIR",
 	  .complete = PLUMB_COMPLETE_FOLDER,
-	  .help = "make the run folder, where records go while the program runs, in DIR (default: where "
-	          "FILE is)" },
-	{ .name = "user-code", .kind = PLUMB_OPTION_TEXT, .argument = "RULE",
+	  .help = "make the run folder, where records go while the program runs, in DIR (default: "
+	          "where FILE is)" },
+	{ .name = "user-code",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "RULE",
 	  .help = "what counts as your own code in the summary, as in plumb report" },
 	{ 0 },
 };
@@ -108,6 +123,10 @@ read_options(struct run *run, struct plumb_error *error)
 		return plumb_fail(error, PLUMB_EUSAGE, "--limit takes 1M to 32G");
 	if (run->flush_ms < 1 || run->flush_ms > 3600000)
 		return plumb_fail(error, PLUMB_EUSAGE, "--flush-ms takes 1 to 3600000");
+	struct plumb_user_code *rule = plumb_user_code_new(run->user_code, error);
+	if (!rule)
+		return error->code;
+	plumb_user_code_free(rule);
 	return choose_output(run, error);
 }
 
@@ -131,10 +150,11 @@ fit_limit(struct run *run)
 		fits = LEAST_LIMIT;
 	if (fits >= run->limit)
 		return;
-	plumb_cli_note(run->invocation,
-	               "the records of a process in %s are limited to %lld MiB instead of %lld MiB, "
-	               "because no more %s; --folder names another place",
-	               path, fits >> 20, run->limit >> 20, why);
+	plumb_cli_note(
+		run->invocation,
+		"the records of a process in %s are limited to %lld MiB instead of %lld MiB, "
+		"because no more %s; --folder names another place",
+		path, fits >> 20, run->limit >> 20, why);
 	run->limit = fits;
 }
 
@@ -162,8 +182,8 @@ make_folder(struct run *run, struct plumb_error *error)
 	fit_limit(run);
 	snprintf(region, sizeof(region), "%s/" PLUMB_RUN_REGION, run->folder.path);
 	code = plumb_facts_create(&run->facts, region, error);
-	const char *words[] = { "plumb", "settle", "--remove", run->folder.path, "-o", run->output,
-		                NULL };
+	const char *words[] = { "plumb", "settle",    "--remove", run->folder.path,
+		                "-o",    run->output, NULL };
 	run->finish_command = plumb_shell_line(words);
 	if (code == 0 && !run->finish_command)
 		code = plumb_fail(error, PLUMB_ESYSTEM, "not enough memory");
@@ -178,11 +198,12 @@ announce(const struct run *run)
 	if (run->target.outside)
 		plumb_cli_note(run->invocation, "%s; only programs that it starts are profiled",
 		               run->target.reason);
-	plumb_cli_note(run->invocation,
-	               "recording operators, Python lines%s into %s (while it runs, up to %lld MiB a "
-	               "process in %s)",
-	               run->gpu ? " and GPU work" : ", no GPU work (--no-gpu),", run->output,
-	               run->limit >> 20, run->folder.path);
+	plumb_cli_note(
+		run->invocation,
+		"recording operators, Python lines%s into %s (while it runs, up to %lld MiB a "
+		"process in %s)",
+		run->gpu ? " and GPU work" : ", no GPU work (--no-gpu),", run->output,
+		run->limit >> 20, run->folder.path);
 }
 
 static char **
@@ -244,8 +265,9 @@ say_nothing_captured(const struct run *run, const struct plumb_profile *profile)
 	if (run->target.outside)
 		plumb_cli_note(run->invocation, "nothing was captured: %s", run->target.reason);
 	else
-		plumb_cli_note(run->invocation, "nothing was captured: %s used neither PyTorch nor a GPU "
-		                                "(\"plumb doctor\" tells what can be seen here)",
+		plumb_cli_note(run->invocation,
+		               "nothing was captured: %s used neither PyTorch nor a GPU (\"plumb "
+		               "doctor\" tells what can be seen here)",
 		               run->argv[0]);
 }
 
@@ -255,15 +277,17 @@ clear_folder(struct run *run)
 {
 	struct plumb_rundir_alive alive;
 	if (plumb_rundir_living(&run->folder, 0, &alive) > 0) {
-		plumb_cli_note(run->invocation,
-		               "process %ld (%s) still runs, and %s holds what it did so far; when it has "
-		               "ended: %s",
-		               (long)alive.pid, alive.name, run->output, run->finish_command);
+		plumb_cli_note(
+			run->invocation,
+			"process %ld (%s) still runs, and %s holds what it did so far; when it has "
+			"ended: %s",
+			(long)alive.pid, alive.name, run->output, run->finish_command);
 		return; /* with the link to the library: its children are started through that */
 	}
 	plumb_rundir_remove_alias(&run->folder);
 	if (!plumb_rundir_remove(run->folder.path))
-		plumb_cli_note(run->invocation, "%s could not be removed; it is not needed any more",
+		plumb_cli_note(run->invocation,
+		               "%s could not be removed; it is not needed any more",
 		               run->folder.path);
 }
 
@@ -276,8 +300,8 @@ settle(struct run *run)
 	struct plumb_error error = { 0 };
 	snprintf(first, sizeof(first), "\nplumb: settling; Ctrl-C once more leaves it for: %s\n",
 	         run->finish_command);
-	snprintf(second, sizeof(second), "\nplumb: left the records in %s; finish with: %s\n", folder,
-	         run->finish_command);
+	snprintf(second, sizeof(second), "\nplumb: left the records in %s; finish with: %s\n",
+	         folder, run->finish_command);
 	plumb_program_patience(&run->program, first, second);
 	/* Processes that outlive the program are asked for what they have so far. */
 	if (plumb_rundir_living(&run->folder, 0, NULL) > 0)
@@ -386,8 +410,10 @@ plumb_cmd_run(struct plumb_invocation *invocation)
 }
 
 static const char *const examples[] = {
-	"plumb run -- python train.py", "profile a training run",
-	"plumb run -o run.plumb -- python train.py --steps 100", "choose where the profile goes",
+	"plumb run -- python train.py",
+	"profile a training run",
+	"plumb run -o run.plumb -- python train.py --steps 100",
+	"choose where the profile goes",
 	"torchrun --no-python --nproc-per-node 8 plumb run -o run.plumb -- python train.py",
 	"one profile for each rank; \"plumb settle run.plumb.* -o run.plumb\" joins them",
 	NULL,
@@ -398,22 +424,29 @@ const struct plumb_verb plumb_verb_run = {
 	.summary = "run a program and profile it",
 	.synopsis = "[--] COMMAND [ARGUMENT...]",
 	.description =
-		"Runs COMMAND with plumb's collector loaded into it and into the programs that it starts, "
-		"then makes one profile of what all of them did, and prints a summary on standard error. "
-		"The program is not changed: its input, output, terminal, process group and signals are "
+		"Runs COMMAND with plumb's collector loaded into it and into the programs that it "
+		"starts, "
+		"then makes one profile of what all of them did, and prints a summary on standard "
+		"error. "
+		"The program is not changed: its input, output, terminal, process group and "
+		"signals are "
 		"its own, and so is the exit code.\n\n"
-		"Records go into a run folder beside the profile while the program runs, so a program (or "
+		"Records go into a run folder beside the profile while the program runs, so a "
+		"program (or "
 		"plumb) that is killed loses nothing but the GPU records of the last moment. plumb "
-		"removes the folder once the profile is safely written; otherwise it says how to finish "
+		"removes the folder once the profile is safely written; otherwise it says how to "
+		"finish "
 		"with plumb settle.\n\n"
-		"Ctrl-C reaches the program as without plumb. SIGTERM, SIGHUP and SIGQUIT are sent on to it "
+		"Ctrl-C reaches the program as without plumb. SIGTERM, SIGHUP and SIGQUIT are sent "
+		"on to it "
 		"after its GPU records were fetched.\n\n"
-		"Programs that the collector cannot be loaded into (set-user-ID, 32-bit, built for another "
-		"machine or for musl) are named and run unprofiled. A statically linked one is not seen "
-		"itself; the programs that it starts are. AddressSanitizer's runtime is preloaded first "
-		"where the program needs that. What LD_PRELOAD and CUDA_INJECTION64_PATH hold is kept.",
-	.exits = "the program's own, 128 + n when signal n ended it; 125 plumb failed before the start; 126 "
-	         "the program cannot be executed; 127 it was not found",
+		"Programs that the collector cannot be loaded into (set-user-ID, 32-bit, built for "
+		"another machine or for musl) are named and run unprofiled. A statically linked "
+		"one is not seen itself; the programs that it starts are. AddressSanitizer's "
+		"runtime is preloaded first where the program needs that. What LD_PRELOAD and "
+		"CUDA_INJECTION64_PATH hold is kept.",
+	.exits = "the program's own, 128 + n when signal n ended it; 125 plumb failed before the "
+		 "start; 126 the program cannot be executed; 127 it was not found",
 	.examples = examples,
 	.options = options,
 	.min_operands = 1,

@@ -53,8 +53,10 @@ plumb_rundir_create(struct plumb_rundir *run, const char *parent, struct plumb_e
 		if (errno != EEXIST)
 			break;
 	}
-	int code = plumb_fail_errno(error, "cannot make a folder for the run in %s; choose another "
-	                                   "with --folder or -o", absolute);
+	int code = plumb_fail_errno(error,
+	                            "cannot make a folder for the run in %s; choose another with "
+	                            "--folder or -o",
+	                            absolute);
 	run->path[0] = '\0';
 	return code;
 }
@@ -81,16 +83,19 @@ find_library(char path[PATH_MAX], struct plumb_error *error)
 	char own[PATH_MAX], place[PATH_MAX];
 	ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
 	if (length <= 0) {
-		plumb_fail_errno(error, "cannot tell where plumb itself lies; name its collector with "
-		                        "PLUMB_LIBRARY");
+		plumb_fail_errno(error,
+		                 "cannot tell where plumb itself lies; name its collector with "
+		                 "PLUMB_LIBRARY");
 		return false;
 	}
 	own[length] = '\0';
 	*strrchr(own, '/') = '\0';
 	if (join(place, own, PLUMB_LIBRARY_NAME) && realpath(place, path))
 		return true;
-	plumb_fail(error, PLUMB_ESYSTEM, "the collector " PLUMB_LIBRARY_NAME " is not in %s, beside "
-	                                 "plumb; install it there or name it with PLUMB_LIBRARY", own);
+	plumb_fail(error, PLUMB_ESYSTEM,
+	           "the collector " PLUMB_LIBRARY_NAME " is not in %s, beside "
+	           "plumb; install it there or name it with PLUMB_LIBRARY",
+	           own);
 	return false;
 }
 
@@ -107,7 +112,8 @@ plumb_rundir_library(struct plumb_rundir *run, struct plumb_error *error)
 		return 0;
 	}
 	if (plumb_preloadable(run->path)) {
-		if (join(run->library, run->path, PLUMB_LIBRARY_NAME) && symlink(real, run->library) == 0)
+		if (join(run->library, run->path, PLUMB_LIBRARY_NAME) &&
+		    symlink(real, run->library) == 0)
 			return 0;
 	}
 	const char *bases[] = { getenv("XDG_RUNTIME_DIR"), "/tmp" };
@@ -115,13 +121,16 @@ plumb_rundir_library(struct plumb_rundir *run, struct plumb_error *error)
 		if (!bases[i] || !plumb_preloadable(bases[i]) ||
 		    !join(run->alias, bases[i], "plumb-XXXXXX") || !mkdtemp(run->alias))
 			continue;
-		if (join(run->library, run->alias, PLUMB_LIBRARY_NAME) && symlink(real, run->library) == 0)
+		if (join(run->library, run->alias, PLUMB_LIBRARY_NAME) &&
+		    symlink(real, run->library) == 0)
 			return 0;
 		rmdir(run->alias);
 	}
 	run->alias[0] = run->library[0] = '\0';
-	return plumb_fail_errno(error, "the path %s holds a space, colon or dollar sign, and no link "
-	                               "to it could be made in /tmp", real);
+	return plumb_fail_errno(error,
+	                        "the path %s holds a space, colon or dollar sign, and no link to "
+	                        "it could be made in /tmp",
+	                        real);
 }
 
 void
@@ -193,7 +202,8 @@ map_header(const char *path)
 	    status.st_size >= PLUMB_REGION_HEADER_SIZE &&
 	    pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
 	    memcmp(magic, PLUMB_REGION_MAGIC, sizeof(magic)) == 0)
-		header = mmap(NULL, PLUMB_REGION_HEADER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		header = mmap(NULL, PLUMB_REGION_HEADER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,
+		              fd, 0);
 	close(fd);
 	if (header == MAP_FAILED)
 		return NULL;
@@ -219,7 +229,8 @@ next_region(DIR *folder, const char *path)
 	struct dirent *entry;
 	while ((entry = readdir(folder))) {
 		char file[PATH_MAX];
-		if (!is_region_name(entry->d_name) || strcmp(entry->d_name, PLUMB_RUN_REGION) == 0 ||
+		if (!is_region_name(entry->d_name) ||
+		    strcmp(entry->d_name, PLUMB_RUN_REGION) == 0 ||
 		    !join(file, path, entry->d_name))
 			continue;
 		struct plumb_region_header *header = map_header(file);
@@ -302,7 +313,8 @@ plumb_rundir_flush(const struct plumb_rundir *run, unsigned milliseconds,
 	DIR *folder = opendir(run->path);
 	if (!folder)
 		return;
-	while (count < sizeof(list) / sizeof(list[0]) && (header = next_region(folder, run->path))) {
+	while (count < sizeof(list) / sizeof(list[0]) &&
+	       (header = next_region(folder, run->path))) {
 		if (is_alive(header, NULL) && uses_gpu((pid_t)header->pid)) {
 			list[count].header = header;
 			list[count++].number = atomic_fetch_add(&header->flush_wanted, 1) + 1;
@@ -343,9 +355,10 @@ plumb_rundir_remove(const char *path)
 		return errno == ENOENT;
 	while ((entry = readdir(folder))) {
 		struct stat status;
-		bool link = strcmp(entry->d_name, PLUMB_LIBRARY_NAME) == 0 &&
-		            fstatat(dirfd(folder), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-		            S_ISLNK(status.st_mode);
+		bool link =
+			strcmp(entry->d_name, PLUMB_LIBRARY_NAME) == 0 &&
+			fstatat(dirfd(folder), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+			S_ISLNK(status.st_mode);
 		if (link || is_region_name(entry->d_name))
 			unlinkat(dirfd(folder), entry->d_name, 0);
 	}

@@ -49,8 +49,8 @@ struct plumb_rundir_alive {
 	char name[64];
 };
 /* How many there are but the process SELF; fills *first with one of them. */
-unsigned plumb_rundir_living(const struct plumb_rundir *run, pid_t self,
-                             struct plumb_rundir_alive *first);
+unsigned
+plumb_rundir_living(const struct plumb_rundir *run, pid_t self, struct plumb_rundir_alive *first);
 
 /*
  * Asks every living process that uses a GPU to deliver its records, and waits until all have or

@@ -7,13 +7,18 @@
 #include "cli/summary.h"
 
 static const struct plumb_option options[] = {
-	{ .name = "output", .letter = 'o', .kind = PLUMB_OPTION_TEXT, .argument = "FILE",
+	{ .name = "output",
+	  .letter = 'o',
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "FILE",
 	  .complete = PLUMB_COMPLETE_FILE,
 	  .help = "write the profile to FILE; must be given. A profile that is there is replaced" },
-	{ .name = "remove", .kind = PLUMB_OPTION_FLAG,
-	  .help = "remove the run folders once the profile is safely written, unless a process still "
-	          "writes there" },
-	{ .name = "summary", .kind = PLUMB_OPTION_FLAG,
+	{ .name = "remove",
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "remove the run folders once the profile is safely written, unless a process "
+	          "still writes there" },
+	{ .name = "summary",
+	  .kind = PLUMB_OPTION_FLAG,
 	  .help = "print the summary that plumb run prints, on standard error" },
 	{ 0 },
 };
@@ -31,10 +36,11 @@ remove_folders(const struct plumb_invocation *invocation, bool wanted)
 			continue;
 		snprintf(run.path, sizeof(run.path), "%s", path);
 		if (plumb_rundir_living(&run, 0, &alive) > 0)
-			plumb_cli_note(invocation,
-			               "process %ld (%s) still records into %s; settle that again when it "
-			               "has ended",
-			               (long)alive.pid, alive.name, path);
+			plumb_cli_note(
+				invocation,
+				"process %ld (%s) still records into %s; settle that again when it "
+				"has ended",
+				(long)alive.pid, alive.name, path);
 		else if (wanted && !plumb_rundir_remove(path))
 			plumb_cli_note(invocation, "%s holds more than regions and was left", path);
 	}
@@ -51,14 +57,16 @@ plumb_cmd_settle(struct plumb_invocation *invocation)
 	if (plumb_finish_check(output, &error) < 0)
 		return plumb_cli_fail(invocation, &error);
 	int code = plumb_finish((const char *const *)invocation->operands,
-	                        (size_t)invocation->operand_count, output, invocation->err, &profile,
-	                        &error);
+	                        (size_t)invocation->operand_count, output, invocation->err,
+	                        &profile, &error);
 	if (code < 0 && code != PLUMB_EEMPTY)
 		return plumb_cli_fail(invocation, &error);
 	remove_folders(invocation, plumb_options_flag(invocation->options, "remove"));
 	if (code == PLUMB_EEMPTY) {
-		plumb_cli_note(invocation, "nothing was captured; %s holds the environment and the "
-		                           "ledger alone", output);
+		plumb_cli_note(invocation,
+		               "nothing was captured; %s holds the environment and the ledger "
+		               "alone",
+		               output);
 	} else if (plumb_options_flag(invocation->options, "summary")) {
 		struct plumb_summary_options summary = { .path = output };
 		plumb_summary_print(&profile, invocation->err, &summary);
@@ -68,8 +76,10 @@ plumb_cmd_settle(struct plumb_invocation *invocation)
 }
 
 static const char *const examples[] = {
-	"plumb settle .plumb-4711.run -o run.plumb", "finish a run whose plumb was killed",
-	"plumb settle run.plumb.* -o run.plumb", "join the ranks of a job into one profile",
+	"plumb settle .plumb-4711.run -o run.plumb",
+	"finish a run whose plumb was killed",
+	"plumb settle run.plumb.* -o run.plumb",
+	"join the ranks of a job into one profile",
 	NULL,
 };
 
@@ -77,16 +87,20 @@ const struct plumb_verb plumb_verb_settle = {
 	.name = "settle",
 	.summary = "make a profile of what runs left, and join the ranks of a job",
 	.synopsis = "DIR|PROFILE... -o FILE",
-	.description =
-		"Makes one profile of run folders and of profiles.\n\n"
-		"A run folder (\".plumb-PID.run\") holds what the processes of a plumb run recorded. plumb "
-		"run settles and removes it by itself; it stays when plumb was killed, or when the profile "
-		"could not be written. It holds all that was recorded up to the end, and settling it does "
-		"not change it.\n\n"
-		"Under a launcher (mpirun, torchrun, srun) each rank's plumb run writes FILE.RANK. Naming "
-		"them all joins them: equal call paths become one, and processes, ranks, hosts and devices "
-		"stay apart as dimensions of it.\n\n"
-		"A region that cannot be read is named, left out and counted in the ledger.",
+	.description = "Makes one profile of run folders and of profiles.\n\n"
+		       "A run folder (\".plumb-PID.run\") holds what the processes of a plumb run "
+		       "recorded. plumb "
+		       "run settles and removes it by itself; it stays when plumb was killed, or "
+		       "when the profile "
+		       "could not be written. It holds all that was recorded up to the end, and "
+		       "settling it does "
+		       "not change it.\n\n"
+		       "Under a launcher (mpirun, torchrun, srun) each rank's plumb run writes "
+		       "FILE.RANK. Naming "
+		       "them all joins them: equal call paths become one, and processes, ranks, "
+		       "hosts and devices "
+		       "stay apart as dimensions of it.\n\n"
+		       "A region that cannot be read is named, left out and counted in the ledger.",
 	.options = options,
 	.examples = examples,
 	.min_operands = 1,

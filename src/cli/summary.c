@@ -141,7 +141,9 @@ static int
 print_tables(const struct plumb_profile *profile, FILE *out,
              const struct plumb_summary_options *options)
 {
-	struct section s = { .profile = profile, .metric = plumb_metric_default(profile), .out = out };
+	struct section s = { .profile = profile,
+		             .metric = plumb_metric_default(profile),
+		             .out = out };
 	unsigned char *user = plumb_user_code_frames(profile, options->user_code, NULL);
 	uint32_t *user_of = user ? plumb_user_contexts(profile, user) : NULL;
 	int result = user_of ? 0 : -1;

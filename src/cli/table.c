@@ -9,7 +9,8 @@
 #include "cli/format.h"
 
 #define GAP 2
-#define NARROWEST 16 /* a column is not shortened below this */
+#define NARROWEST 16   /* a column is not shortened below this */
+#define NARROW_PATH 24 /* nor a path below this, while a name can give way */
 
 struct plumb_table {
 	const struct plumb_column *columns;
@@ -122,6 +123,27 @@ print_shortened(FILE *out, const char *text, int width, enum plumb_column_style 
 	print_part(out, text, columns - (width - 1 - head), columns + 1);
 }
 
+/* Takes columns of STYLE or beyond down to LEAST until TOTAL is WIDTH; returns what it is then. */
+static int
+narrow(const struct plumb_table *table, int *widths, int total, int width,
+       enum plumb_column_style style, int least)
+{
+	while (width && total > width) {
+		int *widest = NULL;
+
+		/* One step at a time at the widest, so that all end up equally narrow. */
+		for (size_t c = 0; c < table->column_count; c++)
+			if (table->columns[c].style >= style && widths[c] > least &&
+			    (!widest || widths[c] > *widest))
+				widest = &widths[c];
+		if (!widest)
+			return total;
+		--*widest;
+		total--;
+	}
+	return total;
+}
+
 static void
 measure(const struct plumb_table *table, int *widths, int width)
 {
@@ -137,19 +159,9 @@ measure(const struct plumb_table *table, int *widths, int width)
 	}
 	for (size_t c = 0; c < table->column_count; c++)
 		total += GAP + widths[c];
-	while (width && total > width) {
-		int *widest = NULL;
-
-		/* One column at a time from the widest, so that all end up equally narrow. */
-		for (size_t c = 0; c < table->column_count; c++)
-			if (table->columns[c].style >= PLUMB_SHORTEN_MIDDLE &&
-			    widths[c] > NARROWEST && (!widest || widths[c] > *widest))
-				widest = &widths[c];
-		if (!widest)
-			return;
-		--*widest;
-		total--;
-	}
+	/* The front of a path tells least. */
+	total = narrow(table, widths, total, width, PLUMB_SHORTEN_START, NARROW_PATH);
+	narrow(table, widths, total, width, PLUMB_SHORTEN_MIDDLE, NARROWEST);
 }
 
 static void

@@ -94,15 +94,16 @@ look_privileges(int descriptor, const char *path, struct plumb_target *target)
 	    prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
 		return false;
 	const char *remedy = "and the loader preloads nothing into such a program; run a copy "
-	                     "without that bit";
+			     "without that bit";
 	if (status.st_mode & S_ISUID && status.st_uid != getuid())
 		refuse(target, path, "is set-user-ID, %s", remedy);
 	else if ((status.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) &&
 	         status.st_gid != getgid())
 		refuse(target, path, "is set-group-ID, %s", remedy);
 	else if (getuid() != 0 && fgetxattr(descriptor, "security.capability", NULL, 0) > 0)
-		refuse(target, path, "has file capabilities, and the loader preloads nothing into "
-		                     "such a program; run a copy without them");
+		refuse(target, path,
+		       "has file capabilities, and the loader preloads nothing into such a "
+		       "program; run a copy without them");
 	return target->refused;
 }
 
@@ -115,17 +116,20 @@ look_elf(const struct plumb_executable *found, const char *path, struct plumb_ta
 	file = file ? file + 1 : path;
 	if (found->machine != plumb_machine_own()) {
 		const char *name = found->machine ? plumb_machine_name(found->machine) : NULL;
-		refuse(target, path, "is a %u-bit program for %s, and plumb's collector is a 64-bit "
-		                     "library for %s",
+		refuse(target, path,
+		       "is a %u-bit program for %s, and plumb's collector is a 64-bit library for "
+		       "%s",
 		       found->bits, name ? name : "another machine",
 		       plumb_machine_name(plumb_machine_own()));
 	} else if (found->bits == 32) {
-		refuse(target, path, "is a 32-bit program, and plumb's collector is a 64-bit library");
+		refuse(target, path,
+		       "is a 32-bit program, and plumb's collector is a 64-bit library");
 	} else if (*loader == '\0') {
 		/* The loader run as a program has none itself, and preloads for what it runs. */
 		if (strncmp(file, "ld-linux", 8) != 0) {
-			refuse(target, path, "is statically linked, so that no collector can be loaded "
-			                     "into it; link it dynamically");
+			refuse(target, path,
+			       "is statically linked, so that no collector can be loaded into it; "
+			       "link it dynamically");
 			/* To it LD_PRELOAD is a variable like any other, which it hands on: launchers are
 			 * often linked so. */
 			target->refused = false;
@@ -207,8 +211,9 @@ look_step(const char *path, char *const *argv, const char *search, char *next,
 		return false;
 	plumb_executable_look(descriptor, &found);
 	/* The kernel takes no privileges from a script. */
-	bool privileged = (found.kind == PLUMB_EXECUTABLE_ELF || found.kind == PLUMB_EXECUTABLE_DAMAGED) &&
-	                  look_privileges(descriptor, path, target);
+	bool privileged =
+		(found.kind == PLUMB_EXECUTABLE_ELF || found.kind == PLUMB_EXECUTABLE_DAMAGED) &&
+		look_privileges(descriptor, path, target);
 	close(descriptor);
 	if (privileged)
 		return false;
@@ -225,7 +230,8 @@ look_step(const char *path, char *const *argv, const char *search, char *next,
 		if (is_env(found.interpreter)) {
 			/* env itself is looked at too: it is the process that loads the library. */
 			char *words[] = { found.interpreter, found.argument, NULL };
-			if (look_step(found.interpreter, NULL, search, next, target) || target->refused)
+			if (look_step(found.interpreter, NULL, search, next, target) ||
+			    target->refused)
 				return false;
 			/* The kernel hands env the whole rest of the line as one argument. */
 			command = env_command(words, split, sizeof(split));
@@ -251,7 +257,8 @@ plumb_target_look(char *const *argv, const char *search, struct plumb_target *ta
 	memcpy(path, target->path, sizeof(path));
 	for (int step = 0; step < MAX_CHAIN; step++) {
 		/* Only the command line's own env has its arguments in ARGV. */
-		if (!look_step(path, step == 0 ? argv : NULL, search, next, target) || target->refused)
+		if (!look_step(path, step == 0 ? argv : NULL, search, next, target) ||
+		    target->refused)
 			return;
 		memcpy(path, next, sizeof(path));
 	}

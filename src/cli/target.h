@@ -14,8 +14,8 @@ struct plumb_target {
 	char path[PATH_MAX]; /* the program itself */
 	bool refused;        /* the program must not meet the collector; `reason` says why */
 	bool outside;        /* likewise cannot be seen, but programs that it starts can */
-	char reason[PATH_MAX + 256]; /* a clause: "/bin/x is statically linked, and …" */
-	char preload[256];   /* what has to stand first in LD_PRELOAD, or empty */
+	char reason[PATH_MAX + 256];  /* a clause: "/bin/x is statically linked, and …" */
+	char preload[256];            /* what has to stand first in LD_PRELOAD, or empty */
 	char adapted[PATH_MAX + 256]; /* what was done about it, a clause, or empty */
 };
 

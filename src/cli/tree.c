@@ -31,9 +31,9 @@ sort_children(const struct plumb_tree *tree, uint32_t metric, struct plumb_sort_
 	uint32_t at = 0;
 
 	for (uint32_t i = 0; i < tree->count; i++)
-		items[i] = (struct plumb_sort_item){
-			greater_first(metric, &tree->nodes[i].inclusive), i
-		};
+		items[i] =
+			(struct plumb_sort_item){ greater_first(metric, &tree->nodes[i].inclusive),
+			                          i };
 	plumb_sort(items, spare, tree->count);
 	for (uint32_t i = 0; i < tree->count; i++)
 		items[i].key = (tree->nodes[items[i].index].parent + 1) & UINT32_MAX;

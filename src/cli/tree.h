@@ -13,9 +13,9 @@
 struct plumb_tree_node {
 	uint32_t context; /* the innermost context of the node */
 	uint32_t length;  /* a node may stand for a chain: so many contexts, walking outwards */
-	uint32_t row;     /* bottom-up and grouped: the grouping's row of a top node, or PLUMB_NONE */
-	uint32_t parent;  /* node, PLUMB_NONE at the top */
-	uint32_t depth;   /* 0 at the top */
+	uint32_t row; /* bottom-up and grouped: the grouping's row of a top node, or PLUMB_NONE */
+	uint32_t parent; /* node, PLUMB_NONE at the top */
+	uint32_t depth;  /* 0 at the top */
 	struct plumb_stat exclusive, inclusive;
 };
 
@@ -34,8 +34,8 @@ struct plumb_tree_options {
 
 /* Frames that match are kept with all that lies above and below them. Without a limit, contexts
  * without the metric are kept too. Negative: no memory. */
-int plumb_tree_contexts(const struct plumb_profile *profile, const struct plumb_tree_options *options,
-                        struct plumb_tree *tree);
+int plumb_tree_contexts(const struct plumb_profile *profile,
+                        const struct plumb_tree_options *options, struct plumb_tree *tree);
 
 /* Bottom-up: the top nodes are the rows of GROUPING (NULL: every frame that has the metric itself)
  * with their exclusive part, and below each the callers that it came through. */

@@ -38,7 +38,9 @@ plumb_cmd_version(struct plumb_invocation *invocation)
 }
 
 static const char *const examples[] = {
-	"plumb version --json", "the same for a program", NULL,
+	"plumb version --json",
+	"the same for a program",
+	NULL,
 };
 
 const struct plumb_verb plumb_verb_version = {

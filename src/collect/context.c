@@ -30,23 +30,43 @@ same_frame(const struct plumb_python_entry *entry, const struct plumb_python_fra
 	return entry->code == frame->code && entry->lasti == frame->lasti;
 }
 
-/* The text of a frame, from the cache or made now, as a key. */
+/* Makes text of a frame and keeps it in LOCATION. Microseconds: the line table is decoded. */
+static void
+locate(struct plumb_thread *thread, struct plumb_python_location *location,
+       const struct plumb_python_frame *frame, const struct plumb_python_identity *identity)
+{
+	struct plumb_python_symbol *symbol = thread->symbol;
+	plumb_python_symbolise(frame, symbol);
+	*location = (struct plumb_python_location){
+		.code = frame->code,
+		.lasti = frame->lasti,
+		.identity = *identity,
+		.line = symbol->line,
+		.name = plumb_intern(thread, symbol->function, strlen(symbol->function)),
+		.file = plumb_intern(thread, symbol->file, strlen(symbol->file)),
+	};
+}
+
+/*
+ * The text of a frame as a key. A set of ways for each hash: were there one, two frames that share it
+ * and alternate would be decoded again at every turn. Newest first, the oldest gives way.
+ */
 static void
 python_key(struct plumb_thread *thread, const struct plumb_python_frame *frame,
            const struct plumb_python_identity *identity, struct plumb_key *key)
 {
 	uint64_t hash = plumb_mix((uint64_t)(uintptr_t)frame->code, (uint64_t)frame->lasti);
-	struct plumb_python_location *location = &thread->locations[hash % PLUMB_LOCATION_CACHE];
-	if (location->code != frame->code || location->lasti != frame->lasti ||
-	    !same_identity(&location->identity, identity)) {
-		struct plumb_python_symbol *symbol = thread->symbol;
-		plumb_python_symbolise(frame, symbol);
-		location->code = frame->code;
-		location->lasti = frame->lasti;
-		location->identity = *identity;
-		location->line = symbol->line;
-		location->name = plumb_intern(thread, symbol->function, strlen(symbol->function));
-		location->file = plumb_intern(thread, symbol->file, strlen(symbol->file));
+	struct plumb_python_location *set =
+		&thread->locations[hash % PLUMB_LOCATION_SETS * PLUMB_LOCATION_WAYS];
+	struct plumb_python_location *location = set;
+	while (location < set + PLUMB_LOCATION_WAYS &&
+	       !(location->code == frame->code && location->lasti == frame->lasti &&
+	         same_identity(&location->identity, identity)))
+		location++;
+	if (plumb_unlikely(location == set + PLUMB_LOCATION_WAYS)) {
+		memmove(set + 1, set, (PLUMB_LOCATION_WAYS - 1) * sizeof *set);
+		location = set;
+		locate(thread, location, frame, identity);
 	}
 	*key = (struct plumb_key){
 		.kind = PLUMB_FRAME_PYTHON,
@@ -183,9 +203,14 @@ plumb_backward_begin(struct plumb_thread *thread)
 	atomic_store_explicit(&newest_backward, context, memory_order_relaxed);
 }
 
+/* Who called the backward pass that the thread runs: certain when it was this thread, which has the
+ * caller on its stack, else what it learnt last. */
 static plumb_id
 caller_of_backward(struct plumb_thread *thread)
 {
+	for (uint32_t at = thread->operators; at; at--)
+		if (thread->stack[at].engine && thread->stack[at].caller_known)
+			return thread->stack[at].base;
 	return thread->caller ? thread->caller
 	                      : atomic_load_explicit(&newest_backward, memory_order_relaxed);
 }
@@ -243,7 +268,8 @@ backward_node(struct plumb_thread *thread, struct plumb_operator_frame *outer, p
 	}
 	struct plumb_thread *owner;
 	plumb_id forward = plumb_forward_get(op->forward_thread, op->sequence, &owner);
-	learn_caller(thread, owner);
+	if (!by_engine || !outer->caller_known)
+		learn_caller(thread, owner);
 	if (!forward) {
 		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_FORWARD_MISS, 1);
 		return plumb_child(thread, by_engine ? inside_of(thread, outer) : here, key);
@@ -317,6 +343,7 @@ plumb_operator_enter(struct plumb_thread *thread, const struct plumb_operator *o
 	if (op->engine) {
 		/* On an engine thread without Python of its own, the caller is all there is. */
 		frame->base = here ? here : caller_of_backward(thread);
+		frame->caller_known = here != 0;
 		frame->node = 0;
 	} else if (op->backward) {
 		frame->node = backward_node(thread, outer, here, op, &key);

@@ -17,6 +17,15 @@ slot_key(uint64_t thread, int64_t sequence)
 	return ((thread & 0xffffff) << 40 | ((uint64_t)sequence & 0xffffffffff)) + 1;
 }
 
+/* Every thread counts from 0. A ring that is taken over must keep what its last owner left, so each
+ * thread begins elsewhere in it; its own numbers stay neighbours. */
+static struct plumb_forward_slot *
+slot_at(struct plumb_forward_ring *ring, uint64_t key)
+{
+	uint64_t start = (key >> 40) * 0x9e3779b97f4a7c15u >> 40;
+	return &ring->slots[(start + key) % PLUMB_FORWARD_SLOTS];
+}
+
 static struct plumb_forward_ring *
 ring_of(struct plumb_thread *thread, uint64_t framework_thread)
 {
@@ -48,8 +57,8 @@ plumb_forward_put(struct plumb_thread *thread, uint64_t framework_thread, int64_
 	struct plumb_forward_ring *ring = ring_of(thread, framework_thread);
 	if (!ring)
 		return;
-	struct plumb_forward_slot *slot = &ring->slots[(uint64_t)sequence % PLUMB_FORWARD_SLOTS];
 	uint64_t key = slot_key(framework_thread, sequence);
+	struct plumb_forward_slot *slot = slot_at(ring, key);
 	if (atomic_load_explicit(&slot->key, memory_order_relaxed) != key)
 		atomic_store_explicit(&slot->key, 0, memory_order_release);
 	atomic_store_explicit(&slot->node, node, memory_order_release);
@@ -57,9 +66,9 @@ plumb_forward_put(struct plumb_thread *thread, uint64_t framework_thread, int64_
 }
 
 static plumb_id
-slot_read(struct plumb_forward_ring *ring, uint64_t key, int64_t sequence)
+slot_read(struct plumb_forward_ring *ring, uint64_t key)
 {
-	struct plumb_forward_slot *slot = &ring->slots[(uint64_t)sequence % PLUMB_FORWARD_SLOTS];
+	struct plumb_forward_slot *slot = slot_at(ring, key);
 	if (atomic_load_explicit(&slot->key, memory_order_acquire) != key)
 		return 0;
 	plumb_id node = atomic_load_explicit(&slot->node, memory_order_acquire);
@@ -73,7 +82,7 @@ plumb_forward_get(uint64_t framework_thread, int64_t sequence, struct plumb_thre
 	plumb_id node = 0;
 	*owner = NULL;
 	for (struct plumb_forward_ring *ring = atomic_load(&rings); ring && !node; ring = ring->next) {
-		node = slot_read(ring, key, sequence);
+		node = slot_read(ring, key);
 		if (node && atomic_load_explicit(&ring->thread, memory_order_relaxed) == framework_thread)
 			*owner = ring->owner;
 	}

@@ -105,7 +105,7 @@ thread_new(void)
 		sizeof(struct plumb_ticket) * (PLUMB_OPERATORS_MAX + 1),
 		sizeof(struct plumb_python_frame) * PLUMB_PYTHON_MAX,
 		sizeof(struct plumb_python_entry) * PLUMB_PYTHON_MAX,
-		sizeof(struct plumb_python_location) * PLUMB_LOCATION_CACHE,
+		sizeof(struct plumb_python_location) * PLUMB_LOCATION_SETS * PLUMB_LOCATION_WAYS,
 		sizeof(struct plumb_name_entry) * PLUMB_NAME_CACHE,
 		sizeof(struct plumb_python_symbol),
 	};

@@ -17,7 +17,8 @@
 #define PLUMB_OPERATORS_MAX 16384u  /* nested operators on one thread */
 #define PLUMB_PYTHON_MAX 131072u    /* nested Python frames on one thread */
 #define PLUMB_NAME_CACHE 512u       /* operator names by pointer */
-#define PLUMB_LOCATION_CACHE 4096u  /* Python locations by code object and instruction */
+#define PLUMB_LOCATION_SETS 4096u   /* Python locations by code object and instruction, … */
+#define PLUMB_LOCATION_WAYS 4u      /* … this many for each hash */
 #define PLUMB_FORWARD_SLOTS (1u << 17) /* forward operators that may wait for their backward */
 
 /* What the framework keeps for us between an operator's enter and exit. Its first word has to look
@@ -31,7 +32,7 @@ struct plumb_ticket {
 
 struct plumb_operator_frame {
 	plumb_id node;      /* 0: an engine frame whose forward operator is not known yet */
-	plumb_id base;      /* engine frames: where it belongs until then */
+	plumb_id base;      /* engine frames: where it belongs until then, the caller of backward */
 	plumb_id name;      /* engine frames: interned name */
 	/* Python outside this operator: walks inside it stop at python_top and their frames have the
 	 * indexes from python_floor on; those from python_depth on are inside. See context.c. */
@@ -41,6 +42,7 @@ struct plumb_operator_frame {
 	uint64_t inner; /* ns in operators that this one called */
 	bool engine;
 	bool range;
+	bool caller_known; /* engine frames: backward was called on this very thread */
 };
 
 /* One entry of the cached Python stack: the context NODE of frame (code, lasti) under PARENT. */

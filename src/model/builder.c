@@ -52,7 +52,7 @@ plumb_builder_new(void)
 	if (builder->strings)
 		frame = plumb_builder_frame(builder, PLUMB_FRAME_ROOT, PLUMB_NONE, PLUMB_NONE, 0);
 	struct plumb_builder_node *root =
-	        frame != PLUMB_NONE ? plumb_vec_add(&builder->contexts) : NULL;
+		frame != PLUMB_NONE ? plumb_vec_add(&builder->contexts) : NULL;
 	if (!root) {
 		plumb_builder_free(builder);
 		return NULL;
@@ -238,8 +238,12 @@ plumb_builder_context(struct plumb_builder *builder, uint32_t parent, uint32_t f
 static void
 merge_value(struct plumb_value *into, const struct plumb_value *from)
 {
-	struct plumb_stat a = { into->sum, into->count, into->min, into->max, into->mean, into->m2 };
-	struct plumb_stat b = { from->sum, from->count, from->min, from->max, from->mean, from->m2 };
+	struct plumb_stat a = {
+		into->sum, into->count, into->min, into->max, into->mean, into->m2
+	};
+	struct plumb_stat b = {
+		from->sum, from->count, from->min, from->max, from->mean, from->m2
+	};
 	plumb_stat_merge(&a, &b);
 	into->sum = a.sum;
 	into->count = a.count;
@@ -301,10 +305,12 @@ hash_variant(const struct plumb_variant *v)
 static void
 merge_variant(struct plumb_variant *into, const struct plumb_variant *from)
 {
-	struct plumb_stat a = { .sum = into->time, .count = into->count,
-		                .min = into->min, .max = into->max };
-	struct plumb_stat b = { .sum = from->time, .count = from->count,
-		                .min = from->min, .max = from->max };
+	struct plumb_stat a = {
+		.sum = into->time, .count = into->count, .min = into->min, .max = into->max
+	};
+	struct plumb_stat b = {
+		.sum = from->time, .count = from->count, .min = from->min, .max = from->max
+	};
 	plumb_stat_merge(&a, &b);
 	into->time = a.sum;
 	into->count = a.count;
@@ -346,7 +352,7 @@ plumb_builder_origin(struct plumb_builder *builder, const struct plumb_origin *o
 	    origin->reason > PLUMB_ORIGIN_OF_INLINED)
 		return bad_row(builder, "an origin has an unknown context or reason");
 	uint64_t hash =
-	        plumb_hash_mix(plumb_hash_mix(origin->reason, origin->context), origin->origin);
+		plumb_hash_mix(plumb_hash_mix(origin->reason, origin->context), origin->origin);
 	struct plumb_map_cursor at;
 	for (uint32_t id = plumb_map_first(&builder->origin_map, hash, &at); id != PLUMB_MAP_NONE;
 	     id = plumb_map_next(&builder->origin_map, &at)) {
@@ -454,8 +460,10 @@ plumb_builder_ledger(struct plumb_builder *builder, uint32_t process, uint32_t s
 {
 	if (!is_process(builder, process) || !is_string(builder, detail) || !source ||
 	    source >= PLUMB_SOURCE_COUNT || fate >= PLUMB_FATE_COUNT)
-		return bad_row(builder, "a ledger row has an unknown process, source, fate or text");
-	uint64_t hash = plumb_hash_mix(plumb_hash_mix((uint64_t)source << 32 | fate, process), detail);
+		return bad_row(builder,
+		               "a ledger row has an unknown process, source, fate or text");
+	uint64_t hash =
+		plumb_hash_mix(plumb_hash_mix((uint64_t)source << 32 | fate, process), detail);
 	struct plumb_map_cursor at;
 	for (uint32_t id = plumb_map_first(&builder->ledger_map, hash, &at); id != PLUMB_MAP_NONE;
 	     id = plumb_map_next(&builder->ledger_map, &at)) {
@@ -483,7 +491,8 @@ plumb_builder_environment(struct plumb_builder *builder, uint32_t process, const
 	uint32_t k = plumb_builder_text(builder, key);
 	uint32_t v = plumb_builder_text(builder, value);
 	if (!is_process(builder, process) || !key || !value)
-		return bad_row(builder, "an environment row has no key or value, or an unknown process");
+		return bad_row(builder,
+		               "an environment row has no key or value, or an unknown process");
 	if (k == PLUMB_NONE || v == PLUMB_NONE)
 		return builder->code;
 	uint64_t hash = plumb_hash_mix(plumb_hash_mix(k, process), 1);
@@ -508,7 +517,8 @@ plumb_builder_work(struct plumb_builder *builder, const struct plumb_work_item *
 {
 	if (item->context >= builder->contexts.count || item->track >= builder->tracks.count ||
 	    item->end_ns < item->start_ns)
-		return bad_row(builder, "GPU work has an unknown context or track or ends too early");
+		return bad_row(builder,
+		               "GPU work has an unknown context or track or ends too early");
 	struct plumb_work_item *added = plumb_vec_add(&builder->work);
 	if (!added)
 		return out_of_memory(builder);

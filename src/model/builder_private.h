@@ -32,7 +32,7 @@ struct plumb_builder {
 	PLUMB_VEC(struct plumb_work_item) work;
 	PLUMB_VEC(struct plumb_series_bin) series;
 	struct plumb_map frame_map, context_map, value_map, variant_map, origin_map, ledger_map,
-	        environment_map;
+		environment_map;
 	struct plumb_run run;
 	/* The first thing that went wrong; finish reports it. 0: nothing. */
 	int code;

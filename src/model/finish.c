@@ -251,7 +251,7 @@ renumber(struct plumb_builder *builder, const uint32_t *number)
 	for (uint32_t i = 0; i < builder->findings.count; i++)
 		if (builder->findings.items[i].context != PLUMB_NONE)
 			builder->findings.items[i].context =
-			        number[builder->findings.items[i].context];
+				number[builder->findings.items[i].context];
 }
 
 #define MOVE(column)                                                                               \

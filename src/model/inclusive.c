@@ -29,8 +29,7 @@ plumb_inclusive(const struct plumb_profile *profile, uint32_t metric, uint32_t t
 	}
 	gather(profile, metric, track, inclusive);
 	if (exclusive)
-		memcpy(exclusive, inclusive,
-		       (size_t)profile->contexts_count * sizeof *exclusive);
+		memcpy(exclusive, inclusive, (size_t)profile->contexts_count * sizeof *exclusive);
 	/* In preorder every descendant has a greater number than its parent, so that one pass from
 	 * the end meets each context when it is complete. */
 	for (uint32_t i = profile->contexts_count; i-- > 1;)

@@ -9,7 +9,7 @@
 #include "model/profile.h"
 
 /* *WORK is malloced and may move. 0, or PLUMB_ESYSTEM when memory is out. */
-int plumb_order_work(struct plumb_work_item **work, uint32_t count,
-                     const struct plumb_track *tracks);
+int
+plumb_order_work(struct plumb_work_item **work, uint32_t count, const struct plumb_track *tracks);
 
 #endif

@@ -25,7 +25,7 @@ plumb_user_code_new(const char *rule, struct plumb_error *error)
 	for (const char *at = rule; at && *at; at++)
 		most += *at == ':';
 	struct plumb_user_code *user_code =
-	        calloc(1, sizeof *user_code + most * sizeof *user_code->entries);
+		calloc(1, sizeof *user_code + most * sizeof *user_code->entries);
 	if (user_code)
 		user_code->rule = strdup(rule ? rule : "");
 	if (!user_code || !user_code->rule) {
@@ -127,9 +127,9 @@ is_own_by_default(const char *file)
 	for (const char *at = file; *at;) {
 		size_t length = strcspn(at, "/");
 		bool folder = at[length] == '/';
-		if (folder && (is_name(at, length, "site-packages") ||
-		               is_name(at, length, "dist-packages") ||
-		               is_standard_library(at, length, in_lib)))
+		if (folder &&
+		    (is_name(at, length, "site-packages") || is_name(at, length, "dist-packages") ||
+		     is_standard_library(at, length, in_lib)))
 			return false;
 		in_lib = is_name(at, length, "lib") || is_name(at, length, "lib64");
 		at += length;
@@ -161,7 +161,8 @@ plumb_user_code_frames(const struct plumb_profile *profile, const char *rule,
 		plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
 	for (uint32_t i = 0; own && i < profile->frames_count; i++)
 		own[i] = profile->frames[i].kind == PLUMB_FRAME_PYTHON &&
-		         plumb_user_code_file(user_code, plumb_text(profile, profile->frames[i].file));
+		         plumb_user_code_file(user_code,
+		                              plumb_text(profile, profile->frames[i].file));
 	plumb_user_code_free(user_code);
 	return own;
 }

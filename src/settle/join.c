@@ -151,7 +151,8 @@ take_process(struct joining *j, const struct plumb_process *from, uint32_t befor
 		    other->start_ns != process.start_ns || process.start_ns == PLUMB_UNKNOWN)
 			continue;
 		const char *host = plumb_builder_get_text(j->builder, process.host);
-		plumb_fail(error, PLUMB_EUSAGE, "process %lld of %s comes twice; name each run once",
+		plumb_fail(error, PLUMB_EUSAGE,
+		           "process %lld of %s comes twice; name each run once",
 		           (long long)process.pid, host ? host : "an unknown host");
 		return PLUMB_NONE;
 	}
@@ -189,9 +190,9 @@ take_contexts(struct joining *j)
 {
 	for (uint32_t i = 0; i < j->from->frames_count; i++) {
 		const struct plumb_frame *frame = &j->from->frames[i];
-		j->to.frames[i] = plumb_builder_frame(j->builder, frame->kind,
-		                                      TO(j, strings, frame->name),
-		                                      TO(j, strings, frame->file), frame->line);
+		j->to.frames[i] =
+			plumb_builder_frame(j->builder, frame->kind, TO(j, strings, frame->name),
+		                            TO(j, strings, frame->file), frame->line);
 		uint32_t display = TO(j, strings, frame->display);
 		if (display != PLUMB_NONE && j->to.frames[i] != PLUMB_NONE)
 			plumb_builder_frame_display(j->builder, j->to.frames[i], display);
@@ -199,9 +200,9 @@ take_contexts(struct joining *j)
 	/* In preorder a parent comes before its children; the root is always context 0. */
 	for (uint32_t i = 1; i < j->from->contexts_count; i++) {
 		const struct plumb_context *context = &j->from->contexts[i];
-		j->to.contexts[i] = plumb_builder_context(j->builder, j->to.contexts[context->parent],
-		                                          j->to.frames[context->frame],
-		                                          context->flags);
+		j->to.contexts[i] =
+			plumb_builder_context(j->builder, j->to.contexts[context->parent],
+		                              j->to.frames[context->frame], context->flags);
 	}
 }
 
@@ -264,8 +265,8 @@ take_times(struct joining *j)
 	}
 	for (uint32_t i = 0; i < from->ledger_count; i++) {
 		const struct plumb_ledger_row *row = &from->ledger[i];
-		plumb_builder_ledger(j->builder, TO(j, processes, row->process), row->source, row->fate,
-		                     TO(j, strings, row->detail), row->count);
+		plumb_builder_ledger(j->builder, TO(j, processes, row->process), row->source,
+		                     row->fate, TO(j, strings, row->detail), row->count);
 	}
 }
 
@@ -301,11 +302,13 @@ take_environment(struct joining *j, const struct plumb_profile *const *profiles,
 {
 	for (uint32_t i = 0; i < j->from->environment_count; i++) {
 		const struct plumb_environment_row *row = &j->from->environment[i];
-		const char *key = plumb_text(j->from, row->key), *value = plumb_text(j->from, row->value);
+		const char *key = plumb_text(j->from, row->key),
+			   *value = plumb_text(j->from, row->value);
 		if (!key || !value)
 			continue;
 		if (row->process != PLUMB_NONE || all_agree(profiles, count, key, value)) {
-			plumb_builder_environment(j->builder, TO(j, processes, row->process), key, value);
+			plumb_builder_environment(j->builder, TO(j, processes, row->process), key,
+			                          value);
 			continue;
 		}
 		for (uint32_t k = 0; k < j->from->processes_count; k++)

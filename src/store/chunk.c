@@ -94,7 +94,8 @@ plumb_chunk_encode(struct plumb_chunk_coder *coder, const struct plumb_work_item
 		put64(coder->plain[PLUMB_CHUNK_DURATION] + (size_t)i * 8, duration);
 		before = w->start_ns;
 		if (w->end_ns > reached) {
-			chunk->busy_ns += w->end_ns - (w->start_ns > reached ? w->start_ns : reached);
+			chunk->busy_ns +=
+				w->end_ns - (w->start_ns > reached ? w->start_ns : reached);
 			reached = w->end_ns;
 		}
 	}

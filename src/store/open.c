@@ -47,10 +47,11 @@ check_header(const unsigned char *header, ssize_t bytes, struct plumb_error *err
 		                  "this is not a plumb profile; give a file that plumb wrote");
 	uint32_t schema = big_endian(header + 60);
 	if (schema > PLUMB_STORE_SCHEMA)
-		return plumb_fail(error, PLUMB_EINPUT,
-		                  "the profile has schema %u and this plumb knows schemas up to %d; "
-		                  "use a newer plumb",
-		                  schema, PLUMB_STORE_SCHEMA);
+		return plumb_fail(
+			error, PLUMB_EINPUT,
+			"the profile has schema %u and this plumb knows schemas up to %d; "
+			"use a newer plumb",
+			schema, PLUMB_STORE_SCHEMA);
 	if (!schema || big_endian(header + 56) != 1)
 		return plumb_fail(error, PLUMB_EINPUT,
 		                  "the profile is damaged: impossible header; take a copy, or run "
@@ -65,9 +66,10 @@ check_file(int fd, uint64_t *size, struct plumb_error *error)
 	if (fstat(fd, &status))
 		return plumb_fail_errno(error, "cannot read");
 	if (S_ISDIR(status.st_mode))
-		return plumb_fail(error, PLUMB_EINPUT,
-		                  "this is a folder, not a profile; if it holds regions, make one with "
-		                  "`plumb settle FOLDER -o FILE`");
+		return plumb_fail(
+			error, PLUMB_EINPUT,
+			"this is a folder, not a profile; if it holds regions, make one with "
+			"`plumb settle FOLDER -o FILE`");
 	if (!S_ISREG(status.st_mode))
 		return plumb_fail(error, PLUMB_EINPUT,
 		                  "this is no regular file; give a file that plumb wrote");
@@ -86,10 +88,11 @@ plumb_store_path_fits(const char *path, struct plumb_error *error)
 	if (*path != '/' && !getcwd(folder, sizeof folder))
 		return plumb_fail_errno(error, "cannot find the working directory");
 	if (strlen(folder) + 1 + strlen(path) > PATH_BYTES)
-		return plumb_fail(error, PLUMB_ESYSTEM,
-		                  "the whole path has more than %d bytes, which SQLite cannot open; "
-		                  "use a shorter one",
-		                  PATH_BYTES);
+		return plumb_fail(
+			error, PLUMB_ESYSTEM,
+			"the whole path has more than %d bytes, which SQLite cannot open; "
+			"use a shorter one",
+			PATH_BYTES);
 	return PLUMB_OK;
 }
 
@@ -109,16 +112,17 @@ make_uri(char *uri, size_t size, const char *path, struct plumb_error *error)
 		*absolute = 0;
 	}
 	size_t folder = strlen(absolute);
-	snprintf(absolute + folder, sizeof absolute - folder, "%s%.*s", folder ? "/" : "", PATH_BYTES,
-	         path);
+	snprintf(absolute + folder, sizeof absolute - folder, "%s%.*s", folder ? "/" : "",
+	         PATH_BYTES, path);
 	size_t used = (size_t)snprintf(uri, size, "file:");
 	const char *at = absolute;
 	while (at[0] == '/' && at[1] == '/')
 		at++; /* "//" would begin a host's name */
 	for (; *at; at++) {
 		unsigned char c = (unsigned char)*at;
-		bool plain = c == '/' || c == '.' || c == '-' || c == '_' || (c >= '0' && c <= '9') ||
-		             (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+		bool plain = c == '/' || c == '.' || c == '-' || c == '_' ||
+		             (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+		             (c >= 'A' && c <= 'Z');
 		if (plain) {
 			uri[used++] = (char)c;
 		} else {
@@ -180,11 +184,13 @@ plumb_store_open(sqlite3 **db, const char *path, uint64_t *size, struct plumb_er
 	    distrust(*db)) {
 		/* The schema is read here for the first time: a damaged one shows. */
 		int failed = sqlite3_errcode(*db);
-		bool ours = failed == SQLITE_NOMEM || failed == SQLITE_CANTOPEN || failed == SQLITE_IOERR;
-		return plumb_fail(error, ours ? PLUMB_ESYSTEM : PLUMB_EINPUT,
-		                  ours ? "cannot open the profile: %s; try again"
-		                       : "the profile is damaged: %s; take a copy, or run plumb again",
-		                  *db ? sqlite3_errmsg(*db) : "not enough memory");
+		bool ours = failed == SQLITE_NOMEM || failed == SQLITE_CANTOPEN ||
+		            failed == SQLITE_IOERR;
+		return plumb_fail(
+			error, ours ? PLUMB_ESYSTEM : PLUMB_EINPUT,
+			ours ? "cannot open the profile: %s; try again"
+			     : "the profile is damaged: %s; take a copy, or run plumb again",
+			*db ? sqlite3_errmsg(*db) : "not enough memory");
 	}
 	return PLUMB_OK;
 }

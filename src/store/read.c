@@ -142,8 +142,7 @@ read_id(struct reader *reader, sqlite3_stmt *select, int at, const struct plumb_
 {
 	int64_t number = 0;
 	*id = PLUMB_NONE;
-	if (column->cell == PLUMB_CELL_ID_OR_NONE &&
-	    sqlite3_column_type(select, at) == SQLITE_NULL)
+	if (column->cell == PLUMB_CELL_ID_OR_NONE && sqlite3_column_type(select, at) == SQLITE_NULL)
 		return PLUMB_OK;
 	int code = read_number(reader, select, at, &number);
 	if (code)
@@ -237,9 +236,10 @@ prepare_select(struct reader *reader, const char *columns, sqlite3_stmt **select
 {
 	char sql[1024];
 	*select = NULL;
-	snprintf(sql, sizeof sql,
-	         "SELECT 1 FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name = '%s'",
-	         reader->table);
+	snprintf(
+		sql, sizeof sql,
+		"SELECT 1 FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name = '%s'",
+		reader->table);
 	if (sqlite3_prepare_v2(reader->db, sql, -1, select, NULL))
 		return fail_sql(reader);
 	int found = sqlite3_step(*select);
@@ -248,10 +248,11 @@ prepare_select(struct reader *reader, const char *columns, sqlite3_stmt **select
 	if (found != SQLITE_ROW && found != SQLITE_DONE)
 		return fail_sql(reader);
 	if (found == SQLITE_DONE)
-		return plumb_fail(reader->error, PLUMB_EINPUT,
-		                  "the profile is damaged: table %s is missing; take a copy, or run "
-		                  "plumb again",
-		                  reader->table);
+		return plumb_fail(
+			reader->error, PLUMB_EINPUT,
+			"the profile is damaged: table %s is missing; take a copy, or run "
+			"plumb again",
+			reader->table);
 	snprintf(sql, sizeof sql, "SELECT id, %s FROM %s ORDER BY id", columns, reader->table);
 	if (sqlite3_prepare_v2(reader->db, sql, -1, select, NULL))
 		return fail_sql(reader);
@@ -355,7 +356,8 @@ check_tree(struct reader *reader)
 			if (open == PLUMB_NONE || contexts[open].last != i - 1)
 				return damaged(reader, "a context that is not in preorder");
 		}
-		if (i < count && (parent == PLUMB_NONE || contexts[i].depth != contexts[parent].depth + 1))
+		if (i < count &&
+		    (parent == PLUMB_NONE || contexts[i].depth != contexts[parent].depth + 1))
 			return damaged(reader, "a context of a wrong depth");
 	}
 	return PLUMB_OK;
@@ -463,7 +465,7 @@ read_chunks(struct reader *reader, struct plumb_chunk_coder *coder, sqlite3_stmt
 			return damaged(reader, "more GPU work than a profile keeps");
 		if (count > capacity) {
 			struct plumb_work_item *grown =
-			        plumb_vec_grow(profile->work, &capacity, count, sizeof *grown);
+				plumb_vec_grow(profile->work, &capacity, count, sizeof *grown);
 			if (!grown)
 				return no_memory(reader);
 			profile->work = grown;
@@ -485,8 +487,9 @@ read_work(struct reader *reader)
 	if (!coder)
 		return no_memory(reader);
 	sqlite3_stmt *select;
-	int code = prepare_select(reader, "track, source, start_ns, count, codec, context, start, "
-	                                  "duration",
+	int code = prepare_select(reader,
+	                          "track, source, start_ns, count, codec, context, start, "
+	                          "duration",
 	                          &select);
 	if (!code)
 		code = read_chunks(reader, coder, select);

@@ -47,12 +47,9 @@ const char *const plumb_store_fates[PLUMB_FATE_COUNT] = {
 
 #define ROW struct plumb_run
 static const struct plumb_column run_columns[] = {
-	CELL("command", TEXT, command),
-	CELL("start_ns", INT, start_ns),
-	CELL("wall_ns", INT, wall_ns),
-	CELL("exit_code", INT, exit_code),
-	CELL("overhead_ns", INT, overhead_ns),
-	CELL("tool_version", TEXT, tool_version),
+	CELL("command", TEXT, command),        CELL("start_ns", INT, start_ns),
+	CELL("wall_ns", INT, wall_ns),         CELL("exit_code", INT, exit_code),
+	CELL("overhead_ns", INT, overhead_ns), CELL("tool_version", TEXT, tool_version),
 };
 #undef ROW
 
@@ -225,12 +222,9 @@ static const struct plumb_column finding_columns[] = {
 
 #define ROW struct plumb_series_bin
 static const struct plumb_column series_columns[] = {
-	ID_OR_NONE("device", device, DEVICES),
-	ID_OR_NONE("process", process, PROCESSES),
-	CELL("start_ns", NUMBER, start_ns),
-	CELL("width_ns", NUMBER, width_ns),
-	CELL("busy_ns", INT, busy_ns),
-	CELL("kernels", INT, kernels),
+	ID_OR_NONE("device", device, DEVICES), ID_OR_NONE("process", process, PROCESSES),
+	CELL("start_ns", NUMBER, start_ns),    CELL("width_ns", NUMBER, width_ns),
+	CELL("busy_ns", INT, busy_ns),         CELL("kernels", INT, kernels),
 	CELL("copies", INT, copies),
 };
 #undef ROW

@@ -22,8 +22,8 @@ enum plumb_cell {
 	PLUMB_CELL_LINE,   /* uint32_t; 0 ↔ NULL */
 	PLUMB_CELL_BITS,   /* uint32_t, below LIMIT unless that is 0 */
 	PLUMB_CELL_TEXT,   /* string id; PLUMB_NONE ↔ NULL */
-	PLUMB_CELL_WORD,   /* uint32_t: index into WORDS, which holds LIMIT; NULL words are unused */
-	PLUMB_CELL_ID,     /* uint32_t: id of a row of table LIMIT, never NULL */
+	PLUMB_CELL_WORD, /* uint32_t: index into WORDS, which holds LIMIT; NULL words are unused */
+	PLUMB_CELL_ID,   /* uint32_t: id of a row of table LIMIT, never NULL */
 	PLUMB_CELL_ID_OR_NONE, /* likewise; PLUMB_NONE ↔ NULL */
 };
 

@@ -128,8 +128,8 @@ bind_cell(const struct writer *writer, sqlite3_stmt *insert, int at,
 	case PLUMB_CELL_INT:
 	case PLUMB_CELL_NUMBER:
 		memcpy(&number, field, sizeof number);
-		bind_number(insert, at, column->cell == PLUMB_CELL_NUMBER || number != PLUMB_UNKNOWN,
-		            number);
+		bind_number(insert, at,
+		            column->cell == PLUMB_CELL_NUMBER || number != PLUMB_UNKNOWN, number);
 		break;
 	case PLUMB_CELL_COUNT:
 		memcpy(&count, field, sizeof count);
@@ -428,8 +428,8 @@ static int
 create_temporary(char *temporary, size_t size, const char *path, struct plumb_error *error)
 {
 	for (unsigned attempt = 0; attempt < 1000; attempt++) {
-		int used = snprintf(temporary, size, "%s%s.tmp-%ld-%u", *path == '/' ? "" : "./", path,
-		                    (long)getpid(), attempt);
+		int used = snprintf(temporary, size, "%s%s.tmp-%ld-%u", *path == '/' ? "" : "./",
+		                    path, (long)getpid(), attempt);
 		if (used < 0 || (size_t)used >= size)
 			break;
 		int code = plumb_store_path_fits(temporary, error);
@@ -442,11 +442,13 @@ create_temporary(char *temporary, size_t size, const char *path, struct plumb_er
 			return PLUMB_OK;
 		}
 		if (errno == ENOSPC || errno == EDQUOT)
-			return plumb_fail(error, PLUMB_ESYSTEM, "no space left there; free some, or give "
-			                                        "another place with -o");
+			return plumb_fail(error, PLUMB_ESYSTEM,
+			                  "no space left there; free some, or give "
+			                  "another place with -o");
 		if (errno != EEXIST)
-			return plumb_fail_errno(error, "cannot create a file there (give another place "
-			                               "with -o)");
+			return plumb_fail_errno(error,
+			                        "cannot create a file there (give another place "
+			                        "with -o)");
 	}
 	errno = ENAMETOOLONG;
 	return plumb_fail_errno(error, "cannot create a file there (give another place with -o)");
@@ -462,8 +464,9 @@ sync_path(const char *path, int flags, struct plumb_error *error)
 	/* EINVAL: a file system that has no notion of it. */
 	if (fsync(fd) && errno != EINVAL && errno != EROFS) {
 		if (errno == ENOSPC || errno == EDQUOT)
-			code = plumb_fail(error, PLUMB_ESYSTEM,
-			                  "no space left there; free some, or give another place with -o");
+			code = plumb_fail(
+				error, PLUMB_ESYSTEM,
+				"no space left there; free some, or give another place with -o");
 		else
 			code = plumb_fail_errno(error, "cannot make it durable");
 	}
@@ -479,7 +482,8 @@ sync_folder(const char *path, struct plumb_error *error)
 	if (!slash)
 		snprintf(folder, sizeof folder, ".");
 	else
-		snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+		snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path),
+		         path);
 	return sync_path(folder, O_RDONLY | O_DIRECTORY, error);
 }
 

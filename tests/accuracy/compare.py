@@ -4,11 +4,11 @@
 
     python3 tests/accuracy/compare.py [--plumb PATH] [--keep FOLDER]
 
-Runs training.py plain, twice under torch.profiler and once under plumb, and checks:
+Runs training.py plain, twice under torch.profiler and twice under plumb, and checks:
 - the results are bitwise the same in all runs;
 - per operator name the number of kernels is torch.profiler's;
 - for operators with at least 1 % of GPU time, that time is within 3 % of torch.profiler's, or within
-  the spread of torch.profiler's two runs where that is larger;
+  the spread of two equal runs (of torch.profiler or of plumb) where that is larger;
 - every backward kernel lies under its forward operator or is counted as gradient accumulation or hook;
 - at least 99.5 % of the kernels lie under a Python line.
 Prints the table, then PASS or FAIL with what failed; exits 0 or 1.
@@ -84,13 +84,16 @@ def main():
         outputs.append(run([python, PROGRAM, path], folder).stdout)
         with open(path) as data:
             peers.append(json.load(data))
-    profile = os.path.join(folder, "accuracy.plumb")
-    if os.path.exists(profile):
-        os.remove(profile)
-    watched = run([plumb, "run", "-o", profile, "--", python, PROGRAM], folder)
-    outputs.append(watched.stdout)
-    data = report(plumb, profile, "--by", "context")
+    runs = []
+    for number in range(2):
+        profile = os.path.join(folder, f"accuracy{number}.plumb")
+        if os.path.exists(profile):
+            os.remove(profile)
+        outputs.append(run([plumb, "run", "-o", profile, "--", python, PROGRAM], folder).stdout)
+        runs.append(report(plumb, profile, "--by", "context"))
+    data = runs[0]
     ours, kernels, with_python = plumb_operators(data)
+    ours_again = plumb_operators(runs[1])[0]
 
     failures = []
     if len(set(outputs)) != 1:
@@ -106,7 +109,8 @@ def main():
         if a["count"] != b["count"]:
             failures.append(f"{name}: {b['count']} kernels, torch.profiler has {a['count']}")
         if a["ns"] >= 0.01 * total:
-            spread = abs(again["ns"] - a["ns"]) / a["ns"]
+            once_more = ours_again.get(name, {"ns": 0})
+            spread = max(abs(again["ns"] - a["ns"]), abs(once_more["ns"] - b["ns"])) / a["ns"]
             if abs(ratio - 1) > max(0.03, spread):
                 failures.append(f"{name}: time ratio {ratio:.3f}, spread of two equal runs {spread:.3f}")
     share = with_python / kernels if kernels else 0.0

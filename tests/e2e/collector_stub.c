@@ -35,11 +35,13 @@ static void
 record(const char *name)
 {
 	plumb_id text = plumb_arena_string(&arena, name, strlen(name));
-	struct plumb_record_node *node = plumb_arena_append(&arena, PLUMB_RECORD_NODE, sizeof *node);
+	struct plumb_record_node *node =
+		plumb_arena_append(&arena, PLUMB_RECORD_NODE, sizeof *node);
 	node->kind = PLUMB_FRAME_OPERATOR;
 	node->name = text;
 	plumb_arena_commit(&arena, node);
-	struct plumb_record_value *value = plumb_arena_append(&arena, PLUMB_RECORD_VALUE, sizeof *value);
+	struct plumb_record_value *value =
+		plumb_arena_append(&arena, PLUMB_RECORD_VALUE, sizeof *value);
 	value->node = plumb_region_id(&region, node);
 	value->track = thread_id;
 	value->metric = PLUMB_METRIC_OP_CALLS;

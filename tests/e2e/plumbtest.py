@@ -19,6 +19,7 @@ import subprocess
 from conftest import PLUMB, clean_environment
 
 import plumb as plumb_package
+from plumb.profile import ACCUMULATION, BACKWARD
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 LIMIT_S = 120  # a program that takes longer hangs
@@ -57,35 +58,40 @@ class Made:
             return text(expected)
         return {text(key): count for key, count in expected.items()}
 
-    def paths(self, files=None):
-        """(node, path as a tuple) of every node but the root. FILES: names of the program's own files
-        (a function of the name, or a set); by default the program itself."""
-        mine = files or {self.program.name}
-        known = mine if callable(mine) else mine.__contains__
-        above = [()]
-        for node in self.profile.walk():
-            if node.kind == "root":
-                continue
-            del above[node.depth:]
-            path = above[-1]
-            if node.kind != "python":
-                path += (label(node),)
-            elif known(os.path.basename(node.file or "")):
-                path += (f"{node.name.rpartition('.')[2]}:{node.line}",)
-            above.append(path)
-            yield node, path
+    def _mine(self, files):
+        known = files or {self.program.name}
+        return known if callable(known) else known.__contains__
+
+    def steps(self, node, inside=None, files=None):
+        """The steps from the outermost frame of the function INSIDE (default: from the root) down to
+        NODE; empty when NODE is not inside. FILES: names of the program's own files (a set, or a
+        function of a name), by default the program's."""
+        mine, steps, start = self._mine(files), [], 0
+        contexts, frames, number = self.profile._contexts, self.profile._frames, node.id
+        while number:
+            parent, frame, flags = contexts[number][:3]
+            kind, name, file, line = frames[frame][:4]
+            if kind != "python":
+                steps.append(label(kind, name, flags))
+            elif mine(os.path.basename(file or "")):
+                function = (name or "?").rpartition(".")[2]
+                steps.append(f"{function}:{line}")
+                if function == inside:
+                    start = len(steps)
+            number = parent
+        return steps[start - 1::-1] if start else steps[::-1] if inside is None else []
 
     def tree(self, inside, files=None):
         """{path: calls} of what was observed in calls of the function INSIDE, from its frame on."""
         found = collections.Counter()
-        calls = self.calls()
-        for node, path in self.paths(files):
-            if node.kind == "python" or not calls.get(node.id):
-                continue
-            starts = [i for i, step in enumerate(path) if step.rpartition(":")[0] == inside]
-            if starts:
-                found[" > ".join(path[starts[0]:])] += calls[node.id]
+        for number, calls in self.calls().items():
+            steps = self.steps(self.node(number), inside, files)
+            if steps and calls:
+                found[" > ".join(steps)] += calls
         return dict(found)
+
+    def node(self, number):
+        return plumb_package.profile.Node(self.profile, number)
 
     def calls(self):
         """{context: observed operator calls}, exclusive."""
@@ -101,10 +107,10 @@ class Made:
             counts[context][track] += count
         database.close()
         found = collections.defaultdict(collections.Counter)
-        for node, path in self.paths(files):
-            starts = [i for i, step in enumerate(path) if step.rpartition(":")[0] == inside]
-            if starts and node.id in counts:
-                found[" > ".join(path[starts[0]:])].update(counts[node.id])
+        for number in counts:
+            steps = self.steps(self.node(number), inside, files)
+            if steps:
+                found[" > ".join(steps)].update(counts[number])
         return {path: sorted(tracks.values()) for path, tracks in found.items()}
 
     def ledger(self, source):
@@ -124,13 +130,12 @@ class Made:
         return dict(found)
 
 
-def label(node):
+def label(kind, name, flags):
     """An operator's name; a range's in quotes; work of the backward pass marked."""
-    name = f'"{node.name}"' if node.kind == "range" else node.name
-    flags = node.profile._contexts[node.id][2]
-    if flags & plumb_package.profile.ACCUMULATION:
+    name = f'"{name}"' if kind == "range" else name
+    if flags & ACCUMULATION:
         return name + " (accumulation)"
-    return name + " (backward)" if flags & plumb_package.profile.BACKWARD else name
+    return name + " (backward)" if flags & BACKWARD else name
 
 
 def check_sums(made):

@@ -143,7 +143,7 @@ def test_missing_interpreter_is_not_found(run, tmp_path):
 
 def test_wrong_use_is_125_and_starts_nothing(run, tmp_path):
     for options in (["--no-such-option"], ["--limit", "12q"], ["--limit", "1"], ["--flush-ms", "0"],
-                    ["-o", "nowhere/run.plumb"], ["-o", "."], ["-o", "/dev/null"],
+                    ["--user-code", "no-sign"], ["-o", "nowhere/run.plumb"], ["-o", "."], ["-o", "/dev/null"],
                     ["--folder", "nowhere"]):
         done = run("touch", "started", options=options)
         assert done.returncode == 125, options
@@ -332,6 +332,9 @@ def test_address_sanitizer_program(run, tmp_path, compiler, flags):
     assert "does not come first" not in done.stderr
     shared = "-static-libasan" not in flags and (compiler == "gcc" or "-shared-libasan" in flags)
     assert ("AddressSanitizer" in done.stderr) == shared
+    # Also where another program starts it.
+    done = run("sh", "-c", "./asan; exit $?")
+    assert (done.returncode, done.stdout) == (5, "hello\n"), done.stderr
     # And it still finds what it is for.
     done = run("./asan", "4")
     assert done.returncode == subprocess.run([program, "4"], capture_output=True).returncode != 5
@@ -396,11 +399,14 @@ def test_variables_that_were_there_are_kept(run, stub, tmp_path):
     assert seen["PLUMB_CHAIN_CUDA_INJECTION64_PATH"] == "/opt/tool.so"
     assert seen["NVTX_INJECTION64_PATH"] == "/opt/nvtx.so"
     assert (seen["PLUMB_LIMIT"], seen["PLUMB_FLUSH_MS"]) == (str(256 << 20), "100")
+    assert seen["ASAN_OPTIONS"] == "verify_asan_link_order=0"
     assert "PLUMB_GPU" not in seen and "PLUMB_KEEP_CUPTI" not in seen
 
     seen = environment_of(run("env", options=["--no-gpu", "--limit", "8M", "--flush-ms", "20"],
-                              env={"CUDA_INJECTION64_PATH": "/opt/tool.so"}))
+                              env={"CUDA_INJECTION64_PATH": "/opt/tool.so",
+                                   "ASAN_OPTIONS": "detect_leaks=0"}))
     assert seen["LD_PRELOAD"] == str(stub)
+    assert seen["ASAN_OPTIONS"] == "detect_leaks=0:verify_asan_link_order=0"
     assert seen["CUDA_INJECTION64_PATH"] == "/opt/tool.so"
     assert (seen["PLUMB_GPU"], seen["PLUMB_LIMIT"], seen["PLUMB_FLUSH_MS"]) == ("0", "8388608", "20")
 
@@ -566,6 +572,63 @@ def test_process_that_outlives_the_program(run, tmp_path):
     later = run_command("sh", "-c", command.replace("plumb", str(PLUMB), 1), cwd=tmp_path)
     assert later.returncode == 0, later.stderr
     assert run_folders(tmp_path) == []
+
+
+@pytest.fixture
+def slow_disk(tmp_path):
+    """A library under which the last step of writing a profile takes its time."""
+    return compile_c(tmp_path / "slow.so", """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+int rename(const char *from, const char *to)
+{
+	struct timespec left = { 2, 0 };
+	int (*real)(const char *, const char *) = dlsym(RTLD_NEXT, "rename");
+	close(open("slow", O_CREAT | O_WRONLY, 0600));
+	while (nanosleep(&left, &left))
+		;
+	return real(from, to);
+}
+""", "-shared", "-fPIC", "-ldl")
+
+
+def test_ctrl_c_while_settling_once_is_a_warning(start, tmp_path, slow_disk):
+    process = start("sh", "-c", "exit 6", env={"LD_PRELOAD": str(slow_disk)})
+    until((tmp_path / "slow").exists, "settling")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=WAIT)
+    assert process.returncode == 6
+    assert "Ctrl-C once more" in err
+    assert operators(tmp_path / "run.plumb") == {"stub::loaded": 1}
+    assert run_folders(tmp_path) == []
+
+
+def test_ctrl_c_while_settling_twice_leaves_the_records(start, tmp_path, slow_disk):
+    process = start("sh", "-c", "exit 6", env={"LD_PRELOAD": str(slow_disk)})
+    until((tmp_path / "slow").exists, "settling")
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=WAIT)
+    assert process.returncode == 6
+    assert not (tmp_path / "run.plumb").exists()
+    (folder,) = run_folders(tmp_path)
+    command = re.search(r"left the records in .*; finish with: (plumb settle .*)", err).group(1)
+    later = run_command("sh", "-c", command.replace("plumb", str(PLUMB), 1), cwd=tmp_path)
+    assert later.returncode == 0, later.stderr
+    assert operators(tmp_path / "run.plumb") == {"stub::loaded": 1}
+
+
+def test_sigterm_while_settling_changes_nothing(start, tmp_path, slow_disk):
+    process = start("sh", "-c", "exit 6", env={"LD_PRELOAD": str(slow_disk)})
+    until((tmp_path / "slow").exists, "settling")
+    process.terminate()
+    process.communicate(timeout=WAIT)
+    assert process.returncode == 6
+    assert operators(tmp_path / "run.plumb") == {"stub::loaded": 1}
 
 
 # ---- bad times ----

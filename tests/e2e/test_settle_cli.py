@@ -100,12 +100,13 @@ def test_bad_input_is_named(tmp_path):
 def test_damaged_region_is_left_out_with_a_line(left, tmp_path):
     folder = left()
     region = next(path for path in folder.iterdir() if path.name != "run.region")
-    for damage in (b"", b"PLUMBRG\n", region.read_bytes()[:5000]):
+    # Of the last, a copy that was cut short, the beginning is used.
+    for damage, calls in ((b"", 2), (b"PLUMBRG\n", 2), (region.read_bytes()[:5000], 3)):
         (folder / "0-damaged.region").write_bytes(damage)
         done = settle(folder, "-o", tmp_path / "a.plumb")
         assert done.returncode == 0, done.stderr
         assert "0-damaged.region" in done.stderr
-        assert operators(tmp_path / "a.plumb") == {"stub::loaded": 2}
+        assert operators(tmp_path / "a.plumb") == {"stub::loaded": calls}
 
 
 def test_folder_with_other_things_is_not_removed(left, tmp_path):

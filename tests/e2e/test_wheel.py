@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The wheel: made by `pip install .`, complete in itself, and for old C libraries."""
+import copy
 import shutil
 import subprocess
 import sys
@@ -43,7 +44,7 @@ def test_says_what_is_wrong(wheel, tmp_path):
             with zipfile.ZipFile(poor, "w") as part:
                 for item in whole.infolist():
                     if item.filename != missing:
-                        part.writestr(item, whole.read(item))
+                        part.writestr(copy.copy(item), whole.read(item))
             done = run_command(ROOT / "scripts/check_wheel.py", poor)
             assert done.returncode == 1
             assert f"lacks {missing}" in done.stdout

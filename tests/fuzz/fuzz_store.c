@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a profile file: an error or a profile whose every number can be used. */
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "store/store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static int fd = -1;
+static char path[] = "/tmp/plumb-fuzz-store-XXXXXX";
 
 static void
 use(const struct plumb_profile *profile)
@@ -18,7 +21,8 @@ use(const struct plumb_profile *profile)
 	if (!stats)
 		return;
 	for (uint32_t metric = 1; metric < PLUMB_METRIC_COUNT; metric++)
-		plumb_inclusive(profile, metric, PLUMB_NONE, stats, stats + profile->contexts_count);
+		plumb_inclusive(profile, metric, PLUMB_NONE, stats,
+		                stats + profile->contexts_count);
 	free(stats);
 	for (uint32_t i = 0; i < profile->contexts_count; i++)
 		if (!plumb_frame_label(profile, profile->contexts[i].frame))
@@ -29,16 +33,21 @@ use(const struct plumb_profile *profile)
 			abort();
 }
 
+static void
+remove_file(void)
+{
+	unlink(path);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static int fd = -1;
-	static char path[64];
 	if (fd < 0) {
-		fd = memfd_create("profile", MFD_CLOEXEC);
+		/* A real file: SQLite follows /proc/self/fd to a name that a memfd has not. */
+		fd = mkostemp(path, O_CLOEXEC);
 		if (fd < 0)
 			abort();
-		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+		atexit(remove_file);
 	}
 	if (ftruncate(fd, 0) || pwrite(fd, data, size, 0) != (ssize_t)size)
 		abort();

@@ -55,8 +55,9 @@ static void
 sample_value(struct sample *s, uint32_t context, uint32_t metric, uint32_t track, int64_t each,
              uint64_t count)
 {
-	struct plumb_value value = { context, metric, track, each * (int64_t)count, count,
-		                     each,    each,   (double)each, 0 };
+	struct plumb_value value = { context, metric, track, each * (int64_t)count,
+		                     count,   each,   each,  (double)each,
+		                     0 };
 
 	if (plumb_builder_value(s->b, &value) < 0)
 		abort();
@@ -73,10 +74,11 @@ static void
 sample_kernel(struct sample *s, uint32_t parent, const char *name, const char *display,
               int64_t first, int64_t second, uint32_t flags)
 {
-	uint32_t call = sample_at(s, parent, PLUMB_FRAME_GPU_API, "cudaLaunchKernel", NULL, 0, flags);
+	uint32_t call =
+		sample_at(s, parent, PLUMB_FRAME_GPU_API, "cudaLaunchKernel", NULL, 0, flags);
 	uint32_t kernel = sample_at(s, call, PLUMB_FRAME_KERNEL, name, NULL, 0, flags);
-	uint32_t frame = plumb_builder_frame(s->b, PLUMB_FRAME_KERNEL, sample_text(s, name),
-	                                     PLUMB_NONE, 0);
+	uint32_t frame =
+		plumb_builder_frame(s->b, PLUMB_FRAME_KERNEL, sample_text(s, name), PLUMB_NONE, 0);
 
 	if (display)
 		plumb_builder_frame_display(s->b, frame, sample_text(s, display));
@@ -92,15 +94,26 @@ sample_run(struct sample *s, const char *command, int64_t wall, int64_t exit_cod
 {
 	struct plumb_run *run = plumb_builder_run(s->b);
 	struct plumb_process process = {
-		.pid = 4242, .ppid = 1, .rank = PLUMB_UNKNOWN, .local_rank = PLUMB_UNKNOWN,
-		.host = sample_text(s, "node7"), .command = sample_text(s, command),
-		.start_ns = 1000, .end_ns = wall == PLUMB_UNKNOWN ? PLUMB_UNKNOWN : 1000 + wall,
-		.exit_code = exit_code, .overhead_ns = overhead,
+		.pid = 4242,
+		.ppid = 1,
+		.rank = PLUMB_UNKNOWN,
+		.local_rank = PLUMB_UNKNOWN,
+		.host = sample_text(s, "node7"),
+		.command = sample_text(s, command),
+		.start_ns = 1000,
+		.end_ns = wall == PLUMB_UNKNOWN ? PLUMB_UNKNOWN : 1000 + wall,
+		.exit_code = exit_code,
+		.overhead_ns = overhead,
 	};
 	struct plumb_track thread = {
-		.kind = PLUMB_TRACK_THREAD, .device = PLUMB_NONE, .tid = 4242,
-		.name = sample_text(s, "python3"), .stream = PLUMB_UNKNOWN,
-		.gpu_context = PLUMB_UNKNOWN, .start_ns = 1000, .end_ns = PLUMB_UNKNOWN,
+		.kind = PLUMB_TRACK_THREAD,
+		.device = PLUMB_NONE,
+		.tid = 4242,
+		.name = sample_text(s, "python3"),
+		.stream = PLUMB_UNKNOWN,
+		.gpu_context = PLUMB_UNKNOWN,
+		.start_ns = 1000,
+		.end_ns = PLUMB_UNKNOWN,
 		.overhead_ns = overhead,
 	};
 
@@ -122,17 +135,38 @@ sample_gpu_device(struct sample *s)
 	struct plumb_device device = {
 		.name = sample_text(s, "NVIDIA H200"),
 		.uuid = sample_text(s, "GPU-01234567-89ab-cdef-0123-456789abcdef"),
-		.ordinal = 0, .rank = PLUMB_UNKNOWN, .capability_major = 9, .capability_minor = 0,
-		.multiprocessors = 132, .warps_per_multiprocessor = 64, .clock_khz = 1980000,
-		.memory_clock_khz = 3201000, .memory_bytes = INT64_C(150754820096),
-		.kernels = 8, .kernel_ns = 7400000, .copies = 2, .copy_ns = 600000,
-		.copy_bytes = 25165824, .sets = 0, .set_ns = 0, .set_bytes = 0,
-		.busy_ns = 7900000, .first_ns = 500000, .last_ns = 10500000, .late = 0,
+		.ordinal = 0,
+		.rank = PLUMB_UNKNOWN,
+		.capability_major = 9,
+		.capability_minor = 0,
+		.multiprocessors = 132,
+		.warps_per_multiprocessor = 64,
+		.clock_khz = 1980000,
+		.memory_clock_khz = 3201000,
+		.memory_bytes = INT64_C(150754820096),
+		.kernels = 8,
+		.kernel_ns = 7400000,
+		.copies = 2,
+		.copy_ns = 600000,
+		.copy_bytes = 25165824,
+		.sets = 0,
+		.set_ns = 0,
+		.set_bytes = 0,
+		.busy_ns = 7900000,
+		.first_ns = 500000,
+		.last_ns = 10500000,
+		.late = 0,
 	};
 	struct plumb_track stream = {
-		.kind = PLUMB_TRACK_STREAM, .process = s->process, .name = PLUMB_NONE,
-		.tid = PLUMB_UNKNOWN, .stream = 7, .gpu_context = 1, .start_ns = PLUMB_UNKNOWN,
-		.end_ns = PLUMB_UNKNOWN, .overhead_ns = PLUMB_UNKNOWN,
+		.kind = PLUMB_TRACK_STREAM,
+		.process = s->process,
+		.name = PLUMB_NONE,
+		.tid = PLUMB_UNKNOWN,
+		.stream = 7,
+		.gpu_context = 1,
+		.start_ns = PLUMB_UNKNOWN,
+		.end_ns = PLUMB_UNKNOWN,
+		.overhead_ns = PLUMB_UNKNOWN,
 	};
 
 	s->device = plumb_builder_device(s->b, &device);
@@ -154,8 +188,8 @@ sample_gpu(struct sample *s)
 	main_ = sample_at(s, 0, PLUMB_FRAME_PYTHON, "<module>", "/home/ada/train.py", 61, 0);
 	main_ = sample_at(s, main_, PLUMB_FRAME_PYTHON, "main", "/home/ada/train.py", 40, 0);
 	step = sample_at(s, main_, PLUMB_FRAME_PYTHON, "step", "/home/ada/train.py", 22, 0);
-	forward = sample_at(s, step, PLUMB_FRAME_PYTHON, "_call_impl", SAMPLE_SITE "/nn/modules/module.py",
-	                    1194, 0);
+	forward = sample_at(s, step, PLUMB_FRAME_PYTHON, "_call_impl",
+	                    SAMPLE_SITE "/nn/modules/module.py", 1194, 0);
 	forward = sample_at(s, forward, PLUMB_FRAME_PYTHON, "forward", "/home/ada/model.py", 12, 0);
 	forward = sample_at(s, forward, PLUMB_FRAME_PYTHON, "_call_impl",
 	                    SAMPLE_SITE "/nn/modules/module.py", 1194, 0);
@@ -166,8 +200,8 @@ sample_gpu(struct sample *s)
 	addmm = sample_op(s, linear, "aten::addmm", 0);
 	sample_calls(s, addmm, s->thread, 21000, 2);
 	sample_value(s, addmm, PLUMB_METRIC_OP_DURATION, s->thread, 30000, 2);
-	sample_kernel(s, addmm, "_Z14gemm_fwd_h200fPf", "void gemm_fwd_h200<float, 128, 64>(float*)",
-	              1400000, 1600000, 0);
+	sample_kernel(s, addmm, "_Z14gemm_fwd_h200fPf",
+	              "void gemm_fwd_h200<float, 128, 64>(float*)", 1400000, 1600000, 0);
 	back = sample_op(s, linear, "AddmmBackward0", PLUMB_CONTEXT_BACKWARD);
 	sample_calls(s, back, s->autograd, 9000, 2);
 	op = sample_op(s, back, "aten::mm", PLUMB_CONTEXT_BACKWARD);
@@ -185,21 +219,26 @@ sample_gpu(struct sample *s)
 	copy = sample_op(s, copy, "aten::copy_", 0);
 	sample_calls(s, copy, s->thread, 8000, 2);
 	copy = sample_at(s, copy, PLUMB_FRAME_GPU_API, "cudaMemcpyAsync", NULL, 0, 0);
-	copy = sample_at(s, copy, PLUMB_FRAME_COPY, "copy pageable\xe2\x86\x92" "device", NULL, 0, 0);
+	copy = sample_at(s, copy, PLUMB_FRAME_COPY,
+	                 "copy pageable\xe2\x86\x92"
+	                 "device",
+	                 NULL, 0, 0);
 	sample_value(s, copy, PLUMB_METRIC_GPU_COPY_TIME, s->copies, 300000, 2);
 	sample_value(s, copy, PLUMB_METRIC_GPU_COPY_BYTES, s->copies, 12582912, 2);
 	set_to_none = sample_at(s, 0, PLUMB_FRAME_GPU_API, "cuLaunchKernel", NULL, 0, 0);
 	sample_kernel(s, set_to_none, "stray", NULL, 200000, 300000, 0);
-	plumb_builder_ledger(s->b, s->process, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_RECEIVED, PLUMB_NONE,
-	                     16);
+	plumb_builder_ledger(s->b, s->process, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_RECEIVED,
+	                     PLUMB_NONE, 16);
 	plumb_builder_ledger(s->b, s->process, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_ATTRIBUTED,
 	                     PLUMB_NONE, 16);
 	plumb_builder_ledger(s->b, s->process, PLUMB_SOURCE_KERNEL, PLUMB_FATE_RECEIVED, PLUMB_NONE,
 	                     10);
-	plumb_builder_ledger(s->b, s->process, PLUMB_SOURCE_KERNEL, PLUMB_FATE_ATTRIBUTED, PLUMB_NONE,
-	                     8);
-	plumb_builder_ledger(s->b, s->process, PLUMB_SOURCE_KERNEL, PLUMB_FATE_RING_MISS, PLUMB_NONE, 2);
-	plumb_builder_ledger(s->b, s->process, PLUMB_SOURCE_KERNEL, PLUMB_FATE_NO_PYTHON, PLUMB_NONE, 2);
+	plumb_builder_ledger(s->b, s->process, PLUMB_SOURCE_KERNEL, PLUMB_FATE_ATTRIBUTED,
+	                     PLUMB_NONE, 8);
+	plumb_builder_ledger(s->b, s->process, PLUMB_SOURCE_KERNEL, PLUMB_FATE_RING_MISS,
+	                     PLUMB_NONE, 2);
+	plumb_builder_ledger(s->b, s->process, PLUMB_SOURCE_KERNEL, PLUMB_FATE_NO_PYTHON,
+	                     PLUMB_NONE, 2);
 }
 
 static void

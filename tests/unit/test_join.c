@@ -21,14 +21,32 @@ struct rank {
 	int64_t busy, first, last, x;
 };
 
-static const struct rank rank0 = { .pid = 100, .rank = 0, .start = 1000, .wall = 500,
-	                           .exit_code = 0, .host = "h", .uuid = "GPU-a",
-	                           .own_operator = "only0", .driver = "580", .busy = 40,
-	                           .first = 1100, .last = 1200, .x = 10 };
-static const struct rank rank1 = { .pid = 101, .rank = 1, .start = 1100, .wall = 600,
-	                           .exit_code = 7, .host = "h", .uuid = "GPU-b",
-	                           .own_operator = "only1", .driver = "580", .busy = 50,
-	                           .first = 1150, .last = 1300, .x = 20 };
+static const struct rank rank0 = { .pid = 100,
+	                           .rank = 0,
+	                           .start = 1000,
+	                           .wall = 500,
+	                           .exit_code = 0,
+	                           .host = "h",
+	                           .uuid = "GPU-a",
+	                           .own_operator = "only0",
+	                           .driver = "580",
+	                           .busy = 40,
+	                           .first = 1100,
+	                           .last = 1200,
+	                           .x = 10 };
+static const struct rank rank1 = { .pid = 101,
+	                           .rank = 1,
+	                           .start = 1100,
+	                           .wall = 600,
+	                           .exit_code = 7,
+	                           .host = "h",
+	                           .uuid = "GPU-b",
+	                           .own_operator = "only1",
+	                           .driver = "580",
+	                           .busy = 50,
+	                           .first = 1150,
+	                           .last = 1300,
+	                           .x = 20 };
 
 static void
 observe(struct plumb_builder *b, uint32_t context, uint32_t metric, uint32_t track, int64_t x)
@@ -49,55 +67,89 @@ build(const struct rank *r)
 	snprintf(unshared, sizeof(unshared), "unshared %d", (int)r->rank);
 	for (int64_t i = 0; i <= r->rank; i++)
 		plumb_builder_text(b, unshared + i);
-	struct plumb_process process = { .pid = r->pid, .ppid = 1, .rank = r->rank,
+	struct plumb_process process = { .pid = r->pid,
+		                         .ppid = 1,
+		                         .rank = r->rank,
 		                         .local_rank = PLUMB_UNKNOWN,
 		                         .host = plumb_builder_text(b, r->host),
 		                         .command = plumb_builder_text(b, "train"),
-		                         .start_ns = r->start, .end_ns = r->start + r->wall,
-		                         .exit_code = r->exit_code, .overhead_ns = r->x };
+		                         .start_ns = r->start,
+		                         .end_ns = r->start + r->wall,
+		                         .exit_code = r->exit_code,
+		                         .overhead_ns = r->x };
 	uint32_t p = plumb_builder_process(b, &process);
 	struct plumb_device device = { .name = plumb_builder_text(b, "H200"),
-		                       .uuid = r->uuid ? plumb_builder_text(b, r->uuid) : PLUMB_NONE,
-		                       .ordinal = 0, .rank = r->rank, .kernels = 3, .kernel_ns = r->x,
-		                       .busy_ns = r->busy, .first_ns = r->first, .last_ns = r->last,
+		                       .uuid = r->uuid ? plumb_builder_text(b, r->uuid)
+		                                       : PLUMB_NONE,
+		                       .ordinal = 0,
+		                       .rank = r->rank,
+		                       .kernels = 3,
+		                       .kernel_ns = r->x,
+		                       .busy_ns = r->busy,
+		                       .first_ns = r->first,
+		                       .last_ns = r->last,
 		                       .copies = PLUMB_UNKNOWN };
 	uint32_t d = plumb_builder_device(b, &device);
-	struct plumb_track thread = { .kind = PLUMB_TRACK_THREAD, .process = p, .device = PLUMB_NONE,
-		                      .name = plumb_builder_text(b, "main"), .tid = r->pid };
-	struct plumb_track stream = { .kind = PLUMB_TRACK_STREAM, .process = p, .device = d,
-		                      .name = PLUMB_NONE, .stream = 7 };
+	struct plumb_track thread = { .kind = PLUMB_TRACK_THREAD,
+		                      .process = p,
+		                      .device = PLUMB_NONE,
+		                      .name = plumb_builder_text(b, "main"),
+		                      .tid = r->pid };
+	struct plumb_track stream = { .kind = PLUMB_TRACK_STREAM,
+		                      .process = p,
+		                      .device = d,
+		                      .name = PLUMB_NONE,
+		                      .stream = 7 };
 	uint32_t t = plumb_builder_track(b, &thread), s = plumb_builder_track(b, &stream);
 	uint32_t file = plumb_builder_text(b, "train.py");
 	uint32_t line = plumb_builder_context(
-		b, 0, plumb_builder_frame(b, PLUMB_FRAME_PYTHON, plumb_builder_text(b, "step"), file, 12), 0);
+		b, 0,
+		plumb_builder_frame(b, PLUMB_FRAME_PYTHON, plumb_builder_text(b, "step"), file, 12),
+		0);
 	uint32_t own = plumb_builder_context(
-		b, line, plumb_builder_frame(b, PLUMB_FRAME_OPERATOR, plumb_builder_text(b, r->own_operator),
-	                                     PLUMB_NONE, 0), PLUMB_CONTEXT_BACKWARD);
+		b, line,
+		plumb_builder_frame(b, PLUMB_FRAME_OPERATOR, plumb_builder_text(b, r->own_operator),
+	                            PLUMB_NONE, 0),
+		PLUMB_CONTEXT_BACKWARD);
 	uint32_t frame = plumb_builder_frame(b, PLUMB_FRAME_KERNEL, plumb_builder_text(b, "_Z1kv"),
 	                                     PLUMB_NONE, 0);
 	plumb_builder_frame_display(b, frame, plumb_builder_text(b, "k()"));
 	uint32_t kernel = plumb_builder_context(b, line, frame, 0);
 	observe(b, own, PLUMB_METRIC_OP_CALLS, t, 1);
 	observe(b, kernel, PLUMB_METRIC_GPU_TIME, s, r->x);
-	struct plumb_variant variant = { .context = kernel, .track = s, .shapes = PLUMB_NONE,
-		                         .grid = { 4, 1, 1 }, .block = { 32, 1, 1 }, .count = 1,
-		                         .time = r->x, .min = r->x, .max = r->x };
+	struct plumb_variant variant = { .context = kernel,
+		                         .track = s,
+		                         .shapes = PLUMB_NONE,
+		                         .grid = { 4, 1, 1 },
+		                         .block = { 32, 1, 1 },
+		                         .count = 1,
+		                         .time = r->x,
+		                         .min = r->x,
+		                         .max = r->x };
 	plumb_builder_variant(b, &variant);
 	struct plumb_origin origin = { own, line, PLUMB_ORIGIN_OF_BACKWARD_CALL };
 	plumb_builder_origin(b, &origin);
 	struct plumb_finding finding = { .id = plumb_builder_text(b, "f1"),
-		                         .rule = plumb_builder_text(b, "r"), .title = PLUMB_NONE,
-		                         .advice = PLUMB_NONE, .evidence = PLUMB_NONE, .severity = 2,
-		                         .context = kernel, .saving_ns = r->x, .confidence = 0.5 };
+		                         .rule = plumb_builder_text(b, "r"),
+		                         .title = PLUMB_NONE,
+		                         .advice = PLUMB_NONE,
+		                         .evidence = PLUMB_NONE,
+		                         .severity = 2,
+		                         .context = kernel,
+		                         .saving_ns = r->x,
+		                         .confidence = 0.5 };
 	plumb_builder_finding(b, &finding);
 	struct plumb_work_item work = { kernel, s, r->first, r->last };
 	plumb_builder_work(b, &work);
 	struct plumb_series_bin bin = { d, p, r->first, 100, r->busy, 3, 0 };
 	plumb_builder_series(b, &bin);
-	struct plumb_clock clock = { .process = p, .device = d, .slope = 1e-9, .residual_ns = r->x };
+	struct plumb_clock clock = {
+		.process = p, .device = d, .slope = 1e-9, .residual_ns = r->x
+	};
 	plumb_builder_clock(b, &clock);
 	plumb_builder_ledger(b, p, PLUMB_SOURCE_KERNEL, PLUMB_FATE_RECEIVED, PLUMB_NONE, 3);
-	plumb_builder_ledger(b, PLUMB_NONE, PLUMB_SOURCE_REGION, PLUMB_FATE_RECEIVED, PLUMB_NONE, 5);
+	plumb_builder_ledger(b, PLUMB_NONE, PLUMB_SOURCE_REGION, PLUMB_FATE_RECEIVED, PLUMB_NONE,
+	                     5);
 	plumb_builder_environment(b, PLUMB_NONE, "os", "Linux");
 	plumb_builder_environment(b, PLUMB_NONE, "driver", r->driver);
 	plumb_builder_environment(b, p, "own", r->own_operator);
@@ -284,7 +336,8 @@ one_gpu_of_two_processes_is_one_device(void **state)
 	/* Without UUIDs nobody knows. */
 	struct rank nameless0 = rank0, nameless1 = rank1;
 	nameless0.uuid = nameless1.uuid = NULL;
-	assert_int_equal(join((const struct rank *const[]){ &nameless0, &nameless1 }, 2, &p, &error), 0);
+	assert_int_equal(
+		join((const struct rank *const[]){ &nameless0, &nameless1 }, 2, &p, &error), 0);
 	assert_int_equal(p.devices_count, 2);
 	plumb_profile_free(&p);
 }
@@ -334,16 +387,17 @@ wrong_use_is_an_error(void **state)
 	struct plumb_error error = { 0 };
 	assert_int_equal(plumb_join(NULL, 0, &p, &error), PLUMB_EUSAGE);
 	error.message[0] = '\0';
-	assert_int_equal(join((const struct rank *const[]){ &rank0, &rank1, &rank0 }, 3, &p, &error),
-	                 PLUMB_EUSAGE);
+	assert_int_equal(
+		join((const struct rank *const[]){ &rank0, &rank1, &rank0 }, 3, &p, &error),
+		PLUMB_EUSAGE);
 	assert_non_null(strstr(error.message, "process 100 of h comes twice"));
 	/* The same number on another host, or at another time, is another process. */
 	struct rank later = rank0;
 	later.start = 9000;
 	struct rank elsewhere = rank0;
 	elsewhere.host = "other";
-	assert_int_equal(join((const struct rank *const[]){ &rank0, &later, &elsewhere }, 3, &p, &error),
-	                 0);
+	assert_int_equal(
+		join((const struct rank *const[]){ &rank0, &later, &elsewhere }, 3, &p, &error), 0);
 	assert_int_equal(p.processes_count, 3);
 	plumb_profile_free(&p);
 }

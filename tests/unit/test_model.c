@@ -77,9 +77,12 @@ test_strings(void **state)
 	static const struct {
 		const char *bytes, *text;
 	} broken[] = {
-		{ "a\xff" "b", "a\xef\xbf\xbd" "b" },
-		{ "\xe2\x82", "\xef\xbf\xbd\xef\xbf\xbd" },               /* cut short */
-		{ "\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd" },               /* overlong */
+		{ "a\xff"
+		  "b",
+		  "a\xef\xbf\xbd"
+		  "b" },
+		{ "\xe2\x82", "\xef\xbf\xbd\xef\xbf\xbd" },                 /* cut short */
+		{ "\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd" },                 /* overlong */
 		{ "\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" }, /* surrogate */
 		{ "\xf4\x90\x80\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" },
 		{ "\xe2\x82\xac\xf0\x9f\x98\x80", "\xe2\x82\xac\xf0\x9f\x98\x80" }, /* valid */
@@ -87,8 +90,8 @@ test_strings(void **state)
 	};
 	for (size_t i = 0; i < sizeof broken / sizeof *broken; i++)
 		assert_string_equal(
-		        plumb_builder_get_text(b, plumb_builder_text(b, broken[i].bytes)),
-		        broken[i].text);
+			plumb_builder_get_text(b, plumb_builder_text(b, broken[i].bytes)),
+			broken[i].text);
 	/* Many, with long ones between. */
 	char *text = malloc(100001);
 	for (uint32_t i = 0; i < 5000; i++) {
@@ -162,8 +165,7 @@ test_order(void **state)
 		char text[4096] = "";
 		for (uint32_t i = 1; i < p.contexts_count; i++)
 			snprintf(text + strlen(text), sizeof text - strlen(text), "%u:%s ",
-			         p.contexts[i].depth,
-			         plumb_frame_label(&p, p.contexts[i].frame));
+			         p.contexts[i].depth, plumb_frame_label(&p, p.contexts[i].frame));
 		if (!*first)
 			strcpy(first, text);
 		assert_string_equal(text, first);
@@ -181,10 +183,14 @@ test_sibling_order(void **state)
 	struct {
 		uint32_t kind, name, file, line, flags;
 	} wanted[] = {
-		{ PLUMB_FRAME_PYTHON, PLUMB_NONE, x, 1, 0 }, { PLUMB_FRAME_PYTHON, x, PLUMB_NONE, 9, 0 },
-		{ PLUMB_FRAME_PYTHON, x, x, 1, 0 },          { PLUMB_FRAME_PYTHON, x, x, 1, 1 },
-		{ PLUMB_FRAME_PYTHON, x, x, 2, 0 },          { PLUMB_FRAME_PYTHON, x, y, 1, 0 },
-		{ PLUMB_FRAME_PYTHON, y, x, 1, 0 },          { PLUMB_FRAME_OPERATOR, x, x, 0, 0 },
+		{ PLUMB_FRAME_PYTHON, PLUMB_NONE, x, 1, 0 },
+		{ PLUMB_FRAME_PYTHON, x, PLUMB_NONE, 9, 0 },
+		{ PLUMB_FRAME_PYTHON, x, x, 1, 0 },
+		{ PLUMB_FRAME_PYTHON, x, x, 1, 1 },
+		{ PLUMB_FRAME_PYTHON, x, x, 2, 0 },
+		{ PLUMB_FRAME_PYTHON, x, y, 1, 0 },
+		{ PLUMB_FRAME_PYTHON, y, x, 1, 0 },
+		{ PLUMB_FRAME_OPERATOR, x, x, 0, 0 },
 		{ PLUMB_FRAME_KERNEL, x, x, 0, 2 },
 	};
 	enum { WANTED = sizeof wanted / sizeof *wanted };
@@ -245,8 +251,8 @@ test_large_random_tree(void **state)
 	ids[0] = 0;
 	for (uint32_t i = 1; i < CONTEXTS; i++) {
 		uint32_t back = 1 + next_random(&random) % (i < 50 ? i : 50);
-		ids[i] = plumb_builder_context(b, ids[i - back],
-		                               frames[next_random(&random) % 200], 0);
+		ids[i] = plumb_builder_context(b, ids[i - back], frames[next_random(&random) % 200],
+		                               0);
 		sample_value(b, ids[i], 1 + i % 3, PLUMB_NONE, 1);
 	}
 	struct plumb_profile p;
@@ -273,8 +279,10 @@ test_values_merge_and_sort(void **state)
 	struct plumb_builder *b = plumb_builder_new();
 	uint32_t z = plumb_builder_context(b, 0, python_frame(b, "z"), 0);
 	uint32_t a = plumb_builder_context(b, 0, python_frame(b, "a"), 0);
-	struct plumb_track track = { .kind = PLUMB_TRACK_THREAD, .process = PLUMB_NONE,
-		                     .device = PLUMB_NONE, .name = PLUMB_NONE };
+	struct plumb_track track = { .kind = PLUMB_TRACK_THREAD,
+		                     .process = PLUMB_NONE,
+		                     .device = PLUMB_NONE,
+		                     .name = PLUMB_NONE };
 	uint32_t t0 = plumb_builder_track(b, &track), t1 = plumb_builder_track(b, &track);
 	sample_value(b, z, 2, t1, 10);
 	sample_value(b, z, 2, t0, 5);
@@ -287,7 +295,9 @@ test_values_merge_and_sort(void **state)
 	finish(b, &p);
 	assert_int_equal(p.values_count, 4);
 	/* a sorts before z */
-	const int64_t wanted[4][4] = { { 1, 2, t1, 1 }, { 2, 1, t1, 7 }, { 2, 2, t0, 5 }, { 2, 2, t1, 40 } };
+	const int64_t wanted[4][4] = {
+		{ 1, 2, t1, 1 }, { 2, 1, t1, 7 }, { 2, 2, t0, 5 }, { 2, 2, t1, 40 }
+	};
 	for (int i = 0; i < 4; i++) {
 		assert_int_equal(p.values[i].context, wanted[i][0]);
 		assert_int_equal(p.values[i].metric, wanted[i][1]);
@@ -354,7 +364,8 @@ test_merge_is_associative(void **state)
 		size_t i = next_random(&random) % (count + 1);
 		size_t j = i + next_random(&random) % (count - i + 1);
 		struct plumb_stat a = stat_of(numbers, i), b = stat_of(numbers + i, j - i),
-		                  c = stat_of(numbers + j, count - j), all = stat_of(numbers, count);
+				  c = stat_of(numbers + j, count - j),
+				  all = stat_of(numbers, count);
 		struct plumb_stat left = a, right = b, swapped = c;
 		plumb_stat_merge(&left, &b);
 		plumb_stat_merge(&left, &c);
@@ -370,7 +381,8 @@ test_merge_is_associative(void **state)
 			assert_same_stat(&swapped, &all);
 		}
 	}
-	struct plumb_stat one = stat_of((int64_t[]){ 5 }, 1), four = stat_of((int64_t[]){ 2, 4, 4, 6 }, 4);
+	struct plumb_stat one = stat_of((int64_t[]){ 5 }, 1),
+			  four = stat_of((int64_t[]){ 2, 4, 4, 6 }, 4);
 	assert_true(plumb_stat_deviation(&one) == 0);
 	assert_true(close_to(plumb_stat_deviation(&four), sqrt(8.0 / 3)));
 }
@@ -379,7 +391,8 @@ static void
 test_sums_stop_at_the_limit(void **state)
 {
 	(void)state;
-	struct plumb_stat a = { INT64_MAX - 1, UINT64_MAX - 1, 1, 1, 1, 0 }, b = { 5, 5, 1, 1, 1, 0 };
+	struct plumb_stat a = { INT64_MAX - 1, UINT64_MAX - 1, 1, 1, 1, 0 },
+			  b = { 5, 5, 1, 1, 1, 0 };
 	plumb_stat_merge(&a, &b);
 	assert_true(a.sum == INT64_MAX);
 	assert_true(a.count == UINT64_MAX);
@@ -426,8 +439,14 @@ test_rows_join(void **state)
 	(void)state;
 	struct plumb_builder *b = plumb_builder_new();
 	uint32_t c = plumb_builder_context(b, 0, python_frame(b, "f"), 0);
-	struct plumb_variant v = { .context = c, .track = PLUMB_NONE, .shapes = PLUMB_NONE,
-		                   .grid = { 1, 2, 3 }, .count = 2, .time = 30, .min = 10, .max = 20 };
+	struct plumb_variant v = { .context = c,
+		                   .track = PLUMB_NONE,
+		                   .shapes = PLUMB_NONE,
+		                   .grid = { 1, 2, 3 },
+		                   .count = 2,
+		                   .time = 30,
+		                   .min = 10,
+		                   .max = 20 };
 	plumb_builder_variant(b, &v);
 	v.time = 5, v.min = 5, v.max = 5, v.count = 1;
 	plumb_builder_variant(b, &v);
@@ -438,9 +457,12 @@ test_rows_join(void **state)
 	plumb_builder_origin(b, &o);
 	o.reason = PLUMB_ORIGIN_OF_INLINED;
 	plumb_builder_origin(b, &o);
-	plumb_builder_ledger(b, PLUMB_NONE, PLUMB_SOURCE_KERNEL, PLUMB_FATE_RECEIVED, PLUMB_NONE, 5);
-	plumb_builder_ledger(b, PLUMB_NONE, PLUMB_SOURCE_KERNEL, PLUMB_FATE_RECEIVED, PLUMB_NONE, 6);
-	plumb_builder_ledger(b, PLUMB_NONE, PLUMB_SOURCE_KERNEL, PLUMB_FATE_LATE, PLUMB_NONE, INT64_MAX);
+	plumb_builder_ledger(b, PLUMB_NONE, PLUMB_SOURCE_KERNEL, PLUMB_FATE_RECEIVED, PLUMB_NONE,
+	                     5);
+	plumb_builder_ledger(b, PLUMB_NONE, PLUMB_SOURCE_KERNEL, PLUMB_FATE_RECEIVED, PLUMB_NONE,
+	                     6);
+	plumb_builder_ledger(b, PLUMB_NONE, PLUMB_SOURCE_KERNEL, PLUMB_FATE_LATE, PLUMB_NONE,
+	                     INT64_MAX);
 	plumb_builder_ledger(b, PLUMB_NONE, PLUMB_SOURCE_KERNEL, PLUMB_FATE_LATE, PLUMB_NONE, 1);
 	plumb_builder_environment(b, PLUMB_NONE, "k", "first");
 	plumb_builder_environment(b, PLUMB_NONE, "k", "second");
@@ -482,11 +504,13 @@ test_bad_rows(void **state)
 	(void)state;
 	for (int which = 0; which < 10; which++) {
 		struct plumb_builder *b = plumb_builder_new();
-		struct plumb_value value = { .context = which == 0 ? 9 : 0, .count = 1,
+		struct plumb_value value = { .context = which == 0 ? 9 : 0,
+			                     .count = 1,
 			                     .metric = which == 1 ? 999 : 1,
 			                     .track = which == 2 ? 3 : PLUMB_NONE };
-		struct plumb_track track = { .kind = 1, .process = 4, .device = PLUMB_NONE,
-			                     .name = PLUMB_NONE };
+		struct plumb_track track = {
+			.kind = 1, .process = 4, .device = PLUMB_NONE, .name = PLUMB_NONE
+		};
 		if (which < 3)
 			assert_int_equal(plumb_builder_value(b, &value), PLUMB_EINPUT);
 		if (which == 3)

@@ -14,16 +14,30 @@
 #include "cli/generate.h"
 
 static const struct plumb_option table[] = {
-	{ .name = "output", .letter = 'o', .kind = PLUMB_OPTION_TEXT, .argument = "FILE",
+	{ .name = "output",
+	  .letter = 'o',
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "FILE",
 	  .help = "write to FILE" },
-	{ .name = "top", .kind = PLUMB_OPTION_NUMBER, .argument = "N", .fallback = "20",
+	{ .name = "top",
+	  .kind = PLUMB_OPTION_NUMBER,
+	  .argument = "N",
+	  .fallback = "20",
 	  .help = "show N" },
-	{ .name = "limit", .kind = PLUMB_OPTION_SIZE, .argument = "SIZE", .fallback = "64M",
+	{ .name = "limit",
+	  .kind = PLUMB_OPTION_SIZE,
+	  .argument = "SIZE",
+	  .fallback = "64M",
 	  .help = "at most SIZE" },
-	{ .name = "by", .kind = PLUMB_OPTION_CHOICE, .argument = "WHAT", .choices = "line|kernel",
+	{ .name = "by",
+	  .kind = PLUMB_OPTION_CHOICE,
+	  .argument = "WHAT",
+	  .choices = "line|kernel",
 	  .help = "group by WHAT" },
 	{ .name = "json", .letter = 'j', .kind = PLUMB_OPTION_FLAG, .help = "write JSON" },
-	{ .name = "jsonl", .kind = PLUMB_OPTION_FLAG, .help = "it's \"lines\" of [JSON]: one\\a row" },
+	{ .name = "jsonl",
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "it's \"lines\" of [JSON]: one\\a row" },
 	{ 0 },
 };
 
@@ -55,7 +69,8 @@ parse(const char *words, bool stop)
 static void
 test_given_and_fallback(void **state)
 {
-	struct parsed p = parse("verb a -o x.plumb b --limit=2G --by kernel -j --output y -- --top", false);
+	struct parsed p =
+		parse("verb a -o x.plumb b --limit=2G --by kernel -j --output y -- --top", false);
 
 	(void)state;
 	assert_int_equal(p.result, 0);
@@ -152,13 +167,23 @@ do_show(struct plumb_invocation *invocation)
 }
 
 static const struct plumb_verb show = {
-	.name = "show", .summary = "show what there is", .synopsis = "FILE...", .options = table,
-	.description = "One paragraph.\n\n.Two, which begins with a dot.", .min_operands = 1,
-	.max_operands = 2, .run = do_show,
+	.name = "show",
+	.summary = "show what there is",
+	.synopsis = "FILE...",
+	.options = table,
+	.description = "One paragraph.\n\n.Two, which begins with a dot.",
+	.min_operands = 1,
+	.max_operands = 2,
+	.run = do_show,
 };
 static const struct plumb_verb start = {
-	.name = "start", .summary = "start", .synopsis = "CMD", .max_operands = 1, .usage_exit = 125,
-	.stop = true, .run = do_show,
+	.name = "start",
+	.summary = "start",
+	.synopsis = "CMD",
+	.max_operands = 1,
+	.usage_exit = 125,
+	.stop = true,
+	.run = do_show,
 };
 static const struct plumb_verb *const verbs[] = { &show, &start, &plumb_verb_help, NULL };
 
@@ -172,7 +197,8 @@ run(const char *words)
 {
 	char line[400], *argv[32], *text[2] = { NULL, NULL };
 	size_t bytes[2];
-	FILE *streams[2] = { open_memstream(&text[0], &bytes[0]), open_memstream(&text[1], &bytes[1]) };
+	FILE *streams[2] = { open_memstream(&text[0], &bytes[0]),
+		             open_memstream(&text[1], &bytes[1]) };
 	struct ran r;
 	int argc = 0;
 
@@ -205,8 +231,9 @@ test_frame(void **state)
 	r = run("plumb show --bad a");
 	assert_int_equal(r.code, PLUMB_EXIT_USAGE);
 	assert_string_equal(r.out, "");
-	assert_string_equal(r.err, "plumb: show: there is no option --bad, or it is short for several "
-	                           "(see \"plumb help show\")\n");
+	assert_string_equal(r.err,
+	                    "plumb: show: there is no option --bad, or it is short for several "
+	                    "(see \"plumb help show\")\n");
 	r = run("plumb shw");
 	assert_int_equal(r.code, PLUMB_EXIT_USAGE);
 	assert_non_null(strstr(r.err, "is it \"show\"?"));

@@ -257,8 +257,9 @@ test_chunks(void **state)
 	for (int i = 0; i < 150000; i++) {
 		random = random * 1664525u + 1013904223u;
 		now += random >> 20;
-		plumb_builder_work(b, &(struct plumb_work_item){
-			0, random >> 9 & 1 ? track : ids.stream, now, now + (random >> 16) });
+		plumb_builder_work(
+			b, &(struct plumb_work_item){ 0, random >> 9 & 1 ? track : ids.stream, now,
+		                                      now + (random >> 16) });
 	}
 	assert_int_equal(plumb_builder_finish(b, &profile, NULL), 0);
 	plumb_builder_free(b);
@@ -315,13 +316,18 @@ test_contents(void **state)
 		{ "SELECT parent FROM contexts WHERE id=0", PLUMB_UNKNOWN },
 		{ "SELECT line FROM frames WHERE kind='operator'", PLUMB_UNKNOWN },
 		/* Recursion counts once in the inclusive number. */
-		{ "SELECT value FROM frame_inclusive WHERE label='fib' AND metric='gpu.time'", 3000 },
-		{ "SELECT value FROM frame_inclusive WHERE label='main' AND metric='gpu.time'", 3700 },
+		{ "SELECT value FROM frame_inclusive WHERE label='fib' AND metric='gpu.time'",
+		  3000 },
+		{ "SELECT value FROM frame_inclusive WHERE label='main' AND metric='gpu.time'",
+		  3700 },
 		{ "SELECT count FROM frame_inclusive WHERE label='fib' AND metric='gpu.time'", 3 },
-		{ "SELECT count(*) FROM outermost o JOIN frames f ON f.id=o.frame WHERE f.name='fib'", 1 },
+		{ "SELECT count(*) FROM outermost o JOIN frames f ON f.id=o.frame WHERE "
+		  "f.name='fib'",
+		  1 },
 		{ "SELECT value FROM inclusive WHERE context=0 AND metric='gpu.time'", 3700 },
 		/* A property of a call is never added up. */
-		{ "SELECT value FROM inclusive WHERE context=0 AND metric='gpu.registers'", PLUMB_UNKNOWN },
+		{ "SELECT value FROM inclusive WHERE context=0 AND metric='gpu.registers'",
+		  PLUMB_UNKNOWN },
 		{ "SELECT mean FROM inclusive WHERE context=0 AND metric='gpu.registers'", 40 },
 		{ "SELECT value FROM inclusive WHERE context=0 AND metric='mem.peak'", 5000 },
 		{ "SELECT count FROM kernels", 4 },
@@ -333,13 +339,17 @@ test_contents(void **state)
 		{ "SELECT self_ns FROM operators", 375 },
 		{ "SELECT gpu_ns FROM operators", 3700 },
 		{ "SELECT copy_ns FROM operators", PLUMB_UNKNOWN },
-		{ "SELECT count(*) FROM paths WHERE context=(SELECT max(id) FROM contexts WHERE depth=6)",
+		{ "SELECT count(*) FROM paths WHERE context=(SELECT max(id) FROM contexts WHERE "
+		  "depth=6)",
 		  7 },
-		{ "SELECT backward FROM context_frames WHERE kind='kernel' AND depth=4 AND backward", 1 },
+		{ "SELECT backward FROM context_frames WHERE kind='kernel' AND depth=4 AND "
+		  "backward",
+		  1 },
 		{ "SELECT dropped FROM ledger_totals WHERE source='gpu.kernel'", 1 },
 		{ "SELECT received FROM ledger_totals WHERE source='gpu.kernel'", 5 },
 		{ "SELECT attributed FROM ledger_totals WHERE source='process'", PLUMB_UNKNOWN },
-		{ "SELECT sum(sum) FROM totals t JOIN metrics m ON m.id=t.metric WHERE name='gpu.time'",
+		{ "SELECT sum(sum) FROM totals t JOIN metrics m ON m.id=t.metric WHERE "
+		  "name='gpu.time'",
 		  3700 },
 		/* 2000–3000, with a copy inside; 3500–4500; 5000–6000; 8300–9000 */
 		{ "SELECT busy_ns FROM span_chunks", 3700 },
@@ -373,8 +383,9 @@ test_views_agree(void **state)
 			for (int i = 0; i < 2; i++) {
 				snprintf(query, sizeof query,
 				         "SELECT %s(%s) FROM %s WHERE context=%u AND metric='%s'",
-				         "sum", sum ? "value" : "count", i ? "inclusive" : "exclusive",
-				         c, plumb_metrics[metric].name);
+				         "sum", sum ? "value" : "count",
+				         i ? "inclusive" : "exclusive", c,
+				         plumb_metrics[metric].name);
 				int64_t number = sql_number(query);
 				if (wanted[i]->count)
 					assert_int_equal(number, sum ? wanted[i]->sum
@@ -663,7 +674,7 @@ test_refused_contents(void **state)
 		"UPDATE context_values SET context=0 WHERE id=5",
 		"UPDATE context_values SET metric=19"
 		" WHERE id=(SELECT min(id) FROM context_values WHERE metric=4)",
-		"UPDATE context_values SET metric=4 WHERE metric=9",
+		"UPDATE context_values SET metric=4, track=0 WHERE metric=9",
 		"UPDATE context_values SET count=0 WHERE id=0",
 		"UPDATE context_values SET count=-5 WHERE id=0",
 		"UPDATE context_values SET sum='x' WHERE id=0",
@@ -707,9 +718,10 @@ test_refused_contents(void **state)
 		/* The schema's own NOT NULL must not save the reader. */
 		sqlite3 *db;
 		assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-		sqlite3_exec(db, "PRAGMA writable_schema=ON; UPDATE sqlite_master SET"
-		                 " sql=replace(sql, ' NOT NULL', '') WHERE type='table';"
-		                 "PRAGMA writable_schema=RESET",
+		sqlite3_exec(db,
+		             "PRAGMA writable_schema=ON; UPDATE sqlite_master SET"
+		             " sql=replace(sql, ' NOT NULL', '') WHERE type='table';"
+		             "PRAGMA writable_schema=RESET",
 		             NULL, NULL, NULL);
 		char *message = NULL;
 		if (sqlite3_exec(db, changes[i], NULL, NULL, &message))

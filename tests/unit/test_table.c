@@ -132,12 +132,13 @@ test_shortening(void **state)
 	plumb_table_cell(table, "void kernel_with_a_long_name<float>(int*)");
 	plumb_table_cell(table, "/home/ada/deep/folder/train.py:22");
 	expect(table, 42,
-	       "time  name              place\n"
-	       "1 ns  void kerne\xe2\x80\xa6(int*)  \xe2\x80\xa6""der/train.py:22\n");
+	       "time  name               place\n"
+	       "1 ns  void kerne\xe2\x80\xa6(int*)  \xe2\x80\xa6lder/train.py:22\n");
 	/* It cannot be narrower than its numbers and the least of its names. */
 	expect(table, 10,
 	       "time  name              place\n"
-	       "1 ns  void kerne\xe2\x80\xa6(int*)  \xe2\x80\xa6""der/train.py:22\n");
+	       "1 ns  void kerne\xe2\x80\xa6int*)  \xe2\x80\xa6"
+	       "der/train.py:22\n");
 	expect(table, 0,
 	       "time  name                                       place\n"
 	       "1 ns  void kernel_with_a_long_name<float>(int*)  "
@@ -153,10 +154,13 @@ test_controls_do_not_reach_the_terminal(void **state)
 	(void)state;
 	plumb_table_cell(table, "1");
 	plumb_table_cell(table, "a\033[2J\nb");
-	plumb_table_cell(table, "\xc2\x9b""31m\xff");
+	plumb_table_cell(table, "\xc2\x9b"
+	                        "31m\xff");
 	expect(table, 80,
 	       "time  name     place\n"
-	       "   1  a\xef\xbf\xbd[2J\xef\xbf\xbd" "b  \xef\xbf\xbd" "31m\xef\xbf\xbd\n");
+	       "   1  a\xef\xbf\xbd[2J\xef\xbf\xbd"
+	       "b  \xef\xbf\xbd"
+	       "31m\xef\xbf\xbd\n");
 	plumb_table_free(table);
 }
 

@@ -39,11 +39,19 @@ put(struct image *image, size_t at, const void *data, size_t size)
 static void
 make(struct image *image, const char *interpreter, const char *needed, const char *symbol)
 {
-	Elf64_Ehdr head = { .e_type = ET_DYN, .e_machine = (Elf64_Half)plumb_machine_own(),
-		            .e_version = EV_CURRENT, .e_phoff = sizeof(head),
-		            .e_ehsize = sizeof(head), .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = 3 };
+	Elf64_Ehdr head = { .e_type = ET_DYN,
+		            .e_machine = (Elf64_Half)plumb_machine_own(),
+		            .e_version = EV_CURRENT,
+		            .e_phoff = sizeof(head),
+		            .e_ehsize = sizeof(head),
+		            .e_phentsize = sizeof(Elf64_Phdr),
+		            .e_phnum = 3 };
 	Elf64_Phdr segments[3] = {
-		{ .p_type = PT_LOAD, .p_offset = 0, .p_vaddr = ADDRESS, .p_filesz = SIZE, .p_memsz = SIZE },
+		{ .p_type = PT_LOAD,
+		  .p_offset = 0,
+		  .p_vaddr = ADDRESS,
+		  .p_filesz = SIZE,
+		  .p_memsz = SIZE },
 		{ .p_type = PT_DYNAMIC, .p_offset = DYNAMIC_AT, .p_vaddr = ADDRESS + DYNAMIC_AT },
 		{ .p_type = interpreter ? PT_INTERP : PT_NULL, .p_offset = INTERPRETER_AT },
 	};
@@ -237,7 +245,9 @@ scripts_are_read_as_the_kernel_does(void **state)
 		assert_string_equal(found.interpreter, cases[i].interpreter);
 		assert_string_equal(found.argument, cases[i].argument);
 	}
-	static const char *const others[] = { "", "#", "#!", "#!\n", "#!   \n", "echo\n", "\x7f" "EL" };
+	static const char *const others[] = {
+		"", "#", "#!", "#!\n", "#!   \n", "echo\n", "\177EL"
+	};
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		struct plumb_executable found;
 		plumb_executable_look_memory(others[i], strlen(others[i]), &found);

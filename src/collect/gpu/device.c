@@ -12,6 +12,7 @@
 
 #define WORK_CAPACITY (1u << 17) /* 3 MiB */
 #define WORK_LEAST 1024u
+#define STAGED (1u << 16)
 #define SERIES_WIDTH 1000000u /* ns, at first */
 #define SERIES_LONGEST (1ull << 52) /* ns, 52 days: no work ends later than that after the first */
 
@@ -27,6 +28,8 @@ struct plumb_gpu_device {
 	struct plumb_record_work_ring *ring;
 	struct plumb_record_series *series;
 	struct plumb_table streams; /* of STREAM records */
+	uint32_t staged_count;
+	struct plumb_interval staged[STAGED]; /* busy time that is not merged yet */
 };
 
 plumb_id
@@ -168,6 +171,55 @@ busy_add(struct plumb_record_device_total *total, uint64_t start, uint64_t end)
 }
 
 static void
+sift(struct plumb_interval *heap, uint32_t root, uint32_t count)
+{
+	struct plumb_interval moved = heap[root];
+	for (uint32_t child; (child = 2 * root + 1) < count; root = child) {
+		if (child + 1 < count && heap[child + 1].start > heap[child].start)
+			child++;
+		if (heap[child].start <= moved.start)
+			break;
+		heap[root] = heap[child];
+	}
+	heap[root] = moved;
+}
+
+/* By start; in place and off the heap, unlike qsort. */
+static void
+sort_intervals(struct plumb_interval *intervals, uint32_t count)
+{
+	bool sorted = true;
+	for (uint32_t i = 1; i < count && sorted; i++)
+		sorted = intervals[i - 1].start <= intervals[i].start;
+	if (sorted)
+		return;
+	for (uint32_t i = count / 2; i-- > 0;)
+		sift(intervals, i, count);
+	for (uint32_t left = count; left-- > 1;) {
+		struct plumb_interval last = intervals[left];
+		intervals[left] = intervals[0];
+		intervals[0] = last;
+		sift(intervals, 0, left);
+	}
+}
+
+/* Threads that launch at once deliver interleaved work one buffer after the other; in order, it needs
+ * few open intervals. */
+void
+plumb_gpu_merge(struct plumb_gpu_device *device)
+{
+	struct plumb_record_device_total *total = device->total;
+	if (!total || !device->staged_count)
+		return;
+	sort_intervals(device->staged, device->staged_count);
+	plumb_sequence_begin(&total->sequence);
+	for (uint32_t i = 0; i < device->staged_count; i++)
+		busy_add(total, device->staged[i].start, device->staged[i].end);
+	plumb_sequence_end(&total->sequence);
+	device->staged_count = 0;
+}
+
+static void
 total_add(struct plumb_record_device_total *total, enum plumb_work_kind kind, uint64_t start,
           uint64_t end, uint64_t bytes)
 {
@@ -189,7 +241,6 @@ total_add(struct plumb_record_device_total *total, enum plumb_work_kind kind, ui
 		total->first_start = start;
 	if (end > total->last_end)
 		total->last_end = end;
-	busy_add(total, start, end);
 	plumb_sequence_end(&total->sequence);
 }
 
@@ -253,8 +304,12 @@ plumb_gpu_work(struct plumb_thread *thread, struct plumb_gpu_device *device,
                uint64_t end, uint64_t bytes)
 {
 	(void)thread;
-	if (device->total)
+	if (device->total) {
+		if (device->staged_count == STAGED)
+			plumb_gpu_merge(device);
+		device->staged[device->staged_count++] = (struct plumb_interval){ start, end };
 		total_add(device->total, kind, start, end, bytes);
+	}
 	if (device->series)
 		series_add(device->series, kind, start, end);
 	struct plumb_record_work_ring *ring = device->ring;

@@ -38,6 +38,23 @@ field(const void *record, int offset)
 	return value;
 }
 
+/*
+ * Two kinds of node have a number that no operator had when it began. What starts a backward pass of
+ * several losses (GraphRoot) is nobody's. CopySlices is made by an operator in place on a view, right
+ * after the node of the operator itself.
+ */
+static int64_t
+forward_sequence(const char *name, int64_t sequence)
+{
+	static const char ours[] = "torch::autograd::";
+	if (name[0] != 't' || strncmp(name, ours, sizeof ours - 1))
+		return sequence;
+	name += sizeof ours - 1;
+	if (!strcmp(name, "GraphRoot"))
+		return -1;
+	return sequence > 0 && !strcmp(name, "CopySlices") ? sequence - 1 : sequence;
+}
+
 static void
 torch_enter(const void *record, void **result)
 {
@@ -55,10 +72,12 @@ torch_enter(const void *record, void **result)
 	op.range = scope == TORCH_SCOPE_USER;
 	op.engine = scope == TORCH_SCOPE_FUNCTION && op.name[0] == 'a' && op.name[1] == 'u' &&
 	            !strncmp(op.name, engine_prefix, sizeof engine_prefix - 1);
-	if (op.backward)
+	if (op.backward) {
 		op.forward_thread = abi.forward_thread > 0 ? field(record, abi.forward_thread) : 0;
-	else if (op.sequence >= 0)
+		op.sequence = forward_sequence(op.name, op.sequence);
+	} else if (op.sequence >= 0) {
 		op.thread = abi.current_thread();
+	}
 	uint32_t token = plumb_operator_enter(thread, &op);
 	if (token) {
 		struct plumb_ticket *ticket = &thread->tickets[token];

@@ -23,7 +23,7 @@ static _Atomic uint32_t made; /* buffers that have memory */
 static _Atomic uint64_t free_top;
 static _Atomic uint32_t free_next[MOST];
 static _Atomic(struct plumb_buffer *) completed; /* newest first */
-static _Atomic uint64_t requested, refused, dropped, late;
+static _Atomic uint64_t requested, refused, dropped;
 static _Atomic bool closed;
 
 static void
@@ -110,6 +110,18 @@ buffer_of(const uint8_t *data)
 	return NULL;
 }
 
+/* After the end nobody reads any more. */
+static void
+count_late(void)
+{
+	struct plumb_thread *thread =
+		plumb_recording() ? plumb_enter(PLUMB_CALLBACK_GPU_RECORDS) : NULL;
+	if (!thread)
+		return;
+	plumb_count(thread, PLUMB_SOURCE_BUFFER, PLUMB_FATE_LATE, 1);
+	plumb_leave(thread);
+}
+
 void CUPTIAPI
 plumb_buffer_completed(CUcontext context, uint32_t stream, uint8_t *data, size_t size, size_t valid)
 {
@@ -118,7 +130,7 @@ plumb_buffer_completed(CUcontext context, uint32_t stream, uint8_t *data, size_t
 	if (!plumb_cuda_own_process())
 		return;
 	if (atomic_load_explicit(&closed, memory_order_relaxed)) {
-		atomic_fetch_add_explicit(&late, 1, memory_order_relaxed);
+		count_late();
 		return;
 	}
 	if (plumb_cupti.ActivityGetNumDroppedRecords(context, stream, &lost) == CUPTI_SUCCESS && lost)
@@ -171,7 +183,6 @@ plumb_buffers_news(struct plumb_buffer_news *news)
 	news->requested = atomic_exchange(&requested, 0);
 	news->refused = atomic_exchange(&refused, 0);
 	news->dropped_records = atomic_exchange(&dropped, 0);
-	news->late = atomic_exchange(&late, 0);
 }
 
 void

@@ -147,7 +147,7 @@ cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle subscriber, CUpti_Ca
 	WANT();
 	CUptiResult result = CALL(enable, plumb_slot_handle(subscriber), domain, id);
 	if (result == CUPTI_SUCCESS)
-		plumb_slot_callbacks(enable);
+		plumb_slot_callbacks(enable, domain, id);
 	return result;
 }
 
@@ -163,7 +163,7 @@ cuptiEnableDomain(uint32_t enable, CUpti_SubscriberHandle subscriber, CUpti_Call
 	WANT();
 	CUptiResult result = CALL(enable, plumb_slot_handle(subscriber), domain);
 	if (result == CUPTI_SUCCESS)
-		plumb_slot_callbacks(enable);
+		plumb_slot_callbacks(enable, domain, UINT32_MAX);
 	return result;
 }
 
@@ -178,8 +178,8 @@ cuptiEnableAllDomains(uint32_t enable, CUpti_SubscriberHandle subscriber)
 		return CUPTI_SUCCESS;
 	WANT();
 	CUptiResult result = CALL(enable, plumb_slot_handle(subscriber));
-	if (result == CUPTI_SUCCESS)
-		plumb_slot_callbacks(enable);
+	for (uint32_t domain = 1; result == CUPTI_SUCCESS && domain < CUPTI_CB_DOMAIN_SIZE; domain++)
+		plumb_slot_callbacks(enable, domain, UINT32_MAX);
 	return result;
 }
 

@@ -481,6 +481,14 @@ plumb_records_read(struct plumb_thread *thread, const struct plumb_buffer *buffe
 }
 
 void
+plumb_records_merge(void)
+{
+	for (unsigned i = 0; i < DEVICES; i++)
+		if (devices[i].device)
+			plumb_gpu_merge(devices[i].device);
+}
+
+void
 plumb_records_finish(struct plumb_thread *thread, uint64_t dropped)
 {
 	uint64_t launched = plumb_cuda_launched();

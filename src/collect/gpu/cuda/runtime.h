@@ -35,6 +35,7 @@
 	X(Subscribe_v2, 0)                                                                         \
 	X(Unsubscribe, 1)                                                                          \
 	X(EnableCallback, 1)                                                                       \
+	X(EnableDomain, 0)                                                                         \
 	X(ActivityRegisterCallbacks, 1)                                                            \
 	X(ActivityEnable, 1)                                                                       \
 	X(ActivityDisable, 1)                                                                      \
@@ -142,7 +143,7 @@ void plumb_buffer_recycle(struct plumb_buffer *buffer);
 void plumb_buffers_prepare(void); /* makes one ready when none is */
 /* Numbers since the last call. */
 struct plumb_buffer_news {
-	uint64_t requested, refused, dropped_records, late;
+	uint64_t requested, refused, dropped_records;
 };
 void plumb_buffers_news(struct plumb_buffer_news *news);
 /* From now on completed buffers are counted as late and not kept. */
@@ -152,6 +153,8 @@ void plumb_buffers_close(void);
 
 bool plumb_records_init(const struct plumb_cupti_layout *layout);
 void plumb_records_read(struct plumb_thread *thread, const struct plumb_buffer *buffer);
+/* All threads' records up to now were read. */
+void plumb_records_merge(void);
 /* Ledger rows that are known at the end only; DROPPED records were lost by CUPTI. */
 void plumb_records_finish(struct plumb_thread *thread, uint64_t dropped);
 
@@ -220,7 +223,8 @@ void plumb_slot_enter(void);      /* what CUPTI calls in turn is not the program
 void plumb_slot_leave_call(void);
 void plumb_slot_subscribed(CUpti_SubscriberHandle handle, CUpti_CallbackFunc callback, void *data);
 void plumb_slot_unsubscribed(void);
-void plumb_slot_callbacks(bool enabled);
+/* ID UINT32_MAX: the whole domain. */
+void plumb_slot_callbacks(bool enabled, uint32_t domain, uint32_t id);
 void plumb_slot_kind(bool enabled, CUpti_ActivityKind kind);
 void plumb_slot_flushed(void);
 /* plumb has the slot, so the program has nothing enabled. */

@@ -7,7 +7,8 @@
  * Done means: it unsubscribed; or it called cuptiFinalize; or, having disabled every kind of record and
  * every callback, it flushed. The last is torch.profiler's end: it subscribes once and never
  * unsubscribes. plumb then unsubscribes it, and subscribes it anew, with the same callback, when it comes
- * back; since its handle is another one then, interpose.c translates.
+ * back; since its handle is another one then, interpose.c translates. Callbacks for the making of contexts
+ * and the like, which torch.profiler leaves enabled for good, do not count and are enabled again then.
  *
  * The slot is taken back by the service thread and not in the program's call, which may be made inside a
  * CUPTI callback. No lock is held over the program's own calls.
@@ -33,11 +34,16 @@ static struct {
 	CUpti_CallbackFunc callback;
 	void *data;
 	uint64_t kinds[4]; /* bits: enabled kinds of records */
-	unsigned callbacks;
+	struct {
+		uint32_t domain, id; /* id EVERY: the whole domain */
+	} callbacks[64];
+	unsigned callback_count;
+	bool too_many; /* callbacks to remember: it is never done by flushing */
 	bool recorded; /* it enabled records since it took the slot */
 	bool done;
 	uint64_t done_at;
 } program;
+#define EVERY UINT32_MAX
 #define PAUSE_NS 100000000u /* one session may follow the other at once, and teardown takes a while */
 
 /* What happened, for the ledger. */
@@ -313,6 +319,23 @@ plumb_slot_leave_call(void)
 	inside = false;
 }
 
+/* Subscribes the program as it was before it was suspended. */
+static void
+resume(void)
+{
+	if (!program.suspended || plumb_cupti.Subscribe(&program.real, program.callback,
+	                                                program.data) != CUPTI_SUCCESS)
+		return;
+	program.suspended = false;
+	for (unsigned i = 0; i < program.callback_count; i++) {
+		CUpti_CallbackDomain domain = (CUpti_CallbackDomain)program.callbacks[i].domain;
+		if (program.callbacks[i].id != EVERY)
+			plumb_cupti.EnableCallback(1, program.real, domain, program.callbacks[i].id);
+		else if (plumb_cupti.EnableDomain)
+			plumb_cupti.EnableDomain(1, program.real, domain);
+	}
+}
+
 bool
 plumb_slot_program(void)
 {
@@ -326,9 +349,7 @@ plumb_slot_program(void)
 		release(GIVEN);
 		given++;
 		gap_start = plumb_now();
-		if (program.suspended && plumb_cupti.Subscribe(&program.real, program.callback,
-		                                               program.data) == CUPTI_SUCCESS)
-			program.suspended = false;
+		resume();
 	}
 	program.done = false;
 	inside = false;
@@ -359,7 +380,8 @@ plumb_slot_subscribed(CUpti_SubscriberHandle handle, CUpti_CallbackFunc callback
 		program.known = program.real = handle;
 		program.callback = callback;
 		program.data = data;
-		program.callbacks = 0;
+		program.callback_count = 0;
+		program.too_many = false;
 	} else { /* it failed */
 		done(!program.subscribed && !records_enabled());
 	}
@@ -371,7 +393,8 @@ plumb_slot_unsubscribed(void)
 {
 	pthread_mutex_lock(&lock);
 	program.subscribed = program.suspended = false;
-	program.callbacks = 0;
+	program.callback_count = 0;
+	program.too_many = false;
 	done(true);
 	memset(program.kinds, 0, sizeof program.kinds);
 	pthread_mutex_unlock(&lock);
@@ -379,14 +402,41 @@ plumb_slot_unsubscribed(void)
 }
 
 void
-plumb_slot_callbacks(bool enabled)
+plumb_slot_callbacks(bool enabled, uint32_t domain, uint32_t id)
 {
+	unsigned most = sizeof program.callbacks / sizeof *program.callbacks, i = 0;
 	pthread_mutex_lock(&lock);
-	if (enabled)
-		program.callbacks++;
-	else if (program.callbacks)
-		program.callbacks--;
+	while (i < program.callback_count && !(program.callbacks[i].domain == domain &&
+	                                       (program.callbacks[i].id == id || id == EVERY)))
+		i++;
+	if (enabled && i == program.callback_count) {
+		if (i < most) {
+			program.callbacks[i].domain = domain;
+			program.callbacks[i].id = id;
+			program.callback_count++;
+		} else {
+			program.too_many = true;
+		}
+	} else if (!enabled && id == EVERY) {
+		unsigned kept = 0;
+		for (i = 0; i < program.callback_count; i++)
+			if (program.callbacks[i].domain != domain)
+				program.callbacks[kept++] = program.callbacks[i];
+		program.callback_count = kept;
+	} else if (!enabled && i < program.callback_count) {
+		program.callbacks[i] = program.callbacks[--program.callback_count];
+	}
 	pthread_mutex_unlock(&lock);
+}
+
+/* Whether the program wants to be called for what it does, rather than for contexts alone. */
+static bool
+calls_enabled(void)
+{
+	for (unsigned i = 0; i < program.callback_count; i++)
+		if (program.callbacks[i].domain != CUPTI_CB_DOMAIN_RESOURCE)
+			return true;
+	return program.too_many;
 }
 
 void
@@ -409,7 +459,7 @@ void
 plumb_slot_flushed(void)
 {
 	pthread_mutex_lock(&lock);
-	done(program.recorded && !records_enabled() && !program.callbacks);
+	done(program.recorded && !records_enabled() && !calls_enabled());
 	pthread_mutex_unlock(&lock);
 	plumb_cuda_wake();
 }

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program does the same with and without plumb: results bit by bit, output, warnings, exit code."""
+import os
+import re
+import subprocess
+
+import pytest
+from conftest import PLUMB
+from plumbtest import PROGRAMS, environment_for_programs, recorded, run_program
+
+from plumb import Profile
+
+
+def run_split(python, program, folder, plumb, errors="errors"):
+    """Runs a program whose standard error goes to a file, so that plumb's own is apart."""
+    command = ["sh", "-c", f'exec "$0" "$@" 2>{errors}', python, str(PROGRAMS / program), "one", "t w o"]
+    if plumb:
+        command = [str(PLUMB), "run", "-o", "run.plumb", "--", *command]
+    done = subprocess.run(command, cwd=folder, input="given\n", capture_output=True, text=True,
+                          timeout=120, env=environment_for_programs())
+    return done, (folder / errors).read_text()
+
+
+_pairs = {}
+
+
+@pytest.fixture
+def pair(torch_python, tmp_path_factory):
+    """The program without and with plumb, and their folder; run once for each interpreter."""
+    if torch_python not in _pairs:
+        folder = tmp_path_factory.mktemp("sameness")
+        _pairs[torch_python] = (run_split(torch_python, "sameness.py", folder, False),
+                                run_split(torch_python, "sameness.py", folder, True), folder)
+    return _pairs[torch_python]
+
+
+def test_output_and_exit_code(pair):
+    (plain, _), (under, _), _ = pair
+    assert plain.returncode == under.returncode == 3
+    assert under.stdout.splitlines() == plain.stdout.splitlines()
+    assert under.stdout == plain.stdout
+    assert "parameters" in plain.stdout and "errno 200" in plain.stdout.splitlines()
+
+
+def test_warnings_and_errors(pair):
+    (_, plain), (_, under), _ = pair
+    logged = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \d+:\d+")  # PyTorch's profiler does: time, process
+    assert logged.sub("TIME", under) == logged.sub("TIME", plain)
+    assert "a warning of the program's own" in plain and "meshgrid" in plain
+
+
+def test_it_was_recorded(pair):
+    """Else the sameness would prove nothing."""
+    *_, folder = pair
+    with Profile(folder / "run.plumb") as profile:
+        names = {node.name for node in profile.operators}
+        assert {"aten::conv2d", "aten::exp", "aten::sin"} <= names
+        assert profile.run.exit_code == 3
+        # What ran while the program's own profiler did is there, too.
+        sin, = {node.parent for node in profile.operators
+                if node.name == "aten::sin" and not node.parent.is_backward
+                and node.parent.name.endswith("work")}
+        assert sum(node.exclusive["op.duration"].count for node in sin.children
+                   if node.name == "aten::sin") == 3
+
+
+@pytest.fixture(scope="module")
+def forks(torch_python, tmp_path_factory):
+    return recorded(torch_python, "forks.py", tmp_path_factory)
+
+
+def test_forks_have_the_same_output(torch_python, forks, tmp_path):
+    plain = run_program(torch_python, "forks.py", folder=tmp_path, plumb=False)
+    assert plain.done.returncode == 0, plain.done.stderr
+    assert forks.done.stdout == plain.done.stdout
+    assert "forked ended 7" in plain.done.stdout
+
+
+def test_forked_children_record_nothing_and_are_counted(forks):
+    """Two loaders with two workers, a process, a fork; the last fork ran no operator."""
+    assert forks.ledger("process") == {"received": 8, "attributed": 2, "forked": 6}
+    tree = forks.tree("main")
+    assert tree[forks.expand("main:@before > aten::neg")] == 1
+    assert tree[forks.expand("main:@after > aten::abs")] == 1
+    assert not forks.tree("__getitem__") and not forks.tree("child")
+
+
+def test_a_program_that_was_started_anew_is_a_process_of_its_own(forks):
+    first, second = sorted(forks.profile.processes, key=lambda process: process.start_ns)
+    assert second.ppid == first.pid
+    assert "torch.cos" in second.command
+    cos, = [node for node in forks.profile.operators if node.name == "aten::cos"]
+    assert cos.exclusive["op.duration"].count == 1
+
+
+def test_path_with_a_space(torch_python, tmp_path):
+    folder = tmp_path / "a folder, with: more"
+    folder.mkdir()
+    made = run_program(torch_python, "endings.py", "exit", folder=folder)
+    assert made.done.returncode == 4
+    assert made.tree("work") == {made.expand("work:@work > aten::neg"): 10}
+    assert os.listdir(folder) == ["run.plumb"]

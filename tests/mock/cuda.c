@@ -1,0 +1,670 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The stand-in libcuda.so.1; see README.md. */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tool.h"
+
+#define DEVICES 8
+#define STREAMS 64
+#define FIRST_STREAM 7 /* what CUPTI calls stream 0 */
+
+/* ---- scenario ---- */
+
+static struct {
+	const char *key;
+	long long value;
+} values[] = {
+	{ "devices", 1 }, { "capability", 90 }, { "clock", 0 }, { "version", 0 }, { "subscribe", 0 },
+	{ "enable", 0 }, { "timestamp", 0 }, { "fail", 0 }, { "lose", 0 }, { "drop", 0 },
+	{ "duplicate", 0 }, { "reverse", 0 }, { "foreign", 0 }, { "zero", 0 }, { "unknown", 0 },
+	{ "late", 0 }, { "buffer_records", 0 }, { "hang", 0 }, { "flush_on_caller", 0 },
+	{ "stride", 1 }, { "correlation", 1 },
+	/* counters */
+	{ "launched", 0 }, { "records", 0 }, { "delivered", 0 }, { "requested", 0 }, { "completed", 0 },
+	{ "subscribed", 0 }, { "enabled", 0 }, { "callbacks", 0 },
+};
+
+long long *
+mock_value(const char *key)
+{
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+		if (!strcmp(values[i].key, key))
+			return &values[i].value;
+	return NULL;
+}
+
+MOCK_EXPORT int
+mock_set(const char *key, long long value)
+{
+	long long *at = mock_value(key);
+	if (!at)
+		return CUDA_ERROR_INVALID_VALUE;
+	__atomic_store_n(at, value, __ATOMIC_SEQ_CST);
+	return CUDA_SUCCESS;
+}
+
+MOCK_EXPORT long long
+mock_get(const char *key)
+{
+	long long *at = mock_value(key);
+	return at ? __atomic_load_n(at, __ATOMIC_SEQ_CST) : -1;
+}
+
+static __attribute__((constructor)) void
+read_scenario(void)
+{
+	const char *text = getenv("PLUMB_MOCK");
+	char key[64];
+	long long value;
+	for (; text && *text; text = strchr(text, ',') ? strchr(text, ',') + 1 : NULL)
+		if (sscanf(text, "%63[^=,]=%lld", key, &value) != 2 || mock_set(key, value))
+			fprintf(stderr, "mock: PLUMB_MOCK: bad item at \"%s\"\n", text);
+}
+
+/* ---- state ---- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const struct mock_tool *tool;
+static uint64_t base; /* the GPU's clock at cuInit */
+static uint64_t ends[DEVICES][STREAMS];
+
+struct graph {
+	struct mock_work *nodes;
+	size_t count;
+};
+static struct graph *captures[DEVICES][STREAMS];
+static uint64_t graph_nodes;
+
+/* What the driver's functions have no parameter for. */
+static _Thread_local struct {
+	uint32_t device;
+	uint64_t duration, host_ns;
+	uint8_t from, to;
+	uint32_t registers, static_shared, to_device;
+} now;
+
+MOCK_EXPORT uint64_t
+mock_now(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+MOCK_EXPORT void
+mock_attach(const struct mock_tool *with)
+{
+	__atomic_store_n(&tool, with, __ATOMIC_SEQ_CST);
+}
+
+static void
+host_sleep(uint64_t ns)
+{
+	struct timespec left = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
+	while (ns && nanosleep(&left, &left))
+		;
+}
+
+static CUstream
+stream_handle(uint32_t stream)
+{
+	return stream ? (CUstream)(uintptr_t)(0x1000 + stream) : NULL;
+}
+
+static uint32_t
+stream_number(CUstream stream)
+{
+	return stream ? (uint32_t)((uintptr_t)stream - 0x1000) % STREAMS : 0;
+}
+
+/* ---- calls and work ---- */
+
+static void
+begin(struct mock_call *call)
+{
+	long long *next = mock_value("correlation");
+	cuInit(0);
+	call->correlation =
+		(uint32_t)__atomic_fetch_add(next, mock_get("stride"), __ATOMIC_SEQ_CST);
+	call->context = now.device + 1;
+	if (tool)
+		tool->enter(call);
+}
+
+static CUresult
+finish(struct mock_call *call, CUresult result)
+{
+	call->result = result;
+	if (tool)
+		tool->exit(call);
+	return result;
+}
+
+/* Runs WORK on its stream, or keeps it for the graph that the stream is captured into. */
+static void
+run(struct mock_work *work, uint32_t stream)
+{
+	pthread_mutex_lock(&lock);
+	struct graph *graph = captures[work->device][stream];
+	work->context = work->device + 1;
+	work->stream = stream + FIRST_STREAM;
+	if (graph) {
+		work->graph_node = ++graph_nodes;
+		graph->nodes = realloc(graph->nodes, (graph->count + 1) * sizeof *work);
+		graph->nodes[graph->count++] = *work;
+		pthread_mutex_unlock(&lock);
+		if (tool)
+			tool->graph_node();
+		return;
+	}
+	uint64_t start = ends[work->device][stream] ? ends[work->device][stream] : base;
+	if (mock_get("clock") && start < mock_now())
+		start = mock_now();
+	work->start = start;
+	work->end = ends[work->device][stream] = start + work->duration;
+	pthread_mutex_unlock(&lock);
+	__atomic_fetch_add(mock_value("records"), 1, __ATOMIC_SEQ_CST);
+	if (tool)
+		tool->work(work);
+}
+
+/* Whether this launch is one that has to fail. */
+static int
+fails(void)
+{
+	long long n = __atomic_add_fetch(mock_value("launched"), 1, __ATOMIC_SEQ_CST), every = mock_get("fail");
+	return every && n % every == 0;
+}
+
+/* ---- the driver: information ---- */
+
+CUresult CUDAAPI
+cuInit(unsigned flags)
+{
+	static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
+	static _Thread_local int initialising;
+	static int done;
+	(void)flags;
+	if (initialising || __atomic_load_n(&done, __ATOMIC_ACQUIRE))
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&init_lock);
+	if (!done) {
+		initialising = 1;
+		base = mock_now();
+		const char *path = getenv("CUDA_INJECTION64_PATH");
+		void *library = path && *path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+		int (*injection)(void) =
+			library ? (int (*)(void))dlsym(library, "InitializeInjection") : NULL;
+		if (injection)
+			injection();
+		initialising = 0;
+		__atomic_store_n(&done, 1, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&init_lock);
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI
+cuDriverGetVersion(int *version)
+{
+	*version = CUDA_VERSION;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI
+cuDeviceGetCount(int *count)
+{
+	*count = (int)mock_get("devices");
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI
+cuDeviceGet(CUdevice *device, int ordinal)
+{
+	*device = ordinal;
+	return ordinal < mock_get("devices") ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult CUDAAPI
+cuDeviceGetName(char *name, int length, CUdevice device)
+{
+	(void)device;
+	snprintf(name, (size_t)length, "NVIDIA Mock GPU");
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI
+cuDeviceTotalMem(size_t *bytes, CUdevice device)
+{
+	(void)device;
+	*bytes = 80ull << 30;
+	return CUDA_SUCCESS;
+}
+
+#undef cuDeviceGetUuid
+CUresult CUDAAPI cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device);
+CUresult CUDAAPI
+cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
+{
+	for (int i = 0; i < 16; i++)
+		uuid->bytes[i] = (char)(0xa0 + i);
+	uuid->bytes[15] = (char)device;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI
+cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
+{
+	int capability = (int)mock_get("capability");
+	(void)device;
+	switch ((int)attribute) {
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+		*value = capability / 10;
+		break;
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+		*value = capability % 10;
+		break;
+	case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
+		*value = 32;
+		break;
+	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+		*value = 132;
+		break;
+	case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+		*value = 2048;
+		break;
+	case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
+		*value = 32;
+		break;
+	case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
+		*value = 65536;
+		break;
+	case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
+		*value = 233472;
+		break;
+	case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
+		*value = 1024;
+		break;
+	case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+		*value = 1980000;
+		break;
+	case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
+		*value = 3201000;
+		break;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* ---- the driver: launches ---- */
+
+CUresult CUDAAPI
+cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+               unsigned bz, unsigned shared, CUstream stream, void **arguments, void **extra)
+{
+	cuLaunchKernel_params params = { f,  gx,     gy,     gz,        bx,   by,
+		                         bz, shared, stream, arguments, extra };
+	struct mock_call call = {
+		.id = CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
+		.name = "cuLaunchKernel",
+		.symbol = (const char *)f,
+		.params = &params,
+	};
+	struct mock_work work = {
+		.kind = MOCK_KERNEL,
+		.name = (const char *)f,
+		.device = now.device,
+		.duration = now.duration,
+		.grid = { gx, gy, gz },
+		.block = { bx, by, bz },
+		.registers = now.registers,
+		.static_shared = now.static_shared,
+		.dynamic_shared = shared,
+	};
+	begin(&call);
+	if (fails())
+		return finish(&call, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+	work.correlation = call.correlation;
+	run(&work, stream_number(stream));
+	return finish(&call, CUDA_SUCCESS);
+}
+
+MOCK_EXPORT int
+mock_launch_ex(const struct mock_launch *l)
+{
+	now.device = l->device % DEVICES;
+	now.duration = l->duration_ns;
+	now.registers = l->registers ? l->registers : 32;
+	now.static_shared = l->static_shared;
+#define OR1(x) ((x) ? (x) : 1)
+	return cuLaunchKernel((CUfunction)(uintptr_t)l->name, OR1(l->grid[0]), OR1(l->grid[1]),
+	                      OR1(l->grid[2]), OR1(l->block[0]), OR1(l->block[1]), OR1(l->block[2]),
+	                      l->dynamic_shared, stream_handle(l->stream), NULL, NULL);
+}
+
+MOCK_EXPORT int
+mock_launch(const char *name, uint64_t duration_ns)
+{
+	struct mock_launch launch = { .name = name, .duration_ns = duration_ns };
+	return mock_launch_ex(&launch);
+}
+
+/* ---- the driver: copies and sets ---- */
+
+/* A copy of BYTES; the memory kinds come from `now`. */
+static CUresult
+transfer(struct mock_call *call, uint8_t direction, size_t bytes, CUstream stream)
+{
+	struct mock_work work = {
+		.kind = direction == CUPTI_ACTIVITY_MEMCPY_KIND_PTOP ? MOCK_PEER_COPY : MOCK_COPY,
+		.device = now.device,
+		.duration = now.duration,
+		.bytes = bytes,
+		.from = now.from,
+		.to = now.to,
+		.direction = direction,
+		.to_device = now.to_device,
+	};
+	begin(call);
+	host_sleep(now.host_ns);
+	if (fails())
+		return finish(call, CUDA_ERROR_INVALID_VALUE);
+	work.correlation = call->correlation;
+	run(&work, stream_number(stream));
+	return finish(call, CUDA_SUCCESS);
+}
+
+#define CALL(function, ...)                                                                        \
+	function##_params params = { __VA_ARGS__ };                                                \
+	struct mock_call call = {                                                                  \
+		.id = CUPTI_DRIVER_TRACE_CBID_##function,                                          \
+		.name = #function,                                                                 \
+		.params = &params,                                                                 \
+	}
+
+/* Under their exported names, which cuda.h's macros hide. */
+#undef cuMemcpyHtoD
+#undef cuMemcpyDtoH
+#undef cuMemcpyHtoDAsync
+#undef cuMemcpyDtoHAsync
+#undef cuMemcpyDtoDAsync
+
+CUresult CUDAAPI
+cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
+{
+	CALL(cuMemcpyHtoD_v2, to, from, bytes);
+	return transfer(&call, CUPTI_ACTIVITY_MEMCPY_KIND_HTOD, bytes, NULL);
+}
+
+CUresult CUDAAPI
+cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes)
+{
+	CALL(cuMemcpyDtoH_v2, to, from, bytes);
+	return transfer(&call, CUPTI_ACTIVITY_MEMCPY_KIND_DTOH, bytes, NULL);
+}
+
+CUresult CUDAAPI
+cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
+{
+	CALL(cuMemcpyHtoDAsync_v2, to, from, bytes, stream);
+	return transfer(&call, CUPTI_ACTIVITY_MEMCPY_KIND_HTOD, bytes, stream);
+}
+
+CUresult CUDAAPI
+cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+	CALL(cuMemcpyDtoHAsync_v2, to, from, bytes, stream);
+	return transfer(&call, CUPTI_ACTIVITY_MEMCPY_KIND_DTOH, bytes, stream);
+}
+
+CUresult CUDAAPI
+cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
+{
+	CALL(cuMemcpyDtoDAsync_v2, to, from, bytes, stream);
+	return transfer(&call, CUPTI_ACTIVITY_MEMCPY_KIND_DTOD, bytes, stream);
+}
+
+CUresult CUDAAPI
+cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                  size_t bytes, CUstream stream)
+{
+	CALL(cuMemcpyPeerAsync, to, to_context, from, from_context, bytes, stream);
+	return transfer(&call, CUPTI_ACTIVITY_MEMCPY_KIND_PTOP, bytes, stream);
+}
+
+MOCK_EXPORT int
+mock_copy(const struct mock_copy *c)
+{
+	int from_host = c->from <= MOCK_PINNED, to_host = c->to <= MOCK_PINNED;
+	CUstream stream = stream_handle(c->stream);
+	now.device = c->device % DEVICES;
+	now.duration = c->duration_ns;
+	now.host_ns = c->host_ns;
+	now.from = (uint8_t)c->from;
+	now.to = (uint8_t)c->to;
+	now.to_device = now.device;
+	CUresult result;
+	if (c->to_peer) {
+		now.to_device = (now.device + 1) % DEVICES;
+		result = cuMemcpyPeerAsync(2, NULL, 1, NULL, c->bytes, stream);
+	} else if (from_host && !to_host) {
+		result = c->blocking ? cuMemcpyHtoD_v2(1, "", c->bytes)
+		                     : cuMemcpyHtoDAsync_v2(1, "", c->bytes, stream);
+	} else if (to_host && !from_host) {
+		char to;
+		result = c->blocking ? cuMemcpyDtoH_v2(&to, 1, c->bytes)
+		                     : cuMemcpyDtoHAsync_v2(&to, 1, c->bytes, stream);
+	} else {
+		result = cuMemcpyDtoDAsync_v2(2, 1, c->bytes, stream);
+	}
+	now.host_ns = 0;
+	return result;
+}
+
+CUresult CUDAAPI
+cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream)
+{
+	CALL(cuMemsetD8Async, to, value, bytes, stream);
+	struct mock_work work = {
+		.kind = MOCK_SET,
+		.device = now.device,
+		.duration = now.duration,
+		.bytes = bytes,
+		.to = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE,
+	};
+	begin(&call);
+	if (fails())
+		return finish(&call, CUDA_ERROR_INVALID_VALUE);
+	work.correlation = call.correlation;
+	run(&work, stream_number(stream));
+	return finish(&call, CUDA_SUCCESS);
+}
+
+MOCK_EXPORT int
+mock_memset(uint64_t bytes, uint64_t duration_ns, uint32_t stream)
+{
+	now.device = 0;
+	now.duration = duration_ns;
+	return cuMemsetD8Async(1, 0, bytes, stream_handle(stream));
+}
+
+/* ---- the driver: waiting ---- */
+
+static CUresult
+wait_for_it(struct mock_call *call)
+{
+	begin(call);
+	host_sleep(now.host_ns);
+	return finish(call, CUDA_SUCCESS);
+}
+
+CUresult CUDAAPI
+cuStreamSynchronize(CUstream stream)
+{
+	CALL(cuStreamSynchronize, stream);
+	return wait_for_it(&call);
+}
+
+CUresult CUDAAPI
+cuCtxSynchronize(void)
+{
+	struct mock_call call = {
+		.id = CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize,
+		.name = "cuCtxSynchronize",
+	};
+	return wait_for_it(&call);
+}
+
+CUresult CUDAAPI
+cuEventSynchronize(CUevent event)
+{
+	CALL(cuEventSynchronize, event);
+	return wait_for_it(&call);
+}
+
+CUresult CUDAAPI
+cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
+{
+	CALL(cuStreamWaitEvent, stream, event, flags);
+	return wait_for_it(&call);
+}
+
+MOCK_EXPORT int
+mock_wait(enum mock_wait what, uint64_t host_ns)
+{
+	now.host_ns = host_ns;
+	CUresult result = what == MOCK_WAIT_STREAM    ? cuStreamSynchronize(NULL)
+	                  : what == MOCK_WAIT_CONTEXT ? cuCtxSynchronize()
+	                                              : cuEventSynchronize(NULL);
+	now.host_ns = 0;
+	return result;
+}
+
+MOCK_EXPORT int
+mock_stream_wait_event(uint32_t stream)
+{
+	return cuStreamWaitEvent(stream_handle(stream), NULL, 0);
+}
+
+/* ---- the driver: memory ---- */
+
+#undef cuMemAlloc
+#undef cuMemFree
+
+static CUdeviceptr
+address(size_t bytes)
+{
+	static uint64_t next = 0x700000000000;
+	return (CUdeviceptr)__atomic_fetch_add(&next, (bytes + 511) / 512 * 512, __ATOMIC_SEQ_CST);
+}
+
+CUresult CUDAAPI
+cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes)
+{
+	CALL(cuMemAlloc_v2, pointer, bytes);
+	begin(&call);
+	*pointer = address(bytes);
+	return finish(&call, CUDA_SUCCESS);
+}
+
+CUresult CUDAAPI
+cuMemFree_v2(CUdeviceptr pointer)
+{
+	CALL(cuMemFree_v2, pointer);
+	begin(&call);
+	return finish(&call, CUDA_SUCCESS);
+}
+
+CUresult CUDAAPI
+cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream)
+{
+	CALL(cuMemAllocAsync, pointer, bytes, stream);
+	begin(&call);
+	*pointer = address(bytes);
+	return finish(&call, CUDA_SUCCESS);
+}
+
+CUresult CUDAAPI
+cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
+{
+	CALL(cuMemFreeAsync, pointer, stream);
+	begin(&call);
+	return finish(&call, CUDA_SUCCESS);
+}
+
+MOCK_EXPORT uint64_t
+mock_alloc(size_t bytes, int stream)
+{
+	CUdeviceptr pointer = 0;
+	if (stream < 0)
+		cuMemAlloc_v2(&pointer, bytes);
+	else
+		cuMemAllocAsync(&pointer, bytes, stream_handle((uint32_t)stream));
+	return pointer;
+}
+
+MOCK_EXPORT int
+mock_free(uint64_t pointer, int stream)
+{
+	return stream < 0 ? cuMemFree_v2(pointer)
+	                  : cuMemFreeAsync(pointer, stream_handle((uint32_t)stream));
+}
+
+/* ---- the driver: graphs ---- */
+
+MOCK_EXPORT int
+mock_capture_begin(uint32_t stream)
+{
+	pthread_mutex_lock(&lock);
+	captures[now.device][stream % STREAMS] = calloc(1, sizeof(struct graph));
+	pthread_mutex_unlock(&lock);
+	return CUDA_SUCCESS;
+}
+
+MOCK_EXPORT void *
+mock_capture_end(uint32_t stream)
+{
+	pthread_mutex_lock(&lock);
+	struct graph *graph = captures[now.device][stream % STREAMS];
+	captures[now.device][stream % STREAMS] = NULL;
+	pthread_mutex_unlock(&lock);
+	return graph;
+}
+
+CUresult CUDAAPI
+cuGraphLaunch(CUgraphExec executable, CUstream stream)
+{
+	CALL(cuGraphLaunch, executable, stream);
+	struct graph *graph = (struct graph *)executable;
+	begin(&call);
+	if (fails())
+		return finish(&call, CUDA_ERROR_INVALID_VALUE);
+	for (size_t i = 0; i < graph->count; i++) {
+		struct mock_work work = graph->nodes[i];
+		work.correlation = call.correlation;
+		run(&work, stream_number(stream));
+	}
+	return finish(&call, CUDA_SUCCESS);
+}
+
+MOCK_EXPORT int
+mock_graph_launch(void *graph, uint32_t stream)
+{
+	return cuGraphLaunch(graph, stream_handle(stream));
+}
+
+MOCK_EXPORT void
+mock_gap(uint32_t device, uint32_t stream, uint64_t ns)
+{
+	cuInit(0);
+	pthread_mutex_lock(&lock);
+	uint64_t *end = &ends[device % DEVICES][stream % STREAMS];
+	*end = (*end ? *end : base) + ns;
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+# The stand-in drivers, one folder for each set of headers, and the programs that run on them.
+# Included by the Makefile, or used alone: make -f tests/mock/mock.mk mock
+BUILD ?= build
+CC ?= gcc
+BUILD_CACHE ?= $(HOME)/.cache/plumb
+MOCK_VERSIONS := 11.8 12.1 12.8 13.0
+MOCK_WARN := -std=gnu17 -O1 -g -Wall -Wextra -Wshadow -Wno-missing-field-initializers -Werror
+MOCK_CUPTI_11.8 := libcupti.so.11.8
+MOCK_CUPTI_12.1 := libcupti.so.12
+MOCK_CUPTI_12.8 := libcupti.so.12
+MOCK_CUPTI_13.0 := libcupti.so.13
+MOCK_CUDART_11.8 := libcudart.so.11.0
+MOCK_CUDART_12.1 := libcudart.so.12
+MOCK_CUDART_12.8 := libcudart.so.12
+MOCK_CUDART_13.0 := libcudart.so.13
+MOCK_RELEASE_11.8 := 11080
+MOCK_RELEASE_12.1 := 12010
+MOCK_RELEASE_12.8 := 12080
+MOCK_RELEASE_13.0 := 13000
+MOCK_SOURCES := $(addprefix tests/mock/,cuda.c cupti.c extra.c program.c mock.h tool.h mock.mk)
+
+mock: $(foreach v,$(MOCK_VERSIONS),$(BUILD)/mock/$(v)/mock-profiled)
+
+# In one recipe: the libraries are linked with each other and nothing else ever uses them.
+$(BUILD)/mock/%/mock-profiled: $(MOCK_SOURCES)
+	@mkdir -p $(@D)
+	@test -f $(BUILD_CACHE)/cuda/$*/include/cupti.h || scripts/fetch-cuda-headers $* >/dev/null
+	$(CC) $(MOCK_WARN) -fPIC -shared -D_GNU_SOURCE -isystem $(BUILD_CACHE)/cuda/$*/include \
+	  -Wl,-soname,libcuda.so.1 -o $(@D)/libcuda.so.1 tests/mock/cuda.c -ldl -lpthread
+	$(CC) $(MOCK_WARN) -fPIC -shared -D_GNU_SOURCE -isystem $(BUILD_CACHE)/cuda/$*/include \
+	  -Wl,-soname,$(MOCK_CUPTI_$*) -Wl,-rpath,'$$ORIGIN' \
+	  -o $(@D)/$(MOCK_CUPTI_$*) tests/mock/cupti.c -L$(@D) -l:libcuda.so.1 -lpthread
+	$(CC) $(MOCK_WARN) -fPIC -shared -DLIBRARY=1 -DCUDART=$(MOCK_RELEASE_$*) \
+	  -Wl,-soname,$(MOCK_CUDART_$*) -o $(@D)/$(MOCK_CUDART_$*) tests/mock/extra.c
+	$(CC) $(MOCK_WARN) -fPIC -shared -DLIBRARY=2 -o $(@D)/libcudnn.so.9 tests/mock/extra.c
+	$(CC) $(MOCK_WARN) -fPIC -shared -DLIBRARY=3 -o $(@D)/libnccl.so.2 tests/mock/extra.c
+	$(CC) $(MOCK_WARN) -D_GNU_SOURCE -isystem $(BUILD_CACHE)/cuda/$*/include -o $(@D)/mock-program \
+	  tests/mock/program.c -L$(@D) -l:libcuda.so.1 -Wl,--no-as-needed -l:$(MOCK_CUDART_$*) \
+	  -Wl,-rpath,'$$ORIGIN' -lpthread
+	$(CC) $(MOCK_WARN) -D_GNU_SOURCE -DPROFILED -isystem $(BUILD_CACHE)/cuda/$*/include -o $@ \
+	  tests/mock/program.c -L$(@D) -l:libcuda.so.1 -Wl,--no-as-needed -l:$(MOCK_CUDART_$*) \
+	  -l:$(MOCK_CUPTI_$*) -l:libcudnn.so.9 -l:libnccl.so.2 -Wl,-rpath,'$$ORIGIN' -lpthread
+.PHONY: mock
