@@ -10,6 +10,7 @@ the same round; the table gives the median over the rounds and a 95 % interval o
 
     none        the plain program
     plumb       under `plumb run`
+    cupti       CUPTI's kernel records alone, thrown away: the floor (bench/cupti_floor.c)
     torch       torch.profiler, CPU and CUDA activities, one profile per block
     torchstack  the same with stacks and shapes
     proton      Triton's Proton with Python contexts
@@ -31,7 +32,7 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-MODES = ["none", "plumb", "torch", "torchstack", "proton", "protonshadow"]
+MODES = ["none", "plumb", "cupti", "torch", "torchstack", "proton", "protonshadow"]
 ITERATIONS = {"gptsmall": 100, "gpt124": 20, "llama": 10, "tiny": 300}
 
 
@@ -100,6 +101,22 @@ def work(workload, mode):
               file=reply)
 
 
+def build_floor(folder, python):
+    """Compiles cupti_floor.c against the CUPTI that PyTorch has; returns the library's path."""
+    library = subprocess.run([python, "-c", "import torch;print([l.split()[-1] for l in open("
+                              "'/proc/self/maps') if 'libcupti.so' in l][0])"],
+                             capture_output=True, text=True).stdout.strip()
+    include = next(path for path in (os.environ.get("CUDA_HOME", "") + "/include",
+                                     os.path.dirname(library) + "/../include",
+                                     "/usr/local/cuda/include")
+                   if os.path.exists(path + "/cupti.h"))
+    output = os.path.join(folder, "floor.so")
+    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-I" + include, "-o", output,
+                    os.path.join(HERE, "cupti_floor.c"), library,
+                    "-Wl,-rpath," + os.path.dirname(library)], check=True)
+    return output
+
+
 class Worker:
     def __init__(self, workload, mode, plumb, folder, python):
         self.mode, self.folder = mode, os.path.join(folder, mode)
@@ -108,12 +125,16 @@ class Worker:
         self.profile = os.path.join(self.folder, "bench.plumb")
         if mode == "plumb":
             command = [plumb, "run", "-o", self.profile, "--"] + command
+        environment = dict(os.environ)
+        if mode == "cupti":
+            environment["CUDA_INJECTION64_PATH"] = build_floor(self.folder, python)
         read, write = os.pipe()
         self.log = open(os.path.join(self.folder, "log"), "w+")
         # Descriptor 3 carries the answers, so that the tools may print what they like.
         shell = f"exec 3>&{write} {write}>&-; exec " + " ".join(map(shlex.quote, command))
         self.process = subprocess.Popen(["bash", "-c", shell], stdin=subprocess.PIPE, pass_fds=[write],
-                                        stdout=self.log, stderr=self.log, cwd=self.folder, text=True)
+                                        stdout=self.log, stderr=self.log, cwd=self.folder, text=True,
+                                        env=environment)
         os.close(write)
         self.replies = os.fdopen(read)
         self.answer()

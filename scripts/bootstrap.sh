@@ -52,7 +52,8 @@ want_headers() {
 }
 
 look() {
-	missing= packages=
+	missing=""
+	packages=""
 	# make is here: it called us. ca-certificates: downloads from PyPI.
 	has "$cc" || want "the C compiler $cc" gcc
 	want_headers stdio.h:libc6-dev sqlite3.h:libsqlite3-dev zstd.h:libzstd-dev libelf.h:libelf-dev
@@ -65,7 +66,7 @@ look() {
 		want "libstdc++.a" g++
 	fi
 	has python3 || want python3 python3
-	if ! [ -e "$cache/cuda/13.0/include/cupti.h" ] || [ $stage = wheel ] || [ $stage = test ]; then
+	if ! [ -e "$cache/cuda/13.0/include/cupti.h" ] || [ "$stage" = wheel ] || [ "$stage" = test ]; then
 		python3 -c 'import pip' 2>/dev/null || want "Python's pip" "python3-pip ca-certificates"
 	fi
 	case $stage in

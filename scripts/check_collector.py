@@ -17,7 +17,8 @@ ENTRY_POINTS = {
     **dict.fromkeys(
         ["cuptiSubscribe", "cuptiSubscribe_v2", "cuptiUnsubscribe", "cuptiEnableCallback",
          "cuptiEnableDomain", "cuptiEnableAllDomains", "cuptiActivityRegisterCallbacks",
-         "cuptiActivityEnable", "cuptiActivityDisable", "cuptiActivityFlushAll", "cuptiFinalize"],
+         "cuptiActivityRegisterTimestampCallback", "cuptiActivityEnable", "cuptiActivityDisable",
+         "cuptiActivityFlushAll", "cuptiFinalize"],
         "the program's own profiler takes and leaves CUPTI's slot"),
     "dlsym": "a framework is being loaded",
     "_exit": "the program ends without running its exit handlers",

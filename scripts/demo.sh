@@ -5,8 +5,9 @@ set -eu
 cd "$(dirname "$0")/.."
 python=$(scripts/find-python torch)
 profile=$BUILD/demo.plumb
-"$BUILD/plumb" run -o "$profile" -- "$python" examples/train.py
-for by in operator line; do
-	printf '\n$ plumb report %s --by %s --top 10\n' "$profile" "$by"
-	"$BUILD/plumb" report "$profile" --by "$by" --top 10
-done
+show() {
+	printf '\n$ %s\n' "$*"
+	"$@"
+}
+show "$BUILD/plumb" run -o "$profile" -- "$python" examples/train.py
+show "$BUILD/plumb" report "$profile" --by context --top 25

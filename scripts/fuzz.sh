@@ -6,13 +6,17 @@ cd "$(dirname "$0")/.." || exit 1
 failed=0
 for target in "$@"; do
 	name=${target##*/}
+	corpus=tests/fuzz/corpus/${name#fuzz_}
 	found=$target.found
-	mkdir -p "$found/corpus" "tests/fuzz/corpus/${name#fuzz_}"
-	echo "fuzzing $name for $FUZZ_SECONDS s"
-	if ! "$target" -max_total_time="$FUZZ_SECONDS" -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
-		-print_final_stats=1 -artifact_prefix="$found/" "$found/corpus" \
-		"tests/fuzz/corpus/${name#fuzz_}"; then
-		echo "FAILED  $name: the input is in $found/; add it to tests/fuzz/corpus/${name#fuzz_}/"
+	mkdir -p "$found/corpus" "$corpus"
+	if "$target" -max_total_time="$FUZZ_SECONDS" -timeout=10 -rss_limit_mb=2048 \
+		-print_final_stats=1 -artifact_prefix="$found/" "$found/corpus" "$corpus" \
+		>"$found/log" 2>&1; then
+		inputs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$found/log")
+		echo "ok      $name: $inputs inputs in $FUZZ_SECONDS s"
+	else
+		tail -n 60 "$found/log"
+		echo "FAILED  $name: the input is in $found/; add it to $corpus/"
 		failed=1
 	fi
 done

@@ -6,6 +6,17 @@
 #include "collect/process.h"
 
 uint64_t plumb_tick_scale;
+uint64_t plumb_clock_cost;
+
+static void
+measure_cost(void)
+{
+	enum { READINGS = 64 };
+	uint64_t start = plumb_now(), end = start;
+	for (int i = 0; i < READINGS; i++)
+		end = plumb_now();
+	plumb_clock_cost = (end - start) / READINGS;
+}
 
 #if defined(__x86_64__)
 /* A reading of both clocks, the tightest of a few. */
@@ -32,6 +43,7 @@ plumb_clock_calibrate(void)
 		"/sys/devices/system/clocksource/clocksource0/current_clocksource";
 	char name[32];
 	uint64_t ticks[2], ns[2];
+	measure_cost();
 	plumb_read_file(source, name, sizeof name);
 	if (strncmp(name, "tsc", 3))
 		return;
@@ -49,6 +61,7 @@ void
 plumb_clock_calibrate(void)
 {
 	uint64_t hertz;
+	measure_cost();
 	__asm__("mrs %0, cntfrq_el0" : "=r"(hertz));
 	if (hertz)
 		plumb_tick_scale = (uint64_t)(((__uint128_t)1000000000 << 32) / hertz);
@@ -57,5 +70,6 @@ plumb_clock_calibrate(void)
 void
 plumb_clock_calibrate(void)
 {
+	measure_cost();
 }
 #endif

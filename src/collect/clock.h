@@ -12,7 +12,9 @@
 
 extern uint64_t plumb_tick_scale; /* ns per tick, 32.32 fixed point; 0: ticks are ns */
 
-/* Finds the scale; takes about a millisecond. Call once, before the first plumb_ticks. */
+extern uint64_t plumb_clock_cost; /* ns that one plumb_now() takes */
+
+/* Finds the scale and the cost; takes about a millisecond. Call once, before the first plumb_ticks. */
 void plumb_clock_calibrate(void);
 
 static inline uint64_t

@@ -21,7 +21,7 @@ static bool
 same_identity(const struct plumb_python_identity *a, const struct plumb_python_identity *b)
 {
 	return a->file == b->file && a->name == b->name && a->lines == b->lines &&
-	       a->first_line == b->first_line;
+	       a->first_line == b->first_line && a->freed == b->freed;
 }
 
 static bool
@@ -76,25 +76,29 @@ python_key(struct plumb_thread *thread, const struct plumb_python_frame *frame,
 	};
 }
 
-/* The context of FRAME under PARENT, by the cached ENTRY of its depth where that still holds. */
+/* The context of FRAME, AT deep and new or moved on, under PARENT. */
 static plumb_id
-python_step(struct plumb_thread *thread, struct plumb_python_entry *entry,
-            const struct plumb_python_frame *frame, plumb_id parent, uint8_t flags)
+python_step(struct plumb_thread *thread, uint32_t at, const struct plumb_python_frame *frame,
+            plumb_id parent, uint8_t flags, uint32_t generation)
 {
+	struct plumb_python_entry *entry = &thread->python[at];
 	struct plumb_python_identity identity;
-	plumb_python_identify(frame->code, &identity);
-	if (plumb_likely(same_frame(entry, frame) && entry->parent == parent && entry->node &&
-	                 same_identity(&entry->identity, &identity)))
-		return entry->node;
 	struct plumb_key key;
+	plumb_python_identify(frame->code, &identity);
+	if (same_frame(entry, frame) && entry->parent == parent &&
+	    same_identity(&thread->identities[at], &identity)) {
+		entry->generation = generation; /* other code was freed */
+		return entry->node;
+	}
 	python_key(thread, frame, &identity, &key);
 	key.flags = flags;
+	thread->identities[at] = identity;
 	*entry = (struct plumb_python_entry){
 		.code = frame->code,
 		.lasti = frame->lasti,
 		.parent = parent,
-		.identity = identity,
 		.node = plumb_child(thread, parent, &key),
+		.generation = generation,
 	};
 	return entry->node;
 }
@@ -123,9 +127,6 @@ python_context(struct plumb_thread *thread, struct plumb_operator_frame *outer, 
 	bool truncated;
 	uint32_t frames = (uint32_t)plumb_python_walk(*top, stop, thread->walk,
 	                                              PLUMB_PYTHON_MAX - floor, &truncated);
-	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_PYTHON, PLUMB_FATE_RECEIVED, 1);
-	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_PYTHON,
-	                  truncated ? PLUMB_FATE_TOO_DEEP : PLUMB_FATE_ATTRIBUTED, 1);
 	if (outer && outer->range) {
 		uint32_t same = floor;
 		while (same < outside && same < floor + frames &&
@@ -135,10 +136,25 @@ python_context(struct plumb_thread *thread, struct plumb_operator_frame *outer, 
 	}
 	*depth = floor + frames;
 	plumb_id parent = base;
-	for (uint32_t at = outside; at < floor + frames; at++)
-		parent = python_step(thread, &thread->python[at],
-		                     &thread->walk[floor + frames - 1 - at], parent,
-		                     truncated && at == outside ? PLUMB_CONTEXT_TRUNCATED : 0);
+	uint32_t generation =
+		atomic_load_explicit(&plumb_python_codes_freed, memory_order_relaxed);
+	for (uint32_t at = outside; at < floor + frames; at++) {
+		const struct plumb_python_frame *frame = &thread->walk[floor + frames - 1 - at];
+		const struct plumb_python_entry *entry = &thread->python[at];
+		if (plumb_likely(same_frame(entry, frame) && entry->parent == parent &&
+		                 entry->generation == generation && generation))
+			parent = entry->node;
+		else
+			parent = python_step(thread, at, frame, parent,
+			                     truncated && at == outside ? PLUMB_CONTEXT_TRUNCATED
+			                                                : 0, generation);
+	}
+	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_PYTHON, PLUMB_FATE_RECEIVED, 1);
+	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_PYTHON,
+	                  parent == PLUMB_LOST ? thread->arena.fate
+	                  : truncated          ? PLUMB_FATE_TOO_DEEP
+	                                       : PLUMB_FATE_ATTRIBUTED,
+	                  1);
 	return parent;
 }
 
@@ -377,7 +393,8 @@ plumb_operator_exit(struct plumb_thread *thread, uint32_t token)
 	uint64_t self = duration > frame->inner ? duration - frame->inner : 0;
 	plumb_observe(thread, node, PLUMB_METRIC_OP_TIME, thread->track, (int64_t)self);
 	plumb_observe(thread, node, PLUMB_METRIC_OP_DURATION, thread->track, (int64_t)duration);
-	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_ATTRIBUTED, 1);
+	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR,
+	                  node == PLUMB_LOST ? thread->arena.fate : PLUMB_FATE_ATTRIBUTED, 1);
 	if (token > 1)
 		thread->stack[token - 1].inner += duration;
 }

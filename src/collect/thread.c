@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "collect/clock.h"
 #include "collect/process.h"
 
 /* All the thread-local storage there is: initial-exec space is scarce in a preloaded library. */
@@ -108,6 +109,7 @@ thread_new(void)
 		sizeof(struct plumb_python_location) * PLUMB_LOCATION_SETS * PLUMB_LOCATION_WAYS,
 		sizeof(struct plumb_name_entry) * PLUMB_NAME_CACHE,
 		sizeof(struct plumb_python_symbol),
+		sizeof(struct plumb_python_identity) * PLUMB_PYTHON_MAX,
 	};
 	enum { PARTS = sizeof sizes / sizeof *sizes };
 	size_t offsets[PARTS], total = 0;
@@ -126,12 +128,25 @@ thread_new(void)
 	thread->locations = (void *)(memory + offsets[5]);
 	thread->names = (void *)(memory + offsets[6]);
 	thread->symbol = (void *)(memory + offsets[7]);
+	thread->identities = (void *)(memory + offsets[8]);
 	plumb_arena_init(&thread->arena, plumb_region_of_process());
 	struct plumb_thread *first = atomic_load(&threads);
 	do
 		thread->next = first;
 	while (!atomic_compare_exchange_weak(&threads, &first, thread));
 	return thread;
+}
+
+/* Makes the tallies of what will not find room, while there is room for them. */
+static void
+reserve_tallies(struct plumb_arena *arena)
+{
+	static const enum plumb_source sources[] = { PLUMB_SOURCE_OPERATOR, PLUMB_SOURCE_PYTHON,
+		                                     PLUMB_SOURCE_VALUE, PLUMB_SOURCE_REGION };
+	for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+		plumb_arena_count(arena, sources[i], PLUMB_FATE_REGION_FULL, 0);
+		plumb_arena_count(arena, sources[i], PLUMB_FATE_NO_SPACE, 0);
+	}
 }
 
 /* Gives the calling thread a track and an overhead record of its own. */
@@ -156,6 +171,7 @@ thread_introduce(struct plumb_thread *thread)
 	plumb_process_empty_costs(overhead);
 	plumb_arena_commit(&thread->arena, overhead);
 	thread->overhead = overhead;
+	reserve_tallies(&thread->arena);
 	thread->caller = 0;
 	atomic_store_explicit(&thread->last_context, 0, memory_order_relaxed);
 	atomic_store_explicit(&thread->backward_context, 0, memory_order_relaxed);
@@ -224,7 +240,10 @@ void
 plumb_leave(struct plumb_thread *thread)
 {
 	if (plumb_unlikely(thread->callback_start)) {
-		thread->overhead->kinds[thread->callback].timed_ns += plumb_now() - thread->callback_start;
+		/* Between two readings lies the cost of one. */
+		uint64_t took = plumb_now() - thread->callback_start;
+		thread->overhead->kinds[thread->callback].timed_ns +=
+			took > plumb_clock_cost ? took - plumb_clock_cost : 0;
 		thread->overhead->kinds[thread->callback].timed++;
 	}
 	errno = thread->saved_errno;

@@ -45,12 +45,13 @@ struct plumb_operator_frame {
 	bool caller_known; /* engine frames: backward was called on this very thread */
 };
 
-/* One entry of the cached Python stack: the context NODE of frame (code, lasti) under PARENT. */
+/* One entry of the cached Python stack: the context NODE of frame (code, lasti) under PARENT, as it
+ * was when GENERATION code objects had been freed. Kept small: a walk reads one for each frame. */
 struct plumb_python_entry {
 	const void *code;
 	int32_t lasti;
 	plumb_id parent, node;
-	struct plumb_python_identity identity;
+	uint32_t generation;
 };
 
 struct plumb_python_location {
@@ -103,6 +104,7 @@ struct plumb_thread {
 
 	struct plumb_python_frame *walk; /* scratch, innermost first */
 	struct plumb_python_entry *python;
+	struct plumb_python_identity *identities; /* of the entries */
 	struct plumb_python_location *locations;
 	struct plumb_python_symbol *symbol; /* scratch */
 	struct plumb_name_entry *names;

@@ -41,6 +41,11 @@ plumb_child_made(struct plumb_thread *thread, plumb_id parent, const struct plum
 	*made = false;
 	if (parent == PLUMB_LOST)
 		return PLUMB_LOST;
+	/* Without room for its text a frame would pass for another one. */
+	if (!key->name || (key->kind == PLUMB_FRAME_PYTHON && !key->file)) {
+		plumb_count(thread, PLUMB_SOURCE_REGION, thread->arena.fate, 1);
+		return PLUMB_LOST;
+	}
 	while ((id = plumb_table_next(&thread->nodes, hash, &at))) {
 		const struct plumb_record_node *node = node_at(id);
 		if (node->parent == parent && node->name == key->name && node->line == key->line &&

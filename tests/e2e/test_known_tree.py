@@ -213,6 +213,27 @@ def test_code_without_gradients(made):
     })
 
 
+def test_python_inside_operators(made):
+    """A dispatch mode's Python runs inside the operator, a subclass's before it."""
+    tree = {path.replace(" > PythonDispatchMode", ""): count
+            for path, count in made.tree("overridden").items()
+            if not path.endswith(("PythonDispatchMode", "alias"))}
+    mode = "overridden:@overridden_mode > aten::neg"
+    assert tree == made.expand({
+        mode: 1,
+        mode + " > __torch_dispatch__:@dispatch_extra > aten::exp": 1,
+        mode + " > __torch_dispatch__:@dispatch_call > aten::neg": 1,
+        "overridden:@overridden_class > __torch_function__:@function_extra > aten::cos": 1,
+        "overridden:@overridden_class > __torch_function__:@function_call > aten::sin": 1,
+    })
+
+
+def test_scripts(made):
+    tree = made.tree("scripts")
+    assert tree[made.expand("scripts:@scripts > scripted")] == 4
+    assert tree[made.expand("scripts:@scripts > scripted > aten::tanh")] == 12
+
+
 def test_ranges_are_of_their_own_kind(made):
     assert {node.name for node in made.profile.of_kind("range")} == {
         "outer", "inner", "empty", "decorated", "open", "failing"}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program does the same with and without plumb: results bit by bit, output, warnings, exit code."""
+import collections
 import os
 import re
 import subprocess
@@ -62,6 +63,26 @@ def test_it_was_recorded(pair):
                 and node.parent.name.endswith("work")}
         assert sum(node.exclusive["op.duration"].count for node in sin.children
                    if node.name == "aten::sin") == 3
+
+
+def test_counts_agree_with_the_programs_own_profiler(pair):
+    """Operator by operator, forward and backward, PyTorch's profiler saw as many calls as plumb."""
+    (plain, _), _, folder = pair
+    theirs = {name: int(count) for name, count in
+              re.findall(r"^profiled (.*) (\d+)$", plain.stdout, re.M)}
+    ours = collections.Counter()
+    with Profile(folder / "run.plumb") as profile:
+        work, = {node.parent for node in profile.of_kind("python")
+                 if node.name.endswith("work") and node.file.endswith("sameness.py")}
+        for node in work.walk():
+            same = [child for child in node.parent.children if not child.is_backward]
+            if node.name == node.parent.name and same == [node]:
+                continue  # an operator that only calls itself again: PyTorch's table leaves it out
+            if node.kind == "operator":
+                ours[node.name] += node.exclusive["op.duration"].count
+    assert theirs["aten::sin"] == 3 and theirs["SinBackward0"] == 3
+    assert {name: ours[name] for name in theirs if not name.startswith("[")} == \
+        {name: count for name, count in theirs.items() if not name.startswith("[")}
 
 
 @pytest.fixture(scope="module")

@@ -19,14 +19,36 @@ static struct {
 	const char *key;
 	long long value;
 } values[] = {
-	{ "devices", 1 }, { "capability", 90 }, { "clock", 0 }, { "version", 0 }, { "subscribe", 0 },
-	{ "enable", 0 }, { "timestamp", 0 }, { "fail", 0 }, { "lose", 0 }, { "drop", 0 },
-	{ "duplicate", 0 }, { "reverse", 0 }, { "foreign", 0 }, { "zero", 0 }, { "unknown", 0 },
-	{ "late", 0 }, { "buffer_records", 0 }, { "hang", 0 }, { "flush_on_caller", 0 },
-	{ "stride", 1 }, { "correlation", 1 },
+	{ "devices", 1 },
+	{ "capability", 90 },
+	{ "clock", 0 },
+	{ "version", 0 },
+	{ "subscribe", 0 },
+	{ "enable", 0 },
+	{ "timestamp", 0 },
+	{ "fail", 0 },
+	{ "lose", 0 },
+	{ "drop", 0 },
+	{ "duplicate", 0 },
+	{ "reverse", 0 },
+	{ "foreign", 0 },
+	{ "zero", 0 },
+	{ "unknown", 0 },
+	{ "late", 0 },
+	{ "buffer_records", 0 },
+	{ "hang", 0 },
+	{ "flush_on_caller", 0 },
+	{ "stride", 1 },
+	{ "correlation", 1 },
 	/* counters */
-	{ "launched", 0 }, { "records", 0 }, { "delivered", 0 }, { "requested", 0 }, { "completed", 0 },
-	{ "subscribed", 0 }, { "enabled", 0 }, { "callbacks", 0 },
+	{ "launched", 0 },
+	{ "records", 0 },
+	{ "delivered", 0 },
+	{ "requested", 0 },
+	{ "completed", 0 },
+	{ "subscribed", 0 },
+	{ "enabled", 0 },
+	{ "callbacks", 0 },
 };
 
 long long *
@@ -177,7 +199,8 @@ run(struct mock_work *work, uint32_t stream)
 static int
 fails(void)
 {
-	long long n = __atomic_add_fetch(mock_value("launched"), 1, __ATOMIC_SEQ_CST), every = mock_get("fail");
+	long long n = __atomic_add_fetch(mock_value("launched"), 1, __ATOMIC_SEQ_CST),
+		  every = mock_get("fail");
 	return every && n % every == 0;
 }
 
@@ -308,8 +331,9 @@ CUresult CUDAAPI
 cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                unsigned bz, unsigned shared, CUstream stream, void **arguments, void **extra)
 {
-	cuLaunchKernel_params params = { f,  gx,     gy,     gz,        bx,   by,
-		                         bz, shared, stream, arguments, extra };
+	cuLaunchKernel_params params = {
+		f, gx, gy, gz, bx, by, bz, shared, stream, arguments, extra
+	};
 	struct mock_call call = {
 		.id = CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
 		.name = "cuLaunchKernel",

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The stand-in libcupti, compiled against the headers of one release: its records have that
- * release's structures. See README.md. Works as CUPTI was measured to: one subscriber; nothing recorded
- * without one; a buffer for each thread, asked for on that thread, given back on a thread of its own.
+ * release's structures. See README.md. Works as CUPTI was measured to: one subscriber; nothing
+ * recorded without one; a buffer for each thread, asked for on that thread, given back on a thread
+ * of its own.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -41,7 +42,7 @@ struct filling {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work_there = PTHREAD_COND_INITIALIZER, work_done = PTHREAD_COND_INITIALIZER;
-static struct filling *open_list;            /* one for each thread that made work */
+static struct filling *open_list; /* one for each thread that made work */
 static struct filling *queue, **queue_end = &queue;
 static int delivering, worker_runs;
 static _Thread_local struct filling *mine;
@@ -225,6 +226,37 @@ struck(const char *key, long long n)
 	return every && n % every == 0;
 }
 
+/* The tool's clock as a line through two readings; its rate is a whole number. */
+static struct {
+	CUpti_TimestampCallbackFunc now;
+	uint64_t zero, at_zero;
+	int64_t rate;
+} clock_of_tool;
+
+CUptiResult CUPTIAPI
+cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc function)
+{
+	if (!function)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	uint64_t zero = mock_now(), at_zero = function();
+	usleep(2000);
+	double passed = (double)(mock_now() - zero), ticks = (double)(function() - at_zero);
+	clock_of_tool.zero = zero;
+	clock_of_tool.at_zero = at_zero;
+	clock_of_tool.rate = (int64_t)(ticks / passed + 0.5);
+	clock_of_tool.now = function;
+	return CUPTI_SUCCESS;
+}
+
+static uint64_t
+time_of_tool(uint64_t gpu)
+{
+	if (!clock_of_tool.now)
+		return gpu;
+	return clock_of_tool.at_zero +
+	       (uint64_t)((int64_t)(gpu - clock_of_tool.zero) * clock_of_tool.rate);
+}
+
 /* Writes one record with the faults that its number N calls for. */
 static size_t
 write_one(uint8_t *at, struct mock_work work, long long n)
@@ -235,6 +267,8 @@ write_one(uint8_t *at, struct mock_work work, long long n)
 		((CUpti_Activity *)at)->kind = (CUpti_ActivityKind)UNKNOWN_KIND;
 		used = 64;
 	}
+	work.start = time_of_tool(work.start);
+	work.end = time_of_tool(work.end);
 	if (struck("foreign", n))
 		work.correlation += 1u << 30;
 	if (struck("zero", n))
@@ -423,7 +457,7 @@ cuptiGetResultString(CUptiResult result, const char **text)
 CUptiResult CUPTIAPI
 cuptiGetTimestamp(uint64_t *timestamp)
 {
-	*timestamp = mock_now();
+	*timestamp = clock_of_tool.now ? clock_of_tool.now() : mock_now();
 	return (CUptiResult)mock_get("timestamp");
 }
 
@@ -479,7 +513,8 @@ CUptiResult CUPTIAPI
 cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle subscriber, CUpti_CallbackDomain domain,
                     CUpti_CallbackId id)
 {
-	if (!subscribed() || subscriber != &subscribers[subscription] || (int)domain >= 4 || id >= 4096 ||
+	if (!subscribed() || subscriber != &subscribers[subscription] || (int)domain >= 4 ||
+	    id >= 4096 ||
 	    (domain == CUPTI_CB_DOMAIN_DRIVER_API && id >= CUPTI_DRIVER_TRACE_CBID_SIZE))
 		return CUPTI_ERROR_INVALID_PARAMETER;
 	callback_enabled[domain][id] = enable != 0;

@@ -29,7 +29,7 @@ struct mock_launch {
 	uint32_t registers;
 	uint32_t static_shared, dynamic_shared;
 	uint32_t device;
-	uint32_t stream;  /* 0…63; the record carries stream + 7, as real numbering does */
+	uint32_t stream; /* 0…63; the record carries stream + 7, as real numbering does */
 };
 int mock_launch(const char *name, uint64_t duration_ns);
 int mock_launch_ex(const struct mock_launch *launch);
@@ -46,10 +46,10 @@ struct mock_copy {
 	enum mock_place from, to;
 	uint64_t bytes;
 	uint64_t duration_ns;
-	int blocking;          /* the synchronous driver function */
-	uint64_t host_ns;      /* how long the call sleeps on the host before it returns */
+	int blocking;     /* the synchronous driver function */
+	uint64_t host_ns; /* how long the call sleeps on the host before it returns */
 	uint32_t device, stream;
-	int to_peer;           /* device to device + 1 */
+	int to_peer; /* device to device + 1 */
 };
 int mock_copy(const struct mock_copy *copy);
 

@@ -17,18 +17,18 @@
  *   exit:CODE  _exit:CODE  kill:SIGNAL
  *
  * mock-profiled also links CUPTI and can profile itself, as torch.profiler does:
- *   profile:begin  (subscribe when not yet, register buffers, enable kernels)
+ *   profile:begin  (subscribe when not yet, set a clock and buffers, enable kernels)
  *   profile:end    (disable, flush; prints "profiled N kernels"; stays subscribed)
  *   profile:leave  (unsubscribe)          profile:finalize
- *   profile:callbacks  (prints how often its callback for graph nodes, on since it subscribed, was called)
+ *   profile:callbacks  (prints how often its callback for graph nodes, on all the time, was called)
  */
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <pthread.h>
 
 #include "mock.h"
 #ifdef PROFILED
@@ -61,7 +61,9 @@ parse(char *argument, struct action *action)
 static enum mock_place
 place(const char *name)
 {
-	static const char *const names[] = { "", "pageable", "pinned", "device", "array", "managed" };
+	static const char *const names[] = {
+		"", "pageable", "pinned", "device", "array", "managed"
+	};
 	for (int i = 1; i < 6; i++)
 		if (!strcmp(name, names[i]))
 			return (enum mock_place)i;
@@ -131,7 +133,15 @@ static void CUPTIAPI
 own_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *info)
 {
 	(void)data, (void)info;
-	own_callbacks += domain == CUPTI_CB_DOMAIN_RESOURCE && id == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED;
+	own_callbacks +=
+		domain == CUPTI_CB_DOMAIN_RESOURCE && id == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED;
+}
+
+/* torch.profiler sets a clock of its own, too; this one counts half nanoseconds. */
+static uint64_t CUPTIAPI
+own_ticks(void)
+{
+	return 2 * (mock_now() - 1700000000000000000u);
 }
 
 static void CUPTIAPI
@@ -164,6 +174,7 @@ profile(const char *what)
 			cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE,
 			                    CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
 		}
+		cuptiActivityRegisterTimestampCallback(own_ticks);
 		cuptiActivityRegisterCallbacks(own_requested, own_completed);
 		cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
 		printf("subscribe %d\n", (int)result);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The CUDA runtime against the stand-in drivers of tests/mock, once for each set of CUPTI's headers:
- * programs with known kernels, times and faults run under the real collector, and their regions are read.
+ * The CUDA runtime against the stand-in drivers of tests/mock, once for each set of CUPTI's
+ * headers: programs with known kernels, times and faults run under the real collector, and their
+ * regions are read.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,17 +20,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "region/reader.h"
 #include "base/words.h"
+#include "region/reader.h"
 
 static const char *const releases[] = { "11.8", "12.1", "12.8", "13.0" };
 #define RELEASES (sizeof releases / sizeof *releases)
 
-static char build[4096];   /* where the libraries are */
+static char build[4096];    /* where the libraries are */
 static const char *release; /* of the test that runs */
 
 struct run {
-	int status;        /* exit code, or 128 + signal */
+	int status; /* exit code, or 128 + signal */
 	char output[4096];
 	char folder[64];
 	struct plumb_region_reader region;
@@ -39,7 +40,8 @@ struct run {
 /* ---- running ---- */
 
 static void
-child(const struct run *run, const char *program, const char *environment, char **arguments, int out)
+child(const struct run *run, const char *program, const char *environment, char **arguments,
+      int out)
 {
 	char path[8192], text[8192];
 	snprintf(path, sizeof path, "%s/mock/%s/%s", build, release, program);
@@ -52,7 +54,8 @@ child(const struct run *run, const char *program, const char *environment, char 
 	setenv("CUDA_INJECTION64_PATH", text, 1);
 	/* A sanitizer's runtime has to come first. */
 	const char *first = getenv("PLUMB_TEST_PRELOAD");
-	snprintf(text, sizeof text, "%s%s%s/libplumb.so", first ? first : "", first ? " " : "", build);
+	snprintf(text, sizeof text, "%s%s%s/libplumb.so", first ? first : "", first ? " " : "",
+	         build);
 	setenv("LD_PRELOAD", text, 1);
 	/* KEY=VALUE;KEY=VALUE */
 	snprintf(text, sizeof text, "%s", environment);
@@ -108,7 +111,8 @@ run_program(struct run *run, const char *program, const char *environment, const
 		have += (size_t)got;
 	close(pipes[0]);
 	waitpid(pid, &run->status, 0);
-	run->status = WIFEXITED(run->status) ? WEXITSTATUS(run->status) : 128 + WTERMSIG(run->status);
+	run->status =
+		WIFEXITED(run->status) ? WEXITSTATUS(run->status) : 128 + WTERMSIG(run->status);
 	open_region(run);
 }
 
@@ -164,13 +168,13 @@ metric(const struct run *run, enum plumb_frame_kind kind, const char *name, cons
 	uint64_t cursor = 0;
 	const struct plumb_record_value *value;
 	while ((value = (const void *)next_of(run, &cursor, PLUMB_RECORD_VALUE))) {
-		const struct plumb_record_node *node =
-			plumb_region_get(&run->region, value->node, PLUMB_RECORD_NODE, sizeof *node);
+		const struct plumb_record_node *node = plumb_region_get(
+			&run->region, value->node, PLUMB_RECORD_NODE, sizeof *node);
 		if (value->metric != which || !node || node->kind != kind ||
 		    !is_text(run, node->name, name))
 			continue;
-		const struct plumb_record_node *parent =
-			plumb_region_get(&run->region, node->parent, PLUMB_RECORD_NODE, sizeof *node);
+		const struct plumb_record_node *parent = plumb_region_get(
+			&run->region, node->parent, PLUMB_RECORD_NODE, sizeof *node);
 		if (under && (!parent || !is_text(run, parent->name, under)))
 			continue;
 		all.sum += value->sum;
@@ -184,7 +188,8 @@ metric(const struct run *run, enum plumb_frame_kind kind, const char *name, cons
 	return all;
 }
 
-#define KERNEL(name, which) metric(&run, PLUMB_FRAME_KERNEL, name, "cuLaunchKernel", PLUMB_METRIC_##which)
+#define KERNEL(name, which)                                                                        \
+	metric(&run, PLUMB_FRAME_KERNEL, name, "cuLaunchKernel", PLUMB_METRIC_##which)
 #define API(name, which) metric(&run, PLUMB_FRAME_GPU_API, name, NULL, PLUMB_METRIC_##which)
 #define LEDGER(source, fate) ledger(&run, PLUMB_SOURCE_##source, PLUMB_FATE_##fate)
 
@@ -235,7 +240,8 @@ kernels_have_their_times(void **state)
 {
 	struct run run;
 	(void)state;
-	run_program(&run, "mock-program", "", "repeat:10 launch:_Z1av:1000 launch:_Z1bv:500 launch:_Z1bv:700");
+	run_program(&run, "mock-program", "",
+	            "repeat:10 launch:_Z1av:1000 launch:_Z1bv:500 launch:_Z1bv:700");
 	assert_int_equal(run.status, 0);
 	assert_true(run.recorded);
 	assert_int_equal(run.region.header.state, PLUMB_REGION_ENDED);
@@ -266,7 +272,7 @@ kernels_have_their_configuration(void **state)
 {
 	struct run run;
 	(void)state;
-	/* 80 blocks of 256 threads, 64 registers, 16 KiB and 4 KiB shared: 4 blocks by registers. */
+	/* 80 blocks of 256 threads, 64 registers, 16 and 4 KiB shared: 4 blocks by registers. */
 	run_program(&run, "mock-program", "", "repeat:3 kernel:_Z1kv:1000:80:256:64:16384:4096");
 	assert_int_equal(KERNEL("_Z1kv", GPU_BLOCKS).sum, 240);
 	assert_int_equal(KERNEL("_Z1kv", GPU_WARPS).sum, 3 * 80 * 8);
@@ -274,7 +280,8 @@ kernels_have_their_configuration(void **state)
 	assert_int_equal(KERNEL("_Z1kv", GPU_SHARED_BYTES).min, 20480);
 	assert_int_equal(KERNEL("_Z1kv", GPU_OCCUPANCY).min, 500000);
 	uint64_t cursor = 0;
-	const struct plumb_record_variant *v = (const void *)next_of(&run, &cursor, PLUMB_RECORD_VARIANT);
+	const struct plumb_record_variant *v =
+		(const void *)next_of(&run, &cursor, PLUMB_RECORD_VARIANT);
 	assert_non_null(v);
 	assert_int_equal(v->grid[0], 80);
 	assert_int_equal(v->block[0], 256);
@@ -293,7 +300,7 @@ streams_overlap_and_gaps_are_idle(void **state)
 {
 	struct run run;
 	(void)state;
-	/* Stream 0: [0, 1000) [1500, 2500); stream 1: [0, 600) [600, 1200): busy [0, 1200) [1500, 2500). */
+	/* Stream 0: [0, 1000) [1500, 2500); 1: [0, 600) [600, 1200): busy [0, 1200) [1500, 2500). */
 	run_program(&run, "mock-program", "",
 	            "launch:a:1000 gap:0:500 launch:a:1000 launch:b:600:1 launch:b:600:1");
 	const struct plumb_record_device_total *t = total(&run, 0);
@@ -377,7 +384,9 @@ copies_are_named_and_wait_where_they_block(void **state)
 	assert_int_equal(COPY("device→device", GPU_COPY_BYTES).sum, 8);
 	assert_int_equal(COPY("device→peer device", GPU_COPY_BYTES).sum, 16);
 	assert_int_equal(metric(&run, PLUMB_FRAME_SET, "set device", "cuMemsetD8Async",
-	                        PLUMB_METRIC_GPU_COPY_BYTES).sum, 512);
+	                        PLUMB_METRIC_GPU_COPY_BYTES)
+	                         .sum,
+	                 512);
 	const struct plumb_record_device_total *t = total(&run, 0);
 	assert_int_equal(t->copies, 5);
 	assert_int_equal(t->copy_bytes, 4224);
@@ -427,12 +436,14 @@ graph_kernels_stay_at_the_launch(void **state)
 	struct run run;
 	(void)state;
 	run_program(&run, "mock-program", "", "capture:5:g:100 replay:3 launch:g:7");
-	struct stat_of g = metric(&run, PLUMB_FRAME_KERNEL, "g", "cuGraphLaunch", PLUMB_METRIC_GPU_TIME);
+	struct stat_of g =
+		metric(&run, PLUMB_FRAME_KERNEL, "g", "cuGraphLaunch", PLUMB_METRIC_GPU_TIME);
 	assert_int_equal(g.count, 15);
 	assert_int_equal(g.sum, 1500);
 	assert_int_equal(KERNEL("g", GPU_TIME).count, 1);
 	assert_int_equal(API("cuGraphLaunch", GPU_REPLAYS).sum, 3);
-	assert_int_equal(API("cuLaunchKernel", GPU_LAUNCHES).sum, 1); /* captured ones started nothing */
+	assert_int_equal(API("cuLaunchKernel", GPU_LAUNCHES).sum,
+	                 1); /* captured ones started nothing */
 	assert_int_equal(LEDGER(LAUNCH, RECEIVED), 4);
 	assert_int_equal(LEDGER(LAUNCH, ATTRIBUTED), 4);
 	assert_int_equal(LEDGER(KERNEL, ATTRIBUTED), 16);
@@ -511,7 +522,8 @@ strangers_are_never_attributed(void **state)
 	assert_int_equal(LEDGER(KERNEL, NO_LAUNCH), 4);
 	assert_int_equal(LEDGER(KERNEL, ATTRIBUTED), 16);
 	/* Their time shows all the same, at the root. */
-	assert_int_equal(metric(&run, PLUMB_FRAME_KERNEL, "a", NULL, PLUMB_METRIC_GPU_TIME).count, 20);
+	assert_int_equal(metric(&run, PLUMB_FRAME_KERNEL, "a", NULL, PLUMB_METRIC_GPU_TIME).count,
+	                 20);
 	assert_int_equal(total(&run, 0)->kernels, 20);
 	finish(&run);
 }
@@ -541,7 +553,8 @@ correlation_ids_may_wrap(void **state)
 {
 	struct run run;
 	(void)state;
-	run_program(&run, "mock-program", "PLUMB_MOCK=correlation=4294967290", "repeat:20 launch:a:10");
+	run_program(&run, "mock-program", "PLUMB_MOCK=correlation=4294967290",
+	            "repeat:20 launch:a:10");
 	assert_int_equal(KERNEL("a", GPU_TIME).count, 20);
 	assert_int_equal(LEDGER(LAUNCH, ATTRIBUTED), 20);
 	finish(&run);
@@ -597,10 +610,12 @@ late_buffers_are_read_or_counted(void **state)
 {
 	struct run run;
 	(void)state;
-	run_program(&run, "mock-program", "PLUMB_MOCK=late=1;PLUMB_FLUSH_MS=60000", "repeat:5 launch:a:10");
+	run_program(&run, "mock-program", "PLUMB_MOCK=late=1;PLUMB_FLUSH_MS=60000",
+	            "repeat:5 launch:a:10");
 	assert_int_equal(KERNEL("a", GPU_TIME).count, 5);
 	finish(&run);
-	run_program(&run, "mock-profiled", "PLUMB_MOCK=late=2;PLUMB_FLUSH_MS=60000", "repeat:5 launch:a:10");
+	run_program(&run, "mock-profiled", "PLUMB_MOCK=late=2;PLUMB_FLUSH_MS=60000",
+	            "repeat:5 launch:a:10");
 	assert_int_equal(KERNEL("a", GPU_TIME).count, 0);
 	assert_int_equal(LEDGER(LAUNCH, NOT_DELIVERED), 5);
 	assert_int_equal(LEDGER(BUFFER, LATE), 1);
@@ -625,13 +640,15 @@ a_taken_slot_is_said(void **state)
 	struct run run;
 	char text[1000];
 	(void)state;
-	run_program(&run, "mock-program", "PLUMB_MOCK=subscribe=39", "launch:a:10 wait:stream:1000");
+	run_program(&run, "mock-program", "PLUMB_MOCK=subscribe=39",
+	            "launch:a:10 wait:stream:1000");
 	assert_int_equal(run.status, 0);
 	assert_true(run.recorded);
 	assert_true(environment(&run, "gpu.cuda.off", text, sizeof text));
 	/* From 13.0 on CUPTI tells the name. */
-	assert_non_null(strstr(text, !strcmp(release, "13.0") ? "CUPTI's slot is taken by CUPTI for MockTool"
-	                                                      : "CUPTI's slot is taken by another tool"));
+	assert_non_null(strstr(text, !strcmp(release, "13.0")
+	                                     ? "CUPTI's slot is taken by CUPTI for MockTool"
+	                                     : "CUPTI's slot is taken by another tool"));
 	assert_int_equal(LEDGER(LAUNCH, RECEIVED), 0);
 	finish(&run);
 }
@@ -687,10 +704,12 @@ the_programs_own_profiler_gets_the_slot(void **state)
 {
 	struct run run;
 	(void)state;
-	run_program(&run, "mock-profiled", "",
-	            "repeat:3 launch:a:10 profile:begin repeat:4 launch:b:10 profile:end sleep:400 "
-	            "repeat:5 launch:c:10 profile:begin launch:d:10 capture:2:d:1 profile:end sleep:400 "
-	            "repeat:6 launch:e:10 capture:2:e:1 profile:callbacks profile:leave launch:f:10");
+	run_program(
+		&run, "mock-profiled", "",
+		"repeat:3 launch:a:10 profile:begin repeat:4 launch:b:10 profile:end sleep:400 "
+		"repeat:5 launch:c:10 profile:begin launch:d:10 capture:2:d:1 profile:end "
+	        "sleep:400 "
+		"repeat:6 launch:e:10 capture:2:e:1 profile:callbacks profile:leave launch:f:10");
 	assert_int_equal(run.status, 0);
 	assert_string_equal(run.output, "subscribe 0\nprofiled 4 kernels\nsubscribe 0\n"
 	                                "profiled 1 kernels\n2 callbacks\nunsubscribe 0\n");
@@ -699,6 +718,9 @@ the_programs_own_profiler_gets_the_slot(void **state)
 	assert_int_equal(KERNEL("c", GPU_TIME).count, 5);
 	assert_int_equal(KERNEL("d", GPU_TIME).count, 0);
 	assert_int_equal(KERNEL("e", GPU_TIME).count, 6);
+	assert_int_equal(KERNEL("e", GPU_TIME).sum,
+	                 60); /* in ns, whatever the profiler made CUPTI count */
+	assert_true(total(&run, 0)->last_end - total(&run, 0)->first_start < 60000000000u);
 	assert_int_equal(KERNEL("f", GPU_TIME).count, 1);
 	assert_int_equal(LEDGER(CUPTI_SLOT, RECEIVED), 2);
 	assert_int_equal(LEDGER(CUPTI_SLOT, SLOT_GIVEN), 2);
@@ -715,9 +737,11 @@ a_profiler_that_unsubscribes_or_finalizes(void **state)
 	struct run run;
 	(void)state;
 	run_program(&run, "mock-profiled", "",
-	            "launch:a:10 profile:begin launch:b:10 profile:end profile:leave sleep:400 launch:c:10 "
+	            "launch:a:10 profile:begin launch:b:10 profile:end profile:leave sleep:400 "
+	            "launch:c:10 "
 	            "profile:begin launch:d:10 profile:finalize sleep:400 launch:e:10");
-	assert_string_equal(run.output, "subscribe 0\nprofiled 1 kernels\nunsubscribe 0\nsubscribe 0\n");
+	assert_string_equal(run.output,
+	                    "subscribe 0\nprofiled 1 kernels\nunsubscribe 0\nsubscribe 0\n");
 	assert_int_equal(KERNEL("a", GPU_TIME).count, 1);
 	assert_int_equal(KERNEL("c", GPU_TIME).count, 1);
 	assert_int_equal(KERNEL("e", GPU_TIME).count, 1);
@@ -788,7 +812,8 @@ a_hanging_cupti_does_not_hold_up_the_exit(void **state)
 {
 	struct run run;
 	(void)state;
-	run_program(&run, "mock-program", "", "launch:a:10 sleep:200 mock:hang:1 launch:b:10 exit:0");
+	run_program(&run, "mock-program", "",
+	            "launch:a:10 sleep:200 mock:hang:1 launch:b:10 exit:0");
 	assert_int_equal(run.status, 0);
 	assert_int_equal(KERNEL("a", GPU_TIME).count, 1);
 	assert_int_equal(LEDGER(LAUNCH, RECEIVED), 2);

@@ -14,16 +14,16 @@
 static const struct {
 	int major, minor, threads, blocks, registers, shared, reserved, block_shared;
 } chips[] = {
-	{ 6, 0, 2048, 32, 65536, 65536, 0, 49152 },         /* P100 */
-	{ 6, 1, 2048, 32, 65536, 98304, 0, 49152 },         /* GTX 1080 */
-	{ 7, 0, 2048, 32, 65536, 98304, 0, 98304 },         /* V100 */
-	{ 7, 5, 1024, 16, 65536, 65536, 0, 65536 },         /* T4 */
-	{ 8, 0, 2048, 32, 65536, 167936, 1024, 166912 },    /* A100 */
-	{ 8, 6, 1536, 16, 65536, 102400, 1024, 101376 },    /* A10 */
-	{ 8, 9, 1536, 24, 65536, 102400, 1024, 101376 },    /* L40 */
-	{ 9, 0, 2048, 32, 65536, 233472, 1024, 232448 },    /* H100, H200 */
-	{ 10, 0, 2048, 32, 65536, 233472, 1024, 232448 },   /* B200 */
-	{ 12, 0, 1536, 24, 65536, 102400, 1024, 101376 },   /* RTX 5090 */
+	{ 6, 0, 2048, 32, 65536, 65536, 0, 49152 },       /* P100 */
+	{ 6, 1, 2048, 32, 65536, 98304, 0, 49152 },       /* GTX 1080 */
+	{ 7, 0, 2048, 32, 65536, 98304, 0, 98304 },       /* V100 */
+	{ 7, 5, 1024, 16, 65536, 65536, 0, 65536 },       /* T4 */
+	{ 8, 0, 2048, 32, 65536, 167936, 1024, 166912 },  /* A100 */
+	{ 8, 6, 1536, 16, 65536, 102400, 1024, 101376 },  /* A10 */
+	{ 8, 9, 1536, 24, 65536, 102400, 1024, 101376 },  /* L40 */
+	{ 9, 0, 2048, 32, 65536, 233472, 1024, 232448 },  /* H100, H200 */
+	{ 10, 0, 2048, 32, 65536, 233472, 1024, 232448 }, /* B200 */
+	{ 12, 0, 1536, 24, 65536, 102400, 1024, 101376 }, /* RTX 5090 */
 };
 #define CHIPS (sizeof chips / sizeof *chips)
 
@@ -68,10 +68,11 @@ oracle(size_t i, int threads, int registers, size_t shared)
 	};
 	cudaOccDeviceState state = { .carveoutConfig = 100 };
 	cudaOccResult result;
-	if (cudaOccMaxActiveBlocksPerMultiprocessor(&result, &chip, &kernel, &state, threads, shared) !=
-	    CUDA_OCC_SUCCESS)
+	if (cudaOccMaxActiveBlocksPerMultiprocessor(&result, &chip, &kernel, &state, threads,
+	                                            shared) != CUDA_OCC_SUCCESS)
 		return 0;
-	uint64_t warps = (uint64_t)result.activeBlocksPerMultiprocessor * (uint64_t)((threads + 31) / 32);
+	uint64_t warps =
+		(uint64_t)result.activeBlocksPerMultiprocessor * (uint64_t)((threads + 31) / 32);
 	return (uint32_t)(warps * 1000000 / (uint64_t)(chips[i].threads / 32));
 }
 
@@ -92,7 +93,8 @@ agrees_with_the_calculator(void **state)
 					                                (uint32_t)registers,
 					                                (uint32_t)shared);
 					if (ours != expected)
-						fail_msg("%d.%d: %d threads, %d registers, %zu bytes: %u, not %u",
+						fail_msg("%d.%d: %d threads, %d registers, %zu "
+						         "bytes: %u, not %u",
 						         chips[i].major, chips[i].minor, threads,
 						         registers, shared, ours, expected);
 					compared++;
@@ -109,7 +111,8 @@ known_values(void **state)
 	assert_int_equal(plumb_occupancy(&h100, 256, 32, 0), 1000000);
 	assert_int_equal(plumb_occupancy(&h100, 256, 64, 0), 500000);
 	assert_int_equal(plumb_occupancy(&h100, 1024, 255, 0), UINT32_MAX); /* cannot run */
-	assert_int_equal(plumb_occupancy(&h100, 128, 168, 200000), 62500);  /* one block of 4 warps */
+	assert_int_equal(plumb_occupancy(&h100, 128, 168, 200000),
+	                 62500); /* one block of 4 warps */
 	assert_int_equal(plumb_occupancy(&h100, 0, 32, 0), UINT32_MAX);
 	assert_int_equal(plumb_occupancy(&none, 256, 32, 0), UINT32_MAX);
 }

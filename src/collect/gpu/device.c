@@ -13,7 +13,7 @@
 #define WORK_CAPACITY (1u << 17) /* 3 MiB */
 #define WORK_LEAST 1024u
 #define STAGED (1u << 16)
-#define SERIES_WIDTH 1000000u /* ns, at first */
+#define SERIES_WIDTH 1000000u       /* ns, at first */
 #define SERIES_LONGEST (1ull << 52) /* ns, 52 days: no work ends later than that after the first */
 
 struct stream {
@@ -203,8 +203,8 @@ sort_intervals(struct plumb_interval *intervals, uint32_t count)
 	}
 }
 
-/* Threads that launch at once deliver interleaved work one buffer after the other; in order, it needs
- * few open intervals. */
+/* Threads that launch at once deliver interleaved work one buffer after the other; in order, it
+ * needs few open intervals. */
 void
 plumb_gpu_merge(struct plumb_gpu_device *device)
 {
@@ -262,8 +262,8 @@ series_coarsen(struct plumb_record_series *series)
 	series->width *= 2;
 }
 
-/* Records come out of order, so the first one is not the earliest: bins begin a little before it, and
- * what is earlier still falls into the first bin. */
+/* Records come out of order, so the first one is not the earliest: bins begin a little before it,
+ * and what is earlier still falls into the first bin. */
 static void
 series_add(struct plumb_record_series *series, enum plumb_work_kind kind, uint64_t start,
            uint64_t end)

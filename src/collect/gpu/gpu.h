@@ -73,8 +73,8 @@ plumb_id plumb_gpu_stream(struct plumb_thread *thread, struct plumb_gpu_device *
 void plumb_gpu_work(struct plumb_thread *thread, struct plumb_gpu_device *device,
                     enum plumb_work_kind kind, plumb_id node, plumb_id stream, uint64_t start,
                     uint64_t end, uint64_t bytes);
-/* Merges busy time that was added since the last call. Call it when all threads' records up to a moment
- * were added: after each flush. */
+/* Merges busy time that was added since the last call. Call it when all threads' records up to a
+ * moment were added: after each flush. */
 void plumb_gpu_merge(struct plumb_gpu_device *device);
 
 #endif

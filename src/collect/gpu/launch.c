@@ -2,10 +2,10 @@
 /*
  * Launches by correlation id.
  *
- * Ids ascend, but with holes: calls that start nothing take numbers too (a thread that polls an event
- * takes millions a second). So the ring is a table of buckets of four, the bucket chosen by the id and
- * the oldest id in it replaced: dense ids fill it like a ring, and with holes a launch is lost only
- * when four newer launches fell into its bucket.
+ * Ids ascend, but with holes: calls that start nothing take numbers too (a thread that polls an
+ * event takes millions a second). So the ring is a table of buckets of four, the bucket chosen by
+ * the id and the oldest id in it replaced: dense ids fill it like a ring, and with holes a launch
+ * is lost only when four newer launches fell into its bucket.
  *
  * A slot's key is cleared while its other words change. A reader that finds the id before and after
  * has read what belongs to it; one that does not, has a miss. Keys are ids + 1, 0 is free.
@@ -142,7 +142,7 @@ plumb_launch_take(struct plumb_launch_ring *ring, uint64_t correlation, struct p
 			return true;
 		}
 	}
-	/* A put replaces the oldest: as long as one in the bucket is older or free, none was replaced. */
+	/* A put replaces the oldest: while one in the bucket is older or free, none was replaced. */
 	struct slot *slots = bucket(ring, correlation);
 	*overwritten = true;
 	for (unsigned i = 0; i < WAYS; i++)

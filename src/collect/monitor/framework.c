@@ -2,8 +2,11 @@
 #include "collect/monitor/framework.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "collect/monitor/python.h"
 
 static const struct plumb_framework *const frameworks[] = {
 	&plumb_framework_torch,
@@ -35,9 +38,35 @@ offer_one(size_t i)
 	}
 }
 
+/* Python is met with or without a framework: GPU calls have Python lines, too. */
+static struct plumb_error python_refusal;
+
+static void
+offer_python(void)
+{
+	static _Atomic bool settled;
+	if (atomic_load_explicit(&settled, memory_order_relaxed))
+		return;
+	struct plumb_error error = { 0 };
+	int result = plumb_python_attach(&error);
+	if (result > 0)
+		return;
+	if (result < 0)
+		python_refusal = error;
+	atomic_store_explicit(&settled, true, memory_order_release);
+}
+
+const char *
+plumb_python_refusal(void)
+{
+	return python_refusal.code ? python_refusal.message : NULL;
+}
+
 void
 plumb_framework_offer(const char *symbol)
 {
+	if (plumb_options()->folder[0])
+		offer_python();
 	if (!atomic_load_explicit(&waiting, memory_order_relaxed) || !plumb_options()->folder[0])
 		return;
 	pthread_mutex_lock(&lock);

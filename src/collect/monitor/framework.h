@@ -32,6 +32,9 @@ extern const struct plumb_framework plumb_framework_torch;
 void plumb_framework_offer(const char *symbol);
 void plumb_framework_detach(void);
 
+/* Why Python lines are off, or NULL when they are on or no Python was met. */
+const char *plumb_python_refusal(void);
+
 /* ---- for shims ---- */
 
 /* Operator enter and exit on the calling thread. They nest; an exit without its enter is ignored. */

@@ -46,6 +46,52 @@ static bool released; /* `release` is filled */
 static void *(*thread_state)(void);
 static int (*finalising)(void);
 
+/* ---- code objects that go ---- */
+
+/*
+ * exec() in a loop makes a code object, and its file name and line table, at the very addresses where
+ * the last ones were freed: nothing in them tells the two apart but their text. So we stand before the
+ * destructor of code objects and count, by address, what is freed. A count stands for many addresses;
+ * that one of them is freed makes the others be looked at again, and no more.
+ */
+enum { FREED_COUNTS = 4096 };
+static _Atomic uint32_t freed[FREED_COUNTS];
+static void (*code_free)(void *code);
+_Atomic uint32_t plumb_python_codes_freed;
+
+static inline _Atomic uint32_t *
+freed_at(const void *code)
+{
+	return &freed[((uint64_t)(uintptr_t)code * 0x9e3779b97f4a7c15u) >> 52];
+}
+
+static void
+count_and_free(void *code)
+{
+	atomic_fetch_add_explicit(freed_at(code), 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&plumb_python_codes_freed, 1, memory_order_relaxed);
+	code_free(code);
+}
+
+/* Puts count_and_free into the type's slot, when it looks as it has since Python 2. */
+static void
+watch_code(void)
+{
+	size_t name = layout.type + 16u, destructor = layout.type + 40u;
+	char *type = (char *)(uintptr_t)api.code_type;
+	Dl_info of_type, of_free;
+	const char *text = plumb_python_pointer(type, name);
+	const void *now = plumb_python_pointer(type, destructor);
+
+	if (!text || strcmp(text, "code") || !now || !dladdr(type, &of_type) ||
+	    !dladdr(now, &of_free) || of_type.dli_fbase != of_free.dli_fbase)
+		return;
+	*(const void **)&code_free = now;
+	atomic_store_explicit(&plumb_python_codes_freed, 1, memory_order_relaxed);
+	atomic_store_explicit((void *_Atomic *)(type + destructor), (void *)count_and_free,
+	                      memory_order_release);
+}
+
 /* ---- attaching ---- */
 
 /* The handle that finds the interpreter's symbols: the program's own ones, or those of a libpython
@@ -141,7 +187,10 @@ attach(struct plumb_error *error)
 		found = true;
 	}
 	ts = finalising() ? NULL : thread_state();
-	return ts ? plumb_python_layout_prove(&layout, &api, ts, error) : 1;
+	rc = ts ? plumb_python_layout_prove(&layout, &api, ts, error) : 1;
+	if (rc == 0)
+		watch_code();
+	return rc;
 }
 
 int
@@ -317,6 +366,7 @@ plumb_python_identify(const void *code, struct plumb_python_identity *identity)
 	identity->name = plumb_python_pointer(code, marks.name);
 	identity->lines = plumb_python_pointer(code, marks.lines);
 	identity->first_line = plumb_python_int(code, marks.first_line);
+	identity->freed = atomic_load_explicit(freed_at(code), memory_order_relaxed);
 }
 
 static inline bool
@@ -325,7 +375,8 @@ is_same(const struct marks *marks, const char *code, const struct plumb_python_i
 	return plumb_python_pointer(code, marks->file) == identity->file &&
 	       plumb_python_pointer(code, marks->name) == identity->name &&
 	       plumb_python_pointer(code, marks->lines) == identity->lines &&
-	       plumb_python_int(code, marks->first_line) == identity->first_line;
+	       plumb_python_int(code, marks->first_line) == identity->first_line &&
+	       atomic_load_explicit(freed_at(code), memory_order_relaxed) == identity->freed;
 }
 
 bool

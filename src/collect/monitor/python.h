@@ -7,6 +7,7 @@
 #ifndef PLUMB_COLLECT_MONITOR_PYTHON_H
 #define PLUMB_COLLECT_MONITOR_PYTHON_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,11 +20,17 @@ struct plumb_python_frame {
 	int32_t lasti; /* byte offset of the current instruction, as PyCode_Addr2Line takes it */
 };
 
-/* What tells a code object from another one that was later made at its address. */
+/* What tells a code object from another one that was later made at its address. Its own parts may
+ * come back at their addresses, too: the last word counts what was freed there. */
 struct plumb_python_identity {
 	const void *file, *name, *lines;
 	int32_t first_line;
+	uint32_t freed;
 };
+
+/* Counts the code objects that were freed: while it stays, no code object has come to another's
+ * address. 0: not counted, so compare identities each time. */
+extern _Atomic uint32_t plumb_python_codes_freed;
 
 struct plumb_python_symbol {
 	char file[4096];     /* UTF-8, cut at a character when longer */

@@ -193,8 +193,6 @@ __asm__(".text\n.globl " ENGINE_EXECUTE "\n.type " ENGINE_EXECUTE ",%function\n"
 static void
 torch_describe(void)
 {
-	struct plumb_error error;
-	int python = plumb_python_attach(&error);
 	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_OPERATOR_ENTER);
 	if (!thread)
 		return;
@@ -203,10 +201,6 @@ torch_describe(void)
 		plumb_environment(thread, "framework.torch.partly",
 		                  "operator names only: this PyTorch's at::RecordFunction could not be "
 		                  "probed, so backward work is not joined with its forward operators");
-	if (python == 0)
-		plumb_environment(thread, "python.version", plumb_python_version());
-	else if (python < 0)
-		plumb_environment(thread, "python.off", error.message);
 	plumb_leave(thread);
 }
 

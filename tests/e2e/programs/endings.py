@@ -94,6 +94,27 @@ def at_once():
     time.sleep(0.05)
 
 
+def too_deep():
+    """Calls itself deeper than plumb keeps."""
+    sys.setrecursionlimit(count + 1000)
+
+    def down(depth):
+        if depth:
+            return down(depth - 1)  # @down
+        torch.neg(x)  # @bottom
+        return torch.exp(x)
+
+    down(count)
+
+
+def still_inside():
+    """Other threads are in one operator for longer than the program lives."""
+    matrix = torch.rand(4000, 4000)
+    for _ in range(2):
+        threading.Thread(target=torch.mm, args=(matrix, matrix), daemon=True).start()
+    time.sleep(0.05)
+
+
 endings = {
     "return": work,
     "exit": lambda: (work(), sys.exit(4)),
@@ -111,8 +132,10 @@ endings = {
     "keep_on": keep_on,
     "fill": fill_up,
     "contexts": contexts,
+    "deep": too_deep,
     "inside": from_deep_inside,
     "daemons": lambda: (work(), at_once()),
+    "daemons_inside": lambda: (work(), still_inside()),
     "daemons_exit": lambda: (work(), at_once(), os._exit(5)),
 }
 print("begun", flush=True)

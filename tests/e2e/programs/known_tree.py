@@ -13,6 +13,7 @@ import threading
 
 import torch
 from torch.autograd.profiler import record_function
+from torch.utils._python_dispatch import TorchDispatchMode
 
 DEEP = 10000
 x = torch.ones(4)
@@ -258,6 +259,38 @@ def quiet():
     torch.sin(weight)  # @quiet_grad
 
 
+class Twice(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        torch.exp(x)  # @dispatch_extra
+        return func(*args, **(kwargs or {}))  # @dispatch_call
+
+
+class Named(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        torch.cos(x)  # @function_extra
+        return super().__torch_function__(func, types, args, kwargs or {})  # @function_call
+
+
+def overridden():
+    with Twice():
+        torch.neg(x)  # @overridden_mode
+    named = x.as_subclass(Named)
+    torch.sin(named)  # @overridden_class
+
+
+@torch.jit.script
+def scripted(value: torch.Tensor):
+    for _ in range(3):
+        value = torch.tanh(value)
+    return value
+
+
+def scripts():
+    for _ in range(4):
+        scripted(x)  # @scripts
+
+
 def main():
     nested()
     loops()
@@ -275,6 +308,8 @@ def main():
     ranges_elsewhere()
     range_with_error()
     quiet()
+    overridden()
+    scripts()
     sys.setrecursionlimit(DEEP + 1000)
     threading.stack_size(512 << 20)
     thread = threading.Thread(target=deep)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sizes of device allocations by address, so that a free can tell how much it frees. Allocations are
- * rare and slow calls, so a lock does no harm; the table grows by mapping a new one.
+ * Sizes of device allocations by address, so that a free can tell how much it frees. Allocations
+ * are rare and slow calls, so a lock does no harm; the table grows by mapping a new one.
  */
 #include <pthread.h>
 #include <sys/mman.h>

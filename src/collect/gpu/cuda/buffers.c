@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buffers of records. CUPTI asks for one on the program's thread that fills it and gives it back on a
- * thread of its own; the service thread reads it and makes it ready again, so that the program waits
- * neither for reading nor for zeroing. All steps are lock-free; memory is mapped, never from the heap,
- * and made present by the service thread ahead of need. At the cap CUPTI gets none and drops records,
- * which it counts.
+ * Buffers of records. CUPTI asks for one on the program's thread that fills it and gives it back on
+ * a thread of its own; the service thread reads it and makes it ready again, so that the program
+ * waits neither for reading nor for zeroing. All steps are lock-free; memory is mapped, never from
+ * the heap, and made present by the service thread ahead of need. At the cap CUPTI gets none and
+ * drops records, which it counts.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -60,8 +60,8 @@ make(void)
 	do {
 		if (index >= most)
 			return NULL;
-	} while (!atomic_compare_exchange_weak_explicit(&made, &index, index + 1,
-	                                                memory_order_relaxed, memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(
+		&made, &index, index + 1, memory_order_relaxed, memory_order_relaxed));
 	buffers[index].index = index;
 	buffers[index].data = plumb_map(buffer_size, false);
 	return buffers[index].data ? &buffers[index] : NULL; /* no memory: one fewer for good */
@@ -133,7 +133,8 @@ plumb_buffer_completed(CUcontext context, uint32_t stream, uint8_t *data, size_t
 		count_late();
 		return;
 	}
-	if (plumb_cupti.ActivityGetNumDroppedRecords(context, stream, &lost) == CUPTI_SUCCESS && lost)
+	if (plumb_cupti.ActivityGetNumDroppedRecords(context, stream, &lost) == CUPTI_SUCCESS &&
+	    lost)
 		atomic_fetch_add_explicit(&dropped, lost, memory_order_relaxed);
 	struct plumb_buffer *buffer = data ? buffer_of(data) : NULL;
 	if (!buffer)
@@ -142,15 +143,16 @@ plumb_buffer_completed(CUcontext context, uint32_t stream, uint8_t *data, size_t
 	struct plumb_buffer *newest = atomic_load_explicit(&completed, memory_order_relaxed);
 	do
 		buffer->next = newest;
-	while (!atomic_compare_exchange_weak_explicit(&completed, &newest, buffer, memory_order_release,
-	                                              memory_order_relaxed));
+	while (!atomic_compare_exchange_weak_explicit(&completed, &newest, buffer,
+	                                              memory_order_release, memory_order_relaxed));
 	plumb_cuda_wake();
 }
 
 struct plumb_buffer *
 plumb_buffers_take(void)
 {
-	struct plumb_buffer *newest = atomic_exchange_explicit(&completed, NULL, memory_order_acquire);
+	struct plumb_buffer *newest =
+		atomic_exchange_explicit(&completed, NULL, memory_order_acquire);
 	struct plumb_buffer *oldest = NULL;
 	while (newest) {
 		struct plumb_buffer *next = newest->next;

@@ -2,9 +2,10 @@
 /*
  * Driver calls, on the program's threads.
  *
- * At the enter of a call that may start work, its place in the program goes into the ring of launches:
- * the record may be there before the call returns. At the exit it is counted, if it succeeded and was not
- * captured into a graph (capturing makes a graph node within the call, which a callback tells).
+ * At the enter of a call that may start work, its place in the program goes into the ring of
+ * launches: the record may be there before the call returns. At the exit it is counted, if it
+ * succeeded and was not captured into a graph (capturing makes a graph node within the call, which
+ * a callback tells).
  */
 #include <string.h>
 
@@ -38,7 +39,8 @@ static void
 count_launch(void)
 {
 	if (!counter)
-		counter = 1 + atomic_fetch_add_explicit(&next_counter, 1, memory_order_relaxed) % COUNTERS;
+		counter = 1 + atomic_fetch_add_explicit(&next_counter, 1, memory_order_relaxed) %
+		                      COUNTERS;
 	atomic_fetch_add_explicit(&launched[counter - 1].count, 1, memory_order_relaxed);
 }
 
@@ -51,13 +53,14 @@ plumb_cuda_launched(void)
 	return sum;
 }
 
-/* The gpu_api context of a call. Variants of one function (_v2, _ptsz: the per-thread default stream)
- * are one API. */
+/* The gpu_api context of a call. Variants of one function (_v2, _ptsz: the per-thread default
+ * stream) are one API. */
 static plumb_id
 api_node(struct plumb_thread *thread, const char *name)
 {
 	size_t length = name ? strlen(name) : 0;
-	if (length > 5 && (!memcmp(name + length - 5, "_ptsz", 5) || !memcmp(name + length - 5, "_ptds", 5)))
+	if (length > 5 &&
+	    (!memcmp(name + length - 5, "_ptsz", 5) || !memcmp(name + length - 5, "_ptds", 5)))
 		length -= 5;
 	if (length > 3 && name[length - 3] == '_' && name[length - 2] == 'v' &&
 	    name[length - 1] >= '0' && name[length - 1] <= '9')
@@ -80,7 +83,8 @@ call_enter(struct plumb_thread *thread, enum plumb_call call, const CUpti_Callba
 		.correlation = info->correlationId,
 	};
 	if (call <= PLUMB_CALL_SET) {
-		struct plumb_launch launch = { .node = now->node, .track = plumb_thread_track(thread) };
+		struct plumb_launch launch = { .node = now->node,
+			                       .track = plumb_thread_track(thread) };
 		plumb_launch_put(plumb_cuda_launches, info->correlationId, &launch);
 	}
 	if (call == PLUMB_CALL_SYNC || call == PLUMB_CALL_COPY || call == PLUMB_CALL_COPY_BLOCKING)
@@ -128,7 +132,8 @@ memory_exit(struct plumb_thread *thread, enum plumb_call call, plumb_id node, co
 		break;
 	case PLUMB_CALL_CREATE:
 		if (create->handle)
-			alloc_exit(thread, node, *create->handle | PLUMB_ALLOCATION_HANDLE, create->size);
+			alloc_exit(thread, node, *create->handle | PLUMB_ALLOCATION_HANDLE,
+			           create->size);
 		break;
 	case PLUMB_CALL_FREE:
 		free_exit(thread, node, free_params->dptr);
@@ -138,11 +143,13 @@ memory_exit(struct plumb_thread *thread, enum plumb_call call, plumb_id node, co
 		break;
 	}
 }
-_Static_assert(offsetof(cuMemAllocManaged_params, bytesize) == offsetof(cuMemAlloc_v2_params, bytesize) &&
-               offsetof(cuMemAllocAsync_params, bytesize) == offsetof(cuMemAlloc_v2_params, bytesize) &&
-               offsetof(cuMemAllocFromPoolAsync_params, bytesize) ==
-                       offsetof(cuMemAlloc_v2_params, bytesize) &&
-               offsetof(cuMemFreeAsync_params, dptr) == offsetof(cuMemFree_v2_params, dptr),
+_Static_assert(offsetof(cuMemAllocManaged_params, bytesize) ==
+                               offsetof(cuMemAlloc_v2_params, bytesize) &&
+                       offsetof(cuMemAllocAsync_params, bytesize) ==
+                               offsetof(cuMemAlloc_v2_params, bytesize) &&
+                       offsetof(cuMemAllocFromPoolAsync_params, bytesize) ==
+                               offsetof(cuMemAlloc_v2_params, bytesize) &&
+                       offsetof(cuMemFreeAsync_params, dptr) == offsetof(cuMemFree_v2_params, dptr),
                "parameters of allocation functions");
 
 /* ---- exits ---- */

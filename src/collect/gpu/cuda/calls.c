@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which driver function does what. Names of CUPTI_DRIVER_TRACE_CBID_*; the numbers stay the same over
- * releases, older ones lack the newest. The runtime API (cudaLaunchKernel, …) is not listed: its calls
- * end in these, with the same correlation id.
+ * Which driver function does what. Names of CUPTI_DRIVER_TRACE_CBID_*; the numbers stay the same
+ * over releases, older ones lack the newest. The runtime API (cudaLaunchKernel, …) is not listed:
+ * its calls end in these, with the same correlation id.
  *
  * Copies within a device or between devices do not wait for the GPU even in their synchronous form,
  * and neither do sets.

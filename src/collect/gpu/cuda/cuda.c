@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Start, stop and the service thread: it reads what CUPTI delivers, flushes at a steady pace and when
- * asked, reads the clocks, and takes the slot back after the program used it. No signal reaches it. stop()
- * leaves the last flush to it and waits two seconds: a CUPTI that hangs cannot hold up the exit.
+ * Start, stop and the service thread: it reads what CUPTI delivers, flushes at a steady pace and
+ * when asked, reads the clocks, and takes the slot back after the program used it. No signal
+ * reaches it. stop() leaves the last flush to it and waits two seconds: a CUPTI that hangs cannot
+ * hold up the exit.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -19,9 +20,9 @@
 #define TICK_NS 100000000u /* a wish to flush waits no longer than this */
 
 static pid_t own_process;
-static _Atomic uint32_t wakes;    /* changes when there is something to do */
-static _Atomic uint32_t served;   /* changes when a forced flush was done or the thread ended */
-static _Atomic uint32_t wanted;   /* forced flushes asked for */
+static _Atomic uint32_t wakes;  /* changes when there is something to do */
+static _Atomic uint32_t served; /* changes when a forced flush was done or the thread ended */
+static _Atomic uint32_t wanted; /* forced flushes asked for */
 static _Atomic uint32_t fulfilled;
 static _Atomic bool stopping, ended;
 static uint64_t dropped;
@@ -67,7 +68,7 @@ knob(const char *name, long otherwise)
 	return *end ? otherwise : value;
 }
 
-/* For measuring; docs/collect.md says what they do. */
+/* For measuring; struct plumb_cuda_knobs says what they do. */
 static void
 read_knobs(void)
 {
@@ -218,7 +219,8 @@ start_thread(struct plumb_error *error)
 	int result = errno;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (result)
-		return plumb_fail_errno(error, "GPU work is not recorded: no thread for its records");
+		return plumb_fail_errno(error,
+		                        "GPU work is not recorded: no thread for its records");
 	pthread_detach(thread);
 	return 0;
 }
@@ -234,10 +236,11 @@ refuse_layout(struct plumb_error *error)
 		plumb_count(thread, PLUMB_SOURCE_BUFFER, PLUMB_FATE_UNKNOWN_LAYOUT, 1);
 		plumb_leave(thread);
 	}
-	return plumb_fail(error, PLUMB_ESYSTEM,
-	                  "CUPTI version %u (%s) has records that this plumb does not know: GPU work is not "
-	                  "recorded; update plumb",
-	                  plumb_cupti.version, plumb_cupti.path);
+	return plumb_fail(
+		error, PLUMB_ESYSTEM,
+		"CUPTI version %u (%s) has records that this plumb does not know: GPU work is not "
+		"recorded; update plumb",
+		plumb_cupti.version, plumb_cupti.path);
 }
 
 static void
@@ -274,7 +277,7 @@ start(struct plumb_error *error)
 		plumb_slot_leave();
 		return result;
 	}
-	/* CUDA's own exit handlers are registered before this one, so it runs while CUPTI still works. */
+	/* CUDA's own exit handlers are registered already, so this runs while CUPTI still works. */
 	atexit(at_exit);
 	return 0;
 }

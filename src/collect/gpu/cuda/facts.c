@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What does not change while the program runs: devices and versions; and the readings of the clocks.
- * All on the service thread, after the program has initialised CUDA.
+ * What does not change while the program runs: devices and versions; and the readings of the
+ * clocks. All on the service thread, after the program has initialised CUDA.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -33,8 +33,10 @@ limits_of(CUdevice device, struct plumb_occupancy_limits *limits)
 		.warp = attribute(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0),
 		.threads = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 0),
 		.blocks = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 0),
-		.registers = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 0),
-		.shared = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 0),
+		.registers =
+			attribute(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 0),
+		.shared = attribute(device,
+		                    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 0),
 		.shared_reserved =
 			attribute(device, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 0),
 	};
@@ -59,13 +61,15 @@ plumb_cuda_describe(uint32_t ordinal, struct plumb_record_device *device, char n
 	};
 	*limits = (struct plumb_occupancy_limits){ 0 };
 	name[0] = '\0';
-	if (!plumb_driver.cuDeviceGet || plumb_driver.cuDeviceGet(&handle, (int)ordinal) != CUDA_SUCCESS)
+	if (!plumb_driver.cuDeviceGet ||
+	    plumb_driver.cuDeviceGet(&handle, (int)ordinal) != CUDA_SUCCESS)
 		return;
 	if (!plumb_driver.cuDeviceGetName ||
 	    plumb_driver.cuDeviceGetName(name, 256, handle) != CUDA_SUCCESS)
 		name[0] = '\0';
 	name[255] = '\0';
-	if (plumb_driver.cuDeviceGetUuid && plumb_driver.cuDeviceGetUuid(&uuid, handle) == CUDA_SUCCESS)
+	if (plumb_driver.cuDeviceGetUuid &&
+	    plumb_driver.cuDeviceGetUuid(&uuid, handle) == CUDA_SUCCESS)
 		memcpy(device->uuid, uuid.bytes, sizeof device->uuid);
 	if (plumb_driver.cuDeviceTotalMem &&
 	    plumb_driver.cuDeviceTotalMem(&bytes, handle) == CUDA_SUCCESS)
@@ -80,7 +84,8 @@ plumb_cuda_describe(uint32_t ordinal, struct plumb_record_device *device, char n
 	if (limits->warp && limits->threads)
 		device->warps_per_multiprocessor = limits->threads / limits->warp;
 	device->clock_khz = attribute(handle, CU_DEVICE_ATTRIBUTE_CLOCK_RATE, UINT32_MAX);
-	device->memory_clock_khz = attribute(handle, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, UINT32_MAX);
+	device->memory_clock_khz =
+		attribute(handle, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, UINT32_MAX);
 }
 
 /* ---- versions ---- */
@@ -127,8 +132,10 @@ driver_fact(struct plumb_thread *thread, bool *said)
 	text[bytes] = '\0';
 	for (const char *at = text; *at; at++) {
 		unsigned a, b;
-		if ((at == text || at[-1] == ' ') && sscanf(at, "%3u.%3u", &a, &b) == 2 && a >= 100) {
-			snprintf(version, sizeof version, "%.*s", (int)strspn(at, "0123456789."), at);
+		if (*at >= '0' && *at <= '9' && at != text && at[-1] == ' ' &&
+		    sscanf(at, "%3u.%3u", &a, &b) == 2 && a >= 100) {
+			snprintf(version, sizeof version, "%.*s", (int)strspn(at, "0123456789."),
+			         at);
 			fact(thread, said, "gpu.driver", version);
 			return;
 		}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The driver's injection hook: cuInit loads the library in CUDA_INJECTION64_PATH and calls this. It is
- * the moment to take CUPTI's slot: before any context exists. A library that was there before plumb is
- * loaded and called after it.
+ * The driver's injection hook: cuInit loads the library in CUDA_INJECTION64_PATH and calls this. It
+ * is the moment to take CUPTI's slot: before any context exists. A library that was there before
+ * plumb is loaded and called after it.
  */
 #include <dlfcn.h>
 #include <stdlib.h>

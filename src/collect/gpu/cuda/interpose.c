@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The CUPTI functions through which a program takes and leaves CUPTI's slot. A program reaches these by
- * its PLT, as plumb is preloaded before CUPTI, or by a look-up that the dlsym hook answers. Each goes on
- * to the real function of the caller's own CUPTI. While plumb has the slot the program has nothing
- * enabled, so that disabling is done already and must not touch what plumb enabled. A CUPTI that is linked in statically is not
- * noticed: its subscribe then fails as it does beside any tool.
+ * The CUPTI functions through which a program takes and leaves CUPTI's slot. A program reaches
+ * these by its PLT, as plumb is preloaded before CUPTI, or by a look-up that the dlsym hook
+ * answers. Each goes on to the real function of the caller's own CUPTI. While plumb has the slot
+ * the program has nothing enabled, so that disabling is done already and must not touch what plumb
+ * enabled. A CUPTI that is linked in statically is not noticed: its subscribe then fails as it does
+ * beside any tool.
  */
 #include "collect/gpu/cuda/interpose.h"
 
@@ -22,6 +23,7 @@
 	X(cuptiEnableDomain)                                                                       \
 	X(cuptiEnableAllDomains)                                                                   \
 	X(cuptiActivityRegisterCallbacks)                                                          \
+	X(cuptiActivityRegisterTimestampCallback)                                                  \
 	X(cuptiActivityEnable)                                                                     \
 	X(cuptiActivityDisable)                                                                    \
 	X(cuptiActivityFlushAll)                                                                   \
@@ -89,7 +91,8 @@ find_real(const char *name, void *own, const void *caller)
 	return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
 
 /* What the real function returns. */
-#define CALL(...) (plumb_slot_enter(), result_ = real(__VA_ARGS__), plumb_slot_leave_call(), result_)
+#define CALL(...)                                                                                  \
+	(plumb_slot_enter(), result_ = real(__VA_ARGS__), plumb_slot_leave_call(), result_)
 
 CUptiResult CUPTIAPI
 cuptiSubscribe(CUpti_SubscriberHandle *subscriber, CUpti_CallbackFunc callback, void *data)
@@ -178,7 +181,8 @@ cuptiEnableAllDomains(uint32_t enable, CUpti_SubscriberHandle subscriber)
 		return CUPTI_SUCCESS;
 	WANT();
 	CUptiResult result = CALL(enable, plumb_slot_handle(subscriber));
-	for (uint32_t domain = 1; result == CUPTI_SUCCESS && domain < CUPTI_CB_DOMAIN_SIZE; domain++)
+	for (uint32_t domain = 1; result == CUPTI_SUCCESS && domain < CUPTI_CB_DOMAIN_SIZE;
+	     domain++)
 		plumb_slot_callbacks(enable, domain, UINT32_MAX);
 	return result;
 }
@@ -193,6 +197,21 @@ cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc requested,
 		return real(requested, completed);
 	WANT();
 	return CALL(requested, completed);
+}
+
+CUptiResult CUPTIAPI
+cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc clock)
+{
+	CUptiResult result_;
+	REAL(cuptiActivityRegisterTimestampCallback)
+	bool watched = plumb_slot_watched();
+	if (watched) {
+		WANT();
+	}
+	CUptiResult result = watched ? CALL(clock) : real(clock);
+	if (result == CUPTI_SUCCESS && !plumb_slot_inside())
+		plumb_slot_clock(clock);
+	return result;
 }
 
 CUptiResult CUPTIAPI

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUPTI and the driver as the process has them. A second CUPTI in a process does not work beside the
- * first, so the one that is loaded is taken. Where none is, it is looked for next to the CUDA libraries
- * that are loaded, since it must be of their release.
+ * CUPTI and the driver as the process has them. A second CUPTI in a process does not work beside
+ * the first, so the one that is loaded is taken. Where none is, it is looked for next to the CUDA
+ * libraries that are loaded, since it must be of their release.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -48,7 +48,8 @@ struct trial {
 };
 
 static void *
-try_path(struct trial *trial, const char *folder, size_t length, const char *below, const char *name)
+try_path(struct trial *trial, const char *folder, size_t length, const char *below,
+         const char *name)
 {
 	char path[4096];
 	if (length + strlen(below) + strlen(name) + 2 > sizeof path)
@@ -91,18 +92,21 @@ major_of(const char *path)
 static void *
 try_release(struct trial *trial, unsigned major, const char *beside)
 {
-	/* Wheels keep CUPTI in the same folder (13) or a sister folder (11, 12), toolkits below extras. */
-	static const char *const places[] = { "/", "/../../cuda_cupti/lib/", "/../extras/CUPTI/lib64/",
+	/* Wheels keep CUPTI in the same folder (13) or a sister (11, 12), toolkits below extras. */
+	static const char *const places[] = { "/", "/../../cuda_cupti/lib/",
+		                              "/../extras/CUPTI/lib64/",
 		                              "/../../extras/CUPTI/lib64/", NULL };
 	const char *const *names = names_of(major);
 	void *library;
 	for (; *names; names++) {
 		const char *end = beside ? strrchr(beside, '/') : NULL;
 		for (size_t i = 0; end && places[i]; i++)
-			if ((library = try_path(trial, beside, (size_t)(end - beside), places[i], *names)))
+			if ((library = try_path(trial, beside, (size_t)(end - beside), places[i],
+			                        *names)))
 				return library;
 		if ((library = try_path(trial, "", 0, "", *names)) ||
-		    (library = try_path(trial, "/usr/local/cuda", 15, "/extras/CUPTI/lib64/", *names)))
+		    (library = try_path(trial, "/usr/local/cuda", 15, "/extras/CUPTI/lib64/",
+		                        *names)))
 			return library;
 	}
 	return NULL;
@@ -111,8 +115,8 @@ try_release(struct trial *trial, unsigned major, const char *beside)
 static void *
 find_cupti(struct trial *trial)
 {
-	static const char *const marks[] = { "libcudart.so", "libcudart-", "libcublas.so", "libnvrtc.so",
-		                             NULL };
+	static const char *const marks[] = { "libcudart.so", "libcudart-", "libcublas.so",
+		                             "libnvrtc.so", NULL };
 	char path[4096];
 	void *library;
 	if (plumb_find_library("libcupti.so", path, sizeof path) &&
@@ -126,7 +130,7 @@ find_cupti(struct trial *trial)
 		unsigned major = major_of(path);
 		return try_release(trial, major, path);
 	}
-	/* The runtime is linked in statically: the driver tells the newest release that can be in use. */
+	/* The runtime is linked in statically: the driver tells the newest release it can be. */
 	int version = 0;
 	if (plumb_driver.cuDriverGetVersion)
 		plumb_driver.cuDriverGetVersion(&version);
@@ -142,10 +146,11 @@ plumb_cupti_find(struct plumb_error *error)
 	struct trial trial = { .used = 0 };
 	void *library = find_cupti(&trial);
 	if (!library)
-		return plumb_fail(error, PLUMB_ESYSTEM,
-		                  "CUPTI was not found: tried %s; install the nvidia-cuda-cupti package of "
-		                  "the program's CUDA release, or put its folder into LD_LIBRARY_PATH",
-		                  trial.used ? trial.text : "no name, as the CUDA release is unknown");
+		return plumb_fail(
+			error, PLUMB_ESYSTEM,
+			"CUPTI was not found: tried %s; install the nvidia-cuda-cupti package of "
+			"the program's CUDA release, or put its folder into LD_LIBRARY_PATH",
+			trial.used ? trial.text : "no name, as the CUDA release is unknown");
 	const char *missing = NULL;
 #define X(name, needed)                                                                            \
 	plumb_cupti.name = (__typeof__(&cupti##name))plumb_real_dlsym(library, "cupti" #name);     \
@@ -154,8 +159,9 @@ plumb_cupti_find(struct plumb_error *error)
 	PLUMB_CUPTI_FUNCTIONS(X)
 #undef X
 	if (missing)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s has no %s; plumb needs CUPTI 11.8 or newer",
-		                  plumb_cupti.path, missing);
+		return plumb_fail(error, PLUMB_ESYSTEM,
+		                  "%s has no %s; plumb needs CUPTI 11.8 or newer", plumb_cupti.path,
+		                  missing);
 	CUptiResult result = plumb_cupti.GetVersion(&plumb_cupti.version);
 	if (result != CUPTI_SUCCESS)
 		return plumb_fail(error, PLUMB_ESYSTEM, "%s does not tell its version: %s",

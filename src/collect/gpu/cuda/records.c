@@ -2,10 +2,10 @@
 /*
  * Records → contexts, metrics, ledger; on the service thread alone.
  *
- * A record finds its launch by the correlation id; its kernel, copy or set hangs under that call. What
- * repeats (kernel of a call, configuration of a kernel) is found by direct-mapped caches whose entries
- * are checked, so that a clash costs a search and never truth. A record without its launch is counted, and
- * its time still shows: at the root, under no call.
+ * A record finds its launch by the correlation id; its kernel, copy or set hangs under that call.
+ * What repeats (kernel of a call, configuration of a kernel) is found by direct-mapped caches whose
+ * entries are checked, so that a clash costs a search and never truth. A record without its launch
+ * is counted, and its time still shows: at the root, under no call.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,9 +14,9 @@
 #include "collect/table.h"
 
 #define DEVICES 64u
-#define NAMES 4096u      /* kernels by call and name */
-#define VARIANTS 8192u   /* configurations by kernel context */
-#define SEEN 16384u      /* signatures of the newest records */
+#define NAMES 4096u          /* kernels by call and name */
+#define VARIANTS 8192u       /* configurations by kernel context */
+#define SEEN 16384u          /* signatures of the newest records */
 #define VARIANTS_A_NODE 512u /* further configurations share one without numbers */
 
 static struct plumb_cupti_layout layout;
@@ -77,7 +77,8 @@ seen_before(const struct work *work)
 	uint64_t signature = plumb_mix(work->start, work->end);
 	signature = plumb_mix(signature ^ work->graph_node,
 	                      (uint64_t)work->correlation << 32 | work->stream);
-	signature = plumb_mix(signature, (uint64_t)work->device << 32 | work->context << 4 | work->source);
+	signature = plumb_mix(signature,
+	                      (uint64_t)work->device << 32 | work->context << 4 | work->source);
 	uint64_t *slot = &caches->seen[signature % SEEN];
 	if (*slot == signature)
 		return true;
@@ -85,7 +86,7 @@ seen_before(const struct work *work)
 	return false;
 }
 
-/* Counts a record and finds its call. False: it tells nothing. LAUNCH->node is 0 without a launch. */
+/* Counts a record and finds its call; LAUNCH->node is 0 without one. False: it tells nothing. */
 static bool
 work_begin(struct plumb_thread *thread, const struct work *work, struct plumb_launch *launch)
 {
@@ -117,12 +118,12 @@ work_begin(struct plumb_thread *thread, const struct work *work, struct plumb_la
 
 /* Puts the work down for its device. Returns the stream's track. */
 static plumb_id
-work_place(struct plumb_thread *thread, const struct work *work, plumb_id node, struct device *device)
+work_place(struct plumb_thread *thread, const struct work *work, plumb_id node,
+           struct device *device)
 {
 	if (!device)
 		return 0;
-	plumb_id stream =
-		plumb_gpu_stream(thread, device->device, work->context, work->stream);
+	plumb_id stream = plumb_gpu_stream(thread, device->device, work->context, work->stream);
 	plumb_gpu_work(thread, device->device, work->kind, node, stream, work->start, work->end,
 	               work->bytes);
 	return stream;
@@ -130,8 +131,8 @@ work_place(struct plumb_thread *thread, const struct work *work, plumb_id node, 
 
 /* ---- kernels ---- */
 
-/* The kernel's context under PARENT. A name's pointer may come again for another kernel when its module
- * was unloaded, so the text is compared. */
+/* The kernel's context under PARENT. A name's pointer may come again for another kernel when its
+ * module was unloaded, so the text is compared. */
 static plumb_id
 kernel_node(struct plumb_thread *thread, plumb_id parent, const char *name)
 {
@@ -160,9 +161,9 @@ kernel_node(struct plumb_thread *thread, plumb_id parent, const char *name)
 static bool
 same_configuration(const struct plumb_record_variant *a, const struct plumb_record_variant *b)
 {
-	return !memcmp(a->grid, b->grid, sizeof a->grid) && !memcmp(a->block, b->block, sizeof a->block) &&
-	       a->registers == b->registers && a->static_shared == b->static_shared &&
-	       a->dynamic_shared == b->dynamic_shared;
+	return !memcmp(a->grid, b->grid, sizeof a->grid) &&
+	       !memcmp(a->block, b->block, sizeof a->block) && a->registers == b->registers &&
+	       a->static_shared == b->static_shared && a->dynamic_shared == b->dynamic_shared;
 }
 
 /* The VARIANT of NODE on TRACK with WANTED's configuration, made when missing; NULL: no room. */
@@ -235,11 +236,12 @@ variant_add(struct plumb_record_variant *variant, int64_t ns)
 }
 
 static void
-kernel_metrics(struct plumb_thread *thread, plumb_id node, plumb_id track, const struct device *device,
-               const CUpti_ActivityKernel8 *k)
+kernel_metrics(struct plumb_thread *thread, plumb_id node, plumb_id track,
+               const struct device *device, const CUpti_ActivityKernel8 *k)
 {
 	uint64_t blocks = (uint64_t)(uint32_t)k->gridX * (uint32_t)k->gridY * (uint32_t)k->gridZ;
-	uint64_t threads = (uint64_t)(uint32_t)k->blockX * (uint32_t)k->blockY * (uint32_t)k->blockZ;
+	uint64_t threads =
+		(uint64_t)(uint32_t)k->blockX * (uint32_t)k->blockY * (uint32_t)k->blockZ;
 	uint32_t warp = device && device->limits.warp ? device->limits.warp : 32;
 	int64_t ns = (int64_t)(k->end - k->start);
 	struct plumb_record_variant wanted = {
@@ -310,30 +312,36 @@ memory_name(uint8_t kind, bool host, bool device, bool array)
 	}
 }
 _Static_assert((int)CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE == PLUMB_MEMORY_PAGEABLE &&
-               (int)CUPTI_ACTIVITY_MEMORY_KIND_PINNED == PLUMB_MEMORY_PINNED &&
-               (int)CUPTI_ACTIVITY_MEMORY_KIND_DEVICE == PLUMB_MEMORY_DEVICE &&
-               (int)CUPTI_ACTIVITY_MEMORY_KIND_ARRAY == PLUMB_MEMORY_ARRAY &&
-               (int)CUPTI_ACTIVITY_MEMORY_KIND_MANAGED == PLUMB_MEMORY_MANAGED,
+                       (int)CUPTI_ACTIVITY_MEMORY_KIND_PINNED == PLUMB_MEMORY_PINNED &&
+                       (int)CUPTI_ACTIVITY_MEMORY_KIND_DEVICE == PLUMB_MEMORY_DEVICE &&
+                       (int)CUPTI_ACTIVITY_MEMORY_KIND_ARRAY == PLUMB_MEMORY_ARRAY &&
+                       (int)CUPTI_ACTIVITY_MEMORY_KIND_MANAGED == PLUMB_MEMORY_MANAGED,
                "kinds of memory");
 
 static void
 copy_name(char *text, size_t size, uint8_t copy, uint8_t from, uint8_t to, bool peer)
 {
-	bool host_from = copy == CUPTI_ACTIVITY_MEMCPY_KIND_HTOD || copy == CUPTI_ACTIVITY_MEMCPY_KIND_HTOA ||
+	bool host_from = copy == CUPTI_ACTIVITY_MEMCPY_KIND_HTOD ||
+	                 copy == CUPTI_ACTIVITY_MEMCPY_KIND_HTOA ||
 	                 copy == CUPTI_ACTIVITY_MEMCPY_KIND_HTOH;
-	bool host_to = copy == CUPTI_ACTIVITY_MEMCPY_KIND_DTOH || copy == CUPTI_ACTIVITY_MEMCPY_KIND_ATOH ||
+	bool host_to = copy == CUPTI_ACTIVITY_MEMCPY_KIND_DTOH ||
+	               copy == CUPTI_ACTIVITY_MEMCPY_KIND_ATOH ||
 	               copy == CUPTI_ACTIVITY_MEMCPY_KIND_HTOH;
 	bool array_from = copy == CUPTI_ACTIVITY_MEMCPY_KIND_ATOH ||
-	                  copy == CUPTI_ACTIVITY_MEMCPY_KIND_ATOA || copy == CUPTI_ACTIVITY_MEMCPY_KIND_ATOD;
+	                  copy == CUPTI_ACTIVITY_MEMCPY_KIND_ATOA ||
+	                  copy == CUPTI_ACTIVITY_MEMCPY_KIND_ATOD;
 	bool array_to = copy == CUPTI_ACTIVITY_MEMCPY_KIND_HTOA ||
-	                copy == CUPTI_ACTIVITY_MEMCPY_KIND_ATOA || copy == CUPTI_ACTIVITY_MEMCPY_KIND_DTOA;
+	                copy == CUPTI_ACTIVITY_MEMCPY_KIND_ATOA ||
+	                copy == CUPTI_ACTIVITY_MEMCPY_KIND_DTOA;
 	bool known = copy != CUPTI_ACTIVITY_MEMCPY_KIND_UNKNOWN;
-	snprintf(text, size, "copy %s→%s%s", memory_name(from, host_from, known && !host_from, array_from),
-	         peer ? "peer " : "", memory_name(to, host_to, known && !host_to, array_to));
+	snprintf(text, size, "copy %s→%s%s",
+	         memory_name(from, host_from, known && !host_from, array_from), peer ? "peer " : "",
+	         memory_name(to, host_to, known && !host_to, array_to));
 }
 
 static void
-transfer_metrics(struct plumb_thread *thread, plumb_id node, plumb_id track, const struct work *work)
+transfer_metrics(struct plumb_thread *thread, plumb_id node, plumb_id track,
+                 const struct work *work)
 {
 	plumb_observe(thread, node, PLUMB_METRIC_GPU_COPY_TIME, track,
 	              (int64_t)(work->end - work->start));
@@ -393,7 +401,8 @@ peer_copy_read(struct plumb_thread *thread, const CUpti_ActivityMemcpyPtoP4 *c)
 		.correlation = c->correlationId,
 	};
 	char name[64];
-	copy_name(name, sizeof name, c->copyKind, c->srcKind, c->dstKind, c->srcDeviceId != c->dstDeviceId);
+	copy_name(name, sizeof name, c->copyKind, c->srcKind, c->dstKind,
+	          c->srcDeviceId != c->dstDeviceId);
 	copy_add(thread, &work, name, false);
 }
 
@@ -416,7 +425,8 @@ set_read(struct plumb_thread *thread, const CUpti_ActivityMemset4 *s)
 	char name[64];
 	if (!work_begin(thread, &work, &launch))
 		return;
-	snprintf(name, sizeof name, "set %s", memory_name((uint8_t)s->memoryKind, false, true, false));
+	snprintf(name, sizeof name, "set %s",
+	         memory_name((uint8_t)s->memoryKind, false, true, false));
 	struct device *device = device_of(thread, work.device);
 	plumb_id node = plumb_child_named(thread, launch.node, PLUMB_FRAME_SET, name);
 	transfer_metrics(thread, node, work_place(thread, &work, node, device), &work);
@@ -467,7 +477,8 @@ plumb_records_read(struct plumb_thread *thread, const struct plumb_buffer *buffe
 {
 	CUpti_Activity *record = NULL;
 	const uint8_t *end = buffer->data + buffer->valid;
-	while (plumb_cupti.ActivityGetNextRecord(buffer->data, buffer->valid, &record) == CUPTI_SUCCESS) {
+	while (plumb_cupti.ActivityGetNextRecord(buffer->data, buffer->valid, &record) ==
+	       CUPTI_SUCCESS) {
 		const uint8_t *at = (const uint8_t *)record;
 		if (at < buffer->data || at + sizeof *record > end)
 			break;
@@ -498,5 +509,6 @@ plumb_records_finish(struct plumb_thread *thread, uint64_t dropped)
 	if (dropped)
 		plumb_count(thread, PLUMB_SOURCE_LAUNCH, PLUMB_FATE_CUPTI_DROPPED, dropped);
 	if (missing > dropped)
-		plumb_count(thread, PLUMB_SOURCE_LAUNCH, PLUMB_FATE_NOT_DELIVERED, missing - dropped);
+		plumb_count(thread, PLUMB_SOURCE_LAUNCH, PLUMB_FATE_NOT_DELIVERED,
+		            missing - dropped);
 }

@@ -16,8 +16,9 @@
  *   facts.c        devices, versions, clocks
  *   inject.c       the driver's injection hook
  *
- * Threads: callbacks.c runs on the program's threads and buffers.c on theirs and CUPTI's; everything
- * that reads records or writes what is not a thread's own runs on the one service thread.
+ * Threads: callbacks.c runs on the program's threads and buffers.c on theirs and CUPTI's;
+ * everything that reads records or writes what is not a thread's own runs on the one service
+ * thread.
  */
 #ifndef PLUMB_COLLECT_GPU_CUDA_RUNTIME_H
 #define PLUMB_COLLECT_GPU_CUDA_RUNTIME_H
@@ -44,6 +45,7 @@
 	X(ActivityGetNextRecord, 1)                                                                \
 	X(ActivityGetNumDroppedRecords, 1)                                                         \
 	X(ActivitySetAttribute, 1)                                                                 \
+	X(ActivityRegisterTimestampCallback, 0)                                                    \
 	X(ActivityEnableHWTrace, 0)                                                                \
 	X(GetTimestamp, 1)
 
@@ -81,7 +83,7 @@ const char *plumb_cupti_message(CUptiResult result);
 
 /* ---- layout.c ---- */
 
-/* Bytes of a record that its version of CUPTI surely has, as far as plumb reads it; 0: not known. */
+/* Bytes of a record that its version of CUPTI surely has. */
 struct plumb_cupti_layout {
 	uint32_t kernel, copy, peer_copy, set;
 };
@@ -94,9 +96,9 @@ enum plumb_call {
 	PLUMB_CALL_NONE,
 	PLUMB_CALL_LAUNCH,
 	PLUMB_CALL_GRAPH,
-	PLUMB_CALL_COPY,          /* may block when host memory is pageable; the record tells */
+	PLUMB_CALL_COPY, /* may block when host memory is pageable; the record tells */
 	PLUMB_CALL_COPY_BLOCKING,
-	PLUMB_CALL_COPY_DEVICE,   /* never blocks */
+	PLUMB_CALL_COPY_DEVICE, /* never blocks */
 	PLUMB_CALL_SET,
 	PLUMB_CALL_SYNC,
 	PLUMB_CALL_ALLOC,
@@ -106,7 +108,8 @@ enum plumb_call {
 	PLUMB_CALL_RELEASE,
 };
 #define PLUMB_CALLS_MAX 1024u
-extern const uint8_t plumb_calls[PLUMB_CALLS_MAX]; /* enum plumb_call by CUpti_driver_api_trace_cbid */
+extern const uint8_t
+	plumb_calls[PLUMB_CALLS_MAX]; /* enum plumb_call by CUpti_driver_api_trace_cbid */
 
 /* ---- callbacks.c ---- */
 
@@ -162,10 +165,10 @@ void plumb_records_finish(struct plumb_thread *thread, uint64_t dropped);
 
 struct plumb_occupancy_limits {
 	uint32_t major, minor;
-	uint32_t warp;                /* threads */
-	uint32_t threads, blocks;     /* of a multiprocessor */
-	uint32_t registers, shared;   /* likewise; shared in bytes */
-	uint32_t shared_reserved;     /* bytes of each block that the system takes */
+	uint32_t warp;              /* threads */
+	uint32_t threads, blocks;   /* of a multiprocessor */
+	uint32_t registers, shared; /* likewise; shared in bytes */
+	uint32_t shared_reserved;   /* bytes of each block that the system takes */
 };
 /* Resident warps over the most there can be, parts per million; UINT32_MAX: unknown. */
 uint32_t plumb_occupancy(const struct plumb_occupancy_limits *limits, uint32_t block_threads,
@@ -183,16 +186,22 @@ void plumb_cuda_clocks(struct plumb_thread *thread, bool force);
 
 /* ---- slot.c ---- */
 
+/* What can be tuned, by environment variables PLUMB_CUPTI_… that only benchmarks set. -1 leaves a
+ * setting as CUPTI has it. */
 struct plumb_cuda_knobs {
-	size_t buffer_bytes;
-	unsigned buffers;
-	unsigned ring_log2;
-	unsigned kinds; /* bit 0 kernels, 1 copies, 2 peer copies, 3 sets */
-	bool callbacks;
-	bool zeroed;
-	int per_thread, host_pinned, hw_trace; /* -1: as CUPTI has it */
-	long device_buffer_bytes, device_buffers, preallocate; /* likewise */
-	long period_ms; /* CUPTI flushes by itself; -1: plumb's service thread does */
+	size_t buffer_bytes; /* BUFFER_BYTES (1 MiB): of one buffer of records */
+	unsigned buffers;   /* BUFFERS (32): at most so many; each thread that launches fills one */
+	unsigned ring_log2; /* RING_LOG2 (18): launches that may wait for their record */
+	unsigned kinds;     /* KINDS (15): 1 kernels, 2 copies, 4 peer copies, 8 sets */
+	bool callbacks;     /* CALLBACKS (1): 0 leaves driver calls unseen */
+	bool zeroed;        /* ZEROED (1): the service thread zeroes buffers, CUPTI need not */
+	int per_thread;     /* PER_THREAD (1): a buffer for each thread, since 12.3 */
+	int host_pinned;    /* HOST_PINNED (-1): CUPTI's device buffers lie in pinned host memory */
+	int hw_trace;       /* HW_TRACE (-1): the hardware's own event trace, since 12.8 */
+	long device_buffer_bytes; /* DEVICE_BUFFER_BYTES (-1): of one of CUPTI's device buffers */
+	long device_buffers;      /* DEVICE_BUFFERS (-1): at most so many a context */
+	long preallocate;         /* PREALLOCATE (-1): made with the context */
+	long period_ms; /* PERIOD_MS (-1): CUPTI flushes by itself, and plumb only when asked */
 };
 extern struct plumb_cuda_knobs plumb_cuda_knobs;
 
@@ -211,15 +220,16 @@ void plumb_slot_leave(void);
  * The program's own use of CUPTI, as interpose.c sees it. Each of its calls that matters goes
  *
  *	if (!plumb_slot_watched())  return real(…);         // ours, or nobody records
- *	if (plumb_slot_program())   return refusal;         // the slot is kept; else it is the program's now
+ *	if (plumb_slot_program())   return refusal;         // kept; else it is the program's now
  *	plumb_slot_enter(); result = real(…); plumb_slot_leave_call();
  *	plumb_slot_…(what it did);
  *
  * No lock is held while the real function runs.
  */
 bool plumb_slot_watched(void);
+bool plumb_slot_inside(void); /* plumb or CUPTI itself calls */
 bool plumb_slot_program(void);
-void plumb_slot_enter(void);      /* what CUPTI calls in turn is not the program's */
+void plumb_slot_enter(void); /* what CUPTI calls in turn is not the program's */
 void plumb_slot_leave_call(void);
 void plumb_slot_subscribed(CUpti_SubscriberHandle handle, CUpti_CallbackFunc callback, void *data);
 void plumb_slot_unsubscribed(void);
@@ -227,6 +237,7 @@ void plumb_slot_unsubscribed(void);
 void plumb_slot_callbacks(bool enabled, uint32_t domain, uint32_t id);
 void plumb_slot_kind(bool enabled, CUpti_ActivityKind kind);
 void plumb_slot_flushed(void);
+void plumb_slot_clock(CUpti_TimestampCallbackFunc clock);
 /* plumb has the slot, so the program has nothing enabled. */
 bool plumb_slot_ours(void);
 /* The program's subscription is one that only plumb remembers: forgets it, true. */

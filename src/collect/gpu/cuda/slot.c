@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUPTI serves one subscriber. While plumb holds the slot, the program's own profiler would get nothing:
- * so when the program wants it (interpose.c), plumb flushes, disables its records and unsubscribes
- * before the program's call goes on, and takes the slot back once the program is done.
+ * CUPTI serves one subscriber. While plumb holds the slot, the program's own profiler would get
+ * nothing: so when the program wants it (interpose.c), plumb flushes, disables its records and
+ * unsubscribes before the program's call goes on, and takes the slot back once the program is done.
  *
- * Done means: it unsubscribed; or it called cuptiFinalize; or, having disabled every kind of record and
- * every callback, it flushed. The last is torch.profiler's end: it subscribes once and never
- * unsubscribes. plumb then unsubscribes it, and subscribes it anew, with the same callback, when it comes
- * back; since its handle is another one then, interpose.c translates. Callbacks for the making of contexts
- * and the like, which torch.profiler leaves enabled for good, do not count and are enabled again then.
+ * Done means: it unsubscribed; or it called cuptiFinalize; or, having disabled every kind of record
+ * and every callback, it flushed. The last is torch.profiler's end: it subscribes once and never
+ * unsubscribes. plumb then unsubscribes it, and subscribes it anew, with the same callback, when it
+ * comes back; since its handle is another one then, interpose.c translates. Callbacks for the
+ * making of contexts and the like, which torch.profiler leaves enabled for good, do not count and
+ * are enabled again then.
  *
- * The slot is taken back by the service thread and not in the program's call, which may be made inside a
- * CUPTI callback. No lock is held over the program's own calls.
+ * CUPTI also has one clock: torch.profiler makes it count ticks of the processor, and never undoes
+ * that. A clock that is not CLOCK_REALTIME in ns, as CUPTI's own is, is replaced while plumb has
+ * the slot.
+ *
+ * The slot is taken back by the service thread and not in the program's call, which may be made
+ * inside a CUPTI callback. No lock is held over the program's own calls.
  */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "collect/gpu/cuda/runtime.h"
 
@@ -29,7 +35,7 @@ static _Thread_local bool inside; /* CUPTI calls itself, or plumb calls it */
 
 static struct {
 	bool subscribed;
-	bool suspended; /* unsubscribed by us, until it comes back */
+	bool suspended;                     /* unsubscribed by us, until it comes back */
 	CUpti_SubscriberHandle known, real; /* as the program has it, as CUPTI has it */
 	CUpti_CallbackFunc callback;
 	void *data;
@@ -38,13 +44,15 @@ static struct {
 		uint32_t domain, id; /* id EVERY: the whole domain */
 	} callbacks[64];
 	unsigned callback_count;
-	bool too_many; /* callbacks to remember: it is never done by flushing */
-	bool recorded; /* it enabled records since it took the slot */
+	bool too_many;                     /* callbacks to remember: it is never done by flushing */
+	CUpti_TimestampCallbackFunc clock; /* NULL: it set none */
+	bool recorded;                     /* it enabled records since it took the slot */
 	bool done;
 	uint64_t done_at;
 } program;
 #define EVERY UINT32_MAX
-#define PAUSE_NS 100000000u /* one session may follow the other at once, and teardown takes a while */
+#define PAUSE_NS                                                                                   \
+	100000000u /* one session may follow the other at once, and teardown takes a while */
 
 /* What happened, for the ledger. */
 static uint64_t given, given_told, gap_start, gap_ns, refusals, refusals_told;
@@ -135,7 +143,8 @@ set_attributes(void)
 	}
 	if (k->host_pinned >= 0) {
 		flag = (uint8_t)k->host_pinned;
-		set_attribute(CUPTI_ACTIVITY_ATTR_MEM_ALLOCATION_TYPE_HOST_PINNED, &flag, sizeof flag);
+		set_attribute(CUPTI_ACTIVITY_ATTR_MEM_ALLOCATION_TYPE_HOST_PINNED, &flag,
+		              sizeof flag);
 	}
 	if (k->device_buffer_bytes >= 0) {
 		number = (size_t)k->device_buffer_bytes;
@@ -162,6 +171,33 @@ disable_kinds(void)
 			plumb_cupti.ActivityDisable(kinds[i].kind);
 }
 
+static uint64_t
+realtime(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t CUPTIAPI
+own_clock(void)
+{
+	return realtime();
+}
+
+/* Makes CUPTI count CLOCK_REALTIME again when somebody made it count something else. */
+static void
+set_clock(void)
+{
+	uint64_t gpu = 0, real = realtime();
+	if (!plumb_cupti.ActivityRegisterTimestampCallback)
+		return;
+	bool other = plumb_cupti.GetTimestamp(&gpu) == CUPTI_SUCCESS &&
+	             (gpu > real ? gpu - real : real - gpu) > 1000000000u;
+	if (program.clock || other)
+		plumb_cupti.ActivityRegisterTimestampCallback(own_clock);
+}
+
 /* Subscribes and enables. Called with the lock. */
 static int
 take(struct plumb_error *error)
@@ -169,28 +205,32 @@ take(struct plumb_error *error)
 	char name[128];
 	CUptiResult result = plumb_cupti.Subscribe(&ours, plumb_cuda_callback, NULL);
 	if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)
-		return plumb_fail(error, PLUMB_ESYSTEM,
-		                  "CUPTI's slot is taken by %s: GPU work is not recorded; run the program "
-		                  "without that tool",
-		                  holder(name, sizeof name));
+		return plumb_fail(
+			error, PLUMB_ESYSTEM,
+			"CUPTI's slot is taken by %s: GPU work is not recorded; run the program "
+			"without that tool",
+			holder(name, sizeof name));
 	if (result != CUPTI_SUCCESS)
 		return plumb_fail(error, PLUMB_ESYSTEM, "cuptiSubscribe: %s (%s)",
 		                  plumb_cupti_message(result), plumb_cupti.path);
 	set_attributes();
+	set_clock();
 	/* Functions that a version lacks are refused one by one. */
 	for (uint32_t id = 0; plumb_cuda_knobs.callbacks && id < PLUMB_CALLS_MAX; id++)
 		if (plumb_calls[id])
 			plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_DRIVER_API, id);
 	plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_RESOURCE,
 	                           CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
-	result = plumb_cupti.ActivityRegisterCallbacks(plumb_buffer_requested, plumb_buffer_completed);
+	result = plumb_cupti.ActivityRegisterCallbacks(plumb_buffer_requested,
+	                                               plumb_buffer_completed);
 	for (size_t i = 0; i < KINDS && result == CUPTI_SUCCESS; i++)
 		if (plumb_cuda_knobs.kinds & kinds[i].bit)
 			result = plumb_cupti.ActivityEnable(kinds[i].kind);
 	if (result != CUPTI_SUCCESS) {
 		disable_kinds();
 		plumb_cupti.Unsubscribe(ours);
-		return plumb_fail(error, PLUMB_ESYSTEM, "CUPTI's records cannot be enabled: %s (%s)",
+		return plumb_fail(error, PLUMB_ESYSTEM,
+		                  "CUPTI's records cannot be enabled: %s (%s)",
 		                  plumb_cupti_message(result), plumb_cupti.path);
 	}
 	if (plumb_cuda_knobs.period_ms >= 0 && plumb_cupti.ActivityFlushPeriod)
@@ -252,7 +292,8 @@ plumb_slot_tend(void)
 {
 	pthread_mutex_lock(&lock);
 	inside = true;
-	if (atomic_load(&owner) == GIVEN && program.done && plumb_now() - program.done_at > PAUSE_NS) {
+	if (atomic_load(&owner) == GIVEN && program.done &&
+	    plumb_now() - program.done_at > PAUSE_NS) {
 		if (program.subscribed && !program.suspended) {
 			plumb_cupti.Unsubscribe(program.real);
 			program.suspended = true;
@@ -291,9 +332,10 @@ plumb_slot_tell(struct plumb_thread *thread, bool end)
 		plumb_environment(thread, "gpu.cuda.kept",
 		                  "plumb kept the CUPTI slot: the program's own profiler is empty");
 	if (end && given) {
-		snprintf(text, sizeof text,
-		         "the program's own profiler held the CUPTI slot %llu times, %llu ms in all",
-		         (unsigned long long)given, (unsigned long long)(gap / 1000000));
+		snprintf(
+			text, sizeof text,
+			"the program's own profiler held the CUPTI slot %llu times, %llu ms in all",
+			(unsigned long long)given, (unsigned long long)(gap / 1000000));
 		plumb_environment(thread, "gpu.cuda.gap", text);
 	}
 }
@@ -305,6 +347,12 @@ plumb_slot_watched(void)
 {
 	int now = atomic_load_explicit(&owner, memory_order_relaxed);
 	return !inside && (now == OURS || now == GIVEN) && plumb_cuda_own_process();
+}
+
+bool
+plumb_slot_inside(void)
+{
+	return inside;
 }
 
 void
@@ -323,14 +371,15 @@ plumb_slot_leave_call(void)
 static void
 resume(void)
 {
-	if (!program.suspended || plumb_cupti.Subscribe(&program.real, program.callback,
-	                                                program.data) != CUPTI_SUCCESS)
+	if (!program.suspended ||
+	    plumb_cupti.Subscribe(&program.real, program.callback, program.data) != CUPTI_SUCCESS)
 		return;
 	program.suspended = false;
 	for (unsigned i = 0; i < program.callback_count; i++) {
 		CUpti_CallbackDomain domain = (CUpti_CallbackDomain)program.callbacks[i].domain;
 		if (program.callbacks[i].id != EVERY)
-			plumb_cupti.EnableCallback(1, program.real, domain, program.callbacks[i].id);
+			plumb_cupti.EnableCallback(1, program.real, domain,
+			                           program.callbacks[i].id);
 		else if (plumb_cupti.EnableDomain)
 			plumb_cupti.EnableDomain(1, program.real, domain);
 	}
@@ -349,6 +398,8 @@ plumb_slot_program(void)
 		release(GIVEN);
 		given++;
 		gap_start = plumb_now();
+		if (program.clock)
+			plumb_cupti.ActivityRegisterTimestampCallback(program.clock);
 		resume();
 	}
 	program.done = false;
@@ -452,6 +503,14 @@ plumb_slot_kind(bool enabled, CUpti_ActivityKind kind)
 	} else {
 		program.kinds[bit / 64] &= ~(1ull << bit % 64);
 	}
+	pthread_mutex_unlock(&lock);
+}
+
+void
+plumb_slot_clock(CUpti_TimestampCallbackFunc clock)
+{
+	pthread_mutex_lock(&lock);
+	program.clock = clock;
 	pthread_mutex_unlock(&lock);
 }
 
