@@ -19,7 +19,8 @@ static const char script[] =
 	"sys.path = [p for p in sys.path if p]\n"
 	"import glob, os, sysconfig\n"
 	"from importlib import metadata\n"
-	"print('executable=' + os.path.realpath(sys.executable))\n"
+	"print('executable=' + sys.executable)\n"
+	"print('identity=' + os.path.realpath(sys.executable) + ' in ' + sys.prefix)\n"
 	"print('version=%d.%d.%d' % sys.version_info[:3])\n"
 	"print('minor=%d' % sys.version_info[1])\n"
 	"print('major=%d' % sys.version_info[0])\n"
@@ -101,24 +102,26 @@ check_version(struct plumb_checks *checks, const struct plumb_probe *probe, cons
 	}
 }
 
-/* True when COMMAND is a Python other than SEEN, whose path is put there. */
+/* True when COMMAND is a Python. One other than SEEN is checked, and its identity is put there: a
+ * virtual environment's Python is the same file as its base's, and still another Python. */
 static bool
 check_python(struct plumb_checks *checks, const char *command, char *seen, size_t size)
 {
 	const char *argv[] = { command, "-B", "-c", script, NULL };
-	char path[PATH_MAX];
+	char path[PATH_MAX], identity[2 * PATH_MAX];
 	struct plumb_probe *probe = malloc(sizeof(*probe));
 	bool answered = probe && plumb_probe_command(probe, argv, NULL, false, SECONDS);
 	bool found = answered &&
 	             plumb_probe_value(probe->output, "executable", path, sizeof(path)) &&
-	             strcmp(path, seen) != 0;
+	             plumb_probe_value(probe->output, "identity", identity, sizeof(identity)) &&
+	             strcmp(identity, seen) != 0;
 	if (found) {
 		check_version(checks, probe, path);
 		check_framework(checks, probe, path);
 		if (!checks->cupti[0])
 			plumb_probe_value(probe->output, "cupti", checks->cupti,
 			                  sizeof(checks->cupti));
-		snprintf(seen, size, "%s", path);
+		snprintf(seen, size, "%s", identity);
 	} else if (probe && !answered && probe->status != 127) {
 		plumb_check_add(checks, "python", PLUMB_CHECK_NO, "the Python that %s starts",
 		                command);
@@ -135,7 +138,7 @@ check_python(struct plumb_checks *checks, const char *command, char *seen, size_
 void
 plumb_doctor_python(struct plumb_checks *checks)
 {
-	char seen[PATH_MAX] = "";
+	char seen[2 * PATH_MAX] = "";
 	bool any = check_python(checks, "python3", seen, sizeof(seen));
 	any |= check_python(checks, "python", seen, sizeof(seen));
 	if (!any && checks->list.count == 0) {

@@ -72,6 +72,10 @@ struct plumb_key {
 /* The id of a string of BYTES bytes, the same for the same text in this thread; 0: no room. */
 plumb_id plumb_intern(struct plumb_thread *thread, const char *text, size_t bytes);
 
+/* As plumb_intern for a text that usually comes by the same pointer again (an operator's or a driver
+ * call's name); it may be another text then, so it is compared. */
+plumb_id plumb_name(struct plumb_thread *thread, const char *name);
+
 /* What stands for a context that found no room. Its children are lost too, and what is observed
  * there is counted as dropped, so callers pass it on like any other. */
 #define PLUMB_LOST UINT32_MAX

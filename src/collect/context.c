@@ -246,13 +246,20 @@ learn_caller(struct plumb_thread *thread, struct plumb_thread *forward_owner)
 		thread->caller = caller;
 }
 
-/* Remembers, once per context, who called the backward pass that NODE belongs to. */
+/* Remembers who called the backward pass that NODE belongs to, each caller once. */
 static void
 note_origin(struct plumb_thread *thread, plumb_id node)
 {
 	plumb_id caller = caller_of_backward(thread);
-	if (!caller || node == PLUMB_LOST)
+	if (!caller || caller == PLUMB_LOST || node == PLUMB_LOST)
 		return;
+	uint64_t mixed = plumb_mix(node, caller);
+	uint32_t hash = (uint32_t)(mixed ^ mixed >> 32), at = hash, id;
+	while ((id = plumb_table_next(&thread->origins, hash, &at))) {
+		const struct plumb_record_origin *known = plumb_region_at(thread->arena.region, id);
+		if (known->node == node && known->origin == caller)
+			return;
+	}
 	struct plumb_record_origin *origin =
 		plumb_arena_append(&thread->arena, PLUMB_RECORD_ORIGIN, sizeof *origin);
 	if (!origin) {
@@ -263,6 +270,7 @@ note_origin(struct plumb_thread *thread, plumb_id node)
 	origin->origin = caller;
 	origin->kind = PLUMB_ORIGIN_BACKWARD_CALL;
 	plumb_arena_commit(&thread->arena, origin);
+	plumb_table_add(&thread->origins, hash, plumb_region_id(thread->arena.region, origin));
 }
 
 /* The context of a backward record. OUTER is what it is called from on this thread. */
@@ -271,7 +279,6 @@ backward_node(struct plumb_thread *thread, struct plumb_operator_frame *outer, p
               const struct plumb_operator *op, struct plumb_key *key)
 {
 	bool by_engine = outer && outer->engine;
-	bool made;
 	key->flags = PLUMB_CONTEXT_BACKWARD;
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_RECEIVED, 1);
 	if (op->sequence < 0) {
@@ -296,32 +303,23 @@ backward_node(struct plumb_thread *thread, struct plumb_operator_frame *outer, p
 		engine_settle(thread, outer, forward);
 		parent = outer->node;
 	}
-	plumb_id node = plumb_child_made(thread, parent, key, &made);
-	if (made)
-		note_origin(thread, by_engine ? outer->node : node);
+	plumb_id node = plumb_child(thread, parent, key);
+	note_origin(thread, by_engine ? outer->node : node);
 	return node;
 }
 
 /* ---- enter and exit ---- */
 
-/* Interned id of an operator's name. Names usually are the same pointer again, but some are
- * temporary, so the text is compared. */
-static plumb_id
-operator_name(struct plumb_thread *thread, const char *name)
+/* Brings in what the exit will add to; by then the operator has filled the caches with its own. */
+static inline void
+prefetch_values(struct plumb_thread *thread, plumb_id node)
 {
-	struct plumb_name_entry *entry =
-		&thread->names[((uintptr_t)name >> 3 ^ (uintptr_t)name >> 12) % PLUMB_NAME_CACHE];
-	if (entry->pointer == name) {
-		const struct plumb_record_string *string =
-			plumb_region_at(thread->arena.region, entry->id);
-		if (!strncmp(name, (const char *)(string + 1), entry->bytes) && !name[entry->bytes])
-			return entry->id;
-	}
-	size_t bytes = strnlen(name, PLUMB_STRING_MAX);
-	plumb_id id = plumb_intern(thread, name, bytes);
-	if (id)
-		*entry = (struct plumb_name_entry){ name, id, (uint32_t)bytes };
-	return id;
+	if (!node || node == PLUMB_LOST)
+		return;
+	const struct plumb_record_node *record = plumb_region_at(thread->arena.region, node);
+	const char *value = plumb_region_at(thread->arena.region, record->first_value);
+	__builtin_prefetch(value, 1);
+	__builtin_prefetch(value + 64, 1);
 }
 
 uint32_t
@@ -337,7 +335,7 @@ plumb_operator_enter(struct plumb_thread *thread, const struct plumb_operator *o
 	struct plumb_operator_frame *frame = &thread->stack[thread->operators + 1];
 	struct plumb_key key = {
 		.kind = op->range ? PLUMB_FRAME_RANGE : PLUMB_FRAME_OPERATOR,
-		.name = operator_name(thread, op->name),
+		.name = plumb_name(thread, op->name),
 	};
 	/* An engine frame that has no place yet keeps its choice until it is needed. */
 	bool undecided = outer && !outer->node && op->backward &&
@@ -370,6 +368,7 @@ plumb_operator_enter(struct plumb_thread *thread, const struct plumb_operator *o
 		plumb_forward_put(thread, op->thread, op->sequence, frame->node);
 	if (!outer)
 		atomic_store_explicit(&thread->last_context, here, memory_order_relaxed);
+	prefetch_values(thread, frame->node);
 	uint32_t depth = ++thread->operators;
 	thread->tickets[depth].depth = depth;
 	atomic_store_explicit(&thread->tickets[depth].abandoned, 0, memory_order_relaxed);

@@ -12,9 +12,12 @@
 #include "collect/gpu/cuda/interpose.h"
 #include "collect/monitor/framework.h"
 
+/* A sanitizer's runtime looks symbols up before its own memory is there. */
+#define BEFORE_SANITIZERS __attribute__((no_sanitize("address", "undefined")))
+
 static void *(*_Atomic real_dlsym)(void *, const char *);
 
-static void *(*real(void))(void *, const char *)
+static BEFORE_SANITIZERS void *(*real(void))(void *, const char *)
 {
 	void *(*found)(void *, const char *) = atomic_load_explicit(&real_dlsym, memory_order_relaxed);
 	/* The version under which dlsym is found depends on the libc and the architecture. */
@@ -39,7 +42,7 @@ struct dlsym_answer {
 __attribute__((used, visibility("hidden"))) struct dlsym_answer plumb_dlsym_hook(void *library,
                                                                                 const char *name);
 
-struct dlsym_answer
+BEFORE_SANITIZERS struct dlsym_answer
 plumb_dlsym_hook(void *library, const char *name)
 {
 	struct dlsym_answer answer = { (void *)real(), NULL };

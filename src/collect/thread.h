@@ -97,6 +97,7 @@ struct plumb_thread {
 
 	struct plumb_table strings;
 	struct plumb_table nodes;
+	struct plumb_table origins; /* ORIGIN records, by node and origin */
 
 	uint32_t operators; /* depth of the stack */
 	struct plumb_operator_frame *stack; /* [1 … operators] */
@@ -121,10 +122,6 @@ struct plumb_thread *plumb_thread_get(void);
 struct plumb_thread *plumb_thread_first(void);
 /* Writes every living thread's name and end into its record. */
 void plumb_threads_finish(struct plumb_thread *self);
-
-/* plumb_child that also tells whether the context was made now. */
-plumb_id plumb_child_made(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key,
-                          bool *made);
 
 /* forward.c */
 void plumb_forward_put(struct plumb_thread *thread, uint64_t framework_thread, int64_t sequence,

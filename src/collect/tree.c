@@ -32,13 +32,12 @@ plumb_intern(struct plumb_thread *thread, const char *text, size_t bytes)
 }
 
 plumb_id
-plumb_child_made(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key, bool *made)
+plumb_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key)
 {
 	uint64_t mixed = plumb_mix(((uint64_t)parent << 32) | key->name,
 	                           ((uint64_t)key->file << 32) | key->line);
 	mixed ^= (uint64_t)(key->kind << 8 | key->flags) * 0x9e3779b97f4a7c15u;
 	uint32_t hash = (uint32_t)(mixed ^ (mixed >> 32)), at = hash, id;
-	*made = false;
 	if (parent == PLUMB_LOST)
 		return PLUMB_LOST;
 	/* Without room for its text a frame would pass for another one. */
@@ -66,17 +65,9 @@ plumb_child_made(struct plumb_thread *thread, plumb_id parent, const struct plum
 	node->line = key->line;
 	plumb_arena_commit(&thread->arena, node);
 	id = plumb_region_id(thread->arena.region, node);
-	*made = true;
 	/* Out of memory for the index: the node is found again by nobody, which costs room, not truth. */
 	plumb_table_add(&thread->nodes, hash, id);
 	return id;
-}
-
-plumb_id
-plumb_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key)
-{
-	bool made;
-	return plumb_child_made(thread, parent, key, &made);
 }
 
 plumb_id

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Helpers for tests that run a program of tests/e2e/programs under plumb and read what it recorded.
 
-    made = recorded(torch_python, "known_tree.py", folder)       # once per interpreter and arguments
+    made = recorded(torch_python, "known_tree.py", folder)  # once for each interpreter
     assert made.tree("loops") == {"loops:21 > aten::neg": 3, …}
 
-A program marks lines with a comment `# @name`; `made.expand("loops:@first > aten::neg")` puts the line
-numbers in. Trees hold the program's own Python frames only: what lies in a library between two of them
-is left out, because it differs from version to version.
+A program marks lines with a comment `# @name`; `made.expand("loops:@first > aten::neg")` puts the
+line numbers in. Trees hold the program's own Python frames only: what lies in a library between two
+of them is left out, because it differs from version to version.
 """
 import collections
 import functools
@@ -63,8 +63,8 @@ class Made:
         return known if callable(known) else known.__contains__
 
     def steps(self, node, inside=None, files=None):
-        """The steps from the outermost frame of the function INSIDE (default: from the root) down to
-        NODE; empty when NODE is not inside. FILES: names of the program's own files (a set, or a
+        """The steps from the outermost frame of the function INSIDE (default: from the root) down
+        to NODE; empty when NODE is not inside. FILES: names of the program's own files (a set, or a
         function of a name), by default the program's."""
         mine, steps, start = self._mine(files), [], 0
         contexts, frames, number = self.profile._contexts, self.profile._frames, node.id
@@ -139,7 +139,7 @@ def label(kind, name, flags):
 
 
 def check_sums(made):
-    """What the ledger says of operators adds up, and every attributed one is observed in the tree."""
+    """What the ledger says of operators adds up, and each attributed one is seen in the tree."""
     operators = made.ledger("operator")
     received = operators.pop("received")
     assert received == sum(operators.values()), operators
@@ -176,8 +176,8 @@ _recorded = {}
 
 
 def recorded(python, program, folder, *arguments, **more):
-    """As run_program, but a program that ran for PYTHON with these ARGUMENTS is not run again; it has
-    to have succeeded. FOLDER: a pytest tmp_path_factory."""
+    """As run_program, but a program that ran for PYTHON with these ARGUMENTS is not run again; it
+    has to have succeeded. FOLDER: a pytest tmp_path_factory."""
     key = (python, program, arguments)
     if key not in _recorded:
         made = run_program(python, program, *arguments,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad times: no space, full regions, programs that crash, are killed or close what is open, damaged
-profiles. Nothing that was recorded is lost, nothing crashes, and the program's exit code is its own."""
+profiles. Nothing that was recorded is lost, nothing crashes, and the exit code is the program's."""
 import concurrent.futures
 import os
 import pty
@@ -84,8 +84,8 @@ def test_daemon_threads_at_exit(torch_python, tmp_path):
         assert how == "daemons_inside" or made.tree("forever")
         operators = made.ledger("operator")
         assert operators["attributed"] <= operators["received"] <= operators["attributed"] + 6
-    # Up to Python 3.13 a daemon thread that wants to go on in Python is unwound through PyTorch's C++,
-    # which ends many such programs with SIGABRT, plumb or not.
+    # Up to Python 3.13 a daemon thread that wants to go on in Python is unwound through PyTorch's
+    # C++, which ends many such programs with SIGABRT, plumb or not.
     plain = run_program(torch_python, "endings.py", "daemons", folder=tmp_path, plumb=False)
     codes = {"daemons": {0, 128 + signal.SIGABRT if plain.done.returncode < 0 else 0},
              "daemons_exit": {5}, "daemons_inside": {0}}
@@ -102,7 +102,8 @@ def start(python, *arguments, folder, **more):
                *arguments]
     more.setdefault("stdout", subprocess.PIPE)
     return subprocess.Popen([str(word) for word in command], cwd=folder, stdin=subprocess.DEVNULL,
-                            stderr=subprocess.PIPE, text=True, env=environment_for_programs(), **more)
+                            stderr=subprocess.PIPE, text=True, env=environment_for_programs(),
+                            **more)
 
 
 def finish(process, folder):
@@ -124,8 +125,8 @@ def test_signal_to_plumb_reaches_the_program(torch_python, tmp_path):
 
 def test_interrupt_from_the_terminal(torch_python, tmp_path):
     """Ctrl-C reaches plumb and the program, once each; the program goes on in its handler."""
-    command = [str(word) for word in (PLUMB, "run", "-o", tmp_path / "run.plumb", "--", torch_python,
-                                      PROGRAMS / "endings.py", "wait")]
+    command = [str(word) for word in (PLUMB, "run", "-o", tmp_path / "run.plumb", "--",
+                                      torch_python, PROGRAMS / "endings.py", "wait")]
     pid, terminal = pty.fork()
     if not pid:
         try:
@@ -213,6 +214,17 @@ def test_region_full(torch_python, tmp_path):
     assert re.search(r"dropped .*the region is full", made.done.stderr)
     report = run_command(PLUMB, "report", made.path)
     assert report.returncode == 0, report.stderr
+
+
+def test_region_full_for_new_threads(torch_python, tmp_path):
+    """Threads that find no room at all: each of their operators is counted."""
+    made = run_program(torch_python, "endings.py", "threads", 50, folder=tmp_path,
+                       options=["--limit", "1M"])
+    assert (made.done.returncode, made.done.stdout) == (0, "begun\nended\n")
+    received = made.ledger("operator")["received"]
+    lost = made.ledger("region")["region_full"]
+    assert lost > 0 and received + lost >= 40 * 50
+    assert sum(made.tree("work").values()) % 50 == 0
 
 
 @pytest.fixture

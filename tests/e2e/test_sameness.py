@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program does the same with and without plumb: results bit by bit, output, warnings, exit code."""
+"""A program does the same with and without plumb: results, output, warnings, exit code."""
 import collections
 import os
 import re
@@ -14,7 +14,8 @@ from plumb import Profile
 
 def run_split(python, program, folder, plumb, errors="errors"):
     """Runs a program whose standard error goes to a file, so that plumb's own is apart."""
-    command = ["sh", "-c", f'exec "$0" "$@" 2>{errors}', python, str(PROGRAMS / program), "one", "t w o"]
+    command = ["sh", "-c", f'exec "$0" "$@" 2>{errors}', python, str(PROGRAMS / program),
+               "one", "t w o"]
     if plumb:
         command = [str(PLUMB), "run", "-o", "run.plumb", "--", *command]
     done = subprocess.run(command, cwd=folder, input="given\n", capture_output=True, text=True,
@@ -45,7 +46,8 @@ def test_output_and_exit_code(pair):
 
 def test_warnings_and_errors(pair):
     (_, plain), (_, under), _ = pair
-    logged = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \d+:\d+")  # PyTorch's profiler does: time, process
+    # PyTorch's own profiler logs the time, its process and its thread.
+    logged = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \d+:\d+")
     assert logged.sub("TIME", under) == logged.sub("TIME", plain)
     assert "a warning of the program's own" in plain and "meshgrid" in plain
 

@@ -18,9 +18,13 @@ MOCK_RELEASE_11.8 := 11080
 MOCK_RELEASE_12.1 := 12010
 MOCK_RELEASE_12.8 := 12080
 MOCK_RELEASE_13.0 := 13000
-MOCK_SOURCES := $(addprefix tests/mock/,cuda.c cupti.c extra.c program.c mock.h tool.h mock.mk)
+MOCK_SOURCES := $(addprefix tests/mock/,cuda.c cupti.c unused.c extra.c program.c mock.h tool.h mock.mk)
 
-mock: $(foreach v,$(MOCK_VERSIONS),$(BUILD)/mock/$(v)/mock-profiled)
+mock: $(foreach v,$(MOCK_VERSIONS),$(BUILD)/mock/$(v)/mock-profiled) $(BUILD)/mock/launcher.so
+
+$(BUILD)/mock/launcher.so: tests/mock/launcher.c tests/mock/mock.h
+	@mkdir -p $(@D)
+	$(CC) $(MOCK_WARN) -fPIC -shared -fvisibility=hidden -D_GNU_SOURCE -o $@ $< -ldl -lpthread
 
 # In one recipe: the libraries are linked with each other and nothing else ever uses them.
 $(BUILD)/mock/%/mock-profiled: $(MOCK_SOURCES)
@@ -30,7 +34,8 @@ $(BUILD)/mock/%/mock-profiled: $(MOCK_SOURCES)
 	  -Wl,-soname,libcuda.so.1 -o $(@D)/libcuda.so.1 tests/mock/cuda.c -ldl -lpthread
 	$(CC) $(MOCK_WARN) -fPIC -shared -D_GNU_SOURCE -isystem $(BUILD_CACHE)/cuda/$*/include \
 	  -Wl,-soname,$(MOCK_CUPTI_$*) -Wl,-rpath,'$$ORIGIN' \
-	  -o $(@D)/$(MOCK_CUPTI_$*) tests/mock/cupti.c -L$(@D) -l:libcuda.so.1 -lpthread
+	  -Wl,--default-symver -o $(@D)/$(MOCK_CUPTI_$*) tests/mock/cupti.c tests/mock/unused.c \
+	  -L$(@D) -l:libcuda.so.1 -lpthread
 	$(CC) $(MOCK_WARN) -fPIC -shared -DLIBRARY=1 -DCUDART=$(MOCK_RELEASE_$*) \
 	  -Wl,-soname,$(MOCK_CUDART_$*) -o $(@D)/$(MOCK_CUDART_$*) tests/mock/extra.c
 	$(CC) $(MOCK_WARN) -fPIC -shared -DLIBRARY=2 -o $(@D)/libcudnn.so.9 tests/mock/extra.c

@@ -189,14 +189,37 @@ __asm__(".text\n.globl " ENGINE_EXECUTE "\n.type " ENGINE_EXECUTE ",%function\n"
 
 /* ---- attaching ---- */
 
+/* PyTorch's version, as far as its files tell: version.py beside a wheel's library, else the suffix of
+ * a distribution's. NULL: unknown. */
+static const char *
+torch_version(char *text, size_t size)
+{
+	static const char marker[] = "__version__ = '";
+	char path[sizeof abi.library + 32];
+	const char *slash = strrchr(abi.library, '/'), *suffix = strstr(abi.library, ".so.");
+	if (slash) {
+		snprintf(path, sizeof path, "%.*s/../version.py", (int)(slash - abi.library), abi.library);
+		plumb_read_file(path, text, size);
+		char *start = strstr(text, marker);
+		char *end = start ? strchr(start + sizeof marker - 1, '\'') : NULL;
+		if (end) {
+			*end = '\0';
+			return start + sizeof marker - 1;
+		}
+	}
+	return suffix ? suffix + 4 : NULL;
+}
+
 /* One line for each thing that is off, and what is there. */
 static void
 torch_describe(void)
 {
+	char text[512];
 	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_OPERATOR_ENTER);
 	if (!thread)
 		return;
 	plumb_environment(thread, "torch.library", abi.library);
+	plumb_environment(thread, "torch.version", torch_version(text, sizeof text));
 	if (abi.sequence < 0 || abi.forward_thread < 0 || abi.scope < 0)
 		plumb_environment(thread, "framework.torch.partly",
 		                  "operator names only: this PyTorch's at::RecordFunction could not be "

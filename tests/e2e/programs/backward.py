@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backward passes of every kind, one function for each; marked lines for the test. Prints nothing."""
+"""Backward passes of every kind, one function for each; marked lines. Prints nothing."""
 import threading
 
 import torch

@@ -39,8 +39,8 @@ def close_all():
 
 
 def wait_for_interrupt():
-    print("ready", flush=True)
     try:
+        print("ready", flush=True)
         time.sleep(60)
     except KeyboardInterrupt:
         print("interrupted", flush=True)
@@ -71,6 +71,20 @@ def fill_up():
 def contexts():
     for number in range(count):
         exec(compile("torch.neg(x)", f"context_{number:06}", "exec"))
+
+
+def threads_at_once():
+    barrier = threading.Barrier(40)
+
+    def run():
+        barrier.wait()
+        work()
+        barrier.wait()
+    threads = [threading.Thread(target=run) for _ in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def from_deep_inside():
@@ -132,6 +146,7 @@ endings = {
     "keep_on": keep_on,
     "fill": fill_up,
     "contexts": contexts,
+    "threads": threads_at_once,
     "deep": too_deep,
     "inside": from_deep_inside,
     "daemons": lambda: (work(), at_once()),

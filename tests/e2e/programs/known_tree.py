@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program whose calling context tree is known: one function for each case, marked lines for the test.
+"""A program whose calling context tree is known: one function for each case, marked lines.
 
 It prints nothing and fails when PyTorch does not behave as the test takes it to.
 """

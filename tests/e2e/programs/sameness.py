@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says everything about itself that must not change under plumb: results bit by bit, output, warnings,
-threads, descriptors, signal handlers, errno, its own profiler's result. Ends with exit code 3."""
+"""Says everything about itself that must not change under plumb: results bit by bit, output,
+warnings, threads, descriptors, signal handlers, errno, its own profiler's result. Exit code 3."""
 import ctypes
 import hashlib
 import os

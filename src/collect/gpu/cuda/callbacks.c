@@ -58,7 +58,9 @@ plumb_cuda_launched(void)
 static plumb_id
 api_node(struct plumb_thread *thread, const char *name)
 {
-	size_t length = name ? strlen(name) : 0;
+	if (!name)
+		name = "?";
+	size_t length = strlen(name), whole = length;
 	if (length > 5 &&
 	    (!memcmp(name + length - 5, "_ptsz", 5) || !memcmp(name + length - 5, "_ptds", 5)))
 		length -= 5;
@@ -67,7 +69,8 @@ api_node(struct plumb_thread *thread, const char *name)
 		length -= 3;
 	struct plumb_key key = {
 		.kind = PLUMB_FRAME_GPU_API,
-		.name = plumb_intern(thread, name ? name : "?", name ? length : 1),
+		.name = length == whole ? plumb_name(thread, name)
+		                        : plumb_intern(thread, name, length),
 	};
 	return plumb_child(thread, plumb_context_current(thread), &key);
 }
