@@ -186,15 +186,28 @@ engine_settle(struct plumb_thread *thread, struct plumb_operator_frame *engine, 
 	engine->node = plumb_child(thread, forward ? forward : engine->base, &key);
 }
 
-/* The context of an operator frame as a parent of what happens inside it. */
+/* The context of an operator frame; an engine frame that never learnt of a forward operator gets its
+ * place now. */
+static plumb_id
+node_of(struct plumb_thread *thread, struct plumb_operator_frame *frame)
+{
+	if (!frame->node)
+		engine_settle(thread, frame, 0);
+	return frame->node;
+}
+
+/* The context of the operator around, 0 for none, as a parent of what happens inside it now. What an
+ * engine frame does before it names its forward operator is a hook on its gradients. */
 static plumb_id
 inside_of(struct plumb_thread *thread, struct plumb_operator_frame *outer)
 {
 	if (!outer)
 		return 0;
-	if (!outer->node)
-		engine_settle(thread, outer, 0);
-	return outer->node;
+	if (plumb_unlikely(!outer->node)) {
+		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_RECEIVED, 1);
+		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_HOOK, 1);
+	}
+	return node_of(thread, outer);
 }
 
 plumb_id
@@ -283,11 +296,9 @@ backward_node(struct plumb_thread *thread, struct plumb_operator_frame *outer, p
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_RECEIVED, 1);
 	if (op->sequence < 0) {
 		/* Gradient accumulation: no forward operator made it. */
-		if (by_engine && !outer->node)
-			engine_settle(thread, outer, 0);
 		key->flags |= PLUMB_CONTEXT_ACCUMULATION;
 		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_ACCUMULATION, 1);
-		return plumb_child(thread, by_engine ? outer->node : here, key);
+		return plumb_child(thread, by_engine ? node_of(thread, outer) : here, key);
 	}
 	struct plumb_thread *owner;
 	plumb_id forward = plumb_forward_get(op->forward_thread, op->sequence, &owner);
@@ -295,7 +306,7 @@ backward_node(struct plumb_thread *thread, struct plumb_operator_frame *outer, p
 		learn_caller(thread, owner);
 	if (!forward) {
 		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_FORWARD_MISS, 1);
-		return plumb_child(thread, by_engine ? inside_of(thread, outer) : here, key);
+		return plumb_child(thread, by_engine ? node_of(thread, outer) : here, key);
 	}
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_FORWARD, 1);
 	plumb_id parent = forward;
@@ -387,7 +398,7 @@ plumb_operator_exit(struct plumb_thread *thread, uint32_t token)
 		            thread->operators - token);
 	thread->operators = token - 1;
 	struct plumb_operator_frame *frame = &thread->stack[token];
-	plumb_id node = inside_of(thread, frame);
+	plumb_id node = node_of(thread, frame);
 	uint64_t duration = plumb_ticks_between(frame->start, plumb_ticks());
 	uint64_t self = duration > frame->inner ? duration - frame->inner : 0;
 	plumb_observe(thread, node, PLUMB_METRIC_OP_TIME, thread->track, (int64_t)self);

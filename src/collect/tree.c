@@ -32,6 +32,24 @@ plumb_intern(struct plumb_thread *thread, const char *text, size_t bytes)
 }
 
 plumb_id
+plumb_name(struct plumb_thread *thread, const char *name)
+{
+	struct plumb_name_entry *entry =
+		&thread->names[((uintptr_t)name >> 3 ^ (uintptr_t)name >> 12) % PLUMB_NAME_CACHE];
+	if (entry->pointer == name) {
+		const struct plumb_record_string *string =
+			plumb_region_at(thread->arena.region, entry->id);
+		if (!strncmp(name, (const char *)(string + 1), entry->bytes) && !name[entry->bytes])
+			return entry->id;
+	}
+	size_t bytes = strnlen(name, PLUMB_STRING_MAX);
+	plumb_id id = plumb_intern(thread, name, bytes);
+	if (id)
+		*entry = (struct plumb_name_entry){ name, id, (uint32_t)bytes };
+	return id;
+}
+
+plumb_id
 plumb_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key)
 {
 	uint64_t mixed = plumb_mix(((uint64_t)parent << 32) | key->name,

@@ -176,4 +176,4 @@ def test_disk_that_is_small(tmp_path):
 
 def test_python_of_this_test_is_named():
     checks = doctor(env={"PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"})
-    assert os.path.realpath(sys.executable) in one(checks, "python")["what"]
+    assert sys.executable in one(checks, "python")["what"]

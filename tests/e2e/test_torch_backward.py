@@ -370,7 +370,13 @@ def test_the_ledger_counts_every_backward_operator(made):
     ledger = made.ledger("backward")
     assert ledger.pop("received") == sum(ledger.values())
     assert ledger.pop("forward_miss") == 1  # forgotten() asks for it
-    assert set(ledger) == {"forward", "accumulation"}
+    assert set(ledger) == {"forward", "accumulation", "hook"}
+    # What ran operators in the engine's own frame, before it named the forward operator.
+    hooks = sum(1 for node in made.profile.operators
+                if node.name.startswith(ENGINE)
+                and made.profile._contexts[node.id][2] & ACCUMULATION
+                and any(child.kind == "python" for child in node.children))
+    assert hooks and ledger["hook"] == hooks
     calls = made.calls()
     records = collections.Counter()
     for node in made.profile.operators:

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Work on the stand-in driver without any framework: mock_driver.py SECTION [NUMBER]. Durations and sizes
+are all different, so that each can be found again."""
+import os
+import sys
+import threading
+import time
+
+from launcher import (ARRAY, CONTEXT, DEVICE, EVENT, MANAGED, PAGEABLE, PINNED, STREAM, alloc,
+                      capture_begin, capture_end, copy, free, gap, graph_launch, kernel, launch,
+                      memset, mock_get, stream_wait_event, wait)
+
+number = int(sys.argv[2]) if len(sys.argv) > 2 else 10
+
+
+def copies():
+    copy(PAGEABLE, DEVICE, 4096, 900, 2000000, 0, 0)  # @pageable
+    copy(PINNED, DEVICE, 100, 10, 2000000, 0, 0)  # @pinned
+    copy(DEVICE, PAGEABLE, 4, 20, 3000000, 1, 0)  # @blocking
+    for _ in range(3):
+        copy(DEVICE, DEVICE, 8, 30, 0, 0, 0)  # @device
+    copy(DEVICE, DEVICE, 16, 40, 0, 0, 1)  # @peer
+    copy(MANAGED, DEVICE, 32, 50, 0, 0, 0)  # @managed
+    copy(DEVICE, ARRAY, 64, 60, 0, 0, 0)  # @array
+    memset(512, 70, 0)  # @first_set
+    memset(1024, 80, 0)  # @second_set
+
+
+def waits():
+    wait(STREAM, 2000000)  # @stream
+    wait(CONTEXT, 3000000)  # @context
+    wait(EVENT, 1000000)  # @event
+    stream_wait_event(1)  # @no_wait
+
+
+def memory():
+    first = alloc(1000, -1)  # @alloc
+    free(first, -1)  # @free
+    for _ in range(2):
+        alloc(4096, -1)  # @kept
+    free(alloc(300, 0), 0)  # @stream_ordered
+    free(12345, -1)  # @stranger
+
+
+def streams():
+    """Device 0: stream 0 works in [0, 1000) and [1500, 2500), stream 1 in [0, 600) and [600, 1200), stream 3
+    sets in [0, 400). Device 1: streams 0 and 2 in [0, 300) and [0, 500)."""
+    launch(b"a", 1000, 0, 0)  # @first
+    gap(0, 0, 500)
+    launch(b"a", 1000, 0, 0)  # @second
+    for _ in range(2):
+        launch(b"b", 600, 1, 0)  # @other
+    memset(512, 400, 3)  # @set
+    launch(b"c", 300, 0, 1)  # @second_device
+    launch(b"c", 500, 2, 1)  # @second_device_again
+
+
+def shapes():
+    for _ in range(3):  # four blocks fit by their registers: 32 of 64 warps
+        kernel(b"_Z5shapePf", 1000, 80, 256, 64, 16384, 4096)  # @shape
+    for _ in range(2):
+        kernel(b"_Z5shapePf", 500, 20, 128, 32, 0, 0)  # @shape_small
+    for block in (32, 64, 32):
+        kernel(b"two", 10, 1, block, 16, 0, 0)  # @two
+
+
+def loop():
+    for _ in range(number):
+        launch(b"loop", 10, 0, 0)  # @loop
+
+
+def threads():
+    workers = [threading.Thread(target=loop) for _ in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+
+def graph():
+    capture_begin(0)
+    for _ in range(5):
+        launch(b"node", 100, 0, 0)  # @capture
+    made = capture_end(0)
+    for _ in range(3):
+        graph_launch(made, 0)  # @replay
+
+
+def fork():
+    launch(b"parent", 10, 0, 0)  # @before
+    child = os.fork()
+    if not child:
+        launch(b"child", 20, 0, 0)
+        os._exit(0)
+    os.waitpid(child, 0)
+    launch(b"parent", 10, 0, 0)  # @after
+
+
+def stay():
+    loop()
+    print("ready", flush=True)
+    time.sleep(60)
+
+
+def stay_delivered():
+    """Says that it is ready only when all records have been handed over."""
+    loop()
+    while mock_get(b"delivered") < number:
+        time.sleep(0.01)
+    stay_without_end()
+
+
+def stay_without_end():
+    time.sleep(0.3)  # the profiler reads what was handed over
+    print("ready", flush=True)
+    time.sleep(60)
+
+
+globals()[sys.argv[1]]()
