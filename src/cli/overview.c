@@ -2,6 +2,7 @@
 #include "cli/overview.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "cli/format.h"
 #include "cli/table.h"
@@ -63,6 +64,36 @@ print_device(const struct plumb_profile *p, const struct plumb_device *d, FILE *
 	fprintf(out, " (%s)\n", plumb_format_bytes(text, d->copy_bytes));
 }
 
+/* What part of the collector was off, or gave way, says so under a key that ends like this. */
+static bool
+is_note(const char *key)
+{
+	const char *dot = key ? strrchr(key, '.') : NULL;
+	return dot && (!strcmp(dot, ".off") || !strcmp(dot, ".kept") || !strcmp(dot, ".gap"));
+}
+
+static void
+print_notes(const struct plumb_profile *p, FILE *out)
+{
+	uint32_t printed[PLUMB_OVERVIEW_NOTES], count = 0;
+
+	for (uint32_t i = 0; i < p->environment_count && count < PLUMB_OVERVIEW_NOTES; i++) {
+		const struct plumb_environment_row *row = &p->environment[i];
+		bool said = false;
+
+		if (!is_note(plumb_text(p, row->key)) || !plumb_text(p, row->value))
+			continue;
+		for (uint32_t k = 0; k < count; k++) /* by another process */
+			said = said || p->environment[printed[k]].value == row->value;
+		if (said)
+			continue;
+		printed[count++] = i;
+		fprintf(out, LABEL, "note");
+		plumb_text_print(out, plumb_text(p, row->value));
+		fputc('\n', out);
+	}
+}
+
 void
 plumb_overview_print(const struct plumb_profile *profile, FILE *out, int most_devices)
 {
@@ -76,4 +107,5 @@ plumb_overview_print(const struct plumb_profile *profile, FILE *out, int most_de
 	if (profile->devices_count > most)
 		fprintf(out, LABEL "and %" PRIu32 " more (plumb report --json)\n", "",
 		        profile->devices_count - most);
+	print_notes(profile, out);
 }

@@ -88,9 +88,6 @@ plumb_id plumb_child(struct plumb_thread *thread, plumb_id parent, const struct 
 plumb_id plumb_child_named(struct plumb_thread *thread, plumb_id parent, enum plumb_frame_kind kind,
                            const char *name);
 
-/* Flags (PLUMB_CONTEXT_*) of a context, whoever made it; 0 for the root. */
-uint8_t plumb_context_flags(plumb_id context);
-
 /* Adds an observation X of METRIC at NODE, which the calling thread must have made, on TRACK (a
  * THREAD or STREAM record). */
 void plumb_observe(struct plumb_thread *thread, plumb_id node, enum plumb_metric metric,

@@ -160,17 +160,39 @@ python_context(struct plumb_thread *thread, struct plumb_operator_frame *outer, 
 
 /* ---- operators ---- */
 
-/* Drops operators whose end came on another thread. */
+/* A ticket that nobody holds, or NULL when so many operators are open. */
+static struct plumb_ticket *
+ticket_take(struct plumb_thread *thread)
+{
+	uint32_t index = thread->free_tickets;
+	if (plumb_likely(index))
+		thread->free_tickets = thread->tickets[index].next_free;
+	else if (thread->tickets_made < PLUMB_OPERATORS_MAX)
+		index = ++thread->tickets_made;
+	return index ? &thread->tickets[index] : NULL;
+}
+
+static void
+ticket_return(struct plumb_thread *thread, struct plumb_ticket *ticket)
+{
+	ticket->next_free = thread->free_tickets;
+	thread->free_tickets = (uint32_t)(ticket - thread->tickets);
+}
+
+/* The innermost operator that is open; one whose end came on another thread is not. */
 static struct plumb_operator_frame *
 innermost(struct plumb_thread *thread)
 {
-	while (thread->operators &&
-	       atomic_load_explicit(&thread->tickets[thread->operators].abandoned,
-	                            memory_order_relaxed)) {
+	while (thread->operators) {
+		struct plumb_operator_frame *frame = &thread->stack[thread->operators];
+		struct plumb_ticket *ticket = &thread->tickets[frame->ticket];
+		if (plumb_likely(!atomic_load_explicit(&ticket->abandoned, memory_order_acquire)))
+			return frame;
 		thread->operators--;
+		ticket_return(thread, ticket);
 		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_ENDED_ELSEWHERE, 1);
 	}
-	return thread->operators ? &thread->stack[thread->operators] : NULL;
+	return NULL;
 }
 
 /* Gives an engine frame its place: under FORWARD, or for 0 where backward was called. */
@@ -333,17 +355,11 @@ prefetch_values(struct plumb_thread *thread, plumb_id node)
 	__builtin_prefetch(value + 64, 1);
 }
 
-uint32_t
-plumb_operator_enter(struct plumb_thread *thread, const struct plumb_operator *op)
+/* Fills in where FRAME stands: its Python, and its context under OUTER. */
+static void
+place_operator(struct plumb_thread *thread, struct plumb_operator_frame *outer,
+               struct plumb_operator_frame *frame, const struct plumb_operator *op)
 {
-	uint64_t now = plumb_ticks();
-	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_RECEIVED, 1);
-	if (plumb_unlikely(thread->operators >= PLUMB_OPERATORS_MAX)) {
-		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_TOO_DEEP, 1);
-		return 0;
-	}
-	struct plumb_operator_frame *outer = innermost(thread);
-	struct plumb_operator_frame *frame = &thread->stack[thread->operators + 1];
 	struct plumb_key key = {
 		.kind = op->range ? PLUMB_FRAME_RANGE : PLUMB_FRAME_OPERATOR,
 		.name = plumb_name(thread, op->name),
@@ -364,7 +380,6 @@ plumb_operator_enter(struct plumb_thread *thread, const struct plumb_operator *o
 	frame->engine = op->engine;
 	frame->base = 0;
 	frame->name = key.name;
-	frame->inner = 0;
 	if (op->engine) {
 		/* On an engine thread without Python of its own, the caller is all there is. */
 		frame->base = here ? here : caller_of_backward(thread);
@@ -375,29 +390,64 @@ plumb_operator_enter(struct plumb_thread *thread, const struct plumb_operator *o
 	} else {
 		frame->node = plumb_child(thread, here, &key);
 	}
-	if (op->sequence >= 0 && !op->backward && frame->node && frame->node != PLUMB_LOST)
-		plumb_forward_put(thread, op->thread, op->sequence, frame->node);
 	if (!outer)
 		atomic_store_explicit(&thread->last_context, here, memory_order_relaxed);
+}
+
+struct plumb_ticket *
+plumb_operator_enter(struct plumb_thread *thread, const struct plumb_operator *op)
+{
+	uint64_t now = plumb_ticks();
+	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_RECEIVED, 1);
+	struct plumb_operator_frame *outer = innermost(thread);
+	struct plumb_ticket *ticket =
+		thread->operators < PLUMB_OPERATORS_MAX ? ticket_take(thread) : NULL;
+	if (plumb_unlikely(!ticket)) {
+		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_TOO_DEEP, 1);
+		return NULL;
+	}
+	struct plumb_operator_frame *frame = &thread->stack[thread->operators + 1];
+	place_operator(thread, outer, frame, op);
+	if (op->sequence >= 0 && !op->backward && frame->node && frame->node != PLUMB_LOST)
+		plumb_forward_put(thread, op->thread, op->sequence, frame->node);
 	prefetch_values(thread, frame->node);
-	uint32_t depth = ++thread->operators;
-	thread->tickets[depth].depth = depth;
-	atomic_store_explicit(&thread->tickets[depth].abandoned, 0, memory_order_relaxed);
+	ticket->thread = thread;
+	ticket->depth = ++thread->operators;
+	ticket->serial = frame->serial = ++thread->serial;
+	atomic_store_explicit(&ticket->abandoned, 0, memory_order_relaxed);
+	frame->ticket = (uint32_t)(ticket - thread->tickets);
+	frame->inner = 0;
 	frame->start = now;
-	return depth;
+	return ticket;
+}
+
+/* Operators above DEPTH that did not end before it end with it. Their tickets come back when their
+ * own ends come. */
+static void
+drop_above(struct plumb_thread *thread, uint32_t depth)
+{
+	if (plumb_unlikely(depth < thread->operators))
+		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_ENDED_ELSEWHERE,
+		                  thread->operators - depth);
+	thread->operators = depth;
 }
 
 void
-plumb_operator_exit(struct plumb_thread *thread, uint32_t token)
+plumb_operators_drop(struct plumb_thread *thread)
 {
-	if (!token || token > thread->operators)
-		return;
-	/* Operators above it that did not end before it end with it. */
-	if (plumb_unlikely(token != thread->operators))
-		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_ENDED_ELSEWHERE,
-		            thread->operators - token);
-	thread->operators = token - 1;
-	struct plumb_operator_frame *frame = &thread->stack[token];
+	drop_above(thread, 0);
+}
+
+void
+plumb_operator_exit(struct plumb_thread *thread, struct plumb_ticket *ticket)
+{
+	uint32_t depth = ticket->depth, serial = ticket->serial;
+	struct plumb_operator_frame *frame = &thread->stack[depth];
+	ticket_return(thread, ticket);
+	if (plumb_unlikely(depth > thread->operators || frame->serial != serial))
+		return; /* it ended with an operator around it, and that was counted */
+	drop_above(thread, depth);
+	thread->operators = depth - 1;
 	plumb_id node = node_of(thread, frame);
 	uint64_t duration = plumb_ticks_between(frame->start, plumb_ticks());
 	uint64_t self = duration > frame->inner ? duration - frame->inner : 0;
@@ -405,6 +455,6 @@ plumb_operator_exit(struct plumb_thread *thread, uint32_t token)
 	plumb_observe(thread, node, PLUMB_METRIC_OP_DURATION, thread->track, (int64_t)duration);
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR,
 	                  node == PLUMB_LOST ? thread->arena.fate : PLUMB_FATE_ATTRIBUTED, 1);
-	if (token > 1)
-		thread->stack[token - 1].inner += duration;
+	if (depth > 1)
+		thread->stack[depth - 1].inner += duration;
 }

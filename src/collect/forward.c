@@ -5,6 +5,8 @@
  * never. Each thread that runs forward operators writes a ring; engine threads read it without a lock.
  * A slot holds the whole key, so what was overwritten is a miss and never another operator.
  */
+#include <unistd.h>
+
 #include "collect/thread.h"
 
 static _Atomic(struct plumb_forward_ring *) rings;
@@ -31,8 +33,9 @@ ring_of(struct plumb_thread *thread, uint64_t framework_thread)
 {
 	struct plumb_forward_ring *ring = thread->forward;
 	if (plumb_unlikely(!ring)) {
-		/* Made present at once: memory must not creep up while training runs. */
-		ring = plumb_map(sizeof *ring, false);
+		/* The main thread's is made present at once: memory must not creep up while training
+		 * runs. Others' appear as they are used: there may be many. */
+		ring = plumb_map(sizeof *ring, thread->record->tid != (uint32_t)getpid());
 		if (!ring)
 			return NULL;
 		ring->owner = thread;

@@ -20,11 +20,17 @@ static void *(*_Atomic real_dlsym)(void *, const char *);
 static BEFORE_SANITIZERS void *(*real(void))(void *, const char *)
 {
 	void *(*found)(void *, const char *) = atomic_load_explicit(&real_dlsym, memory_order_relaxed);
-	/* The version under which dlsym is found depends on the libc and the architecture. */
-	static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17" };
-	for (size_t i = 0; !found && i < sizeof versions / sizeof *versions; i++)
-		found = (void *(*)(void *, const char *))dlvsym(RTLD_NEXT, "dlsym", versions[i]);
-	atomic_store_explicit(&real_dlsym, found, memory_order_relaxed);
+	/* The architecture's first version, which every glibc has: a look-up that fails would allocate,
+	 * and an allocator that looks itself up by dlsym would come back here. */
+#if defined(__x86_64__)
+	static const char version[] = "GLIBC_2.2.5";
+#else
+	static const char version[] = "GLIBC_2.17";
+#endif
+	if (!found) {
+		found = (void *(*)(void *, const char *))dlvsym(RTLD_NEXT, "dlsym", version);
+		atomic_store_explicit(&real_dlsym, found, memory_order_relaxed);
+	}
 	return found;
 }
 
@@ -50,8 +56,8 @@ plumb_dlsym_hook(void *library, const char *name)
 		return answer;
 	if (name[0] == 'P' && !strncmp(name, "PyInit_", 7))
 		plumb_framework_offer(name);
-	else if (name[0] == 'c' && !strncmp(name, "cupti", 5))
-		answer.result = plumb_cuda_interpose(name);
+	else if (name[0] == 'c' && !strncmp(name, "cupti", 5) && real()(library, name))
+		answer.result = plumb_cuda_interpose(name); /* only what the library does have */
 	return answer;
 }
 

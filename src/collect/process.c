@@ -30,15 +30,15 @@ static struct plumb_region region;
 static pthread_mutex_t begin_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t empty_costs[PLUMB_CALLBACK_KINDS];
 
-enum { OFF, RECORDING, OVER };
+enum { OFF, RECORDING, OVER, REFUSED };
 /*
  * The state lies on a page of its own that the kernel wipes in a forked child, however it forked:
  * the child reads OFF, and the pid that began recording (kept elsewhere) is not its own.
  */
 static _Atomic int fallback_state;
 static _Atomic int *state = &fallback_state;
-static pid_t recording_pid; /* 0: nobody began yet */
-static bool refused;        /* making the region failed: stay off */
+static _Atomic pid_t recording_pid; /* 0: nobody began yet */
+static _Atomic bool beginning;      /* somebody is at it, under begin_lock */
 
 static pid_t
 own_pid(void)
@@ -229,30 +229,35 @@ make_region(void)
 	return true;
 }
 
+/* A forked child of a process that records: it says so once, and is asked no more. */
+static void
+refuse_child(void)
+{
+	if (region.header)
+		atomic_fetch_add_explicit(&region.header->forked_children, 1, memory_order_relaxed);
+	atomic_store_explicit(state, REFUSED, memory_order_release);
+}
+
 bool
 plumb_process_begin(void)
 {
-	if (plumb_recording())
-		return true;
-	if (!options.folder[0] || refused)
-		return false;
-	if (recording_pid) {
-		/* Over, or a forked child: one that wants to record says so once. */
-		static _Atomic bool said;
-		if (recording_pid != own_pid() && !atomic_exchange(&said, true))
-			atomic_fetch_add_explicit(&region.header->forked_children, 1,
-			                          memory_order_relaxed);
+	int now = atomic_load_explicit(state, memory_order_acquire);
+	if (now != OFF || !options.folder[0])
+		return now == RECORDING;
+	pid_t by = atomic_load_explicit(&recording_pid, memory_order_acquire);
+	if (by && by != own_pid()) {
+		refuse_child();
 		return false;
 	}
 	pthread_mutex_lock(&begin_lock);
-	if (!recording_pid && !refused) {
-		if (make_region()) {
+	if (atomic_load_explicit(state, memory_order_relaxed) == OFF) {
+		atomic_store_explicit(&beginning, true, memory_order_relaxed);
+		bool made = make_region();
+		if (made)
 			plumb_clock_calibrate();
-			recording_pid = own_pid();
-			atomic_store_explicit(state, RECORDING, memory_order_release);
-		} else {
-			refused = true;
-		}
+		atomic_store_explicit(&recording_pid, own_pid(), memory_order_release);
+		atomic_store_explicit(state, made ? RECORDING : REFUSED, memory_order_release);
+		atomic_store_explicit(&beginning, false, memory_order_relaxed);
 	}
 	pthread_mutex_unlock(&begin_lock);
 	return plumb_recording();
@@ -260,14 +265,28 @@ plumb_process_begin(void)
 
 /* ---- end ---- */
 
+/* Another thread is ending the recording: leaving now would cut it short. Two seconds at most. */
+static void
+await_end(void)
+{
+	const struct timespec step = { 0, 5000000 };
+	for (int i = 0; i < 400 && plumb_recording(); i++)
+		nanosleep(&step, NULL);
+}
+
 void
 plumb_process_end(void)
 {
 	static _Atomic bool ended;
-	if (!plumb_recording() || recording_pid != own_pid() || atomic_exchange(&ended, true))
+	static _Thread_local bool ending;
+	if (!plumb_recording() || recording_pid != own_pid() || ending)
 		return;
+	if (atomic_exchange(&ended, true)) {
+		await_end();
+		return;
+	}
 	int saved = errno;
-	plumb_framework_detach();
+	ending = true;
 	plumb_gpu_stop();
 	struct plumb_thread *self = plumb_enter(PLUMB_CALLBACK_GPU_RECORDS);
 	if (self) {
@@ -321,10 +340,14 @@ process_load(void)
 	strcpy(options.folder, folder);
 }
 
+/* The child has one thread, and locks that another one held stay locked in it. */
 static void
 forked_child(void)
 {
 	atomic_store_explicit(state, OFF, memory_order_relaxed);
+	pthread_mutex_init(&begin_lock, NULL);
+	if (atomic_load_explicit(&beginning, memory_order_relaxed))
+		refuse_child();
 }
 
 static __attribute__((constructor)) void

@@ -18,6 +18,7 @@
 /* All the thread-local storage there is: initial-exec space is scarce in a preloaded library. */
 static _Thread_local struct plumb_thread *current;
 static _Thread_local bool inside;
+static _Thread_local uint16_t wait_for_room; /* callbacks to let pass before asking for room again */
 
 static _Atomic(struct plumb_thread *) threads;
 static pthread_mutex_t parked_lock = PTHREAD_MUTEX_INITIALIZER; /* thread start and end only */
@@ -27,19 +28,21 @@ static bool have_exit_key;
 
 /* ---- life ---- */
 
+/* Writes into OF's record the name that its thread has now. */
 static void
 thread_name(struct plumb_thread *self, struct plumb_thread *of, uint32_t tid)
 {
-	char path[64], name[32];
-	snprintf(path, sizeof path, "/proc/self/task/%u/comm", tid);
-	size_t bytes = plumb_read_file(path, name, sizeof name);
-	if (bytes && name[bytes - 1] == '\n')
-		bytes--;
-	if (bytes) {
-		plumb_id id = plumb_intern(self, name, bytes);
-		if (id)
-			of->record->name = id;
+	char path[64], name[32] = "";
+	if (self == of) {
+		prctl(PR_GET_NAME, name);
+	} else {
+		snprintf(path, sizeof path, "/proc/self/task/%u/comm", tid);
+		plumb_read_file(path, name, sizeof name);
+		name[strcspn(name, "\n")] = '\0';
 	}
+	plumb_id id = name[0] ? plumb_intern(self, name, strlen(name)) : 0;
+	if (id)
+		of->record->name = id;
 }
 
 /* The thread ends: leave its part to the next one. Runs as a pthread key's destructor. */
@@ -53,7 +56,7 @@ thread_park(void *data)
 	inside = true;
 	thread_name(thread, thread, atomic_load_explicit(&thread->tid, memory_order_relaxed));
 	thread->record->end = plumb_now();
-	thread->operators = 0;
+	plumb_operators_drop(thread);
 	atomic_store_explicit(&thread->tid, 0, memory_order_relaxed);
 	pthread_mutex_lock(&parked_lock);
 	thread->next_parked = parked;
@@ -72,12 +75,6 @@ plumb_threads_finish(struct plumb_thread *self)
 			t->record->end = plumb_now();
 		}
 	}
-}
-
-struct plumb_thread *
-plumb_thread_first(void)
-{
-	return atomic_load(&threads);
 }
 
 struct plumb_thread *
@@ -153,6 +150,13 @@ reserve_tallies(struct plumb_arena *arena)
 static bool
 thread_introduce(struct plumb_thread *thread)
 {
+	/* The track comes last: without room for both, none is left behind. */
+	struct plumb_record_overhead *overhead =
+		plumb_arena_append(&thread->arena, PLUMB_RECORD_OVERHEAD, sizeof *overhead);
+	if (!overhead)
+		return false;
+	plumb_process_empty_costs(overhead);
+	plumb_arena_commit(&thread->arena, overhead);
 	struct plumb_record_thread *record =
 		plumb_arena_append(&thread->arena, PLUMB_RECORD_THREAD, sizeof *record);
 	if (!record)
@@ -161,15 +165,9 @@ thread_introduce(struct plumb_thread *thread)
 	record->tid = tid;
 	record->start = plumb_now();
 	plumb_arena_commit(&thread->arena, record);
-	struct plumb_record_overhead *overhead =
-		plumb_arena_append(&thread->arena, PLUMB_RECORD_OVERHEAD, sizeof *overhead);
-	if (!overhead)
-		return false;
 	thread->record = record;
 	thread->track = plumb_region_id(thread->arena.region, record);
 	overhead->thread = thread->track;
-	plumb_process_empty_costs(overhead);
-	plumb_arena_commit(&thread->arena, overhead);
 	thread->overhead = overhead;
 	reserve_tallies(&thread->arena);
 	thread->caller = 0;
@@ -206,11 +204,23 @@ thread_start(void)
 static __attribute__((noinline)) struct plumb_thread *
 enter_slowly(void)
 {
-	int saved = errno;
+	enum { RETRY_AFTER = 1024 };
+	int saved = errno, cancel;
 	struct plumb_thread *thread = NULL;
+	if (wait_for_room) {
+		wait_for_room--;
+		plumb_process_lost(PLUMB_FATE_REGION_FULL);
+		return NULL;
+	}
 	inside = true;
-	if (plumb_process_begin())
+	/* Files are read here, and a thread that is cancelled in that must not keep a lock. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	if (plumb_process_begin()) {
 		thread = current ? current : thread_start();
+		if (!thread)
+			wait_for_room = RETRY_AFTER;
+	}
+	pthread_setcancelstate(cancel, NULL);
 	inside = false;
 	errno = saved;
 	return thread;

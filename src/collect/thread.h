@@ -21,12 +21,17 @@
 #define PLUMB_LOCATION_WAYS 4u      /* … this many for each hash */
 #define PLUMB_FORWARD_SLOTS (1u << 17) /* forward operators that may wait for their backward */
 
-/* What the framework keeps for us between an operator's enter and exit. Its first word has to look
- * like a C++ object's (see torch.c), so this is what we hand out. */
+/*
+ * What the framework keeps for us between an operator's enter and exit. Its first word has to look
+ * like a C++ object's (see torch.c), so this is what we hand out. A ticket stays taken until its own
+ * end comes, however late and on whatever thread, so that an end never meets another operator.
+ */
 struct plumb_ticket {
 	const void *const *vtable;
 	struct plumb_thread *thread;
-	uint32_t depth;             /* index of the operator on the stack, from 1 */
+	uint32_t serial;            /* of the operator; its frame has the same while it is open */
+	uint32_t depth;             /* index of that frame on the stack, from 1 */
+	uint32_t next_free;         /* index of the next free ticket */
 	_Atomic uint32_t abandoned; /* its end came on another thread */
 };
 
@@ -38,6 +43,7 @@ struct plumb_operator_frame {
 	 * indexes from python_floor on; those from python_depth on are inside. See context.c. */
 	const void *python_top;
 	uint32_t python_floor, python_depth;
+	uint32_t serial, ticket;
 	uint64_t start;     /* ticks */
 	uint64_t inner; /* ns in operators that this one called */
 	bool engine;
@@ -101,7 +107,10 @@ struct plumb_thread {
 
 	uint32_t operators; /* depth of the stack */
 	struct plumb_operator_frame *stack; /* [1 … operators] */
-	struct plumb_ticket *tickets;       /* likewise */
+	struct plumb_ticket *tickets;       /* [1 … PLUMB_OPERATORS_MAX] */
+	uint32_t free_tickets;              /* the newest that came back, 0 none */
+	uint32_t tickets_made;
+	uint32_t serial;
 
 	struct plumb_python_frame *walk; /* scratch, innermost first */
 	struct plumb_python_entry *python;
@@ -118,10 +127,11 @@ struct plumb_thread {
 
 /* The calling thread's, whatever its state; NULL when it has none. For exit and tests. */
 struct plumb_thread *plumb_thread_get(void);
-/* All threads that ever were, newest first. */
-struct plumb_thread *plumb_thread_first(void);
 /* Writes every living thread's name and end into its record. */
 void plumb_threads_finish(struct plumb_thread *self);
+
+/* Ends all operators that are open on THREAD: it is ending. */
+void plumb_operators_drop(struct plumb_thread *thread);
 
 /* forward.c */
 void plumb_forward_put(struct plumb_thread *thread, uint64_t framework_thread, int64_t sequence,

@@ -96,12 +96,6 @@ plumb_child_named(struct plumb_thread *thread, plumb_id parent, enum plumb_frame
 	return plumb_child(thread, parent, &key);
 }
 
-uint8_t
-plumb_context_flags(plumb_id context)
-{
-	return context && context != PLUMB_LOST ? node_at(context)->flags : 0;
-}
-
 void
 plumb_observe(struct plumb_thread *thread, plumb_id node_id, enum plumb_metric metric, plumb_id track,
               int64_t x)

@@ -328,7 +328,7 @@ struct plumb_record_series {
 	struct {
 		uint64_t busy_ns; /* sum of durations that fall in the bin */
 		uint32_t kernels;
-		uint32_t copies;
+		uint32_t copies;  /* copies and sets */
 	} bins[PLUMB_SERIES_BINS];
 };
 

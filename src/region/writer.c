@@ -23,7 +23,8 @@
 #define KERNEL_SIGSET 8   /* bytes of the kernel's signal set */
 /* Ids are 32 bits and count 8 bytes. */
 #define LARGEST_REGION ((uint64_t)1 << 35)
-/* After "no space", so many appends fail at once before the file system is asked again. */
+/* After "no space" for a chunk of the standard size, so many appends fail at once before the file
+ * system is asked again. A larger chunk tells nothing about smaller ones. */
 #define RETRY_AFTER 1024
 
 /* ---- making pages present ---- */
@@ -297,7 +298,8 @@ new_chunk(struct plumb_arena *arena, size_t need)
 		release((char *)chunk, size);
 		give_back(header, offset, size);
 		arena->fate = PLUMB_FATE_NO_SPACE;
-		arena->retry = RETRY_AFTER;
+		if (size == PLUMB_CHUNK_SIZE)
+			arena->retry = RETRY_AFTER;
 	} else {
 		chunk->arena = arena->number;
 		chunk->size = (uint32_t)size;

@@ -34,6 +34,8 @@ const char *const plumb_store_fates[PLUMB_FATE_COUNT] = {
 	[PLUMB_FATE_LATE] = "late",
 	[PLUMB_FATE_NOT_DELIVERED] = "not_delivered",
 	[PLUMB_FATE_UNMAPPED_THREAD] = "unmapped_thread",
+	[PLUMB_FATE_ENDED_ELSEWHERE] = "ended_elsewhere",
+	[PLUMB_FATE_DUPLICATE] = "duplicate",
 };
 
 #define CELL(name, kind, field) { name, PLUMB_CELL_##kind, offsetof(ROW, field), 0, NULL }

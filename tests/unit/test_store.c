@@ -29,6 +29,7 @@
 
 #include "failing_malloc.h"
 #include "sample.h"
+#include "store/schema.h"
 #include "store/store.h"
 
 #define SKIPPED 77
@@ -860,6 +861,18 @@ test_no_memory(void **state)
 	plumb_profile_free(&profile);
 }
 
+/* A fate without a name would make every profile that has it impossible to write. */
+static void
+test_every_fate_has_a_name(void **state)
+{
+	(void)state;
+	for (int i = 0; i < PLUMB_FATE_COUNT; i++) {
+		assert_non_null(plumb_store_fates[i]);
+		for (int k = 0; k < i; k++)
+			assert_string_not_equal(plumb_store_fates[i], plumb_store_fates[k]);
+	}
+}
+
 int
 main(int argc, char **argv)
 {
@@ -880,6 +893,7 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_truncation, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bit_flips, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_memory, setup, teardown),
+		cmocka_unit_test(test_every_fate_has_a_name),
 	};
 	if (argc == 2) {
 		snprintf(path, sizeof path, "%s", argv[1]);

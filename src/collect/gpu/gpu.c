@@ -5,11 +5,12 @@
 #include <string.h>
 
 #include "collect/gpu/gpu.h"
+#include "collect/process.h"
 
 static const struct plumb_gpu_runtime *const runtimes[] = { &plumb_gpu_cuda };
 #define RUNTIMES (sizeof runtimes / sizeof *runtimes)
 
-enum { WAITING, ACTIVE, REFUSED, STOPPED };
+enum { IDLE, ACTIVE, OFF };
 static _Atomic int states[RUNTIMES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -29,39 +30,19 @@ say_off(const struct plumb_gpu_runtime *runtime, const struct plumb_error *error
 void
 plumb_gpu_start(void)
 {
-	if (!plumb_options()->gpu || !plumb_options()->folder[0])
+	if (!plumb_options()->gpu || !plumb_process_begin())
 		return;
 	pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < RUNTIMES; i++) {
 		struct plumb_error error = { 0 };
-		if (atomic_load(&states[i]) != WAITING)
+		if (atomic_load(&states[i]) != IDLE)
 			continue;
 		int result = runtimes[i]->start(&error);
-		if (!result) {
-			atomic_store(&states[i], ACTIVE);
-		} else if (result < 0) {
-			atomic_store(&states[i], REFUSED);
+		atomic_store(&states[i], result ? OFF : ACTIVE);
+		if (result)
 			say_off(runtimes[i], &error);
-		}
 	}
 	pthread_mutex_unlock(&lock);
-}
-
-bool
-plumb_gpu_active(void)
-{
-	for (size_t i = 0; i < RUNTIMES; i++)
-		if (atomic_load_explicit(&states[i], memory_order_relaxed) == ACTIVE)
-			return true;
-	return false;
-}
-
-void
-plumb_gpu_flush(bool force)
-{
-	for (size_t i = 0; i < RUNTIMES; i++)
-		if (atomic_load(&states[i]) == ACTIVE)
-			runtimes[i]->flush(force);
 }
 
 void
@@ -69,7 +50,7 @@ plumb_gpu_stop(void)
 {
 	for (size_t i = 0; i < RUNTIMES; i++) {
 		int active = ACTIVE;
-		if (atomic_compare_exchange_strong(&states[i], &active, STOPPED))
+		if (atomic_compare_exchange_strong(&states[i], &active, OFF))
 			runtimes[i]->stop();
 	}
 }

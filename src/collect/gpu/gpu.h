@@ -19,24 +19,19 @@
 struct plumb_gpu_runtime {
 	const char *name; /* "cuda" */
 	/*
-	 * Starts collecting. Called once the process uses the runtime, at the latest from its injection
-	 * hook. 0: it collects. 1: the process does not use the runtime yet, ask again later. Negative:
-	 * it stays off; the CPU side goes on and its one line goes into the environment as
-	 * "gpu.<name>.off".
+	 * Starts collecting. Called once, from the runtime's injection hook. Not 0: it stays off; the CPU
+	 * side goes on and its one line goes into the environment as "gpu.<name>.off".
 	 */
 	int (*start)(struct plumb_error *error);
-	/* Delivers finished records. FORCE also hands over half-filled buffers and waits for them. */
-	void (*flush)(bool force);
 	/* Flushes, detaches, and takes a last reading of the clocks. Nothing is recorded after it. */
 	void (*stop)(void);
 };
 
 extern const struct plumb_gpu_runtime plumb_gpu_cuda;
 
-/* Starts every runtime that the process has, when options allow it. Idempotent, any thread. */
+/* Starts every runtime, when options allow it and this process may record (a forked child of one
+ * that records may not, and is counted). Idempotent, any thread. */
 void plumb_gpu_start(void);
-bool plumb_gpu_active(void);
-void plumb_gpu_flush(bool force);
 void plumb_gpu_stop(void);
 
 /* ---- shared by runtimes ---- */
@@ -44,16 +39,17 @@ void plumb_gpu_stop(void);
 /* Launches by correlation id. Slots hold the full id; a slot that another launch took since is a
  * miss, never another launch's context. Put is wait-free from any thread; take is for one thread. */
 struct plumb_launch {
-	plumb_id node;      /* the gpu_api node */
-	plumb_id track;     /* of the thread that called */
-	uint32_t host_wait; /* ns the call took on the host, for copies; saturates */
-	uint32_t taken;     /* set by take: how often it was taken before */
+	plumb_id node;  /* the gpu_api node */
+	plumb_id track; /* of the thread that called; its arena's fate where node is PLUMB_LOST */
+	/* Set by take: */
+	uint64_t host_wait; /* ns the call took on the host, for copies; 0: not told; saturates */
+	bool taken;         /* before */
 };
 struct plumb_launch_ring; /* opaque; made once, mapped and populated */
 struct plumb_launch_ring *plumb_launch_ring_new(unsigned log2_slots);
 void plumb_launch_put(struct plumb_launch_ring *ring, uint64_t correlation,
                       const struct plumb_launch *launch);
-/* Amends host_wait of a launch that was put before. */
+/* Tells host_wait, once, of a launch that was put before. */
 void plumb_launch_waited(struct plumb_launch_ring *ring, uint64_t correlation, uint64_t ns);
 /* False: none was put, or it was overwritten (*overwritten tells). */
 bool plumb_launch_take(struct plumb_launch_ring *ring, uint64_t correlation,

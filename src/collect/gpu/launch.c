@@ -9,6 +9,9 @@
  *
  * A slot's key is cleared while its other words change. A reader that finds the id before and after
  * has read what belongs to it; one that does not, has a miss. Keys are ids + 1, 0 is free.
+ *
+ * What is set later, `marks`, is one word that also has bits of the id: a put in between makes the
+ * exchange fail, so that nothing lands at another launch.
  */
 #include "collect/gpu/gpu.h"
 #include "collect/table.h"
@@ -16,12 +19,16 @@
 #define WAYS 4u
 #define BUSY UINT64_MAX
 
+/* marks: 16 bits of the id above the bucket's, whether it was taken, the call's time in 47 (39 h) */
+#define TAG(ring, id) ((id) / ((ring)->mask + 1) << 48)
+#define TAG_BITS (UINT64_MAX << 48)
+#define TAKEN (UINT64_C(1) << 47)
+
 struct slot {
 	_Atomic uint64_t key;
 	_Atomic uint32_t node;
 	_Atomic uint32_t track;
-	_Atomic uint32_t host_wait;
-	_Atomic uint32_t taken;
+	_Atomic uint64_t marks;
 };
 
 struct plumb_launch_ring {
@@ -90,6 +97,25 @@ choose(struct slot *slots, uint64_t id, uint64_t *key)
 	return oldest;
 }
 
+static uint64_t
+saturated(uint64_t ns)
+{
+	return ns < TAKEN ? ns : TAKEN - 1;
+}
+
+/* Sets BITS in the marks of the launch with TAG; they were *MARKS. False: the slot is another's. */
+static bool
+mark(struct slot *slot, uint64_t tag, uint64_t bits, uint64_t *marks)
+{
+	*marks = atomic_load_explicit(&slot->marks, memory_order_relaxed);
+	do
+		if ((*marks & TAG_BITS) != tag)
+			return false;
+	while (!atomic_compare_exchange_weak_explicit(&slot->marks, marks, *marks | bits,
+	                                              memory_order_relaxed, memory_order_relaxed));
+	return true;
+}
+
 void
 plumb_launch_put(struct plumb_launch_ring *ring, uint64_t correlation,
                  const struct plumb_launch *launch)
@@ -107,8 +133,7 @@ plumb_launch_put(struct plumb_launch_ring *ring, uint64_t correlation,
 		atomic_thread_fence(memory_order_release);
 		atomic_store_explicit(&slot->node, launch->node, memory_order_relaxed);
 		atomic_store_explicit(&slot->track, launch->track, memory_order_relaxed);
-		atomic_store_explicit(&slot->host_wait, launch->host_wait, memory_order_relaxed);
-		atomic_store_explicit(&slot->taken, 0, memory_order_relaxed);
+		atomic_store_explicit(&slot->marks, TAG(ring, correlation), memory_order_relaxed);
 		atomic_store_explicit(&slot->key, correlation + 1, memory_order_release);
 		return;
 	}
@@ -118,9 +143,9 @@ void
 plumb_launch_waited(struct plumb_launch_ring *ring, uint64_t correlation, uint64_t ns)
 {
 	struct slot *slot = find(ring, correlation);
+	uint64_t marks;
 	if (slot)
-		atomic_store_explicit(&slot->host_wait, ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX,
-		                      memory_order_release);
+		mark(slot, TAG(ring, correlation), saturated(ns), &marks);
 }
 
 bool
@@ -128,19 +153,16 @@ plumb_launch_take(struct plumb_launch_ring *ring, uint64_t correlation, struct p
                   bool *overwritten)
 {
 	struct slot *slot = find(ring, correlation);
+	uint64_t marks;
 	*overwritten = false;
-	if (slot) {
+	if (slot && mark(slot, TAG(ring, correlation), TAKEN, &marks)) {
 		launch->node = atomic_load_explicit(&slot->node, memory_order_relaxed);
 		launch->track = atomic_load_explicit(&slot->track, memory_order_relaxed);
-		launch->host_wait = atomic_load_explicit(&slot->host_wait, memory_order_relaxed);
-		launch->taken = atomic_load_explicit(&slot->taken, memory_order_relaxed);
+		launch->host_wait = marks & (TAKEN - 1);
+		launch->taken = marks & TAKEN;
 		atomic_thread_fence(memory_order_acquire);
-		if (atomic_load_explicit(&slot->key, memory_order_relaxed) == correlation + 1) {
-			if (launch->taken != UINT32_MAX)
-				atomic_store_explicit(&slot->taken, launch->taken + 1,
-				                      memory_order_relaxed);
+		if (atomic_load_explicit(&slot->key, memory_order_relaxed) == correlation + 1)
 			return true;
-		}
 	}
 	/* A put replaces the oldest: while one in the bucket is older or free, none was replaced. */
 	struct slot *slots = bucket(ring, correlation);

@@ -69,17 +69,11 @@ plumb_framework_offer(const char *symbol)
 		offer_python();
 	if (!atomic_load_explicit(&waiting, memory_order_relaxed) || !plumb_options()->folder[0])
 		return;
-	pthread_mutex_lock(&lock);
+	/* Whoever holds it attaches; and a child that was forked meanwhile must not wait for ever. */
+	if (pthread_mutex_trylock(&lock))
+		return;
 	for (size_t i = 0; i < FRAMEWORKS; i++)
 		if (states[i] == WAITING && (!symbol || !strcmp(symbol, frameworks[i]->symbol)))
 			offer_one(i);
 	pthread_mutex_unlock(&lock);
-}
-
-void
-plumb_framework_detach(void)
-{
-	for (size_t i = 0; i < FRAMEWORKS; i++)
-		if (states[i] == ATTACHED)
-			frameworks[i]->detach();
 }

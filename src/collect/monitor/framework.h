@@ -23,14 +23,14 @@ struct plumb_framework {
 	 * (not called again).
 	 */
 	int (*attach)(struct plumb_error *error);
-	void (*detach)(void);
 };
 
 extern const struct plumb_framework plumb_framework_torch;
 
-/* The dlsym hook and the injection hook call this; SYMBOL NULL tries all. Cheap when nothing waits. */
+/* The dlsym hook and the injection hook call this; SYMBOL NULL tries all. Cheap when nothing waits.
+ * Nothing is ever detached: at the end of the process other threads may still run operators, and their
+ * callbacks find recording over. */
 void plumb_framework_offer(const char *symbol);
-void plumb_framework_detach(void);
 
 /* Why Python lines are off, or NULL when they are on or no Python was met. */
 const char *plumb_python_refusal(void);
@@ -47,9 +47,11 @@ struct plumb_operator {
 	uint64_t thread;        /* the framework's number of the calling thread */
 	uint64_t forward_thread;
 };
-/* Returns a token for the exit, 0 when nothing was pushed. */
-uint32_t plumb_operator_enter(struct plumb_thread *thread, const struct plumb_operator *op);
-void plumb_operator_exit(struct plumb_thread *thread, uint32_t token);
+/* Returns a ticket for the exit, NULL when nothing was pushed. Whoever gets one gives it back once:
+ * by plumb_operator_exit on the same thread, else by marking it abandoned. See thread.h. */
+struct plumb_ticket *plumb_operator_enter(struct plumb_thread *thread,
+                                          const struct plumb_operator *op);
+void plumb_operator_exit(struct plumb_thread *thread, struct plumb_ticket *ticket);
 
 /* The calling thread starts a backward pass: what the engine does from now on for no forward
  * operator belongs to the current context. */

@@ -78,11 +78,9 @@ torch_enter(const void *record, void **result)
 	} else if (op.sequence >= 0) {
 		op.thread = abi.current_thread();
 	}
-	uint32_t token = plumb_operator_enter(thread, &op);
-	if (token) {
-		struct plumb_ticket *ticket = &thread->tickets[token];
+	struct plumb_ticket *ticket = plumb_operator_enter(thread, &op);
+	if (ticket) {
 		ticket->vtable = (const void *const *)&ticket_vtable[2];
-		ticket->thread = thread;
 		*result = ticket;
 	}
 	plumb_leave(thread);
@@ -97,13 +95,13 @@ torch_exit(const void *record, void *context)
 		return;
 	if (plumb_unlikely(ticket->thread != plumb_thread_get())) {
 		/* A record that was moved to another thread: its own thread drops it. */
-		atomic_store_explicit(&ticket->abandoned, 1, memory_order_relaxed);
+		atomic_store_explicit(&ticket->abandoned, 1, memory_order_release);
 		return;
 	}
 	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_OPERATOR_EXIT);
 	if (!thread)
 		return;
-	plumb_operator_exit(thread, ticket->depth);
+	plumb_operator_exit(thread, ticket);
 	plumb_leave(thread);
 }
 
@@ -140,19 +138,36 @@ torch_start(void)
 	"_ZN5torch8autograd6Engine7executeERKSt6vectorINS0_4EdgeESaIS3_EERKS2_IN2at6TensorESaIS9_"  \
 	"EEbbbS7_"
 
-__attribute__((used, visibility("hidden"))) void *plumb_torch_backward(void);
+__attribute__((used, visibility("hidden"))) void *plumb_torch_backward(const void *caller);
+extern const char plumb_torch_thunk[] __asm__(ENGINE_EXECUTE);
 
+/* The real function, as LIBRARY (a file name, or NULL for what is loaded after us) sees it. */
+static void *
+real_execute(const char *library)
+{
+	void *scope = library ? dlopen(library, RTLD_NOLOAD | RTLD_LAZY) : RTLD_NEXT;
+	void *found = scope ? plumb_real_dlsym(scope, ENGINE_EXECUTE) : NULL;
+	if (library && scope)
+		dlclose(scope);
+	return found == (const void *)plumb_torch_thunk ? NULL : found;
+}
+
+/* Notes who calls backward; returns where to jump on. CALLER lies in a library that is linked to the
+ * real function, whatever that one's library is called. */
 void *
-plumb_torch_backward(void)
+plumb_torch_backward(const void *caller)
 {
 	static void *_Atomic real;
 	void *address = atomic_load_explicit(&real, memory_order_acquire);
 	if (!address) {
 		char path[sizeof abi.library];
-		void *library = plumb_find_library("libtorch_cpu.so", path, sizeof path)
-		                        ? dlopen(path, RTLD_NOLOAD | RTLD_LAZY)
-		                        : NULL;
-		address = plumb_real_dlsym(library ? library : RTLD_NEXT, ENGINE_EXECUTE);
+		Dl_info of_caller;
+		if (dladdr(caller, &of_caller) && of_caller.dli_fname)
+			address = real_execute(of_caller.dli_fname);
+		if (!address && plumb_find_library("libtorch_cpu.so", path, sizeof path))
+			address = real_execute(path);
+		if (!address)
+			address = real_execute(NULL);
 		atomic_store_explicit(&real, address, memory_order_release);
 	}
 	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_OPERATOR_ENTER);
@@ -169,7 +184,7 @@ __asm__(".text\n.globl " ENGINE_EXECUTE "\n.type " ENGINE_EXECUTE ",@function\n"
         "push %rdi\n.cfi_adjust_cfa_offset 8\npush %rsi\n.cfi_adjust_cfa_offset 8\n"
         "push %rdx\n.cfi_adjust_cfa_offset 8\npush %rcx\n.cfi_adjust_cfa_offset 8\n"
         "push %r8\n.cfi_adjust_cfa_offset 8\npush %r9\n.cfi_adjust_cfa_offset 8\n"
-        "sub $8,%rsp\n.cfi_adjust_cfa_offset 8\ncall plumb_torch_backward\n"
+        "sub $8,%rsp\n.cfi_adjust_cfa_offset 8\nmov 56(%rsp),%rdi\ncall plumb_torch_backward\n"
         "add $8,%rsp\n.cfi_adjust_cfa_offset -8\n"
         "pop %r9\n.cfi_adjust_cfa_offset -8\npop %r8\n.cfi_adjust_cfa_offset -8\n"
         "pop %rcx\n.cfi_adjust_cfa_offset -8\npop %rdx\n.cfi_adjust_cfa_offset -8\n"
@@ -180,7 +195,7 @@ __asm__(".text\n.globl " ENGINE_EXECUTE "\n.type " ENGINE_EXECUTE ",%function\n"
         ".cfi_startproc\nhint #34\n"
         "stp x29,x30,[sp,#-96]!\n.cfi_adjust_cfa_offset 96\n.cfi_offset 29,-96\n.cfi_offset 30,-88\n"
         "stp x0,x1,[sp,#16]\nstp x2,x3,[sp,#32]\nstp x4,x5,[sp,#48]\nstp x6,x7,[sp,#64]\n"
-        "str x8,[sp,#80]\nbl plumb_torch_backward\nmov x16,x0\n"
+        "str x8,[sp,#80]\nmov x0,x30\nbl plumb_torch_backward\nmov x16,x0\n"
         "ldp x0,x1,[sp,#16]\nldp x2,x3,[sp,#32]\nldp x4,x5,[sp,#48]\nldp x6,x7,[sp,#64]\n"
         "ldr x8,[sp,#80]\nldp x29,x30,[sp],#96\n.cfi_adjust_cfa_offset -96\n"
         ".cfi_restore 29\n.cfi_restore 30\nbr x16\n.cfi_endproc\n"
@@ -254,16 +269,8 @@ torch_attach(struct plumb_error *error)
 	return 0;
 }
 
-/* At the end of the process other threads may still run operators: the callbacks stay registered and
- * find recording over, which needs no lock of PyTorch's. */
-static void
-torch_detach(void)
-{
-}
-
 const struct plumb_framework plumb_framework_torch = {
 	.name = "torch",
 	.symbol = "PyInit__C",
 	.attach = torch_attach,
-	.detach = torch_detach,
 };

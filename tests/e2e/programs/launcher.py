@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stand-in driver's calls for programs: tests/mock/launcher.c and mock.h through ctypes.
 
-They are C functions, not Python ones, so that a call stands under the very line that makes it. $MOCK_LAUNCHER is
-the built launcher; the driver is the libcuda.so.1 that LD_LIBRARY_PATH finds. Import it before torch: a
-CUPTI of the stand-in driver in $MOCK_CUPTI is then the one that PyTorch finds, too.
+They are C functions, not Python ones, so that a call stands under the very line that makes it.
+$MOCK_LAUNCHER is the built launcher; the driver is the libcuda.so.1 that LD_LIBRARY_PATH finds. Import
+it before torch: the stand-in CUPTI in $MOCK_CUPTI is then the one that PyTorch finds, too.
 """
 import ctypes
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work on the stand-in driver without any framework: mock_driver.py SECTION [NUMBER]. Durations and sizes
-are all different, so that each can be found again."""
+"""Work on the stand-in driver without any framework: mock_driver.py SECTION [NUMBER]. Durations and
+sizes are all different, so that each can be found again."""
 import os
 import sys
 import threading
@@ -43,8 +43,8 @@ def memory():
 
 
 def streams():
-    """Device 0: stream 0 works in [0, 1000) and [1500, 2500), stream 1 in [0, 600) and [600, 1200), stream 3
-    sets in [0, 400). Device 1: streams 0 and 2 in [0, 300) and [0, 500)."""
+    """Device 0: stream 0 works in [0, 1000) and [1500, 2500), stream 1 in [0, 600) and [600, 1200),
+    stream 3 sets in [0, 400). Device 1: streams 0 and 2 in [0, 300) and [0, 500)."""
     launch(b"a", 1000, 0, 0)  # @first
     gap(0, 0, 500)
     launch(b"a", 1000, 0, 0)  # @second
@@ -107,10 +107,6 @@ def stay_delivered():
     loop()
     while mock_get(b"delivered") < number:
         time.sleep(0.01)
-    stay_without_end()
-
-
-def stay_without_end():
     time.sleep(0.3)  # the profiler reads what was handed over
     print("ready", flush=True)
     time.sleep(60)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels of the stand-in driver, launched in every place of a PyTorch program where one can be; marked
-lines for the test. Every kernel has a name and a duration of its own. Prints nothing."""
+"""Kernels of the stand-in driver, launched in every place of a PyTorch program where one can be;
+marked lines for the test. Every kernel has a name and a duration of its own. Prints nothing."""
 import launcher  # before torch
 from launcher import copy, launch, memset, native_thread, tensor_on_free, wait
 
@@ -151,7 +151,7 @@ def elsewhere():
 
 
 class Nested(torch.autograd.Function):
-    """A backward pass within a backward pass, DEPTH deep: from the 60th on, the engine goes on in a
+    """A backward pass within a backward pass, DEPTH deep: after 60 of them the engine goes on in a
     thread of its own."""
     @staticmethod
     def forward(ctx, x, depth):

@@ -87,7 +87,9 @@ call_enter(struct plumb_thread *thread, enum plumb_call call, const CUpti_Callba
 	};
 	if (call <= PLUMB_CALL_SET) {
 		struct plumb_launch launch = { .node = now->node,
-			                       .track = plumb_thread_track(thread) };
+			                       .track = now->node == PLUMB_LOST
+			                                        ? plumb_thread_arena(thread)->fate
+			                                        : plumb_thread_track(thread) };
 		plumb_launch_put(plumb_cuda_launches, info->correlationId, &launch);
 	}
 	if (call == PLUMB_CALL_SYNC || call == PLUMB_CALL_COPY || call == PLUMB_CALL_COPY_BLOCKING)

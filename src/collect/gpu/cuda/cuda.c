@@ -21,9 +21,7 @@
 
 static pid_t own_process;
 static _Atomic uint32_t wakes;  /* changes when there is something to do */
-static _Atomic uint32_t served; /* changes when a forced flush was done or the thread ended */
-static _Atomic uint32_t wanted; /* forced flushes asked for */
-static _Atomic uint32_t fulfilled;
+static _Atomic uint32_t served; /* changes when the thread ended */
 static _Atomic bool stopping, ended;
 static uint64_t dropped;
 
@@ -82,7 +80,9 @@ read_knobs(void)
 		.per_thread = (int)knob("PLUMB_CUPTI_PER_THREAD", 1),
 		.host_pinned = (int)knob("PLUMB_CUPTI_HOST_PINNED", -1),
 		.hw_trace = (int)knob("PLUMB_CUPTI_HW_TRACE", -1),
-		.device_buffer_bytes = knob("PLUMB_CUPTI_DEVICE_BUFFER_BYTES", -1),
+		/* CUPTI's own 3.2 MB hold 100 000 kernels, and are touched piece by piece over the first
+		 * 300 000: memory that seems to leak while training runs. */
+		.device_buffer_bytes = knob("PLUMB_CUPTI_DEVICE_BUFFER_BYTES", 640000),
 		.device_buffers = knob("PLUMB_CUPTI_DEVICE_BUFFERS", -1),
 		.preallocate = knob("PLUMB_CUPTI_PREALLOCATE", -1),
 		.period_ms = knob("PLUMB_CUPTI_PERIOD_MS", -1),
@@ -101,8 +101,7 @@ drain(void)
 	struct plumb_thread *thread = buffer ? plumb_enter(PLUMB_CALLBACK_GPU_RECORDS) : NULL;
 	while (buffer) {
 		struct plumb_buffer *next = buffer->next;
-		if (thread)
-			plumb_records_read(thread, buffer);
+		plumb_records_read(thread, buffer);
 		plumb_buffer_recycle(buffer);
 		buffer = next;
 	}
@@ -142,32 +141,20 @@ tell(bool force, bool end)
 	plumb_leave(thread);
 }
 
-static void
-flush_forced(void)
-{
-	plumb_slot_flush(true);
-	drain();
-	tell(true, false);
-}
-
-/* Forced flushes that `plumb run` (through the region) or plumb_cuda_flush asked for. */
+/* Forced flushes that `plumb run` asked for, through the region. */
 static void
 serve_wishes(void)
 {
-	uint32_t now = atomic_load(&wanted);
-	if (now != atomic_load(&fulfilled)) {
-		flush_forced();
-		atomic_store(&fulfilled, now);
-		futex_wake(&served);
-	}
 	if (!plumb_recording())
 		return;
 	struct plumb_region_header *header = plumb_region_of_process()->header;
-	now = atomic_load(&header->flush_wanted);
-	if (now != atomic_load(&header->flush_done)) {
-		flush_forced();
-		atomic_store(&header->flush_done, now);
-	}
+	uint32_t now = atomic_load(&header->flush_wanted);
+	if (now == atomic_load(&header->flush_done))
+		return;
+	plumb_slot_flush(true);
+	drain();
+	tell(true, false);
+	atomic_store(&header->flush_done, now);
 }
 
 static void
@@ -187,6 +174,12 @@ serve(void *data)
 	uint64_t period = (uint64_t)plumb_options()->flush_ms * 1000000u, flushed = plumb_now();
 	(void)data;
 	pthread_setname_np(pthread_self(), "plumb");
+	/* Its arena and tallies come now, while the region has room. */
+	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_GPU_RECORDS);
+	if (thread) {
+		plumb_records_reserve(thread);
+		plumb_leave(thread);
+	}
 	while (!atomic_load(&stopping)) {
 		uint32_t seen = atomic_load(&wakes);
 		drain();
@@ -254,9 +247,9 @@ static int
 start(struct plumb_error *error)
 {
 	struct plumb_cupti_layout layout;
-	if (plumb_driver_find())
-		return 1;
-	int result = plumb_cupti_find(error);
+	int result = plumb_driver_find(error);
+	if (!result)
+		result = plumb_cupti_find(error);
 	if (result)
 		return result;
 	if (!plumb_cupti_layout(plumb_cupti.version, &layout))
@@ -283,27 +276,6 @@ start(struct plumb_error *error)
 }
 
 static void
-flush(bool force)
-{
-	if (!plumb_cuda_own_process() || atomic_load(&ended))
-		return;
-	if (!force) {
-		plumb_cuda_wake();
-		return;
-	}
-	uint32_t mine = atomic_fetch_add(&wanted, 1) + 1;
-	uint64_t limit = plumb_now() + STOP_NS, now;
-	plumb_cuda_wake();
-	for (;;) {
-		uint32_t seen = atomic_load(&served);
-		if ((int32_t)(atomic_load(&fulfilled) - mine) >= 0 || atomic_load(&ended) ||
-		    (now = plumb_now()) >= limit)
-			return;
-		futex_wait(&served, seen, limit - now);
-	}
-}
-
-static void
 stop(void)
 {
 	if (!plumb_cuda_own_process() || atomic_exchange(&stopping, true))
@@ -321,6 +293,5 @@ stop(void)
 const struct plumb_gpu_runtime plumb_gpu_cuda = {
 	.name = "cuda",
 	.start = start,
-	.flush = flush,
 	.stop = stop,
 };

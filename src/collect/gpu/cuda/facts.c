@@ -5,6 +5,8 @@
  */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -90,17 +92,6 @@ plumb_cuda_describe(uint32_t ordinal, struct plumb_record_device *device, char n
 
 /* ---- versions ---- */
 
-/* A function of a library that is loaded, or NULL. */
-static void *
-loaded(const char *library, const char *function)
-{
-	char path[4096];
-	if (!plumb_find_library(library, path, sizeof path))
-		return NULL;
-	void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
-	return handle ? plumb_real_dlsym(handle, function) : NULL;
-}
-
 /* Writes KEY once. */
 static void
 fact(struct plumb_thread *thread, bool *said, const char *key, const char *value)
@@ -110,11 +101,9 @@ fact(struct plumb_thread *thread, bool *said, const char *key, const char *value
 }
 
 static void
-release_fact(struct plumb_thread *thread, bool *said, const char *key, int version)
+release_text(int version, char text[32])
 {
-	char text[32]; /* 13000 is 13.0 */
-	snprintf(text, sizeof text, "%d.%d", version / 1000, version % 1000 / 10);
-	fact(thread, said, key, text);
+	snprintf(text, 32, "%d.%d", version / 1000, version % 1000 / 10); /* 13000 is 13.0 */
 }
 
 /* The driver's own version, e.g. 580.95.05: the kernel module tells it. */
@@ -142,31 +131,76 @@ driver_fact(struct plumb_thread *thread, bool *said)
 	}
 }
 
-static void
-cudnn_fact(struct plumb_thread *thread, bool *said)
+static bool
+runtime_version(void *function, char text[32])
 {
-	size_t (*get)(void) = (size_t (*)(void))loaded("libcudnn.so", "cudnnGetVersion");
-	char text[32];
-	if (!get)
-		return;
-	size_t v = get(); /* 90100 is 9.1.0, 8902 is 8.9.2 */
-	size_t major = v >= 90000 ? v / 10000 : v / 1000, rest = v >= 90000 ? v % 10000 : v % 1000;
-	snprintf(text, sizeof text, "%zu.%zu.%zu", major, rest / 100, rest % 100);
-	fact(thread, said, "cudnn.version", text);
+	int v;
+	if (((int (*)(int *))function)(&v) != 0)
+		return false;
+	release_text(v, text);
+	return true;
 }
 
-static void
-nccl_fact(struct plumb_thread *thread, bool *said)
+static bool
+cudnn_version(void *function, char text[32])
 {
-	int (*get)(int *) = (int (*)(int *))loaded("libnccl.so", "ncclGetVersion");
-	char text[32];
+	size_t v = ((size_t(*)(void))function)(); /* 90100 is 9.1.0, 8902 is 8.9.2 */
+	size_t major = v >= 90000 ? v / 10000 : v / 1000, rest = v >= 90000 ? v % 10000 : v % 1000;
+	snprintf(text, 32, "%zu.%zu.%zu", major, rest / 100, rest % 100);
+	return true;
+}
+
+static bool
+nccl_version(void *function, char text[32])
+{
 	int v;
-	if (!get || get(&v) != 0)
-		return;
+	if (((int (*)(int *))function)(&v) != 0)
+		return false;
 	/* 22703 is 2.27.3, before 2.9 2804 is 2.8.4 */
 	int major = v >= 10000 ? v / 10000 : v / 1000, rest = v >= 10000 ? v % 10000 : v % 1000;
-	snprintf(text, sizeof text, "%d.%d.%d", major, rest / 100, rest % 100);
-	fact(thread, said, "nccl.version", text);
+	snprintf(text, 32, "%d.%d.%d", major, rest / 100, rest % 100);
+	return true;
+}
+
+static int
+read_adds(struct dl_phdr_info *info, size_t size, void *adds)
+{
+	if (size >= offsetof(struct dl_phdr_info, dlpi_adds) + sizeof info->dlpi_adds)
+		*(unsigned long long *)adds = info->dlpi_adds;
+	return 1;
+}
+
+/* Versions of libraries, which may be loaded late: looked for when some library was loaded. */
+static void
+library_facts(struct plumb_thread *thread)
+{
+	static struct {
+		const char *library, *function, *key;
+		bool (*version)(void *function, char text[32]);
+		bool said;
+	} facts[] = {
+		{ "libcudart", "cudaRuntimeGetVersion", "cuda.runtime", runtime_version, false },
+		{ "libcudnn.so", "cudnnGetVersion", "cudnn.version", cudnn_version, false },
+		{ "libnccl.so", "ncclGetVersion", "nccl.version", nccl_version, false },
+	};
+	static unsigned long long seen; /* libraries ever loaded when they were looked for */
+	unsigned long long adds = seen;
+	char path[4096], text[32];
+	dl_iterate_phdr(read_adds, &adds);
+	if (adds == seen)
+		return;
+	seen = adds;
+	for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+		if (facts[i].said || !plumb_find_library(facts[i].library, path, sizeof path))
+			continue;
+		void *library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+		void *function =
+			library ? plumb_real_dlsym(library, facts[i].function) : NULL;
+		if (function && facts[i].version(function, text))
+			fact(thread, &facts[i].said, facts[i].key, text);
+		if (library)
+			dlclose(library);
+	}
 }
 
 static void
@@ -180,24 +214,19 @@ cupti_fact(struct plumb_thread *thread, bool *said)
 void
 plumb_cuda_facts(struct plumb_thread *thread)
 {
-	static bool cupti, kernel_module, driver, runtime, cudnn, nccl;
+	static bool cupti, kernel_module, driver;
+	char text[32];
 	int version = 0;
 	if (!cupti)
 		cupti_fact(thread, &cupti);
 	if (!kernel_module)
 		driver_fact(thread, &kernel_module);
 	if (!driver && plumb_driver.cuDriverGetVersion &&
-	    plumb_driver.cuDriverGetVersion(&version) == CUDA_SUCCESS)
-		release_fact(thread, &driver, "cuda.driver", version);
-	if (!runtime) {
-		int (*get)(int *) = (int (*)(int *))loaded("libcudart", "cudaRuntimeGetVersion");
-		if (get && get(&version) == 0)
-			release_fact(thread, &runtime, "cuda.runtime", version);
+	    plumb_driver.cuDriverGetVersion(&version) == CUDA_SUCCESS) {
+		release_text(version, text);
+		fact(thread, &driver, "cuda.driver", text);
 	}
-	if (!cudnn)
-		cudnn_fact(thread, &cudnn);
-	if (!nccl)
-		nccl_fact(thread, &nccl);
+	library_facts(thread);
 }
 
 /* ---- clocks ---- */

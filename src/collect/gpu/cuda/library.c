@@ -17,14 +17,16 @@ struct plumb_driver plumb_driver;
 #define NAME_(name) #name
 
 int
-plumb_driver_find(void)
+plumb_driver_find(struct plumb_error *error)
 {
 	char path[4096];
 	void *library = NULL;
 	if (plumb_find_library("libcuda.so", path, sizeof path))
 		library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
 	if (!library)
-		return 1;
+		return plumb_fail(error, PLUMB_ESYSTEM,
+		                  "the program's CUDA driver is no library named libcuda.so: GPU "
+		                  "work is not recorded; run it with the driver's own library");
 #define X(name) plumb_driver.name = (__typeof__(&name))plumb_real_dlsym(library, NAME(name));
 	PLUMB_DRIVER_FUNCTIONS(X)
 #undef X

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "collect/gpu/cuda/runtime.h"
+#include "collect/process.h"
 #include "collect/table.h"
 
 #define DEVICES 64u
@@ -45,6 +46,21 @@ plumb_records_init(const struct plumb_cupti_layout *known)
 	layout = *known;
 	caches = plumb_map(sizeof *caches, false);
 	return caches;
+}
+
+void
+plumb_records_reserve(struct plumb_thread *thread)
+{
+	static const enum plumb_source sources[] = { PLUMB_SOURCE_LAUNCH, PLUMB_SOURCE_KERNEL,
+		                                     PLUMB_SOURCE_COPY, PLUMB_SOURCE_SET };
+	static const enum plumb_fate fates[] = { PLUMB_FATE_RECEIVED,      PLUMB_FATE_ATTRIBUTED,
+		                                 PLUMB_FATE_REGION_FULL,   PLUMB_FATE_NO_SPACE,
+		                                 PLUMB_FATE_RING_MISS,     PLUMB_FATE_NO_LAUNCH,
+		                                 PLUMB_FATE_CUPTI_DROPPED, PLUMB_FATE_DUPLICATE,
+		                                 PLUMB_FATE_NOT_DELIVERED };
+	for (size_t i = 0; i < sizeof sources / sizeof *sources; i++)
+		for (size_t k = 0; k < sizeof fates / sizeof *fates; k++)
+			plumb_count(thread, sources[i], fates[k], 0);
 }
 
 static struct device *
@@ -86,6 +102,13 @@ seen_before(const struct work *work)
 	return false;
 }
 
+/* What becomes of work whose context is NODE. */
+static enum plumb_fate
+fate_of(struct plumb_thread *thread, plumb_id node)
+{
+	return node == PLUMB_LOST ? plumb_thread_arena(thread)->fate : PLUMB_FATE_ATTRIBUTED;
+}
+
 /* Counts a record and finds its call; LAUNCH->node is 0 without one. False: it tells nothing. */
 static bool
 work_begin(struct plumb_thread *thread, const struct work *work, struct plumb_launch *launch)
@@ -101,9 +124,14 @@ work_begin(struct plumb_thread *thread, const struct work *work, struct plumb_la
 		launch->node = 0;
 		plumb_count(thread, work->source,
 		            overwritten ? PLUMB_FATE_RING_MISS : PLUMB_FATE_NO_LAUNCH, 1);
-	} else if (!launch->taken) {
+	} else if (launch->node == PLUMB_LOST) { /* what hangs under it is lost for its reason */
+		plumb_thread_arena(thread)->fate = launch->track == PLUMB_FATE_NO_SPACE
+		                                           ? PLUMB_FATE_NO_SPACE
+		                                           : PLUMB_FATE_REGION_FULL;
+	}
+	if (launch->node && !launch->taken) {
 		delivered++;
-		plumb_count(thread, PLUMB_SOURCE_LAUNCH, PLUMB_FATE_ATTRIBUTED, 1);
+		plumb_count(thread, PLUMB_SOURCE_LAUNCH, fate_of(thread, launch->node), 1);
 	}
 	/* CUPTI leaves both 0 when it could not read the times. */
 	if (!work->start || work->end < work->start) {
@@ -111,16 +139,16 @@ work_begin(struct plumb_thread *thread, const struct work *work, struct plumb_la
 			plumb_count(thread, work->source, PLUMB_FATE_CUPTI_DROPPED, 1);
 		return false;
 	}
-	if (launch->node)
-		plumb_count(thread, work->source, PLUMB_FATE_ATTRIBUTED, 1);
 	return true;
 }
 
-/* Puts the work down for its device. Returns the stream's track. */
+/* Counts the work at NODE and puts it down for its device. Returns the stream's track. */
 static plumb_id
-work_place(struct plumb_thread *thread, const struct work *work, plumb_id node,
-           struct device *device)
+work_place(struct plumb_thread *thread, const struct work *work, const struct plumb_launch *launch,
+           plumb_id node, struct device *device)
 {
+	if (launch->node)
+		plumb_count(thread, work->source, fate_of(thread, node), 1);
 	if (!device)
 		return 0;
 	plumb_id stream = plumb_gpu_stream(thread, device->device, work->context, work->stream);
@@ -290,7 +318,7 @@ kernel_read(struct plumb_thread *thread, const CUpti_ActivityKernel8 *k)
 		return;
 	struct device *device = device_of(thread, work.device);
 	plumb_id node = kernel_node(thread, launch.node, k->name ? k->name : "?");
-	plumb_id track = work_place(thread, &work, node, device);
+	plumb_id track = work_place(thread, &work, &launch, node, device);
 	kernel_metrics(thread, node, track, device, k);
 }
 
@@ -356,11 +384,12 @@ copy_add(struct plumb_thread *thread, const struct work *work, const char *name,
 		return;
 	struct device *device = device_of(thread, work->device);
 	plumb_id node = plumb_child_named(thread, launch.node, PLUMB_FRAME_COPY, name);
-	plumb_id track = work_place(thread, work, node, device);
+	plumb_id track = work_place(thread, work, &launch, node, device);
 	transfer_metrics(thread, node, track, work);
 	/* The call did not return before the driver had read or written all of pageable memory. */
 	if (pageable && launch.node && !launch.taken && launch.host_wait)
-		plumb_observe(thread, node, PLUMB_METRIC_HOST_WAIT, launch.track, launch.host_wait);
+		plumb_observe(thread, node, PLUMB_METRIC_HOST_WAIT, launch.track,
+		              (int64_t)launch.host_wait);
 }
 
 static void
@@ -429,7 +458,8 @@ set_read(struct plumb_thread *thread, const CUpti_ActivityMemset4 *s)
 	         memory_name((uint8_t)s->memoryKind, false, true, false));
 	struct device *device = device_of(thread, work.device);
 	plumb_id node = plumb_child_named(thread, launch.node, PLUMB_FRAME_SET, name);
-	transfer_metrics(thread, node, work_place(thread, &work, node, device), &work);
+	plumb_id track = work_place(thread, &work, &launch, node, device);
+	transfer_metrics(thread, node, track, &work);
 }
 
 /* ---- buffers ---- */
@@ -472,9 +502,12 @@ record_read(struct plumb_thread *thread, const CUpti_Activity *record)
 	}
 }
 
+/* Without THREAD there is no arena: then the region's header counts what is lost. The thread's start
+ * has just counted there why. */
 void
 plumb_records_read(struct plumb_thread *thread, const struct plumb_buffer *buffer)
 {
+	struct plumb_region_header *header = plumb_region_of_process()->header;
 	CUpti_Activity *record = NULL;
 	const uint8_t *end = buffer->data + buffer->valid;
 	while (plumb_cupti.ActivityGetNextRecord(buffer->data, buffer->valid, &record) ==
@@ -483,6 +516,11 @@ plumb_records_read(struct plumb_thread *thread, const struct plumb_buffer *buffe
 		if (at < buffer->data || at + sizeof *record > end)
 			break;
 		uint32_t bytes = bytes_of(record->kind);
+		if (!thread) {
+			plumb_process_lost(header && header->lost_no_space ? PLUMB_FATE_NO_SPACE
+			                                                   : PLUMB_FATE_REGION_FULL);
+			continue;
+		}
 		if (!bytes || bytes > (size_t)(end - at)) {
 			plumb_count(thread, PLUMB_SOURCE_BUFFER, PLUMB_FATE_UNKNOWN_LAYOUT, 1);
 			continue;

@@ -2,7 +2,7 @@
 /*
  * CUDA through CUPTI. Private to gpu/cuda.
  *
- *   cuda.c         start, stop, flush; the service thread
+ *   cuda.c         start, stop; the service thread
  *   library.c      CUPTI and the driver as the process has them
  *   slot.c         CUPTI's one subscriber: taking it, giving it to the program, taking it back
  *   interpose.c    the CUPTI functions of the program that slot.c has to notice
@@ -74,8 +74,8 @@ struct plumb_driver {
 };
 extern struct plumb_driver plumb_driver;
 
-/* The driver, when the process has it loaded. 0, or 1 when it has not. */
-int plumb_driver_find(void);
+/* The driver as the process has it loaded. */
+int plumb_driver_find(struct plumb_error *error);
 /* CUPTI: the one that is loaded, else one of the program's own CUDA. Negative: ERROR says what was
  * tried. */
 int plumb_cupti_find(struct plumb_error *error);
@@ -155,6 +155,9 @@ void plumb_buffers_close(void);
 /* ---- records.c ---- */
 
 bool plumb_records_init(const struct plumb_cupti_layout *layout);
+/* Makes the ledger's tallies while the region has room for them. */
+void plumb_records_reserve(struct plumb_thread *thread);
+/* THREAD NULL: counts its records as lost. */
 void plumb_records_read(struct plumb_thread *thread, const struct plumb_buffer *buffer);
 /* All threads' records up to now were read. */
 void plumb_records_merge(void);
@@ -198,7 +201,7 @@ struct plumb_cuda_knobs {
 	int per_thread;     /* PER_THREAD (1): a buffer for each thread, since 12.3 */
 	int host_pinned;    /* HOST_PINNED (-1): CUPTI's device buffers lie in pinned host memory */
 	int hw_trace;       /* HW_TRACE (-1): the hardware's own event trace, since 12.8 */
-	long device_buffer_bytes; /* DEVICE_BUFFER_BYTES (-1): of one of CUPTI's device buffers */
+	long device_buffer_bytes; /* DEVICE_BUFFER_BYTES (640000): of one of CUPTI's device buffers */
 	long device_buffers;      /* DEVICE_BUFFERS (-1): at most so many a context */
 	long preallocate;         /* PREALLOCATE (-1): made with the context */
 	long period_ms; /* PERIOD_MS (-1): CUPTI flushes by itself, and plumb only when asked */
