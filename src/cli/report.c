@@ -20,7 +20,8 @@ static const struct plumb_option options[] = {
 	  .fallback = "operator",
 	  .choices = "context|kernel|operator|python|line|thread",
 	  .help = "what a row is (python: a Python function; line: a Python line; thread: a host "
-	          "thread or a GPU stream; context: the tree of call paths)" },
+	          "thread or a GPU stream; context: the tree of call paths); kernel where no operator "
+	          "was seen" },
 	{ .name = "top",
 	  .letter = 'n',
 	  .kind = PLUMB_OPTION_NUMBER,
@@ -381,6 +382,19 @@ print(const struct plumb_invocation *invocation, const struct plumb_report *repo
 	return PLUMB_EXIT_EMPTY;
 }
 
+/* What rows are when nobody said: operators, or kernels where no framework was seen. */
+static const char *
+default_rows(const struct plumb_profile *profile, uint32_t metric)
+{
+	bool kernels = false;
+	for (uint32_t i = 0; i < profile->frames_count; i++) {
+		if (profile->frames[i].kind == PLUMB_FRAME_OPERATOR)
+			return "operator";
+		kernels |= profile->frames[i].kind == PLUMB_FRAME_KERNEL;
+	}
+	return kernels && metric == PLUMB_METRIC_GPU_TIME ? "kernel" : "operator";
+}
+
 static int
 report_profile(const struct plumb_invocation *invocation, const struct plumb_profile *profile,
                const regex_t *filter)
@@ -400,6 +414,8 @@ report_profile(const struct plumb_invocation *invocation, const struct plumb_pro
 	struct plumb_error error;
 	int result;
 
+	if (!plumb_options_given(o, "by"))
+		report.by = default_rows(profile, report.metric);
 	result = work_out(&report, invocation, filter, &error);
 	result = result < 0 ? plumb_cli_fail(invocation, &error) : print(invocation, &report);
 	clear(&report);

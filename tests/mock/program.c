@@ -10,6 +10,7 @@
  *   alloc:BYTES      free                 cuMemAlloc, and cuMemFree of the newest
  *   allocasync:BYTES freeasync
  *   capture:COUNT:NAME:NS                 a graph of COUNT kernels     replay:TIMES
+ *   names:COUNT:NS                        kernels k0, k1, …, one of each
  *   threads:COUNT:TIMES:NAME:NS           COUNT threads with TIMES launches each, and waits for them
  *   repeat:TIMES                          the next action, so often
  *   gap:STREAM:NS    mock:KEY:VALUE       sleep:MS
@@ -96,6 +97,17 @@ launch_many(void *data)
 	for (unsigned long long i = 0; i < work->times; i++)
 		mock_launch(work->name, work->ns);
 	return NULL;
+}
+
+/* Names stay, as those of a loaded module do. */
+static void
+names(const struct action *a)
+{
+	static char text[4096][8];
+	for (unsigned i = 0; i < a->number[1] && i < 4096; i++) {
+		snprintf(text[i], sizeof text[i], "k%u", i);
+		mock_launch(text[i], a->number[2]);
+	}
 }
 
 static void
@@ -251,6 +263,8 @@ gpu_action(const struct action *a)
 			mock_graph_launch(graph, 0);
 	} else if (!strcmp(verb, "threads")) {
 		threads(a);
+	} else if (!strcmp(verb, "names")) {
+		names(a);
 	} else if (!strcmp(verb, "gap")) {
 		mock_gap(0, (uint32_t)a->number[1], a->number[2]);
 	} else {

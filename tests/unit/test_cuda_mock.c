@@ -839,10 +839,44 @@ a_full_region_drops_and_counts(void **state)
 {
 	struct run run;
 	(void)state;
-	run_program(&run, "mock-program", "PLUMB_LIMIT=400000", "repeat:100 launch:a:10");
+	run_program(&run, "mock-program", "PLUMB_LIMIT=400000", "names:2000:10");
 	assert_int_equal(run.status, 0);
 	assert_true(run.recorded);
 	assert_int_equal(run.region.damaged, 0);
+	assert_int_equal(LEDGER(KERNEL, RECEIVED), 2000);
+	assert_true(LEDGER(KERNEL, ATTRIBUTED) > 0 && LEDGER(KERNEL, REGION_FULL) > 0);
+	assert_int_equal(LEDGER(KERNEL, ATTRIBUTED) + LEDGER(KERNEL, REGION_FULL), 2000);
+	assert_int_equal(LEDGER(LAUNCH, RECEIVED), 2000);
+	assert_int_equal(LEDGER(LAUNCH, ATTRIBUTED), 2000);
+	finish(&run);
+}
+
+static void
+without_an_arena_records_are_counted(void **state)
+{
+	struct run run;
+	(void)state;
+	/* The one chunk is the process's. */
+	run_program(&run, "mock-program",
+	            "PLUMB_LIMIT=69632;PLUMB_CUPTI_CALLBACKS=0;PLUMB_FLUSH_MS=60000",
+	            "repeat:1000 launch:a:10");
+	assert_int_equal(run.status, 0);
+	assert_true(run.recorded);
+	assert_int_equal(LEDGER(KERNEL, RECEIVED), 0);
+	assert_in_range(run.region.header.lost_full, 1000, 1020);
+	finish(&run);
+}
+
+static void
+a_child_forked_before_records_on_its_own(void **state)
+{
+	struct run run;
+	(void)state;
+	run_program(&run, "mock-program", "", "fork:b:10");
+	assert_string_equal(run.output, "child 0\n");
+	assert_true(run.recorded);
+	assert_int_equal(KERNEL("b", GPU_TIME).count, 1);
+	assert_int_equal(run.region.header.forked_children, 0);
 	finish(&run);
 }
 
@@ -886,6 +920,8 @@ main(void)
 		TEST(a_hanging_cupti_does_not_hold_up_the_exit),
 		TEST(a_forked_child_leaves_cupti_alone),
 		TEST(a_full_region_drops_and_counts),
+		TEST(without_an_arena_records_are_counted),
+		TEST(a_child_forked_before_records_on_its_own),
 	};
 	int failed = 0;
 	ssize_t length = readlink("/proc/self/exe", build, sizeof build - 1);

@@ -38,12 +38,16 @@ launches_are_found_again(void **state)
 	}
 	plumb_launch_waited(ring, 1000, 55);
 	plumb_launch_waited(ring, 999, UINT64_MAX);
+	plumb_launch_waited(ring, 998, 5000000000); /* more than 32 bits */
 	for (uint64_t id = 745; id <= 1000; id++) {
 		assert_true(plumb_launch_take(ring, id, &launch, &overwritten));
 		assert_int_equal(launch.node, id * 2 + 1);
 		assert_int_equal(launch.track, id + 7);
 		assert_int_equal(launch.taken, 0);
-		assert_int_equal(launch.host_wait, id == 1000 ? 55 : id == 999 ? UINT32_MAX : 0);
+		assert_int_equal(launch.host_wait, id == 1000  ? 55
+		                                   : id == 999 ? (1ull << 47) - 1
+		                                   : id == 998 ? 5000000000
+		                                               : 0);
 		assert_true(plumb_launch_take(ring, id, &launch, &overwritten));
 		assert_int_equal(launch.taken, 1); /* a graph's records all find it */
 	}
@@ -64,6 +68,7 @@ put_many(void *data)
 	for (uint64_t id = first; id < 400000; id += 4) {
 		struct plumb_launch launch = launch_of(id);
 		plumb_launch_put(shared_ring, id, &launch);
+		plumb_launch_waited(shared_ring, id, id + 9);
 	}
 	return NULL;
 }
@@ -72,6 +77,7 @@ static void
 threads_never_mix_launches(void **state)
 {
 	static uint64_t firsts[4] = { 1, 2, 3, 4 };
+	static bool taken[400000];
 	pthread_t threads[4];
 	struct plumb_launch launch;
 	bool overwritten;
@@ -85,6 +91,10 @@ threads_never_mix_launches(void **state)
 			if (plumb_launch_take(shared_ring, id, &launch, &overwritten)) {
 				assert_int_equal(launch.node, (plumb_id)(id * 2 + 1));
 				assert_int_equal(launch.track, id + 7);
+				assert_true(!launch.host_wait || launch.host_wait == id + 9);
+				/* Set by no other launch of its slot. */
+				assert_int_equal(launch.taken, taken[id]);
+				taken[id] = true;
 				found++;
 			}
 	for (int i = 0; i < 4; i++)

@@ -538,6 +538,32 @@ recover_body(void)
 	return 0;
 }
 
+/* A large record that finds no space does not make the next small ones fail. */
+static int
+large_body(void)
+{
+	struct plumb_region region;
+	struct plumb_arena arena;
+
+	if (!mount_small())
+		return SKIPPED;
+	CHECK(!plumb_region_create(&region, path, 8 << 20, NULL));
+	plumb_arena_init(&arena, &region);
+	CHECK(!plumb_arena_append(&arena, PLUMB_RECORD_WORK_RING, 2 << 20));
+	CHECK(arena.fate == PLUMB_FATE_NO_SPACE);
+	CHECK(!plumb_arena_append(&arena, PLUMB_RECORD_WORK_RING, 1 << 20));
+	CHECK(plumb_arena_append(&arena, PLUMB_RECORD_WORK_RING, 200 << 10));
+	CHECK(plumb_arena_string(&arena, "0123456789", 10));
+	return 0;
+}
+
+static void
+test_a_large_record_without_space(void **state)
+{
+	(void)state;
+	check_child(large_body);
+}
+
 static void
 test_space_comes_back(void **state)
 {
@@ -882,6 +908,7 @@ main(void)
 		T(test_no_space),
 		T(test_no_space_old_kernel),
 		T(test_no_space_filtered),
+		T(test_a_large_record_without_space),
 		T(test_space_comes_back),
 		T(test_threads),
 		T(test_killed_writer),

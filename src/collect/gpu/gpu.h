@@ -59,9 +59,9 @@ bool plumb_launch_take(struct plumb_launch_ring *ring, uint64_t correlation,
  * STREAM, WORK_RING, DEVICE_TOTAL and SERIES records. */
 enum plumb_work_kind { PLUMB_WORK_KERNEL, PLUMB_WORK_COPY, PLUMB_WORK_SET };
 struct plumb_gpu_device; /* opaque */
-struct plumb_gpu_device *plumb_gpu_device_new(struct plumb_thread *thread,
-                                              const struct plumb_record_device *description,
-                                              const char *name);
+struct plumb_gpu_device *
+plumb_gpu_device_new(struct plumb_thread *thread, const struct plumb_record_device *description,
+                     const char *name);
 plumb_id plumb_gpu_device_id(const struct plumb_gpu_device *device);
 plumb_id plumb_gpu_stream(struct plumb_thread *thread, struct plumb_gpu_device *device,
                           uint32_t context, uint64_t stream);

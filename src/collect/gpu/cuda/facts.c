@@ -144,7 +144,7 @@ runtime_version(void *function, char text[32])
 static bool
 cudnn_version(void *function, char text[32])
 {
-	size_t v = ((size_t(*)(void))function)(); /* 90100 is 9.1.0, 8902 is 8.9.2 */
+	size_t v = ((size_t (*)(void))function)(); /* 90100 is 9.1.0, 8902 is 8.9.2 */
 	size_t major = v >= 90000 ? v / 10000 : v / 1000, rest = v >= 90000 ? v % 10000 : v % 1000;
 	snprintf(text, 32, "%zu.%zu.%zu", major, rest / 100, rest % 100);
 	return true;
@@ -194,8 +194,7 @@ library_facts(struct plumb_thread *thread)
 		if (facts[i].said || !plumb_find_library(facts[i].library, path, sizeof path))
 			continue;
 		void *library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
-		void *function =
-			library ? plumb_real_dlsym(library, facts[i].function) : NULL;
+		void *function = library ? plumb_real_dlsym(library, facts[i].function) : NULL;
 		if (function && facts[i].version(function, text))
 			fact(thread, &facts[i].said, facts[i].key, text);
 		if (library)

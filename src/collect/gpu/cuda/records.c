@@ -517,8 +517,9 @@ plumb_records_read(struct plumb_thread *thread, const struct plumb_buffer *buffe
 			break;
 		uint32_t bytes = bytes_of(record->kind);
 		if (!thread) {
-			plumb_process_lost(header && header->lost_no_space ? PLUMB_FATE_NO_SPACE
-			                                                   : PLUMB_FATE_REGION_FULL);
+			plumb_process_lost(header && header->lost_no_space
+			                           ? PLUMB_FATE_NO_SPACE
+			                           : PLUMB_FATE_REGION_FULL);
 			continue;
 		}
 		if (!bytes || bytes > (size_t)(end - at)) {

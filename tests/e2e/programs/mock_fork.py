@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A child that initialises CUDA before its parent does, on the stand-in driver: forked after its
+parent ran an operator, or ("import") only imported PyTorch."""
+import os
+import sys
+
+from launcher import launch, mock_get
+
+import torch
+
+if "import" not in sys.argv:
+    torch.neg(torch.ones(2))
+child = os.fork()
+if not child:
+    launch(b"child", 20, 0, 0)
+    print("subscribed", mock_get(b"subscribed"), "threads", len(os.listdir("/proc/self/task")),
+          flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+launch(b"parent", 10, 0, 0)
