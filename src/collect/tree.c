@@ -101,7 +101,8 @@ plumb_observe(struct plumb_thread *thread, plumb_id node_id, enum plumb_metric m
               int64_t x)
 {
 	if (node_id == PLUMB_LOST) {
-		plumb_count(thread, PLUMB_SOURCE_VALUE, thread->arena.fate, 1);
+		enum plumb_fate fate = thread->arena.fate;
+		plumb_count(thread, PLUMB_SOURCE_VALUE, fate ? fate : PLUMB_FATE_REGION_FULL, 1);
 		return;
 	}
 	struct plumb_region *region = thread->arena.region;
