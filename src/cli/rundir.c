@@ -16,10 +16,16 @@
 #define PAUSE_MS 5 /* between two looks at whether a flush is done */
 
 static bool
+ends_in(const char *name, const char *suffix)
+{
+	size_t length = strlen(name), end = strlen(suffix);
+	return length > end && strcmp(name + length - end, suffix) == 0;
+}
+
+static bool
 is_region_name(const char *name)
 {
-	size_t length = strlen(name), suffix = strlen(PLUMB_REGION_SUFFIX);
-	return length > suffix && strcmp(name + length - suffix, PLUMB_REGION_SUFFIX) == 0;
+	return ends_in(name, PLUMB_REGION_SUFFIX);
 }
 
 /* Puts FOLDER/NAME into PATH; false (ENAMETOOLONG) where it does not fit. */
@@ -359,7 +365,8 @@ plumb_rundir_remove(const char *path)
 			strcmp(entry->d_name, PLUMB_LIBRARY_NAME) == 0 &&
 			fstatat(dirfd(folder), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
 			S_ISLNK(status.st_mode);
-		if (link || is_region_name(entry->d_name))
+		if (link || is_region_name(entry->d_name) ||
+		    ends_in(entry->d_name, PLUMB_REFUSAL_SUFFIX))
 			unlinkat(dirfd(folder), entry->d_name, 0);
 	}
 	closedir(folder);

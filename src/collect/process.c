@@ -209,6 +209,20 @@ write_clock(struct plumb_arena *arena)
  * end only. */
 static struct plumb_arena process_arena;
 
+/* Leaves the reason where `plumb run` finds it: a process must not be missing in silence. */
+static void
+leave_word(const struct plumb_error *error)
+{
+	char path[PATH_MAX + 64];
+	snprintf(path, sizeof path, "%s/%d" PLUMB_REFUSAL_SUFFIX, options.folder, (int)own_pid());
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return;
+	ssize_t written = write(fd, error->message, strlen(error->message));
+	(void)written;
+	close(fd);
+}
+
 static bool
 make_region(void)
 {
@@ -217,8 +231,10 @@ make_region(void)
 	uint64_t now = plumb_now();
 	snprintf(path, sizeof path, "%s/%d-%llu" PLUMB_REGION_SUFFIX, options.folder, (int)own_pid(),
 	         (unsigned long long)now);
-	if (plumb_region_create(&region, path, options.limit, &error))
+	if (plumb_region_create(&region, path, options.limit, &error)) {
+		leave_word(&error);
 		return false;
+	}
 	plumb_arena_init(&process_arena, &region);
 	write_process(&process_arena);
 	write_clock(&process_arena);

@@ -21,15 +21,35 @@ struct files {
 };
 
 static bool
-is_region_name(const char *name)
+ends_in(const char *name, const char *suffix)
 {
-	size_t length = strlen(name), suffix = strlen(PLUMB_REGION_SUFFIX);
+	size_t length = strlen(name), end = strlen(suffix);
 
-	return length > suffix && !strcmp(name + length - suffix, PLUMB_REGION_SUFFIX);
+	return length > end && !strcmp(name + length - end, suffix);
+}
+
+/* A process that could not make a region left its reason. */
+static void
+pass_on_refusal(struct plumb_settler *settler, const char *folder, const char *name)
+{
+	char path[4096], text[600] = "";
+	FILE *file;
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	file = fopen(path, "re");
+	if (!file)
+		return;
+	text[fread(text, 1, sizeof text - 1, file)] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	fclose(file);
+	plumb_settle_warn(settler, "process %.*s recorded nothing: %s", (int)strcspn(name, "."), name,
+	                  text);
+	plumb_builder_environment(settler->builder, PLUMB_NONE, "plumb.off", text);
 }
 
 static int
-list_folder(struct files *files, const char *path, uint32_t folder, struct plumb_error *error)
+list_folder(struct plumb_settler *settler, struct files *files, const char *path, uint32_t folder,
+            struct plumb_error *error)
 {
 	DIR *dir = opendir(path);
 	struct dirent *entry;
@@ -38,7 +58,9 @@ list_folder(struct files *files, const char *path, uint32_t folder, struct plumb
 		return plumb_fail_errno(error, "cannot read the folder %s", path);
 	while ((entry = readdir(dir))) {
 		struct file *file;
-		if (!is_region_name(entry->d_name))
+		if (ends_in(entry->d_name, PLUMB_REFUSAL_SUFFIX))
+			pass_on_refusal(settler, path, entry->d_name);
+		if (!ends_in(entry->d_name, PLUMB_REGION_SUFFIX))
 			continue;
 		file = plumb_vec_add(&files->list);
 		if (!file || asprintf(&file->path, "%s/%s", path, entry->d_name) < 0) {
@@ -132,7 +154,7 @@ plumb_settle_folders(struct plumb_settler *settler, const char *const *folders, 
 	int code = 0;
 
 	for (uint32_t i = 0; i < count && !code; i++)
-		code = list_folder(&files, folders[i], i, error);
+		code = list_folder(settler, &files, folders[i], i, error);
 	if (!code && !files.list.count)
 		code = plumb_fail(
 			error, PLUMB_EINPUT,

@@ -366,3 +366,19 @@ def test_damaged_regions(torch_python, tmp_path):
     made = Made(done, PROGRAMS / "endings.py", tmp_path, path)
     assert made.tree("work")[made.expand(WORK)] >= 50
     assert made.ledger("process")["damaged"] >= 1
+
+
+def test_a_process_that_cannot_make_a_region_leaves_word(torch_python, tmp_path):
+    """A limit on file sizes, say: the program goes on, and plumb says why nothing was seen."""
+    program = tmp_path / "limited.py"
+    program.write_text("import resource\n"
+                       "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
+                       "import torch\n"
+                       "torch.ones(3).add_(1)\n"
+                       "print('fine')\n")
+    done = subprocess.run([PLUMB, "run", "-o", str(tmp_path / "run.plumb"), "--",
+                           torch_python, str(program)], capture_output=True, text=True,
+                          cwd=tmp_path, timeout=LIMIT_S)
+    assert done.returncode == 0 and done.stdout == "fine\n"
+    assert "recorded nothing" in done.stderr and "File too large" in done.stderr, done.stderr
+    assert "could not be removed" not in done.stderr and not list(tmp_path.glob(".plumb*"))

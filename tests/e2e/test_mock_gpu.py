@@ -263,7 +263,9 @@ def test_totals_and_ledger(made):
     assert device.kernels == sum(count for _, count in kernels.values()) == 115
     assert device.kernel_ns == sum(time_ns for time_ns, _ in kernels.values()) == 14123
     # One stream, never idle.
-    assert device.busy_ns == device.last_ns - device.first_ns == 14123 + 1600 + 100
+    # The ends are converted to the host's clock by a fitted line, which may round either by 1 ns.
+    assert abs(device.busy_ns - (14123 + 1600 + 100)) <= 1
+    assert abs(device.last_ns - device.first_ns - device.busy_ns) <= 1
     assert (device.copies, device.copy_ns, device.copy_bytes) == (2, 1600, 8192)
     assert (device.sets, device.set_ns, device.set_bytes) == (2, 100, 1024)
     assert device.late == 0
@@ -321,7 +323,8 @@ def test_report_says_the_same(made):
     assert device["kernels"] == {"count": 115, "ns": 14123}
     assert device["copies"] == {"count": 2, "ns": 1600, "bytes": 8192}
     assert device["sets"] == {"count": 2, "ns": 100, "bytes": 1024}
-    assert (device["busy_ns"], device["idle_ns"], device["span_ns"]) == (15823, 0, 15823)
+    assert abs(device["busy_ns"] - 15823) <= 1 and device["idle_ns"] in (0, 1)
+    assert device["busy_ns"] + device["idle_ns"] == device["span_ns"]
 
 
 def test_cpu_side_goes_on_when_the_slot_is_taken(torch_python, tmp_path):
@@ -374,7 +377,7 @@ def test_copies_and_sets(release, tmp_path):
     device = only_device(made)
     assert (device.copies, device.copy_ns, device.copy_bytes) == (9, 1170, 4336)
     assert (device.sets, device.set_ns, device.set_bytes) == (2, 150, 1536)
-    assert device.busy_ns == 1170 + 150
+    assert abs(device.busy_ns - (1170 + 150)) <= 1
     check_ledger(made, "gpu.copy", received=9, attributed=9)
     check_ledger(made, "gpu.set", received=2, attributed=2)
 
@@ -461,7 +464,7 @@ def test_threads(release, tmp_path):
     made = run_driver(tmp_path, "threads", 500, release=release)
     check(made, "loop", {f"loop:@loop{LAUNCH}loop": (40000, 4000)})
     assert tracks(made, "gpu.launches", "loop") == {"thread": [500] * 8}
-    assert only_device(made).busy_ns == 40000
+    assert abs(only_device(made).busy_ns - 40000) <= 1
 
 
 # ---- faults ----
