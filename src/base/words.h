@@ -128,7 +128,7 @@ const char *plumb_memory_kind_name(uint32_t kind);
  * X(identifier, number, name, what one unit is) */
 #define PLUMB_SOURCES(X)                                                                           \
 	X(OPERATOR, 1, "operator", "operator calls")                                               \
-	X(BACKWARD, 2, "backward", "backward operator calls and hooks")                                      \
+	X(BACKWARD, 2, "backward", "backward operator calls and hooks")                            \
 	X(PYTHON, 3, "python", "walks of the Python stack")                                        \
 	X(KERNEL, 4, "gpu.kernel", "kernel records")                                               \
 	X(COPY, 5, "gpu.copy", "copy records")                                                     \

@@ -53,8 +53,8 @@ plumb_clock_calibrate(void)
 		;
 	read_both(&ticks[1], &ns[1]);
 	if (ticks[1] > ticks[0])
-		plumb_tick_scale = (uint64_t)((((__uint128_t)(ns[1] - ns[0])) << 32) /
-		                              (ticks[1] - ticks[0]));
+		plumb_tick_scale =
+			(uint64_t)((((__uint128_t)(ns[1] - ns[0])) << 32) / (ticks[1] - ticks[0]));
 }
 #elif defined(__aarch64__)
 void

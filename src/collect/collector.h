@@ -31,12 +31,13 @@
 #define plumb_unlikely(x) __builtin_expect(!!(x), 0)
 
 /* How `plumb run` speaks to the collector: environment variables, so that children inherit them. */
-#define PLUMB_ENV_FOLDER "PLUMB_FOLDER"       /* where regions go; unset: the collector stays off */
-#define PLUMB_ENV_LIMIT "PLUMB_LIMIT"         /* bytes a region may take */
-#define PLUMB_ENV_GPU "PLUMB_GPU"             /* "0": leave the GPU alone */
-#define PLUMB_ENV_FLUSH "PLUMB_FLUSH_MS"      /* period of flushing GPU records */
+#define PLUMB_ENV_FOLDER "PLUMB_FOLDER"  /* where regions go; unset: the collector stays off */
+#define PLUMB_ENV_LIMIT "PLUMB_LIMIT"    /* bytes a region may take */
+#define PLUMB_ENV_GPU "PLUMB_GPU"        /* "0": leave the GPU alone */
+#define PLUMB_ENV_FLUSH "PLUMB_FLUSH_MS" /* period of flushing GPU records */
 #define PLUMB_ENV_KEEP_CUPTI "PLUMB_KEEP_CUPTI" /* "1": never give the CUPTI slot up */
-#define PLUMB_ENV_CHAIN_CUDA "PLUMB_CHAIN_CUDA_INJECTION64_PATH" /* the value that was there before */
+#define PLUMB_ENV_CHAIN_CUDA                                                                       \
+	"PLUMB_CHAIN_CUDA_INJECTION64_PATH" /* the value that was there before */
 
 struct plumb_thread; /* one for each thread of the program that meets us; see thread.h */
 
@@ -113,7 +114,7 @@ struct plumb_options {
 	bool keep_cupti;
 };
 const struct plumb_options *plumb_options(void);
-bool plumb_recording(void);               /* the region exists and is not closed */
+bool plumb_recording(void); /* the region exists and is not closed */
 struct plumb_region *plumb_region_of_process(void);
 
 /* dlsym past our own interposition. */

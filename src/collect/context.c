@@ -136,8 +136,7 @@ python_context(struct plumb_thread *thread, struct plumb_operator_frame *outer, 
 	}
 	*depth = floor + frames;
 	plumb_id parent = base;
-	uint32_t generation =
-		atomic_load_explicit(&plumb_python_codes_freed, memory_order_relaxed);
+	uint32_t generation = atomic_load_explicit(&plumb_python_codes_freed, memory_order_relaxed);
 	for (uint32_t at = outside; at < floor + frames; at++) {
 		const struct plumb_python_frame *frame = &thread->walk[floor + frames - 1 - at];
 		const struct plumb_python_entry *entry = &thread->python[at];
@@ -147,7 +146,8 @@ python_context(struct plumb_thread *thread, struct plumb_operator_frame *outer, 
 		else
 			parent = python_step(thread, at, frame, parent,
 			                     truncated && at == outside ? PLUMB_CONTEXT_TRUNCATED
-			                                                : 0, generation);
+			                                                : 0,
+			                     generation);
 	}
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_PYTHON, PLUMB_FATE_RECEIVED, 1);
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_PYTHON,
@@ -190,7 +190,8 @@ innermost(struct plumb_thread *thread)
 			return frame;
 		thread->operators--;
 		ticket_return(thread, ticket);
-		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_ENDED_ELSEWHERE, 1);
+		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_ENDED_ELSEWHERE,
+		                  1);
 	}
 	return NULL;
 }
@@ -272,7 +273,8 @@ learn_caller(struct plumb_thread *thread, struct plumb_thread *forward_owner)
 {
 	plumb_id caller = 0;
 	if (forward_owner)
-		caller = atomic_load_explicit(&forward_owner->backward_context, memory_order_relaxed);
+		caller = atomic_load_explicit(&forward_owner->backward_context,
+		                              memory_order_relaxed);
 	if (!caller)
 		caller = atomic_load_explicit(&newest_backward, memory_order_relaxed);
 	if (!caller && forward_owner)
@@ -319,7 +321,8 @@ backward_node(struct plumb_thread *thread, struct plumb_operator_frame *outer, p
 	if (op->sequence < 0) {
 		/* Gradient accumulation: no forward operator made it. */
 		key->flags |= PLUMB_CONTEXT_ACCUMULATION;
-		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_ACCUMULATION, 1);
+		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_ACCUMULATION,
+		                  1);
 		return plumb_child(thread, by_engine ? node_of(thread, outer) : here, key);
 	}
 	struct plumb_thread *owner;
@@ -327,7 +330,8 @@ backward_node(struct plumb_thread *thread, struct plumb_operator_frame *outer, p
 	if (!by_engine || !outer->caller_known)
 		learn_caller(thread, owner);
 	if (!forward) {
-		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_FORWARD_MISS, 1);
+		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_FORWARD_MISS,
+		                  1);
 		return plumb_child(thread, by_engine ? node_of(thread, outer) : here, key);
 	}
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_FORWARD, 1);
@@ -365,8 +369,8 @@ place_operator(struct plumb_thread *thread, struct plumb_operator_frame *outer,
 		.name = plumb_name(thread, op->name),
 	};
 	/* An engine frame that has no place yet keeps its choice until it is needed. */
-	bool undecided = outer && !outer->node && op->backward &&
-	                 plumb_python_top() == outer->python_top;
+	bool undecided =
+		outer && !outer->node && op->backward && plumb_python_top() == outer->python_top;
 	const void *top;
 	plumb_id here = python_context(thread, outer, undecided ? 0 : inside_of(thread, outer),
 	                               &frame->python_depth, &top);

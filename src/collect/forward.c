@@ -84,9 +84,11 @@ plumb_forward_get(uint64_t framework_thread, int64_t sequence, struct plumb_thre
 	uint64_t key = slot_key(framework_thread, sequence);
 	plumb_id node = 0;
 	*owner = NULL;
-	for (struct plumb_forward_ring *ring = atomic_load(&rings); ring && !node; ring = ring->next) {
+	for (struct plumb_forward_ring *ring = atomic_load(&rings); ring && !node;
+	     ring = ring->next) {
 		node = slot_read(ring, key);
-		if (node && atomic_load_explicit(&ring->thread, memory_order_relaxed) == framework_thread)
+		if (node &&
+		    atomic_load_explicit(&ring->thread, memory_order_relaxed) == framework_thread)
 			*owner = ring->owner;
 	}
 	return node;

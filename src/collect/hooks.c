@@ -19,7 +19,8 @@ static void *(*_Atomic real_dlsym)(void *, const char *);
 
 static BEFORE_SANITIZERS void *(*real(void))(void *, const char *)
 {
-	void *(*found)(void *, const char *) = atomic_load_explicit(&real_dlsym, memory_order_relaxed);
+	void *(*found)(void *, const char *) =
+		atomic_load_explicit(&real_dlsym, memory_order_relaxed);
 	/* The architecture's first version, which every glibc has: a look-up that fails would allocate,
 	 * and an allocator that looks itself up by dlsym would come back here. */
 #if defined(__x86_64__)
@@ -45,8 +46,8 @@ struct dlsym_answer {
 	void *jump;
 	void *result;
 };
-__attribute__((used, visibility("hidden"))) struct dlsym_answer plumb_dlsym_hook(void *library,
-                                                                                const char *name);
+__attribute__((used, visibility("hidden"))) struct dlsym_answer
+plumb_dlsym_hook(void *library, const char *name);
 
 BEFORE_SANITIZERS struct dlsym_answer
 plumb_dlsym_hook(void *library, const char *name)
@@ -71,7 +72,8 @@ __asm__(".text\n.globl dlsym\n.type dlsym,@function\ndlsym:\n.cfi_startproc\nend
         ".cfi_endproc\n.size dlsym,.-dlsym\n");
 #elif defined(__aarch64__)
 __asm__(".text\n.globl dlsym\n.type dlsym,%function\ndlsym:\n.cfi_startproc\nhint #34\n"
-        "stp x29,x30,[sp,#-32]!\n.cfi_adjust_cfa_offset 32\n.cfi_offset 29,-32\n.cfi_offset 30,-24\n"
+        "stp x29,x30,[sp,#-32]!\n.cfi_adjust_cfa_offset 32\n.cfi_offset 29,-32\n.cfi_offset "
+        "30,-24\n"
         "stp x0,x1,[sp,#16]\nbl plumb_dlsym_hook\nmov x16,x0\nmov x17,x1\n"
         "ldp x0,x1,[sp,#16]\nldp x29,x30,[sp],#32\n.cfi_adjust_cfa_offset -32\n"
         ".cfi_restore 29\n.cfi_restore 30\ncbnz x17,1f\nbr x16\n1: mov x0,x17\nret\n"

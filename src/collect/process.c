@@ -139,8 +139,9 @@ command_line(char *line, size_t size)
 	for (size_t i = 0; i < bytes && used + 8 < size;) {
 		const char *word = raw + i;
 		size_t length = strlen(word);
-		bool plain = length && strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-		                                    "0123456789_-+=./,:@%") == length;
+		bool plain = length &&
+		             strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+		                          "0123456789_-+=./,:@%") == length;
 		if (used)
 			line[used++] = ' ';
 		if (!plain)
@@ -163,8 +164,8 @@ command_line(char *line, size_t size)
 static void
 write_process(struct plumb_arena *arena)
 {
-	static const char *const ranks[] = { "RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK",
-		                             NULL };
+	static const char *const ranks[] = { "RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID",
+		                             "PMI_RANK", NULL };
 	static const char *const local_ranks[] = { "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
 		                                   "SLURM_LOCALID", "MPI_LOCALRANKID", NULL };
 	static char line[32768];
@@ -172,7 +173,8 @@ write_process(struct plumb_arena *arena)
 	char executable[PATH_MAX];
 	ssize_t length = readlink("/proc/self/exe", executable, sizeof executable);
 	plumb_id command = plumb_arena_string(arena, line, command_line(line, sizeof line));
-	plumb_id name = uname(&host) ? 0 : plumb_arena_string(arena, host.nodename, strlen(host.nodename));
+	plumb_id name =
+		uname(&host) ? 0 : plumb_arena_string(arena, host.nodename, strlen(host.nodename));
 	plumb_id path = length > 0 ? plumb_arena_string(arena, executable, (size_t)length) : 0;
 	struct plumb_record_process *process =
 		plumb_arena_append(arena, PLUMB_RECORD_PROCESS, sizeof *process);
@@ -192,7 +194,8 @@ write_process(struct plumb_arena *arena)
 static void
 write_clock(struct plumb_arena *arena)
 {
-	struct plumb_record_clock *clock = plumb_arena_append(arena, PLUMB_RECORD_CLOCK, sizeof *clock);
+	struct plumb_record_clock *clock =
+		plumb_arena_append(arena, PLUMB_RECORD_CLOCK, sizeof *clock);
 	if (!clock)
 		return;
 	struct timespec real;
@@ -229,8 +232,8 @@ make_region(void)
 	char path[PATH_MAX + 64];
 	struct plumb_error error;
 	uint64_t now = plumb_now();
-	snprintf(path, sizeof path, "%s/%d-%llu" PLUMB_REGION_SUFFIX, options.folder, (int)own_pid(),
-	         (unsigned long long)now);
+	snprintf(path, sizeof path, "%s/%d-%llu" PLUMB_REGION_SUFFIX, options.folder,
+	         (int)own_pid(), (unsigned long long)now);
 	if (plumb_region_create(&region, path, options.limit, &error)) {
 		leave_word(&error);
 		return false;
@@ -342,7 +345,8 @@ process_load(void)
 	const char *folder = getenv(PLUMB_ENV_FOLDER);
 	if (!folder || folder[0] != '/' || strlen(folder) >= sizeof options.folder)
 		return;
-	_Atomic int *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	_Atomic int *page =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (page != MAP_FAILED) {
 		if (madvise(page, 4096, MADV_WIPEONFORK))
 			munmap(page, 4096); /* Linux before 4.14: the fork handler alone */

@@ -18,7 +18,8 @@
 /* All the thread-local storage there is: initial-exec space is scarce in a preloaded library. */
 static _Thread_local struct plumb_thread *current;
 static _Thread_local bool inside;
-static _Thread_local uint16_t wait_for_room; /* callbacks to let pass before asking for room again */
+static _Thread_local uint16_t
+	wait_for_room; /* callbacks to let pass before asking for room again */
 
 static _Atomic(struct plumb_thread *) threads;
 static pthread_mutex_t parked_lock = PTHREAD_MUTEX_INITIALIZER; /* thread start and end only */

@@ -14,11 +14,11 @@
 #include "collect/monitor/python.h"
 #include "collect/table.h"
 
-#define PLUMB_OPERATORS_MAX 16384u  /* nested operators on one thread */
-#define PLUMB_PYTHON_MAX 131072u    /* nested Python frames on one thread */
-#define PLUMB_NAME_CACHE 512u       /* operator names by pointer */
-#define PLUMB_LOCATION_SETS 4096u   /* Python locations by code object and instruction, … */
-#define PLUMB_LOCATION_WAYS 4u      /* … this many for each hash */
+#define PLUMB_OPERATORS_MAX 16384u     /* nested operators on one thread */
+#define PLUMB_PYTHON_MAX 131072u       /* nested Python frames on one thread */
+#define PLUMB_NAME_CACHE 512u          /* operator names by pointer */
+#define PLUMB_LOCATION_SETS 4096u      /* Python locations by code object and instruction, … */
+#define PLUMB_LOCATION_WAYS 4u         /* … this many for each hash */
 #define PLUMB_FORWARD_SLOTS (1u << 17) /* forward operators that may wait for their backward */
 
 /*
@@ -36,15 +36,15 @@ struct plumb_ticket {
 };
 
 struct plumb_operator_frame {
-	plumb_id node;      /* 0: an engine frame whose forward operator is not known yet */
-	plumb_id base;      /* engine frames: where it belongs until then, the caller of backward */
-	plumb_id name;      /* engine frames: interned name */
+	plumb_id node; /* 0: an engine frame whose forward operator is not known yet */
+	plumb_id base; /* engine frames: where it belongs until then, the caller of backward */
+	plumb_id name; /* engine frames: interned name */
 	/* Python outside this operator: walks inside it stop at python_top and their frames have the
 	 * indexes from python_floor on; those from python_depth on are inside. See context.c. */
 	const void *python_top;
 	uint32_t python_floor, python_depth;
 	uint32_t serial, ticket;
-	uint64_t start;     /* ticks */
+	uint64_t start; /* ticks */
 	uint64_t inner; /* ns in operators that this one called */
 	bool engine;
 	bool range;
@@ -93,9 +93,9 @@ struct plumb_thread {
 	plumb_id track;
 	struct plumb_record_thread *record;
 	struct plumb_record_overhead *overhead;
-	struct plumb_thread *next;        /* all threads, newest first; never freed */
+	struct plumb_thread *next; /* all threads, newest first; never freed */
 	struct plumb_thread *next_parked;
-	_Atomic uint32_t tid;             /* 0 while parked */
+	_Atomic uint32_t tid; /* 0 while parked */
 
 	enum plumb_callback_kind callback;
 	uint64_t callback_start; /* 0: this callback is not timed */
@@ -105,7 +105,7 @@ struct plumb_thread {
 	struct plumb_table nodes;
 	struct plumb_table origins; /* ORIGIN records, by node and origin */
 
-	uint32_t operators; /* depth of the stack */
+	uint32_t operators;                 /* depth of the stack */
 	struct plumb_operator_frame *stack; /* [1 … operators] */
 	struct plumb_ticket *tickets;       /* [1 … PLUMB_OPERATORS_MAX] */
 	uint32_t free_tickets;              /* the newest that came back, 0 none */
@@ -122,7 +122,7 @@ struct plumb_thread {
 	struct plumb_forward_ring *forward;
 	_Atomic uint32_t last_context;     /* newest context of an operator outside any other */
 	_Atomic uint32_t backward_context; /* where this thread called backward last */
-	plumb_id caller;                   /* engine threads: who called the backward pass they run */
+	plumb_id caller; /* engine threads: who called the backward pass they run */
 };
 
 /* The calling thread's, whatever its state; NULL when it has none. For exit and tests. */
@@ -137,6 +137,7 @@ void plumb_operators_drop(struct plumb_thread *thread);
 void plumb_forward_put(struct plumb_thread *thread, uint64_t framework_thread, int64_t sequence,
                        plumb_id node);
 /* The context, or 0. *owner gets the thread that ran the forward pass, or NULL. */
-plumb_id plumb_forward_get(uint64_t framework_thread, int64_t sequence, struct plumb_thread **owner);
+plumb_id
+plumb_forward_get(uint64_t framework_thread, int64_t sequence, struct plumb_thread **owner);
 
 #endif

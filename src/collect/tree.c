@@ -92,13 +92,14 @@ plumb_id
 plumb_child_named(struct plumb_thread *thread, plumb_id parent, enum plumb_frame_kind kind,
                   const char *name)
 {
-	struct plumb_key key = { .kind = (uint8_t)kind, .name = plumb_intern(thread, name, strlen(name)) };
+	struct plumb_key key = { .kind = (uint8_t)kind,
+		                 .name = plumb_intern(thread, name, strlen(name)) };
 	return plumb_child(thread, parent, &key);
 }
 
 void
-plumb_observe(struct plumb_thread *thread, plumb_id node_id, enum plumb_metric metric, plumb_id track,
-              int64_t x)
+plumb_observe(struct plumb_thread *thread, plumb_id node_id, enum plumb_metric metric,
+              plumb_id track, int64_t x)
 {
 	if (node_id == PLUMB_LOST) {
 		enum plumb_fate fate = thread->arena.fate;
@@ -130,7 +131,8 @@ plumb_observe(struct plumb_thread *thread, plumb_id node_id, enum plumb_metric m
 }
 
 void
-plumb_count(struct plumb_thread *thread, enum plumb_source source, enum plumb_fate fate, uint64_t count)
+plumb_count(struct plumb_thread *thread, enum plumb_source source, enum plumb_fate fate,
+            uint64_t count)
 {
 	plumb_arena_count(&thread->arena, source, fate, count);
 }

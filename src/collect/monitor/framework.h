@@ -39,18 +39,18 @@ const char *plumb_python_refusal(void);
 
 /* Operator enter and exit on the calling thread. They nest; an exit without its enter is ignored. */
 struct plumb_operator {
-	const char *name;       /* need not outlive the call */
-	int64_t sequence;       /* autograd sequence number, -1 none */
-	bool backward;          /* this is the backward record of (forward_thread, sequence) */
-	bool engine;            /* this is the engine's own frame around a backward record */
-	bool range;             /* a span that the person marked, not an operator */
-	uint64_t thread;        /* the framework's number of the calling thread */
+	const char *name; /* need not outlive the call */
+	int64_t sequence; /* autograd sequence number, -1 none */
+	bool backward;    /* this is the backward record of (forward_thread, sequence) */
+	bool engine;      /* this is the engine's own frame around a backward record */
+	bool range;       /* a span that the person marked, not an operator */
+	uint64_t thread;  /* the framework's number of the calling thread */
 	uint64_t forward_thread;
 };
 /* Returns a ticket for the exit, NULL when nothing was pushed. Whoever gets one gives it back once:
  * by plumb_operator_exit on the same thread, else by marking it abandoned. See thread.h. */
-struct plumb_ticket *plumb_operator_enter(struct plumb_thread *thread,
-                                          const struct plumb_operator *op);
+struct plumb_ticket *
+plumb_operator_enter(struct plumb_thread *thread, const struct plumb_operator *op);
 void plumb_operator_exit(struct plumb_thread *thread, struct plumb_ticket *ticket);
 
 /* The calling thread starts a backward pass: what the engine does from now on for no forward

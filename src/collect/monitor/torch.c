@@ -135,7 +135,7 @@ torch_start(void)
  * is and jump on with all arguments as they were.
  */
 #define ENGINE_EXECUTE                                                                             \
-	"_ZN5torch8autograd6Engine7executeERKSt6vectorINS0_4EdgeESaIS3_EERKS2_IN2at6TensorESaIS9_"  \
+	"_ZN5torch8autograd6Engine7executeERKSt6vectorINS0_4EdgeESaIS3_EERKS2_IN2at6TensorESaIS9_" \
 	"EEbbbS7_"
 
 __attribute__((used, visibility("hidden"))) void *plumb_torch_backward(const void *caller);
@@ -179,7 +179,8 @@ plumb_torch_backward(const void *caller)
 }
 
 #if defined(__x86_64__)
-__asm__(".text\n.globl " ENGINE_EXECUTE "\n.type " ENGINE_EXECUTE ",@function\n" ENGINE_EXECUTE ":\n"
+__asm__(".text\n.globl " ENGINE_EXECUTE "\n.type " ENGINE_EXECUTE ",@function\n" ENGINE_EXECUTE
+        ":\n"
         ".cfi_startproc\nendbr64\n"
         "push %rdi\n.cfi_adjust_cfa_offset 8\npush %rsi\n.cfi_adjust_cfa_offset 8\n"
         "push %rdx\n.cfi_adjust_cfa_offset 8\npush %rcx\n.cfi_adjust_cfa_offset 8\n"
@@ -191,9 +192,11 @@ __asm__(".text\n.globl " ENGINE_EXECUTE "\n.type " ENGINE_EXECUTE ",@function\n"
         "pop %rsi\n.cfi_adjust_cfa_offset -8\npop %rdi\n.cfi_adjust_cfa_offset -8\n"
         "jmp *%rax\n.cfi_endproc\n.size " ENGINE_EXECUTE ",.-" ENGINE_EXECUTE "\n");
 #elif defined(__aarch64__)
-__asm__(".text\n.globl " ENGINE_EXECUTE "\n.type " ENGINE_EXECUTE ",%function\n" ENGINE_EXECUTE ":\n"
+__asm__(".text\n.globl " ENGINE_EXECUTE "\n.type " ENGINE_EXECUTE ",%function\n" ENGINE_EXECUTE
+        ":\n"
         ".cfi_startproc\nhint #34\n"
-        "stp x29,x30,[sp,#-96]!\n.cfi_adjust_cfa_offset 96\n.cfi_offset 29,-96\n.cfi_offset 30,-88\n"
+        "stp x29,x30,[sp,#-96]!\n.cfi_adjust_cfa_offset 96\n.cfi_offset 29,-96\n.cfi_offset "
+        "30,-88\n"
         "stp x0,x1,[sp,#16]\nstp x2,x3,[sp,#32]\nstp x4,x5,[sp,#48]\nstp x6,x7,[sp,#64]\n"
         "str x8,[sp,#80]\nmov x0,x30\nbl plumb_torch_backward\nmov x16,x0\n"
         "ldp x0,x1,[sp,#16]\nldp x2,x3,[sp,#32]\nldp x4,x5,[sp,#48]\nldp x6,x7,[sp,#64]\n"
@@ -213,7 +216,8 @@ torch_version(char *text, size_t size)
 	char path[sizeof abi.library + 32];
 	const char *slash = strrchr(abi.library, '/'), *suffix = strstr(abi.library, ".so.");
 	if (slash) {
-		snprintf(path, sizeof path, "%.*s/../version.py", (int)(slash - abi.library), abi.library);
+		snprintf(path, sizeof path, "%.*s/../version.py", (int)(slash - abi.library),
+		         abi.library);
 		plumb_read_file(path, text, size);
 		char *start = strstr(text, marker);
 		char *end = start ? strchr(start + sizeof marker - 1, '\'') : NULL;
@@ -236,9 +240,10 @@ torch_describe(void)
 	plumb_environment(thread, "torch.library", abi.library);
 	plumb_environment(thread, "torch.version", torch_version(text, sizeof text));
 	if (abi.sequence < 0 || abi.forward_thread < 0 || abi.scope < 0)
-		plumb_environment(thread, "framework.torch.partly",
-		                  "operator names only: this PyTorch's at::RecordFunction could not be "
-		                  "probed, so backward work is not joined with its forward operators");
+		plumb_environment(
+			thread, "framework.torch.partly",
+			"operator names only: this PyTorch's at::RecordFunction could not be "
+			"probed, so backward work is not joined with its forward operators");
 	plumb_leave(thread);
 }
 
@@ -259,7 +264,7 @@ torch_attach(struct plumb_error *error)
 		.sampling_probability = 1.0,
 	};
 	/* All but data-type dispatch and build features, which are no operators. */
-	static const uint8_t scopes[] = { TORCH_SCOPE_FUNCTION,  TORCH_SCOPE_BACKWARD,
+	static const uint8_t scopes[] = { TORCH_SCOPE_FUNCTION,    TORCH_SCOPE_BACKWARD,
 		                          TORCH_SCOPE_TORCHSCRIPT, TORCH_SCOPE_CUSTOM_CLASS,
 		                          TORCH_SCOPE_LITE,        TORCH_SCOPE_USER,
 		                          TORCH_SCOPE_STATIC_OP,   TORCH_SCOPE_STATIC_MODEL };

@@ -123,8 +123,9 @@ locate(struct torch_abi *abi, const unsigned char *first, const unsigned char *s
 		if (word(first, at) == MAGIC && word(second, at) == MAGIC)
 			abi->sequence = at;
 	if (abi->sequence < 0)
-		return plumb_fail(error, PLUMB_ESYSTEM,
-		                  "at::RecordFunction has no sequence number where one was written");
+		return plumb_fail(
+			error, PLUMB_ESYSTEM,
+			"at::RecordFunction has no sequence number where one was written");
 	for (int at = abi->sequence + 8; at + 8 <= PROBED_BYTES && handle < 0; at += 8)
 		if (word(first, at) && word(second, at) == word(first, at) + 1)
 			handle = at;
@@ -149,9 +150,10 @@ probe_fields(struct torch_abi *abi, const struct probe *probe, struct plumb_erro
 		probe_once(probe, object);
 		probe_copy = NULL;
 		if (probe_seen != object)
-			result = plumb_fail(error, PLUMB_ESYSTEM,
-			                    "PyTorch did not call back for a probe: record functions "
-			                    "are disabled");
+			result = plumb_fail(
+				error, PLUMB_ESYSTEM,
+				"PyTorch did not call back for a probe: record functions "
+				"are disabled");
 		else if (strcmp(abi->name(object), PROBE_NAME))
 			result = plumb_fail(error, PLUMB_ESYSTEM,
 			                    "at::RecordFunction::name gave another name than the "
@@ -194,10 +196,10 @@ torch_abi_find(struct torch_abi *abi, struct plumb_error *error)
 	void *library = dlopen(abi->library, RTLD_NOLOAD | RTLD_LAZY);
 	if (!library)
 		return 1;
-	abi->add_global_callback = (uint64_t(*)(struct torch_callback))symbol(library, symbol_add);
+	abi->add_global_callback = (uint64_t (*)(struct torch_callback))symbol(library, symbol_add);
 	abi->remove_callback = (void (*)(uint64_t))symbol(library, symbol_remove);
 	abi->name = (const char *(*)(const void *))symbol(library, symbol_name);
-	abi->current_thread = (uint64_t(*)(void))symbol(library, symbol_thread);
+	abi->current_thread = (uint64_t (*)(void))symbol(library, symbol_thread);
 	struct probe probe = {
 		.construct = (void (*)(void *, uint8_t))symbol(library, symbol_new),
 		.destroy = (void (*)(void *))symbol(library, symbol_delete),
@@ -206,10 +208,13 @@ torch_abi_find(struct torch_abi *abi, struct plumb_error *error)
 			library, symbol_before_variant),
 	};
 	dlclose(library); /* it stays: PyTorch is never unloaded */
-	if (!abi->add_global_callback || !abi->remove_callback || !abi->name || !abi->current_thread)
-		return plumb_fail(error, PLUMB_ESYSTEM,
-		                  "%s lacks the record-function symbols: PyTorch older than 1.13, or "
-		                  "newer than this plumb knows", abi->library);
+	if (!abi->add_global_callback || !abi->remove_callback || !abi->name ||
+	    !abi->current_thread)
+		return plumb_fail(
+			error, PLUMB_ESYSTEM,
+			"%s lacks the record-function symbols: PyTorch older than 1.13, or "
+			"newer than this plumb knows",
+			abi->library);
 	abi->sequence = abi->forward_thread = abi->scope = -1;
 	if (!probe.construct || !probe.destroy || (!probe.before && !probe.before_variant))
 		return 0; /* names only: the caller says so */
