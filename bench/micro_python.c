@@ -97,26 +97,6 @@ bench_unchanged(int count, int *differences)
 	return each(start, count);
 }
 
-/* The same by plumb_python_unchanged. */
-PLUMB_EXPORT double
-bench_compare(int count, int *differences)
-{
-	struct plumb_python_frame frames[FRAMES];
-	struct plumb_python_identity identities[FRAMES];
-	uint64_t start;
-	bool truncated;
-	size_t depth = plumb_python_walk(plumb_python_top(), NULL, frames, FRAMES, &truncated);
-
-	for (size_t i = 0; i < depth; i++)
-		plumb_python_identify(frames[i].code, &identities[i]);
-	*differences = 0;
-	start = plumb_now();
-	for (int i = 0; i < count; i++)
-		*differences += !plumb_python_unchanged(plumb_python_top(), NULL, frames,
-		                                        identities, depth);
-	return each(start, count);
-}
-
 /* The documented way: take the GIL, and ask frame by frame for the code and the line. */
 PLUMB_EXPORT double
 bench_interface(int count, int *depth)

@@ -2,9 +2,8 @@
 """The cost of a look at the Python stack: python3 bench/micro_python.py [INTERPRETER...]
 
 Prints a Markdown table: ns for the innermost frame's mark, for a walk of a stack 33 deep, for the
-walk and then the comparison of every frame with the one before, for the comparison in the walk itself
-(what an unchanged stack costs a callback), and for the same stack by the GIL and the PyFrame
-interface. Best of nine rounds in turn, in one process.
+walk and then the comparison of every frame's code with the one before, and for the same stack by the
+GIL and the PyFrame interface. Best of nine rounds in turn, in one process.
 """
 import ctypes
 import os
@@ -29,19 +28,18 @@ def measure(library):
     message = ctypes.create_string_buffer(1000)
     if library.bench_attach(message, ctypes.c_size_t(1000)):
         sys.exit("not measured: " + message.value.decode())
-    for name in ("top", "walk", "unchanged", "compare", "interface"):
+    for name in ("top", "walk", "unchanged", "interface"):
         getattr(library, "bench_" + name).restype = ctypes.c_double
-    differences, changes, depth = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
-    best = [float("inf")] * 5
+    differences, depth = ctypes.c_int(), ctypes.c_int()
+    best = [float("inf")] * 4
     for _ in range(ROUNDS):
         got = [library.bench_top(COUNT), library.bench_walk(COUNT),
                library.bench_unchanged(COUNT, ctypes.byref(differences)),
-               library.bench_compare(COUNT, ctypes.byref(changes)),
                library.bench_interface(COUNT // 10, ctypes.byref(depth))]
         best = list(map(min, best, got))
-        assert differences.value == changes.value == 0 and depth.value == DEPTH, (differences, changes, depth)
+        assert differences.value == 0 and depth.value == DEPTH, (differences, depth)
     version = sys.version.split()[0]
-    print("| %s | %.1f | %.0f | %.0f | %.0f | %.0f |" % (version, *best), flush=True)
+    print("| %s | %.1f | %.0f | %.0f | %.0f |" % (version, *best), flush=True)
 
 
 def stack(library, levels):
@@ -61,8 +59,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         output = os.path.join(folder, "micro_python.so")
         build(output)
-        print("| CPython | mark, ns | walk of %d | walk, then compare | walk comparing | GIL and PyFrame |" % DEPTH)
-        print("|---|---|---|---|---|---|", flush=True)
+        print("| CPython | mark, ns | walk of %d | walk, then compare | GIL and PyFrame |" % DEPTH)
+        print("|---|---|---|---|---|", flush=True)
         for interpreter in sys.argv[1:] or [sys.executable]:
             subprocess.run([interpreter, os.path.abspath(__file__), "--in", output])
 

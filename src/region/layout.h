@@ -112,7 +112,7 @@ _Static_assert(sizeof(struct plumb_record) == 8, "record head");
 struct plumb_record_string {
 	struct plumb_record head;
 	uint32_t bytes;
-	uint32_t hash;
+	uint32_t pad;
 	/* char text[bytes] */
 };
 

@@ -353,17 +353,6 @@ plumb_arena_commit(struct plumb_arena *arena, const void *record)
 
 /* ---- common records ---- */
 
-/* FNV-1a. */
-static uint32_t
-hash_text(const char *text, size_t bytes)
-{
-	uint32_t hash = 2166136261u;
-
-	for (size_t i = 0; i < bytes; i++)
-		hash = (hash ^ (unsigned char)text[i]) * 16777619u;
-	return hash;
-}
-
 plumb_id
 plumb_arena_string(struct plumb_arena *arena, const char *text, size_t bytes)
 {
@@ -379,7 +368,6 @@ plumb_arena_string(struct plumb_arena *arena, const char *text, size_t bytes)
 	if (!string)
 		return 0;
 	string->bytes = (uint32_t)bytes;
-	string->hash = hash_text(text, bytes);
 	memcpy(string + 1, text, bytes);
 	plumb_arena_commit(arena, string);
 	return plumb_region_id(arena->region, string);

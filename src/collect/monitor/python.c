@@ -346,64 +346,14 @@ plumb_python_walk(const void *top, const void *stop, struct plumb_python_frame *
 	return count;
 }
 
-/* Where a code object keeps its identity, in registers. */
-struct marks {
-	size_t file, name, lines, first_line;
-};
-
-static inline struct marks
-marks_of(const struct plumb_python_layout *l)
-{
-	return (struct marks){ l->file, l->name, l->lines, l->first_line };
-}
-
 void
 plumb_python_identify(const void *code, struct plumb_python_identity *identity)
 {
-	const struct marks marks = marks_of(&layout);
-
-	identity->file = plumb_python_pointer(code, marks.file);
-	identity->name = plumb_python_pointer(code, marks.name);
-	identity->lines = plumb_python_pointer(code, marks.lines);
-	identity->first_line = plumb_python_int(code, marks.first_line);
+	identity->file = plumb_python_pointer(code, layout.file);
+	identity->name = plumb_python_pointer(code, layout.name);
+	identity->lines = plumb_python_pointer(code, layout.lines);
+	identity->first_line = plumb_python_int(code, layout.first_line);
 	identity->freed = atomic_load_explicit(freed_at(code), memory_order_relaxed);
-}
-
-static inline bool
-is_same(const struct marks *marks, const char *code, const struct plumb_python_identity *identity)
-{
-	return plumb_python_pointer(code, marks->file) == identity->file &&
-	       plumb_python_pointer(code, marks->name) == identity->name &&
-	       plumb_python_pointer(code, marks->lines) == identity->lines &&
-	       plumb_python_int(code, marks->first_line) == identity->first_line &&
-	       atomic_load_explicit(freed_at(code), memory_order_relaxed) == identity->freed;
-}
-
-bool
-plumb_python_unchanged(const void *top, const void *stop, const struct plumb_python_frame *frames,
-                       const struct plumb_python_identity *identities, size_t count)
-{
-	const struct path path = path_of(&layout);
-	const struct marks marks = marks_of(&layout);
-	struct plumb_python_frame now;
-	const char *frame = top;
-	size_t limit = hops_for(count), seen = 0;
-
-	if (!plumb_python_ready())
-		return false;
-	for (size_t hop = 0; frame && frame != stop; hop++) {
-		if (plumb_unlikely(is_over(hop, limit)))
-			return false;
-		if (look(&path, frame, &now)) {
-			if (seen == count || now.code != frames[seen].code ||
-			    now.lasti != frames[seen].lasti ||
-			    !is_same(&marks, now.code, &identities[seen]))
-				return false;
-			seen++;
-		}
-		frame = plumb_python_pointer(frame, path.previous);
-	}
-	return seen == count;
 }
 
 /* ---- text ---- */

@@ -57,12 +57,6 @@ size_t plumb_python_walk(const void *top, const void *stop, struct plumb_python_
 
 void plumb_python_identify(const void *code, struct plumb_python_identity *identity);
 
-/* Whether a walk from TOP up to STOP would give exactly FRAMES, and their code objects still have the
- * IDENTITIES: half of what walking and identifying them costs. */
-bool
-plumb_python_unchanged(const void *top, const void *stop, const struct plumb_python_frame *frames,
-                       const struct plumb_python_identity *identities, size_t count);
-
 /* Makes text of a frame. Only while the frame is on the calling thread's stack. */
 void
 plumb_python_symbolise(const struct plumb_python_frame *frame, struct plumb_python_symbol *symbol);

@@ -146,10 +146,24 @@ shim_remember(const void *stop)
 	return (int)kept;
 }
 
+/* Whether the stack is the one that was kept, with the same code. */
 PLUMB_EXPORT int
 shim_unchanged(const void *stop)
 {
-	return plumb_python_unchanged(plumb_python_top(), stop, frames, identities, kept);
+	static struct plumb_python_frame now[FRAMES];
+	size_t count = plumb_python_walk(plumb_python_top(), stop, now, FRAMES, &truncated);
+	bool same = count == kept;
+
+	for (size_t i = 0; i < count && same; i++) {
+		struct plumb_python_identity identity;
+		plumb_python_identify(now[i].code, &identity);
+		same = now[i].code == frames[i].code && now[i].lasti == frames[i].lasti &&
+		       identity.file == identities[i].file && identity.name == identities[i].name &&
+		       identity.lines == identities[i].lines &&
+		       identity.first_line == identities[i].first_line &&
+		       identity.freed == identities[i].freed;
+	}
+	return same;
 }
 
 /* Makes the outermost code object kept look like another in one of four ways; twice: as it was. */
