@@ -13,19 +13,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PAUSE_MS 5 /* between two looks at whether a flush is done */
+#include "region/reader.h"
 
-static bool
-ends_in(const char *name, const char *suffix)
-{
-	size_t length = strlen(name), end = strlen(suffix);
-	return length > end && strcmp(name + length - end, suffix) == 0;
-}
+#define PAUSE_MS 5 /* between two looks at whether a flush is done */
 
 static bool
 is_region_name(const char *name)
 {
-	return ends_in(name, PLUMB_REGION_SUFFIX);
+	return plumb_region_name_ends(name, PLUMB_REGION_SUFFIX);
 }
 
 /* Puts FOLDER/NAME into PATH; false (ENAMETOOLONG) where it does not fit. */
@@ -366,7 +361,7 @@ plumb_rundir_remove(const char *path)
 			fstatat(dirfd(folder), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
 			S_ISLNK(status.st_mode);
 		if (link || is_region_name(entry->d_name) ||
-		    ends_in(entry->d_name, PLUMB_REFUSAL_SUFFIX))
+		    plumb_region_name_ends(entry->d_name, PLUMB_REFUSAL_SUFFIX))
 			unlinkat(dirfd(folder), entry->d_name, 0);
 	}
 	closedir(folder);

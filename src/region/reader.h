@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "region/layout.h"
@@ -46,6 +47,14 @@ const void *plumb_region_get(const struct plumb_region_reader *reader, plumb_id 
 /* The text of string ID (not terminated) and its length, or NULL. */
 const char *plumb_region_string(const struct plumb_region_reader *reader, plumb_id id,
                                 size_t *bytes);
+
+/* Whether NAME is more than SUFFIX and ends in it: PLUMB_REGION_SUFFIX, PLUMB_REFUSAL_SUFFIX. */
+static inline bool
+plumb_region_name_ends(const char *name, const char *suffix)
+{
+	size_t length = strlen(name), end = strlen(suffix);
+	return length > end && !strcmp(name + length - end, suffix);
+}
 
 static inline plumb_id
 plumb_region_reader_id(const struct plumb_region_reader *reader, const void *record)

@@ -378,12 +378,12 @@ plumb_arena_count(struct plumb_arena *arena, enum plumb_source source, enum plum
                   uint64_t count)
 {
 	struct plumb_region_header *header = arena->region->header;
-	struct plumb_record_ledger *tally;
 
 	if ((unsigned)source >= PLUMB_SOURCE_COUNT || (unsigned)fate >= PLUMB_FATE_COUNT)
 		return;
 	if (!arena->ledger[source][fate]) {
-		tally = plumb_arena_append(arena, PLUMB_RECORD_LEDGER, sizeof *tally);
+		struct plumb_record_ledger *tally =
+			plumb_arena_append(arena, PLUMB_RECORD_LEDGER, sizeof *tally);
 		if (!tally) {
 			atomic_fetch_add_explicit(arena->fate == PLUMB_FATE_NO_SPACE
 			                                  ? &header->lost_no_space
@@ -396,11 +396,7 @@ plumb_arena_count(struct plumb_arena *arena, enum plumb_source source, enum plum
 		plumb_arena_commit(arena, tally);
 		arena->ledger[source][fate] = plumb_region_id(arena->region, tally);
 	}
-	tally = plumb_region_at(arena->region, arena->ledger[source][fate]);
-	/* One writer: no locked instruction is needed, a reader sees a whole number. */
-	atomic_store_explicit(&tally->count,
-	                      atomic_load_explicit(&tally->count, memory_order_relaxed) + count,
-	                      memory_order_relaxed);
+	plumb_arena_tally(arena, source, fate, count);
 }
 
 bool

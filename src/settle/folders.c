@@ -20,14 +20,6 @@ struct files {
 	struct plumb_error first; /* why the first one could not */
 };
 
-static bool
-ends_in(const char *name, const char *suffix)
-{
-	size_t length = strlen(name), end = strlen(suffix);
-
-	return length > end && !strcmp(name + length - end, suffix);
-}
-
 /* A process that could not make a region left its reason. */
 static void
 pass_on_refusal(struct plumb_settler *settler, const char *folder, const char *name)
@@ -58,9 +50,9 @@ list_folder(struct plumb_settler *settler, struct files *files, const char *path
 		return plumb_fail_errno(error, "cannot read the folder %s", path);
 	while ((entry = readdir(dir))) {
 		struct file *file;
-		if (ends_in(entry->d_name, PLUMB_REFUSAL_SUFFIX))
+		if (plumb_region_name_ends(entry->d_name, PLUMB_REFUSAL_SUFFIX))
 			pass_on_refusal(settler, path, entry->d_name);
-		if (!ends_in(entry->d_name, PLUMB_REGION_SUFFIX))
+		if (!plumb_region_name_ends(entry->d_name, PLUMB_REGION_SUFFIX))
 			continue;
 		file = plumb_vec_add(&files->list);
 		if (!file || asprintf(&file->path, "%s/%s", path, entry->d_name) < 0) {

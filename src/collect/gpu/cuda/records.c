@@ -87,6 +87,12 @@ struct work {
 	uint32_t device, context, stream, correlation;
 };
 
+/* What the records of all kinds of work call alike. */
+#define WHEN_AND_WHERE(record)                                                                     \
+	.start = (record)->start, .end = (record)->end, .graph_node = (record)->graphNodeId,       \
+	.device = (record)->deviceId, .context = (record)->contextId,                              \
+	.stream = (record)->streamId, .correlation = (record)->correlationId
+
 static bool
 seen_before(const struct work *work)
 {
@@ -305,13 +311,7 @@ kernel_read(struct plumb_thread *thread, const CUpti_ActivityKernel8 *k)
 	struct work work = {
 		.source = PLUMB_SOURCE_KERNEL,
 		.kind = PLUMB_WORK_KERNEL,
-		.start = k->start,
-		.end = k->end,
-		.graph_node = k->graphNodeId,
-		.device = k->deviceId,
-		.context = k->contextId,
-		.stream = k->streamId,
-		.correlation = k->correlationId,
+		WHEN_AND_WHERE(k),
 	};
 	struct plumb_launch launch;
 	if (!work_begin(thread, &work, &launch))
@@ -398,14 +398,8 @@ copy_read(struct plumb_thread *thread, const CUpti_ActivityMemcpy5 *c)
 	struct work work = {
 		.source = PLUMB_SOURCE_COPY,
 		.kind = PLUMB_WORK_COPY,
-		.start = c->start,
-		.end = c->end,
+		WHEN_AND_WHERE(c),
 		.bytes = c->bytes,
-		.graph_node = c->graphNodeId,
-		.device = c->deviceId,
-		.context = c->contextId,
-		.stream = c->streamId,
-		.correlation = c->correlationId,
 	};
 	char name[64];
 	copy_name(name, sizeof name, c->copyKind, c->srcKind, c->dstKind, false);
@@ -420,14 +414,8 @@ peer_copy_read(struct plumb_thread *thread, const CUpti_ActivityMemcpyPtoP4 *c)
 	struct work work = {
 		.source = PLUMB_SOURCE_COPY,
 		.kind = PLUMB_WORK_COPY,
-		.start = c->start,
-		.end = c->end,
+		WHEN_AND_WHERE(c),
 		.bytes = c->bytes,
-		.graph_node = c->graphNodeId,
-		.device = c->deviceId,
-		.context = c->contextId,
-		.stream = c->streamId,
-		.correlation = c->correlationId,
 	};
 	char name[64];
 	copy_name(name, sizeof name, c->copyKind, c->srcKind, c->dstKind,
@@ -441,14 +429,8 @@ set_read(struct plumb_thread *thread, const CUpti_ActivityMemset4 *s)
 	struct work work = {
 		.source = PLUMB_SOURCE_SET,
 		.kind = PLUMB_WORK_SET,
-		.start = s->start,
-		.end = s->end,
+		WHEN_AND_WHERE(s),
 		.bytes = s->bytes,
-		.graph_node = s->graphNodeId,
-		.device = s->deviceId,
-		.context = s->contextId,
-		.stream = s->streamId,
-		.correlation = s->correlationId,
 	};
 	struct plumb_launch launch;
 	char name[64];
