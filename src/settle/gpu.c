@@ -443,11 +443,18 @@ join_shares(struct plumb_settler *settler, struct plumb_settle_share *shares, ui
 		return;
 	}
 	/* Work of several processes may overlap, and how much is not known any more. */
+	note_busy(settler, shares->device,
+	          "an upper bound: several processes used the device at once");
+}
+
+/* A device is not busy for longer than its span: the ends of the span are converted to the host's clock
+ * and may round by 1 ns, and several processes' work may have been counted twice. */
+static void
+cap_to_span(struct plumb_device *row)
+{
 	if (row->first_ns != PLUMB_UNKNOWN && row->last_ns >= row->first_ns &&
 	    row->busy_ns > row->last_ns - row->first_ns)
 		row->busy_ns = row->last_ns - row->first_ns;
-	note_busy(settler, shares->device,
-	          "an upper bound: several processes used the device at once");
 }
 
 void
@@ -462,7 +469,9 @@ plumb_settle_busy(struct plumb_settler *settler)
 	for (uint32_t i = 0; i < count; i = end) {
 		for (end = i + 1; end < count && shares[end].device == shares[i].device; end++)
 			;
-		join_shares(settler, shares + i, end - i,
-		            plumb_builder_get_device(settler->builder, shares[i].device));
+		struct plumb_device *row =
+			plumb_builder_get_device(settler->builder, shares[i].device);
+		join_shares(settler, shares + i, end - i, row);
+		cap_to_span(row);
 	}
 }
