@@ -10,7 +10,7 @@ from typing import NamedTuple, Optional
 from .match import Pattern
 
 APPLICATION_ID = 0x504C4D42  # "PLMB"
-NEWEST_SCHEMA = 1
+NEWEST_SCHEMA = 2
 
 KINDS = ("root", "python", "module", "operator", "range", "native", "library", "gpu_api", "graph",
          "collective", "kernel", "copy", "set", "device_function", "inline", "loop", "line",

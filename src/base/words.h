@@ -37,19 +37,30 @@ enum plumb_frame_kind {
 #define X(id, number, name) PLUMB_FRAME_##id = number,
 	PLUMB_FRAME_KINDS(X)
 #undef X
-	PLUMB_FRAME_KIND_COUNT
+		PLUMB_FRAME_KIND_COUNT
 };
 
 /* Flags of a context. They are part of its identity: the forward call of an operator and the
  * backward work that the same operator caused are two contexts. */
 enum {
-	PLUMB_CONTEXT_BACKWARD = 1 << 0,     /* work of the backward pass, under the forward operator
+	PLUMB_CONTEXT_BACKWARD = 1 << 0, /* work of the backward pass, under the forward operator
 	                                        that caused it */
-	PLUMB_CONTEXT_ACCUMULATION = 1 << 1, /* backward work that no single forward operator caused:
+	PLUMB_CONTEXT_ACCUMULATION = 1
+	                             << 1, /* backward work that no single forward operator caused:
 	                                        gradient accumulation, root gradients, hooks. It
 	                                        hangs under the line that called backward. */
-	PLUMB_CONTEXT_TRUNCATED = 1 << 2,    /* deeper frames exist and were not kept */
+	PLUMB_CONTEXT_TRUNCATED = 1 << 2,  /* deeper frames exist and were not kept */
 };
+
+/* Layers of a call path that can be left out (`plumb run --layers`). */
+enum plumb_layer {
+	PLUMB_LAYER_PYTHON = 1 << 0,
+	PLUMB_LAYER_MODULE = 1 << 1,
+	PLUMB_LAYER_OPERATOR = 1 << 2,
+	PLUMB_LAYER_NATIVE = 1 << 3,
+};
+#define PLUMB_LAYERS_LIGHT (PLUMB_LAYER_PYTHON | PLUMB_LAYER_MODULE | PLUMB_LAYER_OPERATOR)
+#define PLUMB_LAYERS_FULL (PLUMB_LAYERS_LIGHT | PLUMB_LAYER_NATIVE)
 
 /* How values of a metric combine. */
 enum plumb_aggregation {
@@ -63,36 +74,60 @@ enum plumb_aggregation {
 #define PLUMB_METRICS(X)                                                                           \
 	X(OP_CALLS, 1, "op.calls", "count", SUM, "framework", "calls of an operator")              \
 	X(OP_TIME, 2, "op.time", "ns", SUM, "framework",                                           \
-	  "time in an operator on the host, without the operators it calls")                      \
+	  "time in an operator on the host, without the operators it calls")                       \
 	X(OP_DURATION, 3, "op.duration", "ns", CALL, "framework",                                  \
-	  "time from an operator's entry to its exit")                                            \
-	X(GPU_LAUNCHES, 4, "gpu.launches", "count", SUM, "gpu", "kernels, copies and sets started") \
+	  "time from an operator's entry to its exit")                                             \
+	X(GPU_LAUNCHES, 4, "gpu.launches", "count", SUM, "gpu",                                    \
+	  "kernels, copies and sets started")                                                      \
 	X(GPU_REPLAYS, 5, "gpu.replays", "count", SUM, "gpu", "launches of a captured graph")      \
 	X(CPU_TIME, 6, "cpu.time", "ns", SUM, "sampler", "CPU time")                               \
 	X(WAIT_TIME, 7, "wait.time", "ns", SUM, "sampler", "time off the CPU")                     \
 	X(HOST_WAIT, 8, "host.wait", "ns", SUM, "gpu",                                             \
-	  "time the host waited for the GPU: event, stream and context synchronisation, blocking "  \
+	  "time the host waited for the GPU: event, stream and context synchronisation, blocking " \
 	  "copies")                                                                                \
 	X(GPU_TIME, 9, "gpu.time", "ns", SUM, "gpu", "time of kernels on the GPU")                 \
-	X(GPU_COPY_TIME, 10, "gpu.copy_time", "ns", SUM, "gpu", "time of copies and sets on the GPU") \
+	X(GPU_COPY_TIME, 10, "gpu.copy_time", "ns", SUM, "gpu",                                    \
+	  "time of copies and sets on the GPU")                                                    \
 	X(GPU_COPY_BYTES, 11, "gpu.copy_bytes", "byte", SUM, "gpu", "bytes copied or set")         \
 	X(GPU_BLOCKS, 12, "gpu.blocks", "count", SUM, "gpu", "thread blocks launched")             \
 	X(GPU_WARPS, 13, "gpu.warps", "count", SUM, "gpu", "warps launched")                       \
 	X(GPU_REGISTERS, 14, "gpu.registers", "count", CALL, "gpu", "registers of a thread")       \
 	X(GPU_SHARED_BYTES, 15, "gpu.shared_bytes", "byte", CALL, "gpu",                           \
-	  "shared memory of a block, static and dynamic")                                         \
+	  "shared memory of a block, static and dynamic")                                          \
 	X(GPU_OCCUPANCY, 16, "gpu.occupancy", "ppm", CALL, "gpu",                                  \
-	  "theoretical occupancy: resident warps over the most a multiprocessor holds")           \
+	  "theoretical occupancy: resident warps over the most a multiprocessor holds")            \
 	X(MEM_ALLOC, 17, "mem.alloc", "byte", SUM, "memory", "bytes allocated")                    \
 	X(MEM_FREE, 18, "mem.free", "byte", SUM, "memory", "bytes freed")                          \
-	X(MEM_PEAK, 19, "mem.peak", "byte", MAX, "memory", "bytes held at the device's peak")
+	X(MEM_PEAK, 19, "mem.peak", "byte", MAX, "memory", "the most bytes held at once")          \
+	X(MEM_HELD, 20, "mem.held", "byte", SUM, "memory", "bytes held at the device's peak")      \
+	X(CPU_CYCLES, 21, "cpu.cycles", "count", SUM, "perf", "processor cycles")                  \
+	X(CPU_INSTRUCTIONS, 22, "cpu.instructions", "count", SUM, "perf", "instructions retired")  \
+	X(CPU_CACHE_REFERENCES, 23, "cpu.cache_references", "count", SUM, "perf",                  \
+	  "references of the last-level cache")                                                    \
+	X(CPU_CACHE_MISSES, 24, "cpu.cache_misses", "count", SUM, "perf",                          \
+	  "misses of the last-level cache")                                                        \
+	X(CPU_BRANCHES, 25, "cpu.branches", "count", SUM, "perf", "branches retired")              \
+	X(CPU_BRANCH_MISSES, 26, "cpu.branch_misses", "count", SUM, "perf",                        \
+	  "branches predicted wrongly")                                                            \
+	X(CPU_PAGE_FAULTS, 27, "cpu.page_faults", "count", SUM, "perf", "page faults")             \
+	X(CPU_CONTEXT_SWITCHES, 28, "cpu.context_switches", "count", SUM, "perf",                  \
+	  "context switches")                                                                      \
+	X(CPU_MIGRATIONS, 29, "cpu.migrations", "count", SUM, "perf",                              \
+	  "moves to another processor")                                                            \
+	X(MODULE_CALLS, 30, "module.calls", "count", SUM, "framework", "calls of a module")        \
+	X(RANGE_MARKS, 31, "range.marks", "count", SUM, "range", "marks set at a point in time")   \
+	X(RANGE_PAYLOAD, 32, "range.payload", "count", CALL, "range",                              \
+	  "the number that a range or mark carries")
 
 enum plumb_metric {
 #define X(id, number, name, unit, aggregation, source, meaning) PLUMB_METRIC_##id = number,
 	PLUMB_METRICS(X)
 #undef X
-	PLUMB_METRIC_COUNT
+		PLUMB_METRIC_COUNT
 };
+
+/* Numbers from here on are metrics that the program itself named (plumb.metric). */
+#define PLUMB_METRIC_USER 1024u
 
 struct plumb_metric_info {
 	const char *name; /* NULL where a number is unused */
@@ -141,13 +176,25 @@ const char *plumb_memory_kind_name(uint32_t kind);
 	X(PROCESS, 12, "process", "processes")                                                     \
 	X(THREAD, 13, "thread", "threads")                                                         \
 	X(CUPTI_SLOT, 14, "gpu.slot", "times another tool took the CUPTI slot")                    \
-	X(ALLOCATION, 15, "gpu.allocation", "device allocations")
+	X(ALLOCATION, 15, "gpu.allocation", "device allocations")                                  \
+	X(NATIVE, 16, "native", "walks of the native stack")                                       \
+	X(SAMPLE, 17, "cpu.sample", "samples of CPU time")                                         \
+	X(WAIT_SAMPLE, 18, "wait.sample", "samples of waiting threads")                            \
+	X(MEMORY, 19, "memory", "tensor allocations and frees")                                    \
+	X(MODULE, 20, "module", "calls of modules")                                                \
+	X(SHAPE, 21, "shape", "operator calls with their shapes")                                  \
+	X(RANGE, 22, "range", "NVTX and user ranges")                                              \
+	X(GRAPH, 23, "gpu.graph", "replays of captured graphs")                                    \
+	X(SPAN, 24, "span", "spans of the trace")                                                  \
+	X(EVENT, 25, "perf.event", "perf events")                                                  \
+	X(SYMBOL, 26, "symbol", "native frames to name")                                           \
+	X(METRIC, 27, "metric", "values of the program's own metrics")
 
 enum plumb_source {
 #define X(id, number, name, unit) PLUMB_SOURCE_##id = number,
 	PLUMB_SOURCES(X)
 #undef X
-	PLUMB_SOURCE_COUNT
+		PLUMB_SOURCE_COUNT
 };
 
 /* What became of a unit. Received is counted on its own (PLUMB_FATE_RECEIVED); every other fate is
@@ -168,24 +215,38 @@ enum plumb_source {
 	X(ACCUMULATION, 12, 0, "gradient accumulation, under the line that called backward")       \
 	X(HOOK, 13, 0, "gradient hook, under the line that called backward")                       \
 	X(FORWARD, 14, 0, "under its forward operator")                                            \
-	X(FORWARD_MISS, 15, 0, "its forward operator was not seen; under the line that called backward") \
+	X(FORWARD_MISS, 15, 0,                                                                     \
+	  "its forward operator was not seen; under the line that called backward")                \
 	X(TOO_DEEP, 16, 0, "deeper than plumb keeps; the innermost frames are kept")               \
 	X(SLOT_GIVEN, 17, 1, "the program's own profiler held the CUPTI slot")                     \
 	X(UNKNOWN_LAYOUT, 18, 1, "records of an unknown layout")                                   \
 	X(LATE, 19, 1, "it came after the end")                                                    \
 	X(NOT_DELIVERED, 20, 1, "launched, and no record came")                                    \
 	X(UNMAPPED_THREAD, 21, 1, "its thread could not get memory")                               \
-	X(ENDED_ELSEWHERE, 22, 0, "its end was not seen in order on its thread; its time is unknown") \
-	X(DUPLICATE, 23, 1, "CUPTI delivered it twice")
+	X(ENDED_ELSEWHERE, 22, 0,                                                                  \
+	  "its end was not seen in order on its thread; its time is unknown")                      \
+	X(DUPLICATE, 23, 1, "CUPTI delivered it twice")                                            \
+	X(NO_UNWIND, 24, 0, "its walk ended at code without unwind tables")                        \
+	X(OWN_TIME, 25, 0, "it fell into plumb's own work")                                        \
+	X(NO_SYMBOL, 26, 0, "no symbol is known for it; shown as file and offset")                 \
+	X(NO_STACK, 27, 0, "under no frame: nothing was known of its thread")                      \
+	X(OVERFLOWED, 28, 0, "more kinds than are kept; counted together")                         \
+	X(UNKNOWN_OBJECT, 29, 0, "what it frees was allocated before recording")                   \
+	X(OVERWRITTEN, 30, 0, "older than the trace's ring holds")                                 \
+	X(NO_CAPTURE, 31, 0, "its graph was captured before recording")                            \
+	X(UNBALANCED, 32, 0, "an end without its beginning, or the other way round")               \
+	X(PAUSED, 33, 0, "recording was paused")                                                   \
+	X(NOT_FOLLOWED, 34, 0, "not followed (--follow)")                                          \
+	X(NO_PROVENANCE, 35, 0, "the compiler left no record of where it came from")
 
 enum plumb_fate {
 #define X(id, number, drop, reason) PLUMB_FATE_##id = number,
 	PLUMB_FATES(X)
 #undef X
-	PLUMB_FATE_COUNT
+		PLUMB_FATE_COUNT
 };
 
-extern const char *const plumb_source_names[PLUMB_SOURCE_COUNT];  /* NULL where unused */
+extern const char *const plumb_source_names[PLUMB_SOURCE_COUNT]; /* NULL where unused */
 extern const char *const plumb_source_units[PLUMB_SOURCE_COUNT];
 extern const char *const plumb_fate_reasons[PLUMB_FATE_COUNT];
 extern const unsigned char plumb_fate_is_drop[PLUMB_FATE_COUNT];

@@ -13,10 +13,14 @@
 #define ASAN_ORDER "verify_asan_link_order"
 
 /* Set by us and by no one else: an outer `plumb run` may have left its own. */
-static const char *const own[] = { PLUMB_ENV_FOLDER, PLUMB_ENV_LIMIT, PLUMB_ENV_GPU,
-	                           PLUMB_ENV_FLUSH, PLUMB_ENV_KEEP_CUPTI };
+static const char *const own[] = {
+	PLUMB_ENV_FOLDER,     PLUMB_ENV_LIMIT,  PLUMB_ENV_GPU,   PLUMB_ENV_FLUSH,
+	PLUMB_ENV_KEEP_CUPTI, PLUMB_ENV_LAYERS, PLUMB_ENV_CPU,   PLUMB_ENV_EVENTS,
+	PLUMB_ENV_MEMORY,     PLUMB_ENV_SHAPES, PLUMB_ENV_TRACE, PLUMB_ENV_FOLLOW,
+	PLUMB_ENV_PAUSED,
+};
 /* At most so many are added to what was there. */
-#define ADDED 10
+#define ADDED 24
 
 static const char *
 find(char *const *environment, const char *name)
@@ -141,6 +145,9 @@ add_ours(char ***next, char *const *environment, const struct plumb_environment_
 		return false;
 	if (settings->flush_ms >= 0 && !add(next, PLUMB_ENV_FLUSH "=%lld", settings->flush_ms))
 		return false;
+	for (const char *const *v = settings->variables; v && *v; v++)
+		if (!add(next, "%s", *v))
+			return false;
 	if (!settings->gpu)
 		return add(next, PLUMB_ENV_GPU "=0");
 	if (settings->keep_cupti && !add(next, PLUMB_ENV_KEEP_CUPTI "=1"))

@@ -55,8 +55,11 @@ plumb_help_option_form(char *text, size_t bytes, const struct plumb_option *opti
 
 	if (option->letter)
 		snprintf(letter, sizeof letter, "-%c, ", option->letter);
-	snprintf(text, bytes, "%s--%s%s%s", letter, option->name, option->argument ? " " : "",
-	         option->argument ? option->argument : "");
+	if (option->bare)
+		snprintf(text, bytes, "%s--%s[=%s]", letter, option->name, option->argument);
+	else
+		snprintf(text, bytes, "%s--%s%s%s", letter, option->name,
+		         option->argument ? " " : "", option->argument ? option->argument : "");
 }
 
 void

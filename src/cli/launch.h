@@ -65,6 +65,8 @@ struct plumb_environment_settings {
 	const char *preload_first; /* what must stand first in LD_PRELOAD; NULL or empty: nothing */
 	long long limit, flush_ms; /* flush_ms -1: the collector's default */
 	bool gpu, keep_cupti;
+	const char *const
+		*variables; /* further ones of the collector's, "NAME=VALUE", ends with NULL */
 };
 
 /*

@@ -134,10 +134,13 @@ describe(const struct plumb_option *table, size_t count, bool stop, char *letter
 	*l++ = HELP;
 	for (size_t i = 0; i < count; i++) {
 		bool argument = table[i].kind != PLUMB_OPTION_FLAG;
-		names[i] = (struct option){ table[i].name, argument, NULL, VALUE_OF(i) };
+		int has = !argument       ? no_argument
+		          : table[i].bare ? optional_argument
+		                          : required_argument;
+		names[i] = (struct option){ table[i].name, has, NULL, VALUE_OF(i) };
 		if (table[i].letter) {
 			*l++ = table[i].letter;
-			if (argument)
+			for (int colons = has; colons; colons--)
 				*l++ = ':';
 		}
 	}
@@ -185,9 +188,11 @@ parse(struct plumb_options *options, const char *letters, const struct option *n
 		for (size_t i = 0; i < options->count; i++)
 			if (value == VALUE_OF(i) || value == options->table[i].letter)
 				index = i;
-		if (check(&options->table[index], optarg ? optarg : "", error) < 0)
+		const char *bare = options->table[index].bare;
+		const char *text = optarg ? optarg : bare ? bare : "";
+		if (check(&options->table[index], text, error) < 0)
 			return PLUMB_EUSAGE;
-		options->given[index] = optarg ? optarg : "";
+		options->given[index] = text;
 	}
 }
 
@@ -198,7 +203,7 @@ plumb_options_parse(const struct plumb_option *table, bool stop, int argc, char 
 {
 	size_t count = table_count(table);
 	struct option *names = calloc(count + 2, sizeof *names);
-	char *letters = malloc(2 * count + 8);
+	char *letters = malloc(3 * count + 8);
 	struct plumb_options *o = calloc(1, sizeof *o + count * sizeof *o->given);
 	int result;
 

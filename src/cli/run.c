@@ -13,60 +13,18 @@
 #include "cli/facts.h"
 #include "cli/finish.h"
 #include "cli/launch.h"
+#include "cli/run_options.h"
 #include "cli/rundir.h"
 #include "cli/summary.h"
 #include "cli/target.h"
-#include "model/user_code.h"
 
 #define FLUSH_MS 2000 /* how long a signal waits for GPU records */
-#define LEAST_LIMIT (1ll << 20)
-#define GREATEST_LIMIT (32ll << 30)
-
-static const struct plumb_option options[] = {
-	{ .name = "output",
-	  .letter = 'o',
-	  .kind = PLUMB_OPTION_TEXT,
-	  .argument = "FILE",
-	  .complete = PLUMB_COMPLETE_FILE,
-	  .help = "write the profile to FILE (default: plumb-COMMAND-PID.plumb). Under a launcher "
-	          "that sets a rank, to FILE.RANK" },
-	{ .name = "limit",
-	  .kind = PLUMB_OPTION_SIZE,
-	  .argument = "SIZE",
-	  .fallback = "256M",
-	  .help = "memory and disk that the records of one process may take. What comes when it is "
-	          "full is counted and dropped" },
-	{ .name = "no-gpu", .kind = PLUMB_OPTION_FLAG, .help = "leave the GPU alone" },
-	{ .name = "keep-cupti",
-	  .kind = PLUMB_OPTION_FLAG,
-	  .help = "keep NVIDIA's profiling interface when the program wants it too; the program's "
-	          "own profiler then sees no GPU work" },
-	{ .name = "flush-ms",
-	  .kind = PLUMB_OPTION_NUMBER,
-	  .argument = "N",
-	  .fallback = "100",
-	  .help = "fetch finished GPU records every N milliseconds: the most that killing the "
-	          "program can lose" },
-	{ .name = "folder",
-	  .kind = PLUMB_OPTION_TEXT,
-	  .argument = "DIR",
-	  .complete = PLUMB_COMPLETE_FOLDER,
-	  .help = "make the run folder, where records go while the program runs, in DIR (default: "
-	          "where FILE is)" },
-	{ .name = "user-code",
-	  .kind = PLUMB_OPTION_TEXT,
-	  .argument = "RULE",
-	  .help = "what counts as your own code in the summary, as in plumb report" },
-	{ 0 },
-};
 
 struct run {
 	struct plumb_invocation *invocation;
 	char *const *argv;
 	char output[PATH_MAX];
-	const char *user_code;
-	long long limit, flush_ms;
-	bool gpu, keep_cupti;
+	struct plumb_run_options options;
 	struct plumb_target target;
 	struct plumb_rundir folder;
 	struct plumb_facts facts;
@@ -114,19 +72,9 @@ static int
 read_options(struct run *run, struct plumb_error *error)
 {
 	const struct plumb_options *given = run->invocation->options;
-	run->limit = plumb_options_number(given, "limit");
-	run->flush_ms = plumb_options_number(given, "flush-ms");
-	run->gpu = !plumb_options_flag(given, "no-gpu");
-	run->keep_cupti = plumb_options_flag(given, "keep-cupti");
-	run->user_code = plumb_options_text(given, "user-code");
-	if (run->limit < LEAST_LIMIT || run->limit > GREATEST_LIMIT)
-		return plumb_fail(error, PLUMB_EUSAGE, "--limit takes 1M to 32G");
-	if (run->flush_ms < 1 || run->flush_ms > 3600000)
-		return plumb_fail(error, PLUMB_EUSAGE, "--flush-ms takes 1 to 3600000");
-	struct plumb_user_code *rule = plumb_user_code_new(run->user_code, error);
-	if (!rule)
-		return error->code;
-	plumb_user_code_free(rule);
+	int code = plumb_run_options_read(given, &run->options, error);
+	if (code < 0)
+		return code;
 	return choose_output(run, error);
 }
 
@@ -137,7 +85,7 @@ fit_limit(struct run *run)
 	const char *path = run->folder.path;
 	uint64_t space = plumb_rundir_space(path);
 	struct rlimit size;
-	long long fits = run->limit;
+	long long fits = run->options.limit;
 	const char *why = "is free there";
 	if (space != UINT64_MAX && (uint64_t)fits > space - space / 8)
 		fits = (long long)(space - space / 8);
@@ -146,16 +94,16 @@ fit_limit(struct run *run)
 		fits = (long long)size.rlim_cur;
 		why = "is allowed for a file (ulimit -f)";
 	}
-	if (fits < LEAST_LIMIT)
-		fits = LEAST_LIMIT;
-	if (fits >= run->limit)
+	if (fits < PLUMB_RUN_LEAST_LIMIT)
+		fits = PLUMB_RUN_LEAST_LIMIT;
+	if (fits >= run->options.limit)
 		return;
 	plumb_cli_note(
 		run->invocation,
 		"the records of a process in %s are limited to %lld MiB instead of %lld MiB, "
 		"because no more %s; --folder names another place",
-		path, fits >> 20, run->limit >> 20, why);
-	run->limit = fits;
+		path, fits >> 20, run->options.limit >> 20, why);
+	run->options.limit = fits;
 }
 
 static void
@@ -202,8 +150,8 @@ announce(const struct run *run)
 		run->invocation,
 		"recording operators, Python lines%s into %s (while it runs, up to %lld MiB a "
 		"process in %s)",
-		run->gpu ? " and GPU work" : ", no GPU work (--no-gpu),", run->output,
-		run->limit >> 20, run->folder.path);
+		run->options.gpu ? " and GPU work" : ", no GPU work (--no-gpu),", run->output,
+		run->options.limit >> 20, run->folder.path);
 }
 
 static char **
@@ -213,12 +161,18 @@ make_environment(const struct run *run)
 		.library = run->folder.library,
 		.folder = run->folder.path,
 		.preload_first = run->target.preload,
-		.limit = run->limit,
-		.flush_ms = run->flush_ms,
-		.gpu = run->gpu,
-		.keep_cupti = run->keep_cupti,
+		.limit = run->options.limit,
+		.flush_ms = run->options.flush_ms,
+		.gpu = run->options.gpu,
+		.keep_cupti = run->options.keep_cupti,
 	};
-	return plumb_environment_new(environ, &settings);
+	char **variables = plumb_run_options_variables(&run->options);
+	if (!variables)
+		return NULL;
+	settings.variables = (const char *const *)variables;
+	char **environment = plumb_environment_new(environ, &settings);
+	plumb_run_options_variables_free(variables);
+	return environment;
 }
 
 /* ---- meanwhile ---- */
@@ -234,7 +188,7 @@ static void
 flush_all(void *data)
 {
 	const struct run *run = data;
-	if (run->gpu && run->folder.path[0])
+	if (run->options.gpu && run->folder.path[0])
 		plumb_rundir_flush(&run->folder, FLUSH_MS, pause_a_moment, NULL);
 }
 
@@ -319,7 +273,7 @@ settle(struct run *run)
 		say_nothing_captured(run, &profile);
 	} else {
 		struct plumb_summary_options summary = { .path = run->output,
-			                                 .user_code = run->user_code };
+			                                 .user_code = run->options.user_code };
 		plumb_summary_print(&profile, run->invocation->err, &summary);
 	}
 	plumb_profile_free(&profile);
@@ -369,7 +323,7 @@ run_profiled(struct run *run)
 		                             .argv = run->argv,
 		                             .executable = run->target.path,
 		                             .output = run->output,
-		                             .user_code = run->user_code };
+		                             .user_code = run->options.user_code };
 	plumb_facts_started(&run->facts, &facts);
 	plumb_program_wait(&run->program, flush_all, run);
 	plumb_facts_ended(&run->facts, run->program.exit_code);
@@ -448,7 +402,7 @@ const struct plumb_verb plumb_verb_run = {
 	.exits = "the program's own, 128 + n when signal n ended it; 125 plumb failed before the "
 		 "start; 126 the program cannot be executed; 127 it was not found",
 	.examples = examples,
-	.options = options,
+	.options = plumb_run_option_table,
 	.min_operands = 1,
 	.max_operands = PLUMB_ANY_NUMBER,
 	.complete = PLUMB_COMPLETE_COMMAND,

@@ -36,6 +36,14 @@
 #define PLUMB_ENV_GPU "PLUMB_GPU"        /* "0": leave the GPU alone */
 #define PLUMB_ENV_FLUSH "PLUMB_FLUSH_MS" /* period of flushing GPU records */
 #define PLUMB_ENV_KEEP_CUPTI "PLUMB_KEEP_CUPTI" /* "1": never give the CUPTI slot up */
+#define PLUMB_ENV_LAYERS "PLUMB_LAYERS"         /* enum plumb_layer, as a number */
+#define PLUMB_ENV_CPU "PLUMB_CPU_HZ"            /* CPU samples a second and thread; 0: none */
+#define PLUMB_ENV_EVENTS "PLUMB_EVENTS"         /* perf events, separated by commas */
+#define PLUMB_ENV_MEMORY "PLUMB_MEMORY"         /* "1": tensor allocations */
+#define PLUMB_ENV_SHAPES "PLUMB_SHAPES"         /* "1": shapes of operators' inputs and outputs */
+#define PLUMB_ENV_TRACE "PLUMB_TRACE"           /* "all", "50" (iterations) or "20s": keep spans */
+#define PLUMB_ENV_FOLLOW "PLUMB_FOLLOW" /* "none", "all" or an extended regular expression */
+#define PLUMB_ENV_PAUSED "PLUMB_PAUSED" /* "1": recording begins paused */
 #define PLUMB_ENV_CHAIN_CUDA                                                                       \
 	"PLUMB_CHAIN_CUDA_INJECTION64_PATH" /* the value that was there before */
 
@@ -112,6 +120,13 @@ struct plumb_options {
 	unsigned flush_ms;
 	bool gpu;
 	bool keep_cupti;
+	unsigned layers; /* enum plumb_layer */
+	unsigned cpu_hz; /* 0: no CPU samples */
+	bool memory, shapes;
+	bool paused;
+	char events[256]; /* "" none */
+	char trace[32];   /* "" none */
+	char follow[256]; /* "" all */
 };
 const struct plumb_options *plumb_options(void);
 bool plumb_recording(void); /* the region exists and is not closed */

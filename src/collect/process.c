@@ -74,6 +74,15 @@ number_from(const char *name, uint64_t otherwise)
 	return *end ? otherwise : number;
 }
 
+/* The variable NAME in TEXT of SIZE bytes; "" when it is not set or too long. */
+static void
+text_from(const char *name, char *text, size_t size)
+{
+	const char *value = getenv(name);
+	if (value && strlen(value) < size)
+		strcpy(text, value);
+}
+
 /* The first of NAMES (NULL-terminated) that is set to a number, or -1. */
 static int32_t
 rank_from(const char *const *names)
@@ -357,6 +366,14 @@ process_load(void)
 	options.flush_ms = (unsigned)number_from(PLUMB_ENV_FLUSH, DEFAULT_FLUSH_MS);
 	options.gpu = number_from(PLUMB_ENV_GPU, 1) != 0;
 	options.keep_cupti = number_from(PLUMB_ENV_KEEP_CUPTI, 0) != 0;
+	options.layers = (unsigned)number_from(PLUMB_ENV_LAYERS, PLUMB_LAYERS_LIGHT);
+	options.cpu_hz = (unsigned)number_from(PLUMB_ENV_CPU, 0);
+	options.memory = number_from(PLUMB_ENV_MEMORY, 0) != 0;
+	options.shapes = number_from(PLUMB_ENV_SHAPES, 0) != 0;
+	options.paused = number_from(PLUMB_ENV_PAUSED, 0) != 0;
+	text_from(PLUMB_ENV_EVENTS, options.events, sizeof options.events);
+	text_from(PLUMB_ENV_TRACE, options.trace, sizeof options.trace);
+	text_from(PLUMB_ENV_FOLLOW, options.follow, sizeof options.follow);
 	strcpy(options.folder, folder);
 }
 

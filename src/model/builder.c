@@ -180,7 +180,7 @@ plumb_builder_frame(struct plumb_builder *builder, uint32_t kind, uint32_t name,
 		out_of_memory(builder);
 		return PLUMB_NONE;
 	}
-	*frame = (struct plumb_frame){ kind, name, file, line, PLUMB_NONE };
+	*frame = (struct plumb_frame){ kind, name, file, line, PLUMB_NONE, PLUMB_NONE, 0 };
 	return builder->frames.count - 1;
 }
 
@@ -193,6 +193,19 @@ plumb_builder_frame_display(struct plumb_builder *builder, uint32_t frame, uint3
 		return;
 	}
 	builder->frames.items[frame].display = display;
+}
+
+void
+plumb_builder_frame_source(struct plumb_builder *builder, uint32_t frame, uint32_t file,
+                           uint32_t line)
+{
+	if (frame >= builder->frames.count || !is_string(builder, file)) {
+		if (frame != PLUMB_NONE)
+			bad_row(builder, "a source line is for an unknown frame or file");
+		return;
+	}
+	builder->frames.items[frame].source_file = file;
+	builder->frames.items[frame].source_line = line;
 }
 
 const struct plumb_frame *

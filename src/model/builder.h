@@ -30,7 +30,11 @@ uint32_t plumb_builder_text(struct plumb_builder *builder, const char *text);
 uint32_t plumb_builder_frame(struct plumb_builder *builder, uint32_t kind, uint32_t name,
                              uint32_t file, uint32_t line);
 void plumb_builder_frame_display(struct plumb_builder *builder, uint32_t frame, uint32_t display);
-const struct plumb_frame *plumb_builder_get_frame(const struct plumb_builder *builder, uint32_t frame);
+/* Where the frame's code stands; see struct plumb_frame. */
+void plumb_builder_frame_source(struct plumb_builder *builder, uint32_t frame, uint32_t file,
+                                uint32_t line);
+const struct plumb_frame *
+plumb_builder_get_frame(const struct plumb_builder *builder, uint32_t frame);
 uint32_t plumb_builder_frame_count(const struct plumb_builder *builder);
 const char *plumb_builder_get_text(const struct plumb_builder *builder, uint32_t string);
 

@@ -22,14 +22,17 @@
 #define PLUMB_NONE UINT32_MAX
 #define PLUMB_UNKNOWN INT64_MIN /* an unknown number: printed as unknown, null in JSON */
 
-/* A frame's identity is (kind, name, file, line). `display` is what to show instead of the name (a
- * demangled kernel name), and not part of the identity. */
+/* A frame's identity is (kind, name, file, line). The rest is not part of it: `display` is what to
+ * show instead of the name (a demangled kernel name), source_file and source_line are where its code
+ * stands when `file` and `line` say something else (a native frame, a kernel). */
 struct plumb_frame {
 	uint32_t kind; /* enum plumb_frame_kind */
 	uint32_t name; /* string */
 	uint32_t file; /* string; a module's class, a native frame's build id */
 	uint32_t line; /* 0 unknown */
 	uint32_t display;
+	uint32_t source_file; /* string or PLUMB_NONE */
+	uint32_t source_line; /* 0 unknown */
 };
 
 struct plumb_context {
@@ -81,8 +84,8 @@ struct plumb_process {
 	uint32_t host;            /* string */
 	uint32_t command;         /* string */
 	int64_t start_ns, end_ns;
-	int64_t exit_code;     /* 0…255, 128 + signal, or PLUMB_UNKNOWN */
-	int64_t overhead_ns;   /* plumb's own time on the busiest thread, or PLUMB_UNKNOWN */
+	int64_t exit_code;   /* 0…255, 128 + signal, or PLUMB_UNKNOWN */
+	int64_t overhead_ns; /* plumb's own time on the busiest thread, or PLUMB_UNKNOWN */
 };
 
 enum plumb_track_kind {
@@ -90,12 +93,12 @@ enum plumb_track_kind {
 	PLUMB_TRACK_STREAM = 2,
 };
 struct plumb_track {
-	uint32_t kind;    /* enum plumb_track_kind */
+	uint32_t kind; /* enum plumb_track_kind */
 	uint32_t process;
-	uint32_t device;  /* of a stream */
-	uint32_t name;    /* string, of a thread */
-	int64_t tid;      /* of a thread */
-	int64_t stream;   /* of a stream: the GPU runtime's number */
+	uint32_t device;     /* of a stream */
+	uint32_t name;       /* string, of a thread */
+	int64_t tid;         /* of a thread */
+	int64_t stream;      /* of a stream: the GPU runtime's number */
 	int64_t gpu_context; /* likewise its context's number */
 	int64_t start_ns, end_ns;
 	int64_t overhead_ns;
@@ -171,7 +174,7 @@ struct plumb_run {
 	uint32_t command; /* string */
 	int64_t start_ns, wall_ns;
 	int64_t exit_code;
-	int64_t overhead_ns; /* of the busiest thread */
+	int64_t overhead_ns;   /* of the busiest thread */
 	uint32_t tool_version; /* string: of the plumb that settled it */
 };
 

@@ -196,6 +196,10 @@ take_contexts(struct joining *j)
 		uint32_t display = TO(j, strings, frame->display);
 		if (display != PLUMB_NONE && j->to.frames[i] != PLUMB_NONE)
 			plumb_builder_frame_display(j->builder, j->to.frames[i], display);
+		if (frame->source_file != PLUMB_NONE && j->to.frames[i] != PLUMB_NONE)
+			plumb_builder_frame_source(j->builder, j->to.frames[i],
+			                           TO(j, strings, frame->source_file),
+			                           frame->source_line);
 	}
 	/* In preorder a parent comes before its children; the root is always context 0. */
 	for (uint32_t i = 1; i < j->from->contexts_count; i++) {

@@ -32,7 +32,8 @@ big_endian(const unsigned char *at)
 }
 
 static int
-check_header(const unsigned char *header, ssize_t bytes, struct plumb_error *error)
+check_header(const unsigned char *header, ssize_t bytes, uint32_t *number,
+             struct plumb_error *error)
 {
 	if (!bytes)
 		return plumb_fail(error, PLUMB_EINPUT,
@@ -52,6 +53,7 @@ check_header(const unsigned char *header, ssize_t bytes, struct plumb_error *err
 			"the profile has schema %u and this plumb knows schemas up to %d; "
 			"use a newer plumb",
 			schema, PLUMB_STORE_SCHEMA);
+	*number = schema;
 	if (!schema || big_endian(header + 56) != 1)
 		return plumb_fail(error, PLUMB_EINPUT,
 		                  "the profile is damaged: impossible header; take a copy, or run "
@@ -60,7 +62,7 @@ check_header(const unsigned char *header, ssize_t bytes, struct plumb_error *err
 }
 
 static int
-check_file(int fd, uint64_t *size, struct plumb_error *error)
+check_file(int fd, uint64_t *size, uint32_t *schema, struct plumb_error *error)
 {
 	struct stat status;
 	if (fstat(fd, &status))
@@ -78,7 +80,7 @@ check_file(int fd, uint64_t *size, struct plumb_error *error)
 	if (bytes < 0)
 		return plumb_fail_errno(error, "cannot read");
 	*size = (uint64_t)status.st_size;
-	return check_header(header, bytes, error);
+	return check_header(header, bytes, schema, error);
 }
 
 int
@@ -165,14 +167,15 @@ distrust(sqlite3 *db)
 }
 
 int
-plumb_store_open(sqlite3 **db, const char *path, uint64_t *size, struct plumb_error *error)
+plumb_store_open(sqlite3 **db, const char *path, uint64_t *size, uint32_t *schema,
+                 struct plumb_error *error)
 {
 	*db = NULL;
 	/* O_NONBLOCK: a pipe without a writer must not hold us. */
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return plumb_fail_errno(error, "cannot open the profile");
-	int code = check_file(fd, size, error);
+	int code = check_file(fd, size, schema, error);
 	close(fd);
 	char uri[3 * PATH_BYTES + 32];
 	if (!code)

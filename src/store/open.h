@@ -10,8 +10,9 @@
 
 #include "base/error.h"
 
-/* *SIZE: the file's. *DB is for sqlite3_close also after a failure. */
-int plumb_store_open(sqlite3 **db, const char *path, uint64_t *size, struct plumb_error *error);
+/* *SIZE and *SCHEMA: the file's. *DB is for sqlite3_close also after a failure. */
+int plumb_store_open(sqlite3 **db, const char *path, uint64_t *size, uint32_t *schema,
+                     struct plumb_error *error);
 
 /* SQLite opens no longer paths: an error that says so. */
 int plumb_store_path_fits(const char *path, struct plumb_error *error);

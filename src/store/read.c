@@ -29,6 +29,7 @@ struct reader {
 	struct plumb_profile *profile;
 	struct plumb_strtab *strings;
 	uint64_t text_left; /* bytes of text that may still come */
+	uint32_t schema;    /* the file's */
 	const char *table;  /* for messages */
 	int64_t row;
 	struct plumb_error *error;
@@ -274,13 +275,14 @@ next_row(struct reader *reader, sqlite3_stmt *select, bool *found)
 }
 
 static void
-join_columns(const struct plumb_table *table, char *out, size_t size)
+join_columns(const struct plumb_table *table, uint32_t schema, char *out, size_t size)
 {
 	size_t used = 0;
 	*out = 0;
 	for (uint32_t c = 0; c < table->columns_count && used < size; c++)
 		used += (size_t)snprintf(out + used, size - used, "%s%s", c ? ", " : "",
-		                         table->columns[c].name);
+		                         table->columns[c].since > schema ? "NULL"
+		                                                          : table->columns[c].name);
 }
 
 /* The rows are stored in the profile at once, so that they are freed with it whatever happens. */
@@ -323,9 +325,11 @@ static int
 read_table(struct reader *reader, const struct plumb_table *table)
 {
 	char columns[512];
-	join_columns(table, columns, sizeof columns);
 	reader->table = table->name;
 	reader->row = 0;
+	if (table->since > reader->schema)
+		return PLUMB_OK;
+	join_columns(table, reader->schema, columns, sizeof columns);
 	sqlite3_stmt *select;
 	int code = prepare_select(reader, columns, &select);
 	if (!code)
@@ -528,7 +532,7 @@ plumb_store_read(struct plumb_profile *profile, const char *path, struct plumb_e
 {
 	*profile = (struct plumb_profile){ 0 };
 	struct reader reader = { .profile = profile, .table = "", .error = error };
-	int code = plumb_store_open(&reader.db, path, &reader.text_left, error);
+	int code = plumb_store_open(&reader.db, path, &reader.text_left, &reader.schema, error);
 	if (!code) {
 		reader.strings = plumb_strtab_new();
 		code = reader.strings ? read_all(&reader) : no_memory(&reader);

@@ -36,16 +36,30 @@ const char *const plumb_store_fates[PLUMB_FATE_COUNT] = {
 	[PLUMB_FATE_UNMAPPED_THREAD] = "unmapped_thread",
 	[PLUMB_FATE_ENDED_ELSEWHERE] = "ended_elsewhere",
 	[PLUMB_FATE_DUPLICATE] = "duplicate",
+	[PLUMB_FATE_NO_UNWIND] = "no_unwind",
+	[PLUMB_FATE_OWN_TIME] = "own_time",
+	[PLUMB_FATE_NO_SYMBOL] = "no_symbol",
+	[PLUMB_FATE_NO_STACK] = "no_stack",
+	[PLUMB_FATE_OVERFLOWED] = "overflowed",
+	[PLUMB_FATE_UNKNOWN_OBJECT] = "unknown_object",
+	[PLUMB_FATE_OVERWRITTEN] = "overwritten",
+	[PLUMB_FATE_NO_CAPTURE] = "no_capture",
+	[PLUMB_FATE_UNBALANCED] = "unbalanced",
+	[PLUMB_FATE_PAUSED] = "paused",
+	[PLUMB_FATE_NOT_FOLLOWED] = "not_followed",
+	[PLUMB_FATE_NO_PROVENANCE] = "no_provenance",
 };
 
-#define CELL(name, kind, field) { name, PLUMB_CELL_##kind, offsetof(ROW, field), 0, NULL }
-#define BITS(name, field, limit) { name, PLUMB_CELL_BITS, offsetof(ROW, field), limit, NULL }
+#define CELL(name, kind, field) { name, PLUMB_CELL_##kind, offsetof(ROW, field), 0, NULL, 1 }
+#define CELL_SINCE(name, kind, field, schema)                                                      \
+	{ name, PLUMB_CELL_##kind, offsetof(ROW, field), 0, NULL, schema }
+#define BITS(name, field, limit) { name, PLUMB_CELL_BITS, offsetof(ROW, field), limit, NULL, 1 }
 #define WORD(name, field, words)                                                                   \
-	{ name, PLUMB_CELL_WORD, offsetof(ROW, field), COUNT(words), words }
+	{ name, PLUMB_CELL_WORD, offsetof(ROW, field), COUNT(words), words, 1 }
 #define ID(name, field, table)                                                                     \
-	{ name, PLUMB_CELL_ID, offsetof(ROW, field), PLUMB_TABLE_##table, NULL }
+	{ name, PLUMB_CELL_ID, offsetof(ROW, field), PLUMB_TABLE_##table, NULL, 1 }
 #define ID_OR_NONE(name, field, table)                                                             \
-	{ name, PLUMB_CELL_ID_OR_NONE, offsetof(ROW, field), PLUMB_TABLE_##table, NULL }
+	{ name, PLUMB_CELL_ID_OR_NONE, offsetof(ROW, field), PLUMB_TABLE_##table, NULL, 1 }
 
 #define ROW struct plumb_run
 static const struct plumb_column run_columns[] = {
@@ -120,6 +134,8 @@ static const struct plumb_column frame_columns[] = {
 	CELL("file", TEXT, file),
 	CELL("line", LINE, line),
 	CELL("display", TEXT, display),
+	CELL_SINCE("source_file", TEXT, source_file, 2),
+	CELL_SINCE("source_line", LINE, source_line, 2),
 };
 #undef ROW
 

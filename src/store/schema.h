@@ -51,6 +51,7 @@ struct plumb_column {
 	uint32_t offset; /* in the row */
 	uint32_t limit;
 	const char *const *words;
+	uint32_t since; /* the schema that brought it; older files have its unknown */
 };
 
 struct plumb_table {
@@ -60,6 +61,7 @@ struct plumb_table {
 	uint32_t row_size;
 	uint32_t rows_offset;  /* of the array's pointer in struct plumb_profile … */
 	uint32_t count_offset; /* … and of its length; 0: one row lies in the profile itself */
+	uint32_t since;        /* as of a column; an older file has no such table */
 };
 
 /* In an order in which every id refers to a table before it, or to the table itself. Each has a

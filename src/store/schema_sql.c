@@ -26,7 +26,7 @@ const char plumb_store_tables_sql[] =
 	" overhead_ns INTEGER);"
 
 	"CREATE TABLE frames(id INTEGER PRIMARY KEY, kind TEXT NOT NULL, name TEXT, file TEXT,"
-	" line INTEGER, display TEXT);"
+	" line INTEGER, display TEXT, source_file TEXT, source_line INTEGER);"
 
 	"CREATE TABLE contexts(id INTEGER PRIMARY KEY, parent INTEGER REFERENCES contexts,"
 	" frame INTEGER NOT NULL REFERENCES frames, flags INTEGER NOT NULL,"

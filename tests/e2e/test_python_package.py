@@ -69,10 +69,10 @@ def path(tmp_path, tables_sql):
     database = sqlite3.connect(file)
     database.executescript(tables_sql)
     database.execute("PRAGMA application_id = 0x504c4d42")
-    database.execute("PRAGMA user_version = 1")
+    database.execute("PRAGMA user_version = 2")
     depths = [depth for _, _, depth in TREE]
     frames = list(dict.fromkeys(frame for frame, _, _ in TREE))
-    insert(database, "frames", [(number, *frame) for number, frame in enumerate(frames)])
+    insert(database, "frames", [(number, *frame, None, None) for number, frame in enumerate(frames)])
     insert(database, "contexts",
            [(number, parent_of(depths, number), frames.index(frame), flags,
              last_of(depths, number), depth)

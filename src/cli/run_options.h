@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `plumb run` is asked to record: its options, read and checked, and as the variables by which
+ * the collector learns of them.
+ */
+#ifndef PLUMB_CLI_RUN_OPTIONS_H
+#define PLUMB_CLI_RUN_OPTIONS_H
+
+#include "base/error.h"
+#include "cli/options.h"
+
+#define PLUMB_RUN_LEAST_LIMIT (1ll << 20)
+
+struct plumb_run_options {
+	long long limit, flush_ms;
+	bool gpu, keep_cupti, memory, shapes;
+	unsigned layers;     /* enum plumb_layer */
+	long long cpu_hz;    /* 0: none */
+	const char *events;  /* NULL: none */
+	const char *trace;   /* NULL: none */
+	int64_t start_after; /* ns */
+	int64_t duration;    /* ns, 0: to the end */
+	int toggle;          /* a signal's number, 0: none */
+	char follow[256];
+	const char *user_code; /* NULL: the default rule */
+};
+
+extern const struct plumb_option plumb_run_option_table[];
+
+/* Errors: PLUMB_EUSAGE, naming the option. Texts point into GIVEN. */
+int plumb_run_options_read(const struct plumb_options *given, struct plumb_run_options *options,
+                           struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* "NAME=VALUE", ends with NULL; NULL: no memory. */
+char **plumb_run_options_variables(const struct plumb_run_options *options);
+void plumb_run_options_variables_free(char **variables);
+
+#endif

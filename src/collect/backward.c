@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Backward work → the forward operator that caused it, and who called backward. See context.h.
+ */
+#include "collect/context.h"
+
+/* ---- the engine's own frames ---- */
+
+/* Gives an engine frame its place: under FORWARD, or for 0 where backward was called. */
+static void
+engine_settle(struct plumb_thread *thread, struct plumb_operator_frame *engine, plumb_id forward)
+{
+	struct plumb_key key = {
+		.kind = PLUMB_FRAME_OPERATOR,
+		.name = engine->name,
+		.flags = forward ? PLUMB_CONTEXT_BACKWARD
+		                 : PLUMB_CONTEXT_BACKWARD | PLUMB_CONTEXT_ACCUMULATION,
+	};
+	engine->node = plumb_child(thread, forward ? forward : engine->base, &key);
+}
+
+plumb_id
+plumb_frame_node(struct plumb_thread *thread, struct plumb_operator_frame *frame)
+{
+	if (!frame->node)
+		engine_settle(thread, frame, 0);
+	return frame->node;
+}
+
+plumb_id
+plumb_frame_inside(struct plumb_thread *thread, struct plumb_operator_frame *outer)
+{
+	if (!outer)
+		return 0;
+	if (plumb_unlikely(!outer->node)) {
+		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_RECEIVED, 1);
+		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_HOOK, 1);
+	}
+	return plumb_frame_node(thread, outer);
+}
+
+/* Newest caller of backward in the process: for engine threads that met no forward operator yet. */
+static _Atomic uint32_t newest_backward;
+
+void
+plumb_backward_begin(struct plumb_thread *thread)
+{
+	plumb_id context = plumb_context_current(thread);
+	atomic_store_explicit(&thread->backward_context, context, memory_order_relaxed);
+	atomic_store_explicit(&newest_backward, context, memory_order_relaxed);
+}
+
+/* Who called the backward pass that the thread runs: certain when it was this thread, which has the
+ * caller on its stack, else what it learnt last. */
+plumb_id
+plumb_backward_caller(struct plumb_thread *thread)
+{
+	for (uint32_t at = thread->operators; at; at--)
+		if (thread->stack[at].engine && thread->stack[at].caller_known)
+			return thread->stack[at].base;
+	return thread->caller ? thread->caller
+	                      : atomic_load_explicit(&newest_backward, memory_order_relaxed);
+}
+
+/* Learns from the thread that ran the forward pass who called this backward pass. */
+static void
+learn_caller(struct plumb_thread *thread, struct plumb_thread *forward_owner)
+{
+	plumb_id caller = 0;
+	if (forward_owner)
+		caller = atomic_load_explicit(&forward_owner->backward_context,
+		                              memory_order_relaxed);
+	if (!caller)
+		caller = atomic_load_explicit(&newest_backward, memory_order_relaxed);
+	if (!caller && forward_owner)
+		caller = atomic_load_explicit(&forward_owner->last_context, memory_order_relaxed);
+	if (caller)
+		thread->caller = caller;
+}
+
+/* Remembers who called the backward pass that NODE belongs to, each caller once. */
+static void
+note_origin(struct plumb_thread *thread, plumb_id node)
+{
+	plumb_id caller = plumb_backward_caller(thread);
+	if (!caller || caller == PLUMB_LOST || node == PLUMB_LOST)
+		return;
+	uint64_t mixed = plumb_mix(node, caller);
+	uint32_t hash = (uint32_t)(mixed ^ mixed >> 32), at = hash, id;
+	while ((id = plumb_table_next(&thread->origins, hash, &at))) {
+		const struct plumb_record_origin *known = plumb_region_at(thread->arena.region, id);
+		if (known->node == node && known->origin == caller)
+			return;
+	}
+	struct plumb_record_origin *origin =
+		plumb_arena_append(&thread->arena, PLUMB_RECORD_ORIGIN, sizeof *origin);
+	if (!origin) {
+		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_REGION, thread->arena.fate, 1);
+		return;
+	}
+	origin->node = node;
+	origin->origin = caller;
+	origin->kind = PLUMB_ORIGIN_BACKWARD_CALL;
+	plumb_arena_commit(&thread->arena, origin);
+	plumb_table_add(&thread->origins, hash, plumb_region_id(thread->arena.region, origin));
+}
+
+plumb_id
+plumb_backward_node(struct plumb_thread *thread, struct plumb_operator_frame *outer, plumb_id here,
+                    const struct plumb_operator *op, struct plumb_key *key)
+{
+	bool by_engine = outer && outer->engine;
+	key->flags = PLUMB_CONTEXT_BACKWARD;
+	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_RECEIVED, 1);
+	if (op->sequence < 0) {
+		/* Gradient accumulation: no forward operator made it. */
+		key->flags |= PLUMB_CONTEXT_ACCUMULATION;
+		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_ACCUMULATION,
+		                  1);
+		return plumb_child(thread, by_engine ? plumb_frame_node(thread, outer) : here, key);
+	}
+	struct plumb_thread *owner;
+	plumb_id forward = plumb_forward_get(op->forward_thread, op->sequence, &owner);
+	if (!by_engine || !outer->caller_known)
+		learn_caller(thread, owner);
+	if (!forward) {
+		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_FORWARD_MISS,
+		                  1);
+		return plumb_child(thread, by_engine ? plumb_frame_node(thread, outer) : here, key);
+	}
+	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_FORWARD, 1);
+	plumb_id parent = forward;
+	if (by_engine) {
+		engine_settle(thread, outer, forward);
+		parent = outer->node;
+	}
+	plumb_id node = plumb_child(thread, parent, key);
+	note_origin(thread, by_engine ? outer->node : node);
+	return node;
+}
