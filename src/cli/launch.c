@@ -129,17 +129,21 @@ is_ending(int number)
 }
 
 void
-plumb_program_wait(struct plumb_program *program, void (*flush)(void *data), void *data)
+plumb_program_wait(struct plumb_program *program, const struct plumb_program_watch *watch)
 {
+	const struct timespec period = { .tv_sec = watch->look_ms / 1000,
+		                         .tv_nsec = (long)(watch->look_ms % 1000) * 1000000 };
 	sigset_t set;
 	signals_of_interest(&set);
 	while (!reap(program)) {
 		siginfo_t info;
-		int number = sigwaitinfo(&set, &info);
+		int number = sigtimedwait(&set, &info, watch->look ? &period : NULL);
+		if (watch->look)
+			watch->look(watch->data);
 		if (number < 0 || number == SIGCHLD)
 			continue;
 		if (is_ending(number)) {
-			flush(data);
+			watch->flush(watch->data);
 			if (reap(program))
 				return;
 		}

@@ -44,12 +44,20 @@ void plumb_program_prepare(struct plumb_program *program);
 int plumb_program_start(struct plumb_program *program, char *const *argv, char *const *environment,
                         struct plumb_error *error) PLUMB_MUST_CHECK;
 
+/* What is done while the program runs. */
+struct plumb_program_watch {
+	void (*flush)(void *data);
+	void (*look)(void *data); /* NULL: nothing to do */
+	unsigned look_ms;         /* how often */
+	void *data;
+};
+
 /*
  * Waits until the program has ended. A signal that ends programs (SIGINT, SIGTERM, SIGHUP, SIGQUIT)
  * first makes a call of FLUSH; then it is sent on, unless the terminal sent it, which reaches the
  * program by itself, or the program itself did. SIGUSR1 and SIGUSR2 are sent on.
  */
-void plumb_program_wait(struct plumb_program *program, void (*flush)(void *data), void *data);
+void plumb_program_wait(struct plumb_program *program, const struct plumb_program_watch *watch);
 
 /* For use in FLUSH: waits up to MILLISECONDS; false when a child of ours changed its state. */
 bool plumb_program_pause(unsigned milliseconds);

@@ -17,6 +17,7 @@
 #include "cli/rundir.h"
 #include "cli/summary.h"
 #include "cli/target.h"
+#include "cli/waiting.h"
 
 #define FLUSH_MS 2000 /* how long a signal waits for GPU records */
 
@@ -29,7 +30,8 @@ struct run {
 	struct plumb_rundir folder;
 	struct plumb_facts facts;
 	struct plumb_program program;
-	char *finish_command; /* what a person types to settle it */
+	struct plumb_waiting *waiting; /* NULL: not asked for */
+	char *finish_command;          /* what a person types to settle it */
 };
 
 /* ---- before ---- */
@@ -193,6 +195,13 @@ flush_all(void *data)
 }
 
 static void
+look(void *data)
+{
+	struct run *run = data;
+	plumb_waiting_look(run->waiting);
+}
+
+static void
 say_how_it_ended(const struct run *run)
 {
 	if (run->program.signal && run->program.signal != SIGINT && run->program.signal != SIGTERM)
@@ -282,6 +291,21 @@ settle(struct run *run)
 
 /* ---- the verb ---- */
 
+/* Waits for the program, and looks at its threads meanwhile where that was asked for. */
+static void
+watch_program(struct run *run)
+{
+	struct plumb_program_watch watch = { .flush = flush_all, .data = run };
+	if (run->options.cpu_hz)
+		run->waiting = plumb_waiting_new(run->folder.path);
+	if (run->waiting) {
+		watch.look = look;
+		watch.look_ms = PLUMB_WAITING_MS;
+	}
+	plumb_program_wait(&run->program, &watch);
+	plumb_waiting_free(run->waiting);
+}
+
 /* The program alone. */
 static int
 run_unprofiled(struct run *run)
@@ -293,7 +317,8 @@ run_unprofiled(struct run *run)
 		plumb_cli_note(run->invocation, "%s", error.message);
 		return run->program.exit_code;
 	}
-	plumb_program_wait(&run->program, flush_all, run);
+	plumb_program_wait(&run->program,
+	                   &(struct plumb_program_watch){ .flush = flush_all, .data = run });
 	say_how_it_ended(run);
 	plumb_cli_note(run->invocation, "nothing was captured");
 	return run->program.exit_code;
@@ -325,7 +350,7 @@ run_profiled(struct run *run)
 		                             .output = run->output,
 		                             .user_code = run->options.user_code };
 	plumb_facts_started(&run->facts, &facts);
-	plumb_program_wait(&run->program, flush_all, run);
+	watch_program(run);
 	plumb_facts_ended(&run->facts, run->program.exit_code);
 	say_how_it_ended(run);
 	settle(run);

@@ -13,7 +13,10 @@
  */
 #include "collect/context.h"
 
+#include <ucontext.h>
+
 #include "collect/clock.h"
+#include "collect/wait.h"
 
 /* ---- operators ---- */
 
@@ -58,8 +61,31 @@ plumb_context_current(struct plumb_thread *thread)
 {
 	struct plumb_operator_frame *outer = innermost(thread);
 	uint32_t depth;
-	const void *top;
-	return plumb_python_context(thread, outer, plumb_frame_inside(thread, outer), &depth, &top);
+	return plumb_python_context(thread, outer, plumb_frame_inside(thread, outer), &depth,
+	                            plumb_python_top());
+}
+
+static uintptr_t
+program_counter(const void *registers)
+{
+	const ucontext_t *context = registers;
+#if defined(__x86_64__)
+	return (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+	return (uintptr_t)context->uc_mcontext.pc;
+#endif
+}
+
+plumb_id
+plumb_context_interrupted(struct plumb_thread *thread, const void *registers)
+{
+	struct plumb_operator_frame *outer = innermost(thread);
+	uint32_t depth;
+	const void *top = plumb_python_interrupted(program_counter(registers));
+	/* A frame further out than the operator's own is all that could be proved. */
+	if (outer && outer->python_top && !plumb_python_reaches(top, outer->python_top))
+		top = outer->python_top;
+	return plumb_python_context(thread, outer, plumb_frame_inside(thread, outer), &depth, top);
 }
 
 /* ---- enter and exit ---- */
@@ -88,10 +114,10 @@ place_operator(struct plumb_thread *thread, struct plumb_operator_frame *outer,
 	/* An engine frame that has no place yet keeps its choice until it is needed. */
 	bool undecided =
 		outer && !outer->node && op->backward && plumb_python_top() == outer->python_top;
-	const void *top;
+	const void *top = plumb_python_top();
 	plumb_id here = plumb_python_context(thread, outer,
 	                                     undecided ? 0 : plumb_frame_inside(thread, outer),
-	                                     &frame->python_depth, &top);
+	                                     &frame->python_depth, top);
 	frame->range = op->range;
 	frame->python_top = top;
 	frame->python_floor = frame->python_depth;
@@ -140,6 +166,8 @@ plumb_operator_enter(struct plumb_thread *thread, const struct plumb_operator *o
 	frame->ticket = (uint32_t)(ticket - thread->tickets);
 	frame->inner = 0;
 	frame->start = now;
+	if (plumb_unlikely(plumb_waits))
+		plumb_wait_enter(thread, frame);
 	return ticket;
 }
 
@@ -177,6 +205,8 @@ plumb_operator_exit(struct plumb_thread *thread, struct plumb_ticket *ticket)
 	plumb_observe(thread, node, PLUMB_METRIC_OP_DURATION, thread->track, (int64_t)duration);
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR,
 	                  node == PLUMB_LOST ? thread->arena.fate : PLUMB_FATE_ATTRIBUTED, 1);
+	if (plumb_unlikely(plumb_waits))
+		plumb_wait_exit(thread, frame, node, duration);
 	if (depth > 1)
 		thread->stack[depth - 1].inner += duration;
 }

@@ -16,10 +16,13 @@
 
 /*
  * The Python frames inside OUTER (NULL: all there are) as a context under BASE. *depth gets the number
- * of frames that are outside whatever comes next, *top the innermost frame.
+ * of frames that are outside whatever comes next. TOP is the innermost frame (plumb_python_top).
  */
 plumb_id plumb_python_context(struct plumb_thread *thread, struct plumb_operator_frame *outer,
-                              plumb_id base, uint32_t *depth, const void **top);
+                              plumb_id base, uint32_t *depth, const void *top);
+
+/* As plumb_context_current in a signal handler that was given REGISTERS (a ucontext_t). */
+plumb_id plumb_context_interrupted(struct plumb_thread *thread, const void *registers);
 
 /* The context of an operator frame; an engine frame that never learnt of a forward operator gets its
  * place now. */

@@ -16,6 +16,7 @@
 #include "collect/clock.h"
 #include "collect/gpu/gpu.h"
 #include "collect/monitor/framework.h"
+#include "collect/sampler.h"
 #include "collect/thread.h"
 
 #ifndef MADV_WIPEONFORK
@@ -375,6 +376,7 @@ process_load(void)
 	text_from(PLUMB_ENV_TRACE, options.trace, sizeof options.trace);
 	text_from(PLUMB_ENV_FOLLOW, options.follow, sizeof options.follow);
 	strcpy(options.folder, folder);
+	plumb_sampler_begin();
 }
 
 /* The child has one thread, and locks that another one held stay locked in it. */

@@ -93,7 +93,7 @@ python_step(struct plumb_thread *thread, uint32_t at, const struct plumb_python_
 
 /*
  * The Python frames inside OUTER (NULL: all there are) as a context under BASE. *depth gets the number
- * of frames that are outside whatever comes next, *top the innermost frame.
+ * of frames that are outside whatever comes next, top the innermost frame.
  *
  * An operator is a call: the frame that made it stays where it is, and walks stop there. A range is
  * opened by a call that returns (`with record_function(…)`), so there is no frame to stop at. Its
@@ -102,18 +102,17 @@ python_step(struct plumb_thread *thread, uint32_t at, const struct plumb_python_
  */
 plumb_id
 plumb_python_context(struct plumb_thread *thread, struct plumb_operator_frame *outer, plumb_id base,
-                     uint32_t *depth, const void **top)
+                     uint32_t *depth, const void *top)
 {
 	const void *stop = outer ? outer->python_top : NULL;
 	uint32_t floor = outer ? outer->python_floor : 0;
 	uint32_t outside = outer ? outer->python_depth : 0;
 	*depth = outside;
-	*top = plumb_python_top();
-	if (!*top || (*top == stop && !outer->range))
+	if (!top || (top == stop && !outer->range))
 		return base;
 
 	bool truncated;
-	uint32_t frames = (uint32_t)plumb_python_walk(*top, stop, thread->walk,
+	uint32_t frames = (uint32_t)plumb_python_walk(top, stop, thread->walk,
 	                                              PLUMB_PYTHON_MAX - floor, &truncated);
 	if (outer && outer->range) {
 		uint32_t same = floor;

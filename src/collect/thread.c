@@ -170,6 +170,11 @@ thread_introduce(struct plumb_thread *thread)
 	thread->track = plumb_region_id(thread->arena.region, record);
 	overhead->thread = thread->track;
 	thread->overhead = overhead;
+	_Atomic uint32_t *newest = &thread->arena.region->header->newest_thread;
+	record->before = atomic_load_explicit(newest, memory_order_relaxed);
+	while (!atomic_compare_exchange_weak_explicit(newest, &record->before, thread->track,
+	                                              memory_order_release, memory_order_relaxed))
+		;
 	reserve_tallies(&thread->arena);
 	thread->caller = 0;
 	atomic_store_explicit(&thread->last_context, 0, memory_order_relaxed);

@@ -46,6 +46,7 @@ struct plumb_operator_frame {
 	uint32_t serial, ticket;
 	uint64_t start; /* ticks */
 	uint64_t inner; /* ns in operators that this one called */
+	uint64_t cpu, waited; /* see wait.c; cpu 0: its waiting is not measured */
 	bool engine;
 	bool range;
 	bool caller_known; /* engine frames: backward was called on this very thread */
@@ -111,6 +112,7 @@ struct plumb_thread {
 	uint32_t free_tickets;              /* the newest that came back, 0 none */
 	uint32_t tickets_made;
 	uint32_t serial;
+	uint64_t waited; /* ns of waiting told so far */
 
 	struct plumb_python_frame *walk; /* scratch, innermost first */
 	struct plumb_python_entry *python;

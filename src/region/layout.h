@@ -64,6 +64,8 @@ struct plumb_region_header {
 	_Atomic uint64_t lost_no_space; /* likewise: no space left on the device */
 	uint64_t start_boottime_ticks;  /* process start time of /proc/PID/stat: tells a reused pid */
 	_Atomic uint64_t end_monotonic; /* 0 until the end */
+	_Atomic uint32_t newest_thread; /* THREAD record, or 0 */
+	uint32_t pad;
 };
 _Static_assert(sizeof(struct plumb_region_header) <= PLUMB_REGION_HEADER_SIZE, "header fits");
 
@@ -198,6 +200,10 @@ struct plumb_record_thread {
 	plumb_id name; /* 0 unknown */
 	uint64_t start;
 	uint64_t end; /* 0 while it lives */
+	/* While waiting is recorded: the node of the operator it is in, 0 none, UINT32_MAX where its
+	 * waiting is measured by itself. */
+	_Atomic uint32_t current;
+	plumb_id before; /* the THREAD record that was the newest when this one was made */
 };
 
 /* A GPU. UINT32_MAX and UINT64_MAX mean unknown. */
@@ -303,7 +309,8 @@ enum plumb_callback_kind {
 	PLUMB_CALLBACK_OPERATOR_EXIT = 1,
 	PLUMB_CALLBACK_GPU = 2,
 	PLUMB_CALLBACK_GPU_RECORDS = 3, /* on the GPU runtime's own thread, not the program's */
-	PLUMB_CALLBACK_KINDS = 4,
+	PLUMB_CALLBACK_SAMPLE = 4,
+	PLUMB_CALLBACK_KINDS = 5,
 };
 struct plumb_record_overhead {
 	struct plumb_record head;

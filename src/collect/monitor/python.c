@@ -184,6 +184,7 @@ attach(struct plumb_error *error)
 		rc = find_symbols(handle, error);
 		if (rc < 0)
 			return rc;
+		plumb_python_signal_prepare(handle);
 		found = true;
 	}
 	ts = finalising() ? NULL : thread_state();
@@ -231,6 +232,15 @@ plumb_python_version(void)
 }
 
 /* ---- walking ---- */
+
+const char *
+plumb_python_state(int *minor)
+{
+	if (!plumb_python_ready() || finalising())
+		return NULL;
+	*minor = release.minor;
+	return thread_state();
+}
 
 const void *
 plumb_python_top(void)
@@ -344,6 +354,16 @@ plumb_python_walk(const void *top, const void *stop, struct plumb_python_frame *
 	}
 	*truncated = frame && frame != stop;
 	return count;
+}
+
+bool
+plumb_python_reaches(const void *top, const void *stop)
+{
+	const char *frame = top;
+
+	for (size_t hop = 0; frame && frame != stop && !is_over(hop, SIZE_MAX); hop++)
+		frame = plumb_python_pointer(frame, layout.previous);
+	return frame == stop;
 }
 
 void

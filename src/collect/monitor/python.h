@@ -49,6 +49,18 @@ const char *plumb_python_version(void); /* "3.11.7", or NULL */
  * A few nanoseconds. */
 const void *plumb_python_top(void);
 
+/* The calling thread's thread state and CPython's minor version; NULL as plumb_python_top. */
+const char *plumb_python_state(int *minor);
+
+/* As plumb_python_top for use in a signal handler that interrupted the calling thread at PC: at any
+ * instruction, also of the interpreter's own. See python_signal.c. */
+const void *plumb_python_interrupted(uintptr_t pc);
+/* Finds what that needs, once; HANDLE is the interpreter's. */
+void plumb_python_signal_prepare(void *handle);
+
+/* Whether the frames from TOP outwards come to STOP. */
+bool plumb_python_reaches(const void *top, const void *stop);
+
 /* Collects frames from TOP outwards, innermost first, up to but without the frame STOP (NULL: all of
  * them), at most MAX. Returns how many; *truncated tells whether more were there. Interpreter-internal
  * frames are left out. */

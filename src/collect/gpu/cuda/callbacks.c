@@ -10,13 +10,14 @@
 #include <string.h>
 
 #include "collect/gpu/cuda/runtime.h"
+#include "collect/wait.h"
 
 struct plumb_launch_ring *plumb_cuda_launches;
 
 /* Calls that a thread is in; more than one when a call makes another one. */
 #define DEPTH 4
 struct pending {
-	uint64_t start;
+	uint64_t start, cpu;
 	plumb_id node;
 	uint32_t correlation;
 	uint32_t captured;
@@ -92,8 +93,11 @@ call_enter(struct plumb_thread *thread, enum plumb_call call, const CUpti_Callba
 			                                        : plumb_thread_track(thread) };
 		plumb_launch_put(plumb_cuda_launches, info->correlationId, &launch);
 	}
-	if (call == PLUMB_CALL_SYNC || call == PLUMB_CALL_COPY || call == PLUMB_CALL_COPY_BLOCKING)
+	if (call == PLUMB_CALL_SYNC || call == PLUMB_CALL_COPY ||
+	    call == PLUMB_CALL_COPY_BLOCKING) {
+		now->cpu = plumb_wait_begin();
 		now->start = plumb_now();
+	}
 }
 
 /* ---- allocations ---- */
@@ -179,6 +183,8 @@ call_exit(struct plumb_thread *thread, enum plumb_call call, const CUpti_Callbac
 		                                       : PLUMB_METRIC_GPU_LAUNCHES,
 		              track, 1);
 	}
+	if (now->cpu)
+		plumb_wait_end(thread, now->node, now->cpu, plumb_now() - now->start);
 	if (call == PLUMB_CALL_COPY) {
 		plumb_launch_waited(plumb_cuda_launches, info->correlationId,
 		                    plumb_now() - now->start);

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A timer on a thread's CPU clock sends a real-time signal to that very thread. The signal restarts
+ * system calls, and the clock stands still while a thread waits, so that a program sees no EINTR that
+ * it would not see otherwise (short of one that was about to begin waiting when the clock struck).
+ *
+ * CPU time is read from the clock, not counted in periods: the kernel looks at timers at its own
+ * ticks, and a sample stands for what passed since the last one. What passes while plumb itself is at
+ * work on the thread is known by the guard (plumb_enter refuses) and kept apart, at "[plumb]".
+ */
+#include "collect/sampler.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "collect/context.h"
+#include "collect/metric.h"
+#include "collect/monitor/framework.h"
+#include "collect/process.h"
+#include "collect/wait.h"
+
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+/* The kernel's number, not glibc's timer_t: timer_create(3) allocates. */
+struct sampler {
+	int timer;
+	bool on;
+	uint64_t last;                   /* CPU time at the last sample, ns */
+	uint64_t own;                    /* CPU time in plumb's own work, not yet told, ns */
+	uint64_t missed;                 /* samples that fell into it */
+	struct plumb_counters *counters; /* NULL: none */
+};
+static _Thread_local struct sampler sampler;
+
+static int number;           /* the signal; 0: off */
+static pthread_key_t key;    /* its destructor ends a thread's sampler */
+static const char cookie[1]; /* what our timers carry */
+
+static uint64_t
+cpu_time(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* ---- a sample ---- */
+
+static void
+observe_own(struct plumb_thread *thread)
+{
+	plumb_id node = plumb_child_named(thread, 0, PLUMB_FRAME_NATIVE, "[plumb]");
+	plumb_observe(thread, node, PLUMB_METRIC_CPU_TIME, thread->track, (int64_t)sampler.own);
+	plumb_count(thread, PLUMB_SOURCE_SAMPLE, PLUMB_FATE_RECEIVED, sampler.missed);
+	plumb_count(thread, PLUMB_SOURCE_SAMPLE, PLUMB_FATE_OWN_TIME, sampler.missed);
+	sampler.own = sampler.missed = 0;
+}
+
+static void
+observe(struct plumb_thread *thread, const void *registers, uint64_t ns)
+{
+	plumb_id node = plumb_context_interrupted(thread, registers);
+	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_SAMPLE, PLUMB_FATE_RECEIVED, 1);
+	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_SAMPLE,
+	                  node == PLUMB_LOST ? thread->arena.fate
+	                  : node             ? PLUMB_FATE_ATTRIBUTED
+	                                     : PLUMB_FATE_NO_STACK,
+	                  1);
+	if (!node)
+		node = plumb_child_named(thread, 0, PLUMB_FRAME_NATIVE, "[unknown code]");
+	plumb_observe(thread, node, PLUMB_METRIC_CPU_TIME, thread->track, (int64_t)ns);
+	if (sampler.counters)
+		plumb_counters_observe(sampler.counters, thread, node);
+	if (sampler.own)
+		observe_own(thread);
+}
+
+static void
+take(const void *registers)
+{
+	uint64_t now = cpu_time(), ns = now - sampler.last;
+	sampler.last = now;
+	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_SAMPLE);
+	if (thread) {
+		observe(thread, registers, ns);
+		plumb_leave(thread);
+	} else if (plumb_recording()) {
+		sampler.own += ns;
+		sampler.missed++;
+	}
+}
+
+static void
+handle(int signal, siginfo_t *info, void *registers)
+{
+	(void)signal;
+	int saved = errno;
+	if (info->si_code == SI_TIMER && info->si_value.sival_ptr == cookie && sampler.on)
+		take(registers);
+	errno = saved;
+}
+
+/* ---- threads ---- */
+
+static void
+thread_end(void *data)
+{
+	(void)data;
+	if (!sampler.on)
+		return;
+	sampler.on = false;
+	syscall(SYS_timer_delete, sampler.timer);
+	plumb_counters_close(sampler.counters);
+	sampler.counters = NULL;
+}
+
+/* The first sample comes after a part of a period that differs from thread to thread: threads that
+ * work in step are not all looked at in the same place. */
+static uint64_t
+first_after(uint64_t period, pid_t tid)
+{
+	uint64_t mixed = plumb_mix((uint64_t)tid, plumb_now());
+	return period / 8 + mixed % (period - period / 8);
+}
+
+static void
+thread_begin(void)
+{
+	pid_t tid = (pid_t)syscall(SYS_gettid);
+	uint64_t period = 1000000000u / plumb_options()->cpu_hz;
+	uint64_t first = first_after(period, tid);
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID,
+		                  .sigev_signo = number,
+		                  .sigev_value.sival_ptr = (void *)(uintptr_t)cookie };
+	struct itimerspec time = {
+		.it_interval = { (time_t)(period / 1000000000u), (long)(period % 1000000000u) },
+		.it_value = { (time_t)(first / 1000000000u), (long)(first % 1000000000u) },
+	};
+	event.sigev_notify_thread_id = tid;
+	sampler = (struct sampler){ .last = cpu_time() };
+	if (syscall(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &sampler.timer)) {
+		plumb_process_lost(PLUMB_FATE_UNMAPPED_THREAD);
+		return;
+	}
+	sampler.counters = plumb_counters_open();
+	sampler.on = true;
+	pthread_setspecific(key, cookie);
+	syscall(SYS_timer_settime, sampler.timer, 0, &time, NULL);
+}
+
+struct start {
+	void *(*routine)(void *);
+	void *argument;
+};
+
+static void *
+run_thread(void *data)
+{
+	struct start start = *(struct start *)data;
+	free(data);
+	thread_begin();
+	return start.routine(start.argument);
+}
+
+typedef int create_function(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+PLUMB_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                                void *(*routine)(void *), void *argument);
+
+int
+pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*routine)(void *),
+               void *argument)
+{
+	static create_function *_Atomic real;
+	create_function *create = atomic_load_explicit(&real, memory_order_relaxed);
+	if (!create) {
+		*(void **)&create = plumb_real_dlsym(RTLD_NEXT, "pthread_create");
+		atomic_store_explicit(&real, create, memory_order_relaxed);
+	}
+	struct start *start = number && create ? malloc(sizeof *start) : NULL;
+	if (!start)
+		return create ? create(thread, attributes, routine, argument) : EAGAIN;
+	*start = (struct start){ routine, argument };
+	int result = create(thread, attributes, run_thread, start);
+	if (result)
+		free(start);
+	return result;
+}
+
+/* ---- the process ---- */
+
+/* A real-time signal that nobody handles, from the top. */
+static int
+choose_signal(void)
+{
+	struct sigaction action;
+	for (int signal = SIGRTMAX - 1; signal > SIGRTMIN; signal--)
+		if (!sigaction(signal, NULL, &action) && action.sa_handler == SIG_DFL)
+			return signal;
+	return 0;
+}
+
+void
+plumb_sampler_begin(void)
+{
+	if (!plumb_options()->cpu_hz || !plumb_options()->folder[0])
+		return;
+	if (!number) {
+		struct sigaction action = { .sa_sigaction = handle,
+			                    .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK };
+		int signal = choose_signal();
+		sigfillset(&action.sa_mask);
+		if (!signal || pthread_key_create(&key, thread_end) ||
+		    sigaction(signal, &action, NULL))
+			return;
+		number = signal;
+		plumb_framework_offer(""); /* finds Python's functions while it is safe to look */
+	}
+	plumb_waits = true;
+	thread_begin();
+}
+
+void
+plumb_sampler_end(void)
+{
+	thread_end(NULL);
+}

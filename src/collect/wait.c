@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/wait.h"
+
+enum { LONG_ENOUGH = 100000 }; /* ns */
+
+bool plumb_waits;
+
+static uint64_t
+cpu_time(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* Tells `plumb run` where the thread is. PLUMB_LOST: where its waiting is measured anyhow. */
+static void
+publish(struct plumb_thread *thread, plumb_id node)
+{
+	atomic_store_explicit(&thread->record->current, node, memory_order_relaxed);
+}
+
+/* What calls at NODE took on average so far, ns; 0 for none. */
+static double
+mean_duration(struct plumb_thread *thread, plumb_id node)
+{
+	if (!node || node == PLUMB_LOST)
+		return 0;
+	const struct plumb_record_node *record = plumb_region_at(thread->arena.region, node);
+	const struct plumb_record_value *value;
+	for (plumb_id id = record->first_value; id; id = value->next) {
+		value = plumb_region_at(thread->arena.region, id);
+		if (value->metric == PLUMB_METRIC_OP_DURATION && value->track == thread->track)
+			return value->mean;
+	}
+	return 0;
+}
+
+static void
+observe(struct plumb_thread *thread, plumb_id node, uint64_t ns)
+{
+	thread->waited += ns;
+	plumb_observe(thread, node, PLUMB_METRIC_WAIT_TIME, thread->track, (int64_t)ns);
+}
+
+void
+plumb_wait_enter(struct plumb_thread *thread, struct plumb_operator_frame *frame)
+{
+	frame->cpu = 0;
+	if (thread->operators > 1) {
+		if (!thread->stack[1].cpu)
+			publish(thread, frame->node);
+		return;
+	}
+	if (mean_duration(thread, frame->node) < LONG_ENOUGH) {
+		publish(thread, frame->node);
+		return;
+	}
+	publish(thread, PLUMB_LOST);
+	frame->waited = thread->waited;
+	frame->cpu = cpu_time();
+}
+
+void
+plumb_wait_exit(struct plumb_thread *thread, const struct plumb_operator_frame *frame,
+                plumb_id node, uint64_t duration)
+{
+	if (frame->cpu) {
+		uint64_t spent = cpu_time() - frame->cpu + (thread->waited - frame->waited);
+		if (duration > spent)
+			observe(thread, node, duration - spent);
+	}
+	if (!thread->operators)
+		publish(thread, 0);
+	else if (!thread->stack[1].cpu)
+		publish(thread, thread->stack[thread->operators].node);
+}
+
+uint64_t
+plumb_wait_begin(void)
+{
+	return plumb_waits ? cpu_time() : 0;
+}
+
+void
+plumb_wait_end(struct plumb_thread *thread, plumb_id node, uint64_t begin, uint64_t wall)
+{
+	uint64_t spent = begin ? cpu_time() - begin : 0;
+	if (begin && wall > spent)
+		observe(thread, node, wall - spent);
+}
