@@ -25,6 +25,7 @@
 #include "region/writer.h"
 
 enum { COST_SHARE = 100 }; /* looking takes at most this part of the time: 1 % */
+#define SETTLED UINT64_C(100000000) /* ns after which a folder's time stamp holds */
 
 struct thread {
 	plumb_id record;
@@ -108,6 +109,7 @@ open_region(struct plumb_waiting *waiting, int folder, const char *name)
 static void
 find_regions(struct plumb_waiting *waiting)
 {
+	struct timespec now;
 	struct stat status;
 	struct dirent *entry;
 	if (stat(waiting->folder, &status) != 0)
@@ -117,7 +119,10 @@ find_regions(struct plumb_waiting *waiting)
 	DIR *folder = change == waiting->folder_change ? NULL : opendir(waiting->folder);
 	if (!folder)
 		return;
-	waiting->folder_change = change;
+	/* A file that comes within the same tick of the file system's clock changes no time stamp. */
+	clock_gettime(CLOCK_REALTIME, &now);
+	if ((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec > change + SETTLED)
+		waiting->folder_change = change;
 	while ((entry = readdir(folder)))
 		if (plumb_region_name_ends(entry->d_name, PLUMB_REGION_SUFFIX))
 			open_region(waiting, dirfd(folder), entry->d_name);
