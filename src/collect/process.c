@@ -292,6 +292,15 @@ plumb_process_begin(void)
 	return plumb_recording();
 }
 
+bool
+plumb_process_may_begin(void)
+{
+	if (pthread_mutex_trylock(&begin_lock))
+		return false;
+	pthread_mutex_unlock(&begin_lock);
+	return true;
+}
+
 /* ---- end ---- */
 
 /* Another thread is ending the recording: leaving now would cut it short. Two seconds at most. */

@@ -14,6 +14,9 @@
  * child that would have recorded. */
 bool plumb_process_begin(void);
 
+/* Whether a signal handler may call it: not where it interrupted just that. */
+bool plumb_process_may_begin(void);
+
 /* Flushes, writes what is known at the end only, and closes the region for writing. The first call
  * does it, later ones return at once. Does nothing in a child that forked. */
 void plumb_process_end(void);

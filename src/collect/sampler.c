@@ -14,8 +14,8 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -88,7 +88,9 @@ take(const void *registers)
 {
 	uint64_t now = cpu_time(), ns = now - sampler.last;
 	sampler.last = now;
-	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_SAMPLE);
+	struct plumb_thread *thread = NULL;
+	if (plumb_recording() || plumb_process_may_begin())
+		thread = plumb_enter(PLUMB_CALLBACK_SAMPLE);
 	if (thread) {
 		observe(thread, registers, ns);
 		plumb_leave(thread);
@@ -156,6 +158,8 @@ thread_begin(void)
 	syscall(SYS_timer_settime, sampler.timer, 0, &time, NULL);
 }
 
+/* Not on the heap: its locks would then be taken where the program takes none, and a signal whose
+ * handler forks there would find them held. */
 struct start {
 	void *(*routine)(void *);
 	void *argument;
@@ -165,9 +169,19 @@ static void *
 run_thread(void *data)
 {
 	struct start start = *(struct start *)data;
-	free(data);
+	munmap(data, sizeof start);
 	thread_begin();
 	return start.routine(start.argument);
+}
+
+/* plumb's own threads are not the program's. */
+static bool
+is_own(void *(*routine)(void *))
+{
+	extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+	extern const char _end[] __attribute__((visibility("hidden")));
+	uintptr_t at = (uintptr_t)routine;
+	return at >= (uintptr_t)__ehdr_start && at < (uintptr_t)_end;
 }
 
 typedef int create_function(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
@@ -184,13 +198,14 @@ pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*rout
 		*(void **)&create = plumb_real_dlsym(RTLD_NEXT, "pthread_create");
 		atomic_store_explicit(&real, create, memory_order_relaxed);
 	}
-	struct start *start = number && create ? malloc(sizeof *start) : NULL;
+	struct start *start =
+		number && create && !is_own(routine) ? plumb_map(sizeof *start, true) : NULL;
 	if (!start)
 		return create ? create(thread, attributes, routine, argument) : EAGAIN;
 	*start = (struct start){ routine, argument };
 	int result = create(thread, attributes, run_thread, start);
 	if (result)
-		free(start);
+		munmap(start, sizeof *start);
 	return result;
 }
 

@@ -47,3 +47,18 @@ $(BUILD)/mock/%/mock-profiled: $(MOCK_SOURCES)
 	  tests/mock/program.c -L$(@D) -l:libcuda.so.1 -Wl,--no-as-needed -l:$(MOCK_CUDART_$*) \
 	  -l:$(MOCK_CUPTI_$*) -l:libcudnn.so.9 -l:libnccl.so.2 -Wl,-rpath,'$$ORIGIN' -lpthread
 .PHONY: mock
+
+# What tests/e2e/test_torture.py runs, plain and under sanitizers.
+TORTURE := $(addprefix $(BUILD)/torture/,program program-address program-undefined program-thread \
+             library.so faults.so)
+TORTURE_LINK = -L$(BUILD)/mock/13.0 -l:libcuda.so.1 -Wl,-rpath,'$$ORIGIN/../mock/13.0' -lpthread -ldl
+mock: $(TORTURE)
+$(BUILD)/torture/program: tests/torture/program.c $(BUILD)/mock/13.0/mock-profiled
+	@mkdir -p $(@D)
+	$(CC) $(MOCK_WARN) -D_GNU_SOURCE -o $@ $< $(TORTURE_LINK)
+$(BUILD)/torture/program-%: tests/torture/program.c $(BUILD)/mock/13.0/mock-profiled
+	@mkdir -p $(@D)
+	$(CC) $(MOCK_WARN) -D_GNU_SOURCE -fsanitize=$* -o $@ $< $(TORTURE_LINK)
+$(BUILD)/torture/%.so: tests/torture/%.c
+	@mkdir -p $(@D)
+	$(CC) $(MOCK_WARN) -fPIC -shared -o $@ $< -ldl
