@@ -360,6 +360,8 @@ struct plumb_record_series {
  */
 #define PLUMB_POOL_TAG_BITS 16
 #define PLUMB_POOL_UNTOLD UINT64_MAX
+#define PLUMB_POOL_MOST (1ull << 46) /* bytes live in one */
+#define PLUMB_POOLS_MOST 64u         /* in a region */
 struct plumb_record_memory_pool {
 	struct plumb_record head;
 	plumb_id name;         /* "CPU", "cuda:0" */

@@ -22,16 +22,13 @@
 #include "collect/live.h"
 #include "collect/thread.h"
 
-#define POOLS 64u
-#define POOL_MOST (1ull << 46) /* bytes; more is a damaged argument */
-
 struct pool {
 	uint16_t device; /* kind << 8 | index */
 	plumb_id id;
 	struct plumb_record_memory_pool *record;
 	struct plumb_live live; /* address → bytes, the allocating thread's MEMORY record */
 };
-static struct pool pools[POOLS];
+static struct pool pools[PLUMB_POOLS_MOST];
 static _Atomic uint32_t pools_count;
 static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER; /* a device's first allocation */
 
@@ -109,7 +106,7 @@ make_pool(struct plumb_thread *thread, const struct plumb_memory_change *change)
 	pthread_mutex_lock(&pools_lock);
 	struct pool *pool = find_pool(device_of(change));
 	uint32_t count = atomic_load_explicit(&pools_count, memory_order_relaxed);
-	if (!pool && count < POOLS) {
+	if (!pool && count < PLUMB_POOLS_MOST) {
 		struct plumb_record_memory_pool *record = pool_record(thread, change);
 		if (record) {
 			pool = &pools[count];
@@ -215,7 +212,7 @@ change_live(struct plumb_record_memory_pool *pool, struct plumb_record_memory *s
 			share->seen = peak;
 		}
 		live += (uint64_t)bytes;
-		if (plumb_unlikely(live > POOL_MOST)) /* also: fewer than none */
+		if (plumb_unlikely(live > PLUMB_POOL_MOST)) /* also: fewer than none */
 			return false;
 		new = live << PLUMB_POOL_TAG_BITS | ((old + 1) & ((1u << PLUMB_POOL_TAG_BITS) - 1));
 	} while (!atomic_compare_exchange_weak_explicit(
@@ -349,7 +346,7 @@ plumb_memory_changed(const struct plumb_memory_change *change)
 	enum plumb_fate fate = PLUMB_FATE_UNKNOWN_LAYOUT;
 	if (change->free)
 		fate = take_free(thread, change);
-	else if (change->bytes <= POOL_MOST)
+	else if (change->bytes <= PLUMB_POOL_MOST)
 		fate = take_allocation(thread, change);
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_MEMORY, PLUMB_FATE_RECEIVED, 1);
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_MEMORY, fate, 1);
