@@ -2,6 +2,7 @@
 #include "analyze/memory.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/hash.h"
 #include "base/map.h"
@@ -14,6 +15,16 @@ struct place {
 	uint32_t user, op;
 	bool backward;
 };
+
+/* The engine's frame around a backward operator, which is the one to name. */
+static bool
+is_engine(const struct plumb_profile *p, uint32_t frame)
+{
+	static const char prefix[] = "autograd::engine::evaluate_function: ";
+	const char *name = plumb_text(p, p->frames[frame].name);
+
+	return name && !strncmp(name, prefix, sizeof prefix - 1);
+}
 
 /* The place of CONTEXT, from its parent's. */
 static struct place
@@ -31,7 +42,8 @@ step(const struct plumb_profile *p, const unsigned char *user, uint32_t context,
 		place.backward = true;
 		place.op = PLUMB_NONE;
 	}
-	if (place.op == PLUMB_NONE && p->frames[c->frame].kind == PLUMB_FRAME_OPERATOR)
+	if (p->frames[c->frame].kind == PLUMB_FRAME_OPERATOR &&
+	    (place.op == PLUMB_NONE || is_engine(p, place.op)))
 		place.op = c->frame;
 	return place;
 }

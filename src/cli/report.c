@@ -114,8 +114,13 @@ set_track(const struct plumb_report *report, uint32_t track, struct plumb_report
 		snprintf(process, sizeof process, " of process %" PRId64, pid);
 	if (ordinal != PLUMB_UNKNOWN)
 		snprintf(device, sizeof device, " on device %" PRId64, ordinal);
-	place->kind = t->kind == PLUMB_TRACK_STREAM ? "stream" : "thread";
-	if (t->kind == PLUMB_TRACK_STREAM)
+	place->kind = t->kind == PLUMB_TRACK_STREAM   ? "stream"
+	              : t->kind == PLUMB_TRACK_MEMORY ? "memory"
+	                                              : "thread";
+	if (t->kind == PLUMB_TRACK_MEMORY)
+		snprintf(place->buffer, sizeof place->buffer, "memory of %.60s%s",
+		         name ? name : "?", process);
+	else if (t->kind == PLUMB_TRACK_STREAM)
 		snprintf(place->buffer, sizeof place->buffer, "stream %" PRId64 "%s%s", t->stream,
 		         device, process);
 	else

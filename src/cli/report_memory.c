@@ -21,6 +21,18 @@ process_of(const struct plumb_profile *p, const struct plumb_memory *memory)
 	return process < p->processes_count ? &p->processes[process] : NULL;
 }
 
+/* When the peak was, counted from the beginning of the process's recording. */
+static int64_t
+since_start(const struct plumb_process *process, const struct plumb_memory *memory)
+{
+	int64_t since;
+
+	if (!process || process->start_ns == PLUMB_UNKNOWN || memory->peak_ns == PLUMB_UNKNOWN ||
+	    __builtin_sub_overflow(memory->peak_ns, process->start_ns, &since) || since < 0)
+		return PLUMB_UNKNOWN;
+	return since;
+}
+
 static const char *
 device_name(const struct plumb_profile *p, const struct plumb_memory *memory)
 {
@@ -186,10 +198,9 @@ print_peak(const struct plumb_profile *p, const struct plumb_memory *memory, FIL
 	if (process && process->rank != PLUMB_UNKNOWN)
 		fprintf(out, " (rank %" PRId64 ")", process->rank);
 	print_number(out, ": peak ", memory->peak_bytes);
-	if (process && process->start_ns != PLUMB_UNKNOWN && memory->peak_ns != PLUMB_UNKNOWN &&
-	    memory->peak_ns >= process->start_ns)
+	if (since_start(process, memory) != PLUMB_UNKNOWN)
 		fprintf(out, ", %s after the recording began",
-		        plumb_format_time(text, memory->peak_ns - process->start_ns));
+		        plumb_format_time(text, since_start(process, memory)));
 	fputc('\n', out);
 }
 
@@ -272,7 +283,7 @@ print_rows(const struct plumb_report *report, uint32_t from, uint32_t to, FILE *
 	columns[count++] = (struct plumb_column){ "held at peak", PLUMB_RIGHT };
 	if (report->metric == PLUMB_METRIC_MEM_PEAK)
 		columns[count++] = (struct plumb_column){ "own peak", PLUMB_RIGHT };
-	columns[count++] = (struct plumb_column){ "times", PLUMB_RIGHT };
+	columns[count++] = (struct plumb_column){ "allocations", PLUMB_RIGHT };
 	columns[count++] = (struct plumb_column){ "allocated", PLUMB_RIGHT };
 	columns[count++] = (struct plumb_column){ "live at end", PLUMB_RIGHT };
 	columns[count++] = (struct plumb_column){ "operator", PLUMB_SHORTEN_MIDDLE };
@@ -388,7 +399,7 @@ plumb_report_memory_json(const struct plumb_report *report, struct plumb_json *j
 		plumb_json_key_quantity(json, "pid", process ? process->pid : PLUMB_UNKNOWN);
 		plumb_json_key_quantity(json, "rank", process ? process->rank : PLUMB_UNKNOWN);
 		plumb_json_key_quantity(json, "peak_bytes", memory->peak_bytes);
-		plumb_json_key_quantity(json, "peak_ns", memory->peak_ns);
+		plumb_json_key_quantity(json, "peak_ns", since_start(process, memory));
 		plumb_json_key_quantity(json, "allocations", memory->allocations);
 		plumb_json_key_quantity(json, "allocated_bytes", memory->allocated_bytes);
 		plumb_json_key_quantity(json, "frees", memory->frees);
