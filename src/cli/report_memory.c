@@ -231,11 +231,11 @@ print_device(const struct plumb_report *report, uint32_t index, FILE *out)
 	const struct plumb_memory *memory = &report->profile->memory[index];
 
 	print_peak(report->profile, memory, out);
-	print_count(out, "  allocated ", memory->allocations);
-	print_number(out, " times, ", memory->allocated_bytes);
-	print_count(out, "; freed ", memory->frees);
-	print_number(out, " times, ", memory->freed_bytes);
-	print_number(out, "; live at the end ", memory->live_bytes);
+	print_count(out, "  allocations ", memory->allocations);
+	print_number(out, " (", memory->allocated_bytes);
+	print_count(out, "), frees ", memory->frees);
+	print_number(out, " (", memory->freed_bytes);
+	print_number(out, "), live at the end ", memory->live_bytes);
 	fputc('\n', out);
 	print_allocator(memory, out);
 }
