@@ -25,6 +25,11 @@ ENTRY_POINTS = {
     "_Exit": "likewise",
     "_ZN5torch8autograd6Engine7executeERKSt6vectorINS0_4EdgeESaIS3_EERKS2_IN2at6TensorESaIS9_EEbbbS7_":
         "PyTorch begins a backward pass",
+    "_ZN3c109alloc_cpuEm": "PyTorch allocates a tensor on the CPU",
+    "_ZN3c108free_cpuEPv": "PyTorch frees it",
+    "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE":
+        "an allocator of PyTorch tells what it hands out and takes back (1.13)",
+    "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE": "likewise (2)",
 }
 LIBRARIES = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2",
              "ld-linux-aarch64.so.1"}

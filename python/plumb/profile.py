@@ -83,7 +83,14 @@ class Device(Row):
 
 
 class Track(Row):
-    """Where work happens: id, kind ("thread" or "stream"), process, device, name, tid, stream, …"""
+    """Where work happens: id, kind ("thread", "stream", or "memory" of a device), process, device, name,
+    tid, stream, …"""
+
+
+class Memory(Row):
+    """A device's memory in one process: id, track, peak_bytes, peak_ns, allocations, allocated_bytes,
+    frees, freed_bytes, live_bytes (at the end), and the allocator's own account: peak_allocated_bytes,
+    peak_reserved_bytes, most_reserved_bytes (None where it keeps none)."""
 
 
 class Run(Row):
@@ -356,6 +363,7 @@ class Profile:
         if self._database.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
             raise ProfileError(f"{self.path}: a database, but no profile of plumb")
         schema = self._database.execute("PRAGMA user_version").fetchone()[0]
+        self._schema = schema
         if schema > NEWEST_SCHEMA:
             raise ProfileError(f"{self.path}: written by a newer plumb (schema {schema}); install "
                                "the newest plumb-profiler")
@@ -458,8 +466,14 @@ class Profile:
 
     @property
     def tracks(self):
-        """Threads and streams (a list of Track, indexed by their id)."""
+        """Threads, streams and devices' memory (a list of Track, indexed by their id)."""
         return self._rows("tracks", Track)
+
+    @property
+    def memory(self):
+        """Devices' memory (a list of Memory), recorded with --memory; the contexts' part is in the
+        metrics mem.held, mem.peak, mem.alloc and mem.free."""
+        return self._rows("memory", Memory) if self._schema >= 2 else []
 
     @property
     def ledger(self):

@@ -96,10 +96,13 @@ enum plumb_aggregation {
 	  "shared memory of a block, static and dynamic")                                          \
 	X(GPU_OCCUPANCY, 16, "gpu.occupancy", "ppm", CALL, "gpu",                                  \
 	  "theoretical occupancy: resident warps over the most a multiprocessor holds")            \
-	X(MEM_ALLOC, 17, "mem.alloc", "byte", SUM, "memory", "bytes allocated")                    \
-	X(MEM_FREE, 18, "mem.free", "byte", SUM, "memory", "bytes freed")                          \
-	X(MEM_PEAK, 19, "mem.peak", "byte", MAX, "memory", "the most bytes held at once")          \
-	X(MEM_HELD, 20, "mem.held", "byte", SUM, "memory", "bytes held at the device's peak")      \
+	X(MEM_ALLOC, 17, "mem.alloc", "byte", SUM, "memory", "bytes of tensors allocated")         \
+	X(MEM_FREE, 18, "mem.free", "byte", SUM, "memory",                                         \
+	  "bytes of tensors freed, at the context that allocated them")                            \
+	X(MEM_PEAK, 19, "mem.peak", "byte", MAX, "memory",                                         \
+	  "the most bytes of tensors that a context held at once")                                 \
+	X(MEM_HELD, 20, "mem.held", "byte", SUM, "memory",                                         \
+	  "bytes of tensors that a context held at the device's peak")                             \
 	X(CPU_CYCLES, 21, "cpu.cycles", "count", SUM, "perf", "processor cycles")                  \
 	X(CPU_INSTRUCTIONS, 22, "cpu.instructions", "count", SUM, "perf", "instructions retired")  \
 	X(CPU_CACHE_REFERENCES, 23, "cpu.cache_references", "count", SUM, "perf",                  \
@@ -117,7 +120,11 @@ enum plumb_aggregation {
 	X(MODULE_CALLS, 30, "module.calls", "count", SUM, "framework", "calls of a module")        \
 	X(RANGE_MARKS, 31, "range.marks", "count", SUM, "range", "marks set at a point in time")   \
 	X(RANGE_PAYLOAD, 32, "range.payload", "count", CALL, "range",                              \
-	  "the number that a range or mark carries")
+	  "the number that a range or mark carries")                                               \
+	X(GPU_ALLOC_BYTES, 33, "gpu.alloc_bytes", "byte", SUM, "gpu",                              \
+	  "bytes of device memory that driver calls allocated")                                    \
+	X(GPU_FREE_BYTES, 34, "gpu.free_bytes", "byte", SUM, "gpu",                                \
+	  "bytes of device memory that driver calls freed")
 
 enum plumb_metric {
 #define X(id, number, name, unit, aggregation, source, meaning) PLUMB_METRIC_##id = number,

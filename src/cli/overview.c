@@ -64,6 +64,28 @@ print_device(const struct plumb_profile *p, const struct plumb_device *d, FILE *
 	fprintf(out, " (%s)\n", plumb_format_bytes(text, d->copy_bytes));
 }
 
+/* The peak of each device's memory, on one line. */
+static void
+print_memory(const struct plumb_profile *p, FILE *out, uint32_t most)
+{
+	char text[PLUMB_FORMAT_SIZE];
+
+	if (!p->memory_count)
+		return;
+	fprintf(out, LABEL "peak of tensors: ", "memory");
+	for (uint32_t i = 0; i < p->memory_count && i < most; i++) {
+		const char *name = plumb_text(p, p->tracks[p->memory[i].track].name);
+
+		if (i)
+			fputs(", ", out);
+		plumb_text_print(out, name ? name : "?");
+		fprintf(out, " %s", plumb_format_bytes(text, p->memory[i].peak_bytes));
+	}
+	if (p->memory_count > most)
+		fprintf(out, " and %" PRIu32 " more", p->memory_count - most);
+	fputs(" (plumb report --by memory)\n", out);
+}
+
 /* What part of the collector was off, or gave way, says so under a key that ends like this. */
 static bool
 is_note(const char *key)
@@ -107,5 +129,6 @@ plumb_overview_print(const struct plumb_profile *profile, FILE *out, int most_de
 	if (profile->devices_count > most)
 		fprintf(out, LABEL "and %" PRIu32 " more (plumb report --json)\n", "",
 		        profile->devices_count - most);
+	print_memory(profile, out, most);
 	print_notes(profile, out);
 }

@@ -18,10 +18,13 @@ static const struct plumb_option options[] = {
 	  .kind = PLUMB_OPTION_CHOICE,
 	  .argument = "WHAT",
 	  .fallback = "operator",
-	  .choices = "context|kernel|operator|python|line|thread",
+	  .choices = "context|kernel|operator|python|line|thread|memory",
 	  .help = "what a row is (python: a Python function; line: a Python line; thread: a host "
-	          "thread or a GPU stream; context: the tree of call paths); kernel where no operator "
-	          "was seen" },
+	          "thread or a GPU stream; context: the tree of call paths); kernel where no "
+	          "operator "
+	          "was seen. memory: who holds each device's memory at its peak, by line of your "
+	          "code "
+	          "and operator" },
 	{ .name = "top",
 	  .letter = 'n',
 	  .kind = PLUMB_OPTION_NUMBER,
@@ -111,8 +114,13 @@ set_track(const struct plumb_report *report, uint32_t track, struct plumb_report
 		snprintf(process, sizeof process, " of process %" PRId64, pid);
 	if (ordinal != PLUMB_UNKNOWN)
 		snprintf(device, sizeof device, " on device %" PRId64, ordinal);
-	place->kind = t->kind == PLUMB_TRACK_STREAM ? "stream" : "thread";
-	if (t->kind == PLUMB_TRACK_STREAM)
+	place->kind = t->kind == PLUMB_TRACK_STREAM   ? "stream"
+	              : t->kind == PLUMB_TRACK_MEMORY ? "memory"
+	                                              : "thread";
+	if (t->kind == PLUMB_TRACK_MEMORY)
+		snprintf(place->buffer, sizeof place->buffer, "memory of %.60s%s",
+		         name ? name : "?", process);
+	else if (t->kind == PLUMB_TRACK_STREAM)
 		snprintf(place->buffer, sizeof place->buffer, "stream %" PRId64 "%s%s", t->stream,
 		         device, process);
 	else
@@ -300,6 +308,24 @@ make_tree(struct plumb_report *report, const regex_t *filter, bool compact,
 	return result < 0 ? no_memory(error) : 0;
 }
 
+static bool
+matches_row(const void *filter, const char *name, const char *file, uint32_t line)
+{
+	struct plumb_report_place place = { .name = name, .file = file, .line = line };
+
+	return matches(filter, &place);
+}
+
+static int
+make_memory(struct plumb_report *report, const regex_t *filter, struct plumb_error *error)
+{
+	report->is_memory = true;
+	if (plumb_memory_rows_make(report->profile, report->user, &report->memory) < 0 ||
+	    plumb_report_memory_order(report, filter ? matches_row : NULL, filter) < 0)
+		return no_memory(error);
+	return 0;
+}
+
 static int
 work_out(struct plumb_report *report, const struct plumb_invocation *invocation,
          const regex_t *filter, struct plumb_error *error)
@@ -325,6 +351,8 @@ work_out(struct plumb_report *report, const struct plumb_invocation *invocation,
 		if (v->metric == report->metric && contexts && !v->context)
 			plumb_stat_merge(&report->outside, &stat);
 	}
+	if (!strcmp(report->by, "memory"))
+		return make_memory(report, filter, error);
 	report->is_tree = contexts || report->inverted;
 	if (!contexts) {
 		result = make_grouping(report, error);
@@ -343,6 +371,7 @@ clear(struct plumb_report *report)
 	free(report->user_of);
 	plumb_tree_free(&report->tree);
 	plumb_grouping_free(report->grouping);
+	plumb_memory_rows_free(&report->memory);
 	free(report->exclusive);
 	free(report->inclusive);
 	free(report->row_user);
@@ -375,10 +404,15 @@ print(const struct plumb_invocation *invocation, const struct plumb_report *repo
 	}
 	if (report->tree.count || report->order_count)
 		return PLUMB_EXIT_DONE;
-	plumb_cli_note(invocation,
-	               "nothing to show: no %s has any %s here%s; try another --by or --metric",
-	               report->by, plumb_metrics[report->metric].name,
-	               plumb_options_given(o, "filter") ? " and matches the filter" : "");
+	if (report->is_memory && !report->profile->memory_count)
+		plumb_cli_note(invocation, "nothing to show: no allocations were recorded; record "
+		                           "them with plumb run --memory");
+	else
+		plumb_cli_note(
+			invocation,
+			"nothing to show: no %s has any %s here%s; try another --by or --metric",
+			report->by, plumb_metrics[report->metric].name,
+			plumb_options_given(o, "filter") ? " and matches the filter" : "");
 	return PLUMB_EXIT_EMPTY;
 }
 
@@ -416,6 +450,8 @@ report_profile(const struct plumb_invocation *invocation, const struct plumb_pro
 
 	if (!plumb_options_given(o, "by"))
 		report.by = default_rows(profile, report.metric);
+	if (!metric && !strcmp(report.by, "memory"))
+		report.metric = PLUMB_METRIC_MEM_HELD;
 	result = work_out(&report, invocation, filter, &error);
 	result = result < 0 ? plumb_cli_fail(invocation, &error) : print(invocation, &report);
 	clear(&report);
@@ -432,6 +468,12 @@ check_use(const struct plumb_invocation *invocation)
 		return plumb_cli_usage(invocation, "report: choose --json or --csv");
 	if (plumb_options_flag(o, "inverted") && !strcmp(plumb_options_text(o, "by"), "thread"))
 		return plumb_cli_usage(invocation, "report: a thread has no callers to invert");
+	if (plumb_options_flag(o, "inverted") && !strcmp(plumb_options_text(o, "by"), "memory"))
+		return plumb_cli_usage(invocation, "report: --by memory has no --inverted; --by "
+		                                   "operator --metric mem.held has");
+	if (metric && !strcmp(plumb_options_text(o, "by"), "memory") && strncmp(metric, "mem.", 4))
+		return plumb_cli_usage(invocation, "report: --by memory sorts by mem.held, "
+		                                   "mem.peak, mem.alloc or mem.free");
 	if (metric && !plumb_metric_find(metric))
 		return plumb_cli_usage(invocation, "report: there is no metric \"%s\"", metric);
 	return 0;
@@ -476,6 +518,8 @@ static const char *const examples[] = {
 	"the kernels, and under each who launched it",
 	"plumb report train.plumb --by line --filter 'model\\.py:'",
 	"the lines of one file",
+	"plumb report train.plumb --by memory",
+	"who holds each device's memory at its peak",
 	"plumb report train.plumb --by kernel --json --top 0",
 	"every kernel, for a program",
 	NULL,
@@ -488,15 +532,15 @@ const struct plumb_verb plumb_verb_report = {
 	.description =
 		"Reads a profile that \"plumb run\" or \"plumb settle\" wrote. The head names the "
 		"command, how long it took, plumb's own cost, and how busy each device was; the "
-	        "end "
+		"end "
 		"is the ledger: what was dropped, and why.\n\n"
 		"A row's exclusive part (\"self\") is what lies under it and under no deeper row "
-	        "of "
+		"of "
 		"the same kind, so that exclusive parts add up to the whole; its inclusive part "
 		"(\"total\") is all that lies under it, and counts a recursive frame once. The "
-	        "share "
+		"share "
 		"is of the exclusive part, of a context of the inclusive one. Behind each row "
-	        "stands "
+		"stands "
 		"the line of the person's own code that has the most of it.",
 	.options = options,
 	.examples = examples,

@@ -6,6 +6,8 @@
 #include <stdio.h>
 
 #include "analyze/group.h"
+#include "analyze/memory.h"
+#include "base/json.h"
 #include "cli/tree.h"
 #include "model/profile.h"
 
@@ -24,6 +26,10 @@ struct plumb_report {
 	/* A tree, of contexts or bottom-up … */
 	bool is_tree;
 	struct plumb_tree tree;
+
+	/* … or who holds memory: rows in the order of display (`order`), by device … */
+	bool is_memory;
+	struct plumb_memory_rows memory;
 
 	/* … or rows of a grouping, in the order of display. */
 	struct plumb_grouping *grouping;
@@ -57,6 +63,28 @@ void plumb_report_context_place(const struct plumb_report *report, uint32_t cont
 /* Of a node; a bottom-up top node stands for its grouping's row. */
 void plumb_report_node_place(const struct plumb_report *report, const struct plumb_tree_node *node,
                              struct plumb_report_place *place);
+
+/* {sum, count, min, …} of METRIC. */
+void
+plumb_report_json_stat(struct plumb_json *json, uint32_t metric, const struct plumb_stat *stat);
+
+/* ---- report_memory.c: --by memory ---- */
+
+/* Orders the rows: of each device those with the most of the metric first, --top of them. FILTER may be
+ * NULL. Negative: no memory. */
+int plumb_report_memory_order(struct plumb_report *report,
+                              bool (*filter)(const void *data, const char *name, const char *file,
+                                             uint32_t line),
+                              const void *data);
+/* The devices' memory, their rows below each. */
+int plumb_report_memory_text(const struct plumb_report *report, FILE *out, int width);
+int plumb_report_memory_csv(const struct plumb_report *report, FILE *out);
+/* One field of a line of CSV, with the comma behind it. */
+void plumb_report_csv_text(FILE *out, const char *value);
+void plumb_report_csv_line(FILE *out, uint32_t value);
+/* The arrays `memory` (in every report) and `rows`. */
+void plumb_report_memory_json(const struct plumb_report *report, struct plumb_json *json);
+void plumb_report_memory_json_rows(const struct plumb_report *report, struct plumb_json *json);
 
 /* A part of the whole, NAN where the whole is 0 or a sum means nothing. */
 double plumb_report_share(const struct plumb_report *report, const struct plumb_stat *part);

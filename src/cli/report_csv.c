@@ -6,8 +6,8 @@
 
 #include "cli/report.h"
 
-static void
-text(FILE *out, const char *value)
+void
+plumb_report_csv_text(FILE *out, const char *value)
 {
 	if (value && strpbrk(value, ",\"\r\n")) {
 		fputc('"', out);
@@ -23,8 +23,8 @@ text(FILE *out, const char *value)
 	fputc(',', out);
 }
 
-static void
-line(FILE *out, uint32_t value)
+void
+plumb_report_csv_line(FILE *out, uint32_t value)
 {
 	if (value)
 		fprintf(out, "%" PRIu32, value);
@@ -34,12 +34,12 @@ line(FILE *out, uint32_t value)
 static void
 place(FILE *out, const struct plumb_report_place *p)
 {
-	text(out, p->name);
-	text(out, p->kind);
-	text(out, p->file);
-	line(out, p->line);
-	text(out, p->user_file);
-	line(out, p->user_line);
+	plumb_report_csv_text(out, p->name);
+	plumb_report_csv_text(out, p->kind);
+	plumb_report_csv_text(out, p->file);
+	plumb_report_csv_line(out, p->line);
+	plumb_report_csv_text(out, p->user_file);
+	plumb_report_csv_line(out, p->user_line);
 }
 
 static void
@@ -65,8 +65,8 @@ row(FILE *out, const struct plumb_report *report, const struct plumb_report_plac
 	double share = plumb_report_share(report, shared);
 
 	place(out, p);
-	text(out, plumb_metrics[report->metric].name);
-	text(out, plumb_metrics[report->metric].unit);
+	plumb_report_csv_text(out, plumb_metrics[report->metric].name);
+	plumb_report_csv_text(out, plumb_metrics[report->metric].unit);
 	stat(out, report, exclusive);
 	stat(out, report, inclusive);
 	if (isfinite(share))
@@ -96,6 +96,8 @@ plumb_report_csv(const struct plumb_report *report, FILE *out)
 	static const char *const parts[] = { "exclusive", "inclusive" };
 	struct plumb_report_place p;
 
+	if (report->is_memory)
+		return plumb_report_memory_csv(report, out);
 	if (report->is_tree)
 		fputs("id,parent,depth,backward,", out);
 	fputs("name,kind,file,line,user_file,user_line,metric,unit,", out);

@@ -82,8 +82,8 @@ load(const struct plumb_report *report, struct values *values)
 
 /* ---- pieces ---- */
 
-static void
-write_stat(struct plumb_json *json, uint32_t metric, const struct plumb_stat *stat)
+void
+plumb_report_json_stat(struct plumb_json *json, uint32_t metric, const struct plumb_stat *stat)
 {
 	bool sum = plumb_metrics[metric].aggregation == PLUMB_SUM;
 
@@ -111,7 +111,7 @@ write_stats(struct plumb_json *json, const char *key,
 		if (!stats[m] || !stats[m][index].count)
 			continue;
 		plumb_json_key(json, plumb_metrics[m].name);
-		write_stat(json, m, &stats[m][index]);
+		plumb_report_json_stat(json, m, &stats[m][index]);
 	}
 	plumb_json_end(json);
 }
@@ -449,7 +449,7 @@ write_total(struct plumb_json *json, const char *key, const struct plumb_report 
 {
 	plumb_json_key(json, key);
 	if (stat->count)
-		write_stat(json, report->metric, stat);
+		plumb_report_json_stat(json, report->metric, stat);
 	else
 		plumb_json_null(json);
 }
@@ -471,13 +471,17 @@ write_report(struct plumb_json *json, const struct plumb_report *report,
 	write_total(json, "outside", report, &report->outside);
 	write_processes(json, report->profile);
 	write_devices(json, report->profile);
+	plumb_json_key(json, "memory");
+	plumb_report_memory_json(report, json);
 	plumb_json_key(json, "rows_available");
 	if (report->available || !(report->tree.count || report->order_count))
 		plumb_json_unsigned(json, report->available);
 	else
 		plumb_json_null(json);
 	plumb_json_key(json, "rows");
-	if (report->is_tree)
+	if (report->is_memory)
+		plumb_report_memory_json_rows(report, json);
+	else if (report->is_tree)
 		write_nested(json, report, values);
 	else
 		write_rows(json, report, values);
@@ -500,7 +504,7 @@ plumb_report_json(const struct plumb_report *report, FILE *out)
 {
 	struct values values = { { NULL }, { NULL } };
 	struct plumb_json *json = NULL;
-	int result = load(report, &values);
+	int result = report->is_memory ? 0 : load(report, &values);
 
 	if (!result)
 		json = plumb_json_new(out);

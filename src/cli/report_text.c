@@ -330,6 +330,17 @@ print_rest(const struct plumb_report *report, FILE *out)
 	        plumb_format_share(text, plumb_report_share(report, &report->outside), 1));
 }
 
+static void
+print_ledger(const struct plumb_report *report, FILE *out, int width, int *result)
+{
+	fputs("\nledger\n", out);
+	if (report->ledger && !*result)
+		*result =
+			plumb_ledger_print(report->profile, out, width, plumb_terminal_colour(out));
+	else
+		plumb_ledger_print_short(report->profile, out, 2, MOST_DROPS);
+}
+
 int
 plumb_report_text(const struct plumb_report *report, FILE *out, int width)
 {
@@ -340,6 +351,11 @@ plumb_report_text(const struct plumb_report *report, FILE *out, int width)
 	plumb_text_print(out, report->path);
 	fputc('\n', out);
 	plumb_overview_print(report->profile, out, MOST_DEVICES);
+	if (report->is_memory) {
+		result = plumb_report_memory_text(report, out, width);
+		print_ledger(report, out, width, &result);
+		return result;
+	}
 	fprintf(out, "\n%s by %s%s", plumb_metrics[report->metric].name, report->by,
 	        report->inverted ? ", bottom-up" : "");
 	if (plumb_metrics[report->metric].aggregation == PLUMB_SUM && report->total.count)
@@ -350,11 +366,6 @@ plumb_report_text(const struct plumb_report *report, FILE *out, int width)
 	else if (report->order_count)
 		result = print_rows(report, out, width);
 	print_rest(report, out);
-	fputs("\nledger\n", out);
-	if (report->ledger && !result)
-		result =
-			plumb_ledger_print(report->profile, out, width, plumb_terminal_colour(out));
-	else
-		plumb_ledger_print_short(report->profile, out, 2, MOST_DROPS);
+	print_ledger(report, out, width, &result);
 	return result;
 }

@@ -17,6 +17,7 @@
 #include "collect/gpu/gpu.h"
 #include "collect/monitor/framework.h"
 #include "collect/sampler.h"
+#include "collect/monitor/memory.h"
 #include "collect/thread.h"
 
 #ifndef MADV_WIPEONFORK
@@ -386,6 +387,7 @@ process_load(void)
 	text_from(PLUMB_ENV_FOLLOW, options.follow, sizeof options.follow);
 	strcpy(options.folder, folder);
 	plumb_sampler_begin();
+	plumb_memory_start();
 }
 
 /* The child has one thread, and locks that another one held stay locked in it. */
@@ -394,6 +396,7 @@ forked_child(void)
 {
 	atomic_store_explicit(state, OFF, memory_order_relaxed);
 	pthread_mutex_init(&begin_lock, NULL);
+	plumb_memory_forget();
 	if (atomic_load_explicit(&beginning, memory_order_relaxed))
 		refuse_child();
 }

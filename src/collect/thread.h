@@ -105,6 +105,7 @@ struct plumb_thread {
 	struct plumb_table strings;
 	struct plumb_table nodes;
 	struct plumb_table origins; /* ORIGIN records, by node and origin */
+	struct plumb_table memory;  /* MEMORY records, by node and pool */
 
 	uint32_t operators;                 /* depth of the stack */
 	struct plumb_operator_frame *stack; /* [1 … operators] */

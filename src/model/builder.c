@@ -81,6 +81,7 @@ plumb_builder_free(struct plumb_builder *builder)
 	plumb_vec_free(&builder->findings);
 	plumb_vec_free(&builder->work);
 	plumb_vec_free(&builder->series);
+	plumb_vec_free(&builder->memory);
 	plumb_map_free(&builder->frame_map);
 	plumb_map_free(&builder->context_map);
 	plumb_map_free(&builder->value_map);
@@ -403,7 +404,7 @@ uint32_t
 plumb_builder_track(struct plumb_builder *builder, const struct plumb_track *track)
 {
 	struct plumb_track *added = NULL;
-	if ((track->kind != PLUMB_TRACK_THREAD && track->kind != PLUMB_TRACK_STREAM) ||
+	if (track->kind < PLUMB_TRACK_THREAD || track->kind > PLUMB_TRACK_MEMORY ||
 	    !is_process(builder, track->process) || !is_device(builder, track->device) ||
 	    !is_string(builder, track->name))
 		bad_row(builder, "a track has an unknown kind, process, device or text");
@@ -548,6 +549,19 @@ plumb_builder_series(struct plumb_builder *builder, const struct plumb_series_bi
 	if (!added)
 		return out_of_memory(builder);
 	*added = *bin;
+	return PLUMB_OK;
+}
+
+int
+plumb_builder_memory(struct plumb_builder *builder, const struct plumb_memory *memory)
+{
+	if (memory->track >= builder->tracks.count ||
+	    builder->tracks.items[memory->track].kind != PLUMB_TRACK_MEMORY)
+		return bad_row(builder, "a row of memory has an unknown track");
+	struct plumb_memory *added = plumb_vec_add(&builder->memory);
+	if (!added)
+		return out_of_memory(builder);
+	*added = *memory;
 	return PLUMB_OK;
 }
 

@@ -67,6 +67,8 @@ int plumb_builder_environment(struct plumb_builder *builder, uint32_t process, c
                               const char *value);
 int plumb_builder_work(struct plumb_builder *builder, const struct plumb_work_item *item);
 int plumb_builder_series(struct plumb_builder *builder, const struct plumb_series_bin *bin);
+/* One for each track. */
+int plumb_builder_memory(struct plumb_builder *builder, const struct plumb_memory *memory);
 int plumb_builder_finding(struct plumb_builder *builder, const struct plumb_finding *finding);
 struct plumb_run *plumb_builder_run(struct plumb_builder *builder);
 

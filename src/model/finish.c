@@ -303,6 +303,7 @@ plumb_builder_finish(struct plumb_builder *builder, struct plumb_profile *profil
 	MOVE(findings);
 	MOVE(work);
 	MOVE(series);
+	MOVE(memory);
 	profile->run = builder->run;
 	struct plumb_pool *pool;
 	plumb_strtab_release(builder->strings, &profile->strings, &profile->strings_count, &pool);

@@ -91,12 +91,13 @@ struct plumb_process {
 enum plumb_track_kind {
 	PLUMB_TRACK_THREAD = 1,
 	PLUMB_TRACK_STREAM = 2,
+	PLUMB_TRACK_MEMORY = 3, /* a device's memory, in one process */
 };
 struct plumb_track {
 	uint32_t kind; /* enum plumb_track_kind */
 	uint32_t process;
-	uint32_t device;     /* of a stream */
-	uint32_t name;       /* string, of a thread */
+	uint32_t device;     /* of a stream; of memory, PLUMB_NONE for the CPU's */
+	uint32_t name;       /* string, of a thread; of memory: "CPU", "cuda:0" */
 	int64_t tid;         /* of a thread */
 	int64_t stream;      /* of a stream: the GPU runtime's number */
 	int64_t gpu_context; /* likewise its context's number */
@@ -162,6 +163,19 @@ struct plumb_work_item {
 	int64_t start_ns, end_ns;
 };
 
+/* What a framework's allocators handed out of a device's memory, in one process. */
+struct plumb_memory {
+	uint32_t track; /* of kind memory */
+	int64_t peak_bytes, peak_ns;
+	int64_t allocations, allocated_bytes;
+	int64_t frees, freed_bytes; /* of what was allocated while recording */
+	int64_t live_bytes;         /* at the end */
+	/* The allocator's own account, PLUMB_UNKNOWN where it keeps none: bytes handed out and bytes
+	 * taken from the device, at the peak, and the most that it ever took. */
+	int64_t peak_allocated_bytes, peak_reserved_bytes;
+	int64_t most_reserved_bytes;
+};
+
 /* Activity of a device over time as one process saw it. */
 struct plumb_series_bin {
 	uint32_t device, process;
@@ -199,6 +213,7 @@ struct plumb_profile {
 	PLUMB_COLUMN(struct plumb_finding, findings);
 	PLUMB_COLUMN(struct plumb_work_item, work); /* by device, then start */
 	PLUMB_COLUMN(struct plumb_series_bin, series);
+	PLUMB_COLUMN(struct plumb_memory, memory); /* one for each track of the kind */
 	struct plumb_run run;
 	void *storage; /* what the strings lie in; private to model/ */
 };

@@ -11,7 +11,7 @@
  *   records only, whenever the writer died. Records are never moved or freed.
  * - An id is the offset of a record's head in the region, in units of 8 bytes; 0 is "none". Ids may
  *   point into any arena.
- * - Values, variants, tallies, work rings and device totals are updated in place. Each carries a
+ * - Values, variants, tallies, work rings, device totals and memory are updated in place. Each carries a
  *   sequence word that is odd while it is written; a torn one is counted, not used.
  * - Readers skip record types and trailing fields that they do not know: a record may grow at its
  *   end, `length` tells how far it goes. Everything in a region is untrusted input to a reader.
@@ -33,7 +33,7 @@
 #define PLUMB_CHUNK_MAGIC 0x4b484350u /* "PCHK" */
 #define PLUMB_REGION_SUFFIX ".region"
 #define PLUMB_REFUSAL_SUFFIX ".off" /* beside regions: why a process could not make one, as text */
-#define PLUMB_STRING_MAX 32768u /* a longer string is cut there */
+#define PLUMB_STRING_MAX 32768u     /* a longer string is cut there */
 
 typedef uint32_t plumb_id; /* offset of a record in the region / 8; 0 is none */
 
@@ -60,9 +60,10 @@ struct plumb_region_header {
 	_Atomic uint32_t flush_wanted;
 	_Atomic uint32_t flush_done;
 	_Atomic uint32_t forked_children; /* children that record nothing */
-	_Atomic uint64_t lost_full;     /* records without an arena to count them: region full */
-	_Atomic uint64_t lost_no_space; /* likewise: no space left on the device */
-	uint64_t start_boottime_ticks;  /* process start time of /proc/PID/stat: tells a reused pid */
+	_Atomic uint64_t lost_full;       /* records without an arena to count them: region full */
+	_Atomic uint64_t lost_no_space;   /* likewise: no space left on the device */
+	uint64_t
+		start_boottime_ticks; /* process start time of /proc/PID/stat: tells a reused pid */
 	_Atomic uint64_t end_monotonic; /* 0 until the end */
 	_Atomic uint32_t newest_thread; /* THREAD record, or 0 */
 	uint32_t pad;
@@ -101,6 +102,8 @@ enum plumb_record_type {
 	PLUMB_RECORD_DEVICE_TOTAL = 19,
 	PLUMB_RECORD_OVERHEAD = 20,
 	PLUMB_RECORD_SERIES = 21,
+	PLUMB_RECORD_MEMORY = 24,
+	PLUMB_RECORD_MEMORY_POOL = 25,
 };
 
 struct plumb_record {
@@ -137,7 +140,17 @@ struct plumb_record_node {
 };
 _Static_assert(sizeof(struct plumb_record_node) == 40, "node");
 
-/* One metric at one node on one track (a THREAD or STREAM record). */
+/* Observations put together. */
+struct plumb_moments {
+	int64_t sum;
+	uint64_t count;
+	int64_t min;
+	int64_t max;
+	double mean;
+	double m2;
+};
+
+/* One metric at one node on one track (a THREAD, STREAM or MEMORY_POOL record). */
 struct plumb_record_value {
 	struct plumb_record head;
 	plumb_id node;
@@ -147,12 +160,17 @@ struct plumb_record_value {
 	plumb_id next;
 	_Atomic uint32_t sequence;
 	uint32_t pad2;
-	int64_t sum;
-	uint64_t count;
-	int64_t min;
-	int64_t max;
-	double mean;
-	double m2;
+	union {
+		struct plumb_moments moments;
+		struct {
+			int64_t sum;
+			uint64_t count;
+			int64_t min;
+			int64_t max;
+			double mean;
+			double m2;
+		};
+	};
 };
 _Static_assert(sizeof(struct plumb_record_value) == 80, "value");
 
@@ -279,7 +297,7 @@ struct plumb_record_work_ring {
 	plumb_id device;
 	uint32_t capacity;
 	_Atomic uint64_t written; /* entries ever written; the newest may be torn after a crash */
-	/* struct plumb_work work[capacity] */
+				  /* struct plumb_work work[capacity] */
 };
 
 /* Exact totals of a device: counts, and busy time by interval union, merged online. `open` holds
@@ -310,7 +328,8 @@ enum plumb_callback_kind {
 	PLUMB_CALLBACK_GPU = 2,
 	PLUMB_CALLBACK_GPU_RECORDS = 3, /* on the GPU runtime's own thread, not the program's */
 	PLUMB_CALLBACK_SAMPLE = 4,
-	PLUMB_CALLBACK_KINDS = 5,
+	PLUMB_CALLBACK_MEMORY = 5,
+	PLUMB_CALLBACK_KINDS = 6,
 };
 struct plumb_record_overhead {
 	struct plumb_record head;
@@ -336,8 +355,52 @@ struct plumb_record_series {
 	struct {
 		uint64_t busy_ns; /* sum of durations that fall in the bin */
 		uint32_t kernels;
-		uint32_t copies;  /* copies and sets */
+		uint32_t copies; /* copies and sets */
 	} bins[PLUMB_SERIES_BINS];
 };
+
+/*
+ * The memory of a device as a framework's allocator hands it out, the CPU's among them: a track. All
+ * threads update it, without a lock. `live` is one word so that it changes at once; its low bits tell
+ * two changes apart that leave the same sum. Who changes it raises `peak` to what it was first, so a
+ * peak is seen before anything that comes after it; the newest may still have to be compared.
+ */
+#define PLUMB_POOL_TAG_BITS 16
+#define PLUMB_POOL_UNTOLD UINT64_MAX
+#define PLUMB_POOL_MOST (1ull << 46) /* bytes live in one */
+#define PLUMB_POOLS_MOST 64u         /* in a region */
+struct plumb_record_memory_pool {
+	struct plumb_record head;
+	plumb_id name;         /* "CPU", "cuda:0" */
+	uint32_t ordinal;      /* of the DEVICE record it is, UINT32_MAX none */
+	_Atomic uint64_t live; /* bytes << PLUMB_POOL_TAG_BITS | changes */
+	_Atomic uint64_t peak; /* the greatest bytes */
+	_Atomic uint64_t peak_time;
+	/* The allocator's own account, UNTOLD where it gives none: bytes handed out and taken from the
+	 * device when our peak was reached, and the most it ever took. */
+	_Atomic uint64_t peak_allocated, peak_reserved;
+	_Atomic uint64_t most_reserved;
+};
+
+/*
+ * What one thread allocated and freed of a pool at a node: bytes that NODE allocated, whoever's node
+ * that is. Bytes live here are allocated.sum - freed.sum; they are negative where another thread
+ * allocated what this one freed. `held` is what was live when the pool's peak was `seen`: where the
+ * peak has grown since, nothing has changed here since then either, and what is live was held.
+ */
+struct plumb_record_memory {
+	struct plumb_record head;
+	plumb_id node; /* 0: the root */
+	plumb_id pool;
+	_Atomic uint32_t sequence; /* of all but `live` */
+	uint32_t pad;
+	struct plumb_moments allocated, freed;
+	int64_t held;
+	uint64_t seen;
+	/* Of what this thread allocated here, whoever freed it: */
+	_Atomic int64_t live; /* any thread changes it */
+	int64_t peak;         /* the greatest `live` */
+};
+_Static_assert(sizeof(struct plumb_record_memory) == 152, "memory");
 
 #endif

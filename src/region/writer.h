@@ -109,20 +109,27 @@ plumb_sequence_end(_Atomic uint32_t *sequence)
 	atomic_store_explicit(sequence, s + 1, memory_order_release);
 }
 
+/* Adds one observation X. */
+static inline void
+plumb_moments_add(struct plumb_moments *moments, int64_t x)
+{
+	moments->sum += x;
+	moments->count++;
+	if (x < moments->min || moments->count == 1)
+		moments->min = x;
+	if (x > moments->max || moments->count == 1)
+		moments->max = x;
+	double delta = (double)x - moments->mean;
+	moments->mean += delta / (double)moments->count;
+	moments->m2 += delta * ((double)x - moments->mean);
+}
+
 /* Adds one observation X to a value. */
 static inline void
 plumb_value_add(struct plumb_record_value *value, int64_t x)
 {
 	plumb_sequence_begin(&value->sequence);
-	value->sum += x;
-	value->count++;
-	if (x < value->min || value->count == 1)
-		value->min = x;
-	if (x > value->max || value->count == 1)
-		value->max = x;
-	double delta = (double)x - value->mean;
-	value->mean += delta / (double)value->count;
-	value->m2 += delta * ((double)x - value->mean);
+	plumb_moments_add(&value->moments, x);
 	plumb_sequence_end(&value->sequence);
 }
 

@@ -267,6 +267,11 @@ take_times(struct joining *j)
 		bin.device = TO(j, devices, bin.device);
 		plumb_builder_series(j->builder, &bin);
 	}
+	for (uint32_t i = 0; i < from->memory_count; i++) {
+		struct plumb_memory memory = from->memory[i];
+		memory.track = TO(j, tracks, memory.track);
+		plumb_builder_memory(j->builder, &memory);
+	}
 	for (uint32_t i = 0; i < from->ledger_count; i++) {
 		const struct plumb_ledger_row *row = &from->ledger[i];
 		plumb_builder_ledger(j->builder, TO(j, processes, row->process), row->source,

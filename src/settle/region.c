@@ -47,6 +47,8 @@ take_record(struct plumb_settle_region *region, const struct plumb_record *recor
 	CASE(WORK_RING, struct plumb_record_work_ring, plumb_settle_ring(region, it));
 	CASE(DEVICE_TOTAL, struct plumb_record_device_total, plumb_settle_total(region, it));
 	CASE(SERIES, struct plumb_record_series, plumb_settle_series(region, it));
+	CASE(MEMORY, struct plumb_record_memory, plumb_settle_memory(region, it));
+	CASE(MEMORY_POOL, struct plumb_record_memory_pool, plumb_settle_track(region, id));
 	CASE(OVERHEAD, struct plumb_record_overhead, plumb_settle_overhead(region, it));
 	CASE(ENVIRONMENT, struct plumb_record_environment, plumb_settle_fact(region, it));
 	CASE(LEDGER, struct plumb_record_ledger, plumb_settle_ledger(region, it));
@@ -86,6 +88,7 @@ take_records(struct plumb_settle_region *region)
 			                   "records that are too short", 1);
 	}
 	plumb_settle_tallies(region);
+	plumb_settle_memories(region);
 	plumb_settle_balance(region, records);
 }
 
@@ -138,5 +141,8 @@ plumb_settle_one(struct plumb_settler *settler, const struct plumb_region_reader
 	plumb_vec_free(&region.stack);
 	plumb_vec_free(&region.readings);
 	plumb_vec_free(&region.lines);
+	plumb_vec_free(&region.memory);
+	plumb_vec_free(&region.pools);
+	plumb_map_free(&region.memory_map);
 	return !settler->no_memory;
 }

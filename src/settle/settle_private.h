@@ -8,6 +8,7 @@
  *   tracks.c       processes, threads, devices, streams
  *   clocks.c       readings of clocks → lines
  *   gpu.c          totals, newest work and series of devices
+ *   memory.c       allocations and peaks
  *   ledger.c       tallies, and what follows from them; overhead
  *   environment.c  facts of processes → facts of the run
  *   settle.c       the run as a whole
@@ -114,6 +115,20 @@ struct plumb_settle_reading {
 	int64_t uncertainty;
 };
 
+/* What a context allocated of a pool, over all threads. */
+struct plumb_settle_share_of_memory {
+	uint32_t context, track;
+	struct plumb_stat allocated, freed;
+	int64_t held, peak;
+};
+
+/* A device's memory. */
+struct plumb_settle_pool {
+	uint32_t track;
+	const struct plumb_record_memory_pool *record;
+	int64_t peak;
+};
+
 /* One region while it is settled. */
 struct plumb_settle_region {
 	struct plumb_settler *settler;
@@ -128,6 +143,9 @@ struct plumb_settle_region {
 	PLUMB_VEC(plumb_id) stack;
 	PLUMB_VEC(struct plumb_settle_reading) readings;
 	PLUMB_VEC(struct plumb_settle_line) lines; /* of GPU clocks */
+	PLUMB_VEC(struct plumb_settle_share_of_memory) memory;
+	PLUMB_VEC(struct plumb_settle_pool) pools;
+	struct plumb_map memory_map;
 };
 
 /* ---- settle.c ---- */
@@ -162,7 +180,7 @@ plumb_settle_origin(struct plumb_settle_region *region, const struct plumb_recor
 
 /* ---- tracks.c ---- */
 void plumb_settle_process(struct plumb_settle_region *region);
-/* The track of a THREAD or STREAM record, the device of a DEVICE record, or PLUMB_NONE. */
+/* The track of a THREAD, STREAM or MEMORY_POOL record, the device of a DEVICE record, or PLUMB_NONE. */
 uint32_t plumb_settle_track(struct plumb_settle_region *region, plumb_id id);
 uint32_t plumb_settle_device(struct plumb_settle_region *region, plumb_id id);
 
@@ -196,6 +214,15 @@ void plumb_settle_tally(struct plumb_settle_region *region, const struct plumb_v
 void plumb_settle_tallies(struct plumb_settle_region *region);
 /* At the very end: busy time of every device. */
 void plumb_settle_busy(struct plumb_settler *settler);
+
+/* ---- memory.c ---- */
+/* The track of a MEMORY_POOL record. */
+uint32_t plumb_settle_pool(struct plumb_settle_region *region,
+                           const struct plumb_record_memory_pool *record);
+void
+plumb_settle_memory(struct plumb_settle_region *region, const struct plumb_record_memory *record);
+/* At the region's end: what all threads did together. */
+void plumb_settle_memories(struct plumb_settle_region *region);
 
 /* ---- ledger.c ---- */
 /* Counts for the region's process. */

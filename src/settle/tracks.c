@@ -229,7 +229,7 @@ plumb_settle_device(struct plumb_settle_region *region, plumb_id id)
 	return device;
 }
 
-/* ---- threads and streams ---- */
+/* ---- threads, streams and memory ---- */
 
 static uint32_t
 make_thread(struct plumb_settle_region *region, const struct plumb_record_thread *record)
@@ -278,11 +278,15 @@ plumb_settle_track(struct plumb_settle_region *region, plumb_id id)
 		plumb_region_get(region->reader, id, PLUMB_RECORD_THREAD, sizeof *thread);
 	const struct plumb_record_stream *stream =
 		plumb_region_get(region->reader, id, PLUMB_RECORD_STREAM, sizeof *stream);
+	const struct plumb_record_memory_pool *pool =
+		plumb_region_get(region->reader, id, PLUMB_RECORD_MEMORY_POOL, sizeof *pool);
 
-	if ((!thread && !stream) || region->process == PLUMB_NONE)
+	if ((!thread && !stream && !pool) || region->process == PLUMB_NONE)
 		return PLUMB_NONE;
 	if (!region->known[id]) {
-		uint32_t track = thread ? make_thread(region, thread) : make_stream(region, stream);
+		uint32_t track = thread   ? make_thread(region, thread)
+		                 : stream ? make_stream(region, stream)
+		                          : plumb_settle_pool(region, pool);
 		region->known[id] = track == PLUMB_NONE ? PLUMB_SETTLE_NOTHING : track + 1;
 	}
 	return region->known[id] == PLUMB_SETTLE_NOTHING ? PLUMB_NONE : region->known[id] - 1;

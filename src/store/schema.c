@@ -5,7 +5,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static const char *const track_kinds[] = { NULL, "thread", "stream" };
+static const char *const track_kinds[] = { NULL, "thread", "stream", "memory" };
 static const char *const origin_reasons[] = {
 	NULL, "backward_call", "graph_capture", "fused", "inlined",
 };
@@ -247,6 +247,22 @@ static const struct plumb_column series_columns[] = {
 };
 #undef ROW
 
+#define ROW struct plumb_memory
+static const struct plumb_column memory_columns[] = {
+	ID("track", track, TRACKS),
+	CELL("peak_bytes", INT, peak_bytes),
+	CELL("peak_ns", INT, peak_ns),
+	CELL("allocations", INT, allocations),
+	CELL("allocated_bytes", INT, allocated_bytes),
+	CELL("frees", INT, frees),
+	CELL("freed_bytes", INT, freed_bytes),
+	CELL("live_bytes", INT, live_bytes),
+	CELL("peak_allocated_bytes", INT, peak_allocated_bytes),
+	CELL("peak_reserved_bytes", INT, peak_reserved_bytes),
+	CELL("most_reserved_bytes", INT, most_reserved_bytes),
+};
+#undef ROW
+
 #define TABLE(number, name, columns, type, field)                                                  \
 	[PLUMB_TABLE_##number] = { name,                                                           \
 		                   columns,                                                        \
@@ -272,4 +288,8 @@ const struct plumb_table plumb_store_schema[PLUMB_TABLES] = {
 	      environment),
 	TABLE(FINDINGS, "findings", finding_columns, struct plumb_finding, findings),
 	TABLE(SERIES, "series", series_columns, struct plumb_series_bin, series),
+	[PLUMB_TABLE_MEMORY] = { "memory", memory_columns, COUNT(memory_columns),
+	                         sizeof(struct plumb_memory),
+	                         offsetof(struct plumb_profile, memory),
+	                         offsetof(struct plumb_profile, memory_count), 2 },
 };

@@ -68,6 +68,12 @@ const char plumb_store_tables_sql[] =
 	" process INTEGER REFERENCES processes, start_ns INTEGER NOT NULL,"
 	" width_ns INTEGER NOT NULL, busy_ns INTEGER, kernels INTEGER, copies INTEGER);"
 
+	"CREATE TABLE memory(id INTEGER PRIMARY KEY, track INTEGER NOT NULL REFERENCES tracks,"
+	" peak_bytes INTEGER, peak_ns INTEGER, allocations INTEGER, allocated_bytes INTEGER,"
+	" frees INTEGER, freed_bytes INTEGER, live_bytes INTEGER,"
+	" peak_allocated_bytes INTEGER, peak_reserved_bytes INTEGER,"
+	" most_reserved_bytes INTEGER);"
+
 	"CREATE TABLE totals(id INTEGER PRIMARY KEY,"
 	" metric INTEGER NOT NULL REFERENCES metrics, track INTEGER REFERENCES tracks,"
 	" sum INTEGER NOT NULL, count INTEGER NOT NULL, min INTEGER NOT NULL,"

@@ -246,8 +246,8 @@ def test_copies_sets_memory_and_waiting_inside_an_operator(made):
     check(made, "busy", {pageable: (8192, 2),
                          f"{busy}@busy_set > cuMemsetD8Async > set device": (1024, 2)},
           "gpu.copy_bytes")
-    check(made, "busy", {f"{busy}@busy_memory > cuMemAlloc": (2000, 2)}, "mem.alloc")
-    check(made, "busy", {f"{busy}@busy_memory > cuMemFree": (2000, 2)}, "mem.free")
+    check(made, "busy", {f"{busy}@busy_memory > cuMemAlloc": (2000, 2)}, "gpu.alloc_bytes")
+    check(made, "busy", {f"{busy}@busy_memory > cuMemFree": (2000, 2)}, "gpu.free_bytes")
     waits = found(made, "host.wait", "busy")
     assert set(waits) == set(made.expand({pageable: 0,
                                           f"{busy}@busy_wait > cuStreamSynchronize": 0}))
@@ -398,11 +398,11 @@ def test_device_memory(release, tmp_path):
     made = run_driver(tmp_path, "memory", release=release)
     check(made, "memory", {
         "memory:@alloc > cuMemAlloc": (1000, 1), "memory:@kept > cuMemAlloc": (8192, 2),
-        "memory:@stream_ordered > cuMemAllocAsync": (300, 1)}, "mem.alloc")
+        "memory:@stream_ordered > cuMemAllocAsync": (300, 1)}, "gpu.alloc_bytes")
     # What was freed and never seen to be allocated has no size.
     check(made, "memory", {
         "memory:@free > cuMemFree": (1000, 1),
-        "memory:@stream_ordered > cuMemFreeAsync": (300, 1)}, "mem.free")
+        "memory:@stream_ordered > cuMemFreeAsync": (300, 1)}, "gpu.free_bytes")
     assert made.ledger("gpu.allocation")["received"] == 4
 
 

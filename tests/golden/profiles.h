@@ -9,6 +9,7 @@
  *	cpu    operators only, nested in one of their own name, unknown totals
  *	deep   a function that recurses 10 000 deep around one operator
  *	empty  nothing but the run
+ *	memory who holds a CPU's and a GPU's memory
  *	rude   names with control characters, wide characters and quotes
  */
 #ifndef PLUMB_TESTS_PROFILES_H
@@ -258,6 +259,85 @@ sample_cpu(struct sample *s)
 	sample_calls(s, outer, s->thread, 1000, 1);
 }
 
+/* COUNT tensors of EACH bytes, of which HELD bytes were held at the peak and FREED were freed. */
+static void
+sample_tensors(struct sample *s, uint32_t context, uint32_t track, int64_t each, uint64_t count,
+               uint64_t freed, int64_t held)
+{
+	sample_value(s, context, PLUMB_METRIC_MEM_ALLOC, track, each, count);
+	if (freed)
+		sample_value(s, context, PLUMB_METRIC_MEM_FREE, track, each, freed);
+	if (held)
+		sample_value(s, context, PLUMB_METRIC_MEM_HELD, track, held, 1);
+	sample_value(s, context, PLUMB_METRIC_MEM_PEAK, track, held ? held : each, 1);
+}
+
+static uint32_t
+sample_pool(struct sample *s, const char *name, uint32_t device, const struct plumb_memory *totals)
+{
+	struct plumb_track track = {
+		.kind = PLUMB_TRACK_MEMORY,
+		.process = s->process,
+		.device = device,
+		.name = sample_text(s, name),
+		.tid = PLUMB_UNKNOWN,
+		.stream = PLUMB_UNKNOWN,
+		.gpu_context = PLUMB_UNKNOWN,
+		.start_ns = PLUMB_UNKNOWN,
+		.end_ns = PLUMB_UNKNOWN,
+		.overhead_ns = PLUMB_UNKNOWN,
+	};
+	struct plumb_memory memory = *totals;
+
+	memory.track = plumb_builder_track(s->b, &track);
+	plumb_builder_memory(s->b, &memory);
+	return memory.track;
+}
+
+static void
+sample_held(struct sample *s)
+{
+	uint32_t main_, line, op, cpu, gpu;
+
+	sample_run(s, "python3 train.py", INT64_C(12345678901), 0, 98765432);
+	sample_gpu_device(s);
+	cpu = sample_pool(s, "CPU", PLUMB_NONE,
+	                  &(struct plumb_memory){ .peak_bytes = 1 << 20,
+	                                          .peak_ns = 2000001000,
+	                                          .allocations = 1,
+	                                          .allocated_bytes = 1 << 20,
+	                                          .live_bytes = 1 << 20,
+	                                          .peak_allocated_bytes = PLUMB_UNKNOWN,
+	                                          .peak_reserved_bytes = PLUMB_UNKNOWN,
+	                                          .most_reserved_bytes = PLUMB_UNKNOWN });
+	gpu = sample_pool(s, "cuda:0", s->device,
+	                  &(struct plumb_memory){ .peak_bytes = 7 << 20,
+	                                          .peak_ns = 3500001000,
+	                                          .allocations = 19,
+	                                          .allocated_bytes = (30 << 20) + 1024,
+	                                          .frees = 15,
+	                                          .freed_bytes = 25 << 20,
+	                                          .live_bytes = (5 << 20) + 1024,
+	                                          .peak_allocated_bytes = 8 << 20,
+	                                          .peak_reserved_bytes = 20 << 20,
+	                                          .most_reserved_bytes = 22 << 20 });
+	main_ = sample_at(s, 0, PLUMB_FRAME_PYTHON, "main", "/home/ada/train.py", 40, 0);
+	op = sample_op(s, main_, "aten::empty", 0);
+	sample_tensors(s, op, cpu, 1 << 20, 1, 0, 1 << 20);
+	line = sample_at(s, main_, PLUMB_FRAME_PYTHON, "forward", "/home/ada/model.py", 12, 0);
+	op = sample_at(s, line, PLUMB_FRAME_PYTHON, "forward", SAMPLE_SITE "/nn/modules/linear.py",
+	               114, 0);
+	op = sample_op(s, op, "aten::linear", 0);
+	sample_tensors(s, sample_op(s, op, "aten::addmm", 0), gpu, 1 << 20, 10, 8, 4 << 20);
+	sample_tensors(s, op, gpu, 1 << 20, 2, 2, 0);
+	op = sample_op(s, op, "autograd::engine::evaluate_function: AddmmBackward0",
+	               PLUMB_CONTEXT_BACKWARD);
+	op = sample_op(s, op, "AddmmBackward0", PLUMB_CONTEXT_BACKWARD);
+	op = sample_op(s, op, "aten::mm", PLUMB_CONTEXT_BACKWARD);
+	sample_tensors(s, op, gpu, 3 << 20, 6, 5, 2 << 20);
+	sample_tensors(s, 0, gpu, 1 << 10, 1, 0, 1 << 10);
+}
+
 static void
 sample_deep(struct sample *s)
 {
@@ -292,8 +372,8 @@ sample_make(const char *name, struct plumb_profile *profile)
 		const char *name;
 		void (*make)(struct sample *s);
 	} samples[] = {
-		{ "gpu", sample_gpu },   { "cpu", sample_cpu }, { "deep", sample_deep },
-		{ "rude", sample_rude }, { "empty", NULL },
+		{ "gpu", sample_gpu },   { "cpu", sample_cpu },     { "deep", sample_deep },
+		{ "rude", sample_rude }, { "memory", sample_held }, { "empty", NULL },
 	};
 	struct sample s = { .b = plumb_builder_new() };
 	struct plumb_error error;

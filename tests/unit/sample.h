@@ -23,7 +23,7 @@
 #define SAMPLE_KERNEL "_Z4gemmPKfS0_Pf"
 
 struct sample_ids {
-	uint32_t process, other, device, plain_device, thread, stream, nameless;
+	uint32_t process, other, device, plain_device, thread, stream, nameless, memory;
 	uint32_t main_frame, fib, mul, kernel, copy;
 	uint32_t contexts[16];
 };
@@ -128,6 +128,33 @@ sample_places(struct plumb_builder *b, struct sample_ids *ids)
 }
 
 static inline void
+sample_memory(struct plumb_builder *b, struct sample_ids *ids)
+{
+	ids->memory = plumb_builder_track(
+		b, &(struct plumb_track){ .kind = PLUMB_TRACK_MEMORY,
+	                                  .process = ids->process,
+	                                  .device = ids->device,
+	                                  .name = plumb_builder_text(b, "cuda:0"),
+	                                  .tid = PLUMB_UNKNOWN,
+	                                  .stream = PLUMB_UNKNOWN,
+	                                  .gpu_context = PLUMB_UNKNOWN,
+	                                  .start_ns = PLUMB_UNKNOWN,
+	                                  .end_ns = PLUMB_UNKNOWN,
+	                                  .overhead_ns = PLUMB_UNKNOWN });
+	plumb_builder_memory(b, &(struct plumb_memory){ .track = ids->memory,
+	                                                .peak_bytes = 3000,
+	                                                .peak_ns = 2600,
+	                                                .allocations = 2,
+	                                                .allocated_bytes = 4000,
+	                                                .frees = 1,
+	                                                .freed_bytes = 1000,
+	                                                .live_bytes = 3000,
+	                                                .peak_allocated_bytes = 3500,
+	                                                .peak_reserved_bytes = 8192,
+	                                                .most_reserved_bytes = PLUMB_UNKNOWN });
+}
+
+static inline void
 sample_frames(struct plumb_builder *b, struct sample_ids *ids)
 {
 	uint32_t file = plumb_builder_text(b, "train.py");
@@ -196,6 +223,7 @@ sample_tree(struct plumb_builder *b, struct sample_ids *ids)
 	sample_value(b, copy, PLUMB_METRIC_GPU_COPY_TIME, ids->stream, 300);
 	sample_value(b, copy, PLUMB_METRIC_GPU_COPY_BYTES, ids->stream, 4096);
 	sample_value(b, copy, PLUMB_METRIC_MEM_PEAK, PLUMB_NONE, 5000);
+	sample_value(b, mul, PLUMB_METRIC_MEM_HELD, ids->memory, 3000);
 	sample_kernel(b, ids, kernel, 700);
 	plumb_builder_work(b, &(struct plumb_work_item){ copy, ids->stream, 2500, 2800 });
 	plumb_builder_work(b, &(struct plumb_work_item){ kernel, ids->stream, 8300, 9000 });
@@ -266,6 +294,7 @@ sample_build(struct plumb_profile *profile, struct sample_ids *ids, struct plumb
 	if (!b)
 		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory");
 	sample_places(b, ids);
+	sample_memory(b, ids);
 	sample_frames(b, ids);
 	sample_tree(b, ids);
 	sample_run(b, ids);

@@ -422,10 +422,11 @@ device_memory_is_counted(void **state)
 	(void)state;
 	run_program(&run, "mock-program", "",
 	            "alloc:1000 free alloc:4096 allocasync:300 freeasync free");
-	assert_int_equal(API("cuMemAlloc", MEM_ALLOC).sum, 5096);
-	assert_int_equal(API("cuMemFree", MEM_FREE).sum, 1000); /* the second is unknown by then */
-	assert_int_equal(API("cuMemAllocAsync", MEM_ALLOC).sum, 300);
-	assert_int_equal(API("cuMemFreeAsync", MEM_FREE).sum, 300);
+	assert_int_equal(API("cuMemAlloc", GPU_ALLOC_BYTES).sum, 5096);
+	assert_int_equal(API("cuMemFree", GPU_FREE_BYTES).sum,
+	                 1000); /* the second is unknown by then */
+	assert_int_equal(API("cuMemAllocAsync", GPU_ALLOC_BYTES).sum, 300);
+	assert_int_equal(API("cuMemFreeAsync", GPU_FREE_BYTES).sum, 300);
 	assert_int_equal(LEDGER(ALLOCATION, RECEIVED), 3);
 	finish(&run);
 }
@@ -708,7 +709,7 @@ the_programs_own_profiler_gets_the_slot(void **state)
 		&run, "mock-profiled", "",
 		"repeat:3 launch:a:10 profile:begin repeat:4 launch:b:10 profile:end sleep:400 "
 		"repeat:5 launch:c:10 profile:begin launch:d:10 capture:2:d:1 profile:end "
-	        "sleep:400 "
+		"sleep:400 "
 		"repeat:6 launch:e:10 capture:2:e:1 profile:callbacks profile:leave launch:f:10");
 	assert_int_equal(run.status, 0);
 	assert_string_equal(run.output, "subscribe 0\nprofiled 4 kernels\nsubscribe 0\n"

@@ -143,6 +143,12 @@ build(const struct rank *r)
 	plumb_builder_work(b, &work);
 	struct plumb_series_bin bin = { d, p, r->first, 100, r->busy, 3, 0 };
 	plumb_builder_series(b, &bin);
+	struct plumb_track pool = { .kind = PLUMB_TRACK_MEMORY,
+		                    .process = p,
+		                    .device = d,
+		                    .name = plumb_builder_text(b, "cuda:0") };
+	struct plumb_memory memory = { .track = plumb_builder_track(b, &pool), .peak_bytes = r->x };
+	plumb_builder_memory(b, &memory);
 	struct plumb_clock clock = {
 		.process = p, .device = d, .slope = 1e-9, .residual_ns = r->x
 	};
@@ -241,7 +247,14 @@ tracks_processes_and_what_hangs_on_them_stay_apart(void **state)
 	assert_int_equal(p.processes[0].rank, 0);
 	assert_int_equal(p.processes[1].rank, 1);
 	assert_string_equal(plumb_text(&p, p.processes[1].host), "h");
-	assert_int_equal(p.tracks_count, 4);
+	assert_int_equal(p.tracks_count, 6);
+	assert_int_equal(p.memory_count, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct plumb_track *track = &p.tracks[p.memory[i].track];
+		assert_int_equal(track->kind, PLUMB_TRACK_MEMORY);
+		assert_int_equal(p.memory[i].peak_bytes,
+		                 p.processes[track->process].rank ? 20 : 10);
+	}
 	assert_int_equal(p.devices_count, 2);
 	for (uint32_t i = 0; i < p.values_count; i++) {
 		const struct plumb_track *track = &p.tracks[p.values[i].track];

@@ -178,6 +178,17 @@ assert_same(const struct plumb_profile *a, struct plumb_profile *b)
 		            c->slope == d->slope && c->residual_ns == d->residual_ns &&
 		            c->readings == d->readings);
 	}
+	assert_int_equal(a->memory_count, b->memory_count);
+	for (uint32_t i = 0; i < a->memory_count; i++) {
+		const struct plumb_memory *m = &a->memory[i], *n = &b->memory[i];
+		assert_true(m->track == n->track && m->peak_bytes == n->peak_bytes &&
+		            m->peak_ns == n->peak_ns && m->allocations == n->allocations &&
+		            m->allocated_bytes == n->allocated_bytes && m->frees == n->frees &&
+		            m->freed_bytes == n->freed_bytes && m->live_bytes == n->live_bytes &&
+		            m->peak_allocated_bytes == n->peak_allocated_bytes &&
+		            m->peak_reserved_bytes == n->peak_reserved_bytes &&
+		            m->most_reserved_bytes == n->most_reserved_bytes);
+	}
 	for (uint32_t i = 0; i < a->ledger_count; i++)
 		assert_true(a->ledger[i].process == b->ledger[i].process &&
 		            a->ledger[i].source == b->ledger[i].source &&
@@ -314,6 +325,10 @@ test_contents(void **state)
 		{ "SELECT count(*) FROM tracks WHERE device IS NULL", 2 },
 		{ "SELECT count(*) FROM context_values WHERE track IS NULL", 1 },
 		{ "SELECT confidence FROM findings", PLUMB_UNKNOWN },
+		{ "SELECT most_reserved_bytes FROM memory", PLUMB_UNKNOWN },
+		{ "SELECT peak_reserved_bytes FROM memory JOIN tracks t ON t.id=track "
+		  "WHERE t.kind='memory'",
+		  8192 },
 		{ "SELECT parent FROM contexts WHERE id=0", PLUMB_UNKNOWN },
 		{ "SELECT line FROM frames WHERE kind='operator'", PLUMB_UNKNOWN },
 		/* Recursion counts once in the inclusive number. */

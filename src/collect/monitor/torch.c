@@ -9,7 +9,9 @@
 
 #include "collect/monitor/framework.h"
 #include "collect/monitor/torch_abi.h"
+#include "collect/monitor/torch_memory.h"
 #include "collect/process.h"
+#include "collect/real.h"
 #include "collect/thread.h"
 
 static struct torch_abi abi;
@@ -141,35 +143,14 @@ torch_start(void)
 __attribute__((used, visibility("hidden"))) void *plumb_torch_backward(const void *caller);
 extern const char plumb_torch_thunk[] __asm__(ENGINE_EXECUTE);
 
-/* The real function, as LIBRARY (a file name, or NULL for what is loaded after us) sees it. */
-static void *
-real_execute(const char *library)
-{
-	void *scope = library ? dlopen(library, RTLD_NOLOAD | RTLD_LAZY) : RTLD_NEXT;
-	void *found = scope ? plumb_real_dlsym(scope, ENGINE_EXECUTE) : NULL;
-	if (library && scope)
-		dlclose(scope);
-	return found == (const void *)plumb_torch_thunk ? NULL : found;
-}
-
-/* Notes who calls backward; returns where to jump on. CALLER lies in a library that is linked to the
- * real function, whatever that one's library is called. */
+/* Notes who calls backward; returns where to jump on. */
 void *
 plumb_torch_backward(const void *caller)
 {
-	static void *_Atomic real;
-	void *address = atomic_load_explicit(&real, memory_order_acquire);
-	if (!address) {
-		char path[sizeof abi.library];
-		Dl_info of_caller;
-		if (dladdr(caller, &of_caller) && of_caller.dli_fname)
-			address = real_execute(of_caller.dli_fname);
-		if (!address && plumb_find_library("libtorch_cpu.so", path, sizeof path))
-			address = real_execute(path);
-		if (!address)
-			address = real_execute(NULL);
-		atomic_store_explicit(&real, address, memory_order_release);
-	}
+	static struct plumb_real real = { .symbol = ENGINE_EXECUTE,
+		                          .library = "libtorch_cpu.so",
+		                          .ours = plumb_torch_thunk };
+	void *address = plumb_real_function(&real, caller);
 	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_OPERATOR_ENTER);
 	if (thread) {
 		plumb_backward_begin(thread);
@@ -239,6 +220,7 @@ torch_describe(void)
 		return;
 	plumb_environment(thread, "torch.library", abi.library);
 	plumb_environment(thread, "torch.version", torch_version(text, sizeof text));
+	plumb_torch_memory_describe(thread);
 	if (abi.sequence < 0 || abi.forward_thread < 0 || abi.scope < 0)
 		plumb_environment(
 			thread, "framework.torch.partly",

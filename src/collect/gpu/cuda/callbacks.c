@@ -11,6 +11,7 @@
 
 #include "collect/gpu/cuda/runtime.h"
 #include "collect/wait.h"
+#include "collect/live.h"
 
 struct plumb_launch_ring *plumb_cuda_launches;
 
@@ -102,23 +103,30 @@ call_enter(struct plumb_thread *thread, enum plumb_call call, const CUpti_Callba
 
 /* ---- allocations ---- */
 
+/* Sizes by address, so that a free can tell what it frees. A cuMemCreate handle's key has a bit set. */
+static struct plumb_live allocations;
+#define ALLOCATION_HANDLE (1ull << 63)
+
 static void
 alloc_exit(struct plumb_thread *thread, plumb_id node, uint64_t key, uint64_t bytes)
 {
-	plumb_observe(thread, node, PLUMB_METRIC_MEM_ALLOC, plumb_thread_track(thread),
+	struct plumb_live_object object = { .bytes = bytes }, was;
+	plumb_observe(thread, node, PLUMB_METRIC_GPU_ALLOC_BYTES, plumb_thread_track(thread),
 	              (int64_t)bytes);
 	plumb_count(thread, PLUMB_SOURCE_ALLOCATION, PLUMB_FATE_RECEIVED, 1);
 	plumb_count(thread, PLUMB_SOURCE_ALLOCATION, PLUMB_FATE_ATTRIBUTED, 1);
-	plumb_allocation_put(key, bytes);
+	if (key)
+		plumb_live_put(&allocations, key, &object, &was);
 }
 
 static void
 free_exit(struct plumb_thread *thread, plumb_id node, uint64_t key)
 {
-	uint64_t bytes = plumb_allocation_take(key);
-	if (bytes) /* else it was made before plumb came, or is no allocation */
-		plumb_observe(thread, node, PLUMB_METRIC_MEM_FREE, plumb_thread_track(thread),
-		              (int64_t)bytes);
+	struct plumb_live_object object;
+	/* Else it was made before plumb came, or is no allocation. */
+	if (key && plumb_live_take(&allocations, key, &object))
+		plumb_observe(thread, node, PLUMB_METRIC_GPU_FREE_BYTES, plumb_thread_track(thread),
+		              (int64_t)object.bytes);
 }
 
 static void
@@ -141,14 +149,13 @@ memory_exit(struct plumb_thread *thread, enum plumb_call call, plumb_id node, co
 		break;
 	case PLUMB_CALL_CREATE:
 		if (create->handle)
-			alloc_exit(thread, node, *create->handle | PLUMB_ALLOCATION_HANDLE,
-			           create->size);
+			alloc_exit(thread, node, *create->handle | ALLOCATION_HANDLE, create->size);
 		break;
 	case PLUMB_CALL_FREE:
 		free_exit(thread, node, free_params->dptr);
 		break;
 	default:
-		free_exit(thread, node, release->handle | PLUMB_ALLOCATION_HANDLE);
+		free_exit(thread, node, release->handle | ALLOCATION_HANDLE);
 		break;
 	}
 }

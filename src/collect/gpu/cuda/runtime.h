@@ -8,7 +8,6 @@
  *   interpose.c    the CUPTI functions of the program that slot.c has to notice
  *   callbacks.c    driver calls, on the program's threads
  *   calls.c        which driver function does what
- *   allocations.c  sizes of device allocations
  *   buffers.c      buffers of records, between CUPTI and the service thread
  *   records.c      records → contexts, metrics, ledger
  *   layout.c       which layouts of records are known
@@ -118,14 +117,6 @@ void CUPTIAPI plumb_cuda_callback(void *data, CUpti_CallbackDomain domain, CUpti
                                   const void *info);
 /* Driver calls that started work, so far. */
 uint64_t plumb_cuda_launched(void);
-
-/* ---- allocations.c ---- */
-
-/* False: no room to remember it; its free will then not be known. */
-bool plumb_allocation_put(uint64_t key, uint64_t bytes);
-/* Its size, and forgets it; 0: not known. */
-uint64_t plumb_allocation_take(uint64_t key);
-#define PLUMB_ALLOCATION_HANDLE (1ull << 63) /* the key of a cuMemCreate handle has this bit */
 
 /* ---- buffers.c ---- */
 

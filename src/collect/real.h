@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The function behind a symbol that we interpose. Who calls us decides: a process may hold several
+ * copies of a library, each with a function of its own.
+ *
+ *	static struct plumb_real real = { .symbol = "f", .library = "libf.so", .ours = (void *)f };
+ *	…
+ *	void *function = plumb_real_function(&real, __builtin_return_address(0));
+ */
+#ifndef PLUMB_COLLECT_REAL_H
+#define PLUMB_COLLECT_REAL_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "collect/collector.h"
+
+#define PLUMB_REAL_CALLERS 8u
+
+/* A library that calls, and what it means. */
+struct plumb_real_caller {
+	uintptr_t low;
+	size_t bytes; /* mapped from LOW on */
+	_Atomic(void *) function;
+};
+struct plumb_real {
+	const char *symbol;
+	const char *library; /* that has it, as the beginning of a file name */
+	const void *ours;
+	struct plumb_real_caller callers[PLUMB_REAL_CALLERS];
+	_Atomic uint32_t claimed;
+};
+
+/* Looks CALLER's library up. NULL: there is no such function but ours. */
+void *plumb_real_find(struct plumb_real *real, const void *caller);
+
+/* Is FUNCTION, the real one, in the very library that CALLER is in? */
+bool
+plumb_real_is_neighbour(const struct plumb_real *real, const void *caller, const void *function);
+
+static inline void *
+plumb_real_function(struct plumb_real *real, const void *caller)
+{
+	struct plumb_real_caller *first = &real->callers[0];
+	void *function = atomic_load_explicit(&first->function, memory_order_acquire);
+	if (plumb_likely(function && (uintptr_t)caller - first->low < first->bytes))
+		return function;
+	return plumb_real_find(real, caller);
+}
+
+#endif

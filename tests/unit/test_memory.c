@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Allocations: what lives where, and who holds the bytes at the peak. A process records once in its
+ * life, so each case runs in a process of its own, which this program starts by its name; the test
+ * then settles the region that it left.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "collect/gpu/gpu.h"
+#include "collect/live.h"
+#include "collect/monitor/framework.h"
+#include "collect/monitor/memory.h"
+#include "settle/settle.h"
+
+/* ---- what lives at an address ---- */
+
+static void
+test_live(void **state)
+{
+	enum { MANY = 100000 };
+	static struct plumb_live live;
+	struct plumb_live_object object = { 0 }, was;
+
+	(void)state;
+	for (uint64_t i = 1; i <= MANY; i++) {
+		object.bytes = i;
+		assert_int_equal(plumb_live_put(&live, i * 64, &object, &was), PLUMB_LIVE_NEW);
+	}
+	object.bytes = 7;
+	assert_int_equal(plumb_live_put(&live, 64 * 500, &object, &was), PLUMB_LIVE_REPLACED);
+	assert_int_equal(was.bytes, 500);
+	for (uint64_t i = MANY; i; i--) {
+		assert_true(plumb_live_take(&live, i * 64, &object));
+		assert_int_equal(object.bytes, i == 500 ? 7 : i);
+		assert_false(plumb_live_take(&live, i * 64, &object));
+	}
+	assert_int_equal(plumb_live_put(&live, 64, &object, &was), PLUMB_LIVE_NEW);
+	plumb_live_clear(&live);
+	assert_false(plumb_live_take(&live, 64, &object));
+}
+
+/* ---- what the cases do ---- */
+
+enum { CONTEXTS = 12 };
+
+static uint64_t
+next_random(uint64_t *seed)
+{
+	*seed = *seed * 6364136223846793005u + 1442695040888963407u;
+	return *seed >> 33;
+}
+
+static void
+change(uint8_t kind, uint8_t index, uint64_t address, int64_t bytes)
+{
+	struct plumb_memory_change c = {
+		.device_kind = kind,
+		.device_index = index,
+		.free = bytes < 0,
+		.address = address,
+		.bytes = bytes < 0 ? 0 : (uint64_t)bytes,
+		.allocated = PLUMB_POOL_UNTOLD,
+		.reserved = PLUMB_POOL_UNTOLD,
+	};
+	plumb_memory_changed(&c);
+}
+
+/* Allocates in the operator "c<number>". */
+static void
+allocate_at(unsigned number, uint64_t address, int64_t bytes)
+{
+	char name[24];
+	struct plumb_operator op = { .name = name, .sequence = -1 };
+	snprintf(name, sizeof name, "c%u", number);
+	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_OPERATOR_ENTER);
+	struct plumb_ticket *ticket = plumb_operator_enter(thread, &op);
+	plumb_leave(thread);
+	change(PLUMB_MEMORY_CPU, 0, address, bytes);
+	thread = plumb_enter(PLUMB_CALLBACK_OPERATOR_EXIT);
+	if (ticket)
+		plumb_operator_exit(thread, ticket);
+	plumb_leave(thread);
+}
+
+static void
+release(uint64_t address)
+{
+	change(PLUMB_MEMORY_CPU, 0, address, -1);
+}
+
+/* Random work of one thread, with the truth kept by hand: written to a file that the test reads. */
+static int
+case_truth(const char *folder)
+{
+	enum { SLOTS = 300, STEPS = 20000 };
+	static struct {
+		unsigned context;
+		int64_t bytes;
+	} slots[SLOTS];
+	int64_t live[CONTEXTS] = { 0 }, held[CONTEXTS] = { 0 }, own[CONTEXTS] = { 0 };
+	int64_t allocated[CONTEXTS] = { 0 }, total = 0, peak = 0;
+	uint64_t seed = 42;
+	for (int step = 0; step < STEPS; step++) {
+		size_t s = next_random(&seed) % SLOTS;
+		uint64_t address = 0x1000 + s * 64;
+		if (slots[s].bytes) {
+			total -= slots[s].bytes;
+			live[slots[s].context] -= slots[s].bytes;
+			slots[s].bytes = 0;
+			release(address);
+			continue;
+		}
+		unsigned c = (unsigned)(next_random(&seed) % CONTEXTS);
+		slots[s].context = c;
+		slots[s].bytes = (int64_t)(1 + next_random(&seed) % 100000);
+		total += slots[s].bytes;
+		live[c] += slots[s].bytes;
+		allocated[c] += slots[s].bytes;
+		own[c] = live[c] > own[c] ? live[c] : own[c];
+		if (total > peak) {
+			peak = total;
+			memcpy(held, live, sizeof held);
+		}
+		allocate_at(c, address, slots[s].bytes);
+	}
+	char path[200];
+	snprintf(path, sizeof path, "%s/truth", folder);
+	FILE *out = fopen(path, "w");
+	fprintf(out, "%lld %lld\n", (long long)peak, (long long)total);
+	for (int c = 0; c < CONTEXTS; c++)
+		fprintf(out, "%lld %lld %lld %lld\n", (long long)held[c], (long long)own[c],
+		        (long long)allocated[c], (long long)live[c]);
+	return fclose(out);
+}
+
+/* Threads that free what others allocated, through a board of addresses. */
+enum { BOARD = 512, THREADS = 4 };
+static _Atomic uint64_t board[BOARD]; /* address of what hangs there, 0 nothing */
+static _Atomic bool stop_threads;
+
+static void *
+exchange(void *data)
+{
+	uint64_t seed = (uintptr_t)data, next = 0;
+	for (int step = 0; step < 30000 && !atomic_load(&stop_threads); step++) {
+		size_t place = next_random(&seed) % BOARD;
+		uint64_t there = atomic_exchange(&board[place], 0);
+		if (there) {
+			release(there);
+			continue;
+		}
+		/* An address is one thread's own, and used again when its object is gone. */
+		uint64_t address = ((uint64_t)(uintptr_t)data << 32) + ++next * 64;
+		allocate_at((unsigned)(next_random(&seed) % CONTEXTS), address,
+		            (int64_t)(1 + next_random(&seed) % 5000));
+		there = atomic_exchange(&board[place], address);
+		if (there)
+			release(there);
+	}
+	return NULL;
+}
+
+static void
+run_threads(void)
+{
+	pthread_t threads[THREADS];
+	for (uintptr_t i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, exchange, (void *)(i + 1));
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static int
+case_threads(const char *folder)
+{
+	(void)folder;
+	run_threads();
+	for (int i = 0; i < BOARD; i++)
+		if (board[i])
+			release(board[i]);
+	return 0;
+}
+
+static void *
+kill_soon(void *data)
+{
+	usleep(20000);
+	kill(getpid(), SIGKILL);
+	return data;
+}
+
+static int
+case_killed(const char *folder)
+{
+	pthread_t killer;
+	(void)folder;
+	pthread_create(&killer, NULL, kill_soon, NULL);
+	while (!atomic_load(&stop_threads))
+		run_threads();
+	return 1;
+}
+
+/* More contexts than the region has room for: the device's sums stay what they are. */
+static int
+case_full(const char *folder)
+{
+	(void)folder;
+	for (unsigned i = 0; i < 20000; i++)
+		allocate_at(i, 0x1000 + i * 64, 10);
+	for (unsigned i = 0; i < 20000; i += 2)
+		release(0x1000 + i * 64);
+	return 0;
+}
+
+static int
+case_device(const char *folder)
+{
+	struct plumb_record_device gpu = { .ordinal = 1, .uuid = { 1 } };
+	struct plumb_memory_change c = { .device_kind = PLUMB_MEMORY_CUDA,
+		                         .device_index = 1,
+		                         .address = 0x7000,
+		                         .bytes = 512,
+		                         .allocated = 600,
+		                         .reserved = 2000 };
+	(void)folder;
+	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_GPU);
+	plumb_gpu_device_new(thread, &gpu, "Some GPU");
+	plumb_leave(thread);
+	plumb_memory_changed(&c);
+	c.free = true;
+	plumb_memory_changed(&c);
+	/* Less than the peak, but more was taken from the device for it. */
+	c = (struct plumb_memory_change){ .device_kind = PLUMB_MEMORY_CUDA,
+		                          .device_index = 1,
+		                          .address = 0x8000,
+		                          .bytes = 100,
+		                          .allocated = 188,
+		                          .reserved = 5000 };
+	plumb_memory_changed(&c);
+	/* The same address on the CPU is something else. */
+	change(PLUMB_MEMORY_CPU, 0, 0x7000, 100);
+	change(PLUMB_MEMORY_CUDA, 0, 0x7000, 300);
+	change(PLUMB_MEMORY_CUDA, 0, 0x7000, 200); /* the free of the first was not seen */
+	change(PLUMB_MEMORY_CUDA, 0, 0x9000, -1);  /* was never allocated here */
+	change(20, 3, 0x7000, 64);
+	return 0;
+}
+
+static int listened;
+static void
+listen(const struct plumb_memory_change *c)
+{
+	listened += c->free ? 100 : 1;
+}
+
+static int
+case_listener(const char *folder)
+{
+	(void)folder;
+	plumb_memory_listen(listen);
+	change(PLUMB_MEMORY_CPU, 0, 64, 10);
+	change(PLUMB_MEMORY_CPU, 0, 64, -1);
+	plumb_memory_listen(NULL);
+	change(PLUMB_MEMORY_CPU, 0, 64, 10);
+	return listened != 101 || !plumb_memory_is_wanted();
+}
+
+/* What a parent allocated a child knows nothing of, and its tables are its own. */
+static int
+case_forgets(const char *folder)
+{
+	int status;
+	(void)folder;
+	change(PLUMB_MEMORY_CPU, 0, 64, 10);
+	pid_t child = fork();
+	if (!child) {
+		release(64);
+		change(PLUMB_MEMORY_CPU, 0, 128, 1000);
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+	release(64);
+	return status;
+}
+
+static const struct {
+	const char *name;
+	int (*run)(const char *folder);
+} cases[] = {
+	{ "truth", case_truth },     { "threads", case_threads }, { "killed", case_killed },
+	{ "full", case_full },       { "device", case_device },   { "listener", case_listener },
+	{ "forgets", case_forgets },
+};
+
+/* ---- running a case and settling it ---- */
+
+static char folder[64];
+static struct plumb_profile profile;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	strcpy(folder, "/tmp/plumb-memory-XXXXXX");
+	profile = (struct plumb_profile){ 0 };
+	return !mkdtemp(folder);
+}
+
+static int
+teardown(void **state)
+{
+	char command[100];
+	(void)state;
+	plumb_profile_free(&profile);
+	snprintf(command, sizeof command, "rm -r %s", folder);
+	return system(command);
+}
+
+/* Runs NAME in a process of its own; returns its status. */
+static int
+run_case(const char *name)
+{
+	const char *folders[] = { folder };
+	struct plumb_error error = { 0 };
+	char *warnings = NULL;
+	int status;
+	pid_t child = fork();
+	if (!child) {
+		setenv(PLUMB_ENV_FOLDER, folder, 1);
+		setenv(PLUMB_ENV_LIMIT, "1500000", 1);
+		setenv(PLUMB_ENV_MEMORY, "1", 1);
+		execl("/proc/self/exe", "test_memory", name, folder, (char *)NULL);
+		_exit(99);
+	}
+	waitpid(child, &status, 0);
+	if (plumb_settle(folders, 1, NULL, &profile, &warnings, &error) != PLUMB_OK)
+		fail_msg("%s", error.message);
+	free(warnings);
+	return status;
+}
+
+/* METRIC of all contexts whose frame is called NAME (NULL: all), added up; the greatest of mem.peak. */
+static int64_t
+amount(const char *name, uint32_t metric, uint32_t memory)
+{
+	int64_t sum = 0;
+	for (uint32_t i = 0; i < profile.values_count; i++) {
+		const struct plumb_value *v = &profile.values[i];
+		const struct plumb_frame *f = plumb_context_frame(&profile, v->context);
+		if (v->metric != metric || v->track != profile.memory[memory].track ||
+		    (name && strcmp(plumb_text(&profile, f->name), name) != 0))
+			continue;
+		if (metric != PLUMB_METRIC_MEM_PEAK)
+			sum += v->sum;
+		else if (v->max > sum)
+			sum = v->max;
+	}
+	return sum;
+}
+
+static int64_t
+ledger(uint32_t source, uint32_t fate)
+{
+	int64_t sum = 0;
+	for (uint32_t i = 0; i < profile.ledger_count; i++)
+		if (profile.ledger[i].source == source && profile.ledger[i].fate == fate)
+			sum += profile.ledger[i].count;
+	return sum;
+}
+
+#define AMOUNT(name, metric) amount(name, PLUMB_METRIC_##metric, 0)
+#define LEDGER(fate) ledger(PLUMB_SOURCE_MEMORY, PLUMB_FATE_##fate)
+
+static void
+test_truth(void **state)
+{
+	char path[100], name[8];
+	long long peak, live, held, own, allocated, left;
+	(void)state;
+	assert_int_equal(run_case("truth"), 0);
+	snprintf(path, sizeof path, "%s/truth", folder);
+	FILE *in = fopen(path, "r");
+	assert_non_null(in);
+	assert_int_equal(fscanf(in, "%lld %lld", &peak, &live), 2);
+	assert_int_equal(profile.memory_count, 1);
+	assert_int_equal(profile.memory[0].peak_bytes, peak);
+	assert_int_equal(profile.memory[0].live_bytes, live);
+	assert_true(peak > live && live > 0);
+	for (int c = 0; c < CONTEXTS; c++) {
+		assert_int_equal(fscanf(in, "%lld %lld %lld %lld", &held, &own, &allocated, &left),
+		                 4);
+		snprintf(name, sizeof name, "c%d", c);
+		assert_int_equal(AMOUNT(name, MEM_HELD), held);
+		assert_int_equal(AMOUNT(name, MEM_PEAK), own);
+		assert_int_equal(AMOUNT(name, MEM_ALLOC), allocated);
+		assert_int_equal(AMOUNT(name, MEM_FREE), allocated - left);
+	}
+	fclose(in);
+	assert_int_equal(AMOUNT(NULL, MEM_HELD), peak);
+	assert_int_equal(LEDGER(RECEIVED), LEDGER(ATTRIBUTED));
+	const struct plumb_process *process = &profile.processes[0];
+	assert_in_range(profile.memory[0].peak_ns, process->start_ns, process->end_ns);
+}
+
+static void
+test_threads(void **state)
+{
+	(void)state;
+	assert_int_equal(run_case("threads"), 0);
+	const struct plumb_memory *memory = &profile.memory[0];
+	assert_int_equal(memory->live_bytes, 0);
+	assert_int_equal(memory->allocated_bytes, memory->freed_bytes);
+	assert_int_equal(memory->allocations, memory->frees);
+	assert_int_equal(AMOUNT(NULL, MEM_HELD), memory->peak_bytes);
+	assert_int_equal(AMOUNT(NULL, MEM_ALLOC), memory->allocated_bytes);
+	for (int c = 0; c < CONTEXTS; c++) {
+		char name[8];
+		snprintf(name, sizeof name, "c%d", c);
+		assert_true(AMOUNT(name, MEM_HELD) >= 0);
+		assert_int_equal(AMOUNT(name, MEM_ALLOC), AMOUNT(name, MEM_FREE));
+	}
+	assert_int_equal(LEDGER(RECEIVED), memory->allocations + memory->frees);
+	assert_int_equal(LEDGER(ATTRIBUTED), LEDGER(RECEIVED));
+}
+
+/* What the region holds after SIGKILL hangs together, but for what was being written. */
+static void
+test_killed(void **state)
+{
+	(void)state;
+	int status = run_case("killed");
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	const struct plumb_memory *memory = &profile.memory[0];
+	assert_true(memory->peak_bytes >= memory->live_bytes && memory->peak_bytes > 0);
+	if (!ledger(PLUMB_SOURCE_VALUE, PLUMB_FATE_TORN)) {
+		assert_int_equal(AMOUNT(NULL, MEM_HELD), memory->peak_bytes);
+		assert_int_equal(memory->allocated_bytes - memory->freed_bytes, memory->live_bytes);
+	}
+}
+
+static void
+test_full(void **state)
+{
+	(void)state;
+	assert_int_equal(run_case("full"), 0);
+	const struct plumb_memory *memory = &profile.memory[0];
+	assert_int_equal(memory->peak_bytes, 200000);
+	assert_int_equal(memory->live_bytes, 100000);
+	assert_int_equal(memory->allocations, 20000);
+	assert_int_equal(memory->frees, 10000);
+	assert_int_equal(AMOUNT(NULL, MEM_HELD), 200000);
+	assert_true(LEDGER(REGION_FULL) > 0);
+	assert_int_equal(LEDGER(RECEIVED), 30000);
+	assert_int_equal(LEDGER(ATTRIBUTED) + LEDGER(REGION_FULL), 30000);
+}
+
+static void
+test_device(void **state)
+{
+	static const char *const names[] = { "cuda:1", "CPU", "cuda:0", "privateuseone:3" };
+	static const int64_t peaks[] = { 512, 100, 300, 64 };
+	(void)state;
+	assert_int_equal(run_case("device"), 0);
+	assert_int_equal(profile.memory_count, 4);
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct plumb_memory *memory = &profile.memory[i];
+		const struct plumb_track *track = &profile.tracks[memory->track];
+		assert_int_equal(track->kind, PLUMB_TRACK_MEMORY);
+		assert_string_equal(plumb_text(&profile, track->name), names[i]);
+		assert_int_equal(memory->peak_bytes, peaks[i]);
+		assert_int_equal(track->device, i ? PLUMB_NONE : 0);
+	}
+	assert_int_equal(profile.memory[0].peak_allocated_bytes, 600);
+	assert_int_equal(profile.memory[0].peak_reserved_bytes, 2000);
+	assert_int_equal(profile.memory[0].most_reserved_bytes, 5000);
+	assert_int_equal(profile.memory[1].peak_reserved_bytes, PLUMB_UNKNOWN);
+	assert_int_equal(profile.memory[2].live_bytes, 200);
+	assert_int_equal(profile.memory[2].frees, 1);
+	assert_int_equal(LEDGER(UNKNOWN_OBJECT), 1);
+	assert_int_equal(profile.devices[0].ordinal, 1);
+}
+
+static void
+test_listener(void **state)
+{
+	(void)state;
+	assert_int_equal(run_case("listener"), 0);
+	assert_int_equal(profile.memory[0].allocations, 2);
+}
+
+static void
+test_forgets(void **state)
+{
+	(void)state;
+	assert_int_equal(run_case("forgets"), 0);
+	assert_int_equal(profile.memory[0].peak_bytes, 10);
+	assert_int_equal(profile.memory[0].frees, 1);
+	assert_int_equal(profile.memory[0].live_bytes, 0);
+}
+
+int
+main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_live),
+		cmocka_unit_test_setup_teardown(test_truth, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_threads, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_killed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_device, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_listener, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_forgets, setup, teardown),
+	};
+	if (argc > 2) {
+		for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+			if (!strcmp(argv[1], cases[i].name))
+				return cases[i].run(argv[2]);
+		return 98;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
