@@ -93,3 +93,9 @@ plumb_forward_get(uint64_t framework_thread, int64_t sequence, struct plumb_thre
 	}
 	return node;
 }
+
+void
+plumb_forward_forked(void)
+{
+	atomic_store(&rings, NULL);
+}
