@@ -48,7 +48,8 @@ struct plumb_report_place {
 	uint32_t line;
 	const char *user_file;
 	uint32_t user_line;
-	char buffer[160]; /* of a track's name */
+	int64_t pid, rank; /* of a thread's, stream's or process's row, of a rank's; else unknown */
+	char buffer[256];  /* of a track's or process's name */
 };
 void plumb_report_row_place(const struct plumb_report *report, uint32_t row,
                             struct plumb_report_place *place);
@@ -57,6 +58,9 @@ void plumb_report_context_place(const struct plumb_report *report, uint32_t cont
 /* Of a node; a bottom-up top node stands for its grouping's row. */
 void plumb_report_node_place(const struct plumb_report *report, const struct plumb_tree_node *node,
                              struct plumb_report_place *place);
+
+/* Are rows BY this where something happened, rather than what? */
+bool plumb_report_is_where(const char *by);
 
 /* A part of the whole, NAN where the whole is 0 or a sum means nothing. */
 double plumb_report_share(const struct plumb_report *report, const struct plumb_stat *part);

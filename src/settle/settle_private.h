@@ -47,7 +47,7 @@ struct plumb_settle_device {
 
 /* Busy time of a device as one process saw it. */
 struct plumb_settle_share {
-	uint32_t device, serial;
+	uint32_t device, process, serial;
 	int64_t first, last; /* PLUMB_UNKNOWN without a clock */
 	int64_t busy;        /* PLUMB_UNKNOWN when its totals were torn */
 	uint64_t pieces;     /* of work */

@@ -18,7 +18,8 @@ const char plumb_store_tables_sql[] =
 	" multiprocessors INTEGER, warps_per_multiprocessor INTEGER, clock_khz INTEGER,"
 	" memory_clock_khz INTEGER, memory_bytes INTEGER, kernels INTEGER, kernel_ns INTEGER,"
 	" copies INTEGER, copy_ns INTEGER, copy_bytes INTEGER, sets INTEGER, set_ns INTEGER,"
-	" set_bytes INTEGER, busy_ns INTEGER, first_ns INTEGER, last_ns INTEGER, late INTEGER);"
+	" set_bytes INTEGER, busy_ns INTEGER, first_ns INTEGER, last_ns INTEGER, late INTEGER,"
+	" contended_ns INTEGER);"
 
 	"CREATE TABLE tracks(id INTEGER PRIMARY KEY, kind TEXT NOT NULL,"
 	" process INTEGER REFERENCES processes, device INTEGER REFERENCES devices, name TEXT,"
@@ -67,6 +68,10 @@ const char plumb_store_tables_sql[] =
 	"CREATE TABLE series(id INTEGER PRIMARY KEY, device INTEGER REFERENCES devices,"
 	" process INTEGER REFERENCES processes, start_ns INTEGER NOT NULL,"
 	" width_ns INTEGER NOT NULL, busy_ns INTEGER, kernels INTEGER, copies INTEGER);"
+
+	"CREATE TABLE device_processes(id INTEGER PRIMARY KEY,"
+	" device INTEGER NOT NULL REFERENCES devices,"
+	" process INTEGER NOT NULL REFERENCES processes, busy_ns INTEGER, first_ns INTEGER, last_ns INTEGER);"
 
 	"CREATE TABLE totals(id INTEGER PRIMARY KEY,"
 	" metric INTEGER NOT NULL REFERENCES metrics, track INTEGER REFERENCES tracks,"
