@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -203,6 +204,67 @@ case_fork_in_a_callback(void)
 	return status ? status : !alone;
 }
 
+/* One operator as PyTorch's callbacks do it. */
+static void
+run_operator(const char *name)
+{
+	struct plumb_operator op = { .name = name, .sequence = -1 };
+	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_OPERATOR_ENTER);
+	struct plumb_ticket *ticket = thread ? plumb_operator_enter(thread, &op) : NULL;
+	if (thread)
+		plumb_leave(thread);
+	if (!ticket)
+		return;
+	thread = plumb_enter(PLUMB_CALLBACK_OPERATOR_EXIT);
+	if (thread && thread == ticket->thread)
+		plumb_operator_exit(thread, ticket);
+	else
+		plumb_operator_end_oddly(thread, ticket);
+	if (thread)
+		plumb_leave(thread);
+}
+
+static volatile sig_atomic_t storm_forks, is_child;
+
+static void
+storm_handler(int number)
+{
+	(void)number;
+	pid_t child = is_child ? 1 : fork();
+	if (!child)
+		is_child = 1;
+	else if (child > 0 && !is_child)
+		storm_forks++;
+}
+
+/* A signal's handler forks at any moment, in our callbacks, too; what was interrupted goes on in both
+ * processes, and both run operators. */
+static int
+case_fork_storm(void)
+{
+	enum { FORKS = 200 };
+	const struct itimerval often = { { 0, 150 }, { 0, 150 } }, never = { { 0, 0 }, { 0, 0 } };
+	struct sigaction action = { .sa_handler = storm_handler, .sa_flags = SA_RESTART };
+	char name[32];
+	alarm(100);
+	sigaction(SIGVTALRM, &action, NULL);
+	setitimer(ITIMER_VIRTUAL, &often, NULL); /* children have none */
+	for (unsigned i = 0; storm_forks < FORKS && !is_child; i++) {
+		snprintf(name, sizeof name, "operator %u", i % 1000);
+		run_operator(name);
+	}
+	if (is_child) {
+		for (int i = 0; i < 100; i++)
+			run_operator("in a child");
+		_exit(plumb_recording() ? 0 : 1);
+	}
+	setitimer(ITIMER_VIRTUAL, &never, NULL);
+	int bad = 0, status;
+	while (wait(&status) > 0)
+		bad += status != 0;
+	return bad ? bad & 0x7f : !plumb_recording();
+}
+
 /* Operators that recording paused in have no time; those that began in a pause are not seen. */
 static int
 case_pause(void)
@@ -295,6 +357,7 @@ static const struct {
 	{ "forked-child", case_forked_child },
 	{ "cloned-child", case_cloned_child },
 	{ "fork-in-a-callback", case_fork_in_a_callback },
+	{ "fork-storm", case_fork_storm },
 	{ "pause", case_pause },
 	{ "full-region", case_full_region },
 	{ "ends-out-of-order", case_ends_out_of_order },
