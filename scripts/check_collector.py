@@ -20,6 +20,8 @@ ENTRY_POINTS = {
          "cuptiActivityRegisterTimestampCallback", "cuptiActivityEnable", "cuptiActivityDisable",
          "cuptiActivityFlushAll", "cuptiFinalize"],
         "the program's own profiler takes and leaves CUPTI's slot"),
+    **dict.fromkeys(["plumb_start", "plumb_stop", "plumb_is_recording"],
+                    "the program turns recording on and off"),
     "dlsym": "a framework is being loaded",
     "_exit": "the program ends without running its exit handlers",
     "_Exit": "likewise",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads profiles that plumb wrote, with nothing but Python's standard library.
+"""Reads profiles that plumb wrote, with nothing but Python's standard library; and turns recording on
+and off in a program that runs under `plumb run`: plumb.start(), plumb.stop(), plumb.recording().
 
     import plumb
 
@@ -9,10 +10,11 @@
 
 Times are nanoseconds, sizes bytes, everything else counts. An unknown number is None, never 0.
 """
+from .control import recording, start, stop
 from .profile import (Device, Node, Process, Profile, ProfileError, Track, Value, Variant)
 
 __all__ = ["Device", "Node", "Process", "Profile", "ProfileError", "Track", "Value", "Variant",
-           "__version__"]
+           "__version__", "recording", "start", "stop"]
 
 
 def __getattr__(name):

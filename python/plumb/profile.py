@@ -79,7 +79,7 @@ class Process(Row):
 
 class Device(Row):
     """A GPU: id, name, uuid, ordinal, rank, its properties and its exact totals (kernels, kernel_ns,
-    copies, copy_ns, copy_bytes, sets, set_ns, set_bytes, busy_ns, …)."""
+    copies, copy_ns, copy_bytes, sets, set_ns, set_bytes, busy_ns, contended_ns, …)."""
 
 
 class Track(Row):

@@ -15,6 +15,7 @@ struct plumb_grouping {
 	PLUMB_VEC(struct plumb_group_row) rows;
 	uint32_t *owner; /* by context: the row of the innermost frame of the kind */
 	uint32_t *entry; /* by context: its row, where no frame further out has the same row */
+	uint32_t *place; /* by track: its row, where rows are where it happened; else NULL */
 };
 
 int64_t
@@ -59,7 +60,11 @@ belongs(const struct plumb_grouping *g, uint32_t frame, const unsigned char *use
 		return kind == PLUMB_FRAME_PYTHON;
 	case PLUMB_BY_USER_LINE:
 		return kind == PLUMB_FRAME_PYTHON && user && user[frame];
+	case PLUMB_BY_COLLECTIVE:
+		return kind == PLUMB_FRAME_COLLECTIVE;
 	case PLUMB_BY_THREAD:
+	case PLUMB_BY_PROCESS:
+	case PLUMB_BY_RANK:
 		break;
 	}
 	return false;
@@ -104,7 +109,8 @@ row_of(struct plumb_grouping *g, struct plumb_map *map, uint32_t frame)
 	row = plumb_vec_add(&g->rows);
 	if (!row || plumb_map_add(map, hash, g->rows.count - 1) < 0)
 		return PLUMB_NONE;
-	*row = (struct plumb_group_row){ key.kind, frame, PLUMB_NONE, key.line };
+	*row = (struct plumb_group_row){ key.kind, frame,      PLUMB_NONE,
+		                         key.line, PLUMB_NONE, PLUMB_UNKNOWN };
 	return g->rows.count - 1;
 }
 
@@ -125,17 +131,86 @@ make_rows(struct plumb_grouping *g, const unsigned char *user, uint32_t *row_of_
 	return ok;
 }
 
-static bool
-make_track_rows(struct plumb_grouping *g)
-{
-	for (uint32_t t = 0; t < g->profile->tracks_count; t++) {
-		struct plumb_group_row *row = plumb_vec_add(&g->rows);
+/* ---- rows of where it happened ---- */
 
-		if (!row)
+static uint32_t
+add_place(struct plumb_grouping *g, uint32_t track, uint32_t process, int64_t rank)
+{
+	struct plumb_group_row *row = plumb_vec_add(&g->rows);
+
+	if (!row)
+		return PLUMB_NONE;
+	*row = (struct plumb_group_row){ PLUMB_NONE, PLUMB_NONE, track, 0, process, rank };
+	return g->rows.count - 1;
+}
+
+static uint32_t
+row_of_rank(const struct plumb_grouping *g, int64_t rank)
+{
+	for (uint32_t r = 0; r < g->rows.count; r++)
+		if (g->rows.items[r].rank == rank)
+			return r;
+	return PLUMB_NONE;
+}
+
+/* Rows for all processes, or all ranks. */
+static bool
+make_process_rows(struct plumb_grouping *g)
+{
+	const struct plumb_profile *p = g->profile;
+
+	for (uint32_t i = 0; i < p->processes_count; i++) {
+		int64_t rank = p->processes[i].rank;
+		if (g->by == PLUMB_BY_PROCESS &&
+		    add_place(g, PLUMB_NONE, i, PLUMB_UNKNOWN) == PLUMB_NONE)
 			return false;
-		*row = (struct plumb_group_row){ PLUMB_NONE, PLUMB_NONE, t, 0 };
+		if (g->by == PLUMB_BY_RANK && rank != PLUMB_UNKNOWN &&
+		    row_of_rank(g, rank) == PLUMB_NONE &&
+		    add_place(g, PLUMB_NONE, PLUMB_NONE, rank) == PLUMB_NONE)
+			return false;
 	}
 	return true;
+}
+
+static uint32_t
+place_of(const struct plumb_grouping *g, uint32_t track)
+{
+	const struct plumb_profile *p = g->profile;
+	uint32_t process = p->tracks[track].process;
+
+	if (g->by == PLUMB_BY_THREAD)
+		return track;
+	if (process >= p->processes_count)
+		return PLUMB_NONE;
+	if (g->by == PLUMB_BY_PROCESS)
+		return process;
+	return p->processes[process].rank == PLUMB_UNKNOWN
+	               ? PLUMB_NONE
+	               : row_of_rank(g, p->processes[process].rank);
+}
+
+static bool
+make_places(struct plumb_grouping *g)
+{
+	uint32_t count = g->profile->tracks_count;
+
+	g->place = calloc(count + 1u, sizeof *g->place);
+	if (!g->place || (g->by != PLUMB_BY_THREAD && !make_process_rows(g)))
+		return false;
+	for (uint32_t t = 0; t < count; t++) {
+		if (g->by == PLUMB_BY_THREAD &&
+		    add_place(g, t, PLUMB_NONE, PLUMB_UNKNOWN) == PLUMB_NONE)
+			return false;
+		g->place[t] = place_of(g, t);
+	}
+	return true;
+}
+
+/* The row of a value where rows are where it happened, or PLUMB_NONE. */
+static uint32_t
+place_of_value(const struct plumb_grouping *g, const struct plumb_value *value)
+{
+	return value->track < g->profile->tracks_count ? g->place[value->track] : PLUMB_NONE;
 }
 
 /* Walks the contexts in preorder with the rows that are open above each. */
@@ -185,8 +260,8 @@ plumb_grouping_new(const struct plumb_profile *profile, enum plumb_group_by by,
 		return NULL;
 	g->profile = profile;
 	g->by = by;
-	if (by == PLUMB_BY_THREAD) {
-		if (make_track_rows(g))
+	if (by == PLUMB_BY_THREAD || by == PLUMB_BY_PROCESS || by == PLUMB_BY_RANK) {
+		if (make_places(g))
 			return g;
 		plumb_grouping_free(g);
 		return NULL;
@@ -211,6 +286,7 @@ plumb_grouping_free(struct plumb_grouping *grouping)
 	plumb_vec_free(&grouping->rows);
 	free(grouping->owner);
 	free(grouping->entry);
+	free(grouping->place);
 	free(grouping);
 }
 
@@ -268,16 +344,16 @@ plumb_grouping_values(const struct plumb_grouping *g, uint32_t metric, struct pl
 
 		if (v->metric != metric)
 			continue;
-		row = g->by == PLUMB_BY_THREAD ? v->track : g->owner[v->context];
+		row = g->place ? place_of_value(g, v) : g->owner[v->context];
 		if (row >= g->rows.count) {
 			merge_value(outside, v);
 			continue;
 		}
 		merge_value(exclusive ? &exclusive[row] : NULL, v);
-		if (g->by == PLUMB_BY_THREAD && !call)
+		if (g->place && !call)
 			merge_value(inclusive ? &inclusive[row] : NULL, v);
 	}
-	if (g->by == PLUMB_BY_THREAD || !inclusive || call)
+	if (g->place || !inclusive || call)
 		return 0;
 	whole = calloc(p->contexts_count + 1u, sizeof *whole);
 	if (!whole)
@@ -378,12 +454,13 @@ collect_votes(const struct plumb_grouping *g, uint32_t metric, const uint32_t *u
 	struct plumb_stat *whole;
 	bool ok = true;
 
-	if (g->by == PLUMB_BY_THREAD) {
+	if (g->place) {
 		for (uint32_t i = 0; ok && i < p->values_count; i++) {
 			const struct plumb_value *v = &p->values[i];
+			uint32_t row = v->metric == metric ? place_of_value(g, v) : PLUMB_NONE;
 
-			if (v->metric == metric && v->track < g->rows.count)
-				ok = cast(list, v->track, user_of[v->context], v->context, v->sum);
+			if (row != PLUMB_NONE)
+				ok = cast(list, row, user_of[v->context], v->context, v->sum);
 		}
 		return ok;
 	}

@@ -215,7 +215,7 @@ enum plumb_source {
 	X(NO_LAUNCH, 5, 1, "no launch was seen for it")                                            \
 	X(BUFFERS_CAPPED, 6, 1, "all buffers for GPU records were in use")                         \
 	X(CUPTI_DROPPED, 7, 1, "CUPTI dropped it")                                                 \
-	X(FORKED, 8, 1, "a forked child records nothing yet")                                      \
+	X(FORKED, 8, 1, "forked in the middle of plumb's own work, it cannot record")              \
 	X(TORN, 9, 1, "it was being written when the process ended")                               \
 	X(DAMAGED, 10, 1, "the region is damaged there")                                           \
 	X(NO_PYTHON, 11, 0, "under no Python line: no Python frame on its thread")                 \

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -49,6 +50,16 @@ plumb_program_prepare(struct plumb_program *program)
 	sigprocmask(SIG_BLOCK, &set, &program->mask);
 }
 
+void
+plumb_program_toggle(struct plumb_program *program, int number)
+{
+	sigset_t set;
+	program->toggle = number;
+	sigemptyset(&set);
+	sigaddset(&set, number);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
 /* In the child: everything as it came to us, then the program. */
 static void __attribute__((noreturn))
 become(const struct plumb_program *program, char *const *argv, char *const *environment, int report)
@@ -57,6 +68,8 @@ become(const struct plumb_program *program, char *const *argv, char *const *envi
 	sigaction(SIGXFSZ, &program->size, NULL);
 	sigaction(SIGCHLD, &program->child, NULL);
 	sigprocmask(SIG_SETMASK, &program->mask, NULL);
+	if (program->announce)
+		atomic_store(program->announce, (int32_t)getpid());
 	execvpe(argv[0], argv, environment);
 	int why = errno;
 	while (write(report, &why, sizeof(why)) < 0 && errno == EINTR)
@@ -128,22 +141,33 @@ is_ending(int number)
 	return false;
 }
 
-void
-plumb_program_wait(struct plumb_program *program, const struct plumb_program_watch *watch)
+/* The next signal of SET, or -1 after MILLISECONDS (-1: it waits as long as it takes). */
+static int
+await_signal(const sigset_t *set, siginfo_t *info, int milliseconds)
 {
-	const struct timespec period = { .tv_sec = watch->look_ms / 1000,
-		                         .tv_nsec = (long)(watch->look_ms % 1000) * 1000000 };
+	struct timespec time = { .tv_sec = milliseconds / 1000,
+		                 .tv_nsec = (long)(milliseconds % 1000) * 1000000 };
+	return milliseconds < 0 ? sigwaitinfo(set, info) : sigtimedwait(set, info, &time);
+}
+
+void
+plumb_program_wait(struct plumb_program *program, const struct plumb_program_care *care)
+{
 	sigset_t set;
 	signals_of_interest(&set);
+	if (program->toggle)
+		sigaddset(&set, program->toggle);
 	while (!reap(program)) {
 		siginfo_t info;
-		int number = sigtimedwait(&set, &info, watch->look ? &period : NULL);
-		if (watch->look)
-			watch->look(watch->data);
+		int number = await_signal(&set, &info, care->turn ? care->turn(care->data) : -1);
 		if (number < 0 || number == SIGCHLD)
 			continue;
+		if (number == program->toggle) {
+			care->toggled(care->data);
+			continue;
+		}
 		if (is_ending(number)) {
-			watch->flush(watch->data);
+			care->flush(care->data);
 			if (reap(program))
 				return;
 		}

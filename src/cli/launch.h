@@ -6,7 +6,7 @@
  *	plumb_program_prepare(&program);               // from here on no signal hurts us
  *	if (plumb_program_start(&program, argv, environment, &error))
  *		return program.exit_code;              // 125, 126 or 127
- *	plumb_program_wait(&program, before_forward, data);
+ *	plumb_program_wait(&program, &care);
  *	plumb_program_patience(&program, …);           // Ctrl-C now means us
  */
 #ifndef PLUMB_CLI_LAUNCH_H
@@ -14,6 +14,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -30,6 +31,9 @@ struct plumb_program {
 	int exit_code; /* 0…255, or 128 + signal */
 	int signal;    /* that ended it, or 0 */
 	bool dumped;   /* it left a core */
+	/* Where the child writes its pid before it becomes the program; NULL: nowhere. Shared memory. */
+	_Atomic int32_t *announce;
+	int toggle; /* a signal that is for us and not for the program, 0: none */
 	/* private: what came to us */
 	sigset_t mask;
 	struct sigaction pipe, child, size;
@@ -44,20 +48,23 @@ void plumb_program_prepare(struct plumb_program *program);
 int plumb_program_start(struct plumb_program *program, char *const *argv, char *const *environment,
                         struct plumb_error *error) PLUMB_MUST_CHECK;
 
+/* SIGNAL is for us: it is blocked here, and plumb_program_wait tells of it. Before the start. */
+void plumb_program_toggle(struct plumb_program *program, int number);
+
 /* What is done while the program runs. */
-struct plumb_program_watch {
-	void (*flush)(void *data);
-	void (*look)(void *data); /* NULL: nothing to do */
-	unsigned look_ms;         /* how often */
+struct plumb_program_care {
+	void (*flush)(void *data);   /* before a signal that ends the program */
+	void (*toggled)(void *data); /* program.toggle came; may be NULL without one */
+	int (*turn)(void *data); /* does what is due; ms to wait at most, -1 for ever; or NULL */
 	void *data;
 };
 
 /*
  * Waits until the program has ended. A signal that ends programs (SIGINT, SIGTERM, SIGHUP, SIGQUIT)
- * first makes a call of FLUSH; then it is sent on, unless the terminal sent it, which reaches the
+ * first makes a call of flush; then it is sent on, unless the terminal sent it, which reaches the
  * program by itself, or the program itself did. SIGUSR1 and SIGUSR2 are sent on.
  */
-void plumb_program_wait(struct plumb_program *program, const struct plumb_program_watch *watch);
+void plumb_program_wait(struct plumb_program *program, const struct plumb_program_care *care);
 
 /* For use in FLUSH: waits up to MILLISECONDS; false when a child of ours changed its state. */
 bool plumb_program_pause(unsigned milliseconds);

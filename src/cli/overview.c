@@ -4,16 +4,48 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analyze/ranks.h"
 #include "cli/format.h"
+#include "cli/options.h"
 #include "cli/table.h"
 
 #define LABEL "  %-10s"
+#define SHARERS 8 /* processes of a shared device that are named */
+
+int64_t
+plumb_overview_recorded(const struct plumb_profile *p)
+{
+	int64_t most = PLUMB_UNKNOWN;
+
+	/* Joined profiles may differ; as with the wall time, the longest counts. */
+	for (uint32_t i = 0; i < p->environment_count; i++) {
+		const char *key = plumb_text(p, p->environment[i].key);
+		const char *value = plumb_text(p, p->environment[i].value);
+		int64_t number;
+		if (!key || !value || strcmp(key, "plumb.recorded_ns"))
+			continue;
+		number = plumb_parse_number(value);
+		if (number >= 0 && number > most)
+			most = number;
+	}
+	return most;
+}
+
+int64_t
+plumb_overview_span(const struct plumb_profile *p, int64_t span)
+{
+	int64_t recorded = plumb_overview_recorded(p);
+
+	return recorded == PLUMB_UNKNOWN || span == PLUMB_UNKNOWN || span < recorded ? span
+	                                                                             : recorded;
+}
 
 static void
 print_run(const struct plumb_profile *p, FILE *out)
 {
 	char text[PLUMB_FORMAT_SIZE];
 	const char *command = plumb_text(p, p->run.command);
+	int64_t recorded = plumb_overview_recorded(p), whole = p->run.wall_ns;
 
 	fprintf(out, LABEL, "command");
 	plumb_text_print(out, command ? command : PLUMB_DASH);
@@ -21,13 +53,17 @@ print_run(const struct plumb_profile *p, FILE *out)
 		fputs("  (exit code unknown)\n", out);
 	else
 		fprintf(out, "  (exit code %" PRId64 ")\n", p->run.exit_code);
-	fprintf(out, LABEL "%s, ", "wall", plumb_format_time(text, p->run.wall_ns));
+	fprintf(out, LABEL, "wall");
+	if (recorded != PLUMB_UNKNOWN) {
+		fprintf(out, "recorded %s of ", plumb_format_time(text, recorded));
+		whole = recorded;
+	}
+	fprintf(out, "%s, ", plumb_format_time(text, p->run.wall_ns));
 	if (p->run.overhead_ns == PLUMB_UNKNOWN) {
 		fputs("plumb's own cost unknown", out);
-	} else if (p->run.wall_ns > 0) {
+	} else if (whole > 0) {
 		fprintf(out, "plumb's own cost at most %s",
-		        plumb_format_share(text, (double)p->run.overhead_ns,
-		                           (double)p->run.wall_ns));
+		        plumb_format_share(text, (double)p->run.overhead_ns, (double)whole));
 		fprintf(out, " (%s on the busiest thread)",
 		        plumb_format_time(text, p->run.overhead_ns));
 	} else {
@@ -46,7 +82,10 @@ print_device(const struct plumb_profile *p, const struct plumb_device *d, FILE *
 	int64_t span = d->first_ns == PLUMB_UNKNOWN || d->last_ns == PLUMB_UNKNOWN
 	                       ? PLUMB_UNKNOWN
 	                       : d->last_ns - d->first_ns;
-	bool known = d->busy_ns != PLUMB_UNKNOWN && span != PLUMB_UNKNOWN;
+	bool known;
+
+	span = plumb_overview_span(p, span);
+	known = d->busy_ns != PLUMB_UNKNOWN && span != PLUMB_UNKNOWN;
 
 	fprintf(out, LABEL, "device");
 	plumb_text_print(out, name ? name : "unnamed");
@@ -86,6 +125,101 @@ print_memory(const struct plumb_profile *p, FILE *out, uint32_t most)
 	fputs(" (plumb report --by memory)\n", out);
 }
 
+/* How many processes used a device. */
+static uint32_t
+users_of(const struct plumb_profile *p, uint32_t device)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < p->device_processes_count; i++)
+		count += p->device_processes[i].device == device;
+	return count;
+}
+
+/* Which processes share a device, and how much they are in each other's way. */
+static void
+print_sharing(const struct plumb_profile *p, uint32_t device, uint32_t users, FILE *out)
+{
+	const struct plumb_device *d = &p->devices[device];
+	char text[PLUMB_FORMAT_SIZE];
+	uint32_t shown = 0;
+
+	fprintf(out, LABEL "shared by %" PRIu32 " processes (busy", "", users);
+	for (uint32_t i = 0; i < p->device_processes_count && shown < SHARERS; i++) {
+		const struct plumb_device_process *row = &p->device_processes[i];
+		const struct plumb_process *process = &p->processes[row->process];
+		if (row->device != device)
+			continue;
+		fprintf(out, "%s %s: ", shown++ ? "," : "",
+		        process->rank == PLUMB_UNKNOWN ? "process" : "rank");
+		fprintf(out, "%" PRId64 " %s",
+		        process->rank == PLUMB_UNKNOWN ? process->pid : process->rank,
+		        plumb_format_time(text, row->busy_ns));
+	}
+	fprintf(out, "%s); ", users > shown ? ", …" : "");
+	if (d->contended_ns == PLUMB_UNKNOWN) {
+		fputs("how long several had work at once is not known\n", out);
+		return;
+	}
+	fprintf(out, "several had work at once for %s", plumb_format_time(text, d->contended_ns));
+	if (d->busy_ns > 0)
+		fprintf(out, ", %s of the busy time",
+		        plumb_format_share(text, (double)d->contended_ns, (double)d->busy_ns));
+	fputc('\n', out);
+}
+
+static int64_t
+busy_of(const struct plumb_rank *rank, bool gpu)
+{
+	return gpu ? rank->gpu_busy_ns : rank->op_time_ns;
+}
+
+/* How even the ranks' work is: on their GPUs, or without GPUs in operators. */
+static void
+print_balance(const struct plumb_profile *p, const struct plumb_ranks *ranks, FILE *out)
+{
+	const struct plumb_rank *least = &ranks->items[0], *most = least;
+	int64_t whole = plumb_overview_recorded(p);
+	char text[PLUMB_FORMAT_SIZE];
+	double sum = 0;
+	bool gpu = p->devices_count > 0;
+
+	for (uint32_t i = 0; i < ranks->count; i++) {
+		const struct plumb_rank *rank = &ranks->items[i];
+		if (busy_of(rank, gpu) == PLUMB_UNKNOWN)
+			return;
+		least = busy_of(rank, gpu) < busy_of(least, gpu) ? rank : least;
+		most = busy_of(rank, gpu) > busy_of(most, gpu) ? rank : most;
+		sum += (double)busy_of(rank, gpu);
+	}
+	if (whole == PLUMB_UNKNOWN)
+		whole = p->run.wall_ns;
+	if (sum <= 0 || whole <= 0)
+		return;
+	fprintf(out, "; %s %s", gpu ? "GPU busy" : "in operators",
+	        plumb_format_share(text, (double)busy_of(least, gpu), (double)whole));
+	fprintf(out, " (rank %" PRId64 ") to ", least->rank);
+	fprintf(out, "%s", plumb_format_share(text, (double)busy_of(most, gpu), (double)whole));
+	fprintf(out, " (rank %" PRId64 ") of the time; the most is %s above the mean", most->rank,
+	        plumb_format_share(text, (double)busy_of(most, gpu) - sum / ranks->count,
+	                           sum / ranks->count));
+}
+
+static void
+print_ranks(const struct plumb_profile *p, FILE *out)
+{
+	struct plumb_ranks ranks;
+
+	if (!plumb_ranks_find(p, &ranks))
+		return;
+	if (ranks.count > 1) {
+		fprintf(out, LABEL "%" PRIu32, "ranks", ranks.count);
+		print_balance(p, &ranks, out);
+		fputc('\n', out);
+	}
+	plumb_ranks_free(&ranks);
+}
+
 /* What part of the collector was off, or gave way, says so under a key that ends like this. */
 static bool
 is_note(const char *key)
@@ -119,16 +253,25 @@ print_notes(const struct plumb_profile *p, FILE *out)
 void
 plumb_overview_print(const struct plumb_profile *profile, FILE *out, int most_devices)
 {
-	uint32_t most = most_devices > 0 ? (uint32_t)most_devices : 0;
+	uint32_t most = most_devices > 0 ? (uint32_t)most_devices : 0, lines = 0, shown = 0;
 
 	print_run(profile, out);
+	print_ranks(profile, out);
 	if (!profile->devices_count)
 		fprintf(out, LABEL "none was used\n", "device");
-	for (uint32_t i = 0; i < profile->devices_count && i < most; i++)
-		print_device(profile, &profile->devices[i], out);
-	if (profile->devices_count > most)
+	for (; shown < profile->devices_count && lines < most; shown++) {
+		uint32_t users = users_of(profile, shown);
+
+		print_device(profile, &profile->devices[shown], out);
+		lines++;
+		if (users > 1 && lines < most) {
+			print_sharing(profile, shown, users, out);
+			lines++;
+		}
+	}
+	if (profile->devices_count > shown)
 		fprintf(out, LABEL "and %" PRIu32 " more (plumb report --json)\n", "",
-		        profile->devices_count - most);
+		        profile->devices_count - shown);
 	print_memory(profile, out, most);
 	print_notes(profile, out);
 }

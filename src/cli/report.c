@@ -18,13 +18,12 @@ static const struct plumb_option options[] = {
 	  .kind = PLUMB_OPTION_CHOICE,
 	  .argument = "WHAT",
 	  .fallback = "operator",
-	  .choices = "context|kernel|operator|python|line|thread|memory",
+	  .choices = "context|kernel|operator|python|line|thread|process|rank|collective|memory",
 	  .help = "what a row is (python: a Python function; line: a Python line; thread: a host "
-	          "thread or a GPU stream; context: the tree of call paths); kernel where no "
-	          "operator "
-	          "was seen. memory: who holds each device's memory at its peak, by line of your "
-	          "code "
-	          "and operator" },
+	          "thread or a GPU stream; process: a process; rank: the processes of a rank; "
+	          "collective: an operation of NCCL or RCCL; context: the tree of call paths); "
+	          "kernel where no operator was seen. memory: who holds each device's memory at "
+	          "its peak, by line of your code and operator" },
 	{ .name = "top",
 	  .letter = 'n',
 	  .kind = PLUMB_OPTION_NUMBER,
@@ -99,19 +98,59 @@ set_frame(const struct plumb_report *report, uint32_t frame, struct plumb_report
 }
 
 static void
+set_process(const struct plumb_process *process, struct plumb_report_place *place)
+{
+	place->pid = process ? process->pid : PLUMB_UNKNOWN;
+	place->rank = process ? process->rank : PLUMB_UNKNOWN;
+}
+
+/* The process or the ROW's rank. */
+static void
+set_where(const struct plumb_report *report, const struct plumb_group_row *row,
+          struct plumb_report_place *place)
+{
+	const struct plumb_profile *p = report->profile;
+	const struct plumb_process *process;
+	const char *command;
+	size_t used;
+
+	place->name = place->buffer;
+	if (row->process >= p->processes_count) {
+		place->kind = "rank";
+		place->rank = row->rank;
+		snprintf(place->buffer, sizeof place->buffer, "rank %" PRId64, row->rank);
+		return;
+	}
+	process = &p->processes[row->process];
+	command = none_if_empty(plumb_text(p, process->command));
+	set_process(process, place);
+	place->kind = "process";
+	snprintf(place->buffer, sizeof place->buffer, "process %" PRId64, process->pid);
+	used = strlen(place->buffer);
+	if (process->rank != PLUMB_UNKNOWN)
+		used += (size_t)snprintf(place->buffer + used, sizeof place->buffer - used,
+		                         " (rank %" PRId64 ")", process->rank);
+	if (command)
+		snprintf(place->buffer + used, sizeof place->buffer - used, " %s", command);
+}
+
+static void
 set_track(const struct plumb_report *report, uint32_t track, struct plumb_report_place *place)
 {
 	const struct plumb_profile *p = report->profile;
 	const struct plumb_track *t = &p->tracks[track];
 	const char *name = none_if_empty(plumb_text(p, t->name));
-	int64_t pid =
-		t->process < p->processes_count ? p->processes[t->process].pid : PLUMB_UNKNOWN;
+	const struct plumb_process *own =
+		t->process < p->processes_count ? &p->processes[t->process] : NULL;
 	int64_t ordinal =
 		t->device < p->devices_count ? p->devices[t->device].ordinal : PLUMB_UNKNOWN;
-	char process[40] = "", device[40] = "";
+	char process[80] = "", device[40] = "";
 
-	if (pid != PLUMB_UNKNOWN && p->processes_count > 1)
-		snprintf(process, sizeof process, " of process %" PRId64, pid);
+	if (own && own->pid != PLUMB_UNKNOWN && p->processes_count > 1)
+		snprintf(process, sizeof process, " of process %" PRId64, own->pid);
+	if (process[0] && own->rank != PLUMB_UNKNOWN)
+		snprintf(strchr(process, '\0'), 40, " (rank %" PRId64 ")", own->rank);
+	set_process(own, place);
 	if (ordinal != PLUMB_UNKNOWN)
 		snprintf(device, sizeof device, " on device %" PRId64, ordinal);
 	place->kind = t->kind == PLUMB_TRACK_STREAM   ? "stream"
@@ -129,15 +168,24 @@ set_track(const struct plumb_report *report, uint32_t track, struct plumb_report
 	place->name = place->buffer;
 }
 
+static void
+clear_place(struct plumb_report_place *place)
+{
+	memset(place, 0, sizeof *place);
+	place->pid = place->rank = PLUMB_UNKNOWN;
+}
+
 void
 plumb_report_row_place(const struct plumb_report *report, uint32_t row,
                        struct plumb_report_place *place)
 {
 	const struct plumb_group_row *r = &plumb_grouping_rows(report->grouping)[row];
 
-	memset(place, 0, sizeof *place);
+	clear_place(place);
 	if (r->track != PLUMB_NONE)
 		set_track(report, r->track, place);
+	else if (r->frame == PLUMB_NONE)
+		set_where(report, r, place);
 	else
 		set_frame(report, r->frame, place);
 	place->line = r->line;
@@ -148,7 +196,7 @@ void
 plumb_report_context_place(const struct plumb_report *report, uint32_t context,
                            struct plumb_report_place *place)
 {
-	memset(place, 0, sizeof *place);
+	clear_place(place);
 	set_frame(report, report->profile->contexts[context].frame, place);
 	set_user(report, report->user_of[context], place);
 }
@@ -161,6 +209,12 @@ plumb_report_node_place(const struct plumb_report *report, const struct plumb_tr
 		plumb_report_row_place(report, node->row, place);
 	else
 		plumb_report_context_place(report, node->context, place);
+}
+
+bool
+plumb_report_is_where(const char *by)
+{
+	return !strcmp(by, "thread") || !strcmp(by, "process") || !strcmp(by, "rank");
 }
 
 double
@@ -222,7 +276,8 @@ group_of(const char *by)
 	} names[] = {
 		{ "kernel", PLUMB_BY_KERNEL }, { "operator", PLUMB_BY_OPERATOR },
 		{ "python", PLUMB_BY_PYTHON }, { "line", PLUMB_BY_LINE },
-		{ "thread", PLUMB_BY_THREAD },
+		{ "thread", PLUMB_BY_THREAD }, { "process", PLUMB_BY_PROCESS },
+		{ "rank", PLUMB_BY_RANK },     { "collective", PLUMB_BY_COLLECTIVE },
 	};
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -462,18 +517,18 @@ static int
 check_use(const struct plumb_invocation *invocation)
 {
 	const struct plumb_options *o = invocation->options;
-	const char *metric = plumb_options_text(o, "metric");
+	const char *metric = plumb_options_text(o, "metric"), *by = plumb_options_text(o, "by");
 
 	if (plumb_options_flag(o, "json") && plumb_options_flag(o, "csv"))
 		return plumb_cli_usage(invocation, "report: choose --json or --csv");
-	if (plumb_options_flag(o, "inverted") && !strcmp(plumb_options_text(o, "by"), "thread"))
-		return plumb_cli_usage(invocation, "report: a thread has no callers to invert");
 	if (plumb_options_flag(o, "inverted") && !strcmp(plumb_options_text(o, "by"), "memory"))
 		return plumb_cli_usage(invocation, "report: --by memory has no --inverted; --by "
 		                                   "operator --metric mem.held has");
 	if (metric && !strcmp(plumb_options_text(o, "by"), "memory") && strncmp(metric, "mem.", 4))
 		return plumb_cli_usage(invocation, "report: --by memory sorts by mem.held, "
 		                                   "mem.peak, mem.alloc or mem.free");
+	if (plumb_options_flag(o, "inverted") && plumb_report_is_where(by))
+		return plumb_cli_usage(invocation, "report: a %s has no callers to invert", by);
 	if (metric && !plumb_metric_find(metric))
 		return plumb_cli_usage(invocation, "report: there is no metric \"%s\"", metric);
 	return 0;

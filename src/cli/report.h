@@ -54,7 +54,8 @@ struct plumb_report_place {
 	uint32_t line;
 	const char *user_file;
 	uint32_t user_line;
-	char buffer[160]; /* of a track's name */
+	int64_t pid, rank; /* of a thread's, stream's or process's row, of a rank's; else unknown */
+	char buffer[256];  /* of a track's or process's name */
 };
 void plumb_report_row_place(const struct plumb_report *report, uint32_t row,
                             struct plumb_report_place *place);
@@ -85,6 +86,8 @@ void plumb_report_csv_line(FILE *out, uint32_t value);
 /* The arrays `memory` (in every report) and `rows`. */
 void plumb_report_memory_json(const struct plumb_report *report, struct plumb_json *json);
 void plumb_report_memory_json_rows(const struct plumb_report *report, struct plumb_json *json);
+/* Are rows BY this where something happened, rather than what? */
+bool plumb_report_is_where(const char *by);
 
 /* A part of the whole, NAN where the whole is 0 or a sum means nothing. */
 double plumb_report_share(const struct plumb_report *report, const struct plumb_stat *part);

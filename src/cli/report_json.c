@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/ranks.h"
 #include "base/json.h"
 #include "cli/ledger.h"
+#include "cli/overview.h"
 #include "cli/report.h"
 
 /* Nested children end at this level: Python's json gives up not far beyond. */
@@ -161,10 +163,14 @@ write_environment(struct plumb_json *json, const struct plumb_profile *p, uint32
 static void
 write_run(struct plumb_json *json, const struct plumb_profile *p)
 {
+	int64_t recorded = plumb_overview_recorded(p);
+
 	plumb_json_key(json, "run");
 	plumb_json_object(json);
 	plumb_json_key_text(json, "command", plumb_text(p, p->run.command));
 	plumb_json_key_quantity(json, "wall_ns", p->run.wall_ns);
+	plumb_json_key_quantity(json, "recorded_ns",
+	                        recorded == PLUMB_UNKNOWN ? p->run.wall_ns : recorded);
 	plumb_json_key_quantity(json, "overhead_ns", p->run.overhead_ns);
 	plumb_json_key_quantity(json, "exit_code", p->run.exit_code);
 	plumb_json_key_text(json, "tool_version", plumb_text(p, p->run.tool_version));
@@ -223,6 +229,50 @@ write_work(struct plumb_json *json, const char *key, int64_t count, int64_t ns, 
 }
 
 static void
+write_device_processes(struct plumb_json *json, const struct plumb_profile *p, uint32_t device)
+{
+	plumb_json_key(json, "processes");
+	plumb_json_array(json);
+	for (uint32_t i = 0; i < p->device_processes_count; i++) {
+		const struct plumb_device_process *row = &p->device_processes[i];
+		const struct plumb_process *process =
+			row->process < p->processes_count ? &p->processes[row->process] : NULL;
+
+		if (row->device != device)
+			continue;
+		plumb_json_object(json);
+		plumb_json_key_quantity(json, "pid", process ? process->pid : PLUMB_UNKNOWN);
+		plumb_json_key_quantity(json, "rank", process ? process->rank : PLUMB_UNKNOWN);
+		plumb_json_key_quantity(json, "busy_ns", row->busy_ns);
+		plumb_json_end(json);
+	}
+	plumb_json_end(json);
+}
+
+static void
+write_ranks(struct plumb_json *json, const struct plumb_profile *p)
+{
+	struct plumb_ranks ranks;
+
+	plumb_json_key(json, "ranks");
+	plumb_json_array(json);
+	if (plumb_ranks_find(p, &ranks)) {
+		for (uint32_t i = 0; i < ranks.count; i++) {
+			const struct plumb_rank *rank = &ranks.items[i];
+
+			plumb_json_object(json);
+			plumb_json_key_quantity(json, "rank", rank->rank);
+			plumb_json_key_quantity(json, "processes", rank->processes);
+			plumb_json_key_quantity(json, "gpu_busy_ns", rank->gpu_busy_ns);
+			plumb_json_key_quantity(json, "op_time_ns", rank->op_time_ns);
+			plumb_json_end(json);
+		}
+		plumb_ranks_free(&ranks);
+	}
+	plumb_json_end(json);
+}
+
+static void
 write_devices(struct plumb_json *json, const struct plumb_profile *p)
 {
 	plumb_json_key(json, "devices");
@@ -241,9 +291,12 @@ write_devices(struct plumb_json *json, const struct plumb_profile *p)
 		write_work(json, "copies", d->copies, d->copy_ns, true, d->copy_bytes);
 		write_work(json, "sets", d->sets, d->set_ns, true, d->set_bytes);
 		plumb_json_key_quantity(json, "busy_ns", d->busy_ns);
-		plumb_json_key_quantity(json, "idle_ns", distance(d->busy_ns, span));
+		plumb_json_key_quantity(json, "idle_ns",
+		                        distance(d->busy_ns, plumb_overview_span(p, span)));
 		plumb_json_key_quantity(json, "span_ns", span);
 		plumb_json_key_quantity(json, "late", d->late);
+		write_device_processes(json, p, i);
+		plumb_json_key_quantity(json, "contended_ns", d->contended_ns);
 		plumb_json_end(json);
 	}
 	plumb_json_end(json);
@@ -312,6 +365,10 @@ write_rows(struct plumb_json *json, const struct plumb_report *report, const str
 		plumb_report_row_place(report, row, &place);
 		plumb_json_object(json);
 		write_place(json, &place);
+		if (plumb_report_is_where(report->by)) {
+			plumb_json_key_quantity(json, "pid", place.pid);
+			plumb_json_key_quantity(json, "rank", place.rank);
+		}
 		write_stats(json, "exclusive", values->exclusive, row);
 		write_stats(json, "inclusive", values->inclusive, row);
 		write_share(json, report, &report->exclusive[row]);
@@ -473,6 +530,7 @@ write_report(struct plumb_json *json, const struct plumb_report *report,
 	write_devices(json, report->profile);
 	plumb_json_key(json, "memory");
 	plumb_report_memory_json(report, json);
+	write_ranks(json, report->profile);
 	plumb_json_key(json, "rows_available");
 	if (report->available || !(report->tree.count || report->order_count))
 		plumb_json_unsigned(json, report->available);

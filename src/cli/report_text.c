@@ -151,7 +151,7 @@ static void
 choose_columns(const struct plumb_report *report, struct layout *layout)
 {
 	bool kernel = !strcmp(report->by, "kernel");
-	bool thread = !strcmp(report->by, "thread");
+	bool thread = plumb_report_is_where(report->by);
 	bool sum = plumb_metrics[report->metric].aggregation == PLUMB_SUM;
 
 	if (sum)

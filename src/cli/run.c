@@ -12,9 +12,11 @@
 #include "cli/cli.h"
 #include "cli/facts.h"
 #include "cli/finish.h"
+#include "cli/format.h"
 #include "cli/launch.h"
 #include "cli/run_options.h"
 #include "cli/rundir.h"
+#include "cli/schedule.h"
 #include "cli/summary.h"
 #include "cli/target.h"
 #include "cli/waiting.h"
@@ -31,7 +33,8 @@ struct run {
 	struct plumb_facts facts;
 	struct plumb_program program;
 	struct plumb_waiting *waiting; /* NULL: not asked for */
-	char *finish_command;          /* what a person types to settle it */
+	struct plumb_schedule schedule;
+	char *finish_command; /* what a person types to settle it */
 };
 
 /* ---- before ---- */
@@ -111,6 +114,8 @@ fit_limit(struct run *run)
 static void
 discard(struct run *run)
 {
+	plumb_control_unmap(run->schedule.control);
+	run->schedule.control = NULL;
 	plumb_region_close(&run->facts.region);
 	plumb_rundir_remove_alias(&run->folder);
 	if (run->folder.path[0])
@@ -130,6 +135,12 @@ make_folder(struct run *run, struct plumb_error *error)
 	if (code < 0)
 		return code;
 	fit_limit(run);
+	snprintf(region, sizeof(region), "%s/" PLUMB_CONTROL_NAME, run->folder.path);
+	code = plumb_control_create(&run->schedule.control, region,
+	                            run->options.start_after || run->options.toggle, error);
+	if (code < 0)
+		return code;
+	run->program.announce = &run->schedule.control->program;
 	snprintf(region, sizeof(region), "%s/" PLUMB_RUN_REGION, run->folder.path);
 	code = plumb_facts_create(&run->facts, region, error);
 	const char *words[] = { "plumb", "settle",    "--remove", run->folder.path,
@@ -140,6 +151,26 @@ make_folder(struct run *run, struct plumb_error *error)
 	return code;
 }
 
+/* ", after 5 s, for 10 s" */
+static const char *
+when_text(const struct run *run, char *text, size_t size)
+{
+	const struct plumb_run_options *o = &run->options;
+	char length[PLUMB_FORMAT_SIZE];
+	size_t used = 0;
+	text[0] = '\0';
+	if (o->start_after)
+		used += (size_t)snprintf(text, size, ", after %s",
+		                         plumb_format_time(length, o->start_after));
+	if (o->duration && used < size)
+		used += (size_t)snprintf(text + used, size - used, ", for %s",
+		                         plumb_format_time(length, o->duration));
+	if (o->toggle && used < size)
+		snprintf(text + used, size - used, ", from and to signal %d (kill -%d %ld)",
+		         o->toggle, o->toggle, (long)getpid());
+	return text;
+}
+
 static void
 announce(const struct run *run)
 {
@@ -148,12 +179,13 @@ announce(const struct run *run)
 	if (run->target.outside)
 		plumb_cli_note(run->invocation, "%s; only programs that it starts are profiled",
 		               run->target.reason);
+	char when[160];
 	plumb_cli_note(
 		run->invocation,
-		"recording operators, Python lines%s into %s (while it runs, up to %lld MiB a "
+		"recording operators, Python lines%s into %s%s (while it runs, up to %lld MiB a "
 		"process in %s)",
 		run->options.gpu ? " and GPU work" : ", no GPU work (--no-gpu),", run->output,
-		run->options.limit >> 20, run->folder.path);
+		when_text(run, when, sizeof(when)), run->options.limit >> 20, run->folder.path);
 }
 
 static char **
@@ -195,10 +227,39 @@ flush_all(void *data)
 }
 
 static void
-look(void *data)
+toggle_recording(void *data)
 {
 	struct run *run = data;
-	plumb_waiting_look(run->waiting);
+	if (!run->schedule.control)
+		return;
+	plumb_schedule_toggle(&run->schedule);
+	plumb_cli_note(run->invocation, "recording is %s",
+	               plumb_control_is_on(run->schedule.control) ? "on" : "paused");
+}
+
+/* Does what is due: recording begins or ends, threads that wait are looked at. */
+static int
+turn(void *data)
+{
+	struct run *run = data;
+	struct plumb_control *control = run->schedule.control;
+	int next = control ? plumb_schedule_turn(&run->schedule) : -1;
+	if (!run->waiting)
+		return next;
+	if (!control || plumb_control_is_on(control))
+		plumb_waiting_look(run->waiting);
+	return next < 0 || next > (int)PLUMB_WAITING_MS ? (int)PLUMB_WAITING_MS : next;
+}
+
+static void
+wait_for_program(struct run *run)
+{
+	const struct plumb_program_care care = {
+		.flush = flush_all, .toggled = toggle_recording, .turn = turn, .data = run
+	};
+	plumb_program_wait(&run->program, &care);
+	plumb_waiting_free(run->waiting);
+	run->waiting = NULL;
 }
 
 static void
@@ -227,6 +288,11 @@ say_nothing_captured(const struct run *run, const struct plumb_profile *profile)
 	}
 	if (run->target.outside)
 		plumb_cli_note(run->invocation, "nothing was captured: %s", run->target.reason);
+	else if (run->schedule.control && !plumb_control_is_on(run->schedule.control) &&
+	         !atomic_load(&run->schedule.control->recorded_ns))
+		plumb_cli_note(run->invocation,
+		               "nothing was captured: recording was never on; it begins with "
+		               "--start-after, --toggle's signal or plumb.start()");
 	else
 		plumb_cli_note(run->invocation,
 		               "nothing was captured: %s used neither PyTorch nor a GPU (\"plumb "
@@ -291,21 +357,6 @@ settle(struct run *run)
 
 /* ---- the verb ---- */
 
-/* Waits for the program, and looks at its threads meanwhile where that was asked for. */
-static void
-watch_program(struct run *run)
-{
-	struct plumb_program_watch watch = { .flush = flush_all, .data = run };
-	if (run->options.cpu_hz)
-		run->waiting = plumb_waiting_new(run->folder.path);
-	if (run->waiting) {
-		watch.look = look;
-		watch.look_ms = PLUMB_WAITING_MS;
-	}
-	plumb_program_wait(&run->program, &watch);
-	plumb_waiting_free(run->waiting);
-}
-
 /* The program alone. */
 static int
 run_unprofiled(struct run *run)
@@ -317,8 +368,7 @@ run_unprofiled(struct run *run)
 		plumb_cli_note(run->invocation, "%s", error.message);
 		return run->program.exit_code;
 	}
-	plumb_program_wait(&run->program,
-	                   &(struct plumb_program_watch){ .flush = flush_all, .data = run });
+	wait_for_program(run);
 	say_how_it_ended(run);
 	plumb_cli_note(run->invocation, "nothing was captured");
 	return run->program.exit_code;
@@ -350,7 +400,12 @@ run_profiled(struct run *run)
 		                             .output = run->output,
 		                             .user_code = run->options.user_code };
 	plumb_facts_started(&run->facts, &facts);
-	watch_program(run);
+	if (run->options.cpu_hz)
+		run->waiting = plumb_waiting_new(run->folder.path);
+	run->schedule.start_after = run->options.start_after;
+	run->schedule.duration = run->options.duration;
+	plumb_schedule_begin(&run->schedule);
+	wait_for_program(run);
 	plumb_facts_ended(&run->facts, run->program.exit_code);
 	say_how_it_ended(run);
 	settle(run);
@@ -378,11 +433,12 @@ plumb_cmd_run(struct plumb_invocation *invocation)
 		code = run->target.error == ENOENT ? PLUMB_RUN_NOT_FOUND : PLUMB_RUN_CANNOT_EXECUTE;
 	} else if (read_options(run, &error) < 0) {
 		plumb_cli_note(invocation, "%s; the program was not started", error.message);
-	} else if (run->target.refused) {
-		code = run_unprofiled(run);
 	} else {
-		code = run_profiled(run);
+		if (run->options.toggle)
+			plumb_program_toggle(&run->program, run->options.toggle);
+		code = run->target.refused ? run_unprofiled(run) : run_profiled(run);
 	}
+	plumb_control_unmap(run->schedule.control);
 	free(run->finish_command);
 	free(run);
 	return code;

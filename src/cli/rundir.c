@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "region/control.h"
 #include "region/reader.h"
 
 #define PAUSE_MS 5 /* between two looks at whether a flush is done */
@@ -263,24 +264,6 @@ plumb_rundir_living(const struct plumb_rundir *run, pid_t self, struct plumb_run
 	return count;
 }
 
-/* Does process PID have the GPU's driver loaded? Where that cannot be read, it may. */
-static bool
-uses_gpu(pid_t pid)
-{
-	char path[64], *line = NULL;
-	size_t size = 0;
-	bool found = false;
-	snprintf(path, sizeof(path), "/proc/%ld/maps", (long)pid);
-	FILE *maps = fopen(path, "re");
-	if (!maps)
-		return true;
-	while (!found && getline(&line, &size, maps) > 0)
-		found = strstr(line, "/libcuda.so") != NULL;
-	free(line);
-	fclose(maps);
-	return found;
-}
-
 static uint64_t
 now_ms(void)
 {
@@ -316,7 +299,7 @@ plumb_rundir_flush(const struct plumb_rundir *run, unsigned milliseconds,
 		return;
 	while (count < sizeof(list) / sizeof(list[0]) &&
 	       (header = next_region(folder, run->path))) {
-		if (is_alive(header, NULL) && uses_gpu((pid_t)header->pid)) {
+		if (atomic_load(&header->flush_served) && is_alive(header, NULL)) {
 			list[count].header = header;
 			list[count++].number = atomic_fetch_add(&header->flush_wanted, 1) + 1;
 		} else {
@@ -361,6 +344,7 @@ plumb_rundir_remove(const char *path)
 			fstatat(dirfd(folder), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
 			S_ISLNK(status.st_mode);
 		if (link || is_region_name(entry->d_name) ||
+		    strcmp(entry->d_name, PLUMB_CONTROL_NAME) == 0 ||
 		    plumb_region_name_ends(entry->d_name, PLUMB_REFUSAL_SUFFIX))
 			unlinkat(dirfd(folder), entry->d_name, 0);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * At most PLUMB_SUMMARY_LINES lines: 1 title, 2 of the run, DEVICES + 1, 1 of memory, notes, three tables of
+ * At most PLUMB_SUMMARY_LINES lines: 1 title, 2 of the run, 1 of ranks, DEVICES + 1, 1 of memory, notes, three tables of
  * a blank line, titles and ROWS, a blank line, DROPS of the ledger with their title, 1 closing hint.
  */
 #include "cli/summary.h"
@@ -18,10 +18,11 @@
 #include "cli/terminal.h"
 #include "model/user_code.h"
 
-#define DEVICES 4
+#define DEVICES 3
 #define ROWS 5
-#define DROPS 5
-_Static_assert(1 + 2 + DEVICES + 1 + 1 + PLUMB_OVERVIEW_NOTES + 3 * (2 + ROWS) + 2 + DROPS + 1 <=
+#define DROPS 3
+_Static_assert(1 + 2 + 1 + DEVICES + 1 + 1 + PLUMB_OVERVIEW_NOTES + 3 * (2 + ROWS) + 2 + DROPS +
+                               1 <=
                        PLUMB_SUMMARY_LINES,
                "the summary fits");
 

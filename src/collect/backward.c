@@ -43,6 +43,12 @@ plumb_frame_inside(struct plumb_thread *thread, struct plumb_operator_frame *out
 static _Atomic uint32_t newest_backward;
 
 void
+plumb_backward_forked(void)
+{
+	atomic_store_explicit(&newest_backward, 0, memory_order_relaxed);
+}
+
+void
 plumb_backward_begin(struct plumb_thread *thread)
 {
 	plumb_id context = plumb_context_current(thread);

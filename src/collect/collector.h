@@ -59,11 +59,19 @@ plumb_now(void)
 
 /*
  * Begins a callback on the calling thread: makes the region and the thread's arena when needed, sets
- * the re-entry guard. NULL: do nothing (recording off or over, forked child, re-entry, no memory);
+ * the re-entry guard. NULL: do nothing (recording off, paused or over, re-entry, no memory);
  * what was lost is counted. One callback in 64 of each kind is timed between enter and leave.
  */
 struct plumb_thread *plumb_enter(enum plumb_callback_kind kind);
 void plumb_leave(struct plumb_thread *thread);
+
+/* As plumb_enter, and also while recording is paused: for what was begun before and for facts of the
+ * environment, never for what the program does now. */
+struct plumb_thread *plumb_enter_paused(enum plumb_callback_kind kind);
+
+/* The period of recording that the callback began in. What another one saw the beginning of was not seen
+ * as a whole: it has no duration. */
+uint32_t plumb_epoch(const struct plumb_thread *thread);
 
 /* The thread's arena, and its track (a THREAD record). */
 struct plumb_arena *plumb_thread_arena(struct plumb_thread *thread);
@@ -129,7 +137,7 @@ struct plumb_options {
 	char follow[256]; /* "" all */
 };
 const struct plumb_options *plumb_options(void);
-bool plumb_recording(void); /* the region exists and is not closed */
+bool plumb_recording(void); /* the region exists and is not closed; it may be paused */
 struct plumb_region *plumb_region_of_process(void);
 
 /* dlsym past our own interposition. */

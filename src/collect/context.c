@@ -17,6 +17,7 @@
 
 #include "collect/clock.h"
 #include "collect/wait.h"
+#include "collect/process.h"
 
 /* ---- operators ---- */
 
@@ -164,6 +165,7 @@ plumb_operator_enter(struct plumb_thread *thread, const struct plumb_operator *o
 	ticket->serial = frame->serial = ++thread->serial;
 	atomic_store_explicit(&ticket->abandoned, 0, memory_order_relaxed);
 	frame->ticket = (uint32_t)(ticket - thread->tickets);
+	frame->epoch = thread->epoch;
 	frame->inner = 0;
 	frame->start = now;
 	if (plumb_unlikely(plumb_waits))
@@ -198,6 +200,11 @@ plumb_operator_exit(struct plumb_thread *thread, struct plumb_ticket *ticket)
 		return; /* it ended with an operator around it, and that was counted */
 	drop_above(thread, depth);
 	thread->operators = depth - 1;
+	if (plumb_unlikely(frame->epoch != thread->epoch)) {
+		/* Part of it was not recorded: what it called meanwhile would count as its own time. */
+		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_PAUSED, 1);
+		return;
+	}
 	plumb_id node = plumb_frame_node(thread, frame);
 	uint64_t duration = plumb_ticks_between(frame->start, plumb_ticks());
 	uint64_t self = duration > frame->inner ? duration - frame->inner : 0;
@@ -209,4 +216,25 @@ plumb_operator_exit(struct plumb_thread *thread, struct plumb_ticket *ticket)
 		plumb_wait_exit(thread, frame, node, duration);
 	if (depth > 1)
 		thread->stack[depth - 1].inner += duration;
+}
+
+void
+plumb_operator_end_oddly(struct plumb_thread *thread, struct plumb_ticket *ticket)
+{
+	struct plumb_thread *own = ticket->thread;
+	if (own->generation != plumb_generation) {
+		/* It was open when this process was forked: its own time is its parent's to tell. */
+		if (thread) {
+			plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR,
+			                  PLUMB_FATE_RECEIVED, 1);
+			plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR,
+			                  PLUMB_FATE_ENDED_ELSEWHERE, 1);
+		}
+	} else if (own != plumb_thread_get()) {
+		/* A record that was moved to another thread: its own thread drops it. */
+		atomic_store_explicit(&ticket->abandoned, 1, memory_order_release);
+	} else if (!thread && (thread = plumb_enter_paused(PLUMB_CALLBACK_OPERATOR_EXIT))) {
+		plumb_operator_exit(thread, ticket);
+		plumb_leave(thread);
+	}
 }

@@ -7,6 +7,7 @@
  */
 #include <unistd.h>
 
+#include "collect/process.h"
 #include "collect/thread.h"
 
 static _Atomic(struct plumb_forward_ring *) rings;
@@ -34,8 +35,10 @@ ring_of(struct plumb_thread *thread, uint64_t framework_thread)
 	struct plumb_forward_ring *ring = thread->forward;
 	if (plumb_unlikely(!ring)) {
 		/* The main thread's is made present at once: memory must not creep up while training
-		 * runs. Others' appear as they are used: there may be many. */
-		ring = plumb_map(sizeof *ring, thread->record->tid != (uint32_t)getpid());
+		 * runs. Others' appear as they are used: there may be many, and so of forked
+		 * children. */
+		bool main = thread->record->tid == (uint32_t)getpid() && !plumb_generation;
+		ring = plumb_map(sizeof *ring, !main);
 		if (!ring)
 			return NULL;
 		ring->owner = thread;
@@ -92,4 +95,10 @@ plumb_forward_get(uint64_t framework_thread, int64_t sequence, struct plumb_thre
 			*owner = ring->owner;
 	}
 	return node;
+}
+
+void
+plumb_forward_forked(void)
+{
+	atomic_store(&rings, NULL);
 }

@@ -14,10 +14,12 @@
 #include <unistd.h>
 
 #include "collect/clock.h"
+#include "collect/follow.h"
 #include "collect/gpu/gpu.h"
 #include "collect/monitor/framework.h"
 #include "collect/sampler.h"
 #include "collect/monitor/memory.h"
+#include "collect/recording.h"
 #include "collect/thread.h"
 
 #ifndef MADV_WIPEONFORK
@@ -29,18 +31,24 @@
 
 static struct plumb_options options;
 static struct plumb_region region;
+static char region_path[PATH_MAX + 64];
 static pthread_mutex_t begin_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t empty_costs[PLUMB_CALLBACK_KINDS];
 
 enum { OFF, RECORDING, OVER, REFUSED };
 /*
- * The state lies on a page of its own that the kernel wipes in a forked child, however it forked:
- * the child reads OFF, and the pid that began recording (kept elsewhere) is not its own.
+ * The gate lies on a page of its own that the kernel wipes in a forked child, however it forked: the
+ * child reads OFF, and the pid that began recording (kept elsewhere) is not its own.
  */
-static _Atomic int fallback_state;
-static _Atomic int *state = &fallback_state;
-static _Atomic pid_t recording_pid; /* 0: nobody began yet */
-static _Atomic bool beginning;      /* somebody is at it, under begin_lock */
+struct plumb_gate_page plumb_gate_page;
+static _Atomic int *const state = &plumb_gate_page.gate.state;
+
+static _Atomic pid_t owner; /* who records, or is about to, under begin_lock; 0: nobody yet */
+#define RESETTING                                                                                  \
+	((pid_t) - 1) /* a thread of a child that no fork handler saw is forgetting the parent */
+
+static _Atomic bool ended;
+static _Thread_local bool ending;
 
 static pid_t
 own_pid(void)
@@ -240,12 +248,11 @@ leave_word(const struct plumb_error *error)
 static bool
 make_region(void)
 {
-	char path[PATH_MAX + 64];
 	struct plumb_error error;
 	uint64_t now = plumb_now();
-	snprintf(path, sizeof path, "%s/%d-%llu" PLUMB_REGION_SUFFIX, options.folder,
+	snprintf(region_path, sizeof region_path, "%s/%d-%llu" PLUMB_REGION_SUFFIX, options.folder,
 	         (int)own_pid(), (unsigned long long)now);
-	if (plumb_region_create(&region, path, options.limit, &error)) {
+	if (plumb_region_create(&region, region_path, options.limit, &error)) {
 		leave_word(&error);
 		return false;
 	}
@@ -256,17 +263,41 @@ make_region(void)
 		plumb_arena_environment(&process_arena, "python.version", plumb_python_version());
 	else
 		plumb_arena_environment(&process_arena, "python.off", plumb_python_refusal());
+	if (plumb_gpu_inherited())
+		plumb_arena_environment(
+			&process_arena, "gpu.forked",
+			"forked after its parent had initialised the GPU's driver, which does not "
+			"work in such a process");
 	return true;
 }
 
-/* A forked child of a process that records: it says so once, and is asked no more. */
+/* Under begin_lock. */
 static void
-refuse_child(void)
+begin(void)
 {
-	if (region.header)
-		atomic_fetch_add_explicit(&region.header->forked_children, 1, memory_order_relaxed);
-	atomic_store_explicit(state, REFUSED, memory_order_release);
+	pid_t self = own_pid();
+	atomic_store_explicit(&owner, self, memory_order_release);
+	if (!plumb_follow_process()) {
+		atomic_fetch_add(&plumb_control->not_followed, 1);
+		atomic_store_explicit(state, REFUSED, memory_order_release);
+		return;
+	}
+	bool made = make_region();
+	if (made && !plumb_clock_cost) /* a forked child knows its parent's */
+		plumb_clock_calibrate();
+	if (own_pid() != self) {
+		/* A signal's handler forked meanwhile, and this is the child: the region is its
+		 * parent's. */
+		atomic_fetch_add(&plumb_control->forked, 1);
+		made = false;
+	}
+	if (made)
+		atomic_store_explicit(&plumb_gate_page.gate.word, &plumb_control->word,
+		                      memory_order_release);
+	atomic_store_explicit(state, made ? RECORDING : REFUSED, memory_order_release);
 }
+
+static void forget_parent(void);
 
 bool
 plumb_process_begin(void)
@@ -274,21 +305,16 @@ plumb_process_begin(void)
 	int now = atomic_load_explicit(state, memory_order_acquire);
 	if (now != OFF || !options.folder[0])
 		return now == RECORDING;
-	pid_t by = atomic_load_explicit(&recording_pid, memory_order_acquire);
+	pid_t by = atomic_load_explicit(&owner, memory_order_acquire);
 	if (by && by != own_pid()) {
-		refuse_child();
-		return false;
+		/* A child that no fork handler saw (a bare clone). */
+		if (by == RESETTING || !atomic_compare_exchange_strong(&owner, &by, RESETTING))
+			return false;
+		forget_parent();
 	}
 	pthread_mutex_lock(&begin_lock);
-	if (atomic_load_explicit(state, memory_order_relaxed) == OFF) {
-		atomic_store_explicit(&beginning, true, memory_order_relaxed);
-		bool made = make_region();
-		if (made)
-			plumb_clock_calibrate();
-		atomic_store_explicit(&recording_pid, own_pid(), memory_order_release);
-		atomic_store_explicit(state, made ? RECORDING : REFUSED, memory_order_release);
-		atomic_store_explicit(&beginning, false, memory_order_relaxed);
-	}
+	if (atomic_load_explicit(state, memory_order_relaxed) == OFF)
+		begin();
 	pthread_mutex_unlock(&begin_lock);
 	return plumb_recording();
 }
@@ -316,23 +342,27 @@ await_end(void)
 void
 plumb_process_end(void)
 {
-	static _Atomic bool ended;
-	static _Thread_local bool ending;
-	if (!plumb_recording() || recording_pid != own_pid() || ending)
+	if (ending)
 		return;
+	/* First of all, as in plumb_enter. A child of vfork has this very variable. */
+	ending = true;
+	if (!plumb_recording() || owner != own_pid()) {
+		ending = false;
+		return;
+	}
 	if (atomic_exchange(&ended, true)) {
 		await_end();
 		return;
 	}
 	int saved = errno;
-	ending = true;
 	plumb_gpu_stop();
-	struct plumb_thread *self = plumb_enter(PLUMB_CALLBACK_GPU_RECORDS);
+	struct plumb_thread *self = plumb_enter_paused(PLUMB_CALLBACK_GPU_RECORDS);
 	if (self) {
 		plumb_threads_finish(self);
 		plumb_leave(self);
 	}
 	write_clock(&process_arena);
+	atomic_store_explicit(&plumb_gate_page.gate.word, NULL, memory_order_release);
 	atomic_store_explicit(state, OVER, memory_order_release);
 	atomic_store_explicit(&region.header->end_monotonic, plumb_now(), memory_order_relaxed);
 	atomic_store_explicit(&region.header->state, PLUMB_REGION_ENDED, memory_order_release);
@@ -365,14 +395,8 @@ process_load(void)
 	const char *folder = getenv(PLUMB_ENV_FOLDER);
 	if (!folder || folder[0] != '/' || strlen(folder) >= sizeof options.folder)
 		return;
-	_Atomic int *page =
-		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (page != MAP_FAILED) {
-		if (madvise(page, 4096, MADV_WIPEONFORK))
-			munmap(page, 4096); /* Linux before 4.14: the fork handler alone */
-		else
-			state = page;
-	}
+	/* Linux before 4.14 has none of it: then the fork handler alone. */
+	(void)madvise(&plumb_gate_page, sizeof plumb_gate_page, MADV_WIPEONFORK);
 	options.limit = number_from(PLUMB_ENV_LIMIT, DEFAULT_LIMIT);
 	options.flush_ms = (unsigned)number_from(PLUMB_ENV_FLUSH, DEFAULT_FLUSH_MS);
 	options.gpu = number_from(PLUMB_ENV_GPU, 1) != 0;
@@ -386,19 +410,71 @@ process_load(void)
 	text_from(PLUMB_ENV_TRACE, options.trace, sizeof options.trace);
 	text_from(PLUMB_ENV_FOLLOW, options.follow, sizeof options.follow);
 	strcpy(options.folder, folder);
-	plumb_sampler_begin();
+	plumb_control_attach(folder, options.paused);
+	plumb_follow_load(options.follow);
 	plumb_memory_start();
+	plumb_sampler_begin();
 }
 
-/* The child has one thread, and locks that another one held stay locked in it. */
+/* ---- forks ---- */
+
+uint32_t plumb_generation;
+
+/*
+ * The parent's region is left alone: it is shared memory. Where a signal's handler forked in the middle
+ * of one of our own callbacks, that callback goes on in the child, so the mapping stays and becomes a
+ * private copy; else it goes, since it would keep the parent's file on the disk.
+ */
+static void
+leave_region(void)
+{
+	struct plumb_region_header *header = region.header;
+	if (!header)
+		return;
+	if (!plumb_thread_inside() && !ending) {
+		plumb_region_close(&region);
+		return;
+	}
+	size_t size = header->size;
+	int fd = open(region_path, O_RDONLY | O_CLOEXEC), flags = MAP_PRIVATE | MAP_FIXED;
+	if (fd < 0 || mmap(header, size, PROT_READ | PROT_WRITE, flags, fd, 0) == MAP_FAILED)
+		(void)mmap(header, size, PROT_READ | PROT_WRITE,
+		           flags | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (fd >= 0)
+		close(fd);
+}
+
+/*
+ * A forked child starts afresh: nothing that is left of its parent is used or written, and its first
+ * operator, GPU call or sample makes a region of its own. It has one thread, and locks that another one
+ * held stay locked in it. Each part of the collector that keeps ids, threads or locks has its line here.
+ */
+static void
+forget_parent(void)
+{
+	int saved = errno;
+	leave_region();
+	plumb_generation++;
+	plumb_threads_forked();
+	plumb_forward_forked();
+	plumb_backward_forked();
+	plumb_python_forked();
+	plumb_gpu_forked();
+	plumb_memory_forget();
+	plumb_sampler_forked();
+	pthread_mutex_init(&begin_lock, NULL);
+	atomic_store(&ended, false);
+	atomic_store_explicit(&plumb_gate_page.gate.word, NULL, memory_order_relaxed);
+	atomic_store_explicit(state, OFF, memory_order_relaxed);
+	atomic_store_explicit(&owner, 0, memory_order_release);
+	errno = saved;
+}
+
 static void
 forked_child(void)
 {
-	atomic_store_explicit(state, OFF, memory_order_relaxed);
-	pthread_mutex_init(&begin_lock, NULL);
-	plumb_memory_forget();
-	if (atomic_load_explicit(&beginning, memory_order_relaxed))
-		refuse_child();
+	if (options.folder[0])
+		forget_parent();
 }
 
 static __attribute__((constructor)) void

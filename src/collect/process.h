@@ -3,15 +3,44 @@
  * The process's part of the collector: options, the region, its beginning, end and forks. Private to
  * src/collect.
  *
- *   off ──begin──► recording ──end──► over          (a forked child is "over" from its first instant)
+ *   off ──begin──► recording ──end──► over          (a forked child begins at "off")
+ *    └────begin──► refused: not followed, or no region could be made
  */
 #ifndef PLUMB_COLLECT_PROCESS_H
 #define PLUMB_COLLECT_PROCESS_H
 
 #include "collect/collector.h"
+#include "region/control.h"
 
-/* Makes the region when this process may record and has none yet. True: it records. Counts a forked
- * child that would have recorded. */
+/* What a callback looks at first: the control's word, or NULL while this process does not record. */
+struct plumb_gate {
+	const _Atomic uint64_t *_Atomic word;
+	_Atomic int state;
+};
+#if defined(__x86_64__)
+#define PLUMB_PAGE 4096
+#else
+#define PLUMB_PAGE 65536
+#endif
+struct plumb_gate_page {
+	_Alignas(PLUMB_PAGE) struct plumb_gate gate;
+};
+extern struct plumb_gate_page plumb_gate_page;
+
+/* The control's word; 0 while this process does not record. Its bit 0: recording is on. */
+static inline uint64_t
+plumb_gate_word(void)
+{
+	const _Atomic uint64_t *word =
+		atomic_load_explicit(&plumb_gate_page.gate.word, memory_order_relaxed);
+	return plumb_likely(word) ? atomic_load_explicit(word, memory_order_relaxed) : 0;
+}
+
+/* Counts forks: what another generation made is a parent's. */
+extern uint32_t plumb_generation;
+
+/* Makes the region when this process may record and has none yet. True: it records. Counts a process
+ * that is not followed. */
 bool plumb_process_begin(void);
 
 /* Whether a signal handler may call it: not where it interrupted just that. */

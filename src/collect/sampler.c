@@ -243,6 +243,15 @@ plumb_sampler_begin(void)
 }
 
 void
+plumb_sampler_forked(void)
+{
+	struct plumb_counters *of_parent = sampler.counters;
+	sampler = (struct sampler){ 0 }; /* a timer is not inherited */
+	plumb_counters_close(of_parent);
+	plumb_sampler_begin();
+}
+
+void
 plumb_sampler_end(void)
 {
 	thread_end(NULL);

@@ -11,8 +11,10 @@
 
 #include "collect/collector.h"
 
-/* At load, and in a forked child: prepares the calling thread when samples are asked for. */
+/* At load: prepares the calling thread when samples are asked for. */
 void plumb_sampler_begin(void);
+/* Likewise in a forked child. */
+void plumb_sampler_forked(void);
 /* At the end of the process: no more samples on the calling thread. */
 void plumb_sampler_end(void);
 

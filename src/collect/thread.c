@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include "collect/clock.h"
+#include "collect/monitor/framework.h"
 #include "collect/process.h"
+#include "collect/recording.h"
 
 /* All the thread-local storage there is: initial-exec space is scarce in a preloaded library. */
 static _Thread_local struct plumb_thread *current;
@@ -51,10 +53,12 @@ static void
 thread_park(void *data)
 {
 	struct plumb_thread *thread = data;
-	current = NULL;
-	if (!plumb_recording())
-		return;
 	inside = true;
+	current = NULL;
+	if (!plumb_recording() || thread->generation != plumb_generation) {
+		inside = false;
+		return;
+	}
 	thread_name(thread, thread, atomic_load_explicit(&thread->tid, memory_order_relaxed));
 	thread->record->end = plumb_now();
 	plumb_operators_drop(thread);
@@ -82,6 +86,25 @@ struct plumb_thread *
 plumb_thread_get(void)
 {
 	return current;
+}
+
+bool
+plumb_thread_inside(void)
+{
+	return inside;
+}
+
+/* `inside` stays: where a signal's handler forked in a callback, that callback ends in the child. */
+void
+plumb_threads_forked(void)
+{
+	current = NULL;
+	wait_for_room = 0;
+	pthread_mutex_init(&parked_lock, NULL);
+	parked = NULL;
+	atomic_store(&threads, NULL);
+	if (have_exit_key)
+		pthread_setspecific(exit_key, NULL);
 }
 
 static struct plumb_thread *
@@ -127,6 +150,7 @@ thread_new(void)
 	thread->names = (void *)(memory + offsets[6]);
 	thread->symbol = (void *)(memory + offsets[7]);
 	thread->identities = (void *)(memory + offsets[8]);
+	thread->generation = plumb_generation;
 	plumb_arena_init(&thread->arena, plumb_region_of_process());
 	struct plumb_thread *first = atomic_load(&threads);
 	do
@@ -201,55 +225,78 @@ thread_start(void)
 	current = thread;
 	if (have_exit_key)
 		pthread_setspecific(exit_key, thread);
+	plumb_framework_describe(thread);
 	return thread;
 }
 
 /* ---- callbacks ---- */
 
-/* Recording has not begun, is over, or this is a forked child; or the thread is new. */
+/* Recording has not begun, is paused or over; or the thread is new. With `inside` set. */
 static __attribute__((noinline)) struct plumb_thread *
-enter_slowly(void)
+enter_slowly(bool paused_too)
 {
 	enum { RETRY_AFTER = 1024 };
 	int saved = errno, cancel;
 	struct plumb_thread *thread = NULL;
+	if (!paused_too && !plumb_control_is_on(plumb_control))
+		return NULL;
 	if (wait_for_room) {
 		wait_for_room--;
 		plumb_process_lost(PLUMB_FATE_REGION_FULL);
 		return NULL;
 	}
-	inside = true;
 	/* Files are read here, and a thread that is cancelled in that must not keep a lock. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (plumb_process_begin()) {
+		/* A parent's thread: a signal's handler forked while this one was being made. */
+		if (current && current->generation != plumb_generation)
+			current = NULL;
 		thread = current ? current : thread_start();
 		if (!thread)
 			wait_for_room = RETRY_AFTER;
 	}
 	pthread_setcancelstate(cancel, NULL);
-	inside = false;
 	errno = saved;
+	return thread;
+}
+
+static inline struct plumb_thread *
+enter(enum plumb_callback_kind kind, bool paused_too)
+{
+	if (plumb_unlikely(inside))
+		return NULL;
+	/* First of all: a signal's handler that forks has to see that we are at it. */
+	inside = true;
+	atomic_signal_fence(memory_order_seq_cst);
+	struct plumb_thread *thread = current;
+	uint64_t word = plumb_gate_word();
+	if (plumb_unlikely(!thread || !(word & PLUMB_CONTROL_ON))) {
+		thread = enter_slowly(paused_too);
+		if (!thread) {
+			inside = false;
+			return NULL;
+		}
+		word = plumb_gate_word();
+	}
+	thread->saved_errno = errno;
+	thread->epoch = (uint32_t)word;
+	thread->callback = kind;
+	thread->callback_start = 0;
+	if (plumb_unlikely((++thread->overhead->kinds[kind].calls & 63) == 0))
+		thread->callback_start = plumb_now();
 	return thread;
 }
 
 struct plumb_thread *
 plumb_enter(enum plumb_callback_kind kind)
 {
-	if (plumb_unlikely(inside))
-		return NULL;
-	struct plumb_thread *thread = current;
-	if (plumb_unlikely(!thread || !plumb_recording())) {
-		thread = enter_slowly();
-		if (!thread)
-			return NULL;
-	}
-	inside = true;
-	thread->saved_errno = errno;
-	thread->callback = kind;
-	thread->callback_start = 0;
-	if (plumb_unlikely((++thread->overhead->kinds[kind].calls & 63) == 0))
-		thread->callback_start = plumb_now();
-	return thread;
+	return enter(kind, false);
+}
+
+struct plumb_thread *
+plumb_enter_paused(enum plumb_callback_kind kind)
+{
+	return enter(kind, true);
 }
 
 void
@@ -263,6 +310,7 @@ plumb_leave(struct plumb_thread *thread)
 		thread->overhead->kinds[thread->callback].timed++;
 	}
 	errno = thread->saved_errno;
+	atomic_signal_fence(memory_order_seq_cst);
 	inside = false;
 }
 
@@ -276,4 +324,10 @@ plumb_id
 plumb_thread_track(const struct plumb_thread *thread)
 {
 	return thread->track;
+}
+
+uint32_t
+plumb_epoch(const struct plumb_thread *thread)
+{
+	return thread->epoch;
 }

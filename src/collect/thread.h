@@ -47,6 +47,7 @@ struct plumb_operator_frame {
 	uint64_t start; /* ticks */
 	uint64_t inner; /* ns in operators that this one called */
 	uint64_t cpu, waited; /* see wait.c; cpu 0: its waiting is not measured */
+	uint32_t epoch; /* the thread's when it began: another one at its end, and it was paused */
 	bool engine;
 	bool range;
 	bool caller_known; /* engine frames: backward was called on this very thread */
@@ -97,10 +98,12 @@ struct plumb_thread {
 	struct plumb_thread *next; /* all threads, newest first; never freed */
 	struct plumb_thread *next_parked;
 	_Atomic uint32_t tid; /* 0 while parked */
+	uint32_t generation;  /* plumb_generation when it was made */
 
 	enum plumb_callback_kind callback;
 	uint64_t callback_start; /* 0: this callback is not timed */
 	int saved_errno;
+	uint32_t epoch; /* the control's word at this callback's start, its low half */
 
 	struct plumb_table strings;
 	struct plumb_table nodes;
@@ -130,11 +133,24 @@ struct plumb_thread {
 
 /* The calling thread's, whatever its state; NULL when it has none. For exit and tests. */
 struct plumb_thread *plumb_thread_get(void);
+/* Is the calling thread in our own code? Then what forked was a signal's handler. */
+bool plumb_thread_inside(void);
+/* In a forked child: forgets the parent's threads. Their memory stays: the framework still holds
+ * tickets of operators that were open. */
+void plumb_threads_forked(void);
 /* Writes every living thread's name and end into its record. */
 void plumb_threads_finish(struct plumb_thread *self);
 
 /* Ends all operators that are open on THREAD: it is ending. */
 void plumb_operators_drop(struct plumb_thread *thread);
+
+/* context.c: the end of an operator whose exit is no plain one on its own thread. THREAD: the calling
+ * one's between enter and leave, NULL when it may not enter (paused, over, or in our own code). */
+void plumb_operator_end_oddly(struct plumb_thread *thread, struct plumb_ticket *ticket);
+
+/* backward.c and forward.c in a forked child: nothing of the parent is known. */
+void plumb_backward_forked(void);
+void plumb_forward_forked(void);
 
 /* forward.c */
 void plumb_forward_put(struct plumb_thread *thread, uint64_t framework_thread, int64_t sequence,

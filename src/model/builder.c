@@ -82,6 +82,7 @@ plumb_builder_free(struct plumb_builder *builder)
 	plumb_vec_free(&builder->work);
 	plumb_vec_free(&builder->series);
 	plumb_vec_free(&builder->memory);
+	plumb_vec_free(&builder->device_processes);
 	plumb_map_free(&builder->frame_map);
 	plumb_map_free(&builder->context_map);
 	plumb_map_free(&builder->value_map);
@@ -562,6 +563,18 @@ plumb_builder_memory(struct plumb_builder *builder, const struct plumb_memory *m
 	if (!added)
 		return out_of_memory(builder);
 	*added = *memory;
+	return PLUMB_OK;
+}
+
+int
+plumb_builder_device_process(struct plumb_builder *builder, const struct plumb_device_process *row)
+{
+	if (row->process >= builder->processes.count || row->device >= builder->devices.count)
+		return bad_row(builder, "a device's process or a process's device is unknown");
+	struct plumb_device_process *added = plumb_vec_add(&builder->device_processes);
+	if (!added)
+		return out_of_memory(builder);
+	*added = *row;
 	return PLUMB_OK;
 }
 

@@ -58,6 +58,8 @@ struct plumb_device *plumb_builder_get_device(struct plumb_builder *builder, uin
 struct plumb_track *plumb_builder_get_track(struct plumb_builder *builder, uint32_t track);
 uint32_t plumb_builder_device_count(const struct plumb_builder *builder);
 
+int
+plumb_builder_device_process(struct plumb_builder *builder, const struct plumb_device_process *row);
 int plumb_builder_clock(struct plumb_builder *builder, const struct plumb_clock *clock);
 /* Adds to the row of the same (process, source, fate, detail). */
 int plumb_builder_ledger(struct plumb_builder *builder, uint32_t process, uint32_t source,

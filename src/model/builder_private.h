@@ -25,6 +25,7 @@ struct plumb_builder {
 	PLUMB_VEC(struct plumb_process) processes;
 	PLUMB_VEC(struct plumb_track) tracks;
 	PLUMB_VEC(struct plumb_device) devices;
+	PLUMB_VEC(struct plumb_device_process) device_processes;
 	PLUMB_VEC(struct plumb_clock) clocks;
 	PLUMB_VEC(struct plumb_ledger_row) ledger;
 	PLUMB_VEC(struct plumb_environment_row) environment;

@@ -200,6 +200,14 @@ series_key(const void *row, int which, const void *data)
 }
 
 static uint64_t
+device_process_key(const void *row, int which, const void *data)
+{
+	(void)data;
+	const struct plumb_device_process *d = row;
+	return which == 0 ? d->device : d->process;
+}
+
+static uint64_t
 ledger_key(const void *row, int which, const void *data)
 {
 	(void)data;
@@ -230,6 +238,8 @@ order_all(struct plumb_builder *builder)
 		                        builder->tracks.items);
 	if (!code)
 		code = ORDER(builder->series, series_key, 2);
+	if (!code)
+		code = ORDER(builder->device_processes, device_process_key, 2);
 	if (!code)
 		code = ORDER(builder->ledger, ledger_key, 2);
 	return code;
@@ -297,6 +307,7 @@ plumb_builder_finish(struct plumb_builder *builder, struct plumb_profile *profil
 	MOVE(processes);
 	MOVE(tracks);
 	MOVE(devices);
+	MOVE(device_processes);
 	MOVE(clocks);
 	MOVE(ledger);
 	MOVE(environment);

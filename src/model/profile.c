@@ -27,6 +27,7 @@ plumb_profile_free(struct plumb_profile *profile)
 	free(profile->work);
 	free(profile->series);
 	free(profile->memory);
+	free(profile->device_processes);
 	plumb_pool_free(profile->storage);
 	*profile = (struct plumb_profile){ 0 };
 }

@@ -120,7 +120,14 @@ struct plumb_device {
 	int64_t copies, copy_ns, copy_bytes;
 	int64_t sets, set_ns, set_bytes;
 	int64_t busy_ns, first_ns, last_ns;
-	int64_t late; /* work too late for the online union */
+	int64_t late;         /* work too late for the online union */
+	int64_t contended_ns; /* time when two or more processes had work on it */
+};
+
+/* What a process did on a device. */
+struct plumb_device_process {
+	uint32_t device, process;
+	int64_t busy_ns, first_ns, last_ns; /* as the device's, of this process alone */
 };
 
 /* Linear map of a clock onto the host's CLOCK_MONOTONIC:
@@ -207,6 +214,7 @@ struct plumb_profile {
 	PLUMB_COLUMN(struct plumb_process, processes);
 	PLUMB_COLUMN(struct plumb_track, tracks);
 	PLUMB_COLUMN(struct plumb_device, devices);
+	PLUMB_COLUMN(struct plumb_device_process, device_processes); /* by device, then process */
 	PLUMB_COLUMN(struct plumb_clock, clocks);
 	PLUMB_COLUMN(struct plumb_ledger_row, ledger);
 	PLUMB_COLUMN(struct plumb_environment_row, environment);

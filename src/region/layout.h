@@ -59,9 +59,9 @@ struct plumb_region_header {
 	 * number it served in flush_done. */
 	_Atomic uint32_t flush_wanted;
 	_Atomic uint32_t flush_done;
-	_Atomic uint32_t forked_children; /* children that record nothing */
-	_Atomic uint64_t lost_full;       /* records without an arena to count them: region full */
-	_Atomic uint64_t lost_no_space;   /* likewise: no space left on the device */
+	_Atomic uint32_t flush_served;  /* 1: a thread of the process serves flush_wanted */
+	_Atomic uint64_t lost_full;     /* records without an arena to count them: region full */
+	_Atomic uint64_t lost_no_space; /* likewise: no space left on the device */
 	uint64_t
 		start_boottime_ticks; /* process start time of /proc/PID/stat: tells a reused pid */
 	_Atomic uint64_t end_monotonic; /* 0 until the end */

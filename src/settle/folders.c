@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "region/control.h"
+
 #define RUN_REGION "run" PLUMB_REGION_SUFFIX /* what `plumb run` itself writes */
 
 /* One region's file. */
@@ -34,9 +36,18 @@ pass_on_refusal(struct plumb_settler *settler, const char *folder, const char *n
 	text[fread(text, 1, sizeof text - 1, file)] = '\0';
 	text[strcspn(text, "\n")] = '\0';
 	fclose(file);
-	plumb_settle_warn(settler, "process %.*s recorded nothing: %s", (int)strcspn(name, "."), name,
-	                  text);
+	plumb_settle_warn(settler, "process %.*s recorded nothing: %s", (int)strcspn(name, "."),
+	                  name, text);
 	plumb_builder_environment(settler->builder, PLUMB_NONE, "plumb.off", text);
+}
+
+static void
+take_control(struct plumb_settler *settler, const char *folder, uint32_t number)
+{
+	char path[4096];
+
+	if (snprintf(path, sizeof path, "%s/" PLUMB_CONTROL_NAME, folder) < (int)sizeof path)
+		plumb_settle_control(settler, number, path);
 }
 
 static int
@@ -52,6 +63,8 @@ list_folder(struct plumb_settler *settler, struct files *files, const char *path
 		struct file *file;
 		if (plumb_region_name_ends(entry->d_name, PLUMB_REFUSAL_SUFFIX))
 			pass_on_refusal(settler, path, entry->d_name);
+		if (!strcmp(entry->d_name, PLUMB_CONTROL_NAME))
+			take_control(settler, path, folder);
 		if (!plumb_region_name_ends(entry->d_name, PLUMB_REGION_SUFFIX))
 			continue;
 		file = plumb_vec_add(&files->list);

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "settle/contention.h"
+
 static void
 damaged(struct plumb_settle_region *region, const char *what)
 {
@@ -44,6 +46,7 @@ new_share(struct plumb_settle_region *region, uint32_t device)
 		return NULL;
 	}
 	share->device = device;
+	share->process = region->process;
 	share->serial = region->serial;
 	share->first = share->last = share->busy = PLUMB_UNKNOWN;
 	return share;
@@ -319,30 +322,6 @@ plumb_settle_series(struct plumb_settle_region *region, const struct plumb_recor
 /* ---- busy time of all processes together ---- */
 
 static int
-by_start(const void *x, const void *y)
-{
-	const struct plumb_settle_interval *a = x, *b = y;
-
-	return (a->start > b->start) - (a->start < b->start);
-}
-
-static int64_t
-union_of(struct plumb_settle_interval *intervals, uint32_t count)
-{
-	int64_t busy = 0, end = INT64_MIN;
-
-	qsort(intervals, count, sizeof *intervals, by_start);
-	for (uint32_t i = 0; i < count; i++) {
-		int64_t from = intervals[i].start > end ? intervals[i].start : end;
-		if (intervals[i].end <= from)
-			continue;
-		busy = plumb_settle_sum(busy, intervals[i].end - from);
-		end = intervals[i].end;
-	}
-	return busy;
-}
-
-static int
 by_device_and_first(const void *x, const void *y)
 {
 	const struct plumb_settle_share *a = x, *b = y;
@@ -367,31 +346,52 @@ complete_from_ring(struct plumb_settler *settler, struct plumb_settle_share *sha
 	}
 }
 
-/* The intervals of all COUNT shares as one union; PLUMB_UNKNOWN when one is not exact. */
-static int64_t
-exact_busy(struct plumb_settler *settler, struct plumb_settle_share *shares, uint32_t count)
+/* The intervals of all COUNT shares together; false when one is not exact. */
+static bool
+find_exact(struct plumb_settler *settler, struct plumb_settle_share *shares, uint32_t count,
+           struct plumb_contention *result)
 {
-	struct plumb_settle_interval *all;
-	uint32_t used = 0;
+	struct plumb_use *all;
 	uint64_t total = 0;
-	int64_t busy;
+	size_t used = 0;
+	bool found;
 
 	for (uint32_t i = 0; i < count; i++) {
 		complete_from_ring(settler, &shares[i]);
 		if (!shares[i].exact)
-			return PLUMB_UNKNOWN;
+			return false;
 		total += shares[i].count;
 	}
 	all = total < UINT32_MAX ? malloc((size_t)total * sizeof *all + 1) : NULL;
 	if (!all)
-		return PLUMB_UNKNOWN;
-	for (uint32_t i = 0; i < count; used += shares[i++].count)
-		if (shares[i].count)
-			memcpy(all + used, settler->intervals.items + shares[i].from,
-			       shares[i].count * sizeof *all);
-	busy = union_of(all, used);
+		return false;
+	for (uint32_t i = 0; i < count; i++) {
+		for (uint32_t k = 0; k < shares[i].count; k++) {
+			const struct plumb_settle_interval *interval =
+				&settler->intervals.items[shares[i].from + k];
+			all[used++] = (struct plumb_use){ interval->start, interval->end,
+				                          shares[i].process };
+		}
+	}
+	found = plumb_contention_find(all, used, result);
 	free(all);
-	return busy;
+	return found;
+}
+
+/* Keeps what each process did on its device. */
+static void
+keep_shares(struct plumb_settler *settler, const struct plumb_settle_share *shares, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct plumb_device_process row = {
+			.device = shares[i].device,
+			.process = shares[i].process,
+			.busy_ns = shares[i].busy,
+			.first_ns = shares[i].first,
+			.last_ns = shares[i].last,
+		};
+		plumb_builder_device_process(settler->builder, &row);
+	}
 }
 
 /* Says in the environment that a device's busy time is not exact. */
@@ -411,7 +411,8 @@ static void
 join_shares(struct plumb_settler *settler, struct plumb_settle_share *shares, uint32_t count,
             struct plumb_device *row)
 {
-	int64_t sum = 0, exact;
+	struct plumb_contention exact;
+	int64_t sum = 0;
 	bool known = true, apart = true;
 
 	for (uint32_t i = 0; i < count; i++) {
@@ -429,6 +430,7 @@ join_shares(struct plumb_settler *settler, struct plumb_settle_share *shares, ui
 		if (row->last_ns == PLUMB_UNKNOWN || share->last > row->last_ns)
 			row->last_ns = share->last;
 	}
+	row->contended_ns = count < 2 || apart ? 0 : PLUMB_UNKNOWN;
 	if (!known) {
 		note_busy(settler, shares->device,
 		          "unknown: a process ended while its totals were written");
@@ -437,9 +439,9 @@ join_shares(struct plumb_settler *settler, struct plumb_settle_share *shares, ui
 	row->busy_ns = sum;
 	if (count < 2 || apart)
 		return;
-	exact = exact_busy(settler, shares, count);
-	if (exact != PLUMB_UNKNOWN) {
-		row->busy_ns = exact;
+	if (find_exact(settler, shares, count, &exact)) {
+		row->busy_ns = exact.busy;
+		row->contended_ns = exact.contended;
 		return;
 	}
 	/* Work of several processes may overlap, and how much is not known any more. */
@@ -472,6 +474,7 @@ plumb_settle_busy(struct plumb_settler *settler)
 		struct plumb_device *row =
 			plumb_builder_get_device(settler->builder, shares[i].device);
 		join_shares(settler, shares + i, end - i, row);
+		keep_shares(settler, shares + i, end - i);
 		cap_to_span(row);
 	}
 }

@@ -8,15 +8,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "model/builder.h"
+#include "settle/contention.h"
 
 /* Ids of one profile → ids of the builder. */
 struct mapping {
 	uint32_t *strings, *frames, *contexts, *processes, *tracks, *devices;
 };
 
+/* Work on a device that several profiles used, from a profile that holds all of its work. */
+struct joined_use {
+	uint32_t device;
+	struct plumb_use use;
+};
+
 struct joining {
 	struct plumb_builder *builder;
+	PLUMB_VEC(struct joined_use) uses;
+	PLUMB_VEC(unsigned char) incomplete; /* by device: a profile does not hold all its work */
+	bool no_memory;
 	const struct plumb_profile *from;
 	struct mapping to;
 };
@@ -95,9 +106,20 @@ busy_of_both(const struct plumb_device *a, const struct plumb_device *b)
 	return PLUMB_UNKNOWN;
 }
 
+static int64_t
+contended_of_both(const struct plumb_device *a, const struct plumb_device *b)
+{
+	if (!a->busy_ns || !b->busy_ns ||
+	    (a->last_ns != PLUMB_UNKNOWN && b->last_ns != PLUMB_UNKNOWN &&
+	     (a->last_ns <= b->first_ns || b->last_ns <= a->first_ns)))
+		return plus(a->contended_ns, b->contended_ns);
+	return PLUMB_UNKNOWN;
+}
+
 static void
 merge_device(struct plumb_device *into, const struct plumb_device *from)
 {
+	into->contended_ns = contended_of_both(into, from);
 	into->busy_ns = busy_of_both(into, from);
 	into->kernels = plus(into->kernels, from->kernels);
 	into->kernel_ns = plus(into->kernel_ns, from->kernel_ns);
@@ -134,6 +156,68 @@ take_devices(struct joining *j)
 			merge_device(plumb_builder_get_device(j->builder, same), &device);
 		j->to.devices[i] = same;
 	}
+}
+
+/* Keeps the work of the device OF the profile for when all profiles are in, if it is all there. */
+static void
+keep_work(struct joining *j, uint32_t of)
+{
+	const struct plumb_device *device = &j->from->devices[of];
+	uint32_t to = j->to.devices[of];
+	int64_t pieces = plus(plus(device->kernels, device->copies), device->sets), held = 0;
+
+	while (j->incomplete.count <= to) {
+		unsigned char *flag = plumb_vec_add(&j->incomplete);
+		if (!flag) {
+			j->no_memory = true;
+			return;
+		}
+		*flag = 0;
+	}
+	for (uint32_t i = 0; i < j->from->work_count; i++)
+		held += j->from->tracks[j->from->work[i].track].device == of;
+	if (held != pieces) {
+		j->incomplete.items[to] = 1;
+		return;
+	}
+	for (uint32_t i = 0; i < j->from->work_count; i++) {
+		const struct plumb_work_item *item = &j->from->work[i];
+		const struct plumb_track *track = &j->from->tracks[item->track];
+		struct joined_use *kept;
+		if (track->device != of)
+			continue;
+		kept = plumb_vec_add(&j->uses);
+		if (!kept) {
+			j->no_memory = true;
+			return;
+		}
+		kept->device = to;
+		kept->use = (struct plumb_use){ item->start_ns, item->end_ns,
+			                        TO(j, processes, track->process) };
+	}
+}
+
+/* Busy time where work of several profiles may overlap, but all of it is known. */
+static void
+find_contention(struct joining *j, uint32_t id)
+{
+	struct plumb_device *device = plumb_builder_get_device(j->builder, id);
+	struct plumb_contention result;
+	struct plumb_use *uses;
+	size_t count = 0;
+
+	if (device->busy_ns != PLUMB_UNKNOWN || device->uuid == PLUMB_NONE ||
+	    id >= j->incomplete.count || j->incomplete.items[id])
+		return;
+	uses = malloc((j->uses.count + 1) * sizeof *uses);
+	for (uint32_t i = 0; uses && i < j->uses.count; i++)
+		if (j->uses.items[i].device == id)
+			uses[count++] = j->uses.items[i].use;
+	if (uses && count && plumb_contention_find(uses, count, &result)) {
+		device->busy_ns = result.busy;
+		device->contended_ns = result.contended;
+	}
+	free(uses);
 }
 
 /* ---- processes ---- */
@@ -272,6 +356,14 @@ take_times(struct joining *j)
 		memory.track = TO(j, tracks, memory.track);
 		plumb_builder_memory(j->builder, &memory);
 	}
+	for (uint32_t i = 0; i < from->device_processes_count; i++) {
+		struct plumb_device_process row = from->device_processes[i];
+		row.process = TO(j, processes, row.process);
+		row.device = TO(j, devices, row.device);
+		plumb_builder_device_process(j->builder, &row);
+	}
+	for (uint32_t i = 0; i < from->devices_count; i++)
+		keep_work(j, i);
 	for (uint32_t i = 0; i < from->ledger_count; i++) {
 		const struct plumb_ledger_row *row = &from->ledger[i];
 		plumb_builder_ledger(j->builder, TO(j, processes, row->process), row->source,
@@ -407,6 +499,10 @@ plumb_join(const struct plumb_profile *const *profiles, size_t count, struct plu
 			join_run(&joining, plumb_builder_run(joining.builder), &end);
 		mapping_free(&joining.to);
 	}
+	if (code == 0 && joining.no_memory)
+		code = plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to join the profiles");
+	for (uint32_t i = 0; code == 0 && i < plumb_builder_device_count(joining.builder); i++)
+		find_contention(&joining, i);
 	if (code == 0) {
 		struct plumb_run *run = plumb_builder_run(joining.builder);
 		if (on_one_host(joining.builder, process_count(joining.builder)) &&
@@ -414,6 +510,8 @@ plumb_join(const struct plumb_profile *const *profiles, size_t count, struct plu
 			run->wall_ns = end - run->start_ns;
 		code = plumb_builder_finish(joining.builder, out, error);
 	}
+	plumb_vec_free(&joining.uses);
+	plumb_vec_free(&joining.incomplete);
 	plumb_builder_free(joining.builder);
 	return code;
 }

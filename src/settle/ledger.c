@@ -154,9 +154,7 @@ plumb_settle_balance(struct plumb_settle_region *region, uint64_t records)
 	plumb_settle_count(region, PLUMB_SOURCE_VALUE, PLUMB_FATE_RECEIVED, NULL,
 	                   (uint64_t)plumb_settle_sum(value[PLUMB_FATE_ATTRIBUTED],
 	                                              drops_of(region, PLUMB_SOURCE_VALUE)));
-	uint64_t children = atomic_load(&header->forked_children);
-	plumb_settle_count(region, PLUMB_SOURCE_PROCESS, PLUMB_FATE_RECEIVED, NULL, 1 + children);
+	plumb_settle_count(region, PLUMB_SOURCE_PROCESS, PLUMB_FATE_RECEIVED, NULL, 1);
 	plumb_settle_count(region, PLUMB_SOURCE_PROCESS, PLUMB_FATE_ATTRIBUTED, NULL, 1);
-	plumb_settle_count(region, PLUMB_SOURCE_PROCESS, PLUMB_FATE_FORKED, NULL, children);
 	balance_launches(region);
 }

@@ -199,6 +199,7 @@ plumb_settler_finish(struct plumb_settler *settler, const struct plumb_settle_op
 		complete_run(settler, i);
 	}
 	join_runs(settler);
+	plumb_settle_recorded(settler);
 	plumb_settle_busy(settler);
 	plumb_settle_environment(settler);
 	if (options && options->demangle)

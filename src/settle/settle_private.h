@@ -2,6 +2,7 @@
 /*
  * Shared by the files of settle/ (and by its fuzz target), in the order in which they work:
  *
+ *   control.c      whether recording was on, and processes that are not followed
  *   folders.c      finds the regions and opens them one after the other
  *   region.c       one region: what each record means
  *   tree.c         nodes → contexts, strings, values, variants, origins
@@ -47,7 +48,7 @@ struct plumb_settle_device {
 
 /* Busy time of a device as one process saw it. */
 struct plumb_settle_share {
-	uint32_t device, serial;
+	uint32_t device, process, serial;
 	int64_t first, last; /* PLUMB_UNKNOWN without a clock */
 	int64_t busy;        /* PLUMB_UNKNOWN when its totals were torn */
 	uint64_t pieces;     /* of work */
@@ -82,6 +83,9 @@ struct plumb_settle_run {
 	uint32_t command, pid;
 	int64_t start, end;
 	int64_t exit; /* PLUMB_UNKNOWN while it runs */
+	/* From its control file: recording was off at times; was on for so long in all, and since (0: off). */
+	bool was_off;
+	int64_t recorded, since;
 };
 
 struct plumb_settler {
@@ -155,6 +159,12 @@ void plumb_settler_free(struct plumb_settler *settler);
 int plumb_settler_finish(struct plumb_settler *settler, const struct plumb_settle_options *options,
                          struct plumb_profile *profile, struct plumb_error *error);
 void plumb_settle_warn(struct plumb_settler *settler, const char *format, ...) PLUMB_PRINTF(2, 3);
+
+/* ---- control.c ---- */
+/* Takes in the control file PATH of FOLDER, where it has one. */
+void plumb_settle_control(struct plumb_settler *settler, uint32_t folder, const char *path);
+/* When all runs are complete: how long recording was on, where it was off at times. */
+void plumb_settle_recorded(struct plumb_settler *settler);
 
 /* ---- folders.c ---- */
 int plumb_settle_folders(struct plumb_settler *settler, const char *const *folders, uint32_t count,

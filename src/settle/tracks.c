@@ -168,6 +168,7 @@ new_device(struct plumb_settle_region *region, const struct plumb_record_device 
 		.first_ns = PLUMB_UNKNOWN,
 		.last_ns = PLUMB_UNKNOWN,
 		.late = PLUMB_UNKNOWN,
+		.contended_ns = PLUMB_UNKNOWN,
 	};
 	uint32_t id = plumb_builder_device(settler->builder, &device);
 

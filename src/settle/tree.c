@@ -7,6 +7,8 @@
 
 #include <math.h>
 
+#include "settle/collective.h"
+
 #define VISITING UINT32_MAX /* in `known`: on the way to the root */
 #define KNOWN_FLAGS (PLUMB_CONTEXT_BACKWARD | PLUMB_CONTEXT_ACCUMULATION | PLUMB_CONTEXT_TRUNCATED)
 
@@ -49,6 +51,27 @@ remember(struct plumb_settler *settler, uint32_t context, uint32_t parent, unsig
 	return true;
 }
 
+/* Under PARENT, the operation of a communication library that KERNEL runs; PARENT for other kernels. */
+static uint32_t
+make_collective(struct plumb_settle_region *region, uint32_t parent, const char *kernel)
+{
+	struct plumb_builder *builder = region->settler->builder;
+	const char *name = kernel ? plumb_settle_collective(kernel) : NULL;
+	uint32_t frame, context;
+
+	if (!name || region->settler->contexts.items[parent].kind == PLUMB_FRAME_COLLECTIVE)
+		return parent;
+	frame = plumb_builder_frame(builder, PLUMB_FRAME_COLLECTIVE,
+	                            plumb_builder_text(builder, name), PLUMB_NONE, 0);
+	context = plumb_builder_context(builder, parent, frame, 0);
+	if (context == PLUMB_NONE ||
+	    !remember(region->settler, context, parent, PLUMB_FRAME_COLLECTIVE, 0)) {
+		region->settler->no_memory = true;
+		return parent;
+	}
+	return context;
+}
+
 /* The context of NODE under PARENT. */
 static uint32_t
 make_context(struct plumb_settle_region *region, const struct plumb_record_node *node,
@@ -56,7 +79,7 @@ make_context(struct plumb_settle_region *region, const struct plumb_record_node 
 {
 	struct plumb_builder *builder = region->settler->builder;
 	unsigned flags = node->flags & KNOWN_FLAGS;
-	uint32_t frame, context;
+	uint32_t name, frame, context;
 
 	if (node->kind == PLUMB_FRAME_ROOT || node->kind >= PLUMB_FRAME_KIND_COUNT) {
 		/* A kind of a newer collector: what hangs under it belongs to its parent. */
@@ -64,7 +87,10 @@ make_context(struct plumb_settle_region *region, const struct plumb_record_node 
 		                   "kinds of frame", 1);
 		return parent;
 	}
-	frame = plumb_builder_frame(builder, node->kind, plumb_settle_string(region, node->name),
+	name = plumb_settle_string(region, node->name);
+	if (node->kind == PLUMB_FRAME_KERNEL)
+		parent = make_collective(region, parent, plumb_builder_get_text(builder, name));
+	frame = plumb_builder_frame(builder, node->kind, name,
 	                            plumb_settle_string(region, node->file), node->line);
 	context = plumb_builder_context(builder, parent, frame, flags);
 	if (context == PLUMB_NONE ||

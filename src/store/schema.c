@@ -109,6 +109,7 @@ static const struct plumb_column device_columns[] = {
 	CELL("first_ns", INT, first_ns),
 	CELL("last_ns", INT, last_ns),
 	CELL("late", INT, late),
+	CELL_SINCE("contended_ns", INT, contended_ns, 2),
 };
 #undef ROW
 
@@ -263,13 +264,23 @@ static const struct plumb_column memory_columns[] = {
 };
 #undef ROW
 
-#define TABLE(number, name, columns, type, field)                                                  \
+#define ROW struct plumb_device_process
+static const struct plumb_column device_process_columns[] = {
+	ID("device", device, DEVICES), ID("process", process, PROCESSES),
+	CELL("busy_ns", INT, busy_ns), CELL("first_ns", INT, first_ns),
+	CELL("last_ns", INT, last_ns),
+};
+#undef ROW
+
+#define TABLE(number, name, columns, type, field) TABLE_SINCE(number, name, columns, type, field, 1)
+#define TABLE_SINCE(number, name, columns, type, field, schema)                                    \
 	[PLUMB_TABLE_##number] = { name,                                                           \
 		                   columns,                                                        \
 		                   COUNT(columns),                                                 \
 		                   sizeof(type),                                                   \
 		                   offsetof(struct plumb_profile, field),                          \
-		                   offsetof(struct plumb_profile, field##_count) }
+		                   offsetof(struct plumb_profile, field##_count),                  \
+		                   schema }
 
 const struct plumb_table plumb_store_schema[PLUMB_TABLES] = {
 	[PLUMB_TABLE_RUN] = { "run", run_columns, COUNT(run_columns), sizeof(struct plumb_run),
@@ -288,8 +299,7 @@ const struct plumb_table plumb_store_schema[PLUMB_TABLES] = {
 	      environment),
 	TABLE(FINDINGS, "findings", finding_columns, struct plumb_finding, findings),
 	TABLE(SERIES, "series", series_columns, struct plumb_series_bin, series),
-	[PLUMB_TABLE_MEMORY] = { "memory", memory_columns, COUNT(memory_columns),
-	                         sizeof(struct plumb_memory),
-	                         offsetof(struct plumb_profile, memory),
-	                         offsetof(struct plumb_profile, memory_count), 2 },
+	TABLE_SINCE(MEMORY, "memory", memory_columns, struct plumb_memory, memory, 2),
+	TABLE_SINCE(DEVICE_PROCESSES, "device_processes", device_process_columns,
+	            struct plumb_device_process, device_processes, 2),
 };

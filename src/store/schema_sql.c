@@ -18,7 +18,8 @@ const char plumb_store_tables_sql[] =
 	" multiprocessors INTEGER, warps_per_multiprocessor INTEGER, clock_khz INTEGER,"
 	" memory_clock_khz INTEGER, memory_bytes INTEGER, kernels INTEGER, kernel_ns INTEGER,"
 	" copies INTEGER, copy_ns INTEGER, copy_bytes INTEGER, sets INTEGER, set_ns INTEGER,"
-	" set_bytes INTEGER, busy_ns INTEGER, first_ns INTEGER, last_ns INTEGER, late INTEGER);"
+	" set_bytes INTEGER, busy_ns INTEGER, first_ns INTEGER, last_ns INTEGER, late INTEGER,"
+	" contended_ns INTEGER);"
 
 	"CREATE TABLE tracks(id INTEGER PRIMARY KEY, kind TEXT NOT NULL,"
 	" process INTEGER REFERENCES processes, device INTEGER REFERENCES devices, name TEXT,"
@@ -73,6 +74,10 @@ const char plumb_store_tables_sql[] =
 	" frees INTEGER, freed_bytes INTEGER, live_bytes INTEGER,"
 	" peak_allocated_bytes INTEGER, peak_reserved_bytes INTEGER,"
 	" most_reserved_bytes INTEGER);"
+	"CREATE TABLE device_processes(id INTEGER PRIMARY KEY,"
+	" device INTEGER NOT NULL REFERENCES devices,"
+	" process INTEGER NOT NULL REFERENCES processes, busy_ns INTEGER, first_ns INTEGER, "
+        "last_ns INTEGER);"
 
 	"CREATE TABLE totals(id INTEGER PRIMARY KEY,"
 	" metric INTEGER NOT NULL REFERENCES metrics, track INTEGER REFERENCES tracks,"

@@ -113,6 +113,14 @@ class Made:
                 found[" > ".join(steps)].update(counts[number])
         return {path: sorted(tracks.values()) for path, tracks in found.items()}
 
+    def environment_of(self, process):
+        """{key: value} of what one process says of itself alone."""
+        database = sqlite3.connect(self.path)
+        found = dict(database.execute("SELECT key, value FROM environment WHERE process = ?",
+                                      (process.id,)))
+        database.close()
+        return found
+
     def ledger(self, source):
         """{fate: count} of a source over all processes."""
         found = collections.Counter()

@@ -99,21 +99,39 @@ def test_forks_have_the_same_output(torch_python, forks, tmp_path):
     assert "forked ended 7" in plain.done.stdout
 
 
-def test_forked_children_record_nothing_and_are_counted(forks):
+def test_forked_children_record_into_regions_of_their_own(forks):
     """Two loaders with two workers, a process, a fork; the last fork ran no operator."""
-    assert forks.ledger("process") == {"received": 8, "attributed": 2, "forked": 6}
+    assert forks.ledger("process") == {"received": 8, "attributed": 8}
     tree = forks.tree("main")
     assert tree[forks.expand("main:@before > aten::neg")] == 1
     assert tree[forks.expand("main:@after > aten::abs")] == 1
-    assert not forks.tree("__getitem__") and not forks.tree("child")
+    assert tree[forks.expand("main:@forked > aten::neg")] == 1
+    # 32 items in each of the two loaders, each by one of its two workers.
+    items = forks.expand("__getitem__:@dataset > aten::exp")
+    assert forks.tree("__getitem__")[items] == 64
+    assert forks.by_track("__getitem__")[items] == [16, 16, 16, 16]
+    child = forks.tree("child")
+    assert child[forks.expand("child:@sin > aten::sin")] == 1
+    # What the child's backward pass does hangs under the child's own forward operator.
+    assert [path for path in child if path.startswith(forks.expand("child:@sin > aten::sin > "))
+            and path.endswith("SinBackward0 (backward)")]
+
+
+def test_forked_children_are_processes_of_their_parent(forks):
+    first = min(forks.profile.processes, key=lambda process: process.start_ns)
+    assert {process.ppid for process in forks.profile.processes} - {first.ppid} == {first.pid}
+    assert len({process.pid for process in forks.profile.processes}) == 8
+    # What all processes say alike stays the run's.
+    assert "torch.version" in forks.profile.environment
 
 
 def test_a_program_that_was_started_anew_is_a_process_of_its_own(forks):
-    first, second = sorted(forks.profile.processes, key=lambda process: process.start_ns)
-    assert second.ppid == first.pid
-    assert "torch.cos" in second.command
-    cos, = [node for node in forks.profile.operators if node.name == "aten::cos"]
-    assert cos.exclusive["op.duration"].count == 1
+    first, *_, last = sorted(forks.profile.processes, key=lambda process: process.start_ns)
+    assert last.ppid == first.pid
+    assert "torch.cos" in last.command
+    cos = [node for node in forks.profile.operators if node.name == "aten::cos"
+           and node.parent.file == "<string>"]
+    assert sum(node.exclusive["op.duration"].count for node in cos) == 1
 
 
 def test_path_with_a_space(torch_python, tmp_path):

@@ -700,7 +700,6 @@ test_ledger(void **state)
 	plumb_arena_count(&arena, PLUMB_SOURCE_KERNEL, PLUMB_FATE_RING_MISS, 1);
 	plumb_arena_count(&arena, PLUMB_SOURCE_KERNEL, PLUMB_FATE_NO_LAUNCH, 1);
 	plumb_arena_count(&arena, PLUMB_SOURCE_VALUE, PLUMB_FATE_REGION_FULL, 5);
-	region.header->forked_children = 3;
 	region.header->lost_full = 9;
 	region.header->lost_no_space = 4;
 	end();
@@ -712,8 +711,8 @@ test_ledger(void **state)
 	assert_int_equal(ledger(PLUMB_SOURCE_KERNEL, PLUMB_FATE_FORWARD), 2);
 	assert_int_equal(ledger(PLUMB_SOURCE_KERNEL, PLUMB_FATE_ACCUMULATION), 2);
 	assert_int_equal(ledger(PLUMB_SOURCE_VALUE, PLUMB_FATE_RECEIVED), 5 + 5);
-	assert_int_equal(ledger(PLUMB_SOURCE_PROCESS, PLUMB_FATE_FORKED), 3);
-	assert_int_equal(ledger(PLUMB_SOURCE_PROCESS, PLUMB_FATE_RECEIVED), 4);
+	assert_int_equal(ledger(PLUMB_SOURCE_PROCESS, PLUMB_FATE_RECEIVED), 1);
+	assert_int_equal(ledger(PLUMB_SOURCE_PROCESS, PLUMB_FATE_ATTRIBUTED), 1);
 	assert_int_equal(ledger(PLUMB_SOURCE_REGION, PLUMB_FATE_REGION_FULL), 9);
 	assert_int_equal(ledger(PLUMB_SOURCE_REGION, PLUMB_FATE_NO_SPACE), 4);
 	assert_int_equal(ledger(PLUMB_SOURCE_REGION, PLUMB_FATE_RECEIVED),

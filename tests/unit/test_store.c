@@ -151,6 +151,7 @@ assert_same(const struct plumb_profile *a, struct plumb_profile *b)
 	SAME_ROWS(environment);
 	SAME_ROWS(work);
 	SAME_ROWS(series);
+	SAME_ROWS(device_processes);
 	/* These have padding, or a NAN. */
 	assert_int_equal(a->values_count, b->values_count);
 	for (uint32_t i = 0; i < a->values_count; i++) {

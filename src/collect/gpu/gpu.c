@@ -13,13 +13,14 @@ static const struct plumb_gpu_runtime *const runtimes[] = { &plumb_gpu_cuda };
 enum { IDLE, ACTIVE, OFF };
 static _Atomic int states[RUNTIMES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool inherited;
 
 /* The one line about a runtime that stays off. */
 static void
 say_off(const struct plumb_gpu_runtime *runtime, const struct plumb_error *error)
 {
 	char key[64];
-	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_GPU_RECORDS);
+	struct plumb_thread *thread = plumb_enter_paused(PLUMB_CALLBACK_GPU_RECORDS);
 	if (!thread)
 		return;
 	snprintf(key, sizeof key, "gpu.%s.off", runtime->name);
@@ -30,7 +31,7 @@ say_off(const struct plumb_gpu_runtime *runtime, const struct plumb_error *error
 void
 plumb_gpu_start(void)
 {
-	if (!plumb_options()->gpu || !plumb_process_begin())
+	if (!plumb_options()->gpu || inherited || !plumb_process_begin())
 		return;
 	pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < RUNTIMES; i++) {
@@ -53,4 +54,32 @@ plumb_gpu_stop(void)
 		if (atomic_compare_exchange_strong(&states[i], &active, OFF))
 			runtimes[i]->stop();
 	}
+}
+
+void
+plumb_gpu_pause(bool paused)
+{
+	for (size_t i = 0; i < RUNTIMES; i++)
+		if (atomic_load(&states[i]) == ACTIVE && runtimes[i]->pause)
+			runtimes[i]->pause(paused);
+}
+
+void
+plumb_gpu_forked(void)
+{
+	/* Locked: a thread that is not here any more was starting one. */
+	inherited = inherited || pthread_mutex_trylock(&lock);
+	pthread_mutex_init(&lock, NULL);
+	for (size_t i = 0; i < RUNTIMES; i++)
+		inherited = inherited || atomic_load(&states[i]) != IDLE;
+	for (size_t i = 0; inherited && i < RUNTIMES; i++) {
+		atomic_store(&states[i], OFF);
+		runtimes[i]->forked();
+	}
+}
+
+bool
+plumb_gpu_inherited(void)
+{
+	return inherited;
 }

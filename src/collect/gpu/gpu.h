@@ -25,19 +25,30 @@ struct plumb_gpu_runtime {
 	int (*start)(struct plumb_error *error);
 	/* Flushes, detaches, and takes a last reading of the clocks. Nothing is recorded after it. */
 	void (*stop)(void);
+	/* Recording was paused, or goes on, by the calling process itself: it is on when this returns.
+	 * Other processes' turns the runtime has to notice by plumb_control. NULL: nothing to do. */
+	void (*pause)(bool paused);
+	/* In a forked child of a process that had started it: nothing of the runtime may be called any
+	 * more, and no driver call recorded. */
+	void (*forked)(void);
 };
 
 extern const struct plumb_gpu_runtime plumb_gpu_cuda;
 
-/* Starts every runtime, when options allow it and this process may record (a forked child of one
- * that records may not, and is counted). Idempotent, any thread. */
+/* Starts every runtime, when options allow it and this process may record. Idempotent, any thread.
+ * Does nothing in a child that was forked when its parent had started one: a GPU's driver does not
+ * work there. */
 void plumb_gpu_start(void);
 void plumb_gpu_stop(void);
+void plumb_gpu_pause(bool paused);
+void plumb_gpu_forked(void);
+bool plumb_gpu_inherited(void); /* this is such a child */
 
 /* ---- shared by runtimes ---- */
 
 /* Launches by correlation id. Slots hold the full id; a slot that another launch took since is a
  * miss, never another launch's context. Put is wait-free from any thread; take is for one thread. */
+#define PLUMB_LAUNCH_PAUSED (UINT32_MAX - 1) /* as a node: launched while recording was paused */
 struct plumb_launch {
 	plumb_id node;  /* the gpu_api node */
 	plumb_id track; /* of the thread that called; its arena's fate where node is PLUMB_LOST */

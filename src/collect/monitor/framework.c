@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "collect/monitor/python.h"
+#include "collect/process.h"
 
 static const struct plumb_framework *const frameworks[] = {
 	&plumb_framework_torch,
@@ -29,7 +30,7 @@ offer_one(size_t i)
 	atomic_fetch_sub(&waiting, 1);
 	if (!result)
 		return;
-	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_OPERATOR_ENTER);
+	struct plumb_thread *thread = plumb_enter_paused(PLUMB_CALLBACK_OPERATOR_ENTER);
 	if (thread) {
 		char key[64];
 		snprintf(key, sizeof key, "framework.%s.off", frameworks[i]->name);
@@ -76,4 +77,16 @@ plumb_framework_offer(const char *symbol)
 		if (states[i] == WAITING && (!symbol || !strcmp(symbol, frameworks[i]->symbol)))
 			offer_one(i);
 	pthread_mutex_unlock(&lock);
+}
+
+void
+plumb_framework_describe(struct plumb_thread *thread)
+{
+	static uint32_t described; /* generation; the first one's frameworks describe themselves */
+	if (plumb_likely(described == plumb_generation))
+		return;
+	described = plumb_generation;
+	for (size_t i = 0; i < FRAMEWORKS; i++)
+		if (states[i] == ATTACHED)
+			frameworks[i]->describe(thread);
 }

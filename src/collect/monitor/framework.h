@@ -23,6 +23,8 @@ struct plumb_framework {
 	 * (not called again).
 	 */
 	int (*attach)(struct plumb_error *error);
+	/* Writes again what attach() wrote into the environment: for a forked child's region. */
+	void (*describe)(struct plumb_thread *thread);
 };
 
 extern const struct plumb_framework plumb_framework_torch;
@@ -31,6 +33,9 @@ extern const struct plumb_framework plumb_framework_torch;
  * Nothing is ever detached: at the end of the process other threads may still run operators, and their
  * callbacks find recording over. */
 void plumb_framework_offer(const char *symbol);
+
+/* In a forked child's first thread: describes the frameworks that its parent attached. */
+void plumb_framework_describe(struct plumb_thread *thread);
 
 /* Why Python lines are off, or NULL when they are on or no Python was met. */
 const char *plumb_python_refusal(void);

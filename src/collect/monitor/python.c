@@ -217,6 +217,14 @@ plumb_python_attach(struct plumb_error *error)
 	return now == READY ? 0 : 1;
 }
 
+void
+plumb_python_forked(void)
+{
+	int busy = BUSY;
+
+	atomic_compare_exchange_strong(&state, &busy, UNKNOWN);
+}
+
 bool
 plumb_python_ready(void)
 {

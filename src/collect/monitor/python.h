@@ -42,6 +42,8 @@ struct plumb_python_symbol {
  * Negative: refused, ERROR says why (unknown version, free-threaded build, no symbols). */
 int plumb_python_attach(struct plumb_error *error);
 bool plumb_python_ready(void);
+/* In a forked child: a thread that was attaching is gone. */
+void plumb_python_forked(void);
 const char *plumb_python_version(void); /* "3.11.7", or NULL */
 
 /* The calling thread's innermost frame, as an opaque mark; NULL when it runs no Python, or the

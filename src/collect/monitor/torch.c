@@ -95,16 +95,13 @@ torch_exit(const void *record, void *context)
 	struct plumb_ticket *ticket = context;
 	if (!ticket)
 		return;
-	if (plumb_unlikely(ticket->thread != plumb_thread_get())) {
-		/* A record that was moved to another thread: its own thread drops it. */
-		atomic_store_explicit(&ticket->abandoned, 1, memory_order_release);
-		return;
-	}
 	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_OPERATOR_EXIT);
-	if (!thread)
-		return;
-	plumb_operator_exit(thread, ticket);
-	plumb_leave(thread);
+	if (plumb_likely(thread && thread == ticket->thread))
+		plumb_operator_exit(thread, ticket);
+	else
+		plumb_operator_end_oddly(thread, ticket);
+	if (plumb_likely(thread))
+		plumb_leave(thread);
 }
 
 /* See torch_abi.c: the result is returned in memory, by a pointer that comes first on x86-64 and in
@@ -212,12 +209,9 @@ torch_version(char *text, size_t size)
 
 /* One line for each thing that is off, and what is there. */
 static void
-torch_describe(void)
+torch_describe(struct plumb_thread *thread)
 {
 	char text[512];
-	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_OPERATOR_ENTER);
-	if (!thread)
-		return;
 	plumb_environment(thread, "torch.library", abi.library);
 	plumb_environment(thread, "torch.version", torch_version(text, sizeof text));
 	plumb_torch_memory_describe(thread);
@@ -226,7 +220,6 @@ torch_describe(void)
 			thread, "framework.torch.partly",
 			"operator names only: this PyTorch's at::RecordFunction could not be "
 			"probed, so backward work is not joined with its forward operators");
-	plumb_leave(thread);
 }
 
 static int
@@ -239,7 +232,11 @@ torch_attach(struct plumb_error *error)
 	uint64_t half = (uint64_t)(abi.empty_pair_ns * 1000 / 2);
 	plumb_process_set_empty_cost(PLUMB_CALLBACK_OPERATOR_ENTER, half);
 	plumb_process_set_empty_cost(PLUMB_CALLBACK_OPERATOR_EXIT, half);
-	torch_describe();
+	struct plumb_thread *thread = plumb_enter_paused(PLUMB_CALLBACK_OPERATOR_ENTER);
+	if (thread) {
+		torch_describe(thread);
+		plumb_leave(thread);
+	}
 	struct torch_callback callback = {
 		.start = (void *)torch_start,
 		.end = (void *)torch_exit,
@@ -260,4 +257,5 @@ const struct plumb_framework plumb_framework_torch = {
 	.name = "torch",
 	.symbol = "PyInit__C",
 	.attach = torch_attach,
+	.describe = torch_describe,
 };

@@ -19,7 +19,7 @@ class Numbers(Dataset):
 
 def child(queue):
     x = torch.ones(4, requires_grad=True)
-    torch.sin(x).sum().backward()
+    torch.sin(x).sum().backward()  # @sin
     queue.put(x.grad.tolist())
 
 
@@ -37,7 +37,7 @@ def main():
     print("child ended", process.exitcode)
     pid = os.fork()
     if not pid:
-        torch.neg(before)
+        torch.neg(before)  # @forked
         os._exit(7)
     print("forked ended", os.WEXITSTATUS(os.waitpid(pid, 0)[1]))
     pid = os.fork()

@@ -115,7 +115,7 @@ static void
 count_late(void)
 {
 	struct plumb_thread *thread =
-		plumb_recording() ? plumb_enter(PLUMB_CALLBACK_GPU_RECORDS) : NULL;
+		plumb_recording() ? plumb_enter_paused(PLUMB_CALLBACK_GPU_RECORDS) : NULL;
 	if (!thread)
 		return;
 	plumb_count(thread, PLUMB_SOURCE_BUFFER, PLUMB_FATE_LATE, 1);

@@ -12,6 +12,7 @@
 #include "collect/gpu/cuda/runtime.h"
 #include "collect/wait.h"
 #include "collect/live.h"
+#include "collect/recording.h"
 
 struct plumb_launch_ring *plumb_cuda_launches;
 
@@ -21,7 +22,8 @@ struct pending {
 	uint64_t start, cpu;
 	plumb_id node;
 	uint32_t correlation;
-	uint32_t captured;
+	uint32_t epoch;
+	uint32_t captured; /* or launched while records were off: starts nothing that counts */
 };
 static _Thread_local struct {
 	struct pending calls[DEPTH];
@@ -77,6 +79,14 @@ api_node(struct plumb_thread *thread, const char *name)
 	return plumb_child(thread, plumb_context_current(thread), &key);
 }
 
+/* Tells whoever reads the call's records, if any come, that it was made while recording was paused. */
+static void
+launch_paused(uint64_t correlation)
+{
+	const struct plumb_launch launch = { .node = PLUMB_LAUNCH_PAUSED };
+	plumb_launch_put(plumb_cuda_launches, correlation, &launch);
+}
+
 static void
 call_enter(struct plumb_thread *thread, enum plumb_call call, const CUpti_CallbackData *info)
 {
@@ -86,8 +96,15 @@ call_enter(struct plumb_thread *thread, enum plumb_call call, const CUpti_Callba
 	*now = (struct pending){
 		.node = api_node(thread, info->functionName),
 		.correlation = info->correlationId,
+		.epoch = plumb_epoch(thread),
 	};
-	if (call <= PLUMB_CALL_SET) {
+	if (call <= PLUMB_CALL_SET &&
+	    plumb_unlikely(atomic_load_explicit(&plumb_slot_paused, memory_order_relaxed))) {
+		/* Recording has just begun again, and records have not. */
+		launch_paused(info->correlationId);
+		now->captured = 1;
+		plumb_cuda_wake();
+	} else if (call <= PLUMB_CALL_SET) {
 		struct plumb_launch launch = { .node = now->node,
 			                       .track = now->node == PLUMB_LOST
 			                                        ? plumb_thread_arena(thread)->fate
@@ -190,19 +207,23 @@ call_exit(struct plumb_thread *thread, enum plumb_call call, const CUpti_Callbac
 		                                       : PLUMB_METRIC_GPU_LAUNCHES,
 		              track, 1);
 	}
-	if (now->cpu)
+	/* Its time, if recording was on all the while. */
+	bool whole = now->epoch == plumb_epoch(thread);
+	if (now->cpu && whole)
 		plumb_wait_end(thread, now->node, now->cpu, plumb_now() - now->start);
-	if (call == PLUMB_CALL_COPY) {
+	if (call == PLUMB_CALL_COPY && whole) {
 		plumb_launch_waited(plumb_cuda_launches, info->correlationId,
 		                    plumb_now() - now->start);
-	} else if (call == PLUMB_CALL_COPY_BLOCKING) {
+	} else if (call == PLUMB_CALL_COPY_BLOCKING && whole) {
 		plumb_observe(thread, now->node, PLUMB_METRIC_HOST_WAIT, track,
 		              (int64_t)(plumb_now() - now->start));
 	} else if (call == PLUMB_CALL_SYNC) {
-		plumb_observe(thread, now->node, PLUMB_METRIC_HOST_WAIT, track,
-		              (int64_t)(plumb_now() - now->start));
+		if (whole)
+			plumb_observe(thread, now->node, PLUMB_METRIC_HOST_WAIT, track,
+			              (int64_t)(plumb_now() - now->start));
 		plumb_count(thread, PLUMB_SOURCE_SYNC, PLUMB_FATE_RECEIVED, 1);
-		plumb_count(thread, PLUMB_SOURCE_SYNC, PLUMB_FATE_ATTRIBUTED, 1);
+		plumb_count(thread, PLUMB_SOURCE_SYNC,
+		            whole ? PLUMB_FATE_ATTRIBUTED : PLUMB_FATE_PAUSED, 1);
 	} else if (call >= PLUMB_CALL_ALLOC && info->functionParams) {
 		memory_exit(thread, call, now->node, info->functionParams);
 	}
@@ -212,6 +233,8 @@ void CUPTIAPI
 plumb_cuda_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *info)
 {
 	(void)data;
+	if (plumb_unlikely(!atomic_load_explicit(&plumb_cuda_live, memory_order_relaxed)))
+		return; /* a forked child */
 	if (domain == CUPTI_CB_DOMAIN_RESOURCE) {
 		if (id == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED && pending.depth)
 			pending.calls[pending.depth - 1].captured = 1;
@@ -222,10 +245,16 @@ plumb_cuda_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id
 	const CUpti_CallbackData *call = info;
 	if (call->callbackSite == CUPTI_API_EXIT && !pending.depth)
 		return;
-	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_GPU);
-	if (!thread)
+	bool enter = call->callbackSite == CUPTI_API_ENTER;
+	struct plumb_thread *thread =
+		enter ? plumb_enter(PLUMB_CALLBACK_GPU) : plumb_enter_paused(PLUMB_CALLBACK_GPU);
+	if (plumb_unlikely(!thread)) {
+		if (enter && plumb_calls[id] <= PLUMB_CALL_SET &&
+		    !plumb_control_is_on(plumb_control))
+			launch_paused(call->correlationId);
 		return;
-	if (call->callbackSite == CUPTI_API_ENTER)
+	}
+	if (enter)
 		call_enter(thread, plumb_calls[id], call);
 	else
 		call_exit(thread, plumb_calls[id], call);

@@ -15,15 +15,20 @@
 #include <unistd.h>
 
 #include "collect/gpu/cuda/runtime.h"
+#include "collect/recording.h"
 
 #define STOP_NS 2000000000u
 #define TICK_NS 100000000u /* a wish to flush waits no longer than this */
+
+#define LINGER_NS 1000000000u /* records of what was launched before a pause are awaited so long */
 
 static pid_t own_process;
 static _Atomic uint32_t wakes;  /* changes when there is something to do */
 static _Atomic uint32_t served; /* changes when the thread ended */
 static _Atomic bool stopping, ended;
 static uint64_t dropped;
+
+_Atomic bool plumb_cuda_live;
 
 bool
 plumb_cuda_own_process(void)
@@ -98,7 +103,8 @@ static void
 drain(void)
 {
 	struct plumb_buffer *buffer = plumb_buffers_take();
-	struct plumb_thread *thread = buffer ? plumb_enter(PLUMB_CALLBACK_GPU_RECORDS) : NULL;
+	struct plumb_thread *thread =
+		buffer ? plumb_enter_paused(PLUMB_CALLBACK_GPU_RECORDS) : NULL;
 	while (buffer) {
 		struct plumb_buffer *next = buffer->next;
 		plumb_records_read(thread, buffer);
@@ -118,7 +124,7 @@ tell(bool force, bool end)
 	size_t lost = 0;
 	if (!plumb_recording())
 		return;
-	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_GPU_RECORDS);
+	struct plumb_thread *thread = plumb_enter_paused(PLUMB_CALLBACK_GPU_RECORDS);
 	if (!thread)
 		return;
 	plumb_buffers_news(&news);
@@ -157,6 +163,23 @@ serve_wishes(void)
 	atomic_store(&header->flush_done, now);
 }
 
+/* Follows recording's pauses. Records are switched off only when those of earlier launches came. */
+static void
+tend_pause(void)
+{
+	static uint64_t since;
+	if (plumb_control_is_on(plumb_control)) {
+		since = 0;
+		plumb_slot_pause(false);
+		return;
+	}
+	uint64_t now = plumb_now();
+	if (!since)
+		since = now;
+	if (plumb_records_complete() || now - since > LINGER_NS)
+		plumb_slot_pause(true);
+}
+
 static void
 finish(void)
 {
@@ -175,16 +198,18 @@ serve(void *data)
 	(void)data;
 	pthread_setname_np(pthread_self(), "plumb");
 	/* Its arena and tallies come now, while the region has room. */
-	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_GPU_RECORDS);
+	struct plumb_thread *thread = plumb_enter_paused(PLUMB_CALLBACK_GPU_RECORDS);
 	if (thread) {
 		plumb_records_reserve(thread);
 		plumb_leave(thread);
+		atomic_store(&plumb_region_of_process()->header->flush_served, 1);
 	}
 	while (!atomic_load(&stopping)) {
 		uint32_t seen = atomic_load(&wakes);
 		drain();
 		serve_wishes();
 		plumb_slot_tend();
+		tend_pause();
 		uint64_t now = plumb_now();
 		if (plumb_cuda_knobs.period_ms < 0 && now - flushed >= period) {
 			flushed = now;
@@ -224,7 +249,7 @@ start_thread(struct plumb_error *error)
 static int
 refuse_layout(struct plumb_error *error)
 {
-	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_GPU_RECORDS);
+	struct plumb_thread *thread = plumb_enter_paused(PLUMB_CALLBACK_GPU_RECORDS);
 	if (thread) {
 		plumb_count(thread, PLUMB_SOURCE_BUFFER, PLUMB_FATE_UNKNOWN_LAYOUT, 1);
 		plumb_leave(thread);
@@ -256,6 +281,8 @@ start(struct plumb_error *error)
 		return refuse_layout(error);
 	read_knobs();
 	own_process = (pid_t)syscall(SYS_getpid);
+	atomic_store(&plumb_cuda_live, true);
+	plumb_slot_pause(!plumb_control_is_on(plumb_control));
 	plumb_cuda_launches = plumb_launch_ring_new(plumb_cuda_knobs.ring_log2);
 	if (!plumb_cuda_launches || !plumb_records_init(&layout) ||
 	    !plumb_buffers_init(plumb_cuda_knobs.buffer_bytes, plumb_cuda_knobs.buffers,
@@ -290,8 +317,27 @@ stop(void)
 	}
 }
 
+static void
+pause_records(bool paused)
+{
+	if (!plumb_cuda_own_process())
+		return;
+	if (!paused)
+		plumb_slot_pause(false);
+	plumb_cuda_wake();
+}
+
+static void
+forked(void)
+{
+	own_process = 0;
+	atomic_store(&plumb_cuda_live, false);
+}
+
 const struct plumb_gpu_runtime plumb_gpu_cuda = {
 	.name = "cuda",
 	.start = start,
 	.stop = stop,
+	.pause = pause_records,
+	.forked = forked,
 };

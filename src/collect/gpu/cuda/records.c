@@ -130,6 +130,9 @@ work_begin(struct plumb_thread *thread, const struct work *work, struct plumb_la
 		launch->node = 0;
 		plumb_count(thread, work->source,
 		            overwritten ? PLUMB_FATE_RING_MISS : PLUMB_FATE_NO_LAUNCH, 1);
+	} else if (launch->node == PLUMB_LAUNCH_PAUSED) {
+		plumb_count(thread, work->source, PLUMB_FATE_PAUSED, 1);
+		return false;
 	} else if (launch->node == PLUMB_LOST) { /* what hangs under it is lost for its reason */
 		plumb_thread_arena(thread)->fate = launch->track == PLUMB_FATE_NO_SPACE
 		                                           ? PLUMB_FATE_NO_SPACE
@@ -518,6 +521,12 @@ plumb_records_merge(void)
 	for (unsigned i = 0; i < DEVICES; i++)
 		if (devices[i].device)
 			plumb_gpu_merge(devices[i].device);
+}
+
+bool
+plumb_records_complete(void)
+{
+	return delivered >= plumb_cuda_launched();
 }
 
 void

@@ -152,6 +152,8 @@ void plumb_records_reserve(struct plumb_thread *thread);
 void plumb_records_read(struct plumb_thread *thread, const struct plumb_buffer *buffer);
 /* All threads' records up to now were read. */
 void plumb_records_merge(void);
+/* Of every launch so far a record came. On the service thread. */
+bool plumb_records_complete(void);
 /* Ledger rows that are known at the end only; DROPPED records were lost by CUPTI. */
 void plumb_records_finish(struct plumb_thread *thread, uint64_t dropped);
 
@@ -209,6 +211,10 @@ void plumb_slot_tend(void);
 void plumb_slot_tell(struct plumb_thread *thread, bool end);
 /* Stops recording and leaves the slot for good. */
 void plumb_slot_leave(void);
+/* Switches records off, or on again; callbacks stay. Any thread; cheap when it is so already. */
+void plumb_slot_pause(bool pause);
+/* Records are off: what is launched now has none, or none that counts. */
+extern _Atomic bool plumb_slot_paused;
 
 /*
  * The program's own use of CUPTI, as interpose.c sees it. Each of its calls that matters goes
@@ -241,7 +247,8 @@ CUpti_SubscriberHandle plumb_slot_handle(CUpti_SubscriberHandle handle);
 
 /* ---- cuda.c ---- */
 
-bool plumb_cuda_own_process(void); /* false in a forked child */
-void plumb_cuda_wake(void);        /* the service thread has something to do */
+extern _Atomic bool plumb_cuda_live; /* false before the start and in a forked child */
+bool plumb_cuda_own_process(void);   /* false in a forked child */
+void plumb_cuda_wake(void);          /* the service thread has something to do */
 
 #endif

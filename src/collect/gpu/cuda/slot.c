@@ -61,6 +61,8 @@ static struct plumb_error lost_why;
 
 /* ---- taking ---- */
 
+_Atomic bool plumb_slot_paused;
+
 static const struct {
 	CUpti_ActivityKind kind;
 	unsigned bit;
@@ -171,6 +173,37 @@ disable_kinds(void)
 			plumb_cupti.ActivityDisable(kinds[i].kind);
 }
 
+static CUptiResult
+enable_kinds(void)
+{
+	CUptiResult result = CUPTI_SUCCESS;
+	for (size_t i = 0; i < KINDS && result == CUPTI_SUCCESS; i++)
+		if (plumb_cuda_knobs.kinds & kinds[i].bit)
+			result = plumb_cupti.ActivityEnable(kinds[i].kind);
+	return result;
+}
+
+/* What is launched from the moment that the flag is set has no record that counts; so it is set
+ * before records go off and cleared when they are on. */
+void
+plumb_slot_pause(bool pause)
+{
+	if (atomic_load(&plumb_slot_paused) == pause)
+		return;
+	pthread_mutex_lock(&lock);
+	inside = true;
+	if (pause)
+		atomic_store(&plumb_slot_paused, true);
+	if (atomic_load(&owner) == OURS && pause)
+		disable_kinds();
+	else if (atomic_load(&owner) == OURS)
+		enable_kinds();
+	if (!pause)
+		atomic_store(&plumb_slot_paused, false);
+	inside = false;
+	pthread_mutex_unlock(&lock);
+}
+
 static uint64_t
 realtime(void)
 {
@@ -223,9 +256,8 @@ take(struct plumb_error *error)
 	                           CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
 	result = plumb_cupti.ActivityRegisterCallbacks(plumb_buffer_requested,
 	                                               plumb_buffer_completed);
-	for (size_t i = 0; i < KINDS && result == CUPTI_SUCCESS; i++)
-		if (plumb_cuda_knobs.kinds & kinds[i].bit)
-			result = plumb_cupti.ActivityEnable(kinds[i].kind);
+	if (result == CUPTI_SUCCESS && !atomic_load(&plumb_slot_paused))
+		result = enable_kinds();
 	if (result != CUPTI_SUCCESS) {
 		disable_kinds();
 		plumb_cupti.Unsubscribe(ours);
