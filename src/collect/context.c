@@ -14,6 +14,8 @@
 #include "collect/context.h"
 
 #include "collect/clock.h"
+#include "collect/module.h"
+#include "collect/shape.h"
 
 /* ---- operators ---- */
 
@@ -93,6 +95,7 @@ place_operator(struct plumb_thread *thread, struct plumb_operator_frame *outer,
 	                                     undecided ? 0 : plumb_frame_inside(thread, outer),
 	                                     &frame->python_depth, &top);
 	frame->range = op->range;
+	frame->module = thread->module;
 	frame->python_top = top;
 	frame->python_floor = frame->python_depth;
 	if (op->range) {
@@ -138,6 +141,8 @@ plumb_operator_enter(struct plumb_thread *thread, const struct plumb_operator *o
 	ticket->serial = frame->serial = ++thread->serial;
 	atomic_store_explicit(&ticket->abandoned, 0, memory_order_relaxed);
 	frame->ticket = (uint32_t)(ticket - thread->tickets);
+	if (plumb_unlikely(thread->shapes))
+		plumb_shape_enter(thread, frame, op->shape_bytes);
 	frame->inner = 0;
 	frame->start = now;
 	return ticket;
@@ -157,6 +162,7 @@ drop_above(struct plumb_thread *thread, uint32_t depth)
 void
 plumb_operators_drop(struct plumb_thread *thread)
 {
+	plumb_module_end(thread, 0);
 	drop_above(thread, 0);
 }
 
@@ -177,6 +183,8 @@ plumb_operator_exit(struct plumb_thread *thread, struct plumb_ticket *ticket)
 	plumb_observe(thread, node, PLUMB_METRIC_OP_DURATION, thread->track, (int64_t)duration);
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR,
 	                  node == PLUMB_LOST ? thread->arena.fate : PLUMB_FATE_ATTRIBUTED, 1);
+	if (plumb_unlikely(thread->shapes))
+		plumb_shape_exit(thread, frame, node, self);
 	if (depth > 1)
 		thread->stack[depth - 1].inner += duration;
 }

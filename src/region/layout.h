@@ -99,6 +99,7 @@ enum plumb_record_type {
 	PLUMB_RECORD_DEVICE_TOTAL = 19,
 	PLUMB_RECORD_OVERHEAD = 20,
 	PLUMB_RECORD_SERIES = 21,
+	PLUMB_RECORD_SHAPE = 22,
 };
 
 struct plumb_record {
@@ -173,6 +174,23 @@ struct plumb_record_variant {
 	int64_t max;
 };
 _Static_assert(sizeof(struct plumb_record_variant) == 96, "variant");
+
+/* The shapes of an operator's inputs and outputs, or of a module's output, at a node: how often, and
+ * how long (an operator's own time, a module's from its first operator to its last). */
+struct plumb_record_shape {
+	struct plumb_record head;
+	plumb_id node;
+	plumb_id track;
+	plumb_id next;
+	_Atomic uint32_t sequence;
+	plumb_id text;
+	uint32_t hash; /* of the text; the collector's own */
+	uint64_t count;
+	int64_t time; /* ns, sum */
+	int64_t min;
+	int64_t max;
+};
+_Static_assert(sizeof(struct plumb_record_shape) == 64, "shape");
 
 enum plumb_origin_kind {
 	PLUMB_ORIGIN_BACKWARD_CALL = 1, /* node is backward work, origin the context that called

@@ -17,7 +17,8 @@
 /* A frame that is not looked at yet. `code` stays valid while the frame is on the stack. */
 struct plumb_python_frame {
 	const void *code;
-	int32_t lasti; /* byte offset of the current instruction, as PyCode_Addr2Line takes it */
+	const void *frame; /* as a mark, see plumb_python_top */
+	int32_t lasti;     /* byte offset of the current instruction, as PyCode_Addr2Line takes it */
 };
 
 /* What tells a code object from another one that was later made at its address. Its own parts may
@@ -42,6 +43,11 @@ struct plumb_python_symbol {
  * Negative: refused, ERROR says why (unknown version, free-threaded build, no symbols). */
 int plumb_python_attach(struct plumb_error *error);
 bool plumb_python_ready(void);
+/* What was found, once it is ready: the layout, and a symbol of the interpreter (NULL: none). */
+struct plumb_python_layout;
+const struct plumb_python_layout *plumb_python_layout_found(void);
+void *plumb_python_symbol(const char *name);
+int plumb_python_minor(void); /* 11 of 3.11 */
 const char *plumb_python_version(void); /* "3.11.7", or NULL */
 
 /* The calling thread's innermost frame, as an opaque mark; NULL when it runs no Python, or the
@@ -56,6 +62,10 @@ size_t plumb_python_walk(const void *top, const void *stop, struct plumb_python_
                          size_t max, bool *truncated);
 
 void plumb_python_identify(const void *code, struct plumb_python_identity *identity);
+
+/* The str TEXT as UTF-8, as much as fits into OUT of SIZE bytes; returns its length. What is no str
+ * gives "<unknown>". TEXT must be alive. */
+size_t plumb_python_text(const void *text, char *out, size_t size);
 
 /* Makes text of a frame. Only while the frame is on the calling thread's stack. */
 void
