@@ -22,13 +22,19 @@ enum plumb_group_by {
 	PLUMB_BY_LINE,      /* Python line: (file, line) */
 	PLUMB_BY_USER_LINE, /* Python line of the person's own code */
 	PLUMB_BY_THREAD,    /* host thread or GPU stream; inclusive and exclusive are the same */
+	PLUMB_BY_MODULE,    /* module by (qualified name, class) */
+	PLUMB_BY_PHASE,     /* phase of training (phase.h); inclusive and exclusive are the same */
+	PLUMB_BY_SHAPE,     /* operator by (name, shapes); of op.calls and op.time only, likewise */
 };
 
 struct plumb_group_row {
-	uint32_t kind;  /* enum plumb_frame_kind; PLUMB_NONE for a track */
-	uint32_t frame; /* one of the row's frames; PLUMB_NONE for a track */
-	uint32_t track; /* PLUMB_NONE for a frame */
-	uint32_t line;  /* 0 where the row has no line of its own */
+	uint32_t kind;   /* enum plumb_frame_kind; PLUMB_NONE for a track and a phase */
+	uint32_t frame;  /* one of the row's frames; PLUMB_NONE for a track and a phase */
+	uint32_t track;  /* PLUMB_NONE for a frame */
+	uint32_t line;   /* 0 where the row has no line of its own */
+	uint32_t phase;  /* enum plumb_phase; PLUMB_NONE for all else */
+	uint32_t shapes; /* string: of a row by shape; of a module its most frequent output; or
+	                    PLUMB_NONE */
 };
 
 struct plumb_grouping;
@@ -41,7 +47,8 @@ void plumb_grouping_free(struct plumb_grouping *grouping);
 
 uint32_t plumb_grouping_count(const struct plumb_grouping *grouping);
 const struct plumb_group_row *plumb_grouping_rows(const struct plumb_grouping *grouping);
-/* The row that CONTEXT's exclusive values belong to, or PLUMB_NONE; not for PLUMB_BY_THREAD. */
+/* The row that CONTEXT's exclusive values belong to, or PLUMB_NONE; not for PLUMB_BY_THREAD and
+ * PLUMB_BY_SHAPE. */
 uint32_t plumb_grouping_owner(const struct plumb_grouping *grouping, uint32_t context);
 
 /*

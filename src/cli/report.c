@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/phase.h"
 #include "base/sort.h"
 #include "cli/cli.h"
 #include "cli/terminal.h"
@@ -18,10 +19,12 @@ static const struct plumb_option options[] = {
 	  .kind = PLUMB_OPTION_CHOICE,
 	  .argument = "WHAT",
 	  .fallback = "operator",
-	  .choices = "context|kernel|operator|python|line|thread",
-	  .help = "what a row is (python: a Python function; line: a Python line; thread: a host "
-	          "thread or a GPU stream; context: the tree of call paths); kernel where no operator "
-	          "was seen" },
+	  .choices = "context|kernel|operator|module|python|line|phase|shape|thread",
+	  .help = "what a row is (module: an nn.Module by its qualified name; python: a Python "
+	          "function; line: a Python line; phase: data, forward, loss, backward, optimizer or "
+	          "other; shape: an operator with the shapes of its inputs and outputs, where the "
+	          "run had --shapes; thread: a host thread or a GPU stream; context: the tree of call "
+	          "paths); kernel where no operator was seen" },
 	{ .name = "top",
 	  .letter = 'n',
 	  .kind = PLUMB_OPTION_NUMBER,
@@ -130,8 +133,11 @@ plumb_report_row_place(const struct plumb_report *report, uint32_t row,
 	memset(place, 0, sizeof *place);
 	if (r->track != PLUMB_NONE)
 		set_track(report, r->track, place);
+	else if (r->phase != PLUMB_NONE)
+		place->name = plumb_phase_names[r->phase], place->kind = "phase";
 	else
 		set_frame(report, r->frame, place);
+	place->shapes = plumb_text(report->profile, r->shapes);
 	place->line = r->line;
 	set_user(report, report->row_user[row], place);
 }
@@ -174,6 +180,8 @@ matches(const regex_t *filter, const struct plumb_report_place *place)
 
 	if (!regexec(filter, place->name, 0, NULL, 0))
 		return true;
+	if (place->shapes && !regexec(filter, place->shapes, 0, NULL, 0))
+		return true;
 	if (!place->file)
 		return false;
 	snprintf(where, sizeof where, "%s:%" PRIu32, place->file, place->line);
@@ -214,7 +222,8 @@ group_of(const char *by)
 	} names[] = {
 		{ "kernel", PLUMB_BY_KERNEL }, { "operator", PLUMB_BY_OPERATOR },
 		{ "python", PLUMB_BY_PYTHON }, { "line", PLUMB_BY_LINE },
-		{ "thread", PLUMB_BY_THREAD },
+		{ "thread", PLUMB_BY_THREAD }, { "module", PLUMB_BY_MODULE },
+		{ "phase", PLUMB_BY_PHASE },   { "shape", PLUMB_BY_SHAPE },
 	};
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -416,6 +425,8 @@ report_profile(const struct plumb_invocation *invocation, const struct plumb_pro
 
 	if (!plumb_options_given(o, "by"))
 		report.by = default_rows(profile, report.metric);
+	if (!metric && !strcmp(report.by, "shape"))
+		report.metric = PLUMB_METRIC_OP_TIME;
 	result = work_out(&report, invocation, filter, &error);
 	result = result < 0 ? plumb_cli_fail(invocation, &error) : print(invocation, &report);
 	clear(&report);
@@ -430,8 +441,11 @@ check_use(const struct plumb_invocation *invocation)
 
 	if (plumb_options_flag(o, "json") && plumb_options_flag(o, "csv"))
 		return plumb_cli_usage(invocation, "report: choose --json or --csv");
-	if (plumb_options_flag(o, "inverted") && !strcmp(plumb_options_text(o, "by"), "thread"))
-		return plumb_cli_usage(invocation, "report: a thread has no callers to invert");
+	const char *by = plumb_options_text(o, "by");
+
+	if (plumb_options_flag(o, "inverted") &&
+	    (!strcmp(by, "thread") || !strcmp(by, "phase") || !strcmp(by, "shape")))
+		return plumb_cli_usage(invocation, "report: a %s has no callers to invert", by);
 	if (metric && !plumb_metric_find(metric))
 		return plumb_cli_usage(invocation, "report: there is no metric \"%s\"", metric);
 	return 0;

@@ -46,6 +46,7 @@ struct plumb_report_place {
 	const char *name, *kind;
 	const char *file;
 	uint32_t line;
+	const char *shapes;
 	const char *user_file;
 	uint32_t user_line;
 	char buffer[160]; /* of a track's name */

@@ -65,6 +65,8 @@ row(FILE *out, const struct plumb_report *report, const struct plumb_report_plac
 	double share = plumb_report_share(report, shared);
 
 	place(out, p);
+	if (!strcmp(report->by, "shape"))
+		text(out, p->shapes);
 	text(out, plumb_metrics[report->metric].name);
 	text(out, plumb_metrics[report->metric].unit);
 	stat(out, report, exclusive);
@@ -98,7 +100,8 @@ plumb_report_csv(const struct plumb_report *report, FILE *out)
 
 	if (report->is_tree)
 		fputs("id,parent,depth,backward,", out);
-	fputs("name,kind,file,line,user_file,user_line,metric,unit,", out);
+	fputs("name,kind,file,line,user_file,user_line,", out);
+	fputs(strcmp(report->by, "shape") ? "metric,unit," : "shapes,metric,unit,", out);
 	for (int i = 0; i < 2; i++)
 		fprintf(out, "%s_sum,%s_count,%s_min,%s_max,%s_mean,%s_std,", parts[i], parts[i],
 		        parts[i], parts[i], parts[i], parts[i]);
