@@ -6,13 +6,14 @@
  * move modules about. When it does not hold, the tree is read again.
  *
  * Whether a frame is a new call or one that goes on is told by the frame's address, the receiver and
- * the first argument, and by whether anything outside it moved. Two calls in a row from one place,
- * with the same first argument and no operator between them outside the module, look like one; a
- * call in which no operator and no GPU call happens is not seen at all.
+ * a mark of the call (python_object.h), and by whether anything outside it moved. With CPython 3.14
+ * the mark is the first argument only: two calls in a row from one place, with the same argument and
+ * no operator between them outside the module, look like one. A call in which no operator and no GPU
+ * call happens is not seen at all.
  */
 #include "collect/module.h"
 
-#include <stdio.h>
+#include <sched.h>
 
 #include "collect/clock.h"
 #include "collect/shape.h"
@@ -81,9 +82,16 @@ is_ready(struct plumb_thread *thread, const struct plumb_python_frame *frame)
 {
 	int now = atomic_load_explicit(&state, memory_order_acquire);
 
-	if (plumb_unlikely(now == UNKNOWN)) {
+	if (plumb_unlikely(now == UNKNOWN))
 		prove(thread, frame);
+	/* A frame that is once taken for any other stays so in the cached stack: it is worth waiting
+	 * for, microseconds, but not for ever (a forked child has no other thread). */
+	for (int i = 0; plumb_unlikely(now != READY && now != OFF) && i < 10000; i++) {
 		now = atomic_load_explicit(&state, memory_order_acquire);
+		if (now == UNKNOWN)
+			break;
+		if (now == BUSY)
+			sched_yield();
 	}
 	if (now != READY)
 		return false;
@@ -380,7 +388,7 @@ begin(struct plumb_thread *thread, const struct plumb_module_place *place,
 	*mine = (struct plumb_module_call){
 		.frame = frame->frame,
 		.type = call->type,
-		.argument = call->argument,
+		.mark = call->mark,
 		.root = root,
 		.root_type = root_type,
 		.node = node,
@@ -422,13 +430,10 @@ plumb_module_step(struct plumb_thread *thread, struct plumb_module_place *place,
 		entry->object = NULL;
 		return true;
 	}
-	/* The call of a module with hooks moves on from one to the next. */
+	/* It may have moved on, from a hook to the next. */
 	if (!place->moved && place->at < thread->python_seen && entry->object == call.object &&
 	    entry->code == frame->code && entry->parent == place->parent &&
-	    mine->frame == frame->frame && mine->type == call.type &&
-	    (frame->lasti > entry->lasti ||
-	     (frame->lasti == entry->lasti && mine->argument == call.argument))) {
-		mine->argument = call.argument;
+	    mine->frame == frame->frame && mine->type == call.type && mine->mark == call.mark) {
 		*node = entry->node;
 	} else {
 		*node = begin(thread, place, frame, &call);

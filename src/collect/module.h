@@ -17,7 +17,8 @@
 
 /* The call of a module that the Python entry of the same index stands for. */
 struct plumb_module_call {
-	const void *frame, *type, *argument;
+	const void *frame, *type;
+	uint64_t mark; /* see plumb_python_call */
 	const void *root, *root_type;
 	plumb_id node;
 	uint32_t outer;  /* index + 1 of the module's call around, 0 none */
@@ -55,7 +56,7 @@ plumb_module_goes_on(const struct plumb_thread *thread, uint32_t at,
 		return false;
 	plumb_python_call(frame, &now);
 	return now.object == thread->python[at].object && now.type == call->type &&
-	       now.argument == call->argument;
+	       now.mark == call->mark;
 }
 
 /* Calls from index INSIDE on have ended: what was kept of them for shapes is written. */

@@ -24,6 +24,7 @@ enum {
 	TYPE_DICT = 264,
 	TYPE_DICT_OFFSET = 288,
 	TYPE_MRO = 344,
+	DICT_VERSION = 24,
 	DICT_KEYS = 32,
 	DICT_VALUES = 40,
 	CELL_VALUE = 16,
@@ -353,15 +354,21 @@ void
 plumb_python_call(const struct plumb_python_frame *frame, struct plumb_python_call *call)
 {
 	const struct plumb_python_layout *layout = plumb_python_layout_found();
+	enum { POSITIONAL = 1, BY_KEYWORD = 2, LAST_WITH_VERSION = 13 };
+	bool versions = plumb_python_minor() <= LAST_WITH_VERSION;
 	const char *rest;
 
 	call->object = argument_of(frame, 0);
 	call->type = call->object ? plumb_python_pointer(call->object, layout->type) : NULL;
-	call->argument = NULL;
-	rest = argument_of(frame, 1);
-	if (rest && plumb_python_pointer(rest, layout->type) == known.tuple &&
-	    plumb_python_size(rest, SIZE) > 0)
-		call->argument = plumb_python_pointer(rest, known.items);
+	call->mark = 0;
+	rest = argument_of(frame, versions ? BY_KEYWORD : POSITIONAL);
+	if (!rest)
+		return;
+	if (versions && plumb_python_pointer(rest, layout->type) == known.dict)
+		call->mark = (uint64_t)plumb_python_size(rest, DICT_VERSION);
+	else if (!versions && plumb_python_pointer(rest, layout->type) == known.tuple &&
+	         plumb_python_size(rest, SIZE) > 0)
+		call->mark = (uintptr_t)plumb_python_pointer(rest, known.items);
 }
 
 /* ---- classes ---- */

@@ -31,10 +31,15 @@ enum plumb_python_role plumb_python_role(const struct plumb_python_symbol *symbo
  */
 int plumb_python_objects_prove(const struct plumb_python_frame *frame, struct plumb_error *error);
 
-/* The first two arguments of the call that FRAME (on the calling thread's stack) runs: who receives
- * it, with its type, and the first of the rest; NULL where there is none. A few nanoseconds. */
+/*
+ * The call that FRAME (on the calling thread's stack) runs: who receives it (NULL: nobody), its type,
+ * and what tells the call from another one of the same object in the same place. Up to 3.13 that is
+ * exact: the version of the dict of its keyword arguments, which is made for each call. From 3.14 on
+ * dicts have none, and it is the first of its other arguments. A few nanoseconds.
+ */
 struct plumb_python_call {
-	const void *object, *type, *argument;
+	const void *object, *type;
+	uint64_t mark;
 };
 void
 plumb_python_call(const struct plumb_python_frame *frame, struct plumb_python_call *call);
