@@ -53,8 +53,11 @@ stat(FILE *out, const struct plumb_report *report, const struct plumb_stat *s)
 	}
 	if (sum)
 		fprintf(out, "%" PRId64, s->sum);
-	fprintf(out, ",%" PRIu64 ",%" PRId64 ",%" PRId64 ",%.17g,%.17g,", s->count, s->min, s->max,
-	        s->mean, plumb_stat_deviation(s));
+	fprintf(out, ",%" PRIu64 ",%" PRId64 ",%" PRId64 ",%.17g,", s->count, s->min, s->max,
+	        s->mean);
+	if (!isnan(s->m2))
+		fprintf(out, "%.17g", plumb_stat_deviation(s));
+	fputc(',', out);
 }
 
 static void
