@@ -166,8 +166,8 @@ make_phase_rows(struct plumb_grouping *g)
 			free(phases);
 			return false;
 		}
-		*row = (struct plumb_group_row){ PLUMB_NONE, PLUMB_NONE, PLUMB_NONE, 0, i,
-			                         PLUMB_NONE };
+		*row = (struct plumb_group_row){ PLUMB_NONE, PLUMB_NONE, PLUMB_NONE,
+			                         0,          i,          PLUMB_NONE };
 	}
 	for (uint32_t c = 0; phases && c < g->profile->contexts_count; c++)
 		g->owner[c] = phases[c];
@@ -206,12 +206,9 @@ make_shape_rows(struct plumb_grouping *g)
 			r = g->rows.count - 1;
 			ok = row && plumb_map_add(&map, hash, r) >= 0;
 			if (ok)
-				*row = (struct plumb_group_row){ PLUMB_FRAME_OPERATOR,
-					                         frame,
-					                         PLUMB_NONE,
-					                         0,
-					                         PLUMB_NONE,
-					                         v->shapes };
+				*row = (struct plumb_group_row){ PLUMB_FRAME_OPERATOR, frame,
+					                         PLUMB_NONE,           0,
+					                         PLUMB_NONE,           v->shapes };
 		}
 		g->row_of_variant[i] = r;
 	}
@@ -368,8 +365,9 @@ variant_stat(const struct plumb_variant *v, uint32_t metric)
 	if (metric == PLUMB_METRIC_OP_CALLS)
 		stat = (struct plumb_stat){ (int64_t)v->count, v->count, 1, 1, 1, 0 };
 	else if (metric == PLUMB_METRIC_OP_TIME && v->count)
-		stat = (struct plumb_stat){ v->time, v->count, v->min, v->max,
-			                    (double)v->time / (double)v->count, NAN };
+		stat = (struct plumb_stat){
+			v->time, v->count, v->min, v->max, (double)v->time / (double)v->count, NAN
+		};
 	return stat;
 }
 

@@ -11,8 +11,8 @@
 #include <string.h>
 
 const char *const plumb_phase_names[PLUMB_PHASES] = {
-	[PLUMB_PHASE_DATA] = "data",         [PLUMB_PHASE_FORWARD] = "forward",
-	[PLUMB_PHASE_LOSS] = "loss",         [PLUMB_PHASE_BACKWARD] = "backward",
+	[PLUMB_PHASE_DATA] = "data",           [PLUMB_PHASE_FORWARD] = "forward",
+	[PLUMB_PHASE_LOSS] = "loss",           [PLUMB_PHASE_BACKWARD] = "backward",
 	[PLUMB_PHASE_OPTIMIZER] = "optimizer", [PLUMB_PHASE_OTHER] = "other",
 };
 
@@ -20,20 +20,20 @@ const char *const plumb_phase_names[PLUMB_PHASES] = {
 enum mark {
 	NOTHING,
 	DATA,
-	MODULE,        /* any module's call but that of a loss */
+	MODULE, /* any module's call but that of a loss */
 	LOSS_MODULE,
 	LOSS_FUNCTION, /* PyTorch's own function or operator */
 	LOSS_NAME,     /* a function that is called so */
 	BACKWARD,
 	OPTIMIZER,
-	PARAMETERS,    /* moves a module's parameters, which are no data */
+	PARAMETERS, /* moves a module's parameters, which are no data */
 	COPY_TO_DEVICE,
 };
 
 /* The state of a context beyond its phase. */
 enum {
-	BY_NAME = 1 << 4,   /* loss: only because a function is called so */
-	NO_DATA = 1 << 5,   /* under PARAMETERS */
+	BY_NAME = 1 << 4, /* loss: only because a function is called so */
+	NO_DATA = 1 << 5, /* under PARAMETERS */
 	PHASE_MASK = (1 << 4) - 1,
 };
 
@@ -117,7 +117,8 @@ mark_of(const struct plumb_profile *p, const struct plumb_frame *frame)
 	case PLUMB_FRAME_MODULE:
 		return file && begins(file, "torch.nn.modules.loss.") ? LOSS_MODULE : MODULE;
 	case PLUMB_FRAME_OPERATOR:
-		return begins(name, "aten::") && is_loss_function(name + 6) ? LOSS_FUNCTION : NOTHING;
+		return begins(name, "aten::") && is_loss_function(name + 6) ? LOSS_FUNCTION
+		                                                            : NOTHING;
 	case PLUMB_FRAME_RANGE:
 		if (begins(name, "Optimizer."))
 			return OPTIMIZER;
@@ -139,8 +140,7 @@ next_state(unsigned state, enum mark mark)
 {
 	unsigned phase = state & PHASE_MASK;
 	/* Where nothing is known, or only a name told; an optimizer's closure computes a loss. */
-	bool open = phase == PLUMB_PHASE_OTHER || phase == PLUMB_PHASE_OPTIMIZER ||
-	            state & BY_NAME;
+	bool open = phase == PLUMB_PHASE_OTHER || phase == PLUMB_PHASE_OPTIMIZER || state & BY_NAME;
 
 	switch (mark) {
 	case BACKWARD:

@@ -16,7 +16,7 @@ enum plumb_phase {
 	PLUMB_PHASE_DATA, /* loading, and copies of what was loaded to the GPU */
 	PLUMB_PHASE_FORWARD,
 	PLUMB_PHASE_LOSS,
-	PLUMB_PHASE_BACKWARD, /* with what is computed again for it */
+	PLUMB_PHASE_BACKWARD,  /* with what is computed again for it */
 	PLUMB_PHASE_OPTIMIZER, /* with zeroing, clipping and scaling of gradients */
 	PLUMB_PHASE_OTHER,
 	PLUMB_PHASES

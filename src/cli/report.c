@@ -21,9 +21,11 @@ static const struct plumb_option options[] = {
 	  .fallback = "operator",
 	  .choices = "context|kernel|operator|module|python|line|phase|shape|thread",
 	  .help = "what a row is (module: an nn.Module by its qualified name; python: a Python "
-	          "function; line: a Python line; phase: data, forward, loss, backward, optimizer or "
+	          "function; line: a Python line; phase: data, forward, loss, backward, optimizer "
+	          "or "
 	          "other; shape: an operator with the shapes of its inputs and outputs, where the "
-	          "run had --shapes; thread: a host thread or a GPU stream; context: the tree of call "
+	          "run had --shapes; thread: a host thread or a GPU stream; context: the tree of "
+	          "call "
 	          "paths); kernel where no operator was seen" },
 	{ .name = "top",
 	  .letter = 'n',
@@ -502,15 +504,15 @@ const struct plumb_verb plumb_verb_report = {
 	.description =
 		"Reads a profile that \"plumb run\" or \"plumb settle\" wrote. The head names the "
 		"command, how long it took, plumb's own cost, and how busy each device was; the "
-	        "end "
+		"end "
 		"is the ledger: what was dropped, and why.\n\n"
 		"A row's exclusive part (\"self\") is what lies under it and under no deeper row "
-	        "of "
+		"of "
 		"the same kind, so that exclusive parts add up to the whole; its inclusive part "
 		"(\"total\") is all that lies under it, and counts a recursive frame once. The "
-	        "share "
+		"share "
 		"is of the exclusive part, of a context of the inclusive one. Behind each row "
-	        "stands "
+		"stands "
 		"the line of the person's own code that has the most of it.",
 	.options = options,
 	.examples = examples,

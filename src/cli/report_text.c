@@ -243,8 +243,8 @@ fill_row(struct plumb_table *table, const struct plumb_report *report, const str
 			place_cell(table, place.file, place.line);
 			break;
 		case SHAPES:
-			plumb_table_cell(table, module && place.shapes ? place.shapes + 3
-			                                               : place.shapes);
+			plumb_table_cell(table,
+			                 module && place.shapes ? place.shapes + 3 : place.shapes);
 			break;
 		case USER:
 			place_cell(table, place.user_file, place.user_line);

@@ -23,17 +23,17 @@ enum {
 	BUCKETS = 1 << 16,
 	DEPTH = 64, /* modules in each other */
 	NAME_BYTES = 1024,
-	TRIES = 256,         /* frames that may prove the layout */
+	TRIES = 256,          /* frames that may prove the layout */
 	CREDIT_MAX = 1 << 20, /* calls saved up for reading trees again */
 	SCAN_SHARE = 4,       /* modules read again for each call, on average */
 };
 
 struct module {
 	const void *object, *type;
-	uint32_t root;       /* index of the root, itself for a root */
-	uint32_t parent;     /* index */
-	uint32_t generation; /* of the root's tree when it was read */
-	uint32_t next;       /* in its bucket */
+	uint32_t root;                   /* index of the root, itself for a root */
+	uint32_t parent;                 /* index */
+	uint32_t generation;             /* of the root's tree when it was read */
+	uint32_t next;                   /* in its bucket */
 	struct plumb_python_member link; /* how the parent holds it */
 	struct plumb_python_members members;
 	plumb_id name, class;

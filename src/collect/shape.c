@@ -55,8 +55,7 @@ shape_find(struct plumb_thread *thread, plumb_id node_id, const char *text, size
 	}
 	if (distinct >= PLUMB_SHAPE_VARIANTS && strcmp(text, PLUMB_SHAPE_OTHERS)) {
 		plumb_arena_tally(arena, PLUMB_SOURCE_SHAPE, PLUMB_FATE_OVERFLOWED, 1);
-		return shape_find(thread, node_id, PLUMB_SHAPE_OTHERS,
-		                  strlen(PLUMB_SHAPE_OTHERS));
+		return shape_find(thread, node_id, PLUMB_SHAPE_OTHERS, strlen(PLUMB_SHAPE_OTHERS));
 	}
 	plumb_id string = plumb_intern(thread, text, bytes);
 	if (!string)
@@ -145,6 +144,6 @@ plumb_shape_module(struct plumb_thread *thread, plumb_id node, uint64_t start)
 		return;
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_SHAPE, PLUMB_FATE_RECEIVED, 1);
 	/* "-> float32[64]": an operator's text begins with its inputs. */
-	observe(thread, node, shapes->text + shapes->output - 3,
-	        shapes->bytes - shapes->output + 3, plumb_ticks_between(start, shapes->ended));
+	observe(thread, node, shapes->text + shapes->output - 3, shapes->bytes - shapes->output + 3,
+	        plumb_ticks_between(start, shapes->ended));
 }

@@ -11,8 +11,8 @@
 
 #include "collect/thread.h"
 
-#define PLUMB_SHAPE_TEXT 4096u    /* bytes of one operator's text; the rest is cut off */
-#define PLUMB_SHAPE_VARIANTS 32u  /* distinct texts at one context; the rest is counted together */
+#define PLUMB_SHAPE_TEXT 4096u   /* bytes of one operator's text; the rest is cut off */
+#define PLUMB_SHAPE_VARIANTS 32u /* distinct texts at one context; the rest is counted together */
 #define PLUMB_SHAPE_OTHERS "(others)"
 #define PLUMB_SHAPE_STACK (1u << 20)
 
@@ -28,9 +28,8 @@ struct plumb_shapes {
 };
 
 /* Makes thread->shapes when there is none; NULL: no memory. OUTPUTS writes "float32[64]" or "(…)". */
-struct plumb_shapes *
-plumb_shape_of(struct plumb_thread *thread,
-               size_t (*outputs)(const void *record, char *text, size_t size));
+struct plumb_shapes *plumb_shape_of(struct plumb_thread *thread,
+                                    size_t (*outputs)(const void *record, char *text, size_t size));
 
 /* Room for the inputs of the operator that begins, or NULL: the operators are nested too deep. */
 static inline char *
@@ -41,8 +40,8 @@ plumb_shape_room(struct plumb_shapes *shapes)
 }
 
 /* FRAME has begun; BYTES of inputs were written into the room (0: none are known). */
-void plumb_shape_enter(struct plumb_thread *thread, struct plumb_operator_frame *frame,
-                       uint32_t bytes);
+void
+plumb_shape_enter(struct plumb_thread *thread, struct plumb_operator_frame *frame, uint32_t bytes);
 /* FRAME, at NODE, has ended after SELF ns of its own. */
 void plumb_shape_exit(struct plumb_thread *thread, const struct plumb_operator_frame *frame,
                       plumb_id node, uint64_t self);

@@ -44,8 +44,8 @@ struct plumb_operator_frame {
 	const void *python_top;
 	uint32_t python_floor, python_depth;
 	uint32_t serial, ticket;
-	uint64_t start; /* ticks */
-	uint64_t inner; /* ns in operators that this one called */
+	uint64_t start;                 /* ticks */
+	uint64_t inner;                 /* ns in operators that this one called */
 	uint32_t shape_at, shape_bytes; /* its inputs' shapes, on the stack of shape.h */
 	bool engine;
 	bool range;

@@ -33,7 +33,7 @@
 #define PLUMB_CHUNK_MAGIC 0x4b484350u /* "PCHK" */
 #define PLUMB_REGION_SUFFIX ".region"
 #define PLUMB_REFUSAL_SUFFIX ".off" /* beside regions: why a process could not make one, as text */
-#define PLUMB_STRING_MAX 32768u /* a longer string is cut there */
+#define PLUMB_STRING_MAX 32768u     /* a longer string is cut there */
 
 typedef uint32_t plumb_id; /* offset of a record in the region / 8; 0 is none */
 
@@ -60,9 +60,10 @@ struct plumb_region_header {
 	_Atomic uint32_t flush_wanted;
 	_Atomic uint32_t flush_done;
 	_Atomic uint32_t forked_children; /* children that record nothing */
-	_Atomic uint64_t lost_full;     /* records without an arena to count them: region full */
-	_Atomic uint64_t lost_no_space; /* likewise: no space left on the device */
-	uint64_t start_boottime_ticks;  /* process start time of /proc/PID/stat: tells a reused pid */
+	_Atomic uint64_t lost_full;       /* records without an arena to count them: region full */
+	_Atomic uint64_t lost_no_space;   /* likewise: no space left on the device */
+	uint64_t
+		start_boottime_ticks; /* process start time of /proc/PID/stat: tells a reused pid */
 	_Atomic uint64_t end_monotonic; /* 0 until the end */
 };
 _Static_assert(sizeof(struct plumb_region_header) <= PLUMB_REGION_HEADER_SIZE, "header fits");
@@ -119,6 +120,7 @@ struct plumb_record_string {
 
 /* A context. The fields from `kind` to `line` are the frame's identity, see the design:
  *   python: name = function, file, line     operator, range, gpu_api, collective, library: name
+ *   module: name = qualified name, file = class, line = number of the call from the second on
  *   kernel: name = mangled name             copy, set: name, e.g. "copy pageable→device"
  * Flags are PLUMB_CONTEXT_*. A parent of 0 is the root. */
 struct plumb_record_node {
@@ -291,7 +293,7 @@ struct plumb_record_work_ring {
 	plumb_id device;
 	uint32_t capacity;
 	_Atomic uint64_t written; /* entries ever written; the newest may be torn after a crash */
-	/* struct plumb_work work[capacity] */
+				  /* struct plumb_work work[capacity] */
 };
 
 /* Exact totals of a device: counts, and busy time by interval union, merged online. `open` holds
@@ -347,7 +349,7 @@ struct plumb_record_series {
 	struct {
 		uint64_t busy_ns; /* sum of durations that fall in the bin */
 		uint32_t kernels;
-		uint32_t copies;  /* copies and sets */
+		uint32_t copies; /* copies and sets */
 	} bins[PLUMB_SERIES_BINS];
 };
 

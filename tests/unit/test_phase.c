@@ -33,9 +33,9 @@ path(const char *const *steps)
 		uint32_t flags = 0;
 
 		if (*text == '!' || *text == '+')
-			flags = *text++ == '!' ? PLUMB_CONTEXT_BACKWARD
-			                       : PLUMB_CONTEXT_BACKWARD |
-			                                 PLUMB_CONTEXT_ACCUMULATION;
+			flags = *text++ == '!'
+			                ? PLUMB_CONTEXT_BACKWARD
+			                : PLUMB_CONTEXT_BACKWARD | PLUMB_CONTEXT_ACCUMULATION;
 		assert_true(sscanf(text, "%31s %159[^|/]%159s", kind, name, file) >= 2);
 		for (size_t n = strlen(name); n && name[n - 1] == ' ';)
 			name[--n] = '\0';
@@ -53,9 +53,8 @@ path(const char *const *steps)
 static void
 value(uint32_t context, uint32_t metric, int64_t each, uint64_t count)
 {
-	struct plumb_value v = { context, metric, track, each * (int64_t)count,
-		                 count,   each,   each,  (double)each,
-		                 0 };
+	struct plumb_value v = { context, metric,       track, each * (int64_t)count, count, each,
+		                 each,    (double)each, 0 };
 
 	assert_int_equal(plumb_builder_value(builder, &v), 0);
 }
@@ -147,7 +146,8 @@ test_forward_and_loss(void **state)
 	EXPECT("other", MAIN, "python gloss /home/ada/train.py", "operator aten::sub");
 	EXPECT("other", MAIN, "python lossless /home/ada/train.py", "operator aten::sub");
 	EXPECT("loss", MAIN, "python Trainer.losses /home/ada/train.py", "operator aten::sub");
-	EXPECT("loss", MAIN, "python MyLoss.__call__.loss /home/ada/train.py", "operator aten::sub");
+	EXPECT("loss", MAIN, "python MyLoss.__call__.loss /home/ada/train.py",
+	       "operator aten::sub");
 	EXPECT("forward", MAIN, "module N|__main__.N", "python loss_scale /home/ada/train.py",
 	       "operator aten::sub");
 }
@@ -158,7 +158,8 @@ test_backward(void **state)
 	(void)state;
 	EXPECT("backward", MAIN, "module GPT|__main__.GPT", "operator aten::mm",
 	       "!operator MmBackward0", "operator aten::mm");
-	EXPECT("backward", MAIN, "+operator torch::autograd::AccumulateGrad", "operator aten::add_");
+	EXPECT("backward", MAIN, "+operator torch::autograd::AccumulateGrad",
+	       "operator aten::add_");
 	EXPECT("backward", MAIN, "python Tensor.backward " TORCH "/_tensor.py",
 	       "operator aten::ones_like");
 	/* What is computed again. */
@@ -175,7 +176,8 @@ static void
 test_optimizer_and_data(void **state)
 {
 	(void)state;
-	EXPECT("optimizer", MAIN, "python Adam.step " TORCH "/optim/adam.py", "operator aten::add_");
+	EXPECT("optimizer", MAIN, "python Adam.step " TORCH "/optim/adam.py",
+	       "operator aten::add_");
 	EXPECT("optimizer", MAIN, "range Optimizer.step#FusedAdam.step", "operator aten::add_");
 	EXPECT("optimizer", MAIN, "python clip_grad_norm_ " TORCH "/nn/utils/clip_grad.py",
 	       "operator aten::norm");
@@ -186,7 +188,8 @@ test_optimizer_and_data(void **state)
 	/* A closure computes the model and its loss again. */
 	EXPECT("forward", MAIN, "python LBFGS.step " TORCH "/optim/lbfgs.py",
 	       "python closure /home/ada/train.py", "module N|__main__.N", "operator aten::mm");
-	EXPECT("data", MAIN, "python _BaseDataLoaderIter.__next__ " TORCH "/utils/data/dataloader.py",
+	EXPECT("data", MAIN,
+	       "python _BaseDataLoaderIter.__next__ " TORCH "/utils/data/dataloader.py",
 	       "operator aten::stack");
 	EXPECT("data", MAIN, "range enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
 	       "operator aten::stack");
@@ -213,7 +216,8 @@ group(enum plumb_group_by by, uint32_t metric)
 	grouping = plumb_grouping_new(&profile, by, NULL);
 	assert_non_null(grouping);
 	assert_true(plumb_grouping_count(grouping) <= 32);
-	assert_int_equal(plumb_grouping_values(grouping, metric, exclusive, inclusive, &outside), 0);
+	assert_int_equal(plumb_grouping_values(grouping, metric, exclusive, inclusive, &outside),
+	                 0);
 }
 
 static uint32_t
@@ -248,7 +252,8 @@ shape(uint32_t context, const char *text, int64_t time, uint64_t count)
 static void
 make(void)
 {
-	uint32_t mm = PATH(MAIN, "module Net|__main__.Net", "module a|x.Linear", "operator aten::mm");
+	uint32_t mm =
+		PATH(MAIN, "module Net|__main__.Net", "module a|x.Linear", "operator aten::mm");
 	uint32_t again = PATH(MAIN, "module Net|__main__.Net", "module a|x.Linear",
 	                      "operator aten::mm", "!operator MmBackward0", "operator aten::mm");
 	uint32_t own = PATH(MAIN, "module Net|__main__.Net", "operator aten::add");

@@ -961,24 +961,15 @@ main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_tree_over_arenas),
-		T(test_deep_tree),
-		T(test_hostile_tree),
-		T(test_torn_values),
-		T(test_shapes),
-		T(test_devices_join),
-		T(test_busy_not_exact),
-		T(test_torn_total),
-		T(test_work_ring),
-		T(test_clock_outlier),
-		T(test_no_clock),
-		T(test_ledger),
-		T(test_overhead),
-		T(test_run),
-		T(test_killed),
-		T(test_ranks),
-		T(test_nothing_captured),
-		T(test_bad_folders),
+		T(test_tree_over_arenas), T(test_deep_tree),
+		T(test_hostile_tree),     T(test_torn_values),
+		T(test_shapes),           T(test_devices_join),
+		T(test_busy_not_exact),   T(test_torn_total),
+		T(test_work_ring),        T(test_clock_outlier),
+		T(test_no_clock),         T(test_ledger),
+		T(test_overhead),         T(test_run),
+		T(test_killed),           T(test_ranks),
+		T(test_nothing_captured), T(test_bad_folders),
 		T(test_bad_regions),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

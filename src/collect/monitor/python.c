@@ -42,7 +42,7 @@ static struct plumb_python_layout layout;
 static struct plumb_python_api api;
 static struct plumb_python_release release;
 static struct plumb_error refusal;
-static bool released; /* `release` is filled */
+static bool released;     /* `release` is filled */
 static void *interpreter; /* the handle that finds its symbols */
 static void *(*thread_state)(void);
 static int (*finalising)(void);
@@ -486,8 +486,10 @@ plumb_python_symbolise(const struct plumb_python_frame *frame, struct plumb_pyth
 
 	if (name == PLUMB_PYTHON_ABSENT)
 		name = layout.name;
-	plumb_python_text(plumb_python_pointer(code, layout.file), symbol->file, sizeof symbol->file);
-	plumb_python_text(plumb_python_pointer(code, name), symbol->function, sizeof symbol->function);
+	plumb_python_text(plumb_python_pointer(code, layout.file), symbol->file,
+	                  sizeof symbol->file);
+	plumb_python_text(plumb_python_pointer(code, name), symbol->function,
+	                  sizeof symbol->function);
 	/* Beyond the code, Addr2Line could look beyond its own tables. */
 	if (frame->lasti < instruction_bytes(code))
 		line = api.line(code, frame->lasti);

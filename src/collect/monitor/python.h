@@ -18,7 +18,7 @@
 struct plumb_python_frame {
 	const void *code;
 	const void *frame; /* as a mark, see plumb_python_top */
-	int32_t lasti;     /* byte offset of the current instruction, as PyCode_Addr2Line takes it */
+	int32_t lasti; /* byte offset of the current instruction, as PyCode_Addr2Line takes it */
 };
 
 /* What tells a code object from another one that was later made at its address. Its own parts may
@@ -47,7 +47,7 @@ bool plumb_python_ready(void);
 struct plumb_python_layout;
 const struct plumb_python_layout *plumb_python_layout_found(void);
 void *plumb_python_symbol(const char *name);
-int plumb_python_minor(void); /* 11 of 3.11 */
+int plumb_python_minor(void);           /* 11 of 3.11 */
 const char *plumb_python_version(void); /* "3.11.7", or NULL */
 
 /* The calling thread's innermost frame, as an opaque mark; NULL when it runs no Python, or the

@@ -327,9 +327,9 @@ cell_of_argument(const char *frame, const char *code, int64_t argument)
 	for (int64_t i = 0; i < count; i++)
 		if (plumb_python_size(arguments, (size_t)i * 8) == argument)
 			return plumb_python_pointer(
-				frame, layout->locals +
-					       (size_t)(plumb_python_int(code, CODE_LOCALS) + i) *
-						       8);
+				frame,
+				layout->locals +
+					(size_t)(plumb_python_int(code, CODE_LOCALS) + i) * 8);
 	return NULL;
 }
 

@@ -41,8 +41,7 @@ struct plumb_python_call {
 	const void *object, *type;
 	uint64_t mark;
 };
-void
-plumb_python_call(const struct plumb_python_frame *frame, struct plumb_python_call *call);
+void plumb_python_call(const struct plumb_python_frame *frame, struct plumb_python_call *call);
 
 /* Where an object's members are: its dict, in it the value of "_modules", and that dict's keys. */
 struct plumb_python_members {
@@ -54,8 +53,7 @@ struct plumb_python_members {
 /* False: OBJECT has none that can be read. */
 bool plumb_python_members_find(const void *object, struct plumb_python_members *members);
 /* OBJECT, of which MEMBERS were found, lives. */
-bool
-plumb_python_members_hold(const void *object, const struct plumb_python_members *members);
+bool plumb_python_members_hold(const void *object, const struct plumb_python_members *members);
 
 struct plumb_python_member {
 	const char *at; /* of the key in the entry; the value follows */

@@ -85,9 +85,8 @@ torch_enter(const void *record, void **result)
 		struct plumb_shapes *shapes = plumb_shape_of(thread, torch_shape_outputs);
 		char *room = shapes ? plumb_shape_room(shapes) : NULL;
 		if (room)
-			op.shape_bytes =
-				(uint32_t)torch_shape_inputs(record, op.name, room,
-			                                     PLUMB_SHAPE_TEXT);
+			op.shape_bytes = (uint32_t)torch_shape_inputs(record, op.name, room,
+			                                              PLUMB_SHAPE_TEXT);
 	}
 	struct plumb_ticket *ticket = plumb_operator_enter(thread, &op);
 	if (ticket) {

@@ -47,12 +47,21 @@ static struct {
 
 /* at::ScalarType, from 0. */
 static const char *const type_names[] = {
-	"uint8",        "int8",          "int16",           "int32",         "int64",
-	"float16",      "float32",       "float64",         "complex32",     "complex64",
-	"complex128",   "bool",          "qint8",           "quint8",        "qint32",
-	"bfloat16",     "quint4x2",      "quint2x4",        "bits1x8",       "bits2x4",
-	"bits4x2",      "bits8",         "bits16",          "float8_e5m2",   "float8_e4m3fn",
-	"float8_e5m2fnuz", "float8_e4m3fnuz", "uint16",     "uint32",        "uint64",
+	"uint8",           "int8",
+	"int16",           "int32",
+	"int64",           "float16",
+	"float32",         "float64",
+	"complex32",       "complex64",
+	"complex128",      "bool",
+	"qint8",           "quint8",
+	"qint32",          "bfloat16",
+	"quint4x2",        "quint2x4",
+	"bits1x8",         "bits2x4",
+	"bits4x2",         "bits8",
+	"bits16",          "float8_e5m2",
+	"float8_e4m3fn",   "float8_e5m2fnuz",
+	"float8_e4m3fnuz", "uint16",
+	"uint32",          "uint64",
 };
 
 /* ---- text ---- */
@@ -338,8 +347,8 @@ find_bool(void *library)
 
 	type_of = (struct type(*)(const struct value *))plumb_real_dlsym(
 		library, "_ZN3c106IValue7TagTypeINS_4TypeEE3getERKS0_");
-	bool_type = (const void *(*)(const void **))plumb_real_dlsym(library,
-	                                                             "_ZN3c108BoolType3getEv");
+	bool_type =
+		(const void *(*)(const void **))plumb_real_dlsym(library, "_ZN3c108BoolType3getEv");
 	if (!type_of || !bool_type)
 		return;
 	/* A plain pointer, or returned in memory as before. */
@@ -438,10 +447,10 @@ find_tensor(void *library)
 	make = (struct made(*)(struct numbers, struct numbers, int8_t, bool))plumb_real_dlsym(
 		library,
 		"_ZN2at6detail17empty_strided_cpuEN3c108ArrayRefIlEES3_NS1_10ScalarTypeEb");
-	set_of = (uint64_t(*)(uint16_t))plumb_real_dlsym(
+	set_of = (uint64_t (*)(uint16_t))plumb_real_dlsym(
 		library, "_ZN3c1024getRuntimeDispatchKeySetENS_11DispatchKeyE");
-	name_of = (const char *(*)(uint16_t))plumb_real_dlsym(
-		library, "_ZN3c108toStringENS_11DispatchKeyE");
+	name_of = (const char *(*)(uint16_t))plumb_real_dlsym(library,
+	                                                      "_ZN3c108toStringENS_11DispatchKeyE");
 	known.sizes = (struct numbers(*)(const void *))plumb_real_dlsym(
 		library, "_ZNK3c1010TensorImpl12sizes_customEv");
 	known.strides = (struct numbers(*)(const void *))plumb_real_dlsym(
@@ -460,10 +469,10 @@ find_tensor(void *library)
 	}
 	known.python = keys[4];
 	for (int i = 0; i < MADE; i++) {
-		tensors[i] = make((struct numbers){ sizes[i], dimensions[i] },
-		                  (struct numbers){ strides[i], dimensions[i] }, (int8_t)types[i],
-		                  false)
-		                     .tensor;
+		tensors[i] =
+			make((struct numbers){ sizes[i], dimensions[i] },
+		             (struct numbers){ strides[i], dimensions[i] }, (int8_t)types[i], false)
+				.tensor;
 		if (!tensors[i] || (const char *)word_at(tensors[i], 0) != known.plain ||
 		    !same_numbers(known.sizes(tensors[i]), sizes[i], dimensions[i]) ||
 		    !same_numbers(known.strides(tensors[i]), strides[i], dimensions[i]))
@@ -492,8 +501,8 @@ torch_shape_find(const struct torch_abi *abi, const char **note, struct plumb_er
 	if (library)
 		dlclose(library); /* PyTorch is never unloaded */
 	if (wrong)
-		return plumb_fail(error, PLUMB_ESYSTEM,
-		                  "shapes are not kept for this PyTorch: %s", wrong);
+		return plumb_fail(error, PLUMB_ESYSTEM, "shapes are not kept for this PyTorch: %s",
+		                  wrong);
 	if (known.outputs < 0)
 		*note = "shapes of outputs are not kept: at::RecordFunction has no empty list of "
 			"them where it should";

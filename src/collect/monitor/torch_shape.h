@@ -20,8 +20,7 @@ int torch_shape_find(const struct torch_abi *abi, const char **note, struct plum
 
 /* NAME is the operator's. Both write into TEXT of SIZE (at least 64) bytes and return how many; 0: nothing is known. In the
  * start callback … */
-size_t
-torch_shape_inputs(const void *record, const char *name, char *text, size_t size);
+size_t torch_shape_inputs(const void *record, const char *name, char *text, size_t size);
 /* … and in the end callback. */
 size_t torch_shape_outputs(const void *record, char *text, size_t size);
 
