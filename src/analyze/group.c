@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyze/group.h"
+#include "analyze/phase.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -16,7 +17,23 @@ struct plumb_grouping {
 	uint32_t *owner; /* by context: the row of the innermost frame of the kind */
 	uint32_t *entry; /* by context: its row, where no frame further out has the same row */
 	uint32_t *place; /* by track: its row, where rows are where it happened; else NULL */
+	uint32_t *row_of_variant;
 };
+
+static const struct plumb_group_row blank_row = { .kind = PLUMB_NONE,
+	                                          .frame = PLUMB_NONE,
+	                                          .track = PLUMB_NONE,
+	                                          .process = PLUMB_NONE,
+	                                          .rank = PLUMB_UNKNOWN,
+	                                          .phase = PLUMB_NONE,
+	                                          .shapes = PLUMB_NONE };
+
+/* Nothing of a row lies in another: inclusive and exclusive are the same. */
+static bool
+is_flat(const struct plumb_grouping *g)
+{
+	return g->place || g->by == PLUMB_BY_PHASE || g->by == PLUMB_BY_SHAPE;
+}
 
 int64_t
 plumb_stat_amount(uint32_t metric, const struct plumb_stat *stat)
@@ -62,9 +79,13 @@ belongs(const struct plumb_grouping *g, uint32_t frame, const unsigned char *use
 		return kind == PLUMB_FRAME_PYTHON && user && user[frame];
 	case PLUMB_BY_COLLECTIVE:
 		return kind == PLUMB_FRAME_COLLECTIVE;
+	case PLUMB_BY_MODULE:
+		return kind == PLUMB_FRAME_MODULE;
 	case PLUMB_BY_THREAD:
 	case PLUMB_BY_PROCESS:
 	case PLUMB_BY_RANK:
+	case PLUMB_BY_PHASE:
+	case PLUMB_BY_SHAPE:
 		break;
 	}
 	return false;
@@ -77,7 +98,7 @@ row_key(enum plumb_group_by by, const struct plumb_frame *frame)
 	struct plumb_frame key = *frame;
 
 	key.display = PLUMB_NONE;
-	if (by == PLUMB_BY_PYTHON)
+	if (by == PLUMB_BY_PYTHON || by == PLUMB_BY_MODULE)
 		key.line = 0;
 	if (by == PLUMB_BY_LINE || by == PLUMB_BY_USER_LINE)
 		key.name = PLUMB_NONE;
@@ -109,8 +130,10 @@ row_of(struct plumb_grouping *g, struct plumb_map *map, uint32_t frame)
 	row = plumb_vec_add(&g->rows);
 	if (!row || plumb_map_add(map, hash, g->rows.count - 1) < 0)
 		return PLUMB_NONE;
-	*row = (struct plumb_group_row){ key.kind, frame,      PLUMB_NONE,
-		                         key.line, PLUMB_NONE, PLUMB_UNKNOWN };
+	*row = blank_row;
+	row->kind = key.kind;
+	row->frame = frame;
+	row->line = key.line;
 	return g->rows.count - 1;
 }
 
@@ -140,7 +163,10 @@ add_place(struct plumb_grouping *g, uint32_t track, uint32_t process, int64_t ra
 
 	if (!row)
 		return PLUMB_NONE;
-	*row = (struct plumb_group_row){ PLUMB_NONE, PLUMB_NONE, track, 0, process, rank };
+	*row = blank_row;
+	row->track = track;
+	row->process = process;
+	row->rank = rank;
 	return g->rows.count - 1;
 }
 
@@ -213,6 +239,94 @@ place_of_value(const struct plumb_grouping *g, const struct plumb_value *value)
 	return value->track < g->profile->tracks_count ? g->place[value->track] : PLUMB_NONE;
 }
 
+/* ---- phases and shapes ---- */
+
+/* Every phase is a row, so that rows have the same order everywhere; those without values say so. */
+static bool
+make_phase_rows(struct plumb_grouping *g)
+{
+	unsigned char *phases = plumb_phases(g->profile);
+
+	for (uint32_t i = 0; phases && i < PLUMB_PHASES; i++) {
+		struct plumb_group_row *row = plumb_vec_add(&g->rows);
+
+		if (!row) {
+			free(phases);
+			return false;
+		}
+		*row = blank_row;
+		row->phase = i;
+	}
+	for (uint32_t c = 0; phases && c < g->profile->contexts_count; c++)
+		g->owner[c] = phases[c];
+	free(phases);
+	return phases != NULL;
+}
+
+/* A row for each (name of an operator, shapes). */
+static bool
+make_shape_rows(struct plumb_grouping *g)
+{
+	const struct plumb_profile *p = g->profile;
+	struct plumb_map map = { 0 };
+	bool ok = true;
+
+	g->row_of_variant = calloc(p->variants_count + 1u, sizeof *g->row_of_variant);
+	ok = g->row_of_variant != NULL;
+	for (uint32_t i = 0; ok && i < p->variants_count; i++) {
+		const struct plumb_variant *v = &p->variants[i];
+		uint32_t frame = p->contexts[v->context].frame, name = p->frames[frame].name;
+		uint64_t hash = plumb_hash_mix(name, v->shapes);
+		struct plumb_map_cursor at;
+		uint32_t r;
+
+		g->row_of_variant[i] = PLUMB_NONE;
+		if (v->shapes == PLUMB_NONE || p->frames[frame].kind != PLUMB_FRAME_OPERATOR)
+			continue;
+		for (r = plumb_map_first(&map, hash, &at); r != PLUMB_MAP_NONE;
+		     r = plumb_map_next(&map, &at))
+			if (g->rows.items[r].shapes == v->shapes &&
+			    p->frames[g->rows.items[r].frame].name == name)
+				break;
+		if (r == PLUMB_MAP_NONE) {
+			struct plumb_group_row *row = plumb_vec_add(&g->rows);
+
+			r = g->rows.count - 1;
+			ok = row && plumb_map_add(&map, hash, r) >= 0;
+			if (ok) {
+				*row = blank_row;
+				row->kind = PLUMB_FRAME_OPERATOR;
+				row->frame = frame;
+				row->shapes = v->shapes;
+			}
+		}
+		g->row_of_variant[i] = r;
+	}
+	plumb_map_free(&map);
+	return ok;
+}
+
+/* Gives each module the shapes that its calls have most often. */
+static bool
+find_outputs(struct plumb_grouping *g)
+{
+	const struct plumb_profile *p = g->profile;
+	uint64_t *most = calloc(g->rows.count + 1u, sizeof *most);
+
+	for (uint32_t i = 0; most && i < p->variants_count; i++) {
+		const struct plumb_variant *v = &p->variants[i];
+		uint32_t row = g->owner[v->context];
+
+		if (v->shapes == PLUMB_NONE || row >= g->rows.count || v->count <= most[row] ||
+		    plumb_context_frame(p, v->context)->kind != PLUMB_FRAME_MODULE)
+			continue;
+		most[row] = v->count;
+		g->rows.items[row].shapes = v->shapes;
+	}
+	free(most);
+	return most != NULL;
+}
+
 /* Walks the contexts in preorder with the rows that are open above each. */
 static bool
 assign(struct plumb_grouping *g, const uint32_t *row_of_frame)
@@ -260,8 +374,9 @@ plumb_grouping_new(const struct plumb_profile *profile, enum plumb_group_by by,
 		return NULL;
 	g->profile = profile;
 	g->by = by;
-	if (by == PLUMB_BY_THREAD || by == PLUMB_BY_PROCESS || by == PLUMB_BY_RANK) {
-		if (make_places(g))
+	if (by == PLUMB_BY_THREAD || by == PLUMB_BY_PROCESS || by == PLUMB_BY_RANK ||
+	    by == PLUMB_BY_SHAPE) {
+		if (by == PLUMB_BY_SHAPE ? make_shape_rows(g) : make_places(g))
 			return g;
 		plumb_grouping_free(g);
 		return NULL;
@@ -269,8 +384,13 @@ plumb_grouping_new(const struct plumb_profile *profile, enum plumb_group_by by,
 	row_of_frame = calloc(profile->frames_count + 1u, sizeof *row_of_frame);
 	g->owner = calloc(profile->contexts_count + 1u, sizeof *g->owner);
 	g->entry = calloc(profile->contexts_count + 1u, sizeof *g->entry);
-	ok = row_of_frame && g->owner && g->entry && make_rows(g, user, row_of_frame) &&
-	     assign(g, row_of_frame);
+	ok = row_of_frame && g->owner && g->entry;
+	if (ok && by == PLUMB_BY_PHASE)
+		ok = make_phase_rows(g);
+	else if (ok)
+		ok = make_rows(g, user, row_of_frame) && assign(g, row_of_frame);
+	if (ok && by == PLUMB_BY_MODULE)
+		ok = find_outputs(g);
 	free(row_of_frame);
 	if (ok)
 		return g;
@@ -287,6 +407,7 @@ plumb_grouping_free(struct plumb_grouping *grouping)
 	free(grouping->owner);
 	free(grouping->entry);
 	free(grouping->place);
+	free(grouping->row_of_variant);
 	free(grouping);
 }
 
@@ -327,6 +448,37 @@ clear(struct plumb_stat *stats, uint32_t count)
 		memset(stats, 0, count * sizeof *stats);
 }
 
+/* What a variant says of METRIC. Its deviation is not known. */
+static struct plumb_stat
+variant_stat(const struct plumb_variant *v, uint32_t metric)
+{
+	struct plumb_stat stat = { 0 };
+
+	if (metric == PLUMB_METRIC_OP_CALLS)
+		stat = (struct plumb_stat){ (int64_t)v->count, v->count, 1, 1, 1, 0 };
+	else if (metric == PLUMB_METRIC_OP_TIME && v->count)
+		stat = (struct plumb_stat){
+			v->time, v->count, v->min, v->max, (double)v->time / (double)v->count, NAN
+		};
+	return stat;
+}
+
+static void
+shape_values(const struct plumb_grouping *g, uint32_t metric, struct plumb_stat *exclusive,
+             struct plumb_stat *inclusive)
+{
+	for (uint32_t i = 0; i < g->profile->variants_count; i++) {
+		struct plumb_stat stat = variant_stat(&g->profile->variants[i], metric);
+
+		if (g->row_of_variant[i] == PLUMB_NONE)
+			continue;
+		if (exclusive)
+			plumb_stat_merge(&exclusive[g->row_of_variant[i]], &stat);
+		if (inclusive)
+			plumb_stat_merge(&inclusive[g->row_of_variant[i]], &stat);
+	}
+}
+
 int
 plumb_grouping_values(const struct plumb_grouping *g, uint32_t metric, struct plumb_stat *exclusive,
                       struct plumb_stat *inclusive, struct plumb_stat *outside)
@@ -335,6 +487,13 @@ plumb_grouping_values(const struct plumb_grouping *g, uint32_t metric, struct pl
 	bool call = plumb_metrics[metric].aggregation == PLUMB_CALL;
 	struct plumb_stat *whole;
 
+	if (g->by == PLUMB_BY_SHAPE) {
+		clear(exclusive, g->rows.count);
+		clear(inclusive, g->rows.count);
+		clear(outside, 1);
+		shape_values(g, metric, exclusive, inclusive);
+		return 0;
+	}
 	clear(exclusive, g->rows.count);
 	clear(inclusive, g->rows.count);
 	clear(outside, 1);
@@ -350,10 +509,10 @@ plumb_grouping_values(const struct plumb_grouping *g, uint32_t metric, struct pl
 			continue;
 		}
 		merge_value(exclusive ? &exclusive[row] : NULL, v);
-		if (g->place && !call)
+		if (is_flat(g) && !call)
 			merge_value(inclusive ? &inclusive[row] : NULL, v);
 	}
-	if (g->place || !inclusive || call)
+	if (is_flat(g) || !inclusive || call)
 		return 0;
 	whole = calloc(p->contexts_count + 1u, sizeof *whole);
 	if (!whole)
@@ -464,6 +623,22 @@ collect_votes(const struct plumb_grouping *g, uint32_t metric, const uint32_t *u
 		}
 		return ok;
 	}
+	for (uint32_t i = 0; ok && g->by == PLUMB_BY_SHAPE && i < p->variants_count; i++) {
+		const struct plumb_variant *v = &p->variants[i];
+
+		if (g->row_of_variant[i] != PLUMB_NONE)
+			ok = cast(list, g->row_of_variant[i], user_of[v->context], v->context,
+			          v->time);
+	}
+	for (uint32_t i = 0; ok && g->by == PLUMB_BY_PHASE && i < p->values_count; i++) {
+		const struct plumb_value *v = &p->values[i];
+		uint32_t row = g->owner[v->context];
+
+		if (v->metric == metric && row < g->rows.count)
+			ok = cast(list, row, user_of[v->context], v->context, v->sum);
+	}
+	if (is_flat(g))
+		return ok;
 	whole = calloc(p->contexts_count + 1u, sizeof *whole);
 	if (!whole)
 		return false;

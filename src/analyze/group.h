@@ -18,23 +18,29 @@
 enum plumb_group_by {
 	PLUMB_BY_KERNEL,     /* kernel by name */
 	PLUMB_BY_OPERATOR,   /* operator by name */
+	PLUMB_BY_MODULE,     /* module by (qualified name, class) */
 	PLUMB_BY_PYTHON,     /* Python function: (file, name) */
 	PLUMB_BY_LINE,       /* Python line: (file, line) */
 	PLUMB_BY_USER_LINE,  /* Python line of the person's own code */
 	PLUMB_BY_COLLECTIVE, /* collective operation of a communication library */
-	/* Where it happened; inclusive and exclusive are the same: */
+	/* Nothing of a row lies in another, inclusive and exclusive are the same: */
+	PLUMB_BY_PHASE,   /* phase of training (phase.h) */
+	PLUMB_BY_SHAPE,   /* operator by (name, shapes); of op.calls and op.time only */
 	PLUMB_BY_THREAD,  /* host thread or GPU stream */
 	PLUMB_BY_PROCESS, /* process, with the streams of its GPU work */
 	PLUMB_BY_RANK,    /* rank of a job: its processes together; no row without ranks */
 };
 
+/* What a row is of says one of these; the others are PLUMB_NONE, the rank PLUMB_UNKNOWN, the line 0. */
 struct plumb_group_row {
-	uint32_t kind;    /* enum plumb_frame_kind; PLUMB_NONE for where it happened */
-	uint32_t frame;   /* one of the row's frames; PLUMB_NONE likewise */
-	uint32_t track;   /* of a row by thread, else PLUMB_NONE */
-	uint32_t line;    /* 0 where the row has no line of its own */
-	uint32_t process; /* of a row by process, else PLUMB_NONE */
-	int64_t rank;     /* of a row by rank, else PLUMB_UNKNOWN */
+	uint32_t kind;    /* enum plumb_frame_kind, with a frame */
+	uint32_t frame;   /* one of the row's frames */
+	uint32_t track;   /* of a row by thread */
+	uint32_t line;    /* of a row that has a line of its own */
+	uint32_t process; /* of a row by process */
+	int64_t rank;     /* of a row by rank */
+	uint32_t phase;   /* enum plumb_phase, of a row by phase */
+	uint32_t shapes;  /* string: of a row by shape; of a module its most frequent output */
 };
 
 struct plumb_grouping;
@@ -47,8 +53,8 @@ void plumb_grouping_free(struct plumb_grouping *grouping);
 
 uint32_t plumb_grouping_count(const struct plumb_grouping *grouping);
 const struct plumb_group_row *plumb_grouping_rows(const struct plumb_grouping *grouping);
-/* The row that CONTEXT's exclusive values belong to, or PLUMB_NONE; not for rows of where it
- * happened. */
+/* The row that CONTEXT's exclusive values belong to, or PLUMB_NONE; not by shape, thread, process and
+ * rank. */
 uint32_t plumb_grouping_owner(const struct plumb_grouping *grouping, uint32_t context);
 
 /*

@@ -51,6 +51,8 @@ write_context(const struct plumb_report *report, uint32_t context, FILE *out)
 		if (place.line)
 			fprintf(out, ":%" PRIu32, place.line);
 	}
+	if (!strcmp(place.kind, "module") && place.line) /* the number of the call */
+		fprintf(out, " #%" PRIu32, place.line);
 	write_flags(report->profile, context, out);
 }
 

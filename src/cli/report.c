@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/phase.h"
 #include "base/sort.h"
 #include "cli/cli.h"
 #include "cli/terminal.h"
@@ -18,12 +19,19 @@ static const struct plumb_option options[] = {
 	  .kind = PLUMB_OPTION_CHOICE,
 	  .argument = "WHAT",
 	  .fallback = "operator",
-	  .choices = "context|kernel|operator|python|line|thread|process|rank|collective|memory",
-	  .help = "what a row is (python: a Python function; line: a Python line; thread: a host "
-	          "thread or a GPU stream; process: a process; rank: the processes of a rank; "
-	          "collective: an operation of NCCL or RCCL; context: the tree of call paths); "
-	          "kernel where no operator was seen. memory: who holds each device's memory at "
-	          "its peak, by line of your code and operator" },
+	  .choices = "context|kernel|operator|module|python|line|phase|shape|thread|process|rank|"
+	             "collective|memory",
+	  .help = "what a row is (context: the tree of call paths; module: an nn.Module by its "
+	          "qualified name; python: a Python function; line: a Python line; phase: data, "
+	          "forward, loss, backward, optimizer or other; shape: an operator with the shapes "
+	          "of "
+	          "its inputs and outputs, where the run had --shapes; thread: a host thread or a "
+	          "GPU "
+	          "stream; process: a process; rank: the processes of a rank; collective: an "
+	          "operation "
+	          "of NCCL or RCCL; memory: who holds each device's memory at its peak, by line of "
+	          "your "
+	          "code and operator); kernel where no operator was seen" },
 	{ .name = "top",
 	  .letter = 'n',
 	  .kind = PLUMB_OPTION_NUMBER,
@@ -186,8 +194,11 @@ plumb_report_row_place(const struct plumb_report *report, uint32_t row,
 		set_track(report, r->track, place);
 	else if (r->frame == PLUMB_NONE)
 		set_where(report, r, place);
+	else if (r->phase != PLUMB_NONE)
+		place->name = plumb_phase_names[r->phase], place->kind = "phase";
 	else
 		set_frame(report, r->frame, place);
+	place->shapes = plumb_text(report->profile, r->shapes);
 	place->line = r->line;
 	set_user(report, report->row_user[row], place);
 }
@@ -236,6 +247,8 @@ matches(const regex_t *filter, const struct plumb_report_place *place)
 
 	if (!regexec(filter, place->name, 0, NULL, 0))
 		return true;
+	if (place->shapes && !regexec(filter, place->shapes, 0, NULL, 0))
+		return true;
 	if (!place->file)
 		return false;
 	snprintf(where, sizeof where, "%s:%" PRIu32, place->file, place->line);
@@ -278,6 +291,8 @@ group_of(const char *by)
 		{ "python", PLUMB_BY_PYTHON }, { "line", PLUMB_BY_LINE },
 		{ "thread", PLUMB_BY_THREAD }, { "process", PLUMB_BY_PROCESS },
 		{ "rank", PLUMB_BY_RANK },     { "collective", PLUMB_BY_COLLECTIVE },
+		{ "module", PLUMB_BY_MODULE }, { "phase", PLUMB_BY_PHASE },
+		{ "shape", PLUMB_BY_SHAPE },
 	};
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -507,6 +522,8 @@ report_profile(const struct plumb_invocation *invocation, const struct plumb_pro
 		report.by = default_rows(profile, report.metric);
 	if (!metric && !strcmp(report.by, "memory"))
 		report.metric = PLUMB_METRIC_MEM_HELD;
+	if (!metric && !strcmp(report.by, "shape"))
+		report.metric = PLUMB_METRIC_OP_TIME;
 	result = work_out(&report, invocation, filter, &error);
 	result = result < 0 ? plumb_cli_fail(invocation, &error) : print(invocation, &report);
 	clear(&report);
@@ -527,7 +544,8 @@ check_use(const struct plumb_invocation *invocation)
 	if (metric && !strcmp(plumb_options_text(o, "by"), "memory") && strncmp(metric, "mem.", 4))
 		return plumb_cli_usage(invocation, "report: --by memory sorts by mem.held, "
 		                                   "mem.peak, mem.alloc or mem.free");
-	if (plumb_options_flag(o, "inverted") && plumb_report_is_where(by))
+	if (plumb_options_flag(o, "inverted") &&
+	    (plumb_report_is_where(by) || !strcmp(by, "phase") || !strcmp(by, "shape")))
 		return plumb_cli_usage(invocation, "report: a %s has no callers to invert", by);
 	if (metric && !plumb_metric_find(metric))
 		return plumb_cli_usage(invocation, "report: there is no metric \"%s\"", metric);

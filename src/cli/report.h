@@ -52,6 +52,7 @@ struct plumb_report_place {
 	const char *name, *kind;
 	const char *file;
 	uint32_t line;
+	const char *shapes;
 	const char *user_file;
 	uint32_t user_line;
 	int64_t pid, rank; /* of a thread's, stream's or process's row, of a rank's; else unknown */

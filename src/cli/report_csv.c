@@ -53,8 +53,11 @@ stat(FILE *out, const struct plumb_report *report, const struct plumb_stat *s)
 	}
 	if (sum)
 		fprintf(out, "%" PRId64, s->sum);
-	fprintf(out, ",%" PRIu64 ",%" PRId64 ",%" PRId64 ",%.17g,%.17g,", s->count, s->min, s->max,
-	        s->mean, plumb_stat_deviation(s));
+	fprintf(out, ",%" PRIu64 ",%" PRId64 ",%" PRId64 ",%.17g,", s->count, s->min, s->max,
+	        s->mean);
+	if (!isnan(s->m2))
+		fprintf(out, "%.17g", plumb_stat_deviation(s));
+	fputc(',', out);
 }
 
 static void
@@ -65,6 +68,8 @@ row(FILE *out, const struct plumb_report *report, const struct plumb_report_plac
 	double share = plumb_report_share(report, shared);
 
 	place(out, p);
+	if (!strcmp(report->by, "shape"))
+		plumb_report_csv_text(out, p->shapes);
 	plumb_report_csv_text(out, plumb_metrics[report->metric].name);
 	plumb_report_csv_text(out, plumb_metrics[report->metric].unit);
 	stat(out, report, exclusive);
@@ -100,7 +105,8 @@ plumb_report_csv(const struct plumb_report *report, FILE *out)
 		return plumb_report_memory_csv(report, out);
 	if (report->is_tree)
 		fputs("id,parent,depth,backward,", out);
-	fputs("name,kind,file,line,user_file,user_line,metric,unit,", out);
+	fputs("name,kind,file,line,user_file,user_line,", out);
+	fputs(strcmp(report->by, "shape") ? "metric,unit," : "shapes,metric,unit,", out);
 	for (int i = 0; i < 2; i++)
 		fprintf(out, "%s_sum,%s_count,%s_min,%s_max,%s_mean,%s_std,", parts[i], parts[i],
 		        parts[i], parts[i], parts[i], parts[i]);

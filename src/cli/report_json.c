@@ -369,6 +369,8 @@ write_rows(struct plumb_json *json, const struct plumb_report *report, const str
 			plumb_json_key_quantity(json, "pid", place.pid);
 			plumb_json_key_quantity(json, "rank", place.rank);
 		}
+		if (place.shapes || !strcmp(report->by, "module"))
+			plumb_json_key_text(json, "shapes", place.shapes);
 		write_stats(json, "exclusive", values->exclusive, row);
 		write_stats(json, "inclusive", values->inclusive, row);
 		write_share(json, report, &report->exclusive[row]);

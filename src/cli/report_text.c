@@ -30,6 +30,7 @@ enum cell {
 	OCCUPANCY,
 	NAME,
 	PLACE,
+	SHAPES,
 	USER,
 	CELLS
 };
@@ -47,6 +48,7 @@ static const struct plumb_column all_columns[CELLS] = {
 	[OCCUPANCY] = { "occup.", PLUMB_RIGHT },
 	[NAME] = { "", PLUMB_SHORTEN_MIDDLE },
 	[PLACE] = { "file", PLUMB_SHORTEN_START },
+	[SHAPES] = { "shapes", PLUMB_SHORTEN_MIDDLE },
 	[USER] = { "line of your code", PLUMB_SHORTEN_START },
 };
 
@@ -147,11 +149,23 @@ count_title(const struct plumb_report *report)
 	}
 }
 
+/* Whether a row of modules has an output's shape. */
+static bool
+has_outputs(const struct plumb_report *report)
+{
+	for (uint32_t r = 0; r < plumb_grouping_count(report->grouping); r++)
+		if (plumb_grouping_rows(report->grouping)[r].shapes != PLUMB_NONE)
+			return true;
+	return false;
+}
+
 static void
 choose_columns(const struct plumb_report *report, struct layout *layout)
 {
 	bool kernel = !strcmp(report->by, "kernel");
-	bool thread = plumb_report_is_where(report->by);
+	bool module = !strcmp(report->by, "module"), shape = !strcmp(report->by, "shape");
+	/* Rows of which no part lies in another. */
+	bool thread = shape || plumb_report_is_where(report->by) || !strcmp(report->by, "phase");
 	bool sum = plumb_metrics[report->metric].aggregation == PLUMB_SUM;
 
 	if (sum)
@@ -178,7 +192,11 @@ choose_columns(const struct plumb_report *report, struct layout *layout)
 		show(layout, NAME, "function");
 		show(layout, PLACE, strcmp(report->by, "line") ? NULL : "line");
 	} else {
-		show(layout, NAME, report->by);
+		show(layout, NAME, shape ? "operator" : report->by);
+		if (module)
+			show(layout, PLACE, "class");
+		if (shape || (module && has_outputs(report)))
+			show(layout, SHAPES, shape ? NULL : "output");
 	}
 	show(layout, USER, NULL);
 }
@@ -210,6 +228,7 @@ fill_row(struct plumb_table *table, const struct plumb_report *report, const str
          const struct extras *extras, uint32_t row)
 {
 	struct plumb_report_place place;
+	bool module = !strcmp(report->by, "module");
 
 	plumb_report_row_place(report, row, &place);
 	for (size_t i = 0; i < layout->count; i++) {
@@ -222,6 +241,10 @@ fill_row(struct plumb_table *table, const struct plumb_report *report, const str
 			break;
 		case PLACE:
 			place_cell(table, place.file, place.line);
+			break;
+		case SHAPES:
+			plumb_table_cell(table,
+			                 module && place.shapes ? place.shapes + 3 : place.shapes);
 			break;
 		case USER:
 			place_cell(table, place.user_file, place.user_line);

@@ -16,8 +16,10 @@
 #include <ucontext.h>
 
 #include "collect/clock.h"
-#include "collect/wait.h"
+#include "collect/module.h"
 #include "collect/process.h"
+#include "collect/shape.h"
+#include "collect/wait.h"
 
 /* ---- operators ---- */
 
@@ -120,6 +122,7 @@ place_operator(struct plumb_thread *thread, struct plumb_operator_frame *outer,
 	                                     undecided ? 0 : plumb_frame_inside(thread, outer),
 	                                     &frame->python_depth, top);
 	frame->range = op->range;
+	frame->module = thread->module;
 	frame->python_top = top;
 	frame->python_floor = frame->python_depth;
 	if (op->range) {
@@ -166,6 +169,8 @@ plumb_operator_enter(struct plumb_thread *thread, const struct plumb_operator *o
 	atomic_store_explicit(&ticket->abandoned, 0, memory_order_relaxed);
 	frame->ticket = (uint32_t)(ticket - thread->tickets);
 	frame->epoch = thread->epoch;
+	if (plumb_unlikely(thread->shapes))
+		plumb_shape_enter(thread, frame, op->shape_bytes);
 	frame->inner = 0;
 	frame->start = now;
 	if (plumb_unlikely(plumb_waits))
@@ -187,6 +192,7 @@ drop_above(struct plumb_thread *thread, uint32_t depth)
 void
 plumb_operators_drop(struct plumb_thread *thread)
 {
+	plumb_module_end(thread, 0);
 	drop_above(thread, 0);
 }
 
@@ -214,6 +220,8 @@ plumb_operator_exit(struct plumb_thread *thread, struct plumb_ticket *ticket)
 	                  node == PLUMB_LOST ? thread->arena.fate : PLUMB_FATE_ATTRIBUTED, 1);
 	if (plumb_unlikely(plumb_waits))
 		plumb_wait_exit(thread, frame, node, duration);
+	if (plumb_unlikely(thread->shapes))
+		plumb_shape_exit(thread, frame, node, self);
 	if (depth > 1)
 		thread->stack[depth - 1].inner += duration;
 }

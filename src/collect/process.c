@@ -17,9 +17,9 @@
 #include "collect/follow.h"
 #include "collect/gpu/gpu.h"
 #include "collect/monitor/framework.h"
-#include "collect/sampler.h"
 #include "collect/monitor/memory.h"
 #include "collect/recording.h"
+#include "collect/sampler.h"
 #include "collect/thread.h"
 
 #ifndef MADV_WIPEONFORK

@@ -4,6 +4,7 @@
  * stack costs a walk and no look-up.
  */
 #include "collect/context.h"
+#include "collect/module.h"
 
 static bool
 same_identity(const struct plumb_python_identity *a, const struct plumb_python_identity *b)
@@ -30,6 +31,8 @@ locate(struct plumb_thread *thread, struct plumb_python_location *location,
 		.lasti = frame->lasti,
 		.identity = *identity,
 		.line = symbol->line,
+		.role = plumb_options()->layers & PLUMB_LAYER_MODULE ? plumb_python_role(symbol)
+		                                                     : PLUMB_PYTHON_PLAIN,
 		.name = plumb_intern(thread, symbol->function, strlen(symbol->function)),
 		.file = plumb_intern(thread, symbol->file, strlen(symbol->file)),
 	};
@@ -39,7 +42,7 @@ locate(struct plumb_thread *thread, struct plumb_python_location *location,
  * The text of a frame as a key. A set of ways for each hash: were there one, two frames that share it
  * and alternate would be decoded again at every turn. Newest first, the oldest gives way.
  */
-static void
+static enum plumb_python_role
 python_key(struct plumb_thread *thread, const struct plumb_python_frame *frame,
            const struct plumb_python_identity *identity, struct plumb_key *key)
 {
@@ -62,33 +65,54 @@ python_key(struct plumb_thread *thread, const struct plumb_python_frame *frame,
 		.file = location->file,
 		.line = location->line,
 	};
+	return location->role;
 }
 
-/* The context of FRAME, AT deep and new or moved on, under PARENT. */
+/* The context of FRAME at PLACE, new or moved on. */
 static plumb_id
-python_step(struct plumb_thread *thread, uint32_t at, const struct plumb_python_frame *frame,
-            plumb_id parent, uint8_t flags, uint32_t generation)
+python_step(struct plumb_thread *thread, struct plumb_module_place *place,
+            const struct plumb_python_frame *frame, uint32_t generation)
 {
-	struct plumb_python_entry *entry = &thread->python[at];
+	struct plumb_python_entry *entry = &thread->python[place->at];
 	struct plumb_python_identity identity;
+	enum plumb_python_role role;
 	struct plumb_key key;
+	plumb_id node;
 	plumb_python_identify(frame->code, &identity);
-	if (same_frame(entry, frame) && entry->parent == parent &&
-	    same_identity(&thread->identities[at], &identity)) {
+	if (!entry->object && same_frame(entry, frame) && entry->parent == place->parent &&
+	    same_identity(&thread->identities[place->at], &identity)) {
 		entry->generation = generation; /* other code was freed */
 		return entry->node;
 	}
-	python_key(thread, frame, &identity, &key);
-	key.flags = flags;
-	thread->identities[at] = identity;
+	bool moved = !same_frame(entry, frame) || entry->parent != place->parent;
+	role = python_key(thread, frame, &identity, &key);
+	if (plumb_likely(!role) || !plumb_module_step(thread, place, frame, role, &node)) {
+		key.flags = place->flags;
+		node = plumb_child(thread, place->parent, &key);
+		entry->object = NULL;
+	}
+	place->moved |= moved;
+	thread->identities[place->at] = identity;
 	*entry = (struct plumb_python_entry){
 		.code = frame->code,
+		.object = entry->object,
 		.lasti = frame->lasti,
-		.parent = parent,
-		.node = plumb_child(thread, parent, &key),
+		.parent = place->parent,
+		.node = node,
 		.generation = generation,
 	};
-	return entry->node;
+	return node;
+}
+
+/* The module's call around the frame at OUTSIDE, inside OUTER (NULL: none). */
+static uint32_t
+module_outside(const struct plumb_thread *thread, const struct plumb_operator_frame *outer,
+               uint32_t outside)
+{
+	uint32_t module = outer ? outer->module : 0;
+	while (module > outside) /* a range's frames that have gone */
+		module = thread->calls[module - 1].outer;
+	return module;
 }
 
 /*
@@ -108,6 +132,7 @@ plumb_python_context(struct plumb_thread *thread, struct plumb_operator_frame *o
 	uint32_t floor = outer ? outer->python_floor : 0;
 	uint32_t outside = outer ? outer->python_depth : 0;
 	*depth = outside;
+	thread->module = outer ? outer->module : 0;
 	if (!top || (top == stop && !outer->range))
 		return base;
 
@@ -124,18 +149,30 @@ plumb_python_context(struct plumb_thread *thread, struct plumb_operator_frame *o
 	*depth = floor + frames;
 	plumb_id parent = base;
 	uint32_t generation = atomic_load_explicit(&plumb_python_codes_freed, memory_order_relaxed);
+	struct plumb_module_place place = { .inside = module_outside(thread, outer, outside) };
 	for (uint32_t at = outside; at < floor + frames; at++) {
 		const struct plumb_python_frame *frame = &thread->walk[floor + frames - 1 - at];
 		const struct plumb_python_entry *entry = &thread->python[at];
-		if (plumb_likely(same_frame(entry, frame) && entry->parent == parent &&
-		                 entry->generation == generation && generation))
+		bool same = same_frame(entry, frame) && entry->parent == parent &&
+		            entry->generation == generation && generation;
+		if (plumb_likely(same && !entry->object)) {
 			parent = entry->node;
-		else
-			parent = python_step(thread, at, frame, parent,
-			                     truncated && at == outside ? PLUMB_CONTEXT_TRUNCATED
-			                                                : 0,
-			                     generation);
+			continue;
+		}
+		if (same && !place.moved && plumb_module_goes_on(thread, at, frame)) {
+			parent = entry->node;
+			place.inside = at + 1;
+			continue;
+		}
+		place.at = at;
+		place.parent = parent;
+		place.flags = truncated && at == outside ? PLUMB_CONTEXT_TRUNCATED : 0;
+		parent = python_step(thread, &place, frame, generation);
 	}
+	thread->python_seen = floor + frames;
+	thread->module = place.inside;
+	if (plumb_unlikely(thread->module_open > place.inside))
+		plumb_module_end(thread, place.inside);
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_PYTHON, PLUMB_FATE_RECEIVED, 1);
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_PYTHON,
 	                  parent == PLUMB_LOST ? thread->arena.fate

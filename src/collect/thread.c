@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "collect/clock.h"
+#include "collect/module.h"
 #include "collect/monitor/framework.h"
 #include "collect/process.h"
 #include "collect/recording.h"
@@ -73,6 +74,7 @@ thread_park(void *data)
 void
 plumb_threads_finish(struct plumb_thread *self)
 {
+	plumb_module_end(self, 0);
 	for (struct plumb_thread *t = atomic_load(&threads); t; t = t->next) {
 		uint32_t tid = atomic_load_explicit(&t->tid, memory_order_relaxed);
 		if (tid && t->record) {
@@ -131,6 +133,7 @@ thread_new(void)
 		sizeof(struct plumb_name_entry) * PLUMB_NAME_CACHE,
 		sizeof(struct plumb_python_symbol),
 		sizeof(struct plumb_python_identity) * PLUMB_PYTHON_MAX,
+		sizeof(struct plumb_module_call) * PLUMB_PYTHON_MAX,
 	};
 	enum { PARTS = sizeof sizes / sizeof *sizes };
 	size_t offsets[PARTS], total = 0;
@@ -151,6 +154,7 @@ thread_new(void)
 	thread->symbol = (void *)(memory + offsets[7]);
 	thread->identities = (void *)(memory + offsets[8]);
 	thread->generation = plumb_generation;
+	thread->calls = (void *)(memory + offsets[9]);
 	plumb_arena_init(&thread->arena, plumb_region_of_process());
 	struct plumb_thread *first = atomic_load(&threads);
 	do

@@ -11,7 +11,7 @@
 #define PLUMB_COLLECT_THREAD_H
 
 #include "collect/collector.h"
-#include "collect/monitor/python.h"
+#include "collect/monitor/python_object.h"
 #include "collect/table.h"
 
 #define PLUMB_OPERATORS_MAX 16384u     /* nested operators on one thread */
@@ -44,19 +44,22 @@ struct plumb_operator_frame {
 	const void *python_top;
 	uint32_t python_floor, python_depth;
 	uint32_t serial, ticket;
-	uint64_t start; /* ticks */
-	uint64_t inner; /* ns in operators that this one called */
+	uint64_t start;       /* ticks */
+	uint64_t inner;       /* ns in operators that this one called */
 	uint64_t cpu, waited; /* see wait.c; cpu 0: its waiting is not measured */
 	uint32_t epoch; /* the thread's when it began: another one at its end, and it was paused */
+	uint32_t shape_at, shape_bytes; /* its inputs' shapes, on the stack of shape.h */
 	bool engine;
 	bool range;
 	bool caller_known; /* engine frames: backward was called on this very thread */
+	uint32_t module;   /* index + 1 of the innermost module's call outside it; see module.h */
 };
 
 /* One entry of the cached Python stack: the context NODE of frame (code, lasti) under PARENT, as it
  * was when GENERATION code objects had been freed. Kept small: a walk reads one for each frame. */
 struct plumb_python_entry {
 	const void *code;
+	const void *object; /* the module that it calls; NULL: none, or it is called further out */
 	int32_t lasti;
 	plumb_id parent, node;
 	uint32_t generation;
@@ -68,6 +71,7 @@ struct plumb_python_location {
 	uint32_t line;
 	plumb_id name, file;
 	struct plumb_python_identity identity;
+	enum plumb_python_role role;
 };
 
 struct plumb_name_entry {
@@ -123,6 +127,15 @@ struct plumb_thread {
 	struct plumb_python_identity *identities; /* of the entries */
 	struct plumb_python_location *locations;
 	struct plumb_python_symbol *symbol; /* scratch */
+	uint32_t python_seen;               /* entries that the last walk met or stopped at */
+
+	/* Modules; see module.h. */
+	uint32_t module;      /* index + 1 of the innermost call, after a walk */
+	uint32_t module_open; /* likewise, of calls whose shapes are still to be written */
+	uint32_t module_serial;
+	struct plumb_module_call *calls; /* beside the entries */
+	struct plumb_modules *modules;   /* NULL: none was called yet */
+	struct plumb_shapes *shapes;     /* NULL: they are not kept; see shape.h */
 	struct plumb_name_entry *names;
 
 	struct plumb_forward_ring *forward;

@@ -85,6 +85,8 @@ plumb_stat_merge(struct plumb_stat *a, const struct plumb_stat *b)
 double
 plumb_stat_deviation(const struct plumb_stat *stat)
 {
+	if (isnan(stat->m2))
+		return NAN;
 	if (stat->count < 2 || !(stat->m2 > 0))
 		return 0;
 	return sqrt(stat->m2 / (double)(stat->count - 1));

@@ -253,7 +253,7 @@ struct plumb_stat {
 };
 /* Adds B to A (parallel Welford). */
 void plumb_stat_merge(struct plumb_stat *a, const struct plumb_stat *b);
-/* Standard deviation of a sample (n-1), 0 for a single observation. */
+/* Standard deviation of a sample (n-1), 0 for a single observation, NAN where m2 is. */
 double plumb_stat_deviation(const struct plumb_stat *stat);
 
 /*

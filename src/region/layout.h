@@ -104,6 +104,7 @@ enum plumb_record_type {
 	PLUMB_RECORD_SERIES = 21,
 	PLUMB_RECORD_MEMORY = 24,
 	PLUMB_RECORD_MEMORY_POOL = 25,
+	PLUMB_RECORD_SHAPE = 22,
 };
 
 struct plumb_record {
@@ -123,6 +124,7 @@ struct plumb_record_string {
 
 /* A context. The fields from `kind` to `line` are the frame's identity, see the design:
  *   python: name = function, file, line     operator, range, gpu_api, collective, library: name
+ *   module: name = qualified name, file = class, line = number of the call from the second on
  *   kernel: name = mangled name             copy, set: name, e.g. "copy pageable→device"
  * Flags are PLUMB_CONTEXT_*. A parent of 0 is the root. */
 struct plumb_record_node {
@@ -193,6 +195,23 @@ struct plumb_record_variant {
 	int64_t max;
 };
 _Static_assert(sizeof(struct plumb_record_variant) == 96, "variant");
+
+/* The shapes of an operator's inputs and outputs, or of a module's output, at a node: how often, and
+ * how long (an operator's own time, a module's from its first operator to its last). */
+struct plumb_record_shape {
+	struct plumb_record head;
+	plumb_id node;
+	plumb_id track;
+	plumb_id next;
+	_Atomic uint32_t sequence;
+	plumb_id text;
+	uint32_t hash; /* of the text; the collector's own */
+	uint64_t count;
+	int64_t time; /* ns, sum */
+	int64_t min;
+	int64_t max;
+};
+_Static_assert(sizeof(struct plumb_record_shape) == 64, "shape");
 
 enum plumb_origin_kind {
 	PLUMB_ORIGIN_BACKWARD_CALL = 1, /* node is backward work, origin the context that called

@@ -40,6 +40,7 @@ take_record(struct plumb_settle_region *region, const struct plumb_record *recor
 	CASE(NODE, struct plumb_record_node, plumb_settle_node(region, id));
 	CASE(VALUE, struct plumb_record_value, plumb_settle_value(region, it));
 	CASE(VARIANT, struct plumb_record_variant, plumb_settle_variant(region, it));
+	CASE(SHAPE, struct plumb_record_shape, plumb_settle_shape(region, it));
 	CASE(ORIGIN, struct plumb_record_origin, plumb_settle_origin(region, it));
 	CASE(THREAD, struct plumb_record_thread, plumb_settle_track(region, id));
 	CASE(DEVICE, struct plumb_record_device, plumb_settle_device(region, id));

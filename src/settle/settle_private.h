@@ -186,6 +186,8 @@ plumb_settle_value(struct plumb_settle_region *region, const struct plumb_record
 void
 plumb_settle_variant(struct plumb_settle_region *region, const struct plumb_record_variant *record);
 void
+plumb_settle_shape(struct plumb_settle_region *region, const struct plumb_record_shape *record);
+void
 plumb_settle_origin(struct plumb_settle_region *region, const struct plumb_record_origin *record);
 
 /* ---- tracks.c ---- */

@@ -284,6 +284,41 @@ plumb_settle_variant(struct plumb_settle_region *region, const struct plumb_reco
 }
 
 void
+plumb_settle_shape(struct plumb_settle_region *region, const struct plumb_record_shape *record)
+{
+	struct plumb_variant variant = {
+		.registers = PLUMB_UNKNOWN,
+		.static_shared = PLUMB_UNKNOWN,
+		.dynamic_shared = PLUMB_UNKNOWN,
+		.occupancy = PLUMB_UNKNOWN,
+		.count = record->count,
+		.time = record->time,
+		.min = record->min,
+		.max = record->max,
+	};
+
+	if (is_torn(&record->sequence)) {
+		drop_value(region, PLUMB_FATE_TORN);
+		return;
+	}
+	if (!variant.count)
+		return;
+	for (int i = 0; i < 3; i++)
+		variant.grid[i] = variant.block[i] = PLUMB_UNKNOWN;
+	variant.context = plumb_settle_node(region, record->node);
+	variant.track = plumb_settle_track(region, record->track);
+	variant.shapes = plumb_settle_string(region, record->text);
+	if (variant.context == PLUMB_NONE || variant.track == PLUMB_NONE ||
+	    variant.shapes == PLUMB_NONE || variant.count > INT64_MAX ||
+	    variant.min > variant.max || variant.min < 0 || variant.time < 0) {
+		drop_value(region, PLUMB_FATE_DAMAGED);
+		return;
+	}
+	plumb_builder_variant(region->settler->builder, &variant);
+	plumb_settle_count(region, PLUMB_SOURCE_VALUE, PLUMB_FATE_ATTRIBUTED, NULL, 1);
+}
+
+void
 plumb_settle_origin(struct plumb_settle_region *region, const struct plumb_record_origin *record)
 {
 	/* The region's and the profile's numbers are the same. */

@@ -6,7 +6,7 @@
 
 A program marks lines with a comment `# @name`; `made.expand("loops:@first > aten::neg")` puts the
 line numbers in. Trees hold the program's own Python frames only: what lies in a library between two
-of them is left out, because it differs from version to version.
+of them is left out, because it differs from version to version. So are modules; test_modules.py has them.
 """
 import collections
 import functools
@@ -71,9 +71,9 @@ class Made:
         while number:
             parent, frame, flags = contexts[number][:3]
             kind, name, file, line = frames[frame][:4]
-            if kind != "python":
+            if kind not in ("python", "module"):
                 steps.append(label(kind, name, flags))
-            elif mine(os.path.basename(file or "")):
+            elif kind == "python" and mine(os.path.basename(file or "")):
                 function = (name or "?").rpartition(".")[2]
                 steps.append(f"{function}:{line}")
                 if function == inside:

@@ -87,6 +87,39 @@ def test_nothing_was_lost(training):
     assert device["busy_ns"] <= sum(device[kind]["ns"] for kind in ("kernels", "copies", "sets"))
 
 
+def phases(name, *options):
+    return {row["name"]: row["exclusive"]["gpu.time"]
+            for row in report(name, "--by", "phase", *options)["rows"]
+            if "gpu.time" in row["exclusive"]}
+
+
+def test_phases_of_the_training(training):
+    """Recorded before modules were frames: PyTorch's own functions tell. Every kernel has one phase."""
+    found = phases("h200_training.plumb")
+    assert sum(stat["count"] for stat in found.values()) == training["devices"][0]["kernels"]["count"]
+    backward = sum(context["exclusive"]["gpu.time"]["count"] for context in training["contexts"]
+                   if context["kind"] == "kernel" and in_backward(training, context))
+    assert found["backward"]["count"] >= backward > 0
+    assert found["backward"]["sum"] > found["forward"]["sum"] > found["loss"]["sum"] > 0
+    assert found["optimizer"]["count"] == 682 and found["other"]["count"] > 0
+
+
+def in_backward(training, context):
+    by_id = {c["id"]: c for c in training["contexts"]}
+    while context:
+        if context["backward"]:
+            return True
+        context = by_id.get(context["parent"])
+    return False
+
+
+def test_phases_of_the_example():
+    found = phases("h200_example.plumb")
+    assert list(found) == ["backward", "forward", "optimizer", "other", "loss"]
+    copies = report("h200_example.plumb", "--by", "phase", "--metric", "gpu.copy_time")["rows"]
+    assert all(row["kind"] == "phase" and row["file"] is None for row in copies)
+
+
 def test_lines_of_the_example():
     lines = (ROOT / "examples" / "train.py").read_text().splitlines()
     rows = report("h200_example.plumb", "--by", "kernel")["rows"]

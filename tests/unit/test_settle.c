@@ -474,6 +474,58 @@ test_torn_values(void **state)
 	done();
 }
 
+static struct plumb_record_shape *
+shape(plumb_id at, plumb_id track, const char *shapes, uint64_t count, int64_t time)
+{
+	plumb_id id = text(shapes);
+	struct plumb_record_shape *s = RECORD(SHAPE, shape);
+
+	s->node = at;
+	s->track = track;
+	s->text = id;
+	s->count = count;
+	s->time = s->max = time;
+	return s;
+}
+
+static void
+test_shapes(void **state)
+{
+	(void)state;
+	begin(0, "1");
+	process(1, -1);
+	plumb_id t = thread(1), op = node(0, PLUMB_FRAME_OPERATOR, "op");
+	value(op, t, PLUMB_METRIC_OP_TIME, 35, 50);
+	shape(op, t, "(float32[2])", 3, 30);
+	shape(op, t, "(float32[4])", 1, 5);
+	shape(op, t, "(float32[2])", 2, 50); /* of another arena: the same variant */
+	shape(op, t, "made, not used", 0, 0);
+	shape(op, t, "torn", 1, 1)->sequence = 1;
+	shape(op, t, NULL, 1, 1);
+	shape(op, op, "no track", 1, 1);
+	shape(0x1000, t, "no node", 1, 1);
+	shape(op, t, "times", 1, 1)->min = 2;
+	shape(op, t, "time", 1, 1)->time = -1;
+	shape(op, t, "many", UINT64_MAX, 1);
+	end();
+	assert_int_equal(settle(1), 0);
+	assert_int_equal(profile.variants_count, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct plumb_variant *v = &profile.variants[i];
+		bool first = !strcmp(plumb_text(&profile, v->shapes), "(float32[2])");
+
+		assert_int_equal(v->count, first ? 5 : 1);
+		assert_int_equal(v->time, first ? 80 : 5);
+		assert_int_equal(v->max, first ? 50 : 5);
+		assert_true(v->grid[0] == PLUMB_UNKNOWN && v->registers == PLUMB_UNKNOWN &&
+		            v->occupancy == PLUMB_UNKNOWN);
+	}
+	assert_int_equal(ledger(PLUMB_SOURCE_VALUE, PLUMB_FATE_TORN), 1);
+	assert_int_equal(ledger(PLUMB_SOURCE_VALUE, PLUMB_FATE_DAMAGED), 6);
+	assert_int_equal(ledger(PLUMB_SOURCE_VALUE, PLUMB_FATE_ATTRIBUTED), 4);
+	done();
+}
+
 /* ---- GPU ---- */
 
 /* A process with one device of UUID, whose totals begin at START with COUNT pieces. */
@@ -908,23 +960,15 @@ main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_tree_over_arenas),
-		T(test_deep_tree),
-		T(test_hostile_tree),
-		T(test_torn_values),
-		T(test_devices_join),
-		T(test_busy_not_exact),
-		T(test_torn_total),
-		T(test_work_ring),
-		T(test_clock_outlier),
-		T(test_no_clock),
-		T(test_ledger),
-		T(test_overhead),
-		T(test_run),
-		T(test_killed),
-		T(test_ranks),
-		T(test_nothing_captured),
-		T(test_bad_folders),
+		T(test_tree_over_arenas), T(test_deep_tree),
+		T(test_hostile_tree),     T(test_torn_values),
+		T(test_shapes),           T(test_devices_join),
+		T(test_busy_not_exact),   T(test_torn_total),
+		T(test_work_ring),        T(test_clock_outlier),
+		T(test_no_clock),         T(test_ledger),
+		T(test_overhead),         T(test_run),
+		T(test_killed),           T(test_ranks),
+		T(test_nothing_captured), T(test_bad_folders),
 		T(test_bad_regions),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,6 +51,7 @@ struct plumb_operator {
 	bool range;       /* a span that the person marked, not an operator */
 	uint64_t thread;  /* the framework's number of the calling thread */
 	uint64_t forward_thread;
+	uint32_t shape_bytes; /* of the inputs' shapes, written where shape.h has room */
 };
 /* Returns a ticket for the exit, NULL when nothing was pushed. Whoever gets one gives it back once:
  * by plumb_operator_exit on the same thread, else by marking it abandoned. See thread.h. */

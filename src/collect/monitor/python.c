@@ -42,7 +42,8 @@ static struct plumb_python_layout layout;
 static struct plumb_python_api api;
 static struct plumb_python_release release;
 static struct plumb_error refusal;
-static bool released; /* `release` is filled */
+static bool released;     /* `release` is filled */
+static void *interpreter; /* the handle that finds its symbols */
 static void *(*thread_state)(void);
 static int (*finalising)(void);
 
@@ -185,6 +186,7 @@ attach(struct plumb_error *error)
 		if (rc < 0)
 			return rc;
 		plumb_python_signal_prepare(handle);
+		interpreter = handle;
 		found = true;
 	}
 	ts = finalising() ? NULL : thread_state();
@@ -229,6 +231,24 @@ bool
 plumb_python_ready(void)
 {
 	return atomic_load_explicit(&state, memory_order_acquire) == READY;
+}
+
+const struct plumb_python_layout *
+plumb_python_layout_found(void)
+{
+	return &layout;
+}
+
+void *
+plumb_python_symbol(const char *name)
+{
+	return plumb_real_dlsym(interpreter, name);
+}
+
+int
+plumb_python_minor(void)
+{
+	return release.minor;
 }
 
 const char *
@@ -320,6 +340,7 @@ look(const struct path *path, const char *frame, struct plumb_python_frame *into
 		lasti = (int64_t)plumb_python_int(frame, path->instruction) * path->scale;
 	}
 	into->code = code;
+	into->frame = frame;
 	into->lasti = lasti >= -2 && lasti <= INT32_MAX ? (int32_t)lasti : -1;
 	return true;
 }
@@ -450,19 +471,16 @@ text_data(const char *text, int *kind)
 	return text + (bits & PLUMB_PYTHON_TEXT_ASCII ? layout.ascii_data : layout.wide_data);
 }
 
-/* The str TEXT as UTF-8 that fits into OUT of SIZE bytes. */
-static void
-put_text(const char *text, char *out, size_t size)
+size_t
+plumb_python_text(const void *text, char *out, size_t size)
 {
 	int kind;
 	const char *data = text_data(text, &kind);
 	int64_t length = data ? plumb_python_size(text, layout.length) : 0;
 	size_t used = 0;
 
-	if (!data) {
-		snprintf(out, size, "<unknown>");
-		return;
-	}
+	if (!data)
+		return (size_t)snprintf(out, size, "<unknown>");
 	for (int64_t i = 0; i < length; i++) {
 		char bytes[4];
 		size_t n = put_utf8(character_at(data, kind, (size_t)i), bytes);
@@ -472,6 +490,7 @@ put_text(const char *text, char *out, size_t size)
 		used += n;
 	}
 	out[used] = '\0';
+	return used;
 }
 
 /* How many bytes of instructions CODE has. */
@@ -495,8 +514,10 @@ plumb_python_symbolise(const struct plumb_python_frame *frame, struct plumb_pyth
 
 	if (name == PLUMB_PYTHON_ABSENT)
 		name = layout.name;
-	put_text(plumb_python_pointer(code, layout.file), symbol->file, sizeof symbol->file);
-	put_text(plumb_python_pointer(code, name), symbol->function, sizeof symbol->function);
+	plumb_python_text(plumb_python_pointer(code, layout.file), symbol->file,
+	                  sizeof symbol->file);
+	plumb_python_text(plumb_python_pointer(code, name), symbol->function,
+	                  sizeof symbol->function);
 	/* Beyond the code, Addr2Line could look beyond its own tables. */
 	if (frame->lasti < instruction_bytes(code))
 		line = api.line(code, frame->lasti);

@@ -17,6 +17,7 @@
 /* A frame that is not looked at yet. `code` stays valid while the frame is on the stack. */
 struct plumb_python_frame {
 	const void *code;
+	const void *frame; /* as a mark, see plumb_python_top */
 	int32_t lasti; /* byte offset of the current instruction, as PyCode_Addr2Line takes it */
 };
 
@@ -44,6 +45,11 @@ int plumb_python_attach(struct plumb_error *error);
 bool plumb_python_ready(void);
 /* In a forked child: a thread that was attaching is gone. */
 void plumb_python_forked(void);
+/* What was found, once it is ready: the layout, and a symbol of the interpreter (NULL: none). */
+struct plumb_python_layout;
+const struct plumb_python_layout *plumb_python_layout_found(void);
+void *plumb_python_symbol(const char *name);
+int plumb_python_minor(void);           /* 11 of 3.11 */
 const char *plumb_python_version(void); /* "3.11.7", or NULL */
 
 /* The calling thread's innermost frame, as an opaque mark; NULL when it runs no Python, or the
@@ -70,6 +76,10 @@ size_t plumb_python_walk(const void *top, const void *stop, struct plumb_python_
                          size_t max, bool *truncated);
 
 void plumb_python_identify(const void *code, struct plumb_python_identity *identity);
+
+/* The str TEXT as UTF-8, as much as fits into OUT of SIZE bytes; returns its length. What is no str
+ * gives "<unknown>". TEXT must be alive. */
+size_t plumb_python_text(const void *text, char *out, size_t size);
 
 /* Makes text of a frame. Only while the frame is on the calling thread's stack. */
 void

@@ -36,6 +36,7 @@ struct plumb_python_layout {
 	uint16_t previous, code, instruction, owner;
 	uint16_t tag;         /* low bits of the code pointer that are no address */
 	uint16_t lasti_scale; /* bytes in a unit of an int instruction */
+	uint16_t locals;      /* the first local variable */
 	/* In a code object. */
 	uint16_t file, name, qualified_name, lines, first_line;
 	uint16_t bytecode;          /* 3.9, 3.10: the bytes object with the instructions */

@@ -72,8 +72,7 @@ static void
 ask_to_attach(uintptr_t pc)
 {
 	static _Atomic bool asked;
-	if (pc >= eval_start && pc < eval_end && add_pending_call &&
-	    !atomic_exchange(&asked, true))
+	if (pc >= eval_start && pc < eval_end && add_pending_call && !atomic_exchange(&asked, true))
 		add_pending_call(attach_now, NULL);
 }
 

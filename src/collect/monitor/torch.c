@@ -10,12 +10,15 @@
 #include "collect/monitor/framework.h"
 #include "collect/monitor/torch_abi.h"
 #include "collect/monitor/torch_memory.h"
+#include "collect/monitor/torch_shape.h"
 #include "collect/process.h"
 #include "collect/real.h"
+#include "collect/shape.h"
 #include "collect/thread.h"
 
 static struct torch_abi abi;
 static uint64_t handle;
+static bool keep_shapes;
 
 /* ---- the ObserverContext that PyTorch keeps between start and end ---- */
 
@@ -80,6 +83,13 @@ torch_enter(const void *record, void **result)
 	} else if (op.sequence >= 0) {
 		op.thread = abi.current_thread();
 	}
+	if (plumb_unlikely(keep_shapes)) {
+		struct plumb_shapes *shapes = plumb_shape_of(thread, torch_shape_outputs);
+		char *room = shapes ? plumb_shape_room(shapes) : NULL;
+		if (room)
+			op.shape_bytes = (uint32_t)torch_shape_inputs(record, op.name, room,
+			                                              PLUMB_SHAPE_TEXT);
+	}
 	struct plumb_ticket *ticket = plumb_operator_enter(thread, &op);
 	if (ticket) {
 		ticket->vtable = (const void *const *)&ticket_vtable[2];
@@ -91,15 +101,17 @@ torch_enter(const void *record, void **result)
 static void
 torch_exit(const void *record, void *context)
 {
-	(void)record;
 	struct plumb_ticket *ticket = context;
 	if (!ticket)
 		return;
 	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_OPERATOR_EXIT);
-	if (plumb_likely(thread && thread == ticket->thread))
+	if (plumb_likely(thread && thread == ticket->thread)) {
+		if (plumb_unlikely(thread->shapes))
+			thread->shapes->record = record;
 		plumb_operator_exit(thread, ticket);
-	else
+	} else {
 		plumb_operator_end_oddly(thread, ticket);
+	}
 	if (plumb_likely(thread))
 		plumb_leave(thread);
 }
@@ -222,6 +234,24 @@ torch_describe(struct plumb_thread *thread)
 			"probed, so backward work is not joined with its forward operators");
 }
 
+/* Whether shapes are kept, as they are when asked for. */
+static bool
+torch_keep_shapes(void)
+{
+	struct plumb_error error = { 0 };
+	const char *note = NULL;
+	bool kept = plumb_options()->shapes && !torch_shape_find(&abi, &note, &error);
+	struct plumb_thread *thread;
+	if (kept && !note)
+		return true;
+	if (!plumb_options()->shapes || !(thread = plumb_enter_paused(PLUMB_CALLBACK_OPERATOR_ENTER)))
+		return kept;
+	plumb_environment(thread, kept ? "shapes.partly" : "shapes.off",
+	                  kept ? note : error.message);
+	plumb_leave(thread);
+	return kept;
+}
+
 static int
 torch_attach(struct plumb_error *error)
 {
@@ -242,6 +272,8 @@ torch_attach(struct plumb_error *error)
 		.end = (void *)torch_exit,
 		.sampling_probability = 1.0,
 	};
+	keep_shapes = torch_keep_shapes();
+	callback.needs_inputs = callback.needs_outputs = keep_shapes;
 	/* All but data-type dispatch and build features, which are no operators. */
 	static const uint8_t scopes[] = { TORCH_SCOPE_FUNCTION,    TORCH_SCOPE_BACKWARD,
 		                          TORCH_SCOPE_TORCHSCRIPT, TORCH_SCOPE_CUSTOM_CLASS,

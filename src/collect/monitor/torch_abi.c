@@ -135,6 +135,13 @@ locate(struct torch_abi *abi, const unsigned char *first, const unsigned char *s
 			abi->scope = at + 8;
 	if (handle > 0)
 		abi->forward_thread = handle - 8;
+	/* A vector without values lies before it. */
+	abi->outputs = abi->forward_thread - 24;
+	if (abi->outputs < abi->sequence + 24)
+		abi->outputs = -1;
+	for (int at = 0; at < 24 && abi->outputs > 0; at += 8)
+		if (word(first, abi->outputs + at) || word(second, abi->outputs + at))
+			abi->outputs = -1;
 	return 0;
 }
 
@@ -215,7 +222,7 @@ torch_abi_find(struct torch_abi *abi, struct plumb_error *error)
 			"%s lacks the record-function symbols: PyTorch older than 1.13, or "
 			"newer than this plumb knows",
 			abi->library);
-	abi->sequence = abi->forward_thread = abi->scope = -1;
+	abi->sequence = abi->forward_thread = abi->scope = abi->outputs = -1;
 	if (!probe.construct || !probe.destroy || (!probe.before && !probe.before_variant))
 		return 0; /* names only: the caller says so */
 

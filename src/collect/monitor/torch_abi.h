@@ -43,6 +43,7 @@ struct torch_abi {
 	uint64_t (*current_thread)(void);
 	/* Byte offsets in at::RecordFunction, or -1 where the field was not found. */
 	int sequence, forward_thread, scope;
+	int outputs;          /* a vector of values, before the forward thread */
 	double empty_pair_ns; /* cost of an empty start and end callback */
 	char library[4096];   /* path of libtorch_cpu.so */
 };
