@@ -148,8 +148,9 @@ announce(const struct run *run)
 		               run->target.reason);
 	plumb_cli_note(
 		run->invocation,
-		"recording operators, Python lines%s into %s (while it runs, up to %lld MiB a "
+		"recording operators, Python lines%s%s into %s (while it runs, up to %lld MiB a "
 		"process in %s)",
+		run->options.memory ? ", allocations of tensors" : "",
 		run->options.gpu ? " and GPU work" : ", no GPU work (--no-gpu),", run->output,
 		run->options.limit >> 20, run->folder.path);
 }
