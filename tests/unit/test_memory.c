@@ -386,7 +386,7 @@ ledger(uint32_t source, uint32_t fate)
 static void
 test_truth(void **state)
 {
-	char path[100], name[8];
+	char path[100], name[16];
 	long long peak, live, held, own, allocated, left;
 	(void)state;
 	assert_int_equal(run_case("truth"), 0);
@@ -426,7 +426,7 @@ test_threads(void **state)
 	assert_int_equal(AMOUNT(NULL, MEM_HELD), memory->peak_bytes);
 	assert_int_equal(AMOUNT(NULL, MEM_ALLOC), memory->allocated_bytes);
 	for (int c = 0; c < CONTEXTS; c++) {
-		char name[8];
+		char name[16];
 		snprintf(name, sizeof name, "c%d", c);
 		assert_true(AMOUNT(name, MEM_HELD) >= 0);
 		assert_int_equal(AMOUNT(name, MEM_ALLOC), AMOUNT(name, MEM_FREE));
