@@ -171,6 +171,40 @@ when_text(const struct run *run, char *text, size_t size)
 	return text;
 }
 
+/* "operators, Python lines and GPU work" */
+static const char *
+what_text(const struct plumb_run_options *options, char *text, size_t size)
+{
+	const struct {
+		bool on;
+		const char *name;
+	} parts[] = {
+		{ options->layers & PLUMB_LAYER_OPERATOR, "operators" },
+		{ options->layers & PLUMB_LAYER_MODULE, "modules" },
+		{ options->layers & PLUMB_LAYER_PYTHON, "Python lines" },
+		{ options->layers & PLUMB_LAYER_NATIVE, "native frames" },
+		{ options->shapes, "shapes" },
+		{ options->memory, "allocations of tensors" },
+		{ options->cpu_hz || options->events, "CPU time" },
+		{ options->trace, "spans" },
+		{ options->gpu, "GPU work" },
+	};
+	size_t used = 0, last = 0;
+	text[0] = '\0';
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		last = parts[i].on ? i : last;
+	for (size_t i = 0; i <= last && used < size; i++)
+		if (parts[i].on)
+			used += (size_t)snprintf(text + used, size - used, "%s%s",
+			                         !used       ? ""
+			                         : i == last ? " and "
+			                                     : ", ",
+			                         parts[i].name);
+	if (!options->gpu && used < size)
+		snprintf(text + used, size - used, ", no GPU work (--no-gpu),");
+	return text;
+}
+
 static void
 announce(const struct run *run)
 {
@@ -179,13 +213,12 @@ announce(const struct run *run)
 	if (run->target.outside)
 		plumb_cli_note(run->invocation, "%s; only programs that it starts are profiled",
 		               run->target.reason);
-	char when[160];
-	plumb_cli_note(
-		run->invocation,
-		"recording operators, Python lines%s into %s%s (while it runs, up to %lld MiB a "
-		"process in %s)",
-		run->options.gpu ? " and GPU work" : ", no GPU work (--no-gpu),", run->output,
-		when_text(run, when, sizeof(when)), run->options.limit >> 20, run->folder.path);
+	char when[160], what[200];
+	plumb_cli_note(run->invocation,
+	               "recording %s into %s%s (while it runs, up to %lld MiB a process in %s)",
+	               what_text(&run->options, what, sizeof(what)), run->output,
+	               when_text(run, when, sizeof(when)), run->options.limit >> 20,
+	               run->folder.path);
 }
 
 static char **

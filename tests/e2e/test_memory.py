@@ -114,6 +114,7 @@ def test_the_program_is_what_it_was(made, torch_python, tmp_path):
     assert plain.done.returncode == made.done.returncode == 0
     assert plain.done.stdout == made.done.stdout
     assert plain.done.stdout.splitlines() == ["refused True", "child 5", "done 100 2"]
+    assert "memory.off" not in made.profile.environment
 
 
 def test_without_the_option_nothing_is_recorded(torch_python, tmp_path):
@@ -221,6 +222,18 @@ def test_arguments_arrive_without_the_option_too(standins, tmp_path):
     made = run_program(sys.executable, "memory_device.py", *standins, folder=tmp_path)
     assert made.done.returncode == 0, made.done.stderr
     assert "all arguments arrived" in made.done.stdout
+
+
+def test_who_stands_in_front_of_us_is_named(standins, torch_python, tmp_path):
+    """Somebody else's c10::alloc_cpu is preloaded before ours: the program runs, and one line says why
+    nothing is known."""
+    program = tmp_path / "sum.py"
+    program.write_text("import torch\nprint(torch.ones(3).sum().item())\n")
+    made = run_program(torch_python, program, folder=tmp_path, options=["--memory"],
+                       environment={"LD_PRELOAD": str(standins[0])})
+    assert made.done.returncode == 0 and made.done.stdout == "3.0\n"
+    assert "does not stand in front" in made.profile.environment["memory.off"]
+    assert not made.profile.memory and not made.ledger("memory")
 
 
 def test_a_program_without_pytorch_is_left_alone(record):

@@ -340,7 +340,10 @@ plumb_memory_changed(const struct plumb_memory_change *change)
 	}
 	if (!(wanted & PLUMB_MEMORY_RECORD))
 		return;
-	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_MEMORY);
+	/* A free counts also while recording is paused: what it frees would seem to live for ever. */
+	bool known = change->free && atomic_load_explicit(&pools_count, memory_order_relaxed);
+	struct plumb_thread *thread = known ? plumb_enter_paused(PLUMB_CALLBACK_MEMORY)
+	                                    : plumb_enter(PLUMB_CALLBACK_MEMORY);
 	if (!thread)
 		return;
 	enum plumb_fate fate = PLUMB_FATE_UNKNOWN_LAYOUT;

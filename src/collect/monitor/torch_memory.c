@@ -22,14 +22,16 @@
 /* c10::Device is two bytes, passed in a register whose other bytes are anything. */
 typedef uint32_t device_word;
 
+/* Protected: our own pointers to them are to ours, whoever stands in front. */
+#define INTERPOSED __attribute__((visibility("protected")))
 #define REPORT_SYMBOL "_ZN3c1027reportMemoryUsageToProfiler"
-PLUMB_EXPORT void *plumb_c10_alloc_cpu(size_t bytes) __asm__("_ZN3c109alloc_cpuEm");
-PLUMB_EXPORT void plumb_c10_free_cpu(void *address) __asm__("_ZN3c108free_cpuEPv");
+INTERPOSED void *plumb_c10_alloc_cpu(size_t bytes) __asm__("_ZN3c109alloc_cpuEm");
+INTERPOSED void plumb_c10_free_cpu(void *address) __asm__("_ZN3c108free_cpuEPv");
 /* PyTorch 1.13 has its totals signed, 2 unsigned. */
-PLUMB_EXPORT void
+INTERPOSED void
 plumb_c10_report_signed(void *address, int64_t bytes, uint64_t allocated, uint64_t reserved,
                         device_word device) __asm__(REPORT_SYMBOL "EPvlllNS_6DeviceE");
-PLUMB_EXPORT void
+INTERPOSED void
 plumb_c10_report(void *address, int64_t bytes, uint64_t allocated, uint64_t reserved,
                  device_word device) __asm__(REPORT_SYMBOL "EPvlmmNS_6DeviceE");
 
