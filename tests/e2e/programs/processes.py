@@ -97,20 +97,20 @@ def fork_in_handler():
     parent = os.getpid()
 
     def handler(number, frame):
-        if len(children) == 10 or os.getpid() != parent:
+        if os.getpid() != parent:
             return
         child = os.fork()
         if not child:
-            signal.setitimer(signal.ITIMER_REAL, 0)
             work(2)
             leave()
         children.append(child)
+        if len(children) < 10:
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
 
     signal.signal(signal.SIGALRM, handler)
-    signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
     while len(children) < 10:
         work(1)
-    signal.setitimer(signal.ITIMER_REAL, 0)
     print("statuses", {os.waitpid(child, 0)[1] for child in children})
 
 
