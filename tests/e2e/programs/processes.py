@@ -234,6 +234,21 @@ def pieces():
     work(1)
 
 
+def watch(periods):
+    """Runs operators until it has seen so many periods of recording; says in how many turns of its loop
+    recording was on, and how many there were."""
+    import plumb
+    end, turns, recorded, was, left = time.monotonic() + 100, 0, 0, plumb.recording(), int(periods)
+    print("ready", flush=True)
+    while left and time.monotonic() < end:
+        now = plumb.recording()
+        left -= was and not now
+        turns, recorded, was = turns + 1, recorded + now, now
+        work(1)
+        time.sleep(0.002)
+    print(recorded, turns)
+
+
 def slowly(seconds):
     """Operators at an even pace; says when it begins."""
     end = time.monotonic() + float(seconds)
@@ -245,7 +260,7 @@ def slowly(seconds):
 
 if __name__ == "__main__":
     name, arguments = sys.argv[1], sys.argv[2:]
-    if name in ("pool", "many", "slowly"):
+    if name in ("pool", "many", "slowly", "watch"):
         globals()[name](*arguments)
     else:
         globals()[name]()
