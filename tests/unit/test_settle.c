@@ -996,9 +996,9 @@ test_collectives(void **state)
 		"main|cuLaunchKernelEx|AllReduce|ncclDevKernel_AllReduce";
 	char path[128];
 	snprintf(path, sizeof path, "%s_Sum_f32_RING_LL", above);
-	assert_int_equal(stat_of(find(path), PLUMB_METRIC_GPU_TIME).sum, 10);
+	assert_int_equal(stat_of(find(path), PLUMB_METRIC_GPU_TIME).sum, 11);
 	snprintf(path, sizeof path, "%s_Sum_f16_RING_LL", above);
-	assert_int_equal(stat_of(find(path), PLUMB_METRIC_GPU_TIME).sum, 5);
+	assert_int_equal(stat_of(find(path), PLUMB_METRIC_GPU_TIME).sum, 6);
 	find("main|cuLaunchKernelEx|gemm");
 	find("SendRecv|ncclDevKernel_SendRecv");
 	find("main|cuLaunchKernelEx|all_reduce|ncclDevKernel_Generic");
