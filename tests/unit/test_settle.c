@@ -999,9 +999,9 @@ test_collectives(void **state)
 	assert_int_equal(stat_of(find(path), PLUMB_METRIC_GPU_TIME).sum, 11);
 	snprintf(path, sizeof path, "%s_Sum_f16_RING_LL", above);
 	assert_int_equal(stat_of(find(path), PLUMB_METRIC_GPU_TIME).sum, 6);
-	find("main|cuLaunchKernelEx|gemm");
-	find("SendRecv|ncclDevKernel_SendRecv");
-	find("main|cuLaunchKernelEx|all_reduce|ncclDevKernel_Generic");
+	assert_true(find("main|cuLaunchKernelEx|gemm") != PLUMB_NONE);
+	assert_true(find("SendRecv|ncclDevKernel_SendRecv") != PLUMB_NONE);
+	assert_true(find("main|cuLaunchKernelEx|all_reduce|ncclDevKernel_Generic") != PLUMB_NONE);
 	done();
 }
 
