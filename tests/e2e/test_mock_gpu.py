@@ -3,6 +3,7 @@
 kernels with known durations, launched inside real operators and backward passes, for every release of
 CUPTI."""
 import collections
+import json
 import pathlib
 import re
 import signal
@@ -12,7 +13,7 @@ import sys
 import time
 
 import pytest
-from conftest import BUILD, PLUMB, Recording, run_command, torch_pythons
+from conftest import BUILD, PLUMB, ROOT, Recording, run_command, torch_pythons
 from plumbtest import PROGRAMS, Made, environment_for_programs, run_program
 
 RELEASES = {"11.8": "libcupti.so.11.8", "12.1": "libcupti.so.12", "12.8": "libcupti.so.12",
@@ -570,6 +571,68 @@ def test_a_child_forked_after_cuda_leaves_the_gpu_alone(release, tmp_path):
                          f"fork:@after{LAUNCH}parent": (10, 1)})
     assert loop_kernels(made, "child") == (0, 0)
     assert made.ledger("process") == {"received": 1, "attributed": 1}
+
+
+# ---- several processes, and parts of a run ----
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_pauses_of_the_programs_own(release, tmp_path):
+    made = run_driver(tmp_path, "pieces", release=release,
+                      environment={"PYTHONPATH": str(ROOT / "python")})
+    assert made.done.stdout.splitlines() == ["kinds 0", "kinds 4"]
+    assert found(made, "gpu.time", "pieces") == made.expand({
+        f"pieces:@recorded{LAUNCH}first": (1000, 10), f"pieces:@again{LAUNCH}second": (9000, 30)})
+    assert loop_kernels(made, "paused") == (0, 0)
+    check_ledger(made, "gpu.launch", received=40, attributed=40)
+    kernels = made.ledger("gpu.kernel")
+    assert kernels["received"] == 40 + kernels.get("paused", 0) and kernels["attributed"] == 40
+    assert kernels.get("paused", 0) <= 11
+    assert set(kernels) <= {"received", "attributed", "paused", "no_python"}
+    assert not made.ledger("gpu.sync")
+
+
+def test_recording_from_outside(tmp_path):
+    made = run_driver(tmp_path, "paced", "3", options=["--start-after", "1", "--duration", "1"])
+    launched = int(made.done.stdout.split()[1])
+    count, _ = loop_kernels(made, "paced")
+    assert 0 < count < launched * 2 / 3
+    check_ledger(made, "gpu.launch", received=count, attributed=count)
+    kernels = made.ledger("gpu.kernel")
+    assert kernels["received"] == kernels["attributed"] + kernels.get("paused", 0)
+    assert kernels["attributed"] == count
+    assert 0.9e9 < int(made.profile.environment["plumb.recorded_ns"]) < 2e9
+
+
+def test_processes_that_share_a_device(tmp_path):
+    made = run_driver(tmp_path, "share")
+    device = only_device(made)
+    assert device.kernels == 8
+    report = json.loads(run_command(PLUMB, "report", made.path, "--json").stdout)
+    shown, = report["devices"]
+    assert sorted((row["rank"], row["busy_ns"]) for row in shown["processes"]) == \
+        [(0, 1000000000), (1, 1000000000)]
+    # They were forked within far less than a second of each other.
+    assert 0 < shown["contended_ns"] < 1000000000
+    assert shown["busy_ns"] == 2000000000 - shown["contended_ns"] == shown["span_ns"]
+    assert "shared by 2 processes (busy rank: 0 1.00 s, rank: 1 1.00 s)" in made.done.stderr or \
+        "shared by 2 processes (busy rank: 1 1.00 s, rank: 0 1.00 s)" in made.done.stderr
+    assert "several had work at once for" in made.done.stderr
+    assert [(rank["rank"], rank["gpu_busy_ns"]) for rank in report["ranks"]] == \
+        [(0, 1000000000), (1, 1000000000)]
+
+
+def test_kernels_of_collectives_are_named_by_them(tmp_path):
+    made = run_driver(tmp_path, "nccl")
+    by_name = {node.symbol: node.parent for node in made.profile.kernels}
+    assert by_name.pop("_Z9ncclThingv").kind == "gpu_api"
+    assert {(node.kind, node.name) for node in by_name.values()} == \
+        {("collective", "AllReduce"), ("collective", "AllGather")}
+    assert {node.parent.kind for node in by_name.values()} == {"gpu_api"}
+    report = json.loads(run_command(PLUMB, "report", made.path, "--by", "collective",
+                                    "--json").stdout)
+    assert [(row["name"], row["exclusive"]["gpu.time"]["sum"]) for row in report["rows"]] == \
+        [("AllReduce", 14), ("AllGather", 11)]
+    assert report["outside"]["sum"] == 13
 
 
 def start(folder, section, number, *options):

@@ -12,6 +12,7 @@
 
 #include "../golden/profiles.h"
 #include "analyze/group.h"
+#include "analyze/ranks.h"
 #include "model/user_code.h"
 
 struct grouped {
@@ -200,6 +201,81 @@ test_threads(void **state)
 	drop(&g);
 }
 
+/* Two processes of rank 1 and one of none; a value without a track. */
+static void
+test_processes_and_ranks(void **state)
+{
+	static const int64_t ranks[] = { 1, PLUMB_UNKNOWN, 1 };
+	struct plumb_builder *b = plumb_builder_new();
+	struct plumb_profile profile;
+	struct plumb_error error;
+	struct plumb_stat exclusive[3], inclusive[3], outside;
+	struct plumb_grouping *g;
+	uint32_t line = plumb_builder_context(b, 0,
+	                                      plumb_builder_frame(b, PLUMB_FRAME_OPERATOR,
+	                                                          plumb_builder_text(b, "op"),
+	                                                          PLUMB_NONE, 0),
+	                                      0);
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct plumb_process process = {
+			.pid = 10 + i, .rank = ranks[i], .host = PLUMB_NONE, .command = PLUMB_NONE
+		};
+		struct plumb_track track = { .kind = PLUMB_TRACK_THREAD,
+			                     .process = plumb_builder_process(b, &process),
+			                     .device = PLUMB_NONE,
+			                     .name = PLUMB_NONE };
+		for (int k = 0; k < 2; k++) { /* two threads each */
+			struct plumb_value value = { line,
+				                     PLUMB_METRIC_OP_TIME,
+				                     plumb_builder_track(b, &track),
+				                     1 << i,
+				                     1,
+				                     1,
+				                     1,
+				                     1,
+				                     0 };
+			track.tid = k + 1;
+			assert_int_equal(plumb_builder_value(b, &value), 0);
+		}
+	}
+	struct plumb_value nowhere = { line, PLUMB_METRIC_OP_TIME, PLUMB_NONE, 100, 1, 1, 1, 1, 0 };
+	assert_int_equal(plumb_builder_value(b, &nowhere), 0);
+	assert_int_equal(plumb_builder_finish(b, &profile, &error), 0);
+	plumb_builder_free(b);
+
+	g = plumb_grouping_new(&profile, PLUMB_BY_PROCESS, NULL);
+	assert_int_equal(plumb_grouping_count(g), 3);
+	assert_int_equal(
+		plumb_grouping_values(g, PLUMB_METRIC_OP_TIME, exclusive, inclusive, &outside), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(plumb_grouping_rows(g)[i].process, i);
+		assert_int_equal(exclusive[i].sum, 2 << i);
+		assert_int_equal(inclusive[i].sum, 2 << i);
+	}
+	assert_int_equal(outside.sum, 100);
+	plumb_grouping_free(g);
+
+	g = plumb_grouping_new(&profile, PLUMB_BY_RANK, NULL);
+	assert_int_equal(plumb_grouping_count(g), 1);
+	assert_int_equal(
+		plumb_grouping_values(g, PLUMB_METRIC_OP_TIME, exclusive, inclusive, &outside), 0);
+	assert_int_equal(plumb_grouping_rows(g)[0].rank, 1);
+	assert_int_equal(exclusive[0].sum, 2 + 8);
+	assert_int_equal(outside.sum, 100 + 4);
+	plumb_grouping_free(g);
+
+	struct plumb_ranks found;
+	assert_true(plumb_ranks_find(&profile, &found));
+	assert_int_equal(found.count, 1);
+	assert_int_equal(found.items[0].processes, 2);
+	assert_int_equal(found.items[0].op_time_ns, 10);
+	assert_true(found.items[0].gpu_busy_ns == PLUMB_UNKNOWN);
+	plumb_ranks_free(&found);
+	plumb_profile_free(&profile);
+}
+
 static void
 test_metrics_of_one_call(void **state)
 {
@@ -234,6 +310,7 @@ main(void)
 		cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_user_lines),
 		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_processes_and_ranks),
 		cmocka_unit_test(test_metrics_of_one_call),
 		cmocka_unit_test(test_nothing),
 	};

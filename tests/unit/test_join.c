@@ -149,6 +149,8 @@ build(const struct rank *r)
 		                    .name = plumb_builder_text(b, "cuda:0") };
 	struct plumb_memory memory = { .track = plumb_builder_track(b, &pool), .peak_bytes = r->x };
 	plumb_builder_memory(b, &memory);
+	struct plumb_device_process share = { d, p, r->busy, r->first, r->last };
+	plumb_builder_device_process(b, &share);
 	struct plumb_clock clock = {
 		.process = p, .device = d, .slope = 1e-9, .residual_ns = r->x
 	};
@@ -355,6 +357,48 @@ one_gpu_of_two_processes_is_one_device(void **state)
 	plumb_profile_free(&p);
 }
 
+/* Where each profile holds all work of a device, how it lies together is known. */
+static void
+contention_over_profiles(void **state)
+{
+	(void)state;
+	struct plumb_profile parts[2], p;
+	struct plumb_error error;
+	struct rank second = rank1;
+	second.uuid = rank0.uuid;
+	for (int complete = 0; complete < 2; complete++) {
+		parts[0] = build(&rank0);
+		parts[1] = build(&second);
+		for (int i = 0; i < 2; i++) {
+			parts[i].devices[0].kernels = complete || i ? 1 : 2;
+			parts[i].devices[0].copies = parts[i].devices[0].sets = 0;
+		}
+		const struct plumb_profile *both[] = { &parts[0], &parts[1] };
+		assert_int_equal(plumb_join(both, 2, &p, &error), 0);
+		assert_int_equal(p.devices_count, 1);
+		if (complete) { /* 1100 to 1200 and 1150 to 1300 */
+			assert_int_equal(p.devices[0].busy_ns, 200);
+			assert_int_equal(p.devices[0].contended_ns, 50);
+		} else {
+			assert_true(p.devices[0].busy_ns == PLUMB_UNKNOWN);
+			assert_true(p.devices[0].contended_ns == PLUMB_UNKNOWN);
+		}
+		assert_int_equal(p.device_processes_count, 2);
+		assert_int_equal(p.device_processes[0].busy_ns, 40);
+		assert_int_equal(p.device_processes[1].busy_ns, 50);
+		assert_int_equal(p.device_processes[1].process, 1);
+		plumb_profile_free(&p);
+		plumb_profile_free(&parts[0]);
+		plumb_profile_free(&parts[1]);
+	}
+	/* One after the other: there was none. */
+	second.first = 2000;
+	second.last = 2100;
+	assert_int_equal(join((const struct rank *const[]){ &rank0, &second }, 2, &p, &error), 0);
+	assert_int_equal(p.devices[0].contended_ns, 0);
+	plumb_profile_free(&p);
+}
+
 static void
 facts_that_differ_go_to_the_processes(void **state)
 {
@@ -423,6 +467,7 @@ main(void)
 		cmocka_unit_test(tracks_processes_and_what_hangs_on_them_stay_apart),
 		cmocka_unit_test(the_run_is_put_together),
 		cmocka_unit_test(one_gpu_of_two_processes_is_one_device),
+		cmocka_unit_test(contention_over_profiles),
 		cmocka_unit_test(facts_that_differ_go_to_the_processes),
 		cmocka_unit_test(order_does_not_change_the_contexts),
 		cmocka_unit_test(wrong_use_is_an_error),

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "region/control.h"
 #include "region/writer.h"
 #include "settle/settle.h"
 
@@ -565,6 +566,15 @@ test_devices_join(void **state)
 	assert_int_equal(d->kernels, 6);
 	assert_int_equal(d->kernel_ns, 6000000);
 	assert_int_equal(d->busy_ns, 3 * 1500000); /* the union */
+	assert_int_equal(d->contended_ns, 3 * 500000);
+	assert_int_equal(profile.device_processes_count, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct plumb_device_process *share = &profile.device_processes[i];
+		assert_int_equal(share->device, i == 2);
+		assert_int_equal(share->process, i);
+		assert_int_equal(share->busy_ns, i == 2 ? 2000000 : 3000000);
+	}
+	assert_int_equal(profile.devices[1].contended_ns, 0);
 	assert_int_equal(d->first_ns, 101 * SECOND);
 	assert_int_equal(d->last_ns, 103 * SECOND + 1500000);
 	assert_true(d->rank == PLUMB_UNKNOWN);
@@ -603,6 +613,9 @@ test_busy_not_exact(void **state)
 	assert_int_equal(settle(1), 0);
 	assert_int_equal(profile.devices[0].busy_ns, 6000000 + 7000);
 	assert_int_equal(profile.devices[0].rank, 0);
+	assert_true(profile.devices[0].contended_ns == PLUMB_UNKNOWN);
+	assert_int_equal(profile.device_processes[0].busy_ns, 3000000);
+	assert_int_equal(profile.device_processes[1].busy_ns, 3007000);
 	assert_non_null(
 		environment(PLUMB_NONE, "gpu.busy.GPU-abababab-abab-abab-abab-abababababab"));
 	done();
@@ -955,6 +968,95 @@ test_bad_regions(void **state)
 	done();
 }
 
+/* Writes the control file of a folder: paused at first, on from 102 s for 3 s and, unless it ENDED, from
+ * 107 s on. */
+static void
+control_file(int folder, bool ended)
+{
+	struct plumb_error error;
+	struct plumb_control *control;
+	char *path = paths[path_count++];
+
+	snprintf(path, sizeof paths[0], "%s/" PLUMB_CONTROL_NAME, folders[folder]);
+	if (plumb_control_create(&control, path, true, &error))
+		fail_msg("%s", error.message);
+	plumb_control_start(control, 102 * SECOND);
+	plumb_control_stop(control, 105 * SECOND);
+	if (!ended)
+		plumb_control_start(control, 107 * SECOND);
+	atomic_store(&control->not_followed, 4);
+	atomic_store(&control->forked, 2);
+	plumb_control_unmap(control);
+}
+
+static void
+test_control(void **state)
+{
+	(void)state;
+	small_region(0, "1", 1, 0, "1.13");
+	control_file(0, true);
+	assert_int_equal(settle(1), 0);
+	assert_string_equal(environment(PLUMB_NONE, "plumb.recorded_ns"), "3000000000");
+	assert_int_equal(ledger(PLUMB_SOURCE_PROCESS, PLUMB_FATE_RECEIVED), 7);
+	assert_int_equal(ledger(PLUMB_SOURCE_PROCESS, PLUMB_FATE_ATTRIBUTED), 1);
+	assert_int_equal(ledger(PLUMB_SOURCE_PROCESS, PLUMB_FATE_NOT_FOLLOWED), 4);
+	assert_int_equal(ledger(PLUMB_SOURCE_PROCESS, PLUMB_FATE_FORKED), 2);
+	done();
+	/* It went on to the end, which the process tells: 110 s. */
+	small_region(1, "1", 1, 0, "1.13");
+	control_file(1, false);
+	const char *only = folders[1];
+	struct plumb_error error = { 0 };
+	assert_int_equal(plumb_settle(&only, 1, NULL, &profile, &warnings, &error), 0);
+	assert_string_equal(environment(PLUMB_NONE, "plumb.recorded_ns"), "6000000000");
+	done();
+	/* A file of that name that is none of ours says nothing. */
+	small_region(2, "1", 1, 0, "1.13");
+	char *path = paths[path_count++];
+	snprintf(path, sizeof paths[0], "%s/" PLUMB_CONTROL_NAME, folders[2]);
+	FILE *file = fopen(path, "w");
+	fputs("nothing", file);
+	fclose(file);
+	only = folders[2];
+	assert_int_equal(plumb_settle(&only, 1, NULL, &profile, &warnings, &error), 0);
+	assert_null(environment(PLUMB_NONE, "plumb.recorded_ns"));
+	done();
+}
+
+/* A kernel of NCCL stands under its operation, wherever it was launched from. */
+static void
+test_collectives(void **state)
+{
+	(void)state;
+	begin(0, "1");
+	process(1, 0);
+	plumb_id t = thread(1), line = node(0, PLUMB_FRAME_PYTHON, "main");
+	plumb_id call = node(line, PLUMB_FRAME_GPU_API, "cuLaunchKernelEx");
+	value(node(call, PLUMB_FRAME_KERNEL, "ncclDevKernel_AllReduce_Sum_f32_RING_LL"), t,
+	      PLUMB_METRIC_GPU_TIME, 1, 10);
+	value(node(call, PLUMB_FRAME_KERNEL, "ncclDevKernel_AllReduce_Sum_f16_RING_LL"), t,
+	      PLUMB_METRIC_GPU_TIME, 1, 5);
+	value(node(call, PLUMB_FRAME_KERNEL, "gemm"), t, PLUMB_METRIC_GPU_TIME, 1, 1);
+	value(node(0, PLUMB_FRAME_KERNEL, "ncclDevKernel_SendRecv"), t, PLUMB_METRIC_GPU_TIME, 1,
+	      2);
+	plumb_id own = node(call, PLUMB_FRAME_COLLECTIVE, "all_reduce");
+	value(node(own, PLUMB_FRAME_KERNEL, "ncclDevKernel_Generic"), t, PLUMB_METRIC_GPU_TIME, 1,
+	      3);
+	end();
+	assert_int_equal(settle(1), 0);
+	static const char above[] =
+		"main|cuLaunchKernelEx|AllReduce|ncclDevKernel_AllReduce";
+	char path[128];
+	snprintf(path, sizeof path, "%s_Sum_f32_RING_LL", above);
+	assert_int_equal(stat_of(find(path), PLUMB_METRIC_GPU_TIME).sum, 11);
+	snprintf(path, sizeof path, "%s_Sum_f16_RING_LL", above);
+	assert_int_equal(stat_of(find(path), PLUMB_METRIC_GPU_TIME).sum, 6);
+	assert_true(find("main|cuLaunchKernelEx|gemm") != PLUMB_NONE);
+	assert_true(find("SendRecv|ncclDevKernel_SendRecv") != PLUMB_NONE);
+	assert_true(find("main|cuLaunchKernelEx|all_reduce|ncclDevKernel_Generic") != PLUMB_NONE);
+	done();
+}
+
 int
 main(void)
 {
@@ -970,6 +1072,8 @@ main(void)
 		T(test_killed),           T(test_ranks),
 		T(test_nothing_captured), T(test_bad_folders),
 		T(test_bad_regions),
+		T(test_control),
+		T(test_collectives),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,6 +96,58 @@ def fork():
     launch(b"parent", 10, 0, 0)  # @after
 
 
+def pieces():
+    """Records parts of its GPU work. A launch before a pause keeps its record, one in it has none."""
+    import plumb
+    for _ in range(10):
+        launch(b"first", 100, 0, 0)  # @recorded
+    plumb.stop()
+    for _ in range(number):
+        launch(b"paused", 200, 0, 0)
+    wait(STREAM, 1000)
+    time.sleep(0.4)
+    print("kinds", mock_get(b"enabled"))
+    plumb.start()
+    print("kinds", mock_get(b"enabled"))
+    for _ in range(30):
+        launch(b"second", 300, 0, 0)  # @again
+    plumb.stop()
+    launch(b"paused", 200, 0, 0)
+
+
+def paced():
+    """Launches at an even pace for NUMBER seconds; says how often."""
+    end = time.monotonic() + number
+    count = 0
+    while time.monotonic() < end:
+        launch(b"paced", 1000, 0, 0)
+        count += 1
+        time.sleep(0.002)
+    print("launched", count)
+
+
+def share():
+    """Two children use the one device, at the same time; their parent does not."""
+    children = []
+    for rank in range(2):
+        child = os.fork()
+        if not child:
+            os.environ["RANK"] = str(rank)
+            for _ in range(4):
+                launch(b"shared", 250000000, 0, 0)
+            os._exit(0)
+        children.append(child)
+    for child in children:
+        os.waitpid(child, 0)
+
+
+def nccl():
+    launch(b"_Z40ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE", 7, 0, 0)
+    launch(b"_Z40ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE", 7, 0, 0)
+    launch(b"ncclSymkDevKernel_AllGather_LL", 11, 0, 0)
+    launch(b"_Z9ncclThingv", 13, 0, 0)
+
+
 def stay():
     loop()
     print("ready", flush=True)

@@ -94,26 +94,23 @@ def fork_with_threads():
 def fork_in_handler():
     """A signal's handler forks, at any moment of the loop."""
     children = []
-    handling = False
+    parent = os.getpid()
 
     def handler(number, frame):
-        nonlocal handling
-        if handling or len(children) == 10:  # on a busy machine the next signal comes before the end
+        if os.getpid() != parent:
             return
-        handling = True
         child = os.fork()
         if not child:
-            signal.setitimer(signal.ITIMER_REAL, 0)
             work(2)
             leave()
         children.append(child)
-        handling = False
+        if len(children) < 10:
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
 
     signal.signal(signal.SIGALRM, handler)
-    signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
     while len(children) < 10:
         work(1)
-    signal.setitimer(signal.ITIMER_REAL, 0)
     print("statuses", {os.waitpid(child, 0)[1] for child in children})
 
 
@@ -237,6 +234,21 @@ def pieces():
     work(1)
 
 
+def watch(periods):
+    """Runs operators until it has seen so many periods of recording; says in how many turns of its loop
+    recording was on, and how many there were."""
+    import plumb
+    end, turns, recorded, was, left = time.monotonic() + 100, 0, 0, plumb.recording(), int(periods)
+    print("ready", flush=True)
+    while left and time.monotonic() < end:
+        now = plumb.recording()
+        left -= was and not now
+        turns, recorded, was = turns + 1, recorded + now, now
+        work(1)
+        time.sleep(0.002)
+    print(recorded, turns)
+
+
 def slowly(seconds):
     """Operators at an even pace; says when it begins."""
     end = time.monotonic() + float(seconds)
@@ -248,7 +260,7 @@ def slowly(seconds):
 
 if __name__ == "__main__":
     name, arguments = sys.argv[1], sys.argv[2:]
-    if name in ("pool", "many", "slowly"):
+    if name in ("pool", "many", "slowly", "watch"):
         globals()[name](*arguments)
     else:
         globals()[name]()
