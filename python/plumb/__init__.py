@@ -10,9 +10,10 @@
 Times are nanoseconds, sizes bytes, everything else counts. An unknown number is None, never 0.
 """
 from .profile import (Device, Node, Process, Profile, ProfileError, Track, Value, Variant)
+from .rules import flag, rule
 
 __all__ = ["Device", "Node", "Process", "Profile", "ProfileError", "Track", "Value", "Variant",
-           "__version__"]
+           "__version__", "flag", "rule"]
 
 
 def __getattr__(name):

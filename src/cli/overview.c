@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "cli/format.h"
+#include "base/format.h"
 #include "cli/table.h"
 
 #define LABEL "  %-10s"

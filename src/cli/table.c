@@ -6,7 +6,7 @@
 
 #include "base/utf8.h"
 #include "cli/columns.h"
-#include "cli/format.h"
+#include "base/format.h"
 
 #define GAP 2
 #define NARROWEST 16   /* a column is not shortened below this */
