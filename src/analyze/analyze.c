@@ -94,28 +94,39 @@ worth(const struct plumb_finding_text *f)
 	return (double)f->saving_ns * (isnan(f->confidence) ? 0.5 : f->confidence);
 }
 
-static int
-text_order(const char *a, const char *b)
-{
-	return strcmp(a ? a : "", b ? b : "");
-}
+/* A finding and its place before sorting: what is equally important stays in order. */
+struct ranked {
+	struct plumb_finding_text finding;
+	uint32_t place;
+};
 
 static int
 by_importance(const void *left, const void *right)
 {
-	const struct plumb_finding_text *a = left, *b = right;
-	int order;
+	const struct ranked *a = left, *b = right;
+	double x = worth(&a->finding), y = worth(&b->finding);
 
-	if (a->severity != b->severity)
-		return a->severity > b->severity ? -1 : 1;
-	if (worth(a) < worth(b) || worth(a) > worth(b))
-		return worth(a) > worth(b) ? -1 : 1;
-	order = text_order(a->rule, b->rule);
-	if (!order)
-		order = text_order(a->id, b->id);
-	if (!order && a->context != b->context)
-		order = a->context < b->context ? -1 : 1;
-	return order;
+	if (a->finding.severity != b->finding.severity)
+		return a->finding.severity > b->finding.severity ? -1 : 1;
+	if (x < y || x > y)
+		return x > y ? -1 : 1;
+	return a->place < b->place ? -1 : a->place > b->place;
+}
+
+static int
+put_in_order(struct plumb_finding_text *rows, uint32_t count)
+{
+	struct ranked *ranked = calloc((size_t)count + 1, sizeof *ranked);
+
+	if (!ranked)
+		return PLUMB_ESYSTEM;
+	for (uint32_t i = 0; i < count; i++)
+		ranked[i] = (struct ranked){ rows[i], i };
+	qsort(ranked, count, sizeof *ranked, by_importance);
+	for (uint32_t i = 0; i < count; i++)
+		rows[i] = ranked[i].finding;
+	free(ranked);
+	return 0;
 }
 
 static bool
@@ -157,9 +168,10 @@ merge(struct plumb_profile *p, const struct plumb_finding_text *more, uint32_t c
 	}
 	for (uint32_t i = 0; i < count; i++)
 		rows[kept++] = more[i];
-	if (kept)
-		qsort(rows, kept, sizeof *rows, by_importance);
-	code = plumb_profile_set_findings(p, rows, kept, error);
+	if (put_in_order(rows, kept) < 0)
+		code = plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the findings");
+	else
+		code = plumb_profile_set_findings(p, rows, kept, error);
 	free(rows);
 	return code;
 }

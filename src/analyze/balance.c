@@ -5,7 +5,7 @@
  * Backward usually costs up to twice the forward (a gradient of the input and one of the weights); much
  * more means that its kernel is a worse algorithm: it serialises, sorts or fills memory. Operators are
  * taken together by name and line of the person's code. What twice the forward pass leaves of the backward
- * pass bounds the saving. An operator without GPU work of its own forwards (a view) has no ratio; it is
+ * pass bounds the saving. What torch.utils.checkpoint computes again is no backward pass and left out. An operator without GPU work of its own forwards (a view) has no ratio; it is
  * judged only where the table below knows its backward pass.
  */
 #include <stdlib.h>
@@ -39,9 +39,11 @@ static const struct {
 	  "indices and adds row by row. Use torch.nn.functional.embedding, or allow "
 	  "the atomic version for this step." },
 	{ "aten::embedding",
-	  "Its backward pass sorts the indices and fills a gradient as large as the "
-	  "table. With few rows used in a step, sparse=True and an optimizer for sparse "
-	  "gradients avoid that; where one index repeats (padding), set padding_idx." },
+	  "Its backward pass fills a gradient as large as the table and adds rows that repeat one "
+	  "after "
+	  "the other. With few rows used in a step, sparse=True and an optimizer for sparse "
+	  "gradients "
+	  "avoid the first; where one index repeats (padding), padding_idx avoids the second." },
 	{ "aten::gather",
 	  "Its backward pass adds with atomics: indices that repeat wait for each other. "
 	  "Where each index occurs once, take_along_dim on a smaller tensor or a mask and a "
@@ -68,13 +70,14 @@ struct root { /* the topmost context of some backward work */
 	uint32_t op, user, context;
 };
 
-enum { BEHIND = 1, COUNTED = 2 };
+enum { BEHIND = 1, COUNTED = 2, AGAIN = 4 };
 
 struct balance {
 	struct plumb_study *study;
-	int64_t *forward;      /* by context: inclusive, forward work only */
-	int64_t *backward;     /* by context: inclusive, whatever it is */
-	unsigned char *behind; /* by context: BEHIND backward work, COUNTED in a pair */
+	int64_t *forward;  /* by context: inclusive, forward work only */
+	int64_t *backward; /* by context: inclusive, whatever it is */
+	unsigned char *
+		behind; /* by context: BEHIND backward work, COUNTED in a pair, forward work AGAIN */
 	PLUMB_VEC(struct pair) pairs;
 	PLUMB_VEC(struct root) roots;
 };
@@ -88,6 +91,18 @@ advice_of(const char *name)
 	return NULL;
 }
 
+/* Checkpointing runs forward work once more, in the middle of the backward pass. */
+static bool
+computes_again(const struct plumb_profile *p, uint32_t context)
+{
+	static const char end[] = "torch/utils/checkpoint.py";
+	const struct plumb_frame *frame = plumb_context_frame(p, context);
+	const char *file = frame->kind == PLUMB_FRAME_PYTHON ? plumb_text(p, frame->file) : NULL;
+	size_t length = file ? strlen(file) : 0;
+
+	return length >= sizeof end - 1 && !strcmp(file + length - (sizeof end - 1), end);
+}
+
 static void
 add_up(struct balance *b)
 {
@@ -98,8 +113,11 @@ add_up(struct balance *b)
 
 		bool back = (p->contexts[c].flags & PLUMB_CONTEXT_BACKWARD) != 0;
 
-		b->behind[c] = back || (c && b->behind[parent]) ? BEHIND : 0;
-		b->backward[c] = b->study->kernels[c].sum;
+		b->behind[c] = back || (c && b->behind[parent] & BEHIND) ? BEHIND : 0;
+		if ((b->behind[c] & BEHIND) &&
+		    ((c && b->behind[parent] & AGAIN) || computes_again(p, c)))
+			b->behind[c] |= AGAIN;
+		b->backward[c] = b->behind[c] & AGAIN ? 0 : b->study->kernels[c].sum;
 		b->forward[c] = b->behind[c] & BEHIND ? 0 : b->study->kernels[c].sum;
 	}
 	for (uint32_t c = p->contexts_count; c-- > 1;) {
@@ -193,7 +211,7 @@ tally_kernels(const struct balance *b, const struct pair *pair, struct plumb_tal
 		if (root->op != pair->op || root->user != pair->user)
 			continue;
 		for (uint32_t c = root->context; c <= p->contexts[root->context].last; c++)
-			if (b->study->kernels[c].count)
+			if (b->study->kernels[c].count && !(b->behind[c] & AGAIN))
 				plumb_tally_add(kernels, p->contexts[c].frame,
 				                b->study->kernels[c].sum,
 				                b->study->kernels[c].count);

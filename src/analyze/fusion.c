@@ -268,13 +268,26 @@ bound(const struct fusion *f, const struct shape *shape, double *gaps)
 
 /* ---- the finding ---- */
 
+/* Does UNIT hold another that has a finding of its own, whose kernels are not counted here? */
+static bool
+holds_another(const struct fusion *f, uint32_t unit)
+{
+	for (uint32_t u = 0; u < f->units.count; u++) {
+		uint32_t parent = f->units.items[u].parent;
+
+		if (f->rolled[u] == u && parent != PLUMB_NONE && f->rolled[parent] == unit)
+			return true;
+	}
+	return false;
+}
+
 static double
 confidence_of(const struct shape *shape)
 {
-	double confidence = 0.5;
+	double confidence = 0.4;
 
-	if (shape->equal >= 0.8)
-		confidence += 0.2;
+	if (shape->equal >= 0.75 && shape->repetitions)
+		confidence += 0.3;
 	if (shape->registers.count && shape->registers.mean <= 64 && shape->shared.count &&
 	    shape->shared.mean <= 16384)
 		confidence += 0.2;
@@ -341,9 +354,10 @@ draft_unit(struct fusion *f, uint32_t unit)
 		plumb_units_key(f->study, &f->units, unit, &draft);
 		plumb_draft_title(
 			&draft,
-			"%s launches %s short kernels, %s each on average, %s of the GPU time",
+			"%s launches %s %sshort kernels, %s each on average, %s of the GPU time",
 			plumb_units_title(f->study, member, name, sizeof name),
 			plumb_format_count(count, (int64_t)number),
+			holds_another(f, unit) ? "more " : "",
 			plumb_format_time(mean, ns / (int64_t)number),
 			plumb_format_share(share, (double)ns, (double)f->study->gpu_ns));
 		plumb_draft_advice(&draft,

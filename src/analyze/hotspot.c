@@ -90,6 +90,10 @@ write_title(const struct hotspots *h, const struct level *level, const struct pl
 		                   "Look here first. A kernel gets faster with a lower precision, "
 		                   "another memory layout or a fused version of its operator, "
 		                   "and it costs less when it is called less often.");
+	else if (level->by == PLUMB_BY_OPERATOR && !gpu)
+		plumb_draft_advice(draft,
+		                   "Look here first: call it less often, with smaller or fewer "
+		                   "inputs, or let torch.compile fuse it with what surrounds it.");
 	else if (level->by == PLUMB_BY_OPERATOR)
 		plumb_draft_advice(draft,
 		                   "Look here first. No single kernel stands out: the operator "
@@ -177,6 +181,19 @@ out:
 	return code;
 }
 
+/* The hot row with the most that is not DONE, or PLUMB_NONE. */
+static uint32_t
+hottest(const int64_t *left, const struct plumb_stat *all, const unsigned char *done,
+        uint32_t count)
+{
+	uint32_t best = PLUMB_NONE;
+
+	for (uint32_t r = 0; r < count; r++)
+		if (left[r] && !done[r] && (best == PLUMB_NONE || all[r].sum > all[best].sum))
+			best = r;
+	return best;
+}
+
 /* The rows of one grouping that are hot by what nothing before has explained. */
 static int
 find_rows(const struct hotspots *h, const struct level *level)
@@ -186,8 +203,9 @@ find_rows(const struct hotspots *h, const struct level *level)
 	uint32_t count = g ? plumb_grouping_count(g) : 0;
 	struct plumb_stat *all = calloc(count + 1u, sizeof *all);
 	int64_t *left = calloc(count + 1u, sizeof *left);
+	unsigned char *done = calloc(count + 1u, 1);
 	double least = h->share * (double)h->total;
-	int code = g && all && left ? 0 : PLUMB_ESYSTEM;
+	int code = g && all && left && done ? 0 : PLUMB_ESYSTEM;
 
 	for (uint32_t c = 0; !code && c < p->contexts_count; c++) {
 		uint32_t r = plumb_grouping_owner(g, c);
@@ -198,11 +216,12 @@ find_rows(const struct hotspots *h, const struct level *level)
 		if (!h->explained[c])
 			left[r] = plumb_add(left[r], h->own[c].sum);
 	}
-	for (uint32_t r = 0; !code && r < count; r++) {
+	for (uint32_t r = 0; !code && r < count; r++)
 		if (left[r] <= 0 || (double)left[r] < least)
 			left[r] = 0;
-		else
-			code = report_row(h, level, g, r, &all[r]);
+	for (uint32_t r; !code && (r = hottest(left, all, done, count)) != PLUMB_NONE;) {
+		done[r] = 1;
+		code = report_row(h, level, g, r, &all[r]);
 	}
 	for (uint32_t c = 0; !code && c < p->contexts_count; c++) {
 		uint32_t r = plumb_grouping_owner(g, c);
@@ -213,6 +232,7 @@ find_rows(const struct hotspots *h, const struct level *level)
 	plumb_grouping_free(g);
 	free(all);
 	free(left);
+	free(done);
 	return code;
 }
 
@@ -252,6 +272,9 @@ run(struct plumb_study *study)
 		h.total = 0;
 		for (uint32_t c = 0; host && c < p->contexts_count; c++)
 			h.total = plumb_add(h.total, host[c].sum);
+		/* Operators that are a small part of the run are no hotspot, whatever their shares. */
+		if (p->run.wall_ns > 0 && (double)h.total < h.share * (double)p->run.wall_ns)
+			h.total = 0;
 	}
 	if (!h.explained || !h.own)
 		code = PLUMB_ESYSTEM;
@@ -271,7 +294,7 @@ run(struct plumb_study *study)
 const struct plumb_analysis plumb_analysis_hotspot = {
 	.name = "hotspot",
 	.summary = "kernels, operators and lines that take much of the time; layout conversions, "
-	           "copying "
+		   "copying "
 		   "kernels and pageable copies among them",
 	.thresholds = thresholds,
 	.run = run,

@@ -62,7 +62,6 @@ tally_layout(const struct plumb_study *s, const unsigned char *match, struct lay
 {
 	const struct plumb_profile *p = s->profile;
 
-	layout->best = PLUMB_NONE;
 	for (uint32_t c = 0; c < p->contexts_count; c++) {
 		const struct plumb_stat *own = &s->kernels[c];
 		uint32_t op = s->operator_of[c], native;
@@ -77,7 +76,23 @@ tally_layout(const struct plumb_study *s, const unsigned char *match, struct lay
 		plumb_tally_add(&layout->lines, s->user_of[c], own->sum, own->count);
 		if (native != PLUMB_NONE)
 			plumb_tally_add(&layout->natives, native, own->sum, own->count);
-		if (layout->best == PLUMB_NONE || own->sum > s->kernels[layout->best].sum)
+	}
+}
+
+/* The kernel's context with the most, under the operator that has the most. */
+static void
+find_best(const struct plumb_study *s, const unsigned char *match, struct layout *layout)
+{
+	const struct plumb_profile *p = s->profile;
+	uint32_t top = plumb_tally_top(&layout->operators);
+
+	for (uint32_t c = 0; c < p->contexts_count; c++) {
+		uint32_t op = s->operator_of[c];
+
+		if (!s->kernels[c].count || !match[p->contexts[c].frame] ||
+		    (op == PLUMB_NONE ? PLUMB_NONE : p->contexts[op].frame) != top)
+			continue;
+		if (layout->best == PLUMB_NONE || s->kernels[c].sum > s->kernels[layout->best].sum)
 			layout->best = c;
 	}
 }
@@ -131,12 +146,13 @@ plumb_hotspot_layout(struct plumb_study *s, unsigned char *explained)
 	double least = plumb_study_threshold(s, "hotspot.layout_share") * (double)s->gpu_ns;
 	unsigned char *match =
 		match_kernels(p, layout_names, sizeof layout_names / sizeof *layout_names);
-	struct layout layout = { 0 };
+	struct layout layout = { .best = PLUMB_NONE };
 	int code = PLUMB_ESYSTEM;
 
 	if (match && !plumb_tally_new(s, &layout.operators) && !plumb_tally_new(s, &layout.lines) &&
 	    !plumb_tally_new(s, &layout.natives)) {
 		tally_layout(s, match, &layout);
+		find_best(s, match, &layout);
 		code = 0;
 	}
 	if (!code && layout.all.sum > 0 && (double)layout.all.sum >= least) {

@@ -181,11 +181,10 @@ draft_group(struct pageable *s, const struct group *g, int64_t cost)
 	plumb_format_bytes(bytes, g->bytes);
 	plumb_format_count(count, (int64_t)g->count);
 	if (g->to_device) {
-		plumb_draft_title(&draft,
-		                  "%s copies %s from pageable memory to the GPU in %s copies; the "
-		                  "host waits %s for them",
-		                  where, bytes, count,
-		                  plumb_format_time(time, g->wait > 0 ? g->wait : g->time));
+		plumb_draft_title(
+			&draft, "%s copies %s from pageable memory to the GPU in %s copies; %s %s",
+			where, bytes, count, g->wait > 0 ? "for them the host waits" : "they take",
+			plumb_format_time(time, g->wait > 0 ? g->wait : g->time));
 		plumb_draft_advice(
 			&draft, "Copy from pinned memory without waiting: pin_memory=True in the "
 				"DataLoader (or tensor.pin_memory() once), and "
@@ -201,7 +200,7 @@ draft_group(struct pageable *s, const struct group *g, int64_t cost)
 		                   "(torch.empty(…, pin_memory=True)) with non_blocking=True, and "
 		                   "wait for an event before reading it; or copy less, later.");
 	}
-	plumb_json_key_text(draft.evidence, "copy", name);
+	plumb_json_key_text(draft.evidence, "direction", name + strlen("copy "));
 	plumb_json_key_quantity(draft.evidence, "bytes", g->bytes);
 	plumb_json_key(draft.evidence, "count");
 	plumb_json_unsigned(draft.evidence, g->count);
@@ -214,7 +213,7 @@ draft_group(struct pageable *s, const struct group *g, int64_t cost)
 	                        s->pinned[g->to_device] > 0 ? slower_by(s, g) : PLUMB_UNKNOWN);
 	plumb_study_line_json(s->study, draft.evidence, g->user);
 	draft.saving_ns = cost;
-	draft.confidence = g->count >= 3 ? 0.8 : 0.3; /* once or twice is setting up */
+	draft.confidence = g->count >= 3 ? 0.8 : 0.2; /* once or twice is setting up */
 	return plumb_draft_end(s->study, &draft);
 }
 

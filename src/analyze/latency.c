@@ -319,7 +319,7 @@ draft_idle(struct latency *l)
 
 	for (uint32_t c = 0; c < s->profile->contexts_count; c++)
 		host = plumb_add(host, l->host[c]);
-	plumb_draft_begin(&draft, "idle", PLUMB_NONE);
+	plumb_draft_begin(&draft, "idle", 0);
 	plumb_draft_key(&draft, "idle");
 	plumb_draft_title(&draft, "the GPU idles %s of the %s from its first work to its last",
 	                  plumb_format_share(idle, (double)l->idle_ns, (double)s->span_ns),
@@ -366,7 +366,7 @@ run(struct plumb_study *study)
 const struct plumb_analysis plumb_analysis_latency = {
 	.name = "latency",
 	.summary = "the GPU idles because of the CPU: too many workers, loading, waiting, or code "
-	           "that keeps "
+		   "that keeps "
 		   "the CPU busy far longer than the GPU",
 	.thresholds = thresholds,
 	.run = run,

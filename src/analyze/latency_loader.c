@@ -108,7 +108,7 @@ draft_workers(struct latency *l, const struct workers *w)
 		context = p->contexts[context].parent;
 	line = s->user_of[context];
 	plumb_study_line(s, line, where, sizeof where);
-	plumb_draft_begin(&draft, "workers", w->context);
+	plumb_draft_begin(&draft, "workers", context);
 	plumb_draft_key(&draft, "%s", where);
 	plumb_draft_title(&draft, "%lld DataLoader workers share %lld processors%s%s",
 	                  (long long)w->most, (long long)l->cores,

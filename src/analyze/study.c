@@ -309,7 +309,7 @@ add(struct plumb_study *study, const struct plumb_draft *draft)
 	struct plumb_finding_text row = { .rule = study->findings->rule,
 		                          .context = draft->context,
 		                          .saving_ns = draft->saving_ns,
-		                          .confidence = draft->confidence,
+		                          .confidence = round(draft->confidence * 100) / 100,
 		                          .severity = severity_of(study, draft) };
 	struct plumb_finding_text *added;
 	char id[PLUMB_FINDING_ID];

@@ -65,6 +65,29 @@ ends_with(const char *text, size_t bytes, const char *end)
 	return bytes >= strlen(end) && !memcmp(text + bytes - strlen(end), end, strlen(end));
 }
 
+static bool
+is_key(const char *text, size_t bytes, const char *key)
+{
+	return bytes == strlen(key) && !memcmp(text, key, bytes);
+}
+
+/* A name of a list, without what makes kernels' names long. */
+static void
+write_name(FILE *out, const char *text, size_t bytes)
+{
+	const char *angle;
+
+	if (bytes > 5 && !memcmp(text, "void ", 5)) {
+		text += 5;
+		bytes -= 5;
+	}
+	angle = memchr(text, '<', bytes);
+	if (angle && angle > text)
+		bytes = (size_t)(angle - text);
+	fprintf(out, "%.*s%s", (int)(bytes < 60 ? bytes : 60), text,
+	        bytes < 60 ? "" : PLUMB_ELLIPSIS);
+}
+
 /* A number with the unit that its key names. */
 static void
 write_number(FILE *out, const char *key, size_t bytes, const char *value)
@@ -104,11 +127,14 @@ write_list(FILE *out, const char *key, size_t bytes, const char *list, const cha
 		}
 		if (count > LISTED || stop <= value)
 			continue;
+		if (count > 1)
+			fputs("; ", out);
 		if (*value == '"')
-			fprintf(out, "%s%.*s", count > 1 ? "; " : "",
-			        (int)(stop - value - 2 < 60 ? stop - value - 2 : 60), value + 1);
+			write_name(out, value + 1, (size_t)(stop - value - 2));
+		else if (*value == 'n')
+			fputs("none", out);
 		else
-			fprintf(out, "%s%.*s", count > 1 ? "; " : "", (int)(stop - value), value);
+			fprintf(out, "%.*s", (int)(stop - value), value);
 	}
 	if (count > LISTED)
 		fprintf(out, " and %d more", count - LISTED);
@@ -129,10 +155,9 @@ write_evidence(FILE *out, const char *evidence)
 		size_t bytes = (size_t)(end - at - 2);
 
 		at = skip(stop);
-		if (*value == 'n' || !strncmp(key, "cause", bytes) ||
-		    ends_with(key, bytes, "_file") ||
-		    ends_with(key, bytes, "_line")) /* unknown, or in the title */
-			continue;
+		if (*value == 'n' || is_key(key, bytes, "cause") || is_key(key, bytes, "name") ||
+		    ends_with(key, bytes, "_file") || ends_with(key, bytes, "_line"))
+			continue; /* unknown, or in the title */
 		fputs(first ? "" : ", ", out);
 		first = false;
 		if (*value == '[' || *value == '{')
@@ -362,8 +387,8 @@ plumb_findings_help(FILE *out, int width)
 		fprintf(out, "\n%s\n  ", plumb_analyses[i]->name);
 		plumb_help_wrap(out, plumb_analyses[i]->summary, 2, 2, width);
 		for (; t && t->name; t++) {
-			fprintf(out, "  %-24s %-8s ", t->name,
-			        plumb_threshold_format(value, sizeof value, t->unit, t->fallback));
+			plumb_threshold_format(value, sizeof value, t->unit, t->fallback);
+			fprintf(out, "  %-24s %s%*s", t->name, value, 9 - plumb_columns(value), "");
 			plumb_help_wrap(out, t->help, 36, 36, width);
 		}
 	}

@@ -194,7 +194,7 @@ take(const struct plumb_profile *profile, char *fields[FIELDS], findings *list)
 
 	if (!row)
 		return false;
-	row->context = whole ? PLUMB_NONE : (uint32_t)strtoul(fields[1], NULL, 10);
+	row->context = whole ? 0 : (uint32_t)strtoul(fields[1], NULL, 10);
 	row->severity = (uint32_t)strtoul(fields[3], NULL, 10);
 	row->saving_ns = strcmp(fields[4], "-") ? strtoll(fields[4], NULL, 10) : PLUMB_UNKNOWN;
 	row->confidence = strcmp(fields[5], "-") ? strtod(fields[5], NULL) : NAN;
@@ -203,10 +203,10 @@ take(const struct plumb_profile *profile, char *fields[FIELDS], findings *list)
 	row->advice = *fields[8] ? fields[8] : NULL;
 	row->evidence = plumb_json_valid(fields[9]) ? fields[9] : NULL;
 	/* Several flags at one place are told apart by their order. */
-	plumb_finding_id(id, profile, row->rule, NULL, NULL, row->context);
+	plumb_finding_id(id, profile, "rule", row->rule, NULL, row->context);
 	if (strcmp(fields[2], "0")) {
 		snprintf(key, sizeof key, "%s %.12s", id, fields[2]);
-		plumb_finding_id(id, profile, row->rule, NULL, key, row->context);
+		plumb_finding_id(id, profile, "rule", row->rule, key, row->context);
 	}
 	row->id = strdup(id);
 	return row->id != NULL;

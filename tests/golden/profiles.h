@@ -10,6 +10,8 @@
  *	deep   a function that recurses 10 000 deep around one operator
  *	empty  nothing but the run
  *	rude   names with control characters, wide characters and quotes
+ *
+ * and those of cases.h, for the analyses.
  */
 #ifndef PLUMB_TESTS_PROFILES_H
 #define PLUMB_TESTS_PROFILES_H
@@ -285,6 +287,8 @@ sample_rude(struct sample *s)
 	                     sample_text(s, "\033[2Jdetail"), 3);
 }
 
+#include "cases.h"
+
 static bool
 sample_make(const char *name, struct plumb_profile *profile)
 {
@@ -292,8 +296,10 @@ sample_make(const char *name, struct plumb_profile *profile)
 		const char *name;
 		void (*make)(struct sample *s);
 	} samples[] = {
-		{ "gpu", sample_gpu },   { "cpu", sample_cpu }, { "deep", sample_deep },
-		{ "rude", sample_rude }, { "empty", NULL },
+		{ "gpu", sample_gpu },     { "cpu", sample_cpu }, { "deep", sample_deep },
+		{ "rude", sample_rude },   { "empty", NULL },     { "index", case_index },
+		{ "unet", case_unet },     { "loss", case_loss }, { "loader", case_loader },
+		{ "copies", case_copies },
 	};
 	struct sample s = { .b = plumb_builder_new() };
 	struct plumb_error error;
