@@ -103,9 +103,13 @@ draft_workers(struct latency *l, const struct workers *w)
 	struct plumb_draft draft;
 	char where[420];
 
-	/* A forked worker's stack begins with its parent's: there is the line that made the loader run. */
+	/* A forked worker's stack begins with its parent's: there is the line that made the loader run.
+	 * That of a spawned one does not: then it is where the training process uses the loader. */
 	while (context && l->place[context] == PLUMB_IN_WORKER)
 		context = p->contexts[context].parent;
+	for (uint32_t c = 0; c < p->contexts_count && l->place[context] != PLUMB_IN_LOADER; c++)
+		if (l->place[c] == PLUMB_IN_LOADER)
+			context = c;
 	line = s->user_of[context];
 	plumb_study_line(s, line, where, sizeof where);
 	plumb_draft_begin(&draft, "workers", context);
