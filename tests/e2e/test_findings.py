@@ -309,3 +309,14 @@ def test_help_lists_every_threshold_that_is_used():
     for path in (ROOT / "src/analyze").glob("*.c"):
         used |= set(re.findall(r'threshold\(\s*\w+(?:->\w+)*,\s*"([\w.]+)"', path.read_text()))
     assert listed == used and len(listed) >= 10
+
+
+def test_the_package_reads_stored_findings(tmp_path):
+    done = run_command(PLUMB, "settle", DATA / "h200_training.plumb", "-o", tmp_path / "x.plumb")
+    assert done.returncode == 0, done.stderr
+    stored = plumb.Profile(tmp_path / "x.plumb").findings
+    rows = findings(tmp_path / "x.plumb")
+    assert [row.finding for row in stored] == [row["id"] for row in rows]
+    for ours, theirs in zip(stored, rows):
+        assert ours.evidence == theirs["evidence"] and ours.saving_ns == theirs["saving_ns"]
+        assert ours.context.depth == len(theirs["context"])
