@@ -11,6 +11,7 @@
  * each as long as its kernels are on average, the rest would go; and with it, where the newest work is
  * known, the gaps between the kernels, as far as the device was idle at all.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -263,7 +264,7 @@ bound(const struct fusion *f, const struct shape *shape, double *gaps)
 		if (*gaps > (double)idle)
 			*gaps = (double)idle;
 	}
-	return (int64_t)(saved + *gaps);
+	return (int64_t)fmin(saved + *gaps, 9e18);
 }
 
 /* ---- the finding ---- */
@@ -394,10 +395,8 @@ run(struct plumb_study *study)
 	    (!code && !mark_light(&f)))
 		code = PLUMB_ESYSTEM;
 	if (!code) {
-		plumb_inclusive(study->profile, PLUMB_METRIC_GPU_REGISTERS, PLUMB_NONE, f.registers,
-		                NULL);
-		plumb_inclusive(study->profile, PLUMB_METRIC_GPU_SHARED_BYTES, PLUMB_NONE, f.shared,
-		                NULL);
+		plumb_study_load(study->profile, PLUMB_METRIC_GPU_REGISTERS, f.registers);
+		plumb_study_load(study->profile, PLUMB_METRIC_GPU_SHARED_BYTES, f.shared);
 		choose(&f);
 	}
 	for (uint32_t u = 0; !code && u < f.units.count; u++)

@@ -268,7 +268,7 @@ run(struct plumb_study *study)
 	if (h.metric != PLUMB_METRIC_GPU_TIME) {
 		h.own = host = calloc(p->contexts_count + 1u, sizeof *host);
 		if (host)
-			plumb_inclusive(p, h.metric, PLUMB_NONE, host, NULL);
+			plumb_study_load(p, h.metric, host);
 		h.total = 0;
 		for (uint32_t c = 0; host && c < p->contexts_count; c++)
 			h.total = plumb_add(h.total, host[c].sum);

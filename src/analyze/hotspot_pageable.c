@@ -249,9 +249,9 @@ plumb_hotspot_pageable(struct plumb_study *study)
 	s.bytes = calloc(p->contexts_count + 1u, sizeof *s.bytes);
 	s.wait = calloc(p->contexts_count + 1u, sizeof *s.wait);
 	if (s.time && s.bytes && s.wait) {
-		plumb_inclusive(p, PLUMB_METRIC_GPU_COPY_TIME, PLUMB_NONE, s.time, NULL);
-		plumb_inclusive(p, PLUMB_METRIC_GPU_COPY_BYTES, PLUMB_NONE, s.bytes, NULL);
-		plumb_inclusive(p, PLUMB_METRIC_HOST_WAIT, PLUMB_NONE, s.wait, NULL);
+		plumb_study_load(p, PLUMB_METRIC_GPU_COPY_TIME, s.time);
+		plumb_study_load(p, PLUMB_METRIC_GPU_COPY_BYTES, s.bytes);
+		plumb_study_load(p, PLUMB_METRIC_HOST_WAIT, s.wait);
 		code = collect(&s) ? 0 : PLUMB_ESYSTEM;
 	}
 	if (!code) {

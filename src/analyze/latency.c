@@ -68,15 +68,14 @@ load_host(struct latency *l)
 			l->sampled = true;
 	if (!stats)
 		return false;
-	plumb_inclusive(p, l->sampled ? PLUMB_METRIC_CPU_TIME : PLUMB_METRIC_OP_TIME, PLUMB_NONE,
-	                stats, NULL);
+	plumb_study_load(p, l->sampled ? PLUMB_METRIC_CPU_TIME : PLUMB_METRIC_OP_TIME, stats);
 	for (uint32_t c = 0; c < p->contexts_count; c++) {
 		l->host[c] = stats[c].sum > 0 ? stats[c].sum : 0;
 		if (!l->sampled && stats[c].count)
 			l->host[c] -= stats[c].max < l->host[c] ? stats[c].max : l->host[c];
 	}
 	if (l->sampled) {
-		plumb_inclusive(p, PLUMB_METRIC_WAIT_TIME, PLUMB_NONE, stats, NULL);
+		plumb_study_load(p, PLUMB_METRIC_WAIT_TIME, stats);
 		for (uint32_t c = 0; c < p->contexts_count; c++)
 			l->waiting[c] = stats[c].sum > 0 ? stats[c].sum : 0;
 	}
@@ -198,7 +197,7 @@ find_busy(struct latency *l)
 	if (!copies || !busy)
 		code = PLUMB_ESYSTEM;
 	if (!code) {
-		plumb_inclusive(p, PLUMB_METRIC_GPU_COPY_TIME, PLUMB_NONE, copies, NULL);
+		plumb_study_load(p, PLUMB_METRIC_GPU_COPY_TIME, copies);
 		sum_units(l, &units, copies, busy);
 	}
 	for (uint32_t u = units.count; !code && u-- > 0;) {
@@ -280,7 +279,7 @@ find_waits(struct latency *l)
 	int code = waits && lines ? 0 : PLUMB_ESYSTEM;
 
 	if (!code)
-		plumb_inclusive(p, PLUMB_METRIC_HOST_WAIT, PLUMB_NONE, waits, NULL);
+		plumb_study_load(p, PLUMB_METRIC_HOST_WAIT, waits);
 	for (uint32_t c = 0; !code && c < p->contexts_count; c++)
 		if (waits[c].count && s->user_of[c] < p->frames_count && !is_upload(p, c))
 			plumb_stat_merge(&lines[s->user_of[c]], &waits[c]);

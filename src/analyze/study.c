@@ -67,17 +67,26 @@ add_totals(struct plumb_study *study)
 	for (uint32_t i = 0; i < p->values_count; i++) {
 		const struct plumb_value *v = &p->values[i];
 
-		if (v->metric == PLUMB_METRIC_GPU_TIME)
-			study->gpu_ns = plumb_add(study->gpu_ns, v->sum);
-		if (v->metric == PLUMB_METRIC_GPU_COPY_TIME)
+		if (v->metric == PLUMB_METRIC_GPU_COPY_TIME && v->sum > 0)
 			study->copy_ns = plumb_add(study->copy_ns, v->sum);
 	}
+	for (uint32_t c = 0; c < p->contexts_count; c++)
+		study->gpu_ns = plumb_add(study->gpu_ns, study->kernels[c].sum);
 	if (study->span_ns != PLUMB_UNKNOWN && study->span_ns > 0)
 		study->scale_ns = study->span_ns;
 	else if (study->gpu_ns <= 0 && p->run.wall_ns > 0)
 		study->scale_ns = p->run.wall_ns;
 	else
 		study->scale_ns = plumb_add(study->gpu_ns, study->copy_ns);
+}
+
+void
+plumb_study_load(const struct plumb_profile *profile, uint32_t metric, struct plumb_stat *stats)
+{
+	plumb_inclusive(profile, metric, PLUMB_NONE, stats, NULL);
+	for (uint32_t c = 0; c < profile->contexts_count; c++)
+		if (stats[c].sum < 0)
+			stats[c] = (struct plumb_stat){ 0 };
 }
 
 struct plumb_study *
@@ -114,7 +123,7 @@ plumb_study_new(const struct plumb_profile *profile, const struct plumb_threshol
 		plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the analyses");
 		return NULL;
 	}
-	plumb_inclusive(profile, PLUMB_METRIC_GPU_TIME, PLUMB_NONE, kernels, NULL);
+	plumb_study_load(profile, PLUMB_METRIC_GPU_TIME, kernels);
 	add_devices(study);
 	add_totals(study);
 	return study;

@@ -48,6 +48,11 @@ plumb_study_findings(const struct plumb_study *study, uint32_t *count);
 /* The analysis whose findings come next. */
 void plumb_study_rule(struct plumb_study *study, const char *rule);
 
+/* METRIC of every context, exclusive, into STATS. A negative sum, which only a damaged or foreign profile
+ * has, is taken for no observation. */
+void
+plumb_study_load(const struct plumb_profile *profile, uint32_t metric, struct plumb_stat *stats);
+
 double plumb_study_threshold(const struct plumb_study *study, const char *name);
 
 /* The run's environment value of KEY, else a process's; NULL: there is none. */
