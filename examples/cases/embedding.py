@@ -30,8 +30,8 @@ class Recommender(nn.Module):
 
 model = Recommender().to(chosen.device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-# As with real items, few are read often: the square of a uniform number crowds near 0.
-ids = (torch.rand(LOOKUPS) ** 4 * ROWS).long().to(chosen.device)
+# As with real items, few are read often: the cube of a uniform number crowds near 0.
+ids = (torch.rand(LOOKUPS) ** 3 * ROWS).long().to(chosen.device)
 clicks = torch.rand(LOOKUPS).round().to(chosen.device)
 
 
