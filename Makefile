@@ -145,6 +145,7 @@ wheel:
 install: all
 	install -D -m 755 $(BUILD)/plumb $(DESTDIR)$(PREFIX)/lib/plumb/plumb
 	install -D -m 755 $(BUILD)/libplumb.so $(DESTDIR)$(PREFIX)/lib/plumb/libplumb.so
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/plumb/python/plumb python/plumb/*.py
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \
 	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	ln -sfn ../lib/plumb/plumb $(DESTDIR)$(PREFIX)/bin/plumb

@@ -12,9 +12,10 @@ Times are nanoseconds, sizes bytes, everything else counts. An unknown number is
 """
 from .control import recording, start, stop
 from .profile import (Device, Node, Process, Profile, ProfileError, Track, Value, Variant)
+from .rules import flag, rule
 
 __all__ = ["Device", "Node", "Process", "Profile", "ProfileError", "Track", "Value", "Variant",
-           "__version__", "recording", "start", "stop"]
+           "__version__", "flag", "recording", "rule", "start", "stop"]
 
 
 def __getattr__(name):

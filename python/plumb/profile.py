@@ -2,6 +2,7 @@
 """A profile file as a tree of nodes. The tables it reads stand in docs/profile-format.md."""
 import collections
 import collections.abc
+import json
 import os
 import pathlib
 import sqlite3
@@ -482,6 +483,18 @@ class Profile:
         return self._query(
             "ledger", "SELECT l.process, l.source, l.fate, f.is_drop, f.reason, l.detail, l.count "
             "FROM ledger l LEFT JOIN fates f ON f.name = l.fate ORDER BY l.id", Row)
+
+    @property
+    def findings(self):
+        """What the analyses concluded, the most important first: rows with finding (a stable id), rule,
+        severity, title, advice, evidence (a dict), context (a Node or None), saving_ns (at most so much
+        is saved; None: unknown), confidence (0…1)."""
+        found = self._query(
+            "findings", "SELECT finding, rule, severity, title, advice, evidence, context, saving_ns, "
+            "confidence FROM findings ORDER BY id", dict)
+        return [Row({**row, "evidence": json.loads(row["evidence"] or "{}"),
+                     "context": None if row["context"] is None else Node(self, row["context"])})
+                for row in found]
 
     @property
     def environment(self):

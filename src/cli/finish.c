@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyze/analyze.h"
 #include "cli/demangle.h"
 #include "cli/progress.h"
 #include "settle/join.h"
@@ -149,6 +150,9 @@ plumb_finish(const char *const *inputs, size_t count, const char *output, FILE *
 	struct stage reading = { bar, 0, 0.6, NULL }, writing = { bar, 0.6, 1, NULL };
 	memset(profile, 0, sizeof(*profile));
 	int code = make_profile(inputs, count, &reading, profile, error);
+	/* A profile without findings is better than none: a report makes them again. */
+	if (code == 0 && plumb_analyze(profile, NULL, NULL) < 0)
+		fputs("plumb: no memory left for the analyses; the profile has no findings\n", err);
 	if (code == 0) {
 		code = plumb_store_write(profile, output, stage_set, &writing, error);
 		if (code < 0)

@@ -5,6 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "cli/findings.h"
 
 static FILE *
 create(const char *path, struct plumb_error *error)
@@ -107,6 +110,8 @@ replace(char **text, const char *name, const struct plumb_verb *verb)
 	fprintf(out, "%.*s", (int)(start - *text), *text);
 	if (!strcmp(name, "metrics"))
 		plumb_generate_metrics(out);
+	else if (!strcmp(name, "thresholds"))
+		plumb_findings_docs(out);
 	else
 		plumb_generate_options(verb, out);
 	fputs(stop, out);
@@ -117,22 +122,26 @@ replace(char **text, const char *name, const struct plumb_verb *verb)
 	return true;
 }
 
+/* Rewrites the page NAME.md, which must have SECTION; VERB may be NULL, for a page of no verb. */
 static int
-docs_page(const struct plumb_verb *verb, const char *folder, struct plumb_error *error)
+docs_page(const char *name, const char *section, const struct plumb_verb *verb, const char *folder,
+          struct plumb_error *error)
 {
 	char path[4096], *text;
 	int result;
 	FILE *out;
 
-	snprintf(path, sizeof path, "%s/%s.md", folder, verb->name);
+	snprintf(path, sizeof path, "%s/%s.md", folder, name);
+	if (!verb && access(path, F_OK) != 0)
+		return 0;
 	text = read_page(path, verb, error);
 	if (!text)
 		return error->code;
-	if (!replace(&text, "options", verb)) {
+	if (!replace(&text, section, verb)) {
 		free(text);
 		return plumb_fail(error, PLUMB_EINPUT,
-		                  "%s lacks the markers of its options: put in " PLUMB_DOCS_BEGIN,
-		                  path, "options");
+		                  "%s lacks the markers of its %s: put in " PLUMB_DOCS_BEGIN, path,
+		                  section, section);
 	}
 	replace(&text, "metrics", verb);
 	out = create(path, error);
@@ -153,7 +162,9 @@ docs(const struct plumb_verb *const *verbs, const char *folder, struct plumb_err
 
 	for (size_t i = 0; !result && verbs[i]; i++)
 		if (!verbs[i]->hidden)
-			result = docs_page(verbs[i], folder, error);
+			result = docs_page(verbs[i]->name, "options", verbs[i], folder, error);
+	if (!result)
+		result = docs_page("findings", "thresholds", NULL, folder, error);
 	return result;
 }
 

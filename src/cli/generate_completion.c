@@ -53,7 +53,7 @@ bash_action(enum plumb_complete complete)
 	case PLUMB_COMPLETE_COMMAND:
 		return "COMPREPLY=($(compgen -c -- \"$cur\"))";
 	case PLUMB_COMPLETE_VERB:
-		return "COMPREPLY=($(compgen -W \"$verbs metrics\" -- \"$cur\"))";
+		return "COMPREPLY=($(compgen -W \"$verbs metrics findings\" -- \"$cur\"))";
 	case PLUMB_COMPLETE_FILE:
 		return "COMPREPLY=($(compgen -f -- \"$cur\"))";
 	case PLUMB_COMPLETE_NONE:
@@ -126,7 +126,7 @@ zsh_action(enum plumb_complete complete)
 	case PLUMB_COMPLETE_COMMAND:
 		return "_normal";
 	case PLUMB_COMPLETE_VERB:
-		return "($verbs metrics)";
+		return "($verbs metrics findings)";
 	case PLUMB_COMPLETE_FILE:
 		return "_files";
 	case PLUMB_COMPLETE_NONE:
@@ -251,6 +251,6 @@ plumb_generate_fish(const struct plumb_verb *const *verbs, FILE *out)
 		fprintf(out, "complete -c plumb -f -n '__fish_seen_subcommand_from %s' -a '",
 		        (*v)->name);
 		verb_names(verbs, out);
-		fputs(" metrics'\n", out);
+		fputs(" metrics findings'\n", out);
 	}
 }

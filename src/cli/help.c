@@ -5,6 +5,7 @@
 #include "base/words.h"
 #include "cli/cli.h"
 #include "cli/columns.h"
+#include "cli/findings.h"
 #include "cli/help.h"
 #include "cli/terminal.h"
 
@@ -138,7 +139,7 @@ plumb_help_overview(const struct plumb_verb *const *verbs, FILE *out, int width)
 		plumb_help_wrap(out, (*verbs)->summary, 14, 14, width);
 	}
 	fputs("\nStart with: plumb run -- python train.py\n"
-	      "Details:    plumb help VERB, plumb help metrics\n",
+	      "Details:    plumb help VERB, plumb help metrics, plumb help findings\n",
 	      out);
 }
 
@@ -181,6 +182,10 @@ plumb_cmd_help(struct plumb_invocation *invocation)
 		print_metrics(invocation->out, width);
 		return PLUMB_EXIT_DONE;
 	}
+	if (!strcmp(name, "findings")) {
+		plumb_findings_help(invocation->out, width);
+		return PLUMB_EXIT_DONE;
+	}
 	verb = plumb_verb_find(invocation->verbs, name);
 	if (!verb)
 		return plumb_cli_usage(invocation, "help: there is no verb \"%s\"", name);
@@ -197,9 +202,11 @@ static const char *const examples[] = {
 const struct plumb_verb plumb_verb_help = {
 	.name = "help",
 	.summary = "explain a verb and its options",
-	.synopsis = "[VERB|metrics]",
-	.description = "Without an operand it lists the verbs. \"metrics\" lists every metric with "
-		       "its unit, how it is aggregated and what it means.",
+	.synopsis = "[VERB|metrics|findings]",
+	.description =
+		"Without an operand it lists the verbs. \"metrics\" lists every metric with "
+		"its unit, how it is aggregated and what it means; \"findings\" the analyses "
+		"and their thresholds.",
 	.examples = examples,
 	.max_operands = 1,
 	.complete = PLUMB_COMPLETE_VERB,

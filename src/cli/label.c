@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/format.h"
+#include "base/format.h"
 
 #define INDENT_MOST 24 /* levels; deeper ones say their number */
 #define SHORT_CHAIN 4  /* frames of a chain that is shown whole */

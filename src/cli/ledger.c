@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "cli/format.h"
+#include "base/format.h"
 #include "cli/table.h"
 
 static void

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "analyze/ranks.h"
-#include "cli/format.h"
+#include "base/format.h"
 #include "cli/options.h"
 #include "cli/table.h"
 

@@ -7,9 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/analyze.h"
 #include "analyze/phase.h"
 #include "base/sort.h"
 #include "cli/cli.h"
+#include "cli/findings.h"
+#include "cli/rules.h"
 #include "cli/terminal.h"
 #include "model/user_code.h"
 #include "store/store.h"
@@ -61,6 +64,24 @@ static const struct plumb_option options[] = {
 	          "PREFIX "
 	          "are) and -PREFIX (are not), separated by colons; the last that matches counts. "
 	          "Without it everything is but installed packages and the standard library" },
+	{ .name = "findings",
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "show what the analyses conclude, the most important first, in place of the "
+	          "rows: "
+	          "what, why, where, what to do, and what that saves at most (see \"plumb help "
+	          "findings\")" },
+	{ .name = "threshold",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "NAME=VALUE,...",
+	  .help = "thresholds of the analyses, for instance "
+	          "hotspot.share=5%,fusion.kernel_time=20us" },
+	{ .name = "rule",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "FILE,...",
+	  .complete = PLUMB_COMPLETE_FILE,
+	  .help = "rules of your own, in Python: run them on the profile and show what they flag "
+	          "among "
+	          "the findings" },
 	{ .name = "ledger",
 	  .kind = PLUMB_OPTION_FLAG,
 	  .help = "show the whole ledger: for every source what was received, attributed and "
@@ -462,6 +483,11 @@ print(const struct plumb_invocation *invocation, const struct plumb_report *repo
 		width = plumb_terminal_width(invocation->out);
 	if (plumb_options_flag(o, "json"))
 		result = plumb_report_json(report, invocation->out);
+	else if (plumb_options_flag(o, "findings") && plumb_options_flag(o, "csv"))
+		result = plumb_findings_csv(report, invocation->out);
+	else if (plumb_options_flag(o, "findings"))
+		result = plumb_findings_text(report, invocation->out,
+		                             (int)(width < 10000 ? width : 0));
 	else if (plumb_options_flag(o, "csv"))
 		result = plumb_report_csv(report, invocation->out);
 	else
@@ -530,6 +556,25 @@ report_profile(const struct plumb_invocation *invocation, const struct plumb_pro
 	return result;
 }
 
+/* Findings come from the profile; they are made anew where it has none, or when what they depend on is
+ * asked for otherwise. */
+static int
+make_findings(const struct plumb_invocation *invocation, struct plumb_profile *profile,
+              struct plumb_error *error)
+{
+	const struct plumb_options *o = invocation->options;
+	struct plumb_analyze_options wanted = { plumb_options_text(o, "threshold"),
+		                                plumb_options_text(o, "user-code") };
+	const char *rules = plumb_options_text(o, "rule");
+	int code = 0;
+
+	if (wanted.thresholds || wanted.user_code || !profile->findings_count)
+		code = plumb_analyze(profile, &wanted, error);
+	if (!code && rules)
+		code = plumb_rules_run(profile, invocation->operands[0], rules, error);
+	return code;
+}
+
 static int
 check_use(const struct plumb_invocation *invocation)
 {
@@ -572,7 +617,8 @@ plumb_cmd_report(struct plumb_invocation *invocation)
 			                       expression, why);
 		}
 	}
-	if (plumb_store_read(&profile, invocation->operands[0], &error) < 0)
+	if (plumb_store_read(&profile, invocation->operands[0], &error) < 0 ||
+	    make_findings(invocation, &profile, &error) < 0)
 		result = plumb_cli_fail(invocation, &error);
 	else
 		result = report_profile(invocation, &profile, expression ? &filter : NULL);
@@ -593,6 +639,10 @@ static const char *const examples[] = {
 	"the lines of one file",
 	"plumb report train.plumb --by memory",
 	"who holds each device's memory at its peak",
+	"plumb report train.plumb --findings",
+	"what is wrong, and what to do about it",
+	"plumb report train.plumb --findings --rule small.py --threshold hotspot.share=5%",
+	"with a rule of your own, and another threshold",
 	"plumb report train.plumb --by kernel --json --top 0",
 	"every kernel, for a program",
 	NULL,

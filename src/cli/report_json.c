@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/analyze.h"
 #include "analyze/ranks.h"
 #include "base/json.h"
 #include "cli/ledger.h"
@@ -327,8 +328,6 @@ write_path(struct plumb_json *json, const struct plumb_profile *p, uint32_t cont
 static void
 write_findings(struct plumb_json *json, const struct plumb_profile *p)
 {
-	static const char *const severities[] = { NULL, "note", "warning", "serious" };
-
 	plumb_json_key(json, "findings");
 	plumb_json_array(json);
 	for (uint32_t i = 0; i < p->findings_count; i++) {
@@ -337,8 +336,7 @@ write_findings(struct plumb_json *json, const struct plumb_profile *p)
 		plumb_json_object(json);
 		plumb_json_key_text(json, "id", plumb_text(p, f->id));
 		plumb_json_key_text(json, "rule", plumb_text(p, f->rule));
-		plumb_json_key_text(json, "severity",
-		                    f->severity < 4 ? severities[f->severity] : NULL);
+		plumb_json_key_text(json, "severity", plumb_severity_name(f->severity));
 		plumb_json_key_text(json, "title", plumb_text(p, f->title));
 		plumb_json_key_text(json, "advice", plumb_text(p, f->advice));
 		plumb_json_key_quantity(json, "saving_ns", f->saving_ns);

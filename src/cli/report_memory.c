@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/sort.h"
-#include "cli/format.h"
 #include "cli/report.h"
 #include "cli/table.h"
 #include "cli/terminal.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/format.h"
+#include "base/format.h"
 #include "cli/label.h"
 #include "cli/ledger.h"
 #include "cli/overview.h"

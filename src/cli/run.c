@@ -9,10 +9,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/format.h"
 #include "cli/cli.h"
 #include "cli/facts.h"
 #include "cli/finish.h"
-#include "cli/format.h"
 #include "cli/launch.h"
 #include "cli/run_options.h"
 #include "cli/rundir.h"

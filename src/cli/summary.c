@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * At most PLUMB_SUMMARY_LINES lines: 1 title, 2 of the run, 1 of ranks, DEVICES + 1, 1 of memory, notes, three tables of
+ * At most PLUMB_SUMMARY_LINES lines: 1 title, 2 of the run, 1 of ranks, DEVICES + 1, 1 of memory, notes, FINDINGS, three tables of
  * a blank line, titles and ROWS, a blank line, DROPS of the ledger with their title, 1 closing hint.
  */
 #include "cli/summary.h"
@@ -10,8 +10,9 @@
 #include <string.h>
 
 #include "analyze/group.h"
+#include "base/format.h"
 #include "base/sort.h"
-#include "cli/format.h"
+#include "cli/findings.h"
 #include "cli/ledger.h"
 #include "cli/overview.h"
 #include "cli/table.h"
@@ -21,8 +22,9 @@
 #define DEVICES 3
 #define ROWS 5
 #define DROPS 3
-_Static_assert(1 + 2 + 1 + DEVICES + 1 + 1 + PLUMB_OVERVIEW_NOTES + 3 * (2 + ROWS) + 2 + DROPS +
-                               1 <=
+#define FINDINGS 2
+_Static_assert(1 + 2 + 1 + DEVICES + 1 + 1 + PLUMB_OVERVIEW_NOTES + FINDINGS + 3 * (2 + ROWS) + 2 +
+                               DROPS + 1 <=
                        PLUMB_SUMMARY_LINES,
                "the summary fits");
 
@@ -179,6 +181,8 @@ plumb_summary_print(const struct plumb_profile *profile, FILE *out,
 		options = &none;
 	fputs("plumb: the run in short\n", out);
 	plumb_overview_print(profile, out, DEVICES);
+	plumb_findings_brief(profile, out, FINDINGS,
+	                     options->width > 0 ? options->width : plumb_terminal_width(out));
 	if (print_tables(profile, out, options) < 0)
 		fputs("no memory left for the tables\n", out);
 	fputs("\nledger\n", out);
@@ -186,7 +190,7 @@ plumb_summary_print(const struct plumb_profile *profile, FILE *out,
 	if (options->path) {
 		fputs("more: plumb report ", out);
 		plumb_text_print(out, options->path);
-		fputc('\n', out);
+		fputs(profile->findings_count ? " (--findings: what to do)\n" : "\n", out);
 	}
 	fflush(out);
 }

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format.h"
 #include "base/utf8.h"
 #include "cli/columns.h"
-#include "cli/format.h"
 
 #define GAP 2
 #define NARROWEST 16   /* a column is not shortened below this */

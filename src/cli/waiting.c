@@ -24,7 +24,7 @@
 #include "region/reader.h"
 #include "region/writer.h"
 
-enum { COST_SHARE = 100 }; /* looking takes at most this part of the time: 1 % */
+enum { COST_SHARE = 100 };          /* looking takes at most this part of the time: 1 % */
 #define SETTLED UINT64_C(100000000) /* ns after which a folder's time stamp holds */
 
 struct thread {

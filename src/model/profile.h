@@ -155,9 +155,14 @@ struct plumb_environment_row {
 };
 
 /* What an analysis concluded; see analyze/. Evidence is a JSON object as text. */
+enum plumb_severity {
+	PLUMB_NOTE = 1,
+	PLUMB_WARNING = 2,
+	PLUMB_SERIOUS = 3,
+};
 struct plumb_finding {
 	uint32_t id, rule, title, advice, evidence; /* strings */
-	uint32_t severity;                          /* 1 note, 2 warning, 3 serious */
+	uint32_t severity;                          /* enum plumb_severity */
 	uint32_t context;
 	int64_t saving_ns;
 	double confidence; /* 0…1, NAN unknown */
@@ -243,6 +248,22 @@ plumb_context_frame(const struct plumb_profile *profile, uint32_t context)
 
 /* What to show for a frame: its display name, else its name, else "?". Never NULL. */
 const char *plumb_frame_label(const struct plumb_profile *profile, uint32_t frame);
+
+/* A finding whose texts are the caller's; NULL is none. */
+struct plumb_finding_text {
+	const char *id, *rule, *title, *advice, *evidence;
+	uint32_t severity;
+	uint32_t context;
+	int64_t saving_ns;
+	double confidence;
+};
+
+/* The one change that a finished profile takes: its findings become the COUNT rows of FINDINGS, whose
+ * texts are copied and made valid UTF-8. They may point into PROFILE's own strings. An unknown context
+ * becomes PLUMB_NONE, a severity out of range PLUMB_NOTE. PLUMB_ESYSTEM: no memory, nothing changed. */
+int plumb_profile_set_findings(struct plumb_profile *profile,
+                               const struct plumb_finding_text *findings, uint32_t count,
+                               struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* One metric's observations put together. count 0 means there were none: then nothing else holds. */
 struct plumb_stat {

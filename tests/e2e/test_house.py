@@ -143,6 +143,9 @@ def test_install(tmp_path):
     done = run_command(installed / "bin/plumb", "run", "-o", tmp_path / "t.plumb", "--", "sh", "-c",
                        "exit 5", cwd=tmp_path)
     assert done.returncode == 5, done.stderr
+    done = run_command(installed / "bin/plumb", "report", ROOT / "tests/data/h200_example.plumb",
+                       "--findings", "--rule", ROOT / "examples/rules/fusion.py")
+    assert done.returncode == 0 and "rule-fusion-" in done.stdout, done.stderr
 
 
 def test_generated_docs_are_current(tmp_path):

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analyze/analyze.h"
 #include "store/store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -53,10 +54,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	struct plumb_profile profile;
 	struct plumb_error error = { 0 };
-	if (!plumb_store_read(&profile, path, &error))
+	if (!plumb_store_read(&profile, path, &error)) {
 		use(&profile);
-	else if (!*error.message || strchr(error.message, '\n'))
+		if (plumb_analyze(&profile, NULL, &error))
+			abort();
+	} else if (!*error.message || strchr(error.message, '\n')) {
 		abort();
+	}
 	plumb_profile_free(&profile);
 	return 0;
 }

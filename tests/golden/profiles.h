@@ -11,6 +11,8 @@
  *	empty  nothing but the run
  *	memory who holds a CPU's and a GPU's memory
  *	rude   names with control characters, wide characters and quotes
+ *
+ * and those of cases.h, for the analyses.
  */
 #ifndef PLUMB_TESTS_PROFILES_H
 #define PLUMB_TESTS_PROFILES_H
@@ -365,6 +367,8 @@ sample_rude(struct sample *s)
 	                     sample_text(s, "\033[2Jdetail"), 3);
 }
 
+#include "cases.h"
+
 static bool
 sample_make(const char *name, struct plumb_profile *profile)
 {
@@ -372,8 +376,10 @@ sample_make(const char *name, struct plumb_profile *profile)
 		const char *name;
 		void (*make)(struct sample *s);
 	} samples[] = {
-		{ "gpu", sample_gpu },   { "cpu", sample_cpu },     { "deep", sample_deep },
-		{ "rude", sample_rude }, { "memory", sample_held }, { "empty", NULL },
+		{ "gpu", sample_gpu },     { "cpu", sample_cpu }, { "deep", sample_deep },
+		{ "rude", sample_rude },   { "memory", sample_held }, { "empty", NULL },     { "index", case_index },
+		{ "unet", case_unet },     { "loss", case_loss }, { "loader", case_loader },
+		{ "copies", case_copies },
 	};
 	struct sample s = { .b = plumb_builder_new() };
 	struct plumb_error error;

@@ -13,7 +13,7 @@
 #include <math.h>
 
 #include "cli/columns.h"
-#include "cli/format.h"
+#include "base/format.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 

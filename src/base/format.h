@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers as people read them. An unknown (PLUMB_UNKNOWN, NaN) is "–", never 0. */
-#ifndef PLUMB_CLI_FORMAT_H
-#define PLUMB_CLI_FORMAT_H
+#ifndef PLUMB_BASE_FORMAT_H
+#define PLUMB_BASE_FORMAT_H
 
 #include <stdint.h>
 

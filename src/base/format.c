@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/format.h"
+#include "base/format.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The registry: runs the analyses, names their findings and puts them in order. */
+#include "analyze/analyze.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/study.h"
+
+extern const struct plumb_analysis plumb_analysis_hotspot, plumb_analysis_fusion,
+	plumb_analysis_balance, plumb_analysis_latency, plumb_analysis_stalls;
+
+const struct plumb_analysis *const plumb_analyses[] = {
+	&plumb_analysis_hotspot, &plumb_analysis_fusion, &plumb_analysis_balance,
+	&plumb_analysis_latency, &plumb_analysis_stalls, NULL,
+};
+
+const char *
+plumb_severity_name(uint32_t severity)
+{
+	static const char *const names[] = { "note", "note", "warning", "serious" };
+
+	return names[severity <= PLUMB_SERIOUS ? severity : PLUMB_NOTE];
+}
+
+/* ---- ids ---- */
+
+/* FNV-1a, written out here because ids outlive versions of plumb, which base/hash.h does not promise. */
+static uint64_t
+hash_bytes(uint64_t hash, const void *data, size_t bytes)
+{
+	const unsigned char *at = data;
+
+	for (size_t i = 0; i < bytes; i++)
+		hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+static uint64_t
+hash_text(uint64_t hash, const char *text)
+{
+	return text ? hash_bytes(hash, text, strlen(text) + 1) : hash_bytes(hash, "\1", 1);
+}
+
+/* By files without their folder, so that a program that moved keeps its findings. */
+static uint64_t
+hash_frame(uint64_t hash, const struct plumb_profile *p, const struct plumb_frame *frame)
+{
+	const char *file = plumb_text(p, frame->file);
+	const char *slash = file ? strrchr(file, '/') : NULL;
+	char line[16];
+
+	snprintf(line, sizeof line, "%" PRIu32, frame->line);
+	hash = hash_text(hash, plumb_frame_kind_names[frame->kind]);
+	hash = hash_text(hash, plumb_text(p, frame->name));
+	hash = hash_text(hash, slash ? slash + 1 : file);
+	return hash_text(hash, line);
+}
+
+char *
+plumb_finding_id(char *text, const struct plumb_profile *p, const char *rule, const char *cause,
+                 const char *key, uint32_t context)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	hash = hash_text(hash_text(hash, rule), cause);
+	if (key) {
+		hash = hash_text(hash, key);
+	} else {
+		for (; context < p->contexts_count && context;
+		     context = p->contexts[context].parent) {
+			unsigned char flags = (unsigned char)(p->contexts[context].flags &
+			                                      (PLUMB_CONTEXT_BACKWARD |
+			                                       PLUMB_CONTEXT_ACCUMULATION));
+			hash = hash_frame(hash, p, plumb_context_frame(p, context));
+			hash = hash_bytes(hash, &flags, 1);
+		}
+	}
+	snprintf(text, PLUMB_FINDING_ID, "%.60s%s%.30s-%012" PRIx64, rule, cause ? "-" : "",
+	         cause ? cause : "", (hash ^ hash >> 48) & UINT64_C(0xffffffffffff));
+	return text;
+}
+
+/* ---- order ---- */
+
+static double
+worth(const struct plumb_finding_text *f)
+{
+	if (f->saving_ns == PLUMB_UNKNOWN || f->saving_ns < 0)
+		return -1;
+	return (double)f->saving_ns * (isnan(f->confidence) ? 0.5 : f->confidence);
+}
+
+/* A finding and its place before sorting: what is equally important stays in order. */
+struct ranked {
+	struct plumb_finding_text finding;
+	uint32_t place;
+};
+
+static int
+by_importance(const void *left, const void *right)
+{
+	const struct ranked *a = left, *b = right;
+	double x = worth(&a->finding), y = worth(&b->finding);
+
+	if (a->finding.severity != b->finding.severity)
+		return a->finding.severity > b->finding.severity ? -1 : 1;
+	if (x < y || x > y)
+		return x > y ? -1 : 1;
+	return a->place < b->place ? -1 : a->place > b->place;
+}
+
+static int
+put_in_order(struct plumb_finding_text *rows, uint32_t count)
+{
+	struct ranked *ranked = calloc((size_t)count + 1, sizeof *ranked);
+
+	if (!ranked)
+		return PLUMB_ESYSTEM;
+	for (uint32_t i = 0; i < count; i++)
+		ranked[i] = (struct ranked){ rows[i], i };
+	qsort(ranked, count, sizeof *ranked, by_importance);
+	for (uint32_t i = 0; i < count; i++)
+		rows[i] = ranked[i].finding;
+	free(ranked);
+	return 0;
+}
+
+static bool
+is_ours(const char *rule)
+{
+	for (size_t i = 0; rule && plumb_analyses[i]; i++)
+		if (!strcmp(plumb_analyses[i]->name, rule))
+			return true;
+	return false;
+}
+
+/* PROFILE's findings (without those of the registry's rules if REPLACE is set) and COUNT more. */
+static int
+merge(struct plumb_profile *p, const struct plumb_finding_text *more, uint32_t count, bool replace,
+      struct plumb_error *error)
+{
+	struct plumb_finding_text *rows =
+		calloc((size_t)p->findings_count + count + 1, sizeof *rows);
+	uint32_t kept = 0;
+	int code;
+
+	if (!rows)
+		return plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the findings");
+	for (uint32_t i = 0; i < p->findings_count; i++) {
+		const struct plumb_finding *f = &p->findings[i];
+		const char *rule = plumb_text(p, f->rule);
+
+		if (replace && is_ours(rule))
+			continue;
+		rows[kept++] = (struct plumb_finding_text){ .id = plumb_text(p, f->id),
+			                                    .rule = rule,
+			                                    .title = plumb_text(p, f->title),
+			                                    .advice = plumb_text(p, f->advice),
+			                                    .evidence = plumb_text(p, f->evidence),
+			                                    .severity = f->severity,
+			                                    .context = f->context,
+			                                    .saving_ns = f->saving_ns,
+			                                    .confidence = f->confidence };
+	}
+	for (uint32_t i = 0; i < count; i++)
+		rows[kept++] = more[i];
+	if (put_in_order(rows, kept) < 0)
+		code = plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the findings");
+	else
+		code = plumb_profile_set_findings(p, rows, kept, error);
+	free(rows);
+	return code;
+}
+
+int
+plumb_findings_add(struct plumb_profile *profile, const struct plumb_finding_text *findings,
+                   uint32_t count, struct plumb_error *error)
+{
+	return merge(profile, findings, count, false, error);
+}
+
+/* ---- all of them ---- */
+
+static int
+run_all(struct plumb_study *study, struct plumb_error *error)
+{
+	for (size_t i = 0; plumb_analyses[i]; i++) {
+		plumb_study_rule(study, plumb_analyses[i]->name);
+		if (plumb_analyses[i]->run(study) < 0)
+			return plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the analyses");
+	}
+	return 0;
+}
+
+int
+plumb_analyze(struct plumb_profile *profile, const struct plumb_analyze_options *options,
+              struct plumb_error *error)
+{
+	static const struct plumb_analyze_options none;
+	struct plumb_error local;
+	struct plumb_thresholds *thresholds;
+	struct plumb_study *study = NULL;
+	const struct plumb_finding_text *found;
+	uint32_t count;
+	int code;
+
+	if (!options)
+		options = &none;
+	if (!error)
+		error = &local;
+	thresholds = plumb_thresholds_new(options->thresholds, error);
+	if (thresholds)
+		study = plumb_study_new(profile, thresholds, options->user_code, error);
+	if (!study) {
+		plumb_thresholds_free(thresholds);
+		return error->code;
+	}
+	code = run_all(study, error);
+	if (!code) {
+		found = plumb_study_findings(study, &count);
+		code = merge(profile, found, count, true, error);
+	}
+	plumb_study_free(study);
+	plumb_thresholds_free(thresholds);
+	return code;
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Balance: operators whose backward pass takes far longer on the GPU than their forward pass.
+ *
+ * Backward usually costs up to twice the forward (a gradient of the input and one of the weights); much
+ * more means that its kernel is a worse algorithm: it serialises, sorts or fills memory. Operators are
+ * taken together by name and line of the person's code. What twice the forward pass leaves of the backward
+ * pass bounds the saving. What torch.utils.checkpoint computes again is no backward pass and left out. An operator without GPU work of its own forwards (a view) has no ratio; it is
+ * judged only where the table below knows its backward pass.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/study.h"
+#include "base/format.h"
+#include "base/vec.h"
+
+#define LISTED 5
+
+static const struct plumb_threshold thresholds[] = {
+	{ "balance.ratio", 5, "ratio",
+	  "least backward GPU time over forward GPU time; up to 2 is usual" },
+	{ "balance.share", 0.01, "share", "least part of the GPU time of the backward pass" },
+	{ 0 },
+};
+
+/* What is known of an operator's backward pass. */
+static const struct {
+	const char *name, *advice;
+} known[] = {
+	{ "aten::index",
+	  "Its backward pass adds gradients row by row in the order of sorted indices, so "
+	  "that rows that were read often are added one after the other. To take whole rows "
+	  "by an index tensor, use torch.index_select(x, 0, i) or "
+	  "torch.nn.functional.embedding(i, x); with torch.use_deterministic_algorithms(True) "
+	  "prefer embedding." },
+	{ "aten::index_select",
+	  "Under torch.use_deterministic_algorithms(True) its backward pass sorts the "
+	  "indices and adds row by row. Use torch.nn.functional.embedding, or allow "
+	  "the atomic version for this step." },
+	{ "aten::embedding",
+	  "Its backward pass fills a gradient as large as the table and adds rows that repeat one "
+	  "after "
+	  "the other. With few rows used in a step, sparse=True and an optimizer for sparse "
+	  "gradients "
+	  "avoid the first; where one index repeats (padding), padding_idx avoids the second." },
+	{ "aten::gather",
+	  "Its backward pass adds with atomics: indices that repeat wait for each other. "
+	  "Where each index occurs once, take_along_dim on a smaller tensor or a mask and a "
+	  "sum can be cheaper." },
+	{ "aten::select",
+	  "Its backward pass fills a gradient as large as the whole input for each call. "
+	  "Take all parts at once with unbind or split instead of selecting in a loop." },
+	{ "aten::slice",
+	  "Its backward pass fills a gradient as large as the whole input for each call. "
+	  "Take all parts at once with split or chunk instead of slicing in a loop." },
+	{ "aten::grid_sampler_2d",
+	  "Its backward pass adds with atomics: neighbouring points that fall into "
+	  "one pixel wait for each other." },
+};
+
+struct pair {
+	uint32_t op, user; /* frames */
+	uint32_t context;  /* of the forward operator with the most backward time */
+	int64_t most;
+	int64_t forward, backward;
+};
+
+struct root { /* the topmost context of some backward work */
+	uint32_t op, user, context;
+};
+
+enum { BEHIND = 1, COUNTED = 2, AGAIN = 4 };
+
+struct balance {
+	struct plumb_study *study;
+	int64_t *forward;  /* by context: inclusive, forward work only */
+	int64_t *backward; /* by context: inclusive, whatever it is */
+	unsigned char *
+		behind; /* by context: BEHIND backward work, COUNTED in a pair, forward work AGAIN */
+	PLUMB_VEC(struct pair) pairs;
+	PLUMB_VEC(struct root) roots;
+};
+
+static const char *
+advice_of(const char *name)
+{
+	for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
+		if (!strcmp(known[i].name, name))
+			return known[i].advice;
+	return NULL;
+}
+
+/* Checkpointing runs forward work once more, in the middle of the backward pass. */
+static bool
+computes_again(const struct plumb_profile *p, uint32_t context)
+{
+	static const char end[] = "torch/utils/checkpoint.py";
+	const struct plumb_frame *frame = plumb_context_frame(p, context);
+	const char *file = frame->kind == PLUMB_FRAME_PYTHON ? plumb_text(p, frame->file) : NULL;
+	size_t length = file ? strlen(file) : 0;
+
+	return length >= sizeof end - 1 && !strcmp(file + length - (sizeof end - 1), end);
+}
+
+static void
+add_up(struct balance *b)
+{
+	const struct plumb_profile *p = b->study->profile;
+
+	for (uint32_t c = 0; c < p->contexts_count; c++) {
+		uint32_t parent = p->contexts[c].parent;
+
+		bool back = (p->contexts[c].flags & PLUMB_CONTEXT_BACKWARD) != 0;
+
+		b->behind[c] = back || (c && b->behind[parent] & BEHIND) ? BEHIND : 0;
+		if ((b->behind[c] & BEHIND) &&
+		    ((c && b->behind[parent] & AGAIN) || computes_again(p, c)))
+			b->behind[c] |= AGAIN;
+		b->backward[c] = b->behind[c] & AGAIN ? 0 : b->study->kernels[c].sum;
+		b->forward[c] = b->behind[c] & BEHIND ? 0 : b->study->kernels[c].sum;
+	}
+	for (uint32_t c = p->contexts_count; c-- > 1;) {
+		uint32_t parent = p->contexts[c].parent;
+
+		b->backward[parent] = plumb_add(b->backward[parent], b->backward[c]);
+		b->forward[parent] = plumb_add(b->forward[parent], b->forward[c]);
+	}
+}
+
+/* Each forward operator with backward work right under it. */
+static bool
+collect(struct balance *b)
+{
+	const struct plumb_profile *p = b->study->profile;
+
+	for (uint32_t c = 1; c < p->contexts_count; c++) {
+		uint32_t op = p->contexts[c].parent;
+		struct root *root;
+		struct pair *pair;
+
+		if (!(b->behind[c] & BEHIND) || (b->behind[op] & BEHIND) ||
+		    (p->contexts[c].flags & PLUMB_CONTEXT_ACCUMULATION) ||
+		    plumb_context_frame(p, op)->kind != PLUMB_FRAME_OPERATOR)
+			continue;
+		root = plumb_vec_add(&b->roots);
+		if (!root)
+			return false;
+		*root = (struct root){ p->contexts[op].frame, b->study->user_of[op], c };
+		pair = plumb_vec_add(&b->pairs);
+		if (!pair)
+			return false;
+		*pair = (struct pair){
+			.op = root->op,
+			.user = root->user,
+			.context = op,
+			.most = b->backward[c],
+			.forward = b->behind[op] & COUNTED ? 0 : b->forward[op],
+			.backward = b->backward[c],
+		};
+		b->behind[op] |= COUNTED;
+	}
+	return true;
+}
+
+static int
+by_operator(const void *left, const void *right)
+{
+	const struct pair *a = left, *b = right;
+
+	if (a->op != b->op)
+		return a->op < b->op ? -1 : 1;
+	if (a->user != b->user)
+		return a->user < b->user ? -1 : 1;
+	return a->context < b->context ? -1 : a->context > b->context;
+}
+
+static void
+join(struct balance *b)
+{
+	uint32_t kept = 0;
+
+	if (b->pairs.count)
+		qsort(b->pairs.items, b->pairs.count, sizeof *b->pairs.items, by_operator);
+	for (uint32_t i = 0; i < b->pairs.count; i++) {
+		struct pair *from = &b->pairs.items[i];
+		struct pair *to = kept ? &b->pairs.items[kept - 1] : NULL;
+
+		if (!to || to->op != from->op || to->user != from->user) {
+			b->pairs.items[kept++] = *from;
+			continue;
+		}
+		if (from->most > to->most) {
+			to->most = from->most;
+			to->context = from->context;
+		}
+		to->forward = plumb_add(to->forward, from->forward);
+		to->backward = plumb_add(to->backward, from->backward);
+	}
+	b->pairs.count = kept;
+}
+
+static void
+tally_kernels(const struct balance *b, const struct pair *pair, struct plumb_tally *kernels)
+{
+	const struct plumb_profile *p = b->study->profile;
+
+	for (uint32_t i = 0; i < b->roots.count; i++) {
+		const struct root *root = &b->roots.items[i];
+
+		if (root->op != pair->op || root->user != pair->user)
+			continue;
+		for (uint32_t c = root->context; c <= p->contexts[root->context].last; c++)
+			if (b->study->kernels[c].count && !(b->behind[c] & AGAIN))
+				plumb_tally_add(kernels, p->contexts[c].frame,
+				                b->study->kernels[c].sum,
+				                b->study->kernels[c].count);
+	}
+}
+
+static int
+draft_pair(struct balance *b, const struct pair *pair)
+{
+	const struct plumb_profile *p = b->study->profile;
+	const char *name = plumb_text(p, p->frames[pair->op].name), *advice = advice_of(name);
+	char label[420], where[420], times[40] = "", share[PLUMB_FORMAT_SIZE];
+	char forward[PLUMB_FORMAT_SIZE], backward[PLUMB_FORMAT_SIZE];
+	struct plumb_tally kernels = { 0 };
+	struct plumb_draft draft;
+	int code;
+
+	if (plumb_tally_new(b->study, &kernels) < 0)
+		return PLUMB_ESYSTEM;
+	tally_kernels(b, pair, &kernels);
+	plumb_study_line(b->study, pair->user, where, sizeof where);
+	if (pair->forward > 0)
+		snprintf(times, sizeof times, ", %.1f times as long",
+		         (double)pair->backward / (double)pair->forward);
+	plumb_draft_begin(&draft, NULL, pair->context);
+	plumb_draft_key(&draft, "%s %s", name ? name : "", where);
+	plumb_draft_title(
+		&draft,
+		"the backward pass of %s at %s takes %s, its forward pass %s%s (%s of the GPU "
+		"time)",
+		plumb_study_name(b->study, pair->op, label, sizeof label), where,
+		plumb_format_time(backward, pair->backward),
+		plumb_format_time(forward, pair->forward), times,
+		plumb_format_share(share, (double)pair->backward, (double)b->study->gpu_ns));
+	plumb_draft_advice(
+		&draft, "%s",
+		advice ? advice
+		       : "Its backward kernels do far more than its forward kernels, or do "
+			 "it one after the other. Look for an operator with the same "
+			 "result and another backward pass, and for settings that ask for "
+			 "determinism.");
+	plumb_json_key_text(draft.evidence, "operator", name);
+	plumb_json_key_quantity(draft.evidence, "forward_ns", pair->forward);
+	plumb_json_key_quantity(draft.evidence, "backward_ns", pair->backward);
+	plumb_json_key(draft.evidence, "ratio");
+	if (pair->forward > 0)
+		plumb_json_number(draft.evidence, (double)pair->backward / (double)pair->forward);
+	else
+		plumb_json_null(draft.evidence);
+	plumb_json_key(draft.evidence, "share");
+	plumb_json_number(draft.evidence, (double)pair->backward / (double)b->study->gpu_ns);
+	plumb_study_line_json(b->study, draft.evidence, pair->user);
+	plumb_tally_json(b->study, &kernels, draft.evidence, "backward_kernels", LISTED);
+	draft.saving_ns = pair->backward - 2 * pair->forward;
+	draft.confidence = advice ? 0.8 : 0.4;
+	code = plumb_draft_end(b->study, &draft);
+	plumb_tally_free(&kernels);
+	return code;
+}
+
+static int
+draft_pairs(struct balance *b)
+{
+	const struct plumb_profile *p = b->study->profile;
+	double ratio = plumb_study_threshold(b->study, "balance.ratio");
+	double least = plumb_study_threshold(b->study, "balance.share") * (double)b->study->gpu_ns;
+	int code = 0;
+
+	for (uint32_t i = 0; !code && i < b->pairs.count; i++) {
+		const struct pair *pair = &b->pairs.items[i];
+
+		if (pair->backward <= 0 || (double)pair->backward < least ||
+		    (double)pair->backward < ratio * (double)pair->forward ||
+		    pair->backward / 2 < pair->forward)
+			continue;
+		if (pair->forward <= 0 && !advice_of(plumb_text(p, p->frames[pair->op].name)))
+			continue;
+		code = draft_pair(b, pair);
+	}
+	return code;
+}
+
+static int
+run(struct plumb_study *study)
+{
+	uint32_t contexts = study->profile->contexts_count;
+	struct balance b = { .study = study };
+	int code = PLUMB_ESYSTEM;
+
+	if (study->gpu_ns <= 0)
+		return 0;
+	b.forward = calloc(contexts + 1u, sizeof *b.forward);
+	b.backward = calloc(contexts + 1u, sizeof *b.backward);
+	b.behind = calloc(contexts + 1u, 1);
+	if (b.forward && b.backward && b.behind) {
+		add_up(&b);
+		code = collect(&b) ? 0 : PLUMB_ESYSTEM;
+	}
+	if (!code) {
+		join(&b);
+		code = draft_pairs(&b);
+	}
+	plumb_vec_free(&b.pairs);
+	plumb_vec_free(&b.roots);
+	free(b.forward);
+	free(b.backward);
+	free(b.behind);
+	return code;
+}
+
+const struct plumb_analysis plumb_analysis_balance = {
+	.name = "balance",
+	.summary =
+		"operators whose backward pass takes far longer on the GPU than their forward pass",
+	.thresholds = thresholds,
+	.run = run,
+};

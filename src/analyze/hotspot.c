@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Hotspots: kernels, operators and lines of the person's code that take much of the GPU time; first those
+ * with a cause that has a cure (hotspot_kernels.c, hotspot_pageable.c). A profile without GPU time is
+ * judged by the operators' time on the host.
+ *
+ * What a kernel's finding explains is left out when operators are looked at, and what both explain when
+ * lines are: an operator with one hot kernel is one finding, an operator of many lukewarm ones another.
+ */
+#include "analyze/hotspot.h"
+
+#include <stdlib.h>
+
+#include "analyze/group.h"
+#include "base/format.h"
+
+#define LISTED 5 /* lines, operators and kernels in the evidence */
+
+static const struct plumb_threshold thresholds[] = {
+	{ "hotspot.share", 0.10, "share",
+	  "least part of the GPU time that a kernel, an operator or a line must take; where there "
+	  "is no "
+	  "GPU time, of the operators' time on the host" },
+	{ "hotspot.layout_share", 0.02, "share",
+	  "least part of the GPU time that layout conversions must take in all" },
+	{ "hotspot.copy_share", 0.10, "share",
+	  "least part of the GPU time that the copying and converting kernels of a line must "
+	  "take" },
+	{ "hotspot.pageable_share", 0.01, "share",
+	  "least part of the devices' span that pageable copies of a line must cost" },
+	{ "hotspot.pageable_bytes", 65536, "byte",
+	  "least mean size of a pageable copy; smaller ones wait for other reasons" },
+	{ 0 },
+};
+
+struct level {
+	enum plumb_group_by by;
+	const char *cause, *what;
+};
+
+struct hotspots {
+	struct plumb_study *study;
+	uint32_t metric;
+	const struct plumb_stat *own; /* by context */
+	int64_t total;
+	unsigned char *explained; /* by context */
+	double share;
+};
+
+/* The context of the row that CONTEXT's own work belongs to: the nearest of its kind outwards. */
+static uint32_t
+row_context(const struct plumb_study *study, const struct plumb_grouping *grouping,
+            enum plumb_group_by by, uint32_t context)
+{
+	const struct plumb_profile *p = study->profile;
+	uint32_t row = plumb_grouping_owner(grouping, context);
+
+	while (context && plumb_grouping_owner(grouping, p->contexts[context].parent) == row) {
+		const struct plumb_frame *frame = plumb_context_frame(p, context);
+
+		if ((by == PLUMB_BY_KERNEL && frame->kind == PLUMB_FRAME_KERNEL) ||
+		    (by == PLUMB_BY_OPERATOR && frame->kind == PLUMB_FRAME_OPERATOR) ||
+		    (by == PLUMB_BY_USER_LINE && study->user[p->contexts[context].frame]))
+			break;
+		context = p->contexts[context].parent;
+	}
+	return context;
+}
+
+static void
+write_title(const struct hotspots *h, const struct level *level, const struct plumb_group_row *row,
+            uint32_t user, double part, struct plumb_draft *draft)
+{
+	bool gpu = h->metric == PLUMB_METRIC_GPU_TIME;
+	const char *whole = gpu ? "the GPU time" : "the operators' time on the host";
+	char share[PLUMB_FORMAT_SIZE], name[420], line[420];
+
+	plumb_format_share(share, part, 1);
+	plumb_study_line(h->study, user, line, sizeof line);
+	if (level->by == PLUMB_BY_USER_LINE)
+		plumb_draft_title(draft, "%s takes %s of %s",
+		                  plumb_study_line(h->study, row->frame, name, sizeof name), share,
+		                  whole);
+	else
+		plumb_draft_title(draft, "%s %s takes %s of %s, most of it under %s", level->what,
+		                  plumb_study_name(h->study, row->frame, name, sizeof name), share,
+		                  whole, line);
+	if (level->by == PLUMB_BY_KERNEL)
+		plumb_draft_advice(draft,
+		                   "Look here first. A kernel gets faster with a lower precision, "
+		                   "another memory layout or a fused version of its operator, "
+		                   "and it costs less when it is called less often.");
+	else if (level->by == PLUMB_BY_OPERATOR && !gpu)
+		plumb_draft_advice(draft,
+		                   "Look here first: call it less often, with smaller or fewer "
+		                   "inputs, or let torch.compile fuse it with what surrounds it.");
+	else if (level->by == PLUMB_BY_OPERATOR)
+		plumb_draft_advice(draft,
+		                   "Look here first. No single kernel stands out: the operator "
+		                   "itself is what to call less, with smaller inputs, or to "
+		                   "replace.");
+	else
+		plumb_draft_advice(draft,
+		                   "Look here first. No single operator stands out: the line as "
+		                   "a whole is what to change; with plumb report --by context its "
+		                   "parts can be seen.");
+}
+
+static uint32_t
+tally_row(const struct hotspots *h, const struct plumb_grouping *grouping, uint32_t row,
+          struct plumb_tally *lines, struct plumb_tally *operators, struct plumb_tally *kernels)
+{
+	const struct plumb_study *s = h->study;
+	const struct plumb_profile *p = s->profile;
+	uint32_t best = PLUMB_NONE;
+
+	for (uint32_t c = 0; c < p->contexts_count; c++) {
+		const struct plumb_stat *own = &h->own[c];
+		uint32_t op = s->operator_of[c];
+
+		if (!own->count || plumb_grouping_owner(grouping, c) != row)
+			continue;
+		plumb_tally_add(lines, s->user_of[c], own->sum, own->count);
+		plumb_tally_add(operators, op == PLUMB_NONE ? PLUMB_NONE : p->contexts[op].frame,
+		                own->sum, own->count);
+		plumb_tally_add(kernels, p->contexts[c].frame, own->sum, own->count);
+		if (best == PLUMB_NONE || own->sum > h->own[best].sum)
+			best = c;
+	}
+	return best;
+}
+
+static int
+report_row(const struct hotspots *h, const struct level *level,
+           const struct plumb_grouping *grouping, uint32_t r, const struct plumb_stat *stat)
+{
+	const struct plumb_group_row *row = &plumb_grouping_rows(grouping)[r];
+	bool gpu = h->metric == PLUMB_METRIC_GPU_TIME;
+	struct plumb_tally lines = { 0 }, operators = { 0 }, kernels = { 0 };
+	double part = (double)stat->sum / (double)h->total;
+	struct plumb_draft draft;
+	uint32_t user, context;
+	char text[420];
+	int code = PLUMB_ESYSTEM;
+
+	if (plumb_tally_new(h->study, &lines) < 0 || plumb_tally_new(h->study, &operators) < 0 ||
+	    plumb_tally_new(h->study, &kernels) < 0)
+		goto out;
+	context = tally_row(h, grouping, r, &lines, &operators, &kernels);
+	user = plumb_tally_top(&lines);
+	plumb_draft_begin(&draft, level->cause,
+	                  row_context(h->study, grouping, level->by, context));
+	if (level->by == PLUMB_BY_USER_LINE)
+		plumb_draft_key(&draft, "%s",
+		                plumb_study_line(h->study, row->frame, text, sizeof text));
+	else
+		plumb_draft_key(
+			&draft, "%s",
+			plumb_text(h->study->profile, h->study->profile->frames[row->frame].name));
+	write_title(h, level, row, user, part, &draft);
+	plumb_json_key_text(draft.evidence, "metric", plumb_metrics[h->metric].name);
+	plumb_json_key_text(draft.evidence, "name",
+	                    plumb_frame_label(h->study->profile, row->frame));
+	plumb_json_key_quantity(draft.evidence, "time_ns", stat->sum);
+	plumb_json_key(draft.evidence, "share");
+	plumb_json_number(draft.evidence, part);
+	plumb_json_key(draft.evidence, "count");
+	plumb_json_unsigned(draft.evidence, stat->count);
+	plumb_study_line_json(h->study, draft.evidence, user);
+	plumb_tally_json(h->study, &lines, draft.evidence, "lines", LISTED);
+	if (level->by != PLUMB_BY_OPERATOR)
+		plumb_tally_json(h->study, &operators, draft.evidence, "operators", LISTED);
+	if (gpu && level->by != PLUMB_BY_KERNEL)
+		plumb_tally_json(h->study, &kernels, draft.evidence, "kernels", LISTED);
+	draft.confidence = 1; /* it is what was measured */
+	code = plumb_draft_end(h->study, &draft);
+out:
+	plumb_tally_free(&lines);
+	plumb_tally_free(&operators);
+	plumb_tally_free(&kernels);
+	return code;
+}
+
+/* The hot row with the most that is not DONE, or PLUMB_NONE. */
+static uint32_t
+hottest(const int64_t *left, const struct plumb_stat *all, const unsigned char *done,
+        uint32_t count)
+{
+	uint32_t best = PLUMB_NONE;
+
+	for (uint32_t r = 0; r < count; r++)
+		if (left[r] && !done[r] && (best == PLUMB_NONE || all[r].sum > all[best].sum))
+			best = r;
+	return best;
+}
+
+/* The rows of one grouping that are hot by what nothing before has explained. */
+static int
+find_rows(const struct hotspots *h, const struct level *level)
+{
+	const struct plumb_profile *p = h->study->profile;
+	struct plumb_grouping *g = plumb_grouping_new(p, level->by, h->study->user);
+	uint32_t count = g ? plumb_grouping_count(g) : 0;
+	struct plumb_stat *all = calloc(count + 1u, sizeof *all);
+	int64_t *left = calloc(count + 1u, sizeof *left);
+	unsigned char *done = calloc(count + 1u, 1);
+	double least = h->share * (double)h->total;
+	int code = g && all && left && done ? 0 : PLUMB_ESYSTEM;
+
+	for (uint32_t c = 0; !code && c < p->contexts_count; c++) {
+		uint32_t r = plumb_grouping_owner(g, c);
+
+		if (!h->own[c].count || r == PLUMB_NONE)
+			continue;
+		plumb_stat_merge(&all[r], &h->own[c]);
+		if (!h->explained[c])
+			left[r] = plumb_add(left[r], h->own[c].sum);
+	}
+	for (uint32_t r = 0; !code && r < count; r++)
+		if (left[r] <= 0 || (double)left[r] < least)
+			left[r] = 0;
+	for (uint32_t r; !code && (r = hottest(left, all, done, count)) != PLUMB_NONE;) {
+		done[r] = 1;
+		code = report_row(h, level, g, r, &all[r]);
+	}
+	for (uint32_t c = 0; !code && c < p->contexts_count; c++) {
+		uint32_t r = plumb_grouping_owner(g, c);
+
+		if (r != PLUMB_NONE && left[r])
+			h->explained[c] = 1;
+	}
+	plumb_grouping_free(g);
+	free(all);
+	free(left);
+	free(done);
+	return code;
+}
+
+static int
+find_all(struct hotspots *h)
+{
+	static const struct level levels[] = {
+		{ PLUMB_BY_KERNEL, "kernel", "kernel" },
+		{ PLUMB_BY_OPERATOR, "operator", "operator" },
+		{ PLUMB_BY_USER_LINE, "line", "line" },
+	};
+	int code = 0;
+
+	for (size_t i = 0; !code && i < sizeof levels / sizeof *levels; i++)
+		if (levels[i].by != PLUMB_BY_KERNEL || h->metric == PLUMB_METRIC_GPU_TIME)
+			code = find_rows(h, &levels[i]);
+	return code;
+}
+
+static int
+run(struct plumb_study *study)
+{
+	const struct plumb_profile *p = study->profile;
+	struct hotspots h = { .study = study,
+		              .metric = plumb_metric_default(p),
+		              .own = study->kernels,
+		              .total = study->gpu_ns,
+		              .share = plumb_study_threshold(study, "hotspot.share") };
+	struct plumb_stat *host = NULL;
+	int code = 0;
+
+	h.explained = calloc(p->contexts_count + 1u, 1);
+	if (h.metric != PLUMB_METRIC_GPU_TIME) {
+		h.own = host = calloc(p->contexts_count + 1u, sizeof *host);
+		if (host)
+			plumb_study_load(p, h.metric, host);
+		h.total = 0;
+		for (uint32_t c = 0; host && c < p->contexts_count; c++)
+			h.total = plumb_add(h.total, host[c].sum);
+		/* Operators that are a small part of the run are no hotspot, whatever their shares. */
+		if (p->run.wall_ns > 0 && (double)h.total < h.share * (double)p->run.wall_ns)
+			h.total = 0;
+	}
+	if (!h.explained || !h.own)
+		code = PLUMB_ESYSTEM;
+	if (!code)
+		code = plumb_hotspot_pageable(study);
+	if (!code)
+		code = plumb_hotspot_layout(study, h.explained);
+	if (!code)
+		code = plumb_hotspot_conversions(study, h.explained);
+	if (!code && h.total > 0)
+		code = find_all(&h);
+	free(h.explained);
+	free(host);
+	return code;
+}
+
+const struct plumb_analysis plumb_analysis_hotspot = {
+	.name = "hotspot",
+	.summary = "kernels, operators and lines that take much of the time; layout conversions, "
+		   "copying "
+		   "kernels and pageable copies among them",
+	.thresholds = thresholds,
+	.run = run,
+};

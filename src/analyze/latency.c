@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Latency: the GPU idles because the CPU does not keep up. Causes, each a finding of its own:
+ *
+ *   workers  more DataLoader worker processes at once than the host has processors
+ *   loading  the training process itself spends its time in the DataLoader
+ *   wait     a line waits for the GPU (reads a result) while the GPU goes idle
+ *   host     a part of the program keeps the CPU busy far longer than the GPU
+ *   idle     the GPU idles, and none of these was seen
+ *
+ * All but `workers` need devices that idle. CPU time comes from samples where the profile has them, else
+ * from the operators' self time, of which each context's longest call is left out: the first call of an
+ * operator loads code and is no part of what repeats. Python's own time is then not seen. No saving is
+ * greater than the time that the devices idled.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/latency.h"
+#include "base/format.h"
+
+static const struct plumb_threshold thresholds[] = {
+	{ "latency.idle", 0.30, "share", "least part of the devices' span in which they idle" },
+	{ "latency.share", 0.10, "share",
+	  "least part of the devices' span that the CPU must be busy or waiting under one part of "
+	  "the "
+	  "program" },
+	{ "latency.ratio", 5, "ratio", "least CPU time over GPU time under it" },
+	{ "latency.workers", 1, "ratio", "most DataLoader workers for each processor" },
+	{ 0 },
+};
+
+/* ---- what is worked out once ---- */
+
+static bool
+is_file(const struct plumb_profile *p, uint32_t context, const char *end)
+{
+	const struct plumb_frame *frame = plumb_context_frame(p, context);
+	const char *file = frame->kind == PLUMB_FRAME_PYTHON ? plumb_text(p, frame->file) : NULL;
+	size_t length = file ? strlen(file) : 0, part = strlen(end);
+
+	return length >= part && !strcmp(file + length - part, end);
+}
+
+static void
+mark(struct latency *l)
+{
+	const struct plumb_profile *p = l->study->profile;
+
+	for (uint32_t c = 1; c < p->contexts_count; c++) {
+		l->place[c] = l->place[p->contexts[c].parent];
+		if (is_file(p, c, "torch/utils/data/_utils/worker.py"))
+			l->place[c] = PLUMB_IN_WORKER;
+		else if (l->place[c] == PLUMB_IN_PROGRAM &&
+		         is_file(p, c, "torch/utils/data/dataloader.py"))
+			l->place[c] = PLUMB_IN_LOADER;
+	}
+}
+
+static bool
+load_host(struct latency *l)
+{
+	const struct plumb_profile *p = l->study->profile;
+	struct plumb_stat *stats = calloc(p->contexts_count + 1u, sizeof *stats);
+
+	for (uint32_t i = 0; i < p->values_count; i++)
+		if (p->values[i].metric == PLUMB_METRIC_CPU_TIME && p->values[i].sum > 0)
+			l->sampled = true;
+	if (!stats)
+		return false;
+	plumb_study_load(p, l->sampled ? PLUMB_METRIC_CPU_TIME : PLUMB_METRIC_OP_TIME, stats);
+	for (uint32_t c = 0; c < p->contexts_count; c++) {
+		l->host[c] = stats[c].sum > 0 ? stats[c].sum : 0;
+		if (!l->sampled && stats[c].count)
+			l->host[c] -= stats[c].max < l->host[c] ? stats[c].max : l->host[c];
+	}
+	if (l->sampled) {
+		plumb_study_load(p, PLUMB_METRIC_WAIT_TIME, stats);
+		for (uint32_t c = 0; c < p->contexts_count; c++)
+			l->waiting[c] = stats[c].sum > 0 ? stats[c].sum : 0;
+	}
+	free(stats);
+	return true;
+}
+
+static bool
+start(struct latency *l)
+{
+	const struct plumb_profile *p = l->study->profile;
+	size_t room = p->contexts_count + 1u;
+	const char *cpus = plumb_study_environment(l->study, "host.cpus");
+	int64_t idle = plumb_study_idle(l->study);
+
+	l->place = calloc(room, 1);
+	l->host = calloc(room, sizeof *l->host);
+	l->waiting = calloc(room, sizeof *l->waiting);
+	l->cores = cpus && strtoll(cpus, NULL, 10) > 0 ? strtoll(cpus, NULL, 10) : PLUMB_UNKNOWN;
+	l->idle_ns = idle;
+	l->idles = idle != PLUMB_UNKNOWN && l->study->span_ns > 0 &&
+	           (double)idle >= plumb_study_threshold(l->study, "latency.idle") *
+	                                   (double)l->study->span_ns;
+	if (!l->place || !l->host || !l->waiting || !load_host(l))
+		return false;
+	mark(l);
+	return true;
+}
+
+void
+plumb_latency_evidence(const struct latency *l, struct plumb_json *json)
+{
+	const struct plumb_study *s = l->study;
+
+	plumb_json_key_quantity(json, "cores", l->cores);
+	plumb_json_key_quantity(json, "device_busy_ns", s->busy_ns);
+	plumb_json_key_quantity(json, "device_span_ns", s->span_ns);
+	plumb_json_key(json, "idle_share");
+	if (l->idle_ns == PLUMB_UNKNOWN || s->span_ns <= 0)
+		plumb_json_null(json);
+	else
+		plumb_json_number(json, (double)l->idle_ns / (double)s->span_ns);
+}
+
+int64_t
+plumb_latency_bound(const struct latency *l, int64_t ns)
+{
+	return l->idle_ns != PLUMB_UNKNOWN && ns > l->idle_ns ? l->idle_ns : ns;
+}
+
+/* ---- the CPU busy for itself ---- */
+
+struct busy {
+	int64_t host, gpu;
+	uint32_t best; /* the context with the most CPU time */
+};
+
+/* As for fusion: the innermost unit that passes; the rest is counted for the unit around it. */
+static void
+sum_units(const struct latency *l, const struct plumb_units *units, const struct plumb_stat *copies,
+          struct busy *busy)
+{
+	for (uint32_t c = 0; c < l->study->profile->contexts_count; c++) {
+		struct busy *b = units->of[c] == PLUMB_NONE ? NULL : &busy[units->of[c]];
+
+		if (!b || l->place[c] == PLUMB_IN_WORKER ||
+		    (l->loading && l->place[c] == PLUMB_IN_LOADER))
+			continue;
+		b->gpu = plumb_add(b->gpu, plumb_add(l->study->kernels[c].sum, copies[c].sum));
+		b->host = plumb_add(b->host, l->host[c]);
+		if (l->host[c] && (!b->best || l->host[c] > l->host[b->best]))
+			b->best = c;
+	}
+}
+
+static int
+draft_busy(struct latency *l, const struct plumb_units *units, uint32_t unit, const struct busy *b)
+{
+	char name[900], host[PLUMB_FORMAT_SIZE], gpu[PLUMB_FORMAT_SIZE], idle[PLUMB_FORMAT_SIZE];
+	struct plumb_study *s = l->study;
+	uint32_t member = plumb_units_member(s, units, unit, b->best);
+	struct plumb_draft draft;
+
+	plumb_draft_begin(&draft, "host", member);
+	plumb_units_key(s, units, unit, &draft);
+	plumb_draft_title(
+		&draft,
+		"%s keeps the CPU busy for %s and the GPU for %s; the GPU idles %s of the time",
+		plumb_units_title(s, member, name, sizeof name), plumb_format_time(host, b->host),
+		plumb_format_time(gpu, b->gpu),
+		plumb_format_share(idle, (double)l->idle_ns, (double)s->span_ns));
+	plumb_draft_advice(
+		&draft,
+		"The GPU waits for this code to give it work. Give it more at a time (a larger "
+		"batch, fused operators, torch.compile, a CUDA graph), or move what does not "
+		"need the GPU out of the loop or to worker processes.");
+	plumb_json_key_text(draft.evidence, "metric", l->sampled ? "cpu.time" : "op.time");
+	plumb_json_key_quantity(draft.evidence, "host_ns", b->host);
+	plumb_json_key_quantity(draft.evidence, "gpu_ns", b->gpu);
+	plumb_latency_evidence(l, draft.evidence);
+	plumb_study_line_json(s, draft.evidence, s->user_of[member]);
+	draft.saving_ns = plumb_latency_bound(l, b->host > b->gpu ? b->host - b->gpu : 0);
+	draft.confidence = l->sampled ? 0.7 : 0.5;
+	return plumb_draft_end(s, &draft);
+}
+
+static int
+find_busy(struct latency *l)
+{
+	const struct plumb_profile *p = l->study->profile;
+	double least = plumb_study_threshold(l->study, "latency.share") * (double)l->study->span_ns;
+	double ratio = plumb_study_threshold(l->study, "latency.ratio");
+	struct plumb_stat *copies = calloc(p->contexts_count + 1u, sizeof *copies);
+	struct plumb_units units;
+	struct busy *busy;
+	int code = plumb_units_new(l->study, &units);
+
+	busy = calloc(units.count + 1u, sizeof *busy);
+	if (!copies || !busy)
+		code = PLUMB_ESYSTEM;
+	if (!code) {
+		plumb_study_load(p, PLUMB_METRIC_GPU_COPY_TIME, copies);
+		sum_units(l, &units, copies, busy);
+	}
+	for (uint32_t u = units.count; !code && u-- > 0;) {
+		struct busy *b = &busy[u], *outer;
+
+		if (b->host > 0 && (double)b->host >= least &&
+		    (double)b->host >= ratio * (double)b->gpu) {
+			code = draft_busy(l, &units, u, b);
+			l->found++;
+			continue;
+		}
+		if (units.items[u].parent == PLUMB_NONE)
+			continue;
+		outer = &busy[units.items[u].parent];
+		outer->gpu = plumb_add(outer->gpu, b->gpu);
+		outer->host = plumb_add(outer->host, b->host);
+		if (b->best && (!outer->best || l->host[b->best] > l->host[outer->best]))
+			outer->best = b->best;
+	}
+	plumb_units_free(&units);
+	free(copies);
+	free(busy);
+	return code;
+}
+
+/* ---- waiting for results ---- */
+
+static int
+draft_wait(struct latency *l, uint32_t line, const struct plumb_stat *wait, uint32_t context,
+           struct plumb_tally *calls)
+{
+	char where[420], count[PLUMB_FORMAT_SIZE], time[PLUMB_FORMAT_SIZE], idle[PLUMB_FORMAT_SIZE];
+	struct plumb_study *s = l->study;
+	struct plumb_draft draft;
+
+	plumb_draft_begin(&draft, "wait", context);
+	plumb_study_line(s, line, where, sizeof where);
+	plumb_draft_key(&draft, "%s", where);
+	plumb_draft_title(&draft,
+	                  "%s waits for the GPU %s times, %s in all; the GPU idles %s of the time",
+	                  where, plumb_format_count(count, (int64_t)wait->count),
+	                  plumb_format_time(time, wait->sum),
+	                  plumb_format_share(idle, (double)l->idle_ns, (double)s->span_ns));
+	plumb_draft_advice(&draft,
+	                   "While the host waits it starts nothing, and afterwards the GPU has "
+	                   "nothing to do until new work arrives. Read results (.item(), .cpu(), "
+	                   "print, a comparison in an if) less often or later, and keep sums on "
+	                   "the GPU.");
+	plumb_json_key_quantity(draft.evidence, "host_wait_ns", wait->sum);
+	plumb_json_key(draft.evidence, "count");
+	plumb_json_unsigned(draft.evidence, wait->count);
+	plumb_latency_evidence(l, draft.evidence);
+	plumb_study_line_json(s, draft.evidence, line);
+	plumb_tally_json(s, calls, draft.evidence, "calls", 5);
+	draft.saving_ns = plumb_latency_bound(l, wait->sum);
+	draft.confidence = 0.4;
+	return plumb_draft_end(s, &draft);
+}
+
+/* Is CONTEXT a copy from pageable memory? Its wait is the hotspot analysis' matter. */
+static bool
+is_upload(const struct plumb_profile *p, uint32_t context)
+{
+	const struct plumb_frame *frame = plumb_context_frame(p, context);
+	const char *name = plumb_text(p, frame->name);
+
+	return frame->kind == PLUMB_FRAME_COPY && name && !strncmp(name, "copy pageable", 13);
+}
+
+static int
+find_waits(struct latency *l)
+{
+	const struct plumb_study *s = l->study;
+	const struct plumb_profile *p = s->profile;
+	double least = plumb_study_threshold(s, "latency.share") * (double)s->span_ns;
+	struct plumb_stat *waits = calloc(p->contexts_count + 1u, sizeof *waits);
+	struct plumb_stat *lines = calloc(p->frames_count + 1u, sizeof *lines);
+	struct plumb_tally calls = { 0 };
+	int code = waits && lines ? 0 : PLUMB_ESYSTEM;
+
+	if (!code)
+		plumb_study_load(p, PLUMB_METRIC_HOST_WAIT, waits);
+	for (uint32_t c = 0; !code && c < p->contexts_count; c++)
+		if (waits[c].count && s->user_of[c] < p->frames_count && !is_upload(p, c))
+			plumb_stat_merge(&lines[s->user_of[c]], &waits[c]);
+	for (uint32_t f = 0; !code && f < p->frames_count; f++) {
+		uint32_t best = 0;
+
+		if (lines[f].sum <= 0 || (double)lines[f].sum < least)
+			continue;
+		code = plumb_tally_new(s, &calls);
+		for (uint32_t c = 0; !code && c < p->contexts_count; c++) {
+			if (!waits[c].count || s->user_of[c] != f || is_upload(p, c))
+				continue;
+			plumb_tally_add(&calls, p->contexts[c].frame, waits[c].sum, waits[c].count);
+			if (!best || waits[c].sum > waits[best].sum)
+				best = c;
+		}
+		if (!code)
+			code = draft_wait(l, f, &lines[f], best, &calls);
+		plumb_tally_free(&calls);
+		l->found++;
+	}
+	free(waits);
+	free(lines);
+	return code;
+}
+
+/* ---- idle for no known reason ---- */
+
+static int
+draft_idle(struct latency *l)
+{
+	char idle[PLUMB_FORMAT_SIZE], span[PLUMB_FORMAT_SIZE];
+	struct plumb_study *s = l->study;
+	struct plumb_draft draft;
+	int64_t host = 0;
+
+	for (uint32_t c = 0; c < s->profile->contexts_count; c++)
+		host = plumb_add(host, l->host[c]);
+	plumb_draft_begin(&draft, "idle", 0);
+	plumb_draft_key(&draft, "idle");
+	plumb_draft_title(&draft, "the GPU idles %s of the %s from its first work to its last",
+	                  plumb_format_share(idle, (double)l->idle_ns, (double)s->span_ns),
+	                  plumb_format_time(span, s->span_ns));
+	plumb_draft_advice(
+		&draft, "%s",
+		l->sampled ? "No single part of the program explains it: start-up, input, or "
+			     "work on the CPU that is spread out. Where the program is short, "
+			     "start-up alone can be the reason."
+			   : "What the CPU did meanwhile is not in the profile, but for the "
+			     "operators' own time: record again with plumb run --cpu. Where "
+			     "the program is short, start-up alone can be the reason.");
+	plumb_json_key_text(draft.evidence, "metric", l->sampled ? "cpu.time" : "op.time");
+	plumb_json_key_quantity(draft.evidence, "host_ns", host);
+	plumb_latency_evidence(l, draft.evidence);
+	draft.saving_ns = l->idle_ns;
+	draft.confidence = 0.5;
+	draft.severity = PLUMB_WARNING; /* how much of it is start-up is not known */
+	return plumb_draft_end(s, &draft);
+}
+
+static int
+run(struct plumb_study *study)
+{
+	struct latency l = { .study = study };
+	int code = start(&l) ? 0 : PLUMB_ESYSTEM;
+
+	if (!code)
+		code = plumb_latency_workers(&l);
+	if (!code)
+		code = plumb_latency_loading(&l);
+	if (!code && l.idles)
+		code = find_waits(&l);
+	if (!code && l.idles)
+		code = find_busy(&l);
+	if (!code && l.idles && !l.found)
+		code = draft_idle(&l);
+	free(l.place);
+	free(l.host);
+	free(l.waiting);
+	return code;
+}
+
+const struct plumb_analysis plumb_analysis_latency = {
+	.name = "latency",
+	.summary = "the GPU idles because of the CPU: too many workers, loading, waiting, or code "
+		   "that keeps "
+		   "the CPU busy far longer than the GPU",
+	.thresholds = thresholds,
+	.run = run,
+};

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyze/study.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/group.h"
+#include "base/pool.h"
+#include "base/vec.h"
+#include "model/user_code.h"
+
+struct plumb_study_findings {
+	PLUMB_VEC(struct plumb_finding_text) rows;
+	struct plumb_pool *texts;
+	const struct plumb_thresholds *thresholds;
+	const char *rule;
+};
+
+/* ---- what is worked out once ---- */
+
+static uint32_t *
+operators_of(const struct plumb_profile *p)
+{
+	uint32_t *of = calloc(p->contexts_count + 1u, sizeof *of);
+
+	for (uint32_t c = 0; of && c < p->contexts_count; c++) {
+		if (plumb_context_frame(p, c)->kind == PLUMB_FRAME_OPERATOR)
+			of[c] = c;
+		else
+			of[c] = c ? of[p->contexts[c].parent] : PLUMB_NONE;
+	}
+	return of;
+}
+
+/* Busy time and span of all devices together. */
+static void
+add_devices(struct plumb_study *study)
+{
+	const struct plumb_profile *p = study->profile;
+
+	study->busy_ns = study->span_ns = p->devices_count ? 0 : PLUMB_UNKNOWN;
+	for (uint32_t d = 0; d < p->devices_count; d++) {
+		const struct plumb_device *device = &p->devices[d];
+		int64_t span;
+
+		if (!device->kernels && !device->copies && !device->sets)
+			continue;
+		if (device->busy_ns == PLUMB_UNKNOWN || device->first_ns == PLUMB_UNKNOWN ||
+		    device->last_ns == PLUMB_UNKNOWN || device->busy_ns < 0 ||
+		    __builtin_sub_overflow(device->last_ns, device->first_ns, &span) || span < 0) {
+			study->busy_ns = study->span_ns = PLUMB_UNKNOWN;
+			return;
+		}
+		study->busy_ns = plumb_add(study->busy_ns, device->busy_ns);
+		study->span_ns = plumb_add(study->span_ns, span);
+	}
+}
+
+static void
+add_totals(struct plumb_study *study)
+{
+	const struct plumb_profile *p = study->profile;
+
+	for (uint32_t i = 0; i < p->values_count; i++) {
+		const struct plumb_value *v = &p->values[i];
+
+		if (v->metric == PLUMB_METRIC_GPU_COPY_TIME && v->sum > 0)
+			study->copy_ns = plumb_add(study->copy_ns, v->sum);
+	}
+	for (uint32_t c = 0; c < p->contexts_count; c++)
+		study->gpu_ns = plumb_add(study->gpu_ns, study->kernels[c].sum);
+	if (study->span_ns != PLUMB_UNKNOWN && study->span_ns > 0)
+		study->scale_ns = study->span_ns;
+	else if (study->gpu_ns <= 0 && p->run.wall_ns > 0)
+		study->scale_ns = p->run.wall_ns;
+	else
+		study->scale_ns = plumb_add(study->gpu_ns, study->copy_ns);
+}
+
+void
+plumb_study_load(const struct plumb_profile *profile, uint32_t metric, struct plumb_stat *stats)
+{
+	plumb_inclusive(profile, metric, PLUMB_NONE, stats, NULL);
+	for (uint32_t c = 0; c < profile->contexts_count; c++)
+		if (stats[c].sum < 0)
+			stats[c] = (struct plumb_stat){ 0 };
+}
+
+struct plumb_study *
+plumb_study_new(const struct plumb_profile *profile, const struct plumb_thresholds *thresholds,
+                const char *user_code, struct plumb_error *error)
+{
+	struct plumb_study *study = calloc(1, sizeof *study);
+	struct plumb_stat *kernels = calloc(profile->contexts_count + 1u, sizeof *kernels);
+
+	if (!study || !kernels) {
+		free(study);
+		free(kernels);
+		plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the analyses");
+		return NULL;
+	}
+	study->profile = profile;
+	study->kernels = kernels;
+	if (!user_code)
+		user_code = plumb_study_environment(study, "run.user_code");
+	study->user = plumb_user_code_frames(profile, user_code, error);
+	if (!study->user) {
+		plumb_study_free(study);
+		return NULL;
+	}
+	study->user_of = plumb_user_contexts(profile, study->user);
+	study->operator_of = operators_of(profile);
+	study->findings = calloc(1, sizeof *study->findings);
+	if (study->findings) {
+		study->findings->thresholds = thresholds;
+		study->findings->texts = plumb_pool_new();
+	}
+	if (!study->user_of || !study->operator_of || !study->findings || !study->findings->texts) {
+		plumb_study_free(study);
+		plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the analyses");
+		return NULL;
+	}
+	plumb_study_load(profile, PLUMB_METRIC_GPU_TIME, kernels);
+	add_devices(study);
+	add_totals(study);
+	return study;
+}
+
+void
+plumb_study_free(struct plumb_study *study)
+{
+	if (!study)
+		return;
+	free((void *)study->user);
+	free((void *)study->user_of);
+	free((void *)study->operator_of);
+	free((void *)study->kernels);
+	if (study->findings) {
+		plumb_vec_free(&study->findings->rows);
+		plumb_pool_free(study->findings->texts);
+		free(study->findings);
+	}
+	free(study);
+}
+
+const struct plumb_finding_text *
+plumb_study_findings(const struct plumb_study *study, uint32_t *count)
+{
+	*count = study->findings->rows.count;
+	return study->findings->rows.items;
+}
+
+void
+plumb_study_rule(struct plumb_study *study, const char *rule)
+{
+	study->findings->rule = rule;
+}
+
+double
+plumb_study_threshold(const struct plumb_study *study, const char *name)
+{
+	return plumb_thresholds_get(study->findings->thresholds, name);
+}
+
+const char *
+plumb_study_environment(const struct plumb_study *study, const char *key)
+{
+	const struct plumb_profile *p = study->profile;
+	const char *found = NULL;
+
+	for (uint32_t i = 0; i < p->environment_count; i++) {
+		const struct plumb_environment_row *row = &p->environment[i];
+		const char *name = plumb_text(p, row->key);
+
+		if (!name || strcmp(name, key) || !plumb_text(p, row->value))
+			continue;
+		if (row->process == PLUMB_NONE)
+			return plumb_text(p, row->value);
+		if (!found)
+			found = plumb_text(p, row->value);
+	}
+	return found;
+}
+
+int64_t
+plumb_study_idle(const struct plumb_study *study)
+{
+	if (study->span_ns == PLUMB_UNKNOWN || study->busy_ns == PLUMB_UNKNOWN)
+		return PLUMB_UNKNOWN;
+	return study->span_ns > study->busy_ns ? study->span_ns - study->busy_ns : 0;
+}
+
+/* ---- words ---- */
+
+char *
+plumb_study_line(const struct plumb_study *study, uint32_t frame, char *text, size_t size)
+{
+	const struct plumb_profile *p = study->profile;
+	const char *file, *slash;
+
+	if (frame >= p->frames_count) {
+		snprintf(text, size, "no line of your code");
+		return text;
+	}
+	file = plumb_text(p, p->frames[frame].file);
+	slash = file ? strrchr(file, '/') : NULL;
+	snprintf(text, size, "%s:%" PRIu32,
+	         slash && slash[1] ? slash + 1
+	         : file            ? file
+	                           : "?",
+	         p->frames[frame].line);
+	return text;
+}
+
+char *
+plumb_study_name(const struct plumb_study *study, uint32_t frame, char *text, size_t size)
+{
+	static const char anonymous[] = "(anonymous namespace)";
+	const char *label = plumb_frame_label(study->profile, frame), *end;
+
+	if (!strncmp(label, "void ", 5))
+		label += 5;
+	for (end = label; *end && *end != '<'; end++) {
+		if (*end != '(')
+			continue;
+		if (strncmp(end, anonymous, sizeof anonymous - 1))
+			break;
+		end += sizeof anonymous - 2;
+	}
+	if (end == label)
+		end = label + strlen(label);
+	snprintf(text, size, "%.*s", (int)(end - label < 400 ? end - label : 400), label);
+	return text;
+}
+
+void
+plumb_study_line_json(const struct plumb_study *study, struct plumb_json *evidence, uint32_t frame)
+{
+	const struct plumb_profile *p = study->profile;
+	bool known = frame < p->frames_count;
+
+	plumb_json_key_text(evidence, "user_file",
+	                    known ? plumb_text(p, p->frames[frame].file) : NULL);
+	plumb_json_key_quantity(evidence, "user_line",
+	                        known && p->frames[frame].line ? (int64_t)p->frames[frame].line
+	                                                       : PLUMB_UNKNOWN);
+}
+
+/* ---- drafts ---- */
+
+static void
+replace(struct plumb_draft *draft, char **text, const char *format, va_list arguments)
+{
+	free(*text);
+	if (vasprintf(text, format, arguments) < 0) {
+		*text = NULL;
+		draft->failed = true;
+	}
+}
+
+void
+plumb_draft_begin(struct plumb_draft *draft, const char *cause, uint32_t context)
+{
+	*draft = (struct plumb_draft){
+		.cause = cause, .context = context, .saving_ns = PLUMB_UNKNOWN, .confidence = NAN
+	};
+	draft->evidence_out = open_memstream(&draft->evidence_text, &draft->evidence_bytes);
+	draft->failed = !draft->evidence_out;
+	draft->evidence = draft->evidence_out ? plumb_json_new(draft->evidence_out) : NULL;
+	plumb_json_object(draft->evidence);
+	if (cause)
+		plumb_json_key_text(draft->evidence, "cause", cause);
+}
+
+#define DEFINE_TEXT(name, field)                                                                   \
+	void plumb_draft_##name(struct plumb_draft *draft, const char *format, ...)                \
+	{                                                                                          \
+		va_list arguments;                                                                 \
+                                                                                                   \
+		va_start(arguments, format);                                                       \
+		replace(draft, &draft->field, format, arguments);                                  \
+		va_end(arguments);                                                                 \
+	}
+DEFINE_TEXT(key, key)
+DEFINE_TEXT(title, title)
+DEFINE_TEXT(advice, advice)
+
+static uint32_t
+severity_of(const struct plumb_study *study, const struct plumb_draft *draft)
+{
+	double part;
+
+	if (draft->severity)
+		return draft->severity;
+	if (draft->saving_ns == PLUMB_UNKNOWN || study->scale_ns <= 0 ||
+	    !(draft->confidence >= 0.3))
+		return PLUMB_NOTE;
+	part = (double)draft->saving_ns / (double)study->scale_ns;
+	return part >= 0.2 ? PLUMB_SERIOUS : part >= 0.05 ? PLUMB_WARNING : PLUMB_NOTE;
+}
+
+static const char *
+keep(struct plumb_study *study, const char *text, bool *ok)
+{
+	size_t bytes = text ? strlen(text) + 1 : 0;
+	char *copy = bytes ? plumb_pool_take(study->findings->texts, bytes) : NULL;
+
+	*ok = *ok && copy;
+	return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
+static bool
+add(struct plumb_study *study, const struct plumb_draft *draft)
+{
+	struct plumb_finding_text row = { .rule = study->findings->rule,
+		                          .context = draft->context,
+		                          .saving_ns = draft->saving_ns,
+		                          .confidence = round(draft->confidence * 100) / 100,
+		                          .severity = severity_of(study, draft) };
+	struct plumb_finding_text *added;
+	char id[PLUMB_FINDING_ID];
+	bool ok = true;
+
+	plumb_finding_id(id, study->profile, row.rule, draft->cause, draft->key, draft->context);
+	row.id = keep(study, id, &ok);
+	row.title = keep(study, draft->title, &ok);
+	row.advice = keep(study, draft->advice, &ok);
+	row.evidence = keep(study, draft->evidence_text, &ok);
+	added = ok ? plumb_vec_add(&study->findings->rows) : NULL;
+	if (added)
+		*added = row;
+	return added != NULL;
+}
+
+int
+plumb_draft_end(struct plumb_study *study, struct plumb_draft *draft)
+{
+	bool ok = !draft->failed;
+
+	plumb_json_end(draft->evidence);
+	ok = plumb_json_finish(draft->evidence) == 0 && ok;
+	if (draft->evidence_out && fclose(draft->evidence_out))
+		ok = false;
+	if (ok && draft->evidence_bytes && draft->evidence_text[draft->evidence_bytes - 1] == '\n')
+		draft->evidence_text[draft->evidence_bytes - 1] = '\0';
+	ok = ok && add(study, draft);
+	free(draft->key);
+	free(draft->title);
+	free(draft->advice);
+	free(draft->evidence_text);
+	return ok ? 0 : PLUMB_ESYSTEM;
+}
+
+/* ---- tallies ---- */
+
+int
+plumb_tally_new(const struct plumb_study *study, struct plumb_tally *tally)
+{
+	tally->frames = study->profile->frames_count;
+	tally->ns = calloc(tally->frames + 1u, sizeof *tally->ns);
+	tally->count = calloc(tally->frames + 1u, sizeof *tally->count);
+	if (tally->ns && tally->count)
+		return 0;
+	plumb_tally_free(tally);
+	return PLUMB_ESYSTEM;
+}
+
+void
+plumb_tally_free(struct plumb_tally *tally)
+{
+	free(tally->ns);
+	free(tally->count);
+	*tally = (struct plumb_tally){ 0 };
+}
+
+void
+plumb_tally_add(struct plumb_tally *tally, uint32_t frame, int64_t ns, uint64_t count)
+{
+	if (frame > tally->frames)
+		frame = tally->frames;
+	tally->ns[frame] = plumb_add(tally->ns[frame], ns);
+	tally->count[frame] += count;
+}
+
+/* The index with the most; frames + 1 where there is nothing. */
+static uint32_t
+greatest(const struct plumb_tally *tally)
+{
+	uint32_t best = tally->frames + 1;
+
+	for (uint32_t f = 0; f <= tally->frames; f++)
+		if (tally->count[f] && (best > tally->frames || tally->ns[f] > tally->ns[best]))
+			best = f;
+	return best;
+}
+
+uint32_t
+plumb_tally_top(const struct plumb_tally *tally)
+{
+	uint32_t best = greatest(tally);
+
+	return best < tally->frames ? best : PLUMB_NONE;
+}
+
+void
+plumb_tally_json(const struct plumb_study *study, struct plumb_tally *tally,
+                 struct plumb_json *evidence, const char *key, int most)
+{
+	const struct plumb_profile *p = study->profile;
+
+	plumb_json_key(evidence, key);
+	plumb_json_array(evidence);
+	for (int i = 0; i < most; i++) {
+		uint32_t f = greatest(tally);
+		char text[600];
+
+		if (f > tally->frames)
+			break;
+		plumb_json_object(evidence);
+		if (f == tally->frames)
+			plumb_json_key_text(evidence, "name", NULL);
+		else if (p->frames[f].kind == PLUMB_FRAME_PYTHON)
+			plumb_json_key_text(evidence, "line",
+			                    plumb_study_line(study, f, text, sizeof text));
+		else
+			plumb_json_key_text(evidence, "name", plumb_frame_label(p, f));
+		plumb_json_key_quantity(evidence, "ns", tally->ns[f]);
+		plumb_json_key(evidence, "count");
+		plumb_json_unsigned(evidence, tally->count[f]);
+		plumb_json_end(evidence);
+		tally->ns[f] = 0;
+		tally->count[f] = 0;
+	}
+	plumb_json_end(evidence);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the analyses share: the profile's sums, the person's lines, and drafting a finding.
+ *
+ *	struct plumb_draft draft;
+ *
+ *	plumb_draft_begin(&draft, "layout", context);
+ *	plumb_draft_title(&draft, "layout conversions take %s …", …);
+ *	plumb_json_key_quantity(draft.evidence, "gpu_time_ns", ns);
+ *	plumb_draft_advice(&draft, "…");
+ *	draft.saving_ns = ns;
+ *	draft.confidence = 0.9;
+ *	return plumb_draft_end(study, &draft);
+ */
+#ifndef PLUMB_ANALYZE_STUDY_H
+#define PLUMB_ANALYZE_STUDY_H
+
+#include <stdio.h>
+
+#include "analyze/analyze.h"
+#include "base/json.h"
+
+struct plumb_study {
+	const struct plumb_profile *profile;
+	const unsigned char *user; /* by frame: the person's own code */
+	const uint32_t *user_of;   /* by context: the innermost such frame, or PLUMB_NONE */
+	const uint32_t
+		*operator_of; /* by context: the innermost operator's context, or PLUMB_NONE */
+	/* gpu.time, exclusive, by context: where count is not 0 there is a kernel. */
+	const struct plumb_stat *kernels;
+	int64_t gpu_ns;  /* gpu.time of the whole profile */
+	int64_t copy_ns; /* gpu.copy_time likewise */
+	int64_t busy_ns; /* of all devices; PLUMB_UNKNOWN when one of them is, or there is none */
+	int64_t span_ns; /* likewise, from each device's first work to its last */
+	/* What a saving is measured against: span_ns, else the wall time, else gpu_ns and copy_ns. */
+	int64_t scale_ns;
+	struct plumb_study_findings *findings; /* private to study.c */
+};
+
+/* NULL with ERROR filled: PLUMB_EUSAGE (bad THRESHOLDS or USER_CODE), PLUMB_ESYSTEM. */
+struct plumb_study *
+plumb_study_new(const struct plumb_profile *profile, const struct plumb_thresholds *thresholds,
+                const char *user_code, struct plumb_error *error);
+void plumb_study_free(struct plumb_study *study);
+/* The findings drafted so far; valid until the study is freed. */
+const struct plumb_finding_text *
+plumb_study_findings(const struct plumb_study *study, uint32_t *count);
+/* The analysis whose findings come next. */
+void plumb_study_rule(struct plumb_study *study, const char *rule);
+
+/* METRIC of every context, exclusive, into STATS. A negative sum, which only a damaged or foreign profile
+ * has, is taken for no observation. */
+void
+plumb_study_load(const struct plumb_profile *profile, uint32_t metric, struct plumb_stat *stats);
+
+double plumb_study_threshold(const struct plumb_study *study, const char *name);
+
+/* The run's environment value of KEY, else a process's; NULL: there is none. */
+const char *plumb_study_environment(const struct plumb_study *study, const char *key);
+
+/* Time not busy on the devices; PLUMB_UNKNOWN where that is not known. */
+int64_t plumb_study_idle(const struct plumb_study *study);
+
+/* ---- words for titles, beside base/format.h; both write to TEXT of SIZE bytes and return it ---- */
+
+/* "train.py:41" of a Python frame; "no line of yours" for PLUMB_NONE. */
+char *plumb_study_line(const struct plumb_study *study, uint32_t frame, char *text, size_t size);
+/* A frame's name without template arguments and parameters. */
+char *plumb_study_name(const struct plumb_study *study, uint32_t frame, char *text, size_t size);
+/* user_file and user_line (null where there is none) into EVIDENCE. */
+void
+plumb_study_line_json(const struct plumb_study *study, struct plumb_json *evidence, uint32_t frame);
+
+/* ---- drafts ---- */
+
+struct plumb_draft {
+	const char *cause; /* what of the rule it is: part of the id; may be NULL */
+	uint32_t context;
+	char *key; /* what it is about, malloced; NULL: the path of CONTEXT */
+	char *title, *advice;
+	struct plumb_json *evidence; /* an open object */
+	int64_t saving_ns;           /* PLUMB_UNKNOWN at first */
+	double confidence;
+	uint32_t severity; /* 0 at first: told from the saving */
+	FILE *evidence_out;
+	char *evidence_text;
+	size_t evidence_bytes;
+	bool failed;
+};
+
+void plumb_draft_begin(struct plumb_draft *draft, const char *cause, uint32_t context);
+void plumb_draft_key(struct plumb_draft *draft, const char *format, ...) PLUMB_PRINTF(2, 3);
+void plumb_draft_title(struct plumb_draft *draft, const char *format, ...) PLUMB_PRINTF(2, 3);
+void plumb_draft_advice(struct plumb_draft *draft, const char *format, ...) PLUMB_PRINTF(2, 3);
+/* Adds the finding. Severity, unless set: serious where the saving is at least a fifth of scale_ns,
+ * a warning from a twentieth on, else a note; a note too where the confidence is below 0.3. */
+int plumb_draft_end(struct plumb_study *study, struct plumb_draft *draft);
+
+/* ---- tallies: an amount by frame ---- */
+
+struct plumb_tally {
+	int64_t *ns;     /* by frame */
+	uint64_t *count; /* by frame; frame PLUMB_NONE is number frames_count */
+	uint32_t frames;
+};
+int plumb_tally_new(const struct plumb_study *study, struct plumb_tally *tally);
+void plumb_tally_free(struct plumb_tally *tally);
+void plumb_tally_add(struct plumb_tally *tally, uint32_t frame, int64_t ns, uint64_t count);
+/* The frame with the most, or PLUMB_NONE; the lower number of two that are equal. */
+uint32_t plumb_tally_top(const struct plumb_tally *tally);
+/* KEY: the MOST greatest as [{"name" or "line": …, "ns": …, "count": …}] into EVIDENCE. Empties the
+ * tally of them. */
+void plumb_tally_json(const struct plumb_study *study, struct plumb_tally *tally,
+                      struct plumb_json *evidence, const char *key, int most);
+
+/* A + B that stops at the greatest number. */
+static inline int64_t
+plumb_add(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? (a < 0 ? INT64_MIN + 1 : INT64_MAX) : sum;
+}
+
+#endif

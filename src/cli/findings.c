@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/findings.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/analyze.h"
+#include "base/format.h"
+#include "base/json.h"
+#include "cli/columns.h"
+#include "cli/help.h"
+#include "cli/label.h"
+#include "cli/overview.h"
+#include "cli/table.h"
+#include "cli/terminal.h"
+
+#define INDENT 13
+#define WIDEST 120
+#define MOST_DEVICES 16
+#define LISTED 3 /* elements of a list in the evidence */
+
+/* ---- evidence on one line: {"gpu_time_ns": 5, …} as "gpu_time 5 ns, …" ---- */
+
+/* The end of the JSON value at TEXT, which is valid. */
+static const char *
+value_end(const char *text)
+{
+	int depth = 0;
+
+	for (; *text; text++) {
+		if (*text == '"') {
+			for (text++; *text && *text != '"'; text++)
+				text += *text == '\\' && text[1];
+			if (!*text)
+				return text;
+			if (!depth)
+				return text + 1;
+			continue;
+		}
+		if (*text == '{' || *text == '[') {
+			depth++;
+		} else if (*text == '}' || *text == ']') {
+			if (!depth)
+				return text;
+			if (!--depth)
+				return text + 1;
+		} else if (!depth && (*text == ',' || *text == ' ' || *text == '\n')) {
+			return text;
+		}
+	}
+	return text;
+}
+
+static const char *
+skip(const char *text)
+{
+	return text + strspn(text, " \t\r\n:,");
+}
+
+static bool
+ends_with(const char *text, size_t bytes, const char *end)
+{
+	return bytes >= strlen(end) && !memcmp(text + bytes - strlen(end), end, strlen(end));
+}
+
+static bool
+is_key(const char *text, size_t bytes, const char *key)
+{
+	return bytes == strlen(key) && !memcmp(text, key, bytes);
+}
+
+/* A name of a list, without what makes kernels' names long. */
+static void
+write_name(FILE *out, const char *text, size_t bytes)
+{
+	const char *angle;
+
+	if (bytes > 5 && !memcmp(text, "void ", 5)) {
+		text += 5;
+		bytes -= 5;
+	}
+	angle = memchr(text, '<', bytes);
+	if (angle && angle > text)
+		bytes = (size_t)(angle - text);
+	fprintf(out, "%.*s%s", (int)(bytes < 60 ? bytes : 60), text,
+	        bytes < 60 ? "" : PLUMB_ELLIPSIS);
+}
+
+/* A number with the unit that its key names. */
+static void
+write_number(FILE *out, const char *key, size_t bytes, const char *value)
+{
+	char text[PLUMB_FORMAT_SIZE];
+	bool share = ends_with(key, bytes, "share");
+
+	if (ends_with(key, bytes, "_ns"))
+		fprintf(out, "%.*s %s", (int)bytes - 3, key,
+		        plumb_format_time(text, strtoll(value, NULL, 10)));
+	else if (ends_with(key, bytes, "bytes"))
+		fprintf(out, "%.*s %s", (int)bytes, key,
+		        plumb_format_bytes(text, llround(fmin(strtod(value, NULL), 9e18))));
+	else if (share)
+		fprintf(out, "%.*s %s", (int)bytes, key,
+		        plumb_format_share(text, strtod(value, NULL), 1));
+	else
+		fprintf(out, "%.*s %.6g", (int)bytes, key, strtod(value, NULL));
+}
+
+/* The first texts of a list's elements. */
+static void
+write_list(FILE *out, const char *key, size_t bytes, const char *list, const char *end)
+{
+	int count = 0;
+
+	fprintf(out, "%.*s ", (int)bytes, key);
+	for (const char *at = list + 1; at < end - 1; at = skip(value_end(skip(at)))) {
+		const char *stop = value_end(skip(at));
+		const char *value = skip(at);
+
+		if (count++ < LISTED && *value == '{') {
+			const char *text = skip(value_end(skip(value + 1)));
+
+			value = text;
+			stop = value_end(text);
+		}
+		if (count > LISTED || stop <= value)
+			continue;
+		if (count > 1)
+			fputs("; ", out);
+		if (*value == '"')
+			write_name(out, value + 1, (size_t)(stop - value - 2));
+		else if (*value == 'n')
+			fputs("none", out);
+		else
+			fprintf(out, "%.*s", (int)(stop - value), value);
+	}
+	if (count > LISTED)
+		fprintf(out, " and %d more", count - LISTED);
+	else if (!count)
+		fputs(PLUMB_DASH, out);
+}
+
+static void
+write_evidence(FILE *out, const char *evidence)
+{
+	bool first = true;
+
+	if (!evidence || !plumb_json_valid(evidence) || *skip(evidence) != '{')
+		return;
+	for (const char *at = skip(skip(evidence) + 1); *at == '"';) {
+		const char *end = value_end(at), *value = skip(end), *stop = value_end(value);
+		const char *key = at + 1;
+		size_t bytes = (size_t)(end - at - 2);
+
+		at = skip(stop);
+		if (*value == 'n' || is_key(key, bytes, "cause") || is_key(key, bytes, "name") ||
+		    ends_with(key, bytes, "_file") || ends_with(key, bytes, "_line"))
+			continue; /* unknown, or in the title */
+		fputs(first ? "" : ", ", out);
+		first = false;
+		if (*value == '[' || *value == '{')
+			write_list(out, key, bytes, value, stop);
+		else if (*value == '"')
+			fprintf(out, "%.*s %.*s", (int)bytes, key, (int)(stop - value - 2),
+			        value + 1);
+		else if (*value == 't' || *value == 'f')
+			fprintf(out, "%.*s %.*s", (int)bytes, key, (int)(stop - value), value);
+		else
+			write_number(out, key, bytes, value);
+	}
+}
+
+/* ---- in full ---- */
+
+/* TEXT in lines under a label; control characters must not steer the terminal. */
+static void
+paragraph(FILE *out, const char *label, const char *text, int width)
+{
+	char *clean = NULL;
+	size_t bytes;
+	FILE *memory = open_memstream(&clean, &bytes);
+
+	if (memory)
+		plumb_text_print(memory, text);
+	if (!memory || fclose(memory))
+		return;
+	fprintf(out, "    %-*s", INDENT - 4, label);
+	plumb_help_wrap(out, clean, INDENT, INDENT, width);
+	free(clean);
+}
+
+static void
+print_saving(const struct plumb_profile *p, const struct plumb_finding *f, FILE *out)
+{
+	char text[PLUMB_FORMAT_SIZE];
+
+	fprintf(out, "    %-*s", INDENT - 4, "saves");
+	if (f->saving_ns == PLUMB_UNKNOWN)
+		fputs("unknown", out);
+	else
+		fprintf(out, "at most %s", plumb_format_time(text, f->saving_ns));
+	if (f->saving_ns != PLUMB_UNKNOWN && p->run.wall_ns > 0)
+		fprintf(out, " of %s", plumb_format_time(text, p->run.wall_ns));
+	if (!isnan(f->confidence))
+		fprintf(out, ", confidence %.2g", f->confidence);
+	fputc('\n', out);
+}
+
+static int
+print_where(const struct plumb_report *report, uint32_t context, FILE *out, int width)
+{
+	const struct plumb_profile *p = report->profile;
+	struct plumb_tree_node node = { .context = context,
+		                        .row = PLUMB_NONE,
+		                        .parent = PLUMB_NONE };
+	char *label;
+
+	if (context >= p->contexts_count || !context)
+		return 0;
+	node.length = p->contexts[context].depth;
+	label = plumb_label_node(report, &node);
+	if (!label)
+		return -1;
+	paragraph(out, "where", label, width);
+	free(label);
+	return 0;
+}
+
+static int
+print_evidence(const struct plumb_finding *f, const struct plumb_profile *p, FILE *out, int width)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *memory = open_memstream(&text, &bytes);
+
+	if (!memory)
+		return -1;
+	write_evidence(memory, plumb_text(p, f->evidence));
+	if (fclose(memory))
+		return -1;
+	if (bytes)
+		paragraph(out, "why", text, width);
+	free(text);
+	return 0;
+}
+
+int
+plumb_findings_text(const struct plumb_report *report, FILE *out, int width)
+{
+	const struct plumb_profile *p = report->profile;
+	uint32_t shown = p->findings_count;
+	int result = 0;
+
+	if (width <= 0 || width > WIDEST)
+		width = WIDEST;
+	if (report->top && report->top < shown)
+		shown = report->top;
+	fputs("plumb report ", out);
+	plumb_text_print(out, report->path);
+	fputc('\n', out);
+	plumb_overview_print(p, out, MOST_DEVICES);
+	if (!p->findings_count)
+		fputs("\nno findings\n", out);
+	for (uint32_t i = 0; i < shown && !result; i++) {
+		const struct plumb_finding *f = &p->findings[i];
+		const char *title = plumb_text(p, f->title), *advice = plumb_text(p, f->advice);
+		const char *rule = plumb_text(p, f->rule), *id = plumb_text(p, f->id);
+
+		fputc('\n', out);
+		paragraph(out, plumb_severity_name(f->severity), title ? title : PLUMB_DASH, width);
+		print_saving(p, f, out);
+		result = print_evidence(f, p, out, width);
+		if (!result)
+			result = print_where(report, f->context, out, width);
+		if (advice && *advice)
+			paragraph(out, "do", advice, width);
+		paragraph(out, "id", id ? id : rule ? rule : PLUMB_DASH, width);
+	}
+	if (shown < p->findings_count)
+		fprintf(out, "\n%" PRIu32 " more (--top 0 shows all)\n", p->findings_count - shown);
+	return result;
+}
+
+/* ---- CSV ---- */
+
+static void
+cell(FILE *out, const char *text, char end)
+{
+	bool quote = text && strpbrk(text, ",\"\r\n");
+
+	if (quote)
+		fputc('"', out);
+	for (; text && *text; text++) {
+		if (*text == '"')
+			fputc('"', out);
+		fputc(*text, out);
+	}
+	if (quote)
+		fputc('"', out);
+	fputc(end, out);
+}
+
+int
+plumb_findings_csv(const struct plumb_report *report, FILE *out)
+{
+	const struct plumb_profile *p = report->profile;
+
+	fputs("id,rule,severity,confidence,saving_ns,title,user_file,user_line,advice,evidence\n",
+	      out);
+	for (uint32_t i = 0; i < p->findings_count; i++) {
+		const struct plumb_finding *f = &p->findings[i];
+		uint32_t frame =
+			f->context < p->contexts_count ? report->user_of[f->context] : PLUMB_NONE;
+
+		if (report->top && i >= report->top)
+			break;
+		cell(out, plumb_text(p, f->id), ',');
+		cell(out, plumb_text(p, f->rule), ',');
+		cell(out, plumb_severity_name(f->severity), ',');
+		if (!isnan(f->confidence))
+			fprintf(out, "%.6g", f->confidence);
+		fputc(',', out);
+		if (f->saving_ns != PLUMB_UNKNOWN)
+			fprintf(out, "%" PRId64, f->saving_ns);
+		fputc(',', out);
+		cell(out, plumb_text(p, f->title), ',');
+		cell(out, frame == PLUMB_NONE ? NULL : plumb_text(p, p->frames[frame].file), ',');
+		if (frame != PLUMB_NONE && p->frames[frame].line)
+			fprintf(out, "%" PRIu32, p->frames[frame].line);
+		fputc(',', out);
+		cell(out, plumb_text(p, f->advice), ',');
+		cell(out, plumb_text(p, f->evidence), '\n');
+	}
+	return ferror(out) ? -1 : 0;
+}
+
+/* ---- in a line ---- */
+
+void
+plumb_findings_brief(const struct plumb_profile *p, FILE *out, int most, int width)
+{
+	for (uint32_t i = 0; i < p->findings_count && most-- > 0; i++) {
+		const struct plumb_finding *f = &p->findings[i];
+		const char *title = plumb_text(p, f->title), *at = title ? title : PLUMB_DASH;
+		const char *severity = plumb_severity_name(f->severity);
+		int left = width - 12 - (int)strlen(severity) - 2;
+		char piece[8];
+
+		fprintf(out, "  %-10s%s: ", "finding", severity);
+		if (plumb_columns(at) <= left) {
+			plumb_text_print(out, at);
+			fputc('\n', out);
+			continue;
+		}
+		while (*at) {
+			int columns;
+			size_t bytes = plumb_columns_next(at, strlen(at), &columns);
+
+			left -= columns;
+			if (left < 1 || bytes >= sizeof piece)
+				break;
+			memcpy(piece, at, bytes);
+			piece[bytes] = '\0';
+			plumb_text_print(out, piece);
+			at += bytes;
+		}
+		fputs(PLUMB_ELLIPSIS "\n", out);
+	}
+}
+
+/* ---- help ---- */
+
+void
+plumb_findings_help(FILE *out, int width)
+{
+	char value[40];
+
+	if (width > 100)
+		width = 100;
+	fputs("Analyses and their thresholds (plumb report --findings --threshold NAME=VALUE,…):\n",
+	      out);
+	for (size_t i = 0; plumb_analyses[i]; i++) {
+		const struct plumb_threshold *t = plumb_analyses[i]->thresholds;
+
+		fprintf(out, "\n%s\n  ", plumb_analyses[i]->name);
+		plumb_help_wrap(out, plumb_analyses[i]->summary, 2, 2, width);
+		for (; t && t->name; t++) {
+			plumb_threshold_format(value, sizeof value, t->unit, t->fallback);
+			fprintf(out, "  %-24s %s%*s", t->name, value, 9 - plumb_columns(value), "");
+			plumb_help_wrap(out, t->help, 36, 36, width);
+		}
+	}
+}
+
+void
+plumb_findings_docs(FILE *out)
+{
+	char value[40];
+
+	fputs("| threshold | default | meaning |\n|---|---|---|\n", out);
+	for (size_t i = 0; plumb_analyses[i]; i++) {
+		const struct plumb_threshold *t = plumb_analyses[i]->thresholds;
+
+		for (; t && t->name; t++)
+			fprintf(out, "| `%s` | %s | %s |\n", t->name,
+			        plumb_threshold_format(value, sizeof value, t->unit, t->fallback),
+			        t->help);
+	}
+}

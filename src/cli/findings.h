@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Findings for people: in full for `plumb report --findings`, in a line for the summary. */
+#ifndef PLUMB_CLI_FINDINGS_H
+#define PLUMB_CLI_FINDINGS_H
+
+#include <stdio.h>
+
+#include "cli/report.h"
+
+/* All of them, or the first TOP of the report, in their order. Negative: no memory. */
+int plumb_findings_text(const struct plumb_report *report, FILE *out, int width);
+/* One row a finding: id,rule,severity,confidence,saving_ns,title,user_file,user_line,advice,evidence */
+int plumb_findings_csv(const struct plumb_report *report, FILE *out);
+
+/* The MOST first, a line each, cut to WIDTH columns. */
+void plumb_findings_brief(const struct plumb_profile *profile, FILE *out, int most, int width);
+
+/* What `plumb help findings` shows, and the table of docs/findings.md. */
+void plumb_findings_help(FILE *out, int width);
+void plumb_findings_docs(FILE *out);
+
+#endif

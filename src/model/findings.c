@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/pool.h"
+#include "base/utf8.h"
+#include "model/profile.h"
+
+#define TEXTS 5
+
+static const char *
+text_of(const struct plumb_finding_text *finding, int which)
+{
+	const char *const texts[TEXTS] = { finding->id, finding->rule, finding->title,
+		                           finding->advice, finding->evidence };
+	return texts[which];
+}
+
+static uint32_t *
+place_of(struct plumb_finding *finding, int which)
+{
+	uint32_t *const places[TEXTS] = { &finding->id, &finding->rule, &finding->title,
+		                          &finding->advice, &finding->evidence };
+	return places[which];
+}
+
+/* A valid copy of TEXT that lives as long as the profile. */
+static const char *
+keep(struct plumb_pool *pool, const char *text)
+{
+	size_t bytes = strlen(text);
+	char *copy;
+
+	if (plumb_utf8_valid(text, bytes)) {
+		copy = plumb_pool_take(pool, bytes + 1);
+		return copy ? memcpy(copy, text, bytes + 1) : NULL;
+	}
+	copy = plumb_pool_take(pool, 3 * bytes + 1);
+	if (copy)
+		copy[plumb_utf8_repair(copy, text, bytes)] = '\0';
+	return copy;
+}
+
+int
+plumb_profile_set_findings(struct plumb_profile *profile, const struct plumb_finding_text *findings,
+                           uint32_t count, struct plumb_error *error)
+{
+	struct plumb_finding *rows = calloc((size_t)count + 1, sizeof *rows);
+	uint32_t strings = profile->strings_count;
+	const char **grown = NULL;
+	bool ok = rows && strings < UINT32_MAX - TEXTS * (uint64_t)count;
+
+	if (ok && !profile->storage)
+		profile->storage = plumb_pool_new();
+	if (ok && profile->storage)
+		grown = realloc(profile->strings,
+		                (strings + TEXTS * (size_t)count + 1) * sizeof *grown);
+	if (grown)
+		profile->strings = grown; /* more room, nothing new in it yet */
+	ok = grown != NULL;
+	for (uint32_t i = 0; ok && i < count; i++) {
+		const struct plumb_finding_text *from = &findings[i];
+
+		for (int t = 0; ok && t < TEXTS; t++) {
+			*place_of(&rows[i], t) = PLUMB_NONE;
+			if (!text_of(from, t))
+				continue;
+			grown[strings] = keep(profile->storage, text_of(from, t));
+			ok = grown[strings] != NULL;
+			*place_of(&rows[i], t) = strings++;
+		}
+		rows[i].severity = from->severity >= PLUMB_NOTE && from->severity <= PLUMB_SERIOUS
+		                           ? from->severity
+		                           : PLUMB_NOTE;
+		rows[i].context =
+			from->context < profile->contexts_count ? from->context : PLUMB_NONE;
+		rows[i].saving_ns = from->saving_ns;
+		rows[i].confidence = from->confidence;
+	}
+	if (!ok) {
+		free(rows);
+		return plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the findings");
+	}
+	free(profile->findings);
+	profile->findings = rows;
+	profile->findings_count = count;
+	profile->strings_count = strings;
+	return 0;
+}
