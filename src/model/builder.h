@@ -66,6 +66,7 @@ int plumb_builder_ledger(struct plumb_builder *builder, uint32_t process, uint32
 int plumb_builder_environment(struct plumb_builder *builder, uint32_t process, const char *key,
                               const char *value);
 int plumb_builder_work(struct plumb_builder *builder, const struct plumb_work_item *item);
+int plumb_builder_span(struct plumb_builder *builder, const struct plumb_span *span);
 int plumb_builder_series(struct plumb_builder *builder, const struct plumb_series_bin *bin);
 int plumb_builder_finding(struct plumb_builder *builder, const struct plumb_finding *finding);
 struct plumb_run *plumb_builder_run(struct plumb_builder *builder);

@@ -26,6 +26,7 @@ plumb_profile_free(struct plumb_profile *profile)
 	free(profile->findings);
 	free(profile->work);
 	free(profile->series);
+	free(profile->spans);
 	plumb_pool_free(profile->storage);
 	*profile = (struct plumb_profile){ 0 };
 }

@@ -162,6 +162,16 @@ struct plumb_work_item {
 	int64_t start_ns, end_ns;
 };
 
+/* One interval of a trace (`plumb run --trace`). A driver call and the GPU work that it started have
+ * the same CORRELATION, which is unique within their process; 0 is none. Spans of a thread nest, of a
+ * stream they may overlap. */
+struct plumb_span {
+	uint32_t context;
+	uint32_t track;
+	int64_t start_ns, end_ns;
+	uint64_t correlation;
+};
+
 /* Activity of a device over time as one process saw it. */
 struct plumb_series_bin {
 	uint32_t device, process;
@@ -199,6 +209,7 @@ struct plumb_profile {
 	PLUMB_COLUMN(struct plumb_finding, findings);
 	PLUMB_COLUMN(struct plumb_work_item, work); /* by device, then start */
 	PLUMB_COLUMN(struct plumb_series_bin, series);
+	PLUMB_COLUMN(struct plumb_span, spans); /* by track, start, the longer first */
 	struct plumb_run run;
 	void *storage; /* what the strings lie in; private to model/ */
 };

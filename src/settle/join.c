@@ -261,6 +261,12 @@ take_times(struct joining *j)
 		item.track = TO(j, tracks, item.track);
 		plumb_builder_work(j->builder, &item);
 	}
+	for (uint32_t i = 0; i < from->spans_count; i++) {
+		struct plumb_span span = from->spans[i];
+		span.context = TO(j, contexts, span.context);
+		span.track = TO(j, tracks, span.track);
+		plumb_builder_span(j->builder, &span);
+	}
 	for (uint32_t i = 0; i < from->series_count; i++) {
 		struct plumb_series_bin bin = from->series[i];
 		bin.process = TO(j, processes, bin.process);
