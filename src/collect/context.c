@@ -14,6 +14,7 @@
 #include "collect/context.h"
 
 #include "collect/clock.h"
+#include "collect/span.h"
 
 /* ---- operators ---- */
 
@@ -171,12 +172,14 @@ plumb_operator_exit(struct plumb_thread *thread, struct plumb_ticket *ticket)
 	drop_above(thread, depth);
 	thread->operators = depth - 1;
 	plumb_id node = plumb_frame_node(thread, frame);
-	uint64_t duration = plumb_ticks_between(frame->start, plumb_ticks());
+	uint64_t end = plumb_ticks(), duration = plumb_ticks_between(frame->start, end);
 	uint64_t self = duration > frame->inner ? duration - frame->inner : 0;
 	plumb_observe(thread, node, PLUMB_METRIC_OP_TIME, thread->track, (int64_t)self);
 	plumb_observe(thread, node, PLUMB_METRIC_OP_DURATION, thread->track, (int64_t)duration);
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR,
 	                  node == PLUMB_LOST ? thread->arena.fate : PLUMB_FATE_ATTRIBUTED, 1);
+	if (plumb_unlikely(plumb_trace_on))
+		plumb_span_add(thread, node, thread->track, frame->start, end, 0);
 	if (depth > 1)
 		thread->stack[depth - 1].inner += duration;
 }

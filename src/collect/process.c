@@ -16,6 +16,7 @@
 #include "collect/clock.h"
 #include "collect/gpu/gpu.h"
 #include "collect/monitor/framework.h"
+#include "collect/span.h"
 #include "collect/thread.h"
 
 #ifndef MADV_WIPEONFORK
@@ -281,8 +282,10 @@ plumb_process_begin(void)
 	if (atomic_load_explicit(state, memory_order_relaxed) == OFF) {
 		atomic_store_explicit(&beginning, true, memory_order_relaxed);
 		bool made = make_region();
-		if (made)
+		if (made) {
 			plumb_clock_calibrate();
+			plumb_trace_begin(&process_arena);
+		}
 		atomic_store_explicit(&recording_pid, own_pid(), memory_order_release);
 		atomic_store_explicit(state, made ? RECORDING : REFUSED, memory_order_release);
 		atomic_store_explicit(&beginning, false, memory_order_relaxed);
@@ -322,6 +325,7 @@ plumb_process_end(void)
 		plumb_leave(self);
 	}
 	write_clock(&process_arena);
+	plumb_trace_end(&process_arena);
 	atomic_store_explicit(state, OVER, memory_order_release);
 	atomic_store_explicit(&region.header->end_monotonic, plumb_now(), memory_order_relaxed);
 	atomic_store_explicit(&region.header->state, PLUMB_REGION_ENDED, memory_order_release);

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "export/names.h"
+#include "model/user_code.h"
 
 #define SEQUENCE 1
 enum { STATE_CLEARED = 1, NEEDS_STATE = 2 };
@@ -75,19 +76,26 @@ paths(const struct plumb_packets *p)
 
 /* ---- setting up ---- */
 
-static void
+/* The line that says most to a person: the nearest of their own code, else the nearest at all. */
+static bool
 find_lines(struct plumb_packets *p)
 {
 	const struct plumb_profile *profile = p->profile;
+	unsigned char *user = plumb_user_code_frames(profile, NULL, NULL);
 
-	for (uint32_t c = 1; c < profile->contexts_count; c++) {
-		uint32_t parent = profile->contexts[c].parent;
-		uint32_t above = plumb_context_frame(profile, parent)->kind;
-		uint32_t kind = plumb_context_frame(profile, c)->kind;
+	for (uint32_t c = 1; user && c < profile->contexts_count; c++) {
+		uint32_t parent = profile->contexts[c].parent, line = p->python[parent];
+		uint32_t frame = profile->contexts[c].frame;
+		bool python = profile->frames[frame].kind == PLUMB_FRAME_PYTHON;
+		bool own = line && user[profile->contexts[line].frame];
 		p->flags[c] = (unsigned char)(profile->contexts[c].flags | p->flags[parent]);
-		p->python[c] = kind == PLUMB_FRAME_PYTHON ? c : p->python[parent];
-		p->op[c] = above == PLUMB_FRAME_OPERATOR ? parent : p->op[parent];
+		p->python[c] = python && (user[frame] || !own) ? c : line;
+		p->op[c] = plumb_context_frame(profile, parent)->kind == PLUMB_FRAME_OPERATOR
+		                   ? parent
+		                   : p->op[parent];
 	}
+	free(user);
+	return user != NULL;
 }
 
 bool
@@ -102,12 +110,9 @@ plumb_packets_init(struct plumb_packets *packets, const struct plumb_profile *pr
 	packets->operated = calloc((size_t)profile->frames_count / 8 + 1, 1);
 	packets->pathed = calloc((size_t)profile->contexts_count / 8 + 1, 1);
 	if (!packets->python || !packets->op || !packets->flags || !packets->named ||
-	    !packets->placed || !packets->operated || !packets->pathed) {
-		plumb_packets_free(packets);
+	    !packets->placed || !packets->operated || !packets->pathed)
 		return false;
-	}
-	find_lines(packets);
-	return true;
+	return find_lines(packets);
 }
 
 void

@@ -28,7 +28,7 @@ struct plumb_packets {
 	FILE *out;
 	struct plumb_protobuf packet;
 	struct plumb_protobuf interned; /* what the packet uses first */
-	/* By context: the nearest Python frame at or above it, the nearest operator above it; 0 none. */
+	/* By context: the line that says most about it, the nearest operator above it; 0 none. */
 	uint32_t *python, *op;
 	unsigned char *flags;    /* by context: its own and those of all above it */
 	unsigned char *named;    /* bits, by frame: its name was written */
@@ -41,7 +41,7 @@ struct plumb_packets {
 	bool failed;             /* no memory */
 };
 
-/* False: no memory. */
+/* False: no memory. plumb_packets_free is due either way. */
 bool
 plumb_packets_init(struct plumb_packets *packets, const struct plumb_profile *profile, FILE *out);
 void plumb_packets_free(struct plumb_packets *packets);

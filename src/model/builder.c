@@ -546,6 +546,8 @@ plumb_builder_span(struct plumb_builder *builder, const struct plumb_span *span)
 	if (span->context >= builder->contexts.count || span->track >= builder->tracks.count ||
 	    span->end_ns < span->start_ns)
 		return bad_row(builder, "a span has an unknown context or track or ends too early");
+	if (builder->spans.count >= PLUMB_SPANS_MAX)
+		return 1;
 	struct plumb_span *added = plumb_vec_add(&builder->spans);
 	if (!added)
 		return out_of_memory(builder);

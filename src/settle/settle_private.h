@@ -8,6 +8,7 @@
  *   tracks.c       processes, threads, devices, streams
  *   clocks.c       readings of clocks → lines
  *   gpu.c          totals, newest work and series of devices
+ *   spans.c        single spans of a trace; iterations.c: which of them were asked for
  *   ledger.c       tallies, and what follows from them; overhead
  *   environment.c  facts of processes → facts of the run
  *   settle.c       the run as a whole
@@ -26,6 +27,7 @@ struct plumb_settle_context {
 	uint8_t kind;
 	uint8_t flags; /* of the context or any above it */
 	bool python;   /* a Python frame is it or above it */
+	uint32_t parent, depth;
 };
 
 /* Pieces of GPU work added up. */
@@ -196,6 +198,30 @@ void plumb_settle_tally(struct plumb_settle_region *region, const struct plumb_v
 void plumb_settle_tallies(struct plumb_settle_region *region);
 /* At the very end: busy time of every device. */
 void plumb_settle_busy(struct plumb_settler *settler);
+
+/* ---- spans.c ---- */
+
+/* A span as the region has it, with its times on the host's clock. */
+struct plumb_settle_span {
+	int64_t start, end;
+	uint32_t context, track;
+	plumb_id node;
+	uint64_t correlation;
+};
+struct plumb_settle_trace;
+/* Takes all spans of the region in, after its records. */
+void plumb_settle_spans(struct plumb_settle_region *region);
+/* Calls TAKE with each whole span of the region, in the order of the file; false ends it. */
+bool
+plumb_settle_each_span(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
+                       bool (*take)(void *data, const struct plumb_settle_span *span), void *data);
+
+/* ---- iterations.c ---- */
+/* The end of what is not of the last COUNT iterations, by the rule of docs/run.md; INT64_MIN: nothing
+ * is, PLUMB_SETTLE_NO_ITERATIONS: none were found. */
+#define PLUMB_SETTLE_NO_ITERATIONS INT64_MAX
+int64_t plumb_settle_iterations(struct plumb_settle_region *region,
+                                const struct plumb_settle_trace *trace, uint32_t count);
 
 /* ---- ledger.c ---- */
 /* Counts for the region's process. */

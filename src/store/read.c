@@ -15,6 +15,7 @@
 #include "base/strtab.h"
 #include "base/utf8.h"
 #include "base/vec.h"
+#include "model/builder.h"
 #include "model/order.h"
 #include "store/chunk.h"
 #include "store/open.h"
@@ -23,7 +24,6 @@
 
 /* Work beyond this is more than a profile keeps in memory: 384 MiB. */
 #define WORK_MAX (UINT32_C(1) << 24)
-#define SPANS_MAX (UINT32_C(1) << 26) /* 2 GiB */
 
 struct reader {
 	sqlite3 *db;
@@ -476,7 +476,7 @@ add_spans(struct reader *reader, struct plumb_chunk_coder *coder, const struct p
 	struct plumb_profile *profile = reader->profile;
 	struct plumb_error why = { 0 };
 	uint32_t count = profile->spans_count + chunk->count;
-	if (count > SPANS_MAX)
+	if (count > PLUMB_SPANS_MAX)
 		return damaged(reader, "more spans than a profile keeps");
 	struct plumb_span *spans = room_for(profile->spans, capacity, count, sizeof *spans);
 	if (!spans)
