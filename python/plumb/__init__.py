@@ -9,10 +9,12 @@
 
 Times are nanoseconds, sizes bytes, everything else counts. An unknown number is None, never 0.
 """
+from ._spans import Columns as SpanColumns
+from ._spans import Span
 from .profile import (Device, Node, Process, Profile, ProfileError, Track, Value, Variant)
 
-__all__ = ["Device", "Node", "Process", "Profile", "ProfileError", "Track", "Value", "Variant",
-           "__version__"]
+__all__ = ["Device", "Node", "Process", "Profile", "ProfileError", "Span", "SpanColumns", "Track",
+           "Value", "Variant", "__version__"]
 
 
 def __getattr__(name):

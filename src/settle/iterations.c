@@ -4,10 +4,10 @@
  *
  *  1. PyTorch brackets each step of an optimizer in a range "Optimizer.step#…". An iteration ends where
  *     the one that is seen last ends (a program with several optimizers steps each once an iteration).
- *  2. On the main thread, outermost spans (called from Python, inside no other) come from lines of
- *     Python. Going from one span to the next, the paths part below some frame; when the way that the
- *     next one takes was taken before, the program is in a loop there. The outermost such frame is the
- *     loop's, and an iteration begins with each entry into the way that was taken twice first.
+ *  2. Going on the main thread from one outermost span (called from Python, inside no other) to the
+ *     next, their paths part below some frame. When the way that the next one takes was taken before,
+ *     that frame runs a loop. Of the loops that ran at least half as long as the longest, the outermost
+ *     is the program's, and an iteration begins with each entry into the way that it took first.
  */
 #include "settle/settle_private.h"
 
@@ -140,22 +140,47 @@ way_to(const struct plumb_settle_context *contexts, uint32_t a, uint32_t b)
 	return way;
 }
 
-/* The way that the outermost loop takes first; PLUMB_NONE: there is no loop. */
-static uint32_t
-find_loop(const struct iterations *it, unsigned char *taken)
+/* When a context was entered first, and last of the times after it had been left. */
+struct visits {
+	int64_t first, last;
+	bool taken, again;
+};
+
+static void
+visit_all(const struct iterations *it, struct visits *visits)
 {
 	const struct plumb_settle_context *contexts = it->region->settler->contexts.items;
 	const struct plumb_settle_span *spans = it->spans.items;
-	uint32_t found = PLUMB_NONE;
 
 	for (uint32_t i = 0; i < it->spans.count; i++) {
 		uint32_t way = way_to(contexts, i ? spans[i - 1].context : 0, spans[i].context);
-		if (taken[way] &&
-		    (found == PLUMB_NONE || contexts[way].depth < contexts[found].depth))
-			found = way;
-		/* All of the path is entered, not the first frame alone. */
-		for (uint32_t c = spans[i].context; c && !taken[c]; c = contexts[c].parent)
-			taken[c] = 1;
+		if (visits[way].taken) {
+			visits[way].again = true;
+			visits[way].last = spans[i].start;
+		}
+		for (uint32_t c = spans[i].context; c && !visits[c].taken; c = contexts[c].parent)
+			visits[c] = (struct visits){ spans[i].start, spans[i].start, true, false };
+	}
+}
+
+/* The way that the program's loop takes first; PLUMB_NONE: there is no loop. */
+static uint32_t
+find_loop(const struct iterations *it, const struct visits *visits)
+{
+	const struct plumb_settle_context *contexts = it->region->settler->contexts.items;
+	uint32_t found = PLUMB_NONE;
+	int64_t longest = 0;
+
+	for (uint32_t c = 1; c < it->region->settler->contexts.count; c++)
+		if (visits[c].again && visits[c].last - visits[c].first > longest)
+			longest = visits[c].last - visits[c].first;
+	for (uint32_t c = 1; c < it->region->settler->contexts.count; c++) {
+		if (!visits[c].again || visits[c].last - visits[c].first < longest / 2)
+			continue;
+		if (found == PLUMB_NONE || contexts[c].depth < contexts[found].depth ||
+		    (contexts[c].depth == contexts[found].depth &&
+		     visits[c].first < visits[found].first))
+			found = c;
 	}
 	return found;
 }
@@ -195,20 +220,22 @@ count_main(void *data, const struct plumb_settle_span *span)
 static void
 find_loops(struct iterations *it, const struct plumb_settle_trace *trace)
 {
-	unsigned char *taken = calloc((size_t)it->region->settler->contexts.count + 1, 1);
+	struct visits *visits =
+		calloc((size_t)it->region->settler->contexts.count + 1, sizeof *visits);
 	uint32_t loop;
 
 	plumb_settle_each_span(it->region, trace, count_main, it);
-	if (!taken ||
+	if (!visits ||
 	    (it->main != PLUMB_NONE && !plumb_settle_each_span(it->region, trace, take_main, it))) {
 		it->region->settler->no_memory = true;
 	} else {
 		keep_outermost(it);
-		loop = find_loop(it, taken);
+		visit_all(it, visits);
+		loop = find_loop(it, visits);
 		if (loop != PLUMB_NONE)
 			find_entries(it, loop);
 	}
-	free(taken);
+	free(visits);
 }
 
 int64_t
