@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -53,6 +54,7 @@ plumb_output_open(struct plumb_output *output, const char *path, struct plumb_er
 	size_t length = strlen(path);
 	int fd;
 
+	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error like others */
 	output->file = NULL;
 	output->temporary[0] = '\0';
 	snprintf(output->path, sizeof output->path, "%s", real ? real : path);

@@ -29,11 +29,11 @@ enum track_number { PROCESS = 1, GPU, TRACK, BUSY, WORK };
 	((uint64_t)(kind) << 56 | (uint64_t)(index) << 16 | ((uint64_t)(lane) & 0xffff))
 #define LANES_MOST 256u
 
-/* A launch that is in the trace, and whether work was drawn that it started. */
+/* A launch that is in the trace: whether work that it started is too, and whether some was drawn. */
 struct launch {
 	uint64_t correlation;
 	uint32_t process;
-	bool linked;
+	bool work, drawn;
 };
 
 struct lane {
@@ -241,8 +241,9 @@ put_track(struct perfetto *p, uint32_t track, uint32_t lane)
 	plumb_export_track(profile, track, name, sizeof name);
 	if (t->kind == PLUMB_TRACK_STREAM && t->stream != PLUMB_UNKNOWN)
 		snprintf(name, sizeof name, "stream %" PRId64, t->stream);
-	plumb_track_begin(&p->packets, UUID(TRACK, track, lane), parent, name);
-	if (t->kind == PLUMB_TRACK_THREAD && !lane && process && t->tid != PLUMB_UNKNOWN)
+	bool thread = t->kind == PLUMB_TRACK_THREAD && !lane && process && t->tid != PLUMB_UNKNOWN;
+	plumb_track_begin(&p->packets, UUID(TRACK, track, lane), parent, thread ? NULL : name);
+	if (thread)
 		plumb_track_thread(&p->packets, pid_of(profile, t->process), t->tid,
 		                   plumb_text(profile, t->name));
 	plumb_track_end(&p->packets);
@@ -258,6 +259,17 @@ by_launch(const void *x, const void *y)
 	if (a->process != b->process)
 		return a->process < b->process ? -1 : 1;
 	return (a->correlation > b->correlation) - (a->correlation < b->correlation);
+}
+
+static struct launch *
+find_launch(const struct perfetto *p, const struct plumb_span *span)
+{
+	struct launch key = { .correlation = span->correlation,
+		              .process = p->profile->tracks[span->track].process };
+
+	if (!span->correlation || !p->launches.count)
+		return NULL;
+	return bsearch(&key, p->launches.items, p->launches.count, sizeof key, by_launch);
 }
 
 static bool
@@ -276,24 +288,27 @@ gather_launches(struct perfetto *p)
 	}
 	if (p->launches.count)
 		qsort(p->launches.items, p->launches.count, sizeof *p->launches.items, by_launch);
+	for (uint32_t i = 0; i < p->spans_count; i++) {
+		const struct plumb_span *s = &p->spans[i];
+		struct launch *launch = find_launch(p, s);
+		if (launch && p->profile->tracks[s->track].kind == PLUMB_TRACK_STREAM)
+			launch->work = true;
+	}
 	return true;
 }
 
 /* An arrow needs both ends; of a graph's many pieces of work the first has it. */
 static void
-put_flow(struct perfetto *p, const struct plumb_span *span, const struct plumb_track *track)
+put_flow(struct perfetto *p, const struct plumb_span *span)
 {
-	struct launch key = { span->correlation, track->process, false }, *found = NULL;
+	bool stream = p->profile->tracks[span->track].kind == PLUMB_TRACK_STREAM;
+	struct launch *launch = find_launch(p, span);
 
-	if (span->correlation && p->launches.count)
-		found = bsearch(&key, p->launches.items, p->launches.count,
-		                sizeof *p->launches.items, by_launch);
-	if (!found || (track->kind == PLUMB_TRACK_STREAM && found->linked))
+	if (!launch || !launch->work || (stream && launch->drawn))
 		return;
-	if (track->kind == PLUMB_TRACK_STREAM)
-		found->linked = true;
-	plumb_event_flow(&p->packets, (uint64_t)(found - p->launches.items) + 1,
-	                 track->kind == PLUMB_TRACK_STREAM);
+	if (stream)
+		launch->drawn = true;
+	plumb_event_flow(&p->packets, (uint64_t)(launch - p->launches.items) + 1, stream);
 }
 
 /* ---- spans ---- */
@@ -349,7 +364,7 @@ put_span(struct perfetto *p, const struct plumb_span *span, uint32_t *lanes)
 	*end = span->end_ns;
 	plumb_packet_begin(&p->packets, time_of(p, track->process, span->start_ns));
 	plumb_event_begin(&p->packets, PLUMB_EVENT_BEGIN, UUID(TRACK, span->track, lane));
-	put_flow(p, span, track);
+	put_flow(p, span);
 	plumb_event_context(&p->packets, span->context);
 	plumb_event_end(&p->packets);
 	plumb_packet_end(&p->packets);

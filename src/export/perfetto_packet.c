@@ -280,9 +280,8 @@ append_place(struct plumb_packets *p, uint32_t frame, struct plumb_export_text *
 	char number[16];
 
 	plumb_export_append(text, file ? file : "?");
-	snprintf(number, sizeof number, line ? ":%" PRIu32 : "", line);
+	snprintf(number, sizeof number, line ? ":%" PRIu32 " (" : " (", line);
 	plumb_export_append(text, number);
-	plumb_export_append(text, " (");
 	plumb_export_append(text, plumb_frame_label(p->profile, frame));
 	plumb_export_append(text, ")");
 }

@@ -110,6 +110,10 @@ put_function(struct pprof *p, uint32_t number, uint32_t frame, unsigned mark, co
 
 	plumb_export_append(&name, plumb_frame_label(p->profile, frame));
 	plumb_export_append(&name, plumb_export_mark_texts[mark]);
+	/* pprof prints names to terminals as they are. */
+	for (uint32_t i = 0; i < name.bytes.count; i++)
+		if ((unsigned char)name.bytes.items[i] < 0x20 || name.bytes.items[i] == 0x7f)
+			name.bytes.items[i] = ' ';
 	char *end = plumb_vec_add(&name.bytes); /* zeroed: terminates */
 	p->failed |= !end || name.failed;
 	plumb_protobuf_begin(&p->message, PROFILE_FUNCTION);

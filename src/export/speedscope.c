@@ -12,10 +12,6 @@
 #include "export/export.h"
 #include "export/names.h"
 
-#ifndef PLUMB_VERSION
-#define PLUMB_VERSION "unknown"
-#endif
-
 struct speedscope {
 	const struct plumb_profile *profile;
 	struct plumb_json *json;
@@ -204,7 +200,7 @@ write_all(struct speedscope *s, const struct plumb_export_options *options)
 	plumb_json_object(s->json);
 	plumb_json_key_text(s->json, "$schema",
 	                    "https://www.speedscope.app/file-format-schema.json");
-	plumb_json_key_text(s->json, "exporter", "plumb " PLUMB_VERSION);
+	plumb_json_key_text(s->json, "exporter", "plumb");
 	if (command)
 		plumb_json_key_text(s->json, "name", command);
 	plumb_json_key_quantity(s->json, "activeProfileIndex", 0);
