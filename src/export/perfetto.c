@@ -47,7 +47,8 @@ struct perfetto {
 	uint32_t spans_count;
 	PLUMB_VEC(struct launch) launches; /* by process and correlation */
 	PLUMB_VEC(struct lane) lanes;
-	bool of_day;  /* times are realtime */
+	bool of_day; /* times are realtime */
+	bool too_deep;
 	bool no_time; /* … of a process whose clocks were not read */
 	FILE *out;
 };
@@ -356,8 +357,10 @@ put_span(struct perfetto *p, const struct plumb_span *span, uint32_t *lanes)
 	uint32_t lane = find_lane(p, span->track, span, lanes);
 	int64_t *end;
 
-	if (lane == PLUMB_NONE)
-		return !p->packets.failed; /* deeper than anybody reads */
+	if (lane == PLUMB_NONE) {
+		p->too_deep = !p->packets.failed;
+		return false;
+	}
 	end = plumb_vec_add(&p->lanes.items[lane].ends);
 	if (!end)
 		return false;
@@ -485,6 +488,11 @@ perfetto_write(const struct plumb_profile *profile, const struct plumb_export_op
 	plumb_vec_free(&p.lanes);
 	plumb_vec_free(&p.launches);
 	free(p.spans);
+	if (p.too_deep)
+		return plumb_fail(error, PLUMB_EINPUT,
+		                  "more than %u spans of one track overlap, which no device does; "
+		                  "record the program again",
+		                  LANES_MOST);
 	if (!done)
 		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
 	if (p.no_time)

@@ -7,9 +7,11 @@ import json
 import os
 import pathlib
 import resource
+import sqlite3
 import struct
 import subprocess
 import sys
+import time
 
 import pytest
 from conftest import BUILD, PLUMB, ROOT, clean_environment, run_command
@@ -305,19 +307,56 @@ def test_perfetto_of_a_traced_run(tmp_path):
     assert kinds == {("thread", "track")}
 
 
-def test_perfetto_keeps_processes_apart(tmp_path):
-    """Two runs on this host have two processes, also where a number is used again."""
+def changed(profile, *statements):
+    database = sqlite3.connect(profile)
+    for statement in statements:
+        database.execute(statement)
+    database.commit()
+    database.close()
+
+
+@pytest.fixture
+def joined(tmp_path):
+    """Two runs as one profile."""
     runs = []
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
         runs.append(run_driver(tmp_path / name, "loop", 10, options=["--trace"]).path)
-    joined = tmp_path / "joined.plumb"
-    assert run_command(PLUMB, "settle", *runs, "-o", joined).returncode == 0
+    path = tmp_path / "joined.plumb"
+    assert run_command(PLUMB, "settle", *runs, "-o", path).returncode == 0
+    return path
+
+
+def test_perfetto_keeps_processes_apart(joined, tmp_path):
     trace = perfetto(export(joined, tmp_path / "out.pftrace"))
     processes = [track for track in trace["named"].values() if track["kind"] == "process"]
     assert len({track["pid"] for track in processes}) == len(processes) == 2
     assert len([s for s in trace["slices"] if s["name"] == "loop"]) == 20
     assert len(trace["flows"]) == 20
+
+
+def test_perfetto_keeps_processes_of_one_number_apart(joined, tmp_path):
+    changed(joined, "UPDATE processes SET pid = 4242")
+    trace = perfetto(export(joined, tmp_path / "out.pftrace"))
+    assert [track["pid"] for track in trace["named"].values() if track["kind"] == "process"] == [
+        4242, 20004242]
+
+
+def test_perfetto_of_several_hosts_has_the_times_of_day(joined, tmp_path):
+    before = perfetto(export(joined, tmp_path / "one.pftrace"))
+    changed(joined, "UPDATE processes SET host = 'elsewhere' WHERE id = 1")
+    after = perfetto(export(joined, tmp_path / "two.pftrace"))
+    assert len(before["clocks"]) == 1 and after["clocks"] == []
+    distance = time.time_ns() - time.monotonic_ns()
+    for old, new in zip(before["slices"], after["slices"]):
+        assert old["name"] == new["name"]
+        assert abs(new["ts"] - old["ts"] - distance) < 1e9
+    # … and without a reading of the time of day there is no common line.
+    changed(joined, "DELETE FROM clocks WHERE process = 1 AND device IS NULL",
+            "UPDATE clocks SET id = (SELECT count(*) FROM clocks c WHERE c.id < clocks.id)")
+    done = run_command(PLUMB, "export", joined, "-o", tmp_path / "three.pftrace")
+    assert done.returncode == 2 and "cannot be put on one line" in done.stderr
+    assert not (tmp_path / "three.pftrace").exists()
 
 
 def test_perfetto_needs_a_time_line(samples, tmp_path):
