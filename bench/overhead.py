@@ -10,6 +10,7 @@ the same round; the table gives the median over the rounds and a 95 % interval o
 
     none        the plain program
     plumb       under `plumb run`
+    trace       under `plumb run --trace`
     cupti       CUPTI's kernel records alone, thrown away: the floor (bench/cupti_floor.c)
     torch       torch.profiler, CPU and CUDA activities, one profile per block
     torchstack  the same with stacks and shapes
@@ -32,7 +33,8 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-MODES = ["none", "plumb", "cupti", "torch", "torchstack", "proton", "protonshadow"]
+PLUMB = {"plumb": [], "trace": ["--trace"]}  # mode: options
+MODES = ["none", *PLUMB, "cupti", "torch", "torchstack", "proton", "protonshadow"]
 ITERATIONS = {"gptsmall": 100, "gpt124": 20, "llama": 10, "tiny": 300}
 
 
@@ -123,8 +125,8 @@ class Worker:
         os.makedirs(self.folder, exist_ok=True)
         command = [python, os.path.join(HERE, "overhead.py"), "--work", workload, mode]
         self.profile = os.path.join(self.folder, "bench.plumb")
-        if mode == "plumb":
-            command = [plumb, "run", "-o", self.profile, "--"] + command
+        if mode in PLUMB:
+            command = [plumb, "run", *PLUMB[mode], "-o", self.profile, "--"] + command
         environment = dict(os.environ)
         if mode == "cupti":
             environment["CUDA_INJECTION64_PATH"] = build_floor(self.folder, python)
@@ -198,7 +200,7 @@ def measure(workload, modes, rounds, plumb, python):
                    max(b["peak"] for b in blocks["none"]),
                    "finish": statistics.median(b["finish"] for b in blocks[mode]),
                    "bytes": last["bytes"]}
-            if mode == "plumb":
+            if mode in PLUMB:
                 row["finish"] = max(0.0, end - (plain_end or 0.0))
                 row["bytes"] = os.path.getsize(workers[mode].profile)
             rows.append(row)

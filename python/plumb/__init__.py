@@ -11,11 +11,13 @@ and off in a program that runs under `plumb run`: plumb.start(), plumb.stop(), p
 Times are nanoseconds, sizes bytes, everything else counts. An unknown number is None, never 0.
 """
 from .control import recording, start, stop
+from ._spans import Columns as SpanColumns
+from ._spans import Span
 from .profile import (Device, Node, Process, Profile, ProfileError, Track, Value, Variant)
 from .rules import flag, rule
 
-__all__ = ["Device", "Node", "Process", "Profile", "ProfileError", "Track", "Value", "Variant",
-           "__version__", "flag", "recording", "rule", "start", "stop"]
+__all__ = ["Device", "Node", "Process", "Profile", "ProfileError", "Span", "SpanColumns", "Track",
+           "Value", "Variant", "__version__", "flag", "recording", "rule", "start", "stop"]
 
 
 def __getattr__(name):

@@ -8,6 +8,7 @@ import pathlib
 import sqlite3
 from typing import NamedTuple, Optional
 
+from . import _spans
 from .match import Pattern
 
 APPLICATION_ID = 0x504C4D42  # "PLMB"
@@ -363,8 +364,7 @@ class Profile:
     def _read(self):
         if self._database.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
             raise ProfileError(f"{self.path}: a database, but no profile of plumb")
-        schema = self._database.execute("PRAGMA user_version").fetchone()[0]
-        self._schema = schema
+        self._schema = schema = self._database.execute("PRAGMA user_version").fetchone()[0]
         if schema > NEWEST_SCHEMA:
             raise ProfileError(f"{self.path}: written by a newer plumb (schema {schema}); install "
                                "the newest plumb-profiler")
@@ -504,6 +504,31 @@ class Profile:
                                "ORDER BY process IS NOT NULL, id", Row):
             found.setdefault(row.key, row.value)
         return found
+
+    # ---- what happened when ----
+
+    def spans(self, track=None, newest=False):
+        """Yields what `plumb run --trace` kept (plumb.Span: track, context, start_ns, end_ns,
+        correlation), track by track in the order of starts; a span comes before those inside it.
+
+        TRACK: the id of one track. NEWEST: the last GPU work of each device instead, which every
+        profile has. `profile.node(span.context)` is its place in the tree.
+        """
+        return _spans.rows(self.span_columns(track, newest))
+
+    def span_columns(self, track=None, newest=False):
+        """As spans(), but yields up to 65536 of one track at a time as arrays (plumb.SpanColumns)."""
+        try:
+            yield from _spans.chunks(self._database, "newest" if newest else "trace", track,
+                                     self._schema >= 2)
+        except (ValueError, OverflowError, TypeError) as error:
+            raise ProfileError(f"{self.path}: damaged spans ({error}); record it again") from None
+
+    def node(self, context):
+        """The node of a context's id."""
+        if not 0 <= context < len(self._contexts):
+            raise IndexError(f"no context {context}; there are {len(self._contexts)}")
+        return Node(self, context)
 
     # ---- reading ----
 

@@ -617,7 +617,7 @@ plumb_cmd_report(struct plumb_invocation *invocation)
 			                       expression, why);
 		}
 	}
-	if (plumb_store_read(&profile, invocation->operands[0], &error) < 0 ||
+	if (plumb_store_read_totals(&profile, invocation->operands[0], &error) < 0 ||
 	    make_findings(invocation, &profile, &error) < 0)
 		result = plumb_cli_fail(invocation, &error);
 	else

@@ -19,6 +19,7 @@
 #include "collect/module.h"
 #include "collect/process.h"
 #include "collect/shape.h"
+#include "collect/span.h"
 #include "collect/wait.h"
 
 /* ---- operators ---- */
@@ -212,7 +213,7 @@ plumb_operator_exit(struct plumb_thread *thread, struct plumb_ticket *ticket)
 		return;
 	}
 	plumb_id node = plumb_frame_node(thread, frame);
-	uint64_t duration = plumb_ticks_between(frame->start, plumb_ticks());
+	uint64_t end = plumb_ticks(), duration = plumb_ticks_between(frame->start, end);
 	uint64_t self = duration > frame->inner ? duration - frame->inner : 0;
 	plumb_observe(thread, node, PLUMB_METRIC_OP_TIME, thread->track, (int64_t)self);
 	plumb_observe(thread, node, PLUMB_METRIC_OP_DURATION, thread->track, (int64_t)duration);
@@ -222,6 +223,8 @@ plumb_operator_exit(struct plumb_thread *thread, struct plumb_ticket *ticket)
 		plumb_wait_exit(thread, frame, node, duration);
 	if (plumb_unlikely(thread->shapes))
 		plumb_shape_exit(thread, frame, node, self);
+	if (plumb_unlikely(plumb_trace_on))
+		plumb_span_add(thread, node, thread->track, frame->start, end, 0);
 	if (depth > 1)
 		thread->stack[depth - 1].inner += duration;
 }

@@ -20,6 +20,7 @@
 #include "collect/monitor/memory.h"
 #include "collect/recording.h"
 #include "collect/sampler.h"
+#include "collect/span.h"
 #include "collect/thread.h"
 
 #ifndef MADV_WIPEONFORK
@@ -292,6 +293,8 @@ begin(void)
 		made = false;
 	}
 	if (made)
+		plumb_trace_begin(&process_arena);
+	if (made)
 		atomic_store_explicit(&plumb_gate_page.gate.word, &plumb_control->word,
 		                      memory_order_release);
 	atomic_store_explicit(state, made ? RECORDING : REFUSED, memory_order_release);
@@ -362,6 +365,7 @@ plumb_process_end(void)
 		plumb_leave(self);
 	}
 	write_clock(&process_arena);
+	plumb_trace_end(&process_arena);
 	atomic_store_explicit(&plumb_gate_page.gate.word, NULL, memory_order_release);
 	atomic_store_explicit(state, OVER, memory_order_release);
 	atomic_store_explicit(&region.header->end_monotonic, plumb_now(), memory_order_relaxed);

@@ -138,6 +138,8 @@ struct plumb_thread {
 	struct plumb_shapes *shapes;     /* NULL: they are not kept; see shape.h */
 	struct plumb_name_entry *names;
 
+	struct plumb_span_ring *spans; /* made when the first one is kept */
+
 	struct plumb_forward_ring *forward;
 	_Atomic uint32_t last_context;     /* newest context of an operator outside any other */
 	_Atomic uint32_t backward_context; /* where this thread called backward last */

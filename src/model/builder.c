@@ -83,6 +83,7 @@ plumb_builder_free(struct plumb_builder *builder)
 	plumb_vec_free(&builder->series);
 	plumb_vec_free(&builder->memory);
 	plumb_vec_free(&builder->device_processes);
+	plumb_vec_free(&builder->spans);
 	plumb_map_free(&builder->frame_map);
 	plumb_map_free(&builder->context_map);
 	plumb_map_free(&builder->value_map);
@@ -538,6 +539,21 @@ plumb_builder_work(struct plumb_builder *builder, const struct plumb_work_item *
 	if (!added)
 		return out_of_memory(builder);
 	*added = *item;
+	return PLUMB_OK;
+}
+
+int
+plumb_builder_span(struct plumb_builder *builder, const struct plumb_span *span)
+{
+	if (span->context >= builder->contexts.count || span->track >= builder->tracks.count ||
+	    span->end_ns < span->start_ns)
+		return bad_row(builder, "a span has an unknown context or track or ends too early");
+	if (builder->spans.count >= PLUMB_SPANS_MAX)
+		return 1;
+	struct plumb_span *added = plumb_vec_add(&builder->spans);
+	if (!added)
+		return out_of_memory(builder);
+	*added = *span;
 	return PLUMB_OK;
 }
 

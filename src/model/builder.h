@@ -68,6 +68,9 @@ int plumb_builder_ledger(struct plumb_builder *builder, uint32_t process, uint32
 int plumb_builder_environment(struct plumb_builder *builder, uint32_t process, const char *key,
                               const char *value);
 int plumb_builder_work(struct plumb_builder *builder, const struct plumb_work_item *item);
+/* A profile holds PLUMB_SPANS_MAX; 1 when it is full, and the caller counts what is not taken. */
+#define PLUMB_SPANS_MAX (UINT32_C(1) << 26)
+int plumb_builder_span(struct plumb_builder *builder, const struct plumb_span *span);
 int plumb_builder_series(struct plumb_builder *builder, const struct plumb_series_bin *bin);
 /* One for each track. */
 int plumb_builder_memory(struct plumb_builder *builder, const struct plumb_memory *memory);

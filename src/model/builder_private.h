@@ -33,6 +33,7 @@ struct plumb_builder {
 	PLUMB_VEC(struct plumb_work_item) work;
 	PLUMB_VEC(struct plumb_series_bin) series;
 	PLUMB_VEC(struct plumb_memory) memory;
+	PLUMB_VEC(struct plumb_span) spans;
 	struct plumb_map frame_map, context_map, value_map, variant_map, origin_map, ledger_map,
 		environment_map;
 	struct plumb_run run;

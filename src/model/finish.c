@@ -242,6 +242,8 @@ order_all(struct plumb_builder *builder)
 		code = ORDER(builder->device_processes, device_process_key, 2);
 	if (!code)
 		code = ORDER(builder->ledger, ledger_key, 2);
+	if (!code)
+		code = plumb_order_spans(&builder->spans.items, builder->spans.count);
 	return code;
 }
 
@@ -258,6 +260,8 @@ renumber(struct plumb_builder *builder, const uint32_t *number)
 	}
 	for (uint32_t i = 0; i < builder->work.count; i++)
 		builder->work.items[i].context = number[builder->work.items[i].context];
+	for (uint32_t i = 0; i < builder->spans.count; i++)
+		builder->spans.items[i].context = number[builder->spans.items[i].context];
 	for (uint32_t i = 0; i < builder->findings.count; i++)
 		if (builder->findings.items[i].context != PLUMB_NONE)
 			builder->findings.items[i].context =
@@ -315,6 +319,7 @@ plumb_builder_finish(struct plumb_builder *builder, struct plumb_profile *profil
 	MOVE(work);
 	MOVE(series);
 	MOVE(memory);
+	MOVE(spans);
 	profile->run = builder->run;
 	struct plumb_pool *pool;
 	plumb_strtab_release(builder->strings, &profile->strings, &profile->strings_count, &pool);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order of a profile's GPU work: by device, start, track, end. For whoever makes a profile
+ * The order of a profile's GPU work (by device, start, track, end) and spans (by track, start, the
+ * longer first, context: an outer span comes before those inside it). For whoever makes a profile
  * without a builder.
  */
 #ifndef PLUMB_MODEL_ORDER_H
@@ -11,5 +12,6 @@
 /* *WORK is malloced and may move. 0, or PLUMB_ESYSTEM when memory is out. */
 int
 plumb_order_work(struct plumb_work_item **work, uint32_t count, const struct plumb_track *tracks);
+int plumb_order_spans(struct plumb_span **spans, uint32_t count);
 
 #endif

@@ -188,6 +188,16 @@ struct plumb_memory {
 	int64_t most_reserved_bytes;
 };
 
+/* One interval of a trace (`plumb run --trace`). A driver call and the GPU work that it started have
+ * the same CORRELATION, which is unique within their process; 0 is none. Spans of a thread nest, of a
+ * stream they may overlap. */
+struct plumb_span {
+	uint32_t context;
+	uint32_t track;
+	int64_t start_ns, end_ns;
+	uint64_t correlation;
+};
+
 /* Activity of a device over time as one process saw it. */
 struct plumb_series_bin {
 	uint32_t device, process;
@@ -227,6 +237,7 @@ struct plumb_profile {
 	PLUMB_COLUMN(struct plumb_work_item, work); /* by device, then start */
 	PLUMB_COLUMN(struct plumb_series_bin, series);
 	PLUMB_COLUMN(struct plumb_memory, memory); /* one for each track of the kind */
+	PLUMB_COLUMN(struct plumb_span, spans);    /* by track, start, the longer first */
 	struct plumb_run run;
 	void *storage; /* what the strings lie in; private to model/ */
 };
@@ -261,9 +272,9 @@ struct plumb_finding_text {
 /* The one change that a finished profile takes: its findings become the COUNT rows of FINDINGS, whose
  * texts are copied and made valid UTF-8. They may point into PROFILE's own strings. An unknown context
  * becomes PLUMB_NONE, a severity out of range PLUMB_NOTE. PLUMB_ESYSTEM: no memory, nothing changed. */
-int plumb_profile_set_findings(struct plumb_profile *profile,
-                               const struct plumb_finding_text *findings, uint32_t count,
-                               struct plumb_error *error) PLUMB_MUST_CHECK;
+int
+plumb_profile_set_findings(struct plumb_profile *profile, const struct plumb_finding_text *findings,
+                           uint32_t count, struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* One metric's observations put together. count 0 means there were none: then nothing else holds. */
 struct plumb_stat {

@@ -16,8 +16,9 @@
  * - Readers skip record types and trailing fields that they do not know: a record may grow at its
  *   end, `length` tells how far it goes. Everything in a region is untrusted input to a reader.
  * - Numbers are little endian, times CLOCK_MONOTONIC nanoseconds, sizes bytes. The times of GPU work
- *   (WORK_RING, DEVICE_TOTAL, SERIES) are the GPU runtime's own, as plumb_record_clock.gpu reads
- *   them: settle converts them with the line through the readings.
+ *   (WORK_RING, DEVICE_TOTAL, SERIES, SPAN on a stream) are the GPU runtime's own, as
+ *   plumb_record_clock.gpu reads them: settle converts them with the line through the readings. Those
+ *   of a SPAN on a thread are ticks, which settle converts by plumb_record_ticks.
  */
 #ifndef PLUMB_REGION_LAYOUT_H
 #define PLUMB_REGION_LAYOUT_H
@@ -85,7 +86,7 @@ enum plumb_record_type {
 	PLUMB_RECORD_VALUE = 2,
 	PLUMB_RECORD_VARIANT = 3,
 	PLUMB_RECORD_ORIGIN = 4,
-	PLUMB_RECORD_SPAN = 5,     /* numbered for --trace; not written yet */
+	PLUMB_RECORD_SPAN = 5,
 	PLUMB_RECORD_SAMPLE = 6,   /* numbered for stall samples; not written yet */
 	PLUMB_RECORD_TRANSFER = 7, /* numbered for multi-GPU traffic; not written yet */
 	PLUMB_RECORD_OBJECT = 8,   /* numbered for data objects; not written yet */
@@ -275,6 +276,13 @@ struct plumb_record_clock {
 	uint64_t uncertainty; /* ns: how long the reading took */
 };
 
+/* A CLOCK record that also read the counter which times callbacks. Written by --trace only. */
+struct plumb_record_ticks {
+	struct plumb_record_clock clock;
+	uint64_t ticks;
+	uint64_t scale; /* as calibrated at the start: ns a tick, 32.32 fixed point; 0: ticks are ns */
+};
+
 /* The process. Ranks are -1 where no launcher set them. */
 struct plumb_record_process {
 	struct plumb_record head;
@@ -317,6 +325,27 @@ struct plumb_record_work_ring {
 	uint32_t capacity;
 	_Atomic uint64_t written; /* entries ever written; the newest may be torn after a crash */
 				  /* struct plumb_work work[capacity] */
+};
+
+/* One interval of a trace. */
+struct plumb_span_entry {
+	uint64_t start, end;
+	plumb_id node;
+	plumb_id track;       /* a THREAD or STREAM record */
+	uint64_t correlation; /* of a driver call that starts work, and of that work; 0 none */
+};
+
+/* A piece of a ring of spans. A thread that writes spans has one or more; when all are full it begins
+ * its oldest again, so that what a piece holds is of one round. */
+struct plumb_record_span {
+	struct plumb_record head;
+	plumb_id next; /* the ring's next piece, the oldest after the newest */
+	uint32_t capacity;
+	_Atomic uint64_t state;   /* rounds before this one << 32 | whole entries of this one */
+	uint64_t keep_ns;         /* what was asked for: the last so many ns, … */
+	uint32_t keep_iterations; /* … or iterations; both 0: all */
+	uint32_t pad;
+	/* struct plumb_span_entry entries[capacity] */
 };
 
 /* Exact totals of a device: counts, and busy time by interval union, merged online. `open` holds

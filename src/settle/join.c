@@ -333,6 +333,7 @@ static void
 take_times(struct joining *j)
 {
 	const struct plumb_profile *from = j->from;
+	int64_t lost = 0;
 	for (uint32_t i = 0; i < from->clocks_count; i++) {
 		struct plumb_clock clock = from->clocks[i];
 		clock.process = TO(j, processes, clock.process);
@@ -345,6 +346,17 @@ take_times(struct joining *j)
 		item.track = TO(j, tracks, item.track);
 		plumb_builder_work(j->builder, &item);
 	}
+	for (uint32_t i = 0; i < from->spans_count; i++) {
+		struct plumb_span span = from->spans[i];
+		span.context = TO(j, contexts, span.context);
+		span.track = TO(j, tracks, span.track);
+		if (plumb_builder_span(j->builder, &span) == 1)
+			lost++;
+	}
+	if (lost)
+		plumb_builder_ledger(
+			j->builder, PLUMB_NONE, PLUMB_SOURCE_SPAN, PLUMB_FATE_OVERWRITTEN,
+			plumb_builder_text(j->builder, "a profile holds no more"), lost);
 	for (uint32_t i = 0; i < from->series_count; i++) {
 		struct plumb_series_bin bin = from->series[i];
 		bin.process = TO(j, processes, bin.process);

@@ -136,6 +136,7 @@ plumb_settle_one(struct plumb_settler *settler, const struct plumb_region_reader
 	if (is_run || region.process != PLUMB_NONE) {
 		take_clocks(&region);
 		take_records(&region);
+		plumb_settle_spans(&region);
 		take_end(&region);
 	}
 	munmap(known, room);

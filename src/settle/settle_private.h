@@ -10,6 +10,7 @@
  *   clocks.c       readings of clocks → lines
  *   gpu.c          totals, newest work and series of devices
  *   memory.c       allocations and peaks
+ *   spans.c        single spans of a trace; iterations.c: which of them were asked for
  *   ledger.c       tallies, and what follows from them; overhead
  *   environment.c  facts of processes → facts of the run
  *   settle.c       the run as a whole
@@ -28,6 +29,7 @@ struct plumb_settle_context {
 	uint8_t kind;
 	uint8_t flags; /* of the context or any above it */
 	bool python;   /* a Python frame is it or above it */
+	uint32_t parent, depth;
 };
 
 /* Pieces of GPU work added up. */
@@ -235,6 +237,29 @@ void
 plumb_settle_memory(struct plumb_settle_region *region, const struct plumb_record_memory *record);
 /* At the region's end: what all threads did together. */
 void plumb_settle_memories(struct plumb_settle_region *region);
+/* ---- spans.c ---- */
+
+/* A span as the region has it, with its times on the host's clock. */
+struct plumb_settle_span {
+	int64_t start, end;
+	uint32_t context, track;
+	plumb_id node;
+	uint64_t correlation;
+};
+struct plumb_settle_trace;
+/* Takes all spans of the region in, after its records. */
+void plumb_settle_spans(struct plumb_settle_region *region);
+/* Calls TAKE with each whole span of the region, in the order of the file; false ends it. */
+bool
+plumb_settle_each_span(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
+                       bool (*take)(void *data, const struct plumb_settle_span *span), void *data);
+
+/* ---- iterations.c ---- */
+/* The end of what is not of the last COUNT iterations, by the rule of docs/run.md; INT64_MIN: nothing
+ * is, PLUMB_SETTLE_NO_ITERATIONS: none were found. */
+#define PLUMB_SETTLE_NO_ITERATIONS INT64_MAX
+int64_t plumb_settle_iterations(struct plumb_settle_region *region,
+                                const struct plumb_settle_trace *trace, uint32_t count);
 
 /* ---- ledger.c ---- */
 /* Counts for the region's process. */

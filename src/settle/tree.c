@@ -48,6 +48,8 @@ remember(struct plumb_settler *settler, uint32_t context, uint32_t parent, unsig
 	own->kind = (uint8_t)kind;
 	own->flags = (uint8_t)(above.flags | flags);
 	own->python = above.python || kind == PLUMB_FRAME_PYTHON;
+	own->parent = parent;
+	own->depth = above.depth + 1;
 	return true;
 }
 

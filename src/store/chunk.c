@@ -8,7 +8,7 @@
 
 #define LEVEL 3
 
-static const size_t widths[PLUMB_CHUNK_COLUMNS] = { 4, 8, 8 };
+static const size_t widths[PLUMB_CHUNK_COLUMNS] = { 4, 8, 8, 8 };
 
 struct plumb_chunk_coder {
 	ZSTD_CCtx *compress;
@@ -74,24 +74,26 @@ get32(const char *at)
 }
 
 int
-plumb_chunk_encode(struct plumb_chunk_coder *coder, const struct plumb_work_item *work,
-                   struct plumb_chunk *chunk, struct plumb_error *error)
+plumb_chunk_encode(struct plumb_chunk_coder *coder, const struct plumb_span *spans,
+                   bool correlations, struct plumb_chunk *chunk, struct plumb_error *error)
 {
-	int64_t before = work[0].start_ns, reached = work[0].start_ns;
+	int64_t before = spans[0].start_ns, reached = spans[0].start_ns;
 	chunk->start_ns = chunk->end_ns = before;
 	chunk->total_ns = chunk->busy_ns = 0;
 	for (uint32_t i = 0; i < chunk->count; i++) {
-		const struct plumb_work_item *w = &work[i];
+		const struct plumb_span *w = &spans[i];
 		int64_t later, duration;
 		if (__builtin_sub_overflow(w->start_ns, before, &later) ||
 		    __builtin_sub_overflow(w->end_ns, w->start_ns, &duration) || later < 0 ||
 		    duration < 0 ||
 		    __builtin_add_overflow(chunk->total_ns, duration, &chunk->total_ns))
 			return plumb_fail(error, PLUMB_EINPUT,
-			                  "GPU work is out of order or of impossible length");
+			                  "spans are out of order or of impossible length");
 		put32(coder->plain[PLUMB_CHUNK_CONTEXT] + (size_t)i * 4, w->context);
 		put64(coder->plain[PLUMB_CHUNK_START] + (size_t)i * 8, later);
 		put64(coder->plain[PLUMB_CHUNK_DURATION] + (size_t)i * 8, duration);
+		put64(coder->plain[PLUMB_CHUNK_CORRELATION] + (size_t)i * 8,
+		      (int64_t)w->correlation);
 		before = w->start_ns;
 		if (w->end_ns > reached) {
 			chunk->busy_ns +=
@@ -100,12 +102,13 @@ plumb_chunk_encode(struct plumb_chunk_coder *coder, const struct plumb_work_item
 		}
 	}
 	chunk->end_ns = reached;
-	for (int c = 0; c < PLUMB_CHUNK_COLUMNS; c++) {
+	chunk->columns[PLUMB_CHUNK_CORRELATION] = (struct plumb_blob){ 0 };
+	for (int c = 0; c < PLUMB_CHUNK_COLUMNS - !correlations; c++) {
 		size_t bytes = ZSTD_compressCCtx(coder->compress, coder->packed[c],
 		                                 sizeof coder->packed[c], coder->plain[c],
 		                                 chunk->count * widths[c], LEVEL);
 		if (ZSTD_isError(bytes))
-			return plumb_fail(error, PLUMB_ESYSTEM, "cannot compress GPU work: %s",
+			return plumb_fail(error, PLUMB_ESYSTEM, "cannot compress spans: %s",
 			                  ZSTD_getErrorName(bytes));
 		chunk->columns[c] = (struct plumb_blob){ coder->packed[c], bytes };
 	}
@@ -114,11 +117,12 @@ plumb_chunk_encode(struct plumb_chunk_coder *coder, const struct plumb_work_item
 
 int
 plumb_chunk_decode(struct plumb_chunk_coder *coder, const struct plumb_chunk *chunk,
-                   uint32_t contexts, struct plumb_work_item *work, struct plumb_error *error)
+                   uint32_t contexts, struct plumb_span *spans, struct plumb_error *error)
 {
+	bool correlations = chunk->columns[PLUMB_CHUNK_CORRELATION].data;
 	if (!chunk->count || chunk->count > PLUMB_CHUNK_ROWS)
 		return plumb_fail(error, PLUMB_EINPUT, "a chunk of spans has an impossible count");
-	for (int c = 0; c < PLUMB_CHUNK_COLUMNS; c++) {
+	for (int c = 0; c < PLUMB_CHUNK_COLUMNS - !correlations; c++) {
 		/* The room is exact: a blob that unfolds to anything else is refused. */
 		size_t wanted = chunk->count * widths[c];
 		size_t bytes = ZSTD_decompressDCtx(coder->decompress, coder->plain[c], wanted,
@@ -136,7 +140,10 @@ plumb_chunk_decode(struct plumb_chunk_coder *coder, const struct plumb_chunk *ch
 		    __builtin_add_overflow(start, later, &start) ||
 		    __builtin_add_overflow(start, duration, &end))
 			return plumb_fail(error, PLUMB_EINPUT, "a span is out of range");
-		work[i] = (struct plumb_work_item){ context, chunk->track, start, end };
+		spans[i] = (struct plumb_span){ context, chunk->track, start, end, 0 };
+		if (correlations)
+			spans[i].correlation = (uint64_t)get64(
+				coder->plain[PLUMB_CHUNK_CORRELATION] + (size_t)i * 8);
 	}
 	return PLUMB_OK;
 }

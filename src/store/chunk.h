@@ -6,6 +6,7 @@
  *	context   uint32
  *	start     int64: how much later than the span before it (the first: than the chunk's start)
  *	duration  int64
+ *	correlation  uint64; only in chunks of a trace
  *
  * Private to store/.
  */
@@ -21,6 +22,7 @@ enum plumb_chunk_column {
 	PLUMB_CHUNK_CONTEXT,
 	PLUMB_CHUNK_START,
 	PLUMB_CHUNK_DURATION,
+	PLUMB_CHUNK_CORRELATION,
 	PLUMB_CHUNK_COLUMNS,
 };
 
@@ -36,6 +38,7 @@ struct plumb_chunk {
 	int64_t start_ns, end_ns; /* of the first start, of the latest end */
 	int64_t total_ns;         /* of all durations */
 	int64_t busy_ns;          /* of their union */
+	/* The last may be missing (no data): then all correlations are 0. */
 	struct plumb_blob columns[PLUMB_CHUNK_COLUMNS];
 };
 
@@ -44,13 +47,13 @@ struct plumb_chunk_coder; /* scratch memory for both ways */
 struct plumb_chunk_coder *plumb_chunk_coder_new(void);
 void plumb_chunk_coder_free(struct plumb_chunk_coder *coder);
 
-/* WORK: CHUNK->count spans of one track in the order of their starts. Fills in the rest of CHUNK;
- * its blobs are the coder's and hold until the next call. */
-int plumb_chunk_encode(struct plumb_chunk_coder *coder, const struct plumb_work_item *work,
-                       struct plumb_chunk *chunk, struct plumb_error *error);
+/* SPANS: CHUNK->count of one track in the order of their starts. Fills in the rest of CHUNK, with
+ * correlations when asked; its blobs are the coder's and hold until the next call. */
+int plumb_chunk_encode(struct plumb_chunk_coder *coder, const struct plumb_span *spans,
+                       bool correlations, struct plumb_chunk *chunk, struct plumb_error *error);
 
-/* CHUNK, which may hold anything, → CHUNK->count spans at WORK. CONTEXTS: how many there are. */
+/* CHUNK, which may hold anything, → CHUNK->count spans. CONTEXTS: how many there are. */
 int plumb_chunk_decode(struct plumb_chunk_coder *coder, const struct plumb_chunk *chunk,
-                       uint32_t contexts, struct plumb_work_item *work, struct plumb_error *error);
+                       uint32_t contexts, struct plumb_span *spans, struct plumb_error *error);
 
 #endif

@@ -15,6 +15,7 @@
 #include "base/strtab.h"
 #include "base/utf8.h"
 #include "base/vec.h"
+#include "model/builder.h"
 #include "model/order.h"
 #include "store/chunk.h"
 #include "store/open.h"
@@ -30,6 +31,7 @@ struct reader {
 	struct plumb_strtab *strings;
 	uint64_t text_left; /* bytes of text that may still come */
 	uint32_t schema;    /* the file's */
+	bool totals;        /* leave the spans of a trace */
 	const char *table;  /* for messages */
 	int64_t row;
 	struct plumb_error *error;
@@ -419,8 +421,12 @@ read_blob(struct reader *reader, sqlite3_stmt *select, int at, struct plumb_blob
 	return blob->data ? PLUMB_OK : damaged(reader, "an empty blob");
 }
 
+enum chunk_source { OTHER, NEWEST, TRACE };
+
+/* What is not taken in is not read either: its blobs stay where they are. */
 static int
-read_chunk(struct reader *reader, sqlite3_stmt *select, struct plumb_chunk *chunk, bool *newest)
+read_chunk(struct reader *reader, sqlite3_stmt *select, struct plumb_chunk *chunk,
+           enum chunk_source *source_of)
 {
 	static const struct plumb_column track = { "track", PLUMB_CELL_ID, 0, PLUMB_TABLE_TRACKS,
 		                                   NULL };
@@ -436,7 +442,15 @@ read_chunk(struct reader *reader, sqlite3_stmt *select, struct plumb_chunk *chun
 		code = read_number(reader, select, 4, &count);
 	if (!code)
 		code = read_text(reader, select, 5, &codec, &bytes);
-	for (int c = 0; !code && c < PLUMB_CHUNK_COLUMNS; c++)
+	if (code)
+		return code;
+	*source_of = !source                                       ? OTHER
+	             : !strcmp(source, "newest")                   ? NEWEST
+	             : !strcmp(source, "trace") && !reader->totals ? TRACE
+	                                                           : OTHER;
+	if (*source_of == OTHER)
+		return PLUMB_OK;
+	for (int c = 0; !code && c < PLUMB_CHUNK_COLUMNS - (*source_of == NEWEST); c++)
 		code = read_blob(reader, select, 6 + c, &chunk->columns[c]);
 	if (code)
 		return code;
@@ -445,62 +459,105 @@ read_chunk(struct reader *reader, sqlite3_stmt *select, struct plumb_chunk *chun
 	if (count < 1 || count > PLUMB_CHUNK_ROWS)
 		return damaged(reader, "an impossible count");
 	chunk->count = (uint32_t)count;
-	*newest = source && !strcmp(source, "newest");
+	return PLUMB_OK;
+}
+
+/* ROWS with room for COUNT of SIZE bytes, or NULL. */
+static void *
+room_for(void *rows, uint32_t *capacity, uint32_t count, size_t size)
+{
+	return count > *capacity ? plumb_vec_grow(rows, capacity, count, size) : rows;
+}
+
+static int
+add_spans(struct reader *reader, struct plumb_chunk_coder *coder, const struct plumb_chunk *chunk,
+          uint32_t *capacity)
+{
+	struct plumb_profile *profile = reader->profile;
+	struct plumb_error why = { 0 };
+	uint32_t count = profile->spans_count + chunk->count;
+	if (count > PLUMB_SPANS_MAX)
+		return damaged(reader, "more spans than a profile keeps");
+	struct plumb_span *spans = room_for(profile->spans, capacity, count, sizeof *spans);
+	if (!spans)
+		return no_memory(reader);
+	profile->spans = spans;
+	if (plumb_chunk_decode(coder, chunk, profile->contexts_count, spans + profile->spans_count,
+	                       &why))
+		return damaged(reader, why.message);
+	profile->spans_count = count;
+	return PLUMB_OK;
+}
+
+/* SPARE: room for a chunk's spans. */
+static int
+add_work(struct reader *reader, struct plumb_chunk_coder *coder, const struct plumb_chunk *chunk,
+         uint32_t *capacity, struct plumb_span *spare)
+{
+	struct plumb_profile *profile = reader->profile;
+	struct plumb_error why = { 0 };
+	uint32_t count = profile->work_count + chunk->count;
+	if (count > WORK_MAX)
+		return damaged(reader, "more GPU work than a profile keeps");
+	struct plumb_work_item *work = room_for(profile->work, capacity, count, sizeof *work);
+	if (!work)
+		return no_memory(reader);
+	profile->work = work;
+	if (plumb_chunk_decode(coder, chunk, profile->contexts_count, spare, &why))
+		return damaged(reader, why.message);
+	for (uint32_t i = 0; i < chunk->count; i++)
+		work[profile->work_count + i] =
+			(struct plumb_work_item){ spare[i].context, spare[i].track,
+			                          spare[i].start_ns, spare[i].end_ns };
+	profile->work_count = count;
 	return PLUMB_OK;
 }
 
 static int
-read_chunks(struct reader *reader, struct plumb_chunk_coder *coder, sqlite3_stmt *select)
+read_chunks(struct reader *reader, struct plumb_chunk_coder *coder, sqlite3_stmt *select,
+            struct plumb_span *spare)
 {
-	struct plumb_profile *profile = reader->profile;
-	uint32_t capacity = 0;
+	uint32_t work_capacity = 0, spans_capacity = 0;
 	for (bool found;; reader->row++) {
 		struct plumb_chunk chunk = { 0 };
-		bool newest = false;
+		enum chunk_source source = OTHER;
 		int code = next_row(reader, select, &found);
 		if (!code && found)
-			code = read_chunk(reader, select, &chunk, &newest);
+			code = read_chunk(reader, select, &chunk, &source);
+		if (!code && source == NEWEST)
+			code = add_work(reader, coder, &chunk, &work_capacity, spare);
+		if (!code && source == TRACE)
+			code = add_spans(reader, coder, &chunk, &spans_capacity);
 		if (code || !found)
 			return code;
-		if (!newest)
-			continue;
-		uint32_t count = profile->work_count + chunk.count;
-		if (count > WORK_MAX)
-			return damaged(reader, "more GPU work than a profile keeps");
-		if (count > capacity) {
-			struct plumb_work_item *grown =
-				plumb_vec_grow(profile->work, &capacity, count, sizeof *grown);
-			if (!grown)
-				return no_memory(reader);
-			profile->work = grown;
-		}
-		struct plumb_error why = { 0 };
-		if (plumb_chunk_decode(coder, &chunk, profile->contexts_count,
-		                       profile->work + profile->work_count, &why))
-			return damaged(reader, why.message);
-		profile->work_count = count;
 	}
 }
 
 static int
-read_work(struct reader *reader)
+read_spans(struct reader *reader)
 {
+	struct plumb_profile *profile = reader->profile;
 	reader->table = "span_chunks";
 	reader->row = 0;
 	struct plumb_chunk_coder *coder = plumb_chunk_coder_new();
-	if (!coder)
-		return no_memory(reader);
-	sqlite3_stmt *select;
-	int code = prepare_select(reader,
-	                          "track, source, start_ns, count, codec, context, start, "
-	                          "duration",
-	                          &select);
+	struct plumb_span *spare = malloc(PLUMB_CHUNK_ROWS * sizeof *spare);
+	sqlite3_stmt *select = NULL;
+	int code = coder && spare ? PLUMB_OK : no_memory(reader);
 	if (!code)
-		code = read_chunks(reader, coder, select);
+		code = prepare_select(reader,
+		                      reader->schema < 2
+		                              ? "track, source, start_ns, count, codec, context, "
+		                                "start, duration, NULL"
+		                              : "track, source, start_ns, count, codec, context, "
+		                                "start, duration, correlation",
+		                      &select);
+	if (!code)
+		code = read_chunks(reader, coder, select, spare);
 	sqlite3_finalize(select);
 	plumb_chunk_coder_free(coder);
-	if (!code && plumb_order_work(&reader->profile->work, reader->profile->work_count,
-	                              reader->profile->tracks))
+	free(spare);
+	if (!code && (plumb_order_work(&profile->work, profile->work_count, profile->tracks) ||
+	              plumb_order_spans(&profile->spans, profile->spans_count)))
 		code = no_memory(reader);
 	return code;
 }
@@ -523,15 +580,17 @@ read_all(struct reader *reader)
 	if (!code)
 		code = check_rows(reader);
 	if (!code)
-		code = read_work(reader);
+		code = read_spans(reader);
 	return code;
 }
 
-int
-plumb_store_read(struct plumb_profile *profile, const char *path, struct plumb_error *error)
+static int
+read_file(struct plumb_profile *profile, const char *path, bool totals, struct plumb_error *error)
 {
 	*profile = (struct plumb_profile){ 0 };
-	struct reader reader = { .profile = profile, .table = "", .error = error };
+	struct reader reader = {
+		.profile = profile, .table = "", .totals = totals, .error = error
+	};
 	int code = plumb_store_open(&reader.db, path, &reader.text_left, &reader.schema, error);
 	if (!code) {
 		reader.strings = plumb_strtab_new();
@@ -550,4 +609,16 @@ plumb_store_read(struct plumb_profile *profile, const char *path, struct plumb_e
 		plumb_fail_in(error, "%s", path);
 	}
 	return code;
+}
+
+int
+plumb_store_read(struct plumb_profile *profile, const char *path, struct plumb_error *error)
+{
+	return read_file(profile, path, false, error);
+}
+
+int
+plumb_store_read_totals(struct plumb_profile *profile, const char *path, struct plumb_error *error)
+{
+	return read_file(profile, path, true, error);
 }

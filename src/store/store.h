@@ -27,4 +27,9 @@ int plumb_store_write(const struct plumb_profile *profile, const char *path,
 int plumb_store_read(struct plumb_profile *profile, const char *path,
                      struct plumb_error *error) PLUMB_MUST_CHECK;
 
+/* As plumb_store_read, but without the spans of a trace, which may be by far the most of a file: for
+ * whoever needs totals only. */
+int plumb_store_read_totals(struct plumb_profile *profile, const char *path,
+                            struct plumb_error *error) PLUMB_MUST_CHECK;
+
 #endif

@@ -294,16 +294,16 @@ write_totals(struct writer *writer, struct plumb_error *error)
 	return code;
 }
 
-/* ---- GPU work as chunks of spans ---- */
+/* ---- spans as chunks ---- */
 
 static int
 write_chunk(struct writer *writer, sqlite3_stmt *insert, int64_t id,
-            const struct plumb_chunk *chunk, struct plumb_error *error)
+            const struct plumb_chunk *chunk, const char *source, struct plumb_error *error)
 {
 	int at = 1;
 	sqlite3_bind_int64(insert, at++, id);
 	sqlite3_bind_int64(insert, at++, chunk->track);
-	bind_text(insert, at++, "newest");
+	bind_text(insert, at++, source);
 	sqlite3_bind_int64(insert, at++, chunk->start_ns);
 	sqlite3_bind_int64(insert, at++, chunk->end_ns);
 	sqlite3_bind_int64(insert, at++, chunk->count);
@@ -316,57 +316,75 @@ write_chunk(struct writer *writer, sqlite3_stmt *insert, int64_t id,
 	return step(writer, insert, error);
 }
 
-/* The work by track; within one it is in the order of its starts already. */
-static struct plumb_work_item *
-work_by_track(const struct plumb_profile *profile, uint32_t *starts)
+/* The newest work as spans by track; within one it is in the order of its starts already. */
+static struct plumb_span *
+work_by_track(const struct plumb_profile *profile)
 {
-	struct plumb_work_item *sorted = malloc((size_t)profile->work_count * sizeof *sorted);
-	if (!sorted)
+	uint32_t *starts = calloc((size_t)profile->tracks_count + 1, sizeof *starts);
+	struct plumb_span *sorted = malloc((size_t)profile->work_count * sizeof *sorted);
+	if (!sorted || !starts) {
+		free(starts);
+		free(sorted);
 		return NULL;
+	}
 	for (uint32_t i = 0; i < profile->work_count; i++)
 		starts[profile->work[i].track + 1]++;
 	for (uint32_t t = 0; t < profile->tracks_count; t++)
 		starts[t + 1] += starts[t];
-	for (uint32_t i = 0; i < profile->work_count; i++)
-		sorted[starts[profile->work[i].track]++] = profile->work[i];
-	/* Each entry is now where the next track begins: shift them back. */
-	for (uint32_t t = profile->tracks_count; t > 0; t--)
-		starts[t] = starts[t - 1];
-	starts[0] = 0;
+	for (uint32_t i = 0; i < profile->work_count; i++) {
+		const struct plumb_work_item *w = &profile->work[i];
+		sorted[starts[w->track]++] =
+			(struct plumb_span){ w->context, w->track, w->start_ns, w->end_ns, 0 };
+	}
+	free(starts);
 	return sorted;
 }
 
+/* COUNT spans, which are ordered by track. */
 static int
-write_work(struct writer *writer, struct plumb_error *error)
+write_chunks(struct writer *writer, struct plumb_chunk_coder *coder, sqlite3_stmt *insert,
+             const char *source, const struct plumb_span *spans, uint32_t count, int64_t *id,
+             struct plumb_error *error)
+{
+	int code = PLUMB_OK;
+	for (uint32_t at = 0; !code && at < count;) {
+		struct plumb_chunk chunk = { .track = spans[at].track };
+		while (at + chunk.count < count && chunk.count < PLUMB_CHUNK_ROWS &&
+		       spans[at + chunk.count].track == chunk.track)
+			chunk.count++;
+		code = plumb_chunk_encode(coder, spans + at, spans == writer->profile->spans,
+		                          &chunk, error);
+		if (!code)
+			code = write_chunk(writer, insert, (*id)++, &chunk, source, error);
+		at += chunk.count;
+	}
+	return code;
+}
+
+static int
+write_spans(struct writer *writer, struct plumb_error *error)
 {
 	const struct plumb_profile *profile = writer->profile;
-	if (!profile->work_count)
+	if (!profile->work_count && !profile->spans_count)
 		return PLUMB_OK;
-	uint32_t *starts = calloc((size_t)profile->tracks_count + 1, sizeof *starts);
-	struct plumb_work_item *work = starts ? work_by_track(profile, starts) : NULL;
+	struct plumb_span *work = profile->work_count ? work_by_track(profile) : NULL;
 	struct plumb_chunk_coder *coder = plumb_chunk_coder_new();
 	sqlite3_stmt *insert = NULL;
+	int64_t id = 0;
 	int code = PLUMB_OK;
-	if (!work || !coder)
+	if ((!work && profile->work_count) || !coder)
 		code = plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
 	if (!code)
-		code = prepare_insert(writer, "span_chunks", 12, &insert, error);
-	int64_t id = 0;
-	for (uint32_t t = 0; !code && t < profile->tracks_count; t++)
-		for (uint32_t at = starts[t], end = starts[t + 1]; !code && at < end;) {
-			struct plumb_chunk chunk = {
-				.track = t,
-				.count = end - at < PLUMB_CHUNK_ROWS ? end - at : PLUMB_CHUNK_ROWS,
-			};
-			code = plumb_chunk_encode(coder, work + at, &chunk, error);
-			if (!code)
-				code = write_chunk(writer, insert, id++, &chunk, error);
-			at += chunk.count;
-		}
+		code = prepare_insert(writer, "span_chunks", 13, &insert, error);
+	if (!code)
+		code = write_chunks(writer, coder, insert, "newest", work, profile->work_count, &id,
+		                    error);
+	if (!code)
+		code = write_chunks(writer, coder, insert, "trace", profile->spans,
+		                    profile->spans_count, &id, error);
 	sqlite3_finalize(insert);
 	plumb_chunk_coder_free(coder);
 	free(work);
-	free(starts);
 	return code;
 }
 
@@ -394,7 +412,7 @@ write_rows(struct writer *writer, struct plumb_error *error)
 	if (!code)
 		code = write_totals(writer, error);
 	if (!code)
-		code = write_work(writer, error);
+		code = write_spans(writer, error);
 	if (!code)
 		code = execute(writer, plumb_store_finish_sql, error);
 	if (!code)

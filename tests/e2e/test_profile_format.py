@@ -93,19 +93,29 @@ def test_codec(database):
         assert size == struct.calcsize(f"<{count}{letter}")
         return struct.unpack(f"<{count}{letter}", room[:size])
 
-    spans = []
-    for track, start_ns, end_ns, count, total, busy, codec, context, start, duration in \
-            database.execute("SELECT track, start_ns, end_ns, count, total_ns, busy_ns, codec,"
-                             " context, start, duration FROM span_chunks ORDER BY id"):
+    spans, trace = [], []
+    for track, source, start_ns, end_ns, count, total, codec, context, start, duration, \
+            correlation in \
+            database.execute("SELECT track, source, start_ns, end_ns, count, total_ns, codec,"
+                             " context, start, duration, correlation FROM span_chunks ORDER BY id"):
         assert codec == "zstd"
+        assert (correlation is None) == (source == "newest")
         contexts = unfold(context, "I", count)
         durations = unfold(duration, "q", count)
-        at = start_ns
-        for which, later, long in zip(contexts, unfold(start, "q", count), durations):
+        at, ends = start_ns, []
+        links = unfold(correlation, "Q", count) if correlation else [None] * count
+        for which, later, long, link in zip(contexts, unfold(start, "q", count), durations, links):
             at += later
-            spans.append((at, at + long, track))
+            ends.append(at + long)
+            if correlation:
+                trace.append((at, at + long, track, link))
+            else:
+                spans.append((at, at + long, track))
             assert database.execute("SELECT 1 FROM contexts WHERE id = ?", (which,)).fetchone()
         assert sum(durations) == total
-        assert max(end for _, end, _ in spans) == end_ns
+        assert max(ends) == end_ns
     assert spans == [(2000, 3000, 1), (2500, 2800, 1), (3500, 4500, 1), (5000, 6000, 1),
                      (8300, 9000, 1)]
+    assert trace == [(1850, 2000, 0, 0), (1850, 2000, 0, 41), (3350, 3500, 0, 0),
+                     (3350, 3500, 0, 42), (4850, 5000, 0, 0), (4850, 5000, 0, 43),
+                     (2000, 3000, 1, 41), (3500, 4500, 1, 42), (5000, 6000, 1, 43)]

@@ -16,7 +16,7 @@ import pytest
 from test_golden import BUILD, ROOT, samples  # noqa: F401  (a fixture)
 
 PLUMB = BUILD / "plumb"
-VERBS = ("run", "report", "settle", "doctor", "version", "help")
+VERBS = ("run", "report", "settle", "doctor", "export", "version", "help")
 WAYS = ("context", "kernel", "operator", "python", "line", "thread")
 
 

@@ -10,6 +10,7 @@
  *	deep   a function that recurses 10 000 deep around one operator
  *	empty  nothing but the run
  *	memory who holds a CPU's and a GPU's memory
+ *	trace  spans of two threads and a stream, with arrows, an overlap and a series
  *	rude   names with control characters, wide characters and quotes
  *
  * and those of cases.h, for the analyses.
@@ -341,6 +342,66 @@ sample_held(struct sample *s)
 }
 
 static void
+sample_span(struct sample *s, uint32_t context, uint32_t track, int64_t start, int64_t end,
+            uint64_t correlation)
+{
+	struct plumb_span span = { context, track, start, end, correlation };
+
+	if (plumb_builder_span(s->b, &span) < 0)
+		abort();
+}
+
+/* Two steps of 1000 ns: an operator, one inside it, a launch inside that, and its kernel, which begins
+ * while the launch returns. The second kernel overlaps the first by 100 ns. A third launch's kernel was
+ * not kept, and a copy's launch neither. */
+static void
+sample_trace(struct sample *s)
+{
+	uint32_t main_, outer, inner, call, kernel, copy, back;
+	struct plumb_clock clock = {
+		.device = PLUMB_NONE,
+		.reference_ns = 1,
+		.offset_ns = -INT64_C(1700000000000000000),
+		.readings = 2,
+	};
+
+	sample_run(s, "python3 train.py", 100000, 0, 0);
+	sample_gpu_device(s);
+	clock.process = s->process;
+	plumb_builder_clock(s->b, &clock);
+	main_ = sample_at(s, 0, PLUMB_FRAME_PYTHON, "step", "/home/ada/train.py", 22, 0);
+	main_ = sample_at(s, main_, PLUMB_FRAME_PYTHON, "forward",
+	                  SAMPLE_SITE "/nn/modules/linear.py", 114, 0);
+	outer = sample_op(s, main_, "aten::linear", 0);
+	inner = sample_op(s, outer, "aten::addmm", 0);
+	call = sample_at(s, inner, PLUMB_FRAME_GPU_API, "cuLaunchKernel", NULL, 0, 0);
+	kernel = sample_at(s, call, PLUMB_FRAME_KERNEL, "gemm", NULL, 0, 0);
+	copy = sample_at(s, 0, PLUMB_FRAME_COPY, "copy pinned", NULL, 0, 0);
+	back = sample_op(s, outer, "AddmmBackward0", PLUMB_CONTEXT_BACKWARD);
+	for (int64_t i = 0; i < 2; i++) {
+		sample_span(s, outer, s->thread, 2000 + 1000 * i, 2900 + 1000 * i, 0);
+		sample_span(s, inner, s->thread, 2100 + 1000 * i, 2800 + 1000 * i, 0);
+		sample_span(s, call, s->thread, 2200 + 1000 * i, 2400 + 1000 * i, (uint64_t)i + 1);
+		sample_span(s, kernel, s->stream, 2300 + 1000 * i, 3400 + 1000 * i,
+		            (uint64_t)i + 1);
+	}
+	sample_span(s, call, s->thread, 2500, 2600, 7);
+	sample_span(s, copy, s->stream, 5000, 5500, 8);
+	sample_span(s, back, s->autograd, 4000, 4800, 0);
+	sample_calls(s, outer, s->thread, 200, 2);
+	for (int64_t i = 0; i < 3; i++)
+		plumb_builder_series(s->b, &(struct plumb_series_bin){
+						   .device = s->device,
+						   .process = s->process,
+						   .start_ns = 2000 + 2000 * i,
+						   .width_ns = 2000,
+						   .busy_ns = 1000 * i,
+						   .kernels = i,
+						   .copies = 1,
+					   });
+}
+
+static void
 sample_deep(struct sample *s)
 {
 	uint32_t at = 0;
@@ -379,7 +440,7 @@ sample_make(const char *name, struct plumb_profile *profile)
 		{ "gpu", sample_gpu },     { "cpu", sample_cpu }, { "deep", sample_deep },
 		{ "rude", sample_rude },   { "memory", sample_held }, { "empty", NULL },     { "index", case_index },
 		{ "unet", case_unet },     { "loss", case_loss }, { "loader", case_loader },
-		{ "copies", case_copies },
+		{ "copies", case_copies }, { "trace", sample_trace },
 	};
 	struct sample s = { .b = plumb_builder_new() };
 	struct plumb_error error;

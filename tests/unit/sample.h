@@ -212,6 +212,14 @@ sample_tree(struct plumb_builder *b, struct sample_ids *ids)
 		plumb_builder_work(b, &(struct plumb_work_item){ kernel, ids->stream,
 		                                                 2000 + level * 1500,
 		                                                 3000 + level * 1500 });
+		/* Out of order: the builder sorts. */
+		plumb_builder_span(b,
+		                   &(struct plumb_span){ kernel, ids->stream, 2000 + level * 1500,
+		                                         3000 + level * 1500, 41 + level });
+		plumb_builder_span(b, &(struct plumb_span){ mul, ids->thread, 1850 + level * 1500,
+		                                            2000 + level * 1500, 41 + level });
+		plumb_builder_span(b, &(struct plumb_span){ at, ids->thread, 1850 + level * 1500,
+		                                            2000 + level * 1500, 0 });
 	}
 	uint32_t mul = plumb_builder_context(b, c[1], ids->mul, 0);
 	uint32_t back = plumb_builder_context(b, mul, ids->mul, PLUMB_CONTEXT_BACKWARD);

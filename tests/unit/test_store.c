@@ -152,6 +152,7 @@ assert_same(const struct plumb_profile *a, struct plumb_profile *b)
 	SAME_ROWS(work);
 	SAME_ROWS(series);
 	SAME_ROWS(device_processes);
+	SAME_ROWS(spans);
 	/* These have padding, or a NAN. */
 	assert_int_equal(a->values_count, b->values_count);
 	for (uint32_t i = 0; i < a->values_count; i++) {
@@ -273,10 +274,14 @@ test_chunks(void **state)
 		plumb_builder_work(
 			b, &(struct plumb_work_item){ 0, random >> 9 & 1 ? track : ids.stream, now,
 		                                      now + (random >> 16) });
+		plumb_builder_span(b, &(struct plumb_span){ 0, random >> 9 & 1 ? track : ids.thread,
+		                                            now, now + (random >> 16),
+		                                            (uint64_t)random << 32 | random });
 	}
 	assert_int_equal(plumb_builder_finish(b, &profile, NULL), 0);
 	plumb_builder_free(b);
 	assert_int_equal(profile.work_count, 150000);
+	assert_int_equal(profile.spans_count, 150000);
 	round_trip(&profile);
 }
 
@@ -372,6 +377,9 @@ test_contents(void **state)
 		{ "SELECT busy_ns FROM span_chunks", 3700 },
 		{ "SELECT total_ns FROM span_chunks", 4000 },
 		{ "SELECT end_ns FROM span_chunks", 9000 },
+		{ "SELECT count FROM span_chunks WHERE source='trace' AND track=0", 6 },
+		{ "SELECT busy_ns FROM span_chunks WHERE source='trace' AND track=0", 450 },
+		{ "SELECT count(*) FROM span_chunks WHERE correlation IS NULL", 1 },
 		{ "SELECT count(*) FROM pragma_foreign_key_check", 0 },
 	};
 	write_sample();
@@ -727,6 +735,9 @@ test_refused_contents(void **state)
 		"UPDATE span_chunks SET start=zeroblob(100)",
 		"UPDATE span_chunks SET duration='text'",
 		"UPDATE span_chunks SET start_ns=9223372036854775807",
+		"UPDATE span_chunks SET correlation=NULL",
+		"UPDATE span_chunks SET correlation=zeroblob(3)",
+		"UPDATE span_chunks SET correlation=context WHERE source='trace'",
 	};
 	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
 		struct plumb_profile profile;
@@ -758,11 +769,45 @@ test_accepted_contents(void **state)
 	write_sample();
 	sql(path, "CREATE TABLE mine(x); CREATE INDEX i ON frames(name); CREATE VIEW v AS SELECT 1;"
 	          "INSERT INTO mine VALUES(1); PRAGMA journal_mode=WAL; VACUUM;"
-	          "INSERT INTO span_chunks SELECT 1, track, 'trace', start_ns, end_ns, count,"
-	          " total_ns, busy_ns, codec, context, start, duration FROM span_chunks");
+	          "INSERT INTO span_chunks SELECT 3, track, 'mine', start_ns, end_ns, count,"
+	          " total_ns, busy_ns, codec, context, start, duration, NULL FROM span_chunks"
+	          " WHERE id = 0");
 	struct plumb_profile profile;
 	read_profile(&profile, path);
-	assert_int_equal(profile.work_count, 5); /* full traces are not the newest work */
+	assert_int_equal(profile.work_count, 5); /* other sources are not the newest work */
+	assert_int_equal(profile.spans_count, 9);
+	plumb_profile_free(&profile);
+}
+
+/* Whoever needs totals does not touch the trace, which may be damaged then. */
+static void
+test_totals(void **state)
+{
+	(void)state;
+	struct plumb_profile profile;
+	struct plumb_error error = { 0 };
+	write_sample();
+	sql(path, "UPDATE span_chunks SET context = x'00' WHERE source = 'trace'");
+	assert_int_equal(plumb_store_read_totals(&profile, path, &error), 0);
+	assert_int_equal(profile.work_count, 5);
+	assert_int_equal(profile.spans_count, 0);
+	assert_int_equal(profile.contexts_count, 15);
+	plumb_profile_free(&profile);
+	assert_int_equal(plumb_store_read(&profile, path, &error), PLUMB_EINPUT);
+}
+
+/* A file of the first schema has neither the column nor spans. */
+static void
+test_first_schema(void **state)
+{
+	(void)state;
+	struct plumb_profile profile;
+	write_sample();
+	sql(path, "DELETE FROM span_chunks WHERE source = 'trace';"
+	          "ALTER TABLE span_chunks DROP COLUMN correlation; PRAGMA user_version = 1");
+	read_profile(&profile, path);
+	assert_int_equal(profile.work_count, 5);
+	assert_int_equal(profile.spans_count, 0);
 	plumb_profile_free(&profile);
 }
 
@@ -906,6 +951,8 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_not_a_profile, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_refused_contents, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_accepted_contents, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_totals, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_first_schema, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_truncation, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bit_flips, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_memory, setup, teardown),

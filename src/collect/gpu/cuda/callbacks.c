@@ -9,10 +9,12 @@
  */
 #include <string.h>
 
+#include "collect/clock.h"
 #include "collect/gpu/cuda/runtime.h"
-#include "collect/wait.h"
 #include "collect/live.h"
 #include "collect/recording.h"
+#include "collect/span.h"
+#include "collect/wait.h"
 
 struct plumb_launch_ring *plumb_cuda_launches;
 
@@ -20,6 +22,7 @@ struct plumb_launch_ring *plumb_cuda_launches;
 #define DEPTH 4
 struct pending {
 	uint64_t start, cpu;
+	uint64_t ticks; /* likewise, for the trace */
 	plumb_id node;
 	uint32_t correlation;
 	uint32_t epoch;
@@ -111,6 +114,8 @@ call_enter(struct plumb_thread *thread, enum plumb_call call, const CUpti_Callba
 			                                        : plumb_thread_track(thread) };
 		plumb_launch_put(plumb_cuda_launches, info->correlationId, &launch);
 	}
+	if (plumb_unlikely(plumb_trace_on))
+		now->ticks = plumb_ticks();
 	if (call == PLUMB_CALL_SYNC || call == PLUMB_CALL_COPY ||
 	    call == PLUMB_CALL_COPY_BLOCKING) {
 		now->cpu = plumb_wait_begin();
@@ -199,6 +204,9 @@ call_exit(struct plumb_thread *thread, enum plumb_call call, const CUpti_Callbac
 	const CUresult *result = info->functionReturnValue;
 	if ((result && *result != CUDA_SUCCESS) || now->captured)
 		return;
+	if (plumb_unlikely(plumb_trace_on))
+		plumb_span_add(thread, now->node, track, now->ticks, plumb_ticks(),
+		               call <= PLUMB_CALL_SET ? info->correlationId : 0);
 	if (call <= PLUMB_CALL_SET) {
 		count_launch();
 		plumb_count(thread, PLUMB_SOURCE_LAUNCH, PLUMB_FATE_RECEIVED, 1);

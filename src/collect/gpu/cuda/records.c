@@ -12,6 +12,7 @@
 
 #include "collect/gpu/cuda/runtime.h"
 #include "collect/process.h"
+#include "collect/span.h"
 #include "collect/table.h"
 
 #define DEVICES 64u
@@ -163,6 +164,8 @@ work_place(struct plumb_thread *thread, const struct work *work, const struct pl
 	plumb_id stream = plumb_gpu_stream(thread, device->device, work->context, work->stream);
 	plumb_gpu_work(thread, device->device, work->kind, node, stream, work->start, work->end,
 	               work->bytes);
+	if (plumb_unlikely(plumb_trace_on))
+		plumb_span_add(thread, node, stream, work->start, work->end, work->correlation);
 	return stream;
 }
 

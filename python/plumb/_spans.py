@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The spans of a profile: chunks of compressed columns, as docs/profile-format.md has them."""
+import array
+import ctypes
+import ctypes.util
+import sys
+from typing import NamedTuple, Optional
+
+
+class Span(NamedTuple):
+    """One interval on one track: of a call (on a thread) or of GPU work (on a stream). A driver call and
+    the work that it started have the same `correlation`, unique within their process; None is none."""
+    track: int
+    context: int
+    start_ns: int
+    end_ns: int
+    correlation: Optional[int]
+
+
+class Columns(NamedTuple):
+    """The spans of one chunk as arrays of equal length (array.array: they give a buffer, for instance to
+    numpy.frombuffer). `correlation` holds 0 for none, and is None where no span can have any."""
+    track: int
+    context: array.array
+    start_ns: array.array
+    end_ns: array.array
+    correlation: Optional[array.array]
+
+
+def _library():
+    """Decompresses with the system's libzstd."""
+    zstd = ctypes.CDLL(ctypes.util.find_library("zstd") or "libzstd.so.1")
+    zstd.ZSTD_decompress.restype = ctypes.c_size_t
+
+    def unpack(blob, size):
+        room = ctypes.create_string_buffer(size)
+        done = zstd.ZSTD_decompress(room, ctypes.c_size_t(size), bytes(blob),
+                                    ctypes.c_size_t(len(blob)))
+        if done != size:
+            raise ValueError("a column does not unfold")
+        return room.raw
+    return unpack
+
+
+def _module(module):
+    def unpack(blob, size):
+        data = module.ZstdDecompressor().decompress(bytes(blob))
+        if len(data) != size:
+            raise ValueError("a column does not unfold")
+        return data
+    return unpack
+
+
+def _find():
+    """A function (blob, size of the data) → data, by whatever knows zstd here."""
+    for name in ("compression.zstd", "backports.zstd", "zstandard"):
+        try:
+            return _module(__import__(name, fromlist=["ZstdDecompressor"]))
+        except (ImportError, AttributeError):
+            continue
+    try:
+        return _library()
+    except (OSError, AttributeError):
+        raise RuntimeError("spans are compressed with zstd, which this Python cannot read; "
+                           "pip install zstandard") from None
+
+
+_unpack = None
+
+
+def _column(blob, code, count):
+    global _unpack
+    if _unpack is None:
+        _unpack = _find()
+    column = array.array(code)
+    column.frombytes(_unpack(blob, count * column.itemsize))
+    if sys.byteorder == "big":
+        column.byteswap()
+    return column
+
+
+def chunks(database, source, track, has_correlation):
+    """Yields Columns, chunk by chunk, in the order of tracks and starts."""
+    where, values = "source = ?", [source]
+    if track is not None:
+        where += " AND track = ?"
+        values.append(track)
+    correlation = "correlation" if has_correlation else "NULL"
+    for number, start_ns, count, context, start, duration, link in database.execute(
+            f"SELECT track, start_ns, count, context, start, duration, {correlation} "
+            f"FROM span_chunks WHERE {where} ORDER BY track, id", values):
+        contexts = _column(context, "I", count)
+        starts, ends = _column(start, "q", count), _column(duration, "q", count)
+        at = start_ns
+        for i, later in enumerate(starts):
+            at += later
+            starts[i] = at
+            ends[i] += at
+        yield Columns(number, contexts, starts, ends,
+                      None if link is None else _column(link, "Q", count))
+
+
+def rows(columns):
+    """Yields the Spans of Columns."""
+    for chunk in columns:
+        links = chunk.correlation or [0] * len(chunk.context)
+        for context, start, end, link in zip(chunk.context, chunk.start_ns, chunk.end_ns, links):
+            yield Span(chunk.track, context, start, end, link or None)

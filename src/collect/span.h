@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Single spans, kept when asked (--trace): each thread has a ring of pieces in the region, which grows
+ * until all threads together have their share of --limit and then goes over its oldest piece.
+ *
+ *	if (plumb_unlikely(plumb_trace_on))
+ *		plumb_span_add(thread, node, plumb_thread_track(thread), start, plumb_ticks(), 0);
+ */
+#ifndef PLUMB_COLLECT_SPAN_H
+#define PLUMB_COLLECT_SPAN_H
+
+#include "collect/collector.h"
+
+extern bool plumb_trace_on; /* set before the first callback, then constant */
+
+/* Reads the options, for a region that was just made; ARENA takes a first reading of the clocks. Call
+ * after plumb_clock_calibrate, before anybody records. */
+void plumb_trace_begin(struct plumb_arena *arena);
+/* A last reading of the clocks. */
+void plumb_trace_end(struct plumb_arena *arena);
+
+/*
+ * Keeps a span at NODE (PLUMB_LOST: counted as dropped) on TRACK, from a callback of THREAD. Times are
+ * plumb_ticks() on a thread's track and the GPU runtime's clock on a stream. CORRELATION: what a driver
+ * call and the work that it starts share; 0 none.
+ */
+void plumb_span_add(struct plumb_thread *thread, plumb_id node, plumb_id track, uint64_t start,
+                    uint64_t end, uint64_t correlation);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What contexts and tracks are called in exports. Private to export/. */
+#ifndef PLUMB_EXPORT_NAMES_H
+#define PLUMB_EXPORT_NAMES_H
+
+#include "base/vec.h"
+#include "model/profile.h"
+
+/* Text that grows. `failed`: memory was out. */
+struct plumb_export_text {
+	PLUMB_VEC(char) bytes; /* not terminated */
+	bool failed;
+};
+void plumb_export_append(struct plumb_export_text *text, const char *more);
+
+/* What a context says that its parent does not: 0 … PLUMB_EXPORT_MARKS - 1. */
+#define PLUMB_EXPORT_MARKS 8u
+unsigned plumb_export_mark(const struct plumb_profile *profile, uint32_t context);
+/* " [backward]", …; "" for 0. */
+extern const char *const plumb_export_mark_texts[PLUMB_EXPORT_MARKS];
+
+/* The part of PATH after its last slash. */
+const char *plumb_export_base(const char *path);
+/* The file and line where a frame's code stands; NULL and 0 unknown. */
+const char *
+plumb_export_source(const struct plumb_profile *profile, uint32_t frame, uint32_t *line);
+
+/* Appends a context as one line of text: "step (train.py:22)", "aten::mm", "MmBackward0 [backward]". */
+void plumb_export_label(const struct plumb_profile *profile, uint32_t context,
+                        struct plumb_export_text *text);
+
+/* "thread 4242 (python3)", "stream 7 on device 0", and of which process where there are several. */
+void
+plumb_export_track(const struct plumb_profile *profile, uint32_t track, char *name, size_t size);
+
+/* Does a metric's sum over contexts mean something? */
+bool plumb_export_adds_up(uint32_t metric);
+
+#endif

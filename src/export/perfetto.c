@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A trace for Perfetto, as protobuf: what happened when.
+ *
+ *	process ─┬─ thread            operators, ranges and driver calls, one inside the other
+ *	         └─ GPU ─┬─ stream    kernels, copies and sets; arrows from the calls that started them
+ *	                 └─ counters  how busy the device was, from its series
+ *
+ * Spans come from the trace, where one was kept; a stream without any has the newest work. Perfetto
+ * wants the spans of a track to nest: what overlaps goes to a second track of the same name.
+ *
+ * Times are the host's CLOCK_MONOTONIC. Clocks of several hosts do not compare, so that a profile of
+ * several has the times of day.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "export/export.h"
+#include "export/names.h"
+#include "export/perfetto_packet.h"
+#include "export/times.h"
+#include "model/order.h"
+
+/* Numbers of tracks: kind, index, and which of the tracks of one name. */
+enum track_number { PROCESS = 1, GPU, TRACK, BUSY, WORK };
+#define UUID(kind, index, lane)                                                                    \
+	((uint64_t)(kind) << 56 | (uint64_t)(index) << 16 | ((uint64_t)(lane) & 0xffff))
+#define LANES_MOST 256u
+
+/* A launch that is in the trace: whether work that it started is too, and whether some was drawn. */
+struct launch {
+	uint64_t correlation;
+	uint32_t process;
+	bool work, drawn;
+};
+
+struct lane {
+	PLUMB_VEC(int64_t) ends; /* of the spans that are open, the innermost last */
+};
+
+struct perfetto {
+	const struct plumb_profile *profile;
+	struct plumb_packets packets;
+	struct plumb_span *spans; /* to be drawn, in order */
+	uint32_t spans_count;
+	PLUMB_VEC(struct launch) launches; /* by process and correlation */
+	PLUMB_VEC(struct lane) lanes;
+	bool of_day; /* times are realtime */
+	bool too_deep;
+	bool no_time; /* … of a process whose clocks were not read */
+	FILE *out;
+};
+
+/* ---- what is drawn ---- */
+
+/* Does a track have spans of the trace? They are ordered by track. */
+static bool
+is_traced(const struct plumb_profile *profile, uint32_t track)
+{
+	uint32_t low = 0, high = profile->spans_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (profile->spans[middle].track < track)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < profile->spans_count && profile->spans[low].track == track;
+}
+
+static bool
+gather(struct perfetto *p)
+{
+	const struct plumb_profile *profile = p->profile;
+	uint64_t most = (uint64_t)profile->spans_count + profile->work_count;
+	bool *traced = calloc((size_t)profile->tracks_count + 1, sizeof *traced);
+
+	p->spans = most < UINT32_MAX ? malloc((size_t)most * sizeof *p->spans + 1) : NULL;
+	if (!p->spans || !traced) {
+		free(traced);
+		return false;
+	}
+	for (uint32_t t = 0; t < profile->tracks_count; t++)
+		traced[t] = is_traced(profile, t);
+	if (profile->spans_count)
+		memcpy(p->spans, profile->spans, profile->spans_count * sizeof *p->spans);
+	p->spans_count = profile->spans_count;
+	for (uint32_t i = 0; i < profile->work_count; i++) {
+		const struct plumb_work_item *w = &profile->work[i];
+		if (!traced[w->track])
+			p->spans[p->spans_count++] =
+				(struct plumb_span){ w->context, w->track, w->start_ns, w->end_ns,
+				                     0 };
+	}
+	free(traced);
+	return plumb_order_spans(&p->spans, p->spans_count) == 0;
+}
+
+/* ---- times ---- */
+
+static bool
+of_several_hosts(const struct plumb_profile *profile)
+{
+	for (uint32_t i = 1; i < profile->processes_count; i++)
+		if (profile->processes[i].host != profile->processes[0].host)
+			return true;
+	return false;
+}
+
+static int64_t
+time_of(struct perfetto *p, uint32_t process, int64_t time)
+{
+	int64_t real;
+
+	if (!p->of_day || time == PLUMB_UNKNOWN)
+		return time;
+	real = plumb_export_realtime(p->profile, process, time);
+	p->no_time |= real == PLUMB_UNKNOWN;
+	return real == PLUMB_UNKNOWN ? time : real;
+}
+
+/* So that Perfetto knows the time of day. */
+static void
+put_clocks(struct perfetto *p)
+{
+	int64_t start = p->profile->run.start_ns, real;
+
+	if (p->of_day || start == PLUMB_UNKNOWN || start < 0)
+		return;
+	real = plumb_export_realtime(p->profile, 0, start);
+	if (real != PLUMB_UNKNOWN && real >= 0)
+		plumb_packet_clocks(&p->packets, start, real);
+}
+
+/* ---- tracks ---- */
+
+/* A process's number for Perfetto, which has one process for each number: of another host, or of an
+ * earlier program, the number gets digits before it. */
+static int64_t
+pid_of(const struct plumb_profile *profile, uint32_t process)
+{
+	int64_t pid = profile->processes[process].pid;
+
+	if (pid == PLUMB_UNKNOWN || pid <= 0 || pid > 9999999)
+		return INT64_C(1000000000) + process;
+	for (uint32_t i = 0; i < process; i++)
+		if (profile->processes[i].pid == pid)
+			return (int64_t)(process % 200 + 1) * 10000000 + pid;
+	return pid;
+}
+
+static void
+put_process(struct perfetto *p, uint32_t process)
+{
+	const struct plumb_profile *profile = p->profile;
+	const struct plumb_process *own = &profile->processes[process];
+	const char *command = plumb_text(profile, own->command);
+	const char *host = plumb_text(profile, own->host);
+	char name[128], rank[40];
+	const char *labels[3] = { NULL }, **label = labels;
+
+	snprintf(rank, sizeof rank, "rank %" PRId64, own->rank);
+	if (own->rank != PLUMB_UNKNOWN)
+		*label++ = rank;
+	if (host)
+		*label++ = host;
+	/* The program's own name: the first word's last part. */
+	snprintf(name, sizeof name, "%.*s", command ? (int)strcspn(command, " ") : 1,
+	         command ? command : "?");
+	plumb_track_begin(&p->packets, UUID(PROCESS, process, 0), 0, NULL);
+	plumb_track_process(&p->packets, pid_of(profile, process), plumb_export_base(name), command,
+	                    labels);
+	plumb_track_end(&p->packets);
+}
+
+/* The number of the track that holds all of DEVICE in PROCESS. */
+static uint64_t
+gpu_of(const struct perfetto *p, uint32_t process, uint32_t device)
+{
+	return UUID(GPU, (uint64_t)process * p->profile->devices_count + device, 0);
+}
+
+static void
+put_gpu(struct perfetto *p, uint32_t process, uint32_t device)
+{
+	const struct plumb_device *own = &p->profile->devices[device];
+	const char *model = plumb_text(p->profile, own->name);
+	char name[128];
+
+	if (own->ordinal != PLUMB_UNKNOWN)
+		snprintf(name, sizeof name, "GPU %" PRId64 "%s%s", own->ordinal, model ? " " : "",
+		         model ? model : "");
+	else
+		snprintf(name, sizeof name, "GPU%s%s", model ? " " : "", model ? model : "");
+	plumb_track_begin(&p->packets, gpu_of(p, process, device), UUID(PROCESS, process, 0), name);
+	plumb_track_end(&p->packets);
+}
+
+/* Every GPU that a process has a stream or a series of. */
+static bool
+put_gpus(struct perfetto *p)
+{
+	const struct plumb_profile *profile = p->profile;
+	size_t count = (size_t)profile->processes_count * profile->devices_count;
+	bool *seen = calloc(count + 1, sizeof *seen);
+
+	if (!seen)
+		return false;
+	for (uint32_t i = 0; i < profile->tracks_count; i++) {
+		const struct plumb_track *t = &profile->tracks[i];
+		if (t->process < profile->processes_count && t->device < profile->devices_count)
+			seen[(size_t)t->process * profile->devices_count + t->device] = true;
+	}
+	for (uint32_t i = 0; i < profile->series_count; i++) {
+		const struct plumb_series_bin *s = &profile->series[i];
+		if (s->process < profile->processes_count && s->device < profile->devices_count)
+			seen[(size_t)s->process * profile->devices_count + s->device] = true;
+	}
+	for (size_t i = 0; i < count; i++)
+		if (seen[i])
+			put_gpu(p, (uint32_t)(i / profile->devices_count),
+			        (uint32_t)(i % profile->devices_count));
+	free(seen);
+	return true;
+}
+
+/* The track of a thread or stream; LANE 0 is the first of its name. */
+static void
+put_track(struct perfetto *p, uint32_t track, uint32_t lane)
+{
+	const struct plumb_profile *profile = p->profile;
+	const struct plumb_track *t = &profile->tracks[track];
+	bool process = t->process < profile->processes_count;
+	uint64_t parent = process ? UUID(PROCESS, t->process, 0) : 0;
+	char name[200];
+
+	if (t->kind == PLUMB_TRACK_STREAM && process && t->device < profile->devices_count)
+		parent = gpu_of(p, t->process, t->device);
+	plumb_export_track(profile, track, name, sizeof name);
+	if (t->kind == PLUMB_TRACK_STREAM && t->stream != PLUMB_UNKNOWN)
+		snprintf(name, sizeof name, "stream %" PRId64, t->stream);
+	bool thread = t->kind == PLUMB_TRACK_THREAD && !lane && process && t->tid != PLUMB_UNKNOWN;
+	plumb_track_begin(&p->packets, UUID(TRACK, track, lane), parent, thread ? NULL : name);
+	if (thread)
+		plumb_track_thread(&p->packets, pid_of(profile, t->process), t->tid,
+		                   plumb_text(profile, t->name));
+	plumb_track_end(&p->packets);
+}
+
+/* ---- arrows ---- */
+
+static int
+by_launch(const void *x, const void *y)
+{
+	const struct launch *a = x, *b = y;
+
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	return (a->correlation > b->correlation) - (a->correlation < b->correlation);
+}
+
+static struct launch *
+find_launch(const struct perfetto *p, const struct plumb_span *span)
+{
+	struct launch key = { .correlation = span->correlation,
+		              .process = p->profile->tracks[span->track].process };
+
+	if (!span->correlation || !p->launches.count)
+		return NULL;
+	return bsearch(&key, p->launches.items, p->launches.count, sizeof key, by_launch);
+}
+
+static bool
+gather_launches(struct perfetto *p)
+{
+	for (uint32_t i = 0; i < p->spans_count; i++) {
+		const struct plumb_span *s = &p->spans[i];
+		const struct plumb_track *t = &p->profile->tracks[s->track];
+		if (!s->correlation || t->kind != PLUMB_TRACK_THREAD)
+			continue;
+		struct launch *launch = plumb_vec_add(&p->launches);
+		if (!launch)
+			return false;
+		launch->correlation = s->correlation;
+		launch->process = t->process;
+	}
+	if (p->launches.count)
+		qsort(p->launches.items, p->launches.count, sizeof *p->launches.items, by_launch);
+	for (uint32_t i = 0; i < p->spans_count; i++) {
+		const struct plumb_span *s = &p->spans[i];
+		struct launch *launch = find_launch(p, s);
+		if (launch && p->profile->tracks[s->track].kind == PLUMB_TRACK_STREAM)
+			launch->work = true;
+	}
+	return true;
+}
+
+/* An arrow needs both ends; of a graph's many pieces of work the first has it. */
+static void
+put_flow(struct perfetto *p, const struct plumb_span *span)
+{
+	bool stream = p->profile->tracks[span->track].kind == PLUMB_TRACK_STREAM;
+	struct launch *launch = find_launch(p, span);
+
+	if (!launch || !launch->work || (stream && launch->drawn))
+		return;
+	if (stream)
+		launch->drawn = true;
+	plumb_event_flow(&p->packets, (uint64_t)(launch - p->launches.items) + 1, stream);
+}
+
+/* ---- spans ---- */
+
+static void
+put_end(struct perfetto *p, uint32_t track, uint32_t lane)
+{
+	struct lane *l = &p->lanes.items[lane];
+	uint32_t process = p->profile->tracks[track].process;
+	int64_t end = l->ends.items[--l->ends.count];
+
+	plumb_packet_begin(&p->packets, time_of(p, process, end));
+	plumb_event_begin(&p->packets, PLUMB_EVENT_END, UUID(TRACK, track, lane));
+	plumb_event_end(&p->packets);
+	plumb_packet_end(&p->packets);
+}
+
+/* The first lane that can take the span, made when there is none; what has ended there, ends. */
+static uint32_t
+find_lane(struct perfetto *p, uint32_t track, const struct plumb_span *span, uint32_t *lanes)
+{
+	bool nests = p->profile->tracks[track].kind == PLUMB_TRACK_THREAD;
+
+	for (uint32_t lane = 0; lane < *lanes; lane++) {
+		struct lane *l = &p->lanes.items[lane];
+		while (l->ends.count && l->ends.items[l->ends.count - 1] <= span->start_ns)
+			put_end(p, track, lane);
+		if (!l->ends.count || (nests && l->ends.items[l->ends.count - 1] >= span->end_ns))
+			return lane;
+	}
+	if (*lanes == LANES_MOST)
+		return PLUMB_NONE;
+	if (*lanes == p->lanes.count && !plumb_vec_add(&p->lanes)) {
+		p->packets.failed = true;
+		return PLUMB_NONE;
+	}
+	put_track(p, track, *lanes);
+	return (*lanes)++;
+}
+
+static bool
+put_span(struct perfetto *p, const struct plumb_span *span, uint32_t *lanes)
+{
+	const struct plumb_track *track = &p->profile->tracks[span->track];
+	uint32_t lane = find_lane(p, span->track, span, lanes);
+	int64_t *end;
+
+	if (lane == PLUMB_NONE) {
+		p->too_deep = !p->packets.failed;
+		return false;
+	}
+	end = plumb_vec_add(&p->lanes.items[lane].ends);
+	if (!end)
+		return false;
+	*end = span->end_ns;
+	plumb_packet_begin(&p->packets, time_of(p, track->process, span->start_ns));
+	plumb_event_begin(&p->packets, PLUMB_EVENT_BEGIN, UUID(TRACK, span->track, lane));
+	put_flow(p, span);
+	plumb_event_context(&p->packets, span->context);
+	plumb_event_end(&p->packets);
+	plumb_packet_end(&p->packets);
+	return true;
+}
+
+static bool
+put_spans(struct perfetto *p)
+{
+	uint32_t lanes = 0;
+
+	for (uint32_t i = 0; i < p->spans_count && !ferror(p->out); i++) {
+		uint32_t track = p->spans[i].track;
+		if (!put_span(p, &p->spans[i], &lanes))
+			return false;
+		if (i + 1 < p->spans_count && p->spans[i + 1].track == track)
+			continue;
+		for (uint32_t lane = 0; lane < lanes; lane++)
+			while (p->lanes.items[lane].ends.count)
+				put_end(p, track, lane);
+		lanes = 0;
+	}
+	return true;
+}
+
+/* ---- counters ---- */
+
+static void
+put_value(struct perfetto *p, uint32_t process, uint64_t track, int64_t time, double value)
+{
+	plumb_packet_begin(&p->packets, time_of(p, process, time));
+	plumb_event_begin(&p->packets, PLUMB_EVENT_COUNTER, track);
+	plumb_event_value(&p->packets, value);
+	plumb_event_end(&p->packets);
+	plumb_packet_end(&p->packets);
+}
+
+/* One device in one process: bins [FROM, TO). A value holds until the next one. */
+static void
+put_counters(struct perfetto *p, uint32_t from, uint32_t to)
+{
+	const struct plumb_series_bin *bins = p->profile->series;
+	uint32_t process = bins[from].process;
+	uint64_t index = (uint64_t)process * p->profile->devices_count + bins[from].device;
+	uint64_t parent = gpu_of(p, process, bins[from].device);
+	int64_t end = bins[to - 1].start_ns;
+
+	plumb_track_begin(&p->packets, UUID(BUSY, index, 0), parent, "busy");
+	plumb_track_counter(&p->packets, "%");
+	plumb_track_end(&p->packets);
+	plumb_track_begin(&p->packets, UUID(WORK, index, 0), parent, "kernels and copies begun");
+	plumb_track_counter(&p->packets, "count");
+	plumb_track_end(&p->packets);
+	for (uint32_t i = from; i < to && !ferror(p->out); i++) {
+		if (bins[i].busy_ns != PLUMB_UNKNOWN && bins[i].width_ns > 0)
+			put_value(p, process, UUID(BUSY, index, 0), bins[i].start_ns,
+			          100 * (double)bins[i].busy_ns / (double)bins[i].width_ns);
+		if (bins[i].kernels != PLUMB_UNKNOWN && bins[i].copies != PLUMB_UNKNOWN)
+			put_value(p, process, UUID(WORK, index, 0), bins[i].start_ns,
+			          (double)bins[i].kernels + (double)bins[i].copies);
+	}
+	if (!__builtin_add_overflow(end, bins[to - 1].width_ns, &end)) {
+		put_value(p, process, UUID(BUSY, index, 0), end, 0);
+		put_value(p, process, UUID(WORK, index, 0), end, 0);
+	}
+}
+
+static void
+put_series(struct perfetto *p)
+{
+	const struct plumb_series_bin *bins = p->profile->series;
+	uint32_t to;
+
+	for (uint32_t from = 0; from < p->profile->series_count; from = to) {
+		for (to = from + 1;
+		     to < p->profile->series_count && bins[to].device == bins[from].device &&
+		     bins[to].process == bins[from].process;
+		     to++)
+			;
+		if (bins[from].device < p->profile->devices_count &&
+		    bins[from].process < p->profile->processes_count)
+			put_counters(p, from, to);
+	}
+}
+
+/* ---- the whole ---- */
+
+static bool
+put_all(struct perfetto *p)
+{
+	put_clocks(p);
+	for (uint32_t i = 0; i < p->profile->processes_count; i++)
+		put_process(p, i);
+	if (!put_gpus(p) || !gather_launches(p) || !put_spans(p))
+		return false;
+	put_series(p);
+	return !p->packets.failed;
+}
+
+static int
+perfetto_write(const struct plumb_profile *profile, const struct plumb_export_options *options,
+               FILE *out, struct plumb_error *error)
+{
+	struct perfetto p = { .profile = profile, .out = out };
+	bool done;
+
+	(void)options;
+	if (!profile->spans_count && !profile->work_count && !profile->series_count)
+		return plumb_fail(
+			error, PLUMB_EEMPTY,
+			"this profile has totals only and no time line; record with plumb "
+			"run --trace");
+	p.of_day = of_several_hosts(profile);
+	done = plumb_packets_init(&p.packets, profile, out) && gather(&p) && put_all(&p);
+	plumb_packets_free(&p.packets);
+	for (uint32_t i = 0; i < p.lanes.count; i++)
+		plumb_vec_free(&p.lanes.items[i].ends);
+	plumb_vec_free(&p.lanes);
+	plumb_vec_free(&p.launches);
+	free(p.spans);
+	if (p.too_deep)
+		return plumb_fail(error, PLUMB_EINPUT,
+		                  "more than %u spans of one track overlap, which no device does; "
+		                  "record the program again",
+		                  LANES_MOST);
+	if (!done)
+		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
+	if (p.no_time)
+		return plumb_fail(
+			error, PLUMB_EINPUT,
+			"the clocks of several hosts cannot be put on one line: a process "
+			"has no reading of the time of day; export each rank's own profile");
+	return 0;
+}
+
+const struct plumb_export_format plumb_export_perfetto = {
+	.name = "perfetto",
+	.binary = true,
+	.write = perfetto_write,
+};

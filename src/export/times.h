@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A profile's times on other clocks. Private to export/. */
+#ifndef PLUMB_EXPORT_TIMES_H
+#define PLUMB_EXPORT_TIMES_H
+
+#include "model/profile.h"
+
+/* TIME_NS, a CLOCK_MONOTONIC time of PROCESS, as ns since 1970; PLUMB_UNKNOWN when the process's clocks
+ * were not read. */
+int64_t
+plumb_export_realtime(const struct plumb_profile *profile, uint32_t process, int64_t time_ns);
+
+#endif

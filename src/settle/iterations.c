@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the iterations of a program lie, for `--trace=N` only. Two rules, the first that finds any:
+ *
+ *  1. PyTorch brackets each step of an optimizer in a range "Optimizer.step#…". An iteration ends where
+ *     the one that is seen last ends (a program with several optimizers steps each once an iteration).
+ *  2. Going on the main thread from one outermost span (called from Python, inside no other) to the
+ *     next, their paths part below some frame. When the way that the next one takes was taken before,
+ *     that frame runs a loop. Of the loops that ran at least half as long as the longest, the outermost
+ *     is the program's, and an iteration begins with each entry into the way that it took first.
+ */
+#include "settle/settle_private.h"
+
+#include <string.h>
+
+#define STEP "Optimizer.step#"
+
+struct iterations {
+	struct plumb_settle_region *region;
+	PLUMB_VEC(struct plumb_settle_span) spans;
+	PLUMB_VEC(int64_t) ends; /* of iterations, or of what lies before them */
+	uint32_t main;           /* track */
+	uint32_t last;           /* context of the last step, PLUMB_NONE none */
+	int64_t last_end;
+};
+
+static int
+by_number(const void *x, const void *y)
+{
+	const int64_t *a = x, *b = y;
+
+	return (*a > *b) - (*a < *b);
+}
+
+static int
+by_start(const void *x, const void *y)
+{
+	const struct plumb_settle_span *a = x, *b = y;
+
+	if (a->start != b->start)
+		return a->start < b->start ? -1 : 1;
+	return (a->end < b->end) - (a->end > b->end); /* the longer first */
+}
+
+static bool
+add_end(struct iterations *it, int64_t end)
+{
+	int64_t *added = plumb_vec_add(&it->ends);
+
+	if (added)
+		*added = end;
+	else
+		it->region->settler->no_memory = true;
+	return added;
+}
+
+/* ---- steps of an optimizer ---- */
+
+static bool
+is_step(const struct plumb_settle_region *region, plumb_id id)
+{
+	const struct plumb_record_node *node =
+		plumb_region_get(region->reader, id, PLUMB_RECORD_NODE, sizeof *node);
+	size_t bytes = 0;
+	const char *name = node ? plumb_region_string(region->reader, node->name, &bytes) : NULL;
+
+	return name && node->kind == PLUMB_FRAME_RANGE && bytes >= sizeof STEP - 1 &&
+	       !memcmp(name, STEP, sizeof STEP - 1);
+}
+
+static bool
+find_last(void *data, const struct plumb_settle_span *span)
+{
+	struct iterations *it = data;
+
+	if (span->end > it->last_end && is_step(it->region, span->node)) {
+		it->last = span->context;
+		it->last_end = span->end;
+	}
+	return true;
+}
+
+static bool
+take_step(void *data, const struct plumb_settle_span *span)
+{
+	struct iterations *it = data;
+
+	return span->context != it->last || add_end(it, span->end);
+}
+
+/* ---- loops ---- */
+
+static bool
+take_main(void *data, const struct plumb_settle_span *span)
+{
+	struct iterations *it = data;
+
+	if (span->track != it->main)
+		return true;
+	struct plumb_settle_span *added = plumb_vec_add(&it->spans);
+	if (added)
+		*added = *span;
+	else
+		it->region->settler->no_memory = true;
+	return added;
+}
+
+/* Leaves the outermost spans alone. */
+static void
+keep_outermost(struct iterations *it)
+{
+	struct plumb_settle_span *spans = it->spans.items;
+	uint32_t kept = 0;
+	int64_t reach = INT64_MIN;
+
+	if (it->spans.count)
+		qsort(spans, it->spans.count, sizeof *spans, by_start);
+	for (uint32_t i = 0; i < it->spans.count; i++) {
+		if (spans[i].start < reach)
+			continue;
+		reach = spans[i].end;
+		spans[kept++] = spans[i];
+	}
+	it->spans.count = kept;
+}
+
+/* The child of the frame where the paths to A and B part, on the way to B. When they are the same it
+ * is B itself. */
+static uint32_t
+way_to(const struct plumb_settle_context *contexts, uint32_t a, uint32_t b)
+{
+	uint32_t way = b;
+
+	while (contexts[a].depth > contexts[b].depth)
+		a = contexts[a].parent;
+	for (; contexts[b].depth > contexts[a].depth; b = contexts[b].parent)
+		way = b;
+	for (; a != b; a = contexts[a].parent, b = contexts[b].parent)
+		way = b;
+	return way;
+}
+
+/* When a context was entered first, and last of the times after it had been left. */
+struct visits {
+	int64_t first, last;
+	bool taken, again;
+};
+
+static void
+visit_all(const struct iterations *it, struct visits *visits)
+{
+	const struct plumb_settle_context *contexts = it->region->settler->contexts.items;
+	const struct plumb_settle_span *spans = it->spans.items;
+
+	for (uint32_t i = 0; i < it->spans.count; i++) {
+		uint32_t way = way_to(contexts, i ? spans[i - 1].context : 0, spans[i].context);
+		if (visits[way].taken) {
+			visits[way].again = true;
+			visits[way].last = spans[i].start;
+		}
+		for (uint32_t c = spans[i].context; c && !visits[c].taken; c = contexts[c].parent)
+			visits[c] = (struct visits){ spans[i].start, spans[i].start, true, false };
+	}
+}
+
+/* The way that the program's loop takes first; PLUMB_NONE: there is no loop. */
+static uint32_t
+find_loop(const struct iterations *it, const struct visits *visits)
+{
+	const struct plumb_settle_context *contexts = it->region->settler->contexts.items;
+	uint32_t found = PLUMB_NONE;
+	int64_t longest = 0;
+
+	for (uint32_t c = 1; c < it->region->settler->contexts.count; c++)
+		if (visits[c].again && visits[c].last - visits[c].first > longest)
+			longest = visits[c].last - visits[c].first;
+	for (uint32_t c = 1; c < it->region->settler->contexts.count; c++) {
+		if (!visits[c].again || visits[c].last - visits[c].first < longest / 2)
+			continue;
+		if (found == PLUMB_NONE || contexts[c].depth < contexts[found].depth ||
+		    (contexts[c].depth == contexts[found].depth &&
+		     visits[c].first < visits[found].first))
+			found = c;
+	}
+	return found;
+}
+
+static void
+find_entries(struct iterations *it, uint32_t loop)
+{
+	const struct plumb_settle_context *contexts = it->region->settler->contexts.items;
+	const struct plumb_settle_span *spans = it->spans.items;
+	bool inside = false;
+
+	for (uint32_t i = 0; i < it->spans.count; i++) {
+		uint32_t at = spans[i].context;
+		while (contexts[at].depth > contexts[loop].depth)
+			at = contexts[at].parent;
+		/* A loop of one line is entered with each span. */
+		if (at == loop && (!inside || spans[i].context == loop) &&
+		    !add_end(it, spans[i].start))
+			return;
+		inside = at == loop;
+	}
+}
+
+static bool
+count_main(void *data, const struct plumb_settle_span *span)
+{
+	struct iterations *it = data;
+	const struct plumb_track *track =
+		plumb_builder_get_track(it->region->settler->builder, span->track);
+
+	if (track && track->kind == PLUMB_TRACK_THREAD &&
+	    track->tid == (int64_t)it->region->reader->header.pid)
+		it->main = span->track;
+	return it->main == PLUMB_NONE;
+}
+
+static void
+find_loops(struct iterations *it, const struct plumb_settle_trace *trace)
+{
+	struct visits *visits =
+		calloc((size_t)it->region->settler->contexts.count + 1, sizeof *visits);
+	uint32_t loop;
+
+	plumb_settle_each_span(it->region, trace, count_main, it);
+	if (!visits ||
+	    (it->main != PLUMB_NONE && !plumb_settle_each_span(it->region, trace, take_main, it))) {
+		it->region->settler->no_memory = true;
+	} else {
+		keep_outermost(it);
+		visit_all(it, visits);
+		loop = find_loop(it, visits);
+		if (loop != PLUMB_NONE)
+			find_entries(it, loop);
+	}
+	free(visits);
+}
+
+int64_t
+plumb_settle_iterations(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
+                        uint32_t count)
+{
+	struct iterations it = {
+		.region = region,
+		.main = PLUMB_NONE,
+		.last = PLUMB_NONE,
+		.last_end = INT64_MIN,
+	};
+	int64_t result = PLUMB_SETTLE_NO_ITERATIONS;
+	uint32_t before;
+
+	plumb_settle_each_span(region, trace, find_last, &it);
+	if (it.last != PLUMB_NONE)
+		plumb_settle_each_span(region, trace, take_step, &it);
+	else
+		find_loops(&it, trace);
+	/* Ends of iterations: what lies before the last COUNT of them ends with the one before. Beginnings
+	 * (loops): it ends where the first of the last COUNT begins. */
+	before = it.last != PLUMB_NONE ? count + 1 : count;
+	if (it.ends.count) {
+		qsort(it.ends.items, it.ends.count, sizeof *it.ends.items, by_number);
+		result =
+			it.ends.count >= before ? it.ends.items[it.ends.count - before] : INT64_MIN;
+	}
+	plumb_vec_free(&it.spans);
+	plumb_vec_free(&it.ends);
+	return result;
+}
