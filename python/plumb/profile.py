@@ -466,6 +466,15 @@ class Profile:
         return self._rows("devices", Device)
 
     @property
+    def device_processes(self):
+        """What each process did on a device: rows with device, process (ids), busy_ns, first_ns,
+        last_ns. Empty for a file from before schema 2."""
+        if not self._database.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND "
+                                      "name = 'device_processes'").fetchone():
+            return []
+        return self._rows("device_processes", Row)
+
+    @property
     def tracks(self):
         """Threads, streams and devices' memory (a list of Track, indexed by their id)."""
         return self._rows("tracks", Track)

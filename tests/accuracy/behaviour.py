@@ -293,6 +293,53 @@ def forked_workers(bench):
 
 
 @scenario
+def child_forked_before_cuda_uses_it(bench):
+    bench.run("""
+        import os, torch
+        torch.neg(torch.ones(2))
+        child = os.fork()
+        if not child:
+            x = torch.ones(64, device="cuda")
+            for _ in range(5): x = x.tanh()
+            torch.cuda.synchronize()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        torch.zeros(8, device="cuda").add_(1)
+        torch.cuda.synchronize()
+    """)
+    data = bench.report("--by", "operator")
+    count = {row["name"]: row["inclusive"].get("gpu.time", {}).get("count") for row in data["rows"]}
+    assert count["aten::tanh"] == 5, count
+    device, = data["devices"]
+    assert len(device["processes"]) == 2, device
+
+
+@scenario
+def parts_of_a_run(bench):
+    package = os.path.join(HERE, "..", "..", "python")
+    bench.run("""
+        import plumb, torch
+        x = torch.ones(64, device="cuda")
+        def work(function, times):
+            for _ in range(times): function(x)
+        work(torch.sin, 10)
+        plumb.stop()
+        work(torch.cos, 1000)
+        torch.cuda.synchronize()
+        work(torch.cos, 1000)
+        plumb.start()
+        work(torch.tanh, 20)
+        torch.cuda.synchronize()
+    """, environment={"PYTHONPATH": package})
+    data = bench.report("--by", "operator")
+    count = {row["name"]: row["inclusive"].get("gpu.time", {}).get("count") for row in data["rows"]}
+    assert count["aten::sin"] == 10 and count["aten::tanh"] == 20, count
+    assert "aten::cos" not in count, count
+    dropped = [row for row in data["ledger"] if row["dropped"]]
+    assert not dropped, dropped
+
+
+@scenario
 def slot_held_by_another_tool(bench):
     sys.path.insert(0, os.path.join(HERE, "..", "..", "bench"))
     from overhead import build_floor

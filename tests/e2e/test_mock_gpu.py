@@ -617,6 +617,9 @@ def test_processes_that_share_a_device(tmp_path):
     assert "shared by 2 processes (busy rank: 0 1.00 s, rank: 1 1.00 s)" in made.done.stderr or \
         "shared by 2 processes (busy rank: 1 1.00 s, rank: 0 1.00 s)" in made.done.stderr
     assert "several had work at once for" in made.done.stderr
+    assert [(row.device, row.busy_ns) for row in made.profile.device_processes] == \
+        [(0, 1000000000), (0, 1000000000)]
+    assert device.contended_ns == shown["contended_ns"]
     assert [(rank["rank"], rank["gpu_busy_ns"]) for rank in report["ranks"]] == \
         [(0, 1000000000), (1, 1000000000)]
 

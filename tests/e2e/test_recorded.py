@@ -138,3 +138,13 @@ def test_python_package_reads_it():
     for kernel in profile.kernels:
         assert 0 < kernel.exclusive["gpu.occupancy"].max <= 1_000_000
         assert kernel.exclusive["gpu.registers"].min > 0
+
+
+def test_an_older_schema_has_unknowns_and_not_zeros(training):
+    """The profiles are of schema 1, which knows nothing of several processes on a device."""
+    assert [(device["processes"], device["contended_ns"]) for device in training["devices"]] == \
+        [([], None)]
+    assert training["ranks"] == []
+    assert training["run"]["recorded_ns"] == training["run"]["wall_ns"]
+    with plumb.Profile(DATA / "h200_training.plumb") as profile:
+        assert profile.device_processes == []

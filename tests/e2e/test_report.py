@@ -18,6 +18,9 @@ from test_golden import BUILD, ROOT, samples  # noqa: F401  (a fixture)
 PLUMB = BUILD / "plumb"
 VERBS = ("run", "report", "settle", "doctor", "export", "version", "help")
 WAYS = ("context", "kernel", "operator", "python", "line", "thread")
+VERBS = ("run", "report", "settle", "doctor", "version", "help")
+WHERE = ("thread", "process", "rank")
+WAYS = ("context", "kernel", "operator", "python", "line", "collective", *WHERE)
 
 
 def plumb(*words, cwd=None, **options):
@@ -39,14 +42,15 @@ INT_OR_NULL = (int, type(None))
 TEXT_OR_NULL = (str, type(None))
 NUMBER = (int, float)
 NUMBER_OR_NULL = (int, float, type(None))
-RUN = {"command": TEXT_OR_NULL, "wall_ns": INT_OR_NULL, "overhead_ns": INT_OR_NULL,
+RUN = {"command": TEXT_OR_NULL, "wall_ns": INT_OR_NULL, "recorded_ns": INT_OR_NULL, "overhead_ns": INT_OR_NULL,
        "exit_code": INT_OR_NULL, "environment": (dict,)}
 PROCESS = {"pid": INT_OR_NULL, "ppid": INT_OR_NULL, "rank": INT_OR_NULL, "local_rank": INT_OR_NULL,
            "host": TEXT_OR_NULL, "command": TEXT_OR_NULL, "wall_ns": INT_OR_NULL,
            "exit_code": INT_OR_NULL}
 DEVICE = {"id": INT, "name": TEXT_OR_NULL, "uuid": TEXT_OR_NULL, "rank": INT_OR_NULL,
           "kernels": (dict,), "copies": (dict,), "sets": (dict,), "busy_ns": INT_OR_NULL,
-          "idle_ns": INT_OR_NULL, "span_ns": INT_OR_NULL}
+          "idle_ns": INT_OR_NULL, "span_ns": INT_OR_NULL, "processes": (list,),
+          "contended_ns": INT_OR_NULL}
 ROW = {"name": (str,), "kind": (str,), "file": TEXT_OR_NULL, "line": INT_OR_NULL,
        "user_file": TEXT_OR_NULL, "user_line": INT_OR_NULL, "exclusive": (dict,),
        "inclusive": (dict,), "share": NUMBER_OR_NULL}
@@ -55,7 +59,7 @@ STAT = {"sum": INT_OR_NULL, "count": INT, "min": INT, "max": INT, "mean": NUMBER
 LEDGER = {"source": (str,), "received": INT_OR_NULL, "attributed": INT_OR_NULL, "dropped": INT,
           "reason": TEXT_OR_NULL}
 TOP = {"schema": INT, "verb": (str,), "run": (dict,), "metric": (str,), "processes": (list,),
-       "devices": (list,), "rows": (list,), "overlap": (list,), "findings": (list,),
+       "devices": (list,), "ranks": (list,), "rows": (list,), "overlap": (list,), "findings": (list,),
        "ledger": (list,)}
 
 
@@ -104,13 +108,14 @@ def test_schema(samples, name, by):  # noqa: F811
     report = json.loads(done.stdout)
     assert done.returncode == (0 if report["rows"] else 3)
     check_report(report)
-    if by not in ("thread", "context") and done.returncode == 0:
+    if by not in (*WHERE, "context") and done.returncode == 0:
         check_report(report_json(samples, f"{name}.plumb", "--by", by, "--inverted"))
 
 
 def test_exclusive_parts_add_up(samples):  # noqa: F811
     for by in WAYS:
-        report = report_json(samples, "gpu.plumb", "--by", by, "--top", "0")
+        done = plumb("report", "gpu.plumb", "--by", by, "--top", "0", "--json", cwd=samples)
+        report = json.loads(done.stdout)
         rows = report.get("contexts") or report["rows"]
         parts = [row["exclusive"].get("gpu.time", {}).get("sum", 0) for row in rows]
         outside = (report["outside"] or {}).get("sum", 0) if by != "context" else 0
@@ -164,7 +169,7 @@ def test_csv_reads_back(samples):  # noqa: F811
 
 def test_wrong_use(samples):  # noqa: F811
     for words in (["--json", "--csv"], ["--metric", "gpu.tim"], ["--filter", "("], ["--by", "day"],
-                  ["--by", "thread", "--inverted"], ["--user-code", "home"], ["--top", "-3"]):
+                  ["--by", "thread", "--inverted"], ["--by", "rank", "--inverted"], ["--user-code", "home"], ["--top", "-3"]):
         done = plumb("report", "gpu.plumb", *words, cwd=samples)
         assert done.returncode == 1, words
         assert done.stdout == b"" and done.stderr.count(b"\n") == 1, words
