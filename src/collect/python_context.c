@@ -108,7 +108,7 @@ plumb_python_context(struct plumb_thread *thread, struct plumb_operator_frame *o
 	uint32_t floor = outer ? outer->python_floor : 0;
 	uint32_t outside = outer ? outer->python_depth : 0;
 	*depth = outside;
-	*top = plumb_python_top();
+	*top = plumb_python_mark();
 	if (!*top || (*top == stop && !outer->range))
 		return base;
 

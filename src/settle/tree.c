@@ -65,7 +65,10 @@ make_context(struct plumb_settle_region *region, const struct plumb_record_node 
 		return parent;
 	}
 	frame = plumb_builder_frame(builder, node->kind, plumb_settle_string(region, node->name),
-	                            plumb_settle_string(region, node->file), node->line);
+	                            node->kind == PLUMB_FRAME_NATIVE
+	                                    ? plumb_settle_code(region, node->file)
+	                                    : plumb_settle_string(region, node->file),
+	                            node->line);
 	context = plumb_builder_context(builder, parent, frame, flags);
 	if (context == PLUMB_NONE ||
 	    !remember(region->settler, context, parent, node->kind, flags)) {
