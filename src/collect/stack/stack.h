@@ -98,7 +98,7 @@ plumb_stack_here(struct plumb_stack_registers *registers)
 /* The registers of what a signal interrupted, from a handler's third argument. */
 void plumb_stack_interrupted(const void *context, struct plumb_stack_registers *registers);
 
-/* Finds the stack that SP lies in. Reads /proc/self/maps (tens of microseconds and up, by system calls
+/* Finds the stack that SP lies in. Reads /proc/self/maps (from 50 µs to milliseconds, by system calls
  * that a handler may make), so keep the result: it holds while SP is within. False: unreadable. */
 bool plumb_stack_bounds_of(uintptr_t sp, struct plumb_stack_bounds *bounds);
 
