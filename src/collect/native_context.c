@@ -156,6 +156,15 @@ cut_at(struct plumb_stack_walk *walk, const void *function)
 	}
 }
 
+/* Says once why nothing is walked here. */
+static void
+refuse(struct plumb_thread *thread, const char *why)
+{
+	static _Atomic bool said;
+	if (!atomic_exchange(&said, true))
+		plumb_environment(thread, "native.off", why);
+}
+
 /* How a walk counts in the ledger, by its end. */
 static enum plumb_fate
 fate_of(enum plumb_stack_end end)
@@ -206,8 +215,13 @@ plumb_native_context(struct plumb_thread *thread, plumb_id parent)
 	struct plumb_stack_registers here;
 	const void *function;
 	plumb_stack_here(&here);
-	if (plumb_likely(native && (plumb_stack_within(&native->bounds, here.sp) ||
-	                            plumb_stack_bounds_of(here.sp, &native->bounds)))) {
+	if (plumb_unlikely(!native)) {
+		refuse(thread, "no memory for the tables by which native frames are found");
+	} else if (plumb_unlikely(!plumb_stack_within(&native->bounds, here.sp) &&
+	                          !plumb_stack_bounds_of(here.sp, &native->bounds))) {
+		refuse(thread, "native frames are missing where a thread's stack is not in "
+		               "/proc/self/maps; mount /proc to see them");
+	} else {
 		walk.sites = native->sites;
 		walk.stop = known_from(thread, here.sp, &function);
 		plumb_stack_walk(&here, &native->bounds, &walk);

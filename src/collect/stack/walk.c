@@ -25,11 +25,8 @@ static struct cached *_Atomic rows;
 bool
 plumb_stack_prepare(void)
 {
-	static _Atomic bool refused;
 	if (plumb_likely(atomic_load_explicit(&rows, memory_order_acquire)))
 		return true;
-	if (atomic_load_explicit(&refused, memory_order_relaxed))
-		return false;
 	struct cached *memory = NULL, *none = NULL;
 	int saved = errno;
 	if (plumb_stack_objects_begin())
@@ -37,8 +34,6 @@ plumb_stack_prepare(void)
 	/* When two threads come here at once, one table goes unused. */
 	if (memory)
 		atomic_compare_exchange_strong(&rows, &none, memory);
-	else
-		atomic_store_explicit(&refused, true, memory_order_relaxed);
 	errno = saved;
 	return memory != NULL;
 }

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Preloaded into a program: at each posix_memalign(), which PyTorch calls for a tensor's memory within
- * its operators, plumb's walk is compared with libgcc's. For test_native_walk.py; built with the walk's
- * sources. INSIDE_OUT names the file for the result: stacks, differences, deepest, sites.
+ * its operators, plumb's walk is compared with libgcc's. With INSIDE_SAMPLE, a signal comes every
+ * millisecond of CPU time instead, and its handler walks. For test_native_walk.py; built with the walk's
+ * sources. INSIDE_OUT names the file for the result: stacks, differences, deepest, sites; or samples, how
+ * many of them reached the outermost frame, how many ended at code that no table tells of.
  */
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unwind.h>
 
 #include "collect/stack/stack.h"
@@ -69,8 +73,8 @@ check(void)
 	theirs->count = 0;
 	_Unwind_Backtrace(take, theirs);
 	plumb_stack_here(&here);
-	if (plumb_stack_prepare() && (plumb_stack_within(&bounds, here.sp) ||
-	                              plumb_stack_bounds_of(here.sp, &bounds)))
+	if (plumb_stack_prepare() &&
+	    (plumb_stack_within(&bounds, here.sp) || plumb_stack_bounds_of(here.sp, &bounds)))
 		plumb_stack_walk(&here, &bounds, &walk);
 	ours->count = walk.count;
 	if (ours->count && theirs->count)
@@ -86,6 +90,42 @@ check(void)
 	}
 }
 
+/* ---- samples ---- */
+
+static _Atomic unsigned long samples, whole, without_table;
+static _Atomic int sampling;
+
+static void
+sample(int signal, siginfo_t *info, void *context)
+{
+	static _Thread_local struct plumb_stack_bounds bounds;
+	static _Thread_local uintptr_t sites[MOST];
+	struct plumb_stack_walk walk = { .sites = sites, .max = MOST, .in_handler = true };
+	struct plumb_stack_registers there;
+	(void)signal, (void)info;
+	plumb_stack_interrupted(context, &there);
+	if (!plumb_stack_within(&bounds, there.sp))
+		plumb_stack_bounds_of(there.sp, &bounds);
+	plumb_stack_walk(&there, &bounds, &walk);
+	samples++;
+	whole += walk.end == PLUMB_STACK_OUTERMOST;
+	without_table += walk.end == PLUMB_STACK_NO_TABLE || walk.end == PLUMB_STACK_GENERATED ||
+	                 walk.end == PLUMB_STACK_UNKNOWN;
+}
+
+static void
+sample_now(void)
+{
+	static const struct itimerval every = { { 0, 1000 }, { 0, 1000 } };
+	struct sigaction action = { .sa_sigaction = sample, .sa_flags = SA_SIGINFO | SA_RESTART };
+	if (atomic_load(&plumb_stack_stale))
+		plumb_stack_refresh();
+	if (atomic_exchange(&sampling, 1) || !plumb_stack_prepare())
+		return;
+	sigaction(SIGPROF, &action, NULL);
+	setitimer(ITIMER_PROF, &every, NULL);
+}
+
 __attribute__((visibility("default"))) int
 posix_memalign(void **memory, size_t alignment, size_t bytes)
 {
@@ -93,7 +133,10 @@ posix_memalign(void **memory, size_t alignment, size_t bytes)
 		*(void **)&real = dlsym(RTLD_NEXT, "posix_memalign");
 	if (!inside) {
 		inside = 1;
-		check();
+		if (getenv("INSIDE_SAMPLE"))
+			sample_now();
+		else
+			check();
 		inside = 0;
 	}
 	return real(memory, alignment, bytes);
@@ -102,9 +145,14 @@ posix_memalign(void **memory, size_t alignment, size_t bytes)
 static __attribute__((destructor)) void
 finish(void)
 {
+	static const struct itimerval never;
+	setitimer(ITIMER_PROF, &never, NULL);
 	FILE *out = fopen(getenv("INSIDE_OUT"), "w");
 	if (!out)
 		return;
-	fprintf(out, "%lu %lu %lu %lu\n", stacks, differences, deepest, all_sites);
+	if (sampling)
+		fprintf(out, "%lu %lu %lu\n", samples, whole, without_table);
+	else
+		fprintf(out, "%lu %lu %lu %lu\n", stacks, differences, deepest, all_sites);
 	fclose(out);
 }
