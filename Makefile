@@ -111,11 +111,11 @@ FUZZ := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c
 FUZZ_MAIN ?= tests/fuzz/replay.c
 replay: $(FUZZ)
 	@scripts/run-corpus.sh $^
-$(BUILD)/fuzz/%: tests/fuzz/%.c $(BUILD)/tool.a $(wildcard tests/fuzz/replay.c)
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(ARCHIVES) $(wildcard tests/fuzz/replay.c)
 	@mkdir -p $(@D)
 	$(call say,CC  )
-	$(Q)$(CC) $(CPPFLAGS) $(TOOL_CFLAGS) $(CFLAGS) -pie -o $@ $< $(FUZZ_MAIN) $(BUILD)/tool.a \
-	  $(LDFLAGS) $(TOOL_LIBS)
+	$(Q)$(CC) $(CPPFLAGS) $(TOOL_CFLAGS) $(CFLAGS) -pie -o $@ $< $(FUZZ_MAIN) \
+	  $(if $(shell grep -l '"collect/' $<),$(ARCHIVES),$(BUILD)/tool.a) $(LDFLAGS) $(TOOL_LIBS)
 fuzz-programs: $(FUZZ)
 SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 fuzz:

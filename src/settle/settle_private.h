@@ -6,6 +6,7 @@
  *   folders.c      finds the regions and opens them one after the other
  *   region.c       one region: what each record means
  *   tree.c         nodes → contexts, strings, values, variants, origins
+ *   native.c       code objects of native frames
  *   tracks.c       processes, threads, devices, streams
  *   clocks.c       readings of clocks → lines
  *   gpu.c          totals, newest work and series of devices
@@ -187,6 +188,11 @@ void
 plumb_settle_variant(struct plumb_settle_region *region, const struct plumb_record_variant *record);
 void
 plumb_settle_origin(struct plumb_settle_region *region, const struct plumb_record_origin *record);
+
+/* ---- native.c ---- */
+/* What tells the code object of a CODE record from others: its build id in hexadecimal, as a string of
+ * the builder; PLUMB_NONE when it has none. */
+uint32_t plumb_settle_code(struct plumb_settle_region *region, plumb_id id);
 
 /* ---- tracks.c ---- */
 void plumb_settle_process(struct plumb_settle_region *region);

@@ -91,7 +91,10 @@ make_context(struct plumb_settle_region *region, const struct plumb_record_node 
 	if (node->kind == PLUMB_FRAME_KERNEL)
 		parent = make_collective(region, parent, plumb_builder_get_text(builder, name));
 	frame = plumb_builder_frame(builder, node->kind, name,
-	                            plumb_settle_string(region, node->file), node->line);
+	                            node->kind == PLUMB_FRAME_NATIVE
+	                                    ? plumb_settle_code(region, node->file)
+	                                    : plumb_settle_string(region, node->file),
+	                            node->line);
 	context = plumb_builder_context(builder, parent, frame, flags);
 	if (context == PLUMB_NONE ||
 	    !remember(region->settler, context, parent, node->kind, flags)) {
