@@ -9,6 +9,7 @@
 
 #include "base/sort.h"
 #include "cli/cli.h"
+#include "cli/label.h"
 #include "cli/terminal.h"
 #include "model/user_code.h"
 #include "store/store.h"
@@ -18,10 +19,11 @@ static const struct plumb_option options[] = {
 	  .kind = PLUMB_OPTION_CHOICE,
 	  .argument = "WHAT",
 	  .fallback = "operator",
-	  .choices = "context|kernel|operator|python|line|thread",
-	  .help = "what a row is (python: a Python function; line: a Python line; thread: a host "
-	          "thread or a GPU stream; context: the tree of call paths); kernel where no operator "
-	          "was seen" },
+	  .choices = "context|kernel|operator|python|line|native|library|thread",
+	  .help = "what a row is (python: a Python function; line: a Python line; native: a native "
+	          "function; library: the program or library of native functions; thread: a host "
+	          "thread or a GPU stream; context: the tree of call paths); kernel where no "
+	          "operator was seen" },
 	{ .name = "top",
 	  .letter = 'n',
 	  .kind = PLUMB_OPTION_NUMBER,
@@ -84,6 +86,19 @@ set_user(const struct plumb_report *report, uint32_t frame, struct plumb_report_
 	place->user_line = p->frames[frame].line;
 }
 
+/* The path of the code object that FRAME lies in. Its file is the object's build id, or the path. */
+static const char *
+library_of(const struct plumb_profile *p, const struct plumb_frame *frame)
+{
+	if (frame->kind != PLUMB_FRAME_NATIVE || frame->file == PLUMB_NONE)
+		return NULL;
+	for (uint32_t i = 0; i < p->code_objects_count; i++)
+		if (p->code_objects[i].build_id == frame->file ||
+		    p->code_objects[i].path == frame->file)
+			return plumb_text(p, p->code_objects[i].path);
+	return NULL;
+}
+
 static void
 set_frame(const struct plumb_report *report, uint32_t frame, struct plumb_report_place *place)
 {
@@ -93,6 +108,9 @@ set_frame(const struct plumb_report *report, uint32_t frame, struct plumb_report
 	place->kind = plumb_frame_kind_names[f->kind];
 	place->file = none_if_empty(plumb_text(report->profile, f->file));
 	place->line = f->line;
+	place->source_file = none_if_empty(plumb_text(report->profile, f->source_file));
+	place->source_line = f->source_line;
+	place->library = library_of(report->profile, f);
 }
 
 static void
@@ -133,6 +151,13 @@ plumb_report_row_place(const struct plumb_report *report, uint32_t row,
 	else
 		set_frame(report, r->frame, place);
 	place->line = r->line;
+	if (r->line == 0)
+		place->source_line = 0;
+	if (!strcmp(report->by, "library")) {
+		place->source_file = NULL;
+		if (place->library)
+			place->name = plumb_label_base(place->library);
+	}
 	set_user(report, report->row_user[row], place);
 }
 
@@ -172,12 +197,19 @@ matches(const regex_t *filter, const struct plumb_report_place *place)
 {
 	char where[1200];
 
-	if (!regexec(filter, place->name, 0, NULL, 0))
+	if (!regexec(filter, place->name, 0, NULL, 0) ||
+	    (place->library && !regexec(filter, place->library, 0, NULL, 0)))
 		return true;
-	if (!place->file)
-		return false;
-	snprintf(where, sizeof where, "%s:%" PRIu32, place->file, place->line);
-	return !regexec(filter, where, 0, NULL, 0);
+	for (int i = 0; i < 2; i++) {
+		const char *file = i ? place->source_file : place->file;
+		if (!file)
+			continue;
+		snprintf(where, sizeof where, "%s:%" PRIu32, file,
+		         i ? place->source_line : place->line);
+		if (!regexec(filter, where, 0, NULL, 0))
+			return true;
+	}
+	return false;
 }
 
 /* By frame: does the filter match it? NULL: no memory. */
@@ -212,9 +244,10 @@ group_of(const char *by)
 		const char *name;
 		enum plumb_group_by by;
 	} names[] = {
-		{ "kernel", PLUMB_BY_KERNEL }, { "operator", PLUMB_BY_OPERATOR },
-		{ "python", PLUMB_BY_PYTHON }, { "line", PLUMB_BY_LINE },
-		{ "thread", PLUMB_BY_THREAD },
+		{ "kernel", PLUMB_BY_KERNEL },   { "operator", PLUMB_BY_OPERATOR },
+		{ "python", PLUMB_BY_PYTHON },   { "line", PLUMB_BY_LINE },
+		{ "thread", PLUMB_BY_THREAD },   { "native", PLUMB_BY_NATIVE },
+		{ "library", PLUMB_BY_LIBRARY },
 	};
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -488,15 +521,15 @@ const struct plumb_verb plumb_verb_report = {
 	.description =
 		"Reads a profile that \"plumb run\" or \"plumb settle\" wrote. The head names the "
 		"command, how long it took, plumb's own cost, and how busy each device was; the "
-	        "end "
+		"end "
 		"is the ledger: what was dropped, and why.\n\n"
 		"A row's exclusive part (\"self\") is what lies under it and under no deeper row "
-	        "of "
+		"of "
 		"the same kind, so that exclusive parts add up to the whole; its inclusive part "
 		"(\"total\") is all that lies under it, and counts a recursive frame once. The "
-	        "share "
+		"share "
 		"is of the exclusive part, of a context of the inclusive one. Behind each row "
-	        "stands "
+		"stands "
 		"the line of the person's own code that has the most of it.",
 	.options = options,
 	.examples = examples,

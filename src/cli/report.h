@@ -48,7 +48,10 @@ struct plumb_report_place {
 	uint32_t line;
 	const char *user_file;
 	uint32_t user_line;
-	char buffer[160]; /* of a track's name */
+	const char *source_file; /* of a native frame, whose file is its build id */
+	uint32_t source_line;
+	const char *library; /* path of the code object of a native frame */
+	char buffer[160];    /* of a track's name */
 };
 void plumb_report_row_place(const struct plumb_report *report, uint32_t row,
                             struct plumb_report_place *place);

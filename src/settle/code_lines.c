@@ -167,8 +167,9 @@ find_function(struct plumb_code *code, Dwarf_Die *unit_die, uint64_t address, Dw
 
 /* ---- frames ---- */
 
+/* The mangled name. Functions that no other unit can call have none. */
 static const char *
-name_of(Dwarf_Die *die)
+linkage_name(Dwarf_Die *die)
 {
 	Dwarf_Attribute attribute;
 	const char *name =
@@ -177,16 +178,18 @@ name_of(Dwarf_Die *die)
 	if (!name)
 		name = dwarf_formstring(
 			dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute));
-	return name ? name : dwarf_diename(die);
+	return name;
 }
 
-static struct plumb_code_frame *
-add_frame(struct plumb_code_place *place, Dwarf_Die *die)
+/* SYMBOL: what the symbol table says of it, or NULL; it may say more than the bare name. */
+static void
+add_frame(struct plumb_code_place *place, Dwarf_Die *die, const char *symbol)
 {
-	struct plumb_code_frame *frame = &place->frames[place->count++];
+	const char *name = linkage_name(die);
 
-	*frame = (struct plumb_code_frame){ .name = name_of(die) };
-	return frame;
+	if (!name)
+		name = symbol && !strncmp(symbol, "_Z", 2) ? symbol : dwarf_diename(die);
+	place->frames[place->count++] = (struct plumb_code_frame){ .name = name };
 }
 
 /* Where the inlined function DIE was called: the place of the frame above it. */
@@ -240,7 +243,7 @@ take_inlined(struct plumb_code_place *place, Dwarf_Die *unit_die, Dwarf_Die *fun
 			if (place->count == PLUMB_CODE_FRAMES_MAX)
 				return;
 			set_call(&place->frames[place->count - 1], unit_die, &die);
-			add_frame(place, &die);
+			add_frame(place, &die, NULL);
 		}
 		at = die;
 	}
@@ -271,7 +274,7 @@ plumb_code_lines(struct plumb_code *code, uint64_t address, struct plumb_code_pl
 	if (!unit || !dwarf_offdie(code->dwarf, unit->die, &unit_die))
 		return;
 	if (find_function(code, &unit_die, address, &function)) {
-		add_frame(place, &function);
+		add_frame(place, &function, place->symbol);
 		take_inlined(place, &unit_die, &function, address);
 		if (!place->symbol)
 			set_start(place, &function, address);
