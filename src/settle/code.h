@@ -46,8 +46,9 @@ struct plumb_code_wanted {
 
 /* One function at a place; texts are NULL and numbers 0 where they are unknown. */
 struct plumb_code_frame {
-	const char *name; /* mangled */
-	const char *file; /* of the source */
+	const char *name;   /* mangled */
+	const char *file;   /* of the source … */
+	const char *folder; /* … and what it is relative to, or NULL */
 	uint32_t line;
 };
 

@@ -49,7 +49,9 @@ plumb_elf_open(struct plumb_elf *file, const char *path)
 	file->elf = elf_begin(file->fd, ELF_C_READ_MMAP, NULL);
 	if (file->elf && elf_kind(file->elf) == ELF_K_ELF && gelf_getehdr(file->elf, &head) &&
 	    gelf_getclass(file->elf) == ELFCLASS64 &&
-	    (head.e_type == ET_EXEC || head.e_type == ET_DYN))
+	    (head.e_type == ET_EXEC || head.e_type == ET_DYN) &&
+	    /* Cut short, it lacks these, which come last. */
+	    head.e_shoff < (uint64_t)file->status.st_size)
 		return PLUMB_CODE_FINE;
 	plumb_elf_close(file);
 	return PLUMB_CODE_DAMAGED;

@@ -192,6 +192,19 @@ add_frame(struct plumb_code_place *place, Dwarf_Die *die, const char *symbol)
 	place->frames[place->count++] = (struct plumb_code_frame){ .name = name };
 }
 
+/* FILE of the unit, which may be relative to the folder that it was compiled in. */
+static void
+set_file(struct plumb_code_frame *frame, Dwarf_Die *unit_die, const char *file)
+{
+	Dwarf_Attribute attribute;
+	const char *folder = NULL;
+
+	if (file && *file && *file != '/')
+		folder = dwarf_formstring(dwarf_attr(unit_die, DW_AT_comp_dir, &attribute));
+	frame->file = file;
+	frame->folder = folder && *folder == '/' ? folder : NULL;
+}
+
 /* Where the inlined function DIE was called: the place of the frame above it. */
 static void
 set_call(struct plumb_code_frame *frame, Dwarf_Die *unit_die, Dwarf_Die *die)
@@ -206,7 +219,7 @@ set_call(struct plumb_code_frame *frame, Dwarf_Die *unit_die, Dwarf_Die *die)
 		frame->line = (uint32_t)line;
 	if (!dwarf_formudata(dwarf_attr(die, DW_AT_call_file, &attribute), &file) &&
 	    !dwarf_getsrcfiles(unit_die, &files, &count) && file < count)
-		frame->file = dwarf_filesrc(files, file, NULL, NULL);
+		set_file(frame, unit_die, dwarf_filesrc(files, file, NULL, NULL));
 }
 
 static void
@@ -217,7 +230,7 @@ set_line(struct plumb_code_frame *frame, Dwarf_Die *unit_die, uint64_t address)
 
 	if (!line)
 		return;
-	frame->file = dwarf_linesrc(line, NULL, NULL);
+	set_file(frame, unit_die, dwarf_linesrc(line, NULL, NULL));
 	if (!dwarf_lineno(line, &number) && number > 0)
 		frame->line = (uint32_t)number;
 }

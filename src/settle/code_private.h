@@ -26,10 +26,11 @@ struct plumb_elf {
 };
 
 struct plumb_code_symbol {
-	uint64_t address, size;
+	uint64_t address;
+	uint64_t end; /* without a size the section's: it reaches to the next symbol, or so far */
 	const char *name;
 	uint8_t rank; /* of several at one address the one with the lowest is shown */
-	bool local;
+	bool local, sized;
 };
 
 /* A range of addresses of a DIE. */

@@ -27,6 +27,21 @@ rank_of(const GElf_Sym *symbol, const char *name)
 	                 (underscores < 15 ? underscores : 15));
 }
 
+/* Where SYMBOL ends, at the latest. */
+static uint64_t
+end_of(const struct plumb_elf *file, const GElf_Sym *symbol)
+{
+	GElf_Shdr head;
+
+	if (symbol->st_size)
+		return symbol->st_value <= UINT64_MAX - symbol->st_size
+		               ? symbol->st_value + symbol->st_size
+		               : 0;
+	return gelf_getshdr(elf_getscn(file->elf, symbol->st_shndx), &head)
+	               ? head.sh_addr + head.sh_size
+	               : 0;
+}
+
 /* Takes the functions of the symbol table in SECTION. */
 static void
 take_table(struct plumb_code *code, struct plumb_elf *file, Elf_Scn *section, const GElf_Shdr *head)
@@ -46,7 +61,8 @@ take_table(struct plumb_code *code, struct plumb_elf *file, Elf_Scn *section, co
 		if (!name || !*name || !(added = plumb_vec_add(&code->symbols)))
 			continue;
 		added->address = symbol.st_value;
-		added->size = symbol.st_size;
+		added->end = end_of(file, &symbol);
+		added->sized = symbol.st_size;
 		added->name = name;
 		added->rank = rank_of(&symbol, name);
 		added->local = GELF_ST_BIND(symbol.st_info) == STB_LOCAL;
@@ -108,8 +124,8 @@ by_address(const void *x, const void *y)
 
 	if (a->address != b->address)
 		return a->address < b->address ? -1 : 1;
-	if (!a->size != !b->size)
-		return a->size ? -1 : 1;
+	if (a->sized != b->sized)
+		return a->sized ? -1 : 1;
 	if (a->rank != b->rank)
 		return a->rank < b->rank ? -1 : 1;
 	return strcmp(a->name, b->name);
@@ -209,7 +225,7 @@ find(const struct plumb_code *code, uint64_t address)
 			first--;
 		/* The best name comes first, those without a size last. */
 		for (uint32_t i = first; i < end; i++)
-			if (address - all[i].address < all[i].size || (!all[i].size && !nested))
+			if (address < all[i].end && (all[i].sized || !nested))
 				return &all[i];
 		end = first;
 	}

@@ -183,6 +183,10 @@ reply(struct child *child, struct question *question)
 		for (uint32_t i = 0; i < place.count; i++) {
 			put(child, &place.frames[i].line, sizeof place.frames[i].line);
 			put_text(child, place.frames[i].name);
+			if (place.frames[i].folder) {
+				put(child, place.frames[i].folder, strlen(place.frames[i].folder));
+				put(child, "/", 1);
+			}
 			put_text(child, place.frames[i].file);
 		}
 	}
@@ -332,6 +336,7 @@ read_payload(const struct plumb_symbolizer *s, const struct answer *answer,
 	place->shared_name = answer->shared_name;
 	for (uint32_t i = 0; i < answer->frames; i++) {
 		struct plumb_code_frame *frame = &place->frames[i];
+		frame->folder = NULL; /* the file is whole */
 		if ((size_t)(end - at) < sizeof frame->line)
 			return false;
 		memcpy(&frame->line, at, sizeof frame->line);

@@ -8,6 +8,7 @@
     region.write(folder / "7.region")
 """
 import struct
+import time
 
 HEADER, CHUNK = 4096, 65536
 KINDS = {"python": 1, "operator": 3, "native": 5}
@@ -17,9 +18,9 @@ SECOND = 10 ** 9
 
 
 class Region:
-    def __init__(self, pid=1, start_realtime=0):
+    def __init__(self, pid=1, start_realtime=None):
         self.pid = pid
-        self.start_realtime = start_realtime
+        self.start_realtime = time.time_ns() if start_realtime is None else start_realtime
         self.records = b""
         self.strings = {}
         process = struct.pack("<IIiiIIIIiIQQ", pid, 1, -1, -1, self.text("program"),
