@@ -83,6 +83,8 @@ look() {
 		has sqlite3 || want "SQLite's shell" sqlite3
 		;;
 	esac
+	# The wheel's binary has libdw, and what that needs, linked in; a test makes a wheel.
+	case $stage in test | wheel) want_headers bzlib.h:libbz2-dev zlib.h:zlib1g-dev ;; esac
 }
 
 can_install() {

@@ -16,10 +16,18 @@
 
 #include "base/vec.h"
 
-#define SECONDS 120              /* for one answer: debuginfod may take 60 of them */
-#define LIVES 8                  /* children that may be lost before nothing is asked any more */
+#define SECONDS 90               /* for one answer: debuginfod may take 60 of them */
+#define LIVES 4                  /* children that may be lost before nothing is asked any more */
 #define MEMORY ((rlim_t)8 << 30) /* of the child, files it maps not counted */
 #define PAYLOAD_MAX ((uint32_t)4 << 20) /* bytes of an answer's texts */
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#define SANITIZED __has_feature(address_sanitizer)
+#else
+#define SANITIZED 0
+#endif
 
 struct object {
 	struct plumb_code_wanted wanted; /* its path is owned */
@@ -213,11 +221,8 @@ run_child(int socket, pid_t parent)
 		dup2(nothing, 2);
 	}
 	setrlimit(RLIMIT_CORE, &core);
-#ifndef __SANITIZE_ADDRESS__ /* its shadow memory would count */
-	setrlimit(RLIMIT_DATA, &memory);
-#else
-	(void)memory;
-#endif
+	if (!SANITIZED) /* its shadow memory would count */
+		setrlimit(RLIMIT_DATA, &memory);
 	/* A crash is the parent's to count: no handler of this program is to see it. */
 	for (int i = 0; i < 5; i++)
 		signal((int[]){ SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL }[i], SIG_DFL);
@@ -323,11 +328,12 @@ static bool
 read_payload(const struct plumb_symbolizer *s, const struct answer *answer,
              struct plumb_code_place *place)
 {
-	const char *at = s->payload, *end = at + answer->bytes;
-	const char *symbol;
+	const char *at, *end, *symbol;
 
 	if (!answer->bytes)
 		return answer->state != PLUMB_CODE_FINE;
+	at = s->payload;
+	end = at + answer->bytes;
 	if (!take_text(&at, end, &symbol))
 		return false;
 	place->symbol = answer->named ? symbol : NULL;
