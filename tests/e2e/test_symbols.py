@@ -473,6 +473,14 @@ def test_trees_show_where_the_code_stands(settled):
     assert {(file, line) for _, file, line in settled.truth} <= lines
 
 
+def test_patterns_of_the_package_match_sources(settled):
+    name, _, line = settled.truth[0]
+    (node,) = settled.profile.match(f"**/inline:*@inlines.cpp:{line}")
+    assert node.name == name
+    assert len(settled.profile.match("**/native:*@inlines.cpp")) == 2
+    assert settled.profile.match(f"**/native:*@inlines.cpp:{line + 1000}") == []
+
+
 def test_filters_match_sources_and_libraries(settled):
     inner = settled.truth[0]
     found = json.loads(report(settled.path, "--by", "context", "--json", "--filter",
