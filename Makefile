@@ -48,9 +48,9 @@ COLLECT_OBJECTS := $(COLLECT:src/%.c=$(BUILD)/collect/%.o)
 TOOL_OBJECTS := $(TOOL:src/%.c=$(BUILD)/tool/%.o)
 COLLECT_LINK = -shared $(LDFLAGS) -Wl,-z,nodelete -Wl,-z,now -Wl,--no-undefined -ldl -lpthread
 # libstdc++ is there for its demangler alone, so it is linked in. STATIC=1 links in all but glibc.
-TOOL_LIBS := -lsqlite3 -lzstd -lelf -l:libstdc++.a -lm
+TOOL_LIBS := -lsqlite3 -lzstd -ldw -lelf -llzma -l:libstdc++.a -lm -ldl
 ifdef STATIC
-TOOL_LIBS := -static-libgcc -Wl,-Bstatic -lsqlite3 -lelf -lzstd -lz -lstdc++ -Wl,-Bdynamic \
+TOOL_LIBS := -static-libgcc -Wl,-Bstatic -lsqlite3 -ldw -lelf -llzma -lbz2 -lzstd -lz -lstdc++ -Wl,-Bdynamic \
              -lm -ldl -lpthread
 endif
 

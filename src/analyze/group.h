@@ -22,6 +22,8 @@ enum plumb_group_by {
 	PLUMB_BY_LINE,       /* Python line: (file, line) */
 	PLUMB_BY_USER_LINE,  /* Python line of the person's own code */
 	PLUMB_BY_COLLECTIVE, /* collective operation of a communication library */
+	PLUMB_BY_NATIVE,  /* native function: (build id, name); one that was inlined by its name */
+	PLUMB_BY_LIBRARY, /* program or library of native functions: its build id */
 	/* Where it happened; inclusive and exclusive are the same: */
 	PLUMB_BY_THREAD,  /* host thread or GPU stream */
 	PLUMB_BY_PROCESS, /* process, with the streams of its GPU work */

@@ -9,6 +9,7 @@
 
 #include "base/sort.h"
 #include "cli/cli.h"
+#include "cli/label.h"
 #include "cli/terminal.h"
 #include "model/user_code.h"
 #include "store/store.h"
@@ -18,8 +19,10 @@ static const struct plumb_option options[] = {
 	  .kind = PLUMB_OPTION_CHOICE,
 	  .argument = "WHAT",
 	  .fallback = "operator",
-	  .choices = "context|kernel|operator|python|line|thread|process|rank|collective|memory",
-	  .help = "what a row is (python: a Python function; line: a Python line; thread: a host "
+	  .choices = "context|kernel|operator|python|line|native|library|thread|process|rank|"
+	             "collective|memory",
+	  .help = "what a row is (python: a Python function; line: a Python line; native: a native "
+	          "function; library: the program or library of native functions; thread: a host "
 	          "thread or a GPU stream; process: a process; rank: the processes of a rank; "
 	          "collective: an operation of NCCL or RCCL; context: the tree of call paths); "
 	          "kernel where no operator was seen. memory: who holds each device's memory at "
@@ -86,6 +89,19 @@ set_user(const struct plumb_report *report, uint32_t frame, struct plumb_report_
 	place->user_line = p->frames[frame].line;
 }
 
+/* The path of the code object that FRAME lies in. Its file is the object's build id, or the path. */
+static const char *
+library_of(const struct plumb_profile *p, const struct plumb_frame *frame)
+{
+	if (frame->kind != PLUMB_FRAME_NATIVE || frame->file == PLUMB_NONE)
+		return NULL;
+	for (uint32_t i = 0; i < p->code_objects_count; i++)
+		if (p->code_objects[i].build_id == frame->file ||
+		    p->code_objects[i].path == frame->file)
+			return plumb_text(p, p->code_objects[i].path);
+	return NULL;
+}
+
 static void
 set_frame(const struct plumb_report *report, uint32_t frame, struct plumb_report_place *place)
 {
@@ -95,6 +111,9 @@ set_frame(const struct plumb_report *report, uint32_t frame, struct plumb_report
 	place->kind = plumb_frame_kind_names[f->kind];
 	place->file = none_if_empty(plumb_text(report->profile, f->file));
 	place->line = f->line;
+	place->source_file = none_if_empty(plumb_text(report->profile, f->source_file));
+	place->source_line = f->source_line;
+	place->library = library_of(report->profile, f);
 }
 
 static void
@@ -189,6 +208,13 @@ plumb_report_row_place(const struct plumb_report *report, uint32_t row,
 	else
 		set_frame(report, r->frame, place);
 	place->line = r->line;
+	if (r->line == 0)
+		place->source_line = 0;
+	if (!strcmp(report->by, "library")) {
+		place->source_file = NULL;
+		if (place->library)
+			place->name = plumb_label_base(place->library);
+	}
 	set_user(report, report->row_user[row], place);
 }
 
@@ -234,12 +260,19 @@ matches(const regex_t *filter, const struct plumb_report_place *place)
 {
 	char where[1200];
 
-	if (!regexec(filter, place->name, 0, NULL, 0))
+	if (!regexec(filter, place->name, 0, NULL, 0) ||
+	    (place->library && !regexec(filter, place->library, 0, NULL, 0)))
 		return true;
-	if (!place->file)
-		return false;
-	snprintf(where, sizeof where, "%s:%" PRIu32, place->file, place->line);
-	return !regexec(filter, where, 0, NULL, 0);
+	for (int i = 0; i < 2; i++) {
+		const char *file = i ? place->source_file : place->file;
+		if (!file)
+			continue;
+		snprintf(where, sizeof where, "%s:%" PRIu32, file,
+		         i ? place->source_line : place->line);
+		if (!regexec(filter, where, 0, NULL, 0))
+			return true;
+	}
+	return false;
 }
 
 /* By frame: does the filter match it? NULL: no memory. */
@@ -278,6 +311,7 @@ group_of(const char *by)
 		{ "python", PLUMB_BY_PYTHON }, { "line", PLUMB_BY_LINE },
 		{ "thread", PLUMB_BY_THREAD }, { "process", PLUMB_BY_PROCESS },
 		{ "rank", PLUMB_BY_RANK },     { "collective", PLUMB_BY_COLLECTIVE },
+		{ "native", PLUMB_BY_NATIVE }, { "library", PLUMB_BY_LIBRARY },
 	};
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)

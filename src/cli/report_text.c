@@ -30,6 +30,7 @@ enum cell {
 	OCCUPANCY,
 	NAME,
 	PLACE,
+	LIBRARY,
 	USER,
 	CELLS
 };
@@ -47,6 +48,7 @@ static const struct plumb_column all_columns[CELLS] = {
 	[OCCUPANCY] = { "occup.", PLUMB_RIGHT },
 	[NAME] = { "", PLUMB_SHORTEN_MIDDLE },
 	[PLACE] = { "file", PLUMB_SHORTEN_START },
+	[LIBRARY] = { "library", PLUMB_SHORTEN_START },
 	[USER] = { "line of your code", PLUMB_SHORTEN_START },
 };
 
@@ -177,6 +179,9 @@ choose_columns(const struct plumb_report *report, struct layout *layout)
 	if (!strcmp(report->by, "line") || !strcmp(report->by, "python")) {
 		show(layout, NAME, "function");
 		show(layout, PLACE, strcmp(report->by, "line") ? NULL : "line");
+	} else if (!strcmp(report->by, "native")) {
+		show(layout, NAME, "function");
+		show(layout, LIBRARY, NULL);
 	} else {
 		show(layout, NAME, report->by);
 	}
@@ -222,6 +227,13 @@ fill_row(struct plumb_table *table, const struct plumb_report *report, const str
 			break;
 		case PLACE:
 			place_cell(table, place.file, place.line);
+			break;
+		case LIBRARY:
+			if (place.library)
+				plumb_table_cell(table, plumb_label_base(place.library));
+			else
+				plumb_table_cell(table,
+				                 strcmp(place.kind, "inline") ? NULL : "(inlined)");
 			break;
 		case USER:
 			place_cell(table, place.user_file, place.user_line);
@@ -308,6 +320,8 @@ noun(const char *by)
 		return "Python function";
 	if (!strcmp(by, "line"))
 		return "Python line";
+	if (!strcmp(by, "native") || !strcmp(by, "library"))
+		return "native function";
 	return by;
 }
 

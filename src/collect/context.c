@@ -16,8 +16,8 @@
 #include <ucontext.h>
 
 #include "collect/clock.h"
-#include "collect/wait.h"
 #include "collect/process.h"
+#include "collect/wait.h"
 
 /* ---- operators ---- */
 
