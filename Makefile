@@ -48,9 +48,9 @@ COLLECT_OBJECTS := $(COLLECT:src/%.c=$(BUILD)/collect/%.o)
 TOOL_OBJECTS := $(TOOL:src/%.c=$(BUILD)/tool/%.o)
 COLLECT_LINK = -shared $(LDFLAGS) -Wl,-z,nodelete -Wl,-z,now -Wl,--no-undefined -ldl -lpthread
 # libstdc++ is there for its demangler alone, so it is linked in. STATIC=1 links in all but glibc.
-TOOL_LIBS := -lsqlite3 -lzstd -lz -lelf -l:libstdc++.a -lm
+TOOL_LIBS := -lsqlite3 -lzstd -lz -ldw -lelf -llzma -l:libstdc++.a -lm -ldl
 ifdef STATIC
-TOOL_LIBS := -static-libgcc -Wl,-Bstatic -lsqlite3 -lelf -lzstd -lz -lstdc++ -Wl,-Bdynamic \
+TOOL_LIBS := -static-libgcc -Wl,-Bstatic -lsqlite3 -ldw -lelf -llzma -lbz2 -lzstd -lz -lstdc++ -Wl,-Bdynamic \
              -lm -ldl -lpthread
 endif
 
@@ -111,11 +111,11 @@ FUZZ := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c
 FUZZ_MAIN ?= tests/fuzz/replay.c
 replay: $(FUZZ)
 	@scripts/run-corpus.sh $^
-$(BUILD)/fuzz/%: tests/fuzz/%.c $(BUILD)/tool.a $(wildcard tests/fuzz/replay.c)
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(ARCHIVES) $(wildcard tests/fuzz/replay.c)
 	@mkdir -p $(@D)
 	$(call say,CC  )
-	$(Q)$(CC) $(CPPFLAGS) $(TOOL_CFLAGS) $(CFLAGS) -pie -o $@ $< $(FUZZ_MAIN) $(BUILD)/tool.a \
-	  $(LDFLAGS) $(TOOL_LIBS)
+	$(Q)$(CC) $(CPPFLAGS) $(TOOL_CFLAGS) $(CFLAGS) -pie -o $@ $< $(FUZZ_MAIN) \
+	  $(if $(shell grep -l '"collect/' $<),$(ARCHIVES),$(BUILD)/tool.a) $(LDFLAGS) $(TOOL_LIBS)
 fuzz-programs: $(FUZZ)
 SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 fuzz:

@@ -57,7 +57,8 @@ look() {
 	# make is here: it called us. ca-certificates: downloads from PyPI.
 	has "$cc" || want "the C compiler $cc" gcc
 	want_headers stdio.h:libc6-dev sqlite3.h:libsqlite3-dev zstd.h:libzstd-dev zlib.h:zlib1g-dev \
-		libelf.h:libelf-dev
+		libelf.h:libelf-dev \
+		elfutils/libdw.h:libdw-dev lzma.h:liblzma-dev
 	if has "$cc"; then
 		case $("$cc" -print-file-name=libstdc++.a 2>/dev/null) in
 		/*) ;;
@@ -83,6 +84,8 @@ look() {
 		has sqlite3 || want "SQLite's shell" sqlite3
 		;;
 	esac
+	# The wheel's binary has libdw, and what that needs, linked in; a test makes a wheel.
+	case $stage in test | wheel) want_headers bzlib.h:libbz2-dev zlib.h:zlib1g-dev ;; esac
 }
 
 can_install() {

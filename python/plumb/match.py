@@ -7,7 +7,8 @@ A pattern is a path from the root: segments separated by "/", one for each frame
     *  ?        in a segment: any text, any one character; "/" in a name included
     **          as a whole segment: any frames
     kind:name   only frames of that kind: "kernel:*gemm*", "python:forward", "copy:*"
-    name@file   only frames whose file ends with that: "step@train.py", "python:*@train.py:42"
+    name@file   only frames whose file (of a native frame: whose source file) ends with that:
+                "step@train.py", "python:*@train.py:42", "native:*@Linear.cpp:90"
     \\           takes the next character as it is: "a\\/b" is the one name a/b
 
 A pattern matches a whole path: "**/aten::mm" finds aten::mm anywhere, "**/aten::mm/**" it and all
@@ -55,10 +56,13 @@ class Segment:
             self.file = glob(file if file.startswith("*") else "*" + file)
         self.name = glob(name or "*")
 
+    def _is_at(self, file, line):
+        return bool(file and self.file.match(file)) and self.line in (None, line)
+
     def accepts(self, node):
         return ((self.kind is None or node.kind == self.kind)
-                and (self.line is None or node.line == self.line)
-                and (self.file is None or bool(node.file and self.file.match(node.file)))
+                and (self.file is None or self._is_at(node.file, node.line)
+                     or self._is_at(node.source_file, node.source_line))
                 and bool(self.name.match(node.name)))
 
 

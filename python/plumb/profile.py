@@ -95,6 +95,11 @@ class Memory(Row):
     peak_reserved_bytes, most_reserved_bytes (None where it keeps none)."""
 
 
+class CodeObject(Row):
+    """A program or library: id, process, kind ("elf"), path, build_id, hash, bytes. The `file` of a
+    native node is the build id, or the path where there is none."""
+
+
 class Run(Row):
     """command, start_ns, wall_ns, exit_code, overhead_ns, tool_version."""
 
@@ -160,13 +165,14 @@ class Node:
 
     @property
     def name(self):
-        """The frame's name; for a kernel the demangled one. "?" when it is unknown."""
-        _, name, _, _, display = self._frame()
-        return display or name or "?"
+        """The frame's name; for a kernel and a native function the demangled one. "?" when it is
+        unknown."""
+        frame = self._frame()
+        return frame[4] or frame[1] or "?"
 
     @property
     def symbol(self):
-        """The name as recorded (a kernel's mangled name), or None."""
+        """The name as recorded (a kernel's or a native function's mangled name), or None."""
         return self._frame()[1]
 
     @property
@@ -176,8 +182,18 @@ class Node:
 
     @property
     def line(self):
-        """The line in the file, or None."""
+        """The line in the file; of a native frame the offset of its call in the function; or None."""
         return self._frame()[3]
+
+    @property
+    def source_file(self):
+        """The file with the frame's code where `file` says something else (a native frame), or None."""
+        return self._frame()[5]
+
+    @property
+    def source_line(self):
+        """The line in source_file, or None."""
+        return self._frame()[6]
 
     @property
     def depth(self):
@@ -371,8 +387,9 @@ class Profile:
         self.metrics = collections.OrderedDict(
             (row[0], Metric(*row)) for row in self._database.execute(
                 "SELECT name, unit, aggregation, source, meaning FROM metrics ORDER BY id"))
+        source = "source_file, source_line" if schema >= 2 else "NULL, NULL"
         self._frames = self._database.execute(
-            "SELECT kind, name, file, line, display FROM frames ORDER BY id").fetchall()
+            f"SELECT kind, name, file, line, display, {source} FROM frames ORDER BY id").fetchall()
         self._contexts = self._database.execute(
             "SELECT parent, frame, flags, last, depth FROM contexts ORDER BY id").fetchall()
         if not self._contexts:
@@ -484,6 +501,11 @@ class Profile:
         """Devices' memory (a list of Memory), recorded with --memory; the contexts' part is in the
         metrics mem.held, mem.peak, mem.alloc and mem.free."""
         return self._rows("memory", Memory) if self._schema >= 2 else []
+
+    @property
+    def code_objects(self):
+        """The files that native frames lie in (a list of CodeObject)."""
+        return self._rows("code_objects", CodeObject)
 
     @property
     def ledger(self):

@@ -81,6 +81,10 @@ belongs(const struct plumb_grouping *g, uint32_t frame, const unsigned char *use
 		return kind == PLUMB_FRAME_COLLECTIVE;
 	case PLUMB_BY_MODULE:
 		return kind == PLUMB_FRAME_MODULE;
+	case PLUMB_BY_NATIVE:
+		return kind == PLUMB_FRAME_NATIVE || kind == PLUMB_FRAME_INLINE;
+	case PLUMB_BY_LIBRARY:
+		return kind == PLUMB_FRAME_NATIVE;
 	case PLUMB_BY_THREAD:
 	case PLUMB_BY_PROCESS:
 	case PLUMB_BY_RANK:
@@ -102,13 +106,20 @@ row_key(enum plumb_group_by by, const struct plumb_frame *frame)
 		key.line = 0;
 	if (by == PLUMB_BY_LINE || by == PLUMB_BY_USER_LINE)
 		key.name = PLUMB_NONE;
+	if (by == PLUMB_BY_NATIVE || by == PLUMB_BY_LIBRARY)
+		key.line = 0;
+	if (by == PLUMB_BY_NATIVE && frame->kind == PLUMB_FRAME_INLINE)
+		key.file =
+			PLUMB_NONE; /* of its source, which its calls' lines may name differently */
+	if (by == PLUMB_BY_LIBRARY)
+		key.name = PLUMB_NONE;
 	return key;
 }
 
 static bool
 same_key(const struct plumb_frame *a, const struct plumb_frame *b)
 {
-	return a->name == b->name && a->file == b->file && a->line == b->line;
+	return a->kind == b->kind && a->name == b->name && a->file == b->file && a->line == b->line;
 }
 
 static uint32_t

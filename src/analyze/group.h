@@ -23,6 +23,8 @@ enum plumb_group_by {
 	PLUMB_BY_LINE,       /* Python line: (file, line) */
 	PLUMB_BY_USER_LINE,  /* Python line of the person's own code */
 	PLUMB_BY_COLLECTIVE, /* collective operation of a communication library */
+	PLUMB_BY_NATIVE,  /* native function: (build id, name); one that was inlined by its name */
+	PLUMB_BY_LIBRARY, /* program or library of native functions: its build id */
 	/* Nothing of a row lies in another, inclusive and exclusive are the same: */
 	PLUMB_BY_PHASE,   /* phase of training (phase.h) */
 	PLUMB_BY_SHAPE,   /* operator by (name, shapes); of op.calls and op.time only */

@@ -15,9 +15,8 @@ static const struct plumb_option options[] = {
 };
 
 static void (*const groups[])(struct plumb_checks *checks) = {
-	plumb_doctor_python,
-	plumb_doctor_gpu,
-	plumb_doctor_system,
+	plumb_doctor_python,  plumb_doctor_gpu,    plumb_doctor_system,
+	plumb_doctor_program, plumb_doctor_native,
 };
 
 static const char *const state_names[] = {
@@ -138,6 +137,8 @@ int
 plumb_cmd_doctor(struct plumb_invocation *invocation)
 {
 	struct plumb_checks checks = { 0 };
+	if (invocation->operand_count)
+		checks.program = invocation->operands[0];
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
 		groups[i](&checks);
 	int code = plumb_options_flag(invocation->options, "json")
@@ -157,22 +158,27 @@ static const char *const examples[] = {
 	"what can be collected on this machine, and what to do about the rest",
 	"plumb doctor --json | jq '.checks[] | select(.state != \"yes\")'",
 	"what is missing, for a program",
+	"plumb doctor ./train",
+	"whether this program can be profiled, and whether its functions have names and lines",
 	NULL,
 };
 
 const struct plumb_verb plumb_verb_doctor = {
 	.name = "doctor",
 	.summary = "say what can be collected here, and what not and why",
-	.synopsis = "",
-	.description = "Looks at the Pythons on PATH and their frameworks, the NVIDIA driver, "
-		       "CUPTI and who holds "
-		       "its slot, the permissions of the kernel, and the disk. Each row says yes, "
-		       "no or partly, "
-		       "why, and the one thing to do about it.\n\n"
-		       "Nothing is changed, and no framework is imported. What could hang or crash "
-		       "(the driver, a Python) is asked in a child process with a time limit.",
+	.synopsis = "[PROGRAM]",
+	.description =
+		"Looks at the Pythons on PATH and their frameworks, the NVIDIA driver, "
+		"CUPTI and who holds "
+		"its slot, the permissions of the kernel, the disk, and what names native code. "
+		"Each row says yes, no or partly, why, and the one thing to do about it. Given "
+		"a PROGRAM, it says too whether that can be profiled.\n\n"
+		"Nothing is changed, and no framework is imported. What could hang or crash "
+		"(the driver, a Python) is asked in a child process with a time limit.",
 	.exits = "0 whatever was found; 1 wrong use; 5 the output could not be written",
 	.examples = examples,
 	.options = options,
+	.max_operands = 1,
+	.complete = PLUMB_COMPLETE_COMMAND,
 	.run = plumb_cmd_doctor,
 };

@@ -31,6 +31,8 @@ struct plumb_checks {
 	/* What one group finds out for a later one. */
 	int driver_cuda;      /* CUDA version of the driver, e.g. 13000; 0: none */
 	char cupti[PATH_MAX]; /* a libcupti that a Python's package brings, or empty */
+	char python_code[PATH_MAX], torch_code[PATH_MAX]; /* likewise libpython and libtorch_cpu */
+	const char *program;                              /* what to look at besides, or NULL */
 };
 
 /* Adds a row. Its texts are set with the functions below, once each. */
@@ -43,6 +45,8 @@ void plumb_check_remedy(struct plumb_checks *checks, const char *remedy, ...) PL
 void plumb_doctor_python(struct plumb_checks *checks); /* before gpu: it finds packaged CUPTIs */
 void plumb_doctor_gpu(struct plumb_checks *checks);
 void plumb_doctor_system(struct plumb_checks *checks);
+void plumb_doctor_program(struct plumb_checks *checks); /* the program, those of the system */
+void plumb_doctor_native(struct plumb_checks *checks);  /* after python */
 
 /* The first line of FILE without its end, into TEXT of SIZE bytes; false: cannot be read. */
 bool plumb_doctor_line(const char *file, char *text, int size);

@@ -31,6 +31,18 @@ static const char script[] =
 	"        print(name + '=' + metadata.version(name))\n"
 	"    except Exception:\n"
 	"        pass\n"
+	"get = sysconfig.get_config_var\n"
+	"own = os.path.join(get('LIBDIR') or '', get('INSTSONAME') or '')\n"
+	"shared = get('Py_ENABLE_SHARED') and os.path.exists(own)\n"
+	"print('code=' + os.path.realpath(own if shared else sys.executable))\n"
+	"import importlib.util\n"
+	"spec = importlib.util.find_spec('torch')\n"
+	"if spec and spec.origin:\n"
+	"    base = os.path.join(os.path.dirname(spec.origin), 'lib', 'libtorch_cpu.so')\n"
+	"    for name in [base] + glob.glob('/usr/lib/*/libtorch_cpu.so*'):\n"
+	"        if os.path.exists(name):\n"
+	"            print('torch_code=' + os.path.realpath(name))\n"
+	"            break\n"
 	"places = [os.path.join(glob.escape(sys.prefix), 'lib', 'libcupti.so*')]\n"
 	"for folder in sys.path:\n"
 	"    for place in ('nvidia/*/lib/libcupti.so*', 'torch/lib/libcupti*.so*'):\n"
@@ -121,6 +133,12 @@ check_python(struct plumb_checks *checks, const char *command, char *seen, size_
 		if (!checks->cupti[0])
 			plumb_probe_value(probe->output, "cupti", checks->cupti,
 			                  sizeof(checks->cupti));
+		if (!checks->python_code[0])
+			plumb_probe_value(probe->output, "code", checks->python_code,
+			                  sizeof(checks->python_code));
+		if (!checks->torch_code[0])
+			plumb_probe_value(probe->output, "torch_code", checks->torch_code,
+			                  sizeof(checks->torch_code));
 		snprintf(seen, size, "%s", identity);
 	} else if (probe && !answered && probe->status != 127) {
 		plumb_check_add(checks, "python", PLUMB_CHECK_NO, "the Python that %s starts",

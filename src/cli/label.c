@@ -39,12 +39,55 @@ write_flags(const struct plumb_profile *p, uint32_t context, FILE *out)
 			fprintf(out, " %s", names[i].text);
 }
 
+/* How much of a demangled NAME stands before its parameters: all where it has none. "operator()" and
+ * "(anonymous namespace)" are part of a name. */
+static size_t
+before_parameters(const char *name)
+{
+	size_t length = strlen(name), at;
+	int open = 0;
+
+	/* "f(int) const", "f(int) [clone .cold]" */
+	for (at = length; at && name[at - 1] != ')'; at--)
+		if (name[at - 1] == '>' || name[at - 1] == ':')
+			return length;
+	for (; at; at--) {
+		open += (name[at - 1] == ')') - (name[at - 1] == '(');
+		if (!open)
+			break;
+	}
+	if (at < 2 || name[at - 2] == ' ' || name[at - 2] == ':' ||
+	    (at > 8 && !strncmp(name + at - 9, "operator", 8)))
+		return length;
+	return at - 1;
+}
+
+/* "shapes::area at shapes.cpp:12", "cublasGemmEx in libcublas.so.12", "libm.so.6+0x1200". */
+static void
+write_native(const struct plumb_report_place *place, FILE *out)
+{
+	fwrite(place->name, 1, before_parameters(place->name), out);
+	if (place->source_file && place->source_line)
+		fprintf(out, " at %s:%" PRIu32, plumb_label_base(place->source_file),
+		        place->source_line);
+	else if (place->library) {
+		const char *library = plumb_label_base(place->library);
+		if (strncmp(place->name, library, strlen(library)))
+			fprintf(out, " in %s", library);
+	}
+}
+
 static void
 write_context(const struct plumb_report *report, uint32_t context, FILE *out)
 {
 	struct plumb_report_place place;
 
 	plumb_report_context_place(report, context, &place);
+	if (!strcmp(place.kind, "native") || !strcmp(place.kind, "inline")) {
+		write_native(&place, out);
+		write_flags(report->profile, context, out);
+		return;
+	}
 	fputs(place.name, out);
 	if (!strcmp(place.kind, "python") && place.file) {
 		fprintf(out, " %s", plumb_label_base(place.file));

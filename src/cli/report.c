@@ -12,6 +12,7 @@
 #include "base/sort.h"
 #include "cli/cli.h"
 #include "cli/findings.h"
+#include "cli/label.h"
 #include "cli/rules.h"
 #include "cli/terminal.h"
 #include "model/user_code.h"
@@ -22,13 +23,14 @@ static const struct plumb_option options[] = {
 	  .kind = PLUMB_OPTION_CHOICE,
 	  .argument = "WHAT",
 	  .fallback = "operator",
-	  .choices = "context|kernel|operator|module|python|line|phase|shape|thread|process|rank|"
-	             "collective|memory",
+	  .choices = "context|kernel|operator|module|python|line|phase|shape|native|library|thread|"
+	             "process|rank|collective|memory",
 	  .help = "what a row is (context: the tree of call paths; module: an nn.Module by its "
 	          "qualified name; python: a Python function; line: a Python line; phase: data, "
 	          "forward, loss, backward, optimizer or other; shape: an operator with the shapes "
 	          "of "
-	          "its inputs and outputs, where the run had --shapes; thread: a host thread or a "
+	          "its inputs and outputs, where the run had --shapes; native: a native function; "
+	          "library: the program or library of native functions; thread: a host thread or a "
 	          "GPU "
 	          "stream; process: a process; rank: the processes of a rank; collective: an "
 	          "operation "
@@ -115,6 +117,19 @@ set_user(const struct plumb_report *report, uint32_t frame, struct plumb_report_
 	place->user_line = p->frames[frame].line;
 }
 
+/* The path of the code object that FRAME lies in. Its file is the object's build id, or the path. */
+static const char *
+library_of(const struct plumb_profile *p, const struct plumb_frame *frame)
+{
+	if (frame->kind != PLUMB_FRAME_NATIVE || frame->file == PLUMB_NONE)
+		return NULL;
+	for (uint32_t i = 0; i < p->code_objects_count; i++)
+		if (p->code_objects[i].build_id == frame->file ||
+		    p->code_objects[i].path == frame->file)
+			return plumb_text(p, p->code_objects[i].path);
+	return NULL;
+}
+
 static void
 set_frame(const struct plumb_report *report, uint32_t frame, struct plumb_report_place *place)
 {
@@ -124,6 +139,9 @@ set_frame(const struct plumb_report *report, uint32_t frame, struct plumb_report
 	place->kind = plumb_frame_kind_names[f->kind];
 	place->file = none_if_empty(plumb_text(report->profile, f->file));
 	place->line = f->line;
+	place->source_file = none_if_empty(plumb_text(report->profile, f->source_file));
+	place->source_line = f->source_line;
+	place->library = library_of(report->profile, f);
 }
 
 static void
@@ -221,6 +239,13 @@ plumb_report_row_place(const struct plumb_report *report, uint32_t row,
 		set_frame(report, r->frame, place);
 	place->shapes = plumb_text(report->profile, r->shapes);
 	place->line = r->line;
+	if (r->line == 0)
+		place->source_line = 0;
+	if (!strcmp(report->by, "library")) {
+		place->source_file = NULL;
+		if (place->library)
+			place->name = plumb_label_base(place->library);
+	}
 	set_user(report, report->row_user[row], place);
 }
 
@@ -266,14 +291,21 @@ matches(const regex_t *filter, const struct plumb_report_place *place)
 {
 	char where[1200];
 
-	if (!regexec(filter, place->name, 0, NULL, 0))
+	if (!regexec(filter, place->name, 0, NULL, 0) ||
+	    (place->library && !regexec(filter, place->library, 0, NULL, 0)))
 		return true;
 	if (place->shapes && !regexec(filter, place->shapes, 0, NULL, 0))
 		return true;
-	if (!place->file)
-		return false;
-	snprintf(where, sizeof where, "%s:%" PRIu32, place->file, place->line);
-	return !regexec(filter, where, 0, NULL, 0);
+	for (int i = 0; i < 2; i++) {
+		const char *file = i ? place->source_file : place->file;
+		if (!file)
+			continue;
+		snprintf(where, sizeof where, "%s:%" PRIu32, file,
+		         i ? place->source_line : place->line);
+		if (!regexec(filter, where, 0, NULL, 0))
+			return true;
+	}
+	return false;
 }
 
 /* By frame: does the filter match it? NULL: no memory. */
@@ -308,12 +340,13 @@ group_of(const char *by)
 		const char *name;
 		enum plumb_group_by by;
 	} names[] = {
-		{ "kernel", PLUMB_BY_KERNEL }, { "operator", PLUMB_BY_OPERATOR },
-		{ "python", PLUMB_BY_PYTHON }, { "line", PLUMB_BY_LINE },
-		{ "thread", PLUMB_BY_THREAD }, { "process", PLUMB_BY_PROCESS },
-		{ "rank", PLUMB_BY_RANK },     { "collective", PLUMB_BY_COLLECTIVE },
-		{ "module", PLUMB_BY_MODULE }, { "phase", PLUMB_BY_PHASE },
-		{ "shape", PLUMB_BY_SHAPE },
+		{ "kernel", PLUMB_BY_KERNEL },   { "operator", PLUMB_BY_OPERATOR },
+		{ "python", PLUMB_BY_PYTHON },   { "line", PLUMB_BY_LINE },
+		{ "thread", PLUMB_BY_THREAD },   { "process", PLUMB_BY_PROCESS },
+		{ "rank", PLUMB_BY_RANK },       { "collective", PLUMB_BY_COLLECTIVE },
+		{ "module", PLUMB_BY_MODULE },   { "phase", PLUMB_BY_PHASE },
+		{ "shape", PLUMB_BY_SHAPE },     { "native", PLUMB_BY_NATIVE },
+		{ "library", PLUMB_BY_LIBRARY },
 	};
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)

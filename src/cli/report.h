@@ -55,6 +55,9 @@ struct plumb_report_place {
 	const char *shapes;
 	const char *user_file;
 	uint32_t user_line;
+	const char *source_file; /* of a native frame, whose file is its build id */
+	uint32_t source_line;
+	const char *library; /* path of the code object of a native frame */
 	int64_t pid, rank; /* of a thread's, stream's or process's row, of a rank's; else unknown */
 	char buffer[256];  /* of a track's or process's name */
 };

@@ -6,8 +6,8 @@
 
 #include "cli/report.h"
 
-void
-plumb_report_csv_text(FILE *out, const char *value)
+static void
+text_end(FILE *out, const char *value)
 {
 	if (value && strpbrk(value, ",\"\r\n")) {
 		fputc('"', out);
@@ -20,6 +20,12 @@ plumb_report_csv_text(FILE *out, const char *value)
 	} else if (value) {
 		fputs(value, out);
 	}
+}
+
+void
+plumb_report_csv_text(FILE *out, const char *value)
+{
+	text_end(out, value);
 	fputc(',', out);
 }
 
@@ -76,6 +82,10 @@ row(FILE *out, const struct plumb_report *report, const struct plumb_report_plac
 	stat(out, report, inclusive);
 	if (isfinite(share))
 		fprintf(out, "%.6g", share);
+	fputc(',', out);
+	plumb_report_csv_text(out, p->source_file);
+	plumb_report_csv_line(out, p->source_line);
+	text_end(out, p->library);
 	fputc('\n', out);
 }
 
@@ -110,7 +120,7 @@ plumb_report_csv(const struct plumb_report *report, FILE *out)
 	for (int i = 0; i < 2; i++)
 		fprintf(out, "%s_sum,%s_count,%s_min,%s_max,%s_mean,%s_std,", parts[i], parts[i],
 		        parts[i], parts[i], parts[i], parts[i]);
-	fputs("share\n", out);
+	fputs("share,source_file,source_line,library\n", out);
 	for (uint32_t i = 0; i < report->tree.count; i++) {
 		const struct plumb_tree_node *node = &report->tree.nodes[i];
 

@@ -142,6 +142,9 @@ write_place(struct plumb_json *json, const struct plumb_report_place *place)
 	write_line(json, "line", place->line);
 	plumb_json_key_text(json, "user_file", place->user_file);
 	write_line(json, "user_line", place->user_line);
+	plumb_json_key_text(json, "source_file", place->source_file);
+	write_line(json, "source_line", place->source_line);
+	plumb_json_key_text(json, "library", place->library);
 }
 
 static void

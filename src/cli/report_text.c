@@ -31,6 +31,7 @@ enum cell {
 	NAME,
 	PLACE,
 	SHAPES,
+	LIBRARY,
 	USER,
 	CELLS
 };
@@ -49,6 +50,7 @@ static const struct plumb_column all_columns[CELLS] = {
 	[NAME] = { "", PLUMB_SHORTEN_MIDDLE },
 	[PLACE] = { "file", PLUMB_SHORTEN_START },
 	[SHAPES] = { "shapes", PLUMB_SHORTEN_MIDDLE },
+	[LIBRARY] = { "library", PLUMB_SHORTEN_START },
 	[USER] = { "line of your code", PLUMB_SHORTEN_START },
 };
 
@@ -191,6 +193,9 @@ choose_columns(const struct plumb_report *report, struct layout *layout)
 	if (!strcmp(report->by, "line") || !strcmp(report->by, "python")) {
 		show(layout, NAME, "function");
 		show(layout, PLACE, strcmp(report->by, "line") ? NULL : "line");
+	} else if (!strcmp(report->by, "native")) {
+		show(layout, NAME, "function");
+		show(layout, LIBRARY, NULL);
 	} else {
 		show(layout, NAME, shape ? "operator" : report->by);
 		if (module)
@@ -245,6 +250,13 @@ fill_row(struct plumb_table *table, const struct plumb_report *report, const str
 		case SHAPES:
 			plumb_table_cell(table,
 			                 module && place.shapes ? place.shapes + 3 : place.shapes);
+			break;
+		case LIBRARY:
+			if (place.library)
+				plumb_table_cell(table, plumb_label_base(place.library));
+			else
+				plumb_table_cell(table,
+				                 strcmp(place.kind, "inline") ? NULL : "(inlined)");
 			break;
 		case USER:
 			place_cell(table, place.user_file, place.user_line);
@@ -331,6 +343,8 @@ noun(const char *by)
 		return "Python function";
 	if (!strcmp(by, "line"))
 		return "Python line";
+	if (!strcmp(by, "native") || !strcmp(by, "library"))
+		return "native function";
 	return by;
 }
 

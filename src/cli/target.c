@@ -137,6 +137,7 @@ look_elf(const struct plumb_executable *found, const char *path, struct plumb_ta
 		}
 	} else if (strncmp(loader, "ld-musl", 7) == 0) {
 		refuse(target, path, "is linked with musl, and plumb's collector needs glibc");
+		target->musl = true;
 	} else if (strncmp(loader, "ld-linux", 8) != 0 && strncmp(loader, "ld-lsb", 6) != 0 &&
 	           strncmp(loader, "ld64.so", 7) != 0) {
 		refuse(target, path, "is loaded by %s, and plumb's collector needs glibc's loader",

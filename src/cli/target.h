@@ -13,6 +13,7 @@ struct plumb_target {
 	int error;           /* errno where no program could be found; then nothing else holds */
 	char path[PATH_MAX]; /* the program itself */
 	bool refused;        /* the program must not meet the collector; `reason` says why */
+	bool musl;           /* it is refused because it is linked with musl */
 	bool outside;        /* likewise cannot be seen, but programs that it starts can */
 	char reason[PATH_MAX + 256];  /* a clause: "/bin/x is statically linked, and …" */
 	char preload[256];            /* what has to stand first in LD_PRELOAD, or empty */

@@ -16,13 +16,13 @@ engine_settle(struct plumb_thread *thread, struct plumb_operator_frame *engine, 
 		.flags = forward ? PLUMB_CONTEXT_BACKWARD
 		                 : PLUMB_CONTEXT_BACKWARD | PLUMB_CONTEXT_ACCUMULATION,
 	};
-	engine->node = plumb_child(thread, forward ? forward : engine->base, &key);
+	engine->node = plumb_operator_child(thread, forward ? forward : engine->base, &key);
 }
 
 plumb_id
 plumb_frame_node(struct plumb_thread *thread, struct plumb_operator_frame *frame)
 {
-	if (!frame->node)
+	if (plumb_frame_is_open(frame))
 		engine_settle(thread, frame, 0);
 	return frame->node;
 }
@@ -32,7 +32,7 @@ plumb_frame_inside(struct plumb_thread *thread, struct plumb_operator_frame *out
 {
 	if (!outer)
 		return 0;
-	if (plumb_unlikely(!outer->node)) {
+	if (plumb_unlikely(plumb_frame_is_open(outer))) {
 		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_RECEIVED, 1);
 		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_HOOK, 1);
 	}
@@ -51,7 +51,7 @@ plumb_backward_forked(void)
 void
 plumb_backward_begin(struct plumb_thread *thread)
 {
-	plumb_id context = plumb_context_current(thread);
+	plumb_id context = plumb_context_light(thread);
 	atomic_store_explicit(&thread->backward_context, context, memory_order_relaxed);
 	atomic_store_explicit(&newest_backward, context, memory_order_relaxed);
 }
@@ -123,7 +123,8 @@ plumb_backward_node(struct plumb_thread *thread, struct plumb_operator_frame *ou
 		key->flags |= PLUMB_CONTEXT_ACCUMULATION;
 		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_ACCUMULATION,
 		                  1);
-		return plumb_child(thread, by_engine ? plumb_frame_node(thread, outer) : here, key);
+		return plumb_operator_child(
+			thread, by_engine ? plumb_frame_node(thread, outer) : here, key);
 	}
 	struct plumb_thread *owner;
 	plumb_id forward = plumb_forward_get(op->forward_thread, op->sequence, &owner);
@@ -132,7 +133,8 @@ plumb_backward_node(struct plumb_thread *thread, struct plumb_operator_frame *ou
 	if (!forward) {
 		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_FORWARD_MISS,
 		                  1);
-		return plumb_child(thread, by_engine ? plumb_frame_node(thread, outer) : here, key);
+		return plumb_operator_child(
+			thread, by_engine ? plumb_frame_node(thread, outer) : here, key);
 	}
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_BACKWARD, PLUMB_FATE_FORWARD, 1);
 	plumb_id parent = forward;
@@ -140,7 +142,8 @@ plumb_backward_node(struct plumb_thread *thread, struct plumb_operator_frame *ou
 		engine_settle(thread, outer, forward);
 		parent = outer->node;
 	}
-	plumb_id node = plumb_child(thread, parent, key);
-	note_origin(thread, by_engine ? outer->node : node);
+	plumb_id node = plumb_operator_child(thread, parent, key);
+	if (plumb_operators_are_frames())
+		note_origin(thread, by_engine ? outer->node : node);
 	return node;
 }

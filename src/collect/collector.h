@@ -137,7 +137,8 @@ struct plumb_options {
 	char follow[256]; /* "" all */
 };
 const struct plumb_options *plumb_options(void);
-bool plumb_recording(void); /* the region exists and is not closed; it may be paused */
+extern unsigned plumb_layers; /* options.layers, for hot paths */
+bool plumb_recording(void);   /* the region exists and is not closed; it may be paused */
 struct plumb_region *plumb_region_of_process(void);
 
 /* dlsym past our own interposition. */

@@ -61,12 +61,12 @@ innermost(struct plumb_thread *thread)
 }
 
 plumb_id
-plumb_context_current(struct plumb_thread *thread)
+plumb_context_light(struct plumb_thread *thread)
 {
 	struct plumb_operator_frame *outer = innermost(thread);
 	uint32_t depth;
 	return plumb_python_context(thread, outer, plumb_frame_inside(thread, outer), &depth,
-	                            plumb_python_top());
+	                            plumb_python_mark());
 }
 
 static uintptr_t
@@ -85,11 +85,22 @@ plumb_context_interrupted(struct plumb_thread *thread, const void *registers)
 {
 	struct plumb_operator_frame *outer = innermost(thread);
 	uint32_t depth;
-	const void *top = plumb_python_interrupted(program_counter(registers));
+	const void *top = plumb_layers & PLUMB_LAYER_PYTHON
+	                          ? plumb_python_interrupted(program_counter(registers))
+	                          : NULL;
 	/* A frame further out than the operator's own is all that could be proved. */
 	if (outer && outer->python_top && !plumb_python_reaches(top, outer->python_top))
 		top = outer->python_top;
 	return plumb_python_context(thread, outer, plumb_frame_inside(thread, outer), &depth, top);
+}
+
+plumb_id
+plumb_context_current(struct plumb_thread *thread)
+{
+	plumb_id here = plumb_context_light(thread);
+	if (plumb_unlikely(plumb_layers & PLUMB_LAYER_NATIVE))
+		here = plumb_native_context(thread, here);
+	return here;
 }
 
 /* ---- enter and exit ---- */
@@ -116,9 +127,9 @@ place_operator(struct plumb_thread *thread, struct plumb_operator_frame *outer,
 		.name = plumb_name(thread, op->name),
 	};
 	/* An engine frame that has no place yet keeps its choice until it is needed. */
+	const void *top = plumb_python_mark();
 	bool undecided =
-		outer && !outer->node && op->backward && plumb_python_top() == outer->python_top;
-	const void *top = plumb_python_top();
+		outer && plumb_frame_is_open(outer) && op->backward && top == outer->python_top;
 	plumb_id here = plumb_python_context(thread, outer,
 	                                     undecided ? 0 : plumb_frame_inside(thread, outer),
 	                                     &frame->python_depth, top);
@@ -131,6 +142,7 @@ place_operator(struct plumb_thread *thread, struct plumb_operator_frame *outer,
 		frame->python_floor = outer ? outer->python_floor : 0;
 	}
 	frame->engine = op->engine;
+	frame->stack = op->stack;
 	frame->base = 0;
 	frame->name = key.name;
 	if (op->engine) {
@@ -141,7 +153,7 @@ place_operator(struct plumb_thread *thread, struct plumb_operator_frame *outer,
 	} else if (op->backward) {
 		frame->node = plumb_backward_node(thread, outer, here, op, &key);
 	} else {
-		frame->node = plumb_child(thread, here, &key);
+		frame->node = plumb_operator_child(thread, here, &key);
 	}
 	if (!outer)
 		atomic_store_explicit(&thread->last_context, here, memory_order_relaxed);
@@ -215,8 +227,11 @@ plumb_operator_exit(struct plumb_thread *thread, struct plumb_ticket *ticket)
 	plumb_id node = plumb_frame_node(thread, frame);
 	uint64_t end = plumb_ticks(), duration = plumb_ticks_between(frame->start, end);
 	uint64_t self = duration > frame->inner ? duration - frame->inner : 0;
-	plumb_observe(thread, node, PLUMB_METRIC_OP_TIME, thread->track, (int64_t)self);
-	plumb_observe(thread, node, PLUMB_METRIC_OP_DURATION, thread->track, (int64_t)duration);
+	if (plumb_operators_are_frames() || frame->range) {
+		plumb_observe(thread, node, PLUMB_METRIC_OP_TIME, thread->track, (int64_t)self);
+		plumb_observe(thread, node, PLUMB_METRIC_OP_DURATION, thread->track,
+		              (int64_t)duration);
+	}
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR,
 	                  node == PLUMB_LOST ? thread->arena.fate : PLUMB_FATE_ATTRIBUTED, 1);
 	if (plumb_unlikely(plumb_waits))

@@ -5,6 +5,7 @@
  *
  *   context.c         the stack of operators: enter, exit, the current context
  *   python_context.c  Python frames between two operators
+ *   native_context.c  native frames from there to the driver call
  *   backward.c        backward work and the engine's own frames
  *   forward.c         (thread, sequence number) → forward context
  */
@@ -12,7 +13,36 @@
 #define PLUMB_COLLECT_CONTEXT_H
 
 #include "collect/monitor/framework.h"
+#include "collect/stack/stack.h"
 #include "collect/thread.h"
+
+/* Layers that are left out (`--layers`). Without Python, no thread seems to run any. Without operators
+ * their stack is kept, because backward work is found by it, but they are no frames and have no values:
+ * what happens in one stands under the Python line. Ranges are no operators. */
+static inline const void *
+plumb_python_mark(void)
+{
+	return plumb_likely(plumb_layers & PLUMB_LAYER_PYTHON) ? plumb_python_top() : NULL;
+}
+static inline bool
+plumb_operators_are_frames(void)
+{
+	return plumb_likely(plumb_layers & PLUMB_LAYER_OPERATOR);
+}
+static inline plumb_id
+plumb_operator_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key)
+{
+	return plumb_operators_are_frames() || key->kind == PLUMB_FRAME_RANGE
+	               ? plumb_child(thread, parent, key)
+	               : parent;
+}
+
+/* Whether FRAME is an engine's that has no place yet. */
+static inline bool
+plumb_frame_is_open(const struct plumb_operator_frame *frame)
+{
+	return !frame->node && frame->engine;
+}
 
 /*
  * The Python frames inside OUTER (NULL: all there are) as a context under BASE. *depth gets the number
@@ -23,6 +53,21 @@ plumb_id plumb_python_context(struct plumb_thread *thread, struct plumb_operator
 
 /* As plumb_context_current in a signal handler that was given REGISTERS (a ucontext_t). */
 plumb_id plumb_context_interrupted(struct plumb_thread *thread, const void *registers);
+
+/*
+ * The native frames of the calling thread under PARENT, outermost first, from the innermost operator or
+ * Python frame inwards to the call of the driver, plumb's own and the driver's left out. Of the operators
+ * on the thread's stack, those count that lie on the C stack. PARENT itself when there are none.
+ */
+plumb_id plumb_native_context(struct plumb_thread *thread, plumb_id parent);
+
+/* The same of the COUNT sites of a walk (stack/stack.h) that was made before and ended with END, on any
+ * stack; counts one walk in the ledger. */
+plumb_id plumb_native_path(struct plumb_thread *thread, plumb_id parent, const uintptr_t *sites,
+                           size_t count, enum plumb_stack_end end);
+
+/* As plumb_context_current, without native frames whatever the layers are. */
+plumb_id plumb_context_light(struct plumb_thread *thread);
 
 /* The context of an operator frame; an engine frame that never learnt of a forward operator gets its
  * place now. */

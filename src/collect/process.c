@@ -31,6 +31,7 @@
 #define DEFAULT_FLUSH_MS 100
 
 static struct plumb_options options;
+unsigned plumb_layers;
 static struct plumb_region region;
 static char region_path[PATH_MAX + 64];
 static pthread_mutex_t begin_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -405,7 +406,7 @@ process_load(void)
 	options.flush_ms = (unsigned)number_from(PLUMB_ENV_FLUSH, DEFAULT_FLUSH_MS);
 	options.gpu = number_from(PLUMB_ENV_GPU, 1) != 0;
 	options.keep_cupti = number_from(PLUMB_ENV_KEEP_CUPTI, 0) != 0;
-	options.layers = (unsigned)number_from(PLUMB_ENV_LAYERS, PLUMB_LAYERS_LIGHT);
+	options.layers = plumb_layers = (unsigned)number_from(PLUMB_ENV_LAYERS, PLUMB_LAYERS_LIGHT);
 	options.cpu_hz = (unsigned)number_from(PLUMB_ENV_CPU, 0);
 	options.memory = number_from(PLUMB_ENV_MEMORY, 0) != 0;
 	options.shapes = number_from(PLUMB_ENV_SHAPES, 0) != 0;

@@ -43,6 +43,7 @@ struct plumb_operator_frame {
 	 * indexes from python_floor on; those from python_depth on are inside. See context.c. */
 	const void *python_top;
 	uint32_t python_floor, python_depth;
+	const void *stack; /* in the C frame that runs the operator; it may be elsewhere */
 	uint32_t serial, ticket;
 	uint64_t start;       /* ticks */
 	uint64_t inner;       /* ns in operators that this one called */
@@ -137,6 +138,7 @@ struct plumb_thread {
 	struct plumb_modules *modules;   /* NULL: none was called yet */
 	struct plumb_shapes *shapes;     /* NULL: they are not kept; see shape.h */
 	struct plumb_name_entry *names;
+	struct plumb_native *native; /* see native_context.c; NULL until it is needed */
 
 	struct plumb_span_ring *spans; /* made when the first one is kept */
 

@@ -79,6 +79,7 @@ plumb_builder_free(struct plumb_builder *builder)
 	plumb_vec_free(&builder->ledger);
 	plumb_vec_free(&builder->environment);
 	plumb_vec_free(&builder->findings);
+	plumb_vec_free(&builder->code_objects);
 	plumb_vec_free(&builder->work);
 	plumb_vec_free(&builder->series);
 	plumb_vec_free(&builder->memory);
@@ -91,6 +92,7 @@ plumb_builder_free(struct plumb_builder *builder)
 	plumb_map_free(&builder->origin_map);
 	plumb_map_free(&builder->ledger_map);
 	plumb_map_free(&builder->environment_map);
+	plumb_map_free(&builder->code_map);
 	free(builder);
 }
 
@@ -607,6 +609,32 @@ plumb_builder_finding(struct plumb_builder *builder, const struct plumb_finding 
 	if (!added)
 		return out_of_memory(builder);
 	*added = *finding;
+	return PLUMB_OK;
+}
+
+int
+plumb_builder_code_object(struct plumb_builder *builder, const struct plumb_code_object *object)
+{
+	if (!is_process(builder, object->process) || !is_string(builder, object->kind) ||
+	    !is_string(builder, object->path) || !is_string(builder, object->build_id) ||
+	    !is_string(builder, object->hash))
+		return bad_row(builder, "a code object has an unknown process or text");
+	uint64_t hash =
+		plumb_hash_mix(plumb_hash_mix(object->path, object->build_id), object->process);
+	struct plumb_map_cursor at;
+	for (uint32_t id = plumb_map_first(&builder->code_map, hash, &at); id != PLUMB_MAP_NONE;
+	     id = plumb_map_next(&builder->code_map, &at)) {
+		const struct plumb_code_object *o = &builder->code_objects.items[id];
+		if (o->process == object->process && o->path == object->path &&
+		    o->build_id == object->build_id)
+			return PLUMB_OK;
+	}
+	struct plumb_code_object *added = plumb_vec_add(&builder->code_objects);
+	if (!added || plumb_map_add(&builder->code_map, hash, builder->code_objects.count - 1)) {
+		builder->code_objects.count -= added != NULL;
+		return out_of_memory(builder);
+	}
+	*added = *object;
 	return PLUMB_OK;
 }
 

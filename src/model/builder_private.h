@@ -30,12 +30,13 @@ struct plumb_builder {
 	PLUMB_VEC(struct plumb_ledger_row) ledger;
 	PLUMB_VEC(struct plumb_environment_row) environment;
 	PLUMB_VEC(struct plumb_finding) findings;
+	PLUMB_VEC(struct plumb_code_object) code_objects;
 	PLUMB_VEC(struct plumb_work_item) work;
 	PLUMB_VEC(struct plumb_series_bin) series;
 	PLUMB_VEC(struct plumb_memory) memory;
 	PLUMB_VEC(struct plumb_span) spans;
 	struct plumb_map frame_map, context_map, value_map, variant_map, origin_map, ledger_map,
-		environment_map;
+		environment_map, code_map;
 	struct plumb_run run;
 	/* The first thing that went wrong; finish reports it. 0: nothing. */
 	int code;

@@ -316,6 +316,7 @@ plumb_builder_finish(struct plumb_builder *builder, struct plumb_profile *profil
 	MOVE(ledger);
 	MOVE(environment);
 	MOVE(findings);
+	MOVE(code_objects);
 	MOVE(work);
 	MOVE(series);
 	MOVE(memory);

@@ -24,6 +24,7 @@ plumb_profile_free(struct plumb_profile *profile)
 	free(profile->ledger);
 	free(profile->environment);
 	free(profile->findings);
+	free(profile->code_objects);
 	free(profile->work);
 	free(profile->series);
 	free(profile->memory);

@@ -168,6 +168,15 @@ struct plumb_finding {
 	double confidence; /* 0…1, NAN unknown */
 };
 
+/* A file that code was loaded from. A native frame's `file` is its build id, else its path. */
+struct plumb_code_object {
+	uint32_t process;
+	uint32_t kind;           /* string: "elf" */
+	uint32_t path, build_id; /* strings; the build id in hexadecimal or PLUMB_NONE */
+	uint32_t hash;           /* string or PLUMB_NONE */
+	int64_t bytes;
+};
+
 /* Newest GPU work of a device, ascending by start. */
 struct plumb_work_item {
 	uint32_t context;
@@ -234,6 +243,7 @@ struct plumb_profile {
 	PLUMB_COLUMN(struct plumb_ledger_row, ledger);
 	PLUMB_COLUMN(struct plumb_environment_row, environment);
 	PLUMB_COLUMN(struct plumb_finding, findings);
+	PLUMB_COLUMN(struct plumb_code_object, code_objects);
 	PLUMB_COLUMN(struct plumb_work_item, work); /* by device, then start */
 	PLUMB_COLUMN(struct plumb_series_bin, series);
 	PLUMB_COLUMN(struct plumb_memory, memory); /* one for each track of the kind */

@@ -90,7 +90,7 @@ enum plumb_record_type {
 	PLUMB_RECORD_SAMPLE = 6,   /* numbered for stall samples; not written yet */
 	PLUMB_RECORD_TRANSFER = 7, /* numbered for multi-GPU traffic; not written yet */
 	PLUMB_RECORD_OBJECT = 8,   /* numbered for data objects; not written yet */
-	PLUMB_RECORD_MODULE = 9,   /* numbered for mapped code objects; not written yet */
+	PLUMB_RECORD_CODE = 9,     /* a mapped code object that native frames lie in */
 	PLUMB_RECORD_CLOCK = 10,
 	PLUMB_RECORD_PROCESS = 11,
 	PLUMB_RECORD_STRING = 12,
@@ -127,6 +127,9 @@ struct plumb_record_string {
  *   python: name = function, file, line     operator, range, gpu_api, collective, library: name
  *   module: name = qualified name, file = class, line = number of the call from the second on
  *   kernel: name = mangled name             copy, set: name, e.g. "copy pageable→device"
+ *   native: name = the code object's path, file = id of its CODE record (no string), line = the call's
+ *           offset in it, as plumb_record_code tells. Code that no file holds (a compiler's at run
+ *           time): name = "[generated code]", file and line 0
  * Flags are PLUMB_CONTEXT_*. A parent of 0 is the root. */
 struct plumb_record_node {
 	struct plumb_record head;
@@ -230,6 +233,20 @@ struct plumb_record_origin {
 	uint16_t kind; /* enum plumb_origin_kind */
 	uint16_t pad[3];
 };
+
+/* A mapped code object: the program, a library or the vDSO, one record for each address that it was
+ * loaded at. A native frame's offset is address - bias: the address of the call as the object's own
+ * symbol and line tables have it. The address is of the calling instruction's last byte (the return
+ * address - 1), or of the very instruction where the code was interrupted by a signal. */
+struct plumb_record_code {
+	struct plumb_record head;
+	plumb_id path;           /* absolute; "linux-vdso.so.1" and the like have no file */
+	uint32_t build_id_bytes; /* 0: it has none */
+	uint8_t build_id[32];    /* cut there */
+	uint64_t bias;           /* what the loader added to the object's own addresses */
+	uint64_t start, end;     /* where it was mapped */
+};
+_Static_assert(sizeof(struct plumb_record_code) == 72, "code");
 
 /* A host thread. Its name is read again when the process ends. */
 struct plumb_record_thread {

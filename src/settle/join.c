@@ -357,6 +357,15 @@ take_times(struct joining *j)
 		plumb_builder_ledger(
 			j->builder, PLUMB_NONE, PLUMB_SOURCE_SPAN, PLUMB_FATE_OVERWRITTEN,
 			plumb_builder_text(j->builder, "a profile holds no more"), lost);
+	for (uint32_t i = 0; i < from->code_objects_count; i++) {
+		struct plumb_code_object object = from->code_objects[i];
+		object.process = TO(j, processes, object.process);
+		object.kind = TO(j, strings, object.kind);
+		object.path = TO(j, strings, object.path);
+		object.build_id = TO(j, strings, object.build_id);
+		object.hash = TO(j, strings, object.hash);
+		plumb_builder_code_object(j->builder, &object);
+	}
 	for (uint32_t i = 0; i < from->series_count; i++) {
 		struct plumb_series_bin bin = from->series[i];
 		bin.process = TO(j, processes, bin.process);

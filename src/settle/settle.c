@@ -44,6 +44,7 @@ plumb_settler_free(struct plumb_settler *settler)
 	plumb_vec_free(&settler->facts);
 	plumb_vec_free(&settler->warnings);
 	plumb_map_free(&settler->device_map);
+	plumb_settle_native_free(settler);
 }
 
 void
@@ -72,18 +73,21 @@ plumb_settle_warn(struct plumb_settler *settler, const char *format, ...)
 	}
 }
 
-/* ---- kernel names ---- */
+/* ---- names ---- */
 
 static void
-demangle_kernels(struct plumb_builder *builder, char *(*demangle)(const char *name))
+demangle_names(struct plumb_builder *builder, char *(*demangle)(const char *name))
 {
 	uint32_t count = plumb_builder_frame_count(builder);
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct plumb_frame *frame = plumb_builder_get_frame(builder, i);
-		const char *name = plumb_builder_get_text(builder, frame->name);
+		const char *name = plumb_builder_get_text(
+			builder, frame->display == PLUMB_NONE ? frame->name : frame->display);
 		char *text;
-		if (frame->kind != PLUMB_FRAME_KERNEL || !name)
+		if ((frame->kind != PLUMB_FRAME_KERNEL && frame->kind != PLUMB_FRAME_NATIVE &&
+		     frame->kind != PLUMB_FRAME_INLINE) ||
+		    !name)
 			continue;
 		text = demangle(name);
 		if (text)
@@ -202,8 +206,9 @@ plumb_settler_finish(struct plumb_settler *settler, const struct plumb_settle_op
 	plumb_settle_recorded(settler);
 	plumb_settle_busy(settler);
 	plumb_settle_environment(settler);
+	plumb_settle_code_objects(settler);
 	if (options && options->demangle)
-		demangle_kernels(settler->builder, options->demangle);
+		demangle_names(settler->builder, options->demangle);
 	code = plumb_builder_finish(settler->builder, profile, error);
 	if (!code && !settler->captured)
 		return plumb_fail(

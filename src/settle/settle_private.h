@@ -6,6 +6,7 @@
  *   folders.c      finds the regions and opens them one after the other
  *   region.c       one region: what each record means
  *   tree.c         nodes → contexts, strings, values, variants, origins
+ *   native.c       native nodes → functions, through symbolizer.h
  *   tracks.c       processes, threads, devices, streams
  *   clocks.c       readings of clocks → lines
  *   gpu.c          totals, newest work and series of devices
@@ -23,6 +24,7 @@
 #include "model/builder.h"
 #include "region/reader.h"
 #include "settle/settle.h"
+#include "settle/symbolizer.h"
 
 /* What is asked of a context while settling, by its provisional id. */
 struct plumb_settle_context {
@@ -90,6 +92,26 @@ struct plumb_settle_run {
 	int64_t recorded, since;
 };
 
+/* A code object of one or several processes. */
+struct plumb_settle_code {
+	uint32_t path, build_id; /* strings */
+	uint32_t file;           /* string: of its frames */
+	uint32_t object;         /* of the symbolizer; PLUMB_NONE: it is no file */
+	enum plumb_code_state state;
+};
+
+/* A place in one, and the frames that it is. */
+struct plumb_settle_site {
+	uint32_t code, offset;
+	uint32_t from, count; /* of plumb_settler.site_frames, outermost first */
+	bool named;
+};
+
+/* A code object in a process. */
+struct plumb_settle_mapped {
+	uint32_t process, code;
+};
+
 struct plumb_settler {
 	struct plumb_builder *builder;
 	PLUMB_VEC(struct plumb_settle_context) contexts;
@@ -102,6 +124,12 @@ struct plumb_settler {
 	PLUMB_VEC(struct plumb_settle_fact) facts;
 	PLUMB_VEC(char) warnings;
 	struct plumb_map device_map;
+	PLUMB_VEC(struct plumb_settle_code) codes;
+	PLUMB_VEC(struct plumb_settle_site) sites;
+	PLUMB_VEC(struct plumb_settle_mapped) mapped;
+	PLUMB_VEC(uint32_t) site_frames;
+	struct plumb_map code_map, site_map;
+	struct plumb_symbolizer *symbolizer; /* once it is needed */
 	uint32_t serial;   /* regions so far */
 	uint64_t captured; /* values */
 	bool no_memory;
@@ -191,6 +219,15 @@ void
 plumb_settle_shape(struct plumb_settle_region *region, const struct plumb_record_shape *record);
 void
 plumb_settle_origin(struct plumb_settle_region *region, const struct plumb_record_origin *record);
+
+/* ---- native.c ---- */
+/* The frames of a native node, outermost first: how many, and *FRAMES (valid until the next call).
+ * 0: no memory, kept in the settler. */
+uint32_t plumb_settle_native(struct plumb_settle_region *region,
+                             const struct plumb_record_node *node, const uint32_t **frames);
+/* At the very end: rows for the code objects, a line for what was fetched. */
+void plumb_settle_code_objects(struct plumb_settler *settler);
+void plumb_settle_native_free(struct plumb_settler *settler);
 
 /* ---- tracks.c ---- */
 void plumb_settle_process(struct plumb_settle_region *region);

@@ -81,7 +81,8 @@ make_context(struct plumb_settle_region *region, const struct plumb_record_node 
 {
 	struct plumb_builder *builder = region->settler->builder;
 	unsigned flags = node->flags & KNOWN_FLAGS;
-	uint32_t name, frame, context;
+	uint32_t frame = PLUMB_NONE, count = 1, name;
+	const uint32_t *frames = &frame;
 
 	if (node->kind == PLUMB_FRAME_ROOT || node->kind >= PLUMB_FRAME_KIND_COUNT) {
 		/* A kind of a newer collector: what hangs under it belongs to its parent. */
@@ -92,15 +93,21 @@ make_context(struct plumb_settle_region *region, const struct plumb_record_node 
 	name = plumb_settle_string(region, node->name);
 	if (node->kind == PLUMB_FRAME_KERNEL)
 		parent = make_collective(region, parent, plumb_builder_get_text(builder, name));
-	frame = plumb_builder_frame(builder, node->kind, name,
-	                            plumb_settle_string(region, node->file), node->line);
-	context = plumb_builder_context(builder, parent, frame, flags);
-	if (context == PLUMB_NONE ||
-	    !remember(region->settler, context, parent, node->kind, flags)) {
-		region->settler->no_memory = true;
-		return parent;
+	if (node->kind == PLUMB_FRAME_NATIVE)
+		count = plumb_settle_native(region, node, &frames);
+	else
+		frame = plumb_builder_frame(builder, node->kind, name,
+		                            plumb_settle_string(region, node->file), node->line);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t context = plumb_builder_context(builder, parent, frames[i], flags);
+		if (context == PLUMB_NONE ||
+		    !remember(region->settler, context, parent, node->kind, flags)) {
+			region->settler->no_memory = true;
+			return parent;
+		}
+		parent = context;
 	}
-	return context;
+	return parent;
 }
 
 /* Where a node hangs that has no way to the root. */

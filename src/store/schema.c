@@ -239,6 +239,17 @@ static const struct plumb_column finding_columns[] = {
 };
 #undef ROW
 
+#define ROW struct plumb_code_object
+static const struct plumb_column code_object_columns[] = {
+	ID_OR_NONE("process", process, PROCESSES),
+	CELL("kind", TEXT, kind),
+	CELL("path", TEXT, path),
+	CELL("build_id", TEXT, build_id),
+	CELL("hash", TEXT, hash),
+	CELL("bytes", INT, bytes),
+};
+#undef ROW
+
 #define ROW struct plumb_series_bin
 static const struct plumb_column series_columns[] = {
 	ID_OR_NONE("device", device, DEVICES), ID_OR_NONE("process", process, PROCESSES),
@@ -298,6 +309,8 @@ const struct plumb_table plumb_store_schema[PLUMB_TABLES] = {
 	TABLE(ENVIRONMENT, "environment", environment_columns, struct plumb_environment_row,
 	      environment),
 	TABLE(FINDINGS, "findings", finding_columns, struct plumb_finding, findings),
+	TABLE(CODE_OBJECTS, "code_objects", code_object_columns, struct plumb_code_object,
+	      code_objects),
 	TABLE(SERIES, "series", series_columns, struct plumb_series_bin, series),
 	TABLE_SINCE(MEMORY, "memory", memory_columns, struct plumb_memory, memory, 2),
 	TABLE_SINCE(DEVICE_PROCESSES, "device_processes", device_process_columns,

@@ -10,11 +10,11 @@ from conftest import LIBPLUMB, PLUMB, run_command
 
 EXPECTED = {"python", "gpu.driver", "gpu.cupti", "gpu.slot", "gpu.counters", "collector", "asan",
             "libc", "kernel", "kernel.populate", "perf_events", "ptrace", "disk.here", "disk.tmp",
-            "disk.shm"}
+            "disk.shm", "libc.programs", "native.unwind", "native.symbols", "native.debuginfod"}
 
 
-def doctor(env=None, **options):
-    done = run_command(PLUMB, "doctor", "--json", env=env, **options)
+def doctor(*program, env=None, **options):
+    done = run_command(PLUMB, "doctor", "--json", *program, env=env, **options)
     assert (done.returncode, done.stderr) == (0, "")
     answer = json.loads(done.stdout)
     assert (answer["schema"], answer["verb"]) == (1, "doctor")
@@ -177,3 +177,67 @@ def test_disk_that_is_small(tmp_path):
 def test_python_of_this_test_is_named():
     checks = doctor(env={"PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"})
     assert sys.executable in one(checks, "python")["what"]
+
+
+# ---- native code, and a program ----
+
+HELLO = "int main(void) { return 0; }\n"
+
+
+def compiled(folder, *options, name="program"):
+    (folder / "main.c").write_text(HELLO)
+    subprocess.run(["gcc", "-o", name, *options, "main.c"], cwd=folder, check=True)
+    return folder / name
+
+
+@pytest.mark.parametrize("options, loaded, lines", [
+    (["-g"], "yes", "yes"),
+    ([], "yes", "partly"),
+    (["-static", "-g"], "partly", "yes"),
+    (["-static-pie", "-g"], "partly", "yes"),
+    (["-g", "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"], "no", "yes"),
+], ids=" ".join)
+def test_a_program_is_looked_at(tmp_path, options, loaded, lines):
+    path = compiled(tmp_path, *options)
+    checks = doctor(path)
+    program, native = one(checks, "program"), one(checks, "native.program")
+    assert (program["state"], native["state"]) == (loaded, lines)
+    assert str(path) in program["what"] and str(path) in native["what"]
+    if loaded == "no":
+        assert "musl" in program["why"] and "glibc" in program["remedy"]
+    if loaded == "partly":
+        assert "statically linked" in program["why"]
+    if lines == "partly":
+        assert "no debug information" in native["why"] and "DEBUGINFOD_URLS" in native["remedy"]
+
+
+def test_a_program_that_is_not_there(tmp_path):
+    program = one(doctor(tmp_path / "none"), "program")
+    assert program["state"] == "no" and "No such file" in program["why"]
+
+
+def test_a_python_of_musl_is_named(tmp_path):
+    compiled(tmp_path, "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1", name="python3")
+    programs = one(doctor(env={"PATH": f"{tmp_path}:/usr/bin:/bin"}), "libc.programs")
+    assert programs["state"] == "no"
+    assert f"{tmp_path}/python3 is linked with musl" in programs["why"]
+    assert "Alpine" in programs["remedy"]
+
+
+def test_debuginfod_is_the_environments_matter():
+    check = one(doctor(env={"DEBUGINFOD_URLS": ""}), "native.debuginfod")
+    assert check["state"] == "no" and "not set" in check["why"]
+    check = one(doctor(env={"DEBUGINFOD_URLS": "file:///nowhere"}), "native.debuginfod")
+    assert check["state"] in ("yes", "partly")
+    assert "file:///nowhere" in check["what"] or "libdebuginfod" in check["why"]
+
+
+def test_the_code_of_python_and_torch_is_found(torch_python, tmp_path):
+    (tmp_path / "python3").write_text(f'#!/bin/sh\nexec "{torch_python}" "$@"\n')
+    (tmp_path / "python3").chmod(0o755)
+    checks = doctor(env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert "libtorch_cpu" in one(checks, "native.torch")["what"]
+    assert "python" in one(checks, "native.python")["what"]
+    for name in ("native.torch", "native.python"):
+        found = int(one(checks, name)["what"].split()[0])
+        assert found > 500

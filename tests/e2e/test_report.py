@@ -280,6 +280,8 @@ def test_bash_completion(tmp_path):
     assert set(complete(script, "plumb", "")) == set(VERBS)
     assert complete(script, "plumb", "rep") == ["report"]
     assert set(complete(script, "plumb", "report", "--by", "")) == {*WAYS, "memory"}
+    ways = {*WAYS, "native", "library", "process", "rank", "collective", "memory"}
+    assert set(complete(script, "plumb", "report", "--by", "")) == ways
     assert complete(script, "plumb", "report", "x", "--inv") == ["--inverted"]
     assert "metrics" in complete(script, "plumb", "help", "")
 

@@ -229,10 +229,11 @@ def refused(done, tmp_path, name):
     assert not (tmp_path / "run.plumb").exists()
 
 
-def test_static_program_runs_and_its_children_are_seen(run, tmp_path):
+@pytest.mark.parametrize("how", ["-static", "-static-pie"])
+def test_static_program_runs_and_its_children_are_seen(run, tmp_path, how):
     source = ('#include <stdio.h>\n#include <unistd.h>\nint main(int argc, char **argv) '
               '{ if (argc > 1) execvp(argv[1], argv + 1); puts("hello"); return 5; }\n')
-    compile_c(tmp_path / "static", source, "-static")
+    compile_c(tmp_path / "static", source, how)
     done = run("./static")
     assert (done.returncode, done.stdout) == (5, "hello\n")
     assert "./static is statically linked" in done.stderr

@@ -261,6 +261,13 @@ sample_tree(struct plumb_builder *b, struct sample_ids *ids)
 	                                    .context = copy,
 	                                    .saving_ns = PLUMB_UNKNOWN,
 	                                    .confidence = NAN });
+	plumb_builder_code_object(
+		b, &(struct plumb_code_object){ .process = ids->process,
+	                                        .kind = plumb_builder_text(b, "elf"),
+	                                        .path = plumb_builder_text(b, "/lib/libm.so.6"),
+	                                        .build_id = plumb_builder_text(b, "0badcafe"),
+	                                        .hash = PLUMB_NONE,
+	                                        .bytes = PLUMB_UNKNOWN });
 }
 
 static inline void

@@ -139,6 +139,14 @@ build(const struct rank *r)
 		                         .saving_ns = r->x,
 		                         .confidence = 0.5 };
 	plumb_builder_finding(b, &finding);
+	struct plumb_code_object object = { p,
+		                            plumb_builder_text(b, "elf"),
+		                            plumb_builder_text(b, "/bin/x"),
+		                            PLUMB_NONE,
+		                            PLUMB_NONE,
+		                            r->x };
+	plumb_builder_code_object(b, &object);
+	plumb_builder_code_object(b, &object); /* is there already */
 	struct plumb_work_item work = { kernel, s, r->first, r->last };
 	plumb_builder_work(b, &work);
 	struct plumb_series_bin bin = { d, p, r->first, 100, r->busy, 3, 0 };
@@ -272,6 +280,9 @@ tracks_processes_and_what_hangs_on_them_stay_apart(void **state)
 	assert_int_equal(p.series_count, 2);
 	assert_int_equal(p.clocks_count, 2);
 	assert_int_equal(p.findings_count, 2);
+	assert_int_equal(p.code_objects_count, 2);
+	assert_int_equal(p.code_objects[1].process, 1);
+	assert_string_equal(plumb_text(&p, p.code_objects[1].kind), "elf");
 	assert_int_equal(p.findings[0].context, context_of(&p, "k()"));
 	for (uint32_t i = 0; i < 2; i++) {
 		assert_int_equal(p.work[i].context, context_of(&p, "k()"));

@@ -142,6 +142,10 @@ assert_same(const struct plumb_profile *a, struct plumb_profile *b)
 	SAME_TEXT(findings, title);
 	SAME_TEXT(findings, advice);
 	SAME_TEXT(findings, evidence);
+	SAME_TEXT(code_objects, kind);
+	SAME_TEXT(code_objects, path);
+	SAME_TEXT(code_objects, build_id);
+	SAME_TEXT(code_objects, hash);
 	SAME_ROWS(frames);
 	SAME_ROWS(contexts);
 	SAME_ROWS(origins);
@@ -196,6 +200,9 @@ assert_same(const struct plumb_profile *a, struct plumb_profile *b)
 		            a->ledger[i].source == b->ledger[i].source &&
 		            a->ledger[i].fate == b->ledger[i].fate &&
 		            a->ledger[i].count == b->ledger[i].count);
+	for (uint32_t i = 0; i < a->code_objects_count; i++)
+		assert_true(a->code_objects[i].process == b->code_objects[i].process &&
+		            a->code_objects[i].bytes == b->code_objects[i].bytes);
 	for (uint32_t i = 0; i < a->findings_count; i++)
 		assert_true(a->findings[i].severity == b->findings[i].severity &&
 		            a->findings[i].context == b->findings[i].context &&
@@ -722,6 +729,8 @@ test_refused_contents(void **state)
 		"UPDATE environment SET key=NULL",
 		"UPDATE findings SET severity='deadly'",
 		"UPDATE findings SET context=99",
+		"UPDATE code_objects SET process=9",
+		"UPDATE code_objects SET bytes='many'",
 		"UPDATE series SET device=9",
 		"UPDATE series SET width_ns=1.5",
 		"UPDATE span_chunks SET track=77",

@@ -52,6 +52,8 @@ struct plumb_operator {
 	uint64_t thread;  /* the framework's number of the calling thread */
 	uint64_t forward_thread;
 	uint32_t shape_bytes; /* of the inputs' shapes, written where shape.h has room */
+	/* An address in the C frame that runs the operator; what is not on the stack is ignored. */
+	const void *stack;
 };
 /* Returns a ticket for the exit, NULL when nothing was pushed. Whoever gets one gives it back once:
  * by plumb_operator_exit on the same thread, else by marking it abandoned. See thread.h. */

@@ -26,6 +26,7 @@ enum {
 	/* Interpreter-internal frames that may lie between two of the program's, with a margin: a C
 	 * stack's, a class call's clean-up and an unfinished one. */
 	HOPS_PER_FRAME = 4,
+	FRAMES_ON_ONE_STACK = 16384, /* Python frames that one evaluation may run */
 };
 
 enum state {
@@ -46,6 +47,7 @@ static bool released;     /* `release` is filled */
 static void *interpreter; /* the handle that finds its symbols */
 static void *(*thread_state)(void);
 static int (*finalising)(void);
+static const void *evaluate; /* _PyEval_EvalFrameDefault; NULL unknown */
 
 /* ---- code objects that go ---- */
 
@@ -187,6 +189,7 @@ attach(struct plumb_error *error)
 			return rc;
 		plumb_python_signal_prepare(handle);
 		interpreter = handle;
+		evaluate = plumb_real_dlsym(handle, "_PyEval_EvalFrameDefault");
 		found = true;
 	}
 	ts = finalising() ? NULL : thread_state();
@@ -393,6 +396,39 @@ plumb_python_reaches(const void *top, const void *stop)
 	for (size_t hop = 0; frame && frame != stop && !is_over(hop, SIZE_MAX); hop++)
 		frame = plumb_python_pointer(frame, layout.previous);
 	return frame == stop;
+}
+
+/* From 3.12 on an evaluation begins with a frame of its own, which lies on the C stack. */
+static uintptr_t
+entry_frame(uintptr_t low, uintptr_t high)
+{
+	const char *frame = plumb_python_top();
+
+	for (size_t hop = 0; frame && !is_over(hop, hops_for(FRAMES_ON_ONE_STACK)); hop++) {
+		if ((unsigned char)frame[layout.owner] >= PLUMB_PYTHON_OWNER_INTERNAL &&
+		    (uintptr_t)frame >= low && (uintptr_t)frame < high)
+			return (uintptr_t)frame;
+		frame = plumb_python_pointer(frame, layout.previous);
+	}
+	return 0;
+}
+
+uintptr_t
+plumb_python_stack(uintptr_t low, uintptr_t high, const void **function)
+{
+	uintptr_t address = 0;
+	const char *ts;
+
+	*function = NULL;
+	if (!plumb_python_ready() || finalising() || !(ts = thread_state()))
+		return 0;
+	if (layout.stack != PLUMB_PYTHON_ABSENT)
+		address = (uintptr_t)plumb_python_pointer(ts, layout.stack);
+	else if (layout.first_instruction != PLUMB_PYTHON_ABSENT)
+		address = entry_frame(low, high);
+	else if (plumb_python_top())
+		*function = evaluate;
+	return address >= low && address < high ? address : 0;
 }
 
 void

@@ -75,6 +75,13 @@ bool plumb_python_reaches(const void *top, const void *stop);
 size_t plumb_python_walk(const void *top, const void *stop, struct plumb_python_frame *frames,
                          size_t max, bool *truncated);
 
+/*
+ * Where the calling thread's C stack enters the innermost Python frame: an address in the C frame that
+ * evaluates it, between LOW and HIGH; 0: there is none. A version that leaves no such address (3.9)
+ * gives the function that evaluates in *function, else NULL.
+ */
+uintptr_t plumb_python_stack(uintptr_t low, uintptr_t high, const void **function);
+
 void plumb_python_identify(const void *code, struct plumb_python_identity *identity);
 
 /* The str TEXT as UTF-8, as much as fits into OUT of SIZE bytes; returns its length. What is no str

@@ -29,12 +29,14 @@ enum {
 	.name = 112, .qualified_name = NONE, .lines = 120, .first_line = 40, .bytecode = 48,       \
 	.first_instruction = NONE, .traceable = NONE, .ascii_data = 48, .wide_data = 72
 #define INTERPRETER_FRAME                                                                          \
-	.entry = 56, .instruction = 56, .locals = 72, .file = 112, .name = 120,                    \
+	.entry = 56, .stack = 56, .instruction = 56, .locals = 72, .file = 112, .name = 120,       \
 	.qualified_name = 128, .lines = 136, .bytecode = NONE
 
 static const struct plumb_python_layout known[] = {
-	[9] = { COMMON, FRAME_OBJECT, .instruction = 104, .lasti_scale = 1, .locals = 360 },
-	[10] = { COMMON, FRAME_OBJECT, .instruction = 96, .lasti_scale = 2, .locals = 352 },
+	[9] = { COMMON, FRAME_OBJECT, .stack = NONE, .instruction = 104, .lasti_scale = 1,
+	        .locals = 360 },
+	[10] = { COMMON, FRAME_OBJECT, .stack = 48, .instruction = 96, .lasti_scale = 2,
+	         .locals = 352 },
 	[11] = { COMMON, INTERPRETER_FRAME, .indirect = 8, .previous = 48, .code = 32, .owner = 69,
 	         .first_line = 72, .traceable = 168, .first_instruction = 184, .ascii_data = 48,
 	         .wide_data = 72 },
@@ -150,6 +152,7 @@ read_published(const struct published *where, const void *runtime,
 	*layout = (struct plumb_python_layout){
 		.entry = field(&thread_state, 4, 8),
 		.indirect = NONE,
+		.stack = NONE,
 		.previous = field(&frame, 1, 8),
 		.code = field(&frame, 2, 8),
 		.instruction = field(&frame, 3, 8),

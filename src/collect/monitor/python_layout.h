@@ -32,6 +32,8 @@ enum {
 struct plumb_python_layout {
 	uint16_t entry;    /* in the thread state: the innermost frame … */
 	uint16_t indirect; /* … or, where there is this, what holds it at this offset */
+	uint16_t stack;    /* 3.10 to 3.12: in the thread state, an address in the C frame of the
+	                   innermost evaluation */
 	/* In a frame. `instruction`: a pointer where there is `first_instruction`, else an int. */
 	uint16_t previous, code, instruction, owner;
 	uint16_t tag;         /* low bits of the code pointer that are no address */

@@ -67,7 +67,7 @@ torch_enter(const void *record, void **result)
 	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_OPERATOR_ENTER);
 	if (!thread)
 		return;
-	struct plumb_operator op = { .name = abi.name(record), .sequence = -1 };
+	struct plumb_operator op = { .name = abi.name(record), .sequence = -1, .stack = record };
 	uint8_t scope = abi.scope > 0 ? ((const uint8_t *)record)[abi.scope] : TORCH_SCOPE_FUNCTION;
 	if (!op.name)
 		op.name = "?";

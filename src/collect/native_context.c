@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Native frames → contexts. A walk gives call sites; under a given parent a site is one context, kept in
+ * a table of the thread, so that a stack that was seen before costs a look a frame.
+ *
+ * The walk goes outwards to what stands on the C stack innermost: the operator's record, which lies in
+ * the C frame that runs it, or the C frame that evaluates the innermost Python frame. What is further
+ * out is told by their contexts already.
+ */
+#include "collect/context.h"
+#include "collect/stack/stack.h"
+
+enum {
+	NATIVE_MAX = 512,    /* frames between two operators */
+	NATIVE_NODES = 4096, /* contexts that a thread keeps at hand */
+};
+
+static const char generated[] = "[generated code]";
+
+struct plumb_native {
+	struct plumb_stack_bounds bounds;
+	uint32_t generation; /* of the objects that the table is about */
+	uint32_t pid;        /* of the region that it is about */
+	uintptr_t sites[NATIVE_MAX];
+	struct native_node {
+		uintptr_t site;
+		plumb_id parent, node;
+	} nodes[NATIVE_NODES];
+};
+
+/* ---- one frame ---- */
+
+static plumb_id
+string(struct plumb_thread *thread, const char *text)
+{
+	return plumb_intern(thread, text, strlen(text));
+}
+
+/* The CODE record of OBJECT, written by whoever needs it first; 0: no room. A record that loses a race
+ * is used by nobody. A forked child with a region of its own writes its own. */
+static plumb_id
+code_record(struct plumb_thread *thread, struct plumb_stack_object *object)
+{
+	struct plumb_region *region = thread->arena.region;
+	uint64_t pid = region->header->pid;
+	uint64_t known = atomic_load_explicit(&object->record, memory_order_acquire);
+	if (known >> 32 == pid)
+		return (plumb_id)known;
+	plumb_id path = string(thread, object->path[0] ? object->path : "[unknown file]");
+	struct plumb_record_code *code =
+		path ? plumb_arena_append(&thread->arena, PLUMB_RECORD_CODE, sizeof *code) : NULL;
+	if (!code)
+		return 0;
+	code->path = path;
+	code->build_id_bytes = object->build_id_bytes;
+	memcpy(code->build_id, object->build_id, sizeof code->build_id);
+	code->bias = object->bias;
+	code->start = object->start;
+	code->end = object->end;
+	plumb_arena_commit(&thread->arena, code);
+	plumb_id id = plumb_region_id(region, code);
+	if (atomic_compare_exchange_strong(&object->record, &known, pid << 32 | id))
+		return id;
+	return known >> 32 == pid ? (plumb_id)known : id;
+}
+
+static plumb_id
+make_node(struct plumb_thread *thread, plumb_id parent, uintptr_t site, uint8_t flags)
+{
+	struct plumb_key key = { .kind = PLUMB_FRAME_NATIVE, .flags = flags };
+	struct plumb_stack_object *object = plumb_stack_object_of(site);
+	if (!object) {
+		key.name = string(thread, generated);
+		return plumb_child(thread, parent, &key);
+	}
+	key.file = code_record(thread, object);
+	if (key.file) {
+		const struct plumb_record_code *code =
+			plumb_region_at(thread->arena.region, key.file);
+		uintptr_t offset = site - object->bias;
+		key.name = code->path;
+		key.line = offset <= UINT32_MAX ? (uint32_t)offset : 0;
+	}
+	return plumb_child(thread, parent, &key);
+}
+
+static inline plumb_id
+step_in(struct plumb_thread *thread, plumb_id parent, uintptr_t site)
+{
+	uint64_t hash = (site ^ (uint64_t)parent << 32) * UINT64_C(0x9e3779b97f4a7c15);
+	struct native_node *node = &thread->native->nodes[hash >> 32 & (NATIVE_NODES - 1)];
+	if (plumb_likely(node->site == site && node->parent == parent))
+		return node->node;
+	plumb_id made = make_node(thread, parent, site, 0);
+	if (made != PLUMB_LOST)
+		*node = (struct native_node){ site, parent, made };
+	return made;
+}
+
+/* ---- the walk ---- */
+
+/* The thread's scratch, fit for the region and the objects of now; NULL: no memory, no tables. */
+static struct plumb_native *
+prepare(struct plumb_thread *thread)
+{
+	struct plumb_native *native = thread->native;
+	if (plumb_unlikely(!native)) {
+		if (!plumb_stack_prepare())
+			return NULL;
+		native = thread->native = plumb_map(sizeof *native, true);
+		if (!native)
+			return NULL;
+	}
+	if (plumb_unlikely(atomic_load_explicit(&plumb_stack_stale, memory_order_relaxed)))
+		plumb_stack_refresh();
+	uint32_t generation = plumb_stack_generation(), pid = thread->arena.region->header->pid;
+	if (plumb_unlikely(native->generation != generation || native->pid != pid)) {
+		memset(native->nodes, 0, sizeof native->nodes);
+		native->generation = generation;
+		native->pid = pid;
+	}
+	return native;
+}
+
+/* The innermost address on the C stack where a context begins that is known already; 0: none. An
+ * operator's record that lies on the heap (a range that Python opened) tells nothing. */
+static uintptr_t
+known_from(const struct plumb_thread *thread, uintptr_t sp, const void **function)
+{
+	uintptr_t high = thread->native->bounds.high, python = 0;
+	*function = NULL;
+	if (plumb_layers & PLUMB_LAYER_PYTHON)
+		python = plumb_python_stack(sp, high, function);
+	/* Operators that are no frames leave the native ones to say where the program is. */
+	for (uint32_t at = plumb_operators_are_frames() ? thread->operators : 0; at; at--) {
+		uintptr_t stack = (uintptr_t)thread->stack[at].stack;
+		if (stack >= sp && stack < high)
+			return python && python < stack ? python : stack;
+	}
+	return python;
+}
+
+/* Cuts the walk where FUNCTION, the interpreter's, was called. */
+static void
+cut_at(struct plumb_stack_walk *walk, const void *function)
+{
+	uintptr_t start, end;
+	if (!plumb_stack_function((uintptr_t)function, &start, &end))
+		return;
+	for (size_t i = 0; i < walk->count; i++) {
+		if (walk->sites[i] >= start && walk->sites[i] < end) {
+			walk->count = i;
+			walk->end = PLUMB_STACK_STOP;
+			return;
+		}
+	}
+}
+
+/* Says once why nothing is walked here. */
+static void
+refuse(struct plumb_thread *thread, const char *why)
+{
+	static _Atomic bool said;
+	if (!atomic_exchange(&said, true))
+		plumb_environment(thread, "native.off", why);
+}
+
+/* How a walk counts in the ledger, by its end. */
+static enum plumb_fate
+fate_of(enum plumb_stack_end end)
+{
+	switch (end) {
+	case PLUMB_STACK_STOP:
+	case PLUMB_STACK_OUTERMOST:
+		return PLUMB_FATE_ATTRIBUTED;
+	case PLUMB_STACK_TOO_DEEP:
+		return PLUMB_FATE_TOO_DEEP;
+	default:
+		return PLUMB_FATE_NO_UNWIND;
+	}
+}
+
+plumb_id
+plumb_native_path(struct plumb_thread *thread, plumb_id parent, const uintptr_t *sites,
+                  size_t count, enum plumb_stack_end end)
+{
+	enum plumb_fate fate = fate_of(end);
+	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_NATIVE, PLUMB_FATE_RECEIVED, 1);
+	if (plumb_unlikely(!prepare(thread))) {
+		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_NATIVE, PLUMB_FATE_NO_UNWIND, 1);
+		return parent;
+	}
+	/* Where there should be more, the outermost frame says so; generated code says it by itself. */
+	if (plumb_unlikely(fate != PLUMB_FATE_ATTRIBUTED && count)) {
+		count--;
+		parent = make_node(thread, parent, sites[count],
+		                   end == PLUMB_STACK_GENERATED ? 0 : PLUMB_CONTEXT_TRUNCATED);
+	}
+	while (count)
+		parent = step_in(thread, parent, sites[--count]);
+	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_NATIVE,
+	                  parent == PLUMB_LOST ? thread->arena.fate : fate, 1);
+	return parent;
+}
+
+plumb_id
+plumb_native_context(struct plumb_thread *thread, plumb_id parent)
+{
+	struct plumb_native *native = prepare(thread);
+	struct plumb_stack_walk walk = {
+		.max = NATIVE_MAX,
+		.skip_internal = true,
+		.end = PLUMB_STACK_NO_TABLE,
+	};
+	struct plumb_stack_registers here;
+	const void *function;
+	plumb_stack_here(&here);
+	if (plumb_unlikely(!native)) {
+		refuse(thread, "no memory for the tables by which native frames are found");
+	} else if (plumb_unlikely(!plumb_stack_within(&native->bounds, here.sp) &&
+	                          !plumb_stack_bounds_of(here.sp, &native->bounds))) {
+		refuse(thread, "native frames are missing where a thread's stack is not in "
+		               "/proc/self/maps; mount /proc to see them");
+	} else {
+		walk.sites = native->sites;
+		walk.stop = known_from(thread, here.sp, &function);
+		plumb_stack_walk(&here, &native->bounds, &walk);
+		if (plumb_unlikely(function))
+			cut_at(&walk, function);
+	}
+	return plumb_native_path(thread, parent, walk.sites, walk.count, walk.end);
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The walk: for each call site its row (where the caller's frame begins, where the return address and
+ * the frame pointer are), kept in a table that all threads share.
+ *
+ * An entry of the table is two words, the row and the address mixed with the row, written and read one
+ * after the other without a lock: when two threads write it at once, or a handler interrupts one, the
+ * words do not match and the entry is as good as absent. The generation of the list of objects is mixed
+ * in, too, so that unloading one empties the table.
+ */
+#include <errno.h>
+#include <ucontext.h>
+
+#include "collect/collector.h"
+#include "collect/stack/objects.h"
+#include "collect/table.h"
+
+#define ROWS ((size_t)1 << 16) /* 1 MiB, of which only what is used is there */
+
+struct cached {
+	_Atomic uint64_t key, word;
+};
+static struct cached *_Atomic rows;
+
+bool
+plumb_stack_prepare(void)
+{
+	if (plumb_likely(atomic_load_explicit(&rows, memory_order_acquire)))
+		return true;
+	struct cached *memory = NULL, *none = NULL;
+	int saved = errno;
+	if (plumb_stack_objects_begin())
+		memory = plumb_map(ROWS * sizeof *memory, true);
+	/* When two threads come here at once, one table goes unused. */
+	if (memory)
+		atomic_compare_exchange_strong(&rows, &none, memory);
+	errno = saved;
+	return memory != NULL;
+}
+
+/* ---- rows ---- */
+
+/* The state of a walk: registers of the frame that is looked at, and what belongs to it. */
+struct walker {
+	uintptr_t pc, sp, fp, link;
+	struct plumb_stack_registers
+		origin;  /* of the frame that the walk began at, or a signal's */
+	int *recoveries; /* how many are still allowed */
+	bool exact;      /* pc is where it stands, no return address */
+	bool in_handler;
+	struct plumb_stack_bounds bounds;
+	struct cached *rows;
+	uint64_t salt;
+	struct plumb_eh_row row;
+	enum plumb_stack_end why; /* there is no row */
+};
+
+/* The row of SITE from the tables of its object. */
+static __attribute__((noinline)) bool
+decode(struct walker *w, uintptr_t site, struct cached *entry)
+{
+	struct plumb_stack_code *code =
+		w->in_handler ? plumb_stack_code_of(site) : plumb_stack_code_now(site);
+	w->row = (struct plumb_eh_row){ 0 };
+	if (!code) {
+		w->why = PLUMB_STACK_GENERATED;
+		if (w->in_handler) {
+			w->why = PLUMB_STACK_UNKNOWN;
+			atomic_store_explicit(&plumb_stack_stale, true, memory_order_relaxed);
+		}
+		return false;
+	}
+	w->why = PLUMB_STACK_NO_TABLE;
+	if (w->in_handler && !plumb_stack_still_there(code, site)) {
+		w->why = PLUMB_STACK_UNKNOWN;
+		atomic_store_explicit(&plumb_stack_stale, true, memory_order_relaxed);
+		return false;
+	}
+	w->row.internal = code->internal;
+	if (!code->has_tables || !plumb_eh_decode(&code->image, site, &w->row)) {
+		w->row.internal = code->internal;
+		return false;
+	}
+	w->row.internal = code->internal;
+	uint64_t word = plumb_eh_pack(&w->row);
+	if (word) {
+		atomic_store_explicit(&entry->word, word, memory_order_relaxed);
+		atomic_store_explicit(&entry->key, word ^ site ^ w->salt, memory_order_relaxed);
+	}
+	return true;
+}
+
+static inline bool
+find_row(struct walker *w, uintptr_t site)
+{
+	struct cached *entry = &w->rows[(site * UINT64_C(0x9e3779b97f4a7c15)) >> 48];
+	uint64_t word = atomic_load_explicit(&entry->word, memory_order_relaxed);
+	uint64_t key = atomic_load_explicit(&entry->key, memory_order_relaxed);
+	if (plumb_unlikely((word ^ key) != (site ^ w->salt)))
+		return decode(w, site, entry);
+	plumb_eh_unpack(word, &w->row);
+	return true;
+}
+_Static_assert(ROWS == (size_t)1 << (64 - 48), "the hash has as many bits");
+
+/* ---- registers ---- */
+
+void
+plumb_stack_interrupted(const void *context, struct plumb_stack_registers *registers)
+{
+	const ucontext_t *all = context;
+#if defined(__x86_64__)
+	const greg_t *r = all->uc_mcontext.gregs;
+	*registers = (struct plumb_stack_registers){
+		.pc = (uintptr_t)r[REG_RIP],
+		.sp = (uintptr_t)r[REG_RSP],
+		.fp = (uintptr_t)r[REG_RBP],
+		.others = all,
+	};
+#elif defined(__aarch64__)
+	*registers = (struct plumb_stack_registers){
+		.pc = all->uc_mcontext.pc,
+		.sp = all->uc_mcontext.sp,
+		.fp = all->uc_mcontext.regs[29],
+		.link = all->uc_mcontext.regs[30],
+		.others = all,
+	};
+#endif
+}
+
+/* A register of the frame that the walk began at, by its DWARF number. */
+static bool
+register_at(const struct plumb_stack_registers *from, unsigned number, uintptr_t *value)
+{
+	const ucontext_t *all = from->others;
+#if defined(__x86_64__)
+	static const uint8_t places[] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
+		                          REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
+		                          REG_R12, REG_R13, REG_R14, REG_R15 };
+	if (all && number < sizeof places)
+		*value = (uintptr_t)all->uc_mcontext.gregs[places[number]];
+	else if (!all && number == 3)
+		*value = from->kept[0];
+	else if (!all && number >= 12 && number < 16)
+		*value = from->kept[number - 11];
+	else
+		return false;
+	return true;
+#elif defined(__aarch64__)
+	if (!all || number >= 31)
+		return false;
+	*value = all->uc_mcontext.regs[number];
+	return true;
+#endif
+}
+
+/* The word at ADDRESS, which has to lie on the stack. */
+static inline bool
+load(const struct walker *w, uintptr_t address, uintptr_t *value)
+{
+	if (plumb_unlikely(address < w->bounds.low || address > w->bounds.high - sizeof *value ||
+	                   address % sizeof *value))
+		return false;
+	*value = *(const uintptr_t *)address;
+	return true;
+}
+
+/* AArch64: a return address may be signed in its upper bits; the hint is a no-op elsewhere. */
+static inline uintptr_t
+plain_address(uintptr_t address)
+{
+#if defined(__aarch64__)
+	register uintptr_t x30 __asm__("x30") = address;
+	__asm__("hint #7" : "+r"(x30));
+	return x30;
+#else
+	return address;
+#endif
+}
+
+/* ---- steps ---- */
+
+static void
+start(struct walker *w, const struct plumb_stack_registers *from)
+{
+	w->pc = from->pc;
+	w->sp = from->sp;
+	w->fp = from->fp;
+	w->link = from->link;
+	w->exact = true;
+	if (from != &w->origin)
+		w->origin = *from;
+}
+
+/* To the caller, whose frame begins at CFA. */
+static inline bool
+leave_frame(struct walker *w, uintptr_t cfa)
+{
+	uintptr_t pc = w->link, fp = w->fp;
+	if (plumb_unlikely(w->row.in_register)) {
+		if (!w->exact || !register_at(&w->origin, (unsigned)w->row.ra, &pc))
+			return false;
+	} else if (!w->row.link && !load(w, cfa + (uintptr_t)(intptr_t)w->row.ra, &pc)) {
+		return false;
+	}
+	if (w->row.save == PLUMB_EH_FP_AT_CFA) {
+		if (!load(w, cfa + (uintptr_t)(intptr_t)w->row.fp, &fp))
+			return false;
+	} else if (plumb_unlikely(w->row.save == PLUMB_EH_FP_AT_FP)) {
+		if (!load(w, w->fp + (uintptr_t)(intptr_t)w->row.fp, &fp))
+			return false;
+	} else if (plumb_unlikely(w->row.save == PLUMB_EH_FP_LOST)) {
+		fp = 0;
+	}
+	w->pc = plain_address(pc);
+	w->sp = cfa;
+	w->fp = fp;
+	w->exact = false;
+	return true;
+}
+
+static bool recover(struct walker *w, unsigned number, uintptr_t *value);
+
+/* Where the frame ends and the caller's begins. False: that cannot be. */
+static inline bool
+frame_end(struct walker *w, uintptr_t *cfa)
+{
+	uintptr_t base;
+	if (plumb_likely(w->row.base == PLUMB_EH_SP))
+		base = w->sp;
+	else if (plumb_likely(w->row.base == PLUMB_EH_FP))
+		base = w->fp;
+	else if (!recover(w, w->row.base, &base))
+		return false;
+	if (plumb_unlikely(w->row.deref) && !load(w, base + (uintptr_t)(intptr_t)w->row.at, &base))
+		return false;
+	*cfa = base + (uintptr_t)(intptr_t)w->row.cfa;
+	if (plumb_unlikely(*cfa > w->bounds.high))
+		return false;
+	/* It grows, but for a leaf that keeps nothing on the stack. */
+	return plumb_likely(*cfa > w->sp) ||
+	       (*cfa == w->sp && w->exact && (w->row.link || w->row.in_register));
+}
+
+/*
+ * A few frames are found by a register that walks do not follow (the loader's, which binds functions when
+ * they are first called; hand-written ones). Its value is got by walking once more from the beginning,
+ * and looking in each frame where that register is kept.
+ */
+static __attribute__((noinline)) bool
+recover(struct walker *w, unsigned number, uintptr_t *value)
+{
+	struct walker again = *w;
+	if (!register_at(&w->origin, number, value) || --*w->recoveries < 0)
+		return false;
+	start(&again, &w->origin);
+	while (again.sp != w->sp || again.pc != w->pc) {
+		uintptr_t site = again.pc - !again.exact, cfa;
+		const struct plumb_stack_code *code = plumb_stack_code_of(site);
+		int32_t offset;
+		bool saved;
+		if (!code || !code->has_tables || !find_row(&again, site) ||
+		    again.row.kind != PLUMB_EH_FRAME || !frame_end(&again, &cfa) || cfa > w->sp ||
+		    !plumb_eh_saved(&code->image, site, number, &saved, &offset) ||
+		    (saved && !load(w, cfa + (uintptr_t)(intptr_t)offset, value)) ||
+		    !leave_frame(&again, cfa))
+			return false;
+	}
+	return true;
+}
+
+/* To what a signal interrupted, perhaps on another stack. */
+static bool
+leave_signal(struct walker *w, const struct plumb_stack_registers *to)
+{
+	start(w, to);
+	return plumb_stack_within(&w->bounds, w->sp) || plumb_stack_bounds_of(w->sp, &w->bounds);
+}
+
+/* By the row of a handler's trampoline. The registers that no row tells of are where the kernel puts
+ * them, when those that it does tell of are there. */
+static bool
+leave_handler(struct walker *w)
+{
+	struct plumb_stack_registers to = { 0 };
+	uintptr_t at = w->sp;
+	if (!load(w, at + (uintptr_t)(intptr_t)w->row.cfa, &to.sp) ||
+	    !load(w, at + (uintptr_t)(intptr_t)w->row.fp, &to.fp) ||
+	    !load(w, at + (uintptr_t)(intptr_t)w->row.ra, &to.pc))
+		return false;
+#if defined(__x86_64__)
+	const ucontext_t *all = (const ucontext_t *)at;
+	if ((const char *)&all->uc_mcontext.gregs[REG_RSP] == (const char *)at + w->row.cfa &&
+	    at + sizeof *all <= w->bounds.high)
+		to.others = all;
+#endif
+	return leave_signal(w, &to);
+}
+
+/*
+ * AArch64: the vDSO's trampoline has no rules that all kernels agree on, but always the same two
+ * instructions. The kernel's frame (128 bytes of siginfo_t, then the context) lies at the stack pointer.
+ */
+static bool
+leave_trampoline(struct walker *w)
+{
+#if defined(__aarch64__)
+	const struct plumb_stack_code *code = plumb_stack_code_of(w->pc);
+	const uint32_t *instruction = (const uint32_t *)w->pc;
+	struct plumb_stack_registers to;
+	uintptr_t at = w->sp + 128;
+	if (!code || w->pc % 4 || w->pc + 8 > code->object.end || instruction[0] != 0xd2801168 ||
+	    instruction[1] != 0xd4000001 || at + sizeof(ucontext_t) > w->bounds.high)
+		return false;
+	plumb_stack_interrupted((const void *)at, &to);
+	return leave_signal(w, &to);
+#else
+	(void)w;
+	return false;
+#endif
+}
+
+/* What STOP means on the stack that is walked now; the walk may change stacks. */
+static inline uintptr_t
+limit(const struct walker *w, uintptr_t stop)
+{
+	return stop >= w->sp && stop < w->bounds.high ? stop : UINTPTR_MAX;
+}
+
+/* Adds SITE, unless it is one of the innermost that are left out. False: there is no room. */
+static inline bool
+add_site(const struct walker *w, struct plumb_stack_walk *walk, uintptr_t site, bool *inner)
+{
+	*inner = *inner && w->row.internal;
+	if (*inner)
+		return true;
+	if (plumb_unlikely(walk->count == walk->max))
+		return false;
+	walk->sites[walk->count++] = site;
+	return true;
+}
+
+static enum plumb_stack_end
+follow(struct walker *w, struct plumb_stack_walk *walk)
+{
+	uintptr_t stop = limit(w, walk->stop);
+	bool inner = walk->skip_internal;
+	while (plumb_likely(w->pc)) {
+		uintptr_t site = w->pc - !w->exact, cfa = 0;
+		bool known = find_row(w, site);
+		if (plumb_likely(known && w->row.kind == PLUMB_EH_FRAME)) {
+			if (plumb_unlikely(!frame_end(w, &cfa))) {
+				known = false;
+				w->why = PLUMB_STACK_INCONSISTENT;
+			} else if (plumb_unlikely(cfa > stop)) {
+				return PLUMB_STACK_STOP;
+			}
+		}
+		if (plumb_unlikely(!add_site(w, walk, site, &inner)))
+			return PLUMB_STACK_TOO_DEEP;
+		if (plumb_unlikely(!known)) {
+			if (w->why != PLUMB_STACK_NO_TABLE || !leave_trampoline(w))
+				return w->why;
+		} else if (plumb_unlikely(w->row.kind == PLUMB_EH_END)) {
+			return PLUMB_STACK_OUTERMOST;
+		} else if (plumb_unlikely(w->row.kind == PLUMB_EH_SIGNAL ? !leave_handler(w)
+		                                                         : !leave_frame(w, cfa))) {
+			return PLUMB_STACK_INCONSISTENT;
+		}
+		if (plumb_unlikely(w->exact)) /* a signal's frame: perhaps another stack */
+			stop = limit(w, walk->stop);
+	}
+	return PLUMB_STACK_OUTERMOST;
+}
+
+void
+plumb_stack_walk(const struct plumb_stack_registers *from, const struct plumb_stack_bounds *bounds,
+                 struct plumb_stack_walk *walk)
+{
+	int recoveries = 8;
+	struct walker w = {
+		.recoveries = &recoveries,
+		.in_handler = walk->in_handler,
+		.bounds = *bounds,
+		.rows = atomic_load_explicit(&rows, memory_order_acquire),
+		.salt = (uint64_t)plumb_stack_generation() << 48,
+	};
+	start(&w, from);
+	walk->count = 0;
+	walk->end = PLUMB_STACK_NO_TABLE;
+	if (plumb_likely(w.rows && plumb_stack_within(bounds, w.sp)))
+		walk->end = follow(&w, walk);
+	else if (w.rows)
+		walk->end = PLUMB_STACK_INCONSISTENT;
+}
+
+bool
+plumb_stack_function(uintptr_t address, uintptr_t *start, uintptr_t *end)
+{
+	const struct plumb_stack_code *code = plumb_stack_code_now(address);
+	return code && code->has_tables && plumb_eh_extent(&code->image, address, start, end);
+}

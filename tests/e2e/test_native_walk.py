@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The walk of the native stack against libgcc's and gdb's: on stacks of many shapes, after every single
+instruction, within PyTorch's operators, and on a stopped program."""
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+from conftest import ROOT, clean_environment
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+NATIVE = os.path.join(HERE, "native")
+WALK = sorted(str(path) for path in (ROOT / "src/collect/stack").glob("*.c")) + [str(ROOT / "src/collect/table.c")]
+COMMON = ["-g0", "-I" + str(ROOT / "src"), "-D_GNU_SOURCE"]
+LEAST_STACKS = 1500
+
+# How a program is built → cases it can run. Static programs cannot load libraries; those that are linked
+# at fixed addresses register their tables in a way that takes a lock in libgcc, which traps would break.
+CALLS = ["calls", "signals", "generated", "limits"]
+LIBRARIES = ["library", "new_library"]
+BUILDS = {
+    "O2": (["-O2"], CALLS + LIBRARIES + ["steps"]),
+    "O0": (["-O0"], CALLS + LIBRARIES + ["steps"]),
+    "O3-cet": (["-O3", "-fomit-frame-pointer", "-fcf-protection=full"], CALLS + LIBRARIES + ["steps"]),
+    "frame-pointers": (["-O2", "-fno-omit-frame-pointer", "-mavx2"], CALLS + LIBRARIES + ["steps"]),
+    "lazy-no-pie": (["-O2", "-no-pie", "-fno-pie", "-Wl,-z,lazy"], CALLS + LIBRARIES + ["steps"]),
+    "static": (["-O2", "-static", "-DSTATIC", "-Wl,--eh-frame-hdr"], CALLS),
+    "static-pie": (["-O2", "-static-pie", "-fPIE", "-DSTATIC"], CALLS + ["steps"]),
+}
+
+
+def build(folder, *command):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def compile_walk(folder, compiler, *flags):
+    folder.mkdir(exist_ok=True)
+    return build(folder, compiler, "-std=gnu17", "-O2", *COMMON, *flags, "-c", *WALK)
+
+
+def compile_shapes(folder, compiler, flags):
+    """shapes.cc and the walk, with FLAGS, as FOLDER/shapes; a stripped library.so beside it."""
+    compile_walk(folder / "walk", {"g++": "gcc", "clang++": "clang"}.get(compiler, compiler), "-fPIE")
+    build(folder, compiler, "-std=gnu++17", *COMMON, "-Wno-attributes", *flags, "-o", "shapes",
+          os.path.join(NATIVE, "shapes.cc"), *(folder / "walk").glob("*.o"), "-ldl", "-lpthread")
+    build(folder, "gcc", "-O2", "-shared", "-fPIC", "-Wl,--build-id=sha1", "-o", "library.so",
+          os.path.join(NATIVE, "library.c"))
+    return build(folder, "strip", "library.so")
+
+
+def run(*command, **environment):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300,
+                          env=clean_environment(**environment), errors="replace")
+
+
+@pytest.fixture(scope="module")
+def shapes(tmp_path_factory):
+    made = {}
+
+    def get(name):
+        if name not in made:
+            made[name] = compile_shapes(tmp_path_factory.mktemp(name), "g++", BUILDS[name][0])
+        return made[name]
+    return get
+
+
+@pytest.mark.parametrize("name, case", [(name, case) for name, (_, cases) in BUILDS.items() for case in cases])
+def test_as_libgcc_sees_it(shapes, name, case):
+    folder = shapes(name)
+    done = subprocess.run(
+        [folder / "shapes", case, "./library.so"], cwd=folder, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = re.fullmatch(rf"{case}: (\d+) stacks, deepest (\d+)\n", done.stdout)
+    assert found
+    if case == "steps":
+        assert int(found[1]) > 5000
+    if case == "calls":
+        assert int(found[1]) > 100 and int(found[2]) > 300
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_as_libgcc_sees_it_with_clang(tmp_path, case):
+    clang = next((name for name in ("clang++", "clang++-19", "clang++-14") if shutil.which(name)), None)
+    if not clang:
+        pytest.skip("no clang++ here")
+    compile_walk(tmp_path / "walk", "gcc", "-fPIE")
+    build(tmp_path, clang, "-std=gnu++17", "-w", "-O2", *COMMON, "-o", "shapes", os.path.join(NATIVE, "shapes.cc"),
+          *(tmp_path / "walk").glob("*.o"), "-ldl", "-lpthread")
+    done = run(tmp_path / "shapes", case)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# ---- within PyTorch ----
+
+def run_inside(folder, python, **environment):
+    """inside.py with inside.so in it; the numbers that this left, and the process."""
+    build(folder, "gcc", "-std=gnu17", "-O2", *COMMON, "-fPIC", "-shared", "-fvisibility=hidden",
+          "-o", "inside.so", os.path.join(NATIVE, "inside.c"), *WALK, "-ldl")
+    done = run(python, os.path.join(NATIVE, "inside.py"), LD_PRELOAD=str(folder / "inside.so"),
+               INSIDE_OUT=str(folder / "out"), **environment)
+    assert done.returncode == 0, done.stderr
+    return list(map(int, (folder / "out").read_text().split())), done
+
+
+def test_within_operators(tmp_path, torch_python):
+    (stacks, differences, deepest, sites), done = run_inside(tmp_path, torch_python)
+    assert differences == 0, done.stderr
+    assert stacks >= LEAST_STACKS
+    assert deepest > 40 and sites > 20 * stacks
+
+
+def test_in_a_signal_handler_of_a_busy_process(tmp_path, torch_python):
+    """Whatever a signal interrupts, the loader and the allocator too: the walk comes back, and nearly always
+    from the outermost frame; what is left is hand-written code without tables."""
+    (samples, whole, without_table), _ = run_inside(tmp_path, torch_python, INSIDE_SAMPLE="1")
+    assert samples > 100
+    assert whole + without_table >= 0.999 * samples
+    assert whole >= 0.8 * samples
+
+
+# ---- against gdb ----
+
+GDB = """
+set pagination off
+set debuginfod enabled off
+set confirm off
+set backtrace past-main on
+set backtrace past-entry on
+set backtrace limit 500
+handle SIGUSR1 nostop noprint pass
+run
+python
+frame, inner = gdb.newest_frame(), None
+while frame:
+    # What is not called but interrupted stands at its instruction, what called stands before its next.
+    # Inlined calls, and calls that gdb deduces to have been jumps, are not on the stack.
+    exact = inner is None or inner.type() == gdb.SIGTRAMP_FRAME
+    if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):
+        print("gdb %x" % (frame.pc() if exact else frame.pc() - 1))
+        inner = frame
+    frame = frame.older()
+end
+"""
+
+
+@pytest.mark.parametrize("name", ["O2", "O0", "O3-cet", "lazy-no-pie"])
+def test_as_gdb_sees_it(shapes, tmp_path, name):
+    if not shutil.which("gdb"):
+        pytest.skip("no gdb here")
+    script = tmp_path / "script"
+    script.write_text(GDB)
+    done = run("gdb", "-nx", "-batch", "-x", script, "--args", shapes(name) / "shapes", "gdb")
+    if "ptrace: Operation not permitted" in done.stderr:
+        pytest.skip("gdb may not trace here")
+    ours = re.findall(r"^site ([0-9a-f]+)$", done.stdout, re.M)
+    theirs = re.findall(r"^gdb ([0-9a-f]+)$", done.stdout, re.M)
+    assert len(ours) > 12, done.stdout + done.stderr
+    assert theirs[-len(ours):] == ours, done.stdout

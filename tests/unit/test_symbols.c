@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading code objects, of this very program and of one made here; losing the child that reads. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <link.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "settle/symbolizer.h"
+
+static char folder[64];
+
+static int
+setup(void **state)
+{
+	(void)state;
+	snprintf(folder, sizeof folder, "/tmp/plumb-symbols-XXXXXX");
+	return mkdtemp(folder) ? 0 : -1;
+}
+
+static int
+teardown(void **state)
+{
+	char command[128];
+
+	(void)state;
+	plumb_code_debug_folder = "/usr/lib/debug";
+	snprintf(command, sizeof command, "rm -rf %s", folder);
+	return system(command);
+}
+
+static void
+shell(const char *format, ...)
+{
+	char command[1024], all[1200];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(command, sizeof command, format, args);
+	va_end(args);
+	snprintf(all, sizeof all, "cd %s && { %s; }", folder, command);
+	if (system(all))
+		fail_msg("failed: %s", command);
+}
+
+/* A program with one function, `answer`, whose body is on line 3. */
+static void
+compile(const char *options)
+{
+	char path[128];
+	FILE *source;
+
+	snprintf(path, sizeof path, "%s/one.c", folder);
+	source = fopen(path, "w");
+	assert_non_null(source);
+	fputs("int answer(int x)\n{\n\treturn x * 42;\n}\n"
+	      "int main(int argc, char **argv)\n{\n\t(void)argv;\n\treturn answer(argc);\n}\n",
+	      source);
+	fclose(source);
+	shell("gcc -O0 -Wl,--build-id=0x0123456789abcdef01234567 %s -o one one.c",
+	      options);
+}
+
+static uint64_t
+address_of(const char *program, const char *name)
+{
+	char command[256];
+	unsigned long address = 0;
+	FILE *pipe;
+
+	snprintf(command, sizeof command, "nm %s/%s | sed -n 's/ [Tt] %s$//p'", folder, program,
+	         name);
+	pipe = popen(command, "r");
+	assert_non_null(pipe);
+	assert_int_equal(fscanf(pipe, "%lx", &address), 1);
+	pclose(pipe);
+	return address;
+}
+
+static struct plumb_code_wanted
+wanted(const char *name)
+{
+	static char paths[8][128];
+	static unsigned next;
+	char *path = paths[next++ % 8];
+	struct plumb_code_wanted made = {
+		.path = path,
+		.build_id = { 0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 0x01, 0x23, 0x45,
+		              0x67 },
+		.build_id_bytes = 12,
+	};
+
+	snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+	return made;
+}
+
+/* ---- one object ---- */
+
+static struct plumb_code *
+open_code(const char *name)
+{
+	struct plumb_code_wanted one = wanted(name);
+	enum plumb_code_state state;
+	struct plumb_code *code = plumb_code_open(&one, &state);
+
+	assert_int_equal(state, PLUMB_CODE_FINE);
+	return code;
+}
+
+static void
+test_debug_file_in_the_build_id_folder(void **state)
+{
+	struct plumb_code_place place;
+	struct plumb_code_facts facts;
+	struct plumb_code *code;
+	char debug[128];
+
+	(void)state;
+	compile("-g");
+	uint64_t address = address_of("one", "answer");
+	shell("mkdir -p debug/.build-id/01 && objcopy --only-keep-debug one "
+	      "debug/.build-id/01/23456789abcdef01234567.debug && strip one");
+	snprintf(debug, sizeof debug, "%s/debug", folder);
+
+	code = open_code("one");
+	plumb_code_look(code, address, &place);
+	assert_null(place.symbol);
+	assert_int_equal(place.count, 0);
+	plumb_code_close(code);
+
+	plumb_code_debug_folder = debug;
+	code = open_code("one");
+	plumb_code_look(code, address, &place);
+	assert_string_equal(place.symbol, "answer");
+	assert_true(place.bounded);
+	assert_int_equal(place.start, address);
+	assert_int_equal(place.count, 1);
+	assert_string_equal(place.frames[0].name, "answer");
+	assert_int_equal(place.frames[0].line, 2);
+	plumb_code_facts(code, &facts);
+	assert_true(facts.lines && !facts.fetched);
+	assert_true(facts.functions >= 2);
+	assert_non_null(strstr(facts.debug, "/.build-id/01/23456789abcdef01234567.debug"));
+	plumb_code_close(code);
+
+	/* One of another program there is left alone. */
+	shell("gcc -g -Wl,--build-id=0xffffffff -o other one.c && objcopy --only-keep-debug other "
+	      "debug/.build-id/01/23456789abcdef01234567.debug");
+	code = open_code("one");
+	plumb_code_look(code, address, &place);
+	assert_null(place.symbol);
+	plumb_code_close(code);
+}
+
+static void
+test_the_functions_of_this_program(void **state)
+{
+	struct plumb_code_wanted own = { .path = "/proc/self/exe" };
+	enum plumb_code_state opened;
+	struct plumb_code *code = plumb_code_open(&own, &opened);
+	struct plumb_code_place place;
+	Dl_info info;
+	struct link_map *map = NULL;
+
+	(void)state;
+	assert_non_null(code);
+	assert_true(dladdr1((void *)(uintptr_t)test_the_functions_of_this_program, &info,
+	                    (void **)&map, RTLD_DL_LINKMAP));
+	plumb_code_look(code, (uintptr_t)test_the_functions_of_this_program - map->l_addr, &place);
+	assert_string_equal(place.symbol, __func__);
+	assert_true(place.count == 0 || !strcmp(place.frames[0].name, __func__));
+	plumb_code_close(code);
+}
+
+static void
+test_versions_of_symbols_are_left_out(void **state)
+{
+	struct plumb_code_place place;
+	struct plumb_code *code;
+
+	(void)state;
+	compile("");
+	uint64_t address = address_of("one", "answer");
+	shell("objcopy --redefine-sym answer=answer@@V_1 one");
+	code = open_code("one");
+	plumb_code_look(code, address, &place);
+	assert_string_equal(place.symbol, "answer");
+	plumb_code_close(code);
+}
+
+/* ---- the child ---- */
+
+/* The process that this one started; 0: there is none. */
+static pid_t
+child(void)
+{
+	char path[64];
+	int pid = 0;
+	FILE *list;
+
+	snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+	list = fopen(path, "r");
+	if (!list)
+		skip(); /* the kernel does not tell */
+	if (fscanf(list, "%d", &pid) != 1)
+		pid = 0;
+	fclose(list);
+	return pid;
+}
+
+static void
+test_a_lost_child_costs_one_object(void **state)
+{
+	struct plumb_symbolizer *symbolizer = plumb_symbolizer_new();
+	struct plumb_code_place place;
+	struct plumb_code_wanted one, two;
+	uint32_t first, second;
+
+	(void)state;
+	compile("-g");
+	shell("cp one two");
+	one = wanted("one"), two = wanted("two");
+	uint64_t address = address_of("one", "answer");
+	first = plumb_symbolizer_object(symbolizer, &one);
+	second = plumb_symbolizer_object(symbolizer, &two);
+	assert_int_equal(child(), 0);
+	assert_int_equal(plumb_symbolizer_look(symbolizer, first, address, &place),
+	                 PLUMB_CODE_FINE);
+	assert_string_equal(place.symbol, "answer");
+	assert_int_equal(place.frames[0].line, 2);
+	assert_true(plumb_symbolizer_bytes(symbolizer, first) > 1000);
+
+	pid_t before = child();
+	assert_true(before > 0);
+	kill(before, SIGKILL);
+	assert_int_equal(plumb_symbolizer_look(symbolizer, first, address, &place),
+	                 PLUMB_CODE_FAILED);
+	assert_null(place.symbol);
+	assert_int_equal(place.count, 0);
+	/* The other is read by the next child; the first is asked no more. */
+	assert_int_equal(plumb_symbolizer_look(symbolizer, second, address, &place),
+	                 PLUMB_CODE_FINE);
+	assert_string_equal(place.symbol, "answer");
+	assert_int_not_equal(child(), before);
+	assert_int_equal(plumb_symbolizer_look(symbolizer, first, address, &place),
+	                 PLUMB_CODE_FAILED);
+	plumb_symbolizer_free(symbolizer);
+	assert_int_equal(child(), 0);
+}
+
+static void
+test_no_child_for_what_is_no_file(void **state)
+{
+	struct plumb_symbolizer *symbolizer = plumb_symbolizer_new();
+	struct plumb_code_wanted gone = wanted("gone"), pipe = wanted("fifo");
+	struct plumb_code_place place;
+
+	(void)state;
+	shell("mkfifo fifo");
+	assert_int_equal(plumb_symbolizer_look(
+				 symbolizer, plumb_symbolizer_object(symbolizer, &gone), 1, &place),
+	                 PLUMB_CODE_ABSENT);
+	assert_int_equal(plumb_symbolizer_look(
+				 symbolizer, plumb_symbolizer_object(symbolizer, &pipe), 1, &place),
+	                 PLUMB_CODE_IRREGULAR);
+	assert_int_equal(child(), 0);
+	plumb_symbolizer_free(symbolizer);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_debug_file_in_the_build_id_folder, setup,
+		                                teardown),
+		cmocka_unit_test(test_the_functions_of_this_program),
+		cmocka_unit_test_setup_teardown(test_versions_of_symbols_are_left_out, setup,
+		                                teardown),
+		cmocka_unit_test_setup_teardown(test_a_lost_child_costs_one_object, setup,
+		                                teardown),
+		cmocka_unit_test_setup_teardown(test_no_child_for_what_is_no_file, setup, teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
