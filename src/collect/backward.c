@@ -84,33 +84,6 @@ learn_caller(struct plumb_thread *thread, struct plumb_thread *forward_owner)
 		thread->caller = caller;
 }
 
-/* Remembers who called the backward pass that NODE belongs to, each caller once. */
-static void
-note_origin(struct plumb_thread *thread, plumb_id node)
-{
-	plumb_id caller = plumb_backward_caller(thread);
-	if (!caller || caller == PLUMB_LOST || node == PLUMB_LOST)
-		return;
-	uint64_t mixed = plumb_mix(node, caller);
-	uint32_t hash = (uint32_t)(mixed ^ mixed >> 32), at = hash, id;
-	while ((id = plumb_table_next(&thread->origins, hash, &at))) {
-		const struct plumb_record_origin *known = plumb_region_at(thread->arena.region, id);
-		if (known->node == node && known->origin == caller)
-			return;
-	}
-	struct plumb_record_origin *origin =
-		plumb_arena_append(&thread->arena, PLUMB_RECORD_ORIGIN, sizeof *origin);
-	if (!origin) {
-		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_REGION, thread->arena.fate, 1);
-		return;
-	}
-	origin->node = node;
-	origin->origin = caller;
-	origin->kind = PLUMB_ORIGIN_BACKWARD_CALL;
-	plumb_arena_commit(&thread->arena, origin);
-	plumb_table_add(&thread->origins, hash, plumb_region_id(thread->arena.region, origin));
-}
-
 plumb_id
 plumb_backward_node(struct plumb_thread *thread, struct plumb_operator_frame *outer, plumb_id here,
                     const struct plumb_operator *op, struct plumb_key *key)
@@ -144,6 +117,7 @@ plumb_backward_node(struct plumb_thread *thread, struct plumb_operator_frame *ou
 	}
 	plumb_id node = plumb_operator_child(thread, parent, key);
 	if (plumb_operators_are_frames())
-		note_origin(thread, by_engine ? outer->node : node);
+		plumb_origin(thread, by_engine ? outer->node : node, plumb_backward_caller(thread),
+		             PLUMB_ORIGIN_BACKWARD_CALL);
 	return node;
 }

@@ -110,6 +110,11 @@ plumb_id plumb_child_named(struct plumb_thread *thread, plumb_id parent, enum pl
 void plumb_observe(struct plumb_thread *thread, plumb_id node, enum plumb_metric metric,
                    plumb_id track, int64_t x);
 
+/* Says that ORIGIN explains NODE, once however often it is said. Either may be 0 or PLUMB_LOST: then
+ * nothing is said. */
+void plumb_origin(struct plumb_thread *thread, plumb_id node, plumb_id origin,
+                  enum plumb_origin_kind kind);
+
 /* Adds to the ledger. */
 void plumb_count(struct plumb_thread *thread, enum plumb_source source, enum plumb_fate fate,
                  uint64_t count);

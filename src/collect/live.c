@@ -116,6 +116,22 @@ plumb_live_put(struct plumb_live *live, uint64_t key, const struct plumb_live_ob
 }
 
 bool
+plumb_live_get(const struct plumb_live *live, uint64_t key, struct plumb_live_object *object)
+{
+	uint64_t hash = plumb_mix(key, 1);
+	for (unsigned i = 0; i < PLUMB_LIVE_LEVELS; i++) {
+		const struct plumb_live_level *level =
+			atomic_load_explicit(&live->levels[i], memory_order_acquire);
+		size_t slot = level ? find(level, bucket_of(level, hash), key) : SIZE_MAX;
+		if (slot == SIZE_MAX)
+			continue;
+		*object = level->objects[slot];
+		return true;
+	}
+	return false;
+}
+
+bool
 plumb_live_take(struct plumb_live *live, uint64_t key, struct plumb_live_object *object)
 {
 	uint64_t hash = plumb_mix(key, 1);

@@ -35,6 +35,8 @@ enum plumb_live_result {
 enum plumb_live_result
 plumb_live_put(struct plumb_live *live, uint64_t key, const struct plumb_live_object *object,
                struct plumb_live_object *was);
+/* As plumb_live_take, and it lives on. For what is never taken by another thread meanwhile. */
+bool plumb_live_get(const struct plumb_live *live, uint64_t key, struct plumb_live_object *object);
 /* False: nothing lives there. */
 bool plumb_live_take(struct plumb_live *live, uint64_t key, struct plumb_live_object *object);
 

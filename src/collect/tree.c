@@ -131,6 +131,32 @@ plumb_observe(struct plumb_thread *thread, plumb_id node_id, enum plumb_metric m
 }
 
 void
+plumb_origin(struct plumb_thread *thread, plumb_id node, plumb_id origin,
+             enum plumb_origin_kind kind)
+{
+	if (!node || !origin || node == PLUMB_LOST || origin == PLUMB_LOST)
+		return;
+	uint64_t mixed = plumb_mix(node, origin);
+	uint32_t hash = (uint32_t)(mixed ^ mixed >> 32), at = hash, id;
+	while ((id = plumb_table_next(&thread->origins, hash, &at))) {
+		const struct plumb_record_origin *known = plumb_region_at(thread->arena.region, id);
+		if (known->node == node && known->origin == origin && known->kind == kind)
+			return;
+	}
+	struct plumb_record_origin *record =
+		plumb_arena_append(&thread->arena, PLUMB_RECORD_ORIGIN, sizeof *record);
+	if (!record) {
+		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_REGION, thread->arena.fate, 1);
+		return;
+	}
+	record->node = node;
+	record->origin = origin;
+	record->kind = (uint16_t)kind;
+	plumb_arena_commit(&thread->arena, record);
+	plumb_table_add(&thread->origins, hash, plumb_region_id(thread->arena.region, record));
+}
+
+void
 plumb_count(struct plumb_thread *thread, enum plumb_source source, enum plumb_fate fate,
             uint64_t count)
 {

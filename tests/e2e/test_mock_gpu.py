@@ -454,9 +454,24 @@ def test_configurations(release, tmp_path):
     assert (variant.grid, variant.block) == ((80, 1, 1), (256, 1, 1))
 
 
+def origins(made):
+    database = sqlite3.connect(made.path)
+    rows = database.execute("SELECT context, origin, reason FROM origins").fetchall()
+    database.close()
+    return rows
+
+
 def test_graphs(tmp_path):
     made = run_driver(tmp_path, "graph")
-    check(made, "graph", {"graph:@replay > cuGraphLaunch > node": (1500, 15)})
+    # At the launch, under what was captured: no operator there, so the driver's function and its line.
+    check(made, "graph", {"graph:@replay > cuGraphLaunch > cuLaunchKernel > node": (1500, 15)})
+    place, = [node for node in made.profile.walk() if node.kind == "graph"]
+    assert place.line == made.lines["capture"]
+    assert place.file.endswith("mock_driver.py")
+    origin, = [row for row in origins(made) if row[2] == "graph_capture"]
+    assert origin[0] == place.id
+    assert made.steps(made.node(origin[1]), "graph")[0] == f"graph:{made.lines['capture']}"
+    check_ledger(made, "gpu.graph", received=15, attributed=15)
     check(made, "graph", {"graph:@replay > cuGraphLaunch": (3, 3)}, "gpu.replays")
     check_ledger(made, "gpu.launch", received=3, attributed=3)
 

@@ -176,12 +176,12 @@ run(struct mock_work *work, uint32_t stream)
 	work->context = work->device + 1;
 	work->stream = stream + FIRST_STREAM;
 	if (graph) {
-		work->graph_node = ++graph_nodes;
+		work->graph_node = __atomic_add_fetch(&graph_nodes, 1, __ATOMIC_SEQ_CST);
 		graph->nodes = realloc(graph->nodes, (graph->count + 1) * sizeof *work);
 		graph->nodes[graph->count++] = *work;
 		pthread_mutex_unlock(&lock);
 		if (tool)
-			tool->graph_node();
+			tool->graph_node(work->graph_node, 0);
 		return;
 	}
 	uint64_t start = ends[work->device][stream] ? ends[work->device][stream] : base;
@@ -658,6 +658,14 @@ mock_capture_end(uint32_t stream)
 	struct graph *graph = captures[now.device][stream % STREAMS];
 	captures[now.device][stream % STREAMS] = NULL;
 	pthread_mutex_unlock(&lock);
+	/* As an executable graph its nodes have numbers of their own. */
+	for (size_t i = 0; i < graph->count; i++) {
+		uint64_t original = graph->nodes[i].graph_node;
+		graph->nodes[i].graph_node =
+			__atomic_add_fetch(&graph_nodes, 1, __ATOMIC_SEQ_CST);
+		if (tool)
+			tool->graph_node(graph->nodes[i].graph_node, original);
+	}
 	return graph;
 }
 

@@ -105,15 +105,26 @@ on_exit_of(struct mock_call *call)
 	call_back(call, CUPTI_API_EXIT);
 }
 
+/* A node's handle is its number. */
 static void
-on_graph_node(void)
+on_graph_node(uint64_t number, uint64_t original)
 {
-	CUpti_GraphData data = { 0 };
+	CUpti_GraphData data = { .node = (CUgraphNode)(uintptr_t)number,
+		                 .originalNode = (CUgraphNode)(uintptr_t)original };
 	CUpti_ResourceData resource = { .resourceDescriptor = &data };
-	if (subscribed() &&
-	    callback_enabled[CUPTI_CB_DOMAIN_RESOURCE][CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED])
-		callback(callback_data, CUPTI_CB_DOMAIN_RESOURCE,
-		         CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, &resource);
+	CUpti_CallbackId id = original ? CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED
+	                               : CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED;
+	if (subscribed() && callback_enabled[CUPTI_CB_DOMAIN_RESOURCE][id])
+		callback(callback_data, CUPTI_CB_DOMAIN_RESOURCE, id, &resource);
+}
+
+CUptiResult CUPTIAPI
+cuptiGetGraphNodeId(CUgraphNode node, uint64_t *number)
+{
+	if (!node || !number)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	*number = (uint64_t)(uintptr_t)node;
+	return CUPTI_SUCCESS;
 }
 
 /* ---- records ---- */

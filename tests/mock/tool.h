@@ -52,7 +52,8 @@ struct mock_tool {
 	void (*enter)(struct mock_call *call);
 	void (*exit)(struct mock_call *call);
 	void (*work)(const struct mock_work *work);
-	void (*graph_node)(void);
+	/* A node of this number was made; ORIGINAL: as the clone of that one, or 0. */
+	void (*graph_node)(uint64_t number, uint64_t original);
 };
 MOCK_EXPORT void mock_attach(const struct mock_tool *tool);
 MOCK_EXPORT long long *mock_value(const char *key); /* NULL: unknown key */

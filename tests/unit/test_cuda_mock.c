@@ -436,18 +436,20 @@ graph_kernels_stay_at_the_launch(void **state)
 {
 	struct run run;
 	(void)state;
-	run_program(&run, "mock-program", "", "capture:5:g:100 replay:3 launch:g:7");
+	run_program(&run, "mock-program", "", "capture:5:g:100 replay:3 launch:h:7");
 	struct stat_of g =
-		metric(&run, PLUMB_FRAME_KERNEL, "g", "cuGraphLaunch", PLUMB_METRIC_GPU_TIME);
+		metric(&run, PLUMB_FRAME_KERNEL, "g", "cuLaunchKernel", PLUMB_METRIC_GPU_TIME);
 	assert_int_equal(g.count, 15);
 	assert_int_equal(g.sum, 1500);
-	assert_int_equal(KERNEL("g", GPU_TIME).count, 1);
+	assert_int_equal(KERNEL("h", GPU_TIME).count, 1);
 	assert_int_equal(API("cuGraphLaunch", GPU_REPLAYS).sum, 3);
 	assert_int_equal(API("cuLaunchKernel", GPU_LAUNCHES).sum,
 	                 1); /* captured ones started nothing */
 	assert_int_equal(LEDGER(LAUNCH, RECEIVED), 4);
 	assert_int_equal(LEDGER(LAUNCH, ATTRIBUTED), 4);
 	assert_int_equal(LEDGER(KERNEL, ATTRIBUTED), 16);
+	assert_int_equal(LEDGER(GRAPH, RECEIVED), 15);
+	assert_int_equal(LEDGER(GRAPH, ATTRIBUTED), 15);
 	assert_int_equal(LEDGER(LAUNCH, NOT_DELIVERED), 0);
 	finish(&run);
 }

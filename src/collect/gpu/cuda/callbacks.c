@@ -237,6 +237,18 @@ call_exit(struct plumb_thread *thread, enum plumb_call call, const CUpti_Callbac
 	}
 }
 
+static void
+resource_event(CUpti_CallbackId id, const CUpti_ResourceData *resource)
+{
+	if (id == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED && pending.depth) {
+		struct pending *now = &pending.calls[pending.depth - 1];
+		now->captured = 1;
+		plumb_graph_created(resource->resourceDescriptor, now->node);
+	} else if (id == CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED) {
+		plumb_graph_cloned(resource->resourceDescriptor);
+	}
+}
+
 void CUPTIAPI
 plumb_cuda_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *info)
 {
@@ -244,8 +256,7 @@ plumb_cuda_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id
 	if (plumb_unlikely(!atomic_load_explicit(&plumb_cuda_live, memory_order_relaxed)))
 		return; /* a forked child */
 	if (domain == CUPTI_CB_DOMAIN_RESOURCE) {
-		if (id == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED && pending.depth)
-			pending.calls[pending.depth - 1].captured = 1;
+		resource_event(id, info);
 		return;
 	}
 	if (domain != CUPTI_CB_DOMAIN_DRIVER_API || id >= PLUMB_CALLS_MAX || !plumb_calls[id])

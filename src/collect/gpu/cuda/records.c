@@ -143,6 +143,8 @@ work_begin(struct plumb_thread *thread, const struct work *work, struct plumb_la
 		delivered++;
 		plumb_count(thread, PLUMB_SOURCE_LAUNCH, fate_of(thread, launch->node), 1);
 	}
+	if (work->graph_node && launch->node && launch->node != PLUMB_LOST)
+		launch->node = plumb_graph_place(thread, launch->node, work->graph_node);
 	/* CUPTI leaves both 0 when it could not read the times. */
 	if (!work->start || work->end < work->start) {
 		if (launch->node)

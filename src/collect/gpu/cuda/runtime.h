@@ -8,6 +8,7 @@
  *   interpose.c    the CUPTI functions of the program that slot.c has to notice
  *   callbacks.c    driver calls, on the program's threads
  *   calls.c        which driver function does what
+ *   graphs.c       nodes of captured graphs → where they were captured
  *   buffers.c      buffers of records, between CUPTI and the service thread
  *   records.c      records → contexts, metrics, ledger
  *   layout.c       which layouts of records are known
@@ -46,7 +47,8 @@
 	X(ActivitySetAttribute, 1)                                                                 \
 	X(ActivityRegisterTimestampCallback, 0)                                                    \
 	X(ActivityEnableHWTrace, 0)                                                                \
-	X(GetTimestamp, 1)
+	X(GetTimestamp, 1)                                                                         \
+	X(GetGraphNodeId, 0)
 
 struct plumb_cupti {
 #define X(name, needed) __typeof__(&cupti##name) name;
@@ -117,6 +119,14 @@ void CUPTIAPI plumb_cuda_callback(void *data, CUpti_CallbackDomain domain, CUpti
                                   const void *info);
 /* Driver calls that started work, so far. */
 uint64_t plumb_cuda_launched(void);
+
+/* ---- graphs.c ---- */
+
+/* A graph's node was made by a driver call at CONTEXT that is being captured; or cloned. */
+void plumb_graph_created(const CUpti_GraphData *data, plumb_id context);
+void plumb_graph_cloned(const CUpti_GraphData *data);
+/* Where the work of node NUMBER belongs under the graph's launch PARENT. Service thread. */
+plumb_id plumb_graph_place(struct plumb_thread *thread, plumb_id parent, uint64_t number);
 
 /* ---- buffers.c ---- */
 

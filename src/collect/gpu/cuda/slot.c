@@ -254,6 +254,8 @@ take(struct plumb_error *error)
 			plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_DRIVER_API, id);
 	plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_RESOURCE,
 	                           CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
+	plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_RESOURCE,
+	                           CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
 	result = plumb_cupti.ActivityRegisterCallbacks(plumb_buffer_requested,
 	                                               plumb_buffer_completed);
 	if (result == CUPTI_SUCCESS && !atomic_load(&plumb_slot_paused))
