@@ -34,7 +34,7 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointe
         -Wno-missing-field-initializers $(WERROR)
 VERSION := $(shell cat VERSION)
 CUDA_INCLUDE := $(BUILD_CACHE)/cuda/13.0/include
-CPPFLAGS += -Isrc -D_GNU_SOURCE -DPLUMB_VERSION='"$(VERSION)"'
+CPPFLAGS += -Isrc -Iinclude -D_GNU_SOURCE -DPLUMB_VERSION='"$(VERSION)"'
 BASE_CFLAGS := -std=gnu17 $(OPT) $(WARN) -fvisibility=hidden -MMD -MP
 COLLECT_CFLAGS := $(BASE_CFLAGS) -fPIC -ftls-model=initial-exec -isystem $(CUDA_INCLUDE)
 TOOL_CFLAGS := $(BASE_CFLAGS) -fPIE

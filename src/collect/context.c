@@ -14,6 +14,7 @@
 #include "collect/context.h"
 
 #include "collect/clock.h"
+#include "collect/event.h"
 
 /* ---- operators ---- */
 
@@ -36,6 +37,22 @@ ticket_return(struct plumb_thread *thread, struct plumb_ticket *ticket)
 	thread->free_tickets = (uint32_t)(ticket - thread->tickets);
 }
 
+/* Takes the innermost operator off the stack, whose end has not come in order. Its ticket comes back
+ * with its end, or now when that has come. */
+static void
+drop(struct plumb_thread *thread)
+{
+	struct plumb_operator_frame *frame = &thread->stack[thread->operators--];
+	struct plumb_ticket *ticket = &thread->tickets[frame->ticket];
+	uint32_t state = atomic_load_explicit(&ticket->abandoned, memory_order_acquire);
+	if (state != PLUMB_TICKET_OPEN)
+		ticket_return(thread, ticket);
+	if (state == PLUMB_TICKET_ENDED)
+		thread->ended_early--;
+	else
+		plumb_arena_tally(&thread->arena, frame->source, PLUMB_FATE_ENDED_ELSEWHERE, 1);
+}
+
 /* The innermost operator that is open; one whose end came on another thread is not. */
 static struct plumb_operator_frame *
 innermost(struct plumb_thread *thread)
@@ -45,10 +62,7 @@ innermost(struct plumb_thread *thread)
 		struct plumb_ticket *ticket = &thread->tickets[frame->ticket];
 		if (plumb_likely(!atomic_load_explicit(&ticket->abandoned, memory_order_acquire)))
 			return frame;
-		thread->operators--;
-		ticket_return(thread, ticket);
-		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_ENDED_ELSEWHERE,
-		                  1);
+		drop(thread);
 	}
 	return NULL;
 }
@@ -83,7 +97,7 @@ place_operator(struct plumb_thread *thread, struct plumb_operator_frame *outer,
 {
 	struct plumb_key key = {
 		.kind = op->range ? PLUMB_FRAME_RANGE : PLUMB_FRAME_OPERATOR,
-		.name = plumb_name(thread, op->name),
+		.name = op->id ? op->id : plumb_name(thread, op->name),
 	};
 	/* An engine frame that has no place yet keeps its choice until it is needed. */
 	bool undecided =
@@ -93,6 +107,7 @@ place_operator(struct plumb_thread *thread, struct plumb_operator_frame *outer,
 	                                     undecided ? 0 : plumb_frame_inside(thread, outer),
 	                                     &frame->python_depth, &top);
 	frame->range = op->range;
+	frame->loose = op->loose;
 	frame->python_top = top;
 	frame->python_floor = frame->python_depth;
 	if (op->range) {
@@ -120,12 +135,13 @@ struct plumb_ticket *
 plumb_operator_enter(struct plumb_thread *thread, const struct plumb_operator *op)
 {
 	uint64_t now = plumb_ticks();
-	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_RECEIVED, 1);
+	enum plumb_source source = op->source ? op->source : PLUMB_SOURCE_OPERATOR;
+	plumb_arena_tally(&thread->arena, source, PLUMB_FATE_RECEIVED, 1);
 	struct plumb_operator_frame *outer = innermost(thread);
 	struct plumb_ticket *ticket =
 		thread->operators < PLUMB_OPERATORS_MAX ? ticket_take(thread) : NULL;
 	if (plumb_unlikely(!ticket)) {
-		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_TOO_DEEP, 1);
+		plumb_arena_tally(&thread->arena, source, PLUMB_FATE_TOO_DEEP, 1);
 		return NULL;
 	}
 	struct plumb_operator_frame *frame = &thread->stack[thread->operators + 1];
@@ -139,19 +155,19 @@ plumb_operator_enter(struct plumb_thread *thread, const struct plumb_operator *o
 	atomic_store_explicit(&ticket->abandoned, 0, memory_order_relaxed);
 	frame->ticket = (uint32_t)(ticket - thread->tickets);
 	frame->inner = 0;
+	frame->source = (uint8_t)source;
 	frame->start = now;
+	if (plumb_event_operators_wanted())
+		plumb_event_operator_begin(thread, frame, op);
 	return ticket;
 }
 
-/* Operators above DEPTH that did not end before it end with it. Their tickets come back when their
- * own ends come. */
-static void
+/* Operators above DEPTH that did not end before it end with it. */
+static inline void
 drop_above(struct plumb_thread *thread, uint32_t depth)
 {
-	if (plumb_unlikely(depth < thread->operators))
-		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_ENDED_ELSEWHERE,
-		                  thread->operators - depth);
-	thread->operators = depth;
+	while (plumb_unlikely(thread->operators > depth))
+		drop(thread);
 }
 
 void
@@ -160,23 +176,72 @@ plumb_operators_drop(struct plumb_thread *thread)
 	drop_above(thread, 0);
 }
 
+/* FRAME ended after DURATION, of which INNER went by in operators that it called. */
+static inline void
+observe_end(struct plumb_thread *thread, struct plumb_operator_frame *frame, uint64_t duration,
+            uint64_t inner)
+{
+	plumb_id node = plumb_frame_node(thread, frame);
+	uint64_t self = duration > inner ? duration - inner : 0;
+	plumb_observe(thread, node, PLUMB_METRIC_OP_TIME, thread->track, (int64_t)self);
+	plumb_observe(thread, node, PLUMB_METRIC_OP_DURATION, thread->track, (int64_t)duration);
+	plumb_arena_tally(&thread->arena, frame->source,
+	                  node == PLUMB_LOST ? thread->arena.fate : PLUMB_FATE_ATTRIBUTED, 1);
+}
+
+/* A range ended before what is inside it: ranges of several domains, say, of which each closes its
+ * own. What is inside stays where it is, and the frame stays below it. */
+static void
+end_early(struct plumb_thread *thread, uint32_t depth, struct plumb_ticket *ticket)
+{
+	struct plumb_operator_frame *frame = &thread->stack[depth];
+	uint64_t now = plumb_ticks();
+	uint64_t running = plumb_ticks_between(thread->stack[depth + 1].start, now);
+	observe_end(thread, frame, plumb_ticks_between(frame->start, now), frame->inner + running);
+	atomic_store_explicit(&ticket->abandoned, PLUMB_TICKET_ENDED, memory_order_relaxed);
+	thread->ended_early++;
+}
+
+/* Takes frames that ended early off the stack now that nothing is inside them. To what called them
+ * they lasted until NOW. */
+static void
+remove_ended(struct plumb_thread *thread, uint64_t now)
+{
+	while (thread->operators) {
+		uint32_t depth = thread->operators;
+		struct plumb_operator_frame *frame = &thread->stack[depth];
+		struct plumb_ticket *ticket = &thread->tickets[frame->ticket];
+		if (atomic_load_explicit(&ticket->abandoned, memory_order_relaxed) !=
+		    PLUMB_TICKET_ENDED)
+			break;
+		if (depth > 1)
+			thread->stack[depth - 1].inner += plumb_ticks_between(frame->start, now);
+		drop(thread);
+	}
+}
+
 void
 plumb_operator_exit(struct plumb_thread *thread, struct plumb_ticket *ticket)
 {
 	uint32_t depth = ticket->depth, serial = ticket->serial;
 	struct plumb_operator_frame *frame = &thread->stack[depth];
-	ticket_return(thread, ticket);
-	if (plumb_unlikely(depth > thread->operators || frame->serial != serial))
+	if (plumb_unlikely(depth > thread->operators || frame->serial != serial)) {
+		ticket_return(thread, ticket);
 		return; /* it ended with an operator around it, and that was counted */
+	}
+	if (plumb_event_operators_wanted())
+		plumb_event_operator_end(thread, frame);
+	if (plumb_unlikely(frame->loose && innermost(thread) != frame)) {
+		end_early(thread, depth, ticket);
+		return;
+	}
+	ticket_return(thread, ticket);
 	drop_above(thread, depth);
 	thread->operators = depth - 1;
-	plumb_id node = plumb_frame_node(thread, frame);
-	uint64_t duration = plumb_ticks_between(frame->start, plumb_ticks());
-	uint64_t self = duration > frame->inner ? duration - frame->inner : 0;
-	plumb_observe(thread, node, PLUMB_METRIC_OP_TIME, thread->track, (int64_t)self);
-	plumb_observe(thread, node, PLUMB_METRIC_OP_DURATION, thread->track, (int64_t)duration);
-	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR,
-	                  node == PLUMB_LOST ? thread->arena.fate : PLUMB_FATE_ATTRIBUTED, 1);
+	uint64_t now = plumb_ticks(), duration = plumb_ticks_between(frame->start, now);
+	observe_end(thread, frame, duration, frame->inner);
 	if (depth > 1)
 		thread->stack[depth - 1].inner += duration;
+	if (plumb_unlikely(thread->ended_early))
+		remove_ended(thread, now);
 }

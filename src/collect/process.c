@@ -16,6 +16,7 @@
 #include "collect/clock.h"
 #include "collect/gpu/gpu.h"
 #include "collect/monitor/framework.h"
+#include "collect/range.h"
 #include "collect/thread.h"
 
 #ifndef MADV_WIPEONFORK
@@ -243,7 +244,10 @@ make_region(void)
 	uint64_t now = plumb_now();
 	snprintf(path, sizeof path, "%s/%d-%llu" PLUMB_REGION_SUFFIX, options.folder,
 	         (int)own_pid(), (unsigned long long)now);
-	if (plumb_region_create(&region, path, options.limit, &error)) {
+	if (!options.folder[0]) { /* for another tool alone (monitor.h): nothing is written */
+		if (plumb_region_create_private(&region, options.limit, &error))
+			return false;
+	} else if (plumb_region_create(&region, path, options.limit, &error)) {
 		leave_word(&error);
 		return false;
 	}
@@ -270,7 +274,7 @@ bool
 plumb_process_begin(void)
 {
 	int now = atomic_load_explicit(state, memory_order_acquire);
-	if (now != OFF || !options.folder[0])
+	if (now != OFF || !plumb_process_wanted())
 		return now == RECORDING;
 	pid_t by = atomic_load_explicit(&recording_pid, memory_order_acquire);
 	if (by && by != own_pid()) {
@@ -318,6 +322,7 @@ plumb_process_end(void)
 	plumb_gpu_stop();
 	struct plumb_thread *self = plumb_enter(PLUMB_CALLBACK_GPU_RECORDS);
 	if (self) {
+		plumb_ranges_finish(self);
 		plumb_threads_finish(self);
 		plumb_leave(self);
 	}
@@ -348,12 +353,17 @@ _Exit(int status)
 
 /* ---- loading ---- */
 
-static __attribute__((constructor)) void
-process_load(void)
+static _Atomic bool monitoring; /* another tool uses us without `plumb run` */
+
+bool
+plumb_process_wanted(void)
 {
-	const char *folder = getenv(PLUMB_ENV_FOLDER);
-	if (!folder || folder[0] != '/' || strlen(folder) >= sizeof options.folder)
-		return;
+	return options.folder[0] || atomic_load_explicit(&monitoring, memory_order_acquire);
+}
+
+static void
+map_state(void)
+{
 	_Atomic int *page =
 		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (page != MAP_FAILED) {
@@ -362,6 +372,15 @@ process_load(void)
 		else
 			state = page;
 	}
+}
+
+static __attribute__((constructor)) void
+process_load(void)
+{
+	const char *folder = getenv(PLUMB_ENV_FOLDER);
+	if (!folder || folder[0] != '/' || strlen(folder) >= sizeof options.folder)
+		return;
+	map_state();
 	options.limit = number_from(PLUMB_ENV_LIMIT, DEFAULT_LIMIT);
 	options.flush_ms = (unsigned)number_from(PLUMB_ENV_FLUSH, DEFAULT_FLUSH_MS);
 	options.gpu = number_from(PLUMB_ENV_GPU, 1) != 0;
@@ -375,6 +394,27 @@ process_load(void)
 	text_from(PLUMB_ENV_TRACE, options.trace, sizeof options.trace);
 	text_from(PLUMB_ENV_FOLLOW, options.follow, sizeof options.follow);
 	strcpy(options.folder, folder);
+}
+
+int
+plumb_process_monitor(const struct plumb_options *wanted)
+{
+	int result = 0;
+	pthread_mutex_lock(&begin_lock);
+	if (atomic_load_explicit(state, memory_order_relaxed) == OVER ||
+	    atomic_load_explicit(state, memory_order_relaxed) == REFUSED) {
+		result = -1;
+	} else if (!plumb_process_wanted()) {
+		options = *wanted;
+		options.folder[0] = '\0';
+		if (!options.limit)
+			options.limit = DEFAULT_LIMIT;
+		options.flush_ms = DEFAULT_FLUSH_MS;
+		map_state();
+		atomic_store_explicit(&monitoring, true, memory_order_release);
+	}
+	pthread_mutex_unlock(&begin_lock);
+	return result;
 }
 
 /* The child has one thread, and locks that another one held stay locked in it. */

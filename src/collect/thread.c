@@ -14,6 +14,8 @@
 
 #include "collect/clock.h"
 #include "collect/process.h"
+#include "collect/range.h"
+#include "collect/user_metric.h"
 
 /* All the thread-local storage there is: initial-exec space is scarce in a preloaded library. */
 static _Thread_local struct plumb_thread *current;
@@ -57,6 +59,7 @@ thread_park(void *data)
 	inside = true;
 	thread_name(thread, thread, atomic_load_explicit(&thread->tid, memory_order_relaxed));
 	thread->record->end = plumb_now();
+	plumb_ranges_drop(thread);
 	plumb_operators_drop(thread);
 	atomic_store_explicit(&thread->tid, 0, memory_order_relaxed);
 	pthread_mutex_lock(&parked_lock);
@@ -108,6 +111,8 @@ thread_new(void)
 		sizeof(struct plumb_name_entry) * PLUMB_NAME_CACHE,
 		sizeof(struct plumb_python_symbol),
 		sizeof(struct plumb_python_identity) * PLUMB_PYTHON_MAX,
+		sizeof(struct plumb_open_range) * PLUMB_RANGES_MAX,
+		sizeof(struct plumb_metric_slot) * PLUMB_METRIC_SLOTS,
 	};
 	enum { PARTS = sizeof sizes / sizeof *sizes };
 	size_t offsets[PARTS], total = 0;
@@ -127,6 +132,8 @@ thread_new(void)
 	thread->names = (void *)(memory + offsets[6]);
 	thread->symbol = (void *)(memory + offsets[7]);
 	thread->identities = (void *)(memory + offsets[8]);
+	thread->ranges = (void *)(memory + offsets[9]);
+	thread->metrics = (void *)(memory + offsets[10]);
 	plumb_arena_init(&thread->arena, plumb_region_of_process());
 	struct plumb_thread *first = atomic_load(&threads);
 	do

@@ -38,6 +38,10 @@ struct plumb_arena {
 int plumb_region_create(struct plumb_region *region, const char *path, uint64_t size,
                         struct plumb_error *error) PLUMB_MUST_CHECK;
 
+/* As plumb_region_create, but in the process's own memory, without a file. */
+int plumb_region_create_private(struct plumb_region *region, uint64_t size,
+                                struct plumb_error *error) PLUMB_MUST_CHECK;
+
 /* Unmaps. The file stays. */
 void plumb_region_close(struct plumb_region *region);
 
@@ -114,7 +118,8 @@ static inline void
 plumb_value_add(struct plumb_record_value *value, int64_t x)
 {
 	plumb_sequence_begin(&value->sequence);
-	value->sum += x;
+	if (__builtin_add_overflow(value->sum, x, &value->sum)) /* it stops at the greatest */
+		value->sum = x < 0 ? -INT64_MAX : INT64_MAX;
 	value->count++;
 	if (x < value->min || value->count == 1)
 		value->min = x;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "collect/gpu/cuda/runtime.h"
+#include "collect/gpu/cuda/tell.h"
 
 struct plumb_launch_ring *plumb_cuda_launches;
 
@@ -92,6 +93,7 @@ call_enter(struct plumb_thread *thread, enum plumb_call call, const CUpti_Callba
 			                                        : plumb_thread_track(thread) };
 		plumb_launch_put(plumb_cuda_launches, info->correlationId, &launch);
 	}
+	plumb_cuda_tell(thread, call, info, now->node);
 	if (call == PLUMB_CALL_SYNC || call == PLUMB_CALL_COPY || call == PLUMB_CALL_COPY_BLOCKING)
 		now->start = plumb_now();
 }
@@ -169,6 +171,7 @@ call_exit(struct plumb_thread *thread, enum plumb_call call, const CUpti_Callbac
 	struct pending *now = &pending.calls[--pending.depth];
 	plumb_id track = plumb_thread_track(thread);
 	const CUresult *result = info->functionReturnValue;
+	plumb_cuda_tell(thread, call, info, now->node);
 	if ((result && *result != CUDA_SUCCESS) || now->captured)
 		return;
 	if (call <= PLUMB_CALL_SET) {
