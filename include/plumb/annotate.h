@@ -12,7 +12,7 @@
  *
  * and in C++
  *
- *	plumb::range range("load batch");     // until the end of the block
+ *	plumb::range range("load batch");     (until the end of the block)
  *
  * A range is a frame on the call paths of what the calling thread does inside it. Names need not
  * outlive the call. Every function may be called from any thread, also before main().
@@ -46,21 +46,22 @@ struct plumb_annotate {
 #if defined(__linux__) && defined(__GNUC__) && !defined(PLUMB_ANNOTATE_OFF)
 
 /* A weak reference: it is no reason to link with the library that has it. */
-static void *plumb_annotate_dlsym(void *library, const char *name)
-	__attribute__((weakref("dlsym")));
+static void *
+plumb_annotate_dlsym(void *library, const char *name) __attribute__((weakref("dlsym")));
 
 /* The table, or the address of PLACE itself where there is no plumb. */
 __attribute__((noinline, cold, unused)) static const struct plumb_annotate *
 plumb_annotate_find(const struct plumb_annotate **place)
 {
 	const struct plumb_annotate *found = (const struct plumb_annotate *)(const void *)place;
-	if (plumb_annotate_dlsym) {
-		typedef const struct plumb_annotate *entry(void);
-		entry *plumb = (entry *)plumb_annotate_dlsym((void *)0, "plumb_annotate_v1");
-		const struct plumb_annotate *table = plumb ? plumb() : (void *)0;
-		if (table && table->size >= sizeof *table)
-			found = table;
-	}
+	const struct plumb_annotate *table = 0;
+	const struct plumb_annotate *(*plumb)(void) = 0;
+	if (plumb_annotate_dlsym)
+		*(void **)(&plumb) = plumb_annotate_dlsym((void *)0, "plumb_annotate_v1");
+	if (plumb)
+		table = plumb();
+	if (table && table->size >= sizeof *table)
+		found = table;
 	__atomic_store_n(place, found, __ATOMIC_RELEASE);
 	return found;
 }
@@ -127,7 +128,7 @@ namespace plumb
 {
 class range
 {
-public:
+      public:
 	explicit range(const char *name)
 	{
 		plumb_range_push(name);
@@ -139,6 +140,6 @@ public:
 	range(const range &) = delete;
 	range &operator=(const range &) = delete;
 };
-} // namespace plumb
+} /* namespace plumb */
 #endif
 #endif

@@ -76,9 +76,11 @@ enum plumb_monitor_layer {
 
 /* Flags of an event and of a frame. */
 enum {
-	PLUMB_MONITOR_BACKWARD = 1 << 0, /* work of a backward pass; its path is its forward operator's */
-	PLUMB_MONITOR_ACCUMULATION = 1 << 1, /* backward work that no single forward operator caused */
-	PLUMB_MONITOR_TRUNCATED = 1 << 2,    /* of a frame: deeper ones exist and are not known */
+	PLUMB_MONITOR_BACKWARD =
+		1 << 0, /* work of a backward pass; its path is its forward operator's */
+	PLUMB_MONITOR_ACCUMULATION =
+		1 << 1,                   /* backward work that no single forward operator caused */
+	PLUMB_MONITOR_TRUNCATED = 1 << 2, /* of a frame: deeper ones exist and are not known */
 };
 
 struct plumb_monitor_event {
@@ -133,8 +135,9 @@ struct plumb_monitor_options {
 };
 
 struct plumb_monitor_frame {
-	uint32_t kind; /* as a frame's kind in a profile: 1 python, 2 module, 3 operator, 4 range, … */
-	uint32_t line; /* 0 unknown */
+	uint32_t
+		kind; /* as a frame's kind in a profile: 1 python, 2 module, 3 operator, 4 range, … */
+	uint32_t line;    /* 0 unknown */
 	const char *name; /* function, operator, range, driver function; never NULL */
 	const char *file; /* of a Python frame; NULL unknown */
 	uint32_t flags;

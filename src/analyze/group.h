@@ -22,6 +22,7 @@ enum plumb_group_by {
 	PLUMB_BY_LINE,      /* Python line: (file, line) */
 	PLUMB_BY_USER_LINE, /* Python line of the person's own code */
 	PLUMB_BY_THREAD,    /* host thread or GPU stream; inclusive and exclusive are the same */
+	PLUMB_BY_RANGE,     /* NVTX or user range by name */
 };
 
 struct plumb_group_row {

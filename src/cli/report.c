@@ -18,10 +18,10 @@ static const struct plumb_option options[] = {
 	  .kind = PLUMB_OPTION_CHOICE,
 	  .argument = "WHAT",
 	  .fallback = "operator",
-	  .choices = "context|kernel|operator|python|line|thread",
-	  .help = "what a row is (python: a Python function; line: a Python line; thread: a host "
-	          "thread or a GPU stream; context: the tree of call paths); kernel where no operator "
-	          "was seen" },
+	  .choices = "context|kernel|operator|range|python|line|thread",
+	  .help = "what a row is (range: an NVTX or user range; python: a Python function; line: a "
+	          "Python line; thread: a host thread or a GPU stream; context: the tree of call "
+	          "paths); kernel where no operator was seen, range where no kernel was, either" },
 	{ .name = "top",
 	  .letter = 'n',
 	  .kind = PLUMB_OPTION_NUMBER,
@@ -32,8 +32,8 @@ static const struct plumb_option options[] = {
 	  .letter = 'm',
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "METRIC",
-	  .help = "what sorts, and what the share is of (see \"plumb help metrics\"); without it "
-	          "gpu.time if there is any, else op.time" },
+	  .help = "what sorts, and what the share is of (see \"plumb help metrics\"), also one of "
+	          "the program's own; without it gpu.time if there is any, else op.time" },
 	{ .name = "inverted",
 	  .kind = PLUMB_OPTION_FLAG,
 	  .help = "bottom-up: from each row to the callers that its time came through" },
@@ -160,7 +160,7 @@ plumb_report_share(const struct plumb_report *report, const struct plumb_stat *p
 {
 	double whole = (double)plumb_stat_amount(report->metric, &report->total);
 
-	if (plumb_metrics[report->metric].aggregation != PLUMB_SUM || whole == 0)
+	if (plumb_metric_aggregation(report->metric) != PLUMB_SUM || whole == 0)
 		return NAN;
 	return (double)plumb_stat_amount(report->metric, part) / whole;
 }
@@ -214,7 +214,7 @@ group_of(const char *by)
 	} names[] = {
 		{ "kernel", PLUMB_BY_KERNEL }, { "operator", PLUMB_BY_OPERATOR },
 		{ "python", PLUMB_BY_PYTHON }, { "line", PLUMB_BY_LINE },
-		{ "thread", PLUMB_BY_THREAD },
+		{ "thread", PLUMB_BY_THREAD }, { "range", PLUMB_BY_RANGE },
 	};
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -377,22 +377,25 @@ print(const struct plumb_invocation *invocation, const struct plumb_report *repo
 		return PLUMB_EXIT_DONE;
 	plumb_cli_note(invocation,
 	               "nothing to show: no %s has any %s here%s; try another --by or --metric",
-	               report->by, plumb_metrics[report->metric].name,
+	               report->by, plumb_profile_metric(report->profile, report->metric).name,
 	               plumb_options_given(o, "filter") ? " and matches the filter" : "");
 	return PLUMB_EXIT_EMPTY;
 }
 
-/* What rows are when nobody said: operators, or kernels where no framework was seen. */
+/* What rows are when nobody said: operators, or kernels where no framework was seen, or ranges. */
 static const char *
 default_rows(const struct plumb_profile *profile, uint32_t metric)
 {
-	bool kernels = false;
+	bool kernels = false, ranges = false;
 	for (uint32_t i = 0; i < profile->frames_count; i++) {
 		if (profile->frames[i].kind == PLUMB_FRAME_OPERATOR)
 			return "operator";
 		kernels |= profile->frames[i].kind == PLUMB_FRAME_KERNEL;
+		ranges |= profile->frames[i].kind == PLUMB_FRAME_RANGE;
 	}
-	return kernels && metric == PLUMB_METRIC_GPU_TIME ? "kernel" : "operator";
+	if (kernels && metric == PLUMB_METRIC_GPU_TIME)
+		return "kernel";
+	return ranges && !kernels ? "range" : "operator";
 }
 
 static int
@@ -406,7 +409,8 @@ report_profile(const struct plumb_invocation *invocation, const struct plumb_pro
 		.profile = profile,
 		.path = invocation->operands[0],
 		.by = plumb_options_text(o, "by"),
-		.metric = metric ? plumb_metric_find(metric) : plumb_metric_default(profile),
+		.metric = metric ? plumb_profile_metric_find(profile, metric)
+		                 : plumb_metric_default(profile),
 		.top = top < UINT32_MAX ? (uint32_t)top : UINT32_MAX,
 		.ledger = plumb_options_flag(o, "ledger"),
 		.inverted = plumb_options_flag(o, "inverted"),
@@ -414,6 +418,8 @@ report_profile(const struct plumb_invocation *invocation, const struct plumb_pro
 	struct plumb_error error;
 	int result;
 
+	if (!report.metric)
+		return plumb_cli_usage(invocation, "report: there is no metric \"%s\"", metric);
 	if (!plumb_options_given(o, "by"))
 		report.by = default_rows(profile, report.metric);
 	result = work_out(&report, invocation, filter, &error);
@@ -426,14 +432,11 @@ static int
 check_use(const struct plumb_invocation *invocation)
 {
 	const struct plumb_options *o = invocation->options;
-	const char *metric = plumb_options_text(o, "metric");
 
 	if (plumb_options_flag(o, "json") && plumb_options_flag(o, "csv"))
 		return plumb_cli_usage(invocation, "report: choose --json or --csv");
 	if (plumb_options_flag(o, "inverted") && !strcmp(plumb_options_text(o, "by"), "thread"))
 		return plumb_cli_usage(invocation, "report: a thread has no callers to invert");
-	if (metric && !plumb_metric_find(metric))
-		return plumb_cli_usage(invocation, "report: there is no metric \"%s\"", metric);
 	return 0;
 }
 
@@ -488,15 +491,15 @@ const struct plumb_verb plumb_verb_report = {
 	.description =
 		"Reads a profile that \"plumb run\" or \"plumb settle\" wrote. The head names the "
 		"command, how long it took, plumb's own cost, and how busy each device was; the "
-	        "end "
+		"end "
 		"is the ledger: what was dropped, and why.\n\n"
 		"A row's exclusive part (\"self\") is what lies under it and under no deeper row "
-	        "of "
+		"of "
 		"the same kind, so that exclusive parts add up to the whole; its inclusive part "
 		"(\"total\") is all that lies under it, and counts a recursive frame once. The "
-	        "share "
+		"share "
 		"is of the exclusive part, of a context of the inclusive one. Behind each row "
-	        "stands "
+		"stands "
 		"the line of the person's own code that has the most of it.",
 	.options = options,
 	.examples = examples,

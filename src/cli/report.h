@@ -7,7 +7,7 @@
 
 #include "analyze/group.h"
 #include "cli/tree.h"
-#include "model/profile.h"
+#include "model/metric.h"
 
 struct plumb_report {
 	const struct plumb_profile *profile;

@@ -30,19 +30,21 @@ plumb_event_wanted(enum plumb_monitor_kind kind)
 
 /* An event of which nothing is known yet but its kind and phase. */
 #define PLUMB_EVENT(kind_, phase_)                                                                 \
-	{                                                                                          \
-		.size = sizeof(struct plumb_monitor_event), .kind = PLUMB_MONITOR_##kind_,         \
-		.phase = PLUMB_MONITOR_##phase_, .sequence = -1,                                   \
-		.address = PLUMB_MONITOR_UNKNOWN, .bytes = PLUMB_MONITOR_UNKNOWN, .device = -1     \
-	}
+	{ .size = sizeof(struct plumb_monitor_event),                                              \
+	  .kind = PLUMB_MONITOR_##kind_,                                                           \
+	  .phase = PLUMB_MONITOR_##phase_,                                                         \
+	  .sequence = -1,                                                                          \
+	  .address = PLUMB_MONITOR_UNKNOWN,                                                        \
+	  .bytes = PLUMB_MONITOR_UNKNOWN,                                                          \
+	  .device = -1 }
 
 /*
  * Calls everybody who registered for the event's kind, with time and thread filled in. Between
  * plumb_enter and plumb_leave. NODE is the event's own context; 0: what is current, which is found
  * only when somebody asks for the path.
  */
-void plumb_event_emit(struct plumb_thread *thread, plumb_id node,
-                      struct plumb_monitor_event *event);
+void
+plumb_event_emit(struct plumb_thread *thread, plumb_id node, struct plumb_monitor_event *event);
 
 /* Registering, as monitor.h has it. */
 int plumb_event_register(uint32_t kinds, plumb_monitor_callback callback, void *data);
@@ -53,11 +55,9 @@ int plumb_event_unregister(int handle);
 	(1u << PLUMB_MONITOR_OPERATOR | 1u << PLUMB_MONITOR_RANGE | 1u << PLUMB_MONITOR_COMPILED)
 struct plumb_operator;
 struct plumb_operator_frame;
-void
-plumb_event_operator_begin(struct plumb_thread *thread, struct plumb_operator_frame *frame,
-                           const struct plumb_operator *op);
-void
-plumb_event_operator_end(struct plumb_thread *thread, struct plumb_operator_frame *frame);
+void plumb_event_operator_begin(struct plumb_thread *thread, struct plumb_operator_frame *frame,
+                                const struct plumb_operator *op);
+void plumb_event_operator_end(struct plumb_thread *thread, struct plumb_operator_frame *frame);
 
 static inline bool
 plumb_event_operators_wanted(void)

@@ -251,18 +251,18 @@ range_node(struct plumb_thread *thread, const struct plumb_range_domain *domain,
 }
 
 uint64_t
-plumb_ranges_start(const struct plumb_range_domain *domain, const char *name, const int64_t *payload,
-                  uint64_t id)
+plumb_ranges_start(const struct plumb_range_domain *domain, const char *name,
+                   const int64_t *payload, uint64_t id)
 {
 	if (!id)
-		id = OWN | (1 + atomic_fetch_add_explicit(&next_id, 1, memory_order_relaxed)) << 16 >> 16;
+		id = OWN |
+		     (1 + atomic_fetch_add_explicit(&next_id, 1, memory_order_relaxed)) << 16 >> 16;
 	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_GPU);
 	if (!thread)
 		return id;
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_RANGE, PLUMB_FATE_RECEIVED, 1);
 	plumb_id node = range_node(thread, domain, name);
-	struct started *slot =
-		node == PLUMB_LOST ? NULL : take_slot(started_table(), id, 0);
+	struct started *slot = node == PLUMB_LOST ? NULL : take_slot(started_table(), id, 0);
 	if (slot) {
 		slot->thread = thread;
 		slot->node = node;
@@ -310,8 +310,7 @@ plumb_ranges_end(uint64_t id)
 			                 .track = slot->track,
 			                 .start = slot->start };
 		atomic_store_explicit(&slot->id, 0, memory_order_release);
-		plumb_id node =
-			range.thread == thread ? range.node : own_node(thread, range.node);
+		plumb_id node = range.thread == thread ? range.node : own_node(thread, range.node);
 		plumb_observe(thread, node, PLUMB_METRIC_OP_DURATION, range.track,
 		              (int64_t)plumb_ticks_between(range.start, now));
 		plumb_count(thread, PLUMB_SOURCE_RANGE,

@@ -28,20 +28,20 @@ struct plumb_range_domain {
 /* NAME need not outlive the call, PAYLOAD (a number that the range carries) may be NULL. The result is
  * the range's level in its domain on this thread, from 0; negative: none is open. */
 int plumb_ranges_push(const struct plumb_range_domain *domain, const char *name,
-                     const int64_t *payload);
+                      const int64_t *payload);
 int plumb_ranges_pop(const struct plumb_range_domain *domain);
 /* Closes the newest range of DOMAIN that was opened by this very pointer to a name. */
 int plumb_ranges_pop_named(const struct plumb_range_domain *domain, const char *name);
 
 /* ID: how the program will name the range, 0: to be made. Returns it. */
 uint64_t plumb_ranges_start(const struct plumb_range_domain *domain, const char *name,
-                           const int64_t *payload, uint64_t id);
+                            const int64_t *payload, uint64_t id);
 void plumb_ranges_end(uint64_t id);
 /* Did plumb_ranges_start make this id? */
 bool plumb_ranges_is_own(uint64_t id);
 
 void plumb_ranges_mark(const struct plumb_range_domain *domain, const char *name,
-                      const int64_t *payload);
+                       const int64_t *payload);
 
 /* The calling thread ends: its ranges end with it. */
 void plumb_ranges_drop(struct plumb_thread *thread);

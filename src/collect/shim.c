@@ -174,8 +174,8 @@ plumb_monitor_path(uint32_t layers, struct plumb_monitor_frame *frames, size_t f
 		capacity = 0;
 	if (!told && !(thread = plumb_enter(PLUMB_CALLBACK_GPU)))
 		return 0;
-	plumb_id node = told && thread->event_node ? thread->event_node
-	                                           : plumb_context_current(thread);
+	plumb_id node =
+		told && thread->event_node ? thread->event_node : plumb_context_current(thread);
 	size_t count = 0;
 	if (node != PLUMB_LOST)
 		count = store_path(thread->arena.region, node, layers, (char *)frames, frame_size,

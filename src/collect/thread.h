@@ -39,7 +39,7 @@ struct plumb_ticket {
 enum plumb_ticket_state {
 	PLUMB_TICKET_OPEN = 0,
 	PLUMB_TICKET_ABANDONED = 1, /* its end came on another thread */
-	PLUMB_TICKET_ENDED = 2,     /* it ended, and its frame waits until those inside it have, too */
+	PLUMB_TICKET_ENDED = 2, /* it ended, and its frame waits until those inside it have, too */
 };
 
 struct plumb_operator_frame {
@@ -55,16 +55,16 @@ struct plumb_operator_frame {
 	uint64_t inner; /* ns in operators that this one called */
 	bool engine;
 	bool range;
-	bool caller_known; /* engine frames: backward was called on this very thread */
-	bool loose;        /* its end may come before the ends of what is inside it */
-	uint8_t source;    /* enum plumb_source: where it is counted */
+	bool caller_known;          /* engine frames: backward was called on this very thread */
+	bool loose;                 /* its end may come before the ends of what is inside it */
+	uint8_t source;             /* enum plumb_source: where it is counted */
 	uint8_t event, event_flags; /* as it was told at its begin; see event.c */
 };
 
 /* A range that a call opened, on its own stack: a call closes the newest of its domain. */
 struct plumb_open_range {
 	const struct plumb_range_domain *domain;
-	const char *key; /* the name's pointer */
+	const char *key;             /* the name's pointer */
 	struct plumb_ticket *ticket; /* NULL: it was not recorded */
 	uint32_t level;              /* in its domain, from 0 */
 };
@@ -144,12 +144,12 @@ struct plumb_thread {
 
 	struct plumb_open_range *ranges; /* [0 … ranges_open) */
 	uint32_t ranges_open;
-	uint32_t ended_early;             /* frames of ENDED tickets on the stack */
-	struct plumb_table range_names;   /* strings that were a range's name */
+	uint32_t ended_early;              /* frames of ENDED tickets on the stack */
+	struct plumb_table range_names;    /* strings that were a range's name */
 	struct plumb_metric_slot *metrics; /* the program's own; see user_metric.c */
-	plumb_id root_value;              /* chain of the values at the root */
+	plumb_id root_value;               /* chain of the values at the root */
 
-	bool in_event; /* somebody is being told of an event, … */
+	bool in_event;       /* somebody is being told of an event, … */
 	plumb_id event_node; /* … of this context; 0: the current one */
 };
 

@@ -31,7 +31,6 @@ cut(const char *text)
 static uint32_t
 claim(struct plumb_thread *thread, const char *name, size_t bytes, enum plumb_fate *fate)
 {
-	*fate = PLUMB_FATE_OVERFLOWED;
 	for (uint32_t i = 0; i < PLUMB_USER_METRICS_MAX; i++) {
 		int state = FREE;
 		if (!atomic_compare_exchange_strong(&known[i].state, &state, WRITING))
@@ -53,6 +52,7 @@ claim(struct plumb_thread *thread, const char *name, size_t bytes, enum plumb_fa
 		atomic_store_explicit(&known[i].state, READY, memory_order_release);
 		return record->number;
 	}
+	*fate = PLUMB_FATE_OVERFLOWED;
 	return 0;
 }
 

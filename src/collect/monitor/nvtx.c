@@ -431,7 +431,7 @@ core_start_w(const wchar_t *name)
 	start_w *next = NEXT(core, START_W, start_w *);
 	char text[TEXT_BYTES];
 	return plumb_ranges_start(NULL, name ? or_none(narrow(name, text)) : no_name, NULL,
-	                         next ? next(name) : 0);
+	                          next ? next(name) : 0);
 }
 
 static void
@@ -610,18 +610,18 @@ static void
 core2_destroy(const void *domain)
 {
 	domain_destroy *next = NEXT(core2, DESTROY, domain_destroy *);
-	if (next && !text_own(DOMAIN_MAGIC, domain))
-		next(domain);
+	if (next)
+		next(domain_theirs(domain));
 }
 
 /* ---- installing ---- */
 
 static const function core[FUNCTIONS] = {
-	[MARK_EX] = (function)core_mark_ex,   [MARK_A] = (function)core_mark_a,
-	[MARK_W] = (function)core_mark_w,     [START_EX] = (function)core_start_ex,
-	[START_A] = (function)core_start_a,   [START_W] = (function)core_start_w,
-	[END] = (function)core_end,           [PUSH_EX] = (function)core_push_ex,
-	[PUSH_A] = (function)core_push_a,     [PUSH_W] = (function)core_push_w,
+	[MARK_EX] = (function)core_mark_ex, [MARK_A] = (function)core_mark_a,
+	[MARK_W] = (function)core_mark_w,   [START_EX] = (function)core_start_ex,
+	[START_A] = (function)core_start_a, [START_W] = (function)core_start_w,
+	[END] = (function)core_end,         [PUSH_EX] = (function)core_push_ex,
+	[PUSH_A] = (function)core_push_a,   [PUSH_W] = (function)core_push_w,
 	[POP] = (function)core_pop,
 };
 static const function core2[FUNCTIONS] = {
@@ -704,14 +704,17 @@ InitializeInjectionNvtx2(get_export_table get)
 	return 1;
 }
 
-/* NVTX's extensions (structured payloads, counters) are not plumb's; the other tool may have them. */
+/* NVTX's extensions (structured payloads, counters) are not plumb's; the other tool may have them. To
+ * fail here would say that domains are disabled, and Python's nvtx would then not push anything. */
 PLUMB_EXPORT int InitializeInjectionNvtxExtension(void *module);
 
 int
 InitializeInjectionNvtxExtension(void *module)
 {
 	int (*other)(void *) = (int (*)(void *))chained("InitializeInjectionNvtxExtension");
-	return other && other != InitializeInjectionNvtxExtension ? other(module) : 0;
+	if (other && other != InitializeInjectionNvtxExtension)
+		other(module);
+	return 1;
 }
 
 void
