@@ -9,6 +9,7 @@
 #: make bench      the benchmark of bench/ (wants a GPU and PyTorch)
 #: make wheel      dist/plumb_profiler-*.whl, self-contained and checked
 #: make install    into PREFIX (/usr/local), below DESTDIR
+#: make examples   the example tools of examples/, into build/examples
 #: make docs       writes the generated sections of docs/ again
 #: make format     clang-format over the C files      make clean   removes build/ and dist/
 #:
@@ -129,6 +130,14 @@ clang:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/clang CC=$(CLANG) WERROR=-Werror \
 	  all unit-programs fuzz-programs
 
+# Compiled as somebody else would, with the public headers alone.
+EXAMPLES := $(BUILD)/examples/monitor.so
+examples: $(EXAMPLES)
+$(BUILD)/examples/%.so: examples/%/tool.c include/plumb/monitor.h
+	@mkdir -p $(@D)
+	$(call say,CC  )
+	$(Q)$(CC) -std=gnu11 -O2 -g $(WARN) -Iinclude -fPIC -shared -o $@ $< -lpthread
+
 demo:
 	@scripts/bootstrap.sh demo
 	@$(MAKE) --no-print-directory all
@@ -145,6 +154,8 @@ wheel:
 install: all
 	install -D -m 755 $(BUILD)/plumb $(DESTDIR)$(PREFIX)/lib/plumb/plumb
 	install -D -m 755 $(BUILD)/libplumb.so $(DESTDIR)$(PREFIX)/lib/plumb/libplumb.so
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/plumb include/plumb/annotate.h \
+	  include/plumb/monitor.h
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \
 	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	ln -sfn ../lib/plumb/plumb $(DESTDIR)$(PREFIX)/bin/plumb
@@ -159,6 +170,6 @@ clean:
 	rm -rf $(BUILD) dist
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
-.PHONY: all present unit-programs unit replay fuzz-programs fuzz sanitize clang demo test bench \
+.PHONY: all examples present unit-programs unit replay fuzz-programs fuzz sanitize clang demo test bench \
         wheel install docs format clean help
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -131,6 +131,7 @@ plumb_event_operator_begin(struct plumb_thread *thread, struct plumb_operator_fr
 	event.kind = frame->event;
 	event.name = text_of(thread, frame->name);
 	event.sequence = op->sequence;
+	event.shapes = op->shapes;
 	event.flags = op->backward || op->engine ? PLUMB_MONITOR_BACKWARD : 0;
 	frame->event_flags = (uint8_t)event.flags;
 	if (plumb_event_wanted(event.kind))

@@ -18,6 +18,7 @@
 #include "collect/monitor/framework.h"
 #include "collect/range.h"
 #include "collect/thread.h"
+#include "collect/user_metric.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -423,6 +424,8 @@ forked_child(void)
 {
 	atomic_store_explicit(state, OFF, memory_order_relaxed);
 	pthread_mutex_init(&begin_lock, NULL);
+	plumb_ranges_forked();
+	plumb_user_metrics_forked();
 	if (atomic_load_explicit(&beginning, memory_order_relaxed))
 		refuse_child();
 }

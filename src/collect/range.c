@@ -340,6 +340,15 @@ plumb_ranges_mark(const struct plumb_range_domain *domain, const char *name, con
 /* ---- ends ---- */
 
 void
+plumb_ranges_forked(void)
+{
+	struct started *table = atomic_load_explicit(&started, memory_order_relaxed);
+	for (uint32_t i = 0; table && i < STARTED; i++)
+		if (atomic_load_explicit(&table[i].id, memory_order_relaxed))
+			atomic_store_explicit(&table[i].id, 0, memory_order_relaxed);
+}
+
+void
 plumb_ranges_drop(struct plumb_thread *thread)
 {
 	/* Nobody will close them; their tickets come back when their frames go. */

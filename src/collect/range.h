@@ -47,5 +47,7 @@ void plumb_ranges_mark(const struct plumb_range_domain *domain, const char *name
 void plumb_ranges_drop(struct plumb_thread *thread);
 /* The process ends: counts what is still open. Between plumb_enter and plumb_leave. */
 void plumb_ranges_finish(struct plumb_thread *thread);
+/* In a forked child: what its parent started is not its own. */
+void plumb_ranges_forked(void);
 
 #endif

@@ -104,3 +104,12 @@ plumb_user_metric(const char *name, int64_t value)
 	plumb_count(thread, PLUMB_SOURCE_METRIC, fate, 1);
 	plumb_leave(thread);
 }
+
+void
+plumb_user_metrics_forked(void)
+{
+	for (uint32_t i = 0; i < PLUMB_USER_METRICS_MAX; i++) {
+		memset(known[i].name, 0, sizeof known[i].name);
+		atomic_store_explicit(&known[i].state, FREE, memory_order_relaxed);
+	}
+}

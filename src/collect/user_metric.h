@@ -20,4 +20,7 @@ struct plumb_metric_slot {
 /* Adds VALUE of the metric NAME, which need not outlive the call. */
 void plumb_user_metric(const char *name, int64_t value);
 
+/* In a forked child: names are described in its parent's region, not in its own. */
+void plumb_user_metrics_forked(void);
+
 #endif

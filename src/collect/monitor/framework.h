@@ -47,6 +47,7 @@ struct plumb_operator {
 	bool loose;       /* its end ends nothing but itself, in whatever order ends come */
 	enum plumb_source source; /* where it is counted; 0: as an operator */
 	plumb_id id;              /* the name, interned already; or 0 */
+	const char *shapes;       /* of the inputs, as text, for events; or NULL */
 	uint64_t thread;  /* the framework's number of the calling thread */
 	uint64_t forward_thread;
 };

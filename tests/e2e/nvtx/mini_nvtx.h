@@ -130,7 +130,7 @@ mini_initialize(void)
 	void *tool = path ? dlopen(path, RTLD_LAZY) : NULL;
 	int (*entry)(const void *(*)(uint32_t)) =
 		tool ? (int (*)(const void *(*)(uint32_t)))dlsym(tool, "InitializeInjectionNvtx2")
-	             : NULL;
+		     : NULL;
 	if (entry)
 		entry(mini_export_table);
 }

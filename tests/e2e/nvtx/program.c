@@ -224,9 +224,9 @@ main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} scenarios[] = {
-		{ "names", names },   { "nesting", nesting }, { "domains", domains },
-		{ "payloads", payloads }, { "starts", starts },   { "marks", marks },
-		{ "many", many },     { "deep", deep },       { "libraries", libraries },
+		{ "names", names },         { "nesting", nesting }, { "domains", domains },
+		{ "payloads", payloads },   { "starts", starts },   { "marks", marks },
+		{ "many", many },           { "deep", deep },       { "libraries", libraries },
 		{ "left-open", left_open },
 	};
 	for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
