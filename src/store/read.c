@@ -373,12 +373,15 @@ read_metric(struct reader *reader, sqlite3_stmt *select, int64_t before, uint32_
 		return code;
 	if (!is_new_metric(reader, metric.name))
 		return damaged(reader, "the name of another metric, or none");
-	struct plumb_user_metric *grown = plumb_vec_grow(
-		profile->user_metrics, capacity, profile->user_metrics_count + 1, sizeof *grown);
-	if (!grown)
-		return no_memory(reader);
-	profile->user_metrics = grown;
-	grown[profile->user_metrics_count++] = metric;
+	if (profile->user_metrics_count == *capacity) {
+		struct plumb_user_metric *grown =
+			plumb_vec_grow(profile->user_metrics, capacity,
+		                       profile->user_metrics_count + 1, sizeof *grown);
+		if (!grown)
+			return no_memory(reader);
+		profile->user_metrics = grown;
+	}
+	profile->user_metrics[profile->user_metrics_count++] = metric;
 	return PLUMB_OK;
 }
 
