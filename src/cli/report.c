@@ -22,19 +22,16 @@ static const struct plumb_option options[] = {
 	  .kind = PLUMB_OPTION_CHOICE,
 	  .argument = "WHAT",
 	  .fallback = "operator",
-	  .choices = "context|kernel|operator|module|python|line|phase|shape|thread|process|rank|"
-	             "collective|memory",
-	  .help = "what a row is (context: the tree of call paths; module: an nn.Module by its "
-	          "qualified name; python: a Python function; line: a Python line; phase: data, "
-	          "forward, loss, backward, optimizer or other; shape: an operator with the shapes "
-	          "of "
-	          "its inputs and outputs, where the run had --shapes; thread: a host thread or a "
-	          "GPU "
-	          "stream; process: a process; rank: the processes of a rank; collective: an "
-	          "operation "
-	          "of NCCL or RCCL; memory: who holds each device's memory at its peak, by line of "
-	          "your "
-	          "code and operator); kernel where no operator was seen" },
+	  .choices = "context|kernel|operator|range|module|python|line|phase|shape|thread|process|"
+	             "rank|collective|memory",
+	  .help = "what a row is (context: the tree of call paths; range: an NVTX or user range; "
+	          "module: an nn.Module by its qualified name; python: a Python function; line: a "
+	          "Python line; phase: data, forward, loss, backward, optimizer or other; shape: "
+	          "an operator with the shapes of its inputs and outputs, where the run had "
+	          "--shapes; thread: a host thread or a GPU stream; process: a process; rank: the "
+	          "processes of a rank; collective: an operation of NCCL or RCCL; memory: who "
+	          "holds each device's memory at its peak, by line of your code and operator); "
+	          "kernel where no operator was seen, range where no kernel was, either" },
 	{ .name = "top",
 	  .letter = 'n',
 	  .kind = PLUMB_OPTION_NUMBER,
@@ -45,8 +42,8 @@ static const struct plumb_option options[] = {
 	  .letter = 'm',
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "METRIC",
-	  .help = "what sorts, and what the share is of (see \"plumb help metrics\"); without it "
-	          "gpu.time if there is any, else op.time" },
+	  .help = "what sorts, and what the share is of (see \"plumb help metrics\"), also one of "
+	          "the program's own; without it gpu.time if there is any, else op.time" },
 	{ .name = "inverted",
 	  .kind = PLUMB_OPTION_FLAG,
 	  .help = "bottom-up: from each row to the callers that its time came through" },
@@ -254,7 +251,7 @@ plumb_report_share(const struct plumb_report *report, const struct plumb_stat *p
 {
 	double whole = (double)plumb_stat_amount(report->metric, &report->total);
 
-	if (plumb_metrics[report->metric].aggregation != PLUMB_SUM || whole == 0)
+	if (plumb_metric_aggregation(report->metric) != PLUMB_SUM || whole == 0)
 		return NAN;
 	return (double)plumb_stat_amount(report->metric, part) / whole;
 }
@@ -313,7 +310,7 @@ group_of(const char *by)
 		{ "thread", PLUMB_BY_THREAD }, { "process", PLUMB_BY_PROCESS },
 		{ "rank", PLUMB_BY_RANK },     { "collective", PLUMB_BY_COLLECTIVE },
 		{ "module", PLUMB_BY_MODULE }, { "phase", PLUMB_BY_PHASE },
-		{ "shape", PLUMB_BY_SHAPE },
+		{ "shape", PLUMB_BY_SHAPE },   { "range", PLUMB_BY_RANGE },
 	};
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -507,22 +504,25 @@ print(const struct plumb_invocation *invocation, const struct plumb_report *repo
 		plumb_cli_note(
 			invocation,
 			"nothing to show: no %s has any %s here%s; try another --by or --metric",
-			report->by, plumb_metrics[report->metric].name,
+			report->by, plumb_profile_metric(report->profile, report->metric).name,
 			plumb_options_given(o, "filter") ? " and matches the filter" : "");
 	return PLUMB_EXIT_EMPTY;
 }
 
-/* What rows are when nobody said: operators, or kernels where no framework was seen. */
+/* What rows are when nobody said: operators, or kernels where no framework was seen, or ranges. */
 static const char *
 default_rows(const struct plumb_profile *profile, uint32_t metric)
 {
-	bool kernels = false;
+	bool kernels = false, ranges = false;
 	for (uint32_t i = 0; i < profile->frames_count; i++) {
 		if (profile->frames[i].kind == PLUMB_FRAME_OPERATOR)
 			return "operator";
 		kernels |= profile->frames[i].kind == PLUMB_FRAME_KERNEL;
+		ranges |= profile->frames[i].kind == PLUMB_FRAME_RANGE;
 	}
-	return kernels && metric == PLUMB_METRIC_GPU_TIME ? "kernel" : "operator";
+	if (kernels && metric == PLUMB_METRIC_GPU_TIME)
+		return "kernel";
+	return ranges && !kernels ? "range" : "operator";
 }
 
 static int
@@ -536,7 +536,8 @@ report_profile(const struct plumb_invocation *invocation, const struct plumb_pro
 		.profile = profile,
 		.path = invocation->operands[0],
 		.by = plumb_options_text(o, "by"),
-		.metric = metric ? plumb_metric_find(metric) : plumb_metric_default(profile),
+		.metric = metric ? plumb_profile_metric_find(profile, metric)
+		                 : plumb_metric_default(profile),
 		.top = top < UINT32_MAX ? (uint32_t)top : UINT32_MAX,
 		.ledger = plumb_options_flag(o, "ledger"),
 		.inverted = plumb_options_flag(o, "inverted"),
@@ -544,6 +545,8 @@ report_profile(const struct plumb_invocation *invocation, const struct plumb_pro
 	struct plumb_error error;
 	int result;
 
+	if (!report.metric)
+		return plumb_cli_usage(invocation, "report: there is no metric \"%s\"", metric);
 	if (!plumb_options_given(o, "by"))
 		report.by = default_rows(profile, report.metric);
 	if (!metric && !strcmp(report.by, "memory"))
@@ -586,14 +589,13 @@ check_use(const struct plumb_invocation *invocation)
 	if (plumb_options_flag(o, "inverted") && !strcmp(plumb_options_text(o, "by"), "memory"))
 		return plumb_cli_usage(invocation, "report: --by memory has no --inverted; --by "
 		                                   "operator --metric mem.held has");
-	if (metric && !strcmp(plumb_options_text(o, "by"), "memory") && strncmp(metric, "mem.", 4))
+	if (metric && !strcmp(by, "memory") &&
+	    (strncmp(metric, "mem.", 4) || !plumb_metric_find(metric)))
 		return plumb_cli_usage(invocation, "report: --by memory sorts by mem.held, "
 		                                   "mem.peak, mem.alloc or mem.free");
 	if (plumb_options_flag(o, "inverted") &&
 	    (plumb_report_is_where(by) || !strcmp(by, "phase") || !strcmp(by, "shape")))
 		return plumb_cli_usage(invocation, "report: a %s has no callers to invert", by);
-	if (metric && !plumb_metric_find(metric))
-		return plumb_cli_usage(invocation, "report: there is no metric \"%s\"", metric);
 	return 0;
 }
 

@@ -279,7 +279,7 @@ def test_bash_completion(tmp_path):
     script.write_bytes(plumb("generate", "completion-bash").stdout)
     assert set(complete(script, "plumb", "")) == set(VERBS)
     assert complete(script, "plumb", "rep") == ["report"]
-    assert set(complete(script, "plumb", "report", "--by", "")) == {*WAYS, "memory"}
+    assert set(complete(script, "plumb", "report", "--by", "")) == {*WAYS, "memory", "range"}
     assert complete(script, "plumb", "report", "x", "--inv") == ["--inverted"]
     assert "metrics" in complete(script, "plumb", "help", "")
 
