@@ -9,6 +9,7 @@
 #: make bench      the benchmark of bench/ (wants a GPU and PyTorch)
 #: make wheel      dist/plumb_profiler-*.whl, self-contained and checked
 #: make install    into PREFIX (/usr/local), below DESTDIR
+#: make examples   the example tools of examples/, into build/examples
 #: make docs       writes the generated sections of docs/ again
 #: make format     clang-format over the C files      make clean   removes build/ and dist/
 #:
@@ -34,7 +35,7 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointe
         -Wno-missing-field-initializers $(WERROR)
 VERSION := $(shell cat VERSION)
 CUDA_INCLUDE := $(BUILD_CACHE)/cuda/13.0/include
-CPPFLAGS += -Isrc -D_GNU_SOURCE -DPLUMB_VERSION='"$(VERSION)"'
+CPPFLAGS += -Isrc -Iinclude -D_GNU_SOURCE -DPLUMB_VERSION='"$(VERSION)"'
 BASE_CFLAGS := -std=gnu17 $(OPT) $(WARN) -fvisibility=hidden -MMD -MP
 COLLECT_CFLAGS := $(BASE_CFLAGS) -fPIC -ftls-model=initial-exec -isystem $(CUDA_INCLUDE)
 TOOL_CFLAGS := $(BASE_CFLAGS) -fPIE
@@ -129,6 +130,14 @@ clang:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/clang CC=$(CLANG) WERROR=-Werror \
 	  all unit-programs fuzz-programs
 
+# Compiled as somebody else would, with the public headers alone.
+EXAMPLES := $(BUILD)/examples/monitor.so
+examples: $(EXAMPLES)
+$(BUILD)/examples/%.so: examples/%/tool.c include/plumb/monitor.h
+	@mkdir -p $(@D)
+	$(call say,CC  )
+	$(Q)$(CC) -std=gnu11 -O2 -g $(WARN) -Iinclude -fPIC -shared -o $@ $< -lpthread
+
 demo:
 	@scripts/bootstrap.sh demo
 	@$(MAKE) --no-print-directory all
@@ -146,6 +155,8 @@ install: all
 	install -D -m 755 $(BUILD)/plumb $(DESTDIR)$(PREFIX)/lib/plumb/plumb
 	install -D -m 755 $(BUILD)/libplumb.so $(DESTDIR)$(PREFIX)/lib/plumb/libplumb.so
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/plumb/python/plumb python/plumb/*.py
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/plumb include/plumb/annotate.h \
+	  include/plumb/monitor.h
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \
 	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	ln -sfn ../lib/plumb/plumb $(DESTDIR)$(PREFIX)/bin/plumb
@@ -160,6 +171,6 @@ clean:
 	rm -rf $(BUILD) dist
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
-.PHONY: all present unit-programs unit replay fuzz-programs fuzz sanitize clang demo test bench \
+.PHONY: all examples present unit-programs unit replay fuzz-programs fuzz sanitize clang demo test bench \
         wheel install docs format clean help
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -22,6 +22,13 @@ ENTRY_POINTS = {
         "the program's own profiler takes and leaves CUPTI's slot"),
     **dict.fromkeys(["plumb_start", "plumb_stop", "plumb_is_recording"],
                     "the program turns recording on and off"),
+    "InitializeInjectionNvtx2": "NVTX calls it (NVTX_INJECTION64_PATH)",
+    "InitializeInjectionNvtxExtension": "likewise, for the tool that was there before",
+    "plumb_annotate_v1": "the program's own ranges and metrics (plumb/annotate.h, plumb.span)",
+    **dict.fromkeys(
+        ["plumb_monitor_" + name for name in
+         ("init", "register", "unregister", "path", "finalize", "version")],
+        "other tools (plumb/monitor.h)"),
     "dlsym": "a framework is being loaded",
     "dlclose": "what is known of a library's code goes with it",
     "_exit": "the program ends without running its exit handlers",

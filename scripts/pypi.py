@@ -38,6 +38,14 @@ PINS = {
         ("nvidia-cuda-runtime-cu11", "11.8.89",
          "92d04069a987e1fbc9213f8376d265df0f7bb42617d44f5eda1f496acea7f2d1"),
     ],
+    "nvtx/include": [
+        ("nvidia-nvtx", "13.5.25",
+         "f72f21bd338c531afb3f802d03c569e9f7c324739ac332c672a431734d0b5c41"),
+    ],
+    "nvtx/python3.11": [
+        ("nvtx", "0.2.17",
+         "80fcb6fa62756ab012ddbe2d514757da060363ce6cd52fdfc840dcfe78b01d29"),
+    ],
     "zig/x86_64": [
         ("ziglang", "0.17.0",
          "97079827064a7492cce5541ceb438ae8003ce1e54e399676da2d62fb7a5dc08b"),

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "model/metric.h"
 
 struct plumb_grouping {
 	const struct plumb_profile *profile;
@@ -40,7 +41,7 @@ plumb_stat_amount(uint32_t metric, const struct plumb_stat *stat)
 {
 	if (!stat->count)
 		return 0;
-	switch (plumb_metrics[metric].aggregation) {
+	switch (plumb_metric_aggregation(metric)) {
 	case PLUMB_MAX:
 		return stat->max;
 	case PLUMB_CALL:
@@ -72,6 +73,8 @@ belongs(const struct plumb_grouping *g, uint32_t frame, const unsigned char *use
 		return kind == PLUMB_FRAME_KERNEL;
 	case PLUMB_BY_OPERATOR:
 		return kind == PLUMB_FRAME_OPERATOR;
+	case PLUMB_BY_RANGE:
+		return kind == PLUMB_FRAME_RANGE;
 	case PLUMB_BY_PYTHON:
 	case PLUMB_BY_LINE:
 		return kind == PLUMB_FRAME_PYTHON;
@@ -495,7 +498,7 @@ plumb_grouping_values(const struct plumb_grouping *g, uint32_t metric, struct pl
                       struct plumb_stat *inclusive, struct plumb_stat *outside)
 {
 	const struct plumb_profile *p = g->profile;
-	bool call = plumb_metrics[metric].aggregation == PLUMB_CALL;
+	bool call = plumb_metric_aggregation(metric) == PLUMB_CALL;
 	struct plumb_stat *whole;
 
 	if (g->by == PLUMB_BY_SHAPE) {

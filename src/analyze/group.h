@@ -19,6 +19,7 @@ enum plumb_group_by {
 	PLUMB_BY_KERNEL,     /* kernel by name */
 	PLUMB_BY_OPERATOR,   /* operator by name */
 	PLUMB_BY_MODULE,     /* module by (qualified name, class) */
+	PLUMB_BY_RANGE,      /* NVTX or user range by name */
 	PLUMB_BY_PYTHON,     /* Python function: (file, name) */
 	PLUMB_BY_LINE,       /* Python line: (file, line) */
 	PLUMB_BY_USER_LINE,  /* Python line of the person's own code */

@@ -9,6 +9,7 @@
 
 #define PRELOAD "LD_PRELOAD"
 #define INJECTION "CUDA_INJECTION64_PATH"
+#define NVTX_INJECTION "NVTX_INJECTION64_PATH"
 #define ASAN "ASAN_OPTIONS"
 #define ASAN_ORDER "verify_asan_link_order"
 
@@ -46,6 +47,7 @@ is_replaced(const char *entry, bool gpu)
 		if (is_named(entry, own[i]))
 			return true;
 	return is_named(entry, PRELOAD) || is_named(entry, ASAN) ||
+	       is_named(entry, NVTX_INJECTION) || is_named(entry, PLUMB_ENV_CHAIN_NVTX) ||
 	       (gpu && (is_named(entry, INJECTION) || is_named(entry, PLUMB_ENV_CHAIN_CUDA)));
 }
 
@@ -132,6 +134,19 @@ add_asan(char ***next, const char *before)
 	           before && *before ? ":" : "");
 }
 
+/* Puts the collector into VARIABLE; what was there goes into CHAIN, by which the collector calls it. */
+static bool
+add_injection(char ***next, char *const *environment, const char *variable, const char *chain,
+              const char *library)
+{
+	const char *before = find(environment, variable);
+	if (before && file_begins(before, strlen(before), "libplumb.so"))
+		before = find(environment, chain); /* an outer run's: whom it chains */
+	if (before && *before && !add(next, "%s=%s", chain, before))
+		return false;
+	return add(next, "%s=%s", variable, library);
+}
+
 static bool
 add_ours(char ***next, char *const *environment, const struct plumb_environment_settings *settings)
 {
@@ -148,17 +163,14 @@ add_ours(char ***next, char *const *environment, const struct plumb_environment_
 	for (const char *const *v = settings->variables; v && *v; v++)
 		if (!add(next, "%s", *v))
 			return false;
+	if (!add_injection(next, environment, NVTX_INJECTION, PLUMB_ENV_CHAIN_NVTX,
+	                   settings->library))
+		return false;
 	if (!settings->gpu)
 		return add(next, PLUMB_ENV_GPU "=0");
 	if (settings->keep_cupti && !add(next, PLUMB_ENV_KEEP_CUPTI "=1"))
 		return false;
-	const char *before = find(environment, INJECTION);
-	if (before && file_begins(before, strlen(before), "libplumb.so"))
-		before = find(environment,
-		              PLUMB_ENV_CHAIN_CUDA); /* an outer run's: whom it chains */
-	if (before && *before && !add(next, PLUMB_ENV_CHAIN_CUDA "=%s", before))
-		return false;
-	return add(next, INJECTION "=%s", settings->library);
+	return add_injection(next, environment, INJECTION, PLUMB_ENV_CHAIN_CUDA, settings->library);
 }
 
 char **

@@ -86,8 +86,8 @@ struct plumb_environment_settings {
 
 /*
  * A copy of ENVIRONMENT (for plumb_environment_free) in which the program meets the collector. What
- * LD_PRELOAD and CUDA_INJECTION64_PATH hold is kept: the one before ours, the other handed to the
- * collector. NULL: no memory.
+ * LD_PRELOAD, CUDA_INJECTION64_PATH and NVTX_INJECTION64_PATH hold is kept: the first before ours, the
+ * others handed to the collector. NULL: no memory.
  */
 char **
 plumb_environment_new(char *const *environment, const struct plumb_environment_settings *settings);

@@ -23,20 +23,21 @@ static const struct plumb_option options[] = {
 	  .kind = PLUMB_OPTION_CHOICE,
 	  .argument = "WHAT",
 	  .fallback = "operator",
-	  .choices = "context|kernel|operator|module|python|line|phase|shape|native|library|thread|"
-	             "process|rank|collective|memory",
-	  .help = "what a row is (context: the tree of call paths; module: an nn.Module by its "
-	          "qualified name; python: a Python function; line: a Python line; phase: data, "
-	          "forward, loss, backward, optimizer or other; shape: an operator with the shapes "
+	  .choices = "context|kernel|operator|range|module|python|line|phase|shape|native|library|"
+	             "thread|process|rank|collective|memory",
+	  .help = "what a row is (context: the tree of call paths; range: an NVTX or user range; "
+	          "module: an nn.Module by its qualified name; python: a Python function; line: a "
+	          "Python line; phase: data, forward, loss, backward, optimizer or other; shape: "
+	          "an "
+	          "operator with the shapes of its inputs and outputs, where the run had --shapes; "
+	          "native: a native function; library: the program or library of native functions; "
+	          "thread: a host thread or a GPU stream; process: a process; rank: the processes "
 	          "of "
-	          "its inputs and outputs, where the run had --shapes; native: a native function; "
-	          "library: the program or library of native functions; thread: a host thread or a "
-	          "GPU "
-	          "stream; process: a process; rank: the processes of a rank; collective: an "
-	          "operation "
-	          "of NCCL or RCCL; memory: who holds each device's memory at its peak, by line of "
-	          "your "
-	          "code and operator); kernel where no operator was seen" },
+	          "a rank; collective: an operation of NCCL or RCCL; memory: who holds each "
+	          "device's "
+	          "memory at its peak, by line of your code and operator); kernel where no "
+	          "operator "
+	          "was seen, range where no kernel was, either" },
 	{ .name = "top",
 	  .letter = 'n',
 	  .kind = PLUMB_OPTION_NUMBER,
@@ -47,8 +48,8 @@ static const struct plumb_option options[] = {
 	  .letter = 'm',
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "METRIC",
-	  .help = "what sorts, and what the share is of (see \"plumb help metrics\"); without it "
-	          "gpu.time if there is any, else op.time" },
+	  .help = "what sorts, and what the share is of (see \"plumb help metrics\"), also one of "
+	          "the program's own; without it gpu.time if there is any, else op.time" },
 	{ .name = "inverted",
 	  .kind = PLUMB_OPTION_FLAG,
 	  .help = "bottom-up: from each row to the callers that its time came through" },
@@ -279,7 +280,7 @@ plumb_report_share(const struct plumb_report *report, const struct plumb_stat *p
 {
 	double whole = (double)plumb_stat_amount(report->metric, &report->total);
 
-	if (plumb_metrics[report->metric].aggregation != PLUMB_SUM || whole == 0)
+	if (plumb_metric_aggregation(report->metric) != PLUMB_SUM || whole == 0)
 		return NAN;
 	return (double)plumb_stat_amount(report->metric, part) / whole;
 }
@@ -340,13 +341,13 @@ group_of(const char *by)
 		const char *name;
 		enum plumb_group_by by;
 	} names[] = {
-		{ "kernel", PLUMB_BY_KERNEL },   { "operator", PLUMB_BY_OPERATOR },
-		{ "python", PLUMB_BY_PYTHON },   { "line", PLUMB_BY_LINE },
-		{ "thread", PLUMB_BY_THREAD },   { "process", PLUMB_BY_PROCESS },
-		{ "rank", PLUMB_BY_RANK },       { "collective", PLUMB_BY_COLLECTIVE },
-		{ "module", PLUMB_BY_MODULE },   { "phase", PLUMB_BY_PHASE },
-		{ "shape", PLUMB_BY_SHAPE },     { "native", PLUMB_BY_NATIVE },
-		{ "library", PLUMB_BY_LIBRARY },
+		{ "kernel", PLUMB_BY_KERNEL }, { "operator", PLUMB_BY_OPERATOR },
+		{ "range", PLUMB_BY_RANGE },   { "module", PLUMB_BY_MODULE },
+		{ "python", PLUMB_BY_PYTHON }, { "line", PLUMB_BY_LINE },
+		{ "phase", PLUMB_BY_PHASE },   { "shape", PLUMB_BY_SHAPE },
+		{ "native", PLUMB_BY_NATIVE }, { "library", PLUMB_BY_LIBRARY },
+		{ "thread", PLUMB_BY_THREAD }, { "process", PLUMB_BY_PROCESS },
+		{ "rank", PLUMB_BY_RANK },     { "collective", PLUMB_BY_COLLECTIVE },
 	};
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -540,22 +541,25 @@ print(const struct plumb_invocation *invocation, const struct plumb_report *repo
 		plumb_cli_note(
 			invocation,
 			"nothing to show: no %s has any %s here%s; try another --by or --metric",
-			report->by, plumb_metrics[report->metric].name,
+			report->by, plumb_profile_metric(report->profile, report->metric).name,
 			plumb_options_given(o, "filter") ? " and matches the filter" : "");
 	return PLUMB_EXIT_EMPTY;
 }
 
-/* What rows are when nobody said: operators, or kernels where no framework was seen. */
+/* What rows are when nobody said: operators, or kernels where no framework was seen, or ranges. */
 static const char *
 default_rows(const struct plumb_profile *profile, uint32_t metric)
 {
-	bool kernels = false;
+	bool kernels = false, ranges = false;
 	for (uint32_t i = 0; i < profile->frames_count; i++) {
 		if (profile->frames[i].kind == PLUMB_FRAME_OPERATOR)
 			return "operator";
 		kernels |= profile->frames[i].kind == PLUMB_FRAME_KERNEL;
+		ranges |= profile->frames[i].kind == PLUMB_FRAME_RANGE;
 	}
-	return kernels && metric == PLUMB_METRIC_GPU_TIME ? "kernel" : "operator";
+	if (kernels && metric == PLUMB_METRIC_GPU_TIME)
+		return "kernel";
+	return ranges && !kernels ? "range" : "operator";
 }
 
 static int
@@ -569,7 +573,8 @@ report_profile(const struct plumb_invocation *invocation, const struct plumb_pro
 		.profile = profile,
 		.path = invocation->operands[0],
 		.by = plumb_options_text(o, "by"),
-		.metric = metric ? plumb_metric_find(metric) : plumb_metric_default(profile),
+		.metric = metric ? plumb_profile_metric_find(profile, metric)
+		                 : plumb_metric_default(profile),
 		.top = top < UINT32_MAX ? (uint32_t)top : UINT32_MAX,
 		.ledger = plumb_options_flag(o, "ledger"),
 		.inverted = plumb_options_flag(o, "inverted"),
@@ -577,6 +582,8 @@ report_profile(const struct plumb_invocation *invocation, const struct plumb_pro
 	struct plumb_error error;
 	int result;
 
+	if (!report.metric)
+		return plumb_cli_usage(invocation, "report: there is no metric \"%s\"", metric);
 	if (!plumb_options_given(o, "by"))
 		report.by = default_rows(profile, report.metric);
 	if (!metric && !strcmp(report.by, "memory"))
@@ -619,14 +626,13 @@ check_use(const struct plumb_invocation *invocation)
 	if (plumb_options_flag(o, "inverted") && !strcmp(plumb_options_text(o, "by"), "memory"))
 		return plumb_cli_usage(invocation, "report: --by memory has no --inverted; --by "
 		                                   "operator --metric mem.held has");
-	if (metric && !strcmp(plumb_options_text(o, "by"), "memory") && strncmp(metric, "mem.", 4))
+	if (metric && !strcmp(by, "memory") &&
+	    (strncmp(metric, "mem.", 4) || !plumb_metric_find(metric)))
 		return plumb_cli_usage(invocation, "report: --by memory sorts by mem.held, "
 		                                   "mem.peak, mem.alloc or mem.free");
 	if (plumb_options_flag(o, "inverted") &&
 	    (plumb_report_is_where(by) || !strcmp(by, "phase") || !strcmp(by, "shape")))
 		return plumb_cli_usage(invocation, "report: a %s has no callers to invert", by);
-	if (metric && !plumb_metric_find(metric))
-		return plumb_cli_usage(invocation, "report: there is no metric \"%s\"", metric);
 	return 0;
 }
 

@@ -9,7 +9,7 @@
 #include "analyze/memory.h"
 #include "base/json.h"
 #include "cli/tree.h"
-#include "model/profile.h"
+#include "model/metric.h"
 
 struct plumb_report {
 	const struct plumb_profile *profile;

@@ -51,7 +51,7 @@ place(FILE *out, const struct plumb_report_place *p)
 static void
 stat(FILE *out, const struct plumb_report *report, const struct plumb_stat *s)
 {
-	bool sum = plumb_metrics[report->metric].aggregation == PLUMB_SUM;
+	bool sum = plumb_metric_aggregation(report->metric) == PLUMB_SUM;
 
 	if (!s->count) {
 		fputs(",0,,,,,", out);
@@ -76,8 +76,8 @@ row(FILE *out, const struct plumb_report *report, const struct plumb_report_plac
 	place(out, p);
 	if (!strcmp(report->by, "shape"))
 		plumb_report_csv_text(out, p->shapes);
-	plumb_report_csv_text(out, plumb_metrics[report->metric].name);
-	plumb_report_csv_text(out, plumb_metrics[report->metric].unit);
+	plumb_report_csv_text(out, plumb_profile_metric(report->profile, report->metric).name);
+	plumb_report_csv_text(out, plumb_profile_metric(report->profile, report->metric).unit);
 	stat(out, report, exclusive);
 	stat(out, report, inclusive);
 	if (isfinite(share))

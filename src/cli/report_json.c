@@ -16,19 +16,32 @@
 /* Nested children end at this level: Python's json gives up not far beyond. */
 #define NEST_MOST 200
 
-/* Every metric that the profile has, of every row (of the grouping) or node (of the tree). */
+/* Every metric that the profile has (by slot; see model/metric.h), of every row (of the grouping) or
+ * node (of the tree). A metric that was not observed has NULL. */
 struct values {
-	struct plumb_stat *exclusive[PLUMB_METRIC_COUNT];
-	struct plumb_stat *inclusive[PLUMB_METRIC_COUNT];
+	uint32_t slots;
+	struct plumb_stat **exclusive, **inclusive;
 };
 
 static void
 free_values(struct values *values)
 {
-	for (int m = 0; m < PLUMB_METRIC_COUNT; m++) {
+	for (uint32_t m = 0; m < values->slots; m++) {
 		free(values->exclusive[m]);
 		free(values->inclusive[m]);
 	}
+	free(values->exclusive);
+	free(values->inclusive);
+}
+
+/* Room for so many SLOTS, all NULL. */
+static bool
+make_values(struct values *values, uint32_t slots)
+{
+	values->exclusive = calloc(slots, sizeof *values->exclusive);
+	values->inclusive = calloc(slots, sizeof *values->inclusive);
+	values->slots = values->exclusive && values->inclusive ? slots : 0;
+	return values->slots;
 }
 
 /* Takes METRIC of the contexts that the tree shows. */
@@ -39,7 +52,7 @@ load_nodes(const struct plumb_report *report, uint32_t metric, struct plumb_stat
 	uint32_t contexts = report->profile->contexts_count;
 	struct plumb_stat *own = calloc(contexts + 1u, sizeof *own);
 	struct plumb_stat *whole = calloc(contexts + 1u, sizeof *whole);
-	bool call = plumb_metrics[metric].aggregation == PLUMB_CALL;
+	bool call = plumb_metric_aggregation(metric) == PLUMB_CALL;
 
 	if (own && whole)
 		plumb_inclusive(report->profile, metric, PLUMB_NONE, own, whole);
@@ -53,34 +66,40 @@ load_nodes(const struct plumb_report *report, uint32_t metric, struct plumb_stat
 	return own && whole ? 0 : -1;
 }
 
+/* The metric in slot M, for all rows or nodes. */
 static int
-load(const struct plumb_report *report, struct values *values)
+load_metric(const struct plumb_report *report, struct values *values, uint32_t m)
 {
 	size_t count =
 		report->is_tree ? report->tree.count : plumb_grouping_count(report->grouping);
-	bool present[PLUMB_METRIC_COUNT] = { false };
+	uint32_t metric = plumb_metric_at(m);
+
+	values->exclusive[m] = calloc(count + 1, sizeof **values->exclusive);
+	values->inclusive[m] = calloc(count + 1, sizeof **values->inclusive);
+	if (!values->exclusive[m] || !values->inclusive[m])
+		return -1;
+	if (report->is_tree)
+		return load_nodes(report, metric, values->exclusive[m], values->inclusive[m]);
+	return plumb_grouping_values(report->grouping, metric, values->exclusive[m],
+	                             values->inclusive[m], NULL);
+}
+
+static int
+load(const struct plumb_report *report, struct values *values)
+{
+	const struct plumb_profile *p = report->profile;
+	uint32_t slots = plumb_metric_slots(p);
+	bool *present = calloc(slots, sizeof *present);
+	int result = present && make_values(values, slots) ? 0 : -1;
 
 	/* Bottom-up, a value is what came through one caller: that is kept for one metric only. */
-	for (uint32_t i = 0; !report->inverted && i < report->profile->values_count; i++)
-		present[report->profile->values[i].metric] = true;
-	for (uint32_t m = 0; m < PLUMB_METRIC_COUNT; m++) {
-		int result;
-
-		if (!present[m])
-			continue;
-		values->exclusive[m] = calloc(count + 1, sizeof **values->exclusive);
-		values->inclusive[m] = calloc(count + 1, sizeof **values->inclusive);
-		if (!values->exclusive[m] || !values->inclusive[m])
-			return -1;
-		if (report->is_tree)
-			result = load_nodes(report, m, values->exclusive[m], values->inclusive[m]);
-		else
-			result = plumb_grouping_values(report->grouping, m, values->exclusive[m],
-			                               values->inclusive[m], NULL);
-		if (result < 0)
-			return -1;
-	}
-	return 0;
+	for (uint32_t i = 0; !result && !report->inverted && i < p->values_count; i++)
+		present[plumb_metric_slot(p->values[i].metric)] = true;
+	for (uint32_t m = 0; !result && m < slots; m++)
+		if (present[m])
+			result = load_metric(report, values, m);
+	free(present);
+	return result < 0 ? -1 : 0;
 }
 
 /* ---- pieces ---- */
@@ -88,7 +107,7 @@ load(const struct plumb_report *report, struct values *values)
 void
 plumb_report_json_stat(struct plumb_json *json, uint32_t metric, const struct plumb_stat *stat)
 {
-	bool sum = plumb_metrics[metric].aggregation == PLUMB_SUM;
+	bool sum = plumb_metric_aggregation(metric) == PLUMB_SUM;
 
 	plumb_json_object(json);
 	plumb_json_key_quantity(json, "sum", sum ? stat->sum : PLUMB_UNKNOWN);
@@ -103,19 +122,36 @@ plumb_report_json_stat(struct plumb_json *json, uint32_t metric, const struct pl
 	plumb_json_end(json);
 }
 
-/* {metric: stat} of one row or node; only metrics that were observed there. */
 static void
-write_stats(struct plumb_json *json, const char *key,
-            struct plumb_stat *const stats[PLUMB_METRIC_COUNT], uint32_t index)
+write_metric(struct plumb_json *json, const struct plumb_report *report, uint32_t metric,
+             const struct plumb_stat *stat)
+{
+	if (!stat || !stat->count)
+		return;
+	plumb_json_key(json, plumb_profile_metric(report->profile, metric).name);
+	plumb_report_json_stat(json, metric, stat);
+}
+
+/* {metric: stat} of one row or node, STATS by slot; only metrics that were observed there. */
+static void
+write_stats(struct plumb_json *json, const struct plumb_report *report, const char *key,
+            struct plumb_stat *const *stats, uint32_t index)
 {
 	plumb_json_key(json, key);
 	plumb_json_object(json);
-	for (uint32_t m = 0; m < PLUMB_METRIC_COUNT; m++) {
-		if (!stats[m] || !stats[m][index].count)
-			continue;
-		plumb_json_key(json, plumb_metrics[m].name);
-		plumb_report_json_stat(json, m, &stats[m][index]);
-	}
+	for (uint32_t m = 0; m < plumb_metric_slots(report->profile); m++)
+		write_metric(json, report, plumb_metric_at(m), stats[m] ? &stats[m][index] : NULL);
+	plumb_json_end(json);
+}
+
+/* The same of the metric that the report is of alone. */
+static void
+write_only(struct plumb_json *json, const struct plumb_report *report, const char *key,
+           const struct plumb_stat *stat)
+{
+	plumb_json_key(json, key);
+	plumb_json_object(json);
+	write_metric(json, report, report->metric, stat);
 	plumb_json_end(json);
 }
 
@@ -372,8 +408,8 @@ write_rows(struct plumb_json *json, const struct plumb_report *report, const str
 		}
 		if (place.shapes || !strcmp(report->by, "module"))
 			plumb_json_key_text(json, "shapes", place.shapes);
-		write_stats(json, "exclusive", values->exclusive, row);
-		write_stats(json, "inclusive", values->inclusive, row);
+		write_stats(json, report, "exclusive", values->exclusive, row);
+		write_stats(json, report, "inclusive", values->inclusive, row);
 		write_share(json, report, &report->exclusive[row]);
 		plumb_json_end(json);
 	}
@@ -404,8 +440,6 @@ write_node(struct plumb_json *json, const struct plumb_report *report, const str
            uint32_t index)
 {
 	const struct plumb_tree_node *node = &report->tree.nodes[index];
-	struct plumb_stat *one[PLUMB_METRIC_COUNT] = { NULL };
-	struct plumb_stat copy = node->exclusive;
 	struct plumb_report_place place;
 
 	plumb_report_node_place(report, node, &place);
@@ -414,12 +448,11 @@ write_node(struct plumb_json *json, const struct plumb_report *report, const str
 		write_context_identity(json, report->profile, node->context);
 	write_place(json, &place);
 	if (report->inverted) {
-		one[report->metric] = &copy;
-		write_stats(json, "exclusive", one, 0);
-		write_stats(json, "inclusive", one, 0);
+		write_only(json, report, "exclusive", &node->exclusive);
+		write_only(json, report, "inclusive", &node->exclusive);
 	} else {
-		write_stats(json, "exclusive", values->exclusive, index);
-		write_stats(json, "inclusive", values->inclusive, index);
+		write_stats(json, report, "exclusive", values->exclusive, index);
+		write_stats(json, report, "inclusive", values->inclusive, index);
 	}
 	write_share(json, report, &node->inclusive);
 }
@@ -461,30 +494,41 @@ static void
 write_root(struct plumb_json *json, const struct plumb_report *report)
 {
 	const struct plumb_profile *p = report->profile;
-	struct plumb_stat own[PLUMB_METRIC_COUNT] = { 0 }, whole[PLUMB_METRIC_COUNT] = { 0 };
-	struct plumb_stat *exclusive[PLUMB_METRIC_COUNT], *inclusive[PLUMB_METRIC_COUNT];
+	uint32_t slots = plumb_metric_slots(p);
+	struct plumb_stat *own = calloc(slots, sizeof *own), *whole = calloc(slots, sizeof *whole);
 	struct plumb_report_place place;
+	struct values values = { 0 };
 
-	for (int m = 0; m < PLUMB_METRIC_COUNT; m++) {
-		exclusive[m] = &own[m];
-		inclusive[m] = plumb_metrics[m].aggregation == PLUMB_CALL ? NULL : &whole[m];
-	}
-	for (uint32_t i = 0; i < p->values_count; i++) {
-		const struct plumb_value *v = &p->values[i];
-		struct plumb_stat stat = { v->sum, v->count, v->min, v->max, v->mean, v->m2 };
+	if (own && whole && make_values(&values, slots)) {
+		for (uint32_t i = 0; i < p->values_count; i++) {
+			const struct plumb_value *v = &p->values[i];
+			struct plumb_stat stat = {
+				v->sum, v->count, v->min, v->max, v->mean, v->m2
+			};
+			uint32_t m = plumb_metric_slot(v->metric);
 
-		plumb_stat_merge(&whole[v->metric], &stat);
-		if (!v->context)
-			plumb_stat_merge(&own[v->metric], &stat);
+			plumb_stat_merge(&whole[m], &stat);
+			if (!v->context)
+				plumb_stat_merge(&own[m], &stat);
+		}
+		for (uint32_t m = 0; m < slots; m++) {
+			bool call = plumb_metric_aggregation(plumb_metric_at(m)) == PLUMB_CALL;
+			values.exclusive[m] = &own[m];
+			values.inclusive[m] = call ? NULL : &whole[m];
+		}
+		plumb_report_context_place(report, 0, &place);
+		plumb_json_object(json);
+		write_context_identity(json, p, 0);
+		write_place(json, &place);
+		write_stats(json, report, "exclusive", values.exclusive, 0);
+		write_stats(json, report, "inclusive", values.inclusive, 0);
+		write_share(json, report, &whole[plumb_metric_slot(report->metric)]);
+		plumb_json_end(json);
 	}
-	plumb_report_context_place(report, 0, &place);
-	plumb_json_object(json);
-	write_context_identity(json, p, 0);
-	write_place(json, &place);
-	write_stats(json, "exclusive", exclusive, 0);
-	write_stats(json, "inclusive", inclusive, 0);
-	write_share(json, report, &whole[report->metric]);
-	plumb_json_end(json);
+	free(values.exclusive);
+	free(values.inclusive);
+	free(own);
+	free(whole);
 }
 
 /* The same contexts one after the other, the root first, so that every parent is there. */
@@ -522,8 +566,10 @@ write_report(struct plumb_json *json, const struct plumb_report *report,
 	plumb_json_key_quantity(json, "schema", 1);
 	plumb_json_key_text(json, "verb", "report");
 	write_run(json, report->profile);
-	plumb_json_key_text(json, "metric", plumb_metrics[report->metric].name);
-	plumb_json_key_text(json, "unit", plumb_metrics[report->metric].unit);
+	plumb_json_key_text(json, "metric",
+	                    plumb_profile_metric(report->profile, report->metric).name);
+	plumb_json_key_text(json, "unit",
+	                    plumb_profile_metric(report->profile, report->metric).unit);
 	plumb_json_key_text(json, "by", report->by);
 	plumb_json_key(json, "inverted");
 	plumb_json_bool(json, report->inverted);
@@ -563,7 +609,7 @@ write_report(struct plumb_json *json, const struct plumb_report *report,
 int
 plumb_report_json(const struct plumb_report *report, FILE *out)
 {
-	struct values values = { { NULL }, { NULL } };
+	struct values values = { 0 };
 	struct plumb_json *json = NULL;
 	int result = report->is_memory ? 0 : load(report, &values);
 

@@ -10,6 +10,7 @@
 #include "cli/report.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "model/metric.h"
 
 /* ---- what a row is called ---- */
 
@@ -152,7 +153,7 @@ share_of(const struct plumb_report *report, const struct plumb_memory_row *row)
 {
 	double whole;
 
-	if (plumb_metrics[report->metric].aggregation != PLUMB_SUM)
+	if (plumb_metric_aggregation(report->metric) != PLUMB_SUM)
 		return NAN;
 	whole = report->metric == PLUMB_METRIC_MEM_HELD
 	                ? (double)report->profile->memory[row->memory].peak_bytes

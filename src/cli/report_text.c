@@ -73,13 +73,13 @@ static const char *
 format_stat(const struct plumb_report *report, const struct plumb_stat *stat, enum cell cell,
             char *text)
 {
-	const char *unit = plumb_metrics[report->metric].unit;
+	const char *unit = plumb_profile_metric(report->profile, report->metric).unit;
 	int64_t value = PLUMB_UNKNOWN;
 
 	if (cell == COUNT)
 		return plumb_format_count(text, stat->count < INT64_MAX ? (int64_t)stat->count
 		                                                        : INT64_MAX);
-	if (!stat->count && plumb_metrics[report->metric].aggregation != PLUMB_SUM)
+	if (!stat->count && plumb_metric_aggregation(report->metric) != PLUMB_SUM)
 		return strcpy(text, PLUMB_DASH);
 	if (cell == SELF || cell == TOTAL)
 		value = plumb_stat_amount(report->metric, stat);
@@ -168,7 +168,7 @@ choose_columns(const struct plumb_report *report, struct layout *layout)
 	bool module = !strcmp(report->by, "module"), shape = !strcmp(report->by, "shape");
 	/* Rows of which no part lies in another. */
 	bool thread = shape || plumb_report_is_where(report->by) || !strcmp(report->by, "phase");
-	bool sum = plumb_metrics[report->metric].aggregation == PLUMB_SUM;
+	bool sum = plumb_metric_aggregation(report->metric) == PLUMB_SUM;
 
 	if (sum)
 		show(layout, SHARE, NULL);
@@ -176,7 +176,7 @@ choose_columns(const struct plumb_report *report, struct layout *layout)
 		show(layout, SELF, sum ? "time" : "value");
 	else
 		show(layout, SELF, NULL), show(layout, TOTAL, NULL);
-	if (sum && strcmp(plumb_metrics[report->metric].unit, "ns"))
+	if (sum && strcmp(plumb_profile_metric(report->profile, report->metric).unit, "ns"))
 		layout->columns[1].title = kernel || thread ? "sum" : "self";
 	show(layout, COUNT, count_title(report));
 	if (sum)
@@ -393,9 +393,9 @@ plumb_report_text(const struct plumb_report *report, FILE *out, int width)
 		print_ledger(report, out, width, &result);
 		return result;
 	}
-	fprintf(out, "\n%s by %s%s", plumb_metrics[report->metric].name, report->by,
-	        report->inverted ? ", bottom-up" : "");
-	if (plumb_metrics[report->metric].aggregation == PLUMB_SUM && report->total.count)
+	fprintf(out, "\n%s by %s%s", plumb_profile_metric(report->profile, report->metric).name,
+	        report->by, report->inverted ? ", bottom-up" : "");
+	if (plumb_metric_aggregation(report->metric) == PLUMB_SUM && report->total.count)
 		fprintf(out, ", %s in all", format_stat(report, &report->total, SELF, text));
 	fputs("\n\n", out);
 	if (report->is_tree && report->tree.count)

@@ -44,6 +44,8 @@
 #define PLUMB_ENV_TRACE "PLUMB_TRACE"           /* "all", "50" (iterations) or "20s": keep spans */
 #define PLUMB_ENV_FOLLOW "PLUMB_FOLLOW" /* "none", "all" or an extended regular expression */
 #define PLUMB_ENV_PAUSED "PLUMB_PAUSED" /* "1": recording begins paused */
+#define PLUMB_ENV_CHAIN_NVTX                                                                       \
+	"PLUMB_CHAIN_NVTX_INJECTION64_PATH" /* the value that was there before */
 #define PLUMB_ENV_CHAIN_CUDA                                                                       \
 	"PLUMB_CHAIN_CUDA_INJECTION64_PATH" /* the value that was there before */
 
@@ -105,10 +107,10 @@ plumb_id plumb_child(struct plumb_thread *thread, plumb_id parent, const struct 
 plumb_id plumb_child_named(struct plumb_thread *thread, plumb_id parent, enum plumb_frame_kind kind,
                            const char *name);
 
-/* Adds an observation X of METRIC at NODE, which the calling thread must have made, on TRACK (a
- * THREAD or STREAM record). */
-void plumb_observe(struct plumb_thread *thread, plumb_id node, enum plumb_metric metric,
-                   plumb_id track, int64_t x);
+/* Adds an observation X of METRIC (enum plumb_metric, or a number of the program's own) at NODE, which
+ * the calling thread must have made (0: the root), on TRACK (a THREAD or STREAM record). */
+void plumb_observe(struct plumb_thread *thread, plumb_id node, uint32_t metric, plumb_id track,
+                   int64_t x);
 
 /* Says that ORIGIN explains NODE, once however often it is said. Either may be 0 or PLUMB_LOST: then
  * nothing is said. */

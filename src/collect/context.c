@@ -16,6 +16,7 @@
 #include <ucontext.h>
 
 #include "collect/clock.h"
+#include "collect/event.h"
 #include "collect/module.h"
 #include "collect/process.h"
 #include "collect/shape.h"
@@ -43,6 +44,22 @@ ticket_return(struct plumb_thread *thread, struct plumb_ticket *ticket)
 	thread->free_tickets = (uint32_t)(ticket - thread->tickets);
 }
 
+/* Takes the innermost operator off the stack, whose end has not come in order. Its ticket comes back
+ * with its end, or now when that has come. */
+static void
+drop(struct plumb_thread *thread)
+{
+	struct plumb_operator_frame *frame = &thread->stack[thread->operators--];
+	struct plumb_ticket *ticket = &thread->tickets[frame->ticket];
+	uint32_t state = atomic_load_explicit(&ticket->abandoned, memory_order_acquire);
+	if (state != PLUMB_TICKET_OPEN)
+		ticket_return(thread, ticket);
+	if (state == PLUMB_TICKET_ENDED)
+		thread->ended_early--;
+	else
+		plumb_arena_tally(&thread->arena, frame->source, PLUMB_FATE_ENDED_ELSEWHERE, 1);
+}
+
 /* The innermost operator that is open; one whose end came on another thread is not. */
 static struct plumb_operator_frame *
 innermost(struct plumb_thread *thread)
@@ -52,10 +69,7 @@ innermost(struct plumb_thread *thread)
 		struct plumb_ticket *ticket = &thread->tickets[frame->ticket];
 		if (plumb_likely(!atomic_load_explicit(&ticket->abandoned, memory_order_acquire)))
 			return frame;
-		thread->operators--;
-		ticket_return(thread, ticket);
-		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_ENDED_ELSEWHERE,
-		                  1);
+		drop(thread);
 	}
 	return NULL;
 }
@@ -124,7 +138,7 @@ place_operator(struct plumb_thread *thread, struct plumb_operator_frame *outer,
 {
 	struct plumb_key key = {
 		.kind = op->range ? PLUMB_FRAME_RANGE : PLUMB_FRAME_OPERATOR,
-		.name = plumb_name(thread, op->name),
+		.name = op->id ? op->id : plumb_name(thread, op->name),
 	};
 	/* An engine frame that has no place yet keeps its choice until it is needed. */
 	const void *top = plumb_python_mark();
@@ -135,6 +149,7 @@ place_operator(struct plumb_thread *thread, struct plumb_operator_frame *outer,
 	                                     &frame->python_depth, top);
 	frame->range = op->range;
 	frame->module = thread->module;
+	frame->loose = op->loose;
 	frame->python_top = top;
 	frame->python_floor = frame->python_depth;
 	if (op->range) {
@@ -163,12 +178,13 @@ struct plumb_ticket *
 plumb_operator_enter(struct plumb_thread *thread, const struct plumb_operator *op)
 {
 	uint64_t now = plumb_ticks();
-	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_RECEIVED, 1);
+	enum plumb_source source = op->source ? op->source : PLUMB_SOURCE_OPERATOR;
+	plumb_arena_tally(&thread->arena, source, PLUMB_FATE_RECEIVED, 1);
 	struct plumb_operator_frame *outer = innermost(thread);
 	struct plumb_ticket *ticket =
 		thread->operators < PLUMB_OPERATORS_MAX ? ticket_take(thread) : NULL;
 	if (plumb_unlikely(!ticket)) {
-		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_TOO_DEEP, 1);
+		plumb_arena_tally(&thread->arena, source, PLUMB_FATE_TOO_DEEP, 1);
 		return NULL;
 	}
 	struct plumb_operator_frame *frame = &thread->stack[thread->operators + 1];
@@ -185,21 +201,21 @@ plumb_operator_enter(struct plumb_thread *thread, const struct plumb_operator *o
 	if (plumb_unlikely(thread->shapes))
 		plumb_shape_enter(thread, frame, op->shape_bytes);
 	frame->inner = 0;
+	frame->source = (uint8_t)source;
 	frame->start = now;
 	if (plumb_unlikely(plumb_waits))
 		plumb_wait_enter(thread, frame);
+	if (plumb_event_operators_wanted())
+		plumb_event_operator_begin(thread, frame, op);
 	return ticket;
 }
 
-/* Operators above DEPTH that did not end before it end with it. Their tickets come back when their
- * own ends come. */
-static void
+/* Operators above DEPTH that did not end before it end with it. */
+static inline void
 drop_above(struct plumb_thread *thread, uint32_t depth)
 {
-	if (plumb_unlikely(depth < thread->operators))
-		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_ENDED_ELSEWHERE,
-		                  thread->operators - depth);
-	thread->operators = depth;
+	while (plumb_unlikely(thread->operators > depth))
+		drop(thread);
 }
 
 void
@@ -209,39 +225,94 @@ plumb_operators_drop(struct plumb_thread *thread)
 	drop_above(thread, 0);
 }
 
-void
-plumb_operator_exit(struct plumb_thread *thread, struct plumb_ticket *ticket)
+/* FRAME ended at END (ticks), and INNER ns of its time went by in operators that it called. EARLY: those
+ * inside it are still open. */
+static inline void
+observe_end(struct plumb_thread *thread, struct plumb_operator_frame *frame, uint64_t end,
+            uint64_t inner, bool early)
 {
-	uint32_t depth = ticket->depth, serial = ticket->serial;
-	struct plumb_operator_frame *frame = &thread->stack[depth];
-	ticket_return(thread, ticket);
-	if (plumb_unlikely(depth > thread->operators || frame->serial != serial))
-		return; /* it ended with an operator around it, and that was counted */
-	drop_above(thread, depth);
-	thread->operators = depth - 1;
 	if (plumb_unlikely(frame->epoch != thread->epoch)) {
 		/* Part of it was not recorded: what it called meanwhile would count as its own time. */
-		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_PAUSED, 1);
+		plumb_arena_tally(&thread->arena, frame->source, PLUMB_FATE_PAUSED, 1);
 		return;
 	}
 	plumb_id node = plumb_frame_node(thread, frame);
-	uint64_t end = plumb_ticks(), duration = plumb_ticks_between(frame->start, end);
-	uint64_t self = duration > frame->inner ? duration - frame->inner : 0;
+	uint64_t duration = plumb_ticks_between(frame->start, end);
+	uint64_t self = duration > inner ? duration - inner : 0;
 	if (plumb_operators_are_frames() || frame->range) {
 		plumb_observe(thread, node, PLUMB_METRIC_OP_TIME, thread->track, (int64_t)self);
 		plumb_observe(thread, node, PLUMB_METRIC_OP_DURATION, thread->track,
 		              (int64_t)duration);
 	}
-	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR,
+	plumb_arena_tally(&thread->arena, frame->source,
 	                  node == PLUMB_LOST ? thread->arena.fate : PLUMB_FATE_ATTRIBUTED, 1);
 	if (plumb_unlikely(plumb_waits))
 		plumb_wait_exit(thread, frame, node, duration);
-	if (plumb_unlikely(thread->shapes))
+	/* A range has no shapes of its own; those of what is inside it are still on their stack. */
+	if (plumb_unlikely(thread->shapes) && !early)
 		plumb_shape_exit(thread, frame, node, self);
 	if (plumb_unlikely(plumb_trace_on))
 		plumb_span_add(thread, node, thread->track, frame->start, end, 0);
+}
+
+/* A range ended before what is inside it: ranges of several domains, say, of which each closes its
+ * own. What is inside stays where it is, and the frame stays below it. */
+static void
+end_early(struct plumb_thread *thread, uint32_t depth, struct plumb_ticket *ticket)
+{
+	struct plumb_operator_frame *frame = &thread->stack[depth];
+	uint64_t now = plumb_ticks();
+	uint64_t running = plumb_ticks_between(thread->stack[depth + 1].start, now);
+	observe_end(thread, frame, now, frame->inner + running, true);
+	frame->cpu = 0; /* whoever is inside it waits for itself from now on */
+	atomic_store_explicit(&ticket->abandoned, PLUMB_TICKET_ENDED, memory_order_relaxed);
+	thread->ended_early++;
+}
+
+/* Takes frames that ended early off the stack now that nothing is inside them. To what called them
+ * they lasted until NOW. */
+static void
+remove_ended(struct plumb_thread *thread, uint64_t now)
+{
+	while (thread->operators) {
+		uint32_t depth = thread->operators;
+		struct plumb_operator_frame *frame = &thread->stack[depth];
+		struct plumb_ticket *ticket = &thread->tickets[frame->ticket];
+		if (atomic_load_explicit(&ticket->abandoned, memory_order_relaxed) !=
+		    PLUMB_TICKET_ENDED)
+			break;
+		if (depth > 1)
+			thread->stack[depth - 1].inner += plumb_ticks_between(frame->start, now);
+		drop(thread);
+	}
+	if (plumb_unlikely(plumb_waits))
+		plumb_wait_settle(thread);
+}
+
+void
+plumb_operator_exit(struct plumb_thread *thread, struct plumb_ticket *ticket)
+{
+	uint32_t depth = ticket->depth, serial = ticket->serial;
+	struct plumb_operator_frame *frame = &thread->stack[depth];
+	if (plumb_unlikely(depth > thread->operators || frame->serial != serial)) {
+		ticket_return(thread, ticket);
+		return; /* it ended with an operator around it, and that was counted */
+	}
+	if (plumb_event_operators_wanted())
+		plumb_event_operator_end(thread, frame);
+	if (plumb_unlikely(frame->loose && innermost(thread) != frame)) {
+		end_early(thread, depth, ticket);
+		return;
+	}
+	ticket_return(thread, ticket);
+	drop_above(thread, depth);
+	thread->operators = depth - 1;
+	uint64_t now = plumb_ticks(), duration = plumb_ticks_between(frame->start, now);
+	observe_end(thread, frame, now, frame->inner, false);
 	if (depth > 1)
 		thread->stack[depth - 1].inner += duration;
+	if (plumb_unlikely(thread->ended_early))
+		remove_ended(thread, now);
 }
 
 void

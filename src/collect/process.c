@@ -14,14 +14,17 @@
 #include <unistd.h>
 
 #include "collect/clock.h"
+#include "collect/event.h"
 #include "collect/follow.h"
 #include "collect/gpu/gpu.h"
 #include "collect/monitor/framework.h"
 #include "collect/monitor/memory.h"
+#include "collect/range.h"
 #include "collect/recording.h"
 #include "collect/sampler.h"
 #include "collect/span.h"
 #include "collect/thread.h"
+#include "collect/user_metric.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -254,7 +257,10 @@ make_region(void)
 	uint64_t now = plumb_now();
 	snprintf(region_path, sizeof region_path, "%s/%d-%llu" PLUMB_REGION_SUFFIX, options.folder,
 	         (int)own_pid(), (unsigned long long)now);
-	if (plumb_region_create(&region, region_path, options.limit, &error)) {
+	if (!options.folder[0]) { /* for another tool alone (monitor.h): nothing is written */
+		if (plumb_region_create_private(&region, options.limit, &error))
+			return false;
+	} else if (plumb_region_create(&region, region_path, options.limit, &error)) {
 		leave_word(&error);
 		return false;
 	}
@@ -307,7 +313,7 @@ bool
 plumb_process_begin(void)
 {
 	int now = atomic_load_explicit(state, memory_order_acquire);
-	if (now != OFF || !options.folder[0])
+	if (now != OFF || !plumb_process_wanted())
 		return now == RECORDING;
 	pid_t by = atomic_load_explicit(&owner, memory_order_acquire);
 	if (by && by != own_pid()) {
@@ -362,6 +368,7 @@ plumb_process_end(void)
 	plumb_gpu_stop();
 	struct plumb_thread *self = plumb_enter_paused(PLUMB_CALLBACK_GPU_RECORDS);
 	if (self) {
+		plumb_ranges_finish(self);
 		plumb_threads_finish(self);
 		plumb_leave(self);
 	}
@@ -394,14 +401,28 @@ _Exit(int status)
 
 /* ---- loading ---- */
 
+static _Atomic bool monitoring; /* another tool uses us without `plumb run` */
+
+bool
+plumb_process_wanted(void)
+{
+	return options.folder[0] || atomic_load_explicit(&monitoring, memory_order_acquire);
+}
+
+static void
+wipe_on_fork(void)
+{
+	/* Linux before 4.14 has none of it: then the fork handler alone. */
+	(void)madvise(&plumb_gate_page, sizeof plumb_gate_page, MADV_WIPEONFORK);
+}
+
 static __attribute__((constructor)) void
 process_load(void)
 {
 	const char *folder = getenv(PLUMB_ENV_FOLDER);
 	if (!folder || folder[0] != '/' || strlen(folder) >= sizeof options.folder)
 		return;
-	/* Linux before 4.14 has none of it: then the fork handler alone. */
-	(void)madvise(&plumb_gate_page, sizeof plumb_gate_page, MADV_WIPEONFORK);
+	wipe_on_fork();
 	options.limit = number_from(PLUMB_ENV_LIMIT, DEFAULT_LIMIT);
 	options.flush_ms = (unsigned)number_from(PLUMB_ENV_FLUSH, DEFAULT_FLUSH_MS);
 	options.gpu = number_from(PLUMB_ENV_GPU, 1) != 0;
@@ -419,6 +440,27 @@ process_load(void)
 	plumb_follow_load(options.follow);
 	plumb_memory_start();
 	plumb_sampler_begin();
+}
+
+int
+plumb_process_monitor(const struct plumb_options *wanted)
+{
+	int result = 0;
+	pthread_mutex_lock(&begin_lock);
+	if (atomic_load_explicit(state, memory_order_relaxed) == OVER ||
+	    atomic_load_explicit(state, memory_order_relaxed) == REFUSED) {
+		result = -1;
+	} else if (!plumb_process_wanted()) {
+		options = *wanted;
+		options.folder[0] = '\0';
+		if (!options.limit)
+			options.limit = DEFAULT_LIMIT;
+		options.flush_ms = DEFAULT_FLUSH_MS;
+		wipe_on_fork();
+		atomic_store_explicit(&monitoring, true, memory_order_release);
+	}
+	pthread_mutex_unlock(&begin_lock);
+	return result;
 }
 
 /* ---- forks ---- */
@@ -440,6 +482,8 @@ leave_region(void)
 		plumb_region_close(&region);
 		return;
 	}
+	if (!options.folder[0])
+		return; /* no file: the child's copy is its own already */
 	size_t size = header->size;
 	int fd = open(region_path, O_RDONLY | O_CLOEXEC), flags = MAP_PRIVATE | MAP_FIXED;
 	if (fd < 0 || mmap(header, size, PROT_READ | PROT_WRITE, flags, fd, 0) == MAP_FAILED)
@@ -466,6 +510,9 @@ forget_parent(void)
 	plumb_python_forked();
 	plumb_gpu_forked();
 	plumb_memory_forget();
+	plumb_ranges_forked();
+	plumb_user_metrics_forked();
+	plumb_event_forked();
 	plumb_sampler_forked();
 	pthread_mutex_init(&begin_lock, NULL);
 	atomic_store(&ended, false);
@@ -478,7 +525,7 @@ forget_parent(void)
 static void
 forked_child(void)
 {
-	if (options.folder[0])
+	if (plumb_process_wanted())
 		forget_parent();
 }
 

@@ -45,6 +45,12 @@ bool plumb_process_begin(void);
 
 /* Whether a signal handler may call it: not where it interrupted just that. */
 bool plumb_process_may_begin(void);
+/* May this process record: was a folder named, or did another tool begin (plumb_process_monitor)? */
+bool plumb_process_wanted(void);
+
+/* Begins recording into memory for another tool, with OPTIONS (limit 0: the default), unless a folder
+ * was named or a tool began already, whose options hold. Not 0: recording is over. */
+int plumb_process_monitor(const struct plumb_options *options);
 
 /* Flushes, writes what is known at the end only, and closes the region for writing. The first call
  * does it, later ones return at once. Does nothing in a child that forked. */

@@ -16,7 +16,9 @@
 #include "collect/module.h"
 #include "collect/monitor/framework.h"
 #include "collect/process.h"
+#include "collect/range.h"
 #include "collect/recording.h"
+#include "collect/user_metric.h"
 
 /* All the thread-local storage there is: initial-exec space is scarce in a preloaded library. */
 static _Thread_local struct plumb_thread *current;
@@ -62,6 +64,7 @@ thread_park(void *data)
 	}
 	thread_name(thread, thread, atomic_load_explicit(&thread->tid, memory_order_relaxed));
 	thread->record->end = plumb_now();
+	plumb_ranges_drop(thread);
 	plumb_operators_drop(thread);
 	atomic_store_explicit(&thread->tid, 0, memory_order_relaxed);
 	pthread_mutex_lock(&parked_lock);
@@ -134,6 +137,8 @@ thread_new(void)
 		sizeof(struct plumb_python_symbol),
 		sizeof(struct plumb_python_identity) * PLUMB_PYTHON_MAX,
 		sizeof(struct plumb_module_call) * PLUMB_PYTHON_MAX,
+		sizeof(struct plumb_open_range) * PLUMB_RANGES_MAX,
+		sizeof(struct plumb_metric_slot) * PLUMB_METRIC_SLOTS,
 	};
 	enum { PARTS = sizeof sizes / sizeof *sizes };
 	size_t offsets[PARTS], total = 0;
@@ -153,8 +158,10 @@ thread_new(void)
 	thread->names = (void *)(memory + offsets[6]);
 	thread->symbol = (void *)(memory + offsets[7]);
 	thread->identities = (void *)(memory + offsets[8]);
-	thread->generation = plumb_generation;
 	thread->calls = (void *)(memory + offsets[9]);
+	thread->ranges = (void *)(memory + offsets[10]);
+	thread->metrics = (void *)(memory + offsets[11]);
+	thread->generation = plumb_generation;
 	plumb_arena_init(&thread->arena, plumb_region_of_process());
 	struct plumb_thread *first = atomic_load(&threads);
 	do

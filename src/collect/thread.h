@@ -16,6 +16,7 @@
 
 #define PLUMB_OPERATORS_MAX 16384u     /* nested operators on one thread */
 #define PLUMB_PYTHON_MAX 131072u       /* nested Python frames on one thread */
+#define PLUMB_RANGES_MAX 4096u         /* nested ranges on one thread; see range.c */
 #define PLUMB_NAME_CACHE 512u          /* operator names by pointer */
 #define PLUMB_LOCATION_SETS 4096u      /* Python locations by code object and instruction, … */
 #define PLUMB_LOCATION_WAYS 4u         /* … this many for each hash */
@@ -32,13 +33,19 @@ struct plumb_ticket {
 	uint32_t serial;            /* of the operator; its frame has the same while it is open */
 	uint32_t depth;             /* index of that frame on the stack, from 1 */
 	uint32_t next_free;         /* index of the next free ticket */
-	_Atomic uint32_t abandoned; /* its end came on another thread */
+	_Atomic uint32_t abandoned; /* enum plumb_ticket_state */
+};
+
+enum plumb_ticket_state {
+	PLUMB_TICKET_OPEN = 0,
+	PLUMB_TICKET_ABANDONED = 1, /* its end came on another thread */
+	PLUMB_TICKET_ENDED = 2, /* it ended, and its frame waits until those inside it have, too */
 };
 
 struct plumb_operator_frame {
 	plumb_id node; /* 0: an engine frame whose forward operator is not known yet */
 	plumb_id base; /* engine frames: where it belongs until then, the caller of backward */
-	plumb_id name; /* engine frames: interned name */
+	plumb_id name; /* interned */
 	/* Python outside this operator: walks inside it stop at python_top and their frames have the
 	 * indexes from python_floor on; those from python_depth on are inside. See context.c. */
 	const void *python_top;
@@ -52,8 +59,19 @@ struct plumb_operator_frame {
 	uint32_t shape_at, shape_bytes; /* its inputs' shapes, on the stack of shape.h */
 	bool engine;
 	bool range;
-	bool caller_known; /* engine frames: backward was called on this very thread */
-	uint32_t module;   /* index + 1 of the innermost module's call outside it; see module.h */
+	bool caller_known;          /* engine frames: backward was called on this very thread */
+	bool loose;                 /* its end may come before the ends of what is inside it */
+	uint8_t source;             /* enum plumb_source: where it is counted */
+	uint8_t event, event_flags; /* as it was told at its begin; see event.c */
+	uint32_t module; /* index + 1 of the innermost module's call outside it; see module.h */
+};
+
+/* A range that a call opened, on its own stack: a call closes the newest of its domain. */
+struct plumb_open_range {
+	const struct plumb_range_domain *domain;
+	const char *key;             /* the name's pointer */
+	struct plumb_ticket *ticket; /* NULL: it was not recorded */
+	uint32_t level;              /* in its domain, from 0 */
 };
 
 /* One entry of the cached Python stack: the context NODE of frame (code, lasti) under PARENT, as it
@@ -146,6 +164,16 @@ struct plumb_thread {
 	_Atomic uint32_t last_context;     /* newest context of an operator outside any other */
 	_Atomic uint32_t backward_context; /* where this thread called backward last */
 	plumb_id caller; /* engine threads: who called the backward pass they run */
+
+	struct plumb_open_range *ranges; /* [0 … ranges_open) */
+	uint32_t ranges_open;
+	uint32_t ended_early;              /* frames of ENDED tickets on the stack */
+	struct plumb_table range_names;    /* strings that were a range's name */
+	struct plumb_metric_slot *metrics; /* the program's own; see user_metric.c */
+	plumb_id root_value;               /* chain of the values at the root */
+
+	bool in_event;       /* somebody is being told of an event, … */
+	plumb_id event_node; /* … of this context; 0: the current one */
 };
 
 /* The calling thread's, whatever its state; NULL when it has none. For exit and tests. */

@@ -98,8 +98,8 @@ plumb_child_named(struct plumb_thread *thread, plumb_id parent, enum plumb_frame
 }
 
 void
-plumb_observe(struct plumb_thread *thread, plumb_id node_id, enum plumb_metric metric,
-              plumb_id track, int64_t x)
+plumb_observe(struct plumb_thread *thread, plumb_id node_id, uint32_t metric, plumb_id track,
+              int64_t x)
 {
 	if (node_id == PLUMB_LOST) {
 		enum plumb_fate fate = thread->arena.fate;
@@ -108,8 +108,9 @@ plumb_observe(struct plumb_thread *thread, plumb_id node_id, enum plumb_metric m
 	}
 	struct plumb_region *region = thread->arena.region;
 	struct plumb_record_node *node = plumb_region_at(region, node_id);
+	plumb_id *first = plumb_likely(node_id) ? &node->first_value : &thread->root_value;
 	struct plumb_record_value *value;
-	for (plumb_id id = node->first_value; id; id = value->next) {
+	for (plumb_id id = *first; id; id = value->next) {
 		value = plumb_region_at(region, id);
 		if (value->metric == metric && value->track == track) {
 			plumb_value_add(value, x);
@@ -124,10 +125,10 @@ plumb_observe(struct plumb_thread *thread, plumb_id node_id, enum plumb_metric m
 	value->node = node_id;
 	value->track = track;
 	value->metric = (uint16_t)metric;
-	value->next = node->first_value;
+	value->next = *first;
 	plumb_value_add(value, x);
 	plumb_arena_commit(&thread->arena, value);
-	node->first_value = plumb_region_id(region, value);
+	*first = plumb_region_id(region, value);
 }
 
 void

@@ -70,6 +70,12 @@ plumb_wait_exit(struct plumb_thread *thread, const struct plumb_operator_frame *
 		if (duration > spent)
 			observe(thread, node, duration - spent);
 	}
+	plumb_wait_settle(thread);
+}
+
+void
+plumb_wait_settle(struct plumb_thread *thread)
+{
 	if (!thread->operators)
 		publish(thread, 0);
 	else if (!thread->stack[1].cpu)

@@ -19,6 +19,8 @@ void plumb_wait_enter(struct plumb_thread *thread, struct plumb_operator_frame *
 /* FRAME, at NODE, was the innermost one and took DURATION ns. */
 void plumb_wait_exit(struct plumb_thread *thread, const struct plumb_operator_frame *frame,
                      plumb_id node, uint64_t duration);
+/* The stack of operators is another one without an exit. */
+void plumb_wait_settle(struct plumb_thread *thread);
 
 /* Around a call that may block: what the calling thread's CPU clock stands at, 0 when waiting is not
  * recorded; and what to add at NODE when the call took WALL ns. */

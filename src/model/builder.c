@@ -5,11 +5,13 @@
  */
 #include "model/builder_private.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/utf8.h"
+#include "model/metric.h"
 
 static int
 out_of_memory(struct plumb_builder *builder)
@@ -70,6 +72,7 @@ plumb_builder_free(struct plumb_builder *builder)
 	plumb_vec_free(&builder->frames);
 	plumb_vec_free(&builder->contexts);
 	plumb_vec_free(&builder->values);
+	plumb_vec_free(&builder->user_metrics);
 	plumb_vec_free(&builder->variants);
 	plumb_vec_free(&builder->origins);
 	plumb_vec_free(&builder->processes);
@@ -271,11 +274,58 @@ merge_value(struct plumb_value *into, const struct plumb_value *from)
 	into->m2 = a.m2;
 }
 
+static bool
+is_metric(const struct plumb_builder *builder, uint32_t number)
+{
+	if (number < PLUMB_METRIC_USER)
+		return number && number < PLUMB_METRIC_COUNT;
+	return number - PLUMB_METRIC_USER < builder->user_metrics.count;
+}
+
+/* NAME, or one that begins with "user." where it would pass for a metric of plumb's. */
+static uint32_t
+metric_name(struct plumb_builder *builder, uint32_t name)
+{
+	const char *text = plumb_builder_get_text(builder, name);
+	char *longer;
+	if (!text || !*text)
+		return plumb_builder_text(builder, "?");
+	if (!plumb_metric_find(text))
+		return name;
+	if (asprintf(&longer, "user.%s", text) < 0) {
+		out_of_memory(builder);
+		return PLUMB_NONE;
+	}
+	name = plumb_builder_text(builder, longer);
+	free(longer);
+	return name;
+}
+
+uint32_t
+plumb_builder_metric(struct plumb_builder *builder, uint32_t name, uint32_t unit)
+{
+	name = metric_name(builder, name);
+	if (name == PLUMB_NONE || !is_string(builder, unit))
+		return 0;
+	for (uint32_t i = 0; i < builder->user_metrics.count; i++)
+		if (builder->user_metrics.items[i].name == name)
+			return PLUMB_METRIC_USER + i;
+	if (builder->user_metrics.count >= PLUMB_USER_METRICS_MOST)
+		return 0;
+	struct plumb_user_metric *added = plumb_vec_add(&builder->user_metrics);
+	if (!added) {
+		out_of_memory(builder);
+		return 0;
+	}
+	*added = (struct plumb_user_metric){ name, unit };
+	return PLUMB_METRIC_USER + builder->user_metrics.count - 1;
+}
+
 int
 plumb_builder_value(struct plumb_builder *builder, const struct plumb_value *value)
 {
 	if (value->context >= builder->contexts.count || !is_track(builder, value->track) ||
-	    !value->metric || value->metric >= PLUMB_METRIC_COUNT)
+	    !is_metric(builder, value->metric))
 		return bad_row(builder, "a value has an unknown context, metric or track");
 	if (!value->count)
 		return PLUMB_OK; /* no observation: nothing to add */

@@ -42,6 +42,10 @@ const char *plumb_builder_get_text(const struct plumb_builder *builder, uint32_t
 uint32_t plumb_builder_context(struct plumb_builder *builder, uint32_t parent, uint32_t frame,
                                uint32_t flags);
 
+/* The number of the metric of the program's own that has this name (strings; NAME PLUMB_NONE: "?"),
+ * made when missing. One with the name of a metric of plumb's gets "user." before it. 0: no more. */
+uint32_t plumb_builder_metric(struct plumb_builder *builder, uint32_t name, uint32_t unit);
+
 /* Merges VALUE into the one of the same (context, metric, track). */
 int plumb_builder_value(struct plumb_builder *builder, const struct plumb_value *value);
 /* Merges VARIANT into an equal one (everything but count, time, min, max). */

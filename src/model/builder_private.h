@@ -20,6 +20,7 @@ struct plumb_builder {
 	PLUMB_VEC(struct plumb_frame) frames;
 	PLUMB_VEC(struct plumb_builder_node) contexts;
 	PLUMB_VEC(struct plumb_value) values;
+	PLUMB_VEC(struct plumb_user_metric) user_metrics;
 	PLUMB_VEC(struct plumb_variant) variants;
 	PLUMB_VEC(struct plumb_origin) origins;
 	PLUMB_VEC(struct plumb_process) processes;

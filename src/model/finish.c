@@ -306,6 +306,7 @@ plumb_builder_finish(struct plumb_builder *builder, struct plumb_profile *profil
 	}
 	MOVE(frames);
 	MOVE(values);
+	MOVE(user_metrics);
 	MOVE(variants);
 	MOVE(origins);
 	MOVE(processes);

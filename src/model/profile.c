@@ -15,6 +15,7 @@ plumb_profile_free(struct plumb_profile *profile)
 	free(profile->frames);
 	free(profile->contexts);
 	free(profile->values);
+	free(profile->user_metrics);
 	free(profile->variants);
 	free(profile->origins);
 	free(profile->processes);

@@ -53,6 +53,12 @@ struct plumb_value {
 	double mean, m2;
 };
 
+/* A metric that the program named (plumb.metric): number i + PLUMB_METRIC_USER; see model/metric.h. */
+struct plumb_user_metric {
+	uint32_t name; /* string; no other metric has it */
+	uint32_t unit; /* string or PLUMB_NONE */
+};
+
 /* Shape of repeated work at a context. A kernel's fields are PLUMB_UNKNOWN for other kinds and
  * `shapes` is PLUMB_NONE for a kernel. */
 struct plumb_variant {
@@ -233,6 +239,7 @@ struct plumb_profile {
 	PLUMB_COLUMN(struct plumb_frame, frames);
 	PLUMB_COLUMN(struct plumb_context, contexts);
 	PLUMB_COLUMN(struct plumb_value, values); /* by context, then metric, then track */
+	PLUMB_COLUMN(struct plumb_user_metric, user_metrics);
 	PLUMB_COLUMN(struct plumb_variant, variants);
 	PLUMB_COLUMN(struct plumb_origin, origins);
 	PLUMB_COLUMN(struct plumb_process, processes);

@@ -103,9 +103,10 @@ enum plumb_record_type {
 	PLUMB_RECORD_DEVICE_TOTAL = 19,
 	PLUMB_RECORD_OVERHEAD = 20,
 	PLUMB_RECORD_SERIES = 21,
+	PLUMB_RECORD_SHAPE = 22,
+	PLUMB_RECORD_METRIC = 23,
 	PLUMB_RECORD_MEMORY = 24,
 	PLUMB_RECORD_MEMORY_POOL = 25,
-	PLUMB_RECORD_SHAPE = 22,
 };
 
 struct plumb_record {
@@ -115,7 +116,7 @@ struct plumb_record {
 };
 _Static_assert(sizeof(struct plumb_record) == 8, "record head");
 
-/* A string's bytes follow, not terminated; `bytes` says how many. */
+/* A string's bytes follow; `bytes` says how many. A zero follows them, for the collector's own use. */
 struct plumb_record_string {
 	struct plumb_record head;
 	uint32_t bytes;
@@ -330,6 +331,15 @@ struct plumb_record_ledger {
 	_Atomic uint64_t count;
 };
 
+/* A metric that the program named: what values with this number are of. */
+struct plumb_record_metric {
+	struct plumb_record head;
+	uint32_t number; /* PLUMB_METRIC_USER and up */
+	plumb_id name;
+	plumb_id unit; /* 0: none told */
+	uint32_t pad;
+};
+
 /* Newest GPU work of a device, wrapping: entry i of the process is work[i % capacity]. */
 struct plumb_work {
 	plumb_id node;
@@ -390,7 +400,7 @@ struct plumb_record_device_total {
 enum plumb_callback_kind {
 	PLUMB_CALLBACK_OPERATOR_ENTER = 0,
 	PLUMB_CALLBACK_OPERATOR_EXIT = 1,
-	PLUMB_CALLBACK_GPU = 2,
+	PLUMB_CALLBACK_GPU = 2,         /* driver calls and ranges */
 	PLUMB_CALLBACK_GPU_RECORDS = 3, /* on the GPU runtime's own thread, not the program's */
 	PLUMB_CALLBACK_SAMPLE = 4,
 	PLUMB_CALLBACK_MEMORY = 5,

@@ -197,6 +197,27 @@ map_file(int fd, const char *path, uint64_t size, struct plumb_error *error)
 }
 
 int
+plumb_region_create_private(struct plumb_region *region, uint64_t size, struct plumb_error *error)
+{
+	int before = errno, code = 0;
+	void *base = MAP_FAILED;
+
+	memset(region, 0, sizeof *region);
+	if (size >= PLUMB_REGION_HEADER_SIZE + PLUMB_CHUNK_SIZE && size <= LARGEST_REGION)
+		base = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (base == MAP_FAILED) {
+		code = plumb_fail(error, PLUMB_ESYSTEM, "no memory for a region of %llu bytes",
+		                  (unsigned long long)size);
+	} else {
+		fill_header(base, size);
+		region->header = base;
+	}
+	errno = before;
+	return code;
+}
+
+int
 plumb_region_create(struct plumb_region *region, const char *path, uint64_t size,
                     struct plumb_error *error)
 {
@@ -367,7 +388,7 @@ plumb_arena_string(struct plumb_arena *arena, const char *text, size_t bytes)
 		for (int i = 0; i < 3 && ((unsigned char)text[bytes] & 0xc0) == 0x80; i++)
 			bytes--;
 	}
-	string = plumb_arena_append(arena, PLUMB_RECORD_STRING, sizeof *string + bytes);
+	string = plumb_arena_append(arena, PLUMB_RECORD_STRING, sizeof *string + bytes + 1);
 	if (!string)
 		return 0;
 	string->bytes = (uint32_t)bytes;

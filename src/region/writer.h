@@ -38,6 +38,10 @@ struct plumb_arena {
 int plumb_region_create(struct plumb_region *region, const char *path, uint64_t size,
                         struct plumb_error *error) PLUMB_MUST_CHECK;
 
+/* As plumb_region_create, but in the process's own memory, without a file. */
+int plumb_region_create_private(struct plumb_region *region, uint64_t size,
+                                struct plumb_error *error) PLUMB_MUST_CHECK;
+
 /* Unmaps. The file stays. */
 void plumb_region_close(struct plumb_region *region);
 
@@ -113,7 +117,8 @@ plumb_sequence_end(_Atomic uint32_t *sequence)
 static inline void
 plumb_moments_add(struct plumb_moments *moments, int64_t x)
 {
-	moments->sum += x;
+	if (__builtin_add_overflow(moments->sum, x, &moments->sum)) /* it stops at the greatest */
+		moments->sum = x < 0 ? -INT64_MAX : INT64_MAX;
 	moments->count++;
 	if (x < moments->min || moments->count == 1)
 		moments->min = x;

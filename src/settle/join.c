@@ -14,7 +14,7 @@
 
 /* Ids of one profile → ids of the builder. */
 struct mapping {
-	uint32_t *strings, *frames, *contexts, *processes, *tracks, *devices;
+	uint32_t *strings, *frames, *contexts, *processes, *tracks, *devices, *user_metrics;
 };
 
 /* Work on a device that several profiles used, from a profile that holds all of its work. */
@@ -50,6 +50,7 @@ mapping_free(struct mapping *map)
 	free(map->processes);
 	free(map->tracks);
 	free(map->devices);
+	free(map->user_metrics);
 }
 
 static bool
@@ -61,7 +62,8 @@ mapping_new(struct mapping *map, const struct plumb_profile *from)
 	       (map->contexts = calloc(from->contexts_count + 1ul, sizeof(uint32_t))) &&
 	       (map->processes = calloc(from->processes_count + 1ul, sizeof(uint32_t))) &&
 	       (map->tracks = calloc(from->tracks_count + 1ul, sizeof(uint32_t))) &&
-	       (map->devices = calloc(from->devices_count + 1ul, sizeof(uint32_t)));
+	       (map->devices = calloc(from->devices_count + 1ul, sizeof(uint32_t))) &&
+	       (map->user_metrics = calloc(from->user_metrics_count + 1ul, sizeof(uint32_t)));
 }
 
 /* ---- devices ---- */
@@ -294,15 +296,31 @@ take_contexts(struct joining *j)
 	}
 }
 
+/* A metric's number; PLUMB_NONE: the joined profile has no room for it. */
+static uint32_t
+to_metric(const struct joining *j, uint32_t number)
+{
+	if (number < PLUMB_METRIC_USER)
+		return number;
+	number = TO(j, user_metrics, number - PLUMB_METRIC_USER);
+	return number ? number : PLUMB_NONE;
+}
+
 static void
 take_measured(struct joining *j)
 {
 	const struct plumb_profile *from = j->from;
+	for (uint32_t i = 0; i < from->user_metrics_count; i++)
+		j->to.user_metrics[i] =
+			plumb_builder_metric(j->builder, TO(j, strings, from->user_metrics[i].name),
+		                             TO(j, strings, from->user_metrics[i].unit));
 	for (uint32_t i = 0; i < from->values_count; i++) {
 		struct plumb_value value = from->values[i];
 		value.context = TO(j, contexts, value.context);
 		value.track = TO(j, tracks, value.track);
-		plumb_builder_value(j->builder, &value);
+		value.metric = to_metric(j, value.metric);
+		if (value.metric != PLUMB_NONE)
+			plumb_builder_value(j->builder, &value);
 	}
 	for (uint32_t i = 0; i < from->variants_count; i++) {
 		struct plumb_variant variant = from->variants[i];

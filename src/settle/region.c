@@ -61,16 +61,23 @@ take_record(struct plumb_settle_region *region, const struct plumb_record *recor
 
 /* clang-format on */
 
+/* What other records need: clocks, and the names of metrics. */
 static void
-take_clocks(struct plumb_settle_region *region)
+take_first(struct plumb_settle_region *region)
 {
 	const struct plumb_record *record;
 	uint64_t cursor = 0;
 
-	while ((record = plumb_region_next(region->reader, &cursor)))
+	while ((record = plumb_region_next(region->reader, &cursor))) {
+		const void *it = record;
+
 		if (record->type == PLUMB_RECORD_CLOCK &&
 		    record->length >= sizeof(struct plumb_record_clock))
-			plumb_settle_reading(region, (const struct plumb_record_clock *)record);
+			plumb_settle_reading(region, it);
+		if (record->type == PLUMB_RECORD_METRIC &&
+		    record->length >= sizeof(struct plumb_record_metric))
+			plumb_settle_metric(region, it);
+	}
 	plumb_settle_lines(region);
 }
 
@@ -134,7 +141,7 @@ plumb_settle_one(struct plumb_settler *settler, const struct plumb_region_reader
 	region.known = known;
 	plumb_settle_process(&region);
 	if (is_run || region.process != PLUMB_NONE) {
-		take_clocks(&region);
+		take_first(&region);
 		take_records(&region);
 		plumb_settle_spans(&region);
 		take_end(&region);

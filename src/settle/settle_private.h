@@ -163,6 +163,8 @@ struct plumb_settle_pool {
 	int64_t peak;
 };
 
+#define PLUMB_SETTLE_METRICS 256u /* more of its own a process does not have */
+
 /* One region while it is settled. */
 struct plumb_settle_region {
 	struct plumb_settler *settler;
@@ -174,6 +176,8 @@ struct plumb_settle_region {
 	int64_t ledger[PLUMB_SOURCE_COUNT][PLUMB_FATE_COUNT];
 	int64_t seen; /* the latest time in it */
 	uint64_t replays;
+	/* The program's own metrics: number in the region - PLUMB_METRIC_USER → in the builder; 0 none */
+	uint32_t metrics[PLUMB_SETTLE_METRICS];
 	PLUMB_VEC(plumb_id) stack;
 	PLUMB_VEC(struct plumb_settle_reading) readings;
 	PLUMB_VEC(struct plumb_settle_line) lines; /* of GPU clocks */
@@ -213,6 +217,9 @@ uint32_t plumb_settle_string(struct plumb_settle_region *region, plumb_id id);
 uint32_t plumb_settle_node(struct plumb_settle_region *region, plumb_id id);
 void
 plumb_settle_value(struct plumb_settle_region *region, const struct plumb_record_value *record);
+/* Before all values. */
+void
+plumb_settle_metric(struct plumb_settle_region *region, const struct plumb_record_metric *record);
 void
 plumb_settle_variant(struct plumb_settle_region *region, const struct plumb_record_variant *record);
 void

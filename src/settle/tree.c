@@ -216,10 +216,34 @@ count_kernels(struct plumb_settle_region *region, const struct plumb_value *valu
 }
 
 void
+plumb_settle_metric(struct plumb_settle_region *region, const struct plumb_record_metric *record)
+{
+	uint32_t at = record->number - PLUMB_METRIC_USER;
+
+	if (record->number < PLUMB_METRIC_USER || at >= PLUMB_SETTLE_METRICS)
+		plumb_settle_count(region, PLUMB_SOURCE_REGION, PLUMB_FATE_UNKNOWN_LAYOUT,
+		                   "numbers of metrics", 1);
+	else
+		region->metrics[at] = plumb_builder_metric(
+			region->settler->builder, plumb_settle_string(region, record->name),
+			plumb_settle_string(region, record->unit));
+}
+
+/* The builder's number of a metric in the region; 0: unknown. */
+static uint32_t
+metric_of(const struct plumb_settle_region *region, uint32_t number)
+{
+	if (number < PLUMB_METRIC_USER)
+		return number < PLUMB_METRIC_COUNT ? number : 0;
+	number -= PLUMB_METRIC_USER;
+	return number < PLUMB_SETTLE_METRICS ? region->metrics[number] : 0;
+}
+
+void
 plumb_settle_value(struct plumb_settle_region *region, const struct plumb_record_value *record)
 {
 	struct plumb_value value = {
-		.metric = record->metric,
+		.metric = metric_of(region, record->metric),
 		.sum = record->sum,
 		.count = record->count,
 		.min = record->min,
@@ -234,7 +258,7 @@ plumb_settle_value(struct plumb_settle_region *region, const struct plumb_record
 	}
 	if (!value.count)
 		return; /* made, and not yet added to */
-	if (!value.metric || value.metric >= PLUMB_METRIC_COUNT) {
+	if (!value.metric) {
 		drop_value(region, PLUMB_FATE_UNKNOWN_LAYOUT);
 		return;
 	}

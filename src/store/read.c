@@ -16,6 +16,7 @@
 #include "base/utf8.h"
 #include "base/vec.h"
 #include "model/builder.h"
+#include "model/metric.h"
 #include "model/order.h"
 #include "store/chunk.h"
 #include "store/open.h"
@@ -340,6 +341,71 @@ read_table(struct reader *reader, const struct plumb_table *table)
 	return code;
 }
 
+/* ---- metrics of the program's own ---- */
+
+/* No other metric may have its name. The strings are still in the table. */
+static bool
+is_new_metric(const struct reader *reader, uint32_t name)
+{
+	const char *text = plumb_strtab_text(reader->strings, name);
+	if (!text || !*text || plumb_metric_find(text))
+		return false;
+	for (uint32_t i = 0; i < reader->profile->user_metrics_count; i++)
+		if (reader->profile->user_metrics[i].name == name)
+			return false;
+	return true;
+}
+
+/* One row of the table; what plumb itself names stands in base/words.h and is passed over. */
+static int
+read_metric(struct reader *reader, sqlite3_stmt *select, int64_t before, uint32_t *capacity)
+{
+	struct plumb_profile *profile = reader->profile;
+	struct plumb_user_metric metric = { PLUMB_NONE, PLUMB_NONE };
+	int code;
+	if (reader->row <= before)
+		return damaged(reader, "an id out of order");
+	if (reader->row < PLUMB_METRIC_USER)
+		return PLUMB_OK;
+	if (reader->row != (int64_t)PLUMB_METRIC_USER + profile->user_metrics_count ||
+	    profile->user_metrics_count >= PLUMB_USER_METRICS_MOST)
+		return damaged(reader, "an id out of order");
+	if ((code = read_string(reader, select, 1, &metric.name)) ||
+	    (code = read_string(reader, select, 2, &metric.unit)))
+		return code;
+	if (!is_new_metric(reader, metric.name))
+		return damaged(reader, "the name of another metric, or none");
+	if (profile->user_metrics_count == *capacity) {
+		struct plumb_user_metric *grown =
+			plumb_vec_grow(profile->user_metrics, capacity,
+		                       profile->user_metrics_count + 1, sizeof *grown);
+		if (!grown)
+			return no_memory(reader);
+		profile->user_metrics = grown;
+	}
+	profile->user_metrics[profile->user_metrics_count++] = metric;
+	return PLUMB_OK;
+}
+
+static int
+read_metrics(struct reader *reader)
+{
+	sqlite3_stmt *select;
+	uint32_t capacity = 0;
+	reader->table = "metrics";
+	reader->row = 0;
+	int code = prepare_select(reader, "name, unit", &select), stepped = SQLITE_DONE;
+	while (!code && (stepped = sqlite3_step(select)) == SQLITE_ROW) {
+		int64_t before = reader->row;
+		reader->row = sqlite3_column_int64(select, 0);
+		code = read_metric(reader, select, before, &capacity);
+	}
+	if (!code && stepped != SQLITE_DONE)
+		code = fail_sql(reader);
+	sqlite3_finalize(select);
+	return code;
+}
+
 /* ---- what holds between rows ---- */
 
 /* Contexts are a tree in preorder: each hangs under the one before it or under one of that one's
@@ -369,6 +435,15 @@ check_tree(struct reader *reader)
 	return PLUMB_OK;
 }
 
+static bool
+reader_has_metric(const struct reader *reader, uint32_t number)
+{
+	if (number < PLUMB_METRIC_COUNT)
+		return plumb_metrics[number].name != NULL;
+	return number >= PLUMB_METRIC_USER &&
+	       number - PLUMB_METRIC_USER < reader->profile->user_metrics_count;
+}
+
 static int
 check_values(struct reader *reader)
 {
@@ -377,7 +452,7 @@ check_values(struct reader *reader)
 	for (uint32_t i = 0; i < profile->values_count; i++) {
 		const struct plumb_value *v = &profile->values[i], *before = v - 1;
 		reader->row = i;
-		if (!v->metric || !plumb_metrics[v->metric].name || v->min > v->max ||
+		if (!v->metric || !reader_has_metric(reader, v->metric) || v->min > v->max ||
 		    isnan(v->mean) || !(v->m2 >= 0))
 			return damaged(reader, "an impossible value");
 		if (!i || v->context > before->context)
@@ -575,6 +650,8 @@ read_all(struct reader *reader)
 		if (!code && t == PLUMB_TABLE_CONTEXTS)
 			code = check_tree(reader);
 	}
+	if (!code)
+		code = read_metrics(reader);
 	if (!code)
 		code = check_values(reader);
 	if (!code)

@@ -154,7 +154,7 @@ static const struct plumb_column context_columns[] = {
 #define ROW struct plumb_value
 static const struct plumb_column value_columns[] = {
 	ID("context", context, CONTEXTS),
-	BITS("metric", metric, PLUMB_METRIC_COUNT),
+	CELL("metric", BITS, metric), /* the reader asks the profile whether it has it */
 	ID_OR_NONE("track", track, TRACKS),
 	CELL("sum", NUMBER, sum),
 	CELL("count", COUNT, count),

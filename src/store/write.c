@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "model/metric.h"
 #include "store/chunk.h"
 #include "store/open.h"
 #include "store/schema.h"
@@ -214,16 +215,17 @@ write_metrics(struct writer *writer, struct plumb_error *error)
 {
 	sqlite3_stmt *insert;
 	int code = prepare_insert(writer, "metrics", 6, &insert, error);
-	for (uint32_t i = 1; !code && i < PLUMB_METRIC_COUNT; i++) {
-		const struct plumb_metric_info *metric = &plumb_metrics[i];
-		if (!metric->name)
+	for (uint32_t i = 1; !code && i < plumb_metric_slots(writer->profile); i++) {
+		uint32_t number = plumb_metric_at(i);
+		struct plumb_metric_info metric = plumb_profile_metric(writer->profile, number);
+		if (!metric.name)
 			continue;
-		sqlite3_bind_int64(insert, 1, i);
-		bind_text(insert, 2, metric->name);
-		bind_text(insert, 3, metric->unit);
-		bind_text(insert, 4, aggregation_name(metric->aggregation));
-		bind_text(insert, 5, metric->source);
-		bind_text(insert, 6, metric->meaning);
+		sqlite3_bind_int64(insert, 1, number);
+		bind_text(insert, 2, metric.name);
+		bind_text(insert, 3, metric.unit);
+		bind_text(insert, 4, aggregation_name(metric.aggregation));
+		bind_text(insert, 5, metric.source);
+		bind_text(insert, 6, metric.meaning);
 		code = step(writer, insert, error);
 	}
 	sqlite3_finalize(insert);
@@ -262,24 +264,26 @@ write_totals(struct writer *writer, struct plumb_error *error)
 	const struct plumb_profile *profile = writer->profile;
 	/* One row for each (metric, track), and one for each metric without a track. */
 	uint32_t tracks = profile->tracks_count + 1;
-	struct plumb_stat *totals = calloc((size_t)tracks * PLUMB_METRIC_COUNT, sizeof *totals);
+	size_t count = (size_t)tracks * plumb_metric_slots(profile);
+	struct plumb_stat *totals = calloc(count, sizeof *totals);
 	if (!totals)
 		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
 	for (uint32_t i = 0; i < profile->values_count; i++) {
 		const struct plumb_value *v = &profile->values[i];
 		uint32_t track = v->track == PLUMB_NONE ? tracks - 1 : v->track;
 		struct plumb_stat stat = { v->sum, v->count, v->min, v->max, v->mean, v->m2 };
-		plumb_stat_merge(&totals[(size_t)v->metric * tracks + track], &stat);
+		plumb_stat_merge(&totals[(size_t)plumb_metric_slot(v->metric) * tracks + track],
+		                 &stat);
 	}
 	sqlite3_stmt *insert;
 	int code = prepare_insert(writer, "totals", 9, &insert, error);
 	int64_t id = 0;
-	for (size_t i = 0; !code && i < (size_t)tracks * PLUMB_METRIC_COUNT; i++) {
+	for (size_t i = 0; !code && i < count; i++) {
 		const struct plumb_stat *t = &totals[i];
 		if (!t->count)
 			continue;
 		sqlite3_bind_int64(insert, 1, id++);
-		sqlite3_bind_int64(insert, 2, (int64_t)(i / tracks));
+		sqlite3_bind_int64(insert, 2, plumb_metric_at((uint32_t)(i / tracks)));
 		bind_number(insert, 3, i % tracks != tracks - 1, (int64_t)(i % tracks));
 		sqlite3_bind_int64(insert, 4, t->sum);
 		sqlite3_bind_int64(insert, 5, t->count > INT64_MAX ? INT64_MAX : (int64_t)t->count);

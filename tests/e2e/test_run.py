@@ -398,7 +398,8 @@ def test_variables_that_were_there_are_kept(run, stub, tmp_path):
     assert seen["LD_PRELOAD"] == f"{extra}:{stub}"
     assert seen["CUDA_INJECTION64_PATH"] == str(stub)
     assert seen["PLUMB_CHAIN_CUDA_INJECTION64_PATH"] == "/opt/tool.so"
-    assert seen["NVTX_INJECTION64_PATH"] == "/opt/nvtx.so"
+    assert seen["NVTX_INJECTION64_PATH"] == str(stub)
+    assert seen["PLUMB_CHAIN_NVTX_INJECTION64_PATH"] == "/opt/nvtx.so"
     assert (seen["PLUMB_LIMIT"], seen["PLUMB_FLUSH_MS"]) == (str(256 << 20), "100")
     assert seen["ASAN_OPTIONS"] == "verify_asan_link_order=0"
     assert "PLUMB_GPU" not in seen and "PLUMB_KEEP_CUPTI" not in seen
@@ -409,6 +410,8 @@ def test_variables_that_were_there_are_kept(run, stub, tmp_path):
     assert seen["LD_PRELOAD"] == str(stub)
     assert seen["ASAN_OPTIONS"] == "detect_leaks=0:verify_asan_link_order=0"
     assert seen["CUDA_INJECTION64_PATH"] == "/opt/tool.so"
+    assert seen["NVTX_INJECTION64_PATH"] == str(stub), "ranges are there without a GPU, too"
+    assert "PLUMB_CHAIN_NVTX_INJECTION64_PATH" not in seen
     assert (seen["PLUMB_GPU"], seen["PLUMB_LIMIT"], seen["PLUMB_FLUSH_MS"]) == ("0", "8388608", "20")
 
     seen = environment_of(run("env", options=["--keep-cupti"]))
@@ -418,10 +421,12 @@ def test_variables_that_were_there_are_kept(run, stub, tmp_path):
 def test_run_inside_a_run(run, stub, tmp_path):
     """The inner one has the program to itself, and the outer's tool is chained, not the collector."""
     done = run(PLUMB, "run", "-o", "inner.plumb", "--", "env", options=["-o", "outer.plumb"],
-               env={"CUDA_INJECTION64_PATH": "/opt/tool.so"})
+               env={"CUDA_INJECTION64_PATH": "/opt/tool.so",
+                    "NVTX_INJECTION64_PATH": "/opt/nvtx.so"})
     seen = environment_of(done)
     assert seen["LD_PRELOAD"] == str(stub)
     assert seen["PLUMB_CHAIN_CUDA_INJECTION64_PATH"] == "/opt/tool.so"
+    assert seen["PLUMB_CHAIN_NVTX_INJECTION64_PATH"] == "/opt/nvtx.so"
     assert operators(tmp_path / "inner.plumb") == {"stub::loaded": 1}
 
 

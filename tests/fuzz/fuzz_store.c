@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "analyze/analyze.h"
+#include "model/metric.h"
 #include "store/store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -21,9 +22,12 @@ use(const struct plumb_profile *profile)
 	struct plumb_stat *stats = calloc(2 * (size_t)profile->contexts_count, sizeof *stats);
 	if (!stats)
 		return;
-	for (uint32_t metric = 1; metric < PLUMB_METRIC_COUNT; metric++)
-		plumb_inclusive(profile, metric, PLUMB_NONE, stats,
+	for (uint32_t slot = 1; slot < plumb_metric_slots(profile); slot++)
+		plumb_inclusive(profile, plumb_metric_at(slot), PLUMB_NONE, stats,
 		                stats + profile->contexts_count);
+	for (uint32_t i = 0; i < profile->values_count; i++)
+		if (!plumb_profile_metric(profile, profile->values[i].metric).name)
+			abort();
 	free(stats);
 	for (uint32_t i = 0; i < profile->contexts_count; i++)
 		if (!plumb_frame_label(profile, profile->contexts[i].frame))

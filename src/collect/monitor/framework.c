@@ -66,9 +66,10 @@ plumb_python_refusal(void)
 void
 plumb_framework_offer(const char *symbol)
 {
-	if (plumb_options()->folder[0])
-		offer_python();
-	if (!atomic_load_explicit(&waiting, memory_order_relaxed) || !plumb_options()->folder[0])
+	if (!plumb_process_wanted())
+		return;
+	offer_python();
+	if (!atomic_load_explicit(&waiting, memory_order_relaxed))
 		return;
 	/* Whoever holds it attaches; and a child that was forked meanwhile must not wait for ever. */
 	if (pthread_mutex_trylock(&lock))

@@ -49,6 +49,9 @@ struct plumb_operator {
 	bool backward;    /* this is the backward record of (forward_thread, sequence) */
 	bool engine;      /* this is the engine's own frame around a backward record */
 	bool range;       /* a span that the person marked, not an operator */
+	bool loose;       /* its end ends nothing but itself, in whatever order ends come */
+	enum plumb_source source; /* where it is counted; 0: as an operator */
+	plumb_id id;              /* the name, interned already; or 0 */
 	uint64_t thread;  /* the framework's number of the calling thread */
 	uint64_t forward_thread;
 	uint32_t shape_bytes; /* of the inputs' shapes, written where shape.h has room */

@@ -43,11 +43,11 @@ device_of(const struct plumb_memory_change *change)
 	return (uint16_t)(change->device_kind << 8 | change->device_index);
 }
 
-/* A device has no record but its pool's where no GPU runtime describes it. */
-static void
-name_device(const struct plumb_memory_change *change, char *name, size_t size)
+const char *
+plumb_memory_device_name(uint8_t device_kind)
 {
 	static const char *const kinds[] = {
+		[PLUMB_MEMORY_CPU] = "cpu",
 		[PLUMB_MEMORY_CUDA] = "cuda",
 		[6] = "hip",
 		[9] = "xla",
@@ -59,9 +59,14 @@ name_device(const struct plumb_memory_change *change, char *name, size_t size)
 		[19] = "mtia",
 		[20] = "privateuseone",
 	};
-	const char *kind = change->device_kind < sizeof kinds / sizeof *kinds
-	                           ? kinds[change->device_kind]
-	                           : NULL;
+	return device_kind < sizeof kinds / sizeof *kinds ? kinds[device_kind] : NULL;
+}
+
+/* A device has no record but its pool's where no GPU runtime describes it. */
+static void
+name_device(const struct plumb_memory_change *change, char *name, size_t size)
+{
+	const char *kind = plumb_memory_device_name(change->device_kind);
 	if (change->device_kind == PLUMB_MEMORY_CPU)
 		snprintf(name, size, "CPU");
 	else if (kind)

@@ -52,6 +52,9 @@ void plumb_memory_start(void);
 /* LISTENER is called with every change, before it is recorded; NULL: no more. One listener. */
 void plumb_memory_listen(void (*listener)(const struct plumb_memory_change *change));
 
+/* "cpu", "cuda", …; NULL where the number is not known. Stays valid. */
+const char *plumb_memory_device_name(uint8_t device_kind);
+
 /* A forked child starts anew: what its parent allocated is unknown to it. */
 void plumb_memory_forget(void);
 

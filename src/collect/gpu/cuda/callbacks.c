@@ -11,6 +11,7 @@
 
 #include "collect/clock.h"
 #include "collect/gpu/cuda/runtime.h"
+#include "collect/gpu/cuda/tell.h"
 #include "collect/live.h"
 #include "collect/recording.h"
 #include "collect/span.h"
@@ -114,6 +115,7 @@ call_enter(struct plumb_thread *thread, enum plumb_call call, const CUpti_Callba
 			                                        : plumb_thread_track(thread) };
 		plumb_launch_put(plumb_cuda_launches, info->correlationId, &launch);
 	}
+	plumb_cuda_tell(thread, call, info, now->node);
 	if (plumb_unlikely(plumb_trace_on))
 		now->ticks = plumb_ticks();
 	if (call == PLUMB_CALL_SYNC || call == PLUMB_CALL_COPY ||
@@ -202,6 +204,7 @@ call_exit(struct plumb_thread *thread, enum plumb_call call, const CUpti_Callbac
 	struct pending *now = &pending.calls[--pending.depth];
 	plumb_id track = plumb_thread_track(thread);
 	const CUresult *result = info->functionReturnValue;
+	plumb_cuda_tell(thread, call, info, now->node);
 	if ((result && *result != CUDA_SUCCESS) || now->captured)
 		return;
 	if (plumb_unlikely(plumb_trace_on))

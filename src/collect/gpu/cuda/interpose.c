@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "collect/gpu/cuda/runtime.h"
+#include "collect/process.h"
 
 /* X(function): all have the prototypes of CUPTI's headers. */
 #define FUNCTIONS(X)                                                                               \
@@ -48,7 +49,7 @@ plumb_cuda_interpose(const char *symbol)
 {
 	for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
 		if (!strcmp(symbol, functions[i].name))
-			return plumb_options()->folder[0] ? functions[i].function : NULL;
+			return plumb_process_wanted() ? functions[i].function : NULL;
 	return NULL;
 }
 

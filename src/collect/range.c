@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/range.h"
+
+#include "collect/clock.h"
+#include "collect/context.h"
+#include "collect/process.h"
+
+/* ---- names ---- */
+
+static const char many_names[] = "(further names)";
+
+/* At most LIMIT bytes of TEXT, not cut inside a UTF-8 character. */
+static size_t
+cut(const char *text, size_t limit)
+{
+	size_t bytes = strnlen(text, limit + 1);
+	if (bytes <= limit)
+		return bytes;
+	for (bytes = limit; bytes && ((unsigned char)text[bytes] & 0xc0) == 0x80;)
+		bytes--;
+	return bytes;
+}
+
+/*
+ * The string of a range's name, among those of other ranges. Programs number their ranges ("step 1",
+ * "step 2", …), and a context for each would fill the region: beyond a number of names they share one.
+ */
+static plumb_id
+name_intern(struct plumb_thread *thread, const char *text, size_t bytes)
+{
+	uint32_t hash = plumb_hash_text(text, bytes), at = hash, id;
+	while ((id = plumb_table_next(&thread->range_names, hash, &at))) {
+		const struct plumb_record_string *string =
+			plumb_region_at(thread->arena.region, id);
+		if (string->bytes == bytes && !memcmp(string + 1, text, bytes))
+			return id;
+	}
+	if (thread->range_names.count >= PLUMB_RANGE_NAMES_MAX) {
+		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_RANGE, PLUMB_FATE_OVERFLOWED, 1);
+		return plumb_intern(thread, many_names, sizeof many_names - 1);
+	}
+	id = plumb_intern(thread, text, bytes);
+	if (id)
+		plumb_table_add(&thread->range_names, hash, id);
+	return id;
+}
+
+/* As plumb_name: names usually come by the same pointer again, with the same text there. */
+static plumb_id
+name_of(struct plumb_thread *thread, const struct plumb_range_domain *domain, const char *name)
+{
+	size_t prefix = domain ? domain->bytes : 0;
+	uintptr_t mixed = (uintptr_t)name ^ (uintptr_t)domain >> 1;
+	struct plumb_name_entry *entry =
+		&thread->names[(mixed >> 3 ^ mixed >> 12) % PLUMB_NAME_CACHE];
+	if (entry->pointer == name && entry->bytes >= prefix) {
+		const struct plumb_record_string *string =
+			plumb_region_at(thread->arena.region, entry->id);
+		const char *text = (const char *)(string + 1);
+		size_t rest = entry->bytes - prefix;
+		if ((!prefix || !memcmp(text, domain->text, prefix)) &&
+		    !strncmp(name, text + prefix, rest) && !name[rest])
+			return entry->id;
+	}
+	char text[PLUMB_RANGE_NAME_MAX];
+	if (prefix > sizeof text / 2)
+		prefix = cut(domain->text, sizeof text / 2);
+	size_t bytes = cut(name, sizeof text - prefix);
+	if (prefix)
+		memcpy(text, domain->text, prefix);
+	memcpy(text + prefix, name, bytes);
+	plumb_id id = name_intern(thread, text, prefix + bytes);
+	if (id)
+		*entry = (struct plumb_name_entry){ name, id, (uint32_t)(prefix + bytes) };
+	return id;
+}
+
+/* ---- pushed ranges ---- */
+
+/* The newest open range of DOMAIN, by KEY if that is not NULL; ranges_open when there is none. */
+static uint32_t
+find_open(const struct plumb_thread *thread, const struct plumb_range_domain *domain,
+          const char *key)
+{
+	for (uint32_t at = thread->ranges_open; at-- > 0;)
+		if (thread->ranges[at].domain == domain && (!key || thread->ranges[at].key == key))
+			return at;
+	return thread->ranges_open;
+}
+
+/* Puts a range on the thread's stack of open ones; NULL: there is no room. The count comes first, so
+ * that a signal handler that annotates, too, leaves the entry alone. */
+static struct plumb_open_range *
+open_range(struct plumb_thread *thread, const struct plumb_range_domain *domain, const char *key)
+{
+	if (thread->ranges_open >= PLUMB_RANGES_MAX)
+		return NULL;
+	uint32_t below = find_open(thread, domain, NULL);
+	uint32_t level = below < thread->ranges_open ? thread->ranges[below].level + 1 : 0;
+	struct plumb_open_range *range = &thread->ranges[thread->ranges_open++];
+	atomic_signal_fence(memory_order_seq_cst);
+	*range = (struct plumb_open_range){ domain, key, NULL, level };
+	return range;
+}
+
+static void
+observe_payload(struct plumb_thread *thread, plumb_id node, const int64_t *payload)
+{
+	/* The least number stands for an unknown one. */
+	if (payload)
+		plumb_observe(thread, node, PLUMB_METRIC_RANGE_PAYLOAD, thread->track,
+		              *payload == INT64_MIN ? INT64_MIN + 1 : *payload);
+}
+
+int
+plumb_ranges_push(const struct plumb_range_domain *domain, const char *name, const int64_t *payload)
+{
+	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_GPU);
+	if (!thread) {
+		/* Not recorded; its end must not end another one. */
+		thread = plumb_thread_get();
+		struct plumb_open_range *range = thread ? open_range(thread, domain, name) : NULL;
+		return range ? (int)range->level : 0;
+	}
+	struct plumb_open_range *range = open_range(thread, domain, name);
+	int level = 0;
+	if (plumb_likely(range)) {
+		struct plumb_operator op = {
+			.id = name_of(thread, domain, name),
+			.sequence = -1,
+			.range = true,
+			.loose = true,
+			.source = PLUMB_SOURCE_RANGE,
+			.name = "",
+		};
+		level = (int)range->level;
+		range->ticket = plumb_operator_enter(thread, &op);
+		if (range->ticket && payload)
+			observe_payload(thread, thread->stack[range->ticket->depth].node, payload);
+	} else {
+		plumb_count(thread, PLUMB_SOURCE_RANGE, PLUMB_FATE_RECEIVED, 1);
+		plumb_count(thread, PLUMB_SOURCE_RANGE, PLUMB_FATE_TOO_DEEP, 1);
+	}
+	plumb_leave(thread);
+	return level;
+}
+
+/* The range of TICKET, of the calling thread, ends while recording is paused, or in our own code. */
+static void
+end_unrecorded(struct plumb_thread *own, struct plumb_ticket *ticket)
+{
+	struct plumb_thread *thread = plumb_enter_paused(PLUMB_CALLBACK_GPU);
+	if (thread == own)
+		plumb_operator_exit(thread, ticket);
+	else
+		atomic_store_explicit(&ticket->abandoned, PLUMB_TICKET_ABANDONED,
+		                      memory_order_release);
+	if (thread)
+		plumb_leave(thread);
+}
+
+static int
+pop(const struct plumb_range_domain *domain, const char *key)
+{
+	struct plumb_thread *entered = plumb_enter(PLUMB_CALLBACK_GPU);
+	struct plumb_thread *thread = entered ? entered : plumb_thread_get();
+	if (!thread)
+		return -1;
+	uint32_t at = find_open(thread, domain, key);
+	int level = -1;
+	if (plumb_likely(at < thread->ranges_open)) {
+		struct plumb_ticket *ticket = thread->ranges[at].ticket;
+		level = (int)thread->ranges[at].level;
+		if (plumb_unlikely(at + 1 < thread->ranges_open))
+			memmove(&thread->ranges[at], &thread->ranges[at + 1],
+			        (thread->ranges_open - at - 1) * sizeof *thread->ranges);
+		thread->ranges_open--;
+		if (ticket && entered)
+			plumb_operator_exit(thread, ticket);
+		else if (ticket)
+			end_unrecorded(thread, ticket);
+	} else if (entered) {
+		plumb_count(thread, PLUMB_SOURCE_RANGE, PLUMB_FATE_RECEIVED, 1);
+		plumb_count(thread, PLUMB_SOURCE_RANGE, PLUMB_FATE_UNBALANCED, 1);
+	}
+	if (entered)
+		plumb_leave(thread);
+	return level;
+}
+
+int
+plumb_ranges_pop(const struct plumb_range_domain *domain)
+{
+	return pop(domain, NULL);
+}
+
+int
+plumb_ranges_pop_named(const struct plumb_range_domain *domain, const char *name)
+{
+	return pop(domain, name);
+}
+
+/* ---- started ranges, of the process ---- */
+
+#define STARTED 65536u /* a power of two */
+#define WINDOW 32u     /* where an id may stand from its hash on */
+#define OWN (UINT64_C(0x504c) << 48)
+#define BUSY UINT64_MAX
+
+struct started {
+	_Atomic uint64_t id; /* 0 free */
+	struct plumb_thread *thread;
+	plumb_id node, track;
+	uint64_t start; /* ticks */
+	uint32_t epoch;
+};
+static _Atomic(struct started *) started;
+static _Atomic uint64_t next_id;
+
+static struct started *
+started_table(void)
+{
+	struct started *table = atomic_load_explicit(&started, memory_order_acquire);
+	if (plumb_likely(table))
+		return table;
+	struct started *made = plumb_map(STARTED * sizeof *made, true);
+	/* Two threads at once: the other's table stays, ours is never touched and costs nothing. */
+	if (made && !atomic_compare_exchange_strong(&started, &table, made))
+		return table;
+	return made;
+}
+
+static struct started *
+window_at(struct started *table, uint64_t id, uint32_t i)
+{
+	return &table[((id * 0x9e3779b97f4a7c15u >> 40) + i) % STARTED];
+}
+
+/* Takes a slot of ID's window: the one that has FROM, which is ID itself or 0 for a free one. */
+static struct started *
+take_slot(struct started *table, uint64_t id, uint64_t from)
+{
+	for (uint32_t i = 0; table && i < WINDOW; i++) {
+		struct started *slot = window_at(table, id, i);
+		uint64_t found = from;
+		if (atomic_load_explicit(&slot->id, memory_order_relaxed) == from &&
+		    atomic_compare_exchange_strong_explicit(
+			    &slot->id, &found, BUSY, memory_order_acquire, memory_order_relaxed))
+			return slot;
+	}
+	return NULL;
+}
+
+bool
+plumb_ranges_is_own(uint64_t id)
+{
+	return id >> 48 == OWN >> 48;
+}
+
+static plumb_id
+range_node(struct plumb_thread *thread, const struct plumb_range_domain *domain, const char *name)
+{
+	struct plumb_key key = { .kind = PLUMB_FRAME_RANGE, .name = name_of(thread, domain, name) };
+	return plumb_child(thread, plumb_context_current(thread), &key);
+}
+
+uint64_t
+plumb_ranges_start(const struct plumb_range_domain *domain, const char *name,
+                   const int64_t *payload, uint64_t id)
+{
+	if (!id)
+		id = OWN |
+		     (1 + atomic_fetch_add_explicit(&next_id, 1, memory_order_relaxed)) << 16 >> 16;
+	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_GPU);
+	if (!thread)
+		return id;
+	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_RANGE, PLUMB_FATE_RECEIVED, 1);
+	plumb_id node = range_node(thread, domain, name);
+	struct started *slot = node == PLUMB_LOST ? NULL : take_slot(started_table(), id, 0);
+	if (slot) {
+		slot->thread = thread;
+		slot->node = node;
+		slot->track = thread->track;
+		slot->epoch = plumb_epoch(thread);
+		slot->start = plumb_ticks();
+		atomic_store_explicit(&slot->id, id, memory_order_release);
+	} else {
+		/* No room, or too many at once: its end will not be known. */
+		plumb_count(thread, PLUMB_SOURCE_RANGE,
+		            node == PLUMB_LOST ? thread->arena.fate : PLUMB_FATE_ENDED_ELSEWHERE,
+		            1);
+	}
+	observe_payload(thread, node, payload);
+	plumb_leave(thread);
+	return id;
+}
+
+/* The calling thread's own context that equals NODE of another thread. */
+static plumb_id
+own_node(struct plumb_thread *thread, plumb_id node)
+{
+	const struct plumb_record_node *theirs = plumb_region_at(thread->arena.region, node);
+	const struct plumb_record_string *name =
+		plumb_region_at(thread->arena.region, theirs->name);
+	struct plumb_key key = {
+		.kind = theirs->kind,
+		.flags = theirs->flags,
+		.name = plumb_intern(thread, (const char *)(name + 1), name->bytes),
+	};
+	return plumb_child(thread, theirs->parent, &key);
+}
+
+void
+plumb_ranges_end(uint64_t id)
+{
+	struct started *table = atomic_load_explicit(&started, memory_order_acquire);
+	/* What was started before recording was paused may end meanwhile. */
+	struct plumb_thread *thread =
+		table ? plumb_enter_paused(PLUMB_CALLBACK_GPU) : plumb_enter(PLUMB_CALLBACK_GPU);
+	if (!thread)
+		return;
+	uint64_t now = plumb_ticks();
+	struct started *slot = id && id != BUSY ? take_slot(table, id, id) : NULL;
+	if (slot) {
+		struct started range = { .thread = slot->thread,
+			                 .node = slot->node,
+			                 .track = slot->track,
+			                 .start = slot->start,
+			                 .epoch = slot->epoch };
+		atomic_store_explicit(&slot->id, 0, memory_order_release);
+		if (range.epoch != plumb_epoch(thread)) { /* part of it was not recorded */
+			plumb_count(thread, PLUMB_SOURCE_RANGE, PLUMB_FATE_PAUSED, 1);
+			plumb_leave(thread);
+			return;
+		}
+		plumb_id node = range.thread == thread ? range.node : own_node(thread, range.node);
+		plumb_observe(thread, node, PLUMB_METRIC_OP_DURATION, range.track,
+		              (int64_t)plumb_ticks_between(range.start, now));
+		plumb_count(thread, PLUMB_SOURCE_RANGE,
+		            node == PLUMB_LOST ? thread->arena.fate : PLUMB_FATE_ATTRIBUTED, 1);
+	} else if (plumb_gate_word() & PLUMB_CONTROL_ON) {
+		plumb_count(thread, PLUMB_SOURCE_RANGE, PLUMB_FATE_RECEIVED, 1);
+		plumb_count(thread, PLUMB_SOURCE_RANGE, PLUMB_FATE_UNBALANCED, 1);
+	}
+	plumb_leave(thread);
+}
+
+void
+plumb_ranges_mark(const struct plumb_range_domain *domain, const char *name, const int64_t *payload)
+{
+	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_GPU);
+	if (!thread)
+		return;
+	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_RANGE, PLUMB_FATE_RECEIVED, 1);
+	plumb_id node = range_node(thread, domain, name);
+	plumb_observe(thread, node, PLUMB_METRIC_RANGE_MARKS, thread->track, 1);
+	observe_payload(thread, node, payload);
+	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_RANGE,
+	                  node == PLUMB_LOST ? thread->arena.fate : PLUMB_FATE_ATTRIBUTED, 1);
+	plumb_leave(thread);
+}
+
+/* ---- ends ---- */
+
+void
+plumb_ranges_forked(void)
+{
+	struct started *table = atomic_load_explicit(&started, memory_order_relaxed);
+	for (uint32_t i = 0; table && i < STARTED; i++)
+		if (atomic_load_explicit(&table[i].id, memory_order_relaxed))
+			atomic_store_explicit(&table[i].id, 0, memory_order_relaxed);
+}
+
+void
+plumb_ranges_drop(struct plumb_thread *thread)
+{
+	/* Nobody will close them; their tickets come back when their frames go. */
+	for (uint32_t i = 0; i < thread->ranges_open; i++)
+		if (thread->ranges[i].ticket)
+			atomic_store_explicit(&thread->ranges[i].ticket->abandoned,
+			                      PLUMB_TICKET_ABANDONED, memory_order_relaxed);
+	thread->ranges_open = 0;
+}
+
+void
+plumb_ranges_finish(struct plumb_thread *thread)
+{
+	struct started *table = atomic_load_explicit(&started, memory_order_acquire);
+	uint64_t open = 0;
+	for (uint32_t i = 0; table && i < STARTED; i++)
+		open += atomic_load_explicit(&table[i].id, memory_order_relaxed) != 0;
+	if (open)
+		plumb_count(thread, PLUMB_SOURCE_RANGE, PLUMB_FATE_UNBALANCED, open);
+}

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""plumb/monitor.h as another tool uses it: events of frameworks and of the driver with their arguments,
+call paths by layers, alone and beside `plumb run`."""
+import collections
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from conftest import BUILD, LIBPLUMB, PLUMB, ROOT, run_command
+from plumbtest import PROGRAMS, environment_for_programs, lines_of, run_program
+from test_mock_gpu import NEWEST, mock_environment
+
+(OPERATOR, RANGE, COMPILED, TENSOR_ALLOC, TENSOR_FREE, LAUNCH, COPY, SET, DEVICE_ALLOC, DEVICE_FREE,
+ SYNC) = range(11)
+BEGIN, END = 0, 1
+BACKWARD = 1
+LAYER_PYTHON, LAYER_OPERATOR, LAYER_RANGE, LAYER_GPU = 1, 4, 8, 32
+LINES = lines_of(PROGRAMS / "monitored.py")
+
+
+@pytest.fixture(scope="session")
+def recorder(tmp_path_factory):
+    """Compiled with the public header alone, and linked with nothing."""
+    output = tmp_path_factory.mktemp("recorder") / "recorder.so"
+    subprocess.run(["gcc", "-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-fPIC",
+                    "-shared", f"-I{ROOT}/include", "-o", str(output),
+                    str(ROOT / "tests/e2e/monitor/recorder.c"), "-lpthread"], check=True)
+    return output
+
+
+def watch(recorder, folder, command, environment=None, plumb=False, layers=None, frames=None):
+    """(process, events) of a command that the recorder watched, below `plumb run` when asked."""
+    out = folder / "events.jsonl"
+    preload = f"{recorder}" if plumb else f"{LIBPLUMB} {recorder}"
+    if plumb:
+        command = [PLUMB, "run", "-o", folder / "run.plumb", "--", "env", f"LD_PRELOAD={LIBPLUMB} "
+                   f"{recorder}", *command]
+        preload = ""
+    more = {"LD_PRELOAD": preload} if preload else {}
+    if layers is not None:
+        more["RECORDER_LAYERS"] = str(layers)
+    if frames is not None:
+        more["RECORDER_FRAMES"] = str(frames)
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                          timeout=120, cwd=folder, stdin=subprocess.DEVNULL,
+                          env=environment_for_programs(RECORDER_OUT=str(out), **more,
+                                                       **(environment or {})))
+    assert done.returncode == 0, done.stderr
+    return done, [json.loads(line) for line in out.read_text().splitlines()]
+
+
+def named(events, kind, phase=BEGIN):
+    return collections.Counter(event["name"] for event in events
+                               if event["kind"] == kind and event["phase"] == phase)
+
+
+def steps(event):
+    """The path, the program's own Python frames as function:line."""
+    found = []
+    for frame in event["path"]:
+        if frame["kind"] != 1:
+            found.append(frame["name"])
+        elif (frame["file"] or "").endswith("monitored.py"):
+            found.append(f"{frame['name'].rpartition('.')[2]}:{frame['line']}")
+    return found
+
+
+@pytest.fixture(scope="module")
+def events(torch_python, recorder, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("watched")
+    _, events = watch(recorder, folder, [torch_python, PROGRAMS / "monitored.py"])
+    assert not list(folder.glob("*.plumb")) and not list(folder.glob("**/*.region")), \
+        "without plumb run nothing is written"
+    return events
+
+
+def test_every_operator_begins_and_ends(events):
+    begins, ends = named(events, OPERATOR), named(events, OPERATOR, END)
+    assert begins == ends
+    assert begins["aten::mul"] == 2 + 2 and begins["aten::sin"] == 1
+    assert {event["data"] for event in events} == {7}
+    for thread in {event["thread"] for event in events}:
+        open_ = []
+        for event in (event for event in events if event["thread"] == thread):
+            if event["kind"] > COMPILED:
+                continue
+            if event["phase"] == BEGIN:
+                open_.append(event)
+            else:
+                begin = open_.pop()
+                assert (begin["name"], begin["kind"]) == (event["name"], event["kind"])
+                assert begin["time"] <= event["time"] and begin["path"] == event["path"] or \
+                    begin["name"].startswith("autograd::engine::")
+        assert not open_
+
+
+def test_paths_of_operators(events):
+    mul, *_ = [event for event in events if event["name"] == "aten::mul"]
+    assert steps(mul)[-3:] == [f"train:{LINES['backward']}", f"scale:{LINES['mul']}", "aten::mul"]
+    sin, = [event for event in events if event["name"] == "aten::sin" and event["phase"] == BEGIN]
+    assert steps(sin) == [f"on_thread:{LINES['sin']}", "aten::sin"]
+    assert sin["thread"] != mul["thread"]
+
+
+def test_backward_finds_its_forward(events):
+    forward = [event for event in events if event["name"] == "aten::mul"
+               and event["phase"] == BEGIN and event["sequence"] >= 0]
+    backward = [event for event in events if event["name"] == "MulBackward0"
+                and event["phase"] == BEGIN]
+    assert len(backward) == 2 and all(event["flags"] & BACKWARD for event in backward)
+    assert [event["sequence"] for event in backward] == [event["sequence"] for event in forward]
+    for event in backward:
+        path = steps(event)
+        assert path[-1] == "MulBackward0" and "aten::mul" in path
+        assert event["path"][-1]["flags"] & BACKWARD
+
+
+def test_ranges_are_told(events):
+    assert named(events, RANGE) == named(events, RANGE, END) == {"marked": 1}
+    neg, = [event for event in events if event["name"] == "aten::neg" and event["phase"] == BEGIN]
+    assert steps(neg)[-3:] == ["marked", f"train:{LINES['neg']}", "aten::neg"]
+
+
+def test_compiled_regions(events, torch_python):
+    done = subprocess.run([torch_python, "-c", "import torch; print(hasattr(torch, 'compile'))"],
+                          capture_output=True, text=True)
+    if done.stdout.strip() != "True":
+        pytest.skip("this PyTorch has no torch.compile")
+    regions = named(events, COMPILED)
+    assert sum(regions.values()) == 2 and regions == named(events, COMPILED, END)
+    assert all(name.startswith("Torch-Compiled Region") for name in regions)
+    cos = [event for event in events if event["name"] == "aten::cos" and event["phase"] == BEGIN]
+    assert any(any(step.startswith("Torch-Compiled Region") for step in steps(event))
+               for event in cos)
+
+
+def test_layers_are_chosen(torch_python, recorder, tmp_path):
+    command = [torch_python, PROGRAMS / "monitored.py"]
+    _, events = watch(recorder, tmp_path, command, layers=LAYER_OPERATOR)
+    assert {frame["kind"] for event in events for frame in event["path"]} == {3}
+    mul = next(event for event in events if event["name"] == "aten::mul")
+    assert steps(mul) == ["aten::mul"]
+    _, events = watch(recorder, tmp_path, command, layers=LAYER_PYTHON | LAYER_RANGE)
+    assert {frame["kind"] for event in events for frame in event["path"]} == {1, 4}
+
+
+def test_the_innermost_frames_are_stored(torch_python, recorder, tmp_path):
+    _, events = watch(recorder, tmp_path, [torch_python, PROGRAMS / "monitored.py"], frames=2)
+    mul = next(event for event in events if event["name"] == "aten::mul")
+    assert mul["frames"] == 4 and len(mul["path"]) == 2
+    assert steps(mul) == [f"scale:{LINES['mul']}", "aten::mul"]
+
+
+def test_beside_plumb_run(torch_python, recorder, tmp_path, events):
+    """The profile is what it is without the tool, and the tool is told what it is told alone."""
+    alone = run_program(torch_python, "monitored.py", folder=tmp_path, name="alone.plumb")
+    _, both = watch(recorder, tmp_path, [torch_python, PROGRAMS / "monitored.py"], plumb=True)
+    for kind in (OPERATOR, RANGE, COMPILED):
+        assert named(both, kind) == named(events, kind)
+    with_tool = type(alone)(alone.done, alone.program, tmp_path, tmp_path / "run.plumb")
+    for function in ("train", "on_thread", "compiled"):
+        assert with_tool.tree(function) == alone.tree(function)
+    assert with_tool.tree("train")
+
+
+# ---- the driver ----
+
+
+
+def test_driver_calls(recorder, tmp_path):
+    _, events = watch(recorder, tmp_path,
+                      [sys.executable, PROGRAMS / "monitored_driver.py"],
+                      environment=mock_environment(NEWEST))
+    calls = collections.defaultdict(list)
+    for event in events:
+        calls[event["kind"]].append(event)
+    for kind in (LAUNCH, COPY, SET, DEVICE_ALLOC, DEVICE_FREE, SYNC):
+        begins = [event for event in calls[kind] if event["phase"] == BEGIN]
+        ends = [event for event in calls[kind] if event["phase"] == END]
+        assert [event["correlation"] for event in begins] == \
+            [event["correlation"] for event in ends]
+        assert all(event["parameters"] for event in begins + ends)
+        assert all(event["path"][-1]["name"] == re.sub("_v[0-9]$", "", event["name"])
+                   for event in begins + ends)
+    launches = [event for event in calls[LAUNCH] if event["phase"] == END]
+    assert [(event["kernel"], event["result"]) for event in launches] == \
+        [("_Z4axpyPf", 0)] * 2 + [("failing", 701)] + [("_Z4axpyPf", 0)]
+    assert [event["path"][-2]["name"] for event in launches] == ["work"] * 4
+    assert len({event["correlation"] for event in launches}) == 4
+    copy, = [event for event in calls[COPY] if event["phase"] == BEGIN]
+    assert copy["bytes"] == 4096
+    begin, end = calls[DEVICE_ALLOC]
+    assert begin["bytes"] == end["bytes"] == 65536 and begin["address"] is None
+    assert end["address"] == calls[DEVICE_FREE][0]["address"] != 0
+    assert len(calls[SET]) == len(calls[SYNC]) == 2
+
+
+def test_the_example(torch_python, tmp_path):
+    """examples/monitor, built as docs/monitor.md says."""
+    made = subprocess.run(["make", "--no-print-directory", f"BUILD={BUILD}", "examples"], cwd=ROOT,
+                          capture_output=True, text=True)
+    assert made.returncode == 0, made.stderr
+    done = run_command(torch_python, PROGRAMS / "mock_gpu.py", cwd=tmp_path, env={
+        **mock_environment(NEWEST), "OMP_NUM_THREADS": "1",
+        "LD_PRELOAD": f"{LIBPLUMB} {BUILD}/examples/monitor.so"})
+    assert done.returncode == 0, done.stderr
+    said = re.search(r"tool: (\d+) operators, (\d+) of them backward; (\d+) launches, (\d+) copies",
+                     done.stderr)
+    operators, backward, launches, copies = map(int, said.groups())
+    made = run_program(torch_python, "mock_gpu.py", folder=tmp_path,
+                       environment=mock_environment(NEWEST))
+    stats = made.profile._stats("gpu.launches")[0]
+    kernels = sum(stat[0] for context, stat in stats.items()
+                  if made.node(context).name.startswith(("cuLaunch", "cuGraph")))
+    assert launches == kernels > 100
+    assert operators == made.ledger("operator")["received"] - len(made.profile.match("**/range:*"))
+    assert re.search(r"tool: +\d+ launches: .*NestedBackward \[backward\].* > cuLaunchKernel",
+                     done.stderr)
+
+
+def test_the_example_without_plumb(tmp_path):
+    done = run_command("true", env={"LD_PRELOAD": f"{BUILD}/examples/monitor.so"})
+    assert done.returncode == 0 and "libplumb.so is not loaded" in done.stderr
