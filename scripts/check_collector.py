@@ -24,6 +24,7 @@ ENTRY_POINTS = {
                     "the program turns recording on and off"),
     "dlsym": "a framework is being loaded",
     "dlclose": "what is known of a library's code goes with it",
+    "pthread_create": "a thread begins, which may be sampled",
     "_exit": "the program ends without running its exit handlers",
     "_Exit": "likewise",
     "_ZN5torch8autograd6Engine7executeERKSt6vectorINS0_4EdgeESaIS3_EERKS2_IN2at6TensorESaIS9_EEbbbS7_":

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "collect/clock.h"
+#include "collect/context.h"
 #include "collect/follow.h"
 #include "collect/gpu/gpu.h"
 #include "collect/monitor/framework.h"
@@ -460,6 +461,7 @@ forget_parent(void)
 	plumb_forward_forked();
 	plumb_backward_forked();
 	plumb_python_forked();
+	plumb_native_forked();
 	plumb_gpu_forked();
 	plumb_memory_forget();
 	plumb_sampler_forked();
