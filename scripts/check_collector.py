@@ -31,6 +31,7 @@ ENTRY_POINTS = {
         "other tools (plumb/monitor.h)"),
     "dlsym": "a framework is being loaded",
     "dlclose": "what is known of a library's code goes with it",
+    "pthread_create": "a thread begins, which may be sampled",
     "_exit": "the program ends without running its exit handlers",
     "_Exit": "likewise",
     "_ZN5torch8autograd6Engine7executeERKSt6vectorINS0_4EdgeESaIS3_EERKS2_IN2at6TensorESaIS9_EEbbbS7_":

@@ -50,6 +50,8 @@ enum {
 	                                        gradient accumulation, root gradients, hooks. It
 	                                        hangs under the line that called backward. */
 	PLUMB_CONTEXT_TRUNCATED = 1 << 2,  /* deeper frames exist and were not kept */
+	/* In regions only: a native frame's line is the instruction that a sample interrupted. */
+	PLUMB_CONTEXT_INTERRUPTED = 1 << 7,
 };
 
 /* Layers of a call path that can be left out (`plumb run --layers`). */

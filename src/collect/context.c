@@ -105,7 +105,11 @@ plumb_context_interrupted(struct plumb_thread *thread, const void *registers)
 	/* A frame further out than the operator's own is all that could be proved. */
 	if (outer && outer->python_top && !plumb_python_reaches(top, outer->python_top))
 		top = outer->python_top;
-	return plumb_python_context(thread, outer, plumb_frame_inside(thread, outer), &depth, top);
+	plumb_id here =
+		plumb_python_context(thread, outer, plumb_frame_inside(thread, outer), &depth, top);
+	if (!here || plumb_layers & PLUMB_LAYER_NATIVE)
+		here = plumb_native_interrupted(thread, here, registers);
+	return here;
 }
 
 plumb_id

@@ -51,7 +51,8 @@ plumb_frame_is_open(const struct plumb_operator_frame *frame)
 plumb_id plumb_python_context(struct plumb_thread *thread, struct plumb_operator_frame *outer,
                               plumb_id base, uint32_t *depth, const void *top);
 
-/* As plumb_context_current in a signal handler that was given REGISTERS (a ucontext_t). */
+/* As plumb_context_current in a signal handler that was given REGISTERS (a ucontext_t). Where neither
+ * Python nor an operator is known, native frames tell the place, whatever the layers are. */
 plumb_id plumb_context_interrupted(struct plumb_thread *thread, const void *registers);
 
 /*
@@ -65,6 +66,18 @@ plumb_id plumb_native_context(struct plumb_thread *thread, plumb_id parent);
  * stack; counts one walk in the ledger. */
 plumb_id plumb_native_path(struct plumb_thread *thread, plumb_id parent, const uintptr_t *sites,
                            size_t count, enum plumb_stack_end end);
+
+/*
+ * In a signal handler that was given REGISTERS: as plumb_native_context from what was interrupted. With
+ * no PARENT (0) the frames begin where the thread does. The innermost is plumb's or the driver's where it
+ * was there that time passed. It is an instruction, no call: PLUMB_CONTEXT_INTERRUPTED.
+ */
+plumb_id
+plumb_native_interrupted(struct plumb_thread *thread, plumb_id parent, const void *registers);
+/* Outside of handlers, at the beginning and when objects were loaded: what that knows of them. */
+void plumb_native_prepare(void);
+/* In a forked child: nothing was written to its region yet. */
+void plumb_native_forked(void);
 
 /* As plumb_context_current, without native frames whatever the layers are. */
 plumb_id plumb_context_light(struct plumb_thread *thread);

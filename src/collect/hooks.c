@@ -9,8 +9,10 @@
 #include <string.h>
 
 #include "collect/collector.h"
+#include "collect/context.h"
 #include "collect/gpu/cuda/interpose.h"
 #include "collect/monitor/framework.h"
+#include "collect/wait.h"
 
 /* A sanitizer's runtime looks symbols up before its own memory is there. */
 #define BEFORE_SANITIZERS __attribute__((no_sanitize("address", "undefined")))
@@ -55,6 +57,8 @@ plumb_dlsym_hook(void *library, const char *name)
 	struct dlsym_answer answer = { (void *)real(), NULL };
 	if (!name || library == RTLD_NEXT)
 		return answer;
+	if (plumb_unlikely(plumb_waits)) /* samples: a library may have been loaded before this */
+		plumb_native_prepare();
 	if (name[0] == 'P' && !strncmp(name, "PyInit_", 7))
 		plumb_framework_offer(name);
 	else if (name[0] == 'c' && !strncmp(name, "cupti", 5) && real()(library, name))

@@ -11,8 +11,10 @@
 #include "collect/stack/stack.h"
 
 enum {
-	NATIVE_MAX = 512,    /* frames between two operators */
-	NATIVE_NODES = 4096, /* contexts that a thread keeps at hand */
+	NATIVE_MAX = 512,      /* frames between two operators */
+	NATIVE_NODES = 4096,   /* contexts that a thread keeps at hand */
+	STACKS_LOOKED_UP = 16, /* by samples, one after the other; from then on … */
+	LOOK_UP_ONE_IN = 64,   /* … of so many: a program that changes stacks would pay each time */
 };
 
 static const char generated[] = "[generated code]";
@@ -21,6 +23,8 @@ struct plumb_native {
 	struct plumb_stack_bounds bounds;
 	uint32_t generation; /* of the objects that the table is about */
 	uint32_t pid;        /* of the region that it is about */
+	uint32_t tid;        /* whose stack the bounds are */
+	uint32_t strays;     /* samples on another stack */
 	uintptr_t sites[NATIVE_MAX];
 	struct native_node {
 		uintptr_t site;
@@ -85,13 +89,13 @@ make_node(struct plumb_thread *thread, plumb_id parent, uintptr_t site, uint8_t 
 }
 
 static inline plumb_id
-step_in(struct plumb_thread *thread, plumb_id parent, uintptr_t site)
+step_in(struct plumb_thread *thread, plumb_id parent, uintptr_t site, uint8_t flags)
 {
 	uint64_t hash = (site ^ (uint64_t)parent << 32) * UINT64_C(0x9e3779b97f4a7c15);
 	struct native_node *node = &thread->native->nodes[hash >> 32 & (NATIVE_NODES - 1)];
 	if (plumb_likely(node->site == site && node->parent == parent))
 		return node->node;
-	plumb_id made = make_node(thread, parent, site, 0);
+	plumb_id made = make_node(thread, parent, site, flags);
 	if (made != PLUMB_LOST)
 		*node = (struct native_node){ site, parent, made };
 	return made;
@@ -99,20 +103,28 @@ step_in(struct plumb_thread *thread, plumb_id parent, uintptr_t site)
 
 /* ---- the walk ---- */
 
-/* The thread's scratch, fit for the region and the objects of now; NULL: no memory, no tables. */
+/* The thread's scratch, fit for the region and the objects of now, in a signal handler for those known
+ * before; NULL: no memory, no tables. */
 static struct plumb_native *
-prepare(struct plumb_thread *thread)
+prepare(struct plumb_thread *thread, bool in_handler)
 {
 	struct plumb_native *native = thread->native;
 	if (plumb_unlikely(!native)) {
-		if (!plumb_stack_prepare())
+		if (!in_handler && !plumb_stack_prepare())
 			return NULL;
 		native = thread->native = plumb_map(sizeof *native, true);
 		if (!native)
 			return NULL;
 	}
-	if (plumb_unlikely(atomic_load_explicit(&plumb_stack_stale, memory_order_relaxed)))
+	if (!in_handler &&
+	    plumb_unlikely(atomic_load_explicit(&plumb_stack_stale, memory_order_relaxed)))
 		plumb_stack_refresh();
+	uint32_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
+	if (plumb_unlikely(native->tid != tid)) { /* a thread that took this over */
+		native->bounds = (struct plumb_stack_bounds){ 0 };
+		native->strays = 0;
+		native->tid = tid;
+	}
 	uint32_t generation = plumb_stack_generation(), pid = thread->arena.region->header->pid;
 	if (plumb_unlikely(native->generation != generation || native->pid != pid)) {
 		memset(native->nodes, 0, sizeof native->nodes);
@@ -156,11 +168,12 @@ cut_at(struct plumb_stack_walk *walk, const void *function)
 	}
 }
 
+static _Atomic bool said;
+
 /* Says once why nothing is walked here. */
 static void
 refuse(struct plumb_thread *thread, const char *why)
 {
-	static _Atomic bool said;
 	if (!atomic_exchange(&said, true))
 		plumb_environment(thread, "native.off", why);
 }
@@ -180,33 +193,48 @@ fate_of(enum plumb_stack_end end)
 	}
 }
 
-plumb_id
-plumb_native_path(struct plumb_thread *thread, plumb_id parent, const uintptr_t *sites,
-                  size_t count, enum plumb_stack_end end)
+/* The path of a walk. INNERMOST: flags of its first site. */
+static plumb_id
+make_path(struct plumb_thread *thread, plumb_id parent, const uintptr_t *sites, size_t count,
+          enum plumb_stack_end end, uint8_t innermost)
 {
 	enum plumb_fate fate = fate_of(end);
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_NATIVE, PLUMB_FATE_RECEIVED, 1);
-	if (plumb_unlikely(!prepare(thread))) {
+	if (plumb_unlikely(!thread->native)) {
 		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_NATIVE, PLUMB_FATE_NO_UNWIND, 1);
 		return parent;
 	}
 	/* Where there should be more, the outermost frame says so; generated code says it by itself. */
 	if (plumb_unlikely(fate != PLUMB_FATE_ATTRIBUTED && count)) {
+		uint8_t flags = end == PLUMB_STACK_GENERATED ? 0 : PLUMB_CONTEXT_TRUNCATED;
 		count--;
-		parent = make_node(thread, parent, sites[count],
-		                   end == PLUMB_STACK_GENERATED ? 0 : PLUMB_CONTEXT_TRUNCATED);
+		parent = make_node(thread, parent, sites[count], count ? flags : flags | innermost);
 	}
-	while (count)
-		parent = step_in(thread, parent, sites[--count]);
+	while (count) {
+		count--;
+		parent = step_in(thread, parent, sites[count], count ? 0 : innermost);
+	}
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_NATIVE,
 	                  parent == PLUMB_LOST ? thread->arena.fate : fate, 1);
 	return parent;
 }
 
 plumb_id
+plumb_native_path(struct plumb_thread *thread, plumb_id parent, const uintptr_t *sites,
+                  size_t count, enum plumb_stack_end end)
+{
+	prepare(thread, false);
+	return make_path(thread, parent, sites, count, end, 0);
+}
+
+static const char no_memory[] = "no memory for the tables by which native frames are found";
+static const char no_bounds[] = "native frames are missing where a thread's stack is not in "
+				"/proc/self/maps; mount /proc to see them";
+
+plumb_id
 plumb_native_context(struct plumb_thread *thread, plumb_id parent)
 {
-	struct plumb_native *native = prepare(thread);
+	struct plumb_native *native = prepare(thread, false);
 	struct plumb_stack_walk walk = {
 		.max = NATIVE_MAX,
 		.skip_internal = true,
@@ -216,11 +244,10 @@ plumb_native_context(struct plumb_thread *thread, plumb_id parent)
 	const void *function;
 	plumb_stack_here(&here);
 	if (plumb_unlikely(!native)) {
-		refuse(thread, "no memory for the tables by which native frames are found");
+		refuse(thread, no_memory);
 	} else if (plumb_unlikely(!plumb_stack_within(&native->bounds, here.sp) &&
 	                          !plumb_stack_bounds_of(here.sp, &native->bounds))) {
-		refuse(thread, "native frames are missing where a thread's stack is not in "
-		               "/proc/self/maps; mount /proc to see them");
+		refuse(thread, no_bounds);
 	} else {
 		walk.sites = native->sites;
 		walk.stop = known_from(thread, here.sp, &function);
@@ -228,5 +255,62 @@ plumb_native_context(struct plumb_thread *thread, plumb_id parent)
 		if (plumb_unlikely(function))
 			cut_at(&walk, function);
 	}
-	return plumb_native_path(thread, parent, walk.sites, walk.count, walk.end);
+	return make_path(thread, parent, walk.sites, walk.count, walk.end, 0);
+}
+
+/* ---- samples ---- */
+
+void
+plumb_native_prepare(void)
+{
+	if (plumb_stack_prepare())
+		plumb_stack_refresh();
+}
+
+void
+plumb_native_forked(void)
+{
+	plumb_stack_forked();
+	atomic_store(&said, false);
+}
+
+/* Whether the bounds of the stack that SP lies in are known, perhaps from now on. */
+static bool
+find_bounds(struct plumb_thread *thread, struct plumb_native *native, uintptr_t sp)
+{
+	if (plumb_likely(plumb_stack_within(&native->bounds, sp)))
+		return true;
+	native->strays++;
+	if (native->strays > STACKS_LOOKED_UP && native->strays % LOOK_UP_ONE_IN)
+		return false;
+	if (plumb_stack_bounds_of(sp, &native->bounds))
+		return true;
+	refuse(thread, no_bounds);
+	return false;
+}
+
+plumb_id
+plumb_native_interrupted(struct plumb_thread *thread, plumb_id parent, const void *registers)
+{
+	struct plumb_native *native = prepare(thread, true);
+	struct plumb_stack_walk walk = {
+		.max = NATIVE_MAX,
+		.in_handler = true,
+		.end = PLUMB_STACK_NO_TABLE,
+	};
+	struct plumb_stack_registers from;
+	const void *function = NULL;
+	plumb_stack_interrupted(registers, &from);
+	if (plumb_unlikely(!native)) {
+		refuse(thread, no_memory);
+	} else if (plumb_likely(find_bounds(thread, native, from.sp))) {
+		walk.sites = native->sites;
+		/* Without a parent nothing further out is told yet. */
+		walk.stop = parent ? known_from(thread, from.sp, &function) : 0;
+		plumb_stack_walk(&from, &native->bounds, &walk);
+		if (plumb_unlikely(function))
+			cut_at(&walk, function);
+	}
+	return make_path(thread, parent, walk.sites, walk.count, walk.end,
+	                 PLUMB_CONTEXT_INTERRUPTED);
 }

@@ -15,6 +15,7 @@
 
 #include "collect/clock.h"
 #include "collect/event.h"
+#include "collect/context.h"
 #include "collect/follow.h"
 #include "collect/gpu/gpu.h"
 #include "collect/monitor/framework.h"
@@ -508,6 +509,7 @@ forget_parent(void)
 	plumb_forward_forked();
 	plumb_backward_forked();
 	plumb_python_forked();
+	plumb_native_forked();
 	plumb_gpu_forked();
 	plumb_memory_forget();
 	plumb_ranges_forked();

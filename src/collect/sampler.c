@@ -170,6 +170,7 @@ run_thread(void *data)
 {
 	struct start start = *(struct start *)data;
 	munmap(data, sizeof start);
+	plumb_native_prepare();
 	thread_begin();
 	return start.routine(start.argument);
 }
@@ -236,6 +237,7 @@ plumb_sampler_begin(void)
 		    sigaction(signal, &action, NULL))
 			return;
 		number = signal;
+		plumb_native_prepare();
 		plumb_framework_offer(""); /* finds Python's functions while it is safe to look */
 	}
 	plumb_waits = true;

@@ -130,7 +130,8 @@ struct plumb_record_string {
  *   kernel: name = mangled name             copy, set: name, e.g. "copy pageable→device"
  *   native: name = the code object's path, file = id of its CODE record (no string), line = the call's
  *           offset in it, as plumb_record_code tells. Code that no file holds (a compiler's at run
- *           time): name = "[generated code]", file and line 0
+ *           time): name = "[generated code]", file and line 0. With the flag INTERRUPTED it is no call
+ *           but an instruction that a sample met: settle puts those of one function together
  * Flags are PLUMB_CONTEXT_*. A parent of 0 is the root. */
 struct plumb_record_node {
 	struct plumb_record head;

@@ -204,7 +204,7 @@ add_inlined(struct plumb_settler *settler, struct plumb_settle_site *site,
 }
 
 static void
-look_up(struct plumb_settler *settler, struct plumb_settle_site *site)
+look_up(struct plumb_settler *settler, struct plumb_settle_site *site, uint32_t function)
 {
 	static struct plumb_code_place place;
 	struct plumb_settle_code *code = &settler->codes.items[site->code];
@@ -222,23 +222,52 @@ look_up(struct plumb_settler *settler, struct plumb_settle_site *site)
 	}
 	code->state =
 		plumb_symbolizer_look(settler->symbolizer, code->object, site->offset, &place);
-	add_function(settler, site, code, &place);
+	if (function == PLUMB_NONE) {
+		add_function(settler, site, code, &place);
+	} else {
+		site->named = place.symbol || place.count;
+		add_frame(settler, site, function);
+	}
 	for (uint32_t i = 1; i < place.count; i++)
 		add_inlined(settler, site, &place.frames[i]);
 }
 
 static const struct plumb_settle_site *
-find_site(struct plumb_settler *settler, uint32_t code, uint32_t offset)
+find_site(struct plumb_settler *settler, uint32_t code, uint32_t offset, bool interrupted);
+
+/* The frame of the function that the instruction at OFFSET belongs to, as at its beginning, so that all
+ * of them have one; PLUMB_NONE: where it begins is not known. */
+static uint32_t
+function_of(struct plumb_settler *settler, uint32_t code, uint32_t offset)
 {
-	uint64_t hash = plumb_hash_mix(code, offset);
+	static struct plumb_code_place place;
+	uint32_t object = settler->codes.items[code].object;
+	const struct plumb_settle_site *site;
+
+	if (object == PLUMB_NONE)
+		return PLUMB_NONE;
+	plumb_symbolizer_look(settler->symbolizer, object, offset, &place);
+	if (!place.bounded || place.start > offset)
+		return PLUMB_NONE;
+	site = find_site(settler, code, (uint32_t)place.start, false);
+	return site && site->count ? settler->site_frames.items[site->from] : PLUMB_NONE;
+}
+
+static const struct plumb_settle_site *
+find_site(struct plumb_settler *settler, uint32_t code, uint32_t offset, bool interrupted)
+{
+	uint64_t hash = plumb_hash_mix(code, (uint64_t)interrupted << 32 | offset);
+	uint32_t function;
 	struct plumb_map_cursor at;
 	struct plumb_settle_site *site;
 
 	for (uint32_t i = plumb_map_first(&settler->site_map, hash, &at); i != PLUMB_MAP_NONE;
 	     i = plumb_map_next(&settler->site_map, &at))
 		if (settler->sites.items[i].code == code &&
-		    settler->sites.items[i].offset == offset)
+		    settler->sites.items[i].offset == offset &&
+		    settler->sites.items[i].interrupted == interrupted)
 			return &settler->sites.items[i];
+	function = interrupted ? function_of(settler, code, offset) : PLUMB_NONE;
 	site = plumb_vec_add(&settler->sites);
 	if (!site || plumb_map_add(&settler->site_map, hash, settler->sites.count - 1)) {
 		settler->no_memory = true;
@@ -246,7 +275,8 @@ find_site(struct plumb_settler *settler, uint32_t code, uint32_t offset)
 	}
 	site->code = code;
 	site->offset = offset;
-	look_up(settler, site);
+	site->interrupted = interrupted;
+	look_up(settler, site, function);
 	return site;
 }
 
@@ -297,7 +327,7 @@ plumb_settle_native(struct plumb_settle_region *region, const struct plumb_recor
 		*frames = &single;
 		return 1;
 	}
-	site = find_site(settler, code, node->line);
+	site = find_site(settler, code, node->line, node->flags & PLUMB_CONTEXT_INTERRUPTED);
 	if (!site || !site->count)
 		return 0;
 	count_site(region, site);

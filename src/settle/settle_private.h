@@ -103,6 +103,7 @@ struct plumb_settle_code {
 /* A place in one, and the frames that it is. */
 struct plumb_settle_site {
 	uint32_t code, offset;
+	bool interrupted;     /* an instruction, told by its function and what is inlined there */
 	uint32_t from, count; /* of plumb_settler.site_frames, outermost first */
 	bool named;
 };
@@ -130,8 +131,8 @@ struct plumb_settler {
 	PLUMB_VEC(uint32_t) site_frames;
 	struct plumb_map code_map, site_map;
 	struct plumb_symbolizer *symbolizer; /* once it is needed */
-	uint32_t serial;   /* regions so far */
-	uint64_t captured; /* values */
+	uint32_t serial;                     /* regions so far */
+	uint64_t captured;                   /* values */
 	bool no_memory;
 };
 

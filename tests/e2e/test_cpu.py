@@ -12,9 +12,9 @@ from test_python_walker import SUPPORTED, matrix
 METRIC = ("--metric", "cpu.time")
 
 
-def inclusive(recording, names):
-    """{name: ns of CPU time under the Python function}; of `names` only."""
-    rows = recording.report("--by", "python", "--top", "0", *METRIC)["rows"]
+def inclusive(recording, names, by="python"):
+    """{name: ns of CPU time under the function}; of `names` only."""
+    rows = recording.report("--by", by, "--top", "0", *METRIC)["rows"]
     found = {}
     for row in rows:
         name = row["name"].rpartition(".")[2]
@@ -31,9 +31,12 @@ def ledger(report, source):
 def test_shares_are_those_of_the_program(record, python):
     made = record(python, PROGRAMS / "cpu_shares.py", "2.5", options=("--cpu=250", "--no-gpu"))
     truth = json.loads(made.stdout)
-    found = inclusive(made, truth)
+    check_shares(made, truth, inclusive(made, truth))
+
+
+def check_shares(made, truth, found):
     whole = sum(truth.values())
-    report = made.report("--by", "python", *METRIC)
+    report = made.report("--by", "thread", *METRIC)
     samples, = [row["received"] for row in report["ledger"] if row["source"] == "cpu.sample"
                 and row["received"]][:1]
     assert samples > 150
@@ -43,6 +46,84 @@ def test_shares_are_those_of_the_program(record, python):
         assert abs(share - got) < 4 * math.sqrt(share * (1 - share) / samples) + 0.01, name
     # Nearly all that the process's clock shows is somewhere.
     assert sum(found.values()) > 0.9 * whole
+
+
+# ---- native frames ----
+
+@pytest.fixture(scope="module")
+def burners(tmp_path_factory):
+    """A program without frame pointers, and the library that it loads."""
+    folder = tmp_path_factory.mktemp("burners")
+    options = ["-O2", "-fomit-frame-pointer", PROGRAMS / "cpu_native.c", "-lpthread", "-ldl"]
+    subprocess.run(["gcc", *options, "-o", folder / "program"], check=True)
+    subprocess.run(["gcc", *options, "-g", "-DLIBRARY", "-shared", "-fPIC", "-o", folder / "library.so"],
+                   check=True)
+    return folder
+
+
+def test_shares_by_native_function(record, burners):
+    """In the mode without native frames they still tell the place where nothing else does."""
+    made = record(burners / "program", burners / "library.so", "2.5", options=("--cpu=250", "--no-gpu"))
+    truth = json.loads(made.stdout)
+    assert set(truth) == {"burn_sixty", "burn_thirty", "burn_ten"}
+    check_shares(made, truth, inclusive(made, truth, "native"))
+    walks = ledger(made.report("--by", "thread", *METRIC), "native")
+    received = sum(row["received"] for row in walks.values())
+    attributed = sum(row["attributed"] for row in walks.values())
+    assert received > 150 and attributed >= 0.98 * received
+    # The library's lines are known, the program's are not; plumb stands nowhere but in its own row.
+    rows = {row["name"]: row for row in made.report("--by", "native", "--top", "0", *METRIC)["rows"]}
+    assert rows["burn_ten"]["source_file"].endswith("cpu_native.c")
+    assert rows["burn_sixty"]["source_file"] is None
+    assert rows["burn_sixty"]["library"] == str(burners / "program")
+    libraries = {row["name"] for row in made.report("--by", "library", "--top", "0", *METRIC)["rows"]}
+    assert {"program", "library.so"} <= libraries and "libplumb.so" not in libraries
+    # One context for what a function itself did, however many of its instructions were met.
+    contexts = [row for row in made.report("--by", "context", "--top", "0", *METRIC)["contexts"]
+                if row["name"] == "spin" and "cpu.time" in row["exclusive"]]
+    assert len(contexts) == 3
+
+
+def test_python_and_native_frames_together(record, torch_python, burners, tmp_path):
+    program = tmp_path / "both.py"
+    program.write_text(
+        "import ctypes, sys, time\n"
+        "burn = ctypes.CDLL(sys.argv[1]).burn_ten\n"
+        "burn.argtypes, burn.restype = [ctypes.c_double], ctypes.c_double\n"
+        "def calls(): return burn(6.0)\n"
+        "def computes():\n"
+        "    end = time.thread_time() + 0.6\n"
+        "    while time.thread_time() < end: sum(i * i for i in range(1000))\n"
+        "calls()\ncomputes()\n")
+    made = record(torch_python, program, burners / "library.so",
+                  options=("--cpu=250", "--mode", "full", "--no-gpu"))
+    tree = {row["id"]: row for row in
+            made.report("--by", "context", "--top", "0", *METRIC)["contexts"]}
+
+    def path(row):
+        found = []
+        while row["parent"] is not None and row["id"]:
+            found.append((row["kind"], row["name"].rpartition(".")[2]))
+            row = tree[row["parent"]]
+        return found[::-1]
+    burned = 0
+    for row in tree.values():
+        names = [name for _, name in path(row)]
+        if "burn_ten" not in names or "cpu.time" not in row["exclusive"]:
+            continue
+        kinds = [kind for kind, _ in path(row)]
+        first = kinds.index("native")
+        assert ("python", "calls") == path(row)[first - 1] and set(kinds[:first]) == {"python"}
+        assert set(kinds[first:]) <= {"native", "inline"}
+        assert "_PyEval_EvalFrameDefault" not in names
+        burned += row["exclusive"]["cpu.time"]["sum"]
+    assert 0.8 * 0.6e9 < burned < 1.2 * 0.6e9
+    # Below Python's own frames, too: what the interpreter called.
+    computed = [row for row in tree.values() if ("python", "computes") in path(row)
+                and "cpu.time" in row["exclusive"]]
+    assert {row["kind"] for row in computed} >= {"python", "native"}
+    python = inclusive(made, {"calls", "computes"})
+    assert python["calls"] > 0.8 * 0.6e9 and python["computes"] > 0.8 * 0.6e9
 
 
 def test_every_thread_is_sampled(record, torch_python, tmp_path):

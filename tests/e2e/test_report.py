@@ -17,7 +17,6 @@ from test_golden import BUILD, ROOT, samples  # noqa: F401  (a fixture)
 
 PLUMB = BUILD / "plumb"
 VERBS = ("run", "report", "settle", "doctor", "export", "version", "help")
-VERBS = ("run", "report", "settle", "doctor", "version", "help")
 WHERE = ("thread", "process", "rank")
 WAYS = ("context", "kernel", "operator", "python", "line", "collective", *WHERE)
 
@@ -278,7 +277,7 @@ def test_bash_completion(tmp_path):
     script.write_bytes(plumb("generate", "completion-bash").stdout)
     assert set(complete(script, "plumb", "")) == set(VERBS)
     assert complete(script, "plumb", "rep") == ["report"]
-    ways = {*WAYS, "native", "library", "process", "rank", "collective", "memory", "range"}
+    ways = {*WAYS, "native", "library", "module", "phase", "shape", "memory", "range"}
     assert set(complete(script, "plumb", "report", "--by", "")) == ways
     assert complete(script, "plumb", "report", "x", "--inv") == ["--inverted"]
     assert "metrics" in complete(script, "plumb", "help", "")

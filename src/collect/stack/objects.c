@@ -41,6 +41,7 @@ static _Atomic uint32_t counts[2];
 static _Atomic uint32_t version; /* its last bit: which list is published */
 static _Atomic uint32_t generation = 1;
 static _Atomic uint32_t unloading;
+static uint32_t forks;     /* that this process is away from the first */
 static _Atomic bool ready; /* the lists are there */
 _Atomic bool plumb_stack_stale;
 
@@ -378,6 +379,17 @@ plumb_stack_refresh(void)
 	errno = saved;
 }
 
+void
+plumb_stack_forked(void)
+{
+	forks++;
+	atomic_store(&unloading, 0);
+	atomic_store(&owner, 0);
+	seen_loads = seen_unloads = 0; /* a list that was not finished is made again */
+	for (uint32_t i = 0; i < known; i++)
+		atomic_store_explicit(&objects[i].object.record, 0, memory_order_relaxed);
+}
+
 struct plumb_stack_code *
 plumb_stack_code_now(uintptr_t address)
 {
@@ -424,8 +436,10 @@ dlclose(void *handle)
 	if (plumb_likely(!atomic_load_explicit(&ready, memory_order_acquire)))
 		return found(handle);
 	atomic_fetch_add(&unloading, 1);
+	uint32_t before = forks;
 	int result = found(handle);
 	plumb_stack_refresh();
-	atomic_fetch_sub(&unloading, 1);
+	if (plumb_likely(forks == before)) /* else a library's own end forked */
+		atomic_fetch_sub(&unloading, 1);
 	return result;
 }

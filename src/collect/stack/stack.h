@@ -108,7 +108,8 @@ plumb_stack_within(const struct plumb_stack_bounds *bounds, uintptr_t sp)
 	return sp >= bounds->low && sp < bounds->high;
 }
 
-/* The extent of the function whose code holds ADDRESS, as the tables have it. */
+/* The extent of the function whose code holds ADDRESS, as the tables have it; of objects that are known
+ * already. */
 bool plumb_stack_function(uintptr_t address, uintptr_t *start, uintptr_t *end);
 
 /* ---- loaded objects ---- */
@@ -133,5 +134,8 @@ extern _Atomic bool plumb_stack_stale;
 
 /* Looks for objects that were loaded and unloaded. Outside of signal handlers. */
 void plumb_stack_refresh(void);
+
+/* In a forked child: no other thread is loading, and each object's `record` is 0 again. */
+void plumb_stack_forked(void);
 
 #endif

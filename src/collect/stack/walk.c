@@ -397,6 +397,6 @@ plumb_stack_walk(const struct plumb_stack_registers *from, const struct plumb_st
 bool
 plumb_stack_function(uintptr_t address, uintptr_t *start, uintptr_t *end)
 {
-	const struct plumb_stack_code *code = plumb_stack_code_now(address);
+	const struct plumb_stack_code *code = plumb_stack_code_of(address);
 	return code && code->has_tables && plumb_eh_extent(&code->image, address, start, end);
 }
