@@ -67,12 +67,13 @@ code_record(struct plumb_thread *thread, struct plumb_stack_object *object)
 static plumb_id
 make_node(struct plumb_thread *thread, plumb_id parent, uintptr_t site, uint8_t flags)
 {
-	struct plumb_key key = { .kind = PLUMB_FRAME_NATIVE, .flags = flags };
+	struct plumb_key key = { .kind = PLUMB_FRAME_NATIVE };
 	struct plumb_stack_object *object = plumb_stack_object_of(site);
 	if (!object) {
 		key.name = string(thread, generated);
 		return plumb_child(thread, parent, &key);
 	}
+	key.flags = flags;
 	key.file = code_record(thread, object);
 	if (key.file) {
 		const struct plumb_record_code *code =
@@ -193,8 +194,7 @@ plumb_native_path(struct plumb_thread *thread, plumb_id parent, const uintptr_t 
 	/* Where there should be more, the outermost frame says so; generated code says it by itself. */
 	if (plumb_unlikely(fate != PLUMB_FATE_ATTRIBUTED && count)) {
 		count--;
-		parent = make_node(thread, parent, sites[count],
-		                   end == PLUMB_STACK_GENERATED ? 0 : PLUMB_CONTEXT_TRUNCATED);
+		parent = make_node(thread, parent, sites[count], PLUMB_CONTEXT_TRUNCATED);
 	}
 	while (count)
 		parent = step_in(thread, parent, sites[--count]);
