@@ -71,12 +71,13 @@ code_record(struct plumb_thread *thread, struct plumb_stack_object *object)
 static plumb_id
 make_node(struct plumb_thread *thread, plumb_id parent, uintptr_t site, uint8_t flags)
 {
-	struct plumb_key key = { .kind = PLUMB_FRAME_NATIVE, .flags = flags };
+	struct plumb_key key = { .kind = PLUMB_FRAME_NATIVE };
 	struct plumb_stack_object *object = plumb_stack_object_of(site);
 	if (!object) {
 		key.name = string(thread, generated);
 		return plumb_child(thread, parent, &key);
 	}
+	key.flags = flags;
 	key.file = code_record(thread, object);
 	if (key.file) {
 		const struct plumb_record_code *code =
@@ -206,7 +207,7 @@ make_path(struct plumb_thread *thread, plumb_id parent, const uintptr_t *sites, 
 	}
 	/* Where there should be more, the outermost frame says so; generated code says it by itself. */
 	if (plumb_unlikely(fate != PLUMB_FATE_ATTRIBUTED && count)) {
-		uint8_t flags = end == PLUMB_STACK_GENERATED ? 0 : PLUMB_CONTEXT_TRUNCATED;
+		uint8_t flags = PLUMB_CONTEXT_TRUNCATED;
 		count--;
 		parent = make_node(thread, parent, sites[count], count ? flags : flags | innermost);
 	}

@@ -50,7 +50,7 @@ static _Atomic uint32_t owner; /* process that reads the list; 0 nobody */
 static uint32_t known;         /* objects[] that are in use */
 static char *paths;
 static size_t paths_used;
-static uint64_t seen_loads, seen_unloads; /* the loader's counts */
+static _Atomic uint64_t seen_loads, seen_unloads; /* the loader's counts */
 
 /* ---- reading ---- */
 
@@ -95,21 +95,29 @@ plumb_stack_generation(void)
 	return atomic_load_explicit(&generation, memory_order_relaxed);
 }
 
-/* glibc's own list, from 2.35 on: it may be asked in a handler. */
+/* glibc's own list, from 2.35 on: it may be asked in a handler, and takes no lock. */
+struct loaded {
+	unsigned long long flags;
+	void *start, *end, *link_map, *eh_frame;
+	unsigned long long reserved[16];
+};
 extern int
-find_loaded(void *address, void *result) __asm__("_dl_find_object") __attribute__((weak));
+find_loaded(void *address, struct loaded *result) __asm__("_dl_find_object") __attribute__((weak));
+
+bool
+plumb_stack_is_loaded(uintptr_t address)
+{
+	struct loaded found;
+	return !find_loaded || !find_loaded((void *)address, &found);
+}
 
 bool
 plumb_stack_still_there(const struct plumb_stack_code *code, uintptr_t address)
 {
-	struct {
-		unsigned long long flags;
-		void *start, *end, *link_map, *eh_frame;
-		unsigned long long reserved[16];
-	} found;
+	struct loaded found;
 	if (atomic_load_explicit(&unloading, memory_order_acquire))
 		return false;
-	if (!find_loaded || code->is_program)
+	if (!find_loaded || code->stays)
 		return true;
 	return !find_loaded((void *)address, &found) &&
 	       (uintptr_t)found.start <= code->object.start &&
@@ -238,7 +246,7 @@ describe(struct plumb_stack_code *code, const struct dl_phdr_info *info)
 	object->bias = info->dlpi_addr;
 	object->path = path_of(info->dlpi_name);
 	code->headers = info->dlpi_phdr;
-	code->is_program = !info->dlpi_name || !*info->dlpi_name;
+	code->stays = !info->dlpi_name || !strchr(info->dlpi_name, '/');
 	code->internal = is_internal(object);
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
@@ -330,15 +338,12 @@ read_counts(struct dl_phdr_info *info, size_t size, void *data)
 	return 1;
 }
 
-/* Makes the other list and publishes it, when anything changed. */
+/* Makes the other list and publishes it. */
 static void
 read_list(void)
 {
 	struct reading reading = { .list = ~version & 1 };
 	uint32_t before = counts[version & 1];
-	dl_iterate_phdr(read_counts, &reading);
-	if (before && reading.loads == seen_loads && reading.unloads == seen_unloads)
-		return;
 	dl_iterate_phdr(read_object, &reading);
 	seen_loads = reading.loads;
 	seen_unloads = reading.unloads;
@@ -370,9 +375,13 @@ take_turn(void)
 void
 plumb_stack_refresh(void)
 {
+	struct reading now = { 0 };
 	int saved = errno;
-	if (atomic_load_explicit(&ready, memory_order_acquire) && take_turn()) {
-		atomic_store_explicit(&plumb_stack_stale, false, memory_order_relaxed);
+	if (!atomic_load_explicit(&ready, memory_order_acquire))
+		return;
+	atomic_store_explicit(&plumb_stack_stale, false, memory_order_relaxed);
+	dl_iterate_phdr(read_counts, &now);
+	if ((now.loads != seen_loads || now.unloads != seen_unloads) && take_turn()) {
 		read_list();
 		atomic_store_explicit(&owner, 0, memory_order_release);
 	}
@@ -394,7 +403,7 @@ struct plumb_stack_code *
 plumb_stack_code_now(uintptr_t address)
 {
 	struct plumb_stack_code *code = plumb_stack_code_of(address);
-	if (code)
+	if (code || !plumb_stack_is_loaded(address))
 		return code;
 	plumb_stack_refresh();
 	return plumb_stack_code_of(address);

@@ -9,7 +9,7 @@
 struct plumb_stack_code {
 	struct plumb_stack_object object; /* first: one is found by the other's address */
 	const void *headers; /* tell it from another object that was later loaded there */
-	bool is_program;     /* never unloaded */
+	bool stays;          /* the program, the vDSO: never unloaded */
 	bool internal;       /* plumb, the driver or CUPTI */
 	bool has_tables;
 	struct plumb_eh_image image;
@@ -23,6 +23,9 @@ struct plumb_stack_code *plumb_stack_code_now(uintptr_t address);
 
 /* Reads the list of objects for the first time. */
 bool plumb_stack_objects_begin(void);
+
+/* Whether ADDRESS may lie in a loaded object at all. Safe in handlers. */
+bool plumb_stack_is_loaded(uintptr_t address);
 
 /* Whether ADDRESS still lies in CODE, as far as a handler can tell: an object may have gone since the
  * list was read, and tables that are gone must not be read. */

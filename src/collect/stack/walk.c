@@ -55,37 +55,46 @@ struct walker {
 	enum plumb_stack_end why; /* there is no row */
 };
 
+static inline uint64_t
+key_of(uint64_t word, uintptr_t site, uint64_t salt)
+{
+	return word * UINT64_C(0xe7037ed1a0b428db) ^ site ^ salt;
+}
+
+/* The code that SITE lies in; NULL: w->why says why there is none to be used. */
+static struct plumb_stack_code *
+find_code(struct walker *w, uintptr_t site)
+{
+	struct plumb_stack_code *code =
+		w->in_handler ? plumb_stack_code_of(site) : plumb_stack_code_now(site);
+	w->why = PLUMB_STACK_NO_TABLE;
+	if (!code && (!w->in_handler || !plumb_stack_is_loaded(site))) {
+		w->why = PLUMB_STACK_GENERATED;
+	} else if (w->in_handler && (!code || !plumb_stack_still_there(code, site))) {
+		w->why = PLUMB_STACK_UNKNOWN;
+		atomic_store_explicit(&plumb_stack_stale, true, memory_order_relaxed);
+		return NULL;
+	}
+	return code;
+}
+
 /* The row of SITE from the tables of its object. */
 static __attribute__((noinline)) bool
 decode(struct walker *w, uintptr_t site, struct cached *entry)
 {
-	struct plumb_stack_code *code =
-		w->in_handler ? plumb_stack_code_of(site) : plumb_stack_code_now(site);
+	struct plumb_stack_code *code = find_code(w, site);
 	w->row = (struct plumb_eh_row){ 0 };
-	if (!code) {
-		w->why = PLUMB_STACK_GENERATED;
-		if (w->in_handler) {
-			w->why = PLUMB_STACK_UNKNOWN;
-			atomic_store_explicit(&plumb_stack_stale, true, memory_order_relaxed);
-		}
+	if (!code)
 		return false;
-	}
-	w->why = PLUMB_STACK_NO_TABLE;
-	if (w->in_handler && !plumb_stack_still_there(code, site)) {
-		w->why = PLUMB_STACK_UNKNOWN;
-		atomic_store_explicit(&plumb_stack_stale, true, memory_order_relaxed);
-		return false;
-	}
+	bool found = code->has_tables && plumb_eh_decode(&code->image, site, &w->row);
 	w->row.internal = code->internal;
-	if (!code->has_tables || !plumb_eh_decode(&code->image, site, &w->row)) {
-		w->row.internal = code->internal;
+	if (!found)
 		return false;
-	}
-	w->row.internal = code->internal;
 	uint64_t word = plumb_eh_pack(&w->row);
 	if (word) {
 		atomic_store_explicit(&entry->word, word, memory_order_relaxed);
-		atomic_store_explicit(&entry->key, word ^ site ^ w->salt, memory_order_relaxed);
+		atomic_store_explicit(&entry->key, key_of(word, site, w->salt),
+		                      memory_order_relaxed);
 	}
 	return true;
 }
@@ -96,7 +105,7 @@ find_row(struct walker *w, uintptr_t site)
 	struct cached *entry = &w->rows[(site * UINT64_C(0x9e3779b97f4a7c15)) >> 48];
 	uint64_t word = atomic_load_explicit(&entry->word, memory_order_relaxed);
 	uint64_t key = atomic_load_explicit(&entry->key, memory_order_relaxed);
-	if (plumb_unlikely((word ^ key) != (site ^ w->salt)))
+	if (plumb_unlikely(key != key_of(word, site, w->salt)))
 		return decode(w, site, entry);
 	plumb_eh_unpack(word, &w->row);
 	return true;

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -341,12 +342,14 @@ on_trap(int, siginfo_t *, void *context)
 static NOINLINE int
 work(int depth)
 {
+	struct timespec now;
 	char text[64];
 	double number;
 	if (depth)
 		return work(depth - 1) + 1;
 	snprintf(text, sizeof text, "%d %s %f", sink, "text", 1.5);
 	number = strtod(text, nullptr);
+	clock_gettime(CLOCK_MONOTONIC, &now); /* in the vDSO */
 	char *copy = strdup(text);
 	number += static_cast<double>(strlen(copy));
 	free(copy);
