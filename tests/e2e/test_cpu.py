@@ -126,6 +126,30 @@ def test_python_and_native_frames_together(record, torch_python, burners, tmp_pa
     assert python["calls"] > 0.8 * 0.6e9 and python["computes"] > 0.8 * 0.6e9
 
 
+def test_native_frames_of_a_forked_child(record, torch_python, burners, tmp_path):
+    """It writes its own code objects, also of a library that its parent had loaded and met."""
+    program = tmp_path / "forks.py"
+    program.write_text(
+        "import ctypes, os, sys\n"
+        "burn = ctypes.CDLL(sys.argv[1]).burn_ten\n"
+        "burn.argtypes, burn.restype = [ctypes.c_double], ctypes.c_double\n"
+        "burn(3.0)\n"
+        "child = os.fork()\n"
+        "burn(3.0)\n"
+        "if child: os.waitpid(child, 0)\n")
+    made = record(torch_python, program, burners / "library.so",
+                  options=("--cpu=250", "--mode", "full", "--no-gpu"))
+    rows = made.report("--by", "native", "--top", "0", *METRIC)["rows"]
+    burned, = [row["inclusive"]["cpu.time"]["sum"] for row in rows if row["name"] == "burn_ten"]
+    assert 0.8 * 0.9e9 < burned < 1.2 * 0.9e9
+    report = made.report("--by", "process", *METRIC)
+    assert len([row for row in report["rows"] if row["inclusive"]["cpu.time"]["sum"] > 0.2e9]) == 2
+    walks = [row for row in report["ledger"] if row["source"] == "native"]
+    assert sum(row["attributed"] for row in walks) >= 0.95 * sum(row["received"] for row in walks)
+    damaged = [fate for row in report["ledger"] for fate in row["fates"] if fate["detail"] == "code objects"]
+    assert not damaged
+
+
 def test_every_thread_is_sampled(record, torch_python, tmp_path):
     program = tmp_path / "threads.py"
     program.write_text(
