@@ -88,7 +88,9 @@ python_step(struct plumb_thread *thread, struct plumb_module_place *place,
 	role = python_key(thread, frame, &identity, &key);
 	if (plumb_likely(!role) || !plumb_module_step(thread, place, frame, role, &node)) {
 		key.flags = place->flags;
-		node = plumb_child(thread, place->parent, &key);
+		node = plumb_options()->layers & PLUMB_LAYER_PYTHON
+		               ? plumb_child(thread, place->parent, &key)
+		               : place->parent;
 		entry->object = NULL;
 	}
 	place->moved |= moved;
@@ -134,7 +136,8 @@ plumb_python_context(struct plumb_thread *thread, struct plumb_operator_frame *o
 	*depth = outside;
 	*top = plumb_python_top();
 	thread->module = outer ? outer->module : 0;
-	if (!*top || (*top == stop && !outer->range))
+	if (!*top || (*top == stop && !outer->range) ||
+	    plumb_unlikely(!(plumb_options()->layers & (PLUMB_LAYER_PYTHON | PLUMB_LAYER_MODULE))))
 		return base;
 
 	bool truncated;

@@ -17,7 +17,8 @@ from test_golden import BUILD, ROOT, samples  # noqa: F401  (a fixture)
 
 PLUMB = BUILD / "plumb"
 VERBS = ("run", "report", "settle", "doctor", "version", "help")
-WAYS = ("context", "kernel", "operator", "python", "line", "thread")
+WAYS = ("context", "kernel", "operator", "module", "python", "line", "phase", "shape", "thread")
+FLAT = ("phase", "shape", "thread")  # no row lies in another
 
 
 def plumb(*words, cwd=None, **options):
@@ -104,13 +105,15 @@ def test_schema(samples, name, by):  # noqa: F811
     report = json.loads(done.stdout)
     assert done.returncode == (0 if report["rows"] else 3)
     check_report(report)
-    if by not in ("thread", "context") and done.returncode == 0:
+    if by not in (*FLAT, "context") and done.returncode == 0:
         check_report(report_json(samples, f"{name}.plumb", "--by", by, "--inverted"))
 
 
 def test_exclusive_parts_add_up(samples):  # noqa: F811
     for by in WAYS:
-        report = report_json(samples, "gpu.plumb", "--by", by, "--top", "0")
+        done = plumb("report", "gpu.plumb", "--by", by, "--top", "0", "--metric", "gpu.time", "--json",
+                     cwd=samples)
+        report = json.loads(done.stdout)
         rows = report.get("contexts") or report["rows"]
         parts = [row["exclusive"].get("gpu.time", {}).get("sum", 0) for row in rows]
         outside = (report["outside"] or {}).get("sum", 0) if by != "context" else 0
@@ -163,8 +166,8 @@ def test_csv_reads_back(samples):  # noqa: F811
 # ---- the world around it ----
 
 def test_wrong_use(samples):  # noqa: F811
-    for words in (["--json", "--csv"], ["--metric", "gpu.tim"], ["--filter", "("], ["--by", "day"],
-                  ["--by", "thread", "--inverted"], ["--user-code", "home"], ["--top", "-3"]):
+    for words in (["--json", "--csv"], *(["--by", by, "--inverted"] for by in FLAT), ["--metric", "gpu.tim"], ["--filter", "("], ["--by", "day"],
+                  ["--user-code", "home"], ["--top", "-3"]):
         done = plumb("report", "gpu.plumb", *words, cwd=samples)
         assert done.returncode == 1, words
         assert done.stdout == b"" and done.stderr.count(b"\n") == 1, words

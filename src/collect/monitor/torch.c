@@ -287,6 +287,8 @@ torch_attach(struct plumb_error *error)
 	plumb_process_set_empty_cost(PLUMB_CALLBACK_OPERATOR_ENTER, half);
 	plumb_process_set_empty_cost(PLUMB_CALLBACK_OPERATOR_EXIT, half);
 	torch_describe();
+	if (!(plumb_options()->layers & PLUMB_LAYER_OPERATOR))
+		return 0; /* driver calls stand under Python lines and modules */
 	struct torch_callback callback = {
 		.start = (void *)torch_start,
 		.end = (void *)torch_exit,
