@@ -477,20 +477,33 @@ variant_stat(const struct plumb_variant *v, uint32_t metric)
 	return stat;
 }
 
-static void
+/* A context with shapes has all of its time and calls in them; the rest is outside. */
+static bool
 shape_values(const struct plumb_grouping *g, uint32_t metric, struct plumb_stat *exclusive,
-             struct plumb_stat *inclusive)
+             struct plumb_stat *inclusive, struct plumb_stat *outside)
 {
+	bool known = metric == PLUMB_METRIC_OP_TIME || metric == PLUMB_METRIC_OP_CALLS;
+	unsigned char *shaped = calloc(g->profile->contexts_count + 1u, 1);
+
+	if (!shaped)
+		return false;
 	for (uint32_t i = 0; i < g->profile->variants_count; i++) {
 		struct plumb_stat stat = variant_stat(&g->profile->variants[i], metric);
 
 		if (g->row_of_variant[i] == PLUMB_NONE)
 			continue;
+		shaped[g->profile->variants[i].context] = known;
 		if (exclusive)
 			plumb_stat_merge(&exclusive[g->row_of_variant[i]], &stat);
 		if (inclusive)
 			plumb_stat_merge(&inclusive[g->row_of_variant[i]], &stat);
 	}
+	for (uint32_t i = 0; i < g->profile->values_count; i++)
+		if (g->profile->values[i].metric == metric &&
+		    !shaped[g->profile->values[i].context])
+			merge_value(outside, &g->profile->values[i]);
+	free(shaped);
+	return true;
 }
 
 int
@@ -505,8 +518,7 @@ plumb_grouping_values(const struct plumb_grouping *g, uint32_t metric, struct pl
 		clear(exclusive, g->rows.count);
 		clear(inclusive, g->rows.count);
 		clear(outside, 1);
-		shape_values(g, metric, exclusive, inclusive);
-		return 0;
+		return shape_values(g, metric, exclusive, inclusive, outside) ? 0 : PLUMB_ESYSTEM;
 	}
 	clear(exclusive, g->rows.count);
 	clear(inclusive, g->rows.count);

@@ -232,10 +232,10 @@ plumb_report_row_place(const struct plumb_report *report, uint32_t row,
 	clear_place(place);
 	if (r->track != PLUMB_NONE)
 		set_track(report, r->track, place);
-	else if (r->frame == PLUMB_NONE)
-		set_where(report, r, place);
 	else if (r->phase != PLUMB_NONE)
 		place->name = plumb_phase_names[r->phase], place->kind = "phase";
+	else if (r->frame == PLUMB_NONE)
+		set_where(report, r, place);
 	else
 		set_frame(report, r->frame, place);
 	place->shapes = plumb_text(report->profile, r->shapes);

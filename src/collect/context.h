@@ -22,7 +22,8 @@
 static inline const void *
 plumb_python_mark(void)
 {
-	return plumb_likely(plumb_layers & PLUMB_LAYER_PYTHON) ? plumb_python_top() : NULL;
+	unsigned walked = PLUMB_LAYER_PYTHON | PLUMB_LAYER_MODULE;
+	return plumb_likely(plumb_layers & walked) ? plumb_python_top() : NULL;
 }
 static inline bool
 plumb_operators_are_frames(void)

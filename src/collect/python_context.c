@@ -88,7 +88,9 @@ python_step(struct plumb_thread *thread, struct plumb_module_place *place,
 	role = python_key(thread, frame, &identity, &key);
 	if (plumb_likely(!role) || !plumb_module_step(thread, place, frame, role, &node)) {
 		key.flags = place->flags;
-		node = plumb_child(thread, place->parent, &key);
+		node = plumb_layers & PLUMB_LAYER_PYTHON
+		               ? plumb_child(thread, place->parent, &key)
+		               : place->parent;
 		entry->object = NULL;
 	}
 	place->moved |= moved;

@@ -147,6 +147,27 @@ def test_layers_choose(torch_python, tmp_path, layers, there):
     assert ("_call_impl" in functions) != there
 
 
+def test_modules_without_python(torch_python, tmp_path):
+    made = run_program(torch_python, "modules.py", "containers", "sweep", folder=tmp_path,
+                       options=("--layers", "module,operator"))
+    assert not made.profile.of_kind("python") and made.profile.of_kind("module")
+    test_every_call_stands_under_its_module(made)
+    test_every_call_is_there(made)
+
+
+def test_operators_alone(torch_python, tmp_path):
+    made = run_program(torch_python, "modules.py", "containers", folder=tmp_path,
+                       options=("--layers", "operator"))
+    kinds = {node.kind for node in made.profile.root.walk()}
+    assert kinds == {"root", "operator", "range"}
+
+
+def test_without_operators_nothing_of_the_framework_is_recorded(torch_python, tmp_path):
+    made = run_program(torch_python, "modules.py", "containers", folder=tmp_path,
+                       options=("--layers", "python,module"))
+    assert made.done.returncode == 0 and "nothing was captured" in made.done.stderr
+
+
 def test_report_by_module(made, plumb):
     done = plumb("report", made.path, "--by", "module", "--json", "--top", "0", "--metric", "module.calls")
     assert done.returncode == 0

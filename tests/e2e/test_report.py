@@ -17,8 +17,8 @@ from test_golden import BUILD, ROOT, samples  # noqa: F401  (a fixture)
 
 PLUMB = BUILD / "plumb"
 VERBS = ("run", "report", "settle", "doctor", "export", "version", "help")
-WHERE = ("thread", "process", "rank")
-WAYS = ("context", "kernel", "operator", "python", "line", "collective", *WHERE)
+FLAT = ("phase", "shape", "thread", "process", "rank")  # no row lies in another
+WAYS = ("context", "kernel", "operator", "module", "python", "line", "collective", *FLAT)
 
 
 def plumb(*words, cwd=None, **options):
@@ -106,13 +106,14 @@ def test_schema(samples, name, by):  # noqa: F811
     report = json.loads(done.stdout)
     assert done.returncode == (0 if report["rows"] else 3)
     check_report(report)
-    if by not in (*WHERE, "context") and done.returncode == 0:
+    if by not in (*FLAT, "context") and done.returncode == 0:
         check_report(report_json(samples, f"{name}.plumb", "--by", by, "--inverted"))
 
 
 def test_exclusive_parts_add_up(samples):  # noqa: F811
     for by in WAYS:
-        done = plumb("report", "gpu.plumb", "--by", by, "--top", "0", "--json", cwd=samples)
+        done = plumb("report", "gpu.plumb", "--by", by, "--top", "0", "--metric", "gpu.time", "--json",
+                     cwd=samples)
         report = json.loads(done.stdout)
         rows = report.get("contexts") or report["rows"]
         parts = [row["exclusive"].get("gpu.time", {}).get("sum", 0) for row in rows]
@@ -166,8 +167,8 @@ def test_csv_reads_back(samples):  # noqa: F811
 # ---- the world around it ----
 
 def test_wrong_use(samples):  # noqa: F811
-    for words in (["--json", "--csv"], ["--metric", "gpu.tim"], ["--filter", "("], ["--by", "day"],
-                  ["--by", "thread", "--inverted"], ["--by", "rank", "--inverted"], ["--user-code", "home"], ["--top", "-3"]):
+    for words in (["--json", "--csv"], *(["--by", by, "--inverted"] for by in FLAT), ["--metric", "gpu.tim"],
+                  ["--filter", "("], ["--by", "day"], ["--user-code", "home"], ["--top", "-3"]):
         done = plumb("report", "gpu.plumb", *words, cwd=samples)
         assert done.returncode == 1, words
         assert done.stdout == b"" and done.stderr.count(b"\n") == 1, words
@@ -277,7 +278,7 @@ def test_bash_completion(tmp_path):
     script.write_bytes(plumb("generate", "completion-bash").stdout)
     assert set(complete(script, "plumb", "")) == set(VERBS)
     assert complete(script, "plumb", "rep") == ["report"]
-    ways = {*WAYS, "native", "library", "module", "phase", "shape", "memory", "range"}
+    ways = {*WAYS, "native", "library", "memory", "range"}
     assert set(complete(script, "plumb", "report", "--by", "")) == ways
     assert complete(script, "plumb", "report", "x", "--inv") == ["--inverted"]
     assert "metrics" in complete(script, "plumb", "help", "")

@@ -331,12 +331,14 @@ test_by_shape(void **state)
 	assert_int_equal(exclusive[r].max, 42);
 	assert_true(isnan(plumb_stat_deviation(&exclusive[r])));
 	assert_int_equal(exclusive[1 - r].sum, 10);
+	assert_int_equal(outside.sum, 17);
 	plumb_grouping_free(grouping);
 	group(PLUMB_BY_SHAPE, PLUMB_METRIC_OP_CALLS);
 	assert_int_equal(exclusive[r].sum, 8);
 	plumb_grouping_free(grouping);
 	group(PLUMB_BY_SHAPE, PLUMB_METRIC_GPU_TIME);
 	assert_int_equal(exclusive[r].count, 0);
+	assert_int_equal(outside.count, 0); /* there was none at all */
 	done();
 }
 
