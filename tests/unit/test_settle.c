@@ -1044,8 +1044,7 @@ test_collectives(void **state)
 	      3);
 	end();
 	assert_int_equal(settle(1), 0);
-	static const char above[] =
-		"main|cuLaunchKernelEx|AllReduce|ncclDevKernel_AllReduce";
+	static const char above[] = "main|cuLaunchKernelEx|AllReduce|ncclDevKernel_AllReduce";
 	char path[128];
 	snprintf(path, sizeof path, "%s_Sum_f32_RING_LL", above);
 	assert_int_equal(stat_of(find(path), PLUMB_METRIC_GPU_TIME).sum, 11);

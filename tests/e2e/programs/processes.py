@@ -67,15 +67,18 @@ def fork_in_operator():
 
 
 def fork_with_threads():
-    stop = threading.Event()
+    stop, begun = threading.Event(), threading.Barrier(5)
 
     def spin():
+        torch.cos(torch.ones(2))
+        begun.wait()
         while not stop.is_set():
             torch.cos(torch.ones(2))
 
     threads = [threading.Thread(target=spin) for _ in range(4)]
     for thread in threads:
         thread.start()
+    begun.wait()  # a thread's first operator takes a lock of PyTorch's: a child forked then hangs
     work(1)
     for _ in range(20):
         child = os.fork()
