@@ -17,8 +17,6 @@ from test_golden import BUILD, ROOT, samples  # noqa: F401  (a fixture)
 
 PLUMB = BUILD / "plumb"
 VERBS = ("run", "report", "settle", "doctor", "export", "version", "help")
-WAYS = ("context", "kernel", "operator", "python", "line", "thread")
-VERBS = ("run", "report", "settle", "doctor", "version", "help")
 WHERE = ("thread", "process", "rank")
 WAYS = ("context", "kernel", "operator", "python", "line", "collective", *WHERE)
 
@@ -279,7 +277,8 @@ def test_bash_completion(tmp_path):
     script.write_bytes(plumb("generate", "completion-bash").stdout)
     assert set(complete(script, "plumb", "")) == set(VERBS)
     assert complete(script, "plumb", "rep") == ["report"]
-    assert set(complete(script, "plumb", "report", "--by", "")) == {*WAYS, "memory", "range"}
+    assert set(complete(script, "plumb", "report", "--by", "")) == {
+        *WAYS, "memory", "module", "phase", "range", "shape"}
     assert complete(script, "plumb", "report", "x", "--inv") == ["--inverted"]
     assert "metrics" in complete(script, "plumb", "help", "")
 
