@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turning recording on and off from inside a program that `plumb run` started."""
-import ctypes
 import functools
 
 
 @functools.lru_cache(maxsize=None)
 def _entry(name):
     """The collector's function in this process, or None without it."""
+    import ctypes  # not where a program only annotates
     try:
         function = getattr(ctypes.PyDLL(None), name)
     except (AttributeError, OSError):

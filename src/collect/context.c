@@ -99,7 +99,7 @@ plumb_context_interrupted(struct plumb_thread *thread, const void *registers)
 {
 	struct plumb_operator_frame *outer = innermost(thread);
 	uint32_t depth;
-	const void *top = plumb_layers & PLUMB_LAYER_PYTHON
+	const void *top = plumb_layers & (PLUMB_LAYER_PYTHON | PLUMB_LAYER_MODULE)
 	                          ? plumb_python_interrupted(program_counter(registers))
 	                          : NULL;
 	/* A frame further out than the operator's own is all that could be proved. */

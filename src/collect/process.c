@@ -286,7 +286,7 @@ begin(void)
 {
 	pid_t self = own_pid();
 	atomic_store_explicit(&owner, self, memory_order_release);
-	if (!plumb_follow_process()) {
+	if (options.folder[0] && !plumb_follow_process()) {
 		atomic_fetch_add(&plumb_control->not_followed, 1);
 		atomic_store_explicit(state, REFUSED, memory_order_release);
 		return;

@@ -117,6 +117,26 @@ def test_backward_finds_its_forward(events):
         assert event["path"][-1]["flags"] & BACKWARD
 
 
+def test_tensors_and_shapes(torch_python, recorder, tmp_path):
+    shapes, memory = 1, 2
+    _, events = watch(recorder, tmp_path, [torch_python, PROGRAMS / "monitored.py"],
+                      environment={"RECORDER_RECORD": str(shapes | memory)})
+    sin, = [event for event in events if event["name"] == "aten::sin" and event["phase"] == BEGIN]
+    assert "float32[2]" in sin["shapes"]
+    at = events.index(sin)
+    made = next(event for event in events[at:] if event["kind"] == TENSOR_ALLOC
+                and event["thread"] == sin["thread"])
+    assert made["name"] == "cpu" and made["device"] == -1 and made["bytes"] >= 2 * 4
+    assert steps(made)[:2] == [f"on_thread:{LINES['sin']}", "aten::sin"]
+    assert any(event["kind"] == TENSOR_FREE and event["address"] == made["address"]
+               for event in events[events.index(made):])
+
+
+def test_tensors_are_told_only_when_asked(events):
+    assert not [event for event in events if event["kind"] in (TENSOR_ALLOC, TENSOR_FREE)]
+    assert not [event for event in events if event["shapes"]]
+
+
 def test_ranges_are_told(events):
     assert named(events, RANGE) == named(events, RANGE, END) == {"marked": 1}
     neg, = [event for event in events if event["name"] == "aten::neg" and event["phase"] == BEGIN]

@@ -79,6 +79,8 @@ begin(void)
 	struct plumb_monitor_options options = { .size = sizeof options };
 	const char *path = getenv("RECORDER_OUT"), *value;
 
+	if ((value = getenv("RECORDER_RECORD")))
+		options.record = (uint32_t)strtoul(value, NULL, 0);
 	if ((value = getenv("RECORDER_LAYERS")))
 		layers = (uint32_t)strtoul(value, NULL, 0);
 	if ((value = getenv("RECORDER_FRAMES")))
