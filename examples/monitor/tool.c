@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #pragma weak plumb_monitor_init
 #pragma weak plumb_monitor_register
@@ -33,6 +34,7 @@ static struct path {
 } paths[PATHS];
 static unsigned path_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pid_t pid; /* a forked child has our numbers, and is not us */
 
 /* The path of the event as one line, without Python's own libraries' files. */
 static void
@@ -116,6 +118,7 @@ begin(void)
 {
 	struct plumb_monitor_options options = { .size = sizeof options };
 
+	pid = getpid();
 	if (!plumb_monitor_init) {
 		fputs("tool: libplumb.so is not loaded; preload it before this tool\n", stderr);
 		return;
@@ -140,7 +143,7 @@ more_launches(const void *a, const void *b)
 static __attribute__((destructor)) void
 end(void)
 {
-	if (!plumb_monitor_finalize || (!operators && !launches))
+	if (!plumb_monitor_finalize || pid != getpid() || (!operators && !launches))
 		return; /* a shell, say, that the program started */
 	plumb_monitor_finalize();
 	fprintf(stderr, "tool: %lu operators, %lu of them backward; %lu launches, %lu copies\n",
