@@ -457,6 +457,7 @@ plumb_process_monitor(const struct plumb_options *wanted)
 		if (!options.limit)
 			options.limit = DEFAULT_LIMIT;
 		options.flush_ms = DEFAULT_FLUSH_MS;
+		plumb_layers = options.layers;
 		wipe_on_fork();
 		atomic_store_explicit(&monitoring, true, memory_order_release);
 	}

@@ -140,9 +140,10 @@ way_to(const struct plumb_settle_context *contexts, uint32_t a, uint32_t b)
 	return way;
 }
 
-/* When a context was entered first, and last of the times after it had been left. */
+/* When a context was entered first, and the first and last of the times after it had been left: what
+ * happens once only, the first time round, says nothing about how long a loop runs. */
 struct visits {
-	int64_t first, last;
+	int64_t first, second, last;
 	bool taken, again;
 };
 
@@ -155,11 +156,13 @@ visit_all(const struct iterations *it, struct visits *visits)
 	for (uint32_t i = 0; i < it->spans.count; i++) {
 		uint32_t way = way_to(contexts, i ? spans[i - 1].context : 0, spans[i].context);
 		if (visits[way].taken) {
+			if (!visits[way].again)
+				visits[way].second = spans[i].start;
 			visits[way].again = true;
 			visits[way].last = spans[i].start;
 		}
 		for (uint32_t c = spans[i].context; c && !visits[c].taken; c = contexts[c].parent)
-			visits[c] = (struct visits){ spans[i].start, spans[i].start, true, false };
+			visits[c] = (struct visits){ .first = spans[i].start, .taken = true };
 	}
 }
 
@@ -172,10 +175,10 @@ find_loop(const struct iterations *it, const struct visits *visits)
 	int64_t longest = 0;
 
 	for (uint32_t c = 1; c < it->region->settler->contexts.count; c++)
-		if (visits[c].again && visits[c].last - visits[c].first > longest)
-			longest = visits[c].last - visits[c].first;
+		if (visits[c].again && visits[c].last - visits[c].second > longest)
+			longest = visits[c].last - visits[c].second;
 	for (uint32_t c = 1; c < it->region->settler->contexts.count; c++) {
-		if (!visits[c].again || visits[c].last - visits[c].first < longest / 2)
+		if (!visits[c].again || visits[c].last - visits[c].second < longest / 2)
 			continue;
 		if (found == PLUMB_NONE || contexts[c].depth < contexts[found].depth ||
 		    (contexts[c].depth == contexts[found].depth &&

@@ -101,7 +101,7 @@ def test_damaged_region_is_left_out_with_a_line(left, tmp_path):
     folder = left()
     region = next(path for path in folder.iterdir() if path.name != "run.region")
     # Of the last, a copy that was cut short, the beginning is used.
-    for damage, calls in ((b"", 2), (b"PLUMBRG\n", 2), (region.read_bytes()[:5000], 3)):
+    for damage, calls in ((b"", 2), (b"PLUMBRG\n", 2), (region.read_bytes()[:9000], 3)):
         (folder / "0-damaged.region").write_bytes(damage)
         done = settle(folder, "-o", tmp_path / "a.plumb")
         assert done.returncode == 0, done.stderr

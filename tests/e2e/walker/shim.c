@@ -199,3 +199,11 @@ shim_spin(double seconds, unsigned pause)
 	}
 	return walks;
 }
+
+/* Where a signal handler may believe which frame is tested with samples. */
+void plumb_python_signal_prepare(void *handle);
+void
+plumb_python_signal_prepare(void *handle)
+{
+	(void)handle;
+}
