@@ -186,6 +186,17 @@ is_own(void *(*routine)(void *))
 }
 
 typedef int create_function(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+/* A test that is built with a sanitizer and with the collector in it has the sanitizer's own. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define OF_SANITIZER
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define OF_SANITIZER
+#endif
+#ifdef OF_SANITIZER
+#define pthread_create plumb_pthread_create
+#endif
 PLUMB_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                                 void *(*routine)(void *), void *argument);
 

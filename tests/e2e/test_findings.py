@@ -108,8 +108,8 @@ def test_recorded_example():
 
 PROGRAM = """
 import torch
-x = torch.randn(200, 200)
-for _ in range(200):
+x = torch.randn(300, 300)  # enough work to be a tenth of a run whose start alone takes seconds
+for _ in range(600):
     x = torch.tanh(x @ x)
 """
 
