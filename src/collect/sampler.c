@@ -19,6 +19,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "collect/clock.h"
 #include "collect/context.h"
 #include "collect/metric.h"
 #include "collect/monitor/framework.h"
@@ -43,14 +44,6 @@ static _Thread_local struct sampler sampler;
 static int number;           /* the signal; 0: off */
 static pthread_key_t key;    /* its destructor ends a thread's sampler */
 static const char cookie[1]; /* what our timers carry */
-
-static uint64_t
-cpu_time(void)
-{
-	struct timespec time;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
 
 /* ---- a sample ---- */
 
@@ -86,7 +79,7 @@ observe(struct plumb_thread *thread, const void *registers, uint64_t ns)
 static void
 take(const void *registers)
 {
-	uint64_t now = cpu_time(), ns = now - sampler.last;
+	uint64_t now = plumb_cpu_now(), ns = now - sampler.last;
 	sampler.last = now;
 	struct plumb_thread *thread = NULL;
 	if (plumb_recording() || plumb_process_may_begin())
@@ -147,7 +140,7 @@ thread_begin(void)
 		.it_value = { (time_t)(first / 1000000000u), (long)(first % 1000000000u) },
 	};
 	event.sigev_notify_thread_id = tid;
-	sampler = (struct sampler){ .last = cpu_time() };
+	sampler = (struct sampler){ .last = plumb_cpu_now() };
 	if (syscall(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &sampler.timer)) {
 		plumb_process_lost(PLUMB_FATE_UNMAPPED_THREAD);
 		return;
@@ -262,10 +255,4 @@ plumb_sampler_forked(void)
 	sampler = (struct sampler){ 0 }; /* a timer is not inherited */
 	plumb_counters_close(of_parent);
 	plumb_sampler_begin();
-}
-
-void
-plumb_sampler_end(void)
-{
-	thread_end(NULL);
 }

@@ -15,7 +15,5 @@
 void plumb_sampler_begin(void);
 /* Likewise in a forked child. */
 void plumb_sampler_forked(void);
-/* At the end of the process: no more samples on the calling thread. */
-void plumb_sampler_end(void);
 
 #endif

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/wait.h"
 
+#include "collect/clock.h"
+
 enum { LONG_ENOUGH = 100000 }; /* ns */
 
 bool plumb_waits;
-
-static uint64_t
-cpu_time(void)
-{
-	struct timespec time;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
 
 /* Tells `plumb run` where the thread is. PLUMB_LOST: where its waiting is measured anyhow. */
 static void
@@ -58,7 +52,7 @@ plumb_wait_enter(struct plumb_thread *thread, struct plumb_operator_frame *frame
 	}
 	publish(thread, PLUMB_LOST);
 	frame->waited = thread->waited;
-	frame->cpu = cpu_time();
+	frame->cpu = plumb_cpu_now();
 }
 
 void
@@ -66,7 +60,7 @@ plumb_wait_exit(struct plumb_thread *thread, const struct plumb_operator_frame *
                 plumb_id node, uint64_t duration)
 {
 	if (frame->cpu) {
-		uint64_t spent = cpu_time() - frame->cpu + (thread->waited - frame->waited);
+		uint64_t spent = plumb_cpu_now() - frame->cpu + (thread->waited - frame->waited);
 		if (duration > spent)
 			observe(thread, node, duration - spent);
 	}
@@ -85,13 +79,13 @@ plumb_wait_settle(struct plumb_thread *thread)
 uint64_t
 plumb_wait_begin(void)
 {
-	return plumb_waits ? cpu_time() : 0;
+	return plumb_waits ? plumb_cpu_now() : 0;
 }
 
 void
 plumb_wait_end(struct plumb_thread *thread, plumb_id node, uint64_t begin, uint64_t wall)
 {
-	uint64_t spent = begin ? cpu_time() - begin : 0;
+	uint64_t spent = begin ? plumb_cpu_now() - begin : 0;
 	if (begin && wall > spent)
 		observe(thread, node, wall - spent);
 }
