@@ -317,20 +317,6 @@ plumb_rundir_flush(const struct plumb_rundir *run, unsigned milliseconds,
 /* ---- the end ---- */
 
 bool
-plumb_rundir_is(const char *path)
-{
-	struct dirent *entry;
-	bool found = false;
-	DIR *folder = opendir(path);
-	if (!folder)
-		return false;
-	while (!found && (entry = readdir(folder)))
-		found = is_region_name(entry->d_name);
-	closedir(folder);
-	return found;
-}
-
-bool
 plumb_rundir_remove(const char *path)
 {
 	struct dirent *entry;

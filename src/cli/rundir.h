@@ -64,7 +64,5 @@ void plumb_rundir_remove_alias(struct plumb_rundir *run);
 /* Removes the folder PATH with its regions and our link, and nothing else: false where it still
  * stands (it held something that is not ours, or may not be removed). */
 bool plumb_rundir_remove(const char *path);
-/* Does PATH hold a file *.region? */
-bool plumb_rundir_is(const char *path);
 
 #endif

@@ -63,11 +63,6 @@ plumb_id plumb_context_interrupted(struct plumb_thread *thread, const void *regi
  */
 plumb_id plumb_native_context(struct plumb_thread *thread, plumb_id parent);
 
-/* The same of the COUNT sites of a walk (stack/stack.h) that was made before and ended with END, on any
- * stack; counts one walk in the ledger. */
-plumb_id plumb_native_path(struct plumb_thread *thread, plumb_id parent, const uintptr_t *sites,
-                           size_t count, enum plumb_stack_end end);
-
 /*
  * In a signal handler that was given REGISTERS: as plumb_native_context from what was interrupted. With
  * no PARENT (0) the frames begin where the thread does. The innermost is plumb's or the driver's where it

@@ -220,14 +220,6 @@ make_path(struct plumb_thread *thread, plumb_id parent, const uintptr_t *sites, 
 	return parent;
 }
 
-plumb_id
-plumb_native_path(struct plumb_thread *thread, plumb_id parent, const uintptr_t *sites,
-                  size_t count, enum plumb_stack_end end)
-{
-	prepare(thread, false);
-	return make_path(thread, parent, sites, count, end, 0);
-}
-
 static const char no_memory[] = "no memory for the tables by which native frames are found";
 static const char no_bounds[] = "native frames are missing where a thread's stack is not in "
 				"/proc/self/maps; mount /proc to see them";

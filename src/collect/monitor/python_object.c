@@ -388,17 +388,6 @@ class_in_order(const char *type, int64_t index)
 	return copy_pointer(mro, known.items + index * 8, &found) ? found : NULL;
 }
 
-bool
-plumb_python_is_module(const void *type)
-{
-	const char *class;
-
-	for (int64_t i = 0; (class = class_in_order(type, i)); i++)
-		if (class == known.module)
-			return true;
-	return false;
-}
-
 /* The value of NAME in the class's own dict, or NULL. */
 static const char *
 class_attribute(const char *type, const char *name)

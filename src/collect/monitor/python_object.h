@@ -66,9 +66,6 @@ bool plumb_python_member_next(const struct plumb_python_members *members, uint32
 /* The members hold. */
 bool plumb_python_member_holds(const struct plumb_python_member *member);
 
-/* Whether TYPE is torch.nn.Module or made from it. */
-bool plumb_python_is_module(const void *type);
-
 /* "torch.nn.modules.linear.Linear", or without the first part where it is not known; returns its
  * length. *NAME gets where the class's own name begins. TYPE must be alive. */
 size_t plumb_python_class(const void *type, char *text, size_t size, size_t *name);
