@@ -100,7 +100,8 @@ plumb_context_interrupted(struct plumb_thread *thread, const void *registers)
 	struct plumb_operator_frame *outer = innermost(thread);
 	uint32_t depth;
 	const void *top = plumb_layers & (PLUMB_LAYER_PYTHON | PLUMB_LAYER_MODULE)
-	                          ? plumb_python_interrupted(program_counter(registers))
+	                          ? plumb_python_interrupted(program_counter(registers),
+	                                                     outer ? outer->python_top : NULL)
 	                          : NULL;
 	/* A frame further out than the operator's own is all that could be proved. */
 	if (outer && outer->python_top && !plumb_python_reaches(top, outer->python_top))
@@ -108,7 +109,7 @@ plumb_context_interrupted(struct plumb_thread *thread, const void *registers)
 	plumb_id here =
 		plumb_python_context(thread, outer, plumb_frame_inside(thread, outer), &depth, top);
 	if (!here || plumb_layers & PLUMB_LAYER_NATIVE)
-		here = plumb_native_interrupted(thread, here, registers);
+		here = plumb_native_interrupted(thread, here, top, registers);
 	return here;
 }
 

@@ -68,8 +68,8 @@ plumb_id plumb_native_context(struct plumb_thread *thread, plumb_id parent);
  * no PARENT (0) the frames begin where the thread does. The innermost is plumb's or the driver's where it
  * was there that time passed. It is an instruction, no call: PLUMB_CONTEXT_INTERRUPTED.
  */
-plumb_id
-plumb_native_interrupted(struct plumb_thread *thread, plumb_id parent, const void *registers);
+plumb_id plumb_native_interrupted(struct plumb_thread *thread, plumb_id parent, const void *top,
+                                  const void *registers);
 /* Outside of handlers, at the beginning and when objects were loaded: what that knows of them. */
 void plumb_native_prepare(void);
 /* In a forked child: nothing was written to its region yet. */

@@ -138,12 +138,12 @@ prepare(struct plumb_thread *thread, bool in_handler)
 /* The innermost address on the C stack where a context begins that is known already; 0: none. An
  * operator's record that lies on the heap (a range that Python opened) tells nothing. */
 static uintptr_t
-known_from(const struct plumb_thread *thread, uintptr_t sp, const void **function)
+known_from(const struct plumb_thread *thread, const void *top, uintptr_t sp, const void **function)
 {
 	uintptr_t high = thread->native->bounds.high, python = 0;
 	*function = NULL;
 	if (plumb_layers & PLUMB_LAYER_PYTHON)
-		python = plumb_python_stack(sp, high, function);
+		python = plumb_python_stack(top, sp, high, function);
 	/* Operators that are no frames leave the native ones to say where the program is. */
 	for (uint32_t at = plumb_operators_are_frames() ? thread->operators : 0; at; at--) {
 		uintptr_t stack = (uintptr_t)thread->stack[at].stack;
@@ -243,7 +243,7 @@ plumb_native_context(struct plumb_thread *thread, plumb_id parent)
 		refuse(thread, no_bounds);
 	} else {
 		walk.sites = native->sites;
-		walk.stop = known_from(thread, here.sp, &function);
+		walk.stop = known_from(thread, plumb_python_top(), here.sp, &function);
 		plumb_stack_walk(&here, &native->bounds, &walk);
 		if (plumb_unlikely(function))
 			cut_at(&walk, function);
@@ -283,7 +283,8 @@ find_bounds(struct plumb_thread *thread, struct plumb_native *native, uintptr_t 
 }
 
 plumb_id
-plumb_native_interrupted(struct plumb_thread *thread, plumb_id parent, const void *registers)
+plumb_native_interrupted(struct plumb_thread *thread, plumb_id parent, const void *top,
+                         const void *registers)
 {
 	struct plumb_native *native = prepare(thread, true);
 	struct plumb_stack_walk walk = {
@@ -299,7 +300,7 @@ plumb_native_interrupted(struct plumb_thread *thread, plumb_id parent, const voi
 	} else if (plumb_likely(find_bounds(thread, native, from.sp))) {
 		walk.sites = native->sites;
 		/* Without a parent nothing further out is told yet. */
-		walk.stop = parent ? known_from(thread, from.sp, &function) : 0;
+		walk.stop = parent ? known_from(thread, top, from.sp, &function) : 0;
 		plumb_stack_walk(&from, &native->bounds, &walk);
 		if (plumb_unlikely(function))
 			cut_at(&walk, function);

@@ -81,6 +81,7 @@ def shim(tmp_path_factory):
                      "-fvisibility=hidden", os.path.join(WALKER, "shim.c"),
                      os.path.join(source, "collect/monitor/python.c"),
                      os.path.join(source, "collect/monitor/python_layout.c"),
+                     os.path.join(source, "collect/monitor/python_signal.c"),
                      os.path.join(source, "base/error.c"), "-ldl")
 
 

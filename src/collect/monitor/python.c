@@ -398,11 +398,17 @@ plumb_python_reaches(const void *top, const void *stop)
 	return frame == stop;
 }
 
+bool
+plumb_python_walkable(const void *top, const void *stop)
+{
+	return plumb_python_layout_walkable(&layout, &api, top, stop);
+}
+
 /* From 3.12 on an evaluation begins with a frame of its own, which lies on the C stack. */
 static uintptr_t
-entry_frame(uintptr_t low, uintptr_t high)
+entry_frame(const void *top, uintptr_t low, uintptr_t high)
 {
-	const char *frame = plumb_python_top();
+	const char *frame = top;
 
 	for (size_t hop = 0; frame && !is_over(hop, hops_for(FRAMES_ON_ONE_STACK)); hop++) {
 		if ((unsigned char)frame[layout.owner] >= PLUMB_PYTHON_OWNER_INTERNAL &&
@@ -414,7 +420,7 @@ entry_frame(uintptr_t low, uintptr_t high)
 }
 
 uintptr_t
-plumb_python_stack(uintptr_t low, uintptr_t high, const void **function)
+plumb_python_stack(const void *top, uintptr_t low, uintptr_t high, const void **function)
 {
 	uintptr_t address = 0;
 	const char *ts;
@@ -425,8 +431,8 @@ plumb_python_stack(uintptr_t low, uintptr_t high, const void **function)
 	if (layout.stack != PLUMB_PYTHON_ABSENT)
 		address = (uintptr_t)plumb_python_pointer(ts, layout.stack);
 	else if (layout.first_instruction != PLUMB_PYTHON_ABSENT)
-		address = entry_frame(low, high);
-	else if (plumb_python_top())
+		address = entry_frame(top, low, high);
+	else if (top)
 		*function = evaluate;
 	return address >= low && address < high ? address : 0;
 }

@@ -61,8 +61,10 @@ const void *plumb_python_top(void);
 const char *plumb_python_state(int *minor);
 
 /* As plumb_python_top for use in a signal handler that interrupted the calling thread at PC: at any
- * instruction, also of the interpreter's own. See python_signal.c. */
-const void *plumb_python_interrupted(uintptr_t pc);
+ * instruction, also of the interpreter's own. Frames from it up to STOP can be walked. Keeps errno not.
+ * See python_signal.c. */
+const void *plumb_python_interrupted(uintptr_t pc, const void *stop);
+bool plumb_python_walkable(const void *top, const void *stop);
 /* Finds what that needs, once; HANDLE is the interpreter's. */
 void plumb_python_signal_prepare(void *handle);
 
@@ -76,11 +78,11 @@ size_t plumb_python_walk(const void *top, const void *stop, struct plumb_python_
                          size_t max, bool *truncated);
 
 /*
- * Where the calling thread's C stack enters the innermost Python frame: an address in the C frame that
- * evaluates it, between LOW and HIGH; 0: there is none. A version that leaves no such address (3.9)
+ * Where the calling thread's C stack enters TOP, its innermost Python frame: an address in the C frame
+ * that evaluates it, between LOW and HIGH; 0: there is none. A version that leaves no such address (3.9)
  * gives the function that evaluates in *function, else NULL.
  */
-uintptr_t plumb_python_stack(uintptr_t low, uintptr_t high, const void **function);
+uintptr_t plumb_python_stack(const void *top, uintptr_t low, uintptr_t high, const void **function);
 
 void plumb_python_identify(const void *code, struct plumb_python_identity *identity);
 

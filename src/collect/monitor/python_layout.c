@@ -18,7 +18,9 @@ enum {
 	FIRST_MINOR = 9,
 	FIRST_PUBLISHED = 13, /* the first with _Py_DebugOffsets */
 	LAST_MINOR = 14,
-	PROOF_FRAMES = 64, /* frames that the proof looks at */
+	PROOF_FRAMES = 64,    /* frames that the proof looks at */
+	DOUBTED_FRAMES = 512, /* what a frame that is none leads to shows itself sooner */
+	PAGE = 4096,
 	SIZE_MAX_OF_STRUCT = 1 << 14,
 };
 
@@ -245,10 +247,10 @@ plumb_python_layout_find(const struct plumb_python_release *release, const void 
 
 /* ---- the proof ---- */
 
-/* Whether 8 bytes at BASE + OFFSET can be read: the kernel reads them before it looks at the first
+/* The kernel reads the 8 bytes before it looks at the first
  * argument, which is wrong on purpose. Needs no permission, unlike process_vm_readv. */
-static bool
-readable(const void *base, size_t offset)
+bool
+plumb_python_readable(const void *base, size_t offset)
 {
 	uintptr_t at = ((uintptr_t)base + offset) & ~(uintptr_t)7;
 
@@ -260,7 +262,7 @@ readable(const void *base, size_t offset)
 static bool
 read_pointer(const void *base, size_t offset, const char **value)
 {
-	if (!readable(base, offset) || ((uintptr_t)base & 7))
+	if (!plumb_python_readable(base, offset) || ((uintptr_t)base & 7))
 		return false;
 	*value = plumb_python_pointer(base, offset);
 	return true;
@@ -282,10 +284,12 @@ is_text(const struct plumb_python_layout *layout, const struct plumb_python_api 
 	int64_t length;
 	int kind;
 
-	if (!read_pointer(object, layout->type, &type) || !readable(type, layout->flags) ||
+	if (!read_pointer(object, layout->type, &type) ||
+	    !plumb_python_readable(type, layout->flags) ||
 	    !plumb_python_is_text(layout, api->unicode_type, type))
 		return false;
-	if (!readable(object, layout->length) || !readable(object, layout->state))
+	if (!plumb_python_readable(object, layout->length) ||
+	    !plumb_python_readable(object, layout->state))
 		return false;
 	length = plumb_python_size(object, layout->length);
 	kind = plumb_python_int(object, layout->state) >> PLUMB_PYTHON_TEXT_KIND_SHIFT &
@@ -302,13 +306,13 @@ code_bytes(const struct plumb_python_layout *layout, const struct plumb_python_a
 
 	if (layout->bytecode ==
 	    NONE) { /* the head of a variable-sized object: its number of units */
-		if (!readable(code, layout->type + 8u))
+		if (!plumb_python_readable(code, layout->type + 8u))
 			return false;
 		*bytes = 2 * plumb_python_size(code, layout->type + 8u);
 	} else {
 		if (!read_pointer(code, layout->bytecode, &instructions) ||
 		    !has_type(layout, instructions, api->bytes_type) ||
-		    !readable(instructions, layout->type + 8u))
+		    !plumb_python_readable(instructions, layout->type + 8u))
 			return false;
 		*bytes = plumb_python_size(instructions, layout->type + 8u);
 	}
@@ -334,7 +338,7 @@ prove_code(const struct plumb_python_layout *layout, const struct plumb_python_a
 		return "a qualified name is no str";
 	if (!read_pointer(code, layout->lines, &lines) || !has_type(layout, lines, api->bytes_type))
 		return "a line table is no bytes";
-	if (!readable(code, layout->first_line) ||
+	if (!plumb_python_readable(code, layout->first_line) ||
 	    plumb_python_int(code, layout->first_line) != api->line(code, -1))
 		return "a first line is not the interpreter's";
 	return NULL;
@@ -350,7 +354,7 @@ prove_place(const struct plumb_python_layout *layout, const struct plumb_python_
 
 	if (!code_bytes(layout, api, code, &bytes))
 		return "a code object has no instructions";
-	if (!readable(frame, layout->instruction))
+	if (!plumb_python_readable(frame, layout->instruction))
 		return "an instruction cannot be read";
 	if (layout->first_instruction == NONE) {
 		lasti = (int64_t)plumb_python_int(frame, layout->instruction) * layout->lasti_scale;
@@ -358,7 +362,7 @@ prove_place(const struct plumb_python_layout *layout, const struct plumb_python_
 		uintptr_t at = (uintptr_t)plumb_python_pointer(frame, layout->instruction);
 		int32_t traceable;
 
-		if (!readable(code, layout->traceable))
+		if (!plumb_python_readable(code, layout->traceable))
 			return "a code object is cut off";
 		traceable = plumb_python_int(code, layout->traceable);
 		/* 3.13's clean-up code of a class call says 4 and has 3 units: no sharper bound. */
@@ -384,7 +388,7 @@ prove_frame(const struct plumb_python_layout *layout, const struct plumb_python_
 
 	if (layout->owner != NONE) {
 		unsigned char owner;
-		if (!readable(frame, layout->owner))
+		if (!plumb_python_readable(frame, layout->owner))
 			return "a frame cannot be read";
 		owner = (unsigned char)frame[layout->owner];
 		if (owner > PLUMB_PYTHON_OWNER_LAST)
@@ -397,6 +401,62 @@ prove_frame(const struct plumb_python_layout *layout, const struct plumb_python_
 	code = (const char *)((uintptr_t)code & ~(uintptr_t)layout->tag);
 	wrong = prove_code(layout, api, code);
 	return wrong ? wrong : prove_place(layout, api, frame, code, proved);
+}
+
+/* Pages that could be read when this was last asked, in the walk at hand. */
+struct pages {
+	uintptr_t seen[32];
+};
+
+static bool
+page_readable(struct pages *pages, const char *base, size_t offset)
+{
+	uintptr_t page = ((uintptr_t)base + offset) / PAGE;
+	uintptr_t *seen = &pages->seen[page % (sizeof pages->seen / sizeof *pages->seen)];
+
+	if (!base || (uintptr_t)base & 7)
+		return false;
+	if (*seen != page && !plumb_python_readable(base, offset))
+		return false;
+	*seen = page;
+	return true;
+}
+
+static bool
+frame_walkable(const struct plumb_python_layout *layout, const struct plumb_python_api *api,
+               struct pages *pages, const char *frame)
+{
+	const char *code;
+
+	/* What a walk reads of a frame lies between its two ends. */
+	if (!page_readable(pages, frame, 0) || !page_readable(pages, frame, layout->locals))
+		return false;
+	if (layout->owner != NONE) {
+		unsigned char owner = (unsigned char)frame[layout->owner];
+		if (owner > PLUMB_PYTHON_OWNER_LAST)
+			return false;
+		if (owner >= PLUMB_PYTHON_OWNER_INTERNAL)
+			return true;
+	}
+	code = plumb_python_pointer(frame, layout->code);
+	code = (const char *)((uintptr_t)code & ~(uintptr_t)layout->tag);
+	return page_readable(pages, code, layout->type) &&
+	       plumb_python_pointer(code, layout->type) == api->code_type;
+}
+
+bool
+plumb_python_layout_walkable(const struct plumb_python_layout *layout,
+                             const struct plumb_python_api *api, const void *top, const void *stop)
+{
+	struct pages pages = { { 0 } };
+	const char *frame = top;
+
+	for (int i = 0; frame && frame != stop && i < DOUBTED_FRAMES; i++) {
+		if (!frame_walkable(layout, api, &pages, frame))
+			return false;
+		frame = plumb_python_pointer(frame, layout->previous);
+	}
+	return true;
 }
 
 int

@@ -76,6 +76,15 @@ int plumb_python_layout_prove(const struct plumb_python_layout *layout,
                               const struct plumb_python_api *api, const void *thread_state,
                               struct plumb_error *error);
 
+/* Whether a walk from TOP outwards up to STOP reads nothing but frames and code objects, each address
+ * probed first: for a TOP that is not known to be a frame. Costs system calls, and keeps errno not. */
+bool
+plumb_python_layout_walkable(const struct plumb_python_layout *layout,
+                             const struct plumb_python_api *api, const void *top, const void *stop);
+
+/* Whether 8 bytes at BASE + OFFSET can be read. Keeps errno not. */
+bool plumb_python_readable(const void *base, size_t offset);
+
 /* ---- reading foreign memory ---- */
 
 static inline const char *

@@ -2,19 +2,22 @@
 /*
  * The innermost Python frame of a thread that a signal interrupted anywhere.
  *
- * 3.9, 3.10 and from 3.13 on the thread state names a whole frame at every instruction. In 3.11 and
- * 3.12 it does not: entering the interpreter's evaluation function publishes a structure on the C
- * stack (the "cframe") before the frame in it is set, and 3.11 lets a frame go before it stops naming
- * it. So there a frame counts only when it is proved to be one:
+ * 3.9, 3.10 and from 3.13 on the thread state names a frame at every instruction. In 3.11 and 3.12 it
+ * does not: entering the interpreter's evaluation function publishes a structure on the C stack (the
+ * "cframe") before anything in it is set, what it says of the cframe before it not excepted, and 3.11
+ * lets a frame go before it stops naming it. So there a frame counts only when it is proved to be one:
  *
  * - it lies in the thread's own stack of frames, below that stack's top, and the frames before it do,
  *   down to the one by which this call of the evaluation function was entered;
  * - that one names, as the frame before it, the frame of the cframe before this one.
  *
- * Nothing but the thread state, cframes and that stack is read for it, which are all live memory. What
- * is not proved is left out, and the frame of the cframe before stands: one call further out. A frame
- * of a generator lies elsewhere. It is believed when the signal came outside the evaluation function,
- * where 3.12 is consistent.
+ * What is not proved is left out, and the frame of the cframe before stands: one call further out. A
+ * frame of a generator lies elsewhere. It is believed when the signal came outside the evaluation
+ * function, where 3.12 is consistent.
+ *
+ * Compilers order stores as they like, so that a pointer may be stale at any instruction of the
+ * interpreter's, in every version. So a frame is given only when all that a walk from it would read is
+ * there and is what it should be.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -135,27 +138,39 @@ is_whole(const struct stack *stack, const char *cframe, const char *frame)
 	return false;
 }
 
+/* 3.11 and 3.12: the innermost frame, or the one of the call around it. */
+static const char *
+by_cframe(const struct stack *stack, uintptr_t pc)
+{
+	const char *cframe = plumb_python_pointer(stack->state, stack->shape->cframe);
+	const char *frame = plumb_python_pointer(cframe, stack->shape->current);
+	const char *outer = plumb_python_pointer(cframe, stack->shape->outer);
+	bool outside = pc < eval_start || pc >= eval_end;
+	if (!outer) /* the thread state's own, in which no frame ever changes by halves */
+		return frame;
+	if (!plumb_python_readable(outer, stack->shape->current) ||
+	    !plumb_python_readable(outer, stack->shape->outer)) /* it is stale */
+		return NULL;
+	if ((outside && stack->shape == &shapes[12]) || is_whole(stack, cframe, frame))
+		return frame;
+	return plumb_python_pointer(outer, stack->shape->current);
+}
+
 const void *
-plumb_python_interrupted(uintptr_t pc)
+plumb_python_interrupted(uintptr_t pc, const void *stop)
 {
 	int minor;
+	const void *top;
 	struct stack stack = { .state = plumb_python_state(&minor) };
 	if (plumb_unlikely(!plumb_python_ready()))
 		ask_to_attach(pc);
 	if (!stack.state)
 		return NULL;
-	if (minor != 11 && minor != 12)
-		return plumb_python_top();
-	if (!eval_start)
-		return NULL;
-	stack.shape = &shapes[minor];
-	const char *cframe = plumb_python_pointer(stack.state, stack.shape->cframe);
-	const char *frame = plumb_python_pointer(cframe, stack.shape->current);
-	const char *outer = plumb_python_pointer(cframe, stack.shape->outer);
-	if (!outer) /* the thread state's own, in which no frame ever changes by halves */
-		return frame;
-	bool outside = pc < eval_start || pc >= eval_end;
-	if ((outside && minor == 12) || is_whole(&stack, cframe, frame))
-		return frame;
-	return plumb_python_pointer(outer, stack.shape->current);
+	if (minor != 11 && minor != 12) {
+		top = plumb_python_top();
+	} else {
+		stack.shape = &shapes[minor];
+		top = eval_start ? by_cframe(&stack, pc) : NULL;
+	}
+	return plumb_python_walkable(top, stop) ? top : NULL;
 }

@@ -6,12 +6,15 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <ucontext.h>
 
 #include "collect/collector.h"
+#include "collect/monitor/framework.h"
 #include "collect/monitor/python.h"
 
 enum { FRAMES = 40000 };
@@ -58,6 +61,12 @@ plumb_find_library(const char *name, char *path, size_t size)
 
 	dl_iterate_phdr(look_at, &search);
 	return search.found ? path : NULL;
+}
+
+void
+plumb_framework_offer(const char *symbol)
+{
+	(void)symbol;
 }
 
 /* ---- for the test ---- */
@@ -200,10 +209,67 @@ shim_spin(double seconds, unsigned pause)
 	return walks;
 }
 
-/* Where a signal handler may believe which frame is tested with samples. */
-void plumb_python_signal_prepare(void *handle);
-void
-plumb_python_signal_prepare(void *handle)
+/* ---- every instruction ---- */
+
+enum { DEPTH = 48, CODES = 256 };
+
+static size_t steps, nowhere, codes;
+static const void *code_seen[CODES], *step_stop;
+
+static void
+see(const void *code)
 {
-	(void)handle;
+	for (size_t i = 0; i < codes; i++)
+		if (code_seen[i] == code)
+			return;
+	if (codes < CODES)
+		code_seen[codes++] = code;
+}
+
+/* As a sample at this instruction would. */
+static void
+on_step(int signal, siginfo_t *info, void *context)
+{
+	ucontext_t *all = context;
+	uintptr_t pc = 0;
+	int saved = errno;
+	(void)signal, (void)info;
+#if defined(__x86_64__)
+	pc = (uintptr_t)all->uc_mcontext.gregs[REG_RIP];
+#endif
+	const void *top = plumb_python_interrupted(pc, NULL);
+	size_t count = plumb_python_walk(top, NULL, frames, DEPTH, &truncated);
+	for (size_t i = 0; i < count; i++)
+		see(frames[i].code);
+	steps++;
+	nowhere += !count || !plumb_python_reaches(top, step_stop);
+	errno = saved;
+}
+
+/* Calls FUNCTION, one of the interpreter's, with ARGUMENT, and looks at every instruction of it on this
+ * thread. STOP is a frame that every path goes through. */
+PLUMB_EXPORT void *
+shim_step(void *(*function)(void *, void *), void *argument, void *other, const void *stop)
+{
+	struct sigaction action = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO };
+	void *result = NULL;
+	step_stop = stop;
+	sigaction(SIGTRAP, &action, NULL);
+#if defined(__x86_64__)
+	__asm__ volatile("pushfq\n\torq $0x100, (%%rsp)\n\tpopfq" : : : "memory", "cc");
+	result = function(argument, other);
+	__asm__ volatile("pushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq" : : : "memory", "cc");
+#else
+	(void)function, (void)argument, (void)other;
+#endif
+	return result;
+}
+
+PLUMB_EXPORT size_t
+shim_steps(size_t *without, const void ***seen, size_t *count)
+{
+	*without = nowhere;
+	*seen = code_seen;
+	*count = codes;
+	return steps;
 }
