@@ -235,7 +235,7 @@ class GNN(nn.Module):
 
 
 def gnn(tiny):
-    nodes, edges, width, layers = (20, 60, 8, 2) if tiny else (160000, 1200000, 256, 3)
+    nodes, edges, width, layers = (20, 60, 8, 2) if tiny else (100000, 600000, 256, 3)
     model = built(GNN, 16 if tiny else 128, width, layers, 40)
 
     def loss(model, x, source, target, labels):

@@ -28,7 +28,7 @@ is `--mode light --mode cpu --against light`, and what module frames add is `--m
 --against nomodule`.
 
 `tenmodels` stands for the ten of bench/models.py, by default with none, light, full and torch and in six
-rounds. The processes of two models are loaded together (--together), and nothing is measured while one
+rounds. The processes of three models are loaded together (--together), and nothing is measured while one
 loads. Iterations are so many that a plain block takes --block seconds. A model whose library is not
 installed is left out, and said.
 
@@ -366,8 +366,8 @@ def parse():
     parser.add_argument("--mode", action="append", choices=MODES)
     parser.add_argument("--against", choices=MODES, default="none")
     parser.add_argument("--rounds", type=int, help="(default: 12; of tenmodels 6)")
-    parser.add_argument("--block", type=float, default=0.5, help="seconds (of tenmodels)")
-    parser.add_argument("--together", type=int, default=2, help="workloads loaded at a time")
+    parser.add_argument("--block", type=float, default=0.4, help="seconds (of tenmodels)")
+    parser.add_argument("--together", type=int, default=3, help="workloads loaded at a time")
     parser.add_argument("--tiny", action="store_true", help="tenmodels so small that a CPU will do")
     parser.add_argument("--plumb", default=os.path.join(HERE, "..", "build", "plumb"))
     parser.add_argument("--python", default=sys.executable)
