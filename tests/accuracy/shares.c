@@ -31,11 +31,11 @@ spin(int64_t ns)
 }
 
 /* A function is for one thread at a time. */
-#define BURNER(name)            \
-	int64_t spent_##name;   \
-	APART void name(int64_t ns) \
-	{                       \
-		spent_##name += spin(ns); \
+#define BURNER(name)                                                                               \
+	int64_t spent_##name;                                                                      \
+	APART void name(int64_t ns)                                                                \
+	{                                                                                          \
+		spent_##name += spin(ns);                                                          \
 	}
 
 BURNER(c_heavy)
