@@ -18,6 +18,8 @@ import sys
 import tempfile
 import time
 
+from overhead import interval
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODES = {"none": None, "light": [], "memory": ["--memory"]}
 BLOCKS = {"pair": 200000, "train": 40}
@@ -90,14 +92,6 @@ class Worker:
         self.process.stdin.close()
         self.process.stdout.read()
         self.process.wait()
-
-
-def interval(values):
-    """Median, and the order statistics that enclose it with 95 %."""
-    values, count = sorted(values), len(values)
-    away = int(0.98 * count ** 0.5)
-    low, high = max(0, (count - 1) // 2 - away), min(count - 1, count // 2 + away)
-    return statistics.median(values), values[low], values[high]
 
 
 def main():

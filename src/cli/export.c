@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/output.h"
 #include "export/names.h"
+#include "model/metric.h"
 #include "store/store.h"
 
 static const struct plumb_option options[] = {
@@ -28,9 +29,9 @@ static const struct plumb_option options[] = {
 	  .letter = 'm',
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "METRIC",
-	  .help = "the value of a stack (see \"plumb help metrics\"); without it folded has "
-	          "gpu.time if there is any, else op.time, speedscope every time, and pprof every "
-	          "metric that adds up" },
+	  .help = "the value of a stack (see \"plumb help metrics\"), also one of the program's "
+	          "own; without it folded has gpu.time if there is any, else op.time, speedscope "
+	          "every time, and pprof every metric that adds up" },
 	{ 0 },
 };
 
@@ -85,11 +86,9 @@ check_use(const struct plumb_invocation *invocation, const struct plumb_export_f
 		                       "pprof");
 	*format = plumb_export_find(name);
 	*metric = wanted ? plumb_metric_find(wanted) : 0;
-	if (wanted && !*metric)
-		return plumb_cli_usage(invocation, "export: there is no metric \"%s\"", wanted);
 	if (wanted && !(*format)->metric)
 		return plumb_cli_usage(invocation, "export: %s takes no --metric", name);
-	if (wanted && !plumb_export_adds_up(*metric))
+	if (*metric && !plumb_export_adds_up(*metric))
 		return plumb_cli_usage(invocation,
 		                       "export: %s does not add up over call paths, and so has no "
 		                       "stacks",
@@ -126,6 +125,7 @@ plumb_cmd_export(struct plumb_invocation *invocation)
 	struct plumb_export_options wanted = { 0 };
 	struct plumb_profile profile = { 0 };
 	struct plumb_error error = { 0 };
+	const char *named = plumb_options_text(invocation->options, "metric");
 	int result = check_use(invocation, &format, &wanted.metric);
 
 	if (result)
@@ -136,6 +136,12 @@ plumb_cmd_export(struct plumb_invocation *invocation)
 	if (read(&profile, invocation->operands[0], &error) < 0)
 		return plumb_cli_fail(invocation, &error);
 	wanted.main = plumb_metric_default(&profile);
+	if (named && !wanted.metric) /* then it is one of the program's own */
+		wanted.metric = plumb_profile_metric_find(&profile, named);
+	if (named && !wanted.metric) {
+		plumb_profile_free(&profile);
+		return plumb_cli_usage(invocation, "export: there is no metric \"%s\"", named);
+	}
 	if (is_file(plumb_options_text(invocation->options, "output"))) {
 		result = write_file(invocation, format, &profile, &wanted);
 	} else {

@@ -4,6 +4,7 @@
 #include "collect/clock.h"
 #include "collect/context.h"
 #include "collect/process.h"
+#include "collect/span.h"
 
 /* ---- names ---- */
 
@@ -338,6 +339,9 @@ plumb_ranges_end(uint64_t id)
 		              (int64_t)plumb_ticks_between(range.start, now));
 		plumb_count(thread, PLUMB_SOURCE_RANGE,
 		            node == PLUMB_LOST ? thread->arena.fate : PLUMB_FATE_ATTRIBUTED, 1);
+		if (plumb_unlikely(plumb_trace_on))
+			plumb_span_add(thread, node, range.track, range.start, now,
+			               PLUMB_SPAN_STARTED);
 	} else if (plumb_gate_word() & PLUMB_CONTROL_ON) {
 		plumb_count(thread, PLUMB_SOURCE_RANGE, PLUMB_FATE_RECEIVED, 1);
 		plumb_count(thread, PLUMB_SOURCE_RANGE, PLUMB_FATE_UNBALANCED, 1);

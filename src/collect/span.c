@@ -214,6 +214,14 @@ reuse_piece(struct plumb_span_ring *ring)
 	begin_piece(ring, piece);
 }
 
+/* Whether TRACK is a thread's, whose times are ticks: THREAD's own, or that of one whose range ends here. */
+static bool
+is_host(const struct plumb_thread *thread, plumb_id track)
+{
+	const struct plumb_record *record = plumb_region_at(thread->arena.region, track);
+	return track == thread->track || record->type == PLUMB_RECORD_THREAD;
+}
+
 /* Is all that the oldest piece holds older than what was asked for, when it is NOW on a track's clock? */
 static bool
 oldest_is_stale(const struct plumb_span_ring *ring, plumb_id track, bool host, uint64_t now)
@@ -248,12 +256,12 @@ plumb_span_add(struct plumb_thread *thread, plumb_id node, plumb_id track, uint6
                uint64_t end, uint64_t correlation)
 {
 	struct plumb_span_ring *ring = ring_of(thread);
-	bool host = track == thread->track;
 	if (plumb_unlikely(!ring || node == PLUMB_LOST || !track)) {
 		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_SPAN,
 		                  ring ? thread->arena.fate : PLUMB_FATE_UNMAPPED_THREAD, 1);
 		return;
 	}
+	bool host = is_host(thread, track);
 	if (plumb_unlikely(ring->next == ring->end) && !advance(ring, track, host, end)) {
 		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_SPAN, ring->arena.fate, 1);
 		return;

@@ -14,8 +14,10 @@
 #include "model/profile.h"
 
 struct plumb_export_options {
-	uint32_t metric; /* the one asked for, of sum aggregation; 0: what suits the format */
-	uint32_t main;   /* what reports of this profile are about when nobody says */
+	/* The one asked for, of sum aggregation, plumb's or the program's own (model/metric.h); 0: what
+	 * suits the format. */
+	uint32_t metric;
+	uint32_t main; /* what reports of this profile are about when nobody says */
 };
 
 struct plumb_export_format {

@@ -7,6 +7,7 @@
 
 #include "export/export.h"
 #include "export/names.h"
+#include "model/metric.h"
 
 /* What of the path's text belongs to the first N frames, by N. */
 struct path {
@@ -88,7 +89,7 @@ folded_write(const struct plumb_profile *profile, const struct plumb_export_opti
 	if (!lines)
 		return plumb_fail(error, PLUMB_EEMPTY,
 		                  "nothing has any %s here; try another --metric",
-		                  plumb_metrics[metric].name);
+		                  plumb_profile_metric(profile, metric).name);
 	return 0;
 }
 

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/metric.h"
+
 #define BACKWARD " [backward]"
 #define ACCUMULATION " [gradient accumulation]"
 #define TRUNCATED " [deeper frames not kept]"
@@ -118,6 +120,5 @@ plumb_export_track(const struct plumb_profile *profile, uint32_t track, char *na
 bool
 plumb_export_adds_up(uint32_t metric)
 {
-	return metric && metric < PLUMB_METRIC_COUNT && plumb_metrics[metric].name &&
-	       plumb_metrics[metric].aggregation == PLUMB_SUM;
+	return metric && plumb_metric_aggregation(metric) == PLUMB_SUM;
 }

@@ -33,7 +33,7 @@ void plumb_export_label(const struct plumb_profile *profile, uint32_t context,
 void
 plumb_export_track(const struct plumb_profile *profile, uint32_t track, char *name, size_t size);
 
-/* Does a metric's sum over contexts mean something? */
+/* Does a metric's sum over contexts mean something? METRIC is one that the profile has. */
 bool plumb_export_adds_up(uint32_t metric);
 
 #endif

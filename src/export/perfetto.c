@@ -7,7 +7,8 @@
  *	                 └─ counters  how busy the device was, from its series
  *
  * Spans come from the trace, where one was kept; a stream without any has the newest work. Perfetto
- * wants the spans of a track to nest: what overlaps goes to a second track of the same name.
+ * wants the spans of a track to nest: what overlaps goes to a second track of the same name, and so does a
+ * range that was started, whether it overlaps or not.
  *
  * Times are the host's CLOCK_MONOTONIC. Clocks of several hosts do not compare, so that a profile of
  * several has the times of day.
@@ -27,7 +28,7 @@
 enum track_number { PROCESS = 1, GPU, TRACK, BUSY, WORK };
 #define UUID(kind, index, lane)                                                                    \
 	((uint64_t)(kind) << 56 | (uint64_t)(index) << 16 | ((uint64_t)(lane) & 0xffff))
-#define LANES_MOST 256u
+#define LANES_MOST 4096u
 
 /* A launch that is in the trace: whether work that it started is too, and whether some was drawn. */
 struct launch {
@@ -45,6 +46,7 @@ struct perfetto {
 	struct plumb_packets packets;
 	struct plumb_span *spans; /* to be drawn, in order */
 	uint32_t spans_count;
+	bool *started;                     /* by context */
 	PLUMB_VEC(struct launch) launches; /* by process and correlation */
 	PLUMB_VEC(struct lane) lanes;
 	bool of_day; /* times are realtime */
@@ -327,40 +329,67 @@ put_end(struct perfetto *p, uint32_t track, uint32_t lane)
 	plumb_packet_end(&p->packets);
 }
 
-/* The first lane that can take the span, made when there is none; what has ended there, ends. */
+/* Ranges that were started, which may cross what runs meanwhile: their durations are nobody's own time. */
+static bool
+find_started(struct perfetto *p)
+{
+	const struct plumb_profile *profile = p->profile;
+
+	p->started = calloc((size_t)profile->contexts_count + 1, sizeof *p->started);
+	if (!p->started)
+		return false;
+	for (uint32_t c = 0; c < profile->contexts_count; c++)
+		p->started[c] =
+			profile->frames[profile->contexts[c].frame].kind == PLUMB_FRAME_RANGE;
+	for (uint32_t i = 0; i < profile->values_count; i++)
+		if (profile->values[i].metric == PLUMB_METRIC_OP_TIME)
+			p->started[profile->values[i].context] = false;
+	return true;
+}
+
+static bool
+add_lane(struct perfetto *p, uint32_t track, uint32_t *lanes)
+{
+	p->too_deep = *lanes == LANES_MOST;
+	if (p->too_deep)
+		return false;
+	if (*lanes == p->lanes.count && !plumb_vec_add(&p->lanes)) {
+		p->packets.failed = true;
+		return false;
+	}
+	put_track(p, track, (*lanes)++);
+	return true;
+}
+
+/* The lane from FIRST on that can take the span, made when there is none; what has ended there, ends. */
 static uint32_t
-find_lane(struct perfetto *p, uint32_t track, const struct plumb_span *span, uint32_t *lanes)
+find_lane(struct perfetto *p, uint32_t track, const struct plumb_span *span, uint32_t first,
+          uint32_t *lanes)
 {
 	bool nests = p->profile->tracks[track].kind == PLUMB_TRACK_THREAD;
 
-	for (uint32_t lane = 0; lane < *lanes; lane++) {
+	for (uint32_t lane = first; lane < *lanes; lane++) {
 		struct lane *l = &p->lanes.items[lane];
 		while (l->ends.count && l->ends.items[l->ends.count - 1] <= span->start_ns)
 			put_end(p, track, lane);
 		if (!l->ends.count || (nests && l->ends.items[l->ends.count - 1] >= span->end_ns))
 			return lane;
 	}
-	if (*lanes == LANES_MOST)
-		return PLUMB_NONE;
-	if (*lanes == p->lanes.count && !plumb_vec_add(&p->lanes)) {
-		p->packets.failed = true;
-		return PLUMB_NONE;
-	}
-	put_track(p, track, *lanes);
-	return (*lanes)++;
+	while (*lanes < first)
+		if (!add_lane(p, track, lanes))
+			return PLUMB_NONE;
+	return add_lane(p, track, lanes) ? *lanes - 1 : PLUMB_NONE;
 }
 
 static bool
-put_span(struct perfetto *p, const struct plumb_span *span, uint32_t *lanes)
+put_span(struct perfetto *p, const struct plumb_span *span, uint32_t first, uint32_t *lanes)
 {
 	const struct plumb_track *track = &p->profile->tracks[span->track];
-	uint32_t lane = find_lane(p, span->track, span, lanes);
+	uint32_t lane = find_lane(p, span->track, span, first, lanes);
 	int64_t *end;
 
-	if (lane == PLUMB_NONE) {
-		p->too_deep = !p->packets.failed;
+	if (lane == PLUMB_NONE)
 		return false;
-	}
 	end = plumb_vec_add(&p->lanes.items[lane].ends);
 	if (!end)
 		return false;
@@ -381,7 +410,7 @@ put_spans(struct perfetto *p)
 
 	for (uint32_t i = 0; i < p->spans_count && !ferror(p->out); i++) {
 		uint32_t track = p->spans[i].track;
-		if (!put_span(p, &p->spans[i], &lanes))
+		if (!put_span(p, &p->spans[i], p->started[p->spans[i].context], &lanes))
 			return false;
 		if (i + 1 < p->spans_count && p->spans[i + 1].track == track)
 			continue;
@@ -461,7 +490,7 @@ put_all(struct perfetto *p)
 	put_clocks(p);
 	for (uint32_t i = 0; i < p->profile->processes_count; i++)
 		put_process(p, i);
-	if (!put_gpus(p) || !gather_launches(p) || !put_spans(p))
+	if (!put_gpus(p) || !gather_launches(p) || !find_started(p) || !put_spans(p))
 		return false;
 	put_series(p);
 	return !p->packets.failed;
@@ -488,10 +517,9 @@ perfetto_write(const struct plumb_profile *profile, const struct plumb_export_op
 	plumb_vec_free(&p.lanes);
 	plumb_vec_free(&p.launches);
 	free(p.spans);
+	free(p.started);
 	if (p.too_deep)
-		return plumb_fail(error, PLUMB_EINPUT,
-		                  "more than %u spans of one track overlap, which no device does; "
-		                  "record the program again",
+		return plumb_fail(error, PLUMB_EINPUT, "more than %u spans of one track overlap",
 		                  LANES_MOST);
 	if (!done)
 		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");

@@ -14,6 +14,7 @@
 #include "export/export.h"
 #include "export/names.h"
 #include "export/times.h"
+#include "model/metric.h"
 
 #ifndef PLUMB_VERSION
 #define PLUMB_VERSION "unknown"
@@ -56,9 +57,14 @@ struct pprof {
 	struct plumb_strtab *strings;
 	uint32_t *locations; /* by frame and mark: the location's number, 0 none yet */
 	uint32_t locations_count;
-	uint32_t metrics[PLUMB_METRIC_COUNT], metrics_count;
-	uint8_t place[PLUMB_METRIC_COUNT]; /* of a metric among them, + 1 */
-	bool failed;                       /* no memory */
+	uint32_t metrics_count;
+	struct pprof_metric {
+		uint32_t number;
+		uint32_t place; /* by slot: where the slot's metric is among those exported, + 1 */
+		uint32_t at, end; /* the values of one context that are not written yet */
+		int64_t sum;      /* of one sample */
+	} *metrics;
+	bool failed; /* no memory */
 };
 
 /* ---- output ---- */
@@ -102,6 +108,15 @@ string(struct pprof *p, const char *text)
 
 /* ---- functions and locations ---- */
 
+/* pprof prints names to terminals as they are. */
+static void
+clean(char *text, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
+			text[i] = ' ';
+}
+
 static void
 put_function(struct pprof *p, uint32_t number, uint32_t frame, unsigned mark, const char *file)
 {
@@ -110,10 +125,7 @@ put_function(struct pprof *p, uint32_t number, uint32_t frame, unsigned mark, co
 
 	plumb_export_append(&name, plumb_frame_label(p->profile, frame));
 	plumb_export_append(&name, plumb_export_mark_texts[mark]);
-	/* pprof prints names to terminals as they are. */
-	for (uint32_t i = 0; i < name.bytes.count; i++)
-		if ((unsigned char)name.bytes.items[i] < 0x20 || name.bytes.items[i] == 0x7f)
-			name.bytes.items[i] = ' ';
+	clean(name.bytes.items, name.bytes.count);
 	char *end = plumb_vec_add(&name.bytes); /* zeroed: terminates */
 	p->failed |= !end || name.failed;
 	plumb_protobuf_begin(&p->message, PROFILE_FUNCTION);
@@ -199,7 +211,7 @@ put_labels(struct pprof *p, uint32_t track)
 }
 
 static void
-put_sample(struct pprof *p, uint32_t context, uint32_t track, const int64_t *values)
+put_sample(struct pprof *p, uint32_t context, uint32_t track)
 {
 	for (uint32_t c = context; c; c = p->profile->contexts[c].parent)
 		location(p, c);
@@ -210,18 +222,20 @@ put_sample(struct pprof *p, uint32_t context, uint32_t track, const int64_t *val
 	plumb_protobuf_end(&p->message);
 	plumb_protobuf_begin(&p->message, SAMPLE_VALUE);
 	for (uint32_t m = 0; m < p->metrics_count; m++)
-		plumb_protobuf_packed(&p->message, (uint64_t)values[m]);
+		plumb_protobuf_packed(&p->message, (uint64_t)p->metrics[m].sum);
 	plumb_protobuf_end(&p->message);
 	put_labels(p, track);
 	plumb_protobuf_end(&p->message);
 	put_often(p);
 }
 
-/* The place of a metric among those exported, or -1. */
-static int
-place_of(const struct pprof *p, uint32_t metric)
+/* The metric among those exported, or NULL. */
+static struct pprof_metric *
+metric_of(struct pprof *p, const struct plumb_value *value)
 {
-	return metric < PLUMB_METRIC_COUNT ? (int)p->place[metric] - 1 : -1;
+	uint32_t place = p->metrics[plumb_metric_slot(value->metric)].place;
+
+	return place ? &p->metrics[place - 1] : NULL;
 }
 
 /* The values of one context, [FROM, TO), ordered by metric and track: a sample for each track. So
@@ -230,32 +244,33 @@ static void
 put_context(struct pprof *p, uint32_t from, uint32_t to)
 {
 	const struct plumb_value *values = p->profile->values;
-	uint32_t at[PLUMB_METRIC_COUNT], end[PLUMB_METRIC_COUNT], lists = 0;
+	struct pprof_metric *of;
 
+	for (uint32_t m = 0; m < p->metrics_count; m++)
+		p->metrics[m].at = p->metrics[m].end = 0;
 	for (uint32_t i = from; i < to; i++) {
-		if (i > from && values[i].metric == values[i - 1].metric) {
-			if (lists && place_of(p, values[i].metric) >= 0)
-				end[lists - 1] = i + 1;
-		} else if (place_of(p, values[i].metric) >= 0) {
-			at[lists] = i;
-			end[lists++] = i + 1;
-		}
+		of = metric_of(p, &values[i]);
+		if (of && of->at == of->end)
+			of->at = i;
+		if (of)
+			of->end = i + 1;
 	}
 	for (;;) {
-		int64_t sums[PLUMB_METRIC_COUNT] = { 0 };
 		uint64_t track = UINT64_MAX;
-		for (uint32_t l = 0; l < lists; l++)
-			if (at[l] < end[l] && values[at[l]].track < track)
-				track = values[at[l]].track;
+		for (uint32_t m = 0; m < p->metrics_count; m++) {
+			of = &p->metrics[m];
+			if (of->at < of->end && values[of->at].track < track)
+				track = values[of->at].track;
+		}
 		if (track == UINT64_MAX)
 			return;
-		for (uint32_t l = 0; l < lists; l++) {
-			if (at[l] == end[l] || values[at[l]].track != track)
-				continue;
-			sums[place_of(p, values[at[l]].metric)] = values[at[l]].sum;
-			at[l]++;
+		for (uint32_t m = 0; m < p->metrics_count; m++) {
+			of = &p->metrics[m];
+			of->sum = 0;
+			if (of->at < of->end && values[of->at].track == track)
+				of->sum = values[of->at++].sum;
 		}
-		put_sample(p, values[from].context, (uint32_t)track, sums);
+		put_sample(p, values[from].context, (uint32_t)track);
 	}
 }
 
@@ -281,26 +296,41 @@ static void
 choose_metrics(struct pprof *p, const struct plumb_export_options *options)
 {
 	uint32_t first = options->metric ? options->metric : options->main;
-	bool seen[PLUMB_METRIC_COUNT] = { false };
+	uint32_t slots = plumb_metric_slots(p->profile);
+	bool *seen = calloc(slots, sizeof *seen);
 
-	for (uint32_t i = 0; i < p->profile->values_count; i++)
-		if (p->profile->values[i].metric < PLUMB_METRIC_COUNT && p->profile->values[i].sum)
-			seen[p->profile->values[i].metric] = true;
-	for (uint32_t m = 0; m < PLUMB_METRIC_COUNT; m++) {
-		uint32_t metric = m == 0 ? first : m;
-		if (!plumb_export_adds_up(metric) || !seen[metric] || p->place[metric] ||
+	p->metrics = calloc(slots, sizeof *p->metrics);
+	p->failed = !seen || !p->metrics;
+	for (uint32_t i = 0; !p->failed && i < p->profile->values_count; i++)
+		if (p->profile->values[i].sum)
+			seen[plumb_metric_slot(p->profile->values[i].metric)] = true;
+	for (uint32_t s = 0; !p->failed && s < slots; s++) {
+		uint32_t metric = s == 0 ? first : plumb_metric_at(s);
+		uint32_t slot = plumb_metric_slot(metric);
+		if (!plumb_export_adds_up(metric) || !seen[slot] || p->metrics[slot].place ||
 		    (options->metric && metric != options->metric))
 			continue;
-		p->metrics[p->metrics_count++] = metric;
-		p->place[metric] = (uint8_t)p->metrics_count;
+		p->metrics[p->metrics_count++].number = metric;
+		p->metrics[slot].place = p->metrics_count;
 	}
+	free(seen);
 }
-_Static_assert(PLUMB_METRIC_COUNT < UINT8_MAX, "places of metrics");
+
+static uint64_t
+metric_name(struct pprof *p, uint32_t place)
+{
+	char name[256];
+
+	snprintf(name, sizeof name, "%s",
+	         plumb_profile_metric(p->profile, p->metrics[place].number).name);
+	clean(name, strlen(name));
+	return string(p, name);
+}
 
 static const char *
-unit_of(uint32_t metric)
+unit_of(const struct pprof *p, uint32_t place)
 {
-	const char *unit = plumb_metrics[metric].unit;
+	const char *unit = plumb_profile_metric(p->profile, p->metrics[place].number).unit;
 
 	return !strcmp(unit, "ns") ? "nanoseconds" : !strcmp(unit, "byte") ? "bytes" : unit;
 }
@@ -316,9 +346,8 @@ put_head(struct pprof *p)
 
 	for (uint32_t m = 0; m < p->metrics_count; m++) {
 		plumb_protobuf_begin(&p->message, PROFILE_SAMPLE_TYPE);
-		plumb_protobuf_number(&p->message, VALUE_TYPE,
-		                      string(p, plumb_metrics[p->metrics[m]].name));
-		plumb_protobuf_number(&p->message, VALUE_UNIT, string(p, unit_of(p->metrics[m])));
+		plumb_protobuf_number(&p->message, VALUE_TYPE, metric_name(p, m));
+		plumb_protobuf_number(&p->message, VALUE_UNIT, string(p, unit_of(p, m)));
 		plumb_protobuf_end(&p->message);
 	}
 	/* One mapping for all: it says that nothing is left to symbolise. */
@@ -335,8 +364,7 @@ put_head(struct pprof *p)
 		plumb_protobuf_number(&p->message, PROFILE_DURATION, (uint64_t)run->wall_ns);
 	snprintf(comment, sizeof comment, "plumb %s", tool ? tool : PLUMB_VERSION);
 	plumb_protobuf_number(&p->message, PROFILE_COMMENT, string(p, comment));
-	plumb_protobuf_number(&p->message, PROFILE_DEFAULT_TYPE,
-	                      string(p, plumb_metrics[p->metrics[0]].name));
+	plumb_protobuf_number(&p->message, PROFILE_DEFAULT_TYPE, metric_name(p, 0));
 }
 
 static void
@@ -356,15 +384,17 @@ pprof_write(const struct plumb_profile *profile, const struct plumb_export_optio
 	bool zip = false;
 
 	choose_metrics(&p, options);
-	if (!p.metrics_count)
-		return plumb_fail(error, PLUMB_EEMPTY,
-		                  "nothing has any %s here; try another --metric",
-		                  options->metric ? plumb_metrics[options->metric].name
-		                                  : "metric that adds up");
+	if (!p.failed && !p.metrics_count) {
+		free(p.metrics);
+		return plumb_fail(
+			error, PLUMB_EEMPTY, "nothing has any %s here; try another --metric",
+			options->metric ? plumb_profile_metric(profile, options->metric).name
+					: "metric that adds up");
+	}
 	p.strings = plumb_strtab_new();
 	p.locations =
 		calloc((size_t)profile->frames_count * PLUMB_EXPORT_MARKS + 1, sizeof *p.locations);
-	p.failed = !p.strings || !p.locations;
+	p.failed |= !p.strings || !p.locations;
 	if (!p.failed)
 		p.failed = string(&p, "") != 0; /* number 0 has to be the empty one */
 	if (!p.failed) {
@@ -382,6 +412,7 @@ pprof_write(const struct plumb_profile *profile, const struct plumb_export_optio
 	plumb_protobuf_free(&p.message);
 	plumb_strtab_free(p.strings);
 	free(p.locations);
+	free(p.metrics);
 	if (p.failed)
 		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
 	return 0;

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "export/export.h"
 #include "export/names.h"
+#include "model/metric.h"
 
 struct speedscope {
 	const struct plumb_profile *profile;
@@ -122,9 +123,9 @@ total_of(const struct speedscope *s, uint32_t metric, uint32_t track)
 }
 
 static const char *
-unit_of(uint32_t metric)
+unit_of(const struct plumb_profile *profile, uint32_t metric)
 {
-	const char *unit = plumb_metrics[metric].unit;
+	const char *unit = plumb_profile_metric(profile, metric).unit;
 
 	return !strcmp(unit, "ns") ? "nanoseconds" : !strcmp(unit, "byte") ? "bytes" : "none";
 }
@@ -132,17 +133,18 @@ unit_of(uint32_t metric)
 static void
 write_profile(struct speedscope *s, uint32_t metric, uint32_t track, int64_t total)
 {
-	char name[256], place[200];
+	const char *of = plumb_profile_metric(s->profile, metric).name;
+	char name[512], place[200];
 
-	snprintf(name, sizeof name, "%s", plumb_metrics[metric].name);
+	snprintf(name, sizeof name, "%.300s", of);
 	if (track != PLUMB_NONE) {
 		plumb_export_track(s->profile, track, place, sizeof place);
-		snprintf(name, sizeof name, "%s, %s", plumb_metrics[metric].name, place);
+		snprintf(name, sizeof name, "%.300s, %s", of, place);
 	}
 	plumb_json_object(s->json);
 	plumb_json_key_text(s->json, "type", "sampled");
 	plumb_json_key_text(s->json, "name", name);
-	plumb_json_key_text(s->json, "unit", unit_of(metric));
+	plumb_json_key_text(s->json, "unit", unit_of(s->profile, metric));
 	plumb_json_key_quantity(s->json, "startValue", 0);
 	plumb_json_key_quantity(s->json, "endValue", total);
 	plumb_json_key(s->json, "samples");
@@ -188,7 +190,8 @@ is_shown(const struct plumb_export_options *options, uint32_t metric)
 {
 	if (options->metric)
 		return metric == options->metric;
-	return plumb_export_adds_up(metric) && !strcmp(plumb_metrics[metric].unit, "ns");
+	return metric < PLUMB_METRIC_COUNT && plumb_metrics[metric].name &&
+	       plumb_export_adds_up(metric) && !strcmp(plumb_metrics[metric].unit, "ns");
 }
 
 static int
@@ -229,10 +232,13 @@ speedscope_write(const struct plumb_profile *profile, const struct plumb_export_
 	for (uint32_t m = 1; !any && m < PLUMB_METRIC_COUNT; m++)
 		if (is_shown(options, m))
 			any = total_of(&s, m, PLUMB_NONE);
+	if (options->metric)
+		any = total_of(&s, options->metric, PLUMB_NONE);
 	if (!any)
-		return plumb_fail(error, PLUMB_EEMPTY,
-		                  "nothing has any %s here; try another --metric",
-		                  options->metric ? plumb_metrics[options->metric].name : "time");
+		return plumb_fail(
+			error, PLUMB_EEMPTY, "nothing has any %s here; try another --metric",
+			options->metric ? plumb_profile_metric(profile, options->metric).name
+					: "time");
 	for (uint32_t c = 0; c < profile->contexts_count; c++)
 		if (profile->contexts[c].depth > deepest)
 			deepest = profile->contexts[c].depth;

@@ -362,6 +362,9 @@ struct plumb_span_entry {
 	plumb_id track;       /* a THREAD or STREAM record */
 	uint64_t correlation; /* of a driver call that starts work, and of that work; 0 none */
 };
+/* As the correlation of a range that was started and ended (plumb_ranges_start): it is no call, and what
+ * begins inside it may end after it. */
+#define PLUMB_SPAN_STARTED UINT64_MAX
 
 /* A piece of a ring of spans. A thread that writes spans has one or more; when all are full it begins
  * its oldest again, so that what a piece holds is of one round. */

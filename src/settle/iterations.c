@@ -95,7 +95,7 @@ take_main(void *data, const struct plumb_settle_span *span)
 {
 	struct iterations *it = data;
 
-	if (span->track != it->main)
+	if (span->track != it->main || span->started)
 		return true;
 	struct plumb_settle_span *added = plumb_vec_add(&it->spans);
 	if (added)

@@ -290,6 +290,7 @@ struct plumb_settle_span {
 	uint32_t context, track;
 	plumb_id node;
 	uint64_t correlation;
+	bool started; /* by a call that returned: other spans may cross it */
 };
 struct plumb_settle_trace;
 /* Takes all spans of the region in, after its records. */

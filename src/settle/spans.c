@@ -134,8 +134,10 @@ take_entry(struct plumb_settle_region *region, const struct plumb_settle_trace *
 		.context = plumb_settle_node(region, entry->node),
 		.track = plumb_settle_track(region, entry->track),
 		.node = entry->node,
-		.correlation = entry->correlation,
+		.started = entry->correlation == PLUMB_SPAN_STARTED,
 	};
+	if (!span->started)
+		span->correlation = entry->correlation;
 	if (stream) {
 		const struct plumb_settle_line *line = plumb_settle_line_of(region, stream->device);
 		span->start = plumb_settle_time(line, entry->start);

@@ -233,6 +233,46 @@ def test_pprof_itself_reads_it(name, samples, tmp_path):
         assert rows and flat in (None, total)
 
 
+# ---- metrics of the program's own ----
+
+@pytest.fixture(scope="module")
+def own_metrics(tmp_path_factory):
+    return run_program(sys.executable, "annotated.py", "spans", "decorators", "threads",
+                       folder=tmp_path_factory.mktemp("own"),
+                       environment={"PYTHONPATH": str(ROOT / "python")}).path
+
+
+def test_a_metric_of_the_programs_own(own_metrics, tmp_path):
+    folded = export(own_metrics, tmp_path / "out.folded", "-m", "tokens").read_text().splitlines()
+    assert len(folded) == 1 and ";outer" in folded[0] and ";inner" in folded[0]
+    assert folded[0].endswith(" 300")
+    document = json.loads(export(own_metrics, tmp_path / "out.speedscope.json", "-m", "tokens").read_text())
+    assert [(p["name"], p["unit"], p["endValue"]) for p in document["profiles"]] == [("tokens", "none", 300)]
+    pprof = Pprof(export(own_metrics, tmp_path / "one.pb.gz", "-m", "tokens"))
+    assert (pprof.types, pprof.default) == (["tokens"], "tokens")
+    assert pprof.sums() == {"tokens": 300}
+    # Without --metric pprof has them all, the other formats plumb's own.
+    every = Pprof(export(own_metrics, tmp_path / "all.pb.gz"))
+    assert every.sums() == totals(own_metrics) and {"tokens", "work", "calls"} <= set(every.types)
+    document = json.loads(export(own_metrics, tmp_path / "all.speedscope.json").read_text())
+    assert "tokens" not in {profile["name"] for profile in document["profiles"]}
+
+
+def test_pprof_itself_reads_them(own_metrics, tmp_path):
+    out = export(own_metrics, tmp_path / "out.pb.gz")
+    done = run_command(reader("pprof"), "-top", "-nodecount=100", "-sample_index=tokens", out,
+                       env={"PPROF_TMPDIR": str(tmp_path)})
+    assert done.returncode == 0 and "Type: tokens" in done.stdout, done.stderr
+    assert any(row.split()[0] == "300" for row in done.stdout.split("flat%", 1)[1].splitlines()[1:])
+
+
+@pytest.mark.parametrize("format", ["folded", "speedscope", "pprof"])
+def test_an_unknown_metric_is_named(own_metrics, format, tmp_path):
+    done = run_command(PLUMB, "export", own_metrics, "-F", format, "-m", "token", "-o", tmp_path / "out")
+    assert done.returncode == 1 and 'no metric "token"' in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
 # ---- perfetto ----
 
 def perfetto(path):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The walk of the native stack against libgcc's and gdb's: on stacks of many shapes, after every single
-instruction, within PyTorch's operators, and on a stopped program."""
+instruction, within PyTorch's operators, on a stopped program, and wherever a sample of --cpu strikes."""
+import collections
 import os
 import re
 import shutil
@@ -8,6 +9,8 @@ import subprocess
 
 import pytest
 from conftest import ROOT, clean_environment
+
+import plumb as plumb_package
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NATIVE = os.path.join(HERE, "native")
@@ -159,3 +162,109 @@ def test_as_gdb_sees_it(shapes, tmp_path, name):
     theirs = re.findall(r"^gdb ([0-9a-f]+)$", done.stdout, re.M)
     assert len(ours) > 12, done.stdout + done.stderr
     assert theirs[-len(ours):] == ours, done.stdout
+
+
+# ---- samples of a whole run against gdb, which stops where each one strikes ----
+
+GDB_SAMPLES = """
+set pagination off
+set debuginfod enabled off
+set confirm off
+set backtrace past-main on
+set backtrace past-entry on
+set backtrace limit 500
+handle all nostop noprint pass
+handle SIG63 stop print pass
+run
+python
+def place(pc):
+    said = gdb.execute("info symbol %d" % pc, to_string=True).split(" in section ")
+    name, plus, offset = said[0].partition(" + ") if len(said) > 1 else ("", "", "")
+    file = said[1].partition(" of ")[2].strip() if len(said) > 1 else gdb.solib_name(pc)
+    return "%s|%s|%s" % (file or "sampled", name, offset or (name and "0"))
+
+while gdb.selected_thread():
+    frame, inner, path = gdb.newest_frame(), None, []
+    while frame:
+        exact = inner is None or inner.type() == gdb.SIGTRAMP_FRAME
+        if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):
+            path.append(place(frame.pc() if exact else frame.pc() - 1))
+            inner = frame
+        frame = frame.older()
+    print("sample " + "\\t".join(path))
+    gdb.execute("continue", to_string=True)
+end
+"""
+
+
+def path_of(node):
+    """Native frames from the innermost outwards."""
+    found = []
+    while node.kind != "root":
+        if node.kind != "inline":
+            assert node.kind == "native"
+            found.append(node)
+        node = node.parent
+    return found
+
+
+def is_same(path, stack, libraries):
+    """Whether a context and gdb's stack of a sample are the same calls. What gdb and plumb both name lies at
+    the same offset in the function; of the program itself the names are the same, too."""
+    if len(path) != len(stack):
+        return False
+    for number, (node, (library, name, offset)) in enumerate(zip(path, stack)):
+        if node.symbol == "[vdso]" or "system-supplied" in library:
+            if node.symbol != "[vdso]" or "system-supplied" not in library:
+                return False
+            continue
+        if os.path.basename(libraries[node.file]) != os.path.basename(library):
+            return False
+        if os.path.basename(library) == "sampled" and node.symbol != name:
+            return False
+        # The innermost stands for its whole function.
+        if number and name and "+0x" not in node.symbol and (node.line or 0) != int(offset):
+            return False
+    return True
+
+
+def test_samples_as_gdb_sees_them(record, tmp_path):
+    if not shutil.which("gdb"):
+        pytest.skip("no gdb here")
+    build(tmp_path, "gcc", "-O2", "-fomit-frame-pointer", "-Wl,--build-id=sha1", "-o", "sampled",
+          os.path.join(NATIVE, "sampled.c"), "-lpthread")
+    script = tmp_path / "script"
+    script.write_text(GDB_SAMPLES)
+    made = record("gdb", "-nx", "-batch", "-x", script, "--args", tmp_path / "sampled", "0.5",
+                  options=("--cpu=1000", "--mode", "full", "--no-gpu"))
+    if "ptrace: Operation not permitted" in made.stderr:
+        pytest.skip("gdb may not trace here")
+    samples = [[tuple(frame.split("|")) for frame in line[7:].split("\t")]
+               for line in made.stdout.splitlines() if line.startswith("sample ")]
+    # Where plumb itself was at work, the sample stands in a row of its own. A thread's first C frame is plumb's.
+    samples = [[frame for frame in stack if "libplumb" not in frame[0]] for stack in samples
+               if "libplumb" not in stack[0][0] and any(name == "work" for _, name, _ in stack)]
+    assert len(samples) > 100, made.stdout + made.stderr
+    profile = plumb_package.Profile(made.path)
+    libraries = {code.build_id or code.path: code.path for code in profile.code_objects}
+    contexts = {}
+    for number, stat in profile._stats("cpu.time")[0].items():
+        node = plumb_package.profile.Node(profile, number)
+        if stat[1] and any(above.symbol == "work" for above in [node] + node.ancestors):
+            contexts[number] = path_of(node), stat[1]
+    found = collections.Counter()
+    for stack in samples:
+        same = [number for number, (path, _) in contexts.items() if is_same(path, stack, libraries)]
+        assert same, (stack, [[node.symbol for node in path] for path, _ in contexts.values()])
+        found[same[0]] += 1
+    # Contexts that are inlined in one function have one path.
+    def by_path(counts):
+        sums = collections.Counter()
+        for number, count in counts.items():
+            sums[tuple((node.symbol, node.line) for node in contexts[number][0])] += count
+        return sums
+    assert by_path(found) == by_path({number: count for number, (_, count) in contexts.items()})
+    # Of every shape: through libc, in the middle of a signal's handler, recursive, on both threads.
+    names = {name for stack in samples for _, name, _ in stack}
+    assert {"compare", "on_signal", "deep", "main"} <= names
+    assert any("main" not in {name for _, name, _ in stack} for stack in samples)

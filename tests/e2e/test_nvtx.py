@@ -10,6 +10,7 @@ import sys
 import pytest
 from conftest import PLUMB, ROOT, Recording, clean_environment, run_command
 from plumbtest import Made, PROGRAMS, run_program
+from test_export import export, perfetto
 
 SOURCES = ROOT / "tests/e2e/nvtx"
 
@@ -38,9 +39,9 @@ def program(request, tmp_path_factory):
                      f"-Wl,-rpath,{folder}", "-ldl", "-lpthread")
 
 
-def run(program, scenario, folder, **environment):
+def run(program, scenario, folder, options=(), **environment):
     path = folder / f"{scenario}.plumb"
-    done = run_command(PLUMB, "run", "-o", path, "--", program, scenario, cwd=folder,
+    done = run_command(PLUMB, "run", *options, "-o", path, "--", program, scenario, cwd=folder,
                        env=environment)
     assert done.returncode == 0, done.stderr
     return Made(done, PROGRAMS / "mock_driver.py", folder, path)
@@ -123,6 +124,48 @@ def test_started_ranges(program, tmp_path):
         "ON f.id = c.frame WHERE f.name = 'moved'").fetchall()
     pid, = {process.pid for process in made.profile.processes}
     assert {tracks[track] for track, in database_tracks} == {pid}
+
+
+def test_started_ranges_have_spans(program, tmp_path):
+    made = run(program, "starts", tmp_path, options=["--trace"])
+    spans = {" > ".join(made.steps(made.node(span.context))): span for span in made.profile.spans()}
+    found = collections.Counter(" > ".join(made.steps(made.node(span.context)))
+                                for span in made.profile.spans())
+    assert found == counts(made)
+    around, started, moved = (spans[path] for path in (
+        '"around"', '"around" > "started"', '"around" > "moved"'))
+    meanwhile, elsewhere = spans['"meanwhile"'], spans['"elsewhere"']
+    assert around.start_ns <= started.start_ns <= around.end_ns <= meanwhile.start_ns <= started.end_ns
+    assert started.end_ns <= meanwhile.end_ns <= elsewhere.start_ns <= moved.end_ns <= elsewhere.end_ns
+    # On the track of the thread that started it, though it ended on another one.
+    assert moved.track == around.track != elsewhere.track
+    assert {span.correlation for span in spans.values()} == {None}
+    total, number = made.profile._stats("op.duration")[0][moved.context][:2]
+    assert number == 1 and abs(moved.end_ns - moved.start_ns - total) <= 1 + 1e-3 * total
+
+
+def test_a_started_range_hides_no_iterations(program, tmp_path):
+    made = run(program, "epoch", tmp_path, options=["--trace=5"])
+    assert collections.Counter(made.node(span.context).name for span in made.profile.spans()) == {
+        "step": 5, "epoch": 1}
+
+
+def test_started_ranges_stand_beside_their_thread(program, tmp_path):
+    made = run(program, "starts", tmp_path, options=["--trace"])
+    trace = perfetto(export(made.path, tmp_path / "out.pftrace"))
+    named = trace["named"]
+    thread = next(track for track, own in named.items() if own["kind"] == "thread" and
+                  any(s["track"] == track and s["name"] == "around" for s in trace["slices"]))
+    where = collections.defaultdict(set)
+    for s in trace["slices"]:
+        where[s["name"]].add((named[s["track"]]["kind"], s["track"] == thread))
+    assert where["around"] == where["meanwhile"] == {("thread", True)}
+    assert where["elsewhere"] == {("thread", False)}
+    # The longer ones overlap one another, too.
+    for name in "started", "moved", "D/in a domain":
+        assert where[name] == {("track", False)}
+    assert len({s["track"] for s in trace["slices"] if s["name"] in ("started", "moved")}) >= 2
+    assert len(trace["slices"]) == len(list(made.profile.spans()))
 
 
 def test_marks(program, tmp_path):

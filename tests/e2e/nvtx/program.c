@@ -166,6 +166,17 @@ starts(void)
 }
 
 static void
+epoch(void)
+{
+	nvtxRangeId_t whole = nvtxRangeStartA("epoch");
+	for (int i = 0; i < 20; i++) {
+		nvtxRangePushA("step");
+		nvtxRangePop();
+	}
+	nvtxRangeEnd(whole);
+}
+
+static void
 marks(void)
 {
 	nvtxDomainHandle_t domain = nvtxDomainCreateA("D");
@@ -227,7 +238,7 @@ main(int argc, char **argv)
 		{ "names", names },         { "nesting", nesting }, { "domains", domains },
 		{ "payloads", payloads },   { "starts", starts },   { "marks", marks },
 		{ "many", many },           { "deep", deep },       { "libraries", libraries },
-		{ "left-open", left_open },
+		{ "left-open", left_open }, { "epoch", epoch },
 	};
 	for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
 		if (argc == 2 && !strcmp(argv[1], scenarios[i].name)) {
