@@ -41,7 +41,7 @@ COLLECT_CFLAGS := $(BASE_CFLAGS) -fPIC -ftls-model=initial-exec -isystem $(CUDA_
 TOOL_CFLAGS := $(BASE_CFLAGS) -fPIE
 
 # The collector shares these with the command-line program.
-SHARED := src/base/words.c src/base/error.c src/region/writer.c src/region/control.c
+SHARED := src/base/words.c src/base/error.c src/base/procstat.c src/region/writer.c src/region/control.c
 COLLECT := $(wildcard src/collect/*.c src/collect/*/*.c src/collect/*/*/*.c) $(SHARED)
 TOOL := $(wildcard src/base/*.c src/region/*.c src/model/*.c src/store/*.c src/settle/*.c \
                    src/analyze/*.c src/export/*.c src/cli/*.c)
