@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/procstat.h"
 #include "region/control.h"
 #include "region/reader.h"
 
@@ -156,39 +157,6 @@ plumb_rundir_space(const char *path)
 
 /* ---- regions of living processes ---- */
 
-/* The start time of process PID in ticks and its name; 0: there is no such process, or it is dead
- * and only waits to be reaped. */
-static uint64_t
-process_start(pid_t pid, char name[64])
-{
-	char path[64], text[1024];
-	snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	ssize_t got = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (got <= 0)
-		return 0;
-	text[got] = '\0';
-	char *open_at = strchr(text, '('), *p = strrchr(text, ')');
-	if (!open_at || !p)
-		return 0;
-	*p = '\0';
-	if (name)
-		snprintf(name, 64, "%s", open_at + 1);
-	char state = p[1] ? p[2] : 'X';
-	if (state == 'Z' || state == 'X')
-		return 0;
-	p += 2;
-	for (int field = 3; p && field < 22; field++) {
-		p = strchr(p, ' ');
-		if (p)
-			p++;
-	}
-	return p ? strtoull(p, NULL, 10) : 0;
-}
-
 /* Maps a region's header shared, or NULL where PATH is none. */
 static struct plumb_region_header *
 map_header(const char *path)
@@ -216,12 +184,20 @@ map_header(const char *path)
 	return NULL;
 }
 
+/* Also false where the process is dead and only waits to be reaped. */
 static bool
 is_alive(const struct plumb_region_header *header, char name[64])
 {
-	uint64_t start = process_start((pid_t)header->pid, name);
-	return atomic_load(&header->state) == PLUMB_REGION_RECORDING && start != 0 &&
-	       (header->start_boottime_ticks == 0 || header->start_boottime_ticks == start);
+	char path[64];
+	struct plumb_procstat stat;
+	snprintf(path, sizeof(path), "/proc/%u/stat", header->pid);
+	if (!plumb_procstat_read(path, &stat) || stat.state == 'Z' || stat.state == 'X' ||
+	    atomic_load(&header->state) != PLUMB_REGION_RECORDING || !stat.start ||
+	    (header->start_boottime_ticks && header->start_boottime_ticks != stat.start))
+		return false;
+	if (name)
+		strcpy(name, stat.name);
+	return true;
 }
 
 /* The next region of the open folder, mapped; NULL at the end. */

@@ -20,6 +20,7 @@
 
 #include "base/hash.h"
 #include "base/map.h"
+#include "base/procstat.h"
 #include "base/vec.h"
 #include "region/reader.h"
 #include "region/writer.h"
@@ -164,18 +165,10 @@ find_threads(struct process *process)
 static char
 state_of(uint32_t pid, uint32_t tid)
 {
-	char path[64], text[256];
+	char path[64];
+	struct plumb_procstat stat;
 	snprintf(path, sizeof(path), "/proc/%u/task/%u/stat", pid, tid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	ssize_t got = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (got <= 0)
-		return 0;
-	text[got] = '\0';
-	const char *end = strrchr(text, ')'); /* a name may hold anything */
-	return end && end[1] == ' ' ? end[2] : 0;
+	return plumb_procstat_read(path, &stat) ? stat.state : 0;
 }
 
 static struct plumb_record_value *

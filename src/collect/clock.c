@@ -19,21 +19,32 @@ measure_cost(void)
 }
 
 #if defined(__x86_64__)
-/* A reading of both clocks, the tightest of a few. */
-static void
-read_both(uint64_t *ticks, uint64_t *ns)
+/* A reading of both clocks. */
+struct reading {
+	uint64_t ticks, ns;
+	uint64_t width; /* ticks that it took */
+};
+
+static struct reading
+read_once(void)
 {
-	uint64_t best = UINT64_MAX;
-	for (int i = 0; i < 8; i++) {
-		uint64_t before = __builtin_ia32_rdtsc();
-		uint64_t now = plumb_now();
-		uint64_t width = __builtin_ia32_rdtsc() - before;
-		if (width < best) {
-			best = width;
-			*ticks = before + width / 2;
-			*ns = now;
-		}
+	uint64_t before = __builtin_ia32_rdtsc();
+	uint64_t now = plumb_now();
+	uint64_t width = __builtin_ia32_rdtsc() - before;
+	return (struct reading){ before + width / 2, now, width };
+}
+
+/* The tightest of a few. */
+static struct reading
+read_both(void)
+{
+	struct reading best = read_once();
+	for (int i = 1; i < 8; i++) {
+		struct reading again = read_once();
+		if (again.width < best.width)
+			best = again;
 	}
+	return best;
 }
 
 void
@@ -42,19 +53,18 @@ plumb_clock_calibrate(void)
 	static const char source[] =
 		"/sys/devices/system/clocksource/clocksource0/current_clocksource";
 	char name[32];
-	uint64_t ticks[2], ns[2];
 	measure_cost();
 	plumb_read_file(source, name, sizeof name);
 	if (strncmp(name, "tsc", 3))
 		return;
 	/* A millisecond against readings that are off by some 20 ns: right to 0.005 %. */
-	read_both(&ticks[0], &ns[0]);
-	while (plumb_now() - ns[0] < 1000000)
+	struct reading first = read_both();
+	while (plumb_now() - first.ns < 1000000)
 		;
-	read_both(&ticks[1], &ns[1]);
-	if (ticks[1] > ticks[0])
-		plumb_tick_scale =
-			(uint64_t)((((__uint128_t)(ns[1] - ns[0])) << 32) / (ticks[1] - ticks[0]));
+	struct reading last = read_both();
+	if (last.ticks > first.ticks)
+		plumb_tick_scale = (uint64_t)((((__uint128_t)(last.ns - first.ns)) << 32) /
+		                              (last.ticks - first.ticks));
 }
 #elif defined(__aarch64__)
 void

@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/procstat.h"
+
 #define POPULATE_WRITE 23 /* MADV_POPULATE_WRITE, since Linux 5.14; older headers lack it */
 #define KERNEL_SIGSET 8   /* bytes of the kernel's signal set */
 /* Ids are 32 bits and count 8 bytes. */
@@ -121,36 +123,12 @@ clock_ns(clockid_t clock)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* Field 22 of /proc/self/stat; 0 unknown. The name in field 2 may hold anything, so count from its
- * closing parenthesis. */
-static uint64_t
-process_start_ticks(void)
-{
-	char text[1024];
-	uint64_t ticks = 0;
-	char *p;
-	ssize_t n;
-	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return 0;
-	n = read(fd, text, sizeof text - 1);
-	close(fd);
-	if (n <= 0)
-		return 0;
-	text[n] = 0;
-	p = strrchr(text, ')');
-	for (int field = 2; p && field < 22; field++)
-		p = strchr(p + 1, ' ');
-	/* By hand: strtoull is a symbol of glibc 2.38 where the headers are that new. */
-	for (p = p ? p + 1 : text + n; *p >= '0' && *p <= '9'; p++)
-		ticks = ticks * 10 + (uint64_t)(*p - '0');
-	return ticks;
-}
-
 static void
 fill_header(struct plumb_region_header *header, uint64_t size)
 {
+	struct plumb_procstat self = { 0 };
+
+	(void)plumb_procstat_read("/proc/self/stat", &self);
 	header->version = PLUMB_REGION_VERSION;
 	header->min_version = PLUMB_REGION_VERSION;
 	header->endian = PLUMB_REGION_ENDIAN;
@@ -160,7 +138,7 @@ fill_header(struct plumb_region_header *header, uint64_t size)
 	header->size = size;
 	header->start_monotonic = clock_ns(CLOCK_MONOTONIC);
 	header->start_realtime = clock_ns(CLOCK_REALTIME);
-	header->start_boottime_ticks = process_start_ticks();
+	header->start_boottime_ticks = self.start;
 	atomic_store(&header->next, PLUMB_REGION_HEADER_SIZE);
 	atomic_store(&header->state, PLUMB_REGION_RECORDING);
 	/* Last: what has the magic is a region. */

@@ -279,11 +279,28 @@ plumb_settle_value(struct plumb_settle_region *region, const struct plumb_record
 	count_kernels(region, &value);
 }
 
+/* Takes VARIANT, which lacks its place: that of NODE on TRACK, with the shapes TEXT if there are any. */
+static void
+add_variant(struct plumb_settle_region *region, struct plumb_variant *variant, plumb_id node,
+            plumb_id track, const plumb_id *text)
+{
+	variant->context = plumb_settle_node(region, node);
+	variant->track = plumb_settle_track(region, track);
+	variant->shapes = text ? plumb_settle_string(region, *text) : PLUMB_NONE;
+	if (variant->context == PLUMB_NONE || variant->track == PLUMB_NONE ||
+	    (text && variant->shapes == PLUMB_NONE) || variant->count > INT64_MAX ||
+	    variant->min > variant->max || variant->min < 0 || variant->time < 0) {
+		drop_value(region, PLUMB_FATE_DAMAGED);
+		return;
+	}
+	plumb_builder_variant(region->settler->builder, variant);
+	plumb_settle_count(region, PLUMB_SOURCE_VALUE, PLUMB_FATE_ATTRIBUTED, NULL, 1);
+}
+
 void
 plumb_settle_variant(struct plumb_settle_region *region, const struct plumb_record_variant *record)
 {
 	struct plumb_variant variant = {
-		.shapes = PLUMB_NONE,
 		.registers = record->registers,
 		.static_shared = record->static_shared,
 		.dynamic_shared = record->dynamic_shared,
@@ -294,32 +311,22 @@ plumb_settle_variant(struct plumb_settle_region *region, const struct plumb_reco
 		.max = record->max,
 	};
 
-	if (is_torn(&record->sequence)) {
-		drop_value(region, PLUMB_FATE_TORN);
-		return;
-	}
-	if (!variant.count)
-		return;
 	for (int i = 0; i < 3; i++) {
 		variant.grid[i] = record->grid[i];
 		variant.block[i] = record->block[i];
 	}
-	variant.context = plumb_settle_node(region, record->node);
-	variant.track = plumb_settle_track(region, record->track);
-	if (variant.context == PLUMB_NONE || variant.track == PLUMB_NONE ||
-	    variant.count > INT64_MAX || variant.min > variant.max ||
-	    variant.min == PLUMB_UNKNOWN || variant.time == PLUMB_UNKNOWN) {
-		drop_value(region, PLUMB_FATE_DAMAGED);
-		return;
-	}
-	plumb_builder_variant(region->settler->builder, &variant);
-	plumb_settle_count(region, PLUMB_SOURCE_VALUE, PLUMB_FATE_ATTRIBUTED, NULL, 1);
+	if (is_torn(&record->sequence))
+		drop_value(region, PLUMB_FATE_TORN);
+	else if (variant.count)
+		add_variant(region, &variant, record->node, record->track, NULL);
 }
 
 void
 plumb_settle_shape(struct plumb_settle_region *region, const struct plumb_record_shape *record)
 {
 	struct plumb_variant variant = {
+		.grid = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN },
+		.block = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN },
 		.registers = PLUMB_UNKNOWN,
 		.static_shared = PLUMB_UNKNOWN,
 		.dynamic_shared = PLUMB_UNKNOWN,
@@ -330,25 +337,10 @@ plumb_settle_shape(struct plumb_settle_region *region, const struct plumb_record
 		.max = record->max,
 	};
 
-	if (is_torn(&record->sequence)) {
+	if (is_torn(&record->sequence))
 		drop_value(region, PLUMB_FATE_TORN);
-		return;
-	}
-	if (!variant.count)
-		return;
-	for (int i = 0; i < 3; i++)
-		variant.grid[i] = variant.block[i] = PLUMB_UNKNOWN;
-	variant.context = plumb_settle_node(region, record->node);
-	variant.track = plumb_settle_track(region, record->track);
-	variant.shapes = plumb_settle_string(region, record->text);
-	if (variant.context == PLUMB_NONE || variant.track == PLUMB_NONE ||
-	    variant.shapes == PLUMB_NONE || variant.count > INT64_MAX ||
-	    variant.min > variant.max || variant.min < 0 || variant.time < 0) {
-		drop_value(region, PLUMB_FATE_DAMAGED);
-		return;
-	}
-	plumb_builder_variant(region->settler->builder, &variant);
-	plumb_settle_count(region, PLUMB_SOURCE_VALUE, PLUMB_FATE_ATTRIBUTED, NULL, 1);
+	else if (variant.count)
+		add_variant(region, &variant, record->node, record->track, &record->text);
 }
 
 void

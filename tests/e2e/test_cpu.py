@@ -173,7 +173,7 @@ def test_waiting_is_told_from_computing(record, torch_python):
     def of(name, metric):
         return rows[name]["inclusive"].get(metric, {}).get("sum", 0)
     # Measured at the operator but for its first calls, whose length was not known before.
-    assert 300e6 < of("Sleepy", "wait.time") < 450e6
+    assert 300e6 < of("Sleepy", "wait.time") < int(made.stdout)
     # Looked at from outside, as often as the machine lets it.
     assert 350e6 < of("a long wait", "wait.time") < 750e6
     assert of("a long wait", "cpu.time") < 100e6

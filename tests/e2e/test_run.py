@@ -34,7 +34,8 @@ def stub(tmp_path_factory):
     """A collector that records one operator in every process it is loaded into."""
     path = tmp_path_factory.mktemp("stub") / "libplumb.so"
     sources = [ROOT / "tests/e2e/collector_stub.c", ROOT / "src/region/writer.c",
-               ROOT / "src/base/words.c", ROOT / "src/base/error.c"]
+               ROOT / "src/base/words.c", ROOT / "src/base/error.c",
+               ROOT / "src/base/procstat.c"]
     subprocess.run(["gcc", "-std=gnu17", "-D_GNU_SOURCE", "-O1", "-shared", "-fPIC",
                     f"-I{ROOT / 'src'}", "-o", path, *sources, "-lpthread"], check=True)
     return path

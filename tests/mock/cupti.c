@@ -339,6 +339,25 @@ worker(void *data)
 	return NULL;
 }
 
+static void
+lock_for_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void
+unlock_after_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* A child would wait forever for a lock that the worker held in its parent. */
+static __attribute__((constructor)) void
+prepare_forks(void)
+{
+	pthread_atfork(lock_for_fork, unlock_after_fork, unlock_after_fork);
+}
+
 /* Called with the lock. */
 static void
 enqueue(struct filling *f)

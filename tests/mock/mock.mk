@@ -5,7 +5,7 @@ BUILD ?= build
 CC ?= gcc
 BUILD_CACHE ?= $(HOME)/.cache/plumb
 MOCK_VERSIONS := 11.8 12.1 12.8 13.0
-MOCK_WARN := -std=gnu17 -O1 -g -Wall -Wextra -Wshadow -Wno-missing-field-initializers -Werror
+MOCK_WARN := -std=gnu17 -O1 -g -Wall -Wextra -Wshadow -Wno-missing-field-initializers $(WERROR)
 MOCK_CUPTI_11.8 := libcupti.so.11.8
 MOCK_CUPTI_12.1 := libcupti.so.12
 MOCK_CUPTI_12.8 := libcupti.so.12

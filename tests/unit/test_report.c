@@ -153,7 +153,7 @@ test_summary_fits(void **state)
 		fclose(out);
 		for (size_t b = 0; b < bytes; b++)
 			lines += text[b] == '\n';
-		assert_in_range(lines, 4, PLUMB_SUMMARY_LINES);
+		assert_true(lines >= 4 && lines <= PLUMB_SUMMARY_LINES);
 		assert_null(strchr(text, '\033'));
 		assert_non_null(strstr(text, "plumb report x.plumb"));
 		if (!strcmp(names[i], "gpu")) {

@@ -126,16 +126,18 @@ torch_start(void **result, const void *record)
 	return result;
 }
 #elif defined(__aarch64__)
-__attribute__((used)) static void
-torch_start_c(const void *record, void **result)
+__attribute__((used, visibility("hidden"))) void
+plumb_torch_start_c(const void *record, void **result);
+void
+plumb_torch_start_c(const void *record, void **result)
 {
 	torch_enter(record, result);
 }
-__attribute__((naked)) static void
-torch_start(void)
-{
-	__asm__("mov x1, x8\n\tb torch_start_c");
-}
+__attribute__((visibility("hidden"))) void torch_start(void) __asm__("plumb_torch_start");
+__asm__(".text\n.globl plumb_torch_start\n.hidden plumb_torch_start\n.type "
+        "plumb_torch_start,%function\n"
+        "plumb_torch_start:\n.cfi_startproc\nhint #34\nmov x1,x8\nb plumb_torch_start_c\n"
+        ".cfi_endproc\n.size plumb_torch_start,.-plumb_torch_start\n");
 #endif
 
 /* ---- who calls backward ---- */
@@ -244,7 +246,8 @@ torch_keep_shapes(void)
 	struct plumb_thread *thread;
 	if (kept && !note)
 		return true;
-	if (!plumb_options()->shapes || !(thread = plumb_enter_paused(PLUMB_CALLBACK_OPERATOR_ENTER)))
+	if (!plumb_options()->shapes ||
+	    !(thread = plumb_enter_paused(PLUMB_CALLBACK_OPERATOR_ENTER)))
 		return kept;
 	plumb_environment(thread, kept ? "shapes.partly" : "shapes.off",
 	                  kept ? note : error.message);

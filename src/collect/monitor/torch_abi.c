@@ -50,8 +50,10 @@ probe_start(void **result, const void *record)
 	return result;
 }
 #elif defined(__aarch64__)
-__attribute__((used)) static void
-probe_start_c(const void *record, void **result)
+__attribute__((used, visibility("hidden"))) void
+plumb_probe_start_c(const void *record, void **result);
+void
+plumb_probe_start_c(const void *record, void **result)
 {
 	*result = NULL;
 	if (probe_copy) {
@@ -59,11 +61,11 @@ probe_start_c(const void *record, void **result)
 		probe_seen = record;
 	}
 }
-__attribute__((naked)) static void
-probe_start(void)
-{
-	__asm__("mov x1, x8\n\tb probe_start_c");
-}
+__attribute__((visibility("hidden"))) void probe_start(void) __asm__("plumb_probe_start");
+__asm__(".text\n.globl plumb_probe_start\n.hidden plumb_probe_start\n.type "
+        "plumb_probe_start,%function\n"
+        "plumb_probe_start:\n.cfi_startproc\nhint #34\nmov x1,x8\nb plumb_probe_start_c\n"
+        ".cfi_endproc\n.size plumb_probe_start,.-plumb_probe_start\n");
 #else
 #error "the PyTorch shim knows the calling conventions of x86-64 and AArch64 only"
 #endif
