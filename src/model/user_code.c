@@ -117,12 +117,23 @@ is_standard_library(const char *component, size_t length, bool in_lib)
 	return (in_lib && dotted && !left) || is_name(rest, left, ".zip");
 }
 
+bool
+plumb_user_code_generated(const char *file)
+{
+	const char *slash = file ? strrchr(file, '/') : NULL, *name = slash ? slash + 1 : "";
+
+	return strlen(name) == 55 && name[0] == 'c' &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyz234567") == 52 && !strcmp(name + 52, ".py");
+}
+
 static bool
 is_own_by_default(const char *file)
 {
 	if (*file == '<')
 		return !strcmp(file, "<string>") || !strcmp(file, "<stdin>") ||
 		       !strncmp(file, "<ipython", 8);
+	if (plumb_user_code_generated(file))
+		return false;
 	bool in_lib = false;
 	for (const char *at = file; *at;) {
 		size_t length = strcspn(at, "/");

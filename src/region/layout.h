@@ -34,6 +34,7 @@
 #define PLUMB_CHUNK_MAGIC 0x4b484350u /* "PCHK" */
 #define PLUMB_REGION_SUFFIX ".region"
 #define PLUMB_REFUSAL_SUFFIX ".off" /* beside regions: why a process could not make one, as text */
+#define PLUMB_COMPILE_LOGS "torch_trace" /* the folder beside them that PyTorch logs its compiler in */
 #define PLUMB_STRING_MAX 32768u     /* a longer string is cut there */
 
 typedef uint32_t plumb_id; /* offset of a record in the region / 8; 0 is none */
