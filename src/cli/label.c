@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/label.h"
+#include "cli/report_from.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -96,6 +97,8 @@ write_context(const struct plumb_report *report, uint32_t context, FILE *out)
 	}
 	if (!strcmp(place.kind, "module") && place.line) /* the number of the call */
 		fprintf(out, " #%" PRIu32, place.line);
+	if (!strcmp(place.kind, "kernel"))
+		plumb_report_from_context(report, context, out);
 	write_flags(report->profile, context, out);
 }
 

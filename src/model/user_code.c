@@ -160,6 +160,16 @@ plumb_user_code_file(const struct plumb_user_code *user_code, const char *file)
 	return is_own_by_default(file);
 }
 
+/* The function that Inductor makes from a text to launch a Triton kernel, which nobody typed. */
+static bool
+is_launcher(const struct plumb_profile *profile, const struct plumb_frame *frame)
+{
+	const char *file = plumb_text(profile, frame->file),
+		   *name = plumb_text(profile, frame->name);
+
+	return file && name && !strcmp(file, "<string>") && !strcmp(name, "launcher");
+}
+
 unsigned char *
 plumb_user_code_frames(const struct plumb_profile *profile, const char *rule,
                        struct plumb_error *error)
@@ -172,6 +182,7 @@ plumb_user_code_frames(const struct plumb_profile *profile, const char *rule,
 		plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
 	for (uint32_t i = 0; own && i < profile->frames_count; i++)
 		own[i] = profile->frames[i].kind == PLUMB_FRAME_PYTHON &&
+		         !is_launcher(profile, &profile->frames[i]) &&
 		         plumb_user_code_file(user_code,
 		                              plumb_text(profile, profile->frames[i].file));
 	plumb_user_code_free(user_code);

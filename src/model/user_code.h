@@ -9,7 +9,7 @@
  *   - is one that PyTorch's compiler generated (plumb_user_code_generated),
  *   - has a name in angle brackets, which is no file but code that a library or the interpreter made
  *     (`<frozen importlib._bootstrap>`); but `<string>`, `<stdin>` and `<ipython…>` are what a
- *     person typed.
+ *     person typed, all but the function `launcher` in `<string>`, by which Inductor launches kernels.
  * A frame without a file and a frame of any other kind is not.
  *
  * A RULE changes that: entries `+PREFIX` and `-PREFIX`, separated by `:`, say that files under PREFIX
