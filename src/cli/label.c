@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/label.h"
 #include "cli/report_from.h"
+#include "model/user_code.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -91,7 +92,10 @@ write_context(const struct plumb_report *report, uint32_t context, FILE *out)
 	}
 	fputs(place.name, out);
 	if (!strcmp(place.kind, "python") && place.file) {
-		fprintf(out, " %s", plumb_label_base(place.file));
+		/* A hash tells a person nothing. */
+		fprintf(out, " %s",
+		        plumb_user_code_generated(place.file) ? "generated"
+		                                              : plumb_label_base(place.file));
 		if (place.line)
 			fprintf(out, ":%" PRIu32, place.line);
 	}

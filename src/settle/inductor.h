@@ -28,11 +28,11 @@ struct plumb_inductor_list {
 /* ---- a generated file ---- */
 
 struct plumb_inductor_call {
-	uint32_t first, line;  /* the lines from its comment to the call */
-	const char *kernel;    /* "triton_poi_fused_add_0", "extern_kernels.mm" */
-	uint32_t handle;       /* tells two calls of a kernel apart in the log; 0: none */
-	bool library;          /* no kernel of Inductor's own: it may launch kernels of any name */
-	bool commented;        /* `sources` and `operators` are known */
+	uint32_t first, line; /* the lines from its comment to the call */
+	const char *kernel;   /* "triton_poi_fused_add_0", "extern_kernels.mm" */
+	uint32_t handle;      /* tells two calls of a kernel apart in the log; 0: none */
+	bool library;         /* no kernel of Inductor's own: it may launch kernels of any name */
+	bool commented;       /* `sources` and `operators` are known */
 	struct plumb_inductor_list sources;   /* names of nodes */
 	struct plumb_inductor_list operators; /* "aten::mul", … as they were before decomposition */
 };
@@ -70,8 +70,8 @@ plumb_inductor_definition_of(const struct plumb_inductor_code *code, const char 
 /* A node of a graph, and the line of the person's code that it stands for. */
 struct plumb_inductor_node {
 	const char *name;
-	const char *op; /* "aten::mul", or NULL */
-	const char *file;     /* or NULL */
+	const char *op;   /* "aten::mul", or NULL */
+	const char *file; /* or NULL */
 	const char *function;
 	uint32_t line;
 };
@@ -88,7 +88,7 @@ struct plumb_inductor_graph {
 	struct plumb_inductor_list before, after; /* nodes before and after Inductor's passes */
 	struct plumb_inductor_list kernels;       /* entries: nodes of each call */
 	struct plumb_inductor_list stacks;        /* entries: the person's stacks of each call */
-	bool cached;     /* it was not compiled but found */
+	bool cached;                              /* it was not compiled but found */
 	bool same_names; /* `before` has the names that the file's comments use */
 };
 
@@ -110,9 +110,22 @@ struct plumb_inductor_log {
 
 /* Takes in the file PATH if one of the COUNT processes PIDS wrote it. False: it did not, or it is no
  * regular file that can be read. */
-bool
-plumb_inductor_log_read(struct plumb_inductor_log *log, const char *path, const int64_t *pids,
-                        uint32_t count);
+bool plumb_inductor_log_read(struct plumb_inductor_log *log, const char *path, const int64_t *pids,
+                             uint32_t count);
 void plumb_inductor_log_free(struct plumb_inductor_log *log);
+/* A node of the range LIST by its name; NULL: none. */
+const struct plumb_inductor_node *
+plumb_inductor_node_named(const struct plumb_inductor_log *log, struct plumb_inductor_list list,
+                          const char *name);
+/* The texts that the entries of the range LIST have of a call; count 0: none. */
+struct plumb_inductor_list
+plumb_inductor_texts_of(const struct plumb_inductor_log *log, struct plumb_inductor_list list,
+                        const struct plumb_inductor_call *call);
+/* Do the nodes stand for the same line? */
+bool
+plumb_inductor_same_place(const struct plumb_inductor_node *a, const struct plumb_inductor_node *b);
+/* The graph of the generated file PATH. NULL: none, or AMBIGUOUS: several that contradict each other. */
+const struct plumb_inductor_graph *
+plumb_inductor_graph_of(const struct plumb_inductor_log *log, const char *path, bool *ambiguous);
 
 #endif

@@ -552,3 +552,104 @@ plumb_inductor_log_free(struct plumb_inductor_log *log)
 	plumb_pool_free(log->pool);
 	log->pool = NULL;
 }
+
+/* ---- questions ---- */
+
+const struct plumb_inductor_node *
+plumb_inductor_node_named(const struct plumb_inductor_log *log, struct plumb_inductor_list list,
+                          const char *name)
+{
+	for (uint32_t i = 0; i < list.count; i++)
+		if (!strcmp(log->nodes.items[list.from + i].name, name))
+			return &log->nodes.items[list.from + i];
+	return NULL;
+}
+
+struct plumb_inductor_list
+plumb_inductor_texts_of(const struct plumb_inductor_log *log, struct plumb_inductor_list list,
+                        const struct plumb_inductor_call *call)
+{
+	static const struct plumb_inductor_list none;
+	char name[4096];
+
+	if (!call->handle ||
+	    snprintf(name, sizeof name, "%s:%u", call->kernel, call->handle) >= (int)sizeof name)
+		return none;
+	for (uint32_t i = 0; i < list.count; i++)
+		if (!strcmp(log->entries.items[list.from + i].call, name))
+			return log->entries.items[list.from + i].texts;
+	return none;
+}
+
+static bool
+same_texts(const struct plumb_inductor_log *log, struct plumb_inductor_list a,
+           struct plumb_inductor_list b)
+{
+	if (a.count != b.count)
+		return false;
+	for (uint32_t i = 0; i < a.count; i++)
+		if (strcmp(log->texts.items[a.from + i], log->texts.items[b.from + i]))
+			return false;
+	return true;
+}
+
+bool
+plumb_inductor_same_place(const struct plumb_inductor_node *a, const struct plumb_inductor_node *b)
+{
+	return a->line == b->line && !a->file == !b->file &&
+	       (!a->file || !strcmp(a->file, b->file));
+}
+
+static bool
+same_nodes(const struct plumb_inductor_log *log, struct plumb_inductor_list a,
+           struct plumb_inductor_list b)
+{
+	if (a.count != b.count)
+		return false;
+	for (uint32_t i = 0; i < a.count; i++)
+		if (!plumb_inductor_same_place(&log->nodes.items[a.from + i],
+		                               &log->nodes.items[b.from + i]))
+			return false;
+	return true;
+}
+
+static bool
+same_entries(const struct plumb_inductor_log *log, struct plumb_inductor_list a,
+             struct plumb_inductor_list b)
+{
+	if (a.count != b.count)
+		return false;
+	for (uint32_t i = 0; i < a.count; i++)
+		if (!same_texts(log, log->entries.items[a.from + i].texts,
+		                log->entries.items[b.from + i].texts))
+			return false;
+	return true;
+}
+
+/* Two compilations that made the same file: do they tell the same? */
+static bool
+same_graph(const struct plumb_inductor_log *log, const struct plumb_inductor_graph *a,
+           const struct plumb_inductor_graph *b)
+{
+	return same_nodes(log, a->before, b->before) &&
+	       (a->cached || b->cached || same_nodes(log, a->after, b->after)) &&
+	       same_entries(log, a->stacks, b->stacks);
+}
+
+const struct plumb_inductor_graph *
+plumb_inductor_graph_of(const struct plumb_inductor_log *log, const char *path, bool *ambiguous)
+{
+	const struct plumb_inductor_graph *found = NULL;
+
+	*ambiguous = false;
+	for (uint32_t i = 0; i < log->graphs.count; i++) {
+		const struct plumb_inductor_graph *graph = &log->graphs.items[i];
+		if (!graph->path || strcmp(graph->path, path))
+			continue;
+		*ambiguous = *ambiguous || (found && !same_graph(log, found, graph));
+		/* One that was compiled tells more than one from a cache. */
+		if (!found || (found->cached && !graph->cached))
+			found = graph;
+	}
+	return *ambiguous ? NULL : found;
+}

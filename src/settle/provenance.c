@@ -119,105 +119,6 @@ plumb_settle_users_logs(struct plumb_settler *settler)
 	}
 }
 
-/* ---- the log's answers ---- */
-
-static const struct plumb_inductor_node *
-find_node(const struct plumb_inductor_log *log, struct plumb_inductor_list list, const char *name)
-{
-	for (uint32_t i = 0; i < list.count; i++)
-		if (!strcmp(log->nodes.items[list.from + i].name, name))
-			return &log->nodes.items[list.from + i];
-	return NULL;
-}
-
-/* The texts that the log has of a call; none: of count 0. */
-static struct plumb_inductor_list
-find_entry(const struct plumb_inductor_log *log, struct plumb_inductor_list list,
-           const struct plumb_inductor_call *call)
-{
-	static const struct plumb_inductor_list none;
-	char name[4096];
-
-	if (!call->handle ||
-	    snprintf(name, sizeof name, "%s:%u", call->kernel, call->handle) >= (int)sizeof name)
-		return none;
-	for (uint32_t i = 0; i < list.count; i++)
-		if (!strcmp(log->entries.items[list.from + i].call, name))
-			return log->entries.items[list.from + i].texts;
-	return none;
-}
-
-static bool
-same_texts(const struct plumb_inductor_log *log, struct plumb_inductor_list a,
-           struct plumb_inductor_list b)
-{
-	if (a.count != b.count)
-		return false;
-	for (uint32_t i = 0; i < a.count; i++)
-		if (strcmp(log->texts.items[a.from + i], log->texts.items[b.from + i]))
-			return false;
-	return true;
-}
-
-static bool
-same_place(const struct plumb_inductor_node *a, const struct plumb_inductor_node *b)
-{
-	return a->line == b->line && !a->file == !b->file &&
-	       (!a->file || !strcmp(a->file, b->file));
-}
-
-static bool
-same_nodes(const struct plumb_inductor_log *log, struct plumb_inductor_list a,
-           struct plumb_inductor_list b)
-{
-	if (a.count != b.count)
-		return false;
-	for (uint32_t i = 0; i < a.count; i++)
-		if (!same_place(&log->nodes.items[a.from + i], &log->nodes.items[b.from + i]))
-			return false;
-	return true;
-}
-
-static bool
-same_entries(const struct plumb_inductor_log *log, struct plumb_inductor_list a,
-             struct plumb_inductor_list b)
-{
-	if (a.count != b.count)
-		return false;
-	for (uint32_t i = 0; i < a.count; i++)
-		if (!same_texts(log, log->entries.items[a.from + i].texts,
-		                log->entries.items[b.from + i].texts))
-			return false;
-	return true;
-}
-
-/* Two compilations that made the same file: do they tell the same? */
-static bool
-same_graph(const struct plumb_inductor_log *log, const struct plumb_inductor_graph *a,
-           const struct plumb_inductor_graph *b)
-{
-	return same_nodes(log, a->before, b->before) &&
-	       (a->cached || b->cached || same_nodes(log, a->after, b->after)) &&
-	       same_entries(log, a->stacks, b->stacks);
-}
-
-/* One that was compiled tells more than one from a cache. */
-static void
-find_graph(const struct plumb_inductor_log *log, struct generated *g, const char *path)
-{
-	for (uint32_t i = 0; i < log->graphs.count; i++) {
-		const struct plumb_inductor_graph *graph = &log->graphs.items[i];
-		if (!graph->path || strcmp(graph->path, path))
-			continue;
-		if (g->graph && !same_graph(log, g->graph, graph))
-			g->ambiguous = true;
-		if (!g->graph || (g->graph->cached && !graph->cached))
-			g->graph = graph;
-	}
-	if (g->ambiguous)
-		g->graph = NULL;
-}
-
 /* ---- pieces ---- */
 
 static void
@@ -408,7 +309,7 @@ nodes_of(const struct asking *a, const char *const **texts)
 	uint32_t calls = 0;
 
 	if (a->g->graph)
-		list = find_entry(a->log, a->g->graph->kernels, a->call);
+		list = plumb_inductor_texts_of(a->log, a->g->graph->kernels, a->call);
 	*texts = a->log->texts.items;
 	if (list.count)
 		return list;
@@ -427,7 +328,7 @@ ask_nodes(struct asking *a)
 
 	for (uint32_t i = 0; i < list.count; i++) {
 		const struct plumb_inductor_node *node =
-			find_node(a->log, a->g->graph->after, texts[list.from + i]);
+			plumb_inductor_node_named(a->log, a->g->graph->after, texts[list.from + i]);
 		uint32_t line;
 		if (!node)
 			continue;
@@ -443,7 +344,9 @@ static const struct plumb_inductor_node *
 source_node(const struct asking *a, const char *name)
 {
 	const struct plumb_inductor_graph *graph = a->g->graph;
-	const struct plumb_inductor_node *before = find_node(a->log, graph->before, name), *after;
+	const struct plumb_inductor_node *before = plumb_inductor_node_named(a->log, graph->before,
+	                                                                     name),
+					 *after;
 
 	if (!graph->same_names)
 		return NULL;
@@ -451,8 +354,8 @@ source_node(const struct asking *a, const char *name)
 		return before;
 	if (graph->cached)
 		return NULL;
-	after = find_node(a->log, graph->after, name);
-	if (before && after && !same_place(before, after))
+	after = plumb_inductor_node_named(a->log, graph->after, name);
+	if (before && after && !plumb_inductor_same_place(before, after))
 		return NULL;
 	return after ? after : before;
 }
@@ -544,7 +447,8 @@ ask(struct provenance *p, struct generated *g, uint32_t index)
 	answer->asked = true;
 	answer->from = p->pieces.count;
 	if (g->graph) {
-		struct plumb_inductor_list stacks = find_entry(log, g->graph->stacks, a.call);
+		struct plumb_inductor_list stacks =
+			plumb_inductor_texts_of(log, g->graph->stacks, a.call);
 		for (uint32_t i = 0; i < stacks.count; i++)
 			take_stack(p, &a.lines, log->texts.items[stacks.from + i]);
 		ask_nodes(&a);
@@ -596,7 +500,7 @@ find_file(struct provenance *p, uint32_t file)
 	g->answers = calloc(g->code.calls.count + 1u, sizeof *g->answers);
 	if (!g->answers)
 		out_of_memory(p);
-	find_graph(&p->settler->compiled, g, path);
+	g->graph = plumb_inductor_graph_of(&p->settler->compiled, path, &g->ambiguous);
 	return p->files.count - 1;
 }
 

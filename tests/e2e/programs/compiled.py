@@ -16,7 +16,7 @@ class Net(torch.nn.Module):
         h = self.first(x)  # @first
         h = torch.relu(h) * 2.0  # @between
         h = self.second(h)  # @second
-        return h.sum()
+        return h.sum()  # @sum
 
 
 net = Net()
