@@ -7,6 +7,7 @@
  *   region.c       one region: what each record means
  *   tree.c         nodes → contexts, strings, values, variants, origins
  *   native.c       native nodes → functions, through symbolizer.h
+ *   gpu_lines.c    line tables of GPU code → where kernels were written
  *   provenance.c   kernels of compiled code → the operators and lines they come from (inductor.h)
  *   tracks.c       processes, threads, devices, streams
  *   clocks.c       readings of clocks → lines
@@ -110,6 +111,11 @@ struct plumb_settle_site {
 	bool named;
 };
 
+/* Where a kernel was written; strings. */
+struct plumb_settle_kernel_line {
+	uint32_t name, file, line;
+};
+
 /* A code object in a process. */
 struct plumb_settle_mapped {
 	uint32_t process, code;
@@ -135,6 +141,7 @@ struct plumb_settler {
 	struct plumb_symbolizer *symbolizer; /* once it is needed */
 	PLUMB_VEC(struct plumb_origin) captures; /* origins of graphs' frames */
 	struct plumb_inductor_log compiled;
+	PLUMB_VEC(struct plumb_settle_kernel_line) kernel_lines;
 	uint32_t serial;                     /* regions so far */
 	uint64_t captured;                   /* values */
 	bool no_memory;
@@ -250,6 +257,12 @@ plumb_settle_compile_logs(struct plumb_settler *settler, const char *path, uint3
 void plumb_settle_users_logs(struct plumb_settler *settler);
 /* When all contexts are there: gives kernels of compiled code their origins. */
 void plumb_settle_provenance(struct plumb_settler *settler);
+
+/* ---- gpu_lines.c ---- */
+void plumb_settle_gpu_lines(struct plumb_settle_region *region,
+                            const struct plumb_record_gpu_lines *record);
+/* At the very end: kernels' frames say where they were written. */
+void plumb_settle_kernel_lines(struct plumb_settler *settler);
 
 /* ---- tracks.c ---- */
 void plumb_settle_process(struct plumb_settle_region *region);

@@ -89,8 +89,6 @@ def test_compiled(compiled, cache):
             if row["file"] and os.path.basename(row["file"]) == PROGRAM.name}
     assert {"operator": "aten::addmm", "file": str(PROGRAM), "line": LINES["first"]} in \
         rows[LINES["first"]]["from"]
-    operators = {row["name"]: row for row in made.rows("operator")}
-    assert operators["aten::addmm"]["user_line"] in (LINES["first"], LINES["second"])
     generated = [row for row in made.rows("operator")
                  if row["user_file"] and str(cache) in row["user_file"]]
     assert not generated

@@ -651,6 +651,13 @@ mock_capture_begin(uint32_t stream)
 	return CUDA_SUCCESS;
 }
 
+MOCK_EXPORT void
+mock_module_load(const void *image, size_t bytes)
+{
+	if (tool)
+		tool->module(image, bytes);
+}
+
 MOCK_EXPORT void *
 mock_capture_end(uint32_t stream)
 {
