@@ -184,9 +184,9 @@ plumb_environment_own_trace(char *const *environment)
 	const char *before = find(environment, COMPILE_TRACE);
 	const char *folder = find(environment, PLUMB_ENV_FOLDER);
 	size_t length = folder ? strlen(folder) : 0;
-	return !before || !*before ||
-	       (length && !strncmp(before, folder, length) &&
-	        !strcmp(before + length, "/" PLUMB_COMPILE_LOGS));
+	/* One that is empty asks for no log; PyTorch itself would stumble over it. */
+	return !before || (length && !strncmp(before, folder, length) &&
+	                   !strcmp(before + length, "/" PLUMB_COMPILE_LOGS));
 }
 
 char **
@@ -201,7 +201,8 @@ plumb_environment_new(char *const *environment, const struct plumb_environment_s
 	for (size_t i = 0; i < count; i++) {
 		if (is_replaced(environment[i], settings->gpu) ||
 		    (is_named(environment[i], COMPILE_TRACE) &&
-		     plumb_environment_own_trace(environment)))
+		     (plumb_environment_own_trace(environment) ||
+		      !environment[i][sizeof COMPILE_TRACE])))
 			continue;
 		if (!(*next = strdup(environment[i])))
 			goto out_of_memory;

@@ -19,7 +19,8 @@
 
 #define LOG_FILES_MAX 4096u
 #define STACK_MAX 64u
-#define LINES_MAX 512u /* of one call */
+#define LINES_MAX 512u     /* of one call */
+#define NO_CALL UINT32_MAX /* a line of a generated file that calls no kernel */
 
 /* A Python frame of the person's. */
 struct place {
@@ -61,11 +62,12 @@ struct provenance {
 	PLUMB_VEC(struct piece) pieces;
 	PLUMB_VEC(uint32_t) frames;
 	PLUMB_VEC(struct site) sites;
-	uint32_t *site_of; /* by context: index + 1 */
+	uint32_t *site_of; /* by context: index + 1, or NO_CALL */
 };
 
 static const char no_file[] = "the file that the compiler generated is gone";
 static const char no_call[] = "its line in the generated file calls no kernel that is known";
+static const char other_kernel[] = "kernels of another name than their call's";
 static const char no_log[] = "lines: there is no log of its compilation";
 static const char from_cache[] =
 	"lines: the compiler took it from its cache (run once with INDUCTOR_PROVENANCE=1, which "
@@ -512,6 +514,13 @@ count(struct provenance *p, enum plumb_fate fate, const char *detail)
 	                     1);
 }
 
+static void
+lost(struct provenance *p, const char *why)
+{
+	count(p, PLUMB_FATE_RECEIVED, NULL);
+	count(p, PLUMB_FATE_NO_PROVENANCE, why);
+}
+
 /* The compiled region that CONTEXT is in; where none was recorded, what calls the generated code. */
 static uint32_t
 region_of(struct provenance *p, uint32_t context)
@@ -625,7 +634,7 @@ take_replayed(struct provenance *p, uint32_t kernel, uint32_t graph)
 	for (uint32_t i = 0; i < p->settler->captures.count; i++) {
 		const struct plumb_origin *capture = &p->settler->captures.items[i];
 		uint32_t place = capture->context == graph ? site_around(p, capture->origin) : 0;
-		if (place)
+		if (place && p->site_of[place] != NO_CALL)
 			take_kernel(p, kernel, place, &p->sites.items[p->site_of[place] - 1]);
 	}
 }
@@ -641,8 +650,10 @@ take_kernels(struct provenance *p, uint32_t contexts)
 		if (p->settler->contexts.items[own->parent].kind == PLUMB_FRAME_GRAPH)
 			take_replayed(p, c, own->parent);
 		place = site_around(p, c);
-		if (place)
-			take_kernel(p, c, place, &p->sites.items[p->site_of[place] - 1]);
+		if (place && p->site_of[place] == NO_CALL)
+			lost(p, no_call);
+		else if (place && !take_kernel(p, c, place, &p->sites.items[p->site_of[place] - 1]))
+			lost(p, other_kernel);
 	}
 }
 
@@ -663,10 +674,14 @@ take_context(struct provenance *p, uint32_t c)
 	if (file == PLUMB_NONE || p->settler->no_memory)
 		return;
 	g = &p->files.items[file];
-	call = g->readable ? plumb_inductor_call_at(&g->code, line) : NULL;
+	if (!g->readable) {
+		lost(p, no_file);
+		return;
+	}
+	call = plumb_inductor_call_at(&g->code, line);
 	if (!call) {
-		count(p, PLUMB_FATE_RECEIVED, NULL);
-		count(p, PLUMB_FATE_NO_PROVENANCE, g->readable ? no_call : no_file);
+		p->site_of[c] =
+			NO_CALL; /* it allocates, say; no matter unless a kernel runs there */
 		return;
 	}
 	site = plumb_vec_add(&p->sites);
@@ -711,7 +726,7 @@ plumb_settle_provenance(struct plumb_settler *settler)
 	for (uint32_t c = 1; c < contexts && !settler->no_memory; c++)
 		if (settler->contexts.items[c].kind == PLUMB_FRAME_PYTHON)
 			take_context(&p, c);
-	if (p.sites.count && !settler->no_memory)
+	if (p.files.count && !settler->no_memory)
 		take_kernels(&p, contexts);
 	warn_of_logs(settler);
 	for (uint32_t i = 0; i < p.files.count; i++) {

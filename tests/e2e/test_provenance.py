@@ -222,3 +222,13 @@ def test_cut_off(made, part):
     made.code = whole[1][: len(whole[1]) * part // 100]
     made.settle()
     assert isinstance(made.file, pathlib.Path) and made.ledger()[("received", "")] == 3
+
+
+@pytest.mark.parametrize("given, seen", [(None, "/torch_trace"), ("", "None"), ("/nowhere", "/nowhere")])
+def test_variable(record, given, seen):
+    """PyTorch logs beside the run's records, unless the user says where, or nowhere."""
+    environment = {} if given is None else {"TORCH_TRACE": given}
+    made = record("sh", "-c", "echo ${TORCH_TRACE-None}", env=environment)
+    assert made.returncode == 0
+    found = made.stdout.strip()
+    assert found == seen if given is not None else found.endswith(".run" + seen)
