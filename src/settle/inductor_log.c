@@ -193,7 +193,9 @@ take_graph(struct plumb_inductor_log *log, char *text)
 
 	for (char *line; (line = strsep(&text, "\n"));) {
 		line += strspn(line, " ");
-		if (*line == '#')
+		if (!strncmp(line, "# No stacktrace", 15))
+			memset(&place, 0, sizeof place);
+		else if (*line == '#')
 			take_place(log, line, &place);
 		else if (*line && strncmp(line, "def ", 4) && strncmp(line, "return ", 7))
 			take_node(log, line, &place, &list);

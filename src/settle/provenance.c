@@ -375,13 +375,33 @@ ask_names(struct asking *a)
 	}
 }
 
-/* The only line of the call that a node with OPERATOR is on, or LINES_MAX. */
+/* Is a node with OP among the call's whose line the compiler does not know? */
+static bool
+is_unplaced(const struct asking *a, const char *op)
+{
+	const char *const *texts;
+	struct plumb_inductor_list list = { 0 };
+
+	if (a->g->graph)
+		list = nodes_of(a, &texts);
+	for (uint32_t i = 0; i < list.count; i++) {
+		const struct plumb_inductor_node *node =
+			plumb_inductor_node_named(a->log, a->g->graph->after, texts[list.from + i]);
+		if (node && !node->file && node->op && !strcmp(node->op, op))
+			return true;
+	}
+	return false;
+}
+
+/* The only line of the call that a node with OP is on, or LINES_MAX. */
 static uint32_t
 only_line(struct asking *a, const char *op)
 {
 	struct plumb_inductor_list list = { 0 };
 	uint32_t found = LINES_MAX;
 
+	if (is_unplaced(a, op))
+		return LINES_MAX;
 	if (a->lines.count == 1)
 		return 0;
 	if (a->g->graph && a->g->graph->same_names)

@@ -131,6 +131,16 @@ def test_stacks_of_provenance(made):
     assert found[KERNELS[2]] == {("aten::cos", (27,)), ("aten::add", (27,))}
 
 
+def test_node_without_a_line(made):
+    """A node that one of the compiler's passes made is on no line, not on that of the node before it."""
+    node = '\t        add: "f32[32, 64][64, 1]cuda:0" = torch.ops.aten.add.Tensor'
+    assert node in made.log
+    made.log = made.log.replace(node, "\t        # No stacktrace found for following nodes\n" + node)
+    made.launch_all()
+    made.settle()
+    assert made.origins()[KERNELS[2]] == {("aten::cos", (27,)), ("aten::add", ())}
+
+
 def test_without_a_log(made):
     made.log = ""
     made.launch_all()
