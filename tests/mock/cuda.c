@@ -654,6 +654,7 @@ mock_capture_begin(uint32_t stream)
 MOCK_EXPORT void
 mock_module_load(const void *image, size_t bytes)
 {
+	cuInit(0);
 	if (tool)
 		tool->module(image, bytes);
 }
