@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "model/fused.h"
 #include "model/metric.h"
 
 struct plumb_grouping {
@@ -341,9 +342,18 @@ find_outputs(struct plumb_grouping *g)
 	return most != NULL;
 }
 
+/* FUSED: by context the line that compiled code was made from, which counts instead of where it lies. */
+static uint32_t
+row_of_context(const struct plumb_profile *p, const uint32_t *row_of_frame, const uint32_t *fused,
+               uint32_t context)
+{
+	return row_of_frame[fused && fused[context] != PLUMB_NONE ? fused[context]
+	                                                          : p->contexts[context].frame];
+}
+
 /* Walks the contexts in preorder with the rows that are open above each. */
 static bool
-assign(struct plumb_grouping *g, const uint32_t *row_of_frame)
+assign(struct plumb_grouping *g, const uint32_t *row_of_frame, const uint32_t *fused)
 {
 	const struct plumb_profile *p = g->profile;
 	uint32_t *open = calloc(g->rows.count + 1u, sizeof *open); /* by row: how many times */
@@ -351,11 +361,11 @@ assign(struct plumb_grouping *g, const uint32_t *row_of_frame)
 	bool ok = open != NULL;
 
 	for (uint32_t c = 0; ok && c < p->contexts_count; c++) {
-		uint32_t row = row_of_frame[p->contexts[c].frame];
+		uint32_t row = row_of_context(p, row_of_frame, fused, c);
 
 		while (path.count && p->contexts[path.items[path.count - 1]].last < c) {
 			uint32_t closed = path.items[--path.count];
-			open[row_of_frame[p->contexts[closed].frame]]--;
+			open[row_of_context(p, row_of_frame, fused, closed)]--;
 		}
 		g->entry[c] = PLUMB_NONE;
 		g->owner[c] = row;
@@ -381,7 +391,7 @@ plumb_grouping_new(const struct plumb_profile *profile, enum plumb_group_by by,
                    const unsigned char *user)
 {
 	struct plumb_grouping *g = calloc(1, sizeof *g);
-	uint32_t *row_of_frame;
+	uint32_t *row_of_frame, *fused = NULL;
 	bool ok;
 
 	if (!g)
@@ -399,13 +409,18 @@ plumb_grouping_new(const struct plumb_profile *profile, enum plumb_group_by by,
 	g->owner = calloc(profile->contexts_count + 1u, sizeof *g->owner);
 	g->entry = calloc(profile->contexts_count + 1u, sizeof *g->entry);
 	ok = row_of_frame && g->owner && g->entry;
+	if (by == PLUMB_BY_LINE || by == PLUMB_BY_USER_LINE) {
+		fused = plumb_fused_lines(profile, by == PLUMB_BY_USER_LINE ? user : NULL);
+		ok = ok && fused;
+	}
 	if (ok && by == PLUMB_BY_PHASE)
 		ok = make_phase_rows(g);
 	else if (ok)
-		ok = make_rows(g, user, row_of_frame) && assign(g, row_of_frame);
+		ok = make_rows(g, user, row_of_frame) && assign(g, row_of_frame, fused);
 	if (ok && by == PLUMB_BY_MODULE)
 		ok = find_outputs(g);
 	free(row_of_frame);
+	free(fused);
 	if (ok)
 		return g;
 	plumb_grouping_free(g);
@@ -556,11 +571,13 @@ plumb_grouping_values(const struct plumb_grouping *g, uint32_t metric, struct pl
 uint32_t *
 plumb_user_contexts(const struct plumb_profile *profile, const unsigned char *user)
 {
-	uint32_t *user_of = calloc(profile->contexts_count + 1u, sizeof *user_of);
+	uint32_t *user_of = plumb_fused_lines(profile, user);
 
 	for (uint32_t c = 0; user_of && c < profile->contexts_count; c++) {
 		uint32_t frame = profile->contexts[c].frame;
 
+		if (user_of[c] != PLUMB_NONE)
+			continue; /* the line that it was compiled from */
 		if (user[frame])
 			user_of[c] = frame;
 		else

@@ -76,8 +76,8 @@ int plumb_grouping_values(const struct plumb_grouping *grouping, uint32_t metric
 int plumb_grouping_user(const struct plumb_grouping *grouping, uint32_t metric,
                         const uint32_t *user_of, uint32_t *frames);
 
-/* For each context the innermost frame of the person's own code, itself or outwards, or PLUMB_NONE;
- * malloced. USER as above. NULL: no memory. */
+/* For each context the innermost frame of the person's own code, itself or outwards, or PLUMB_NONE; of
+ * compiled code (model/fused.h) and what is under it the first line that it was made from. Malloced. USER as above. NULL: no memory. */
 uint32_t *plumb_user_contexts(const struct plumb_profile *profile, const unsigned char *user);
 
 /* What a stat of METRIC amounts to: the sum, the greatest (PLUMB_MAX) or the mean (PLUMB_CALL). */

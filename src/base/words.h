@@ -197,7 +197,8 @@ const char *plumb_memory_kind_name(uint32_t kind);
 	X(SPAN, 24, "span", "spans of the trace")                                                  \
 	X(EVENT, 25, "perf.event", "perf events")                                                  \
 	X(SYMBOL, 26, "symbol", "native frames to name")                                           \
-	X(METRIC, 27, "metric", "values of the program's own metrics")
+	X(METRIC, 27, "metric", "values of the program's own metrics")                             \
+	X(PROVENANCE, 28, "provenance", "places where compiled code calls a kernel")
 
 enum plumb_source {
 #define X(id, number, name, unit) PLUMB_SOURCE_##id = number,

@@ -12,6 +12,7 @@
 #define NVTX_INJECTION "NVTX_INJECTION64_PATH"
 #define ASAN "ASAN_OPTIONS"
 #define ASAN_ORDER "verify_asan_link_order"
+#define COMPILE_TRACE "TORCH_TRACE" /* PyTorch logs its compiler into that folder */
 
 /* Set by us and by no one else: an outer `plumb run` may have left its own. */
 static const char *const own[] = {
@@ -160,6 +161,10 @@ add_ours(char ***next, char *const *environment, const struct plumb_environment_
 		return false;
 	if (settings->flush_ms >= 0 && !add(next, PLUMB_ENV_FLUSH "=%lld", settings->flush_ms))
 		return false;
+	/* Of nested runs the outer one's folder is gone when the inner one reads it. */
+	if (plumb_environment_own_trace(environment) &&
+	    !add(next, COMPILE_TRACE "=%s/" PLUMB_COMPILE_LOGS, settings->folder))
+		return false;
 	for (const char *const *v = settings->variables; v && *v; v++)
 		if (!add(next, "%s", *v))
 			return false;
@@ -173,6 +178,17 @@ add_ours(char ***next, char *const *environment, const struct plumb_environment_
 	return add_injection(next, environment, INJECTION, PLUMB_ENV_CHAIN_CUDA, settings->library);
 }
 
+bool
+plumb_environment_own_trace(char *const *environment)
+{
+	const char *before = find(environment, COMPILE_TRACE);
+	const char *folder = find(environment, PLUMB_ENV_FOLDER);
+	size_t length = folder ? strlen(folder) : 0;
+	/* One that is empty asks for no log; PyTorch itself would stumble over it. */
+	return !before || (length && !strncmp(before, folder, length) &&
+	                   !strcmp(before + length, "/" PLUMB_COMPILE_LOGS));
+}
+
 char **
 plumb_environment_new(char *const *environment, const struct plumb_environment_settings *settings)
 {
@@ -183,7 +199,10 @@ plumb_environment_new(char *const *environment, const struct plumb_environment_s
 	if (!copy)
 		return NULL;
 	for (size_t i = 0; i < count; i++) {
-		if (is_replaced(environment[i], settings->gpu))
+		if (is_replaced(environment[i], settings->gpu) ||
+		    (is_named(environment[i], COMPILE_TRACE) &&
+		     (plumb_environment_own_trace(environment) ||
+		      !environment[i][sizeof COMPILE_TRACE])))
 			continue;
 		if (!(*next = strdup(environment[i])))
 			goto out_of_memory;

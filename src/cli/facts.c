@@ -166,6 +166,7 @@ plumb_facts_started(struct plumb_facts *facts, const struct plumb_facts_program 
 	plumb_arena_environment(arena, "run.folder", getcwd(folder, sizeof(folder)));
 	plumb_arena_environment(arena, "run.output", program->output);
 	plumb_arena_environment(arena, "run.user_code", program->user_code);
+	plumb_arena_environment(arena, "run.torch_trace", program->torch_trace);
 	write_host(arena);
 	free(line);
 }

@@ -19,7 +19,8 @@ struct plumb_facts_program {
 	char *const *argv;
 	const char *executable;
 	const char *output;
-	const char *user_code; /* or NULL */
+	const char *user_code;   /* or NULL */
+	const char *torch_trace; /* folder of the compiler's logs that the user named, or NULL */
 };
 
 /* Creates the region PATH. Errors: PLUMB_ESYSTEM. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/label.h"
+#include "cli/report_from.h"
+#include "model/user_code.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -90,12 +92,17 @@ write_context(const struct plumb_report *report, uint32_t context, FILE *out)
 	}
 	fputs(place.name, out);
 	if (!strcmp(place.kind, "python") && place.file) {
-		fprintf(out, " %s", plumb_label_base(place.file));
+		/* A hash tells a person nothing. */
+		fprintf(out, " %s",
+		        plumb_user_code_generated(place.file) ? "generated"
+		                                              : plumb_label_base(place.file));
 		if (place.line)
 			fprintf(out, ":%" PRIu32, place.line);
 	}
 	if (!strcmp(place.kind, "module") && place.line) /* the number of the call */
 		fprintf(out, " #%" PRIu32, place.line);
+	if (!strcmp(place.kind, "kernel"))
+		plumb_report_from_context(report, context, out);
 	write_flags(report->profile, context, out);
 }
 

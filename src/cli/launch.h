@@ -91,6 +91,8 @@ struct plumb_environment_settings {
  */
 char **
 plumb_environment_new(char *const *environment, const struct plumb_environment_settings *settings);
+/* Does PyTorch's log of its compiler go into the run's folder? No: TORCH_TRACE names another, or none. */
+bool plumb_environment_own_trace(char *const *environment);
 void plumb_environment_free(char **environment);
 
 #endif

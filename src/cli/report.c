@@ -240,7 +240,8 @@ plumb_report_row_place(const struct plumb_report *report, uint32_t row,
 		set_frame(report, r->frame, place);
 	place->shapes = plumb_text(report->profile, r->shapes);
 	place->line = r->line;
-	if (r->line == 0)
+	/* Native rows are of a whole function; a kernel's is where it begins. */
+	if (r->line == 0 && strcmp(report->by, "kernel"))
 		place->source_line = 0;
 	if (!strcmp(report->by, "library")) {
 		place->source_file = NULL;

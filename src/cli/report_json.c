@@ -12,6 +12,7 @@
 #include "cli/ledger.h"
 #include "cli/overview.h"
 #include "cli/report.h"
+#include "cli/report_from.h"
 
 /* Nested children end at this level: Python's json gives up not far beyond. */
 #define NEST_MOST 200
@@ -408,6 +409,7 @@ write_rows(struct plumb_json *json, const struct plumb_report *report, const str
 		}
 		if (place.shapes || !strcmp(report->by, "module"))
 			plumb_json_key_text(json, "shapes", place.shapes);
+		plumb_report_from_row_json(report, json, row);
 		write_stats(json, report, "exclusive", values->exclusive, row);
 		write_stats(json, report, "inclusive", values->inclusive, row);
 		write_share(json, report, &report->exclusive[row]);
@@ -447,6 +449,8 @@ write_node(struct plumb_json *json, const struct plumb_report *report, const str
 	if (!report->inverted)
 		write_context_identity(json, report->profile, node->context);
 	write_place(json, &place);
+	if (node->row == PLUMB_NONE)
+		plumb_report_from_context_json(report, json, node->context);
 	if (report->inverted) {
 		write_only(json, report, "exclusive", &node->exclusive);
 		write_only(json, report, "inclusive", &node->exclusive);

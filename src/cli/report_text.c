@@ -10,6 +10,7 @@
 #include "cli/ledger.h"
 #include "cli/overview.h"
 #include "cli/report.h"
+#include "cli/report_from.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 
@@ -403,6 +404,8 @@ plumb_report_text(const struct plumb_report *report, FILE *out, int width)
 	else if (report->order_count)
 		result = print_rows(report, out, width);
 	print_rest(report, out);
+	if (report->order_count)
+		plumb_report_from_rows(report, out);
 	print_ledger(report, out, width, &result);
 	return result;
 }

@@ -431,7 +431,10 @@ run_profiled(struct run *run)
 		                             .argv = run->argv,
 		                             .executable = run->target.path,
 		                             .output = run->output,
-		                             .user_code = run->options.user_code };
+		                             .user_code = run->options.user_code,
+		                             .torch_trace = plumb_environment_own_trace(environ)
+		                                                    ? NULL
+		                                                    : getenv("TORCH_TRACE") };
 	plumb_facts_started(&run->facts, &facts);
 	if (run->options.cpu_hz)
 		run->waiting = plumb_waiting_new(run->folder.path);

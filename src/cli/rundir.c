@@ -292,6 +292,22 @@ plumb_rundir_flush(const struct plumb_rundir *run, unsigned milliseconds,
 
 /* ---- the end ---- */
 
+/* The compiler's logs, and nothing else that somebody put there. */
+static void
+remove_compile_logs(const char *path)
+{
+	char logs[PATH_MAX];
+	struct dirent *entry;
+	DIR *folder = join(logs, path, PLUMB_COMPILE_LOGS) ? opendir(logs) : NULL;
+	if (!folder)
+		return;
+	while ((entry = readdir(folder)))
+		if (plumb_region_name_ends(entry->d_name, ".log"))
+			unlinkat(dirfd(folder), entry->d_name, 0);
+	closedir(folder);
+	rmdir(logs);
+}
+
 bool
 plumb_rundir_remove(const char *path)
 {
@@ -311,5 +327,6 @@ plumb_rundir_remove(const char *path)
 			unlinkat(dirfd(folder), entry->d_name, 0);
 	}
 	closedir(folder);
+	remove_compile_logs(path);
 	return rmdir(path) == 0;
 }

@@ -99,6 +99,7 @@ struct selection {
 	const struct plumb_tree_options *options;
 	struct plumb_stat *exclusive, *inclusive;
 	unsigned char *keep;  /* by context: may be shown */
+	unsigned char *live;  /* by context: something was observed there or below */
 	unsigned char *joins; /* by context: is shown in one node with its only child */
 	uint32_t *outermost;  /* by context: the first of the chain that it is in */
 	uint32_t *node;       /* by context: its node + 1, 0 none */
@@ -121,8 +122,21 @@ filter(struct selection *s)
 		if (s->keep[c])
 			s->keep[p->contexts[c].parent] |= ABOVE;
 	for (uint32_t c = 0; c < p->contexts_count; c++)
-		if (s->options->limit && !s->inclusive[c].count)
+		if ((s->options->limit && !s->inclusive[c].count) || !s->live[c])
 			s->keep[c] = 0;
+}
+
+/* What has no value of any metric, itself or below, is there to explain others (an origin). */
+static void
+find_live(struct selection *s)
+{
+	const struct plumb_profile *p = s->profile;
+
+	for (uint32_t i = 0; i < p->values_count; i++)
+		s->live[p->values[i].context] = 1;
+	for (uint32_t c = p->contexts_count; c-- > 1;)
+		if (s->live[c])
+			s->live[p->contexts[c].parent] = 1;
 }
 
 /* Finds chains: a context without a part of its own and with one child only joins that child. */
@@ -225,6 +239,7 @@ plumb_tree_contexts(const struct plumb_profile *profile, const struct plumb_tree
 		.exclusive = calloc(n, sizeof *s.exclusive),
 		.inclusive = calloc(n, sizeof *s.inclusive),
 		.keep = calloc(n, sizeof *s.keep),
+		.live = calloc(n, sizeof *s.live),
 		.joins = calloc(n, sizeof *s.joins),
 		.outermost = calloc(n, sizeof *s.outermost),
 		.node = calloc(n, sizeof *s.node),
@@ -232,8 +247,9 @@ plumb_tree_contexts(const struct plumb_profile *profile, const struct plumb_tree
 	int result = PLUMB_ESYSTEM;
 
 	*tree = (struct plumb_tree){ 0 };
-	if (s.exclusive && s.inclusive && s.keep && s.joins && s.outermost && s.node) {
+	if (s.exclusive && s.inclusive && s.keep && s.live && s.joins && s.outermost && s.node) {
 		plumb_inclusive(profile, options->metric, PLUMB_NONE, s.exclusive, s.inclusive);
+		find_live(&s);
 		filter(&s);
 		result = find_chains(&s);
 	}
@@ -246,6 +262,7 @@ plumb_tree_contexts(const struct plumb_profile *profile, const struct plumb_tree
 	free(s.exclusive);
 	free(s.inclusive);
 	free(s.keep);
+	free(s.live);
 	free(s.joins);
 	free(s.outermost);
 	free(s.node);

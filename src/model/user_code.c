@@ -117,12 +117,23 @@ is_standard_library(const char *component, size_t length, bool in_lib)
 	return (in_lib && dotted && !left) || is_name(rest, left, ".zip");
 }
 
+bool
+plumb_user_code_generated(const char *file)
+{
+	const char *slash = file ? strrchr(file, '/') : NULL, *name = slash ? slash + 1 : "";
+
+	return strlen(name) == 55 && name[0] == 'c' &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyz234567") == 52 && !strcmp(name + 52, ".py");
+}
+
 static bool
 is_own_by_default(const char *file)
 {
 	if (*file == '<')
 		return !strcmp(file, "<string>") || !strcmp(file, "<stdin>") ||
 		       !strncmp(file, "<ipython", 8);
+	if (plumb_user_code_generated(file))
+		return false;
 	bool in_lib = false;
 	for (const char *at = file; *at;) {
 		size_t length = strcspn(at, "/");
@@ -149,6 +160,16 @@ plumb_user_code_file(const struct plumb_user_code *user_code, const char *file)
 	return is_own_by_default(file);
 }
 
+/* The function that Inductor makes from a text to launch a Triton kernel, which nobody typed. */
+static bool
+is_launcher(const struct plumb_profile *profile, const struct plumb_frame *frame)
+{
+	const char *file = plumb_text(profile, frame->file),
+		   *name = plumb_text(profile, frame->name);
+
+	return file && name && !strcmp(file, "<string>") && !strcmp(name, "launcher");
+}
+
 unsigned char *
 plumb_user_code_frames(const struct plumb_profile *profile, const char *rule,
                        struct plumb_error *error)
@@ -161,6 +182,7 @@ plumb_user_code_frames(const struct plumb_profile *profile, const char *rule,
 		plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
 	for (uint32_t i = 0; own && i < profile->frames_count; i++)
 		own[i] = profile->frames[i].kind == PLUMB_FRAME_PYTHON &&
+		         !is_launcher(profile, &profile->frames[i]) &&
 		         plumb_user_code_file(user_code,
 		                              plumb_text(profile, profile->frames[i].file));
 	plumb_user_code_free(user_code);

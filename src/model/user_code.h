@@ -6,9 +6,10 @@
  *   - lies under a folder named site-packages or dist-packages,
  *   - lies in a standard library: under lib/pythonX.Y or lib64/pythonX.Y (also pypyX.Y), or in a
  *     pythonXY.zip,
+ *   - is one that PyTorch's compiler generated (plumb_user_code_generated),
  *   - has a name in angle brackets, which is no file but code that a library or the interpreter made
  *     (`<frozen importlib._bootstrap>`); but `<string>`, `<stdin>` and `<ipython…>` are what a
- *     person typed.
+ *     person typed, all but the function `launcher` in `<string>`, by which Inductor launches kernels.
  * A frame without a file and a frame of any other kind is not.
  *
  * A RULE changes that: entries `+PREFIX` and `-PREFIX`, separated by `:`, say that files under PREFIX
@@ -30,6 +31,10 @@ void plumb_user_code_free(struct plumb_user_code *user_code);
 
 /* FILE as a Python frame names it; NULL is not the person's own. */
 bool plumb_user_code_file(const struct plumb_user_code *user_code, const char *file);
+
+/* Has FILE a name that PyTorch's compiler (Inductor) gives to the Python files it generates: "c", its hash
+ * in base 32, ".py"? */
+bool plumb_user_code_generated(const char *file);
 
 /* For every frame of PROFILE 1 if it is the person's own, else 0; the caller frees it. NULL with
  * ERROR filled as for plumb_user_code_new. */

@@ -34,6 +34,7 @@
 #define PLUMB_CHUNK_MAGIC 0x4b484350u /* "PCHK" */
 #define PLUMB_REGION_SUFFIX ".region"
 #define PLUMB_REFUSAL_SUFFIX ".off" /* beside regions: why a process could not make one, as text */
+#define PLUMB_COMPILE_LOGS "torch_trace" /* the folder beside them that PyTorch logs its compiler in */
 #define PLUMB_STRING_MAX 32768u     /* a longer string is cut there */
 
 typedef uint32_t plumb_id; /* offset of a record in the region / 8; 0 is none */
@@ -107,6 +108,7 @@ enum plumb_record_type {
 	PLUMB_RECORD_METRIC = 23,
 	PLUMB_RECORD_MEMORY = 24,
 	PLUMB_RECORD_MEMORY_POOL = 25,
+	PLUMB_RECORD_GPU_LINES = 26,
 };
 
 struct plumb_record {
@@ -437,6 +439,15 @@ struct plumb_record_series {
 		uint32_t copies; /* copies and sets */
 	} bins[PLUMB_SERIES_BINS];
 };
+
+/* Where the kernels of a module of GPU code were written: four sections of its ELF image as they are, one
+ * after the other (.debug_line, .rela.debug_line, .symtab and its names), and the bytes of each. */
+struct plumb_record_gpu_lines {
+	struct plumb_record head;
+	uint32_t bytes[4];
+	/* char sections[bytes[0] + …] */
+};
+_Static_assert(sizeof(struct plumb_record_gpu_lines) == 24, "GPU lines");
 
 /*
  * The memory of a device as a framework's allocator hands it out, the CPU's among them: a track. All

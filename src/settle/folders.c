@@ -151,6 +151,16 @@ settle_files(struct plumb_settler *settler, struct files *files,
 	return plumb_fail_in(error, "no region can be read");
 }
 
+/* Once it is known which processes the run had. */
+static void
+take_compile_logs(struct plumb_settler *settler, const char *folder, uint32_t number)
+{
+	char path[4096];
+
+	if (snprintf(path, sizeof path, "%s/" PLUMB_COMPILE_LOGS, folder) < (int)sizeof path)
+		plumb_settle_compile_logs(settler, path, number);
+}
+
 int
 plumb_settle_folders(struct plumb_settler *settler, const char *const *folders, uint32_t count,
                      const struct plumb_settle_options *options, struct plumb_error *error)
@@ -167,6 +177,10 @@ plumb_settle_folders(struct plumb_settler *settler, const char *const *folders, 
 			count ? folders[0] : "no folder", count > 1 ? " (and the others)" : "");
 	if (!code)
 		code = settle_files(settler, &files, options, error);
+	for (uint32_t i = 0; i < count && !code; i++)
+		take_compile_logs(settler, folders[i], i);
+	if (!code)
+		plumb_settle_users_logs(settler);
 	for (uint32_t i = 0; i < files.list.count; i++)
 		free(files.list.items[i].path);
 	plumb_vec_free(&files.list);

@@ -44,6 +44,9 @@ plumb_settler_free(struct plumb_settler *settler)
 	plumb_vec_free(&settler->facts);
 	plumb_vec_free(&settler->warnings);
 	plumb_map_free(&settler->device_map);
+	plumb_vec_free(&settler->captures);
+	plumb_vec_free(&settler->kernel_lines);
+	plumb_inductor_log_free(&settler->compiled);
 	plumb_settle_native_free(settler);
 }
 
@@ -204,6 +207,8 @@ plumb_settler_finish(struct plumb_settler *settler, const struct plumb_settle_op
 	}
 	join_runs(settler);
 	plumb_settle_recorded(settler);
+	plumb_settle_kernel_lines(settler);
+	plumb_settle_provenance(settler);
 	plumb_settle_busy(settler);
 	plumb_settle_environment(settler);
 	plumb_settle_code_objects(settler);

@@ -7,6 +7,8 @@
  *   region.c       one region: what each record means
  *   tree.c         nodes → contexts, strings, values, variants, origins
  *   native.c       native nodes → functions, through symbolizer.h
+ *   gpu_lines.c    line tables of GPU code → where kernels were written
+ *   provenance.c   kernels of compiled code → the operators and lines they come from (inductor.h)
  *   tracks.c       processes, threads, devices, streams
  *   clocks.c       readings of clocks → lines
  *   gpu.c          totals, newest work and series of devices
@@ -23,6 +25,7 @@
 #include "base/vec.h"
 #include "model/builder.h"
 #include "region/reader.h"
+#include "settle/inductor.h"
 #include "settle/settle.h"
 #include "settle/symbolizer.h"
 
@@ -31,7 +34,7 @@ struct plumb_settle_context {
 	uint8_t kind;
 	uint8_t flags; /* of the context or any above it */
 	bool python;   /* a Python frame is it or above it */
-	uint32_t parent, depth;
+	uint32_t parent, depth, frame;
 };
 
 /* Pieces of GPU work added up. */
@@ -108,6 +111,11 @@ struct plumb_settle_site {
 	bool named;
 };
 
+/* Where a kernel was written; strings. */
+struct plumb_settle_kernel_line {
+	uint32_t name, file, line;
+};
+
 /* A code object in a process. */
 struct plumb_settle_mapped {
 	uint32_t process, code;
@@ -131,6 +139,9 @@ struct plumb_settler {
 	PLUMB_VEC(uint32_t) site_frames;
 	struct plumb_map code_map, site_map;
 	struct plumb_symbolizer *symbolizer; /* once it is needed */
+	PLUMB_VEC(struct plumb_origin) captures; /* origins of graphs' frames */
+	struct plumb_inductor_log compiled;
+	PLUMB_VEC(struct plumb_settle_kernel_line) kernel_lines;
 	uint32_t serial;                     /* regions so far */
 	uint64_t captured;                   /* values */
 	bool no_memory;
@@ -236,6 +247,22 @@ uint32_t plumb_settle_native(struct plumb_settle_region *region,
 /* At the very end: rows for the code objects, a line for what was fetched. */
 void plumb_settle_code_objects(struct plumb_settler *settler);
 void plumb_settle_native_free(struct plumb_settler *settler);
+
+/* ---- provenance.c ---- */
+/* Takes in the compiler's logs in the folder PATH that processes of the run FOLDER wrote; UINT32_MAX: any
+ * run's. */
+void
+plumb_settle_compile_logs(struct plumb_settler *settler, const char *path, uint32_t folder);
+/* Likewise in the folder that the program's user chose. */
+void plumb_settle_users_logs(struct plumb_settler *settler);
+/* When all contexts are there: gives kernels of compiled code their origins. */
+void plumb_settle_provenance(struct plumb_settler *settler);
+
+/* ---- gpu_lines.c ---- */
+void plumb_settle_gpu_lines(struct plumb_settle_region *region,
+                            const struct plumb_record_gpu_lines *record);
+/* At the very end: kernels' frames say where they were written. */
+void plumb_settle_kernel_lines(struct plumb_settler *settler);
 
 /* ---- tracks.c ---- */
 void plumb_settle_process(struct plumb_settle_region *region);

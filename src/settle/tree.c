@@ -35,9 +35,10 @@ plumb_settle_string(struct plumb_settle_region *region, plumb_id id)
 
 /* Keeps what is asked of CONTEXT, a child of PARENT, later. */
 static bool
-remember(struct plumb_settler *settler, uint32_t context, uint32_t parent, unsigned kind,
+remember(struct plumb_settler *settler, uint32_t context, uint32_t parent, uint32_t frame,
          unsigned flags)
 {
+	unsigned kind = plumb_builder_get_frame(settler->builder, frame)->kind;
 	struct plumb_settle_context above = settler->contexts.items[parent];
 	struct plumb_settle_context *own;
 
@@ -50,6 +51,7 @@ remember(struct plumb_settler *settler, uint32_t context, uint32_t parent, unsig
 	own->python = above.python || kind == PLUMB_FRAME_PYTHON;
 	own->parent = parent;
 	own->depth = above.depth + 1;
+	own->frame = frame;
 	return true;
 }
 
@@ -66,8 +68,7 @@ make_collective(struct plumb_settle_region *region, uint32_t parent, const char 
 	frame = plumb_builder_frame(builder, PLUMB_FRAME_COLLECTIVE,
 	                            plumb_builder_text(builder, name), PLUMB_NONE, 0);
 	context = plumb_builder_context(builder, parent, frame, 0);
-	if (context == PLUMB_NONE ||
-	    !remember(region->settler, context, parent, PLUMB_FRAME_COLLECTIVE, 0)) {
+	if (context == PLUMB_NONE || !remember(region->settler, context, parent, frame, 0)) {
 		region->settler->no_memory = true;
 		return parent;
 	}
@@ -101,7 +102,7 @@ make_context(struct plumb_settle_region *region, const struct plumb_record_node 
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t context = plumb_builder_context(builder, parent, frames[i], flags);
 		if (context == PLUMB_NONE ||
-		    !remember(region->settler, context, parent, node->kind, flags)) {
+		    !remember(region->settler, context, parent, frames[i], flags)) {
 			region->settler->no_memory = true;
 			return parent;
 		}
@@ -343,6 +344,21 @@ plumb_settle_shape(struct plumb_settle_region *region, const struct plumb_record
 		add_variant(region, &variant, record->node, record->track, &record->text);
 }
 
+static void
+add_origin(struct plumb_settler *settler, const struct plumb_origin *origin)
+{
+	struct plumb_origin *capture;
+
+	plumb_builder_origin(settler->builder, origin);
+	if (origin->reason != PLUMB_ORIGIN_OF_GRAPH_CAPTURE)
+		return;
+	capture = plumb_vec_add(&settler->captures);
+	if (capture)
+		*capture = *origin;
+	else
+		settler->no_memory = true;
+}
+
 void
 plumb_settle_origin(struct plumb_settle_region *region, const struct plumb_record_origin *record)
 {
@@ -362,5 +378,5 @@ plumb_settle_origin(struct plumb_settle_region *region, const struct plumb_recor
 	else if (origin.context == PLUMB_NONE || origin.origin == PLUMB_NONE)
 		plumb_settle_count(region, PLUMB_SOURCE_REGION, PLUMB_FATE_DAMAGED, "origins", 1);
 	else
-		plumb_builder_origin(region->settler->builder, &origin);
+		add_origin(region->settler, &origin);
 }

@@ -11,8 +11,9 @@ import struct
 import time
 
 HEADER, CHUNK = 4096, 65536
-KINDS = {"python": 1, "operator": 3, "native": 5}
-NODE, VALUE, CODE, PROCESS, STRING, THREAD = 1, 2, 9, 11, 12, 14
+KINDS = {"python": 1, "operator": 3, "native": 5, "gpu_api": 7, "graph": 8, "kernel": 10}
+ORIGIN_KINDS = {"graph_capture": 2}
+NODE, VALUE, ORIGIN, CODE, PROCESS, STRING, THREAD = 1, 2, 4, 9, 11, 12, 14
 OP_DURATION = 3
 SECOND = 10 ** 9
 
@@ -56,6 +57,9 @@ class Region:
 
     def thread(self, tid):
         return self.add(THREAD, struct.pack("<IIQQII", tid, 0, 0, 0, 0, 0))
+
+    def origin(self, node, origin, kind):
+        return self.add(ORIGIN, struct.pack("<IIHHI", node, origin, ORIGIN_KINDS[kind], 0, 0))
 
     def value(self, node, track, nanoseconds):
         return self.add(VALUE, struct.pack("<IIHHIIIqQqqdd", node, track, OP_DURATION, 0, 0, 0, 0,

@@ -651,6 +651,14 @@ mock_capture_begin(uint32_t stream)
 	return CUDA_SUCCESS;
 }
 
+MOCK_EXPORT void
+mock_module_load(const void *image, size_t bytes)
+{
+	cuInit(0);
+	if (tool)
+		tool->module(image, bytes);
+}
+
 MOCK_EXPORT void *
 mock_capture_end(uint32_t stream)
 {

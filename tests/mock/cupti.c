@@ -118,6 +118,16 @@ on_graph_node(uint64_t number, uint64_t original)
 		callback(callback_data, CUPTI_CB_DOMAIN_RESOURCE, id, &resource);
 }
 
+static void
+on_module(const char *image, size_t bytes)
+{
+	CUpti_ModuleResourceData data = { .moduleId = 1, .cubinSize = bytes, .pCubin = image };
+	CUpti_ResourceData resource = { .resourceDescriptor = &data };
+	CUpti_CallbackId id = CUPTI_CBID_RESOURCE_MODULE_LOADED;
+	if (subscribed() && callback_enabled[CUPTI_CB_DOMAIN_RESOURCE][id])
+		callback(callback_data, CUPTI_CB_DOMAIN_RESOURCE, id, &resource);
+}
+
 CUptiResult CUPTIAPI
 cuptiGetGraphNodeId(CUgraphNode node, uint64_t *number)
 {
@@ -465,7 +475,8 @@ deliver_late(void)
 
 /* ---- the API ---- */
 
-static const struct mock_tool tool = { on_enter, on_exit_of, on_work, on_graph_node };
+static const struct mock_tool tool = { on_enter, on_exit_of, on_work, on_graph_node,
+	                                on_module };
 
 CUptiResult CUPTIAPI
 cuptiGetVersion(uint32_t *version)

@@ -66,6 +66,9 @@ int mock_stream_wait_event(uint32_t stream);
 uint64_t mock_alloc(size_t bytes, int stream);
 int mock_free(uint64_t pointer, int stream);
 
+/* A module is loaded whose image lies at IMAGE, 8-byte aligned. */
+void mock_module_load(const void *image, size_t bytes);
+
 /* A graph: begin capturing on a stream, launch and copy into it, end, launch as often as wanted. */
 int mock_capture_begin(uint32_t stream);
 void *mock_capture_end(uint32_t stream);

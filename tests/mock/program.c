@@ -14,6 +14,7 @@
  *   threads:COUNT:TIMES:NAME:NS           COUNT threads with TIMES launches each, and waits for them
  *   repeat:TIMES                          the next action, so often
  *   gap:STREAM:NS    mock:KEY:VALUE       sleep:MS
+ *   module:FILE                           loads the image of GPU code that the file is
  *   fork:NAME:NS                          a child launches and leaves by _exit; waits for it
  *   exit:CODE  _exit:CODE  kill:SIGNAL
  *
@@ -83,6 +84,21 @@ copy(const struct action *a, int blocking)
 		.blocking = blocking,
 		.to_peer = !strcmp(a->text[2], "peer"),
 	});
+}
+
+/* The image is gone when the call has returned, as a driver's may be. */
+static void
+load(const char *path)
+{
+	FILE *file = fopen(path, "rb");
+	char *image = malloc(1 << 20);
+	size_t bytes = file && image ? fread(image, 1, 1 << 20, file) : 0;
+	if (!bytes)
+		exit(2);
+	mock_module_load(image, bytes);
+	memset(image, 0xff, bytes);
+	free(image);
+	fclose(file);
 }
 
 struct work {
@@ -258,6 +274,8 @@ gpu_action(const struct action *a)
 		for (unsigned long long i = 0; i < a->number[1]; i++)
 			mock_launch(a->text[2], a->number[3]);
 		graph = mock_capture_end(0);
+	} else if (!strcmp(verb, "module")) {
+		load(a->text[1]);
 	} else if (!strcmp(verb, "replay")) {
 		for (unsigned long long i = 0; i < a->number[1]; i++)
 			mock_graph_launch(graph, 0);

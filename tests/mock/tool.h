@@ -54,6 +54,7 @@ struct mock_tool {
 	void (*work)(const struct mock_work *work);
 	/* A node of this number was made; ORIGINAL: as the clone of that one, or 0. */
 	void (*graph_node)(uint64_t number, uint64_t original);
+	void (*module)(const char *image, size_t bytes);
 };
 MOCK_EXPORT void mock_attach(const struct mock_tool *tool);
 MOCK_EXPORT long long *mock_value(const char *key); /* NULL: unknown key */

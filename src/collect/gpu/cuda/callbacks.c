@@ -249,6 +249,8 @@ resource_event(CUpti_CallbackId id, const CUpti_ResourceData *resource)
 		plumb_graph_created(resource->resourceDescriptor, now->node);
 	} else if (id == CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED) {
 		plumb_graph_cloned(resource->resourceDescriptor);
+	} else if (id == CUPTI_CBID_RESOURCE_MODULE_LOADED) {
+		plumb_cuda_module_loaded(resource->resourceDescriptor);
 	}
 }
 

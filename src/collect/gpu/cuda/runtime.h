@@ -9,6 +9,7 @@
  *   callbacks.c    driver calls, on the program's threads
  *   calls.c        which driver function does what
  *   graphs.c       nodes of captured graphs → where they were captured
+ *   modules.c      loaded modules → the line information of their kernels
  *   buffers.c      buffers of records, between CUPTI and the service thread
  *   records.c      records → contexts, metrics, ledger
  *   layout.c       which layouts of records are known
@@ -127,6 +128,10 @@ void plumb_graph_created(const CUpti_GraphData *data, plumb_id context);
 void plumb_graph_cloned(const CUpti_GraphData *data);
 /* Where the work of node NUMBER belongs under the graph's launch PARENT. Service thread. */
 plumb_id plumb_graph_place(struct plumb_thread *thread, plumb_id parent, uint64_t number);
+
+/* ---- modules.c ---- */
+
+void plumb_cuda_module_loaded(const CUpti_ModuleResourceData *module);
 
 /* ---- buffers.c ---- */
 

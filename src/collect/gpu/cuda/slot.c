@@ -256,6 +256,8 @@ take(struct plumb_error *error)
 	                           CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
 	plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_RESOURCE,
 	                           CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
+	plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_RESOURCE,
+	                           CUPTI_CBID_RESOURCE_MODULE_LOADED);
 	result = plumb_cupti.ActivityRegisterCallbacks(plumb_buffer_requested,
 	                                               plumb_buffer_completed);
 	if (result == CUPTI_SUCCESS && !atomic_load(&plumb_slot_paused))
