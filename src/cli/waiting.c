@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is seen goes into an arena of its own in the process's region: chunks are taken atomically, so
- * the program and plumb write side by side. A waiting thread is in the same context as at the look
- * before unless it ran meanwhile; the time between two looks counts when it waited at both.
+ * A look is a sample: where a thread waits at that moment, it is taken to have waited since it was last
+ * looked at. Looks come at random distances, so that a program of a steady beat does not fall in step
+ * with them. What waits in an operator or a driver call that measures itself is left to that, so that at
+ * no moment waiting is counted twice.
+ *
+ * Each look takes a bounded time. Where there are too many threads for it, they take turns; a thread's
+ * sample then stands for the longer time since its turn before.
+ *
+ * A thread that did not run between two readings of what stands in its memory did not change it. That it
+ * did not is known from how often the kernel has set it going (asleep.h); as long as that stays, it is
+ * where it was at the look before, and nothing needs to be read.
  */
 #include "cli/waiting.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,45 +28,80 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "cli/asleep.h"
+#include "cli/foreign_python.h"
+#include "cli/waiting_tree.h"
 #include "region/reader.h"
-#include "region/writer.h"
 
-enum { COST_SHARE = 100 };          /* looking takes at most this part of the time: 1 % */
+enum {
+	COST_SHARE = 100,      /* looking takes at most this part of one processor: 1 % */
+	LOOK_NS = 1000000,     /* CPU time of one look, … */
+	THREADS_AT_ONCE = 8,   /* … which is read after so many threads */
+	TRIES = 3,             /* to find a thread that stays asleep meanwhile */
+	LOCATIONS_MAX = 65536, /* kept in a process */
+	THREADS_MAX = 1000000, /* in a process */
+	FIRST_MS = 5,          /* between two looks: from this … */
+	MORE_MS = 10,          /* … to so much more; 10 on average */
+	LONGEST_MS = 1000,     /* before the next turn */
+};
 #define SETTLED UINT64_C(100000000) /* ns after which a folder's time stamp holds */
+#define MEASURED UINT32_MAX         /* THREAD.current: its waiting is measured where it is */
 
 struct thread {
 	plumb_id record;
 	uint32_t tid;
-	bool waited;   /* at the last look */
-	uint32_t node; /* it was in then */
+	uint64_t looked; /* when, at first its start */
+	/* At the last look, when it was asleep: */
+	bool asleep;
+	uint64_t runs;        /* 0: unknown */
+	plumb_id node;        /* MEASURED: nothing is to be added */
+	enum plumb_fate fate; /* of the sample */
+};
+
+struct location {
+	struct plumb_foreign_frame frame;
+	plumb_id name, file;
+	uint32_t line;
 };
 
 struct process {
 	ino_t inode; /* of the region's file */
-	struct plumb_region region;
-	struct plumb_arena arena;
+	struct plumb_waiting_tree tree;
 	size_t size;
-	plumb_id newest;  /* THREAD record that `threads` goes up to */
-	plumb_id nowhere; /* the node of what waits outside any context, 0: not made */
+	plumb_id newest; /* THREAD record that `threads` goes up to */
 	bool over;
+	bool refused; /* its memory may not be read */
 	PLUMB_VEC(struct thread) threads;
-	struct plumb_map values; /* (node, track) → VALUE record */
+	/* Texts of frames, while no code object is freed. */
+	uint32_t codes_freed;
+	PLUMB_VEC(struct location) locations;
+	struct plumb_map location_map;
 };
 
 struct plumb_waiting {
 	const char *folder;
 	PLUMB_VEC(struct process *) processes;
-	uint64_t looked;        /* when */
-	uint64_t not_before;    /* the next look, so that looking stays cheap */
-	uint64_t folder_change; /* of the folder when it was read */
+	uint32_t process, thread; /* whose turn it is */
+	uint64_t not_before;      /* the next look */
+	uint64_t folder_change;   /* of the folder when it was read */
+	uint64_t random;
+	struct plumb_foreign memory;
+	struct plumb_foreign_walk walk;
+	struct plumb_foreign_symbol symbol;
 };
 
 static uint64_t
-now_ns(void)
+clock_ns(clockid_t clock)
 {
 	struct timespec time;
-	clock_gettime(CLOCK_MONOTONIC, &time);
+	clock_gettime(clock, &time);
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static struct plumb_region_header *
+header_of(const struct process *process)
+{
+	return process->tree.region.header;
 }
 
 /* ---- regions ---- */
@@ -71,6 +113,18 @@ is_known(const struct plumb_waiting *waiting, ino_t inode)
 		if (waiting->processes.items[i]->inode == inode)
 			return true;
 	return false;
+}
+
+/* A process that called exec has a region of each program that it was: the newest counts. */
+static void
+end_same_process(struct plumb_waiting *waiting, struct process *newer)
+{
+	for (uint32_t i = 0; i < waiting->processes.count; i++) {
+		struct process *process = waiting->processes.items[i];
+		const struct plumb_region_header *a = header_of(process), *b = header_of(newer);
+		if (process != newer && a->pid == b->pid)
+			(a->start_monotonic < b->start_monotonic ? process : newer)->over = true;
+	}
 }
 
 static void
@@ -102,8 +156,8 @@ open_region(struct plumb_waiting *waiting, int folder, const char *name)
 	*place = process;
 	process->inode = status.st_ino;
 	process->size = (size_t)status.st_size;
-	process->region.header = header;
-	atomic_store(&process->region.arenas, UINT32_C(1) << 24); /* apart from the program's */
+	process->tree.region.header = header;
+	end_same_process(waiting, process);
 }
 
 static void
@@ -137,7 +191,7 @@ thread_at(const struct process *process, plumb_id id)
 	if (offset < PLUMB_REGION_HEADER_SIZE ||
 	    offset + sizeof(struct plumb_record_thread) > process->size)
 		return NULL;
-	struct plumb_record_thread *record = plumb_region_at(&process->region, id);
+	struct plumb_record_thread *record = plumb_region_at(&process->tree.region, id);
 	return record->head.type == PLUMB_RECORD_THREAD ? record : NULL;
 }
 
@@ -145,154 +199,275 @@ static void
 find_threads(struct process *process)
 {
 	plumb_id newest =
-		atomic_load_explicit(&process->region.header->newest_thread, memory_order_acquire);
+		atomic_load_explicit(&header_of(process)->newest_thread, memory_order_acquire);
 	for (plumb_id id = newest; id && id != process->newest;) {
 		const struct plumb_record_thread *record = thread_at(process, id);
 		struct thread *thread = record ? plumb_vec_add(&process->threads) : NULL;
 		if (!thread)
 			break;
-		*thread = (struct thread){ .record = id, .tid = record->tid };
-		/* A record names an older one, so that this ends whatever the region holds. */
-		id = record->before < id || process->threads.count < 100000 ? record->before : 0;
+		*thread = (struct thread){ .record = id,
+			                   .tid = record->tid,
+			                   .looked = record->start };
+		/* A damaged chain may go round. */
+		id = process->threads.count < THREADS_MAX ? record->before : 0;
 	}
 	process->newest = newest;
 }
 
-/* ---- a look ---- */
+/* ---- where a thread waits ---- */
 
-/* 'R', 'S', 'D', …; 0: the thread is gone. */
-static char
-state_of(uint32_t pid, uint32_t tid)
+/* Its memory may not be read: said once, and not tried again. */
+static void
+refuse(struct process *process, int error)
 {
-	char path[64], text[256];
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/stat", pid, tid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	ssize_t got = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (got <= 0)
-		return 0;
-	text[got] = '\0';
-	const char *end = strrchr(text, ')'); /* a name may hold anything */
-	return end && end[1] == ' ' ? end[2] : 0;
+	char text[256];
+	if (error != EPERM && error != EACCES && error != ENOSYS)
+		return;
+	snprintf(text, sizeof text,
+	         "plumb may not read the program's memory (%s), so threads that wait outside any "
+	         "operator are under [waiting]; allow it to trace its own children to see lines",
+	         strerror(error));
+	plumb_waiting_tell(&process->tree, "waiting.off", text);
+	process->refused = true;
 }
 
-static struct plumb_record_value *
-value_of(struct process *process, plumb_id node, plumb_id track)
+/* Forgets texts when code objects may have taken others' places. */
+static void
+check_locations(struct plumb_waiting *waiting, struct process *process)
+{
+	uint32_t freed = 0;
+	uint64_t at = header_of(process)->python.codes_freed;
+	if (plumb_foreign_read(&waiting->memory, at, &freed, sizeof freed) && freed &&
+	    freed == process->codes_freed && process->locations.count < LOCATIONS_MAX)
+		return;
+	process->codes_freed = freed;
+	process->locations.count = 0;
+	plumb_map_free(&process->location_map);
+	process->location_map = (struct plumb_map){ 0 };
+}
+
+/* The texts of FRAME, or NULL. */
+static const struct location *
+location_of(struct plumb_waiting *waiting, struct process *process,
+            const struct plumb_foreign_frame *frame)
 {
 	struct plumb_map_cursor at;
-	uint64_t hash = plumb_hash_mix(node, track);
-	for (uint32_t id = plumb_map_first(&process->values, hash, &at); id != PLUMB_MAP_NONE;
-	     id = plumb_map_next(&process->values, &at)) {
-		struct plumb_record_value *value = plumb_region_at(&process->region, id);
-		if (value->node == node && value->track == track)
-			return value;
+	uint64_t hash = plumb_hash_mix(plumb_hash_mix(1, frame->code), (uint32_t)frame->lasti);
+	for (uint32_t id = plumb_map_first(&process->location_map, hash, &at); id != PLUMB_MAP_NONE;
+	     id = plumb_map_next(&process->location_map, &at)) {
+		const struct location *known = &process->locations.items[id];
+		if (known->frame.code == frame->code && known->frame.lasti == frame->lasti)
+			return known;
 	}
-	struct plumb_record_value *value =
-		plumb_arena_append(&process->arena, PLUMB_RECORD_VALUE, sizeof(*value));
-	if (!value)
+	const struct plumb_region_python *python = &header_of(process)->python;
+	struct plumb_foreign_symbol *symbol = &waiting->symbol;
+	if (!plumb_foreign_python_symbol(&waiting->memory, python, frame, symbol))
 		return NULL;
-	value->node = node;
-	value->track = track;
-	value->metric = PLUMB_METRIC_WAIT_TIME;
-	plumb_arena_commit(&process->arena, value);
-	if (plumb_map_add(&process->values, hash, plumb_region_id(&process->region, value)))
+	struct location location = { .frame = *frame,
+		                     .name = plumb_waiting_string(&process->tree, symbol->function),
+		                     .file = plumb_waiting_string(&process->tree, symbol->file),
+		                     .line = symbol->line };
+	struct location *own =
+		location.name && location.file ? plumb_vec_add(&process->locations) : NULL;
+	if (!own)
 		return NULL;
-	return value;
+	*own = location;
+	(void)plumb_map_add(&process->location_map, hash, process->locations.count - 1);
+	return own;
 }
 
-/* A context for threads that wait outside any operator. */
+/* The Python frames of the thread as a context; 0: none are known. */
+static plumb_id
+python_node(struct plumb_waiting *waiting, struct process *process,
+            const struct plumb_record_thread *record)
+{
+	const struct plumb_region_python *python = &header_of(process)->python;
+	struct plumb_foreign_walk *walk = &waiting->walk;
+	uint64_t state = atomic_load_explicit(&record->python, memory_order_acquire);
+	plumb_id node = 0;
+	if (process->refused || !state ||
+	    atomic_load_explicit(&python->state, memory_order_acquire) != PLUMB_REGION_PYTHON_READY)
+		return 0;
+	plumb_foreign_open(&waiting->memory, header_of(process)->pid);
+	if (!plumb_foreign_python_walk(&waiting->memory, python, state, record->self, walk)) {
+		refuse(process, waiting->memory.error);
+		return 0;
+	}
+	check_locations(waiting, process);
+	for (uint32_t i = walk->count; i--;) {
+		const struct location *location = location_of(waiting, process, &walk->frames[i]);
+		if (!location)
+			return 0;
+		struct plumb_record_node key = { .parent = node,
+			                         .kind = PLUMB_FRAME_PYTHON,
+			                         .name = location->name,
+			                         .file = location->file,
+			                         .line = location->line };
+		if (walk->truncated && !node)
+			key.flags = PLUMB_CONTEXT_TRUNCATED;
+		node = plumb_waiting_node(&process->tree, &key);
+		if (!node)
+			return 0;
+	}
+	return node;
+}
+
+/* A context for threads of which nothing is known. */
 static plumb_id
 nowhere(struct process *process)
 {
-	static const char name[] = "[waiting]";
-	if (process->nowhere)
-		return process->nowhere;
-	plumb_id text = plumb_arena_string(&process->arena, name, sizeof(name) - 1);
-	struct plumb_record_node *node =
-		text ? plumb_arena_append(&process->arena, PLUMB_RECORD_NODE, sizeof(*node)) : NULL;
-	if (!node)
-		return 0;
-	node->kind = PLUMB_FRAME_NATIVE;
-	node->name = text;
-	plumb_arena_commit(&process->arena, node);
-	return process->nowhere = plumb_region_id(&process->region, node);
+	struct plumb_record_node key = {
+		.kind = PLUMB_FRAME_NATIVE,
+		.name = plumb_waiting_string(&process->tree, "[waiting]"),
+	};
+	return key.name ? plumb_waiting_node(&process->tree, &key) : 0;
 }
 
+/* Where the thread is, which is asleep. */
 static void
-add(struct process *process, const struct thread *thread, uint64_t ns)
+find_node(struct plumb_waiting *waiting, struct process *process, struct thread *thread,
+          const struct plumb_record_thread *record)
 {
-	if (!process->arena.region)
-		plumb_arena_init(&process->arena, &process->region);
-	plumb_arena_count(&process->arena, PLUMB_SOURCE_WAIT_SAMPLE, PLUMB_FATE_RECEIVED, 1);
-	plumb_id node = thread->node ? thread->node : nowhere(process);
-	struct plumb_record_value *value = node ? value_of(process, node, thread->record) : NULL;
-	if (value)
-		plumb_value_add(value, (int64_t)ns);
-	plumb_arena_count(&process->arena, PLUMB_SOURCE_WAIT_SAMPLE,
-	                  !value         ? process->arena.fate
-	                  : thread->node ? PLUMB_FATE_ATTRIBUTED
-	                                 : PLUMB_FATE_NO_STACK,
-	                  1);
+	thread->fate = PLUMB_FATE_ATTRIBUTED;
+	thread->node = atomic_load_explicit(&record->current, memory_order_relaxed);
+	if (thread->node)
+		return;
+	thread->node = python_node(waiting, process, record);
+	if (thread->node && waiting->walk.truncated)
+		thread->fate = PLUMB_FATE_TOO_DEEP;
+	if (!thread->node)
+		thread->fate = PLUMB_FATE_NO_STACK;
+}
+
+/* Whether the thread is asleep, and if so, where. */
+static void
+find_place(struct plumb_waiting *waiting, struct process *process, struct thread *thread,
+           const struct plumb_record_thread *record, uint64_t runs)
+{
+	uint32_t pid = header_of(process)->pid;
+	for (int i = 0; i < TRIES; i++) {
+		thread->runs = runs;
+		thread->asleep = plumb_asleep(pid, thread->tid);
+		if (!thread->asleep)
+			return;
+		find_node(waiting, process, thread, record);
+		if (plumb_asleep_runs(pid, thread->tid, &runs) && runs == thread->runs &&
+		    plumb_asleep(pid, thread->tid))
+			return;
+	}
+	thread->node = 0;
+	thread->fate = PLUMB_FATE_NO_STACK;
+	thread->runs = 0;
 }
 
 /* False: the thread has ended. */
 static bool
-look_at_thread(struct process *process, struct thread *thread, uint64_t passed)
+look_at_thread(struct plumb_waiting *waiting, struct process *process, struct thread *thread,
+               uint64_t since)
 {
 	const struct plumb_record_thread *record = thread_at(process, thread->record);
-	uint32_t node = record ? atomic_load_explicit(&record->current, memory_order_relaxed) : 0;
-	char state =
-		record && !record->end ? state_of(process->region.header->pid, thread->tid) : 0;
-	if (!state)
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), runs;
+	uint64_t from = thread->looked > since ? thread->looked : since;
+	if (!record || record->end ||
+	    !plumb_asleep_runs(header_of(process)->pid, thread->tid, &runs))
 		return false;
-	bool waits = state == 'S' || state == 'D';
-	if (waits && thread->waited && thread->node == node && node != UINT32_MAX)
-		add(process, thread, passed);
-	thread->waited = waits;
-	thread->node = node;
+	if (!thread->asleep || !thread->runs || runs != thread->runs)
+		find_place(waiting, process, thread, record, runs);
+	thread->looked = now;
+	if (!thread->asleep || thread->node == MEASURED || now <= from)
+		return true;
+	if (!thread->node)
+		thread->node = nowhere(process);
+	plumb_waiting_add(&process->tree, thread->node, thread->record, now - from, thread->fate);
 	return true;
 }
 
-static void
-look_at_process(struct process *process, uint64_t passed)
+/* ---- a look ---- */
+
+/* How many threads there are. */
+static uint64_t
+find_all(struct plumb_waiting *waiting)
 {
-	process->over = atomic_load(&process->region.header->state) != PLUMB_REGION_RECORDING;
-	if (process->over)
-		return;
-	find_threads(process);
-	for (uint32_t i = 0; i < process->threads.count;) {
-		if (look_at_thread(process, &process->threads.items[i], passed))
-			i++;
+	uint64_t threads = 0;
+	find_regions(waiting);
+	for (uint32_t i = 0; i < waiting->processes.count; i++) {
+		struct process *process = waiting->processes.items[i];
+		if (atomic_load(&header_of(process)->state) != PLUMB_REGION_RECORDING)
+			process->over = true;
+		if (process->over)
+			process->threads.count = 0;
 		else
-			process->threads.items[i] =
-				process->threads.items[--process->threads.count];
+			find_threads(process);
+		threads += process->threads.count;
 	}
+	return threads;
+}
+
+/* Looks at the thread whose turn it is; there is one. */
+static void
+look_at_next(struct plumb_waiting *waiting, uint64_t since)
+{
+	struct process *process;
+	for (;; waiting->process++, waiting->thread = 0) {
+		if (waiting->process >= waiting->processes.count)
+			waiting->process = 0;
+		process = waiting->processes.items[waiting->process];
+		if (waiting->thread < process->threads.count)
+			break;
+	}
+	struct thread *thread = &process->threads.items[waiting->thread];
+	if (look_at_thread(waiting, process, thread, since))
+		waiting->thread++;
+	else
+		*thread = process->threads.items[--process->threads.count];
+}
+
+/* Random enough to keep out of a program's step. */
+static uint64_t
+distance_ns(struct plumb_waiting *waiting)
+{
+	waiting->random = plumb_hash_mix(waiting->random, 1);
+	return (FIRST_MS * 1000 + waiting->random % (MORE_MS * 1000 + 1)) * 1000;
 }
 
 struct plumb_waiting *
 plumb_waiting_new(const char *folder)
 {
 	struct plumb_waiting *waiting = calloc(1, sizeof(*waiting));
-	if (waiting)
+	if (waiting) {
 		waiting->folder = folder;
+		waiting->random = clock_ns(CLOCK_MONOTONIC);
+	}
 	return waiting;
 }
 
-void
-plumb_waiting_look(struct plumb_waiting *waiting)
+static void
+look(struct plumb_waiting *waiting, uint64_t since)
 {
-	uint64_t now = now_ns();
-	if (now < waiting->not_before)
-		return;
-	uint64_t passed = waiting->looked ? now - waiting->looked : 0;
-	waiting->looked = now;
-	find_regions(waiting);
-	for (uint32_t i = 0; i < waiting->processes.count; i++)
-		if (!waiting->processes.items[i]->over)
-			look_at_process(waiting->processes.items[i], passed);
-	waiting->not_before = now + (now_ns() - now) * COST_SHARE;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t spent = 0, left = find_all(waiting), distance = distance_ns(waiting);
+	for (uint64_t i = 1; left && spent < LOOK_NS; left--, i++) {
+		look_at_next(waiting, since);
+		if (i % THREADS_AT_ONCE == 0)
+			spent = clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
+	}
+	spent = clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
+	waiting->not_before = now + (spent * COST_SHARE > distance ? spent * COST_SHARE : distance);
+}
+
+int
+plumb_waiting_look(struct plumb_waiting *waiting, const struct plumb_control *control)
+{
+	uint64_t since = control ? plumb_control_since(control) : 1;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	if (!since)
+		return FIRST_MS + MORE_MS;
+	if (now >= waiting->not_before) {
+		look(waiting, since);
+		now = clock_ns(CLOCK_MONOTONIC);
+	}
+	uint64_t left = now < waiting->not_before ? (waiting->not_before - now) / 1000000 : 0;
+	return left < LONGEST_MS ? (int)left + 1 : LONGEST_MS;
 }
 
 void
@@ -302,9 +477,11 @@ plumb_waiting_free(struct plumb_waiting *waiting)
 		return;
 	for (uint32_t i = 0; i < waiting->processes.count; i++) {
 		struct process *process = waiting->processes.items[i];
-		munmap(process->region.header, process->size);
+		munmap(header_of(process), process->size);
+		plumb_waiting_tree_free(&process->tree);
 		plumb_vec_free(&process->threads);
-		plumb_map_free(&process->values);
+		plumb_vec_free(&process->locations);
+		plumb_map_free(&process->location_map);
 		free(process);
 	}
 	plumb_vec_free(&waiting->processes);

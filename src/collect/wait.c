@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/wait.h"
 
+#include <pthread.h>
+
 #include "collect/clock.h"
+#include "collect/monitor/python.h"
 
 enum { LONG_ENOUGH = 100000 }; /* ns */
 
@@ -12,6 +15,19 @@ static void
 publish(struct plumb_thread *thread, plumb_id node)
 {
 	atomic_store_explicit(&thread->record->current, node, memory_order_relaxed);
+}
+
+void
+plumb_wait_tell_python(struct plumb_thread *thread)
+{
+	int minor;
+	struct plumb_record_thread *record = thread->record;
+	bool shown = plumb_layers & PLUMB_LAYER_PYTHON;
+	const char *state = shown ? plumb_python_state(&minor) : NULL;
+	if (state && !plumb_python_publish(&thread->arena.region->header->python))
+		state = NULL;
+	record->self = (uint64_t)pthread_self();
+	atomic_store_explicit(&record->python, (uintptr_t)state, memory_order_release);
 }
 
 /* What calls at NODE took on average so far, ns; 0 for none. */
@@ -41,6 +57,8 @@ void
 plumb_wait_enter(struct plumb_thread *thread, struct plumb_operator_frame *frame)
 {
 	frame->cpu = 0;
+	if (plumb_unlikely(!thread->record->self))
+		plumb_wait_tell_python(thread);
 	if (thread->operators > 1) {
 		if (!thread->stack[1].cpu)
 			publish(thread, frame->node);
@@ -77,15 +95,19 @@ plumb_wait_settle(struct plumb_thread *thread)
 }
 
 uint64_t
-plumb_wait_begin(void)
+plumb_wait_begin(struct plumb_thread *thread)
 {
-	return plumb_waits ? plumb_cpu_now() : 0;
+	if (!plumb_waits)
+		return 0;
+	publish(thread, PLUMB_LOST);
+	return plumb_cpu_now();
 }
 
 void
 plumb_wait_end(struct plumb_thread *thread, plumb_id node, uint64_t begin, uint64_t wall)
 {
-	uint64_t spent = begin ? plumb_cpu_now() - begin : 0;
-	if (begin && wall > spent)
+	uint64_t spent = plumb_cpu_now() - begin;
+	if (node && wall > spent)
 		observe(thread, node, wall - spent);
+	plumb_wait_settle(thread);
 }
