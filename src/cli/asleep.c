@@ -34,25 +34,27 @@ plumb_asleep_in_stat(const char *text)
 }
 
 bool
-plumb_asleep_runs_in_schedstat(const char *text, uint64_t *runs)
+plumb_asleep_in_schedstat(const char *text, struct plumb_asleep_counts *counts)
 {
-	unsigned long long on, ready, count;
-	if (sscanf(text, "%llu %llu %llu", &on, &ready, &count) != 3 || !count)
+	unsigned long long on, ready, runs;
+	if (sscanf(text, "%llu %llu %llu", &on, &ready, &runs) != 3 || !runs)
 		return false;
-	*runs = count;
+	*counts = (struct plumb_asleep_counts){ .runs = runs, .awake = on + ready, .timed = true };
 	return true;
 }
 
 bool
-plumb_asleep_runs_in_status(const char *text, uint64_t *runs)
+plumb_asleep_in_status(const char *text, struct plumb_asleep_counts *counts)
 {
 	static const char of_itself[] = "\nvoluntary_ctxt_switches:";
 	static const char of_others[] = "\nnonvoluntary_ctxt_switches:";
 	const char *a = strstr(text, of_itself), *b = strstr(text, of_others);
 	if (!a || !b)
 		return false;
-	*runs = 1 + strtoull(a + sizeof of_itself - 1, NULL, 10) +
-	        strtoull(b + sizeof of_others - 1, NULL, 10);
+	*counts = (struct plumb_asleep_counts){
+		.runs = 1 + strtoull(a + sizeof of_itself - 1, NULL, 10) +
+		        strtoull(b + sizeof of_others - 1, NULL, 10),
+	};
 	return true;
 }
 
@@ -64,12 +66,12 @@ plumb_asleep(uint32_t pid, uint32_t tid)
 }
 
 bool
-plumb_asleep_runs(uint32_t pid, uint32_t tid, uint64_t *runs)
+plumb_asleep_count(uint32_t pid, uint32_t tid, struct plumb_asleep_counts *counts)
 {
 	char text[8192];
 	if (read_file(pid, tid, "schedstat", text, sizeof text) &&
-	    plumb_asleep_runs_in_schedstat(text, runs))
+	    plumb_asleep_in_schedstat(text, counts))
 		return true;
 	return read_file(pid, tid, "status", text, sizeof text) &&
-	       plumb_asleep_runs_in_status(text, runs);
+	       plumb_asleep_in_status(text, counts);
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A look is a sample: where a thread waits at that moment, it is taken to have waited since it was last
- * looked at. Looks come at random distances, so that a program of a steady beat does not fall in step
- * with them. What waits in an operator or a driver call that measures itself is left to that, so that at
- * no moment waiting is counted twice.
+ * How long a thread was asleep between two looks the kernel tells exactly; where, the looks sample. Time
+ * before the thread was seen awake belongs to where it was asleep at the look before, the rest to where
+ * it is asleep now. Looks come at random distances, so that a program of a steady beat does not fall in
+ * step with them.
  *
- * Each look takes a bounded time. Where there are too many threads for it, they take turns; a thread's
- * sample then stands for the longer time since its turn before.
+ * What operators and driver calls measure themselves is in the kernel's time, too: the collector tells
+ * how much that was so far, and it is taken off. While a thread is in one, nothing is added: what it
+ * waits there is told at the end.
+ *
+ * Each look takes a bounded time. Where there are too many threads for it, they take turns.
  *
  * A thread that did not run between two readings of what stands in its memory did not change it. That it
  * did not is known from how often the kernel has set it going (asleep.h); as long as that stays, it is
@@ -42,20 +45,28 @@ enum {
 	THREADS_MAX = 1000000, /* in a process */
 	FIRST_MS = 5,          /* between two looks: from this … */
 	MORE_MS = 10,          /* … to so much more; 10 on average */
-	LONGEST_MS = 1000,     /* before the next turn */
 };
 #define SETTLED UINT64_C(100000000) /* ns after which a folder's time stamp holds */
 #define MEASURED UINT32_MAX         /* THREAD.current: its waiting is measured where it is */
 
+/* Where a thread is asleep. */
+struct place {
+	plumb_id node;        /* 0: unknown. MEASURED: nothing is to be added */
+	enum plumb_fate fate; /* of what is added there */
+};
+
 struct thread {
 	plumb_id record;
 	uint32_t tid;
-	uint64_t looked; /* when, at first its start */
-	/* At the last look, when it was asleep: */
-	bool asleep;
-	uint64_t runs;        /* 0: unknown */
-	plumb_id node;        /* MEASURED: nothing is to be added */
-	enum plumb_fate fate; /* of the sample */
+	uint64_t looked;                   /* when; 0: not yet */
+	struct plumb_asleep_counts counts; /* then; no runs: it was not proved to be asleep */
+	uint64_t told;                     /* THREAD.waited then */
+	bool asleep;                       /* then */
+	struct place place;                /* then, when it was asleep */
+	int64_t pending;                   /* ns asleep that are to be added */
+	struct place last;                 /* where they were added last */
+	bool woken;                        /* it was seen awake since … */
+	int64_t head;                      /* … and so many of `pending` were before */
 };
 
 struct location {
@@ -81,9 +92,10 @@ struct process {
 struct plumb_waiting {
 	const char *folder;
 	PLUMB_VEC(struct process *) processes;
-	uint32_t process, thread; /* whose turn it is */
-	uint64_t not_before;      /* the next look */
-	uint64_t folder_change;   /* of the folder when it was read */
+	uint32_t process, thread;    /* whose turn it is */
+	uint64_t looked, not_before; /* the last look and the next */
+	uint64_t owed;               /* ns to wait for what looks cost so far */
+	uint64_t folder_change;      /* of the folder when it was read */
 	uint64_t random;
 	struct plumb_foreign memory;
 	struct plumb_foreign_walk walk;
@@ -205,9 +217,7 @@ find_threads(struct process *process)
 		struct thread *thread = record ? plumb_vec_add(&process->threads) : NULL;
 		if (!thread)
 			break;
-		*thread = (struct thread){ .record = id,
-			                   .tid = record->tid,
-			                   .looked = record->start };
+		*thread = (struct thread){ .record = id, .tid = record->tid };
 		/* A damaged chain may go round. */
 		id = process->threads.count < THREADS_MAX ? record->before : 0;
 	}
@@ -324,40 +334,96 @@ nowhere(struct process *process)
 }
 
 /* Where the thread is, which is asleep. */
-static void
-find_node(struct plumb_waiting *waiting, struct process *process, struct thread *thread,
-          const struct plumb_record_thread *record)
+static struct place
+find_place(struct plumb_waiting *waiting, struct process *process,
+           const struct plumb_record_thread *record)
 {
-	thread->fate = PLUMB_FATE_ATTRIBUTED;
-	thread->node = atomic_load_explicit(&record->current, memory_order_relaxed);
-	if (thread->node)
-		return;
-	thread->node = python_node(waiting, process, record);
-	if (thread->node && waiting->walk.truncated)
-		thread->fate = PLUMB_FATE_TOO_DEEP;
-	if (!thread->node)
-		thread->fate = PLUMB_FATE_NO_STACK;
+	struct place place = { atomic_load_explicit(&record->current, memory_order_relaxed),
+		               PLUMB_FATE_ATTRIBUTED };
+	if (place.node)
+		return place;
+	place.node = python_node(waiting, process, record);
+	if (!place.node)
+		place.fate = PLUMB_FATE_NO_STACK;
+	else if (waiting->walk.truncated)
+		place.fate = PLUMB_FATE_TOO_DEEP;
+	return place;
 }
 
-/* Whether the thread is asleep, and if so, where. */
-static void
-find_place(struct plumb_waiting *waiting, struct process *process, struct thread *thread,
-           const struct plumb_record_thread *record, uint64_t runs)
+/* Whether the thread is asleep, and if so, where. Fills in its counts as of then. False: it is gone. */
+static bool
+examine(struct plumb_waiting *waiting, struct process *process, struct thread *thread,
+        const struct plumb_record_thread *record)
 {
 	uint32_t pid = header_of(process)->pid;
+	struct plumb_asleep_counts counts;
+	if (!plumb_asleep_count(pid, thread->tid, &counts))
+		return false;
+	if (thread->asleep && thread->counts.runs && thread->counts.runs == counts.runs)
+		return true;
 	for (int i = 0; i < TRIES; i++) {
-		thread->runs = runs;
+		thread->counts = counts;
 		thread->asleep = plumb_asleep(pid, thread->tid);
 		if (!thread->asleep)
-			return;
-		find_node(waiting, process, thread, record);
-		if (plumb_asleep_runs(pid, thread->tid, &runs) && runs == thread->runs &&
-		    plumb_asleep(pid, thread->tid))
-			return;
+			return true;
+		thread->place = find_place(waiting, process, record);
+		if (!plumb_asleep_count(pid, thread->tid, &counts))
+			return false;
+		if (counts.runs == thread->counts.runs && plumb_asleep(pid, thread->tid)) {
+			thread->counts = counts;
+			return true;
+		}
 	}
-	thread->node = 0;
-	thread->fate = PLUMB_FATE_NO_STACK;
-	thread->runs = 0;
+	thread->place = (struct place){ 0, PLUMB_FATE_NO_STACK };
+	thread->counts = counts;
+	thread->counts.runs = 0;
+	return true;
+}
+
+/* ---- how long ---- */
+
+static void
+add(struct process *process, const struct thread *thread, struct place place, int64_t ns)
+{
+	if (ns > 0)
+		plumb_waiting_add(&process->tree, place.node ? place.node : nowhere(process),
+		                  thread->record, (uint64_t)ns, place.fate);
+}
+
+/* Adds what is pending to where the thread was before and to where it is now. */
+static void
+settle(struct process *process, struct thread *thread)
+{
+	int64_t pending = thread->pending > 0 ? thread->pending : 0, head = 0;
+	if (thread->last.fate && thread->last.node != thread->place.node)
+		head = !thread->woken           ? pending / 2
+		       : thread->head < pending ? thread->head
+		                                : pending;
+	add(process, thread, thread->last, head);
+	add(process, thread, thread->place, pending - head);
+	thread->last = thread->place;
+	thread->pending = 0;
+	thread->woken = false;
+}
+
+/* How long the thread slept since the look before, of which COUNTS and TOLD are; recording is on since
+ * SINCE. */
+static int64_t
+slept(const struct thread *thread, const struct plumb_record_thread *record, uint64_t now,
+      uint64_t since, const struct plumb_asleep_counts *counts, uint64_t told)
+{
+	bool first = !thread->looked;
+	uint64_t from = first ? record->start : thread->looked;
+	uint64_t awake = thread->counts.awake - (first ? 0 : counts->awake);
+	if (from < since) { /* it was paused */
+		bool all_the_while = thread->asleep && !first && counts->runs &&
+		                     counts->runs == thread->counts.runs;
+		return all_the_while && now > since ? (int64_t)(now - since) : 0;
+	}
+	if (!thread->counts.timed)
+		return thread->asleep && now > from ? (int64_t)(now - from) : 0;
+	int64_t ns = (int64_t)(now - from - awake - (thread->told - told));
+	return first && ns < 0 ? 0 : ns; /* it may have computed before it was known */
 }
 
 /* False: the thread has ended. */
@@ -366,19 +432,28 @@ look_at_thread(struct plumb_waiting *waiting, struct process *process, struct th
                uint64_t since)
 {
 	const struct plumb_record_thread *record = thread_at(process, thread->record);
-	uint64_t now = clock_ns(CLOCK_MONOTONIC), runs;
-	uint64_t from = thread->looked > since ? thread->looked : since;
-	if (!record || record->end ||
-	    !plumb_asleep_runs(header_of(process)->pid, thread->tid, &runs))
+	const struct plumb_asleep_counts counts = thread->counts;
+	uint64_t told = thread->told;
+	if (!record || record->end || !examine(waiting, process, thread, record)) {
+		if (thread->woken && thread->last.fate)
+			add(process, thread, thread->last,
+			    thread->head < thread->pending ? thread->head : thread->pending);
 		return false;
-	if (!thread->asleep || !thread->runs || runs != thread->runs)
-		find_place(waiting, process, thread, record, runs);
+	}
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	thread->told = atomic_load_explicit(&record->waited, memory_order_relaxed);
+	if (thread->looked < since || !thread->counts.timed) {
+		thread->last = (struct place){ 0 };
+		thread->pending = 0;
+	}
+	thread->pending += slept(thread, record, now, since, &counts, told);
 	thread->looked = now;
-	if (!thread->asleep || thread->node == MEASURED || now <= from)
-		return true;
-	if (!thread->node)
-		thread->node = nowhere(process);
-	plumb_waiting_add(&process->tree, thread->node, thread->record, now - from, thread->fate);
+	if (thread->asleep && thread->place.node != MEASURED) {
+		settle(process, thread);
+	} else if (!thread->asleep && !thread->woken) {
+		thread->woken = true;
+		thread->head = thread->pending;
+	}
 	return true;
 }
 
@@ -441,18 +516,30 @@ plumb_waiting_new(const char *folder)
 	return waiting;
 }
 
-static void
-look(struct plumb_waiting *waiting, uint64_t since)
+/* When to look again. One look may cost more than usual (a first chunk of a region does): what it owes
+ * is paid off over the next ones, so that no second passes without any. */
+static uint64_t
+next_look(struct plumb_waiting *waiting, uint64_t now, uint64_t spent)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC), before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	uint64_t spent = 0, left = find_all(waiting), distance = distance_ns(waiting);
+	uint64_t paid = now - waiting->looked, distance = distance_ns(waiting), owed;
+	waiting->owed -= paid < waiting->owed ? paid : waiting->owed;
+	waiting->owed += spent * COST_SHARE;
+	waiting->looked = now;
+	owed = waiting->owed < LOOK_NS * COST_SHARE ? waiting->owed : LOOK_NS * COST_SHARE;
+	return now + (owed > distance ? owed : distance);
+}
+
+static void
+look(struct plumb_waiting *waiting, uint64_t now, uint64_t since)
+{
+	uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID), spent = 0, left = find_all(waiting);
 	for (uint64_t i = 1; left && spent < LOOK_NS; left--, i++) {
 		look_at_next(waiting, since);
 		if (i % THREADS_AT_ONCE == 0)
 			spent = clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
 	}
 	spent = clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
-	waiting->not_before = now + (spent * COST_SHARE > distance ? spent * COST_SHARE : distance);
+	waiting->not_before = next_look(waiting, now, spent);
 }
 
 int
@@ -463,11 +550,10 @@ plumb_waiting_look(struct plumb_waiting *waiting, const struct plumb_control *co
 	if (!since)
 		return FIRST_MS + MORE_MS;
 	if (now >= waiting->not_before) {
-		look(waiting, since);
+		look(waiting, now, since);
 		now = clock_ns(CLOCK_MONOTONIC);
 	}
-	uint64_t left = now < waiting->not_before ? (waiting->not_before - now) / 1000000 : 0;
-	return left < LONGEST_MS ? (int)left + 1 : LONGEST_MS;
+	return now < waiting->not_before ? (int)((waiting->not_before - now) / 1000000) + 1 : 1;
 }
 
 void

@@ -89,6 +89,8 @@ void
 plumb_waiting_add(struct plumb_waiting_tree *tree, plumb_id node, plumb_id track, uint64_t ns,
                   enum plumb_fate fate)
 {
+	if (!ns)
+		return;
 	struct plumb_record_value *value = node ? value_of(tree, node, track) : NULL;
 	if (value)
 		plumb_value_add(value, (int64_t)ns);

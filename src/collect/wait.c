@@ -49,6 +49,9 @@ mean_duration(struct plumb_thread *thread, plumb_id node)
 static void
 observe(struct plumb_thread *thread, plumb_id node, uint64_t ns)
 {
+	_Atomic uint64_t *told = &thread->record->waited;
+	atomic_store_explicit(told, atomic_load_explicit(told, memory_order_relaxed) + ns,
+	                      memory_order_relaxed);
 	thread->waited += ns;
 	plumb_observe(thread, node, PLUMB_METRIC_WAIT_TIME, thread->track, (int64_t)ns);
 }

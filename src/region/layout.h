@@ -287,6 +287,7 @@ struct plumb_record_thread {
 	/* While waiting is recorded: addresses in the process. */
 	_Atomic uint64_t python; /* the thread's Python thread state as last seen, 0 none */
 	uint64_t self;           /* its pthread_self(); 0: not looked for Python yet */
+	_Atomic uint64_t waited; /* ns of waiting that were measured where they were, so far */
 };
 
 /* A GPU. UINT32_MAX and UINT64_MAX mean unknown. */
