@@ -30,6 +30,17 @@ plumb_wait_tell_python(struct plumb_thread *thread)
 	atomic_store_explicit(&record->python, (uintptr_t)state, memory_order_release);
 }
 
+void
+plumb_wait_met_python(void)
+{
+	struct plumb_thread *thread =
+		plumb_waits && plumb_thread_get() ? plumb_enter(PLUMB_CALLBACK_SAMPLE) : NULL;
+	if (!thread)
+		return;
+	plumb_wait_tell_python(thread);
+	plumb_leave(thread);
+}
+
 /* What calls at NODE took on average so far, ns; 0 for none. */
 static double
 mean_duration(struct plumb_thread *thread, plumb_id node)
