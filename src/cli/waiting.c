@@ -18,7 +18,6 @@
 #include "cli/waiting.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,11 +28,9 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "base/map.h"
 #include "base/vec.h"
 #include "cli/asleep.h"
-#include "cli/foreign_python.h"
-#include "cli/waiting_tree.h"
+#include "cli/waiting_python.h"
 #include "region/reader.h"
 
 enum {
@@ -41,7 +38,6 @@ enum {
 	LOOK_NS = 1000000,     /* CPU time of one look, … */
 	THREADS_AT_ONCE = 8,   /* … which is read after so many threads */
 	TRIES = 3,             /* to find a thread that stays asleep meanwhile */
-	LOCATIONS_MAX = 65536, /* kept in a process */
 	THREADS_MAX = 1000000, /* in a process */
 	FIRST_MS = 5,          /* between two looks: from this … */
 	MORE_MS = 10,          /* … to so much more; 10 on average */
@@ -69,24 +65,14 @@ struct thread {
 	int64_t head;                      /* … and so many of `pending` were before */
 };
 
-struct location {
-	struct plumb_foreign_frame frame;
-	plumb_id name, file;
-	uint32_t line;
-};
-
 struct process {
 	ino_t inode; /* of the region's file */
 	struct plumb_waiting_tree tree;
 	size_t size;
 	plumb_id newest; /* THREAD record that `threads` goes up to */
 	bool over;
-	bool refused; /* its memory may not be read */
 	PLUMB_VEC(struct thread) threads;
-	/* Texts of frames, while no code object is freed. */
-	uint32_t codes_freed;
-	PLUMB_VEC(struct location) locations;
-	struct plumb_map location_map;
+	struct plumb_waiting_python python;
 };
 
 struct plumb_waiting {
@@ -97,9 +83,7 @@ struct plumb_waiting {
 	uint64_t owed;               /* ns to wait for what looks cost so far */
 	uint64_t folder_change;      /* of the folder when it was read */
 	uint64_t random;
-	struct plumb_foreign memory;
-	struct plumb_foreign_walk walk;
-	struct plumb_foreign_symbol symbol;
+	struct plumb_waiting_reader reader;
 };
 
 static uint64_t
@@ -226,102 +210,6 @@ find_threads(struct process *process)
 
 /* ---- where a thread waits ---- */
 
-/* Its memory may not be read: said once, and not tried again. */
-static void
-refuse(struct process *process, int error)
-{
-	char text[256];
-	if (error != EPERM && error != EACCES && error != ENOSYS)
-		return;
-	snprintf(text, sizeof text,
-	         "plumb may not read the program's memory (%s), so threads that wait outside any "
-	         "operator are under [waiting]; allow it to trace its own children to see lines",
-	         strerror(error));
-	plumb_waiting_tell(&process->tree, "waiting.off", text);
-	process->refused = true;
-}
-
-/* Forgets texts when code objects may have taken others' places. */
-static void
-check_locations(struct plumb_waiting *waiting, struct process *process)
-{
-	uint32_t freed = 0;
-	uint64_t at = header_of(process)->python.codes_freed;
-	if (plumb_foreign_read(&waiting->memory, at, &freed, sizeof freed) && freed &&
-	    freed == process->codes_freed && process->locations.count < LOCATIONS_MAX)
-		return;
-	process->codes_freed = freed;
-	process->locations.count = 0;
-	plumb_map_free(&process->location_map);
-	process->location_map = (struct plumb_map){ 0 };
-}
-
-/* The texts of FRAME, or NULL. */
-static const struct location *
-location_of(struct plumb_waiting *waiting, struct process *process,
-            const struct plumb_foreign_frame *frame)
-{
-	struct plumb_map_cursor at;
-	uint64_t hash = plumb_hash_mix(plumb_hash_mix(1, frame->code), (uint32_t)frame->lasti);
-	for (uint32_t id = plumb_map_first(&process->location_map, hash, &at); id != PLUMB_MAP_NONE;
-	     id = plumb_map_next(&process->location_map, &at)) {
-		const struct location *known = &process->locations.items[id];
-		if (known->frame.code == frame->code && known->frame.lasti == frame->lasti)
-			return known;
-	}
-	const struct plumb_region_python *python = &header_of(process)->python;
-	struct plumb_foreign_symbol *symbol = &waiting->symbol;
-	if (!plumb_foreign_python_symbol(&waiting->memory, python, frame, symbol))
-		return NULL;
-	struct location location = { .frame = *frame,
-		                     .name = plumb_waiting_string(&process->tree, symbol->function),
-		                     .file = plumb_waiting_string(&process->tree, symbol->file),
-		                     .line = symbol->line };
-	struct location *own =
-		location.name && location.file ? plumb_vec_add(&process->locations) : NULL;
-	if (!own)
-		return NULL;
-	*own = location;
-	(void)plumb_map_add(&process->location_map, hash, process->locations.count - 1);
-	return own;
-}
-
-/* The Python frames of the thread as a context; 0: none are known. */
-static plumb_id
-python_node(struct plumb_waiting *waiting, struct process *process,
-            const struct plumb_record_thread *record)
-{
-	const struct plumb_region_python *python = &header_of(process)->python;
-	struct plumb_foreign_walk *walk = &waiting->walk;
-	uint64_t state = atomic_load_explicit(&record->python, memory_order_acquire);
-	plumb_id node = 0;
-	if (process->refused || !state ||
-	    atomic_load_explicit(&python->state, memory_order_acquire) != PLUMB_REGION_PYTHON_READY)
-		return 0;
-	plumb_foreign_open(&waiting->memory, header_of(process)->pid);
-	if (!plumb_foreign_python_walk(&waiting->memory, python, state, record->self, walk)) {
-		refuse(process, waiting->memory.error);
-		return 0;
-	}
-	check_locations(waiting, process);
-	for (uint32_t i = walk->count; i--;) {
-		const struct location *location = location_of(waiting, process, &walk->frames[i]);
-		if (!location)
-			return 0;
-		struct plumb_record_node key = { .parent = node,
-			                         .kind = PLUMB_FRAME_PYTHON,
-			                         .name = location->name,
-			                         .file = location->file,
-			                         .line = location->line };
-		if (walk->truncated && !node)
-			key.flags = PLUMB_CONTEXT_TRUNCATED;
-		node = plumb_waiting_node(&process->tree, &key);
-		if (!node)
-			return 0;
-	}
-	return node;
-}
-
 /* A context for threads of which nothing is known. */
 static plumb_id
 nowhere(struct process *process)
@@ -338,16 +226,16 @@ static struct place
 find_place(struct plumb_waiting *waiting, struct process *process,
            const struct plumb_record_thread *record)
 {
-	struct place place = { atomic_load_explicit(&record->current, memory_order_relaxed),
-		               PLUMB_FATE_ATTRIBUTED };
-	if (place.node)
-		return place;
-	place.node = python_node(waiting, process, record);
-	if (!place.node)
-		place.fate = PLUMB_FATE_NO_STACK;
-	else if (waiting->walk.truncated)
-		place.fate = PLUMB_FATE_TOO_DEEP;
-	return place;
+	struct plumb_waiting_at at = {
+		.thread = record,
+		.under = atomic_load_explicit(&record->current, memory_order_relaxed),
+	};
+	if (at.under == MEASURED)
+		return (struct place){ MEASURED, PLUMB_FATE_ATTRIBUTED };
+	plumb_waiting_find(&waiting->reader, &process->python, &process->tree, &at);
+	return (struct place){ at.node, at.truncated ? PLUMB_FATE_TOO_DEEP
+		                        : at.node    ? PLUMB_FATE_ATTRIBUTED
+		                                     : PLUMB_FATE_NO_STACK };
 }
 
 /* Whether the thread is asleep, and if so, where. Fills in its counts as of then. False: it is gone. */
@@ -434,7 +322,8 @@ look_at_thread(struct plumb_waiting *waiting, struct process *process, struct th
 	const struct plumb_record_thread *record = thread_at(process, thread->record);
 	const struct plumb_asleep_counts counts = thread->counts;
 	uint64_t told = thread->told;
-	if (!record || record->end || !examine(waiting, process, thread, record)) {
+	if (!record || record->end || record->head.flags & PLUMB_THREAD_OWN ||
+	    !examine(waiting, process, thread, record)) {
 		if (thread->woken && thread->last.fate)
 			add(process, thread, thread->last,
 			    thread->head < thread->pending ? thread->head : thread->pending);
@@ -566,8 +455,7 @@ plumb_waiting_free(struct plumb_waiting *waiting)
 		munmap(header_of(process), process->size);
 		plumb_waiting_tree_free(&process->tree);
 		plumb_vec_free(&process->threads);
-		plumb_vec_free(&process->locations);
-		plumb_map_free(&process->location_map);
+		plumb_waiting_python_free(&process->python);
 		free(process);
 	}
 	plumb_vec_free(&waiting->processes);

@@ -41,6 +41,12 @@ plumb_wait_met_python(void)
 	plumb_leave(thread);
 }
 
+void
+plumb_wait_leave_out(struct plumb_thread *thread)
+{
+	thread->record->head.flags |= PLUMB_THREAD_OWN;
+}
+
 /* What calls at NODE took on average so far, ns; 0 for none. */
 static double
 mean_duration(struct plumb_thread *thread, plumb_id node)
@@ -78,7 +84,8 @@ plumb_wait_enter(struct plumb_thread *thread, struct plumb_operator_frame *frame
 			publish(thread, frame->node);
 		return;
 	}
-	if (mean_duration(thread, frame->node) < LONG_ENOUGH) {
+	/* In a range the line counts, which is found from outside. */
+	if (frame->range || mean_duration(thread, frame->node) < LONG_ENOUGH) {
 		publish(thread, frame->node);
 		return;
 	}

@@ -29,6 +29,9 @@ void plumb_wait_tell_python(struct plumb_thread *thread);
 /* The same, now that Python was met: the thread may wait next, before another sample of it. */
 void plumb_wait_met_python(void);
 
+/* THREAD is plumb's own: that it waits is nobody's business. */
+void plumb_wait_leave_out(struct plumb_thread *thread);
+
 /* Around a call that may block: what the calling thread's CPU clock stands at, 0 when waiting is not
  * recorded; and, when it is, what to add at NODE (0: nothing) when the call took WALL ns. */
 uint64_t plumb_wait_begin(struct plumb_thread *thread);

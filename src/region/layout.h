@@ -273,7 +273,9 @@ struct plumb_record_code {
 };
 _Static_assert(sizeof(struct plumb_record_code) == 72, "code");
 
-/* A host thread. Its name is read again when the process ends. */
+/* A host thread. Its name is read again when the process ends. A flag: it is plumb's own, so that its
+ * waiting is nobody's. */
+#define PLUMB_THREAD_OWN 1u
 struct plumb_record_thread {
 	struct plumb_record head;
 	uint32_t tid;

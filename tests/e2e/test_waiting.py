@@ -8,6 +8,7 @@ import subprocess
 import pytest
 from conftest import PLUMB, ROOT, clean_environment, run_command
 from plumbtest import PROGRAMS, lines_of
+from test_mock_gpu import run_profiled
 from test_python_walker import compile_c, matrix
 
 SUPPORTED = ["3.9", "3.10", "3.11", "3.12", "3.13", "3.14"]
@@ -350,3 +351,71 @@ def test_memory_that_may_not_be_read_is_said(torch_python, tmp_path):
     assert "waiting.off" in report.stdout
     rows = {row["name"]: row for row in json.loads(report.stdout)["rows"]}
     assert rows["[waiting]"]["exclusive"]["wait.time"]["sum"] > 0.4e9
+
+
+def test_lines_inside_ranges_and_operators(record, torch_python, tmp_path):
+    program = tmp_path / "inside.py"
+    program.write_text(
+        "import time, torch\n"
+        "class Once(torch.autograd.Function):\n"
+        "    @staticmethod\n"
+        "    def forward(context, x):\n"
+        "        time.sleep(0.3)  # @operator\n"
+        "        return x * 1\n"
+        "    @staticmethod\n"
+        "    def backward(context, gradient): return gradient\n"
+        "def helper():\n"
+        "    time.sleep(0.3)  # @helper\n"
+        "def main():\n"
+        "    Once.apply(torch.ones(2))  # @call\n"
+        "    with torch.autograd.profiler.record_function('outer'):\n"
+        "        time.sleep(0.3)  # @outer\n"
+        "        with torch.autograd.profiler.record_function('inner'):\n"
+        "            time.sleep(0.3)  # @inner\n"
+        "            helper()\n"
+        "main()\n")
+    made, lines, found = record(torch_python, program, options=OPTIONS), lines_of(program), {}
+    for path, ns in contexts(made):
+        steps = []
+        for kind, name, file, line in path:
+            if kind in ("operator", "range"):
+                steps.append(name)
+            elif file == program.name and line in lines.values():
+                steps.append(next(mark for mark in lines if lines[mark] == line))
+        if steps:
+            key = " > ".join(steps)
+            found[key] = found.get(key, 0) + ns
+    for path in ("call > Once > operator", "outer > outer", "outer > inner > inner",
+                 "outer > inner > helper"):
+        assert abs(found.get(path, 0) - 0.3e9) < 0.05e9, (path, found)
+
+
+@pytest.mark.parametrize("python", matrix(["3.9", "3.10", "3.11", "3.12", "3.13"]))
+def test_an_interpreter_inside_another(record, python, tmp_path):
+    """The thread state is the one that the interpreter itself names: the inner's or the outer's."""
+    program = tmp_path / "inner.py"
+    program.write_text(
+        "import ctypes, time\n"
+        "try: import _interpreters as interpreters\n"
+        "except ImportError: import _xxsubinterpreters as interpreters\n"
+        "end = time.thread_time() + 0.04\n"
+        "while time.thread_time() < end: pass\n"
+        "def runs():\n"
+        "    interpreters.run_string(interpreters.create(), 'import time; time.sleep(0.5)')\n"
+        "runs()\n")
+    made = record(python, program, options=OPTIONS)
+    assert made.returncode == 0, made.stderr
+    assert abs(sum(ns for _, ns in contexts(made)) - 0.5e9) < 0.1e9
+    assert not samples(made)["dropped"]
+    found = waiting(made)
+    assert max(ns for name, ns in found.items() if name in ("runs", "<module>")) > 0.4e9
+
+
+def test_a_driver_call_is_counted_once(tmp_path):
+    """Outside operators, too: the call measures itself, and looks leave it to that."""
+    made = run_profiled(tmp_path, "sleep:100", "wait:context:500000000", "sleep:200",
+                        options=("--cpu",))
+    stats = made.profile._stats("wait.time")[0]
+    calls = {made.node(number).name: stat[0] for number, stat in stats.items()}
+    assert abs(calls["cuCtxSynchronize"] - 0.5e9) < 0.1e9
+    assert 0.15e9 < calls.get("[waiting]", 0) < 0.35e9
