@@ -35,7 +35,7 @@
 
 enum {
 	COST_SHARE = 100,      /* looking takes at most this part of one processor: 1 % */
-	LOOK_NS = 1000000,     /* CPU time of one look, … */
+	LOOK_NS = 500000,      /* CPU time of one look, … */
 	THREADS_AT_ONCE = 8,   /* … which is read after so many threads */
 	TRIES = 3,             /* to find a thread that stays asleep meanwhile */
 	THREADS_MAX = 1000000, /* in a process */
@@ -78,10 +78,9 @@ struct process {
 struct plumb_waiting {
 	const char *folder;
 	PLUMB_VEC(struct process *) processes;
-	uint32_t process, thread;    /* whose turn it is */
-	uint64_t looked, not_before; /* the last look and the next */
-	uint64_t owed;               /* ns to wait for what looks cost so far */
-	uint64_t folder_change;      /* of the folder when it was read */
+	uint32_t process, thread; /* whose turn it is */
+	uint64_t not_before;      /* the next look */
+	uint64_t folder_change;   /* of the folder when it was read */
 	uint64_t random;
 	struct plumb_waiting_reader reader;
 };
@@ -301,8 +300,9 @@ slept(const struct thread *thread, const struct plumb_record_thread *record, uin
       uint64_t since, const struct plumb_asleep_counts *counts, uint64_t told)
 {
 	bool first = !thread->looked;
-	uint64_t from = first ? record->start : thread->looked;
-	uint64_t awake = thread->counts.awake - (first ? 0 : counts->awake);
+	uint64_t met = atomic_load_explicit(&record->awake_at, memory_order_acquire);
+	uint64_t from = !first ? thread->looked : met ? met : record->start;
+	uint64_t awake = thread->counts.awake - (!first ? counts->awake : met ? record->awake : 0);
 	if (from < since) { /* it was paused */
 		bool all_the_while = thread->asleep && !first && counts->runs &&
 		                     counts->runs == thread->counts.runs;
@@ -405,30 +405,20 @@ plumb_waiting_new(const char *folder)
 	return waiting;
 }
 
-/* When to look again. One look may cost more than usual (a first chunk of a region does): what it owes
- * is paid off over the next ones, so that no second passes without any. */
-static uint64_t
-next_look(struct plumb_waiting *waiting, uint64_t now, uint64_t spent)
-{
-	uint64_t paid = now - waiting->looked, distance = distance_ns(waiting), owed;
-	waiting->owed -= paid < waiting->owed ? paid : waiting->owed;
-	waiting->owed += spent * COST_SHARE;
-	waiting->looked = now;
-	owed = waiting->owed < LOOK_NS * COST_SHARE ? waiting->owed : LOOK_NS * COST_SHARE;
-	return now + (owed > distance ? owed : distance);
-}
-
 static void
 look(struct plumb_waiting *waiting, uint64_t now, uint64_t since)
 {
-	uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID), spent = 0, left = find_all(waiting);
+	uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID), spent = 0, left = find_all(waiting),
+		 distance = distance_ns(waiting);
 	for (uint64_t i = 1; left && spent < LOOK_NS; left--, i++) {
 		look_at_next(waiting, since);
 		if (i % THREADS_AT_ONCE == 0)
 			spent = clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
 	}
 	spent = clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
-	waiting->not_before = next_look(waiting, now, spent);
+	/* More than a look may take was spent on something else, such as a new piece of a region. */
+	spent = spent < LOOK_NS ? spent * COST_SHARE : (uint64_t)LOOK_NS * COST_SHARE;
+	waiting->not_before = now + (spent > distance ? spent : distance);
 }
 
 int

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/wait.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "collect/clock.h"
 #include "collect/monitor/python.h"
@@ -17,8 +20,45 @@ publish(struct plumb_thread *thread, plumb_id node)
 	atomic_store_explicit(&thread->record->current, node, memory_order_relaxed);
 }
 
+/* The sum of the first two numbers in TEXT. */
+static uint64_t
+sum_of_two(const char *text)
+{
+	uint64_t sum = 0, number = 0;
+	for (int left = 2; left && *text; text++) {
+		if (*text >= '0' && *text <= '9') {
+			number = number * 10 + (uint64_t)(*text - '0');
+			continue;
+		}
+		sum += number;
+		number = 0;
+		left--;
+	}
+	return sum;
+}
+
+/* What the kernel has counted of the calling thread so far. By bare system calls: the C library's would
+ * let the thread be cancelled here. */
+static void
+tell_counts(struct plumb_record_thread *record)
+{
+	char text[128];
+	long fd =
+		syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	uint64_t now = plumb_now();
+	long got = syscall(SYS_read, fd, text, sizeof text - 1);
+	syscall(SYS_close, fd);
+	if (got <= 0)
+		return;
+	text[got] = '\0';
+	record->awake = sum_of_two(text);
+	atomic_store_explicit(&record->awake_at, now, memory_order_release);
+}
+
 void
-plumb_wait_tell_python(struct plumb_thread *thread)
+plumb_wait_tell_where(struct plumb_thread *thread)
 {
 	int minor;
 	struct plumb_record_thread *record = thread->record;
@@ -26,6 +66,8 @@ plumb_wait_tell_python(struct plumb_thread *thread)
 	const char *state = shown ? plumb_python_state(&minor) : NULL;
 	if (state && !plumb_python_publish(&thread->arena.region->header->python))
 		state = NULL;
+	if (!record->self)
+		tell_counts(record);
 	record->self = (uint64_t)pthread_self();
 	atomic_store_explicit(&record->python, (uintptr_t)state, memory_order_release);
 }
@@ -37,7 +79,7 @@ plumb_wait_met_python(void)
 		plumb_waits && plumb_thread_get() ? plumb_enter(PLUMB_CALLBACK_SAMPLE) : NULL;
 	if (!thread)
 		return;
-	plumb_wait_tell_python(thread);
+	plumb_wait_tell_where(thread);
 	plumb_leave(thread);
 }
 
@@ -78,7 +120,7 @@ plumb_wait_enter(struct plumb_thread *thread, struct plumb_operator_frame *frame
 {
 	frame->cpu = 0;
 	if (plumb_unlikely(!thread->record->self))
-		plumb_wait_tell_python(thread);
+		plumb_wait_tell_where(thread);
 	if (thread->operators > 1) {
 		if (!thread->stack[1].cpu)
 			publish(thread, frame->node);
@@ -120,6 +162,8 @@ plumb_wait_begin(struct plumb_thread *thread)
 {
 	if (!plumb_waits)
 		return 0;
+	if (plumb_unlikely(!thread->record->self))
+		plumb_wait_tell_where(thread);
 	publish(thread, PLUMB_LOST);
 	return plumb_cpu_now();
 }

@@ -22,9 +22,9 @@ void plumb_wait_exit(struct plumb_thread *thread, const struct plumb_operator_fr
 /* The stack of operators is another one without an exit. */
 void plumb_wait_settle(struct plumb_thread *thread);
 
-/* Tells `plumb run` where the calling thread's Python frames are; at its first operator and at every
- * sample, because a thread state may go and another one come. */
-void plumb_wait_tell_python(struct plumb_thread *thread);
+/* Tells `plumb run` where the calling thread's Python frames are; when it is met, and at every sample,
+ * because a thread state may go and another one come. */
+void plumb_wait_tell_where(struct plumb_thread *thread);
 
 /* The same, now that Python was met: the thread may wait next, before another sample of it. */
 void plumb_wait_met_python(void);

@@ -290,6 +290,8 @@ struct plumb_record_thread {
 	_Atomic uint64_t python; /* the thread's Python thread state as last seen, 0 none */
 	uint64_t self;           /* its pthread_self(); 0: not looked for Python yet */
 	_Atomic uint64_t waited; /* ns of waiting that were measured where they were, so far */
+	uint64_t awake; /* ns for which it had computed or been ready to, by the kernel's account … */
+	_Atomic uint64_t awake_at; /* … when it was met; 0: unknown */
 };
 
 /* A GPU. UINT32_MAX and UINT64_MAX mean unknown. */
