@@ -34,9 +34,9 @@
 #include "region/reader.h"
 
 enum {
-	COST_SHARE = 100,      /* looking takes at most this part of one processor: 1 % */
+	COST_SHARE = 160,      /* looking takes at most this part of one processor, 0.6 % */
 	LOOK_NS = 500000,      /* CPU time of one look, … */
-	THREADS_AT_ONCE = 8,   /* … which is read after so many threads */
+	THREADS_AT_ONCE = 2,   /* … which is read after so many threads */
 	TRIES = 3,             /* to find a thread that stays asleep meanwhile */
 	THREADS_MAX = 1000000, /* in a process */
 	FIRST_MS = 5,          /* between two looks: from this … */
