@@ -80,6 +80,7 @@ struct plumb_waiting {
 	PLUMB_VEC(struct process *) processes;
 	uint32_t process, thread; /* whose turn it is */
 	uint64_t not_before;      /* the next look */
+	uint64_t since;           /* when recording began or went on */
 	uint64_t folder_change;   /* of the folder when it was read */
 	uint64_t random;
 	struct plumb_waiting_reader reader;
@@ -110,6 +111,13 @@ is_known(const struct plumb_waiting *waiting, ino_t inode)
 	return false;
 }
 
+static void
+end_region(struct process *process)
+{
+	process->over = true;
+	process->threads.count = 0;
+}
+
 /* A process that called exec has a region of each program that it was: the newest counts. */
 static void
 end_same_process(struct plumb_waiting *waiting, struct process *newer)
@@ -118,7 +126,7 @@ end_same_process(struct plumb_waiting *waiting, struct process *newer)
 		struct process *process = waiting->processes.items[i];
 		const struct plumb_region_header *a = header_of(process), *b = header_of(newer);
 		if (process != newer && a->pid == b->pid)
-			(a->start_monotonic < b->start_monotonic ? process : newer)->over = true;
+			end_region(a->start_monotonic < b->start_monotonic ? process : newer);
 	}
 }
 
@@ -314,19 +322,37 @@ slept(const struct thread *thread, const struct plumb_record_thread *record, uin
 	return first && ns < 0 ? 0 : ns; /* it may have computed before it was known */
 }
 
+/* The thread ended since it was looked at: what it slept meanwhile goes to where it was then. */
+static void
+finish(struct process *process, const struct thread *thread,
+       const struct plumb_record_thread *record, uint64_t since)
+{
+	uint64_t met = atomic_load_explicit(&record->awake_at, memory_order_acquire);
+	uint64_t from = thread->looked ? thread->looked : met;
+	uint64_t awake = thread->looked ? thread->counts.awake : record->awake;
+	struct place place =
+		thread->asleep && thread->place.node != MEASURED ? thread->place : thread->last;
+	if (!record->end || !record->awake_end || !met || from < since ||
+	    record->head.flags & PLUMB_THREAD_OWN)
+		return;
+	if (!place.fate) /* it was not seen */
+		place.fate = PLUMB_FATE_NO_STACK;
+	add(process, thread, place,
+	    thread->pending + (int64_t)(record->end - from - (record->awake_end - awake) -
+	                                (record->waited - thread->told)));
+}
+
 /* False: the thread has ended. */
 static bool
-look_at_thread(struct plumb_waiting *waiting, struct process *process, struct thread *thread,
-               uint64_t since)
+look_at_thread(struct plumb_waiting *waiting, struct process *process, struct thread *thread)
 {
 	const struct plumb_record_thread *record = thread_at(process, thread->record);
 	const struct plumb_asleep_counts counts = thread->counts;
-	uint64_t told = thread->told;
-	if (!record || record->end || record->head.flags & PLUMB_THREAD_OWN ||
-	    !examine(waiting, process, thread, record)) {
-		if (thread->woken && thread->last.fate)
-			add(process, thread, thread->last,
-			    thread->head < thread->pending ? thread->head : thread->pending);
+	uint64_t told = thread->told, since = waiting->since;
+	if (!record || record->head.flags & PLUMB_THREAD_OWN)
+		return false;
+	if (record->end || !examine(waiting, process, thread, record)) {
+		finish(process, thread, record, since);
 		return false;
 	}
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -348,6 +374,22 @@ look_at_thread(struct plumb_waiting *waiting, struct process *process, struct th
 
 /* ---- a look ---- */
 
+/* The process records no more. */
+static void
+finish_process(struct plumb_waiting *waiting, struct process *process)
+{
+	if (!process->over)
+		find_threads(process);
+	process->over = true;
+	for (uint32_t i = 0; i < process->threads.count; i++) {
+		const struct thread *thread = &process->threads.items[i];
+		const struct plumb_record_thread *record = thread_at(process, thread->record);
+		if (record)
+			finish(process, thread, record, waiting->since);
+	}
+	process->threads.count = 0;
+}
+
 /* How many threads there are. */
 static uint64_t
 find_all(struct plumb_waiting *waiting)
@@ -357,10 +399,8 @@ find_all(struct plumb_waiting *waiting)
 	for (uint32_t i = 0; i < waiting->processes.count; i++) {
 		struct process *process = waiting->processes.items[i];
 		if (atomic_load(&header_of(process)->state) != PLUMB_REGION_RECORDING)
-			process->over = true;
-		if (process->over)
-			process->threads.count = 0;
-		else
+			finish_process(waiting, process);
+		if (!process->over)
 			find_threads(process);
 		threads += process->threads.count;
 	}
@@ -369,7 +409,7 @@ find_all(struct plumb_waiting *waiting)
 
 /* Looks at the thread whose turn it is; there is one. */
 static void
-look_at_next(struct plumb_waiting *waiting, uint64_t since)
+look_at_next(struct plumb_waiting *waiting)
 {
 	struct process *process;
 	for (;; waiting->process++, waiting->thread = 0) {
@@ -380,7 +420,7 @@ look_at_next(struct plumb_waiting *waiting, uint64_t since)
 			break;
 	}
 	struct thread *thread = &process->threads.items[waiting->thread];
-	if (look_at_thread(waiting, process, thread, since))
+	if (look_at_thread(waiting, process, thread))
 		waiting->thread++;
 	else
 		*thread = process->threads.items[--process->threads.count];
@@ -406,12 +446,12 @@ plumb_waiting_new(const char *folder)
 }
 
 static void
-look(struct plumb_waiting *waiting, uint64_t now, uint64_t since)
+look(struct plumb_waiting *waiting, uint64_t now)
 {
 	uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID), spent = 0, left = find_all(waiting),
 		 distance = distance_ns(waiting);
 	for (uint64_t i = 1; left && spent < LOOK_NS; left--, i++) {
-		look_at_next(waiting, since);
+		look_at_next(waiting);
 		if (i % THREADS_AT_ONCE == 0)
 			spent = clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
 	}
@@ -429,7 +469,8 @@ plumb_waiting_look(struct plumb_waiting *waiting, const struct plumb_control *co
 	if (!since)
 		return FIRST_MS + MORE_MS;
 	if (now >= waiting->not_before) {
-		look(waiting, now, since);
+		waiting->since = since;
+		look(waiting, now);
 		now = clock_ns(CLOCK_MONOTONIC);
 	}
 	return now < waiting->not_before ? (int)((waiting->not_before - now) / 1000000) + 1 : 1;
@@ -442,6 +483,7 @@ plumb_waiting_free(struct plumb_waiting *waiting)
 		return;
 	for (uint32_t i = 0; i < waiting->processes.count; i++) {
 		struct process *process = waiting->processes.items[i];
+		finish_process(waiting, process);
 		munmap(header_of(process), process->size);
 		plumb_waiting_tree_free(&process->tree);
 		plumb_vec_free(&process->threads);

@@ -37,24 +37,35 @@ sum_of_two(const char *text)
 	return sum;
 }
 
-/* What the kernel has counted of the calling thread so far. By bare system calls: the C library's would
- * let the thread be cancelled here. */
-static void
-tell_counts(struct plumb_record_thread *record)
+/* How long the calling thread has computed or been ready to, by the kernel's account; 0: unknown. By bare
+ * system calls: the C library's would let the thread be cancelled here. */
+static uint64_t
+awake_now(void)
 {
 	char text[128];
 	long fd =
 		syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return;
-	uint64_t now = plumb_now();
+		return 0;
 	long got = syscall(SYS_read, fd, text, sizeof text - 1);
 	syscall(SYS_close, fd);
-	if (got <= 0)
-		return;
-	text[got] = '\0';
-	record->awake = sum_of_two(text);
-	atomic_store_explicit(&record->awake_at, now, memory_order_release);
+	text[got > 0 ? got : 0] = '\0';
+	return sum_of_two(text);
+}
+
+static void
+tell_start(struct plumb_record_thread *record)
+{
+	record->awake = awake_now();
+	if (record->awake)
+		atomic_store_explicit(&record->awake_at, plumb_now(), memory_order_release);
+}
+
+void
+plumb_wait_tell_end(struct plumb_thread *thread)
+{
+	if (plumb_waits)
+		thread->record->awake_end = awake_now();
 }
 
 void
@@ -67,7 +78,7 @@ plumb_wait_tell_where(struct plumb_thread *thread)
 	if (state && !plumb_python_publish(&thread->arena.region->header->python))
 		state = NULL;
 	if (!record->self)
-		tell_counts(record);
+		tell_start(record);
 	record->self = (uint64_t)pthread_self();
 	atomic_store_explicit(&record->python, (uintptr_t)state, memory_order_release);
 }

@@ -29,6 +29,8 @@ void plumb_wait_tell_where(struct plumb_thread *thread);
 /* The same, now that Python was met: the thread may wait next, before another sample of it. */
 void plumb_wait_met_python(void);
 
+/* THREAD, the calling one, ends: the kernel's account of it is gone then. */
+void plumb_wait_tell_end(struct plumb_thread *thread);
 /* THREAD is plumb's own: that it waits is nobody's business. */
 void plumb_wait_leave_out(struct plumb_thread *thread);
 

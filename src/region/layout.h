@@ -292,6 +292,7 @@ struct plumb_record_thread {
 	_Atomic uint64_t waited; /* ns of waiting that were measured where they were, so far */
 	uint64_t awake; /* ns for which it had computed or been ready to, by the kernel's account … */
 	_Atomic uint64_t awake_at; /* … when it was met; 0: unknown */
+	uint64_t awake_end;        /* the same at its end; 0: unknown */
 };
 
 /* A GPU. UINT32_MAX and UINT64_MAX mean unknown. */

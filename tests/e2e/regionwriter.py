@@ -55,7 +55,7 @@ class Region:
         return self.node(parent, "native", name, number=offset, file_id=code)
 
     def thread(self, tid):
-        return self.add(THREAD, struct.pack("<IIQQIIQQQQQ", tid, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
+        return self.add(THREAD, struct.pack("<IIQQIIQQQQQQ", tid, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
 
     def value(self, node, track, nanoseconds):
         return self.add(VALUE, struct.pack("<IIHHIIIqQqqdd", node, track, OP_DURATION, 0, 0, 0, 0,

@@ -280,6 +280,7 @@ def test_a_thread_state_that_is_gone_is_not_believed(record, python, tmp_path):
 
 
 def test_many_threads_take_turns(record, torch_python, tmp_path):
+    """All their time is told; its place for those whose turn came."""
     program = tmp_path / "many.py"
     program.write_text(
         "import threading, time, torch\n"
@@ -291,14 +292,16 @@ def test_many_threads_take_turns(record, torch_python, tmp_path):
         "threads = [threading.Thread(target=waits) for _ in range(400)]\n"
         "[t.start() for t in threads]\n"
         "begin = time.monotonic_ns()\n"
-        "time.sleep(2)\n"
+        "time.sleep(3)\n"
         "print(time.monotonic_ns() - begin)\n"
         "stop.set()\n"
         "[t.join() for t in threads]\n")
     made = record(torch_python, program, options=(*OPTIONS, "--limit", "1G"))
     assert made.returncode == 0, made.stderr
-    whole, found = 400 * int(made.stdout), waiting(made)
-    assert 0.9 * whole < found["waits"] < 1.25 * whole
+    whole, found, unseen = 400 * int(made.stdout), waiting(made), waiting(made, "native")
+    seen = found["waits"]
+    assert seen > 0.4 * whole
+    assert 0.9 * whole < seen + unseen.get("[waiting]", 0) < 1.25 * whole
 
 
 def test_the_line_that_waits_for_a_batch(record, torch_python, tmp_path):
