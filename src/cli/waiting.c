@@ -130,20 +130,21 @@ end_same_process(struct plumb_waiting *waiting, struct process *newer)
 	}
 }
 
-static void
+/* False: the file is there, and the region in it is not yet. */
+static bool
 open_region(struct plumb_waiting *waiting, int folder, const char *name)
 {
-	struct stat status;
+	struct stat status = { 0 };
 	int fd = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
-		return;
+		return true;
 	void *map = MAP_FAILED;
-	if (fstat(fd, &status) == 0 && status.st_size > PLUMB_REGION_HEADER_SIZE &&
-	    !is_known(waiting, status.st_ino))
+	bool known = fstat(fd, &status) == 0 && is_known(waiting, status.st_ino);
+	if (!known && status.st_size > PLUMB_REGION_HEADER_SIZE)
 		map = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	if (map == MAP_FAILED)
-		return;
+		return known;
 	struct plumb_region_header *header = map;
 	struct process *process = NULL, **place = NULL;
 	if (!memcmp(header->magic, PLUMB_REGION_MAGIC, sizeof(header->magic)) &&
@@ -154,13 +155,14 @@ open_region(struct plumb_waiting *waiting, int folder, const char *name)
 	if (!place) {
 		free(process);
 		munmap(map, (size_t)status.st_size);
-		return;
+		return false;
 	}
 	*place = process;
 	process->inode = status.st_ino;
 	process->size = (size_t)status.st_size;
 	process->tree.region.header = header;
 	end_same_process(waiting, process);
+	return true;
 }
 
 static void
@@ -181,8 +183,9 @@ find_regions(struct plumb_waiting *waiting)
 	if ((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec > change + SETTLED)
 		waiting->folder_change = change;
 	while ((entry = readdir(folder)))
-		if (plumb_region_name_ends(entry->d_name, PLUMB_REGION_SUFFIX))
-			open_region(waiting, dirfd(folder), entry->d_name);
+		if (plumb_region_name_ends(entry->d_name, PLUMB_REGION_SUFFIX) &&
+		    !open_region(waiting, dirfd(folder), entry->d_name))
+			waiting->folder_change = 0; /* making it may take long on a slow disk */
 	closedir(folder);
 }
 
