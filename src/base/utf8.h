@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* The length of the valid character at TEXT, of at most BYTES bytes; 0 when there is none. */
 size_t plumb_utf8_character(const char *text, size_t bytes);
@@ -16,5 +17,34 @@ bool plumb_utf8_valid(const char *text, size_t bytes);
 /* Copies BYTES bytes of TEXT to OUT (room for 3 * BYTES) with every byte that is not part of a
  * valid character replaced by U+FFFD. Returns the length. Nothing is terminated. */
 size_t plumb_utf8_repair(char *out, const char *text, size_t bytes);
+
+/* Puts CHARACTER into OUT, which has room for 4; returns how many bytes it took. What is no character, or
+ * would end a string, becomes U+FFFD. */
+static inline size_t
+plumb_utf8_put(uint32_t character, char *out)
+{
+	if (character == 0 || character > 0x10ffff || (character >= 0xd800 && character < 0xe000))
+		character = 0xfffd;
+	if (character < 0x80) {
+		out[0] = (char)character;
+		return 1;
+	}
+	if (character < 0x800) {
+		out[0] = (char)(0xc0 | character >> 6);
+		out[1] = (char)(0x80 | (character & 0x3f));
+		return 2;
+	}
+	if (character < 0x10000) {
+		out[0] = (char)(0xe0 | character >> 12);
+		out[1] = (char)(0x80 | (character >> 6 & 0x3f));
+		out[2] = (char)(0x80 | (character & 0x3f));
+		return 3;
+	}
+	out[0] = (char)(0xf0 | character >> 18);
+	out[1] = (char)(0x80 | (character >> 12 & 0x3f));
+	out[2] = (char)(0x80 | (character >> 6 & 0x3f));
+	out[3] = (char)(0x80 | (character & 0x3f));
+	return 4;
+}
 
 #endif

@@ -279,9 +279,8 @@ turn(void *data)
 	int next = control ? plumb_schedule_turn(&run->schedule) : -1;
 	if (!run->waiting)
 		return next;
-	if (!control || plumb_control_is_on(control))
-		plumb_waiting_look(run->waiting);
-	return next < 0 || next > (int)PLUMB_WAITING_MS ? (int)PLUMB_WAITING_MS : next;
+	int look = plumb_waiting_look(run->waiting, control);
+	return next < 0 || next > look ? look : next;
 }
 
 static void

@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is seen goes into an arena of its own in the process's region: chunks are taken atomically, so
- * the program and plumb write side by side. A waiting thread is in the same context as at the look
- * before unless it ran meanwhile; the time between two looks counts when it waited at both.
+ * How long a thread was asleep between two looks the kernel tells exactly; where, the looks sample. Time
+ * before the thread was seen awake belongs to where it was asleep at the look before, the rest to where
+ * it is asleep now. Looks come at random distances, so that a program of a steady beat does not fall in
+ * step with them.
+ *
+ * What operators and driver calls measure themselves is in the kernel's time, too: the collector tells
+ * how much that was so far, and it is taken off. While a thread is in one, nothing is added: what it
+ * waits there is told at the end.
+ *
+ * Each look takes a bounded time. Where there are too many threads for it, they take turns.
+ *
+ * A thread that did not run between two readings of what stands in its memory did not change it. That it
+ * did not is known from how often the kernel has set it going (asleep.h); as long as that stays, it is
+ * where it was at the look before, and nothing needs to be read.
  */
 #include "cli/waiting.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,48 +28,76 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "base/map.h"
-#include "base/procstat.h"
 #include "base/vec.h"
+#include "cli/asleep.h"
+#include "cli/waiting_python.h"
 #include "region/reader.h"
-#include "region/writer.h"
 
-enum { COST_SHARE = 100 };          /* looking takes at most this part of the time: 1 % */
+enum {
+	COST_SHARE = 160,      /* looking takes at most this part of one processor, 0.6 % */
+	LOOK_NS = 500000,      /* CPU time of one look, … */
+	THREADS_AT_ONCE = 2,   /* … which is read after so many threads */
+	TRIES = 3,             /* to find a thread that stays asleep meanwhile */
+	THREADS_MAX = 1000000, /* in a process */
+	FIRST_MS = 5,          /* between two looks: from this … */
+	MORE_MS = 10,          /* … to so much more; 10 on average */
+};
 #define SETTLED UINT64_C(100000000) /* ns after which a folder's time stamp holds */
+#define MEASURED UINT32_MAX         /* THREAD.current: its waiting is measured where it is */
+
+/* Where a thread is asleep. */
+struct place {
+	plumb_id node;        /* 0: unknown. MEASURED: nothing is to be added */
+	enum plumb_fate fate; /* of what is added there */
+};
 
 struct thread {
 	plumb_id record;
 	uint32_t tid;
-	bool waited;   /* at the last look */
-	uint32_t node; /* it was in then */
+	uint64_t looked;                   /* when; 0: not yet */
+	struct plumb_asleep_counts counts; /* then; no runs: it was not proved to be asleep */
+	uint64_t told;                     /* THREAD.waited then */
+	bool asleep;                       /* then */
+	struct place place;                /* then, when it was asleep */
+	int64_t pending;                   /* ns asleep that are to be added */
+	struct place last;                 /* where they were added last */
+	bool woken;                        /* it was seen awake since … */
+	int64_t head;                      /* … and so many of `pending` were before */
 };
 
 struct process {
 	ino_t inode; /* of the region's file */
-	struct plumb_region region;
-	struct plumb_arena arena;
+	struct plumb_waiting_tree tree;
 	size_t size;
-	plumb_id newest;  /* THREAD record that `threads` goes up to */
-	plumb_id nowhere; /* the node of what waits outside any context, 0: not made */
+	plumb_id newest; /* THREAD record that `threads` goes up to */
 	bool over;
 	PLUMB_VEC(struct thread) threads;
-	struct plumb_map values; /* (node, track) → VALUE record */
+	struct plumb_waiting_python python;
 };
 
 struct plumb_waiting {
 	const char *folder;
 	PLUMB_VEC(struct process *) processes;
-	uint64_t looked;        /* when */
-	uint64_t not_before;    /* the next look, so that looking stays cheap */
-	uint64_t folder_change; /* of the folder when it was read */
+	uint32_t process, thread; /* whose turn it is */
+	uint64_t not_before;      /* the next look */
+	uint64_t since;           /* when recording began or went on */
+	uint64_t folder_change;   /* of the folder when it was read */
+	uint64_t random;
+	struct plumb_waiting_reader reader;
 };
 
 static uint64_t
-now_ns(void)
+clock_ns(clockid_t clock)
 {
 	struct timespec time;
-	clock_gettime(CLOCK_MONOTONIC, &time);
+	clock_gettime(clock, &time);
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static struct plumb_region_header *
+header_of(const struct process *process)
+{
+	return process->tree.region.header;
 }
 
 /* ---- regions ---- */
@@ -75,19 +112,39 @@ is_known(const struct plumb_waiting *waiting, ino_t inode)
 }
 
 static void
+end_region(struct process *process)
+{
+	process->over = true;
+	process->threads.count = 0;
+}
+
+/* A process that called exec has a region of each program that it was: the newest counts. */
+static void
+end_same_process(struct plumb_waiting *waiting, struct process *newer)
+{
+	for (uint32_t i = 0; i < waiting->processes.count; i++) {
+		struct process *process = waiting->processes.items[i];
+		const struct plumb_region_header *a = header_of(process), *b = header_of(newer);
+		if (process != newer && a->pid == b->pid)
+			end_region(a->start_monotonic < b->start_monotonic ? process : newer);
+	}
+}
+
+/* False: the file is there, and the region in it is not yet. */
+static bool
 open_region(struct plumb_waiting *waiting, int folder, const char *name)
 {
-	struct stat status;
+	struct stat status = { 0 };
 	int fd = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
-		return;
+		return true;
 	void *map = MAP_FAILED;
-	if (fstat(fd, &status) == 0 && status.st_size > PLUMB_REGION_HEADER_SIZE &&
-	    !is_known(waiting, status.st_ino))
+	bool known = fstat(fd, &status) == 0 && is_known(waiting, status.st_ino);
+	if (!known && status.st_size > PLUMB_REGION_HEADER_SIZE)
 		map = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	if (map == MAP_FAILED)
-		return;
+		return known;
 	struct plumb_region_header *header = map;
 	struct process *process = NULL, **place = NULL;
 	if (!memcmp(header->magic, PLUMB_REGION_MAGIC, sizeof(header->magic)) &&
@@ -98,13 +155,14 @@ open_region(struct plumb_waiting *waiting, int folder, const char *name)
 	if (!place) {
 		free(process);
 		munmap(map, (size_t)status.st_size);
-		return;
+		return false;
 	}
 	*place = process;
 	process->inode = status.st_ino;
 	process->size = (size_t)status.st_size;
-	process->region.header = header;
-	atomic_store(&process->region.arenas, UINT32_C(1) << 24); /* apart from the program's */
+	process->tree.region.header = header;
+	end_same_process(waiting, process);
+	return true;
 }
 
 static void
@@ -125,8 +183,9 @@ find_regions(struct plumb_waiting *waiting)
 	if ((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec > change + SETTLED)
 		waiting->folder_change = change;
 	while ((entry = readdir(folder)))
-		if (plumb_region_name_ends(entry->d_name, PLUMB_REGION_SUFFIX))
-			open_region(waiting, dirfd(folder), entry->d_name);
+		if (plumb_region_name_ends(entry->d_name, PLUMB_REGION_SUFFIX) &&
+		    !open_region(waiting, dirfd(folder), entry->d_name))
+			waiting->folder_change = 0; /* making it may take long on a slow disk */
 	closedir(folder);
 }
 
@@ -138,7 +197,7 @@ thread_at(const struct process *process, plumb_id id)
 	if (offset < PLUMB_REGION_HEADER_SIZE ||
 	    offset + sizeof(struct plumb_record_thread) > process->size)
 		return NULL;
-	struct plumb_record_thread *record = plumb_region_at(&process->region, id);
+	struct plumb_record_thread *record = plumb_region_at(&process->tree.region, id);
 	return record->head.type == PLUMB_RECORD_THREAD ? record : NULL;
 }
 
@@ -146,146 +205,278 @@ static void
 find_threads(struct process *process)
 {
 	plumb_id newest =
-		atomic_load_explicit(&process->region.header->newest_thread, memory_order_acquire);
+		atomic_load_explicit(&header_of(process)->newest_thread, memory_order_acquire);
 	for (plumb_id id = newest; id && id != process->newest;) {
 		const struct plumb_record_thread *record = thread_at(process, id);
 		struct thread *thread = record ? plumb_vec_add(&process->threads) : NULL;
 		if (!thread)
 			break;
 		*thread = (struct thread){ .record = id, .tid = record->tid };
-		/* A record names an older one, so that this ends whatever the region holds. */
-		id = record->before < id || process->threads.count < 100000 ? record->before : 0;
+		/* A damaged chain may go round. */
+		id = process->threads.count < THREADS_MAX ? record->before : 0;
 	}
 	process->newest = newest;
 }
 
-/* ---- a look ---- */
+/* ---- where a thread waits ---- */
 
-/* 'R', 'S', 'D', …; 0: the thread is gone. */
-static char
-state_of(uint32_t pid, uint32_t tid)
-{
-	char path[64];
-	struct plumb_procstat stat;
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/stat", pid, tid);
-	return plumb_procstat_read(path, &stat) ? stat.state : 0;
-}
-
-static struct plumb_record_value *
-value_of(struct process *process, plumb_id node, plumb_id track)
-{
-	struct plumb_map_cursor at;
-	uint64_t hash = plumb_hash_mix(node, track);
-	for (uint32_t id = plumb_map_first(&process->values, hash, &at); id != PLUMB_MAP_NONE;
-	     id = plumb_map_next(&process->values, &at)) {
-		struct plumb_record_value *value = plumb_region_at(&process->region, id);
-		if (value->node == node && value->track == track)
-			return value;
-	}
-	struct plumb_record_value *value =
-		plumb_arena_append(&process->arena, PLUMB_RECORD_VALUE, sizeof(*value));
-	if (!value)
-		return NULL;
-	value->node = node;
-	value->track = track;
-	value->metric = PLUMB_METRIC_WAIT_TIME;
-	plumb_arena_commit(&process->arena, value);
-	if (plumb_map_add(&process->values, hash, plumb_region_id(&process->region, value)))
-		return NULL;
-	return value;
-}
-
-/* A context for threads that wait outside any operator. */
+/* A context for threads of which nothing is known. */
 static plumb_id
 nowhere(struct process *process)
 {
-	static const char name[] = "[waiting]";
-	if (process->nowhere)
-		return process->nowhere;
-	plumb_id text = plumb_arena_string(&process->arena, name, sizeof(name) - 1);
-	struct plumb_record_node *node =
-		text ? plumb_arena_append(&process->arena, PLUMB_RECORD_NODE, sizeof(*node)) : NULL;
-	if (!node)
-		return 0;
-	node->kind = PLUMB_FRAME_NATIVE;
-	node->name = text;
-	plumb_arena_commit(&process->arena, node);
-	return process->nowhere = plumb_region_id(&process->region, node);
+	struct plumb_record_node key = {
+		.kind = PLUMB_FRAME_NATIVE,
+		.name = plumb_waiting_string(&process->tree, "[waiting]"),
+	};
+	return key.name ? plumb_waiting_node(&process->tree, &key) : 0;
 }
 
-static void
-add(struct process *process, const struct thread *thread, uint64_t ns)
+/* Where the thread is, which is asleep. */
+static struct place
+find_place(struct plumb_waiting *waiting, struct process *process,
+           const struct plumb_record_thread *record)
 {
-	if (!process->arena.region)
-		plumb_arena_init(&process->arena, &process->region);
-	plumb_arena_count(&process->arena, PLUMB_SOURCE_WAIT_SAMPLE, PLUMB_FATE_RECEIVED, 1);
-	plumb_id node = thread->node ? thread->node : nowhere(process);
-	struct plumb_record_value *value = node ? value_of(process, node, thread->record) : NULL;
-	if (value)
-		plumb_value_add(value, (int64_t)ns);
-	plumb_arena_count(&process->arena, PLUMB_SOURCE_WAIT_SAMPLE,
-	                  !value         ? process->arena.fate
-	                  : thread->node ? PLUMB_FATE_ATTRIBUTED
-	                                 : PLUMB_FATE_NO_STACK,
-	                  1);
+	struct plumb_waiting_at at = {
+		.thread = record,
+		.under = atomic_load_explicit(&record->current, memory_order_relaxed),
+	};
+	if (at.under == MEASURED)
+		return (struct place){ MEASURED, PLUMB_FATE_ATTRIBUTED };
+	plumb_waiting_find(&waiting->reader, &process->python, &process->tree, &at);
+	return (struct place){ at.node, at.truncated ? PLUMB_FATE_TOO_DEEP
+		                        : at.node    ? PLUMB_FATE_ATTRIBUTED
+		                                     : PLUMB_FATE_NO_STACK };
+}
+
+/* Whether the thread is asleep, and if so, where. Fills in its counts as of then. False: it is gone. */
+static bool
+examine(struct plumb_waiting *waiting, struct process *process, struct thread *thread,
+        const struct plumb_record_thread *record)
+{
+	uint32_t pid = header_of(process)->pid;
+	struct plumb_asleep_counts counts;
+	if (!plumb_asleep_count(pid, thread->tid, &counts))
+		return false;
+	if (thread->asleep && thread->counts.runs && thread->counts.runs == counts.runs)
+		return true;
+	for (int i = 0; i < TRIES; i++) {
+		thread->counts = counts;
+		thread->asleep = plumb_asleep(pid, thread->tid);
+		if (!thread->asleep)
+			return true;
+		thread->place = find_place(waiting, process, record);
+		if (!plumb_asleep_count(pid, thread->tid, &counts))
+			return false;
+		if (counts.runs == thread->counts.runs && plumb_asleep(pid, thread->tid)) {
+			thread->counts = counts;
+			return true;
+		}
+	}
+	thread->place = (struct place){ 0, PLUMB_FATE_NO_STACK };
+	thread->counts = counts;
+	thread->counts.runs = 0;
+	return true;
+}
+
+/* ---- how long ---- */
+
+static void
+add(struct process *process, const struct thread *thread, struct place place, int64_t ns)
+{
+	if (ns > 0)
+		plumb_waiting_add(&process->tree, place.node ? place.node : nowhere(process),
+		                  thread->record, (uint64_t)ns, place.fate);
+}
+
+/* Adds what is pending to where the thread was before and to where it is now. */
+static void
+settle(struct process *process, struct thread *thread)
+{
+	int64_t pending = thread->pending > 0 ? thread->pending : 0, head = 0;
+	if (thread->last.fate && thread->last.node != thread->place.node)
+		head = !thread->woken           ? pending / 2
+		       : thread->head < pending ? thread->head
+		                                : pending;
+	add(process, thread, thread->last, head);
+	add(process, thread, thread->place, pending - head);
+	thread->last = thread->place;
+	thread->pending = 0;
+	thread->woken = false;
+}
+
+/* How long the thread slept since the look before, of which COUNTS and TOLD are; recording is on since
+ * SINCE. */
+static int64_t
+slept(const struct thread *thread, const struct plumb_record_thread *record, uint64_t now,
+      uint64_t since, const struct plumb_asleep_counts *counts, uint64_t told)
+{
+	bool first = !thread->looked;
+	uint64_t met = atomic_load_explicit(&record->awake_at, memory_order_acquire);
+	uint64_t from = !first ? thread->looked : met ? met : record->start;
+	uint64_t awake = thread->counts.awake - (!first ? counts->awake : met ? record->awake : 0);
+	if (from < since) { /* it was paused */
+		bool all_the_while = thread->asleep && !first && counts->runs &&
+		                     counts->runs == thread->counts.runs;
+		return all_the_while && now > since ? (int64_t)(now - since) : 0;
+	}
+	if (!thread->counts.timed)
+		return thread->asleep && now > from ? (int64_t)(now - from) : 0;
+	int64_t ns = (int64_t)(now - from - awake - (thread->told - told));
+	return first && ns < 0 ? 0 : ns; /* it may have computed before it was known */
+}
+
+/* The thread ended since it was looked at: what it slept meanwhile goes to where it was then. */
+static void
+finish(struct process *process, const struct thread *thread,
+       const struct plumb_record_thread *record, uint64_t since)
+{
+	uint64_t met = atomic_load_explicit(&record->awake_at, memory_order_acquire);
+	uint64_t from = thread->looked ? thread->looked : met;
+	uint64_t awake = thread->looked ? thread->counts.awake : record->awake;
+	struct place place =
+		thread->asleep && thread->place.node != MEASURED ? thread->place : thread->last;
+	if (!record->end || !record->awake_end || !met || from < since ||
+	    record->head.flags & PLUMB_THREAD_OWN)
+		return;
+	if (!place.fate) /* it was not seen */
+		place.fate = PLUMB_FATE_NO_STACK;
+	add(process, thread, place,
+	    thread->pending + (int64_t)(record->end - from - (record->awake_end - awake) -
+	                                (record->waited - thread->told)));
 }
 
 /* False: the thread has ended. */
 static bool
-look_at_thread(struct process *process, struct thread *thread, uint64_t passed)
+look_at_thread(struct plumb_waiting *waiting, struct process *process, struct thread *thread)
 {
 	const struct plumb_record_thread *record = thread_at(process, thread->record);
-	uint32_t node = record ? atomic_load_explicit(&record->current, memory_order_relaxed) : 0;
-	char state =
-		record && !record->end ? state_of(process->region.header->pid, thread->tid) : 0;
-	if (!state)
+	const struct plumb_asleep_counts counts = thread->counts;
+	uint64_t told = thread->told, since = waiting->since;
+	if (!record || record->head.flags & PLUMB_THREAD_OWN)
 		return false;
-	bool waits = state == 'S' || state == 'D';
-	if (waits && thread->waited && thread->node == node && node != UINT32_MAX)
-		add(process, thread, passed);
-	thread->waited = waits;
-	thread->node = node;
+	if (record->end || !examine(waiting, process, thread, record)) {
+		finish(process, thread, record, since);
+		return false;
+	}
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	thread->told = atomic_load_explicit(&record->waited, memory_order_relaxed);
+	if (thread->looked < since || !thread->counts.timed) {
+		thread->last = (struct place){ 0 };
+		thread->pending = 0;
+	}
+	thread->pending += slept(thread, record, now, since, &counts, told);
+	thread->looked = now;
+	if (thread->asleep && thread->place.node != MEASURED) {
+		settle(process, thread);
+	} else if (!thread->asleep && !thread->woken) {
+		thread->woken = true;
+		thread->head = thread->pending;
+	}
 	return true;
 }
 
+/* ---- a look ---- */
+
+/* The process records no more. */
 static void
-look_at_process(struct process *process, uint64_t passed)
+finish_process(struct plumb_waiting *waiting, struct process *process)
 {
-	process->over = atomic_load(&process->region.header->state) != PLUMB_REGION_RECORDING;
-	if (process->over)
-		return;
-	find_threads(process);
-	for (uint32_t i = 0; i < process->threads.count;) {
-		if (look_at_thread(process, &process->threads.items[i], passed))
-			i++;
-		else
-			process->threads.items[i] =
-				process->threads.items[--process->threads.count];
+	if (!process->over)
+		find_threads(process);
+	process->over = true;
+	for (uint32_t i = 0; i < process->threads.count; i++) {
+		const struct thread *thread = &process->threads.items[i];
+		const struct plumb_record_thread *record = thread_at(process, thread->record);
+		if (record)
+			finish(process, thread, record, waiting->since);
 	}
+	process->threads.count = 0;
+}
+
+/* How many threads there are. */
+static uint64_t
+find_all(struct plumb_waiting *waiting)
+{
+	uint64_t threads = 0;
+	find_regions(waiting);
+	for (uint32_t i = 0; i < waiting->processes.count; i++) {
+		struct process *process = waiting->processes.items[i];
+		if (atomic_load(&header_of(process)->state) != PLUMB_REGION_RECORDING)
+			finish_process(waiting, process);
+		if (!process->over)
+			find_threads(process);
+		threads += process->threads.count;
+	}
+	return threads;
+}
+
+/* Looks at the thread whose turn it is; there is one. */
+static void
+look_at_next(struct plumb_waiting *waiting)
+{
+	struct process *process;
+	for (;; waiting->process++, waiting->thread = 0) {
+		if (waiting->process >= waiting->processes.count)
+			waiting->process = 0;
+		process = waiting->processes.items[waiting->process];
+		if (waiting->thread < process->threads.count)
+			break;
+	}
+	struct thread *thread = &process->threads.items[waiting->thread];
+	if (look_at_thread(waiting, process, thread))
+		waiting->thread++;
+	else
+		*thread = process->threads.items[--process->threads.count];
+}
+
+/* Random enough to keep out of a program's step. */
+static uint64_t
+distance_ns(struct plumb_waiting *waiting)
+{
+	waiting->random = plumb_hash_mix(waiting->random, 1);
+	return (FIRST_MS * 1000 + waiting->random % (MORE_MS * 1000 + 1)) * 1000;
 }
 
 struct plumb_waiting *
 plumb_waiting_new(const char *folder)
 {
 	struct plumb_waiting *waiting = calloc(1, sizeof(*waiting));
-	if (waiting)
+	if (waiting) {
 		waiting->folder = folder;
+		waiting->random = clock_ns(CLOCK_MONOTONIC);
+	}
 	return waiting;
 }
 
-void
-plumb_waiting_look(struct plumb_waiting *waiting)
+static void
+look(struct plumb_waiting *waiting, uint64_t now)
 {
-	uint64_t now = now_ns();
-	if (now < waiting->not_before)
-		return;
-	uint64_t passed = waiting->looked ? now - waiting->looked : 0;
-	waiting->looked = now;
-	find_regions(waiting);
-	for (uint32_t i = 0; i < waiting->processes.count; i++)
-		if (!waiting->processes.items[i]->over)
-			look_at_process(waiting->processes.items[i], passed);
-	waiting->not_before = now + (now_ns() - now) * COST_SHARE;
+	uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID), spent = 0, left = find_all(waiting),
+		 distance = distance_ns(waiting);
+	for (uint64_t i = 1; left && spent < LOOK_NS; left--, i++) {
+		look_at_next(waiting);
+		if (i % THREADS_AT_ONCE == 0)
+			spent = clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
+	}
+	spent = clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
+	/* More than a look may take was spent on something else, such as a new piece of a region. */
+	spent = spent < LOOK_NS ? spent * COST_SHARE : (uint64_t)LOOK_NS * COST_SHARE;
+	waiting->not_before = now + (spent > distance ? spent : distance);
+}
+
+int
+plumb_waiting_look(struct plumb_waiting *waiting, const struct plumb_control *control)
+{
+	uint64_t since = control ? plumb_control_since(control) : 1;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	if (!since)
+		return FIRST_MS + MORE_MS;
+	if (now >= waiting->not_before) {
+		waiting->since = since;
+		look(waiting, now);
+		now = clock_ns(CLOCK_MONOTONIC);
+	}
+	return now < waiting->not_before ? (int)((waiting->not_before - now) / 1000000) + 1 : 1;
 }
 
 void
@@ -295,9 +486,11 @@ plumb_waiting_free(struct plumb_waiting *waiting)
 		return;
 	for (uint32_t i = 0; i < waiting->processes.count; i++) {
 		struct process *process = waiting->processes.items[i];
-		munmap(process->region.header, process->size);
+		finish_process(waiting, process);
+		munmap(header_of(process), process->size);
+		plumb_waiting_tree_free(&process->tree);
 		plumb_vec_free(&process->threads);
-		plumb_map_free(&process->values);
+		plumb_waiting_python_free(&process->python);
 		free(process);
 	}
 	plumb_vec_free(&waiting->processes);

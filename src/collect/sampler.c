@@ -72,6 +72,7 @@ observe(struct plumb_thread *thread, const void *registers, uint64_t ns)
 	plumb_observe(thread, node, PLUMB_METRIC_CPU_TIME, thread->track, (int64_t)ns);
 	if (sampler.counters)
 		plumb_counters_observe(sampler.counters, thread, node);
+	plumb_wait_tell_where(thread);
 	if (sampler.own)
 		observe_own(thread);
 }

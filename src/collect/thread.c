@@ -19,6 +19,7 @@
 #include "collect/range.h"
 #include "collect/recording.h"
 #include "collect/user_metric.h"
+#include "collect/wait.h"
 
 /* All the thread-local storage there is: initial-exec space is scarce in a preloaded library. */
 static _Thread_local struct plumb_thread *current;
@@ -63,6 +64,7 @@ thread_park(void *data)
 		return;
 	}
 	thread_name(thread, thread, atomic_load_explicit(&thread->tid, memory_order_relaxed));
+	plumb_wait_tell_end(thread);
 	thread->record->end = plumb_now();
 	plumb_ranges_drop(thread);
 	plumb_operators_drop(thread);

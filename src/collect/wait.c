@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/wait.h"
 
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "collect/clock.h"
+#include "collect/monitor/python.h"
 
 enum { LONG_ENOUGH = 100000 }; /* ns */
 
@@ -12,6 +18,86 @@ static void
 publish(struct plumb_thread *thread, plumb_id node)
 {
 	atomic_store_explicit(&thread->record->current, node, memory_order_relaxed);
+}
+
+/* The sum of the first two numbers in TEXT. */
+static uint64_t
+sum_of_two(const char *text)
+{
+	uint64_t sum = 0, number = 0;
+	for (int left = 2; left && *text; text++) {
+		if (*text >= '0' && *text <= '9') {
+			number = number * 10 + (uint64_t)(*text - '0');
+			continue;
+		}
+		sum += number;
+		number = 0;
+		left--;
+	}
+	return sum;
+}
+
+/* How long the calling thread has computed or been ready to, by the kernel's account; 0: unknown. By bare
+ * system calls: the C library's would let the thread be cancelled here. */
+static uint64_t
+awake_now(void)
+{
+	char text[128];
+	long fd =
+		syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	long got = syscall(SYS_read, fd, text, sizeof text - 1);
+	syscall(SYS_close, fd);
+	text[got > 0 ? got : 0] = '\0';
+	return sum_of_two(text);
+}
+
+static void
+tell_start(struct plumb_record_thread *record)
+{
+	record->awake = awake_now();
+	if (record->awake)
+		atomic_store_explicit(&record->awake_at, plumb_now(), memory_order_release);
+}
+
+void
+plumb_wait_tell_end(struct plumb_thread *thread)
+{
+	if (plumb_waits)
+		thread->record->awake_end = awake_now();
+}
+
+void
+plumb_wait_tell_where(struct plumb_thread *thread)
+{
+	int minor;
+	struct plumb_record_thread *record = thread->record;
+	bool shown = plumb_layers & PLUMB_LAYER_PYTHON;
+	const char *state = shown ? plumb_python_state(&minor) : NULL;
+	if (state && !plumb_python_publish(&thread->arena.region->header->python))
+		state = NULL;
+	if (!record->self)
+		tell_start(record);
+	record->self = (uint64_t)pthread_self();
+	atomic_store_explicit(&record->python, (uintptr_t)state, memory_order_release);
+}
+
+void
+plumb_wait_met_python(void)
+{
+	struct plumb_thread *thread =
+		plumb_waits && plumb_thread_get() ? plumb_enter(PLUMB_CALLBACK_SAMPLE) : NULL;
+	if (!thread)
+		return;
+	plumb_wait_tell_where(thread);
+	plumb_leave(thread);
+}
+
+void
+plumb_wait_leave_out(struct plumb_thread *thread)
+{
+	thread->record->head.flags |= PLUMB_THREAD_OWN;
 }
 
 /* What calls at NODE took on average so far, ns; 0 for none. */
@@ -33,6 +119,9 @@ mean_duration(struct plumb_thread *thread, plumb_id node)
 static void
 observe(struct plumb_thread *thread, plumb_id node, uint64_t ns)
 {
+	_Atomic uint64_t *told = &thread->record->waited;
+	atomic_store_explicit(told, atomic_load_explicit(told, memory_order_relaxed) + ns,
+	                      memory_order_relaxed);
 	thread->waited += ns;
 	plumb_observe(thread, node, PLUMB_METRIC_WAIT_TIME, thread->track, (int64_t)ns);
 }
@@ -41,12 +130,15 @@ void
 plumb_wait_enter(struct plumb_thread *thread, struct plumb_operator_frame *frame)
 {
 	frame->cpu = 0;
+	if (plumb_unlikely(!thread->record->self))
+		plumb_wait_tell_where(thread);
 	if (thread->operators > 1) {
 		if (!thread->stack[1].cpu)
 			publish(thread, frame->node);
 		return;
 	}
-	if (mean_duration(thread, frame->node) < LONG_ENOUGH) {
+	/* In a range the line counts, which is found from outside. */
+	if (frame->range || mean_duration(thread, frame->node) < LONG_ENOUGH) {
 		publish(thread, frame->node);
 		return;
 	}
@@ -77,15 +169,21 @@ plumb_wait_settle(struct plumb_thread *thread)
 }
 
 uint64_t
-plumb_wait_begin(void)
+plumb_wait_begin(struct plumb_thread *thread)
 {
-	return plumb_waits ? plumb_cpu_now() : 0;
+	if (!plumb_waits)
+		return 0;
+	if (plumb_unlikely(!thread->record->self))
+		plumb_wait_tell_where(thread);
+	publish(thread, PLUMB_LOST);
+	return plumb_cpu_now();
 }
 
 void
 plumb_wait_end(struct plumb_thread *thread, plumb_id node, uint64_t begin, uint64_t wall)
 {
-	uint64_t spent = begin ? plumb_cpu_now() - begin : 0;
-	if (begin && wall > spent)
+	uint64_t spent = plumb_cpu_now() - begin;
+	if (node && wall > spent)
 		observe(thread, node, wall - spent);
+	plumb_wait_settle(thread);
 }

@@ -22,9 +22,21 @@ void plumb_wait_exit(struct plumb_thread *thread, const struct plumb_operator_fr
 /* The stack of operators is another one without an exit. */
 void plumb_wait_settle(struct plumb_thread *thread);
 
+/* Tells `plumb run` where the calling thread's Python frames are; when it is met, and at every sample,
+ * because a thread state may go and another one come. */
+void plumb_wait_tell_where(struct plumb_thread *thread);
+
+/* The same, now that Python was met: the thread may wait next, before another sample of it. */
+void plumb_wait_met_python(void);
+
+/* THREAD, the calling one, ends: the kernel's account of it is gone then. */
+void plumb_wait_tell_end(struct plumb_thread *thread);
+/* THREAD is plumb's own: that it waits is nobody's business. */
+void plumb_wait_leave_out(struct plumb_thread *thread);
+
 /* Around a call that may block: what the calling thread's CPU clock stands at, 0 when waiting is not
- * recorded; and what to add at NODE when the call took WALL ns. */
-uint64_t plumb_wait_begin(void);
+ * recorded; and, when it is, what to add at NODE (0: nothing) when the call took WALL ns. */
+uint64_t plumb_wait_begin(struct plumb_thread *thread);
 void plumb_wait_end(struct plumb_thread *thread, plumb_id node, uint64_t begin, uint64_t wall);
 
 #endif

@@ -44,6 +44,28 @@ enum plumb_region_state {
 	PLUMB_REGION_ENDED = 2, /* the exit hook ran to its end: everything was flushed */
 };
 
+/*
+ * How to read the Python frames of the process from outside, where the collector has proved it: offsets
+ * in bytes as in collect/monitor/python_layout.h, and addresses in the process. For `plumb run` while the
+ * process lives; settle does not look at it.
+ */
+#define PLUMB_REGION_PYTHON_READY 2u
+struct plumb_region_python {
+	_Atomic uint32_t state; /* 0: there is none, 1: being written, PLUMB_REGION_PYTHON_READY */
+	uint16_t minor;         /* 11 of 3.11 */
+	uint16_t thread_id;     /* in the thread state: pthread_self() of its thread */
+	uint16_t entry, indirect;
+	uint16_t previous, code, instruction, owner, owner_internal, owner_generator;
+	uint16_t tag, lasti_scale, first_instruction, traceable;
+	uint16_t file, name, lines, first_line; /* name: the qualified one where there is one */
+	uint16_t type, flags, length, text_state, ascii_data, wide_data;
+	uint16_t bytes_data; /* in a bytes object, its first byte */
+	uint16_t pad;
+	uint64_t code_type, unicode_type, bytes_type;
+	uint64_t codes_freed; /* address of a 32-bit count: while it stays and is not 0, no code object
+	                         took another's place */
+};
+
 struct plumb_region_header {
 	char magic[8];
 	uint32_t version;     /* of the writer */
@@ -69,6 +91,7 @@ struct plumb_region_header {
 	_Atomic uint64_t end_monotonic; /* 0 until the end */
 	_Atomic uint32_t newest_thread; /* THREAD record, or 0 */
 	uint32_t pad;
+	struct plumb_region_python python;
 };
 _Static_assert(sizeof(struct plumb_region_header) <= PLUMB_REGION_HEADER_SIZE, "header fits");
 
@@ -252,7 +275,9 @@ struct plumb_record_code {
 };
 _Static_assert(sizeof(struct plumb_record_code) == 72, "code");
 
-/* A host thread. Its name is read again when the process ends. */
+/* A host thread. Its name is read again when the process ends. A flag: it is plumb's own, so that its
+ * waiting is nobody's. */
+#define PLUMB_THREAD_OWN 1u
 struct plumb_record_thread {
 	struct plumb_record head;
 	uint32_t tid;
@@ -263,6 +288,13 @@ struct plumb_record_thread {
 	 * waiting is measured by itself. */
 	_Atomic uint32_t current;
 	plumb_id before; /* the THREAD record that was the newest when this one was made */
+	/* While waiting is recorded: addresses in the process. */
+	_Atomic uint64_t python; /* the thread's Python thread state as last seen, 0 none */
+	uint64_t self;           /* its pthread_self(); 0: not looked for Python yet */
+	_Atomic uint64_t waited; /* ns of waiting that were measured where they were, so far */
+	uint64_t awake; /* ns for which it had computed or been ready to, by the kernel's account … */
+	_Atomic uint64_t awake_at; /* … when it was met; 0: unknown */
+	uint64_t awake_end;        /* the same at its end; 0: unknown */
 };
 
 /* A GPU. UINT32_MAX and UINT64_MAX mean unknown. */

@@ -56,7 +56,7 @@ class Region:
         return self.node(parent, "native", name, number=offset, file_id=code)
 
     def thread(self, tid):
-        return self.add(THREAD, struct.pack("<IIQQII", tid, 0, 0, 0, 0, 0))
+        return self.add(THREAD, struct.pack("<IIQQIIQQQQQQ", tid, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
 
     def origin(self, node, origin, kind):
         return self.add(ORIGIN, struct.pack("<IIHHI", node, origin, ORIGIN_KINDS[kind], 0, 0))

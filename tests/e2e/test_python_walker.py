@@ -219,7 +219,7 @@ def test_private_libpython(path, embed, shim):
 def test_asks_nothing_but_a_little_libc(tmp_path):
     """No lock, no heap, no Python symbol: the linker's view of the two files."""
     allowed = {"memcpy", "memcmp", "snprintf", "strcmp", "syscall", "__errno_location", "dlopen",
-               "dlclose", "dladdr",
+               "dlclose", "dladdr", "pthread_self",
                "_GLOBAL_OFFSET_TABLE_", "__stack_chk_fail"}
     for name in ("python", "python_layout"):
         output = str(tmp_path / (name + ".o"))

@@ -8,6 +8,7 @@
 
 #include "collect/monitor/python.h"
 #include "collect/process.h"
+#include "collect/wait.h"
 
 static const struct plumb_framework *const frameworks[] = {
 	&plumb_framework_torch,
@@ -55,6 +56,7 @@ offer_python(void)
 	if (result < 0)
 		python_refusal = error;
 	atomic_store_explicit(&settled, true, memory_order_release);
+	plumb_wait_met_python();
 }
 
 const char *

@@ -15,9 +15,11 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "base/utf8.h"
 #include "collect/collector.h"
 #include "collect/monitor/python_layout.h"
 
@@ -194,8 +196,12 @@ attach(struct plumb_error *error)
 	}
 	ts = finalising() ? NULL : thread_state();
 	rc = ts ? plumb_python_layout_prove(&layout, &api, ts, error) : 1;
-	if (rc == 0)
+	if (rc == 0) {
+		char *(*bytes_at)(void *);
+		*(void **)&bytes_at = plumb_real_dlsym(interpreter, "PyBytes_AsString");
+		plumb_python_layout_widen(&layout, ts, (uint64_t)pthread_self(), bytes_at);
 		watch_code();
+	}
 	return rc;
 }
 
@@ -252,6 +258,50 @@ int
 plumb_python_minor(void)
 {
 	return release.minor;
+}
+
+bool
+plumb_python_publish(struct plumb_region_python *to)
+{
+	const struct plumb_python_layout *l = &layout;
+	uint32_t none = 0;
+
+	if (!plumb_python_ready() || l->thread_id == PLUMB_PYTHON_ABSENT ||
+	    l->bytes_data == PLUMB_PYTHON_ABSENT)
+		return false;
+	if (!atomic_compare_exchange_strong(&to->state, &none, 1))
+		return true;
+	to->minor = (uint16_t)release.minor;
+	to->thread_id = l->thread_id;
+	to->entry = l->entry;
+	to->indirect = l->indirect;
+	to->previous = l->previous;
+	to->code = l->code;
+	to->instruction = l->instruction;
+	to->owner = l->owner;
+	to->owner_internal = PLUMB_PYTHON_OWNER_INTERNAL;
+	to->owner_generator = PLUMB_PYTHON_OWNER_GENERATOR;
+	to->tag = l->tag;
+	to->lasti_scale = l->lasti_scale;
+	to->first_instruction = l->first_instruction;
+	to->traceable = l->traceable;
+	to->file = l->file;
+	to->name = l->qualified_name != PLUMB_PYTHON_ABSENT ? l->qualified_name : l->name;
+	to->lines = l->lines;
+	to->first_line = l->first_line;
+	to->type = l->type;
+	to->flags = l->flags;
+	to->length = l->length;
+	to->text_state = l->state;
+	to->ascii_data = l->ascii_data;
+	to->wide_data = l->wide_data;
+	to->bytes_data = l->bytes_data;
+	to->code_type = (uintptr_t)api.code_type;
+	to->unicode_type = (uintptr_t)api.unicode_type;
+	to->bytes_type = (uintptr_t)api.bytes_type;
+	to->codes_freed = (uintptr_t)&plumb_python_codes_freed;
+	atomic_store_explicit(&to->state, PLUMB_REGION_PYTHON_READY, memory_order_release);
+	return true;
 }
 
 const char *
@@ -449,34 +499,6 @@ plumb_python_identify(const void *code, struct plumb_python_identity *identity)
 
 /* ---- text ---- */
 
-/* Puts CHARACTER into OUT, which has room for 4; returns how many bytes it took. */
-static size_t
-put_utf8(uint32_t character, char *out)
-{
-	if (character == 0 || character > 0x10ffff || (character >= 0xd800 && character < 0xe000))
-		character = 0xfffd; /* a lone surrogate, or what would end the string */
-	if (character < 0x80) {
-		out[0] = (char)character;
-		return 1;
-	}
-	if (character < 0x800) {
-		out[0] = (char)(0xc0 | character >> 6);
-		out[1] = (char)(0x80 | (character & 0x3f));
-		return 2;
-	}
-	if (character < 0x10000) {
-		out[0] = (char)(0xe0 | character >> 12);
-		out[1] = (char)(0x80 | (character >> 6 & 0x3f));
-		out[2] = (char)(0x80 | (character & 0x3f));
-		return 3;
-	}
-	out[0] = (char)(0xf0 | character >> 18);
-	out[1] = (char)(0x80 | (character >> 12 & 0x3f));
-	out[2] = (char)(0x80 | (character >> 6 & 0x3f));
-	out[3] = (char)(0x80 | (character & 0x3f));
-	return 4;
-}
-
 static uint32_t
 character_at(const char *data, int kind, size_t index)
 {
@@ -525,7 +547,7 @@ plumb_python_text(const void *text, char *out, size_t size)
 		return (size_t)snprintf(out, size, "<unknown>");
 	for (int64_t i = 0; i < length; i++) {
 		char bytes[4];
-		size_t n = put_utf8(character_at(data, kind, (size_t)i), bytes);
+		size_t n = plumb_utf8_put(character_at(data, kind, (size_t)i), bytes);
 		if (n > size - 1 - used)
 			break;
 		memcpy(out + used, bytes, n);

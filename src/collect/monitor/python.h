@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "region/layout.h"
 
 /* A frame that is not looked at yet. `code` stays valid while the frame is on the stack. */
 struct plumb_python_frame {
@@ -49,6 +50,9 @@ void plumb_python_forked(void);
 struct plumb_python_layout;
 const struct plumb_python_layout *plumb_python_layout_found(void);
 void *plumb_python_symbol(const char *name);
+/* Tells other processes how to read this one's frames; what was told stays. False: that is not known.
+ * Async-signal-safe. */
+bool plumb_python_publish(struct plumb_region_python *to);
 int plumb_python_minor(void);           /* 11 of 3.11 */
 const char *plumb_python_version(void); /* "3.11.7", or NULL */
 

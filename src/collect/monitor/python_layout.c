@@ -487,3 +487,48 @@ plumb_python_layout_prove(const struct plumb_python_layout *layout,
 			wrong);
 	return proved ? 0 : 1;
 }
+
+/* The one word in the beginning of the thread state that is SELF. It lies between 136 and 200 bytes in
+ * all versions, and no thread state is shorter than what is searched. */
+static uint16_t
+find_thread_id(const char *thread_state, uint64_t self)
+{
+	enum { SEARCHED = 240 };
+	uint16_t found = NONE;
+
+	for (uint16_t at = 0; at < SEARCHED; at += 8) {
+		uint64_t value;
+		memcpy(&value, thread_state + at, sizeof value);
+		if (value != self)
+			continue;
+		if (found != NONE)
+			return NONE;
+		found = at;
+	}
+	return found;
+}
+
+void
+plumb_python_layout_widen(struct plumb_python_layout *layout, const void *thread_state,
+                          uint64_t self, char *(*bytes_at)(void *bytes))
+{
+	const char *frame = plumb_python_pointer(thread_state, layout->entry), *code, *lines;
+	ptrdiff_t offset = 0;
+
+	layout->thread_id = find_thread_id(thread_state, self);
+	layout->bytes_data = NONE;
+	if (layout->indirect != NONE)
+		frame = plumb_python_pointer(frame, layout->indirect);
+	for (; bytes_at && frame; frame = plumb_python_pointer(frame, layout->previous)) {
+		if (layout->owner != NONE &&
+		    (unsigned char)frame[layout->owner] >= PLUMB_PYTHON_OWNER_INTERNAL)
+			continue;
+		code = plumb_python_pointer(frame, layout->code);
+		code = (const char *)((uintptr_t)code & ~(uintptr_t)layout->tag);
+		lines = plumb_python_pointer(code, layout->lines);
+		offset = bytes_at((void *)(uintptr_t)lines) - lines;
+		break;
+	}
+	if (offset >= layout->length + 8 && offset <= 64)
+		layout->bytes_data = (uint16_t)offset;
+}

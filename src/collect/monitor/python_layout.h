@@ -48,6 +48,9 @@ struct plumb_python_layout {
 	uint16_t type, flags;
 	uint16_t length, state;
 	uint16_t ascii_data, wide_data;
+	/* For readers outside the process; ABSENT where they could not be found. */
+	uint16_t thread_id;  /* in the thread state: pthread_self() of its thread */
+	uint16_t bytes_data; /* in a bytes object: its first byte */
 };
 
 struct plumb_python_release {
@@ -84,6 +87,11 @@ plumb_python_layout_walkable(const struct plumb_python_layout *layout,
 
 /* Whether 8 bytes at BASE + OFFSET can be read. Keeps errno not. */
 bool plumb_python_readable(const void *base, size_t offset);
+
+/* Finds `thread_id` and `bytes_data` in what plumb_python_layout_prove found right: SELF is the calling
+ * thread's pthread_self(), BYTES_AT the interpreter's PyBytes_AsString or NULL. */
+void plumb_python_layout_widen(struct plumb_python_layout *layout, const void *thread_state,
+                               uint64_t self, char *(*bytes_at)(void *bytes));
 
 /* ---- reading foreign memory ---- */
 

@@ -120,7 +120,7 @@ call_enter(struct plumb_thread *thread, enum plumb_call call, const CUpti_Callba
 		now->ticks = plumb_ticks();
 	if (call == PLUMB_CALL_SYNC || call == PLUMB_CALL_COPY ||
 	    call == PLUMB_CALL_COPY_BLOCKING) {
-		now->cpu = plumb_wait_begin();
+		now->cpu = plumb_wait_begin(thread);
 		now->start = plumb_now();
 	}
 }
@@ -205,7 +205,13 @@ call_exit(struct plumb_thread *thread, enum plumb_call call, const CUpti_Callbac
 	plumb_id track = plumb_thread_track(thread);
 	const CUresult *result = info->functionReturnValue;
 	plumb_cuda_tell(thread, call, info, now->node);
-	if ((result && *result != CUDA_SUCCESS) || now->captured)
+	/* Its time, if recording was on all the while. */
+	bool whole = now->epoch == plumb_epoch(thread);
+	bool done = !(result && *result != CUDA_SUCCESS) && !now->captured;
+	if (now->cpu)
+		plumb_wait_end(thread, whole && done ? now->node : 0, now->cpu,
+		               plumb_now() - now->start);
+	if (!done)
 		return;
 	if (plumb_unlikely(plumb_trace_on))
 		plumb_span_add(thread, now->node, track, now->ticks, plumb_ticks(),
@@ -218,10 +224,6 @@ call_exit(struct plumb_thread *thread, enum plumb_call call, const CUpti_Callbac
 		                                       : PLUMB_METRIC_GPU_LAUNCHES,
 		              track, 1);
 	}
-	/* Its time, if recording was on all the while. */
-	bool whole = now->epoch == plumb_epoch(thread);
-	if (now->cpu && whole)
-		plumb_wait_end(thread, now->node, now->cpu, plumb_now() - now->start);
 	if (call == PLUMB_CALL_COPY && whole) {
 		plumb_launch_waited(plumb_cuda_launches, info->correlationId,
 		                    plumb_now() - now->start);

@@ -16,6 +16,7 @@
 
 #include "collect/gpu/cuda/runtime.h"
 #include "collect/recording.h"
+#include "collect/wait.h"
 
 #define STOP_NS 2000000000u
 #define TICK_NS 100000000u /* a wish to flush waits no longer than this */
@@ -201,6 +202,7 @@ serve(void *data)
 	struct plumb_thread *thread = plumb_enter_paused(PLUMB_CALLBACK_GPU_RECORDS);
 	if (thread) {
 		plumb_records_reserve(thread);
+		plumb_wait_leave_out(thread);
 		plumb_leave(thread);
 		atomic_store(&plumb_region_of_process()->header->flush_served, 1);
 	}

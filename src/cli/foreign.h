@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The memory of another process of this user, read by the kernel: an address that is not there gives an
+ * error and no fault. What is read is untrusted.
+ *
+ *	plumb_foreign_open(&memory, pid);       // forgets what was read before
+ *	if (plumb_foreign_read(&memory, address, &value, sizeof value))
+ *		…
+ */
+#ifndef PLUMB_CLI_FOREIGN_H
+#define PLUMB_CLI_FOREIGN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { PLUMB_FOREIGN_PAGE = 4096, PLUMB_FOREIGN_PAGES = 64 };
+
+/* Pages that were read are kept until the next open: for memory that does not change meanwhile. */
+struct plumb_foreign {
+	uint32_t pid;
+	int error; /* why the last read failed: EFAULT, EPERM, ESRCH, … */
+	uint64_t at[PLUMB_FOREIGN_PAGES];
+	char pages[PLUMB_FOREIGN_PAGES][PLUMB_FOREIGN_PAGE];
+};
+
+void plumb_foreign_open(struct plumb_foreign *memory, uint32_t pid);
+/* False: not all of it can be read; TO holds nothing then. */
+bool plumb_foreign_read(struct plumb_foreign *memory, uint64_t address, void *to, size_t bytes);
+
+static inline bool
+plumb_foreign_pointer(struct plumb_foreign *memory, uint64_t address, uint64_t *value)
+{
+	return plumb_foreign_read(memory, address, value, sizeof *value);
+}
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A thread in an operator has the frames that called the operator still on its stack: they are the
+ * context's own, and what is left stands inside. A range is opened by a call that returns, so that from
+ * the first frame that moved on, frames are inside; the collector tells it so, too (python_context.c).
+ * Contexts of another kind of history (backward work, modules) do not lie on the thread's stack: there
+ * the operator itself is the place.
+ */
+#include "cli/waiting_python.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+enum { LOCATIONS_MAX = 65536 };
+
+/* Its memory may not be read: said once, and not tried again. */
+static void
+refuse(struct plumb_waiting_python *python, struct plumb_waiting_tree *tree, int error)
+{
+	char text[256];
+	if (error != EPERM && error != EACCES && error != ENOSYS)
+		return;
+	snprintf(text, sizeof text,
+	         "plumb may not read the program's memory (%s), so threads that wait outside any "
+	         "operator are under [waiting]; allow it to trace its own children to see lines",
+	         strerror(error));
+	plumb_waiting_tell(tree, "waiting.off", text);
+	python->refused = true;
+}
+
+/* Forgets texts when code objects may have taken others' places. */
+static void
+check_locations(struct plumb_waiting_reader *reader, struct plumb_waiting_python *python,
+                uint64_t count_at)
+{
+	uint32_t freed = 0;
+	if (plumb_foreign_read(&reader->memory, count_at, &freed, sizeof freed) && freed &&
+	    freed == python->codes_freed && python->locations.count < LOCATIONS_MAX)
+		return;
+	python->codes_freed = freed;
+	python->locations.count = 0;
+	plumb_map_free(&python->map);
+	python->map = (struct plumb_map){ 0 };
+}
+
+/* The text of FRAME. False: it cannot be read, or there is no room. */
+static bool
+locate(struct plumb_waiting_reader *reader, struct plumb_waiting_python *python,
+       struct plumb_waiting_tree *tree, const struct plumb_foreign_frame *frame,
+       struct plumb_waiting_location *location)
+{
+	struct plumb_map_cursor at;
+	uint64_t hash = plumb_hash_mix(plumb_hash_mix(1, frame->code), (uint32_t)frame->lasti);
+	for (uint32_t id = plumb_map_first(&python->map, hash, &at); id != PLUMB_MAP_NONE;
+	     id = plumb_map_next(&python->map, &at)) {
+		const struct plumb_waiting_location *known = &python->locations.items[id];
+		if (known->frame.code == frame->code && known->frame.lasti == frame->lasti) {
+			*location = *known;
+			return true;
+		}
+	}
+	struct plumb_foreign_symbol *symbol = &reader->symbol;
+	if (!plumb_foreign_python_symbol(&reader->memory, &tree->region.header->python, frame,
+	                                 symbol))
+		return false;
+	*location = (struct plumb_waiting_location){
+		.frame = *frame,
+		.name = plumb_waiting_string(tree, symbol->function),
+		.file = plumb_waiting_string(tree, symbol->file),
+		.line = symbol->line,
+	};
+	struct plumb_waiting_location *own = plumb_vec_add(&python->locations);
+	if (!own || !location->name || !location->file)
+		return false;
+	*own = *location;
+	(void)plumb_map_add(&python->map, hash, python->locations.count - 1);
+	return true;
+}
+
+/* ---- what is outside ---- */
+
+/* The record ID, which the program wrote, if one of TYPE and SIZE can lie there. */
+static const void *
+record_at(const struct plumb_waiting_tree *tree, plumb_id id, enum plumb_record_type type,
+          size_t size)
+{
+	uint64_t offset = (uint64_t)id << 3, end = tree->region.header->size;
+	if (offset < PLUMB_REGION_HEADER_SIZE || end < size || offset > end - size)
+		return NULL;
+	const struct plumb_record *record = plumb_region_at(&tree->region, id);
+	return record->type == type ? record : NULL;
+}
+
+static bool
+same_text(const struct plumb_waiting_tree *tree, plumb_id own, plumb_id other)
+{
+	const struct plumb_record_string *a = plumb_region_at(&tree->region, own), *b;
+	return (b = record_at(tree, other, PLUMB_RECORD_STRING, sizeof *b)) &&
+	       b->bytes == a->bytes &&
+	       record_at(tree, other, PLUMB_RECORD_STRING, sizeof *b + a->bytes) &&
+	       !memcmp(a + 1, b + 1, a->bytes);
+}
+
+/* The context NODE and those around it, innermost first. Returns how many; 0: they cannot be compared. */
+static uint32_t
+find_around(struct plumb_waiting_reader *reader, const struct plumb_waiting_tree *tree, plumb_id id)
+{
+	uint32_t count = 0;
+	while (id) {
+		const struct plumb_record_node *node =
+			record_at(tree, id, PLUMB_RECORD_NODE, sizeof *node);
+		if (!node || count == PLUMB_WAITING_DEPTH || node->flags ||
+		    (node->kind != PLUMB_FRAME_PYTHON && node->kind != PLUMB_FRAME_OPERATOR &&
+		     node->kind != PLUMB_FRAME_RANGE))
+			return 0;
+		reader->around[count++] = node;
+		id = node->parent;
+	}
+	return count;
+}
+
+/* How many of the walk's frames, counted from the innermost, are inside the COUNT contexts AROUND. */
+static uint32_t
+count_inside(struct plumb_waiting_reader *reader, struct plumb_waiting_python *python,
+             struct plumb_waiting_tree *tree, uint32_t count)
+{
+	uint32_t left = reader->walk.count;
+	while (count--) {
+		const struct plumb_record_node *node = reader->around[count];
+		struct plumb_waiting_location location;
+		if (node->kind != PLUMB_FRAME_PYTHON)
+			continue;
+		if (left &&
+		    locate(reader, python, tree, &reader->walk.frames[left - 1], &location) &&
+		    location.line == node->line && same_text(tree, location.name, node->name) &&
+		    same_text(tree, location.file, node->file)) {
+			left--;
+			continue;
+		}
+		/* It moved on or returned. What is around a range may. */
+		while (count && reader->around[count]->kind == PLUMB_FRAME_PYTHON)
+			count--;
+		if (reader->around[count]->kind != PLUMB_FRAME_RANGE)
+			return 0;
+	}
+	return left;
+}
+
+/* ---- the place ---- */
+
+/* The innermost COUNT frames of the walk as contexts under PARENT; 0: no room. */
+static plumb_id
+make_nodes(struct plumb_waiting_reader *reader, struct plumb_waiting_python *python,
+           struct plumb_waiting_tree *tree, uint32_t count, plumb_id parent)
+{
+	while (count--) {
+		struct plumb_waiting_location location;
+		if (!locate(reader, python, tree, &reader->walk.frames[count], &location))
+			return 0;
+		struct plumb_record_node key = { .parent = parent,
+			                         .kind = PLUMB_FRAME_PYTHON,
+			                         .name = location.name,
+			                         .file = location.file,
+			                         .line = location.line };
+		if (reader->walk.truncated && !parent)
+			key.flags = PLUMB_CONTEXT_TRUNCATED;
+		parent = plumb_waiting_node(tree, &key);
+		if (!parent)
+			return 0;
+	}
+	return parent;
+}
+
+void
+plumb_waiting_find(struct plumb_waiting_reader *reader, struct plumb_waiting_python *python,
+                   struct plumb_waiting_tree *tree, struct plumb_waiting_at *at)
+{
+	const struct plumb_region_python *shape = &tree->region.header->python;
+	struct plumb_foreign_walk *walk = &reader->walk;
+	uint64_t state = atomic_load_explicit(&at->thread->python, memory_order_acquire);
+	uint32_t around = at->under ? find_around(reader, tree, at->under) : 0;
+	at->node = at->under;
+	at->truncated = false;
+	if (python->refused || !state || (at->under && !around) ||
+	    atomic_load_explicit(&shape->state, memory_order_acquire) != PLUMB_REGION_PYTHON_READY)
+		return;
+	plumb_foreign_open(&reader->memory, tree->region.header->pid);
+	if (!plumb_foreign_python_walk(&reader->memory, shape, state, at->thread->self, walk)) {
+		refuse(python, tree, reader->memory.error);
+		return;
+	}
+	check_locations(reader, python, shape->codes_freed);
+	if (at->under && walk->truncated)
+		return;
+	uint32_t inside = around ? count_inside(reader, python, tree, around) : walk->count;
+	plumb_id node = make_nodes(reader, python, tree, inside, at->under);
+	at->node = node ? node : at->under;
+	at->truncated = walk->truncated;
+}
+
+void
+plumb_waiting_python_free(struct plumb_waiting_python *python)
+{
+	plumb_vec_free(&python->locations);
+	plumb_map_free(&python->map);
+}

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plumb_python_line as a library, for test_waiting.py. */
+#include "../../src/cli/python_lines.c"

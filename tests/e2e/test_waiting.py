@@ -1,0 +1,424 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where threads wait outside operators (`plumb run --cpu`): Python lines read from outside the process."""
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+from conftest import PLUMB, ROOT, clean_environment, run_command
+from plumbtest import PROGRAMS, lines_of
+from test_mock_gpu import run_profiled
+from test_python_walker import compile_c, matrix
+
+SUPPORTED = ["3.9", "3.10", "3.11", "3.12", "3.13", "3.14"]
+# plumb meets Python when an extension module is loaded (ctypes, in the programs here), or by chance at a
+# sample.
+METRIC = ("--metric", "wait.time")
+OPTIONS = ("--cpu", "--no-gpu")
+
+
+def waiting(recording, by="python"):
+    """{name: ns of waiting under it, inclusive}."""
+    found = {}
+    for row in recording.report("--by", by, "--top", "0", *METRIC)["rows"]:
+        ns = row["inclusive"].get("wait.time", {}).get("sum", 0)
+        name = row["name"].rpartition(".")[2]
+        found[name] = found.get(name, 0) + ns
+    return found
+
+
+def contexts(recording):
+    """Every context with waiting of its own: (path of (kind, name, file, line), ns)."""
+    rows = {row["id"]: row for row in
+            recording.report("--by", "context", "--top", "0", *METRIC)["contexts"]}
+    for row in rows.values():
+        ns = row["exclusive"].get("wait.time", {}).get("sum", 0)
+        path = []
+        while ns and row["parent"] is not None and row["id"]:
+            path.append((row["kind"], row["name"], os.path.basename(row["file"] or ""), row["line"]))
+            row = rows[row["parent"]]
+        if ns:
+            yield path[::-1], ns
+
+
+def samples(recording):
+    rows = [row for row in recording.report(*METRIC, "--by", "thread")["ledger"]
+            if row["source"] == "wait.sample"]
+    return {key: sum(row[key] or 0 for row in rows) for key in ("received", "attributed", "dropped")}
+
+
+@pytest.mark.parametrize("python", matrix(SUPPORTED))
+def test_lines_and_shares(record, python):
+    program = PROGRAMS / "waiting_lines.py"
+    made = record(python, program, options=OPTIONS)
+    assert made.returncode == 0, made.stderr
+    truth, lines = json.loads(made.stdout), lines_of(program)
+    found = waiting(made)
+    whole = sum(truth.values())
+    for name, ns in truth.items():
+        assert abs(found.get(name, 0) - ns) < 0.05 * whole, (name, truth, found)
+    assert found.get("computes", 0) < 0.05 * whole
+    # At the very line, whatever called functions lie below it.
+    at = dict.fromkeys(lines, 0)
+    for path, ns in contexts(made):
+        for kind, name, file, line in path:
+            name = name.rpartition(".")[2]
+            if kind == "python" and file == program.name and name in at:
+                assert line == lines[name], path
+                at[name] += ns
+    assert at == {name: found[name] for name in at}
+    # Two threads, and the report by line names them.
+    threads = [row for row in made.report("--by", "thread", "--top", "0", *METRIC)["rows"]
+               if row["inclusive"].get("wait.time", {}).get("sum", 0) > 0.3e9]
+    assert len(threads) == 2
+    by_line = {row["user_line"] for row in made.report("--by", "line", "--top", "0", *METRIC)["rows"]
+               if row["exclusive"].get("wait.time", {}).get("sum", 0) > 0.02 * whole}
+    assert by_line >= set(lines.values())
+    got = samples(made)
+    assert got["received"] > 20 and got["attributed"] > 0.9 * got["received"] and not got["dropped"]
+
+
+@pytest.fixture(scope="module")
+def line_tables(tmp_path_factory):
+    return compile_c(tmp_path_factory.mktemp("lines") / "lines.so", "-shared", "-fPIC",
+                     str(ROOT / "tests/e2e/lines_shim.c"))
+
+
+COMPARE = r"""
+import ctypes, sys, types
+ours = ctypes.CDLL(sys.argv[1]).plumb_python_line
+ours.restype = ctypes.c_uint32
+ours.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int32, ctypes.c_int32]
+theirs = ctypes.pythonapi.PyCode_Addr2Line
+theirs.argtypes = [ctypes.py_object, ctypes.c_int]
+minor, compared = sys.version_info[1], 0
+def check(code):
+    global compared
+    table = code.co_lnotab if minor < 10 else code.co_linetable
+    for at in range(0, len(code.co_code), 2):
+        want = max(theirs(code, at), 0)
+        got = ours(minor, table, len(table), code.co_firstlineno, at)
+        assert got == want, (code, at, got, want)
+        compared += 1
+    for part in code.co_consts:
+        if isinstance(part, types.CodeType):
+            check(part)
+import argparse, asyncio.base_events, dataclasses, difflib, inspect, typing
+for module in (argparse, asyncio.base_events, dataclasses, difflib, inspect, typing):
+    check(compile(open(module.__file__).read(), module.__file__, "exec"))
+check(compile("x = [\n" + "\n" * 400 + "f(a,\n\n b)\n for a in y]\n" + "\n" * 40000 + "g()", "long", "exec"))
+print(compared)
+"""
+
+
+@pytest.mark.parametrize("python", matrix(SUPPORTED))
+def test_line_tables_as_the_interpreter_reads_them(python, line_tables):
+    done = run_command(python, "-c", COMPARE, line_tables)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 20000
+
+
+def test_nothing_is_interrupted_by_looks(record, tmp_path):
+    """A program that hardly computes is looked at and gets no signal: no call of it ever returns early."""
+    source = tmp_path / "waits.c"
+    source.write_text(r"""
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <time.h>
+int main(void) {
+	struct timespec now, wait = { 0, 2000000 };
+	unsigned interrupted = 0;
+	do clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now); while (now.tv_nsec < 30000000);
+	for (int i = 0; i < 300; i++) {
+		interrupted += nanosleep(&wait, NULL) && errno == EINTR;
+		interrupted += poll(NULL, 0, 1) < 0;
+	}
+	printf("%u\n", interrupted);
+}""")
+    subprocess.run(["gcc", "-O2", "-o", tmp_path / "waits", source], check=True)
+    assert run_command(tmp_path / "waits").stdout == "0\n"
+    made = record(tmp_path / "waits", options=OPTIONS)
+    assert made.stdout == "0\n"
+    # No Python there: the time is told, and that its place is not known.
+    assert waiting(made, "native")["[waiting]"] > 0.6e9
+    assert samples(made)["received"] > 20
+
+
+def test_measured_waiting_is_not_counted_twice(record, torch_python, tmp_path):
+    program = tmp_path / "both.py"
+    program.write_text(
+        "import time, torch\n"
+        "def asleep():\n"
+        "    on, ready, _ = map(int, open('/proc/thread-self/schedstat').read().split())\n"
+        "    return time.monotonic_ns() - on - ready\n"
+        "class Sleepy(torch.autograd.Function):\n"
+        "    @staticmethod\n"
+        "    def forward(context, x):\n"
+        "        time.sleep(0.04)\n"
+        "        return x * 1\n"
+        "    @staticmethod\n"
+        "    def backward(context, gradient): return gradient\n"
+        "def outside(): time.sleep(0.03)\n"
+        "def both():\n"
+        "    for _ in range(15):\n"
+        "        Sleepy.apply(x)\n"
+        "        outside()\n"
+        "x = torch.ones(4)\n"
+        "Sleepy.apply(x)\n"
+        "before = asleep()\n"
+        "both()\n"
+        "print(asleep() - before)\n")
+    made = record(torch_python, program, options=OPTIONS)
+    truth, found = int(made.stdout), waiting(made)
+    # An operator's own account is wall less CPU time: what it was ready to run counts there.
+    assert 0.93 * truth < found["both"] < 1.25 * truth
+    sleepy = waiting(made, "operator")["Sleepy"]
+    assert abs(sleepy - 0.64e9) < 0.1e9
+    assert abs(found["outside"] - 0.45e9) < 0.1e9
+    assert found["both"] < 1.02 * (sleepy + found["outside"])
+
+
+def test_pauses_are_left_out(record, torch_python, tmp_path):
+    program = tmp_path / "pauses.py"
+    program.write_text(
+        "import ctypes, sys, time\n"
+        f"sys.path.insert(0, {str(ROOT / 'python')!r})\n"
+        "import plumb\n"
+        "def computes():\n"
+        "    end = time.thread_time() + 0.05\n"
+        "    while time.thread_time() < end: pass\n"
+        "def seen(): time.sleep(0.4)\n"
+        "def unseen(): time.sleep(0.6)\n"
+        "computes()\nseen()\nplumb.stop()\nunseen()\nplumb.start()\nseen()\n")
+    found = waiting(record(torch_python, program, options=OPTIONS))
+    assert abs(found["seen"] - 0.8e9) < 0.08e9
+    assert found.get("unseen", 0) < 0.05e9
+
+
+@pytest.mark.parametrize("python", matrix(["3.9", "3.12", "3.13"]))
+def test_children(record, python, tmp_path):
+    """Forked and spawned, each waits at a line of its own; the parent where it joins them."""
+    program = tmp_path / "children.py"
+    program.write_text(
+        "import ctypes, multiprocessing, os, time\n"
+        "def computes():\n"
+        "    end = time.thread_time() + 0.04\n"
+        "    while time.thread_time() < end: pass\n"
+        "def forked():\n"
+        "    computes()\n    time.sleep(0.5)\n"
+        "def spawned():\n"
+        "    computes()\n    time.sleep(0.5)\n"
+        "def joins(process):\n"
+        "    process.start()\n    process.join()\n"
+        "if __name__ == '__main__':\n"
+        "    computes()\n"
+        "    joins(multiprocessing.get_context('fork').Process(target=forked))\n"
+        "    joins(multiprocessing.get_context('spawn').Process(target=spawned))\n")
+    made = record(python, program, options=OPTIONS)
+    assert made.returncode == 0, made.stderr
+    found = waiting(made)
+    assert abs(found["forked"] - 0.5e9) < 0.06e9
+    assert abs(found["spawned"] - 0.5e9) < 0.06e9
+    assert found["joins"] > 0.95e9
+
+
+def test_a_program_that_becomes_another(record, torch_python, tmp_path):
+    """The region of the one before is not looked at any more."""
+    program = tmp_path / "becomes.py"
+    program.write_text(
+        "import ctypes, os, sys, time\n"
+        "def computes():\n"
+        "    end = time.thread_time() + 0.04\n"
+        "    while time.thread_time() < end: pass\n"
+        "def first():\n    time.sleep(0.3)\n"
+        "def second():\n    time.sleep(0.5)\n"
+        "computes()\n"
+        "if len(sys.argv) > 1: second()\n"
+        "else: first(); os.execv(sys.executable, [sys.executable, __file__, 'again'])\n")
+    made = record(torch_python, program, options=OPTIONS)
+    found = waiting(made)
+    assert abs(found["first"] - 0.3e9) < 0.05e9 and abs(found["second"] - 0.5e9) < 0.05e9
+    assert sum(ns for _, ns in contexts(made)) < 1.0e9
+
+
+@pytest.mark.parametrize("python", matrix(SUPPORTED))
+def test_a_thread_state_that_is_gone_is_not_believed(record, python, tmp_path):
+    """A C thread's thread state is freed when its callback returns, and other threads get the memory."""
+    library = tmp_path / "stale.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, PROGRAMS / "stale_state.c", "-lpthread"],
+                   check=True)
+    program = tmp_path / "stale.py"
+    program.write_text(
+        "import ctypes, sys, threading, time\n"
+        "library = ctypes.CDLL(sys.argv[1])\n"
+        "def computes(seconds):\n"
+        "    end = time.thread_time() + seconds\n"
+        "    while time.thread_time() < end: pass\n"
+        "def called_back():\n"
+        "    computes(0.06)\n"
+        "    done.set()\n"
+        "def waits(): stop.wait()\n"
+        "done, stop = threading.Event(), threading.Event()\n"
+        "callback = ctypes.CFUNCTYPE(None)(called_back)\n"
+        "library.start(callback)\n"
+        "done.wait()\n"
+        "threads = [threading.Thread(target=waits) for _ in range(20)]\n"
+        "[t.start() for t in threads]\n"
+        "library.finish()\n"
+        "stop.set()\n"
+        "[t.join() for t in threads]\n")
+    made = record(python, program, library, options=OPTIONS)
+    assert made.returncode == 0, made.stderr
+    found = {}
+    for path, ns in contexts(made):
+        found[path[-1][1] if path[0][0] == "native" else path[0][0]] = ns
+    assert found["[waiting]"] > 0.5e9
+    # The others did not compute enough to be known; so nothing of theirs is there to be seen.
+    assert "waits" not in waiting(made)
+
+
+def test_many_threads_take_turns(record, torch_python, tmp_path):
+    """All their time is told; its place for those whose turn came."""
+    program = tmp_path / "many.py"
+    program.write_text(
+        "import threading, time, torch\n"
+        "x = torch.ones(2)\n"
+        "def waits():\n"
+        "    torch.neg(x)\n"
+        "    stop.wait()\n"
+        "stop = threading.Event()\n"
+        "threads = [threading.Thread(target=waits) for _ in range(400)]\n"
+        "[t.start() for t in threads]\n"
+        "begin = time.monotonic_ns()\n"
+        "time.sleep(3)\n"
+        "print(time.monotonic_ns() - begin)\n"
+        "stop.set()\n"
+        "[t.join() for t in threads]\n")
+    made = record(torch_python, program, options=(*OPTIONS, "--limit", "1G"))
+    assert made.returncode == 0, made.stderr
+    whole, found, unseen = 400 * int(made.stdout), waiting(made), waiting(made, "native")
+    seen = found["waits"]
+    assert seen > 0.4 * whole
+    assert 0.9 * whole < seen + unseen.get("[waiting]", 0) < 1.25 * whole
+
+
+def test_the_line_that_waits_for_a_batch(record, torch_python, tmp_path):
+    program = tmp_path / "loads.py"
+    program.write_text(
+        "import time, torch\n"
+        "from torch.utils.data import DataLoader, Dataset\n"
+        "class Slow(Dataset):\n"
+        "    def __len__(self): return 30\n"
+        "    def __getitem__(self, i):\n"
+        "        time.sleep(0.05)  # @item\n"
+        "        return torch.ones(4)\n"
+        "if __name__ == '__main__':\n"
+        "    for batch in DataLoader(Slow(), batch_size=2, num_workers=1):  # @batch\n"
+        "        batch + 1\n")
+    made = record(torch_python, program, options=OPTIONS,
+                  env={"OMP_NUM_THREADS": "1"})
+    assert made.returncode == 0, made.stderr
+    lines, at = lines_of(program), {}
+    for path, ns in contexts(made):
+        mine = [line for kind, _, file, line in path if kind == "python" and file == program.name]
+        names = [name.rpartition(".")[2] for kind, name, _, _ in path]
+        if mine:
+            # A forked worker's stack begins with its parent's.
+            key = (mine[-1], "_worker_loop" in names)
+            at[key] = at.get(key, 0) + ns
+    assert at[lines["item"], True] > 1.3e9
+    assert 1.0e9 < at[lines["batch"], False] < 2.5e9
+    by_line = made.report("--by", "line", "--top", "0", *METRIC)["rows"]
+    assert {row["user_line"] for row in by_line[:2]} == {lines["item"], lines["batch"]}
+
+
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="no setpriv here")
+def test_memory_that_may_not_be_read_is_said(torch_python, tmp_path):
+    program = tmp_path / "private.py"
+    program.write_text(
+        "import ctypes, time\n"
+        "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n"
+        "end = time.thread_time() + 0.05\n"
+        "while time.thread_time() < end: pass\n"
+        "time.sleep(0.5)\n")
+    path = tmp_path / "run.plumb"
+    command = [PLUMB, "run", "-o", path, *OPTIONS, "--", torch_python, program]
+    if os.geteuid() == 0:
+        command = ["setpriv", "--inh-caps=-sys_ptrace", "--bounding-set=-sys_ptrace", *command]
+    done = subprocess.run(list(map(str, command)), cwd=tmp_path, env=clean_environment(),
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    report = run_command(PLUMB, "report", path, "--json", "--by", "native", *METRIC)
+    assert "waiting.off" in report.stdout
+    rows = {row["name"]: row for row in json.loads(report.stdout)["rows"]}
+    assert rows["[waiting]"]["exclusive"]["wait.time"]["sum"] > 0.4e9
+
+
+def test_lines_inside_ranges_and_operators(record, torch_python, tmp_path):
+    program = tmp_path / "inside.py"
+    program.write_text(
+        "import time, torch\n"
+        "class Once(torch.autograd.Function):\n"
+        "    @staticmethod\n"
+        "    def forward(context, x):\n"
+        "        time.sleep(0.3)  # @operator\n"
+        "        return x * 1\n"
+        "    @staticmethod\n"
+        "    def backward(context, gradient): return gradient\n"
+        "def helper():\n"
+        "    time.sleep(0.3)  # @helper\n"
+        "def main():\n"
+        "    Once.apply(torch.ones(2))  # @call\n"
+        "    with torch.autograd.profiler.record_function('outer'):\n"
+        "        time.sleep(0.3)  # @outer\n"
+        "        with torch.autograd.profiler.record_function('inner'):\n"
+        "            time.sleep(0.3)  # @inner\n"
+        "            helper()\n"
+        "main()\n")
+    made, lines, found = record(torch_python, program, options=OPTIONS), lines_of(program), {}
+    for path, ns in contexts(made):
+        steps = []
+        for kind, name, file, line in path:
+            if kind in ("operator", "range"):
+                steps.append(name)
+            elif file == program.name and line in lines.values():
+                steps.append(next(mark for mark in lines if lines[mark] == line))
+        if steps:
+            key = " > ".join(steps)
+            found[key] = found.get(key, 0) + ns
+    for path in ("call > Once > operator", "outer > outer", "outer > inner > inner",
+                 "outer > inner > helper"):
+        assert abs(found.get(path, 0) - 0.3e9) < 0.05e9, (path, found)
+
+
+@pytest.mark.parametrize("python", matrix(["3.9", "3.10", "3.11", "3.12", "3.13"]))
+def test_an_interpreter_inside_another(record, python, tmp_path):
+    """The thread state is the one that the interpreter itself names: the inner's or the outer's."""
+    program = tmp_path / "inner.py"
+    program.write_text(
+        "import ctypes, time\n"
+        "try: import _interpreters as interpreters\n"
+        "except ImportError: import _xxsubinterpreters as interpreters\n"
+        "end = time.thread_time() + 0.04\n"
+        "while time.thread_time() < end: pass\n"
+        "def runs():\n"
+        "    interpreters.run_string(interpreters.create(), 'import time; time.sleep(0.5)')\n"
+        "runs()\n")
+    made = record(python, program, options=OPTIONS)
+    assert made.returncode == 0, made.stderr
+    assert abs(sum(ns for _, ns in contexts(made)) - 0.5e9) < 0.1e9
+    assert not samples(made)["dropped"]
+    found = waiting(made)
+    assert max(ns for name, ns in found.items() if name in ("runs", "<module>")) > 0.4e9
+
+
+def test_a_driver_call_is_counted_once(tmp_path):
+    """Outside operators, too: the call measures itself, and looks leave it to that."""
+    made = run_profiled(tmp_path, "sleep:100", "wait:context:500000000", "sleep:200",
+                        options=("--cpu",))
+    stats = made.profile._stats("wait.time")[0]
+    calls = {made.node(number).name: stat[0] for number, stat in stats.items()}
+    assert abs(calls["cuCtxSynchronize"] - 0.5e9) < 0.1e9
+    assert 0.15e9 < calls.get("[waiting]", 0) < 0.35e9
