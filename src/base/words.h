@@ -198,7 +198,8 @@ const char *plumb_memory_kind_name(uint32_t kind);
 	X(EVENT, 25, "perf.event", "perf events")                                                  \
 	X(SYMBOL, 26, "symbol", "native frames to name")                                           \
 	X(METRIC, 27, "metric", "values of the program's own metrics")                             \
-	X(PROVENANCE, 28, "provenance", "places where compiled code calls a kernel")
+	X(PROVENANCE, 28, "provenance", "places where compiled code calls a kernel")               \
+	X(REPLAY, 29, "gpu.replay", "replays of graphs that had one record")
 
 enum plumb_source {
 #define X(id, number, name, unit) PLUMB_SOURCE_##id = number,
@@ -247,7 +248,9 @@ enum plumb_source {
 	X(UNBALANCED, 32, 0, "an end without its beginning, or the other way round")               \
 	X(PAUSED, 33, 0, "recording was paused")                                                   \
 	X(NOT_FOLLOWED, 34, 0, "not followed (--follow)")                                          \
-	X(NO_PROVENANCE, 35, 0, "the compiler left no record of where it came from")
+	X(NO_PROVENANCE, 35, 0, "the compiler left no record of where it came from")               \
+	X(ESTIMATED, 36, 0, "their times are those of a measured replay of the graph")             \
+	X(UNKNOWN_NODES, 37, 1, "replays of a graph whose nodes were never measured")
 
 enum plumb_fate {
 #define X(id, number, drop, reason) PLUMB_FATE_##id = number,

@@ -19,10 +19,10 @@ static const char *const own[] = {
 	PLUMB_ENV_FOLDER,     PLUMB_ENV_LIMIT,  PLUMB_ENV_GPU,   PLUMB_ENV_FLUSH,
 	PLUMB_ENV_KEEP_CUPTI, PLUMB_ENV_LAYERS, PLUMB_ENV_CPU,   PLUMB_ENV_EVENTS,
 	PLUMB_ENV_MEMORY,     PLUMB_ENV_SHAPES, PLUMB_ENV_TRACE, PLUMB_ENV_FOLLOW,
-	PLUMB_ENV_PAUSED,
+	PLUMB_ENV_PAUSED,     PLUMB_ENV_GRAPHS,
 };
 /* At most so many are added to what was there. */
-#define ADDED 24
+#define ADDED 25
 
 static const char *
 find(char *const *environment, const char *name)

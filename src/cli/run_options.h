@@ -16,6 +16,7 @@ struct plumb_run_options {
 	bool gpu, keep_cupti, memory, shapes;
 	unsigned layers;     /* enum plumb_layer */
 	long long cpu_hz;    /* 0: none */
+	long long graphs;    /* the nodes of one graph replay in so many are timed */
 	const char *events;  /* NULL: none */
 	const char *trace;   /* NULL: none */
 	int64_t start_after; /* ns */

@@ -41,7 +41,8 @@
 #define PLUMB_ENV_EVENTS "PLUMB_EVENTS"         /* perf events, separated by commas */
 #define PLUMB_ENV_MEMORY "PLUMB_MEMORY"         /* "1": tensor allocations */
 #define PLUMB_ENV_SHAPES "PLUMB_SHAPES"         /* "1": shapes of operators' inputs and outputs */
-#define PLUMB_ENV_TRACE "PLUMB_TRACE"           /* "all", "50" (iterations) or "20s": keep spans */
+#define PLUMB_ENV_GRAPHS "PLUMB_GRAPHS" /* the nodes of one graph replay in so many are timed */
+#define PLUMB_ENV_TRACE "PLUMB_TRACE"   /* "all", "50" (iterations) or "20s": keep spans */
 #define PLUMB_ENV_FOLLOW "PLUMB_FOLLOW" /* "none", "all" or an extended regular expression */
 #define PLUMB_ENV_PAUSED "PLUMB_PAUSED" /* "1": recording begins paused */
 #define PLUMB_ENV_CHAIN_NVTX                                                                       \
@@ -111,6 +112,9 @@ plumb_id plumb_child_named(struct plumb_thread *thread, plumb_id parent, enum pl
  * the calling thread must have made (0: the root), on TRACK (a THREAD or STREAM record). */
 void plumb_observe(struct plumb_thread *thread, plumb_id node, uint32_t metric, plumb_id track,
                    int64_t x);
+/* Adds so many TIMES observations X. */
+void plumb_observe_times(struct plumb_thread *thread, plumb_id node, uint32_t metric,
+                         plumb_id track, int64_t x, uint64_t times);
 
 /* Says that ORIGIN explains NODE, once however often it is said. Either may be 0 or PLUMB_LOST: then
  * nothing is said. */
@@ -137,6 +141,7 @@ struct plumb_options {
 	bool keep_cupti;
 	unsigned layers; /* enum plumb_layer */
 	unsigned cpu_hz; /* 0: no CPU samples */
+	unsigned graphs; /* the nodes of one graph replay in so many are timed */
 	bool memory, shapes;
 	bool paused;
 	char events[256]; /* "" none */

@@ -97,13 +97,15 @@ plumb_child_named(struct plumb_thread *thread, plumb_id parent, enum plumb_frame
 	return plumb_child(thread, parent, &key);
 }
 
-void
-plumb_observe(struct plumb_thread *thread, plumb_id node_id, uint32_t metric, plumb_id track,
-              int64_t x)
+/* MANY is known when this is compiled: one observation is added by the shorter way. */
+static inline __attribute__((always_inline)) void
+observe(struct plumb_thread *thread, plumb_id node_id, uint32_t metric, plumb_id track, int64_t x,
+        uint64_t times, bool many)
 {
 	if (node_id == PLUMB_LOST) {
 		enum plumb_fate fate = thread->arena.fate;
-		plumb_count(thread, PLUMB_SOURCE_VALUE, fate ? fate : PLUMB_FATE_REGION_FULL, 1);
+		plumb_count(thread, PLUMB_SOURCE_VALUE, fate ? fate : PLUMB_FATE_REGION_FULL,
+		            times);
 		return;
 	}
 	struct plumb_region *region = thread->arena.region;
@@ -113,22 +115,42 @@ plumb_observe(struct plumb_thread *thread, plumb_id node_id, uint32_t metric, pl
 	for (plumb_id id = *first; id; id = value->next) {
 		value = plumb_region_at(region, id);
 		if (value->metric == metric && value->track == track) {
-			plumb_value_add(value, x);
+			if (many)
+				plumb_value_add_times(value, x, times);
+			else
+				plumb_value_add(value, x);
 			return;
 		}
 	}
 	value = plumb_arena_append(&thread->arena, PLUMB_RECORD_VALUE, sizeof *value);
 	if (!value) {
-		plumb_count(thread, PLUMB_SOURCE_VALUE, thread->arena.fate, 1);
+		plumb_count(thread, PLUMB_SOURCE_VALUE, thread->arena.fate, times);
 		return;
 	}
 	value->node = node_id;
 	value->track = track;
 	value->metric = (uint16_t)metric;
 	value->next = *first;
-	plumb_value_add(value, x);
+	if (many)
+		plumb_value_add_times(value, x, times);
+	else
+		plumb_value_add(value, x);
 	plumb_arena_commit(&thread->arena, value);
 	*first = plumb_region_id(region, value);
+}
+
+void
+plumb_observe(struct plumb_thread *thread, plumb_id node, uint32_t metric, plumb_id track,
+              int64_t x)
+{
+	observe(thread, node, metric, track, x, 1, false);
+}
+
+void
+plumb_observe_times(struct plumb_thread *thread, plumb_id node, uint32_t metric, plumb_id track,
+                    int64_t x, uint64_t times)
+{
+	observe(thread, node, metric, track, x, times, true);
 }
 
 void

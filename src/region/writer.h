@@ -129,12 +129,40 @@ plumb_moments_add(struct plumb_moments *moments, int64_t x)
 	moments->m2 += delta * ((double)x - moments->mean);
 }
 
+/* Adds TIMES observations X. */
+static inline void
+plumb_moments_add_times(struct plumb_moments *moments, int64_t x, uint64_t times)
+{
+	double before = (double)moments->count, added = (double)times;
+	double delta = (double)x - moments->mean;
+	int64_t sum;
+	if (__builtin_mul_overflow(x, times, &sum) ||
+	    __builtin_add_overflow(moments->sum, sum, &moments->sum))
+		moments->sum = x < 0 ? -INT64_MAX : INT64_MAX;
+	if (x < moments->min || !moments->count)
+		moments->min = x;
+	if (x > moments->max || !moments->count)
+		moments->max = x;
+	moments->count += times;
+	moments->mean += delta * added / (before + added);
+	moments->m2 += delta * delta * before * added / (before + added);
+}
+
 /* Adds one observation X to a value. */
 static inline void
 plumb_value_add(struct plumb_record_value *value, int64_t x)
 {
 	plumb_sequence_begin(&value->sequence);
 	plumb_moments_add(&value->moments, x);
+	plumb_sequence_end(&value->sequence);
+}
+
+/* Adds TIMES of them. */
+static inline void
+plumb_value_add_times(struct plumb_record_value *value, int64_t x, uint64_t times)
+{
+	plumb_sequence_begin(&value->sequence);
+	plumb_moments_add_times(&value->moments, x, times);
 	plumb_sequence_end(&value->sequence);
 }
 

@@ -27,6 +27,7 @@ typedef CUpti_ActivityMemcpy5 copy_record;
 #endif
 typedef CUpti_ActivityMemcpyPtoP4 peer_record;
 typedef CUpti_ActivityMemset4 set_record;
+typedef CUpti_ActivityGraphTrace replay_record;
 #define LARGEST sizeof(kernel_record)
 
 enum { UNKNOWN_KIND = 4000 }; /* the kind that nobody knows */
@@ -128,6 +129,32 @@ on_module(const char *image, size_t bytes)
 		callback(callback_data, CUPTI_CB_DOMAIN_RESOURCE, id, &resource);
 }
 
+static void
+on_graph(int done)
+{
+	CUpti_GraphData data = { 0 };
+	CUpti_ResourceData resource = { .resourceDescriptor = &data };
+	CUpti_CallbackId id = done ? CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED
+	                           : CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING;
+	if (subscribed() && callback_enabled[CUPTI_CB_DOMAIN_RESOURCE][id])
+		callback(callback_data, CUPTI_CB_DOMAIN_RESOURCE, id, &resource);
+}
+
+static int
+replays_whole(void)
+{
+	return kinds[CUPTI_ACTIVITY_KIND_GRAPH_TRACE];
+}
+
+CUptiResult CUPTIAPI
+cuptiGetGraphExecId(CUgraphExec graph, uint32_t *number)
+{
+	if (!graph || !number)
+		return CUPTI_ERROR_INVALID_PARAMETER;
+	*number = (uint32_t)((uintptr_t)graph >> 4);
+	return CUPTI_SUCCESS;
+}
+
 CUptiResult CUPTIAPI
 cuptiGetGraphNodeId(CUgraphNode node, uint64_t *number)
 {
@@ -204,6 +231,19 @@ encode(uint8_t *at, const struct mock_work *w)
 		memcpy(at, &r, sizeof r);
 		return sizeof r;
 	}
+	if (w->kind == MOCK_REPLAY) {
+		replay_record r = {
+			.kind = CUPTI_ACTIVITY_KIND_GRAPH_TRACE,
+			.correlationId = w->correlation,
+			.start = w->start,
+			.end = w->end,
+			.deviceId = w->device,
+			.contextId = w->context,
+			.streamId = w->stream,
+		};
+		memcpy(at, &r, sizeof r);
+		return sizeof r;
+	}
 	set_record r = {
 		.kind = CUPTI_ACTIVITY_KIND_MEMSET,
 		.bytes = w->bytes,
@@ -232,6 +272,8 @@ record_bytes(const CUpti_Activity *record)
 		return sizeof(peer_record);
 	case CUPTI_ACTIVITY_KIND_MEMSET:
 		return sizeof(set_record);
+	case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
+		return sizeof(replay_record);
 	case UNKNOWN_KIND:
 		return 64;
 	default:
@@ -421,6 +463,7 @@ on_work(const struct mock_work *work)
 		[MOCK_COPY] = CUPTI_ACTIVITY_KIND_MEMCPY,
 		[MOCK_PEER_COPY] = CUPTI_ACTIVITY_KIND_MEMCPY2,
 		[MOCK_SET] = CUPTI_ACTIVITY_KIND_MEMSET,
+		[MOCK_REPLAY] = CUPTI_ACTIVITY_KIND_GRAPH_TRACE,
 	};
 	if (!subscribed() || !kinds[kind_of[work->kind]] || !buffer_requested)
 		return;
@@ -475,8 +518,8 @@ deliver_late(void)
 
 /* ---- the API ---- */
 
-static const struct mock_tool tool = { on_enter, on_exit_of, on_work, on_graph_node,
-	                                on_module };
+static const struct mock_tool tool = { on_enter,  on_exit_of, on_work,      on_graph_node,
+	                               on_module, on_graph,   replays_whole };
 
 CUptiResult CUPTIAPI
 cuptiGetVersion(uint32_t *version)

@@ -37,7 +37,7 @@ struct mock_call {
 	CUresult result;
 };
 
-enum mock_kind { MOCK_KERNEL, MOCK_COPY, MOCK_PEER_COPY, MOCK_SET };
+enum mock_kind { MOCK_KERNEL, MOCK_COPY, MOCK_PEER_COPY, MOCK_SET, MOCK_REPLAY };
 struct mock_work {
 	enum mock_kind kind;
 	const char *name;
@@ -55,6 +55,10 @@ struct mock_tool {
 	/* A node of this number was made; ORIGINAL: as the clone of that one, or 0. */
 	void (*graph_node)(uint64_t number, uint64_t original);
 	void (*module)(const char *image, size_t bytes);
+	/* A graph begins to be made executable, or (DONE) was. */
+	void (*graph)(int done);
+	/* Whether replays have one record, and their nodes none. */
+	int (*whole)(void);
 };
 MOCK_EXPORT void mock_attach(const struct mock_tool *tool);
 MOCK_EXPORT long long *mock_value(const char *key); /* NULL: unknown key */

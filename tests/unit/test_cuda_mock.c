@@ -454,6 +454,32 @@ graph_kernels_stay_at_the_launch(void **state)
 	finish(&run);
 }
 
+/* The first, eleventh and twenty-first have records of their nodes, the others one. */
+static void
+replays_are_measured_now_and_then(void **state)
+{
+	struct run run;
+	(void)state;
+	run_program(&run, "mock-program", "PLUMB_GRAPHS=10",
+	            "capture:5:g:100 replay:25 launch:h:7");
+	struct stat_of g =
+		metric(&run, PLUMB_FRAME_KERNEL, "g", "cuLaunchKernel", PLUMB_METRIC_GPU_TIME);
+	assert_int_equal(g.count, 125);
+	assert_int_equal(g.sum, 12500);
+	assert_int_equal(API("cuGraphLaunch", GPU_REPLAYS).sum, 25);
+	assert_int_equal(LEDGER(LAUNCH, RECEIVED), 26);
+	assert_int_equal(LEDGER(LAUNCH, ATTRIBUTED), 26);
+	/* Releases before 13 are not known to bear the switch. */
+	unsigned whole = strcmp(release, "13.0") ? 0 : 22, measured = 25 - whole;
+	assert_int_equal(LEDGER(KERNEL, ATTRIBUTED), 5 * measured + 1);
+	assert_int_equal(LEDGER(GRAPH, RECEIVED), 125);
+	assert_int_equal(LEDGER(GRAPH, ATTRIBUTED), 5 * measured);
+	assert_int_equal(LEDGER(GRAPH, ESTIMATED), 5 * whole);
+	assert_int_equal(LEDGER(REPLAY, RECEIVED), whole);
+	assert_int_equal(LEDGER(REPLAY, ATTRIBUTED), whole);
+	finish(&run);
+}
+
 /* ---- faults ---- */
 
 static void
@@ -899,6 +925,7 @@ main(void)
 		TEST(waiting_is_measured),
 		TEST(device_memory_is_counted),
 		TEST(graph_kernels_stay_at_the_launch),
+		TEST(replays_are_measured_now_and_then),
 		TEST(failed_launches_are_no_launches),
 		TEST(lost_records_are_missed),
 		TEST(duplicates_count_once),

@@ -173,7 +173,7 @@ busy_time_is_the_union(void **state)
 			if (start >= SPAN)
 				continue;
 			memset(touched + start, 1, length);
-			plumb_gpu_work(thread, device, PLUMB_WORK_KERNEL, 0, 0, base + start,
+			plumb_gpu_work(device, PLUMB_WORK_KERNEL, 0, 0, base + start,
 			               base + start + length, 0);
 		}
 		for (size_t i = 0; i < sizeof touched; i++)
@@ -192,10 +192,10 @@ late_work_is_counted(void **state)
 	struct plumb_gpu_device *device = device_new();
 	(void)state;
 	for (uint64_t i = 0; i < 200; i++) /* 200 intervals with gaps: 72 are folded */
-		plumb_gpu_work(thread, device, PLUMB_WORK_COPY, 0, 0, 1000 + i * 10, 1005 + i * 10,
+		plumb_gpu_work(device, PLUMB_WORK_COPY, 0, 0, 1000 + i * 10, 1005 + i * 10,
 		               3);
 	plumb_gpu_merge(device);
-	plumb_gpu_work(thread, device, PLUMB_WORK_SET, 0, 0, 1001, 1002, 9);
+	plumb_gpu_work(device, PLUMB_WORK_SET, 0, 0, 1001, 1002, 9);
 	plumb_gpu_merge(device);
 	const struct plumb_record_device_total *total =
 		record_of(device, PLUMB_RECORD_DEVICE_TOTAL);
@@ -218,7 +218,7 @@ the_series_coarsens_and_keeps_its_sums(void **state)
 	(void)state;
 	/* A minute of work: bins of 1 ms become bins of 64 ms. */
 	for (uint64_t i = 0; i < 6000; i++)
-		plumb_gpu_work(thread, device, i % 3 ? PLUMB_WORK_KERNEL : PLUMB_WORK_COPY, 0, 0,
+		plumb_gpu_work(device, i % 3 ? PLUMB_WORK_KERNEL : PLUMB_WORK_COPY, 0, 0,
 		               base + i * 10000000, base + i * 10000000 + 7000000, 0);
 	const struct plumb_record_series *series = record_of(device, PLUMB_RECORD_SERIES);
 	for (int i = 0; i < PLUMB_SERIES_BINS; i++) {
@@ -232,7 +232,7 @@ the_series_coarsens_and_keeps_its_sums(void **state)
 	assert_int_equal(kernels, 4000);
 	assert_int_equal(copies, 2000);
 	/* Times that cannot be do not hang it or spoil it. */
-	plumb_gpu_work(thread, device, PLUMB_WORK_KERNEL, 0, 0, base, UINT64_MAX, 0);
+	plumb_gpu_work(device, PLUMB_WORK_KERNEL, 0, 0, base, UINT64_MAX, 0);
 	assert_int_equal(series->width, 64000000);
 }
 
@@ -244,7 +244,7 @@ the_ring_keeps_the_newest_work(void **state)
 	struct plumb_record_work_ring *ring = record_of(device, PLUMB_RECORD_WORK_RING);
 	uint64_t count = ring->capacity + 10ull;
 	for (uint64_t i = 0; i < count; i++)
-		plumb_gpu_work(thread, device, PLUMB_WORK_KERNEL, (plumb_id)i + 1, 3, 100 + i,
+		plumb_gpu_work(device, PLUMB_WORK_KERNEL, (plumb_id)i + 1, 3, 100 + i,
 		               101 + i, 0);
 	const struct plumb_work *work = (const struct plumb_work *)(ring + 1);
 	assert_int_equal(ring->written, count);

@@ -220,28 +220,30 @@ plumb_gpu_merge(struct plumb_gpu_device *device)
 }
 
 static void
-total_add(struct plumb_record_device_total *total, enum plumb_work_kind kind, uint64_t start,
-          uint64_t end, uint64_t bytes)
+total_count(struct plumb_record_device_total *total, enum plumb_work_kind kind, uint64_t times,
+            uint64_t ns, uint64_t bytes)
 {
-	uint64_t ns = end - start;
-	plumb_sequence_begin(&total->sequence);
 	if (kind == PLUMB_WORK_KERNEL) {
-		total->kernels++;
-		total->kernel_ns += ns;
+		total->kernels += times;
+		total->kernel_ns += times * ns;
 	} else if (kind == PLUMB_WORK_COPY) {
-		total->copies++;
-		total->copy_ns += ns;
-		total->copy_bytes += bytes;
+		total->copies += times;
+		total->copy_ns += times * ns;
+		total->copy_bytes += times * bytes;
 	} else {
-		total->sets++;
-		total->set_ns += ns;
-		total->set_bytes += bytes;
+		total->sets += times;
+		total->set_ns += times * ns;
+		total->set_bytes += times * bytes;
 	}
+}
+
+static void
+total_reach(struct plumb_record_device_total *total, uint64_t start, uint64_t end)
+{
 	if (!total->first_start || start < total->first_start)
 		total->first_start = start;
 	if (end > total->last_end)
 		total->last_end = end;
-	plumb_sequence_end(&total->sequence);
 }
 
 /* ---- series ---- */
@@ -299,16 +301,27 @@ series_add(struct plumb_record_series *series, enum plumb_work_kind kind, uint64
 }
 
 void
-plumb_gpu_work(struct plumb_thread *thread, struct plumb_gpu_device *device,
-               enum plumb_work_kind kind, plumb_id node, plumb_id stream, uint64_t start,
-               uint64_t end, uint64_t bytes)
+plumb_gpu_count(struct plumb_gpu_device *device, enum plumb_work_kind kind, uint64_t times,
+                uint64_t ns, uint64_t bytes)
 {
-	(void)thread;
+	if (!device->total)
+		return;
+	plumb_sequence_begin(&device->total->sequence);
+	total_count(device->total, kind, times, ns, bytes);
+	plumb_sequence_end(&device->total->sequence);
+}
+
+void
+plumb_gpu_busy(struct plumb_gpu_device *device, enum plumb_work_kind kind, plumb_id node,
+               plumb_id stream, uint64_t start, uint64_t end)
+{
 	if (device->total) {
 		if (device->staged_count == STAGED)
 			plumb_gpu_merge(device);
 		device->staged[device->staged_count++] = (struct plumb_interval){ start, end };
-		total_add(device->total, kind, start, end, bytes);
+		plumb_sequence_begin(&device->total->sequence);
+		total_reach(device->total, start, end);
+		plumb_sequence_end(&device->total->sequence);
 	}
 	if (device->series)
 		series_add(device->series, kind, start, end);
@@ -324,4 +337,12 @@ plumb_gpu_work(struct plumb_thread *thread, struct plumb_gpu_device *device,
 		.end = end,
 	};
 	atomic_store_explicit(&ring->written, written + 1, memory_order_release);
+}
+
+void
+plumb_gpu_work(struct plumb_gpu_device *device, enum plumb_work_kind kind, plumb_id node,
+               plumb_id stream, uint64_t start, uint64_t end, uint64_t bytes)
+{
+	plumb_gpu_count(device, kind, 1, end - start, bytes);
+	plumb_gpu_busy(device, kind, node, stream, start, end);
 }

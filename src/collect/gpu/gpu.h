@@ -76,10 +76,14 @@ plumb_gpu_device_new(struct plumb_thread *thread, const struct plumb_record_devi
 plumb_id plumb_gpu_device_id(const struct plumb_gpu_device *device);
 plumb_id plumb_gpu_stream(struct plumb_thread *thread, struct plumb_gpu_device *device,
                           uint32_t context, uint64_t stream);
-/* Adds one piece of work to the device's totals, busy union, series and ring. */
-void plumb_gpu_work(struct plumb_thread *thread, struct plumb_gpu_device *device,
-                    enum plumb_work_kind kind, plumb_id node, plumb_id stream, uint64_t start,
-                    uint64_t end, uint64_t bytes);
+/* Adds one piece of work: to the device's totals, and as below. */
+void plumb_gpu_work(struct plumb_gpu_device *device, enum plumb_work_kind kind, plumb_id node,
+                    plumb_id stream, uint64_t start, uint64_t end, uint64_t bytes);
+/* The two halves of that: so many TIMES in the totals; in the busy union, series and ring. */
+void plumb_gpu_count(struct plumb_gpu_device *device, enum plumb_work_kind kind, uint64_t times,
+                     uint64_t ns, uint64_t bytes);
+void plumb_gpu_busy(struct plumb_gpu_device *device, enum plumb_work_kind kind, plumb_id node,
+                    plumb_id stream, uint64_t start, uint64_t end);
 /* Merges busy time that was added since the last call. Call it when all threads' records up to a
  * moment were added: after each flush. */
 void plumb_gpu_merge(struct plumb_gpu_device *device);

@@ -27,6 +27,7 @@ struct pending {
 	plumb_id node;
 	uint32_t correlation;
 	uint32_t epoch;
+	bool nodes;        /* a graph's nodes have records of their own */
 	uint32_t captured; /* or launched while records were off: starts nothing that counts */
 };
 static _Thread_local struct {
@@ -115,6 +116,10 @@ call_enter(struct plumb_thread *thread, enum plumb_call call, const CUpti_Callba
 			                                        : plumb_thread_track(thread) };
 		plumb_launch_put(plumb_cuda_launches, info->correlationId, &launch);
 	}
+	if (call == PLUMB_CALL_GRAPH && !now->captured && info->functionParams)
+		now->nodes = plumb_replay_enter(
+			((const cuGraphLaunch_params *)info->functionParams)->hGraph,
+			info->correlationId, now->node);
 	plumb_cuda_tell(thread, call, info, now->node);
 	if (plumb_unlikely(plumb_trace_on))
 		now->ticks = plumb_ticks();
@@ -204,6 +209,8 @@ call_exit(struct plumb_thread *thread, enum plumb_call call, const CUpti_Callbac
 	struct pending *now = &pending.calls[--pending.depth];
 	plumb_id track = plumb_thread_track(thread);
 	const CUresult *result = info->functionReturnValue;
+	if (plumb_unlikely(now->nodes))
+		plumb_replay_exit();
 	plumb_cuda_tell(thread, call, info, now->node);
 	/* Its time, if recording was on all the while. */
 	bool whole = now->epoch == plumb_epoch(thread);
@@ -245,14 +252,30 @@ call_exit(struct plumb_thread *thread, enum plumb_call call, const CUpti_Callbac
 static void
 resource_event(CUpti_CallbackId id, const CUpti_ResourceData *resource)
 {
-	if (id == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED && pending.depth) {
-		struct pending *now = &pending.calls[pending.depth - 1];
-		now->captured = 1;
-		plumb_graph_created(resource->resourceDescriptor, now->node);
-	} else if (id == CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED) {
+	switch (id) {
+	case CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING:
+		plumb_slot_graph_begin();
+		break;
+	case CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED:
+		plumb_slot_graph_end();
+		break;
+	case CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED:
+		plumb_slot_graph_part();
+		if (pending.depth) {
+			struct pending *now = &pending.calls[pending.depth - 1];
+			now->captured = 1;
+			plumb_graph_created(resource->resourceDescriptor, now->node);
+		}
+		break;
+	case CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED:
+		plumb_slot_graph_part();
 		plumb_graph_cloned(resource->resourceDescriptor);
-	} else if (id == CUPTI_CBID_RESOURCE_MODULE_LOADED) {
+		break;
+	case CUPTI_CBID_RESOURCE_MODULE_LOADED:
 		plumb_cuda_module_loaded(resource->resourceDescriptor);
+		break;
+	default:
+		break;
 	}
 }
 
@@ -269,6 +292,10 @@ plumb_cuda_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id
 	if (domain != CUPTI_CB_DOMAIN_DRIVER_API || id >= PLUMB_CALLS_MAX || !plumb_calls[id])
 		return;
 	const CUpti_CallbackData *call = info;
+	if (plumb_calls[id] == PLUMB_CALL_CHANGE) {
+		plumb_replay_changed();
+		return;
+	}
 	if (call->callbackSite == CUPTI_API_EXIT && !pending.depth)
 		return;
 	bool enter = call->callbackSite == CUPTI_API_ENTER;

@@ -36,6 +36,10 @@ AT(CUpti_ActivityMemcpyPtoP4, graphNodeId, 72);
 AT(CUpti_ActivityMemset4, correlationId, 44);
 AT(CUpti_ActivityMemset4, memoryKind, 50);
 AT(CUpti_ActivityMemset4, graphNodeId, 64);
+AT(CUpti_ActivityGraphTrace2, correlationId, 4);
+AT(CUpti_ActivityGraphTrace2, start, 8);
+AT(CUpti_ActivityGraphTrace2, deviceId, 24);
+AT(CUpti_ActivityGraphTrace2, streamId, 36);
 
 bool
 plumb_cupti_layout(uint32_t version, struct plumb_cupti_layout *layout)
@@ -47,6 +51,7 @@ plumb_cupti_layout(uint32_t version, struct plumb_cupti_layout *layout)
 		.copy = sizeof(CUpti_ActivityMemcpy5),
 		.peer_copy = sizeof(CUpti_ActivityMemcpyPtoP4),
 		.set = sizeof(CUpti_ActivityMemset4),
+		.graph = offsetof(CUpti_ActivityGraphTrace2, reserved),
 	};
 	return true;
 }

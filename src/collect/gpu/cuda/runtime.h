@@ -9,6 +9,7 @@
  *   callbacks.c    driver calls, on the program's threads
  *   calls.c        which driver function does what
  *   graphs.c       nodes of captured graphs → where they were captured
+ *   replays.c      replays of graphs → the work of their nodes
  *   modules.c      loaded modules → the line information of their kernels
  *   buffers.c      buffers of records, between CUPTI and the service thread
  *   records.c      records → contexts, metrics, ledger
@@ -49,7 +50,8 @@
 	X(ActivityRegisterTimestampCallback, 0)                                                    \
 	X(ActivityEnableHWTrace, 0)                                                                \
 	X(GetTimestamp, 1)                                                                         \
-	X(GetGraphNodeId, 0)
+	X(GetGraphNodeId, 0)                                                                       \
+	X(GetGraphExecId, 0)
 
 struct plumb_cupti {
 #define X(name, needed) __typeof__(&cupti##name) name;
@@ -87,7 +89,7 @@ const char *plumb_cupti_message(CUptiResult result);
 
 /* Bytes of a record that its version of CUPTI surely has. */
 struct plumb_cupti_layout {
-	uint32_t kernel, copy, peer_copy, set;
+	uint32_t kernel, copy, peer_copy, set, graph;
 };
 /* False: VERSION is newer (or older) than what was checked. */
 bool plumb_cupti_layout(uint32_t version, struct plumb_cupti_layout *layout);
@@ -108,6 +110,7 @@ enum plumb_call {
 	PLUMB_CALL_CREATE,
 	PLUMB_CALL_FREE,
 	PLUMB_CALL_RELEASE,
+	PLUMB_CALL_CHANGE, /* of a graph's nodes: another one is launched from now on */
 };
 #define PLUMB_CALLS_MAX 1024u
 extern const uint8_t
@@ -128,6 +131,33 @@ void plumb_graph_created(const CUpti_GraphData *data, plumb_id context);
 void plumb_graph_cloned(const CUpti_GraphData *data);
 /* Where the work of node NUMBER belongs under the graph's launch PARENT. Service thread. */
 plumb_id plumb_graph_place(struct plumb_thread *thread, plumb_id parent, uint64_t number);
+
+/* ---- replays.c ---- */
+
+/* A piece of work under a graph's launch, as it is added to the totals. */
+struct plumb_replay_work {
+	struct plumb_gpu_device *device;
+	enum plumb_work_kind kind;
+	plumb_id node, track;
+	plumb_id variant; /* of a kernel; 0: none */
+	uint64_t ns, bytes;
+	/* Of a kernel. Occupancy in parts per million; UINT32_MAX: unknown. */
+	uint64_t blocks, warps;
+	uint32_t registers, shared, occupancy;
+};
+/* ONE_IN: the nodes of one replay in so many have records. False: those of every one. */
+bool plumb_replays_init(unsigned one_in);
+/* A graph's launch at NODE begins. True: its nodes have records; then plumb_replay_exit at its end. */
+bool plumb_replay_enter(CUgraphExec graph, uint32_t correlation, plumb_id node);
+void plumb_replay_exit(void);
+void plumb_replay_changed(void); /* the program changed nodes of some graph */
+/* On the service thread: a node's record came; a record of a whole replay came (false: of which graph
+ * and place is not known). */
+void plumb_replay_measured(uint32_t correlation, const struct plumb_replay_work *work,
+                           uint64_t start, uint64_t end);
+bool plumb_replay_whole(uint32_t correlation, uint64_t ns);
+/* After each flush: adds the nodes of replays that had one record. END: there will be no more. */
+void plumb_replays_settle(struct plumb_thread *thread, bool end);
 
 /* ---- modules.c ---- */
 
@@ -165,6 +195,9 @@ bool plumb_records_init(const struct plumb_cupti_layout *layout);
 void plumb_records_reserve(struct plumb_thread *thread);
 /* THREAD NULL: counts its records as lost. */
 void plumb_records_read(struct plumb_thread *thread, const struct plumb_buffer *buffer);
+/* Adds WORK to its context and device, so many TIMES. */
+void plumb_records_add(struct plumb_thread *thread, const struct plumb_replay_work *work,
+                       uint64_t times);
 /* All threads' records up to now were read. */
 void plumb_records_merge(void);
 /* Of every launch so far a record came. On the service thread. */
@@ -228,6 +261,19 @@ void plumb_slot_tell(struct plumb_thread *thread, bool end);
 void plumb_slot_leave(void);
 /* Switches records off, or on again; callbacks stay. Any thread; cheap when it is so already. */
 void plumb_slot_pause(bool pause);
+/*
+ * A record for each replay of a graph instead of each of its nodes. CUPTI 13 launches a graph that was
+ * made while this was off into a crash when it is on (measured: a segmentation fault in the driver), and
+ * any graph when it is off. So it is on from before the first graph is made, and off only while a launch
+ * whose nodes are wanted is under way; if a graph is made just then, it stays off.
+ */
+bool plumb_slot_replays(void);     /* it is on, or will be again */
+bool plumb_slot_nodes_begin(void); /* false: it is not to be */
+void plumb_slot_nodes_end(void);
+/* On its thread: a graph begins to be made executable, and was; a node was made. */
+void plumb_slot_graph_begin(void);
+void plumb_slot_graph_end(void);
+void plumb_slot_graph_part(void);
 /* Records are off: what is launched now has none, or none that counts. */
 extern _Atomic bool plumb_slot_paused;
 
