@@ -119,6 +119,7 @@ case_unet(struct sample *s)
 	uint32_t op = sample_op(s, conv, "aten::cudnn_convolution", 0), native, back;
 
 	native = sample_at(s, op, PLUMB_FRAME_NATIVE, "cudnnConvolutionForward", "b1d5", 0, 0);
+	native = sample_at(s, native, PLUMB_FRAME_NATIVE, "libcudnn.so.9+0x10", "b1d5", 0, 0);
 	case_kernel(s, native, "_ZN5cudnn3ops16nchwToNhwcKernelIfffLb0EEEv", the_case.layout / 20,
 	            20, 0);
 	case_kernel(s, native, "_ZN5cudnn3ops16nhwcToNchwKernelIfffLb0EEEv", the_case.layout / 20,
@@ -126,6 +127,8 @@ case_unet(struct sample *s)
 	case_kernel(s, op, "sm90_xmma_fprop_implicit_gemm_nhwc", CASE_MS, 10, 0);
 	back = sample_op(s, conv, "ConvolutionBackward0", PLUMB_CONTEXT_BACKWARD);
 	back = sample_op(s, back, "aten::convolution_backward", PLUMB_CONTEXT_BACKWARD);
+	back = sample_at(s, back, PLUMB_FRAME_NATIVE, "libcudnn.so.9+0x20", "b1d5", 0,
+	                 PLUMB_CONTEXT_BACKWARD);
 	case_kernel(s, back, "_ZN5cudnn3ops16nchwToNhwcKernelIfffLb0EEEv", the_case.layout / 20, 20,
 	            PLUMB_CONTEXT_BACKWARD);
 }
