@@ -212,6 +212,11 @@ test_fusion(void **state)
 	assert_has(&p, f->evidence, "\"repetitions\":500");
 	assert_true(f->confidence > 0.85);
 	plumb_profile_free(&p);
+	the_case.backward = 3; /* three become one, in each direction */
+	analyzed("loss", NULL, &p);
+	assert_int_equal(must_find(&p, "fusion")->saving_ns, 500 * 4000 * 4);
+	plumb_profile_free(&p);
+	the_case.backward = 0;
 	the_case.registers = 128;
 	analyzed("loss", NULL, &p);
 	assert_true(must_find(&p, "fusion")->confidence < 0.75);
