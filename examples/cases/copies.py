@@ -9,7 +9,7 @@ from torch import nn
 
 import common
 
-chosen = common.options(__doc__.splitlines()[0])
+chosen = common.options(__doc__.splitlines()[0], steps=100)
 BATCH, WIDTH = (4096, 4096) if chosen.gpu else (8, 64)
 
 batches = [torch.randn(BATCH, WIDTH) for _ in range(4)]

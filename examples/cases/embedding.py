@@ -9,7 +9,7 @@ from torch import nn
 
 import common
 
-chosen = common.options(__doc__.splitlines()[0])
+chosen = common.options(__doc__.splitlines()[0], steps=200)
 ROWS, WIDTH, LOOKUPS = (200_000, 64, 1 << 18) if chosen.gpu else (2000, 16, 1 << 10)
 
 

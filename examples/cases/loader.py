@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A data loader with four workers for each processor.
 
-More workers than processors take turns on them, and take the processor from the training process, which
-then starts the GPU's work late. As many as there are processors, less one, do the same work.
+Every worker is a process that has to be started before the first batch is made, in each epoch. More of
+them than processors take turns, and take the processor from the training process. As many as there are
+processors, less one, make batches as fast.
 """
 import os
 
@@ -13,14 +14,13 @@ from torch.utils.data import DataLoader, Dataset
 import common
 
 
-
 def add_options(parser):
     parser.add_argument("--workers", type=int, help="so many, instead of what the case says")
     parser.add_argument("--start", choices=("fork", "spawn", "forkserver"),
                         help="how workers start, instead of Python's way")
 
 
-chosen = common.options(__doc__.splitlines()[0], add_options)
+chosen = common.options(__doc__.splitlines()[0], add_options, steps=200)
 BATCH, SIZE = (32, 224) if chosen.gpu else (4, 32)
 CORES = os.cpu_count() or 1
 WORKERS = chosen.workers or (max(1, CORES - 1) if chosen.fixed else 4 * CORES)
@@ -30,7 +30,7 @@ class Images(Dataset):
     """Images that cost the CPU some work each."""
 
     def __len__(self):
-        return (chosen.steps + 5) * BATCH
+        return chosen.steps * BATCH
 
     def __getitem__(self, index):
         generator = torch.Generator().manual_seed(index)
@@ -47,10 +47,8 @@ def main():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     loader = DataLoader(Images(), BATCH, num_workers=WORKERS, pin_memory=chosen.gpu,
                         multiprocessing_context=chosen.start)
-    batches = iter(loader)
 
-    def step(number):
-        images, kinds = next(batches)
+    def learn(images, kinds):
         images = images.to(chosen.device, non_blocking=True)
         kinds = kinds.to(chosen.device, non_blocking=True)
         optimizer.zero_grad(set_to_none=True)
@@ -59,7 +57,16 @@ def main():
         optimizer.step()
         return loss
 
-    common.train(chosen, step)
+    def warm_up():
+        for _ in range(chosen.warm_up):
+            learn(torch.zeros(BATCH, 3, SIZE, SIZE), torch.zeros(BATCH, dtype=torch.long))
+
+    def epoch():
+        for images, kinds in loader:
+            loss = learn(images, kinds)
+        return loss
+
+    common.measure(chosen, warm_up, epoch)
 
 
 if __name__ == "__main__":

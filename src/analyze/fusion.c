@@ -46,8 +46,10 @@ struct fusion {
 	struct plumb_study *study;
 	struct plumb_units units;
 	unsigned char *light; /* by context: a kernel that counts */
-	struct sums *sums;    /* by unit */
-	uint32_t *rolled;     /* by unit: the flagged unit that it is part of, or PLUMB_NONE */
+	unsigned char
+		*back; /* by context: in the backward pass, in which only its root has the flag */
+	struct sums *sums; /* by unit */
+	uint32_t *rolled;  /* by unit: the flagged unit that it is part of, or PLUMB_NONE */
 	struct plumb_stat *registers, *shared; /* by context */
 };
 
@@ -71,6 +73,16 @@ mark_light(struct fusion *f)
 		f->light[c] = f->study->kernels[c].count && frames[p->contexts[c].frame];
 	free(frames);
 	return frames != NULL;
+}
+
+static void
+mark_back(struct fusion *f)
+{
+	const struct plumb_profile *p = f->study->profile;
+
+	for (uint32_t c = 0; c < p->contexts_count; c++)
+		f->back[c] = (p->contexts[c].flags & PLUMB_CONTEXT_BACKWARD) != 0 ||
+		             (c && f->back[p->contexts[c].parent]);
 }
 
 static bool
@@ -205,7 +217,7 @@ look(const struct fusion *f, uint32_t unit, struct shape *shape, struct plumb_ta
 	*shape = (struct shape){ .best = PLUMB_NONE };
 	for (uint32_t c = 0; ok && c < p->contexts_count; c++) {
 		const struct plumb_stat *own = &f->study->kernels[c];
-		int backward = (p->contexts[c].flags & PLUMB_CONTEXT_BACKWARD) != 0;
+		int backward = f->back[c];
 		struct repeated *item;
 
 		if (!is_in(f, c, unit))
@@ -387,16 +399,18 @@ run(struct plumb_study *study)
 		return 0;
 	code = plumb_units_new(study, &f.units);
 	f.light = calloc(contexts + 1u, 1);
+	f.back = calloc(contexts + 1u, 1);
 	f.registers = calloc(contexts + 1u, sizeof *f.registers);
 	f.shared = calloc(contexts + 1u, sizeof *f.shared);
 	f.sums = calloc(f.units.count + 1u, sizeof *f.sums);
 	f.rolled = calloc(f.units.count + 1u, sizeof *f.rolled);
-	if (!f.light || !f.registers || !f.shared || !f.sums || !f.rolled ||
+	if (!f.light || !f.back || !f.registers || !f.shared || !f.sums || !f.rolled ||
 	    (!code && !mark_light(&f)))
 		code = PLUMB_ESYSTEM;
 	if (!code) {
 		plumb_study_load(study->profile, PLUMB_METRIC_GPU_REGISTERS, f.registers);
 		plumb_study_load(study->profile, PLUMB_METRIC_GPU_SHARED_BYTES, f.shared);
+		mark_back(&f);
 		choose(&f);
 	}
 	for (uint32_t u = 0; !code && u < f.units.count; u++)
@@ -404,6 +418,7 @@ run(struct plumb_study *study)
 			code = draft_unit(&f, u);
 	plumb_units_free(&f.units);
 	free(f.light);
+	free(f.back);
 	free(f.registers);
 	free(f.shared);
 	free(f.sums);

@@ -37,16 +37,27 @@ match_kernels(const struct plumb_profile *p, const char *const *names, size_t co
 	return match;
 }
 
-/* The innermost native frame between the kernel at CONTEXT and its operator, or PLUMB_NONE. */
+/* The innermost native frame between the kernel at CONTEXT and its operator, or PLUMB_NONE: one with a name,
+ * if there is any, since "library+0x1234" (no symbol there) tells nobody what converts. */
 static uint32_t
 native_of(const struct plumb_study *s, uint32_t context)
 {
 	const struct plumb_profile *p = s->profile;
+	uint32_t innermost = PLUMB_NONE;
 
-	for (; context && context != s->operator_of[context]; context = p->contexts[context].parent)
-		if (plumb_context_frame(p, context)->kind == PLUMB_FRAME_NATIVE)
-			return p->contexts[context].frame;
-	return PLUMB_NONE;
+	for (; context && context != s->operator_of[context];
+	     context = p->contexts[context].parent) {
+		uint32_t frame = p->contexts[context].frame;
+		const char *name = plumb_text(p, p->frames[frame].name);
+
+		if (p->frames[frame].kind != PLUMB_FRAME_NATIVE)
+			continue;
+		if (name && !strstr(name, "+0x"))
+			return frame;
+		if (innermost == PLUMB_NONE)
+			innermost = frame;
+	}
+	return innermost;
 }
 
 /* ---- layout conversions ---- */

@@ -15,7 +15,7 @@ def result(python, case, *words):
     done = run_command(python, FOLDER / f"{case}.py", "--device", "cpu", "--steps", "1", *words,
                        env=LIGHT)
     assert done.returncode == 0, done.stderr
-    found = re.fullmatch(r"loss (\S+), (\S+) ms a step\n", done.stdout)
+    found = re.fullmatch(r"loss (\S+), (\S+) ms a step, 1 steps after 0\n", done.stdout)
     assert found and float(found[2]) > 0, done.stdout
     return float(found[1])
 

@@ -23,6 +23,7 @@ struct the_case {
 	int64_t layout; /* of each of three kernels */
 	int64_t short_kernel;
 	uint64_t repetitions;
+	int backward; /* of the six short kernels, how many run backwards */
 	int64_t registers;
 	int workers, cores;
 	int64_t augment; /* each of 1000 calls */
@@ -105,9 +106,8 @@ case_index(struct sample *s)
 
 	case_kernel(s, op, "index_elementwise_kernel", the_case.index_forward / 10, 10, 0);
 	back = sample_op(s, op, "IndexBackward0", PLUMB_CONTEXT_BACKWARD);
-	back = sample_op(s, back, "aten::_index_put_impl_", PLUMB_CONTEXT_BACKWARD);
-	case_kernel(s, back, "indexing_backward_kernel", the_case.index_backward / 10, 10,
-	            PLUMB_CONTEXT_BACKWARD);
+	back = sample_op(s, back, "aten::_index_put_impl_", 0);
+	case_kernel(s, back, "indexing_backward_kernel", the_case.index_backward / 10, 10, 0);
 }
 
 static void
@@ -119,15 +119,17 @@ case_unet(struct sample *s)
 	uint32_t op = sample_op(s, conv, "aten::cudnn_convolution", 0), native, back;
 
 	native = sample_at(s, op, PLUMB_FRAME_NATIVE, "cudnnConvolutionForward", "b1d5", 0, 0);
+	native = sample_at(s, native, PLUMB_FRAME_NATIVE, "libcudnn.so.9+0x10", "b1d5", 0, 0);
 	case_kernel(s, native, "_ZN5cudnn3ops16nchwToNhwcKernelIfffLb0EEEv", the_case.layout / 20,
 	            20, 0);
 	case_kernel(s, native, "_ZN5cudnn3ops16nhwcToNchwKernelIfffLb0EEEv", the_case.layout / 20,
 	            20, 0);
 	case_kernel(s, op, "sm90_xmma_fprop_implicit_gemm_nhwc", CASE_MS, 10, 0);
 	back = sample_op(s, conv, "ConvolutionBackward0", PLUMB_CONTEXT_BACKWARD);
-	back = sample_op(s, back, "aten::convolution_backward", PLUMB_CONTEXT_BACKWARD);
+	back = sample_op(s, back, "aten::convolution_backward", 0);
+	back = sample_at(s, back, PLUMB_FRAME_NATIVE, "libcudnn.so.9+0x20", "b1d5", 0, 0);
 	case_kernel(s, back, "_ZN5cudnn3ops16nchwToNhwcKernelIfffLb0EEEv", the_case.layout / 20, 20,
-	            PLUMB_CONTEXT_BACKWARD);
+	            0);
 }
 
 static void
@@ -139,10 +141,15 @@ case_loss(struct sample *s)
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		char op[40];
+		uint32_t context;
 
 		snprintf(op, sizeof op, "aten::%s", names[i]);
-		case_kernel(s, sample_op(s, line, op, 0), names[i], the_case.short_kernel,
-		            the_case.repetitions, 0);
+		context = sample_op(s, line, op, 0);
+		if (i < (size_t)the_case.backward) {
+			context = sample_op(s, context, "Backward0", PLUMB_CONTEXT_BACKWARD);
+			context = sample_op(s, context, op, 0);
+		}
+		case_kernel(s, context, names[i], the_case.short_kernel, the_case.repetitions, 0);
 	}
 }
 

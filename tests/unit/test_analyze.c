@@ -212,6 +212,11 @@ test_fusion(void **state)
 	assert_has(&p, f->evidence, "\"repetitions\":500");
 	assert_true(f->confidence > 0.85);
 	plumb_profile_free(&p);
+	the_case.backward = 3; /* three become one, in each direction */
+	analyzed("loss", NULL, &p);
+	assert_int_equal(must_find(&p, "fusion")->saving_ns, 500 * 4000 * 4);
+	plumb_profile_free(&p);
+	the_case.backward = 0;
 	the_case.registers = 128;
 	analyzed("loss", NULL, &p);
 	assert_true(must_find(&p, "fusion")->confidence < 0.75);
@@ -237,7 +242,7 @@ test_balance(void **state)
 	f = must_find(&p, "balance");
 	assert_at(&p, f, PLUMB_FRAME_OPERATOR, "aten::index");
 	assert_int_equal(f->severity, PLUMB_WARNING);
-	assert_int_equal(f->saving_ns, 28 * CASE_MS); /* 30 - 2 * 1 */
+	assert_int_equal(f->saving_ns, 30 * CASE_MS); /* all of it */
 	assert_has(&p, f->title, "aten::index at case.py:12");
 	assert_has(&p, f->title, "30.0 times as long");
 	assert_has(&p, f->advice, "index_select");
