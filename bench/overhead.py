@@ -51,11 +51,11 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 PLUMB = {"plumb": [], "light": [], "full": ["--mode", "full"], "cpu": ["--cpu=100"],
          "memory": ["--memory"], "nomodule": ["--layers", "python,operator"],
-         "trace": ["--trace"]}  # mode: options
+         "trace": ["--trace"], "replays": ["--graphs=1"]}  # mode: options
 PEERS = ["cupti", "torch", "torchstack", "proton", "protonshadow"]
 MODES = ["none", *PLUMB, *PEERS]
 USUAL = ["none", "plumb", "trace", *PEERS]
-ITERATIONS = {"gptsmall": 100, "gpt124": 20, "llama": 10, "tiny": 300}
+ITERATIONS = {"gptsmall": 100, "graph": 200, "gpt124": 20, "llama": 10, "tiny": 300}
 TEN = ["conformer", "dlrm", "unet", "gnn", "resnet", "vit", "transformer", "llamatrain", "gemma",
        "nanogpt"]
 WARM = 5  # iterations in the first block of each process, which does not count

@@ -62,10 +62,10 @@ class GPT(nn.Module):
         return F.cross_entropy(self.head(self.norm(x)).flatten(0, 1), targets.flatten())
 
 
-def gpt(vocabulary, width, heads, layers, context, batch, foreach):
+def gpt(vocabulary, width, heads, layers, context, batch, foreach, captured=False):
     torch.backends.cuda.matmul.allow_tf32 = True
     model = GPT(vocabulary, width, heads, layers, context).cuda()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=foreach)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=foreach, capturable=captured)
     tokens = torch.randint(0, vocabulary, (batch, context), device="cuda")
 
     def step():
@@ -75,7 +75,17 @@ def gpt(vocabulary, width, heads, layers, context, batch, foreach):
         loss.backward()
         optimizer.step()
 
-    return step
+    if not captured:
+        return step
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
 
 
 def llama():
@@ -112,10 +122,12 @@ def make(name):
     torch.manual_seed(0)
     if name == "gptsmall":
         return gpt(512, 128, 4, 6, 64, 8, foreach=False)
+    if name == "graph":  # the same step as one CUDA graph
+        return gpt(512, 128, 4, 6, 64, 8, foreach=False, captured=True)
     if name == "gpt124":
         return gpt(50304, 768, 12, 12, 1024, 16, foreach=True)
     if name == "llama":
         return llama()
     if name == "tiny":
         return tiny()
-    raise SystemExit(f"no workload {name!r}: gptsmall, gpt124, llama or tiny")
+    raise SystemExit(f"no workload {name!r}: gptsmall, graph, gpt124, llama or tiny")

@@ -230,6 +230,98 @@ def graph_replay(bench):
     assert not dropped(data, "gpu.kernel"), data["ledger"]
 
 
+GRAPHS = """
+    import threading
+    import torch
+    x = torch.zeros(1000, device="cuda")
+    def capture(count):
+        side = torch.cuda.Stream()
+        with torch.cuda.stream(side):
+            x.add_(1).mul_(2)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+            for _ in range(count): x.add_(1)
+            x.mul_(2)
+        return graph
+    def first(graph): graph.replay()
+    def second(graph): graph.replay()
+    a, b = capture(3), capture(20)
+    for i in range(250):
+        first(a)
+        if i % 2: second(a)
+        first(b)
+    c = capture(5)
+    for _ in range(120): first(c)
+    torch.cuda.synchronize()
+"""
+
+
+def replayed(data, function):
+    """Kernels of graphs that FUNCTION launched, by name of the operator that was captured."""
+    count = {}
+    for context, chain in paths(data):
+        names = [k["name"] for k in chain]
+        if function in names and "cuGraphLaunch" in names:
+            graph = next(k["name"] for k in chain if k["kind"] == "graph")
+            count[graph] = count.get(graph, 0) + context["exclusive"]["gpu.time"]["count"]
+    return count
+
+
+@scenario
+def replays_have_exact_counts(bench):
+    """One record for most replays, the nodes of one in a hundred, and counts as if of all."""
+    bench.run(GRAPHS)
+    data = bench.report("--by", "context")
+    every = {"aten::add_": 250 * 3 + 250 * 20 + 120 * 5, "aten::mul_": 250 + 250 + 120}
+    assert replayed(data, "first") == every, replayed(data, "first")
+    assert replayed(data, "second") == {"aten::add_": 125 * 3, "aten::mul_": 125}
+    whole = received(data, "gpu.replay")
+    assert whole == 745 - 3 - 2 - 3 - 2, (whole, data["ledger"])
+    assert not dropped(data, "gpu.replay") and not dropped(data, "gpu.launch"), data["ledger"]
+    estimated = data["contexts"]
+    bench.run(GRAPHS, "--graphs=1")
+    measured = bench.report("--by", "context")
+    assert replayed(measured, "first") == every and not received(measured, "gpu.replay")
+
+    def time(contexts):
+        return sum(c["exclusive"].get("gpu.time", {}).get("sum", 0) for c in contexts)
+    assert 0.5 < time(estimated) / time(measured["contexts"]) < 2
+
+
+@scenario
+def graphs_are_made_while_others_are_replayed(bench):
+    bench.run(GRAPHS.replace("    c = capture(5)", """
+    def work():
+        with torch.cuda.stream(torch.cuda.Stream()):
+            for _ in range(3000): a.replay()
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads: thread.start()
+    more = []
+    for n in range(20):
+        more.append(capture(2 + n % 3))
+        for graph in more: graph.replay()
+    for thread in threads: thread.join()
+    for graph in more:
+        for _ in range(150): graph.replay()
+    c = capture(5)"""), "--graphs=7")
+    data = bench.report("--by", "context")
+    assert replayed(data, "second") == {"aten::add_": 125 * 3, "aten::mul_": 125}
+    assert not dropped(data, "gpu.launch"), data["ledger"]
+
+
+@scenario
+def graph_parts_of_a_run(bench):
+    """Recording that begins after a graph was made and launched."""
+    bench.run(GRAPHS.replace("    for i in range(250):", """
+    import plumb
+    for _ in range(150): first(a)
+    plumb.start()
+    for i in range(250):"""), "--toggle", "USR2")
+    data = bench.report("--by", "context")
+    assert replayed(data, "second").get("aten::add_", 125 * 3) == 125 * 3, replayed(data, "second")
+
+
 @scenario
 def jax_without_its_operators(bench):
     """XLA launches from threads of its own, which run no Python: said, not guessed."""
