@@ -126,7 +126,9 @@ enum plumb_aggregation {
 	X(GPU_ALLOC_BYTES, 33, "gpu.alloc_bytes", "byte", SUM, "gpu",                              \
 	  "bytes of device memory that driver calls allocated")                                    \
 	X(GPU_FREE_BYTES, 34, "gpu.free_bytes", "byte", SUM, "gpu",                                \
-	  "bytes of device memory that driver calls freed")
+	  "bytes of device memory that driver calls freed")                                        \
+	X(GPU_NODES, 35, "gpu.nodes", "count", SUM, "gpu",                                         \
+	  "executions in replays of graphs that were timed as a whole")
 
 enum plumb_metric {
 #define X(id, number, name, unit, aggregation, source, meaning) PLUMB_METRIC_##id = number,
@@ -249,8 +251,7 @@ enum plumb_source {
 	X(PAUSED, 33, 0, "recording was paused")                                                   \
 	X(NOT_FOLLOWED, 34, 0, "not followed (--follow)")                                          \
 	X(NO_PROVENANCE, 35, 0, "the compiler left no record of where it came from")               \
-	X(ESTIMATED, 36, 0, "their times are those of a measured replay of the graph")             \
-	X(UNKNOWN_NODES, 37, 1, "replays of a graph whose nodes were never measured")
+	X(UNKNOWN_NODES, 36, 0, "the nodes of the graph are not known, and not counted")
 
 enum plumb_fate {
 #define X(id, number, drop, reason) PLUMB_FATE_##id = number,

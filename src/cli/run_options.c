@@ -14,7 +14,6 @@
 #include "collect/collector.h"
 #include "model/user_code.h"
 
-#define GRAPH_REPLAYS 100
 #define LEAST_LIMIT PLUMB_RUN_LEAST_LIMIT
 #define GREATEST_LIMIT (32ll << 30)
 
@@ -64,11 +63,13 @@ const struct plumb_option plumb_run_option_table[] = {
 	  .kind = PLUMB_OPTION_FLAG,
 	  .help = "keep the data types, shapes and strides of operators' inputs and outputs" },
 	{ .name = "graphs",
-	  .kind = PLUMB_OPTION_NUMBER,
-	  .argument = "N",
-	  .help = "of a CUDA graph that is launched again and again, time the nodes of one replay "
-	          "in "
-	          "N (100; with --trace 1: of every replay). All replays are counted and timed" },
+	  .kind = PLUMB_OPTION_CHOICE,
+	  .argument = "HOW",
+	  .fallback = "replays",
+	  .choices = "replays|nodes",
+	  .help = "of CUDA graphs time replays as a whole and count their nodes, or time each "
+	          "node, which "
+	          "makes graphs of short kernels slower: replays, nodes" },
 	{ .name = "trace",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "HOW MUCH",
@@ -242,8 +243,6 @@ check_ranges(const struct plumb_run_options *options, struct plumb_error *error)
 		return plumb_fail(error, PLUMB_EUSAGE, "--limit takes 1M to 32G");
 	if (options->flush_ms < 1 || options->flush_ms > 3600000)
 		return plumb_fail(error, PLUMB_EUSAGE, "--flush-ms takes 1 to 3600000");
-	if (options->graphs < 1 || options->graphs > 1000000)
-		return plumb_fail(error, PLUMB_EUSAGE, "--graphs takes 1 to 1000000");
 	if (options->cpu_hz > 10000)
 		return plumb_fail(error, PLUMB_EUSAGE, "--cpu takes 1 to 10000 samples a second");
 	return 0;
@@ -254,7 +253,6 @@ plumb_run_options_read(const struct plumb_options *given, struct plumb_run_optio
                        struct plumb_error *error)
 {
 	int64_t hz = plumb_options_number(given, "cpu");
-	int64_t graphs = plumb_options_number(given, "graphs");
 	*options = (struct plumb_run_options){
 		.limit = plumb_options_number(given, "limit"),
 		.flush_ms = plumb_options_number(given, "flush-ms"),
@@ -265,9 +263,7 @@ plumb_run_options_read(const struct plumb_options *given, struct plumb_run_optio
 		.cpu_hz = hz < 0 ? 0 : hz,
 		.events = plumb_options_text(given, "events"),
 		.trace = plumb_options_text(given, "trace"),
-		.graphs = graphs >= 0                          ? graphs
-		          : plumb_options_text(given, "trace") ? 1
-		                                               : GRAPH_REPLAYS,
+		.replays = !strcmp(plumb_options_text(given, "graphs"), "replays"),
 		.user_code = plumb_options_text(given, "user-code"),
 	};
 	const char *follow = plumb_options_text(given, "follow");
@@ -316,7 +312,7 @@ plumb_run_options_variables(const struct plumb_run_options *options)
 	    set(&next, PLUMB_ENV_FOLLOW "=%s", options->follow) &&
 	    (!options->cpu_hz || set(&next, PLUMB_ENV_CPU "=%lld", options->cpu_hz)) &&
 	    (!options->events || set(&next, PLUMB_ENV_EVENTS "=%s", options->events)) &&
-	    set(&next, PLUMB_ENV_GRAPHS "=%lld", options->graphs) &&
+	    (!options->replays || set(&next, PLUMB_ENV_REPLAYS "=1")) &&
 	    (!options->memory || set(&next, PLUMB_ENV_MEMORY "=1")) &&
 	    (!options->shapes || set(&next, PLUMB_ENV_SHAPES "=1")) &&
 	    (!options->trace || set(&next, PLUMB_ENV_TRACE "=%s", options->trace)) &&

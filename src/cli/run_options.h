@@ -13,10 +13,9 @@
 
 struct plumb_run_options {
 	long long limit, flush_ms;
-	bool gpu, keep_cupti, memory, shapes;
+	bool gpu, keep_cupti, memory, shapes, replays;
 	unsigned layers;     /* enum plumb_layer */
 	long long cpu_hz;    /* 0: none */
-	long long graphs;    /* the nodes of one graph replay in so many are timed */
 	const char *events;  /* NULL: none */
 	const char *trace;   /* NULL: none */
 	int64_t start_after; /* ns */

@@ -41,8 +41,8 @@
 #define PLUMB_ENV_EVENTS "PLUMB_EVENTS"         /* perf events, separated by commas */
 #define PLUMB_ENV_MEMORY "PLUMB_MEMORY"         /* "1": tensor allocations */
 #define PLUMB_ENV_SHAPES "PLUMB_SHAPES"         /* "1": shapes of operators' inputs and outputs */
-#define PLUMB_ENV_GRAPHS "PLUMB_GRAPHS" /* the nodes of one graph replay in so many are timed */
-#define PLUMB_ENV_TRACE "PLUMB_TRACE"   /* "all", "50" (iterations) or "20s": keep spans */
+#define PLUMB_ENV_REPLAYS "PLUMB_REPLAYS"       /* "1": replays of graphs have one record */
+#define PLUMB_ENV_TRACE "PLUMB_TRACE"           /* "all", "50" (iterations) or "20s": keep spans */
 #define PLUMB_ENV_FOLLOW "PLUMB_FOLLOW" /* "none", "all" or an extended regular expression */
 #define PLUMB_ENV_PAUSED "PLUMB_PAUSED" /* "1": recording begins paused */
 #define PLUMB_ENV_CHAIN_NVTX                                                                       \
@@ -141,7 +141,7 @@ struct plumb_options {
 	bool keep_cupti;
 	unsigned layers; /* enum plumb_layer */
 	unsigned cpu_hz; /* 0: no CPU samples */
-	unsigned graphs; /* the nodes of one graph replay in so many are timed */
+	bool replays;    /* replays of graphs have one record */
 	bool memory, shapes;
 	bool paused;
 	char events[256]; /* "" none */

@@ -430,7 +430,7 @@ process_load(void)
 	options.keep_cupti = number_from(PLUMB_ENV_KEEP_CUPTI, 0) != 0;
 	options.layers = plumb_layers = (unsigned)number_from(PLUMB_ENV_LAYERS, PLUMB_LAYERS_LIGHT);
 	options.cpu_hz = (unsigned)number_from(PLUMB_ENV_CPU, 0);
-	options.graphs = (unsigned)number_from(PLUMB_ENV_GRAPHS, 1);
+	options.replays = number_from(PLUMB_ENV_REPLAYS, 0) != 0;
 	options.memory = number_from(PLUMB_ENV_MEMORY, 0) != 0;
 	options.shapes = number_from(PLUMB_ENV_SHAPES, 0) != 0;
 	options.paused = number_from(PLUMB_ENV_PAUSED, 0) != 0;

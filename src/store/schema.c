@@ -48,7 +48,6 @@ const char *const plumb_store_fates[PLUMB_FATE_COUNT] = {
 	[PLUMB_FATE_PAUSED] = "paused",
 	[PLUMB_FATE_NOT_FOLLOWED] = "not_followed",
 	[PLUMB_FATE_NO_PROVENANCE] = "no_provenance",
-	[PLUMB_FATE_ESTIMATED] = "estimated",
 	[PLUMB_FATE_UNKNOWN_NODES] = "unknown_nodes",
 };
 

@@ -668,7 +668,7 @@ mock_capture_end(uint32_t stream)
 	captures[now.device][stream % STREAMS] = NULL;
 	pthread_mutex_unlock(&lock);
 	if (tool) {
-		tool->graph(0);
+		tool->graph(graph, 0);
 		graph->whole = tool->whole();
 	}
 	/* As an executable graph its nodes have numbers of their own. */
@@ -679,7 +679,7 @@ mock_capture_end(uint32_t stream)
 			tool->graph_node(graph->nodes[i].graph_node, original);
 	}
 	if (tool)
-		tool->graph(1);
+		tool->graph(graph, 1);
 	return graph;
 }
 

@@ -130,9 +130,9 @@ on_module(const char *image, size_t bytes)
 }
 
 static void
-on_graph(int done)
+on_graph(void *graph, int done)
 {
-	CUpti_GraphData data = { 0 };
+	CUpti_GraphData data = { .graphExec = done ? graph : NULL };
 	CUpti_ResourceData resource = { .resourceDescriptor = &data };
 	CUpti_CallbackId id = done ? CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED
 	                           : CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING;

@@ -56,7 +56,7 @@ struct mock_tool {
 	void (*graph_node)(uint64_t number, uint64_t original);
 	void (*module)(const char *image, size_t bytes);
 	/* A graph begins to be made executable, or (DONE) was. */
-	void (*graph)(int done);
+	void (*graph)(void *graph, int done);
 	/* Whether replays have one record, and their nodes none. */
 	int (*whole)(void);
 };

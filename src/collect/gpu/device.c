@@ -225,15 +225,15 @@ total_count(struct plumb_record_device_total *total, enum plumb_work_kind kind, 
 {
 	if (kind == PLUMB_WORK_KERNEL) {
 		total->kernels += times;
-		total->kernel_ns += times * ns;
+		total->kernel_ns += ns;
 	} else if (kind == PLUMB_WORK_COPY) {
 		total->copies += times;
-		total->copy_ns += times * ns;
-		total->copy_bytes += times * bytes;
+		total->copy_ns += ns;
+		total->copy_bytes += bytes;
 	} else {
 		total->sets += times;
-		total->set_ns += times * ns;
-		total->set_bytes += times * bytes;
+		total->set_ns += ns;
+		total->set_bytes += bytes;
 	}
 }
 

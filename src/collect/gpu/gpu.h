@@ -79,7 +79,8 @@ plumb_id plumb_gpu_stream(struct plumb_thread *thread, struct plumb_gpu_device *
 /* Adds one piece of work: to the device's totals, and as below. */
 void plumb_gpu_work(struct plumb_gpu_device *device, enum plumb_work_kind kind, plumb_id node,
                     plumb_id stream, uint64_t start, uint64_t end, uint64_t bytes);
-/* The two halves of that: so many TIMES in the totals; in the busy union, series and ring. */
+/* The two halves of that: pieces of work in the totals, NS and BYTES in all; in the busy union, series
+ * and ring. */
 void plumb_gpu_count(struct plumb_gpu_device *device, enum plumb_work_kind kind, uint64_t times,
                      uint64_t ns, uint64_t bytes);
 void plumb_gpu_busy(struct plumb_gpu_device *device, enum plumb_work_kind kind, plumb_id node,

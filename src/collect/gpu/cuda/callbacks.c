@@ -27,8 +27,9 @@ struct pending {
 	plumb_id node;
 	uint32_t correlation;
 	uint32_t epoch;
-	bool nodes;        /* a graph's nodes have records of their own */
-	uint32_t captured; /* or launched while records were off: starts nothing that counts */
+	const char *kernel; /* of a launch: its name */
+	uint64_t made;      /* the graph's node that it became */
+	uint32_t captured;  /* or launched while records were off: starts nothing that counts */
 };
 static _Thread_local struct {
 	struct pending calls[DEPTH];
@@ -116,10 +117,11 @@ call_enter(struct plumb_thread *thread, enum plumb_call call, const CUpti_Callba
 			                                        : plumb_thread_track(thread) };
 		plumb_launch_put(plumb_cuda_launches, info->correlationId, &launch);
 	}
+	if (call == PLUMB_CALL_LAUNCH)
+		now->kernel = info->symbolName;
 	if (call == PLUMB_CALL_GRAPH && !now->captured && info->functionParams)
-		now->nodes = plumb_replay_enter(
-			((const cuGraphLaunch_params *)info->functionParams)->hGraph,
-			info->correlationId, now->node);
+		plumb_replay_launched(((const cuGraphLaunch_params *)info->functionParams)->hGraph,
+		                      info->correlationId, now->node);
 	plumb_cuda_tell(thread, call, info, now->node);
 	if (plumb_unlikely(plumb_trace_on))
 		now->ticks = plumb_ticks();
@@ -209,8 +211,9 @@ call_exit(struct plumb_thread *thread, enum plumb_call call, const CUpti_Callbac
 	struct pending *now = &pending.calls[--pending.depth];
 	plumb_id track = plumb_thread_track(thread);
 	const CUresult *result = info->functionReturnValue;
-	if (plumb_unlikely(now->nodes))
-		plumb_replay_exit();
+	if (plumb_unlikely(now->made) && now->kernel)
+		plumb_graph_named(now->made,
+		                  plumb_intern(thread, now->kernel, strlen(now->kernel)));
 	plumb_cuda_tell(thread, call, info, now->node);
 	/* Its time, if recording was on all the while. */
 	bool whole = now->epoch == plumb_epoch(thread);
@@ -254,21 +257,19 @@ resource_event(CUpti_CallbackId id, const CUpti_ResourceData *resource)
 {
 	switch (id) {
 	case CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING:
-		plumb_slot_graph_begin();
+		plumb_graph_begin();
 		break;
 	case CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED:
-		plumb_slot_graph_end();
+		plumb_graph_end(resource->resourceDescriptor);
 		break;
 	case CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED:
-		plumb_slot_graph_part();
 		if (pending.depth) {
 			struct pending *now = &pending.calls[pending.depth - 1];
 			now->captured = 1;
-			plumb_graph_created(resource->resourceDescriptor, now->node);
+			now->made = plumb_graph_created(resource->resourceDescriptor, now->node);
 		}
 		break;
 	case CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED:
-		plumb_slot_graph_part();
 		plumb_graph_cloned(resource->resourceDescriptor);
 		break;
 	case CUPTI_CBID_RESOURCE_MODULE_LOADED:
@@ -293,7 +294,7 @@ plumb_cuda_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id
 		return;
 	const CUpti_CallbackData *call = info;
 	if (plumb_calls[id] == PLUMB_CALL_CHANGE) {
-		plumb_replay_changed();
+		plumb_graph_changed();
 		return;
 	}
 	if (call->callbackSite == CUPTI_API_EXIT && !pending.depth)

@@ -132,7 +132,7 @@ tell(bool force, bool end)
 	if (plumb_cupti.ActivityGetNumDroppedRecords(NULL, 0, &lost) == CUPTI_SUCCESS)
 		news.dropped_records += lost;
 	plumb_records_merge();
-	plumb_replays_settle(thread, end);
+	plumb_replays_tell(thread);
 	dropped += news.dropped_records;
 	if (news.requested)
 		plumb_count(thread, PLUMB_SOURCE_BUFFER, PLUMB_FATE_RECEIVED, news.requested);

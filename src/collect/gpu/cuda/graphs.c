@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Captured graphs: which context each node was captured in.
+ * Captured graphs: which context each node was captured in, and which nodes an executable graph has.
  *
  * A node is made within the driver call that is captured, and CUPTI has a number for it; instantiating a
  * graph clones its nodes under new numbers. A kernel of a replay names its node. Its work stays at the
  * launch of the graph, under a GRAPH frame that says what was captured where (operator, innermost Python
  * line), with the capture's context as origin: nodes of different places stay apart.
  */
+#include <string.h>
+#include <sys/mman.h>
+
 #include "collect/gpu/cuda/runtime.h"
 #include "collect/live.h"
 #include "collect/table.h"
@@ -29,29 +32,138 @@ number_of(CUgraphNode node)
 	return number;
 }
 
+/* OBJECT: record, the context; owner, the kernel's name; bytes, the node's type. */
 static void
-remember(uint64_t number, plumb_id context)
+remember(uint64_t number, const struct plumb_live_object *object)
 {
-	struct plumb_live_object was, object = { .record = context };
-	if (number && context && context != PLUMB_LOST)
-		(void)plumb_live_put(&captures, number, &object, &was);
+	struct plumb_live_object was;
+	if (number && object->record && object->record != PLUMB_LOST)
+		(void)plumb_live_put(&captures, number, object, &was);
+}
+
+uint64_t
+plumb_graph_created(const CUpti_GraphData *data, plumb_id context)
+{
+	uint64_t number = data ? number_of(data->node) : 0;
+	struct plumb_live_object object = { .record = context };
+	if (number) {
+		object.bytes = (uint64_t)data->nodeType;
+		remember(number, &object);
+	}
+	return number;
 }
 
 void
-plumb_graph_created(const CUpti_GraphData *data, plumb_id context)
+plumb_graph_named(uint64_t number, plumb_id name)
 {
-	if (data)
-		remember(number_of(data->node), context);
+	struct plumb_live_object object;
+	if (number && plumb_live_get(&captures, number, &object)) {
+		object.owner = name;
+		remember(number, &object);
+	}
+}
+
+/* ---- executable graphs ---- */
+
+#define NODES_MAX (1u << 20) /* of all graphs together */
+
+static struct plumb_live executables; /* by number + 1; bytes: the nodes; record: how many */
+static _Atomic uint32_t kept;
+static _Atomic bool changed;
+static _Thread_local struct {
+	struct plumb_graph_node *nodes;
+	uint32_t count, room;
+	bool unknown; /* its nodes cannot be counted */
+} making;
+
+static bool
+making_grow(void)
+{
+	uint32_t room = making.room ? 2 * making.room : 256;
+	struct plumb_graph_node *nodes = plumb_map(room * sizeof *nodes, false);
+	if (!nodes)
+		return false;
+	if (making.room) {
+		memcpy(nodes, making.nodes, making.count * sizeof *nodes);
+		munmap(making.nodes, making.room * sizeof *nodes);
+	}
+	making.nodes = nodes;
+	making.room = room;
+	return true;
+}
+
+void
+plumb_graph_begin(void)
+{
+	making.count = 0;
+	making.unknown = false;
 }
 
 void
 plumb_graph_cloned(const CUpti_GraphData *data)
 {
-	struct plumb_live_object object;
+	struct plumb_live_object object = { 0 };
 	uint64_t original = data ? number_of(data->originalNode) : 0;
-	if (original && plumb_live_get(&captures, original, &object))
-		remember(number_of(data->node), object.record);
+	if (!original)
+		return;
+	bool known = plumb_live_get(&captures, original, &object);
+	if (known)
+		remember(number_of(data->node), &object);
+	CUgraphNodeType type = data->nodeType;
+	if (type == CU_GRAPH_NODE_TYPE_CONDITIONAL) /* its body runs as often as it likes */
+		making.unknown = true;
+	if (type != CU_GRAPH_NODE_TYPE_KERNEL && type != CU_GRAPH_NODE_TYPE_MEMCPY &&
+	    type != CU_GRAPH_NODE_TYPE_MEMSET)
+		return;
+	if (making.count == making.room && !making_grow()) {
+		making.unknown = true;
+		return;
+	}
+	making.nodes[making.count++] = (struct plumb_graph_node){
+		.context = known ? object.record : 0,
+		.name = known ? object.owner : 0,
+		.type = (uint32_t)type,
+	};
 }
+
+void
+plumb_graph_end(const CUpti_GraphData *data)
+{
+	uint32_t number, count = making.count;
+	struct plumb_live_object was, object = { .record = count };
+	if (!count || making.unknown || !data || !plumb_cupti.GetGraphExecId ||
+	    plumb_cupti.GetGraphExecId(data->graphExec, &number) != CUPTI_SUCCESS ||
+	    atomic_fetch_add(&kept, count) > NODES_MAX)
+		return;
+	object.bytes = (uint64_t)(uintptr_t)making.nodes;
+	(void)plumb_live_put(&executables, (uint64_t)number + 1, &object, &was);
+	making.nodes = NULL; /* they are the graph's now */
+	making.count = making.room = 0;
+}
+
+uint32_t
+plumb_graph_nodes(uint32_t number, const struct plumb_graph_node **nodes)
+{
+	struct plumb_live_object object;
+	if (!plumb_live_get(&executables, (uint64_t)number + 1, &object))
+		return 0;
+	*nodes = (const struct plumb_graph_node *)(uintptr_t)object.bytes;
+	return object.record;
+}
+
+void
+plumb_graph_changed(void)
+{
+	atomic_store_explicit(&changed, true, memory_order_relaxed);
+}
+
+bool
+plumb_graphs_changed(void)
+{
+	return atomic_load_explicit(&changed, memory_order_relaxed);
+}
+
+/* ---- frames ---- */
 
 /* The GRAPH frame's identity: what was captured, and the line it was called from. */
 static bool
@@ -79,10 +191,20 @@ key_of(struct plumb_thread *thread, plumb_id capture, struct plumb_key *key)
 }
 
 plumb_id
+plumb_graph_frame(struct plumb_thread *thread, plumb_id parent, plumb_id capture)
+{
+	struct plumb_key key;
+	if (!capture || !key_of(thread, capture, &key))
+		return parent;
+	plumb_id frame = plumb_child(thread, parent, &key);
+	plumb_origin(thread, frame, capture, PLUMB_ORIGIN_GRAPH_CAPTURE);
+	return frame;
+}
+
+plumb_id
 plumb_graph_place(struct plumb_thread *thread, plumb_id parent, uint64_t number)
 {
 	struct plumb_live_object object;
-	struct plumb_key key;
 	if (!places)
 		places = plumb_map(PLACES * sizeof *places, false);
 	struct place *place = places ? &places[plumb_mix(number, parent) % PLACES] : NULL;
@@ -94,11 +216,8 @@ plumb_graph_place(struct plumb_thread *thread, plumb_id parent, uint64_t number)
 		return place->frame;
 	}
 	plumb_id frame = parent;
-	if (parent && parent != PLUMB_LOST && plumb_live_get(&captures, number, &object) &&
-	    key_of(thread, object.record, &key)) {
-		frame = plumb_child(thread, parent, &key);
-		plumb_origin(thread, frame, object.record, PLUMB_ORIGIN_GRAPH_CAPTURE);
-	}
+	if (parent && parent != PLUMB_LOST && plumb_live_get(&captures, number, &object))
+		frame = plumb_graph_frame(thread, parent, object.record);
 	plumb_count(thread, PLUMB_SOURCE_GRAPH,
 	            frame == parent ? PLUMB_FATE_NO_CAPTURE : PLUMB_FATE_ATTRIBUTED, 1);
 	if (place)

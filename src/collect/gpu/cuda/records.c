@@ -265,70 +265,27 @@ variant_of(struct plumb_thread *thread, plumb_id node, plumb_id track,
 }
 
 static void
-variant_add(struct plumb_record_variant *variant, int64_t ns, uint64_t times)
+variant_add(struct plumb_record_variant *variant, int64_t ns)
 {
 	plumb_sequence_begin(&variant->sequence);
-	variant->time += ns * (int64_t)times;
-	variant->count += times;
-	if (ns < variant->min || variant->count == times)
+	variant->time += ns;
+	variant->count++;
+	if (ns < variant->min || variant->count == 1)
 		variant->min = ns;
-	if (ns > variant->max || variant->count == times)
+	if (ns > variant->max || variant->count == 1)
 		variant->max = ns;
 	plumb_sequence_end(&variant->sequence);
 }
 
 static void
-kernel_add(struct plumb_thread *thread, const struct plumb_replay_work *k, uint64_t times)
-{
-	const struct {
-		enum plumb_metric metric;
-		uint64_t value;
-	} values[] = {
-		{ PLUMB_METRIC_GPU_TIME, k->ns },
-		{ PLUMB_METRIC_GPU_BLOCKS, k->blocks },
-		{ PLUMB_METRIC_GPU_WARPS, k->warps },
-		{ PLUMB_METRIC_GPU_REGISTERS, k->registers },
-		{ PLUMB_METRIC_GPU_SHARED_BYTES, k->shared },
-		{ PLUMB_METRIC_GPU_OCCUPANCY, k->occupancy },
-	};
-	unsigned known = sizeof values / sizeof *values - (k->occupancy == UINT32_MAX);
-	for (unsigned i = 0; i < known; i++)
-		plumb_observe_times(thread, k->node, values[i].metric, k->track,
-		                    (int64_t)values[i].value, times);
-	if (k->variant)
-		variant_add(plumb_region_at(plumb_region_of_process(), k->variant), (int64_t)k->ns,
-		            times);
-}
-
-static void
-transfer_add(struct plumb_thread *thread, const struct plumb_replay_work *transfer, uint64_t times)
-{
-	plumb_observe_times(thread, transfer->node, PLUMB_METRIC_GPU_COPY_TIME, transfer->track,
-	                    (int64_t)transfer->ns, times);
-	plumb_observe_times(thread, transfer->node, PLUMB_METRIC_GPU_COPY_BYTES, transfer->track,
-	                    (int64_t)transfer->bytes, times);
-}
-
-void
-plumb_records_add(struct plumb_thread *thread, const struct plumb_replay_work *work, uint64_t times)
-{
-	if (work->kind == PLUMB_WORK_KERNEL)
-		kernel_add(thread, work, times);
-	else
-		transfer_add(thread, work, times);
-	if (work->device)
-		plumb_gpu_count(work->device, work->kind, times, work->ns, work->bytes);
-}
-
-/* What K did, at NODE on TRACK. */
-static struct plumb_replay_work
-kernel_work(struct plumb_thread *thread, plumb_id node, plumb_id track, const struct device *device,
-            const CUpti_ActivityKernel8 *k)
+kernel_metrics(struct plumb_thread *thread, plumb_id node, plumb_id track,
+               const struct device *device, const CUpti_ActivityKernel8 *k)
 {
 	uint64_t blocks = (uint64_t)(uint32_t)k->gridX * (uint32_t)k->gridY * (uint32_t)k->gridZ;
 	uint64_t threads =
 		(uint64_t)(uint32_t)k->blockX * (uint32_t)k->blockY * (uint32_t)k->blockZ;
 	uint32_t warp = device && device->limits.warp ? device->limits.warp : 32;
+	int64_t ns = (int64_t)(k->end - k->start);
 	struct plumb_record_variant wanted = {
 		.grid = { (uint32_t)k->gridX, (uint32_t)k->gridY, (uint32_t)k->gridZ },
 		.block = { (uint32_t)k->blockX, (uint32_t)k->blockY, (uint32_t)k->blockZ },
@@ -341,21 +298,19 @@ kernel_work(struct plumb_thread *thread, plumb_id node, plumb_id track, const st
 	                           ? plumb_occupancy(&device->limits, (uint32_t)threads,
 	                                             wanted.registers, shared)
 	                           : UINT32_MAX;
-	struct plumb_record_variant *variant =
-		node == PLUMB_LOST ? NULL : variant_of(thread, node, track, &wanted);
-	return (struct plumb_replay_work){
-		.device = device ? device->device : NULL,
-		.kind = PLUMB_WORK_KERNEL,
-		.node = node,
-		.track = track,
-		.variant = variant ? plumb_region_id(plumb_region_of_process(), variant) : 0,
-		.ns = k->end - k->start,
-		.blocks = blocks,
-		.warps = blocks * ((threads + warp - 1) / warp),
-		.registers = wanted.registers,
-		.shared = shared,
-		.occupancy = wanted.occupancy,
-	};
+	plumb_observe(thread, node, PLUMB_METRIC_GPU_TIME, track, ns);
+	plumb_observe(thread, node, PLUMB_METRIC_GPU_BLOCKS, track, (int64_t)blocks);
+	plumb_observe(thread, node, PLUMB_METRIC_GPU_WARPS, track,
+	              (int64_t)(blocks * ((threads + warp - 1) / warp)));
+	plumb_observe(thread, node, PLUMB_METRIC_GPU_REGISTERS, track, wanted.registers);
+	plumb_observe(thread, node, PLUMB_METRIC_GPU_SHARED_BYTES, track, shared);
+	if (wanted.occupancy != UINT32_MAX)
+		plumb_observe(thread, node, PLUMB_METRIC_GPU_OCCUPANCY, track, wanted.occupancy);
+	if (node == PLUMB_LOST)
+		return;
+	struct plumb_record_variant *variant = variant_of(thread, node, track, &wanted);
+	if (variant)
+		variant_add(variant, ns);
 }
 
 static void
@@ -372,10 +327,7 @@ kernel_read(struct plumb_thread *thread, const CUpti_ActivityKernel8 *k)
 	struct device *device = device_of(thread, work.device);
 	plumb_id node = kernel_node(thread, launch.node, k->name ? k->name : "?");
 	plumb_id track = work_place(thread, &work, &launch, node, device);
-	struct plumb_replay_work kernel = kernel_work(thread, node, track, device, k);
-	kernel_add(thread, &kernel, 1);
-	if (work.graph_node)
-		plumb_replay_measured(work.correlation, &kernel, work.start, work.end);
+	kernel_metrics(thread, node, track, device, k);
 }
 
 /* ---- copies and sets ---- */
@@ -424,20 +376,12 @@ copy_name(char *text, size_t size, uint8_t copy, uint8_t from, uint8_t to, bool 
 }
 
 static void
-transfer_read(struct plumb_thread *thread, plumb_id node, plumb_id track,
-              const struct device *device, const struct work *work)
+transfer_metrics(struct plumb_thread *thread, plumb_id node, plumb_id track,
+                 const struct work *work)
 {
-	const struct plumb_replay_work transfer = {
-		.device = device ? device->device : NULL,
-		.kind = work->kind,
-		.node = node,
-		.track = track,
-		.ns = work->end - work->start,
-		.bytes = work->bytes,
-	};
-	transfer_add(thread, &transfer, 1);
-	if (work->graph_node)
-		plumb_replay_measured(work->correlation, &transfer, work->start, work->end);
+	plumb_observe(thread, node, PLUMB_METRIC_GPU_COPY_TIME, track,
+	              (int64_t)(work->end - work->start));
+	plumb_observe(thread, node, PLUMB_METRIC_GPU_COPY_BYTES, track, (int64_t)work->bytes);
 }
 
 static void
@@ -449,7 +393,7 @@ copy_add(struct plumb_thread *thread, const struct work *work, const char *name,
 	struct device *device = device_of(thread, work->device);
 	plumb_id node = plumb_child_named(thread, launch.node, PLUMB_FRAME_COPY, name);
 	plumb_id track = work_place(thread, work, &launch, node, device);
-	transfer_read(thread, node, track, device, work);
+	transfer_metrics(thread, node, track, work);
 	/* The call did not return before the driver had read or written all of pageable memory. */
 	if (pageable && launch.node && !launch.taken && launch.host_wait)
 		plumb_observe(thread, node, PLUMB_METRIC_HOST_WAIT, launch.track,
@@ -505,12 +449,11 @@ set_read(struct plumb_thread *thread, const CUpti_ActivityMemset4 *s)
 	struct device *device = device_of(thread, work.device);
 	plumb_id node = plumb_child_named(thread, launch.node, PLUMB_FRAME_SET, name);
 	plumb_id track = work_place(thread, &work, &launch, node, device);
-	transfer_read(thread, node, track, device, &work);
+	transfer_metrics(thread, node, track, &work);
 }
 
 /* ---- replays ---- */
 
-/* A graph's replay as one. Its nodes are counted later, so that it is told as time only. */
 static void
 replay_read(struct plumb_thread *thread, const CUpti_ActivityGraphTrace2 *g)
 {
@@ -528,16 +471,22 @@ replay_read(struct plumb_thread *thread, const CUpti_ActivityGraphTrace2 *g)
 	if (!work_begin(thread, &work, &launch))
 		return;
 	struct device *device = device_of(thread, work.device);
-	bool known = launch.node && plumb_replay_whole(work.correlation, work.end - work.start);
+	plumb_id track =
+		device ? plumb_gpu_stream(thread, device->device, work.context, work.stream) : 0;
+	bool known;
+	plumb_id node = plumb_replay_add(thread, work.correlation, launch.node,
+	                                 device ? device->device : NULL, track, &known);
 	if (launch.node)
 		plumb_count(thread, work.source,
-		            known ? fate_of(thread, launch.node) : PLUMB_FATE_UNKNOWN_NODES, 1);
+		            known ? fate_of(thread, node) : PLUMB_FATE_UNKNOWN_NODES, 1);
+	plumb_observe(thread, node, PLUMB_METRIC_GPU_TIME, track, (int64_t)(work.end - work.start));
 	if (!device)
 		return;
-	plumb_id stream = plumb_gpu_stream(thread, device->device, work.context, work.stream);
-	plumb_gpu_busy(device->device, work.kind, launch.node, stream, work.start, work.end);
+	/* As one kernel where what it is made of is not known, else its time alone. */
+	plumb_gpu_count(device->device, work.kind, known ? 0 : 1, work.end - work.start, 0);
+	plumb_gpu_busy(device->device, work.kind, node, track, work.start, work.end);
 	if (plumb_unlikely(plumb_trace_on))
-		plumb_span_add(thread, launch.node, stream, work.start, work.end, work.correlation);
+		plumb_span_add(thread, node, track, work.start, work.end, work.correlation);
 }
 
 /* ---- buffers ---- */

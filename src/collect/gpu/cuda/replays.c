@@ -1,108 +1,119 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replays of CUDA graphs. A record for each node of each replay costs a graph of short kernels a tenth
- * of its time, one record for the replay nothing. So the nodes of one replay in N have records, of
- * every graph at every place it is launched from, and every other replay has one. Its nodes are those
- * of the measured ones: so often each, and as long as they took there, in proportion to how long the
- * whole replay took.
- *
- * Which of the two a replay has, the program's thread decides at the launch (slot.c switches). What it
- * said stands under the call's correlation id, so that records may come in any order. Nodes that are
- * added to the totals later than their replay ended are counted by plumb_replays_settle.
+ * Replays of CUDA graphs, each told by one record. Records of its nodes cost a graph of short kernels a
+ * tenth of its time; one record for the whole costs nothing. What the nodes are is known since the graph
+ * was made (graphs.c), so that they are counted, exactly, but not timed: the time is the graph's.
  */
+#include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "collect/gpu/cuda/runtime.h"
-#include "collect/process.h"
 #include "collect/table.h"
 
 #define RING_LOG2 14u /* launches of graphs that may wait for their record */
-#define DECIDED 1024u /* graphs by place, that a decision is remembered of */
-#define PLACES 1024u  /* the same, that records are remembered of */
-#define QUIET 2u      /* rounds without a measured node, after which a replay's were all read */
+#define PLACES 1024u  /* graphs by the place that launches them */
 
-/* ---- on the program's threads ---- */
+static struct plumb_launch_ring *ring; /* node: the graph; track: the launch's node */
 
-static struct plumb_launch_ring *ring; /* node: the graph's number here; track: the launch's node */
-static uint32_t every;                 /* N */
-static _Atomic uint32_t generation;    /* of nodes, which a program may change */
-static struct {
-	_Atomic uint64_t key;
-	_Atomic uint32_t replays;
-} decided[DECIDED];
-
-/* ---- on the service thread ---- */
-
-/* The work of one context and configuration in the measured replays. */
+/* A context that a replay adds to. */
 struct item {
-	struct plumb_replay_work once; /* ns, bytes: of all */
-	uint64_t count;
+	plumb_id node;
+	uint32_t kind, times; /* enum plumb_work_kind; in a replay */
 };
 
 static struct place {
 	uint32_t graph;
-	plumb_id launch;
+	plumb_id launch, node; /* of the driver's call; of the graph as one kernel */
+	struct plumb_gpu_device *device;
+	plumb_id track;
 	struct item *items;
-	uint32_t count, room, next; /* next: the likeliest item, as nodes come in their order */
-	uint32_t quiet;             /* rounds since the last of them came */
-	/* Measured replays that are over, and the one that is not known to be. */
-	uint64_t replays, ns;
-	uint32_t correlation;
-	uint64_t start, end;
-	/* Replays that had one record, and are not yet told. */
-	uint64_t pending, pending_ns;
+	uint32_t count, captured; /* items; nodes in a replay whose capture was seen */
+	uint32_t nodes;           /* in a replay */
+	uint64_t pending;         /* replays that are not yet told */
 } *places;
 
 bool
-plumb_replays_init(unsigned one_in)
+plumb_replays_init(void)
 {
-	every = one_in;
-	if (every <= 1)
-		return false;
 	ring = plumb_launch_ring_new(RING_LOG2);
 	places = plumb_map(PLACES * sizeof *places, false);
 	return ring && places;
 }
 
-/* ---- launches ---- */
+/* ---- launches, on the program's threads ---- */
 
-bool
-plumb_replay_enter(CUgraphExec graph, uint32_t correlation, plumb_id node)
+void
+plumb_replay_launched(CUgraphExec graph, uint32_t correlation, plumb_id node)
 {
 	uint32_t number;
-	if (!plumb_slot_replays() || node == PLUMB_LOST ||
-	    plumb_cupti.GetGraphExecId(graph, &number) != CUPTI_SUCCESS)
-		return false;
-	uint64_t mixed = plumb_mix(number, atomic_load_explicit(&generation, memory_order_acquire));
-	struct plumb_launch launch = { .node = (uint32_t)mixed >> 1 | 1, .track = node };
+	if (!plumb_slot_replays() || !node || node == PLUMB_LOST ||
+	    plumb_cupti.GetGraphExecId(graph, &number) != CUPTI_SUCCESS || number >= INT32_MAX)
+		return;
+	struct plumb_launch launch = { .node = number + 1, .track = node };
 	plumb_launch_put(ring, correlation, &launch);
-	uint64_t key = (uint64_t)launch.node << 32 | node;
-	uint64_t at = plumb_mix(key, 0) % DECIDED;
-	if (atomic_load_explicit(&decided[at].key, memory_order_relaxed) != key) {
-		atomic_store_explicit(&decided[at].key, key, memory_order_relaxed);
-		atomic_store_explicit(&decided[at].replays, 0, memory_order_relaxed);
+}
+
+/* ---- records, on the service thread ---- */
+
+static plumb_id
+node_of(struct plumb_thread *thread, plumb_id parent, const struct plumb_graph_node *node)
+{
+	struct plumb_key key = { .kind = PLUMB_FRAME_KERNEL, .name = node->name };
+	switch (node->type) {
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		return plumb_child_named(thread, parent, PLUMB_FRAME_COPY, "copy");
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		return plumb_child_named(thread, parent, PLUMB_FRAME_SET, "set");
+	default:
+		return key.name ? plumb_child(thread, parent, &key)
+		                : plumb_child_named(thread, parent, PLUMB_FRAME_KERNEL, "?");
 	}
-	uint32_t replay = atomic_fetch_add_explicit(&decided[at].replays, 1, memory_order_relaxed);
-	return replay % every == 0 && plumb_slot_nodes_begin();
 }
 
-void
-plumb_replay_exit(void)
+static void
+add_item(struct place *place, plumb_id node, uint32_t kind)
 {
-	plumb_slot_nodes_end();
+	/* What repeats, repeats soon; else it is told in two parts. */
+	for (uint32_t i = place->count; i-- && place->count - i <= 64;)
+		if (place->items[i].node == node) {
+			place->items[i].times++;
+			return;
+		}
+	place->items[place->count++] = (struct item){ node, kind, 1 };
 }
 
-void
-plumb_replay_changed(void)
+static enum plumb_work_kind
+kind_of(uint32_t type)
 {
-	atomic_fetch_add_explicit(&generation, 1, memory_order_release);
+	return type == CU_GRAPH_NODE_TYPE_MEMCPY   ? PLUMB_WORK_COPY
+	       : type == CU_GRAPH_NODE_TYPE_MEMSET ? PLUMB_WORK_SET
+	                                           : PLUMB_WORK_KERNEL;
 }
 
-/* ---- records ---- */
+/* Makes the contexts of a graph's nodes at a place where it is launched. */
+static void
+fill(struct plumb_thread *thread, struct place *place)
+{
+	const struct plumb_graph_node *nodes;
+	char name[64] = "CUDA graph";
+	uint32_t count = plumb_graph_nodes(place->graph - 1, &nodes);
+	place->items = count ? plumb_map(count * sizeof *place->items, false) : NULL;
+	for (uint32_t i = 0; place->items && i < count; i++) {
+		plumb_id frame = plumb_graph_frame(thread, place->launch, nodes[i].context);
+		plumb_id node = node_of(thread, frame, &nodes[i]);
+		place->captured += frame != place->launch;
+		if (node != PLUMB_LOST)
+			add_item(place, node, kind_of(nodes[i].type));
+	}
+	if (place->items) {
+		place->nodes = count;
+		snprintf(name, sizeof name, "CUDA graph of %u nodes", count);
+	}
+	place->node = plumb_child_named(thread, place->launch, PLUMB_FRAME_KERNEL, name);
+}
 
 static struct place *
-place_of(uint32_t correlation)
+place_of(struct plumb_thread *thread, uint32_t correlation)
 {
 	struct plumb_launch launch;
 	bool overwritten;
@@ -111,146 +122,55 @@ place_of(uint32_t correlation)
 	uint64_t hash = plumb_mix(launch.node, launch.track);
 	for (unsigned i = 0; i < PLACES; i++) {
 		struct place *place = &places[(hash + i) % PLACES];
-		if (!place->graph)
+		if (!place->graph) {
 			*place = (struct place){ .graph = launch.node, .launch = launch.track };
+			fill(thread, place);
+		}
 		if (place->graph == launch.node && place->launch == launch.track)
 			return place;
 	}
 	return NULL;
 }
 
-static bool
-grow(struct place *place)
+plumb_id
+plumb_replay_add(struct plumb_thread *thread, uint32_t correlation, plumb_id launch,
+                 struct plumb_gpu_device *device, plumb_id track, bool *known)
 {
-	uint32_t room = place->room ? 2 * place->room : 64;
-	struct item *items = plumb_map(room * sizeof *items, false);
-	if (!items)
-		return false;
-	if (place->room) {
-		memcpy(items, place->items, place->count * sizeof *items);
-		munmap(place->items, place->room * sizeof *items);
-	}
-	place->items = items;
-	place->room = room;
-	return true;
-}
-
-static struct item *
-item_of(struct place *place, const struct plumb_replay_work *work)
-{
-	for (uint32_t i = 0; i < place->count; i++) {
-		uint32_t at = (place->next + i) % place->count;
-		const struct plumb_replay_work *known = &place->items[at].once;
-		if (known->node == work->node && known->track == work->track &&
-		    known->variant == work->variant) {
-			place->next = at + 1;
-			return &place->items[at];
-		}
-	}
-	if (place->count == place->room && !grow(place))
-		return NULL;
-	struct item *item = &place->items[place->count++];
-	*item = (struct item){ .once = *work };
-	item->once.ns = item->once.bytes = 0;
-	place->next = place->count;
-	return item;
-}
-
-/* The replay at hand is over. */
-static void
-close_replay(struct place *place)
-{
-	if (!place->end)
-		return;
-	place->replays++;
-	place->ns += place->end - place->start;
-	place->start = place->end = 0;
-}
-
-void
-plumb_replay_measured(uint32_t correlation, const struct plumb_replay_work *work, uint64_t start,
-                      uint64_t end)
-{
-	struct place *place = work->node && work->node != PLUMB_LOST ? place_of(correlation) : NULL;
-	struct item *item = place ? item_of(place, work) : NULL;
-	if (!item)
-		return;
-	if (place->correlation != correlation)
-		close_replay(place);
-	if (!place->end || start < place->start)
-		place->start = start;
-	if (end > place->end)
-		place->end = end;
-	place->correlation = correlation;
-	place->quiet = 0;
-	item->once.ns += work->ns;
-	item->once.bytes += work->bytes;
-	item->count++;
-}
-
-bool
-plumb_replay_whole(uint32_t correlation, uint64_t ns)
-{
-	struct place *place = place_of(correlation);
+	struct place *place = place_of(thread, correlation);
+	*known = place && place->nodes && !plumb_graphs_changed();
 	if (!place)
-		return false;
-	place->pending++;
-	place->pending_ns += ns;
-	return true;
-}
-
-/* ---- the nodes of replays that had one record ---- */
-
-/* Every node was measured equally often: no measured replay is known in part only. */
-static bool
-is_whole(const struct place *place)
-{
-	for (uint32_t i = 0; i < place->count; i++)
-		if (place->items[i].count % place->replays)
-			return false;
-	return true;
+		return plumb_child_named(thread, launch, PLUMB_FRAME_KERNEL, "CUDA graph");
+	place->device = device;
+	place->track = track;
+	place->pending += *known;
+	return place->node;
 }
 
 static void
 tell(struct plumb_thread *thread, struct place *place)
 {
-	/* How long a replay took, against the measured ones. */
-	double pace = place->ns ? (double)place->pending_ns / (double)place->pending *
-	                                  (double)place->replays / (double)place->ns
-	                        : 1.0;
+	uint64_t executed = place->pending * place->nodes;
+	uint64_t captured = place->pending * place->captured;
 	for (uint32_t i = 0; i < place->count; i++) {
 		const struct item *item = &place->items[i];
-		struct plumb_replay_work each = item->once;
-		uint64_t times = place->pending * item->count / place->replays;
-		each.ns = (uint64_t)((double)item->once.ns / (double)item->count * pace + 0.5);
-		each.bytes = item->once.bytes / item->count;
-		if (!times)
-			continue;
-		plumb_count(thread, PLUMB_SOURCE_GRAPH, PLUMB_FATE_RECEIVED, times);
-		plumb_count(thread, PLUMB_SOURCE_GRAPH, PLUMB_FATE_ESTIMATED, times);
-		plumb_records_add(thread, &each, times);
+		uint64_t times = place->pending * item->times;
+		plumb_observe_times(thread, item->node, PLUMB_METRIC_GPU_NODES, place->track, 1,
+		                    times);
+		if (place->device)
+			plumb_gpu_count(place->device, (enum plumb_work_kind)item->kind, times, 0,
+			                0);
 	}
-	place->pending = place->pending_ns = 0;
+	plumb_count(thread, PLUMB_SOURCE_GRAPH, PLUMB_FATE_RECEIVED, executed);
+	plumb_count(thread, PLUMB_SOURCE_GRAPH, PLUMB_FATE_ATTRIBUTED, captured);
+	if (executed > captured)
+		plumb_count(thread, PLUMB_SOURCE_GRAPH, PLUMB_FATE_NO_CAPTURE, executed - captured);
+	place->pending = 0;
 }
 
 void
-plumb_replays_settle(struct plumb_thread *thread, bool end)
+plumb_replays_tell(struct plumb_thread *thread)
 {
-	for (unsigned i = 0; places && i < PLACES; i++) {
-		struct place *place = &places[i];
-		if (!place->graph || !place->pending)
-			continue;
-		if (place->quiet < QUIET)
-			place->quiet++;
-		if (place->quiet == QUIET || end)
-			close_replay(place);
-		if (place->replays && !place->end && (end || is_whole(place))) {
-			tell(thread, place);
-		} else if (end) {
-			plumb_count(thread, PLUMB_SOURCE_REPLAY, PLUMB_FATE_RECEIVED,
-			            place->pending);
-			plumb_count(thread, PLUMB_SOURCE_REPLAY, PLUMB_FATE_UNKNOWN_NODES,
-			            place->pending);
-		}
-	}
+	for (unsigned i = 0; places && i < PLACES; i++)
+		if (places[i].pending)
+			tell(thread, &places[i]);
 }

@@ -110,7 +110,7 @@ enum plumb_call {
 	PLUMB_CALL_CREATE,
 	PLUMB_CALL_FREE,
 	PLUMB_CALL_RELEASE,
-	PLUMB_CALL_CHANGE, /* of a graph's nodes: another one is launched from now on */
+	PLUMB_CALL_CHANGE, /* switches nodes of an executable graph on or off */
 };
 #define PLUMB_CALLS_MAX 1024u
 extern const uint8_t
@@ -126,38 +126,38 @@ uint64_t plumb_cuda_launched(void);
 
 /* ---- graphs.c ---- */
 
-/* A graph's node was made by a driver call at CONTEXT that is being captured; or cloned. */
-void plumb_graph_created(const CUpti_GraphData *data, plumb_id context);
+/* A graph's node was made by a driver call at CONTEXT that is being captured; returns its number, or 0.
+ * NAME: the kernel's, a STRING record. */
+uint64_t plumb_graph_created(const CUpti_GraphData *data, plumb_id context);
+void plumb_graph_named(uint64_t number, plumb_id name);
+/* On the thread that makes a graph executable: it begins; a node was cloned for it; it is made. */
+void plumb_graph_begin(void);
 void plumb_graph_cloned(const CUpti_GraphData *data);
-/* Where the work of node NUMBER belongs under the graph's launch PARENT. Service thread. */
+void plumb_graph_end(const CUpti_GraphData *data);
+void plumb_graph_changed(void); /* the program switched nodes of some executable graph on or off */
+bool plumb_graphs_changed(void);
+/* The kernels, copies and sets of the executable graph NUMBER; returns how many, 0: they are unknown. */
+struct plumb_graph_node {
+	plumb_id context, name; /* where it was captured, the kernel's name; 0: unknown */
+	uint32_t type;          /* CUgraphNodeType */
+};
+uint32_t plumb_graph_nodes(uint32_t number, const struct plumb_graph_node **nodes);
+/* The GRAPH frame under the launch PARENT for what was captured at CAPTURE; PARENT where that is not
+ * known. Service thread. */
+plumb_id plumb_graph_frame(struct plumb_thread *thread, plumb_id parent, plumb_id capture);
+/* The same for the work of node NUMBER, counted in the ledger. */
 plumb_id plumb_graph_place(struct plumb_thread *thread, plumb_id parent, uint64_t number);
 
 /* ---- replays.c ---- */
 
-/* A piece of work under a graph's launch, as it is added to the totals. */
-struct plumb_replay_work {
-	struct plumb_gpu_device *device;
-	enum plumb_work_kind kind;
-	plumb_id node, track;
-	plumb_id variant; /* of a kernel; 0: none */
-	uint64_t ns, bytes;
-	/* Of a kernel. Occupancy in parts per million; UINT32_MAX: unknown. */
-	uint64_t blocks, warps;
-	uint32_t registers, shared, occupancy;
-};
-/* ONE_IN: the nodes of one replay in so many have records. False: those of every one. */
-bool plumb_replays_init(unsigned one_in);
-/* A graph's launch at NODE begins. True: its nodes have records; then plumb_replay_exit at its end. */
-bool plumb_replay_enter(CUgraphExec graph, uint32_t correlation, plumb_id node);
-void plumb_replay_exit(void);
-void plumb_replay_changed(void); /* the program changed nodes of some graph */
-/* On the service thread: a node's record came; a record of a whole replay came (false: of which graph
- * and place is not known). */
-void plumb_replay_measured(uint32_t correlation, const struct plumb_replay_work *work,
-                           uint64_t start, uint64_t end);
-bool plumb_replay_whole(uint32_t correlation, uint64_t ns);
-/* After each flush: adds the nodes of replays that had one record. END: there will be no more. */
-void plumb_replays_settle(struct plumb_thread *thread, bool end);
+bool plumb_replays_init(void);
+void plumb_replay_launched(CUgraphExec graph, uint32_t correlation, plumb_id node);
+/* A replay's record came, of a launch at LAUNCH: the context for its time. *KNOWN: its nodes will be
+ * counted. Service thread, as the next. */
+plumb_id plumb_replay_add(struct plumb_thread *thread, uint32_t correlation, plumb_id launch,
+                          struct plumb_gpu_device *device, plumb_id track, bool *known);
+/* After each flush: counts the nodes of the replays since the last one. */
+void plumb_replays_tell(struct plumb_thread *thread);
 
 /* ---- modules.c ---- */
 
@@ -195,9 +195,6 @@ bool plumb_records_init(const struct plumb_cupti_layout *layout);
 void plumb_records_reserve(struct plumb_thread *thread);
 /* THREAD NULL: counts its records as lost. */
 void plumb_records_read(struct plumb_thread *thread, const struct plumb_buffer *buffer);
-/* Adds WORK to its context and device, so many TIMES. */
-void plumb_records_add(struct plumb_thread *thread, const struct plumb_replay_work *work,
-                       uint64_t times);
 /* All threads' records up to now were read. */
 void plumb_records_merge(void);
 /* Of every launch so far a record came. On the service thread. */
@@ -262,18 +259,12 @@ void plumb_slot_leave(void);
 /* Switches records off, or on again; callbacks stay. Any thread; cheap when it is so already. */
 void plumb_slot_pause(bool pause);
 /*
- * A record for each replay of a graph instead of each of its nodes. CUPTI 13 launches a graph that was
- * made while this was off into a crash when it is on (measured: a segmentation fault in the driver), and
- * any graph when it is off. So it is on from before the first graph is made, and off only while a launch
- * whose nodes are wanted is under way; if a graph is made just then, it stays off.
+ * Replays have one record, and their nodes none. A graph that was made executable while this was off
+ * crashes in CUPTI 13.0 when it is launched with it on (measured: a segmentation fault); the other way
+ * round is fine, but leaves the graph slower for good. So it is on from the driver's start or never, and
+ * once off it stays off.
  */
-bool plumb_slot_replays(void);     /* it is on, or will be again */
-bool plumb_slot_nodes_begin(void); /* false: it is not to be */
-void plumb_slot_nodes_end(void);
-/* On its thread: a graph begins to be made executable, and was; a node was made. */
-void plumb_slot_graph_begin(void);
-void plumb_slot_graph_end(void);
-void plumb_slot_graph_part(void);
+bool plumb_slot_replays(void);
 /* Records are off: what is launched now has none, or none that counts. */
 extern _Atomic bool plumb_slot_paused;
 

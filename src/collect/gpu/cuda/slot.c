@@ -19,7 +19,6 @@
  * inside a CUPTI callback. No lock is held over the program's own calls.
  */
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,7 +52,7 @@ static struct {
 	uint64_t done_at;
 } program;
 #define EVERY UINT32_MAX
-#define FIRST_SWITCHED 130000u /* CUPTI 13.0 */
+#define FIRST_OF_REPLAYS 130000u /* CUPTI 13.0 */
 #define PAUSE_NS                                                                                   \
 	100000000u /* one session may follow the other at once, and teardown takes a while */
 
@@ -188,89 +187,12 @@ enable_kinds(void)
 
 /* ---- records of replays ---- */
 
-/* Held for moments by the program's threads, in CUPTI's callbacks; so it is not `lock`, under which
- * CUPTI waits for such threads. */
-static atomic_flag switching = ATOMIC_FLAG_INIT;
-static _Atomic bool replays;      /* else never again */
-static _Atomic uint32_t launches; /* that want their nodes, under way */
-static _Atomic uint32_t windows;  /* so far */
-static _Thread_local uint32_t window;
-
-static void
-switch_begin(void)
-{
-	while (atomic_flag_test_and_set_explicit(&switching, memory_order_acquire))
-		sched_yield();
-	inside = true;
-}
-
-static void
-switch_end(bool was_inside)
-{
-	inside = was_inside;
-	atomic_flag_clear_explicit(&switching, memory_order_release);
-}
+static _Atomic bool replays;
 
 bool
 plumb_slot_replays(void)
 {
 	return atomic_load_explicit(&replays, memory_order_relaxed);
-}
-
-bool
-plumb_slot_nodes_begin(void)
-{
-	bool was_inside = inside;
-	switch_begin();
-	bool begun = atomic_load(&replays);
-	if (begun && !atomic_fetch_add(&launches, 1)) {
-		atomic_fetch_add(&windows, 1);
-		plumb_cupti.ActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
-	}
-	switch_end(was_inside);
-	return begun;
-}
-
-void
-plumb_slot_nodes_end(void)
-{
-	bool was_inside = inside;
-	switch_begin();
-	if (atomic_fetch_sub(&launches, 1) == 1 && atomic_load(&replays))
-		plumb_cupti.ActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
-	switch_end(was_inside);
-}
-
-/* It is off at this moment, or was, while a graph is being made: it stays off. */
-static void
-replays_never(void)
-{
-	bool was_inside = inside;
-	switch_begin();
-	if (atomic_exchange(&replays, false) && !atomic_load(&launches))
-		plumb_cupti.ActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
-	switch_end(was_inside);
-}
-
-void
-plumb_slot_graph_part(void)
-{
-	if (plumb_unlikely(atomic_load(&launches)))
-		replays_never();
-}
-
-void
-plumb_slot_graph_begin(void)
-{
-	window = atomic_load(&windows);
-	plumb_slot_graph_part();
-}
-
-void
-plumb_slot_graph_end(void)
-{
-	if (plumb_unlikely(atomic_load(&launches) || window != atomic_load(&windows)))
-		replays_never();
 }
 
 /* Called with the lock, at the driver's start, when there is no graph yet. */
@@ -281,10 +203,9 @@ replays_begin(void)
 	bool first = !before;
 	before = true;
 	/* What is known of other releases is not enough. */
-	if (!first || plumb_cupti.version < FIRST_SWITCHED || !plumb_cupti.GetGraphExecId ||
-	    !plumb_replays_init(plumb_options()->graphs))
-		return;
-	if (plumb_cupti.ActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) == CUPTI_SUCCESS)
+	if (first && plumb_options()->replays && plumb_cupti.version >= FIRST_OF_REPLAYS &&
+	    plumb_cupti.GetGraphExecId && plumb_replays_init() &&
+	    plumb_cupti.ActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) == CUPTI_SUCCESS)
 		atomic_store(&replays, true);
 }
 
@@ -401,8 +322,8 @@ static void
 release(enum owner next)
 {
 	plumb_cupti.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-	if (atomic_load(&replays))
-		replays_never();
+	if (atomic_exchange(&replays, false))
+		plumb_cupti.ActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 	disable_kinds();
 	plumb_cupti.Unsubscribe(ours);
 	atomic_store(&owner, next);
