@@ -51,7 +51,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 PLUMB = {"plumb": [], "light": [], "full": ["--mode", "full"], "cpu": ["--cpu=100"],
          "memory": ["--memory"], "nomodule": ["--layers", "python,operator"],
-         "trace": ["--trace"], "replays": ["--graphs=1"]}  # mode: options
+         "trace": ["--trace"], "nodes": ["--graphs=nodes"]}  # mode: options
 PEERS = ["cupti", "torch", "torchstack", "proton", "protonshadow"]
 MODES = ["none", *PLUMB, *PEERS]
 USUAL = ["none", "plumb", "trace", *PEERS]

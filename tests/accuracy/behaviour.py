@@ -207,29 +207,6 @@ def streams_and_threads(bench):
     assert adds == 1000, adds
 
 
-@scenario
-def graph_replay(bench):
-    bench.run("""
-        import torch
-        x = torch.zeros(1000, device="cuda")
-        side = torch.cuda.Stream()
-        with torch.cuda.stream(side):
-            for _ in range(3): x.add_(1).mul_(2)
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            x.add_(1).mul_(2)
-        for _ in range(10):
-            graph.replay()
-        torch.cuda.synchronize()
-    """)
-    data = bench.report("--by", "context")
-    replayed = sum(c["exclusive"]["gpu.time"]["count"] for c, chain in paths(data)
-                   if any("cuGraphLaunch" == k["name"] for k in chain))
-    assert replayed == 20, replayed
-    assert not dropped(data, "gpu.kernel"), data["ledger"]
-
-
 GRAPHS = """
     import threading
     import torch
@@ -257,36 +234,50 @@ GRAPHS = """
 """
 
 
-def replayed(data, function):
-    """Kernels of graphs that FUNCTION launched, by name of the operator that was captured."""
+def replayed(data, function, metric="gpu.nodes"):
+    """Executions in graphs that FUNCTION launched, by the operator that was captured."""
     count = {}
     for context, chain in paths(data):
         names = [k["name"] for k in chain]
-        if function in names and "cuGraphLaunch" in names:
-            graph = next(k["name"] for k in chain if k["kind"] == "graph")
-            count[graph] = count.get(graph, 0) + context["exclusive"]["gpu.time"]["count"]
+        graph = [k["name"] for k in chain if k["kind"] == "graph"]
+        if function in names and "cuGraphLaunch" in names and graph:
+            value = context["exclusive"].get(metric, {"count": 0})
+            count[graph[0]] = count.get(graph[0], 0) + value["count"]
     return count
+
+
+def whole(data):
+    """(replays, ns) of graphs that were timed as a whole."""
+    found = [c["exclusive"]["gpu.time"] for c, chain in paths(data)
+             if c["name"].startswith("CUDA graph")]
+    return sum(v["count"] for v in found), sum(v["sum"] for v in found)
+
+
+EVERY = {"aten::add_": 250 * 3 + 250 * 20 + 120 * 5, "aten::mul_": 250 + 250 + 120}
+SECOND = {"aten::add_": 125 * 3, "aten::mul_": 125}
 
 
 @scenario
 def replays_have_exact_counts(bench):
-    """One record for most replays, the nodes of one in a hundred, and counts as if of all."""
+    """One record for a replay, and counts as if each node had one."""
     bench.run(GRAPHS)
     data = bench.report("--by", "context")
-    every = {"aten::add_": 250 * 3 + 250 * 20 + 120 * 5, "aten::mul_": 250 + 250 + 120}
-    assert replayed(data, "first") == every, replayed(data, "first")
-    assert replayed(data, "second") == {"aten::add_": 125 * 3, "aten::mul_": 125}
-    whole = received(data, "gpu.replay")
-    assert whole == 745 - 3 - 2 - 3 - 2, (whole, data["ledger"])
+    assert replayed(data, "first") == EVERY, replayed(data, "first")
+    assert replayed(data, "second") == SECOND, replayed(data, "second")
+    assert received(data, "gpu.replay") == 745, data["ledger"]
     assert not dropped(data, "gpu.replay") and not dropped(data, "gpu.launch"), data["ledger"]
-    estimated = data["contexts"]
-    bench.run(GRAPHS, "--graphs=1")
-    measured = bench.report("--by", "context")
-    assert replayed(measured, "first") == every and not received(measured, "gpu.replay")
-
-    def time(contexts):
-        return sum(c["exclusive"].get("gpu.time", {}).get("sum", 0) for c in contexts)
-    assert 0.5 < time(estimated) / time(measured["contexts"]) < 2
+    names = {c["name"] for c, chain in paths(data) if any(k["kind"] == "graph" for k in chain)}
+    assert all("elementwise" in name for name in names), names
+    count, ns = whole(data)
+    bench.run(GRAPHS, "--graphs=nodes")
+    nodes = bench.report("--by", "context")
+    assert replayed(nodes, "first", "gpu.time") == EVERY, replayed(nodes, "first", "gpu.time")
+    assert not received(nodes, "gpu.replay") and count == 745, count
+    assert {c["name"] for c, chain in paths(nodes)
+            if any(k["kind"] == "graph" for k in chain)} == names
+    time = sum(c["exclusive"]["gpu.time"]["sum"] for c, chain in paths(nodes)
+               if any(k["name"] == "cuGraphLaunch" for k in chain))
+    assert 0.5 < time / ns < 2, (time, ns)
 
 
 @scenario
@@ -294,7 +285,8 @@ def graphs_are_made_while_others_are_replayed(bench):
     bench.run(GRAPHS.replace("    c = capture(5)", """
     def work():
         with torch.cuda.stream(torch.cuda.Stream()):
-            for _ in range(3000): a.replay()
+            for _ in range(3000): other.replay()
+    other = capture(2)
     threads = [threading.Thread(target=work) for _ in range(2)]
     for thread in threads: thread.start()
     more = []
@@ -302,11 +294,10 @@ def graphs_are_made_while_others_are_replayed(bench):
         more.append(capture(2 + n % 3))
         for graph in more: graph.replay()
     for thread in threads: thread.join()
-    for graph in more:
-        for _ in range(150): graph.replay()
-    c = capture(5)"""), "--graphs=7")
+    c = capture(5)"""))
     data = bench.report("--by", "context")
-    assert replayed(data, "second") == {"aten::add_": 125 * 3, "aten::mul_": 125}
+    assert replayed(data, "second") == SECOND, replayed(data, "second")
+    assert replayed(data, "work") == {"aten::add_": 2 * 6000, "aten::mul_": 6000}
     assert not dropped(data, "gpu.launch"), data["ledger"]
 
 
@@ -314,12 +305,15 @@ def graphs_are_made_while_others_are_replayed(bench):
 def graph_parts_of_a_run(bench):
     """Recording that begins after a graph was made and launched."""
     bench.run(GRAPHS.replace("    for i in range(250):", """
-    import plumb
+    import plumb, time
     for _ in range(150): first(a)
+    torch.cuda.synchronize()
     plumb.start()
+    time.sleep(0.5)
     for i in range(250):"""), "--toggle", "USR2")
     data = bench.report("--by", "context")
-    assert replayed(data, "second").get("aten::add_", 125 * 3) == 125 * 3, replayed(data, "second")
+    assert received(data, "gpu.replay") == 745, data["ledger"]
+    assert whole(data)[0] == 745
 
 
 @scenario
