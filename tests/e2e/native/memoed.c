@@ -44,7 +44,8 @@ is_path(const struct state *s, uint32_t node, const struct plumb_stack_walk *wal
 static uint32_t
 node_of(struct state *s, const struct plumb_stack_walk *walk)
 {
-	uint32_t hash = plumb_hash_text((const char *)walk->sites, walk->count * sizeof *walk->sites);
+	uint32_t hash =
+		plumb_hash_text((const char *)walk->sites, walk->count * sizeof *walk->sites);
 	uint32_t at = hash, node;
 	while ((node = plumb_table_next(&s->table, hash, &at)))
 		if (is_path(s, node, walk))

@@ -14,7 +14,8 @@ extern "C" {
 /* The numbers of paths that were known, and of those among them that were wrong. */
 extern unsigned long memoed_known, memoed_wrong;
 /* For whoever took FROM, while its frame is there: with several stops. */
-void memoed_check(const struct plumb_stack_registers *from, const struct plumb_stack_bounds *bounds);
+void
+memoed_check(const struct plumb_stack_registers *from, const struct plumb_stack_bounds *bounds);
 #ifdef __cplusplus
 }
 #endif
