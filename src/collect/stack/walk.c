@@ -47,6 +47,7 @@ struct trail {
 	uint16_t pointer_count; /* … the pointers are put down from the last place backwards */
 	bool broken;
 };
+#define always_inline inline __attribute__((always_inline))
 #define FP_REGISTER ((uintptr_t)1)
 #define FP_LOST ((uintptr_t)3)
 
@@ -305,8 +306,8 @@ trail_leave(const struct walker *w, uintptr_t cfa, uintptr_t pc)
 }
 
 /* To the caller, whose frame begins at CFA. */
-static inline bool
-leave_frame(struct walker *w, uintptr_t cfa)
+static always_inline bool
+leave_frame(struct walker *w, uintptr_t cfa, bool trailing)
 {
 	uintptr_t pc = w->link, fp = w->fp;
 	if (plumb_unlikely(w->row.in_register)) {
@@ -315,7 +316,7 @@ leave_frame(struct walker *w, uintptr_t cfa)
 	} else if (!w->row.link && !load(w, cfa + (uintptr_t)(intptr_t)w->row.ra, &pc)) {
 		return false;
 	}
-	if (plumb_unlikely(w->trail))
+	if (trailing)
 		trail_leave(w, cfa, pc);
 	if (w->row.save == PLUMB_EH_FP_AT_CFA) {
 		if (!load(w, cfa + (uintptr_t)(intptr_t)w->row.fp, &fp))
@@ -349,8 +350,8 @@ trail_frame(const struct walker *w, uintptr_t kept, uintptr_t base, uintptr_t cf
 static bool recover(struct walker *w, unsigned number, uintptr_t *value);
 
 /* Where the frame ends and the caller's begins. False: that cannot be. */
-static inline bool
-frame_end(struct walker *w, uintptr_t *cfa)
+static always_inline bool
+frame_end(struct walker *w, uintptr_t *cfa, bool trailing)
 {
 	uintptr_t base;
 	if (plumb_likely(w->row.base == PLUMB_EH_SP))
@@ -363,7 +364,7 @@ frame_end(struct walker *w, uintptr_t *cfa)
 	if (plumb_unlikely(w->row.deref) && !load(w, kept, &base))
 		return false;
 	*cfa = base + (uintptr_t)(intptr_t)w->row.cfa;
-	if (plumb_unlikely(w->trail))
+	if (trailing)
 		trail_frame(w, kept, base, *cfa);
 	if (plumb_unlikely(*cfa > w->bounds.high))
 		return false;
@@ -391,10 +392,10 @@ recover(struct walker *w, unsigned number, uintptr_t *value)
 		int32_t offset;
 		bool saved;
 		if (!code || !code->has_tables || !find_row(&again, site) ||
-		    again.row.kind != PLUMB_EH_FRAME || !frame_end(&again, &cfa) || cfa > w->sp ||
-		    !plumb_eh_saved(&code->image, site, number, &saved, &offset) ||
+		    again.row.kind != PLUMB_EH_FRAME || !frame_end(&again, &cfa, false) ||
+		    cfa > w->sp || !plumb_eh_saved(&code->image, site, number, &saved, &offset) ||
 		    (saved && !load(w, cfa + (uintptr_t)(intptr_t)offset, value)) ||
-		    !leave_frame(&again, cfa))
+		    !leave_frame(&again, cfa, false))
 			return false;
 	}
 	return true;
@@ -472,8 +473,9 @@ add_site(const struct walker *w, struct plumb_stack_walk *walk, uintptr_t site, 
 	return true;
 }
 
-static enum plumb_stack_end
-follow(struct walker *w, struct plumb_stack_walk *walk)
+/* Compiled twice: walks without a trail do not pay for it. */
+static always_inline enum plumb_stack_end
+follow(struct walker *w, struct plumb_stack_walk *walk, bool trailing)
 {
 	uintptr_t stop = limit(w, walk->stop);
 	bool inner = walk->skip_internal;
@@ -481,7 +483,7 @@ follow(struct walker *w, struct plumb_stack_walk *walk)
 		uintptr_t site = w->pc - !w->exact, cfa = 0;
 		bool known = find_row(w, site);
 		if (plumb_likely(known && w->row.kind == PLUMB_EH_FRAME)) {
-			if (plumb_unlikely(!frame_end(w, &cfa))) {
+			if (plumb_unlikely(!frame_end(w, &cfa, trailing))) {
 				known = false;
 				w->why = PLUMB_STACK_INCONSISTENT;
 			} else if (plumb_unlikely(cfa > stop)) {
@@ -495,8 +497,9 @@ follow(struct walker *w, struct plumb_stack_walk *walk)
 				return w->why;
 		} else if (plumb_unlikely(w->row.kind == PLUMB_EH_END)) {
 			return PLUMB_STACK_OUTERMOST;
-		} else if (plumb_unlikely(w->row.kind == PLUMB_EH_SIGNAL ? !leave_handler(w)
-		                                                         : !leave_frame(w, cfa))) {
+		} else if (plumb_unlikely(w->row.kind == PLUMB_EH_SIGNAL
+		                                  ? !leave_handler(w)
+		                                  : !leave_frame(w, cfa, trailing))) {
 			return PLUMB_STACK_INCONSISTENT;
 		}
 		if (plumb_unlikely(w->exact)) /* a signal's frame: perhaps another stack */
@@ -505,20 +508,35 @@ follow(struct walker *w, struct plumb_stack_walk *walk)
 	return PLUMB_STACK_OUTERMOST;
 }
 
+static __attribute__((noinline)) enum plumb_stack_end
+follow_plainly(struct walker *w, struct plumb_stack_walk *walk)
+{
+	return follow(w, walk, false);
+}
+
+static __attribute__((noinline)) enum plumb_stack_end
+follow_and_trail(struct walker *w, struct plumb_stack_walk *walk)
+{
+	struct trail trail = {
+		.kept = walk->trail,
+		.begin = w->sp,
+		.end = w->sp,
+		.fp_at = FP_REGISTER,
+	};
+	w->trail = &trail;
+	walk->trail->pc = w->pc;
+	enum plumb_stack_end end = follow(w, walk, true);
+	trail_end(&trail, end);
+	return end;
+}
+
 void
 plumb_stack_walk(const struct plumb_stack_registers *from, const struct plumb_stack_bounds *bounds,
                  struct plumb_stack_walk *walk)
 {
 	int recoveries = 8;
-	struct trail trail = {
-		.kept = walk->trail,
-		.begin = from->sp,
-		.end = from->sp,
-		.fp_at = FP_REGISTER,
-	};
 	struct walker w = {
 		.recoveries = &recoveries,
-		.trail = walk->trail ? &trail : NULL,
 		.in_handler = walk->in_handler,
 		.bounds = *bounds,
 		.rows = atomic_load_explicit(&rows, memory_order_acquire),
@@ -527,16 +545,12 @@ plumb_stack_walk(const struct plumb_stack_registers *from, const struct plumb_st
 	start(&w, from);
 	walk->count = 0;
 	walk->end = PLUMB_STACK_NO_TABLE;
-	if (walk->trail) {
-		walk->trail->pc = from->pc;
+	if (walk->trail)
 		walk->trail->calls = 0;
-	}
 	if (plumb_likely(w.rows && plumb_stack_within(bounds, w.sp)))
-		walk->end = follow(&w, walk);
+		walk->end = walk->trail ? follow_and_trail(&w, walk) : follow_plainly(&w, walk);
 	else if (w.rows)
 		walk->end = PLUMB_STACK_INCONSISTENT;
-	if (walk->trail)
-		trail_end(&trail, walk->end);
 }
 
 bool
