@@ -5,6 +5,9 @@
 Prints a Markdown table: ns for a warm walk by plumb's tables and by libgcc's _Unwind_Backtrace on the
 same stack, and for the first walk of it. A stack 30 deep in this process, least of many; then every
 stack on which PyTorch allocates a tensor in a small training loop, means over all of them.
+
+Then a second table: on those stacks, what the context of the innermost 30 calls costs in a program that
+uses its caches for other things (so many KiB written in between), by a walk and look-ups and by the memo.
 """
 import ctypes
 import glob
@@ -15,6 +18,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FIELDS = ("plumb", "libgcc", "cold", "sites", "differences", "stacks")
+BETWEEN = 0, 256, 1024, 4096
 LOOP = """
 import torch
 torch.set_num_threads(1)
@@ -36,6 +40,7 @@ def build(output):
     subprocess.run([os.environ.get("CC", "cc"), "-std=gnu17", "-O2", "-D_GNU_SOURCE", "-I" + source, "-shared",
                     "-fPIC", "-fvisibility=hidden", "-o", output,
                     os.path.join(ROOT, "bench/micro_native.c"), os.path.join(source, "collect/table.c"),
+                    os.path.join(source, "collect/native_memo.c"),
                     *glob.glob(os.path.join(source, "collect/stack/*.c")), "-ldl"], check=True)
 
 
@@ -58,6 +63,18 @@ def alone(library):
     row("30 deep", best.ns[0], best.ns[1], best.cold, best.sites, best.differences, best.stacks)
 
 
+def inside(interpreter, library, numbers, **environment):
+    """What LOOP left in the file NUMBERS with LIBRARY preloaded."""
+    subprocess.run([interpreter, "-c", LOOP], check=True,
+                   env={**os.environ, "LD_PRELOAD": library, "NATIVE_OUT": numbers, **environment})
+    return [float(number) for number in open(numbers).read().split()]
+
+
+def version_of(interpreter):
+    return subprocess.run([interpreter, "-c", "import torch; print(torch.__version__)"],
+                          capture_output=True, text=True, check=True).stdout.strip()
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         output, numbers = os.path.join(folder, "micro_native.so"), os.path.join(folder, "numbers")
@@ -66,11 +83,16 @@ def main():
         print("|---|---|---|---|---|---|---|", flush=True)
         alone(ctypes.CDLL(output))
         for interpreter in sys.argv[1:]:
-            subprocess.run([interpreter, "-c", LOOP], check=True,
-                           env={**os.environ, "LD_PRELOAD": output, "NATIVE_OUT": numbers})
-            version = subprocess.run([interpreter, "-c", "import torch; print(torch.__version__)"],
-                                     capture_output=True, text=True, check=True).stdout.strip()
-            row("PyTorch " + version, *map(float, open(numbers).read().split()))
+            row("PyTorch " + version_of(interpreter), *inside(interpreter, output, numbers))
+        print("\n| 30 calls, PyTorch | KiB between | paths | known before | walk and look-ups, ns | memo, ns | ratio |")
+        print("|---|---|---|---|---|---|---|", flush=True)
+        for interpreter in sys.argv[1:]:
+            for between in BETWEEN:
+                walk, memo, walks, known, wrong = inside(interpreter, output, numbers, NATIVE_BETWEEN=str(between))
+                assert known and not wrong, (known, wrong)
+                print("| %s | %d | %.0f | %.1f %% | %.0f | %.0f | %.1f |" % (
+                    version_of(interpreter), between, walks, 100 * known / walks, walk / known, memo / known,
+                    walk / memo), flush=True)
 
 
 main()

@@ -43,8 +43,9 @@
 #define PLUMB_ENV_SHAPES "PLUMB_SHAPES"         /* "1": shapes of operators' inputs and outputs */
 #define PLUMB_ENV_REPLAYS "PLUMB_REPLAYS"       /* "1": replays of graphs have one record */
 #define PLUMB_ENV_TRACE "PLUMB_TRACE"           /* "all", "50" (iterations) or "20s": keep spans */
-#define PLUMB_ENV_FOLLOW "PLUMB_FOLLOW" /* "none", "all" or an extended regular expression */
-#define PLUMB_ENV_PAUSED "PLUMB_PAUSED" /* "1": recording begins paused */
+#define PLUMB_ENV_FOLLOW "PLUMB_FOLLOW"    /* "none", "all" or an extended regular expression */
+#define PLUMB_ENV_PAUSED "PLUMB_PAUSED"    /* "1": recording begins paused */
+#define PLUMB_ENV_MEMO "PLUMB_NATIVE_MEMO" /* "0": every native stack is walked */
 #define PLUMB_ENV_CHAIN_NVTX                                                                       \
 	"PLUMB_CHAIN_NVTX_INJECTION64_PATH" /* the value that was there before */
 #define PLUMB_ENV_CHAIN_CUDA                                                                       \
@@ -144,6 +145,7 @@ struct plumb_options {
 	bool replays;    /* replays of graphs have one record */
 	bool memory, shapes;
 	bool paused;
+	bool no_memo;     /* walk every native stack; for measuring and tests */
 	char events[256]; /* "" none */
 	char trace[32];   /* "" none */
 	char follow[256]; /* "" all */

@@ -134,6 +134,8 @@ prefetch_values(struct plumb_thread *thread, plumb_id node)
 	const char *value = plumb_region_at(thread->arena.region, record->first_value);
 	__builtin_prefetch(value, 1);
 	__builtin_prefetch(value + 64, 1);
+	if (plumb_unlikely(thread->native))
+		plumb_native_prefetch(thread, node);
 }
 
 /* Fills in where FRAME stands: its Python, and its context under OUTER. */

@@ -62,6 +62,8 @@ plumb_id plumb_context_interrupted(struct plumb_thread *thread, const void *regi
  * on the thread's stack, those count that lie on the C stack. PARENT itself when there are none.
  */
 plumb_id plumb_native_context(struct plumb_thread *thread, plumb_id parent);
+/* PARENT will soon be asked for; of a thread with native frames. */
+void plumb_native_prefetch(struct plumb_thread *thread, plumb_id parent);
 
 /*
  * In a signal handler that was given REGISTERS: as plumb_native_context from what was interrupted. With

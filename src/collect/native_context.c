@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Native frames → contexts. A walk gives call sites; under a given parent a site is one context, kept in
- * a table of the thread, so that a stack that was seen before costs a look a frame.
+ * a table of the thread, so that a stack that was seen before costs a look a frame. At a call, whole paths
+ * are looked for first (native_memo.h).
  *
  * The walk goes outwards to what stands on the C stack innermost: the operator's record, which lies in
  * the C frame that runs it, or the C frame that evaluates the innermost Python frame. What is further
  * out is told by their contexts already.
  */
 #include "collect/context.h"
+#include "collect/native_memo.h"
 #include "collect/stack/stack.h"
 
 enum {
@@ -30,6 +32,8 @@ struct plumb_native {
 		uintptr_t site;
 		plumb_id parent, node;
 	} nodes[NATIVE_NODES];
+	struct plumb_stack_trail trail; /* scratch */
+	struct plumb_native_memo memo;
 };
 
 /* ---- one frame ---- */
@@ -129,6 +133,9 @@ prepare(struct plumb_thread *thread, bool in_handler)
 	uint32_t generation = plumb_stack_generation(), pid = thread->arena.region->header->pid;
 	if (plumb_unlikely(native->generation != generation || native->pid != pid)) {
 		memset(native->nodes, 0, sizeof native->nodes);
+		/* Nor does a handler that comes here find the memo half written: where it
+		 * interrupted plumb itself on this thread, it was refused (plumb_enter). */
+		plumb_native_memo_clear(&native->memo);
 		native->generation = generation;
 		native->pid = pid;
 	}
@@ -151,6 +158,21 @@ known_from(const struct plumb_thread *thread, const void *top, uintptr_t sp, con
 			return python && python < stack ? python : stack;
 	}
 	return python;
+}
+
+/* As known_from, outside of handlers: mostly no Python has begun inside the innermost operator. */
+static inline uintptr_t
+known_from_here(const struct plumb_thread *thread, uintptr_t sp, const void **function)
+{
+	const struct plumb_operator_frame *inner = &thread->stack[thread->operators];
+	const void *top = plumb_python_top();
+	uintptr_t stack = (uintptr_t)inner->stack;
+	*function = NULL;
+	if (plumb_likely(thread->operators && plumb_operators_are_frames() && !inner->range &&
+	                 top == inner->python_top && stack >= sp &&
+	                 stack < thread->native->bounds.high))
+		return stack;
+	return known_from(thread, top, sp, function);
 }
 
 /* Cuts the walk where FUNCTION, the interpreter's, was called. */
@@ -194,15 +216,21 @@ fate_of(enum plumb_stack_end end)
 	}
 }
 
+static void
+count_path(struct plumb_thread *thread, enum plumb_fate fate)
+{
+	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_NATIVE, PLUMB_FATE_RECEIVED, 1);
+	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_NATIVE, fate, 1);
+}
+
 /* The path of a walk. INNERMOST: flags of its first site. */
 static plumb_id
 make_path(struct plumb_thread *thread, plumb_id parent, const uintptr_t *sites, size_t count,
           enum plumb_stack_end end, uint8_t innermost)
 {
 	enum plumb_fate fate = fate_of(end);
-	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_NATIVE, PLUMB_FATE_RECEIVED, 1);
 	if (plumb_unlikely(!thread->native)) {
-		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_NATIVE, PLUMB_FATE_NO_UNWIND, 1);
+		count_path(thread, PLUMB_FATE_NO_UNWIND);
 		return parent;
 	}
 	/* Where there should be more, the outermost frame says so; generated code says it by itself. */
@@ -215,8 +243,7 @@ make_path(struct plumb_thread *thread, plumb_id parent, const uintptr_t *sites, 
 		count--;
 		parent = step_in(thread, parent, sites[count], count ? 0 : innermost);
 	}
-	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_NATIVE,
-	                  parent == PLUMB_LOST ? thread->arena.fate : fate, 1);
+	count_path(thread, parent == PLUMB_LOST ? thread->arena.fate : fate);
 	return parent;
 }
 
@@ -224,10 +251,17 @@ static const char no_memory[] = "no memory for the tables by which native frames
 static const char no_bounds[] = "native frames are missing where a thread's stack is not in "
 				"/proc/self/maps; mount /proc to see them";
 
+void
+plumb_native_prefetch(struct plumb_thread *thread, plumb_id parent)
+{
+	plumb_native_memo_prefetch(&thread->native->memo, parent);
+}
+
 plumb_id
 plumb_native_context(struct plumb_thread *thread, plumb_id parent)
 {
 	struct plumb_native *native = prepare(thread, false);
+	struct plumb_memo_place at = { .parent = parent };
 	struct plumb_stack_walk walk = {
 		.max = NATIVE_MAX,
 		.skip_internal = true,
@@ -243,12 +277,26 @@ plumb_native_context(struct plumb_thread *thread, plumb_id parent)
 		refuse(thread, no_bounds);
 	} else {
 		walk.sites = native->sites;
-		walk.stop = known_from(thread, plumb_python_top(), here.sp, &function);
+		walk.stop = known_from_here(thread, here.sp, &function);
+		/* What is cut afterwards is not what the stop tells. */
+		if (plumb_likely(!function && parent != PLUMB_LOST && !plumb_options()->no_memo)) {
+			at.from = &here;
+			at.bounds = &native->bounds;
+			at.stop = walk.stop;
+			if (plumb_likely(plumb_native_memo_find(&native->memo, &at, &parent))) {
+				count_path(thread, PLUMB_FATE_ATTRIBUTED);
+				return parent;
+			}
+			walk.trail = &native->trail;
+		}
 		plumb_stack_walk(&here, &native->bounds, &walk);
 		if (plumb_unlikely(function))
 			cut_at(&walk, function);
 	}
-	return make_path(thread, parent, walk.sites, walk.count, walk.end, 0);
+	plumb_id node = make_path(thread, parent, walk.sites, walk.count, walk.end, 0);
+	if (walk.trail && node != PLUMB_LOST)
+		plumb_native_memo_put(&native->memo, &at, walk.trail, node);
+	return node;
 }
 
 /* ---- samples ---- */

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "collect/clock.h"
-#include "collect/event.h"
 #include "collect/context.h"
+#include "collect/event.h"
 #include "collect/follow.h"
 #include "collect/gpu/gpu.h"
 #include "collect/monitor/framework.h"
@@ -433,6 +433,7 @@ process_load(void)
 	options.replays = number_from(PLUMB_ENV_REPLAYS, 0) != 0;
 	options.memory = number_from(PLUMB_ENV_MEMORY, 0) != 0;
 	options.shapes = number_from(PLUMB_ENV_SHAPES, 0) != 0;
+	options.no_memo = number_from(PLUMB_ENV_MEMO, 1) == 0;
 	options.paused = number_from(PLUMB_ENV_PAUSED, 0) != 0;
 	text_from(PLUMB_ENV_EVENTS, options.events, sizeof options.events);
 	text_from(PLUMB_ENV_TRACE, options.trace, sizeof options.trace);

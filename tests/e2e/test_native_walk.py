@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The walk of the native stack against libgcc's and gdb's: on stacks of many shapes, after every single
-instruction, within PyTorch's operators, on a stopped program, and wherever a sample of --cpu strikes."""
+instruction, within PyTorch's operators, on a stopped program, and wherever a sample of --cpu strikes. And
+the memo of paths against the walk, wherever it knows one."""
 import collections
 import os
 import re
@@ -14,7 +15,8 @@ import plumb as plumb_package
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NATIVE = os.path.join(HERE, "native")
-WALK = sorted(str(path) for path in (ROOT / "src/collect/stack").glob("*.c")) + [str(ROOT / "src/collect/table.c")]
+WALK = [*sorted(str(path) for path in (ROOT / "src/collect/stack").glob("*.c")),
+        str(ROOT / "src/collect/table.c"), str(ROOT / "src/collect/native_memo.c"), os.path.join(NATIVE, "memoed.c")]
 COMMON = ["-g0", "-I" + str(ROOT / "src"), "-D_GNU_SOURCE"]
 LEAST_STACKS = 1500
 
@@ -76,12 +78,13 @@ def test_as_libgcc_sees_it(shapes, name, case):
     done = subprocess.run(
         [folder / "shapes", case, "./library.so"], cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
-    found = re.fullmatch(rf"{case}: (\d+) stacks, deepest (\d+)\n", done.stdout)
+    found = re.fullmatch(rf"{case}: (\d+) stacks, deepest (\d+), known (\d+)\n", done.stdout)
     assert found
     if case == "steps":
         assert int(found[1]) > 5000
     if case == "calls":
         assert int(found[1]) > 100 and int(found[2]) > 300
+        assert int(found[3]) > int(found[1])
 
 
 @pytest.mark.parametrize("case", CALLS)
@@ -109,8 +112,9 @@ def run_inside(folder, python, **environment):
 
 
 def test_within_operators(tmp_path, torch_python):
-    (stacks, differences, deepest, sites), done = run_inside(tmp_path, torch_python)
-    assert differences == 0, done.stderr
+    (stacks, differences, deepest, sites, known, wrong), done = run_inside(tmp_path, torch_python)
+    assert differences == wrong == 0, done.stderr
+    assert known > 2 * stacks  # of five paths a stack
     assert stacks >= LEAST_STACKS
     assert deepest > 40 and sites > 20 * stacks
 

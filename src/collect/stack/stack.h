@@ -52,6 +52,33 @@ enum plumb_stack_end {
 	PLUMB_STACK_UNKNOWN,      /* the last site may lie in an object that was loaded just now */
 };
 
+/*
+ * What a walk went by, as seen from the stack pointer where it began: a later walk that finds all of it
+ * again goes the same way, so that it need not be gone.
+ *
+ * A walk is a chain of steps. The first instruction chooses a row of the unwind tables, and the row says
+ * where the frame ends: at a distance from the stack pointer, or from a pointer to the stack, which is the
+ * frame pointer or lies on the stack. From there it says where the return address is, which chooses the
+ * next row. So when the first instruction is the same, and each step finds the same return address and a
+ * pointer that leads as far from the beginning, each step is the same, one after the other: what is
+ * compared are the very words that the walk would read, at the places where it would read them, and not
+ * words somewhere on the stack that look alike. Words that a walk reads and never goes by (the saved
+ * frame pointers of callers that do not use them) do not count.
+ *
+ * Rows stay while plumb_stack_generation() does. Steps that go by anything else (a signal's frame, any
+ * other register) leave no trail.
+ */
+enum { PLUMB_STACK_TRAIL = 160, PLUMB_STACK_REGISTER = UINT16_MAX };
+struct plumb_stack_trail {
+	uintptr_t pc;             /* where the walk began */
+	uint32_t reach;           /* bytes from there to the end of what it looked at */
+	uint16_t calls, pointers; /* words; 0 calls: there is no trail */
+	/* Return addresses, then pointers as distances from the beginning; each with its place, in words
+	 * from the beginning, or PLUMB_STACK_REGISTER: the frame pointer there. */
+	uint16_t at[PLUMB_STACK_TRAIL];
+	uintptr_t word[PLUMB_STACK_TRAIL];
+};
+
 struct plumb_stack_walk {
 	/*
 	 * Call sites, innermost first: the last byte of the calling instruction (return address - 1), so
@@ -63,6 +90,7 @@ struct plumb_stack_walk {
 	uintptr_t stop;  /* an address on the stack: the frame that holds it is left out; 0 none */
 	bool in_handler; /* the walk runs in a signal handler */
 	bool skip_internal; /* leave out plumb's, CUPTI's and the driver's innermost frames */
+	struct plumb_stack_trail *trail; /* NULL: none is wanted */
 	/* Set by the walk: */
 	size_t count;
 	enum plumb_stack_end end;
@@ -106,6 +134,19 @@ static inline bool
 plumb_stack_within(const struct plumb_stack_bounds *bounds, uintptr_t sp)
 {
 	return sp >= bounds->low && sp < bounds->high;
+}
+
+/* AArch64: a return address may be signed in its upper bits; the hint is a no-op elsewhere. */
+static inline uintptr_t
+plumb_stack_plain(uintptr_t address)
+{
+#if defined(__aarch64__)
+	register uintptr_t x30 __asm__("x30") = address;
+	__asm__("hint #7" : "+r"(x30));
+	return x30;
+#else
+	return address;
+#endif
 }
 
 /* The extent of the function whose code holds ADDRESS, as the tables have it; of objects that are known

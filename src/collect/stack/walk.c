@@ -9,6 +9,7 @@
  * in, too, so that unloading one empties the table.
  */
 #include <errno.h>
+#include <string.h>
 #include <ucontext.h>
 
 #include "collect/collector.h"
@@ -38,6 +39,18 @@ plumb_stack_prepare(void)
 	return memory != NULL;
 }
 
+/* The trail that a walk leaves; see stack.h. */
+struct trail {
+	struct plumb_stack_trail *kept;
+	uintptr_t begin, end;   /* of what was looked at */
+	uintptr_t fp_at;        /* where the walker's fp was read; … */
+	uint16_t pointer_count; /* … the pointers are put down from the last place backwards */
+	bool broken;
+};
+#define always_inline inline __attribute__((always_inline))
+#define FP_REGISTER ((uintptr_t)1)
+#define FP_LOST ((uintptr_t)3)
+
 /* ---- rows ---- */
 
 /* The state of a walk: registers of the frame that is looked at, and what belongs to it. */
@@ -49,6 +62,7 @@ struct walker {
 	bool exact;      /* pc is where it stands, no return address */
 	bool in_handler;
 	struct plumb_stack_bounds bounds;
+	struct trail *trail; /* NULL: none is wanted */
 	struct cached *rows;
 	uint64_t salt;
 	struct plumb_eh_row row;
@@ -174,17 +188,85 @@ load(const struct walker *w, uintptr_t address, uintptr_t *value)
 	return true;
 }
 
-/* AArch64: a return address may be signed in its upper bits; the hint is a no-op elsewhere. */
-static inline uintptr_t
-plain_address(uintptr_t address)
+/* ---- the trail ---- */
+
+static void
+trail_break(const struct walker *w)
 {
-#if defined(__aarch64__)
-	register uintptr_t x30 __asm__("x30") = address;
-	__asm__("hint #7" : "+r"(x30));
-	return x30;
-#else
-	return address;
-#endif
+	if (w->trail)
+		w->trail->broken = true;
+}
+
+/* What lies up to END was looked at. */
+static void
+trail_reach(struct trail *trail, uintptr_t end)
+{
+	if (end > trail->end)
+		trail->end = end;
+}
+
+/* The place of ADDRESS, in words from the beginning. */
+static uint16_t
+trail_place(struct trail *trail, uintptr_t address)
+{
+	uintptr_t words = (address - trail->begin) / sizeof(uintptr_t);
+	trail_reach(trail, address + sizeof(uintptr_t));
+	if (address < trail->begin || words >= PLUMB_STACK_REGISTER ||
+	    trail->kept->calls + trail->pointer_count >= PLUMB_STACK_TRAIL)
+		trail->broken = true;
+	return (uint16_t)words;
+}
+
+static void
+trail_call(struct trail *trail, uintptr_t address, uintptr_t site)
+{
+	uint16_t place = trail_place(trail, address);
+	if (trail->broken)
+		return;
+	trail->kept->at[trail->kept->calls] = place;
+	trail->kept->word[trail->kept->calls++] = plumb_stack_plain(site);
+}
+
+static void
+trail_pointer(struct trail *trail, uintptr_t address, uintptr_t pointer)
+{
+	uint16_t place = PLUMB_STACK_REGISTER;
+	if (address != FP_REGISTER)
+		place = trail_place(trail, address);
+	else if (trail->kept->calls + trail->pointer_count >= PLUMB_STACK_TRAIL)
+		trail->broken = true;
+	if (trail->broken)
+		return;
+	trail->pointer_count++;
+	trail->kept->at[PLUMB_STACK_TRAIL - trail->pointer_count] = place;
+	trail->kept->word[PLUMB_STACK_TRAIL - trail->pointer_count] = pointer - trail->begin;
+}
+
+/* The walk goes by the frame pointer. */
+static void
+trail_fp(const struct walker *w)
+{
+	if (w->trail->fp_at == FP_LOST)
+		w->trail->broken = true;
+	else
+		trail_pointer(w->trail, w->trail->fp_at, w->fp);
+}
+
+static void
+trail_end(struct trail *trail, enum plumb_stack_end end)
+{
+	struct plumb_stack_trail *kept = trail->kept;
+	uintptr_t reach = trail->end - trail->begin;
+	if (trail->broken || (end != PLUMB_STACK_STOP && end != PLUMB_STACK_OUTERMOST) ||
+	    reach > UINT32_MAX || trail->begin % sizeof(uintptr_t)) {
+		kept->calls = 0;
+		return;
+	}
+	kept->reach = (uint32_t)reach;
+	kept->pointers = trail->pointer_count;
+	size_t from = PLUMB_STACK_TRAIL - kept->pointers;
+	memmove(kept->at + kept->calls, kept->at + from, kept->pointers * sizeof *kept->at);
+	memmove(kept->word + kept->calls, kept->word + from, kept->pointers * sizeof *kept->word);
 }
 
 /* ---- steps ---- */
@@ -201,9 +283,31 @@ start(struct walker *w, const struct plumb_stack_registers *from)
 		w->origin = *from;
 }
 
+/* The frame that ends at CFA is left, to PC. */
+static void
+trail_leave(const struct walker *w, uintptr_t cfa, uintptr_t pc)
+{
+	struct trail *trail = w->trail;
+	if (w->row.link || w->row.in_register)
+		trail->broken = true;
+	else
+		trail_call(trail, cfa + (uintptr_t)(intptr_t)w->row.ra, pc);
+	if (w->row.save == PLUMB_EH_FP_AT_FP)
+		trail_fp(w);
+	if (w->row.save == PLUMB_EH_FP_LOST)
+		trail->fp_at = FP_LOST;
+	else if (w->row.save != PLUMB_EH_FP_SAME)
+		trail->fp_at = (w->row.save == PLUMB_EH_FP_AT_FP ? w->fp : cfa) +
+		               (uintptr_t)(intptr_t)w->row.fp;
+	if (trail->fp_at > FP_LOST)
+		trail_reach(trail, trail->fp_at + sizeof(uintptr_t));
+	if (trail->fp_at > FP_LOST && trail->fp_at < trail->begin)
+		trail->broken = true;
+}
+
 /* To the caller, whose frame begins at CFA. */
-static inline bool
-leave_frame(struct walker *w, uintptr_t cfa)
+static always_inline bool
+leave_frame(struct walker *w, uintptr_t cfa, bool trailing)
 {
 	uintptr_t pc = w->link, fp = w->fp;
 	if (plumb_unlikely(w->row.in_register)) {
@@ -212,6 +316,8 @@ leave_frame(struct walker *w, uintptr_t cfa)
 	} else if (!w->row.link && !load(w, cfa + (uintptr_t)(intptr_t)w->row.ra, &pc)) {
 		return false;
 	}
+	if (trailing)
+		trail_leave(w, cfa, pc);
 	if (w->row.save == PLUMB_EH_FP_AT_CFA) {
 		if (!load(w, cfa + (uintptr_t)(intptr_t)w->row.fp, &fp))
 			return false;
@@ -221,18 +327,31 @@ leave_frame(struct walker *w, uintptr_t cfa)
 	} else if (plumb_unlikely(w->row.save == PLUMB_EH_FP_LOST)) {
 		fp = 0;
 	}
-	w->pc = plain_address(pc);
+	w->pc = plumb_stack_plain(pc);
 	w->sp = cfa;
 	w->fp = fp;
 	w->exact = false;
 	return true;
 }
 
+/* The frame was found to end at CFA, by the pointer BASE, which was kept at KEPT if the row says so. */
+static void
+trail_frame(const struct walker *w, uintptr_t kept, uintptr_t base, uintptr_t cfa)
+{
+	if (w->row.base == PLUMB_EH_FP)
+		trail_fp(w);
+	else if (w->row.base != PLUMB_EH_SP)
+		w->trail->broken = true;
+	if (w->row.deref)
+		trail_pointer(w->trail, kept, base);
+	trail_reach(w->trail, cfa);
+}
+
 static bool recover(struct walker *w, unsigned number, uintptr_t *value);
 
 /* Where the frame ends and the caller's begins. False: that cannot be. */
-static inline bool
-frame_end(struct walker *w, uintptr_t *cfa)
+static always_inline bool
+frame_end(struct walker *w, uintptr_t *cfa, bool trailing)
 {
 	uintptr_t base;
 	if (plumb_likely(w->row.base == PLUMB_EH_SP))
@@ -241,9 +360,12 @@ frame_end(struct walker *w, uintptr_t *cfa)
 		base = w->fp;
 	else if (!recover(w, w->row.base, &base))
 		return false;
-	if (plumb_unlikely(w->row.deref) && !load(w, base + (uintptr_t)(intptr_t)w->row.at, &base))
+	uintptr_t kept = base + (uintptr_t)(intptr_t)w->row.at;
+	if (plumb_unlikely(w->row.deref) && !load(w, kept, &base))
 		return false;
 	*cfa = base + (uintptr_t)(intptr_t)w->row.cfa;
+	if (trailing)
+		trail_frame(w, kept, base, *cfa);
 	if (plumb_unlikely(*cfa > w->bounds.high))
 		return false;
 	/* It grows, but for a leaf that keeps nothing on the stack. */
@@ -260,6 +382,7 @@ static __attribute__((noinline)) bool
 recover(struct walker *w, unsigned number, uintptr_t *value)
 {
 	struct walker again = *w;
+	again.trail = NULL;
 	if (!register_at(&w->origin, number, value) || --*w->recoveries < 0)
 		return false;
 	start(&again, &w->origin);
@@ -269,10 +392,10 @@ recover(struct walker *w, unsigned number, uintptr_t *value)
 		int32_t offset;
 		bool saved;
 		if (!code || !code->has_tables || !find_row(&again, site) ||
-		    again.row.kind != PLUMB_EH_FRAME || !frame_end(&again, &cfa) || cfa > w->sp ||
-		    !plumb_eh_saved(&code->image, site, number, &saved, &offset) ||
+		    again.row.kind != PLUMB_EH_FRAME || !frame_end(&again, &cfa, false) ||
+		    cfa > w->sp || !plumb_eh_saved(&code->image, site, number, &saved, &offset) ||
 		    (saved && !load(w, cfa + (uintptr_t)(intptr_t)offset, value)) ||
-		    !leave_frame(&again, cfa))
+		    !leave_frame(&again, cfa, false))
 			return false;
 	}
 	return true;
@@ -282,6 +405,7 @@ recover(struct walker *w, unsigned number, uintptr_t *value)
 static bool
 leave_signal(struct walker *w, const struct plumb_stack_registers *to)
 {
+	trail_break(w);
 	start(w, to);
 	return plumb_stack_within(&w->bounds, w->sp) || plumb_stack_bounds_of(w->sp, &w->bounds);
 }
@@ -349,8 +473,9 @@ add_site(const struct walker *w, struct plumb_stack_walk *walk, uintptr_t site, 
 	return true;
 }
 
-static enum plumb_stack_end
-follow(struct walker *w, struct plumb_stack_walk *walk)
+/* Compiled twice: walks without a trail do not pay for it. */
+static always_inline enum plumb_stack_end
+follow(struct walker *w, struct plumb_stack_walk *walk, bool trailing)
 {
 	uintptr_t stop = limit(w, walk->stop);
 	bool inner = walk->skip_internal;
@@ -358,7 +483,7 @@ follow(struct walker *w, struct plumb_stack_walk *walk)
 		uintptr_t site = w->pc - !w->exact, cfa = 0;
 		bool known = find_row(w, site);
 		if (plumb_likely(known && w->row.kind == PLUMB_EH_FRAME)) {
-			if (plumb_unlikely(!frame_end(w, &cfa))) {
+			if (plumb_unlikely(!frame_end(w, &cfa, trailing))) {
 				known = false;
 				w->why = PLUMB_STACK_INCONSISTENT;
 			} else if (plumb_unlikely(cfa > stop)) {
@@ -372,14 +497,37 @@ follow(struct walker *w, struct plumb_stack_walk *walk)
 				return w->why;
 		} else if (plumb_unlikely(w->row.kind == PLUMB_EH_END)) {
 			return PLUMB_STACK_OUTERMOST;
-		} else if (plumb_unlikely(w->row.kind == PLUMB_EH_SIGNAL ? !leave_handler(w)
-		                                                         : !leave_frame(w, cfa))) {
+		} else if (plumb_unlikely(w->row.kind == PLUMB_EH_SIGNAL
+		                                  ? !leave_handler(w)
+		                                  : !leave_frame(w, cfa, trailing))) {
 			return PLUMB_STACK_INCONSISTENT;
 		}
 		if (plumb_unlikely(w->exact)) /* a signal's frame: perhaps another stack */
 			stop = limit(w, walk->stop);
 	}
 	return PLUMB_STACK_OUTERMOST;
+}
+
+static __attribute__((noinline)) enum plumb_stack_end
+follow_plainly(struct walker *w, struct plumb_stack_walk *walk)
+{
+	return follow(w, walk, false);
+}
+
+static __attribute__((noinline)) enum plumb_stack_end
+follow_and_trail(struct walker *w, struct plumb_stack_walk *walk)
+{
+	struct trail trail = {
+		.kept = walk->trail,
+		.begin = w->sp,
+		.end = w->sp,
+		.fp_at = FP_REGISTER,
+	};
+	w->trail = &trail;
+	walk->trail->pc = w->pc;
+	enum plumb_stack_end end = follow(w, walk, true);
+	trail_end(&trail, end);
+	return end;
 }
 
 void
@@ -397,8 +545,10 @@ plumb_stack_walk(const struct plumb_stack_registers *from, const struct plumb_st
 	start(&w, from);
 	walk->count = 0;
 	walk->end = PLUMB_STACK_NO_TABLE;
+	if (walk->trail)
+		walk->trail->calls = 0;
 	if (plumb_likely(w.rows && plumb_stack_within(bounds, w.sp)))
-		walk->end = follow(&w, walk);
+		walk->end = walk->trail ? follow_and_trail(&w, walk) : follow_plainly(&w, walk);
 	else if (w.rows)
 		walk->end = PLUMB_STACK_INCONSISTENT;
 }

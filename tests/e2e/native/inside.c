@@ -3,8 +3,9 @@
  * Preloaded into a program: at each posix_memalign(), which PyTorch calls for a tensor's memory within
  * its operators, plumb's walk is compared with libgcc's. With INSIDE_SAMPLE, a signal comes every
  * millisecond of CPU time instead, and its handler walks. For test_native_walk.py; built with the walk's
- * sources. INSIDE_OUT names the file for the result: stacks, differences, deepest, sites; or samples, how
- * many of them reached the outermost frame, how many ended at code that no table tells of.
+ * sources. INSIDE_OUT names the file for the result: stacks, differences, deepest, sites, paths that the memo
+ * knew, and how many of those were wrong; or samples, how many of them reached the outermost frame, how many
+ * ended at code that no table tells of.
  */
 #include <dlfcn.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 #include <unwind.h>
 
 #include "collect/stack/stack.h"
+#include "memoed.h"
 
 enum { MOST = 2048 };
 
@@ -76,6 +78,8 @@ check(void)
 	if (plumb_stack_prepare() &&
 	    (plumb_stack_within(&bounds, here.sp) || plumb_stack_bounds_of(here.sp, &bounds)))
 		plumb_stack_walk(&here, &bounds, &walk);
+	if (plumb_stack_within(&bounds, here.sp))
+		memoed_check(&here, &bounds);
 	ours->count = walk.count;
 	if (ours->count && theirs->count)
 		ours->at[0] = theirs->at[0] = 0; /* this very function's */
@@ -153,6 +157,7 @@ finish(void)
 	if (sampling)
 		fprintf(out, "%lu %lu %lu\n", samples, whole, without_table);
 	else
-		fprintf(out, "%lu %lu %lu %lu\n", stacks, differences, deepest, all_sites);
+		fprintf(out, "%lu %lu %lu %lu %lu %lu\n", stacks, differences, deepest, all_sites,
+		        memoed_known, memoed_wrong);
 	fclose(out);
 }

@@ -34,6 +34,8 @@ plumb_real_dlsym(void *handle, const char *name)
 }
 }
 
+#include "memoed.h"
+
 #define NOINLINE __attribute__((noinline, noclone))
 enum { MOST = 4096 };
 
@@ -98,8 +100,10 @@ check(int wanted = PLUMB_STACK_OUTERMOST)
 	theirs.count = 0;
 	_Unwind_Backtrace(take, &theirs);
 	plumb_stack_here(&here);
-	if (plumb_stack_bounds_of(here.sp, &bounds))
+	if (plumb_stack_bounds_of(here.sp, &bounds)) {
 		plumb_stack_walk(&here, &bounds, &walk);
+		memoed_check(&here, &bounds);
+	}
 	ours.count = walk.count;
 	if (ours.count && theirs.count)
 		ours.at[0] = theirs.at[0] = 0;
@@ -203,6 +207,56 @@ many_arguments(int a, int b, int c, int d, int e, int f, int g, int h, int i, in
 	return local[i & 7] + j;
 }
 
+/*
+ * Two frames of changing sizes that are as large together: what is called stands as deep each time, and the
+ * frame between lies elsewhere. It is full of the return address of the other call of it, as stale
+ * words might be, so that only its frame pointer tells where the true one is.
+ */
+static uintptr_t first_call;
+
+static NOINLINE int
+full_of_returns(int bytes)
+{
+	size_t words = static_cast<size_t>(bytes) / sizeof(uintptr_t);
+	volatile uintptr_t *memory = static_cast<uintptr_t *>(alloca(static_cast<size_t>(bytes)));
+	if (!first_call)
+		first_call = reinterpret_cast<uintptr_t>(__builtin_return_address(0));
+	for (size_t i = 0; i < words; i++)
+		memory[i] = first_call;
+	check();
+	return memory[words / 2] != 0;
+}
+
+static NOINLINE int
+shifted(int bytes, bool second)
+{
+	volatile char *memory = static_cast<char *>(alloca(static_cast<size_t>(bytes)));
+	memory[0] = 1;
+	int result = second ? 3 * full_of_returns(640 - bytes) : full_of_returns(640 - bytes) + 5;
+	return result + memory[0];
+}
+
+static NOINLINE int
+stale_returns()
+{
+	int sum = 0;
+	first_call = 0;
+	for (int bytes = 512; bytes > 64; bytes -= 64)
+		sum += shifted(bytes, bytes < 512);
+	return sum;
+}
+
+/* The same depth, called from two places. */
+static NOINLINE int
+changed_callers()
+{
+	int sum = 0;
+	for (int i = 0; i < 6; i++)
+		sum += i % 2 ? many_arguments(1, 2, 3, 4, 5, 6, 7, 8, 9, i)
+		             : many_arguments(i, 2, 3, 4, 5, 6, 7, 8, 9, 9) * 2;
+	return sum;
+}
+
 static int
 compare_ints(const void *a, const void *b)
 {
@@ -263,6 +317,7 @@ shapes()
 	sink += with_large_frame(3);
 	sink += variadic(3, 1, 2, 3) + variadic(9, 1, 2, 3, 4, 5, 6, 7, 8, 9);
 	sink += realigned(5, 100) + many_arguments(1, 2, 3, 4, 5, 6, 7, 8, 9, 10);
+	sink += stale_returns() + changed_callers();
 	sorted();
 	sink += exceptions();
 	twice([] { twice([] { sink += realigned(1, 5000); }); });
@@ -279,8 +334,8 @@ static void
 case_calls()
 {
 	pthread_t thread;
-	shapes();
-	shapes();
+	for (int i = 0; i < 2; i++)
+		shapes();
 	pthread_create(&thread, nullptr, on_thread, nullptr);
 	pthread_join(thread, nullptr);
 }
@@ -625,8 +680,8 @@ main(int argc, char **argv)
 		if (strcmp(one.name, argv[1]))
 			continue;
 		one.run();
-		printf("%s: %lu stacks, deepest %lu\n", one.name, stacks, deepest);
-		return differences || !stacks;
+		printf("%s: %lu stacks, deepest %lu, known %lu\n", one.name, stacks, deepest, memoed_known);
+		return differences || !stacks || memoed_wrong;
 	}
 	return 2;
 }
