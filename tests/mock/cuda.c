@@ -667,10 +667,10 @@ mock_capture_end(uint32_t stream)
 	struct graph *graph = captures[now.device][stream % STREAMS];
 	captures[now.device][stream % STREAMS] = NULL;
 	pthread_mutex_unlock(&lock);
-	if (tool) {
-		tool->graph(graph, 0);
-		graph->whole = tool->whole();
-	}
+	CUgraphExec executable = NULL;
+	CALL(cuGraphInstantiateWithFlags, &executable, (CUgraph)graph, 0);
+	begin(&call);
+	graph->whole = tool && tool->whole();
 	/* As an executable graph its nodes have numbers of their own. */
 	for (size_t i = 0; i < graph->count; i++) {
 		uint64_t original = graph->nodes[i].graph_node;
@@ -678,8 +678,8 @@ mock_capture_end(uint32_t stream)
 		if (tool)
 			tool->graph_node(graph->nodes[i].graph_node, original);
 	}
-	if (tool)
-		tool->graph(graph, 1);
+	executable = (CUgraphExec)graph;
+	finish(&call, CUDA_SUCCESS);
 	return graph;
 }
 

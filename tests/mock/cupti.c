@@ -129,17 +129,6 @@ on_module(const char *image, size_t bytes)
 		callback(callback_data, CUPTI_CB_DOMAIN_RESOURCE, id, &resource);
 }
 
-static void
-on_graph(void *graph, int done)
-{
-	CUpti_GraphData data = { .graphExec = done ? graph : NULL };
-	CUpti_ResourceData resource = { .resourceDescriptor = &data };
-	CUpti_CallbackId id = done ? CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED
-	                           : CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING;
-	if (subscribed() && callback_enabled[CUPTI_CB_DOMAIN_RESOURCE][id])
-		callback(callback_data, CUPTI_CB_DOMAIN_RESOURCE, id, &resource);
-}
-
 static int
 replays_whole(void)
 {
@@ -151,7 +140,7 @@ cuptiGetGraphExecId(CUgraphExec graph, uint32_t *number)
 {
 	if (!graph || !number)
 		return CUPTI_ERROR_INVALID_PARAMETER;
-	*number = (uint32_t)((uintptr_t)graph >> 4);
+	*number = (uint32_t)((uintptr_t)graph >> 4) & 0xffffff;
 	return CUPTI_SUCCESS;
 }
 
@@ -518,8 +507,8 @@ deliver_late(void)
 
 /* ---- the API ---- */
 
-static const struct mock_tool tool = { on_enter,  on_exit_of, on_work,      on_graph_node,
-	                               on_module, on_graph,   replays_whole };
+static const struct mock_tool tool = { on_enter,      on_exit_of, on_work,
+	                               on_graph_node, on_module,  replays_whole };
 
 CUptiResult CUPTIAPI
 cuptiGetVersion(uint32_t *version)

@@ -55,8 +55,6 @@ struct mock_tool {
 	/* A node of this number was made; ORIGINAL: as the clone of that one, or 0. */
 	void (*graph_node)(uint64_t number, uint64_t original);
 	void (*module)(const char *image, size_t bytes);
-	/* A graph begins to be made executable, or (DONE) was. */
-	void (*graph)(void *graph, int done);
 	/* Whether replays have one record, and their nodes none. */
 	int (*whole)(void);
 };

@@ -256,12 +256,6 @@ static void
 resource_event(CUpti_CallbackId id, const CUpti_ResourceData *resource)
 {
 	switch (id) {
-	case CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING:
-		plumb_graph_begin();
-		break;
-	case CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED:
-		plumb_graph_end(resource->resourceDescriptor);
-		break;
 	case CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED:
 		if (pending.depth) {
 			struct pending *now = &pending.calls[pending.depth - 1];
@@ -280,6 +274,25 @@ resource_event(CUpti_CallbackId id, const CUpti_ResourceData *resource)
 	}
 }
 
+/* Calls that start no work and have no context: what they do to graphs. */
+static void
+graph_call(enum plumb_call call, const CUpti_CallbackData *info)
+{
+	const cuGraphInstantiateWithFlags_params *params = info->functionParams;
+	const CUresult *result = info->functionReturnValue;
+	if (call == PLUMB_CALL_CHANGE)
+		plumb_graph_changed();
+	else if (info->callbackSite == CUPTI_API_ENTER)
+		plumb_graph_begin();
+	else if (params && params->phGraphExec && result && *result == CUDA_SUCCESS)
+		plumb_graph_end(*params->phGraphExec);
+}
+_Static_assert(!offsetof(cuGraphInstantiateWithFlags_params, phGraphExec) &&
+                       !offsetof(cuGraphInstantiateWithParams_params, phGraphExec) &&
+                       !offsetof(cuGraphInstantiate_v2_params, phGraphExec) &&
+                       !offsetof(cuGraphInstantiate_params, phGraphExec),
+               "parameters of functions that make graphs executable");
+
 void CUPTIAPI
 plumb_cuda_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void *info)
 {
@@ -293,8 +306,8 @@ plumb_cuda_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id
 	if (domain != CUPTI_CB_DOMAIN_DRIVER_API || id >= PLUMB_CALLS_MAX || !plumb_calls[id])
 		return;
 	const CUpti_CallbackData *call = info;
-	if (plumb_calls[id] == PLUMB_CALL_CHANGE) {
-		plumb_graph_changed();
+	if (plumb_unlikely(plumb_calls[id] >= PLUMB_CALL_INSTANTIATE)) {
+		graph_call(plumb_calls[id], call);
 		return;
 	}
 	if (call->callbackSite == CUPTI_API_EXIT && !pending.depth)

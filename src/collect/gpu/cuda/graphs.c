@@ -127,12 +127,12 @@ plumb_graph_cloned(const CUpti_GraphData *data)
 }
 
 void
-plumb_graph_end(const CUpti_GraphData *data)
+plumb_graph_end(CUgraphExec graph)
 {
 	uint32_t number, count = making.count;
 	struct plumb_live_object was, object = { .record = count };
-	if (!count || making.unknown || !data || !plumb_cupti.GetGraphExecId ||
-	    plumb_cupti.GetGraphExecId(data->graphExec, &number) != CUPTI_SUCCESS ||
+	if (!count || making.unknown || !plumb_cupti.GetGraphExecId ||
+	    plumb_cupti.GetGraphExecId(graph, &number) != CUPTI_SUCCESS ||
 	    atomic_fetch_add(&kept, count) > NODES_MAX)
 		return;
 	object.bytes = (uint64_t)(uintptr_t)making.nodes;

@@ -110,6 +110,8 @@ enum plumb_call {
 	PLUMB_CALL_CREATE,
 	PLUMB_CALL_FREE,
 	PLUMB_CALL_RELEASE,
+	/* From here on they start nothing. */
+	PLUMB_CALL_INSTANTIATE,
 	PLUMB_CALL_CHANGE, /* switches nodes of an executable graph on or off */
 };
 #define PLUMB_CALLS_MAX 1024u
@@ -133,7 +135,7 @@ void plumb_graph_named(uint64_t number, plumb_id name);
 /* On the thread that makes a graph executable: it begins; a node was cloned for it; it is made. */
 void plumb_graph_begin(void);
 void plumb_graph_cloned(const CUpti_GraphData *data);
-void plumb_graph_end(const CUpti_GraphData *data);
+void plumb_graph_end(CUgraphExec graph);
 void plumb_graph_changed(void); /* the program switched nodes of some executable graph on or off */
 bool plumb_graphs_changed(void);
 /* The kernels, copies and sets of the executable graph NUMBER; returns how many, 0: they are unknown. */

@@ -282,10 +282,6 @@ take(struct plumb_error *error)
 	                           CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
 	plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_RESOURCE,
 	                           CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
-	plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_RESOURCE,
-	                           CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATE_STARTING);
-	plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_RESOURCE,
-	                           CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED);
 	replays_begin();
 	plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_RESOURCE,
 	                           CUPTI_CBID_RESOURCE_MODULE_LOADED);
