@@ -20,6 +20,7 @@ struct kept {
 };
 enum { HEAD = sizeof(struct kept) / sizeof(uint64_t), MOST_TRAILS = PLUMB_MEMO_INDEX / 2 };
 _Static_assert(sizeof(struct kept) % sizeof(uint64_t) == 0, "whole words");
+_Static_assert(sizeof(struct plumb_native_memo) <= 256 << 10, "bounded");
 _Static_assert(PLUMB_MEMO_WORDS <= UINT16_MAX, "a place fits into the index");
 _Static_assert(sizeof(struct plumb_memo_entry) * PLUMB_MEMO_WAYS == 64, "a set is a cache line");
 
@@ -99,6 +100,8 @@ plumb_native_memo_find(const struct plumb_native_memo *memo, const struct plumb_
 void
 plumb_native_memo_clear(struct plumb_native_memo *memo)
 {
+	if (!memo->used) /* pages that were never touched stay so */
+		return;
 	memset(memo->sets, 0, sizeof memo->sets);
 	memset(memo->index, 0, sizeof memo->index);
 	memo->used = memo->trails = 0;
