@@ -20,9 +20,11 @@ struct kept {
 };
 enum { HEAD = sizeof(struct kept) / sizeof(uint64_t), MOST_TRAILS = PLUMB_MEMO_INDEX / 2 };
 _Static_assert(sizeof(struct kept) % sizeof(uint64_t) == 0, "whole words");
+_Static_assert(sizeof(struct plumb_native_memo) <= 256 << 10, "bounded");
 _Static_assert(PLUMB_MEMO_WORDS <= UINT16_MAX, "a place fits into the index");
 _Static_assert(sizeof(struct plumb_memo_entry) * PLUMB_MEMO_WAYS == 64, "a set is a cache line");
 
+enum { REPLACE_ONE_IN = 8 };
 #define NO_DISTANCE 0u /* a walk takes at least a word */
 
 /* From the stack pointer to the stop, or without one to the stack's end, with the last bit set. */
@@ -99,6 +101,8 @@ plumb_native_memo_find(const struct plumb_native_memo *memo, const struct plumb_
 void
 plumb_native_memo_clear(struct plumb_native_memo *memo)
 {
+	if (!memo->used) /* pages that were never touched stay so */
+		return;
 	memset(memo->sets, 0, sizeof memo->sets);
 	memset(memo->index, 0, sizeof memo->index);
 	memo->used = memo->trails = 0;
@@ -166,7 +170,11 @@ intern(struct plumb_native_memo *memo, const struct plumb_stack_trail *trail)
 	}
 }
 
-/* A free entry of the two sets, or else one after the other. */
+/*
+ * A free entry of the two sets. Where none is free, mostly NULL, and once in a while one after the other: of
+ * paths that take turns and are more than fit, most stay, where each would else make room for the next
+ * one just before it comes again.
+ */
 static struct plumb_memo_entry *
 choose(struct plumb_native_memo *memo, const struct plumb_memo_place *at, uint32_t distance)
 {
@@ -178,8 +186,11 @@ choose(struct plumb_native_memo *memo, const struct plumb_memo_place *at, uint32
 	while (way < 2 * PLUMB_MEMO_WAYS &&
 	       sets[way / PLUMB_MEMO_WAYS][way % PLUMB_MEMO_WAYS].trail)
 		way++;
-	if (way == 2 * PLUMB_MEMO_WAYS)
-		way = memo->turn++ % (2 * PLUMB_MEMO_WAYS);
+	if (way == 2 * PLUMB_MEMO_WAYS) {
+		if (++memo->turn % REPLACE_ONE_IN)
+			return NULL;
+		way = memo->turn / REPLACE_ONE_IN % (2 * PLUMB_MEMO_WAYS);
+	}
 	return &sets[way / PLUMB_MEMO_WAYS][way % PLUMB_MEMO_WAYS];
 }
 
@@ -190,12 +201,15 @@ plumb_native_memo_put(struct plumb_native_memo *memo, const struct plumb_memo_pl
 	uint32_t distance = distance_of(at);
 	if (!trail->calls || distance == NO_DISTANCE)
 		return;
+	struct plumb_memo_entry *entry = choose(memo, at, distance);
+	if (!entry)
+		return;
 	uint32_t place = intern(memo, trail);
 	if (!place) {
 		plumb_native_memo_clear(memo);
 		place = intern(memo, trail);
 	}
-	*choose(memo, at, distance) = (struct plumb_memo_entry){
+	*entry = (struct plumb_memo_entry){
 		.parent = at->parent,
 		.node = node,
 		.distance = distance,

@@ -27,7 +27,7 @@ enum {
 	PLUMB_MEMO_SETS = 1024,
 	PLUMB_MEMO_WAYS = 4,
 	PLUMB_MEMO_INDEX = 2048,      /* twice as many trails as there may be */
-	PLUMB_MEMO_WORDS = 24 * 1024, /* for their text, of 8 bytes */
+	PLUMB_MEMO_WORDS = 23 * 1024, /* for their text, of 8 bytes */
 };
 
 /* A path: 16 bytes, so that a set is a cache line. */
@@ -37,7 +37,7 @@ struct plumb_memo_entry {
 	uint32_t trail;    /* place among the words; 0: the entry is free */
 };
 
-/* 264 KiB, of which only what is used is there. All zero at first. */
+/* 252 KiB, of which only what is used is there. All zero at first. */
 struct plumb_native_memo {
 	_Alignas(64) struct plumb_memo_entry sets[PLUMB_MEMO_SETS][PLUMB_MEMO_WAYS];
 	_Alignas(8) char words[PLUMB_MEMO_WORDS * 8];

@@ -84,7 +84,7 @@ def test_as_libgcc_sees_it(shapes, name, case):
         assert int(found[1]) > 5000
     if case == "calls":
         assert int(found[1]) > 100 and int(found[2]) > 300
-        assert int(found[3]) > int(found[1])
+        assert 2 * int(found[3]) > int(found[1])  # several paths of each stack are looked for
 
 
 @pytest.mark.parametrize("case", CALLS)
