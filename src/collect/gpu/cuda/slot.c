@@ -52,6 +52,7 @@ static struct {
 	uint64_t done_at;
 } program;
 #define EVERY UINT32_MAX
+#define MODULES_NS 100000000u    /* between two looks for who writes kernels */
 #define FIRST_OF_REPLAYS 130000u /* CUPTI 13.0 */
 #define PAUSE_NS                                                                                   \
 	100000000u /* one session may follow the other at once, and teardown takes a while */
@@ -257,6 +258,23 @@ set_clock(void)
 		plumb_cupti.ActivityRegisterTimestampCallback(own_clock);
 }
 
+/* To tell of modules, CUPTI unpacks each of them, those of the libraries that PyTorch brings too, which
+ * have no lines and are large: there it is asked only once somebody who writes kernels is there. Called
+ * with the lock, now and then. */
+static bool modules; /* are told */
+
+static void
+watch_modules(void)
+{
+	char path[4096];
+	if (modules || (plumb_find_library("libtorch_cpu.so", path, sizeof path) &&
+	                !plumb_find_library("libtriton.so", path, sizeof path)))
+		return;
+	modules = true;
+	plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_RESOURCE,
+	                           CUPTI_CBID_RESOURCE_MODULE_LOADED);
+}
+
 /* Subscribes and enables. Called with the lock. */
 static int
 take(struct plumb_error *error)
@@ -283,8 +301,8 @@ take(struct plumb_error *error)
 	plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_RESOURCE,
 	                           CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
 	replays_begin();
-	plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_RESOURCE,
-	                           CUPTI_CBID_RESOURCE_MODULE_LOADED);
+	modules = false;
+	watch_modules();
 	result = plumb_cupti.ActivityRegisterCallbacks(plumb_buffer_requested,
 	                                               plumb_buffer_completed);
 	if (result == CUPTI_SUCCESS && !atomic_load(&plumb_slot_paused))
@@ -355,6 +373,7 @@ plumb_slot_flush(bool force)
 void
 plumb_slot_tend(void)
 {
+	static uint64_t looked;
 	pthread_mutex_lock(&lock);
 	inside = true;
 	if (atomic_load(&owner) == GIVEN && program.done &&
@@ -370,6 +389,10 @@ plumb_slot_tend(void)
 			lost = true;
 			atomic_store(&owner, NOBODY);
 		}
+	}
+	if (atomic_load(&owner) == OURS && !modules && plumb_now() - looked > MODULES_NS) {
+		looked = plumb_now();
+		watch_modules();
 	}
 	inside = false;
 	pthread_mutex_unlock(&lock);
