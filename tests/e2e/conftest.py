@@ -10,6 +10,7 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -22,6 +23,8 @@ LIBPLUMB = BUILD / "libplumb.so"
 TIMEOUT = 300
 
 sys.path.insert(0, str(ROOT / "python"))
+# A shell's job in the background ignores it, and programs would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def clean_environment(**changes):
