@@ -95,7 +95,7 @@ def run(command, folder, cache, **environment):
     environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": cache, "TRITON_CACHE_DIR": cache + ".triton",
                    **environment}
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, timeout=280)
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == 0, f"{command}: exit code {done.returncode}\n{done.stderr[-3000:]}"
     return float(re.search(r"compiled in ([\d.]+)", done.stdout)[1])
 
 
@@ -186,6 +186,7 @@ def main():
               "INDUCTOR_PROVENANCE")
         check(profiled("provenance2", "cold", INDUCTOR_PROVENANCE="1")[0],
               "INDUCTOR_PROVENANCE from the cache")
+        run([sys.executable, program, "reduce-overhead"], folder, os.path.join(folder, "graphs"))
         check(profiled("graphs", "graphs", "reduce-overhead")[0], "CUDA graphs")
         if options.keep:
             shutil.copytree(log, os.path.join(options.keep, "log"), dirs_exist_ok=True)
