@@ -69,7 +69,7 @@ const struct plumb_option plumb_run_option_table[] = {
 	  .choices = "replays|nodes",
 	  .help = "of CUDA graphs time replays as a whole and count their nodes, or time each "
 	          "node, which "
-	          "makes graphs of short kernels slower: replays, nodes" },
+	          "makes graphs of short kernels slower" },
 	{ .name = "trace",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "HOW MUCH",

@@ -193,6 +193,14 @@ finish(void)
 	plumb_buffers_close();
 }
 
+/* From now on somebody fetches what a flush brings, though perhaps not at once: whoever asks waits. */
+static void
+promise_flushes(bool promise)
+{
+	if (plumb_recording())
+		atomic_store(&plumb_region_of_process()->header->flush_served, promise);
+}
+
 static void *
 serve(void *data)
 {
@@ -205,7 +213,7 @@ serve(void *data)
 		plumb_records_reserve(thread);
 		plumb_wait_leave_out(thread);
 		plumb_leave(thread);
-		atomic_store(&plumb_region_of_process()->header->flush_served, 1);
+		promise_flushes(true);
 	}
 	while (!atomic_load(&stopping)) {
 		uint32_t seen = atomic_load(&wakes);
@@ -295,8 +303,14 @@ start(struct plumb_error *error)
 	result = plumb_slot_take(error);
 	if (result)
 		return result;
+	struct plumb_thread *thread = plumb_enter_paused(PLUMB_CALLBACK_GPU_RECORDS);
+	if (thread) { /* the region is there: a signal may come before the service thread runs */
+		promise_flushes(true);
+		plumb_leave(thread);
+	}
 	result = start_thread(error);
 	if (result) {
+		promise_flushes(false);
 		plumb_slot_leave();
 		return result;
 	}
