@@ -174,10 +174,10 @@ plumb_foreign_python_walk(struct plumb_foreign *memory, const struct plumb_regio
 			return false;
 	}
 	for (int hop = 0; frame && !walk->truncated; hop++) {
-		while (evaluations.cframe && evaluations.frame == frame)
-			if (!next_evaluation(memory, python, &evaluations))
+		for (; evaluations.cframe && evaluations.frame == frame; hop++)
+			if (hop >= HOPS_MAX || !next_evaluation(memory, python, &evaluations))
 				return false;
-		if (hop == HOPS_MAX || !take_frame(memory, python, frame, walk, &frame))
+		if (hop >= HOPS_MAX || !take_frame(memory, python, frame, walk, &frame))
 			return false;
 	}
 	/* The outermost cframe is the thread state's own, which names no frame. */

@@ -160,6 +160,7 @@ open_region(struct plumb_waiting *waiting, int folder, const char *name)
 	*place = process;
 	process->inode = status.st_ino;
 	process->size = (size_t)status.st_size;
+	process->tree.size = process->size;
 	process->tree.region.header = header;
 	end_same_process(waiting, process);
 	return true;

@@ -63,8 +63,7 @@ locate(struct plumb_waiting_reader *reader, struct plumb_waiting_python *python,
 		}
 	}
 	struct plumb_foreign_symbol *symbol = &reader->symbol;
-	if (!plumb_foreign_python_symbol(&reader->memory, &tree->region.header->python, frame,
-	                                 symbol))
+	if (!plumb_foreign_python_symbol(&reader->memory, &reader->shape, frame, symbol))
 		return false;
 	*location = (struct plumb_waiting_location){
 		.frame = *frame,
@@ -87,7 +86,7 @@ static const void *
 record_at(const struct plumb_waiting_tree *tree, plumb_id id, enum plumb_record_type type,
           size_t size)
 {
-	uint64_t offset = (uint64_t)id << 3, end = tree->region.header->size;
+	uint64_t offset = (uint64_t)id << 3, end = tree->size;
 	if (offset < PLUMB_REGION_HEADER_SIZE || end < size || offset > end - size)
 		return NULL;
 	const struct plumb_record *record = plumb_region_at(&tree->region, id);
@@ -178,21 +177,24 @@ void
 plumb_waiting_find(struct plumb_waiting_reader *reader, struct plumb_waiting_python *python,
                    struct plumb_waiting_tree *tree, struct plumb_waiting_at *at)
 {
-	const struct plumb_region_python *shape = &tree->region.header->python;
+	const struct plumb_region_python *told = &tree->region.header->python;
+	const struct plumb_region_python *shape = &reader->shape;
 	struct plumb_foreign_walk *walk = &reader->walk;
 	uint64_t state = atomic_load_explicit(&at->thread->python, memory_order_acquire);
 	uint32_t around = at->under ? find_around(reader, tree, at->under) : 0;
 	at->node = at->under;
 	at->truncated = false;
 	if (python->refused || !state || (at->under && !around) ||
-	    atomic_load_explicit(&shape->state, memory_order_acquire) != PLUMB_REGION_PYTHON_READY)
+	    atomic_load_explicit(&told->state, memory_order_acquire) != PLUMB_REGION_PYTHON_READY)
 		return;
+	/* The program can still write there: what is checked has to be what is used. */
+	memcpy(&reader->shape, told, sizeof(*told));
 	plumb_foreign_open(&reader->memory, tree->region.header->pid);
 	if (!plumb_foreign_python_walk(&reader->memory, shape, state, at->thread->self, walk)) {
 		refuse(python, tree, reader->memory.error);
 		return;
 	}
-	check_locations(reader, python, shape->codes_freed);
+	check_locations(reader, python, told->codes_freed);
 	if (at->under && walk->truncated)
 		return;
 	uint32_t inside = around ? count_inside(reader, python, tree, around) : walk->count;

@@ -33,6 +33,7 @@ struct plumb_waiting_reader {
 	struct plumb_foreign memory;
 	struct plumb_foreign_walk walk;
 	struct plumb_foreign_symbol symbol;
+	struct plumb_region_python shape; /* as the program told it, at one moment */
 	const struct plumb_record_node *around[PLUMB_WAITING_DEPTH];
 };
 

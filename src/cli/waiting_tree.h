@@ -9,9 +9,10 @@
 #include "base/map.h"
 #include "region/writer.h"
 
-/* Zero it, set region.header, and free it in the end. */
+/* Zero it, set region.header and size (what is mapped), and free it in the end. */
 struct plumb_waiting_tree {
 	struct plumb_region region;
+	uint64_t size;
 	struct plumb_arena arena; /* made when first used */
 	struct plumb_map strings, nodes, values;
 };

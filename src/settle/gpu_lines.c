@@ -87,6 +87,9 @@ text(struct bytes *b, const char *start)
 	return zero == from ? 0 : (uint32_t)((const char *)from - start);
 }
 
+/* What the collector keeps of one section at the most. */
+#define SECTION_MAX (64u << 10)
+
 /* ---- functions ---- */
 
 /* The name of the function whose address stands at OFFSET in .debug_line; NULL: not told. */
@@ -257,7 +260,7 @@ plumb_settle_gpu_lines(struct plumb_settle_region *region,
 	for (int i = 0; i < SECTIONS; i++) {
 		m.section[i] = at;
 		m.size[i] = record->bytes[i];
-		if (record->bytes[i] > left) {
+		if (record->bytes[i] > left || record->bytes[i] > SECTION_MAX) {
 			plumb_settle_count(region, PLUMB_SOURCE_REGION, PLUMB_FATE_DAMAGED,
 			                   "lines of GPU code", 1);
 			return;

@@ -262,8 +262,9 @@ take_stack(struct provenance *p, struct lines *lines, const char *text)
 			                          (size_t)(end - rest - 5), (uint32_t)line };
 		at = end;
 	}
-	if (count)
-		add_line(lines, add_frames(p, places, count), count);
+	uint32_t from = count ? add_frames(p, places, count) : 0;
+	if (count && !p->settler->no_memory)
+		add_line(lines, from, count);
 }
 
 /* ---- a call ---- */

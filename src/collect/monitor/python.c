@@ -438,12 +438,15 @@ plumb_python_walk(const void *top, const void *stop, struct plumb_python_frame *
 	return count;
 }
 
+/* A ring of frames, which only a stale one can lead into, ends too. */
+#define REACH_MAX ((size_t)1 << 20)
+
 bool
 plumb_python_reaches(const void *top, const void *stop)
 {
 	const char *frame = top;
 
-	for (size_t hop = 0; frame && frame != stop && !is_over(hop, SIZE_MAX); hop++)
+	for (size_t hop = 0; frame && frame != stop && !is_over(hop, REACH_MAX); hop++)
 		frame = plumb_python_pointer(frame, layout.previous);
 	return frame == stop;
 }

@@ -414,7 +414,7 @@ page_readable(struct pages *pages, const char *base, size_t offset)
 	uintptr_t page = ((uintptr_t)base + offset) / PAGE;
 	uintptr_t *seen = &pages->seen[page % (sizeof pages->seen / sizeof *pages->seen)];
 
-	if (!base || (uintptr_t)base & 7)
+	if (!page || !base || (uintptr_t)base & 7)
 		return false;
 	if (*seen != page && !plumb_python_readable(base, offset))
 		return false;

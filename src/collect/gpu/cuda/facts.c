@@ -170,6 +170,14 @@ read_adds(struct dl_phdr_info *info, size_t size, void *adds)
 	return 1;
 }
 
+unsigned long long
+plumb_libraries_added(void)
+{
+	unsigned long long adds = 0;
+	dl_iterate_phdr(read_adds, &adds);
+	return adds;
+}
+
 /* Versions of libraries, which may be loaded late: looked for when some library was loaded. */
 static void
 library_facts(struct plumb_thread *thread)
@@ -184,9 +192,8 @@ library_facts(struct plumb_thread *thread)
 		{ "libnccl.so", "ncclGetVersion", "nccl.version", nccl_version, false },
 	};
 	static unsigned long long seen; /* libraries ever loaded when they were looked for */
-	unsigned long long adds = seen;
+	unsigned long long adds = plumb_libraries_added();
 	char path[4096], text[32];
-	dl_iterate_phdr(read_adds, &adds);
 	if (adds == seen)
 		return;
 	seen = adds;

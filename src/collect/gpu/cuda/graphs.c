@@ -73,7 +73,7 @@ static _Atomic bool changed;
 static _Thread_local struct {
 	struct plumb_graph_node *nodes;
 	uint32_t count, room;
-	bool unknown; /* its nodes cannot be counted */
+	bool active, unknown; /* unknown: its nodes cannot be counted */
 } making;
 
 static bool
@@ -95,6 +95,7 @@ making_grow(void)
 void
 plumb_graph_begin(void)
 {
+	making.active = plumb_slot_replays();
 	making.count = 0;
 	making.unknown = false;
 }
@@ -110,12 +111,14 @@ plumb_graph_cloned(const CUpti_GraphData *data)
 	if (known)
 		remember(number_of(data->node), &object);
 	CUgraphNodeType type = data->nodeType;
+	if (!making.active)
+		return;
 	if (type == CU_GRAPH_NODE_TYPE_CONDITIONAL) /* its body runs as often as it likes */
 		making.unknown = true;
 	if (type != CU_GRAPH_NODE_TYPE_KERNEL && type != CU_GRAPH_NODE_TYPE_MEMCPY &&
 	    type != CU_GRAPH_NODE_TYPE_MEMSET)
 		return;
-	if (making.count == making.room && !making_grow()) {
+	if (making.count == NODES_MAX || (making.count == making.room && !making_grow())) {
 		making.unknown = true;
 		return;
 	}
@@ -131,12 +134,19 @@ plumb_graph_end(CUgraphExec graph)
 {
 	uint32_t number, count = making.count;
 	struct plumb_live_object was, object = { .record = count };
-	if (!count || making.unknown || !plumb_cupti.GetGraphExecId ||
-	    plumb_cupti.GetGraphExecId(graph, &number) != CUPTI_SUCCESS ||
-	    atomic_fetch_add(&kept, count) > NODES_MAX)
-		return;
+	bool kept_now = false;
+	making.active = false;
+	if (count && !making.unknown && plumb_cupti.GetGraphExecId &&
+	    plumb_cupti.GetGraphExecId(graph, &number) == CUPTI_SUCCESS) {
+		kept_now = atomic_fetch_add(&kept, count) <= NODES_MAX;
+		if (!kept_now)
+			atomic_fetch_sub(&kept, count);
+	}
 	object.bytes = (uint64_t)(uintptr_t)making.nodes;
-	(void)plumb_live_put(&executables, (uint64_t)number + 1, &object, &was);
+	if (kept_now)
+		(void)plumb_live_put(&executables, (uint64_t)number + 1, &object, &was);
+	else if (making.room)
+		munmap(making.nodes, making.room * sizeof *making.nodes);
 	making.nodes = NULL; /* they are the graph's now */
 	making.count = making.room = 0;
 }

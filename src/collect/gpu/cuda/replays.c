@@ -11,7 +11,8 @@
 #include "collect/table.h"
 
 #define RING_LOG2 14u /* launches of graphs that may wait for their record */
-#define PLACES 1024u  /* graphs by the place that launches them */
+#define PLACES 4096u  /* graphs by the place that launches them */
+#define PROBES 64u    /* of the next ones are looked at */
 
 static struct plumb_launch_ring *ring; /* node: the graph; track: the launch's node */
 
@@ -120,7 +121,7 @@ place_of(struct plumb_thread *thread, uint32_t correlation)
 	if (!places || !plumb_launch_take(ring, correlation, &launch, &overwritten))
 		return NULL;
 	uint64_t hash = plumb_mix(launch.node, launch.track);
-	for (unsigned i = 0; i < PLACES; i++) {
+	for (unsigned i = 0; i < PROBES; i++) {
 		struct place *place = &places[(hash + i) % PLACES];
 		if (!place->graph) {
 			*place = (struct place){ .graph = launch.node, .launch = launch.track };
@@ -130,20 +131,6 @@ place_of(struct plumb_thread *thread, uint32_t correlation)
 			return place;
 	}
 	return NULL;
-}
-
-plumb_id
-plumb_replay_add(struct plumb_thread *thread, uint32_t correlation, plumb_id launch,
-                 struct plumb_gpu_device *device, plumb_id track, bool *known)
-{
-	struct place *place = place_of(thread, correlation);
-	*known = place && place->nodes && !plumb_graphs_changed();
-	if (!place)
-		return plumb_child_named(thread, launch, PLUMB_FRAME_KERNEL, "CUDA graph");
-	place->device = device;
-	place->track = track;
-	place->pending += *known;
-	return place->node;
 }
 
 static void
@@ -165,6 +152,22 @@ tell(struct plumb_thread *thread, struct place *place)
 	if (executed > captured)
 		plumb_count(thread, PLUMB_SOURCE_GRAPH, PLUMB_FATE_NO_CAPTURE, executed - captured);
 	place->pending = 0;
+}
+
+plumb_id
+plumb_replay_add(struct plumb_thread *thread, uint32_t correlation, plumb_id launch,
+                 struct plumb_gpu_device *device, plumb_id track, bool *known)
+{
+	struct place *place = place_of(thread, correlation);
+	*known = place && place->nodes && !plumb_graphs_changed();
+	if (!place)
+		return plumb_child_named(thread, launch, PLUMB_FRAME_KERNEL, "CUDA graph");
+	if (place->pending && (place->track != track || place->device != device))
+		tell(thread, place);
+	place->device = device;
+	place->track = track;
+	place->pending += *known;
+	return place->node;
 }
 
 void

@@ -224,6 +224,8 @@ void plumb_cuda_describe(uint32_t ordinal, struct plumb_record_device *device, c
                          struct plumb_occupancy_limits *limits);
 /* Writes the environment rows that are known by now, each once. Calls the driver. */
 void plumb_cuda_facts(struct plumb_thread *thread);
+/* How many libraries were ever loaded; cheap. */
+unsigned long long plumb_libraries_added(void);
 /* Records (monotonic, realtime, GPU) now; not FORCE: thinned out as the run goes on. */
 void plumb_cuda_clocks(struct plumb_thread *thread, bool force);
 

@@ -210,6 +210,13 @@ replays_begin(void)
 		atomic_store(&replays, true);
 }
 
+static void
+replays_end(void)
+{
+	if (atomic_exchange(&replays, false))
+		plumb_cupti.ActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+}
+
 /* What is launched from the moment that the flag is set has no record that counts; so it is set
  * before records go off and cleared when they are on. */
 void
@@ -266,9 +273,14 @@ static bool modules; /* are told */
 static void
 watch_modules(void)
 {
+	static unsigned long long seen;
+	unsigned long long adds = plumb_libraries_added();
 	char path[4096];
-	if (modules || (plumb_find_library("libtorch_cpu.so", path, sizeof path) &&
-	                !plumb_find_library("libtriton.so", path, sizeof path)))
+	if (modules || adds == seen)
+		return;
+	seen = adds;
+	if (plumb_find_library("libtorch_cpu.so", path, sizeof path) &&
+	    !plumb_find_library("libtriton.so", path, sizeof path))
 		return;
 	modules = true;
 	plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_RESOURCE,
@@ -301,13 +313,16 @@ take(struct plumb_error *error)
 	plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_RESOURCE,
 	                           CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
 	replays_begin();
-	modules = false;
+	if (modules)
+		plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_RESOURCE,
+		                           CUPTI_CBID_RESOURCE_MODULE_LOADED);
 	watch_modules();
 	result = plumb_cupti.ActivityRegisterCallbacks(plumb_buffer_requested,
 	                                               plumb_buffer_completed);
 	if (result == CUPTI_SUCCESS && !atomic_load(&plumb_slot_paused))
 		result = enable_kinds();
 	if (result != CUPTI_SUCCESS) {
+		replays_end();
 		disable_kinds();
 		plumb_cupti.Unsubscribe(ours);
 		return plumb_fail(error, PLUMB_ESYSTEM,
@@ -336,8 +351,7 @@ static void
 release(enum owner next)
 {
 	plumb_cupti.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-	if (atomic_exchange(&replays, false))
-		plumb_cupti.ActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+	replays_end();
 	disable_kinds();
 	plumb_cupti.Unsubscribe(ours);
 	atomic_store(&owner, next);
