@@ -70,8 +70,8 @@ static const char no_call[] = "its line in the generated file calls no kernel th
 static const char other_kernel[] = "kernels of another name than their call's";
 static const char no_log[] = "lines: there is no log of its compilation";
 static const char from_cache[] =
-	"lines: the compiler took it from its cache (run once with INDUCTOR_PROVENANCE=1, which "
-	"compiles it again)";
+	"lines: the compiler took it from its cache (run once with "
+	"TORCHINDUCTOR_FORCE_DISABLE_CACHES=1, which compiles it again)";
 static const char not_told[] = "lines: the compiler's log does not tell them";
 static const char ambiguous[] = "lines: several compilations made this file from different lines";
 
