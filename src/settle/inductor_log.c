@@ -327,8 +327,8 @@ finish_record(struct reading *r)
 {
 	enum kind kind = r->foreign ? OTHER : r->kind;
 	struct compilation *c = kind == OTHER ? NULL : find_compilation(r);
-	struct plumb_json_reader json = { r->payload.items, r->payload.items + r->payload.count,
-		                          false };
+	char none[1] = "", *from = r->payload.count ? r->payload.items : none;
+	struct plumb_json_reader json = { from, from + r->payload.count, false };
 
 	r->kind = OTHER;
 	if (!c)
