@@ -23,8 +23,10 @@ LIBPLUMB = BUILD / "libplumb.so"
 TIMEOUT = 300
 
 sys.path.insert(0, str(ROOT / "python"))
-# A shell's job in the background ignores it, and programs would inherit that.
+# What a shell's job in the background, or nohup, ignores would be inherited by programs.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def clean_environment(**changes):

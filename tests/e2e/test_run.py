@@ -565,8 +565,8 @@ def test_killed_plumb_leaves_the_program_running_and_settle_finishes(start, tmp_
 
 
 def test_process_that_outlives_the_program(run, tmp_path):
-    done = run("sh", "-c", "sh -c 'while [ ! -e go ]; do sleep 0.05; done; touch done' "
-               ">/dev/null 2>&1 & exit 2")
+    done = run("sh", "-c", "sh -c 'touch began; while [ ! -e go ]; do sleep 0.05; done; touch done' "
+               ">/dev/null 2>&1 & while [ ! -e began ]; do sleep 0.05; done; exit 2")
     assert done.returncode == 2
     assert "still runs" in done.stderr
     assert operators(tmp_path / "run.plumb")["stub::loaded"] >= 1

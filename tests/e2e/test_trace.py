@@ -218,7 +218,7 @@ def test_sigkill_keeps_spans(torch_python, tmp_path):
 # ---- the GPU ----
 
 def mock(tmp_path, *arguments, **more):
-    return run_driver(tmp_path, *arguments, options=["--trace"], **more)
+    return run_driver(tmp_path, *arguments, options=["--trace", *more.pop("options", [])], **more)
 
 
 def test_launches_and_kernels_belong_together(tmp_path):
@@ -250,8 +250,18 @@ def test_work_of_the_trace_is_that_of_the_ring(tmp_path):
     assert newest == traced and len(traced) == 7
 
 
-def test_a_graphs_kernels_share_the_launch(tmp_path):
+def test_a_replay_has_its_launch(tmp_path):
     made = mock(tmp_path, "graph")
+    spans = {made.profile.node(span.context).name: [] for span in made.profile.spans()}
+    for span in made.profile.spans():
+        spans[made.profile.node(span.context).name].append(span.correlation)
+    assert len(spans["cuGraphLaunch"]) == 3
+    assert sorted(spans["CUDA graph of 5 nodes"]) == sorted(spans["cuGraphLaunch"])
+    assert "node" not in spans
+
+
+def test_a_graphs_kernels_share_the_launch(tmp_path):
+    made = mock(tmp_path, "graph", options=["--graphs=nodes"])
     launches = {span.correlation for span in made.profile.spans()
                 if made.profile.node(span.context).name == "cuGraphLaunch"}
     nodes = collections.Counter(span.correlation for span in made.profile.spans()
