@@ -19,7 +19,8 @@ static struct plumb_launch_ring *ring; /* node: the graph; track: the launch's n
 /* A context that a replay adds to. */
 struct item {
 	plumb_id node;
-	uint32_t kind, times; /* enum plumb_work_kind; in a replay */
+	enum plumb_work_kind kind;
+	uint32_t times; /* in a replay */
 };
 
 static struct place {
@@ -72,7 +73,7 @@ node_of(struct plumb_thread *thread, plumb_id parent, const struct plumb_graph_n
 }
 
 static void
-add_item(struct place *place, plumb_id node, uint32_t kind)
+add_item(struct place *place, plumb_id node, enum plumb_work_kind kind)
 {
 	/* What repeats, repeats soon; else it is told in two parts. */
 	for (uint32_t i = place->count; i-- && place->count - i <= 64;)
@@ -144,8 +145,7 @@ tell(struct plumb_thread *thread, struct place *place)
 		plumb_observe_times(thread, item->node, PLUMB_METRIC_GPU_NODES, place->track, 1,
 		                    times);
 		if (place->device)
-			plumb_gpu_count(place->device, (enum plumb_work_kind)item->kind, times, 0,
-			                0);
+			plumb_gpu_count(place->device, item->kind, times, 0, 0);
 	}
 	plumb_count(thread, PLUMB_SOURCE_GRAPH, PLUMB_FATE_RECEIVED, executed);
 	plumb_count(thread, PLUMB_SOURCE_GRAPH, PLUMB_FATE_ATTRIBUTED, captured);

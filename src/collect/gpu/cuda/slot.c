@@ -270,17 +270,24 @@ set_clock(void)
  * with the lock, now and then. */
 static bool modules; /* are told */
 
-static void
-watch_modules(void)
+static bool
+kernels_are_written(void)
 {
 	static unsigned long long seen;
 	unsigned long long adds = plumb_libraries_added();
 	char path[4096];
-	if (modules || adds == seen)
-		return;
+	if (adds == seen)
+		return false;
 	seen = adds;
-	if (plumb_find_library("libtorch_cpu.so", path, sizeof path) &&
-	    !plumb_find_library("libtriton.so", path, sizeof path))
+	return !plumb_find_library("libtorch_cpu.so", path, sizeof path) ||
+	       plumb_find_library("libtriton.so", path, sizeof path);
+}
+
+/* ANEW: the subscriber is a new one. */
+static void
+watch_modules(bool anew)
+{
+	if (modules ? !anew : !kernels_are_written())
 		return;
 	modules = true;
 	plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_RESOURCE,
@@ -313,10 +320,7 @@ take(struct plumb_error *error)
 	plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_RESOURCE,
 	                           CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
 	replays_begin();
-	if (modules)
-		plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_RESOURCE,
-		                           CUPTI_CBID_RESOURCE_MODULE_LOADED);
-	watch_modules();
+	watch_modules(true);
 	result = plumb_cupti.ActivityRegisterCallbacks(plumb_buffer_requested,
 	                                               plumb_buffer_completed);
 	if (result == CUPTI_SUCCESS && !atomic_load(&plumb_slot_paused))
@@ -404,9 +408,9 @@ plumb_slot_tend(void)
 			atomic_store(&owner, NOBODY);
 		}
 	}
-	if (atomic_load(&owner) == OURS && !modules && plumb_now() - looked > MODULES_NS) {
+	if (atomic_load(&owner) == OURS && plumb_now() - looked > MODULES_NS) {
 		looked = plumb_now();
-		watch_modules();
+		watch_modules(false);
 	}
 	inside = false;
 	pthread_mutex_unlock(&lock);
