@@ -5,6 +5,7 @@ programs/scaled_add.cubin is Triton's (3.9, for compute capability 9.0) of the f
 import random
 import sqlite3
 import struct
+import subprocess
 
 import pytest
 from conftest import PLUMB, run_command
@@ -53,17 +54,27 @@ def settled(folder, *modules, kernels=("scaled_add",)):
     return folder / "a.plumb"
 
 
+@pytest.fixture(params=["small libraries", "PyTorch"])
+def beside(request, tmp_path):
+    """Beside PyTorch, whose own modules are large, the calls that load code tell of it, and not CUPTI."""
+    if request.param == "PyTorch":
+        path = tmp_path / "libtorch_cpu.so"
+        subprocess.run(["cc", "-shared", "-x", "c", "/dev/null", "-o", path], check=True)
+        return {"LD_PRELOAD": str(path)}
+    return None
+
+
 @pytest.mark.parametrize("release", RELEASES)
-def test_module_that_was_loaded(tmp_path, release):
+def test_module_that_was_loaded(tmp_path, release, beside):
     made = run_profiled(tmp_path, f"module:{CUBIN}", "launch:scaled_add:1000", "launch:other:1000",
-                        release=release)
+                        release=release, env=beside)
     assert made.done.returncode == 0, made.done.stderr
     assert places(made.path) == {"scaled_add": PLACE, "other": (None, None)}
     (row,) = [row for row in plumb_package.Profile(made.path).kernels if row.name == "scaled_add"]
     assert row.exclusive["gpu.time"].sum == 1000
 
 
-def test_images_that_are_none(tmp_path):
+def test_images_that_are_none(tmp_path, beside):
     """Whatever the driver hands out, the program goes on; what has no lines leaves nothing."""
     image = CUBIN.read_bytes()
     random.seed(5)
@@ -76,7 +87,7 @@ def test_images_that_are_none(tmp_path):
         path = tmp_path / f"{number}.cubin"
         path.write_bytes(bytes(bad))
         actions.append(f"module:{path}")
-    made = run_profiled(tmp_path, *actions, "launch:scaled_add:1000")
+    made = run_profiled(tmp_path, *actions, "launch:scaled_add:1000", env=beside)
     assert made.done.returncode == 0, made.done.stderr
     assert set(places(made.path)) == {"scaled_add"}
 

@@ -41,11 +41,12 @@ def run_driver(folder, *arguments, release=NEWEST, scenario="", environment=None
     return made
 
 
-def run_profiled(folder, *actions, release=NEWEST, options=()):
+def run_profiled(folder, *actions, release=NEWEST, options=(), env=None):
     """mock-profiled, a C program that is its own profiler; it needs no environment."""
     path = folder / "run.plumb"
     done = run_command(PLUMB, "run", "-o", path, *options, "--",
-                       BUILD / "mock" / release / "mock-profiled", *actions, cwd=folder)
+                       BUILD / "mock" / release / "mock-profiled", *actions, cwd=folder,
+                       env=env)
     return Made(done, PROGRAMS / "mock_driver.py", folder, path)
 
 

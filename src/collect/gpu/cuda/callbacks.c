@@ -255,6 +255,7 @@ call_exit(struct plumb_thread *thread, enum plumb_call call, const CUpti_Callbac
 static void
 resource_event(CUpti_CallbackId id, const CUpti_ResourceData *resource)
 {
+	const CUpti_ModuleResourceData *module;
 	switch (id) {
 	case CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED:
 		if (pending.depth) {
@@ -267,26 +268,40 @@ resource_event(CUpti_CallbackId id, const CUpti_ResourceData *resource)
 		plumb_graph_cloned(resource->resourceDescriptor);
 		break;
 	case CUPTI_CBID_RESOURCE_MODULE_LOADED:
-		plumb_cuda_module_loaded(resource->resourceDescriptor);
+		module = resource->resourceDescriptor;
+		if (module)
+			plumb_cuda_module_loaded(module->pCubin, module->cubinSize);
 		break;
 	default:
 		break;
 	}
 }
 
-/* Calls that start no work and have no context: what they do to graphs. */
+/* Calls that start no work and have no context: what they do to graphs and modules. */
 static void
-graph_call(enum plumb_call call, const CUpti_CallbackData *info)
+making_call(enum plumb_call call, const CUpti_CallbackData *info)
 {
-	const cuGraphInstantiateWithFlags_params *params = info->functionParams;
+	const cuGraphInstantiateWithFlags_params *graph = info->functionParams;
+	const cuModuleLoadData_params *module = info->functionParams;
 	const CUresult *result = info->functionReturnValue;
+	bool enter = info->callbackSite == CUPTI_API_ENTER;
+	bool made = !enter && info->functionParams && result && *result == CUDA_SUCCESS;
 	if (call == PLUMB_CALL_CHANGE)
 		plumb_graph_changed();
-	else if (info->callbackSite == CUPTI_API_ENTER)
+	else if (call == PLUMB_CALL_LOAD && made && !plumb_slot_has_modules())
+		plumb_cuda_image_loaded(module->image);
+	else if (call == PLUMB_CALL_INSTANTIATE && enter)
 		plumb_graph_begin();
-	else if (params && params->phGraphExec && result && *result == CUDA_SUCCESS)
-		plumb_graph_end(*params->phGraphExec);
+	else if (call == PLUMB_CALL_INSTANTIATE && made && graph->phGraphExec)
+		plumb_graph_end(*graph->phGraphExec);
 }
+_Static_assert(offsetof(cuModuleLoadData_params, image) ==
+                       offsetof(cuModuleLoadDataEx_params, image),
+               "parameters of functions that load code");
+#if CUDA_VERSION >= 12000
+_Static_assert(offsetof(cuModuleLoadData_params, image) == offsetof(cuLibraryLoadData_params, code),
+               "parameters of functions that load code");
+#endif
 _Static_assert(!offsetof(cuGraphInstantiateWithFlags_params, phGraphExec) &&
                        !offsetof(cuGraphInstantiateWithParams_params, phGraphExec) &&
                        !offsetof(cuGraphInstantiate_v2_params, phGraphExec) &&
@@ -307,7 +322,7 @@ plumb_cuda_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id
 		return;
 	const CUpti_CallbackData *call = info;
 	if (plumb_unlikely(plumb_calls[id] >= PLUMB_CALL_INSTANTIATE)) {
-		graph_call(plumb_calls[id], call);
+		making_call(plumb_calls[id], call);
 		return;
 	}
 	if (call->callbackSite == CUPTI_API_EXIT && !pending.depth)

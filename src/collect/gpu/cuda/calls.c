@@ -131,6 +131,11 @@ const uint8_t plumb_calls[PLUMB_CALLS_MAX] = {
 	ROW(cuGraphInstantiateWithParams, INSTANTIATE),
 	ROW(cuGraphInstantiateWithParams_ptsz, INSTANTIATE),
 	ROW(cuGraphNodeSetEnabled, CHANGE),
+	ROW(cuModuleLoadData, LOAD),
+	ROW(cuModuleLoadDataEx, LOAD),
+#if CUDA_VERSION >= 12000
+	ROW(cuLibraryLoadData, LOAD),
+#endif
 	ROW(cuGraphLaunch, GRAPH),
 	ROW(cuGraphLaunch_ptsz, GRAPH),
 	ROW(cuMemCreate, CREATE),

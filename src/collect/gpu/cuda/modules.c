@@ -97,15 +97,26 @@ keep(struct plumb_thread *thread, const char *image, size_t size, const struct s
 }
 
 void
-plumb_cuda_module_loaded(const CUpti_ModuleResourceData *module)
+plumb_cuda_image_loaded(const void *image)
+{
+	const Elf64_Ehdr *head = image;
+	/* Else it is text (PTX) or a package of modules, of which CUPTI alone could tell which was taken. */
+	if (!image || (uintptr_t)image % 8 || memcmp(head->e_ident, ELFMAG, SELFMAG) ||
+	    head->e_ident[EI_CLASS] != ELFCLASS64 || head->e_shentsize != sizeof(Elf64_Shdr))
+		return;
+	/* ptxas puts the tables behind everything else. What lies behind them is not looked at. */
+	plumb_cuda_module_loaded(image, head->e_shoff + head->e_shnum * sizeof(Elf64_Shdr));
+}
+
+void
+plumb_cuda_module_loaded(const void *image, size_t size)
 {
 	struct sections found;
-	if (!module || !module->pCubin || (uintptr_t)module->pCubin % 8 ||
-	    !find_sections(module->pCubin, module->cubinSize, &found))
+	if (!image || (uintptr_t)image % 8 || !find_sections(image, size, &found))
 		return;
 	struct plumb_thread *thread = plumb_enter_paused(PLUMB_CALLBACK_GPU);
 	if (!thread)
 		return;
-	keep(thread, module->pCubin, module->cubinSize, &found);
+	keep(thread, image, size, &found);
 	plumb_leave(thread);
 }

@@ -113,6 +113,7 @@ enum plumb_call {
 	/* From here on they start nothing. */
 	PLUMB_CALL_INSTANTIATE,
 	PLUMB_CALL_CHANGE, /* switches nodes of an executable graph on or off */
+	PLUMB_CALL_LOAD,   /* of code that lies in memory */
 };
 #define PLUMB_CALLS_MAX 1024u
 extern const uint8_t
@@ -163,7 +164,12 @@ void plumb_replays_tell(struct plumb_thread *thread);
 
 /* ---- modules.c ---- */
 
-void plumb_cuda_module_loaded(const CUpti_ModuleResourceData *module);
+/* As CUPTI tells of a module: SIZE bytes. */
+void plumb_cuda_module_loaded(const void *image, size_t size);
+/* As the program gave it to a driver call that succeeded: its own header tells how long it is. */
+void plumb_cuda_image_loaded(const void *image);
+/* Does CUPTI tell of every module, so that the calls need not? */
+bool plumb_slot_has_modules(void);
 
 /* ---- buffers.c ---- */
 

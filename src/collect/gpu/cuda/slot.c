@@ -52,7 +52,7 @@ static struct {
 	uint64_t done_at;
 } program;
 #define EVERY UINT32_MAX
-#define MODULES_NS 100000000u    /* between two looks for who writes kernels */
+#define MODULES_NS 100000000u    /* between two looks at what is loaded */
 #define FIRST_OF_REPLAYS 130000u /* CUPTI 13.0 */
 #define PAUSE_NS                                                                                   \
 	100000000u /* one session may follow the other at once, and teardown takes a while */
@@ -266,12 +266,12 @@ set_clock(void)
 }
 
 /* To tell of modules, CUPTI unpacks each of them, those of the libraries that PyTorch brings too, which
- * have no lines and are large: there it is asked only once somebody who writes kernels is there. Called
- * with the lock, now and then. */
-static bool modules; /* are told */
+ * have no lines and take 70 MB: there the calls that load code tell (callbacks.c), which is how Triton's and
+ * nvrtc's kernels come. Called with the lock, now and then. */
+static _Atomic bool modules; /* are told */
 
 static bool
-kernels_are_written(void)
+libraries_are_small(void)
 {
 	static unsigned long long seen;
 	unsigned long long adds = plumb_libraries_added();
@@ -279,19 +279,24 @@ kernels_are_written(void)
 	if (adds == seen)
 		return false;
 	seen = adds;
-	return !plumb_find_library("libtorch_cpu.so", path, sizeof path) ||
-	       plumb_find_library("libtriton.so", path, sizeof path);
+	return !plumb_find_library("libtorch_cpu.so", path, sizeof path);
 }
 
 /* ANEW: the subscriber is a new one. */
 static void
 watch_modules(bool anew)
 {
-	if (modules ? !anew : !kernels_are_written())
+	if (modules ? !anew : !libraries_are_small())
 		return;
-	modules = true;
+	atomic_store(&modules, true);
 	plumb_cupti.EnableCallback(1, ours, CUPTI_CB_DOMAIN_RESOURCE,
 	                           CUPTI_CBID_RESOURCE_MODULE_LOADED);
+}
+
+bool
+plumb_slot_has_modules(void)
+{
+	return atomic_load_explicit(&modules, memory_order_relaxed);
 }
 
 /* Subscribes and enables. Called with the lock. */
