@@ -45,12 +45,12 @@ TOOL_CFLAGS := $(BASE_CFLAGS) -fPIE
 SHARED := src/base/words.c src/base/error.c src/base/procstat.c src/region/writer.c src/region/control.c
 COLLECT := $(wildcard src/collect/*.c src/collect/*/*.c src/collect/*/*/*.c) $(SHARED)
 TOOL := $(wildcard src/base/*.c src/region/*.c src/model/*.c src/store/*.c src/settle/*.c \
-                   src/analyze/*.c src/export/*.c src/cli/*.c)
+                   src/import/*.c src/analyze/*.c src/export/*.c src/cli/*.c)
 COLLECT_OBJECTS := $(COLLECT:src/%.c=$(BUILD)/collect/%.o)
 TOOL_OBJECTS := $(TOOL:src/%.c=$(BUILD)/tool/%.o)
 COLLECT_LINK = -shared $(LDFLAGS) -Wl,-z,nodelete -Wl,-z,now -Wl,--no-undefined -ldl -lpthread
 # libstdc++ is there for its demangler alone, so it is linked in. STATIC=1 links in all but glibc.
-TOOL_LIBS := -lsqlite3 -lzstd -lz -ldw -lelf -llzma -l:libstdc++.a -lm -ldl
+TOOL_LIBS := -lsqlite3 -lzstd -lz -ldw -lelf -llzma -l:libstdc++.a -lm -ldl -lpthread
 ifdef STATIC
 TOOL_LIBS := -static-libgcc -Wl,-Bstatic -lsqlite3 -ldw -lelf -llzma -lbz2 -lzstd -lz -lstdc++ -Wl,-Bdynamic \
              -lm -ldl -lpthread

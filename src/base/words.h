@@ -201,7 +201,8 @@ const char *plumb_memory_kind_name(uint32_t kind);
 	X(SYMBOL, 26, "symbol", "native frames to name")                                           \
 	X(METRIC, 27, "metric", "values of the program's own metrics")                             \
 	X(PROVENANCE, 28, "provenance", "places where compiled code calls a kernel")               \
-	X(REPLAY, 29, "gpu.replay", "replays of graphs that had one record")
+	X(REPLAY, 29, "gpu.replay", "replays of graphs that had one record")                       \
+	X(IMPORT, 30, "import", "events of a trace file")
 
 enum plumb_source {
 #define X(id, number, name, unit) PLUMB_SOURCE_##id = number,
@@ -251,7 +252,13 @@ enum plumb_source {
 	X(PAUSED, 33, 0, "recording was paused")                                                   \
 	X(NOT_FOLLOWED, 34, 0, "not followed (--follow)")                                          \
 	X(NO_PROVENANCE, 35, 0, "the compiler left no record of where it came from")               \
-	X(UNKNOWN_NODES, 36, 0, "the nodes of the graph are not known, and not counted")
+	X(UNKNOWN_NODES, 36, 0, "the nodes of the graph are not known, and not counted")           \
+	X(UNMATCHED, 37, 0, "the file has no launch for it; under no call")                        \
+	X(AMBIGUOUS, 38, 0, "where it belongs is ambiguous")                                       \
+	X(STRADDLES, 39, 0, "it ends after what it began in")                                      \
+	X(UNUSED, 40, 0, "nothing that plumb shows")                                               \
+	X(REPEATED, 41, 0, "a second account of the same thing")                                   \
+	X(BACKWARDS, 42, 1, "it ends before it begins, or has no time")
 
 enum plumb_fate {
 #define X(id, number, drop, reason) PLUMB_FATE_##id = number,

@@ -9,7 +9,7 @@
 #include "cli/output.h"
 #include "export/names.h"
 #include "model/metric.h"
-#include "store/store.h"
+#include "cli/load.h"
 
 static const struct plumb_option options[] = {
 	{ .name = "format",
@@ -131,9 +131,7 @@ plumb_cmd_export(struct plumb_invocation *invocation)
 	if (result)
 		return result;
 	/* Stacks are made of totals; only a time line needs the spans. */
-	int (*read)(struct plumb_profile *, const char *, struct plumb_error *) =
-		format->metric ? plumb_store_read_totals : plumb_store_read;
-	if (read(&profile, invocation->operands[0], &error) < 0)
+	if (plumb_load(&profile, invocation->operands[0], format->metric, &error) < 0)
 		return plumb_cli_fail(invocation, &error);
 	wanted.main = plumb_metric_default(&profile);
 	if (named && !wanted.metric) /* then it is one of the program's own */

@@ -16,7 +16,7 @@
 #include "cli/rules.h"
 #include "cli/terminal.h"
 #include "model/user_code.h"
-#include "store/store.h"
+#include "cli/load.h"
 
 static const struct plumb_option options[] = {
 	{ .name = "by",
@@ -657,7 +657,7 @@ plumb_cmd_report(struct plumb_invocation *invocation)
 			                       expression, why);
 		}
 	}
-	if (plumb_store_read_totals(&profile, invocation->operands[0], &error) < 0 ||
+	if (plumb_load(&profile, invocation->operands[0], true, &error) < 0 ||
 	    make_findings(invocation, &profile, &error) < 0)
 		result = plumb_cli_fail(invocation, &error);
 	else

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "settle/collective.h"
+#include "model/collective.h"
 
 #define VISITING UINT32_MAX /* in `known`: on the way to the root */
 #define KNOWN_FLAGS (PLUMB_CONTEXT_BACKWARD | PLUMB_CONTEXT_ACCUMULATION | PLUMB_CONTEXT_TRUNCATED)
@@ -60,7 +60,7 @@ static uint32_t
 make_collective(struct plumb_settle_region *region, uint32_t parent, const char *kernel)
 {
 	struct plumb_builder *builder = region->settler->builder;
-	const char *name = kernel ? plumb_settle_collective(kernel) : NULL;
+	const char *name = kernel ? plumb_collective_name(kernel) : NULL;
 	uint32_t frame, context;
 
 	if (!name || region->settler->contexts.items[parent].kind == PLUMB_FRAME_COLLECTIVE)

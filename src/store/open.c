@@ -31,6 +31,25 @@ big_endian(const unsigned char *at)
 	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
+bool
+plumb_store_is_ours(const char *path)
+{
+	unsigned char header[HEADER_BYTES];
+	struct stat status;
+	if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+		return false;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return true;
+	ssize_t bytes = read(fd, header, sizeof header);
+	close(fd);
+	if (bytes <= 0)
+		return true;
+	return (bytes >= 8 && !memcmp(header, REGION_MAGIC, 8)) ||
+	       (bytes == HEADER_BYTES && !memcmp(header, "SQLite format 3", 16) &&
+	        big_endian(header + 68) == PLUMB_STORE_APPLICATION_ID);
+}
+
 static int
 check_header(const unsigned char *header, ssize_t bytes, uint32_t *number,
              struct plumb_error *error)

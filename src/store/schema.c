@@ -49,6 +49,12 @@ const char *const plumb_store_fates[PLUMB_FATE_COUNT] = {
 	[PLUMB_FATE_NOT_FOLLOWED] = "not_followed",
 	[PLUMB_FATE_NO_PROVENANCE] = "no_provenance",
 	[PLUMB_FATE_UNKNOWN_NODES] = "unknown_nodes",
+	[PLUMB_FATE_UNMATCHED] = "unmatched",
+	[PLUMB_FATE_AMBIGUOUS] = "ambiguous",
+	[PLUMB_FATE_STRADDLES] = "straddles",
+	[PLUMB_FATE_UNUSED] = "unused",
+	[PLUMB_FATE_REPEATED] = "repeated",
+	[PLUMB_FATE_BACKWARDS] = "backwards",
 };
 
 #define CELL(name, kind, field) { name, PLUMB_CELL_##kind, offsetof(ROW, field), 0, NULL, 1 }

@@ -19,6 +19,9 @@ int plumb_store_write(const struct plumb_profile *profile, const char *path,
                       void (*progress)(void *data, double part), void *data,
                       struct plumb_error *error) PLUMB_MUST_CHECK;
 
+/* Is PATH ours to read, or to complain about? Not, if it is a folder or a file of some other kind. */
+bool plumb_store_is_ours(const char *path);
+
 /*
  * Reads PATH. Everything in the file is checked (it is untrusted input): ids in range, preorder
  * consistent, enumerations known. Errors: PLUMB_ESYSTEM (cannot read), PLUMB_EINPUT (not a profile,

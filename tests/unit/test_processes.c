@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "region/control.h"
-#include "settle/collective.h"
+#include "model/collective.h"
 #include "settle/contention.h"
 
 /* ---- contention ---- */
@@ -96,7 +96,7 @@ kernels_are_named_by_their_collective(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		const char *found = plumb_settle_collective(cases[i].kernel);
+		const char *found = plumb_collective_name(cases[i].kernel);
 		if (cases[i].collective)
 			assert_string_equal(found ? found : cases[i].kernel, cases[i].collective);
 		else

@@ -12,7 +12,7 @@
  * "Kernel" in it. A kernel may run several operations that were grouped; its name is that of the first,
  * and to 2.13 not even that.
  */
-#include "settle/collective.h"
+#include "model/collective.h"
 
 #include <string.h>
 
@@ -48,7 +48,7 @@ identifier(const char *name, size_t *length)
 }
 
 const char *
-plumb_settle_collective(const char *kernel)
+plumb_collective_name(const char *kernel)
 {
 	size_t length;
 	const char *name = identifier(kernel, &length);

@@ -1,0 +1,752 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The window is read with nothing but pointers; where it ends stand zeros, which end every scan. Whoever
+ * meets them sets SHORT, everything up to the end of the body then gives nothing, and plumb_pull_again moves
+ * what was read since the mark to the front, reads on behind it, and has the body run again.
+ */
+#include "base/json_pull.h"
+
+#include <stdlib.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#define WINDOW_BYTES ((size_t)1 << 20)
+#define PADDING 64 /* a scan reads so far beyond the end */
+#define DEPTH_MAX 512
+
+/* ---- the window ---- */
+
+static int
+open_window(struct plumb_pull *pull, size_t room, struct plumb_error *error)
+{
+	*pull = (struct plumb_pull){ .room = room };
+	pull->window = malloc(room + PADDING);
+	if (!pull->window)
+		return plumb_fail(error, PLUMB_ESYSTEM, "memory is out");
+	memset(pull->window, 0, PADDING);
+	pull->at = pull->end = pull->mark = pull->window;
+	return 0;
+}
+
+int
+plumb_pull_open(struct plumb_pull *pull, struct plumb_input *input, struct plumb_error *error)
+{
+	int code = open_window(pull, WINDOW_BYTES, error);
+	pull->input = input;
+	/* A mark of the order of bytes is no JSON, but editors leave it. */
+	if (!code)
+		PLUMB_PULL_WHOLE(pull)
+		{
+			if (pull->end - pull->at < 3 && !pull->ended)
+				pull->state = PLUMB_PULL_SHORT;
+			else if (pull->end - pull->at >= 3 && !memcmp(pull->at, "\xef\xbb\xbf", 3))
+				pull->at += 3;
+		}
+	return code;
+}
+
+int
+plumb_pull_open_text(struct plumb_pull *pull, const char *text, size_t bytes,
+                     struct plumb_error *error)
+{
+	int code = open_window(pull, bytes, error);
+	if (code)
+		return code;
+	memcpy(pull->window, text, bytes);
+	memset(pull->window + bytes, 0, PADDING);
+	pull->end += bytes;
+	pull->ended = true;
+	return 0;
+}
+
+void
+plumb_pull_reject(struct plumb_pull *pull, const char *why)
+{
+	if (pull->state != PLUMB_PULL_OK)
+		return;
+	pull->state = PLUMB_PULL_BAD;
+	pull->why = why;
+	pull->why_at = plumb_pull_offset(pull);
+}
+
+/* The zeros behind the window, or a zero in the file. */
+static void
+out_of_bytes(struct plumb_pull *pull)
+{
+	if (pull->at < pull->end)
+		plumb_pull_reject(pull, "a zero byte, which is no JSON");
+	else if (pull->state == PLUMB_PULL_OK)
+		pull->state = PLUMB_PULL_SHORT;
+}
+
+uint64_t
+plumb_pull_offset(const struct plumb_pull *pull)
+{
+	return pull->offset + (uint64_t)(pull->at - pull->window);
+}
+
+int
+plumb_pull_error(const struct plumb_pull *pull, const char *path, struct plumb_error *error)
+{
+	if (pull->error.code)
+		return plumb_fail(error, pull->error.code, "%s", pull->error.message);
+	const char *packing = pull->input ? plumb_input_packing(pull->input) : NULL;
+	return plumb_fail(error, PLUMB_EINPUT, "%s: %s at byte %llu%s",
+	                  path ? path : plumb_input_path(pull->input),
+	                  pull->why ? pull->why : "it cannot be read",
+	                  (unsigned long long)pull->why_at, packing ? " of the unpacked text" : "");
+}
+
+/* The newest of these has room; what was handed out stays where it is. */
+struct plumb_pull_scratch {
+	struct plumb_pull_scratch *next;
+	size_t room, used;
+	char bytes[];
+};
+
+static void
+reset_scratch(struct plumb_pull *pull)
+{
+	struct plumb_pull_scratch *newest = pull->scratch;
+	if (!newest)
+		return;
+	newest->used = 0;
+	while (newest->next) {
+		struct plumb_pull_scratch *next = newest->next;
+		newest->next = next->next;
+		free(next);
+	}
+}
+
+void
+plumb_pull_close(struct plumb_pull *pull)
+{
+	free(pull->window);
+	while (pull->scratch) {
+		struct plumb_pull_scratch *next = pull->scratch->next;
+		free(pull->scratch);
+		pull->scratch = next;
+	}
+	*pull = (struct plumb_pull){ .state = PLUMB_PULL_BAD };
+}
+
+/* Room for BYTES more; NULL: memory is out. */
+static char *
+scratch_of(struct plumb_pull *pull, size_t bytes)
+{
+	struct plumb_pull_scratch *newest = pull->scratch;
+	if (!newest || newest->room - newest->used < bytes) {
+		size_t room = bytes * 2 + 4096;
+		struct plumb_pull_scratch *more = malloc(sizeof *more + room);
+		if (!more)
+			return NULL;
+		*more = (struct plumb_pull_scratch){ newest, room, 0 };
+		pull->scratch = newest = more;
+	}
+	return newest->bytes + newest->used;
+}
+
+void
+plumb_pull_mark(struct plumb_pull *pull)
+{
+	pull->mark = pull->at;
+	pull->mark_first = pull->first;
+	reset_scratch(pull);
+}
+
+/* More of the file behind what is kept from the mark on. */
+static bool
+refill(struct plumb_pull *pull)
+{
+	size_t kept = (size_t)(pull->end - pull->mark);
+	pull->offset += (uint64_t)(pull->mark - pull->window);
+	memmove(pull->window, pull->mark, kept);
+	if (kept > pull->room / 2) {
+		char *grown = kept < PLUMB_PULL_ITEM_MAX
+		                      ? realloc(pull->window, pull->room * 2 + PADDING)
+		                      : NULL;
+		if (grown) {
+			pull->window = grown;
+			pull->room *= 2;
+		}
+		if (!grown || kept >= PLUMB_PULL_ITEM_MAX) {
+			pull->at = pull->mark = pull->window;
+			pull->end = pull->window + kept;
+			pull->state = PLUMB_PULL_OK;
+			plumb_pull_reject(pull, "one item of more than 256 MB, or memory is out,");
+			return false;
+		}
+	}
+	ssize_t got =
+		plumb_input_read(pull->input, pull->window + kept, pull->room - kept, &pull->error);
+	size_t more = got > 0 ? (size_t)got : 0;
+	pull->ended = kept + more < pull->room;
+	pull->end = pull->window + kept + more;
+	memset(pull->window + kept + more, 0, PADDING);
+	pull->at = pull->mark = pull->window;
+	if (got < 0) {
+		pull->state = PLUMB_PULL_BAD;
+		return false;
+	}
+	return true;
+}
+
+bool
+plumb_pull_again(struct plumb_pull *pull)
+{
+	if (pull->state != PLUMB_PULL_SHORT)
+		return false;
+	if (pull->ended) {
+		pull->state = PLUMB_PULL_OK;
+		pull->at = pull->end;
+		plumb_pull_reject(pull, "the file ends in the middle: it was cut,");
+		return false;
+	}
+	if (!refill(pull))
+		return false;
+	pull->state = PLUMB_PULL_OK;
+	pull->first = pull->mark_first;
+	reset_scratch(pull);
+	return true;
+}
+
+/* ---- values ---- */
+
+static inline char
+peek(struct plumb_pull *pull)
+{
+	const char *at = pull->at;
+	while (*at == ' ' || *at == '\n' || *at == '\t' || *at == '\r')
+		at++;
+	pull->at = at;
+	return *at;
+}
+
+char
+plumb_pull_next(struct plumb_pull *pull)
+{
+	if (pull->state != PLUMB_PULL_OK)
+		return 0;
+	char c = peek(pull);
+	if (!c && !(pull->at >= pull->end && pull->ended))
+		out_of_bytes(pull);
+	return c;
+}
+
+bool
+plumb_pull_enter(struct plumb_pull *pull, char open)
+{
+	if (plumb_pull_next(pull) != open)
+		return false;
+	pull->at++;
+	pull->first = true;
+	return true;
+}
+
+/* Is there another one before CLOSE? */
+static bool
+another(struct plumb_pull *pull, char close)
+{
+	if (pull->state != PLUMB_PULL_OK)
+		return false;
+	char c = peek(pull);
+	bool comma = c == ',';
+	if (comma) {
+		if (pull->first) {
+			plumb_pull_reject(pull, "a comma too many");
+			return false;
+		}
+		pull->at++;
+		c = peek(pull);
+	}
+	if (c == close) {
+		pull->at++;
+		pull->first = false;
+		return false;
+	}
+	if (!c)
+		out_of_bytes(pull);
+	else if (!comma && !pull->first)
+		plumb_pull_reject(pull, close == '}' ? "no comma or } where one belongs"
+		                                     : "no comma or ] where one belongs");
+	pull->first = false;
+	return pull->state == PLUMB_PULL_OK;
+}
+
+bool
+plumb_pull_item(struct plumb_pull *pull)
+{
+	return another(pull, ']');
+}
+
+/* ---- texts ---- */
+
+/* From behind the quotation mark to the next one or a backslash. */
+static inline const char *
+scan_text(const char *at, const char *end)
+{
+#if defined(__SSE2__)
+	const __m128i quote = _mm_set1_epi8('"'), slash = _mm_set1_epi8('\\');
+	while (at < end) {
+		__m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
+		int found = _mm_movemask_epi8(
+			_mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, slash)));
+		if (found) {
+			at += __builtin_ctz((unsigned)found);
+			return at < end ? at : end;
+		}
+		at += 16;
+	}
+	return end;
+#else
+	while (at < end && *at != '"' && *at != '\\')
+		at++;
+	return at;
+#endif
+}
+
+static int
+hexadecimal(const char *at)
+{
+	int code = 0;
+	for (int i = 0; i < 4; i++) {
+		char c = at[i];
+		int digit = c >= '0' && c <= '9'   ? c - '0'
+		            : c >= 'a' && c <= 'f' ? c - 'a' + 10
+		            : c >= 'A' && c <= 'F' ? c - 'A' + 10
+		                                   : -1;
+		if (digit < 0)
+			return -1;
+		code = code << 4 | digit;
+	}
+	return code;
+}
+
+static char *
+put_utf8(char *to, uint32_t code)
+{
+	if (code < 0x80) {
+		*to++ = (char)code;
+	} else if (code < 0x800) {
+		*to++ = (char)(0xc0 | code >> 6);
+		*to++ = (char)(0x80 | (code & 63));
+	} else if (code < 0x10000) {
+		*to++ = (char)(0xe0 | code >> 12);
+		*to++ = (char)(0x80 | (code >> 6 & 63));
+		*to++ = (char)(0x80 | (code & 63));
+	} else {
+		*to++ = (char)(0xf0 | code >> 18);
+		*to++ = (char)(0x80 | (code >> 12 & 63));
+		*to++ = (char)(0x80 | (code >> 6 & 63));
+		*to++ = (char)(0x80 | (code & 63));
+	}
+	return to;
+}
+
+/* The escape at AT, behind its backslash; AT moves behind it. NULL: it is none. */
+static char *
+unescape(const char **at, const char *end, char *to)
+{
+	static const char from[] = "\"\\/bfnrt", into[] = "\"\\/\b\f\n\r\t";
+	const char *found = **at ? strchr(from, **at) : NULL;
+	if (found) {
+		*to = into[found - from];
+		++*at;
+		return to + 1;
+	}
+	if (**at != 'u' || end - *at < 5)
+		return NULL;
+	int code = hexadecimal(*at + 1), low;
+	if (code < 0)
+		return NULL;
+	*at += 5;
+	if (code >= 0xd800 && code < 0xe000) { /* halves of a character */
+		low = end - *at >= 6 && (*at)[0] == '\\' && (*at)[1] == 'u' ? hexadecimal(*at + 2)
+		                                                            : 0;
+		if (code < 0xdc00 && low >= 0xdc00 && low < 0xe000) {
+			*at += 6;
+			code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+		} else {
+			code = 0xfffd;
+		}
+	}
+	return put_utf8(to, (uint32_t)code);
+}
+
+/* The text whose first backslash stands at SLASH. */
+static bool
+decode_text(struct plumb_pull *pull, const char *start, const char *slash, struct plumb_slice *text)
+{
+	const char *close = slash;
+	while (close < pull->end && *close == '\\')
+		close = close + 2 < pull->end ? scan_text(close + 2, pull->end) : pull->end;
+	if (close >= pull->end) {
+		pull->at = pull->end;
+		out_of_bytes(pull);
+		return false;
+	}
+	char *to = scratch_of(pull, (size_t)(close - start));
+	if (!to) {
+		plumb_pull_reject(pull, "a text for which there is no memory");
+		return false;
+	}
+	text->at = to;
+	for (const char *at = start; at < close; slash = scan_text(at, close)) {
+		memcpy(to, at, (size_t)(slash - at));
+		to += slash - at;
+		at = slash;
+		if (at == close)
+			break;
+		at++;
+		to = unescape(&at, close, to);
+		if (!to) {
+			plumb_pull_reject(pull, "an escape that JSON does not have");
+			return false;
+		}
+	}
+	text->bytes = (size_t)(to - text->at);
+	pull->scratch->used += text->bytes;
+	pull->at = close + 1;
+	return true;
+}
+
+/* At a quotation mark. */
+static inline bool
+take_text(struct plumb_pull *pull, struct plumb_slice *text)
+{
+	const char *start = pull->at + 1, *close = scan_text(start, pull->end);
+	if (close < pull->end && *close == '"') {
+		*text = (struct plumb_slice){ start, (size_t)(close - start) };
+		pull->at = close + 1;
+		return true;
+	}
+	return decode_text(pull, start, close, text);
+}
+
+bool
+plumb_pull_member(struct plumb_pull *pull, struct plumb_slice *key)
+{
+	if (!another(pull, '}'))
+		return false;
+	if (*pull->at != '"') {
+		plumb_pull_reject(pull, "no name where a member begins");
+		return false;
+	}
+	if (!take_text(pull, key))
+		return false;
+	if (peek(pull) != ':') {
+		if (*pull->at)
+			plumb_pull_reject(pull, "no colon behind a name");
+		else
+			out_of_bytes(pull);
+		return false;
+	}
+	pull->at++;
+	return true;
+}
+
+bool
+plumb_pull_text(struct plumb_pull *pull, struct plumb_slice *text)
+{
+	if (plumb_pull_next(pull) == '"')
+		return take_text(pull, text);
+	plumb_pull_skip(pull);
+	return false;
+}
+
+/* ---- numbers ---- */
+
+/* The characters of a number, or of a literal such as true, NaN or -Infinity. */
+static inline bool
+take_word(struct plumb_pull *pull, struct plumb_slice *word)
+{
+	const char *at = pull->at;
+	while ((*at >= '0' && *at <= '9') || (*at >= 'a' && *at <= 'z') ||
+	       (*at >= 'A' && *at <= 'Z') || *at == '.' || *at == '-' || *at == '+')
+		at++;
+	if (!*at && at >= pull->end && !pull->ended) {
+		pull->at = at;
+		out_of_bytes(pull);
+		return false;
+	}
+	*word = (struct plumb_slice){ pull->at, (size_t)(at - pull->at) };
+	if (!word->bytes) {
+		plumb_pull_reject(pull, "something that is no value");
+		return false;
+	}
+	pull->at = at;
+	return true;
+}
+
+static bool
+is_literal(struct plumb_slice word)
+{
+	static const char *const literals[] = { "true",      "false", "null", "NaN",  "Infinity",
+		                                "-Infinity", "nan",   "inf",  "-inf", "-nan" };
+	for (size_t i = 0; i < sizeof literals / sizeof *literals; i++)
+		if (plumb_slice_is(word, literals[i]))
+			return true;
+	return false;
+}
+
+/* Digits, point and exponent of a number; false: it is none. */
+struct decimal {
+	bool negative;
+	const char *digits[2]; /* before and behind the point */
+	size_t counts[2];
+	long exponent;
+};
+
+static bool
+parse_decimal(struct plumb_slice text, struct decimal *d)
+{
+	const char *at = text.at, *end = text.at + text.bytes;
+	*d = (struct decimal){ 0 };
+	if (at < end && (*at == '-' || *at == '+'))
+		d->negative = *at++ == '-';
+	for (int part = 0; part < 2; part++) {
+		d->digits[part] = at;
+		while (at < end && *at >= '0' && *at <= '9')
+			at++;
+		d->counts[part] = (size_t)(at - d->digits[part]);
+		if (part || at == end || *at != '.')
+			break;
+		at++;
+	}
+	if (!(d->counts[0] + d->counts[1]))
+		return false;
+	if (at < end && (*at == 'e' || *at == 'E')) {
+		bool negative = ++at < end && *at == '-';
+		if (at < end && (*at == '-' || *at == '+'))
+			at++;
+		const char *first = at;
+		for (; at < end && *at >= '0' && *at <= '9'; at++)
+			if (d->exponent < 100000)
+				d->exponent = d->exponent * 10 + (*at - '0');
+		if (at == first)
+			return false;
+		if (negative)
+			d->exponent = -d->exponent;
+	}
+	return at == end;
+}
+
+/* The first FRONT digits of D as a whole number, where the digits end zeros; ROUND: by the one behind. */
+static bool
+digits_of(const struct decimal *d, long front, bool round, int64_t *number)
+{
+	uint64_t value = 0;
+	long all = (long)(d->counts[0] + d->counts[1]);
+	if (front < 0) {
+		*number = 0;
+		return true;
+	}
+	for (long i = 0; i < front; i++) {
+		unsigned digit = 0;
+		if (i < (long)d->counts[0])
+			digit = (unsigned)(d->digits[0][i] - '0');
+		else if (i < all)
+			digit = (unsigned)(d->digits[1][i - (long)d->counts[0]] - '0');
+		else if (!value)
+			break; /* zeros behind zeros, however many */
+		if (value > (UINT64_MAX - digit) / 10)
+			return false;
+		value = value * 10 + digit;
+	}
+	if (round && front < all) {
+		char next = front < (long)d->counts[0] ? d->digits[0][front]
+		                                       : d->digits[1][front - (long)d->counts[0]];
+		value += next >= '5';
+	}
+	if (value > INT64_MAX)
+		return false;
+	*number = d->negative ? -(int64_t)value : (int64_t)value;
+	return true;
+}
+
+bool
+plumb_slice_decimal(struct plumb_slice text, int scale, int64_t *number)
+{
+	struct decimal d;
+	return parse_decimal(text, &d) &&
+	       digits_of(&d, (long)d.counts[0] + d.exponent + scale, true, number);
+}
+
+/* The usual case: up to 18 digits in all, no exponent. */
+static inline bool
+quick_decimal(struct plumb_slice text, int scale, int64_t *number)
+{
+	const char *at = text.at, *end = text.at + text.bytes;
+	bool negative = at < end && *at == '-';
+	int64_t value = 0;
+	at += negative;
+	if (end - at > 18 || at == end)
+		return false;
+	for (; at < end && *at >= '0' && *at <= '9'; at++)
+		value = value * 10 + (*at - '0');
+	if (at < end && *at == '.') {
+		if (end - ++at > scale)
+			return false;
+		for (; at < end && *at >= '0' && *at <= '9'; at++, scale--)
+			value = value * 10 + (*at - '0');
+	}
+	if (at != end)
+		return false;
+	for (; scale; scale--)
+		if (__builtin_mul_overflow(value, (int64_t)10, &value))
+			return false;
+	*number = negative ? -value : value;
+	return true;
+}
+
+/* A number's characters: as they stand, or in a text. */
+static bool
+number_of(struct plumb_pull *pull, struct plumb_slice *word)
+{
+	char c = plumb_pull_next(pull);
+	if (c == '"')
+		return take_text(pull, word);
+	if (!c || c == '{' || c == '[') {
+		plumb_pull_skip(pull);
+		return false;
+	}
+	if (!take_word(pull, word))
+		return false;
+	struct decimal d;
+	if ((*word->at >= '0' && *word->at <= '9') || parse_decimal(*word, &d))
+		return true;
+	if (!is_literal(*word))
+		plumb_pull_reject(pull, "something that is no value");
+	return false;
+}
+
+bool
+plumb_pull_decimal(struct plumb_pull *pull, int scale, int64_t *number)
+{
+	struct plumb_slice word;
+	return number_of(pull, &word) &&
+	       (quick_decimal(word, scale, number) || plumb_slice_decimal(word, scale, number));
+}
+
+bool
+plumb_pull_integer(struct plumb_pull *pull, int64_t *number)
+{
+	struct plumb_slice word;
+	struct decimal d;
+	return number_of(pull, &word) &&
+	       (quick_decimal(word, 0, number) ||
+	        (parse_decimal(word, &d) &&
+	         digits_of(&d, (long)d.counts[0] + d.exponent, false, number)));
+}
+
+bool
+plumb_pull_real(struct plumb_pull *pull, double *number)
+{
+	struct plumb_slice word;
+	struct decimal d;
+	char text[64];
+	if (!number_of(pull, &word) || word.bytes >= sizeof text || !parse_decimal(word, &d))
+		return false;
+	memcpy(text, word.at, word.bytes);
+	text[word.bytes] = '\0';
+	*number = strtod(text, NULL);
+	return true;
+}
+
+bool
+plumb_pull_boolean(struct plumb_pull *pull, bool *truth)
+{
+	char c = plumb_pull_next(pull);
+	plumb_pull_skip(pull);
+	if (pull->state != PLUMB_PULL_OK || (c != 't' && c != 'f'))
+		return false;
+	*truth = c == 't';
+	return true;
+}
+
+/* ---- whatever it is ---- */
+
+/* A value that is no array or object. */
+static void
+skip_simple(struct plumb_pull *pull, char c)
+{
+	struct plumb_slice text;
+	struct decimal d;
+	if (c == '"')
+		take_text(pull, &text);
+	else if (take_word(pull, &text) && !is_literal(text) && !parse_decimal(text, &d))
+		plumb_pull_reject(pull, "something that is no value");
+}
+
+void
+plumb_pull_skip(struct plumb_pull *pull)
+{
+	unsigned char kinds[DEPTH_MAX];
+	unsigned depth = 0;
+	do {
+		char c = plumb_pull_next(pull);
+		struct plumb_slice key;
+		if (pull->state != PLUMB_PULL_OK)
+			return;
+		if (!c) {
+			out_of_bytes(pull);
+			return;
+		}
+		if (c == '{' || c == '[') {
+			if (depth == DEPTH_MAX) {
+				plumb_pull_reject(pull, "values in values, deeper than 512,");
+				return;
+			}
+			kinds[depth++] = (unsigned char)c;
+			pull->at++;
+			pull->first = true;
+		} else {
+			skip_simple(pull, c);
+		}
+		while (depth && !(kinds[depth - 1] == '{' ? plumb_pull_member(pull, &key)
+		                                          : plumb_pull_item(pull))) {
+			if (pull->state != PLUMB_PULL_OK)
+				return;
+			depth--;
+		}
+	} while (depth);
+	pull->first = false;
+}
+
+void
+plumb_pull_skip_long(struct plumb_pull *pull)
+{
+	unsigned char kinds[DEPTH_MAX];
+	unsigned depth = 0;
+	bool more;
+	do {
+		char c = 0;
+		PLUMB_PULL_WHOLE(pull)
+		{
+			c = plumb_pull_next(pull);
+			if (depth == DEPTH_MAX && (c == '{' || c == '['))
+				plumb_pull_reject(pull, "values in values, deeper than 512,");
+			else if (!c)
+				out_of_bytes(pull);
+			else if (c == '{' || c == '[')
+				plumb_pull_enter(pull, c);
+			else
+				skip_simple(pull, c);
+		}
+		if (plumb_pull_failed(pull))
+			return;
+		if (c == '{' || c == '[')
+			kinds[depth++] = (unsigned char)c;
+		for (more = false; depth && !more; depth -= !more) {
+			PLUMB_PULL_WHOLE(pull)
+			{
+				struct plumb_slice key;
+				more = kinds[depth - 1] == '{' ? plumb_pull_member(pull, &key)
+				                               : plumb_pull_item(pull);
+			}
+			if (plumb_pull_failed(pull))
+				return;
+		}
+	} while (depth);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plumb import: other tools' traces as one profile. */
+#include "import/import.h"
+
+#include "cli/cli.h"
+#include "cli/finish.h"
+#include "cli/summary.h"
+#include "store/store.h"
+
+static const struct plumb_option options[] = {
+	{ .name = "output",
+	  .letter = 'o',
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "FILE",
+	  .complete = PLUMB_COMPLETE_FILE,
+	  .help = "write the profile to FILE; must be given. A profile that is there is replaced" },
+	{ .name = "summary", .kind = PLUMB_OPTION_FLAG, .help = "print a summary of the profile" },
+	{ 0 },
+};
+
+int
+plumb_cmd_import(struct plumb_invocation *invocation)
+{
+	const char *output = plumb_options_text(invocation->options, "output");
+	struct plumb_profile profile = { 0 };
+	struct plumb_error error = { 0 };
+	if (!output)
+		return plumb_cli_usage(invocation, "import needs -o FILE");
+	if (plumb_finish_check(output, &error) < 0 ||
+	    plumb_import((const char *const *)invocation->operands,
+	                 (uint32_t)invocation->operand_count, &profile, &error) < 0)
+		return plumb_cli_fail(invocation, &error);
+	int code = plumb_store_write(&profile, output, NULL, NULL, &error);
+	if (!code && plumb_options_flag(invocation->options, "summary")) {
+		struct plumb_summary_options summary = { .path = output };
+		plumb_summary_print(&profile, invocation->err, &summary);
+	}
+	plumb_profile_free(&profile);
+	return code < 0 ? plumb_cli_fail(invocation, &error) : PLUMB_EXIT_DONE;
+}
+
+static const char *const examples[] = {
+	"plumb import trace.json.gz -o trace.plumb",
+	"a trace of PyTorch's profiler",
+	"plumb import rank*.json -o job.plumb",
+	"one profile of all ranks",
+	"plumb report trace.json.gz",
+	"every other verb imports on the fly",
+	NULL,
+};
+
+const struct plumb_verb plumb_verb_import = {
+	.name = "import",
+	.summary = "make a profile of other tools' traces",
+	.synopsis = "TRACE... -o FILE",
+	.description =
+		"Reads traces of other tools and writes a profile, on which everything works that "
+	        "works "
+		"on plumb's own recordings. The format is recognised by what is in the file; gzip, "
+	        "zstd "
+		"and xz are opened as they are. Several files become one profile, with a rank "
+	        "each.\n\n"
+		"Times are kept to the nanosecond. GPU work without a launch in the file is kept "
+	        "and "
+		"counted as such; what plumb does not show is counted in the ledger, by its kind.",
+	.options = options,
+	.examples = examples,
+	.min_operands = 1,
+	.max_operands = PLUMB_ANY_NUMBER,
+	.complete = PLUMB_COMPLETE_PROFILE,
+	.run = plumb_cmd_import,
+};

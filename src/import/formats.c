@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The formats. A new one is a file with a `const struct plumb_format`, and two rows here. */
+#include "import/import.h"
+
+extern const struct plumb_format plumb_format_kineto;
+
+const struct plumb_format *const plumb_formats[] = {
+	&plumb_format_kineto,
+	NULL,
+};

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which format a file has, and one profile of all files. */
+#include "import/import.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* What can be read, for the error about a file that cannot. */
+static void
+known_formats(char *text, size_t size)
+{
+	size_t at = 0;
+	*text = '\0';
+	for (int i = 0; plumb_formats[i] && at < size; i++)
+		at += (size_t)snprintf(text + at, size - at, "%s%s", i ? ", " : "",
+		                       plumb_formats[i]->title);
+}
+
+static const struct plumb_format *
+format_of(const struct plumb_import_file *file)
+{
+	const struct plumb_format *best = NULL;
+	int most = 0;
+	for (int i = 0; plumb_formats[i]; i++) {
+		if (plumb_formats[i]->folder != !file->input)
+			continue;
+		int sure = plumb_formats[i]->probe(file);
+		if (sure > most) {
+			most = sure;
+			best = plumb_formats[i];
+		}
+	}
+	return best;
+}
+
+static int
+open_source(const char *path, struct plumb_import_file *file, struct plumb_error *error)
+{
+	struct stat status;
+	const char *head;
+	size_t bytes;
+	*file = (struct plumb_import_file){ .path = path };
+	if (stat(path, &status) < 0)
+		return plumb_fail_errno(error, "%s: cannot be read", path);
+	if (S_ISDIR(status.st_mode))
+		return 0;
+	if (plumb_input_open(&file->input, path, error) < 0 ||
+	    plumb_input_head(file->input, &head, &bytes, error) < 0)
+		return PLUMB_ESYSTEM;
+	char *copy = malloc(bytes + 1);
+	if (!copy)
+		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", path);
+	memcpy(copy, head, bytes);
+	copy[bytes] = '\0';
+	file->head = copy;
+	file->head_bytes = bytes;
+	file->whole = bytes < PLUMB_INPUT_HEAD;
+	return bytes ? 0 : plumb_fail(error, PLUMB_EINPUT, "%s: is empty", path);
+}
+
+static int
+import_one(const char *path, int64_t rank, struct plumb_trace *trace,
+           const struct plumb_format **format, struct plumb_error *error)
+{
+	struct plumb_import_file file;
+	struct plumb_error own = { .code = PLUMB_ESYSTEM }; /* its code tells the two apart */
+	int code = open_source(path, &file, &own);
+	if (!code && !(*format = format_of(&file))) {
+		char known[600];
+		known_formats(known, sizeof known);
+		code = plumb_fail(&own, PLUMB_EINPUT, "%s: is of no known format; plumb reads %s",
+		                  path, known);
+	}
+	if (!code)
+		code = plumb_trace_next_file(trace, path, rank);
+	if (!code)
+		code = (*format)->read(&file, trace, &own);
+	if (code)
+		plumb_fail(error, own.code, "%s", own.message);
+	else
+		code = plumb_trace_end_file(trace, error);
+	free((char *)file.head);
+	plumb_input_close(file.input);
+	return code ? (error ? error->code : code) : 0;
+}
+
+static int
+import_all(const char *const *paths, uint32_t count, struct plumb_builder *builder,
+           struct plumb_error *error)
+{
+	struct plumb_trace *trace = plumb_trace_new(builder);
+	if (!trace)
+		return plumb_fail(error, PLUMB_ESYSTEM, "memory is out");
+	const struct plumb_format *format = NULL, *first = NULL;
+	int code = 0;
+	for (uint32_t i = 0; i < count && !code; i++) {
+		code = import_one(paths[i], count > 1 ? i : PLUMB_UNKNOWN, trace, &format, error);
+		if (!first)
+			first = format;
+		if (!code)
+			plumb_builder_environment(builder, PLUMB_NONE, "import.format",
+			                          format->name);
+	}
+	if (!code)
+		code = plumb_trace_finish(trace, error);
+	plumb_trace_free(trace);
+	return code;
+}
+
+int
+plumb_import(const char *const *paths, uint32_t count, struct plumb_profile *profile,
+             struct plumb_error *error)
+{
+	struct plumb_builder *builder = plumb_builder_new();
+	if (!builder)
+		return plumb_fail(error, PLUMB_ESYSTEM, "memory is out");
+	struct plumb_run *run = plumb_builder_run(builder);
+	run->tool_version = plumb_builder_text(builder, PLUMB_VERSION);
+	int code = import_all(paths, count, builder, error);
+	if (!code)
+		code = plumb_builder_finish(builder, profile, error);
+	plumb_builder_free(builder);
+	return code;
+}

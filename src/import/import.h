@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Other tools' traces → a profile. A format is a file with one `const struct plumb_format`, and a row in
+ * formats.c. It is recognised by what is in the file, never by its name, and hands over what it reads to a
+ * struct plumb_trace (trace.h), which finds the contexts and does the sums for all formats alike.
+ *
+ *	static int
+ *	read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
+ *	{
+ *		…
+ *	}
+ *
+ *	const struct plumb_format plumb_format_nvprof = {
+ *		.name = "nvprof", .title = "nvprof --print-gpu-trace", .probe = probe, .read = read,
+ *	};
+ *
+ * A file is untrusted: whatever is in it, `read` gives one error that names the file, the place in it (byte,
+ * line or row) and the reason, or takes it all; what it does not use it counts in the ledger.
+ */
+#ifndef PLUMB_IMPORT_IMPORT_H
+#define PLUMB_IMPORT_IMPORT_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/input.h"
+#include "import/trace.h"
+#include "model/profile.h"
+
+/* One thing to be imported. */
+struct plumb_import_file {
+	const char *path;
+	struct plumb_input *input; /* NULL for a folder */
+	const char *head; /* the first bytes, unpacked, still to be read; terminated by 0 */
+	size_t head_bytes;
+	bool whole; /* the head is all there is */
+};
+
+struct plumb_format {
+	const char *name;  /* "kineto": as the environment of the profile has it */
+	const char *title; /* for people: "PyTorch profiler (Kineto) JSON" */
+	bool folder;       /* it is a folder, and only folders are asked about */
+	/* 0: it is not of this format, 100: it is for sure. Cheap; the greatest wins. */
+	int (*probe)(const struct plumb_import_file *file);
+	int (*read)(struct plumb_import_file *file, struct plumb_trace *trace,
+	            struct plumb_error *error);
+};
+
+/* All of them; ends with NULL. */
+extern const struct plumb_format *const plumb_formats[];
+
+/*
+ * The COUNT files or folders at PATHS as one profile, each with its own processes; the caller frees it.
+ * Files that name no rank and are several get the ranks 0, 1, … in the order of PATHS if they are of one
+ * format. Errors: PLUMB_EINPUT (a format that is not known, damaged), PLUMB_EEMPTY (nothing in them),
+ * PLUMB_ESYSTEM; PROFILE is then untouched.
+ */
+int plumb_import(const char *const *paths, uint32_t count, struct plumb_profile *profile,
+                 struct plumb_error *error) PLUMB_MUST_CHECK;
+
+#endif

@@ -1,0 +1,793 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * PyTorch's profiler (Kineto): Chrome trace events with categories of its own. What changed over the years:
+ * names of categories, where the base of times stands, whether a stream is a number or "stream 7", and that
+ * ROCm calls are called otherwise. Times are µs with up to three digits behind the point.
+ *
+ * GPU events carry the number of a device where others have their process, so the file's streams belong to
+ * its first process that did anything.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/vec.h"
+#include "import/copies.h"
+#include "import/import.h"
+
+#define DEVICES_MAX 64
+
+enum category {
+	OTHER,
+	OPERATOR,
+	ANNOTATION,
+	PYTHON,
+	CALL,
+	KERNEL,
+	COPY,
+	SET,
+	FLOW_GPU,
+	FLOW_BACKWARD,
+	REPEATED,
+};
+
+static const struct {
+	const char *name;
+	enum category category;
+} categories[] = {
+	{ "python_function", PYTHON },
+	{ "cpu_op", OPERATOR },
+	{ "kernel", KERNEL },
+	{ "cuda_runtime", CALL },
+	{ "ac2g", FLOW_GPU },
+	{ "cuda_driver", CALL },
+	{ "gpu_memcpy", COPY },
+	{ "gpu_memset", SET },
+	{ "user_annotation", ANNOTATION },
+	{ "fwdbwd", FLOW_BACKWARD },
+	{ "gpu_user_annotation", REPEATED },
+	/* to 2021 */
+	{ "Operator", OPERATOR },
+	{ "Kernel", KERNEL },
+	{ "Runtime", CALL },
+	{ "Memcpy", COPY },
+	{ "Memset", SET },
+	{ "async", FLOW_GPU },
+	{ "async_cpu_to_gpu", FLOW_GPU },
+	{ "forward_backward", FLOW_BACKWARD },
+	/* other vendors' */
+	{ "xpu_runtime", CALL },
+	{ "xpu_driver", CALL },
+	{ "hip_runtime", CALL },
+	{ "mtia_runtime", CALL },
+	{ "privateuse1_runtime", CALL },
+	{ "privateuse1_driver", CALL },
+};
+
+struct event {
+	char phase; /* 0: none */
+	struct plumb_slice category, name;
+	int64_t pid, tid; /* PLUMB_UNKNOWN: not a number */
+	struct plumb_slice pid_text, tid_text;
+	int64_t start, duration; /* ns; PLUMB_UNKNOWN */
+	int64_t id;
+	/* args */
+	int64_t correlation, device, stream, context, bytes;
+	struct plumb_slice collective, given_name;
+	struct plumb_trace_launch launch;
+	bool launched;
+};
+
+struct flow_end {
+	int64_t id, at;
+	uint32_t track;
+	bool finish;
+};
+
+struct properties {
+	int64_t id, memory, major, minor, multiprocessors, threads;
+	char name[128];
+};
+
+struct named_thread {
+	int64_t pid, tid; /* tid PLUMB_UNKNOWN: the process */
+	uint32_t name;    /* string */
+};
+
+struct reader {
+	struct plumb_trace *trace;
+	struct plumb_pull pull;
+	uint32_t process; /* the first */
+	bool has_process;
+	struct properties devices[DEVICES_MAX];
+	uint32_t device_count;
+	int64_t counts[16]; /* by enum category, of what is not taken */
+	struct flow_end *flows;
+	uint32_t flow_count, flow_room;
+	struct named_thread *names;
+	uint32_t name_count, name_room;
+	char steps[400];
+};
+
+/* ---- arguments ---- */
+
+/* [1,2,3] */
+static bool
+read_three(struct plumb_pull *pull, int64_t three[3])
+{
+	bool whole = plumb_pull_enter(pull, '[');
+	int count = 0;
+	if (!whole) {
+		plumb_pull_skip(pull);
+		return false;
+	}
+	while (plumb_pull_item(pull)) {
+		int64_t number = PLUMB_UNKNOWN;
+		plumb_pull_integer(pull, &number);
+		if (count < 3)
+			three[count++] = number;
+	}
+	return count == 3;
+}
+
+static void
+read_argument(struct plumb_pull *pull, struct plumb_slice key, struct event *event)
+{
+	struct plumb_trace_launch *launch = &event->launch;
+	switch (key.bytes ? key.at[0] : 0) {
+	case 'b':
+		if (plumb_slice_is(key, "block")) {
+			event->launched |= read_three(pull, launch->block);
+			return;
+		}
+		if (plumb_slice_is(key, "bytes")) {
+			plumb_pull_integer(pull, &event->bytes);
+			return;
+		}
+		break;
+	case 'c':
+		if (plumb_slice_is(key, "correlation")) {
+			plumb_pull_integer(pull, &event->correlation);
+			return;
+		}
+		if (plumb_slice_is(key, "context")) {
+			plumb_pull_integer(pull, &event->context);
+			return;
+		}
+		break;
+	case 'C':
+		if (plumb_slice_is(key, "Collective name")) {
+			plumb_pull_text(pull, &event->collective);
+			return;
+		}
+		break;
+	case 'd':
+		if (plumb_slice_is(key, "device")) {
+			plumb_pull_integer(pull, &event->device);
+			return;
+		}
+		break;
+	case 'g':
+		if (plumb_slice_is(key, "grid")) {
+			event->launched |= read_three(pull, launch->grid);
+			return;
+		}
+		break;
+	case 'n':
+		if (plumb_slice_is(key, "name")) {
+			plumb_pull_text(pull, &event->given_name);
+			return;
+		}
+		break;
+	case 'r':
+		if (plumb_slice_is(key, "registers per thread")) {
+			event->launched |= plumb_pull_integer(pull, &launch->registers);
+			return;
+		}
+		break;
+	case 's':
+		if (plumb_slice_is(key, "stream")) {
+			plumb_pull_integer(pull, &event->stream);
+			return;
+		}
+		if (plumb_slice_is(key, "shared memory")) {
+			event->launched |= plumb_pull_integer(pull, &launch->shared);
+			return;
+		}
+		break;
+	default:
+		break;
+	}
+	plumb_pull_skip(pull);
+}
+
+/* A number, or a text that is kept. */
+static void
+read_number_or_text(struct plumb_pull *pull, int64_t *number, struct plumb_slice *text)
+{
+	if (plumb_pull_next(pull) == '"') {
+		if (plumb_pull_text(pull, text))
+			plumb_slice_decimal(*text, 0, number);
+	} else {
+		plumb_pull_integer(pull, number);
+	}
+}
+
+static enum category
+category_of(struct plumb_slice name)
+{
+	for (size_t i = 0; i < sizeof categories / sizeof *categories; i++)
+		if (plumb_slice_is(name, categories[i].name))
+			return categories[i].category;
+	return OTHER;
+}
+
+/* Does the category have arguments that are looked at? It usually stands before them. */
+static bool
+needs_arguments(const struct event *event)
+{
+	if (!event->category.at)
+		return true;
+	enum category category = category_of(event->category);
+	return category != PYTHON && category != OPERATOR && category != ANNOTATION;
+}
+
+static void
+read_event(struct plumb_pull *pull, struct event *event)
+{
+	struct plumb_slice key, text;
+	*event = (struct event){
+		.pid = PLUMB_UNKNOWN,
+		.tid = PLUMB_UNKNOWN,
+		.start = PLUMB_UNKNOWN,
+		.duration = PLUMB_UNKNOWN,
+		.id = PLUMB_UNKNOWN,
+		.correlation = 0,
+		.device = PLUMB_UNKNOWN,
+		.stream = PLUMB_UNKNOWN,
+		.context = PLUMB_UNKNOWN,
+		.bytes = PLUMB_UNKNOWN,
+		.launch = plumb_trace_no_launch,
+	};
+	if (!plumb_pull_enter(pull, '{')) {
+		plumb_pull_skip(pull);
+		return;
+	}
+	while (plumb_pull_member(pull, &key)) {
+		if (plumb_slice_is(key, "ph")) {
+			if (plumb_pull_text(pull, &text) && text.bytes)
+				event->phase = text.at[0];
+		} else if (plumb_slice_is(key, "ts")) {
+			plumb_pull_decimal(pull, 3, &event->start);
+		} else if (plumb_slice_is(key, "dur")) {
+			plumb_pull_decimal(pull, 3, &event->duration);
+		} else if (plumb_slice_is(key, "cat")) {
+			plumb_pull_text(pull, &event->category);
+		} else if (plumb_slice_is(key, "name")) {
+			plumb_pull_text(pull, &event->name);
+		} else if (plumb_slice_is(key, "pid")) {
+			read_number_or_text(pull, &event->pid, &event->pid_text);
+		} else if (plumb_slice_is(key, "tid")) {
+			read_number_or_text(pull, &event->tid, &event->tid_text);
+		} else if (plumb_slice_is(key, "id")) {
+			plumb_pull_integer(pull, &event->id);
+		} else if (plumb_slice_is(key, "args") && needs_arguments(event) &&
+		           plumb_pull_enter(pull, '{')) {
+			while (plumb_pull_member(pull, &key))
+				read_argument(pull, key, event);
+		} else {
+			plumb_pull_skip(pull);
+		}
+	}
+}
+
+/* ---- events ---- */
+
+/* The file's first process: GPU events may come before it is known. */
+static uint32_t
+main_process(struct reader *reader)
+{
+	return reader->process;
+}
+
+static uint32_t
+process_of(struct reader *reader, int64_t pid)
+{
+	if (reader->has_process || pid == PLUMB_UNKNOWN)
+		return plumb_trace_process(reader->trace, pid);
+	reader->has_process = true;
+	return plumb_trace_process_is(reader->trace, reader->process, pid);
+}
+
+static uint32_t
+thread_of(struct reader *reader, const struct event *event)
+{
+	int64_t tid = event->tid;
+	if (tid == PLUMB_UNKNOWN) /* a word: any number that others do not have */
+		tid = (int64_t)(plumb_hash_bytes(event->tid_text.at ? event->tid_text.at : "",
+		                                 event->tid_text.bytes) >>
+		                1);
+	uint32_t track = plumb_trace_thread(reader->trace, process_of(reader, event->pid), tid);
+	if (event->tid == PLUMB_UNKNOWN && event->tid_text.at && track != PLUMB_NONE) {
+		struct plumb_builder *builder = plumb_trace_builder(reader->trace);
+		plumb_builder_get_track(builder, track)->name =
+			plumb_builder_string(builder, event->tid_text.at, event->tid_text.bytes);
+	}
+	return track;
+}
+
+/* "torch/nn/modules/module.py(1518): _call_impl", "nn.Module: Linear_0", "<built-in function linear>" */
+static uint32_t
+python_frame(struct reader *reader, struct plumb_slice name)
+{
+	static const char module[] = "nn.Module: ";
+	const char *open, *close = NULL;
+	if (plumb_slice_begins(name, module)) {
+		struct plumb_slice own = { name.at + sizeof module - 1,
+			                   name.bytes - (sizeof module - 1) };
+		struct plumb_slice class = own;
+		while (class.bytes && class.at[class.bytes - 1] >= '0' &&
+		       class.at[class.bytes - 1] <= '9')
+			class.bytes--;
+		if (class.bytes && class.bytes < own.bytes && class.at[class.bytes - 1] == '_')
+			class.bytes--;
+		else
+			class = own;
+		return plumb_trace_frame_at(reader->trace, PLUMB_FRAME_MODULE, own, class, 0);
+	}
+	open = memrchr(name.at, '(', name.bytes);
+	for (const char *at = open ? open + 1 : name.at; open && at < name.at + name.bytes; at++)
+		if (*at < '0' || *at > '9') {
+			close = at;
+			break;
+		}
+	/* The last "(" may be of the function's own name: "…(12): <lambda>(x)". */
+	if (open && (!close || close == open + 1 || *close != ')' ||
+	             close + 3 > name.at + name.bytes || memcmp(close, "): ", 3))) {
+		close = memmem(name.at, name.bytes, "): ", 3);
+		open = close ? memrchr(name.at, '(', (size_t)(close - name.at)) : NULL;
+	}
+	if (open && open > name.at) {
+		struct plumb_slice file = { name.at, (size_t)(open - name.at) };
+		struct plumb_slice digits = { open + 1, (size_t)(close - open - 1) };
+		struct plumb_slice function = { close + 3,
+			                        (size_t)(name.at + name.bytes - close - 3) };
+		int64_t line = 0;
+		if (plumb_slice_decimal(digits, 0, &line))
+			return plumb_trace_frame_at(reader->trace, PLUMB_FRAME_PYTHON, function,
+			                            file, line);
+	}
+	return plumb_trace_frame(reader->trace, PLUMB_FRAME_PYTHON, name);
+}
+
+/* "ProfilerStep#12": all steps are one context; their numbers are a fact about the run. */
+static uint32_t
+annotation_frame(struct reader *reader, struct plumb_slice name)
+{
+	static const char step[] = "ProfilerStep#";
+	if (!plumb_slice_begins(name, step) || name.bytes > sizeof step + 18)
+		return plumb_trace_frame(reader->trace, PLUMB_FRAME_RANGE, name);
+	size_t used = strlen(reader->steps);
+	if (used + name.bytes < sizeof reader->steps)
+		snprintf(reader->steps + used, sizeof reader->steps - used, "%s%.*s",
+		         used ? " " : "", (int)(name.bytes - (sizeof step - 1)),
+		         name.at + sizeof step - 1);
+	name.bytes = sizeof step - 2;
+	return plumb_trace_frame(reader->trace, PLUMB_FRAME_RANGE, name);
+}
+
+static void
+take_work(struct reader *reader, enum category category, const struct event *event)
+{
+	struct plumb_trace *trace = reader->trace;
+	int64_t ordinal = event->device != PLUMB_UNKNOWN ? event->device : event->pid;
+	int64_t stream = event->stream;
+	if (stream == PLUMB_UNKNOWN && event->tid != PLUMB_UNKNOWN)
+		stream = event->tid;
+	if (stream == PLUMB_UNKNOWN && event->tid_text.at &&
+	    plumb_slice_begins(event->tid_text, "stream "))
+		plumb_slice_decimal(
+			(struct plumb_slice){ event->tid_text.at + 7, event->tid_text.bytes - 7 },
+			0, &stream);
+	uint32_t process = main_process(reader);
+	uint32_t device = plumb_trace_device(trace, process, ordinal, NULL);
+	struct plumb_trace_work work = {
+		.track = plumb_trace_stream(trace, process, device, event->context, stream),
+		.start_ns = event->start,
+		.correlation = event->correlation > 0 ? (uint64_t)event->correlation : 0,
+		.bytes = event->bytes,
+		.launch = event->launched ? &event->launch : NULL,
+		.collective = PLUMB_NONE,
+		.placed = PLUMB_NONE,
+	};
+	if (event->duration == PLUMB_UNKNOWN ||
+	    __builtin_add_overflow(event->start, event->duration, &work.end_ns))
+		work.end_ns = PLUMB_UNKNOWN;
+	if (category == KERNEL) {
+		work.frame = plumb_trace_frame(trace, PLUMB_FRAME_KERNEL, event->name);
+		if (event->collective.at)
+			work.collective = plumb_import_collective(trace, event->collective);
+	} else {
+		work.frame = plumb_import_copy(trace, event->name);
+	}
+	plumb_trace_work(trace, &work);
+}
+
+/* What happened on a thread. */
+static void
+take_host(struct reader *reader, enum category category, const struct event *event)
+{
+	struct plumb_trace *trace = reader->trace;
+	struct plumb_slice name = event->name;
+	int64_t end = PLUMB_UNKNOWN;
+	uint32_t frame;
+	if (event->duration == PLUMB_UNKNOWN ||
+	    __builtin_add_overflow(event->start, event->duration, &end))
+		end = PLUMB_UNKNOWN;
+	if (category == OPERATOR && plumb_slice_begins(name, "ProfilerStep#"))
+		category = ANNOTATION; /* to 2021 */
+	if (category == PYTHON)
+		frame = python_frame(reader, name);
+	else if (category == ANNOTATION)
+		frame = annotation_frame(reader, name);
+	else
+		frame = plumb_trace_frame(
+			trace, category == CALL ? PLUMB_FRAME_GPU_API : PLUMB_FRAME_OPERATOR, name);
+	uint64_t correlation =
+		category == CALL && event->correlation > 0 ? (uint64_t)event->correlation : 0;
+	plumb_trace_host(trace, thread_of(reader, event), frame, event->start, end, correlation);
+}
+
+static void
+take_flow(struct reader *reader, const struct event *event)
+{
+	if ((event->phase != 's' && event->phase != 'f') || event->id == PLUMB_UNKNOWN ||
+	    event->start == PLUMB_UNKNOWN)
+		return;
+	if (reader->flow_count == reader->flow_room) {
+		struct flow_end *grown =
+			plumb_vec_grow(reader->flows, &reader->flow_room,
+		                       (uint64_t)reader->flow_count + 1, sizeof *reader->flows);
+		if (!grown)
+			return; /* the links of the rest are missing: their work stands where it ran */
+		reader->flows = grown;
+	}
+	reader->flows[reader->flow_count++] =
+		(struct flow_end){ event->id, event->start, thread_of(reader, event),
+		                   event->phase == 'f' };
+}
+
+static void
+take_name(struct reader *reader, const struct event *event)
+{
+	bool thread = plumb_slice_is(event->name, "thread_name");
+	if ((!thread && !plumb_slice_is(event->name, "process_name")) || !event->given_name.at ||
+	    event->pid == PLUMB_UNKNOWN || (thread && event->tid == PLUMB_UNKNOWN))
+		return;
+	if (reader->name_count == reader->name_room) {
+		struct named_thread *grown =
+			plumb_vec_grow(reader->names, &reader->name_room,
+		                       (uint64_t)reader->name_count + 1, sizeof *reader->names);
+		if (!grown)
+			return;
+		reader->names = grown;
+	}
+	reader->names[reader->name_count++] =
+		(struct named_thread){ event->pid, thread ? event->tid : PLUMB_UNKNOWN,
+		                       plumb_builder_string(plumb_trace_builder(reader->trace),
+		                                            event->given_name.at,
+		                                            event->given_name.bytes) };
+}
+
+static void
+take_event(struct reader *reader, const struct event *event)
+{
+	enum category category = event->category.at ? category_of(event->category) : OTHER;
+	if (event->phase == 'M') {
+		take_name(reader, event);
+		return;
+	}
+	if (category == FLOW_BACKWARD)
+		take_flow(reader, event);
+	else if (category == FLOW_GPU || category == REPEATED)
+		;
+	else if (event->phase != 'X' || category == OTHER)
+		plumb_trace_count_slice(reader->trace, PLUMB_FATE_UNUSED,
+		                        event->category.at ? event->category : event->name,
+		                        event->phase ? 1 : 0);
+	else if (event->start == PLUMB_UNKNOWN || !event->name.at)
+		plumb_trace_count(reader->trace, PLUMB_FATE_BACKWARDS, NULL, 1);
+	else if (category == KERNEL || category == COPY || category == SET)
+		take_work(reader, category, event);
+	else
+		take_host(reader, category, event);
+	if (category == REPEATED)
+		reader->counts[category]++;
+}
+
+/* ---- the rest of the file ---- */
+
+static void
+read_device(struct plumb_pull *pull, struct properties *device)
+{
+	struct plumb_slice key, name;
+	*device = (struct properties){ PLUMB_UNKNOWN,
+		                       PLUMB_UNKNOWN,
+		                       PLUMB_UNKNOWN,
+		                       PLUMB_UNKNOWN,
+		                       PLUMB_UNKNOWN,
+		                       PLUMB_UNKNOWN,
+		                       "" };
+	int64_t warp = PLUMB_UNKNOWN;
+	if (!plumb_pull_enter(pull, '{')) {
+		plumb_pull_skip(pull);
+		return;
+	}
+	while (plumb_pull_member(pull, &key)) {
+		if (plumb_slice_is(key, "id"))
+			plumb_pull_integer(pull, &device->id);
+		else if (plumb_slice_is(key, "totalGlobalMem"))
+			plumb_pull_integer(pull, &device->memory);
+		else if (plumb_slice_is(key, "computeMajor"))
+			plumb_pull_integer(pull, &device->major);
+		else if (plumb_slice_is(key, "computeMinor"))
+			plumb_pull_integer(pull, &device->minor);
+		else if (plumb_slice_is(key, "numSms"))
+			plumb_pull_integer(pull, &device->multiprocessors);
+		else if (plumb_slice_is(key, "maxThreadsPerMultiprocessor"))
+			plumb_pull_integer(pull, &device->threads);
+		else if (plumb_slice_is(key, "warpSize"))
+			plumb_pull_integer(pull, &warp);
+		else if (plumb_slice_is(key, "name") && plumb_pull_text(pull, &name))
+			snprintf(device->name, sizeof device->name, "%.*s", (int)name.bytes,
+			         name.at);
+		else if (!plumb_slice_is(key, "name"))
+			plumb_pull_skip(pull);
+	}
+	device->threads = device->threads != PLUMB_UNKNOWN && warp > 0 ? device->threads / warp
+	                                                               : PLUMB_UNKNOWN;
+}
+
+static void
+read_devices(struct reader *reader)
+{
+	struct plumb_pull *pull = &reader->pull;
+	bool more = false;
+	PLUMB_PULL_WHOLE(pull)
+	more = plumb_pull_enter(pull, '[');
+	if (!more)
+		plumb_pull_skip_long(pull);
+	while (more) {
+		struct properties device;
+		PLUMB_PULL_WHOLE(pull)
+		{
+			more = plumb_pull_item(pull);
+			if (more)
+				read_device(pull, &device);
+		}
+		if (plumb_pull_failed(pull))
+			return;
+		if (more && reader->device_count < DEVICES_MAX)
+			reader->devices[reader->device_count++] = device;
+	}
+}
+
+static void
+read_distributed(struct plumb_pull *pull, int64_t *rank, char backend[32])
+{
+	struct plumb_slice key, text;
+	*rank = PLUMB_UNKNOWN;
+	*backend = '\0';
+	if (!plumb_pull_enter(pull, '{')) {
+		plumb_pull_skip(pull);
+		return;
+	}
+	while (plumb_pull_member(pull, &key)) {
+		if (plumb_slice_is(key, "rank"))
+			plumb_pull_integer(pull, rank);
+		else if (plumb_slice_is(key, "backend") && plumb_pull_text(pull, &text))
+			snprintf(backend, 32, "%.*s", (int)text.bytes, text.at);
+		else if (!plumb_slice_is(key, "backend"))
+			plumb_pull_skip(pull);
+	}
+}
+
+static void
+read_events(struct reader *reader)
+{
+	struct plumb_pull *pull = &reader->pull;
+	struct event event;
+	bool more = false;
+	PLUMB_PULL_WHOLE(pull)
+	more = plumb_pull_enter(pull, '[');
+	if (!more) {
+		plumb_pull_reject(pull, "no list of events where one belongs");
+		return;
+	}
+	while (more) {
+		PLUMB_PULL_WHOLE(pull)
+		{
+			more = plumb_pull_item(pull);
+			if (more)
+				read_event(pull, &event);
+		}
+		if (plumb_pull_failed(pull))
+			return;
+		if (more)
+			take_event(reader, &event);
+	}
+}
+
+static void
+read_member(struct reader *reader, struct plumb_slice key)
+{
+	struct plumb_pull *pull = &reader->pull;
+	char word[64];
+	snprintf(word, sizeof word, "%.*s", (int)(key.bytes < 63 ? key.bytes : 63), key.at);
+	if (!strcmp(word, "traceEvents")) {
+		read_events(reader);
+	} else if (!strcmp(word, "deviceProperties")) {
+		read_devices(reader);
+	} else if (!strcmp(word, "baseTimeNanoseconds")) {
+		int64_t base = 0;
+		PLUMB_PULL_WHOLE(pull)
+		plumb_pull_integer(pull, &base);
+		plumb_trace_base(reader->trace, base);
+	} else if (!strcmp(word, "distributedInfo")) {
+		int64_t rank = PLUMB_UNKNOWN;
+		char backend[32] = "";
+		PLUMB_PULL_WHOLE(pull)
+		read_distributed(pull, &rank, backend);
+		if (rank != PLUMB_UNKNOWN)
+			plumb_trace_rank(reader->trace, rank);
+		if (*backend)
+			plumb_trace_environment(reader->trace, "torch.distributed.backend",
+			                        (struct plumb_slice){ backend, strlen(backend) });
+	} else {
+		plumb_pull_skip_long(pull);
+	}
+}
+
+/* ---- the end of it ---- */
+
+static int
+by_id(const void *x, const void *y)
+{
+	const struct flow_end *a = x, *b = y;
+	if (a->id != b->id)
+		return a->id < b->id ? -1 : 1;
+	return (int)a->finish - (int)b->finish;
+}
+
+static void
+link_flows(struct reader *reader)
+{
+	qsort(reader->flows, reader->flow_count, sizeof *reader->flows, by_id);
+	for (uint32_t i = 0; i + 1 < reader->flow_count; i++) {
+		const struct flow_end *a = &reader->flows[i], *b = a + 1;
+		if (a->id == b->id && !a->finish && b->finish)
+			plumb_trace_link(reader->trace, a->track, a->at, b->track, b->at);
+	}
+}
+
+static void
+describe_devices(struct reader *reader)
+{
+	struct plumb_builder *builder = plumb_trace_builder(reader->trace);
+	for (uint32_t i = 0; i < reader->device_count; i++) {
+		const struct properties *p = &reader->devices[i];
+		uint32_t id = plumb_trace_has_device(reader->trace, main_process(reader), p->id);
+		if (id == PLUMB_NONE)
+			continue;
+		uint32_t name = plumb_builder_text(builder, p->name);
+		struct plumb_device *device = plumb_builder_get_device(builder, id);
+		device->name = name;
+		device->memory_bytes = p->memory;
+		device->capability_major = p->major;
+		device->capability_minor = p->minor;
+		device->multiprocessors = p->multiprocessors;
+		device->warps_per_multiprocessor = p->threads;
+	}
+}
+
+static void
+name_all(struct reader *reader)
+{
+	struct plumb_builder *builder = plumb_trace_builder(reader->trace);
+	for (uint32_t i = 0; i < reader->name_count; i++) {
+		const struct named_thread *named = &reader->names[i];
+		uint32_t process = plumb_trace_has_process(reader->trace, named->pid), track;
+		if (process == PLUMB_NONE)
+			continue;
+		if (named->tid == PLUMB_UNKNOWN) {
+			plumb_builder_get_process(builder, process)->command = named->name;
+			continue;
+		}
+		track = plumb_trace_has_thread(reader->trace, process, named->tid);
+		if (track != PLUMB_NONE)
+			plumb_builder_get_track(builder, track)->name = named->name;
+	}
+}
+
+static int
+read_file(struct reader *reader, struct plumb_import_file *file, struct plumb_error *error)
+{
+	struct plumb_pull *pull = &reader->pull;
+	struct plumb_slice key;
+	bool more = false, object = false;
+	int code = plumb_pull_open(pull, file->input, error);
+	if (code)
+		return code;
+	PLUMB_PULL_WHOLE(pull)
+	object = plumb_pull_enter(pull, '{');
+	if (!object)
+		read_events(reader);
+	while (object) {
+		/* The key is not for long: what reads the value moves the window. */
+		char copy[64];
+		PLUMB_PULL_WHOLE(pull)
+		more = plumb_pull_member(pull, &key);
+		if (!more || plumb_pull_failed(pull))
+			break;
+		size_t bytes = key.bytes < sizeof copy ? key.bytes : 0;
+		memcpy(copy, key.at, bytes);
+		read_member(reader, (struct plumb_slice){ copy, bytes });
+		if (plumb_pull_failed(pull))
+			break;
+	}
+	if (plumb_pull_failed(pull))
+		return plumb_pull_error(pull, file->path, error);
+	return 0;
+}
+
+static int
+read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
+{
+	struct reader *reader = calloc(1, sizeof *reader);
+	if (!reader)
+		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
+	reader->trace = trace;
+	reader->process = plumb_trace_process(trace, PLUMB_UNKNOWN);
+	int code = read_file(reader, file, error);
+	plumb_pull_close(&reader->pull);
+	if (!code) {
+		link_flows(reader);
+		describe_devices(reader);
+		name_all(reader);
+		plumb_trace_count(trace, PLUMB_FATE_REPEATED, "gpu_user_annotation",
+		                  reader->counts[REPEATED]);
+		plumb_trace_environment(trace, "profiler.steps",
+		                        (struct plumb_slice){ *reader->steps ? reader->steps : NULL,
+		                                              strlen(reader->steps) });
+	}
+	free(reader->flows);
+	free(reader->names);
+	free(reader);
+	return code;
+}
+
+/* Some of what only Kineto writes stands early in the file. */
+static int
+probe(const struct plumb_import_file *file)
+{
+	static const char *const words[] = { "\"deviceProperties\"", "\"baseTimeNanoseconds\"",
+		                             "\"cpu_op\"",           "\"cuda_runtime\"",
+		                             "\"python_function\"",  "\"Ev Idx\"",
+		                             "\"distributedInfo\"" };
+	const char *at = file->head;
+	int found = 0;
+	at += strspn(at, " \t\r\n");
+	if (*at != '{' && *at != '[' && memcmp(at, "\xef\xbb\xbf", 3))
+		return 0;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		found += strstr(at, words[i]) != NULL;
+	return found > 1 ? 90 : found ? 70 : 0;
+}
+
+const struct plumb_format plumb_format_kineto = {
+	.name = "kineto",
+	.title = "PyTorch profiler JSON",
+	.probe = probe,
+	.read = read,
+};

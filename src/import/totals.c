@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What each device did: sums, and the exact union of its intervals. */
+#include <stdlib.h>
+
+#include "import/trace_private.h"
+
+static void
+add_known(int64_t *field, int64_t number)
+{
+	int64_t sum;
+	if (*field == PLUMB_UNKNOWN)
+		*field = number;
+	else
+		*field = __builtin_add_overflow(*field, number, &sum) ? INT64_MAX : sum;
+}
+
+void
+plumb_trace_add_work(struct plumb_trace *trace, const struct plumb_trace_item *item, uint32_t kind)
+{
+	const struct plumb_track *track = plumb_builder_get_track(trace->builder, item->span.track);
+	struct plumb_device *device = plumb_builder_get_device(trace->builder, track->device);
+	int64_t length = item->span.end_ns - item->span.start_ns;
+	int64_t bytes = item->bytes == PLUMB_UNKNOWN ? 0 : item->bytes;
+	if (device->kernels == PLUMB_UNKNOWN)
+		device->kernels = device->kernel_ns = device->copies = device->copy_ns =
+			device->copy_bytes = device->sets = device->set_ns = device->set_bytes = 0;
+	if (kind == PLUMB_FRAME_KERNEL) {
+		add_known(&device->kernels, 1);
+		add_known(&device->kernel_ns, length);
+	} else if (kind == PLUMB_FRAME_COPY) {
+		add_known(&device->copies, 1);
+		add_known(&device->copy_ns, length);
+		add_known(&device->copy_bytes, bytes);
+	} else {
+		add_known(&device->sets, 1);
+		add_known(&device->set_ns, length);
+		add_known(&device->set_bytes, bytes);
+	}
+	struct plumb_trace_busy *busy = plumb_vec_add(&trace->busy);
+	if (!busy) {
+		plumb_trace_no_memory(trace);
+		return;
+	}
+	*busy = (struct plumb_trace_busy){ track->device, track->process, item->span.start_ns,
+		                           item->span.end_ns };
+}
+
+static int
+by_device(const void *x, const void *y)
+{
+	const struct plumb_trace_busy *a = x, *b = y;
+	if (a->device != b->device)
+		return a->device < b->device ? -1 : 1;
+	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+}
+
+static int
+by_process(const void *x, const void *y)
+{
+	const struct plumb_trace_busy *a = x, *b = y;
+	if (a->device != b->device)
+		return a->device < b->device ? -1 : 1;
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+}
+
+/* The union of the COUNT intervals at BUSY, ascending by start. */
+static int64_t
+union_of(const struct plumb_trace_busy *busy, uint32_t count, int64_t *first, int64_t *last)
+{
+	int64_t sum = 0, end = busy[0].start_ns;
+	for (uint32_t i = 0; i < count; i++) {
+		int64_t from = busy[i].start_ns > end ? busy[i].start_ns : end;
+		if (busy[i].end_ns > from)
+			sum += busy[i].end_ns - from;
+		if (busy[i].end_ns > end)
+			end = busy[i].end_ns;
+	}
+	*first = busy[0].start_ns;
+	*last = end;
+	return sum;
+}
+
+int
+plumb_trace_totals(struct plumb_trace *trace)
+{
+	const struct plumb_trace_busy *busy = trace->busy.items;
+	uint32_t count = trace->busy.count, next;
+	if (!count)
+		return trace->no_memory ? PLUMB_ESYSTEM : 0;
+	qsort(trace->busy.items, count, sizeof *busy, by_device);
+	for (uint32_t i = 0; i < count; i = next) {
+		struct plumb_device *device =
+			plumb_builder_get_device(trace->builder, busy[i].device);
+		for (next = i; next < count && busy[next].device == busy[i].device; next++)
+			;
+		device->busy_ns = union_of(busy + i, next - i, &device->first_ns, &device->last_ns);
+	}
+	qsort(trace->busy.items, count, sizeof *busy, by_process);
+	for (uint32_t i = 0; i < count; i = next) {
+		struct plumb_device_process row = { .device = busy[i].device,
+			                            .process = busy[i].process };
+		for (next = i; next < count && busy[next].device == row.device &&
+		               busy[next].process == row.process;
+		     next++)
+			;
+		row.busy_ns = union_of(busy + i, next - i, &row.first_ns, &row.last_ns);
+		if (plumb_builder_device_process(trace->builder, &row) < 0)
+			return plumb_trace_no_memory(trace);
+	}
+	return trace->no_memory ? PLUMB_ESYSTEM : 0;
+}

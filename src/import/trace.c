@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Taking in what a file holds, in whatever order it does. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "import/trace_private.h"
+
+enum plumb_trace_what { PROCESS, THREAD, DEVICE, STREAM };
+
+const struct plumb_trace_launch plumb_trace_no_launch = {
+	.grid = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN },
+	.block = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN },
+	.registers = PLUMB_UNKNOWN,
+	.static_shared = PLUMB_UNKNOWN,
+	.dynamic_shared = PLUMB_UNKNOWN,
+	.shared = PLUMB_UNKNOWN,
+	.occupancy = PLUMB_UNKNOWN,
+};
+
+int
+plumb_trace_no_memory(struct plumb_trace *trace)
+{
+	trace->no_memory = true;
+	return PLUMB_ESYSTEM;
+}
+
+struct plumb_trace *
+plumb_trace_new(struct plumb_builder *builder)
+{
+	struct plumb_trace *trace = calloc(1, sizeof *trace);
+	if (!trace)
+		return NULL;
+	trace->builder = builder;
+	trace->first_ns = INT64_MAX;
+	trace->last_ns = INT64_MIN;
+	return trace;
+}
+
+/* What only one file's numbers mean. */
+static void
+forget_file(struct plumb_trace *trace)
+{
+	plumb_vec_free(&trace->places);
+	plumb_map_free(&trace->place_map);
+	for (uint32_t i = 0; i < trace->hosts.count; i++)
+		plumb_vec_free(&trace->hosts.items[i].spans);
+	trace->hosts.count = 0;
+	plumb_vec_free(&trace->works);
+	plumb_vec_free(&trace->launches);
+	plumb_map_free(&trace->launch_map);
+	plumb_vec_free(&trace->edges);
+	plumb_vec_free(&trace->calls);
+	plumb_map_free(&trace->call_map);
+}
+
+void
+plumb_trace_free(struct plumb_trace *trace)
+{
+	if (!trace)
+		return;
+	forget_file(trace);
+	plumb_vec_free(&trace->hosts);
+	plumb_vec_free(&trace->busy);
+	free(trace);
+}
+
+int
+plumb_trace_next_file(struct plumb_trace *trace, const char *path, int64_t rank)
+{
+	forget_file(trace);
+	trace->path = path;
+	trace->rank = rank;
+	trace->base_ns = 0;
+	trace->file++;
+	return trace->no_memory ? PLUMB_ESYSTEM : 0;
+}
+
+struct plumb_builder *
+plumb_trace_builder(struct plumb_trace *trace)
+{
+	return trace->builder;
+}
+
+/* ---- places ---- */
+
+static uint64_t
+place_hash(const struct plumb_trace_place *key)
+{
+	uint64_t hash = plumb_hash_mix((uint64_t)key->what << 32 | key->owner, key->second);
+	return plumb_hash_mix(plumb_hash_mix(hash, (uint64_t)key->x), (uint64_t)key->y);
+}
+
+/* The id under KEY, or PLUMB_NONE. */
+static uint32_t
+place_find(const struct plumb_trace *trace, const struct plumb_trace_place *key)
+{
+	struct plumb_map_cursor at;
+	for (uint32_t i = plumb_map_first(&trace->place_map, place_hash(key), &at);
+	     i != PLUMB_MAP_NONE; i = plumb_map_next(&trace->place_map, &at)) {
+		const struct plumb_trace_place *p = &trace->places.items[i];
+		if (p->what == key->what && p->owner == key->owner && p->second == key->second &&
+		    p->x == key->x && p->y == key->y)
+			return p->id;
+	}
+	return PLUMB_NONE;
+}
+
+/* ID is from now on under KEY; returns it. */
+static uint32_t
+place_add(struct plumb_trace *trace, const struct plumb_trace_place *key, uint32_t id)
+{
+	struct plumb_trace_place *added = id == PLUMB_NONE ? NULL : plumb_vec_add(&trace->places);
+	if (!added ||
+	    plumb_map_add(&trace->place_map, place_hash(key), trace->places.count - 1) < 0) {
+		plumb_trace_no_memory(trace);
+		return PLUMB_NONE;
+	}
+	*added = *key;
+	added->id = id;
+	return id;
+}
+
+uint32_t
+plumb_trace_process(struct plumb_trace *trace, int64_t pid)
+{
+	struct plumb_trace_place key = { .what = PROCESS, .x = pid };
+	struct plumb_process row = {
+		.pid = pid,
+		.ppid = PLUMB_UNKNOWN,
+		.rank = trace->rank,
+		.local_rank = PLUMB_UNKNOWN,
+		.host = PLUMB_NONE,
+		.command = PLUMB_NONE,
+		.start_ns = PLUMB_UNKNOWN,
+		.end_ns = PLUMB_UNKNOWN,
+		.exit_code = PLUMB_UNKNOWN,
+		.overhead_ns = PLUMB_UNKNOWN,
+	};
+	uint32_t id = place_find(trace, &key);
+	return id != PLUMB_NONE
+	               ? id
+	               : place_add(trace, &key, plumb_builder_process(trace->builder, &row));
+}
+
+uint32_t
+plumb_trace_process_is(struct plumb_trace *trace, uint32_t process, int64_t pid)
+{
+	struct plumb_trace_place key = { .what = PROCESS, .x = pid };
+	if (process == PLUMB_NONE)
+		return PLUMB_NONE;
+	plumb_builder_get_process(trace->builder, process)->pid = pid;
+	return place_add(trace, &key, process);
+}
+
+uint32_t
+plumb_trace_has_process(const struct plumb_trace *trace, int64_t pid)
+{
+	return place_find(trace, &(struct plumb_trace_place){ .what = PROCESS, .x = pid });
+}
+
+uint32_t
+plumb_trace_has_thread(const struct plumb_trace *trace, uint32_t process, int64_t tid)
+{
+	return place_find(
+		trace, &(struct plumb_trace_place){ .what = THREAD, .owner = process, .x = tid });
+}
+
+uint32_t
+plumb_trace_has_device(const struct plumb_trace *trace, uint32_t process, int64_t ordinal)
+{
+	return place_find(trace, &(struct plumb_trace_place){
+					 .what = DEVICE, .owner = process, .x = ordinal });
+}
+
+/* A track under KEY, with room for its spans. */
+static uint32_t
+add_track(struct plumb_trace *trace, const struct plumb_trace_place *key, struct plumb_track row)
+{
+	row.name = PLUMB_NONE;
+	row.start_ns = row.end_ns = row.overhead_ns = PLUMB_UNKNOWN;
+	uint32_t id = plumb_builder_track(trace->builder, &row);
+	while (id != PLUMB_NONE && trace->hosts.count <= id)
+		if (!plumb_vec_add(&trace->hosts))
+			id = PLUMB_NONE;
+	return place_add(trace, key, id);
+}
+
+uint32_t
+plumb_trace_thread(struct plumb_trace *trace, uint32_t process, int64_t tid)
+{
+	struct plumb_trace_place key = { .what = THREAD, .owner = process, .x = tid };
+	uint32_t id = place_find(trace, &key);
+	if (id != PLUMB_NONE || process == PLUMB_NONE)
+		return id;
+	return add_track(trace, &key,
+	                 (struct plumb_track){
+				 .kind = PLUMB_TRACK_THREAD,
+				 .process = process,
+				 .device = PLUMB_NONE,
+				 .tid = tid,
+				 .stream = PLUMB_UNKNOWN,
+				 .gpu_context = PLUMB_UNKNOWN,
+			 });
+}
+
+uint32_t
+plumb_trace_stream(struct plumb_trace *trace, uint32_t process, uint32_t device,
+                   int64_t gpu_context, int64_t stream)
+{
+	struct plumb_trace_place key = {
+		.what = STREAM, .owner = process, .second = device, .x = gpu_context, .y = stream
+	};
+	uint32_t id = place_find(trace, &key);
+	if (id != PLUMB_NONE || process == PLUMB_NONE || device == PLUMB_NONE)
+		return id;
+	return add_track(trace, &key,
+	                 (struct plumb_track){
+				 .kind = PLUMB_TRACK_STREAM,
+				 .process = process,
+				 .device = device,
+				 .tid = PLUMB_UNKNOWN,
+				 .stream = stream,
+				 .gpu_context = gpu_context,
+			 });
+}
+
+uint32_t
+plumb_trace_device(struct plumb_trace *trace, uint32_t process, int64_t ordinal, const char *uuid)
+{
+	struct plumb_trace_place key = { .what = DEVICE, .owner = process, .x = ordinal };
+	uint32_t id = place_find(trace, &key);
+	if (id != PLUMB_NONE || process == PLUMB_NONE)
+		return id;
+	uint32_t text = uuid ? plumb_builder_text(trace->builder, uuid) : PLUMB_NONE;
+	for (uint32_t i = 0; text != PLUMB_NONE && i < plumb_builder_device_count(trace->builder);
+	     i++)
+		if (plumb_builder_get_device(trace->builder, i)->uuid == text)
+			return place_add(trace, &key, i);
+	struct plumb_device row;
+	for (size_t i = 0; i < sizeof row / sizeof(int64_t); i++)
+		memcpy((char *)&row + i * sizeof(int64_t), &(int64_t){ PLUMB_UNKNOWN },
+		       sizeof(int64_t));
+	row.name = PLUMB_NONE;
+	row.uuid = text;
+	row.ordinal = ordinal;
+	return place_add(trace, &key, plumb_builder_device(trace->builder, &row));
+}
+
+void
+plumb_trace_rank(struct plumb_trace *trace, int64_t rank)
+{
+	trace->rank = rank;
+	for (uint32_t i = 0; i < trace->places.count; i++)
+		if (trace->places.items[i].what == PROCESS)
+			plumb_builder_get_process(trace->builder, trace->places.items[i].id)->rank =
+				rank;
+}
+
+/* ---- frames ---- */
+
+static uint32_t
+string_of(struct plumb_trace *trace, struct plumb_slice text)
+{
+	return text.at ? plumb_builder_string(trace->builder, text.at, text.bytes) : PLUMB_NONE;
+}
+
+uint32_t
+plumb_trace_frame_at(struct plumb_trace *trace, uint32_t kind, struct plumb_slice name,
+                     struct plumb_slice file, int64_t line)
+{
+	uint32_t at = line > 0 && line < UINT32_MAX ? (uint32_t)line : 0;
+	return plumb_builder_frame(trace->builder, kind, string_of(trace, name),
+	                           string_of(trace, file), at);
+}
+
+uint32_t
+plumb_trace_frame(struct plumb_trace *trace, uint32_t kind, struct plumb_slice name)
+{
+	return plumb_builder_frame(trace->builder, kind, string_of(trace, name), PLUMB_NONE, 0);
+}
+
+uint32_t
+plumb_trace_copy_frame(struct plumb_trace *trace, const char *from, const char *to)
+{
+	char text[128];
+	snprintf(text, sizeof text, "copy %s→%s", from, to);
+	return plumb_builder_frame(trace->builder, PLUMB_FRAME_COPY,
+	                           plumb_builder_text(trace->builder, text), PLUMB_NONE, 0);
+}
+
+uint32_t
+plumb_trace_set_frame(struct plumb_trace *trace, const char *to)
+{
+	char text[128];
+	snprintf(text, sizeof text, "set %s", to);
+	return plumb_builder_frame(trace->builder, PLUMB_FRAME_SET,
+	                           plumb_builder_text(trace->builder, text), PLUMB_NONE, 0);
+}
+
+/* ---- what happened ---- */
+
+/* False: it is counted as one without a time. */
+static bool
+has_time(struct plumb_trace *trace, int64_t start_ns, int64_t end_ns)
+{
+	int64_t length;
+	if (start_ns == PLUMB_UNKNOWN || end_ns < start_ns ||
+	    __builtin_sub_overflow(end_ns, start_ns, &length)) {
+		plumb_trace_count(trace, PLUMB_FATE_BACKWARDS, NULL, 1);
+		return false;
+	}
+	trace->taken++;
+	return true;
+}
+
+/* False: the sum is no time. */
+static bool
+shift(struct plumb_span *span, int64_t ns)
+{
+	return !__builtin_add_overflow(span->start_ns, ns, &span->start_ns) &&
+	       !__builtin_add_overflow(span->end_ns, ns, &span->end_ns);
+}
+
+static void
+widen(int64_t *start, int64_t *end, const struct plumb_span *span)
+{
+	if (*start == PLUMB_UNKNOWN || span->start_ns < *start)
+		*start = span->start_ns;
+	if (*end == PLUMB_UNKNOWN || span->end_ns > *end)
+		*end = span->end_ns;
+}
+
+void
+plumb_trace_extent(struct plumb_trace *trace, const struct plumb_span *span)
+{
+	struct plumb_track *track = plumb_builder_get_track(trace->builder, span->track);
+	struct plumb_process *process = plumb_builder_get_process(trace->builder, track->process);
+	widen(&track->start_ns, &track->end_ns, span);
+	widen(&process->start_ns, &process->end_ns, span);
+	if (span->start_ns < trace->first_ns)
+		trace->first_ns = span->start_ns;
+	if (span->end_ns > trace->last_ns)
+		trace->last_ns = span->end_ns;
+}
+
+int
+plumb_trace_host(struct plumb_trace *trace, uint32_t track, uint32_t frame, int64_t start_ns,
+                 int64_t end_ns, uint64_t correlation)
+{
+	if (track >= trace->hosts.count || frame == PLUMB_NONE)
+		return plumb_trace_no_memory(trace);
+	if (!has_time(trace, start_ns, end_ns))
+		return 0;
+	struct plumb_span *span = plumb_vec_add(&trace->hosts.items[track].spans);
+	if (!span)
+		return plumb_trace_no_memory(trace);
+	*span = (struct plumb_span){ frame, track, start_ns, end_ns, correlation };
+	return 0;
+}
+
+/* The number of an equal launch. */
+static uint32_t
+launch_of(struct plumb_trace *trace, const struct plumb_trace_launch *launch)
+{
+	uint64_t hash = plumb_hash_bytes(launch, sizeof *launch);
+	struct plumb_map_cursor at;
+	for (uint32_t i = plumb_map_first(&trace->launch_map, hash, &at); i != PLUMB_MAP_NONE;
+	     i = plumb_map_next(&trace->launch_map, &at))
+		if (!memcmp(&trace->launches.items[i], launch, sizeof *launch))
+			return i;
+	struct plumb_trace_launch *added = plumb_vec_add(&trace->launches);
+	if (!added || plumb_map_add(&trace->launch_map, hash, trace->launches.count - 1) < 0) {
+		plumb_trace_no_memory(trace);
+		return PLUMB_NONE;
+	}
+	*added = *launch;
+	return trace->launches.count - 1;
+}
+
+int
+plumb_trace_work(struct plumb_trace *trace, const struct plumb_trace_work *work)
+{
+	if (work->track >= trace->hosts.count || work->frame == PLUMB_NONE)
+		return plumb_trace_no_memory(trace);
+	if (!has_time(trace, work->start_ns, work->end_ns))
+		return 0;
+	struct plumb_trace_item *item = plumb_vec_add(&trace->works);
+	if (!item)
+		return plumb_trace_no_memory(trace);
+	*item = (struct plumb_trace_item){
+		.span = { work->frame, work->track, work->start_ns, work->end_ns,
+		          work->correlation },
+		.bytes = work->bytes,
+		.launch = work->launch ? launch_of(trace, work->launch) : PLUMB_NONE,
+		.collective = work->collective,
+		.placed = work->placed,
+	};
+	return 0;
+}
+
+int
+plumb_trace_link(struct plumb_trace *trace, uint32_t from, int64_t from_ns, uint32_t to,
+                 int64_t to_ns)
+{
+	struct plumb_trace_edge *edge = plumb_vec_add(&trace->edges);
+	if (!edge)
+		return plumb_trace_no_memory(trace);
+	*edge = (struct plumb_trace_edge){ from, to, from_ns, to_ns, PLUMB_NONE, 0 };
+	return 0;
+}
+
+int
+plumb_trace_span(struct plumb_trace *trace, uint32_t track, uint32_t context, int64_t start_ns,
+                 int64_t end_ns, uint64_t correlation)
+{
+	if (!has_time(trace, start_ns, end_ns))
+		return 0;
+	struct plumb_span span = { context, track, start_ns, end_ns, correlation };
+	if (!shift(&span, trace->base_ns))
+		return 0;
+	plumb_trace_extent(trace, &span);
+	int code = plumb_builder_span(trace->builder, &span);
+	trace->spans_left_out += code == 1;
+	return code < 0 ? plumb_trace_no_memory(trace) : 0;
+}
+
+/* ---- the ledger ---- */
+
+void
+plumb_trace_ledger(struct plumb_trace *trace, uint32_t process, uint32_t source, uint32_t fate,
+                   int64_t count)
+{
+	if (count)
+		plumb_builder_ledger(trace->builder, process, source, fate, PLUMB_NONE, count);
+}
+
+void
+plumb_trace_count_slice(struct plumb_trace *trace, uint32_t fate, struct plumb_slice detail,
+                        int64_t count)
+{
+	if (count)
+		plumb_builder_ledger(trace->builder, PLUMB_NONE, PLUMB_SOURCE_IMPORT, fate,
+		                     string_of(trace, detail), count);
+}
+
+void
+plumb_trace_count(struct plumb_trace *trace, uint32_t fate, const char *detail, int64_t count)
+{
+	struct plumb_slice text = { detail, detail ? strlen(detail) : 0 };
+	plumb_trace_count_slice(trace, fate, text, count);
+}
+
+void
+plumb_trace_environment(struct plumb_trace *trace, const char *key, struct plumb_slice value)
+{
+	char text[512];
+	if (!value.at || value.bytes >= sizeof text)
+		return;
+	memcpy(text, value.at, value.bytes);
+	text[value.bytes] = '\0';
+	plumb_builder_environment(trace->builder, PLUMB_NONE, key, text);
+}
+
+/* ---- the end ---- */
+
+void
+plumb_trace_base(struct plumb_trace *trace, int64_t ns)
+{
+	trace->base_ns = ns;
+}
+
+/* Adds the file's base to all of its times, and finds the first and the last. */
+static bool
+shift_all(struct plumb_trace *trace)
+{
+	bool sound = true;
+	int64_t ns = trace->base_ns;
+	for (uint32_t t = 0; t < trace->hosts.count; t++) {
+		struct plumb_trace_host *host = &trace->hosts.items[t];
+		for (uint32_t i = 0; i < host->spans.count; i++)
+			sound &= shift(&host->spans.items[i], ns);
+	}
+	for (uint32_t i = 0; i < trace->works.count; i++)
+		sound &= shift(&trace->works.items[i].span, ns);
+	for (uint32_t i = 0; i < trace->edges.count; i++)
+		sound &= !__builtin_add_overflow(trace->edges.items[i].from_ns, ns,
+		                                 &trace->edges.items[i].from_ns) &&
+		         !__builtin_add_overflow(trace->edges.items[i].to_ns, ns,
+		                                 &trace->edges.items[i].to_ns);
+	return sound;
+}
+
+int
+plumb_trace_end_file(struct plumb_trace *trace, struct plumb_error *error)
+{
+	if (trace->base_ns && !shift_all(trace))
+		return plumb_fail(error, PLUMB_EINPUT, "%s: times that lie after the year 2262",
+		                  trace->path);
+	if (trace->no_memory || plumb_trace_place_all(trace) < 0 || trace->no_memory)
+		return plumb_fail(error, PLUMB_ESYSTEM,
+		                  "%s: not enough memory for its events; close other programs, or "
+		                  "import fewer files at a time",
+		                  trace->path);
+	return 0;
+}
+
+int
+plumb_trace_finish(struct plumb_trace *trace, struct plumb_error *error)
+{
+	if (!trace->taken)
+		return plumb_fail(error, PLUMB_EEMPTY, "%s: nothing in it has a time", trace->path);
+	if (plumb_trace_totals(trace) < 0)
+		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+	struct plumb_run *run = plumb_builder_run(trace->builder);
+	if (trace->last_ns > INT64_MIN && trace->first_ns <= trace->last_ns) {
+		run->start_ns = trace->first_ns;
+		run->wall_ns = (int64_t)((uint64_t)trace->last_ns - (uint64_t)trace->first_ns);
+	}
+	plumb_trace_ledger(trace, PLUMB_NONE, PLUMB_SOURCE_SPAN, PLUMB_FATE_OVERWRITTEN,
+	                   (int64_t)trace->spans_left_out);
+	return 0;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an importer hands over: where things happened and what happened there, in any order. From it
+ * plumb_trace_finish makes contexts, values, totals and spans:
+ *
+ * - on a thread, what lies within something longer hangs under it. What only begins within is under it too,
+ *   and counted as such;
+ * - GPU work hangs under the driver call of its process that has its correlation, however many works one
+ *   call has, whenever it ran; of another process of the file if its own has none and only one other has;
+ *   without one it hangs under the root, and is counted as such;
+ * - backward work hangs under the forward operator that a link names;
+ * - a device's totals are exact sums, and its busy time an exact union.
+ *
+ * Times are ns of whatever clock the file has; one file has one clock. Functions that return an id return
+ * PLUMB_NONE, the others a negative code, once memory is out, which plumb_trace_finish reports: an
+ * importer need not check.
+ */
+#ifndef PLUMB_IMPORT_TRACE_H
+#define PLUMB_IMPORT_TRACE_H
+
+#include "base/json_pull.h"
+#include "model/builder.h"
+
+struct plumb_trace;
+
+/* ---- where ---- */
+
+/* Each makes a row when it is asked for the first time in this file. */
+uint32_t plumb_trace_process(struct plumb_trace *trace, int64_t pid);
+uint32_t plumb_trace_thread(struct plumb_trace *trace, uint32_t process, int64_t tid);
+/* PROCESS was made before its number was known: it is PID. Returns it. */
+uint32_t plumb_trace_process_is(struct plumb_trace *trace, uint32_t process, int64_t pid);
+/* One per process and ordinal; those with the same UUID (may be NULL, not known) are one, over files too. */
+uint32_t
+plumb_trace_device(struct plumb_trace *trace, uint32_t process, int64_t ordinal, const char *uuid);
+/* GPU_CONTEXT may be PLUMB_UNKNOWN. */
+uint32_t plumb_trace_stream(struct plumb_trace *trace, uint32_t process, uint32_t device,
+                            int64_t gpu_context, int64_t stream);
+
+/* Whether the file had them; PLUMB_NONE: not. */
+uint32_t plumb_trace_has_process(const struct plumb_trace *trace, int64_t pid);
+uint32_t plumb_trace_has_thread(const struct plumb_trace *trace, uint32_t process, int64_t tid);
+uint32_t plumb_trace_has_device(const struct plumb_trace *trace, uint32_t process, int64_t ordinal);
+
+/* The builder's, for names, ranks, properties of devices and so on. A device's totals, and start and end of
+ * processes and tracks that have spans, are made by plumb_trace_finish. */
+struct plumb_builder *plumb_trace_builder(struct plumb_trace *trace);
+/* The file's rank, for all of its processes. Of one process: the builder's row. */
+void plumb_trace_rank(struct plumb_trace *trace, int64_t rank);
+
+/* Added to all times of the file, those too that were handed over before (but of plumb_trace_span's, only
+ * those that come later). */
+void plumb_trace_base(struct plumb_trace *trace, int64_t ns);
+
+/* ---- what ---- */
+
+/* A frame by slices; see model/profile.h. */
+uint32_t plumb_trace_frame(struct plumb_trace *trace, uint32_t kind, struct plumb_slice name);
+uint32_t plumb_trace_frame_at(struct plumb_trace *trace, uint32_t kind, struct plumb_slice name,
+                              struct plumb_slice file, int64_t line);
+
+/* "copy pinned→device", as plumb's own recording names it. Kinds of memory: "pageable", "pinned", "device",
+ * "managed", "array", "peer device", "host" (pageable or pinned), "unknown". */
+uint32_t plumb_trace_copy_frame(struct plumb_trace *trace, const char *from, const char *to);
+uint32_t plumb_trace_set_frame(struct plumb_trace *trace, const char *to);
+
+/* Something on a thread. CORRELATION: of a driver or runtime call, to the work that it started; 0 none.
+ * Its end may not lie before its start: such a one is counted and not taken. */
+int plumb_trace_host(struct plumb_trace *trace, uint32_t track, uint32_t frame, int64_t start_ns,
+                     int64_t end_ns, uint64_t correlation);
+
+/* A kernel's launch; PLUMB_UNKNOWN where the file does not say. */
+struct plumb_trace_launch {
+	int64_t grid[3], block[3];
+	int64_t registers, static_shared, dynamic_shared;
+	int64_t shared;    /* both, where the file does not tell them apart */
+	int64_t occupancy; /* theoretical, parts per million */
+};
+extern const struct plumb_trace_launch plumb_trace_no_launch; /* all unknown */
+
+/* GPU work on a stream: a frame of kind kernel, copy or set. BYTES: of a copy or set, PLUMB_UNKNOWN where the
+ * file does not say; LAUNCH: of a kernel, may be NULL. PLACED: the context it hangs under when that is known
+ * without a correlation (CORRELATION is then only kept), else PLUMB_NONE. */
+struct plumb_trace_work {
+	uint32_t track, frame;
+	int64_t start_ns, end_ns;
+	uint64_t correlation;
+	int64_t bytes;
+	const struct plumb_trace_launch *launch;
+	uint32_t
+		collective; /* string: "AllReduce"; PLUMB_NONE: told by the kernel's name, if it is one */
+	uint32_t placed;
+};
+int plumb_trace_work(struct plumb_trace *trace, const struct plumb_trace_work *work);
+
+/* The innermost thing that began at FROM_NS or before and is not over then, on thread FROM, caused the
+ * outermost thing that begins at or after TO_NS on thread TO: forward and backward. */
+int plumb_trace_link(struct plumb_trace *trace, uint32_t from, int64_t from_ns, uint32_t to,
+                     int64_t to_ns);
+
+/* A span whose context the importer made itself (plumb_builder_context), for formats that say who is whose
+ * parent. No values are made from it. */
+int plumb_trace_span(struct plumb_trace *trace, uint32_t track, uint32_t context, int64_t start_ns,
+                     int64_t end_ns, uint64_t correlation);
+
+/* ---- the ledger ---- */
+
+/* Things of the file that are no part of the above: COUNT of them met FATE; DETAIL (may be NULL) says what
+ * they are. What is handed over is counted by itself. */
+void plumb_trace_count(struct plumb_trace *trace, uint32_t fate, const char *detail, int64_t count);
+void plumb_trace_count_slice(struct plumb_trace *trace, uint32_t fate, struct plumb_slice detail,
+                             int64_t count);
+/* A fact about the recording: framework, versions. The first value of a key stands. */
+void plumb_trace_environment(struct plumb_trace *trace, const char *key, struct plumb_slice value);
+
+/* ---- by import.c ---- */
+
+struct plumb_trace *plumb_trace_new(struct plumb_builder *builder);
+void plumb_trace_free(struct plumb_trace *trace);
+/* Another file begins: pids and correlations are new ones. RANK: for processes that the file gives none. */
+int plumb_trace_next_file(struct plumb_trace *trace, const char *path, int64_t rank);
+/* The file is read: its contexts, values, totals and spans go into the builder. */
+int plumb_trace_end_file(struct plumb_trace *trace, struct plumb_error *error) PLUMB_MUST_CHECK;
+/* All files are read. PLUMB_EEMPTY: nothing was in them. */
+int plumb_trace_finish(struct plumb_trace *trace, struct plumb_error *error) PLUMB_MUST_CHECK;
+
+#endif

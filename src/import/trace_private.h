@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What trace.c (taking in), place.c (finding contexts) and totals.c (sums) share. Private to import/. */
+#ifndef PLUMB_IMPORT_TRACE_PRIVATE_H
+#define PLUMB_IMPORT_TRACE_PRIVATE_H
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "import/trace.h"
+
+/* What the file names by numbers of its own → the builder's row. */
+struct plumb_trace_place {
+	uint32_t what;          /* enum plumb_trace_what */
+	uint32_t owner, second; /* rows that it belongs to */
+	int64_t x, y;           /* the file's numbers */
+	uint32_t id;
+};
+
+/* Things of one thread; until they are placed, a span's context is its frame. */
+struct plumb_trace_host {
+	PLUMB_VEC(struct plumb_span) spans;
+};
+
+struct plumb_trace_item { /* GPU work; span.context is the frame until it is placed */
+	struct plumb_span span;
+	int64_t bytes;
+	uint32_t launch; /* in `launches`, or PLUMB_NONE */
+	uint32_t collective, placed;
+};
+
+struct plumb_trace_edge {
+	uint32_t from, to; /* tracks */
+	int64_t from_ns, to_ns;
+	uint32_t context, flags; /* of what is at its beginning; PLUMB_NONE: not known yet */
+};
+
+/* A call that may have started work. */
+struct plumb_trace_call {
+	uint64_t correlation;
+	uint32_t process, context, track;
+	int64_t start_ns, end_ns;
+	uint32_t works;
+};
+
+struct plumb_trace_busy {
+	uint32_t device, process;
+	int64_t start_ns, end_ns;
+};
+
+struct plumb_trace {
+	struct plumb_builder *builder;
+	uint32_t file, first_process, first_track; /* of this file */
+	const char *path;
+	int64_t base_ns;
+	int64_t rank; /* of this file's processes, when the file has none itself */
+	bool no_memory;
+	PLUMB_VEC(struct plumb_trace_place) places;
+	struct plumb_map place_map;
+	PLUMB_VEC(struct plumb_trace_host) hosts; /* by track */
+	PLUMB_VEC(struct plumb_trace_item) works;
+	PLUMB_VEC(struct plumb_trace_launch) launches;
+	struct plumb_map launch_map;
+	PLUMB_VEC(struct plumb_trace_edge) edges;
+	PLUMB_VEC(struct plumb_trace_call) calls;
+	struct plumb_map call_map;
+	/* Of all files. */
+	PLUMB_VEC(struct plumb_trace_busy) busy;
+	uint64_t taken, spans_left_out;
+	int64_t first_ns, last_ns;
+};
+
+/* place.c: gives everything of the file its context; values, variants and spans go into the builder. */
+int plumb_trace_place_all(struct plumb_trace *trace);
+/* totals.c */
+void
+plumb_trace_add_work(struct plumb_trace *trace, const struct plumb_trace_item *item, uint32_t kind);
+int plumb_trace_totals(struct plumb_trace *trace);
+/* order.c: by start, the longer first, stable. Negative: memory is out. */
+int plumb_trace_order(struct plumb_trace *trace, struct plumb_span *spans, uint32_t count);
+
+/* The span, of a track, lies within the run, its process and its track. */
+void plumb_trace_extent(struct plumb_trace *trace, const struct plumb_span *span);
+/* Remembers that memory is out; a negative code. */
+int plumb_trace_no_memory(struct plumb_trace *trace);
+void plumb_trace_ledger(struct plumb_trace *trace, uint32_t process, uint32_t source, uint32_t fate,
+                        int64_t count);
+
+#endif
