@@ -663,7 +663,8 @@ by_id(const void *x, const void *y)
 static void
 link_flows(struct reader *reader)
 {
-	qsort(reader->flows, reader->flow_count, sizeof *reader->flows, by_id);
+	if (reader->flow_count)
+		qsort(reader->flows, reader->flow_count, sizeof *reader->flows, by_id);
 	for (uint32_t i = 0; i + 1 < reader->flow_count; i++) {
 		const struct flow_end *a = &reader->flows[i], *b = a + 1;
 		if (a->id == b->id && !a->finish && b->finish)

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One input of a fuzzer through one format: whatever it is, a profile or one error. */
+#ifndef PLUMB_TESTS_IMPORT_FUZZ_H
+#define PLUMB_TESTS_IMPORT_FUZZ_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "import/import.h"
+
+static int
+import_fuzz(const struct plumb_format *format, const unsigned char *data, size_t bytes)
+{
+	struct plumb_error error = { 0 };
+	struct plumb_profile profile = { 0 };
+	struct plumb_import_file file = { 0 };
+	struct plumb_builder *builder = plumb_builder_new();
+	struct plumb_trace *trace = plumb_trace_new(builder);
+	char path[64];
+	int fd = memfd_create("fuzz", MFD_CLOEXEC);
+	char *head = calloc(1, PLUMB_INPUT_HEAD + 1);
+	if (!builder || !trace || !head || fd < 0 || write(fd, data, bytes) != (ssize_t)bytes)
+		abort();
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	file.path = path;
+	file.head = head;
+	file.head_bytes = bytes < PLUMB_INPUT_HEAD ? bytes : PLUMB_INPUT_HEAD;
+	file.whole = bytes < PLUMB_INPUT_HEAD;
+	memcpy(head, data, file.head_bytes);
+	int code = plumb_input_open(&file.input, path, &error);
+	format->probe(&file);
+	if (!code)
+		code = plumb_trace_next_file(trace, path, PLUMB_UNKNOWN);
+	if (!code)
+		code = format->read(&file, trace, &error);
+	if (!code)
+		code = plumb_trace_end_file(trace, &error);
+	if (!code)
+		code = plumb_trace_finish(trace, &error);
+	if (!code)
+		code = plumb_builder_finish(builder, &profile, &error);
+	if (code && (!*error.message || strlen(error.message) >= sizeof error.message - 1))
+		abort();
+	plumb_profile_free(&profile);
+	plumb_trace_free(trace);
+	plumb_builder_free(builder);
+	plumb_input_close(file.input);
+	free(head);
+	close(fd);
+	return 0;
+}
+
+#endif
