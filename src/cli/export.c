@@ -131,7 +131,8 @@ plumb_cmd_export(struct plumb_invocation *invocation)
 	if (result)
 		return result;
 	/* Stacks are made of totals; only a time line needs the spans. */
-	if (plumb_load(&profile, invocation->operands[0], format->metric, &error) < 0)
+	if (plumb_load(&profile, invocation->operands[0], format->metric ? PLUMB_LOAD_TOTALS : PLUMB_LOAD_ALL,
+	               &error) < 0)
 		return plumb_cli_fail(invocation, &error);
 	wanted.main = plumb_metric_default(&profile);
 	if (named && !wanted.metric) /* then it is one of the program's own */

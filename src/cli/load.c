@@ -5,10 +5,12 @@
 #include "store/store.h"
 
 int
-plumb_load(struct plumb_profile *profile, const char *path, bool totals, struct plumb_error *error)
+plumb_load(struct plumb_profile *profile, const char *path, enum plumb_load_part part,
+           struct plumb_error *error)
 {
-	if (plumb_store_is_ours(path))
-		return totals ? plumb_store_read_totals(profile, path, error)
-		              : plumb_store_read(profile, path, error);
-	return plumb_import(&path, 1, profile, error);
+	if (!plumb_store_is_ours(path))
+		return plumb_import(&path, 1, profile, error);
+	return part == PLUMB_LOAD_ALL       ? plumb_store_read(profile, path, error)
+	       : part == PLUMB_LOAD_STREAMS ? plumb_store_read_streams(profile, path, error)
+	                                    : plumb_store_read_totals(profile, path, error);
 }

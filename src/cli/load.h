@@ -5,9 +5,15 @@
 
 #include "model/profile.h"
 
-/* Reads PATH; TOTALS: without a profile's spans, for who needs none. Errors as of plumb_store_read and
+enum plumb_load_part {
+	PLUMB_LOAD_ALL,
+	PLUMB_LOAD_STREAMS, /* of the spans those of streams */
+	PLUMB_LOAD_TOTALS,  /* no spans */
+};
+
+/* Reads PATH, of a profile no more than PART; a trace comes whole. Errors as of plumb_store_read and
  * plumb_import. */
-int plumb_load(struct plumb_profile *profile, const char *path, bool totals,
+int plumb_load(struct plumb_profile *profile, const char *path, enum plumb_load_part part,
                struct plumb_error *error) PLUMB_MUST_CHECK;
 
 #endif

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "analyze/overlap.h"
 #include "analyze/ranks.h"
 #include "base/format.h"
 #include "cli/options.h"
@@ -40,6 +41,18 @@ plumb_overview_span(const struct plumb_profile *p, int64_t span)
 	                                                                             : recorded;
 }
 
+/* What other tool's trace the profile is made of; NULL: it was recorded. */
+static const char *
+imported_from(const struct plumb_profile *p)
+{
+	for (uint32_t i = 0; i < p->environment_count; i++) {
+		const char *key = plumb_text(p, p->environment[i].key);
+		if (p->environment[i].process == PLUMB_NONE && key && !strcmp(key, "import.files"))
+			return plumb_text(p, p->environment[i].value);
+	}
+	return NULL;
+}
+
 static void
 print_run(const struct plumb_profile *p, FILE *out)
 {
@@ -47,6 +60,15 @@ print_run(const struct plumb_profile *p, FILE *out)
 	const char *command = plumb_text(p, p->run.command);
 	int64_t recorded = plumb_overview_recorded(p), whole = p->run.wall_ns;
 
+	if (imported_from(p)) {
+		fprintf(out, LABEL, "imported");
+		plumb_text_print(out, imported_from(p));
+		fprintf(out, "\n" LABEL "%s", "wall", plumb_format_time(text, p->run.wall_ns));
+		if (p->processes_count > 1)
+			fprintf(out, "; %" PRIu32 " processes", p->processes_count);
+		fputc('\n', out);
+		return;
+	}
 	fprintf(out, LABEL, "command");
 	plumb_text_print(out, command ? command : PLUMB_DASH);
 	if (p->run.exit_code == PLUMB_UNKNOWN)
@@ -220,6 +242,33 @@ print_ranks(const struct plumb_profile *p, FILE *out)
 	plumb_ranks_free(&ranks);
 }
 
+/* What communication costs: how much of it computation does not hide. */
+static void
+print_overlap(const struct plumb_profile *p, FILE *out, uint32_t most)
+{
+	char text[PLUMB_FORMAT_SIZE];
+	struct plumb_overlaps overlaps;
+	struct plumb_error error;
+
+	if (plumb_overlaps_find(p, &overlaps, &error))
+		return;
+	for (uint32_t i = 0; i < overlaps.count && i < most; i++) {
+		const struct plumb_overlap *o = &overlaps.items[i];
+		fprintf(out, LABEL, i ? "" : "overlap");
+		if (o->rank != PLUMB_UNKNOWN)
+			fprintf(out, "rank %" PRId64 ": ", o->rank);
+		fprintf(out, "%s of communication%s", plumb_format_time(text, o->communication_ns),
+		        overlaps.newest ? " (of the newest work)" : "");
+		fprintf(out, ", %s of it hidden behind computation\n",
+		        plumb_format_share(text, (double)o->hidden_ns,
+		                           (double)o->communication_ns));
+	}
+	if (overlaps.count > most)
+		fprintf(out, LABEL "and %" PRIu32 " ranks more (plumb report --json)\n", "",
+		        overlaps.count - most);
+	plumb_overlaps_free(&overlaps);
+}
+
 /* What part of the collector was off, or gave way, says so under a key that ends like this. */
 static bool
 is_note(const char *key)
@@ -272,6 +321,7 @@ plumb_overview_print(const struct plumb_profile *profile, FILE *out, int most_de
 	if (profile->devices_count > shown)
 		fprintf(out, LABEL "and %" PRIu32 " more (plumb report --json)\n", "",
 		        profile->devices_count - shown);
+	print_overlap(profile, out, most);
 	print_memory(profile, out, most);
 	print_notes(profile, out);
 }

@@ -13,10 +13,10 @@
 #include "cli/cli.h"
 #include "cli/findings.h"
 #include "cli/label.h"
+#include "cli/load.h"
 #include "cli/rules.h"
 #include "cli/terminal.h"
 #include "model/user_code.h"
-#include "cli/load.h"
 
 static const struct plumb_option options[] = {
 	{ .name = "by",
@@ -94,6 +94,15 @@ static const struct plumb_option options[] = {
 	  .argument = "COLUMNS",
 	  .help = "shorten names to fit into so many columns, 0 never; without it the terminal's "
 	          "width" },
+	{ .name = "compat",
+	  .kind = PLUMB_OPTION_CHOICE,
+	  .argument = "TOOL",
+	  .choices = "hta",
+	  .help = "also TOOL's figures for the same trace, by its own conventions, where they "
+	          "differ from the "
+	          "exact ones: hta is HolisticTraceAnalysis 0.5, which drops the last ProfilerStep "
+	          "and rounds "
+	          "every event to µs" },
 	{ .name = "json", .kind = PLUMB_OPTION_FLAG, .help = "write JSON" },
 	{ .name = "csv", .kind = PLUMB_OPTION_FLAG, .help = "write CSV" },
 	{ 0 },
@@ -579,6 +588,7 @@ report_profile(const struct plumb_invocation *invocation, const struct plumb_pro
 		.top = top < UINT32_MAX ? (uint32_t)top : UINT32_MAX,
 		.ledger = plumb_options_flag(o, "ledger"),
 		.inverted = plumb_options_flag(o, "inverted"),
+		.compat = plumb_options_given(o, "compat"),
 	};
 	struct plumb_error error;
 	int result;
@@ -657,7 +667,9 @@ plumb_cmd_report(struct plumb_invocation *invocation)
 			                       expression, why);
 		}
 	}
-	if (plumb_load(&profile, invocation->operands[0], true, &error) < 0 ||
+	bool compat = plumb_options_given(invocation->options, "compat");
+	if (plumb_load(&profile, invocation->operands[0],
+	               compat ? PLUMB_LOAD_ALL : PLUMB_LOAD_STREAMS, &error) < 0 ||
 	    make_findings(invocation, &profile, &error) < 0)
 		result = plumb_cli_fail(invocation, &error);
 	else

@@ -19,6 +19,7 @@ struct plumb_report {
 	uint32_t top; /* 0: all */
 	bool ledger;  /* show all of it */
 	bool inverted;
+	bool compat;         /* also HTA's figures */
 	unsigned char *user; /* by frame: the person's own code */
 	uint32_t *user_of;   /* by context: the innermost such frame */
 	struct plumb_stat total;
@@ -40,6 +41,12 @@ struct plumb_report {
 	uint64_t available;        /* rows without --top */
 	struct plumb_stat outside; /* of the metric, under no row */
 };
+
+/* report_overlap.c: what stands under the keys "overlap" and "compat", and the latter as text. */
+struct plumb_json;
+void plumb_report_json_overlap(const struct plumb_report *report, struct plumb_json *json);
+void plumb_report_json_compat(const struct plumb_report *report, struct plumb_json *json);
+void plumb_report_print_compat(const struct plumb_report *report, FILE *out);
 
 int plumb_report_text(const struct plumb_report *report, FILE *out, int width);
 int plumb_report_csv(const struct plumb_report *report, FILE *out);

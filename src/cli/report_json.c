@@ -600,10 +600,12 @@ write_report(struct plumb_json *json, const struct plumb_report *report,
 		plumb_json_key(json, "contexts");
 		write_flat(json, report, values);
 	}
-	/* Which communication ran beside computation needs spans, which aggregates do not have. */
 	plumb_json_key(json, "overlap");
-	plumb_json_array(json);
-	plumb_json_end(json);
+	plumb_report_json_overlap(report, json);
+	if (report->compat) {
+		plumb_json_key(json, "compat");
+		plumb_report_json_compat(report, json);
+	}
 	write_findings(json, report->profile);
 	plumb_json_key(json, "ledger");
 	plumb_ledger_json(report->profile, json);

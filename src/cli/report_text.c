@@ -389,6 +389,8 @@ plumb_report_text(const struct plumb_report *report, FILE *out, int width)
 	plumb_text_print(out, report->path);
 	fputc('\n', out);
 	plumb_overview_print(report->profile, out, MOST_DEVICES);
+	if (report->compat)
+		plumb_report_print_compat(report, out);
 	if (report->is_memory) {
 		result = plumb_report_memory_text(report, out, width);
 		print_ledger(report, out, width, &result);

@@ -101,7 +101,7 @@ struct reader {
 	uint32_t process; /* the first */
 	bool has_process;
 	struct properties devices[DEVICES_MAX];
-	uint32_t device_count;
+	uint32_t device_count, first_device;
 	int64_t counts[16]; /* by enum category, of what is not taken */
 	struct flow_end *flows;
 	uint32_t flow_count, flow_room;
@@ -284,13 +284,6 @@ read_event(struct plumb_pull *pull, struct event *event)
 
 /* ---- events ---- */
 
-/* The file's first process: GPU events may come before it is known. */
-static uint32_t
-main_process(struct reader *reader)
-{
-	return reader->process;
-}
-
 static uint32_t
 process_of(struct reader *reader, int64_t pid)
 {
@@ -308,7 +301,9 @@ thread_of(struct reader *reader, const struct event *event)
 		tid = (int64_t)(plumb_hash_bytes(event->tid_text.at ? event->tid_text.at : "",
 		                                 event->tid_text.bytes) >>
 		                1);
-	uint32_t track = plumb_trace_thread(reader->trace, process_of(reader, event->pid), tid);
+	/* 0 is the Python tracer's word for a thread that it does not know. */
+	uint32_t process = event->pid ? process_of(reader, event->pid) : reader->process;
+	uint32_t track = plumb_trace_thread(reader->trace, process, tid);
 	if (event->tid == PLUMB_UNKNOWN && event->tid_text.at && track != PLUMB_NONE) {
 		struct plumb_builder *builder = plumb_trace_builder(reader->trace);
 		plumb_builder_get_track(builder, track)->name =
@@ -390,7 +385,7 @@ take_work(struct reader *reader, enum category category, const struct event *eve
 		plumb_slice_decimal(
 			(struct plumb_slice){ event->tid_text.at + 7, event->tid_text.bytes - 7 },
 			0, &stream);
-	uint32_t process = main_process(reader);
+	uint32_t process = reader->process;
 	uint32_t device = plumb_trace_device(trace, process, ordinal, NULL);
 	struct plumb_trace_work work = {
 		.track = plumb_trace_stream(trace, process, device, event->context, stream),
@@ -672,14 +667,29 @@ link_flows(struct reader *reader)
 	}
 }
 
+/* What is known of the device with this ordinal. A process that saw one GPU only lists that as 0, whatever
+ * number its events have; equal ones need no number. */
+static const struct properties *
+properties_of(const struct reader *reader, int64_t ordinal)
+{
+	const struct properties *all = reader->devices;
+	for (uint32_t i = 0; i < reader->device_count; i++)
+		if (all[i].id == ordinal)
+			return &all[i];
+	for (uint32_t i = 1; i < reader->device_count; i++)
+		if (strcmp(all[i].name, all[0].name) != 0 || all[i].memory != all[0].memory)
+			return NULL;
+	return reader->device_count ? all : NULL;
+}
+
 static void
 describe_devices(struct reader *reader)
 {
 	struct plumb_builder *builder = plumb_trace_builder(reader->trace);
-	for (uint32_t i = 0; i < reader->device_count; i++) {
-		const struct properties *p = &reader->devices[i];
-		uint32_t id = plumb_trace_has_device(reader->trace, main_process(reader), p->id);
-		if (id == PLUMB_NONE)
+	for (uint32_t id = reader->first_device; id < plumb_builder_device_count(builder); id++) {
+		const struct properties *p =
+			properties_of(reader, plumb_builder_get_device(builder, id)->ordinal);
+		if (!p)
 			continue;
 		uint32_t name = plumb_builder_text(builder, p->name);
 		struct plumb_device *device = plumb_builder_get_device(builder, id);
@@ -750,6 +760,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
 	reader->trace = trace;
 	reader->process = plumb_trace_process(trace, PLUMB_UNKNOWN);
+	reader->first_device = plumb_builder_device_count(plumb_trace_builder(trace));
 	int code = read_file(reader, file, error);
 	plumb_pull_close(&reader->pull);
 	if (!code) {

@@ -82,6 +82,20 @@ union_of(const struct plumb_trace_busy *busy, uint32_t count, int64_t *first, in
 	return sum;
 }
 
+/* A device has a rank when all its processes have that one. */
+static void
+rank_devices(struct plumb_trace *trace)
+{
+	const struct plumb_trace_busy *busy = trace->busy.items;
+	for (uint32_t i = 0; i < trace->busy.count; i++) {
+		struct plumb_device *device =
+			plumb_builder_get_device(trace->builder, busy[i].device);
+		int64_t rank = plumb_builder_get_process(trace->builder, busy[i].process)->rank;
+		bool first = !i || busy[i - 1].device != busy[i].device;
+		device->rank = first || device->rank == rank ? rank : PLUMB_UNKNOWN;
+	}
+}
+
 int
 plumb_trace_totals(struct plumb_trace *trace)
 {
@@ -109,5 +123,6 @@ plumb_trace_totals(struct plumb_trace *trace)
 		if (plumb_builder_device_process(trace->builder, &row) < 0)
 			return plumb_trace_no_memory(trace);
 	}
+	rank_devices(trace);
 	return trace->no_memory ? PLUMB_ESYSTEM : 0;
 }

@@ -26,13 +26,15 @@
 /* Work beyond this is more than a profile keeps in memory: 384 MiB. */
 #define WORK_MAX (UINT32_C(1) << 24)
 
+enum part { ALL, STREAMS, TOTALS };
+
 struct reader {
 	sqlite3 *db;
 	struct plumb_profile *profile;
 	struct plumb_strtab *strings;
 	uint64_t text_left; /* bytes of text that may still come */
 	uint32_t schema;    /* the file's */
-	bool totals;        /* leave the spans of a trace */
+	enum part part;     /* which spans of a trace */
 	const char *table;  /* for messages */
 	int64_t row;
 	struct plumb_error *error;
@@ -519,10 +521,13 @@ read_chunk(struct reader *reader, sqlite3_stmt *select, struct plumb_chunk *chun
 		code = read_text(reader, select, 5, &codec, &bytes);
 	if (code)
 		return code;
-	*source_of = !source                                       ? OTHER
-	             : !strcmp(source, "newest")                   ? NEWEST
-	             : !strcmp(source, "trace") && !reader->totals ? TRACE
-	                                                           : OTHER;
+	*source_of = !source                                              ? OTHER
+	             : !strcmp(source, "newest")                          ? NEWEST
+	             : !strcmp(source, "trace") && reader->part != TOTALS ? TRACE
+	                                                                  : OTHER;
+	if (*source_of == TRACE && reader->part == STREAMS &&
+	    reader->profile->tracks[chunk->track].kind != PLUMB_TRACK_STREAM)
+		*source_of = OTHER;
 	if (*source_of == OTHER)
 		return PLUMB_OK;
 	for (int c = 0; !code && c < PLUMB_CHUNK_COLUMNS - (*source_of == NEWEST); c++)
@@ -662,12 +667,11 @@ read_all(struct reader *reader)
 }
 
 static int
-read_file(struct plumb_profile *profile, const char *path, bool totals, struct plumb_error *error)
+read_file(struct plumb_profile *profile, const char *path, enum part part,
+          struct plumb_error *error)
 {
 	*profile = (struct plumb_profile){ 0 };
-	struct reader reader = {
-		.profile = profile, .table = "", .totals = totals, .error = error
-	};
+	struct reader reader = { .profile = profile, .table = "", .part = part, .error = error };
 	int code = plumb_store_open(&reader.db, path, &reader.text_left, &reader.schema, error);
 	if (!code) {
 		reader.strings = plumb_strtab_new();
@@ -691,11 +695,17 @@ read_file(struct plumb_profile *profile, const char *path, bool totals, struct p
 int
 plumb_store_read(struct plumb_profile *profile, const char *path, struct plumb_error *error)
 {
-	return read_file(profile, path, false, error);
+	return read_file(profile, path, ALL, error);
 }
 
 int
 plumb_store_read_totals(struct plumb_profile *profile, const char *path, struct plumb_error *error)
 {
-	return read_file(profile, path, true, error);
+	return read_file(profile, path, TOTALS, error);
+}
+
+int
+plumb_store_read_streams(struct plumb_profile *profile, const char *path, struct plumb_error *error)
+{
+	return read_file(profile, path, STREAMS, error);
 }

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyze/hta.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "model/intervals.h"
+
+#define US 1000
+
+enum type { COMMUNICATION, COMPUTATION, NO_COMPUTATION, TYPES };
+
+typedef PLUMB_VEC(struct plumb_interval_ns) intervals; /* in µs */
+
+struct trace {
+	const struct plumb_profile *profile;
+	uint32_t process;
+	int64_t limit; /* launches from here on do not count, µs; INT64_MAX: all do */
+	bool only_launched;
+	struct plumb_map calls; /* correlation → span */
+	intervals of_type[TYPES], all;
+};
+
+/* ---- µs ---- */
+
+static int64_t
+floor_us(int64_t ns)
+{
+	return ns / US - (ns % US < 0);
+}
+
+static int64_t
+ceil_us(int64_t ns)
+{
+	return ns / US + (ns % US > 0);
+}
+
+/* ---- what a kernel is to it ---- */
+
+static enum type
+type_of(const struct plumb_profile *p, uint32_t context)
+{
+	const struct plumb_frame *frame = plumb_context_frame(p, context);
+	const char *name = plumb_text(p, frame->name);
+	if (frame->kind != PLUMB_FRAME_KERNEL || !name)
+		return NO_COMPUTATION;
+	if (!strncmp(name, "nccl", 4) && strstr(name, "Kernel"))
+		return COMMUNICATION;
+	if (!strncmp(name, "Memset", 6) || strstr(name, "Memcpy") || strstr(name, "Sync") ||
+	    !strncmp(name, "dma", 3))
+		return NO_COMPUTATION;
+	return COMPUTATION;
+}
+
+/* ---- the last step ---- */
+
+/* When launches stop to count. */
+static void
+find_limit(struct trace *trace, bool include_last)
+{
+	const struct plumb_profile *p = trace->profile;
+	int64_t last_start = INT64_MIN, last_end = INT64_MIN;
+	uint32_t steps = 0;
+	for (uint32_t i = 0; i < p->spans_count; i++) {
+		const struct plumb_span *span = &p->spans[i];
+		const struct plumb_frame *frame = plumb_context_frame(p, span->context);
+		const char *name =
+			frame->kind == PLUMB_FRAME_RANGE ? plumb_text(p, frame->name) : NULL;
+		if (!name || strcmp(name, "ProfilerStep") ||
+		    p->tracks[span->track].process != trace->process)
+			continue;
+		steps++;
+		if (ceil_us(span->start_ns) > last_start)
+			last_start = ceil_us(span->start_ns);
+		if (floor_us(span->end_ns) > last_end)
+			last_end = floor_us(span->end_ns);
+	}
+	trace->only_launched = steps > 1;
+	trace->limit = steps < 2 ? INT64_MAX : include_last ? last_end + 1 : last_start;
+}
+
+static int
+find_calls(struct trace *trace)
+{
+	const struct plumb_profile *p = trace->profile;
+	for (uint32_t i = 0; i < p->spans_count; i++) {
+		const struct plumb_span *span = &p->spans[i];
+		const struct plumb_track *track = &p->tracks[span->track];
+		if (span->correlation && track->kind == PLUMB_TRACK_THREAD &&
+		    track->process == trace->process &&
+		    plumb_map_add(&trace->calls, plumb_hash_mix(span->correlation, 0), i) < 0)
+			return PLUMB_ESYSTEM;
+	}
+	return 0;
+}
+
+/* Was it launched in time? */
+static bool
+counts(const struct trace *trace, const struct plumb_span *work)
+{
+	struct plumb_map_cursor at;
+	if (!trace->only_launched)
+		return true;
+	if (!work->correlation)
+		return false;
+	for (uint32_t i = plumb_map_first(&trace->calls, plumb_hash_mix(work->correlation, 0), &at);
+	     i != PLUMB_MAP_NONE; i = plumb_map_next(&trace->calls, &at)) {
+		const struct plumb_span *call = &trace->profile->spans[i];
+		if (call->correlation == work->correlation &&
+		    ceil_us(call->start_ns) < trace->limit)
+			return true;
+	}
+	return false;
+}
+
+/* ---- sums ---- */
+
+static int
+by_start(const void *x, const void *y)
+{
+	const struct plumb_interval_ns *a = x, *b = y;
+	return (a->start > b->start) - (a->start < b->start);
+}
+
+/* As its merging does it: what begins after everything before it has ended begins a new interval, which may
+ * then have a negative length, and that length is added too. */
+static int64_t
+merge(intervals *set)
+{
+	uint32_t kept = 0;
+	int64_t length = 0, end = 0;
+	if (set->count)
+		qsort(set->items, set->count, sizeof *set->items, by_start);
+	for (uint32_t i = 0; i < set->count; i++) {
+		struct plumb_interval_ns now = set->items[i];
+		bool fresh = !i || now.start > end;
+		end = !i || now.end > end ? now.end : end;
+		if (fresh)
+			set->items[kept++] = now;
+		else if (now.end > set->items[kept - 1].end)
+			set->items[kept - 1].end = now.end;
+	}
+	set->count = kept;
+	for (uint32_t i = 0; i < kept; i++)
+		length += set->items[i].end - set->items[i].start;
+	return length;
+}
+
+static int
+take(struct trace *trace, const struct plumb_span *span)
+{
+	struct plumb_interval_ns us = { ceil_us(span->start_ns), floor_us(span->end_ns) };
+	struct plumb_interval_ns *all = plumb_vec_add(&trace->all);
+	struct plumb_interval_ns *own =
+		plumb_vec_add(&trace->of_type[type_of(trace->profile, span->context)]);
+	if (!all || !own)
+		return PLUMB_ESYSTEM;
+	*all = *own = us;
+	return 0;
+}
+
+static int
+sum_up(struct trace *trace, struct plumb_hta *hta)
+{
+	const struct plumb_profile *p = trace->profile;
+	int64_t first = INT64_MAX, last = INT64_MIN, busy, communication;
+	for (uint32_t i = 0; i < p->spans_count; i++) {
+		const struct plumb_span *span = &p->spans[i];
+		const struct plumb_track *track = &p->tracks[span->track];
+		if (track->kind != PLUMB_TRACK_STREAM || track->process != trace->process ||
+		    !counts(trace, span))
+			continue;
+		if (take(trace, span) < 0)
+			return PLUMB_ESYSTEM;
+		first = ceil_us(span->start_ns) < first ? ceil_us(span->start_ns) : first;
+		last = floor_us(span->end_ns) > last ? floor_us(span->end_ns) : last;
+	}
+	if (!trace->all.count)
+		return 0;
+	busy = merge(&trace->all);
+	communication = merge(&trace->of_type[COMMUNICATION]);
+	hta->rank = p->processes[trace->process].rank;
+	hta->kernel_us = last - first;
+	hta->idle_us = hta->kernel_us - busy;
+	hta->compute_us = merge(&trace->of_type[COMPUTATION]);
+	hta->non_compute_us = hta->kernel_us - hta->compute_us - hta->idle_us;
+	int64_t common = plumb_intervals_common(
+		trace->of_type[COMMUNICATION].items, trace->of_type[COMMUNICATION].count,
+		trace->of_type[COMPUTATION].items, trace->of_type[COMPUTATION].count);
+	hta->overlap_percent = communication ? 100.0 * (double)common / (double)communication : NAN;
+	return 1;
+}
+
+int
+plumb_hta_find(const struct plumb_profile *p, bool include_last, struct plumb_hta **items,
+               uint32_t *count, struct plumb_error *error)
+{
+	*count = 0;
+	*items = calloc(p->processes_count + 1u, sizeof **items);
+	int code = *items ? 0 : PLUMB_ESYSTEM;
+	for (uint32_t i = 0; i < p->processes_count && code >= 0; i++) {
+		struct trace trace = { .profile = p, .process = i };
+		find_limit(&trace, include_last);
+		code = find_calls(&trace);
+		if (!code)
+			code = sum_up(&trace, &(*items)[*count]);
+		*count += code == 1;
+		plumb_map_free(&trace.calls);
+		for (int t = 0; t < TYPES; t++)
+			plumb_vec_free(&trace.of_type[t]);
+		plumb_vec_free(&trace.all);
+	}
+	if (code >= 0 && *count)
+		return 0;
+	free(*items);
+	*items = NULL;
+	*count = 0;
+	return code < 0
+	               ? plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs")
+	               : plumb_fail(error, PLUMB_EEMPTY,
+	                            "there are no spans of GPU work to compare with HTA; import a "
+	                            "trace, or record with --trace");
+}

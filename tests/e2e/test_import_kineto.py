@@ -1,0 +1,443 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces of PyTorch's profiler: exact figures of published traces (where they lie beside the project), and
+every dialect in small."""
+import bisect
+import collections
+import gzip
+import json
+import lzma
+import sqlite3
+import subprocess
+
+import pytest
+from conftest import PLUMB, ROOT, run_command
+
+import plumb as plumb_package
+
+SHARED = ROOT / ".." / "shared" / "traces"
+TRACES = sorted(SHARED.glob("kineto/k*.json.gz")) if SHARED.is_dir() else []
+needs_traces = pytest.mark.skipif(not TRACES, reason="the published traces are not beside the project")
+
+
+def imported(folder, *traces, code=0):
+    """(path, what plumb said) of an import."""
+    out = folder / "out.plumb"
+    done = run_command(PLUMB, "import", *traces, "-o", out)
+    assert done.returncode == code, done.stderr
+    assert done.stdout == ""
+    if code:
+        assert not out.exists() and len(done.stderr.splitlines()) == 1, done.stderr
+        assert not [f for f in folder.iterdir() if f.name.startswith("out.plumb")]
+    return out, done.stderr
+
+
+def report(path, *options):
+    done = run_command(PLUMB, "report", path, "--json", "--top", "0", *options)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def fates(data, source):
+    """{reason or None: count} of a source of the ledger."""
+    found = collections.Counter()
+    for row in data["ledger"]:
+        if row["source"] == source:
+            found["received"] += row["received"] or 0
+            found["attributed"] += row["attributed"] or 0
+            for fate in row["fates"]:
+                found[fate["reason"]] += fate["count"]
+    return found
+
+
+# ---- published traces ----
+
+
+def oracle(trace):
+    return json.loads((SHARED / "oracle" / trace.name.replace(".json.gz", ".json")).read_text())
+
+
+@needs_traces
+@pytest.mark.parametrize("trace", TRACES, ids=lambda path: path.name[:3])
+def test_known_figures(tmp_path, trace):
+    known = oracle(trace)
+    path, _ = imported(tmp_path, trace)
+    data = report(path, *["--by", "kernel"] * bool(known["n_kernel"]))
+    devices = data["devices"]
+    assert len(devices) == (1 if known["n_kernel"] else 0)
+    if not devices:
+        return
+    (device,) = devices
+    assert device["kernels"] == {"count": known["n_kernel"], "ns": known["kernel_time_ns"]}
+    assert device["copies"] == {"count": known["n_memcpy"], "ns": known["memcpy_time_ns"],
+                                "bytes": sum(known["memcpy_bytes"].values())}
+    assert (device["sets"]["count"], device["sets"]["ns"]) == (known["n_memset"], known["memset_time_ns"])
+    assert device["busy_ns"] == known["gpu_busy_union_ns"]
+    assert device["span_ns"] == known["gpu_span_ns"]
+    assert device["idle_ns"] == known["gpu_idle_ns"]
+    assert device["name"] == known["gpu_name"]
+    assert {device["ordinal"]} == {int(stream.split(":")[0]) for stream in known["gpu_streams"]}
+    assert len({row["name"] for row in data["rows"]}) <= known["unique_kernel_names"]
+    with sqlite3.connect(path) as database:
+        names = database.execute("SELECT count(DISTINCT name) FROM frames WHERE kind = 'kernel'").fetchone()
+        assert names == (known["unique_kernel_names"],)
+    for row, most in zip(data["rows"], known["top5_kernels"]):
+        assert row["name"].startswith(most["name"].split("<")[0].split("(")[0])
+        assert (row["exclusive"]["gpu.time"]["sum"], row["exclusive"]["gpu.time"]["count"]) == (
+            most["total_ns"], most["count"])
+    work = [fates(data, source) for source in ("gpu.kernel", "gpu.copy", "gpu.set")]
+    assert sum(w["attributed"] for w in work) == known["gpu_events_matched_to_launch"]
+    assert sum(w["received"] for w in work) == known["n_kernel"] + known["n_memcpy"] + known["n_memset"]
+    assert data["processes"][0]["rank"] == known.get("rank")
+    if known["n_comm_kernels"]:
+        (overlap,) = data["overlap"]
+        assert overlap["communication_ns"] == known["comm_union_ns"]
+        assert overlap["compute_ns"] == known["comp_union_ns"]
+        assert overlap["hidden_ns"] == known["comm_comp_overlap_ns"]
+        assert round(100 * overlap["ratio"], 2) == known["comm_comp_overlap_pct_of_comm"]
+    else:
+        assert data["overlap"] == []
+
+
+@needs_traces
+@pytest.mark.parametrize("trace", TRACES, ids=lambda path: path.name[:3])
+def test_known_steps(tmp_path, trace):
+    """The steps' times, and how many kernels were launched in each."""
+    known = oracle(trace)
+    profile = plumb_package.Profile(imported(tmp_path, trace)[0])
+    steps, calls, kernels = [], {}, []
+    nodes = {node.id: node for node in profile.walk()}
+    for span in profile.spans():
+        node = nodes[span.context]
+        if node.kind == "range" and node.name == "ProfilerStep":
+            steps.append((span.start_ns, span.end_ns))
+        elif node.kind == "gpu_api" and span.correlation:
+            calls[span.correlation] = span.start_ns
+        elif node.kind == "kernel":
+            kernels.append(span.correlation)
+    steps.sort()
+    wanted = sorted((step["start_ns"], step["dur_ns"]) for step in known["profiler_steps"])
+    assert [end - start for start, end in steps] == [length for _, length in wanted]
+    if wanted:  # known starts are without the base
+        assert len({start - first for (start, _), (first, _) in zip(steps, wanted)}) == 1
+        numbers = profile.environment["profiler.steps"].split()
+        assert sorted(map(int, numbers)) == sorted(step["n"] for step in known["profiler_steps"])
+    found = collections.Counter()
+    for correlation in kernels:
+        at = bisect.bisect_right(steps, (calls.get(correlation, -1), float("inf"))) - 1
+        if at >= 0 and calls.get(correlation, -1) < steps[at][1]:
+            found[at] += 1
+    order = {str(step["n"]): at for at, step in
+             enumerate(sorted(known["profiler_steps"], key=lambda step: step["start_ns"]))}
+    assert found == {order[number]: count for number, count in known.get("kernels_per_step_by_launch", {}).items()
+                     if number in order}
+
+
+@needs_traces
+@pytest.mark.parametrize("name", ["k01", "k03", "k04", "k08"])
+def test_figures_of_hta(tmp_path, name):
+    (trace,) = [path for path in TRACES if path.name.startswith(name)]
+    (theirs,) = json.loads((SHARED / "oracle" / "hta" / f"{name}.json").read_text()).values()
+    path, _ = imported(tmp_path, trace)
+    compat = report(path, "--compat", "hta")["compat"]
+    assert compat["tool"] == "hta"
+    for mode, key in (("default", "default"), ("incl_last", "include_last_profiler_step")):
+        (known,), (overlap,), (own,) = (theirs[mode]["temporal_breakdown"], theirs[mode]["overlap"],
+                                        compat[key])
+        for what in ("idle", "compute", "non_compute", "kernel"):
+            assert own[f"{what}_time_us"] == known[f"{what}_time(us)"]
+        if overlap["comp_comm_overlap_pctg"] != overlap["comp_comm_overlap_pctg"]:
+            assert own["comp_comm_overlap_pctg"] is None
+        else:
+            assert round(own["comp_comm_overlap_pctg"], 2) == overlap["comp_comm_overlap_pctg"]
+    assert "HTA" in run_command(PLUMB, "report", path, "--compat", "hta").stdout
+
+
+@needs_traces
+def test_ranks_of_a_job(tmp_path):
+    """Two files, two ranks; a rank that a file names stays."""
+    traces = [path for path in TRACES if path.name[:3] in ("k03", "k08")]
+    data = report(imported(tmp_path, *traces)[0])
+    assert sorted(process["rank"] for process in data["processes"]) == [0, 1]
+    assert [overlap["rank"] for overlap in data["overlap"]] == [0, 1]
+    assert len(data["devices"]) == 2
+
+
+# ---- in small ----
+
+
+def event(category, name, start, duration, pid=5, tid=6, **more):
+    args = more.pop("args", None)
+    made = {"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": start, "dur": duration,
+            **more}
+    return {**made, "args": args} if args is not None else made
+
+
+def call(correlation, start, name="cudaLaunchKernel", duration=2, category="cuda_runtime", **more):
+    return event(category, name, start, duration, args={"correlation": correlation}, **more)
+
+
+def kernel(correlation, start, duration, name="k", stream=7, device=0, category="kernel", tid=None, **args):
+    return event(category, name, start, duration, pid=device, tid=stream if tid is None else tid,
+                 args={"device": device, "stream": stream, "context": 1, "correlation": correlation, **args})
+
+
+def document(*events, **more):
+    return {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "Test GPU", "numSms": 4}],
+            "traceEvents": list(events), **more}
+
+
+def written(folder, data, name="trace", pack=bytes):
+    path = folder / name
+    path.write_bytes(pack((data if isinstance(data, str) else json.dumps(data)).encode()))
+    return path
+
+
+SMALL = document(
+    event("user_annotation", "ProfilerStep#3", 0, 100),
+    event("cpu_op", "aten::linear", 10, 30),
+    event("cpu_op", "aten::addmm", 12, 20),
+    call(1, 15), kernel(1, 40, 5.5, grid=[2, 3, 4], block=[32, 1, 1], **{
+        "registers per thread": 16, "shared memory": 48}),
+    call(2, 50, "cudaMemcpyAsync"),
+    event("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 60, 4, 0, 7,
+          args={"device": 0, "stream": 7, "correlation": 2, "bytes": 4096}),
+    event("cuda_runtime", "cudaDeviceSynchronize", 70, 20, args={"correlation": 3}),
+    event("gpu_memset", "Memset (Device)", 62, 3, 0, 9, args={"device": 0, "stream": 9, "bytes": 64}),
+)
+
+
+def tree(path):
+    """{path of names: {metric: sum}} of what has a value."""
+    profile = plumb_package.Profile(path)
+    found = {}
+    for node in profile.walk():
+        values = {name: value.mean if value.sum is None else value.sum
+                  for name, value in node.exclusive.items()}
+        if values:
+            found[" > ".join(part.name for part in list(node.ancestors)[::-1][1:] + [node])] = values
+    return found
+
+
+def test_small(tmp_path):
+    path, _ = imported(tmp_path, written(tmp_path, SMALL))
+    found = tree(path)
+    step = "ProfilerStep > aten::linear"
+    assert found[step] == {"op.calls": 1, "op.time": 10000, "op.duration": 30000}
+    assert found[step + " > aten::addmm"] == {"op.calls": 1, "op.time": 20000, "op.duration": 20000}
+    launch = step + " > aten::addmm > cudaLaunchKernel"
+    assert found[launch] == {"gpu.launches": 1}
+    assert found[launch + " > k"] == {"gpu.time": 5500, "gpu.blocks": 24, "gpu.registers": 16,
+                                      "gpu.shared_bytes": 48}
+    assert found["ProfilerStep > cudaMemcpyAsync > copy pinned→device"] == {
+        "gpu.copy_time": 4000, "gpu.copy_bytes": 4096}
+    assert found["ProfilerStep > cudaDeviceSynchronize"] == {"host.wait": 20000}
+    assert found["set device"] == {"gpu.copy_time": 3000, "gpu.copy_bytes": 64}
+    data = report(path)
+    assert data["devices"][0]["busy_ns"] == 5500 + 5000
+    assert fates(data, "gpu.set")["the file has no launch for it; under no call"] == 1
+    assert data["run"]["wall_ns"] == 100000
+    (variant,) = [v for k in plumb_package.Profile(path).kernels for v in k.variants]
+    assert (variant.grid, variant.block, variant.registers) == ((2, 3, 4), (32, 1, 1), 16)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress,
+                                  lambda data: subprocess.run(["zstd", "-c"], input=data, check=True,
+                                                              stdout=subprocess.PIPE).stdout,
+                                  lambda data: gzip.compress(data[:99]) + gzip.compress(data[99:])],
+                         ids=["plain", "gzip", "xz", "zstd", "gzips"])
+def test_packings(tmp_path, pack):
+    """Whatever the file is called."""
+    assert tree(imported(tmp_path, written(tmp_path, SMALL, "x", pack))[0])["set device"]
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress], ids=["gzip", "xz"])
+def test_packed_and_cut(tmp_path, pack):
+    whole = pack(json.dumps(SMALL).encode())
+    for at in range(8, len(whole) - 1):
+        (tmp_path / "x").write_bytes(whole[:at])
+        assert "x: " in imported(tmp_path, tmp_path / "x", code=2)[1]
+
+
+def test_other_verbs_take_it(tmp_path):
+    trace = written(tmp_path, SMALL)
+    assert report(trace, "--by", "kernel")["rows"][0]["name"] == "k"
+    assert "aten::addmm" in run_command(PLUMB, "export", trace, "--format", "folded").stdout
+
+
+def test_dialect_of_2021(tmp_path):
+    """Categories with capitals, streams as texts, whole µs, steps among the operators."""
+    path, _ = imported(tmp_path, written(tmp_path, document(
+        event("Operator", "ProfilerStep#7", 0, 100), event("Operator", "aten::mm", 1, 9),
+        call(4, 2, category="Runtime"), kernel(4, 20, 3, category="Kernel", tid="stream 7"),
+        {"ph": "s", "cat": "async", "id": 4, "pid": 5, "tid": 6, "ts": 2, "name": "launch"},
+        event("Memcpy", "Memcpy DtoH (Device -> Pageable)", 30, 1, 0, "stream 8", args={"bytes": 5}))))
+    found = tree(path)
+    assert found["ProfilerStep > aten::mm > cudaLaunchKernel > k"]["gpu.time"] == 3000
+    assert found["copy device→pageable"] == {"gpu.copy_time": 1000, "gpu.copy_bytes": 5}
+    tracks = plumb_package.Profile(path).tracks
+    assert sorted(track.stream for track in tracks if track.kind == "stream") == [7, 8]
+
+
+def test_times_are_decimal(tmp_path):
+    """19 digits and three behind the point: more than a double holds."""
+    text = json.dumps(document(kernel(1, 1, 1, "a"), kernel(2, 1, 1, "b"), kernel(3, 1, 1, "c")))
+    for start, length in (("1775078550000123.457", "0.001"), ("1775078550000124.4565", "1e-3"),
+                          ("177507855000012.5e1", "0.0005")):
+        text = text.replace('"ts": 1, "dur": 1', f'"ts": {start}, "dur": {length}', 1)
+    profile = plumb_package.Profile(imported(tmp_path, written(tmp_path, text))[0])
+    names = {node.id: node.name for node in profile.walk()}
+    assert {names[s.context]: (s.start_ns, s.end_ns - s.start_ns) for s in profile.spans()} == {
+        "a": (1775078550000123457, 1), "b": (1775078550000124457, 1), "c": (1775078550000125000, 1)}
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_base_of_times(tmp_path, first):
+    """It may stand before the events or after them."""
+    base = {"baseTimeNanoseconds": 1_700_000_000_000_000_000}
+    data = document(kernel(1, 2.5, 1))
+    data = {**base, **data} if first else {**data, **base}
+    (span,) = plumb_package.Profile(imported(tmp_path, written(tmp_path, data))[0]).spans()
+    assert span.start_ns == 1_700_000_000_000_002_500
+
+
+def test_graph_replay(tmp_path):
+    """Hundreds of kernels have the number of one call."""
+    path, _ = imported(tmp_path, written(tmp_path, document(
+        call(9, 1, "cudaGraphLaunch"), *[kernel(9, 10 + i, 0.5, f"k{i % 3}") for i in range(300)])))
+    found = tree(path)
+    assert found["cudaGraphLaunch"] == {"gpu.replays": 1}
+    assert [found[f"cudaGraphLaunch > k{i}"]["gpu.time"] for i in range(3)] == [50000] * 3
+
+
+def test_driver_call_within_runtime_call(tmp_path):
+    path, _ = imported(tmp_path, written(tmp_path, document(
+        call(1, 1, duration=9), call(1, 3, "cuLaunchKernel", category="cuda_driver"), kernel(1, 20, 1))))
+    assert "cudaLaunchKernel > cuLaunchKernel > k" in tree(path)
+
+
+def test_backward_hangs_under_forward(tmp_path):
+    """On another thread, with what the engine does around it."""
+    flow = {"cat": "fwdbwd", "name": "fwdbwd", "id": 3, "pid": 5}
+    path, _ = imported(tmp_path, written(tmp_path, document(
+        event("cpu_op", "aten::mm", 1, 9),
+        {**flow, "ph": "s", "tid": 6, "ts": 1},
+        event("cpu_op", "autograd::engine::evaluate_function: MmBackward0", 50, 30, tid=8),
+        event("cpu_op", "MmBackward0", 52, 20, tid=8), call(5, 55, tid=8), kernel(5, 90, 2),
+        {**flow, "ph": "f", "tid": 8, "ts": 52, "bp": "e"},
+        {**flow, "ph": "f", "id": 77, "tid": 8, "ts": 52, "bp": "e"})))
+    profile = plumb_package.Profile(path)
+    (node,) = profile.kernels
+    assert [part.name for part in list(node.ancestors)[::-1][1:]] == [
+        "aten::mm", "autograd::engine::evaluate_function: MmBackward0", "MmBackward0", "cudaLaunchKernel"]
+    assert node.parent.is_backward and not profile.match("operator:aten::mm")[0].is_backward
+
+
+def test_python_and_modules(tmp_path):
+    path, _ = imported(tmp_path, written(tmp_path, document(
+        event("python_function", "/home/u/train.py(12): <module>", 0, 100),
+        event("python_function", "nn.Module: Linear_3", 1, 90),
+        event("python_function", "a (copy)/b.py(7): forward", 2, 80),
+        event("python_function", "<built-in function linear>", 3, 70),
+        event("cpu_op", "aten::linear", 4, 60))))
+    chain = list(plumb_package.Profile(path).operators)[0]
+    parts = [(part.kind, part.name, part.file, part.line) for part in list(chain.ancestors)[::-1][1:]]
+    assert parts == [("python", "<module>", "/home/u/train.py", 12), ("module", "Linear_3", "Linear", None),
+                     ("python", "forward", "a (copy)/b.py", 7),
+                     ("python", "<built-in function linear>", None, None)]
+
+
+def test_collectives(tmp_path):
+    """By the kernel's name, or by what Kineto says of it."""
+    path, _ = imported(tmp_path, written(tmp_path, document(
+        kernel(1, 0, 100, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"),
+        kernel(2, 200, 50, "deep_ep_dispatch", **{"Collective name": "alltoall"}),
+        kernel(3, 60, 30, "gemm", stream=8), distributedInfo={"backend": "nccl", "rank": 3, "world_size": 8})))
+    data = report(path, "--by", "collective")
+    assert {row["name"] for row in data["rows"]} == {"AllReduce", "AlltoAll"}
+    assert data["overlap"] == [{"rank": 3, "communication_ns": 150000, "compute_ns": 30000,
+                                "hidden_ns": 30000, "ratio": 0.2, "from": "spans"}]
+    assert "20.0 % of it hidden" in run_command(PLUMB, "report", path).stdout
+
+
+def test_merged_ranks(tmp_path):
+    """One file of two processes: GPU work is on the device of the one that launched it."""
+    path, _ = imported(tmp_path, written(tmp_path, document(
+        call(1, 1, pid=10), call(2, 1, pid=20), kernel(1, 5, 1, "a"), kernel(2, 5, 2, "b"))))
+    data = report(path)
+    assert {(d["processes"][0]["pid"], d["kernels"]["ns"]) for d in data["devices"]} == {(10, 1000), (20, 2000)}
+
+
+def test_names_of_any_kind(tmp_path):
+    name = "</script><b>\t\n\x1b[31m\"é\\\U0001f600"
+    path, _ = imported(tmp_path, written(tmp_path, document(kernel(1, 1, 1, name), kernel(2, 3, 1, "\ud800"))))
+    assert {k.name for k in plumb_package.Profile(path).kernels} == {name, "\ufffd"}
+    assert "\x1b" not in run_command(PLUMB, "report", path, "--by", "kernel").stdout
+
+
+def test_what_is_not_used_is_counted(tmp_path):
+    data = report(imported(tmp_path, written(tmp_path, document(
+        kernel(1, 1, 1), event("overhead", "Lazy", 1, 2), event("gpu_user_annotation", "x", 1, 2, 0, 7),
+        {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "ts": 1, "pid": 5, "tid": 6},
+        {"ph": "X", "cat": "cpu_op", "name": "no time", "pid": 5, "tid": 6, "ts": 3},
+        event("cpu_op", "backwards", 9, -3))))[0])
+    assert fates(data, "import") == {"received": 0, "attributed": 0, "nothing that plumb shows": 2,
+                                     "a second account of the same thing": 1,
+                                     "it ends before it begins, or has no time": 2}
+
+
+def test_cut_at_every_byte(tmp_path):
+    whole = json.dumps(SMALL)
+    for at in range(1, len(whole)):
+        path = written(tmp_path, whole[:at])
+        assert "trace: " in imported(tmp_path, path, code=2)[1]
+
+
+@pytest.mark.parametrize("before, after, why", [
+    ('"dur": 30', '"dur": 30 5', "no comma or }"), ('"ts": 10', '"ts" 10', "no colon"),
+    ('"ts": 10', '"ts": x', "no value"), ('"cpu_op"', '"cpu_op\\q"', "an escape"),
+    ('{"ph"', "{,", "a comma too many"), ('"traceEvents": [', '"traceEvents": 3, "x": [', "no list of events"),
+    ('"numSms": 4', '"numSms": ' + "[" * 600 + "]" * 600, "deeper than 512"),
+    ('"ts": 10', '"ts": \x00', "a zero byte"),
+])
+def test_wrong(tmp_path, before, after, why):
+    text = json.dumps(SMALL)
+    assert before in text
+    text = text.replace(before, after, 1)
+    said = imported(tmp_path, written(tmp_path, text), code=2)[1]
+    assert why in said and " at byte " in said
+
+
+@pytest.mark.parametrize("value", ["1e999", "99999999999999999999", "-9223372036854775808", "null", "[1]", "NaN",
+                                   "9223372036854775807", '"12"', "{}", "true", "-1e-400"])
+def test_numbers_at_their_limits(tmp_path, value):
+    """An event without a time is counted; the rest stays."""
+    text = json.dumps(document(kernel(1, 1, 1, "good"), kernel(2, 77, 1, "odd"))).replace("77", value)
+    path, _ = imported(tmp_path, written(tmp_path, text))
+    assert "good" in {k.name for k in plumb_package.Profile(path).kernels}
+
+
+def test_nothing_in_it(tmp_path):
+    done = run_command(PLUMB, "import", written(tmp_path, document()), "-o", tmp_path / "out.plumb")
+    assert done.returncode == 3 and "nothing in it has a time" in done.stderr
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 5000, b"hello\n", b"%PDF-1.7\n", b"\x7fELF" + b"\1" * 500])
+def test_of_no_known_format(tmp_path, content):
+    (tmp_path / "x").write_bytes(content)
+    done = run_command(PLUMB, "report", tmp_path / "x")
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+
+
+def test_sparse_file(tmp_path):
+    """4 GB of zeros behind a good beginning end it at once, in little memory."""
+    path = written(tmp_path, json.dumps(SMALL)[:300])
+    with open(path, "r+b") as file:
+        file.truncate(4 << 30)
+    said = imported(tmp_path, path, code=2)[1]
+    assert "a zero byte" in said and "at byte 300" in said
+
+
+def test_no_room(tmp_path):
+    out = tmp_path / "missing" / "out.plumb"
+    done = run_command(PLUMB, "import", written(tmp_path, SMALL), "-o", out)
+    assert done.returncode == 5 and len(done.stderr.splitlines()) == 1
