@@ -98,7 +98,7 @@ gather(struct perfetto *p)
 				                     0 };
 	}
 	free(traced);
-	return plumb_order_spans(&p->spans, p->spans_count) == 0;
+	return plumb_order_spans(p->spans, p->spans_count) == 0;
 }
 
 /* ---- times ---- */

@@ -87,6 +87,17 @@ import_one(const char *path, int64_t rank, struct plumb_trace *trace,
 	return code ? (error ? error->code : code) : 0;
 }
 
+/* "trace.json.gz and 3 more, PyTorch profiler JSON" */
+static void
+describe(struct plumb_builder *builder, const char *const *paths, uint32_t count, const char *title)
+{
+	char text[1024], more[32] = "";
+	if (count > 1)
+		snprintf(more, sizeof more, " and %u more", count - 1);
+	snprintf(text, sizeof text, "%.900s%s, %s", paths[0], more, title);
+	plumb_builder_environment(builder, PLUMB_NONE, "import.files", text);
+}
+
 static int
 import_all(const char *const *paths, uint32_t count, struct plumb_builder *builder,
            struct plumb_error *error)
@@ -95,17 +106,19 @@ import_all(const char *const *paths, uint32_t count, struct plumb_builder *build
 	if (!trace)
 		return plumb_fail(error, PLUMB_ESYSTEM, "memory is out");
 	const struct plumb_format *format = NULL, *first = NULL;
+	bool several = false;
 	int code = 0;
 	for (uint32_t i = 0; i < count && !code; i++) {
 		code = import_one(paths[i], count > 1 ? i : PLUMB_UNKNOWN, trace, &format, error);
-		if (!first)
-			first = format;
-		if (!code)
-			plumb_builder_environment(builder, PLUMB_NONE, "import.format",
-			                          format->name);
+		first = i ? first : format;
+		several |= format != first;
 	}
-	if (!code)
+	if (!code) {
+		describe(builder, paths, count, several ? "several formats" : first->title);
+		plumb_builder_environment(builder, PLUMB_NONE, "import.format",
+		                          several ? "several" : first->name);
 		code = plumb_trace_finish(trace, error);
+	}
 	plumb_trace_free(trace);
 	return code;
 }

@@ -10,10 +10,12 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/runs.h"
 #include "import/trace_private.h"
 #include "model/collective.h"
 
 #define DEPTH_MAX 4096
+#define GIVE_BACK 65536  /* spans at a time */
 #define ROUNDING_NS 1000 /* traces in µs round begin and end apart */
 #define ENGINE "autograd::engine::evaluate_function: "
 
@@ -49,6 +51,18 @@ call_hash(uint64_t correlation)
 	return plumb_hash_mix(correlation, 0);
 }
 
+static const struct plumb_span *
+span_of(const struct plumb_trace *trace, const struct plumb_trace_call *call)
+{
+	return plumb_trace_spans_of(&trace->spans.items[call->track]) + call->span;
+}
+
+static uint32_t
+process_of(const struct plumb_trace *trace, uint32_t track)
+{
+	return plumb_builder_get_track(trace->builder, track)->process;
+}
+
 /* OTHERS: of another process, if only one has it. */
 static struct plumb_trace_call *
 call_find(struct plumb_trace *trace, uint32_t process, uint64_t correlation, bool others)
@@ -59,9 +73,9 @@ call_find(struct plumb_trace *trace, uint32_t process, uint64_t correlation, boo
 	for (uint32_t i = plumb_map_first(&trace->call_map, call_hash(correlation), &at);
 	     i != PLUMB_MAP_NONE; i = plumb_map_next(&trace->call_map, &at)) {
 		struct plumb_trace_call *call = &trace->calls.items[i];
-		if (call->correlation != correlation)
+		if (span_of(trace, call)->correlation != correlation)
 			continue;
-		if (call->process == process)
+		if (process_of(trace, call->track) == process)
 			return call;
 		several = other != NULL;
 		other = call;
@@ -71,22 +85,21 @@ call_find(struct plumb_trace *trace, uint32_t process, uint64_t correlation, boo
 
 /* A runtime call and the driver call within it share a number: the inner one counts. */
 static int
-call_add(struct plumb_trace *trace, uint32_t process, uint32_t context,
-         const struct plumb_span *span)
+call_add(struct plumb_trace *trace, uint32_t process, uint32_t track, uint32_t at)
 {
+	const struct plumb_span *span = plumb_trace_spans_of(&trace->spans.items[track]) + at;
 	struct plumb_trace_call *call = call_find(trace, process, span->correlation, false);
-	bool fresh = !call;
-	if (call && (span->start_ns < call->start_ns || span->end_ns > call->end_ns)) {
+	const struct plumb_span *outer = call ? span_of(trace, call) : NULL;
+	if (outer && (span->start_ns < outer->start_ns || span->end_ns > outer->end_ns)) {
 		plumb_trace_count(trace, PLUMB_FATE_AMBIGUOUS, "calls with the number of another",
 		                  1);
 		return 0;
 	}
-	if (fresh && (!(call = plumb_vec_add(&trace->calls)) ||
+	if (!call && (!(call = plumb_vec_add(&trace->calls)) ||
 	              plumb_map_add(&trace->call_map, call_hash(span->correlation),
 	                            trace->calls.count - 1) < 0))
 		return plumb_trace_no_memory(trace);
-	*call = (struct plumb_trace_call){ span->correlation, process,      context, span->track,
-		                           span->start_ns,    span->end_ns, 0 };
+	*call = (struct plumb_trace_call){ track, at, 0 };
 	return 0;
 }
 
@@ -176,7 +189,7 @@ edge_of(struct sweep *sweep, const struct plumb_span *span, const char *name)
 }
 
 static int
-open_span(struct sweep *sweep, struct plumb_span *span)
+open_span(struct sweep *sweep, struct plumb_span *span, uint32_t at)
 {
 	struct plumb_trace *trace = sweep->trace;
 	const struct plumb_frame *frame = plumb_builder_get_frame(trace->builder, span->context);
@@ -210,7 +223,7 @@ open_span(struct sweep *sweep, struct plumb_span *span)
 	    add_value(trace, span->context, PLUMB_METRIC_HOST_WAIT, sweep->track,
 	              span->end_ns - span->start_ns) < 0)
 		return PLUMB_ESYSTEM;
-	return span->correlation ? call_add(trace, sweep->process, span->context, span) : 0;
+	return span->correlation ? call_add(trace, sweep->process, sweep->track, at) : 0;
 }
 
 static int
@@ -223,7 +236,7 @@ sweep_spans(struct sweep *sweep, struct plumb_span *spans, uint32_t count)
 		if (!code)
 			code = close_until(sweep, spans[i].start_ns);
 		if (!code)
-			code = open_span(sweep, &spans[i]);
+			code = open_span(sweep, &spans[i], i);
 	}
 	if (!code && sweep->from_count)
 		code = leave_edges(sweep, INT64_MAX);
@@ -232,32 +245,77 @@ sweep_spans(struct sweep *sweep, struct plumb_span *spans, uint32_t count)
 	return code;
 }
 
-static int
-keep_spans(struct plumb_trace *trace, struct plumb_span *spans, uint32_t count)
+/* ---- the order of a track ---- */
+
+/* What holds the others when both begin and end together: the outer layer. */
+static const unsigned char layers[PLUMB_FRAME_KIND_COUNT] = {
+	[PLUMB_FRAME_RANGE] = 1,    [PLUMB_FRAME_PYTHON] = 2,  [PLUMB_FRAME_MODULE] = 2,
+	[PLUMB_FRAME_OPERATOR] = 3, [PLUMB_FRAME_LIBRARY] = 4, [PLUMB_FRAME_NATIVE] = 4,
+	[PLUMB_FRAME_GPU_API] = 5,
+};
+
+static unsigned
+layer_of(const struct plumb_trace *trace, const struct plumb_span *span)
 {
-	for (uint32_t i = 0; i < count; i++) {
-		plumb_trace_extent(trace, &spans[i]);
-		int code = plumb_builder_span(trace->builder, &spans[i]);
-		if (code < 0)
-			return plumb_trace_no_memory(trace);
-		trace->spans_left_out += code == 1;
-	}
-	return 0;
+	return layers[plumb_builder_get_frame(trace->builder, span->context)->kind];
+}
+
+/* Of a thread: before it is swept. */
+static bool
+swapped_host(const void *x, const void *y, const void *data)
+{
+	const struct plumb_span *a = x, *b = y;
+	if (a->start_ns != b->start_ns)
+		return b->start_ns < a->start_ns;
+	if (a->end_ns != b->end_ns)
+		return b->end_ns > a->end_ns;
+	return layer_of(data, b) < layer_of(data, a);
+}
+
+static bool
+swapped_work(const void *x, const void *y, const void *data)
+{
+	const struct plumb_span *a = x, *b = y;
+	(void)data;
+	return a->start_ns != b->start_ns ? b->start_ns < a->start_ns : b->end_ns > a->end_ns;
 }
 
 static int
 sweep_track(struct plumb_trace *trace, struct sweep *sweep, uint32_t track)
 {
-	struct plumb_trace_host *host = &trace->hosts.items[track];
+	struct plumb_span *spans = plumb_trace_spans_of(&trace->spans.items[track]);
+	uint32_t count = plumb_trace_spans_count(&trace->spans.items[track]);
 	sweep->track = track;
 	sweep->process = plumb_builder_get_track(trace->builder, track)->process;
-	int code = plumb_trace_order(trace, host->spans.items, host->spans.count);
-	if (!code)
-		code = sweep_spans(sweep, host->spans.items, host->spans.count);
-	if (!code)
-		code = keep_spans(trace, host->spans.items, host->spans.count);
-	plumb_vec_free(&host->spans);
-	return code;
+	if (plumb_runs_sort(spans, count, sizeof *spans, swapped_host, trace) < 0)
+		return plumb_trace_no_memory(trace);
+	return sweep_spans(sweep, spans, count);
+}
+
+/* All spans go into the builder, track by track, which gives their room back as it goes. */
+static int
+keep_spans(struct plumb_trace *trace)
+{
+	for (uint32_t t = 0; t < trace->spans.count; t++) {
+		struct plumb_trace_spans *own = &trace->spans.items[t];
+		struct plumb_span *spans = plumb_trace_spans_of(own);
+		uint32_t count = plumb_trace_spans_count(own);
+		if (count &&
+		    plumb_builder_get_track(trace->builder, t)->kind == PLUMB_TRACK_STREAM &&
+		    plumb_runs_sort(spans, count, sizeof *spans, swapped_work, NULL) < 0)
+			return plumb_trace_no_memory(trace);
+		for (uint32_t i = 0; i < count; i++) {
+			plumb_trace_extent(trace, &spans[i]);
+			int code = plumb_builder_span(trace->builder, &spans[i]);
+			if (code < 0)
+				return plumb_trace_no_memory(trace);
+			trace->spans_left_out += code == 1;
+			if (i % GIVE_BACK == GIVE_BACK - 1)
+				plumb_pages_drop(&own->pages, (size_t)i * sizeof *spans);
+		}
+		plumb_pages_free(&own->pages);
+	}
+	return 0;
 }
 
 /* ---- edges ---- */
@@ -323,7 +381,7 @@ part_of(const struct plumb_trace *trace, const uint32_t *order, uint32_t track, 
 static int
 place_hosts(struct plumb_trace *trace)
 {
-	uint32_t edges = trace->edges.count, tracks = trace->hosts.count;
+	uint32_t edges = trace->edges.count, tracks = trace->spans.count;
 	uint32_t *from = malloc((edges + 1) * sizeof *from), *to = malloc((edges + 1) * sizeof *to);
 	struct turn *turns = calloc(tracks + 1, sizeof *turns);
 	struct sweep sweep = { .trace = trace };
@@ -343,7 +401,7 @@ place_hosts(struct plumb_trace *trace)
 	}
 	for (uint32_t i = 0; i < tracks && !code; i++) {
 		uint32_t track = turns[i].track, first;
-		if (!trace->hosts.items[track].spans.count)
+		if (!plumb_trace_spans_count(&trace->spans.items[track]))
 			continue;
 		sweep.from_at = sweep.to_at = 0;
 		sweep.from_count = part_of(trace, from, track, false, &first);
@@ -451,10 +509,12 @@ place_work(struct plumb_trace *trace, struct plumb_trace_item *item)
 		item->placed == PLUMB_NONE && item->span.correlation
 			? call_find(trace, track->process, item->span.correlation, true)
 			: NULL;
-	uint32_t parent = item->placed != PLUMB_NONE ? item->placed : call ? call->context : 0;
+	uint32_t parent = item->placed != PLUMB_NONE ? item->placed
+	                  : call                     ? span_of(trace, call)->context
+	                                             : 0;
 	bool matched = call || item->placed != PLUMB_NONE;
-	if (call && call->process != track->process) {
-		if (move_to(trace, item, call->process) < 0)
+	if (call && process_of(trace, call->track) != track->process) {
+		if (move_to(trace, item, process_of(trace, call->track)) < 0)
 			return PLUMB_ESYSTEM;
 		track = plumb_builder_get_track(builder, item->span.track);
 	}
@@ -479,8 +539,7 @@ place_work(struct plumb_trace *trace, struct plumb_trace_item *item)
 		                  item->span.track, item->bytes);
 	if (kind == PLUMB_FRAME_KERNEL)
 		code |= launch_values(trace, item);
-	code |= keep_spans(trace, &item->span, 1);
-	return code;
+	return code | plumb_trace_add_span(trace, &item->span);
 }
 
 /* Calls that started something are launches; one that started several is a graph's. */
@@ -491,7 +550,7 @@ count_launches(struct plumb_trace *trace)
 	for (uint32_t i = 0; i < trace->calls.count && !code; i++) {
 		const struct plumb_trace_call *call = &trace->calls.items[i];
 		if (call->works)
-			code = add_value(trace, call->context,
+			code = add_value(trace, span_of(trace, call)->context,
 			                 call->works == 1 ? PLUMB_METRIC_GPU_LAUNCHES
 			                                  : PLUMB_METRIC_GPU_REPLAYS,
 			                 call->track, 1);
@@ -505,5 +564,10 @@ plumb_trace_place_all(struct plumb_trace *trace)
 	int code = place_hosts(trace);
 	for (uint32_t i = 0; i < trace->works.count && !code; i++)
 		code = place_work(trace, &trace->works.items[i]);
-	return code ? code : count_launches(trace);
+	plumb_vec_free(&trace->works);
+	if (!code)
+		code = count_launches(trace);
+	plumb_vec_free(&trace->calls);
+	plumb_map_free(&trace->call_map);
+	return code ? code : keep_spans(trace);
 }

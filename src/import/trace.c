@@ -44,9 +44,9 @@ forget_file(struct plumb_trace *trace)
 {
 	plumb_vec_free(&trace->places);
 	plumb_map_free(&trace->place_map);
-	for (uint32_t i = 0; i < trace->hosts.count; i++)
-		plumb_vec_free(&trace->hosts.items[i].spans);
-	trace->hosts.count = 0;
+	for (uint32_t i = 0; i < trace->spans.count; i++)
+		plumb_pages_free(&trace->spans.items[i].pages);
+	trace->spans.count = 0;
 	plumb_vec_free(&trace->works);
 	plumb_vec_free(&trace->launches);
 	plumb_map_free(&trace->launch_map);
@@ -61,7 +61,7 @@ plumb_trace_free(struct plumb_trace *trace)
 	if (!trace)
 		return;
 	forget_file(trace);
-	plumb_vec_free(&trace->hosts);
+	plumb_vec_free(&trace->spans);
 	plumb_vec_free(&trace->busy);
 	free(trace);
 }
@@ -181,8 +181,8 @@ add_track(struct plumb_trace *trace, const struct plumb_trace_place *key, struct
 	row.name = PLUMB_NONE;
 	row.start_ns = row.end_ns = row.overhead_ns = PLUMB_UNKNOWN;
 	uint32_t id = plumb_builder_track(trace->builder, &row);
-	while (id != PLUMB_NONE && trace->hosts.count <= id)
-		if (!plumb_vec_add(&trace->hosts))
+	while (id != PLUMB_NONE && trace->spans.count <= id)
+		if (!plumb_vec_add(&trace->spans))
 			id = PLUMB_NONE;
 	return place_add(trace, key, id);
 }
@@ -346,18 +346,28 @@ plumb_trace_extent(struct plumb_trace *trace, const struct plumb_span *span)
 }
 
 int
+plumb_trace_add_span(struct plumb_trace *trace, const struct plumb_span *span)
+{
+	struct plumb_trace_spans *spans = &trace->spans.items[span->track];
+	struct plumb_span *added = NULL;
+	if (plumb_trace_spans_count(spans) < PLUMB_VEC_MAX)
+		added = plumb_pages_add(&spans->pages, sizeof *added);
+	if (!added)
+		return plumb_trace_no_memory(trace);
+	*added = *span;
+	return 0;
+}
+
+int
 plumb_trace_host(struct plumb_trace *trace, uint32_t track, uint32_t frame, int64_t start_ns,
                  int64_t end_ns, uint64_t correlation)
 {
-	if (track >= trace->hosts.count || frame == PLUMB_NONE)
+	if (track >= trace->spans.count || frame == PLUMB_NONE)
 		return plumb_trace_no_memory(trace);
 	if (!has_time(trace, start_ns, end_ns))
 		return 0;
-	struct plumb_span *span = plumb_vec_add(&trace->hosts.items[track].spans);
-	if (!span)
-		return plumb_trace_no_memory(trace);
-	*span = (struct plumb_span){ frame, track, start_ns, end_ns, correlation };
-	return 0;
+	struct plumb_span span = { frame, track, start_ns, end_ns, correlation };
+	return plumb_trace_add_span(trace, &span);
 }
 
 /* The number of an equal launch. */
@@ -382,7 +392,7 @@ launch_of(struct plumb_trace *trace, const struct plumb_trace_launch *launch)
 int
 plumb_trace_work(struct plumb_trace *trace, const struct plumb_trace_work *work)
 {
-	if (work->track >= trace->hosts.count || work->frame == PLUMB_NONE)
+	if (work->track >= trace->spans.count || work->frame == PLUMB_NONE)
 		return plumb_trace_no_memory(trace);
 	if (!has_time(trace, work->start_ns, work->end_ns))
 		return 0;
@@ -477,10 +487,10 @@ shift_all(struct plumb_trace *trace)
 {
 	bool sound = true;
 	int64_t ns = trace->base_ns;
-	for (uint32_t t = 0; t < trace->hosts.count; t++) {
-		struct plumb_trace_host *host = &trace->hosts.items[t];
-		for (uint32_t i = 0; i < host->spans.count; i++)
-			sound &= shift(&host->spans.items[i], ns);
+	for (uint32_t t = 0; t < trace->spans.count; t++) {
+		struct plumb_span *spans = plumb_trace_spans_of(&trace->spans.items[t]);
+		for (uint32_t i = 0; i < plumb_trace_spans_count(&trace->spans.items[t]); i++)
+			sound &= shift(&spans[i], ns);
 	}
 	for (uint32_t i = 0; i < trace->works.count; i++)
 		sound &= shift(&trace->works.items[i].span, ns);

@@ -4,6 +4,7 @@
 #define PLUMB_IMPORT_TRACE_PRIVATE_H
 
 #include "base/map.h"
+#include "base/pages.h"
 #include "base/vec.h"
 #include "import/trace.h"
 
@@ -15,10 +16,23 @@ struct plumb_trace_place {
 	uint32_t id;
 };
 
-/* Things of one thread; until they are placed, a span's context is its frame. */
-struct plumb_trace_host {
-	PLUMB_VEC(struct plumb_span) spans;
+/* The spans of one track; until they are placed, a span's context is its frame. Those of streams come when
+ * their work is placed. */
+struct plumb_trace_spans {
+	struct plumb_pages pages;
 };
+
+static inline struct plumb_span *
+plumb_trace_spans_of(const struct plumb_trace_spans *spans)
+{
+	return (struct plumb_span *)(void *)spans->pages.data;
+}
+
+static inline uint32_t
+plumb_trace_spans_count(const struct plumb_trace_spans *spans)
+{
+	return (uint32_t)(spans->pages.bytes / sizeof(struct plumb_span));
+}
 
 struct plumb_trace_item { /* GPU work; span.context is the frame until it is placed */
 	struct plumb_span span;
@@ -33,12 +47,9 @@ struct plumb_trace_edge {
 	uint32_t context, flags; /* of what is at its beginning; PLUMB_NONE: not known yet */
 };
 
-/* A call that may have started work. */
+/* A call that may have started work: where its span is, and how much it started. */
 struct plumb_trace_call {
-	uint64_t correlation;
-	uint32_t process, context, track;
-	int64_t start_ns, end_ns;
-	uint32_t works;
+	uint32_t track, span, works;
 };
 
 struct plumb_trace_busy {
@@ -55,7 +66,7 @@ struct plumb_trace {
 	bool no_memory;
 	PLUMB_VEC(struct plumb_trace_place) places;
 	struct plumb_map place_map;
-	PLUMB_VEC(struct plumb_trace_host) hosts; /* by track */
+	PLUMB_VEC(struct plumb_trace_spans) spans; /* by track */
 	PLUMB_VEC(struct plumb_trace_item) works;
 	PLUMB_VEC(struct plumb_trace_launch) launches;
 	struct plumb_map launch_map;
@@ -74,8 +85,8 @@ int plumb_trace_place_all(struct plumb_trace *trace);
 void
 plumb_trace_add_work(struct plumb_trace *trace, const struct plumb_trace_item *item, uint32_t kind);
 int plumb_trace_totals(struct plumb_trace *trace);
-/* order.c: by start, the longer first, stable. Negative: memory is out. */
-int plumb_trace_order(struct plumb_trace *trace, struct plumb_span *spans, uint32_t count);
+/* SPAN is one of its track. */
+int plumb_trace_add_span(struct plumb_trace *trace, const struct plumb_span *span);
 
 /* The span, of a track, lies within the run, its process and its track. */
 void plumb_trace_extent(struct plumb_trace *trace, const struct plumb_span *span);

@@ -243,7 +243,7 @@ order_all(struct plumb_builder *builder)
 	if (!code)
 		code = ORDER(builder->ledger, ledger_key, 2);
 	if (!code)
-		code = plumb_order_spans(&builder->spans.items, builder->spans.count);
+		code = plumb_order_spans(builder->spans.items, builder->spans.count);
 	return code;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/order.h"
 
+#include "base/runs.h"
 #include "base/sort.h"
 
 static uint64_t
@@ -29,45 +30,22 @@ plumb_order_work(struct plumb_work_item **work, uint32_t count, const struct plu
 	return code;
 }
 
-static uint64_t
-span_key(const void *row, int which, const void *data)
+static bool
+swapped(const void *x, const void *y, const void *data)
 {
 	(void)data;
-	const struct plumb_span *s = row;
-	switch (which) {
-	case 0:
-		return s->track;
-	case 1:
-		return plumb_sort_signed(s->start_ns);
-	case 2:
-		return ~plumb_sort_signed(s->end_ns);
-	default:
-		return s->context;
-	}
-}
-
-static bool
-in_order(const struct plumb_span *a, const struct plumb_span *b)
-{
-	for (int which = 0; which < 4; which++) {
-		uint64_t x = span_key(a, which, NULL), y = span_key(b, which, NULL);
-		if (x != y)
-			return x < y;
-	}
-	return true;
+	const struct plumb_span *a = x, *b = y;
+	if (a->track != b->track)
+		return b->track < a->track;
+	if (a->start_ns != b->start_ns)
+		return b->start_ns < a->start_ns;
+	if (a->end_ns != b->end_ns)
+		return b->end_ns > a->end_ns;
+	return b->context < a->context;
 }
 
 int
-plumb_order_spans(struct plumb_span **spans, uint32_t count)
+plumb_order_spans(struct plumb_span *spans, uint32_t count)
 {
-	bool sorted = true;
-	/* A stored profile's are in order already. */
-	for (uint32_t i = 1; sorted && i < count; i++)
-		sorted = in_order(&(*spans)[i - 1], &(*spans)[i]);
-	if (sorted)
-		return 0;
-	void *rows = *spans;
-	int code = plumb_sort_rows(&rows, count, sizeof **spans, span_key, 4, NULL);
-	*spans = rows;
-	return code;
+	return plumb_runs_sort(spans, count, sizeof *spans, swapped, NULL);
 }

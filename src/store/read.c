@@ -637,7 +637,7 @@ read_spans(struct reader *reader)
 	plumb_chunk_coder_free(coder);
 	free(spare);
 	if (!code && (plumb_order_work(&profile->work, profile->work_count, profile->tracks) ||
-	              plumb_order_spans(&profile->spans, profile->spans_count)))
+	              plumb_order_spans(profile->spans, profile->spans_count)))
 		code = no_memory(reader);
 	return code;
 }

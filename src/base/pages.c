@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/pages.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+static size_t
+whole(size_t bytes)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	return (bytes + page - 1) / page * page;
+}
+
+void *
+plumb_pages_grow(struct plumb_pages *pages, size_t bytes)
+{
+	size_t room = whole(pages->room + pages->room / 2 + bytes);
+	char *data;
+	if (room < pages->room || pages->dropped) /* nothing is added to what is being given back */
+		return NULL;
+	data = pages->data ? mremap(pages->data, pages->room, room, MREMAP_MAYMOVE)
+	                   : mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+	                          -1, 0);
+	if (data == MAP_FAILED)
+		return NULL;
+	pages->data = data;
+	pages->room = room;
+	pages->bytes += bytes;
+	return data + pages->bytes - bytes;
+}
+
+void
+plumb_pages_drop(struct plumb_pages *pages, size_t bytes)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), upto = bytes / page * page;
+	if (upto > pages->dropped && upto <= pages->room) {
+		munmap(pages->data + pages->dropped, upto - pages->dropped);
+		pages->dropped = upto;
+	}
+}
+
+void
+plumb_pages_free(struct plumb_pages *pages)
+{
+	if (pages->room > pages->dropped)
+		munmap(pages->data + pages->dropped, pages->room - pages->dropped);
+	*pages = (struct plumb_pages){ 0 };
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/runs.h"
+
+#include "base/error.h"
+#include "base/vec.h"
+
+struct sort {
+	char *rows;
+	size_t size;
+	bool (*swapped)(const void *a, const void *b, const void *data);
+	const void *data;
+	char *spare;
+	size_t spare_bytes;
+};
+
+static inline char *
+row(const struct sort *sort, uint32_t at)
+{
+	return sort->rows + at * sort->size;
+}
+
+static inline bool
+is_swapped(const struct sort *sort, const void *a, const void *b)
+{
+	return sort->swapped(a, b, sort->data);
+}
+
+/* How many of the rows from AT to END stay before KEY, which stood behind them. */
+static uint32_t
+stay_before(const struct sort *sort, uint32_t at, uint32_t end, const char *key)
+{
+	uint32_t low = at, high = end;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (is_swapped(sort, row(sort, middle), key))
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low - at;
+}
+
+/* How many of the rows from AT to END must move before KEY, which stood before them. */
+static uint32_t
+move_before(const struct sort *sort, uint32_t at, uint32_t end, const char *key)
+{
+	uint32_t low = at, high = end;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (is_swapped(sort, key, row(sort, middle)))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low - at;
+}
+
+static bool
+make_spare(struct sort *sort, size_t bytes)
+{
+	if (sort->spare_bytes >= bytes)
+		return true;
+	char *spare = realloc(sort->spare, bytes);
+	if (spare) {
+		sort->spare = spare;
+		sort->spare_bytes = bytes;
+	}
+	return spare != NULL;
+}
+
+/* The runs [START, MIDDLE) and [MIDDLE, END) become one. */
+static int
+merge(struct sort *sort, uint32_t start, uint32_t middle, uint32_t end)
+{
+	size_t size = sort->size;
+	/* What already is where it belongs. */
+	start += stay_before(sort, start, middle, row(sort, middle));
+	if (start == middle)
+		return 0;
+	end = middle + move_before(sort, middle, end, row(sort, middle - 1));
+	uint32_t left = middle - start, right = end - middle;
+	if (!make_spare(sort, (size_t)(left < right ? left : right) * size))
+		return PLUMB_ESYSTEM;
+	if (left <= right) {
+		const char *a = sort->spare, *a_end = sort->spare + left * size;
+		const char *b = row(sort, middle), *b_end = row(sort, end);
+		memcpy(sort->spare, row(sort, start), left * size);
+		for (char *to = row(sort, start); a < a_end; to += size) {
+			const char **from = b < b_end && is_swapped(sort, a, b) ? &b : &a;
+			memcpy(to, *from, size);
+			*from += size;
+		}
+		return 0;
+	}
+	const char *a = row(sort, middle), *b = sort->spare + right * size;
+	memcpy(sort->spare, row(sort, middle), right * size);
+	for (char *to = row(sort, end); b > sort->spare;) {
+		const char **from =
+			a > row(sort, start) && is_swapped(sort, a - size, b - size) ? &a : &b;
+		to -= size;
+		*from -= size;
+		memcpy(to, *from, size);
+	}
+	return 0;
+}
+
+int
+plumb_runs_sort(void *rows, uint32_t count, size_t size,
+                bool (*swapped)(const void *a, const void *b, const void *data), const void *data)
+{
+	struct sort sort = { rows, size, swapped, data, NULL, 0 };
+	PLUMB_VEC(uint32_t) ends = { 0 };
+	int code = 0;
+	for (uint32_t at = 0; at < count && !code;) {
+		uint32_t *end = plumb_vec_add(&ends);
+		for (at++; at < count && !is_swapped(&sort, row(&sort, at - 1), row(&sort, at));
+		     at++)
+			;
+		if (end)
+			*end = at;
+		else
+			code = PLUMB_ESYSTEM;
+	}
+	/* Neighbours in pairs, until one is left. */
+	while (ends.count > 1 && !code) {
+		uint32_t kept = 0, start = 0;
+		for (uint32_t i = 0; i < ends.count && !code; i += 2) {
+			uint32_t last = i + 1 < ends.count ? i + 1 : i;
+			if (last > i)
+				code = merge(&sort, start, ends.items[i], ends.items[last]);
+			start = ends.items[last];
+			ends.items[kept++] = start;
+		}
+		ends.count = kept;
+	}
+	free(sort.spare);
+	plumb_vec_free(&ends);
+	return code;
+}
