@@ -126,13 +126,84 @@ plumb_user_code_generated(const char *file)
 	       strspn(name, "abcdefghijklmnopqrstuvwxyz234567") == 52 && !strcmp(name + 52, ".py");
 }
 
+/* PyTorch's profiler cuts what Python searches for modules off every file: what is left of a package's file
+ * begins with the package. */
+static bool
+is_cut_library(const char *file)
+{
+	static const char *const packages[] = {
+		"torch",
+		"torchvision",
+		"torchaudio",
+		"transformers",
+		"accelerate",
+		"diffusers",
+		"deepspeed",
+		"lightning",
+		"pytorch_lightning",
+		"triton",
+		"numpy",
+		"pandas",
+		"scipy",
+		"sklearn",
+		"timm",
+		"xformers",
+		"flash_attn",
+		"vllm",
+		"sglang",
+		"jax",
+		"jaxlib",
+		"flax",
+		"tensorflow",
+		"keras",
+		"datasets",
+		"tokenizers",
+		"huggingface_hub",
+		"tqdm",
+		"PIL",
+		"IPython",
+		"ipykernel",
+		"tornado",
+		"asyncio",
+		"concurrent",
+		"multiprocessing",
+		"importlib",
+		"collections",
+		"ctypes",
+		"encodings",
+		"json",
+		"logging",
+		"unittest",
+		"urllib",
+		"email",
+		"http",
+		"xml",
+	};
+	static const char *const modules[] = {
+		"abc.py",      "codecs.py",     "contextlib.py", "copy.py",      "dataclasses.py",
+		"enum.py",     "functools.py",  "inspect.py",    "os.py",        "pickle.py",
+		"queue.py",    "random.py",     "re.py",         "runpy.py",     "selectors.py",
+		"socket.py",   "subprocess.py", "tempfile.py",   "threading.py", "typing.py",
+		"warnings.py", "weakref.py",
+	};
+	size_t length = strcspn(file, "/");
+	if (file[length])
+		for (size_t i = 0; i < sizeof packages / sizeof *packages; i++)
+			if (is_name(file, length, packages[i]))
+				return true;
+	for (size_t i = 0; !file[length] && i < sizeof modules / sizeof *modules; i++)
+		if (is_name(file, length, modules[i]))
+			return true;
+	return false;
+}
+
 static bool
 is_own_by_default(const char *file)
 {
 	if (*file == '<')
 		return !strcmp(file, "<string>") || !strcmp(file, "<stdin>") ||
 		       !strncmp(file, "<ipython", 8);
-	if (plumb_user_code_generated(file))
+	if (plumb_user_code_generated(file) || is_cut_library(file))
 		return false;
 	bool in_lib = false;
 	for (const char *at = file; *at;) {

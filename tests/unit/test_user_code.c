@@ -45,6 +45,10 @@ test_default(void **state)
 		"/home/me/lib/python3.11rc/a.py",
 		"/usr/bin/torchrun",
 		"/home/me/site-packages",
+		"torch.py",
+		"torches/a.py",
+		"/home/me/torch/nn/a.py",
+		"src/threading.py",
 	};
 	static const char *const theirs[] = {
 		NULL,
@@ -57,6 +61,10 @@ test_default(void **state)
 		"/home/me/venv/lib/python3.12/site-packages/torch/_ops.py",
 		"venv/lib/python3.12/site-packages/x.py",
 		"site-packages/x.py",
+		"torch/nn/modules/linear.py",
+		"transformers/models/llama/modeling_llama.py",
+		"threading.py",
+		"contextlib.py",
 		"/usr/lib/python3.11/threading.py",
 		"/usr/lib64/python3.9/os.py",
 		"/usr//lib//python3.9//os.py",
