@@ -43,10 +43,19 @@ enum { CHUNK_PREVIOUS = 0, CHUNK_SIZE = 8, CHUNK_TOP = 16, CHUNK_DATA = 24 };
 enum { FRAMES_MAX = 100000, CHUNKS_MAX = 1000 };
 enum { OWNED_BY_THREAD = 0, NEAR_CFRAME = 1024 };
 
-static uintptr_t eval_start, eval_end; /* _PyEval_EvalFrameDefault … */
-static uintptr_t cold_start,
-	cold_end; /* … and what its compiler laid apart, which may be most of it */
+/* _PyEval_EvalFrameDefault, and the part that its compiler laid apart, which may be most of it. */
+static uintptr_t eval_start, eval_end;
+static uintptr_t cold_start, cold_end;
+static bool sampling;
 static int (*add_pending_call)(int (*call)(void *), void *argument);
+
+/* Both the interpreter and the sampler may come first. */
+static void
+find_cold(void)
+{
+	if (sampling && eval_start && !cold_end)
+		(void)plumb_stack_cold_part(eval_start, eval_end, &cold_start, &cold_end);
+}
 
 void
 plumb_python_signal_prepare(void *handle)
@@ -59,14 +68,14 @@ plumb_python_signal_prepare(void *handle)
 	eval_start = (uintptr_t)eval;
 	eval_end = eval_start + symbol->st_size;
 	*(void **)&add_pending_call = plumb_real_dlsym(handle, "Py_AddPendingCall");
-	plumb_python_signal_begin();
+	find_cold();
 }
 
 void
 plumb_python_signal_begin(void)
 {
-	if (eval_start && !cold_end)
-		(void)plumb_stack_cold_part(eval_start, eval_end, &cold_start, &cold_end);
+	sampling = true;
+	find_cold();
 }
 
 static bool
