@@ -100,7 +100,7 @@ present:
 # linked with it. The objects come as archives, so that a test may bring a part of its own. Those that
 # load libplumb.so into other programs do not run under sanitizers: these programs have none.
 SANITIZED := $(findstring -fsanitize,$(OPT))
-UNIT_SOURCES := $(if $(SANITIZED),$(shell grep -L 'libplumb\.so' tests/unit/test_*.c),$(wildcard \
+UNIT_SOURCES := $(if $(SANITIZED),$(shell grep -LE 'libplumb\.so|cuda_mock\.h' tests/unit/test_*.c),$(wildcard \
                   tests/unit/test_*.c))
 UNIT := $(UNIT_SOURCES:tests/unit/%.c=$(BUILD)/unit/%)
 ARCHIVES := $(BUILD)/collect.a $(BUILD)/tool.a

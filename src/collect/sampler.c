@@ -23,6 +23,7 @@
 #include "collect/context.h"
 #include "collect/metric.h"
 #include "collect/monitor/framework.h"
+#include "collect/monitor/python.h"
 #include "collect/process.h"
 #include "collect/wait.h"
 
@@ -244,6 +245,7 @@ plumb_sampler_begin(void)
 		number = signal;
 		plumb_native_prepare();
 		plumb_framework_offer(""); /* finds Python's functions while it is safe to look */
+		plumb_python_signal_begin();
 	}
 	plumb_waits = true;
 	thread_begin();

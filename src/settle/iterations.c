@@ -6,8 +6,10 @@
  *     the one that is seen last ends (a program with several optimizers steps each once an iteration).
  *  2. Going on the main thread from one outermost span (called from Python, inside no other) to the
  *     next, their paths part below some frame. When the way that the next one takes was taken before,
- *     that frame runs a loop. Of the loops that ran at least half as long as the longest, the outermost
- *     is the program's, and an iteration begins with each entry into the way that it took first.
+ *     that frame runs a loop. Of the loops that hold at least half as many outermost spans as the
+ *     largest, the outermost is the program's, and an iteration begins with each entry into the way
+ *     that it took first. Counts say so and not durations: a busy machine lengthens any round, and a
+ *     first one, which initialises or compiles, is long without it.
  */
 #include "settle/settle_private.h"
 
@@ -140,10 +142,10 @@ way_to(const struct plumb_settle_context *contexts, uint32_t a, uint32_t b)
 	return way;
 }
 
-/* When a context was entered first, and the first and last of the times after it had been left: what
- * happens once only, the first time round, says nothing about how long a loop runs. */
+/* The span with which a context was entered first, and the last that entered it after it had been left:
+ * between them lie the whole rounds of a loop. */
 struct visits {
-	int64_t first, second, last;
+	uint32_t first, last;
 	bool taken, again;
 };
 
@@ -156,13 +158,11 @@ visit_all(const struct iterations *it, struct visits *visits)
 	for (uint32_t i = 0; i < it->spans.count; i++) {
 		uint32_t way = way_to(contexts, i ? spans[i - 1].context : 0, spans[i].context);
 		if (visits[way].taken) {
-			if (!visits[way].again)
-				visits[way].second = spans[i].start;
 			visits[way].again = true;
-			visits[way].last = spans[i].start;
+			visits[way].last = i;
 		}
 		for (uint32_t c = spans[i].context; c && !visits[c].taken; c = contexts[c].parent)
-			visits[c] = (struct visits){ .first = spans[i].start, .taken = true };
+			visits[c] = (struct visits){ .first = i, .last = i, .taken = true };
 	}
 }
 
@@ -172,13 +172,13 @@ find_loop(const struct iterations *it, const struct visits *visits)
 {
 	const struct plumb_settle_context *contexts = it->region->settler->contexts.items;
 	uint32_t found = PLUMB_NONE;
-	int64_t longest = 0;
+	uint32_t largest = 0;
 
 	for (uint32_t c = 1; c < it->region->settler->contexts.count; c++)
-		if (visits[c].again && visits[c].last - visits[c].second > longest)
-			longest = visits[c].last - visits[c].second;
+		if (visits[c].last - visits[c].first > largest)
+			largest = visits[c].last - visits[c].first;
 	for (uint32_t c = 1; c < it->region->settler->contexts.count; c++) {
-		if (!visits[c].again || visits[c].last - visits[c].second < longest / 2)
+		if (!visits[c].again || visits[c].last - visits[c].first < largest / 2)
 			continue;
 		if (found == PLUMB_NONE || contexts[c].depth < contexts[found].depth ||
 		    (contexts[c].depth == contexts[found].depth &&

@@ -315,7 +315,8 @@ def test_the_line_that_waits_for_a_batch(record, torch_python, tmp_path):
         "        time.sleep(0.05)  # @item\n"
         "        return torch.ones(4)\n"
         "if __name__ == '__main__':\n"
-        "    for batch in DataLoader(Slow(), batch_size=2, num_workers=1):  # @batch\n"
+        "    loader = DataLoader(Slow(), batch_size=2, num_workers=1, multiprocessing_context='fork')\n"
+        "    for batch in loader:  # @batch\n"
         "        batch + 1\n")
     made = record(torch_python, program, options=OPTIONS,
                   env={"OMP_NUM_THREADS": "1"})

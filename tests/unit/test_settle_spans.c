@@ -291,6 +291,118 @@ test_iterations_of_a_loop(void **state)
 	done();
 }
 
+/* How long operator K of round I takes; round -1: of the loop before. */
+typedef uint64_t blur(int i, int k);
+
+static uint64_t
+even(int i, int k)
+{
+	(void)i, (void)k;
+	return 1000;
+}
+
+/* Anything from 1 to 2 us, the same in each run. */
+static uint64_t
+noise(int i, int k)
+{
+	static uint32_t seed = 1;
+
+	(void)i, (void)k;
+	return 1000 + (seed = seed * 1103515245u + 12345u) / 4294968u;
+}
+
+static uint64_t
+stall(int i, int k)
+{
+	return i == 4 && k == 2 ? 50000 : 1000; /* ten rounds */
+}
+
+static uint64_t
+stall_between(int i, int k)
+{
+	return i == 7 && !k ? 50000 : 1000;
+}
+
+static uint64_t
+stall_before(int i, int k)
+{
+	return i == -1 && k == 2 ? SECOND : 1000;
+}
+
+static uint64_t
+long_first(int i, int k)
+{
+	(void)k;
+	return i ? 1000 : SECOND;
+}
+
+/* A loop of five rounds, then one of ROUNDS, each a head, three times a layer and a tail. FIRST: what
+ * the first head does besides, as often, in a loop of its own. The last KEEP rounds are kept, whatever
+ * the operators' durations are. */
+static void
+check_loop(blur *duration, unsigned rounds, unsigned keep, unsigned first)
+{
+	begin();
+	reading(1, 100 * SECOND, SCALE(1));
+	plumb_id infer = node(0, PLUMB_FRAME_PYTHON, "infer");
+	plumb_id run = node(0, PLUMB_FRAME_PYTHON, "run");
+	plumb_id warm = node(infer, PLUMB_FRAME_OPERATOR, "warm");
+	plumb_id at[5] = { node(node(run, PLUMB_FRAME_PYTHON, "1"), PLUMB_FRAME_OPERATOR, "head") };
+	at[1] = at[2] = at[3] =
+		node(node(run, PLUMB_FRAME_PYTHON, "2"), PLUMB_FRAME_OPERATOR, "layer");
+	at[4] = node(node(run, PLUMB_FRAME_PYTHON, "3"), PLUMB_FRAME_OPERATOR, "tail");
+	plumb_id deep = node(node(node(run, PLUMB_FRAME_PYTHON, "1"), PLUMB_FRAME_PYTHON, "c"),
+	                     PLUMB_FRAME_OPERATOR, "compile");
+	struct plumb_record_span *p = NULL;
+	uint64_t now = 1000, kept_from = 0;
+	unsigned added = 0;
+	const unsigned total = 5 + first + 5 * rounds;
+	for (unsigned n = 0; n < total; n++) {
+		unsigned inside = n < 5 + first ? 0 : n - 5 - first;
+		int i = n < 5 ? -1 : (int)inside / 5;
+		int k = n < 5 ? (int)n : (int)inside % 5;
+		plumb_id where = n < 5 ? warm : n < 5 + first ? deep : at[k];
+		uint64_t took = duration(i, k);
+		if (added++ % CAPACITY == 0) {
+			p = piece();
+			p->keep_iterations = keep;
+		}
+		if (i == (int)(rounds - keep) && !k)
+			kept_from = now;
+		add(p, where, thread, now, now + took, 0);
+		now += took + took / 8;
+	}
+	settle();
+	assert_int_equal(profile.spans_count, 5 * keep);
+	check(0, "head", (int64_t)(100 * SECOND + kept_from - 1), profile.spans[0].end_ns, 0);
+	check(4, "tail", profile.spans[4].start_ns, profile.spans[4].end_ns, 0);
+	assert_int_equal(ledger(PLUMB_SOURCE_SPAN, PLUMB_FATE_OVERWRITTEN), total - 5 * keep);
+	done();
+}
+
+static void
+test_iterations_of_a_busy_machine(void **state)
+{
+	static blur *const blurs[] = {
+		even, noise, stall, stall_between, stall_before, long_first,
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof blurs / sizeof *blurs; i++) {
+		check_loop(blurs[i], 10, 4, 0);
+		check_loop(blurs[i], 10, 1, 0);
+	}
+}
+
+/* What a first round does alone, however much it is, is inside the loop. */
+static void
+test_iterations_after_a_compiler(void **state)
+{
+	(void)state;
+	check_loop(even, 10, 4, 200);
+	check_loop(long_first, 10, 4, 200);
+}
+
 /* ---- damage ---- */
 
 static void
@@ -410,9 +522,17 @@ main(int argc, char **argv)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(test_ticks),          T(test_one_reading),     T(test_no_reading),
-		T(test_rounds),         T(test_last_seconds),    T(test_iterations_of_a_loop),
-		T(test_damaged_pieces), T(test_damaged_entries), T(test_circle),
+		T(test_ticks),
+		T(test_one_reading),
+		T(test_no_reading),
+		T(test_rounds),
+		T(test_last_seconds),
+		T(test_iterations_of_a_loop),
+		T(test_damaged_pieces),
+		T(test_damaged_entries),
+		T(test_circle),
+		T(test_iterations_of_a_busy_machine),
+		T(test_iterations_after_a_compiler),
 	};
 	if (argc == 2) {
 		setup(NULL);

@@ -71,6 +71,8 @@ const void *plumb_python_interrupted(uintptr_t pc, const void *stop);
 bool plumb_python_walkable(const void *top, const void *stop);
 /* Finds what that needs, once; HANDLE is the interpreter's. */
 void plumb_python_signal_prepare(void *handle);
+/* Samples will be taken; plumb_stack_prepare has run. */
+void plumb_python_signal_begin(void);
 
 /* Whether the frames from TOP outwards come to STOP. */
 bool plumb_python_reaches(const void *top, const void *stop);

@@ -27,6 +27,7 @@
 #include "collect/monitor/framework.h"
 #include "collect/monitor/python.h"
 #include "collect/monitor/python_layout.h"
+#include "collect/stack/stack.h"
 
 /* Offsets of 3.11 and 3.12, from their headers; `limit == chunk + size` is checked at each use. */
 struct shape {
@@ -42,8 +43,19 @@ enum { CHUNK_PREVIOUS = 0, CHUNK_SIZE = 8, CHUNK_TOP = 16, CHUNK_DATA = 24 };
 enum { FRAMES_MAX = 100000, CHUNKS_MAX = 1000 };
 enum { OWNED_BY_THREAD = 0, NEAR_CFRAME = 1024 };
 
-static uintptr_t eval_start, eval_end; /* _PyEval_EvalFrameDefault */
+/* _PyEval_EvalFrameDefault, and the part that its compiler laid apart, which may be most of it. */
+static uintptr_t eval_start, eval_end;
+static uintptr_t cold_start, cold_end;
+static bool sampling;
 static int (*add_pending_call)(int (*call)(void *), void *argument);
+
+/* Both the interpreter and the sampler may come first. */
+static void
+find_cold(void)
+{
+	if (sampling && eval_start && !cold_end)
+		(void)plumb_stack_cold_part(eval_start, eval_end, &cold_start, &cold_end);
+}
 
 void
 plumb_python_signal_prepare(void *handle)
@@ -56,6 +68,20 @@ plumb_python_signal_prepare(void *handle)
 	eval_start = (uintptr_t)eval;
 	eval_end = eval_start + symbol->st_size;
 	*(void **)&add_pending_call = plumb_real_dlsym(handle, "Py_AddPendingCall");
+	find_cold();
+}
+
+void
+plumb_python_signal_begin(void)
+{
+	sampling = true;
+	find_cold();
+}
+
+static bool
+is_evaluating(uintptr_t pc)
+{
+	return (pc >= eval_start && pc < eval_end) || (pc >= cold_start && pc < cold_end);
 }
 
 static int
@@ -75,7 +101,7 @@ static void
 ask_to_attach(uintptr_t pc)
 {
 	static _Atomic bool asked;
-	if (pc >= eval_start && pc < eval_end && add_pending_call && !atomic_exchange(&asked, true))
+	if (is_evaluating(pc) && add_pending_call && !atomic_exchange(&asked, true))
 		add_pending_call(attach_now, NULL);
 }
 
@@ -145,7 +171,7 @@ by_cframe(const struct stack *stack, uintptr_t pc)
 	const char *cframe = plumb_python_pointer(stack->state, stack->shape->cframe);
 	const char *frame = plumb_python_pointer(cframe, stack->shape->current);
 	const char *outer = plumb_python_pointer(cframe, stack->shape->outer);
-	bool outside = pc < eval_start || pc >= eval_end;
+	bool outside = !is_evaluating(pc);
 	if (!outer) /* the thread state's own, in which no frame ever changes by halves */
 		return frame;
 	if (!plumb_python_readable(outer, stack->shape->current) ||

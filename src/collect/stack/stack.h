@@ -153,6 +153,11 @@ plumb_stack_plain(uintptr_t address)
  * already. */
 bool plumb_stack_function(uintptr_t address, uintptr_t *start, uintptr_t *end);
 
+/* The part of the function from START to END that its compiler laid apart, of objects that are known
+ * already. False: there is none. Reads the whole function. */
+bool
+plumb_stack_cold_part(uintptr_t start, uintptr_t end, uintptr_t *cold_start, uintptr_t *cold_end);
+
 /* ---- loaded objects ---- */
 
 /* The program, a library or the vDSO. Never freed or moved, also when it is unloaded. */

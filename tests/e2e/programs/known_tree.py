@@ -279,6 +279,9 @@ def overridden():
     torch.sin(named)  # @overridden_class
 
 
+torch._C._jit_set_texpr_fuser_enabled(False)  # which some builds have for CPUs, too
+
+
 @torch.jit.script
 def scripted(value: torch.Tensor):
     for _ in range(3):

@@ -141,7 +141,7 @@ class Numbers(Dataset):
 
 def loader():
     work(1)
-    batches = list(DataLoader(Numbers(), batch_size=3, num_workers=2))
+    batches = list(DataLoader(Numbers(), batch_size=3, num_workers=2, multiprocessing_context="fork"))
     assert len(batches) == 4
 
 

@@ -16,7 +16,7 @@
 #define FREE_THREADED 0
 #endif
 #ifndef COOKIE
-#define COOKIE "xdebugpy"
+#define COOKIE 0x7970677562656478 /* "xdebugpy" */
 #endif
 #ifndef HEX
 #define HEX 0x030d02f0
@@ -99,8 +99,7 @@ static struct thread {
 } thread = { .frame = &frame };
 
 EXPORT struct runtime {
-	char cookie[8];
-	uint64_t version, free_threaded, more[16], thread[9], frame[6], code[10], object[2],
+	uint64_t cookie, version, free_threaded, more[16], thread[9], frame[6], code[10], object[2],
 		type[4], more2[17], text[4];
 } _PyRuntime = {
 	COOKIE,

@@ -16,6 +16,7 @@
 #include "collect/collector.h"
 #include "collect/monitor/framework.h"
 #include "collect/monitor/python.h"
+#include "collect/stack/stack.h"
 
 enum { FRAMES = 40000 };
 
@@ -67,6 +68,13 @@ void
 plumb_framework_offer(const char *symbol)
 {
 	(void)symbol;
+}
+
+bool
+plumb_stack_cold_part(uintptr_t start, uintptr_t end, uintptr_t *cold_start, uintptr_t *cold_end)
+{
+	(void)start, (void)end, (void)cold_start, (void)cold_end;
+	return false;
 }
 
 /* ---- for the test ---- */
