@@ -12,7 +12,7 @@ X = {"ph": "X", "pid": 1, "tid": 2}
 
 
 def calls(made):
-    return {name: row["inclusive"]["op.calls"]["sum"] for name, row in made.rows("range").items()}
+    return {name: row["exclusive"]["op.calls"]["sum"] for name, row in made.rows("range").items()}
 
 
 def durations(made):
