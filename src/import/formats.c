@@ -4,9 +4,11 @@
 
 extern const struct plumb_format plumb_format_kineto;
 extern const struct plumb_format plumb_format_chrome;
+extern const struct plumb_format plumb_format_tf1;
 
 const struct plumb_format *const plumb_formats[] = {
 	&plumb_format_kineto,
 	&plumb_format_chrome,
+	&plumb_format_tf1,
 	NULL,
 };
