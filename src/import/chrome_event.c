@@ -117,18 +117,23 @@ keep_name(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 	    pid == PLUMB_UNKNOWN || (thread && tid == PLUMB_UNKNOWN))
 		return;
 	struct plumb_chrome_name *name = plumb_vec_add(&chrome->names);
-	if (name) /* without memory the builder says so */
-		*name = (struct plumb_chrome_name){
-			pid, thread ? tid : PLUMB_UNKNOWN,
-			plumb_builder_string(plumb_trace_builder(chrome->trace),
-			                     event->given_name.at, event->given_name.bytes)
-		};
+	if (!name)
+		return; /* without memory the builder says so */
+	*name = (struct plumb_chrome_name){ pid, thread ? tid : PLUMB_UNKNOWN,
+		                            plumb_builder_string(plumb_trace_builder(chrome->trace),
+		                                                 event->given_name.at,
+		                                                 event->given_name.bytes) };
+	plumb_map_add(&chrome->name_map, plumb_hash_mix((uint64_t)name->pid, (uint64_t)name->tid),
+	              chrome->names.count - 1);
 }
 
 const char *
 plumb_chrome_name_of(const struct plumb_chrome *chrome, int64_t pid, int64_t tid)
 {
-	for (uint32_t i = chrome->names.count; i-- > 0;)
+	struct plumb_map_cursor at;
+	for (uint32_t i = plumb_map_first(&chrome->name_map,
+	                                  plumb_hash_mix((uint64_t)pid, (uint64_t)tid), &at);
+	     i != PLUMB_MAP_NONE; i = plumb_map_next(&chrome->name_map, &at))
 		if (chrome->names.items[i].pid == pid && chrome->names.items[i].tid == tid)
 			return plumb_builder_get_text(plumb_trace_builder(chrome->trace),
 			                              chrome->names.items[i].name);
@@ -274,6 +279,7 @@ plumb_chrome_free(struct plumb_chrome *chrome)
 {
 	plumb_pull_close(&chrome->pull);
 	plumb_vec_free(&chrome->names);
+	plumb_map_free(&chrome->name_map);
 }
 
 bool

@@ -18,6 +18,7 @@
 #ifndef PLUMB_IMPORT_CHROME_EVENT_H
 #define PLUMB_IMPORT_CHROME_EVENT_H
 
+#include "base/map.h"
 #include "base/vec.h"
 #include "import/import.h"
 
@@ -59,6 +60,7 @@ struct plumb_chrome {
 	void *own;
 	struct plumb_pull pull;
 	PLUMB_VEC(struct plumb_chrome_name) names;
+	struct plumb_map name_map;
 };
 
 /* Reads FILE; CHROME has trace, dialect and own. plumb_chrome_free follows, whatever is returned. */
@@ -76,7 +78,7 @@ uint32_t plumb_chrome_process(struct plumb_chrome *chrome, const struct plumb_ch
 uint32_t plumb_chrome_thread(struct plumb_chrome *chrome, const struct plumb_chrome_event *event);
 /* Start plus duration; PLUMB_UNKNOWN. */
 int64_t plumb_chrome_end(const struct plumb_chrome_event *event);
-/* The name that the file gives a process (TID PLUMB_UNKNOWN) or thread, or NULL. */
+/* The name that the file gave a process (TID PLUMB_UNKNOWN) or thread so far, or NULL. */
 const char *plumb_chrome_name_of(const struct plumb_chrome *chrome, int64_t pid, int64_t tid);
 /* All is read: processes and threads get the names that the file gives them. */
 void plumb_chrome_give_names(struct plumb_chrome *chrome);

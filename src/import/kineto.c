@@ -594,7 +594,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 	if (!reader)
 		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
 	reader->trace = trace;
-	reader->chrome = (struct plumb_chrome){ trace, &dialect, reader, { 0 }, { 0 } };
+	reader->chrome = (struct plumb_chrome){ .trace = trace, .dialect = &dialect, .own = reader };
 	reader->process = plumb_trace_process(trace, PLUMB_UNKNOWN);
 	int code = plumb_chrome_read(&reader->chrome, file, error);
 	if (!code) {
