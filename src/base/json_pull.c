@@ -280,6 +280,24 @@ plumb_pull_item(struct plumb_pull *pull)
 	return another(pull, ']');
 }
 
+bool
+plumb_pull_is_over(struct plumb_pull *pull)
+{
+	const char *at = pull->at;
+	if (pull->state != PLUMB_PULL_OK)
+		return false;
+	char c = peek(pull);
+	if (c == ',') {
+		pull->at++;
+		c = peek(pull);
+	}
+	bool over = !c && pull->at >= pull->end && pull->ended;
+	if (!c && !over)
+		out_of_bytes(pull);
+	pull->at = at;
+	return over;
+}
+
 /* ---- texts ---- */
 
 /* From behind the quotation mark to the next one or a backslash. */

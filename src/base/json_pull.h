@@ -99,6 +99,10 @@ bool plumb_pull_member(struct plumb_pull *pull, struct plumb_slice *key);
 /* In an array: there is another item, which must be read next. False: the array has ended. */
 bool plumb_pull_item(struct plumb_pull *pull);
 
+/* Nothing of the file is left but white space, and maybe a comma before it: a list that its writer never
+ * closed. Nothing is read. */
+bool plumb_pull_is_over(struct plumb_pull *pull);
+
 /* Each reads one value. False, with the value skipped and nothing stored, where something else stands. */
 bool plumb_pull_text(struct plumb_pull *pull, struct plumb_slice *text);
 /* A whole number, or a text that is one; a fraction is cut off. False also beyond int64_t. */

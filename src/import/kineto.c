@@ -13,6 +13,7 @@
 
 #include "base/hash.h"
 #include "base/vec.h"
+#include "import/chrome_event.h"
 #include "import/copies.h"
 #include "import/import.h"
 
@@ -65,16 +66,9 @@ static const struct {
 	{ "privateuse1_driver", CALL },
 };
 
-struct event {
-	char phase; /* 0: none */
-	struct plumb_slice category, name;
-	int64_t pid, tid; /* PLUMB_UNKNOWN: not a number */
-	struct plumb_slice pid_text, tid_text;
-	int64_t start, duration; /* ns; PLUMB_UNKNOWN */
-	int64_t id;
-	/* args */
-	int64_t correlation, device, stream, context, bytes;
-	struct plumb_slice collective, given_name;
+struct arguments {
+	int64_t correlation, device, stream, context, bytes, process;
+	struct plumb_slice collective;
 	struct plumb_trace_launch launch;
 	bool launched;
 };
@@ -90,23 +84,17 @@ struct properties {
 	char name[128];
 };
 
-struct named_thread {
-	int64_t pid, tid; /* tid PLUMB_UNKNOWN: the process */
-	uint32_t name;    /* string */
-};
-
 struct reader {
 	struct plumb_trace *trace;
-	struct plumb_pull pull;
-	uint32_t process; /* the first */
+	struct plumb_chrome chrome;
+	struct arguments arguments; /* of the event that is read */
+	uint32_t process;           /* the first */
 	bool has_process;
 	struct properties devices[DEVICES_MAX];
 	uint32_t device_count, first_device;
 	int64_t counts[16]; /* by enum category, of what is not taken */
 	struct flow_end *flows;
 	uint32_t flow_count, flow_room;
-	struct named_thread *names;
-	uint32_t name_count, name_room;
 	char steps[400];
 };
 
@@ -132,9 +120,26 @@ read_three(struct plumb_pull *pull, int64_t three[3])
 }
 
 static void
-read_argument(struct plumb_pull *pull, struct plumb_slice key, struct event *event)
+begin(struct plumb_chrome *chrome)
 {
+	((struct reader *)chrome->own)->arguments = (struct arguments){
+		.device = PLUMB_UNKNOWN,
+		.stream = PLUMB_UNKNOWN,
+		.context = PLUMB_UNKNOWN,
+		.bytes = PLUMB_UNKNOWN,
+		.process = PLUMB_UNKNOWN,
+		.launch = plumb_trace_no_launch,
+	};
+}
+
+static void
+argument(struct plumb_chrome *chrome, struct plumb_slice key,
+         const struct plumb_chrome_event *unused)
+{
+	struct plumb_pull *pull = &chrome->pull;
+	struct arguments *event = &((struct reader *)chrome->own)->arguments;
 	struct plumb_trace_launch *launch = &event->launch;
+	(void)unused;
 	switch (key.bytes ? key.at[0] : 0) {
 	case 'b':
 		if (plumb_slice_is(key, "block")) {
@@ -174,9 +179,9 @@ read_argument(struct plumb_pull *pull, struct plumb_slice key, struct event *eve
 			return;
 		}
 		break;
-	case 'n':
-		if (plumb_slice_is(key, "name")) {
-			plumb_pull_text(pull, &event->given_name);
+	case 'p':
+		if (plumb_slice_is(key, "process")) { /* plumb's own exports */
+			plumb_pull_integer(pull, &event->process);
 			return;
 		}
 		break;
@@ -202,18 +207,6 @@ read_argument(struct plumb_pull *pull, struct plumb_slice key, struct event *eve
 	plumb_pull_skip(pull);
 }
 
-/* A number, or a text that is kept. */
-static void
-read_number_or_text(struct plumb_pull *pull, int64_t *number, struct plumb_slice *text)
-{
-	if (plumb_pull_next(pull) == '"') {
-		if (plumb_pull_text(pull, text))
-			plumb_slice_decimal(*text, 0, number);
-	} else {
-		plumb_pull_integer(pull, number);
-	}
-}
-
 static enum category
 category_of(struct plumb_slice name)
 {
@@ -225,61 +218,12 @@ category_of(struct plumb_slice name)
 
 /* Does the category have arguments that are looked at? It usually stands before them. */
 static bool
-needs_arguments(const struct event *event)
+wants(const struct plumb_chrome_event *event)
 {
 	if (!event->category.at)
 		return true;
 	enum category category = category_of(event->category);
 	return category != PYTHON && category != OPERATOR && category != ANNOTATION;
-}
-
-static void
-read_event(struct plumb_pull *pull, struct event *event)
-{
-	struct plumb_slice key, text;
-	*event = (struct event){
-		.pid = PLUMB_UNKNOWN,
-		.tid = PLUMB_UNKNOWN,
-		.start = PLUMB_UNKNOWN,
-		.duration = PLUMB_UNKNOWN,
-		.id = PLUMB_UNKNOWN,
-		.correlation = 0,
-		.device = PLUMB_UNKNOWN,
-		.stream = PLUMB_UNKNOWN,
-		.context = PLUMB_UNKNOWN,
-		.bytes = PLUMB_UNKNOWN,
-		.launch = plumb_trace_no_launch,
-	};
-	if (!plumb_pull_enter(pull, '{')) {
-		plumb_pull_skip(pull);
-		return;
-	}
-	while (plumb_pull_member(pull, &key)) {
-		if (plumb_slice_is(key, "ph")) {
-			if (plumb_pull_text(pull, &text) && text.bytes)
-				event->phase = text.at[0];
-		} else if (plumb_slice_is(key, "ts")) {
-			plumb_pull_decimal(pull, 3, &event->start);
-		} else if (plumb_slice_is(key, "dur")) {
-			plumb_pull_decimal(pull, 3, &event->duration);
-		} else if (plumb_slice_is(key, "cat")) {
-			plumb_pull_text(pull, &event->category);
-		} else if (plumb_slice_is(key, "name")) {
-			plumb_pull_text(pull, &event->name);
-		} else if (plumb_slice_is(key, "pid")) {
-			read_number_or_text(pull, &event->pid, &event->pid_text);
-		} else if (plumb_slice_is(key, "tid")) {
-			read_number_or_text(pull, &event->tid, &event->tid_text);
-		} else if (plumb_slice_is(key, "id")) {
-			plumb_pull_integer(pull, &event->id);
-		} else if (plumb_slice_is(key, "args") && needs_arguments(event) &&
-		           plumb_pull_enter(pull, '{')) {
-			while (plumb_pull_member(pull, &key))
-				read_argument(pull, key, event);
-		} else {
-			plumb_pull_skip(pull);
-		}
-	}
 }
 
 /* ---- events ---- */
@@ -294,7 +238,7 @@ process_of(struct reader *reader, int64_t pid)
 }
 
 static uint32_t
-thread_of(struct reader *reader, const struct event *event)
+thread_of(struct reader *reader, const struct plumb_chrome_event *event)
 {
 	int64_t tid = event->tid;
 	if (tid == PLUMB_UNKNOWN) /* a word: any number that others do not have */
@@ -373,11 +317,12 @@ annotation_frame(struct reader *reader, struct plumb_slice name)
 }
 
 static void
-take_work(struct reader *reader, enum category category, const struct event *event)
+take_work(struct reader *reader, enum category category, const struct plumb_chrome_event *event)
 {
 	struct plumb_trace *trace = reader->trace;
-	int64_t ordinal = event->device != PLUMB_UNKNOWN ? event->device : event->pid;
-	int64_t stream = event->stream;
+	const struct arguments *arguments = &reader->arguments;
+	int64_t ordinal = arguments->device != PLUMB_UNKNOWN ? arguments->device : event->pid;
+	int64_t stream = arguments->stream;
 	if (stream == PLUMB_UNKNOWN && event->tid != PLUMB_UNKNOWN)
 		stream = event->tid;
 	if (stream == PLUMB_UNKNOWN && event->tid_text.at &&
@@ -385,24 +330,24 @@ take_work(struct reader *reader, enum category category, const struct event *eve
 		plumb_slice_decimal(
 			(struct plumb_slice){ event->tid_text.at + 7, event->tid_text.bytes - 7 },
 			0, &stream);
-	uint32_t process = reader->process;
+	uint32_t process = arguments->process != PLUMB_UNKNOWN
+	                           ? process_of(reader, arguments->process)
+	                           : reader->process;
 	uint32_t device = plumb_trace_device(trace, process, ordinal, NULL);
 	struct plumb_trace_work work = {
-		.track = plumb_trace_stream(trace, process, device, event->context, stream),
+		.track = plumb_trace_stream(trace, process, device, arguments->context, stream),
 		.start_ns = event->start,
-		.correlation = event->correlation > 0 ? (uint64_t)event->correlation : 0,
-		.bytes = event->bytes,
-		.launch = event->launched ? &event->launch : NULL,
+		.end_ns = plumb_chrome_end(event),
+		.correlation = arguments->correlation > 0 ? (uint64_t)arguments->correlation : 0,
+		.bytes = arguments->bytes,
+		.launch = arguments->launched ? &arguments->launch : NULL,
 		.collective = PLUMB_NONE,
 		.placed = PLUMB_NONE,
 	};
-	if (event->duration == PLUMB_UNKNOWN ||
-	    __builtin_add_overflow(event->start, event->duration, &work.end_ns))
-		work.end_ns = PLUMB_UNKNOWN;
 	if (category == KERNEL) {
 		work.frame = plumb_trace_frame(trace, PLUMB_FRAME_KERNEL, event->name);
-		if (event->collective.at)
-			work.collective = plumb_import_collective(trace, event->collective);
+		if (arguments->collective.at)
+			work.collective = plumb_import_collective(trace, arguments->collective);
 	} else {
 		work.frame = plumb_import_copy(trace, event->name);
 	}
@@ -411,15 +356,12 @@ take_work(struct reader *reader, enum category category, const struct event *eve
 
 /* What happened on a thread. */
 static void
-take_host(struct reader *reader, enum category category, const struct event *event)
+take_host(struct reader *reader, enum category category, const struct plumb_chrome_event *event)
 {
 	struct plumb_trace *trace = reader->trace;
 	struct plumb_slice name = event->name;
-	int64_t end = PLUMB_UNKNOWN;
+	int64_t end = plumb_chrome_end(event), correlated = reader->arguments.correlation;
 	uint32_t frame;
-	if (event->duration == PLUMB_UNKNOWN ||
-	    __builtin_add_overflow(event->start, event->duration, &end))
-		end = PLUMB_UNKNOWN;
 	if (category == OPERATOR && plumb_slice_begins(name, "ProfilerStep#"))
 		category = ANNOTATION; /* to 2021 */
 	if (category == PYTHON)
@@ -429,13 +371,12 @@ take_host(struct reader *reader, enum category category, const struct event *eve
 	else
 		frame = plumb_trace_frame(
 			trace, category == CALL ? PLUMB_FRAME_GPU_API : PLUMB_FRAME_OPERATOR, name);
-	uint64_t correlation =
-		category == CALL && event->correlation > 0 ? (uint64_t)event->correlation : 0;
+	uint64_t correlation = category == CALL && correlated > 0 ? (uint64_t)correlated : 0;
 	plumb_trace_host(trace, thread_of(reader, event), frame, event->start, end, correlation);
 }
 
 static void
-take_flow(struct reader *reader, const struct event *event)
+take_flow(struct reader *reader, const struct plumb_chrome_event *event)
 {
 	if ((event->phase != 's' && event->phase != 'f') || event->id == PLUMB_UNKNOWN ||
 	    event->start == PLUMB_UNKNOWN)
@@ -454,35 +395,10 @@ take_flow(struct reader *reader, const struct event *event)
 }
 
 static void
-take_name(struct reader *reader, const struct event *event)
+take(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 {
-	bool thread = plumb_slice_is(event->name, "thread_name");
-	if ((!thread && !plumb_slice_is(event->name, "process_name")) || !event->given_name.at ||
-	    event->pid == PLUMB_UNKNOWN || (thread && event->tid == PLUMB_UNKNOWN))
-		return;
-	if (reader->name_count == reader->name_room) {
-		struct named_thread *grown =
-			plumb_vec_grow(reader->names, &reader->name_room,
-		                       (uint64_t)reader->name_count + 1, sizeof *reader->names);
-		if (!grown)
-			return;
-		reader->names = grown;
-	}
-	reader->names[reader->name_count++] =
-		(struct named_thread){ event->pid, thread ? event->tid : PLUMB_UNKNOWN,
-		                       plumb_builder_string(plumb_trace_builder(reader->trace),
-		                                            event->given_name.at,
-		                                            event->given_name.bytes) };
-}
-
-static void
-take_event(struct reader *reader, const struct event *event)
-{
+	struct reader *reader = chrome->own;
 	enum category category = event->category.at ? category_of(event->category) : OTHER;
-	if (event->phase == 'M') {
-		take_name(reader, event);
-		return;
-	}
 	if (category == FLOW_BACKWARD)
 		take_flow(reader, event);
 	else if (category == FLOW_GPU || category == REPEATED)
@@ -547,7 +463,7 @@ read_device(struct plumb_pull *pull, struct properties *device)
 static void
 read_devices(struct reader *reader)
 {
-	struct plumb_pull *pull = &reader->pull;
+	struct plumb_pull *pull = &reader->chrome.pull;
 	bool more = false;
 	PLUMB_PULL_WHOLE(pull)
 	more = plumb_pull_enter(pull, '[');
@@ -588,48 +504,19 @@ read_distributed(struct plumb_pull *pull, int64_t *rank, char backend[32])
 	}
 }
 
-static void
-read_events(struct reader *reader)
+static bool
+member(struct plumb_chrome *chrome, const char *key)
 {
-	struct plumb_pull *pull = &reader->pull;
-	struct event event;
-	bool more = false;
-	PLUMB_PULL_WHOLE(pull)
-	more = plumb_pull_enter(pull, '[');
-	if (!more) {
-		plumb_pull_reject(pull, "no list of events where one belongs");
-		return;
-	}
-	while (more) {
-		PLUMB_PULL_WHOLE(pull)
-		{
-			more = plumb_pull_item(pull);
-			if (more)
-				read_event(pull, &event);
-		}
-		if (plumb_pull_failed(pull))
-			return;
-		if (more)
-			take_event(reader, &event);
-	}
-}
-
-static void
-read_member(struct reader *reader, struct plumb_slice key)
-{
-	struct plumb_pull *pull = &reader->pull;
-	char word[64];
-	snprintf(word, sizeof word, "%.*s", (int)(key.bytes < 63 ? key.bytes : 63), key.at);
-	if (!strcmp(word, "traceEvents")) {
-		read_events(reader);
-	} else if (!strcmp(word, "deviceProperties")) {
+	struct reader *reader = chrome->own;
+	struct plumb_pull *pull = &chrome->pull;
+	if (!strcmp(key, "deviceProperties")) {
 		read_devices(reader);
-	} else if (!strcmp(word, "baseTimeNanoseconds")) {
+	} else if (!strcmp(key, "baseTimeNanoseconds")) {
 		int64_t base = 0;
 		PLUMB_PULL_WHOLE(pull)
 		plumb_pull_integer(pull, &base);
 		plumb_trace_base(reader->trace, base);
-	} else if (!strcmp(word, "distributedInfo")) {
+	} else if (!strcmp(key, "distributedInfo")) {
 		int64_t rank = PLUMB_UNKNOWN;
 		char backend[32] = "";
 		PLUMB_PULL_WHOLE(pull)
@@ -640,8 +527,9 @@ read_member(struct reader *reader, struct plumb_slice key)
 			plumb_trace_environment(reader->trace, "torch.distributed.backend",
 			                        (struct plumb_slice){ backend, strlen(backend) });
 	} else {
-		plumb_pull_skip_long(pull);
+		return false;
 	}
+	return true;
 }
 
 /* ---- the end of it ---- */
@@ -702,79 +590,36 @@ describe_devices(struct reader *reader)
 	}
 }
 
-static void
-name_all(struct reader *reader)
-{
-	struct plumb_builder *builder = plumb_trace_builder(reader->trace);
-	for (uint32_t i = 0; i < reader->name_count; i++) {
-		const struct named_thread *named = &reader->names[i];
-		uint32_t process = plumb_trace_has_process(reader->trace, named->pid), track;
-		if (process == PLUMB_NONE)
-			continue;
-		if (named->tid == PLUMB_UNKNOWN) {
-			plumb_builder_get_process(builder, process)->command = named->name;
-			continue;
-		}
-		track = plumb_trace_has_thread(reader->trace, process, named->tid);
-		if (track != PLUMB_NONE)
-			plumb_builder_get_track(builder, track)->name = named->name;
-	}
-}
-
-static int
-read_file(struct reader *reader, struct plumb_import_file *file, struct plumb_error *error)
-{
-	struct plumb_pull *pull = &reader->pull;
-	struct plumb_slice key;
-	bool more = false, object = false;
-	int code = plumb_pull_open(pull, file->input, error);
-	if (code)
-		return code;
-	PLUMB_PULL_WHOLE(pull)
-	object = plumb_pull_enter(pull, '{');
-	if (!object)
-		read_events(reader);
-	while (object) {
-		/* The key is not for long: what reads the value moves the window. */
-		char copy[64];
-		PLUMB_PULL_WHOLE(pull)
-		more = plumb_pull_member(pull, &key);
-		if (!more || plumb_pull_failed(pull))
-			break;
-		size_t bytes = key.bytes < sizeof copy ? key.bytes : 0;
-		memcpy(copy, key.at, bytes);
-		read_member(reader, (struct plumb_slice){ copy, bytes });
-		if (plumb_pull_failed(pull))
-			break;
-	}
-	if (plumb_pull_failed(pull))
-		return plumb_pull_error(pull, file->path, error);
-	return 0;
-}
-
 static int
 read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
+	static const struct plumb_chrome_dialect dialect = {
+		.begin = begin,
+		.argument = argument,
+		.wants = wants,
+		.take = take,
+		.member = member,
+	};
 	struct reader *reader = calloc(1, sizeof *reader);
 	if (!reader)
 		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
 	reader->trace = trace;
+	reader->chrome = (struct plumb_chrome){ .trace = trace, .dialect = &dialect, .own = reader };
 	reader->process = plumb_trace_process(trace, PLUMB_UNKNOWN);
 	reader->first_device = plumb_builder_device_count(plumb_trace_builder(trace));
-	int code = read_file(reader, file, error);
-	plumb_pull_close(&reader->pull);
+	int code = plumb_chrome_read(&reader->chrome, file, error);
 	if (!code) {
 		link_flows(reader);
 		describe_devices(reader);
-		name_all(reader);
+		plumb_chrome_give_names(&reader->chrome);
 		plumb_trace_count(trace, PLUMB_FATE_REPEATED, "gpu_user_annotation",
 		                  reader->counts[REPEATED]);
 		plumb_trace_environment(trace, "profiler.steps",
 		                        (struct plumb_slice){ *reader->steps ? reader->steps : NULL,
 		                                              strlen(reader->steps) });
 	}
+	plumb_chrome_free(&reader->chrome);
 	free(reader->flows);
-	free(reader->names);
 	free(reader);
 	return code;
 }
@@ -787,13 +632,11 @@ probe(const struct plumb_import_file *file)
 		                             "\"cpu_op\"",           "\"cuda_runtime\"",
 		                             "\"python_function\"",  "\"Ev Idx\"",
 		                             "\"distributedInfo\"" };
-	const char *at = file->head;
 	int found = 0;
-	at += strspn(at, " \t\r\n");
-	if (*at != '{' && *at != '[' && memcmp(at, "\xef\xbb\xbf", 3))
+	if (!plumb_chrome_is_json(file))
 		return 0;
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-		found += strstr(at, words[i]) != NULL;
+		found += strstr(file->head, words[i]) != NULL;
 	return found > 1 ? 90 : found ? 70 : 0;
 }
 

@@ -111,6 +111,13 @@ waits(const char *call)
 
 /* ---- a thread ---- */
 
+/* Operators and ranges have the time that those within them have not. */
+static bool
+has_own_time(uint32_t kind)
+{
+	return kind == PLUMB_FRAME_OPERATOR || kind == PLUMB_FRAME_RANGE;
+}
+
 static int
 close_top(struct sweep *sweep)
 {
@@ -118,14 +125,14 @@ close_top(struct sweep *sweep)
 	struct open *top = &sweep->stack.items[--sweep->stack.count];
 	int64_t length = top->end_ns - top->start_ns;
 	int code = 0;
-	if (top->kind == PLUMB_FRAME_OPERATOR) {
+	if (has_own_time(top->kind)) {
 		int64_t own = top->inner_ns < length ? length - top->inner_ns : 0;
 		code = add_value(trace, top->context, PLUMB_METRIC_OP_CALLS, sweep->track, 1);
 		code |= add_value(trace, top->context, PLUMB_METRIC_OP_TIME, sweep->track, own);
 		code |= add_value(trace, top->context, PLUMB_METRIC_OP_DURATION, sweep->track,
 		                  length);
 		for (uint32_t i = sweep->stack.count; i-- > 0;)
-			if (sweep->stack.items[i].kind == PLUMB_FRAME_OPERATOR) {
+			if (has_own_time(sweep->stack.items[i].kind)) {
 				sweep->stack.items[i].inner_ns += length;
 				break;
 			}
@@ -524,6 +531,8 @@ place_work(struct plumb_trace *trace, struct plumb_trace_item *item)
 	plumb_trace_ledger(trace, track->process, source,
 	                   matched ? PLUMB_FATE_ATTRIBUTED : PLUMB_FATE_UNMATCHED, 1);
 	plumb_trace_add_work(trace, item, kind);
+	if (item->within)
+		parent = plumb_builder_context(builder, parent, item->within, 0);
 	if (kind == PLUMB_FRAME_KERNEL)
 		parent = collective_of(trace, parent, item);
 	item->span.context = plumb_builder_context(builder, parent, item->span.context, 0);

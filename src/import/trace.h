@@ -80,7 +80,8 @@ extern const struct plumb_trace_launch plumb_trace_no_launch; /* all unknown */
 
 /* GPU work on a stream: a frame of kind kernel, copy or set. BYTES: of a copy or set, PLUMB_UNKNOWN where the
  * file does not say; LAUNCH: of a kernel, may be NULL. PLACED: the context it hangs under when that is known
- * without a correlation (CORRELATION is then only kept), else PLUMB_NONE. */
+ * without a correlation (CORRELATION is then only kept), else PLUMB_NONE. WITHIN: a frame between that or the
+ * call and the work (the operation of a compiler that it is of), 0 none. */
 struct plumb_trace_work {
 	uint32_t track, frame;
 	int64_t start_ns, end_ns;
@@ -89,7 +90,7 @@ struct plumb_trace_work {
 	const struct plumb_trace_launch *launch;
 	uint32_t
 		collective; /* string: "AllReduce"; PLUMB_NONE: told by the kernel's name, if it is one */
-	uint32_t placed;
+	uint32_t placed, within;
 };
 int plumb_trace_work(struct plumb_trace *trace, const struct plumb_trace_work *work);
 

@@ -38,7 +38,7 @@ struct plumb_trace_item { /* GPU work; span.context is the frame until it is pla
 	struct plumb_span span;
 	int64_t bytes;
 	uint32_t launch; /* in `launches`, or PLUMB_NONE */
-	uint32_t collective, placed;
+	uint32_t collective, placed, within;
 };
 
 struct plumb_trace_edge {

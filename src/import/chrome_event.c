@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "import/chrome_event.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+/* ---- an event ---- */
+
+/* A number, or a text, which may be one. */
+static void
+read_number_or_text(struct plumb_pull *pull, int64_t *number, struct plumb_slice *text)
+{
+	if (plumb_pull_next(pull) == '"') {
+		if (plumb_pull_text(pull, text))
+			plumb_slice_decimal(*text, 0, number);
+	} else {
+		plumb_pull_integer(pull, number);
+	}
+}
+
+/* {"local": "0x1"} or {"global": "0x1"} */
+static void
+read_second_id(struct plumb_pull *pull, struct plumb_chrome_event *event)
+{
+	struct plumb_slice key;
+	if (!plumb_pull_enter(pull, '{')) {
+		plumb_pull_skip(pull);
+		return;
+	}
+	while (plumb_pull_member(pull, &key))
+		read_number_or_text(pull, &event->id, &event->id_text);
+}
+
+static void
+read_arguments(struct plumb_chrome *chrome, struct plumb_chrome_event *event)
+{
+	struct plumb_pull *pull = &chrome->pull;
+	struct plumb_slice key;
+	while (plumb_pull_member(pull, &key)) {
+		if (key.bytes == 4 && !memcmp(key.at, "name", 4))
+			plumb_pull_text(pull, &event->given_name);
+		else if (chrome->dialect->argument)
+			chrome->dialect->argument(chrome, key, event);
+		else
+			plumb_pull_skip(pull);
+	}
+}
+
+static void
+read_event(struct plumb_chrome *chrome, struct plumb_chrome_event *event)
+{
+	struct plumb_pull *pull = &chrome->pull;
+	const struct plumb_chrome_dialect *dialect = chrome->dialect;
+	struct plumb_slice key, text;
+	*event = (struct plumb_chrome_event){
+		.pid = PLUMB_UNKNOWN,
+		.tid = PLUMB_UNKNOWN,
+		.id = PLUMB_UNKNOWN,
+		.start = PLUMB_UNKNOWN,
+		.duration = PLUMB_UNKNOWN,
+	};
+	if (dialect->begin)
+		dialect->begin(chrome);
+	if (!plumb_pull_enter(pull, '{')) {
+		plumb_pull_skip(pull);
+		return;
+	}
+	while (plumb_pull_member(pull, &key)) {
+		if (plumb_slice_is(key, "ph")) {
+			if (plumb_pull_text(pull, &text) && text.bytes)
+				event->phase = text.at[0];
+		} else if (plumb_slice_is(key, "ts")) {
+			plumb_pull_decimal(pull, 3, &event->start);
+		} else if (plumb_slice_is(key, "dur")) {
+			plumb_pull_decimal(pull, 3, &event->duration);
+		} else if (plumb_slice_is(key, "cat")) {
+			plumb_pull_text(pull, &event->category);
+		} else if (plumb_slice_is(key, "name")) {
+			plumb_pull_text(pull, &event->name);
+		} else if (plumb_slice_is(key, "pid")) {
+			read_number_or_text(pull, &event->pid, &event->pid_text);
+		} else if (plumb_slice_is(key, "tid")) {
+			read_number_or_text(pull, &event->tid, &event->tid_text);
+		} else if (plumb_slice_is(key, "id")) {
+			read_number_or_text(pull, &event->id, &event->id_text);
+		} else if (plumb_slice_is(key, "id2")) {
+			read_second_id(pull, event);
+		} else if (plumb_slice_is(key, "args") &&
+		           (!dialect->wants || dialect->wants(event)) &&
+		           plumb_pull_enter(pull, '{')) {
+			read_arguments(chrome, event);
+		} else {
+			plumb_pull_skip(pull);
+		}
+	}
+}
+
+/* ---- names ---- */
+
+int64_t
+plumb_chrome_number(int64_t number, struct plumb_slice text)
+{
+	if (number != PLUMB_UNKNOWN || !text.at)
+		return number;
+	return (int64_t)(plumb_hash_bytes(text.at, text.bytes) >> 1);
+}
+
+static void
+keep_name(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
+{
+	bool thread = plumb_slice_is(event->name, "thread_name");
+	int64_t pid = plumb_chrome_number(event->pid, event->pid_text);
+	int64_t tid = plumb_chrome_number(event->tid, event->tid_text);
+	if ((!thread && !plumb_slice_is(event->name, "process_name")) || !event->given_name.at ||
+	    pid == PLUMB_UNKNOWN || (thread && tid == PLUMB_UNKNOWN))
+		return;
+	struct plumb_chrome_name *name = plumb_vec_add(&chrome->names);
+	if (!name)
+		return; /* without memory the builder says so */
+	*name = (struct plumb_chrome_name){ pid, thread ? tid : PLUMB_UNKNOWN,
+		                            plumb_builder_string(plumb_trace_builder(chrome->trace),
+		                                                 event->given_name.at,
+		                                                 event->given_name.bytes) };
+	plumb_map_add(&chrome->name_map, plumb_hash_mix((uint64_t)name->pid, (uint64_t)name->tid),
+	              chrome->names.count - 1);
+}
+
+const char *
+plumb_chrome_name_of(const struct plumb_chrome *chrome, int64_t pid, int64_t tid)
+{
+	struct plumb_map_cursor at;
+	for (uint32_t i = plumb_map_first(&chrome->name_map,
+	                                  plumb_hash_mix((uint64_t)pid, (uint64_t)tid), &at);
+	     i != PLUMB_MAP_NONE; i = plumb_map_next(&chrome->name_map, &at))
+		if (chrome->names.items[i].pid == pid && chrome->names.items[i].tid == tid)
+			return plumb_builder_get_text(plumb_trace_builder(chrome->trace),
+			                              chrome->names.items[i].name);
+	return NULL;
+}
+
+void
+plumb_chrome_give_names(struct plumb_chrome *chrome)
+{
+	struct plumb_builder *builder = plumb_trace_builder(chrome->trace);
+	for (uint32_t i = 0; i < chrome->names.count; i++) {
+		const struct plumb_chrome_name *named = &chrome->names.items[i];
+		uint32_t process = plumb_trace_has_process(chrome->trace, named->pid), track;
+		if (process == PLUMB_NONE)
+			continue;
+		if (named->tid == PLUMB_UNKNOWN) {
+			plumb_builder_get_process(builder, process)->command = named->name;
+			continue;
+		}
+		track = plumb_trace_has_thread(chrome->trace, process, named->tid);
+		if (track != PLUMB_NONE)
+			plumb_builder_get_track(builder, track)->name = named->name;
+	}
+}
+
+uint32_t
+plumb_chrome_process(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
+{
+	struct plumb_builder *builder = plumb_trace_builder(chrome->trace);
+	int64_t number = plumb_chrome_number(event->pid, event->pid_text);
+	uint32_t process = plumb_trace_has_process(chrome->trace, number);
+	if (process != PLUMB_NONE || event->pid != PLUMB_UNKNOWN || !event->pid_text.at)
+		return process != PLUMB_NONE ? process : plumb_trace_process(chrome->trace, number);
+	process = plumb_trace_process(chrome->trace, number);
+	uint32_t name = plumb_builder_string(builder, event->pid_text.at, event->pid_text.bytes);
+	if (process != PLUMB_NONE) {
+		plumb_builder_get_process(builder, process)->pid = PLUMB_UNKNOWN;
+		plumb_builder_get_process(builder, process)->command = name;
+	}
+	return process;
+}
+
+uint32_t
+plumb_chrome_thread(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
+{
+	struct plumb_builder *builder = plumb_trace_builder(chrome->trace);
+	uint32_t process = plumb_chrome_process(chrome, event);
+	int64_t number = plumb_chrome_number(event->tid, event->tid_text);
+	uint32_t track = plumb_trace_has_thread(chrome->trace, process, number);
+	if (track != PLUMB_NONE)
+		return track;
+	track = plumb_trace_thread(chrome->trace, process, number);
+	if (event->tid == PLUMB_UNKNOWN && event->tid_text.at && track != PLUMB_NONE) {
+		uint32_t name =
+			plumb_builder_string(builder, event->tid_text.at, event->tid_text.bytes);
+		plumb_builder_get_track(builder, track)->tid = PLUMB_UNKNOWN;
+		plumb_builder_get_track(builder, track)->name = name;
+	}
+	return track;
+}
+
+int64_t
+plumb_chrome_end(const struct plumb_chrome_event *event)
+{
+	int64_t end;
+	if (event->start == PLUMB_UNKNOWN || event->duration == PLUMB_UNKNOWN ||
+	    __builtin_add_overflow(event->start, event->duration, &end))
+		return PLUMB_UNKNOWN;
+	return end;
+}
+
+/* ---- the file ---- */
+
+static void
+read_events(struct plumb_chrome *chrome, bool unclosed)
+{
+	struct plumb_pull *pull = &chrome->pull;
+	struct plumb_chrome_event event;
+	bool more = false;
+	PLUMB_PULL_WHOLE(pull)
+	more = plumb_pull_enter(pull, '[');
+	if (!more)
+		plumb_pull_reject(pull, "no list of events where one belongs");
+	while (more) {
+		PLUMB_PULL_WHOLE(pull)
+		{
+			more = !(unclosed && plumb_pull_is_over(pull)) && plumb_pull_item(pull);
+			if (more)
+				read_event(chrome, &event);
+		}
+		if (!more || plumb_pull_failed(pull))
+			return;
+		if (event.phase == 'M')
+			keep_name(chrome, &event);
+		else
+			chrome->dialect->take(chrome, &event);
+	}
+}
+
+static void
+read_object(struct plumb_chrome *chrome)
+{
+	struct plumb_pull *pull = &chrome->pull;
+	struct plumb_slice key;
+	char copy[64]; /* what reads the value moves the window, and the key with it */
+	bool more = false;
+	for (;;) {
+		PLUMB_PULL_WHOLE(pull)
+		more = plumb_pull_member(pull, &key);
+		if (!more || plumb_pull_failed(pull))
+			return;
+		snprintf(copy, sizeof copy, "%.*s", key.bytes < sizeof copy ? (int)key.bytes : 0,
+		         key.at);
+		if (!strcmp(copy, "traceEvents"))
+			read_events(chrome, false);
+		else if (!chrome->dialect->member || !chrome->dialect->member(chrome, copy))
+			plumb_pull_skip_long(pull);
+		if (plumb_pull_failed(pull))
+			return;
+	}
+}
+
+int
+plumb_chrome_read(struct plumb_chrome *chrome, struct plumb_import_file *file,
+                  struct plumb_error *error)
+{
+	struct plumb_pull *pull = &chrome->pull;
+	bool object = false;
+	int code = plumb_pull_open(pull, file->input, error);
+	if (code)
+		return code;
+	PLUMB_PULL_WHOLE(pull)
+	object = plumb_pull_enter(pull, '{');
+	if (object)
+		read_object(chrome);
+	else
+		read_events(chrome, chrome->dialect->unclosed);
+	return plumb_pull_failed(pull) ? plumb_pull_error(pull, file->path, error) : 0;
+}
+
+void
+plumb_chrome_free(struct plumb_chrome *chrome)
+{
+	plumb_pull_close(&chrome->pull);
+	plumb_vec_free(&chrome->names);
+	plumb_map_free(&chrome->name_map);
+}
+
+bool
+plumb_chrome_is_json(const struct plumb_import_file *file)
+{
+	const char *at = file->head;
+	if (!strncmp(at, "\xef\xbb\xbf", 3))
+		at += 3;
+	at += strspn(at, " \t\r\n");
+	return *at == '{' || *at == '[';
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chrome trace events, which many tools write, each with categories and arguments of its own: an object with
+ * "traceEvents", or a list. What all have in common is read here; a format adds a dialect.
+ *
+ *	static void
+ *	argument(struct plumb_chrome *chrome, struct plumb_slice key, const struct plumb_chrome_event *event)
+ *	{
+ *		struct reader *reader = chrome->own;
+ *		if (plumb_slice_is(key, "bytes"))
+ *			plumb_pull_integer(&chrome->pull, &reader->bytes);
+ *		else
+ *			plumb_pull_skip(&chrome->pull);
+ *	}
+ *
+ * Times are µs, whatever "displayTimeUnit" says: a number or a text with any number of digits.
+ */
+#ifndef PLUMB_IMPORT_CHROME_EVENT_H
+#define PLUMB_IMPORT_CHROME_EVENT_H
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "import/import.h"
+
+struct plumb_chrome_event {
+	char phase; /* 0: none */
+	struct plumb_slice category, name;
+	struct plumb_slice given_name; /* "name" of the arguments, when it is a text */
+	int64_t pid, tid, id;          /* PLUMB_UNKNOWN: not a number, or none */
+	struct plumb_slice pid_text, tid_text, id_text;
+	int64_t start, duration; /* ns; PLUMB_UNKNOWN */
+};
+
+struct plumb_chrome;
+
+struct plumb_chrome_dialect {
+	/* Before an event is read, maybe twice: forget the last one's arguments. */
+	void (*begin)(struct plumb_chrome *chrome);
+	/* Reads the value of an argument. EVENT is what of it stands before them. */
+	void (*argument)(struct plumb_chrome *chrome, struct plumb_slice key,
+	                 const struct plumb_chrome_event *event);
+	/* Are EVENT's arguments looked at? NULL: always. */
+	bool (*wants)(const struct plumb_chrome_event *event);
+	/* A whole one, but for names of processes and threads, which are kept. */
+	void (*take)(struct plumb_chrome *chrome, const struct plumb_chrome_event *event);
+	/* Reads the value of another member of the file's object, if it is known. */
+	bool (*member)(struct plumb_chrome *chrome, const char *key);
+	/* A list may end without its bracket, as one does whose writer was killed. */
+	bool unclosed;
+};
+
+struct plumb_chrome_name {
+	int64_t pid, tid; /* as plumb_chrome_number; tid PLUMB_UNKNOWN: of the process */
+	uint32_t name;    /* string */
+};
+
+struct plumb_chrome {
+	struct plumb_trace *trace;
+	const struct plumb_chrome_dialect *dialect;
+	void *own;
+	struct plumb_pull pull;
+	PLUMB_VEC(struct plumb_chrome_name) names;
+	struct plumb_map name_map;
+};
+
+/* Reads FILE; CHROME has trace, dialect and own. plumb_chrome_free follows, whatever is returned. */
+int plumb_chrome_read(struct plumb_chrome *chrome, struct plumb_import_file *file,
+                      struct plumb_error *error) PLUMB_MUST_CHECK;
+void plumb_chrome_free(struct plumb_chrome *chrome);
+
+/* Does the file begin with an object or a list? */
+bool plumb_chrome_is_json(const struct plumb_import_file *file);
+
+/* A number for what is one or a text: a text's is none that others have. */
+int64_t plumb_chrome_number(int64_t number, struct plumb_slice text);
+/* The event's process and thread; those that are texts have them as their names. */
+uint32_t plumb_chrome_process(struct plumb_chrome *chrome, const struct plumb_chrome_event *event);
+uint32_t plumb_chrome_thread(struct plumb_chrome *chrome, const struct plumb_chrome_event *event);
+/* Start plus duration; PLUMB_UNKNOWN. */
+int64_t plumb_chrome_end(const struct plumb_chrome_event *event);
+/* The name that the file gave a process (TID PLUMB_UNKNOWN) or thread so far, or NULL. */
+const char *plumb_chrome_name_of(const struct plumb_chrome *chrome, int64_t pid, int64_t tid);
+/* All is read: processes and threads get the names that the file gives them. */
+void plumb_chrome_give_names(struct plumb_chrome *chrome);
+
+#endif

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`plumb import` of generic Chrome trace events: every phase, in every order, and files that are damaged."""
+import collections
+import gzip
+import json
+
+import pytest
+from conftest import PLUMB, run_command
+from json_traces import check_damaged, check_hostile, imported, shared, write
+
+X = {"ph": "X", "pid": 1, "tid": 2}
+
+
+def calls(made):
+    return {name: row["exclusive"]["op.calls"]["sum"] for name, row in made.rows("range").items()}
+
+
+def durations(made):
+    return {name: (row["exclusive"]["op.duration"]["min"], row["exclusive"]["op.duration"]["max"])
+            for name, row in made.rows("range").items()}
+
+
+def test_slices_nest_on_their_thread(tmp_path):
+    made = imported(write(tmp_path, {"traceEvents": [
+        {**X, "name": "inner", "ts": 12.5, "dur": 1.25},
+        {**X, "name": "outer", "ts": 10, "dur": 10},
+        {**X, "name": "inner", "ts": "14.125", "dur": "0.001"},
+        {**X, "name": "alone", "ts": 10, "dur": 10, "tid": 3},
+    ], "displayTimeUnit": "ns", "stackFrames": {"1": {"name": "f"}}}), tmp_path)
+    assert made.format() == "chrome"
+    assert made.paths() == {"range outer", "range outer > range inner", "range alone"}
+    assert durations(made) == {"inner": (1, 1250), "outer": (10000, 10000), "alone": (10000, 10000)}
+    own = {name: row["exclusive"]["op.time"]["sum"] for name, row in made.rows("range").items()}
+    assert own == {"inner": 1251, "outer": 8749, "alone": 10000}
+
+
+@pytest.mark.parametrize("unit", ["ms", "ns", "nonsense", 7])
+def test_the_unit_of_display_changes_nothing(tmp_path, unit):
+    made = imported(write(tmp_path, {"traceEvents": [{**X, "name": "a", "ts": 1.0005, "dur": 2.0004}],
+                                     "displayTimeUnit": unit}), tmp_path)
+    assert durations(made) == {"a": (2000, 2000)}
+
+
+def test_times_are_exact_beyond_a_double(tmp_path):
+    text = '[{"ph":"X","pid":1,"tid":1,"name":"a","ts":1785000000000000.123,"dur":9007199254740.993}]'
+    made = imported(write(tmp_path, text), tmp_path)
+    assert durations(made) == {"a": (9007199254740993, 9007199254740993)}
+    assert made.query("SELECT start_ns FROM run") == [(1785000000000000123,)]
+
+
+def test_begins_and_ends_in_any_order(tmp_path):
+    def edge(phase, ts, name=None, **more):
+        return {"ph": phase, "pid": 1, "tid": 1, "ts": ts, **({"name": name} if name else {}), **more}
+    made = imported(write(tmp_path, [
+        edge("E", 30), edge("B", 25, "c"), edge("B", 10, "a"), edge("B", 11, "b"), edge("E", 20),
+        edge("E", 5),                       # nothing had begun
+        edge("B", 40, "open"), edge("B", 41, "d"), edge("E", 42, "d"), edge("E", 24),
+        {**X, "tid": 9, "name": "last", "ts": 45, "dur": 5},
+    ]), tmp_path)
+    assert durations(made) == {"a": (14000, 14000), "b": (9000, 9000), "c": (5000, 5000),
+                               "open": (10000, 10000), "d": (1000, 1000), "last": (5000, 5000)}
+    assert {"range a > range b", "range open > range d", "range c"} <= made.paths()
+    fates = made.fates()
+    assert fates["import", "an end without its b", "ends without a beginning"] == 1
+    assert fates["import", "an end without its b", "slices without an end, shown to the end of the file"] == 1
+
+
+def test_asynchronous_slices_have_tracks_of_their_own(tmp_path):
+    def edge(phase, ts, number, name="r", **more):
+        return {"ph": phase, "pid": 1, "tid": 1, "ts": ts, "id": number, "cat": "net", "name": name, **more}
+    made = imported(write(tmp_path, [
+        edge("b", 0, "0x1"), edge("b", 2, "0x1", "part"), edge("n", 3, "0x1"), edge("e", 4, "0x1", "part"),
+        edge("b", 5, 7), edge("e", 9, 7),           # while the first is open
+        edge("e", 10, "0x1"),
+        edge("b", 20, 8), edge("e", 25, 8),         # afterwards
+        edge("S", 0, 1, "old"), edge("T", 1, 1, "old"), edge("F", 2, 1, "old"), edge("F", 8, 1, "other"),
+        {**X, "name": "thread", "ts": 0, "dur": 1},
+    ]), tmp_path)
+    assert calls(made) == {"r": 3, "part": 1, "old": 1, "thread": 1}
+    assert "range r > range part" in made.paths()
+    names = collections.Counter(name for name, in made.query("SELECT name FROM tracks WHERE tid IS NULL"))
+    assert names == {"async net": 2}
+    assert made.fates()["import", "an end without its b", "ends without a beginning"] == 1
+    assert made.fates()["import", "nothing that plumb s", "instants"] == 2
+
+
+def test_second_ids_tell_asynchronous_slices_apart(tmp_path):
+    def edge(phase, ts, number):
+        return {"ph": phase, "pid": 1, "tid": 1, "ts": ts, "id2": {"local": number}, "cat": "c", "name": number}
+    made = imported(write(tmp_path, [edge("b", 0, "0xa"), edge("b", 1, "0xb"), edge("e", 2, "0xa"),
+                                     edge("e", 4, "0xb")]), tmp_path)
+    assert durations(made) == {"0xa": (2000, 2000), "0xb": (3000, 3000)}
+
+
+def test_processes_and_threads_by_number_and_name(tmp_path):
+    def named(what, name, **more):
+        return {"ph": "M", "name": what, "args": {"name": name}, **more}
+    made = imported(write(tmp_path, [
+        named("process_name", "server", pid=1), named("thread_name", "main", pid=1, tid=2),
+        named("thread_name", "nobody", pid=1, tid=77), named("process_labels", "x", pid=1),
+        {**X, "name": "a", "ts": 1, "dur": 1},
+        {**X, "name": "b", "ts": 1, "dur": 1, "pid": "12", "tid": "13"},
+        {**X, "name": "c", "ts": 1, "dur": 1, "pid": "GPU 0", "tid": "stream 7"},
+    ]), tmp_path)
+    assert set(made.query("SELECT pid, command FROM processes")) == {(1, "server"), (12, None), (None, "GPU 0")}
+    assert set(made.query("SELECT tid, name FROM tracks")) == {(2, "main"), (13, None), (None, "stream 7")}
+    assert made.report()["devices"] == []  # whatever it is called
+
+
+def test_what_is_not_shown_is_counted(tmp_path):
+    other = [{"ph": phase, "pid": 1, "tid": 1, "ts": 1, "name": "n", "id": 1} for phase in "iIRCsOPvc=?"]
+    made = imported(write(tmp_path, [{}, *other, {**X, "name": "a", "ts": 1, "dur": 1},
+                                     {**X, "name": "never ended", "ts": 1}]), tmp_path)
+    assert made.fates() == {
+        ("import", "nothing that plumb s", detail): count for detail, count in (
+            ("instants", 3), ("counters", 1), ("flow events", 1), ("objects", 1), ("samples", 1),
+            ("memory dumps", 1), ("marks of a clock", 1), ("links between objects", 1),
+            ("events of no known kind", 1))} | {("import", "it ends before it be", None): 1}
+
+
+@pytest.mark.parametrize("end", ["", ",", ",\n", "\n"])
+def test_a_list_may_lack_its_end(tmp_path, end):
+    event = json.dumps({**X, "name": "a", "ts": 1, "dur": 1})
+    assert calls(imported(write(tmp_path, f"[{event},\n{event}{end}"), tmp_path)) == {"a": 2}
+
+
+@pytest.mark.parametrize("text, reason", [
+    ('{"traceEvents": [{"ph": "X"}', "at byte 28"),
+    ('{"traceEvents": 7}', "no list of events where one belongs at byte 16"),
+    ('[{"ph": "X", "pid" 1}]', "at byte"),
+    ('[{"ph": "X", "pid": 1, "args": ' + "[" * 600 + "]" * 600 + "}]", "deeper than 512"),
+    ('[{"ph": "X", "pid": 1} {"ph": "X"}]', "no comma or ]"),
+    ('[{"ph": "X", "pid": 1}]', "nothing in it has a time"),
+])
+def test_damaged_files_say_where(tmp_path, text, reason):
+    path = write(tmp_path, text)
+    done = run_command(PLUMB, "import", path, "-o", tmp_path / "out.plumb")
+    assert done.returncode in (2, 3)
+    assert done.stderr.startswith(f"plumb: {path}: ") and reason in done.stderr
+    assert not (tmp_path / "out.plumb").exists()
+
+
+SMALL = [
+    {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "é\n\"<b>"}},
+    {"ph": "B", "pid": 1, "tid": 1, "ts": 1.5, "name": "a"}, {"ph": "E", "pid": 1, "tid": 1, "ts": 4},
+    {"ph": "b", "pid": 1, "tid": 1, "ts": 2, "id": "0x1", "cat": "c", "name": "b", "args": {"x": [1, {}]}},
+    {"ph": "e", "pid": 1, "tid": 1, "ts": 3, "id": "0x1", "cat": "c"},
+    {"ph": "X", "pid": "p", "tid": "t", "ts": 1, "dur": 2, "name": "x"},
+    {"ph": "S", "pid": 1, "ts": 1, "id2": {"local": 1}, "name": "s"},
+]
+
+
+def test_cut_off_at_every_byte(tmp_path):
+    check_damaged(json.dumps({"traceEvents": SMALL}), tmp_path)
+
+
+def test_cut_off_lists(tmp_path):
+    text = json.dumps(SMALL)
+    ends = {at for at in range(len(text)) if _is_list(text[:at])}
+    check_damaged(text, tmp_path, ends)
+
+
+def _is_list(text):
+    try:
+        json.loads(text.rstrip().rstrip(",") + "]")
+        return True
+    except ValueError:
+        return False
+
+
+def test_strange_values(tmp_path):
+    check_hostile({"traceEvents": SMALL}, tmp_path)
+
+
+def test_invalid_utf8_in_names(tmp_path):
+    made = imported(write(tmp_path, b'[{"ph":"X","pid":1,"tid":1,"ts":1,"dur":1,"name":"a\xff\xfeb"}]'), tmp_path)
+    assert list(made.rows("range")) == ["a\ufffd\ufffdb"]
+
+
+# ---- published files ----
+
+def events_of(name):
+    path = shared(name)
+    text = gzip.open(path).read() if path.suffix == ".gz" else path.read_bytes()
+    document = json.loads(text)
+    return document["traceEvents"] if isinstance(document, dict) else document
+
+
+@pytest.mark.parametrize("name, balance", [
+    ("misc/catapult_flow.json.gz", (0, 3)),
+    ("misc/catapult_flow_simple.json", (0, 0)),
+    ("misc/catapult_main_thread_has_unclosed_slices.json.gz", (0, 4)),
+    ("misc/catapult_nanoseconds.json", (0, 0)),
+    ("misc/catapult_instance_counters.json", (0, 0)),
+    ("misc/catapult_x_event_trace.json.gz", (0, 0)),
+    ("misc/catapult_async_begin_end.json", None),
+    ("misc/catapult_nestable_async.json", (1, 1)),
+    ("rocm/r02_matmul_rpd2tracing.json", (0, 0)),
+])
+def test_published_files(tmp_path, name, balance):
+    phases = collections.Counter(event.get("ph") for event in events_of(name))
+    made = imported(shared(name), tmp_path)
+    fates = made.fates()
+    found = tuple(fates.get(("import", "an end without its b", detail), 0) for detail in (
+        "ends without a beginning", "slices without an end, shown to the end of the file"))
+    assert balance in (None, found)
+    slices = sum(row["exclusive"]["op.calls"]["sum"] for row in made.rows("range").values()
+                 if "op.calls" in row["exclusive"])
+    assert slices == sum(phases[phase] for phase in "XBbS")
+    assert slices == sum(phases[phase] for phase in "XEeF") - found[0] + found[1]
+    unused = sum(count for (_, reason, _), count in fates.items() if reason.startswith("nothing"))
+    assert unused == sum(count for phase, count in phases.items() if phase and phase not in "XBEbeSFM")
+
+
+def test_published_nanoseconds(tmp_path):
+    made = imported(shared("misc/catapult_nanoseconds.json"), tmp_path)
+    assert durations(made)["us1"] == (1100, 1100)
+    assert durations(made)["ns1"] == (11, 11) and durations(made)["ns2"] == (2, 2)
+
+
+@pytest.mark.parametrize("name", ["misc/catapult_bad_world_bounds.json.gz", "misc/catapult_instant_events.json"])
+def test_published_files_without_slices(tmp_path, name):
+    done = run_command(PLUMB, "import", shared(name), "-o", tmp_path / "out.plumb")
+    assert done.returncode == 3 and "nothing in it has a time" in done.stderr
