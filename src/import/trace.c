@@ -396,6 +396,7 @@ plumb_trace_work(struct plumb_trace *trace, const struct plumb_trace_work *work)
 		.launch = work->launch ? launch_of(trace, work->launch) : PLUMB_NONE,
 		.collective = work->collective,
 		.placed = work->placed,
+		.here = work->here,
 	};
 	return 0;
 }
