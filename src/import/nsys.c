@@ -222,28 +222,6 @@ without_version(struct plumb_slice name)
 	return name;
 }
 
-/*
- * torch.autograd.profiler.emit_nvtx writes "aten::mm, seq = 3, op_id = 7, sizes = …". Numbers would make a
- * context of each call. What has a sequence number, or a name space and no spaces, is an operator, the rest
- * (record_function, steps) a range.
- */
-static uint32_t
-range_frame(struct reader *reader, struct plumb_slice name)
-{
-	uint32_t kind = PLUMB_FRAME_RANGE;
-	const char *number = memmem(name.at, name.bytes, ", op_id = ", 10);
-	const char *sequence = memmem(name.at, name.bytes, ", seq = ", 8);
-	const char *cut = sequence && (!number || sequence < number) ? sequence : number;
-	if (cut && cut > name.at) {
-		name.bytes = (size_t)(cut - name.at);
-		bool spaced = memchr(name.at, ' ', name.bytes) &&
-		              !plumb_slice_begins(name, "autograd::engine::");
-		if (sequence == cut || (memmem(name.at, name.bytes, "::", 2) && !spaced))
-			kind = PLUMB_FRAME_OPERATOR;
-	}
-	return plumb_trace_frame(reader->trace, kind, name);
-}
-
 static uint32_t
 frame_of(struct reader *reader, struct plumb_slice name, enum use use)
 {
@@ -256,7 +234,7 @@ frame_of(struct reader *reader, struct plumb_slice name, enum use use)
 		return plumb_trace_frame(reader->trace, PLUMB_FRAME_NATIVE, without_version(name));
 	case AS_RANGE:
 	default:
-		return range_frame(reader, name);
+		return plumb_import_range(reader->trace, name);
 	}
 }
 

@@ -52,7 +52,9 @@ fail_as_sqlite(struct plumb_sqlite *sqlite, const char *table, int64_t row)
 	}
 	if (code == SQLITE_INTERRUPT)
 		snprintf(why, sizeof why,
-		         "reading it takes more steps than a sound file of its size can need");
+		         "reading takes more steps than a file of this size needs: it is damaged, "
+		         "or "
+		         "an id that rows are found by is no primary key");
 	else
 		snprintf(why, sizeof why, "%.200s; the file is damaged: take a copy of it again",
 		         sqlite3_errmsg(sqlite->db));
