@@ -104,3 +104,20 @@ plumb_import_collective(struct plumb_trace *trace, struct plumb_slice name)
 			return plumb_builder_text(builder, words[i].name);
 	return plumb_builder_string(builder, name.at, name.bytes);
 }
+
+uint32_t
+plumb_import_range(struct plumb_trace *trace, struct plumb_slice name)
+{
+	uint32_t kind = PLUMB_FRAME_RANGE;
+	const char *number = name.at ? memmem(name.at, name.bytes, ", op_id = ", 10) : NULL;
+	const char *sequence = name.at ? memmem(name.at, name.bytes, ", seq = ", 8) : NULL;
+	const char *cut = sequence && (!number || sequence < number) ? sequence : number;
+	if (cut && cut > name.at) {
+		name.bytes = (size_t)(cut - name.at);
+		bool spaced = memchr(name.at, ' ', name.bytes) &&
+		              !plumb_slice_begins(name, "autograd::engine::");
+		if (sequence == cut || (memmem(name.at, name.bytes, "::", 2) && !spaced))
+			kind = PLUMB_FRAME_OPERATOR;
+	}
+	return plumb_trace_frame(trace, kind, name);
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies, sets and collectives as tools name them → as plumb names them. */
+/* Copies, sets, collectives and ranges as tools name them → as plumb names them. */
 #ifndef PLUMB_IMPORT_COPIES_H
 #define PLUMB_IMPORT_COPIES_H
 
@@ -15,5 +15,12 @@ uint32_t plumb_import_copy(struct plumb_trace *trace, struct plumb_slice name);
 /* The string of a collective's name: "allreduce", "_allgather_base", "ncclAllReduce" → "AllReduce", …;
  * one that is not known stays as it is. */
 uint32_t plumb_import_collective(struct plumb_trace *trace, struct plumb_slice name);
+
+/*
+ * The frame of an NVTX or roctx range. torch.autograd.profiler.emit_nvtx writes "aten::mm, seq = 3,
+ * op_id = 7, sizes = …", whose numbers would make a context of each call: they are cut off. What has a
+ * sequence number, or a name space and no spaces, is an operator, the rest (record_function, steps) a range.
+ */
+uint32_t plumb_import_range(struct plumb_trace *trace, struct plumb_slice name);
 
 #endif

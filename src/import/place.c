@@ -514,7 +514,7 @@ place_work(struct plumb_trace *trace, struct plumb_trace_item *item)
 	                                             : PLUMB_SOURCE_SET;
 	struct plumb_trace_call *call =
 		item->placed == PLUMB_NONE && item->span.correlation
-			? call_find(trace, track->process, item->span.correlation, true)
+			? call_find(trace, track->process, item->span.correlation, !item->here)
 			: NULL;
 	uint32_t parent = item->placed != PLUMB_NONE ? item->placed
 	                  : call                     ? span_of(trace, call)->context

@@ -407,6 +407,7 @@ plumb_trace_work(struct plumb_trace *trace, const struct plumb_trace_work *work)
 		.collective = work->collective,
 		.placed = work->placed,
 		.within = work->within,
+		.here = work->here,
 	};
 	return 0;
 }

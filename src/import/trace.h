@@ -91,6 +91,7 @@ struct plumb_trace_work {
 	uint32_t
 		collective; /* string: "AllReduce"; PLUMB_NONE: told by the kernel's name, if it is one */
 	uint32_t placed, within;
+	bool here; /* its launch is one of the track's process, for certain */
 };
 int plumb_trace_work(struct plumb_trace *trace, const struct plumb_trace_work *work);
 

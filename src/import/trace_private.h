@@ -39,6 +39,7 @@ struct plumb_trace_item { /* GPU work; span.context is the frame until it is pla
 	int64_t bytes;
 	uint32_t launch; /* in `launches`, or PLUMB_NONE */
 	uint32_t collective, placed, within;
+	bool here; /* the launch is of the same process */
 };
 
 struct plumb_trace_edge {

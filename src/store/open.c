@@ -164,7 +164,7 @@ distrust(sqlite3 *db)
 	} limits[] = {
 		{ SQLITE_LIMIT_LENGTH, 4 * PLUMB_TEXT_MAX },
 		{ SQLITE_LIMIT_SQL_LENGTH, 100000 },
-		{ SQLITE_LIMIT_COLUMN, 100 },
+		{ SQLITE_LIMIT_COLUMN, 500 },
 		{ SQLITE_LIMIT_EXPR_DEPTH, 50 },
 		{ SQLITE_LIMIT_COMPOUND_SELECT, 10 },
 		{ SQLITE_LIMIT_VDBE_OP, 25000 },
@@ -186,6 +186,22 @@ distrust(sqlite3 *db)
 }
 
 int
+plumb_store_connect(sqlite3 **db, const char *path, struct plumb_error *error)
+{
+	char uri[3 * PATH_BYTES + 32];
+	*db = NULL;
+	int code = make_uri(uri, sizeof uri, path, error);
+	if (code)
+		return code;
+	/* The schema is read here for the first time: a damaged one shows. */
+	if (sqlite3_open_v2(uri, db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX,
+	                    NULL) ||
+	    distrust(*db))
+		return *db ? sqlite3_errcode(*db) : SQLITE_NOMEM;
+	return PLUMB_OK;
+}
+
+int
 plumb_store_open(sqlite3 **db, const char *path, uint64_t *size, uint32_t *schema,
                  struct plumb_error *error)
 {
@@ -196,23 +212,15 @@ plumb_store_open(sqlite3 **db, const char *path, uint64_t *size, uint32_t *schem
 		return plumb_fail_errno(error, "cannot open the profile");
 	int code = check_file(fd, size, schema, error);
 	close(fd);
-	char uri[3 * PATH_BYTES + 32];
 	if (!code)
-		code = make_uri(uri, sizeof uri, path, error);
-	if (code)
-		return code;
-	if (sqlite3_open_v2(uri, db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX,
-	                    NULL) ||
-	    distrust(*db)) {
-		/* The schema is read here for the first time: a damaged one shows. */
-		int failed = sqlite3_errcode(*db);
-		bool ours = failed == SQLITE_NOMEM || failed == SQLITE_CANTOPEN ||
-		            failed == SQLITE_IOERR;
+		code = plumb_store_connect(db, path, error);
+	if (code > 0) {
+		bool ours = code == SQLITE_NOMEM || code == SQLITE_CANTOPEN || code == SQLITE_IOERR;
 		return plumb_fail(
 			error, ours ? PLUMB_ESYSTEM : PLUMB_EINPUT,
 			ours ? "cannot open the profile: %s; try again"
 			     : "the profile is damaged: %s; take a copy, or run plumb again",
 			*db ? sqlite3_errmsg(*db) : "not enough memory");
 	}
-	return PLUMB_OK;
+	return code;
 }

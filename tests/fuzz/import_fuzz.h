@@ -11,6 +11,20 @@
 
 #include "import/import.h"
 
+/* SQLite follows links, and a memfd's leads nowhere: such a target names a folder for a file with a name. */
+static int
+import_fuzz_open(char path[64])
+{
+#ifdef IMPORT_FUZZ_FOLDER
+	snprintf(path, 64, IMPORT_FUZZ_FOLDER "/plumb-fuzz-XXXXXX");
+	return mkstemp(path);
+#else
+	int fd = memfd_create("fuzz", MFD_CLOEXEC);
+	snprintf(path, 64, "/proc/self/fd/%d", fd);
+	return fd;
+#endif
+}
+
 static int
 import_fuzz(const struct plumb_format *format, const unsigned char *data, size_t bytes)
 {
@@ -20,11 +34,10 @@ import_fuzz(const struct plumb_format *format, const unsigned char *data, size_t
 	struct plumb_builder *builder = plumb_builder_new();
 	struct plumb_trace *trace = plumb_trace_new(builder);
 	char path[64];
-	int fd = memfd_create("fuzz", MFD_CLOEXEC);
+	int fd = import_fuzz_open(path);
 	char *head = calloc(1, PLUMB_INPUT_HEAD + 1);
 	if (!builder || !trace || !head || fd < 0 || write(fd, data, bytes) != (ssize_t)bytes)
 		abort();
-	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	file.path = path;
 	file.head = head;
 	file.head_bytes = bytes < PLUMB_INPUT_HEAD ? bytes : PLUMB_INPUT_HEAD;
@@ -50,6 +63,9 @@ import_fuzz(const struct plumb_format *format, const unsigned char *data, size_t
 	plumb_input_close(file.input);
 	free(head);
 	close(fd);
+#ifdef IMPORT_FUZZ_FOLDER
+	unlink(path);
+#endif
 	return 0;
 }
 

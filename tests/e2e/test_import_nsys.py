@@ -1,0 +1,452 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nsight Systems' SQLite export: exact figures of published files (where they lie beside the project), and
+every table and dialect in small."""
+import json
+import lzma
+import sqlite3
+import subprocess
+
+import pytest
+from sqlitetest import (HOSTILE_SCHEMA, SHARED, UNMATCHED, changed, contexts, damages, fates, imported, make, packed,
+                        report, survives, truncations)
+
+import plumb as plumb_package
+
+FILES = {path.name[:3]: path for path in SHARED.glob("nsys/n*.sqlite")} if SHARED.is_dir() else {}
+needs_traces = pytest.mark.skipif(not FILES, reason="the published traces are not beside the project")
+
+# ---- published files ----
+
+
+def oracle(path):
+    return json.loads((SHARED / "oracle" / path.name.replace(".sqlite", ".json")).read_text())
+
+
+@needs_traces
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_known_figures(tmp_path, name):
+    known = oracle(FILES[name])
+    path = imported(tmp_path, FILES[name])
+    data = report(path, "--by", "kernel")
+    devices = data["devices"]
+    assert {str(d["ordinal"]): d["kernels"]["count"] for d in devices} == known["kernels_per_device"]
+    assert sum(d["kernels"]["ns"] for d in devices) == known["kernel_time_ns"]
+    assert sum(d["copies"]["count"] for d in devices) == sum(k["n"] for k in known["memcpy"].values())
+    assert sum(d["copies"]["bytes"] for d in devices) == sum(k.get("bytes", 0) for k in known["memcpy"].values())
+    assert sum(d["copies"]["ns"] for d in devices) == sum(k["ns"] for k in known["memcpy"].values())
+    assert [sum(d["sets"]["count"] for d in devices), sum(d["sets"]["bytes"] for d in devices)] == \
+        known.get("memset", [0, 0])
+    work = fates(data, "gpu.kernel")
+    assert work["received"] == known["n_kernel"]
+    assert work.get("attributed", 0) == known["kernels_matched_to_runtime"]
+    assert work.get(UNMATCHED, 0) == known["n_kernel"] - known["kernels_matched_to_runtime"]
+    assert len({row["name"] for row in data["rows"]}) <= known["unique_demangled_names"]
+    environment = plumb_package.Profile(path).environment
+    assert [environment["nsys.version"], environment["nsys.schema"]] == known["schema_version"]
+    with sqlite3.connect(path) as database:
+        assert database.execute("SELECT count(DISTINCT name) FROM frames WHERE kind = 'kernel'").fetchone() == (
+            known["unique_demangled_names"],)
+    calls = {}
+    for path_of, count in contexts(path).items():
+        kind, _, call = path_of.rpartition(" > ")[2].partition(":")
+        if kind == "gpu_api":
+            calls[call] = calls.get(call, 0) + count
+    assert sum(calls.values()) == known["n_runtime"]
+    for top in known["runtime_top"]:
+        assert calls[top["name"]] == top["count"]
+
+
+@needs_traces
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_busy_of_kernels_alone(tmp_path, name):
+    """The known busy times are of kernels; so the copies and sets are taken out of the file."""
+    known = oracle(FILES[name])
+    with sqlite3.connect(FILES[name]) as database:
+        there = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    drop = [f"DROP TABLE CUPTI_ACTIVITY_KIND_{kind}" for kind in ("MEMCPY", "MEMSET")
+            if f"CUPTI_ACTIVITY_KIND_{kind}" in there]
+    data = report(imported(tmp_path, changed(FILES[name], tmp_path / "kernels", *drop)))
+    for device in data["devices"]:
+        own = f"dev{device['ordinal']}_kernel_"
+        own = own if own + "span" in known else "kernel_"
+        assert device["busy_ns"] == known[own + "busy_union"]
+        assert device["span_ns"] == known[own + "span"]
+        assert device["idle_ns"] == known[own + "idle"]
+        assert device["copies"]["count"] == device["sets"]["count"] == 0
+
+
+@needs_traces
+def test_busy_of_everything(tmp_path):
+    """As the union that is taken here from the file itself."""
+    with sqlite3.connect(FILES["n01"]) as database:
+        rows = [row for kind in ("KERNEL", "MEMCPY", "MEMSET") for row in database.execute(
+            f'SELECT deviceId, start, "end" FROM CUPTI_ACTIVITY_KIND_{kind}')]
+    data = report(imported(tmp_path, FILES["n01"]))
+    for device in data["devices"]:
+        busy, last = 0, 0
+        for _, start, end in sorted(row for row in rows if row[0] == device["ordinal"]):
+            busy += max(0, end - max(start, last))
+            last = max(last, end)
+        assert device["busy_ns"] == busy
+
+
+@needs_traces
+def test_kernel_time_by_operator(tmp_path):
+    """By the innermost NVTX range at the launch; emit_nvtx's numbers are cut off."""
+    known = oracle(FILES["n01"])
+    path = imported(tmp_path, FILES["n01"])
+    rows = {row["name"]: row["exclusive"]["gpu.time"] for row in report(path, "--by", "operator")["rows"]
+            if row["exclusive"].get("gpu.time")}
+    for name, time in known["top10_innermost_nvtx_ns"]:
+        assert rows[name]["sum"] == time
+    assert sum(row["count"] for row in rows.values()) == known["kernels_inside_nvtx_by_launch"]
+    with sqlite3.connect(FILES["n01"]) as database:
+        ranges = database.execute("SELECT count(*) FROM NVTX_EVENTS WHERE eventType = 59").fetchone()[0]
+    assert ranges == known["n_nvtx_pushpop"]
+    spans = contexts(path)
+    assert sum(count for key, count in spans.items() if key.rpartition(" > ")[2].partition(":")[0] in ("operator", "range")) == ranges
+    assert not [key for key in spans if "op_id" in key]
+
+
+@needs_traces
+def test_device_and_session(tmp_path):
+    profile = plumb_package.Profile(imported(tmp_path, FILES["n04"]))
+    (device,) = profile.devices
+    assert (device.name, device.uuid) == ("NVIDIA GeForce RTX 3080", "GPU-554a6988-03dd-6206-3dd1-f43fb60a3ed0")
+    assert (device.capability_major, device.capability_minor, device.multiprocessors) == (8, 6, 68)
+    assert (device.warps_per_multiprocessor, device.clock_khz, device.memory_bytes) == (48, 1710000, 10736893952)
+    with sqlite3.connect(FILES["n04"]) as database:
+        (utc,) = database.execute("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME").fetchone()
+    assert profile.environment["session.start_utc_ns"] == str(utc)
+
+
+# ---- made here ----
+
+PID = (1 << 48) | (77 << 24)
+OTHER = (1 << 48) | (78 << 24)
+KERNEL = ("start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, streamId INTEGER, correlationId INTEGER, "
+          "globalPid INTEGER, demangledName INTEGER, mangledName INTEGER, shortName INTEGER, registersPerThread INTEGER, "
+          "staticSharedMemory INTEGER, dynamicSharedMemory INTEGER, gridX INTEGER, gridY INTEGER, gridZ INTEGER, "
+          "blockX INTEGER, blockY INTEGER, blockZ INTEGER")
+COPY = ("start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, streamId INTEGER, correlationId INTEGER, "
+        "globalPid INTEGER, bytes INTEGER, copyKind INTEGER, srcKind INTEGER, dstKind INTEGER")
+SET = ("start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, streamId INTEGER, correlationId INTEGER, "
+       "globalPid INTEGER, bytes INTEGER, memKind INTEGER")
+CALL = ("start INTEGER, end INTEGER, globalTid INTEGER, correlationId INTEGER, nameId INTEGER")
+RANGE = ("start INTEGER, end INTEGER, eventType INTEGER, text TEXT, textId INTEGER, globalTid INTEGER, "
+         "endGlobalTid INTEGER, domainId INTEGER")
+TEXTS = {1: "cudaLaunchKernel_v7000", 2: "void f<int>(int)", 3: "_Z1fIiEvi", 4: "f", 5: "cuMemcpyHtoDAsync_v2",
+         6: "aten::add, seq = 4, op_id = 9", 7: "worker", 8: "cudnnConvolutionForward", 9: "registered",
+         10: "cudaGraphLaunch_v10000"}
+
+
+def kernel(start, end, correlation, pid=PID, name=(2, 3, 4), device=0, launch=(32, 16, 64, 5, 1, 1, 128, 1, 1)):
+    return (start, end, device, 1, 7, correlation, pid, *name, *launch)
+
+
+def tables(**changes):
+    made = {
+        "StringIds": ("id INTEGER PRIMARY KEY, value TEXT", list(TEXTS.items())),
+        "CUPTI_ACTIVITY_KIND_RUNTIME": (CALL, [(1100, 1200, PID | 5, 11, 1), (1300, 1400, PID | 5, 12, 5)]),
+        "CUPTI_ACTIVITY_KIND_KERNEL": (KERNEL, [kernel(2000, 2500, 11)]),
+        "CUPTI_ACTIVITY_KIND_MEMCPY": (COPY, [(3000, 3100, 0, 1, 7, 12, PID, 4096, 1, 0, 2)]),
+    }
+    made.update({name: table for name, table in changes.items() if table})
+    return {name: table for name, table in made.items() if name not in changes or changes[name]}
+
+
+def spans_of(folder, made, **options):
+    return contexts(imported(folder, make(folder / "trace", made, **options)))
+
+
+def test_a_small_file(tmp_path):
+    path = imported(tmp_path, make(tmp_path / "trace", tables()))
+    assert contexts(path) == {
+        "gpu_api:cudaLaunchKernel": 1, "gpu_api:cuMemcpyHtoDAsync": 1,
+        "gpu_api:cudaLaunchKernel > kernel:void f<int>(int)": 1,
+        "gpu_api:cuMemcpyHtoDAsync > copy:copy pageable→device": 1}
+    data = report(path, "--by", "kernel")
+    (device,) = data["devices"]
+    assert device["kernels"] == {"count": 1, "ns": 500}
+    assert device["copies"] == {"count": 1, "ns": 100, "bytes": 4096}
+    assert (device["busy_ns"], device["span_ns"]) == (600, 1100)
+    assert [p["pid"] for p in data["processes"]] == [77]
+    with sqlite3.connect(path) as database:
+        assert database.execute("SELECT grid_x, block_x, registers, static_shared_bytes, dynamic_shared_bytes "
+                                "FROM variants").fetchall() == [(5, 128, 32, 16, 64)]
+
+
+@pytest.mark.parametrize("pack", ["plain", "gzip", "xz", "zstd"])
+def test_recognised_without_its_name_and_packed(tmp_path, pack):
+    plain = make(tmp_path / "trace.sqlite", tables())
+    nameless = tmp_path / "x"
+    if pack == "plain":
+        nameless.write_bytes(plain.read_bytes())
+    elif pack == "gzip":
+        packed(plain, nameless)
+    elif pack == "xz":
+        nameless.write_bytes(lzma.compress(plain.read_bytes()))
+    elif subprocess.run(["zstd", "-qf", plain, "-o", nameless]).returncode:
+        pytest.skip("no zstd")
+    before = set((tmp_path).iterdir())
+    path = imported(tmp_path, nameless)
+    assert plumb_package.Profile(path).environment["import.format"] == "nsys"
+    assert set(tmp_path.iterdir()) == before | {path}
+    assert contexts(path)["gpu_api:cudaLaunchKernel > kernel:void f<int>(int)"] == 1
+
+
+def test_the_newest_name_that_there_is(tmp_path):
+    rows = [kernel(2000, 2500, 11, name=(None, 3, 4)), kernel(2600, 2700, 11, name=(99, None, 4)),
+            kernel(2800, 2900, 11, name=(None, None, None))]
+    assert spans_of(tmp_path, tables(CUPTI_ACTIVITY_KIND_KERNEL=(KERNEL, rows))) == {
+        "gpu_api:cudaLaunchKernel": 1, "gpu_api:cuMemcpyHtoDAsync": 1,
+        "gpu_api:cudaLaunchKernel > kernel:_Z1fIiEvi": 1, "gpu_api:cudaLaunchKernel > kernel:f": 1,
+        "gpu_api:cudaLaunchKernel > kernel:?": 1, "gpu_api:cuMemcpyHtoDAsync > copy:copy pageable→device": 1}
+
+
+def test_correlations_are_a_process_s_own(tmp_path):
+    """Number 11 of another process is another launch, although only one process has a call of that number."""
+    rows = [kernel(2000, 2500, 11), kernel(2000, 2600, 11, pid=OTHER), kernel(2700, 2800, 999)]
+    path = imported(tmp_path, make(tmp_path / "trace", tables(CUPTI_ACTIVITY_KIND_KERNEL=(KERNEL, rows))))
+    data = report(path)
+    assert fates(data, "gpu.kernel") == {"received": 3, "attributed": 1, UNMATCHED: 2}
+    assert contexts(path)["kernel:void f<int>(int)"] == 2
+
+
+def test_a_graph_s_launch_has_all_of_its_kernels(tmp_path):
+    path = imported(tmp_path, make(tmp_path / "trace", tables(
+        CUPTI_ACTIVITY_KIND_RUNTIME=(CALL, [(1100, 1200, PID | 5, 11, 10)]),
+        CUPTI_ACTIVITY_KIND_KERNEL=(KERNEL, [kernel(2000 + i, 2001 + i, 11) for i in range(50)]))))
+    assert contexts(path)["gpu_api:cudaGraphLaunch > kernel:void f<int>(int)"] == 50
+    row = report(path, "--by", "context", "--metric", "gpu.replays")["rows"][0]
+    assert row["name"] == "cudaGraphLaunch" and row["exclusive"]["gpu.replays"]["sum"] == 1
+
+
+def test_copies_and_sets(tmp_path):
+    kinds = {1: ("pageable", "device", 0, 2), 2: ("device", "pinned", 2, 1), 8: ("device", "device", 2, 2),
+             10: ("device", "peer device", 2, 2), 9: ("pageable", "pinned", 0, 1), 11: ("managed", "device", 4, 5),
+             3: ("pinned", "array", 1, 3), 0: ("unknown", "unknown", 7, 7), 12: ("device", "host", 7, 7)}
+    rows = [(3000 + kind * 10, 3001 + kind * 10, 0, 1, 7, 12, PID, kind, kind, source, target)
+            for kind, (_, _, source, target) in kinds.items()]
+    found = spans_of(tmp_path, tables(
+        CUPTI_ACTIVITY_KIND_MEMCPY=(COPY, rows),
+        CUPTI_ACTIVITY_KIND_MEMSET=(SET, [(4000, 4001, 0, 1, 7, 12, PID, 64, 2), (4002, 4003, 0, 1, 7, 12, PID, 64, 4)])))
+    for source, target, *_ in kinds.values():
+        assert found[f"gpu_api:cuMemcpyHtoDAsync > copy:copy {source}→{target}"] == 1, (source, target)
+    assert found["gpu_api:cuMemcpyHtoDAsync > set:set device"] == 1
+    assert found["gpu_api:cuMemcpyHtoDAsync > set:set managed"] == 1
+
+
+def test_the_file_s_own_enumerations_count(tmp_path):
+    found = spans_of(tmp_path, tables(
+        ENUM_CUDA_MEMCPY_OPER=("id INTEGER, name TEXT, label TEXT", [(1, "X", "Device-to-Host")]),
+        ENUM_CUDA_MEM_KIND=("id INTEGER, name TEXT, label TEXT",
+                            [(0, "X", "Device"), (2, "X", "Pinned"), (999, "X", "x"), (-1, "", None)])))
+    assert found["gpu_api:cuMemcpyHtoDAsync > copy:copy device→pinned"] == 1
+
+
+def test_ranges(tmp_path):
+    thread, other = PID | 5, PID | 6
+    rows = [
+        (1000, 1900, 59, "step", None, thread, None, 0),
+        (1050, 1450, 59, None, 6, thread, None, 0),                       # a text of StringIds, an operator
+        (1090, 1250, 59, "mine, op_id = 3", None, thread, None, 0),       # emit_nvtx of record_function
+        (1500, 1600, 60, "same thread", None, thread, thread, 0),
+        (1510, 5000, 60, "crosses", None, thread, other, 0),
+        (1700, 1800, 60, "old export", None, thread, 0, 0),               # 0 where it is not known
+        (1850, None, 34, "mark", None, thread, None, 0),
+        (10, None, 75, "lib", None, thread, None, 3),
+        (2000, 2100, 59, "in a domain", None, thread, None, 3),
+        (2200, 2300, 59, None, 9, thread, None, 3),
+        (2400, 2500, 59, "", 9, thread, None, 3),
+        (20, None, 33, "category", None, thread, None, 0),
+        (2600, 2500, 59, "backwards", None, thread, None, 0),
+        (2700, None, 59, "never popped", None, thread, None, 0),
+    ]
+    path = imported(tmp_path, make(tmp_path / "trace", tables(NVTX_EVENTS=(RANGE, rows))))
+    found = contexts(path)
+    launch = "range:step > operator:aten::add > range:mine > gpu_api:cudaLaunchKernel"
+    assert found[f"{launch} > kernel:void f<int>(int)"] == 1
+    for key in ("range:step", "range:step > operator:aten::add", "range:step > operator:aten::add > range:mine",
+                "range:step > range:same thread", "range:crosses", "range:step > range:old export",
+                "range:step > range:mark", "range:lib/in a domain"):
+        assert found[key] == 1, key
+    assert found["range:lib/registered"] == 2
+    assert not [key for key in found if "never" in key or "backwards" in key or "category" in key]
+    counts = fates(report(path))
+    assert counts["NVTX ranges that end on another thread"] == 1
+    assert counts["NVTX_EVENTS of other types"] == 1
+    assert counts["it ends before it begins, or has no time"] == 2
+
+
+def test_library_calls_names_and_the_rest(tmp_path):
+    thread = PID | 5
+    path = imported(tmp_path, make(tmp_path / "trace", tables(
+        CUDNN_EVENTS=(CALL, [(1050, 1250, thread, 0, 8)]),
+        OSRT_API=("start INTEGER, end INTEGER, globalTid INTEGER, nameId INTEGER", [(1, 2, thread, 1)] * 3),
+        GPU_METRICS=("timestamp INTEGER, value INTEGER", [(1, 2)] * 4),
+        ENUM_NSYS_EVENT_TYPE=("id INTEGER, name TEXT", [(1, "x")]),
+        CUPTI_ACTIVITY_KIND_SYNCHRONIZATION=("start INTEGER, end INTEGER, syncType INTEGER", [(1, 2, 3)] * 2),
+        PROCESSES=("globalPid INTEGER, pid INTEGER, name TEXT", [(PID, 77, "python3"), (OTHER, 78, "idle")]),
+        ThreadNames=("nameId INTEGER, priority INTEGER, globalTid INTEGER", [(7, 20, thread), (7, 20, OTHER | 9)]),
+        TARGET_INFO_SYSTEM_ENV=("name TEXT, value TEXT", [("Hostname", "node1"), ("NvDriverVersion", "580.1"),
+                                                          ("DeviceEnvironment", "SECRET=1")]),
+        TARGET_INFO_SESSION_START_TIME=("utcEpochNs INTEGER", [(1779630014975716426,)]),
+        META_DATA_EXPORT=("name TEXT, value TEXT", [("EXPORT_SCHEMA_VERSION", "3.1.7")]),
+        TARGET_INFO_GPU=("vmId INTEGER, id INTEGER, name TEXT, uuid TEXT, smCount INTEGER, clockRate INTEGER",
+                         [(1 << 48, 4, "H", "GPU-00000000-1111", 132, 1980000000), (9 << 48, 4, "X", "x" * 40, 1, 1)]),
+        TARGET_INFO_CUDA_DEVICE=("gpuId INTEGER, cudaId INTEGER, pid INTEGER, uuid TEXT",
+                                 [(4, 0, 77, None), (5, 0, 99, None)]))))
+    profile = plumb_package.Profile(path)
+    assert contexts(path)["native:cudnnConvolutionForward > gpu_api:cudaLaunchKernel"] == 1
+    assert fates(report(path)) == {"OSRT_API": 3, "GPU_METRICS": 4, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": 2}
+    (process,) = profile.processes
+    assert (process.pid, process.command, process.host) == (77, "python3", "node1")
+    assert [track.name for track in profile.tracks if track.kind == "thread"] == ["worker"]
+    (device,) = profile.devices
+    assert (device.name, device.uuid, device.multiprocessors, device.clock_khz) == ("H", "GPU-00000000-1111", 132, 1980000)
+    environment = profile.environment
+    assert environment["gpu.driver"] == "580.1" and environment["nsys.schema"] == "3.1.7"
+    assert environment["session.start_utc_ns"] == "1779630014975716426"
+    assert "SECRET" not in str(environment)
+
+
+def test_emit_nvtx(tmp_path):
+    """Numbers are cut; operators have a name space or a sequence number."""
+    names = {"aten::mm, op_id = 3": "operator:aten::mm", "MmBackward0, seq = 3, op_id = 9": "operator:MmBackward0",
+             "autograd::engine::evaluate_function: MmBackward0, seq = 3, op_id = 8":
+             "operator:autograd::engine::evaluate_function: MmBackward0",
+             "aten::t, seq = 4, op_id = 1, sizes = [[2, 2]]": "operator:aten::t",
+             "FSDP::forward (a.b), op_id = 12": "range:FSDP::forward (a.b)", "step 3": "range:step 3",
+             "Optimizer.step#SGD.step, op_id = 1": "range:Optimizer.step#SGD.step", ", op_id = 4": "range:, op_id = 4"}
+    rows = [(100 * i, 100 * i + 50, 59, name, None, PID | 5, None, 0) for i, name in enumerate(names, 1)]
+    assert spans_of(tmp_path, {"StringIds": ("id INTEGER", []), "NVTX_EVENTS": (RANGE, rows)}) == dict.fromkeys(
+        names.values(), 1)
+
+
+def test_two_processes_on_one_gpu(tmp_path):
+    path = imported(tmp_path, make(tmp_path / "trace", tables(
+        CUPTI_ACTIVITY_KIND_KERNEL=(KERNEL, [kernel(2000, 2500, 11), kernel(2400, 2600, 12, pid=OTHER, device=1)]),
+        CUPTI_ACTIVITY_KIND_MEMCPY=None,
+        TARGET_INFO_GPU=("id INTEGER, name TEXT, uuid TEXT", [(0, "H", "00000000-1111")]),
+        TARGET_INFO_CUDA_DEVICE=("gpuId INTEGER, cudaId INTEGER, pid INTEGER", [(0, 0, 77), (0, 1, 78)]))))
+    (device,) = report(path)["devices"]
+    assert (device["kernels"]["count"], device["busy_ns"]) == (2, 600)
+    assert [process["busy_ns"] for process in device["processes"]] == [500, 200]
+
+
+def test_missing_columns_and_tables(tmp_path):
+    """As somebody's script makes them: neither process nor context, numbers as text, no runtime table."""
+    made = {
+        "StringIds": ("id INTEGER, value TEXT", [(1, "k"), (1, "again"), (None, "x"), (2, None)]),
+        "CUPTI_ACTIVITY_KIND_KERNEL": ("start TEXT, end REAL, deviceId, streamId, correlationId, shortName",
+                                       [("100", 200.0, 0, 7, 1, 1), ("300", 400.0, 0, 7, 1, 1), ("", 5.0, 0, 7, 1, 1),
+                                        ("1.5", 5.0, 0, 7, 1, 1), (b"\0\1", 5.0, 0, 7, 1, 1),
+                                        ("9", 1e300, 0, 7, 1, 1), ("99999999999999999999", 1.0, 0, 7, 1, 1)]),
+    }
+    path = imported(tmp_path, make(tmp_path / "trace", made))
+    data = report(path)
+    (device,) = data["devices"]
+    assert device["kernels"] == {"count": 2, "ns": 200}
+    assert fates(data)["it ends before it begins, or has no time"] == 5
+    assert fates(data, "gpu.kernel") == {"received": 2, UNMATCHED: 2}
+
+
+def test_numbers_at_their_limits(tmp_path):
+    big = 2**63 - 1
+    rows = [kernel(2000, 2500, big, pid=big), kernel(-big, big, 11), kernel(big - 1, big, -5, pid=-1, device=-big),
+            kernel(2000, 2100, 11, launch=(big,) * 9)]
+    made = tables(CUPTI_ACTIVITY_KIND_KERNEL=(KERNEL, rows),
+                  CUPTI_ACTIVITY_KIND_RUNTIME=(CALL, [(0, big, -1, 11, 1), (-big - 1, 5, big, big, big)]),
+                  CUPTI_ACTIVITY_KIND_MEMCPY=(COPY, [(1, 2, 0, 1, 7, 12, PID, big, big, -big, big)] * 2))
+    data = report(imported(tmp_path, make(tmp_path / "trace", made)))
+    assert fates(data)["it ends before it begins, or has no time"] == 2
+    assert sum(device["kernels"]["count"] for device in data["devices"]) == 3
+
+
+def test_names_with_anything_in_them(tmp_path):
+    odd = "a\tb\n<b>&amp;\u202e\x1b[31m" + "x" * 5000
+    made = tables(StringIds=("id INTEGER PRIMARY KEY, value", [(1, odd), (2, b"\xff\xfe k"), (5, "")]))
+    found = spans_of(tmp_path, made)
+    assert found[f"gpu_api:{odd}"] == 1 and [key for key in found if "\ufffd\ufffd k" in key]
+
+
+# ---- hostile ----
+
+
+def test_hostile_schema(tmp_path):
+    path = make(tmp_path / "trace", tables(), extra=HOSTILE_SCHEMA)
+    data = report(imported(tmp_path, path))
+    assert data["devices"][0]["kernels"] == {"count": 1, "ns": 500}
+    assert fates(data)["big"] == 1 and fates(data)['quo"te'] == 1
+    assert not {"endless", "a", "found", "computed"} & set(fates(data))
+
+
+def test_a_view_or_a_virtual_table_is_no_table(tmp_path):
+    made = tables(CUPTI_ACTIVITY_KIND_KERNEL=None, CUPTI_ACTIVITY_KIND_MEMCPY=None)
+    path = make(tmp_path / "trace", made, extra=(
+        "CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS WITH RECURSIVE r(start) AS (SELECT 1 UNION ALL SELECT start + 1 FROM "
+        "r) SELECT start, start + 1 AS \"end\", 0 AS deviceId FROM r",
+        "CREATE VIRTUAL TABLE CUPTI_ACTIVITY_KIND_MEMCPY USING fts5(start, bytes)"))
+    assert set(contexts(imported(tmp_path, path))) == {"gpu_api:cudaLaunchKernel", "gpu_api:cuMemcpyHtoDAsync"}
+
+
+def test_rows_without_end(tmp_path):
+    """A page of the table's tree that is the child of many: few bytes, and rows without end."""
+    rows = [kernel(2000 + i, 2001 + i, 11) for i in range(300)]
+    path = make(tmp_path / "trace", {**tables(), "CUPTI_ACTIVITY_KIND_KERNEL": (KERNEL, rows)}, page_size=512)
+    with sqlite3.connect(path) as database:
+        (root,) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'CUPTI_ACTIVITY_KIND_KERNEL'").fetchone()
+    database.close()
+    data = bytearray(path.read_bytes())
+
+    def page(number):
+        return (number - 1) * 512
+    assert data[page(root)] == 5, "an inner page"
+    cell = page(root) + int.from_bytes(data[page(root) + 12:page(root) + 14], "big")
+    leaf = int.from_bytes(data[cell:cell + 4], "big")
+    assert data[page(leaf)] == 13, "a leaf"
+    # A wide tree over that one: each inner page has the next as all of its children (one cell, 80 times).
+    spare = len(data) // 512
+    for level in range(8):
+        below = (spare + level + 2 if level < 7 else leaf).to_bytes(4, "big")
+        head = b"\5\0\0" + (80).to_bytes(2, "big") + (507).to_bytes(2, "big") + b"\0" + below
+        pointers = (507).to_bytes(2, "big") * 80
+        data += (head + pointers).ljust(507, b"\0") + below + b"\1"
+    data[page(root):page(root) + 512] = data[page(spare + 1):page(spare + 1) + 512]
+    data[28:32] = (len(data) // 512).to_bytes(4, "big")
+    path.write_bytes(data)
+    said = imported(tmp_path, path, code=2)
+    assert "CUPTI_ACTIVITY_KIND_KERNEL" in said and "more rows than fit" in said
+
+
+def test_damaged_files_give_one_line(tmp_path):
+    path = make(tmp_path / "trace", tables(NVTX_EVENTS=(RANGE, [(1, 2, 59, "x", None, PID | 5, None, 0)])),
+                page_size=512)
+    assert survives(tmp_path, truncations(path)) == 0
+    assert survives(tmp_path, damages(path, 300)) > 30
+    said = imported(tmp_path, _written(tmp_path / "head", b"SQLite format 3\0" + b"\xff" * 4000), code=2)
+    assert str(tmp_path / "head") in said and "damaged" in said
+
+
+def _written(path, data):
+    path.write_bytes(data)
+    return path
+
+
+def test_a_writer_s_log_beside_it(tmp_path):
+    path = make(tmp_path / "trace", tables())
+    (tmp_path / "trace-wal").write_bytes(b"x")
+    assert "trace-wal" in imported(tmp_path, path, code=2)
+
+
+def test_nothing_in_it(tmp_path):
+    path = make(tmp_path / "trace", {"StringIds": ("id INTEGER, value TEXT", []),
+                                     "META_DATA_EXPORT": ("name TEXT, value TEXT", [])})
+    assert "nothing in it has a time" in imported(tmp_path, path, code=3)
+
+
+def test_another_database_is_of_no_known_format(tmp_path):
+    path = make(tmp_path / "trace", {"StringTable": ("_id_ INTEGER, value TEXT", [(1, "x")]),
+                                     "CUPTI_ACTIVITY_KIND_RUNTIME": (CALL, [(1, 2, 3, 4, 5)])})
+    assert "no known format" in imported(tmp_path, path, code=2)
