@@ -14,13 +14,22 @@ add_known(int64_t *field, int64_t number)
 		*field = __builtin_add_overflow(*field, number, &sum) ? INT64_MAX : sum;
 }
 
+/* A sum of which one part is unknown is unknown. */
+static void
+add_bytes(int64_t *field, int64_t bytes)
+{
+	if (*field == PLUMB_UNKNOWN || bytes == PLUMB_UNKNOWN)
+		*field = PLUMB_UNKNOWN;
+	else
+		add_known(field, bytes);
+}
+
 void
 plumb_trace_add_work(struct plumb_trace *trace, const struct plumb_trace_item *item, uint32_t kind)
 {
 	const struct plumb_track *track = plumb_builder_get_track(trace->builder, item->span.track);
 	struct plumb_device *device = plumb_builder_get_device(trace->builder, track->device);
 	int64_t length = item->span.end_ns - item->span.start_ns;
-	int64_t bytes = item->bytes == PLUMB_UNKNOWN ? 0 : item->bytes;
 	if (device->kernels == PLUMB_UNKNOWN)
 		device->kernels = device->kernel_ns = device->copies = device->copy_ns =
 			device->copy_bytes = device->sets = device->set_ns = device->set_bytes = 0;
@@ -30,11 +39,11 @@ plumb_trace_add_work(struct plumb_trace *trace, const struct plumb_trace_item *i
 	} else if (kind == PLUMB_FRAME_COPY) {
 		add_known(&device->copies, 1);
 		add_known(&device->copy_ns, length);
-		add_known(&device->copy_bytes, bytes);
+		add_bytes(&device->copy_bytes, item->bytes);
 	} else {
 		add_known(&device->sets, 1);
 		add_known(&device->set_ns, length);
-		add_known(&device->set_bytes, bytes);
+		add_bytes(&device->set_bytes, item->bytes);
 	}
 	struct plumb_trace_busy *busy = plumb_vec_add(&trace->busy);
 	if (!busy) {
