@@ -9,6 +9,8 @@ extern const struct plumb_format plumb_format_jax;
 extern const struct plumb_format plumb_format_rocprofv3;
 extern const struct plumb_format plumb_format_nsys;
 extern const struct plumb_format plumb_format_rpd;
+extern const struct plumb_format plumb_format_nsys_csv;
+extern const struct plumb_format plumb_format_nvprof;
 
 const struct plumb_format *const plumb_formats[] = {
 	&plumb_format_kineto,
@@ -18,5 +20,7 @@ const struct plumb_format *const plumb_formats[] = {
 	&plumb_format_rocprofv3,
 	&plumb_format_nsys,
 	&plumb_format_rpd,
+	&plumb_format_nsys_csv,
+	&plumb_format_nvprof,
 	NULL,
 };

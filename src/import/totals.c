@@ -14,14 +14,14 @@ add_known(int64_t *field, int64_t number)
 		*field = __builtin_add_overflow(*field, number, &sum) ? INT64_MAX : sum;
 }
 
-/* The sum of those that are known; unknown when none is. FIRST: there was none before. */
+/* A sum of which one part is unknown is unknown. */
 static void
-add_bytes(int64_t *field, int64_t bytes, bool first)
+add_bytes(int64_t *field, int64_t bytes)
 {
-	if (bytes != PLUMB_UNKNOWN)
-		add_known(field, bytes);
-	else if (first)
+	if (*field == PLUMB_UNKNOWN || bytes == PLUMB_UNKNOWN)
 		*field = PLUMB_UNKNOWN;
+	else
+		add_known(field, bytes);
 }
 
 void
@@ -37,13 +37,13 @@ plumb_trace_add_work(struct plumb_trace *trace, const struct plumb_trace_item *i
 		add_known(&device->kernels, 1);
 		add_known(&device->kernel_ns, length);
 	} else if (kind == PLUMB_FRAME_COPY) {
-		add_bytes(&device->copy_bytes, item->bytes, !device->copies);
 		add_known(&device->copies, 1);
 		add_known(&device->copy_ns, length);
+		add_bytes(&device->copy_bytes, item->bytes);
 	} else {
-		add_bytes(&device->set_bytes, item->bytes, !device->sets);
 		add_known(&device->sets, 1);
 		add_known(&device->set_ns, length);
+		add_bytes(&device->set_bytes, item->bytes);
 	}
 	struct plumb_trace_busy *busy = plumb_vec_add(&trace->busy);
 	if (!busy) {

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads lines, and CSV records, of any number and unknown origin from a plumb_input. Only the line or record
+ * that was read last is kept. What looks like text before a table is read as lines; a line that is a
+ * record is then split:
+ *
+ *	while ((code = plumb_csv_line(&csv, &line, &error)) > 0) {
+ *		if (!is_row(line)) continue;
+ *		if ((code = plumb_csv_split(&csv, &error)) < 0) break;
+ *		csv.cells[0], csv.count, csv.line
+ *	}
+ *
+ * Cells are separated by commas. One that begins with a quotation mark ends with one, may hold commas, ends
+ * of lines and doubled quotation marks; within others a quotation mark is a character as any.
+ * Errors: PLUMB_EINPUT, with path and line, and those of the input.
+ */
+#ifndef PLUMB_BASE_CSV_H
+#define PLUMB_BASE_CSV_H
+
+#include "base/json_pull.h"
+
+/* A line or record may be so long, and have so many cells. */
+#define PLUMB_CSV_BYTES_MAX ((size_t)16 << 20)
+#define PLUMB_CSV_CELLS_MAX 4096u
+
+struct plumb_csv {
+	struct plumb_slice *cells; /* of the record split last; hold until the next line is read */
+	uint32_t count;
+	uint64_t line; /* number, from 1, of the line read last; of a record, its first one */
+	/* private */
+	struct plumb_input *input;
+	char *window;
+	size_t room, used; /* bytes of the window, and of the file in it */
+	size_t start, end; /* the line, without what ends it */
+	size_t next;       /* what is behind it */
+	uint64_t lines;
+	bool ended;
+};
+
+/* Reads INPUT, which must outlive it and nothing of which may have been read. */
+int plumb_csv_open(struct plumb_csv *csv, struct plumb_input *input,
+                   struct plumb_error *error) PLUMB_MUST_CHECK;
+void plumb_csv_close(struct plumb_csv *csv);
+
+/* 1: LINE is the next one, without "\n" or "\r\n", until the next call. 0: there is none. */
+int plumb_csv_line(struct plumb_csv *csv, struct plumb_slice *line,
+                   struct plumb_error *error) PLUMB_MUST_CHECK;
+/* Splits the line read last, and those behind it that a quoted cell takes in; once for a line, whose text is
+ * then no longer as it was. */
+int plumb_csv_split(struct plumb_csv *csv, struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* Fills ERROR with "PATH: line N: WHAT"; returns PLUMB_EINPUT. */
+int plumb_csv_fail(const struct plumb_csv *csv, struct plumb_error *error, const char *format, ...)
+	PLUMB_PRINTF(3, 4);
+
+#endif
