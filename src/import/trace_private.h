@@ -25,6 +25,7 @@ struct plumb_trace_item { /* GPU work; span.context is the frame until it is pla
 	int64_t bytes;
 	uint32_t launch; /* in `launches`, or PLUMB_NONE */
 	uint32_t collective, placed;
+	uint32_t inner[PLUMB_TRACE_INNER];
 };
 
 struct plumb_trace_edge {
