@@ -3,10 +3,14 @@
 #include "import/import.h"
 
 extern const struct plumb_format plumb_format_kineto;
+extern const struct plumb_format plumb_format_folded;
+extern const struct plumb_format plumb_format_pprof;
 extern const struct plumb_format plumb_format_xplane;
 
 const struct plumb_format *const plumb_formats[] = {
 	&plumb_format_kineto,
+	&plumb_format_folded,
+	&plumb_format_pprof,
 	&plumb_format_xplane,
 	NULL,
 };

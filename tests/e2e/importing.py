@@ -23,7 +23,7 @@ def varint(number):
 
 def message(*fields):
     """(number, value) in order: int, float, str, bytes (a message), or a list of ints (packed)."""
-    out = b""
+    out = bytearray()
     for number, value in fields:
         if isinstance(value, bool) or isinstance(value, int):
             out += varint(number << 3) + varint(int(value))
@@ -34,7 +34,7 @@ def message(*fields):
                 value = b"".join(varint(one) for one in value)
             value = value.encode() if isinstance(value, str) else value
             out += varint(number << 3 | 2) + varint(len(value)) + value
-    return out
+    return bytes(out)
 
 
 class Imported:
