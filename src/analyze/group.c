@@ -56,10 +56,21 @@ plumb_stat_amount(uint32_t metric, const struct plumb_stat *stat)
 uint32_t
 plumb_metric_default(const struct plumb_profile *profile)
 {
-	for (uint32_t i = 0; i < profile->values_count; i++)
-		if (profile->values[i].metric == PLUMB_METRIC_GPU_TIME && profile->values[i].count)
-			return PLUMB_METRIC_GPU_TIME;
-	return PLUMB_METRIC_OP_TIME;
+	static const uint32_t wanted[] = { PLUMB_METRIC_GPU_TIME, PLUMB_METRIC_OP_TIME,
+		                           PLUMB_METRIC_CPU_TIME };
+	uint32_t best = (uint32_t)(sizeof wanted / sizeof *wanted), first = 0;
+	for (uint32_t i = 0; i < profile->values_count; i++) {
+		const struct plumb_value *value = &profile->values[i];
+		for (uint32_t w = 0; w < best; w++)
+			if (value->metric == wanted[w] && value->count)
+				best = w;
+		/* Another tool's sums may be of its own metrics alone. */
+		if (value->metric >= PLUMB_METRIC_USER && (!first || value->metric < first))
+			first = value->metric;
+	}
+	if (best < sizeof wanted / sizeof *wanted)
+		return wanted[best];
+	return first ? first : PLUMB_METRIC_OP_TIME;
 }
 
 /* ---- rows ---- */

@@ -83,7 +83,8 @@ uint32_t *plumb_user_contexts(const struct plumb_profile *profile, const unsigne
 /* What a stat of METRIC amounts to: the sum, the greatest (PLUMB_MAX) or the mean (PLUMB_CALL). */
 int64_t plumb_stat_amount(uint32_t metric, const struct plumb_stat *stat);
 
-/* The metric that reports use when none is named: gpu.time if there is any, else op.time. */
+/* The metric that reports use when none is named: of gpu.time, op.time, cpu.time and the program's own the
+ * first that there is any of, else op.time. */
 uint32_t plumb_metric_default(const struct plumb_profile *profile);
 
 #endif

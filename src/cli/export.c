@@ -6,10 +6,10 @@
 
 #include "analyze/group.h"
 #include "cli/cli.h"
+#include "cli/load.h"
 #include "cli/output.h"
 #include "export/names.h"
 #include "model/metric.h"
-#include "cli/load.h"
 
 static const struct plumb_option options[] = {
 	{ .name = "format",
@@ -30,7 +30,7 @@ static const struct plumb_option options[] = {
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "METRIC",
 	  .help = "the value of a stack (see \"plumb help metrics\"), also one of the program's "
-	          "own; without it folded has gpu.time if there is any, else op.time, speedscope "
+	          "own; without it folded has the one that report takes, speedscope "
 	          "every time, and pprof every metric that adds up" },
 	{ 0 },
 };

@@ -37,7 +37,8 @@ static const struct plumb_option options[] = {
 	          "device's "
 	          "memory at its peak, by line of your code and operator); kernel where no "
 	          "operator "
-	          "was seen, range where no kernel was, either" },
+	          "was seen, range where no kernel was, either; functions where none of these "
+	          "was" },
 	{ .name = "top",
 	  .letter = 'n',
 	  .kind = PLUMB_OPTION_NUMBER,
@@ -49,7 +50,8 @@ static const struct plumb_option options[] = {
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "METRIC",
 	  .help = "what sorts, and what the share is of (see \"plumb help metrics\"), also one of "
-	          "the program's own; without it gpu.time if there is any, else op.time" },
+	          "the program's own; without it the first of gpu.time, op.time, cpu.time and the "
+	          "program's own that there is any of" },
 	{ .name = "inverted",
 	  .kind = PLUMB_OPTION_FLAG,
 	  .help = "bottom-up: from each row to the callers that its time came through" },
@@ -556,20 +558,26 @@ print(const struct plumb_invocation *invocation, const struct plumb_report *repo
 	return PLUMB_EXIT_EMPTY;
 }
 
-/* What rows are when nobody said: operators, or kernels where no framework was seen, or ranges. */
+/* What rows are when nobody said: operators, or kernels where no framework was seen, or ranges, or
+ * functions. */
 static const char *
 default_rows(const struct plumb_profile *profile, uint32_t metric)
 {
-	bool kernels = false, ranges = false;
-	for (uint32_t i = 0; i < profile->frames_count; i++) {
-		if (profile->frames[i].kind == PLUMB_FRAME_OPERATOR)
-			return "operator";
-		kernels |= profile->frames[i].kind == PLUMB_FRAME_KERNEL;
-		ranges |= profile->frames[i].kind == PLUMB_FRAME_RANGE;
-	}
-	if (kernels && metric == PLUMB_METRIC_GPU_TIME)
-		return "kernel";
-	return ranges && !kernels ? "range" : "operator";
+	bool seen[PLUMB_FRAME_KIND_COUNT] = { false };
+	for (uint32_t i = 0; i < profile->frames_count; i++)
+		if (profile->frames[i].kind < PLUMB_FRAME_KIND_COUNT)
+			seen[profile->frames[i].kind] = true;
+	if (seen[PLUMB_FRAME_OPERATOR])
+		return "operator";
+	if (seen[PLUMB_FRAME_KERNEL])
+		return metric == PLUMB_METRIC_GPU_TIME ? "kernel" : "operator";
+	if (seen[PLUMB_FRAME_RANGE])
+		return "range";
+	if (metric < PLUMB_METRIC_USER && metric != PLUMB_METRIC_CPU_TIME)
+		return "operator";
+	return seen[PLUMB_FRAME_NATIVE] && seen[PLUMB_FRAME_PYTHON] ? "context"
+	       : seen[PLUMB_FRAME_PYTHON]                           ? "python"
+	                                                            : "native";
 }
 
 static int

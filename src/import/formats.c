@@ -11,6 +11,9 @@ extern const struct plumb_format plumb_format_nsys;
 extern const struct plumb_format plumb_format_rpd;
 extern const struct plumb_format plumb_format_nsys_csv;
 extern const struct plumb_format plumb_format_nvprof;
+extern const struct plumb_format plumb_format_folded;
+extern const struct plumb_format plumb_format_pprof;
+extern const struct plumb_format plumb_format_xplane;
 
 const struct plumb_format *const plumb_formats[] = {
 	&plumb_format_kineto,
@@ -22,5 +25,8 @@ const struct plumb_format *const plumb_formats[] = {
 	&plumb_format_rpd,
 	&plumb_format_nsys_csv,
 	&plumb_format_nvprof,
+	&plumb_format_folded,
+	&plumb_format_pprof,
+	&plumb_format_xplane,
 	NULL,
 };

@@ -348,7 +348,7 @@ take_stream(struct reader *reader, const struct line *line, const struct plumb_c
 		.placed = PLUMB_NONE,
 	};
 	if (own->operation.at)
-		work.within = operation_frame(trace, own->operation, own->source);
+		work.inner[0] = operation_frame(trace, own->operation, own->source);
 	if (set) {
 		const char *kind = memory_of(detail(own->set, "kind"));
 		work.frame = plumb_trace_set_frame(trace, kind ? kind : "device");

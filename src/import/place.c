@@ -531,8 +531,9 @@ place_work(struct plumb_trace *trace, struct plumb_trace_item *item)
 	plumb_trace_ledger(trace, track->process, source,
 	                   matched ? PLUMB_FATE_ATTRIBUTED : PLUMB_FATE_UNMATCHED, 1);
 	plumb_trace_add_work(trace, item, kind);
-	if (item->within)
-		parent = plumb_builder_context(builder, parent, item->within, 0);
+	for (unsigned i = 0; i < PLUMB_TRACE_INNER; i++)
+		if (item->inner[i])
+			parent = plumb_builder_context(builder, parent, item->inner[i], 0);
 	if (kind == PLUMB_FRAME_KERNEL)
 		parent = collective_of(trace, parent, item);
 	item->span.context = plumb_builder_context(builder, parent, item->span.context, 0);

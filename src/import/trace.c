@@ -406,9 +406,9 @@ plumb_trace_work(struct plumb_trace *trace, const struct plumb_trace_work *work)
 		.launch = work->launch ? launch_of(trace, work->launch) : PLUMB_NONE,
 		.collective = work->collective,
 		.placed = work->placed,
-		.within = work->within,
 		.here = work->here,
 	};
+	memcpy(item->inner, work->inner, sizeof item->inner);
 	return 0;
 }
 
@@ -436,6 +436,18 @@ plumb_trace_span(struct plumb_trace *trace, uint32_t track, uint32_t context, in
 	int code = plumb_builder_span(trace->builder, &span);
 	trace->spans_left_out += code == 1;
 	return code < 0 ? plumb_trace_no_memory(trace) : 0;
+}
+
+int
+plumb_trace_value(struct plumb_trace *trace, uint32_t track, uint32_t context, uint32_t metric,
+                  int64_t number)
+{
+	if (track == PLUMB_NONE || context == PLUMB_NONE)
+		return plumb_trace_no_memory(trace);
+	struct plumb_value value = { context, metric, track,          number, 1,
+		                     number,  number, (double)number, 0 };
+	trace->taken++;
+	return plumb_builder_value(trace->builder, &value) < 0 ? plumb_trace_no_memory(trace) : 0;
 }
 
 /* ---- the ledger ---- */

@@ -80,8 +80,8 @@ extern const struct plumb_trace_launch plumb_trace_no_launch; /* all unknown */
 
 /* GPU work on a stream: a frame of kind kernel, copy or set. BYTES: of a copy or set, PLUMB_UNKNOWN where the
  * file does not say; LAUNCH: of a kernel, may be NULL. PLACED: the context it hangs under when that is known
- * without a correlation (CORRELATION is then only kept), else PLUMB_NONE. WITHIN: a frame between that or the
- * call and the work (the operation of a compiler that it is of), 0 none. */
+ * without a correlation (CORRELATION is then only kept), else PLUMB_NONE. */
+#define PLUMB_TRACE_INNER 3
 struct plumb_trace_work {
 	uint32_t track, frame;
 	int64_t start_ns, end_ns;
@@ -90,8 +90,11 @@ struct plumb_trace_work {
 	const struct plumb_trace_launch *launch;
 	uint32_t
 		collective; /* string: "AllReduce"; PLUMB_NONE: told by the kernel's name, if it is one */
-	uint32_t placed, within;
+	uint32_t placed;
 	bool here; /* its launch is one of the track's process, for certain */
+	/* Frames between the call and the work, outermost first, where the file says what the work is part
+	 * of (XLA's module and operation); 0 none. */
+	uint32_t inner[PLUMB_TRACE_INNER];
 };
 int plumb_trace_work(struct plumb_trace *trace, const struct plumb_trace_work *work);
 
@@ -104,6 +107,11 @@ int plumb_trace_link(struct plumb_trace *trace, uint32_t from, int64_t from_ns, 
  * parent. No values are made from it. */
 int plumb_trace_span(struct plumb_trace *trace, uint32_t track, uint32_t context, int64_t start_ns,
                      int64_t end_ns, uint64_t correlation);
+
+/* A metric's NUMBER, one observation, at a context that the importer made itself, for formats that hold sums and
+ * no intervals. */
+int plumb_trace_value(struct plumb_trace *trace, uint32_t track, uint32_t context, uint32_t metric,
+                      int64_t number);
 
 /* ---- the ledger ---- */
 

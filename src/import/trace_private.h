@@ -38,7 +38,8 @@ struct plumb_trace_item { /* GPU work; span.context is the frame until it is pla
 	struct plumb_span span;
 	int64_t bytes;
 	uint32_t launch; /* in `launches`, or PLUMB_NONE */
-	uint32_t collective, placed, within;
+	uint32_t collective, placed;
+	uint32_t inner[PLUMB_TRACE_INNER];
 	bool here; /* the launch is of the same process */
 };
 
