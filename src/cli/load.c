@@ -10,5 +10,5 @@ plumb_load(struct plumb_profile *profile, const char *path, bool totals, struct 
 	if (plumb_store_is_ours(path))
 		return totals ? plumb_store_read_totals(profile, path, error)
 		              : plumb_store_read(profile, path, error);
-	return plumb_import(&path, 1, profile, error);
+	return plumb_import(&path, 1, NULL, profile, error);
 }

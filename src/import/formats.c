@@ -3,8 +3,12 @@
 #include "import/import.h"
 
 extern const struct plumb_format plumb_format_kineto;
+extern const struct plumb_format plumb_format_jaeger;
+extern const struct plumb_format plumb_format_otlp;
 
 const struct plumb_format *const plumb_formats[] = {
 	&plumb_format_kineto,
+	&plumb_format_jaeger,
+	&plumb_format_otlp,
 	NULL,
 };

@@ -303,10 +303,12 @@ ask(struct levels *l, uint32_t span, int64_t at)
 	bool point = l->rule == PLUMB_PARENTS_LAUNCH && l->launches[span];
 	bool ambiguous = false;
 	int64_t end = point ? at : own->end_ns;
-	uint32_t found =
-		own->thread ? search(l, own->thread, 1, own->level, at, end, &ambiguous) : NONE;
+	/* A call that waits includes whatever runs meanwhile, and has started none of it. */
+	uint32_t below =
+		own->asynchronous && own->level > PLUMB_LEVEL_CALL ? PLUMB_LEVEL_CALL : own->level;
+	uint32_t found = own->thread ? search(l, own->thread, 1, below, at, end, &ambiguous) : NONE;
 	if (found == NONE)
-		found = search(l, 0, lowest, own->level, at, end, &ambiguous);
+		found = search(l, 0, lowest, below, at, end, &ambiguous);
 	else if (l->spans[found].level < lowest)
 		found = NONE;
 	if (found != NONE &&

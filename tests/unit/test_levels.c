@@ -117,14 +117,15 @@ launches(void **state)
 		span(LAYER, 0, 10, 0),   span(LAYER, 10, 40, 0),
 		span(CALL, 8, 11, 0), /* ends after its layer */
 		span(KERNEL, 20, 30, 0), span(KERNEL, 31, 35, 0),
+		span(CALL, 12, 39, 0), /* it waits */
 	};
 	s[3].asynchronous = s[4].asynchronous = true;
 	s[3].launch = 2;
-	find(s, 5, PLUMB_PARENTS_LAUNCH);
+	find(s, 6, PLUMB_PARENTS_LAUNCH);
 	assert_int_equal(s[2].parent, 0);
 	assert_int_equal(s[3].parent, 2);
 	assert_int_equal(s[4].parent, NONE); /* its launch is not known */
-	find(s, 5, PLUMB_PARENTS_INCLUSION);
+	find(s, 6, PLUMB_PARENTS_INCLUSION);
 	assert_int_equal(s[2].parent, NONE);
 	assert_int_equal(s[3].parent, 1);
 	assert_int_equal(s[4].parent, 1);
