@@ -128,8 +128,14 @@ plumb_spans_origin(struct plumb_spans *spans, uint64_t scope, struct plumb_slice
 		spans->no_memory = true;
 		return PLUMB_NONE;
 	}
-	*made = (struct plumb_spans_origin){ scope,         own,           PLUMB_NONE, PLUMB_NONE,
-		                             PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_NONE };
+	*made = (struct plumb_spans_origin){ .scope = scope,
+		                             .name = own,
+		                             .service = PLUMB_NONE,
+		                             .host = PLUMB_NONE,
+		                             .command = PLUMB_NONE,
+		                             .pid = PLUMB_UNKNOWN,
+		                             .rank = PLUMB_UNKNOWN,
+		                             .process = PLUMB_NONE };
 	return spans->origins.count - 1;
 }
 
@@ -142,6 +148,8 @@ plumb_spans_origin_tag(struct plumb_spans *spans, uint32_t origin, struct plumb_
 	struct plumb_spans_origin *own = &spans->origins.items[origin];
 	if (plumb_slice_is(key, "service.name") || plumb_slice_is(key, "serviceName"))
 		own->service = string_of(spans, value->text);
+	else if (plumb_slice_is(key, "process.command_line"))
+		own->command = string_of(spans, value->text);
 	else if (plumb_slice_is(key, "host.name") || plumb_slice_is(key, "hostname"))
 		own->host = string_of(spans, value->text);
 	else if (plumb_slice_is(key, "ip") && own->host == PLUMB_NONE)
@@ -226,6 +234,10 @@ plumb_spans_item_start(struct plumb_spans_item *item)
 		.thread = PLUMB_UNKNOWN,
 		.bytes = PLUMB_UNKNOWN,
 		.launch = plumb_trace_no_launch,
+		.all_bytes = PLUMB_UNKNOWN,
+		.all_count = PLUMB_UNKNOWN,
+		.all_least = PLUMB_UNKNOWN,
+		.all_most = PLUMB_UNKNOWN,
 	};
 }
 
@@ -270,6 +282,10 @@ static const struct {
 	{ "thread.id", FIELD(thread) },
 	{ "bytes", FIELD(bytes) },
 	{ "gpu.copy.bytes", FIELD(bytes) },
+	{ "gpu.copies.bytes", FIELD(all_bytes) },
+	{ "gpu.copies.count", FIELD(all_count) },
+	{ "gpu.copies.bytes.least", FIELD(all_least) },
+	{ "gpu.copies.bytes.most", FIELD(all_most) },
 	{ "registers_per_thread", FIELD(launch.registers) },
 	{ "gpu.kernel.registers", FIELD(launch.registers) },
 	{ "static_sharedMemory", FIELD(launch.static_shared) },
@@ -294,6 +310,7 @@ static const struct {
 	{ "plumb.module.class", FIELD(type) },
 	{ "thread.name", FIELD(thread_name) },
 	{ "gpu.device.uuid", FIELD(uuid) },
+	{ "gpu.device.name", FIELD(model) },
 };
 
 void
@@ -433,10 +450,15 @@ add_work(struct plumb_spans *spans, const struct plumb_spans_item *item)
 	*work = (struct plumb_spans_work){
 		.span = spans->rows.count - 1,
 		.uuid = string_of(spans, item->uuid),
+		.model = string_of(spans, item->model),
 		.device = item->device,
 		.context = item->context,
 		.stream = item->stream,
 		.bytes = item->bytes,
+		.all_bytes = item->all_bytes,
+		.all_count = item->all_count,
+		.all_least = item->all_least,
+		.all_most = item->all_most,
 		.launch = item->launch,
 		.launched = is_known(&item->launch),
 	};

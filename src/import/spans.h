@@ -57,8 +57,11 @@ struct plumb_spans_item {
 	uint32_t level; /* enum plumb_level */
 	bool cupti;
 	int64_t correlation, device, context, stream, thread, bytes, line;
-	struct plumb_slice kind, kernel, copy, from, to, function, file, type, thread_name, uuid;
+	struct plumb_slice kind, kernel, copy, from, to, function, file, type, thread_name, uuid,
+		model;
 	struct plumb_trace_launch launch;
+	int64_t all_bytes, all_count, all_least,
+		all_most; /* of it and others of its path and stream */
 	struct {
 		struct plumb_slice name, text;
 	} metrics[PLUMB_SPANS_METRICS];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From spans and who is whose parent to contexts, values, tracks and GPU work. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,7 @@ make_processes(struct plumb_spans *spans)
 		struct plumb_process *row = plumb_builder_get_process(builder, own->process);
 		row->pid = own->pid;
 		row->host = own->host;
-		row->command = own->service;
+		row->command = own->command != PLUMB_NONE ? own->command : own->service;
 		if (own->rank != PLUMB_UNKNOWN)
 			row->rank = own->rank;
 	}
@@ -461,6 +462,8 @@ stream_of(struct plumb_spans *spans, const struct plumb_spans_work *work)
 	const char *uuid =
 		work->uuid == PLUMB_NONE ? NULL : plumb_builder_get_text(builder, work->uuid);
 	uint32_t device = plumb_trace_device(spans->trace, process, work->device, uuid);
+	if (device != PLUMB_NONE && work->model != PLUMB_NONE)
+		plumb_builder_get_device(builder, device)->name = work->model;
 	return plumb_trace_stream(spans->trace, process, device, work->context, work->stream);
 }
 
@@ -494,6 +497,35 @@ count_launches(struct plumb_spans *spans, const uint32_t *started)
 	return code;
 }
 
+/* What the file says of several copies at once. */
+static int
+give_bytes(struct plumb_spans *spans, const struct plumb_spans_work *work)
+{
+	const struct plumb_spans_row *row = &spans->rows.items[work->span];
+	int64_t least, most;
+	if (work->all_bytes < 0 || work->all_count <= 0 || work->all_least < 0 ||
+	    work->all_most < work->all_least || row->track == PLUMB_NONE ||
+	    __builtin_mul_overflow(work->all_least, work->all_count, &least) ||
+	    least > work->all_bytes ||
+	    (!__builtin_mul_overflow(work->all_most, work->all_count, &most) &&
+	     most < work->all_bytes))
+		return 0;
+	uint32_t context = plumb_builder_context(plumb_trace_builder(spans->trace), row->context,
+	                                         row->frame, 0);
+	struct plumb_value bytes = { .context = context,
+		                     .metric = PLUMB_METRIC_GPU_COPY_BYTES,
+		                     .track = row->track,
+		                     .sum = work->all_bytes,
+		                     .count = (uint64_t)work->all_count,
+		                     .min = work->all_least,
+		                     .max = work->all_most,
+		                     .mean = (double)work->all_bytes / (double)work->all_count,
+		                     .m2 = NAN };
+	return context == PLUMB_NONE
+	               ? PLUMB_ESYSTEM
+	               : plumb_trace_bytes(spans->trace, &bytes, row->kind == PLUMB_FRAME_SET);
+}
+
 static int
 give_work(struct plumb_spans *spans)
 {
@@ -521,6 +553,8 @@ give_work(struct plumb_spans *spans)
 			work.correlation = row->correlation;
 		}
 		code = plumb_trace_work(spans->trace, &work);
+		if (!code && row->kind != PLUMB_FRAME_KERNEL)
+			code = give_bytes(spans, own);
 	}
 	if (!code)
 		code = count_launches(spans, started);

@@ -10,15 +10,16 @@
 
 struct plumb_spans_origin {
 	uint64_t scope, name;
-	uint32_t service, host; /* strings */
+	uint32_t service, host, command; /* strings */
 	int64_t pid, rank;
 	uint32_t process; /* the trace's */
 };
 
 struct plumb_spans_work {
 	uint32_t span;
-	uint32_t uuid; /* string */
+	uint32_t uuid, model; /* strings */
 	int64_t device, context, stream, bytes;
+	int64_t all_bytes, all_count, all_least, all_most;
 	struct plumb_trace_launch launch;
 	bool launched; /* something of it is known */
 };

@@ -97,6 +97,9 @@ struct plumb_trace_work {
 };
 int plumb_trace_work(struct plumb_trace *trace, const struct plumb_trace_work *work);
 
+/* Bytes of several copies (or sets) of a context on a stream, each handed over as work of unknown bytes. */
+int plumb_trace_bytes(struct plumb_trace *trace, const struct plumb_value *bytes, bool set);
+
 /* The innermost thing that began at FROM_NS or before and is not over then, on thread FROM, caused the
  * outermost thing that begins at or after TO_NS on thread TO: forward and backward. */
 int plumb_trace_link(struct plumb_trace *trace, uint32_t from, int64_t from_ns, uint32_t to,
