@@ -419,6 +419,14 @@ find_firsts(struct plumb_otlp *otlp)
 	}
 }
 
+static int64_t
+deviation(const struct plumb_value *v)
+{
+	struct plumb_stat stat = { v->sum, v->count, v->min, v->max, v->mean, v->m2 };
+	double result = plumb_stat_deviation(&stat);
+	return result >= 0 && result < 1e15 ? (int64_t)(result + 0.5) : PLUMB_UNKNOWN;
+}
+
 /* The bytes of a copy, if those of its context and track are the same; else the first says those of all. */
 static void
 put_bytes(const struct plumb_otlp *otlp, struct plumb_json *json, uint32_t index)
@@ -445,6 +453,7 @@ put_bytes(const struct plumb_otlp *otlp, struct plumb_json *json, uint32_t index
 			put_number(json, "gpu.copies.count", (int64_t)v->count);
 			put_number(json, "gpu.copies.bytes.least", v->min);
 			put_number(json, "gpu.copies.bytes.most", v->max);
+			put_number(json, "gpu.copies.bytes.deviation", deviation(v));
 		}
 		return;
 	}
@@ -688,6 +697,7 @@ plumb_otlp_new(const struct plumb_profile *profile, struct plumb_error *error)
 		otlp->calls = nothing(profile->spans_count);
 		otlp->variants = nothing(profile->contexts_count);
 		otlp->above = nothing(profile->contexts_count);
+		otlp->firsts = calloc((size_t)profile->spans_count + 1, sizeof *otlp->firsts);
 		otlp->started = calloc((size_t)profile->contexts_count + 1, sizeof *otlp->started);
 	}
 	if (!otlp || !otlp->parents || !otlp->calls || !otlp->variants || !otlp->above ||
