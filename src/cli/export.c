@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/load.h"
 #include "cli/output.h"
+#include "cli/send.h"
 #include "export/names.h"
 #include "model/metric.h"
 
@@ -16,15 +17,21 @@ static const struct plumb_option options[] = {
 	  .letter = 'F',
 	  .kind = PLUMB_OPTION_CHOICE,
 	  .argument = "FORMAT",
-	  .choices = "folded|speedscope|perfetto|pprof",
+	  .choices = "folded|speedscope|perfetto|pprof|otlp",
 	  .help = "what to write; without it the end of FILE's name tells: .folded, "
-	          ".speedscope.json, .pftrace (or .perfetto-trace), .pb.gz (or .pprof)" },
+	          ".speedscope.json, .pftrace (or .perfetto-trace), .pb.gz (or .pprof), "
+	          ".otlp.json" },
 	{ .name = "output",
 	  .letter = 'o',
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "FILE",
 	  .complete = PLUMB_COMPLETE_FILE,
 	  .help = "write to FILE; without it, or as \"-\", to standard output" },
+	{ .name = "endpoint",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "URL",
+	  .help = "post the spans to an OpenTelemetry collector (otlp), instead of writing them: "
+	          "http://HOST, with :PORT if it is not 4318 and /PATH if it is not /v1/traces" },
 	{ .name = "metric",
 	  .letter = 'm',
 	  .kind = PLUMB_OPTION_TEXT,
@@ -55,6 +62,7 @@ format_of(const char *path)
 		{ ".folded", "folded" },    { ".speedscope.json", "speedscope" },
 		{ ".pftrace", "perfetto" }, { ".perfetto-trace", "perfetto" },
 		{ ".pb.gz", "pprof" },      { ".pprof", "pprof" },
+		{ ".otlp.json", "otlp" },
 	};
 
 	for (size_t i = 0; path && i < sizeof ends / sizeof *ends; i++)
@@ -77,13 +85,22 @@ check_use(const struct plumb_invocation *invocation, const struct plumb_export_f
 	const char *output = plumb_options_text(invocation->options, "output");
 	const char *name = plumb_options_text(invocation->options, "format");
 	const char *wanted = plumb_options_text(invocation->options, "metric");
+	bool sends = plumb_options_given(invocation->options, "endpoint");
 
 	if (!name)
-		name = format_of(output);
+		name = sends ? "otlp" : format_of(output);
 	if (!name)
 		return plumb_cli_usage(invocation,
-		                       "export: choose --format folded, speedscope, perfetto or "
-		                       "pprof");
+		                       "export: choose --format folded, speedscope, perfetto, "
+		                       "pprof or otlp");
+	if (sends && (output || strcmp(name, "otlp") != 0))
+		return plumb_cli_usage(invocation,
+		                       "export: --endpoint is for otlp, and takes no -o");
+	struct plumb_http_url url;
+	struct plumb_error error = { 0 };
+	if (sends &&
+	    plumb_send_url(&url, plumb_options_text(invocation->options, "endpoint"), &error) < 0)
+		return plumb_cli_fail(invocation, &error);
 	*format = plumb_export_find(name);
 	*metric = wanted ? plumb_metric_find(wanted) : 0;
 	if (wanted && !(*format)->metric)
@@ -118,6 +135,19 @@ write_file(const struct plumb_invocation *invocation, const struct plumb_export_
 	return code < 0 ? plumb_cli_fail(invocation, &error) : PLUMB_EXIT_DONE;
 }
 
+static int
+send_spans(const struct plumb_invocation *invocation, const struct plumb_profile *profile)
+{
+	struct plumb_http_url url;
+	struct plumb_error error = { 0 };
+	int code =
+		plumb_send_url(&url, plumb_options_text(invocation->options, "endpoint"), &error);
+
+	if (!code)
+		code = plumb_send_spans(profile, &url, &error);
+	return code ? plumb_cli_fail(invocation, &error) : PLUMB_EXIT_DONE;
+}
+
 int
 plumb_cmd_export(struct plumb_invocation *invocation)
 {
@@ -141,7 +171,9 @@ plumb_cmd_export(struct plumb_invocation *invocation)
 		plumb_profile_free(&profile);
 		return plumb_cli_usage(invocation, "export: there is no metric \"%s\"", named);
 	}
-	if (is_file(plumb_options_text(invocation->options, "output"))) {
+	if (plumb_options_given(invocation->options, "endpoint")) {
+		result = send_spans(invocation, &profile);
+	} else if (is_file(plumb_options_text(invocation->options, "output"))) {
 		result = write_file(invocation, format, &profile, &wanted);
 	} else {
 		result = format->write(&profile, &wanted, invocation->out, &error);
@@ -161,6 +193,8 @@ static const char *const examples[] = {
 	"graphs and tables of pprof",
 	"plumb export run.plumb -F folded -m op.time | flamegraph.pl > run.svg",
 	"a picture of host time",
+	"plumb export run.plumb --endpoint http://localhost:4318",
+	"spans to an OpenTelemetry collector",
 	NULL,
 };
 
@@ -169,12 +203,14 @@ const struct plumb_verb plumb_verb_export = {
 	.summary = "write a profile in a format that other tools read",
 	.synopsis = "FILE",
 	.description =
-		"Writes what a profile holds as folded stacks, for speedscope, for Perfetto or for "
-		"pprof. A file appears whole or not at all.\n\n"
+		"Writes what a profile holds as folded stacks, for speedscope, for Perfetto, for "
+		"pprof or as OpenTelemetry's spans (otlp). A file appears whole or not at all.\n\n"
 		"folded, speedscope and pprof have a stack for each call path with a value of its "
 		"own, from the Python line to the kernel. perfetto has what happened when: with "
 		"plumb run --trace operators, driver calls and GPU work with arrows between them, "
-		"without it the newest GPU work of each device; and how busy devices were.",
+		"without it the newest GPU work of each device; and how busy devices were. otlp "
+		"has "
+		"the spans of plumb run --trace, with parents, in a file or sent to a collector.",
 	.options = options,
 	.examples = examples,
 	.min_operands = 1,

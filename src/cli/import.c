@@ -2,6 +2,8 @@
 /* plumb import: other tools' traces as one profile. */
 #include "import/import.h"
 
+#include <string.h>
+
 #include "cli/cli.h"
 #include "cli/finish.h"
 #include "cli/summary.h"
@@ -14,6 +16,14 @@ static const struct plumb_option options[] = {
 	  .argument = "FILE",
 	  .complete = PLUMB_COMPLETE_FILE,
 	  .help = "write the profile to FILE; must be given. A profile that is there is replaced" },
+	{ .name = "parents",
+	  .kind = PLUMB_OPTION_CHOICE,
+	  .argument = "RULE",
+	  .choices = "launch|inclusion",
+	  .fallback = "launch",
+	  .help = "how GPU spans that name no parent get one (Jaeger, OTLP): where their launch "
+	          "began, "
+	          "or where their own interval lies" },
 	{ .name = "summary", .kind = PLUMB_OPTION_FLAG, .help = "print a summary of the profile" },
 	{ 0 },
 };
@@ -24,11 +34,14 @@ plumb_cmd_import(struct plumb_invocation *invocation)
 	const char *output = plumb_options_text(invocation->options, "output");
 	struct plumb_profile profile = { 0 };
 	struct plumb_error error = { 0 };
+	struct plumb_import_options how = { PLUMB_PARENTS_LAUNCH };
+	if (!strcmp(plumb_options_text(invocation->options, "parents"), "inclusion"))
+		how.parents = PLUMB_PARENTS_INCLUSION;
 	if (!output)
 		return plumb_cli_usage(invocation, "import needs -o FILE");
 	if (plumb_finish_check(output, &error) < 0 ||
 	    plumb_import((const char *const *)invocation->operands,
-	                 (uint32_t)invocation->operand_count, &profile, &error) < 0)
+	                 (uint32_t)invocation->operand_count, &how, &profile, &error) < 0)
 		return plumb_cli_fail(invocation, &error);
 	int code = plumb_store_write(&profile, output, NULL, NULL, &error);
 	if (!code && plumb_options_flag(invocation->options, "summary")) {
@@ -55,13 +68,13 @@ const struct plumb_verb plumb_verb_import = {
 	.synopsis = "TRACE... -o FILE",
 	.description =
 		"Reads traces of other tools and writes a profile, on which everything works that "
-	        "works "
+		"works "
 		"on plumb's own recordings. The format is recognised by what is in the file; gzip, "
-	        "zstd "
+		"zstd "
 		"and xz are opened as they are. Several files become one profile, with a rank "
-	        "each.\n\n"
+		"each.\n\n"
 		"Times are kept to the nanosecond. GPU work without a launch in the file is kept "
-	        "and "
+		"and "
 		"counted as such; what plumb does not show is counted in the ledger, by its kind.",
 	.options = options,
 	.examples = examples,

@@ -9,7 +9,7 @@ plumb_load(struct plumb_profile *profile, const char *path, enum plumb_load_part
            struct plumb_error *error)
 {
 	if (!plumb_store_is_ours(path))
-		return plumb_import(&path, 1, profile, error);
+		return plumb_import(&path, 1, NULL, profile, error);
 	return part == PLUMB_LOAD_ALL       ? plumb_store_read(profile, path, error)
 	       : part == PLUMB_LOAD_STREAMS ? plumb_store_read_streams(profile, path, error)
 	                                    : plumb_store_read_totals(profile, path, error);

@@ -8,6 +8,7 @@ const struct plumb_export_format *const plumb_export_formats[] = {
 	&plumb_export_speedscope,
 	&plumb_export_perfetto,
 	&plumb_export_pprof,
+	&plumb_export_otlp,
 	NULL,
 };
 

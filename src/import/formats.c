@@ -14,6 +14,8 @@ extern const struct plumb_format plumb_format_nvprof;
 extern const struct plumb_format plumb_format_folded;
 extern const struct plumb_format plumb_format_pprof;
 extern const struct plumb_format plumb_format_xplane;
+extern const struct plumb_format plumb_format_jaeger;
+extern const struct plumb_format plumb_format_otlp;
 
 const struct plumb_format *const plumb_formats[] = {
 	&plumb_format_kineto,
@@ -28,5 +30,7 @@ const struct plumb_format *const plumb_formats[] = {
 	&plumb_format_folded,
 	&plumb_format_pprof,
 	&plumb_format_xplane,
+	&plumb_format_jaeger,
+	&plumb_format_otlp,
 	NULL,
 };

@@ -99,12 +99,14 @@ describe(struct plumb_builder *builder, const char *const *paths, uint32_t count
 }
 
 static int
-import_all(const char *const *paths, uint32_t count, struct plumb_builder *builder,
-           struct plumb_error *error)
+import_all(const char *const *paths, uint32_t count, const struct plumb_import_options *options,
+           struct plumb_builder *builder, struct plumb_error *error)
 {
 	struct plumb_trace *trace = plumb_trace_new(builder);
 	if (!trace)
 		return plumb_fail(error, PLUMB_ESYSTEM, "memory is out");
+	if (options)
+		plumb_trace_set_parents(trace, options->parents);
 	const struct plumb_format *format = NULL, *first = NULL;
 	bool several = false;
 	int code = 0;
@@ -124,15 +126,15 @@ import_all(const char *const *paths, uint32_t count, struct plumb_builder *build
 }
 
 int
-plumb_import(const char *const *paths, uint32_t count, struct plumb_profile *profile,
-             struct plumb_error *error)
+plumb_import(const char *const *paths, uint32_t count, const struct plumb_import_options *options,
+             struct plumb_profile *profile, struct plumb_error *error)
 {
 	struct plumb_builder *builder = plumb_builder_new();
 	if (!builder)
 		return plumb_fail(error, PLUMB_ESYSTEM, "memory is out");
 	struct plumb_run *run = plumb_builder_run(builder);
 	run->tool_version = plumb_builder_text(builder, PLUMB_VERSION);
-	int code = import_all(paths, count, builder, error);
+	int code = import_all(paths, count, options, builder, error);
 	if (!code)
 		code = plumb_builder_finish(builder, profile, error);
 	plumb_builder_free(builder);

@@ -49,13 +49,18 @@ struct plumb_format {
 /* All of them; ends with NULL. */
 extern const struct plumb_format *const plumb_formats[];
 
+struct plumb_import_options {
+	enum plumb_parents parents;
+};
+
 /*
  * The COUNT files or folders at PATHS as one profile, each with its own processes; the caller frees it.
  * Files that name no rank and are several get the ranks 0, 1, … in the order of PATHS if they are of one
  * format. Errors: PLUMB_EINPUT (a format that is not known, damaged), PLUMB_EEMPTY (nothing in them),
- * PLUMB_ESYSTEM; PROFILE is then untouched.
+ * PLUMB_ESYSTEM; PROFILE is then untouched. OPTIONS may be NULL.
  */
-int plumb_import(const char *const *paths, uint32_t count, struct plumb_profile *profile,
-                 struct plumb_error *error) PLUMB_MUST_CHECK;
+int
+plumb_import(const char *const *paths, uint32_t count, const struct plumb_import_options *options,
+             struct plumb_profile *profile, struct plumb_error *error) PLUMB_MUST_CHECK;
 
 #endif

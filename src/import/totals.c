@@ -24,15 +24,31 @@ add_bytes(int64_t *field, int64_t bytes)
 		add_known(field, bytes);
 }
 
+static struct plumb_device *
+device_of(struct plumb_trace *trace, uint32_t track)
+{
+	struct plumb_device *device = plumb_builder_get_device(
+		trace->builder, plumb_builder_get_track(trace->builder, track)->device);
+	if (device->kernels == PLUMB_UNKNOWN)
+		device->kernels = device->kernel_ns = device->copies = device->copy_ns =
+			device->copy_bytes = device->sets = device->set_ns = device->set_bytes = 0;
+	return device;
+}
+
+int
+plumb_trace_bytes(struct plumb_trace *trace, const struct plumb_value *bytes, bool set)
+{
+	struct plumb_device *device = device_of(trace, bytes->track);
+	add_bytes(set ? &device->set_bytes : &device->copy_bytes, bytes->sum);
+	return plumb_builder_value(trace->builder, bytes) < 0 ? plumb_trace_no_memory(trace) : 0;
+}
+
 void
 plumb_trace_add_work(struct plumb_trace *trace, const struct plumb_trace_item *item, uint32_t kind)
 {
 	const struct plumb_track *track = plumb_builder_get_track(trace->builder, item->span.track);
-	struct plumb_device *device = plumb_builder_get_device(trace->builder, track->device);
+	struct plumb_device *device = device_of(trace, item->span.track);
 	int64_t length = item->span.end_ns - item->span.start_ns;
-	if (device->kernels == PLUMB_UNKNOWN)
-		device->kernels = device->kernel_ns = device->copies = device->copy_ns =
-			device->copy_bytes = device->sets = device->set_ns = device->set_bytes = 0;
 	if (kind == PLUMB_FRAME_KERNEL) {
 		add_known(&device->kernels, 1);
 		add_known(&device->kernel_ns, length);

@@ -77,6 +77,18 @@ plumb_trace_next_file(struct plumb_trace *trace, const char *path, int64_t rank)
 	return trace->no_memory ? PLUMB_ESYSTEM : 0;
 }
 
+void
+plumb_trace_set_parents(struct plumb_trace *trace, enum plumb_parents rule)
+{
+	trace->parents = rule;
+}
+
+enum plumb_parents
+plumb_trace_parents(const struct plumb_trace *trace)
+{
+	return trace->parents;
+}
+
 struct plumb_builder *
 plumb_trace_builder(struct plumb_trace *trace)
 {

@@ -19,6 +19,7 @@
 #define PLUMB_IMPORT_TRACE_H
 
 #include "base/json_pull.h"
+#include "import/levels.h"
 #include "model/builder.h"
 
 struct plumb_trace;
@@ -51,6 +52,9 @@ void plumb_trace_rank(struct plumb_trace *trace, int64_t rank);
 /* Added to all times of the file, those too that were handed over before (but of plumb_trace_span's, only
  * those that come later). */
 void plumb_trace_base(struct plumb_trace *trace, int64_t ns);
+
+/* How spans of several levels find their parents (levels.h), as the user chose. */
+enum plumb_parents plumb_trace_parents(const struct plumb_trace *trace);
 
 /* ---- what ---- */
 
@@ -98,6 +102,9 @@ struct plumb_trace_work {
 };
 int plumb_trace_work(struct plumb_trace *trace, const struct plumb_trace_work *work);
 
+/* Bytes of several copies (or sets) of a context on a stream, each handed over as work of unknown bytes. */
+int plumb_trace_bytes(struct plumb_trace *trace, const struct plumb_value *bytes, bool set);
+
 /* The innermost thing that began at FROM_NS or before and is not over then, on thread FROM, caused the
  * outermost thing that begins at or after TO_NS on thread TO: forward and backward. */
 int plumb_trace_link(struct plumb_trace *trace, uint32_t from, int64_t from_ns, uint32_t to,
@@ -127,6 +134,7 @@ void plumb_trace_environment(struct plumb_trace *trace, const char *key, struct 
 
 struct plumb_trace *plumb_trace_new(struct plumb_builder *builder);
 void plumb_trace_free(struct plumb_trace *trace);
+void plumb_trace_set_parents(struct plumb_trace *trace, enum plumb_parents rule);
 /* Another file begins: pids and correlations are new ones. RANK: for processes that the file gives none. */
 int plumb_trace_next_file(struct plumb_trace *trace, const char *path, int64_t rank);
 /* The file is read: its contexts, values, totals and spans go into the builder. */

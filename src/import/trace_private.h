@@ -66,6 +66,7 @@ struct plumb_trace {
 	int64_t base_ns;
 	int64_t rank; /* of this file's processes, when the file has none itself */
 	bool no_memory;
+	enum plumb_parents parents;
 	PLUMB_VEC(struct plumb_trace_place) places;
 	struct plumb_map place_map;
 	PLUMB_VEC(struct plumb_trace_spans) spans; /* by track */
