@@ -169,7 +169,8 @@ probe(const struct plumb_import_file *file)
 	struct plumb_slice stack;
 	int64_t number;
 	unsigned lines = 0, parted = 0;
-	if (memchr(at, '\0', file->head_bytes))
+	/* A text of one word and a number is no stack: what is cut short may begin so. */
+	if (memchr(at, '\0', file->head_bytes) || *at == '{' || *at == '[')
 		return 0;
 	for (; at < end; at = next + 1) {
 		next = memchr(at, '\n', (size_t)(end - at));
@@ -189,7 +190,7 @@ probe(const struct plumb_import_file *file)
 	}
 	/* One wrong line among many good ones is worth an error that names it. */
 	bool all = at >= end || !next;
-	return !lines ? 0 : parted && (all || lines > 9) ? 40 : all ? 10 : 0;
+	return parted && (all || lines > 9) ? 40 : 0;
 }
 
 const struct plumb_format plumb_format_folded = {

@@ -14,14 +14,15 @@ add_known(int64_t *field, int64_t number)
 		*field = __builtin_add_overflow(*field, number, &sum) ? INT64_MAX : sum;
 }
 
-/* A sum of which one part is unknown is unknown. */
+/* The sum of those that are known (gpu.copy_bytes has their number); unknown when none is. FIRST: there was no
+ * other before. */
 static void
-add_bytes(int64_t *field, int64_t bytes)
+add_bytes(int64_t *field, int64_t bytes, bool first)
 {
-	if (*field == PLUMB_UNKNOWN || bytes == PLUMB_UNKNOWN)
-		*field = PLUMB_UNKNOWN;
-	else
+	if (bytes != PLUMB_UNKNOWN)
 		add_known(field, bytes);
+	else if (first)
+		*field = PLUMB_UNKNOWN;
 }
 
 static struct plumb_device *
@@ -39,7 +40,7 @@ int
 plumb_trace_bytes(struct plumb_trace *trace, const struct plumb_value *bytes, bool set)
 {
 	struct plumb_device *device = device_of(trace, bytes->track);
-	add_bytes(set ? &device->set_bytes : &device->copy_bytes, bytes->sum);
+	add_known(set ? &device->set_bytes : &device->copy_bytes, bytes->sum);
 	return plumb_builder_value(trace->builder, bytes) < 0 ? plumb_trace_no_memory(trace) : 0;
 }
 
@@ -53,13 +54,13 @@ plumb_trace_add_work(struct plumb_trace *trace, const struct plumb_trace_item *i
 		add_known(&device->kernels, 1);
 		add_known(&device->kernel_ns, length);
 	} else if (kind == PLUMB_FRAME_COPY) {
+		add_bytes(&device->copy_bytes, item->bytes, !device->copies);
 		add_known(&device->copies, 1);
 		add_known(&device->copy_ns, length);
-		add_bytes(&device->copy_bytes, item->bytes);
 	} else {
+		add_bytes(&device->set_bytes, item->bytes, !device->sets);
 		add_known(&device->sets, 1);
 		add_known(&device->set_ns, length);
-		add_bytes(&device->set_bytes, item->bytes);
 	}
 	struct plumb_trace_busy *busy = plumb_vec_add(&trace->busy);
 	if (!busy) {
