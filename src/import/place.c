@@ -20,7 +20,9 @@
 #define ENGINE "autograd::engine::evaluate_function: "
 
 struct open {
-	int64_t start_ns, end_ns, inner_ns; /* inner: of operators within */
+	int64_t start_ns, end_ns;
+	int64_t closes_ns; /* nothing is open for longer than what it is in: two clocks may differ there */
+	int64_t inner_ns;  /* of operators within */
 	uint32_t context, flags, kind;
 };
 
@@ -90,7 +92,7 @@ call_add(struct plumb_trace *trace, uint32_t process, uint32_t track, uint32_t a
 	const struct plumb_span *span = plumb_trace_spans_of(&trace->spans.items[track]) + at;
 	struct plumb_trace_call *call = call_find(trace, process, span->correlation, false);
 	const struct plumb_span *outer = call ? span_of(trace, call) : NULL;
-	if (outer && (span->start_ns < outer->start_ns || span->end_ns > outer->end_ns)) {
+	if (outer && (span->start_ns < outer->start_ns || span->start_ns >= outer->end_ns)) {
 		plumb_trace_count(trace, PLUMB_FATE_AMBIGUOUS, "calls with the number of another",
 		                  1);
 		return 0;
@@ -148,7 +150,7 @@ close_until(struct sweep *sweep, int64_t start)
 {
 	int code = 0;
 	while (sweep->stack.count && !code &&
-	       sweep->stack.items[sweep->stack.count - 1].end_ns <= start)
+	       sweep->stack.items[sweep->stack.count - 1].closes_ns <= start)
 		code = close_top(sweep);
 	return code;
 }
@@ -204,8 +206,8 @@ open_span(struct sweep *sweep, struct plumb_span *span, uint32_t at)
 	const struct open *top =
 		sweep->stack.count ? &sweep->stack.items[sweep->stack.count - 1] : NULL;
 	uint32_t parent = top ? top->context : 0, flags = top ? top->flags : 0;
-	if (top && span->end_ns > top->end_ns + ROUNDING_NS)
-		sweep->straddles++;
+	int64_t closes = top && top->closes_ns < span->end_ns ? top->closes_ns : span->end_ns;
+	sweep->straddles += span->end_ns - closes > ROUNDING_NS;
 	const struct plumb_trace_edge *edge = sweep->to_count && frame->kind == PLUMB_FRAME_OPERATOR
 	                                              ? edge_of(sweep, span, name ? name : "")
 	                                              : NULL;
@@ -223,7 +225,9 @@ open_span(struct sweep *sweep, struct plumb_span *span, uint32_t at)
 	struct open *now = span->context == PLUMB_NONE ? NULL : plumb_vec_add(&sweep->stack);
 	if (!now)
 		return plumb_trace_no_memory(trace);
-	*now = (struct open){ span->start_ns, span->end_ns, 0, span->context, flags, kind };
+	*now = (struct open){
+		span->start_ns, span->end_ns, closes, 0, span->context, flags, kind
+	};
 	if (kind != PLUMB_FRAME_GPU_API)
 		return 0;
 	if (name && waits(name) &&

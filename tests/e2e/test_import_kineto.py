@@ -442,3 +442,15 @@ def test_no_room(tmp_path):
     out = tmp_path / "missing" / "out.plumb"
     done = run_command(PLUMB, "import", written(tmp_path, SMALL), "-o", out)
     assert done.returncode == 5 and len(done.stderr.splitlines()) == 1
+
+
+def test_what_ends_after_what_it_is_in(tmp_path):
+    """A call that another clock makes end a little late holds nothing of what comes then."""
+    path, _ = imported(tmp_path, written(tmp_path, document(
+        event("cpu_op", "first", 0, 10), call(1, 5, duration=5.3), kernel(1, 20, 1, "a"),
+        event("cpu_op", "second", 10.1, 10), call(2, 11), kernel(2, 30, 1, "b"),
+        event("cpu_op", "third", 40, 10), event("cpu_op", "late", 45, 10), event("cpu_op", "after", 52, 1))))
+    found = tree(path)
+    assert "first > cudaLaunchKernel > a" in found and "second > cudaLaunchKernel > b" in found
+    assert "third > late" in found and "after" in found
+    assert fates(report(path), "span")["it ends after what it began in"] == 1
