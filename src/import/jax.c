@@ -305,13 +305,12 @@ begins_with_one_of(struct plumb_slice name, const char *const *words)
 static void
 take_host(struct reader *reader, const struct line *line, const struct plumb_chrome_event *event)
 {
-	static const char *const calls[] = { "cu", "hip", NULL };
 	struct plumb_trace *trace = reader->chrome.trace;
 	const struct arguments *own = &reader->arguments;
 	struct plumb_slice name = event->name;
 	uint64_t correlation = 0;
 	uint32_t frame;
-	if (own->correlation > 0 && begins_with_one_of(name, calls)) {
+	if (own->correlation > 0) { /* a launch is called as its kernel, since 2025 */
 		/* "cuGraphLaunch (CudaGraph:101)" */
 		const char *more = memmem(name.at, name.bytes, " (", 2);
 		if (more)

@@ -22,7 +22,7 @@
 struct open {
 	int64_t start_ns, end_ns;
 	int64_t closes_ns; /* nothing is open for longer than what it is in: two clocks may differ there */
-	int64_t inner_ns;  /* of operators within */
+	int64_t inner_ns; /* of operators within */
 	uint32_t context, flags, kind;
 };
 
@@ -225,9 +225,7 @@ open_span(struct sweep *sweep, struct plumb_span *span, uint32_t at)
 	struct open *now = span->context == PLUMB_NONE ? NULL : plumb_vec_add(&sweep->stack);
 	if (!now)
 		return plumb_trace_no_memory(trace);
-	*now = (struct open){
-		span->start_ns, span->end_ns, closes, 0, span->context, flags, kind
-	};
+	*now = (struct open){ span->start_ns, span->end_ns, closes, 0, span->context, flags, kind };
 	if (kind != PLUMB_FRAME_GPU_API)
 		return 0;
 	if (name && waits(name) &&

@@ -136,3 +136,24 @@ def test_persons_own_lines(tmp_path):
     data = report(imported(tmp_path, DATA / "torch.json.gz")[0], "--by", "operator")
     files = {row["user_file"] for row in data["rows"] if row["user_file"]}
     assert files == {"foreign.py"}
+
+
+def test_two_accounts_of_one_jax_run(tmp_path):
+    """The same recording as XPlane and as trace.json: the same kernels at the same times under the same calls."""
+    found = []
+    for name in ("jax.xplane.pb.gz", "jax.trace.json.gz"):
+        path, _ = imported(tmp_path, DATA / name)
+        profile = plumb_package.Profile(path)
+        kernels = {node.id: node for node in profile.kernels}
+        rows = sorted((s.start_ns, s.end_ns, kernels[s.context].name) for s in profile.spans()
+                      if s.context in kernels)
+        first = rows[0][0]
+        under = {(node.name, next(part.name for part in node.ancestors if part.kind == "gpu_api"))
+                 for node in kernels.values()}
+        data = report(path)
+        assert fates(data, "gpu.kernel") == {"received": 16, "attributed": 16}
+        found.append(([(start - first, end - start, kernel) for start, end, kernel in rows], under,
+                      {key: data["devices"][0][key] for key in ("kernels", "busy_ns", "span_ns")}))
+        path.unlink()
+    assert found[0] == found[1]
+    assert len(found[0][0]) == STEPS * 4
