@@ -11,6 +11,8 @@
 #include <emmintrin.h>
 #endif
 
+#include "base/json_escape.h"
+
 #define WINDOW_BYTES ((size_t)1 << 20)
 #define PADDING 64 /* a scan reads so far beyond the end */
 #define DEPTH_MAX 512
@@ -324,74 +326,6 @@ scan_text(const char *at, const char *end)
 #endif
 }
 
-static int
-hexadecimal(const char *at)
-{
-	int code = 0;
-	for (int i = 0; i < 4; i++) {
-		char c = at[i];
-		int digit = c >= '0' && c <= '9'   ? c - '0'
-		            : c >= 'a' && c <= 'f' ? c - 'a' + 10
-		            : c >= 'A' && c <= 'F' ? c - 'A' + 10
-		                                   : -1;
-		if (digit < 0)
-			return -1;
-		code = code << 4 | digit;
-	}
-	return code;
-}
-
-static char *
-put_utf8(char *to, uint32_t code)
-{
-	if (code < 0x80) {
-		*to++ = (char)code;
-	} else if (code < 0x800) {
-		*to++ = (char)(0xc0 | code >> 6);
-		*to++ = (char)(0x80 | (code & 63));
-	} else if (code < 0x10000) {
-		*to++ = (char)(0xe0 | code >> 12);
-		*to++ = (char)(0x80 | (code >> 6 & 63));
-		*to++ = (char)(0x80 | (code & 63));
-	} else {
-		*to++ = (char)(0xf0 | code >> 18);
-		*to++ = (char)(0x80 | (code >> 12 & 63));
-		*to++ = (char)(0x80 | (code >> 6 & 63));
-		*to++ = (char)(0x80 | (code & 63));
-	}
-	return to;
-}
-
-/* The escape at AT, behind its backslash; AT moves behind it. NULL: it is none. */
-static char *
-unescape(const char **at, const char *end, char *to)
-{
-	static const char from[] = "\"\\/bfnrt", into[] = "\"\\/\b\f\n\r\t";
-	const char *found = **at ? strchr(from, **at) : NULL;
-	if (found) {
-		*to = into[found - from];
-		++*at;
-		return to + 1;
-	}
-	if (**at != 'u' || end - *at < 5)
-		return NULL;
-	int code = hexadecimal(*at + 1), low;
-	if (code < 0)
-		return NULL;
-	*at += 5;
-	if (code >= 0xd800 && code < 0xe000) { /* halves of a character */
-		low = end - *at >= 6 && (*at)[0] == '\\' && (*at)[1] == 'u' ? hexadecimal(*at + 2)
-		                                                            : 0;
-		if (code < 0xdc00 && low >= 0xdc00 && low < 0xe000) {
-			*at += 6;
-			code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
-		} else {
-			code = 0xfffd;
-		}
-	}
-	return put_utf8(to, (uint32_t)code);
-}
-
 /* The text whose first backslash stands at SLASH. */
 static bool
 decode_text(struct plumb_pull *pull, const char *start, const char *slash, struct plumb_slice *text)
@@ -417,8 +351,9 @@ decode_text(struct plumb_pull *pull, const char *start, const char *slash, struc
 		if (at == close)
 			break;
 		at++;
-		to = unescape(&at, close, to);
-		if (!to) {
+		size_t length = plumb_json_unescape(&at, close, to);
+		to += length;
+		if (!length) {
 			plumb_pull_reject(pull, "an escape that JSON does not have");
 			return false;
 		}

@@ -3,6 +3,8 @@
 
 #include <stddef.h>
 
+#include "base/json_escape.h"
+
 /* The next character that is no space; 0 at the end. */
 static char
 next(struct plumb_json_reader *json)
@@ -24,75 +26,10 @@ plumb_json_enter(struct plumb_json_reader *json, char open)
 
 /* ---- texts ---- */
 
-/* Four hexadecimal digits at AT, or -1. */
-static int
-hexadecimal(const char *at, const char *end)
-{
-	int code = 0;
-
-	if (end - at < 4)
-		return -1;
-	for (int i = 0; i < 4; i++) {
-		char c = at[i];
-		int digit = c >= '0' && c <= '9'   ? c - '0'
-		            : c >= 'a' && c <= 'f' ? c - 'a' + 10
-		            : c >= 'A' && c <= 'F' ? c - 'A' + 10
-		                                   : -1;
-		if (digit < 0)
-			return -1;
-		code = code << 4 | digit;
-	}
-	return code;
-}
-
-/* Writes CODE as UTF-8, at most four bytes, which its escape was longer than. */
-static char *
-put(char *to, uint32_t code)
-{
-	if (code < 0x80) {
-		*to++ = (char)code;
-	} else if (code < 0x800) {
-		*to++ = (char)(0xc0 | code >> 6);
-		*to++ = (char)(0x80 | (code & 63));
-	} else if (code < 0x10000) {
-		*to++ = (char)(0xe0 | code >> 12);
-		*to++ = (char)(0x80 | (code >> 6 & 63));
-		*to++ = (char)(0x80 | (code & 63));
-	} else {
-		*to++ = (char)(0xf0 | code >> 18);
-		*to++ = (char)(0x80 | (code >> 12 & 63));
-		*to++ = (char)(0x80 | (code >> 6 & 63));
-		*to++ = (char)(0x80 | (code & 63));
-	}
-	return to;
-}
-
-/* The character after a backslash and "u"; moves AT behind it. -1: there is none. */
-static int32_t
-escaped(char **at, const char *end)
-{
-	int32_t code = hexadecimal(*at, end);
-
-	if (code < 0)
-		return -1;
-	*at += 4;
-	if (code >= 0xd800 && code < 0xdc00 && end - *at >= 6 && (*at)[0] == '\\' &&
-	    (*at)[1] == 'u') {
-		int32_t low = hexadecimal(*at + 2, end);
-		if (low >= 0xdc00 && low < 0xe000) {
-			*at += 6;
-			return 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
-		}
-	}
-	/* Half a pair, or a zero that would end the text. */
-	return (code >= 0xd800 && code < 0xe000) || !code ? 0xfffd : code;
-}
-
 /* The text whose quote has been read. */
 static char *
 text(struct plumb_json_reader *json)
 {
-	static const char from[] = "\"\\/bfnrt", to_char[] = "\"\\/\b\f\n\r\t";
 	char *start = json->at, *to = start, *at = start;
 
 	while (at < json->end && *at != '"') {
@@ -100,32 +37,22 @@ text(struct plumb_json_reader *json)
 			*to++ = *at++;
 			continue;
 		}
-		if (++at >= json->end)
+		const char *escape = at + 1;
+		size_t length = plumb_json_unescape(&escape, json->end, to);
+		if (!length) {
+			at = json->end;
 			break;
-		if (*at == 'u') {
-			at++;
-			int32_t code = escaped(&at, json->end);
-			if (code < 0)
-				goto failed;
-			to = put(to, (uint32_t)code);
-			continue;
 		}
-		size_t i = 0;
-		while (from[i] && from[i] != *at)
-			i++;
-		if (!from[i])
-			goto failed;
-		*to++ = to_char[i];
-		at++;
+		to += length;
+		at += escape - at;
 	}
-	if (at >= json->end)
-		goto failed;
+	if (at >= json->end) {
+		json->failed = true;
+		return NULL;
+	}
 	json->at = at + 1;
 	*to = '\0';
 	return start;
-failed:
-	json->failed = true;
-	return NULL;
 }
 
 char *
