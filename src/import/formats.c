@@ -4,11 +4,9 @@
 
 extern const struct plumb_format plumb_format_kineto;
 extern const struct plumb_format plumb_format_nsys;
+extern const struct plumb_format plumb_format_rocpd;
 extern const struct plumb_format plumb_format_rpd;
 
 const struct plumb_format *const plumb_formats[] = {
-	&plumb_format_kineto,
-	&plumb_format_nsys,
-	&plumb_format_rpd,
-	NULL,
+	&plumb_format_kineto, &plumb_format_nsys, &plumb_format_rocpd, &plumb_format_rpd, NULL,
 };

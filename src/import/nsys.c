@@ -665,7 +665,7 @@ read_all(struct reader *reader)
 	count_waits(reader);
 	read_owners(reader);
 	plumb_sqlite_count_unused(
-		&reader->sqlite, reader->trace, COLUMNS("start", "timestamp", "rawTimestamp"),
+		&reader->sqlite, reader->trace, "", COLUMNS("start", "timestamp", "rawTimestamp"),
 		COLUMNS("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER", "CUDNN_EVENTS",
 	                "CUBLAS_EVENTS", "NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_KERNEL",
 	                "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET",

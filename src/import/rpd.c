@@ -343,7 +343,7 @@ read_all(struct reader *reader)
 	read_calls(reader);
 	load_owners(reader);
 	read_work(reader);
-	plumb_sqlite_count_unused(&reader->sqlite, reader->trace, COLUMNS("start", "timestamp"),
+	plumb_sqlite_count_unused(&reader->sqlite, reader->trace, "", COLUMNS("start", "timestamp"),
 	                          COLUMNS("rocpd_api", "rocpd_op"));
 }
 
