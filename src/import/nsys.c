@@ -628,19 +628,28 @@ read_owners(struct reader *reader)
 	plumb_rows_close(&rows);
 }
 
-/* The waits are those of the calls, whose durations they have; here they are only counted. */
 static void
-count_waits(struct reader *reader)
+read_waits(struct reader *reader)
 {
+	enum { WAIT_START, WAIT_END, TYPE, WAIT_CORRELATION, WAIT_PROCESS };
+	enum { STREAM_WAITS = 2 };
 	struct plumb_rows rows;
-	int64_t count = 0;
 	plumb_rows_open(&rows, &reader->sqlite, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-	                COLUMNS("syncType"));
-	while (plumb_rows_next(&rows))
-		count++;
+	                COLUMNS("start", "end", "syncType", "correlationId", "globalPid"));
+	while (plumb_rows_next(&rows)) {
+		int64_t start = plumb_rows_integer(&rows, WAIT_START);
+		int64_t end = plumb_rows_integer(&rows, WAIT_END), length;
+		int64_t global = plumb_rows_integer(&rows, WAIT_PROCESS);
+		int64_t correlation = plumb_rows_integer(&rows, WAIT_CORRELATION);
+		if (plumb_rows_integer(&rows, TYPE) == STREAM_WAITS || start == PLUMB_UNKNOWN ||
+		    end < start || __builtin_sub_overflow(end, start, &length))
+			length = 0;
+		plumb_trace_wait(reader->trace, process_of(reader, global),
+		                 global != PLUMB_UNKNOWN && correlation > 0 ? (uint64_t)correlation
+		                                                            : 0,
+		                 length);
+	}
 	plumb_rows_close(&rows);
-	plumb_trace_count(reader->trace, PLUMB_FATE_REPEATED, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-	                  count);
 }
 
 static void
@@ -662,7 +671,7 @@ read_all(struct reader *reader)
 	read_kernels(reader);
 	read_copies(reader);
 	read_sets(reader);
-	count_waits(reader);
+	read_waits(reader);
 	read_owners(reader);
 	plumb_sqlite_count_unused(
 		&reader->sqlite, reader->trace, "", COLUMNS("start", "timestamp", "rawTimestamp"),

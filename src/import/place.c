@@ -71,7 +71,7 @@ call_find(struct plumb_trace *trace, uint32_t process, uint64_t correlation, boo
 
 /* A runtime call and the driver call within it share a number: the inner one counts. */
 static int
-call_add(struct plumb_trace *trace, uint32_t process, uint32_t context,
+call_add(struct plumb_trace *trace, uint32_t process, uint32_t context, bool waits,
          const struct plumb_span *span)
 {
 	struct plumb_trace_call *call = call_find(trace, process, span->correlation, false);
@@ -86,7 +86,7 @@ call_add(struct plumb_trace *trace, uint32_t process, uint32_t context,
 	                            trace->calls.count - 1) < 0))
 		return plumb_trace_no_memory(trace);
 	*call = (struct plumb_trace_call){ span->correlation, process,      context, span->track,
-		                           span->start_ns,    span->end_ns, 0 };
+		                           span->start_ns,    span->end_ns, 0,       waits };
 	return 0;
 }
 
@@ -206,11 +206,12 @@ open_span(struct sweep *sweep, struct plumb_span *span)
 	*now = (struct open){ span->start_ns, span->end_ns, 0, span->context, flags, kind };
 	if (kind != PLUMB_FRAME_GPU_API)
 		return 0;
-	if (name && waits(name) &&
-	    add_value(trace, span->context, PLUMB_METRIC_HOST_WAIT, sweep->track,
-	              span->end_ns - span->start_ns) < 0)
+	bool waiting = name && waits(name);
+	if (waiting && add_value(trace, span->context, PLUMB_METRIC_HOST_WAIT, sweep->track,
+	                         span->end_ns - span->start_ns) < 0)
 		return PLUMB_ESYSTEM;
-	return span->correlation ? call_add(trace, sweep->process, span->context, span) : 0;
+	return span->correlation ? call_add(trace, sweep->process, span->context, waiting, span)
+	                         : 0;
 }
 
 static int
@@ -499,11 +500,34 @@ count_launches(struct plumb_trace *trace)
 	return code;
 }
 
+static int
+place_pauses(struct plumb_trace *trace)
+{
+	int code = 0;
+	for (uint32_t i = 0; i < trace->pauses.count && !code; i++) {
+		const struct plumb_trace_pause *pause = &trace->pauses.items[i];
+		const struct plumb_trace_call *call =
+			pause->correlation
+				? call_find(trace, pause->process, pause->correlation, false)
+				: NULL;
+		plumb_trace_ledger(trace, pause->process, PLUMB_SOURCE_SYNC, PLUMB_FATE_RECEIVED,
+		                   1);
+		plumb_trace_ledger(trace, pause->process, PLUMB_SOURCE_SYNC,
+		                   call ? PLUMB_FATE_ATTRIBUTED : PLUMB_FATE_UNMATCHED, 1);
+		if (call && !call->waits && pause->ns > 0)
+			code = add_value(trace, call->context, PLUMB_METRIC_HOST_WAIT, call->track,
+			                 pause->ns);
+	}
+	return code;
+}
+
 int
 plumb_trace_place_all(struct plumb_trace *trace)
 {
 	int code = place_hosts(trace);
 	for (uint32_t i = 0; i < trace->works.count && !code; i++)
 		code = place_work(trace, &trace->works.items[i]);
+	if (!code)
+		code = place_pauses(trace);
 	return code ? code : count_launches(trace);
 }

@@ -40,6 +40,13 @@ struct plumb_trace_call {
 	uint32_t process, context, track;
 	int64_t start_ns, end_ns;
 	uint32_t works;
+	bool waits; /* by its name */
+};
+
+struct plumb_trace_pause { /* a synchronisation */
+	uint64_t correlation;
+	uint32_t process;
+	int64_t ns;
 };
 
 struct plumb_trace_busy {
@@ -63,6 +70,7 @@ struct plumb_trace {
 	PLUMB_VEC(struct plumb_trace_edge) edges;
 	PLUMB_VEC(struct plumb_trace_call) calls;
 	struct plumb_map call_map;
+	PLUMB_VEC(struct plumb_trace_pause) pauses;
 	/* Of all files. */
 	PLUMB_VEC(struct plumb_trace_busy) busy;
 	uint64_t taken, spans_left_out;

@@ -286,7 +286,6 @@ def test_library_calls_names_and_the_rest(tmp_path):
         OSRT_API=("start INTEGER, end INTEGER, globalTid INTEGER, nameId INTEGER", [(1, 2, thread, 1)] * 3),
         GPU_METRICS=("timestamp INTEGER, value INTEGER", [(1, 2)] * 4),
         ENUM_NSYS_EVENT_TYPE=("id INTEGER, name TEXT", [(1, "x")]),
-        CUPTI_ACTIVITY_KIND_SYNCHRONIZATION=("start INTEGER, end INTEGER, syncType INTEGER", [(1, 2, 3)] * 2),
         PROCESSES=("globalPid INTEGER, pid INTEGER, name TEXT", [(PID, 77, "python3"), (OTHER, 78, "idle")]),
         ThreadNames=("nameId INTEGER, priority INTEGER, globalTid INTEGER", [(7, 20, thread), (7, 20, OTHER | 9)]),
         TARGET_INFO_SYSTEM_ENV=("name TEXT, value TEXT", [("Hostname", "node1"), ("NvDriverVersion", "580.1"),
@@ -299,7 +298,7 @@ def test_library_calls_names_and_the_rest(tmp_path):
                                  [(4, 0, 77, None), (5, 0, 99, None)]))))
     profile = plumb_package.Profile(path)
     assert contexts(path)["native:cudnnConvolutionForward > gpu_api:cudaLaunchKernel"] == 1
-    assert fates(report(path)) == {"OSRT_API": 3, "GPU_METRICS": 4, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": 2}
+    assert fates(report(path)) == {"OSRT_API": 3, "GPU_METRICS": 4}
     (process,) = profile.processes
     assert (process.pid, process.command, process.host) == (77, "python3", "node1")
     assert [track.name for track in profile.tracks if track.kind == "thread"] == ["worker"]
@@ -322,6 +321,34 @@ def test_emit_nvtx(tmp_path):
     rows = [(100 * i, 100 * i + 50, 59, name, None, PID | 5, None, 0) for i, name in enumerate(names, 1)]
     assert spans_of(tmp_path, {"StringIds": ("id INTEGER", []), "NVTX_EVENTS": (RANGE, rows)}) == dict.fromkeys(
         names.values(), 1)
+
+
+def test_waits(tmp_path):
+    """A blocking copy waits as long as its synchronisation; a call that waits by its name, its own duration."""
+    sync = "start INTEGER, end INTEGER, syncType INTEGER, correlationId INTEGER, globalPid INTEGER"
+    rows = [(1310, 1390, 3, 12, PID), (1110, 1120, 2, 11, PID), (1510, 1590, 3, 13, PID), (1, 2, 3, 99, PID),
+            (1310, 1390, 3, 12, None), (9, 2, 3, 12, PID)]
+    path = imported(tmp_path, make(tmp_path / "trace", tables(
+        CUPTI_ACTIVITY_KIND_RUNTIME=(CALL, [(1100, 1200, PID | 5, 11, 1), (1300, 1400, PID | 5, 12, 5),
+                                            (1500, 1600, PID | 5, 13, 11)]),
+        StringIds=("id INTEGER PRIMARY KEY, value TEXT", [*TEXTS.items(), (11, "cudaStreamSynchronize_v3020")]),
+        CUPTI_ACTIVITY_KIND_SYNCHRONIZATION=(sync, rows))))
+    data = report(path, "--by", "context", "--metric", "host.wait")
+    waits = {row["name"]: row["exclusive"]["host.wait"]["sum"] for row in data["rows"]
+             if row["exclusive"].get("host.wait")}
+    assert waits == {"cuMemcpyHtoDAsync": 80, "cudaStreamSynchronize": 100}
+    assert fates(data, "gpu.sync") == {"received": 6, "attributed": 4, UNMATCHED: 2}
+
+
+@needs_traces
+def test_known_waits(tmp_path):
+    with sqlite3.connect(FILES["n01"]) as database:
+        (count,) = database.execute("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION").fetchone()
+        (waited,) = database.execute("SELECT sum(r.end - r.start) FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN StringIds s "
+                                     "ON s.id = r.nameId WHERE s.value LIKE '%Synchronize%'").fetchone()
+    data = report(imported(tmp_path, FILES["n01"]), "--by", "thread", "--metric", "host.wait")
+    assert fates(data, "gpu.sync") == {"received": count, "attributed": count}
+    assert sum(row["exclusive"].get("host.wait", {}).get("sum", 0) for row in data["rows"]) == waited
 
 
 def test_two_processes_on_one_gpu(tmp_path):
