@@ -9,6 +9,7 @@
 
 #include "import/copies.h"
 #include "import/import.h"
+#include "import/sequence.h"
 #include "import/sqlite.h"
 
 #define ENUM_MAX 16
@@ -59,6 +60,7 @@ struct reader {
 	PLUMB_VEC(struct gpu) gpus;
 	PLUMB_VEC(struct cuda_device) cuda_devices;
 	PLUMB_VEC(struct domain) domains;
+	struct plumb_sequences sequences;
 	uint32_t host;
 	int64_t elsewhere; /* ranges that ended on another thread */
 };
@@ -365,6 +367,9 @@ take_range(struct reader *reader, struct plumb_rows *rows)
 		return;
 	}
 	plumb_trace_host(trace, track, frame, start, end, 0);
+	if (plumb_sequences_note(&reader->sequences, process_of(reader, global), track, start,
+	                         range_text(reader, rows)) < 0)
+		out_of_memory(reader);
 }
 
 static void
@@ -392,6 +397,7 @@ read_ranges(struct reader *reader)
 		}
 	}
 	plumb_rows_close(&rows);
+	plumb_sequences_link(&reader->sequences, reader->trace);
 	plumb_trace_count(reader->trace, PLUMB_FATE_AMBIGUOUS,
 	                  "NVTX ranges that end on another thread", reader->elsewhere);
 }

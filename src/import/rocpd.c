@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "import/copies.h"
 #include "import/import.h"
+#include "import/sequence.h"
 #include "import/sqlite.h"
 
 #define RUNS_MAX 256
@@ -66,6 +67,7 @@ struct reader {
 	PLUMB_VEC(struct agent) agents;
 	PLUMB_VEC(struct symbol) symbols;
 	struct plumb_map symbol_map;
+	struct plumb_sequences sequences;
 	struct plumb_rows events, tracks, threads, kernels;
 };
 
@@ -464,17 +466,23 @@ read_regions(struct reader *reader)
 		int64_t name = plumb_rows_integer(&rows, NAME);
 		read_event(reader, plumb_rows_integer(&rows, EVENT),
 		           plumb_sqlite_texts_slice(&reader->texts, name), &event);
-		if (event.category == DRIVER) /* on no thread of the program */
+		if (event.category == DRIVER) { /* on no thread of the program */
 			plumb_trace_count_slice(reader->trace, PLUMB_FATE_UNUSED,
 			                        event.category_name, 1);
-		else
-			plumb_trace_host(reader->trace, thread_of(reader, &place),
-			                 frame_of_event(reader, &event, name),
-			                 plumb_rows_integer(&rows, START),
-			                 plumb_rows_integer(&rows, END),
-			                 event.category == CALL ? (uint64_t)event.number : 0);
+			continue;
+		}
+		uint32_t track = thread_of(reader, &place);
+		int64_t start = plumb_rows_integer(&rows, START);
+		struct plumb_slice message = { event.message, strlen(event.message) };
+		plumb_trace_host(reader->trace, track, frame_of_event(reader, &event, name), start,
+		                 plumb_rows_integer(&rows, END),
+		                 event.category == CALL ? (uint64_t)event.number : 0);
+		if (plumb_sequences_note(&reader->sequences, process_of(reader, place.process),
+		                         track, start, message) < 0)
+			out_of_memory(reader);
 	}
 	plumb_rows_close(&rows);
+	plumb_sequences_link(&reader->sequences, reader->trace);
 }
 
 /* Marks; and calls that took no time, and samples of other tools, which are not used. */

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "base/database.h"
 #include "base/hash.h"
-#include "store/open.h"
 
 #define MAGIC "SQLite format 3"
 #define HEADER_BYTES 100
@@ -135,13 +135,18 @@ plumb_sqlite_open(struct plumb_sqlite *sqlite, const struct plumb_import_file *f
 	if (!path || stat(path, &status))
 		return sqlite->code = path ? plumb_fail_errno(error, "%s: cannot be read", path)
 		                           : (error ? error->code : PLUMB_ESYSTEM);
+	if (!S_ISREG(status.st_mode))
+		return sqlite->code = plumb_fail(error, PLUMB_EINPUT,
+		                                 "%s: a database is read from a file, not from a "
+		                                 "pipe; write it to one first",
+		                                 file->path);
 	int64_t bytes = status.st_size < INT64_MAX / 64 ? status.st_size : INT64_MAX / 64;
 	sqlite->code = check_whole(file, status.st_size, error);
 	if (!sqlite->code)
 		sqlite->code = check_beside(path, file->path, error);
 	if (sqlite->code)
 		return sqlite->code;
-	int code = plumb_store_connect(&sqlite->db, path, error);
+	int code = plumb_database_open(&sqlite->db, path, error);
 	if (code < 0)
 		return sqlite->code = plumb_fail_in(error, "%s", file->path);
 	if (code) {

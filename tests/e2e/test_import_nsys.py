@@ -3,10 +3,12 @@
 every table and dialect in small."""
 import json
 import lzma
+import os
 import sqlite3
 import subprocess
 
 import pytest
+from conftest import PLUMB, run_command
 from sqlitetest import (HOSTILE_SCHEMA, SHARED, UNMATCHED, changed, contexts, damages, fates, imported, make, packed,
                         report, survives, truncations)
 
@@ -323,6 +325,51 @@ def test_emit_nvtx(tmp_path):
         names.values(), 1)
 
 
+def test_backward_work_hangs_under_the_forward_operator(tmp_path):
+    """By emit_nvtx's sequence numbers: the last forward range that has one made the node."""
+    main, engine = PID | 5, PID | 6
+    rows = [
+        (100, 400, 59, "aten::linear, seq = 3, op_id = 1", None, main, None, 0),
+        (110, 200, 59, "aten::t, seq = 3, op_id = 2", None, main, None, 0),      # made node 3
+        (210, 300, 59, "aten::addmm, seq = 4, op_id = 3", None, main, None, 0),  # made node 4
+        (1000, 1500, 59, "autograd::engine::evaluate_function: AddmmBackward0, seq = 4, op_id = 9", None, engine, None, 0),
+        (1010, 1400, 59, "AddmmBackward0, seq = 4, op_id = 10", None, engine, None, 0),
+        (1050, 1300, 59, "aten::mm, op_id = 11", None, engine, None, 0),
+        (1600, 1700, 59, "TBackward0, seq = 3, op_id = 12", None, engine, None, 0),
+        (1800, 1900, 59, "torch::autograd::AccumulateGrad, seq = 18446744073709551615, op_id = 13", None, engine, None, 0),
+        (2000, 2100, 59, "LostBackward0, seq = 77, op_id = 14", None, engine, None, 0),
+    ]
+    path = imported(tmp_path, make(tmp_path / "trace", tables(
+        NVTX_EVENTS=(RANGE, rows), CUPTI_ACTIVITY_KIND_MEMCPY=None,
+        CUPTI_ACTIVITY_KIND_RUNTIME=(CALL, [(1100, 1200, engine, 11, 1)]))))
+    found = contexts(path)
+    addmm = "operator:aten::linear > operator:aten::addmm > "
+    assert found[addmm + "operator:autograd::engine::evaluate_function: AddmmBackward0 > operator:AddmmBackward0 > "
+                 "operator:aten::mm > gpu_api:cudaLaunchKernel > kernel:void f<int>(int)"] == 1
+    assert found["operator:aten::linear > operator:aten::t > operator:TBackward0"] == 1
+    assert found["operator:torch::autograd::AccumulateGrad"] == found["operator:LostBackward0"] == 1
+
+
+def test_sequence_numbers_of_several_threads(tmp_path):
+    rows = [(100, 200, 59, "aten::mm, seq = 3, op_id = 1", None, PID | 5, None, 0),
+            (150, 250, 59, "aten::mm, seq = 3, op_id = 2", None, PID | 7, None, 0),
+            (300, 400, 59, "MmBackward0, seq = 3, op_id = 3", None, PID | 6, None, 0)]
+    path = imported(tmp_path, make(tmp_path / "trace", {"StringIds": ("id INTEGER", []), "NVTX_EVENTS": (RANGE, rows)}))
+    assert contexts(path) == {"operator:aten::mm": 2, "operator:MmBackward0": 1}
+    assert fates(report(path)) == {"backward ranges of several forward threads": 1}
+
+
+def test_files_of_several_ranks(tmp_path):
+    """One GPU by its UUID, each file's numbers its own, a rank each."""
+    made = tables(TARGET_INFO_GPU=("id INTEGER, name TEXT, uuid TEXT", [(0, "H", "00000000-1111")]))
+    first, second = make(tmp_path / "a", made), make(tmp_path / "b", made)
+    path = imported(tmp_path, first, second)
+    data = report(path)
+    assert [process["rank"] for process in data["processes"]] == [0, 1]
+    (device,) = data["devices"]
+    assert (device["kernels"]["count"], device["busy_ns"]) == (2, 600)
+
+
 def test_waits(tmp_path):
     """A blocking copy waits as long as its synchronisation; a call that waits by its name, its own duration."""
     sync = "start INTEGER, end INTEGER, syncType INTEGER, correlationId INTEGER, globalPid INTEGER"
@@ -459,6 +506,17 @@ def test_damaged_files_give_one_line(tmp_path):
 def _written(path, data):
     path.write_bytes(data)
     return path
+
+
+def test_a_huge_file_and_a_pipe(tmp_path):
+    path = make(tmp_path / "trace", tables())
+    with subprocess.Popen(["cat", path], stdout=subprocess.PIPE) as pipe:
+        os.set_inheritable(pipe.stdout.fileno(), True)
+        done = run_command(PLUMB, "import", f"/dev/fd/{pipe.stdout.fileno()}", "-o", tmp_path / "no",
+                           pass_fds=[pipe.stdout.fileno()])
+    assert done.returncode == 2 and "not from a pipe" in done.stderr
+    os.truncate(path, 4 << 30)
+    assert contexts(imported(tmp_path, path))["gpu_api:cudaLaunchKernel > kernel:void f<int>(int)"] == 1
 
 
 def test_a_writer_s_log_beside_it(tmp_path):
