@@ -7,12 +7,12 @@ plumb_sequences_note(struct plumb_sequences *sequences, uint32_t process, uint32
 {
 	static const char mark[] = ", seq = ";
 	const char *found = name.at ? memmem(name.at, name.bytes, mark, sizeof mark - 1) : NULL;
-	const char *digits = found ? found + sizeof mark - 1 : NULL, *end = name.at + name.bytes;
 	int64_t number;
 	size_t count = 0;
 	/* The engine's own range around a node has the node's number too. */
 	if (!found || plumb_slice_begins(name, "autograd::engine::"))
 		return 0;
+	const char *digits = found + sizeof mark - 1, *end = name.at + name.bytes;
 	while (digits + count < end && digits[count] >= '0' && digits[count] <= '9')
 		count++;
 	if (!count || !plumb_slice_decimal((struct plumb_slice){ digits, count }, 0, &number))
