@@ -17,7 +17,7 @@ MAY_USE = {
     "collect": {"region"},
     "store": {"model"},
     "settle": {"model", "region", "isa"},
-    "import": {"model", "store"},  # store/open.h: databases that nobody trusts
+    "import": {"model"},
     "analyze": {"model", "isa"},
     "export": {"model"},
     "serve": {"analyze", "export", "store", "model"},

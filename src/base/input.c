@@ -255,7 +255,10 @@ plumb_input_open(struct plumb_input **result, const char *path, struct plumb_err
 	pthread_mutex_init(&input->lock, NULL);
 	pthread_cond_init(&input->filled, NULL);
 	pthread_cond_init(&input->emptied, NULL);
-	input->fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* A pipe to which nobody writes must not hold us. */
+	input->fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (input->fd >= 0)
+		fcntl(input->fd, F_SETFL, fcntl(input->fd, F_GETFL) & ~O_NONBLOCK);
 	int code = 0;
 	if (input->fd < 0 || fstat(input->fd, &status) < 0)
 		code = plumb_fail_errno(error, "%s: cannot be read", path);

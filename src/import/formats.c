@@ -8,6 +8,7 @@ extern const struct plumb_format plumb_format_tf1;
 extern const struct plumb_format plumb_format_jax;
 extern const struct plumb_format plumb_format_rocprofv3;
 extern const struct plumb_format plumb_format_nsys;
+extern const struct plumb_format plumb_format_rocpd;
 extern const struct plumb_format plumb_format_rpd;
 extern const struct plumb_format plumb_format_nsys_csv;
 extern const struct plumb_format plumb_format_nvprof;
@@ -18,6 +19,7 @@ extern const struct plumb_format plumb_format_jaeger;
 extern const struct plumb_format plumb_format_otlp;
 
 const struct plumb_format *const plumb_formats[] = {
+
 	&plumb_format_kineto,
 	&plumb_format_chrome,
 	&plumb_format_tf1,
@@ -32,5 +34,5 @@ const struct plumb_format *const plumb_formats[] = {
 	&plumb_format_xplane,
 	&plumb_format_jaeger,
 	&plumb_format_otlp,
-	NULL,
+	&plumb_format_kineto, &plumb_format_nsys, &plumb_format_rocpd, &plumb_format_rpd, NULL,
 };

@@ -9,6 +9,7 @@
 
 #include "import/copies.h"
 #include "import/import.h"
+#include "import/sequence.h"
 #include "import/sqlite.h"
 
 #define ENUM_MAX 16
@@ -59,6 +60,7 @@ struct reader {
 	PLUMB_VEC(struct gpu) gpus;
 	PLUMB_VEC(struct cuda_device) cuda_devices;
 	PLUMB_VEC(struct domain) domains;
+	struct plumb_sequences sequences;
 	uint32_t host;
 	int64_t elsewhere; /* ranges that ended on another thread */
 };
@@ -365,6 +367,9 @@ take_range(struct reader *reader, struct plumb_rows *rows)
 		return;
 	}
 	plumb_trace_host(trace, track, frame, start, end, 0);
+	if (plumb_sequences_note(&reader->sequences, process_of(reader, global), track, start,
+	                         range_text(reader, rows)) < 0)
+		out_of_memory(reader);
 }
 
 static void
@@ -392,6 +397,7 @@ read_ranges(struct reader *reader)
 		}
 	}
 	plumb_rows_close(&rows);
+	plumb_sequences_link(&reader->sequences, reader->trace);
 	plumb_trace_count(reader->trace, PLUMB_FATE_AMBIGUOUS,
 	                  "NVTX ranges that end on another thread", reader->elsewhere);
 }
@@ -628,19 +634,28 @@ read_owners(struct reader *reader)
 	plumb_rows_close(&rows);
 }
 
-/* The waits are those of the calls, whose durations they have; here they are only counted. */
 static void
-count_waits(struct reader *reader)
+read_waits(struct reader *reader)
 {
+	enum { WAIT_START, WAIT_END, TYPE, WAIT_CORRELATION, WAIT_PROCESS };
+	enum { STREAM_WAITS = 2 };
 	struct plumb_rows rows;
-	int64_t count = 0;
 	plumb_rows_open(&rows, &reader->sqlite, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-	                COLUMNS("syncType"));
-	while (plumb_rows_next(&rows))
-		count++;
+	                COLUMNS("start", "end", "syncType", "correlationId", "globalPid"));
+	while (plumb_rows_next(&rows)) {
+		int64_t start = plumb_rows_integer(&rows, WAIT_START);
+		int64_t end = plumb_rows_integer(&rows, WAIT_END), length;
+		int64_t global = plumb_rows_integer(&rows, WAIT_PROCESS);
+		int64_t correlation = plumb_rows_integer(&rows, WAIT_CORRELATION);
+		if (plumb_rows_integer(&rows, TYPE) == STREAM_WAITS || start == PLUMB_UNKNOWN ||
+		    end < start || __builtin_sub_overflow(end, start, &length))
+			length = 0;
+		plumb_trace_wait(reader->trace, process_of(reader, global),
+		                 global != PLUMB_UNKNOWN && correlation > 0 ? (uint64_t)correlation
+		                                                            : 0,
+		                 length);
+	}
 	plumb_rows_close(&rows);
-	plumb_trace_count(reader->trace, PLUMB_FATE_REPEATED, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-	                  count);
 }
 
 static void
@@ -662,10 +677,10 @@ read_all(struct reader *reader)
 	read_kernels(reader);
 	read_copies(reader);
 	read_sets(reader);
-	count_waits(reader);
+	read_waits(reader);
 	read_owners(reader);
 	plumb_sqlite_count_unused(
-		&reader->sqlite, reader->trace, COLUMNS("start", "timestamp", "rawTimestamp"),
+		&reader->sqlite, reader->trace, "", COLUMNS("start", "timestamp", "rawTimestamp"),
 		COLUMNS("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER", "CUDNN_EVENTS",
 	                "CUBLAS_EVENTS", "NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_KERNEL",
 	                "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET",

@@ -87,7 +87,7 @@ call_find(struct plumb_trace *trace, uint32_t process, uint64_t correlation, boo
 
 /* A runtime call and the driver call within it share a number: the inner one counts. */
 static int
-call_add(struct plumb_trace *trace, uint32_t process, uint32_t track, uint32_t at)
+call_add(struct plumb_trace *trace, uint32_t process, uint32_t track, uint32_t at, bool waits)
 {
 	const struct plumb_span *span = plumb_trace_spans_of(&trace->spans.items[track]) + at;
 	struct plumb_trace_call *call = call_find(trace, process, span->correlation, false);
@@ -101,7 +101,7 @@ call_add(struct plumb_trace *trace, uint32_t process, uint32_t track, uint32_t a
 	              plumb_map_add(&trace->call_map, call_hash(span->correlation),
 	                            trace->calls.count - 1) < 0))
 		return plumb_trace_no_memory(trace);
-	*call = (struct plumb_trace_call){ track, at, 0 };
+	*call = (struct plumb_trace_call){ track, at, 0, waits };
 	return 0;
 }
 
@@ -228,11 +228,11 @@ open_span(struct sweep *sweep, struct plumb_span *span, uint32_t at)
 	*now = (struct open){ span->start_ns, span->end_ns, closes, 0, span->context, flags, kind };
 	if (kind != PLUMB_FRAME_GPU_API)
 		return 0;
-	if (name && waits(name) &&
-	    add_value(trace, span->context, PLUMB_METRIC_HOST_WAIT, sweep->track,
-	              span->end_ns - span->start_ns) < 0)
+	bool waiting = name && waits(name);
+	if (waiting && add_value(trace, span->context, PLUMB_METRIC_HOST_WAIT, sweep->track,
+	                         span->end_ns - span->start_ns) < 0)
 		return PLUMB_ESYSTEM;
-	return span->correlation ? call_add(trace, sweep->process, sweep->track, at) : 0;
+	return span->correlation ? call_add(trace, sweep->process, sweep->track, at, waiting) : 0;
 }
 
 static int
@@ -570,6 +570,27 @@ count_launches(struct plumb_trace *trace)
 	return code;
 }
 
+static int
+place_pauses(struct plumb_trace *trace)
+{
+	int code = 0;
+	for (uint32_t i = 0; i < trace->pauses.count && !code; i++) {
+		const struct plumb_trace_pause *pause = &trace->pauses.items[i];
+		const struct plumb_trace_call *call =
+			pause->correlation
+				? call_find(trace, pause->process, pause->correlation, false)
+				: NULL;
+		plumb_trace_ledger(trace, pause->process, PLUMB_SOURCE_SYNC, PLUMB_FATE_RECEIVED,
+		                   1);
+		plumb_trace_ledger(trace, pause->process, PLUMB_SOURCE_SYNC,
+		                   call ? PLUMB_FATE_ATTRIBUTED : PLUMB_FATE_UNMATCHED, 1);
+		if (call && !call->waits && pause->ns > 0)
+			code = add_value(trace, span_of(trace, call)->context,
+			                 PLUMB_METRIC_HOST_WAIT, call->track, pause->ns);
+	}
+	return code;
+}
+
 int
 plumb_trace_place_all(struct plumb_trace *trace)
 {
@@ -577,6 +598,8 @@ plumb_trace_place_all(struct plumb_trace *trace)
 	for (uint32_t i = 0; i < trace->works.count && !code; i++)
 		code = place_work(trace, &trace->works.items[i]);
 	plumb_vec_free(&trace->works);
+	if (!code)
+		code = place_pauses(trace);
 	if (!code)
 		code = count_launches(trace);
 	plumb_vec_free(&trace->calls);

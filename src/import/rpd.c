@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "import/copies.h"
 #include "import/import.h"
+#include "import/sequence.h"
 #include "import/sqlite.h"
 
 #define COLUMNS(...) ((const char *const[]){ __VA_ARGS__, NULL })
@@ -28,6 +29,7 @@ struct reader {
 	PLUMB_VEC(struct owner) owners;
 	struct plumb_map by_op, sized; /* → owners; sized: by call, whose size a copy has */
 	struct plumb_rows calls, copies, kernels, old_copies, old_kernels;
+	struct plumb_sequences sequences;
 	int64_t pid; /* the only one, or PLUMB_UNKNOWN */
 	bool several;
 };
@@ -88,8 +90,8 @@ take_call(struct reader *reader, const struct plumb_rows *rows)
 	struct plumb_trace *trace = reader->trace;
 	int64_t id = plumb_rows_integer(rows, ID), pid = plumb_rows_integer(rows, PID);
 	int64_t name = plumb_rows_integer(rows, NAME);
-	uint32_t track = plumb_trace_thread(trace, plumb_trace_process(trace, pid),
-	                                    plumb_rows_integer(rows, TID));
+	uint32_t process = plumb_trace_process(trace, pid);
+	uint32_t track = plumb_trace_thread(trace, process, plumb_rows_integer(rows, TID));
 	struct plumb_slice text = plumb_sqlite_texts_slice(&reader->texts, name);
 	uint32_t frame;
 	if (reader->pid != PLUMB_UNKNOWN && reader->pid != pid)
@@ -103,6 +105,9 @@ take_call(struct reader *reader, const struct plumb_rows *rows)
 			message = plumb_sqlite_texts_slice(&reader->texts, argument);
 		frame = plumb_import_range(trace, message.at ? message : text);
 		id = 0;
+		if (plumb_sequences_note(&reader->sequences, process, track,
+		                         plumb_rows_integer(rows, START), message) < 0)
+			out_of_memory(reader);
 	} else {
 		frame = frame_of_text(reader, name, AS_CALL);
 	}
@@ -119,6 +124,7 @@ read_calls(struct reader *reader)
 	while (plumb_rows_next(&rows))
 		take_call(reader, &rows);
 	plumb_rows_close(&rows);
+	plumb_sequences_link(&reader->sequences, reader->trace);
 }
 
 /* ---- who started what ---- */
@@ -343,7 +349,7 @@ read_all(struct reader *reader)
 	read_calls(reader);
 	load_owners(reader);
 	read_work(reader);
-	plumb_sqlite_count_unused(&reader->sqlite, reader->trace, COLUMNS("start", "timestamp"),
+	plumb_sqlite_count_unused(&reader->sqlite, reader->trace, "", COLUMNS("start", "timestamp"),
 	                          COLUMNS("rocpd_api", "rocpd_op"));
 }
 

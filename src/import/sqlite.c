@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "base/database.h"
 #include "base/hash.h"
-#include "store/open.h"
 
 #define MAGIC "SQLite format 3"
 #define HEADER_BYTES 100
@@ -135,13 +135,18 @@ plumb_sqlite_open(struct plumb_sqlite *sqlite, const struct plumb_import_file *f
 	if (!path || stat(path, &status))
 		return sqlite->code = path ? plumb_fail_errno(error, "%s: cannot be read", path)
 		                           : (error ? error->code : PLUMB_ESYSTEM);
+	if (!S_ISREG(status.st_mode))
+		return sqlite->code = plumb_fail(error, PLUMB_EINPUT,
+		                                 "%s: a database is read from a file, not from a "
+		                                 "pipe; write it to one first",
+		                                 file->path);
 	int64_t bytes = status.st_size < INT64_MAX / 64 ? status.st_size : INT64_MAX / 64;
 	sqlite->code = check_whole(file, status.st_size, error);
 	if (!sqlite->code)
 		sqlite->code = check_beside(path, file->path, error);
 	if (sqlite->code)
 		return sqlite->code;
-	int code = plumb_store_connect(&sqlite->db, path, error);
+	int code = plumb_database_open(&sqlite->db, path, error);
 	if (code < 0)
 		return sqlite->code = plumb_fail_in(error, "%s", file->path);
 	if (code) {
@@ -229,6 +234,32 @@ plumb_sqlite_has(struct plumb_sqlite *sqlite, const char *table)
 		fail_as_sqlite(sqlite, NULL, 0);
 	sqlite3_finalize(statement);
 	return code == SQLITE_ROW;
+}
+
+bool
+plumb_sqlite_suffix(struct plumb_sqlite *sqlite, const char *prefix, uint32_t number, char *suffix,
+                    size_t size)
+{
+	sqlite3_stmt *statement = NULL;
+	size_t bytes = strlen(prefix);
+	bool found = false;
+	if (sqlite->code)
+		return false;
+	if (sqlite3_prepare_v2(sqlite->db, "SELECT name " REAL_TABLES " ORDER BY name", -1,
+	                       &statement, NULL)) {
+		fail_as_sqlite(sqlite, NULL, 0);
+		return false;
+	}
+	while (!found && sqlite3_step(statement) == SQLITE_ROW) {
+		const char *name = (const char *)sqlite3_column_text(statement, 0);
+		if (!name || strncmp(name, prefix, bytes) || strlen(name) - bytes >= size)
+			continue;
+		found = !number--;
+		if (found)
+			strcpy(suffix, name + bytes);
+	}
+	sqlite3_finalize(statement);
+	return found;
 }
 
 /* ---- rows ---- */
@@ -491,18 +522,27 @@ count_rows(struct plumb_sqlite *sqlite, const char *table)
 	return count;
 }
 
+/* Is the table NAME, which ends with SUFFIX, one of READ? */
 static bool
-is_read(const char *name, const char *const *read)
+is_read(const char *name, const char *suffix, const char *const *read)
 {
+	size_t bytes = strlen(name) - strlen(suffix);
 	for (; *read; read++)
-		if (fits(name, *read))
+		if (strlen(*read) == bytes && !strncmp(name, *read, bytes))
 			return true;
 	return false;
 }
 
+static bool
+ends(const char *name, const char *suffix)
+{
+	size_t bytes = strlen(name), of_suffix = strlen(suffix);
+	return bytes >= of_suffix && !strcmp(name + bytes - of_suffix, suffix);
+}
+
 void
 plumb_sqlite_count_unused(struct plumb_sqlite *sqlite, struct plumb_trace *trace,
-                          const char *const *times, const char *const *read)
+                          const char *suffix, const char *const *times, const char *const *read)
 {
 	sqlite3_stmt *statement = NULL;
 	int code = SQLITE_DONE;
@@ -514,9 +554,11 @@ plumb_sqlite_count_unused(struct plumb_sqlite *sqlite, struct plumb_trace *trace
 	}
 	while (!sqlite->code && (code = sqlite3_step(statement)) == SQLITE_ROW) {
 		const char *name = (const char *)sqlite3_column_text(statement, 0);
-		if (name && strlen(name) < 150 && !is_read(name, read) &&
-		    columns_of(sqlite, name, times))
-			plumb_trace_count(trace, PLUMB_FATE_UNUSED, name, count_rows(sqlite, name));
+		if (!name || strlen(name) >= 150 || !ends(name, suffix) ||
+		    is_read(name, suffix, read) || !columns_of(sqlite, name, times))
+			continue;
+		struct plumb_slice base = { name, strlen(name) - strlen(suffix) };
+		plumb_trace_count_slice(trace, PLUMB_FATE_UNUSED, base, count_rows(sqlite, name));
 	}
 	if (!sqlite->code && code != SQLITE_DONE)
 		fail_as_sqlite(sqlite, NULL, 0);

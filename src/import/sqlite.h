@@ -47,6 +47,11 @@ int plumb_sqlite_probe(const struct plumb_import_file *file, const char *const *
 
 bool plumb_sqlite_has(struct plumb_sqlite *sqlite, const char *table);
 
+/* What stands behind PREFIX in the name of the NUMBERth table (from 0) that begins so. False: there are no
+ * so many. */
+bool plumb_sqlite_suffix(struct plumb_sqlite *sqlite, const char *prefix, uint32_t number,
+                         char *suffix, size_t size);
+
 /* ---- rows ---- */
 
 #define PLUMB_ROWS_COLUMNS 32
@@ -110,9 +115,11 @@ void plumb_sqlite_texts_free(struct plumb_sqlite_texts *texts);
 
 /* ---- what is not read ---- */
 
-/* Counts as unused, by their tables' names, the rows of all tables that have a column for a time (one of
- * TIMES, which ends with NULL) and are none of READ (likewise; "*" at an end as in plumb_sqlite_probe). */
-void plumb_sqlite_count_unused(struct plumb_sqlite *sqlite, struct plumb_trace *trace,
-                               const char *const *times, const char *const *read);
+/* Counts as unused, by their names, the rows of tables that have a column for a time (one of TIMES, which
+ * ends with NULL) and are none of READ (likewise). SUFFIX: only tables whose names end so, and without it;
+ * "" for all. */
+void
+plumb_sqlite_count_unused(struct plumb_sqlite *sqlite, struct plumb_trace *trace,
+                          const char *suffix, const char *const *times, const char *const *read);
 
 #endif

@@ -53,6 +53,7 @@ forget_file(struct plumb_trace *trace)
 	plumb_vec_free(&trace->edges);
 	plumb_vec_free(&trace->calls);
 	plumb_map_free(&trace->call_map);
+	plumb_vec_free(&trace->pauses);
 }
 
 void
@@ -421,6 +422,16 @@ plumb_trace_work(struct plumb_trace *trace, const struct plumb_trace_work *work)
 		.here = work->here,
 	};
 	memcpy(item->inner, work->inner, sizeof item->inner);
+	return 0;
+}
+
+int
+plumb_trace_wait(struct plumb_trace *trace, uint32_t process, uint64_t correlation, int64_t ns)
+{
+	struct plumb_trace_pause *pause = plumb_vec_add(&trace->pauses);
+	if (!pause)
+		return plumb_trace_no_memory(trace);
+	*pause = (struct plumb_trace_pause){ correlation, process, ns };
 	return 0;
 }
 

@@ -105,6 +105,10 @@ int plumb_trace_work(struct plumb_trace *trace, const struct plumb_trace_work *w
 /* Bytes of several copies (or sets) of a context on a stream, each handed over as work of unknown bytes. */
 int plumb_trace_bytes(struct plumb_trace *trace, const struct plumb_value *bytes, bool set);
 
+/* A synchronisation: the host waited NS within the call of PROCESS that has CORRELATION; 0 when only a stream
+ * waited. Calls that wait by their name (cudaStreamSynchronize) have their own duration instead. */
+int plumb_trace_wait(struct plumb_trace *trace, uint32_t process, uint64_t correlation, int64_t ns);
+
 /* The innermost thing that began at FROM_NS or before and is not over then, on thread FROM, caused the
  * outermost thing that begins at or after TO_NS on thread TO: forward and backward. */
 int plumb_trace_link(struct plumb_trace *trace, uint32_t from, int64_t from_ns, uint32_t to,

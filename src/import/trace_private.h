@@ -51,7 +51,14 @@ struct plumb_trace_edge {
 
 /* A call that may have started work: where its span is, and how much it started. */
 struct plumb_trace_call {
-	uint32_t track, span, works;
+	uint32_t track, span, works : 31;
+	uint32_t waits : 1; /* by its name */
+};
+
+struct plumb_trace_pause { /* a synchronisation */
+	uint64_t correlation;
+	uint32_t process;
+	int64_t ns;
 };
 
 struct plumb_trace_busy {
@@ -76,6 +83,7 @@ struct plumb_trace {
 	PLUMB_VEC(struct plumb_trace_edge) edges;
 	PLUMB_VEC(struct plumb_trace_call) calls;
 	struct plumb_map call_map;
+	PLUMB_VEC(struct plumb_trace_pause) pauses;
 	/* Of all files. */
 	PLUMB_VEC(struct plumb_trace_busy) busy;
 	uint64_t taken, spans_left_out;

@@ -15,9 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/database.h"
 #include "model/metric.h"
 #include "store/chunk.h"
-#include "store/open.h"
 #include "store/schema.h"
 #include "store/store.h"
 
@@ -454,7 +454,7 @@ create_temporary(char *temporary, size_t size, const char *path, struct plumb_er
 		                    path, (long)getpid(), attempt);
 		if (used < 0 || (size_t)used >= size)
 			break;
-		int code = plumb_store_path_fits(temporary, error);
+		int code = plumb_database_path_fits(temporary, error);
 		if (code)
 			return code;
 		/* 0666: the user's umask decides, as for any output. */

@@ -6,6 +6,7 @@ import collections
 import gzip
 import json
 import lzma
+import os
 import sqlite3
 import subprocess
 
@@ -454,3 +455,13 @@ def test_what_ends_after_what_it_is_in(tmp_path):
     assert "first > cudaLaunchKernel > a" in found and "second > cudaLaunchKernel > b" in found
     assert "third > late" in found and "after" in found
     assert fates(report(path), "span")["it ends after what it began in"] == 1
+
+
+def test_from_a_pipe(tmp_path):
+    """As a shell's <(command) gives it; one to which nobody writes is empty."""
+    trace = written(tmp_path, SMALL)
+    done = run_command("bash", "-c", f"{PLUMB} report <(cat {trace}) --by kernel --json")
+    assert done.returncode == 0 and json.loads(done.stdout)["rows"][0]["name"] == "k", done.stderr
+    os.mkfifo(tmp_path / "fifo")
+    done = run_command(PLUMB, "report", tmp_path / "fifo")
+    assert done.returncode == 2 and "is empty" in done.stderr

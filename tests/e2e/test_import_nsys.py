@@ -3,10 +3,12 @@
 every table and dialect in small."""
 import json
 import lzma
+import os
 import sqlite3
 import subprocess
 
 import pytest
+from conftest import PLUMB, run_command
 from sqlitetest import (HOSTILE_SCHEMA, SHARED, UNMATCHED, changed, contexts, damages, fates, imported, make, packed,
                         report, survives, truncations)
 
@@ -286,7 +288,6 @@ def test_library_calls_names_and_the_rest(tmp_path):
         OSRT_API=("start INTEGER, end INTEGER, globalTid INTEGER, nameId INTEGER", [(1, 2, thread, 1)] * 3),
         GPU_METRICS=("timestamp INTEGER, value INTEGER", [(1, 2)] * 4),
         ENUM_NSYS_EVENT_TYPE=("id INTEGER, name TEXT", [(1, "x")]),
-        CUPTI_ACTIVITY_KIND_SYNCHRONIZATION=("start INTEGER, end INTEGER, syncType INTEGER", [(1, 2, 3)] * 2),
         PROCESSES=("globalPid INTEGER, pid INTEGER, name TEXT", [(PID, 77, "python3"), (OTHER, 78, "idle")]),
         ThreadNames=("nameId INTEGER, priority INTEGER, globalTid INTEGER", [(7, 20, thread), (7, 20, OTHER | 9)]),
         TARGET_INFO_SYSTEM_ENV=("name TEXT, value TEXT", [("Hostname", "node1"), ("NvDriverVersion", "580.1"),
@@ -299,7 +300,7 @@ def test_library_calls_names_and_the_rest(tmp_path):
                                  [(4, 0, 77, None), (5, 0, 99, None)]))))
     profile = plumb_package.Profile(path)
     assert contexts(path)["native:cudnnConvolutionForward > gpu_api:cudaLaunchKernel"] == 1
-    assert fates(report(path)) == {"OSRT_API": 3, "GPU_METRICS": 4, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION": 2}
+    assert fates(report(path)) == {"OSRT_API": 3, "GPU_METRICS": 4}
     (process,) = profile.processes
     assert (process.pid, process.command, process.host) == (77, "python3", "node1")
     assert [track.name for track in profile.tracks if track.kind == "thread"] == ["worker"]
@@ -322,6 +323,79 @@ def test_emit_nvtx(tmp_path):
     rows = [(100 * i, 100 * i + 50, 59, name, None, PID | 5, None, 0) for i, name in enumerate(names, 1)]
     assert spans_of(tmp_path, {"StringIds": ("id INTEGER", []), "NVTX_EVENTS": (RANGE, rows)}) == dict.fromkeys(
         names.values(), 1)
+
+
+def test_backward_work_hangs_under_the_forward_operator(tmp_path):
+    """By emit_nvtx's sequence numbers: the last forward range that has one made the node."""
+    main, engine = PID | 5, PID | 6
+    rows = [
+        (100, 400, 59, "aten::linear, seq = 3, op_id = 1", None, main, None, 0),
+        (110, 200, 59, "aten::t, seq = 3, op_id = 2", None, main, None, 0),      # made node 3
+        (210, 300, 59, "aten::addmm, seq = 4, op_id = 3", None, main, None, 0),  # made node 4
+        (1000, 1500, 59, "autograd::engine::evaluate_function: AddmmBackward0, seq = 4, op_id = 9", None, engine, None, 0),
+        (1010, 1400, 59, "AddmmBackward0, seq = 4, op_id = 10", None, engine, None, 0),
+        (1050, 1300, 59, "aten::mm, op_id = 11", None, engine, None, 0),
+        (1600, 1700, 59, "TBackward0, seq = 3, op_id = 12", None, engine, None, 0),
+        (1800, 1900, 59, "torch::autograd::AccumulateGrad, seq = 18446744073709551615, op_id = 13", None, engine, None, 0),
+        (2000, 2100, 59, "LostBackward0, seq = 77, op_id = 14", None, engine, None, 0),
+    ]
+    path = imported(tmp_path, make(tmp_path / "trace", tables(
+        NVTX_EVENTS=(RANGE, rows), CUPTI_ACTIVITY_KIND_MEMCPY=None,
+        CUPTI_ACTIVITY_KIND_RUNTIME=(CALL, [(1100, 1200, engine, 11, 1)]))))
+    found = contexts(path)
+    addmm = "operator:aten::linear > operator:aten::addmm > "
+    assert found[addmm + "operator:autograd::engine::evaluate_function: AddmmBackward0 > operator:AddmmBackward0 > "
+                 "operator:aten::mm > gpu_api:cudaLaunchKernel > kernel:void f<int>(int)"] == 1
+    assert found["operator:aten::linear > operator:aten::t > operator:TBackward0"] == 1
+    assert found["operator:torch::autograd::AccumulateGrad"] == found["operator:LostBackward0"] == 1
+
+
+def test_sequence_numbers_of_several_threads(tmp_path):
+    rows = [(100, 200, 59, "aten::mm, seq = 3, op_id = 1", None, PID | 5, None, 0),
+            (150, 250, 59, "aten::mm, seq = 3, op_id = 2", None, PID | 7, None, 0),
+            (300, 400, 59, "MmBackward0, seq = 3, op_id = 3", None, PID | 6, None, 0)]
+    path = imported(tmp_path, make(tmp_path / "trace", {"StringIds": ("id INTEGER", []), "NVTX_EVENTS": (RANGE, rows)}))
+    assert contexts(path) == {"operator:aten::mm": 2, "operator:MmBackward0": 1}
+    assert fates(report(path)) == {"backward ranges of several forward threads": 1}
+
+
+def test_files_of_several_ranks(tmp_path):
+    """One GPU by its UUID, each file's numbers its own, a rank each."""
+    made = tables(TARGET_INFO_GPU=("id INTEGER, name TEXT, uuid TEXT", [(0, "H", "00000000-1111")]))
+    first, second = make(tmp_path / "a", made), make(tmp_path / "b", made)
+    path = imported(tmp_path, first, second)
+    data = report(path)
+    assert [process["rank"] for process in data["processes"]] == [0, 1]
+    (device,) = data["devices"]
+    assert (device["kernels"]["count"], device["busy_ns"]) == (2, 600)
+
+
+def test_waits(tmp_path):
+    """A blocking copy waits as long as its synchronisation; a call that waits by its name, its own duration."""
+    sync = "start INTEGER, end INTEGER, syncType INTEGER, correlationId INTEGER, globalPid INTEGER"
+    rows = [(1310, 1390, 3, 12, PID), (1110, 1120, 2, 11, PID), (1510, 1590, 3, 13, PID), (1, 2, 3, 99, PID),
+            (1310, 1390, 3, 12, None), (9, 2, 3, 12, PID)]
+    path = imported(tmp_path, make(tmp_path / "trace", tables(
+        CUPTI_ACTIVITY_KIND_RUNTIME=(CALL, [(1100, 1200, PID | 5, 11, 1), (1300, 1400, PID | 5, 12, 5),
+                                            (1500, 1600, PID | 5, 13, 11)]),
+        StringIds=("id INTEGER PRIMARY KEY, value TEXT", [*TEXTS.items(), (11, "cudaStreamSynchronize_v3020")]),
+        CUPTI_ACTIVITY_KIND_SYNCHRONIZATION=(sync, rows))))
+    data = report(path, "--by", "context", "--metric", "host.wait")
+    waits = {row["name"]: row["exclusive"]["host.wait"]["sum"] for row in data["rows"]
+             if row["exclusive"].get("host.wait")}
+    assert waits == {"cuMemcpyHtoDAsync": 80, "cudaStreamSynchronize": 100}
+    assert fates(data, "gpu.sync") == {"received": 6, "attributed": 4, UNMATCHED: 2}
+
+
+@needs_traces
+def test_known_waits(tmp_path):
+    with sqlite3.connect(FILES["n01"]) as database:
+        (count,) = database.execute("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION").fetchone()
+        (waited,) = database.execute("SELECT sum(r.end - r.start) FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN StringIds s "
+                                     "ON s.id = r.nameId WHERE s.value LIKE '%Synchronize%'").fetchone()
+    data = report(imported(tmp_path, FILES["n01"]), "--by", "thread", "--metric", "host.wait")
+    assert fates(data, "gpu.sync") == {"received": count, "attributed": count}
+    assert sum(row["exclusive"].get("host.wait", {}).get("sum", 0) for row in data["rows"]) == waited
 
 
 def test_two_processes_on_one_gpu(tmp_path):
@@ -432,6 +506,17 @@ def test_damaged_files_give_one_line(tmp_path):
 def _written(path, data):
     path.write_bytes(data)
     return path
+
+
+def test_a_huge_file_and_a_pipe(tmp_path):
+    path = make(tmp_path / "trace", tables())
+    with subprocess.Popen(["cat", path], stdout=subprocess.PIPE) as pipe:
+        os.set_inheritable(pipe.stdout.fileno(), True)
+        done = run_command(PLUMB, "import", f"/dev/fd/{pipe.stdout.fileno()}", "-o", tmp_path / "no",
+                           pass_fds=[pipe.stdout.fileno()])
+    assert done.returncode == 2 and "not from a pipe" in done.stderr
+    os.truncate(path, 4 << 30)
+    assert contexts(imported(tmp_path, path))["gpu_api:cudaLaunchKernel > kernel:void f<int>(int)"] == 1
 
 
 def test_a_writer_s_log_beside_it(tmp_path):

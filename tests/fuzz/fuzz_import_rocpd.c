@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define IMPORT_FUZZ_FOLDER "/dev/shm"
+#include "import_fuzz.h"
+
+extern const struct plumb_format plumb_format_rocpd;
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t bytes);
+
+int
+LLVMFuzzerTestOneInput(const unsigned char *data, size_t bytes)
+{
+	return import_fuzz(&plumb_format_rocpd, data, bytes);
+}
