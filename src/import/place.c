@@ -505,5 +505,7 @@ plumb_trace_place_all(struct plumb_trace *trace)
 	int code = place_hosts(trace);
 	for (uint32_t i = 0; i < trace->works.count && !code; i++)
 		code = place_work(trace, &trace->works.items[i]);
+	if (!code)
+		code = plumb_trace_place_readings(trace);
 	return code ? code : count_launches(trace);
 }

@@ -53,6 +53,7 @@ forget_file(struct plumb_trace *trace)
 	plumb_vec_free(&trace->edges);
 	plumb_vec_free(&trace->calls);
 	plumb_map_free(&trace->call_map);
+	plumb_trace_forget_readings(trace);
 }
 
 void

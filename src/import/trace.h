@@ -103,6 +103,20 @@ int plumb_trace_link(struct plumb_trace *trace, uint32_t from, int64_t from_ns, 
 int plumb_trace_span(struct plumb_trace *trace, uint32_t track, uint32_t context, int64_t start_ns,
                      int64_t end_ns, uint64_t correlation);
 
+/* ---- counters, and values without events (readings.c) ---- */
+
+/* As plumb_trace_work, for a file whose works have numbers (ID, within PROCESS): one that was handed over
+ * before is not taken again (1), but replaced by one with a launch when it has no grid. */
+int plumb_trace_work_once(struct plumb_trace *trace, uint32_t process,
+                          const struct plumb_trace_work *work, uint64_t id);
+/* What COUNTER (string: its name, a metric of the program's own) read during the work ID of PROCESS, whether that
+ * comes before, later or never: then FRAME stands under the root. A counter that has fractions is kept in
+ * millionths, as "COUNTER [1e-6]". False: NUMBER is none. */
+bool plumb_trace_reading(struct plumb_trace *trace, uint32_t process, uint64_t id, uint32_t frame,
+                         uint32_t counter, struct plumb_slice number);
+/* A value of a context that the importer made (plumb_builder_context), of a file that has sums and no events. */
+int plumb_trace_summary(struct plumb_trace *trace, const struct plumb_value *value);
+
 /* ---- the ledger ---- */
 
 /* Things of the file that are no part of the above: COUNT of them met FATE; DETAIL (may be NULL) says what
