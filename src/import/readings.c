@@ -77,10 +77,14 @@ split_number(struct plumb_slice text, int64_t *whole, int32_t *millionths)
 
 bool
 plumb_trace_reading(struct plumb_trace *trace, uint32_t process, uint64_t id, uint32_t frame,
-                    uint32_t counter, struct plumb_slice number)
+                    uint32_t counter, uint32_t unit, struct plumb_slice number)
 {
 	struct plumb_trace_reading reading = {
-		.id = id, .process = process, .frame = frame, .counter = counter
+		.id = id,
+		.process = process,
+		.frame = frame,
+		.counter = counter,
+		.unit = unit,
 	};
 	if (!split_number(number, &reading.whole, &reading.millionths))
 		return false;
@@ -98,7 +102,7 @@ plumb_trace_reading(struct plumb_trace *trace, uint32_t process, uint64_t id, ui
 
 /* A counter of the file: its metric, in millionths when any of its readings needs them. */
 struct counter {
-	uint32_t name, metric;
+	uint32_t name, unit, metric;
 	bool fraction;
 };
 
@@ -108,7 +112,7 @@ struct counters {
 };
 
 static struct counter *
-counter_of(struct counters *counters, uint32_t name)
+counter_of(struct counters *counters, uint32_t name, uint32_t unit)
 {
 	struct plumb_map_cursor at;
 	uint64_t hash = plumb_hash_mix(name, 0);
@@ -120,6 +124,7 @@ counter_of(struct counters *counters, uint32_t name)
 	if (!added || plumb_map_add(&counters->map, hash, counters->all.count - 1) < 0)
 		return NULL;
 	added->name = name;
+	added->unit = unit;
 	return added;
 }
 
@@ -127,12 +132,16 @@ counter_of(struct counters *counters, uint32_t name)
 static void
 name_metric(struct plumb_builder *builder, struct counter *counter)
 {
-	uint32_t name = counter->name, unit = PLUMB_NONE;
+	uint32_t name = counter->name, unit = counter->unit;
 	const char *text = plumb_builder_get_text(builder, name);
+	const char *of = plumb_builder_get_text(builder, unit);
 	char *longer;
-	if (counter->fraction && text && asprintf(&longer, "%s [1e-6]", text) >= 0) {
+	if (counter->fraction && asprintf(&longer, "1e-6%s%s", of ? " " : "", of ? of : "") >= 0) {
+		unit = plumb_builder_text(builder, longer);
+		free(longer);
+	}
+	if (counter->fraction && asprintf(&longer, "%s [1e-6]", text ? text : "?") >= 0) {
 		name = plumb_builder_text(builder, longer);
-		unit = plumb_builder_text(builder, "1e-6");
 		free(longer);
 	}
 	counter->metric = plumb_builder_metric(builder, name, unit);
@@ -173,7 +182,7 @@ plumb_trace_place_readings(struct plumb_trace *trace)
 	struct counter *counter = NULL;
 	int code = 0;
 	for (uint32_t i = 0; i < r->all.count && !code; i++) {
-		counter = counter_of(&counters, r->all.items[i].counter);
+		counter = counter_of(&counters, r->all.items[i].counter, r->all.items[i].unit);
 		if (counter)
 			counter->fraction |= r->all.items[i].millionths != 0;
 		else
@@ -182,7 +191,7 @@ plumb_trace_place_readings(struct plumb_trace *trace)
 	for (uint32_t i = 0; i < counters.all.count && !code; i++)
 		name_metric(builder, &counters.all.items[i]);
 	for (uint32_t i = 0; i < r->all.count && !code; i++) {
-		counter = counter_of(&counters, r->all.items[i].counter);
+		counter = counter_of(&counters, r->all.items[i].counter, r->all.items[i].unit);
 		if (counter && counter->metric)
 			code = place_reading(trace, counter, &r->all.items[i]);
 		else

@@ -400,9 +400,10 @@ take_counter(struct reader *reader)
 	if (!name.bytes)
 		return "has no Counter_Name";
 	return plumb_trace_reading(
-		       trace, process_of(reader), (uint64_t)dispatch,
+		       trace, process_of(reader),
+		       dispatch == PLUMB_UNKNOWN ? PLUMB_TRACE_NO_ID : (uint64_t)dispatch,
 		       plumb_trace_frame(trace, PLUMB_FRAME_KERNEL, kernel_name(reader)),
-		       plumb_builder_string(builder, name.at, name.bytes),
+		       plumb_builder_string(builder, name.at, name.bytes), PLUMB_NONE,
 		       cell_of(reader, COUNTER_VALUE))
 	               ? NULL
 	               : "its Counter_Value is no number";

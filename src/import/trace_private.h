@@ -49,7 +49,7 @@ struct plumb_trace_numbered {
 
 struct plumb_trace_reading {
 	uint64_t id;
-	uint32_t process, frame, counter;
+	uint32_t process, frame, counter, unit;
 	int32_t millionths;
 	int64_t whole;
 };
