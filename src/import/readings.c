@@ -63,8 +63,6 @@ plumb_trace_work_once(struct plumb_trace *trace, uint32_t process,
 static bool
 split_number(struct plumb_slice text, int64_t *whole, int32_t *millionths)
 {
-	const char *point = memchr(text.at, '.', text.bytes);
-	struct plumb_slice front = { text.at, point ? (size_t)(point - text.at) : text.bytes };
 	int64_t all;
 	if (plumb_slice_decimal(text, 6, &all)) {
 		*whole = all / MILLION;
@@ -72,7 +70,7 @@ split_number(struct plumb_slice text, int64_t *whole, int32_t *millionths)
 		return true;
 	}
 	*millionths = 0; /* too large for millionths to matter */
-	return plumb_slice_decimal(front, 0, whole);
+	return plumb_slice_decimal(text, 0, whole);
 }
 
 bool

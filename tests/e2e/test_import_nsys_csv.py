@@ -73,7 +73,8 @@ def test_units(tmp_path, t, a, b, c, s, n, size):
 def test_units_as_the_reports_script_names_them(tmp_path):
     heading = NEW.split("\n")[0].replace("Start (ns)", "Start:ts_ns").replace("Duration (ns)", "Duration:dur_ns")
     heading = heading.replace("Bytes (MB)", "Bytes:mem_B").replace("SMem (MB)", "SMem:mem_B")
-    made = imported(tmp_path, heading + "\n" + "\n".join(NEW.split("\n")[2:]).replace(",4.096,", ",4096,").replace("0.065", "65"))
+    rows = "\n".join(NEW.split("\n")[2:]).replace(",4.096,", ",4096,").replace("0.065", "65")
+    made = imported(tmp_path, heading + "\n" + rows)
     assert made.device(1)["copies"]["bytes"] == 4096 + 65
 
 

@@ -172,7 +172,8 @@ def test_a_counter_named_as_a_metric_of_plumb(tmp_path):
 
 
 def test_what_is_not_used_is_counted(tmp_path):
-    text = """"Kind","Operation","Agent_Id","Allocation_Size","Address","Correlation_Id","Start_Timestamp","End_Timestamp"
+    text = """"Kind","Operation","Agent_Id","Allocation_Size","Address","Correlation_Id","Start_Timestamp",\
+"End_Timestamp"
 "MEMORY_ALLOCATION","MEMORY_ALLOCATION_ALLOCATE","Agent 4",1024,"0x7f",1,172352210001000,172352210002000
 """
     made = imported(tmp_path, {"1_kernel_trace.csv": OLD_KERNELS, "1_memory_allocation_trace.csv": text,
@@ -196,6 +197,7 @@ def test_dispatches_with_one_number_are_one(tmp_path):
     (NEW_KERNELS, '"mul(float*) [clone .kd]"', '"mul', "line 3: has another number of cells"),
     (NEW_KERNELS, '"sub.kd"', '"sub.kd', "line 4: nothing ends a cell"),
     (COUNTERS, "16384.000000", "many", "line 2: its Counter_Value is no number"),
+    (COUNTERS, "16384.000000", "5.x", "line 2: its Counter_Value is no number"),
     (COUNTERS, '"SQ_WAVES"', "", "line 2: has no Counter_Name"),
     (CALLS, "172352210009900", "", "line 5: its End_Timestamp"),
 ])

@@ -52,17 +52,19 @@ DEVICE = """=== Device Timing Summary ===
 """
 HEADING = "      Kernel,        Calls,            Time (ns),     Time (%),         Average (ns),\
              Min (ns),             Max (ns)"
-NAMES = {"gemm": "gemm<float, 4>[SIMD16 {56; 2; 1} {64; 8; 1}]", "gemm_too": "gemm<float, 4>[SIMD_ANY {1; 1; 1} {4; 2; 1}]",
+NAMES = {"gemm": "gemm<float, 4>[SIMD16 {56; 2; 1} {64; 8; 1}]",
+         "gemm_too": "gemm<float, 4>[SIMD_ANY {1; 1; 1} {4; 2; 1}]",
          "copy": "zeCommandListAppendMemoryCopy(M2D)[1024]", "fill": "zeCommandListAppendMemoryFill(D)[512]",
          "barrier": "zeCommandListAppendBarrier"}
 QUOTED = DEVICE.format(heading=HEADING, **{key: f'   "{name}"' for key, name in NAMES.items()})
 BARE = DEVICE.format(heading=HEADING.replace(", ", ",  "), **{key: f"      {name}" for key, name in NAMES.items()})
 PLAIN = DEVICE.format(heading=HEADING, **{key: f'   "{name.partition("[")[0]}"' for key, name in NAMES.items()})
-TIMELINE = """Thread 1092793 Device 94073441158112 : "gemm<float, 4>[SIMD16 {56; 2; 1} {64; 8; 1}]" [ns] 1000 (append) 1100\
- (submit) 2000 (start) 4000 (end)
+TIMELINE = """Thread 1092793 Device 94073441158112 : "gemm<float, 4>[SIMD16 {56; 2; 1} {64; 8; 1}]" [ns] 1000 (append)\
+ 1100 (submit) 2000 (start) 4000 (end)
 Thread 1092793 Device 94073441158112 : zeCommandListAppendMemoryCopy(D2M)[4096] [ns] 1500 (append) 1600 (submit) 5000\
  (start) 5250 (end)
-Thread 1092794 Device 94073441158999 : "zeCommandListAppendBarrier" [ns] 1500 (append) 1600 (submit) 5000 (start) 5250 (end)
+Thread 1092794 Device 94073441158999 : "zeCommandListAppendBarrier" [ns] 1500 (append) 1600 (submit) 5000\
+ (start) 5250 (end)
 """
 COUNTERS = """
 == Kernel Metrics ==
