@@ -78,7 +78,8 @@ begin_file(struct series *series, const struct plumb_import_file *file,
 		return 0;
 	int code = series->format ? plumb_trace_end_file(trace, error) : 0;
 	series->format = format;
-	series->group = (struct plumb_import_group){ .pid = PLUMB_UNKNOWN };
+	series->group =
+		(struct plumb_import_group){ .pid = PLUMB_UNKNOWN, .prefix = PLUMB_UNKNOWN };
 	if (format->joins)
 		format->joins(file, &series->group);
 	return code ? code

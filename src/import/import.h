@@ -36,9 +36,10 @@ struct plumb_import_file {
 	bool whole; /* the head is all there is */
 };
 
-/* What a format knows of the files that it joined: the process they are of, and marks of its own. */
+/* What a format knows of the files that it joined: the process that they name, the number that stands before
+ * their names, where that tool puts one (PLUMB_UNKNOWN), and marks of its own. */
 struct plumb_import_group {
-	int64_t pid; /* PLUMB_UNKNOWN */
+	int64_t pid, prefix;
 	uint32_t marks;
 };
 

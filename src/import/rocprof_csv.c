@@ -170,25 +170,34 @@ probe(const struct plumb_import_file *file)
 	return part_of(column) != NO_PART ? 90 : 0;
 }
 
-/* The process that FILE's first row names, else the one that rocprofv3 has put before the name: "4711_kernel_…". */
+/* The process that FILE's first row names. */
 static int64_t
 pid_of(const struct plumb_import_file *file, enum part *part)
 {
 	struct plumb_slice cells[HEAD_CELLS];
 	uint32_t column[COLUMNS], count;
-	const char *at = file->head, *name = strrchr(file->path, '/');
+	const char *at = file->head;
 	int64_t pid = PLUMB_UNKNOWN;
 	find_columns(cells, head_cells(&at, cells, HEAD_CELLS), column);
 	*part = part_of(column);
 	count = head_cells(&at, cells, HEAD_CELLS);
-	if (column[PROCESS] < count && plumb_slice_decimal(cells[column[PROCESS]], 0, &pid))
-		return pid;
-	name = name ? name + 1 : file->path;
-	size_t digits = strspn(name, "0123456789");
-	if (!digits || name[digits] != '_' ||
-	    !plumb_slice_decimal((struct plumb_slice){ name, digits }, 0, &pid))
-		pid = PLUMB_UNKNOWN;
+	if (column[PROCESS] >= count || !plumb_slice_decimal(cells[column[PROCESS]], 0, &pid))
+		return PLUMB_UNKNOWN;
 	return pid;
+}
+
+/* rocprofv3 puts a process's number before the names of its files: "4711_kernel_trace.csv". */
+static int64_t
+prefix_of(const char *path)
+{
+	const char *name = strrchr(path, '/');
+	int64_t number;
+	name = name ? name + 1 : path;
+	size_t digits = strspn(name, "0123456789");
+	return name[digits] == '_' &&
+	                       plumb_slice_decimal((struct plumb_slice){ name, digits }, 0, &number)
+	               ? number
+	               : PLUMB_UNKNOWN;
 }
 
 /* Of one process, and no second file of a kind that does not name it. */
@@ -196,14 +205,15 @@ static bool
 joins(const struct plumb_import_file *file, struct plumb_import_group *group)
 {
 	enum part part;
-	int64_t pid = pid_of(file, &part);
-	uint32_t mark = part == CALLS ? 0 : UINT32_C(1) << part;
-	if ((group->marks & mark && part != OTHER) ||
-	    (pid != PLUMB_UNKNOWN && group->pid != PLUMB_UNKNOWN && pid != group->pid))
+	int64_t pid = pid_of(file, &part), prefix = prefix_of(file->path);
+	uint32_t mark = part == CALLS || part == OTHER ? 0 : UINT32_C(1) << part;
+	if (group->marks & mark ||
+	    (pid != PLUMB_UNKNOWN && group->pid != PLUMB_UNKNOWN && pid != group->pid) ||
+	    (prefix != PLUMB_UNKNOWN && group->prefix != PLUMB_UNKNOWN && prefix != group->prefix))
 		return false;
 	group->marks |= mark;
-	if (pid != PLUMB_UNKNOWN)
-		group->pid = pid;
+	group->pid = pid != PLUMB_UNKNOWN ? pid : group->pid;
+	group->prefix = prefix != PLUMB_UNKNOWN ? prefix : group->prefix;
 	return true;
 }
 

@@ -134,6 +134,8 @@ def test_processes_stay_apart(tmp_path):
     assert len(made.report["devices"]) == 4
     made = imported(tmp_path, {"1_kernel_trace.csv": OLD_KERNELS, "2_memory_copy_trace.csv": OLD_COPIES})
     assert len(made.profile.processes) == 2
+    made = imported(tmp_path, {name.replace("4711", "2024"): RUN[name] for name in RUN})  # no number of a process
+    assert [(process.pid, process.rank) for process in made.profile.processes] == [(4711, None)]
     made = imported(tmp_path, {"a/kernel_trace.csv": OLD_KERNELS, "b/kernel_trace.csv": OLD_KERNELS})
     assert [process.rank for process in made.profile.processes] == [0, 1]
     made = imported(tmp_path, {"a/kernel_trace.csv": OLD_KERNELS, "a/memory_copy_trace.csv": OLD_COPIES})
