@@ -44,7 +44,7 @@ class Value(NamedTuple):
     min: Optional[int]
     max: Optional[int]
     mean: Optional[float]
-    std: Optional[float]  # of a sample: with n - 1; 0 for a single observation
+    std: Optional[float]  # of a sample: with n - 1; 0 for a single observation; None: not known
 
 
 class Variant(NamedTuple):
@@ -340,6 +340,7 @@ def _merge(a, b):
     count = a[1] + b[1]
     delta = b[4] - a[4]
     return (a[0] + b[0], count, min(a[2], b[2]), max(a[3], b[3]), a[4] + delta * b[1] / count,
+            None if a[5] is None or b[5] is None else
             a[5] + b[5] + delta * delta * a[1] * b[1] / count)
 
 
@@ -348,7 +349,7 @@ def _value(stat, aggregation):
     if stat is None:
         return Value(0 if adds else None, 0, None, None, None, None)
     total, count, least, most, mean, m2 = stat
-    deviation = (m2 / (count - 1)) ** 0.5 if count > 1 else 0.0
+    deviation = 0.0 if count < 2 else None if m2 is None else (m2 / (count - 1)) ** 0.5
     return Value(total if adds else None, count, least, most, mean, deviation)
 
 

@@ -92,6 +92,8 @@ format_stat(const struct plumb_report *report, const struct plumb_stat *stat, en
 		value = stat->max;
 	else if (cell == MEAN)
 		value = fabs(stat->mean) < 9e18 ? llround(stat->mean) : PLUMB_UNKNOWN;
+	else if (cell == DEVIATION && isnan(stat->m2))
+		value = PLUMB_UNKNOWN;
 	else if (cell == DEVIATION)
 		value = llround(fmin(plumb_stat_deviation(stat), 9e18));
 	return plumb_format_quantity(text, unit, value);

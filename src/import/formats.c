@@ -17,9 +17,10 @@ extern const struct plumb_format plumb_format_pprof;
 extern const struct plumb_format plumb_format_xplane;
 extern const struct plumb_format plumb_format_jaeger;
 extern const struct plumb_format plumb_format_otlp;
+extern const struct plumb_format plumb_format_rocprof_csv;
+extern const struct plumb_format plumb_format_unitrace_csv;
 
 const struct plumb_format *const plumb_formats[] = {
-
 	&plumb_format_kineto,
 	&plumb_format_chrome,
 	&plumb_format_tf1,
@@ -34,5 +35,8 @@ const struct plumb_format *const plumb_formats[] = {
 	&plumb_format_xplane,
 	&plumb_format_jaeger,
 	&plumb_format_otlp,
-	&plumb_format_kineto, &plumb_format_nsys, &plumb_format_rocpd, &plumb_format_rpd, NULL,
+	&plumb_format_rocpd,
+	&plumb_format_rocprof_csv,
+	&plumb_format_unitrace_csv,
+	NULL,
 };

@@ -61,8 +61,34 @@ open_source(const char *path, struct plumb_import_file *file, struct plumb_error
 	return bytes ? 0 : plumb_fail(error, PLUMB_EINPUT, "%s: is empty", path);
 }
 
+/* What is under way: files that are one trace. */
+struct series {
+	const struct plumb_format *format; /* NULL: nothing is */
+	struct plumb_import_group group;
+	uint32_t count; /* of series, this one included */
+};
+
+/* FILE goes on with the series, or begins the next one. */
 static int
-import_one(const char *path, int64_t rank, struct plumb_trace *trace,
+begin_file(struct series *series, const struct plumb_import_file *file,
+           const struct plumb_format *format, bool several, struct plumb_trace *trace,
+           struct plumb_error *error)
+{
+	if (series->format == format && format->joins && format->joins(file, &series->group))
+		return 0;
+	int code = series->format ? plumb_trace_end_file(trace, error) : 0;
+	series->format = format;
+	series->group =
+		(struct plumb_import_group){ .pid = PLUMB_UNKNOWN, .prefix = PLUMB_UNKNOWN };
+	if (format->joins)
+		format->joins(file, &series->group);
+	return code ? code
+	            : plumb_trace_next_file(trace, file->path,
+	                                    several ? series->count++ : PLUMB_UNKNOWN);
+}
+
+static int
+import_one(const char *path, bool several, struct plumb_trace *trace, struct series *series,
            const struct plumb_format **format, struct plumb_error *error)
 {
 	struct plumb_import_file file;
@@ -75,13 +101,11 @@ import_one(const char *path, int64_t rank, struct plumb_trace *trace,
 		                  path, known);
 	}
 	if (!code)
-		code = plumb_trace_next_file(trace, path, rank);
+		code = begin_file(series, &file, *format, several, trace, &own);
 	if (!code)
 		code = (*format)->read(&file, trace, &own);
 	if (code)
 		plumb_fail(error, own.code, "%s", own.message);
-	else
-		code = plumb_trace_end_file(trace, error);
 	free((char *)file.head);
 	plumb_input_close(file.input);
 	return code ? (error ? error->code : code) : 0;
@@ -108,13 +132,18 @@ import_all(const char *const *paths, uint32_t count, const struct plumb_import_o
 	if (options)
 		plumb_trace_set_parents(trace, options->parents);
 	const struct plumb_format *format = NULL, *first = NULL;
+	struct series series = { 0 };
 	bool several = false;
 	int code = 0;
 	for (uint32_t i = 0; i < count && !code; i++) {
-		code = import_one(paths[i], count > 1 ? i : PLUMB_UNKNOWN, trace, &format, error);
+		code = import_one(paths[i], count > 1, trace, &series, &format, error);
 		first = i ? first : format;
 		several |= format != first;
 	}
+	if (!code && count > 1 && series.count == 1)
+		plumb_trace_rank(trace, PLUMB_UNKNOWN); /* all files are one trace */
+	if (!code)
+		code = plumb_trace_end_file(trace, error);
 	if (!code) {
 		describe(builder, paths, count, several ? "several formats" : first->title);
 		plumb_builder_environment(builder, PLUMB_NONE, "import.format",

@@ -36,6 +36,13 @@ struct plumb_import_file {
 	bool whole; /* the head is all there is */
 };
 
+/* What a format knows of the files that it joined: the process that they name, the number that stands before
+ * their names, where that tool puts one (PLUMB_UNKNOWN), and marks of its own. */
+struct plumb_import_group {
+	int64_t pid, prefix;
+	uint32_t marks;
+};
+
 struct plumb_format {
 	const char *name;  /* "kineto": as the environment of the profile has it */
 	const char *title; /* for people: "PyTorch profiler (Kineto) JSON" */
@@ -44,6 +51,10 @@ struct plumb_format {
 	int (*probe)(const struct plumb_import_file *file);
 	int (*read)(struct plumb_import_file *file, struct plumb_trace *trace,
 	            struct plumb_error *error);
+	/* For tools that write a process's trace as several files, may be NULL: whether FILE goes on with the
+	 * files of GROUP, which were given just before it, as part of the same trace. True puts it into the group;
+	 * false begins another one, with which it is then called again. */
+	bool (*joins)(const struct plumb_import_file *file, struct plumb_import_group *group);
 };
 
 /* All of them; ends with NULL. */

@@ -597,6 +597,8 @@ plumb_trace_place_all(struct plumb_trace *trace)
 	int code = place_hosts(trace);
 	for (uint32_t i = 0; i < trace->works.count && !code; i++)
 		code = place_work(trace, &trace->works.items[i]);
+	if (!code)
+		code = plumb_trace_place_readings(trace);
 	plumb_vec_free(&trace->works);
 	if (!code)
 		code = place_pauses(trace);

@@ -54,6 +54,7 @@ forget_file(struct plumb_trace *trace)
 	plumb_vec_free(&trace->calls);
 	plumb_map_free(&trace->call_map);
 	plumb_vec_free(&trace->pauses);
+	plumb_trace_forget_readings(trace);
 }
 
 void

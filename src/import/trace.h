@@ -123,6 +123,20 @@ int plumb_trace_span(struct plumb_trace *trace, uint32_t track, uint32_t context
  * no intervals. */
 int plumb_trace_value(struct plumb_trace *trace, uint32_t track, uint32_t context, uint32_t metric,
                       int64_t number);
+/* ---- counters, and values without events (readings.c) ---- */
+
+/* As plumb_trace_work, for a file whose works have numbers (ID, within PROCESS): one that was handed over
+ * before is not taken again (1), but replaced by one with a launch when it has no grid. */
+int plumb_trace_work_once(struct plumb_trace *trace, uint32_t process,
+                          const struct plumb_trace_work *work, uint64_t id);
+/* What COUNTER (string: a metric of the program's own, in UNIT: string or PLUMB_NONE) read during the work ID
+ * of PROCESS, whether that comes before, later or never: then FRAME stands under the root. A counter that has
+ * fractions is kept in millionths, as "COUNTER [1e-6]". False: NUMBER is none. */
+#define PLUMB_TRACE_NO_ID UINT64_MAX
+bool plumb_trace_reading(struct plumb_trace *trace, uint32_t process, uint64_t id, uint32_t frame,
+                         uint32_t counter, uint32_t unit, struct plumb_slice number);
+/* A value of a context that the importer made (plumb_builder_context), of a file that has sums and no events. */
+int plumb_trace_summary(struct plumb_trace *trace, const struct plumb_value *value);
 
 /* ---- the ledger ---- */
 

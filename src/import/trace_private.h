@@ -61,6 +61,25 @@ struct plumb_trace_pause { /* a synchronisation */
 	int64_t ns;
 };
 
+/* A work's number in the file, and a counter's value during a work. */
+struct plumb_trace_numbered {
+	uint64_t id;
+	uint32_t process, work;
+};
+
+struct plumb_trace_reading {
+	uint64_t id;
+	uint32_t process, frame, counter, unit;
+	int32_t millionths;
+	int64_t whole;
+};
+
+struct plumb_trace_readings {
+	PLUMB_VEC(struct plumb_trace_numbered) works;
+	struct plumb_map work_map;
+	PLUMB_VEC(struct plumb_trace_reading) all;
+};
+
 struct plumb_trace_busy {
 	uint32_t device, process;
 	int64_t start_ns, end_ns;
@@ -84,6 +103,7 @@ struct plumb_trace {
 	PLUMB_VEC(struct plumb_trace_call) calls;
 	struct plumb_map call_map;
 	PLUMB_VEC(struct plumb_trace_pause) pauses;
+	struct plumb_trace_readings readings;
 	/* Of all files. */
 	PLUMB_VEC(struct plumb_trace_busy) busy;
 	uint64_t taken, spans_left_out;
@@ -92,6 +112,9 @@ struct plumb_trace {
 
 /* place.c: gives everything of the file its context; values, variants and spans go into the builder. */
 int plumb_trace_place_all(struct plumb_trace *trace);
+/* readings.c: when works have their contexts. */
+int plumb_trace_place_readings(struct plumb_trace *trace);
+void plumb_trace_forget_readings(struct plumb_trace *trace);
 /* totals.c */
 void
 plumb_trace_add_work(struct plumb_trace *trace, const struct plumb_trace_item *item, uint32_t kind);

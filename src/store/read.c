@@ -455,7 +455,7 @@ check_values(struct reader *reader)
 		const struct plumb_value *v = &profile->values[i], *before = v - 1;
 		reader->row = i;
 		if (!v->metric || !reader_has_metric(reader, v->metric) || v->min > v->max ||
-		    isnan(v->mean) || !(v->m2 >= 0))
+		    isnan(v->mean) || v->m2 < 0)
 			return damaged(reader, "an impossible value");
 		if (!i || v->context > before->context)
 			continue;

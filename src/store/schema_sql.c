@@ -37,7 +37,7 @@ const char plumb_store_tables_sql[] =
 	" context INTEGER NOT NULL REFERENCES contexts,"
 	" metric INTEGER NOT NULL REFERENCES metrics, track INTEGER REFERENCES tracks,"
 	" sum INTEGER NOT NULL, count INTEGER NOT NULL, min INTEGER NOT NULL,"
-	" max INTEGER NOT NULL, mean REAL NOT NULL, m2 REAL NOT NULL);"
+	" max INTEGER NOT NULL, mean REAL NOT NULL, m2 REAL);"
 
 	"CREATE TABLE variants(id INTEGER PRIMARY KEY,"
 	" context INTEGER NOT NULL REFERENCES contexts, track INTEGER REFERENCES tracks,"
@@ -82,7 +82,7 @@ const char plumb_store_tables_sql[] =
 	"CREATE TABLE totals(id INTEGER PRIMARY KEY,"
 	" metric INTEGER NOT NULL REFERENCES metrics, track INTEGER REFERENCES tracks,"
 	" sum INTEGER NOT NULL, count INTEGER NOT NULL, min INTEGER NOT NULL,"
-	" max INTEGER NOT NULL, mean REAL NOT NULL, m2 REAL NOT NULL);"
+	" max INTEGER NOT NULL, mean REAL NOT NULL, m2 REAL);"
 
 	"CREATE TABLE span_chunks(id INTEGER PRIMARY KEY,"
 	" track INTEGER NOT NULL REFERENCES tracks, source TEXT NOT NULL,"

@@ -30,17 +30,17 @@ class Made:
 
     @property
     def format(self):
-        return self.report["run"]["environment"]["import.format"]
+        return self.profile.environment["import.format"]
 
     def device(self, index=0):
         return self.report["devices"][index]
 
     def fates(self):
-        """{(source, reason, detail): count}, whatever was not attributed."""
+        """{(source, reason, detail): count}, whatever has a reason."""
         found = collections.Counter()
-        for row in self.report["ledger"]:
-            for fate in row["fates"]:
-                found[row["source"], fate["reason"], fate["detail"]] += fate["count"]
+        for row in self.profile.ledger:
+            if row.reason:
+                found[row.source, row.reason, row.detail] += row.count
         return dict(found)
 
     def contexts(self, metric):

@@ -4,6 +4,7 @@ and new versions, several reports in one file."""
 import gzip
 
 import pytest
+from conftest import PLUMB, run_command
 from tables import cut_everywhere, imported, refused
 
 BEFORE = """
@@ -73,7 +74,8 @@ def test_units(tmp_path, t, a, b, c, s, n, size):
 def test_units_as_the_reports_script_names_them(tmp_path):
     heading = NEW.split("\n")[0].replace("Start (ns)", "Start:ts_ns").replace("Duration (ns)", "Duration:dur_ns")
     heading = heading.replace("Bytes (MB)", "Bytes:mem_B").replace("SMem (MB)", "SMem:mem_B")
-    made = imported(tmp_path, heading + "\n" + "\n".join(NEW.split("\n")[2:]).replace(",4.096,", ",4096,").replace("0.065", "65"))
+    rows = "\n".join(NEW.split("\n")[2:]).replace(",4.096,", ",4096,").replace("0.065", "65")
+    made = imported(tmp_path, heading + "\n" + rows)
     assert made.device(1)["copies"]["bytes"] == 4096 + 65
 
 
@@ -98,6 +100,16 @@ def test_recognised_by_content(tmp_path):
 ])
 def test_errors_name_line_and_reason(tmp_path, old, new, says):
     assert refused(tmp_path, (BEFORE + NEW).replace(old, new, 1)).startswith(says)
+
+
+def test_a_hole_of_4_gb_is_refused_early(tmp_path):
+    path = tmp_path / "table"
+    path.write_text(NEW)
+    with path.open("r+b") as file:
+        file.truncate(4 << 30)
+    done = run_command(PLUMB, "import", path, "-o", tmp_path / "out.plumb", timeout=20)
+    assert done.returncode == 2 and "line 7: is longer than 16 MiB" in done.stderr
+    assert [file.name for file in tmp_path.iterdir()] == ["table"]
 
 
 def test_cut_anywhere(tmp_path):
