@@ -130,7 +130,7 @@ read_event(struct reader *reader, struct plumb_slice bytes, struct event *event)
 static struct plumb_slice
 detail(struct plumb_slice details, const char *key)
 {
-	const char *at = details.at, *end = details.at + details.bytes;
+	const char *at = details.at, *end = at ? at + details.bytes : NULL;
 	size_t length = strlen(key);
 	while (at < end) {
 		const char *stop = at;
