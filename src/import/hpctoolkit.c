@@ -36,6 +36,9 @@ enum { METRIC_BYTES = 32, INSTANCE_BYTES = 16, PROFILE_BYTES = 44, TRACE_BYTES =
 enum { VALUE_BYTES = 10, INDEX_BYTES = 12, MOMENT_BYTES = 12, ID_BYTES = 16 };
 enum scope { AS_MEASURED = 1, INCLUSIVE = 2 };
 #define IDS_MAX 64
+/* A text's bytes, and how often a file's bytes are texts of contexts. */
+#define TEXT_MOST ((size_t)1 << 20)
+#define TEXT_TIMES 1024u
 
 /* ---- files ---- */
 
@@ -62,13 +65,34 @@ plumb_hpct_get(struct hpct_reader *reader, const struct hpct_file *file, uint64_
 	return NULL;
 }
 
+/* Without it a small file could have its bytes read again and again. */
+const unsigned char *
+plumb_hpct_take(struct hpct_reader *reader, struct hpct_file *file, uint64_t offset, uint64_t count,
+                uint64_t size)
+{
+	const unsigned char *at = plumb_hpct_get(reader, file, offset, count, size);
+	if (!at)
+		return NULL;
+	file->taken += count * size;
+	if (file->taken <= file->bytes)
+		return at;
+	plumb_hpct_fail(reader, file, offset, "tables that lie over each other");
+	return NULL;
+}
+
 struct plumb_slice
-plumb_hpct_text(struct hpct_reader *reader, const struct hpct_file *file, uint64_t offset)
+plumb_hpct_text(struct hpct_reader *reader, struct hpct_file *file, uint64_t offset)
 {
 	const char *at = (const char *)plumb_hpct_get(reader, file, offset, 1, 1);
-	const char *end = at ? memchr(at, '\0', file->bytes - offset) : NULL;
+	size_t most = at ? file->bytes - offset : 0;
+	const char *end = at ? memchr(at, '\0', most < TEXT_MOST ? most : TEXT_MOST) : NULL;
 	if (at && !end)
 		plumb_hpct_fail(reader, file, offset, "a text that does not end");
+	file->texts += end ? (uint64_t)(end - at) : 0;
+	if (file->texts / TEXT_TIMES > file->bytes) {
+		plumb_hpct_fail(reader, file, offset, "long texts that stand again and again");
+		end = NULL;
+	}
 	return end ? (struct plumb_slice){ at, (size_t)(end - at) }
 	           : (struct plumb_slice){ NULL, 0 };
 }
@@ -204,7 +228,7 @@ metric_of(struct hpct_reader *reader, struct plumb_slice full)
 static void
 read_metric(struct hpct_reader *reader, uint64_t offset, uint64_t stride)
 {
-	const struct hpct_file *meta = &reader->meta;
+	struct hpct_file *meta = &reader->meta;
 	const unsigned char *at = plumb_hpct_get(reader, meta, offset, 1, METRIC_BYTES), *instance;
 	const unsigned char *chosen = NULL;
 	uint32_t number = 0;
@@ -213,7 +237,7 @@ read_metric(struct hpct_reader *reader, uint64_t offset, uint64_t stride)
 	struct plumb_slice name = plumb_hpct_text(reader, meta, hpct_u64(at));
 	uint64_t instances = hpct_u64(at + 8);
 	for (uint32_t i = 0; i < hpct_u16(at + 24) && !reader->why; i++) {
-		instance = plumb_hpct_get(reader, meta, instances + i * stride, 1, INSTANCE_BYTES);
+		instance = plumb_hpct_take(reader, meta, instances + i * stride, 1, INSTANCE_BYTES);
 		const unsigned char *scope =
 			instance ? plumb_hpct_get(reader, meta, hpct_u64(instance), 1, 10) : NULL;
 		if (scope && (scope[8] == INCLUSIVE || (scope[8] == AS_MEASURED && !chosen)))
@@ -367,6 +391,8 @@ take_value(struct hpct_reader *reader, const struct hpct_context *context, const
 		left->unexplained++;
 	} else {
 		uint32_t index = (uint32_t)(context - reader->contexts.items);
+		if (!llround(value))
+			return;
 		add_share(reader, index, metric->number, llround(value));
 		if (metric->inclusive && context->parent != PLUMB_NONE)
 			add_share(reader, context->parent, metric->number, -llround(value));
@@ -408,13 +434,14 @@ take_shares(struct hpct_reader *reader, uint32_t track, struct leftovers *left)
 static void
 read_values(struct hpct_reader *reader, const unsigned char *at, struct leftovers *left)
 {
-	const struct hpct_file *file = &reader->profile;
+	struct hpct_file *file = &reader->profile;
 	uint64_t values = hpct_u64(at), contexts = hpct_u32(at + 16);
 	uint64_t where = hpct_u64(at + 24);
 	const unsigned char *value =
-		values ? plumb_hpct_get(reader, file, hpct_u64(at + 8), values, VALUE_BYTES) : NULL;
+		values ? plumb_hpct_take(reader, file, hpct_u64(at + 8), values, VALUE_BYTES)
+		       : NULL;
 	const unsigned char *index =
-		contexts ? plumb_hpct_get(reader, file, where, contexts, INDEX_BYTES) : NULL;
+		contexts ? plumb_hpct_take(reader, file, where, contexts, INDEX_BYTES) : NULL;
 	for (uint64_t i = 0; value && index && i < contexts; i++) {
 		const unsigned char *one = index + i * INDEX_BYTES;
 		uint64_t from = hpct_u64(one + 4);
@@ -513,7 +540,7 @@ read_stream(struct hpct_reader *reader, uint32_t track, const unsigned char *at,
 static void
 read_times(struct hpct_reader *reader)
 {
-	const struct hpct_file *file = &reader->times;
+	struct hpct_file *file = &reader->times;
 	struct plumb_builder *builder = plumb_trace_builder(reader->trace);
 	uint64_t offset;
 	const unsigned char *head = section(reader, file, TRACES_SECTION, 13, &offset);
@@ -531,7 +558,7 @@ read_times(struct hpct_reader *reader)
 			continue;
 		uint64_t moments = to > from ? (to - from) / MOMENT_BYTES : 0;
 		const unsigned char *first =
-			to > from ? plumb_hpct_get(reader, file, from, moments, MOMENT_BYTES)
+			to > from ? plumb_hpct_take(reader, file, from, moments, MOMENT_BYTES)
 				  : NULL;
 		uint32_t track =
 			profile < reader->tracks.count ? reader->tracks.items[profile] : PLUMB_NONE;

@@ -15,7 +15,8 @@ struct hpct_file {
 	const char *name; /* "meta.db" */
 	const unsigned char *at;
 	size_t bytes;
-	bool mapped; /* else it is NULL, and no file */
+	bool mapped;           /* else it is NULL, and no file */
+	uint64_t taken, texts; /* bytes of tables and texts that were read */
 };
 
 struct hpct_metric {
@@ -57,9 +58,12 @@ struct hpct_reader {
 /* COUNT things of SIZE bytes at OFFSET of FILE, or NULL: they do not lie in it, and the reader fails. */
 const unsigned char *plumb_hpct_get(struct hpct_reader *reader, const struct hpct_file *file,
                                     uint64_t offset, uint64_t count, uint64_t size);
+/* As plumb_hpct_get, of what is in a file once: all of it together is no longer than the file. */
+const unsigned char *plumb_hpct_take(struct hpct_reader *reader, struct hpct_file *file,
+                                     uint64_t offset, uint64_t count, uint64_t size);
 /* The text at OFFSET; at NULL: the reader failed. */
 struct plumb_slice
-plumb_hpct_text(struct hpct_reader *reader, const struct hpct_file *file, uint64_t offset);
+plumb_hpct_text(struct hpct_reader *reader, struct hpct_file *file, uint64_t offset);
 /* The file is damaged at OFFSET. WHY lives for ever. */
 void plumb_hpct_fail(struct hpct_reader *reader, const struct hpct_file *file, uint64_t offset,
                      const char *why);

@@ -220,7 +220,7 @@ static void
 push(struct tree *tree, uint64_t at, uint64_t bytes, const struct pending *like)
 {
 	struct pending *added;
-	if (!at || !bytes || !plumb_hpct_get(tree->reader, &tree->reader->meta, at, bytes, 1))
+	if (!at || !bytes || !plumb_hpct_take(tree->reader, &tree->reader->meta, at, bytes, 1))
 		return;
 	added = plumb_vec_add(&tree->stack);
 	if (!added) {
@@ -281,7 +281,7 @@ read_all(struct tree *tree)
 void
 plumb_hpct_tree(struct hpct_reader *reader)
 {
-	const struct hpct_file *meta = &reader->meta;
+	struct hpct_file *meta = &reader->meta;
 	struct tree tree = { .reader = reader };
 	const unsigned char *header = plumb_hpct_get(reader, meta, CONTEXT_SECTION, 1, 16), *entry;
 	uint64_t section = header ? hpct_u64(header + 8) : 0;

@@ -341,6 +341,8 @@ take_host(struct reader *reader, const struct event *event)
 		frame = plumb_trace_frame(reader->trace, PLUMB_FRAME_GPU_API, name);
 	else if (name.bytes > 1 && name.at[0] == '$')
 		frame = python_frame(reader, name);
+	else if (event->op.at)
+		frame = plumb_trace_frame(reader->trace, PLUMB_FRAME_OPERATOR, name);
 	else if (colon > name.at && colon[-1] != ':' && colon + 1 < name.at + name.bytes &&
 	         event->tf_op.at)
 		frame = plumb_trace_frame(reader->trace, PLUMB_FRAME_OPERATOR, name);
@@ -449,14 +451,11 @@ read_plane(struct reader *reader, const struct xplane_plane *plane)
 }
 
 static int
-read_events(struct reader *reader, const char *path, struct plumb_error *error)
+read_events(struct reader *reader, struct plumb_input *again, const char *path,
+            struct plumb_error *error)
 {
-	struct plumb_input *again;
 	struct plumb_protobuf_field f;
-	int code = plumb_input_open(&again, path, error);
-	if (code)
-		return code;
-	code = plumb_protobuf_stream_open(&reader->stream, again, error);
+	int code = plumb_protobuf_stream_open(&reader->stream, again, error);
 	while (!code && plumb_protobuf_stream_next(&reader->stream, &f))
 		if (plumb_protobuf_is(&f, SPACE_PLANE, PLUMB_PROTOBUF_BYTES) &&
 		    reader->plane < reader->names.planes.count) {
@@ -466,7 +465,6 @@ read_events(struct reader *reader, const char *path, struct plumb_error *error)
 	if (!code && plumb_protobuf_stream_failed(&reader->stream))
 		code = plumb_protobuf_stream_error(&reader->stream, path, error);
 	plumb_protobuf_stream_close(&reader->stream);
-	plumb_input_close(again);
 	return code;
 }
 
@@ -551,14 +549,18 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
 	reader->trace = trace;
 	reader->process = plumb_trace_process(trace, PLUMB_UNKNOWN);
-	int code = plumb_xplane_names(&reader->names, file->path, file->input, &own);
+	struct plumb_input *again = NULL;
+	int code = plumb_import_again(file, &again, &own);
 	if (!code)
-		code = read_events(reader, file->path, &own);
+		code = plumb_xplane_names(&reader->names, file->path, file->input, &own);
+	if (!code)
+		code = read_events(reader, again, file->path, &own);
 	if (!code) {
 		describe(reader);
 		plumb_trace_count(trace, PLUMB_FATE_REPEATED, "XLA Ops that hold others",
 		                  reader->containers);
 	}
+	plumb_input_close(again);
 	plumb_xplane_names_free(&reader->names);
 	free(reader);
 	if (!code)
