@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A folder of three files: an input is the lengths of the first two (4 bytes each), and the three. */
-#include <sys/stat.h>
-
 #include "import_fuzz.h"
 
 extern const struct plumb_format plumb_format_hpctoolkit;
@@ -36,8 +34,6 @@ LLVMFuzzerTestOneInput(const unsigned char *data, size_t bytes)
 {
 	static bool made;
 	uint32_t sizes[2] = { 0 };
-	struct plumb_error error = { 0 };
-	struct plumb_profile profile = { 0 };
 	struct plumb_import_file file = { .path = folder };
 	if (!made && (!mkdtemp(folder) || atexit(remove_folder)))
 		abort();
@@ -52,24 +48,6 @@ LLVMFuzzerTestOneInput(const unsigned char *data, size_t bytes)
 	write_file("meta.db", data, sizes[0]);
 	write_file("profile.db", data + sizes[0], sizes[1]);
 	write_file("trace.db", data + sizes[0] + sizes[1], bytes - sizes[0] - sizes[1]);
-	struct plumb_builder *builder = plumb_builder_new();
-	struct plumb_trace *trace = plumb_trace_new(builder);
-	if (!builder || !trace)
-		abort();
-	plumb_format_hpctoolkit.probe(&file);
-	int code = plumb_trace_next_file(trace, folder, PLUMB_UNKNOWN);
-	if (!code)
-		code = plumb_format_hpctoolkit.read(&file, trace, &error);
-	if (!code)
-		code = plumb_trace_end_file(trace, &error);
-	if (!code)
-		code = plumb_trace_finish(trace, &error);
-	if (!code)
-		code = plumb_builder_finish(builder, &profile, &error);
-	if (code && (!*error.message || strlen(error.message) >= sizeof error.message - 1))
-		abort();
-	plumb_profile_free(&profile);
-	plumb_trace_free(trace);
-	plumb_builder_free(builder);
+	import_fuzz_file(&plumb_format_hpctoolkit, &file);
 	return 0;
 }
