@@ -232,3 +232,13 @@ def test_pipe(plumb, tmp_path):
     writer.start()
     assert "save it to one first" in refused(plumb, tmp_path, pipe)
     writer.join()
+
+
+@pytest.mark.parametrize("begin", [space(GPU), sample_profile().bytes(), b"a;b 1\n" * 20])
+def test_sparse(plumb, tmp_path, begin):
+    """A file of 4 GB that is nothing but zeros behind its beginning: refused, and soon."""
+    path = tmp_path / "sparse"
+    path.write_bytes(begin)
+    os.truncate(path, 4 << 30)
+    line = refused(plumb, tmp_path, path)
+    assert "out of range" in line or "line 21 is longer" in line or "no known format" in line
