@@ -182,9 +182,10 @@ launch_of(struct plumb_slice details)
 	launch.dynamic_shared = detail_number(details, "dynamic_shared", 0);
 	launch.registers = detail_number(details, "regs", 0);
 	launch.static_shared = detail_number(details, "static_shared", 0);
+	launch.shared = detail_number(details, "shm", 0); /* to 2021 */
 	/* ROCm's tracer writes memory that it never set. */
 	if (launch.registers > REGISTERS_MOST)
-		launch.registers = launch.static_shared = PLUMB_UNKNOWN;
+		launch.registers = launch.static_shared = launch.shared = PLUMB_UNKNOWN;
 	if (occupancy > 0 && occupancy <= 1000000)
 		launch.occupancy = occupancy;
 	return launch;
@@ -325,6 +326,22 @@ python_frame(struct reader *reader, struct plumb_slice name)
 	return plumb_trace_frame(reader->trace, PLUMB_FRAME_PYTHON, name);
 }
 
+/* TensorFlow's "encoder/layer_5/dropout/Mul:Mul", and not "Executor::Process", "jit_f:XLA GPU module". */
+static bool
+is_operator(struct plumb_slice name)
+{
+	const char *colon = name.bytes ? memrchr(name.at, ':', name.bytes) : NULL;
+	const char *end = name.at ? name.at + name.bytes : NULL;
+	if (!colon || colon == name.at || colon[-1] == ':' || colon + 1 == end ||
+	    memchr(name.at, ' ', name.bytes))
+		return false;
+	for (const char *at = colon + 1; at < end; at++)
+		if (*at != '_' && (*at < '0' || *at > '9') && (*at < 'A' || *at > 'Z') &&
+		    (*at < 'a' || *at > 'z'))
+			return false;
+	return true;
+}
+
 static void
 take_host(struct reader *reader, const struct event *event)
 {
@@ -336,18 +353,15 @@ take_host(struct reader *reader, const struct event *event)
 		if (hash > name.at)
 			name.bytes = (size_t)(hash - name.at);
 	}
-	const char *colon = name.at ? memrchr(name.at, ':', name.bytes) : NULL;
 	if (event->correlation)
 		frame = plumb_trace_frame(reader->trace, PLUMB_FRAME_GPU_API, name);
 	else if (name.bytes > 1 && name.at[0] == '$')
 		frame = python_frame(reader, name);
-	else if (event->op.at)
-		frame = plumb_trace_frame(reader->trace, PLUMB_FRAME_OPERATOR, name);
-	else if (colon > name.at && colon[-1] != ':' && colon + 1 < name.at + name.bytes &&
-	         event->tf_op.at)
-		frame = plumb_trace_frame(reader->trace, PLUMB_FRAME_OPERATOR, name);
 	else
-		frame = plumb_trace_frame(reader->trace, PLUMB_FRAME_RANGE, name);
+		frame = plumb_trace_frame(reader->trace,
+		                          event->op.at || is_operator(name) ? PLUMB_FRAME_OPERATOR
+		                                                            : PLUMB_FRAME_RANGE,
+		                          name);
 	plumb_trace_host(reader->trace, reader->track, frame, event->start_ns, event->end_ns,
 	                 (uint64_t)event->correlation);
 }
