@@ -6,11 +6,11 @@
 
 #include "analyze/group.h"
 #include "cli/cli.h"
-#include "cli/load.h"
 #include "cli/output.h"
 #include "cli/send.h"
 #include "export/names.h"
 #include "model/metric.h"
+#include "cli/load.h"
 
 static const struct plumb_option options[] = {
 	{ .name = "format",

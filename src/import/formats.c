@@ -13,6 +13,7 @@ extern const struct plumb_format plumb_format_rpd;
 extern const struct plumb_format plumb_format_nsys_csv;
 extern const struct plumb_format plumb_format_nvprof;
 extern const struct plumb_format plumb_format_folded;
+extern const struct plumb_format plumb_format_hpctoolkit;
 extern const struct plumb_format plumb_format_pprof;
 extern const struct plumb_format plumb_format_xplane;
 extern const struct plumb_format plumb_format_jaeger;
@@ -31,6 +32,7 @@ const struct plumb_format *const plumb_formats[] = {
 	&plumb_format_nsys_csv,
 	&plumb_format_nvprof,
 	&plumb_format_folded,
+	&plumb_format_hpctoolkit,
 	&plumb_format_pprof,
 	&plumb_format_xplane,
 	&plumb_format_jaeger,

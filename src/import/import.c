@@ -61,6 +61,22 @@ open_source(const char *path, struct plumb_import_file *file, struct plumb_error
 	return bytes ? 0 : plumb_fail(error, PLUMB_EINPUT, "%s: is empty", path);
 }
 
+int
+plumb_import_again(const struct plumb_import_file *file, struct plumb_input **input,
+                   struct plumb_error *error)
+{
+	struct stat status;
+	if (stat(file->path, &status) < 0)
+		return plumb_fail_errno(error, "%s: cannot be read", file->path);
+	if (!S_ISREG(status.st_mode))
+		return plumb_fail(
+			error, PLUMB_EINPUT,
+			"%s: is no file that can be read twice, as its format needs; save "
+			"it to one first",
+			file->path);
+	return plumb_input_open(input, file->path, error);
+}
+
 /* What is under way: files that are one trace. */
 struct series {
 	const struct plumb_format *format; /* NULL: nothing is */

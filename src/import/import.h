@@ -57,6 +57,11 @@ struct plumb_format {
 	bool (*joins)(const struct plumb_import_file *file, struct plumb_import_group *group);
 };
 
+/* FILE once more from its beginning, for formats whose names come after what they name; the caller closes it.
+ * An error where that cannot be (a pipe): ask before anything is read. */
+int plumb_import_again(const struct plumb_import_file *file, struct plumb_input **input,
+                       struct plumb_error *error) PLUMB_MUST_CHECK;
+
 /* All of them; ends with NULL. */
 extern const struct plumb_format *const plumb_formats[];
 

@@ -20,6 +20,9 @@
 
 #define DEPTH_MAX 4096
 #define TYPES_MAX 256
+#define LINES_MAX 256 /* of a location: functions that are one in another */
+/* Of a text; every sample may have it again, at the cost of a few bytes. */
+#define TEXT_MAX ((size_t)16 << 10)
 
 enum {
 	PROFILE_SAMPLE_TYPE = 1,
@@ -141,6 +144,8 @@ read_thing(struct reader *reader, enum thing thing, struct plumb_slice bytes)
 	}
 	one.id = one.numbers[1];
 	one.lines = reader->lines.count - one.line;
+	if (one.lines > LINES_MAX)
+		why = "a location of more than 256 lines";
 	if (why || view.why || find(reader, thing, one.id))
 		return why ? why : view.why;
 	struct numbered *added = plumb_vec_add(&reader->things);
@@ -171,6 +176,8 @@ read_type(struct reader *reader, struct plumb_slice bytes)
 static void
 keep_string(struct reader *reader, struct plumb_slice bytes)
 {
+	if (bytes.bytes > TEXT_MAX)
+		bytes.bytes = TEXT_MAX;
 	uint32_t *string = plumb_vec_add(&reader->strings);
 	uint32_t id = plumb_strtab_add(reader->texts, bytes.at, bytes.bytes);
 	if (!string || id == PLUMB_STRTAB_NONE)
@@ -546,16 +553,14 @@ describe(struct reader *reader)
 static int
 read_profile(struct reader *reader, struct plumb_import_file *file, struct plumb_error *error)
 {
-	struct plumb_input *again;
-	int code = read_all(reader, file->input, false, error);
-	if (code)
-		return code;
-	for (uint32_t i = 0; i < reader->type_count; i++)
+	struct plumb_input *again = NULL;
+	int code = plumb_import_again(file, &again, error);
+	if (!code)
+		code = read_all(reader, file->input, false, error);
+	for (uint32_t i = 0; i < reader->type_count && !code; i++)
 		choose_metric(reader, &reader->types[i]);
-	code = plumb_input_open(&again, file->path, error);
-	if (code)
-		return code;
-	code = read_all(reader, again, true, error);
+	if (!code)
+		code = read_all(reader, again, true, error);
 	plumb_input_close(again);
 	if (!code)
 		describe(reader);

@@ -130,7 +130,7 @@ read_event(struct reader *reader, struct plumb_slice bytes, struct event *event)
 static struct plumb_slice
 detail(struct plumb_slice details, const char *key)
 {
-	const char *at = details.at, *end = details.at + details.bytes;
+	const char *at = details.at, *end = at ? at + details.bytes : NULL;
 	size_t length = strlen(key);
 	while (at < end) {
 		const char *stop = at;
@@ -182,9 +182,10 @@ launch_of(struct plumb_slice details)
 	launch.dynamic_shared = detail_number(details, "dynamic_shared", 0);
 	launch.registers = detail_number(details, "regs", 0);
 	launch.static_shared = detail_number(details, "static_shared", 0);
+	launch.shared = detail_number(details, "shm", 0); /* to 2021 */
 	/* ROCm's tracer writes memory that it never set. */
 	if (launch.registers > REGISTERS_MOST)
-		launch.registers = launch.static_shared = PLUMB_UNKNOWN;
+		launch.registers = launch.static_shared = launch.shared = PLUMB_UNKNOWN;
 	if (occupancy > 0 && occupancy <= 1000000)
 		launch.occupancy = occupancy;
 	return launch;
@@ -325,6 +326,22 @@ python_frame(struct reader *reader, struct plumb_slice name)
 	return plumb_trace_frame(reader->trace, PLUMB_FRAME_PYTHON, name);
 }
 
+/* TensorFlow's "encoder/layer_5/dropout/Mul:Mul", and not "Executor::Process", "jit_f:XLA GPU module". */
+static bool
+is_operator(struct plumb_slice name)
+{
+	const char *colon = name.bytes ? memrchr(name.at, ':', name.bytes) : NULL;
+	const char *end = name.at ? name.at + name.bytes : NULL;
+	if (!colon || colon == name.at || colon[-1] == ':' || colon + 1 == end ||
+	    memchr(name.at, ' ', name.bytes))
+		return false;
+	for (const char *at = colon + 1; at < end; at++)
+		if (*at != '_' && (*at < '0' || *at > '9') && (*at < 'A' || *at > 'Z') &&
+		    (*at < 'a' || *at > 'z'))
+			return false;
+	return true;
+}
+
 static void
 take_host(struct reader *reader, const struct event *event)
 {
@@ -336,16 +353,15 @@ take_host(struct reader *reader, const struct event *event)
 		if (hash > name.at)
 			name.bytes = (size_t)(hash - name.at);
 	}
-	const char *colon = name.at ? memrchr(name.at, ':', name.bytes) : NULL;
 	if (event->correlation)
 		frame = plumb_trace_frame(reader->trace, PLUMB_FRAME_GPU_API, name);
 	else if (name.bytes > 1 && name.at[0] == '$')
 		frame = python_frame(reader, name);
-	else if (colon > name.at && colon[-1] != ':' && colon + 1 < name.at + name.bytes &&
-	         event->tf_op.at)
-		frame = plumb_trace_frame(reader->trace, PLUMB_FRAME_OPERATOR, name);
 	else
-		frame = plumb_trace_frame(reader->trace, PLUMB_FRAME_RANGE, name);
+		frame = plumb_trace_frame(reader->trace,
+		                          event->op.at || is_operator(name) ? PLUMB_FRAME_OPERATOR
+		                                                            : PLUMB_FRAME_RANGE,
+		                          name);
 	plumb_trace_host(reader->trace, reader->track, frame, event->start_ns, event->end_ns,
 	                 (uint64_t)event->correlation);
 }
@@ -449,14 +465,11 @@ read_plane(struct reader *reader, const struct xplane_plane *plane)
 }
 
 static int
-read_events(struct reader *reader, const char *path, struct plumb_error *error)
+read_events(struct reader *reader, struct plumb_input *again, const char *path,
+            struct plumb_error *error)
 {
-	struct plumb_input *again;
 	struct plumb_protobuf_field f;
-	int code = plumb_input_open(&again, path, error);
-	if (code)
-		return code;
-	code = plumb_protobuf_stream_open(&reader->stream, again, error);
+	int code = plumb_protobuf_stream_open(&reader->stream, again, error);
 	while (!code && plumb_protobuf_stream_next(&reader->stream, &f))
 		if (plumb_protobuf_is(&f, SPACE_PLANE, PLUMB_PROTOBUF_BYTES) &&
 		    reader->plane < reader->names.planes.count) {
@@ -466,7 +479,6 @@ read_events(struct reader *reader, const char *path, struct plumb_error *error)
 	if (!code && plumb_protobuf_stream_failed(&reader->stream))
 		code = plumb_protobuf_stream_error(&reader->stream, path, error);
 	plumb_protobuf_stream_close(&reader->stream);
-	plumb_input_close(again);
 	return code;
 }
 
@@ -551,14 +563,18 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
 	reader->trace = trace;
 	reader->process = plumb_trace_process(trace, PLUMB_UNKNOWN);
-	int code = plumb_xplane_names(&reader->names, file->path, file->input, &own);
+	struct plumb_input *again = NULL;
+	int code = plumb_import_again(file, &again, &own);
 	if (!code)
-		code = read_events(reader, file->path, &own);
+		code = plumb_xplane_names(&reader->names, file->path, file->input, &own);
+	if (!code)
+		code = read_events(reader, again, file->path, &own);
 	if (!code) {
 		describe(reader);
 		plumb_trace_count(trace, PLUMB_FATE_REPEATED, "XLA Ops that hold others",
 		                  reader->containers);
 	}
+	plumb_input_close(again);
 	plumb_xplane_names_free(&reader->names);
 	free(reader);
 	if (!code)

@@ -9,6 +9,8 @@
 
 /* More statistics of one event's name are none that say what it is. */
 #define STATS_MAX ((size_t)16 << 10)
+/* Of a name; every event has it again, at the cost of a few bytes. */
+#define TEXT_MAX ((size_t)16 << 10)
 
 static const char *const stat_names[XPLANE_STATS] = {
 	[XPLANE_CORRELATION] = "correlation_id",
@@ -38,6 +40,8 @@ plumb_xplane_text(const struct xplane_names *names, uint32_t text)
 static uint32_t
 keep_text(struct xplane_names *names, struct plumb_slice text)
 {
+	if (text.bytes > TEXT_MAX)
+		text.bytes = TEXT_MAX;
 	uint32_t id = plumb_strtab_add(names->texts, text.at, text.bytes);
 	names->no_memory |= id == PLUMB_STRTAB_NONE;
 	return id;

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """pprof and folded stacks: sums by stacks, without times."""
 import gzip
+import os
 import re
+import threading
 
 import pytest
 
@@ -220,3 +222,23 @@ def test_not_folded(plumb, tmp_path):
 
 def test_folded_cut(plumb, tmp_path):
     cut_everywhere(plumb, tmp_path, b"main;work;inner 12\nmain;work 3\n")
+
+
+def test_pipe(plumb, tmp_path):
+    """What is read twice has to be a file."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(sample_profile().bytes(),))
+    writer.start()
+    assert "save it to one first" in refused(plumb, tmp_path, pipe)
+    writer.join()
+
+
+@pytest.mark.parametrize("begin", [space(GPU), sample_profile().bytes(), b"a;b 1\n" * 20])
+def test_sparse(plumb, tmp_path, begin):
+    """A file of 4 GB that is nothing but zeros behind its beginning: refused, and soon."""
+    path = tmp_path / "sparse"
+    path.write_bytes(begin)
+    os.truncate(path, 4 << 30)
+    line = refused(plumb, tmp_path, path)
+    assert "out of range" in line or "line 21 is longer" in line or "no known format" in line

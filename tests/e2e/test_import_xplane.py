@@ -52,7 +52,8 @@ GPU = plane("/device:GPU:3", [
                stat("kernel_details", "regs:32 static_shared:16 dynamic_shared:8 grid:4,2,1 "
                                       "block:256,1,1 occ_pct:62.5")),
          event(1, 3_000_500, 1_000_500, stat("correlation_id", 8),
-               stat("kernel_details", "regs:2191500840 static_shared:32462 grid:1,1,1 block:64,1,1"))),
+               stat("kernel_details", "regs:2191500840 static_shared:32462 grid:1,1,1 block:64,1,1")),
+         event(1, 5_000_000, 1_000, stat("kernel_details", "regs:38 shm:48 grid:160,1,1 block:1024,1,1"))),
     line(14, "Stream #14(MemcpyH2D)", 1000,
          event(2, 0, 500_000, stat("correlation_id", 9),
                stat("memcpy_details", "kind_src:pinned kind_dst:device size:4096 dest:0 async:1")),
@@ -67,10 +68,10 @@ HOST = plane("/host:CPU", [
     line(-5, "python", 1000,
          event(1, 0, 9_000_000), event(2, 100_000, 8_000_000), event(3, 200_000, 300_000,
                                                                   stat("correlation_id", 7)),
-         event(4, 600_000, 1_000, stat("tf_op", "MatMul"))),
+         event(4, 600_000, 1_000), event(5, 700_000, 1_000), event(6, 800_000, 1_000, stat("hlo_op", "add.1"))),
     line(6, "sums", 1000, message((1, 2), (5, 40), (3, 1000))),
 ], {1: "$train.py:12 main", 2: "PjitFunction(f)#step=3,id=4#", 3: "cuLaunchKernel",
-    4: "dense/MatMul:MatMul"})
+    4: "dense/MatMul:MatMul", 5: "jit_f:XLA GPU module", 6: "add"})
 OTHER = plane("/host:metadata", [line(1, "?", 0, event(1, 0, 1))], {1: "jit_f(1)"})
 
 
@@ -102,21 +103,21 @@ def test_own(plumb, tmp_path):
     made = imported(plumb, tmp_path, space(OTHER, GPU, HOST))
     device, = made.report()["devices"]
     # 2 000 999 … 4 000 499 … to the nearest ns: 2000 to 4000, and 4001 (3 000 500 up) to 5001.
-    assert device["kernels"] == {"count": 2, "ns": 2000 + 1000}
+    assert device["kernels"] == {"count": 3, "ns": 2000 + 1000 + 1}
     assert device["copies"] == {"count": 1, "ns": 500, "bytes": 4096}
     assert device["sets"] == {"count": 1, "ns": 100, "bytes": 512}
-    assert (device["busy_ns"], device["span_ns"]) == (3000 + 600, 4001)
+    assert (device["busy_ns"], device["span_ns"]) == (3001 + 600, 5001)
     row = made.profile.devices[0]
     assert (row.ordinal, row.name, row.clock_khz, row.multiprocessors, row.memory_bytes) == \
         (3, "H200", 1_980_000, 132, 150_000_000_000)
     assert made.paths("gpu.time") == {
         ("main", "PjitFunction(f)", "cuLaunchKernel", "jit_step", "jit(f)/jit(main)/dot_general",
          "fusion.1", "gemm_kernel"): 2000,
-        ("gemm_kernel",): 1000,
+        ("gemm_kernel",): 1001,
     }
     assert made.paths("gpu.copy_time") == {("copy pinned→device",): 500, ("set device",): 100}
-    assert made.ledger("gpu.kernel") == {("received", None): 2, ("attributed", None): 1,
-                                         ("unmatched", None): 1}
+    assert made.ledger("gpu.kernel") == {("received", None): 3, ("attributed", None): 1,
+                                         ("unmatched", None): 2}
     assert made.ledger() == {("repeated", "Steps"): 1, ("repeated", "XLA Modules"): 1,
                              ("repeated", "XLA Ops"): 2, ("unused", "/host:metadata"): 1,
                              ("unused", "sums of events without times"): 1}
@@ -127,8 +128,12 @@ def test_own(plumb, tmp_path):
         ((4, 2, 1), (256, 1, 1), 32, 16, 8, 625_000)
     main, = made.profile.match("main")
     assert (main.kind, main.file, main.line) == ("python", "train.py", 12)
-    operator, = made.profile.match("**/dense\\/MatMul:MatMul")
-    assert operator.kind == "operator"
+    old, = (variant for node in made.profile.match("gemm_kernel") for variant in node.variants if variant.registers)
+    assert (old.registers, old.grid, old.static_shared_bytes) == (38, (160, 1, 1), None)
+    assert made.profile.match("gemm_kernel")[0].exclusive["gpu.shared_bytes"].max == 48
+    assert {node.name: node.kind for node in made.profile.match("**/PjitFunction(f)/*")} == {
+        "cuLaunchKernel": "gpu_api", "dense/MatMul:MatMul": "operator", "jit_f:XLA GPU module": "range",
+        "add": "operator"}
     thread, = (track for track in made.profile.tracks if track.name == "python")
     assert thread.tid == -5
 

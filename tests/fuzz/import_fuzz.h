@@ -11,8 +11,35 @@
 
 #include "import/import.h"
 
+/* FILE, whose input may be open, into a profile that is thrown away. */
+static inline void
+import_fuzz_file(const struct plumb_format *format, struct plumb_import_file *file)
+{
+	struct plumb_error error = { 0 };
+	struct plumb_profile profile = { 0 };
+	struct plumb_builder *builder = plumb_builder_new();
+	struct plumb_trace *trace = plumb_trace_new(builder);
+	if (!builder || !trace)
+		abort();
+	format->probe(file);
+	int code = plumb_trace_next_file(trace, file->path, PLUMB_UNKNOWN);
+	if (!code)
+		code = format->read(file, trace, &error);
+	if (!code)
+		code = plumb_trace_end_file(trace, &error);
+	if (!code)
+		code = plumb_trace_finish(trace, &error);
+	if (!code)
+		code = plumb_builder_finish(builder, &profile, &error);
+	if (code && (!*error.message || strlen(error.message) >= sizeof error.message - 1))
+		abort();
+	plumb_profile_free(&profile);
+	plumb_trace_free(trace);
+	plumb_builder_free(builder);
+}
+
 /* SQLite follows links, and a memfd's leads nowhere: such a target names a folder for a file with a name. */
-static int
+static inline int
 import_fuzz_open(char path[64])
 {
 #ifdef IMPORT_FUZZ_FOLDER
@@ -25,41 +52,23 @@ import_fuzz_open(char path[64])
 #endif
 }
 
-static int
+static inline int
 import_fuzz(const struct plumb_format *format, const unsigned char *data, size_t bytes)
 {
 	struct plumb_error error = { 0 };
-	struct plumb_profile profile = { 0 };
 	struct plumb_import_file file = { 0 };
-	struct plumb_builder *builder = plumb_builder_new();
-	struct plumb_trace *trace = plumb_trace_new(builder);
 	char path[64];
 	int fd = import_fuzz_open(path);
 	char *head = calloc(1, PLUMB_INPUT_HEAD + 1);
-	if (!builder || !trace || !head || fd < 0 || write(fd, data, bytes) != (ssize_t)bytes)
+	if (!head || fd < 0 || write(fd, data, bytes) != (ssize_t)bytes)
 		abort();
 	file.path = path;
 	file.head = head;
 	file.head_bytes = bytes < PLUMB_INPUT_HEAD ? bytes : PLUMB_INPUT_HEAD;
 	file.whole = bytes < PLUMB_INPUT_HEAD;
 	memcpy(head, data, file.head_bytes);
-	int code = plumb_input_open(&file.input, path, &error);
-	format->probe(&file);
-	if (!code)
-		code = plumb_trace_next_file(trace, path, PLUMB_UNKNOWN);
-	if (!code)
-		code = format->read(&file, trace, &error);
-	if (!code)
-		code = plumb_trace_end_file(trace, &error);
-	if (!code)
-		code = plumb_trace_finish(trace, &error);
-	if (!code)
-		code = plumb_builder_finish(builder, &profile, &error);
-	if (code && (!*error.message || strlen(error.message) >= sizeof error.message - 1))
-		abort();
-	plumb_profile_free(&profile);
-	plumb_trace_free(trace);
-	plumb_builder_free(builder);
+	if (!plumb_input_open(&file.input, path, &error))
+		import_fuzz_file(format, &file);
 	plumb_input_close(file.input);
 	free(head);
 	close(fd);
