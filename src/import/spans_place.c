@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From spans and who is whose parent to contexts, values, tracks and GPU work. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -504,7 +503,8 @@ give_bytes(struct plumb_spans *spans, const struct plumb_spans_work *work)
 	const struct plumb_spans_row *row = &spans->rows.items[work->span];
 	int64_t least, most;
 	if (work->all_bytes < 0 || work->all_count <= 0 || work->all_least < 0 ||
-	    work->all_most < work->all_least || row->track == PLUMB_NONE ||
+	    work->all_most < work->all_least || work->all_deviation < 0 ||
+	    row->track == PLUMB_NONE ||
 	    __builtin_mul_overflow(work->all_least, work->all_count, &least) ||
 	    least > work->all_bytes ||
 	    (!__builtin_mul_overflow(work->all_most, work->all_count, &most) &&
@@ -512,6 +512,7 @@ give_bytes(struct plumb_spans *spans, const struct plumb_spans_work *work)
 		return 0;
 	uint32_t context = plumb_builder_context(plumb_trace_builder(spans->trace), row->context,
 	                                         row->frame, 0);
+	double deviation = (double)work->all_deviation;
 	struct plumb_value bytes = { .context = context,
 		                     .metric = PLUMB_METRIC_GPU_COPY_BYTES,
 		                     .track = row->track,
@@ -520,7 +521,7 @@ give_bytes(struct plumb_spans *spans, const struct plumb_spans_work *work)
 		                     .min = work->all_least,
 		                     .max = work->all_most,
 		                     .mean = (double)work->all_bytes / (double)work->all_count,
-		                     .m2 = NAN };
+		                     .m2 = deviation * deviation * (double)(work->all_count - 1) };
 	return context == PLUMB_NONE
 	               ? PLUMB_ESYSTEM
 	               : plumb_trace_bytes(spans->trace, &bytes, row->kind == PLUMB_FRAME_SET);
