@@ -179,6 +179,20 @@ def test_what_is_ambiguous_is_said(tmp_path):
     assert "model > left > call" in paths(made, "op.calls") and fates(made) == {}
 
 
+def test_calls_of_one_number(tmp_path):
+    """A runtime call and the driver call within it share theirs: the inner one started it. Two that lie side by
+    side leave it open."""
+    spans = [span(1, "a", 0, 10, "HARDWARE", None, cupti(5, function_name="cudaLaunchKernel")),
+             span(2, "b", 2, 5, "HARDWARE", None, cupti(5, function_name="cuLaunchKernel")),
+             span(3, "gpu_kernel", 20, 5, "HARDWARE", None, [("name", "k"), ("correlation_id", 5)])]
+    made = bring(tmp_path, document(spans))
+    assert paths(made, "gpu.time") == {"cuLaunchKernel > k": (5000, 1)}
+    spans.append(span(4, "c", 12, 5, "HARDWARE", None, cupti(5, function_name="cuLaunchKernel")))
+    made = bring(tmp_path, document(spans))
+    assert paths(made, "gpu.time") == {"k": (5000, 1)}
+    assert fates(made) == {("where it belongs is ambiguous", "GPU work whose number several calls have"): 1}
+
+
 def test_erased_parents(tmp_path):
     """A generated trace with all parents named, and without any: the same profile."""
     random.seed(7)

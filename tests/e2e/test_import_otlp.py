@@ -201,6 +201,13 @@ def test_bad_files(data, why, tmp_path):
     assert why in refused(tmp_path, data)
 
 
+def test_names_of_others_formats(tmp_path):
+    """Whatever a span is called, the file is what it is."""
+    words = ["cpu_op", "cuda_runtime", "traceID", "operationName", "processes", "traceEvents"]
+    made = bring(tmp_path, request([span(i + 1, word, 1, 9) for i, word in enumerate(words)]))
+    assert set(paths(made, "op.calls")) == set(words)
+
+
 def test_on_the_fly(tmp_path):
     path = tmp_path / "trace"
     path.write_text(json.dumps(request(sample())))
