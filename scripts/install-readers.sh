@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# install-readers.sh: what other people read exports with, into plumb's cache, for tests/e2e/test_export.py:
-# Perfetto's and pprof's own definitions as Python modules (PyPI), speedscope's schema (npm) and a
-# validator for it, and pprof (Go). What cannot be had here is left out, with a line; prints the folder.
+# install-readers.sh [collector]: what other people read exports with, into plumb's cache, for
+# tests/e2e/test_export*.py: Perfetto's, pprof's and OpenTelemetry's own definitions as Python modules (PyPI),
+# speedscope's schema (npm) and a validator for it, and pprof (Go); when asked, OpenTelemetry's Collector, which
+# takes minutes to build (Go). What cannot be had here is left out, with a line; prints the folder.
 set -u
 cache=${BUILD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/plumb}
 readers=$cache/readers
@@ -21,6 +22,10 @@ python() {
 		"$readers/venv/bin/pip" install -q --disable-pip-version-check perfetto protobuf jsonschema &&
 		touch "$readers/venv/complete"
 }
+otlp() {
+	"$readers/venv/bin/pip" install -q --disable-pip-version-check opentelemetry-proto &&
+		touch "$readers/venv/otlp"
+}
 speedscope() {
 	(cd "$readers" && npm pack --silent speedscope && tar xzf speedscope-*.tgz &&
 		mv package/dist/release/file-format-schema.json speedscope.json && rm -rf package)
@@ -28,7 +33,21 @@ speedscope() {
 pprof() {
 	GOBIN=$readers go install github.com/google/pprof@latest
 }
+# Not the newest: not all modules of a release are in the registry from its first day.
+collector() {
+	version=v0.158.0 build=$readers/collector
+	mkdir -p "$build" && GOBIN=$build go install "go.opentelemetry.io/collector/cmd/builder@$version" &&
+		cat >"$build/manifest.yaml" <<-END &&
+			dist: {name: otelcol, output_path: $build/out}
+			receivers: [{gomod: go.opentelemetry.io/collector/receiver/otlpreceiver $version}]
+			exporters: [{gomod: github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter $version}]
+		END
+		"$build/builder" --config "$build/manifest.yaml" && mv "$build/out/otelcol" "$readers/otelcol" &&
+		rm -rf "$build"
+}
 try "Perfetto package" "$readers/venv/complete" python
+try "OpenTelemetry package" "$readers/venv/otlp" otlp
 try "speedscope package" "$readers/speedscope.json" speedscope
 try "pprof" "$readers/pprof" pprof
+[ "${1-}" != collector ] || try "OpenTelemetry Collector" "$readers/otelcol" collector
 echo "$readers"

@@ -3,7 +3,7 @@
 #ifndef PLUMB_CLI_SEND_H
 #define PLUMB_CLI_SEND_H
 
-#include "base/http.h"
+#include "cli/http.h"
 #include "model/profile.h"
 
 /* "http://host[:4318][/v1/traces]" */

@@ -21,7 +21,7 @@
 #define PLUMB_VERSION "unknown"
 #endif
 
-#define STEPS_MOST 64 /* contexts above a span that are asked for one around it */
+#define STEPS_MOST 64 /* spans, or contexts above one, that are asked whether they are around it */
 
 struct launch {
 	uint64_t correlation;
@@ -154,7 +154,9 @@ nest(struct plumb_otlp *otlp)
 		       profile->spans[open.items[open.count - 1]].end_ns <= s->start_ns)
 			open.count--;
 		bool known = profile->tracks[s->track].tid != PLUMB_UNKNOWN;
-		for (uint32_t at = open.count; at-- > 0 && otlp->parents[i] == PLUMB_NONE;) {
+		uint32_t steps = 0;
+		for (uint32_t at = open.count;
+		     at-- > 0 && otlp->parents[i] == PLUMB_NONE && steps++ < STEPS_MOST;) {
 			const struct plumb_span *outer = &profile->spans[open.items[at]];
 			if (outer->end_ns >= s->end_ns &&
 			    (is_above(profile, outer->context, s->context) ||

@@ -375,13 +375,21 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 	return code;
 }
 
+/* What comes first in the file is one of the signals; behind it there may be any word as a name. */
 static int
 probe(const struct plumb_import_file *file)
 {
+	static const char *const first[] = { "\"resourceSpans\"", "\"resource_spans\"",
+		                             "\"resourceLogs\"", "\"resourceMetrics\"" };
 	const char *at = file->head + strspn(file->head, " \t\r\n");
 	if (*at != '{')
 		return 0;
-	return strstr(at, "\"resourceSpans\"") || strstr(at, "\"resource_spans\"") ? 90 : 0;
+	const char *key = at + 1 + strspn(at + 1, " \t\r\n");
+	bool spans = strstr(at, first[0]) || strstr(at, first[1]);
+	for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+		if (!strncmp(key, first[i], strlen(first[i])))
+			return spans ? 98 : 0;
+	return spans ? 60 : 0;
 }
 
 const struct plumb_format plumb_format_otlp = {

@@ -238,6 +238,7 @@ plumb_spans_item_start(struct plumb_spans_item *item)
 		.all_count = PLUMB_UNKNOWN,
 		.all_least = PLUMB_UNKNOWN,
 		.all_most = PLUMB_UNKNOWN,
+		.all_deviation = PLUMB_UNKNOWN,
 	};
 }
 
@@ -286,6 +287,7 @@ static const struct {
 	{ "gpu.copies.count", FIELD(all_count) },
 	{ "gpu.copies.bytes.least", FIELD(all_least) },
 	{ "gpu.copies.bytes.most", FIELD(all_most) },
+	{ "gpu.copies.bytes.deviation", FIELD(all_deviation) },
 	{ "registers_per_thread", FIELD(launch.registers) },
 	{ "gpu.kernel.registers", FIELD(launch.registers) },
 	{ "static_sharedMemory", FIELD(launch.static_shared) },
@@ -459,6 +461,7 @@ add_work(struct plumb_spans *spans, const struct plumb_spans_item *item)
 		.all_count = item->all_count,
 		.all_least = item->all_least,
 		.all_most = item->all_most,
+		.all_deviation = item->all_deviation,
 		.launch = item->launch,
 		.launched = is_known(&item->launch),
 	};

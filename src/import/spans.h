@@ -60,8 +60,8 @@ struct plumb_spans_item {
 	struct plumb_slice kind, kernel, copy, from, to, function, file, type, thread_name, uuid,
 		model;
 	struct plumb_trace_launch launch;
-	int64_t all_bytes, all_count, all_least,
-		all_most; /* of it and others of its path and stream */
+	int64_t all_bytes, all_count, all_least, all_most,
+		all_deviation; /* of it and others of its path and stream */
 	struct {
 		struct plumb_slice name, text;
 	} metrics[PLUMB_SPANS_METRICS];

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From spans and who is whose parent to contexts, values, tracks and GPU work. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,30 +94,35 @@ call_key(const struct plumb_spans *spans, uint32_t span)
 	                      row->correlation);
 }
 
-/* Of the calls that have a number the innermost; PLUMB_NONE if they do not lie one in the other. */
+/* Leaves one call of each number, the innermost; PLUMB_NONE where they do not lie one in the other. */
 static uint32_t
-call_of(const struct plumb_spans *spans, const struct call *calls, uint32_t count, uint64_t key)
+choose_calls(const struct plumb_spans *spans, struct call *calls, uint32_t count)
 {
-	uint32_t low = 0, high = count, best;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (calls[middle].key < key)
-			low = middle + 1;
-		else
-			high = middle;
+	uint32_t kept = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		if (!kept || calls[kept - 1].key != calls[i].key) {
+			calls[kept++] = calls[i];
+			continue;
+		}
+		uint32_t *best = &calls[kept - 1].span;
+		if (*best == PLUMB_NONE)
+			continue;
+		const struct plumb_level_span *x = &spans->times.items[*best];
+		const struct plumb_level_span *y = &spans->times.items[calls[i].span];
+		if (y->start_ns >= x->start_ns && y->end_ns <= x->end_ns)
+			*best = calls[i].span;
+		else if (x->start_ns < y->start_ns || x->end_ns > y->end_ns)
+			*best = PLUMB_NONE;
 	}
-	if (low == count || calls[low].key != key)
-		return PLUMB_NONE;
-	best = calls[low].span;
-	for (uint32_t i = low + 1; i < count && calls[i].key == key; i++) {
-		const struct plumb_level_span *a = &spans->times.items[best];
-		const struct plumb_level_span *b = &spans->times.items[calls[i].span];
-		if (b->start_ns >= a->start_ns && b->end_ns <= a->end_ns)
-			best = calls[i].span;
-		else if (a->start_ns < b->start_ns || a->end_ns > b->end_ns)
-			return PLUMB_NONE;
-	}
-	return best;
+	return kept;
+}
+
+/* By number alone. */
+static int
+by_number(const void *x, const void *y)
+{
+	const struct call *a = x, *b = y;
+	return (a->key > b->key) - (a->key < b->key);
 }
 
 static int
@@ -134,16 +138,17 @@ find_launches(struct plumb_spans *spans)
 			calls[count++] = (struct call){ call_key(spans, i), i };
 	if (count)
 		qsort(calls, count, sizeof *calls, by_key);
+	count = choose_calls(spans, calls, count);
 	for (uint32_t i = 0; i < spans->works.count; i++) {
 		uint32_t span = spans->works.items[i].span;
 		const struct plumb_spans_row *row = &spans->rows.items[span];
 		uint32_t launch = plumb_spans_find(spans, &row->cause);
-		if (launch == PLUMB_NONE && row->correlation) {
-			uint64_t key = call_key(spans, span);
-			launch = call_of(spans, calls, count, key);
-			several += launch == PLUMB_NONE && count &&
-			           bsearch(&(struct call){ key, 0 }, calls, count, sizeof *calls,
-			                   by_key) != NULL;
+		if (launch == PLUMB_NONE && row->correlation && count) {
+			struct call key = { call_key(spans, span), 0 };
+			const struct call *call =
+				bsearch(&key, calls, count, sizeof *calls, by_number);
+			launch = call ? call->span : PLUMB_NONE;
+			several += call && launch == PLUMB_NONE;
 		}
 		spans->times.items[span].launch = launch;
 	}
@@ -504,7 +509,8 @@ give_bytes(struct plumb_spans *spans, const struct plumb_spans_work *work)
 	const struct plumb_spans_row *row = &spans->rows.items[work->span];
 	int64_t least, most;
 	if (work->all_bytes < 0 || work->all_count <= 0 || work->all_least < 0 ||
-	    work->all_most < work->all_least || row->track == PLUMB_NONE ||
+	    work->all_most < work->all_least || work->all_deviation < 0 ||
+	    row->track == PLUMB_NONE ||
 	    __builtin_mul_overflow(work->all_least, work->all_count, &least) ||
 	    least > work->all_bytes ||
 	    (!__builtin_mul_overflow(work->all_most, work->all_count, &most) &&
@@ -512,6 +518,7 @@ give_bytes(struct plumb_spans *spans, const struct plumb_spans_work *work)
 		return 0;
 	uint32_t context = plumb_builder_context(plumb_trace_builder(spans->trace), row->context,
 	                                         row->frame, 0);
+	double deviation = (double)work->all_deviation;
 	struct plumb_value bytes = { .context = context,
 		                     .metric = PLUMB_METRIC_GPU_COPY_BYTES,
 		                     .track = row->track,
@@ -520,7 +527,7 @@ give_bytes(struct plumb_spans *spans, const struct plumb_spans_work *work)
 		                     .min = work->all_least,
 		                     .max = work->all_most,
 		                     .mean = (double)work->all_bytes / (double)work->all_count,
-		                     .m2 = NAN };
+		                     .m2 = deviation * deviation * (double)(work->all_count - 1) };
 	return context == PLUMB_NONE
 	               ? PLUMB_ESYSTEM
 	               : plumb_trace_bytes(spans->trace, &bytes, row->kind == PLUMB_FRAME_SET);

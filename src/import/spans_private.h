@@ -19,7 +19,7 @@ struct plumb_spans_work {
 	uint32_t span;
 	uint32_t uuid, model; /* strings */
 	int64_t device, context, stream, bytes;
-	int64_t all_bytes, all_count, all_least, all_most;
+	int64_t all_bytes, all_count, all_least, all_most, all_deviation;
 	struct plumb_trace_launch launch;
 	bool launched; /* something of it is known */
 };

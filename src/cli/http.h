@@ -3,8 +3,8 @@
  * Posts to a server near by: HTTP/1.1 without encryption, a connection for each request, half a minute's
  * patience. What must be encrypted goes through a collector or proxy on the same machine.
  */
-#ifndef PLUMB_BASE_HTTP_H
-#define PLUMB_BASE_HTTP_H
+#ifndef PLUMB_CLI_HTTP_H
+#define PLUMB_CLI_HTTP_H
 
 #include <stddef.h>
 

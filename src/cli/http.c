@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/http.h"
+#include "cli/http.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -58,16 +58,17 @@ plumb_http_url(struct plumb_http_url *url, const char *text, const char *port, c
 {
 	static const char scheme[] = "http://";
 	if (!strncasecmp(text, "https://", 8))
-		return plumb_fail(error, PLUMB_EUSAGE,
-		                  "%s: plumb does not encrypt; send to a collector on this machine "
-		                  "by http://, and let it pass on what must be encrypted",
-		                  text);
+		return plumb_fail(
+			error, PLUMB_EUSAGE,
+			"%.200s: plumb does not encrypt; send to a collector on this machine "
+			"by http://, and let it pass on what must be encrypted",
+			text);
 	const char *host = text + sizeof scheme - 1, *slash;
 	if (strncasecmp(text, scheme, sizeof scheme - 1) != 0 || !is_plain(text, strlen(text)) ||
 	    !split_host(url, host, strcspn(host, "/"), port) ||
 	    strlen(host + strcspn(host, "/")) >= sizeof url->path)
 		return plumb_fail(error, PLUMB_EUSAGE,
-		                  "%s: is no address; give one like http://localhost:%s", text,
+		                  "%.200s: is no address; give one like http://localhost:%s", text,
 		                  port);
 	slash = host + strcspn(host, "/");
 	snprintf(url->path, sizeof url->path, "%s", slash[0] && slash[1] ? slash : path);
