@@ -7,6 +7,7 @@ extern const struct plumb_format plumb_format_chrome;
 extern const struct plumb_format plumb_format_tf1;
 extern const struct plumb_format plumb_format_jax;
 extern const struct plumb_format plumb_format_rocprofv3;
+extern const struct plumb_format plumb_format_unitrace;
 
 const struct plumb_format *const plumb_formats[] = {
 	&plumb_format_kineto,
@@ -14,5 +15,6 @@ const struct plumb_format *const plumb_formats[] = {
 	&plumb_format_tf1,
 	&plumb_format_jax,
 	&plumb_format_rocprofv3,
+	&plumb_format_unitrace,
 	NULL,
 };
