@@ -6,19 +6,20 @@
 
 #include "analyze/group.h"
 #include "cli/cli.h"
+#include "cli/load.h"
 #include "cli/output.h"
 #include "export/names.h"
 #include "model/metric.h"
-#include "cli/load.h"
 
 static const struct plumb_option options[] = {
 	{ .name = "format",
 	  .letter = 'F',
 	  .kind = PLUMB_OPTION_CHOICE,
 	  .argument = "FORMAT",
-	  .choices = "folded|speedscope|perfetto|pprof",
+	  .choices = "folded|speedscope|perfetto|pprof|chrome|csv|json",
 	  .help = "what to write; without it the end of FILE's name tells: .folded, "
-	          ".speedscope.json, .pftrace (or .perfetto-trace), .pb.gz (or .pprof)" },
+	          ".speedscope.json, .pftrace (or .perfetto-trace), .pb.gz (or .pprof), "
+	          ".trace.json, .csv, .json" },
 	{ .name = "output",
 	  .letter = 'o',
 	  .kind = PLUMB_OPTION_TEXT,
@@ -52,9 +53,11 @@ format_of(const char *path)
 	static const struct {
 		const char *end, *format;
 	} ends[] = {
-		{ ".folded", "folded" },    { ".speedscope.json", "speedscope" },
-		{ ".pftrace", "perfetto" }, { ".perfetto-trace", "perfetto" },
-		{ ".pb.gz", "pprof" },      { ".pprof", "pprof" },
+		{ ".folded", "folded" },     { ".speedscope.json", "speedscope" },
+		{ ".pftrace", "perfetto" },  { ".perfetto-trace", "perfetto" },
+		{ ".pb.gz", "pprof" },       { ".pprof", "pprof" },
+		{ ".trace.json", "chrome" }, { ".csv", "csv" },
+		{ ".json", "json" },
 	};
 
 	for (size_t i = 0; path && i < sizeof ends / sizeof *ends; i++)
@@ -82,8 +85,8 @@ check_use(const struct plumb_invocation *invocation, const struct plumb_export_f
 		name = format_of(output);
 	if (!name)
 		return plumb_cli_usage(invocation,
-		                       "export: choose --format folded, speedscope, perfetto or "
-		                       "pprof");
+		                       "export: choose --format folded, speedscope, perfetto, "
+		                       "pprof, chrome, csv or json");
 	*format = plumb_export_find(name);
 	*metric = wanted ? plumb_metric_find(wanted) : 0;
 	if (wanted && !(*format)->metric)
@@ -160,6 +163,10 @@ static const char *const examples[] = {
 	"graphs and tables of pprof",
 	"plumb export run.plumb -F folded -m op.time | flamegraph.pl > run.svg",
 	"a picture of host time",
+	"plumb export run.plumb -o run.trace.json",
+	"a time line for tools that read PyTorch's traces",
+	"plumb export run.plumb -o run.csv",
+	"every value, for pandas.read_csv",
 	NULL,
 };
 
@@ -168,12 +175,16 @@ const struct plumb_verb plumb_verb_export = {
 	.summary = "write a profile in a format that other tools read",
 	.synopsis = "FILE",
 	.description =
-		"Writes what a profile holds as folded stacks, for speedscope, for Perfetto or for "
-		"pprof. A file appears whole or not at all.\n\n"
+		"Writes what a profile holds as folded stacks, for speedscope, for Perfetto, for "
+		"pprof, as Chrome trace events, or as CSV or JSON. A file appears whole or not at "
+		"all.\n\n"
 		"folded, speedscope and pprof have a stack for each call path with a value of its "
 		"own, from the Python line to the kernel. perfetto has what happened when: with "
 		"plumb run --trace operators, driver calls and GPU work with arrows between them, "
-		"without it the newest GPU work of each device; and how busy devices were.",
+		"without it the newest GPU work of each device; and how busy devices were. chrome "
+		"has the same spans as PyTorch's profiler writes them, and plumb import reads them "
+		"back. csv has every value of every call path on every thread and stream, json the "
+		"whole profile.",
 	.options = options,
 	.examples = examples,
 	.min_operands = 1,

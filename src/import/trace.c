@@ -63,6 +63,7 @@ plumb_trace_free(struct plumb_trace *trace)
 	forget_file(trace);
 	plumb_vec_free(&trace->hosts);
 	plumb_vec_free(&trace->busy);
+	plumb_vec_free(&trace->bytes);
 	free(trace);
 }
 

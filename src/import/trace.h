@@ -94,6 +94,9 @@ struct plumb_trace_work {
 };
 int plumb_trace_work(struct plumb_trace *trace, const struct plumb_trace_work *work);
 
+/* Bytes that DEVICE copied and set beside those of its works that say how many. */
+int plumb_trace_more_bytes(struct plumb_trace *trace, uint32_t device, int64_t copied, int64_t set);
+
 /* The innermost thing that began at FROM_NS or before and is not over then, on thread FROM, caused the
  * outermost thing that begins at or after TO_NS on thread TO: forward and backward. */
 int plumb_trace_link(struct plumb_trace *trace, uint32_t from, int64_t from_ns, uint32_t to,
