@@ -82,7 +82,7 @@ put_table(struct writer *w, const struct plumb_table *table, bool values)
 	uint32_t count = 1;
 
 	if (table->count_offset) {
-		memcpy(&rows, rows, sizeof rows);
+		memcpy(&rows, profile + table->rows_offset, sizeof(void *));
 		memcpy(&count, profile + table->count_offset, sizeof count);
 	}
 	plumb_json_key(w->json, table->name);
