@@ -29,6 +29,9 @@ struct chrome {
 	uint32_t *drawn;    /* by value: spans of its context and track */
 	uint32_t *variants; /* of kernels, by context and track */
 	uint32_t variants_count;
+	const char *steps; /* numbers of the profiler's steps that are still to be written */
+	int64_t step;
+	uint32_t steps_track;
 };
 
 /* ---- what is known of a span ---- */
@@ -296,8 +299,32 @@ category_of(uint32_t kind, const char *name)
 	}
 }
 
+/* The number of the next step on TRACK: a profile has steps as one range, and their numbers as a fact about
+ * the run. */
+static int64_t
+next_step(struct chrome *c, uint32_t track)
+{
+	if (!c->steps || c->steps_track != track) {
+		c->steps = "";
+		for (uint32_t i = 0; i < c->profile->environment_count; i++) {
+			const struct plumb_environment_row *row = &c->profile->environment[i];
+			const char *key = plumb_text(c->profile, row->key);
+			const char *value = plumb_text(c->profile, row->value);
+			if (key && value && !strcmp(key, "profiler.steps"))
+				c->steps = value;
+		}
+		c->steps_track = track;
+		c->step = -1;
+	}
+	char *end;
+	long long number = strtoll(c->steps, &end, 10);
+	c->step = end == c->steps ? c->step + 1 : number;
+	c->steps = end;
+	return c->step;
+}
+
 static void
-put_name(struct chrome *c, const struct plumb_frame *frame, const char *label)
+put_name(struct chrome *c, const struct plumb_frame *frame, const char *label, uint32_t track)
 {
 	const char *file = plumb_text(c->profile, frame->file);
 	char text[4096];
@@ -308,6 +335,8 @@ put_name(struct chrome *c, const struct plumb_frame *frame, const char *label)
 		snprintf(text, sizeof text, "%s(%" PRIu32 "): %s", file, frame->line, label);
 	else if (frame->kind == PLUMB_FRAME_MODULE)
 		snprintf(text, sizeof text, "nn.Module: %s", label);
+	else if (frame->kind == PLUMB_FRAME_RANGE && !strcmp(label, "ProfilerStep"))
+		snprintf(text, sizeof text, "ProfilerStep#%" PRId64, next_step(c, track));
 	else {
 		plumb_json_key_text(c->json, "name", label);
 		return;
@@ -537,7 +566,7 @@ put_span(struct chrome *c, const struct plumb_span *span)
 
 	begin_event(c, "X");
 	plumb_json_key_text(c->json, "cat", category_of(frame->kind, label));
-	put_name(c, frame, label);
+	put_name(c, frame, label, span->track);
 	plumb_json_key_quantity(c->json, "pid", pid_of_track(c, span->track));
 	plumb_json_key_quantity(c->json, "tid", c->tids[span->track]);
 	put_time(c, "ts", start - c->base);
@@ -638,12 +667,14 @@ static bool
 put_head(struct chrome *c)
 {
 	const struct plumb_profile *profile = c->profile;
-	bool done;
+	bool done, one_rank = profile->processes_count > 0;
 
 	plumb_json_key_quantity(c->json, "schemaVersion", 1);
 	plumb_json_key_text(c->json, "displayTimeUnit", "ns");
 	plumb_json_key_quantity(c->json, "baseTimeNanoseconds", c->base);
-	if (profile->processes_count == 1 && profile->processes[0].rank != PLUMB_UNKNOWN) {
+	for (uint32_t i = 0; i < profile->processes_count; i++)
+		one_rank &= profile->processes[i].rank == profile->processes[0].rank;
+	if (one_rank && profile->processes[0].rank != PLUMB_UNKNOWN) {
 		plumb_json_key(c->json, "distributedInfo");
 		plumb_json_object(c->json);
 		plumb_json_key_quantity(c->json, "rank", profile->processes[0].rank);

@@ -11,6 +11,7 @@
  * named before or after their events. So all is kept until the end.
  */
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -316,7 +317,30 @@ by_pid(const void *x, const void *y)
 	return (a->pid > b->pid) - (a->pid < b->pid);
 }
 
-/* "RANK 3 DEVICE<host>[name] 0:3d:0.0 #0.1" */
+/* "RANK 3 DEVICE<host>[Intel Max 1550] 0:3d:0.0 #0.1" → "Intel Max 1550 tile 1", and where there is no name
+ * "0:3d:0.0 tile 1". */
+static uint32_t
+device_name(struct plumb_builder *builder, const char *text)
+{
+	const char *behind = strstr(strstr(text, "DEVICE<"), ">"), *end, *tile;
+	char name[200], part[32] = "";
+	if (!behind)
+		return plumb_builder_text(builder, text);
+	behind++;
+	if (*behind == '[' && (end = strchr(behind, ']')))
+		behind++;
+	else
+		end = behind + strcspn(behind, " ");
+	tile = strstr(end, " #");
+	tile = tile ? strchr(tile, '.') : NULL;
+	if (tile)
+		snprintf(part, sizeof part, " tile %.*s", (int)strspn(tile + 1, "0123456789"),
+		         tile + 1);
+	snprintf(name, sizeof name, "%.*s%s", end - behind < 150 ? (int)(end - behind) : 150,
+	         behind, part);
+	return plumb_builder_text(builder, name);
+}
+
 static void
 describe(struct reader *reader, const struct plumb_chrome_name *named)
 {
@@ -332,6 +356,8 @@ describe(struct reader *reader, const struct plumb_chrome_name *named)
 		.process = PLUMB_NONE,
 		.name = named->name,
 	};
+	if (part.device)
+		part.name = device_name(plumb_trace_builder(trace), text);
 	if (!part.device && strstr(text, "HOST<")) {
 		part.process = plumb_trace_process(trace, part.pid);
 		if (part.process != PLUMB_NONE && part.rank != PLUMB_UNKNOWN)

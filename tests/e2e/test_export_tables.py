@@ -154,6 +154,27 @@ def test_chrome_of_published_traces_has_the_same_totals(tmp_path, name):
     assert query(made.path, calls) == query(again.path, calls)
 
 
+def test_the_rank_is_read_back(tmp_path):
+    made = imported(write(tmp_path, KINETO | {"distributedInfo": {"rank": 3}}), tmp_path)
+    path, document = chrome(made.path, tmp_path)
+    assert document["distributedInfo"] == {"rank": 3}
+    again = imported(path, tmp_path, "again.plumb")
+    assert {rank for rank, in query(again.path, "SELECT rank FROM processes")} == {3}
+
+
+@pytest.mark.parametrize("numbers", [[16, 17, 19], [0, 1]])
+def test_steps_of_the_profiler_keep_their_numbers(tmp_path, numbers):
+    names = [f"ProfilerStep#{number}" for number in numbers]
+    made = imported(write(tmp_path, {"deviceProperties": [], "traceEvents": [
+        {"ph": "X", "cat": "user_annotation", "name": name, "pid": 1, "tid": 2, "ts": 10 * i, "dur": 5}
+        for i, name in enumerate(names)]}), tmp_path)
+    path, document = chrome(made.path, tmp_path)
+    assert [event["name"] for event in events(document, "user_annotation")] == names
+    again = imported(path, tmp_path, "again.plumb")
+    assert again.environment()["profiler.steps"] == " ".join(map(str, numbers))
+    assert again.paths() == {"range ProfilerStep"}
+
+
 def test_times_are_exact(tmp_path):
     base = 1785000000000000123
     document = {"baseTimeNanoseconds": base, "traceEvents": [
