@@ -19,7 +19,7 @@ MAY_USE = {
     "settle": {"model", "region", "isa"},
     "import": {"model"},
     "analyze": {"model", "isa"},
-    "export": {"model"},
+    "export": {"model", "store"},
     "serve": {"analyze", "export", "store", "model"},
     "cli": {"region", "model", "isa", "collect", "store", "settle", "import", "analyze", "export",
             "serve"},

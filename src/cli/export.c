@@ -6,21 +6,21 @@
 
 #include "analyze/group.h"
 #include "cli/cli.h"
+#include "cli/load.h"
 #include "cli/output.h"
 #include "cli/send.h"
 #include "export/names.h"
 #include "model/metric.h"
-#include "cli/load.h"
 
 static const struct plumb_option options[] = {
 	{ .name = "format",
 	  .letter = 'F',
 	  .kind = PLUMB_OPTION_CHOICE,
 	  .argument = "FORMAT",
-	  .choices = "folded|speedscope|perfetto|pprof|otlp",
+	  .choices = "folded|speedscope|perfetto|pprof|chrome|otlp|csv|json",
 	  .help = "what to write; without it the end of FILE's name tells: .folded, "
 	          ".speedscope.json, .pftrace (or .perfetto-trace), .pb.gz (or .pprof), "
-	          ".otlp.json" },
+	          ".trace.json, .otlp.json, .csv, .json" },
 	{ .name = "output",
 	  .letter = 'o',
 	  .kind = PLUMB_OPTION_TEXT,
@@ -59,10 +59,11 @@ format_of(const char *path)
 	static const struct {
 		const char *end, *format;
 	} ends[] = {
-		{ ".folded", "folded" },    { ".speedscope.json", "speedscope" },
-		{ ".pftrace", "perfetto" }, { ".perfetto-trace", "perfetto" },
-		{ ".pb.gz", "pprof" },      { ".pprof", "pprof" },
-		{ ".otlp.json", "otlp" },
+		{ ".folded", "folded" },     { ".speedscope.json", "speedscope" },
+		{ ".pftrace", "perfetto" },  { ".perfetto-trace", "perfetto" },
+		{ ".pb.gz", "pprof" },       { ".pprof", "pprof" },
+		{ ".trace.json", "chrome" }, { ".otlp.json", "otlp" },
+		{ ".csv", "csv" },           { ".json", "json" },
 	};
 
 	for (size_t i = 0; path && i < sizeof ends / sizeof *ends; i++)
@@ -92,7 +93,7 @@ check_use(const struct plumb_invocation *invocation, const struct plumb_export_f
 	if (!name)
 		return plumb_cli_usage(invocation,
 		                       "export: choose --format folded, speedscope, perfetto, "
-		                       "pprof or otlp");
+		                       "pprof, chrome, otlp, csv or json");
 	if (sends && (output || strcmp(name, "otlp") != 0))
 		return plumb_cli_usage(invocation,
 		                       "export: --endpoint is for otlp, and takes no -o");
@@ -195,6 +196,10 @@ static const char *const examples[] = {
 	"a picture of host time",
 	"plumb export run.plumb --endpoint http://localhost:4318",
 	"spans to an OpenTelemetry collector",
+	"plumb export run.plumb -o run.trace.json",
+	"a time line for tools that read PyTorch's traces",
+	"plumb export run.plumb -o run.csv",
+	"every value, for pandas.read_csv",
 	NULL,
 };
 
@@ -204,13 +209,15 @@ const struct plumb_verb plumb_verb_export = {
 	.synopsis = "FILE",
 	.description =
 		"Writes what a profile holds as folded stacks, for speedscope, for Perfetto, for "
-		"pprof or as OpenTelemetry's spans (otlp). A file appears whole or not at all.\n\n"
+		"pprof, as Chrome trace events, as OpenTelemetry's spans (otlp), or as CSV or JSON. A "
+		"file appears whole or not at all.\n\n"
 		"folded, speedscope and pprof have a stack for each call path with a value of its "
 		"own, from the Python line to the kernel. perfetto has what happened when: with "
 		"plumb run --trace operators, driver calls and GPU work with arrows between them, "
-		"without it the newest GPU work of each device; and how busy devices were. otlp "
-		"has "
-		"the spans of plumb run --trace, with parents, in a file or sent to a collector.",
+		"without it the newest GPU work of each device; and how busy devices were. chrome "
+		"has the same spans as PyTorch's profiler writes them, and plumb import reads them "
+		"back; otlp has them with parents, in a file or sent to a collector. csv has every "
+		"value of every call path on every thread and stream, json the whole profile.",
 	.options = options,
 	.examples = examples,
 	.min_operands = 1,

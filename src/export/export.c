@@ -4,11 +4,8 @@
 #include <string.h>
 
 const struct plumb_export_format *const plumb_export_formats[] = {
-	&plumb_export_folded,
-	&plumb_export_speedscope,
-	&plumb_export_perfetto,
-	&plumb_export_pprof,
-	&plumb_export_otlp,
+	&plumb_export_folded, &plumb_export_speedscope, &plumb_export_perfetto, &plumb_export_pprof,
+	&plumb_export_chrome, &plumb_export_otlp,       &plumb_export_csv,      &plumb_export_json,
 	NULL,
 };
 

@@ -31,7 +31,8 @@ struct plumb_export_format {
 };
 
 extern const struct plumb_export_format plumb_export_folded, plumb_export_speedscope,
-	plumb_export_perfetto, plumb_export_pprof, plumb_export_otlp;
+	plumb_export_perfetto, plumb_export_pprof, plumb_export_chrome, plumb_export_otlp,
+	plumb_export_csv, plumb_export_json;
 
 /* All formats; ends with NULL. */
 extern const struct plumb_export_format *const plumb_export_formats[];

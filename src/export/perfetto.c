@@ -6,12 +6,8 @@
  *	         └─ GPU ─┬─ stream    kernels, copies and sets; arrows from the calls that started them
  *	                 └─ counters  how busy the device was, from its series
  *
- * Spans come from the trace, where one was kept; a stream without any has the newest work. Perfetto
- * wants the spans of a track to nest: what overlaps goes to a second track of the same name, and so does a
- * range that was started, whether it overlaps or not.
- *
- * Times are the host's CLOCK_MONOTONIC. Clocks of several hosts do not compare, so that a profile of
- * several has the times of day.
+ * Perfetto wants the spans of a track to nest: what overlaps goes to a second track of the same name, and so
+ * does a range that was started, whether it overlaps or not.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,21 +17,14 @@
 #include "export/export.h"
 #include "export/names.h"
 #include "export/perfetto_packet.h"
+#include "export/timeline.h"
 #include "export/times.h"
-#include "model/order.h"
 
 /* Numbers of tracks: kind, index, and which of the tracks of one name. */
 enum track_number { PROCESS = 1, GPU, TRACK, BUSY, WORK };
 #define UUID(kind, index, lane)                                                                    \
 	((uint64_t)(kind) << 56 | (uint64_t)(index) << 16 | ((uint64_t)(lane) & 0xffff))
 #define LANES_MOST 4096u
-
-/* A launch that is in the trace: whether work that it started is too, and whether some was drawn. */
-struct launch {
-	uint64_t correlation;
-	uint32_t process;
-	bool work, drawn;
-};
 
 struct lane {
 	PLUMB_VEC(int64_t) ends; /* of the spans that are open, the innermost last */
@@ -44,85 +33,14 @@ struct lane {
 struct perfetto {
 	const struct plumb_profile *profile;
 	struct plumb_packets packets;
-	struct plumb_span *spans; /* to be drawn, in order */
-	uint32_t spans_count;
-	bool *started;                     /* by context */
-	PLUMB_VEC(struct launch) launches; /* by process and correlation */
+	struct plumb_timeline timeline;
+	bool *started; /* by context */
 	PLUMB_VEC(struct lane) lanes;
-	bool of_day; /* times are realtime */
 	bool too_deep;
-	bool no_time; /* … of a process whose clocks were not read */
 	FILE *out;
 };
 
-/* ---- what is drawn ---- */
-
-/* Does a track have spans of the trace? They are ordered by track. */
-static bool
-is_traced(const struct plumb_profile *profile, uint32_t track)
-{
-	uint32_t low = 0, high = profile->spans_count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (profile->spans[middle].track < track)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < profile->spans_count && profile->spans[low].track == track;
-}
-
-static bool
-gather(struct perfetto *p)
-{
-	const struct plumb_profile *profile = p->profile;
-	uint64_t most = (uint64_t)profile->spans_count + profile->work_count;
-	bool *traced = calloc((size_t)profile->tracks_count + 1, sizeof *traced);
-
-	p->spans = most < UINT32_MAX ? malloc((size_t)most * sizeof *p->spans + 1) : NULL;
-	if (!p->spans || !traced) {
-		free(traced);
-		return false;
-	}
-	for (uint32_t t = 0; t < profile->tracks_count; t++)
-		traced[t] = is_traced(profile, t);
-	if (profile->spans_count)
-		memcpy(p->spans, profile->spans, profile->spans_count * sizeof *p->spans);
-	p->spans_count = profile->spans_count;
-	for (uint32_t i = 0; i < profile->work_count; i++) {
-		const struct plumb_work_item *w = &profile->work[i];
-		if (!traced[w->track])
-			p->spans[p->spans_count++] =
-				(struct plumb_span){ w->context, w->track, w->start_ns, w->end_ns,
-				                     0 };
-	}
-	free(traced);
-	return plumb_order_spans(p->spans, p->spans_count) == 0;
-}
-
 /* ---- times ---- */
-
-static bool
-of_several_hosts(const struct plumb_profile *profile)
-{
-	for (uint32_t i = 1; i < profile->processes_count; i++)
-		if (profile->processes[i].host != profile->processes[0].host)
-			return true;
-	return false;
-}
-
-static int64_t
-time_of(struct perfetto *p, uint32_t process, int64_t time)
-{
-	int64_t real;
-
-	if (!p->of_day || time == PLUMB_UNKNOWN)
-		return time;
-	real = plumb_export_realtime(p->profile, process, time);
-	p->no_time |= real == PLUMB_UNKNOWN;
-	return real == PLUMB_UNKNOWN ? time : real;
-}
 
 /* So that Perfetto knows the time of day. */
 static void
@@ -130,7 +48,7 @@ put_clocks(struct perfetto *p)
 {
 	int64_t start = p->profile->run.start_ns, real;
 
-	if (p->of_day || start == PLUMB_UNKNOWN || start < 0)
+	if (p->timeline.of_day || start == PLUMB_UNKNOWN || start < 0)
 		return;
 	real = plumb_export_realtime(p->profile, 0, start);
 	if (real != PLUMB_UNKNOWN && real >= 0)
@@ -138,21 +56,6 @@ put_clocks(struct perfetto *p)
 }
 
 /* ---- tracks ---- */
-
-/* A process's number for Perfetto, which has one process for each number: of another host, or of an
- * earlier program, the number gets digits before it. */
-static int64_t
-pid_of(const struct plumb_profile *profile, uint32_t process)
-{
-	int64_t pid = profile->processes[process].pid;
-
-	if (pid == PLUMB_UNKNOWN || pid <= 0 || pid > 9999999)
-		return INT64_C(1000000000) + process;
-	for (uint32_t i = 0; i < process; i++)
-		if (profile->processes[i].pid == pid)
-			return (int64_t)(process % 200 + 1) * 10000000 + pid;
-	return pid;
-}
 
 static void
 put_process(struct perfetto *p, uint32_t process)
@@ -173,8 +76,8 @@ put_process(struct perfetto *p, uint32_t process)
 	snprintf(name, sizeof name, "%.*s", command ? (int)strcspn(command, " ") : 1,
 	         command ? command : "?");
 	plumb_track_begin(&p->packets, UUID(PROCESS, process, 0), 0, NULL);
-	plumb_track_process(&p->packets, pid_of(profile, process), plumb_export_base(name), command,
-	                    labels);
+	plumb_track_process(&p->packets, plumb_timeline_pid(profile, process),
+	                    plumb_export_base(name), command, labels);
 	plumb_track_end(&p->packets);
 }
 
@@ -247,74 +150,22 @@ put_track(struct perfetto *p, uint32_t track, uint32_t lane)
 	bool thread = t->kind == PLUMB_TRACK_THREAD && !lane && process && t->tid != PLUMB_UNKNOWN;
 	plumb_track_begin(&p->packets, UUID(TRACK, track, lane), parent, thread ? NULL : name);
 	if (thread)
-		plumb_track_thread(&p->packets, pid_of(profile, t->process), t->tid,
+		plumb_track_thread(&p->packets, plumb_timeline_pid(profile, t->process), t->tid,
 		                   plumb_text(profile, t->name));
 	plumb_track_end(&p->packets);
 }
 
-/* ---- arrows ---- */
+/* ---- spans ---- */
 
-static int
-by_launch(const void *x, const void *y)
-{
-	const struct launch *a = x, *b = y;
-
-	if (a->process != b->process)
-		return a->process < b->process ? -1 : 1;
-	return (a->correlation > b->correlation) - (a->correlation < b->correlation);
-}
-
-static struct launch *
-find_launch(const struct perfetto *p, const struct plumb_span *span)
-{
-	struct launch key = { .correlation = span->correlation,
-		              .process = p->profile->tracks[span->track].process };
-
-	if (!span->correlation || !p->launches.count)
-		return NULL;
-	return bsearch(&key, p->launches.items, p->launches.count, sizeof key, by_launch);
-}
-
-static bool
-gather_launches(struct perfetto *p)
-{
-	for (uint32_t i = 0; i < p->spans_count; i++) {
-		const struct plumb_span *s = &p->spans[i];
-		const struct plumb_track *t = &p->profile->tracks[s->track];
-		if (!s->correlation || t->kind != PLUMB_TRACK_THREAD)
-			continue;
-		struct launch *launch = plumb_vec_add(&p->launches);
-		if (!launch)
-			return false;
-		launch->correlation = s->correlation;
-		launch->process = t->process;
-	}
-	if (p->launches.count)
-		qsort(p->launches.items, p->launches.count, sizeof *p->launches.items, by_launch);
-	for (uint32_t i = 0; i < p->spans_count; i++) {
-		const struct plumb_span *s = &p->spans[i];
-		struct launch *launch = find_launch(p, s);
-		if (launch && p->profile->tracks[s->track].kind == PLUMB_TRACK_STREAM)
-			launch->work = true;
-	}
-	return true;
-}
-
-/* An arrow needs both ends; of a graph's many pieces of work the first has it. */
 static void
 put_flow(struct perfetto *p, const struct plumb_span *span)
 {
-	bool stream = p->profile->tracks[span->track].kind == PLUMB_TRACK_STREAM;
-	struct launch *launch = find_launch(p, span);
+	uint32_t arrow = plumb_timeline_arrow(&p->timeline, span);
 
-	if (!launch || !launch->work || (stream && launch->drawn))
-		return;
-	if (stream)
-		launch->drawn = true;
-	plumb_event_flow(&p->packets, (uint64_t)(launch - p->launches.items) + 1, stream);
+	if (arrow)
+		plumb_event_flow(&p->packets, arrow,
+		                 p->profile->tracks[span->track].kind == PLUMB_TRACK_STREAM);
 }
-
-/* ---- spans ---- */
 
 static void
 put_end(struct perfetto *p, uint32_t track, uint32_t lane)
@@ -323,7 +174,7 @@ put_end(struct perfetto *p, uint32_t track, uint32_t lane)
 	uint32_t process = p->profile->tracks[track].process;
 	int64_t end = l->ends.items[--l->ends.count];
 
-	plumb_packet_begin(&p->packets, time_of(p, process, end));
+	plumb_packet_begin(&p->packets, plumb_timeline_time(&p->timeline, process, end));
 	plumb_event_begin(&p->packets, PLUMB_EVENT_END, UUID(TRACK, track, lane));
 	plumb_event_end(&p->packets);
 	plumb_packet_end(&p->packets);
@@ -394,7 +245,8 @@ put_span(struct perfetto *p, const struct plumb_span *span, uint32_t first, uint
 	if (!end)
 		return false;
 	*end = span->end_ns;
-	plumb_packet_begin(&p->packets, time_of(p, track->process, span->start_ns));
+	plumb_packet_begin(&p->packets,
+	                   plumb_timeline_time(&p->timeline, track->process, span->start_ns));
 	plumb_event_begin(&p->packets, PLUMB_EVENT_BEGIN, UUID(TRACK, span->track, lane));
 	put_flow(p, span);
 	plumb_event_context(&p->packets, span->context);
@@ -408,11 +260,12 @@ put_spans(struct perfetto *p)
 {
 	uint32_t lanes = 0;
 
-	for (uint32_t i = 0; i < p->spans_count && !ferror(p->out); i++) {
-		uint32_t track = p->spans[i].track;
-		if (!put_span(p, &p->spans[i], p->started[p->spans[i].context], &lanes))
+	for (uint32_t i = 0; i < p->timeline.spans_count && !ferror(p->out); i++) {
+		uint32_t track = p->timeline.spans[i].track;
+		if (!put_span(p, &p->timeline.spans[i], p->started[p->timeline.spans[i].context],
+		              &lanes))
 			return false;
-		if (i + 1 < p->spans_count && p->spans[i + 1].track == track)
+		if (i + 1 < p->timeline.spans_count && p->timeline.spans[i + 1].track == track)
 			continue;
 		for (uint32_t lane = 0; lane < lanes; lane++)
 			while (p->lanes.items[lane].ends.count)
@@ -427,7 +280,7 @@ put_spans(struct perfetto *p)
 static void
 put_value(struct perfetto *p, uint32_t process, uint64_t track, int64_t time, double value)
 {
-	plumb_packet_begin(&p->packets, time_of(p, process, time));
+	plumb_packet_begin(&p->packets, plumb_timeline_time(&p->timeline, process, time));
 	plumb_event_begin(&p->packets, PLUMB_EVENT_COUNTER, track);
 	plumb_event_value(&p->packets, value);
 	plumb_event_end(&p->packets);
@@ -490,7 +343,7 @@ put_all(struct perfetto *p)
 	put_clocks(p);
 	for (uint32_t i = 0; i < p->profile->processes_count; i++)
 		put_process(p, i);
-	if (!put_gpus(p) || !gather_launches(p) || !find_started(p) || !put_spans(p))
+	if (!put_gpus(p) || !find_started(p) || !put_spans(p))
 		return false;
 	put_series(p);
 	return !p->packets.failed;
@@ -504,31 +357,23 @@ perfetto_write(const struct plumb_profile *profile, const struct plumb_export_op
 	bool done;
 
 	(void)options;
-	if (!profile->spans_count && !profile->work_count && !profile->series_count)
-		return plumb_fail(
-			error, PLUMB_EEMPTY,
-			"this profile has totals only and no time line; record with plumb "
-			"run --trace");
-	p.of_day = of_several_hosts(profile);
-	done = plumb_packets_init(&p.packets, profile, out) && gather(&p) && put_all(&p);
+	if (!profile->series_count && plumb_timeline_check(profile, error) < 0)
+		return PLUMB_EEMPTY;
+	done = plumb_timeline_open(&p.timeline, profile) &&
+	       plumb_packets_init(&p.packets, profile, out) && put_all(&p);
+	bool no_time = p.timeline.no_time;
 	plumb_packets_free(&p.packets);
 	for (uint32_t i = 0; i < p.lanes.count; i++)
 		plumb_vec_free(&p.lanes.items[i].ends);
 	plumb_vec_free(&p.lanes);
-	plumb_vec_free(&p.launches);
-	free(p.spans);
+	plumb_timeline_free(&p.timeline);
 	free(p.started);
 	if (p.too_deep)
 		return plumb_fail(error, PLUMB_EINPUT, "more than %u spans of one track overlap",
 		                  LANES_MOST);
 	if (!done)
 		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
-	if (p.no_time)
-		return plumb_fail(
-			error, PLUMB_EINPUT,
-			"the clocks of several hosts cannot be put on one line: a process "
-			"has no reading of the time of day; export each rank's own profile");
-	return 0;
+	return no_time ? plumb_timeline_no_time(error) : 0;
 }
 
 const struct plumb_export_format plumb_export_perfetto = {

@@ -20,6 +20,7 @@ extern const struct plumb_format plumb_format_jaeger;
 extern const struct plumb_format plumb_format_otlp;
 extern const struct plumb_format plumb_format_rocprof_csv;
 extern const struct plumb_format plumb_format_unitrace_csv;
+extern const struct plumb_format plumb_format_unitrace;
 
 const struct plumb_format *const plumb_formats[] = {
 	&plumb_format_kineto,
@@ -27,6 +28,7 @@ const struct plumb_format *const plumb_formats[] = {
 	&plumb_format_tf1,
 	&plumb_format_jax,
 	&plumb_format_rocprofv3,
+
 	&plumb_format_nsys,
 	&plumb_format_rpd,
 	&plumb_format_nsys_csv,
@@ -40,5 +42,6 @@ const struct plumb_format *const plumb_formats[] = {
 	&plumb_format_rocpd,
 	&plumb_format_rocprof_csv,
 	&plumb_format_unitrace_csv,
+	&plumb_format_unitrace,
 	NULL,
 };

@@ -31,6 +31,7 @@ enum category {
 	FLOW_GPU,
 	FLOW_BACKWARD,
 	REPEATED,
+	NATIVE,
 };
 
 static const struct {
@@ -64,6 +65,8 @@ static const struct {
 	{ "mtia_runtime", CALL },
 	{ "privateuse1_runtime", CALL },
 	{ "privateuse1_driver", CALL },
+	/* plumb's own exports */
+	{ "native", NATIVE },
 };
 
 struct arguments {
@@ -80,8 +83,8 @@ struct flow_end {
 };
 
 struct properties {
-	int64_t id, memory, major, minor, multiprocessors, threads;
-	char name[128];
+	int64_t id, process, memory, major, minor, multiprocessors, threads;
+	char name[128], uuid[64]; /* the UUID and process in plumb's own exports */
 };
 
 struct reader {
@@ -92,6 +95,7 @@ struct reader {
 	bool has_process;
 	struct properties devices[DEVICES_MAX];
 	uint32_t device_count, first_device;
+	bool has_uuids;
 	int64_t counts[16]; /* by enum category, of what is not taken */
 	struct flow_end *flows;
 	uint32_t flow_count, flow_room;
@@ -316,6 +320,18 @@ annotation_frame(struct reader *reader, struct plumb_slice name)
 	return plumb_trace_frame(reader->trace, PLUMB_FRAME_RANGE, name);
 }
 
+/* ORDINAL of the process with the number PID (PLUMB_UNKNOWN: the first). */
+static uint32_t
+device_of(struct reader *reader, int64_t pid, uint32_t process, int64_t ordinal)
+{
+	const char *uuid = NULL;
+	for (uint32_t i = 0; i < reader->device_count && reader->has_uuids; i++)
+		if (reader->devices[i].id == ordinal && reader->devices[i].process == pid &&
+		    *reader->devices[i].uuid)
+			uuid = reader->devices[i].uuid;
+	return plumb_trace_device(reader->trace, process, ordinal, uuid);
+}
+
 static void
 take_work(struct reader *reader, enum category category, const struct plumb_chrome_event *event)
 {
@@ -333,7 +349,7 @@ take_work(struct reader *reader, enum category category, const struct plumb_chro
 	uint32_t process = arguments->process != PLUMB_UNKNOWN
 	                           ? process_of(reader, arguments->process)
 	                           : reader->process;
-	uint32_t device = plumb_trace_device(trace, process, ordinal, NULL);
+	uint32_t device = device_of(reader, arguments->process, process, ordinal);
 	struct plumb_trace_work work = {
 		.track = plumb_trace_stream(trace, process, device, arguments->context, stream),
 		.start_ns = event->start,
@@ -368,6 +384,8 @@ take_host(struct reader *reader, enum category category, const struct plumb_chro
 		frame = python_frame(reader, name);
 	else if (category == ANNOTATION)
 		frame = annotation_frame(reader, name);
+	else if (category == NATIVE)
+		frame = plumb_trace_frame(trace, PLUMB_FRAME_NATIVE, name);
 	else
 		frame = plumb_trace_frame(
 			trace, category == CALL ? PLUMB_FRAME_GPU_API : PLUMB_FRAME_OPERATOR, name);
@@ -423,13 +441,15 @@ static void
 read_device(struct plumb_pull *pull, struct properties *device)
 {
 	struct plumb_slice key, name;
-	*device = (struct properties){ PLUMB_UNKNOWN,
-		                       PLUMB_UNKNOWN,
-		                       PLUMB_UNKNOWN,
-		                       PLUMB_UNKNOWN,
-		                       PLUMB_UNKNOWN,
-		                       PLUMB_UNKNOWN,
-		                       "" };
+	*device = (struct properties){
+		.id = PLUMB_UNKNOWN,
+		.process = PLUMB_UNKNOWN,
+		.memory = PLUMB_UNKNOWN,
+		.major = PLUMB_UNKNOWN,
+		.minor = PLUMB_UNKNOWN,
+		.multiprocessors = PLUMB_UNKNOWN,
+		.threads = PLUMB_UNKNOWN,
+	};
 	int64_t warp = PLUMB_UNKNOWN;
 	if (!plumb_pull_enter(pull, '{')) {
 		plumb_pull_skip(pull);
@@ -438,6 +458,11 @@ read_device(struct plumb_pull *pull, struct properties *device)
 	while (plumb_pull_member(pull, &key)) {
 		if (plumb_slice_is(key, "id"))
 			plumb_pull_integer(pull, &device->id);
+		else if (plumb_slice_is(key, "process"))
+			plumb_pull_integer(pull, &device->process);
+		else if (plumb_slice_is(key, "uuid") && plumb_pull_text(pull, &name))
+			snprintf(device->uuid, sizeof device->uuid, "%.*s",
+			         name.bytes < sizeof device->uuid ? (int)name.bytes : 0, name.at);
 		else if (plumb_slice_is(key, "totalGlobalMem"))
 			plumb_pull_integer(pull, &device->memory);
 		else if (plumb_slice_is(key, "computeMajor"))
@@ -453,7 +478,7 @@ read_device(struct plumb_pull *pull, struct properties *device)
 		else if (plumb_slice_is(key, "name") && plumb_pull_text(pull, &name))
 			snprintf(device->name, sizeof device->name, "%.*s", (int)name.bytes,
 			         name.at);
-		else if (!plumb_slice_is(key, "name"))
+		else if (!plumb_slice_is(key, "name") && !plumb_slice_is(key, "uuid"))
 			plumb_pull_skip(pull);
 	}
 	device->threads = device->threads != PLUMB_UNKNOWN && warp > 0 ? device->threads / warp
@@ -481,6 +506,7 @@ read_devices(struct reader *reader)
 			return;
 		if (more && reader->device_count < DEVICES_MAX)
 			reader->devices[reader->device_count++] = device;
+		reader->has_uuids |= more && *device.uuid;
 	}
 }
 
@@ -504,6 +530,67 @@ read_distributed(struct plumb_pull *pull, int64_t *rank, char backend[32])
 	}
 }
 
+struct more_bytes {
+	int64_t process, device, copied, set;
+};
+
+/* {"version": …, "bytes": [{"process": 1, "device": 0, "copied": 7, "set": 0}]}: what plumb's own exports say
+ * of copies in total. At most ROOM of them. */
+static uint32_t
+read_own(struct plumb_pull *pull, struct more_bytes *bytes, uint32_t room)
+{
+	struct plumb_slice key;
+	uint32_t count = 0;
+	bool object = plumb_pull_enter(pull, '{');
+	if (!object)
+		plumb_pull_skip(pull);
+	while (object && plumb_pull_member(pull, &key)) {
+		if (!plumb_slice_is(key, "bytes") || !plumb_pull_enter(pull, '[')) {
+			plumb_pull_skip(pull);
+			continue;
+		}
+		while (plumb_pull_item(pull)) {
+			struct more_bytes row = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, 0, 0 };
+			bool inner = plumb_pull_enter(pull, '{');
+			if (!inner)
+				plumb_pull_skip(pull);
+			while (inner && plumb_pull_member(pull, &key))
+				if (plumb_slice_is(key, "process"))
+					plumb_pull_integer(pull, &row.process);
+				else if (plumb_slice_is(key, "device"))
+					plumb_pull_integer(pull, &row.device);
+				else if (plumb_slice_is(key, "copied"))
+					plumb_pull_integer(pull, &row.copied);
+				else if (plumb_slice_is(key, "set"))
+					plumb_pull_integer(pull, &row.set);
+				else
+					plumb_pull_skip(pull);
+			if (count < room)
+				bytes[count++] = row;
+		}
+	}
+	return count;
+}
+
+static void
+take_own(struct reader *reader)
+{
+	struct plumb_pull *pull = &reader->chrome.pull;
+	struct more_bytes bytes[DEVICES_MAX];
+	uint32_t count = 0;
+	PLUMB_PULL_WHOLE(pull)
+	count = read_own(pull, bytes, DEVICES_MAX);
+	for (uint32_t i = 0; i < count && !plumb_pull_failed(pull); i++) {
+		if (bytes[i].process == PLUMB_UNKNOWN || bytes[i].device == PLUMB_UNKNOWN)
+			continue;
+		uint32_t process = process_of(reader, bytes[i].process);
+		plumb_trace_more_bytes(
+			reader->trace,
+			device_of(reader, bytes[i].process, process, bytes[i].device),
+			bytes[i].copied, bytes[i].set);
+	}
+}
+
 static bool
 member(struct plumb_chrome *chrome, const char *key)
 {
@@ -516,6 +603,8 @@ member(struct plumb_chrome *chrome, const char *key)
 		PLUMB_PULL_WHOLE(pull)
 		plumb_pull_integer(pull, &base);
 		plumb_trace_base(reader->trace, base);
+	} else if (!strcmp(key, "plumb")) {
+		take_own(reader);
 	} else if (!strcmp(key, "distributedInfo")) {
 		int64_t rank = PLUMB_UNKNOWN;
 		char backend[32] = "";
@@ -555,6 +644,19 @@ link_flows(struct reader *reader)
 	}
 }
 
+static void
+describe_device(struct plumb_builder *builder, uint32_t id, const struct properties *p)
+{
+	uint32_t name = plumb_builder_text(builder, *p->name ? p->name : NULL);
+	struct plumb_device *device = plumb_builder_get_device(builder, id);
+	device->name = name;
+	device->memory_bytes = p->memory;
+	device->capability_major = p->major;
+	device->capability_minor = p->minor;
+	device->multiprocessors = p->multiprocessors;
+	device->warps_per_multiprocessor = p->threads;
+}
+
 /* What is known of the device with this ordinal. A process that saw one GPU only lists that as 0, whatever
  * number its events have; equal ones need no number. */
 static const struct properties *
@@ -562,10 +664,11 @@ properties_of(const struct reader *reader, int64_t ordinal)
 {
 	const struct properties *all = reader->devices;
 	for (uint32_t i = 0; i < reader->device_count; i++)
-		if (all[i].id == ordinal)
+		if (all[i].id == ordinal && all[i].process == PLUMB_UNKNOWN)
 			return &all[i];
-	for (uint32_t i = 1; i < reader->device_count; i++)
-		if (strcmp(all[i].name, all[0].name) != 0 || all[i].memory != all[0].memory)
+	for (uint32_t i = 0; i < reader->device_count; i++)
+		if (strcmp(all[i].name, all[0].name) != 0 || all[i].memory != all[0].memory ||
+		    all[i].process != PLUMB_UNKNOWN)
 			return NULL;
 	return reader->device_count ? all : NULL;
 }
@@ -577,16 +680,17 @@ describe_devices(struct reader *reader)
 	for (uint32_t id = reader->first_device; id < plumb_builder_device_count(builder); id++) {
 		const struct properties *p =
 			properties_of(reader, plumb_builder_get_device(builder, id)->ordinal);
-		if (!p)
-			continue;
-		uint32_t name = plumb_builder_text(builder, p->name);
-		struct plumb_device *device = plumb_builder_get_device(builder, id);
-		device->name = name;
-		device->memory_bytes = p->memory;
-		device->capability_major = p->major;
-		device->capability_minor = p->minor;
-		device->multiprocessors = p->multiprocessors;
-		device->warps_per_multiprocessor = p->threads;
+		if (p)
+			describe_device(builder, id, p);
+	}
+	for (uint32_t i = 0; i < reader->device_count; i++) {
+		const struct properties *p = &reader->devices[i];
+		uint32_t process = p->process == PLUMB_UNKNOWN
+		                           ? PLUMB_NONE
+		                           : plumb_trace_has_process(reader->trace, p->process);
+		uint32_t id = plumb_trace_has_device(reader->trace, process, p->id);
+		if (process != PLUMB_NONE && id != PLUMB_NONE)
+			describe_device(builder, id, p);
 	}
 }
 
@@ -604,7 +708,8 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 	if (!reader)
 		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
 	reader->trace = trace;
-	reader->chrome = (struct plumb_chrome){ .trace = trace, .dialect = &dialect, .own = reader };
+	reader->chrome =
+		(struct plumb_chrome){ .trace = trace, .dialect = &dialect, .own = reader };
 	reader->process = plumb_trace_process(trace, PLUMB_UNKNOWN);
 	reader->first_device = plumb_builder_device_count(plumb_trace_builder(trace));
 	int code = plumb_chrome_read(&reader->chrome, file, error);

@@ -21,7 +21,7 @@ add_bytes(int64_t *field, int64_t bytes, bool first)
 {
 	if (bytes != PLUMB_UNKNOWN)
 		add_known(field, bytes);
-	else if (first)
+	else if (first && !*field)
 		*field = PLUMB_UNKNOWN;
 }
 
@@ -69,6 +69,31 @@ plumb_trace_add_work(struct plumb_trace *trace, const struct plumb_trace_item *i
 	}
 	*busy = (struct plumb_trace_busy){ track->device, track->process, item->span.start_ns,
 		                           item->span.end_ns };
+}
+
+int
+plumb_trace_more_bytes(struct plumb_trace *trace, uint32_t device, int64_t copied, int64_t set)
+{
+	struct plumb_trace_bytes *bytes =
+		device == PLUMB_NONE ? NULL : plumb_vec_add(&trace->bytes);
+	if (!bytes)
+		return plumb_trace_no_memory(trace);
+	*bytes = (struct plumb_trace_bytes){ device, copied, set };
+	return 0;
+}
+
+static void
+add_more_bytes(struct plumb_trace *trace)
+{
+	for (uint32_t i = 0; i < trace->bytes.count; i++) {
+		const struct plumb_trace_bytes *bytes = &trace->bytes.items[i];
+		struct plumb_device *device =
+			plumb_builder_get_device(trace->builder, bytes->device);
+		if (bytes->copied > 0 && device->copies > 0)
+			add_known(&device->copy_bytes, bytes->copied);
+		if (bytes->set > 0 && device->sets > 0)
+			add_known(&device->set_bytes, bytes->set);
+	}
 }
 
 static int
@@ -127,6 +152,7 @@ plumb_trace_totals(struct plumb_trace *trace)
 {
 	const struct plumb_trace_busy *busy = trace->busy.items;
 	uint32_t count = trace->busy.count, next;
+	add_more_bytes(trace);
 	if (!count)
 		return trace->no_memory ? PLUMB_ESYSTEM : 0;
 	qsort(trace->busy.items, count, sizeof *busy, by_device);

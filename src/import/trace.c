@@ -65,6 +65,7 @@ plumb_trace_free(struct plumb_trace *trace)
 	forget_file(trace);
 	plumb_vec_free(&trace->spans);
 	plumb_vec_free(&trace->busy);
+	plumb_vec_free(&trace->bytes);
 	free(trace);
 }
 

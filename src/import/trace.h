@@ -108,6 +108,8 @@ int plumb_trace_bytes(struct plumb_trace *trace, const struct plumb_value *bytes
 /* A synchronisation: the host waited NS within the call of PROCESS that has CORRELATION; 0 when only a stream
  * waited. Calls that wait by their name (cudaStreamSynchronize) have their own duration instead. */
 int plumb_trace_wait(struct plumb_trace *trace, uint32_t process, uint64_t correlation, int64_t ns);
+/* Bytes that DEVICE copied and set beside those of its works that say how many. */
+int plumb_trace_more_bytes(struct plumb_trace *trace, uint32_t device, int64_t copied, int64_t set);
 
 /* The innermost thing that began at FROM_NS or before and is not over then, on thread FROM, caused the
  * outermost thing that begins at or after TO_NS on thread TO: forward and backward. */

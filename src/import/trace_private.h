@@ -85,6 +85,11 @@ struct plumb_trace_busy {
 	int64_t start_ns, end_ns;
 };
 
+struct plumb_trace_bytes {
+	uint32_t device;
+	int64_t copied, set;
+};
+
 struct plumb_trace {
 	struct plumb_builder *builder;
 	uint32_t file, first_process, first_track; /* of this file */
@@ -106,6 +111,7 @@ struct plumb_trace {
 	struct plumb_trace_readings readings;
 	/* Of all files. */
 	PLUMB_VEC(struct plumb_trace_busy) busy;
+	PLUMB_VEC(struct plumb_trace_bytes) bytes;
 	uint64_t taken, spans_left_out;
 	int64_t first_ns, last_ns;
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The schema of a profile file, once: the SQL that makes it, and for every table that is a column of
- * struct plumb_profile how a row's fields and the table's columns correspond. Private to store/.
+ * struct plumb_profile how a row's fields and the table's columns correspond. Of store/, and of the export as
+ * JSON, which has the same tables.
  */
 #ifndef PLUMB_STORE_SCHEMA_H
 #define PLUMB_STORE_SCHEMA_H

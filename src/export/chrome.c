@@ -1,0 +1,742 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Chrome trace events, which Perfetto, chrome://tracing and tools for PyTorch's traces read: categories, names and
+ * arguments are those of PyTorch's profiler, and plumb reads them back by the same way.
+ *
+ * A span knows its call path, and not its own bytes or size of launch: a call path that had one size only has
+ * it with each of its spans. Bytes of copies of several sizes are in total under "plumb", so that the
+ * file holds all of them.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "export/export.h"
+#include "export/names.h"
+#include "export/timeline.h"
+
+#define GPU_PIDS INT64_C(2000000000) /* of process and device, for viewers */
+#define OTHER_TIDS INT64_C(1000000000)
+
+struct chrome {
+	const struct plumb_profile *profile;
+	struct plumb_json *json;
+	FILE *out;
+	struct plumb_timeline timeline;
+	int64_t base;       /* ns: where times begin */
+	int64_t *tids;      /* by track */
+	uint32_t *drawn;    /* by value: spans of its context and track */
+	uint32_t *variants; /* of kernels, by context and track */
+	uint32_t variants_count;
+	const char *steps; /* numbers of the profiler's steps that are still to be written */
+	int64_t step;
+	uint32_t steps_track;
+};
+
+/* ---- what is known of a span ---- */
+
+static const struct plumb_profile *sorted_profile; /* qsort has no room for it */
+
+static int
+by_place(const void *x, const void *y)
+{
+	const struct plumb_variant *a = &sorted_profile->variants[*(const uint32_t *)x];
+	const struct plumb_variant *b = &sorted_profile->variants[*(const uint32_t *)y];
+
+	if (a->context != b->context)
+		return a->context < b->context ? -1 : 1;
+	return (a->track > b->track) - (a->track < b->track);
+}
+
+static int
+by_stream(const void *x, const void *y)
+{
+	const struct plumb_track *a = &sorted_profile->tracks[*(const uint32_t *)x];
+	const struct plumb_track *b = &sorted_profile->tracks[*(const uint32_t *)y];
+
+	if (a->kind != b->kind)
+		return a->kind < b->kind ? -1 : 1;
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	if (a->device != b->device)
+		return a->device < b->device ? -1 : 1;
+	return (a->stream > b->stream) - (a->stream < b->stream);
+}
+
+/* The row of a metric's value of a context and track, or PLUMB_NONE. */
+static uint32_t
+value_of(const struct plumb_profile *profile, uint32_t context, uint32_t metric, uint32_t track)
+{
+	uint32_t low = 0, high = profile->values_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		const struct plumb_value *v = &profile->values[middle];
+		bool less = v->context != context ? v->context < context
+		            : v->metric != metric ? v->metric < metric
+		                                  : v->track < track;
+		if (less)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == profile->values_count || profile->values[low].context != context ||
+	    profile->values[low].metric != metric || profile->values[low].track != track)
+		return PLUMB_NONE;
+	return low;
+}
+
+/* What every call of a context on a track had, or PLUMB_UNKNOWN. */
+static int64_t
+constant_of(const struct chrome *c, const struct plumb_span *span, uint32_t metric)
+{
+	uint32_t row = value_of(c->profile, span->context, metric, span->track);
+	const struct plumb_value *v = row == PLUMB_NONE ? NULL : &c->profile->values[row];
+
+	return v && v->count && v->min == v->max ? v->min : PLUMB_UNKNOWN;
+}
+
+/* Streams are called by their numbers where those tell them apart. */
+static bool
+number_tracks(struct chrome *c)
+{
+	const struct plumb_profile *profile = c->profile;
+	uint32_t count = profile->tracks_count;
+	uint32_t *order = malloc(((size_t)count + 1) * sizeof *order);
+
+	c->tids = malloc(((size_t)count + 1) * sizeof *c->tids);
+	if (!order || !c->tids) {
+		free(order);
+		return false;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		order[i] = i;
+	sorted_profile = profile;
+	qsort(order, count, sizeof *order, by_stream);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct plumb_track *t = &profile->tracks[order[i]];
+		int64_t number = t->kind == PLUMB_TRACK_STREAM ? t->stream : t->tid;
+		bool shared = t->kind == PLUMB_TRACK_STREAM &&
+		              ((i && !by_stream(&order[i - 1], &order[i])) ||
+		               (i + 1 < count && !by_stream(&order[i], &order[i + 1])));
+		c->tids[order[i]] =
+			number == PLUMB_UNKNOWN || shared ? OTHER_TIDS + order[i] : number;
+	}
+	free(order);
+	return true;
+}
+
+static bool
+gather(struct chrome *c)
+{
+	const struct plumb_profile *profile = c->profile;
+	size_t room = (size_t)profile->variants_count + 1;
+
+	c->drawn = calloc((size_t)profile->values_count + 1, sizeof *c->drawn);
+	c->variants = malloc(room * sizeof *c->variants);
+	if (!c->drawn || !c->variants || !number_tracks(c))
+		return false;
+	for (uint32_t i = 0; i < profile->variants_count; i++)
+		if (profile->variants[i].shapes == PLUMB_NONE)
+			c->variants[c->variants_count++] = i;
+	sorted_profile = profile;
+	qsort(c->variants, c->variants_count, sizeof *c->variants, by_place);
+	c->base = INT64_MAX;
+	for (uint32_t i = 0; i < c->timeline.spans_count; i++) {
+		const struct plumb_span *s = &c->timeline.spans[i];
+		uint32_t process = profile->tracks[s->track].process;
+		int64_t start = plumb_timeline_time(&c->timeline, process, s->start_ns);
+		uint32_t row = value_of(profile, s->context, PLUMB_METRIC_GPU_COPY_BYTES, s->track);
+		if (row != PLUMB_NONE)
+			c->drawn[row]++;
+		if (start < c->base)
+			c->base = start;
+	}
+	return true;
+}
+
+/* ---- values ---- */
+
+/* Ns as µs, exactly. */
+static void
+put_time(struct chrome *c, const char *key, int64_t ns)
+{
+	char text[48];
+
+	snprintf(text, sizeof text, "%s%" PRIu64 ".%03" PRIu64, ns < 0 ? "-" : "",
+	         (ns < 0 ? -(uint64_t)ns : (uint64_t)ns) / 1000,
+	         (ns < 0 ? -(uint64_t)ns : (uint64_t)ns) % 1000);
+	plumb_json_key(c->json, key);
+	plumb_json_raw(c->json, text);
+}
+
+static void
+put_known(struct chrome *c, const char *key, int64_t number)
+{
+	if (number != PLUMB_UNKNOWN)
+		plumb_json_key_quantity(c->json, key, number);
+}
+
+static void
+put_known_text(struct chrome *c, const char *key, const char *text)
+{
+	if (text)
+		plumb_json_key_text(c->json, key, text);
+}
+
+/* The number of a device in a process, for viewers. */
+static int64_t
+gpu_pid(const struct chrome *c, uint32_t process, uint32_t device)
+{
+	return GPU_PIDS + (int64_t)process * c->profile->devices_count + device;
+}
+
+/* … and for who reads it back: its ordinal. */
+static int64_t
+ordinal_of(const struct chrome *c, uint32_t process, uint32_t device)
+{
+	int64_t ordinal = c->profile->devices[device].ordinal;
+
+	return ordinal != PLUMB_UNKNOWN ? ordinal : gpu_pid(c, process, device);
+}
+
+static bool
+is_gpu(const struct chrome *c, uint32_t track)
+{
+	const struct plumb_track *t = &c->profile->tracks[track];
+
+	return t->kind == PLUMB_TRACK_STREAM && t->process < c->profile->processes_count &&
+	       t->device < c->profile->devices_count;
+}
+
+static int64_t
+pid_of_track(const struct chrome *c, uint32_t track)
+{
+	const struct plumb_track *t = &c->profile->tracks[track];
+
+	if (is_gpu(c, track))
+		return gpu_pid(c, t->process, t->device);
+	return t->process < c->profile->processes_count ? plumb_timeline_pid(c->profile, t->process)
+	                                                : 0;
+}
+
+/* ---- names ---- */
+
+static const struct {
+	const char *kind, *word;
+	char letter;
+} memories[] = {
+	{ "pageable", "Pageable", 'H' },  { "pinned", "Pinned", 'H' },
+	{ "host", "Host", 'H' },          { "device", "Device", 'D' },
+	{ "peer device", "Device", 'P' }, { "managed", "Managed", 'D' },
+	{ "array", "Array", 'A' },        { "unknown", "Unknown", 0 },
+};
+#define MEMORIES (sizeof memories / sizeof *memories)
+
+static size_t
+memory_of(const char *kind, size_t bytes)
+{
+	for (size_t i = 0; i < MEMORIES; i++)
+		if (strlen(memories[i].kind) == bytes && !memcmp(memories[i].kind, kind, bytes))
+			return i;
+	return MEMORIES;
+}
+
+/* "copy pinned→device" as PyTorch calls it: "Memcpy HtoD (Pinned -> Device)". */
+static void
+transfer_name(const char *name, char *text, size_t size)
+{
+	static const char arrow[] = "→";
+	const char *middle = strstr(name, arrow);
+	size_t from = MEMORIES, to = MEMORIES;
+
+	snprintf(text, size, "%s", name);
+	if (!strncmp(name, "set ", 4)) {
+		to = memory_of(name + 4, strlen(name + 4));
+		if (to < MEMORIES)
+			snprintf(text, size, "Memset (%s)", memories[to].word);
+		return;
+	}
+	if (strncmp(name, "copy ", 5) != 0 || !middle)
+		return;
+	from = memory_of(name + 5, (size_t)(middle - name) - 5);
+	to = memory_of(middle + sizeof arrow - 1, strlen(middle + sizeof arrow - 1));
+	if (from == MEMORIES || to == MEMORIES)
+		return;
+	if (memories[to].letter == 'P')
+		snprintf(text, size, "Memcpy PtoP (%s -> %s)", memories[from].word,
+		         memories[to].word);
+	else if (memories[from].letter && memories[to].letter)
+		snprintf(text, size, "Memcpy %cto%c (%s -> %s)", memories[from].letter,
+		         memories[to].letter, memories[from].word, memories[to].word);
+	else
+		snprintf(text, size, "Memcpy (%s -> %s)", memories[from].word, memories[to].word);
+}
+
+static const char *
+category_of(uint32_t kind, const char *name)
+{
+	switch (kind) {
+	case PLUMB_FRAME_PYTHON:
+	case PLUMB_FRAME_MODULE:
+		return "python_function";
+	case PLUMB_FRAME_OPERATOR:
+		return "cpu_op";
+	case PLUMB_FRAME_RANGE:
+		return "user_annotation";
+	case PLUMB_FRAME_GPU_API:
+		return !strncmp(name, "cu", 2) && strncmp(name, "cuda", 4) != 0 ? "cuda_driver"
+		                                                                : "cuda_runtime";
+	case PLUMB_FRAME_KERNEL:
+		return "kernel";
+	case PLUMB_FRAME_COPY:
+		return "gpu_memcpy";
+	case PLUMB_FRAME_SET:
+		return "gpu_memset";
+	default:
+		return "native";
+	}
+}
+
+/* The number of the next step on TRACK: a profile has steps as one range, and their numbers as a fact about
+ * the run. */
+static int64_t
+next_step(struct chrome *c, uint32_t track)
+{
+	if (!c->steps || c->steps_track != track) {
+		c->steps = "";
+		for (uint32_t i = 0; i < c->profile->environment_count; i++) {
+			const struct plumb_environment_row *row = &c->profile->environment[i];
+			const char *key = plumb_text(c->profile, row->key);
+			const char *value = plumb_text(c->profile, row->value);
+			if (key && value && !strcmp(key, "profiler.steps"))
+				c->steps = value;
+		}
+		c->steps_track = track;
+		c->step = -1;
+	}
+	char *end;
+	long long number = strtoll(c->steps, &end, 10);
+	c->step = end == c->steps ? c->step + 1 : number;
+	c->steps = end;
+	return c->step;
+}
+
+static void
+put_name(struct chrome *c, const struct plumb_frame *frame, const char *label, uint32_t track)
+{
+	const char *file = plumb_text(c->profile, frame->file);
+	char text[4096];
+
+	if (frame->kind == PLUMB_FRAME_COPY || frame->kind == PLUMB_FRAME_SET)
+		transfer_name(label, text, sizeof text);
+	else if (frame->kind == PLUMB_FRAME_PYTHON && file)
+		snprintf(text, sizeof text, "%s(%" PRIu32 "): %s", file, frame->line, label);
+	else if (frame->kind == PLUMB_FRAME_MODULE)
+		snprintf(text, sizeof text, "nn.Module: %s", label);
+	else if (frame->kind == PLUMB_FRAME_RANGE && !strcmp(label, "ProfilerStep"))
+		snprintf(text, sizeof text, "ProfilerStep#%" PRId64, next_step(c, track));
+	else {
+		plumb_json_key_text(c->json, "name", label);
+		return;
+	}
+	plumb_json_key_text(c->json, "name", text);
+}
+
+/* ---- events ---- */
+
+static void
+begin_event(struct chrome *c, const char *phase)
+{
+	fputc('\n', c->out);
+	plumb_json_object(c->json);
+	plumb_json_key_text(c->json, "ph", phase);
+}
+
+/* A process's or (TID) thread's name, or place in the list. */
+static void
+put_metadata(struct chrome *c, const char *what, int64_t pid, int64_t tid, const char *key,
+             const char *text, int64_t number)
+{
+	begin_event(c, "M");
+	plumb_json_key_text(c->json, "name", what);
+	plumb_json_key_quantity(c->json, "pid", pid);
+	put_known(c, "tid", tid);
+	plumb_json_key(c->json, "args");
+	plumb_json_object(c->json);
+	if (text)
+		plumb_json_key_text(c->json, key, text);
+	else
+		plumb_json_key_quantity(c->json, key, number);
+	plumb_json_end(c->json);
+	plumb_json_end(c->json);
+}
+
+static void
+put_process(struct chrome *c, uint32_t process)
+{
+	const struct plumb_process *own = &c->profile->processes[process];
+	const char *command = plumb_text(c->profile, own->command);
+	const char *host = plumb_text(c->profile, own->host);
+	int64_t pid = plumb_timeline_pid(c->profile, process);
+	char text[300] = "";
+
+	if (own->rank != PLUMB_UNKNOWN)
+		snprintf(text, sizeof text, "rank %" PRId64 "%s", own->rank, host ? ", " : "");
+	if (host)
+		snprintf(text + strlen(text), sizeof text - strlen(text), "%.200s", host);
+	if (*text)
+		put_metadata(c, "process_labels", pid, PLUMB_UNKNOWN, "labels", text, 0);
+	if (command)
+		put_metadata(c, "process_name", pid, PLUMB_UNKNOWN, "name", command, 0);
+	put_metadata(c, "process_sort_index", pid, PLUMB_UNKNOWN, "sort_index", NULL, 2 * process);
+}
+
+static void
+put_gpu(struct chrome *c, uint32_t process, uint32_t device)
+{
+	const struct plumb_device *own = &c->profile->devices[device];
+	const char *model = plumb_text(c->profile, own->name);
+	int64_t pid = gpu_pid(c, process, device), rank = c->profile->processes[process].rank;
+	char text[300];
+	int used = snprintf(text, sizeof text, "GPU");
+
+	if (own->ordinal != PLUMB_UNKNOWN)
+		used += snprintf(text + used, sizeof text - (size_t)used, " %" PRId64,
+		                 own->ordinal);
+	used += snprintf(text + used, sizeof text - (size_t)used, "%s%.200s", model ? " " : "",
+	                 model ? model : "");
+	if (rank != PLUMB_UNKNOWN)
+		snprintf(text + used, sizeof text - (size_t)used, " of rank %" PRId64, rank);
+	put_metadata(c, "process_name", pid, PLUMB_UNKNOWN, "name", text, 0);
+	put_metadata(c, "process_sort_index", pid, PLUMB_UNKNOWN, "sort_index", NULL,
+	             2 * (int64_t)process + 1);
+}
+
+static void
+put_track(struct chrome *c, uint32_t track)
+{
+	const struct plumb_track *t = &c->profile->tracks[track];
+	const char *own = plumb_text(c->profile, t->name);
+	char text[200];
+
+	if (t->kind == PLUMB_TRACK_THREAD && own)
+		snprintf(text, sizeof text, "%.190s", own);
+	else if (t->kind == PLUMB_TRACK_STREAM && t->stream != PLUMB_UNKNOWN)
+		snprintf(text, sizeof text, "stream %" PRId64, t->stream);
+	else
+		plumb_export_track(c->profile, track, text, sizeof text);
+	put_metadata(c, "thread_name", pid_of_track(c, track), c->tids[track], "name", text, 0);
+}
+
+/* Names of what has spans. */
+static bool
+put_names(struct chrome *c)
+{
+	const struct plumb_profile *profile = c->profile;
+	size_t count = (size_t)profile->processes_count * profile->devices_count;
+	bool *seen = calloc(count + 1, sizeof *seen);
+
+	if (!seen)
+		return false;
+	for (uint32_t i = 0; i < profile->processes_count; i++)
+		put_process(c, i);
+	for (uint32_t i = 0; i < c->timeline.spans_count && !ferror(c->out); i++) {
+		uint32_t track = c->timeline.spans[i].track;
+		const struct plumb_track *t = &profile->tracks[track];
+		if (i && c->timeline.spans[i - 1].track == track)
+			continue;
+		size_t gpu = (size_t)t->process * profile->devices_count + t->device;
+		if (is_gpu(c, track) && !seen[gpu]) {
+			seen[gpu] = true;
+			put_gpu(c, t->process, t->device);
+		}
+		put_track(c, track);
+	}
+	free(seen);
+	return true;
+}
+
+/* A field that all launches of a context on a stream agree on. */
+#define AGREED(field)                                                                              \
+	do {                                                                                       \
+		launch.field = first->field;                                                       \
+		for (uint32_t k = low; k < end; k++)                                               \
+			if (c->profile->variants[c->variants[k]].field != first->field)            \
+				launch.field = PLUMB_UNKNOWN;                                      \
+	} while (0)
+
+static void
+put_three(struct chrome *c, const char *key, const int64_t three[3])
+{
+	if (three[0] == PLUMB_UNKNOWN || three[1] == PLUMB_UNKNOWN || three[2] == PLUMB_UNKNOWN)
+		return;
+	plumb_json_key(c->json, key);
+	plumb_json_array(c->json);
+	for (int i = 0; i < 3; i++)
+		plumb_json_integer(c->json, three[i]);
+	plumb_json_end(c->json);
+}
+
+static void
+put_launch(struct chrome *c, const struct plumb_span *span)
+{
+	uint32_t low = 0, high = c->variants_count, end;
+	struct plumb_variant launch;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		const struct plumb_variant *v = &c->profile->variants[c->variants[middle]];
+		if (v->context != span->context ? v->context < span->context
+		                                : v->track < span->track)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (end = low; end < c->variants_count; end++) {
+		const struct plumb_variant *v = &c->profile->variants[c->variants[end]];
+		if (v->context != span->context || v->track != span->track)
+			break;
+	}
+	if (low == end)
+		return;
+	const struct plumb_variant *first = &c->profile->variants[c->variants[low]];
+	for (int i = 0; i < 3; i++) {
+		AGREED(grid[i]);
+		AGREED(block[i]);
+	}
+	AGREED(registers);
+	put_three(c, "grid", launch.grid);
+	put_three(c, "block", launch.block);
+	put_known(c, "registers per thread", launch.registers);
+	put_known(c, "shared memory", constant_of(c, span, PLUMB_METRIC_GPU_SHARED_BYTES));
+}
+
+static void
+put_work(struct chrome *c, const struct plumb_span *span, uint32_t kind)
+{
+	const struct plumb_track *t = &c->profile->tracks[span->track];
+	uint32_t parent = c->profile->contexts[span->context].parent;
+	const struct plumb_frame *above =
+		parent == PLUMB_NONE ? NULL : plumb_context_frame(c->profile, parent);
+
+	plumb_json_key_quantity(c->json, "process", plumb_timeline_pid(c->profile, t->process));
+	plumb_json_key_quantity(c->json, "device", ordinal_of(c, t->process, t->device));
+	put_known(c, "context", t->gpu_context);
+	put_known(c, "stream", t->stream);
+	if (kind != PLUMB_FRAME_KERNEL)
+		put_known(c, "bytes", constant_of(c, span, PLUMB_METRIC_GPU_COPY_BYTES));
+	else
+		put_launch(c, span);
+	if (above && above->kind == PLUMB_FRAME_COLLECTIVE)
+		put_known_text(c, "Collective name", plumb_text(c->profile, above->name));
+}
+
+static void
+put_flow(struct chrome *c, const struct plumb_span *span, int64_t start)
+{
+	uint32_t arrow = plumb_timeline_arrow(&c->timeline, span);
+	bool ends = is_gpu(c, span->track);
+
+	if (!arrow)
+		return;
+	begin_event(c, ends ? "f" : "s");
+	plumb_json_key_quantity(c->json, "id", arrow);
+	plumb_json_key_quantity(c->json, "pid", pid_of_track(c, span->track));
+	plumb_json_key_quantity(c->json, "tid", c->tids[span->track]);
+	put_time(c, "ts", start - c->base);
+	plumb_json_key_text(c->json, "cat", "ac2g");
+	plumb_json_key_text(c->json, "name", "ac2g");
+	if (ends)
+		plumb_json_key_text(c->json, "bp", "e");
+	plumb_json_end(c->json);
+}
+
+static void
+put_span(struct chrome *c, const struct plumb_span *span)
+{
+	const struct plumb_profile *profile = c->profile;
+	const struct plumb_context *context = &profile->contexts[span->context];
+	const struct plumb_frame *frame = &profile->frames[context->frame];
+	const char *label = plumb_frame_label(profile, context->frame);
+	uint32_t process = profile->tracks[span->track].process;
+	int64_t start = plumb_timeline_time(&c->timeline, process, span->start_ns);
+	int64_t end = plumb_timeline_time(&c->timeline, process, span->end_ns);
+
+	begin_event(c, "X");
+	plumb_json_key_text(c->json, "cat", category_of(frame->kind, label));
+	put_name(c, frame, label, span->track);
+	plumb_json_key_quantity(c->json, "pid", pid_of_track(c, span->track));
+	plumb_json_key_quantity(c->json, "tid", c->tids[span->track]);
+	put_time(c, "ts", start - c->base);
+	put_time(c, "dur", end - start);
+	plumb_json_key(c->json, "args");
+	plumb_json_object(c->json);
+	plumb_json_key_quantity(c->json, "call path", span->context);
+	if (context->flags & PLUMB_CONTEXT_BACKWARD)
+		plumb_json_key_text(c->json, "pass", "backward");
+	if (span->correlation) {
+		plumb_json_key(c->json, "correlation");
+		plumb_json_unsigned(c->json, span->correlation);
+	}
+	if (is_gpu(c, span->track))
+		put_work(c, span, frame->kind);
+	plumb_json_end(c->json);
+	plumb_json_end(c->json);
+	put_flow(c, span, start);
+}
+
+/* ---- the rest of the file ---- */
+
+/* Bytes of copies or sets on a device in a process that no event has, though all of them are there. */
+static void
+put_bytes(struct chrome *c, uint32_t process, uint32_t device)
+{
+	const struct plumb_profile *profile = c->profile;
+	int64_t copies = 0, sets = 0;
+
+	for (uint32_t i = 0; i < profile->values_count; i++) {
+		const struct plumb_value *v = &profile->values[i];
+		const struct plumb_track *t =
+			v->track < profile->tracks_count ? &profile->tracks[v->track] : NULL;
+		if (v->metric != PLUMB_METRIC_GPU_COPY_BYTES || v->min == v->max || !t ||
+		    t->process != process || t->device != device || c->drawn[i] != v->count)
+			continue;
+		if (plumb_context_frame(profile, v->context)->kind == PLUMB_FRAME_COPY)
+			copies += v->sum;
+		else
+			sets += v->sum;
+	}
+	if (!copies && !sets)
+		return;
+	plumb_json_object(c->json);
+	plumb_json_key_quantity(c->json, "process", plumb_timeline_pid(profile, process));
+	plumb_json_key_quantity(c->json, "device", ordinal_of(c, process, device));
+	plumb_json_key_quantity(c->json, "copied", copies);
+	plumb_json_key_quantity(c->json, "set", sets);
+	plumb_json_end(c->json);
+}
+
+static void
+put_properties(struct chrome *c, uint32_t process, uint32_t device)
+{
+	const struct plumb_device *own = &c->profile->devices[device];
+	int64_t threads;
+
+	if (own->warps_per_multiprocessor == PLUMB_UNKNOWN ||
+	    __builtin_mul_overflow(own->warps_per_multiprocessor, 32, &threads))
+		threads = PLUMB_UNKNOWN;
+	plumb_json_object(c->json);
+	plumb_json_key_quantity(c->json, "id", ordinal_of(c, process, device));
+	plumb_json_key_quantity(c->json, "process", plumb_timeline_pid(c->profile, process));
+	put_known_text(c, "name", plumb_text(c->profile, own->name));
+	put_known_text(c, "uuid", plumb_text(c->profile, own->uuid));
+	put_known(c, "totalGlobalMem", own->memory_bytes);
+	put_known(c, "computeMajor", own->capability_major);
+	put_known(c, "computeMinor", own->capability_minor);
+	put_known(c, "numSms", own->multiprocessors);
+	put_known(c, "maxThreadsPerMultiprocessor", threads);
+	if (threads != PLUMB_UNKNOWN)
+		plumb_json_key_quantity(c->json, "warpSize", 32);
+	plumb_json_end(c->json);
+}
+
+/* PUT for every device of every process that has a stream on it. */
+static bool
+each_device(struct chrome *c, void (*put)(struct chrome *c, uint32_t process, uint32_t device))
+{
+	const struct plumb_profile *profile = c->profile;
+	size_t count = (size_t)profile->processes_count * profile->devices_count;
+	bool *seen = calloc(count + 1, sizeof *seen);
+
+	for (uint32_t i = 0; seen && i < profile->tracks_count; i++) {
+		const struct plumb_track *t = &profile->tracks[i];
+		if (is_gpu(c, i))
+			seen[(size_t)t->process * profile->devices_count + t->device] = true;
+	}
+	for (size_t i = 0; seen && i < count; i++)
+		if (seen[i])
+			put(c, (uint32_t)(i / profile->devices_count),
+			    (uint32_t)(i % profile->devices_count));
+	free(seen);
+	return seen != NULL;
+}
+
+static bool
+put_head(struct chrome *c)
+{
+	const struct plumb_profile *profile = c->profile;
+	bool done, one_rank = profile->processes_count > 0;
+
+	plumb_json_key_quantity(c->json, "schemaVersion", 1);
+	plumb_json_key_text(c->json, "displayTimeUnit", "ns");
+	plumb_json_key_quantity(c->json, "baseTimeNanoseconds", c->base);
+	for (uint32_t i = 0; i < profile->processes_count; i++)
+		one_rank &= profile->processes[i].rank == profile->processes[0].rank;
+	if (one_rank && profile->processes[0].rank != PLUMB_UNKNOWN) {
+		plumb_json_key(c->json, "distributedInfo");
+		plumb_json_object(c->json);
+		plumb_json_key_quantity(c->json, "rank", profile->processes[0].rank);
+		plumb_json_end(c->json);
+	}
+	plumb_json_key(c->json, "deviceProperties");
+	plumb_json_array(c->json);
+	done = each_device(c, put_properties);
+	plumb_json_end(c->json);
+	plumb_json_key(c->json, "plumb");
+	plumb_json_object(c->json);
+	plumb_json_key_text(c->json, "version", PLUMB_VERSION);
+	plumb_json_key(c->json, "bytes");
+	plumb_json_array(c->json);
+	done &= each_device(c, put_bytes);
+	plumb_json_end(c->json);
+	plumb_json_end(c->json);
+	return done;
+}
+
+static bool
+put_all(struct chrome *c)
+{
+	bool done;
+
+	plumb_json_object(c->json);
+	done = put_head(c);
+	plumb_json_key(c->json, "traceEvents");
+	plumb_json_array(c->json);
+	done = done && put_names(c);
+	for (uint32_t i = 0; done && i < c->timeline.spans_count && !ferror(c->out); i++)
+		put_span(c, &c->timeline.spans[i]);
+	plumb_json_end(c->json);
+	plumb_json_end(c->json);
+	return done;
+}
+
+static int
+chrome_write(const struct plumb_profile *profile, const struct plumb_export_options *options,
+             FILE *out, struct plumb_error *error)
+{
+	struct chrome c = { .profile = profile, .out = out };
+	bool done;
+
+	(void)options;
+	if (plumb_timeline_check(profile, error) < 0)
+		return PLUMB_EEMPTY;
+	c.json = plumb_json_new(out);
+	done = c.json && plumb_timeline_open(&c.timeline, profile) && gather(&c) && put_all(&c);
+	if (c.json)
+		done &= plumb_json_finish(c.json) == 0 || ferror(out);
+	bool no_time = c.timeline.no_time;
+	plumb_timeline_free(&c.timeline);
+	free(c.tids);
+	free(c.drawn);
+	free(c.variants);
+	if (!done)
+		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
+	return no_time ? plumb_timeline_no_time(error) : 0;
+}
+
+const struct plumb_export_format plumb_export_chrome = {
+	.name = "chrome",
+	.write = chrome_write,
+};

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What exports of single spans share: the spans, on one clock, and which calls started which work. Private to
+ * export/.
+ *
+ * Spans come from the trace, where one was kept; a stream without any has the newest work. Times are the host's
+ * CLOCK_MONOTONIC, and of a profile of several hosts, whose clocks do not compare, the times of day.
+ */
+#ifndef PLUMB_EXPORT_TIMELINE_H
+#define PLUMB_EXPORT_TIMELINE_H
+
+#include "base/vec.h"
+#include "model/profile.h"
+
+/* A launch that is in the trace: whether work that it started is too, and whether some was drawn. */
+struct plumb_launch {
+	uint64_t correlation;
+	uint32_t process;
+	bool work, drawn;
+};
+
+struct plumb_timeline {
+	const struct plumb_profile *profile;
+	struct plumb_span *spans; /* by track, start, the longer first */
+	uint32_t spans_count;
+	PLUMB_VEC(struct plumb_launch) launches; /* by process and correlation */
+	bool of_day;                             /* times are realtime */
+	bool no_time;                            /* … of a process whose clocks were not read */
+};
+
+/* False: memory is out. plumb_timeline_free follows in either case. */
+bool plumb_timeline_open(struct plumb_timeline *timeline, const struct plumb_profile *profile);
+void plumb_timeline_free(struct plumb_timeline *timeline);
+/* The error for `no_time`. */
+int plumb_timeline_no_time(struct plumb_error *error);
+/* Is there anything to draw? Otherwise the error. */
+int plumb_timeline_check(const struct plumb_profile *profile, struct plumb_error *error);
+
+int64_t plumb_timeline_time(struct plumb_timeline *timeline, uint32_t process, int64_t time);
+
+/* A process's number for viewers, which have one process for each number: of another host, or of an
+ * earlier program, the number gets digits before it. */
+int64_t plumb_timeline_pid(const struct plumb_profile *profile, uint32_t process);
+
+/* The number (from 1) of the arrow that begins or ends at SPAN, asked in the order of spans; 0: none. An
+ * arrow needs both ends; of a graph's many pieces of work the first has it. */
+uint32_t plumb_timeline_arrow(struct plumb_timeline *timeline, const struct plumb_span *span);
+
+#endif
