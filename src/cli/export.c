@@ -162,8 +162,8 @@ plumb_cmd_export(struct plumb_invocation *invocation)
 	if (result)
 		return result;
 	/* Stacks are made of totals; only a time line needs the spans. */
-	if (plumb_load(&profile, invocation->operands[0], format->metric ? PLUMB_LOAD_TOTALS : PLUMB_LOAD_ALL,
-	               &error) < 0)
+	if (plumb_load(&profile, invocation->operands[0],
+	               format->metric ? PLUMB_LOAD_TOTALS : PLUMB_LOAD_ALL, &error) < 0)
 		return plumb_cli_fail(invocation, &error);
 	wanted.main = plumb_metric_default(&profile);
 	if (named && !wanted.metric) /* then it is one of the program's own */
@@ -209,7 +209,8 @@ const struct plumb_verb plumb_verb_export = {
 	.synopsis = "FILE",
 	.description =
 		"Writes what a profile holds as folded stacks, for speedscope, for Perfetto, for "
-		"pprof, as Chrome trace events, as OpenTelemetry's spans (otlp), or as CSV or JSON. A "
+		"pprof, as Chrome trace events, as OpenTelemetry's spans (otlp), or as CSV or "
+	        "JSON. A "
 		"file appears whole or not at all.\n\n"
 		"folded, speedscope and pprof have a stack for each call path with a value of its "
 		"own, from the Python line to the kernel. perfetto has what happened when: with "

@@ -13,10 +13,10 @@
 #include "cli/cli.h"
 #include "cli/findings.h"
 #include "cli/label.h"
+#include "cli/load.h"
 #include "cli/rules.h"
 #include "cli/terminal.h"
 #include "model/user_code.h"
-#include "cli/load.h"
 
 static const struct plumb_option options[] = {
 	{ .name = "by",

@@ -4,9 +4,9 @@
 #include <string.h>
 
 const struct plumb_export_format *const plumb_export_formats[] = {
-	&plumb_export_folded, &plumb_export_speedscope, &plumb_export_perfetto, &plumb_export_pprof,
-	&plumb_export_chrome, &plumb_export_otlp,       &plumb_export_csv,      &plumb_export_json,
-	NULL,
+	&plumb_export_folded, &plumb_export_speedscope, &plumb_export_perfetto,
+	&plumb_export_pprof,  &plumb_export_chrome,     &plumb_export_otlp,
+	&plumb_export_csv,    &plumb_export_json,       NULL,
 };
 
 const struct plumb_export_format *

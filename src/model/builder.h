@@ -80,8 +80,8 @@ int plumb_builder_series(struct plumb_builder *builder, const struct plumb_serie
 int plumb_builder_memory(struct plumb_builder *builder, const struct plumb_memory *memory);
 int plumb_builder_finding(struct plumb_builder *builder, const struct plumb_finding *finding);
 /* A row that is there already (same process, path and build id) is dropped. */
-int plumb_builder_code_object(struct plumb_builder *builder,
-                              const struct plumb_code_object *object);
+int
+plumb_builder_code_object(struct plumb_builder *builder, const struct plumb_code_object *object);
 struct plumb_run *plumb_builder_run(struct plumb_builder *builder);
 
 /* Moves everything into PROFILE, which the caller frees. The builder is empty afterwards. */

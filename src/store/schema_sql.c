@@ -77,7 +77,7 @@ const char plumb_store_tables_sql[] =
 	"CREATE TABLE device_processes(id INTEGER PRIMARY KEY,"
 	" device INTEGER NOT NULL REFERENCES devices,"
 	" process INTEGER NOT NULL REFERENCES processes, busy_ns INTEGER, first_ns INTEGER, "
-        "last_ns INTEGER);"
+	"last_ns INTEGER);"
 
 	"CREATE TABLE totals(id INTEGER PRIMARY KEY,"
 	" metric INTEGER NOT NULL REFERENCES metrics, track INTEGER REFERENCES tracks,"
