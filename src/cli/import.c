@@ -2,6 +2,8 @@
 /* plumb import: other tools' traces as one profile. */
 #include "import/import.h"
 
+#include <unistd.h>
+
 #include <string.h>
 
 #include "cli/cli.h"
@@ -39,6 +41,12 @@ plumb_cmd_import(struct plumb_invocation *invocation)
 		how.parents = PLUMB_PARENTS_INCLUSION;
 	if (!output)
 		return plumb_cli_usage(invocation, "import needs -o FILE");
+	for (int i = 0; i < invocation->operand_count; i++)
+		if (access(invocation->operands[i], R_OK) == 0 &&
+		    plumb_store_is_profile(invocation->operands[i]))
+			return plumb_cli_usage(
+				invocation, "%s is a profile already; plumb settle joins profiles",
+				invocation->operands[i]);
 	if (plumb_finish_check(output, &error) < 0 ||
 	    plumb_import((const char *const *)invocation->operands,
 	                 (uint32_t)invocation->operand_count, &how, &profile, &error) < 0)
@@ -73,6 +81,13 @@ const struct plumb_verb plumb_verb_import = {
 		"zstd "
 		"and xz are opened as they are. Several files become one profile, with a rank "
 		"each.\n\n"
+		"It reads PyTorch's profiler, Nsight Systems (SQLite, CSV), nvprof, rocprofv3 "
+	        "(JSON, CSV), "
+		"rocpd, RPD, XPlane and trace.json of JAX, TensorFlow 1, unitrace, HPCToolkit, "
+	        "Jaeger, "
+		"OpenTelemetry, pprof, folded stacks, Perfetto and any Chrome trace events; "
+	        "docs/import.md says "
+		"what of each.\n\n"
 		"Times are kept to the nanosecond. GPU work without a launch in the file is kept "
 		"and "
 		"counted as such; what plumb does not show is counted in the ledger, by its kind.",

@@ -26,23 +26,40 @@ big_endian(const unsigned char *at)
 	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
+/* The first bytes of the regular file PATH, or -1; other kinds are not read, a pipe would lose them. */
+static ssize_t
+read_header(const char *path, unsigned char header[HEADER_BYTES])
+{
+	struct stat status;
+	int fd = stat(path, &status) == 0 && S_ISREG(status.st_mode)
+	                 ? open(path, O_RDONLY | O_CLOEXEC)
+	                 : -1;
+	if (fd < 0)
+		return -1;
+	ssize_t bytes = read(fd, header, HEADER_BYTES);
+	close(fd);
+	return bytes;
+}
+
+bool
+plumb_store_is_profile(const char *path)
+{
+	unsigned char header[HEADER_BYTES];
+	return read_header(path, header) == HEADER_BYTES &&
+	       !memcmp(header, "SQLite format 3", 16) &&
+	       big_endian(header + 68) == PLUMB_STORE_APPLICATION_ID;
+}
+
 bool
 plumb_store_is_ours(const char *path)
 {
 	unsigned char header[HEADER_BYTES];
 	struct stat status;
 	if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
-		return false; /* nothing may be read of a pipe here */
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return true;
-	ssize_t bytes = read(fd, header, sizeof header);
-	close(fd);
-	if (bytes <= 0)
-		return true;
-	return (bytes >= 8 && !memcmp(header, REGION_MAGIC, 8)) ||
-	       (bytes == HEADER_BYTES && !memcmp(header, "SQLite format 3", 16) &&
-	        big_endian(header + 68) == PLUMB_STORE_APPLICATION_ID);
+		return false;
+	ssize_t bytes = read_header(path, header);
+	return bytes <= 0 || (bytes >= 8 && !memcmp(header, REGION_MAGIC, 8)) ||
+	       plumb_store_is_profile(path);
 }
 
 static int

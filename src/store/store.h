@@ -21,6 +21,8 @@ int plumb_store_write(const struct plumb_profile *profile, const char *path,
 
 /* Is PATH ours to read, or to complain about? Not, if it is a folder or a file of some other kind. */
 bool plumb_store_is_ours(const char *path);
+/* Does PATH look like a profile? */
+bool plumb_store_is_profile(const char *path);
 
 /*
  * Reads PATH. Everything in the file is checked (it is untrusted input): ids in range, preorder

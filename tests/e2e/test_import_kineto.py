@@ -465,3 +465,9 @@ def test_from_a_pipe(tmp_path):
     os.mkfifo(tmp_path / "fifo")
     done = run_command(PLUMB, "report", tmp_path / "fifo")
     assert done.returncode == 2 and "is empty" in done.stderr
+
+
+def test_a_profile_is_no_trace(tmp_path):
+    path, _ = imported(tmp_path, written(tmp_path, SMALL))
+    done = run_command(PLUMB, "import", path, "-o", tmp_path / "again.plumb")
+    assert done.returncode == 1 and "plumb settle joins profiles" in done.stderr
