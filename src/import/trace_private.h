@@ -121,6 +121,29 @@ int plumb_trace_place_all(struct plumb_trace *trace);
 /* readings.c: when works have their contexts. */
 int plumb_trace_place_readings(struct plumb_trace *trace);
 void plumb_trace_forget_readings(struct plumb_trace *trace);
+/* edges.c: the edges in the order of where they begin and of where they end, and the tracks in the order in which
+ * they are swept, those first from which most edges go. */
+struct plumb_trace_turn {
+	uint32_t track, edges;
+};
+struct plumb_trace_edges {
+	const struct plumb_trace_edge *items;
+	uint32_t *from, *to, count;
+	struct plumb_trace_turn *turns; /* one for each track */
+};
+int plumb_trace_edges_order(struct plumb_trace *trace, struct plumb_trace_edges *edges);
+/* How many begin (end) on TRACK; *FIRST: their numbers, in time. */
+uint32_t plumb_trace_edges_from(const struct plumb_trace_edges *edges, uint32_t track,
+                                const uint32_t **first);
+uint32_t
+plumb_trace_edges_to(const struct plumb_trace_edges *edges, uint32_t track, const uint32_t **first);
+void plumb_trace_edges_free(struct plumb_trace_edges *edges);
+
+/* work.c: a call, the span AT of TRACK, may have started work; WAITS: it waits, by its name. */
+int plumb_trace_call_add(struct plumb_trace *trace, uint32_t process, uint32_t track, uint32_t at,
+                         bool waits);
+/* All work, and what calls waited. */
+int plumb_trace_place_work(struct plumb_trace *trace);
 /* totals.c */
 void
 plumb_trace_add_work(struct plumb_trace *trace, const struct plumb_trace_item *item, uint32_t kind);

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GPU work hangs under the calls that were met on threads. */
+#include <string.h>
+
+#include "base/hash.h"
+#include "import/trace_private.h"
+#include "model/collective.h"
+
+/* ---- calls ---- */
+
+static uint64_t
+call_hash(uint64_t correlation)
+{
+	return plumb_hash_mix(correlation, 0);
+}
+
+static const struct plumb_span *
+span_of(const struct plumb_trace *trace, const struct plumb_trace_call *call)
+{
+	return plumb_trace_spans_of(&trace->spans.items[call->track]) + call->span;
+}
+
+static uint32_t
+process_of(const struct plumb_trace *trace, uint32_t track)
+{
+	return plumb_builder_get_track(trace->builder, track)->process;
+}
+
+/* OTHERS: of another process, if only one has it. */
+static struct plumb_trace_call *
+plumb_trace_call_find(struct plumb_trace *trace, uint32_t process, uint64_t correlation,
+                      bool others)
+{
+	struct plumb_map_cursor at;
+	struct plumb_trace_call *other = NULL;
+	bool several = false;
+	for (uint32_t i = plumb_map_first(&trace->call_map, call_hash(correlation), &at);
+	     i != PLUMB_MAP_NONE; i = plumb_map_next(&trace->call_map, &at)) {
+		struct plumb_trace_call *call = &trace->calls.items[i];
+		if (span_of(trace, call)->correlation != correlation)
+			continue;
+		if (process_of(trace, call->track) == process)
+			return call;
+		several = other != NULL;
+		other = call;
+	}
+	return others && !several ? other : NULL;
+}
+
+/* A runtime call and the driver call within it share a number: the inner one counts. */
+int
+plumb_trace_call_add(struct plumb_trace *trace, uint32_t process, uint32_t track, uint32_t at,
+                     bool waits)
+{
+	const struct plumb_span *span = plumb_trace_spans_of(&trace->spans.items[track]) + at;
+	struct plumb_trace_call *call =
+		plumb_trace_call_find(trace, process, span->correlation, false);
+	const struct plumb_span *outer = call ? span_of(trace, call) : NULL;
+	if (outer && (span->start_ns < outer->start_ns || span->start_ns >= outer->end_ns)) {
+		plumb_trace_count(trace, PLUMB_FATE_AMBIGUOUS, "calls with the number of another",
+		                  1);
+		return 0;
+	}
+	if (!call && (!(call = plumb_vec_add(&trace->calls)) ||
+	              plumb_map_add(&trace->call_map, call_hash(span->correlation),
+	                            trace->calls.count - 1) < 0))
+		return plumb_trace_no_memory(trace);
+	*call = (struct plumb_trace_call){ track, at, 0, waits };
+	return 0;
+}
+
+/* ---- GPU work ---- */
+
+/* Under PARENT the operation of a communication library that KERNEL is of, else PARENT. */
+static uint32_t
+collective_of(struct plumb_trace *trace, uint32_t parent, const struct plumb_trace_item *item)
+{
+	const struct plumb_frame *kernel =
+		plumb_builder_get_frame(trace->builder, item->span.context);
+	const char *text = plumb_builder_get_text(trace->builder, kernel->name);
+	const char *known = text ? plumb_collective_name(text) : NULL;
+	uint32_t name = item->collective;
+	if (known && (name == PLUMB_NONE || strcmp(known, "Generic")))
+		name = plumb_builder_text(trace->builder, known);
+	if (name == PLUMB_NONE)
+		return parent;
+	uint32_t frame =
+		plumb_builder_frame(trace->builder, PLUMB_FRAME_COLLECTIVE, name, PLUMB_NONE, 0);
+	return plumb_builder_context(trace->builder, parent, frame, 0);
+}
+
+static int
+launch_values(struct plumb_trace *trace, const struct plumb_trace_item *item)
+{
+	uint32_t context = item->span.context, track = item->span.track;
+	int64_t length = item->span.end_ns - item->span.start_ns, blocks;
+	if (item->launch == PLUMB_NONE)
+		return 0;
+	const struct plumb_trace_launch *l = &trace->launches.items[item->launch];
+	struct plumb_variant variant = {
+		.context = context,
+		.track = track,
+		.shapes = PLUMB_NONE,
+		.grid = { l->grid[0], l->grid[1], l->grid[2] },
+		.block = { l->block[0], l->block[1], l->block[2] },
+		.registers = l->registers,
+		.static_shared = l->static_shared,
+		.dynamic_shared = l->dynamic_shared,
+		.occupancy = l->occupancy,
+		.count = 1,
+		.time = length,
+		.min = length,
+		.max = length,
+	};
+	int code = plumb_builder_variant(trace->builder, &variant) < 0
+	                   ? plumb_trace_no_memory(trace)
+	                   : 0;
+	if (l->grid[0] != PLUMB_UNKNOWN &&
+	    !__builtin_mul_overflow(l->grid[0], l->grid[1], &blocks) &&
+	    !__builtin_mul_overflow(blocks, l->grid[2], &blocks))
+		code |= plumb_trace_value(trace, track, context, PLUMB_METRIC_GPU_BLOCKS, blocks);
+	if (l->registers != PLUMB_UNKNOWN)
+		code |= plumb_trace_value(trace, track, context, PLUMB_METRIC_GPU_REGISTERS,
+		                          l->registers);
+	if (l->static_shared != PLUMB_UNKNOWN && l->dynamic_shared != PLUMB_UNKNOWN)
+		code |= plumb_trace_value(trace, track, context, PLUMB_METRIC_GPU_SHARED_BYTES,
+		                          l->static_shared + l->dynamic_shared);
+	else if (l->shared != PLUMB_UNKNOWN)
+		code |= plumb_trace_value(trace, track, context, PLUMB_METRIC_GPU_SHARED_BYTES,
+		                          l->shared);
+	if (l->occupancy != PLUMB_UNKNOWN)
+		code |= plumb_trace_value(trace, track, context, PLUMB_METRIC_GPU_OCCUPANCY,
+		                          l->occupancy);
+	return code;
+}
+
+static int
+work_values(struct plumb_trace *trace, const struct plumb_trace_item *item, uint32_t kind)
+{
+	const struct plumb_span *span = &item->span;
+	int64_t length = span->end_ns - span->start_ns;
+	if (kind == PLUMB_FRAME_KERNEL)
+		return plumb_trace_value(trace, span->track, span->context, PLUMB_METRIC_GPU_TIME,
+		                         length) |
+		       launch_values(trace, item);
+	int code = plumb_trace_value(trace, span->track, span->context, PLUMB_METRIC_GPU_COPY_TIME,
+	                             length);
+	if (item->bytes != PLUMB_UNKNOWN)
+		code |= plumb_trace_value(trace, span->track, span->context,
+		                          PLUMB_METRIC_GPU_COPY_BYTES, item->bytes);
+	return code;
+}
+
+/* A file of several processes whose GPU events name none: it is on that process's device and stream. */
+static int
+move_to(struct plumb_trace *trace, struct plumb_trace_item *item, uint32_t process)
+{
+	struct plumb_track old = *plumb_builder_get_track(trace->builder, item->span.track);
+	int64_t ordinal = plumb_builder_get_device(trace->builder, old.device)->ordinal;
+	uint32_t device = plumb_trace_device(trace, process, ordinal, NULL);
+	uint32_t track = plumb_trace_stream(trace, process, device, old.gpu_context, old.stream);
+	if (track == PLUMB_NONE)
+		return plumb_trace_no_memory(trace);
+	item->span.track = track;
+	return 0;
+}
+
+static int
+place_work(struct plumb_trace *trace, struct plumb_trace_item *item)
+{
+	struct plumb_builder *builder = trace->builder;
+	struct plumb_track *track = plumb_builder_get_track(builder, item->span.track);
+	uint32_t kind = plumb_builder_get_frame(builder, item->span.context)->kind;
+	uint32_t source = kind == PLUMB_FRAME_KERNEL ? PLUMB_SOURCE_KERNEL
+	                  : kind == PLUMB_FRAME_COPY ? PLUMB_SOURCE_COPY
+	                                             : PLUMB_SOURCE_SET;
+	struct plumb_trace_call *call =
+		item->placed == PLUMB_NONE && item->span.correlation
+			? plumb_trace_call_find(trace, track->process, item->span.correlation,
+	                                        !item->here)
+			: NULL;
+	uint32_t parent = item->placed != PLUMB_NONE ? item->placed
+	                  : call                     ? span_of(trace, call)->context
+	                                             : 0;
+	bool matched = call || item->placed != PLUMB_NONE;
+	if (call && process_of(trace, call->track) != track->process) {
+		if (move_to(trace, item, process_of(trace, call->track)) < 0)
+			return PLUMB_ESYSTEM;
+		track = plumb_builder_get_track(builder, item->span.track);
+	}
+	if (call)
+		call->works++;
+	plumb_trace_ledger(trace, track->process, source, PLUMB_FATE_RECEIVED, 1);
+	plumb_trace_ledger(trace, track->process, source,
+	                   matched ? PLUMB_FATE_ATTRIBUTED : PLUMB_FATE_UNMATCHED, 1);
+	plumb_trace_add_work(trace, item, kind);
+	for (unsigned i = 0; i < PLUMB_TRACE_INNER; i++)
+		if (item->inner[i])
+			parent = plumb_builder_context(builder, parent, item->inner[i], 0);
+	if (kind == PLUMB_FRAME_KERNEL)
+		parent = collective_of(trace, parent, item);
+	item->span.context = plumb_builder_context(builder, parent, item->span.context, 0);
+	if (item->span.context == PLUMB_NONE)
+		return plumb_trace_no_memory(trace);
+	return work_values(trace, item, kind) | plumb_trace_add_span(trace, &item->span);
+}
+
+/* Calls that started something are launches; one that started several is a graph's. */
+static int
+count_launches(struct plumb_trace *trace)
+{
+	int code = 0;
+	for (uint32_t i = 0; i < trace->calls.count && !code; i++) {
+		const struct plumb_trace_call *call = &trace->calls.items[i];
+		if (call->works)
+			code = plumb_trace_value(trace, call->track, span_of(trace, call)->context,
+			                         call->works == 1 ? PLUMB_METRIC_GPU_LAUNCHES
+			                                          : PLUMB_METRIC_GPU_REPLAYS,
+			                         1);
+	}
+	return code;
+}
+
+static int
+place_pauses(struct plumb_trace *trace)
+{
+	int code = 0;
+	for (uint32_t i = 0; i < trace->pauses.count && !code; i++) {
+		const struct plumb_trace_pause *pause = &trace->pauses.items[i];
+		const struct plumb_trace_call *call =
+			pause->correlation ? plumb_trace_call_find(trace, pause->process,
+		                                                   pause->correlation, false)
+					   : NULL;
+		plumb_trace_ledger(trace, pause->process, PLUMB_SOURCE_SYNC, PLUMB_FATE_RECEIVED,
+		                   1);
+		plumb_trace_ledger(trace, pause->process, PLUMB_SOURCE_SYNC,
+		                   call ? PLUMB_FATE_ATTRIBUTED : PLUMB_FATE_UNMATCHED, 1);
+		if (call && !call->waits && pause->ns > 0)
+			code = plumb_trace_value(trace, call->track, span_of(trace, call)->context,
+			                         PLUMB_METRIC_HOST_WAIT, pause->ns);
+	}
+	return code;
+}
+
+int
+plumb_trace_place_work(struct plumb_trace *trace)
+{
+	int code = 0;
+	for (uint32_t i = 0; i < trace->works.count && !code; i++)
+		code = place_work(trace, &trace->works.items[i]);
+	if (!code)
+		code = plumb_trace_place_readings(trace);
+	plumb_vec_free(&trace->works);
+	if (!code)
+		code = place_pauses(trace);
+	if (!code)
+		code = count_launches(trace);
+	plumb_vec_free(&trace->calls);
+	plumb_map_free(&trace->call_map);
+	return code;
+}
