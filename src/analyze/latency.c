@@ -32,14 +32,17 @@ static const struct plumb_threshold thresholds[] = {
 
 /* ---- what is worked out once ---- */
 
+/* A function of a file; what the file does when it is imported is none. */
 static bool
 is_file(const struct plumb_profile *p, uint32_t context, const char *end)
 {
 	const struct plumb_frame *frame = plumb_context_frame(p, context);
 	const char *file = frame->kind == PLUMB_FRAME_PYTHON ? plumb_text(p, frame->file) : NULL;
+	const char *name = plumb_text(p, frame->name);
 	size_t length = file ? strlen(file) : 0, part = strlen(end);
 
-	return length >= part && !strcmp(file + length - part, end);
+	return length >= part && !strcmp(file + length - part, end) &&
+	       (!name || strcmp(name, "<module>") != 0);
 }
 
 static void

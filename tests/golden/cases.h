@@ -27,6 +27,8 @@ struct the_case {
 	int64_t registers;
 	int workers, cores;
 	int64_t augment; /* each of 1000 calls */
+	const char *
+		in_loader; /* a function of dataloader.py that takes 100 ms of the training process */
 	int64_t copy_bytes, copy_wait, pinned_time;
 	int64_t read_wait;
 	int64_t converted;
@@ -187,6 +189,11 @@ case_loader(struct sample *s)
 	                     441);
 	for (int i = 0; i < the_case.workers; i++)
 		case_worker(s, loader, i);
+	if (the_case.in_loader) {
+		op = case_python(s, main_, the_case.in_loader,
+		                 CASE_SITE "/utils/data/dataloader.py", 7);
+		sample_calls(s, sample_op(s, op, "aten::stack", 0), s->thread, 100000, 1000);
+	}
 	op = case_python(s, step, "augment", "/home/ada/case.py", 40);
 	op = sample_op(s, op, "aten::flip", 0);
 	sample_calls(s, op, s->thread, the_case.augment, 1000);

@@ -280,6 +280,18 @@ test_workers(void **state)
 }
 
 static void
+test_loading(void **state)
+{
+	(void)state;
+	assert_false(has("loader", NULL, "latency-loading"));
+	the_case.in_loader = "__next__";
+	assert_true(has("loader", NULL, "latency-loading"));
+	the_case.in_loader = "<module>"; /* it is imported */
+	assert_false(has("loader", NULL, "latency-loading"));
+	the_case.in_loader = NULL;
+}
+
+static void
 test_busy_host(void **state)
 {
 	struct plumb_profile p;
@@ -491,6 +503,7 @@ main(void)
 		cmocka_unit_test_setup(test_fusion, reset),
 		cmocka_unit_test_setup(test_balance, reset),
 		cmocka_unit_test_setup(test_workers, reset),
+		cmocka_unit_test_setup(test_loading, reset),
 		cmocka_unit_test_setup(test_busy_host, reset),
 		cmocka_unit_test_setup(test_waiting_host, reset),
 		cmocka_unit_test_setup(test_nothing_where_nothing_is, reset),
