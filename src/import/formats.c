@@ -16,6 +16,7 @@ extern const struct plumb_format plumb_format_pprof;
 extern const struct plumb_format plumb_format_xplane;
 extern const struct plumb_format plumb_format_jaeger;
 extern const struct plumb_format plumb_format_otlp;
+extern const struct plumb_format plumb_format_perfetto;
 
 const struct plumb_format *const plumb_formats[] = {
 	&plumb_format_kineto,
@@ -32,5 +33,6 @@ const struct plumb_format *const plumb_formats[] = {
 	&plumb_format_xplane,
 	&plumb_format_jaeger,
 	&plumb_format_otlp,
+	&plumb_format_perfetto,
 	NULL,
 };

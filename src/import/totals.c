@@ -21,7 +21,7 @@ add_bytes(int64_t *field, int64_t bytes, bool first)
 {
 	if (bytes != PLUMB_UNKNOWN)
 		add_known(field, bytes);
-	else if (first)
+	else if (first && !*field)
 		*field = PLUMB_UNKNOWN;
 }
 
