@@ -60,6 +60,7 @@ struct packet {
 	struct plumb_slice bytes;
 	struct perfetto_sequence *sequence;
 	uint64_t time, clock, flags;
+	int64_t ns; /* of the trace's clock, or PLUMB_UNKNOWN */
 	bool timed, cleared, lost;
 };
 
@@ -340,6 +341,9 @@ read_event(struct perfetto *reader, const struct packet *packet, struct plumb_sl
 	}
 	if (view.why)
 		return false;
+	int64_t time = packet->ns;
+	if (time != PLUMB_UNKNOWN && time > reader->last)
+		reader->last = time;
 	bool slice = event.type == TYPE_BEGIN || event.type == TYPE_END;
 	if (!slice && (event.type || !event.legacy.at)) {
 		count(reader, PLUMB_FATE_UNUSED,
@@ -348,17 +352,10 @@ read_event(struct perfetto *reader, const struct packet *packet, struct plumb_sl
 		                                   : "track events of no known type");
 		return true;
 	}
-	int64_t time = packet->timed ? perfetto_clocks_time(&reader->clocks, sequence->number,
-	                                                    packet->clock ? packet->clock
-	                                                                  : sequence->clock,
-	                                                    packet->time)
-	                             : PLUMB_UNKNOWN;
 	if (time == PLUMB_UNKNOWN) {
 		count(reader, PLUMB_FATE_BACKWARDS, NULL);
 		return true;
 	}
-	if (time > reader->last)
-		reader->last = time;
 	return slice ? take_edge(reader, sequence, &event, time, event.type == TYPE_BEGIN)
 	             : take_legacy(reader, sequence, &event, time);
 }
@@ -416,7 +413,7 @@ open_packet(struct perfetto *reader, struct plumb_slice bytes, struct packet *pa
 	struct plumb_protobuf_view view = plumb_protobuf_view(bytes);
 	struct plumb_protobuf_field f;
 	uint64_t sequence = 0;
-	*packet = (struct packet){ .bytes = bytes };
+	*packet = (struct packet){ .bytes = bytes, .ns = PLUMB_UNKNOWN };
 	while (plumb_protobuf_next(&view, &f)) {
 		if (f.wire != PLUMB_PROTOBUF_VARINT)
 			continue;
@@ -522,6 +519,11 @@ read_packet(struct perfetto *reader, struct plumb_slice bytes, unsigned depth)
 	}
 	if (!read_state(reader, &packet))
 		return false;
+	/* Of all packets: a clock may count from one to the next. */
+	if (packet.timed)
+		packet.ns = perfetto_clocks_time(
+			&reader->clocks, packet.sequence->number,
+			packet.clock ? packet.clock : packet.sequence->clock, packet.time);
 	while (sound && plumb_protobuf_next(&view, &f)) {
 		if (f.wire != PLUMB_PROTOBUF_BYTES || f.number == PACKET_INTERNED ||
 		    f.number == PACKET_DEFAULTS || f.number == PACKET_CLOCKS)

@@ -199,12 +199,14 @@ take_slice(void *data, const struct plumb_edge *begin, int64_t end, uint32_t aro
 		                   own->correlation);
 }
 
+/* What plumb exports has "?" for a process without a command. */
 static void
 name_processes(struct perfetto *reader)
 {
+	bool own = reader->facts.tracks.count > 0;
 	for (uint32_t i = 0; i < reader->tracks.count; i++) {
 		const struct perfetto_track *track = &reader->tracks.items[i];
-		uint32_t name = track->command != PLUMB_NONE ? track->command : track->name;
+		uint32_t name = track->command != PLUMB_NONE || own ? track->command : track->name;
 		uint32_t process = track->is_process && track->pid != PLUMB_UNKNOWN
 		                           ? plumb_trace_has_process(reader->trace, track->pid)
 		                           : PLUMB_NONE;
