@@ -2,7 +2,10 @@
 /*
  * Chrome trace events of whoever wrote them: slices are ranges on their threads, asynchronous ones on tracks of
  * their own. What a process or thread is called says nothing here: what looks like a GPU stays a thread.
- * Beginnings and ends are paired once all are read (pairs.h).
+ *
+ * Beginnings and ends stand in any order in the file, so that they are paired once all are read; of those
+ * of one time the first in the file is first. A slice without an end ends with the file's last event, which
+ * is also what viewers show.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +14,16 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "import/chrome_event.h"
-#include "import/pairs.h"
+
+/* A beginning or an end. */
+struct edge {
+	uint64_t key; /* what pairs: the thread, or process, category, id (and name) */
+	int64_t ns;
+	uint32_t order; /* in the file */
+	uint32_t frame; /* PLUMB_NONE: none, of an end */
+	uint32_t place; /* the thread, or the group that its tracks belong to */
+	bool begins;
+};
 
 /* Asynchronous slices of a process and category lie on tracks of their own. */
 struct group {
@@ -38,13 +50,12 @@ struct lane {
 
 struct reader {
 	struct plumb_chrome chrome;
-	struct plumb_pairs edges; /* by thread */
-	struct plumb_pairs async; /* by process, category, id (and name) */
+	PLUMB_VEC(struct edge) edges;
+	PLUMB_VEC(struct edge) async;
 	PLUMB_VEC(struct group) groups;
 	struct plumb_map group_map;
 	PLUMB_VEC(struct slice) slices;
 	PLUMB_VEC(struct tree) trees;
-	uint32_t in_trees;            /* so many of the slices */
 	PLUMB_VEC(struct lane) lanes; /* a heap: the one that is free first is first */
 	int64_t last;
 	bool no_memory;
@@ -86,16 +97,20 @@ take_async(struct reader *reader, const struct plumb_chrome_event *event)
 	key = plumb_hash_mix(key, (uint64_t)plumb_chrome_number(event->id, event->id_text));
 	if (old && event->name.at)
 		key = plumb_hash_mix(key, plumb_hash_bytes(event->name.at, event->name.bytes));
-	struct plumb_edge edge = {
+	struct edge edge = {
 		.key = key,
 		.ns = event->start,
-		.what = begins ? plumb_trace_frame(reader->chrome.trace, PLUMB_FRAME_RANGE,
-		                                   event->name)
-		               : PLUMB_NONE,
+		.order = reader->async.count,
+		.frame = begins ? plumb_trace_frame(reader->chrome.trace, PLUMB_FRAME_RANGE,
+		                                    event->name)
+		                : PLUMB_NONE,
 		.place = group_of(reader, process, event->category),
 		.begins = begins,
 	};
-	plumb_pairs_add(&reader->async, &edge);
+	struct edge *added = plumb_vec_add(&reader->async);
+	if (added)
+		*added = edge;
+	reader->no_memory |= !added;
 }
 
 static void
@@ -103,16 +118,20 @@ take_edge(struct reader *reader, const struct plumb_chrome_event *event)
 {
 	bool begins = event->phase == 'B';
 	uint32_t track = plumb_chrome_thread(&reader->chrome, event);
-	struct plumb_edge edge = {
+	struct edge edge = {
 		.key = track,
 		.ns = event->start,
-		.what = begins ? plumb_trace_frame(reader->chrome.trace, PLUMB_FRAME_RANGE,
-		                                   event->name)
-		               : PLUMB_NONE,
+		.order = reader->edges.count,
+		.frame = begins ? plumb_trace_frame(reader->chrome.trace, PLUMB_FRAME_RANGE,
+		                                    event->name)
+		                : PLUMB_NONE,
 		.place = track,
 		.begins = begins,
 	};
-	plumb_pairs_add(&reader->edges, &edge);
+	struct edge *added = plumb_vec_add(&reader->edges);
+	if (added)
+		*added = edge;
+	reader->no_memory |= !added;
 }
 
 /* What an event is that is not shown. */
@@ -163,31 +182,92 @@ take(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 
 /* ---- pairs ---- */
 
-static void
-take_slice(void *own, const struct plumb_edge *begin, int64_t end, uint32_t around)
+static int
+by_key(const void *x, const void *y)
 {
-	struct reader *reader = own;
-	(void)around;
-	plumb_trace_host(reader->chrome.trace, begin->place, begin->what, begin->ns, end, 0);
+	const struct edge *a = x, *b = y;
+	if (a->key != b->key)
+		return a->key < b->key ? -1 : 1;
+	if (a->ns != b->ns)
+		return a->ns < b->ns ? -1 : 1;
+	return (a->order > b->order) - (a->order < b->order);
 }
 
-/* Once nothing is around it, the slices since the last tree are a tree. */
 static void
-take_async_slice(void *own, const struct plumb_edge *begin, int64_t end, uint32_t around)
+close_slice(struct reader *reader, const struct edge *begin, int64_t end, bool async)
 {
-	struct reader *reader = own;
+	if (!async) {
+		plumb_trace_host(reader->chrome.trace, begin->place, begin->frame, begin->ns, end,
+		                 0);
+		return;
+	}
 	struct slice *slice = plumb_vec_add(&reader->slices);
 	if (slice)
-		*slice = (struct slice){ begin->what, begin->ns, end };
+		*slice = (struct slice){ begin->frame, begin->ns, end };
 	reader->no_memory |= !slice;
-	if (around)
-		return;
+}
+
+/* The slices since FIRST are BEGIN and all within it. */
+static void
+close_tree(struct reader *reader, const struct edge *begin, int64_t end, uint32_t first)
+{
 	struct tree *tree = plumb_vec_add(&reader->trees);
 	if (tree)
-		*tree = (struct tree){ begin->place, reader->in_trees,
-			               reader->slices.count - reader->in_trees, begin->ns, end };
+		*tree = (struct tree){ begin->place, first, reader->slices.count - first, begin->ns,
+			               end };
 	reader->no_memory |= !tree;
-	reader->in_trees = reader->slices.count;
+}
+
+/* EDGES of one key, in time. STACK: room for the indexes of all. */
+static void
+pair(struct reader *reader, const struct edge *edges, uint32_t count, uint32_t *stack, bool async)
+{
+	uint32_t depth = 0, first = reader->slices.count;
+	int64_t lost = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		if (edges[i].begins) {
+			stack[depth++] = i;
+			continue;
+		}
+		if (!depth) {
+			lost++;
+			continue;
+		}
+		const struct edge *begin = &edges[stack[--depth]];
+		close_slice(reader, begin, edges[i].ns, async);
+		if (async && !depth) {
+			close_tree(reader, begin, edges[i].ns, first);
+			first = reader->slices.count;
+		}
+	}
+	plumb_trace_count(reader->chrome.trace, PLUMB_FATE_UNBALANCED, "ends without a beginning",
+	                  lost);
+	plumb_trace_count(reader->chrome.trace, PLUMB_FATE_UNBALANCED,
+	                  "slices without an end, shown to the end of the file", depth);
+	while (depth) {
+		const struct edge *begin = &edges[stack[--depth]];
+		close_slice(reader, begin, reader->last, async);
+		if (async && !depth)
+			close_tree(reader, begin, reader->last, first);
+	}
+}
+
+static void
+pair_all(struct reader *reader, struct edge *edges, uint32_t count, bool async)
+{
+	uint32_t *stack = malloc(((size_t)count + 1) * sizeof *stack), next;
+	if (!stack) {
+		reader->no_memory = true;
+		return;
+	}
+	if (count)
+		qsort(edges, count, sizeof *edges, by_key);
+	for (uint32_t i = 0; i < count; i = next) {
+		for (next = i + 1; next < count && edges[next].key == edges[i].key; next++)
+			;
+		pair(reader, edges + i, next - i, stack, async);
+	}
+	free(stack);
 }
 
 /* ---- tracks of asynchronous slices ---- */
@@ -287,12 +367,11 @@ read_all(struct reader *reader, struct plumb_import_file *file, struct plumb_err
 	int code = plumb_chrome_read(&reader->chrome, file, error);
 	if (code)
 		return code;
-	struct plumb_trace *trace = reader->chrome.trace;
-	plumb_pairs_close(&reader->edges, trace, reader->last, take_slice, reader);
-	plumb_pairs_close(&reader->async, trace, reader->last, take_async_slice, reader);
+	pair_all(reader, reader->edges.items, reader->edges.count, false);
+	pair_all(reader, reader->async.items, reader->async.count, true);
 	place_trees(reader);
 	plumb_chrome_give_names(&reader->chrome);
-	if (reader->no_memory || reader->edges.no_memory || reader->async.no_memory)
+	if (reader->no_memory)
 		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
 	return 0;
 }
@@ -306,8 +385,8 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 	reader.chrome.own = &reader;
 	int code = read_all(&reader, file, error);
 	plumb_chrome_free(&reader.chrome);
-	plumb_pairs_free(&reader.edges);
-	plumb_pairs_free(&reader.async);
+	plumb_vec_free(&reader.edges);
+	plumb_vec_free(&reader.async);
 	plumb_vec_free(&reader.groups);
 	plumb_map_free(&reader.group_map);
 	plumb_vec_free(&reader.slices);

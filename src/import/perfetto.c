@@ -54,6 +54,7 @@ enum {
 enum { PROCESS_PID = 1, PROCESS_COMMAND = 2, PROCESS_NAME = 6 };
 enum { THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
 
+#define SEQUENCES_MOST (UINT32_C(1) << 20)
 #define UNPACKED_MAX PLUMB_PROTOBUF_TAKE_MAX
 /* A packet, and an event of it. */
 struct packet {
@@ -86,6 +87,10 @@ sequence_of(struct perfetto *reader, uint32_t number)
 	     i = plumb_map_next(&reader->sequence_map, &at))
 		if (reader->sequences.items[i]->number == number)
 			return reader->sequences.items[i];
+	if (reader->sequences.count == SEQUENCES_MOST) {
+		reader->why = "more sequences of packets than a trace has";
+		return NULL;
+	}
 	struct perfetto_sequence **added = plumb_vec_add(&reader->sequences);
 	if (!added || !(*added = calloc(1, sizeof **added)) ||
 	    plumb_map_add(&reader->sequence_map, hash, reader->sequences.count - 1) < 0) {
@@ -232,7 +237,9 @@ frame_of(struct perfetto *reader, struct perfetto_sequence *sequence, const stru
 	if (entry->second == PLUMB_NONE)
 		entry->second = plumb_trace_frame(
 			reader->trace, PLUMB_FRAME_RANGE,
-			(struct plumb_slice){ sequence->text.items + entry->value, entry->bytes });
+			(struct plumb_slice){ entry->bytes ? sequence->text.items + entry->value
+		                                           : "",
+		                              entry->bytes });
 	return entry->second;
 }
 
@@ -268,12 +275,14 @@ take_edge(struct perfetto *reader, struct perfetto_sequence *sequence, const str
           int64_t time, bool begins)
 {
 	uint32_t track = track_of(reader, event->track);
-	struct plumb_edge edge = { .key = track, .ns = time, .place = track, .begins = begins };
+	struct plumb_chrome_edge edge = {
+		.key = track, .ns = time, .place = track, .begins = begins
+	};
 	if (track == PLUMB_NONE)
 		return true;
-	if (begins && !what_of(reader, sequence, event, track, &edge.what))
+	if (begins && !what_of(reader, sequence, event, track, &edge.frame))
 		return false;
-	plumb_pairs_add(&reader->pairs, &edge);
+	plumb_chrome_edge(&reader->pairs, edge);
 	return true;
 }
 
@@ -566,7 +575,9 @@ read_all(struct perfetto *reader, struct plumb_import_file *file, struct plumb_e
 	while (plumb_protobuf_stream_next(&stream, &f))
 		if (plumb_protobuf_is(&f, TRACE_PACKET, PLUMB_PROTOBUF_BYTES) &&
 		    plumb_protobuf_take(&stream, &bytes) && !read_packet(reader, bytes, 0))
-			plumb_protobuf_stream_fail(&stream, "the packet before it is damaged");
+			plumb_protobuf_stream_fail(&stream,
+			                           reader->why ? reader->why
+			                                       : "the packet before it is damaged");
 	if (plumb_protobuf_stream_failed(&stream))
 		code = plumb_protobuf_stream_error(&stream, file->path, error);
 	plumb_protobuf_stream_close(&stream);
@@ -585,7 +596,7 @@ free_reader(struct perfetto *reader)
 	plumb_map_free(&reader->sequence_map);
 	plumb_vec_free(&reader->tracks);
 	plumb_map_free(&reader->track_map);
-	plumb_pairs_free(&reader->pairs);
+	plumb_vec_free(&reader->pairs.edges);
 	plumb_vec_free(&reader->owns);
 	perfetto_facts_free(&reader->facts);
 	perfetto_clocks_free(&reader->clocks);

@@ -10,7 +10,7 @@
 #include "base/map.h"
 #include "base/protobuf_read.h"
 #include "base/vec.h"
-#include "import/pairs.h"
+#include "import/chrome_pairs.h"
 #include "import/trace.h"
 
 /* What numbers of a sequence mean: names of events, names of annotations, and plumb's frames and contexts. */
@@ -110,7 +110,7 @@ void perfetto_facts_free(struct perfetto_facts *facts);
 
 /* ---- the whole ---- */
 
-/* Of an edge's `what`: it is one of `owns`, not a frame. */
+/* Of an edge's frame: it is one of `owns`, not a frame. */
 #define PERFETTO_OWN (UINT32_C(1) << 31)
 
 struct perfetto_track {
@@ -130,9 +130,10 @@ struct perfetto {
 	struct plumb_map sequence_map;
 	PLUMB_VEC(struct perfetto_track) tracks;
 	struct plumb_map track_map;
-	struct plumb_pairs pairs;
+	struct plumb_chrome_pairs pairs;
 	PLUMB_VEC(struct perfetto_own) owns;
 	int64_t last;
+	const char *why; /* a packet cannot be taken */
 	bool no_memory;
 };
 

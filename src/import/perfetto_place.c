@@ -171,11 +171,11 @@ take_apart(struct perfetto *reader, uint32_t row, const struct perfetto_own *own
 }
 
 static void
-take_slice(void *data, const struct plumb_edge *begin, int64_t end, uint32_t around)
+take_slice(void *data, const struct plumb_chrome_edge *begin, int64_t end, uint32_t around)
 {
 	struct perfetto *reader = data;
-	const struct perfetto_own *own = begin->what & PERFETTO_OWN
-	                                         ? &reader->owns.items[begin->what & ~PERFETTO_OWN]
+	const struct perfetto_own *own = begin->frame & PERFETTO_OWN
+	                                         ? &reader->owns.items[begin->frame & ~PERFETTO_OWN]
 	                                         : NULL;
 	uint32_t row = row_of(reader, begin->place);
 	(void)around;
@@ -191,7 +191,7 @@ take_slice(void *data, const struct plumb_edge *begin, int64_t end, uint32_t aro
 		plumb_trace_count(reader->trace, PLUMB_FATE_UNUSED,
 		                  "slices of a stream that are no work", 1);
 	else if (!own)
-		plumb_trace_host(reader->trace, row, begin->what, begin->ns, end, 0);
+		plumb_trace_host(reader->trace, row, begin->frame, begin->ns, end, 0);
 	else if (own->apart)
 		take_apart(reader, row, own, begin->ns, end);
 	else
@@ -219,6 +219,6 @@ name_processes(struct perfetto *reader)
 void
 perfetto_place(struct perfetto *reader)
 {
-	plumb_pairs_close(&reader->pairs, reader->trace, reader->last, take_slice, reader);
+	plumb_chrome_pair(&reader->pairs, reader->trace, reader->last, take_slice, reader);
 	name_processes(reader);
 }

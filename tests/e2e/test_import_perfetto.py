@@ -226,6 +226,11 @@ def test_interned_names(plumb, tmp_path):
                              ("overwritten", "packets whose texts are not in the file"): 2}
 
 
+def test_a_name_without_letters(plumb, tmp_path):
+    data = SMALL + interned({7: ""}, flags=CLEARED) + begin(2, 2000, 7) + end(2, 2001)
+    assert imported(plumb, tmp_path, data).total("op.calls") == 3
+
+
 def test_defaults_of_a_sequence(plumb, tmp_path):
     """Events and packets without a track or clock have the sequence's."""
     data = (clocks({BOOTTIME: 5000, MONOTONIC: 1000}, sequence=1, flags=CLEARED) +
@@ -419,6 +424,13 @@ def test_wrong_types(plumb, tmp_path):
     made = imported(plumb, tmp_path, SMALL + wrong)
     assert made.total("op.calls") == 2
     assert made.ledger() == {("unused", "track events of no known type"): 1}
+
+
+def test_sequences_without_end(plumb, tmp_path):
+    """A few bytes each must not take memory for ever."""
+    data = b"".join(b"\x0a\x04\x50" + bytes((n & 127 | 128, n >> 7 & 127 | 128, n >> 14))
+                    for n in range(1 << 14, (1 << 14) + (1 << 20) + 1))
+    assert "more sequences" in refused(plumb, tmp_path, SMALL + data)
 
 
 def test_nothing(plumb, tmp_path):
