@@ -16,6 +16,7 @@
 #include "export/export.h"
 #include "export/names.h"
 #include "export/times.h"
+#include "export/work.h"
 
 #ifndef PLUMB_VERSION
 #define PLUMB_VERSION "unknown"
@@ -380,33 +381,6 @@ put_three(struct plumb_json *json, const char *key, const int64_t three[3])
 	plumb_json_end(json);
 }
 
-/* What is known of each is known only where all at the context had the same. */
-static void
-find_variants(struct plumb_otlp *otlp)
-{
-	const struct plumb_profile *profile = otlp->profile;
-	bool *several = otlp->started; /* done with */
-	memset(several, 0, profile->contexts_count * sizeof *several);
-	for (uint32_t i = 0; i < profile->variants_count; i++) {
-		const struct plumb_variant *v = &profile->variants[i];
-		if (v->shapes != PLUMB_NONE)
-			continue;
-		uint32_t first = otlp->variants[v->context];
-		const struct plumb_variant *other =
-			first == PLUMB_NONE ? v : &profile->variants[first];
-		several[v->context] |= memcmp(v->grid, other->grid, sizeof v->grid) != 0 ||
-		                       memcmp(v->block, other->block, sizeof v->block) != 0 ||
-		                       v->registers != other->registers ||
-		                       v->static_shared != other->static_shared ||
-		                       v->dynamic_shared != other->dynamic_shared ||
-		                       v->occupancy != other->occupancy;
-		otlp->variants[v->context] = i;
-	}
-	for (uint32_t c = 0; c < profile->contexts_count; c++)
-		if (several[c])
-			otlp->variants[c] = PLUMB_NONE;
-}
-
 /* Spans are in the order of tracks. */
 static void
 find_firsts(struct plumb_otlp *otlp)
@@ -435,29 +409,15 @@ put_bytes(const struct plumb_otlp *otlp, struct plumb_json *json, uint32_t index
 {
 	const struct plumb_profile *profile = otlp->profile;
 	const struct plumb_span *span = &profile->spans[index];
-	uint32_t low = 0, high = profile->values_count;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (profile->values[middle].context < span->context)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < profile->values_count && profile->values[low].context == span->context;
-	     low++) {
-		const struct plumb_value *v = &profile->values[low];
-		if (v->metric != PLUMB_METRIC_GPU_COPY_BYTES || v->track != span->track)
-			continue;
-		if (v->min == v->max) {
-			put_number(json, "gpu.copy.bytes", v->min);
-		} else if (otlp->firsts[index]) {
-			put_number(json, "gpu.copies.bytes", v->sum);
-			put_number(json, "gpu.copies.count", (int64_t)v->count);
-			put_number(json, "gpu.copies.bytes.least", v->min);
-			put_number(json, "gpu.copies.bytes.most", v->max);
-			put_number(json, "gpu.copies.bytes.deviation", deviation(v));
-		}
-		return;
+	const struct plumb_value *v = plumb_export_bytes(profile, span->context, span->track);
+	if (v && v->min == v->max) {
+		put_number(json, "gpu.copy.bytes", v->min);
+	} else if (v && otlp->firsts[index]) {
+		put_number(json, "gpu.copies.bytes", v->sum);
+		put_number(json, "gpu.copies.count", (int64_t)v->count);
+		put_number(json, "gpu.copies.bytes.least", v->min);
+		put_number(json, "gpu.copies.bytes.most", v->max);
+		put_number(json, "gpu.copies.bytes.deviation", deviation(v));
 	}
 }
 
@@ -697,7 +657,7 @@ plumb_otlp_new(const struct plumb_profile *profile, struct plumb_error *error)
 		otlp->profile = profile;
 		otlp->parents = nothing(profile->spans_count);
 		otlp->calls = nothing(profile->spans_count);
-		otlp->variants = nothing(profile->contexts_count);
+		otlp->variants = plumb_export_launches(profile);
 		otlp->above = nothing(profile->contexts_count);
 		otlp->firsts = calloc((size_t)profile->spans_count + 1, sizeof *otlp->firsts);
 		otlp->started = calloc((size_t)profile->contexts_count + 1, sizeof *otlp->started);
@@ -716,7 +676,6 @@ plumb_otlp_new(const struct plumb_profile *profile, struct plumb_error *error)
 			return NULL;
 		}
 	make_trace_id(otlp);
-	find_variants(otlp);
 	find_firsts(otlp);
 	return otlp;
 }

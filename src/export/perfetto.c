@@ -27,6 +27,7 @@ enum track_number { PROCESS = 1, GPU, TRACK, BUSY, WORK };
 #define LANES_MOST 4096u
 
 struct lane {
+	bool used;
 	PLUMB_VEC(int64_t) ends; /* of the spans that are open, the innermost last */
 };
 
@@ -34,7 +35,6 @@ struct perfetto {
 	const struct plumb_profile *profile;
 	struct plumb_packets packets;
 	struct plumb_timeline timeline;
-	bool *started; /* by context */
 	PLUMB_VEC(struct lane) lanes;
 	bool too_deep;
 	FILE *out;
@@ -180,24 +180,6 @@ put_end(struct perfetto *p, uint32_t track, uint32_t lane)
 	plumb_packet_end(&p->packets);
 }
 
-/* Ranges that were started, which may cross what runs meanwhile: their durations are nobody's own time. */
-static bool
-find_started(struct perfetto *p)
-{
-	const struct plumb_profile *profile = p->profile;
-
-	p->started = calloc((size_t)profile->contexts_count + 1, sizeof *p->started);
-	if (!p->started)
-		return false;
-	for (uint32_t c = 0; c < profile->contexts_count; c++)
-		p->started[c] =
-			profile->frames[profile->contexts[c].frame].kind == PLUMB_FRAME_RANGE;
-	for (uint32_t i = 0; i < profile->values_count; i++)
-		if (profile->values[i].metric == PLUMB_METRIC_OP_TIME)
-			p->started[profile->values[i].context] = false;
-	return true;
-}
-
 static bool
 add_lane(struct perfetto *p, uint32_t track, uint32_t *lanes)
 {
@@ -241,6 +223,8 @@ put_span(struct perfetto *p, const struct plumb_span *span, uint32_t first, uint
 
 	if (lane == PLUMB_NONE)
 		return false;
+	bool begins = !p->lanes.items[lane].used;
+	p->lanes.items[lane].used = true;
 	end = plumb_vec_add(&p->lanes.items[lane].ends);
 	if (!end)
 		return false;
@@ -249,7 +233,7 @@ put_span(struct perfetto *p, const struct plumb_span *span, uint32_t first, uint
 	                   plumb_timeline_time(&p->timeline, track->process, span->start_ns));
 	plumb_event_begin(&p->packets, PLUMB_EVENT_BEGIN, UUID(TRACK, span->track, lane));
 	put_flow(p, span);
-	plumb_event_context(&p->packets, span->context);
+	plumb_event_span(&p->packets, span, begins);
 	plumb_event_end(&p->packets);
 	plumb_packet_end(&p->packets);
 	return true;
@@ -262,14 +246,19 @@ put_spans(struct perfetto *p)
 
 	for (uint32_t i = 0; i < p->timeline.spans_count && !ferror(p->out); i++) {
 		uint32_t track = p->timeline.spans[i].track;
-		if (!put_span(p, &p->timeline.spans[i], p->started[p->timeline.spans[i].context],
-		              &lanes))
+		bool apart = p->packets.facts.started[p->timeline.spans[i].context];
+		if (!i || p->timeline.spans[i - 1].track != track)
+			plumb_facts_track(&p->packets.facts, p->timeline.spans + i,
+			                  p->timeline.spans_count - i);
+		if (!put_span(p, &p->timeline.spans[i], apart, &lanes))
 			return false;
 		if (i + 1 < p->timeline.spans_count && p->timeline.spans[i + 1].track == track)
 			continue;
-		for (uint32_t lane = 0; lane < lanes; lane++)
+		for (uint32_t lane = 0; lane < lanes; lane++) {
 			while (p->lanes.items[lane].ends.count)
 				put_end(p, track, lane);
+			p->lanes.items[lane].used = false;
+		}
 		lanes = 0;
 	}
 	return true;
@@ -343,7 +332,7 @@ put_all(struct perfetto *p)
 	put_clocks(p);
 	for (uint32_t i = 0; i < p->profile->processes_count; i++)
 		put_process(p, i);
-	if (!put_gpus(p) || !find_started(p) || !put_spans(p))
+	if (!put_gpus(p) || !put_spans(p))
 		return false;
 	put_series(p);
 	return !p->packets.failed;
@@ -367,7 +356,6 @@ perfetto_write(const struct plumb_profile *profile, const struct plumb_export_op
 		plumb_vec_free(&p.lanes.items[i].ends);
 	plumb_vec_free(&p.lanes);
 	plumb_timeline_free(&p.timeline);
-	free(p.started);
 	if (p.too_deep)
 		return plumb_fail(error, PLUMB_EINPUT, "more than %u spans of one track overlap",
 		                  LANES_MOST);

@@ -4,7 +4,7 @@
  *
  *	event names        frame + 1
  *	categories         kind of frame + 1
- *	annotation names   ANNOTATION_*
+ *	annotation names   ANNOTATION_*, ANNOTATION_FACTS + PLUMB_FACT_*
  *	annotation texts   2 * frame + 1: the frame's place; 2 * frame + 2: its name;
  *	                   PASSES + pass; PATHS + context: its path
  */
@@ -56,7 +56,13 @@ enum { COUNTER_UNIT = 6 };
 enum { CLOCKS_CLOCK = 1, CLOCKS_PRIMARY = 2 };
 enum { CLOCK_NUMBER = 1, CLOCK_TIME = 2 };
 
-enum { ANNOTATION_LINE = 1, ANNOTATION_OPERATOR, ANNOTATION_PASS, ANNOTATION_PATH };
+enum {
+	ANNOTATION_LINE = 1,
+	ANNOTATION_OPERATOR,
+	ANNOTATION_PASS,
+	ANNOTATION_PATH,
+	ANNOTATION_FACTS, /* all of them: + PLUMB_FACT_* */
+};
 
 /* Of a path at most so many frames from the outside, and so many from the inside. */
 #define PATH_OUTER 16u
@@ -112,7 +118,7 @@ plumb_packets_init(struct plumb_packets *packets, const struct plumb_profile *pr
 	if (!packets->python || !packets->op || !packets->flags || !packets->named ||
 	    !packets->placed || !packets->operated || !packets->pathed)
 		return false;
-	return find_lines(packets);
+	return plumb_facts_init(&packets->facts, profile, ANNOTATION_FACTS) && find_lines(packets);
 }
 
 void
@@ -127,6 +133,7 @@ plumb_packets_free(struct plumb_packets *packets)
 	free(packets->placed);
 	free(packets->operated);
 	free(packets->pathed);
+	plumb_facts_free(&packets->facts);
 }
 
 /* ---- packets ---- */
@@ -371,6 +378,8 @@ intern_words(struct plumb_packets *p)
 	intern_text(p, INTERNED_ANNOTATION, ANNOTATION_OPERATOR, "operator");
 	intern_text(p, INTERNED_ANNOTATION, ANNOTATION_PASS, "pass");
 	intern_text(p, INTERNED_ANNOTATION, ANNOTATION_PATH, "path");
+	for (unsigned i = 0; i < PLUMB_FACT_COUNT; i++)
+		intern_text(p, INTERNED_ANNOTATION, ANNOTATION_FACTS + i, plumb_fact_names[i]);
 	intern_text(p, INTERNED_TEXT, passes(p) + PLUMB_CONTEXT_BACKWARD, "backward");
 	intern_text(p, INTERNED_TEXT, passes(p) + PLUMB_CONTEXT_ACCUMULATION,
 	            "gradient accumulation");
@@ -406,10 +415,10 @@ annotate_context(struct plumb_packets *p, uint32_t context)
 }
 
 void
-plumb_event_context(struct plumb_packets *packets, uint32_t context)
+plumb_event_span(struct plumb_packets *packets, const struct plumb_span *span, bool first)
 {
 	struct plumb_packets *p = packets;
-	uint32_t frame = p->profile->contexts[context].frame;
+	uint32_t frame = p->profile->contexts[span->context].frame;
 	uint32_t kind = p->profile->frames[frame].kind;
 
 	intern_words(p);
@@ -422,6 +431,7 @@ plumb_event_context(struct plumb_packets *packets, uint32_t context)
 		            plumb_frame_label(p->profile, frame));
 	plumb_protobuf_number(&p->packet, EVENT_CATEGORY, kind + 1);
 	plumb_protobuf_number(&p->packet, EVENT_NAME, (uint64_t)frame + 1);
-	annotate_context(p, context);
+	annotate_context(p, span->context);
+	plumb_facts_put(&p->facts, &p->packet, span, first);
 }
 _Static_assert(PLUMB_FRAME_KIND_COUNT <= 32, "bits of kinds");

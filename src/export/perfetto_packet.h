@@ -6,7 +6,7 @@
  *
  *	plumb_packet_begin(&t, time);
  *	plumb_event_begin(&t, PLUMB_EVENT_BEGIN, track);
- *	plumb_event_name(&t, frame);
+ *	plumb_event_span(&t, span, true);
  *	plumb_event_end(&t);
  *	plumb_packet_end(&t);
  */
@@ -16,6 +16,7 @@
 #include <stdio.h>
 
 #include "base/protobuf.h"
+#include "export/perfetto_facts.h"
 #include "model/profile.h"
 
 enum plumb_event_type { PLUMB_EVENT_BEGIN = 1, PLUMB_EVENT_END = 2, PLUMB_EVENT_COUNTER = 4 };
@@ -36,9 +37,10 @@ struct plumb_packets {
 	unsigned char *operated; /* likewise its name as an annotation */
 	unsigned char *pathed;   /* by context: its path was written */
 	uint32_t kinds;          /* bits, by kind of frame: the category was written */
-	bool annotations;        /* their names were written */
-	bool started;            /* the first packet was */
-	bool failed;             /* no memory */
+	struct plumb_facts facts;
+	bool annotations; /* their names were written */
+	bool started;     /* the first packet was */
+	bool failed;      /* no memory */
 };
 
 /* False: no memory. plumb_packets_free is due either way. */
@@ -63,8 +65,9 @@ void plumb_track_end(struct plumb_packets *packets);
 void plumb_packet_clocks(struct plumb_packets *packets, int64_t monotonic, int64_t realtime);
 
 void plumb_event_begin(struct plumb_packets *packets, enum plumb_event_type type, uint64_t track);
-/* Name, category and annotations of a span's context: its line, operator, pass and path. */
-void plumb_event_context(struct plumb_packets *packets, uint32_t context);
+/* Name, category and annotations of a span: its context's line, operator, pass and path, and the facts. FIRST: of
+ * its track. */
+void plumb_event_span(struct plumb_packets *packets, const struct plumb_span *span, bool first);
 /* An arrow to the next event with that number. */
 void plumb_event_flow(struct plumb_packets *packets, uint64_t flow, bool last);
 void plumb_event_value(struct plumb_packets *packets, double value);

@@ -128,11 +128,21 @@ edge_of(struct sweep *sweep, const struct plumb_span *span, const char *name)
 	return edge->context == PLUMB_NONE ? NULL : edge;
 }
 
+static const struct plumb_frame *
+frame_of(const struct plumb_trace *trace, const struct plumb_span *span)
+{
+	uint32_t frame = span->context;
+	if (frame & PLUMB_TRACE_IS_CONTEXT)
+		frame = plumb_builder_get_context(trace->builder, frame & ~PLUMB_TRACE_IS_CONTEXT)
+		                .frame;
+	return plumb_builder_get_frame(trace->builder, frame);
+}
+
 static int
 open_span(struct sweep *sweep, struct plumb_span *span, uint32_t at)
 {
 	struct plumb_trace *trace = sweep->trace;
-	const struct plumb_frame *frame = plumb_builder_get_frame(trace->builder, span->context);
+	const struct plumb_frame *frame = frame_of(trace, span);
 	const char *name = plumb_builder_get_text(trace->builder, frame->name);
 	const struct open *top =
 		sweep->stack.count ? &sweep->stack.items[sweep->stack.count - 1] : NULL;
@@ -149,10 +159,15 @@ open_span(struct sweep *sweep, struct plumb_span *span, uint32_t at)
 	uint32_t kind = frame->kind;
 	if (sweep->stack.count >= DEPTH_MAX) {
 		sweep->deep++;
-		span->context = parent;
+		span->context = span->context & PLUMB_TRACE_IS_CONTEXT
+		                        ? span->context & ~PLUMB_TRACE_IS_CONTEXT
+		                        : parent;
 		return 0;
 	}
-	span->context = plumb_builder_context(trace->builder, parent, span->context, flags);
+	if (span->context & PLUMB_TRACE_IS_CONTEXT)
+		span->context &= ~PLUMB_TRACE_IS_CONTEXT;
+	else
+		span->context = plumb_builder_context(trace->builder, parent, span->context, flags);
 	struct open *now = span->context == PLUMB_NONE ? NULL : plumb_vec_add(&sweep->stack);
 	if (!now)
 		return plumb_trace_no_memory(trace);
@@ -199,7 +214,7 @@ static const unsigned char layers[PLUMB_FRAME_KIND_COUNT] = {
 static unsigned
 layer_of(const struct plumb_trace *trace, const struct plumb_span *span)
 {
-	return layers[plumb_builder_get_frame(trace->builder, span->context)->kind];
+	return layers[frame_of(trace, span)->kind];
 }
 
 /* Of a thread: before it is swept. */
@@ -211,6 +226,9 @@ swapped_host(const void *x, const void *y, const void *data)
 		return b->start_ns < a->start_ns;
 	if (a->end_ns != b->end_ns)
 		return b->end_ns > a->end_ns;
+	/* A context was made after the one that it is in. */
+	if (a->context & b->context & PLUMB_TRACE_IS_CONTEXT)
+		return b->context < a->context;
 	return layer_of(data, b) < layer_of(data, a);
 }
 

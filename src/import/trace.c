@@ -377,11 +377,24 @@ int
 plumb_trace_host(struct plumb_trace *trace, uint32_t track, uint32_t frame, int64_t start_ns,
                  int64_t end_ns, uint64_t correlation)
 {
-	if (track >= trace->spans.count || frame == PLUMB_NONE)
+	if (track >= trace->spans.count || frame >= PLUMB_TRACE_IS_CONTEXT)
 		return plumb_trace_no_memory(trace);
 	if (!has_time(trace, start_ns, end_ns))
 		return 0;
 	struct plumb_span span = { frame, track, start_ns, end_ns, correlation };
+	return plumb_trace_add_span(trace, &span);
+}
+
+int
+plumb_trace_placed(struct plumb_trace *trace, uint32_t track, uint32_t context, int64_t start_ns,
+                   int64_t end_ns, uint64_t correlation)
+{
+	if (track >= trace->spans.count || context >= PLUMB_TRACE_IS_CONTEXT)
+		return plumb_trace_no_memory(trace);
+	if (!has_time(trace, start_ns, end_ns))
+		return 0;
+	struct plumb_span span = { context | PLUMB_TRACE_IS_CONTEXT, track, start_ns, end_ns,
+		                   correlation };
 	return plumb_trace_add_span(trace, &span);
 }
 
@@ -421,6 +434,7 @@ plumb_trace_work(struct plumb_trace *trace, const struct plumb_trace_work *work)
 		.launch = work->launch ? launch_of(trace, work->launch) : PLUMB_NONE,
 		.collective = work->collective,
 		.placed = work->placed,
+		.whole = work->whole && work->placed != PLUMB_NONE,
 		.here = work->here,
 	};
 	memcpy(item->inner, work->inner, sizeof item->inner);

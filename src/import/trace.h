@@ -73,6 +73,10 @@ uint32_t plumb_trace_set_frame(struct plumb_trace *trace, const char *to);
 int plumb_trace_host(struct plumb_trace *trace, uint32_t track, uint32_t frame, int64_t start_ns,
                      int64_t end_ns, uint64_t correlation);
 
+/* Likewise, where the file says in which CONTEXT (plumb_builder_context) it is, whatever it lies within. */
+int plumb_trace_placed(struct plumb_trace *trace, uint32_t track, uint32_t context,
+                       int64_t start_ns, int64_t end_ns, uint64_t correlation);
+
 /* A kernel's launch; PLUMB_UNKNOWN where the file does not say. */
 struct plumb_trace_launch {
 	int64_t grid[3], block[3];
@@ -95,7 +99,8 @@ struct plumb_trace_work {
 	uint32_t
 		collective; /* string: "AllReduce"; PLUMB_NONE: told by the kernel's name, if it is one */
 	uint32_t placed;
-	bool here; /* its launch is one of the track's process, for certain */
+	bool whole; /* PLACED is the work's own context, its frame included */
+	bool here;  /* its launch is one of the track's process, for certain */
 	/* Frames between the call and the work, outermost first, where the file says what the work is part
 	 * of (XLA's module and operation); 0 none. */
 	uint32_t inner[PLUMB_TRACE_INNER];

@@ -16,8 +16,9 @@ struct plumb_trace_place {
 	uint32_t id;
 };
 
-/* The spans of one track; until they are placed, a span's context is its frame. Those of streams come when
+/* The spans of one track; until they are placed, a span's context is its frame, or its context and this bit. Those of streams come when
  * their work is placed. */
+#define PLUMB_TRACE_IS_CONTEXT (UINT32_C(1) << 31)
 struct plumb_trace_spans {
 	struct plumb_pages pages;
 };
@@ -40,7 +41,8 @@ struct plumb_trace_item { /* GPU work; span.context is the frame until it is pla
 	uint32_t launch; /* in `launches`, or PLUMB_NONE */
 	uint32_t collective, placed;
 	uint32_t inner[PLUMB_TRACE_INNER];
-	bool here; /* the launch is of the same process */
+	bool whole; /* `placed` is its own context */
+	bool here;  /* the launch is of the same process */
 };
 
 struct plumb_trace_edge {

@@ -175,7 +175,7 @@ place_work(struct plumb_trace *trace, struct plumb_trace_item *item)
 	                  : kind == PLUMB_FRAME_COPY ? PLUMB_SOURCE_COPY
 	                                             : PLUMB_SOURCE_SET;
 	struct plumb_trace_call *call =
-		item->placed == PLUMB_NONE && item->span.correlation
+		(item->placed == PLUMB_NONE || item->whole) && item->span.correlation
 			? plumb_trace_call_find(trace, track->process, item->span.correlation,
 	                                        !item->here)
 			: NULL;
@@ -194,12 +194,14 @@ place_work(struct plumb_trace *trace, struct plumb_trace_item *item)
 	plumb_trace_ledger(trace, track->process, source,
 	                   matched ? PLUMB_FATE_ATTRIBUTED : PLUMB_FATE_UNMATCHED, 1);
 	plumb_trace_add_work(trace, item, kind);
-	for (unsigned i = 0; i < PLUMB_TRACE_INNER; i++)
+	for (unsigned i = 0; i < PLUMB_TRACE_INNER && !item->whole; i++)
 		if (item->inner[i])
 			parent = plumb_builder_context(builder, parent, item->inner[i], 0);
-	if (kind == PLUMB_FRAME_KERNEL)
+	if (kind == PLUMB_FRAME_KERNEL && !item->whole)
 		parent = collective_of(trace, parent, item);
-	item->span.context = plumb_builder_context(builder, parent, item->span.context, 0);
+	item->span.context =
+		item->whole ? item->placed
+			    : plumb_builder_context(builder, parent, item->span.context, 0);
 	if (item->span.context == PLUMB_NONE)
 		return plumb_trace_no_memory(trace);
 	return work_values(trace, item, kind) | plumb_trace_add_span(trace, &item->span);

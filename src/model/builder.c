@@ -254,6 +254,13 @@ plumb_builder_context(struct plumb_builder *builder, uint32_t parent, uint32_t f
 	return builder->contexts.count - 1;
 }
 
+struct plumb_context
+plumb_builder_get_context(const struct plumb_builder *builder, uint32_t context)
+{
+	const struct plumb_builder_node *node = &builder->contexts.items[context];
+	return (struct plumb_context){ node->parent, node->frame, node->flags, PLUMB_NONE, 0 };
+}
+
 /* ---- what was measured at a context ---- */
 
 static void

@@ -42,6 +42,10 @@ const char *plumb_builder_get_text(const struct plumb_builder *builder, uint32_t
 uint32_t plumb_builder_context(struct plumb_builder *builder, uint32_t parent, uint32_t frame,
                                uint32_t flags);
 
+/* As it was made; `last` and `depth` are not known yet. */
+struct plumb_context
+plumb_builder_get_context(const struct plumb_builder *builder, uint32_t context);
+
 /* The number of the metric of the program's own that has this name (strings; NAME PLUMB_NONE: "?"),
  * made when missing. One with the name of a metric of plumb's gets "user." before it. 0: no more. */
 uint32_t plumb_builder_metric(struct plumb_builder *builder, uint32_t name, uint32_t unit);

@@ -305,6 +305,10 @@ def test_perfetto_of_the_sample(samples, tmp_path):
         "line": "/home/ada/train.py:22 (step)", "operator": "aten::addmm",
         "path": "step (train.py:22) > forward (linear.py:114) > aten::linear > aten::addmm > "
                 "cuLaunchKernel > gemm"}
+    facts = kernel["facts"]
+    assert [(f["kind"], f["name"]) for f in facts["frames"]] == [("kernel", "gemm")]
+    assert facts["contexts"][-1]["context"] == facts["context"]
+    assert (facts["track"]["kind"], facts["track"]["stream"], facts["track"]["ordinal"]) == ("stream", 7, 0)
     back = next(s for s in trace["slices"] if s["name"] == "AddmmBackward0")
     assert back["args"]["pass"] == "backward"
     # Only what has both ends gets an arrow.

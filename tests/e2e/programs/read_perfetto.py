@@ -25,6 +25,16 @@ def check(message):
                 check(part)
 
 
+def plain(annotation):
+    """What an annotation says: a number, a text, a dictionary or a list."""
+    if annotation.dict_entries:
+        return {names["annotations"][entry.name_iid]: plain(entry) for entry in annotation.dict_entries}
+    if annotation.array_values:
+        return [plain(value) for value in annotation.array_values]
+    value = getattr(annotation, annotation.WhichOneof("value"))
+    return names["texts"][value] if annotation.HasField("string_value_iid") else value
+
+
 tracks, slices, counters, clocks = {}, [], collections.defaultdict(list), []
 flows = collections.defaultdict(list)
 names = {"categories": {}, "names": {}, "annotations": {}, "texts": {}}
@@ -67,8 +77,7 @@ for number, packet in enumerate(trace.packet):
             found.update(
                 name=names["names"][event.name_iid],
                 categories=[names["categories"][iid] for iid in event.category_iids],
-                args={names["annotations"][a.name_iid]: names["texts"][a.string_value_iid]
-                      for a in event.debug_annotations},
+                args={names["annotations"][a.name_iid]: plain(a) for a in event.debug_annotations},
                 flows=list(event.flow_ids), ends=list(event.terminating_flow_ids))
         elif event.type == proto.TrackEvent.TYPE_COUNTER:
             counters[event.track_uuid].append([packet.timestamp, event.double_counter_value])
@@ -86,6 +95,7 @@ for event in sorted(events, key=lambda event: event["ts"]):
         stack.pop()["end"] = event["ts"]
 assert not any(stacks.values()), "slices without an end"
 for event in slices:
+    event["facts"] = event["args"].pop("plumb")
     for flow in event["flows"] + event["ends"]:
         flows[flow].append([event["track"], event["ts"]])
     event.pop("type")

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a profile knows of each piece of GPU work, which it keeps as sums. Private to export/. */
+#ifndef PLUMB_EXPORT_WORK_H
+#define PLUMB_EXPORT_WORK_H
+
+#include "model/profile.h"
+
+/* By context: the launch that all kernels there had, a row of `variants`; PLUMB_NONE where they differ or there is
+ * none. The caller frees it; NULL: no memory. */
+uint32_t *plumb_export_launches(const struct plumb_profile *profile);
+
+/* The bytes of a context's copies (or sets) on a track, or NULL. Each had the same where min is max. */
+const struct plumb_value *
+plumb_export_bytes(const struct plumb_profile *profile, uint32_t context, uint32_t track);
+
+#endif
