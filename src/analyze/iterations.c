@@ -11,8 +11,6 @@
 
 #define LEAST_COVERAGE 0.5         /* of a track, by its outermost loop */
 #define LEAST_COVERAGE_WITHIN 0.25 /* of a round, by a loop in it */
-#define GAP_DISTINCT 1.5           /* times the next longest one */
-#define PLACE_SHARE 0.5            /* of iterations that have a copy or marker at one place */
 #define BEFORE_LEAST 8             /* kernels before the loop that may have one of their own */
 
 struct finder {
@@ -92,14 +90,15 @@ each_work(const struct finder *f, bool (*each)(void *data, const struct plumb_it
 		const struct plumb_span *s = &p->spans[i];
 
 		if (p->tracks[s->track].kind == PLUMB_TRACK_STREAM)
-			done = each(data, &(struct plumb_iteration_op){ s->context, s->track,
-			                                                s->start_ns, s->end_ns });
+			done = each(data,
+			            &(struct plumb_iteration_op){ s->context, s->track, s->start_ns,
+			                                          s->end_ns, s->correlation });
 	}
 	for (uint32_t i = 0; done && f->found->newest && i < p->work_count; i++) {
 		const struct plumb_work_item *w = &p->work[i];
 
 		done = each(data, &(struct plumb_iteration_op){ w->context, w->track, w->start_ns,
-		                                                w->end_ns });
+		                                                w->end_ns, 0 });
 	}
 	return done;
 }
@@ -247,170 +246,6 @@ sum_copies(const struct finder *f, struct plumb_iteration_track *track)
 	}
 }
 
-/* ---- where an iteration begins ---- */
-
-/* The place of the first kernel that starts at NS or later; -1: it has none. */
-static int32_t
-place_after(const struct plumb_iteration_work *work, const int32_t *places, int64_t ns)
-{
-	uint32_t low = 0, high = work->kernels.count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (work->kernels.items[middle].start_ns < ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < work->kernels.count ? places[low] : -1;
-}
-
-struct turn {
-	double *gap; /* by place: time before its kernel, added up */
-	uint32_t *seen, *votes;
-	int32_t period, rounds;
-};
-
-static int32_t
-most_voted(const struct turn *turn)
-{
-	int32_t best = 0;
-
-	for (int32_t i = 1; i < turn->period; i++)
-		if (turn->votes[i] > turn->votes[best])
-			best = i;
-	return turn->votes[best] > PLACE_SHARE * turn->rounds ? best : -1;
-}
-
-static int32_t
-longest_gap(const struct turn *turn, bool *distinct)
-{
-	double first = -1, second = -1;
-	int32_t best = 0;
-
-	for (int32_t i = 0; i < turn->period; i++) {
-		double gap = turn->seen[i] ? turn->gap[i] / turn->seen[i] : 0;
-
-		if (gap > first) {
-			second = first;
-			first = gap;
-			best = i;
-		} else if (gap > second) {
-			second = gap;
-		}
-	}
-	*distinct = first > 0 && first >= GAP_DISTINCT * second;
-	return best;
-}
-
-/* The frame of markers that come once an iteration, or PLUMB_NONE: of several the one that comes first. */
-static uint32_t
-marker_of(const struct finder *f, uint32_t *counts, int32_t rounds)
-{
-	const struct plumb_profile *p = f->profile;
-	uint32_t i;
-
-	for (i = 0; i < p->spans_count; i++)
-		if (f->sorts[p->spans[i].context] == MARKER &&
-		    p->tracks[p->spans[i].track].kind == PLUMB_TRACK_THREAD)
-			counts[p->contexts[p->spans[i].context].frame]++;
-	for (i = 0; i < p->spans_count; i++) {
-		uint32_t frame = p->contexts[p->spans[i].context].frame;
-
-		if (counts[frame] && abs((int32_t)counts[frame] - rounds) <= 1)
-			return frame;
-	}
-	return PLUMB_NONE;
-}
-
-static int32_t
-by_marker(const struct finder *f, const struct plumb_iteration_work *work, const int32_t *places,
-          struct turn *turn)
-{
-	const struct plumb_profile *p = f->profile;
-	uint32_t *counts = calloc((size_t)p->frames_count + 1, sizeof *counts);
-	uint32_t frame = counts ? marker_of(f, counts, turn->rounds) : PLUMB_NONE;
-
-	free(counts);
-	if (frame == PLUMB_NONE)
-		return -1;
-	memset(turn->votes, 0, (size_t)turn->period * sizeof *turn->votes);
-	for (uint32_t i = 0; i < p->spans_count; i++) {
-		const struct plumb_span *s = &p->spans[i];
-		int32_t place = p->contexts[s->context].frame == frame &&
-		                                p->tracks[s->track].kind == PLUMB_TRACK_THREAD
-		                        ? place_after(work, places, s->start_ns)
-		                        : -1;
-		if (place >= 0)
-			turn->votes[place]++;
-	}
-	return most_voted(turn);
-}
-
-static int32_t
-choose_start(const struct finder *f, const struct plumb_iteration_work *work, const int32_t *places,
-             struct turn *turn, uint32_t *phase)
-{
-	const struct plumb_iteration_op *kernels = work->kernels.items;
-	int32_t gap, best;
-	bool distinct;
-
-	for (uint32_t i = 1; i < work->kernels.count; i++) {
-		int64_t time = kernels[i].start_ns - kernels[i - 1].end_ns;
-
-		if (places[i] >= 0) {
-			turn->gap[places[i]] += time > 0 ? (double)time : 0;
-			turn->seen[places[i]]++;
-		}
-	}
-	gap = longest_gap(turn, &distinct);
-	*phase = PLUMB_BY_GAP;
-	if (distinct)
-		return gap;
-	for (uint32_t i = 0; i < work->copies.count; i++) {
-		int32_t place = place_after(work, places, work->copies.items[i].start_ns);
-
-		if (place >= 0)
-			turn->votes[place]++;
-	}
-	*phase = PLUMB_BY_COPY;
-	best = most_voted(turn);
-	if (best < 0) {
-		*phase = PLUMB_BY_MARKER;
-		best = by_marker(f, work, places, turn);
-	}
-	if (best < 0) {
-		*phase = PLUMB_BY_GAP;
-		best = gap;
-	}
-	return best;
-}
-
-static int
-turn_loop(const struct finder *f, const struct plumb_iteration_work *work, const int32_t *text,
-          struct plumb_loop *loop, int32_t *places, uint32_t *phase)
-{
-	int32_t count = (int32_t)work->kernels.count;
-	struct turn turn = { .period = loop->period, .rounds = (int32_t)loop->rounds.count };
-	int code = plumb_loop_places(loop, text, count, places);
-
-	turn.gap = calloc((size_t)loop->period, sizeof *turn.gap);
-	turn.seen = calloc((size_t)loop->period, sizeof *turn.seen);
-	turn.votes = calloc((size_t)loop->period, sizeof *turn.votes);
-	if (!turn.gap || !turn.seen || !turn.votes)
-		code = PLUMB_ESYSTEM;
-	if (!code) {
-		int32_t by = choose_start(f, work, places, &turn, phase);
-
-		code = by ? plumb_loop_turn(loop, text, count, by) : 0;
-	}
-	free(turn.gap);
-	free(turn.seen);
-	free(turn.votes);
-	return code;
-}
-
 /* ---- what is out of place ---- */
 
 static int
@@ -501,7 +336,7 @@ add_level(const struct finder *f, const struct plumb_iteration_work *work, const
           struct plumb_iteration_track *track)
 {
 	struct plumb_iteration_level *level = &track->levels[track->level_count];
-	int code = turn_loop(f, work, text, loop, places, &level->phase);
+	int code = plumb_iterations_turn(work, text, loop, places, &level->phase);
 
 	if (code < 0 || !loop->rounds.count)
 		return code;

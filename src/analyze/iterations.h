@@ -50,10 +50,10 @@ extern const struct plumb_iteration_limits plumb_iteration_limits;
 
 struct plumb_iteration {
 	int64_t start_ns, end_ns; /* first kernel's start, last kernel's end */
-	int64_t interval_ns;      /* since the end of the one before; unknown for the first */
-	int64_t overlap_ns;       /* of it: copies from the host to this device */
-	int64_t op_time_ns;       /* of its kernels, added up */
-	int64_t op_gap_ns; /* between one kernel's end and the next one's start, on average */
+	int64_t interval_ns; /* since the end of the one before; unknown where none is right before it */
+	int64_t overlap_ns; /* of it: copies from the host to this device */
+	int64_t op_time_ns; /* of its kernels, added up */
+	int64_t op_gap_ns;  /* between one kernel's end and the next one's start, on average */
 	int64_t copy_bytes; /* from the host, since the end of the one before; unknown where sizes are */
 	int64_t idle_ns; /* the device had no work since the end of the one before */
 	uint32_t ops;    /* kernels */
@@ -94,9 +94,8 @@ struct plumb_iteration_level {
 	uint32_t
 		before_period; /* of a loop of its own before the first iteration, 0 none; of level 0 */
 	struct plumb_iteration_stat duration, interval, overlap, op_gap, op_time, copy_bytes;
-	double overlap_ratio; /* on average, of the intervals; NAN: none is known */
-	double slope_ns,
-		slope_error_ns; /* of the time from start to start, an iteration, and half its
+	double overlap_ratio;            /* on average, of the intervals; NAN: none is known */
+	double slope_ns, slope_error_ns; /* of the time from end to end, an iteration, and half its
 	                                    interval of 95 %; NAN under four iterations */
 	uint32_t outliers;
 	uint32_t verdict; /* enum plumb_verdict, from: */

@@ -74,6 +74,15 @@ copied(const struct plumb_iteration_work *work, uint32_t *from, int64_t until)
 	return sum;
 }
 
+/* Does a round follow the one before, with little or nothing between? Else that is no interval. */
+static bool
+follows(const struct plumb_loop *loop, uint32_t i)
+{
+	const struct plumb_round *round = &loop->rounds.items[i];
+
+	return round->start - round[-1].end <= loop->period / 8;
+}
+
 static void
 measure_items(const struct plumb_iteration_work *work, const struct plumb_loop *loop,
               struct plumb_iteration_level *level)
@@ -87,7 +96,7 @@ measure_items(const struct plumb_iteration_work *work, const struct plumb_loop *
 		measure_kernels(work, &loop->rounds.items[i], item);
 		item->copy_bytes = copied(work, &copies, item->end_ns);
 		item->interval_ns = item->overlap_ns = item->idle_ns = PLUMB_UNKNOWN;
-		if (!i)
+		if (!i || !follows(loop, i))
 			continue;
 		item->interval_ns = item->start_ns > last ? item->start_ns - last : 0;
 		item->overlap_ns = covered(work->copying.items, work->copying.count, &copying, last,
@@ -130,7 +139,7 @@ stat_of(const struct plumb_iteration_level *level, size_t at, int64_t *room)
 	return stat;
 }
 
-/* From the end of the one before, or from the start of the first, to the end. */
+/* From the end of the one before to the end; without the interval where that is not known. */
 static int64_t
 whole(const struct plumb_iteration *item)
 {
@@ -141,26 +150,30 @@ whole(const struct plumb_iteration *item)
 static void
 flag_outliers(struct plumb_iteration_level *level, int64_t *room)
 {
-	uint32_t n = level->count;
+	uint32_t n = 0, half;
 	int64_t median;
 	double limit;
 
-	for (uint32_t i = 0; i < n; i++)
-		room[i] = whole(&level->items[i]);
+	for (uint32_t i = 0; i < level->count; i++)
+		if (level->items[i].interval_ns != PLUMB_UNKNOWN)
+			room[n++] = whole(&level->items[i]);
+	if (n < 2)
+		return;
+	half = n / 2;
 	qsort(room, n, sizeof *room, by_number);
-	median = room[n / 2];
+	median = room[half];
 	for (uint32_t i = 0; i < n; i++)
-		room[i] = llabs(whole(&level->items[i]) - median);
+		room[i] = llabs(room[i] - median);
 	qsort(room, n, sizeof *room, by_number);
-	limit = OUTLIER_DEVIATIONS * 1.4826 * (double)room[n / 2];
+	limit = OUTLIER_DEVIATIONS * 1.4826 * (double)room[half];
 	if (limit < OUTLIER_SHARE * (double)median)
 		limit = OUTLIER_SHARE * (double)median;
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < level->count; i++) {
 		struct plumb_iteration *item = &level->items[i];
-
-		/* The first one's interval is not known, so it may only be too long. */
 		double away = (double)(whole(item) - median);
-		item->outlier = n > 2 && (i ? fabs(away) : away) > limit;
+
+		/* Without its interval one can only be too long. */
+		item->outlier = (item->interval_ns == PLUMB_UNKNOWN ? away : fabs(away)) > limit;
 		level->outliers += item->outlier;
 	}
 }
@@ -175,31 +188,35 @@ student(uint32_t freedom)
 	return freedom <= 10 ? few[freedom - 1] : 1.96 + 2.4 / freedom + 3.0 / freedom / freedom;
 }
 
-/* The line through the time from start to start, over the number of the iteration. */
+/* The line through the times from end to end, over the number of the iteration. */
 static void
 fit_slope(struct plumb_iteration_level *level)
 {
-	uint32_t n = level->count > 0 ? level->count - 1 : 0;
-	double mean = 0, middle = (n - 1.0) / 2, xx = 0, xy = 0, rest = 0;
+	double n = 0, mean_x = 0, mean = 0, xx = 0, xy = 0, rest = 0;
 
 	level->slope_ns = level->slope_error_ns = NAN;
+	for (uint32_t i = 0; i < level->count; i++)
+		if (level->items[i].interval_ns != PLUMB_UNKNOWN) {
+			n++;
+			mean_x += i;
+			mean += (double)whole(&level->items[i]);
+		}
 	if (n < SLOPE_LEAST)
 		return;
-	for (uint32_t i = 0; i < n; i++)
-		mean += (double)(level->items[i + 1].start_ns - level->items[i].start_ns) / n;
-	for (uint32_t i = 0; i < n; i++) {
-		double y = (double)(level->items[i + 1].start_ns - level->items[i].start_ns) - mean;
-
-		xx += (i - middle) * (i - middle);
-		xy += (i - middle) * y;
-	}
+	mean_x /= n;
+	mean /= n;
+	for (uint32_t i = 0; i < level->count; i++)
+		if (level->items[i].interval_ns != PLUMB_UNKNOWN) {
+			xx += (i - mean_x) * (i - mean_x);
+			xy += (i - mean_x) * ((double)whole(&level->items[i]) - mean);
+		}
 	level->slope_ns = xy / xx;
-	for (uint32_t i = 0; i < n; i++) {
-		double y = (double)(level->items[i + 1].start_ns - level->items[i].start_ns) - mean;
-
-		rest += pow(y - level->slope_ns * (i - middle), 2);
-	}
-	level->slope_error_ns = student(n - 2) * sqrt(rest / (n - 2) / xx);
+	for (uint32_t i = 0; i < level->count; i++)
+		if (level->items[i].interval_ns != PLUMB_UNKNOWN)
+			rest += pow((double)whole(&level->items[i]) - mean -
+			                    level->slope_ns * (i - mean_x),
+			            2);
+	level->slope_error_ns = student((uint32_t)n - 2) * sqrt(rest / (n - 2) / xx);
 }
 
 static void
@@ -211,6 +228,8 @@ judge(struct plumb_iteration_level *level, const struct plumb_iteration_limits *
 	for (uint32_t i = 1; i < level->count; i++) {
 		const struct plumb_iteration *item = &level->items[i];
 
+		if (item->interval_ns == PLUMB_UNKNOWN)
+			continue;
 		interval += (double)item->interval_ns;
 		time += (double)whole(item);
 		idle += (double)item->idle_ns;
@@ -259,8 +278,7 @@ plumb_iterations_measure(const struct plumb_iteration_work *work, const struct p
 	level->duration = stat_of(level, offsetof(struct plumb_iteration, end_ns), room);
 	for (uint32_t i = 0; i < level->count; i++)
 		level->items[i].end_ns += level->items[i].start_ns;
-	if (level->count)
-		flag_outliers(level, room);
+	flag_outliers(level, room);
 	fit_slope(level);
 	judge(level, limits);
 	free(room);

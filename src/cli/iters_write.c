@@ -65,7 +65,7 @@ write_summary(struct plumb_json *json, const struct plumb_iteration_level *level
 	write_stat(json, "copy_bytes", &level->copy_bytes);
 	key_number(json, "overlap_ratio", level->overlap_ratio);
 	plumb_json_key_quantity(json, "outliers", level->outliers);
-	/* of the time from start to start, an iteration; half its interval of 95 % */
+	/* of the time from end to end, an iteration; half its interval of 95 % */
 	key_number(json, "slope_ns", level->slope_ns);
 	key_number(json, "slope_error_ns", level->slope_error_ns);
 	plumb_json_end(json);

@@ -205,6 +205,8 @@ test_none(void **state)
 	for (count = 0; count < 400;) /* one round alone */
 		put(count);
 	check_none(400);
+	count = 6; /* fewer symbols than the alphabet has */
+	check_none(50000);
 	count = 1;
 	check_none(400);
 	count = 0;

@@ -70,7 +70,8 @@ vote(struct search *s, const int32_t *number)
 {
 	int32_t half = s->count / 2, all = 0;
 
-	memset(s->last, 0xff, (size_t)s->count * sizeof *s->last);
+	memset(s->last, 0xff,
+	       (size_t)(s->count > s->alphabet ? s->count : s->alphabet) * sizeof *s->last);
 	memset(s->votes, 0, ((size_t)half + 1) * sizeof *s->votes);
 	for (int32_t i = 0; i < s->count; i++) {
 		int32_t before = s->last[number[i]];
