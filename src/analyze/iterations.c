@@ -11,7 +11,8 @@
 
 #define LEAST_COVERAGE 0.5         /* of a track, by its outermost loop */
 #define LEAST_COVERAGE_WITHIN 0.25 /* of a round, by a loop in it */
-#define BEFORE_LEAST 8             /* kernels before the loop that may have one of their own */
+#define TIME_MOST (INT64_C(1) << 61)
+#define BEFORE_LEAST 8 /* kernels before the loop that may have one of their own */
 
 struct finder {
 	const struct plumb_profile *profile;
@@ -78,6 +79,13 @@ sort_contexts(struct finder *f)
 
 /* ---- tracks and their roles ---- */
 
+/* A file may hold any number; those of centuries would overflow sums. */
+static bool
+is_time(int64_t start_ns, int64_t end_ns)
+{
+	return start_ns > -TIME_MOST && end_ns < TIME_MOST && start_ns <= end_ns;
+}
+
 /* Calls EACH with every piece of a stream's work. */
 static bool
 each_work(const struct finder *f, bool (*each)(void *data, const struct plumb_iteration_op *op),
@@ -89,7 +97,8 @@ each_work(const struct finder *f, bool (*each)(void *data, const struct plumb_it
 	for (uint32_t i = 0; done && !f->found->newest && i < p->spans_count; i++) {
 		const struct plumb_span *s = &p->spans[i];
 
-		if (p->tracks[s->track].kind == PLUMB_TRACK_STREAM)
+		if (p->tracks[s->track].kind == PLUMB_TRACK_STREAM &&
+		    is_time(s->start_ns, s->end_ns))
 			done = each(data,
 			            &(struct plumb_iteration_op){ s->context, s->track, s->start_ns,
 			                                          s->end_ns, s->correlation });
@@ -97,8 +106,10 @@ each_work(const struct finder *f, bool (*each)(void *data, const struct plumb_it
 	for (uint32_t i = 0; done && f->found->newest && i < p->work_count; i++) {
 		const struct plumb_work_item *w = &p->work[i];
 
-		done = each(data, &(struct plumb_iteration_op){ w->context, w->track, w->start_ns,
-		                                                w->end_ns, 0 });
+		if (is_time(w->start_ns, w->end_ns))
+			done = each(data,
+			            &(struct plumb_iteration_op){ w->context, w->track, w->start_ns,
+			                                          w->end_ns, 0 });
 	}
 	return done;
 }
@@ -230,20 +241,26 @@ by_start(const void *x, const void *y)
 	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
 }
 
-static void
-sum_copies(const struct finder *f, struct plumb_iteration_track *track)
+/* From the host to the device; unknown where not every copy told its size. */
+static int64_t
+sum_copies(const struct finder *f, uint32_t device, uint32_t copies)
 {
 	const struct plumb_profile *p = f->profile;
+	uint64_t counted = 0;
+	int64_t sum = 0;
 
-	track->copy_bytes = 0;
 	for (uint32_t i = 0; i < p->values_count; i++) {
 		const struct plumb_value *v = &p->values[i];
 
-		if (v->metric == PLUMB_METRIC_GPU_COPY_BYTES &&
-		    f->sorts[v->context] == COPY_FROM_HOST && v->track < p->tracks_count &&
-		    p->tracks[v->track].device == track->device)
-			track->copy_bytes += v->sum;
+		if (v->metric != PLUMB_METRIC_GPU_COPY_BYTES ||
+		    f->sorts[v->context] != COPY_FROM_HOST || v->track >= p->tracks_count ||
+		    p->tracks[v->track].device != device)
+			continue;
+		counted += v->count;
+		if (__builtin_add_overflow(sum, v->sum, &sum))
+			return PLUMB_UNKNOWN;
 	}
+	return counted < copies ? PLUMB_UNKNOWN : sum;
 }
 
 /* ---- what is out of place ---- */
@@ -436,7 +453,7 @@ find_main(struct finder *f, struct plumb_iteration_track *track)
 		if (work.copies.count)
 			qsort(work.copies.items, work.copies.count, sizeof *work.copies.items,
 			      by_start);
-		sum_copies(f, track);
+		track->copy_bytes = sum_copies(f, track->device, work.copies.count);
 		code = find_on(f, &work, track);
 	}
 	plumb_vec_free(&work.kernels);
