@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long it takes to find the loop in ten million operations, in time of the processor, and how much memory:
+ * How long it takes to find the loop in ten million operations, in time of the processor, and how
+ * much memory:
  *
- *	make BUILD=build build/tool.a && gcc -std=gnu17 -O2 -D_GNU_SOURCE -Isrc -Iinclude bench/iters.c
- *		build/tool.a -lm -o build/bench_iters && build/bench_iters
+ *	make BUILD=build build/tool.a
+ *	gcc -std=gnu17 -O2 -D_GNU_SOURCE -Isrc bench/iters.c build/tool.a -lm -o build/bench_iters
+ *	build/bench_iters
  *
- * A round has 1462 operations of 67 names with an inner loop of 30, as ResNet-50 has; the second text has 0.5 %
- * of its operations replaced.
+ * A round has 1462 operations of 67 names with an inner loop of 30, as ResNet-50 has; the second
+ * text has 0.5 % of its operations replaced.
  */
 #include <stdio.h>
 #include <stdlib.h>

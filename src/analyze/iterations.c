@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Iterations of main tracks. The sequence is the names of a track's kernels in the order of their starts; copies and
- * sets are left out of it, for they come and go with the size of a batch.
+ * Iterations of main tracks. The sequence is the names of a track's kernels in the order of their
+ * starts; copies and sets are left out of it, for they come and go with the size of a batch.
  */
 #include "analyze/iterations_private.h"
 

@@ -4,14 +4,16 @@
  *
  *	struct plumb_iterations found;
  *	if (plumb_iterations_find(profile, &limits, &found, &error) < 0) …
- *	found.tracks[t].levels[0].items[i].duration_ns …
+ *	found.tracks[t].levels[0].items[i].start_ns …
  *	plumb_iterations_free(&found);
  *
- * From the spans of streams; where a profile has none, from the newest GPU work that every profile keeps.
+ * From the spans of streams; where a profile has none, from the newest GPU work that every profile
+ * keeps.
  *
- * Roles: of a device's streams, the one with most kernels is its main track (of equals the one with more kernel time, then
- * the first); of the others those with more copies and sets than kernels are copy tracks, the rest assist.
- * Each main track has its loops, outermost first: level 1 is a loop within a round of level 0, and so on.
+ * Roles: of a device's streams, the one with most kernels is its main track (of equals the one with
+ * more kernel time, then the first); of the others those with more copies and sets than kernels are
+ * copy tracks, the rest assist. Each main track has its loops, outermost first: level 1 is a loop
+ * within a round of level 0, and so on.
  */
 #ifndef PLUMB_ANALYZE_ITERATIONS_H
 #define PLUMB_ANALYZE_ITERATIONS_H
@@ -50,14 +52,16 @@ extern const struct plumb_iteration_limits plumb_iteration_limits;
 
 struct plumb_iteration {
 	int64_t start_ns, end_ns; /* first kernel's start, last kernel's end */
-	int64_t interval_ns; /* since the end of the one before; unknown where none is right before it */
-	int64_t overlap_ns; /* of it: copies from the host to this device */
-	int64_t op_time_ns; /* of its kernels, added up */
-	int64_t op_gap_ns;  /* between one kernel's end and the next one's start, on average */
-	int64_t copy_bytes; /* from the host, since the end of the one before; unknown where sizes are */
-	int64_t idle_ns; /* the device had no work since the end of the one before */
-	uint32_t ops;    /* kernels */
-	uint32_t edits;  /* kernels changed, inserted or missing against most iterations */
+	int64_t interval_ns; /* since the end of the one before; unknown where none is right before
+	                        it */
+	int64_t overlap_ns;  /* of it: copies from the host to this device */
+	int64_t op_time_ns;  /* of its kernels, added up */
+	int64_t op_gap_ns;   /* between one kernel's end and the next one's start, on average */
+	int64_t copy_bytes;  /* from the host, since the end of the one before; unknown where sizes
+	                        are */
+	int64_t idle_ns;     /* the device had no work since the end of the one before */
+	uint32_t ops;        /* kernels */
+	uint32_t edits;      /* kernels changed, inserted or missing against most iterations */
 	bool outlier;
 };
 
@@ -91,8 +95,8 @@ struct plumb_iteration_level {
 	uint32_t count;
 	struct plumb_odd *odd; /* by kind, then the most frequent first; of level 0 */
 	uint32_t odd_count;
-	uint32_t
-		before_period; /* of a loop of its own before the first iteration, 0 none; of level 0 */
+	uint32_t before_period; /* of a loop of its own before the first iteration, 0 none; of level
+	                           0 */
 	struct plumb_iteration_stat duration, interval, overlap, op_gap, op_time, copy_bytes;
 	double overlap_ratio;            /* on average, of the intervals; NAN: none is known */
 	double slope_ns, slope_error_ns; /* of the time from end to end, an iteration, and half its
@@ -120,7 +124,8 @@ struct plumb_iterations {
 	bool newest; /* of the newest work only */
 };
 
-/* LIMITS NULL: plumb_iteration_limits. For plumb_iterations_free in any case. PLUMB_ESYSTEM: memory is out. */
+/* LIMITS NULL: plumb_iteration_limits. For plumb_iterations_free in any case. PLUMB_ESYSTEM: memory
+ * is out. */
 int
 plumb_iterations_find(const struct plumb_profile *profile,
                       const struct plumb_iteration_limits *limits, struct plumb_iterations *found,

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DeepProf's metrics of iterations, and its verdict. An interval lies between the last kernel of one
- * iteration and the first of the next, on the main track. Large intervals that copies from the host fill are
- * copy-bound, others host-bound. What the paper leaves out: a device can also wait for the host all the time
- * between two kernels; then most of it has no work on any stream, and the program is host-bound too.
+ * DeepProf's metrics of iterations, and its verdict. An interval lies between the last kernel of
+ * one iteration and the first of the next, on the main track. Large intervals that copies from the
+ * host fill are copy-bound, others host-bound. What the paper leaves out: a device can also wait
+ * for the host all the time between two kernels; then most of it has no work on any stream, and the
+ * program is host-bound too.
  */
 #include <math.h>
 
 #include "analyze/iterations_private.h"
 
-/* The paper prints intervals whose overlap with copies is 13.96 % (bound by them) and 0.047 % (not): a tenth
- * lies between. */
+/* The paper prints intervals whose overlap with copies is 13.96 % (bound by them) and 0.047 %
+ * (not): a tenth lies between. */
 const struct plumb_iteration_limits plumb_iteration_limits = {
 	.interval = 100000,
 	.overlap = 100000,

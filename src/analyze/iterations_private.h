@@ -24,8 +24,8 @@ struct plumb_iteration_work {
 	int64_t *copy_size; /* by context: of each of its copies, or PLUMB_UNKNOWN */
 };
 
-/* Turns LOOP so that its rounds begin where iterations do, and says why there (enum plumb_iteration_phase). PLACES
- * is scratch room, one for each kernel. */
+/* Turns LOOP so that its rounds begin where iterations do, and says why there (enum
+ * plumb_iteration_phase). PLACES is scratch room, one for each kernel. */
 int plumb_iterations_turn(const struct plumb_iteration_work *work, const int32_t *text,
                           struct plumb_loop *loop, int32_t *places, uint32_t *phase);
 

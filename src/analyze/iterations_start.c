@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where an iteration begins. Any rotation of a round is a round, so the order of names does not tell. The
- * first of these rules that does:
+ * Where an iteration begins. Any rotation of a round is a round, so the order of names does not
+ * tell. The first of these rules that does:
  *
  *  1. before the kernel with the longest wait, on average, if it is well above any other;
  *  2. at the first kernel launched after the begin of a range that comes once an iteration;
@@ -163,7 +163,8 @@ is_marker(const struct plumb_profile *p, const struct plumb_span *s)
 	       plumb_context_frame(p, s->context)->kind == PLUMB_FRAME_RANGE;
 }
 
-/* The frame of ranges that come once an iteration, or PLUMB_NONE; of several the one with the longest. */
+/* The frame of ranges that come once an iteration, or PLUMB_NONE; of several the one with the
+ * longest. */
 static uint32_t
 marker_of(const struct plumb_profile *p, int32_t rounds)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plumb iters: the iterations of each device's main track, for people; iters_write.c has JSON and CSV. */
+/* plumb iters: the iterations of each device's main track, for people; iters_write.c has JSON and
+ * CSV. */
 #include "cli/iters.h"
 
 #include <inttypes.h>
@@ -320,7 +321,7 @@ const struct plumb_verb plumb_verb_iters = {
 		"Finds the loops in the order of each device's kernels, without markers: how many "
 		"kernels an iteration has, where each begins, and loops within it (layers within a "
 		"step). Tells for each how long the device waited before it, how much of that "
-	        "copies "
+		"copies "
 		"from the host took, which iterations stand out, and which kernels lie outside of "
 		"the loop.\n\n"
 		"FILE is a profile recorded with --trace, or another tool's trace. A profile "

@@ -6,7 +6,7 @@ import io
 import json
 
 import pytest
-from conftest import PLUMB, run_command
+from conftest import PLUMB, ROOT, run_command
 from json_traces import TRACES, shared, write
 
 MAIN_STREAM, COPY_STREAM = 7, 20
@@ -205,6 +205,53 @@ def test_begins_at_a_copy(tmp_path):
         trace.step(interval=1)
     level = main_track(trace.write(tmp_path))["levels"][0]
     assert (level["phase"], level["first_op"], level["occurrences"]) == ("copy", "embed0", 10)
+
+
+def test_begins_at_a_marker(tmp_path):
+    """The device lags behind the host: when a kernel was launched tells, not when it ran."""
+    trace = Trace()
+    for number in range(10):
+        host = 2000 + 300 * number
+        trace.events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{number}",
+                             "pid": 1, "tid": 1, "ts": host, "dur": 290, "args": {}})
+        before = trace.number
+        trace.step()
+        for i in range(before + 1, trace.number + 1):
+            trace.events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel",
+                                 "pid": 1, "tid": 1, "ts": host + 5 + 10 * (i - before), "dur": 4,
+                                 "args": {"correlation": i}})
+    for event in trace.events:
+        if event["cat"] == "kernel":
+            event["ts"] += 2000
+    level = main_track(trace.write(tmp_path))["levels"][0]
+    assert (level["phase"], level["first_op"], level["occurrences"]) == ("marker", "embed0", 10)
+
+
+def test_two_devices(tmp_path):
+    trace, other = Trace(), Trace()
+    for _ in range(6):
+        trace.step(interval=100)
+        other.step(interval=900, layers=2)
+    for event in other.events:
+        event["pid"] = event["args"]["device"] = 1
+        event["args"]["correlation"] += trace.number
+    trace.events += other.events
+    tracks = [track for track in iters(trace.write(tmp_path)) if track["role"] == "main"]
+    assert [(track["device"], track["levels"][0]["period_ops"]) for track in tracks] == [
+        (0, 26), (1, 16)]
+    assert [track["levels"][0]["summary"]["interval_ns"]["p50"] for track in tracks] == [
+        100_000, 900_000]
+
+
+def test_recording_without_spans():
+    """A training on an H200, recorded in the default mode: the newest work of the device."""
+    path = ROOT / "tests" / "data" / "h200_training.plumb"
+    level = main_track(path)["levels"][0]
+    assert (level["period_ops"], level["occurrences"]) == (555, 10)
+    assert [one["outlier"] for one in level["iterations"]] == [True] + [False] * 9
+    assert {one["copy_bytes"] for one in level["iterations"][1:]} == {(6 << 20) + 1024}, "images, labels"
+    assert level["verdict"] == "host-bound"
+    assert "newest GPU work" in run_command(PLUMB, "iters", path).stdout
 
 
 def test_out_of_place(tmp_path):

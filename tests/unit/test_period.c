@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops of known structure: periods, rounds, what is inserted, missing or outside; and no loop at all. */
+/* Loops of known structure: periods, rounds, what is inserted, missing or outside; and no loop at
+ * all. */
 #include "analyze/pattern/period.h"
 
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Suffix arrays against a plain sort of the suffixes, and against libdivsufsort where it is installed. */
+/* Suffix arrays against a plain sort of the suffixes, and against libdivsufsort where it is
+ * installed. */
 #include "analyze/pattern/suffix.h"
 
 #include <dlfcn.h>

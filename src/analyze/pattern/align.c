@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Furthest-reaching points (Ukkonen 1985, Myers 1986): for e edits and each diagonal k = text - pattern, the most of the
- * pattern that can be aligned. Equal stretches cost one comparison a symbol, so a round with e edits
- * costs size + e², and an exact one no more than a comparison.
+ * Furthest-reaching points (Ukkonen 1985, Myers 1986): for e edits and each diagonal k = text -
+ * pattern, the most of the pattern that can be aligned. Equal stretches cost one comparison a
+ * symbol, so a round with e edits costs size + e², and an exact one no more than a comparison.
  */
 #include "analyze/pattern/align.h"
 

@@ -19,11 +19,11 @@ int plumb_align_new(struct plumb_align *align) PLUMB_MUST_CHECK;
 void plumb_align_free(struct plumb_align *align);
 
 /*
- * Aligns all of PATTERN (SIZE symbols) with the beginning of TEXT (COUNT symbols; the end is free) by at
- * most MOST (≤ PLUMB_ALIGN_MOST) changes, insertions and deletions. Returns how many it took, or -1. *END
- * is how much of the text it is; where there is a choice, the end after which the pattern begins again. If PLACES is not
- * NULL, places[i] becomes the place in PATTERN of text symbol i < *END, also of a changed one, or -1 for an
- * inserted one.
+ * Aligns all of PATTERN (SIZE symbols) with the beginning of TEXT (COUNT symbols; the end is free)
+ * by at most MOST (≤ PLUMB_ALIGN_MOST) changes, insertions and deletions. Returns how many it took,
+ * or -1. *END is how much of the text it is; where there is a choice, the end after which the
+ * pattern begins again. If PLACES is not NULL, places[i] becomes the place in PATTERN of text
+ * symbol i < *END, also of a changed one, or -1 for an inserted one.
  */
 int32_t
 plumb_align_round(struct plumb_align *align, const int32_t *pattern, int32_t size,

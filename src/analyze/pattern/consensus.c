@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first pattern of a loop is a copy of one round, with what is odd about it. Its consensus has at each
- * place the symbol of most rounds (Boyer and Moore's majority), no place that most rounds lack, and one more
- * where most rounds have something inserted.
+ * The first pattern of a loop is a copy of one round, with what is odd about it. Its consensus has
+ * at each place the symbol of most rounds (Boyer and Moore's majority), no place that most rounds
+ * lack, and one more where most rounds have something inserted.
  */
 #include "analyze/pattern/period.h"
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Periods. A stretch of names that a loop repeats comes again one period later. The suffix array tells equal
- * stretches of every length: suffixes next to each other that have at least `scale` symbols in common begin with the
- * same stretch, and get the same number; how far back each number was seen last is a vote for that
- * distance. Short stretches vote for inner loops; long ones, which lie in an inner loop's run no more than once, for
- * outer ones. Distances to the next neighbour in the suffix array itself would vote for any multiple of the
- * period, and in a long noisy text for all of them alike; distances to the last occurrence do not.
+ * Periods. A stretch of names that a loop repeats comes again one period later. The suffix array
+ * tells equal stretches of every length: suffixes next to each other that have at least `scale`
+ * symbols in common begin with the same stretch, and get the same number; how far back each number
+ * was seen last is a vote for that distance. Short stretches vote for inner loops; long ones, which
+ * lie in an inner loop's run no more than once, for outer ones. Distances to the next neighbour in
+ * the suffix array itself would vote for any multiple of the period, and in a long noisy text for
+ * all of them alike; distances to the last occurrence do not.
  *
- * A candidate is confirmed by how many places agree with the place one period later, against chance, and by following its
- * rounds with insertions and deletions. Of the confirmed ones the shortest is the loop, unless a longer one
- * accounts for most of what it leaves out: then the short one is an inner loop. A multiple of the
- * period accounts for nothing more.
+ * A candidate is confirmed by how many places agree with the place one period later, against
+ * chance, and by following its rounds with insertions and deletions. Of the confirmed ones the
+ * shortest is the loop, unless a longer one accounts for most of what it leaves out: then the short
+ * one is an inner loop. A multiple of the period accounts for nothing more.
  */
 #include "analyze/pattern/period.h"
 
@@ -64,7 +65,8 @@ number_stretches(struct search *s, int32_t scale)
 	}
 }
 
-/* Votes of one scale; the most frequent distances become candidates. Returns how many there were. */
+/* Votes of one scale; the most frequent distances become candidates. Returns how many there were.
+ */
 static int32_t
 vote(struct search *s, const int32_t *number)
 {
@@ -114,7 +116,8 @@ find_candidates(struct search *s)
 	return code;
 }
 
-/* The share of places that agree with the place PERIOD later; *RUN is where the longest agreement begins. */
+/* The share of places that agree with the place PERIOD later; *RUN is where the longest agreement
+ * begins. */
 static double
 shift_match(const struct search *s, int32_t period, int32_t *run)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The rounds of a loop whose pattern is known. They mostly follow one another, so the next one is aligned where
- * the last one ends; where none is (before the loop, an evaluation between two epochs), the search goes
- * on where the first symbols of the pattern come again. Symbols inserted before a round are no part of it.
+ * The rounds of a loop whose pattern is known. They mostly follow one another, so the next one is
+ * aligned where the last one ends; where none is (before the loop, an evaluation between two
+ * epochs), the search goes on where the first symbols of the pattern come again. Symbols inserted
+ * before a round are no part of it.
  */
 #include "analyze/pattern/align.h"
 #include "analyze/pattern/period.h"

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Suffix sorting by induction (SA-IS: Nong, Zhang, Chan 2009). A suffix is of type S when it is less than
- * the one that follows it, else L; an LMS suffix is an S after an L. Sorted LMS suffixes induce the order of
- * all others in two scans. The LMS suffixes themselves are sorted by naming the pieces between them, and
- * sorting the sequence of these names, at most half as long, in the same way. It lies in the result's
- * own room.
+ * Suffix sorting by induction (SA-IS: Nong, Zhang, Chan 2009). A suffix is of type S when it is
+ * less than the one that follows it, else L; an LMS suffix is an S after an L. Sorted LMS suffixes
+ * induce the order of all others in two scans. The LMS suffixes themselves are sorted by naming the
+ * pieces between them, and sorting the sequence of these names, at most half as long, in the same
+ * way. It lies in the result's own room.
  *
- * A scan needs the type of the suffix before each one. It is known when a suffix is put down, from two
- * neighbouring symbols; so a suffix is stored inverted (~) when the scan at hand shall pass it by, which
- * spares a read in random order. An end of text is less than every symbol and takes no place: the last suffix is
- * of type L, and the first to be put down.
+ * A scan needs the type of the suffix before each one. It is known when a suffix is put down, from
+ * two neighbouring symbols; so a suffix is stored inverted (~) when the scan at hand shall pass it
+ * by, which spares a read in random order. An end of text is less than every symbol and takes no
+ * place: the last suffix is of type L, and the first to be put down.
  */
 #include "analyze/pattern/suffix.h"
 
@@ -25,7 +25,8 @@ struct level {
 	uint64_t *lms;   /* a bit for each suffix */
 };
 
-/* Counts symbols; bucket[c] becomes the first place of symbol c, or with ENDS the place after its last. */
+/* Counts symbols; bucket[c] becomes the first place of symbol c, or with ENDS the place after its
+ * last. */
 static void
 fill_buckets(struct level *level, bool ends)
 {
@@ -113,8 +114,9 @@ spread(struct level *level, int32_t found)
 	}
 }
 
-/* The pieces from one LMS suffix to the next that are now in order at the front of sa get names, equal
- * ones the same; the names in the order of the text come to lie at the end of sa. Returns their number. */
+/* The pieces from one LMS suffix to the next that are now in order at the front of sa get names,
+ * equal ones the same; the names in the order of the text come to lie at the end of sa. Returns
+ * their number. */
 static int32_t
 name_pieces(struct level *level, int32_t found)
 {
@@ -125,7 +127,8 @@ name_pieces(struct level *level, int32_t found)
 	memset(by_place, 0, (size_t)(n - found) * sizeof *sa);
 	for (int32_t i = n - 1; i > 0; i--)
 		if (is_lms(level, i)) {
-			/* up to and with the next LMS symbol; the last one ends with the text, as no other does */
+			/* up to and with the next LMS symbol; the last one ends with the text, as
+			 * no other does */
 			by_place[i >> 1] = next == n ? n - i + 1 : next - i + 1;
 			next = i;
 		}

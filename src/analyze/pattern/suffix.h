@@ -13,13 +13,14 @@
 
 #include "base/error.h"
 
-/* SUFFIXES[i] becomes the start of the i-th suffix in lexicographic order (a suffix that another one
- * begins with comes first). PLUMB_EUSAGE: a symbol is out of range; PLUMB_ESYSTEM: memory is out. */
+/* SUFFIXES[i] becomes the start of the i-th suffix in lexicographic order (a suffix that another
+ * one begins with comes first). PLUMB_EUSAGE: a symbol is out of range; PLUMB_ESYSTEM: memory is
+ * out. */
 int plumb_suffix_array(const int32_t *text, int32_t count, int32_t alphabet,
                        int32_t *suffixes) PLUMB_MUST_CHECK;
 
-/* COMMON[i] becomes the length that suffixes i-1 and i have in common; COMMON[0] is 0. PLUMB_ESYSTEM: memory is
- * out. */
+/* COMMON[i] becomes the length that suffixes i-1 and i have in common; COMMON[0] is 0.
+ * PLUMB_ESYSTEM: memory is out. */
 int plumb_suffix_common(const int32_t *text, const int32_t *suffixes, int32_t count,
                         int32_t *common) PLUMB_MUST_CHECK;
 
