@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Iterations of main tracks. The sequence is the names of a track's kernels in the order of their
+ * starts; copies and sets are left out of it, for they come and go with the size of a batch.
+ */
+#include "analyze/iterations_private.h"
+
+#include <math.h>
+
+#include "base/words.h"
+
+#define LEAST_COVERAGE 0.5         /* of a track, by its outermost loop */
+#define LEAST_COVERAGE_WITHIN 0.25 /* of a round, by a loop in it */
+#define TIME_MOST (INT64_C(1) << 61)
+#define BEFORE_LEAST 8 /* kernels before the loop that may have one of their own */
+
+struct finder {
+	const struct plumb_profile *profile;
+	const struct plumb_iteration_limits *limits;
+	struct plumb_iterations *found;
+	unsigned char *sorts; /* by context: enum sort */
+	int64_t *copy_size;   /* by context */
+};
+
+enum sort { OTHER, KERNEL, COPY, COPY_FROM_HOST, MARKER };
+
+/* ---- what contexts are ---- */
+
+/* "copy pageable→device": from the host to a device? */
+static bool
+is_from_host(const char *name)
+{
+	static const char *const kinds[] = { "copy pageable\xe2\x86\x92", "copy pinned\xe2\x86\x92",
+		                             "copy host\xe2\x86\x92" };
+
+	for (size_t i = 0; name && i < sizeof kinds / sizeof *kinds; i++)
+		if (!strncmp(name, kinds[i], strlen(kinds[i])))
+			return !strcmp(name + strlen(kinds[i]), "device");
+	return false;
+}
+
+static bool
+sort_contexts(struct finder *f)
+{
+	const struct plumb_profile *p = f->profile;
+
+	f->sorts = calloc((size_t)p->contexts_count + 1, 1);
+	f->copy_size = malloc(((size_t)p->contexts_count + 1) * sizeof *f->copy_size);
+	if (!f->sorts || !f->copy_size)
+		return false;
+	for (uint32_t c = 0; c < p->contexts_count; c++) {
+		const struct plumb_frame *frame = plumb_context_frame(p, c);
+
+		f->copy_size[c] = PLUMB_UNKNOWN;
+		if (frame->kind == PLUMB_FRAME_KERNEL)
+			f->sorts[c] = KERNEL;
+		else if (frame->kind == PLUMB_FRAME_COPY)
+			f->sorts[c] =
+				is_from_host(plumb_text(p, frame->name)) ? COPY_FROM_HOST : COPY;
+		else if (frame->kind == PLUMB_FRAME_SET)
+			f->sorts[c] = COPY;
+		else if (frame->kind == PLUMB_FRAME_RANGE)
+			f->sorts[c] = MARKER;
+	}
+	/* The size of a single copy is known where all of a context are of one size. */
+	for (uint32_t i = 0; i < p->values_count; i++) {
+		const struct plumb_value *v = &p->values[i];
+
+		if (v->metric != PLUMB_METRIC_GPU_COPY_BYTES || !v->count)
+			continue;
+		bool first = !i || p->values[i - 1].context != v->context ||
+		             p->values[i - 1].metric != v->metric;
+		int64_t size = v->min == v->max ? v->min : PLUMB_UNKNOWN;
+		if (first || f->copy_size[v->context] != size)
+			f->copy_size[v->context] = first ? size : PLUMB_UNKNOWN;
+	}
+	return true;
+}
+
+/* ---- tracks and their roles ---- */
+
+/* A file may hold any number; those of centuries would overflow sums. */
+static bool
+is_time(int64_t start_ns, int64_t end_ns)
+{
+	return start_ns > -TIME_MOST && end_ns < TIME_MOST && start_ns <= end_ns;
+}
+
+/* Calls EACH with every piece of a stream's work. */
+static bool
+each_work(const struct finder *f, bool (*each)(void *data, const struct plumb_iteration_op *op),
+          void *data)
+{
+	const struct plumb_profile *p = f->profile;
+	bool done = true;
+
+	for (uint32_t i = 0; done && !f->found->newest && i < p->spans_count; i++) {
+		const struct plumb_span *s = &p->spans[i];
+
+		if (p->tracks[s->track].kind == PLUMB_TRACK_STREAM &&
+		    is_time(s->start_ns, s->end_ns))
+			done = each(data,
+			            &(struct plumb_iteration_op){ s->context, s->track, s->start_ns,
+			                                          s->end_ns, s->correlation });
+	}
+	for (uint32_t i = 0; done && f->found->newest && i < p->work_count; i++) {
+		const struct plumb_work_item *w = &p->work[i];
+
+		if (is_time(w->start_ns, w->end_ns))
+			done = each(data,
+			            &(struct plumb_iteration_op){ w->context, w->track, w->start_ns,
+			                                          w->end_ns, 0 });
+	}
+	return done;
+}
+
+struct census {
+	struct finder *f;
+	struct plumb_iteration_track *tracks; /* by track */
+	int64_t *last, *gaps;                 /* end of the last kernel, time between kernels */
+};
+
+static bool
+count_op(void *data, const struct plumb_iteration_op *op)
+{
+	struct census *c = data;
+	struct plumb_iteration_track *track = &c->tracks[op->track];
+	unsigned char sort = c->f->sorts[op->context];
+
+	if (sort == COPY || sort == COPY_FROM_HOST)
+		track->copies++;
+	if (sort != KERNEL)
+		return true;
+	if (track->ops++)
+		c->gaps[op->track] += op->start_ns - c->last[op->track];
+	track->kernel_ns += op->end_ns - op->start_ns;
+	c->last[op->track] = op->end_ns;
+	return true;
+}
+
+/* By device; of one, the main track first. */
+static int
+by_device(const void *x, const void *y)
+{
+	const struct plumb_iteration_track *a = x, *b = y;
+
+	if (a->device != b->device)
+		return a->device < b->device ? -1 : 1;
+	if (a->ops != b->ops)
+		return a->ops > b->ops ? -1 : 1;
+	if (a->kernel_ns != b->kernel_ns)
+		return a->kernel_ns > b->kernel_ns ? -1 : 1;
+	return (a->track > b->track) - (a->track < b->track);
+}
+
+static bool
+find_tracks(struct finder *f)
+{
+	const struct plumb_profile *p = f->profile;
+	struct plumb_iterations *found = f->found;
+	struct census c = { .f = f };
+
+	c.tracks = calloc((size_t)p->tracks_count + 1, sizeof *c.tracks);
+	c.last = calloc((size_t)p->tracks_count + 1, sizeof *c.last);
+	c.gaps = calloc((size_t)p->tracks_count + 1, sizeof *c.gaps);
+	found->tracks = c.tracks;
+	if (c.tracks && c.last && c.gaps && each_work(f, count_op, &c))
+		for (uint32_t t = 0; t < p->tracks_count; t++) {
+			struct plumb_iteration_track *track = &c.tracks[t];
+
+			if (!track->ops && !track->copies)
+				continue;
+			track->track = t;
+			track->device = p->tracks[t].device;
+			track->op_gap_ns =
+				track->ops > 1 ? (double)c.gaps[t] / (track->ops - 1) : NAN;
+			track->copy_bytes = PLUMB_UNKNOWN;
+			c.tracks[found->count++] = *track;
+		}
+	bool done = c.tracks && c.last && c.gaps;
+	free(c.last);
+	free(c.gaps);
+	if (!done)
+		return false;
+	qsort(found->tracks, found->count, sizeof *found->tracks, by_device);
+	for (uint32_t i = 0; i < found->count; i++) {
+		struct plumb_iteration_track *track = &found->tracks[i];
+		bool first = !i || track[-1].device != track->device;
+
+		track->role = first && track->ops          ? PLUMB_ROLE_MAIN
+		              : track->copies > track->ops ? PLUMB_ROLE_COPY
+		                                           : PLUMB_ROLE_ASSIST;
+	}
+	return true;
+}
+
+/* ---- a device's work ---- */
+
+struct gathering {
+	struct finder *f;
+	struct plumb_iteration_track *track;
+	struct plumb_iteration_work *work;
+};
+
+static bool
+gather_op(void *data, const struct plumb_iteration_op *op)
+{
+	struct gathering *g = data;
+	unsigned char sort = g->f->sorts[op->context];
+	struct plumb_iteration_op *added = NULL;
+
+	if (g->f->profile->tracks[op->track].device != g->track->device || sort == OTHER ||
+	    sort == MARKER)
+		return true;
+	struct plumb_interval_ns *busy = plumb_vec_add(&g->work->busy);
+	if (!busy)
+		return false;
+	*busy = (struct plumb_interval_ns){ op->start_ns, op->end_ns };
+	if (sort == COPY_FROM_HOST) {
+		struct plumb_interval_ns *copying = plumb_vec_add(&g->work->copying);
+
+		added = plumb_vec_add(&g->work->copies);
+		if (!added || !copying)
+			return false;
+		*copying = *busy;
+		*added = *op;
+	} else if (sort == KERNEL && op->track == g->track->track) {
+		added = plumb_vec_add(&g->work->kernels);
+		if (!added)
+			return false;
+		*added = *op;
+	}
+	return true;
+}
+
+static int
+by_start(const void *x, const void *y)
+{
+	const struct plumb_iteration_op *a = x, *b = y;
+
+	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+}
+
+/* From the host to the device; unknown where not every copy told its size. */
+static int64_t
+sum_copies(const struct finder *f, uint32_t device, uint32_t copies)
+{
+	const struct plumb_profile *p = f->profile;
+	uint64_t counted = 0;
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < p->values_count; i++) {
+		const struct plumb_value *v = &p->values[i];
+
+		if (v->metric != PLUMB_METRIC_GPU_COPY_BYTES ||
+		    f->sorts[v->context] != COPY_FROM_HOST || v->track >= p->tracks_count ||
+		    p->tracks[v->track].device != device)
+			continue;
+		counted += v->count;
+		if (__builtin_add_overflow(sum, v->sum, &sum))
+			return PLUMB_UNKNOWN;
+	}
+	return counted < copies ? PLUMB_UNKNOWN : sum;
+}
+
+/* ---- what is out of place ---- */
+
+static int
+by_kind_and_count(const void *x, const void *y)
+{
+	const struct plumb_odd *a = x, *b = y;
+
+	if (a->kind != b->kind)
+		return a->kind < b->kind ? -1 : 1;
+	if (a->count != b->count)
+		return a->count > b->count ? -1 : 1;
+	return (a->frame > b->frame) - (a->frame < b->frame);
+}
+
+/* counts[kind * alphabet + symbol]; places are those of the loop. */
+static void
+count_odd(const struct plumb_loop *loop, const int32_t *text, int32_t count, int32_t alphabet,
+          const int32_t *places, uint32_t *counts)
+{
+	uint32_t r = 0;
+
+	for (int32_t i = 0; i < count; i++) {
+		while (r < loop->rounds.count && i >= loop->rounds.items[r].end)
+			r++;
+		bool in = r < loop->rounds.count && i >= loop->rounds.items[r].start;
+		int kind = in                        ? PLUMB_ODD_INSERTED
+		           : r == 0                  ? PLUMB_ODD_BEFORE
+		           : r == loop->rounds.count ? PLUMB_ODD_AFTER
+		                                     : PLUMB_ODD_BETWEEN;
+		if (!in || places[i] < 0 || text[i] != loop->pattern[places[i]])
+			counts[kind * alphabet + text[i]]++;
+	}
+	for (r = 0; r < loop->rounds.count; r++) {
+		int32_t next = 0;
+
+		if (!loop->rounds.items[r].edits)
+			continue;
+		for (int32_t i = loop->rounds.items[r].start; i < loop->rounds.items[r].end; i++) {
+			if (places[i] < 0)
+				continue;
+			for (; next < places[i]; next++)
+				counts[PLUMB_ODD_MISSING * alphabet + loop->pattern[next]]++;
+			if (text[i] != loop->pattern[next])
+				counts[PLUMB_ODD_MISSING * alphabet + loop->pattern[next]]++;
+			next++;
+		}
+		for (; next < loop->period; next++)
+			counts[PLUMB_ODD_MISSING * alphabet + loop->pattern[next]]++;
+	}
+}
+
+static int
+find_odd(const struct plumb_loop *loop, const int32_t *text, int32_t count, int32_t alphabet,
+         const uint32_t *frames, int32_t *places, struct plumb_iteration_level *level)
+{
+	uint32_t *counts = calloc((size_t)alphabet * PLUMB_ODD_KINDS, sizeof *counts);
+	int code = counts ? plumb_loop_places(loop, text, count, places) : PLUMB_ESYSTEM;
+	int32_t before = loop->rounds.items[0].start;
+
+	level->odd = calloc((size_t)alphabet * PLUMB_ODD_KINDS, sizeof *level->odd);
+	if (code || !level->odd) {
+		free(counts);
+		return PLUMB_ESYSTEM;
+	}
+	count_odd(loop, text, count, alphabet, places, counts);
+	for (int32_t i = 0; i < alphabet * PLUMB_ODD_KINDS; i++)
+		if (counts[i])
+			level->odd[level->odd_count++] =
+				(struct plumb_odd){ (uint32_t)(i / alphabet), frames[i % alphabet],
+				                    counts[i] };
+	free(counts);
+	qsort(level->odd, level->odd_count, sizeof *level->odd, by_kind_and_count);
+	if (before >= BEFORE_LEAST) {
+		struct plumb_loop own;
+
+		code = plumb_loop_find(text, before, alphabet, LEAST_COVERAGE, &own);
+		level->before_period = code > 0 ? (uint32_t)own.period : 0;
+		plumb_loop_free(&own);
+	}
+	return code < 0 ? code : 0;
+}
+
+/* ---- levels ---- */
+
+static int
+add_level(const struct finder *f, const struct plumb_iteration_work *work, const int32_t *text,
+          int32_t alphabet, const uint32_t *frames, struct plumb_loop *loop, int32_t *places,
+          struct plumb_iteration_track *track)
+{
+	struct plumb_iteration_level *level = &track->levels[track->level_count];
+	int code = plumb_iterations_turn(work, text, loop, places, &level->phase);
+
+	if (code < 0 || !loop->rounds.count)
+		return code;
+	track->level_count++;
+	level->period_ops = (uint32_t)loop->period;
+	level->first_frame = frames[loop->pattern[0]];
+	level->match = loop->match;
+	level->coverage = loop->coverage;
+	code = plumb_iterations_measure(work, loop, f->limits, level);
+	if (!code && track->level_count == 1)
+		code = find_odd(loop, text, (int32_t)work->kernels.count, alphabet, frames, places,
+		                level);
+	return code;
+}
+
+/* A loop in the pattern of OUTER, followed through the whole track. */
+static int
+find_within(const struct plumb_loop *outer, const int32_t *text, int32_t count, int32_t alphabet,
+            struct plumb_loop *inner)
+{
+	int code = plumb_loop_find(outer->pattern, outer->period, alphabet, LEAST_COVERAGE_WITHIN,
+	                           inner);
+
+	if (code > 0 && inner->period < 2)
+		code = 0;
+	if (code <= 0)
+		return code;
+	code = plumb_loop_follow(inner, text, count);
+	return code < 0 ? code : 1;
+}
+
+static int
+find_levels(const struct finder *f, const struct plumb_iteration_work *work, const int32_t *text,
+            int32_t alphabet, const uint32_t *frames, struct plumb_iteration_track *track)
+{
+	int32_t count = (int32_t)work->kernels.count,
+		*places = malloc((size_t)count * sizeof *places);
+	struct plumb_loop loop = { 0 }, inner = { 0 };
+	int code = places ? plumb_loop_find(text, count, alphabet, LEAST_COVERAGE, &loop)
+	                  : PLUMB_ESYSTEM;
+
+	while (code > 0) {
+		code = add_level(f, work, text, alphabet, frames, &loop, places, track);
+		if (code < 0 || track->level_count == PLUMB_LEVELS_MOST)
+			break;
+		code = find_within(&loop, text, count, alphabet, &inner);
+		plumb_loop_free(&loop);
+		loop = inner;
+		inner = (struct plumb_loop){ 0 };
+	}
+	plumb_loop_free(&loop);
+	free(places);
+	return code < 0 ? code : 0;
+}
+
+/* Names become symbols, numbered in the order of their first kernels. */
+static int
+find_on(const struct finder *f, const struct plumb_iteration_work *work,
+        struct plumb_iteration_track *track)
+{
+	const struct plumb_profile *p = f->profile;
+	uint32_t n = work->kernels.count;
+	int32_t *text = malloc(((size_t)n + 1) * sizeof *text), alphabet = 0;
+	uint32_t *symbols = calloc((size_t)p->strings_count + 2, sizeof *symbols);
+	uint32_t *frames = malloc(((size_t)n + 1) * sizeof *frames);
+	int code = PLUMB_ESYSTEM;
+
+	if (text && symbols && frames && n <= INT32_MAX) {
+		for (uint32_t i = 0; i < n; i++) {
+			uint32_t frame = p->contexts[work->kernels.items[i].context].frame;
+			uint32_t name = p->frames[frame].name + 1; /* PLUMB_NONE + 1 is 0 */
+
+			if (!symbols[name]) {
+				frames[alphabet] = frame;
+				symbols[name] = (uint32_t)++alphabet;
+			}
+			text[i] = (int32_t)symbols[name] - 1;
+		}
+		code = find_levels(f, work, text, alphabet, frames, track);
+	}
+	free(text);
+	free(symbols);
+	free(frames);
+	return code;
+}
+
+static int
+find_main(struct finder *f, struct plumb_iteration_track *track)
+{
+	struct plumb_iteration_work work = { .profile = f->profile, .copy_size = f->copy_size };
+	struct gathering gathering = { f, track, &work };
+	int code = PLUMB_ESYSTEM;
+
+	if (each_work(f, gather_op, &gathering)) {
+		plumb_intervals_merge(work.busy.items, &work.busy.count);
+		plumb_intervals_merge(work.copying.items, &work.copying.count);
+		if (work.copies.count)
+			qsort(work.copies.items, work.copies.count, sizeof *work.copies.items,
+			      by_start);
+		track->copy_bytes = sum_copies(f, track->device, work.copies.count);
+		code = find_on(f, &work, track);
+	}
+	plumb_vec_free(&work.kernels);
+	plumb_vec_free(&work.copies);
+	plumb_vec_free(&work.busy);
+	plumb_vec_free(&work.copying);
+	return code;
+}
+
+int
+plumb_iterations_find(const struct plumb_profile *profile,
+                      const struct plumb_iteration_limits *limits, struct plumb_iterations *found,
+                      struct plumb_error *error)
+{
+	struct finder f = { .profile = profile, .found = found };
+	int code;
+
+	*found = (struct plumb_iterations){ .newest = true };
+	f.limits = limits ? limits : &plumb_iteration_limits;
+	for (uint32_t i = 0; found->newest && i < profile->spans_count; i++)
+		found->newest = profile->tracks[profile->spans[i].track].kind != PLUMB_TRACK_STREAM;
+	code = sort_contexts(&f) && find_tracks(&f) ? 0 : PLUMB_ESYSTEM;
+	for (uint32_t i = 0; !code && i < found->count; i++)
+		if (found->tracks[i].role == PLUMB_ROLE_MAIN)
+			code = find_main(&f, &found->tracks[i]);
+	free(f.sorts);
+	free(f.copy_size);
+	return code ? plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs")
+	            : 0;
+}
+
+void
+plumb_iterations_free(struct plumb_iterations *found)
+{
+	for (uint32_t t = 0; t < found->count; t++)
+		for (uint32_t l = 0; l < found->tracks[t].level_count; l++) {
+			free(found->tracks[t].levels[l].items);
+			free(found->tracks[t].levels[l].odd);
+		}
+	free(found->tracks);
+	*found = (struct plumb_iterations){ 0 };
+}

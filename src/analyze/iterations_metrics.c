@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * DeepProf's metrics of iterations, and its verdict. An interval lies between the last kernel of
+ * one iteration and the first of the next, on the main track. Large intervals that copies from the
+ * host fill are copy-bound, others host-bound. What the paper leaves out: a device can also wait
+ * for the host all the time between two kernels; then most of it has no work on any stream, and the
+ * program is host-bound too.
+ */
+#include <math.h>
+
+#include "analyze/iterations_private.h"
+
+/* The paper prints intervals whose overlap with copies is 13.96 % (bound by them) and 0.047 %
+ * (not): a tenth lies between. */
+const struct plumb_iteration_limits plumb_iteration_limits = {
+	.interval = 100000,
+	.overlap = 100000,
+	.idle = 500000,
+};
+
+#define OUTLIER_DEVIATIONS 5.0 /* robust ones, from the median */
+#define OUTLIER_SHARE 0.05     /* of the median at least */
+#define SLOPE_LEAST 4
+
+/* How much of [START, END) the merged set covers. *FROM goes on as windows ascend. */
+static int64_t
+covered(const struct plumb_interval_ns *items, uint32_t count, uint32_t *from, int64_t start,
+        int64_t end)
+{
+	int64_t sum = 0;
+
+	while (*from < count && items[*from].end <= start)
+		++*from;
+	for (uint32_t i = *from; i < count && items[i].start < end; i++) {
+		int64_t a = items[i].start > start ? items[i].start : start;
+		int64_t b = items[i].end < end ? items[i].end : end;
+
+		sum += b > a ? b - a : 0;
+	}
+	return sum;
+}
+
+static void
+measure_kernels(const struct plumb_iteration_work *work, const struct plumb_round *round,
+                struct plumb_iteration *item)
+{
+	const struct plumb_iteration_op *kernels = work->kernels.items;
+	int64_t gaps = 0;
+
+	item->ops = (uint32_t)(round->end - round->start);
+	item->edits = (uint32_t)round->edits;
+	item->start_ns = kernels[round->start].start_ns;
+	item->end_ns = kernels[round->start].end_ns;
+	for (int32_t i = round->start; i < round->end; i++) {
+		item->op_time_ns += kernels[i].end_ns - kernels[i].start_ns;
+		if (i > round->start)
+			gaps += kernels[i].start_ns - kernels[i - 1].end_ns;
+		if (kernels[i].end_ns > item->end_ns)
+			item->end_ns = kernels[i].end_ns;
+	}
+	item->op_gap_ns = item->ops > 1 ? gaps / (item->ops - 1) : PLUMB_UNKNOWN;
+}
+
+/* Bytes of copies that began before UNTIL, from *FROM on. */
+static int64_t
+copied(const struct plumb_iteration_work *work, uint32_t *from, int64_t until)
+{
+	int64_t sum = 0;
+
+	for (; *from < work->copies.count && work->copies.items[*from].start_ns < until; ++*from) {
+		int64_t size = work->copy_size[work->copies.items[*from].context];
+
+		sum = size == PLUMB_UNKNOWN || sum == PLUMB_UNKNOWN ? PLUMB_UNKNOWN : sum + size;
+	}
+	return sum;
+}
+
+/* Does a round follow the one before, with little or nothing between? Else that is no interval. */
+static bool
+follows(const struct plumb_loop *loop, uint32_t i)
+{
+	const struct plumb_round *round = &loop->rounds.items[i];
+
+	return round->start - round[-1].end <= loop->period / 8;
+}
+
+static void
+measure_items(const struct plumb_iteration_work *work, const struct plumb_loop *loop,
+              struct plumb_iteration_level *level)
+{
+	uint32_t copying = 0, busy = 0, copies = 0;
+
+	for (uint32_t i = 0; i < level->count; i++) {
+		struct plumb_iteration *item = &level->items[i];
+		int64_t last = i ? item[-1].end_ns : PLUMB_UNKNOWN;
+
+		measure_kernels(work, &loop->rounds.items[i], item);
+		item->copy_bytes = copied(work, &copies, item->end_ns);
+		item->interval_ns = item->overlap_ns = item->idle_ns = PLUMB_UNKNOWN;
+		if (!i || !follows(loop, i))
+			continue;
+		item->interval_ns = item->start_ns > last ? item->start_ns - last : 0;
+		item->overlap_ns = covered(work->copying.items, work->copying.count, &copying, last,
+		                           last + item->interval_ns);
+		item->idle_ns =
+			item->end_ns - last -
+			covered(work->busy.items, work->busy.count, &busy, last, item->end_ns);
+	}
+}
+
+static int
+by_number(const void *x, const void *y)
+{
+	const int64_t *a = x, *b = y;
+
+	return (*a > *b) - (*a < *b);
+}
+
+/* Over the known numbers at AT in each item. */
+static struct plumb_iteration_stat
+stat_of(const struct plumb_iteration_level *level, size_t at, int64_t *room)
+{
+	struct plumb_iteration_stat stat = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN,
+		                             PLUMB_UNKNOWN };
+	double sum = 0;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < level->count; i++) {
+		memcpy(&room[n], (const char *)&level->items[i] + at, sizeof *room);
+		if (room[n] != PLUMB_UNKNOWN)
+			sum += (double)room[n++];
+	}
+	if (!n)
+		return stat;
+	qsort(room, n, sizeof *room, by_number);
+	stat.average = llround(sum / n);
+	stat.most = room[n - 1];
+	stat.p50 = n % 2 ? room[n / 2] : room[n / 2 - 1] + (room[n / 2] - room[n / 2 - 1]) / 2;
+	stat.p95 = room[(uint32_t)ceil(0.95 * n) - 1];
+	return stat;
+}
+
+/* From the end of the one before to the end; without the interval where that is not known. */
+static int64_t
+whole(const struct plumb_iteration *item)
+{
+	return item->end_ns - item->start_ns +
+	       (item->interval_ns == PLUMB_UNKNOWN ? 0 : item->interval_ns);
+}
+
+static void
+flag_outliers(struct plumb_iteration_level *level, int64_t *room)
+{
+	uint32_t n = 0, half;
+	int64_t median;
+	double limit;
+
+	for (uint32_t i = 0; i < level->count; i++)
+		if (level->items[i].interval_ns != PLUMB_UNKNOWN)
+			room[n++] = whole(&level->items[i]);
+	if (n < 2)
+		return;
+	half = n / 2;
+	qsort(room, n, sizeof *room, by_number);
+	median = room[half];
+	for (uint32_t i = 0; i < n; i++)
+		room[i] = llabs(room[i] - median);
+	qsort(room, n, sizeof *room, by_number);
+	limit = OUTLIER_DEVIATIONS * 1.4826 * (double)room[half];
+	if (limit < OUTLIER_SHARE * (double)median)
+		limit = OUTLIER_SHARE * (double)median;
+	for (uint32_t i = 0; i < level->count; i++) {
+		struct plumb_iteration *item = &level->items[i];
+		double away = (double)(whole(item) - median);
+
+		/* Without its interval one can only be too long. */
+		item->outlier = (item->interval_ns == PLUMB_UNKNOWN ? away : fabs(away)) > limit;
+		level->outliers += item->outlier;
+	}
+}
+
+/* Of Student's distribution: half an interval of 95 % in standard errors. */
+static double
+student(uint32_t freedom)
+{
+	static const double few[] = { 12.71, 4.303, 3.182, 2.776, 2.571,
+		                      2.447, 2.365, 2.306, 2.262, 2.228 };
+
+	return freedom <= 10 ? few[freedom - 1] : 1.96 + 2.4 / freedom + 3.0 / freedom / freedom;
+}
+
+/* The line through the times from end to end, over the number of the iteration. */
+static void
+fit_slope(struct plumb_iteration_level *level)
+{
+	double n = 0, mean_x = 0, mean = 0, xx = 0, xy = 0, rest = 0;
+
+	level->slope_ns = level->slope_error_ns = NAN;
+	for (uint32_t i = 0; i < level->count; i++)
+		if (level->items[i].interval_ns != PLUMB_UNKNOWN) {
+			n++;
+			mean_x += i;
+			mean += (double)whole(&level->items[i]);
+		}
+	if (n < SLOPE_LEAST)
+		return;
+	mean_x /= n;
+	mean /= n;
+	for (uint32_t i = 0; i < level->count; i++)
+		if (level->items[i].interval_ns != PLUMB_UNKNOWN) {
+			xx += (i - mean_x) * (i - mean_x);
+			xy += (i - mean_x) * ((double)whole(&level->items[i]) - mean);
+		}
+	level->slope_ns = xy / xx;
+	for (uint32_t i = 0; i < level->count; i++)
+		if (level->items[i].interval_ns != PLUMB_UNKNOWN)
+			rest += pow((double)whole(&level->items[i]) - mean -
+			                    level->slope_ns * (i - mean_x),
+			            2);
+	level->slope_error_ns = student((uint32_t)n - 2) * sqrt(rest / (n - 2) / xx);
+}
+
+static void
+judge(struct plumb_iteration_level *level, const struct plumb_iteration_limits *limits)
+{
+	double interval = 0, time = 0, idle = 0, ratio = 0;
+	uint32_t with = 0;
+
+	for (uint32_t i = 1; i < level->count; i++) {
+		const struct plumb_iteration *item = &level->items[i];
+
+		if (item->interval_ns == PLUMB_UNKNOWN)
+			continue;
+		interval += (double)item->interval_ns;
+		time += (double)whole(item);
+		idle += (double)item->idle_ns;
+		if (item->interval_ns > 0) {
+			ratio += (double)item->overlap_ns / (double)item->interval_ns;
+			with++;
+		}
+	}
+	level->overlap_ratio = with ? ratio / with : NAN;
+	level->interval_share = time > 0 ? interval / time : NAN;
+	level->idle_share = time > 0 ? idle / time : NAN;
+	if (!(time > 0))
+		level->verdict = PLUMB_UNDECIDED;
+	else if (level->interval_share * 1e6 > (double)limits->interval)
+		level->verdict = level->overlap_ratio * 1e6 > (double)limits->overlap
+		                         ? PLUMB_COPY_BOUND
+		                         : PLUMB_HOST_BOUND;
+	else
+		level->verdict = level->idle_share * 1e6 > (double)limits->idle ? PLUMB_HOST_BOUND
+		                                                                : PLUMB_GPU_BOUND;
+}
+
+int
+plumb_iterations_measure(const struct plumb_iteration_work *work, const struct plumb_loop *loop,
+                         const struct plumb_iteration_limits *limits,
+                         struct plumb_iteration_level *level)
+{
+	int64_t *room = calloc((size_t)loop->rounds.count + 1, sizeof *room);
+
+	level->items = calloc((size_t)loop->rounds.count + 1, sizeof *level->items);
+	if (!room || !level->items) {
+		free(room);
+		return PLUMB_ESYSTEM;
+	}
+	level->count = loop->rounds.count;
+	measure_items(work, loop, level);
+#define OVER(field) stat_of(level, offsetof(struct plumb_iteration, field), room)
+	level->interval = OVER(interval_ns);
+	level->overlap = OVER(overlap_ns);
+	level->op_gap = OVER(op_gap_ns);
+	level->op_time = OVER(op_time_ns);
+	level->copy_bytes = OVER(copy_bytes);
+#undef OVER
+	for (uint32_t i = 0; i < level->count; i++) /* as a number at its place, for a while */
+		level->items[i].end_ns -= level->items[i].start_ns;
+	level->duration = stat_of(level, offsetof(struct plumb_iteration, end_ns), room);
+	for (uint32_t i = 0; i < level->count; i++)
+		level->items[i].end_ns += level->items[i].start_ns;
+	flag_outliers(level, room);
+	fit_slope(level);
+	judge(level, limits);
+	free(room);
+	return 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of the analysis share: iterations.c finds them, _start.c tells where one begins,
+ * _metrics.c measures. */
+#ifndef PLUMB_ANALYZE_ITERATIONS_PRIVATE_H
+#define PLUMB_ANALYZE_ITERATIONS_PRIVATE_H
+
+#include "analyze/iterations.h"
+#include "analyze/pattern/period.h"
+#include "base/vec.h"
+#include "model/intervals.h"
+
+struct plumb_iteration_op {
+	uint32_t context, track;
+	int64_t start_ns, end_ns;
+	uint64_t correlation; /* 0 none */
+};
+
+/* A device's work. */
+struct plumb_iteration_work {
+	const struct plumb_profile *profile;
+	PLUMB_VEC(struct plumb_iteration_op) kernels;      /* of the main track, by start */
+	PLUMB_VEC(struct plumb_iteration_op) copies;       /* from the host, by start */
+	PLUMB_VEC(struct plumb_interval_ns) busy, copying; /* merged */
+	int64_t *copy_size; /* by context: of each of its copies, or PLUMB_UNKNOWN */
+};
+
+/* Turns LOOP so that its rounds begin where iterations do, and says why there (enum
+ * plumb_iteration_phase). PLACES is scratch room, one for each kernel. */
+int plumb_iterations_turn(const struct plumb_iteration_work *work, const int32_t *text,
+                          struct plumb_loop *loop, int32_t *places, uint32_t *phase);
+
+/* Fills LEVEL's items, of which the rounds are known, and what follows from them. */
+int plumb_iterations_measure(const struct plumb_iteration_work *work, const struct plumb_loop *loop,
+                             const struct plumb_iteration_limits *limits,
+                             struct plumb_iteration_level *level);
+
+#endif

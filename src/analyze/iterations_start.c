@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where an iteration begins. Any rotation of a round is a round, so the order of names does not
+ * tell. The first of these rules that does:
+ *
+ *  1. before the kernel with the longest wait, on average, if it is well above any other;
+ *  2. at the first kernel launched after the begin of a range that comes once an iteration;
+ *  3. at the kernel after a copy from the host that comes there in most iterations;
+ *  4. before the longest wait after all.
+ */
+#include "analyze/iterations_private.h"
+#include "base/sort.h"
+
+#define GAP_DISTINCT 1.5 /* times the next longest one */
+#define PLACE_SHARE 0.5  /* of iterations that have a copy or marker at one place */
+
+/* ---- when kernels were launched ---- */
+
+struct launch {
+	uint64_t process, correlation;
+	int64_t start_ns;
+};
+
+static uint64_t
+launch_key(const void *row, int which, const void *data)
+{
+	const struct launch *launch = row;
+
+	(void)data;
+	return which ? launch->correlation : launch->process;
+}
+
+/* The launch of a kernel among COUNT sorted ones, or its own start. */
+static int64_t
+launched(const struct launch *items, uint32_t count, uint64_t process,
+         const struct plumb_iteration_op *op)
+{
+	uint32_t low = 0, high = count;
+
+	while (op->correlation && low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		const struct launch *at = &items[middle];
+
+		if (at->process < process ||
+		    (at->process == process && at->correlation < op->correlation))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return op->correlation && low < count && items[low].process == process &&
+	                       items[low].correlation == op->correlation
+	               ? items[low].start_ns
+	               : op->start_ns;
+}
+
+/* When each kernel was launched, as far as is known; malloced. NULL: no memory. */
+static int64_t *
+find_launches(const struct plumb_iteration_work *work)
+{
+	const struct plumb_profile *p = work->profile;
+	PLUMB_VEC(struct launch) launches = { 0 };
+	int64_t *times = malloc(((size_t)work->kernels.count + 1) * sizeof *times);
+	void *rows;
+	bool done = times != NULL;
+
+	for (uint32_t i = 0; done && i < p->spans_count; i++) {
+		const struct plumb_span *s = &p->spans[i];
+
+		if (p->tracks[s->track].kind != PLUMB_TRACK_THREAD || !s->correlation)
+			continue;
+		struct launch *launch = plumb_vec_add(&launches);
+		if (launch)
+			*launch = (struct launch){ p->tracks[s->track].process, s->correlation,
+				                   s->start_ns };
+		done = launch != NULL;
+	}
+	rows = launches.items;
+	done = done &&
+	       !plumb_sort_rows(&rows, launches.count, sizeof *launches.items, launch_key, 2, NULL);
+	launches.items = rows;
+	for (uint32_t i = 0; done && i < work->kernels.count; i++) {
+		const struct plumb_iteration_op *op = &work->kernels.items[i];
+
+		times[i] =
+			launched(launches.items, launches.count, p->tracks[op->track].process, op);
+	}
+	plumb_vec_free(&launches);
+	if (!done) {
+		free(times);
+		times = NULL;
+	}
+	return times;
+}
+
+/* ---- votes of places ---- */
+
+struct turn {
+	double *gap; /* by place: time before its kernel, added up */
+	uint32_t *seen, *votes;
+	int32_t period, rounds;
+};
+
+/* A vote for the place of the first kernel whose time is NS or later. */
+static void
+vote_after(struct turn *turn, const int64_t *times, uint32_t count, const int32_t *places,
+           int64_t ns)
+{
+	uint32_t low = 0, high = count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (times[middle] < ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < count && places[low] >= 0)
+		turn->votes[places[low]]++;
+}
+
+/* The place that most iterations voted for, or -1. Votes begin anew. */
+static int32_t
+most_voted(const struct turn *turn)
+{
+	int32_t best = 0;
+
+	for (int32_t i = 1; i < turn->period; i++)
+		if (turn->votes[i] > turn->votes[best])
+			best = i;
+	best = turn->votes[best] > PLACE_SHARE * turn->rounds ? best : -1;
+	memset(turn->votes, 0, (size_t)turn->period * sizeof *turn->votes);
+	return best;
+}
+
+static int32_t
+longest_gap(const struct turn *turn, bool *distinct)
+{
+	double first = -1, second = -1;
+	int32_t best = 0;
+
+	for (int32_t i = 0; i < turn->period; i++) {
+		double gap = turn->seen[i] ? turn->gap[i] / turn->seen[i] : 0;
+
+		if (gap > first) {
+			second = first;
+			first = gap;
+			best = i;
+		} else if (gap > second) {
+			second = gap;
+		}
+	}
+	*distinct = first > 0 && first >= GAP_DISTINCT * second;
+	return best;
+}
+
+/* ---- markers ---- */
+
+static bool
+is_marker(const struct plumb_profile *p, const struct plumb_span *s)
+{
+	return p->tracks[s->track].kind == PLUMB_TRACK_THREAD &&
+	       plumb_context_frame(p, s->context)->kind == PLUMB_FRAME_RANGE;
+}
+
+/* The frame of ranges that come once an iteration, or PLUMB_NONE; of several the one with the
+ * longest. */
+static uint32_t
+marker_of(const struct plumb_profile *p, int32_t rounds)
+{
+	uint32_t *counts = calloc((size_t)p->frames_count + 1, sizeof *counts), best = PLUMB_NONE;
+	int64_t longest = -1;
+
+	for (uint32_t i = 0; counts && i < p->spans_count; i++)
+		if (is_marker(p, &p->spans[i]))
+			counts[p->contexts[p->spans[i].context].frame]++;
+	for (uint32_t i = 0; counts && i < p->spans_count; i++) {
+		const struct plumb_span *s = &p->spans[i];
+		uint32_t frame = p->contexts[s->context].frame;
+
+		if (is_marker(p, s) && abs((int32_t)counts[frame] - rounds) <= 1 &&
+		    s->end_ns - s->start_ns > longest) {
+			longest = s->end_ns - s->start_ns;
+			best = frame;
+		}
+	}
+	free(counts);
+	return best;
+}
+
+static int32_t
+by_marker(const struct plumb_iteration_work *work, const int32_t *places, struct turn *turn)
+{
+	const struct plumb_profile *p = work->profile;
+	uint32_t frame = marker_of(p, turn->rounds);
+	int64_t *launches = frame != PLUMB_NONE ? find_launches(work) : NULL;
+
+	if (!launches)
+		return -1;
+	for (uint32_t i = 0; i < p->spans_count; i++) {
+		const struct plumb_span *s = &p->spans[i];
+
+		if (is_marker(p, s) && p->contexts[s->context].frame == frame)
+			vote_after(turn, launches, work->kernels.count, places, s->start_ns);
+	}
+	free(launches);
+	return most_voted(turn);
+}
+
+static int32_t
+by_copy(const struct plumb_iteration_work *work, const int32_t *places, struct turn *turn)
+{
+	int64_t *starts = malloc(((size_t)work->kernels.count + 1) * sizeof *starts);
+
+	if (!starts)
+		return -1;
+	for (uint32_t i = 0; i < work->kernels.count; i++)
+		starts[i] = work->kernels.items[i].start_ns;
+	for (uint32_t i = 0; i < work->copies.count; i++)
+		vote_after(turn, starts, work->kernels.count, places,
+		           work->copies.items[i].start_ns);
+	free(starts);
+	return most_voted(turn);
+}
+
+static int32_t
+choose_start(const struct plumb_iteration_work *work, const int32_t *places, struct turn *turn,
+             uint32_t *phase)
+{
+	const struct plumb_iteration_op *kernels = work->kernels.items;
+	int32_t gap, best;
+	bool distinct;
+
+	for (uint32_t i = 1; i < work->kernels.count; i++) {
+		int64_t time = kernels[i].start_ns - kernels[i - 1].end_ns;
+
+		if (places[i] >= 0) {
+			turn->gap[places[i]] += time > 0 ? (double)time : 0;
+			turn->seen[places[i]]++;
+		}
+	}
+	gap = longest_gap(turn, &distinct);
+	*phase = PLUMB_BY_GAP;
+	if (distinct)
+		return gap;
+	*phase = PLUMB_BY_MARKER;
+	best = by_marker(work, places, turn);
+	if (best < 0) {
+		*phase = PLUMB_BY_COPY;
+		best = by_copy(work, places, turn);
+	}
+	if (best < 0) {
+		*phase = PLUMB_BY_GAP;
+		best = gap;
+	}
+	return best;
+}
+
+int
+plumb_iterations_turn(const struct plumb_iteration_work *work, const int32_t *text,
+                      struct plumb_loop *loop, int32_t *places, uint32_t *phase)
+{
+	int32_t count = (int32_t)work->kernels.count;
+	struct turn turn = { .period = loop->period, .rounds = (int32_t)loop->rounds.count };
+	int code = plumb_loop_places(loop, text, count, places);
+
+	turn.gap = calloc((size_t)loop->period, sizeof *turn.gap);
+	turn.seen = calloc((size_t)loop->period, sizeof *turn.seen);
+	turn.votes = calloc((size_t)loop->period, sizeof *turn.votes);
+	if (!turn.gap || !turn.seen || !turn.votes)
+		code = PLUMB_ESYSTEM;
+	if (!code) {
+		int32_t by = choose_start(work, places, &turn, phase);
+
+		code = by ? plumb_loop_turn(loop, text, count, by) : 0;
+	}
+	free(turn.gap);
+	free(turn.seen);
+	free(turn.votes);
+	return code;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rounds of a loop whose pattern is known. They mostly follow one another, so the next one is
+ * aligned where the last one ends; where none is (before the loop, an evaluation between two
+ * epochs), the search goes on where the first symbols of the pattern come again. Symbols inserted
+ * before a round are no part of it.
+ */
+#include "analyze/pattern/align.h"
+#include "analyze/pattern/period.h"
+
+#define ANCHOR 8          /* symbols to find a round again by */
+#define WORK_A_SYMBOL 48u /* then rounds must be exact: time stays linear whatever the text */
+
+/* One in eight symbols may differ; more is another loop. */
+static int32_t
+most_edits(const struct plumb_align *align, int32_t period, int32_t count)
+{
+	return align->work > (uint64_t)count * WORK_A_SYMBOL + (1u << 20) ? 0 : period / 8;
+}
+
+static int32_t
+next_anchor(const struct plumb_loop *loop, const int32_t *text, int32_t count, int32_t at)
+{
+	int32_t size = loop->period < ANCHOR ? loop->period : ANCHOR;
+
+	for (; at + size <= count; at++) {
+		int32_t same = 0;
+
+		while (same < size && text[at + same] == loop->pattern[same])
+			same++;
+		if (same == size)
+			return at;
+	}
+	return count;
+}
+
+static int32_t
+agreeing(const int32_t *a, const int32_t *b, int32_t count)
+{
+	int32_t same = 0;
+
+	for (int32_t i = 0; i < count; i++)
+		same += a[i] == b[i];
+	return same;
+}
+
+/* Part of a round before the first one and after the last. */
+static int32_t
+agreeing_ends(const struct plumb_loop *loop, const int32_t *text, int32_t count)
+{
+	int32_t first = loop->rounds.items[0].start;
+	int32_t last = loop->rounds.items[loop->rounds.count - 1].end;
+	int32_t head = first < loop->period ? first : loop->period;
+	int32_t tail = count - last < loop->period ? count - last : loop->period;
+
+	return agreeing(text + first - head, loop->pattern + loop->period - head, head) +
+	       agreeing(text + last, loop->pattern, tail);
+}
+
+int
+plumb_loop_follow(struct plumb_loop *loop, const int32_t *text, int32_t count)
+{
+	int32_t at = next_anchor(loop, text, count, 0), *places = NULL;
+	struct plumb_align align = { 0 };
+	int64_t agree = 0;
+	int code = plumb_align_new(&align);
+
+	loop->rounds.count = 0;
+	loop->coverage = 0;
+	places = malloc(((size_t)loop->period + PLUMB_ALIGN_MOST + 1) * sizeof *places);
+	if (!places)
+		code = PLUMB_ESYSTEM;
+	while (!code && at < count) {
+		int32_t end = 0, skipped = 0;
+		int32_t edits = plumb_align_round(
+			&align, loop->pattern, loop->period, text + at, count - at,
+			most_edits(&align, loop->period, count), &end, places);
+		if (edits < 0) {
+			at = next_anchor(loop, text, count, at + 1);
+			continue;
+		}
+		while (edits && skipped < end && places[skipped] < 0)
+			skipped++;
+		struct plumb_round *round = plumb_vec_add(&loop->rounds);
+		if (!round) {
+			code = PLUMB_ESYSTEM;
+			break;
+		}
+		*round = (struct plumb_round){ at + skipped, at + end, edits - skipped };
+		agree += loop->period > round->edits ? loop->period - round->edits : 0;
+		at += end;
+	}
+	if (!code && loop->rounds.count)
+		loop->coverage = (double)(agree + agreeing_ends(loop, text, count)) / count;
+	free(places);
+	plumb_align_free(&align);
+	return code;
+}
+
+int
+plumb_loop_places(const struct plumb_loop *loop, const int32_t *text, int32_t count,
+                  int32_t *places)
+{
+	struct plumb_align align = { 0 };
+
+	if (plumb_align_new(&align) < 0)
+		return PLUMB_ESYSTEM;
+	for (int32_t i = 0; i < count; i++)
+		places[i] = -1;
+	for (uint32_t r = 0; r < loop->rounds.count; r++) {
+		const struct plumb_round *round = &loop->rounds.items[r];
+		int32_t end;
+
+		/* The text ends with the round, so it is aligned as it was found or better. */
+		if (!round->edits)
+			for (int32_t i = round->start; i < round->end; i++)
+				places[i] = i - round->start;
+		else if (plumb_align_round(&align, loop->pattern, loop->period, text + round->start,
+		                           count - round->start, round->edits, &end,
+		                           places + round->start) >= 0)
+			for (int32_t i = round->end; i < round->start + end && i < count; i++)
+				places[i] = -1;
+	}
+	plumb_align_free(&align);
+	return 0;
+}
+
+static void
+reverse(int32_t *items, int32_t count)
+{
+	for (int32_t i = 0, j = count - 1; i < j; i++, j--) {
+		int32_t item = items[i];
+
+		items[i] = items[j];
+		items[j] = item;
+	}
+}
+
+int
+plumb_loop_turn(struct plumb_loop *loop, const int32_t *text, int32_t count, int32_t by)
+{
+	reverse(loop->pattern, by);
+	reverse(loop->pattern + by, loop->period - by);
+	reverse(loop->pattern, loop->period);
+	return plumb_loop_follow(loop, text, count);
+}

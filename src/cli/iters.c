@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plumb iters: the iterations of each device's main track, for people; iters_write.c has JSON and
+ * CSV. */
+#include "cli/iters.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/format.h"
+#include "cli/cli.h"
+#include "cli/load.h"
+#include "cli/table.h"
+#include "cli/terminal.h"
+
+#define ROWS_MOST 20 /* iterations that are printed */
+#define ODD_MOST 8
+
+static const struct plumb_option options[] = {
+	{ .name = "track",
+	  .letter = 't',
+	  .kind = PLUMB_OPTION_NUMBER,
+	  .argument = "T",
+	  .help = "only this track, by the number that the list of tracks has" },
+	{ .name = "json", .kind = PLUMB_OPTION_FLAG, .help = "write one JSON object" },
+	{ .name = "csv",
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "write a row for each iteration as CSV" },
+	{ .name = "interval",
+	  .kind = PLUMB_OPTION_NUMBER,
+	  .argument = "PERCENT",
+	  .fallback = "10",
+	  .help = "the interval between iterations is large above this share of their time" },
+	{ .name = "overlap",
+	  .kind = PLUMB_OPTION_NUMBER,
+	  .argument = "PERCENT",
+	  .fallback = "10",
+	  .help = "large intervals are copy-bound when copies from the host take more than this "
+	          "share of them, else host-bound" },
+	{ .name = "idle",
+	  .kind = PLUMB_OPTION_NUMBER,
+	  .argument = "PERCENT",
+	  .fallback = "50",
+	  .help = "a device that has no work for more than this share of the time is host-bound, "
+	          "whatever the intervals" },
+	{ 0 },
+};
+
+const char *const plumb_iters_roles[] = { "main", "copy", "assist" };
+const char *const plumb_iters_phases[] = { "gap", "copy", "marker" };
+const char *const plumb_iters_verdicts[] = { NULL, "host-bound", "copy-bound", "GPU-bound" };
+const char *const plumb_iters_odd[] = { "before", "between", "after", "inserted", "missing" };
+
+bool
+plumb_iters_shown(const struct plumb_iters *iters, const struct plumb_iteration_track *track)
+{
+	return iters->track < 0 || track->track == iters->track;
+}
+
+/* "track 2 (main): GPU 0 (Tesla V100), stream 7, 8,772 kernels" */
+static void
+print_track(const struct plumb_iters *iters, const struct plumb_iteration_track *track, FILE *out)
+{
+	const struct plumb_profile *p = iters->profile;
+	const struct plumb_track *place = &p->tracks[track->track];
+	char kernels[PLUMB_FORMAT_SIZE], copies[PLUMB_FORMAT_SIZE];
+
+	fprintf(out, "track %" PRIu32 " (%s):", track->track, plumb_iters_roles[track->role]);
+	if (track->device < p->devices_count) {
+		const struct plumb_device *device = &p->devices[track->device];
+		const char *name = plumb_text(p, device->name);
+
+		if (device->ordinal != PLUMB_UNKNOWN)
+			fprintf(out, " GPU %" PRId64, device->ordinal);
+		if (name) {
+			fputs(" ", out);
+			plumb_text_print(out, name);
+		}
+	}
+	if (place->stream != PLUMB_UNKNOWN)
+		fprintf(out, ", stream %" PRId64, place->stream);
+	if (place->process < p->processes_count &&
+	    p->processes[place->process].rank != PLUMB_UNKNOWN)
+		fprintf(out, ", rank %" PRId64, p->processes[place->process].rank);
+	fprintf(out, ", %s kernels, %s copies and sets\n", plumb_format_count(kernels, track->ops),
+	        plumb_format_count(copies, track->copies));
+}
+
+static void
+print_stat(FILE *out, const char *name, const struct plumb_iteration_stat *stat, const char *unit)
+{
+	char average[PLUMB_FORMAT_SIZE], most[PLUMB_FORMAT_SIZE], p50[PLUMB_FORMAT_SIZE];
+	char p95[PLUMB_FORMAT_SIZE];
+
+	if (stat->average == PLUMB_UNKNOWN)
+		return;
+	fprintf(out, "    %-12s average %s, median %s, p95 %s, most %s\n", name,
+	        plumb_format_quantity(average, unit, stat->average),
+	        plumb_format_quantity(p50, unit, stat->p50),
+	        plumb_format_quantity(p95, unit, stat->p95),
+	        plumb_format_quantity(most, unit, stat->most));
+}
+
+static void
+print_verdict(const struct plumb_iteration_level *level, FILE *out)
+{
+	char interval[PLUMB_FORMAT_SIZE], overlap[PLUMB_FORMAT_SIZE], idle[PLUMB_FORMAT_SIZE];
+
+	if (!plumb_iters_verdicts[level->verdict])
+		return;
+	fprintf(out,
+	        "    %s: intervals take %s of the time, copies from the host %s of the intervals; "
+	        "the device has no work for %s\n",
+	        plumb_iters_verdicts[level->verdict],
+	        plumb_format_share(interval, level->interval_share, 1),
+	        plumb_format_share(overlap, level->overlap_ratio, 1),
+	        plumb_format_share(idle, level->idle_share, 1));
+}
+
+static void
+print_odd(const struct plumb_iters *iters, const struct plumb_iteration_level *level, FILE *out)
+{
+	for (uint32_t i = 0; i < level->odd_count; i++) {
+		const struct plumb_odd *odd = &level->odd[i];
+
+		if (i == ODD_MOST) {
+			fprintf(out, "    … and %" PRIu32 " more names out of place\n",
+			        level->odd_count - i);
+			break;
+		}
+		fprintf(out, "    %s: %" PRIu32 " × ", plumb_iters_odd[odd->kind], odd->count);
+		plumb_text_print(out, plumb_frame_label(iters->profile, odd->frame));
+		fputc('\n', out);
+	}
+	if (level->before_period)
+		fprintf(out, "    what lies before repeats every %" PRIu32 " kernels\n",
+		        level->before_period);
+}
+
+static void
+cell_time(struct plumb_table *table, int64_t ns)
+{
+	char text[PLUMB_FORMAT_SIZE];
+
+	plumb_table_cell(table, plumb_format_time(text, ns));
+}
+
+static int
+print_items(const struct plumb_iteration_level *level, FILE *out)
+{
+	static const struct plumb_column columns[] = {
+		{ "iteration", PLUMB_RIGHT }, { "duration", PLUMB_RIGHT },
+		{ "interval", PLUMB_RIGHT },  { "overlap", PLUMB_RIGHT },
+		{ "kernels", PLUMB_RIGHT },   { "kernel time", PLUMB_RIGHT },
+		{ "gap", PLUMB_RIGHT },       { "copied", PLUMB_RIGHT },
+		{ "", PLUMB_LEFT },
+	};
+	struct plumb_table *table = plumb_table_new(columns, sizeof columns / sizeof *columns);
+	char text[PLUMB_FORMAT_SIZE];
+	int code;
+
+	for (uint32_t i = 0; i < level->count && i < ROWS_MOST; i++) {
+		const struct plumb_iteration *item = &level->items[i];
+
+		snprintf(text, sizeof text, "%" PRIu32, i);
+		plumb_table_cell(table, text);
+		cell_time(table, item->end_ns - item->start_ns);
+		cell_time(table, item->interval_ns);
+		if (item->interval_ns > 0)
+			plumb_table_cell(table, plumb_format_share(text, (double)item->overlap_ns,
+			                                           (double)item->interval_ns));
+		else
+			plumb_table_cell(table, NULL);
+		plumb_table_cell(table, plumb_format_count(text, item->ops));
+		cell_time(table, item->op_time_ns);
+		cell_time(table, item->op_gap_ns);
+		plumb_table_cell(table, plumb_format_bytes(text, item->copy_bytes));
+		plumb_table_cell(table, item->outlier ? "outlier" : "");
+	}
+	code = plumb_table_print(table, out, plumb_terminal_width(out), plumb_terminal_colour(out));
+	plumb_table_free(table);
+	if (level->count > ROWS_MOST)
+		fprintf(out, "… and %" PRIu32 " more: --json and --csv have all\n",
+		        level->count - ROWS_MOST);
+	return code;
+}
+
+static int
+print_level(const struct plumb_iters *iters, const struct plumb_iteration_level *level,
+            uint32_t depth, FILE *out)
+{
+	static const char *const phases[] = { "the longest gap", "a copy from the host",
+		                              "a marker" };
+	char match[PLUMB_FORMAT_SIZE], coverage[PLUMB_FORMAT_SIZE];
+	char slope[PLUMB_FORMAT_SIZE], error[PLUMB_FORMAT_SIZE];
+
+	fprintf(out,
+	        "  level %" PRIu32 ": %" PRIu32 " iterations of %" PRIu32
+	        " kernels (%s match, %s covered), from %s on: ",
+	        depth, level->count, level->period_ops, plumb_format_share(match, level->match, 1),
+	        plumb_format_share(coverage, level->coverage, 1), phases[level->phase]);
+	plumb_text_print(out, plumb_frame_label(iters->profile, level->first_frame));
+	fputc('\n', out);
+	print_verdict(level, out);
+	print_stat(out, "duration", &level->duration, "ns");
+	print_stat(out, "interval", &level->interval, "ns");
+	print_stat(out, "kernel gap", &level->op_gap, "ns");
+	if (level->slope_ns > level->slope_error_ns)
+		fprintf(out, "    each iteration takes %s (± %s) longer than the one before\n",
+		        plumb_format_time(slope, llround(level->slope_ns)),
+		        plumb_format_time(error, llround(level->slope_error_ns)));
+	print_odd(iters, level, out);
+	return depth ? 0 : print_items(level, out);
+}
+
+static int
+print_all(const struct plumb_iters *iters, FILE *out)
+{
+	int code = 0;
+
+	if (iters->found->newest)
+		fputs("from the newest GPU work of each device; record with --trace for all\n",
+		      out);
+	for (uint32_t t = 0; !code && t < iters->found->count; t++) {
+		const struct plumb_iteration_track *track = &iters->found->tracks[t];
+
+		if (!plumb_iters_shown(iters, track))
+			continue;
+		print_track(iters, track, out);
+		if (track->role == PLUMB_ROLE_MAIN && !track->level_count)
+			fputs("  no loop: the order of its kernels does not repeat\n", out);
+		for (uint32_t l = 0; !code && l < track->level_count; l++)
+			code = print_level(iters, &track->levels[l], l, out);
+	}
+	return code;
+}
+
+static bool
+any_shown(const struct plumb_iters *iters)
+{
+	for (uint32_t t = 0; t < iters->found->count; t++)
+		if (plumb_iters_shown(iters, &iters->found->tracks[t]))
+			return true;
+	return false;
+}
+
+static int
+show(struct plumb_invocation *invocation, const struct plumb_iters *iters)
+{
+	struct plumb_error error = { 0 };
+	int code;
+
+	if (!any_shown(iters)) {
+		plumb_fail(&error, PLUMB_EEMPTY, "%s: %s", invocation->operands[0],
+		           iters->found->count
+		                   ? "no GPU work on this track; without --track all are "
+		                     "listed"
+		                   : "no GPU work with its times; record it with --trace");
+		return plumb_cli_fail(invocation, &error);
+	}
+	if (plumb_options_flag(invocation->options, "json"))
+		code = plumb_iters_json(iters, invocation->out);
+	else if (plumb_options_flag(invocation->options, "csv"))
+		code = plumb_iters_csv(iters, invocation->out);
+	else
+		code = print_all(iters, invocation->out);
+	if (code < 0)
+		plumb_fail(&error, PLUMB_ESYSTEM, "the iterations could not be written");
+	return code < 0 ? plumb_cli_fail(invocation, &error) : PLUMB_EXIT_DONE;
+}
+
+int
+plumb_cmd_iters(struct plumb_invocation *invocation)
+{
+	struct plumb_iteration_limits limits = {
+		.interval = plumb_options_number(invocation->options, "interval"),
+		.overlap = plumb_options_number(invocation->options, "overlap"),
+		.idle = plumb_options_number(invocation->options, "idle"),
+	};
+	struct plumb_profile profile = { 0 };
+	struct plumb_iterations found = { 0 };
+	struct plumb_iters iters = { &profile, &found, -1 };
+	struct plumb_error error = { 0 };
+	int result;
+
+	if (plumb_options_flag(invocation->options, "json") &&
+	    plumb_options_flag(invocation->options, "csv"))
+		return plumb_cli_usage(invocation, "iters: choose --json or --csv");
+	if (limits.interval > 100 || limits.overlap > 100 || limits.idle > 100)
+		return plumb_cli_usage(invocation, "iters: a percentage is at most 100");
+	limits.interval *= 10000;
+	limits.overlap *= 10000;
+	limits.idle *= 10000;
+	if (plumb_options_given(invocation->options, "track"))
+		iters.track = plumb_options_number(invocation->options, "track");
+	/* Markers are on threads, so all spans are wanted. */
+	if (plumb_load(&profile, invocation->operands[0], PLUMB_LOAD_ALL, &error) < 0)
+		return plumb_cli_fail(invocation, &error);
+	result = plumb_iterations_find(&profile, &limits, &found, &error) < 0
+	                 ? plumb_cli_fail(invocation, &error)
+	                 : show(invocation, &iters);
+	plumb_iterations_free(&found);
+	plumb_profile_free(&profile);
+	return result;
+}
+
+static const char *const examples[] = {
+	"plumb iters run.plumb",
+	"the loops of each device, and what bounds them",
+	"plumb iters trace.json.gz --json",
+	"the same of another profiler's trace, for programs",
+	"plumb iters run.plumb --csv",
+	"a row for each iteration",
+	NULL,
+};
+
+const struct plumb_verb plumb_verb_iters = {
+	.name = "iters",
+	.summary = "find a program's iterations on its GPUs, and what bounds them",
+	.synopsis = "FILE",
+	.description =
+		"Finds the loops in the order of each device's kernels, without markers: how many "
+		"kernels an iteration has, where each begins, and loops within it (layers within a "
+		"step). Tells for each how long the device waited before it, how much of that "
+		"copies "
+		"from the host took, which iterations stand out, and which kernels lie outside of "
+		"the loop.\n\n"
+		"FILE is a profile recorded with --trace, or another tool's trace. A profile "
+		"without spans has the newest work of each device, and the iterations of that.",
+	.options = options,
+	.examples = examples,
+	.min_operands = 1,
+	.max_operands = 1,
+	.complete = PLUMB_COMPLETE_PROFILE,
+	.run = plumb_cmd_iters,
+};

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Iterations as JSON and as CSV, with the same words. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/json.h"
+#include "cli/iters.h"
+
+static void
+key_number(struct plumb_json *json, const char *key, double value)
+{
+	plumb_json_key(json, key);
+	plumb_json_number(json, value);
+}
+
+static double
+overlap_ratio(const struct plumb_iteration *item)
+{
+	return item->interval_ns > 0 ? (double)item->overlap_ns / (double)item->interval_ns : NAN;
+}
+
+static void
+write_item(struct plumb_json *json, const struct plumb_iteration *item)
+{
+	plumb_json_object(json);
+	plumb_json_key_quantity(json, "start_ns", item->start_ns);
+	plumb_json_key_quantity(json, "end_ns", item->end_ns);
+	plumb_json_key_quantity(json, "duration_ns", item->end_ns - item->start_ns);
+	plumb_json_key_quantity(json, "ops", item->ops);
+	plumb_json_key_quantity(json, "edits", item->edits);
+	plumb_json_key_quantity(json, "interval_ns", item->interval_ns);
+	plumb_json_key_quantity(json, "overlap_ns", item->overlap_ns);
+	key_number(json, "overlap_ratio", overlap_ratio(item));
+	plumb_json_key_quantity(json, "idle_ns", item->idle_ns);
+	plumb_json_key_quantity(json, "op_gap_ns", item->op_gap_ns);
+	plumb_json_key_quantity(json, "op_time_ns", item->op_time_ns);
+	plumb_json_key_quantity(json, "copy_bytes", item->copy_bytes);
+	plumb_json_key(json, "outlier");
+	plumb_json_bool(json, item->outlier);
+	plumb_json_end(json);
+}
+
+static void
+write_stat(struct plumb_json *json, const char *key, const struct plumb_iteration_stat *stat)
+{
+	plumb_json_key(json, key);
+	plumb_json_object(json);
+	plumb_json_key_quantity(json, "avg", stat->average);
+	plumb_json_key_quantity(json, "max", stat->most);
+	plumb_json_key_quantity(json, "p50", stat->p50);
+	plumb_json_key_quantity(json, "p95", stat->p95);
+	plumb_json_end(json);
+}
+
+static void
+write_summary(struct plumb_json *json, const struct plumb_iteration_level *level)
+{
+	plumb_json_key(json, "summary");
+	plumb_json_object(json);
+	write_stat(json, "duration_ns", &level->duration);
+	write_stat(json, "interval_ns", &level->interval);
+	write_stat(json, "overlap_ns", &level->overlap);
+	write_stat(json, "op_gap_ns", &level->op_gap);
+	write_stat(json, "op_time_ns", &level->op_time);
+	write_stat(json, "copy_bytes", &level->copy_bytes);
+	key_number(json, "overlap_ratio", level->overlap_ratio);
+	plumb_json_key_quantity(json, "outliers", level->outliers);
+	/* of the time from end to end, an iteration; half its interval of 95 % */
+	key_number(json, "slope_ns", level->slope_ns);
+	key_number(json, "slope_error_ns", level->slope_error_ns);
+	plumb_json_end(json);
+}
+
+static void
+write_odd(struct plumb_json *json, const struct plumb_iters *iters,
+          const struct plumb_iteration_level *level)
+{
+	plumb_json_key(json, "odd");
+	plumb_json_array(json);
+	for (uint32_t i = 0; i < level->odd_count; i++) {
+		plumb_json_object(json);
+		plumb_json_key_text(json, "where", plumb_iters_odd[level->odd[i].kind]);
+		plumb_json_key_text(json, "name",
+		                    plumb_frame_label(iters->profile, level->odd[i].frame));
+		plumb_json_key_quantity(json, "count", level->odd[i].count);
+		plumb_json_end(json);
+	}
+	plumb_json_end(json);
+	plumb_json_key_quantity(json, "before_period_ops",
+	                        level->before_period ? level->before_period : PLUMB_UNKNOWN);
+}
+
+static void
+write_level(struct plumb_json *json, const struct plumb_iters *iters,
+            const struct plumb_iteration_level *level)
+{
+	plumb_json_object(json);
+	plumb_json_key_quantity(json, "period_ops", level->period_ops);
+	plumb_json_key_quantity(json, "occurrences", level->count);
+	plumb_json_key_text(json, "first_op",
+	                    plumb_frame_label(iters->profile, level->first_frame));
+	plumb_json_key_text(json, "phase", plumb_iters_phases[level->phase]);
+	key_number(json, "match", level->match);
+	key_number(json, "coverage", level->coverage);
+	plumb_json_key_text(json, "verdict", plumb_iters_verdicts[level->verdict]);
+	key_number(json, "interval_share", level->interval_share);
+	key_number(json, "idle_share", level->idle_share);
+	write_summary(json, level);
+	write_odd(json, iters, level);
+	plumb_json_key(json, "iterations");
+	plumb_json_array(json);
+	for (uint32_t i = 0; i < level->count; i++)
+		write_item(json, &level->items[i]);
+	plumb_json_end(json);
+	plumb_json_end(json);
+}
+
+static void
+write_track(struct plumb_json *json, const struct plumb_iters *iters,
+            const struct plumb_iteration_track *track)
+{
+	const struct plumb_profile *p = iters->profile;
+	const struct plumb_track *place = &p->tracks[track->track];
+	bool known = place->process < p->processes_count;
+
+	plumb_json_object(json);
+	plumb_json_key_quantity(json, "track", track->track);
+	plumb_json_key_text(json, "role", plumb_iters_roles[track->role]);
+	plumb_json_key_quantity(json, "rank",
+	                        known ? p->processes[place->process].rank : PLUMB_UNKNOWN);
+	plumb_json_key_quantity(json, "process",
+	                        known ? p->processes[place->process].pid : PLUMB_UNKNOWN);
+	plumb_json_key_quantity(json, "device",
+	                        track->device < p->devices_count ? track->device : PLUMB_UNKNOWN);
+	plumb_json_key_quantity(json, "stream", place->stream);
+	plumb_json_key_quantity(json, "ops", track->ops);
+	plumb_json_key_quantity(json, "copies", track->copies);
+	key_number(json, "op_gap_ns", track->op_gap_ns);
+	plumb_json_key_quantity(json, "copy_bytes", track->copy_bytes);
+	plumb_json_key(json, "levels");
+	plumb_json_array(json);
+	for (uint32_t l = 0; l < track->level_count; l++)
+		write_level(json, iters, &track->levels[l]);
+	plumb_json_end(json);
+	plumb_json_end(json);
+}
+
+int
+plumb_iters_json(const struct plumb_iters *iters, FILE *out)
+{
+	struct plumb_json *json = plumb_json_new(out);
+
+	plumb_json_object(json);
+	plumb_json_key_quantity(json, "schema", 1);
+	plumb_json_key_text(json, "verb", "iters");
+	plumb_json_key(json, "newest");
+	plumb_json_bool(json, iters->found->newest);
+	plumb_json_key(json, "tracks");
+	plumb_json_array(json);
+	for (uint32_t t = 0; t < iters->found->count; t++)
+		if (plumb_iters_shown(iters, &iters->found->tracks[t]))
+			write_track(json, iters, &iters->found->tracks[t]);
+	plumb_json_end(json);
+	plumb_json_end(json);
+	return plumb_json_finish(json);
+}
+
+/* A cell; an unknown one is empty. */
+static void
+cell(FILE *out, int64_t value)
+{
+	if (value != PLUMB_UNKNOWN)
+		fprintf(out, "%" PRId64, value);
+	fputc(',', out);
+}
+
+int
+plumb_iters_csv(const struct plumb_iters *iters, FILE *out)
+{
+	fputs("track,level,iteration,start_ns,end_ns,duration_ns,ops,edits,interval_ns,overlap_ns,"
+	      "idle_ns,op_gap_ns,op_time_ns,copy_bytes,outlier\n",
+	      out);
+	for (uint32_t t = 0; t < iters->found->count; t++) {
+		const struct plumb_iteration_track *track = &iters->found->tracks[t];
+
+		for (uint32_t l = 0; plumb_iters_shown(iters, track) && l < track->level_count; l++)
+			for (uint32_t i = 0; i < track->levels[l].count; i++) {
+				const struct plumb_iteration *item = &track->levels[l].items[i];
+
+				fprintf(out, "%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",", track->track,
+				        l, i);
+				cell(out, item->start_ns);
+				cell(out, item->end_ns);
+				cell(out, item->end_ns - item->start_ns);
+				cell(out, item->ops);
+				cell(out, item->edits);
+				cell(out, item->interval_ns);
+				cell(out, item->overlap_ns);
+				cell(out, item->idle_ns);
+				cell(out, item->op_gap_ns);
+				cell(out, item->op_time_ns);
+				cell(out, item->copy_bytes);
+				fprintf(out, "%d\n", item->outlier);
+			}
+	}
+	return ferror(out) ? -1 : 0;
+}

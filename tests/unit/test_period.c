@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loops of known structure: periods, rounds, what is inserted, missing or outside; and no loop at
+ * all. */
+#include "analyze/pattern/period.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analyze/pattern/align.h"
+
+#define MOST 60000
+
+static int32_t text[MOST];
+static int32_t count;
+
+static void
+put(int32_t symbol)
+{
+	assert_true(count < MOST);
+	text[count++] = symbol;
+}
+
+/* A step of 5 names, an inner loop of LAYERS rounds of 7 names, and 11 more names. */
+static void
+put_step(int layers)
+{
+	for (int32_t i = 0; i < 5; i++)
+		put(i);
+	for (int l = 0; l < layers; l++)
+		for (int32_t i = 0; i < 7; i++)
+			put(10 + i);
+	for (int32_t i = 0; i < 11; i++)
+		put(20 + i);
+}
+
+static void
+check_rounds(const struct plumb_loop *loop)
+{
+	for (uint32_t r = 0; r < loop->rounds.count; r++) {
+		assert_true(loop->rounds.items[r].start < loop->rounds.items[r].end);
+		assert_true(loop->rounds.items[r].end <= count);
+		assert_true(!r || loop->rounds.items[r - 1].end <= loop->rounds.items[r].start);
+	}
+}
+
+static void
+test_nested(void **state)
+{
+	struct plumb_loop loop, inner;
+
+	(void)state;
+	count = 0;
+	for (int32_t i = 0; i < 33; i++)
+		put(40 + i); /* before the loop */
+	for (int step = 0; step < 20; step++)
+		put_step(12);
+	assert_int_equal(plumb_loop_find(text, count, 80, 0.5, &loop), 1);
+	assert_int_equal(loop.period, 5 + 12 * 7 + 11);
+	assert_int_equal(loop.rounds.count, 20);
+	assert_int_equal(loop.rounds.items[0].start, 33);
+	assert_int_equal(loop.rounds.items[19].end, count);
+	assert_int_equal(plumb_loop_find(loop.pattern, loop.period, 80, 0.25, &inner), 1);
+	assert_int_equal(inner.period, 7);
+	assert_int_equal(inner.rounds.count, 12);
+	plumb_loop_free(&inner);
+	assert_int_equal(plumb_loop_turn(&loop, text, count, 5), 0);
+	assert_int_equal(loop.pattern[0], 10);
+	assert_int_equal(loop.rounds.items[0].start, 38);
+	assert_int_equal(loop.rounds.count, 20);
+	assert_int_equal(loop.rounds.items[19].edits, 5); /* the last one lacks its end */
+	assert_true(loop.coverage > 1 - 34.0 / count);
+	plumb_loop_free(&loop);
+}
+
+/* Each position is replaced, doubled or left out with the given chances, in parts of 1000. */
+static void
+disturb(int32_t alphabet, int replaced, int inserted, int missing)
+{
+	static int32_t before[MOST];
+	int32_t old = count;
+
+	memcpy(before, text, sizeof text);
+	count = 0;
+	for (int32_t i = 0; i < old; i++) {
+		if (rand() % 1000 < inserted)
+			put(rand() % alphabet);
+		if (rand() % 1000 < missing)
+			continue;
+		put(rand() % 1000 < replaced ? rand() % alphabet : before[i]);
+	}
+}
+
+static void
+test_noise(void **state)
+{
+	static const int kinds[][3] = {
+		{ 5, 0, 0 }, { 20, 0, 0 }, { 0, 5, 5 }, { 0, 10, 0 }, { 4, 8, 8 }
+	};
+
+	(void)state;
+	srand(4);
+	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+		for (int32_t period = 100; period <= 1600; period *= 4) {
+			struct plumb_loop loop;
+
+			count = 0;
+			while (count < period)
+				put(rand() % 60);
+			while (count < period * 30)
+				put(text[count - period]);
+			disturb(60, kinds[k][0], kinds[k][1], kinds[k][2]);
+			if (plumb_loop_find(text, count, 60, 0.5, &loop) != 1)
+				fail_msg("kind %zu, period %d: none", k, period);
+			assert_int_equal(loop.period, period);
+			assert_in_range(loop.rounds.count, 29, 31);
+			assert_true(loop.coverage > 0.95);
+			check_rounds(&loop);
+			plumb_loop_free(&loop);
+		}
+}
+
+/* One name inserted, one missing, one changed: each is told by its place. */
+static void
+test_places(void **state)
+{
+	struct plumb_loop loop;
+	int32_t places[1000];
+	int outside = 0;
+
+	(void)state;
+	count = 0;
+	for (int round = 0; round < 10; round++)
+		for (int32_t i = 0; i < 40; i++) {
+			if (round == 3 && i == 8)
+				put(70); /* inserted at 128 */
+			if (round == 5 && i == 20)
+				continue; /* missing at 221 */
+			put(round == 7 && i == 30 ? 71 : i);
+		}
+	assert_int_equal(plumb_loop_find(text, count, 72, 0.5, &loop), 1);
+	assert_int_equal(loop.period, 40);
+	assert_int_equal(loop.rounds.count, 10);
+	assert_int_equal(plumb_loop_places(&loop, text, count, places), 0);
+	for (int32_t i = 0; i < count; i++)
+		outside += places[i] < 0;
+	assert_int_equal(outside, 1);
+	assert_int_equal(places[128], -1);
+	assert_int_equal(places[220], 19);
+	assert_int_equal(places[221], 21);
+	assert_int_equal(places[310], 30); /* changed, but at its place */
+	for (uint32_t r = 0; r < 10; r++)
+		assert_int_equal(loop.rounds.items[r].edits, r == 3 || r == 5 || r == 7);
+	plumb_loop_free(&loop);
+}
+
+/* Something else between two rounds: it belongs to none. */
+static void
+test_interrupted(void **state)
+{
+	struct plumb_loop loop;
+
+	(void)state;
+	count = 0;
+	for (int step = 0; step < 16; step++) {
+		put_step(3);
+		if (step == 7)
+			for (int32_t i = 0; i < 30; i++)
+				put(50 + i);
+	}
+	assert_int_equal(plumb_loop_find(text, count, 80, 0.5, &loop), 1);
+	assert_int_equal(loop.period, 37);
+	assert_int_equal(loop.rounds.count, 16);
+	for (uint32_t r = 0; r < 16; r++)
+		assert_int_equal(loop.rounds.items[r].edits, 0);
+	plumb_loop_free(&loop);
+}
+
+static void
+check_none(int32_t alphabet)
+{
+	struct plumb_loop loop;
+
+	assert_int_equal(plumb_loop_find(text, count, alphabet, 0.5, &loop), 0);
+	assert_int_equal(loop.period, 0);
+	plumb_loop_free(&loop);
+}
+
+static void
+test_none(void **state)
+{
+	(void)state;
+	srand(5);
+	for (int32_t alphabet = 2; alphabet <= 512; alphabet *= 4) {
+		for (count = 0; count < 5000;)
+			put(rand() % alphabet);
+		check_none(alphabet);
+	}
+	for (count = 0; count < 5000;) /* one name is most of all, in no order */
+		put(rand() % 10 ? 0 : 1 + rand() % 50);
+	check_none(51);
+	for (count = 0; count < 400;) /* one round alone */
+		put(count);
+	check_none(400);
+	count = 6; /* fewer symbols than the alphabet has */
+	check_none(50000);
+	count = 1;
+	check_none(400);
+	count = 0;
+	check_none(1);
+}
+
+static void
+test_all_equal(void **state)
+{
+	struct plumb_loop loop;
+
+	(void)state;
+	memset(text, 0, sizeof text);
+	count = 1000;
+	assert_int_equal(plumb_loop_find(text, count, 1, 0.5, &loop), 1);
+	assert_int_equal(loop.period, 1);
+	assert_int_equal(loop.rounds.count, 1000);
+	plumb_loop_free(&loop);
+	count = 3;
+	assert_int_equal(plumb_loop_find(text, count, 1, 0.5, &loop), 1);
+	assert_int_equal(loop.rounds.count, 3);
+	plumb_loop_free(&loop);
+}
+
+/* A whole number of rounds, which DeepProf's third criterion refuses, and a part at each end. */
+static void
+test_ends(void **state)
+{
+	(void)state;
+	for (int32_t head = 0; head < 50; head += 7)
+		for (int32_t tail = 0; tail < 50; tail += 9) {
+			struct plumb_loop loop;
+
+			count = 0;
+			for (int32_t i = 50 - head; i < 50 * 3 + 50 + tail; i++)
+				put(i % 50);
+			assert_int_equal(plumb_loop_find(text, count, 50, 0.5, &loop), 1);
+			assert_int_equal(loop.period, 50);
+			assert_true(loop.coverage == 1);
+			plumb_loop_free(&loop);
+		}
+}
+
+/* Against the plain table of edit distances, with the end free. */
+static void
+test_align(void **state)
+{
+	struct plumb_align align;
+	int32_t pattern[40], other[60], places[60], table[41][61];
+
+	(void)state;
+	srand(6);
+	assert_int_equal(plumb_align_new(&align), 0);
+	for (int round = 0; round < 3000; round++) {
+		int32_t size = 1 + rand() % 40, length = rand() % 61, best = size, end = 0,
+			edits = 0;
+
+		for (int32_t i = 0; i < size; i++)
+			pattern[i] = rand() % 4;
+		for (int32_t i = 0; i < length; i++)
+			other[i] = i < size && rand() % 8 ? pattern[i] : rand() % 4;
+		for (int32_t x = 0; x <= size; x++)
+			for (int32_t y = 0; y <= length; y++) {
+				int32_t least = x && y ? table[x - 1][y - 1] +
+				                                 (pattern[x - 1] != other[y - 1])
+				                       : x + y;
+				if (x && table[x - 1][y] + 1 < least)
+					least = table[x - 1][y] + 1;
+				if (y && table[x][y - 1] + 1 < least)
+					least = table[x][y - 1] + 1;
+				table[x][y] = least;
+			}
+		for (int32_t y = 0; y <= length; y++)
+			best = table[size][y] < best ? table[size][y] : best;
+		edits = plumb_align_round(&align, pattern, size, other, length, 60, &end, places);
+		assert_int_equal(edits, best);
+		assert_int_equal(table[size][end], best);
+		int32_t last = -1, same = 0, placed = 0;
+		for (int32_t i = 0; i < end; i++) {
+			if (places[i] < 0)
+				continue;
+			assert_true(places[i] > last && places[i] < size);
+			last = places[i];
+			placed++;
+			same += pattern[places[i]] == other[i];
+		}
+		assert_int_equal((placed - same) + (end - placed) + (size - placed), best);
+		if (best > 0)
+			assert_int_equal(plumb_align_round(&align, pattern, size, other, length,
+			                                   best - 1, &end, NULL),
+			                 -1);
+	}
+	plumb_align_free(&align);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nested), cmocka_unit_test(test_noise),
+		cmocka_unit_test(test_places), cmocka_unit_test(test_interrupted),
+		cmocka_unit_test(test_none),   cmocka_unit_test(test_all_equal),
+		cmocka_unit_test(test_ends),   cmocka_unit_test(test_align),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
