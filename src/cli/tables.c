@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "analyze/peaks.h"
 #include "cli/cli.h"
@@ -120,6 +121,13 @@ read_batches(const struct plumb_invocation *invocation, struct wanted *w)
 	return 0;
 }
 
+static bool
+is_table_name(const char *text)
+{
+	return (*text == 'A' || *text == 'a') && text[1] &&
+	       !text[1 + strspn(text + 1, "0123456789")];
+}
+
 /* Checks all that can be before a profile is read. 0, or an exit code. */
 static int
 check_use(const struct plumb_invocation *invocation, struct wanted *w)
@@ -134,6 +142,8 @@ check_use(const struct plumb_invocation *invocation, struct wanted *w)
 		else if (!strcasecmp(operand, "all"))
 			for (kind = plumb_answer_kinds; kind->id; kind++)
 				want_kind(w, kind);
+		else if (is_table_name(operand) && access(operand, F_OK) != 0)
+			return plumb_cli_usage(invocation, "tables: there is no table %s", operand);
 		else if (w->file_count == 64)
 			return plumb_cli_usage(invocation, "tables: 64 files at most");
 		else
@@ -150,7 +160,8 @@ check_use(const struct plumb_invocation *invocation, struct wanted *w)
 		w->kind_count = KINDS;
 	if (w->file_count > 1 && (w->kind_count > 1 || !wants(w, "A1")))
 		return plumb_cli_usage(
-			invocation, "tables: only A1 takes several profiles (\"%s\" is no table)",
+			invocation,
+			"tables: only A1 takes several profiles, and \"%s\" is a second one",
 			w->files[1]);
 	if (plumb_options_flag(o, "json") && plumb_options_flag(o, "csv"))
 		return plumb_cli_usage(invocation, "tables: choose --json or --csv");
@@ -357,7 +368,7 @@ const struct plumb_verb plumb_verb_tables = {
 		"table's name all of them. A1 takes several profiles.\n\n"
 		"A layer is a leaf module, else a top-level operator. The model is the outermost "
 		"module over all of them, or the range around them; figures are for one run of it, "
-	        "and of forward "
+		"and of forward "
 		"work alone but where a column says backward. Each latency says what it is. What "
 		"nothing in the profile tells is unknown, never 0.",
 	.options = options,
