@@ -126,6 +126,87 @@ add_call(calls_of *calls, uint32_t layer, const struct plumb_span *span)
 	return call ? 0 : PLUMB_ESYSTEM;
 }
 
+/*
+ * plumb's own traces have no spans of modules. Where as many outermost operators ran in each call, the calls are
+ * told by them: from the entry of the first to the exit of the last. PIECES are their spans, of the layers (and
+ * the model) that have no call yet.
+ */
+static int
+join_pieces(const struct plumb_layers_making *making, calls_of *calls, calls_of *pieces,
+            unsigned char *by_operators)
+{
+	const struct plumb_layers *layers = making->layers;
+	int code = 0;
+
+	if (pieces->count)
+		qsort(pieces->items, pieces->count, sizeof *pieces->items, by_place);
+	for (uint32_t i = 0, next; i < pieces->count && !code; i = next) {
+		const struct call *first = &pieces->items[i];
+		uint32_t layer = first->layer;
+		for (next = i; next < pieces->count && pieces->items[next].layer == layer;)
+			next++;
+		double times = layer == layers->count
+		                       ? (double)layers->runs
+		                       : layers->items[layer].calls * (double)layers->runs;
+		if (pieces->items[next - 1].track != first->track || !(times >= 1) ||
+		    times > next - i || (next - i) % (uint32_t)llround(times))
+			continue;
+		uint32_t each = (next - i) / (uint32_t)llround(times);
+		by_operators[layer] = 1;
+		for (uint32_t at = i; at < next && !code; at += each) {
+			struct call *call = plumb_vec_add(calls);
+			if (!call) {
+				code = PLUMB_ESYSTEM;
+				break;
+			}
+			*call = pieces->items[at];
+			call->end = call->last = pieces->items[at + each - 1].end;
+		}
+	}
+	return code;
+}
+
+/* The spans of outermost operators in what has no calls of its own. */
+static int
+gather_pieces(const struct plumb_layers_making *making, calls_of *calls,
+              unsigned char *by_operators)
+{
+	const struct plumb_layers *layers = making->layers;
+	const struct plumb_profile *profile = layers->profile;
+	unsigned char *known = calloc(layers->count + 1u, 1);
+	unsigned char *under = calloc(profile->contexts_count + 1u, 1); /* an operator */
+	calls_of pieces = { 0 };
+	int code = known && under ? 0 : PLUMB_ESYSTEM;
+
+	for (uint32_t i = 0; i < calls->count && !code; i++)
+		known[calls->items[i].layer] = 1;
+	for (uint32_t i = 1; i < profile->contexts_count && !code; i++) {
+		uint32_t parent = profile->contexts[i].parent;
+		under[i] = under[parent] ||
+		           plumb_context_frame(profile, parent)->kind == PLUMB_FRAME_OPERATOR;
+	}
+	for (uint32_t i = 0; i < profile->spans_count && !code; i++) {
+		const struct plumb_span *span = &profile->spans[i];
+		uint32_t context = span->context, layer = making->layer_of[context];
+		if (!is_thread(profile, span->track) || under[context] ||
+		    making->backward[context] ||
+		    plumb_context_frame(profile, context)->kind != PLUMB_FRAME_OPERATOR)
+			continue;
+		if (layer != PLUMB_NONE && !known[layer])
+			code = add_call(&pieces, layer, span);
+		if (!code && making->in_model[context] && !known[layers->count])
+			code = add_call(&pieces, layers->count, span);
+	}
+	if (!code)
+		code = join_pieces(making, calls, &pieces, by_operators);
+	if (calls->count)
+		qsort(calls->items, calls->count, sizeof *calls->items, by_place);
+	plumb_vec_free(&pieces);
+	free(known);
+	free(under);
+	return code;
+}
+
 /* Calls of layers and of the model, and launches under them. */
 static int
 gather_calls(struct plumb_layers_making *making, calls_of *calls, launches_of *launches)
@@ -313,7 +394,8 @@ reduce_kernels(struct plumb_layers_making *making)
 
 /* What the means say of the layers. MEANS has a row of count + 1 for each `what`. */
 static void
-take(struct plumb_layers_making *making, double *const *means, const unsigned char *lost)
+take(struct plumb_layers_making *making, double *const *means, const unsigned char *lost,
+     const unsigned char *by_operators)
 {
 	struct plumb_layers *layers = making->layers;
 	bool serialised = making->options->serialised;
@@ -324,7 +406,9 @@ take(struct plumb_layers_making *making, double *const *means, const unsigned ch
 			continue;
 		double times = isnan(row->calls) ? 1 : row->calls;
 		row->host_us = means[HOST][i] * times;
-		row->host = serialised ? PLUMB_LATENCY_SERIALISED : PLUMB_LATENCY_HOST_SPAN;
+		row->host = serialised        ? PLUMB_LATENCY_SERIALISED
+		            : by_operators[i] ? PLUMB_LATENCY_OPERATORS
+		                              : PLUMB_LATENCY_HOST_SPAN;
 		if (lost[i])
 			continue;
 		/* Means of both by themselves: neither may exceed the other after trimming. */
@@ -336,9 +420,10 @@ take(struct plumb_layers_making *making, double *const *means, const unsigned ch
 	if (!isnan(means[HOST][layers->count])) {
 		bool whole = !lost[layers->count];
 		layers->model_us = means[whole ? WHOLE : HOST][layers->count];
-		layers->model_kind = serialised ? PLUMB_LATENCY_SERIALISED
-		                     : whole    ? PLUMB_LATENCY_COMPLETE
-		                                : PLUMB_LATENCY_HOST_SPAN;
+		layers->model_kind = serialised                    ? PLUMB_LATENCY_SERIALISED
+		                     : whole                       ? PLUMB_LATENCY_COMPLETE
+		                     : by_operators[layers->count] ? PLUMB_LATENCY_OPERATORS
+		                                                   : PLUMB_LATENCY_HOST_SPAN;
 	}
 }
 
@@ -348,11 +433,11 @@ plumb_layers_calls(struct plumb_layers_making *making)
 	struct plumb_layers *layers = making->layers;
 	size_t rows = layers->count + 1u;
 	double *room = malloc(3 * rows * sizeof *room), *means[3];
-	unsigned char *lost = calloc(rows, 1);
+	unsigned char *lost = calloc(rows, 1), *by_operators = calloc(rows, 1);
 	calls_of calls = { 0 };
 	launches_of launches = { 0 };
 	works_of works = { 0 };
-	int code = room && lost ? 0 : PLUMB_ESYSTEM;
+	int code = room && lost && by_operators ? 0 : PLUMB_ESYSTEM;
 
 	for (size_t i = 0; i < 3; i++)
 		means[i] = room ? room + i * rows : NULL;
@@ -361,19 +446,22 @@ plumb_layers_calls(struct plumb_layers_making *making)
 	if (!code)
 		code = gather_calls(making, &calls, &launches);
 	if (!code)
+		code = gather_pieces(making, &calls, by_operators);
+	if (!code)
 		code = gather_work(making, &calls, &launches, &works, lost);
 	if (!code)
 		join_work(&calls, &works);
 	for (int what = HOST; what <= BUSY && !code; what++)
 		code = reduce_calls(&calls, (enum what)what, means[what]);
 	if (!code)
-		take(making, means, lost);
+		take(making, means, lost, by_operators);
 	if (!code)
 		code = reduce_kernels(making);
 	plumb_vec_free(&calls);
 	plumb_vec_free(&launches);
 	plumb_vec_free(&works);
 	free(lost);
+	free(by_operators);
 	free(room);
 	return code;
 }

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "analyze/layer_calls.h"
+#include "base/hash.h"
+#include "base/map.h"
 #include "base/sort.h"
 #include "base/vec.h"
 #include "model/metric.h"
@@ -160,7 +162,41 @@ static const struct plumb_layer_row blank = {
 	.counters = { NAN, NAN, NAN, NAN, NAN, false },
 };
 
-/* Makes the layers, and tells for each context which it is in. A module is one layer wherever it is called. */
+/* For each context in the model the first that has the same place in it, of all places that call the model: one
+ * path, however it came there. For others itself. NULL: no memory. */
+static uint32_t *
+find_twins(const struct plumb_layers_making *m)
+{
+	const struct plumb_profile *p = m->layers->profile;
+	uint32_t *twin = malloc((p->contexts_count + 1u) * sizeof *twin);
+	struct plumb_map map = { 0 };
+
+	for (uint32_t i = 0; twin && i < p->contexts_count; i++) {
+		const struct plumb_context *c = &p->contexts[i];
+		struct plumb_map_cursor at;
+		twin[i] = m->calls_model[i] ? m->layers->model : i;
+		if (!m->in_model[i] || m->calls_model[i])
+			continue;
+		uint64_t hash = plumb_hash_mix(plumb_hash_mix(twin[c->parent], c->frame), c->flags);
+		uint32_t other = plumb_map_first(&map, hash, &at);
+		for (; other != PLUMB_MAP_NONE; other = plumb_map_next(&map, &at))
+			if (twin[p->contexts[other].parent] == twin[c->parent] &&
+			    p->contexts[other].frame == c->frame &&
+			    p->contexts[other].flags == c->flags)
+				break;
+		if (other != PLUMB_MAP_NONE) {
+			twin[i] = other;
+		} else if (plumb_map_add(&map, hash, i)) {
+			free(twin);
+			twin = NULL;
+		}
+	}
+	plumb_map_free(&map);
+	return twin;
+}
+
+/* Makes the layers, and tells for each context which it is in. A module is one layer wherever it is called, an
+ * operator in each place of the model. */
 static int
 assign(struct plumb_layers_making *m, const unsigned char *inner, const unsigned char *frame_inner)
 {
@@ -169,10 +205,14 @@ assign(struct plumb_layers_making *m, const unsigned char *inner, const unsigned
 	bool bounded = layers->model != PLUMB_NONE && !m->options->whole;
 	PLUMB_VEC(struct plumb_layer_row) rows = { 0 };
 	uint32_t *of_frame = malloc((p->frames_count + 1u) * sizeof *of_frame);
+	uint32_t *twin = find_twins(m);
 	int code = 0;
 
-	if (!of_frame)
+	if (!of_frame || !twin) {
+		free(of_frame);
+		free(twin);
 		return PLUMB_ESYSTEM;
+	}
 	memset(of_frame, 0xff, (p->frames_count + 1u) * sizeof *of_frame);
 	for (uint32_t i = 1; i < p->contexts_count; i++) {
 		uint32_t frame = p->contexts[i].frame;
@@ -187,6 +227,10 @@ assign(struct plumb_layers_making *m, const unsigned char *inner, const unsigned
 			m->layer_of[i] = of_frame[frame];
 			continue;
 		}
+		if (!module && twin[i] < i && m->starts[twin[i]]) {
+			m->layer_of[i] = m->layer_of[twin[i]];
+			continue;
+		}
 		struct plumb_layer_row *row = plumb_vec_add(&rows);
 		if (!row) {
 			code = PLUMB_ESYSTEM;
@@ -199,6 +243,7 @@ assign(struct plumb_layers_making *m, const unsigned char *inner, const unsigned
 		of_frame[frame] = module ? rows.count - 1 : PLUMB_NONE;
 	}
 	free(of_frame);
+	free(twin);
 	layers->items = rows.items;
 	layers->count = rows.count;
 	return code;

@@ -121,6 +121,25 @@ def test_latencies_as_another_reader_has_them():
     assert model["throughput (input/s)"] is None
 
 
+def test_a_recording_without_spans_of_modules(tmp_path):
+    """plumb's own trace: the model is called in two places, its modules' calls are told by their operators."""
+    own = tmp_path / "own.plumb"
+    own.write_bytes(gzip.decompress((ROOT / "tests/data/foreign/own.plumb.gz").read_bytes()))
+    found = tables(own, "A1", "A3", "A13")
+    model, = rows(found["A1"])
+    assert (model["model_name"], model["runs"], model["duration_kind"]) == ("Sequential", 8, "complete")
+    layers = rows(found["A3"])
+    assert [row["layer_name"] for row in layers] == [
+        name for block in "012" for name in (f"{block}.norm", f"{block}.up", "aten::gelu", f"{block}.down",
+                                             "aten::add")] + ["3"]
+    assert {row["layer_calls"] for row in layers} == {1}
+    for row in layers:
+        assert row["layer_duration_kind"] == "complete"
+        assert row["layer_duration (us)"] >= row["layer_host_duration (us)"]
+        assert row["layer_host_duration_kind"] == ("host span" if "::" in row["layer_name"] else "operators")
+    assert all(row["layer_cpu_duration (us)"] >= 0 for row in rows(found["A13"]))
+
+
 def test_layers_of_either_kind():
     count = {kind: len(tables(TORCH, "A2", "--layer", kind)["A2"]["rows"]) for kind in ("either", "module", "operator")}
     names = {row["layer_type"] for row in rows(tables(TORCH, "A2", "--layer", "operator")["A2"])}
