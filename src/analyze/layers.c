@@ -111,24 +111,40 @@ find_outermost(const struct plumb_layers_making *m, const unsigned char *frame_i
 	return model != PLUMB_NONE && frame_inner[model] ? model : PLUMB_NONE;
 }
 
+/* A frame that may be the model by its NAME: of a layer above operators, or an operator. */
+static bool
+is_named(const struct plumb_profile *p, uint32_t frame, const char *name)
+{
+	uint32_t kind = p->frames[frame].kind;
+
+	return (kind == PLUMB_FRAME_MODULE || kind == PLUMB_FRAME_RANGE ||
+	        kind == PLUMB_FRAME_PYTHON || kind == PLUMB_FRAME_OPERATOR) &&
+	       !strcmp(plumb_frame_label(p, frame), name);
+}
+
+/* The model by name where one is given, else by modules, else what PyTorch's profiler marks as a step. */
 static int
 find_model(struct plumb_layers_making *m, const unsigned char *frame_inner)
 {
 	struct plumb_layers *layers = m->layers;
 	const struct plumb_profile *p = layers->profile;
+	const char *name = m->options->model;
 	uint32_t *outer = malloc((p->contexts_count + 1u) * sizeof *outer);
 
 	if (!outer)
 		return PLUMB_ESYSTEM;
-	uint32_t frame = find_outermost(m, frame_inner, outer);
+	uint32_t frame = name ? PLUMB_NONE : find_outermost(m, frame_inner, outer);
+	uint32_t around = name || frame != PLUMB_NONE ? PLUMB_NONE : find_around(m, frame_inner);
 	free(outer);
-	if (frame == PLUMB_NONE)
-		layers->model = find_around(m, frame_inner);
+	if (frame == PLUMB_NONE && around == PLUMB_NONE && !name)
+		name = "ProfilerStep";
 	for (uint32_t i = 1; i < p->contexts_count; i++) {
 		bool inside = m->in_model[p->contexts[i].parent];
-		m->calls_model[i] =
-			!inside && !m->backward[i] &&
-			(frame == PLUMB_NONE ? i == layers->model : p->contexts[i].frame == frame);
+		uint32_t own = p->contexts[i].frame;
+		m->calls_model[i] = !inside && !m->backward[i] &&
+		                    (frame != PLUMB_NONE    ? own == frame
+		                     : around != PLUMB_NONE ? i == around
+		                                            : is_named(p, own, name));
 		m->in_model[i] = inside || m->calls_model[i];
 		if (m->calls_model[i] && layers->model == PLUMB_NONE)
 			layers->model = i;
@@ -517,6 +533,10 @@ plumb_layers_make(const struct plumb_profile *profile, const struct plumb_layers
 	free(frame_inner);
 	if (code)
 		code = plumb_fail(error, code, "no memory for the layers");
+	else if (options->model && layers->model == PLUMB_NONE)
+		code = plumb_fail(error, PLUMB_EEMPTY,
+		                  "there is no module, range, operator or function \"%s\"",
+		                  options->model);
 	else if (!layers->count)
 		code = plumb_fail(error, PLUMB_EEMPTY,
 		                  "there is no layer: the profile holds neither modules nor "

@@ -9,7 +9,7 @@
  *	plumb_layers_free(&layers);
  *
  * The model is the outermost module over all leaf modules, wherever it is called, else the innermost range
- * around them; layers are what it holds. Where
+ * around them, else a step that PyTorch's profiler marks; layers are what it holds. Where
  * there is none, or with `whole`, they are all that the profile holds. Work of the backward pass is told
  * apart: a layer's figures are those of its forward work.
  *
@@ -41,6 +41,7 @@ const char *plumb_latency_kind_name(enum plumb_latency_kind kind);
 
 struct plumb_layers_options {
 	enum plumb_layer_kind kind;
+	const char *model; /* the name of its frame, or NULL */
 	bool whole;
 	bool serialised; /* the profile is of a run in which every launch waits */
 	int64_t runs;    /* of the model; 0: as often as it was called */

@@ -21,6 +21,13 @@ static const struct plumb_option options[] = {
 	  .fallback = "either",
 	  .help = "what a layer is: a leaf module, a top-level operator, or either (a leaf module, "
 	          "and operators outside of them)" },
+	{ .name = "model",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "NAME",
+	  .help = "the module, range, operator or Python function that is the model; without it "
+	          "the "
+	          "outermost module over all others, else the range around them, else "
+	          "ProfilerStep" },
 	{ .name = "whole",
 	  .kind = PLUMB_OPTION_FLAG,
 	  .help = "take layers of all that was recorded, not only those of the model" },
@@ -285,6 +292,7 @@ load_all(const struct plumb_invocation *invocation, const struct wanted *w,
 	const struct plumb_options *o = invocation->options;
 	struct plumb_layers_options wanted = {
 		.kind = layer_kind(o),
+		.model = plumb_options_text(o, "model"),
 		.whole = plumb_options_flag(o, "whole"),
 		.serialised = plumb_options_flag(o, "serialised"),
 		.runs = plumb_options_number(o, "runs"),

@@ -140,6 +140,34 @@ def test_a_recording_without_spans_of_modules(tmp_path):
     assert all(row["layer_cpu_duration (us)"] >= 0 for row in rows(found["A13"]))
 
 
+def test_another_model():
+    found = tables(TORCH, "A1", "A2", "--model", "Block_1")
+    model, = rows(found["A1"])
+    host, whole = modules_of_trace()["Block_1"]
+    assert (model["model_name"], model["runs"]) == ("Block_1", 4)
+    assert model["duration (us)"] == pytest.approx(trimmed(whole), abs=0.003)
+    assert [row["layer_name"] for row in rows(found["A2"])] == ["LayerNorm_1", "Linear_2", "aten::gelu", "Linear_3",
+                                                                "aten::add"]
+    done = run_command(PLUMB, "tables", TORCH, "--model", "Block_9")
+    assert done.returncode == 3 and "Block_9" in done.stderr
+
+
+def test_steps_where_there_are_no_modules(tmp_path):
+    """Two steps that PyTorch's profiler marked: the second is the shorter one."""
+    def event(cat, name, ts, dur, **args):
+        return {"ph": "X", "cat": cat, "name": name, "pid": 5, "tid": 6, "ts": ts, "dur": dur, "args": args}
+    trace = tmp_path / "t.json"
+    trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [
+        event("user_annotation", "ProfilerStep#1", 10, 40), event("cpu_op", "aten::mm", 12, 20),
+        event("user_annotation", "ProfilerStep#2", 100, 20), event("cpu_op", "aten::mm", 102, 10),
+        event("cpu_op", "aten::neg", 200, 10)]}))
+    found = tables(trace, "A1", "A3")
+    model, = rows(found["A1"])
+    assert (model["model_name"], model["runs"], model["duration (us)"]) == ("ProfilerStep", 2, 30)
+    layer, = rows(found["A3"])
+    assert (layer["layer_name"], layer["layer_host_duration (us)"]) == ("aten::mm", 15)
+
+
 def test_layers_of_either_kind():
     count = {kind: len(tables(TORCH, "A2", "--layer", kind)["A2"]["rows"]) for kind in ("either", "module", "operator")}
     names = {row["layer_type"] for row in rows(tables(TORCH, "A2", "--layer", "operator")["A2"])}
