@@ -9,6 +9,7 @@ import xml.etree.ElementTree
 
 import pytest
 from conftest import PLUMB, ROOT, run_command
+from plumbtest import recorded as recorded_run
 from test_import_jaeger import document, tag, xsp
 
 TORCH = ROOT / "tests/data/foreign/torch.json.gz"
@@ -175,6 +176,22 @@ def test_layers_of_either_kind():
     assert {"aten::linear", "aten::layer_norm", "aten::gelu"} <= names and "Linear" not in names
     whole = tables(TORCH, "A2", "--whole")["A2"]["rows"]
     assert len(whole) > count["either"]
+
+
+def test_work_from_shapes(torch_python, tmp_path_factory):
+    made = recorded_run(torch_python, "layers.py", tmp_path_factory, options=("--shapes",))
+    found = tables(made.path, "A2", "A12", "A14", "A15")
+    flops = {row["layer_name"]: row["layer_flops"] for row in rows(found["A12"])}
+    # 2 images of 8 channels of 4x4 places, filters of 3x3 over 3 channels; a matrix of 2x128 by one of 128x5
+    assert flops == {"0": 2 * (2 * 8 * 16) * 27, "1": None, "2": 2 * 2 * 128 * 5}
+    assert {row["layer_name"]: row["layer_shape"] for row in rows(found["A2"])} == {
+        "0": "float32[2,8,4,4]", "1": "float32[2,128]", "2": "float32[2,5]"}
+    assert rows(found["A15"])[0]["model_flops"] == flops["0"] + flops["2"]
+    sources = {column["name"]: column["source"] for column in found["A12"]["columns"]}
+    assert (sources["layer_flops"], sources["layer_dram_read_bytes"]) == ("derived", None)
+    whole = tables(made.path, "A12", "--whole")["A12"]
+    by_type = {row["layer_type"]: row["layer_flops"] for row in rows(whole)}
+    assert by_type["aten::bmm"] * 3 == pytest.approx(2 * 4 * 2 * 3 * 5)  # once, in 3 runs of the model
 
 
 def test_csv():
