@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of layers*.c and layer_*.c share. Private to them. */
+#ifndef PLUMB_ANALYZE_LAYER_CALLS_H
+#define PLUMB_ANALYZE_LAYER_CALLS_H
+
+#include "analyze/layers.h"
+
+struct plumb_layers_making {
+	struct plumb_layers *layers;
+	const struct plumb_layers_options *options;
+	uint32_t *layer_of; /* by context; PLUMB_NONE */
+	unsigned char
+		*backward; /* by context: it is work of the backward pass, itself or an ancestor */
+	unsigned char *calls_model; /* by context: it is where the model is called */
+	unsigned char *in_model;    /* by context: it or an ancestor calls the model */
+	unsigned char *starts;      /* by context: it is where a layer is called */
+	uint32_t *kernel_of;        /* by context: index into layers->kernels, or PLUMB_NONE */
+	int64_t *first_ns;          /* by layer: its first span, INT64_MAX */
+};
+
+/* Fills in from the spans what calls took, one by one: host_us, latency_us, busy_us, idle_us of layers, us of
+ * kernels, model_us, first_ns. PLUMB_ESYSTEM: no memory. */
+int plumb_layers_calls(struct plumb_layers_making *making);
+
+/* Finds the kernels, their counters and the layers' derived work. PLUMB_ESYSTEM: no memory. */
+int plumb_layers_kernels(struct plumb_layers_making *making);
+/* The layers' counters from those of their kernels; PLUMB_ESYSTEM. */
+int plumb_layers_counters(struct plumb_layers_making *making);
+
+#endif

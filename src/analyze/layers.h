@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A profile as layers, each a leaf module or a top-level operator, with what one of its calls took: the
+ * rows that the standard tables (tables.h) are made of.
+ *
+ *	struct plumb_layers layers;
+ *	if (plumb_layers_make(&profile, &(struct plumb_layers_options){ 0 }, &layers, &error) < 0) …
+ *	… layers.items[i].device_us …
+ *	plumb_layers_free(&layers);
+ *
+ * The model is the outermost module over all leaf modules, wherever it is called, else the innermost range
+ * around them, else a step that PyTorch's profiler marks; layers are what it holds. Where
+ * there is none, or with `whole`, they are all that the profile holds. Work of the backward pass is told
+ * apart: a layer's figures are those of its forward work.
+ *
+ * Times are µs, NAN where unknown. Those of a layer are for one run of the model: the trimmed mean of its
+ * calls where the profile has spans, else their mean, times its calls in a run.
+ */
+#ifndef PLUMB_ANALYZE_LAYERS_H
+#define PLUMB_ANALYZE_LAYERS_H
+
+#include "model/profile.h"
+
+enum plumb_layer_kind {
+	PLUMB_LAYER_IS_EITHER,   /* leaf modules, and what runs under no leaf module by operator */
+	PLUMB_LAYER_IS_MODULE,   /* leaf modules alone */
+	PLUMB_LAYER_IS_OPERATOR, /* top-level operators alone */
+};
+
+/* What a time is. */
+enum plumb_latency_kind {
+	PLUMB_LATENCY_UNKNOWN,
+	PLUMB_LATENCY_HOST_SPAN,  /* from entry to exit on the host */
+	PLUMB_LATENCY_OPERATORS,  /* on the host in the operators of the layer */
+	PLUMB_LATENCY_COMPLETE,   /* from entry on the host to the end of its last GPU work */
+	PLUMB_LATENCY_SERIALISED, /* the host span of a run in which every launch waits */
+	PLUMB_LATENCY_DEVICE,     /* from the first GPU work of the recording to the last */
+};
+/* "host span", …; NULL for the unknown. */
+const char *plumb_latency_kind_name(enum plumb_latency_kind kind);
+
+struct plumb_layers_options {
+	enum plumb_layer_kind kind;
+	const char *model; /* the name of its frame, or NULL */
+	bool whole;
+	bool serialised; /* the profile is of a run in which every launch waits */
+	int64_t runs;    /* of the model; 0: as often as it was called */
+};
+
+/* NAN: unknown. Occupancies are parts of 1. */
+struct plumb_counters {
+	double flops; /* DERIVED tells where they are from */
+	double dram_read, dram_write;
+	double achieved;    /* occupancy */
+	double theoretical; /* occupancy */
+	bool derived;       /* flops come from the shapes of operators */
+};
+
+/* Adds up counters of kernels: one that is unknown makes the sum unknown. Zero it to start. */
+struct plumb_counters_sum {
+	struct plumb_counters sum;
+	double us;
+	bool some;
+};
+/* COUNTERS of one execution, TIMES of them that took US together. */
+void plumb_counters_add(struct plumb_counters_sum *tally, const struct plumb_counters *counters,
+                        double times, double us);
+/* Occupancies are weighted by time. */
+struct plumb_counters plumb_counters_end(const struct plumb_counters_sum *tally);
+
+struct plumb_layer_kernel {
+	uint32_t layer;
+	uint32_t frame;
+	double us;                      /* of one execution */
+	double count;                   /* in a run */
+	double total;                   /* µs in a run */
+	struct plumb_counters counters; /* of one execution */
+};
+
+struct plumb_layer_row {
+	uint32_t frame;         /* a module or an operator */
+	uint32_t context;       /* the first of it */
+	uint32_t shapes;        /* string: of the most frequent output, or PLUMB_NONE */
+	double calls;           /* in a run; NAN unknown */
+	double host_us;         /* on the host; HOST tells how */
+	double latency_us;      /* with its GPU work; LATENCY tells how */
+	double idle_us;         /* of latency_us, without GPU work; never negative */
+	double busy_us;         /* of latency_us, with it */
+	double device_us;       /* sum over its kernels; 0 where it has none */
+	double backward_us;     /* likewise of its backward work */
+	double allocated, peak; /* bytes; NAN unknown */
+	enum plumb_latency_kind host, latency;
+	struct plumb_counters counters; /* of a run; occupancies weighted by time */
+};
+
+struct plumb_layers {
+	const struct plumb_profile *profile;
+	struct plumb_layer_row
+		*items; /* in the order of first execution where IN_ORDER, else of contexts */
+	uint32_t count;
+	struct plumb_layer_kernel *kernels; /* by layer */
+	uint32_t kernel_count;
+	uint32_t model; /* the first context that calls it, or PLUMB_NONE */
+	bool in_order;
+	int64_t runs; /* ≥ 1 */
+	double model_us;
+	enum plumb_latency_kind model_kind;
+};
+
+/* PLUMB_EEMPTY: there is no layer. PLUMB_ESYSTEM: no memory. PROFILE must outlive LAYERS. */
+int
+plumb_layers_make(const struct plumb_profile *profile, const struct plumb_layers_options *options,
+                  struct plumb_layers *layers, struct plumb_error *error) PLUMB_MUST_CHECK;
+void plumb_layers_free(struct plumb_layers *layers);
+
+/*
+ * The mean of COUNT VALUES without the outermost fifth of each side, rounded to 3 decimals: the plain mean of
+ * less than 3, the median of 3; of n ≥ 4 those from ⌊n/5⌋ to before min(n−1, n−⌊n/5⌋), in ascending
+ * order. Sorts VALUES. NAN for none.
+ */
+double plumb_trimmed_mean(double *values, size_t count);
+
+/* Floating-point operations of one call of operator NAME with SHAPES, as recorded (docs/run.md): matrix
+ * products and convolutions, each multiplication and addition one. NAN: not known. */
+double plumb_flops_of(const char *name, const char *shapes);
+
+#endif

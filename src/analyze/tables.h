@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The standard tables: the fifteen analyses of XSP, with its column names, from a profile's layers.
+ *
+ *	struct plumb_tables_input input = { .layers = &layers, .count = 1, .device = "NVIDIA H200", … };
+ *	struct plumb_answer answer;
+ *	if (plumb_answer_make(plumb_answer_find("A8"), &input, &answer, &error) < 0) …
+ *	… answer.cells[row * answer.column_count + column] …
+ *	plumb_answer_free(&answer);
+ *
+ * Every table but A1 is of the first of the profiles. Cells that are not known are PLUMB_CELL_UNKNOWN, and a
+ * column in which none is known has no source.
+ */
+#ifndef PLUMB_ANALYZE_TABLES_H
+#define PLUMB_ANALYZE_TABLES_H
+
+#include "analyze/layers.h"
+
+enum plumb_answer_source {
+	PLUMB_SOURCE_IS_UNKNOWN,
+	PLUMB_SOURCE_IS_MEASURED,
+	PLUMB_SOURCE_IS_DERIVED, /* calculated from what was not measured itself: shapes, or a table of peaks */
+};
+/* "measured", "derived" or NULL. */
+const char *plumb_answer_source_name(enum plumb_answer_source source);
+
+struct plumb_answer_column {
+	const char *
+		name; /* as XSP's CSV has it, or a name of plumb's in its manner; the unit in brackets */
+	const char
+		*unit; /* "us", "ms", "byte", "%", "flop/byte", "count", …; NULL: a text or truth */
+	enum plumb_answer_source source;
+};
+
+enum plumb_cell_kind {
+	PLUMB_CELL_UNKNOWN,
+	PLUMB_CELL_TEXT,
+	PLUMB_CELL_NUMBER,
+	PLUMB_CELL_TRUTH,
+};
+
+struct plumb_cell {
+	enum plumb_cell_kind kind;
+	union {
+		const char *text; /* of the profile or of plumb */
+		double number;
+		bool truth;
+	};
+};
+
+struct plumb_answer {
+	const struct plumb_answer_kind *kind;
+	struct plumb_answer_column *columns;
+	uint32_t column_count;
+	struct plumb_cell *cells; /* row by row */
+	uint32_t row_count;
+	/* private */
+	uint64_t cell_count;
+	uint32_t columns_room, cells_room;
+	bool failed;
+};
+
+struct plumb_tables_input {
+	const struct plumb_layers *layers; /* one or more */
+	uint32_t count;
+	const int64_t *batches; /* of each, or NULL */
+	double peak_gflops;     /* per second; NAN unknown */
+	double bandwidth;       /* bytes per second; NAN unknown */
+	double gain;            /* the doubling of A1 that gains no more, 0.05 */
+};
+
+struct plumb_answer_kind {
+	const char *id;    /* "A1" */
+	const char *title; /* "model information" */
+	void (*make)(const struct plumb_tables_input *input, struct plumb_answer *answer);
+};
+
+extern const struct plumb_answer_kind plumb_answer_kinds[]; /* ends with a zeroed one */
+/* By id, in any case of letters; NULL: none. */
+const struct plumb_answer_kind *plumb_answer_find(const char *id);
+
+/* PLUMB_ESYSTEM: no memory. A table may be without rows. */
+int plumb_answer_make(const struct plumb_answer_kind *kind, const struct plumb_tables_input *input,
+                      struct plumb_answer *answer, struct plumb_error *error) PLUMB_MUST_CHECK;
+void plumb_answer_free(struct plumb_answer *answer);
+
+/* ---- for the files table_*.c ---- */
+
+void plumb_answer_column(struct plumb_answer *answer, const char *name, const char *unit,
+                         enum plumb_answer_source source);
+void plumb_answer_text(struct plumb_answer *answer, const char *text); /* NULL unknown */
+void plumb_answer_number(struct plumb_answer *answer, double number);  /* NAN unknown */
+void plumb_answer_truth(struct plumb_answer *answer, int truth);       /* -1 unknown */
+
+/* The eight columns of counters by the NAMES given, and their cells for what took US. DERIVED: some work is. */
+void
+plumb_answer_counter_columns(struct plumb_answer *answer, const char *const names[8], bool derived);
+void plumb_answer_counters(struct plumb_answer *answer, const struct plumb_tables_input *input,
+                           const struct plumb_counters *counters, double us);
+
+void plumb_table_model_information(const struct plumb_tables_input *, struct plumb_answer *);
+void plumb_table_layer_information(const struct plumb_tables_input *, struct plumb_answer *);
+void plumb_table_layer_latency(const struct plumb_tables_input *, struct plumb_answer *);
+void plumb_table_layer_memory(const struct plumb_tables_input *, struct plumb_answer *);
+void plumb_table_type_occurrence(const struct plumb_tables_input *, struct plumb_answer *);
+void plumb_table_type_latency(const struct plumb_tables_input *, struct plumb_answer *);
+void plumb_table_type_memory(const struct plumb_tables_input *, struct plumb_answer *);
+void plumb_table_kernel_information(const struct plumb_tables_input *, struct plumb_answer *);
+void plumb_table_kernel_roofline(const struct plumb_tables_input *, struct plumb_answer *);
+void plumb_table_kernel_name(const struct plumb_tables_input *, struct plumb_answer *);
+void plumb_table_layer_kernels(const struct plumb_tables_input *, struct plumb_answer *);
+void plumb_table_layer_counters(const struct plumb_tables_input *, struct plumb_answer *);
+void plumb_table_layer_device(const struct plumb_tables_input *, struct plumb_answer *);
+void plumb_table_layer_roofline(const struct plumb_tables_input *, struct plumb_answer *);
+void plumb_table_model_totals(const struct plumb_tables_input *, struct plumb_answer *);
+
+/* ---- arithmetic of the tables ---- */
+
+/* Floating-point operations for each byte of memory traffic; NAN when one is unknown or there is none. */
+double plumb_intensity(double flops, double read, double written);
+/* 1: memory bounds what has this INTENSITY, 0: arithmetic does, -1 unknown. */
+int plumb_memory_bound(double intensity, double peak_gflops, double bandwidth);
+
+/* Index of the optimal one of COUNT batch sizes, ascending, with their THROUGHPUT, or PLUMB_NONE for none.
+ * By the rule that the XSP paper states: the first whose doubling gains at most GAIN (0.05). A step that is
+ * no doubling counts by its gain for each doubling. */
+uint32_t plumb_optimal_doubling(const double *batches, const double *throughput, uint32_t count,
+                                double gain);
+/* By the rule that its numbers follow: the one of the greatest throughput. */
+uint32_t plumb_optimal_greatest(const double *throughput, uint32_t count);
+
+#endif

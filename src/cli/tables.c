@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyze/tables.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "analyze/peaks.h"
+#include "cli/cli.h"
+#include "cli/load.h"
+#include "cli/output.h"
+#include "cli/tables_print.h"
+
+static const struct plumb_option options[] = {
+	{ .name = "layer",
+	  .kind = PLUMB_OPTION_CHOICE,
+	  .argument = "WHAT",
+	  .choices = "either|module|operator",
+	  .fallback = "either",
+	  .help = "what a layer is: a leaf module, a top-level operator, or either (a leaf module, "
+	          "and operators outside of them)" },
+	{ .name = "model",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "NAME",
+	  .help = "the module, range, operator or Python function that is the model; without it "
+	          "the "
+	          "outermost module over all others, else the range around them, else "
+	          "ProfilerStep" },
+	{ .name = "whole",
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "take layers of all that was recorded, not only those of the model" },
+	{ .name = "runs",
+	  .kind = PLUMB_OPTION_NUMBER,
+	  .argument = "N",
+	  .help = "the model ran N times; without it, as often as it was called" },
+	{ .name = "batch",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "SIZES",
+	  .help = "the batch size of each FILE, parted by commas, for the throughput of A1" },
+	{ .name = "serialised",
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "every launch waited for its work (CUDA_LAUNCH_BLOCKING=1), so that a layer's "
+	          "time on the host holds its kernels" },
+	{ .name = "precision",
+	  .kind = PLUMB_OPTION_CHOICE,
+	  .argument = "TYPE",
+	  .choices = "fp32|tf32|bf16|fp8",
+	  .fallback = "fp32",
+	  .help = "which peak of the GPU rooflines are held against" },
+	{ .name = "peak",
+	  .kind = PLUMB_OPTION_NUMBER,
+	  .argument = "GFLOPS",
+	  .help = "the GPU's peak in 10^9 operations a second, instead of the known one" },
+	{ .name = "bandwidth",
+	  .kind = PLUMB_OPTION_NUMBER,
+	  .argument = "GBS",
+	  .help = "the GPU's memory bandwidth in 10^9 bytes a second, instead of the known one" },
+	{ .name = "svg",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "FILE",
+	  .complete = PLUMB_COMPLETE_FILE,
+	  .help = "draw the roofline of A9 or A14, whichever is asked for, as SVG" },
+	{ .name = "top",
+	  .kind = PLUMB_OPTION_NUMBER,
+	  .argument = "N",
+	  .fallback = "20",
+	  .help = "how many rows of each table to print for people; 0: all" },
+	{ .name = "json", .kind = PLUMB_OPTION_FLAG, .help = "write JSON" },
+	{ .name = "csv", .kind = PLUMB_OPTION_FLAG, .help = "write CSV" },
+	{ 0 },
+};
+
+#define KINDS 15
+
+struct wanted {
+	const char *files[64];
+	uint32_t file_count;
+	const struct plumb_answer_kind *kinds[KINDS];
+	uint32_t kind_count;
+	int64_t batches[64];
+	bool batched;
+};
+
+/* ---- what is asked for ---- */
+
+static void
+want_kind(struct wanted *w, const struct plumb_answer_kind *kind)
+{
+	for (uint32_t i = 0; i < w->kind_count; i++)
+		if (w->kinds[i] == kind)
+			return;
+	w->kinds[w->kind_count++] = kind;
+}
+
+static bool
+wants(const struct wanted *w, const char *id)
+{
+	for (uint32_t i = 0; i < w->kind_count; i++)
+		if (!strcmp(w->kinds[i]->id, id))
+			return true;
+	return false;
+}
+
+static int
+read_batches(const struct plumb_invocation *invocation, struct wanted *w)
+{
+	const char *text = plumb_options_text(invocation->options, "batch");
+	uint32_t count = 0;
+
+	for (; text && *text; text += *text == ',') {
+		char number[24];
+		size_t length = strcspn(text, ",");
+		snprintf(number, sizeof number, "%.*s", (int)(length < 23 ? length : 23), text);
+		int64_t batch = plumb_parse_number(number);
+		if (batch <= 0 || count == 64)
+			return plumb_cli_usage(
+				invocation, "tables: --batch takes a size for each FILE, as 1,2,4");
+		w->batches[count++] = batch;
+		text += length;
+	}
+	w->batched = count > 0;
+	if (count && count != w->file_count)
+		return plumb_cli_usage(invocation,
+		                       "tables: --batch has %u sizes, and there are %u files",
+		                       count, w->file_count);
+	return 0;
+}
+
+static bool
+is_table_name(const char *text)
+{
+	return (*text == 'A' || *text == 'a') && text[1] &&
+	       !text[1 + strspn(text + 1, "0123456789")];
+}
+
+/* Checks all that can be before a profile is read. 0, or an exit code. */
+static int
+check_use(const struct plumb_invocation *invocation, struct wanted *w)
+{
+	const struct plumb_options *o = invocation->options;
+
+	for (int i = 0; i < invocation->operand_count; i++) {
+		const char *operand = invocation->operands[i];
+		const struct plumb_answer_kind *kind = plumb_answer_find(operand);
+		if (kind)
+			want_kind(w, kind);
+		else if (!strcasecmp(operand, "all"))
+			for (kind = plumb_answer_kinds; kind->id; kind++)
+				want_kind(w, kind);
+		else if (is_table_name(operand) && access(operand, F_OK) != 0)
+			return plumb_cli_usage(invocation, "tables: there is no table %s", operand);
+		else if (w->file_count == 64)
+			return plumb_cli_usage(invocation, "tables: 64 files at most");
+		else
+			w->files[w->file_count++] = operand;
+	}
+	if (!w->file_count)
+		return plumb_cli_usage(invocation, "tables: name a profile");
+	if (!w->kind_count && w->file_count > 1)
+		want_kind(w, &plumb_answer_kinds[0]);
+	for (const struct plumb_answer_kind *kind = plumb_answer_kinds; !w->kind_count && kind->id;
+	     kind++)
+		w->kinds[kind - plumb_answer_kinds] = kind;
+	if (!w->kind_count)
+		w->kind_count = KINDS;
+	if (w->file_count > 1 && (w->kind_count > 1 || !wants(w, "A1")))
+		return plumb_cli_usage(
+			invocation,
+			"tables: only A1 takes several profiles, and \"%s\" is a second one",
+			w->files[1]);
+	if (plumb_options_flag(o, "json") && plumb_options_flag(o, "csv"))
+		return plumb_cli_usage(invocation, "tables: choose --json or --csv");
+	if (plumb_options_given(o, "svg") && wants(w, "A9") == wants(w, "A14"))
+		return plumb_cli_usage(invocation, "tables: --svg draws A9 or A14; ask for one");
+	return read_batches(invocation, w);
+}
+
+static enum plumb_layer_kind
+layer_kind(const struct plumb_options *o)
+{
+	const char *name = plumb_options_text(o, "layer");
+
+	return !strcmp(name, "module")     ? PLUMB_LAYER_IS_MODULE
+	       : !strcmp(name, "operator") ? PLUMB_LAYER_IS_OPERATOR
+	                                   : PLUMB_LAYER_IS_EITHER;
+}
+
+/* The peaks to hold against: those given, else those of the profile's GPU. */
+static void
+find_peaks(const struct plumb_options *o, const char *device, struct plumb_tables_input *input)
+{
+	static const char *const precisions[PLUMB_PRECISIONS] = { "fp32", "tf32", "bf16", "fp8" };
+	const struct plumb_peak *peak = plumb_peak_of(device);
+	const char *precision = plumb_options_text(o, "precision");
+
+	for (int i = 0; peak && i < PLUMB_PRECISIONS; i++)
+		if (!strcmp(precision, precisions[i]) && peak->tflops[i] > 0)
+			input->peak_gflops = peak->tflops[i] * 1e3;
+	if (peak)
+		input->bandwidth = peak->terabytes * 1e12;
+	if (plumb_options_number(o, "peak") > 0)
+		input->peak_gflops = (double)plumb_options_number(o, "peak");
+	if (plumb_options_number(o, "bandwidth") > 0)
+		input->bandwidth = (double)plumb_options_number(o, "bandwidth") * 1e9;
+}
+
+/* ---- printing ---- */
+
+static int
+draw(const struct plumb_invocation *invocation, const struct plumb_answer *answers, uint32_t count,
+     const struct plumb_tables_input *input, const char *device)
+{
+	const char *path = plumb_options_text(invocation->options, "svg");
+	const struct plumb_answer *answer = NULL;
+	struct plumb_output output;
+	struct plumb_error error = { 0 };
+
+	for (uint32_t i = 0; i < count; i++)
+		if (!strcmp(answers[i].kind->id, "A9") || !strcmp(answers[i].kind->id, "A14"))
+			answer = &answers[i];
+	if (plumb_output_open(&output, path, &error) < 0)
+		return plumb_cli_fail(invocation, &error);
+	if (!plumb_roofline_svg(answer, input, device, output.file)) {
+		plumb_output_drop(&output);
+		plumb_fail(&error, PLUMB_EEMPTY, "no roofline: %s",
+		           isnan(input->peak_gflops) || isnan(input->bandwidth)
+		                   ? "the GPU's peaks are not known; give --peak and --bandwidth"
+		                   : "the profile has no counters of memory traffic and "
+		                     "floating-point work");
+		return plumb_cli_fail(invocation, &error);
+	}
+	return plumb_output_close(&output, &error) < 0 ? plumb_cli_fail(invocation, &error)
+	                                               : PLUMB_EXIT_DONE;
+}
+
+static int
+print(const struct plumb_invocation *invocation, const struct plumb_answer *answers, uint32_t count,
+      const struct plumb_layers *layers)
+{
+	const struct plumb_options *o = invocation->options;
+	FILE *out = invocation->out;
+	int code = 0;
+
+	if (plumb_options_flag(o, "json"))
+		return plumb_tables_json(answers, count, layers, out);
+	for (uint32_t i = 0; i < count && !code; i++) {
+		if (i)
+			fputc('\n', out);
+		if (plumb_options_flag(o, "csv"))
+			plumb_tables_csv(&answers[i], out, count > 1);
+		else
+			code = plumb_tables_text(&answers[i], out, plumb_options_number(o, "top"));
+	}
+	if (!plumb_options_flag(o, "csv") && !layers->in_order)
+		plumb_cli_note(invocation, "the profile has no spans: layers are in the order of "
+		                           "call paths, not of execution");
+	return code;
+}
+
+static int
+answer(const struct plumb_invocation *invocation, const struct wanted *w,
+       const struct plumb_tables_input *input, const char *device)
+{
+	struct plumb_answer answers[KINDS] = { 0 };
+	struct plumb_error error = { 0 };
+	int code = 0, result = PLUMB_EXIT_DONE;
+	uint32_t rows = 0;
+
+	for (uint32_t i = 0; i < w->kind_count && !code; i++) {
+		code = plumb_answer_make(w->kinds[i], input, &answers[i], &error);
+		rows += answers[i].row_count;
+	}
+	if (!code && print(invocation, answers, w->kind_count, input->layers))
+		code = plumb_fail(&error, PLUMB_ESYSTEM, "cannot write the tables");
+	if (code)
+		result = plumb_cli_fail(invocation, &error);
+	else if (plumb_options_given(invocation->options, "svg"))
+		result = draw(invocation, answers, w->kind_count, input, device);
+	if (!code && !result && !rows)
+		result = PLUMB_EXIT_EMPTY;
+	for (uint32_t i = 0; i < w->kind_count; i++)
+		plumb_answer_free(&answers[i]);
+	return result;
+}
+
+static int
+load_all(const struct plumb_invocation *invocation, const struct wanted *w,
+         struct plumb_profile *profiles, struct plumb_layers *layers)
+{
+	const struct plumb_options *o = invocation->options;
+	struct plumb_layers_options wanted = {
+		.kind = layer_kind(o),
+		.model = plumb_options_text(o, "model"),
+		.whole = plumb_options_flag(o, "whole"),
+		.serialised = plumb_options_flag(o, "serialised"),
+		.runs = plumb_options_number(o, "runs"),
+	};
+	struct plumb_error error = { 0 };
+
+	for (uint32_t i = 0; i < w->file_count; i++) {
+		int code = plumb_load(&profiles[i], w->files[i], PLUMB_LOAD_ALL, &error);
+		if (!code) {
+			code = plumb_layers_make(&profiles[i], &wanted, &layers[i], &error);
+			if (code)
+				plumb_fail_in(&error, "%s", w->files[i]);
+		}
+		if (code)
+			return plumb_cli_fail(invocation, &error);
+	}
+	return PLUMB_EXIT_DONE;
+}
+
+int
+plumb_cmd_tables(struct plumb_invocation *invocation)
+{
+	struct wanted wanted = { 0 };
+	int result = check_use(invocation, &wanted);
+
+	if (result)
+		return result;
+	struct plumb_profile *profiles = calloc(wanted.file_count, sizeof *profiles);
+	struct plumb_layers *layers = calloc(wanted.file_count, sizeof *layers);
+	if (!profiles || !layers) {
+		struct plumb_error error;
+		plumb_fail(&error, PLUMB_ESYSTEM, "no memory");
+		result = plumb_cli_fail(invocation, &error);
+	} else {
+		result = load_all(invocation, &wanted, profiles, layers);
+	}
+	if (!result) {
+		struct plumb_tables_input input = {
+			.layers = layers,
+			.count = wanted.file_count,
+			.batches = wanted.batched ? wanted.batches : NULL,
+			.peak_gflops = NAN,
+			.bandwidth = NAN,
+			.gain = 0.05,
+		};
+		const char *device = profiles->devices_count
+		                             ? plumb_text(profiles, profiles->devices[0].name)
+		                             : NULL;
+		find_peaks(invocation->options, device, &input);
+		result = answer(invocation, &wanted, &input, device);
+	}
+	for (uint32_t i = 0; i < wanted.file_count && profiles && layers; i++) {
+		plumb_layers_free(&layers[i]);
+		plumb_profile_free(&profiles[i]);
+	}
+	free(profiles);
+	free(layers);
+	return result;
+}
+
+static const char *const examples[] = {
+	"plumb tables run.plumb",
+	"all fifteen",
+	"plumb tables run.plumb A10 A13",
+	"kernels by name, and what of each layer's latency is the GPU's",
+	"plumb tables b1.plumb b2.plumb b4.plumb A1 --batch 1,2,4",
+	"latency and throughput over batch sizes, with the optimal one",
+	"plumb tables run.plumb A14 --svg roofline.svg",
+	"a roofline of layers, from a profile with counters",
+	NULL,
+};
+
+const struct plumb_verb plumb_verb_tables = {
+	.name = "tables",
+	.summary = "the standard tables of a model, its layers and kernels",
+	.synopsis = "FILE... [A1...A15|all]",
+	.description =
+		"Prints XSP's fifteen analyses of a profile, or of another tool's trace, with the "
+		"column names of the paper's tool: A1 model, A2 to A4 layers, A5 to A7 layers by "
+		"type, A8 to A10 kernels, A11 to A14 kernels by layer, A15 the whole. Without a "
+		"table's name all of them. A1 takes several profiles.\n\n"
+		"A layer is a leaf module, else a top-level operator. The model is the outermost "
+		"module over all of them, or the range around them; figures are for one run of it, "
+		"and of forward "
+		"work alone but where a column says backward. Each latency says what it is. What "
+		"nothing in the profile tells is unknown, never 0.",
+	.options = options,
+	.examples = examples,
+	.min_operands = 1,
+	.max_operands = PLUMB_ANY_NUMBER,
+	.complete = PLUMB_COMPLETE_PROFILE,
+	.run = plumb_cmd_tables,
+};
