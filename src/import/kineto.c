@@ -16,6 +16,7 @@
 #include "import/chrome_event.h"
 #include "import/copies.h"
 #include "import/import.h"
+#include "import/shapes.h"
 
 #define DEVICES_MAX 64
 
@@ -72,6 +73,7 @@ static const struct {
 struct arguments {
 	int64_t correlation, device, stream, context, bytes, process;
 	struct plumb_slice collective;
+	struct plumb_slice dims, strides, types; /* of an operator's inputs: JSON as it stands */
 	struct plumb_trace_launch launch;
 	bool launched;
 };
@@ -136,6 +138,16 @@ begin(struct plumb_chrome *chrome)
 	};
 }
 
+/* The value as it stands. */
+static struct plumb_slice
+read_raw(struct plumb_pull *pull)
+{
+	plumb_pull_next(pull);
+	const char *at = pull->at;
+	plumb_pull_skip(pull);
+	return (struct plumb_slice){ at, (size_t)(pull->at - at) };
+}
+
 static void
 argument(struct plumb_chrome *chrome, struct plumb_slice key,
          const struct plumb_chrome_event *unused)
@@ -189,6 +201,20 @@ argument(struct plumb_chrome *chrome, struct plumb_slice key,
 			return;
 		}
 		break;
+	case 'I':
+		if (plumb_slice_is(key, "Input Dims")) {
+			event->dims = read_raw(pull);
+			return;
+		}
+		if (plumb_slice_is(key, "Input Strides")) {
+			event->strides = read_raw(pull);
+			return;
+		}
+		if (plumb_slice_is(key, "Input type")) {
+			event->types = read_raw(pull);
+			return;
+		}
+		break;
 	case 'r':
 		if (plumb_slice_is(key, "registers per thread")) {
 			event->launched |= plumb_pull_integer(pull, &launch->registers);
@@ -227,7 +253,7 @@ wants(const struct plumb_chrome_event *event)
 	if (!event->category.at)
 		return true;
 	enum category category = category_of(event->category);
-	return category != PYTHON && category != OPERATOR && category != ANNOTATION;
+	return category != PYTHON && category != ANNOTATION;
 }
 
 /* ---- events ---- */
@@ -389,6 +415,13 @@ take_host(struct reader *reader, enum category category, const struct plumb_chro
 	else
 		frame = plumb_trace_frame(
 			trace, category == CALL ? PLUMB_FRAME_GPU_API : PLUMB_FRAME_OPERATOR, name);
+	if (category == OPERATOR && reader->arguments.types.at) {
+		plumb_trace_shaped(trace, thread_of(reader, event), frame, event->start, end,
+		                   plumb_import_shapes(trace, reader->arguments.dims,
+		                                       reader->arguments.strides,
+		                                       reader->arguments.types));
+		return;
+	}
 	uint64_t correlation = category == CALL && correlated > 0 ? (uint64_t)correlated : 0;
 	plumb_trace_host(trace, thread_of(reader, event), frame, event->start, end, correlation);
 }

@@ -21,6 +21,7 @@ struct open {
 	int64_t closes_ns; /* nothing is open for longer than what it is in: two clocks may differ there */
 	int64_t inner_ns; /* of operators within */
 	uint32_t context, flags, kind;
+	uint32_t shapes; /* of an operator, or PLUMB_NONE */
 };
 
 struct sweep {
@@ -30,6 +31,9 @@ struct sweep {
 	/* Edges that begin here, and that end here, by time; the next ones. */
 	const uint32_t *from, *to;
 	uint32_t from_count, to_count, from_at, to_at;
+	/* Shapes of what begins here, by time; the next ones. */
+	struct plumb_trace_shape *shapes;
+	uint32_t shape_count, shape_at;
 	int64_t straddles, deep;
 };
 
@@ -48,6 +52,47 @@ has_own_time(uint32_t kind)
 	return kind == PLUMB_FRAME_OPERATOR || kind == PLUMB_FRAME_RANGE;
 }
 
+/* One call with TOP's shapes, which took OWN itself. */
+static int
+add_shapes(struct sweep *sweep, const struct open *top, int64_t own)
+{
+	struct plumb_variant variant = {
+		.context = top->context,
+		.track = sweep->track,
+		.shapes = top->shapes,
+		.grid = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN },
+		.block = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN },
+		.registers = PLUMB_UNKNOWN,
+		.static_shared = PLUMB_UNKNOWN,
+		.dynamic_shared = PLUMB_UNKNOWN,
+		.occupancy = PLUMB_UNKNOWN,
+		.count = 1,
+		.time = own,
+		.min = own,
+		.max = own,
+	};
+	return plumb_builder_variant(sweep->trace->builder, &variant) < 0
+	               ? plumb_trace_no_memory(sweep->trace)
+	               : 0;
+}
+
+/* The shapes that the file has for SPAN, or PLUMB_NONE; each is given once. */
+static uint32_t
+shapes_of(struct sweep *sweep, const struct plumb_span *span)
+{
+	struct plumb_trace_shape *shapes = sweep->shapes;
+	while (sweep->shape_at < sweep->shape_count &&
+	       shapes[sweep->shape_at].start_ns < span->start_ns)
+		sweep->shape_at++;
+	for (uint32_t i = sweep->shape_at;
+	     i < sweep->shape_count && shapes[i].start_ns == span->start_ns; i++)
+		if (shapes[i].frame == span->context) {
+			shapes[i].frame = PLUMB_NONE;
+			return shapes[i].shapes;
+		}
+	return PLUMB_NONE;
+}
+
 static int
 close_top(struct sweep *sweep)
 {
@@ -63,6 +108,8 @@ close_top(struct sweep *sweep)
 		                          own);
 		code |= plumb_trace_value(trace, sweep->track, top->context,
 		                          PLUMB_METRIC_OP_DURATION, length);
+		if (top->shapes != PLUMB_NONE)
+			code |= add_shapes(sweep, top, own);
 		for (uint32_t i = sweep->stack.count; i-- > 0;)
 			if (has_own_time(sweep->stack.items[i].kind)) {
 				sweep->stack.items[i].inner_ns += length;
@@ -164,6 +211,7 @@ open_span(struct sweep *sweep, struct plumb_span *span, uint32_t at)
 		                        : parent;
 		return 0;
 	}
+	uint32_t shapes = sweep->shape_count ? shapes_of(sweep, span) : PLUMB_NONE;
 	if (span->context & PLUMB_TRACE_IS_CONTEXT)
 		span->context &= ~PLUMB_TRACE_IS_CONTEXT;
 	else
@@ -171,7 +219,8 @@ open_span(struct sweep *sweep, struct plumb_span *span, uint32_t at)
 	struct open *now = span->context == PLUMB_NONE ? NULL : plumb_vec_add(&sweep->stack);
 	if (!now)
 		return plumb_trace_no_memory(trace);
-	*now = (struct open){ span->start_ns, span->end_ns, closes, 0, span->context, flags, kind };
+	*now = (struct open){ span->start_ns, span->end_ns, closes, 0,
+		              span->context,  flags,        kind,   shapes };
 	if (kind != PLUMB_FRAME_GPU_API)
 		return 0;
 	bool waiting = name && waits(name);
@@ -278,12 +327,43 @@ keep_spans(struct plumb_trace *trace)
 	return 0;
 }
 
+static bool
+swapped_shapes(const void *x, const void *y, const void *data)
+{
+	const struct plumb_trace_shape *a = x, *b = y;
+	(void)data;
+	return a->track != b->track ? b->track < a->track : b->start_ns < a->start_ns;
+}
+
+/* Those of TRACK, which follow those of the tracks before it. */
+static void
+take_shapes(struct sweep *sweep, uint32_t track)
+{
+	struct plumb_trace_shape *all = sweep->trace->shapes.items;
+	uint32_t low = 0, high = sweep->trace->shapes.count, end;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (all[middle].track < track)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (end = low; end < sweep->trace->shapes.count && all[end].track == track; end++)
+		;
+	sweep->shapes = all + low;
+	sweep->shape_count = end - low;
+	sweep->shape_at = 0;
+}
+
 static int
 place_hosts(struct plumb_trace *trace)
 {
 	struct sweep sweep = { .trace = trace };
 	struct plumb_trace_edges edges;
 	int code = plumb_trace_edges_order(trace, &edges);
+	if (!code && plumb_runs_sort(trace->shapes.items, trace->shapes.count,
+	                             sizeof *trace->shapes.items, swapped_shapes, NULL) < 0)
+		code = plumb_trace_no_memory(trace);
 	for (uint32_t i = 0; i < trace->spans.count && !code; i++) {
 		uint32_t track = edges.turns[i].track;
 		if (!plumb_trace_spans_count(&trace->spans.items[track]))
@@ -291,6 +371,7 @@ place_hosts(struct plumb_trace *trace)
 		sweep.from_at = sweep.to_at = 0;
 		sweep.from_count = plumb_trace_edges_from(&edges, track, &sweep.from);
 		sweep.to_count = plumb_trace_edges_to(&edges, track, &sweep.to);
+		take_shapes(&sweep, track);
 		code = sweep_track(trace, &sweep, track);
 	}
 	plumb_trace_ledger(trace, PLUMB_NONE, PLUMB_SOURCE_SPAN, PLUMB_FATE_STRADDLES,
@@ -298,6 +379,7 @@ place_hosts(struct plumb_trace *trace)
 	plumb_trace_ledger(trace, PLUMB_NONE, PLUMB_SOURCE_SPAN, PLUMB_FATE_TOO_DEEP, sweep.deep);
 	plumb_vec_free(&sweep.stack);
 	plumb_trace_edges_free(&edges);
+	plumb_vec_free(&trace->shapes);
 	return code;
 }
 

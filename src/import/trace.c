@@ -50,6 +50,7 @@ forget_file(struct plumb_trace *trace)
 	plumb_vec_free(&trace->works);
 	plumb_vec_free(&trace->launches);
 	plumb_map_free(&trace->launch_map);
+	plumb_vec_free(&trace->shapes);
 	plumb_vec_free(&trace->edges);
 	plumb_vec_free(&trace->calls);
 	plumb_map_free(&trace->call_map);
@@ -398,6 +399,21 @@ plumb_trace_placed(struct plumb_trace *trace, uint32_t track, uint32_t context, 
 	return plumb_trace_add_span(trace, &span);
 }
 
+int
+plumb_trace_shaped(struct plumb_trace *trace, uint32_t track, uint32_t frame, int64_t start_ns,
+                   int64_t end_ns, uint32_t shapes)
+{
+	struct plumb_trace_shape *added;
+	int code = plumb_trace_host(trace, track, frame, start_ns, end_ns, 0);
+	if (code || shapes == PLUMB_NONE)
+		return code;
+	added = plumb_vec_add(&trace->shapes);
+	if (!added)
+		return plumb_trace_no_memory(trace);
+	*added = (struct plumb_trace_shape){ start_ns, track, frame, shapes };
+	return 0;
+}
+
 /* The number of an equal launch. */
 static uint32_t
 launch_of(struct plumb_trace *trace, const struct plumb_trace_launch *launch)
@@ -547,6 +563,9 @@ shift_all(struct plumb_trace *trace)
 	}
 	for (uint32_t i = 0; i < trace->works.count; i++)
 		sound &= shift(&trace->works.items[i].span, ns);
+	for (uint32_t i = 0; i < trace->shapes.count; i++)
+		sound &= !__builtin_add_overflow(trace->shapes.items[i].start_ns, ns,
+		                                 &trace->shapes.items[i].start_ns);
 	for (uint32_t i = 0; i < trace->edges.count; i++)
 		sound &= !__builtin_add_overflow(trace->edges.items[i].from_ns, ns,
 		                                 &trace->edges.items[i].from_ns) &&

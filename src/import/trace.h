@@ -77,6 +77,10 @@ int plumb_trace_host(struct plumb_trace *trace, uint32_t track, uint32_t frame, 
 int plumb_trace_placed(struct plumb_trace *trace, uint32_t track, uint32_t context,
                        int64_t start_ns, int64_t end_ns, uint64_t correlation);
 
+/* As plumb_trace_host, of an operator with those SHAPES (a string): they become a variant of its context. */
+int plumb_trace_shaped(struct plumb_trace *trace, uint32_t track, uint32_t frame, int64_t start_ns,
+                       int64_t end_ns, uint32_t shapes);
+
 /* A kernel's launch; PLUMB_UNKNOWN where the file does not say. */
 struct plumb_trace_launch {
 	int64_t grid[3], block[3];

@@ -45,6 +45,12 @@ struct plumb_trace_item { /* GPU work; span.context is the frame until it is pla
 	bool here;  /* the launch is of the same process */
 };
 
+/* The shapes of the operator FRAME that begins at START_NS on TRACK. */
+struct plumb_trace_shape {
+	int64_t start_ns;
+	uint32_t track, frame, shapes;
+};
+
 struct plumb_trace_edge {
 	uint32_t from, to; /* tracks */
 	int64_t from_ns, to_ns;
@@ -106,6 +112,7 @@ struct plumb_trace {
 	PLUMB_VEC(struct plumb_trace_item) works;
 	PLUMB_VEC(struct plumb_trace_launch) launches;
 	struct plumb_map launch_map;
+	PLUMB_VEC(struct plumb_trace_shape) shapes;
 	PLUMB_VEC(struct plumb_trace_edge) edges;
 	PLUMB_VEC(struct plumb_trace_call) calls;
 	struct plumb_map call_map;

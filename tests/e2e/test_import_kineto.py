@@ -476,3 +476,31 @@ def test_a_profile_is_no_trace(tmp_path):
     path, _ = imported(tmp_path, written(tmp_path, SMALL))
     done = run_command(PLUMB, "import", path, "-o", tmp_path / "again.plumb")
     assert done.returncode == 1 and "plumb settle joins profiles" in done.stderr
+
+
+@pytest.mark.parametrize("types, dims, strides, text", [
+    (["float", "c10::BFloat16"], [[2, 3], [3]], [[3, 1], [1]], "(float32[2,3], bfloat16[3])"),
+    (["float", "long int"], [[32, 96], []], [[1, 32], []], "(float32[32,96] strides (1,32), int64[])"),
+    (["Scalar", "", "ScalarList", "TensorList", "Mine<x>"], [[], [], [], [[1], [2]], []], [[]] * 5,
+     "(scalar, None, scalars, tensors, Mine<x>)"),
+    (["double"], [[1, 5]], [[77, 1]], "(float64[1,5])"),
+    (["double"], [], [], "(float64[])"),
+    (["int"], [[[1], [2]]], [[]], "(tensor)"),
+    (["float"] * 2, [list(range(20)), [4]], [[], [4]], "(tensor, float32[4] strides (4))"),
+])
+def test_shapes(tmp_path, types, dims, strides, text):
+    """Of an operator's inputs, as plumb run --shapes writes them."""
+    op = event("cpu_op", "aten::f", 10, 30, args={"Input type": types, "Input Dims": dims, "Input Strides": strides})
+    path, _ = imported(tmp_path, written(tmp_path, document(
+        op, {**op, "ts": 50}, event("cpu_op", "aten::f", 52, 5),
+        event("cpu_op", "aten::g", 90, 5, args={"Ev Idx": 3}))))
+    rows = {(row["name"], row["shapes"]): row for row in report(path, "--by", "shape")["rows"]}
+    assert ("aten::f", text) in rows, rows
+    found = [(v.shapes, v.count, v.time_ns) for node in plumb_package.Profile(path).operators for v in node.variants]
+    assert found == [(text, 2, 55000)]
+
+
+def test_shapes_that_are_too_long(tmp_path):
+    op = event("cpu_op", "aten::cat", 1, 2, args={"Input type": ["float"] * 900, "Input Dims": [[1234]] * 900})
+    path, _ = imported(tmp_path, written(tmp_path, document(op)))
+    assert not [v for node in plumb_package.Profile(path).operators for v in node.variants]

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The lists are taken apart as they stand: they were read once as JSON already, so brackets and quotes match.
+ * There are hundreds of thousands of them in a file, and most are equal.
+ */
+#include "import/shapes.h"
+
+#include <stdio.h>
+
+#define TEXT_MAX 4096
+#define DIMENSIONS_MAX 16
+
+struct text {
+	char bytes[TEXT_MAX];
+	size_t count;
+	bool full;
+};
+
+static void
+put(struct text *text, const char *bytes, size_t count)
+{
+	if (sizeof text->bytes - text->count < count) {
+		text->full = true;
+		return;
+	}
+	memcpy(text->bytes + text->count, bytes, count);
+	text->count += count;
+}
+
+static void
+puts_to(struct text *text, const char *word)
+{
+	put(text, word, strlen(word));
+}
+
+/* ---- lists ---- */
+
+static bool
+is_list(struct plumb_slice value)
+{
+	return value.bytes > 1 && value.at[0] == '[';
+}
+
+/* What stands between the brackets. */
+static struct plumb_slice
+inside(struct plumb_slice list)
+{
+	return is_list(list) ? (struct plumb_slice){ list.at + 1, list.bytes - 2 }
+	                     : (struct plumb_slice){ list.at, 0 };
+}
+
+/* The next item of REST, without the space around it; false: there is none. */
+static bool
+item(struct plumb_slice *rest, struct plumb_slice *next)
+{
+	const char *at = rest->at, *end = rest->at + rest->bytes, *first;
+	int depth = 0;
+	while (at < end && (*at == ' ' || *at == ',' || *at == '\n' || *at == '\t' || *at == '\r'))
+		at++;
+	for (first = at; at < end && (depth || *at != ','); at++) {
+		if (*at == '[')
+			depth++;
+		else if (*at == ']')
+			depth--;
+		else if (*at == '"')
+			for (at++; at < end && *at != '"'; at++)
+				at += *at == '\\';
+	}
+	if (at > end)
+		at = end;
+	*rest = (struct plumb_slice){ at, (size_t)(end - at) };
+	while (at > first && (at[-1] == ' ' || at[-1] == '\n'))
+		at--;
+	*next = (struct plumb_slice){ first, (size_t)(at - first) };
+	return at > first;
+}
+
+/* Up to DIMENSIONS_MAX numbers; -1: it is no list of numbers, or of more. */
+static int
+numbers(struct plumb_slice list, int64_t found[DIMENSIONS_MAX])
+{
+	struct plumb_slice rest = inside(list), next;
+	int count = 0;
+	while (item(&rest, &next))
+		if (count == DIMENSIONS_MAX || !plumb_slice_decimal(next, 0, &found[count++]))
+			return -1;
+	return count;
+}
+
+/* ---- words ---- */
+
+/* C++'s name of a type → PyTorch's. */
+static const char *
+type_of(struct plumb_slice name)
+{
+	static const struct {
+		const char *name, *type;
+	} types[] = {
+		{ "float", "float32" },
+		{ "double", "float64" },
+		{ "c10::Half", "float16" },
+		{ "c10::BFloat16", "bfloat16" },
+		{ "long int", "int64" },
+		{ "long", "int64" },
+		{ "int", "int32" },
+		{ "short int", "int16" },
+		{ "short", "int16" },
+		{ "signed char", "int8" },
+		{ "unsigned char", "uint8" },
+		{ "bool", "bool" },
+		{ "c10::Float8_e4m3fn", "float8_e4m3fn" },
+		{ "c10::Float8_e5m2", "float8_e5m2" },
+		{ "c10::complex<float>", "complex64" },
+		{ "c10::complex<double>", "complex128" },
+	};
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+		if (plumb_slice_is(name, types[i].name))
+			return types[i].type;
+	return NULL;
+}
+
+static void
+put_numbers(struct text *text, const int64_t *list, int count)
+{
+	char word[24];
+	for (int i = 0; i < count; i++)
+		put(text, word,
+		    (size_t)snprintf(word, sizeof word, i ? ",%lld" : "%lld", (long long)list[i]));
+}
+
+/* Are STRIDES those of sizes that lie one behind the other? A size of 1 has none that matters. */
+static bool
+usual(const int64_t *sizes, const int64_t *strides, int count)
+{
+	int64_t expected = 1;
+	for (int i = count; i-- > 0;) {
+		if (sizes[i] != 1 && strides[i] != expected)
+			return false;
+		if (__builtin_mul_overflow(expected, sizes[i], &expected))
+			return false;
+	}
+	return true;
+}
+
+static void
+put_tensor(struct text *text, const char *type, struct plumb_slice dims, struct plumb_slice strides)
+{
+	int64_t sizes[DIMENSIONS_MAX], steps[DIMENSIONS_MAX];
+	int count = numbers(dims, sizes), with = numbers(strides, steps);
+	if (count < 0) {
+		puts_to(text, "tensor");
+		return;
+	}
+	puts_to(text, type);
+	puts_to(text, "[");
+	put_numbers(text, sizes, count);
+	puts_to(text, "]");
+	if (with == count && count && !usual(sizes, steps, count)) {
+		puts_to(text, " strides (");
+		put_numbers(text, steps, count);
+		puts_to(text, ")");
+	}
+}
+
+static void
+put_input(struct text *text, struct plumb_slice type, struct plumb_slice dims,
+          struct plumb_slice strides)
+{
+	struct plumb_slice name = { type.at + 1,
+		                    type.bytes > 1 ? type.bytes - 2 : 0 }; /* its quotes */
+	const char *known = type_of(name);
+	if (known)
+		put_tensor(text, known, dims, strides);
+	else if (!name.bytes)
+		puts_to(text, "None");
+	else if (plumb_slice_is(name, "Scalar"))
+		puts_to(text, "scalar");
+	else if (plumb_slice_is(name, "ScalarList"))
+		puts_to(text, "scalars");
+	else if (plumb_slice_is(name, "TensorList"))
+		puts_to(text, "tensors");
+	else
+		put(text, name.at, name.bytes);
+}
+
+uint32_t
+plumb_import_shapes(struct plumb_trace *trace, struct plumb_slice dims, struct plumb_slice strides,
+                    struct plumb_slice types)
+{
+	struct text text = { .count = 0 };
+	struct plumb_slice all_types = inside(types), all_dims = inside(dims),
+			   all_strides = inside(strides);
+	struct plumb_slice type, size, step;
+	bool any = false;
+	puts_to(&text, "(");
+	while (item(&all_types, &type)) {
+		if (!item(&all_dims, &size))
+			size = (struct plumb_slice){ "", 0 };
+		if (!item(&all_strides, &step))
+			step = (struct plumb_slice){ "", 0 };
+		if (any)
+			puts_to(&text, ", ");
+		put_input(&text, type, size, step);
+		any = true;
+	}
+	puts_to(&text, ")");
+	return any && !text.full
+	               ? plumb_builder_string(plumb_trace_builder(trace), text.bytes, text.count)
+	               : PLUMB_NONE;
+}
