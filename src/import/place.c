@@ -350,7 +350,7 @@ take_shapes(struct sweep *sweep, uint32_t track)
 	}
 	for (end = low; end < sweep->trace->shapes.count && all[end].track == track; end++)
 		;
-	sweep->shapes = all + low;
+	sweep->shapes = end > low ? all + low : NULL;
 	sweep->shape_count = end - low;
 	sweep->shape_at = 0;
 }
