@@ -46,7 +46,7 @@ static struct plumb_slice
 inside(struct plumb_slice list)
 {
 	return is_list(list) ? (struct plumb_slice){ list.at + 1, list.bytes - 2 }
-	                     : (struct plumb_slice){ list.at, 0 };
+	                     : (struct plumb_slice){ "", 0 };
 }
 
 /* The next item of REST, without the space around it; false: there is none. */
