@@ -220,7 +220,7 @@ def test_database(plumb, tmp_path):
     device, = made.report()["devices"]
     assert device["ordinal"] == 1
     assert device["kernels"] == {"count": 3, "ns": 14_000 + 15_795 + 1000}
-    assert device["copies"] == {"count": 1, "ns": 300, "bytes": 0}
+    assert device["copies"] == {"count": 1, "ns": 300, "bytes": None}
     assert (device["busy_ns"], device["span_ns"]) == (31_095, 36_095)
     process, = made.profile.processes
     assert (process.rank, process.host, process.pid) == (3, "abc", None)
