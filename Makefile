@@ -17,6 +17,8 @@
 #: (~/.cache/plumb: headers and tools from PyPI), CUDA_HOME (a CUDA toolkit from 13.0 on), LTO (the
 #: collector's link-time optimisation, by GCC and zig; LTO= links faster), JOBS, V=1.
 BUILD ?= build
+# One folder has one name, or what was built under the other is taken for current.
+override BUILD := $(patsubst $(CURDIR)/%,%,$(BUILD))
 CC := $(if $(filter default,$(origin CC)),gcc,$(CC))
 CLANG ?= $(notdir $(firstword $(wildcard $(foreach d,$(subst :, ,$(PATH)),$(d)/clang $(d)/clang-[12]?))))
 # Warnings are errors with the compilers that the tests run; a newer one may know new warnings.

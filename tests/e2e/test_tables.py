@@ -275,11 +275,18 @@ def test_wrong_use(arguments, text):
     assert done.returncode == 1 and text in done.stderr
 
 
+def test_work_of_an_imported_trace():
+    """PyTorch's profiler wrote shapes: three blocks of 256 → 1024 → 256 and a last layer of 10, for 512 rows."""
+    done = run_command(PLUMB, "tables", TORCH, "A15", "--json")
+    (row,) = rows(json.loads(done.stdout)["tables"][0])
+    assert row["model_flops"] == 2 * 512 * (3 * 2 * 256 * 1024 + 256 * 10)
+
+
 def test_for_people():
     done = run_command(PLUMB, "tables", TORCH, "A8", "--top", "2")
     assert done.returncode == 0
     assert done.stdout.startswith("A8 GPU kernel information\n") and "more (--top 0" in done.stdout
-    assert "not known: kernel_flops" in done.stdout
+    assert "derived: kernel_flops" in done.stdout and "not known: kernel_dram_read_bytes" in done.stdout
 
 
 def test_nothing_to_show(tmp_path):
