@@ -217,3 +217,19 @@ plumb_csv_split(struct plumb_csv *csv, struct plumb_error *error)
 				undouble((char *)csv->cells[i].at, csv->cells[i].bytes);
 	return 0;
 }
+
+void
+plumb_csv_put(FILE *out, const char *text)
+{
+	if (text && strpbrk(text, ",\"\r\n")) {
+		fputc('"', out);
+		for (; *text; text++) {
+			if (*text == '"')
+				fputc('"', out);
+			fputc(*text, out);
+		}
+		fputc('"', out);
+	} else if (text) {
+		fputs(text, out);
+	}
+}

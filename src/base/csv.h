@@ -17,6 +17,8 @@
 #ifndef PLUMB_BASE_CSV_H
 #define PLUMB_BASE_CSV_H
 
+#include <stdio.h>
+
 #include "base/json_pull.h"
 
 /* A line or record may be so long, and have so many cells. */
@@ -48,6 +50,9 @@ int plumb_csv_line(struct plumb_csv *csv, struct plumb_slice *line,
 /* Splits the line read last, and those behind it that a quoted cell takes in; once for a line, whose text is
  * then no longer as it was. */
 int plumb_csv_split(struct plumb_csv *csv, struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* Writes TEXT as a cell, quoted where it must be; NULL is an empty one. Nothing parts it from the next. */
+void plumb_csv_put(FILE *out, const char *text);
 
 /* Fills ERROR with "PATH: line N: WHAT"; returns PLUMB_EINPUT. */
 int plumb_csv_fail(const struct plumb_csv *csv, struct plumb_error *error, const char *format, ...)

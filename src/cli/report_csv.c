@@ -4,28 +4,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/csv.h"
 #include "cli/report.h"
-
-static void
-text_end(FILE *out, const char *value)
-{
-	if (value && strpbrk(value, ",\"\r\n")) {
-		fputc('"', out);
-		for (; *value; value++) {
-			if (*value == '"')
-				fputc('"', out);
-			fputc(*value, out);
-		}
-		fputc('"', out);
-	} else if (value) {
-		fputs(value, out);
-	}
-}
 
 void
 plumb_report_csv_text(FILE *out, const char *value)
 {
-	text_end(out, value);
+	plumb_csv_put(out, value);
 	fputc(',', out);
 }
 
@@ -85,7 +70,7 @@ row(FILE *out, const struct plumb_report *report, const struct plumb_report_plac
 	fputc(',', out);
 	plumb_report_csv_text(out, p->source_file);
 	plumb_report_csv_line(out, p->source_line);
-	text_end(out, p->library);
+	plumb_csv_put(out, p->library);
 	fputc('\n', out);
 }
 

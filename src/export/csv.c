@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/csv.h"
 #include "export/export.h"
 #include "export/names.h"
 #include "model/metric.h"
@@ -19,17 +20,7 @@ static const char header[] =
 static void
 put_text(FILE *out, const char *value)
 {
-	if (value && strpbrk(value, ",\"\r\n")) {
-		fputc('"', out);
-		for (; *value; value++) {
-			if (*value == '"')
-				fputc('"', out);
-			fputc(*value, out);
-		}
-		fputc('"', out);
-	} else if (value) {
-		fputs(value, out);
-	}
+	plumb_csv_put(out, value);
 	fputc(',', out);
 }
 

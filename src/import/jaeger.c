@@ -16,47 +16,6 @@ struct reader {
 
 /* ---- tags ---- */
 
-/* {"key":…,"type":…,"value":…} */
-static bool
-read_tag(struct plumb_pull *pull, struct plumb_slice *key, struct plumb_spans_value *value)
-{
-	struct plumb_slice name;
-	*key = (struct plumb_slice){ NULL, 0 };
-	*value = (struct plumb_spans_value){ 0 };
-	if (!plumb_pull_enter(pull, '{')) {
-		plumb_pull_skip(pull);
-		return false;
-	}
-	while (plumb_pull_member(pull, &name)) {
-		if (plumb_slice_is(name, "key"))
-			plumb_pull_text(pull, key);
-		else if (plumb_slice_is(name, "value"))
-			plumb_spans_value(pull, value);
-		else
-			plumb_pull_skip(pull);
-	}
-	return key->at != NULL;
-}
-
-/* LOGS: numbers that were measured, not facts about the span. */
-static void
-read_tags(struct plumb_pull *pull, struct plumb_spans_item *item, bool logs)
-{
-	struct plumb_slice key;
-	struct plumb_spans_value value;
-	if (!plumb_pull_enter(pull, '[')) {
-		plumb_pull_skip(pull);
-		return;
-	}
-	while (plumb_pull_item(pull))
-		if (read_tag(pull, &key, &value)) {
-			if (logs)
-				plumb_spans_item_metric(item, key, &value);
-			else
-				plumb_spans_item_tag(item, key, &value);
-		}
-}
-
 static void
 read_logs(struct plumb_pull *pull, struct plumb_spans_item *item)
 {
@@ -72,7 +31,7 @@ read_logs(struct plumb_pull *pull, struct plumb_spans_item *item)
 		}
 		while (plumb_pull_member(pull, &key)) {
 			if (plumb_slice_is(key, "fields"))
-				read_tags(pull, item, true);
+				plumb_spans_pairs(pull, item, true, plumb_spans_value);
 			else
 				plumb_pull_skip(pull);
 		}
@@ -144,7 +103,7 @@ read_span(struct reader *reader, struct plumb_spans_item *item, struct plumb_sli
 		} else if (plumb_slice_is(key, "processID")) {
 			plumb_pull_text(pull, process);
 		} else if (plumb_slice_is(key, "tags")) {
-			read_tags(pull, item, false);
+			plumb_spans_pairs(pull, item, false, plumb_spans_value);
 		} else if (plumb_slice_is(key, "logs")) {
 			read_logs(pull, item);
 		} else {
@@ -216,7 +175,8 @@ read_process(struct plumb_pull *pull, struct process *process)
 			while (plumb_pull_item(pull)) {
 				int at = process->count < 63 ? process->count : 63;
 				process->count +=
-					read_tag(pull, &process->keys[at], &process->values[at]) &&
+					plumb_spans_pair(pull, &process->keys[at],
+				                         &process->values[at], plumb_spans_value) &&
 					at < 63;
 			}
 		} else {

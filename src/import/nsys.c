@@ -225,8 +225,9 @@ without_version(struct plumb_slice name)
 }
 
 static uint32_t
-frame_of(struct reader *reader, struct plumb_slice name, enum use use)
+frame_of(void *own, struct plumb_slice name, unsigned use)
 {
+	struct reader *reader = own;
 	switch (use) {
 	case AS_KERNEL:
 		return plumb_trace_frame(reader->trace, PLUMB_FRAME_KERNEL, name);
@@ -238,18 +239,6 @@ frame_of(struct reader *reader, struct plumb_slice name, enum use use)
 	default:
 		return plumb_import_range(reader->trace, name);
 	}
-}
-
-/* The frame of text ID of StringIds. */
-static uint32_t
-frame_of_text(struct reader *reader, int64_t id, enum use use)
-{
-	struct plumb_sqlite_text *text = plumb_sqlite_texts_find(&reader->texts, id);
-	if (!text)
-		return frame_of(reader, (struct plumb_slice){ "?", 1 }, use);
-	if (!text->made[use])
-		text->made[use] = frame_of(reader, text->text, use) + 1;
-	return text->made[use] - 1;
 }
 
 /* ---- calls ---- */
@@ -265,7 +254,8 @@ read_calls(struct reader *reader, const char *table, enum use use)
 		int64_t correlation = plumb_rows_integer(&rows, CORRELATION);
 		plumb_trace_host(reader->trace,
 		                 thread_of(reader, plumb_rows_integer(&rows, THREAD)),
-		                 frame_of_text(reader, plumb_rows_integer(&rows, NAME), use),
+		                 plumb_sqlite_texts_frame(&reader->texts, frame_of, reader,
+		                                          plumb_rows_integer(&rows, NAME), use),
 		                 plumb_rows_integer(&rows, START), plumb_rows_integer(&rows, END),
 		                 use == AS_CALL && correlation > 0 ? (uint64_t)correlation : 0);
 	}
@@ -332,7 +322,8 @@ frame_of_range(struct reader *reader, struct plumb_rows *rows)
 	struct plumb_slice text = plumb_rows_text(rows, R_TEXT);
 	char whole[1024];
 	if (!domain && !text.bytes)
-		return frame_of_text(reader, plumb_rows_integer(rows, R_TEXT_ID), AS_RANGE);
+		return plumb_sqlite_texts_frame(&reader->texts, frame_of, reader,
+		                                plumb_rows_integer(rows, R_TEXT_ID), AS_RANGE);
 	if (!text.bytes)
 		text = plumb_sqlite_texts_slice(&reader->texts,
 		                                plumb_rows_integer(rows, R_TEXT_ID));
@@ -463,7 +454,8 @@ read_kernels(struct reader *reader)
 		launch.registers = plumb_rows_integer(&rows, REGISTERS);
 		launch.static_shared = plumb_rows_integer(&rows, STATIC);
 		launch.dynamic_shared = plumb_rows_integer(&rows, DYNAMIC);
-		work.frame = frame_of_text(reader, name, AS_KERNEL);
+		work.frame =
+			plumb_sqlite_texts_frame(&reader->texts, frame_of, reader, name, AS_KERNEL);
 		work.launch = launch.grid[0] == PLUMB_UNKNOWN ? NULL : &launch;
 		plumb_trace_work(reader->trace, &work);
 	}

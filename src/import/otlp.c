@@ -100,46 +100,6 @@ read_any(struct plumb_pull *pull, struct plumb_spans_value *value)
 	}
 }
 
-/* {"key":…,"value":{…}} */
-static bool
-read_attribute(struct plumb_pull *pull, struct plumb_slice *key, struct plumb_spans_value *value)
-{
-	struct plumb_slice name;
-	*key = (struct plumb_slice){ NULL, 0 };
-	*value = (struct plumb_spans_value){ 0 };
-	if (!plumb_pull_enter(pull, '{')) {
-		plumb_pull_skip(pull);
-		return false;
-	}
-	while (plumb_pull_member(pull, &name)) {
-		if (key_is(name, "key"))
-			plumb_pull_text(pull, key);
-		else if (key_is(name, "value"))
-			read_any(pull, value);
-		else
-			plumb_pull_skip(pull);
-	}
-	return key->at != NULL;
-}
-
-static void
-read_attributes(struct plumb_pull *pull, struct plumb_spans_item *item, bool measured)
-{
-	struct plumb_slice key;
-	struct plumb_spans_value value;
-	if (!plumb_pull_enter(pull, '[')) {
-		plumb_pull_skip(pull);
-		return;
-	}
-	while (plumb_pull_item(pull))
-		if (read_attribute(pull, &key, &value)) {
-			if (measured)
-				plumb_spans_item_metric(item, key, &value);
-			else
-				plumb_spans_item_tag(item, key, &value);
-		}
-}
-
 /* ---- spans ---- */
 
 /* The first link is what started it. */
@@ -188,7 +148,7 @@ read_events(struct plumb_pull *pull, struct plumb_spans_item *item)
 		}
 		while (plumb_pull_member(pull, &key)) {
 			if (key_is(key, "attributes"))
-				read_attributes(pull, item, true);
+				plumb_spans_pairs(pull, item, true, read_any);
 			else
 				plumb_pull_skip(pull);
 		}
@@ -217,7 +177,7 @@ read_span(struct plumb_pull *pull, struct plumb_spans_item *item)
 		} else if (key_is(key, "endTimeUnixNano")) {
 			plumb_pull_integer(pull, &item->end_ns);
 		} else if (key_is(key, "attributes")) {
-			read_attributes(pull, item, false);
+			plumb_spans_pairs(pull, item, false, read_any);
 		} else if (key_is(key, "links")) {
 			read_links(pull, item);
 		} else if (key_is(key, "events")) {
@@ -276,7 +236,7 @@ read_resource(struct reader *reader, uint32_t origin)
 			PLUMB_PULL_WHOLE(pull)
 			{
 				more = plumb_pull_item(pull);
-				found = more && read_attribute(pull, &key, &value);
+				found = more && plumb_spans_pair(pull, &key, &value, read_any);
 			}
 			if (plumb_pull_failed(pull))
 				return;

@@ -407,8 +407,9 @@ read_event(struct reader *reader, int64_t id, struct plumb_slice name, struct ev
 /* ---- regions and markers ---- */
 
 static uint32_t
-frame_of(struct reader *reader, struct plumb_slice name, enum use use)
+frame_of(void *own, struct plumb_slice name, unsigned use)
 {
+	struct reader *reader = own;
 	switch (use) {
 	case AS_CALL:
 		return plumb_trace_frame(reader->trace, PLUMB_FRAME_GPU_API, name);
@@ -423,27 +424,16 @@ frame_of(struct reader *reader, struct plumb_slice name, enum use use)
 }
 
 static uint32_t
-frame_of_text(struct reader *reader, int64_t id, enum use use)
-{
-	struct plumb_sqlite_text *text = plumb_sqlite_texts_find(&reader->texts, id);
-	if (!text)
-		return frame_of(reader, (struct plumb_slice){ "?", 1 }, use);
-	if (!text->made[use])
-		text->made[use] = frame_of(reader, text->text, use) + 1;
-	return text->made[use] - 1;
-}
-
-static uint32_t
 frame_of_event(struct reader *reader, const struct event *event, int64_t name)
 {
 	switch (event->category) {
 	case CALL:
-		return frame_of_text(reader, name, AS_CALL);
+		return plumb_sqlite_texts_frame(&reader->texts, frame_of, reader, name, AS_CALL);
 	case PYTHON:
 		return plumb_trace_frame(reader->trace, PLUMB_FRAME_PYTHON,
 		                         plumb_sqlite_texts_slice(&reader->texts, name));
 	case NATIVE:
-		return frame_of_text(reader, name, AS_NATIVE);
+		return plumb_sqlite_texts_frame(&reader->texts, frame_of, reader, name, AS_NATIVE);
 	default:
 		break;
 	}
@@ -451,7 +441,7 @@ frame_of_event(struct reader *reader, const struct event *event, int64_t name)
 		return plumb_import_range(
 			reader->trace,
 			(struct plumb_slice){ event->message, strlen(event->message) });
-	return frame_of_text(reader, name, AS_RANGE);
+	return plumb_sqlite_texts_frame(&reader->texts, frame_of, reader, name, AS_RANGE);
 }
 
 static void
@@ -626,7 +616,8 @@ read_copies(struct reader *reader)
 		struct plumb_trace_work work = work_of(reader, &rows, &place);
 		work.frame =
 			peers ? plumb_trace_copy_frame(reader->trace, "device", "peer device")
-			      : frame_of_text(reader, plumb_rows_integer(&rows, NAME), AS_COPY);
+			      : plumb_sqlite_texts_frame(&reader->texts, frame_of, reader,
+		                                         plumb_rows_integer(&rows, NAME), AS_COPY);
 		work.bytes = plumb_rows_integer(&rows, SIZE);
 		plumb_trace_work(reader->trace, &work);
 	}

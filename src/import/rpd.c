@@ -61,24 +61,14 @@ call_frame(struct reader *reader, struct plumb_slice name)
 }
 
 static uint32_t
-frame_of(struct reader *reader, struct plumb_slice name, enum use use)
+frame_of(void *own, struct plumb_slice name, unsigned use)
 {
+	struct reader *reader = own;
 	if (use == AS_CALL)
 		return call_frame(reader, name);
 	if (use == AS_COPY)
 		return plumb_import_copy(reader->trace, name);
 	return plumb_trace_frame(reader->trace, PLUMB_FRAME_KERNEL, name);
-}
-
-static uint32_t
-frame_of_text(struct reader *reader, int64_t id, enum use use)
-{
-	struct plumb_sqlite_text *text = plumb_sqlite_texts_find(&reader->texts, id);
-	if (!text)
-		return frame_of(reader, (struct plumb_slice){ "?", 1 }, use);
-	if (!text->made[use])
-		text->made[use] = frame_of(reader, text->text, use) + 1;
-	return text->made[use] - 1;
 }
 
 /* ---- calls ---- */
@@ -109,7 +99,7 @@ take_call(struct reader *reader, const struct plumb_rows *rows)
 		                         plumb_rows_integer(rows, START), message) < 0)
 			out_of_memory(reader);
 	} else {
-		frame = frame_of_text(reader, name, AS_CALL);
+		frame = plumb_sqlite_texts_frame(&reader->texts, frame_of, reader, name, AS_CALL);
 	}
 	plumb_trace_host(trace, track, frame, plumb_rows_integer(rows, START),
 	                 plumb_rows_integer(rows, END), id > 0 ? (uint64_t)id : 0);
@@ -233,7 +223,7 @@ fill_kernel(struct reader *reader, int64_t op, const struct owner *owner, int64_
 		name = description;
 	else if (!plumb_sqlite_texts_slice(&reader->texts, name).bytes)
 		name = type;
-	work->frame = frame_of_text(reader, name, AS_KERNEL);
+	work->frame = plumb_sqlite_texts_frame(&reader->texts, frame_of, reader, name, AS_KERNEL);
 }
 
 static uint32_t
@@ -280,7 +270,8 @@ take_work(struct reader *reader, const struct plumb_rows *rows)
 		.here = true,
 	};
 	if (is_copy(kind)) {
-		work.frame = frame_of_text(reader, type, AS_COPY);
+		work.frame =
+			plumb_sqlite_texts_frame(&reader->texts, frame_of, reader, type, AS_COPY);
 		if (owner && plumb_rows_find(&reader->copies, owner->call) &&
 		    takes_size(reader, owner))
 			work.bytes = plumb_rows_integer(&reader->copies, 0);

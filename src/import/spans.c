@@ -549,3 +549,46 @@ plumb_spans_add(struct plumb_spans *spans, const struct plumb_spans_item *item)
 	}
 	add_metrics(spans, item);
 }
+
+/* ---- pairs ---- */
+
+bool
+plumb_spans_pair(struct plumb_pull *pull, struct plumb_slice *key, struct plumb_spans_value *value,
+                 plumb_spans_read *read_value)
+{
+	struct plumb_slice name;
+	*key = (struct plumb_slice){ NULL, 0 };
+	*value = (struct plumb_spans_value){ 0 };
+	if (!plumb_pull_enter(pull, '{')) {
+		plumb_pull_skip(pull);
+		return false;
+	}
+	while (plumb_pull_member(pull, &name)) {
+		if (plumb_slice_is(name, "key"))
+			plumb_pull_text(pull, key);
+		else if (plumb_slice_is(name, "value"))
+			read_value(pull, value);
+		else
+			plumb_pull_skip(pull);
+	}
+	return key->at != NULL;
+}
+
+void
+plumb_spans_pairs(struct plumb_pull *pull, struct plumb_spans_item *item, bool measured,
+                  plumb_spans_read *read_value)
+{
+	struct plumb_slice key;
+	struct plumb_spans_value value;
+	if (!plumb_pull_enter(pull, '[')) {
+		plumb_pull_skip(pull);
+		return;
+	}
+	while (plumb_pull_item(pull))
+		if (plumb_spans_pair(pull, &key, &value, read_value)) {
+			if (measured)
+				plumb_spans_item_metric(item, key, &value);
+			else
+				plumb_spans_item_tag(item, key, &value);
+		}
+}

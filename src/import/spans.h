@@ -74,6 +74,14 @@ void plumb_spans_item_tag(struct plumb_spans_item *item, struct plumb_slice key,
 void plumb_spans_item_metric(struct plumb_spans_item *item, struct plumb_slice name,
                              const struct plumb_spans_value *value);
 
+/* {"key": …, "value": …}, whose value READ_VALUE reads; false: it has no key. */
+typedef void plumb_spans_read(struct plumb_pull *pull, struct plumb_spans_value *value);
+bool plumb_spans_pair(struct plumb_pull *pull, struct plumb_slice *key,
+                      struct plumb_spans_value *value, plumb_spans_read *read_value);
+/* A list of them as tags of ITEM; MEASURED: numbers that were measured, not facts about it. */
+void plumb_spans_pairs(struct plumb_pull *pull, struct plumb_spans_item *item, bool measured,
+                       plumb_spans_read *read_value);
+
 /* Takes a span. Memory that is out is told by plumb_spans_finish. */
 void plumb_spans_add(struct plumb_spans *spans, const struct plumb_spans_item *item);
 

@@ -499,6 +499,19 @@ plumb_sqlite_texts_slice(struct plumb_sqlite_texts *texts, int64_t id)
 	return found ? found->text : (struct plumb_slice){ NULL, 0 };
 }
 
+uint32_t
+plumb_sqlite_texts_frame(struct plumb_sqlite_texts *texts,
+                         uint32_t (*frame_of)(void *reader, struct plumb_slice name, unsigned use),
+                         void *reader, int64_t id, unsigned use)
+{
+	struct plumb_sqlite_text *text = plumb_sqlite_texts_find(texts, id);
+	if (!text)
+		return frame_of(reader, (struct plumb_slice){ "?", 1 }, use);
+	if (!text->made[use])
+		text->made[use] = frame_of(reader, text->text, use) + 1;
+	return text->made[use] - 1;
+}
+
 void
 plumb_sqlite_texts_free(struct plumb_sqlite_texts *texts)
 {

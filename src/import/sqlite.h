@@ -111,6 +111,11 @@ void plumb_sqlite_texts_load(struct plumb_sqlite_texts *texts, struct plumb_sqli
 /* NULL: there is none. */
 struct plumb_sqlite_text *plumb_sqlite_texts_find(struct plumb_sqlite_texts *texts, int64_t id);
 struct plumb_slice plumb_sqlite_texts_slice(struct plumb_sqlite_texts *texts, int64_t id);
+/* What FRAME_OF makes of text ID for USE, once for each; of "?" where there is no such text. */
+uint32_t
+plumb_sqlite_texts_frame(struct plumb_sqlite_texts *texts,
+                         uint32_t (*frame_of)(void *reader, struct plumb_slice name, unsigned use),
+                         void *reader, int64_t id, unsigned use);
 void plumb_sqlite_texts_free(struct plumb_sqlite_texts *texts);
 
 /* ---- what is not read ---- */
