@@ -99,8 +99,7 @@ struct reader {
 	uint32_t device_count, first_device;
 	bool has_uuids;
 	int64_t counts[16]; /* by enum category, of what is not taken */
-	struct flow_end *flows;
-	uint32_t flow_count, flow_room;
+	PLUMB_VEC(struct flow_end) flows;
 	char steps[400];
 };
 
@@ -432,17 +431,10 @@ take_flow(struct reader *reader, const struct plumb_chrome_event *event)
 	if ((event->phase != 's' && event->phase != 'f') || event->id == PLUMB_UNKNOWN ||
 	    event->start == PLUMB_UNKNOWN)
 		return;
-	if (reader->flow_count == reader->flow_room) {
-		struct flow_end *grown =
-			plumb_vec_grow(reader->flows, &reader->flow_room,
-		                       (uint64_t)reader->flow_count + 1, sizeof *reader->flows);
-		if (!grown)
-			return; /* the links of the rest are missing: their work stands where it ran */
-		reader->flows = grown;
-	}
-	reader->flows[reader->flow_count++] =
-		(struct flow_end){ event->id, event->start, thread_of(reader, event),
-		                   event->phase == 'f' };
+	struct flow_end *end = plumb_vec_add(&reader->flows);
+	if (end) /* else the links of the rest are missing: their work stands where it ran */
+		*end = (struct flow_end){ event->id, event->start, thread_of(reader, event),
+			                  event->phase == 'f' };
 }
 
 static void
@@ -668,10 +660,10 @@ by_id(const void *x, const void *y)
 static void
 link_flows(struct reader *reader)
 {
-	if (reader->flow_count)
-		qsort(reader->flows, reader->flow_count, sizeof *reader->flows, by_id);
-	for (uint32_t i = 0; i + 1 < reader->flow_count; i++) {
-		const struct flow_end *a = &reader->flows[i], *b = a + 1;
+	if (reader->flows.count)
+		qsort(reader->flows.items, reader->flows.count, sizeof *reader->flows.items, by_id);
+	for (uint32_t i = 0; i + 1 < reader->flows.count; i++) {
+		const struct flow_end *a = &reader->flows.items[i], *b = a + 1;
 		if (a->id == b->id && !a->finish && b->finish)
 			plumb_trace_link(reader->trace, a->track, a->at, b->track, b->at);
 	}
@@ -757,7 +749,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 		                                              strlen(reader->steps) });
 	}
 	plumb_chrome_free(&reader->chrome);
-	free(reader->flows);
+	plumb_vec_free(&reader->flows);
 	free(reader);
 	return code;
 }
