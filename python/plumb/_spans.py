@@ -9,22 +9,25 @@ from typing import NamedTuple, Optional
 
 class Span(NamedTuple):
     """One interval on one track: of a call (on a thread) or of GPU work (on a stream). A driver call and
-    the work that it started have the same `correlation`, unique within their process; None is none."""
+    the work that it started have the same `correlation`, unique within their process; None is none.
+    `bytes`: of a copy or set; None where it is not known."""
     track: int
     context: int
     start_ns: int
     end_ns: int
     correlation: Optional[int]
+    bytes: Optional[int] = None
 
 
 class Columns(NamedTuple):
     """The spans of one chunk as arrays of equal length (array.array: they give a buffer, for instance to
-    numpy.frombuffer). `correlation` holds 0 for none, and is None where no span can have any."""
+    numpy.frombuffer). `correlation` and `bytes` hold 0 for none, and are None where no span has any."""
     track: int
     context: array.array
     start_ns: array.array
     end_ns: array.array
     correlation: Optional[array.array]
+    bytes: Optional[array.array] = None
 
 
 def _library():
@@ -82,15 +85,16 @@ def _column(blob, code, count):
     return column
 
 
-def chunks(database, source, track, has_correlation):
+def chunks(database, source, track, schema):
     """Yields Columns, chunk by chunk, in the order of tracks and starts."""
     where, values = "source = ?", [source]
     if track is not None:
         where += " AND track = ?"
         values.append(track)
-    correlation = "correlation" if has_correlation else "NULL"
-    for number, start_ns, count, context, start, duration, link in database.execute(
-            f"SELECT track, start_ns, count, context, start, duration, {correlation} "
+    correlation = "correlation" if schema >= 2 else "NULL"
+    size = "bytes" if schema >= 3 else "NULL"
+    for number, start_ns, count, context, start, duration, link, moved in database.execute(
+            f"SELECT track, start_ns, count, context, start, duration, {correlation}, {size} "
             f"FROM span_chunks WHERE {where} ORDER BY track, id", values):
         contexts = _column(context, "I", count)
         starts, ends = _column(start, "q", count), _column(duration, "q", count)
@@ -100,12 +104,15 @@ def chunks(database, source, track, has_correlation):
             starts[i] = at
             ends[i] += at
         yield Columns(number, contexts, starts, ends,
-                      None if link is None else _column(link, "Q", count))
+                      None if link is None else _column(link, "Q", count),
+                      None if moved is None else _column(moved, "Q", count))
 
 
 def rows(columns):
     """Yields the Spans of Columns."""
     for chunk in columns:
         links = chunk.correlation or [0] * len(chunk.context)
-        for context, start, end, link in zip(chunk.context, chunk.start_ns, chunk.end_ns, links):
-            yield Span(chunk.track, context, start, end, link or None)
+        sizes = chunk.bytes or [0] * len(chunk.context)
+        for context, start, end, link, size in zip(chunk.context, chunk.start_ns, chunk.end_ns, links,
+                                                   sizes):
+            yield Span(chunk.track, context, start, end, link or None, size or None)

@@ -12,7 +12,7 @@ from . import _spans
 from .match import Pattern
 
 APPLICATION_ID = 0x504C4D42  # "PLMB"
-NEWEST_SCHEMA = 2
+NEWEST_SCHEMA = 3
 
 KINDS = ("root", "python", "module", "operator", "range", "native", "library", "gpu_api", "graph",
          "collective", "kernel", "copy", "set", "device_function", "inline", "loop", "line",
@@ -541,7 +541,7 @@ class Profile:
 
     def spans(self, track=None, newest=False):
         """Yields what `plumb run --trace` kept (plumb.Span: track, context, start_ns, end_ns,
-        correlation), track by track in the order of starts; a span comes before those inside it.
+        correlation, bytes), track by track in the order of starts; a span comes before those inside it.
 
         TRACK: the id of one track. NEWEST: the last GPU work of each device instead, which every
         profile has. `profile.node(span.context)` is its place in the tree.
@@ -552,7 +552,7 @@ class Profile:
         """As spans(), but yields up to 65536 of one track at a time as arrays (plumb.SpanColumns)."""
         try:
             yield from _spans.chunks(self._database, "newest" if newest else "trace", track,
-                                     self._schema >= 2)
+                                     self._schema)
         except (ValueError, OverflowError, TypeError) as error:
             raise ProfileError(f"{self.path}: damaged spans ({error}); record it again") from None
 

@@ -19,7 +19,7 @@ struct finder {
 	const struct plumb_iteration_limits *limits;
 	struct plumb_iterations *found;
 	unsigned char *sorts; /* by context: enum sort */
-	int64_t *copy_size;   /* by context */
+	int64_t *copy_size;   /* by context: of each of its copies, or PLUMB_UNKNOWN */
 };
 
 enum sort { OTHER, KERNEL, COPY, COPY_FROM_HOST, MARKER };
@@ -62,7 +62,7 @@ sort_contexts(struct finder *f)
 		else if (frame->kind == PLUMB_FRAME_RANGE)
 			f->sorts[c] = MARKER;
 	}
-	/* The size of a single copy is known where all of a context are of one size. */
+	/* Where spans do not say how much a copy moved, those of a context that are all of one size do. */
 	for (uint32_t i = 0; i < p->values_count; i++) {
 		const struct plumb_value *v = &p->values[i];
 
@@ -88,8 +88,8 @@ is_time(int64_t start_ns, int64_t end_ns)
 
 /* Calls EACH with every piece of a stream's work. */
 static bool
-each_work(const struct finder *f, bool (*each)(void *data, const struct plumb_iteration_op *op),
-          void *data)
+each_work(const struct finder *f,
+          bool (*each)(void *data, const struct plumb_iteration_op *op, uint64_t bytes), void *data)
 {
 	const struct plumb_profile *p = f->profile;
 	bool done = true;
@@ -101,7 +101,8 @@ each_work(const struct finder *f, bool (*each)(void *data, const struct plumb_it
 		    is_time(s->start_ns, s->end_ns))
 			done = each(data,
 			            &(struct plumb_iteration_op){ s->context, s->track, s->start_ns,
-			                                          s->end_ns, s->correlation });
+			                                          s->end_ns, s->correlation },
+			            s->bytes);
 	}
 	for (uint32_t i = 0; done && f->found->newest && i < p->work_count; i++) {
 		const struct plumb_work_item *w = &p->work[i];
@@ -109,7 +110,8 @@ each_work(const struct finder *f, bool (*each)(void *data, const struct plumb_it
 		if (is_time(w->start_ns, w->end_ns))
 			done = each(data,
 			            &(struct plumb_iteration_op){ w->context, w->track, w->start_ns,
-			                                          w->end_ns, 0 });
+			                                          w->end_ns, 0 },
+			            0);
 	}
 	return done;
 }
@@ -121,8 +123,9 @@ struct census {
 };
 
 static bool
-count_op(void *data, const struct plumb_iteration_op *op)
+count_op(void *data, const struct plumb_iteration_op *op, uint64_t bytes)
 {
+	(void)bytes;
 	struct census *c = data;
 	struct plumb_iteration_track *track = &c->tracks[op->track];
 	unsigned char sort = c->f->sorts[op->context];
@@ -203,11 +206,10 @@ struct gathering {
 };
 
 static bool
-gather_op(void *data, const struct plumb_iteration_op *op)
+gather_op(void *data, const struct plumb_iteration_op *op, uint64_t bytes)
 {
 	struct gathering *g = data;
 	unsigned char sort = g->f->sorts[op->context];
-	struct plumb_iteration_op *added = NULL;
 
 	if (g->f->profile->tracks[op->track].device != g->track->device || sort == OTHER ||
 	    sort == MARKER)
@@ -218,14 +220,17 @@ gather_op(void *data, const struct plumb_iteration_op *op)
 	*busy = (struct plumb_interval_ns){ op->start_ns, op->end_ns };
 	if (sort == COPY_FROM_HOST) {
 		struct plumb_interval_ns *copying = plumb_vec_add(&g->work->copying);
+		struct plumb_iteration_copy *copy = plumb_vec_add(&g->work->copies);
 
-		added = plumb_vec_add(&g->work->copies);
-		if (!added || !copying)
+		if (!copy || !copying)
 			return false;
 		*copying = *busy;
-		*added = *op;
+		copy->start_ns = op->start_ns;
+		copy->bytes =
+			bytes && bytes <= INT64_MAX ? (int64_t)bytes : g->f->copy_size[op->context];
 	} else if (sort == KERNEL && op->track == g->track->track) {
-		added = plumb_vec_add(&g->work->kernels);
+		struct plumb_iteration_op *added = plumb_vec_add(&g->work->kernels);
+
 		if (!added)
 			return false;
 		*added = *op;
@@ -236,7 +241,7 @@ gather_op(void *data, const struct plumb_iteration_op *op)
 static int
 by_start(const void *x, const void *y)
 {
-	const struct plumb_iteration_op *a = x, *b = y;
+	const struct plumb_iteration_copy *a = x, *b = y;
 
 	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
 }
@@ -443,7 +448,7 @@ find_on(const struct finder *f, const struct plumb_iteration_work *work,
 static int
 find_main(struct finder *f, struct plumb_iteration_track *track)
 {
-	struct plumb_iteration_work work = { .profile = f->profile, .copy_size = f->copy_size };
+	struct plumb_iteration_work work = { .profile = f->profile };
 	struct gathering gathering = { f, track, &work };
 	int code = PLUMB_ESYSTEM;
 

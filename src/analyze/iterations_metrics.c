@@ -68,9 +68,11 @@ copied(const struct plumb_iteration_work *work, uint32_t *from, int64_t until)
 	int64_t sum = 0;
 
 	for (; *from < work->copies.count && work->copies.items[*from].start_ns < until; ++*from) {
-		int64_t size = work->copy_size[work->copies.items[*from].context];
+		int64_t size = work->copies.items[*from].bytes;
 
-		sum = size == PLUMB_UNKNOWN || sum == PLUMB_UNKNOWN ? PLUMB_UNKNOWN : sum + size;
+		if (size == PLUMB_UNKNOWN || sum == PLUMB_UNKNOWN ||
+		    __builtin_add_overflow(sum, size, &sum))
+			sum = PLUMB_UNKNOWN;
 	}
 	return sum;
 }

@@ -15,13 +15,17 @@ struct plumb_iteration_op {
 	uint64_t correlation; /* 0 none */
 };
 
+struct plumb_iteration_copy {
+	int64_t start_ns;
+	int64_t bytes; /* or PLUMB_UNKNOWN */
+};
+
 /* A device's work. */
 struct plumb_iteration_work {
 	const struct plumb_profile *profile;
 	PLUMB_VEC(struct plumb_iteration_op) kernels;      /* of the main track, by start */
-	PLUMB_VEC(struct plumb_iteration_op) copies;       /* from the host, by start */
+	PLUMB_VEC(struct plumb_iteration_copy) copies;     /* from the host, by start */
 	PLUMB_VEC(struct plumb_interval_ns) busy, copying; /* merged */
-	int64_t *copy_size; /* by context: of each of its copies, or PLUMB_UNKNOWN */
 };
 
 /* Turns LOOP so that its rounds begin where iterations do, and says why there (enum

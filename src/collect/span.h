@@ -22,7 +22,7 @@ void plumb_trace_end(struct plumb_arena *arena);
 /*
  * Keeps a span at NODE (PLUMB_LOST: counted as dropped) on TRACK, from a callback of THREAD. Times are
  * plumb_ticks() on a thread's track and the GPU runtime's clock on a stream. CORRELATION: what a driver
- * call and the work that it starts share, PLUMB_SPAN_STARTED; 0 none.
+ * call and the work that it starts share (on a stream plumb_span_link's), PLUMB_SPAN_STARTED; 0 none.
  */
 void plumb_span_add(struct plumb_thread *thread, plumb_id node, plumb_id track, uint64_t start,
                     uint64_t end, uint64_t correlation);

@@ -148,7 +148,7 @@ gather(struct chrome *c)
 		uint32_t process = profile->tracks[s->track].process;
 		int64_t start = plumb_timeline_time(&c->timeline, process, s->start_ns);
 		uint32_t row = value_of(profile, s->context, PLUMB_METRIC_GPU_COPY_BYTES, s->track);
-		if (row != PLUMB_NONE)
+		if (row != PLUMB_NONE && !s->bytes)
 			c->drawn[row]++;
 		if (start < c->base)
 			c->base = start;
@@ -526,7 +526,10 @@ put_work(struct chrome *c, const struct plumb_span *span, uint32_t kind)
 	put_known(c, "context", t->gpu_context);
 	put_known(c, "stream", t->stream);
 	if (kind != PLUMB_FRAME_KERNEL)
-		put_known(c, "bytes", constant_of(c, span, PLUMB_METRIC_GPU_COPY_BYTES));
+		put_known(c, "bytes",
+		          span->bytes && span->bytes <= INT64_MAX
+		                  ? (int64_t)span->bytes
+		                  : constant_of(c, span, PLUMB_METRIC_GPU_COPY_BYTES));
 	else
 		put_launch(c, span);
 	if (above && above->kind == PLUMB_FRAME_COLLECTIVE)

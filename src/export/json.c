@@ -134,7 +134,7 @@ put_metrics(struct writer *w)
 
 static void
 put_span(struct writer *w, uint32_t id, uint32_t track, uint32_t context, int64_t start,
-         int64_t end, uint64_t correlation)
+         int64_t end, uint64_t correlation, uint64_t bytes)
 {
 	begin_row(w, id);
 	plumb_json_key_quantity(w->json, "track", track);
@@ -144,6 +144,10 @@ put_span(struct writer *w, uint32_t id, uint32_t track, uint32_t context, int64_
 	if (correlation) {
 		plumb_json_key(w->json, "correlation");
 		plumb_json_unsigned(w->json, correlation);
+	}
+	if (bytes) {
+		plumb_json_key(w->json, "bytes");
+		plumb_json_unsigned(w->json, bytes);
 	}
 	plumb_json_end(w->json);
 }
@@ -157,13 +161,13 @@ put_spans(struct writer *w)
 	plumb_json_array(w->json);
 	for (uint32_t i = 0; i < p->work_count && !ferror(w->out); i++)
 		put_span(w, i, p->work[i].track, p->work[i].context, p->work[i].start_ns,
-		         p->work[i].end_ns, 0);
+		         p->work[i].end_ns, 0, 0);
 	plumb_json_end(w->json);
 	plumb_json_key(w->json, "spans");
 	plumb_json_array(w->json);
 	for (uint32_t i = 0; i < p->spans_count && !ferror(w->out); i++)
 		put_span(w, i, p->spans[i].track, p->spans[i].context, p->spans[i].start_ns,
-		         p->spans[i].end_ns, p->spans[i].correlation);
+		         p->spans[i].end_ns, p->spans[i].correlation, p->spans[i].bytes);
 	plumb_json_end(w->json);
 }
 

@@ -403,14 +403,17 @@ deviation(const struct plumb_value *v)
 	return result >= 0 && result < 1e15 ? (int64_t)(result + 0.5) : PLUMB_UNKNOWN;
 }
 
-/* The bytes of a copy, if those of its context and track are the same; else the first says those of all. */
+/* The bytes of a copy, if they are known or those of its context and track are the same; else the first says those
+ * of all. */
 static void
 put_bytes(const struct plumb_otlp *otlp, struct plumb_json *json, uint32_t index)
 {
 	const struct plumb_profile *profile = otlp->profile;
 	const struct plumb_span *span = &profile->spans[index];
 	const struct plumb_value *v = plumb_export_bytes(profile, span->context, span->track);
-	if (v && v->min == v->max) {
+	if (span->bytes && span->bytes <= INT64_MAX) {
+		put_number(json, "gpu.copy.bytes", (int64_t)span->bytes);
+	} else if (v && v->min == v->max) {
 		put_number(json, "gpu.copy.bytes", v->min);
 	} else if (v && otlp->firsts[index]) {
 		put_number(json, "gpu.copies.bytes", v->sum);

@@ -70,7 +70,7 @@ plumb_facts_track(struct plumb_facts *facts, const struct plumb_span *spans, uin
 {
 	memset(facts->drawn, 0, (size_t)facts->profile->contexts_count * sizeof *facts->drawn);
 	for (uint32_t i = 0; i < count && spans[i].track == spans[0].track; i++)
-		facts->drawn[spans[i].context]++;
+		facts->drawn[spans[i].context] += !spans[i].bytes;
 }
 
 /* ---- one fact ---- */
@@ -245,8 +245,8 @@ put_track(struct plumb_facts *facts, struct plumb_protobuf *m, uint32_t track)
 
 /* ---- a slice ---- */
 
-/* A profile has the sum of a context's copies on a track. Where they differ, the first says it for all, if all are
- * in the trace. */
+/* Where a span does not tell, a profile has the sum of a context's copies on a track. Where they differ, the first
+ * says it for all, if all are in the trace. */
 static void
 put_bytes(struct plumb_facts *facts, struct plumb_protobuf *m, const struct plumb_span *span)
 {
@@ -254,7 +254,9 @@ put_bytes(struct plumb_facts *facts, struct plumb_protobuf *m, const struct plum
 		plumb_export_bytes(facts->profile, span->context, span->track);
 	uint32_t *drawn = &facts->drawn[span->context];
 
-	if (v && v->min == v->max) {
+	if (span->bytes && span->bytes <= INT64_MAX)
+		put_number(facts, m, PLUMB_FACT_BYTES, (int64_t)span->bytes);
+	else if (v && v->min == v->max) {
 		put_number(facts, m, PLUMB_FACT_BYTES, v->min);
 	} else if (v && *drawn == v->count) {
 		begin(facts, m, PLUMB_FACT_ALL_BYTES);

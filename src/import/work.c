@@ -135,7 +135,7 @@ launch_values(struct plumb_trace *trace, const struct plumb_trace_item *item)
 }
 
 static int
-work_values(struct plumb_trace *trace, const struct plumb_trace_item *item, uint32_t kind)
+work_values(struct plumb_trace *trace, struct plumb_trace_item *item, uint32_t kind)
 {
 	const struct plumb_span *span = &item->span;
 	int64_t length = span->end_ns - span->start_ns;
@@ -145,6 +145,8 @@ work_values(struct plumb_trace *trace, const struct plumb_trace_item *item, uint
 		       launch_values(trace, item);
 	int code = plumb_trace_value(trace, span->track, span->context, PLUMB_METRIC_GPU_COPY_TIME,
 	                             length);
+	if (item->bytes > 0)
+		item->span.bytes = (uint64_t)item->bytes;
 	if (item->bytes != PLUMB_UNKNOWN)
 		code |= plumb_trace_value(trace, span->track, span->context,
 		                          PLUMB_METRIC_GPU_COPY_BYTES, item->bytes);

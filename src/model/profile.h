@@ -205,12 +205,13 @@ struct plumb_memory {
 
 /* One interval of a trace (`plumb run --trace`). A driver call and the GPU work that it started have
  * the same CORRELATION, which is unique within their process; 0 is none. Spans of a thread nest, of a
- * stream they may overlap. */
+ * stream they may overlap. BYTES: of a copy or set; 0 where they are not known. */
 struct plumb_span {
 	uint32_t context;
 	uint32_t track;
 	int64_t start_ns, end_ns;
 	uint64_t correlation;
+	uint64_t bytes;
 };
 
 /* Activity of a device over time as one process saw it. */

@@ -394,8 +394,30 @@ struct plumb_span_entry {
 	uint64_t start, end;
 	plumb_id node;
 	plumb_id track;       /* a THREAD or STREAM record */
-	uint64_t correlation; /* of a driver call that starts work, and of that work; 0 none */
+	/* Of a driver call that starts work, and of that work: 0 none. On a stream these are 32 bits
+	 * with plumb_span_link's in the other half. */
+	uint64_t correlation;
 };
+
+/* How many BYTES a copy or set has moved, beside its CORRELATION: exact below 2 GiB, and above where they
+ * are whole pages of 4 KiB; others are left unknown, 0. */
+#define PLUMB_SPAN_IN_PAGES (UINT32_C(1) << 31)
+static inline uint64_t
+plumb_span_link(uint32_t correlation, uint64_t bytes)
+{
+	uint64_t size = bytes;
+	if (bytes >= PLUMB_SPAN_IN_PAGES)
+		size = bytes % 4096 || bytes / 4096 >= PLUMB_SPAN_IN_PAGES
+		               ? 0
+		               : bytes / 4096 | PLUMB_SPAN_IN_PAGES;
+	return size << 32 | correlation;
+}
+static inline uint64_t
+plumb_span_bytes(uint64_t link)
+{
+	uint64_t size = link >> 32;
+	return size & PLUMB_SPAN_IN_PAGES ? (size & (PLUMB_SPAN_IN_PAGES - 1)) * 4096 : size;
+}
 /* As the correlation of a range that was started and ended (plumb_ranges_start): it is no call, and what
  * begins inside it may end after it. */
 #define PLUMB_SPAN_STARTED UINT64_MAX

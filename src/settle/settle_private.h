@@ -316,7 +316,7 @@ struct plumb_settle_span {
 	int64_t start, end;
 	uint32_t context, track;
 	plumb_id node;
-	uint64_t correlation;
+	uint64_t correlation, bytes;
 	bool started; /* by a call that returned: other spans may cross it */
 };
 struct plumb_settle_trace;

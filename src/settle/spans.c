@@ -139,6 +139,8 @@ take_entry(struct plumb_settle_region *region, const struct plumb_settle_trace *
 	if (!span->started)
 		span->correlation = entry->correlation;
 	if (stream) {
+		span->correlation = (uint32_t)entry->correlation;
+		span->bytes = plumb_span_bytes(entry->correlation);
 		const struct plumb_settle_line *line = plumb_settle_line_of(region, stream->device);
 		span->start = plumb_settle_time(line, entry->start);
 		span->end = plumb_settle_time(line, entry->end);
@@ -204,6 +206,7 @@ keep(void *data, const struct plumb_settle_span *span)
 		.start_ns = span->start,
 		.end_ns = span->end,
 		.correlation = span->correlation,
+		.bytes = span->bytes,
 	};
 	int code;
 

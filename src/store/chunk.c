@@ -8,7 +8,7 @@
 
 #define LEVEL 3
 
-static const size_t widths[PLUMB_CHUNK_COLUMNS] = { 4, 8, 8, 8 };
+static const size_t widths[PLUMB_CHUNK_COLUMNS] = { 4, 8, 8, 8, 8 };
 
 struct plumb_chunk_coder {
 	ZSTD_CCtx *compress;
@@ -78,6 +78,7 @@ plumb_chunk_encode(struct plumb_chunk_coder *coder, const struct plumb_span *spa
                    bool correlations, struct plumb_chunk *chunk, struct plumb_error *error)
 {
 	int64_t before = spans[0].start_ns, reached = spans[0].start_ns;
+	bool written[PLUMB_CHUNK_COLUMNS] = { true, true, true, correlations, false };
 	chunk->start_ns = chunk->end_ns = before;
 	chunk->total_ns = chunk->busy_ns = 0;
 	for (uint32_t i = 0; i < chunk->count; i++) {
@@ -94,6 +95,8 @@ plumb_chunk_encode(struct plumb_chunk_coder *coder, const struct plumb_span *spa
 		put64(coder->plain[PLUMB_CHUNK_DURATION] + (size_t)i * 8, duration);
 		put64(coder->plain[PLUMB_CHUNK_CORRELATION] + (size_t)i * 8,
 		      (int64_t)w->correlation);
+		put64(coder->plain[PLUMB_CHUNK_BYTES] + (size_t)i * 8, (int64_t)w->bytes);
+		written[PLUMB_CHUNK_BYTES] |= w->bytes != 0;
 		before = w->start_ns;
 		if (w->end_ns > reached) {
 			chunk->busy_ns +=
@@ -102,8 +105,10 @@ plumb_chunk_encode(struct plumb_chunk_coder *coder, const struct plumb_span *spa
 		}
 	}
 	chunk->end_ns = reached;
-	chunk->columns[PLUMB_CHUNK_CORRELATION] = (struct plumb_blob){ 0 };
-	for (int c = 0; c < PLUMB_CHUNK_COLUMNS - !correlations; c++) {
+	for (int c = 0; c < PLUMB_CHUNK_COLUMNS; c++) {
+		chunk->columns[c] = (struct plumb_blob){ 0 };
+		if (!written[c])
+			continue;
 		size_t bytes = ZSTD_compressCCtx(coder->compress, coder->packed[c],
 		                                 sizeof coder->packed[c], coder->plain[c],
 		                                 chunk->count * widths[c], LEVEL);
@@ -120,9 +125,13 @@ plumb_chunk_decode(struct plumb_chunk_coder *coder, const struct plumb_chunk *ch
                    uint32_t contexts, struct plumb_span *spans, struct plumb_error *error)
 {
 	bool correlations = chunk->columns[PLUMB_CHUNK_CORRELATION].data;
+	bool sizes = chunk->columns[PLUMB_CHUNK_BYTES].data;
 	if (!chunk->count || chunk->count > PLUMB_CHUNK_ROWS)
 		return plumb_fail(error, PLUMB_EINPUT, "a chunk of spans has an impossible count");
-	for (int c = 0; c < PLUMB_CHUNK_COLUMNS - !correlations; c++) {
+	for (int c = 0; c < PLUMB_CHUNK_COLUMNS; c++) {
+		if ((c == PLUMB_CHUNK_CORRELATION && !correlations) ||
+		    (c == PLUMB_CHUNK_BYTES && !sizes))
+			continue;
 		/* The room is exact: a blob that unfolds to anything else is refused. */
 		size_t wanted = chunk->count * widths[c];
 		size_t bytes = ZSTD_decompressDCtx(coder->decompress, coder->plain[c], wanted,
@@ -140,10 +149,13 @@ plumb_chunk_decode(struct plumb_chunk_coder *coder, const struct plumb_chunk *ch
 		    __builtin_add_overflow(start, later, &start) ||
 		    __builtin_add_overflow(start, duration, &end))
 			return plumb_fail(error, PLUMB_EINPUT, "a span is out of range");
-		spans[i] = (struct plumb_span){ context, chunk->track, start, end, 0 };
+		spans[i] = (struct plumb_span){ context, chunk->track, start, end, 0, 0 };
 		if (correlations)
 			spans[i].correlation = (uint64_t)get64(
 				coder->plain[PLUMB_CHUNK_CORRELATION] + (size_t)i * 8);
+		if (sizes)
+			spans[i].bytes =
+				(uint64_t)get64(coder->plain[PLUMB_CHUNK_BYTES] + (size_t)i * 8);
 	}
 	return PLUMB_OK;
 }

@@ -7,6 +7,7 @@
  *	start     int64: how much later than the span before it (the first: than the chunk's start)
  *	duration  int64
  *	correlation  uint64; only in chunks of a trace
+ *	bytes        uint64; only where one is known
  *
  * Private to store/.
  */
@@ -23,6 +24,7 @@ enum plumb_chunk_column {
 	PLUMB_CHUNK_START,
 	PLUMB_CHUNK_DURATION,
 	PLUMB_CHUNK_CORRELATION,
+	PLUMB_CHUNK_BYTES,
 	PLUMB_CHUNK_COLUMNS,
 };
 
@@ -38,7 +40,7 @@ struct plumb_chunk {
 	int64_t start_ns, end_ns; /* of the first start, of the latest end */
 	int64_t total_ns;         /* of all durations */
 	int64_t busy_ns;          /* of their union */
-	/* The last may be missing (no data): then all correlations are 0. */
+	/* The last two may be missing (no data): then all that they would tell is 0. */
 	struct plumb_blob columns[PLUMB_CHUNK_COLUMNS];
 };
 

@@ -530,7 +530,11 @@ read_chunk(struct reader *reader, sqlite3_stmt *select, struct plumb_chunk *chun
 		*source_of = OTHER;
 	if (*source_of == OTHER)
 		return PLUMB_OK;
-	for (int c = 0; !code && c < PLUMB_CHUNK_COLUMNS - (*source_of == NEWEST); c++)
+	int columns = *source_of == NEWEST ? PLUMB_CHUNK_CORRELATION : PLUMB_CHUNK_COLUMNS;
+	if (columns == PLUMB_CHUNK_COLUMNS &&
+	    sqlite3_column_type(select, 6 + PLUMB_CHUNK_BYTES) == SQLITE_NULL)
+		columns = PLUMB_CHUNK_BYTES;
+	for (int c = 0; !code && c < columns; c++)
 		code = read_blob(reader, select, 6 + c, &chunk->columns[c]);
 	if (code)
 		return code;
@@ -613,6 +617,15 @@ read_chunks(struct reader *reader, struct plumb_chunk_coder *coder, sqlite3_stmt
 	}
 }
 
+#define CHUNK "track, source, start_ns, count, codec, context, start, duration, "
+static const char *const chunk_columns[] = {
+	/* by schema */
+	CHUNK "NULL, NULL",
+	CHUNK "NULL, NULL",
+	CHUNK "correlation, NULL",
+	CHUNK "correlation, bytes",
+};
+
 static int
 read_spans(struct reader *reader)
 {
@@ -624,13 +637,8 @@ read_spans(struct reader *reader)
 	sqlite3_stmt *select = NULL;
 	int code = coder && spare ? PLUMB_OK : no_memory(reader);
 	if (!code)
-		code = prepare_select(reader,
-		                      reader->schema < 2
-		                              ? "track, source, start_ns, count, codec, context, "
-		                                "start, duration, NULL"
-		                              : "track, source, start_ns, count, codec, context, "
-		                                "start, duration, correlation",
-		                      &select);
+		code = prepare_select(
+			reader, chunk_columns[reader->schema < 3 ? reader->schema : 3], &select);
 	if (!code)
 		code = read_chunks(reader, coder, select, spare);
 	sqlite3_finalize(select);

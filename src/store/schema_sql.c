@@ -89,7 +89,7 @@ const char plumb_store_tables_sql[] =
 	" start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, count INTEGER NOT NULL,"
 	" total_ns INTEGER NOT NULL, busy_ns INTEGER NOT NULL, codec TEXT NOT NULL,"
 	" context BLOB NOT NULL, start BLOB NOT NULL, duration BLOB NOT NULL,"
-	" correlation BLOB);"
+	" correlation BLOB, bytes BLOB);"
 
 	"CREATE TABLE code_objects(id INTEGER PRIMARY KEY,"
 	" process INTEGER REFERENCES processes, kind TEXT, path TEXT, build_id TEXT,"

@@ -8,7 +8,7 @@
 
 #include "model/profile.h"
 
-#define PLUMB_STORE_SCHEMA 2
+#define PLUMB_STORE_SCHEMA 3
 
 /*
  * Writes PROFILE to PATH by way of a temporary file in the same folder that is renamed at the end:

@@ -338,7 +338,7 @@ work_by_track(const struct plumb_profile *profile)
 	for (uint32_t i = 0; i < profile->work_count; i++) {
 		const struct plumb_work_item *w = &profile->work[i];
 		sorted[starts[w->track]++] =
-			(struct plumb_span){ w->context, w->track, w->start_ns, w->end_ns, 0 };
+			(struct plumb_span){ w->context, w->track, w->start_ns, w->end_ns, 0, 0 };
 	}
 	free(starts);
 	return sorted;
@@ -379,7 +379,7 @@ write_spans(struct writer *writer, struct plumb_error *error)
 	if ((!work && profile->work_count) || !coder)
 		code = plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
 	if (!code)
-		code = prepare_insert(writer, "span_chunks", 13, &insert, error);
+		code = prepare_insert(writer, "span_chunks", 14, &insert, error);
 	if (!code)
 		code = write_chunks(writer, coder, insert, "newest", work, profile->work_count, &id,
 		                    error);

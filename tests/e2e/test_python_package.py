@@ -69,7 +69,7 @@ def path(tmp_path, tables_sql):
     database = sqlite3.connect(file)
     database.executescript(tables_sql)
     database.execute("PRAGMA application_id = 0x504c4d42")
-    database.execute("PRAGMA user_version = 2")
+    database.execute("PRAGMA user_version = 3")
     depths = [depth for _, _, depth in TREE]
     frames = list(dict.fromkeys(frame for frame, _, _ in TREE))
     insert(database, "frames", [(number, *frame, None, None) for number, frame in enumerate(frames)])

@@ -250,6 +250,20 @@ def test_work_of_the_trace_is_that_of_the_ring(tmp_path):
     assert newest == traced and len(traced) == 7
 
 
+def test_copies_have_their_sizes(tmp_path):
+    made = mock(tmp_path, "copies")
+    sizes = {}
+    for span in made.profile.spans():
+        if made.profile.tracks[span.track].kind == "stream":
+            node = made.profile.node(span.context)
+            sizes.setdefault((node.kind, node.name), []).append(span.bytes)
+        else:
+            assert span.bytes is None
+    assert sizes["copy", "copy device→device"] == [8] * 3
+    assert sizes["copy", "copy pageable→device"] == [4096] and sizes["copy", "copy pinned→device"] == [100]
+    assert sizes["set", "set device"] == [512, 1024]
+
+
 def test_a_replay_has_its_launch(tmp_path):
     made = mock(tmp_path, "graph")
     spans = {made.profile.node(span.context).name: [] for span in made.profile.spans()}

@@ -215,7 +215,8 @@ sample_tree(struct plumb_builder *b, struct sample_ids *ids)
 		/* Out of order: the builder sorts. */
 		plumb_builder_span(b,
 		                   &(struct plumb_span){ kernel, ids->stream, 2000 + level * 1500,
-		                                         3000 + level * 1500, 41 + level });
+		                                         3000 + level * 1500, 41 + level,
+		                                         level == 2 ? 12345u : 0 });
 		plumb_builder_span(b, &(struct plumb_span){ mul, ids->thread, 1850 + level * 1500,
 		                                            2000 + level * 1500, 41 + level });
 		plumb_builder_span(b, &(struct plumb_span){ at, ids->thread, 1850 + level * 1500,

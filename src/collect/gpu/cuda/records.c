@@ -167,7 +167,8 @@ work_place(struct plumb_thread *thread, const struct work *work, const struct pl
 	plumb_gpu_work(device->device, work->kind, node, stream, work->start, work->end,
 	               work->bytes);
 	if (plumb_unlikely(plumb_trace_on))
-		plumb_span_add(thread, node, stream, work->start, work->end, work->correlation);
+		plumb_span_add(thread, node, stream, work->start, work->end,
+		               plumb_span_link(work->correlation, work->bytes));
 	return stream;
 }
 
