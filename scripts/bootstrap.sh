@@ -74,7 +74,7 @@ look() {
 	case $stage in
 	demo) scripts/find-python torch >/dev/null 2>&1 || want "PyTorch" python3-torch ;;
 	test)
-		want_headers cmocka.h:libcmocka-dev
+		want_headers cmocka.h:libcmocka-dev divsufsort.h:libdivsufsort-dev
 		scripts/find-python torch pytest >/dev/null 2>&1 ||
 			want "PyTorch and pytest for one Python" "python3-torch python3-pytest"
 		/usr/bin/python3 -c 'import venv, ensurepip' 2>/dev/null || want "Python's venv" python3-venv

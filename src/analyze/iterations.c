@@ -18,6 +18,8 @@ struct finder {
 	const struct plumb_profile *profile;
 	const struct plumb_iteration_limits *limits;
 	struct plumb_iterations *found;
+	const struct plumb_span *spans; /* the profile's, else its newest work */
+	uint32_t spans_count;
 	unsigned char *sorts; /* by context: enum sort */
 	int64_t *copy_size;   /* by context: of each of its copies, or PLUMB_UNKNOWN */
 };
@@ -86,34 +88,12 @@ is_time(int64_t start_ns, int64_t end_ns)
 	return start_ns > -TIME_MOST && end_ns < TIME_MOST && start_ns <= end_ns;
 }
 
-/* Calls EACH with every piece of a stream's work. */
+/* Is SPAN work of a stream whose times are good? */
 static bool
-each_work(const struct finder *f,
-          bool (*each)(void *data, const struct plumb_iteration_op *op, uint64_t bytes), void *data)
+is_work(const struct finder *f, const struct plumb_span *span)
 {
-	const struct plumb_profile *p = f->profile;
-	bool done = true;
-
-	for (uint32_t i = 0; done && !f->found->newest && i < p->spans_count; i++) {
-		const struct plumb_span *s = &p->spans[i];
-
-		if (p->tracks[s->track].kind == PLUMB_TRACK_STREAM &&
-		    is_time(s->start_ns, s->end_ns))
-			done = each(data,
-			            &(struct plumb_iteration_op){ s->context, s->track, s->start_ns,
-			                                          s->end_ns, s->correlation },
-			            s->bytes);
-	}
-	for (uint32_t i = 0; done && f->found->newest && i < p->work_count; i++) {
-		const struct plumb_work_item *w = &p->work[i];
-
-		if (is_time(w->start_ns, w->end_ns))
-			done = each(data,
-			            &(struct plumb_iteration_op){ w->context, w->track, w->start_ns,
-			                                          w->end_ns, 0 },
-			            0);
-	}
-	return done;
+	return f->profile->tracks[span->track].kind == PLUMB_TRACK_STREAM &&
+	       is_time(span->start_ns, span->end_ns);
 }
 
 struct census {
@@ -122,23 +102,20 @@ struct census {
 	int64_t *last, *gaps;                 /* end of the last kernel, time between kernels */
 };
 
-static bool
-count_op(void *data, const struct plumb_iteration_op *op, uint64_t bytes)
+static void
+count_op(struct census *c, const struct plumb_span *op)
 {
-	(void)bytes;
-	struct census *c = data;
 	struct plumb_iteration_track *track = &c->tracks[op->track];
 	unsigned char sort = c->f->sorts[op->context];
 
 	if (sort == COPY || sort == COPY_FROM_HOST)
 		track->copies++;
 	if (sort != KERNEL)
-		return true;
+		return;
 	if (track->ops++)
 		c->gaps[op->track] += op->start_ns - c->last[op->track];
 	track->kernel_ns += op->end_ns - op->start_ns;
 	c->last[op->track] = op->end_ns;
-	return true;
 }
 
 /* By device; of one, the main track first. */
@@ -167,7 +144,11 @@ find_tracks(struct finder *f)
 	c.last = calloc((size_t)p->tracks_count + 1, sizeof *c.last);
 	c.gaps = calloc((size_t)p->tracks_count + 1, sizeof *c.gaps);
 	found->tracks = c.tracks;
-	if (c.tracks && c.last && c.gaps && each_work(f, count_op, &c))
+	bool done = c.tracks && c.last && c.gaps;
+	for (uint32_t i = 0; done && i < f->spans_count; i++)
+		if (is_work(f, &f->spans[i]))
+			count_op(&c, &f->spans[i]);
+	if (done)
 		for (uint32_t t = 0; t < p->tracks_count; t++) {
 			struct plumb_iteration_track *track = &c.tracks[t];
 
@@ -180,7 +161,6 @@ find_tracks(struct finder *f)
 			track->copy_bytes = PLUMB_UNKNOWN;
 			c.tracks[found->count++] = *track;
 		}
-	bool done = c.tracks && c.last && c.gaps;
 	free(c.last);
 	free(c.gaps);
 	if (!done)
@@ -199,42 +179,73 @@ find_tracks(struct finder *f)
 
 /* ---- a device's work ---- */
 
-struct gathering {
-	struct finder *f;
-	struct plumb_iteration_track *track;
-	struct plumb_iteration_work *work;
-};
-
+/* The kernels of the main TRACK, and the copies from the host to its device. */
 static bool
-gather_op(void *data, const struct plumb_iteration_op *op, uint64_t bytes)
+gather(const struct finder *f, const struct plumb_iteration_track *track,
+       struct plumb_iteration_work *work)
 {
-	struct gathering *g = data;
-	unsigned char sort = g->f->sorts[op->context];
+	for (uint32_t i = 0; i < f->spans_count; i++) {
+		const struct plumb_span *op = &f->spans[i];
+		unsigned char sort = f->sorts[op->context];
 
-	if (g->f->profile->tracks[op->track].device != g->track->device || sort == OTHER ||
-	    sort == MARKER)
-		return true;
-	struct plumb_interval_ns *busy = plumb_vec_add(&g->work->busy);
-	if (!busy)
-		return false;
-	*busy = (struct plumb_interval_ns){ op->start_ns, op->end_ns };
-	if (sort == COPY_FROM_HOST) {
-		struct plumb_interval_ns *copying = plumb_vec_add(&g->work->copying);
-		struct plumb_iteration_copy *copy = plumb_vec_add(&g->work->copies);
+		if (f->profile->tracks[op->track].device != track->device || !is_work(f, op))
+			continue;
+		if (sort == COPY_FROM_HOST) {
+			struct plumb_iteration_copy *copy = plumb_vec_add(&work->copies);
 
-		if (!copy || !copying)
-			return false;
-		*copying = *busy;
-		copy->start_ns = op->start_ns;
-		copy->bytes =
-			bytes && bytes <= INT64_MAX ? (int64_t)bytes : g->f->copy_size[op->context];
-	} else if (sort == KERNEL && op->track == g->track->track) {
-		struct plumb_iteration_op *added = plumb_vec_add(&g->work->kernels);
+			if (!copy)
+				return false;
+			*copy = (struct plumb_iteration_copy){ op->start_ns, op->end_ns,
+				                               f->copy_size[op->context] };
+			if (op->bytes && op->bytes <= INT64_MAX)
+				copy->bytes = (int64_t)op->bytes;
+		} else if (sort == KERNEL && op->track == track->track) {
+			uint32_t *kernel = plumb_vec_add(&work->kernels);
 
-		if (!added)
-			return false;
-		*added = *op;
+			if (!kernel)
+				return false;
+			*kernel = i;
+		}
 	}
+	return true;
+}
+
+/* When the device had work, and when copies came from the host. Not before it is needed: there may be as many
+ * intervals as kernels. */
+static bool
+gather_times(const struct finder *f, uint32_t device, struct plumb_iteration_work *work)
+{
+	uint32_t track = PLUMB_NONE;
+
+	for (uint32_t i = 0; i < f->spans_count; i++) {
+		const struct plumb_span *op = &f->spans[i];
+		unsigned char sort = f->sorts[op->context];
+		struct plumb_interval_ns *last =
+			track == op->track ? &work->busy.items[work->busy.count - 1] : NULL;
+
+		if (f->profile->tracks[op->track].device != device || !is_work(f, op) ||
+		    sort == OTHER || sort == MARKER)
+			continue;
+		if (last && op->start_ns >= last->start && op->start_ns <= last->end) {
+			last->end = op->end_ns > last->end ? op->end_ns : last->end;
+			continue;
+		}
+		track = op->track;
+		last = plumb_vec_add(&work->busy);
+		if (!last)
+			return false;
+		*last = (struct plumb_interval_ns){ op->start_ns, op->end_ns };
+	}
+	for (uint32_t i = 0; i < work->copies.count; i++) {
+		struct plumb_interval_ns *copying = plumb_vec_add(&work->copying);
+
+		if (!copying)
+			return false;
+		*copying = (struct plumb_interval_ns){ work->copies.items[i].start_ns,
+			                               work->copies.items[i].end_ns };
+	}
+	plumb_intervals_merge(work->busy.items, &work->busy.count);
+	plumb_intervals_merge(work->copying.items, &work->copying.count);
 	return true;
 }
 
@@ -353,7 +364,7 @@ find_odd(const struct plumb_loop *loop, const int32_t *text, int32_t count, int3
 /* ---- levels ---- */
 
 static int
-add_level(const struct finder *f, const struct plumb_iteration_work *work, const int32_t *text,
+add_level(const struct finder *f, struct plumb_iteration_work *work, const int32_t *text,
           int32_t alphabet, const uint32_t *frames, struct plumb_loop *loop, int32_t *places,
           struct plumb_iteration_track *track)
 {
@@ -367,6 +378,8 @@ add_level(const struct finder *f, const struct plumb_iteration_work *work, const
 	level->first_frame = frames[loop->pattern[0]];
 	level->match = loop->match;
 	level->coverage = loop->coverage;
+	if (!work->busy.count && !gather_times(f, track->device, work))
+		return PLUMB_ESYSTEM;
 	code = plumb_iterations_measure(work, loop, f->limits, level);
 	if (!code && track->level_count == 1)
 		code = find_odd(loop, text, (int32_t)work->kernels.count, alphabet, frames, places,
@@ -391,7 +404,7 @@ find_within(const struct plumb_loop *outer, const int32_t *text, int32_t count, 
 }
 
 static int
-find_levels(const struct finder *f, const struct plumb_iteration_work *work, const int32_t *text,
+find_levels(const struct finder *f, struct plumb_iteration_work *work, const int32_t *text,
             int32_t alphabet, const uint32_t *frames, struct plumb_iteration_track *track)
 {
 	int32_t count = (int32_t)work->kernels.count,
@@ -416,7 +429,7 @@ find_levels(const struct finder *f, const struct plumb_iteration_work *work, con
 
 /* Names become symbols, numbered in the order of their first kernels. */
 static int
-find_on(const struct finder *f, const struct plumb_iteration_work *work,
+find_on(const struct finder *f, struct plumb_iteration_work *work,
         struct plumb_iteration_track *track)
 {
 	const struct plumb_profile *p = f->profile;
@@ -428,7 +441,8 @@ find_on(const struct finder *f, const struct plumb_iteration_work *work,
 
 	if (text && symbols && frames && n <= INT32_MAX) {
 		for (uint32_t i = 0; i < n; i++) {
-			uint32_t frame = p->contexts[work->kernels.items[i].context].frame;
+			uint32_t frame =
+				p->contexts[plumb_iteration_kernel(work, i)->context].frame;
 			uint32_t name = p->frames[frame].name + 1; /* PLUMB_NONE + 1 is 0 */
 
 			if (!symbols[name]) {
@@ -448,13 +462,10 @@ find_on(const struct finder *f, const struct plumb_iteration_work *work,
 static int
 find_main(struct finder *f, struct plumb_iteration_track *track)
 {
-	struct plumb_iteration_work work = { .profile = f->profile };
-	struct gathering gathering = { f, track, &work };
+	struct plumb_iteration_work work = { .profile = f->profile, .spans = f->spans };
 	int code = PLUMB_ESYSTEM;
 
-	if (each_work(f, gather_op, &gathering)) {
-		plumb_intervals_merge(work.busy.items, &work.busy.count);
-		plumb_intervals_merge(work.copying.items, &work.copying.count);
+	if (gather(f, track, &work)) {
 		if (work.copies.count)
 			qsort(work.copies.items, work.copies.count, sizeof *work.copies.items,
 			      by_start);
@@ -468,24 +479,45 @@ find_main(struct finder *f, struct plumb_iteration_track *track)
 	return code;
 }
 
+/* The newest work, as spans. */
+static struct plumb_span *
+newest_spans(const struct plumb_profile *p)
+{
+	struct plumb_span *spans = calloc((size_t)p->work_count + 1, sizeof *spans);
+
+	for (uint32_t i = 0; spans && i < p->work_count; i++) {
+		const struct plumb_work_item *w = &p->work[i];
+
+		spans[i] =
+			(struct plumb_span){ w->context, w->track, w->start_ns, w->end_ns, 0, 0 };
+	}
+	return spans;
+}
+
 int
 plumb_iterations_find(const struct plumb_profile *profile,
                       const struct plumb_iteration_limits *limits, struct plumb_iterations *found,
                       struct plumb_error *error)
 {
 	struct finder f = { .profile = profile, .found = found };
+	struct plumb_span *newest;
 	int code;
 
 	*found = (struct plumb_iterations){ .newest = true };
 	f.limits = limits ? limits : &plumb_iteration_limits;
 	for (uint32_t i = 0; found->newest && i < profile->spans_count; i++)
 		found->newest = profile->tracks[profile->spans[i].track].kind != PLUMB_TRACK_STREAM;
-	code = sort_contexts(&f) && find_tracks(&f) ? 0 : PLUMB_ESYSTEM;
+	newest = found->newest ? newest_spans(profile) : NULL;
+	f.spans = found->newest ? newest : profile->spans;
+	f.spans_count = found->newest ? profile->work_count : profile->spans_count;
+	code = (newest || !found->newest) && sort_contexts(&f) && find_tracks(&f) ? 0
+	                                                                          : PLUMB_ESYSTEM;
 	for (uint32_t i = 0; !code && i < found->count; i++)
 		if (found->tracks[i].role == PLUMB_ROLE_MAIN)
 			code = find_main(&f, &found->tracks[i]);
 	free(f.sorts);
 	free(f.copy_size);
+	free(newest);
 	return code ? plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs")
 	            : 0;
 }

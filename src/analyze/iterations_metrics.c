@@ -44,19 +44,21 @@ static void
 measure_kernels(const struct plumb_iteration_work *work, const struct plumb_round *round,
                 struct plumb_iteration *item)
 {
-	const struct plumb_iteration_op *kernels = work->kernels.items;
-	int64_t gaps = 0;
+	const struct plumb_span *kernel = plumb_iteration_kernel(work, (uint32_t)round->start);
+	int64_t gaps = 0, last = kernel->end_ns;
 
 	item->ops = (uint32_t)(round->end - round->start);
 	item->edits = (uint32_t)round->edits;
-	item->start_ns = kernels[round->start].start_ns;
-	item->end_ns = kernels[round->start].end_ns;
+	item->start_ns = kernel->start_ns;
+	item->end_ns = kernel->end_ns;
 	for (int32_t i = round->start; i < round->end; i++) {
-		item->op_time_ns += kernels[i].end_ns - kernels[i].start_ns;
+		kernel = plumb_iteration_kernel(work, (uint32_t)i);
+		item->op_time_ns += kernel->end_ns - kernel->start_ns;
 		if (i > round->start)
-			gaps += kernels[i].start_ns - kernels[i - 1].end_ns;
-		if (kernels[i].end_ns > item->end_ns)
-			item->end_ns = kernels[i].end_ns;
+			gaps += kernel->start_ns - last;
+		last = kernel->end_ns;
+		if (last > item->end_ns)
+			item->end_ns = last;
 	}
 	item->op_gap_ns = item->ops > 1 ? gaps / (item->ops - 1) : PLUMB_UNKNOWN;
 }

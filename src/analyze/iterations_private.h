@@ -9,24 +9,25 @@
 #include "base/vec.h"
 #include "model/intervals.h"
 
-struct plumb_iteration_op {
-	uint32_t context, track;
-	int64_t start_ns, end_ns;
-	uint64_t correlation; /* 0 none */
-};
-
 struct plumb_iteration_copy {
-	int64_t start_ns;
+	int64_t start_ns, end_ns;
 	int64_t bytes; /* or PLUMB_UNKNOWN */
 };
 
 /* A device's work. */
 struct plumb_iteration_work {
 	const struct plumb_profile *profile;
-	PLUMB_VEC(struct plumb_iteration_op) kernels;      /* of the main track, by start */
+	const struct plumb_span *spans;
+	PLUMB_VEC(uint32_t) kernels;                       /* of the main track, by start: spans */
 	PLUMB_VEC(struct plumb_iteration_copy) copies;     /* from the host, by start */
 	PLUMB_VEC(struct plumb_interval_ns) busy, copying; /* merged */
 };
+
+static inline const struct plumb_span *
+plumb_iteration_kernel(const struct plumb_iteration_work *work, uint32_t i)
+{
+	return &work->spans[work->kernels.items[i]];
+}
 
 /* Turns LOOP so that its rounds begin where iterations do, and says why there (enum
  * plumb_iteration_phase). PLACES is scratch room, one for each kernel. */

@@ -32,8 +32,7 @@ launch_key(const void *row, int which, const void *data)
 
 /* The launch of a kernel among COUNT sorted ones, or its own start. */
 static int64_t
-launched(const struct launch *items, uint32_t count, uint64_t process,
-         const struct plumb_iteration_op *op)
+launched(const struct launch *items, uint32_t count, uint64_t process, const struct plumb_span *op)
 {
 	uint32_t low = 0, high = count;
 
@@ -79,7 +78,7 @@ find_launches(const struct plumb_iteration_work *work)
 	       !plumb_sort_rows(&rows, launches.count, sizeof *launches.items, launch_key, 2, NULL);
 	launches.items = rows;
 	for (uint32_t i = 0; done && i < work->kernels.count; i++) {
-		const struct plumb_iteration_op *op = &work->kernels.items[i];
+		const struct plumb_span *op = plumb_iteration_kernel(work, i);
 
 		times[i] =
 			launched(launches.items, launches.count, p->tracks[op->track].process, op);
@@ -215,7 +214,7 @@ by_copy(const struct plumb_iteration_work *work, const int32_t *places, struct t
 	if (!starts)
 		return -1;
 	for (uint32_t i = 0; i < work->kernels.count; i++)
-		starts[i] = work->kernels.items[i].start_ns;
+		starts[i] = plumb_iteration_kernel(work, i)->start_ns;
 	for (uint32_t i = 0; i < work->copies.count; i++)
 		vote_after(turn, starts, work->kernels.count, places,
 		           work->copies.items[i].start_ns);
@@ -227,12 +226,12 @@ static int32_t
 choose_start(const struct plumb_iteration_work *work, const int32_t *places, struct turn *turn,
              uint32_t *phase)
 {
-	const struct plumb_iteration_op *kernels = work->kernels.items;
 	int32_t gap, best;
 	bool distinct;
 
 	for (uint32_t i = 1; i < work->kernels.count; i++) {
-		int64_t time = kernels[i].start_ns - kernels[i - 1].end_ns;
+		int64_t time = plumb_iteration_kernel(work, i)->start_ns -
+		               plumb_iteration_kernel(work, i - 1)->end_ns;
 
 		if (places[i] >= 0) {
 			turn->gap[places[i]] += time > 0 ? (double)time : 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/intervals.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 static int
@@ -15,7 +16,10 @@ plumb_intervals_merge(struct plumb_interval_ns *items, uint32_t *count)
 {
 	uint32_t kept = 0;
 	int64_t length = 0;
-	if (*count)
+	bool ordered = true;
+	for (uint32_t i = 1; ordered && i < *count; i++)
+		ordered = items[i - 1].start <= items[i].start;
+	if (!ordered)
 		qsort(items, *count, sizeof *items, by_start);
 	for (uint32_t i = 0; i < *count; i++) {
 		if (items[i].end < items[i].start)
