@@ -493,6 +493,15 @@ class Profile:
         return self._rows("device_processes", Row)
 
     @property
+    def waits(self):
+        """Who waited for GPU work, where that was recorded: rows with track, awaited, device (ids or
+        None), call, after (correlations; 0: none). Empty for a file without them."""
+        if not self._database.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND "
+                                      "name = 'waits'").fetchone():
+            return []
+        return self._rows("waits", Row)
+
+    @property
     def tracks(self):
         """Threads, streams and devices' memory (a list of Track, indexed by their id)."""
         return self._rows("tracks", Track)

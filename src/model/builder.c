@@ -88,6 +88,7 @@ plumb_builder_free(struct plumb_builder *builder)
 	plumb_vec_free(&builder->memory);
 	plumb_vec_free(&builder->device_processes);
 	plumb_vec_free(&builder->spans);
+	plumb_vec_free(&builder->waits);
 	plumb_map_free(&builder->frame_map);
 	plumb_map_free(&builder->context_map);
 	plumb_map_free(&builder->value_map);
@@ -613,6 +614,19 @@ plumb_builder_span(struct plumb_builder *builder, const struct plumb_span *span)
 	if (!added)
 		return out_of_memory(builder);
 	*added = *span;
+	return PLUMB_OK;
+}
+
+int
+plumb_builder_wait(struct plumb_builder *builder, const struct plumb_wait *wait)
+{
+	if (wait->track >= builder->tracks.count || !is_track(builder, wait->awaited) ||
+	    !is_device(builder, wait->device))
+		return bad_row(builder, "a wait has an unknown track or device");
+	struct plumb_wait *added = plumb_vec_add(&builder->waits);
+	if (!added)
+		return out_of_memory(builder);
+	*added = *wait;
 	return PLUMB_OK;
 }
 

@@ -322,6 +322,7 @@ plumb_builder_finish(struct plumb_builder *builder, struct plumb_profile *profil
 	MOVE(series);
 	MOVE(memory);
 	MOVE(spans);
+	MOVE(waits);
 	profile->run = builder->run;
 	struct plumb_pool *pool;
 	plumb_strtab_release(builder->strings, &profile->strings, &profile->strings_count, &pool);

@@ -221,6 +221,15 @@ struct plumb_series_bin {
 	int64_t busy_ns, kernels, copies;
 };
 
+/* Who waited for GPU work, by the recording (synchronisation records). TRACK, a thread or stream, waited for
+ * the stream AWAITED, PLUMB_NONE: every stream of DEVICE (PLUMB_NONE: of any). CALL and AFTER are correlations
+ * in TRACK's process: of the driver call that waited, or made the stream wait, and of the call that recorded
+ * the event; 0: for all that was handed over before CALL. */
+struct plumb_wait {
+	uint32_t track, awaited, device;
+	uint64_t call, after;
+};
+
 /* The run as a whole. */
 struct plumb_run {
 	uint32_t command; /* string */
@@ -256,6 +265,7 @@ struct plumb_profile {
 	PLUMB_COLUMN(struct plumb_series_bin, series);
 	PLUMB_COLUMN(struct plumb_memory, memory); /* one for each track of the kind */
 	PLUMB_COLUMN(struct plumb_span, spans);    /* by track, start, the longer first */
+	PLUMB_COLUMN(struct plumb_wait, waits);
 	struct plumb_run run;
 	void *storage; /* what the strings lie in; private to model/ */
 };

@@ -290,6 +290,16 @@ static const struct plumb_column device_process_columns[] = {
 };
 #undef ROW
 
+#define ROW struct plumb_wait
+static const struct plumb_column wait_columns[] = {
+	ID("track", track, TRACKS),
+	ID_OR_NONE("awaited", awaited, TRACKS),
+	ID_OR_NONE("device", device, DEVICES),
+	CELL("call", NUMBER, call),
+	CELL("after", NUMBER, after),
+};
+#undef ROW
+
 #define TABLE(number, name, columns, type, field) TABLE_SINCE(number, name, columns, type, field, 1)
 #define TABLE_SINCE(number, name, columns, type, field, schema)                                    \
 	[PLUMB_TABLE_##number] = { name,                                                           \
@@ -322,4 +332,5 @@ const struct plumb_table plumb_store_schema[PLUMB_TABLES] = {
 	TABLE_SINCE(MEMORY, "memory", memory_columns, struct plumb_memory, memory, 2),
 	TABLE_SINCE(DEVICE_PROCESSES, "device_processes", device_process_columns,
 	            struct plumb_device_process, device_processes, 2),
+	TABLE_SINCE(WAITS, "waits", wait_columns, struct plumb_wait, waits, 2),
 };

@@ -78,6 +78,9 @@ const char plumb_store_tables_sql[] =
 	" device INTEGER NOT NULL REFERENCES devices,"
 	" process INTEGER NOT NULL REFERENCES processes, busy_ns INTEGER, first_ns INTEGER, "
 	"last_ns INTEGER);"
+	"CREATE TABLE waits(id INTEGER PRIMARY KEY, track INTEGER NOT NULL REFERENCES tracks,"
+	" awaited INTEGER REFERENCES tracks, device INTEGER REFERENCES devices,"
+	" call INTEGER NOT NULL, after INTEGER NOT NULL);"
 
 	"CREATE TABLE totals(id INTEGER PRIMARY KEY,"
 	" metric INTEGER NOT NULL REFERENCES metrics, track INTEGER REFERENCES tracks,"

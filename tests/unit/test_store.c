@@ -71,6 +71,12 @@ assert_same(const struct plumb_profile *a, struct plumb_profile *b)
 	SAME_ROWS(work);
 	SAME_ROWS(series);
 	SAME_ROWS(device_processes);
+	assert_int_equal(a->waits_count, b->waits_count);
+	for (uint32_t i = 0; i < a->waits_count; i++) {
+		const struct plumb_wait *w = &a->waits[i], *v = &b->waits[i];
+		assert_true(w->track == v->track && w->awaited == v->awaited &&
+		            w->device == v->device && w->call == v->call && w->after == v->after);
+	}
 	SAME_ROWS(spans);
 	/* These have padding, or a NAN. */
 	assert_int_equal(a->values_count, b->values_count);

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The graph as a whole: made part by part, and what the parts share. */
+#include <stdlib.h>
+
+#include "analyze/path/path_private.h"
+#include "base/hash.h"
+#include "model/collective.h"
+
+#define TIME_MOST (INT64_C(1) << 61)
+
+const char *const plumb_path_kinds[PLUMB_PATH_KINDS] = {
+	"host", "launch", "kernel", "copy", "communication", "gap", "unknown",
+};
+
+/* ---- what parts share ---- */
+
+bool
+plumb_path_edge(struct plumb_path *path, uint32_t from, uint32_t to, uint32_t kind, int64_t length,
+                uint32_t owner)
+{
+	struct plumb_path_edge *edge = plumb_vec_add(&path->edges);
+
+	if (!edge)
+		return false;
+	*edge = (struct plumb_path_edge){ length, from, path->nodes[to].edge, owner, kind };
+	path->nodes[to].edge = path->edges.count - 1;
+	return true;
+}
+
+uint32_t
+plumb_path_process(const struct plumb_path *path, uint32_t span)
+{
+	return path->profile->tracks[path->profile->spans[span].track].process;
+}
+
+uint32_t
+plumb_path_call(const struct plumb_path *path, uint32_t process, uint64_t correlation)
+{
+	const struct plumb_span *spans = path->profile->spans;
+	struct plumb_map_cursor at;
+	uint32_t best = PLUMB_NONE;
+
+	if (!correlation)
+		return PLUMB_NONE;
+	for (uint32_t i = plumb_map_first(&path->calls, plumb_hash_mix(process, correlation), &at);
+	     i != PLUMB_MAP_NONE; i = plumb_map_next(&path->calls, &at))
+		if (spans[i].correlation == correlation && plumb_path_process(path, i) == process &&
+		    (best == PLUMB_NONE || spans[i].start_ns >= spans[best].start_ns))
+			best = i;
+	return best;
+}
+
+/* How many of the place's works were over by AT. */
+static uint32_t
+done_by(const struct plumb_path_place *place, int64_t at)
+{
+	uint32_t low = 0, high = place->count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (place->done[middle].at <= at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+uint32_t
+plumb_path_last_done(const struct plumb_path *path, uint32_t process, uint32_t device,
+                     uint32_t not_on, int64_t at)
+{
+	enum { LOOK_BACK = 64 }; /* works of a track that is left out may come one after another */
+	const struct plumb_span *spans = path->profile->spans;
+	uint32_t best = PLUMB_NONE;
+
+	for (uint32_t i = 0; i < path->places.count; i++) {
+		const struct plumb_path_place *place = &path->places.items[i];
+
+		if (place->process != process || (device != PLUMB_NONE && place->device != device))
+			continue;
+		uint32_t n = done_by(place, at), least = n > LOOK_BACK ? n - LOOK_BACK : 0;
+		while (n > least && spans[place->done[n - 1].span].track == not_on)
+			n--;
+		if (n > least && (best == PLUMB_NONE ||
+		                  place->done[n - 1].at > path->nodes[plumb_path_end(best)].at))
+			best = place->done[n - 1].span;
+	}
+	return best;
+}
+
+/* ---- the whole ---- */
+
+static void
+find_kinds(struct plumb_path *path)
+{
+	const struct plumb_profile *p = path->profile;
+
+	for (uint32_t c = 0; c < p->contexts_count; c++) {
+		const struct plumb_frame *frame = plumb_context_frame(p, c);
+		uint32_t parent = p->contexts[c].parent;
+		const char *name = plumb_text(p, frame->name);
+
+		if (frame->kind == PLUMB_FRAME_COPY || frame->kind == PLUMB_FRAME_SET)
+			path->kinds[c] = PLUMB_PATH_COPY;
+		else if (frame->kind == PLUMB_FRAME_COLLECTIVE ||
+		         (parent != PLUMB_NONE &&
+		          path->kinds[parent] == PLUMB_PATH_COMMUNICATION) ||
+		         (frame->kind == PLUMB_FRAME_KERNEL && name && plumb_collective_name(name)))
+			path->kinds[c] = PLUMB_PATH_COMMUNICATION;
+		else if (frame->kind == PLUMB_FRAME_KERNEL)
+			path->kinds[c] = PLUMB_PATH_KERNEL;
+	}
+}
+
+static bool
+begin_nodes(struct plumb_path *path)
+{
+	const struct plumb_profile *p = path->profile;
+	uint32_t track = 0;
+
+	path->count = 2 * p->spans_count;
+	for (uint32_t i = 0; i < p->spans_count; i++) {
+		const struct plumb_span *span = &p->spans[i];
+		bool sound = span->start_ns > -TIME_MOST && span->end_ns < TIME_MOST &&
+		             span->start_ns <= span->end_ns;
+		uint32_t flags = !sound ? PLUMB_PATH_LEFT_OUT
+		                 : p->tracks[span->track].kind == PLUMB_TRACK_STREAM
+		                         ? PLUMB_PATH_WORK
+		                         : 0;
+
+		while (track <= span->track)
+			path->first_span[track++] = i;
+		path->nodes[plumb_path_begin(i)] =
+			(struct plumb_path_node){ span->start_ns, PLUMB_NONE, PLUMB_NONE,
+			                          PLUMB_NONE, flags };
+		path->nodes[plumb_path_end(i)] =
+			(struct plumb_path_node){ span->end_ns, PLUMB_NONE, PLUMB_NONE, PLUMB_NONE,
+			                          flags };
+		path->launch[i] = PLUMB_NONE;
+		path->submitted[i] = INT64_MIN;
+		if (!flags && span->correlation &&
+		    plumb_map_add(&path->calls,
+		                  plumb_hash_mix(p->tracks[span->track].process, span->correlation),
+		                  i) < 0)
+			return false;
+	}
+	while (track <= p->tracks_count)
+		path->first_span[track++] = p->spans_count;
+	return true;
+}
+
+/* Behind the others, now that all are known. */
+static bool
+place_gates(struct plumb_path *path)
+{
+	for (uint32_t i = 0; i < path->gates.count; i++)
+		path->nodes[path->count + i] = path->gates.items[i];
+	path->count += path->gates.count;
+	path->position = malloc(((size_t)path->count + 1) * sizeof *path->position);
+	for (uint32_t i = 0; path->position && i < path->count; i++)
+		path->position[i] = PLUMB_NONE;
+	return path->position != NULL;
+}
+
+static bool
+make(struct plumb_path *path)
+{
+	const struct plumb_profile *p = path->profile;
+	size_t n = p->spans_count;
+
+	/* A gate has at least two works. */
+	path->nodes = malloc((2 * n + n / 2 + 1) * sizeof *path->nodes);
+	path->first_span = malloc(((size_t)p->tracks_count + 2) * sizeof *path->first_span);
+	path->last_node = malloc(((size_t)p->tracks_count + 1) * sizeof *path->last_node);
+	path->launch = malloc((n + 1) * sizeof *path->launch);
+	path->submitted = malloc((n + 1) * sizeof *path->submitted);
+	path->kinds = calloc((size_t)p->contexts_count + 1, 1);
+	if (!path->nodes || !path->first_span || !path->last_node || !path->launch ||
+	    !path->submitted || !path->kinds)
+		return false;
+	find_kinds(path);
+	return begin_nodes(path) && plumb_path_threads(path) && plumb_path_streams(path) &&
+	       plumb_path_collectives(path) && place_gates(path) && plumb_path_waits(path) &&
+	       plumb_path_engine(path);
+}
+
+struct plumb_path *
+plumb_path_new(const struct plumb_profile *profile, struct plumb_error *error)
+{
+	struct plumb_path *path;
+
+	if (!profile->spans_count) {
+		plumb_fail(error, PLUMB_EEMPTY, "the profile has no spans");
+		return NULL;
+	}
+	path = calloc(1, sizeof *path);
+	if (path)
+		path->profile = profile;
+	if (!path || !make(path)) {
+		plumb_path_free(path);
+		plumb_fail(error, PLUMB_ESYSTEM, "not enough memory for the critical path");
+		return NULL;
+	}
+	return path;
+}
+
+void
+plumb_path_free(struct plumb_path *path)
+{
+	if (!path)
+		return;
+	for (uint32_t i = 0; i < path->places.count; i++)
+		free(path->places.items[i].done);
+	plumb_vec_free(&path->places);
+	plumb_vec_free(&path->edges);
+	plumb_vec_free(&path->gates);
+	plumb_map_free(&path->calls);
+	free(path->nodes);
+	free(path->first_span);
+	free(path->last_node);
+	free(path->launch);
+	free(path->submitted);
+	free(path->kinds);
+	free(path->position);
+	free(path);
+}
+
+const struct plumb_path_facts *
+plumb_path_facts(const struct plumb_path *path)
+{
+	return &path->facts;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The graph behind path.h. Private to analyze/path/. */
+#ifndef PLUMB_ANALYZE_PATH_PATH_PRIVATE_H
+#define PLUMB_ANALYZE_PATH_PATH_PRIVATE_H
+
+#include "analyze/path/path.h"
+#include "base/map.h"
+#include "base/vec.h"
+
+#define PLUMB_PATH_ROUNDING_NS 1000 /* traces in µs round begin and end apart */
+
+/* Node 2i is the begin of span i, 2i + 1 its end; behind those the gates of collectives. */
+static inline uint32_t
+plumb_path_begin(uint32_t span)
+{
+	return 2 * span;
+}
+
+static inline uint32_t
+plumb_path_end(uint32_t span)
+{
+	return 2 * span + 1;
+}
+
+enum plumb_path_flag {
+	PLUMB_PATH_WAITS = 1 << 0,  /* the time since the node before is no work */
+	PLUMB_PATH_WORK = 1 << 1,   /* of a stream */
+	PLUMB_PATH_LEFT_OUT = 1 << 2, /* its times are none */
+};
+
+struct plumb_path_node {
+	int64_t at;
+	uint32_t before; /* the node that always comes before; PLUMB_NONE */
+	uint32_t owner;  /* the span whose time lies between the two; PLUMB_NONE: of no span */
+	uint32_t edge;   /* the first of what else comes before; PLUMB_NONE */
+	uint32_t flags;  /* enum plumb_path_flag */
+};
+
+enum plumb_path_edge_kind {
+	PLUMB_PATH_BY_LAUNCH,
+	PLUMB_PATH_BY_EVENT,
+	PLUMB_PATH_BY_SYNC,
+	PLUMB_PATH_BY_THREAD, /* the time is of the thread it comes from */
+	PLUMB_PATH_BY_RETURN, /* of the one it goes to */
+	PLUMB_PATH_BY_PEER,
+};
+
+struct plumb_path_edge {
+	int64_t length; /* of what lies between at least */
+	uint32_t from, next;
+	uint32_t owner; /* of the length; PLUMB_NONE: of no span */
+	uint32_t kind;  /* enum plumb_path_edge_kind */
+};
+
+/* Ends of the works of one process on one device, ascending. */
+struct plumb_path_done {
+	int64_t at;
+	uint32_t span;
+};
+struct plumb_path_place {
+	uint32_t process, device;
+	struct plumb_path_done *done;
+	uint32_t count;
+};
+
+struct plumb_path {
+	const struct plumb_profile *profile;
+	struct plumb_path_facts facts;
+	struct plumb_path_node *nodes;
+	uint32_t count; /* of nodes, gates included */
+	PLUMB_VEC(struct plumb_path_edge) edges;
+	uint32_t *first_span;        /* by track, and one more: where its spans begin */
+	uint32_t *last_node;         /* by track, of threads: PLUMB_NONE where there is none */
+	uint32_t *launch;            /* by span, of works: the driver call, or PLUMB_NONE */
+	int64_t *submitted;          /* by span, of works: when the latest call up to it on its stream began */
+	unsigned char *kinds;        /* by context: enum plumb_path_kind of its spans */
+	struct plumb_map calls;      /* (process, correlation) → span of a thread */
+	PLUMB_VEC(struct plumb_path_place) places;
+	PLUMB_VEC(struct plumb_path_node) gates; /* until they are behind the other nodes */
+	uint32_t *position; /* by node: in the window's order, or PLUMB_NONE */
+};
+
+/* Before node TO comes FROM. False: memory is out. */
+bool plumb_path_edge(struct plumb_path *path, uint32_t from, uint32_t to, uint32_t kind,
+                     int64_t length, uint32_t owner);
+
+/* The call of PROCESS with CORRELATION; the inner one of two within each other. PLUMB_NONE: none. */
+uint32_t plumb_path_call(const struct plumb_path *path, uint32_t process, uint64_t correlation);
+uint32_t plumb_path_process(const struct plumb_path *path, uint32_t span);
+/* The work of PROCESS on DEVICE (PLUMB_NONE: any) that was over last by AT, or PLUMB_NONE. NOT_ON: a
+ * track to leave out, or PLUMB_NONE. */
+uint32_t plumb_path_last_done(const struct plumb_path *path, uint32_t process, uint32_t device,
+                              uint32_t not_on, int64_t at);
+
+/* Each a part of the graph; false: memory is out. In this order. */
+bool plumb_path_threads(struct plumb_path *path);     /* threads.c: what threads did, one after another */
+bool plumb_path_streams(struct plumb_path *path);     /* streams.c: works, their order and their calls */
+bool plumb_path_collectives(struct plumb_path *path); /* collectives.c */
+bool plumb_path_waits(struct plumb_path *path);       /* waits.c: synchronisation and events */
+bool plumb_path_engine(struct plumb_path *path);      /* engine.c: autograd's threads */
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who waited for what: as the profile has it, and where it does not, as names and times tell. Inferred:
+ *
+ * - a call that waits by its name (cudaStreamSynchronize) waited for the work of its process that was over
+ *   last before it returned, if that was after it began; a copy's call that returned after its copy for that;
+ * - a work that began within 5 µs of the end of one on another stream, 50 µs or more after its launch and 10
+ *   after its own stream and everything else that it is known to wait for, waited for that one.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/path/path_private.h"
+
+#define EVENT_NS 5000        /* from the end of one work to the begin of one that waited for it */
+#define LONG_LAUNCHED_NS 50000
+#define LONG_IDLE_NS 10000
+
+/* ---- as recorded ---- */
+
+/* The last work on the stream TRACK that was handed over by AT, or the first one after. */
+static uint32_t
+handed_over(const struct plumb_path *path, uint32_t track, int64_t at, bool after)
+{
+	uint32_t low = path->first_span[track], high = path->first_span[track + 1], first = low;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (path->submitted[middle] <= at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (after)
+		return low < path->first_span[track + 1] ? low : PLUMB_NONE;
+	return low > first ? low - 1 : PLUMB_NONE;
+}
+
+/* Node TO waited for the end of WORK. *WAITED: it was over after the node before TO. */
+static bool
+wait_for(struct plumb_path *path, uint32_t work, uint32_t to, uint32_t kind, bool *waited)
+{
+	const struct plumb_path_node *nodes = path->nodes;
+	uint32_t from = plumb_path_end(work), before = nodes[to].before;
+	int64_t late = nodes[from].at - nodes[to].at;
+
+	*waited = false;
+	if ((nodes[from].flags | nodes[to].flags) & PLUMB_PATH_LEFT_OUT)
+		return true;
+	if (late > PLUMB_PATH_ROUNDING_NS) {
+		path->facts.impossible++;
+		return true;
+	}
+	*waited = before == PLUMB_NONE || nodes[from].at > nodes[before].at;
+	return plumb_path_edge(path, from, to, kind, late > 0 ? -late : 0, PLUMB_NONE);
+}
+
+static bool
+add_sync(struct plumb_path *path, uint32_t work, uint32_t call)
+{
+	bool waited;
+
+	if (!wait_for(path, work, plumb_path_end(call), PLUMB_PATH_BY_SYNC, &waited))
+		return false;
+	if (waited)
+		path->nodes[plumb_path_end(call)].flags |= PLUMB_PATH_WAITS;
+	return true;
+}
+
+static bool
+add_wait(struct plumb_path *path, const struct plumb_wait *wait, unsigned char *known)
+{
+	const struct plumb_profile *p = path->profile;
+	uint32_t process = p->tracks[wait->track].process, work = PLUMB_NONE;
+	uint32_t call = plumb_path_call(path, process, wait->call);
+	uint32_t after = plumb_path_call(path, process, wait->after);
+	bool stream = p->tracks[wait->track].kind == PLUMB_TRACK_STREAM, waited;
+
+	if (call == PLUMB_NONE) {
+		path->facts.unmatched++;
+		return true;
+	}
+	known[call] = 1;
+	int64_t at = path->nodes[plumb_path_begin(after == PLUMB_NONE ? call : after)].at;
+	if (wait->awaited != PLUMB_NONE) {
+		if (p->tracks[wait->awaited].kind == PLUMB_TRACK_STREAM)
+			work = handed_over(path, wait->awaited, at, false);
+	} else {
+		work = plumb_path_last_done(path, process, wait->device, PLUMB_NONE,
+		                            path->nodes[plumb_path_end(call)].at);
+	}
+	if (work == PLUMB_NONE) {
+		path->facts.unmatched++;
+		return true;
+	}
+	if (!stream) {
+		path->facts.syncs++;
+		return add_sync(path, work, call);
+	}
+	uint32_t next = handed_over(path, wait->track,
+	                            path->nodes[plumb_path_begin(call)].at, true);
+	if (next == PLUMB_NONE || next == work)
+		return true; /* nothing came after it */
+	path->facts.events++;
+	return wait_for(path, work, plumb_path_begin(next), PLUMB_PATH_BY_EVENT, &waited);
+}
+
+/* ---- inferred ---- */
+
+enum { NAMED_WAIT = 1, NAMED_COPY = 2 };
+
+static unsigned char *
+find_names(const struct plumb_profile *p)
+{
+	unsigned char *names = calloc((size_t)p->frames_count + 1, 1);
+
+	for (uint32_t f = 0; names && f < p->frames_count; f++) {
+		const char *name = plumb_text(p, p->frames[f].name);
+
+		if (p->frames[f].kind != PLUMB_FRAME_GPU_API || !name)
+			continue;
+		if (strstr(name, "Synchronize") && !strstr(name, "StreamWaitEvent"))
+			names[f] = NAMED_WAIT;
+		else if (strstr(name, "Memcpy"))
+			names[f] = NAMED_COPY;
+	}
+	return names;
+}
+
+/* Calls that wait, by their names. */
+static bool
+infer_syncs(struct plumb_path *path, const unsigned char *names, const unsigned char *known)
+{
+	const struct plumb_profile *p = path->profile;
+
+	for (uint32_t i = 0; i < p->spans_count; i++) {
+		const struct plumb_path_node *end = &path->nodes[plumb_path_end(i)];
+		uint32_t work = PLUMB_NONE, call = i;
+
+		if (end->flags & PLUMB_PATH_LEFT_OUT)
+			continue;
+		if (end->flags & PLUMB_PATH_WORK) {
+			call = path->launch[i];
+			if (call != PLUMB_NONE &&
+			    path->kinds[p->spans[i].context] == PLUMB_PATH_COPY &&
+			    names[p->contexts[p->spans[call].context].frame] == NAMED_COPY)
+				work = i;
+		} else if (names[p->contexts[p->spans[i].context].frame] == NAMED_WAIT) {
+			work = plumb_path_last_done(path, plumb_path_process(path, i), PLUMB_NONE,
+			                            PLUMB_NONE, end->at);
+		}
+		if (work == PLUMB_NONE || known[call])
+			continue;
+		const struct plumb_path_node *back = &path->nodes[plumb_path_end(call)];
+		int64_t over = path->nodes[plumb_path_end(work)].at;
+		if (over > back->at || over <= path->nodes[back->before].at)
+			continue;
+		path->facts.inferred_syncs++;
+		if (!add_sync(path, work, call))
+			return false;
+	}
+	return true;
+}
+
+/* When the node could have been, by what it is known to come after. */
+static int64_t
+ready(const struct plumb_path *path, uint32_t node)
+{
+	const struct plumb_path_node *n = &path->nodes[node];
+	int64_t at = n->before == PLUMB_NONE ? INT64_MIN : path->nodes[n->before].at;
+
+	for (uint32_t e = n->edge; e != PLUMB_NONE; e = path->edges.items[e].next) {
+		const struct plumb_path_edge *edge = &path->edges.items[e];
+		int64_t then = path->nodes[edge->from].at + edge->length;
+
+		at = then > at ? then : at;
+	}
+	return at;
+}
+
+/* Streams that waited for others. */
+static bool
+infer_events(struct plumb_path *path)
+{
+	const struct plumb_profile *p = path->profile;
+	bool waited;
+
+	for (uint32_t i = 0; i < p->spans_count; i++) {
+		const struct plumb_path_node *begin = &path->nodes[plumb_path_begin(i)];
+
+		if (!(begin->flags & PLUMB_PATH_WORK) || path->launch[i] == PLUMB_NONE ||
+		    begin->at - path->nodes[plumb_path_begin(path->launch[i])].at <
+		            LONG_LAUNCHED_NS ||
+		    begin->at - ready(path, plumb_path_begin(i)) < LONG_IDLE_NS)
+			continue;
+		uint32_t work = plumb_path_last_done(path, plumb_path_process(path, i), PLUMB_NONE,
+		                                     p->spans[i].track, begin->at);
+		if (work == PLUMB_NONE ||
+		    begin->at - path->nodes[plumb_path_end(work)].at > EVENT_NS)
+			continue;
+		path->facts.inferred_events++;
+		if (!wait_for(path, work, plumb_path_begin(i), PLUMB_PATH_BY_EVENT, &waited))
+			return false;
+	}
+	return true;
+}
+
+bool
+plumb_path_waits(struct plumb_path *path)
+{
+	const struct plumb_profile *p = path->profile;
+	unsigned char *names = find_names(p), *known = calloc((size_t)p->spans_count + 1, 1);
+	bool done = names && known;
+
+	for (uint32_t i = 0; done && i < p->waits_count; i++)
+		done = add_wait(path, &p->waits[i], known);
+	done = done && infer_syncs(path, names, known) && infer_events(path);
+	free(names);
+	free(known);
+	return done;
+}
