@@ -496,10 +496,7 @@ class Profile:
     def waits(self):
         """Who waited for GPU work, where that was recorded: rows with track, awaited, device (ids or
         None), call, after (correlations; 0: none). Empty for a file without them."""
-        if not self._database.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND "
-                                      "name = 'waits'").fetchone():
-            return []
-        return self._rows("waits", Row)
+        return self._rows("waits", Row) if self._schema >= 3 else []
 
     @property
     def tracks(self):

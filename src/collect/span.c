@@ -251,6 +251,15 @@ advance(struct plumb_span_ring *ring, plumb_id track, bool host, uint64_t now)
 	return true;
 }
 
+static void
+put(struct plumb_span_ring *ring, const struct plumb_span_entry *entry)
+{
+	*ring->next++ = *entry;
+	/* One writer: no locked instruction is needed. */
+	uint64_t state = atomic_load_explicit(&ring->piece->state, memory_order_relaxed);
+	atomic_store_explicit(&ring->piece->state, state + 1, memory_order_release);
+}
+
 void
 plumb_span_add(struct plumb_thread *thread, plumb_id node, plumb_id track, uint64_t start,
                uint64_t end, uint64_t correlation)
@@ -268,14 +277,29 @@ plumb_span_add(struct plumb_thread *thread, plumb_id node, plumb_id track, uint6
 	}
 	if (host)
 		read_again(&thread->arena, end);
-	*ring->next++ = (struct plumb_span_entry){
-		.start = start,
-		.end = end,
-		.node = node,
-		.track = track,
-		.correlation = correlation,
-	};
-	/* One writer: no locked instruction is needed. */
-	uint64_t state = atomic_load_explicit(&ring->piece->state, memory_order_relaxed);
-	atomic_store_explicit(&ring->piece->state, state + 1, memory_order_release);
+	put(ring, &(struct plumb_span_entry){
+			  .start = start,
+			  .end = end,
+			  .node = node,
+			  .track = track,
+			  .correlation = correlation,
+		  });
+}
+
+void
+plumb_span_note(struct plumb_thread *thread, plumb_id note, uint64_t where, uint64_t event,
+                uint64_t correlation)
+{
+	struct plumb_span_ring *ring = ring_of(thread);
+	if (!ring || (ring->next == ring->end && !advance(ring, 0, false, 0))) {
+		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_SPAN,
+		                  ring ? ring->arena.fate : PLUMB_FATE_UNMAPPED_THREAD, 1);
+		return;
+	}
+	put(ring, &(struct plumb_span_entry){
+			  .start = where,
+			  .end = event,
+			  .node = note,
+			  .correlation = correlation,
+		  });
 }

@@ -27,4 +27,8 @@ void plumb_trace_end(struct plumb_arena *arena);
 void plumb_span_add(struct plumb_thread *thread, plumb_id node, plumb_id track, uint64_t start,
                     uint64_t end, uint64_t correlation);
 
+/* Keeps a note (PLUMB_SPAN_EVENT, …; see layout.h), from a callback of THREAD. */
+void plumb_span_note(struct plumb_thread *thread, plumb_id note, uint64_t where, uint64_t event,
+                     uint64_t correlation);
+
 #endif

@@ -204,7 +204,8 @@ struct plumb_memory {
 };
 
 /* One interval of a trace (`plumb run --trace`). A driver call and the GPU work that it started have
- * the same CORRELATION, which is unique within their process; 0 is none. Spans of a thread nest, of a
+ * the same CORRELATION, which is unique within their process, ascends in the order of the calls and is 0
+ * for none. A call that waits may have one too, for the waits below to name. Spans of a thread nest, of a
  * stream they may overlap. BYTES: of a copy or set; 0 where they are not known. */
 struct plumb_span {
 	uint32_t context;

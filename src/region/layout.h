@@ -422,6 +422,22 @@ plumb_span_bytes(uint64_t link)
  * begins inside it may end after it. */
 #define PLUMB_SPAN_STARTED UINT64_MAX
 
+/*
+ * Entries that are no spans but notes of who waits for whom; their `node` says so, and their track is 0:
+ *
+ *	EVENT  `correlation` recorded event `end` on the stream that `start` has.
+ *	WAIT   `correlation` waited for event `end`, in the stream that `start` has or, if that is NO_STREAM,
+ *	       on the host.
+ *	SYNC   `correlation` waited on the host for the stream that `start` has; NO_STREAM: for all of its
+ *	       context.
+ *
+ * `start` is the GPU runtime's number of the context, and in the lower half its number of the stream.
+ */
+#define PLUMB_SPAN_EVENT 1u
+#define PLUMB_SPAN_WAIT 2u
+#define PLUMB_SPAN_SYNC 3u
+#define PLUMB_SPAN_NO_STREAM UINT32_MAX
+
 /* A piece of a ring of spans. A thread that writes spans has one or more; when all are full it begins
  * its oldest again, so that what a piece holds is of one round. */
 struct plumb_record_span {

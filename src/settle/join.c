@@ -371,6 +371,13 @@ take_times(struct joining *j)
 		if (plumb_builder_span(j->builder, &span) == 1)
 			lost++;
 	}
+	for (uint32_t i = 0; i < from->waits_count; i++) {
+		struct plumb_wait wait = from->waits[i];
+		wait.track = TO(j, tracks, wait.track);
+		wait.awaited = TO(j, tracks, wait.awaited);
+		wait.device = TO(j, devices, wait.device);
+		plumb_builder_wait(j->builder, &wait);
+	}
 	if (lost)
 		plumb_builder_ledger(
 			j->builder, PLUMB_NONE, PLUMB_SOURCE_SPAN, PLUMB_FATE_OVERWRITTEN,

@@ -326,6 +326,13 @@ void plumb_settle_spans(struct plumb_settle_region *region);
 bool
 plumb_settle_each_span(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
                        bool (*take)(void *data, const struct plumb_settle_span *span), void *data);
+/* Likewise with each note of who waits for whom. */
+bool plumb_settle_each_note(struct plumb_settle_region *region,
+                            bool (*take)(void *data, const struct plumb_span_entry *entry),
+                            void *data);
+/* ---- waits.c ---- */
+/* Takes the notes in, of a trace that has some. */
+void plumb_settle_waits(struct plumb_settle_region *region, const struct plumb_settle_trace *trace);
 
 /* ---- iterations.c ---- */
 /* The end of what is not of the last COUNT iterations, by the rule of docs/run.md; INT64_MIN: nothing

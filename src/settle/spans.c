@@ -20,7 +20,7 @@ struct plumb_settle_trace {
 	double scale;                                  /* ns a tick, as calibrated; 0 unknown */
 	int64_t keep_ns;                               /* 0 all */
 	uint32_t keep_iterations;                      /* 0 all */
-	uint64_t entries, overwritten;
+	uint64_t entries, overwritten, notes;
 };
 
 /* ---- clocks ---- */
@@ -122,6 +122,13 @@ entries_of(const struct plumb_record_span *record, uint64_t *lost)
 	return count;
 }
 
+/* Is ENTRY no span, but a note of who waits for whom? */
+static bool
+is_note(const struct plumb_span_entry *entry)
+{
+	return entry->node >= PLUMB_SPAN_EVENT && entry->node <= PLUMB_SPAN_SYNC && !entry->track;
+}
+
 /* False: damaged. */
 static bool
 take_entry(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
@@ -153,9 +160,10 @@ take_entry(struct plumb_settle_region *region, const struct plumb_settle_trace *
 	       span->end >= span->start;
 }
 
-bool
-plumb_settle_each_span(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
-                       bool (*take)(void *data, const struct plumb_settle_span *span), void *data)
+/* Calls TAKE with each whole entry of the file's pieces. */
+static bool
+each_entry(struct plumb_settle_region *region,
+           bool (*take)(void *data, const struct plumb_span_entry *entry), void *data)
 {
 	const struct plumb_record *record;
 	uint64_t cursor = 0, lost;
@@ -167,13 +175,55 @@ plumb_settle_each_span(struct plumb_settle_region *region, const struct plumb_se
 		if (record->type != PLUMB_RECORD_SPAN || record->length < sizeof *piece)
 			continue;
 		uint32_t count = entries_of(piece, &lost);
-		for (uint32_t i = 0; count != UINT32_MAX && i < count; i++) {
-			struct plumb_settle_span span;
-			if (take_entry(region, trace, &entries[i], &span) && !take(data, &span))
+		for (uint32_t i = 0; count != UINT32_MAX && i < count; i++)
+			if (!take(data, &entries[i]))
 				return false;
-		}
 	}
 	return true;
+}
+
+struct taking {
+	struct plumb_settle_region *region;
+	const struct plumb_settle_trace *trace;
+	bool (*take)(void *data, const struct plumb_settle_span *span);
+	bool (*take_note)(void *data, const struct plumb_span_entry *entry);
+	void *data;
+};
+
+static bool
+take_span(void *data, const struct plumb_span_entry *entry)
+{
+	struct taking *t = data;
+	struct plumb_settle_span span;
+
+	return is_note(entry) || !take_entry(t->region, t->trace, entry, &span) ||
+	       t->take(t->data, &span);
+}
+
+static bool
+take_note(void *data, const struct plumb_span_entry *entry)
+{
+	struct taking *t = data;
+
+	return !is_note(entry) || t->take_note(t->data, entry);
+}
+
+bool
+plumb_settle_each_span(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
+                       bool (*take)(void *data, const struct plumb_settle_span *span), void *data)
+{
+	struct taking t = { region, trace, take, NULL, data };
+
+	return each_entry(region, take_span, &t);
+}
+
+bool
+plumb_settle_each_note(struct plumb_settle_region *region,
+                       bool (*take)(void *data, const struct plumb_span_entry *entry), void *data)
+{
+	struct taking t = { region, NULL, NULL, take, data };
+
+	return each_entry(region, take_note, &t);
 }
 
 /* ---- what is kept ---- */
@@ -257,6 +307,16 @@ look_around(struct plumb_settle_region *region, struct plumb_settle_trace *trace
 	return memory;
 }
 
+static bool
+count_note(void *data, const struct plumb_span_entry *entry)
+{
+	struct plumb_settle_trace *trace = data;
+
+	(void)entry;
+	trace->notes++;
+	return true;
+}
+
 static void
 choose(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
        struct keeping *keeping)
@@ -289,7 +349,7 @@ count_spans(struct plumb_settle_region *region, const struct plumb_settle_trace 
 	plumb_settle_count(region, PLUMB_SOURCE_SPAN, PLUMB_FATE_OVERWRITTEN,
 	                   "a profile holds no more", k->too_many);
 	plumb_settle_count(region, PLUMB_SOURCE_SPAN, PLUMB_FATE_DAMAGED, NULL,
-	                   trace->entries - k->seen);
+	                   trace->entries - trace->notes - k->seen);
 	for (int fate = 0; fate < PLUMB_FATE_COUNT; fate++)
 		if (fate != PLUMB_FATE_RECEIVED)
 			received = plumb_settle_sum(received, row[fate]);
@@ -308,9 +368,12 @@ plumb_settle_spans(struct plumb_settle_region *region)
 	if (!look_around(region, &trace)) {
 		region->settler->no_memory = true;
 	} else if (trace.entries || region->ledger[PLUMB_SOURCE_SPAN][PLUMB_FATE_REGION_FULL]) {
+		plumb_settle_each_note(region, count_note, &trace);
 		plumb_settle_each_span(region, &trace, look_at, &keeping);
 		choose(region, &trace, &keeping);
 		plumb_settle_each_span(region, &trace, keep, &keeping);
+		if (trace.notes)
+			plumb_settle_waits(region, &trace);
 		count_spans(region, &trace, &keeping);
 		if (keeping.seen && keeping.latest > region->seen)
 			region->seen = keeping.latest;

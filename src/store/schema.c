@@ -332,5 +332,5 @@ const struct plumb_table plumb_store_schema[PLUMB_TABLES] = {
 	TABLE_SINCE(MEMORY, "memory", memory_columns, struct plumb_memory, memory, 2),
 	TABLE_SINCE(DEVICE_PROCESSES, "device_processes", device_process_columns,
 	            struct plumb_device_process, device_processes, 2),
-	TABLE_SINCE(WAITS, "waits", wait_columns, struct plumb_wait, waits, 2),
+	TABLE_SINCE(WAITS, "waits", wait_columns, struct plumb_wait, waits, 3),
 };

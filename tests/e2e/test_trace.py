@@ -10,7 +10,7 @@ import sys
 import pytest
 from conftest import PLUMB, run_command
 from plumbtest import (PROGRAMS, Made, environment_for_programs, lines_of, recorded, run_program)
-from test_mock_gpu import NEWEST, mock_environment, run_driver
+from test_mock_gpu import NEWEST, RELEASES, mock_environment, run_driver
 
 import plumb
 
@@ -264,6 +264,30 @@ def test_copies_have_their_sizes(tmp_path):
     assert sizes["set", "set device"] == [512, 1024]
 
 
+@pytest.mark.parametrize("release", RELEASES)
+def test_who_waits_for_whom(release, tmp_path):
+    """An event stands for what was recorded last before it was waited for."""
+    made = mock(tmp_path, "dependencies", release=release)
+    tracks = made.profile.tracks
+    calls = {span.correlation: made.profile.node(span.context).name for span in made.profile.spans()
+             if tracks[span.track].kind == "thread" and span.correlation}
+    found = []
+    for wait in made.profile.waits:
+        track = tracks[wait.track]
+        found.append((track.kind, track.stream if track.kind == "stream" else calls[wait.call],
+                      None if wait.awaited is None else tracks[wait.awaited].stream, wait.after != 0))
+        assert wait.after < wait.call
+    assert sorted(found, key=str) == [
+        ("stream", 8, 7, True),
+        ("thread", "cuCtxSynchronize", None, False),
+        ("thread", "cuEventSynchronize", 8, True),
+        ("thread", "cuStreamSynchronize", 7, False)]
+    rows = made.ledger("span")
+    assert rows.pop("unmatched") == 1  # an event that nobody recorded
+    assert rows["attributed"] == sum(1 for _ in made.profile.spans())
+    assert rows["received"] == rows["attributed"] + 1
+
+
 def test_a_replay_has_its_launch(tmp_path):
     made = mock(tmp_path, "graph")
     spans = {made.profile.node(span.context).name: [] for span in made.profile.spans()}
@@ -284,12 +308,13 @@ def test_a_graphs_kernels_share_the_launch(tmp_path):
     assert nodes == {correlation: 5 for correlation in launches}
 
 
-def test_calls_that_start_nothing_have_no_correlation(tmp_path):
+def test_calls_that_start_nothing(tmp_path):
+    """Those that wait have a correlation of their own, which waits name; others have none."""
     made = mock(tmp_path, "waits")
     spans = list(made.profile.spans())
-    assert len(spans) == 3
-    assert {span.correlation for span in spans} == {None}
+    assert len(spans) == len({span.correlation for span in spans} - {None}) == 3
     assert all(span.end_ns - span.start_ns >= 1000000 for span in spans)
+    assert {span.correlation for span in mock(tmp_path, "memory").profile.spans()} == {None}
 
 
 def test_driver_calls_lie_in_operators(tmp_path):
@@ -314,7 +339,8 @@ def test_spans_as_arrays(trained):
     from_arrays = []
     for chunk in made.profile.span_columns():
         from_arrays += zip([chunk.track] * len(chunk.context), chunk.context, chunk.start_ns,
-                           chunk.end_ns, (link or None for link in chunk.correlation))
+                           chunk.end_ns, (link or None for link in chunk.correlation),
+                           chunk.bytes or [None] * len(chunk.context))
     assert rows == from_arrays
     track = rows[0][0]
     assert [tuple(span) for span in made.profile.spans(track)] == [
@@ -333,6 +359,20 @@ def test_joining_keeps_spans(tmp_path):
         spans = collections.Counter((profile.node(span.context).name, profile.tracks[span.track].kind)
                                     for span in profile.spans())
     assert spans["cuLaunchKernel", "thread"] == spans["loop", "stream"] == 50
+
+
+def test_joining_keeps_waits(tmp_path):
+    made = mock(tmp_path, "dependencies")
+    (tmp_path / "second").mkdir()
+    other = mock(tmp_path / "second", "dependencies")
+    joined = tmp_path / "joined.plumb"
+    done = run_command(PLUMB, "settle", made.path, other.path, "-o", joined)
+    assert done.returncode == 0, done.stderr
+    with plumb.Profile(joined) as profile:
+        waits = [(wait.call, wait.after, profile.tracks[wait.track].kind) for wait in profile.waits]
+        assert len({wait.track for wait in profile.waits}) == 4  # a thread and a stream of each
+    once = [(wait.call, wait.after, made.profile.tracks[wait.track].kind) for wait in made.profile.waits]
+    assert len(once) == 4 and sorted(waits) == sorted(once * 2)
 
 
 def test_reports_leave_the_trace_alone(torch_python, tmp_path):

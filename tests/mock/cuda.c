@@ -522,19 +522,52 @@ mock_memset(uint64_t bytes, uint64_t duration_ns, uint32_t stream)
 
 /* ---- the driver: waiting ---- */
 
+#define NO_STREAM UINT32_MAX
+
 static CUresult
-wait_for_it(struct mock_call *call)
+wait_for_it(struct mock_call *call, CUpti_ActivitySynchronizationType type, uint32_t stream,
+            CUevent event)
 {
+	struct mock_work work = {
+		.kind = MOCK_SYNC,
+		.context = 1,
+		.stream = stream == NO_STREAM ? stream : stream + FIRST_STREAM,
+		.event = (uint32_t)(uintptr_t)event,
+		.waits_type = type,
+	};
 	begin(call);
+	work.correlation = call->correlation;
+	work.start = mock_now();
 	host_sleep(now.host_ns);
+	work.end = mock_now();
+	if (tool)
+		tool->work(&work);
 	return finish(call, CUDA_SUCCESS);
+}
+
+CUresult CUDAAPI
+cuEventRecord(CUevent event, CUstream stream)
+{
+	CALL(cuEventRecord, event, stream);
+	struct mock_work work = {
+		.kind = MOCK_EVENT,
+		.context = 1,
+		.stream = stream_number(stream) + FIRST_STREAM,
+		.event = (uint32_t)(uintptr_t)event,
+	};
+	begin(&call);
+	work.correlation = call.correlation;
+	if (tool)
+		tool->work(&work);
+	return finish(&call, CUDA_SUCCESS);
 }
 
 CUresult CUDAAPI
 cuStreamSynchronize(CUstream stream)
 {
 	CALL(cuStreamSynchronize, stream);
-	return wait_for_it(&call);
+	return wait_for_it(&call, CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE,
+	                   stream_number(stream), NULL);
 }
 
 CUresult CUDAAPI
@@ -544,21 +577,24 @@ cuCtxSynchronize(void)
 		.id = CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize,
 		.name = "cuCtxSynchronize",
 	};
-	return wait_for_it(&call);
+	return wait_for_it(&call, CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE,
+	                   NO_STREAM, NULL);
 }
 
 CUresult CUDAAPI
 cuEventSynchronize(CUevent event)
 {
 	CALL(cuEventSynchronize, event);
-	return wait_for_it(&call);
+	return wait_for_it(&call, CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE, NO_STREAM,
+	                   event);
 }
 
 CUresult CUDAAPI
 cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 {
 	CALL(cuStreamWaitEvent, stream, event, flags);
-	return wait_for_it(&call);
+	return wait_for_it(&call, CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT,
+	                   stream_number(stream), event);
 }
 
 MOCK_EXPORT int
@@ -573,9 +609,39 @@ mock_wait(enum mock_wait what, uint64_t host_ns)
 }
 
 MOCK_EXPORT int
+mock_stream_wait(uint32_t stream, uint64_t host_ns)
+{
+	now.host_ns = host_ns;
+	CUresult result = cuStreamSynchronize(stream_handle(stream));
+	now.host_ns = 0;
+	return result;
+}
+
+MOCK_EXPORT int
 mock_stream_wait_event(uint32_t stream)
 {
 	return cuStreamWaitEvent(stream_handle(stream), NULL, 0);
+}
+
+MOCK_EXPORT int
+mock_event_record(uint32_t event, uint32_t stream)
+{
+	return cuEventRecord((CUevent)(uintptr_t)event, stream_handle(stream));
+}
+
+MOCK_EXPORT int
+mock_stream_waits(uint32_t stream, uint32_t event)
+{
+	return cuStreamWaitEvent(stream_handle(stream), (CUevent)(uintptr_t)event, 0);
+}
+
+MOCK_EXPORT int
+mock_event_wait(uint32_t event, uint64_t host_ns)
+{
+	now.host_ns = host_ns;
+	CUresult result = cuEventSynchronize((CUevent)(uintptr_t)event);
+	now.host_ns = 0;
+	return result;
 }
 
 /* ---- the driver: memory ---- */

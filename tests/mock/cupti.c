@@ -28,6 +28,13 @@ typedef CUpti_ActivityMemcpy5 copy_record;
 typedef CUpti_ActivityMemcpyPtoP4 peer_record;
 typedef CUpti_ActivityMemset4 set_record;
 typedef CUpti_ActivityGraphTrace replay_record;
+#if CUDA_VERSION >= 12080
+typedef CUpti_ActivityCudaEvent2 event_record;
+typedef CUpti_ActivitySynchronization2 sync_record;
+#else
+typedef CUpti_ActivityCudaEvent event_record;
+typedef CUpti_ActivitySynchronization sync_record;
+#endif
 #define LARGEST sizeof(kernel_record)
 
 enum { UNKNOWN_KIND = 4000 }; /* the kind that nobody knows */
@@ -233,6 +240,31 @@ encode(uint8_t *at, const struct mock_work *w)
 		memcpy(at, &r, sizeof r);
 		return sizeof r;
 	}
+	if (w->kind == MOCK_EVENT) {
+		event_record r = {
+			.kind = CUPTI_ACTIVITY_KIND_CUDA_EVENT,
+			.correlationId = w->correlation,
+			.contextId = w->context,
+			.streamId = w->stream,
+			.eventId = w->event,
+		};
+		memcpy(at, &r, sizeof r);
+		return sizeof r;
+	}
+	if (w->kind == MOCK_SYNC) {
+		sync_record r = {
+			.kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
+			.type = (CUpti_ActivitySynchronizationType)w->waits_type,
+			.start = w->start,
+			.end = w->end,
+			.correlationId = w->correlation,
+			.contextId = w->context,
+			.streamId = w->stream,
+			.cudaEventId = w->event,
+		};
+		memcpy(at, &r, sizeof r);
+		return sizeof r;
+	}
 	set_record r = {
 		.kind = CUPTI_ACTIVITY_KIND_MEMSET,
 		.bytes = w->bytes,
@@ -263,6 +295,10 @@ record_bytes(const CUpti_Activity *record)
 		return sizeof(set_record);
 	case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
 		return sizeof(replay_record);
+	case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
+		return sizeof(event_record);
+	case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
+		return sizeof(sync_record);
 	case UNKNOWN_KIND:
 		return 64;
 	default:
@@ -453,6 +489,8 @@ on_work(const struct mock_work *work)
 		[MOCK_PEER_COPY] = CUPTI_ACTIVITY_KIND_MEMCPY2,
 		[MOCK_SET] = CUPTI_ACTIVITY_KIND_MEMSET,
 		[MOCK_REPLAY] = CUPTI_ACTIVITY_KIND_GRAPH_TRACE,
+		[MOCK_EVENT] = CUPTI_ACTIVITY_KIND_CUDA_EVENT,
+		[MOCK_SYNC] = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
 	};
 	if (!subscribed() || !kinds[kind_of[work->kind]] || !buffer_requested)
 		return;

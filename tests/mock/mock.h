@@ -61,6 +61,12 @@ enum mock_wait { MOCK_WAIT_STREAM, MOCK_WAIT_CONTEXT, MOCK_WAIT_EVENT };
 int mock_wait(enum mock_wait what, uint64_t host_ns);
 /* cuStreamWaitEvent: the host does not wait. */
 int mock_stream_wait_event(uint32_t stream);
+/* cuEventRecord, and waits for event EVENT (1…): by STREAM, on the host. */
+int mock_event_record(uint32_t event, uint32_t stream);
+int mock_stream_waits(uint32_t stream, uint32_t event);
+int mock_event_wait(uint32_t event, uint64_t host_ns);
+/* cuStreamSynchronize of STREAM; the call sleeps HOST_NS. */
+int mock_stream_wait(uint32_t stream, uint64_t host_ns);
 
 /* Device memory: cuMemAlloc_v2 and cuMemFree_v2 when STREAM is negative, else the Async pair. */
 uint64_t mock_alloc(size_t bytes, int stream);

@@ -37,7 +37,15 @@ struct mock_call {
 	CUresult result;
 };
 
-enum mock_kind { MOCK_KERNEL, MOCK_COPY, MOCK_PEER_COPY, MOCK_SET, MOCK_REPLAY };
+enum mock_kind {
+	MOCK_KERNEL,
+	MOCK_COPY,
+	MOCK_PEER_COPY,
+	MOCK_SET,
+	MOCK_REPLAY,
+	MOCK_EVENT, /* an event was recorded */
+	MOCK_SYNC,
+};
 struct mock_work {
 	enum mock_kind kind;
 	const char *name;
@@ -46,6 +54,8 @@ struct mock_work {
 	uint32_t grid[3], block[3], registers, static_shared, dynamic_shared;
 	uint8_t from, to, direction; /* CUpti_ActivityMemoryKind, CUpti_ActivityMemcpyKind */
 	uint32_t to_device;
+	uint32_t event;      /* its number, of MOCK_EVENT and MOCK_SYNC */
+	uint32_t waits_type; /* CUpti_ActivitySynchronizationType */
 };
 
 struct mock_tool {

@@ -40,6 +40,10 @@ memset = _function(_driver, "mock_memset", c_int, c_uint64, c_uint64, c_uint32)
 # WHAT, HOST_NS
 wait = _function(_driver, "mock_wait", c_int, c_int, c_uint64)
 stream_wait_event = _function(_driver, "mock_stream_wait_event", c_int, c_uint32)
+event_record = _function(_driver, "mock_event_record", c_int, c_uint32, c_uint32)  # EVENT, STREAM
+stream_waits = _function(_driver, "mock_stream_waits", c_int, c_uint32, c_uint32)  # STREAM, EVENT
+event_wait = _function(_driver, "mock_event_wait", c_int, c_uint32, c_uint64)  # EVENT, HOST_NS
+stream_wait = _function(_driver, "mock_stream_wait", c_int, c_uint32, c_uint64)  # STREAM, HOST_NS
 # BYTES, STREAM (-1: cuMemAlloc); POINTER, STREAM
 alloc = _function(_driver, "mock_alloc", c_uint64, c_size_t, c_int)
 free = _function(_driver, "mock_free", c_int, c_uint64, c_int)

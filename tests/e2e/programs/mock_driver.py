@@ -7,8 +7,9 @@ import threading
 import time
 
 from launcher import (ARRAY, CONTEXT, DEVICE, EVENT, MANAGED, PAGEABLE, PINNED, STREAM, alloc,
-                      capture_begin, capture_end, copy, free, gap, graph_launch, kernel, launch,
-                      memset, mock_get, stream_wait_event, wait)
+                      capture_begin, capture_end, copy, event_record, event_wait, free, gap,
+                      graph_launch, kernel, launch, memset, mock_get, stream_wait,
+                      stream_wait_event, stream_waits, wait)
 
 number = int(sys.argv[2]) if len(sys.argv) > 2 else 10
 
@@ -31,6 +32,20 @@ def waits():
     wait(CONTEXT, 3000000)  # @context
     wait(EVENT, 1000000)  # @event
     stream_wait_event(1)  # @no_wait
+
+
+def dependencies():
+    """Stream 1 waits for stream 0, whose event is then recorded again; the host for each, then for all."""
+    launch(b"first", 1000, 0, 0)
+    event_record(1, 0)
+    stream_waits(1, 1)
+    launch(b"second", 1000, 1, 0)
+    event_record(1, 1)
+    launch(b"third", 1000, 0, 0)
+    event_wait(1, 1000)
+    stream_wait(0, 1000)
+    wait(CONTEXT, 1000)
+    stream_waits(0, 99)  # which nobody recorded
 
 
 def memory():

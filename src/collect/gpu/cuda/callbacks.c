@@ -225,7 +225,7 @@ call_exit(struct plumb_thread *thread, enum plumb_call call, const CUpti_Callbac
 		return;
 	if (plumb_unlikely(plumb_trace_on))
 		plumb_span_add(thread, now->node, track, now->ticks, plumb_ticks(),
-		               call <= PLUMB_CALL_SET ? info->correlationId : 0);
+		               call <= PLUMB_CALL_SYNC ? info->correlationId : 0);
 	if (call <= PLUMB_CALL_SET) {
 		count_launch();
 		plumb_count(thread, PLUMB_SOURCE_LAUNCH, PLUMB_FATE_RECEIVED, 1);

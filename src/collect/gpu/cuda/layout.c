@@ -3,7 +3,8 @@
  * Which layouts of records are known.
  *
  * A record's structure grows with releases: CUpti_ActivityKernel8 (11.8), 9 (12.0), 10 (13.0), 11
- * (13.1), 12 (13.3), 13 (13.4); Memcpy5, 6 (12.8), 7 (13.4); MemcpyPtoP4; Memset4, 5 (13.4). In the
+ * (13.1), 12 (13.3), 13 (13.4); Memcpy5, 6 (12.8), 7 (13.4); MemcpyPtoP4; Memset4, 5 (13.4); CudaEvent and
+ * Synchronization, each 2 (12.8). In the
  * headers of 11.8, 12.1, 12.8 and 13.0 to 13.5 all fields that plumb reads, up to graphNodeId, lie
  * at the same offsets, and newer fields follow the older ones (tests/mock checks the offsets for
  * the headers that the tests have). So plumb reads the oldest structure that a version may have,
@@ -40,6 +41,15 @@ AT(CUpti_ActivityGraphTrace2, correlationId, 4);
 AT(CUpti_ActivityGraphTrace2, start, 8);
 AT(CUpti_ActivityGraphTrace2, deviceId, 24);
 AT(CUpti_ActivityGraphTrace2, streamId, 36);
+AT(CUpti_ActivityCudaEvent2, correlationId, 4);
+AT(CUpti_ActivityCudaEvent2, contextId, 8);
+AT(CUpti_ActivityCudaEvent2, streamId, 12);
+AT(CUpti_ActivityCudaEvent2, eventId, 16);
+AT(CUpti_ActivitySynchronization2, type, 4);
+AT(CUpti_ActivitySynchronization2, correlationId, 24);
+AT(CUpti_ActivitySynchronization2, contextId, 28);
+AT(CUpti_ActivitySynchronization2, streamId, 32);
+AT(CUpti_ActivitySynchronization2, cudaEventId, 36);
 
 bool
 plumb_cupti_layout(uint32_t version, struct plumb_cupti_layout *layout)
@@ -52,6 +62,9 @@ plumb_cupti_layout(uint32_t version, struct plumb_cupti_layout *layout)
 		.peer_copy = sizeof(CUpti_ActivityMemcpyPtoP4),
 		.set = sizeof(CUpti_ActivityMemset4),
 		.graph = offsetof(CUpti_ActivityGraphTrace2, reserved),
+		/* What both versions of each have. */
+		.event = offsetof(CUpti_ActivityCudaEvent2, deviceId),
+		.synchronization = offsetof(CUpti_ActivitySynchronization2, cudaEventSyncId),
 	};
 	return true;
 }

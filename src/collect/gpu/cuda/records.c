@@ -490,6 +490,47 @@ replay_read(struct plumb_thread *thread, const CUpti_ActivityGraphTrace2 *g)
 		plumb_span_add(thread, node, track, work.start, work.end, work.correlation);
 }
 
+/* ---- who waits for whom, in a trace ---- */
+
+static uint64_t
+place_of(uint32_t context, uint32_t stream)
+{
+	return (uint64_t)context << 32 | stream;
+}
+
+static void
+event_read(struct plumb_thread *thread, const CUpti_ActivityCudaEvent2 *e)
+{
+	plumb_span_note(thread, PLUMB_SPAN_EVENT, place_of(e->contextId, e->streamId), e->eventId,
+	                e->correlationId);
+}
+
+static void
+synchronization_read(struct plumb_thread *thread, const CUpti_ActivitySynchronization2 *s)
+{
+	switch (s->type) {
+	case CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE:
+		plumb_span_note(thread, PLUMB_SPAN_WAIT,
+		                place_of(s->contextId, PLUMB_SPAN_NO_STREAM), s->cudaEventId,
+		                s->correlationId);
+		break;
+	case CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT:
+		plumb_span_note(thread, PLUMB_SPAN_WAIT, place_of(s->contextId, s->streamId),
+		                s->cudaEventId, s->correlationId);
+		break;
+	case CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE:
+		plumb_span_note(thread, PLUMB_SPAN_SYNC, place_of(s->contextId, s->streamId), 0,
+		                s->correlationId);
+		break;
+	case CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE:
+		plumb_span_note(thread, PLUMB_SPAN_SYNC,
+		                place_of(s->contextId, PLUMB_SPAN_NO_STREAM), 0, s->correlationId);
+		break;
+	default:
+		break;
+	}
+}
+
 /* ---- buffers ---- */
 
 /* How many bytes of a record of KIND are read; 0: it is of no interest. */
@@ -508,6 +549,10 @@ bytes_of(CUpti_ActivityKind kind)
 		return layout.set;
 	case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
 		return layout.graph;
+	case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
+		return layout.event;
+	case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
+		return layout.synchronization;
 	default:
 		return 0;
 	}
@@ -528,6 +573,12 @@ record_read(struct plumb_thread *thread, const CUpti_Activity *record)
 		break;
 	case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
 		replay_read(thread, (const CUpti_ActivityGraphTrace2 *)record);
+		break;
+	case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
+		event_read(thread, (const CUpti_ActivityCudaEvent2 *)record);
+		break;
+	case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
+		synchronization_read(thread, (const CUpti_ActivitySynchronization2 *)record);
 		break;
 	default:
 		kernel_read(thread, (const CUpti_ActivityKernel8 *)record);

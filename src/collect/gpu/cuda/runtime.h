@@ -89,7 +89,7 @@ const char *plumb_cupti_message(CUptiResult result);
 
 /* Bytes of a record that its version of CUPTI surely has. */
 struct plumb_cupti_layout {
-	uint32_t kernel, copy, peer_copy, set, graph;
+	uint32_t kernel, copy, peer_copy, set, graph, event, synchronization;
 };
 /* False: VERSION is newer (or older) than what was checked. */
 bool plumb_cupti_layout(uint32_t version, struct plumb_cupti_layout *layout);

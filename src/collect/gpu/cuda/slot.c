@@ -25,6 +25,7 @@
 #include <time.h>
 
 #include "collect/gpu/cuda/runtime.h"
+#include "collect/span.h"
 
 struct plumb_cuda_knobs plumb_cuda_knobs;
 
@@ -76,6 +77,13 @@ static const struct {
 	{ CUPTI_ACTIVITY_KIND_MEMSET, 8 },
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
+
+/* Those that a trace has beside them. It does without where a version refuses. */
+static const CUpti_ActivityKind kinds_of_traces[] = {
+	CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
+	CUPTI_ACTIVITY_KIND_CUDA_EVENT,
+};
+#define KINDS_OF_TRACES (sizeof kinds_of_traces / sizeof *kinds_of_traces)
 
 /* Libraries of tools that take the slot, by the start of their file names. */
 static const struct {
@@ -174,6 +182,8 @@ disable_kinds(void)
 	for (size_t i = 0; i < KINDS; i++)
 		if (plumb_cuda_knobs.kinds & kinds[i].bit)
 			plumb_cupti.ActivityDisable(kinds[i].kind);
+	for (size_t i = 0; plumb_trace_on && i < KINDS_OF_TRACES; i++)
+		plumb_cupti.ActivityDisable(kinds_of_traces[i]);
 }
 
 static CUptiResult
@@ -183,6 +193,8 @@ enable_kinds(void)
 	for (size_t i = 0; i < KINDS && result == CUPTI_SUCCESS; i++)
 		if (plumb_cuda_knobs.kinds & kinds[i].bit)
 			result = plumb_cupti.ActivityEnable(kinds[i].kind);
+	for (size_t i = 0; plumb_trace_on && i < KINDS_OF_TRACES && result == CUPTI_SUCCESS; i++)
+		plumb_cupti.ActivityEnable(kinds_of_traces[i]);
 	return result;
 }
 
