@@ -445,7 +445,8 @@ test_every_table(void **state)
 		for (const struct plumb_answer_kind *k = plumb_answer_kinds; k->id; k++) {
 			struct plumb_answer a;
 			assert_int_equal(plumb_answer_make(k, &input, &a, &error), 0);
-			assert_true(a.row_count > 0);
+			/* of one profile nothing has changed */
+			assert_int_equal(a.row_count > 0, strcmp(k->id, "swapped") != 0);
 			assert_int_equal(a.cell_count, (uint64_t)a.row_count * a.column_count);
 			if (!strcmp(k->id, "A14")) {
 				uint32_t at = column(&a, "layer_arithmetic_intensity (flops/byte)");
