@@ -22,6 +22,18 @@ number_at(const char *text)
 	               : 0;
 }
 
+/* What the environment says of KEY, or NULL. */
+static const char *
+fact(const struct plumb_profile *p, const char *key)
+{
+	for (uint32_t i = 0; i < p->environment_count; i++) {
+		const char *name = plumb_text(p, p->environment[i].key);
+		if (name && !strcmp(name, key))
+			return plumb_text(p, p->environment[i].value);
+	}
+	return NULL;
+}
+
 /* ---- batch size ---- */
 
 /* The first size of what comes out, "(…) -> float32[64,10]", or without that of what goes in first. 0: no tensor of two
@@ -90,6 +102,11 @@ plumb_batch_size_of(const struct plumb_layers *layers, const char **source)
 		size = size_in(layers, &layers->items[i]);
 	if (size > 0)
 		return size;
+	*source = "trace";
+	const char *told = fact(layers->profile, "batch.size");
+	size = told ? number_at(told) : 0;
+	if (size)
+		return size;
 	*source = "command";
 	size = size_in_command(layers->profile);
 	if (!size)
@@ -98,17 +115,6 @@ plumb_batch_size_of(const struct plumb_layers *layers, const char **source)
 }
 
 /* ---- framework ---- */
-
-static const char *
-fact(const struct plumb_profile *p, const char *key)
-{
-	for (uint32_t i = 0; i < p->environment_count; i++) {
-		const char *name = plumb_text(p, p->environment[i].key);
-		if (name && !strcmp(name, key))
-			return plumb_text(p, p->environment[i].value);
-	}
-	return NULL;
-}
 
 static const struct {
 	const char *version, *format, *name;
@@ -121,13 +127,14 @@ static const struct {
 const char *
 plumb_framework_of(const struct plumb_profile *profile)
 {
-	const char *format = fact(profile, "import.format");
+	const char *format = fact(profile, "import.format"),
+		   *name = fact(profile, "framework.name");
 
 	for (size_t i = 0; i < sizeof frameworks / sizeof *frameworks; i++)
 		if (fact(profile, frameworks[i].version) ||
 		    (format && !strcmp(format, frameworks[i].format)))
 			return frameworks[i].name;
-	return NULL;
+	return name;
 }
 
 const char *
@@ -138,5 +145,5 @@ plumb_framework_version_of(const struct plumb_profile *profile)
 		if (version)
 			return version;
 	}
-	return NULL;
+	return fact(profile, "framework.version");
 }

@@ -95,6 +95,15 @@ def test_keys_from_what_was_recorded(key, known):
     assert [row["framework_version"] for row in found] == ["2.11.0+cu130", None]
 
 
+def test_what_xsp_says_of_its_runs(tmp_path):
+    paths = [write(tmp_path / f"{name}.json", model("gemm", 10), framework=name, version=version, batch=batch)
+             for name, version, batch in (("MXNet", "1.5.1", 8), ("TensorFlow", "1.13.1", 16))]
+    assert [row["framework"] for row in compare(paths, "framework")] == ["MXNet", "TensorFlow"]
+    assert [row["version"] for row in compare(paths, "version")] == ["1.5.1", "1.13.1"]
+    found = rows(tables(*paths, "A1")["A1"])
+    assert [(row["batch_size"], row["batch_size_source"]) for row in found] == [(8, "trace"), (16, "trace")]
+
+
 def test_latencies_of_two_kinds_have_no_ratio(tmp_path):
     """One with spans, one without."""
     own = tmp_path / "own.plumb"

@@ -34,7 +34,7 @@ class Layer:
     us: float = 10  # on the host: it does not wait for the kernels
 
 
-def spans(layers, runs, framework="MXNet"):
+def spans(layers, runs, framework="MXNet", version=None, batch=None):
     """Each prediction waits for its kernels, which run one after the other. Times in µs."""
     made, now, number, correlation = [], 1000, 1, 10
     for _ in range(runs):
@@ -59,7 +59,9 @@ def spans(layers, runs, framework="MXNet"):
             at += layer.us
         end = max(at, device)
         made.append(span(top, "PredictImage", now, end - now + 20, "APPLICATION",
-                         tags=[("framework_name", framework)]))
+                         tags=[(key, str(value)) for key, value in (
+                             ("framework_name", framework), ("framework_version", version), ("batch_size", batch))
+                             if value is not None]))
         made.append(span(top + 1, "c_predict", now + 5, end - now + 10, "MODEL", top))
         made += own
         number += 1
