@@ -6,47 +6,52 @@
 #include "analyze/layers.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define SIZES_MAX 8
-#define TENSORS_MAX 4
+#define ARGUMENTS_MAX 8
 
-struct tensor {
+/* A tensor with its sizes, a list of numbers, or something else. */
+struct argument {
 	double sizes[SIZES_MAX];
-	int count; /* -1: no tensor */
+	int count; /* -1: neither a tensor nor a list */
+	bool list;
 };
 
-/* Reads "[2,3]" at TEXT. The end, or NULL. */
+/* Reads "[2,3]" or "[2, 3]" at TEXT. The end, or NULL. */
 static const char *
-read_sizes(const char *text, struct tensor *tensor)
+read_sizes(const char *text, struct argument *argument)
 {
-	tensor->count = 0;
+	argument->count = 0;
 	if (*text++ != '[')
 		return NULL;
 	while (*text != ']') {
 		char *end;
-		if (tensor->count == SIZES_MAX || *text < '0' || *text > '9')
+		if (argument->count == SIZES_MAX || *text < '0' || *text > '9')
 			return NULL;
-		tensor->sizes[tensor->count++] = strtod(text, &end);
-		text = *end == ',' ? end + 1 : end;
+		argument->sizes[argument->count++] = strtod(text, &end);
 		if (*end != ',' && *end != ']')
 			return NULL;
+		text = *end == ',' ? end + 1 : end;
+		text += *text == ' ';
 	}
 	return text + 1;
 }
 
 /* Reads an argument at TEXT up to the comma or bracket that ends it. */
 static const char *
-read_argument(const char *text, struct tensor *tensor)
+read_argument(const char *text, struct argument *argument)
 {
 	int depth = 0;
 
-	tensor->count = -1;
-	/* A tensor is a type's name with its sizes; a list of tensors or numbers begins with a bracket. */
+	/* A tensor is a type's name with its sizes; a list of numbers begins with a bracket. */
 	const char *sizes = text + strcspn(text, "[,)( ");
-	if (*sizes == '[' && sizes != text && !read_sizes(sizes, tensor))
-		tensor->count = -1;
+	argument->count = -1;
+	argument->list = sizes == text;
+	if (*sizes == '[' && !read_sizes(sizes, argument))
+		argument->count = -1;
 	for (; *text; text++) {
 		if (!depth && (*text == ',' || *text == ')'))
 			break;
@@ -56,8 +61,14 @@ read_argument(const char *text, struct tensor *tensor)
 	return text;
 }
 
+static bool
+is_tensor(const struct argument *argument, int least)
+{
+	return !argument->list && argument->count >= least;
+}
+
 static double
-elements(const struct tensor *tensor)
+elements(const struct argument *tensor)
 {
 	double product = 1;
 
@@ -66,53 +77,161 @@ elements(const struct tensor *tensor)
 	return product;
 }
 
-/* 2·m·n·k of A·B; both are matrices, or as many of them each. */
+/* The size that is NUMBER from the last. */
 static double
-product_of(const struct tensor *a, const struct tensor *b, int rank)
+last(const struct argument *tensor, int number)
 {
-	if (a->count != rank || b->count != rank || a->sizes[rank - 1] != b->sizes[rank - 2] ||
-	    (rank == 3 && a->sizes[0] != b->sizes[0]))
-		return NAN;
-	return 2 * elements(a) * b->sizes[rank - 1];
+	return tensor->sizes[tensor->count - 1 - number];
 }
 
-/* Every element of the output takes a filter of one output channel. */
+/* 2·m·n·k of A·B, matrices or as many of them each. */
 static double
-convolution(const struct tensor *weight, const struct tensor *out)
+product_of(const struct argument *a, const struct argument *b, int rank)
 {
-	if (weight->count < 3 || out->count < 3 || !(weight->sizes[0] > 0))
+	if (!is_tensor(a, rank) || !is_tensor(b, rank) || a->count != rank || b->count != rank ||
+	    last(a, 0) != last(b, 1) || (rank == 3 && a->sizes[0] != b->sizes[0]))
 		return NAN;
-	return 2 * elements(out) * elements(weight) / weight->sizes[0];
+	return 2 * elements(a) * last(b, 0);
+}
+
+/* As matmul has it: vectors count as a matrix of one row or column, what stands before is broadcast. */
+static double
+matmul(const struct argument *a, const struct argument *b)
+{
+	double batches = 1;
+
+	if (!is_tensor(a, 1) || !is_tensor(b, 1))
+		return NAN;
+	double rows = a->count > 1 ? last(a, 1) : 1;
+	double columns = b->count > 1 ? last(b, 0) : 1;
+	if (last(a, 0) != last(b, b->count > 1))
+		return NAN;
+	for (int i = 2; i < a->count || i < b->count; i++) {
+		double x = i < a->count ? last(a, i) : 1, y = i < b->count ? last(b, i) : 1;
+		if (x != y && x != 1 && y != 1)
+			return NAN;
+		batches *= x == 1 ? y : x;
+	}
+	return 2 * batches * rows * last(a, 0) * columns;
+}
+
+/* A matrix by a vector, which may stand first in nothing. */
+static double
+by_vector(const struct argument *a, const struct argument *b)
+{
+	return is_tensor(b, 1) && b->count == 1 && a->count <= 2 ? matmul(a, b) : NAN;
+}
+
+static double
+linear(const struct argument *in, const struct argument *weight)
+{
+	if (!is_tensor(in, 1) || !is_tensor(weight, 1) || weight->count > 2 ||
+	    last(in, 0) != last(weight, 0))
+		return NAN;
+	return 2 * elements(in) * (weight->count == 2 ? weight->sizes[0] : 1);
+}
+
+/* Q·Kᵀ and what comes of it by V, of every head and query over all keys: masks are not looked at. Keys may have
+ * fewer heads, which are then used by several. */
+static double
+attention(const struct argument *q, const struct argument *k, const struct argument *v)
+{
+	if (!is_tensor(q, 2) || !is_tensor(k, 2) || !is_tensor(v, 2) || q->count != k->count ||
+	    q->count != v->count || last(q, 0) != last(k, 0) || last(k, 1) != last(v, 1))
+		return NAN;
+	for (int i = 2; i < q->count; i++)
+		if (last(k, i) != last(v, i) || !(last(k, i) > 0) ||
+		    (last(q, i) != last(k, i) && (i != 2 || fmod(last(q, i), last(k, i)) != 0)))
+			return NAN;
+	return 2 * elements(q) * last(k, 1) +
+	       2 * elements(q) / last(q, 0) * last(v, 1) * last(v, 0);
+}
+
+/* A value of a list for each place, or one for all; NAN: none. */
+static double
+value_of(const struct argument *list, int place)
+{
+	return !list->list || list->count < 1            ? NAN
+	       : list->count > 1 && place >= list->count ? NAN
+	                                                 : list->sizes[list->count > 1 ? place : 0];
+}
+
+/*
+ * (input, weight, bias, stride, padding, dilation, transposed, output padding, groups) -> output. Truths stand by
+ * their type, so that the sizes tell whether it is transposed: then a filter is taken for every element of
+ * the input, else of the output.
+ */
+static double
+convolution(const struct argument *arguments, const struct argument *out)
+{
+	const struct argument *in = &arguments[0], *weight = &arguments[1];
+	bool plain, transposed;
+
+	if (!is_tensor(in, 3) || !is_tensor(weight, 3) || !is_tensor(out, 3) ||
+	    in->count != weight->count || out->count != weight->count || !(weight->sizes[0] > 0))
+		return NAN;
+	plain = out->sizes[1] == weight->sizes[0];
+	transposed = in->sizes[1] == weight->sizes[0];
+	for (int i = 2; i < weight->count; i++) {
+		double stride = value_of(&arguments[3], i - 2);
+		double padding = 2 * value_of(&arguments[4], i - 2);
+		double reach = value_of(&arguments[5], i - 2) * (weight->sizes[i] - 1) + 1;
+		double more = value_of(&arguments[7], i - 2);
+		plain &= out->sizes[i] == floor((in->sizes[i] + padding - reach) / stride) + 1;
+		transposed &= out->sizes[i] == (in->sizes[i] - 1) * stride - padding + reach + more;
+	}
+	if (!plain && !transposed)
+		return NAN;
+	return 2 * elements(plain ? out : in) * elements(weight) / weight->sizes[0];
+}
+
+static bool
+is_attention(const char *name)
+{
+	static const char inner[] = "aten::_scaled_dot_product_";
+
+	return !strcmp(name, "aten::scaled_dot_product_attention") ||
+	       (!strncmp(name, inner, sizeof inner - 1) && !strstr(name, "backward"));
 }
 
 double
 plumb_flops_of(const char *name, const char *shapes)
 {
-	struct tensor in[TENSORS_MAX], out = { .count = -1 };
+	struct argument in[ARGUMENTS_MAX], out = { .count = -1 };
 	const char *at = shapes;
 
-	for (int i = 0; i < TENSORS_MAX; i++)
-		in[i].count = -1;
+	for (int i = 0; i < ARGUMENTS_MAX; i++)
+		in[i] = (struct argument){ .count = -1 };
 	if (!name || !shapes || *at++ != '(')
 		return NAN;
 	for (int i = 0; *at && *at != ')'; i++) {
-		struct tensor other;
-		at = read_argument(at, i < TENSORS_MAX ? &in[i] : &other);
+		struct argument other;
+		at = read_argument(at, i < ARGUMENTS_MAX ? &in[i] : &other);
 		at += *at == ',';
 		at += *at == ' ';
 	}
 	if (!strncmp(at, ") -> ", 5))
 		read_argument(at + 5, &out);
-	if (!strcmp(name, "aten::mm"))
+	if (!strcmp(name, "aten::mm") || !strcmp(name, "aten::_scaled_mm"))
 		return product_of(&in[0], &in[1], 2);
-	if (!strcmp(name, "aten::addmm"))
+	if (!strcmp(name, "aten::addmm") || !strcmp(name, "aten::_addmm_activation"))
 		return product_of(&in[1], &in[2], 2);
 	if (!strcmp(name, "aten::bmm"))
 		return product_of(&in[0], &in[1], 3);
-	if (!strcmp(name, "aten::baddbmm"))
+	if (!strcmp(name, "aten::baddbmm") || !strcmp(name, "aten::addbmm"))
 		return product_of(&in[1], &in[2], 3);
+	if (!strcmp(name, "aten::mv") || !strcmp(name, "aten::dot"))
+		return by_vector(&in[0], &in[1]);
+	if (!strcmp(name, "aten::addmv"))
+		return by_vector(&in[1], &in[2]);
+	if (!strcmp(name, "aten::matmul"))
+		return matmul(&in[0], &in[1]);
+	if (!strcmp(name, "aten::linear"))
+		return linear(&in[0], &in[1]);
+	if (is_attention(name))
+		return attention(&in[0], &in[1], &in[2]);
 	/* The outermost of the operators that make one convolution. */
 	if (!strcmp(name, "aten::convolution"))
-		return convolution(&in[1], &out);
+		return convolution(in, &out);
 	return NAN;
 }

@@ -312,9 +312,9 @@ join_work(calls_of *calls, works_of *works)
 	}
 }
 
-/* The trimmed mean of each group of SAMPLES into MEANS; a group without any stays as it is. */
+/* The statistic of each group of SAMPLES into MEANS; a group without any stays as it is. */
 static int
-reduce(samples_of *samples, double *means)
+reduce(const struct plumb_layers_making *making, samples_of *samples, double *means)
 {
 	double *values = malloc((samples->count + 1u) * sizeof *values);
 
@@ -327,7 +327,7 @@ reduce(samples_of *samples, double *means)
 		size_t count = 0;
 		for (; i < samples->count && samples->items[i].group == group; i++)
 			values[count++] = samples->items[i].us;
-		means[group] = plumb_trimmed_mean(values, count);
+		means[group] = plumb_statistic_of(&making->options->statistic, values, count);
 	}
 	free(values);
 	samples->count = 0;
@@ -337,7 +337,8 @@ reduce(samples_of *samples, double *means)
 enum what { HOST, WHOLE, BUSY };
 
 static int
-reduce_calls(const calls_of *calls, enum what what, double *means)
+reduce_calls(const struct plumb_layers_making *making, const calls_of *calls, enum what what,
+             double *means)
 {
 	samples_of samples = { 0 };
 	int code = 0;
@@ -355,7 +356,7 @@ reduce_calls(const calls_of *calls, enum what what, double *means)
 		*sample = (struct sample){ call->layer, (double)ns / 1e3 };
 	}
 	if (!code)
-		code = reduce(&samples, means);
+		code = reduce(making, &samples, means);
 	plumb_vec_free(&samples);
 	return code;
 }
@@ -384,7 +385,7 @@ reduce_kernels(struct plumb_layers_making *making)
 	for (uint32_t i = 0; i < layers->kernel_count && !code; i++)
 		means[i] = layers->kernels[i].us;
 	if (!code)
-		code = reduce(&samples, means);
+		code = reduce(making, &samples, means);
 	for (uint32_t i = 0; i < layers->kernel_count && !code; i++)
 		layers->kernels[i].us = means[i];
 	plumb_vec_free(&samples);
@@ -452,7 +453,7 @@ plumb_layers_calls(struct plumb_layers_making *making)
 	if (!code)
 		join_work(&calls, &works);
 	for (int what = HOST; what <= BUSY && !code; what++)
-		code = reduce_calls(&calls, (enum what)what, means[what]);
+		code = reduce_calls(making, &calls, (enum what)what, means[what]);
 	if (!code)
 		take(making, means, lost, by_operators);
 	if (!code)

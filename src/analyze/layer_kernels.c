@@ -2,8 +2,9 @@
 /*
  * The kernels of layers, and what counters or shapes say of them. Counters are metrics of the names that XSP
  * gives them (flop_count_sp, dram_read_bytes, …), at the kernel or at the call that launched it alone. Work that
- * no counter tells is derived from the shapes of matrix products and convolutions; other operators have next to
- * none, and count as none.
+ * no counter tells is derived from the shapes of matrix products, convolutions and attention; other operators
+ * have next to none, and count as none. Of operators within one another, as linear's addmm, the outermost whose
+ * work is known counts; a kernel has the work of any that runs it alone.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -172,7 +173,9 @@ derive(struct plumb_layers_making *m)
 	const struct plumb_profile *p = layers->profile;
 	struct counted *operators = calloc(p->contexts_count + 1u, sizeof *operators);
 	uint32_t *contexts_of = calloc(layers->kernel_count + 1u, sizeof *contexts_of);
-	int code = operators && contexts_of ? 0 : PLUMB_ESYSTEM;
+	unsigned char *within =
+		calloc(p->contexts_count + 1u, 1); /* an operator whose work is known */
+	int code = operators && contexts_of && within ? 0 : PLUMB_ESYSTEM;
 
 	if (!code)
 		derive_operators(p, m, operators);
@@ -180,12 +183,16 @@ derive(struct plumb_layers_making *m)
 		if (m->kernel_of[i] != PLUMB_NONE)
 			contexts_of[m->kernel_of[i]]++;
 	for (uint32_t i = 0; i < p->contexts_count && !code; i++) {
-		if (m->layer_of[i] == PLUMB_NONE || !(operators[i].count > 0))
+		bool known = operators[i].count > 0, inner = i && within[p->contexts[i].parent];
+		within[i] = known || inner;
+		if (m->layer_of[i] == PLUMB_NONE || !known)
 			continue;
 		struct plumb_counters *layer = &layers->items[m->layer_of[i]].counters;
 		double flops = operators[i].sum / (double)layers->runs;
-		layer->flops = isnan(layer->flops) ? flops : layer->flops + flops;
-		layer->derived = true;
+		if (!inner) {
+			layer->flops = isnan(layer->flops) ? flops : layer->flops + flops;
+			layer->derived = true;
+		}
 		uint32_t kernel = only_kernel(m, i, contexts_of);
 		if (kernel == PLUMB_NONE || !isnan(layers->kernels[kernel].counters.flops))
 			continue;
@@ -194,6 +201,7 @@ derive(struct plumb_layers_making *m)
 	}
 	free(operators);
 	free(contexts_of);
+	free(within);
 	return code;
 }
 

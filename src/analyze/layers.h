@@ -13,12 +13,13 @@
  * there is none, or with `whole`, they are all that the profile holds. Work of the backward pass is told
  * apart: a layer's figures are those of its forward work.
  *
- * Times are µs, NAN where unknown. Those of a layer are for one run of the model: the trimmed mean of its
- * calls where the profile has spans, else their mean, times its calls in a run.
+ * Times are µs, NAN where unknown. Those of a layer are for one run of the model: the trimmed mean (or
+ * another statistic) of its calls where the profile has spans, else their mean, times its calls in a run.
  */
 #ifndef PLUMB_ANALYZE_LAYERS_H
 #define PLUMB_ANALYZE_LAYERS_H
 
+#include "analyze/statistic.h"
 #include "model/profile.h"
 
 enum plumb_layer_kind {
@@ -43,8 +44,9 @@ struct plumb_layers_options {
 	enum plumb_layer_kind kind;
 	const char *model; /* the name of its frame, or NULL */
 	bool whole;
-	bool serialised; /* the profile is of a run in which every launch waits */
-	int64_t runs;    /* of the model; 0: as often as it was called */
+	bool serialised;                  /* the profile is of a run in which every launch waits */
+	int64_t runs;                     /* of the model; 0: as often as it was called */
+	struct plumb_statistic statistic; /* of calls that spans tell one by one */
 };
 
 /* NAN: unknown. Occupancies are parts of 1. */
@@ -113,15 +115,8 @@ plumb_layers_make(const struct plumb_profile *profile, const struct plumb_layers
                   struct plumb_layers *layers, struct plumb_error *error) PLUMB_MUST_CHECK;
 void plumb_layers_free(struct plumb_layers *layers);
 
-/*
- * The mean of COUNT VALUES without the outermost fifth of each side, rounded to 3 decimals: the plain mean of
- * less than 3, the median of 3; of n ≥ 4 those from ⌊n/5⌋ to before min(n−1, n−⌊n/5⌋), in ascending
- * order. Sorts VALUES. NAN for none.
- */
-double plumb_trimmed_mean(double *values, size_t count);
-
 /* Floating-point operations of one call of operator NAME with SHAPES, as recorded (docs/run.md): matrix
- * products and convolutions, each multiplication and addition one. NAN: not known. */
+ * products, convolutions and attention, each multiplication and addition one. NAN: not known. */
 double plumb_flops_of(const char *name, const char *shapes);
 
 #endif

@@ -25,4 +25,46 @@ void plumb_roofline_cells(struct plumb_answer *answer, const struct plumb_tables
 /* Percent of the model's latency that US of GPU time are; NAN where that does not hold its GPU work. */
 double plumb_model_share(const struct plumb_layers *layers, double us);
 
+/* Of a profile's model: its name and GPU, or NULL; inputs a second, NAN where batch size or latency are unknown. */
+const char *plumb_model_name(const struct plumb_layers *layers);
+const char *plumb_model_device(const struct plumb_layers *layers);
+double plumb_model_throughput(const struct plumb_tables_input *input, uint32_t profile);
+
+/* The model's own: time of its kernels in a run, forward and backward, and their counters. */
+struct plumb_model_totals {
+	double device_us, backward_us;
+	struct plumb_counters counters;
+};
+struct plumb_model_totals plumb_model_totals_of(const struct plumb_layers *layers);
+
+/* "batch", "gpu", …, and the cell that a profile has for it. */
+const char *plumb_key_name(enum plumb_tables_key key);
+void plumb_key_cell(struct plumb_answer *answer, const struct plumb_tables_input *input,
+                    uint32_t profile);
+
+/* ---- stages: layers I of N are in stage ⌊3·I/N⌋ ---- */
+
+#define PLUMB_STAGES 3
+extern const char *const plumb_stage_names[PLUMB_STAGES];
+
+enum plumb_stage_quantity {
+	PLUMB_STAGE_LATENCY, /* µs */
+	PLUMB_STAGE_DEVICE,  /* µs of kernels */
+	PLUMB_STAGE_MEMORY,  /* bytes allocated */
+	PLUMB_STAGE_FLOPS,
+	PLUMB_STAGE_ACCESSES, /* bytes of memory traffic */
+	PLUMB_STAGE_QUANTITIES,
+};
+
+struct plumb_stages {
+	uint32_t layers[PLUMB_STAGES];
+	double sums[PLUMB_STAGE_QUANTITIES][PLUMB_STAGES]; /* NAN unknown */
+	enum plumb_latency_kind kind;                      /* what the latency is */
+	bool derived;                                      /* the flops */
+};
+void plumb_stages_make(const struct plumb_layers *layers, struct plumb_stages *stages);
+/* The name of the stage that most of QUANTITY lies in; NULL unknown. */
+const char *
+plumb_stage_of_most(const struct plumb_stages *stages, enum plumb_stage_quantity quantity);
+
 #endif

@@ -8,7 +8,7 @@
 #include "base/vec.h"
 
 const struct plumb_answer_kind plumb_answer_kinds[] = {
-	{ "A1", "model information", plumb_table_model_information },
+	{ "A1", "model information", plumb_table_model_information, .several = true },
 	{ "A2", "layer information", plumb_table_layer_information },
 	{ "A3", "layer latency", plumb_table_layer_latency },
 	{ "A4", "layer memory allocation", plumb_table_layer_memory },
@@ -23,6 +23,10 @@ const struct plumb_answer_kind plumb_answer_kinds[] = {
 	{ "A13", "GPU and non-GPU latency by layer", plumb_table_layer_device },
 	{ "A14", "layer roofline", plumb_table_layer_roofline },
 	{ "A15", "GPU kernels of the model", plumb_table_model_totals },
+	{ "stages", "stages of the model", plumb_table_stages },
+	{ "compare", "profiles side by side", plumb_table_compare, .several = true, .aside = true },
+	{ "swapped", "kernels that changed between profiles", plumb_table_swapped, .several = true,
+	  .aside = true },
 	{ 0 },
 };
 

@@ -8,12 +8,13 @@
  *	… answer.cells[row * answer.column_count + column] …
  *	plumb_answer_free(&answer);
  *
- * Every table but A1 is of the first of the profiles. Cells that are not known are PLUMB_CELL_UNKNOWN, and a
+ * A1, compare and swapped are of all the profiles, the others of the first. Cells that are not known are PLUMB_CELL_UNKNOWN, and a
  * column in which none is known has no source.
  */
 #ifndef PLUMB_ANALYZE_TABLES_H
 #define PLUMB_ANALYZE_TABLES_H
 
+#include "analyze/constraint.h"
 #include "analyze/layers.h"
 
 enum plumb_answer_source {
@@ -60,19 +61,42 @@ struct plumb_answer {
 	bool failed;
 };
 
+/* By what profiles are compared. */
+enum plumb_tables_key {
+	PLUMB_KEY_IS_FILE,
+	PLUMB_KEY_IS_BATCH,
+	PLUMB_KEY_IS_GPU,
+	PLUMB_KEY_IS_FRAMEWORK,
+	PLUMB_KEY_IS_VERSION, /* of the framework */
+};
+
+/* What a GPU can do at most. */
+struct plumb_roof {
+	double peak_gflops; /* per second; NAN unknown */
+	double bandwidth;   /* bytes per second; NAN unknown */
+};
+
 struct plumb_tables_input {
 	const struct plumb_layers *layers; /* one or more */
 	uint32_t count;
-	const int64_t *batches; /* of each, or NULL */
-	double peak_gflops;     /* per second; NAN unknown */
-	double bandwidth;       /* bytes per second; NAN unknown */
-	double gain;            /* the doubling of A1 that gains no more, 0.05 */
+	const int64_t *batches;           /* of each, 0 unknown; or NULL */
+	double peak_gflops;               /* of the first's GPU per second; NAN unknown */
+	double bandwidth;                 /* bytes per second; NAN unknown */
+	double gain;                      /* the doubling of A1 that gains no more, 0.05 */
+	const char *const *batch_sources; /* where BATCHES are from; or NULL */
+	const char *const *files;         /* what the profiles are called; or NULL */
+	const struct plumb_roof *roofs;   /* of each; or NULL */
+	enum plumb_tables_key key;
+	bool against_best; /* compare: ratios to the greatest throughput, else to the first */
+	struct plumb_constraints constraints; /* on the batch size that A1 chooses */
 };
 
 struct plumb_answer_kind {
 	const char *id;    /* "A1" */
 	const char *title; /* "model information" */
 	void (*make)(const struct plumb_tables_input *input, struct plumb_answer *answer);
+	bool several; /* of all profiles */
+	bool aside;   /* not one of "all" */
 };
 
 extern const struct plumb_answer_kind plumb_answer_kinds[]; /* ends with a zeroed one */
@@ -113,6 +137,9 @@ void plumb_table_layer_counters(const struct plumb_tables_input *, struct plumb_
 void plumb_table_layer_device(const struct plumb_tables_input *, struct plumb_answer *);
 void plumb_table_layer_roofline(const struct plumb_tables_input *, struct plumb_answer *);
 void plumb_table_model_totals(const struct plumb_tables_input *, struct plumb_answer *);
+void plumb_table_stages(const struct plumb_tables_input *, struct plumb_answer *);
+void plumb_table_compare(const struct plumb_tables_input *, struct plumb_answer *);
+void plumb_table_swapped(const struct plumb_tables_input *, struct plumb_answer *);
 
 /* ---- arithmetic of the tables ---- */
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "analyze/peaks.h"
+#include "analyze/workload.h"
 #include "cli/cli.h"
 #include "cli/load.h"
 #include "cli/output.h"
@@ -38,7 +39,36 @@ static const struct plumb_option options[] = {
 	{ .name = "batch",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "SIZES",
-	  .help = "the batch size of each FILE, parted by commas, for the throughput of A1" },
+	  .help = "the batch size of each FILE, parted by commas; without it what the shapes or "
+	          "the "
+	          "command of a profile say" },
+	{ .name = "optimal",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "CONSTRAINT",
+	  .help = "which batch size A1 chooses beside its two rules: that of the greatest "
+	          "throughput among those that keep 'latency<50ms', 'memory<8GB', or the least "
+	          "latency with 'throughput>900'; several parted by commas" },
+	{ .name = "stat",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "STATISTIC",
+	  .fallback = "trimmed",
+	  .help = "what stands for several calls: trimmed (XSP's, a fifth of each side left out), "
+	          "trimmed:PERCENT (of each side), mean, median, min, max, or a percentile such "
+	          "as p95" },
+	{ .name = "key",
+	  .kind = PLUMB_OPTION_CHOICE,
+	  .argument = "KEY",
+	  .choices = "file|batch|gpu|framework|version",
+	  .fallback = "file",
+	  .help = "compare several FILEs, a row each by this, and the kernels that changed from "
+	          "each to the next" },
+	{ .name = "base",
+	  .kind = PLUMB_OPTION_CHOICE,
+	  .argument = "WHICH",
+	  .choices = "first|best",
+	  .fallback = "first",
+	  .help = "what compared profiles are normalised to: the first, or the one of the "
+	          "greatest throughput" },
 	{ .name = "serialised",
 	  .kind = PLUMB_OPTION_FLAG,
 	  .help = "every launch waited for its work (CUDA_LAUNCH_BLOCKING=1), so that a layer's "
@@ -46,7 +76,7 @@ static const struct plumb_option options[] = {
 	{ .name = "precision",
 	  .kind = PLUMB_OPTION_CHOICE,
 	  .argument = "TYPE",
-	  .choices = "fp32|tf32|bf16|fp8",
+	  .choices = "fp32|tf32|fp16|bf16|fp8",
 	  .fallback = "fp32",
 	  .help = "which peak of the GPU rooflines are held against" },
 	{ .name = "peak",
@@ -72,15 +102,25 @@ static const struct plumb_option options[] = {
 	{ 0 },
 };
 
-#define KINDS 15
+#define KINDS 18
+#define FILES 64
 
 struct wanted {
-	const char *files[64];
+	const char *files[FILES];
 	uint32_t file_count;
 	const struct plumb_answer_kind *kinds[KINDS];
 	uint32_t kind_count;
-	int64_t batches[64];
-	bool batched;
+	int64_t batches[FILES]; /* 0: not given */
+	struct plumb_constraints constraints;
+	struct plumb_statistic statistic;
+};
+
+/* What is read and made of the files. */
+struct made {
+	struct plumb_profile profiles[FILES];
+	struct plumb_layers layers[FILES];
+	struct plumb_roof roofs[FILES];
+	const char *batch_sources[FILES];
 };
 
 /* ---- what is asked for ---- */
@@ -92,6 +132,14 @@ want_kind(struct wanted *w, const struct plumb_answer_kind *kind)
 		if (w->kinds[i] == kind)
 			return;
 	w->kinds[w->kind_count++] = kind;
+}
+
+static void
+want_all(struct wanted *w)
+{
+	for (const struct plumb_answer_kind *kind = plumb_answer_kinds; kind->id; kind++)
+		if (!kind->aside)
+			want_kind(w, kind);
 }
 
 static bool
@@ -114,13 +162,12 @@ read_batches(const struct plumb_invocation *invocation, struct wanted *w)
 		size_t length = strcspn(text, ",");
 		snprintf(number, sizeof number, "%.*s", (int)(length < 23 ? length : 23), text);
 		int64_t batch = plumb_parse_number(number);
-		if (batch <= 0 || count == 64)
+		if (batch <= 0 || count == FILES)
 			return plumb_cli_usage(
 				invocation, "tables: --batch takes a size for each FILE, as 1,2,4");
 		w->batches[count++] = batch;
 		text += length;
 	}
-	w->batched = count > 0;
 	if (count && count != w->file_count)
 		return plumb_cli_usage(invocation,
 		                       "tables: --batch has %u sizes, and there are %u files",
@@ -147,31 +194,45 @@ check_use(const struct plumb_invocation *invocation, struct wanted *w)
 		if (kind)
 			want_kind(w, kind);
 		else if (!strcasecmp(operand, "all"))
-			for (kind = plumb_answer_kinds; kind->id; kind++)
-				want_kind(w, kind);
+			want_all(w);
 		else if (is_table_name(operand) && access(operand, F_OK) != 0)
 			return plumb_cli_usage(invocation, "tables: there is no table %s", operand);
-		else if (w->file_count == 64)
-			return plumb_cli_usage(invocation, "tables: 64 files at most");
+		else if (w->file_count == FILES)
+			return plumb_cli_usage(invocation, "tables: %d files at most", FILES);
 		else
 			w->files[w->file_count++] = operand;
 	}
 	if (!w->file_count)
 		return plumb_cli_usage(invocation, "tables: name a profile");
+	if (!w->kind_count && plumb_options_given(o, "key")) {
+		want_kind(w, plumb_answer_find("compare"));
+		want_kind(w, plumb_answer_find("swapped"));
+	}
 	if (!w->kind_count && w->file_count > 1)
-		want_kind(w, &plumb_answer_kinds[0]);
-	for (const struct plumb_answer_kind *kind = plumb_answer_kinds; !w->kind_count && kind->id;
-	     kind++)
-		w->kinds[kind - plumb_answer_kinds] = kind;
+		want_kind(w, plumb_answer_find("A1"));
 	if (!w->kind_count)
-		w->kind_count = KINDS;
-	if (w->file_count > 1 && (w->kind_count > 1 || !wants(w, "A1")))
-		return plumb_cli_usage(
-			invocation,
-			"tables: only A1 takes several profiles, and \"%s\" is a second one",
-			w->files[1]);
+		want_all(w);
+	for (uint32_t i = 0; i < w->kind_count && w->file_count > 1; i++)
+		if (!w->kinds[i]->several)
+			return plumb_cli_usage(
+				invocation,
+				"tables: only A1, compare and swapped take several profiles, and "
+				"\"%s\" is a second one",
+				w->files[1]);
+	if (!plumb_statistic_read(plumb_options_text(o, "stat"), &w->statistic))
+		return plumb_cli_usage(invocation, "tables: there is no statistic \"%s\"",
+		                       plumb_options_text(o, "stat"));
+	if (plumb_options_given(o, "optimal") &&
+	    !plumb_constraints_read(plumb_options_text(o, "optimal"), &w->constraints))
+		return plumb_cli_usage(invocation,
+		                       "tables: --optimal takes what a batch size must keep, as "
+		                       "'latency<50ms', 'memory<8GB' or 'throughput>900'; "
+		                       "\"%s\" is none of these",
+		                       plumb_options_text(o, "optimal"));
 	if (plumb_options_flag(o, "json") && plumb_options_flag(o, "csv"))
 		return plumb_cli_usage(invocation, "tables: choose --json or --csv");
+	if (w->constraints.count && !wants(w, "A1"))
+		return plumb_cli_usage(invocation, "tables: --optimal is for A1");
 	if (plumb_options_given(o, "svg") && wants(w, "A9") == wants(w, "A14"))
 		return plumb_cli_usage(invocation, "tables: --svg draws A9 or A14; ask for one");
 	return read_batches(invocation, w);
@@ -188,22 +249,37 @@ layer_kind(const struct plumb_options *o)
 }
 
 /* The peaks to hold against: those given, else those of the profile's GPU. */
-static void
-find_peaks(const struct plumb_options *o, const char *device, struct plumb_tables_input *input)
+static struct plumb_roof
+find_roof(const struct plumb_options *o, const char *device)
 {
-	static const char *const precisions[PLUMB_PRECISIONS] = { "fp32", "tf32", "bf16", "fp8" };
+	static const char *const precisions[PLUMB_PRECISIONS] = { "fp32", "tf32", "fp16", "bf16",
+		                                                  "fp8" };
 	const struct plumb_peak *peak = plumb_peak_of(device);
 	const char *precision = plumb_options_text(o, "precision");
+	struct plumb_roof roof = { NAN, NAN };
 
 	for (int i = 0; peak && i < PLUMB_PRECISIONS; i++)
 		if (!strcmp(precision, precisions[i]) && peak->tflops[i] > 0)
-			input->peak_gflops = peak->tflops[i] * 1e3;
-	if (peak)
-		input->bandwidth = peak->terabytes * 1e12;
+			roof.peak_gflops = peak->tflops[i] * 1e3;
+	if (peak && peak->terabytes > 0)
+		roof.bandwidth = peak->terabytes * 1e12;
 	if (plumb_options_number(o, "peak") > 0)
-		input->peak_gflops = (double)plumb_options_number(o, "peak");
+		roof.peak_gflops = (double)plumb_options_number(o, "peak");
 	if (plumb_options_number(o, "bandwidth") > 0)
-		input->bandwidth = (double)plumb_options_number(o, "bandwidth") * 1e9;
+		roof.bandwidth = (double)plumb_options_number(o, "bandwidth") * 1e9;
+	return roof;
+}
+
+static enum plumb_tables_key
+find_key(const struct plumb_options *o)
+{
+	const char *name = plumb_options_text(o, "key");
+
+	return !strcmp(name, "batch")       ? PLUMB_KEY_IS_BATCH
+	       : !strcmp(name, "gpu")       ? PLUMB_KEY_IS_GPU
+	       : !strcmp(name, "framework") ? PLUMB_KEY_IS_FRAMEWORK
+	       : !strcmp(name, "version")   ? PLUMB_KEY_IS_VERSION
+	                                    : PLUMB_KEY_IS_FILE;
 }
 
 /* ---- printing ---- */
@@ -285,9 +361,14 @@ answer(const struct plumb_invocation *invocation, const struct wanted *w,
 	return result;
 }
 
+static const char *
+device_of(const struct plumb_profile *profile)
+{
+	return profile->devices_count ? plumb_text(profile, profile->devices[0].name) : NULL;
+}
+
 static int
-load_all(const struct plumb_invocation *invocation, const struct wanted *w,
-         struct plumb_profile *profiles, struct plumb_layers *layers)
+load_all(const struct plumb_invocation *invocation, struct wanted *w, struct made *made)
 {
 	const struct plumb_options *o = invocation->options;
 	struct plumb_layers_options wanted = {
@@ -296,18 +377,28 @@ load_all(const struct plumb_invocation *invocation, const struct wanted *w,
 		.whole = plumb_options_flag(o, "whole"),
 		.serialised = plumb_options_flag(o, "serialised"),
 		.runs = plumb_options_number(o, "runs"),
+		.statistic = w->statistic,
 	};
 	struct plumb_error error = { 0 };
 
 	for (uint32_t i = 0; i < w->file_count; i++) {
-		int code = plumb_load(&profiles[i], w->files[i], PLUMB_LOAD_ALL, &error);
+		struct plumb_layers *layers = &made->layers[i];
+		int code = plumb_load(&made->profiles[i], w->files[i], PLUMB_LOAD_ALL, &error);
 		if (!code) {
-			code = plumb_layers_make(&profiles[i], &wanted, &layers[i], &error);
+			code = plumb_layers_make(&made->profiles[i], &wanted, layers, &error);
 			if (code)
 				plumb_fail_in(&error, "%s", w->files[i]);
 		}
 		if (code)
 			return plumb_cli_fail(invocation, &error);
+		made->roofs[i] = find_roof(o, device_of(&made->profiles[i]));
+		made->batch_sources[i] = "given";
+		if (!w->batches[i])
+			w->batches[i] = plumb_batch_size_of(layers, &made->batch_sources[i]);
+		if (!layers->in_order && plumb_options_given(o, "stat"))
+			plumb_cli_note(invocation,
+			               "%s has no spans: its times are means, whatever --stat says",
+			               w->files[i]);
 	}
 	return PLUMB_EXIT_DONE;
 }
@@ -320,46 +411,52 @@ plumb_cmd_tables(struct plumb_invocation *invocation)
 
 	if (result)
 		return result;
-	struct plumb_profile *profiles = calloc(wanted.file_count, sizeof *profiles);
-	struct plumb_layers *layers = calloc(wanted.file_count, sizeof *layers);
-	if (!profiles || !layers) {
+	struct made *made = calloc(1, sizeof *made);
+	if (!made) {
 		struct plumb_error error;
 		plumb_fail(&error, PLUMB_ESYSTEM, "no memory");
-		result = plumb_cli_fail(invocation, &error);
-	} else {
-		result = load_all(invocation, &wanted, profiles, layers);
+		return plumb_cli_fail(invocation, &error);
 	}
+	result = load_all(invocation, &wanted, made);
 	if (!result) {
+		const struct plumb_options *o = invocation->options;
 		struct plumb_tables_input input = {
-			.layers = layers,
+			.layers = made->layers,
 			.count = wanted.file_count,
-			.batches = wanted.batched ? wanted.batches : NULL,
-			.peak_gflops = NAN,
-			.bandwidth = NAN,
+			.batches = wanted.batches,
+			.peak_gflops = made->roofs[0].peak_gflops,
+			.bandwidth = made->roofs[0].bandwidth,
 			.gain = 0.05,
+			.batch_sources = made->batch_sources,
+			.files = wanted.files,
+			.roofs = made->roofs,
+			.key = find_key(o),
+			.against_best = !strcmp(plumb_options_text(o, "base"), "best"),
+			.constraints = wanted.constraints,
 		};
-		const char *device = profiles->devices_count
-		                             ? plumb_text(profiles, profiles->devices[0].name)
-		                             : NULL;
-		find_peaks(invocation->options, device, &input);
-		result = answer(invocation, &wanted, &input, device);
+		result = answer(invocation, &wanted, &input, device_of(&made->profiles[0]));
 	}
-	for (uint32_t i = 0; i < wanted.file_count && profiles && layers; i++) {
-		plumb_layers_free(&layers[i]);
-		plumb_profile_free(&profiles[i]);
+	for (uint32_t i = 0; i < wanted.file_count; i++) {
+		plumb_layers_free(&made->layers[i]);
+		plumb_profile_free(&made->profiles[i]);
 	}
-	free(profiles);
-	free(layers);
+	free(made);
 	return result;
 }
 
 static const char *const examples[] = {
 	"plumb tables run.plumb",
-	"all fifteen",
+	"all fifteen, and stages",
 	"plumb tables run.plumb A10 A13",
 	"kernels by name, and what of each layer's latency is the GPU's",
 	"plumb tables b1.plumb b2.plumb b4.plumb A1 --batch 1,2,4",
 	"latency and throughput over batch sizes, with the optimal one",
+	"plumb tables b*.plumb A1 --optimal 'latency<50ms'",
+	"the batch size of the greatest throughput that keeps a latency",
+	"plumb tables a.plumb b.plumb --key gpu",
+	"profiles side by side, and the kernels that changed from one to the next",
+	"plumb tables run.plumb stages",
+	"where in the model its time, memory and work lie",
 	"plumb tables run.plumb A14 --svg roofline.svg",
 	"a roofline of layers, from a profile with counters",
 	NULL,
@@ -368,12 +465,16 @@ static const char *const examples[] = {
 const struct plumb_verb plumb_verb_tables = {
 	.name = "tables",
 	.summary = "the standard tables of a model, its layers and kernels",
-	.synopsis = "FILE... [A1...A15|all]",
+	.synopsis = "FILE... [A1...A15|stages|compare|swapped|all]",
 	.description =
 		"Prints XSP's fifteen analyses of a profile, or of another tool's trace, with the "
 		"column names of the paper's tool: A1 model, A2 to A4 layers, A5 to A7 layers by "
-		"type, A8 to A10 kernels, A11 to A14 kernels by layer, A15 the whole. Without a "
-		"table's name all of them. A1 takes several profiles.\n\n"
+		"type, A8 to A10 kernels, A11 to A14 kernels by layer, A15 the whole, and stages: "
+		"in "
+		"which third of the layers what lies. Without a table's name all of these. A1 "
+		"takes "
+		"several profiles, and so do compare and swapped: profiles side by side, and the "
+		"kernels that changed between them.\n\n"
 		"A layer is a leaf module, else a top-level operator. The model is the outermost "
 		"module over all of them, or the range around them; figures are for one run of it, "
 		"and of forward "

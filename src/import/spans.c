@@ -313,6 +313,9 @@ static const struct {
 	{ "thread.name", FIELD(thread_name) },
 	{ "gpu.device.uuid", FIELD(uuid) },
 	{ "gpu.device.name", FIELD(model) },
+	{ "framework_name", FIELD(framework) },
+	{ "framework_version", FIELD(framework_version) },
+	{ "batch_size", FIELD(batch) },
 };
 
 void
@@ -494,6 +497,15 @@ add_metrics(struct plumb_spans *spans, const struct plumb_spans_item *item)
 	}
 }
 
+/* What XSP says of the run in its first spans. */
+static void
+add_facts(struct plumb_spans *spans, const struct plumb_spans_item *item)
+{
+	plumb_trace_environment(spans->trace, "framework.name", item->framework);
+	plumb_trace_environment(spans->trace, "framework.version", item->framework_version);
+	plumb_trace_environment(spans->trace, "batch.size", item->batch);
+}
+
 /* Is it there already, word for word? */
 static bool
 is_repeated(const struct plumb_spans *spans, const struct plumb_spans_item *item, uint32_t frame)
@@ -548,6 +560,7 @@ plumb_spans_add(struct plumb_spans *spans, const struct plumb_spans_item *item)
 		add_work(spans, item);
 	}
 	add_metrics(spans, item);
+	add_facts(spans, item);
 }
 
 /* ---- pairs ---- */

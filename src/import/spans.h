@@ -59,6 +59,7 @@ struct plumb_spans_item {
 	int64_t correlation, device, context, stream, thread, bytes, line;
 	struct plumb_slice kind, kernel, copy, from, to, function, file, type, thread_name, uuid,
 		model;
+	struct plumb_slice framework, framework_version, batch; /* what XSP ran */
 	struct plumb_trace_launch launch;
 	int64_t all_bytes, all_count, all_least, all_most,
 		all_deviation; /* of it and others of its path and stream */

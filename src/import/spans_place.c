@@ -443,17 +443,55 @@ give_host(struct plumb_spans *spans)
 			code = plumb_trace_span(spans->trace, row->track, row->context,
 			                        time->start_ns, time->end_ns, row->correlation);
 	}
+	free(inner);
+	return code;
+}
+
+/* ---- counters ---- */
+
+/* For each call the one kernel that it started; PLUMB_NONE for others. NULL: no memory. */
+static uint32_t *
+find_kernels(const struct plumb_spans *spans)
+{
+	uint32_t *kernels = malloc(((size_t)spans->rows.count + 1) * sizeof *kernels);
+	unsigned char *started = calloc((size_t)spans->rows.count + 1, 1);
+	for (uint32_t i = 0; kernels && i < spans->rows.count; i++)
+		kernels[i] = PLUMB_NONE;
+	for (uint32_t i = 0; kernels && started && i < spans->works.count; i++) {
+		uint32_t work = spans->works.items[i].span, call = spans->times.items[work].parent;
+		if (call == PLUMB_NONE || spans->rows.items[call].kind != PLUMB_FRAME_GPU_API)
+			continue;
+		kernels[call] = !started[call] && spans->rows.items[work].kind == PLUMB_FRAME_KERNEL
+		                        ? work
+		                        : PLUMB_NONE;
+		started[call] = 1;
+	}
+	if (!started) {
+		free(kernels);
+		kernels = NULL;
+	}
+	free(started);
+	return kernels;
+}
+
+/* What was counted while a call started one kernel is that kernel's: calls of one place may start several. */
+static int
+give_numbers(struct plumb_spans *spans)
+{
+	uint32_t *kernels = spans->numbers.count ? find_kernels(spans) : NULL;
+	int code = kernels || !spans->numbers.count ? 0 : PLUMB_ESYSTEM;
 	for (uint32_t i = 0; i < spans->numbers.count && !code; i++) {
 		const struct plumb_spans_number *n = &spans->numbers.items[i];
-		const struct plumb_spans_row *row = &spans->rows.items[n->span];
+		uint32_t span = kernels[n->span] == PLUMB_NONE ? n->span : kernels[n->span];
+		const struct plumb_spans_row *row = &spans->rows.items[span];
 		uint32_t context = row->context;
-		if (spans->times.items[n->span].asynchronous)
+		if (spans->times.items[span].asynchronous)
 			context = plumb_builder_context(plumb_trace_builder(spans->trace), context,
 			                                row->frame, 0);
 		if (row->track != PLUMB_NONE && context != PLUMB_NONE)
 			code = add_value(spans, context, n->metric, row->track, n->number);
 	}
-	free(inner);
+	free(kernels);
 	return code;
 }
 
@@ -590,6 +628,8 @@ plumb_spans_finish(struct plumb_spans *spans, struct plumb_import_file *file,
 		code = give_work(spans);
 	if (!code)
 		code = give_host(spans);
+	if (!code)
+		code = give_numbers(spans);
 	plumb_trace_count(spans->trace, PLUMB_FATE_BACKWARDS, NULL, spans->backwards);
 	plumb_trace_count(spans->trace, PLUMB_FATE_REPEATED, "spans that are there twice",
 	                  spans->repeated);

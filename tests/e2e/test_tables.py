@@ -15,7 +15,7 @@ from test_import_jaeger import document, tag, xsp
 TORCH = ROOT / "tests/data/foreign/torch.json.gz"
 RECORDED = [ROOT / "tests/data/h200_training.plumb", ROOT / "tests/data/h200_example.plumb", TORCH,
             ROOT / "tests/data/foreign/own.plumb.gz"]
-IDS = [f"A{number}" for number in range(1, 16)]
+IDS = [f"A{number}" for number in range(1, 16)] + ["stages"]
 
 
 @pytest.fixture(params=RECORDED, ids=lambda path: path.name)
@@ -49,7 +49,7 @@ def trimmed(values):
     return sum(values) / len(values)
 
 
-def test_all_fifteen_of_everything(recorded):
+def test_all_tables_of_everything(recorded):
     found = tables(recorded, "all")
     assert list(found) == IDS
     for table in found.values():
@@ -119,7 +119,9 @@ def test_latencies_as_another_reader_has_them():
     model, = rows(found["A1"])
     assert (model["model_name"], model["runs"], model["GPU_name"]) == ("Sequential_0", 4, "NVIDIA H200")
     assert model["duration (us)"] == pytest.approx(trimmed(known["Sequential_0"][1]), abs=0.003)
-    assert model["throughput (input/s)"] is None
+    # the trace has shapes: 512 rows go in
+    assert (model["batch_size"], model["batch_size_source"]) == (512, "shapes")
+    assert model["throughput (input/s)"] == pytest.approx(512 / model["duration (us)"] * 1e6)
 
 
 def test_a_recording_without_spans_of_modules(tmp_path):
@@ -268,7 +270,7 @@ def test_no_roofline_without_counters(tmp_path):
 
 @pytest.mark.parametrize("arguments, text", [
     ([TORCH, "A1", "--batch", "0"], "--batch"), ([TORCH, "A1", "--batch", "1,2"], "2 sizes"),
-    ([TORCH, "A16"], "no table A16"), ([TORCH, TORCH, "A2"], "only A1 takes several"), (["A1"], "name a profile"),
+    ([TORCH, "A16"], "no table A16"), ([TORCH, TORCH, "A2"], "only A1, compare and swapped"), (["A1"], "name a profile"),
     ([TORCH, "--json", "--csv"], "--json or --csv"), ([TORCH, "--svg", "x"], "A9 or A14")])
 def test_wrong_use(arguments, text):
     done = run_command(PLUMB, "tables", *arguments)
