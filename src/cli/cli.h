@@ -73,7 +73,8 @@ struct plumb_verb {
 /* ---- the verbs; the table is in main.c ---- */
 extern const struct plumb_verb plumb_verb_run, plumb_verb_settle, plumb_verb_import,
 	plumb_verb_report, plumb_verb_doctor, plumb_verb_version, plumb_verb_help,
-	plumb_verb_generate, plumb_verb_export, plumb_verb_iters, plumb_verb_tables;
+	plumb_verb_generate, plumb_verb_export, plumb_verb_iters, plumb_verb_tables,
+	plumb_verb_diff;
 int plumb_cmd_run(struct plumb_invocation *invocation);
 int plumb_cmd_settle(struct plumb_invocation *invocation);
 int plumb_cmd_import(struct plumb_invocation *invocation);
@@ -81,6 +82,7 @@ int plumb_cmd_report(struct plumb_invocation *invocation);
 int plumb_cmd_export(struct plumb_invocation *invocation);
 int plumb_cmd_iters(struct plumb_invocation *invocation);
 int plumb_cmd_tables(struct plumb_invocation *invocation);
+int plumb_cmd_diff(struct plumb_invocation *invocation);
 int plumb_cmd_doctor(struct plumb_invocation *invocation);
 int plumb_cmd_version(struct plumb_invocation *invocation);
 int plumb_cmd_help(struct plumb_invocation *invocation);

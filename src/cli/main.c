@@ -3,9 +3,19 @@
 #include "cli/cli.h"
 
 static const struct plumb_verb *const verbs[] = {
-	&plumb_verb_run,     &plumb_verb_report, &plumb_verb_iters,    &plumb_verb_tables,
-	&plumb_verb_export,  &plumb_verb_settle, &plumb_verb_import,   &plumb_verb_doctor,
-	&plumb_verb_version, &plumb_verb_help,   &plumb_verb_generate, NULL,
+	&plumb_verb_run,
+	&plumb_verb_report,
+	&plumb_verb_iters,
+	&plumb_verb_tables,
+	&plumb_verb_diff,
+	&plumb_verb_export,
+	&plumb_verb_settle,
+	&plumb_verb_import,
+	&plumb_verb_doctor,
+	&plumb_verb_version,
+	&plumb_verb_help,
+	&plumb_verb_generate,
+	NULL,
 };
 
 int

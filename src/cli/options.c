@@ -15,6 +15,12 @@ struct plumb_options {
 	const struct plumb_option *table;
 	size_t count;
 	bool help;
+	int tail; /* words behind a "--" */
+	struct given {
+		size_t index; /* of the table */
+		const char *text;
+	} *all; /* what was given, in order */
+	size_t all_count;
 	const char *given[]; /* by index of the table; "" for a flag, NULL where not given */
 };
 
@@ -193,6 +199,7 @@ parse(struct plumb_options *options, const char *letters, const struct option *n
 		if (check(&options->table[index], text, error) < 0)
 			return PLUMB_EUSAGE;
 		options->given[index] = text;
+		options->all[options->all_count++] = (struct given){ index, text };
 	}
 }
 
@@ -208,12 +215,17 @@ plumb_options_parse(const struct plumb_option *table, bool stop, int argc, char 
 	int result;
 
 	*options = o;
-	if (!names || !letters || !o) {
+	if (o)
+		o->all = calloc((size_t)argc + 1, sizeof *o->all);
+	if (!names || !letters || !o || !o->all) {
 		result = plumb_fail(error, PLUMB_ESYSTEM, "no memory left");
 		goto out;
 	}
 	o->table = table;
 	o->count = count;
+	for (int i = 1; i < argc && !o->tail; i++)
+		if (!strcmp(argv[i], "--"))
+			o->tail = argc - i - 1;
 	describe(table, count, stop, letters, names);
 	result = parse(o, letters, names, argc, argv, error);
 	*operands = argv + optind;
@@ -227,6 +239,8 @@ out:
 void
 plumb_options_free(struct plumb_options *options)
 {
+	if (options)
+		free(options->all);
 	free(options);
 }
 
@@ -260,6 +274,23 @@ plumb_options_given(const struct plumb_options *options, const char *name)
 	if (is_help(name))
 		return options->help;
 	return options->given[index_of(options, name)] != NULL;
+}
+
+const char *
+plumb_options_each(const struct plumb_options *options, const char *name, size_t which)
+{
+	size_t index = index_of(options, name);
+
+	for (size_t i = 0; i < options->all_count; i++)
+		if (options->all[i].index == index && !which--)
+			return options->all[i].text;
+	return NULL;
+}
+
+int
+plumb_options_tail(const struct plumb_options *options)
+{
+	return options->tail;
 }
 
 bool

@@ -17,6 +17,7 @@
 #define PLUMB_CLI_OPTIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -70,6 +71,12 @@ const char *plumb_options_text(const struct plumb_options *options, const char *
 int64_t plumb_options_number(const struct plumb_options *options, const char *name);   /* or -1 */
 /* Was it given on the command line? */
 bool plumb_options_given(const struct plumb_options *options, const char *name);
+
+/* Number WHICH of the values that were given for an option that may come again; NULL: no more. */
+const char *
+plumb_options_each(const struct plumb_options *options, const char *name, size_t which);
+/* How many words stand behind a "--", which may part the operands of a verb in two. */
+int plumb_options_tail(const struct plumb_options *options);
 
 /* TEXT as a PLUMB_OPTION_NUMBER or PLUMB_OPTION_SIZE; -1 when it is none or too big. */
 int64_t plumb_parse_number(const char *text);

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyze/diff/spread.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define NORMAL 1.4826    /* standard deviation over median deviation, of a normal distribution */
+#define MEDIAN 1.2533    /* error of a median over that of a mean, likewise */
+#define CLIP 3.0         /* deviations from where on an outlier counts as one there */
+#define ALIKE_MOST 0.98  /* of neighbours */
+#define SAMPLES_LEAST 3u /* that tell a spread */
+
+const char *const plumb_spread_names[] = { NULL, "series", "calls", "iterations", "runs" };
+
+struct plumb_estimate
+plumb_estimate_unknown(void)
+{
+	return (struct plumb_estimate){ NAN, NAN, NAN, PLUMB_SPREAD_NONE };
+}
+
+/* ---- Student ---- */
+
+double
+plumb_student(double freedom)
+{
+	static const double few[] = { 12.706, 4.303, 3.182 };
+	const double z = 1.959964, z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
+
+	if (!(freedom > 1))
+		return few[0];
+	if (freedom < 3) { /* between two of them, by 1 / freedom */
+		int i = freedom < 2 ? 0 : 1;
+		double from = 1.0 / (i + 1), to = 1.0 / (i + 2);
+
+		return few[i] + (few[i + 1] - few[i]) * (1 / freedom - from) / (to - from);
+	}
+	return z + (z3 + z) / (4 * freedom) +
+	       (5 * z5 + 16 * z3 + 3 * z) / (96 * freedom * freedom) +
+	       (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * freedom * freedom * freedom);
+}
+
+/* ---- samples ---- */
+
+static int
+by_size(const void *x, const void *y)
+{
+	const double *a = x, *b = y;
+
+	return (*a > *b) - (*a < *b);
+}
+
+static double
+median_of(double *samples, uint32_t count)
+{
+	qsort(samples, count, sizeof *samples, by_size);
+	return (samples[(count - 1) / 2] + samples[count / 2]) / 2;
+}
+
+static double
+deviation_of(const double *samples, uint32_t count, double middle)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		sum += (samples[i] - middle) * (samples[i] - middle);
+	return sqrt(sum / (count - 1));
+}
+
+static double
+clipped(double sample, double middle, double deviation)
+{
+	return fmin(fmax(sample - middle, -CLIP * deviation), CLIP * deviation);
+}
+
+/* How many samples that have nothing to do with each other tell as much as these. */
+static double
+effective(const double *samples, uint32_t count, double middle, double deviation)
+{
+	double sum = 0, next = 0, alike;
+
+	for (uint32_t i = 0; i < count; i++) {
+		double d = clipped(samples[i], middle, deviation);
+
+		sum += d * d;
+		if (i)
+			next += d * clipped(samples[i - 1], middle, deviation);
+	}
+	alike = sum > 0 ? next / sum : 0;
+	/* Of unrelated samples it is a little below 0, by chance above: that much is no likeness. */
+	alike = fmin(fmax(alike - 1 / sqrt((double)count), 0), ALIKE_MOST);
+	return fmax(count * (1 - alike) / (1 + alike), 2);
+}
+
+static void
+set_error(struct plumb_estimate *estimate, const double *samples, uint32_t count, double deviation,
+          double factor)
+{
+	double alone = effective(samples, count, estimate->value, deviation);
+
+	estimate->error = factor * deviation / sqrt(alone);
+	estimate->freedom = alone - 1;
+	estimate->basis = PLUMB_SPREAD_ITERATIONS;
+}
+
+int
+plumb_estimate_median(const double *samples, uint32_t count, struct plumb_estimate *estimate)
+{
+	double *room, deviation;
+
+	*estimate = plumb_estimate_unknown();
+	if (!count)
+		return 0;
+	room = malloc(count * sizeof *room);
+	if (!room)
+		return PLUMB_ESYSTEM;
+	memcpy(room, samples, count * sizeof *room);
+	estimate->value = median_of(room, count);
+	if (count >= SAMPLES_LEAST) {
+		for (uint32_t i = 0; i < count; i++)
+			room[i] = fabs(samples[i] - estimate->value);
+		deviation = NORMAL * median_of(room, count);
+		/* More than half are the same: the others have to tell. */
+		if (deviation == 0)
+			deviation = deviation_of(samples, count, estimate->value);
+		set_error(estimate, samples, count, deviation, MEDIAN);
+	}
+	free(room);
+	return 0;
+}
+
+struct plumb_estimate
+plumb_estimate_mean(const double *samples, uint32_t count)
+{
+	struct plumb_estimate estimate = plumb_estimate_unknown();
+
+	if (!count)
+		return estimate;
+	estimate.value = 0;
+	for (uint32_t i = 0; i < count; i++)
+		estimate.value += samples[i] / count;
+	if (count >= SAMPLES_LEAST)
+		set_error(&estimate, samples, count, deviation_of(samples, count, estimate.value),
+		          1);
+	return estimate;
+}
+
+struct plumb_estimate
+plumb_estimate_runs(const struct plumb_estimate *runs, uint32_t count)
+{
+	struct plumb_estimate estimate = plumb_estimate_unknown();
+	double sum = 0, squares = 0;
+
+	if (count == 1)
+		return *runs;
+	for (uint32_t i = 0; i < count; i++)
+		sum += runs[i].value / count; /* one that is unknown makes all unknown */
+	if (!count || isnan(sum))
+		return estimate;
+	for (uint32_t i = 0; i < count; i++)
+		squares += (runs[i].value - sum) * (runs[i].value - sum);
+	estimate.value = sum;
+	estimate.error = sqrt(squares / (count - 1) / count);
+	estimate.freedom = count - 1;
+	estimate.basis = PLUMB_SPREAD_RUNS;
+	return estimate;
+}
+
+/* ---- changes ---- */
+
+/* By the logarithm of the ratio, whose error is that of both sides' relative errors. */
+static void
+set_interval(struct plumb_change *c, const struct plumb_estimate *before,
+             const struct plumb_estimate *after)
+{
+	double a = before->error / before->value, b = after->error / after->value;
+	double error = sqrt(a * a + b * b), width, freedom;
+
+	if (!(before->value > 0 && after->value > 0) || !isfinite(error))
+		return;
+	freedom = error > 0 ? pow(error, 4) /
+	                              (pow(a, 4) / before->freedom + pow(b, 4) / after->freedom)
+	                    : 1;
+	width = plumb_student(freedom) * error;
+	c->low = c->ratio * exp(-width) - 1;
+	c->high = c->ratio * exp(width) - 1;
+	c->basis = before->basis < after->basis ? before->basis : after->basis;
+}
+
+/* A side of one run next to one of several: what differs from run to run is taken to be alike. */
+static struct plumb_estimate
+as_one_of(const struct plumb_estimate *one, const struct plumb_estimate *several)
+{
+	struct plumb_estimate estimate = *one;
+
+	if (one->basis == PLUMB_SPREAD_RUNS || several->basis != PLUMB_SPREAD_RUNS ||
+	    !(several->value > 0))
+		return estimate;
+	/* Of a mean of n the error is that of one over the square root of n. */
+	estimate.error = several->error / several->value * sqrt(several->freedom + 1) * one->value;
+	estimate.freedom = several->freedom;
+	estimate.basis = PLUMB_SPREAD_RUNS;
+	return estimate;
+}
+
+struct plumb_change
+plumb_change(const struct plumb_estimate *before, const struct plumb_estimate *after)
+{
+	struct plumb_change c = { before->value, after->value, NAN, NAN, NAN, NAN, 0 };
+	struct plumb_estimate a = as_one_of(before, after), b = as_one_of(after, before);
+
+	c.change = c.after - c.before;
+	if (c.before > 0)
+		c.ratio = c.after / c.before;
+	set_interval(&c, &a, &b);
+	return c;
+}
+
+int
+plumb_change_is_clear(const struct plumb_change *change)
+{
+	return change->low > 0 || change->high < 0;
+}

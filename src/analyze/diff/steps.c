@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How many iterations a run had, and when each was.
+ *
+ * From the loops in the GPU's work: every kernel of the loop says how often it came in the iterations that
+ * were seen and how often in all; the middle one of these counts is the number of iterations. So the
+ * newest work of a recording is enough, and what came before and after the loop changes nothing.
+ *
+ * A trace of a single step has its layers as the outermost loop: runs are compared at the outermost
+ * levels that are of the same kernels, as far as there are such.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/diff/diff_private.h"
+#include "base/hash.h"
+
+#define NAMES_MOST 4096u /* of a round, that are compared */
+#define ALIKE 0.6        /* share of kernels that two rounds of one loop have in common */
+
+/* ---- work ---- */
+
+struct work {
+	uint32_t context, track;
+	int64_t start_ns, end_ns;
+};
+
+/* Number I of the GPU's work; false: it is none (a span of a thread). */
+static bool
+work_at(const struct diff_run *run, uint32_t i, struct work *work)
+{
+	const struct plumb_profile *p = run->profile;
+
+	if (run->found.newest) {
+		const struct plumb_work_item *w = &p->work[i];
+
+		*work = (struct work){ w->context, w->track, w->start_ns, w->end_ns };
+	} else {
+		const struct plumb_span *s = &p->spans[i];
+
+		*work = (struct work){ s->context, s->track, s->start_ns, s->end_ns };
+	}
+	return p->tracks[work->track].kind == PLUMB_TRACK_STREAM;
+}
+
+static uint32_t
+work_count(const struct diff_run *run)
+{
+	return run->found.newest ? run->profile->work_count : run->profile->spans_count;
+}
+
+static const struct plumb_iteration_level *
+level_of(const struct plumb_iteration_track *track, uint32_t level)
+{
+	return track->role == PLUMB_ROLE_MAIN && level < track->level_count ? &track->levels[level]
+	                                                                    : NULL;
+}
+
+/* The main track with the most kernel time that has a loop. */
+static const struct plumb_iteration_track *
+first_track(const struct diff_run *run)
+{
+	const struct plumb_iteration_track *best = NULL;
+
+	for (uint32_t t = 0; t < run->found.count; t++)
+		if (level_of(&run->found.tracks[t], 0) &&
+		    (!best || run->found.tracks[t].kernel_ns > best->kernel_ns))
+			best = &run->found.tracks[t];
+	return best;
+}
+
+/* ---- which level ---- */
+
+/* The names of the kernels of a round, as sorted hashes. */
+struct names {
+	uint64_t *hashes;
+	uint32_t count;
+};
+
+static int
+by_hash(const void *x, const void *y)
+{
+	const uint64_t *a = x, *b = y;
+
+	return (*a > *b) - (*a < *b);
+}
+
+static bool
+take_names(const struct diff_run *run, const struct plumb_iteration_track *track, uint32_t level,
+           struct names *names)
+{
+	const struct plumb_iteration *round = &track->levels[level].items[0];
+	struct work w;
+
+	names->count = 0;
+	names->hashes = malloc(NAMES_MOST * sizeof *names->hashes);
+	for (uint32_t i = 0; names->hashes && i < work_count(run); i++) {
+		if (!work_at(run, i, &w) || w.track != track->track ||
+		    w.start_ns < round->start_ns || w.start_ns > round->end_ns)
+			continue;
+		const struct plumb_frame *frame = plumb_context_frame(run->profile, w.context);
+		if (frame->kind != PLUMB_FRAME_KERNEL || names->count == NAMES_MOST)
+			continue;
+		const char *text =
+			plumb_frame_label(run->profile, run->profile->contexts[w.context].frame);
+		names->hashes[names->count++] = plumb_hash_bytes(text, strlen(text));
+	}
+	if (names->hashes)
+		qsort(names->hashes, names->count, sizeof *names->hashes, by_hash);
+	return names->hashes;
+}
+
+static double
+alike(const struct names *a, const struct names *b)
+{
+	uint32_t i = 0, j = 0, common = 0, most = a->count > b->count ? a->count : b->count;
+
+	while (i < a->count && j < b->count) {
+		common += a->hashes[i] == b->hashes[j];
+		if (a->hashes[i] < b->hashes[j])
+			i++;
+		else if (a->hashes[i] > b->hashes[j])
+			j++;
+		else
+			i++, j++;
+	}
+	return most ? (double)common / most : 0;
+}
+
+/* The level of RUN whose rounds are like the ones of NAMES; PLUMB_NONE: none, -1: no memory. */
+static int64_t
+like_level(const struct diff_run *run, const struct names *names)
+{
+	const struct plumb_iteration_track *track = first_track(run);
+
+	for (uint32_t l = 0; track && l < track->level_count; l++) {
+		struct names own;
+		bool is;
+
+		if (!take_names(run, track, l, &own))
+			return -1;
+		is = alike(names, &own) >= ALIKE;
+		free(own.hashes);
+		if (is)
+			return l;
+	}
+	return PLUMB_NONE;
+}
+
+/* Sets `level` of all runs to the outermost levels that are alike, else to the outermost. */
+static bool
+choose_levels(struct plumb_diff *diff)
+{
+	const struct plumb_iteration_track *track = first_track(&diff->runs[0]);
+	bool found = false;
+
+	for (uint32_t l = 0; track && !found && l < track->level_count; l++) {
+		struct names names;
+		int64_t level = 0;
+
+		if (!take_names(&diff->runs[0], track, l, &names))
+			return false;
+		diff->runs[0].steps.level = l;
+		for (uint32_t r = 1; r < diff->count && level >= 0 && level != PLUMB_NONE; r++) {
+			level = like_level(&diff->runs[r], &names);
+			diff->runs[r].steps.level = (uint32_t)level;
+		}
+		free(names.hashes);
+		if (level < 0)
+			return false;
+		found = level != PLUMB_NONE;
+	}
+	diff->alike = found;
+	for (uint32_t r = 0; !found && r < diff->count; r++)
+		diff->runs[r].steps.level = 0;
+	return true;
+}
+
+/* ---- windows ---- */
+
+static bool
+windows_room(struct diff_windows *w, uint32_t count, bool busy)
+{
+	w->start = malloc((count + (size_t)1) * sizeof *w->start);
+	w->end = malloc((count + (size_t)1) * sizeof *w->end);
+	w->busy = busy ? malloc((count + (size_t)1) * sizeof *w->busy) : NULL;
+	return w->start && w->end && (!busy || w->busy);
+}
+
+/* From the start of each iteration to that of the next one, where nothing else lies between. */
+static bool
+make_gpu_windows(struct diff_run *run)
+{
+	struct diff_steps *s = &run->steps;
+
+	s->gpus = calloc(run->found.count + (size_t)1, sizeof *s->gpus);
+	for (uint32_t t = 0; s->gpus && t < run->found.count; t++) {
+		const struct plumb_iteration_track *track = &run->found.tracks[t];
+		const struct plumb_iteration_level *level = level_of(track, s->level);
+		struct diff_windows *w = &s->gpus[s->gpu_count];
+
+		if (!level)
+			continue;
+		s->gpu_count++;
+		w->device = track->device;
+		if (!windows_room(w, level->count, true))
+			return false;
+		for (uint32_t i = 0; i + 1 < level->count; i++) {
+			const struct plumb_iteration *at = &level->items[i], *next = at + 1;
+
+			if (next->interval_ns == PLUMB_UNKNOWN || next->start_ns <= at->start_ns)
+				continue;
+			w->start[w->count] = at->start_ns;
+			w->end[w->count] = next->start_ns;
+			w->busy[w->count++] = next->end_ns - at->end_ns - next->idle_ns;
+		}
+	}
+	return s->gpus;
+}
+
+/* ---- how many ---- */
+
+struct count {
+	double iterations;
+	uint64_t weight;
+};
+
+static int
+by_iterations(const void *x, const void *y)
+{
+	const struct count *a = x, *b = y;
+
+	return (a->iterations > b->iterations) - (a->iterations < b->iterations);
+}
+
+/* How many of the LEVEL's iterations have the kernels of each context of DEVICE: SEEN, in all of COUNT. */
+static void
+count_kernels(const struct diff_run *run, const struct plumb_iteration_track *track,
+              const struct plumb_iteration_level *level, uint64_t *seen, uint64_t *all)
+{
+	const struct plumb_profile *p = run->profile;
+	uint32_t at = 0;
+	struct work w;
+
+	for (uint32_t i = 0; i < work_count(run); i++) {
+		if (!work_at(run, i, &w) || w.track != track->track)
+			continue;
+		while (at < level->count && level->items[at].end_ns <= w.start_ns)
+			at++;
+		if (at < level->count && level->items[at].start_ns <= w.start_ns)
+			seen[w.context]++;
+	}
+	for (uint32_t i = 0; i < p->values_count; i++)
+		if (p->values[i].metric == PLUMB_METRIC_GPU_TIME &&
+		    p->values[i].track == track->track)
+			all[p->values[i].context] += p->values[i].count;
+}
+
+/* The iterations that a track's LEVEL had; NAN: no memory. */
+static double
+count_iterations(const struct diff_run *run, const struct plumb_iteration_track *track,
+                 const struct plumb_iteration_level *level)
+{
+	uint32_t contexts = run->profile->contexts_count, n = 0;
+	uint64_t *seen = calloc(contexts + (size_t)1, sizeof *seen);
+	uint64_t *all = calloc(contexts + (size_t)1, sizeof *all);
+	struct count *counts = calloc(contexts + (size_t)1, sizeof *counts);
+	uint64_t total = 0, half = 0;
+	double iterations = NAN;
+
+	if (seen && all && counts) {
+		count_kernels(run, track, level, seen, all);
+		for (uint32_t c = 0; c < contexts; c++)
+			if (seen[c] && all[c] >= seen[c]) {
+				counts[n++] = (struct count){
+					(double)all[c] * level->count / (double)seen[c], seen[c]
+				};
+				total += seen[c];
+			}
+		qsort(counts, n, sizeof *counts, by_iterations);
+		iterations = level->count; /* where values tell nothing */
+		for (uint32_t i = 0; i < n && 2 * half < total; i++) {
+			half += counts[i].weight;
+			iterations = counts[i].iterations;
+		}
+	}
+	free(seen);
+	free(all);
+	free(counts);
+	return iterations;
+}
+
+/* Of several devices the one with the most. */
+static bool
+count_loops(struct diff_run *run)
+{
+	run->steps.loops = NAN;
+	for (uint32_t t = 0; t < run->found.count; t++) {
+		const struct plumb_iteration_level *level =
+			level_of(&run->found.tracks[t], run->steps.level);
+		double count;
+
+		if (!level || level->count < 2)
+			continue;
+		count = count_iterations(run, &run->found.tracks[t], level);
+		if (isnan(count))
+			return false;
+		if (!(run->steps.loops >= count))
+			run->steps.loops = count;
+	}
+	return true;
+}
+
+/* ---- markers ---- */
+
+/* 2: a step as PyTorch's profiler marks it, 1: one of an optimizer, 0: no marker. */
+static int
+marker_rank(const struct plumb_profile *p, uint32_t context)
+{
+	const struct plumb_frame *frame = plumb_context_frame(p, context);
+	const char *name = plumb_text(p, frame->name);
+
+	if (frame->kind != PLUMB_FRAME_RANGE || !name)
+		return 0;
+	if (!strcmp(name, "ProfilerStep") || !strncmp(name, "ProfilerStep#", 13))
+		return 2;
+	return !strncmp(name, "Optimizer.step#", 15);
+}
+
+/* By track: calls of the marker that the track has the most of; MARKER gets the frame, or PLUMB_NONE for
+ * the steps of PyTorch's profiler, whose names may have numbers. Returns the rank of marker. */
+static int
+count_markers(struct diff_run *run, uint32_t *marker)
+{
+	const struct plumb_profile *p = run->profile;
+	int rank = 0;
+	double best = 0, *steps = calloc(p->tracks_count + (size_t)1, sizeof *steps);
+
+	*marker = PLUMB_NONE;
+	for (uint32_t i = 0; steps && i < p->values_count; i++) {
+		const struct plumb_value *v = &p->values[i];
+		int own = v->metric == PLUMB_METRIC_OP_CALLS ? marker_rank(p, v->context) : 0;
+
+		if (own < rank || !own || v->track >= p->tracks_count)
+			continue;
+		if (own == 2)
+			steps[v->track] += (double)v->sum;
+		double calls = own == 2 ? steps[v->track] : (double)v->sum;
+		if (own > rank || calls > best) {
+			best = calls;
+			*marker = own == 2 ? PLUMB_NONE : p->contexts[v->context].frame;
+		}
+		rank = own;
+	}
+	run->steps.markers = rank ? best : NAN;
+	free(steps);
+	return steps ? rank : -1;
+}
+
+static bool
+is_marker(const struct plumb_profile *p, const struct plumb_span *span, int rank, uint32_t marker)
+{
+	if (p->tracks[span->track].kind != PLUMB_TRACK_THREAD)
+		return false;
+	if (rank == 2)
+		return marker_rank(p, span->context) == 2;
+	return p->contexts[span->context].frame == marker;
+}
+
+/* Spans of a marker with anything in them, from one's start to the next one's. */
+static bool
+make_host_windows(struct diff_run *run, int rank, uint32_t marker)
+{
+	const struct plumb_profile *p = run->profile;
+	uint32_t *counts = calloc(p->tracks_count + (size_t)1, sizeof *counts), track = 0, n = 0;
+	struct diff_windows *w = &run->steps.host;
+	double empty = 0;
+
+	for (uint32_t i = 0; counts && i < p->spans_count; i++)
+		if (is_marker(p, &p->spans[i], rank, marker) &&
+		    ++counts[p->spans[i].track] > counts[track])
+			track = p->spans[i].track;
+	w->device = PLUMB_NONE;
+	bool ok = counts && windows_room(w, counts[track], false);
+	for (uint32_t i = 0; ok && i < p->spans_count && counts[track]; i++) {
+		const struct plumb_span *s = &p->spans[i];
+		bool holds =
+			i + 1 < p->spans_count && s[1].track == track && s[1].start_ns < s->end_ns;
+
+		if (s->track != track || !is_marker(p, s, rank, marker))
+			continue;
+		empty += !holds;
+		if (n && holds && s->start_ns > w->start[n - 1])
+			w->end[n - 1] = s->start_ns;
+		if (holds)
+			w->start[n++] = s->start_ns;
+	}
+	w->count = n ? n - 1 : 0;
+	if (n && run->steps.markers > empty)
+		run->steps.markers -= empty;
+	free(counts);
+	return ok;
+}
+
+/* ---- all runs ---- */
+
+static int
+find_run(struct diff_run *run)
+{
+	uint32_t marker;
+	int rank = count_markers(run, &marker);
+	bool ok = rank >= 0 && count_loops(run) && make_gpu_windows(run);
+
+	if (ok && rank > 0 && run->profile->spans_count)
+		ok = make_host_windows(run, rank, marker);
+	run->steps.newest = run->found.newest;
+	return ok ? 0 : PLUMB_ESYSTEM;
+}
+
+int
+diff_steps_find(struct plumb_diff *diff, struct plumb_error *error)
+{
+	int code = 0;
+
+	for (uint32_t r = 0; !code && r < diff->count; r++)
+		code = plumb_iterations_find(diff->runs[r].profile, NULL, &diff->runs[r].found,
+		                             error);
+	if (!code && !choose_levels(diff))
+		code = diff_no_memory(error);
+	for (uint32_t r = 0; !code && r < diff->count; r++)
+		if (find_run(&diff->runs[r]) < 0)
+			code = diff_no_memory(error);
+	return code;
+}
+
+static void
+windows_free(struct diff_windows *w)
+{
+	free(w->start);
+	free(w->end);
+	free(w->busy);
+}
+
+void
+diff_steps_free(struct diff_steps *steps)
+{
+	for (uint32_t i = 0; steps->gpus && i < steps->gpu_count; i++)
+		windows_free(&steps->gpus[i]);
+	free(steps->gpus);
+	windows_free(&steps->host);
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A comparison for people. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/format.h"
+#include "cli/diff.h"
+#include "cli/label.h"
+#include "cli/table.h"
+#include "cli/terminal.h"
+
+#define FAMILIES_MOST 10u
+
+/* ---- numbers ---- */
+
+static const char *
+quantity(char *text, const char *unit, double value)
+{
+	if (!isfinite(value) || fabs(value) > 9e18)
+		return plumb_format_count(text, INT64_MIN);
+	/* A part of a call an iteration is one in several. */
+	if (unit && !strcmp(unit, "count") && fabs(value) < 1000 && value != round(value)) {
+		snprintf(text, PLUMB_FORMAT_SIZE, "%.2f", value);
+		return text;
+	}
+	return plumb_format_quantity(text, unit, llround(value));
+}
+
+/* "+12 µs", "−3 ms" */
+static const char *
+signed_quantity(char *text, const char *unit, double value)
+{
+	char amount[PLUMB_FORMAT_SIZE];
+
+	if (isnan(value))
+		return PLUMB_DASH;
+	snprintf(text, 2 * PLUMB_FORMAT_SIZE, "%s%s",
+	         value > 0   ? "+"
+	         : value < 0 ? "-"
+	                     : "",
+	         quantity(amount, unit, fabs(value)));
+	return text;
+}
+
+static const char *
+percent(char *text, double part)
+{
+	if (!isfinite(part))
+		return PLUMB_DASH;
+	if (fabs(part) >= 10)
+		snprintf(text, PLUMB_FORMAT_SIZE, "\xc3\x97%.3g", part + 1);
+	else
+		snprintf(text, PLUMB_FORMAT_SIZE, "%+.*f %%", fabs(part) < 0.1 ? 2 : 1, 100 * part);
+	return text;
+}
+
+/* "+4.6 … +5.4 %" */
+static const char *
+interval(char *text, const struct plumb_change *c)
+{
+	char low[PLUMB_FORMAT_SIZE], high[PLUMB_FORMAT_SIZE];
+
+	if (!isfinite(c->low) || !isfinite(c->high))
+		return PLUMB_DASH;
+	snprintf(text, 3 * PLUMB_FORMAT_SIZE, "%s " PLUMB_ELLIPSIS " %s", percent(low, c->low),
+	         percent(high, c->high));
+	return text;
+}
+
+/* ---- the head ---- */
+
+static void
+print_environment(const struct plumb_diff_environment *environment, FILE *out)
+{
+	fputs(environment->count ? "environment\n" : "environment: nothing differs\n", out);
+	for (uint32_t i = 0; i < environment->count; i++) {
+		const struct plumb_diff_fact *fact = &environment->facts[i];
+
+		fprintf(out, "  %-16s ", fact->key);
+		plumb_text_print(out, fact->before ? fact->before : PLUMB_DASH);
+		fputs(" \xe2\x86\x92 ", out);
+		plumb_text_print(out, fact->after ? fact->after : PLUMB_DASH);
+		fputc('\n', out);
+	}
+}
+
+static void
+print_runs(const struct plumb_diff_run *runs, uint32_t from, uint32_t to, FILE *out)
+{
+	for (uint32_t r = from; r < to; r++) {
+		fputs(r > from ? ", " : "", out);
+		if (isnan(runs[r].iterations))
+			fputs(PLUMB_DASH, out);
+		else
+			fprintf(out, "%.6g (%" PRIu32 " measured%s)", runs[r].iterations,
+			        runs[r].measured, runs[r].newest ? ", the newest" : "");
+	}
+}
+
+static void
+print_iterations(const struct plumb_compared *c, FILE *out)
+{
+	static const char *const from[] = {
+		"their number is not known of every run: sums are of whole recordings",
+		"as you said", "by the order of the GPU's kernels", "by a marker"
+	};
+	uint32_t count, before;
+	const struct plumb_diff_run *runs = plumb_diff_runs(c->diff, &count, &before);
+
+	fputs("iterations: ", out);
+	print_runs(runs, 0, before, out);
+	fputs(" \xe2\x86\x92 ", out);
+	print_runs(runs, before, count, out);
+	fprintf(out, "; %s\n", from[plumb_diff_from(c->diff)]);
+	if (!plumb_diff_is_alike(c->diff))
+		fputs("  the iterations of the two sides have few kernels in common: see that they "
+		      "are the same thing\n",
+		      out);
+}
+
+/* ---- tables ---- */
+
+static const struct plumb_column columns[] = {
+	{ "change", PLUMB_RIGHT },    { "relative", PLUMB_RIGHT }, { "95 %", PLUMB_RIGHT },
+	{ "", PLUMB_LEFT },           { "before", PLUMB_RIGHT },   { "after", PLUMB_RIGHT },
+	{ "", PLUMB_SHORTEN_MIDDLE },
+};
+
+static void
+cells(struct plumb_table *table, const struct plumb_change *c, const char *unit, const char *name)
+{
+	char text[3 * PLUMB_FORMAT_SIZE];
+
+	plumb_table_cell(table, signed_quantity(text, unit, c->change));
+	plumb_table_cell(table, percent(text, c->ratio - 1));
+	plumb_table_cell(table, interval(text, c));
+	plumb_table_cell(table, plumb_change_is_clear(c) ? "*" : "");
+	plumb_table_cell(table, isnan(c->before) ? NULL : quantity(text, unit, c->before));
+	plumb_table_cell(table, isnan(c->after) ? NULL : quantity(text, unit, c->after));
+	plumb_table_cell(table, name);
+}
+
+static int
+finish(struct plumb_table *table, FILE *out, int width)
+{
+	int code = plumb_table_print(table, out, width, plumb_terminal_colour(out));
+
+	plumb_table_free(table);
+	return code;
+}
+
+static int
+print_measures(const struct plumb_compared *c, FILE *out, int width)
+{
+	struct plumb_table *table = plumb_table_new(columns, sizeof columns / sizeof *columns);
+	char name[160];
+
+	if (!c->measure_count) {
+		plumb_table_free(table);
+		return 0;
+	}
+	for (uint32_t i = 0; i < c->measure_count; i++) {
+		const struct plumb_diff_measure *m = &c->measures[i];
+
+		snprintf(name, sizeof name, "%s (%s)", m->name, m->statistic);
+		cells(table, &m->amount, m->unit, name);
+	}
+	fputc('\n', out);
+	return finish(table, out, width);
+}
+
+/* What stands behind the name: where it is, and what became of it. */
+static void
+describe(const struct plumb_compared *c, const struct plumb_diff_row *row, char *text, size_t size)
+{
+	char amount[PLUMB_FORMAT_SIZE];
+	size_t used;
+
+	snprintf(text, size, "%s", row->name);
+	used = strlen(text);
+	if (row->file && row->line)
+		snprintf(text + used, size - used, " %s:%" PRIu32, plumb_label_base(row->file),
+		         row->line);
+	else if (row->file && strcmp(row->kind, "module"))
+		snprintf(text + used, size - used, " %s", plumb_label_base(row->file));
+	used = strlen(text);
+	if (row->line != row->after_line)
+		snprintf(text + used, size - used, " \xe2\x86\x92 :%" PRIu32, row->after_line);
+	used = strlen(text);
+	if (row->backward)
+		snprintf(text + used, size - used, " [backward]");
+	used = strlen(text);
+	if (row->before_names)
+		snprintf(text + used, size - used, ": %s \xe2\x86\x92 %s", row->before_names,
+		         row->after_names);
+	used = strlen(text);
+	if (isnan(row->amount.before) != isnan(row->amount.after))
+		snprintf(text + used, size - used, "; only %s",
+		         isnan(row->amount.after) ? "before" : "after");
+	used = strlen(text);
+	if (row->fused_in)
+		snprintf(text + used, size - used, "; fused in %s (%s)", row->fused_in,
+		         quantity(amount, c->unit, row->fused_amount));
+}
+
+static uint32_t
+depth_of(const struct plumb_diff_table *table, uint32_t row)
+{
+	uint32_t depth = 0;
+
+	while ((row = table->rows[row].parent) != PLUMB_NONE)
+		depth++;
+	return depth;
+}
+
+static int
+print_rows(const struct plumb_compared *c, FILE *out, int width)
+{
+	struct plumb_table *table = plumb_table_new(columns, sizeof columns / sizeof *columns);
+	bool context = !strcmp(c->by, "context");
+
+	fprintf(out, "\n%s by %s%s\n\n", c->metric, c->by,
+	        plumb_diff_is_normal(c->diff) && strcmp(c->by, "iteration") ? ", of an iteration"
+	                                                                    : "");
+	for (uint32_t i = 0; i < c->table->count; i++) {
+		char text[2000];
+		uint32_t depth = context ? depth_of(c->table, i) : 0;
+		int indent = (int)(depth > 40 ? 80 : 2 * depth);
+
+		if (!c->shown[i])
+			continue;
+		memset(text, ' ', (size_t)indent);
+		describe(c, &c->table->rows[i], text + indent, sizeof text - (size_t)indent);
+		cells(table, &c->table->rows[i].amount, c->unit, text);
+	}
+	int code = finish(table, out, width);
+	if (c->shown_count < c->table->count)
+		fprintf(out, "%" PRIu32 " more (--top 0 shows all)\n",
+		        c->table->count - c->shown_count);
+	return code;
+}
+
+/* Operators that one side lacks make it worth knowing what all of their kind take. */
+static int
+print_families(const struct plumb_compared *c, FILE *out, int width)
+{
+	struct plumb_table *table;
+	bool lacking = false;
+
+	for (uint32_t i = 0; i < c->table->count; i++)
+		lacking |= isnan(c->table->rows[i].amount.change) && c->table->rows[i].family;
+	if (!lacking || !c->table->family_count)
+		return 0;
+	table = plumb_table_new(columns, sizeof columns / sizeof *columns);
+	fputs("\nby what operators are, whatever their names\n\n", out);
+	for (uint32_t i = 0; i < c->table->family_count && i < FAMILIES_MOST; i++)
+		cells(table, &c->table->families[i].amount, c->unit, c->table->families[i].name);
+	return finish(table, out, width);
+}
+
+/* ---- gates ---- */
+
+void
+plumb_diff_gates(const struct plumb_compared *c, FILE *out)
+{
+	for (uint32_t i = 0; i < c->gate_count; i++) {
+		const struct plumb_gate_result *r = &c->gates[i].result;
+		char text[3 * PLUMB_FORMAT_SIZE];
+
+		fputs("gate ", out);
+		plumb_text_print(out, c->gates[i].gate.text);
+		fputs(r->holds ? ": holds" : ": does not hold", out);
+		if (r->why) {
+			fprintf(out, ": %s\n", r->why);
+			continue;
+		}
+		fprintf(out, ": %s", signed_quantity(text, r->unit, r->amount.change));
+		fprintf(out, " (%s), %s; ", percent(text, r->amount.ratio - 1), r->statistic);
+		if (r->certain < 0)
+			fputs("no spread is known", out);
+		else
+			fprintf(out, "95 %%: %s%s", interval(text, &r->amount),
+			        r->certain ? "" : ", which does not rule out the opposite");
+		fputc('\n', out);
+	}
+}
+
+int
+plumb_diff_text(const struct plumb_compared *c, FILE *out, int width)
+{
+	int code;
+
+	print_environment(c->environment, out);
+	print_iterations(c, out);
+	code = print_measures(c, out, width);
+	if (!code && c->table->count)
+		code = print_rows(c, out, width);
+	if (!code)
+		code = print_families(c, out, width);
+	if (c->gate_count)
+		fputc('\n', out);
+	plumb_diff_gates(c, out);
+	return code;
+}
