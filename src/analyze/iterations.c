@@ -118,7 +118,7 @@ count_op(struct census *c, const struct plumb_span *op)
 	c->last[op->track] = op->end_ns;
 }
 
-/* By device; of one, the main track first. */
+/* By device and process, for two that share a device have a loop each; the main track first. */
 static int
 by_device(const void *x, const void *y)
 {
@@ -126,6 +126,8 @@ by_device(const void *x, const void *y)
 
 	if (a->device != b->device)
 		return a->device < b->device ? -1 : 1;
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
 	if (a->ops != b->ops)
 		return a->ops > b->ops ? -1 : 1;
 	if (a->kernel_ns != b->kernel_ns)
@@ -156,6 +158,7 @@ find_tracks(struct finder *f)
 				continue;
 			track->track = t;
 			track->device = p->tracks[t].device;
+			track->process = p->tracks[t].process;
 			track->op_gap_ns =
 				track->ops > 1 ? (double)c.gaps[t] / (track->ops - 1) : NAN;
 			track->copy_bytes = PLUMB_UNKNOWN;
@@ -168,7 +171,8 @@ find_tracks(struct finder *f)
 	qsort(found->tracks, found->count, sizeof *found->tracks, by_device);
 	for (uint32_t i = 0; i < found->count; i++) {
 		struct plumb_iteration_track *track = &found->tracks[i];
-		bool first = !i || track[-1].device != track->device;
+		bool first = !i || track[-1].device != track->device ||
+		             track[-1].process != track->process;
 
 		track->role = first && track->ops          ? PLUMB_ROLE_MAIN
 		              : track->copies > track->ops ? PLUMB_ROLE_COPY
@@ -188,7 +192,8 @@ gather(const struct finder *f, const struct plumb_iteration_track *track,
 		const struct plumb_span *op = &f->spans[i];
 		unsigned char sort = f->sorts[op->context];
 
-		if (f->profile->tracks[op->track].device != track->device || !is_work(f, op))
+		if (f->profile->tracks[op->track].device != track->device ||
+		    f->profile->tracks[op->track].process != track->process || !is_work(f, op))
 			continue;
 		if (sort == COPY_FROM_HOST) {
 			struct plumb_iteration_copy *copy = plumb_vec_add(&work->copies);
@@ -259,7 +264,7 @@ by_start(const void *x, const void *y)
 
 /* From the host to the device; unknown where not every copy told its size. */
 static int64_t
-sum_copies(const struct finder *f, uint32_t device, uint32_t copies)
+sum_copies(const struct finder *f, const struct plumb_iteration_track *track, uint32_t copies)
 {
 	const struct plumb_profile *p = f->profile;
 	uint64_t counted = 0;
@@ -270,7 +275,8 @@ sum_copies(const struct finder *f, uint32_t device, uint32_t copies)
 
 		if (v->metric != PLUMB_METRIC_GPU_COPY_BYTES ||
 		    f->sorts[v->context] != COPY_FROM_HOST || v->track >= p->tracks_count ||
-		    p->tracks[v->track].device != device)
+		    p->tracks[v->track].device != track->device ||
+		    p->tracks[v->track].process != track->process)
 			continue;
 		counted += v->count;
 		if (__builtin_add_overflow(sum, v->sum, &sum))
@@ -469,7 +475,7 @@ find_main(struct finder *f, struct plumb_iteration_track *track)
 		if (work.copies.count)
 			qsort(work.copies.items, work.copies.count, sizeof *work.copies.items,
 			      by_start);
-		track->copy_bytes = sum_copies(f, track->device, work.copies.count);
+		track->copy_bytes = sum_copies(f, track, work.copies.count);
 		code = find_on(f, &work, track);
 	}
 	plumb_vec_free(&work.kernels);

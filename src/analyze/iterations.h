@@ -10,7 +10,7 @@
  * From the spans of streams; where a profile has none, from the newest GPU work that every profile
  * keeps.
  *
- * Roles: of a device's streams, the one with most kernels is its main track (of equals the one with
+ * Roles: of a device's streams (of two processes that share it, of each one's), the one with most kernels is its main track (of equals the one with
  * more kernel time, then the first); of the others those with more copies and sets than kernels are
  * copy tracks, the rest assist. Each main track has its loops, outermost first: level 1 is a loop
  * within a round of level 0, and so on.
@@ -107,7 +107,7 @@ struct plumb_iteration_level {
 };
 
 struct plumb_iteration_track {
-	uint32_t track, device;
+	uint32_t track, device, process;
 	uint32_t role; /* enum plumb_track_role */
 	uint32_t ops;  /* kernels */
 	uint32_t copies;
@@ -119,7 +119,7 @@ struct plumb_iteration_track {
 };
 
 struct plumb_iterations {
-	struct plumb_iteration_track *tracks; /* by device, the main one first */
+	struct plumb_iteration_track *tracks; /* by device and process, the main one first */
 	uint32_t count;
 	bool newest; /* of the newest work only */
 };

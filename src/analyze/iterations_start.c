@@ -3,85 +3,35 @@
  * Where an iteration begins. Any rotation of a round is a round, so the order of names does not
  * tell. The first of these rules that does:
  *
- *  1. before the kernel with the longest wait, on average, if it is well above any other;
+ *  1. before the kernel with the longest wait, on average (but for the longest one of each kernel:
+ *     one slow iteration is no rule), if it is well above any other;
  *  2. at the first kernel launched after the begin of a range that comes once an iteration;
  *  3. at the kernel after a copy from the host that comes there in most iterations;
  *  4. before the longest wait after all.
  */
 #include "analyze/iterations_private.h"
-#include "base/sort.h"
+#include "analyze/steps/launches.h"
 
 #define GAP_DISTINCT 1.5 /* times the next longest one */
 #define PLACE_SHARE 0.5  /* of iterations that have a copy or marker at one place */
 
 /* ---- when kernels were launched ---- */
 
-struct launch {
-	uint64_t process, correlation;
-	int64_t start_ns;
-};
-
-static uint64_t
-launch_key(const void *row, int which, const void *data)
-{
-	const struct launch *launch = row;
-
-	(void)data;
-	return which ? launch->correlation : launch->process;
-}
-
-/* The launch of a kernel among COUNT sorted ones, or its own start. */
-static int64_t
-launched(const struct launch *items, uint32_t count, uint64_t process, const struct plumb_span *op)
-{
-	uint32_t low = 0, high = count;
-
-	while (op->correlation && low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		const struct launch *at = &items[middle];
-
-		if (at->process < process ||
-		    (at->process == process && at->correlation < op->correlation))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return op->correlation && low < count && items[low].process == process &&
-	                       items[low].correlation == op->correlation
-	               ? items[low].start_ns
-	               : op->start_ns;
-}
-
 /* When each kernel was launched, as far as is known; malloced. NULL: no memory. */
 static int64_t *
 find_launches(const struct plumb_iteration_work *work)
 {
 	const struct plumb_profile *p = work->profile;
-	PLUMB_VEC(struct launch) launches = { 0 };
+	struct plumb_launches launches = { 0 };
 	int64_t *times = malloc(((size_t)work->kernels.count + 1) * sizeof *times);
-	void *rows;
-	bool done = times != NULL;
+	bool done = times && !plumb_launches_find(p, &launches);
 
-	for (uint32_t i = 0; done && i < p->spans_count; i++) {
-		const struct plumb_span *s = &p->spans[i];
-
-		if (p->tracks[s->track].kind != PLUMB_TRACK_THREAD || !s->correlation)
-			continue;
-		struct launch *launch = plumb_vec_add(&launches);
-		if (launch)
-			*launch = (struct launch){ p->tracks[s->track].process, s->correlation,
-				                   s->start_ns };
-		done = launch != NULL;
-	}
-	rows = launches.items;
-	done = done &&
-	       !plumb_sort_rows(&rows, launches.count, sizeof *launches.items, launch_key, 2, NULL);
-	launches.items = rows;
 	for (uint32_t i = 0; done && i < work->kernels.count; i++) {
 		const struct plumb_span *op = plumb_iteration_kernel(work, i);
+		uint32_t call =
+			plumb_launch_of(&launches, p->tracks[op->track].process, op->correlation);
 
-		times[i] =
-			launched(launches.items, launches.count, p->tracks[op->track].process, op);
+		times[i] = call == PLUMB_NONE ? op->start_ns : p->spans[call].start_ns;
 	}
 	plumb_vec_free(&launches);
 	if (!done) {
@@ -94,7 +44,8 @@ find_launches(const struct plumb_iteration_work *work)
 /* ---- votes of places ---- */
 
 struct turn {
-	double *gap; /* by place: time before its kernel, added up */
+	double *gap;  /* by place: time before its kernel, added up */
+	double *most; /* by place: the longest of them, which one slow iteration may have made */
 	uint32_t *seen, *votes;
 	int32_t period, rounds;
 };
@@ -139,7 +90,10 @@ longest_gap(const struct turn *turn, bool *distinct)
 	int32_t best = 0;
 
 	for (int32_t i = 0; i < turn->period; i++) {
-		double gap = turn->seen[i] ? turn->gap[i] / turn->seen[i] : 0;
+		bool several = turn->seen[i] >= 3;
+		double gap = turn->seen[i] ? (turn->gap[i] - (several ? turn->most[i] : 0)) /
+		                                     (turn->seen[i] - several)
+		                           : 0;
 
 		if (gap > first) {
 			second = first;
@@ -235,6 +189,8 @@ choose_start(const struct plumb_iteration_work *work, const int32_t *places, str
 
 		if (places[i] >= 0) {
 			turn->gap[places[i]] += time > 0 ? (double)time : 0;
+			if ((double)time > turn->most[places[i]])
+				turn->most[places[i]] = (double)time;
 			turn->seen[places[i]]++;
 		}
 	}
@@ -264,9 +220,10 @@ plumb_iterations_turn(const struct plumb_iteration_work *work, const int32_t *te
 	int code = plumb_loop_places(loop, text, count, places);
 
 	turn.gap = calloc((size_t)loop->period, sizeof *turn.gap);
+	turn.most = calloc((size_t)loop->period, sizeof *turn.most);
 	turn.seen = calloc((size_t)loop->period, sizeof *turn.seen);
 	turn.votes = calloc((size_t)loop->period, sizeof *turn.votes);
-	if (!turn.gap || !turn.seen || !turn.votes)
+	if (!turn.gap || !turn.most || !turn.seen || !turn.votes)
 		code = PLUMB_ESYSTEM;
 	if (!code) {
 		int32_t by = choose_start(work, places, &turn, phase);
@@ -274,6 +231,7 @@ plumb_iterations_turn(const struct plumb_iteration_work *work, const int32_t *te
 		code = by ? plumb_loop_turn(loop, text, count, by) : 0;
 	}
 	free(turn.gap);
+	free(turn.most);
 	free(turn.seen);
 	free(turn.votes);
 	return code;

@@ -8,12 +8,14 @@
 
 #include "base/format.h"
 #include "cli/cli.h"
+#include "cli/iters_steps.h"
 #include "cli/load.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 
 #define ROWS_MOST 20 /* iterations that are printed */
 #define ODD_MOST 8
+#define OUTLIERS_MOST 8
 
 static const struct plumb_option options[] = {
 	{ .name = "track",
@@ -21,6 +23,16 @@ static const struct plumb_option options[] = {
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "T",
 	  .help = "only this track, by the number that the list of tracks has" },
+	{ .name = "explain",
+	  .kind = PLUMB_OPTION_NUMBER,
+	  .argument = "N",
+	  .help = "tell what makes iteration N differ from the others (of --track, else of the "
+	          "first main track)" },
+	{ .name = "level",
+	  .kind = PLUMB_OPTION_NUMBER,
+	  .argument = "L",
+	  .fallback = "0",
+	  .help = "the level that N counts on, with --explain" },
 	{ .name = "json", .kind = PLUMB_OPTION_FLAG, .help = "write one JSON object" },
 	{ .name = "csv",
 	  .kind = PLUMB_OPTION_FLAG,
@@ -184,10 +196,23 @@ print_items(const struct plumb_iteration_level *level, FILE *out)
 	return code;
 }
 
-static int
-print_level(const struct plumb_iters *iters, const struct plumb_iteration_level *level,
-            uint32_t depth, FILE *out)
+/* The numbers that --explain takes. */
+static void
+print_outliers(const struct plumb_iteration_level *level, FILE *out)
 {
+	uint32_t told = 0;
+
+	for (uint32_t i = 0; i < level->count && told <= OUTLIERS_MOST; i++)
+		if (level->items[i].outlier && told++ < OUTLIERS_MOST)
+			fprintf(out, "%s%" PRIu32, told == 1 ? "    outliers: " : ", ", i);
+	if (told)
+		fprintf(out, "%s (--explain N tells why)\n", told > OUTLIERS_MOST ? ", …" : "");
+}
+
+static int
+print_level(const struct plumb_iters *iters, uint32_t t, uint32_t depth, FILE *out)
+{
+	const struct plumb_iteration_level *level = &iters->found->tracks[t].levels[depth];
 	static const char *const phases[] = { "the longest gap", "a copy from the host",
 		                              "a marker" };
 	char match[PLUMB_FORMAT_SIZE], coverage[PLUMB_FORMAT_SIZE];
@@ -201,6 +226,8 @@ print_level(const struct plumb_iters *iters, const struct plumb_iteration_level 
 	plumb_text_print(out, plumb_frame_label(iters->profile, level->first_frame));
 	fputc('\n', out);
 	print_verdict(level, out);
+	if (!depth)
+		plumb_iters_filled_print(iters, t, out);
 	print_stat(out, "duration", &level->duration, "ns");
 	print_stat(out, "interval", &level->interval, "ns");
 	print_stat(out, "kernel gap", &level->op_gap, "ns");
@@ -208,6 +235,8 @@ print_level(const struct plumb_iters *iters, const struct plumb_iteration_level 
 		fprintf(out, "    each iteration takes %s (± %s) longer than the one before\n",
 		        plumb_format_time(slope, llround(level->slope_ns)),
 		        plumb_format_time(error, llround(level->slope_error_ns)));
+	if (!depth)
+		print_outliers(level, out);
 	print_odd(iters, level, out);
 	return depth ? 0 : print_items(level, out);
 }
@@ -229,8 +258,10 @@ print_all(const struct plumb_iters *iters, FILE *out)
 		if (track->role == PLUMB_ROLE_MAIN && !track->level_count)
 			fputs("  no loop: the order of its kernels does not repeat\n", out);
 		for (uint32_t l = 0; !code && l < track->level_count; l++)
-			code = print_level(iters, &track->levels[l], l, out);
+			code = print_level(iters, t, l, out);
 	}
+	if (!code && iters->track < 0)
+		plumb_iters_ranks_print(iters, out);
 	return code;
 }
 
@@ -257,6 +288,14 @@ show(struct plumb_invocation *invocation, const struct plumb_iters *iters)
 		                   : "no GPU work with its times; record it with --trace");
 		return plumb_cli_fail(invocation, &error);
 	}
+	if (plumb_options_given(invocation->options, "explain"))
+		return plumb_iters_explain(
+			       iters, (uint32_t)plumb_options_number(invocation->options, "level"),
+			       plumb_options_number(invocation->options, "explain"),
+			       plumb_options_flag(invocation->options, "json"), invocation->out,
+			       &error) < 0
+		               ? plumb_cli_fail(invocation, &error)
+		               : PLUMB_EXIT_DONE;
 	if (plumb_options_flag(invocation->options, "json"))
 		code = plumb_iters_json(iters, invocation->out);
 	else if (plumb_options_flag(invocation->options, "csv"))
@@ -278,7 +317,8 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 	};
 	struct plumb_profile profile = { 0 };
 	struct plumb_iterations found = { 0 };
-	struct plumb_iters iters = { &profile, &found, -1 };
+	struct plumb_iters_steps steps = { 0 };
+	struct plumb_iters iters = { &profile, &found, -1, &steps };
 	struct plumb_error error = { 0 };
 	int result;
 
@@ -295,9 +335,12 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 	/* Markers are on threads, so all spans are wanted. */
 	if (plumb_load(&profile, invocation->operands[0], PLUMB_LOAD_ALL, &error) < 0)
 		return plumb_cli_fail(invocation, &error);
-	result = plumb_iterations_find(&profile, &limits, &found, &error) < 0
-	                 ? plumb_cli_fail(invocation, &error)
-	                 : show(invocation, &iters);
+	result =
+		plumb_iterations_find(&profile, &limits, &found, &error) < 0 ||
+				plumb_iters_steps_new(&profile, &found, &limits, &steps, &error) < 0
+			? plumb_cli_fail(invocation, &error)
+			: show(invocation, &iters);
+	plumb_iters_steps_free(&steps);
 	plumb_iterations_free(&found);
 	plumb_profile_free(&profile);
 	return result;
@@ -308,6 +351,8 @@ static const char *const examples[] = {
 	"the loops of each device, and what bounds them",
 	"plumb iters trace.json.gz --json",
 	"the same of another profiler's trace, for programs",
+	"plumb iters run.plumb --explain 7",
+	"what makes iteration 7 slower than the others",
 	"plumb iters run.plumb --csv",
 	"a row for each iteration",
 	NULL,

@@ -7,10 +7,13 @@
 
 #include "analyze/iterations.h"
 
+struct plumb_iters_steps;
+
 struct plumb_iters {
 	const struct plumb_profile *profile;
 	const struct plumb_iterations *found;
 	int64_t track; /* the one to show, -1 all */
+	const struct plumb_iters_steps *steps;
 };
 
 /* Words by the numbers of analyze/iterations.h; NULL is none. */

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "base/json.h"
-#include "cli/iters.h"
+#include "cli/iters_steps.h"
 
 static void
 key_number(struct plumb_json *json, const char *key, double value)
@@ -19,9 +19,13 @@ overlap_ratio(const struct plumb_iteration *item)
 	return item->interval_ns > 0 ? (double)item->overlap_ns / (double)item->interval_ns : NAN;
 }
 
+/* Of iteration I of level DEPTH of found->tracks[T]. */
 static void
-write_item(struct plumb_json *json, const struct plumb_iteration *item)
+write_item(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t, uint32_t depth,
+           uint32_t i)
 {
+	const struct plumb_iteration *item = &iters->found->tracks[t].levels[depth].items[i];
+
 	plumb_json_object(json);
 	plumb_json_key_quantity(json, "start_ns", item->start_ns);
 	plumb_json_key_quantity(json, "end_ns", item->end_ns);
@@ -37,6 +41,8 @@ write_item(struct plumb_json *json, const struct plumb_iteration *item)
 	plumb_json_key_quantity(json, "copy_bytes", item->copy_bytes);
 	plumb_json_key(json, "outlier");
 	plumb_json_bool(json, item->outlier);
+	if (!depth)
+		plumb_iters_filled_item(iters, t, i, json);
 	plumb_json_end(json);
 }
 
@@ -53,8 +59,10 @@ write_stat(struct plumb_json *json, const char *key, const struct plumb_iteratio
 }
 
 static void
-write_summary(struct plumb_json *json, const struct plumb_iteration_level *level)
+write_summary(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t, uint32_t depth)
 {
+	const struct plumb_iteration_level *level = &iters->found->tracks[t].levels[depth];
+
 	plumb_json_key(json, "summary");
 	plumb_json_object(json);
 	write_stat(json, "duration_ns", &level->duration);
@@ -68,6 +76,8 @@ write_summary(struct plumb_json *json, const struct plumb_iteration_level *level
 	/* of the time from end to end, an iteration; half its interval of 95 % */
 	key_number(json, "slope_ns", level->slope_ns);
 	key_number(json, "slope_error_ns", level->slope_error_ns);
+	if (!depth)
+		plumb_iters_filled_json(iters, t, json);
 	plumb_json_end(json);
 }
 
@@ -91,9 +101,10 @@ write_odd(struct plumb_json *json, const struct plumb_iters *iters,
 }
 
 static void
-write_level(struct plumb_json *json, const struct plumb_iters *iters,
-            const struct plumb_iteration_level *level)
+write_level(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t, uint32_t depth)
 {
+	const struct plumb_iteration_level *level = &iters->found->tracks[t].levels[depth];
+
 	plumb_json_object(json);
 	plumb_json_key_quantity(json, "period_ops", level->period_ops);
 	plumb_json_key_quantity(json, "occurrences", level->count);
@@ -105,20 +116,20 @@ write_level(struct plumb_json *json, const struct plumb_iters *iters,
 	plumb_json_key_text(json, "verdict", plumb_iters_verdicts[level->verdict]);
 	key_number(json, "interval_share", level->interval_share);
 	key_number(json, "idle_share", level->idle_share);
-	write_summary(json, level);
+	write_summary(json, iters, t, depth);
 	write_odd(json, iters, level);
 	plumb_json_key(json, "iterations");
 	plumb_json_array(json);
 	for (uint32_t i = 0; i < level->count; i++)
-		write_item(json, &level->items[i]);
+		write_item(json, iters, t, depth, i);
 	plumb_json_end(json);
 	plumb_json_end(json);
 }
 
 static void
-write_track(struct plumb_json *json, const struct plumb_iters *iters,
-            const struct plumb_iteration_track *track)
+write_track(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t)
 {
+	const struct plumb_iteration_track *track = &iters->found->tracks[t];
 	const struct plumb_profile *p = iters->profile;
 	const struct plumb_track *place = &p->tracks[track->track];
 	bool known = place->process < p->processes_count;
@@ -140,7 +151,7 @@ write_track(struct plumb_json *json, const struct plumb_iters *iters,
 	plumb_json_key(json, "levels");
 	plumb_json_array(json);
 	for (uint32_t l = 0; l < track->level_count; l++)
-		write_level(json, iters, &track->levels[l]);
+		write_level(json, iters, t, l);
 	plumb_json_end(json);
 	plumb_json_end(json);
 }
@@ -159,8 +170,9 @@ plumb_iters_json(const struct plumb_iters *iters, FILE *out)
 	plumb_json_array(json);
 	for (uint32_t t = 0; t < iters->found->count; t++)
 		if (plumb_iters_shown(iters, &iters->found->tracks[t]))
-			write_track(json, iters, &iters->found->tracks[t]);
+			write_track(json, iters, t);
 	plumb_json_end(json);
+	plumb_iters_ranks_json(iters, json);
 	plumb_json_end(json);
 	return plumb_json_finish(json);
 }

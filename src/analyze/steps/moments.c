@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyze/steps/moments.h"
+
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/sort.h"
+#include "model/collective.h"
+
+#define LOOK_AROUND 64 /* pieces of a thread, for the calls before and after a gap */
+
+/* ---- what contexts are ---- */
+
+static bool
+is_copying(const struct plumb_profile *p, const struct plumb_frame *frame)
+{
+	const char *name = plumb_text(p, frame->name);
+
+	if (!name)
+		return false;
+	if (frame->kind == PLUMB_FRAME_GPU_API)
+		return strstr(name, "Memcpy") || strstr(name, "memcpy");
+	return frame->kind == PLUMB_FRAME_OPERATOR &&
+	       (!strcmp(name, "aten::copy_") || !strcmp(name, "aten::_to_copy"));
+}
+
+static bool
+describe_contexts(struct plumb_moments *line)
+{
+	const struct plumb_profile *p = line->profile;
+
+	line->outer_of = malloc(((size_t)p->contexts_count + 1) * sizeof *line->outer_of);
+	line->copies = calloc((size_t)p->contexts_count + 1, 1);
+	if (!line->outer_of || !line->copies)
+		return false;
+	for (uint32_t c = 0; c < p->contexts_count; c++) {
+		const struct plumb_frame *frame = plumb_context_frame(p, c);
+		uint32_t up = c ? p->contexts[c].parent : PLUMB_NONE;
+
+		line->outer_of[c] = up != PLUMB_NONE ? line->outer_of[up] : PLUMB_NONE;
+		if (line->outer_of[c] == PLUMB_NONE &&
+		    (frame->kind == PLUMB_FRAME_OPERATOR || frame->kind == PLUMB_FRAME_GPU_API))
+			line->outer_of[c] = p->contexts[c].frame;
+		line->copies[c] = (up != PLUMB_NONE && line->copies[up]) || is_copying(p, frame);
+	}
+	return true;
+}
+
+static uint32_t
+sort_of(const struct plumb_profile *p, uint32_t context)
+{
+	const struct plumb_frame *frame = plumb_context_frame(p, context);
+	const char *name = plumb_text(p, frame->name);
+
+	if (frame->kind != PLUMB_FRAME_KERNEL)
+		return PLUMB_STEP_COPY;
+	for (uint32_t c = p->contexts[context].parent; c != PLUMB_NONE; c = p->contexts[c].parent) {
+		uint32_t kind = plumb_context_frame(p, c)->kind;
+
+		if (kind == PLUMB_FRAME_COLLECTIVE)
+			return PLUMB_STEP_COLLECTIVE;
+		if (kind != PLUMB_FRAME_KERNEL)
+			break;
+	}
+	return name && plumb_collective_name(name) ? PLUMB_STEP_COLLECTIVE : PLUMB_STEP_KERNEL;
+}
+
+/* ---- the device ---- */
+
+static uint64_t
+op_key(const void *row, int which, const void *data)
+{
+	(void)which;
+	(void)data;
+	return plumb_sort_signed(((const struct plumb_step_op *)row)->start_ns);
+}
+
+struct gathered {
+	struct plumb_step_op *items;
+	uint32_t count, capacity;
+};
+
+static bool
+gather(struct plumb_moments *line, struct gathered *ops, const struct plumb_step_op *op,
+       const int64_t *sizes, unsigned char *sorts)
+{
+	const struct plumb_profile *p = line->profile;
+	uint32_t kind = plumb_context_frame(p, op->context)->kind;
+
+	if (p->tracks[op->track].kind != PLUMB_TRACK_STREAM ||
+	    p->tracks[op->track].device != line->device || op->end_ns < op->start_ns ||
+	    op->start_ns < -(INT64_C(1) << 61) || op->end_ns > INT64_C(1) << 61 ||
+	    (kind != PLUMB_FRAME_KERNEL && kind != PLUMB_FRAME_COPY && kind != PLUMB_FRAME_SET))
+		return true;
+	if (!sorts[op->context])
+		sorts[op->context] = (unsigned char)(sort_of(p, op->context) + 1);
+	struct plumb_step_op *added = plumb_vec_add(ops);
+	if (!added)
+		return false;
+	*added = *op;
+	added->sort = p->tracks[op->track].process != line->process ? PLUMB_STEP_OTHER
+	                                                            : sorts[op->context] - 1u;
+	added->bytes = kind == PLUMB_FRAME_COPY ? sizes[op->context] : 0;
+	return true;
+}
+
+/* The size of a single copy is known where all of a context are of one size. */
+static int64_t *
+find_sizes(const struct plumb_profile *p)
+{
+	int64_t *sizes = malloc(((size_t)p->contexts_count + 1) * sizeof *sizes);
+
+	for (uint32_t c = 0; sizes && c < p->contexts_count; c++)
+		sizes[c] = PLUMB_UNKNOWN;
+	for (uint32_t i = 0; sizes && i < p->values_count; i++) {
+		const struct plumb_value *v = &p->values[i];
+
+		if (v->metric != PLUMB_METRIC_GPU_COPY_BYTES || !v->count)
+			continue;
+		bool first = !i || p->values[i - 1].context != v->context ||
+		             p->values[i - 1].metric != v->metric;
+		int64_t size = v->min == v->max ? v->min : PLUMB_UNKNOWN;
+		if (first || sizes[v->context] != size)
+			sizes[v->context] = first ? size : PLUMB_UNKNOWN;
+	}
+	return sizes;
+}
+
+static bool
+gather_ops(struct plumb_moments *line)
+{
+	const struct plumb_profile *p = line->profile;
+	int64_t *sizes = find_sizes(p);
+	unsigned char *sorts = calloc((size_t)p->contexts_count + 1, 1);
+	struct gathered ops = { 0 };
+	bool done = sizes && sorts;
+	void *rows;
+
+	for (uint32_t i = 0; done && i < p->spans_count; i++) {
+		const struct plumb_span *s = &p->spans[i];
+
+		done = gather(line, &ops,
+		              &(struct plumb_step_op){ i, s->context, s->track, 0, s->start_ns,
+		                                       s->end_ns, s->correlation, 0 },
+		              sizes, sorts);
+	}
+	bool newest = !ops.count;
+	for (uint32_t i = 0; done && newest && i < p->work_count; i++) {
+		const struct plumb_work_item *w = &p->work[i];
+
+		done = gather(line, &ops,
+		              &(struct plumb_step_op){ i, w->context, w->track, 0, w->start_ns,
+		                                       w->end_ns, 0, 0 },
+		              sizes, sorts);
+	}
+	free(sizes);
+	free(sorts);
+	rows = ops.items;
+	done = done && !plumb_sort_rows(&rows, ops.count, sizeof *ops.items, op_key, 1, NULL);
+	line->ops = rows;
+	line->ops_count = ops.count;
+	return done;
+}
+
+static bool
+sweep_device(struct plumb_moments *line)
+{
+	struct plumb_sweep_item *items = malloc(((size_t)line->ops_count + 1) * sizeof *items);
+	bool done = items != NULL;
+
+	for (uint32_t i = 0; done && i < line->ops_count; i++)
+		items[i] = (struct plumb_sweep_item){ line->ops[i].start_ns, line->ops[i].end_ns,
+			                              line->ops[i].sort, i };
+	done = done && !plumb_sweep(items, line->ops_count, &line->busy);
+	free(items);
+	return done;
+}
+
+/* ---- threads ---- */
+
+static bool
+find_threads(struct plumb_moments *line)
+{
+	const struct plumb_profile *p = line->profile;
+	uint32_t *launched = calloc((size_t)p->tracks_count + 1, sizeof *launched), most = 0;
+
+	line->threads = calloc((size_t)p->tracks_count + 1, sizeof *line->threads);
+	line->first_span = calloc((size_t)p->tracks_count + 2, sizeof *line->first_span);
+	if (!launched || !line->threads || !line->first_span) {
+		free(launched);
+		return false;
+	}
+	for (uint32_t i = 0; i < p->spans_count; i++) {
+		const struct plumb_span *s = &p->spans[i];
+
+		line->first_span[s->track + 1] = i + 1;
+		launched[s->track] += p->tracks[s->track].kind == PLUMB_TRACK_THREAD &&
+		                      p->tracks[s->track].process == line->process &&
+		                      s->correlation;
+	}
+	line->usual_thread = PLUMB_NONE;
+	for (uint32_t t = 0; t < p->tracks_count; t++) {
+		if (line->first_span[t + 1] < line->first_span[t])
+			line->first_span[t + 1] = line->first_span[t];
+		if (launched[t] > most) {
+			most = launched[t];
+			line->usual_thread = t;
+		}
+	}
+	free(launched);
+	return true;
+}
+
+static const struct plumb_pieces *
+thread_pieces(struct plumb_moments *line, uint32_t track)
+{
+	const struct plumb_profile *p = line->profile;
+	struct plumb_pieces *pieces = &line->threads[track];
+	uint32_t first = line->first_span[track], count = line->first_span[track + 1] - first,
+		 n = 0;
+	struct plumb_sweep_item *items;
+	int code;
+
+	if (pieces->count || !count)
+		return pieces;
+	items = malloc((size_t)count * sizeof *items);
+	if (!items)
+		return NULL;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct plumb_span *s = &p->spans[first + i];
+
+		if (s->end_ns >= s->start_ns)
+			items[n++] = (struct plumb_sweep_item){ s->start_ns, s->end_ns, count - i,
+				                                first + i };
+	}
+	code = plumb_sweep(items, n, pieces);
+	free(items);
+	return code < 0 ? NULL : pieces;
+}
+
+/* ---- keys ---- */
+
+static uint64_t
+hash_key(const struct plumb_step_key *key)
+{
+	uint64_t hash = plumb_hash_mix(key->sort, key->frame);
+
+	hash = plumb_hash_mix(hash, key->line);
+	return plumb_hash_mix(plumb_hash_mix(hash, key->before), key->after);
+}
+
+static bool
+add_row(struct plumb_moments *line, const struct plumb_step_key *key, int64_t ns, uint32_t count,
+        int64_t bytes, struct plumb_step_rows *rows)
+{
+	uint64_t hash = hash_key(key);
+	struct plumb_map_cursor at;
+	struct plumb_step_row *row;
+	uint32_t id = plumb_map_first(&line->map, hash, &at);
+
+	for (; id != PLUMB_MAP_NONE; id = plumb_map_next(&line->map, &at)) {
+		const struct plumb_step_key *old = &line->keys.items[id];
+
+		if (old->sort == key->sort && old->frame == key->frame && old->line == key->line &&
+		    old->before == key->before && old->after == key->after)
+			break;
+	}
+	if (id == PLUMB_MAP_NONE) {
+		struct plumb_step_key *new = plumb_vec_add(&line->keys);
+
+		id = line->keys.count - 1;
+		if (!new || plumb_map_add(&line->map, hash, id) < 0)
+			return false;
+		*new = *key;
+	}
+	row = plumb_vec_add(rows);
+	if (row)
+		*row = (struct plumb_step_row){ id, count, ns, bytes };
+	return row != NULL;
+}
+
+static struct plumb_step_key
+key_of(const struct plumb_moments *line, uint32_t sort, uint32_t context)
+{
+	struct plumb_step_key key = { sort,       PLUMB_NONE, PLUMB_NONE, PLUMB_NONE,
+		                      PLUMB_NONE, context,    false };
+
+	if (context != PLUMB_NONE) {
+		key.frame = line->profile->contexts[context].frame;
+		key.line = line->user_of[context];
+		key.copies = line->copies[context];
+	}
+	return key;
+}
+
+static bool
+is_gap(const struct plumb_profile *p, const struct plumb_piece *piece)
+{
+	return piece->id == PLUMB_NONE ||
+	       plumb_context_frame(p, p->spans[piece->id].context)->kind == PLUMB_FRAME_RANGE;
+}
+
+/* The line, else the outermost call, of the next piece that is no gap. */
+static uint32_t
+beside(const struct plumb_moments *line, const struct plumb_pieces *pieces, uint32_t at, int step)
+{
+	const struct plumb_profile *p = line->profile;
+
+	for (int i = 0; i < LOOK_AROUND; i++) {
+		at += (uint32_t)step;
+		if (at >= pieces->count)
+			break;
+		if (!is_gap(p, &pieces->items[at])) {
+			uint32_t context = p->spans[pieces->items[at].id].context;
+			uint32_t user = line->user_of[context];
+
+			return user != PLUMB_NONE ? user : line->outer_of[context];
+		}
+	}
+	return PLUMB_NONE;
+}
+
+static int64_t
+common(int64_t start, int64_t end, int64_t from, int64_t to)
+{
+	start = start > from ? start : from;
+	end = end < to ? end : to;
+	return end > start ? end - start : 0;
+}
+
+int
+plumb_moments_host(struct plumb_moments *line, uint32_t thread, int64_t from, int64_t to,
+                   struct plumb_step_rows *rows)
+{
+	const struct plumb_profile *p = line->profile;
+	const struct plumb_pieces *pieces =
+		thread < p->tracks_count ? thread_pieces(line, thread) : NULL;
+	struct plumb_step_key none = key_of(line, PLUMB_STEP_GAP, PLUMB_NONE);
+	int64_t told = 0;
+	bool done = true;
+
+	if (thread < p->tracks_count && !pieces)
+		return PLUMB_ESYSTEM;
+	for (uint32_t i = pieces ? plumb_pieces_from(pieces, from) : 0;
+	     done && pieces && i < pieces->count && pieces->items[i].start_ns < to; i++) {
+		const struct plumb_piece *piece = &pieces->items[i];
+		int64_t ns = common(piece->start_ns, piece->end_ns, from, to);
+		bool gap = is_gap(p, piece);
+		struct plumb_step_key key =
+			key_of(line, gap ? PLUMB_STEP_GAP : PLUMB_STEP_HOST,
+		               piece->id == PLUMB_NONE ? PLUMB_NONE : p->spans[piece->id].context);
+
+		if (gap) {
+			key.before = beside(line, pieces, i, -1);
+			key.after = beside(line, pieces, i, 1);
+			key.line = PLUMB_NONE;
+		} else if (key.line == PLUMB_NONE && line->outer_of[key.context] != key.frame) {
+			key.before = line->outer_of[key.context];
+		}
+		told += ns;
+		done = add_row(line, &key, ns, 0, 0, rows);
+	}
+	if (done && told < to - from) /* before the thread's first span, and after its last */
+		done = add_row(line, &none, to - from - told, 0, 0, rows);
+	return done ? 0 : PLUMB_ESYSTEM;
+}
+
+/* ---- what the device did ---- */
+
+uint32_t
+plumb_moments_op(const struct plumb_moments *line, int64_t ns)
+{
+	uint32_t low = 0, high = line->ops_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (line->ops[middle].start_ns < ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+uint32_t
+plumb_moments_thread(const struct plumb_moments *line, uint32_t op)
+{
+	const struct plumb_profile *p = line->profile;
+	uint32_t span = op < line->ops_count ? plumb_launch_of(&line->launches, line->process,
+	                                                       line->ops[op].correlation)
+	                                     : PLUMB_NONE;
+
+	return span != PLUMB_NONE ? p->spans[span].track : line->usual_thread;
+}
+
+int
+plumb_moments_waited(struct plumb_moments *line, uint32_t op, int64_t from, int64_t to,
+                     struct plumb_step_rows *rows)
+{
+	while (op < line->ops_count && line->ops[op].sort == PLUMB_STEP_OTHER)
+		op++;
+	return plumb_moments_host(line, plumb_moments_thread(line, op), from, to, rows);
+}
+
+static int
+tell(struct plumb_moments *line, int64_t from, int64_t to, bool host, struct plumb_step_rows *rows)
+{
+	const struct plumb_pieces *pieces = &line->busy;
+	struct plumb_step_key idle = key_of(line, PLUMB_STEP_IDLE, PLUMB_NONE);
+	int64_t at = from;
+	int code = 0;
+
+	for (uint32_t i = plumb_pieces_from(pieces, from);
+	     !code && i < pieces->count && pieces->items[i].start_ns < to; i++) {
+		const struct plumb_piece *piece = &pieces->items[i];
+		int64_t ns = common(piece->start_ns, piece->end_ns, from, to);
+		const struct plumb_step_op *op =
+			piece->id == PLUMB_NONE ? NULL : &line->ops[piece->id];
+
+		at = piece->end_ns < to ? piece->end_ns : to;
+		if (!op && host) {
+			code = plumb_moments_waited(line, plumb_moments_op(line, piece->end_ns),
+			                            at - ns, at, rows);
+			continue;
+		}
+		struct plumb_step_key key = op ? key_of(line, op->sort, op->context) : idle;
+		if (!add_row(line, &key, ns, 0, 0, rows))
+			code = PLUMB_ESYSTEM;
+	}
+	if (!code && at < to && !add_row(line, &idle, to - at, 0, 0, rows))
+		code = PLUMB_ESYSTEM;
+	for (uint32_t i = plumb_moments_op(line, from);
+	     !code && i < line->ops_count && line->ops[i].start_ns < to; i++) {
+		struct plumb_step_key key = key_of(line, line->ops[i].sort, line->ops[i].context);
+
+		if (!add_row(line, &key, 0, 1, line->ops[i].bytes, rows))
+			code = PLUMB_ESYSTEM;
+	}
+	return code;
+}
+
+int
+plumb_moments_device(struct plumb_moments *line, int64_t from, int64_t to,
+                     struct plumb_step_rows *rows)
+{
+	return tell(line, from, to, false, rows);
+}
+
+int
+plumb_moments_both(struct plumb_moments *line, int64_t from, int64_t to,
+                   struct plumb_step_rows *rows)
+{
+	return tell(line, from, to, line->launches.count > 0, rows);
+}
+
+/* ---- rows ---- */
+
+static int
+by_key(const void *x, const void *y)
+{
+	const struct plumb_step_row *a = x, *b = y;
+
+	return (a->key > b->key) - (a->key < b->key);
+}
+
+static int
+by_time(const void *x, const void *y)
+{
+	const struct plumb_step_row *a = x, *b = y;
+
+	if (a->ns != b->ns)
+		return a->ns > b->ns ? -1 : 1;
+	return by_key(x, y);
+}
+
+void
+plumb_step_rows_sum(struct plumb_step_rows *rows)
+{
+	uint32_t n = 0;
+
+	if (!rows->count)
+		return;
+	qsort(rows->items, rows->count, sizeof *rows->items, by_key);
+	for (uint32_t i = 0; i < rows->count; i++) {
+		const struct plumb_step_row *row = &rows->items[i];
+		struct plumb_step_row *sum = n ? &rows->items[n - 1] : NULL;
+
+		if (!sum || sum->key != row->key) {
+			rows->items[n++] = *row;
+			continue;
+		}
+		sum->ns += row->ns;
+		sum->bytes = row->bytes == PLUMB_UNKNOWN || sum->bytes == PLUMB_UNKNOWN
+		                     ? PLUMB_UNKNOWN
+		                     : sum->bytes + row->bytes;
+		sum->count += row->count;
+	}
+	rows->count = n;
+	qsort(rows->items, n, sizeof *rows->items, by_time);
+}
+
+/* ---- making one ---- */
+
+int
+plumb_moments_new(const struct plumb_profile *profile, const uint32_t *user_of, uint32_t device,
+                  uint32_t process, struct plumb_moments *line)
+{
+	*line = (struct plumb_moments){
+		.profile = profile, .user_of = user_of, .device = device, .process = process
+	};
+	return describe_contexts(line) && gather_ops(line) && sweep_device(line) &&
+	                       find_threads(line) && !plumb_launches_find(profile, &line->launches)
+	               ? 0
+	               : PLUMB_ESYSTEM;
+}
+
+void
+plumb_moments_free(struct plumb_moments *line)
+{
+	for (uint32_t t = 0; line->threads && t < line->profile->tracks_count; t++)
+		plumb_vec_free(&line->threads[t]);
+	free(line->threads);
+	free(line->first_span);
+	free(line->outer_of);
+	free(line->copies);
+	free(line->ops);
+	plumb_vec_free(&line->busy);
+	plumb_vec_free(&line->launches);
+	plumb_vec_free(&line->keys);
+	plumb_map_free(&line->map);
+	*line = (struct plumb_moments){ 0 };
+}

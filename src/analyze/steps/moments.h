@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a process did at each moment, on a device and on the threads that gave it work.
+ *
+ *	struct plumb_moments line;
+ *	if (plumb_moments_new(profile, device, process, &line) < 0) …
+ *	plumb_moments_device(&line, from, to, &rows);
+ *	plumb_moments_host(&line, thread, from, to, &rows);
+ *	plumb_step_rows_sum(&rows);               // a row for each key
+ *	line.keys.items[rows.items[i].key].sort …
+ *	plumb_moments_free(&line);
+ *
+ * On the device computation counts before communication, that before copies, and all of these before
+ * the work of other processes; so each moment belongs to one thing, and shares add up. On a thread the
+ * innermost span counts. Where a thread has none, or only a range that a person set, the calls before
+ * and after tell where the program was.
+ */
+#ifndef PLUMB_ANALYZE_STEPS_MOMENTS_H
+#define PLUMB_ANALYZE_STEPS_MOMENTS_H
+
+#include "analyze/steps/launches.h"
+#include "analyze/steps/sweep.h"
+#include "base/map.h"
+
+enum plumb_step_sort {
+	PLUMB_STEP_KERNEL,
+	PLUMB_STEP_COLLECTIVE,
+	PLUMB_STEP_COPY,  /* or set */
+	PLUMB_STEP_OTHER, /* another process had the device */
+	PLUMB_STEP_IDLE,  /* nothing had it */
+	PLUMB_STEP_HOST,  /* a span of a thread */
+	PLUMB_STEP_GAP,   /* of a thread: no span, or a range's own time */
+	PLUMB_STEP_SORTS,
+};
+
+/* What time is told of: the innermost frame and the person's line. */
+struct plumb_step_key {
+	uint32_t sort;  /* enum plumb_step_sort */
+	uint32_t frame; /* PLUMB_NONE: no span */
+	uint32_t line;  /* frame of the person's own code, or PLUMB_NONE */
+	/* Of a gap: the line, else the outermost call, on either side. Of a host's span without a
+	 * line: `before` is the outermost call that it is in, where that is another. */
+	uint32_t before, after;
+	uint32_t context; /* one of those it stands for, or PLUMB_NONE */
+	bool copies;      /* of a host's span: it copies to or from a device */
+};
+
+struct plumb_step_row {
+	uint32_t key;
+	uint32_t count; /* operations of the device that begin */
+	int64_t ns;     /* when it was what counts: none of a copy behind a kernel */
+	int64_t bytes;  /* of the copies that begin; PLUMB_UNKNOWN */
+};
+struct plumb_step_rows {
+	struct plumb_step_row *items;
+	uint32_t count, capacity;
+};
+
+struct plumb_step_op {
+	uint32_t span; /* or place in profile->work */
+	uint32_t context, track, sort;
+	int64_t start_ns, end_ns;
+	uint64_t correlation;
+	int64_t bytes;
+};
+
+struct plumb_moments {
+	const struct plumb_profile *profile;
+	uint32_t device, process;
+	const uint32_t *user_of;   /* by context: frame of the person's line */
+	uint32_t *outer_of;        /* by context: frame of the outermost call */
+	unsigned char *copies;     /* by context: under a copy */
+	struct plumb_step_op *ops; /* of the device, by start */
+	uint32_t ops_count;
+	struct plumb_pieces busy;     /* of the device; id: op */
+	struct plumb_pieces *threads; /* by track, made when they are asked for; id: span */
+	uint32_t *first_span;         /* by track, and one more */
+	struct plumb_launches launches;
+	uint32_t usual_thread; /* track that has most launches, or PLUMB_NONE */
+	struct {
+		struct plumb_step_key *items;
+		uint32_t count, capacity;
+	} keys;
+	struct plumb_map map;
+};
+
+/* USER_OF as of plumb_user_contexts, which stays the caller's. For plumb_moments_free in any case.
+ * PLUMB_ESYSTEM: memory is out. */
+int plumb_moments_new(const struct plumb_profile *profile, const uint32_t *user_of, uint32_t device,
+                      uint32_t process, struct plumb_moments *line) PLUMB_MUST_CHECK;
+void plumb_moments_free(struct plumb_moments *line);
+
+/* Adds what the device did from FROM to TO. */
+int plumb_moments_device(struct plumb_moments *line, int64_t from, int64_t to,
+                         struct plumb_step_rows *rows) PLUMB_MUST_CHECK;
+/* Adds what the thread of track THREAD did. */
+int plumb_moments_host(struct plumb_moments *line, uint32_t thread, int64_t from, int64_t to,
+                       struct plumb_step_rows *rows) PLUMB_MUST_CHECK;
+/* Adds what the thread that launched the work after OP's start (a place in ops) did. */
+int plumb_moments_waited(struct plumb_moments *line, uint32_t op, int64_t from, int64_t to,
+                         struct plumb_step_rows *rows) PLUMB_MUST_CHECK;
+/* Like plumb_moments_device, but where nothing had the device, what the thread did that launched
+ * what came next. */
+int plumb_moments_both(struct plumb_moments *line, int64_t from, int64_t to,
+                       struct plumb_step_rows *rows) PLUMB_MUST_CHECK;
+
+/* The first of LINE's ops that starts at NS or later. */
+uint32_t plumb_moments_op(const struct plumb_moments *line, int64_t ns);
+/* The track that launched OP; the one that launches most where that is not known; or PLUMB_NONE. */
+uint32_t plumb_moments_thread(const struct plumb_moments *line, uint32_t op);
+
+/* Adds up rows of one key; the greatest first. */
+void plumb_step_rows_sum(struct plumb_step_rows *rows);
+
+#endif

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyze/steps/ranks.h"
+
+#include <math.h>
+
+#define VOTERS 64   /* iterations that are looked up to find how far two ranks' numbers are apart */
+#define SPREAD 0.01 /* of the duration: from here on one is said to come last */
+
+/* ---- which iterations belong together ---- */
+
+static const struct plumb_iteration_level *
+level_of(const struct plumb_iterations *found, const struct plumb_matched_rank *rank)
+{
+	return &found->tracks[rank->place].levels[0];
+}
+
+static uint32_t
+host_of(const struct plumb_profile *p, const struct plumb_iterations *found,
+        const struct plumb_matched_rank *rank)
+{
+	uint32_t process = found->tracks[rank->place].process;
+
+	return process < p->processes_count ? p->processes[process].host : PLUMB_NONE;
+}
+
+/* The main tracks of different devices, or of processes with different ranks. */
+static int
+find_ranks(const struct plumb_profile *p, const struct plumb_iterations *found,
+           struct plumb_moments *const *moments, struct plumb_rank_match *match)
+{
+	match->ranks = calloc((size_t)found->count + 1, sizeof *match->ranks);
+	if (!match->ranks)
+		return PLUMB_ESYSTEM;
+	for (uint32_t t = 0; t < found->count; t++) {
+		const struct plumb_iteration_track *track = &found->tracks[t];
+		int64_t rank = track->process < p->processes_count
+		                       ? p->processes[track->process].rank
+		                       : PLUMB_UNKNOWN;
+		bool other = track->level_count > 0 && moments[t];
+
+		for (uint32_t r = 0; other && r < match->rank_count; r++)
+			other = rank != PLUMB_UNKNOWN && match->ranks[r].rank != PLUMB_UNKNOWN
+			                ? rank != match->ranks[r].rank
+			                : track->device !=
+			                          found->tracks[match->ranks[r].place].device;
+		if (other)
+			match->ranks[match->rank_count++] =
+				(struct plumb_matched_rank){ t, rank, 0, 0, 0, 0 };
+	}
+	return 0;
+}
+
+/* Of one host (or of hosts that nothing is known of), and at the same time for half of the shorter. */
+static bool
+have_common_clock(const struct plumb_profile *p, const struct plumb_iterations *found,
+                  const struct plumb_matched_rank *x, const struct plumb_matched_rank *y)
+{
+	const struct plumb_iteration_level *a = level_of(found, x), *b = level_of(found, y);
+	int64_t start = a->items[0].start_ns, end = a->items[a->count - 1].end_ns;
+	int64_t other = b->items[0].start_ns, other_end = b->items[b->count - 1].end_ns;
+	int64_t shorter = end - start < other_end - other ? end - start : other_end - other;
+	int64_t both = (end < other_end ? end : other_end) - (start > other ? start : other);
+
+	return host_of(p, found, x) == host_of(p, found, y) && both >= shorter / 2;
+}
+
+static uint32_t
+nearest(const struct plumb_iteration_level *level, int64_t start)
+{
+	uint32_t low = 0, high = level->count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (level->items[middle].start_ns < start)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == level->count ||
+	    (low && start - level->items[low - 1].start_ns < level->items[low].start_ns - start))
+		low--;
+	return low;
+}
+
+static int
+by_number(const void *x, const void *y)
+{
+	const int64_t *a = x, *b = y;
+
+	return (*a > *b) - (*a < *b);
+}
+
+/* How far the numbers of iterations that begin together are apart: what most of some say. */
+static int64_t
+shift_between(const struct plumb_iteration_level *a, const struct plumb_iteration_level *b)
+{
+	int64_t votes[VOTERS], best = 0;
+	uint32_t n = 0, step = a->count / VOTERS + 1;
+	int most = 0;
+
+	for (uint32_t i = 0; i < a->count && n < VOTERS; i += step)
+		if (a->items[i].start_ns >=
+		            b->items[0].start_ns - (a->items[i].end_ns - a->items[i].start_ns) &&
+		    a->items[i].start_ns <= b->items[b->count - 1].end_ns)
+			votes[n++] = (int64_t)nearest(b, a->items[i].start_ns) - i;
+	qsort(votes, n, sizeof *votes, by_number);
+	for (uint32_t i = 0, same = 0; i < n; i++) {
+		same = i && votes[i] == votes[i - 1] ? same + 1 : 1;
+		if ((int)same > most) {
+			most = (int)same;
+			best = votes[i];
+		}
+	}
+	return best;
+}
+
+/* first of each rank, and how many iterations all of them have. */
+static void
+align(const struct plumb_profile *p, const struct plumb_iterations *found,
+      struct plumb_rank_match *match)
+{
+	int64_t before = 0, after = INT64_MAX;
+
+	match->matched = PLUMB_MATCHED_BY_TIME;
+	for (uint32_t r = 1; r < match->rank_count; r++)
+		if (!have_common_clock(p, found, &match->ranks[0], &match->ranks[r]))
+			match->matched = PLUMB_MATCHED_BY_INDEX;
+	for (uint32_t r = 0; r < match->rank_count; r++) {
+		struct plumb_matched_rank *rank = &match->ranks[r];
+
+		if (r && match->matched == PLUMB_MATCHED_BY_TIME)
+			rank->first = shift_between(level_of(found, &match->ranks[0]),
+			                            level_of(found, rank));
+		/* Iteration k of rank 0 is k + first of this one. */
+		if (-rank->first > before)
+			before = -rank->first;
+	}
+	for (uint32_t r = 0; r < match->rank_count; r++) {
+		match->ranks[r].first += before;
+		int64_t left =
+			(int64_t)level_of(found, &match->ranks[r])->count - match->ranks[r].first;
+		if (left < after)
+			after = left;
+	}
+	match->count = after > 0 && after < INT64_MAX ? (uint32_t)after : 0;
+}
+
+/* ---- waiting ---- */
+
+/* The number of collectives of an iteration, and the first. */
+static uint32_t
+collectives_of(const struct plumb_moments *m, const struct plumb_iteration *item, uint32_t *first)
+{
+	int64_t from = item->interval_ns == PLUMB_UNKNOWN ? item->start_ns
+	                                                  : item->start_ns - item->interval_ns;
+	uint32_t count = 0;
+
+	*first = plumb_moments_op(m, from);
+	for (uint32_t i = *first; i < m->ops_count && m->ops[i].start_ns < item->end_ns; i++)
+		count += m->ops[i].sort == PLUMB_STEP_COLLECTIVE;
+	return count;
+}
+
+/* Waiting of all ranks in item K; AT is room for each rank's place in its ops. */
+static void
+find_waiting(const struct plumb_iterations *found, struct plumb_moments *const *moments,
+             struct plumb_rank_match *match, uint32_t k, uint32_t *at)
+{
+	struct plumb_rank_iteration *each = &match->each[(size_t)k * match->rank_count];
+	uint32_t all = UINT32_MAX;
+
+	for (uint32_t r = 0; r < match->rank_count; r++) {
+		const struct plumb_matched_rank *rank = &match->ranks[r];
+		uint32_t count =
+			collectives_of(moments[rank->place],
+		                       &level_of(found, rank)->items[each[r].iteration], &at[r]);
+
+		all = count < all ? count : all;
+		each[r].waiting_ns = 0;
+	}
+	for (uint32_t j = 0; j < all; j++) {
+		int64_t shortest = INT64_MAX;
+
+		for (int pass = 0; pass < 2; pass++)
+			for (uint32_t r = 0; r < match->rank_count; r++) {
+				const struct plumb_moments *m = moments[match->ranks[r].place];
+
+				while (!pass && m->ops[at[r]].sort != PLUMB_STEP_COLLECTIVE)
+					at[r]++;
+				int64_t ns = m->ops[at[r]].end_ns - m->ops[at[r]].start_ns;
+				if (pass) {
+					each[r].waiting_ns += ns - shortest;
+					at[r]++;
+				} else if (ns < shortest) {
+					shortest = ns;
+				}
+			}
+	}
+	match->collectives |= all > 0;
+}
+
+/* ---- who comes last ---- */
+
+static int64_t
+lateness(const struct plumb_iterations *found, const struct plumb_rank_match *match, uint32_t k,
+         uint32_t r)
+{
+	const struct plumb_rank_iteration *each = plumb_rank_of(match, k, r);
+	const struct plumb_iteration *item =
+		&level_of(found, &match->ranks[r])->items[each->iteration];
+
+	return match->by == PLUMB_STRAGGLER_BY_COLLECTIVES ? -each->waiting_ns
+	       : match->by == PLUMB_STRAGGLER_BY_END       ? item->end_ns
+	                                                   : item->end_ns - item->start_ns;
+}
+
+static void
+measure(const struct plumb_iterations *found, struct plumb_rank_match *match, uint32_t k)
+{
+	struct plumb_matched_item *one = &match->items[k];
+	int64_t start = INT64_MAX, start_most = INT64_MIN, end = INT64_MAX, end_most = INT64_MIN;
+	int64_t least = INT64_MAX, most = INT64_MIN, duration = 0;
+
+	one->straggler = PLUMB_NONE;
+	for (uint32_t r = 0; r < match->rank_count; r++) {
+		const struct plumb_iteration *item =
+			&level_of(found, &match->ranks[r])
+				 ->items[plumb_rank_of(match, k, r)->iteration];
+		int64_t late = lateness(found, match, k, r);
+
+		start = item->start_ns < start ? item->start_ns : start;
+		start_most = item->start_ns > start_most ? item->start_ns : start_most;
+		end = item->end_ns < end ? item->end_ns : end;
+		end_most = item->end_ns > end_most ? item->end_ns : end_most;
+		least = late < least ? late : least;
+		if (late > most) {
+			most = late;
+			one->straggler = r;
+		}
+		if (item->end_ns - item->start_ns > duration)
+			duration = item->end_ns - item->start_ns;
+	}
+	bool common = match->matched == PLUMB_MATCHED_BY_TIME;
+	one->start_skew_ns = common ? start_most - start : PLUMB_UNKNOWN;
+	one->end_skew_ns = common ? end_most - end : PLUMB_UNKNOWN;
+	if ((double)(most - least) < SPREAD * (double)duration)
+		one->straggler = PLUMB_NONE;
+	else
+		match->ranks[one->straggler].straggles++;
+}
+
+static void
+sum_up(const struct plumb_iterations *found, struct plumb_rank_match *match)
+{
+	for (uint32_t r = 0; r < match->rank_count; r++) {
+		struct plumb_matched_rank *rank = &match->ranks[r];
+		double waiting = 0, duration = 0;
+
+		for (uint32_t k = 0; k < match->count; k++) {
+			const struct plumb_rank_iteration *each = plumb_rank_of(match, k, r);
+			const struct plumb_iteration *item =
+				&level_of(found, rank)->items[each->iteration];
+
+			waiting += (double)each->waiting_ns;
+			duration += (double)(item->end_ns - item->start_ns);
+			if (!match->collectives)
+				match->each[(size_t)k * match->rank_count + r].waiting_ns =
+					PLUMB_UNKNOWN;
+		}
+		rank->waiting_ns =
+			match->collectives ? llround(waiting / match->count) : PLUMB_UNKNOWN;
+		rank->duration_ns = llround(duration / match->count);
+	}
+}
+
+int
+plumb_ranks_match(const struct plumb_profile *p, const struct plumb_iterations *found,
+                  struct plumb_moments *const *moments, struct plumb_rank_match *match)
+{
+	uint32_t *at = NULL;
+
+	*match = (struct plumb_rank_match){ 0 };
+	if (find_ranks(p, found, moments, match) < 0)
+		return PLUMB_ESYSTEM;
+	if (match->rank_count < 2) {
+		match->rank_count = 0;
+		return 0;
+	}
+	align(p, found, match);
+	match->items = calloc((size_t)match->count + 1, sizeof *match->items);
+	match->each = calloc(((size_t)match->count + 1) * match->rank_count, sizeof *match->each);
+	at = calloc(match->rank_count, sizeof *at);
+	if (!match->items || !match->each || !at) {
+		free(at);
+		return PLUMB_ESYSTEM;
+	}
+	for (uint32_t k = 0; k < match->count; k++) {
+		for (uint32_t r = 0; r < match->rank_count; r++)
+			match->each[(size_t)k * match->rank_count + r].iteration =
+				(uint32_t)(match->ranks[r].first + k);
+		find_waiting(found, moments, match, k, at);
+	}
+	free(at);
+	match->by = match->collectives                        ? PLUMB_STRAGGLER_BY_COLLECTIVES
+	            : match->matched == PLUMB_MATCHED_BY_TIME ? PLUMB_STRAGGLER_BY_END
+	                                                      : PLUMB_STRAGGLER_BY_DURATION;
+	for (uint32_t k = 0; k < match->count; k++)
+		measure(found, match, k);
+	if (match->count)
+		sum_up(found, match);
+	return 0;
+}
+
+void
+plumb_rank_match_free(struct plumb_rank_match *match)
+{
+	free(match->ranks);
+	free(match->items);
+	free(match->each);
+	*match = (struct plumb_rank_match){ 0 };
+}
+
+uint32_t
+plumb_rank_peers(const struct plumb_rank_match *match, const struct plumb_iterations *found,
+                 struct plumb_moments *const *moments, uint32_t place, uint32_t number,
+                 struct plumb_explain_peer *peers)
+{
+	uint32_t count = 0, own = PLUMB_NONE;
+
+	for (uint32_t r = 0; r < match->rank_count; r++)
+		if (match->ranks[r].place == place)
+			own = r;
+	if (own == PLUMB_NONE)
+		return 0;
+	for (uint32_t r = 0; r < match->rank_count; r++) {
+		const struct plumb_iteration_level *level = level_of(found, &match->ranks[r]);
+		int64_t at = number - match->ranks[own].first + match->ranks[r].first;
+
+		if (r == own || at < 0 || at >= level->count)
+			continue;
+		peers[count++] =
+			(struct plumb_explain_peer){ moments[match->ranks[r].place], level,
+			                             (uint32_t)at, match->ranks[r].rank,
+			                             match->matched == PLUMB_MATCHED_BY_TIME };
+	}
+	return count;
+}

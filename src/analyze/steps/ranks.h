@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The same iteration on several ranks (main tracks of several devices): who comes last, and how long
+ * the others wait.
+ *
+ *	struct plumb_rank_match match;
+ *	if (plumb_ranks_match(found, moments, &match) < 0) …   // moments[t] of found->tracks[t], or NULL
+ *	match.ranks[r].rank, match.items[k].straggler, plumb_rank_of(&match, k, r)->waiting_ns
+ *	plumb_rank_match_free(&match);
+ *
+ * A rank waits in a collective as long as that lasts longer there than on the rank where it lasts
+ * shortest, which is the one that came last.
+ */
+#ifndef PLUMB_ANALYZE_STEPS_RANKS_H
+#define PLUMB_ANALYZE_STEPS_RANKS_H
+
+#include "analyze/iterations.h"
+#include "analyze/steps/explain.h"
+
+enum plumb_rank_matched {
+	PLUMB_MATCHED_BY_TIME,  /* iterations that overlap; clocks are common */
+	PLUMB_MATCHED_BY_INDEX, /* from the first on */
+};
+enum plumb_straggler_by {
+	PLUMB_STRAGGLER_UNKNOWN,
+	PLUMB_STRAGGLER_BY_COLLECTIVES,
+	PLUMB_STRAGGLER_BY_END,
+	PLUMB_STRAGGLER_BY_DURATION,
+};
+
+struct plumb_matched_rank {
+	uint32_t place;     /* in found->tracks */
+	int64_t rank;       /* of its process, or PLUMB_UNKNOWN */
+	int64_t first;      /* its iteration with the number of item 0 */
+	uint32_t straggles; /* in so many iterations */
+	int64_t waiting_ns; /* on average; PLUMB_UNKNOWN without collectives */
+	int64_t duration_ns;
+};
+struct plumb_rank_iteration {
+	uint32_t iteration; /* of its track */
+	int64_t waiting_ns; /* PLUMB_UNKNOWN without collectives */
+};
+struct plumb_matched_item {
+	int64_t start_skew_ns, end_skew_ns; /* last less first; PLUMB_UNKNOWN: clocks differ */
+	uint32_t straggler;                 /* place in ranks, PLUMB_NONE: none */
+};
+
+struct plumb_rank_match {
+	struct plumb_matched_rank *ranks;
+	uint32_t rank_count; /* 0: not several ranks with iterations */
+	struct plumb_matched_item *items;
+	uint32_t count;
+	struct plumb_rank_iteration *each; /* by item, then rank */
+	uint32_t matched;                  /* enum plumb_rank_matched */
+	uint32_t by;                       /* enum plumb_straggler_by */
+	bool collectives;
+};
+
+/* For plumb_rank_match_free in any case. PLUMB_ESYSTEM: memory is out. */
+int plumb_ranks_match(const struct plumb_profile *profile, const struct plumb_iterations *found,
+                      struct plumb_moments *const *moments,
+                      struct plumb_rank_match *match) PLUMB_MUST_CHECK;
+void plumb_rank_match_free(struct plumb_rank_match *match);
+
+static inline const struct plumb_rank_iteration *
+plumb_rank_of(const struct plumb_rank_match *match, uint32_t item, uint32_t rank)
+{
+	return &match->each[(size_t)item * match->rank_count + rank];
+}
+
+/* The peers of iteration NUMBER of found->tracks[PLACE], into PEERS (rank_count of them). Returns how
+ * many there are. */
+uint32_t
+plumb_rank_peers(const struct plumb_rank_match *match, const struct plumb_iterations *found,
+                 struct plumb_moments *const *moments, uint32_t place, uint32_t number,
+                 struct plumb_explain_peer *peers);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyze/steps/words.h"
+
+#include <stdio.h>
+
+#include "analyze/study.h"
+
+#define GAP_SHARE 0.05 /* from here on a gap is told by itself */
+
+char *
+plumb_step_place(const struct plumb_profile *profile, uint32_t frame, char *text, size_t size)
+{
+	const struct plumb_study study = { .profile = profile };
+
+	if (frame >= profile->frames_count)
+		snprintf(text, size, "?");
+	else if (profile->frames[frame].kind == PLUMB_FRAME_PYTHON)
+		plumb_study_line(&study, frame, text, size);
+	else if (profile->frames[frame].kind == PLUMB_FRAME_KERNEL)
+		plumb_study_name(&study, frame, text, size);
+	else
+		snprintf(text, size, "%s", plumb_frame_label(profile, frame));
+	return text;
+}
+
+static char *
+name_gap(const struct plumb_profile *p, const struct plumb_step_key *key, char *text, size_t size)
+{
+	char before[200], after[200], range[200];
+	int used = snprintf(text, size, "nothing recorded");
+
+	if (key->frame != PLUMB_NONE)
+		used += snprintf(text + used, size - (size_t)used, " within %s",
+		                 plumb_step_place(p, key->frame, range, sizeof range));
+	if (used < 0 || (size_t)used >= size)
+		return text;
+	plumb_step_place(p, key->before, before, sizeof before);
+	plumb_step_place(p, key->after, after, sizeof after);
+	if (key->before != PLUMB_NONE && key->before == key->after)
+		snprintf(text + used, size - (size_t)used, ", at %s", before);
+	else if (key->before != PLUMB_NONE && key->after != PLUMB_NONE)
+		snprintf(text + used, size - (size_t)used, ", between %s and %s", before, after);
+	else if (key->before != PLUMB_NONE)
+		snprintf(text + used, size - (size_t)used, ", after %s", before);
+	else if (key->after != PLUMB_NONE)
+		snprintf(text + used, size - (size_t)used, ", before %s", after);
+	return text;
+}
+
+char *
+plumb_step_name(const struct plumb_profile *p, const struct plumb_step_key *key, char *text,
+                size_t size)
+{
+	char name[200], where[200];
+
+	if (key->sort == PLUMB_STEP_GAP)
+		return name_gap(p, key, text, size);
+	if (key->sort == PLUMB_STEP_IDLE)
+		snprintf(text, size, "no work on the device");
+	else if (key->line != PLUMB_NONE && key->line != key->frame)
+		snprintf(text, size, "%s at %s", plumb_step_place(p, key->frame, name, sizeof name),
+		         plumb_step_place(p, key->line, where, sizeof where));
+	else if (p->frames[key->frame].kind == PLUMB_FRAME_PYTHON)
+		snprintf(text, size, "%s at %s", plumb_frame_label(p, key->frame),
+		         plumb_step_place(p, key->frame, where, sizeof where));
+	else if (key->before != PLUMB_NONE)
+		snprintf(text, size, "%s in %s", plumb_step_place(p, key->frame, name, sizeof name),
+		         plumb_step_place(p, key->before, where, sizeof where));
+	else
+		plumb_step_place(p, key->frame, text, size);
+	return text;
+}
+
+uint32_t
+plumb_step_rows_show(const struct plumb_moments *line, const struct plumb_step_rows *rows,
+                     uint32_t most, struct plumb_step_shown shown[PLUMB_STEP_SHOWN])
+{
+	struct plumb_step_shown gaps = { PLUMB_SHOWN_GAPS, PLUMB_NONE, 0 };
+	struct plumb_step_shown others = { PLUMB_SHOWN_OTHERS, PLUMB_NONE, 0 };
+	uint32_t count = 0;
+	double all = 0;
+
+	for (uint32_t r = 0; r < rows->count; r++)
+		all += (double)rows->items[r].ns;
+	for (uint32_t r = 0; r < rows->count; r++) {
+		const struct plumb_step_row *row = &rows->items[r];
+		bool gap = line->keys.items[row->key].sort == PLUMB_STEP_GAP;
+
+		if (gap && (count == most || (double)row->ns < GAP_SHARE * all))
+			gaps.ns += row->ns;
+		else if (count == most)
+			others.ns += row->ns;
+		else if (row->ns > 0)
+			shown[count++] =
+				(struct plumb_step_shown){ PLUMB_SHOWN_KEY, row->key, row->ns };
+	}
+	if (gaps.ns > 0)
+		shown[count++] = gaps;
+	if (others.ns > 0)
+		shown[count++] = others;
+	return count;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The iterations of several ranks side by side, for people and as JSON. */
+#include <inttypes.h>
+
+#include "base/format.h"
+#include "cli/iters_steps.h"
+
+static const char *const matched[] = { "time", "index" };
+static const char *const by[] = { NULL, "collectives", "end", "duration" };
+
+/* "rank 1", or "GPU track 7" where none is known. */
+static void
+print_rank(const struct plumb_iters *iters, const struct plumb_matched_rank *rank, FILE *out)
+{
+	if (rank->rank != PLUMB_UNKNOWN)
+		fprintf(out, "rank %" PRId64, rank->rank);
+	else
+		fprintf(out, "track %" PRIu32, iters->found->tracks[rank->place].track);
+}
+
+void
+plumb_iters_ranks_print(const struct plumb_iters *iters, FILE *out)
+{
+	static const char *const how[] = { "by when they begin",
+		                           "by number from the first on (their clocks are not "
+		                           "common, so there is no skew)" };
+	static const char *const last[] = { "", "comes last to the collectives", "ends last",
+		                            "takes longest" };
+	const struct plumb_rank_match *match = &iters->steps->match;
+	int64_t start = 0, end = 0;
+	char text[PLUMB_FORMAT_SIZE], time[PLUMB_FORMAT_SIZE];
+
+	if (!match->count)
+		return;
+	fprintf(out, "ranks: %" PRIu32 " iterations of %" PRIu32 " ranks, matched %s\n",
+	        match->count, match->rank_count, how[match->matched]);
+	for (uint32_t k = 0; k < match->count; k++) {
+		start = match->items[k].start_skew_ns > start ? match->items[k].start_skew_ns
+		                                              : start;
+		end = match->items[k].end_skew_ns > end ? match->items[k].end_skew_ns : end;
+	}
+	if (match->matched == PLUMB_MATCHED_BY_TIME)
+		fprintf(out, "  they begin at most %s apart and end at most %s\n",
+		        plumb_format_time(text, start), plumb_format_time(time, end));
+	for (uint32_t r = 0; r < match->rank_count; r++) {
+		const struct plumb_matched_rank *rank = &match->ranks[r];
+
+		fputs("  ", out);
+		print_rank(iters, rank, out);
+		fprintf(out, " %s in %" PRIu32 " of %" PRIu32 "; lasts %s on average",
+		        last[match->by], rank->straggles, match->count,
+		        plumb_format_time(time, rank->duration_ns));
+		if (rank->waiting_ns != PLUMB_UNKNOWN)
+			fprintf(out, ", of which it waits %s for others",
+			        plumb_format_time(text, rank->waiting_ns));
+		fputc('\n', out);
+	}
+}
+
+static void
+write_item(const struct plumb_iters *iters, uint32_t k, struct plumb_json *json)
+{
+	const struct plumb_rank_match *match = &iters->steps->match;
+	const struct plumb_matched_item *one = &match->items[k];
+
+	plumb_json_object(json);
+	plumb_json_key_quantity(json, "start_skew_ns", one->start_skew_ns);
+	plumb_json_key_quantity(json, "end_skew_ns", one->end_skew_ns);
+	plumb_json_key_quantity(
+		json, "straggler",
+		one->straggler == PLUMB_NONE
+			? PLUMB_UNKNOWN
+			: iters->found->tracks[match->ranks[one->straggler].place].track);
+	plumb_json_key_quantity(json, "straggler_rank",
+	                        one->straggler == PLUMB_NONE ? PLUMB_UNKNOWN
+	                                                     : match->ranks[one->straggler].rank);
+	plumb_json_key(json, "ranks");
+	plumb_json_array(json);
+	for (uint32_t r = 0; r < match->rank_count; r++) {
+		const struct plumb_rank_iteration *each = plumb_rank_of(match, k, r);
+		const struct plumb_iteration *item = &iters->found->tracks[match->ranks[r].place]
+		                                              .levels[0]
+		                                              .items[each->iteration];
+
+		plumb_json_object(json);
+		plumb_json_key_quantity(json, "iteration", each->iteration);
+		plumb_json_key_quantity(json, "start_ns", item->start_ns);
+		plumb_json_key_quantity(json, "duration_ns", item->end_ns - item->start_ns);
+		plumb_json_key_quantity(json, "waiting_ns", each->waiting_ns);
+		plumb_json_end(json);
+	}
+	plumb_json_end(json);
+	plumb_json_end(json);
+}
+
+void
+plumb_iters_ranks_json(const struct plumb_iters *iters, struct plumb_json *json)
+{
+	const struct plumb_rank_match *match = &iters->steps->match;
+
+	plumb_json_key(json, "ranks");
+	if (!match->count) {
+		plumb_json_null(json);
+		return;
+	}
+	plumb_json_object(json);
+	plumb_json_key_text(json, "matched_by", matched[match->matched]);
+	plumb_json_key_text(json, "straggler_by", by[match->by]);
+	plumb_json_key(json, "summary");
+	plumb_json_array(json);
+	for (uint32_t r = 0; r < match->rank_count; r++) {
+		const struct plumb_matched_rank *rank = &match->ranks[r];
+
+		plumb_json_object(json);
+		plumb_json_key_quantity(json, "track", iters->found->tracks[rank->place].track);
+		plumb_json_key_quantity(json, "rank", rank->rank);
+		plumb_json_key_quantity(json, "straggler_in", rank->straggles);
+		plumb_json_key_quantity(json, "duration_ns", rank->duration_ns);
+		plumb_json_key_quantity(json, "waiting_ns", rank->waiting_ns);
+		plumb_json_end(json);
+	}
+	plumb_json_end(json);
+	plumb_json_key(json, "iterations");
+	plumb_json_array(json);
+	for (uint32_t k = 0; k < match->count; k++)
+		write_item(iters, k, json);
+	plumb_json_end(json);
+	plumb_json_end(json);
+}

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""plumb iters: what filled the intervals, and --explain: one odd step of a known cause in a loop that is else the same."""
+import json
+
+import pytest
+from conftest import PLUMB, run_command
+from json_traces import TRACES, shared
+from steps_traces import Rank, all_reduce, rank_files, step, trace
+
+
+def iters(path, *options):
+    done = run_command(PLUMB, "iters", path, "--json", *options)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return json.loads(done.stdout)
+
+
+def main_level(path):
+    return [track for track in iters(path)["tracks"] if track["role"] == "main"][0]["levels"][0]
+
+
+def explain(path, number, *options):
+    told = iters(path, "--explain", str(number), *options)["explain"]
+    text = run_command(PLUMB, "iters", path, "--explain", str(number), *options).stdout
+    assert all(row["text"] in text for row in told["rows"])
+    return told
+
+
+def loop(folder, odd=7, count=14, **different):
+    """COUNT steps, of which ODD is different; the number that its iteration has."""
+    rank = Rank()
+    for number in range(count):
+        step(rank, **(different if number == odd else {}))
+    path = trace(folder, [rank])
+    assert main_level(path)["occurrences"] == count
+    return path
+
+
+# ---- what filled the intervals ----
+
+
+def test_data_loader_of_a_published_trace():
+    trace_file = shared("kineto/k01_v100_resnet50_w0_6steps.json.gz")
+    level = main_level(trace_file)
+    filled = level["summary"]["filled"]
+    assert level["summary"]["filled_what"] == "intervals"
+    assert filled[0]["name"].startswith("enumerate(DataLoader)#") and filled[0]["share"] > 0.5
+    assert sum(row["share"] for row in filled) == pytest.approx(1)
+    assert sum(row["ns"] for row in filled) == sum(
+        one["interval_ns"] for one in level["iterations"] if one["interval_ns"] is not None)
+    for one in level["iterations"][1:]:
+        assert one["filled"][0]["name"] == filled[0]["name"]
+        assert sum(row["ns"] for row in one["filled"]) == one["interval_ns"]
+        assert one["launch_thread"] == 0
+    assert level["iterations"][0]["filled"] == []
+    text = run_command(PLUMB, "iters", trace_file).stdout
+    assert "what filled the intervals" in text
+    assert "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__\n" in text
+
+
+def test_a_gap_is_told_by_what_lies_around_it(tmp_path):
+    rank = Rank()
+    for _ in range(10):
+        step(rank, python=True)
+        rank.now += 3000
+    level = main_level(trace(tmp_path, [rank]))
+    assert level["verdict"] == "host-bound"
+    top = level["summary"]["filled"][0]
+    assert top["kind"] == "gap" and top["share"] > 0.8
+    assert top["text"] == "nothing recorded, at train.py:30"
+
+
+def test_waiting_within_iterations(tmp_path):
+    """Every kernel waits for its launch: there are no intervals to speak of."""
+    rank = Rank()
+    for _ in range(10):
+        step(rank, length=2.0, between=100.0, python=True)
+    level = main_level(trace(tmp_path, [rank]))
+    assert level["summary"]["filled_what"] in ("idle", "intervals")
+    top = level["summary"]["filled"][0]
+    assert (top["kind"], top["line"]) == ("python", 30) and top["share"] > 0.5
+
+
+def test_nothing_is_known_without_host_spans(tmp_path):
+    rank = Rank()
+    for _ in range(10):
+        step(rank)
+        rank.now += 3000
+    rank.events = [event for event in rank.events if event["cat"] in ("kernel", "gpu_memcpy")]
+    path = trace(tmp_path, [rank])
+    level = main_level(path)
+    assert level["verdict"] == "host-bound"
+    assert level["summary"]["filled_what"] is None and level["summary"]["filled"] == []
+    assert "what the host did meanwhile is not known" in run_command(PLUMB, "iters", path).stdout
+    rank.now += 9000
+    told = explain(path, 5)
+    assert told["rows"] == [] or told["rows"][0]["cause"] != "host"
+
+
+def test_gpu_bound_has_nothing_to_fill(tmp_path):
+    rank = Rank()
+    for _ in range(10):
+        step(rank, length=200.0)
+    level = main_level(trace(tmp_path, [rank]))
+    assert level["verdict"] == "GPU-bound" and level["summary"]["filled"] == []
+
+
+# ---- one odd step ----
+
+
+def test_sleep(tmp_path):
+    path = loop(tmp_path, sleep=30_000, python=True)
+    level = main_level(path)
+    assert [i for i, one in enumerate(level["iterations"]) if one["outlier"]] == [7]
+    assert "outliers: 7 (--explain N tells why)" in run_command(PLUMB, "iters", path).stdout
+    told = explain(path, 7)
+    top = told["rows"][0]
+    assert top["cause"] == "host" and not top["hidden"]
+    assert top["difference_ns"] == pytest.approx(30_000_000, rel=0.1)
+    assert "nothing recorded" in top["text"] or "train.py:30" in top["text"]
+    assert told["ns"] - told["median_ns"] == pytest.approx(30_000_000, rel=0.1)
+    assert told["median_iteration"] != 7
+
+
+def test_sleep_between_lines_without_frames_around_it(tmp_path):
+    rank = Rank()
+    for number in range(14):
+        for i in range(20):
+            at = rank.now
+            rank.operator(f"aten::op{i % 5}", f"kernel{i}", 50)
+            rank.python(f"train.py({40 + i}): part{i}", at)
+            rank.now += 8
+            if number == 7 and i == 12:
+                rank.now += 30_000
+        rank.wait()
+    top = explain(trace(tmp_path, [rank]), 7)["rows"][0]
+    assert "29.6 ms more in nothing recorded, between train.py:52 and train.py:53" in top["text"]
+
+
+def test_sleep_that_the_gpu_does_not_notice(tmp_path):
+    """The host runs far ahead: its sleep is hidden."""
+    rank = Rank()
+    for number in range(14):
+        for i in range(20):
+            rank.operator(f"aten::op{i % 5}", f"kernel{i}", 400)
+            rank.now += 900 if number == 7 and i == 12 else 8
+    path = trace(tmp_path, [rank])
+    told = explain(path, 7)
+    assert abs(told["ns"] - told["median_ns"]) < 50_000
+    assert told["rows"] and all(row["hidden"] for row in told["rows"])
+    assert "behind GPU work" in run_command(PLUMB, "iters", path, "--explain", "7").stdout
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+def test_slow_copy(tmp_path, blocking):
+    rank = Rank()
+    for number in range(14):
+        step(rank, copy=(20 if number == 7 else 1) << 20, blocking=blocking)
+    top = explain(trace(tmp_path, [rank]), 7)["rows"][0]
+    assert top["cause"] == "copy", top["text"]
+    assert top["difference_ns"] == pytest.approx(19 * (1 << 20) / 10_000 * 1000, rel=0.2)
+
+
+def test_bigger_batch(tmp_path):
+    path = loop(tmp_path, length=200.0, grid=256, copy=4 << 20)
+    top = explain(path, 7)["rows"][0]
+    assert top["cause"] == "kernels"
+    assert "4.0x as long: a bigger batch (grid 4.0x" in top["text"]
+    assert (top["count"], top["median_count"]) == (20, 20)
+
+
+def test_inserted_kernels(tmp_path):
+    rank = Rank()
+    for number in range(14):
+        step(rank, kernels=40, insert=4 if number == 7 else 0, length=100.0)
+    top = explain(trace(tmp_path, [rank]), 7)["rows"][0]
+    assert top["cause"] == "kernels" and "4 inserted: sort_kernel" in top["text"]
+
+
+def ranks_of(late=None, count=12, odd=6, sleep=20_000):
+    ranks = [Rank(rank=number) for number in range(2)]
+    for number in range(count):
+        for rank in ranks:
+            for i in range(16):
+                rank.operator(f"aten::op{i % 4}", f"kernel{i}", 30)
+                if number == odd and rank.rank == late and i == 8:
+                    rank.now += sleep
+                rank.now += 6
+        all_reduce(ranks)
+        for rank in ranks:
+            rank.operator("aten::add_", "update", 30)
+            rank.wait()
+    return ranks
+
+
+def joined(folder, ranks):
+    output = folder / "job.plumb"
+    done = run_command(PLUMB, "import", *rank_files(folder, ranks), "-o", output)
+    assert done.returncode == 0, done.stderr
+    return output
+
+
+def test_late_rank(tmp_path):
+    path = joined(tmp_path, ranks_of(late=1))
+    data = iters(path)
+    mains = [track for track in data["tracks"] if track["role"] == "main"]
+    assert [track["rank"] for track in mains] == [0, 1]
+    found = data["ranks"]
+    assert (found["matched_by"], found["straggler_by"]) == ("time", "collectives")
+    odd = found["iterations"][6]
+    assert odd["straggler_rank"] == 1 and odd["straggler"] == mains[1]["track"]
+    assert odd["ranks"][0]["waiting_ns"] == pytest.approx(20_000_000, rel=0.05)
+    assert odd["ranks"][1]["waiting_ns"] == 0
+    assert [row["straggler_in"] for row in found["summary"]] == [0, 1]
+    assert found["summary"][0]["waiting_ns"] == pytest.approx(
+        sum(one["ranks"][0]["waiting_ns"] for one in found["iterations"]) / len(found["iterations"]), abs=1)
+    top = explain(path, 6)["rows"][0]
+    assert (top["cause"], top["rank"]) == ("rank", 1)
+    assert "rank 1 came" in top["text"] and "late to AllReduce" in top["text"]
+    assert "there host: 19.9 ms more in nothing recorded" in top["text"]
+    (slow,) = [i for i, one in enumerate(mains[1]["levels"][0]["iterations"]) if one["outlier"]]
+    own = explain(path, slow, "--track", str(mains[1]["track"]))["rows"][0]
+    assert own["cause"] == "host" and own["difference_ns"] == pytest.approx(20_000_000, rel=0.05)
+    text = run_command(PLUMB, "iters", path).stdout
+    assert "rank 1 comes last to the collectives in 1 of" in text
+
+
+def test_a_collective_without_peers(tmp_path):
+    ranks = ranks_of(late=1)
+    top = explain(trace(tmp_path, ranks[:1]), 6)["rows"][0]
+    assert (top["cause"], top["rank"]) == ("rank", None)
+    assert "a rank that is not in the profile" in top["text"]
+    assert iters(tmp_path / "trace")["ranks"] is None
+
+
+def test_even_ranks_have_no_straggler(tmp_path):
+    found = iters(joined(tmp_path, ranks_of()))["ranks"]
+    assert {one["straggler"] for one in found["iterations"]} == {None}
+    assert [row["straggler_in"] for row in found["summary"]] == [0, 0]
+
+
+def test_ranks_that_begin_at_different_iterations(tmp_path):
+    """Rank 1 was recorded two steps later: by time, step 2 of one is step 0 of the other."""
+    ranks = ranks_of(late=1)
+    waits = sorted(event["ts"] + event["dur"] for event in ranks[1].events
+                   if event["name"] == "cudaStreamSynchronize")
+    ranks[1].events = [event for event in ranks[1].events if event["ts"] > waits[1]]
+    found = iters(joined(tmp_path, ranks))["ranks"]
+    assert found["matched_by"] == "time"
+    for one in found["iterations"]:
+        assert one["ranks"][0]["iteration"] - one["ranks"][1]["iteration"] == 2
+    assert [one["straggler_rank"] for one in found["iterations"]].count(1) == 1
+
+
+def test_ranks_whose_clocks_differ(tmp_path):
+    ranks = ranks_of()
+    for event in ranks[1].events:
+        event["ts"] += 1e9
+    found = iters(joined(tmp_path, ranks))["ranks"]
+    assert found["matched_by"] == "index"
+    assert {one["start_skew_ns"] for one in found["iterations"]} == {None}
+
+
+@pytest.mark.skipif(not TRACES.exists(), reason="published traces are not there")
+def test_recorded_ranks(tmp_path):
+    from conftest import ROOT
+    folder = ROOT / "tests" / "data" / "foreign"
+    output = tmp_path / "ranks.plumb"
+    assert run_command(PLUMB, "import", folder / "rank0.json.gz", folder / "rank1.json.gz", "-o",
+                       output).returncode == 0
+    found = iters(output)["ranks"]
+    assert len(found["iterations"]) == 3 and found["straggler_by"] == "collectives"
+    for one in found["iterations"]:
+        assert min(rank["waiting_ns"] for rank in one["ranks"]) < max(rank["waiting_ns"] for rank in one["ranks"])
+
+
+def test_wrong_numbers(tmp_path):
+    path = loop(tmp_path)
+    done = run_command(PLUMB, "iters", path, "--explain", "99")
+    assert done.returncode == 3 and "there is no iteration 99: level 0 has 0 to 13" in done.stderr
+    done = run_command(PLUMB, "iters", path, "--explain", "0", "--level", "4")
+    assert done.returncode == 3 and "there is no level 4" in done.stderr
+    assert explain(path, 3)["rows"] == []
+    assert "nothing differs much" in run_command(PLUMB, "iters", path, "--explain", "3").stdout
