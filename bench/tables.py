@@ -10,6 +10,7 @@ and HolisticTraceAnalysis (--hta: a Python that has it), which only load it. Wal
 import of the same round, so that a machine that drifts hurts all alike.
 """
 import argparse
+import math
 import os
 import sqlite3
 import statistics
@@ -27,9 +28,9 @@ def spans_of(profile):
 def make(options, folder):
     """A trace of so many spans and its profile: (spans, bytes of text)."""
     trace, out = os.path.join(folder, "trace.json"), os.path.join(folder, "out.plumb")
-    size = enlarge(options.trace, 1, trace)
+    size = enlarge(options.trace, 0, trace)
     subprocess.run([options.plumb, "import", trace, "-o", out], check=True)
-    size = enlarge(options.trace, 1.02 * size / 1e6 * options.spans / spans_of(out), trace)
+    size = enlarge(options.trace, (math.ceil(options.spans / spans_of(out)) + 0.5) * size / 1e6, trace)
     subprocess.run([options.plumb, "import", trace, "-o", out], check=True)
     return trace, out, spans_of(out), size
 
