@@ -91,3 +91,14 @@ def test_every_model_of_the_ten_takes_a_step(torch_python, tmp_path):
         if name == "nanogpt" and not attention:
             continue  # PyTorch 2.0 and later
         assert outcome in ("ran", libraries.get(name)), name
+
+
+def test_standard_answers_are_measured():
+    """Of a small trace; the repeated one has the spans that were asked for."""
+    done = run_command(sys.executable, ROOT / "bench" / "tables.py", "--plumb", PLUMB, "--spans", "30000", "--rounds", "1")
+    assert done.returncode == 0, done.stderr
+    head, *table = [line for line in done.stdout.splitlines() if line]
+    assert 30000 <= int(head.split()[0]) < 36000
+    assert [line.split("|")[1].strip() for line in table[2:]] == [
+        "plumb tables all", "plumb iters", "plumb report", "plumb import", "Python's json (parses)"]
+    assert "| 1.00× |" in table[5]
