@@ -237,6 +237,11 @@ print_level(const struct plumb_iters *iters, uint32_t t, uint32_t depth, FILE *o
 		        plumb_format_time(error, llround(level->slope_error_ns)));
 	if (!depth)
 		print_outliers(level, out);
+	if (level->growing)
+		fprintf(out,
+		        "    the loop grows: each iteration runs %.3g kernels more than the one "
+		        "before, from %" PRIu32 " to %" PRIu32 "\n",
+		        level->ops_slope, level->items[0].ops, level->items[level->count - 1].ops);
 	print_odd(iters, level, out);
 	return depth ? 0 : print_items(level, out);
 }

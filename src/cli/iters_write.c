@@ -76,6 +76,7 @@ write_summary(struct plumb_json *json, const struct plumb_iters *iters, uint32_t
 	/* of the time from end to end, an iteration; half its interval of 95 % */
 	key_number(json, "slope_ns", level->slope_ns);
 	key_number(json, "slope_error_ns", level->slope_error_ns);
+	key_number(json, "ops_slope", level->ops_slope);
 	if (!depth)
 		plumb_iters_filled_json(iters, t, json);
 	plumb_json_end(json);
@@ -111,6 +112,8 @@ write_level(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t
 	plumb_json_key_text(json, "first_op",
 	                    plumb_frame_label(iters->profile, level->first_frame));
 	plumb_json_key_text(json, "phase", plumb_iters_phases[level->phase]);
+	plumb_json_key(json, "growing");
+	plumb_json_bool(json, level->growing);
 	key_number(json, "match", level->match);
 	key_number(json, "coverage", level->coverage);
 	plumb_json_key_text(json, "verdict", plumb_iters_verdicts[level->verdict]);
