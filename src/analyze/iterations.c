@@ -362,8 +362,8 @@ add_level(const struct finder *f, const struct plumb_iteration_work *work, const
           struct plumb_iteration_track *track)
 {
 	struct plumb_iteration_level *level = &track->levels[track->level_count];
-	int code = loop->growing ? 0
-	                         : plumb_iterations_turn(work, text, loop, places, &level->phase);
+	int code =
+		loop->growing ? 0 : plumb_iterations_turn(work, text, loop, places, &level->phase);
 
 	if (code < 0 || !loop->rounds.count)
 		return code;

@@ -119,6 +119,8 @@ write_level(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t
 	plumb_json_key_text(json, "verdict", plumb_iters_verdicts[level->verdict]);
 	key_number(json, "interval_share", level->interval_share);
 	key_number(json, "idle_share", level->idle_share);
+	if (!depth)
+		plumb_iters_marked_json(iters, t, json);
 	write_summary(json, iters, t, depth);
 	write_odd(json, iters, level);
 	plumb_json_key(json, "iterations");
@@ -147,6 +149,10 @@ write_track(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t
 	plumb_json_key_quantity(json, "device",
 	                        track->device < p->devices_count ? track->device : PLUMB_UNKNOWN);
 	plumb_json_key_quantity(json, "stream", place->stream);
+	plumb_json_key_quantity(json, "contended_ns",
+	                        track->device < p->devices_count
+	                                ? p->devices[track->device].contended_ns
+	                                : PLUMB_UNKNOWN);
 	plumb_json_key_quantity(json, "ops", track->ops);
 	plumb_json_key_quantity(json, "copies", track->copies);
 	key_number(json, "op_gap_ns", track->op_gap_ns);

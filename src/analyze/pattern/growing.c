@@ -172,7 +172,7 @@ plumb_loop_place_growing(const struct plumb_loop *loop, const int32_t *text,
 	       text[round->end - 1 - tail] == loop->pattern[loop->period - 1 - tail])
 		tail++;
 	for (int32_t i = 0; i < length; i++)
-		places[round->start + i] = i < head           ? i
+		places[round->start + i] = i < head            ? i
 		                           : i < length - tail ? -1
 		                                               : loop->period - (length - i);
 	/* Between them each as early as it can be. */
