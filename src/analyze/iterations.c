@@ -7,10 +7,12 @@
 
 #include <math.h>
 
+#include "analyze/pattern/growing.h"
 #include "base/words.h"
 
 #define LEAST_COVERAGE 0.5         /* of a track, by its outermost loop */
 #define LEAST_COVERAGE_WITHIN 0.25 /* of a round, by a loop in it */
+#define COVERS_ALL 0.98
 #define TIME_MOST (INT64_C(1) << 61)
 #define BEFORE_LEAST 8 /* kernels before the loop that may have one of their own */
 
@@ -375,7 +377,8 @@ add_level(const struct finder *f, struct plumb_iteration_work *work, const int32
           struct plumb_iteration_track *track)
 {
 	struct plumb_iteration_level *level = &track->levels[track->level_count];
-	int code = plumb_iterations_turn(work, text, loop, places, &level->phase);
+	int code =
+		loop->growing ? 0 : plumb_iterations_turn(work, text, loop, places, &level->phase);
 
 	if (code < 0 || !loop->rounds.count)
 		return code;
@@ -384,6 +387,7 @@ add_level(const struct finder *f, struct plumb_iteration_work *work, const int32
 	level->first_frame = frames[loop->pattern[0]];
 	level->match = loop->match;
 	level->coverage = loop->coverage;
+	level->growing = loop->growing;
 	if (!work->busy.count && !gather_times(f, track->device, work))
 		return PLUMB_ESYSTEM;
 	code = plumb_iterations_measure(work, loop, f->limits, level);
@@ -409,6 +413,40 @@ find_within(const struct plumb_loop *outer, const int32_t *text, int32_t count, 
 	return code < 0 ? code : 1;
 }
 
+/* The outermost loop into LOOP; 0: there is none. One that grows is tried where the other leaves
+ * something out: it may be within it, or a few of its rounds. */
+static int
+find_outermost(const struct plumb_iteration_work *work, const int32_t *text, int32_t alphabet,
+               struct plumb_loop *loop)
+{
+	int32_t count = (int32_t)work->kernels.count;
+	int code = plumb_loop_find(text, count, alphabet, LEAST_COVERAGE, loop);
+	struct plumb_loop growing;
+	int64_t *gaps;
+
+	if (code < 0 || (code > 0 && loop->coverage > COVERS_ALL))
+		return code;
+	gaps = calloc((size_t)count + 1, sizeof *gaps);
+	for (int32_t i = 1; gaps && i < count; i++)
+		gaps[i] = plumb_iteration_kernel(work, (uint32_t)i)->start_ns -
+		          plumb_iteration_kernel(work, (uint32_t)i - 1)->end_ns;
+	int grows = gaps ? plumb_loop_find_growing(text, count, alphabet, LEAST_COVERAGE, gaps,
+	                                           &growing)
+	                 : PLUMB_ESYSTEM;
+	free(gaps);
+	if (grows < 0)
+		return grows;
+	if (grows > 0 && (!code || growing.coverage > loop->coverage ||
+	                  (growing.rounds.count < loop->rounds.count &&
+	                   growing.coverage > loop->coverage - (1 - COVERS_ALL)))) {
+		plumb_loop_free(loop);
+		*loop = growing;
+		return 1;
+	}
+	plumb_loop_free(&growing);
+	return code;
+}
+
 static int
 find_levels(const struct finder *f, struct plumb_iteration_work *work, const int32_t *text,
             int32_t alphabet, const uint32_t *frames, struct plumb_iteration_track *track)
@@ -416,8 +454,7 @@ find_levels(const struct finder *f, struct plumb_iteration_work *work, const int
 	int32_t count = (int32_t)work->kernels.count,
 		*places = malloc((size_t)count * sizeof *places);
 	struct plumb_loop loop = { 0 }, inner = { 0 };
-	int code = places ? plumb_loop_find(text, count, alphabet, LEAST_COVERAGE, &loop)
-	                  : PLUMB_ESYSTEM;
+	int code = places ? find_outermost(work, text, alphabet, &loop) : PLUMB_ESYSTEM;
 
 	while (code > 0) {
 		code = add_level(f, work, text, alphabet, frames, &loop, places, track);

@@ -89,6 +89,7 @@ struct plumb_iteration_level {
 	uint32_t period_ops;
 	uint32_t first_frame; /* the kernel that an iteration begins with */
 	uint32_t phase;       /* enum plumb_iteration_phase */
+	bool growing;    /* each iteration has more kernels; period_ops is the shortest one's */
 	double match;    /* share of kernels that have the same name as the one a period later */
 	double coverage; /* share that agrees with an iteration, or a part of one at the ends */
 	struct plumb_iteration *items;
@@ -101,6 +102,7 @@ struct plumb_iteration_level {
 	double overlap_ratio;            /* on average, of the intervals; NAN: none is known */
 	double slope_ns, slope_error_ns; /* of the time from end to end, an iteration, and half its
 	                                    interval of 95 %; NAN under four iterations */
+	double ops_slope; /* kernels more an iteration, by the same line; NAN under four */
 	uint32_t outliers;
 	uint32_t verdict; /* enum plumb_verdict, from: */
 	double interval_share, idle_share;

@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "analyze/iterations_private.h"
+#include "analyze/slope.h"
 
 /* The paper prints intervals whose overlap with copies is 13.96 % (bound by them) and 0.047 %
  * (not): a tenth lies between. */
@@ -20,7 +21,6 @@ const struct plumb_iteration_limits plumb_iteration_limits = {
 
 #define OUTLIER_DEVIATIONS 5.0 /* robust ones, from the median */
 #define OUTLIER_SHARE 0.05     /* of the median at least */
-#define SLOPE_LEAST 4
 
 /* How much of [START, END) the merged set covers. *FROM goes on as windows ascend. */
 static int64_t
@@ -183,45 +183,21 @@ flag_outliers(struct plumb_iteration_level *level, int64_t *room)
 	}
 }
 
-/* Of Student's distribution: half an interval of 95 % in standard errors. */
-static double
-student(uint32_t freedom)
-{
-	static const double few[] = { 12.71, 4.303, 3.182, 2.776, 2.571,
-		                      2.447, 2.365, 2.306, 2.262, 2.228 };
-
-	return freedom <= 10 ? few[freedom - 1] : 1.96 + 2.4 / freedom + 3.0 / freedom / freedom;
-}
-
-/* The line through the times from end to end, over the number of the iteration. */
+/* The lines through the times from end to end and the numbers of kernels. ROOM is for each of them. */
 static void
-fit_slope(struct plumb_iteration_level *level)
+fit_slopes(struct plumb_iteration_level *level, int64_t *room)
 {
-	double n = 0, mean_x = 0, mean = 0, xx = 0, xy = 0, rest = 0;
+	struct plumb_slope line;
 
-	level->slope_ns = level->slope_error_ns = NAN;
 	for (uint32_t i = 0; i < level->count; i++)
-		if (level->items[i].interval_ns != PLUMB_UNKNOWN) {
-			n++;
-			mean_x += i;
-			mean += (double)whole(&level->items[i]);
-		}
-	if (n < SLOPE_LEAST)
-		return;
-	mean_x /= n;
-	mean /= n;
+		room[i] = level->items[i].interval_ns == PLUMB_UNKNOWN ? PLUMB_UNKNOWN
+		                                                       : whole(&level->items[i]);
+	line = plumb_slope_fit(room, level->count);
+	level->slope_ns = line.slope;
+	level->slope_error_ns = line.error;
 	for (uint32_t i = 0; i < level->count; i++)
-		if (level->items[i].interval_ns != PLUMB_UNKNOWN) {
-			xx += (i - mean_x) * (i - mean_x);
-			xy += (i - mean_x) * ((double)whole(&level->items[i]) - mean);
-		}
-	level->slope_ns = xy / xx;
-	for (uint32_t i = 0; i < level->count; i++)
-		if (level->items[i].interval_ns != PLUMB_UNKNOWN)
-			rest += pow((double)whole(&level->items[i]) - mean -
-			                    level->slope_ns * (i - mean_x),
-			            2);
-	level->slope_error_ns = student((uint32_t)n - 2) * sqrt(rest / (n - 2) / xx);
+		room[i] = level->items[i].ops;
+	level->ops_slope = plumb_slope_fit(room, level->count).slope;
 }
 
 static void
@@ -284,7 +260,7 @@ plumb_iterations_measure(const struct plumb_iteration_work *work, const struct p
 	for (uint32_t i = 0; i < level->count; i++)
 		level->items[i].end_ns += level->items[i].start_ns;
 	flag_outliers(level, room);
-	fit_slope(level);
+	fit_slopes(level, room);
 	judge(level, limits);
 	free(room);
 	return 0;

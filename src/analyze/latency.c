@@ -6,6 +6,7 @@
  *   loading  the training process itself spends its time in the DataLoader
  *   wait     a line waits for the GPU (reads a result) while the GPU goes idle
  *   host     a part of the program keeps the CPU busy far longer than the GPU
+ *   intervals  iterations wait for the host, and spans tell what it did
  *   idle     the GPU idles, and none of these was seen
  *
  * All but `workers` need devices that idle. CPU time comes from samples where the profile has them, else
@@ -343,6 +344,21 @@ draft_idle(struct latency *l)
 	return plumb_draft_end(s, &draft);
 }
 
+/* Do the findings so far account for half of the time? */
+static bool
+is_explained(const struct latency *l)
+{
+	const struct plumb_finding_text *found;
+	int64_t sum = 0;
+	uint32_t count;
+
+	found = plumb_study_findings(l->study, &count);
+	for (uint32_t i = 0; i < count; i++)
+		if (!strcmp(found[i].rule, "latency") && found[i].saving_ns > 0)
+			sum = plumb_add(sum, found[i].saving_ns);
+	return sum >= l->idle_ns / 2;
+}
+
 static int
 run(struct plumb_study *study)
 {
@@ -357,6 +373,8 @@ run(struct plumb_study *study)
 		code = find_waits(&l);
 	if (!code && l.idles)
 		code = find_busy(&l);
+	if (!code && l.idles && !is_explained(&l))
+		code = plumb_latency_intervals(&l);
 	if (!code && l.idles && !l.found)
 		code = draft_idle(&l);
 	free(l.place);

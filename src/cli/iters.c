@@ -95,6 +95,10 @@ print_track(const struct plumb_iters *iters, const struct plumb_iteration_track 
 		fprintf(out, ", rank %" PRId64, p->processes[place->process].rank);
 	fprintf(out, ", %s kernels, %s copies and sets\n", plumb_format_count(kernels, track->ops),
 	        plumb_format_count(copies, track->copies));
+	if (track->role == PLUMB_ROLE_MAIN && track->device < p->devices_count &&
+	    p->devices[track->device].contended_ns > 0)
+		fprintf(out, "  several processes had work on this device at once for %s\n",
+		        plumb_format_time(kernels, p->devices[track->device].contended_ns));
 }
 
 static void
@@ -226,8 +230,11 @@ print_level(const struct plumb_iters *iters, uint32_t t, uint32_t depth, FILE *o
 	plumb_text_print(out, plumb_frame_label(iters->profile, level->first_frame));
 	fputc('\n', out);
 	print_verdict(level, out);
-	if (!depth)
+	if (!depth) {
 		plumb_iters_filled_print(iters, t, out);
+		plumb_iters_contended_print(iters, t, out);
+		plumb_iters_marked_print(iters, t, out);
+	}
 	print_stat(out, "duration", &level->duration, "ns");
 	print_stat(out, "interval", &level->interval, "ns");
 	print_stat(out, "kernel gap", &level->op_gap, "ns");
@@ -237,6 +244,11 @@ print_level(const struct plumb_iters *iters, uint32_t t, uint32_t depth, FILE *o
 		        plumb_format_time(error, llround(level->slope_error_ns)));
 	if (!depth)
 		print_outliers(level, out);
+	if (level->growing)
+		fprintf(out,
+		        "    the loop grows: each iteration runs %.3g kernels more than the one "
+		        "before, from %" PRIu32 " to %" PRIu32 "\n",
+		        level->ops_slope, level->items[0].ops, level->items[level->count - 1].ops);
 	print_odd(iters, level, out);
 	return depth ? 0 : print_items(level, out);
 }

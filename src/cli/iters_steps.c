@@ -55,6 +55,13 @@ plumb_iters_steps_new(const struct plumb_profile *p, const struct plumb_iteratio
 		if (!code)
 			code = plumb_filled_find(&own->moments, &track->levels[0], limits,
 			                         &own->filled);
+		if (!code)
+			code = plumb_marked_find(&own->moments, &track->levels[0], &own->marked);
+		own->contended =
+			code ? NULL
+			     : plumb_contended_find(&own->moments, &track->levels[0], &own->others);
+		if (!own->contended)
+			code = PLUMB_ESYSTEM;
 	}
 	if (!code)
 		code = plumb_ranks_match(p, found, steps->moments, &steps->match);
@@ -67,6 +74,7 @@ plumb_iters_steps_free(struct plumb_iters_steps *steps)
 {
 	for (uint32_t t = 0; t < steps->count; t++) {
 		plumb_filled_free(&steps->tracks[t].filled);
+		free(steps->tracks[t].contended);
 		if (steps->tracks[t].moments.profile)
 			plumb_moments_free(&steps->tracks[t].moments);
 	}
@@ -199,4 +207,5 @@ plumb_iters_filled_item(const struct plumb_iters *iters, uint32_t t, uint32_t i,
 	plumb_json_key_quantity(json, "launch_thread",
 	                        one->thread == PLUMB_NONE ? PLUMB_UNKNOWN : one->thread);
 	write_one(iters, t, one, json);
+	plumb_json_key_quantity(json, "contended_ns", iters->steps->tracks[t].contended[i]);
 }

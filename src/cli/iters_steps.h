@@ -4,6 +4,7 @@
 #define PLUMB_CLI_ITERS_STEPS_H
 
 #include "analyze/steps/filled.h"
+#include "analyze/steps/marked.h"
 #include "analyze/steps/ranks.h"
 #include "base/json.h"
 #include "cli/iters.h"
@@ -11,7 +12,11 @@
 /* Of a main track that has iterations; NULLs and zeros elsewhere. */
 struct plumb_iters_track {
 	struct plumb_moments moments;
-	struct plumb_filled filled; /* of level 0 */
+	/* of level 0: */
+	struct plumb_filled filled;
+	struct plumb_marked marked;
+	int64_t *contended; /* by iteration, or NULL */
+	bool others;        /* another process has work on the device */
 };
 
 struct plumb_iters_steps {
@@ -34,6 +39,11 @@ void plumb_iters_filled_print(const struct plumb_iters *iters, uint32_t t, FILE 
 void plumb_iters_filled_json(const struct plumb_iters *iters, uint32_t t, struct plumb_json *json);
 void plumb_iters_filled_item(const struct plumb_iters *iters, uint32_t t, uint32_t i,
                              struct plumb_json *json);
+
+/* What marks say of the iterations, and other processes on the device. */
+void plumb_iters_marked_print(const struct plumb_iters *iters, uint32_t t, FILE *out);
+void plumb_iters_contended_print(const struct plumb_iters *iters, uint32_t t, FILE *out);
+void plumb_iters_marked_json(const struct plumb_iters *iters, uint32_t t, struct plumb_json *json);
 
 /* Sets iteration NUMBER of level DEPTH against the others, on the track that is asked for, else the
  * first main track. Errors: PLUMB_EEMPTY (there is none such), PLUMB_ESYSTEM. */

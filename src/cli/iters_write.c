@@ -76,6 +76,7 @@ write_summary(struct plumb_json *json, const struct plumb_iters *iters, uint32_t
 	/* of the time from end to end, an iteration; half its interval of 95 % */
 	key_number(json, "slope_ns", level->slope_ns);
 	key_number(json, "slope_error_ns", level->slope_error_ns);
+	key_number(json, "ops_slope", level->ops_slope);
 	if (!depth)
 		plumb_iters_filled_json(iters, t, json);
 	plumb_json_end(json);
@@ -111,11 +112,15 @@ write_level(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t
 	plumb_json_key_text(json, "first_op",
 	                    plumb_frame_label(iters->profile, level->first_frame));
 	plumb_json_key_text(json, "phase", plumb_iters_phases[level->phase]);
+	plumb_json_key(json, "growing");
+	plumb_json_bool(json, level->growing);
 	key_number(json, "match", level->match);
 	key_number(json, "coverage", level->coverage);
 	plumb_json_key_text(json, "verdict", plumb_iters_verdicts[level->verdict]);
 	key_number(json, "interval_share", level->interval_share);
 	key_number(json, "idle_share", level->idle_share);
+	if (!depth)
+		plumb_iters_marked_json(iters, t, json);
 	write_summary(json, iters, t, depth);
 	write_odd(json, iters, level);
 	plumb_json_key(json, "iterations");
@@ -144,6 +149,10 @@ write_track(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t
 	plumb_json_key_quantity(json, "device",
 	                        track->device < p->devices_count ? track->device : PLUMB_UNKNOWN);
 	plumb_json_key_quantity(json, "stream", place->stream);
+	plumb_json_key_quantity(json, "contended_ns",
+	                        track->device < p->devices_count
+	                                ? p->devices[track->device].contended_ns
+	                                : PLUMB_UNKNOWN);
 	plumb_json_key_quantity(json, "ops", track->ops);
 	plumb_json_key_quantity(json, "copies", track->copies);
 	key_number(json, "op_gap_ns", track->op_gap_ns);

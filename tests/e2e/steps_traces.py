@@ -89,12 +89,19 @@ def step(rank, kernels=20, length=50.0, copy=1 << 20, blocking=False, sleep=0.0,
     rank.now += 20
 
 
-def trace(folder, ranks, name="trace"):
-    """One file of all RANKS, or of the first alone."""
+def trace(folder, ranks, name="trace", one_device=False):
+    """One file of all RANKS. ONE_DEVICE: they are processes that share a GPU, told by its UUID as in plumb's own
+    exports."""
     events = [event for rank in ranks for event in rank.events]
-    devices = sorted({rank.device for rank in ranks})
-    content = {"schemaVersion": 1, "deviceProperties": [{"id": id, "name": "Test GPU"} for id in devices],
-               "baseTimeNanoseconds": 0, "traceEvents": events}
+    devices = [{"id": rank.device, "name": "Test GPU"} for rank in ranks]
+    if one_device:
+        devices = [{**device, "uuid": "GPU-00000000-0000-0000-0000-000000000001", "process": rank.pid}
+                   for device, rank in zip(devices, ranks)]
+        for rank in ranks:
+            for event in rank.events:
+                if "device" in event["args"]:
+                    event["args"]["process"] = rank.pid
+    content = {"schemaVersion": 1, "deviceProperties": devices, "baseTimeNanoseconds": 0, "traceEvents": events}
     return write(folder, content, name)
 
 

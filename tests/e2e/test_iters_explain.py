@@ -281,3 +281,47 @@ def test_wrong_numbers(tmp_path):
     assert done.returncode == 3 and "there is no level 4" in done.stderr
     assert explain(path, 3)["rows"] == []
     assert "nothing differs much" in run_command(PLUMB, "iters", path, "--explain", "3").stdout
+
+
+# ---- loops that grow ----
+
+
+def growing(base=200, more=5, count=50, spread=1, both=False):
+    """A graph to which every step adds MORE kernels, as loss += this step's loss does; SPREAD names among them."""
+    rank = Rank()
+    for number in range(count):
+        for i in range(base // 2):
+            rank.operator("aten::forward", f"forward{i}", 5)
+        for i in range(number * more):
+            rank.operator("aten::add", f"added{i % spread}", 5)
+        for i in range(base - base // 2):
+            rank.operator("aten::backward", f"backward{i}", 5)
+            if both and i == 20:
+                for k in range(number * more):
+                    rank.operator("aten::mul", f"undone{k % spread}", 5)
+        rank.wait()
+        rank.now += 30
+    return rank
+
+
+@pytest.mark.parametrize("options", [{}, {"spread": 5}, {"both": True}, {"more": 1}, {"base": 40, "more": 2},
+                                     {"base": 30, "more": 5, "spread": 5}, {"count": 10}])
+def test_a_loop_that_grows(tmp_path, options):
+    path = trace(tmp_path, [growing(**options)])
+    level = main_level(path)
+    count, base, more = options.get("count", 50), options.get("base", 200), options.get("more", 5)
+    more *= 2 if options.get("both") else 1
+    assert level["growing"] and level["occurrences"] == count
+    assert [one["ops"] for one in level["iterations"]] == [base + more * i for i in range(count)]
+    assert level["summary"]["ops_slope"] == pytest.approx(more)
+    assert level["first_op"] == "forward0"
+    assert {odd["name"] for odd in level["odd"]} <= {"added0", "added1", "added2", "added3", "added4", "undone0"}
+    assert "the loop grows: each iteration runs" in run_command(PLUMB, "iters", path).stdout
+
+
+def test_a_loop_that_stays_is_not_said_to_grow(tmp_path):
+    rank = Rank()
+    for number in range(30):
+        step(rank, kernels=30, insert=(number * 7919 >> 3) % 3)
+    level = main_level(trace(tmp_path, [rank]))
+    assert not level["growing"] and level["occurrences"] == 30

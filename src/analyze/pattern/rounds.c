@@ -6,6 +6,7 @@
  * before a round are no part of it.
  */
 #include "analyze/pattern/align.h"
+#include "analyze/pattern/growing.h"
 #include "analyze/pattern/period.h"
 
 #define ANCHOR 8          /* symbols to find a round again by */
@@ -115,6 +116,8 @@ plumb_loop_places(const struct plumb_loop *loop, const int32_t *text, int32_t co
 		if (!round->edits)
 			for (int32_t i = round->start; i < round->end; i++)
 				places[i] = i - round->start;
+		else if (loop->growing)
+			plumb_loop_place_growing(loop, text, round, places);
 		else if (plumb_align_round(&align, loop->pattern, loop->period, text + round->start,
 		                           count - round->start, round->edits, &end,
 		                           places + round->start) >= 0)

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Iterations: what is wrong with a loop as a whole. Causes, each a finding of its own:
+ *
+ *   growth      each iteration takes longer than the one before: a graph that grows, a list that is kept
+ *   copies      copies from the host fill the time between iterations
+ *   contention  another process works on the device at the same time
+ *
+ * Where a device waits for the host between iterations is the latency analysis' matter. What grows is
+ * told by a line through each context's time over the iterations; what grows behind other work is not
+ * seen. The saving is what all iterations take more than the first one.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "analyze/iterations.h"
+#include "analyze/slope.h"
+#include "analyze/steps/words.h"
+#include "analyze/study.h"
+#include "base/format.h"
+
+#define ITERATIONS_LEAST 8
+#define SAMPLE_MOST 128 /* iterations that are looked at for what grows */
+#define HALVES 0.2      /* of the slope, in either half */
+#define NAMED_MOST 5
+
+static const struct plumb_threshold thresholds[] = {
+	{ "iterations.growth", 0.10, "share",
+	  "least part of an iteration's time by which the last iterations must be longer than the "
+	  "first" },
+	{ "iterations.contended", 0.05, "share",
+	  "least part of a device's span in which several processes must have work on it" },
+	{ 0 },
+};
+
+/* ---- what grows ---- */
+
+struct growth {
+	const struct plumb_iteration_level *level;
+	struct plumb_moments moments;
+	uint32_t step, samples; /* every step-th iteration is looked at */
+	int64_t *ns;            /* by key, then sample */
+	double *slopes;         /* by key, an iteration; 0 where it does not grow for sure */
+};
+
+struct sampled {
+	struct plumb_step_rows *items; /* by sample */
+	uint32_t count;
+};
+
+static int64_t
+begins(const struct plumb_iteration *item)
+{
+	return item->interval_ns == PLUMB_UNKNOWN ? item->start_ns
+	                                          : item->start_ns - item->interval_ns;
+}
+
+static int
+look(struct growth *g, struct sampled *sampled)
+{
+	int code = 0;
+
+	sampled->items = calloc((size_t)g->samples + 1, sizeof *sampled->items);
+	if (!sampled->items)
+		return PLUMB_ESYSTEM;
+	sampled->count = g->samples;
+	for (uint32_t i = 0; !code && i < g->samples; i++) {
+		const struct plumb_iteration *item = &g->level->items[i * g->step];
+
+		code = plumb_moments_both(&g->moments, begins(item), item->end_ns,
+		                          &sampled->items[i]);
+		plumb_step_rows_sum(&sampled->items[i]);
+	}
+	return code;
+}
+
+static int
+find_slopes(struct growth *g)
+{
+	struct sampled sampled = { 0 };
+	int code = look(g, &sampled);
+	uint32_t keys = g->moments.keys.count;
+
+	g->ns = calloc(((size_t)keys + 1) * (g->samples + 1), sizeof *g->ns);
+	g->slopes = calloc((size_t)keys + 1, sizeof *g->slopes);
+	if (!g->ns || !g->slopes)
+		code = PLUMB_ESYSTEM;
+	for (uint32_t i = 0; !code && i < g->samples; i++)
+		for (uint32_t r = 0; r < sampled.items[i].count; r++)
+			g->ns[(size_t)sampled.items[i].items[r].key * g->samples + i] =
+				sampled.items[i].items[r].ns;
+	for (uint32_t k = 0; !code && k < keys; k++) {
+		struct plumb_slope line =
+			plumb_slope_fit(&g->ns[(size_t)k * g->samples], g->samples);
+
+		if (line.slope > line.error)
+			g->slopes[k] = line.slope / g->step;
+	}
+	for (uint32_t i = 0; i < sampled.count; i++)
+		plumb_vec_free(&sampled.items[i]);
+	free(sampled.items);
+	return code;
+}
+
+/* The key that grows most, of kernels alone if KERNELS is set; PLUMB_NONE: none. */
+static uint32_t
+steepest(const struct growth *g, bool kernels)
+{
+	uint32_t best = PLUMB_NONE;
+
+	for (uint32_t k = 0; k < g->moments.keys.count; k++)
+		if (g->slopes[k] > 0 &&
+		    (!kernels || g->moments.keys.items[k].sort == PLUMB_STEP_KERNEL) &&
+		    (best == PLUMB_NONE || g->slopes[k] > g->slopes[best]))
+			best = k;
+	return best;
+}
+
+static void
+write_growing(struct growth *g, const struct plumb_profile *p, struct plumb_json *json)
+{
+	char text[700];
+
+	plumb_json_key(json, "growing");
+	plumb_json_array(json);
+	for (int i = 0; i < NAMED_MOST; i++) {
+		uint32_t k = steepest(g, false);
+
+		if (k == PLUMB_NONE)
+			break;
+		plumb_json_object(json);
+		plumb_json_key_text(
+			json, "name",
+			plumb_step_name(p, &g->moments.keys.items[k], text, sizeof text));
+		plumb_json_key_quantity(json, "ns", llround(g->slopes[k]));
+		plumb_json_end(json);
+		g->slopes[k] = 0;
+	}
+	plumb_json_end(json);
+}
+
+static void
+write_loop(const struct plumb_iteration_level *level, struct plumb_json *json)
+{
+	plumb_json_key_quantity(json, "iterations", level->count);
+	plumb_json_key_quantity(json, "duration_ns", level->duration.average);
+	plumb_json_key_quantity(json, "interval_ns", level->interval.average);
+}
+
+static int64_t
+whole(const struct plumb_iteration *item)
+{
+	return item->end_ns - begins(item);
+}
+
+static int
+draft_growth(struct plumb_study *s, struct growth *g)
+{
+	const struct plumb_iteration_level *level = g->level;
+	const struct plumb_profile *p = s->profile;
+	uint32_t first = level->items[0].ops, last = level->items[level->count - 1].ops;
+	bool kernels = level->growing || (level->ops_slope >= 0.5 && last > first);
+	uint32_t key = steepest(g, kernels);
+	char name[700] = "", slope[PLUMB_FORMAT_SIZE], where[420];
+	struct plumb_draft draft;
+	uint32_t context = key == PLUMB_NONE ? PLUMB_NONE : g->moments.keys.items[key].context;
+	uint32_t line = context == PLUMB_NONE ? PLUMB_NONE : s->user_of[context];
+
+	if (key != PLUMB_NONE)
+		plumb_step_name(p, &g->moments.keys.items[key], name, sizeof name);
+	plumb_format_time(slope, llround(level->slope_ns));
+	plumb_draft_begin(&draft, "growth", context == PLUMB_NONE ? 0 : context);
+	plumb_draft_key(&draft, "%s %s", kernels ? "kernels" : "time",
+	                line == PLUMB_NONE ? name : plumb_study_line(s, line, where, sizeof where));
+	if (kernels)
+		plumb_draft_title(
+			&draft,
+			"each iteration runs %.3g kernels more than the one before (%" PRIu32
+			" to %" PRIu32 ") and takes %s longer%s%s",
+			level->ops_slope, first, last, slope, *name ? ": " : "", name);
+	else
+		plumb_draft_title(&draft, "each iteration takes %s longer than the one before%s%s",
+		                  slope, *name ? ": " : "", name);
+	plumb_draft_advice(
+		&draft, "%s",
+		kernels ? "The work of a step depends on the steps before it: something keeps the "
+			  "graph of each step. Accumulate losses and metrics with .item() or "
+			  ".detach(), build what is constant before the loop, and let lists of "
+			  "tensors not grow."
+			: "Something grows with the number of steps: a list, a cache or a log that "
+			  "is "
+			  "gone through in each. Look at what grows, and bound it or take it out "
+			  "of "
+			  "the loop.");
+	write_loop(level, draft.evidence);
+	plumb_json_key(draft.evidence, "slope_ns");
+	plumb_json_number(draft.evidence, level->slope_ns);
+	plumb_json_key(draft.evidence, "slope_error_ns");
+	plumb_json_number(draft.evidence, level->slope_error_ns);
+	plumb_json_key_quantity(draft.evidence, "first_kernels", first);
+	plumb_json_key_quantity(draft.evidence, "last_kernels", last);
+	plumb_json_key(draft.evidence, "kernels_more");
+	plumb_json_number(draft.evidence, level->ops_slope);
+	write_growing(g, p, draft.evidence);
+	plumb_study_line_json(s, draft.evidence, line);
+	draft.saving_ns = llround(level->slope_ns * level->count * (level->count - 1) / 2);
+	draft.confidence = kernels ? 0.9 : 0.7;
+	return plumb_draft_end(s, &draft);
+}
+
+/* Do both halves rise? From one level to another, as when another process starts, is no growth. */
+static bool
+rises(const struct plumb_iteration_level *level)
+{
+	uint32_t half = level->count / 2;
+	int64_t *times = malloc(((size_t)level->count + 1) * sizeof *times);
+	struct plumb_slope first, second;
+
+	if (!times)
+		return false;
+	for (uint32_t i = 0; i < level->count; i++)
+		times[i] = level->items[i].interval_ns == PLUMB_UNKNOWN ? PLUMB_UNKNOWN
+		                                                        : whole(&level->items[i]);
+	first = plumb_slope_fit(times, half);
+	second = plumb_slope_fit(times + half, level->count - half);
+	free(times);
+	return !(first.slope <= HALVES * level->slope_ns) &&
+	       !(second.slope <= HALVES * level->slope_ns);
+}
+
+static bool
+grows(const struct plumb_study *s, const struct plumb_iteration_level *level)
+{
+	double mean = 0;
+
+	if (level->count < ITERATIONS_LEAST || !(level->slope_ns > level->slope_error_ns) ||
+	    !rises(level))
+		return false;
+	for (uint32_t i = 0; i < level->count; i++)
+		mean += (double)whole(&level->items[i]) / level->count;
+	return level->slope_ns * (level->count - 1) >=
+	       plumb_study_threshold(s, "iterations.growth") * mean;
+}
+
+static int
+find_growth(struct plumb_study *s, struct growth *g)
+{
+	int code;
+
+	if (!grows(s, g->level))
+		return 0;
+	g->step = g->level->count / SAMPLE_MOST + 1;
+	g->samples = (g->level->count + g->step - 1) / g->step;
+	code = find_slopes(g);
+	if (!code)
+		code = draft_growth(s, g);
+	free(g->ns);
+	free(g->slopes);
+	return code;
+}
+
+/* ---- copies ---- */
+
+static int
+find_copies(struct plumb_study *s, struct growth *g)
+{
+	const struct plumb_iteration_level *level = g->level;
+	struct plumb_step_rows rows = { 0 };
+	uint32_t best = PLUMB_NONE, context, line;
+	int64_t overlap = 0;
+	char share[PLUMB_FORMAT_SIZE], bytes[PLUMB_FORMAT_SIZE], where[420];
+	char at[440] = "", each[80] = "";
+	struct plumb_draft draft;
+	int code = 0;
+
+	if (level->verdict != PLUMB_COPY_BOUND)
+		return 0;
+	for (uint32_t i = 0; !code && i < level->count; i++) {
+		const struct plumb_iteration *item = &level->items[i];
+
+		if (item->interval_ns == PLUMB_UNKNOWN)
+			continue;
+		overlap = plumb_add(overlap, item->overlap_ns);
+		code = plumb_moments_device(&g->moments, begins(item), item->start_ns, &rows);
+	}
+	plumb_step_rows_sum(&rows);
+	for (uint32_t r = 0; r < rows.count && best == PLUMB_NONE; r++)
+		if (g->moments.keys.items[rows.items[r].key].sort == PLUMB_STEP_COPY)
+			best = rows.items[r].key;
+	plumb_vec_free(&rows);
+	if (code)
+		return code;
+	context = best == PLUMB_NONE ? 0 : g->moments.keys.items[best].context;
+	line = s->user_of[context];
+	plumb_study_line(s, line, where, sizeof where);
+	plumb_draft_begin(&draft, "copies", context);
+	plumb_draft_key(&draft, "%s", where);
+	if (line != PLUMB_NONE)
+		snprintf(at, sizeof at, ", at %s", where);
+	if (level->copy_bytes.average != PLUMB_UNKNOWN)
+		snprintf(each, sizeof each, ": %s in each",
+		         plumb_format_bytes(bytes, level->copy_bytes.average));
+	plumb_draft_title(&draft, "copies from the host fill %s of the time between iterations%s%s",
+	                  plumb_format_share(share, level->overlap_ratio, 1), at, each);
+	plumb_draft_advice(
+		&draft, "Copy only what the step needs, and copy it earlier: keep what is used "
+			"again on the GPU, pin the memory (pin_memory=True) and copy the next "
+			"batch with non_blocking=True on another stream while this one computes.");
+	write_loop(level, draft.evidence);
+	plumb_json_key(draft.evidence, "overlap_ratio");
+	plumb_json_number(draft.evidence, level->overlap_ratio);
+	plumb_json_key_quantity(draft.evidence, "copy_bytes", level->copy_bytes.average);
+	plumb_json_key(draft.evidence, "interval_share");
+	plumb_json_number(draft.evidence, level->interval_share);
+	plumb_study_line_json(s, draft.evidence, line);
+	draft.saving_ns = overlap;
+	draft.confidence = 0.7;
+	return plumb_draft_end(s, &draft);
+}
+
+/* ---- other processes ---- */
+
+static int
+find_contention(struct plumb_study *s)
+{
+	const struct plumb_profile *p = s->profile;
+	char name[160], time[PLUMB_FORMAT_SIZE], share[PLUMB_FORMAT_SIZE];
+	int code = 0;
+
+	for (uint32_t d = 0; !code && d < p->devices_count; d++) {
+		const struct plumb_device *device = &p->devices[d];
+		const char *text = plumb_text(p, device->name);
+		struct plumb_draft draft;
+		int64_t processes = 0, span;
+
+		if (device->contended_ns == PLUMB_UNKNOWN || device->contended_ns <= 0 ||
+		    device->first_ns == PLUMB_UNKNOWN || device->last_ns == PLUMB_UNKNOWN ||
+		    __builtin_sub_overflow(device->last_ns, device->first_ns, &span) || span <= 0 ||
+		    (double)device->contended_ns <
+		            plumb_study_threshold(s, "iterations.contended") * (double)span)
+			continue;
+		for (uint32_t i = 0; i < p->device_processes_count; i++)
+			processes += p->device_processes[i].device == d;
+		snprintf(name, sizeof name, "%s", text ? text : "a GPU");
+		plumb_draft_begin(&draft, "contention", 0);
+		plumb_draft_key(&draft, "%s %" PRId64, name, device->ordinal);
+		plumb_draft_title(
+			&draft,
+			"%" PRId64 " processes share %s: for %s, %s of its time, several had "
+			"work on it at once",
+			processes, name, plumb_format_time(time, device->contended_ns),
+			plumb_format_share(share, (double)device->contended_ns, (double)span));
+		plumb_draft_advice(
+			&draft,
+			"Kernels of two processes take turns or slow each other down, and "
+			"each process sees longer kernels and gaps of its own. Give each "
+			"process a device of its own (CUDA_VISIBLE_DEVICES), or run them one "
+			"after the other; where they must share, MPS lets them run together.");
+		plumb_json_key_quantity(draft.evidence, "processes", processes);
+		plumb_json_key_quantity(draft.evidence, "contended_ns", device->contended_ns);
+		plumb_json_key_quantity(draft.evidence, "device_span_ns", span);
+		plumb_study_line_json(s, draft.evidence, PLUMB_NONE);
+		draft.saving_ns = device->contended_ns;
+		draft.confidence = 0.6;
+		code = plumb_draft_end(s, &draft);
+	}
+	return code;
+}
+
+/* ---- all of it ---- */
+
+static int
+look_at(struct plumb_study *s, const struct plumb_iteration_track *track)
+{
+	struct growth g = { .level = &track->levels[0] };
+	int code = 0;
+
+	if (!track->level_count || (!grows(s, g.level) && g.level->verdict != PLUMB_COPY_BOUND))
+		return 0;
+	code = plumb_moments_new(s->profile, s->user_of, track->device, track->process, &g.moments);
+	if (!code)
+		code = find_growth(s, &g);
+	if (!code)
+		code = find_copies(s, &g);
+	plumb_moments_free(&g.moments);
+	return code;
+}
+
+static int
+run(struct plumb_study *study)
+{
+	struct plumb_iterations found;
+	int code = plumb_iterations_find(study->profile, NULL, &found, NULL);
+
+	for (uint32_t t = 0; !code && t < found.count; t++)
+		code = look_at(study, &found.tracks[t]);
+	plumb_iterations_free(&found);
+	return code ? code : find_contention(study);
+}
+
+const struct plumb_analysis plumb_analysis_iterations = {
+	.name = "iterations",
+	.summary = "what is wrong with a loop as a whole: iterations that take longer and longer, "
+		   "copies between them, another process on the device",
+	.thresholds = thresholds,
+	.run = run,
+};

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Iterations that wait for the host, and what the launching thread did meanwhile. */
+#include <stdlib.h>
+
+#include "analyze/latency.h"
+#include "analyze/steps/filled.h"
+#include "analyze/steps/words.h"
+#include "base/format.h"
+
+#define NAMED_MOST 5
+
+static int
+draft(struct latency *l, const struct plumb_iteration_level *level,
+      const struct plumb_moments *moments, const struct plumb_filled *filled)
+{
+	static const char *const what[] = { NULL, "between iterations", "within iterations", NULL };
+	struct plumb_study *s = l->study;
+	struct plumb_step_shown shown[PLUMB_STEP_SHOWN];
+	uint32_t count = plumb_step_rows_show(moments, &filled->all.rows, NAMED_MOST, shown);
+	char name[700], time[PLUMB_FORMAT_SIZE], share[PLUMB_FORMAT_SIZE];
+	struct plumb_draft draft;
+
+	if (!count || shown[0].kind != PLUMB_SHOWN_KEY)
+		return 0;
+	const struct plumb_step_key *key = &moments->keys.items[shown[0].key];
+	plumb_step_name(s->profile, key, name, sizeof name);
+	plumb_draft_begin(&draft, "intervals", key->context == PLUMB_NONE ? 0 : key->context);
+	plumb_draft_key(&draft, "%s", name);
+	plumb_draft_title(&draft, "the GPU waits %s for the host %s, %s of it for this: %s",
+	                  plumb_format_time(time, filled->all.ns), what[filled->what],
+	                  plumb_format_share(share, (double)shown[0].ns, (double)filled->all.ns),
+	                  name);
+	plumb_draft_advice(
+		&draft, "The device has no work until the host launches the next kernel. Do what "
+			"is named before the device runs dry: load data in workers, keep results "
+			"on the GPU, and do not wait for it in each step. plumb iters shows each "
+			"iteration.");
+	plumb_json_key_quantity(draft.evidence, "iterations", level->count);
+	plumb_json_key_quantity(draft.evidence, "waited_ns", filled->all.ns);
+	plumb_json_key(draft.evidence, "filled");
+	plumb_json_array(draft.evidence);
+	for (uint32_t i = 0; i < count; i++) {
+		plumb_json_object(draft.evidence);
+		plumb_json_key_text(draft.evidence, "name",
+		                    shown[i].kind == PLUMB_SHOWN_KEY
+		                            ? plumb_step_name(s->profile,
+		                                              &moments->keys.items[shown[i].key],
+		                                              name, sizeof name)
+		                    : shown[i].kind == PLUMB_SHOWN_GAPS ? "nothing recorded"
+		                                                        : "other");
+		plumb_json_key_quantity(draft.evidence, "ns", shown[i].ns);
+		plumb_json_end(draft.evidence);
+	}
+	plumb_json_end(draft.evidence);
+	plumb_latency_evidence(l, draft.evidence);
+	plumb_study_line_json(s, draft.evidence, key->line);
+	draft.saving_ns = plumb_latency_bound(l, filled->all.ns);
+	draft.confidence = 0.6;
+	l->found++;
+	return plumb_draft_end(s, &draft);
+}
+
+static int
+look_at(struct latency *l, const struct plumb_iteration_track *track)
+{
+	struct plumb_moments moments = { 0 };
+	struct plumb_filled filled = { 0 };
+	int code;
+
+	if (!track->level_count || track->levels[0].verdict != PLUMB_HOST_BOUND)
+		return 0;
+	code = plumb_moments_new(l->study->profile, l->study->user_of, track->device,
+	                         track->process, &moments);
+	if (!code)
+		code = plumb_filled_find(&moments, &track->levels[0], &plumb_iteration_limits,
+		                         &filled);
+	if (!code && filled.all.ns > 0 &&
+	    (double)filled.all.ns >=
+	            plumb_study_threshold(l->study, "latency.share") * (double)l->study->span_ns)
+		code = draft(l, &track->levels[0], &moments, &filled);
+	plumb_filled_free(&filled);
+	plumb_moments_free(&moments);
+	return code;
+}
+
+int
+plumb_latency_intervals(struct latency *l)
+{
+	struct plumb_iterations found;
+	int code = plumb_iterations_find(l->study->profile, NULL, &found, NULL);
+
+	for (uint32_t t = 0; !code && t < found.count; t++)
+		code = look_at(l, &found.tracks[t]);
+	plumb_iterations_free(&found);
+	return code;
+}
