@@ -24,8 +24,7 @@ is_backward(const struct plumb_profile *p, uint32_t context)
 {
 	const char *name = plumb_text(p, plumb_context_frame(p, context)->name);
 
-	return p->contexts[context].flags &
-	               (PLUMB_CONTEXT_BACKWARD | PLUMB_CONTEXT_ACCUMULATION) ||
+	return p->contexts[context].flags & (PLUMB_CONTEXT_BACKWARD | PLUMB_CONTEXT_ACCUMULATION) ||
 	       (name && !strncmp(name, "autograd::engine::", strlen("autograd::engine::")));
 }
 
@@ -145,7 +144,8 @@ link_thread(struct engine *engine, uint32_t track)
 			continue;
 		if (at + 1 < engine->count)
 			until = nodes[engine->nodes[at + 1]].at;
-		for (; i < path->first_span[track + 1] && nodes[plumb_path_begin(i)].at < until; i++)
+		for (; i < path->first_span[track + 1] && nodes[plumb_path_begin(i)].at < until;
+		     i++)
 			if (is_outermost(path, i))
 				last = i;
 		if (nodes[plumb_path_end(last)].at <= until &&
@@ -168,8 +168,8 @@ plumb_path_engine(struct plumb_path *path)
 	for (uint32_t t = 0; t < p->tracks_count; t++)
 		any |= engine.engines[t] = is_engine(path, t);
 	for (uint32_t t = 0; any && done && t < p->tracks_count; t++) {
-		uint32_t main = engine.engines[t] ? find_main(&engine, p->tracks[t].process)
-		                                  : PLUMB_NONE;
+		uint32_t main =
+			engine.engines[t] ? find_main(&engine, p->tracks[t].process) : PLUMB_NONE;
 
 		if (main == PLUMB_NONE)
 			continue;

@@ -23,7 +23,8 @@ order_stream(struct plumb_path *path, uint32_t from, uint32_t to)
 			continue;
 		/* Two that only touch, by rounding. */
 		if (last != PLUMB_NONE) {
-			int64_t over = nodes[plumb_path_end(last)].at - nodes[plumb_path_begin(i)].at;
+			int64_t over =
+				nodes[plumb_path_end(last)].at - nodes[plumb_path_begin(i)].at;
 
 			if (over > 0 && over <= PLUMB_PATH_ROUNDING_NS &&
 			    nodes[plumb_path_begin(last)].at < nodes[plumb_path_begin(i)].at)
@@ -65,8 +66,8 @@ find_launch(struct plumb_path *path, uint32_t work)
 
 	if (call == PLUMB_NONE)
 		return -1;
-	int64_t delay = path->nodes[plumb_path_begin(work)].at -
-	                path->nodes[plumb_path_begin(call)].at;
+	int64_t delay =
+		path->nodes[plumb_path_begin(work)].at - path->nodes[plumb_path_begin(call)].at;
 	if (delay < 0) {
 		path->facts.impossible++;
 		return -1;

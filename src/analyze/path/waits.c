@@ -12,7 +12,7 @@
 
 #include "analyze/path/path_private.h"
 
-#define EVENT_NS 5000        /* from the end of one work to the begin of one that waited for it */
+#define EVENT_NS 5000 /* from the end of one work to the begin of one that waited for it */
 #define LONG_LAUNCHED_NS 50000
 #define LONG_IDLE_NS 10000
 
@@ -98,8 +98,8 @@ add_wait(struct plumb_path *path, const struct plumb_wait *wait, unsigned char *
 		path->facts.syncs++;
 		return add_sync(path, work, call);
 	}
-	uint32_t next = handed_over(path, wait->track,
-	                            path->nodes[plumb_path_begin(call)].at, true);
+	uint32_t next =
+		handed_over(path, wait->track, path->nodes[plumb_path_begin(call)].at, true);
 	if (next == PLUMB_NONE || next == work)
 		return true; /* nothing came after it */
 	path->facts.events++;
