@@ -6,11 +6,13 @@
 #include <stdio.h>
 
 #include "analyze/iterations.h"
+#include "cli/iters_path.h"
 
 struct plumb_iters {
 	const struct plumb_profile *profile;
 	const struct plumb_iterations *found;
 	int64_t track; /* the one to show, -1 all */
+	struct plumb_iters_path *paths; /* NULL: none */
 };
 
 /* Words by the numbers of analyze/iterations.h; NULL is none. */
