@@ -271,6 +271,8 @@ print_all(const struct plumb_iters *iters, FILE *out)
 			fputs("  no loop: the order of its kernels does not repeat\n", out);
 		for (uint32_t l = 0; !code && l < track->level_count; l++)
 			code = print_level(iters, t, l, out);
+		if (!code)
+			code = plumb_iters_path_print(iters->paths, track, out);
 	}
 	if (!code && iters->track < 0)
 		plumb_iters_ranks_print(iters, out);
@@ -330,9 +332,9 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 	struct plumb_profile profile = { 0 };
 	struct plumb_iterations found = { 0 };
 	struct plumb_iters_steps steps = { 0 };
-	struct plumb_iters iters = { &profile, &found, -1, &steps };
+	struct plumb_iters iters = { &profile, &found, -1, &steps, NULL };
 	struct plumb_error error = { 0 };
-	int result;
+	int result, code;
 
 	if (plumb_options_flag(invocation->options, "json") &&
 	    plumb_options_flag(invocation->options, "csv"))
@@ -347,11 +349,13 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 	/* Markers are on threads, so all spans are wanted. */
 	if (plumb_load(&profile, invocation->operands[0], PLUMB_LOAD_ALL, &error) < 0)
 		return plumb_cli_fail(invocation, &error);
-	result =
-		plumb_iterations_find(&profile, &limits, &found, &error) < 0 ||
-				plumb_iters_steps_new(&profile, &found, &limits, &steps, &error) < 0
-			? plumb_cli_fail(invocation, &error)
-			: show(invocation, &iters);
+	code = plumb_iterations_find(&profile, &limits, &found, &error);
+	if (!code)
+		code = plumb_iters_steps_new(&profile, &found, &limits, &steps, &error);
+	if (!code)
+		iters.paths = plumb_iters_path_new(&profile, &found, &code, &error);
+	result = code < 0 ? plumb_cli_fail(invocation, &error) : show(invocation, &iters);
+	plumb_iters_path_free(iters.paths);
 	plumb_iters_steps_free(&steps);
 	plumb_iterations_free(&found);
 	plumb_profile_free(&profile);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "analyze/iterations.h"
+#include "cli/iters_path.h"
 
 struct plumb_iters_steps;
 
@@ -14,6 +15,7 @@ struct plumb_iters {
 	const struct plumb_iterations *found;
 	int64_t track; /* the one to show, -1 all */
 	const struct plumb_iters_steps *steps;
+	struct plumb_iters_path *paths; /* NULL: none */
 };
 
 /* Words by the numbers of analyze/iterations.h; NULL is none. */

@@ -131,7 +131,7 @@ write_level(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t
 	plumb_json_end(json);
 }
 
-static void
+static int
 write_track(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t)
 {
 	const struct plumb_iteration_track *track = &iters->found->tracks[t];
@@ -162,28 +162,32 @@ write_track(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t
 	for (uint32_t l = 0; l < track->level_count; l++)
 		write_level(json, iters, t, l);
 	plumb_json_end(json);
+	int code = plumb_iters_path_json(iters->paths, track, json);
 	plumb_json_end(json);
+	return code;
 }
 
 int
 plumb_iters_json(const struct plumb_iters *iters, FILE *out)
 {
 	struct plumb_json *json = plumb_json_new(out);
+	int code;
 
 	plumb_json_object(json);
 	plumb_json_key_quantity(json, "schema", 1);
 	plumb_json_key_text(json, "verb", "iters");
 	plumb_json_key(json, "newest");
 	plumb_json_bool(json, iters->found->newest);
+	code = plumb_iters_path_json(iters->paths, NULL, json);
 	plumb_json_key(json, "tracks");
 	plumb_json_array(json);
-	for (uint32_t t = 0; t < iters->found->count; t++)
+	for (uint32_t t = 0; !code && t < iters->found->count; t++)
 		if (plumb_iters_shown(iters, &iters->found->tracks[t]))
-			write_track(json, iters, t);
+			code = write_track(json, iters, t);
 	plumb_json_end(json);
 	plumb_iters_ranks_json(iters, json);
 	plumb_json_end(json);
-	return plumb_json_finish(json);
+	return plumb_json_finish(json) < 0 ? -1 : code;
 }
 
 /* A cell; an unknown one is empty. */

@@ -16,6 +16,7 @@
 #include "import/chrome_event.h"
 #include "import/copies.h"
 #include "import/import.h"
+#include "import/kineto.h"
 #include "import/shapes.h"
 
 #define DEVICES_MAX 64
@@ -33,6 +34,7 @@ enum category {
 	FLOW_BACKWARD,
 	REPEATED,
 	NATIVE,
+	SYNC,
 };
 
 static const struct {
@@ -50,6 +52,7 @@ static const struct {
 	{ "user_annotation", ANNOTATION },
 	{ "fwdbwd", FLOW_BACKWARD },
 	{ "gpu_user_annotation", REPEATED },
+	{ "cuda_sync", SYNC },
 	/* to 2021 */
 	{ "Operator", OPERATOR },
 	{ "Kernel", KERNEL },
@@ -72,6 +75,7 @@ static const struct {
 
 struct arguments {
 	int64_t correlation, device, stream, context, bytes, process;
+	int64_t awaited, recorded; /* of a synchronisation */
 	struct plumb_slice collective;
 	struct plumb_slice dims, strides, types; /* of an operator's inputs: JSON as it stands */
 	struct plumb_trace_launch launch;
@@ -133,6 +137,8 @@ begin(struct plumb_chrome *chrome)
 		.context = PLUMB_UNKNOWN,
 		.bytes = PLUMB_UNKNOWN,
 		.process = PLUMB_UNKNOWN,
+		.awaited = -1,
+		.recorded = -1,
 		.launch = plumb_trace_no_launch,
 	};
 }
@@ -230,7 +236,9 @@ argument(struct plumb_chrome *chrome, struct plumb_slice key,
 			return;
 		}
 		break;
-	default:
+	case 'w':
+		if (plumb_kineto_sync_key(pull, key, &event->awaited, &event->recorded))
+			return;
 		break;
 	}
 	plumb_pull_skip(pull);
@@ -357,6 +365,12 @@ device_of(struct reader *reader, int64_t pid, uint32_t process, int64_t ordinal)
 	return plumb_trace_device(reader->trace, process, ordinal, uuid);
 }
 
+static uint64_t
+positive(int64_t correlation)
+{
+	return correlation > 0 ? (uint64_t)correlation : 0;
+}
+
 static void
 take_work(struct reader *reader, enum category category, const struct plumb_chrome_event *event)
 {
@@ -379,7 +393,7 @@ take_work(struct reader *reader, enum category category, const struct plumb_chro
 		.track = plumb_trace_stream(trace, process, device, arguments->context, stream),
 		.start_ns = event->start,
 		.end_ns = plumb_chrome_end(event),
-		.correlation = arguments->correlation > 0 ? (uint64_t)arguments->correlation : 0,
+		.correlation = positive(arguments->correlation),
 		.bytes = arguments->bytes,
 		.launch = arguments->launched ? &arguments->launch : NULL,
 		.collective = PLUMB_NONE,
@@ -421,7 +435,7 @@ take_host(struct reader *reader, enum category category, const struct plumb_chro
 		                                       reader->arguments.types));
 		return;
 	}
-	uint64_t correlation = category == CALL && correlated > 0 ? (uint64_t)correlated : 0;
+	uint64_t correlation = category == CALL ? positive(correlated) : 0;
 	plumb_trace_host(trace, thread_of(reader, event), frame, event->start, end, correlation);
 }
 
@@ -441,6 +455,7 @@ static void
 take(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 {
 	struct reader *reader = chrome->own;
+	const struct arguments *a = &reader->arguments;
 	enum category category = event->category.at ? category_of(event->category) : OTHER;
 	if (category == FLOW_BACKWARD)
 		take_flow(reader, event);
@@ -452,6 +467,12 @@ take(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 		                        event->phase ? 1 : 0);
 	else if (event->start == PLUMB_UNKNOWN || !event->name.at)
 		plumb_trace_count(reader->trace, PLUMB_FATE_BACKWARDS, NULL, 1);
+	else if (category == SYNC)
+		plumb_kineto_sync(reader->trace, event,
+		                  &(struct plumb_trace_sync){ reader->process, a->device,
+		                                              a->context, a->stream, a->awaited,
+		                                              positive(a->correlation),
+		                                              positive(a->recorded) });
 	else if (category == KERNEL || category == COPY || category == SET)
 		take_work(reader, category, event);
 	else

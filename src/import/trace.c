@@ -55,6 +55,7 @@ forget_file(struct plumb_trace *trace)
 	plumb_vec_free(&trace->calls);
 	plumb_map_free(&trace->call_map);
 	plumb_vec_free(&trace->pauses);
+	plumb_vec_free(&trace->syncs);
 	plumb_trace_forget_readings(trace);
 }
 
@@ -188,6 +189,19 @@ plumb_trace_has_device(const struct plumb_trace *trace, uint32_t process, int64_
 {
 	return place_find(trace, &(struct plumb_trace_place){
 					 .what = DEVICE, .owner = process, .x = ordinal });
+}
+
+uint32_t
+plumb_trace_has_stream(const struct plumb_trace *trace, uint32_t process, int64_t ordinal,
+                       int64_t gpu_context, int64_t stream)
+{
+	return place_find(trace, &(struct plumb_trace_place){
+					 .what = STREAM,
+					 .owner = process,
+					 .second = plumb_trace_has_device(trace, process, ordinal),
+					 .x = gpu_context,
+					 .y = stream,
+				 });
 }
 
 /* A track under KEY, with room for its spans. */
@@ -464,6 +478,16 @@ plumb_trace_wait(struct plumb_trace *trace, uint32_t process, uint64_t correlati
 	if (!pause)
 		return plumb_trace_no_memory(trace);
 	*pause = (struct plumb_trace_pause){ correlation, process, ns };
+	return 0;
+}
+
+int
+plumb_trace_sync(struct plumb_trace *trace, const struct plumb_trace_sync *sync)
+{
+	struct plumb_trace_sync *added = plumb_vec_add(&trace->syncs);
+	if (!added)
+		return plumb_trace_no_memory(trace);
+	*added = *sync;
 	return 0;
 }
 

@@ -117,6 +117,16 @@ int plumb_trace_bytes(struct plumb_trace *trace, const struct plumb_value *bytes
 /* A synchronisation: the host waited NS within the call of PROCESS that has CORRELATION; 0 when only a stream
  * waited. Calls that wait by their name (cudaStreamSynchronize) have their own duration instead. */
 int plumb_trace_wait(struct plumb_trace *trace, uint32_t process, uint64_t correlation, int64_t ns);
+/* Who waited for what (model/profile.h), by the file's own numbers: in the call CALL of PROCESS, its thread, or
+ * where STREAM is not PLUMB_UNKNOWN that stream, waited for the stream AWAITED of the device ORDINAL;
+ * PLUMB_UNKNOWN: for all of its streams. AFTER: the call that recorded the event, 0 none. Counts nothing:
+ * plumb_trace_wait does. */
+struct plumb_trace_sync {
+	uint32_t process;
+	int64_t ordinal, gpu_context, stream, awaited;
+	uint64_t call, after;
+};
+int plumb_trace_sync(struct plumb_trace *trace, const struct plumb_trace_sync *sync);
 /* Bytes that DEVICE copied and set beside those of its works that say how many. */
 int plumb_trace_more_bytes(struct plumb_trace *trace, uint32_t device, int64_t copied, int64_t set);
 

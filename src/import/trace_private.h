@@ -117,6 +117,7 @@ struct plumb_trace {
 	PLUMB_VEC(struct plumb_trace_call) calls;
 	struct plumb_map call_map;
 	PLUMB_VEC(struct plumb_trace_pause) pauses;
+	PLUMB_VEC(struct plumb_trace_sync) syncs;
 	struct plumb_trace_readings readings;
 	/* Of all files. */
 	PLUMB_VEC(struct plumb_trace_busy) busy;
@@ -159,6 +160,10 @@ plumb_trace_add_work(struct plumb_trace *trace, const struct plumb_trace_item *i
 int plumb_trace_totals(struct plumb_trace *trace);
 /* SPAN is one of its track. */
 int plumb_trace_add_span(struct plumb_trace *trace, const struct plumb_span *span);
+
+/* A stream that the file had work on; PLUMB_NONE: not. */
+uint32_t plumb_trace_has_stream(const struct plumb_trace *trace, uint32_t process, int64_t ordinal,
+                                int64_t gpu_context, int64_t stream);
 
 /* The span, of a track, lies within the run, its process and its track. */
 void plumb_trace_extent(struct plumb_trace *trace, const struct plumb_span *span);

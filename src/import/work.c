@@ -246,6 +246,37 @@ place_pauses(struct plumb_trace *trace)
 	return code;
 }
 
+/* Waits of calls and for streams that the file has; there is nothing to wait for on others. */
+static int
+place_syncs(struct plumb_trace *trace)
+{
+	int code = 0;
+	for (uint32_t i = 0; i < trace->syncs.count && !code; i++) {
+		const struct plumb_trace_sync *s = &trace->syncs.items[i];
+		const struct plumb_trace_call *call =
+			plumb_trace_call_find(trace, s->process, s->call, true);
+		if (!call)
+			continue;
+		uint32_t process = process_of(trace, call->track);
+		bool all = s->awaited == PLUMB_UNKNOWN, thread = s->stream == PLUMB_UNKNOWN;
+		struct plumb_wait wait = {
+			.track = thread ? call->track
+			                : plumb_trace_has_stream(trace, process, s->ordinal,
+			                                         s->gpu_context, s->stream),
+			.awaited = all ? PLUMB_NONE
+			               : plumb_trace_has_stream(trace, process, s->ordinal,
+			                                        s->gpu_context, s->awaited),
+			.device = plumb_trace_has_device(trace, process, s->ordinal),
+			.call = s->call,
+			.after = s->after,
+		};
+		if (wait.track != PLUMB_NONE && (all || wait.awaited != PLUMB_NONE) &&
+		    plumb_builder_wait(trace->builder, &wait) < 0)
+			code = plumb_trace_no_memory(trace);
+	}
+	return code;
+}
+
 int
 plumb_trace_place_work(struct plumb_trace *trace)
 {
@@ -257,6 +288,8 @@ plumb_trace_place_work(struct plumb_trace *trace)
 	plumb_vec_free(&trace->works);
 	if (!code)
 		code = place_pauses(trace);
+	if (!code)
+		code = place_syncs(trace);
 	if (!code)
 		code = count_launches(trace);
 	plumb_vec_free(&trace->calls);

@@ -28,8 +28,8 @@ context_at(struct schedule *s, uint32_t parent, uint32_t kind, const char *name,
 	struct plumb_builder *b = s->builder;
 
 	return plumb_builder_context(
-		b, parent,
-		plumb_builder_frame(b, kind, plumb_builder_text(b, name), PLUMB_NONE, 0), flags);
+		b, parent, plumb_builder_frame(b, kind, plumb_builder_text(b, name), PLUMB_NONE, 0),
+		flags);
 }
 
 static uint32_t
@@ -49,10 +49,9 @@ begin(struct schedule *s, int ranks)
 		                                             .host = PLUMB_NONE,
 		                                             .command = PLUMB_NONE });
 		s->device[i] = plumb_builder_device(
-			s->builder, &(struct plumb_device){ .name = PLUMB_NONE,
-		                                            .uuid = PLUMB_NONE,
-		                                            .ordinal = i,
-		                                            .rank = i });
+			s->builder,
+			&(struct plumb_device){
+				.name = PLUMB_NONE, .uuid = PLUMB_NONE, .ordinal = i, .rank = i });
 	}
 }
 
@@ -74,13 +73,13 @@ static void
 span(struct schedule *s, uint32_t where, uint32_t what, int64_t start, int64_t end,
      uint64_t correlation)
 {
-	assert_int_equal(plumb_builder_span(s->builder, &(struct plumb_span){ .context = what,
-	                                                                      .track = where,
-	                                                                      .start_ns = start,
-	                                                                      .end_ns = end,
-	                                                                      .correlation =
-	                                                                              correlation }),
-	                 0);
+	assert_int_equal(
+		plumb_builder_span(s->builder, &(struct plumb_span){ .context = what,
+	                                                             .track = where,
+	                                                             .start_ns = start,
+	                                                             .end_ns = end,
+	                                                             .correlation = correlation }),
+		0);
 }
 
 static void
@@ -251,9 +250,9 @@ test_event(void **state)
 			uint32_t call = context(&s, PLUMB_FRAME_GPU_API, "launch");
 			uint32_t record = context(&s, PLUMB_FRAME_GPU_API, "cudaEventRecord");
 			uint32_t wait = context(&s, PLUMB_FRAME_GPU_API, "cudaStreamWaitEvent");
-			uint32_t copy =
-				context(&s, PLUMB_FRAME_COPY, "copy pinned\xe2\x86\x92"
-			                                      "device");
+			uint32_t copy = context(&s, PLUMB_FRAME_COPY,
+			                        "copy pinned\xe2\x86\x92"
+			                        "device");
 			uint32_t a = context(&s, PLUMB_FRAME_KERNEL, "a");
 			uint32_t b = context(&s, PLUMB_FRAME_KERNEL, "b");
 			span(&s, thread, call, 0, us, 1);
@@ -265,22 +264,25 @@ test_event(void **state)
 			span(&s, thread, call, 8 * us, 9 * us, 5);
 			span(&s, main, b, last + us, last + 100 * us, 5);
 			if (recorded)
-				plumb_builder_wait(s.builder,
-				                   &(struct plumb_wait){ main, side, PLUMB_NONE, 4,
-				                                         3 });
+				plumb_builder_wait(
+					s.builder,
+					&(struct plumb_wait){ main, side, PLUMB_NONE, 4, 3 });
 			make_path(&s);
 			open_window(&s, PLUMB_NONE, 0, 0, &w);
 			if (slow)
 				expect(&s, &w,
-				       "host launch 1000, host - 1000, launch copy pinned\xe2\x86\x92"
+				       "host launch 1000, host - 1000, launch copy "
+				       "pinned\xe2\x86\x92"
 				       "device 6000, copy copy pinned\xe2\x86\x92"
 				       "device 392000, gap b 1000, kernel b 99000");
 			else
 				expect(&s, &w,
-				       "launch a 5000, kernel a 295000, gap b 1000, kernel b 99000");
+				       "launch a 5000, kernel a 295000, gap b 1000, kernel b "
+				       "99000");
 			/* Without the record b could follow its launch at once. */
-			assert_int_equal(saving(&s, &w, "a"),
-			                 slow ? 0 : recorded ? 150000 : (301 - 14) * us);
+			assert_int_equal(saving(&s, &w, "a"), slow       ? 0
+			                                      : recorded ? 150000
+			                                                 : (301 - 14) * us);
 			assert_int_equal(saving(&s, &w,
 			                        "copy pinned\xe2\x86\x92"
 			                        "device"),
@@ -316,10 +318,10 @@ test_sync(void **state)
 		span(&s, thread, call, 600, 610, 3);
 		span(&s, stream, b, 620, 700, 3);
 		if (recorded)
-			plumb_builder_wait(s.builder,
-			                   &(struct plumb_wait){
-						   thread, recorded == 1 ? stream : PLUMB_NONE,
-						   PLUMB_NONE, 2, 0 });
+			plumb_builder_wait(
+				s.builder,
+				&(struct plumb_wait){ thread, recorded == 1 ? stream : PLUMB_NONE,
+			                              PLUMB_NONE, 2, 0 });
 		make_path(&s);
 		open_window(&s, PLUMB_NONE, 0, 0, &w);
 		expect(&s, &w,

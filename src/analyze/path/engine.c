@@ -10,23 +10,48 @@
 
 #include "analyze/path/path_private.h"
 
-#define LEAST_SHARE 0.9 /* of a thread's outermost spans: the engine's own */
+#define LEAST_SHARE                                                                                \
+	0.25 /* of a thread's outermost spans: the engine's own; hooks and DDP's are others */
 
 struct engine {
 	struct plumb_path *path;
 	unsigned char *engines; /* by track */
+	unsigned char *forward; /* by context: it caused backward work */
 	uint32_t *nodes;        /* of the main thread, in time */
 	uint32_t count;
 };
 
 static bool
+is_flagged(const struct plumb_profile *p, uint32_t context)
+{
+	return p->contexts[context].flags & (PLUMB_CONTEXT_BACKWARD | PLUMB_CONTEXT_ACCUMULATION);
+}
+
+static bool
 is_backward(const struct plumb_profile *p, uint32_t context)
 {
+	static const char *const names[] = { "autograd::engine::", "torch::autograd::" };
 	const char *name = plumb_text(p, plumb_context_frame(p, context)->name);
 
-	return p->contexts[context].flags &
-	               (PLUMB_CONTEXT_BACKWARD | PLUMB_CONTEXT_ACCUMULATION) ||
-	       (name && !strncmp(name, "autograd::engine::", strlen("autograd::engine::")));
+	for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
+		if (!strncmp(name, names[i], strlen(names[i])))
+			return true;
+	return is_flagged(p, context);
+}
+
+static bool
+find_forward(struct engine *engine)
+{
+	const struct plumb_profile *p = engine->path->profile;
+
+	engine->forward = calloc((size_t)p->contexts_count + 1, 1);
+	for (uint32_t c = 1; engine->forward && c < p->contexts_count; c++)
+		if (is_flagged(p, c) && !is_flagged(p, p->contexts[c].parent) &&
+		    p->contexts[c].flags & PLUMB_CONTEXT_BACKWARD)
+			engine->forward[p->contexts[c].parent] = 1;
+	if (engine->forward)
+		engine->forward[0] = 0;
+	return engine->forward != NULL;
 }
 
 static bool
@@ -37,19 +62,24 @@ is_outermost(const struct plumb_path *path, uint32_t span)
 	return !(begin->flags & PLUMB_PATH_LEFT_OUT) && begin->owner == PLUMB_NONE;
 }
 
+/* Much of what it does is backward work, and none of it what backward work is of. */
 static bool
-is_engine(const struct plumb_path *path, uint32_t track)
+is_engine(const struct engine *engine, uint32_t track)
 {
+	const struct plumb_path *path = engine->path;
 	const struct plumb_profile *p = path->profile;
 	uint32_t own = 0, all = 0;
 
 	if (p->tracks[track].kind != PLUMB_TRACK_THREAD)
 		return false;
-	for (uint32_t i = path->first_span[track]; i < path->first_span[track + 1]; i++)
+	for (uint32_t i = path->first_span[track]; i < path->first_span[track + 1]; i++) {
+		if (engine->forward[p->spans[i].context])
+			return false;
 		if (is_outermost(path, i)) {
 			all++;
 			own += is_backward(p, p->spans[i].context);
 		}
+	}
 	return all && own >= LEAST_SHARE * all;
 }
 
@@ -100,30 +130,39 @@ is_idle(const struct plumb_profile *p, uint32_t span)
 	       kind == PLUMB_FRAME_RANGE || kind == PLUMB_FRAME_NATIVE;
 }
 
-/* The engine's spans FIRST to LAST lie between the main thread's nodes BEFORE and BEFORE + 1. */
+/* A stretch: what the engine's thread did between the main thread's nodes BEFORE and BEFORE + 1. */
+struct stretch {
+	uint32_t before;
+	uint32_t first; /* its first span, or PLUMB_NONE: it had been at work already */
+	uint32_t last;  /* the last one that was over in it, or PLUMB_NONE */
+};
+
 static bool
-link_stretch(struct engine *engine, uint32_t first, uint32_t last, uint32_t before)
+link_stretch(struct engine *engine, const struct stretch *s)
 {
 	struct plumb_path *path = engine->path;
 	struct plumb_path_node *nodes = path->nodes;
-	uint32_t from = engine->nodes[before], begin = plumb_path_begin(first);
-	uint32_t end = plumb_path_end(last);
-	uint32_t back = before + 1 < engine->count ? engine->nodes[before + 1] : PLUMB_NONE;
+	uint32_t from = engine->nodes[s->before];
+	uint32_t back = s->before + 1 < engine->count ? engine->nodes[s->before + 1] : PLUMB_NONE;
 	uint32_t owner = back == PLUMB_NONE ? PLUMB_NONE : nodes[back].owner;
 
 	if (!is_idle(path->profile, owner) ||
 	    (back != PLUMB_NONE && nodes[back].flags & PLUMB_PATH_WAITS))
 		return true;
 	path->facts.inferred_threads++;
-	nodes[begin].flags |= PLUMB_PATH_WAITS;
-	if (!plumb_path_edge(path, from, begin, PLUMB_PATH_BY_THREAD,
-	                     nodes[begin].at - nodes[from].at, owner))
-		return false;
-	if (back == PLUMB_NONE)
+	if (s->first != PLUMB_NONE) {
+		uint32_t begin = plumb_path_begin(s->first);
+
+		nodes[begin].flags |= PLUMB_PATH_WAITS;
+		if (!plumb_path_edge(path, from, begin, PLUMB_PATH_BY_THREAD,
+		                     nodes[begin].at - nodes[from].at, owner))
+			return false;
+	}
+	if (back == PLUMB_NONE || s->last == PLUMB_NONE)
 		return true;
 	nodes[back].flags |= PLUMB_PATH_WAITS;
-	return plumb_path_edge(path, end, back, PLUMB_PATH_BY_RETURN,
-	                       nodes[back].at - nodes[end].at, owner);
+	return plumb_path_edge(path, plumb_path_end(s->last), back, PLUMB_PATH_BY_RETURN,
+	                       nodes[back].at - nodes[plumb_path_end(s->last)].at, owner);
 }
 
 static bool
@@ -131,25 +170,31 @@ link_thread(struct engine *engine, uint32_t track)
 {
 	const struct plumb_path *path = engine->path;
 	const struct plumb_path_node *nodes = path->nodes;
-	uint32_t at = 0;
+	uint32_t at = 0, until = path->first_span[track + 1];
+	int64_t busy = INT64_MIN; /* until then the engine's thread was at work */
 
-	for (uint32_t i = path->first_span[track]; i < path->first_span[track + 1];) {
-		uint32_t first = i, last = i++;
-		int64_t begin = nodes[plumb_path_begin(first)].at, until = INT64_MAX;
+	for (uint32_t i = path->first_span[track]; engine->count && i < until;) {
+		int64_t begin = nodes[plumb_path_begin(i)].at, end = INT64_MAX;
+		struct stretch stretch = { 0, PLUMB_NONE, PLUMB_NONE };
 
-		if (!is_outermost(path, first))
-			continue;
 		while (at + 1 < engine->count && nodes[engine->nodes[at + 1]].at <= begin)
 			at++;
-		if (!engine->count || nodes[engine->nodes[at]].at > begin)
+		if (!is_outermost(path, i) || nodes[engine->nodes[at]].at > begin) {
+			i++;
 			continue;
+		}
+		stretch.before = at;
+		if (busy <= nodes[engine->nodes[at]].at)
+			stretch.first = i;
 		if (at + 1 < engine->count)
-			until = nodes[engine->nodes[at + 1]].at;
-		for (; i < path->first_span[track + 1] && nodes[plumb_path_begin(i)].at < until; i++)
-			if (is_outermost(path, i))
-				last = i;
-		if (nodes[plumb_path_end(last)].at <= until &&
-		    !link_stretch(engine, first, last, at))
+			end = nodes[engine->nodes[at + 1]].at;
+		for (; i < until && nodes[plumb_path_begin(i)].at < end; i++)
+			if (is_outermost(path, i)) {
+				busy = nodes[plumb_path_end(i)].at;
+				if (busy <= end)
+					stretch.last = i;
+			}
+		if (!link_stretch(engine, &stretch))
 			return false;
 	}
 	return true;
@@ -163,13 +208,15 @@ plumb_path_engine(struct plumb_path *path)
 	bool done = true, any = false;
 
 	engine.engines = calloc((size_t)p->tracks_count + 1, 1);
-	if (!engine.engines)
+	if (!engine.engines || !find_forward(&engine)) {
+		free(engine.engines);
 		return false;
+	}
 	for (uint32_t t = 0; t < p->tracks_count; t++)
-		any |= engine.engines[t] = is_engine(path, t);
+		any |= engine.engines[t] = is_engine(&engine, t);
 	for (uint32_t t = 0; any && done && t < p->tracks_count; t++) {
-		uint32_t main = engine.engines[t] ? find_main(&engine, p->tracks[t].process)
-		                                  : PLUMB_NONE;
+		uint32_t main =
+			engine.engines[t] ? find_main(&engine, p->tracks[t].process) : PLUMB_NONE;
 
 		if (main == PLUMB_NONE)
 			continue;
@@ -178,5 +225,6 @@ plumb_path_engine(struct plumb_path *path)
 		engine.nodes = NULL;
 	}
 	free(engine.engines);
+	free(engine.forward);
 	return done;
 }

@@ -26,13 +26,13 @@
 #include "model/profile.h"
 
 enum plumb_path_kind {
-	PLUMB_PATH_HOST,          /* a thread: in a span, or between two */
-	PLUMB_PATH_LAUNCH,        /* from a driver call's begin to its work's, the stream being idle */
-	PLUMB_PATH_KERNEL,        /* a kernel */
-	PLUMB_PATH_COPY,          /* a copy or set */
+	PLUMB_PATH_HOST,   /* a thread: in a span, or between two */
+	PLUMB_PATH_LAUNCH, /* from a driver call's begin to its work's, the stream being idle */
+	PLUMB_PATH_KERNEL, /* a kernel */
+	PLUMB_PATH_COPY,   /* a copy or set */
 	PLUMB_PATH_COMMUNICATION, /* a collective, from the arrival of its last rank on */
-	PLUMB_PATH_GAP,           /* on the device, between two works of which one waited for the other */
-	PLUMB_PATH_UNKNOWN,       /* nothing in the profile says what was waited for */
+	PLUMB_PATH_GAP,     /* on the device, between two works of which one waited for the other */
+	PLUMB_PATH_UNKNOWN, /* nothing in the profile says what was waited for */
 	PLUMB_PATH_KINDS,
 };
 /* "host", "launch", "kernel", "copy", "communication", "gap", "unknown". */
@@ -57,10 +57,11 @@ void plumb_path_free(struct plumb_path *path);
 const struct plumb_path_facts *plumb_path_facts(const struct plumb_path *path);
 
 struct plumb_path_segment {
-	uint32_t context; /* whose time it is; of launch delays and gaps the work that came; PLUMB_NONE:
+	uint32_t
+		context; /* whose time it is; of launch delays and gaps the work that came; PLUMB_NONE:
 	                     between two spans of a thread, unknown */
-	uint32_t track;   /* PLUMB_NONE: unknown */
-	uint32_t kind;    /* enum plumb_path_kind */
+	uint32_t track; /* PLUMB_NONE: unknown */
+	uint32_t kind;  /* enum plumb_path_kind */
 	int64_t start_ns, end_ns;
 };
 

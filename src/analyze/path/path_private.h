@@ -23,8 +23,8 @@ plumb_path_end(uint32_t span)
 }
 
 enum plumb_path_flag {
-	PLUMB_PATH_WAITS = 1 << 0,  /* the time since the node before is no work */
-	PLUMB_PATH_WORK = 1 << 1,   /* of a stream */
+	PLUMB_PATH_WAITS = 1 << 0,    /* the time since the node before is no work */
+	PLUMB_PATH_WORK = 1 << 1,     /* of a stream */
 	PLUMB_PATH_LEFT_OUT = 1 << 2, /* its times are none */
 };
 
@@ -61,6 +61,7 @@ struct plumb_path_place {
 	uint32_t process, device;
 	struct plumb_path_done *done;
 	uint32_t count;
+	uint32_t streams, first, last; /* how many have work; tracks */
 };
 
 struct plumb_path {
@@ -69,15 +70,16 @@ struct plumb_path {
 	struct plumb_path_node *nodes;
 	uint32_t count; /* of nodes, gates included */
 	PLUMB_VEC(struct plumb_path_edge) edges;
-	uint32_t *first_span;        /* by track, and one more: where its spans begin */
-	uint32_t *last_node;         /* by track, of threads: PLUMB_NONE where there is none */
-	uint32_t *launch;            /* by span, of works: the driver call, or PLUMB_NONE */
-	int64_t *submitted;          /* by span, of works: when the latest call up to it on its stream began */
-	unsigned char *kinds;        /* by context: enum plumb_path_kind of its spans */
-	struct plumb_map calls;      /* (process, correlation) → span of a thread */
+	uint32_t *first_span; /* by track, and one more: where its spans begin */
+	uint32_t *last_node;  /* by track, of threads: PLUMB_NONE where there is none */
+	uint32_t *launch;     /* by span, of works: the driver call, or PLUMB_NONE */
+	int64_t *
+		submitted; /* by span, of works: when the latest call up to it on its stream began */
+	unsigned char *kinds;   /* by context: enum plumb_path_kind of its spans */
+	struct plumb_map calls; /* (process, correlation) → span of a thread */
 	PLUMB_VEC(struct plumb_path_place) places;
 	PLUMB_VEC(struct plumb_path_node) gates; /* until they are behind the other nodes */
-	uint32_t *position; /* by node: in the window's order, or PLUMB_NONE */
+	uint32_t *position;                      /* by node: in the window's order, or PLUMB_NONE */
 };
 
 /* Before node TO comes FROM. False: memory is out. */
@@ -93,8 +95,10 @@ uint32_t plumb_path_last_done(const struct plumb_path *path, uint32_t process, u
                               uint32_t not_on, int64_t at);
 
 /* Each a part of the graph; false: memory is out. In this order. */
-bool plumb_path_threads(struct plumb_path *path);     /* threads.c: what threads did, one after another */
-bool plumb_path_streams(struct plumb_path *path);     /* streams.c: works, their order and their calls */
+bool
+plumb_path_threads(struct plumb_path *path); /* threads.c: what threads did, one after another */
+bool
+plumb_path_streams(struct plumb_path *path); /* streams.c: works, their order and their calls */
 bool plumb_path_collectives(struct plumb_path *path); /* collectives.c */
 bool plumb_path_waits(struct plumb_path *path);       /* waits.c: synchronisation and events */
 bool plumb_path_engine(struct plumb_path *path);      /* engine.c: autograd's threads */

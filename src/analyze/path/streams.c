@@ -23,7 +23,8 @@ order_stream(struct plumb_path *path, uint32_t from, uint32_t to)
 			continue;
 		/* Two that only touch, by rounding. */
 		if (last != PLUMB_NONE) {
-			int64_t over = nodes[plumb_path_end(last)].at - nodes[plumb_path_begin(i)].at;
+			int64_t over =
+				nodes[plumb_path_end(last)].at - nodes[plumb_path_begin(i)].at;
 
 			if (over > 0 && over <= PLUMB_PATH_ROUNDING_NS &&
 			    nodes[plumb_path_begin(last)].at < nodes[plumb_path_begin(i)].at)
@@ -65,8 +66,8 @@ find_launch(struct plumb_path *path, uint32_t work)
 
 	if (call == PLUMB_NONE)
 		return -1;
-	int64_t delay = path->nodes[plumb_path_begin(work)].at -
-	                path->nodes[plumb_path_begin(call)].at;
+	int64_t delay =
+		path->nodes[plumb_path_begin(work)].at - path->nodes[plumb_path_begin(call)].at;
 	if (delay < 0) {
 		path->facts.impossible++;
 		return -1;
@@ -116,7 +117,7 @@ place_of(struct plumb_path *path, uint32_t process, uint32_t device)
 			return &path->places.items[i];
 	added = plumb_vec_add(&path->places);
 	if (added)
-		*added = (struct plumb_path_place){ process, device, NULL, 0 };
+		*added = (struct plumb_path_place){ process, device, NULL, 0, 0, 0, 0 };
 	return added;
 }
 
@@ -143,6 +144,9 @@ count_done(struct plumb_path *path, bool fill)
 		place = place_of(path, track->process, track->device);
 		if (!place)
 			return false;
+		if (!fill && !place->streams++)
+			place->first = t;
+		place->last = t;
 		for (uint32_t i = path->first_span[t]; i < path->first_span[t + 1]; i++) {
 			const struct plumb_path_node *end = &path->nodes[plumb_path_end(i)];
 

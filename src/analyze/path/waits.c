@@ -12,7 +12,7 @@
 
 #include "analyze/path/path_private.h"
 
-#define EVENT_NS 5000        /* from the end of one work to the begin of one that waited for it */
+#define EVENT_NS 5000 /* from the end of one work to the begin of one that waited for it */
 #define LONG_LAUNCHED_NS 50000
 #define LONG_IDLE_NS 10000
 
@@ -37,35 +37,74 @@ handed_over(const struct plumb_path *path, uint32_t track, int64_t at, bool afte
 	return low > first ? low - 1 : PLUMB_NONE;
 }
 
-/* Node TO waited for the end of WORK. *WAITED: it was over after the node before TO. */
+/* Node TO waited for the end of WORK. */
 static bool
-wait_for(struct plumb_path *path, uint32_t work, uint32_t to, uint32_t kind, bool *waited)
+wait_for(struct plumb_path *path, uint32_t work, uint32_t to, uint32_t kind)
 {
-	const struct plumb_path_node *nodes = path->nodes;
-	uint32_t from = plumb_path_end(work), before = nodes[to].before;
+	struct plumb_path_node *nodes = path->nodes;
+	uint32_t from = plumb_path_end(work);
 	int64_t late = nodes[from].at - nodes[to].at;
 
-	*waited = false;
 	if ((nodes[from].flags | nodes[to].flags) & PLUMB_PATH_LEFT_OUT)
 		return true;
 	if (late > PLUMB_PATH_ROUNDING_NS) {
 		path->facts.impossible++;
 		return true;
 	}
-	*waited = before == PLUMB_NONE || nodes[from].at > nodes[before].at;
+	/* A call takes its own time once it need not wait any more. */
+	if (kind == PLUMB_PATH_BY_SYNC)
+		nodes[to].flags |= PLUMB_PATH_WAITS;
 	return plumb_path_edge(path, from, to, kind, late > 0 ? -late : 0, PLUMB_NONE);
 }
 
+/* The call waited for all that was handed over to the streams of its device; with very many of them, for what
+ * was over last. False: memory is out. *ANY: there was something. */
 static bool
-add_sync(struct plumb_path *path, uint32_t work, uint32_t call)
+wait_for_all(struct plumb_path *path, const struct plumb_wait *wait, uint32_t call, bool *any)
 {
-	bool waited;
+	enum { STREAMS_MOST = 64 };
+	const struct plumb_profile *p = path->profile;
+	uint32_t process = p->tracks[wait->track].process, end = plumb_path_end(call);
+	uint32_t streams = 0, first = p->tracks_count, last = 0;
+	int64_t at = path->nodes[plumb_path_begin(call)].at;
 
-	if (!wait_for(path, work, plumb_path_end(call), PLUMB_PATH_BY_SYNC, &waited))
-		return false;
-	if (waited)
-		path->nodes[plumb_path_end(call)].flags |= PLUMB_PATH_WAITS;
+	for (uint32_t i = 0; i < path->places.count; i++) {
+		const struct plumb_path_place *place = &path->places.items[i];
+
+		if (place->process != process)
+			continue;
+		streams += place->streams;
+		first = place->first < first ? place->first : first;
+		last = place->last > last ? place->last : last;
+	}
+	uint32_t work =
+		plumb_path_last_done(path, process, wait->device, PLUMB_NONE, path->nodes[end].at);
+	*any = work != PLUMB_NONE;
+	if (!*any || streams > STREAMS_MOST)
+		return !*any || wait_for(path, work, end, PLUMB_PATH_BY_SYNC);
+	for (uint32_t t = first; t <= last; t++) {
+		if (p->tracks[t].kind != PLUMB_TRACK_STREAM || p->tracks[t].process != process ||
+		    (wait->device != PLUMB_NONE && p->tracks[t].device != wait->device))
+			continue;
+		work = handed_over(path, t, at, false);
+		if (work != PLUMB_NONE && !wait_for(path, work, end, PLUMB_PATH_BY_SYNC))
+			return false;
+	}
 	return true;
+}
+
+static bool
+add_sync(struct plumb_path *path, const struct plumb_wait *wait, uint32_t call, uint32_t work)
+{
+	bool any = work != PLUMB_NONE, done = true;
+
+	if (wait->awaited == PLUMB_NONE)
+		done = wait_for_all(path, wait, call, &any);
+	else if (any)
+		done = wait_for(path, work, plumb_path_end(call), PLUMB_PATH_BY_SYNC);
+	path->facts.syncs += any;
+	path->facts.unmatched += !any;
+	return done;
 }
 
 static bool
@@ -75,7 +114,6 @@ add_wait(struct plumb_path *path, const struct plumb_wait *wait, unsigned char *
 	uint32_t process = p->tracks[wait->track].process, work = PLUMB_NONE;
 	uint32_t call = plumb_path_call(path, process, wait->call);
 	uint32_t after = plumb_path_call(path, process, wait->after);
-	bool stream = p->tracks[wait->track].kind == PLUMB_TRACK_STREAM, waited;
 
 	if (call == PLUMB_NONE) {
 		path->facts.unmatched++;
@@ -83,27 +121,20 @@ add_wait(struct plumb_path *path, const struct plumb_wait *wait, unsigned char *
 	}
 	known[call] = 1;
 	int64_t at = path->nodes[plumb_path_begin(after == PLUMB_NONE ? call : after)].at;
-	if (wait->awaited != PLUMB_NONE) {
-		if (p->tracks[wait->awaited].kind == PLUMB_TRACK_STREAM)
-			work = handed_over(path, wait->awaited, at, false);
-	} else {
-		work = plumb_path_last_done(path, process, wait->device, PLUMB_NONE,
-		                            path->nodes[plumb_path_end(call)].at);
-	}
+	if (wait->awaited != PLUMB_NONE && p->tracks[wait->awaited].kind == PLUMB_TRACK_STREAM)
+		work = handed_over(path, wait->awaited, at, false);
+	if (p->tracks[wait->track].kind != PLUMB_TRACK_STREAM)
+		return add_sync(path, wait, call, work);
 	if (work == PLUMB_NONE) {
 		path->facts.unmatched++;
 		return true;
 	}
-	if (!stream) {
-		path->facts.syncs++;
-		return add_sync(path, work, call);
-	}
-	uint32_t next = handed_over(path, wait->track,
-	                            path->nodes[plumb_path_begin(call)].at, true);
+	uint32_t next =
+		handed_over(path, wait->track, path->nodes[plumb_path_begin(call)].at, true);
 	if (next == PLUMB_NONE || next == work)
 		return true; /* nothing came after it */
 	path->facts.events++;
-	return wait_for(path, work, plumb_path_begin(next), PLUMB_PATH_BY_EVENT, &waited);
+	return wait_for(path, work, plumb_path_begin(next), PLUMB_PATH_BY_EVENT);
 }
 
 /* ---- inferred ---- */
@@ -157,7 +188,7 @@ infer_syncs(struct plumb_path *path, const unsigned char *names, const unsigned 
 		if (over > back->at || over <= path->nodes[back->before].at)
 			continue;
 		path->facts.inferred_syncs++;
-		if (!add_sync(path, work, call))
+		if (!wait_for(path, work, plumb_path_end(call), PLUMB_PATH_BY_SYNC))
 			return false;
 	}
 	return true;
@@ -184,7 +215,6 @@ static bool
 infer_events(struct plumb_path *path)
 {
 	const struct plumb_profile *p = path->profile;
-	bool waited;
 
 	for (uint32_t i = 0; i < p->spans_count; i++) {
 		const struct plumb_path_node *begin = &path->nodes[plumb_path_begin(i)];
@@ -200,7 +230,7 @@ infer_events(struct plumb_path *path)
 		    begin->at - path->nodes[plumb_path_end(work)].at > EVENT_NS)
 			continue;
 		path->facts.inferred_events++;
-		if (!wait_for(path, work, plumb_path_begin(i), PLUMB_PATH_BY_EVENT, &waited))
+		if (!wait_for(path, work, plumb_path_begin(i), PLUMB_PATH_BY_EVENT))
 			return false;
 	}
 	return true;

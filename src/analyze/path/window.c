@@ -174,8 +174,8 @@ step(const struct plumb_path *path, uint32_t node, uint32_t binding,
 	segment->kind = PLUMB_PATH_HOST;
 	if (binding == BY_BEFORE) {
 		if (n->flags & PLUMB_PATH_WORK)
-			segment->kind = node % 2 ? path->kinds[p->spans[span].context]
-			                         : PLUMB_PATH_GAP;
+			segment->kind =
+				node % 2 ? path->kinds[p->spans[span].context] : PLUMB_PATH_GAP;
 	} else {
 		const struct plumb_path_edge *edge = &path->edges.items[binding];
 

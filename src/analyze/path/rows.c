@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyze/path/rows.h"
+
+#include <stdlib.h>
+
+#include "analyze/path/path_private.h"
+#include "base/hash.h"
+
+struct tally {
+	const struct plumb_path_window *window;
+	const uint32_t *user_of;
+	PLUMB_VEC(struct plumb_path_row) rows;
+	struct plumb_map map;
+};
+
+static struct plumb_path_row
+row_of(const struct tally *t, const struct plumb_path_segment *segment)
+{
+	const struct plumb_profile *p = t->window->path->profile;
+	uint32_t context = segment->context;
+
+	return (struct plumb_path_row){
+		segment->kind,
+		context == PLUMB_NONE ? PLUMB_NONE : p->contexts[context].frame,
+		context == PLUMB_NONE ? PLUMB_NONE : t->user_of[context],
+		segment->end_ns - segment->start_ns,
+		PLUMB_UNKNOWN,
+	};
+}
+
+static bool
+add(struct tally *t, const struct plumb_path_row *row)
+{
+	uint64_t hash = plumb_hash_mix((uint64_t)row->frame << 32 | row->user, row->kind);
+	struct plumb_map_cursor at;
+	struct plumb_path_row *added;
+
+	for (uint32_t i = plumb_map_first(&t->map, hash, &at); i != PLUMB_MAP_NONE;
+	     i = plumb_map_next(&t->map, &at)) {
+		struct plumb_path_row *r = &t->rows.items[i];
+
+		if (r->frame == row->frame && r->user == row->user && r->kind == row->kind) {
+			r->ns += row->ns;
+			return true;
+		}
+	}
+	added = plumb_vec_add(&t->rows);
+	if (!added || plumb_map_add(&t->map, hash, t->rows.count - 1) < 0)
+		return false;
+	*added = *row;
+	return true;
+}
+
+static int
+longest_first(const void *x, const void *y)
+{
+	const struct plumb_path_row *a = x, *b = y;
+
+	if (a->ns != b->ns)
+		return a->ns > b->ns ? -1 : 1;
+	if (a->kind != b->kind)
+		return a->kind < b->kind ? -1 : 1;
+	return a->frame != b->frame ? (a->frame < b->frame ? -1 : 1)
+	                            : (a->user > b->user) - (a->user < b->user);
+}
+
+static void
+find_savings(const struct tally *t, struct plumb_path_row *rows, int count, unsigned char *gone)
+{
+	const struct plumb_profile *p = t->window->path->profile;
+
+	for (int i = 0; i < count; i++) {
+		if (rows[i].frame == PLUMB_NONE)
+			continue;
+		for (uint32_t c = 0; c < p->contexts_count; c++)
+			gone[c] = p->contexts[c].frame == rows[i].frame &&
+			          t->user_of[c] == rows[i].user;
+		rows[i].saving_ns = plumb_path_saving(t->window, gone);
+	}
+}
+
+int
+plumb_path_rows(const struct plumb_path_window *window, const uint32_t *user_of,
+                struct plumb_path_row *rows, int most)
+{
+	struct tally t = { .window = window, .user_of = user_of };
+	unsigned char *gone = calloc((size_t)window->path->profile->contexts_count + 1, 1);
+	bool done = gone;
+	int count = PLUMB_ESYSTEM;
+
+	for (uint32_t i = 0; done && i < window->count; i++) {
+		struct plumb_path_row row = row_of(&t, &window->segments[i]);
+
+		if (row.kind != PLUMB_PATH_LAUNCH && row.kind != PLUMB_PATH_GAP &&
+		    row.kind != PLUMB_PATH_UNKNOWN)
+			done = add(&t, &row);
+	}
+	if (done) {
+		if (t.rows.count)
+			qsort(t.rows.items, t.rows.count, sizeof *t.rows.items, longest_first);
+		for (count = 0; count < most && (uint32_t)count < t.rows.count; count++)
+			rows[count] = t.rows.items[count];
+		find_savings(&t, rows, count, gone);
+	}
+	plumb_vec_free(&t.rows);
+	plumb_map_free(&t.map);
+	free(gone);
+	return count;
+}
