@@ -340,6 +340,90 @@ test_no_spread(void **state)
 	plumb_profile_free(&b);
 }
 
+/* ---- the newest work alone ---- */
+
+#define KERNELS 6
+
+/* ITERATIONS rounds of six kernels of LENGTH each, after a wait; the newest KEPT are known one by one. */
+static void
+make_newest(struct plumb_profile *profile, uint32_t iterations, uint32_t kept, int64_t length)
+{
+	static const char *const names[] = { "a", "b", "c", "d", "e", "f" };
+	struct plumb_builder *b = plumb_builder_new();
+	struct plumb_process process = { .rank = PLUMB_UNKNOWN, .local_rank = PLUMB_UNKNOWN };
+	struct plumb_device device = { .name = plumb_builder_text(b, "GPU"), .uuid = PLUMB_NONE };
+	struct plumb_track stream = { .kind = PLUMB_TRACK_STREAM, .name = PLUMB_NONE };
+	uint32_t contexts[KERNELS], track;
+
+	stream.process = plumb_builder_process(b, &process);
+	stream.device = plumb_builder_device(b, &device);
+	track = plumb_builder_track(b, &stream);
+	for (uint32_t k = 0; k < KERNELS; k++) {
+		uint32_t frame = plumb_builder_frame(
+			b, PLUMB_FRAME_KERNEL, plumb_builder_text(b, names[k]), PLUMB_NONE, 0);
+		struct plumb_value value = { .metric = PLUMB_METRIC_GPU_TIME,
+			                     .track = track,
+			                     .sum = length * iterations,
+			                     .count = iterations,
+			                     .min = length,
+			                     .max = length,
+			                     .mean = (double)length };
+
+		contexts[k] = value.context = plumb_builder_context(b, 0, frame, 0);
+		assert_int_equal(plumb_builder_value(b, &value), 0);
+	}
+	for (uint32_t i = 0; i < kept; i++)
+		for (uint32_t k = 0; k < KERNELS; k++) {
+			int64_t start = (KERNELS * length + 500) * i + length * k;
+			struct plumb_work_item item = { contexts[k], track, start, start + length };
+
+			assert_int_equal(plumb_builder_work(b, &item), 0);
+		}
+	assert_int_equal(plumb_builder_finish(b, profile, NULL), 0);
+	plumb_builder_free(b);
+}
+
+/* A hundred iterations against a hundred and twenty, of either the last ten: the kernels tell how many. */
+static void
+test_newest_work(void **state)
+{
+	struct plumb_profile a = { 0 }, b = { 0 };
+	const struct plumb_profile *list[] = { &a, &b };
+	struct plumb_diff_options options = { .by = PLUMB_BY_KERNEL };
+	struct plumb_diff_measure m;
+	struct plumb_diff_table table;
+	struct plumb_error error;
+	uint32_t count, before;
+
+	(void)state;
+	make_newest(&a, 100, 10, 1000);
+	make_newest(&b, 120, 10, 1100);
+	struct plumb_diff *diff = plumb_diff_new(list, 1, 2, &options, &error);
+	assert_non_null(diff);
+	const struct plumb_diff_run *runs = plumb_diff_runs(diff, &count, &before);
+	assert_true(count == 2 && before == 1 && plumb_diff_from(diff) == PLUMB_STEPS_LOOP);
+	near(runs[0].iterations, 100, 0);
+	near(runs[1].iterations, 120, 0);
+	assert_true(runs[0].newest && runs[0].measured == 9 && plumb_diff_is_alike(diff));
+	assert_int_equal(plumb_diff_measure(diff, "iteration.time", &m, &error), 0);
+	near(m.amount.before, 6500, 0);
+	near(m.amount.after, 7100, 0);
+	assert_int_equal(plumb_diff_measure(diff, "gpu.time", &m, &error), 0);
+	near(m.amount.ratio, 1.1, 1e-12);
+	assert_string_equal(m.statistic, "median of iterations");
+	assert_int_equal(plumb_diff_table(diff, "gpu.time", &table, &error), 0);
+	assert_int_equal(table.count, KERNELS);
+	for (uint32_t i = 0; i < KERNELS; i++) {
+		near(table.rows[i].amount.before, 1000, 1e-9);
+		near(table.rows[i].amount.after, 1100, 1e-9);
+		assert_int_equal(table.rows[i].amount.basis, PLUMB_SPREAD_ITERATIONS);
+	}
+	plumb_diff_table_free(&table);
+	plumb_diff_free(diff);
+	plumb_profile_free(&a);
+	plumb_profile_free(&b);
+}
+
 int
 main(void)
 {
@@ -349,6 +433,7 @@ main(void)
 		cmocka_unit_test(test_gate_grammar),     cmocka_unit_test(test_families),
 		cmocka_unit_test(test_map_is_sound),     cmocka_unit_test(test_bases),
 		cmocka_unit_test(test_spread_of_series), cmocka_unit_test(test_no_spread),
+		cmocka_unit_test(test_newest_work),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
