@@ -110,6 +110,8 @@ replace(char **text, const char *name, const struct plumb_verb *verb)
 	fprintf(out, "%.*s", (int)(start - *text), *text);
 	if (!strcmp(name, "metrics"))
 		plumb_generate_metrics(out);
+	else if (!strcmp(name, "operators"))
+		plumb_generate_operators(out);
 	else if (!strcmp(name, "thresholds"))
 		plumb_findings_docs(out);
 	else
@@ -144,6 +146,7 @@ docs_page(const char *name, const char *section, const struct plumb_verb *verb, 
 		                  section, section);
 	}
 	replace(&text, "metrics", verb);
+	replace(&text, "operators", verb);
 	out = create(path, error);
 	if (!out) {
 		free(text);

@@ -20,5 +20,6 @@ void plumb_generate_fish(const struct plumb_verb *const *verbs, FILE *out);
 #define PLUMB_DOCS_END "<!-- end: %s -->\n"
 void plumb_generate_options(const struct plumb_verb *verb, FILE *out);
 void plumb_generate_metrics(FILE *out);
+void plumb_generate_operators(FILE *out);
 
 #endif

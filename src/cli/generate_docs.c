@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sections of docs/ in Markdown. */
+#include "analyze/diff/names.h"
 #include "base/words.h"
 #include "cli/generate.h"
 #include "cli/help.h"
@@ -61,4 +62,12 @@ plumb_generate_metrics(FILE *out)
 			fprintf(out, "| `%s` | %s | %s | %s | %s |\n", m->name, m->unit,
 			        aggregations[m->aggregation], m->source, m->meaning);
 	}
+}
+
+void
+plumb_generate_operators(FILE *out)
+{
+	fputs("| what it is | names |\n|---|---|\n", out);
+	for (const struct plumb_operator_family *f = plumb_operator_families; f->family; f++)
+		fprintf(out, "| %s | `%s` |\n", f->family, f->names);
 }

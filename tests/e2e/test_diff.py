@@ -195,6 +195,55 @@ def test_several_runs_of_a_side(tmp_path):
     assert done.returncode == 1 and "--" in done.stderr
 
 
+def test_two_devices(tmp_path):
+    """Sums of both; the time of an iteration is their average."""
+    def two(name, other):
+        trace = Trace()
+        for _ in range(10):
+            trace.step(works())
+        second = Trace()
+        for _ in range(10):
+            second.step(works(b=other))
+        for event in second.events:
+            if event["cat"] == "kernel":
+                event["pid"] = event["args"]["device"] = 1
+            if "correlation" in event["args"]:
+                event["args"]["correlation"] += trace.number
+            if event["pid"] != 1 or event["cat"] != "kernel":
+                event["tid"] = 2
+        trace.events += second.events
+        return trace.write(tmp_path / name)
+    data = diff(two("a.json", 10.0), two("b.json", 20.0), "--by", "kernel")
+    assert [data["iterations"][side][0]["count"] for side in ("before", "after")] == [10, 10]
+    of = measures(data)
+    assert (of["gpu.time"]["before"], of["gpu.time"]["after"]) == (120_000, 130_000)
+    assert (of["gpu.busy"]["before"], of["gpu.busy"]["after"]) == (120_000, 130_000)
+    assert (of["iteration.time"]["before"], of["iteration.time"]["after"]) == (65_000, 70_000)
+    assert rows(data)["kernel_b"]["after"] == 30_000
+
+
+def test_iterations_of_a_cpu_by_a_marker(tmp_path):
+    """Without GPU work iterations are told by ProfilerStep; operators' own time by what nests."""
+    def cpu(name, steps, outer):
+        trace = Trace(markers=True)
+        for number in range(steps):
+            trace.gpu = 1000 + 200 * number
+            trace.step([Work("aten::inner", outer="aten::outer")] * outer, wait=0)
+        return trace.write(tmp_path / name)
+    data = diff(cpu("a.json", 11, 4), cpu("b.json", 21, 5))
+    assert (data["metric"], data["iterations"]["from"]) == ("op.time", "marker")
+    assert [(side["count"], side["measured"]) for key in ("before", "after")
+            for side in data["iterations"][key]] == [(11, 10), (21, 20)]
+    of = measures(data)
+    assert (of["iteration.time"]["before"], of["iteration.time"]["change"]) == (200_000, 0)
+    assert of["op.time"]["statistic"] == "median of iterations"
+    assert of["op.time"]["change"] == 5_000, "the marker around it takes its part"
+    found = rows(data)
+    assert (found["aten::inner"]["before"], found["aten::inner"]["after"]) == (12_000, 15_000)
+    assert (found["aten::outer"]["before"], found["aten::outer"]["after"]) == (2_000, 2_500)
+    assert found["aten::inner"]["spread"] == "iterations"
+
+
 # ---- alignment ----
 
 

@@ -78,4 +78,4 @@ def test_the_interval_holds_the_truth(tmp_path):
         data = gate(machine.run(tmp_path / "a.json"), machine.run(tmp_path / "b.json"))
         (time,) = [one for one in data["measures"] if one["name"] == "gpu.time"]
         holds += time["low"] <= 0 <= time["high"]
-    assert 86 <= holds <= 100, holds
+    assert holds >= 92, holds

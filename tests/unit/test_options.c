@@ -67,6 +67,27 @@ parse(const char *words, bool stop)
 }
 
 static void
+test_each_and_tail(void **state)
+{
+	struct parsed p = parse("verb a --output x --top 3 b --output y", false);
+
+	(void)state;
+	assert_string_equal(plumb_options_text(p.options, "output"), "y");
+	assert_string_equal(plumb_options_each(p.options, "output", 0), "x");
+	assert_string_equal(plumb_options_each(p.options, "output", 1), "y");
+	assert_null(plumb_options_each(p.options, "output", 2));
+	assert_null(plumb_options_each(p.options, "by", 0));
+	assert_int_equal(plumb_options_tail(p.options), 0);
+	assert_int_equal(p.count, 2);
+	plumb_options_free(p.options);
+	p = parse("verb a --top 3 b -- c --output", false);
+	assert_int_equal(p.count, 4);
+	assert_int_equal(plumb_options_tail(p.options), 2);
+	assert_string_equal(p.operands[2], "c");
+	plumb_options_free(p.options);
+}
+
+static void
 test_given_and_fallback(void **state)
 {
 	struct parsed p =
@@ -282,6 +303,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_given_and_fallback),
+		cmocka_unit_test(test_each_and_tail),
 		cmocka_unit_test(test_stop),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_sizes),

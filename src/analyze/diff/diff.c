@@ -62,7 +62,7 @@ choose_steps(struct plumb_diff *diff)
 		struct plumb_diff_run *facts = &diff->facts[r];
 
 		if (!loops)
-			run->steps.gpu_count = 0;
+			diff_steps_forget(&run->steps);
 		*facts = (struct plumb_diff_run){
 			.profile = run->profile,
 			.iterations = diff->from == PLUMB_STEPS_GIVEN

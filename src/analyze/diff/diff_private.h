@@ -52,6 +52,8 @@ struct plumb_diff {
 int diff_steps_find(struct plumb_diff *diff, struct plumb_error *error);
 /* How many iterations of run R are known from start to start. */
 uint32_t diff_windows_count(const struct plumb_diff *diff, uint32_t r);
+/* The loops of a run are not to be used. */
+void diff_steps_forget(struct diff_steps *steps);
 void diff_steps_free(struct diff_steps *steps);
 
 /* ---- sums.c ---- */

@@ -14,8 +14,8 @@ const struct plumb_operator_family plumb_operator_families[] = {
 	  "convolutionbackward convolution_double_backward" },
 	{ "attention, backward",
 	  "scaled_dot_product_*_backward flash_attention_backward efficient_attention_backward "
-	  "cudnn_attention_backward scaleddotproduct*backward flash_attn_bwd "
-	  "flash_attn_*_backward" },
+	  "cudnn_attention_backward scaleddotproduct*backward flash_attn*bwd "
+	  "flash_attn*backward" },
 	{ "batch norm, backward",
 	  "native_batch_norm_backward cudnn_batch_norm_backward miopen_batch_norm_backward "
 	  "batch_norm_backward batch_norm_backward_reduce batch_norm_backward_elemt "
@@ -49,7 +49,7 @@ const struct plumb_operator_family plumb_operator_families[] = {
 	{ "softmax", "softmax log_softmax safe_softmax" },
 	{ "dropout", "dropout native_dropout fused_dropout feature_dropout" },
 	{ "embedding", "embedding embedding_bag gather take index_select index" },
-	{ "relu", "relu clamp_min threshold relu6 hardtanh max" },
+	{ "relu", "relu clamp_min threshold relu6 hardtanh" },
 	{ "gelu", "gelu" },
 	{ "silu", "silu swish" },
 	{ "sigmoid", "sigmoid logistic" },
@@ -63,7 +63,7 @@ const struct plumb_operator_family plumb_operator_families[] = {
 	{ "fill", "fill zero zeros zeros_like ones ones_like full full_like broadcast_in_dim" },
 	{ "concatenation", "cat concat concatenate stack" },
 	{ "transposition", "transpose permute t wrapped_transpose*" },
-	{ "add", "add sub rsub subtract neg" },
+	{ "add", "add sub rsub subtract" },
 	{ "multiply", "mul multiply div divide true_divide" },
 	{ "power", "pow square sqrt rsqrt integer_pow" },
 	{ "sum", "sum reduce_sum nansum" },

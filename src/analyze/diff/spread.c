@@ -89,8 +89,9 @@ effective(const double *samples, uint32_t count, double middle, double deviation
 			next += d * clipped(samples[i - 1], middle, deviation);
 	}
 	alike = sum > 0 ? next / sum : 0;
-	/* Of unrelated samples it is a little below 0, by chance above: that much is no likeness. */
-	alike = fmin(fmax(alike - 1 / sqrt((double)count), 0), ALIKE_MOST);
+	/* What few samples tell of it is too low by about this much. */
+	alike += (1 + 4 * alike) / count;
+	alike = fmin(fmax(alike, 0), ALIKE_MOST);
 	return fmax(count * (1 - alike) / (1 + alike), 2);
 }
 

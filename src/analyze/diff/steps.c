@@ -443,10 +443,17 @@ windows_free(struct diff_windows *w)
 }
 
 void
-diff_steps_free(struct diff_steps *steps)
+diff_steps_forget(struct diff_steps *steps)
 {
 	for (uint32_t i = 0; steps->gpus && i < steps->gpu_count; i++)
 		windows_free(&steps->gpus[i]);
+	steps->gpu_count = 0;
+}
+
+void
+diff_steps_free(struct diff_steps *steps)
+{
+	diff_steps_forget(steps);
 	free(steps->gpus);
 	windows_free(&steps->host);
 }
