@@ -156,31 +156,42 @@ value_of(const struct argument *list, int place)
 	                                                 : list->sizes[list->count > 1 ? place : 0];
 }
 
+/* Does SIZE come out of IN in place PLACE, by the lists of ARGUMENTS? */
+static bool
+comes_out(const struct argument *arguments, int place, bool transposed, double in, double size)
+{
+	double stride = value_of(&arguments[3], place);
+	double padding = 2 * value_of(&arguments[4], place);
+	double reach = value_of(&arguments[5], place) * (arguments[1].sizes[place + 2] - 1) + 1;
+
+	if (transposed)
+		return size == (in - 1) * stride - padding + reach + value_of(&arguments[7], place);
+	return size == floor((in + padding - reach) / stride) + 1;
+}
+
 /*
  * (input, weight, bias, stride, padding, dilation, transposed, output padding, groups) -> output. Truths stand by
  * their type, so that the sizes tell whether it is transposed: then a filter is taken for every element of
- * the input, else of the output.
+ * the input, else of the output. Where lists are not recorded (the first call has none) the channels tell,
+ * unless both are as many.
  */
 static double
 convolution(const struct argument *arguments, const struct argument *out)
 {
 	const struct argument *in = &arguments[0], *weight = &arguments[1];
-	bool plain, transposed;
+	bool plain, transposed, listed = arguments[3].list;
 
 	if (!is_tensor(in, 3) || !is_tensor(weight, 3) || !is_tensor(out, 3) ||
-	    in->count != weight->count || out->count != weight->count || !(weight->sizes[0] > 0))
+	    in->count != weight->count || out->count != weight->count || !(weight->sizes[0] > 0) ||
+	    !(weight->sizes[1] > 0))
 		return NAN;
-	plain = out->sizes[1] == weight->sizes[0];
-	transposed = in->sizes[1] == weight->sizes[0];
-	for (int i = 2; i < weight->count; i++) {
-		double stride = value_of(&arguments[3], i - 2);
-		double padding = 2 * value_of(&arguments[4], i - 2);
-		double reach = value_of(&arguments[5], i - 2) * (weight->sizes[i] - 1) + 1;
-		double more = value_of(&arguments[7], i - 2);
-		plain &= out->sizes[i] == floor((in->sizes[i] + padding - reach) / stride) + 1;
-		transposed &= out->sizes[i] == (in->sizes[i] - 1) * stride - padding + reach + more;
+	plain = out->sizes[1] == weight->sizes[0] && fmod(in->sizes[1], weight->sizes[1]) == 0;
+	transposed = in->sizes[1] == weight->sizes[0] && fmod(out->sizes[1], weight->sizes[1]) == 0;
+	for (int i = 2; i < weight->count && listed; i++) {
+		plain &= comes_out(arguments, i - 2, false, in->sizes[i], out->sizes[i]);
+		transposed &= comes_out(arguments, i - 2, true, in->sizes[i], out->sizes[i]);
 	}
-	if (!plain && !transposed)
+	if ((!plain && !transposed) || (plain && transposed && elements(in) != elements(out)))
 		return NAN;
 	return 2 * elements(plain ? out : in) * elements(weight) / weight->sizes[0];
 }

@@ -270,6 +270,24 @@ test_flops(void **state)
 		     "(float32[1,4,9,9], float32[6,2,3,3], None, [2], [0], [2], bool, [0], int) "
 		     "-> float32[1,6,3,3]"),
 	     2.0 * 6 * 9 * 2 * 9, 0);
+	/* without lists the channels tell, and where both are as many nothing does, unless it is all the same */
+	near(plumb_flops_of("aten::convolution", "(float32[1,3,64,64], float32[64,3,7,7], None, "
+	                                         "..., ..., ..., bool, ..., int) -> "
+	                                         "float32[1,64,32,32]"),
+	     2.0 * 64 * 32 * 32 * 147, 0);
+	near(plumb_flops_of("aten::convolution", "(float32[1,64,8,8], float32[64,32,2,2], None, "
+	                                         "..., ..., ..., bool, ..., int) -> "
+	                                         "float32[1,32,16,16]"),
+	     2.0 * 64 * 8 * 8 * 32 * 4, 0);
+	near(plumb_flops_of(
+		     "aten::convolution",
+		     "(float32[1,8,9,9], float32[8,8,3,3], None, ..., ..., ..., bool, ..., int) -> "
+		     "float32[1,8,9,9]"),
+	     2.0 * 8 * 81 * 72, 0);
+	assert_true(isnan(
+		plumb_flops_of("aten::convolution",
+	                       "(float32[1,8,9,9], float32[8,8,3,3], None, ..., ..., ..., bool, "
+	                       "..., int) -> float32[1,8,7,7]")));
 	/* sizes that no convolution has */
 	assert_true(isnan(plumb_flops_of(
 		"aten::convolution", "(float32[1,4,9,9], float32[6,4,3,3], None, [1, 1], [0, 0], "
