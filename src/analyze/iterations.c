@@ -217,10 +217,11 @@ gather(const struct finder *f, const struct plumb_iteration_track *track,
 	return true;
 }
 
-/* When the device had work, and when copies came from the host. Not before it is needed: there may be as many
+/* When the device had work, kernels on other streams, and copies from the host. Not before it is needed: there may be as many
  * intervals as kernels. */
 static bool
-gather_times(const struct finder *f, uint32_t device, struct plumb_iteration_work *work)
+gather_times(const struct finder *f, const struct plumb_iteration_track *main_track,
+             struct plumb_iteration_work *work)
 {
 	uint32_t track = PLUMB_NONE;
 
@@ -230,9 +231,16 @@ gather_times(const struct finder *f, uint32_t device, struct plumb_iteration_wor
 		struct plumb_interval_ns *last =
 			track == op->track ? &work->busy.items[work->busy.count - 1] : NULL;
 
-		if (f->profile->tracks[op->track].device != device || !is_work(f, op) ||
+		if (f->profile->tracks[op->track].device != main_track->device || !is_work(f, op) ||
 		    sort == OTHER || sort == MARKER)
 			continue;
+		if (sort == KERNEL && op->track != main_track->track) {
+			struct plumb_interval_ns *other = plumb_vec_add(&work->elsewhere);
+
+			if (!other)
+				return false;
+			*other = (struct plumb_interval_ns){ op->start_ns, op->end_ns };
+		}
 		if (last && op->start_ns >= last->start && op->start_ns <= last->end) {
 			last->end = op->end_ns > last->end ? op->end_ns : last->end;
 			continue;
@@ -253,6 +261,7 @@ gather_times(const struct finder *f, uint32_t device, struct plumb_iteration_wor
 	}
 	plumb_intervals_merge(work->busy.items, &work->busy.count);
 	plumb_intervals_merge(work->copying.items, &work->copying.count);
+	plumb_intervals_merge(work->elsewhere.items, &work->elsewhere.count);
 	return true;
 }
 
@@ -388,7 +397,7 @@ add_level(const struct finder *f, struct plumb_iteration_work *work, const int32
 	level->match = loop->match;
 	level->coverage = loop->coverage;
 	level->growing = loop->growing;
-	if (!work->busy.count && !gather_times(f, track->device, work))
+	if (!work->busy.count && !gather_times(f, track, work))
 		return PLUMB_ESYSTEM;
 	code = plumb_iterations_measure(work, loop, f->limits, level);
 	if (!code && track->level_count == 1)
@@ -519,6 +528,7 @@ find_main(struct finder *f, struct plumb_iteration_track *track)
 	plumb_vec_free(&work.copies);
 	plumb_vec_free(&work.busy);
 	plumb_vec_free(&work.copying);
+	plumb_vec_free(&work.elsewhere);
 	return code;
 }
 

@@ -52,16 +52,17 @@ extern const struct plumb_iteration_limits plumb_iteration_limits;
 
 struct plumb_iteration {
 	int64_t start_ns, end_ns; /* first kernel's start, last kernel's end */
-	int64_t interval_ns; /* since the end of the one before; unknown where none is right before
+	int64_t interval_ns;  /* since the end of the one before; unknown where none is right before
 	                        it */
-	int64_t overlap_ns;  /* of it: copies from the host to this device */
-	int64_t op_time_ns;  /* of its kernels, added up */
-	int64_t op_gap_ns;   /* between one kernel's end and the next one's start, on average */
-	int64_t copy_bytes;  /* from the host, since the end of the one before; unknown where sizes
+	int64_t overlap_ns;   /* of it: copies from the host to this device */
+	int64_t elsewhere_ns; /* of it: kernels on other streams of the device */
+	int64_t op_time_ns;   /* of its kernels, added up */
+	int64_t op_gap_ns;    /* between one kernel's end and the next one's start, on average */
+	int64_t copy_bytes;   /* from the host, since the end of the one before; unknown where sizes
 	                        are */
-	int64_t idle_ns;     /* the device had no work since the end of the one before */
-	uint32_t ops;        /* kernels */
-	uint32_t edits;      /* kernels changed, inserted or missing against most iterations */
+	int64_t idle_ns;      /* the device had no work since the end of the one before */
+	uint32_t ops;         /* kernels */
+	uint32_t edits;       /* kernels changed, inserted or missing against most iterations */
 	bool outlier;
 };
 
@@ -104,8 +105,8 @@ struct plumb_iteration_level {
 	                                    interval of 95 %; NAN under four iterations */
 	double ops_slope; /* kernels more an iteration, by the same line; NAN under four */
 	uint32_t outliers;
-	uint32_t verdict; /* enum plumb_verdict, from: */
-	double interval_share, idle_share;
+	uint32_t verdict;                                   /* enum plumb_verdict, from: */
+	double interval_share, idle_share, elsewhere_share; /* of the time from start to start */
 };
 
 struct plumb_iteration_track {
@@ -133,5 +134,13 @@ plumb_iterations_find(const struct plumb_profile *profile,
                       const struct plumb_iteration_limits *limits, struct plumb_iterations *found,
                       struct plumb_error *error) PLUMB_MUST_CHECK;
 void plumb_iterations_free(struct plumb_iterations *found);
+
+/* Do intervals in which the device runs nothing else take more of the time than LIMITS allow? */
+static inline bool
+plumb_iterations_wait_between(const struct plumb_iteration_level *level,
+                              const struct plumb_iteration_limits *limits)
+{
+	return (level->interval_share - level->elsewhere_share) * 1e6 > (double)limits->interval;
+}
 
 #endif

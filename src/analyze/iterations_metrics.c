@@ -2,7 +2,8 @@
 /*
  * DeepProf's metrics of iterations, and its verdict. An interval lies between the last kernel of
  * one iteration and the first of the next, on the main track. Large intervals that copies from the
- * host fill are copy-bound, others host-bound. What the paper leaves out: a device can also wait
+ * host fill are copy-bound, others host-bound. What the paper leaves out: an interval in which other
+ * streams have kernels is no wait of the device, so that their time counts for none; a device can also wait
  * for the host all the time between two kernels; then most of it has no work on any stream, and the
  * program is host-bound too.
  */
@@ -92,7 +93,7 @@ static void
 measure_items(const struct plumb_iteration_work *work, const struct plumb_loop *loop,
               struct plumb_iteration_level *level)
 {
-	uint32_t copying = 0, busy = 0, copies = 0;
+	uint32_t copying = 0, busy = 0, copies = 0, elsewhere = 0;
 
 	for (uint32_t i = 0; i < level->count; i++) {
 		struct plumb_iteration *item = &level->items[i];
@@ -101,11 +102,14 @@ measure_items(const struct plumb_iteration_work *work, const struct plumb_loop *
 		measure_kernels(work, &loop->rounds.items[i], item);
 		item->copy_bytes = copied(work, &copies, item->end_ns);
 		item->interval_ns = item->overlap_ns = item->idle_ns = PLUMB_UNKNOWN;
+		item->elsewhere_ns = PLUMB_UNKNOWN;
 		if (!i || !follows(loop, i))
 			continue;
 		item->interval_ns = item->start_ns > last ? item->start_ns - last : 0;
 		item->overlap_ns = covered(work->copying.items, work->copying.count, &copying, last,
 		                           last + item->interval_ns);
+		item->elsewhere_ns = covered(work->elsewhere.items, work->elsewhere.count,
+		                             &elsewhere, last, last + item->interval_ns);
 		item->idle_ns =
 			item->end_ns - last -
 			covered(work->busy.items, work->busy.count, &busy, last, item->end_ns);
@@ -203,7 +207,7 @@ fit_slopes(struct plumb_iteration_level *level, int64_t *room)
 static void
 judge(struct plumb_iteration_level *level, const struct plumb_iteration_limits *limits)
 {
-	double interval = 0, time = 0, idle = 0, ratio = 0;
+	double interval = 0, time = 0, idle = 0, ratio = 0, elsewhere = 0;
 	uint32_t with = 0;
 
 	for (uint32_t i = 1; i < level->count; i++) {
@@ -214,6 +218,7 @@ judge(struct plumb_iteration_level *level, const struct plumb_iteration_limits *
 		interval += (double)item->interval_ns;
 		time += (double)whole(item);
 		idle += (double)item->idle_ns;
+		elsewhere += (double)item->elsewhere_ns;
 		if (item->interval_ns > 0) {
 			ratio += (double)item->overlap_ns / (double)item->interval_ns;
 			with++;
@@ -222,9 +227,10 @@ judge(struct plumb_iteration_level *level, const struct plumb_iteration_limits *
 	level->overlap_ratio = with ? ratio / with : NAN;
 	level->interval_share = time > 0 ? interval / time : NAN;
 	level->idle_share = time > 0 ? idle / time : NAN;
+	level->elsewhere_share = time > 0 ? elsewhere / time : NAN;
 	if (!(time > 0))
 		level->verdict = PLUMB_UNDECIDED;
-	else if (level->interval_share * 1e6 > (double)limits->interval)
+	else if (plumb_iterations_wait_between(level, limits))
 		level->verdict = level->overlap_ratio * 1e6 > (double)limits->overlap
 		                         ? PLUMB_COPY_BOUND
 		                         : PLUMB_HOST_BOUND;

@@ -18,9 +18,10 @@ struct plumb_iteration_copy {
 struct plumb_iteration_work {
 	const struct plumb_profile *profile;
 	const struct plumb_span *spans;
-	PLUMB_VEC(uint32_t) kernels;                       /* of the main track, by start: spans */
-	PLUMB_VEC(struct plumb_iteration_copy) copies;     /* from the host, by start */
-	PLUMB_VEC(struct plumb_interval_ns) busy, copying; /* merged */
+	PLUMB_VEC(uint32_t) kernels;                   /* of the main track, by start: spans */
+	PLUMB_VEC(struct plumb_iteration_copy) copies; /* from the host, by start */
+	/* Merged: any work of the device, copies from the host, kernels on other streams. */
+	PLUMB_VEC(struct plumb_interval_ns) busy, copying, elsewhere;
 };
 
 static inline const struct plumb_span *

@@ -120,14 +120,20 @@ static void
 print_verdict(const struct plumb_iteration_level *level, FILE *out)
 {
 	char interval[PLUMB_FORMAT_SIZE], overlap[PLUMB_FORMAT_SIZE], idle[PLUMB_FORMAT_SIZE];
+	char elsewhere[PLUMB_FORMAT_SIZE];
 
 	if (!plumb_iters_verdicts[level->verdict])
 		return;
 	fprintf(out,
-	        "    %s: intervals take %s of the time, copies from the host %s of the intervals; "
-	        "the device has no work for %s\n",
+	        "    %s: intervals take %s of the time%s%s%s, copies from the host %s of the "
+	        "intervals; the device has no work for %s\n",
 	        plumb_iters_verdicts[level->verdict],
 	        plumb_format_share(interval, level->interval_share, 1),
+	        level->elsewhere_share > 0 ? ", of which " : "",
+	        level->elsewhere_share > 0
+	                ? plumb_format_share(elsewhere, level->elsewhere_share, 1)
+	                : "",
+	        level->elsewhere_share > 0 ? " have kernels on other streams" : "",
 	        plumb_format_share(overlap, level->overlap_ratio, 1),
 	        plumb_format_share(idle, level->idle_share, 1));
 }

@@ -34,6 +34,7 @@ write_item(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t,
 	plumb_json_key_quantity(json, "edits", item->edits);
 	plumb_json_key_quantity(json, "interval_ns", item->interval_ns);
 	plumb_json_key_quantity(json, "overlap_ns", item->overlap_ns);
+	plumb_json_key_quantity(json, "elsewhere_ns", item->elsewhere_ns);
 	key_number(json, "overlap_ratio", overlap_ratio(item));
 	plumb_json_key_quantity(json, "idle_ns", item->idle_ns);
 	plumb_json_key_quantity(json, "op_gap_ns", item->op_gap_ns);
@@ -118,6 +119,7 @@ write_level(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t
 	key_number(json, "coverage", level->coverage);
 	plumb_json_key_text(json, "verdict", plumb_iters_verdicts[level->verdict]);
 	key_number(json, "interval_share", level->interval_share);
+	key_number(json, "elsewhere_share", level->elsewhere_share);
 	key_number(json, "idle_share", level->idle_share);
 	if (!depth)
 		plumb_iters_marked_json(iters, t, json);
@@ -203,6 +205,7 @@ int
 plumb_iters_csv(const struct plumb_iters *iters, FILE *out)
 {
 	fputs("track,level,iteration,start_ns,end_ns,duration_ns,ops,edits,interval_ns,overlap_ns,"
+	      "elsewhere_ns,"
 	      "idle_ns,op_gap_ns,op_time_ns,copy_bytes,outlier\n",
 	      out);
 	for (uint32_t t = 0; t < iters->found->count; t++) {
@@ -221,6 +224,7 @@ plumb_iters_csv(const struct plumb_iters *iters, FILE *out)
 				cell(out, item->edits);
 				cell(out, item->interval_ns);
 				cell(out, item->overlap_ns);
+				cell(out, item->elsewhere_ns);
 				cell(out, item->idle_ns);
 				cell(out, item->op_gap_ns);
 				cell(out, item->op_time_ns);

@@ -198,6 +198,21 @@ def test_gpu_bound_and_roles(tmp_path):
     assert only["stream"] == tracks[1]["stream"] and only["levels"] == []
 
 
+def test_other_streams_are_no_wait(tmp_path):
+    """The main stream waits for half of the time while another one has a kernel: the GPU is busy."""
+    for other, verdict in (True, "GPU-bound"), (False, "host-bound"):
+        trace = Trace()
+        for _ in range(8):
+            if other:
+                trace.add("kernel", "elsewhere", 9, trace.now + 5, 95.0)
+            trace.step(interval=100)
+        level = main_track(trace.write(tmp_path))["levels"][0]
+        assert level["verdict"] == verdict
+        assert level["interval_share"] > 0.2
+        assert {one["elsewhere_ns"] for one in level["iterations"][1:]} == {95000 if other else 0}
+        assert level["elsewhere_share"] == pytest.approx(level["interval_share"] * 0.95 if other else 0, rel=0.02)
+
+
 def test_begins_at_a_copy(tmp_path):
     trace = Trace()
     for _ in range(10):

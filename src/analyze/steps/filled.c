@@ -57,9 +57,8 @@ plumb_filled_find(struct plumb_moments *line, const struct plumb_iteration_level
 	*filled = (struct plumb_filled){ .all.thread = PLUMB_NONE };
 	if (level->verdict != PLUMB_HOST_BOUND && level->verdict != PLUMB_COPY_BOUND)
 		return 0;
-	filled->what = level->interval_share * 1e6 > (double)limits->interval
-	                       ? PLUMB_FILLED_INTERVALS
-	                       : PLUMB_FILLED_IDLE;
+	filled->what = plumb_iterations_wait_between(level, limits) ? PLUMB_FILLED_INTERVALS
+	                                                            : PLUMB_FILLED_IDLE;
 	if (line->usual_thread == PLUMB_NONE) {
 		filled->what = PLUMB_FILLED_UNKNOWN;
 		return 0;
