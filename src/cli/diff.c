@@ -58,7 +58,7 @@ static const struct plumb_option options[] = {
 	  .help = "shorten names to fit into so many columns, 0 never; without it the terminal's "
 	          "width" },
 	{ .name = "json", .kind = PLUMB_OPTION_FLAG, .help = "write one JSON object" },
-	{ .name = "csv", .kind = PLUMB_OPTION_FLAG, .help = "write a row for each row as CSV" },
+	{ .name = "csv", .kind = PLUMB_OPTION_FLAG, .help = "write the rows as CSV" },
 	{ 0 },
 };
 

@@ -7,6 +7,7 @@ import io
 import json
 import math
 import random
+import statistics
 
 import pytest
 from conftest import PLUMB, ROOT, run_command, torch_pythons
@@ -324,6 +325,56 @@ def test_vendors_meet_by_the_map(tmp_path):
                        "gpu.time@aten::miopen_convolution<+60%", "--gate", "gpu.time@convolution<+40%")
     assert done.returncode == 4
     assert done.stdout.count(": holds") == 1 and done.stdout.count("does not hold") == 1
+
+
+@pytest.mark.parametrize("name, within", [("embedding", .01), ("unet", .02), ("copies", .02)])
+def test_cases_before_and_after(tmp_path, name, within):
+    """Recordings of an H200: the change is what the programs themselves measured without plumb."""
+    folder = ROOT / "tests" / "data" / "cases"
+    measured = json.loads((folder / "measured.json").read_text())[name]
+    paths = []
+    for form in name, f"{name}--fixed":
+        paths.append(tmp_path / f"{form}.plumb")
+        paths[-1].write_bytes(gzip.decompress((folder / f"{form}.plumb.gz").read_bytes()))
+    data = diff(*paths)
+    assert [data["iterations"][side][0]["count"] for side in ("before", "after")] == [
+        measured["recorded_steps"]] * 2
+    time = measures(data)["iteration.time"]
+    truth = statistics.median(measured["fixed_ms"]) / statistics.median(measured["before_ms"])
+    assert time["ratio"] == pytest.approx(truth, abs=within)
+    assert time["before"] / 1e6 == pytest.approx(statistics.median(measured["before_ms"]), rel=.03)
+    assert time["high"] < 0
+    assert [fact["key"] for fact in data["environment"]] == ["run.command"]
+
+
+def test_the_same_program_under_two_profilers(tmp_path):
+    """The same program, under plumb for eight steps and under PyTorch's profiler for four of eight."""
+    folder = ROOT / "tests" / "data" / "foreign"
+    own = tmp_path / "own.plumb"
+    own.write_bytes(gzip.decompress((folder / "own.plumb.gz").read_bytes()))
+    data = diff(own, folder / "torch.json.gz", "--metric", "gpu.time")
+    assert [data["iterations"][side][0]["count"] for side in ("before", "after")] == [8, 4]
+    found = rows(data)
+    for name in "aten::mm", "aten::addmm", "aten::sum":
+        assert found[name]["ratio"] == pytest.approx(1, abs=.02), name
+
+
+def test_what_torch_compile_fused():
+    folder = ROOT / "tests" / "data" / "foreign"
+    found = rows(diff(folder / "torch.json.gz", folder / "compiled.json.gz", "--top", "0"))
+    for operator in "aten::native_layer_norm", "aten::gelu", "aten::gelu_backward":
+        assert found[operator]["after"] is None and found[operator]["fused_in"], operator
+    assert found["aten::mm"]["fused_in"] is None and found["aten::mm"]["after"]
+
+
+def test_pytorch_against_jax():
+    """No operator has a name in common; the products of matrices meet by the map."""
+    folder = ROOT / "tests" / "data" / "foreign"
+    data = diff(folder / "torch.json.gz", folder / "jax.xplane.pb.gz", "--top", "0")
+    matmul = rows(data)["matmul"]
+    assert {"aten::mm", "aten::addmm"} <= set(matmul["before_names"])
+    assert all("gemm" in name or "dot" in name for name in matmul["after_names"])
+    assert matmul["before"] and matmul["after"]
 
 
 def test_what_the_other_side_fuses(tmp_path):

@@ -49,8 +49,10 @@ choose_steps(struct plumb_diff *diff)
 	bool loops = all_have(diff, PLUMB_STEPS_LOOP), markers = all_have(diff, PLUMB_STEPS_MARKER);
 
 	/* Loops that are not the same may be the steps of one run and the layers of another. */
-	if (loops && markers && !diff->alike && !is_marked(diff))
-		loops = false;
+	if (loops && markers && !diff->alike) {
+		diff->alike = is_marked(diff);
+		loops = diff->alike;
+	}
 	if (o->iterations[0] > 0 && o->iterations[1] > 0)
 		diff->from = PLUMB_STEPS_GIVEN;
 	else

@@ -221,20 +221,15 @@ make_gpu_windows(struct diff_run *run)
 
 /* ---- how many ---- */
 
-struct count {
-	double iterations;
-	uint64_t weight;
-};
-
 static int
-by_iterations(const void *x, const void *y)
+by_number(const void *x, const void *y)
 {
-	const struct count *a = x, *b = y;
+	const double *a = x, *b = y;
 
-	return (a->iterations > b->iterations) - (a->iterations < b->iterations);
+	return (*a > *b) - (*a < *b);
 }
 
-/* How many of the LEVEL's iterations have the kernels of each context of DEVICE: SEEN, in all of COUNT. */
+/* How often each kernel (by frame) came in the LEVEL's iterations, SEEN, and in ALL on the track. */
 static void
 count_kernels(const struct diff_run *run, const struct plumb_iteration_track *track,
               const struct plumb_iteration_level *level, uint64_t *seen, uint64_t *all)
@@ -249,12 +244,12 @@ count_kernels(const struct diff_run *run, const struct plumb_iteration_track *tr
 		while (at < level->count && level->items[at].end_ns <= w.start_ns)
 			at++;
 		if (at < level->count && level->items[at].start_ns <= w.start_ns)
-			seen[w.context]++;
+			seen[run->profile->contexts[w.context].frame]++;
 	}
 	for (uint32_t i = 0; i < p->values_count; i++)
 		if (p->values[i].metric == PLUMB_METRIC_GPU_TIME &&
 		    p->values[i].track == track->track)
-			all[p->values[i].context] += p->values[i].count;
+			all[p->contexts[p->values[i].context].frame] += p->values[i].count;
 }
 
 /* The iterations that a track's LEVEL had; NAN: no memory. */
@@ -262,28 +257,22 @@ static double
 count_iterations(const struct diff_run *run, const struct plumb_iteration_track *track,
                  const struct plumb_iteration_level *level)
 {
-	uint32_t contexts = run->profile->contexts_count, n = 0;
-	uint64_t *seen = calloc(contexts + (size_t)1, sizeof *seen);
-	uint64_t *all = calloc(contexts + (size_t)1, sizeof *all);
-	struct count *counts = calloc(contexts + (size_t)1, sizeof *counts);
-	uint64_t total = 0, half = 0;
+	uint32_t frames = run->profile->frames_count, n = 0;
+	uint64_t *seen = calloc(frames + (size_t)1, sizeof *seen);
+	uint64_t *all = calloc(frames + (size_t)1, sizeof *all);
+	double *counts = calloc(frames + (size_t)1, sizeof *counts);
 	double iterations = NAN;
 
 	if (seen && all && counts) {
 		count_kernels(run, track, level, seen, all);
-		for (uint32_t c = 0; c < contexts; c++)
-			if (seen[c] && all[c] >= seen[c]) {
-				counts[n++] = (struct count){
-					(double)all[c] * level->count / (double)seen[c], seen[c]
-				};
-				total += seen[c];
-			}
-		qsort(counts, n, sizeof *counts, by_iterations);
-		iterations = level->count; /* where values tell nothing */
-		for (uint32_t i = 0; i < n && 2 * half < total; i++) {
-			half += counts[i].weight;
-			iterations = counts[i].iterations;
-		}
+		for (uint32_t f = 0; f < frames; f++)
+			if (seen[f] && all[f] >= seen[f])
+				counts[n++] = (double)all[f] * level->count / (double)seen[f];
+		qsort(counts, n, sizeof *counts, by_number);
+		iterations = n ? counts[n / 2] : level->count; /* where values tell nothing */
+		/* Nearly whole where an iteration lacks a kernel or two. */
+		if (fabs(iterations - round(iterations)) < 0.02 * iterations)
+			iterations = round(iterations);
 	}
 	free(seen);
 	free(all);
