@@ -156,17 +156,17 @@ value_of(const struct argument *list, int place)
 	                                                 : list->sizes[list->count > 1 ? place : 0];
 }
 
-/* Does SIZE come out of IN in place PLACE, by the lists of ARGUMENTS? */
-static bool
-comes_out(const struct argument *arguments, int place, bool transposed, double in, double size)
+/* The size that comes out of the input's in place PLACE, by the lists of ARGUMENTS. */
+static double
+size_out(const struct argument *arguments, int place, bool transposed)
 {
+	double in = arguments[0].sizes[place + 2];
 	double stride = value_of(&arguments[3], place);
 	double padding = 2 * value_of(&arguments[4], place);
 	double reach = value_of(&arguments[5], place) * (arguments[1].sizes[place + 2] - 1) + 1;
 
-	if (transposed)
-		return size == (in - 1) * stride - padding + reach + value_of(&arguments[7], place);
-	return size == floor((in + padding - reach) / stride) + 1;
+	return transposed ? (in - 1) * stride - padding + reach + value_of(&arguments[7], place)
+	                  : floor((in + padding - reach) / stride) + 1;
 }
 
 /*
@@ -176,7 +176,7 @@ comes_out(const struct argument *arguments, int place, bool transposed, double i
  * unless both are as many.
  */
 static double
-convolution(const struct argument *arguments, const struct argument *out)
+of_convolution(const struct argument *arguments, const struct argument *out)
 {
 	const struct argument *in = &arguments[0], *weight = &arguments[1];
 	bool plain, transposed, listed = arguments[3].list;
@@ -188,32 +188,165 @@ convolution(const struct argument *arguments, const struct argument *out)
 	plain = out->sizes[1] == weight->sizes[0] && fmod(in->sizes[1], weight->sizes[1]) == 0;
 	transposed = in->sizes[1] == weight->sizes[0] && fmod(out->sizes[1], weight->sizes[1]) == 0;
 	for (int i = 2; i < weight->count && listed; i++) {
-		plain &= comes_out(arguments, i - 2, false, in->sizes[i], out->sizes[i]);
-		transposed &= comes_out(arguments, i - 2, true, in->sizes[i], out->sizes[i]);
+		plain &= out->sizes[i] == size_out(arguments, i - 2, false);
+		transposed &= out->sizes[i] == size_out(arguments, i - 2, true);
 	}
 	if ((!plain && !transposed) || (plain && transposed && elements(in) != elements(out)))
 		return NAN;
 	return 2 * elements(plain ? out : in) * elements(weight) / weight->sizes[0];
 }
 
-static bool
-is_attention(const char *name)
+/* (input, weight, bias, stride, padding, dilation, groups), with an output or without. */
+static double
+of_conv(const struct argument *arguments, const struct argument *out)
 {
-	static const char inner[] = "aten::_scaled_dot_product_";
+	const struct argument *in = &arguments[0], *weight = &arguments[1];
+	double places = 1;
 
-	return !strcmp(name, "aten::scaled_dot_product_attention") ||
-	       (!strncmp(name, inner, sizeof inner - 1) && !strstr(name, "backward"));
+	if (!is_tensor(in, 3) || !is_tensor(weight, 3) || in->count != weight->count ||
+	    !(weight->sizes[0] > 0))
+		return NAN;
+	if (is_tensor(out, 3))
+		return 2 * elements(out) * elements(weight) / weight->sizes[0];
+	for (int i = 2; i < weight->count; i++)
+		places *= size_out(arguments, i - 2, false);
+	return places >= 0 ? 2 * in->sizes[0] * places * elements(weight) : NAN;
+}
+
+static double
+of_conv_transpose(const struct argument *arguments, const struct argument *out)
+{
+	const struct argument *in = &arguments[0], *weight = &arguments[1];
+
+	(void)out;
+	if (!is_tensor(in, 3) || !is_tensor(weight, 3) || in->count != weight->count ||
+	    !(weight->sizes[0] > 0) || in->sizes[1] != weight->sizes[0])
+		return NAN;
+	return 2 * elements(in) * elements(weight) / weight->sizes[0];
+}
+
+/* ---- by name ---- */
+
+static double
+of_mm(const struct argument *in, const struct argument *out)
+{
+	(void)out;
+	return product_of(&in[0], &in[1], 2);
+}
+
+static double
+of_addmm(const struct argument *in, const struct argument *out)
+{
+	(void)out;
+	return product_of(&in[1], &in[2], 2);
+}
+
+static double
+of_bmm(const struct argument *in, const struct argument *out)
+{
+	(void)out;
+	return product_of(&in[0], &in[1], 3);
+}
+
+static double
+of_baddbmm(const struct argument *in, const struct argument *out)
+{
+	(void)out;
+	return product_of(&in[1], &in[2], 3);
+}
+
+static double
+of_mv(const struct argument *in, const struct argument *out)
+{
+	(void)out;
+	return by_vector(&in[0], &in[1]);
+}
+
+static double
+of_addmv(const struct argument *in, const struct argument *out)
+{
+	(void)out;
+	return by_vector(&in[1], &in[2]);
+}
+
+static double
+of_matmul(const struct argument *in, const struct argument *out)
+{
+	(void)out;
+	return matmul(&in[0], &in[1]);
+}
+
+static double
+of_linear(const struct argument *in, const struct argument *out)
+{
+	(void)out;
+	return linear(&in[0], &in[1]);
+}
+
+static double
+of_attention(const struct argument *in, const struct argument *out)
+{
+	(void)out;
+	return attention(&in[0], &in[1], &in[2]);
+}
+
+typedef double work_of(const struct argument *in, const struct argument *out);
+
+static const struct {
+	const char *name;
+	work_of *work;
+} operators[] = {
+	{ "aten::mm", of_mm },
+	{ "aten::_scaled_mm", of_mm },
+	{ "aten::addmm", of_addmm },
+	{ "aten::_addmm_activation", of_addmm },
+	{ "aten::bmm", of_bmm },
+	{ "aten::baddbmm", of_baddbmm },
+	{ "aten::addbmm", of_baddbmm },
+	{ "aten::mv", of_mv },
+	{ "aten::dot", of_mv },
+	{ "aten::addmv", of_addmv },
+	{ "aten::matmul", of_matmul },
+	{ "aten::linear", of_linear },
+	{ "aten::scaled_dot_product_attention", of_attention },
+	{ "aten::convolution", of_convolution },
+	{ "aten::conv1d", of_conv },
+	{ "aten::conv2d", of_conv },
+	{ "aten::conv3d", of_conv },
+	{ "aten::conv_transpose1d", of_conv_transpose },
+	{ "aten::conv_transpose2d", of_conv_transpose },
+	{ "aten::conv_transpose3d", of_conv_transpose },
+};
+
+static work_of *
+find(const char *name)
+{
+	static const char attention_of[] = "aten::_scaled_dot_product_";
+
+	for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
+		if (!strcmp(operators[i].name, name))
+			return operators[i].work;
+	return !strncmp(name, attention_of, sizeof attention_of - 1) && !strstr(name, "backward")
+	               ? of_attention
+	               : NULL;
+}
+
+bool
+plumb_flops_has(const char *name)
+{
+	return name && find(name);
 }
 
 double
 plumb_flops_of(const char *name, const char *shapes)
 {
 	struct argument in[ARGUMENTS_MAX], out = { .count = -1 };
+	work_of *work = name ? find(name) : NULL;
 	const char *at = shapes;
 
 	for (int i = 0; i < ARGUMENTS_MAX; i++)
 		in[i] = (struct argument){ .count = -1 };
-	if (!name || !shapes || *at++ != '(')
+	if (!work || !shapes || *at++ != '(')
 		return NAN;
 	for (int i = 0; *at && *at != ')'; i++) {
 		struct argument other;
@@ -223,26 +356,5 @@ plumb_flops_of(const char *name, const char *shapes)
 	}
 	if (!strncmp(at, ") -> ", 5))
 		read_argument(at + 5, &out);
-	if (!strcmp(name, "aten::mm") || !strcmp(name, "aten::_scaled_mm"))
-		return product_of(&in[0], &in[1], 2);
-	if (!strcmp(name, "aten::addmm") || !strcmp(name, "aten::_addmm_activation"))
-		return product_of(&in[1], &in[2], 2);
-	if (!strcmp(name, "aten::bmm"))
-		return product_of(&in[0], &in[1], 3);
-	if (!strcmp(name, "aten::baddbmm") || !strcmp(name, "aten::addbmm"))
-		return product_of(&in[1], &in[2], 3);
-	if (!strcmp(name, "aten::mv") || !strcmp(name, "aten::dot"))
-		return by_vector(&in[0], &in[1]);
-	if (!strcmp(name, "aten::addmv"))
-		return by_vector(&in[1], &in[2]);
-	if (!strcmp(name, "aten::matmul"))
-		return matmul(&in[0], &in[1]);
-	if (!strcmp(name, "aten::linear"))
-		return linear(&in[0], &in[1]);
-	if (is_attention(name))
-		return attention(&in[0], &in[1], &in[2]);
-	/* The outermost of the operators that make one convolution. */
-	if (!strcmp(name, "aten::convolution"))
-		return convolution(in, &out);
-	return NAN;
+	return work(in, &out);
 }

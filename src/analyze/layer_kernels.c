@@ -3,7 +3,7 @@
  * The kernels of layers, and what counters or shapes say of them. Counters are metrics of the names that XSP
  * gives them (flop_count_sp, dram_read_bytes, …), at the kernel or at the call that launched it alone. Work that
  * no counter tells is derived from the shapes of matrix products, convolutions and attention; other operators
- * have next to none, and count as none. Of operators within one another, as linear's addmm, the outermost whose
+ * have next to none, and count as none; a layer with such an operator whose shapes tell nothing is unknown. Of operators within one another, as linear's addmm, the outermost whose
  * work is known counts; a kernel has the work of any that runs it alone.
  */
 #include <math.h>
@@ -166,6 +166,53 @@ only_kernel(const struct plumb_layers_making *m, uint32_t operator, const uint32
 	return found != PLUMB_NONE && contexts_of[found] == 1 ? found : PLUMB_NONE;
 }
 
+/* Marks the layers in which an operator has work that neither its shapes nor those within it tell. */
+static int
+find_unknown(struct plumb_layers_making *m, const struct counted *operators)
+{
+	enum { TOLD = 1, UNTOLD = 2 };
+	const struct plumb_profile *p = m->layers->profile;
+	unsigned char *state = calloc(p->contexts_count + 1u, 1);
+
+	for (uint32_t i = p->contexts_count; state && i-- > 1;) {
+		const struct plumb_frame *frame = plumb_context_frame(p, i);
+		if (m->backward[i])
+			continue;
+		if (operators[i].count > 0)
+			state[i] = TOLD;
+		else if (!(state[i] & TOLD) && frame->kind == PLUMB_FRAME_OPERATOR &&
+		         plumb_flops_has(plumb_text(p, frame->name)))
+			state[i] = UNTOLD;
+		state[p->contexts[i].parent] |= state[i];
+		if (m->starts[i] && (state[i] & UNTOLD))
+			m->layers->items[m->layer_of[i]].work_unknown = true;
+	}
+	int code = state ? 0 : PLUMB_ESYSTEM;
+	free(state);
+	return code;
+}
+
+/* Adds the work of the outermost operators to their layers. */
+static void
+derive_layers(struct plumb_layers_making *m, const struct counted *operators, unsigned char *within)
+{
+	const struct plumb_profile *p = m->layers->profile;
+
+	for (uint32_t i = 1; i < p->contexts_count; i++) {
+		bool known = operators[i].count > 0, inner = within[p->contexts[i].parent];
+		within[i] = known || inner;
+		if (m->layer_of[i] == PLUMB_NONE || !known || inner)
+			continue;
+		struct plumb_layer_row *row = &m->layers->items[m->layer_of[i]];
+		double flops = operators[i].sum / (double)m->layers->runs;
+		if (row->work_unknown)
+			continue;
+		row->counters.flops =
+			isnan(row->counters.flops) ? flops : row->counters.flops + flops;
+		row->counters.derived = true;
+	}
+}
+
 static int
 derive(struct plumb_layers_making *m)
 {
@@ -177,22 +224,18 @@ derive(struct plumb_layers_making *m)
 		calloc(p->contexts_count + 1u, 1); /* an operator whose work is known */
 	int code = operators && contexts_of && within ? 0 : PLUMB_ESYSTEM;
 
-	if (!code)
+	if (!code) {
 		derive_operators(p, m, operators);
+		code = find_unknown(m, operators);
+	}
+	if (!code)
+		derive_layers(m, operators, within);
 	for (uint32_t i = 0; i < p->contexts_count && !code; i++)
 		if (m->kernel_of[i] != PLUMB_NONE)
 			contexts_of[m->kernel_of[i]]++;
 	for (uint32_t i = 0; i < p->contexts_count && !code; i++) {
-		bool known = operators[i].count > 0, inner = i && within[p->contexts[i].parent];
-		within[i] = known || inner;
-		if (m->layer_of[i] == PLUMB_NONE || !known)
+		if (m->layer_of[i] == PLUMB_NONE || !(operators[i].count > 0))
 			continue;
-		struct plumb_counters *layer = &layers->items[m->layer_of[i]].counters;
-		double flops = operators[i].sum / (double)layers->runs;
-		if (!inner) {
-			layer->flops = isnan(layer->flops) ? flops : layer->flops + flops;
-			layer->derived = true;
-		}
 		uint32_t kernel = only_kernel(m, i, contexts_of);
 		if (kernel == PLUMB_NONE || !isnan(layers->kernels[kernel].counters.flops))
 			continue;

@@ -93,6 +93,7 @@ struct plumb_layer_row {
 	double allocated, peak; /* bytes; NAN unknown */
 	enum plumb_latency_kind host, latency;
 	struct plumb_counters counters; /* of a run; occupancies weighted by time */
+	bool work_unknown;              /* an operator has work that nothing tells */
 };
 
 struct plumb_layers {
@@ -118,5 +119,7 @@ void plumb_layers_free(struct plumb_layers *layers);
 /* Floating-point operations of one call of operator NAME with SHAPES, as recorded (docs/run.md): matrix
  * products, convolutions and attention, each multiplication and addition one. NAN: not known. */
 double plumb_flops_of(const char *name, const char *shapes);
+/* Is NAME one of these? Others have next to no work. */
+bool plumb_flops_has(const char *name);
 
 #endif

@@ -235,6 +235,7 @@ plumb_model_totals_of(const struct plumb_layers *layers)
 	struct plumb_counters_sum tally = { 0 };
 	struct plumb_model_totals totals = { 0 };
 	double derived = NAN;
+	bool unknown = false;
 
 	for (uint32_t k = 0; k < layers->kernel_count; k++)
 		plumb_counters_add(&tally, &layers->kernels[k].counters, layers->kernels[k].count,
@@ -245,12 +246,13 @@ plumb_model_totals_of(const struct plumb_layers *layers)
 		totals.backward_us += row->backward_us;
 		if (!isnan(row->counters.flops))
 			derived = (isnan(derived) ? 0 : derived) + row->counters.flops;
+		unknown |= row->work_unknown;
 	}
 	totals.counters = plumb_counters_end(&tally);
 	/* Kernels without counters, in layers with work by their shapes. */
 	if (isnan(totals.counters.flops) || totals.counters.derived) {
-		totals.counters.flops = derived;
-		totals.counters.derived = !isnan(derived);
+		totals.counters.flops = unknown ? NAN : derived;
+		totals.counters.derived = !isnan(totals.counters.flops);
 	}
 	return totals;
 }

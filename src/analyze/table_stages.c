@@ -51,7 +51,8 @@ plumb_stages_make(const struct plumb_layers *layers, struct plumb_stages *stages
 		}
 		add(&adding[PLUMB_STAGE_DEVICE], stage, row->device_us, false);
 		add(&adding[PLUMB_STAGE_MEMORY], stage, row->allocated, true);
-		add(&adding[PLUMB_STAGE_FLOPS], stage, row->counters.flops, idle || derived);
+		add(&adding[PLUMB_STAGE_FLOPS], stage, row->counters.flops,
+		    !row->work_unknown && (idle || derived));
 		add(&adding[PLUMB_STAGE_ACCESSES], stage,
 		    row->counters.dram_read + row->counters.dram_write, idle);
 	}

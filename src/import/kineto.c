@@ -77,7 +77,7 @@ struct arguments {
 	int64_t correlation, device, stream, context, bytes, process;
 	int64_t awaited, recorded; /* of a synchronisation */
 	struct plumb_slice collective;
-	struct plumb_slice dims, strides, types; /* of an operator's inputs: JSON as it stands */
+	struct plumb_import_inputs inputs; /* of an operator */
 	struct plumb_trace_launch launch;
 	bool launched;
 };
@@ -187,6 +187,10 @@ argument(struct plumb_chrome *chrome, struct plumb_slice key,
 			plumb_pull_text(pull, &event->collective);
 			return;
 		}
+		if (plumb_slice_is(key, "Concrete Inputs")) {
+			event->inputs.values = read_raw(pull);
+			return;
+		}
 		break;
 	case 'd':
 		if (plumb_slice_is(key, "device")) {
@@ -208,15 +212,15 @@ argument(struct plumb_chrome *chrome, struct plumb_slice key,
 		break;
 	case 'I':
 		if (plumb_slice_is(key, "Input Dims")) {
-			event->dims = read_raw(pull);
+			event->inputs.dims = read_raw(pull);
 			return;
 		}
 		if (plumb_slice_is(key, "Input Strides")) {
-			event->strides = read_raw(pull);
+			event->inputs.strides = read_raw(pull);
 			return;
 		}
 		if (plumb_slice_is(key, "Input type")) {
-			event->types = read_raw(pull);
+			event->inputs.types = read_raw(pull);
 			return;
 		}
 		break;
@@ -428,11 +432,9 @@ take_host(struct reader *reader, enum category category, const struct plumb_chro
 	else
 		frame = plumb_trace_frame(
 			trace, category == CALL ? PLUMB_FRAME_GPU_API : PLUMB_FRAME_OPERATOR, name);
-	if (category == OPERATOR && reader->arguments.types.at) {
+	if (category == OPERATOR && reader->arguments.inputs.types.at) {
 		plumb_trace_shaped(trace, thread_of(reader, event), frame, event->start, end,
-		                   plumb_import_shapes(trace, reader->arguments.dims,
-		                                       reader->arguments.strides,
-		                                       reader->arguments.types));
+		                   plumb_import_shapes(trace, &reader->arguments.inputs));
 		return;
 	}
 	uint64_t correlation = category == CALL ? positive(correlated) : 0;

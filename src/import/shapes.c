@@ -162,9 +162,27 @@ put_tensor(struct text *text, const char *type, struct plumb_slice dims, struct 
 	}
 }
 
+/* A list of numbers, which is a text in VALUE: "[2, 2]" with its quotes. False: it is none. */
+static bool
+put_list(struct text *text, struct plumb_slice value)
+{
+	int64_t list[DIMENSIONS_MAX];
+	struct plumb_slice inner = { value.at + 1, value.bytes > 1 ? value.bytes - 2 : 0 };
+	int count = is_list(inner) ? numbers(inner, list) : -1;
+	char word[24];
+	if (count < 0)
+		return false;
+	puts_to(text, "[");
+	for (int i = 0; i < count; i++)
+		put(text, word,
+		    (size_t)snprintf(word, sizeof word, i ? ", %lld" : "%lld", (long long)list[i]));
+	puts_to(text, "]");
+	return true;
+}
+
 static void
 put_input(struct text *text, struct plumb_slice type, struct plumb_slice dims,
-          struct plumb_slice strides)
+          struct plumb_slice strides, struct plumb_slice value)
 {
 	struct plumb_slice name = { type.at + 1,
 		                    type.bytes > 1 ? type.bytes - 2 : 0 }; /* its quotes */
@@ -175,32 +193,37 @@ put_input(struct text *text, struct plumb_slice type, struct plumb_slice dims,
 		puts_to(text, "None");
 	else if (plumb_slice_is(name, "Scalar"))
 		puts_to(text, "scalar");
-	else if (plumb_slice_is(name, "ScalarList"))
-		puts_to(text, "scalars");
-	else if (plumb_slice_is(name, "TensorList"))
+	else if (plumb_slice_is(name, "ScalarList")) {
+		if (!put_list(text, value))
+			puts_to(text, "scalars");
+	} else if (plumb_slice_is(name, "TensorList"))
 		puts_to(text, "tensors");
 	else
 		put(text, name.at, name.bytes);
 }
 
+/* The next item of REST; nothing where there is none. */
+static struct plumb_slice
+item_or_none(struct plumb_slice *rest)
+{
+	struct plumb_slice next;
+	return item(rest, &next) ? next : (struct plumb_slice){ "", 0 };
+}
+
 uint32_t
-plumb_import_shapes(struct plumb_trace *trace, struct plumb_slice dims, struct plumb_slice strides,
-                    struct plumb_slice types)
+plumb_import_shapes(struct plumb_trace *trace, const struct plumb_import_inputs *inputs)
 {
 	struct text text = { .count = 0 };
-	struct plumb_slice all_types = inside(types), all_dims = inside(dims),
-			   all_strides = inside(strides);
-	struct plumb_slice type, size, step;
+	struct plumb_slice types = inside(inputs->types), dims = inside(inputs->dims),
+			   strides = inside(inputs->strides), values = inside(inputs->values);
+	struct plumb_slice type;
 	bool any = false;
 	puts_to(&text, "(");
-	while (item(&all_types, &type)) {
-		if (!item(&all_dims, &size))
-			size = (struct plumb_slice){ "", 0 };
-		if (!item(&all_strides, &step))
-			step = (struct plumb_slice){ "", 0 };
+	while (item(&types, &type)) {
 		if (any)
 			puts_to(&text, ", ");
-		put_input(&text, type, size, step);
+		struct plumb_slice size = item_or_none(&dims), step = item_or_none(&strides);
+		put_input(&text, type, size, step, item_or_none(&values));
 		any = true;
 	}
 	puts_to(&text, ")");

@@ -5,9 +5,14 @@
 
 #include "import/trace.h"
 
-/* The JSON text of "Input Dims", "Input Strides" and "Input type" (at NULL: there is none): "(float32[64,32],
- * float32[32,96] strides (1,32), scalar)". PLUMB_NONE: there is nothing to say, or it is longer than plumb keeps. */
-uint32_t plumb_import_shapes(struct plumb_trace *trace, struct plumb_slice dims,
-                             struct plumb_slice strides, struct plumb_slice types);
+/* The JSON text of each of these, at NULL where there is none. */
+struct plumb_import_inputs {
+	struct plumb_slice dims, strides, types; /* "Input Dims", "Input Strides", "Input type" */
+	struct plumb_slice values;               /* "Concrete Inputs": of lists of numbers */
+};
+
+/* "(float32[64,32], float32[32,96] strides (1,32), [2, 2], scalar)". PLUMB_NONE: there is nothing to say, or it is
+ * longer than plumb keeps. */
+uint32_t plumb_import_shapes(struct plumb_trace *trace, const struct plumb_import_inputs *inputs);
 
 #endif

@@ -500,6 +500,18 @@ def test_shapes(tmp_path, types, dims, strides, text):
     assert found == [(text, 2, 55000)]
 
 
+@pytest.mark.parametrize("value, text", [
+    ("[2, 2]", "[2, 2]"), ("[]", "[]"), ("[-1, 64]", "[-1, 64]"), ("2", "scalars"), ("", "scalars"), ("[1, x]", "scalars"),
+    ("[[1], [2]]", "scalars"), ("[", "scalars"), (str(list(range(17))), "scalars"), (7, "scalars"), (None, "scalars")])
+def test_lists_of_numbers_stand_in_full(tmp_path, value, text):
+    """Where the trace has them; anything else in their place is no list."""
+    op = event("cpu_op", "aten::f", 10, 30, args={"Input type": ["float", "ScalarList", "Scalar"],
+                                                  "Input Dims": [[2, 3], [], []], "Concrete Inputs": ["", value, "5"]})
+    path, _ = imported(tmp_path, written(tmp_path, document(op)))
+    found = [v.shapes for node in plumb_package.Profile(path).operators for v in node.variants]
+    assert found == [f"(float32[2,3], {text}, scalar)"]
+
+
 def test_shapes_that_are_too_long(tmp_path):
     op = event("cpu_op", "aten::cat", 1, 2, args={"Input type": ["float"] * 900, "Input Dims": [[1234]] * 900})
     path, _ = imported(tmp_path, written(tmp_path, document(op)))

@@ -116,6 +116,34 @@ def test_statistics_without_spans_say_so():
     assert done.returncode == 0 and "no spans" in done.stderr
 
 
+def convolutions(path, *, lists):
+    """A convolution and a matrix product by PyTorch's profiler, which has lists in "Concrete Inputs" since 2.0."""
+    def op(ts, name, dims, types, concrete):
+        args = {"Input Dims": dims, "Input type": types, **({"Concrete Inputs": concrete} if lists else {})}
+        return {"ph": "X", "cat": "cpu_op", "name": name, "pid": 5, "tid": 6, "ts": ts, "dur": 20, "args": args}
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [
+        op(10, "aten::conv2d", [[2, 3, 9, 9], [8, 3, 3, 3], [], [], [], [], []],
+           ["float", "float", "", "ScalarList", "ScalarList", "ScalarList", "Scalar"],
+           ["", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "1"]),
+        op(50, "aten::mm", [[2, 3], [3, 4]], ["float", "float"], ["", ""]),
+        op(90, "aten::relu", [[2, 4]], ["float"], [""])]}))
+    return path
+
+
+def test_work_that_is_not_known_is_none_of_nothing(tmp_path):
+    """Without lists nobody knows what comes out of a convolution: its layer's work, and the model's, are unknown."""
+    found = tables(convolutions(tmp_path / "new.json", lists=True), "A12", "A15", "stages")
+    assert {row["layer_name"]: row["layer_flops"] for row in rows(found["A12"])} == {
+        "aten::conv2d": 2 * 2 * 8 * 5 * 5 * 27, "aten::mm": 48, "aten::relu": None}
+    assert rows(found["A15"])[0]["model_flops"] == 2 * 2 * 8 * 5 * 5 * 27 + 48
+    assert [row["flops"] for row in rows(found["stages"])] == [2 * 2 * 8 * 5 * 5 * 27, 48, 0]
+    found = tables(convolutions(tmp_path / "old.json", lists=False), "A12", "A15", "stages")
+    assert {row["layer_name"]: row["layer_flops"] for row in rows(found["A12"])} == {
+        "aten::conv2d": None, "aten::mm": 48, "aten::relu": None}
+    assert rows(found["A15"])[0]["model_flops"] is None
+    assert [row["flops"] for row in rows(found["stages"])] == [None, None, None]
+
+
 SVG = "{http://www.w3.org/2000/svg}"
 
 
