@@ -22,6 +22,9 @@ struct plumb_layers_making {
  * kernels, model_us, first_ns. PLUMB_ESYSTEM: no memory. */
 int plumb_layers_calls(struct plumb_layers_making *making);
 
+/* US, the time on the host of a run in which every launch waits, is the latency of ROW. */
+void plumb_layer_serialised(struct plumb_layer_row *row, double us);
+
 /* Finds the kernels, their counters and the layers' derived work. PLUMB_ESYSTEM: no memory. */
 int plumb_layers_kernels(struct plumb_layers_making *making);
 /* The layers' counters from those of their kernels; PLUMB_ESYSTEM. */

@@ -171,6 +171,7 @@ static const struct plumb_layer_row blank = {
 	.calls = 0,
 	.host_us = NAN,
 	.latency_us = NAN,
+	.serialised_us = NAN,
 	.idle_us = NAN,
 	.busy_us = NAN,
 	.allocated = NAN,
@@ -314,6 +315,16 @@ take_value(struct plumb_layers_making *m, struct totals *t, const struct plumb_v
 	}
 }
 
+/* Launches wait, so that the host's time holds the device's. */
+void
+plumb_layer_serialised(struct plumb_layer_row *row, double us)
+{
+	row->latency = PLUMB_LATENCY_SERIALISED;
+	row->latency_us = us;
+	row->busy_us = isnan(row->device_us) ? NAN : fmin(row->device_us, us);
+	row->idle_us = us - row->busy_us;
+}
+
 /* What of the totals is of all calls becomes of one run. */
 static void
 finish_row(struct plumb_layers_making *m, struct plumb_layer_row *row, const struct totals *t)
@@ -334,11 +345,7 @@ finish_row(struct plumb_layers_making *m, struct plumb_layer_row *row, const str
 	row->allocated /= runs;
 	if (m->options->serialised && row->host != PLUMB_LATENCY_UNKNOWN) {
 		row->host = PLUMB_LATENCY_SERIALISED;
-		row->latency = PLUMB_LATENCY_SERIALISED;
-		row->latency_us = row->host_us;
-		/* Launches wait, so that the host's time holds the device's. */
-		row->busy_us = fmin(row->device_us, row->host_us);
-		row->idle_us = row->host_us - row->busy_us;
+		plumb_layer_serialised(row, row->host_us);
 	}
 }
 

@@ -88,6 +88,7 @@ struct plumb_layer_row {
 	double latency_us;      /* with its GPU work; LATENCY tells how */
 	double idle_us;         /* of latency_us, without GPU work; never negative */
 	double busy_us;         /* of latency_us, with it */
+	double serialised_us;   /* on the host, of another run that was serialised */
 	double device_us;       /* sum over its kernels; 0 where it has none */
 	double backward_us;     /* likewise of its backward work */
 	double allocated, peak; /* bytes; NAN unknown */
@@ -115,6 +116,11 @@ int
 plumb_layers_make(const struct plumb_profile *profile, const struct plumb_layers_options *options,
                   struct plumb_layers *layers, struct plumb_error *error) PLUMB_MUST_CHECK;
 void plumb_layers_free(struct plumb_layers *layers);
+
+/* Gives LAYERS the times that those of the same name have in SERIALISED, a run in which every launch waited: where
+ * no latency with GPU work is known they are that. PLUMB_ESYSTEM: no memory. */
+int plumb_layers_take_serialised(struct plumb_layers *layers,
+                                 const struct plumb_layers *serialised) PLUMB_MUST_CHECK;
 
 /* Floating-point operations of one call of operator NAME with SHAPES, as recorded (docs/run.md): matrix
  * products, convolutions and attention, each multiplication and addition one. NAN: not known. */

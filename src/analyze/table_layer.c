@@ -61,7 +61,7 @@ latency_cells(struct plumb_answer *a, const struct plumb_layer_row *row)
 	plumb_answer_number(a, serialised ? NAN : row->host_us);
 	plumb_answer_text(a, serialised ? NULL : plumb_latency_kind_name(row->host));
 	plumb_answer_number(a, row->device_us);
-	plumb_answer_number(a, serialised ? row->host_us : NAN);
+	plumb_answer_number(a, serialised ? row->host_us : row->serialised_us);
 	plumb_answer_number(a, row->backward_us);
 	plumb_answer_number(a, row->calls);
 }

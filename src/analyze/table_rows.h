@@ -9,6 +9,11 @@
 const char *plumb_layer_name(const struct plumb_layers *layers, uint32_t layer);
 const char *plumb_layer_type(const struct plumb_layers *layers, uint32_t layer); /* or NULL */
 
+/* For each layer of A the one of B that is the same, or PLUMB_NONE, into PARTNER: by name, the k-th of a name is the
+ * k-th, and where TYPES is set by type what is then left, as of another framework. PLUMB_ESYSTEM. */
+int plumb_layers_match(const struct plumb_layers *a, const struct plumb_layers *b, bool types,
+                       uint32_t *partner);
+
 /* layer_index, layer_name, layer_type. */
 void plumb_layer_columns(struct plumb_answer *answer);
 void

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which kernels of a layer one profile has and the next has not, as when a library chooses another algorithm for
- * another batch size. Layers are matched by name, the k-th of a name with the k-th; what then is left, as of
- * another framework, by type.
+ * another batch size.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyze/table_rows.h"
-#include "base/hash.h"
 #include "base/sort.h"
 #include "base/vec.h"
 
@@ -21,68 +19,6 @@ struct swap {
 
 typedef PLUMB_VEC(struct swap) swaps_of;
 typedef PLUMB_VEC(const struct plumb_layer_kernel *) kernels_of;
-
-struct matching {
-	uint32_t *partner; /* by layer of the one, a layer of the other or PLUMB_NONE */
-	unsigned char *a_taken, *b_taken;
-};
-
-static const char *
-layer_text(const struct plumb_layers *layers, uint32_t layer, bool by_type)
-{
-	const char *text =
-		by_type ? plumb_layer_type(layers, layer) : plumb_layer_name(layers, layer);
-
-	return text ? text : "";
-}
-
-/* The layers that are not TAKEN, sorted by a hash of their text and then as they ran. NULL: no memory. */
-static struct plumb_sort_item *
-by_text(const struct plumb_layers *layers, bool by_type, const unsigned char *taken,
-        uint32_t *count)
-{
-	struct plumb_sort_item *order = malloc((2 * (size_t)layers->count + 1) * sizeof *order);
-
-	*count = 0;
-	for (uint32_t i = 0; order && i < layers->count; i++) {
-		const char *text = layer_text(layers, i, by_type);
-		if (!taken[i])
-			order[(*count)++] =
-				(struct plumb_sort_item){ plumb_hash_bytes(text, strlen(text)), i };
-	}
-	if (order && *count)
-		plumb_sort(order, order + *count, *count);
-	return order;
-}
-
-/* Of the layers of A and B that are not taken yet those of one text, in their order. */
-static int
-match(const struct plumb_layers *a, const struct plumb_layers *b, bool by_type,
-      struct matching *matching)
-{
-	uint32_t a_count, b_count;
-	struct plumb_sort_item *of_a = by_text(a, by_type, matching->a_taken, &a_count);
-	struct plumb_sort_item *of_b = by_text(b, by_type, matching->b_taken, &b_count);
-	int code = of_a && of_b ? 0 : PLUMB_ESYSTEM;
-
-	for (uint32_t i = 0, j = 0; i < a_count && j < b_count && !code;) {
-		uint32_t x = of_a[i].index, y = of_b[j].index;
-		if (of_a[i].key != of_b[j].key) {
-			of_a[i].key < of_b[j].key ? i++ : j++;
-			continue;
-		}
-		i++;
-		j++;
-		/* Two texts of one hash stay without a partner. */
-		if (strcmp(layer_text(a, x, by_type), layer_text(b, y, by_type)))
-			continue;
-		matching->partner[x] = y;
-		matching->a_taken[x] = matching->b_taken[y] = 1;
-	}
-	free(of_a);
-	free(of_b);
-	return code;
-}
 
 /* Longest first. */
 static int
@@ -211,28 +147,16 @@ static int
 compare(const struct plumb_tables_input *input, struct plumb_answer *answer, uint32_t i)
 {
 	const struct plumb_layers *a = &input->layers[i], *b = a + 1;
-	struct matching matching = {
-		.partner = malloc((a->count + 1u) * sizeof *matching.partner),
-		.a_taken = calloc(a->count + 1u, 1),
-		.b_taken = calloc(b->count + 1u, 1),
-	};
+	uint32_t *partner = malloc((a->count + 1u) * sizeof *partner);
 	swaps_of swaps = { 0 };
-	int code = matching.partner && matching.a_taken && matching.b_taken ? 0 : PLUMB_ESYSTEM;
+	int code = partner ? plumb_layers_match(a, b, true, partner) : PLUMB_ESYSTEM;
 
-	if (!code) {
-		memset(matching.partner, 0xff, (a->count + 1u) * sizeof *matching.partner);
-		code = match(a, b, false, &matching);
-	}
 	if (!code)
-		code = match(a, b, true, &matching);
-	if (!code)
-		code = collect(a, b, matching.partner, &swaps);
+		code = collect(a, b, partner, &swaps);
 	if (!code)
 		code = put_swaps(input, answer, i, &swaps);
 	plumb_vec_free(&swaps);
-	free(matching.partner);
-	free(matching.a_taken);
-	free(matching.b_taken);
+	free(partner);
 	return code;
 }
 

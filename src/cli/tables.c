@@ -70,9 +70,13 @@ static const struct plumb_option options[] = {
 	  .help = "what compared profiles are normalised to: the first, or the one of the "
 	          "greatest throughput" },
 	{ .name = "serialised",
-	  .kind = PLUMB_OPTION_FLAG,
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "RUN",
+	  .bare = "this",
+	  .complete = PLUMB_COMPLETE_PROFILE,
 	  .help = "every launch waited for its work (CUDA_LAUNCH_BLOCKING=1), so that a layer's "
-	          "time on the host holds its kernels" },
+	          "time on the host holds its kernels: in this profile, or in RUN of the same "
+	          "program" },
 	{ .name = "precision",
 	  .kind = PLUMB_OPTION_CHOICE,
 	  .argument = "TYPE",
@@ -182,6 +186,15 @@ is_table_name(const char *text)
 	       !text[1 + strspn(text + 1, "0123456789")];
 }
 
+/* The other run that --serialised names, or NULL. */
+static const char *
+serialised_run(const struct plumb_options *o)
+{
+	const char *run = plumb_options_text(o, "serialised");
+
+	return run && strcmp(run, "this") ? run : NULL;
+}
+
 /* Checks all that can be before a profile is read. 0, or an exit code. */
 static int
 check_use(const struct plumb_invocation *invocation, struct wanted *w)
@@ -231,6 +244,8 @@ check_use(const struct plumb_invocation *invocation, struct wanted *w)
 		                       plumb_options_text(o, "optimal"));
 	if (plumb_options_flag(o, "json") && plumb_options_flag(o, "csv"))
 		return plumb_cli_usage(invocation, "tables: choose --json or --csv");
+	if (serialised_run(o) && w->file_count > 1)
+		return plumb_cli_usage(invocation, "tables: --serialised=RUN is for one FILE");
 	if (w->constraints.count && !wants(w, "A1"))
 		return plumb_cli_usage(invocation, "tables: --optimal is for A1");
 	if (plumb_options_given(o, "svg") && wants(w, "A9") == wants(w, "A14"))
@@ -367,6 +382,30 @@ device_of(const struct plumb_profile *profile)
 	return profile->devices_count ? plumb_text(profile, profile->devices[0].name) : NULL;
 }
 
+/* Takes the layers' times of the serialised run at PATH; 0, or an error code. */
+static int
+take_serialised(const char *path, struct plumb_layers_options wanted, struct plumb_layers *layers,
+                struct plumb_error *error)
+{
+	struct plumb_profile profile;
+	struct plumb_layers serialised;
+	int code = plumb_load(&profile, path, PLUMB_LOAD_ALL, error);
+
+	if (code)
+		return code;
+	wanted.serialised = true;
+	code = plumb_layers_make(&profile, &wanted, &serialised, error);
+	if (code) {
+		plumb_fail_in(error, "%s", path);
+	} else {
+		if (plumb_layers_take_serialised(layers, &serialised))
+			code = plumb_fail(error, PLUMB_ESYSTEM, "no memory");
+		plumb_layers_free(&serialised);
+	}
+	plumb_profile_free(&profile);
+	return code;
+}
+
 static int
 load_all(const struct plumb_invocation *invocation, struct wanted *w, struct made *made)
 {
@@ -375,7 +414,7 @@ load_all(const struct plumb_invocation *invocation, struct wanted *w, struct mad
 		.kind = layer_kind(o),
 		.model = plumb_options_text(o, "model"),
 		.whole = plumb_options_flag(o, "whole"),
-		.serialised = plumb_options_flag(o, "serialised"),
+		.serialised = plumb_options_given(o, "serialised") && !serialised_run(o),
 		.runs = plumb_options_number(o, "runs"),
 		.statistic = w->statistic,
 	};
@@ -389,6 +428,8 @@ load_all(const struct plumb_invocation *invocation, struct wanted *w, struct mad
 			if (code)
 				plumb_fail_in(&error, "%s", w->files[i]);
 		}
+		if (!code && serialised_run(o))
+			code = take_serialised(serialised_run(o), wanted, layers, &error);
 		if (code)
 			return plumb_cli_fail(invocation, &error);
 		made->roofs[i] = find_roof(o, device_of(&made->profiles[i]));

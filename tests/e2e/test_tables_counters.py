@@ -87,6 +87,32 @@ def test_a_host_that_does_not_wait(tmp_path):
         assert row["layer_gpu_percentage"] == pytest.approx(gpu / whole * 100)
 
 
+def test_a_serialised_run_beside(tmp_path):
+    """The same model with every launch waiting: its host spans stand beside the asynchronous run's."""
+    serial = [Layer(layer.name, layer.type, layer.kernels, us=100 + 10 * i) for i, layer in enumerate(MODEL)]
+    one, other = write(tmp_path / "a.json", MODEL), write(tmp_path / "s.json", serial)
+    for row, us in zip(rows(tables(one, "A3", f"--serialised={other}")["A3"]), (100, 110, 120)):
+        assert (row["layer_host_duration (us)"], row["layer_serialised_duration (us)"]) == (10, us)
+        assert row["layer_duration_kind"] == "complete"
+    for row, us in zip(rows(tables(other, "A3", "--serialised")["A3"]), (100, 110, 120)):
+        assert (row["layer_host_duration (us)"], row["layer_serialised_duration (us)"]) == (None, us)
+        assert row["layer_duration_kind"] == "serialised"
+    done = run_command(PLUMB, "tables", one, one, "A1", f"--serialised={other}")
+    assert done.returncode == 1 and "for one FILE" in done.stderr
+    done = run_command(PLUMB, "tables", one, f"--serialised={tmp_path / 'none'}")
+    assert done.returncode == 5 and "none" in done.stderr
+
+
+def test_a_cpu_has_no_gpu_time(torch_python, tmp_path):
+    """Whatever is said of launches."""
+    script = tmp_path / "net.py"
+    script.write_text("import torch\nwith torch.no_grad():\n    torch.nn.Linear(4, 5)(torch.ones(3, 4))\n")
+    run_command(PLUMB, "run", "-o", tmp_path / "p.plumb", torch_python, script)
+    row, = rows(tables(tmp_path / "p.plumb", "A13", "--serialised", "--layer", "module")["A13"])
+    assert row["layer_duration (us)"] > 0
+    assert row["layer_gpu_duration (us)"] is None and row["layer_cpu_duration (us)"] is None
+
+
 def test_other_statistics(tmp_path):
     """Ten calls of one layer whose kernels take 10, 20, … 100 µs."""
     from test_import_jaeger import document

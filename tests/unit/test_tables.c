@@ -560,6 +560,42 @@ test_layers_from_totals(void **state)
 	plumb_profile_free(&m.profile);
 }
 
+/* Spans of an asynchronous run with the times of a serialised one beside them, and totals alone with them. */
+static void
+test_a_serialised_run_beside(void **state)
+{
+	struct made spans = { 0 }, totals = { 0 };
+	struct plumb_layers layers, serialised;
+	const struct plumb_layer_row *row;
+
+	(void)state;
+	make_model(&spans, false, true);
+	make_model(&totals, false, false);
+	serialised = layers_of(&totals, PLUMB_LAYER_IS_EITHER, true);
+	layers = layers_of(&spans, PLUMB_LAYER_IS_EITHER, false);
+	assert_int_equal(plumb_layers_take_serialised(&layers, &serialised), 0);
+	row = layer(&layers, "net.conv");
+	near(row->serialised_us, 8, 1e-9);
+	near(row->latency_us, 110, 1e-9); /* what spans tell stays */
+	assert_int_equal(row->latency, PLUMB_LATENCY_COMPLETE);
+	plumb_layers_free(&layers);
+	layers = layers_of(&totals, PLUMB_LAYER_IS_EITHER, false);
+	assert_true(isnan(layer(&layers, "net.conv")->serialised_us));
+	assert_int_equal(plumb_layers_take_serialised(&layers, &serialised), 0);
+	row = layer(&layers, "net.conv");
+	assert_int_equal(row->latency, PLUMB_LATENCY_SERIALISED);
+	near(row->latency_us, 8, 1e-9);
+	near(row->busy_us, 8, 1e-9); /* of 100 on the device no more than the latency has */
+	near(row->idle_us, 0, 1e-9);
+	row = layer(&layers, "aten::relu");
+	near(row->busy_us, 0, 0);
+	near(row->idle_us, row->serialised_us, 0);
+	plumb_layers_free(&layers);
+	plumb_layers_free(&serialised);
+	plumb_profile_free(&spans.profile);
+	plumb_profile_free(&totals.profile);
+}
+
 static void
 test_counters(void **state)
 {
@@ -695,6 +731,7 @@ main(void)
 		cmocka_unit_test(test_flops),
 		cmocka_unit_test(test_layers_from_spans),
 		cmocka_unit_test(test_layers_from_totals),
+		cmocka_unit_test(test_a_serialised_run_beside),
 		cmocka_unit_test(test_counters),
 		cmocka_unit_test(test_sums_of_counters),
 		cmocka_unit_test(test_every_table),
