@@ -133,7 +133,19 @@ def test_warm_up_and_outliers_do_not_move_the_median(tmp_path):
     data = diff(made(tmp_path, "a.json"), made(tmp_path, "b.json", jitter=steps))
     assert measures(data)["iteration.time"]["change"] == 0
     assert measures(data)["gpu.time"]["change"] == 0
-    assert rows(data)["aten::a"]["change"] == (30 + 4 - 2) * 10_000 / 20, "rows are of all there is"
+    assert data["statistic"] == "mean of iterations"
+    assert rows(data)["aten::a"]["change"] == 0, "what takes much longer is left out of means"
+    assert [data["iterations"][side][0]["left_out"] for side in ("before", "after")] == [0, 2]
+    assert "2 outliers" in run_command(PLUMB, "diff", tmp_path / "a.json", tmp_path / "b.json").stdout
+    whole = diff(tmp_path / "a.json", tmp_path / "b.json", "--total")
+    assert rows(whole)["aten::a"]["change"] == (30 + 4 - 2) * 10_000
+
+
+def test_iterations_of_two_kinds_are_no_outliers(tmp_path):
+    """A third of the iterations takes twice as long: that is how the program is."""
+    data = diff(made(tmp_path, "a.json"), made(tmp_path, "b.json", jitter=lambda k: 2.0 if k % 3 == 0 else 1.0))
+    assert data["iterations"]["after"][0]["left_out"] == 0
+    assert rows(data)["aten::a"]["after"] == pytest.approx(10_000 * (19 + 7) / 19)
 
 
 def test_interval_from_iterations(tmp_path):
