@@ -412,6 +412,17 @@ def test_what_the_other_side_fuses(tmp_path):
         PLUMB, "diff", eager, compiled, "--width", "0").stdout
 
 
+def test_kernels_where_a_side_has_no_operators(tmp_path):
+    before = made(tmp_path, "a.json")
+    bare = Trace()
+    for _ in range(20):
+        bare.step(works(c=12.0))
+    bare.events = [event for event in bare.events if event["cat"] == "kernel"]
+    data = diff(before, bare.write(tmp_path / "b.json"))
+    assert (data["by"], data["metric"]) == ("kernel", "gpu.time")
+    assert rows(data)["kernel_c"]["change"] == 2_000
+
+
 def test_kernels_that_were_numbered_anew(tmp_path):
     before, after = Trace(), Trace()
     for _ in range(10):
