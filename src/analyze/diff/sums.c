@@ -10,9 +10,8 @@
 
 #include "analyze/diff/diff_private.h"
 
-#define WINDOWS_MOST 1024u
 #define NORMAL 1.4826 /* standard deviation over median deviation, of a normal distribution */
-#define CELLS_MOST (UINT32_C(1) << 24)
+#define CELLS_MOST (UINT32_C(1) << 24) /* of more, the newest iterations */
 
 struct summing {
 	const struct diff_run *run;
@@ -223,8 +222,6 @@ diff_sums_make(const struct diff_run *run, uint32_t metric, const uint32_t *ids,
 		sums->windows = least;
 	else if (host && w)
 		sums->windows = w->count;
-	if (sums->windows > WINDOWS_MOST)
-		sums->windows = WINDOWS_MOST;
 	if (count && sums->windows > CELLS_MOST / count)
 		sums->windows = CELLS_MOST / count;
 	if (!sums->windows)
