@@ -27,6 +27,9 @@ struct plumb_compared {
 	bool holds; /* all gates */
 };
 
+/* What rows are: "mean of iterations", … */
+const char *plumb_diff_statistic(const struct plumb_compared *compared);
+
 /* Negative: it could not be written, or memory was out. */
 int plumb_diff_json(const struct plumb_compared *compared, FILE *out);
 int plumb_diff_csv(const struct plumb_compared *compared, FILE *out);

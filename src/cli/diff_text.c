@@ -90,11 +90,15 @@ print_runs(const struct plumb_diff_run *runs, uint32_t from, uint32_t to, FILE *
 {
 	for (uint32_t r = from; r < to; r++) {
 		fputs(r > from ? ", " : "", out);
-		if (isnan(runs[r].iterations))
+		if (isnan(runs[r].iterations)) {
 			fputs(PLUMB_DASH, out);
-		else
-			fprintf(out, "%.6g (%" PRIu32 " measured%s)", runs[r].iterations,
-			        runs[r].measured, runs[r].newest ? ", the newest" : "");
+			continue;
+		}
+		fprintf(out, "%.6g (%" PRIu32 " measured%s", runs[r].iterations, runs[r].measured,
+		        runs[r].newest ? ", the newest" : "");
+		if (runs[r].left_out)
+			fprintf(out, ", %" PRIu32 " outliers", runs[r].left_out);
+		fputc(')', out);
 	}
 }
 
@@ -220,9 +224,7 @@ print_rows(const struct plumb_compared *c, FILE *out, int width)
 	struct plumb_table *table = plumb_table_new(columns, sizeof columns / sizeof *columns);
 	bool context = !strcmp(c->by, "context");
 
-	fprintf(out, "\n%s by %s%s\n\n", c->metric, c->by,
-	        plumb_diff_is_normal(c->diff) && strcmp(c->by, "iteration") ? ", of an iteration"
-	                                                                    : "");
+	fprintf(out, "\n%s by %s (%s)\n\n", c->metric, c->by, plumb_diff_statistic(c));
 	for (uint32_t i = 0; i < c->table->count; i++) {
 		char text[2000];
 		uint32_t depth = context ? depth_of(c->table, i) : 0;

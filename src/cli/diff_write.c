@@ -8,6 +8,16 @@
 #include "base/json.h"
 #include "cli/diff.h"
 
+const char *
+plumb_diff_statistic(const struct plumb_compared *c)
+{
+	if (!strcmp(c->by, "iteration"))
+		return "iteration";
+	if (c->table->each)
+		return "mean of iterations";
+	return plumb_diff_is_normal(c->diff) ? "sum of an iteration" : "sum";
+}
+
 static void
 key_number(struct plumb_json *json, const char *key, double value)
 {
@@ -63,6 +73,7 @@ write_runs(struct plumb_json *json, const struct plumb_compared *c, bool after)
 		plumb_json_key_text(json, "file", c->paths[r]);
 		key_number(json, "count", runs[r].iterations);
 		plumb_json_key_quantity(json, "measured", runs[r].measured);
+		plumb_json_key_quantity(json, "left_out", runs[r].left_out);
 		key_flag(json, "newest", runs[r].newest);
 		plumb_json_key_quantity(json, "level", runs[r].level);
 		plumb_json_end(json);
@@ -249,6 +260,7 @@ plumb_diff_json(const struct plumb_compared *c, FILE *out)
 	plumb_json_key_text(json, "metric", c->metric);
 	plumb_json_key_text(json, "unit", c->unit);
 	plumb_json_key_text(json, "per", plumb_diff_is_normal(c->diff) ? "iteration" : NULL);
+	plumb_json_key_text(json, "statistic", plumb_diff_statistic(c));
 	write_environment(json, c->environment);
 	write_iterations(json, c);
 	write_measures(json, c);

@@ -56,9 +56,9 @@ def arguments():
     parser.add_argument("--plumb", default=os.path.join(ROOT, "build", "plumb"))
     parser.add_argument("--pairs", type=int, default=100)
     parser.add_argument("--runs", type=int, default=20, help="of each program (default: 20)")
-    parser.add_argument("--seconds", type=float, default=420,
-                        help="stop recording after so long and use the runs there are (default: 420)")
-    parser.add_argument("--steps", type=int, help="of a run (default: 80, without a GPU 60)")
+    parser.add_argument("--seconds", type=float, default=400,
+                        help="stop recording after so long and use the runs there are (default: 400)")
+    parser.add_argument("--steps", type=int, help="of a run (default: 60)")
     parser.add_argument("--gate", action="append", help="may come again (default: iteration.time<+2.5%% and "
                         "gpu.time<+2.5%%; without a GPU op.time in place of that)")
     parser.add_argument("--least", type=float, default=95, help="of 100 pairs (default: 95)")
@@ -81,7 +81,7 @@ class Recorder:
 
     def run(self, name, blocks):
         path = os.path.join(self.folder, f"{name}.plumb")
-        size = ("80", "2048", "4096") if self.gpu else ("60", "256", "64")
+        size = ("60", "1536", "4096") if self.gpu else ("60", "256", "64")
         steps = str(self.options.steps or size[0])
         command = [self.options.plumb, "run", "-o", path, *([] if self.gpu else ["--trace"]), "--",
                    self.options.python, self.program, str(blocks), steps, *size[1:]]

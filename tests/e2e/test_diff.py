@@ -133,7 +133,19 @@ def test_warm_up_and_outliers_do_not_move_the_median(tmp_path):
     data = diff(made(tmp_path, "a.json"), made(tmp_path, "b.json", jitter=steps))
     assert measures(data)["iteration.time"]["change"] == 0
     assert measures(data)["gpu.time"]["change"] == 0
-    assert rows(data)["aten::a"]["change"] == (30 + 4 - 2) * 10_000 / 20, "rows are of all there is"
+    assert data["statistic"] == "mean of iterations"
+    assert rows(data)["aten::a"]["change"] == 0, "what takes much longer is left out of means"
+    assert [data["iterations"][side][0]["left_out"] for side in ("before", "after")] == [0, 2]
+    assert "2 outliers" in run_command(PLUMB, "diff", tmp_path / "a.json", tmp_path / "b.json").stdout
+    whole = diff(tmp_path / "a.json", tmp_path / "b.json", "--total")
+    assert rows(whole)["aten::a"]["change"] == (30 + 4 - 2) * 10_000
+
+
+def test_iterations_of_two_kinds_are_no_outliers(tmp_path):
+    """A third of the iterations takes twice as long: that is how the program is."""
+    data = diff(made(tmp_path, "a.json"), made(tmp_path, "b.json", jitter=lambda k: 2.0 if k % 3 == 0 else 1.0))
+    assert data["iterations"]["after"][0]["left_out"] == 0
+    assert rows(data)["aten::a"]["after"] == pytest.approx(10_000 * (19 + 7) / 19)
 
 
 def test_interval_from_iterations(tmp_path):
@@ -398,6 +410,17 @@ def test_what_the_other_side_fuses(tmp_path):
     assert (back["aten::relu"]["before"], back["aten::relu"]["fused_in"]) == (None, [name])
     assert f"aten::relu; only before; fused in {name} (8.00 µs)" in run_command(
         PLUMB, "diff", eager, compiled, "--width", "0").stdout
+
+
+def test_kernels_where_a_side_has_no_operators(tmp_path):
+    before = made(tmp_path, "a.json")
+    bare = Trace()
+    for _ in range(20):
+        bare.step(works(c=12.0))
+    bare.events = [event for event in bare.events if event["cat"] == "kernel"]
+    data = diff(before, bare.write(tmp_path / "b.json"))
+    assert (data["by"], data["metric"]) == ("kernel", "gpu.time")
+    assert rows(data)["kernel_c"]["change"] == 2_000
 
 
 def test_kernels_that_were_numbered_anew(tmp_path):

@@ -11,6 +11,8 @@
 
 #include <math.h>
 
+#include "failing_malloc.h"
+
 #include "analyze/diff/diff.h"
 #include "analyze/diff/names.h"
 #include "analyze/group.h"
@@ -424,6 +426,69 @@ test_newest_work(void **state)
 	plumb_profile_free(&b);
 }
 
+/* ---- memory ---- */
+
+/* Everything that a comparison does; negative: it said that memory is out. */
+static int
+compare_all(const struct plumb_profile *const *list, uint32_t by)
+{
+	struct plumb_diff_options options = { .by = by };
+	struct plumb_error error = { 0 };
+	struct plumb_diff_environment environment = { 0 };
+	struct plumb_diff_table table = { 0 };
+	struct plumb_diff_measure m;
+	struct plumb_gate gate;
+	struct plumb_gate_result result;
+	struct plumb_diff *diff = plumb_diff_new(list, 1, 2, &options, &error);
+	int code = diff ? plumb_diff_environment(diff, &environment, &error) : error.code;
+
+	if (!code)
+		code = plumb_diff_measure(diff, "iteration.time", &m, &error);
+	if (!code)
+		code = plumb_diff_measure(diff, "gpu.time", &m, &error);
+	if (!code)
+		code = plumb_diff_table(diff, "gpu.time", &table, &error);
+	if (!code)
+		code = plumb_gate_parse("gpu.time@b<+5%", &gate, &error);
+	if (!code)
+		code = plumb_gate_decide(diff, &gate, &result, &error);
+	if (code)
+		assert_true(error.code == PLUMB_ESYSTEM && error.message[0]);
+	plumb_diff_table_free(&table);
+	plumb_diff_environment_free(&environment);
+	plumb_diff_free(diff);
+	return code;
+}
+
+static void
+test_memory_is_out(void **state)
+{
+	static const uint32_t ways[] = { PLUMB_BY_KERNEL, PLUMB_BY_OPERATOR, PLUMB_DIFF_CONTEXT,
+		                         PLUMB_DIFF_ITERATION };
+	struct plumb_profile a = { 0 }, b = { 0 };
+	const struct plumb_profile *list[] = { &a, &b };
+
+	(void)state;
+	make_newest(&a, 20, 10, 1000);
+	make_newest(&b, 20, 10, 1100);
+	for (size_t w = 0; FAILING_MALLOC && w < sizeof ways / sizeof *ways; w++) {
+		bool failed = true;
+		int refused = 0;
+
+		for (long n = 0; failed; n++) {
+			failing_malloc_at = n;
+			int code = compare_all(list, ways[w]);
+			failed = failing_malloc_stop();
+			refused += code < 0;
+			assert_int_equal(failed, code < 0);
+			assert_true(n < 5000);
+		}
+		assert_true(refused > 20);
+	}
+	plumb_profile_free(&a);
+	plumb_profile_free(&b);
+}
+
 int
 main(void)
 {
@@ -433,7 +498,7 @@ main(void)
 		cmocka_unit_test(test_gate_grammar),     cmocka_unit_test(test_families),
 		cmocka_unit_test(test_map_is_sound),     cmocka_unit_test(test_bases),
 		cmocka_unit_test(test_spread_of_series), cmocka_unit_test(test_no_spread),
-		cmocka_unit_test(test_newest_work),
+		cmocka_unit_test(test_newest_work),      cmocka_unit_test(test_memory_is_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

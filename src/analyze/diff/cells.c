@@ -162,12 +162,13 @@ amounts_free(struct amounts *a)
 	free(a->sums.sums);
 }
 
+/* The sums behind those of the keys are of what is under no row. */
 static int
 load_sums(const struct diff_making *m, uint32_t r, uint32_t metric, struct diff_sums *sums)
 {
 	const struct diff_rows *rows = &m->rows[r];
 	uint32_t contexts = m->diff->runs[r].profile->contexts_count;
-	uint32_t *ids;
+	uint32_t outside = m->keys.items.count, *ids;
 	int code;
 
 	if (!rows->owner)
@@ -176,37 +177,45 @@ load_sums(const struct diff_making *m, uint32_t r, uint32_t metric, struct diff_
 	if (!ids)
 		return PLUMB_ESYSTEM;
 	for (uint32_t c = 0; c < contexts; c++)
-		ids[c] = rows->owner[c] < rows->count ? rows->key[rows->owner[c]] : PLUMB_NONE;
-	code = diff_sums_make(&m->diff->runs[r], metric, ids, m->keys.items.count, sums);
+		ids[c] = rows->owner[c] < rows->count ? rows->key[rows->owner[c]] : outside;
+	code = diff_sums_make(&m->diff->runs[r], metric, ids, outside + 1, sums);
 	free(ids);
 	return code;
+}
+
+/* Of the row whose sums are number K. */
+static struct plumb_estimate
+estimate_row(const struct diff_making *m, uint32_t r, uint32_t metric, const struct amounts *a,
+             const struct plumb_stat *stat, double variance, uint32_t k)
+{
+	uint32_t windows = a->sums.windows;
+	const double *sums = windows ? a->sums.sums + (size_t)k * windows : NULL;
+
+	if (m->each)
+		return plumb_estimate_mean(sums, windows);
+	return diff_estimate(&m->diff->runs[r], metric, stat, variance, sums, windows);
 }
 
 static void
 fill_cells(struct diff_making *m, uint32_t r, uint32_t metric, struct amounts *a)
 {
-	const struct diff_run *run = &m->diff->runs[r];
-	uint32_t keys = m->keys.items.count, windows = a->sums.windows;
+	uint32_t keys = m->keys.items.count;
 	struct diff_cell *cells = m->cells + (size_t)r * keys;
-	bool contexts = m->diff->options.by == PLUMB_DIFF_CONTEXT;
 
 	for (uint32_t i = 0; i < m->rows[r].count; i++)
 		cells[m->rows[r].key[i]].there = true;
-	for (uint32_t k = 0; k < keys; k++) {
-		const double *sums = windows ? a->sums.sums + (size_t)k * windows : NULL;
-
+	for (uint32_t k = 0; k < keys; k++)
 		if (cells[k].there)
-			cells[k].own = cells[k].amount = diff_estimate(
-				run, metric, &a->own[k], a->variance[k], sums, windows);
-	}
-	if (!contexts || plumb_metric_aggregation(metric) == PLUMB_CALL)
+			cells[k].own = cells[k].amount =
+				estimate_row(m, r, metric, a, &a->own[k], a->variance[k], k);
+	if (m->diff->options.by != PLUMB_DIFF_CONTEXT ||
+	    plumb_metric_aggregation(metric) == PLUMB_CALL)
 		return;
 	fold_sums(&m->keys, &a->sums);
 	for (uint32_t k = 0; k < keys; k++)
 		if (cells[k].there)
-			cells[k].amount = diff_estimate(
-				run, metric, &a->all[k], a->variance_all[k],
-				windows ? a->sums.sums + (size_t)k * windows : NULL, windows);
+			cells[k].amount =
+				estimate_row(m, r, metric, a, &a->all[k], a->variance_all[k], k);
 }
 
 int
@@ -227,7 +236,8 @@ diff_cells_fill(struct diff_making *m, uint32_t r)
 	if (!code && metric) {
 		fill_cells(m, r, metric, &a);
 		if (m->diff->options.by != PLUMB_DIFF_CONTEXT)
-			m->outside[r] = diff_estimate(run, metric, &a.outside, NAN, NULL, 0);
+			m->outside[r] = estimate_row(m, r, metric, &a, &a.outside, NAN,
+			                             m->keys.items.count);
 	}
 	amounts_free(&a);
 	return code;

@@ -18,6 +18,7 @@ struct diff_making {
 	struct diff_rows *rows;  /* by run */
 	struct diff_cell *cells; /* of key K in run R: cells[R * keys + K] */
 	struct plumb_estimate *outside;
+	bool each; /* what iterations take is known one by one: rows are its mean */
 	struct plumb_diff_table *table;
 };
 

@@ -91,6 +91,21 @@ diff_windows_count(const struct plumb_diff *diff, uint32_t r)
 	return least;
 }
 
+static int
+count_outliers(struct plumb_diff *diff)
+{
+	for (uint32_t r = 0; r < diff->count; r++) {
+		const struct diff_steps *s = &diff->runs[r].steps;
+		int count = diff_windows_outliers(s->gpu_count ? &s->gpus[0] : &s->host,
+		                                  diff->facts[r].measured, NULL);
+
+		if (count < 0)
+			return count;
+		diff->facts[r].left_out = (uint32_t)count;
+	}
+	return 0;
+}
+
 /* ---- all of it ---- */
 
 struct plumb_diff *
@@ -116,8 +131,10 @@ plumb_diff_new(const struct plumb_profile *const *profiles, uint32_t before, uin
 	}
 	if (!code) {
 		choose_steps(diff);
-		return diff;
+		code = count_outliers(diff);
 	}
+	if (!code)
+		return diff;
 	diff_no_memory(error);
 	plumb_diff_free(diff);
 	return NULL;

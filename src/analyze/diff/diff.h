@@ -54,6 +54,7 @@ struct plumb_diff_run {
 	const struct plumb_profile *profile;
 	double iterations; /* NAN: not known */
 	uint32_t measured; /* of them: iterations whose time is known from start to start */
+	uint32_t left_out; /* of those: take much longer than most, and are no part of means */
 	uint32_t level;    /* of loops: 0 the outermost */
 	bool newest;       /* measured in the newest work alone */
 };
@@ -123,6 +124,8 @@ struct plumb_diff_row {
 struct plumb_diff_table {
 	struct plumb_diff_row *rows; /* the greatest change first; contexts in preorder */
 	uint32_t count;
+	bool each; /* rows are means of iterations that are known one by one, without those
+	              left out; else all there is, of an iteration */
 	struct plumb_change outside;     /* under no row */
 	struct plumb_diff_row *families; /* operators by what they are; empty for others */
 	uint32_t family_count;

@@ -148,7 +148,9 @@ find_row(const struct plumb_diff *diff, const struct plumb_gate *gate,
 			result->amount = table.rows[i].amount;
 			result->why = found++ ? "several rows have this name" : NULL;
 		}
-	result->statistic = plumb_diff_is_normal(diff) ? "mean of iterations" : "sum";
+	result->statistic = table.each                   ? "mean of iterations"
+	                    : plumb_diff_is_normal(diff) ? "sum of an iteration"
+	                                                 : "sum";
 	plumb_diff_table_free(&table);
 	return code;
 }

@@ -189,9 +189,8 @@ of_metric(const struct plumb_diff *diff, uint32_t r, const char *name, bool each
 	return code;
 }
 
-/* Are there sums of METRIC iteration by iteration in all runs? */
-static int
-has_sums(const struct plumb_diff *diff, const char *name)
+int
+diff_sums_known(const struct plumb_diff *diff, const char *name)
 {
 	for (uint32_t r = 0; r < diff->count; r++) {
 		uint32_t metric = plumb_profile_metric_find(diff->runs[r].profile, name);
@@ -243,17 +242,20 @@ measure_of(const char *name)
 static int
 is_each(const struct plumb_diff *diff, const char *name, enum measure m)
 {
+	/* What the person takes for an iteration may be no round of the loop. */
+	bool sums = !diff->options.total && diff->from != PLUMB_STEPS_GIVEN;
+
 	switch (m) {
 	case ITERATION_TIME:
 		return 1;
 	case GPU_BUSY:
-		return !diff->options.total && is_each_known(diff, true, WINDOWS_LEAST);
+		return sums && is_each_known(diff, true, WINDOWS_LEAST);
 	case GPU_IDLE:
 		return 1;
 	case RUN_TIME:
 		return 0;
 	case METRIC:
-		return diff->options.total ? 0 : has_sums(diff, name);
+		return sums ? diff_sums_known(diff, name) : 0;
 	}
 	return 0;
 }

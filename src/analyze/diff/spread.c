@@ -141,7 +141,8 @@ plumb_estimate_mean(const double *samples, uint32_t count)
 		return estimate;
 	estimate.value = 0;
 	for (uint32_t i = 0; i < count; i++)
-		estimate.value += samples[i] / count;
+		estimate.value += samples[i];
+	estimate.value /= count;
 	if (count >= SAMPLES_LEAST)
 		set_error(&estimate, samples, count, deviation_of(samples, count, estimate.value),
 		          1);
@@ -157,7 +158,8 @@ plumb_estimate_runs(const struct plumb_estimate *runs, uint32_t count)
 	if (count == 1)
 		return *runs;
 	for (uint32_t i = 0; i < count; i++)
-		sum += runs[i].value / count; /* one that is unknown makes all unknown */
+		sum += runs[i].value; /* one that is unknown makes all unknown */
+	sum /= count;
 	if (!count || isnan(sum))
 		return estimate;
 	for (uint32_t i = 0; i < count; i++)

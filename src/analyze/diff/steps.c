@@ -380,10 +380,11 @@ make_host_windows(struct diff_run *run, int rank, uint32_t marker)
 		if (s->track != track || !is_marker(p, s, rank, marker))
 			continue;
 		empty += !holds;
-		if (n && holds && s->start_ns > w->start[n - 1])
+		if (!holds || (n && s->start_ns <= w->start[n - 1]))
+			continue;
+		if (n)
 			w->end[n - 1] = s->start_ns;
-		if (holds)
-			w->start[n++] = s->start_ns;
+		w->start[n++] = s->start_ns;
 	}
 	w->count = n ? n - 1 : 0;
 	if (n && run->steps.markers > empty)

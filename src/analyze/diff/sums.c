@@ -5,12 +5,13 @@
  * thread did is put into those that a marker tells, else into those of the first GPU, which lag behind
  * the host by a time that is much the same from one to the next.
  */
+#include <math.h>
 #include <stdlib.h>
 
 #include "analyze/diff/diff_private.h"
 
-#define WINDOWS_MOST 1024u
-#define CELLS_MOST (UINT32_C(1) << 24)
+#define NORMAL 1.4826 /* standard deviation over median deviation, of a normal distribution */
+#define CELLS_MOST (UINT32_C(1) << 24) /* of more, the newest iterations */
 
 struct summing {
 	const struct diff_run *run;
@@ -145,6 +146,60 @@ sum_host(const struct summing *s, const struct diff_windows *w)
 
 /* ---- either ---- */
 
+static int
+by_size(const void *x, const void *y)
+{
+	const double *a = x, *b = y;
+
+	return (*a > *b) - (*a < *b);
+}
+
+int
+diff_windows_outliers(const struct diff_windows *w, uint32_t windows, unsigned char *left_out)
+{
+	double *times = malloc((windows + (size_t)1) * sizeof *times);
+	double *sorted = malloc((windows + (size_t)1) * sizeof *sorted), middle, limit = 0;
+	uint32_t count = 0, from = w->count - windows;
+
+	for (uint32_t i = 0; times && sorted && i < windows; i++)
+		times[i] = sorted[i] = (double)(w->end[from + i] - w->start[from + i]);
+	if (times && sorted && windows) {
+		qsort(sorted, windows, sizeof *sorted, by_size);
+		middle = sorted[windows / 2];
+		for (uint32_t i = 0; i < windows; i++)
+			sorted[i] = fabs(times[i] - middle);
+		qsort(sorted, windows, sizeof *sorted, by_size);
+		limit = middle + fmax(5 * NORMAL * sorted[windows / 2], middle / 20);
+		for (uint32_t i = 0; i < windows; i++)
+			count += times[i] > limit;
+		if (count > windows / 4)
+			count = 0;
+		for (uint32_t i = 0; left_out && i < windows; i++)
+			left_out[i] = count && times[i] > limit;
+	}
+	free(times);
+	free(sorted);
+	return times && sorted ? (int)count : PLUMB_ESYSTEM;
+}
+
+/* Initialising, compiling, trying algorithms out, and what interrupts the machine, are no part of what an
+ * iteration takes. */
+static int
+leave_out(const struct diff_windows *w, uint32_t ids, struct diff_sums *sums)
+{
+	unsigned char *out = calloc(sums->windows + (size_t)1, 1);
+	int count = out ? diff_windows_outliers(w, sums->windows, out) : PLUMB_ESYSTEM;
+	size_t at = 0;
+
+	for (size_t i = 0; count > 0 && i < (size_t)ids * sums->windows; i++)
+		if (!out[i % sums->windows])
+			sums->sums[at++] = sums->sums[i];
+	if (count > 0)
+		sums->windows -= (uint32_t)count;
+	free(out);
+	return count < 0 ? count : 0;
+}
+
 int
 diff_sums_make(const struct diff_run *run, uint32_t metric, const uint32_t *ids, uint32_t count,
                struct diff_sums *sums)
@@ -167,8 +222,6 @@ diff_sums_make(const struct diff_run *run, uint32_t metric, const uint32_t *ids,
 		sums->windows = least;
 	else if (host && w)
 		sums->windows = w->count;
-	if (sums->windows > WINDOWS_MOST)
-		sums->windows = WINDOWS_MOST;
 	if (count && sums->windows > CELLS_MOST / count)
 		sums->windows = CELLS_MOST / count;
 	if (!sums->windows)
@@ -180,5 +233,5 @@ diff_sums_make(const struct diff_run *run, uint32_t metric, const uint32_t *ids,
 		sum_gpus(&s);
 	else if (!sum_host(&s, w))
 		return PLUMB_ESYSTEM;
-	return 0;
+	return leave_out(gpu ? &run->steps.gpus[0] : w, count, sums);
 }

@@ -465,8 +465,15 @@ static bool
 other_rows(struct diff_making *m)
 {
 	const struct plumb_diff *diff = m->diff;
-	bool ok = true;
+	uint32_t by = diff->options.by;
+	int each = diff_sums_known(diff, m->metric);
+	bool ok = each >= 0;
 
+	/* The newest work alone leaves out too much to be what the rows of a recording are. */
+	m->each = each && !diff->options.total && diff->from != PLUMB_STEPS_GIVEN &&
+	          by != PLUMB_BY_RANK && by != PLUMB_BY_SHAPE;
+	for (uint32_t r = 0; r < diff->count; r++)
+		m->each = m->each && !diff->facts[r].newest;
 	for (uint32_t r = 0; ok && r < diff->count; r++)
 		ok = diff_rows_make(diff, r, &m->keys, &m->rows[r]);
 	m->cells =
@@ -474,6 +481,7 @@ other_rows(struct diff_making *m)
 	ok = m->cells;
 	for (uint32_t r = 0; ok && r < diff->count; r++)
 		ok = !diff_cells_fill(m, r);
+	m->table->each = m->each;
 	ok = ok && make_rows(m) && !diff_fused_find(diff, m->metric, m->table);
 	if (ok)
 		set_outside(m);
