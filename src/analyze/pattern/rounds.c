@@ -58,10 +58,63 @@ agreeing_ends(const struct plumb_loop *loop, const int32_t *text, int32_t count)
 	       agreeing(text + last, loop->pattern, tail);
 }
 
+static void
+reverse(int32_t *items, int32_t count)
+{
+	for (int32_t i = 0, j = count - 1; i < j; i++, j--) {
+		int32_t item = items[i];
+
+		items[i] = items[j];
+		items[j] = item;
+	}
+}
+
+/* Rounds that end where one begins, back to FROM: their own first symbols are not those to find a round
+ * again by. MOST is how many edits a round may have. */
+static int
+follow_back(struct plumb_loop *loop, struct plumb_align *align, const int32_t *text, int32_t from,
+            int32_t to, int32_t most, int64_t *agree)
+{
+	int32_t size = to - from, at = 0, end = 0;
+	int32_t *backwards = malloc(((size_t)size + 1) * sizeof *backwards);
+	uint32_t first = loop->rounds.count;
+	int code = backwards ? 0 : PLUMB_ESYSTEM;
+
+	if (!code) {
+		memcpy(backwards, text + from, (size_t)size * sizeof *backwards);
+		reverse(backwards, size);
+		reverse(loop->pattern, loop->period);
+	}
+	while (!code && size - at >= loop->period - most) {
+		int32_t edits = plumb_align_round(align, loop->pattern, loop->period,
+		                                  backwards + at, size - at, most, &end, NULL);
+		struct plumb_round *round = edits < 0 ? NULL : plumb_vec_add(&loop->rounds);
+
+		if (edits < 0)
+			break;
+		if (!round)
+			code = PLUMB_ESYSTEM;
+		else
+			*round = (struct plumb_round){ to - at - end, to - at, edits };
+		*agree += loop->period > edits ? loop->period - edits : 0;
+		at += end;
+	}
+	if (backwards)
+		reverse(loop->pattern, loop->period);
+	free(backwards);
+	for (uint32_t i = first, j = loop->rounds.count; i + 1 < j; i++) {
+		struct plumb_round round = loop->rounds.items[i];
+
+		loop->rounds.items[i] = loop->rounds.items[--j];
+		loop->rounds.items[j] = round;
+	}
+	return code;
+}
+
 int
 plumb_loop_follow(struct plumb_loop *loop, const int32_t *text, int32_t count)
 {
-	int32_t at = next_anchor(loop, text, count, 0), *places = NULL;
+	int32_t at = next_anchor(loop, text, count, 0), reached = 0, *places = NULL;
 	struct plumb_align align = { 0 };
 	int64_t agree = 0;
 	int code = plumb_align_new(&align);
@@ -72,17 +125,18 @@ plumb_loop_follow(struct plumb_loop *loop, const int32_t *text, int32_t count)
 	if (!places)
 		code = PLUMB_ESYSTEM;
 	while (!code && at < count) {
-		int32_t end = 0, skipped = 0;
-		int32_t edits = plumb_align_round(
-			&align, loop->pattern, loop->period, text + at, count - at,
-			most_edits(&align, loop->period, count), &end, places);
+		int32_t end = 0, skipped = 0, most = most_edits(&align, loop->period, count);
+		int32_t edits = plumb_align_round(&align, loop->pattern, loop->period, text + at,
+		                                  count - at, most, &end, places);
 		if (edits < 0) {
 			at = next_anchor(loop, text, count, at + 1);
 			continue;
 		}
 		while (edits && skipped < end && places[skipped] < 0)
 			skipped++;
-		struct plumb_round *round = plumb_vec_add(&loop->rounds);
+		if (at + skipped - reached >= loop->period - most)
+			code = follow_back(loop, &align, text, reached, at + skipped, most, &agree);
+		struct plumb_round *round = code ? NULL : plumb_vec_add(&loop->rounds);
 		if (!round) {
 			code = PLUMB_ESYSTEM;
 			break;
@@ -90,6 +144,7 @@ plumb_loop_follow(struct plumb_loop *loop, const int32_t *text, int32_t count)
 		*round = (struct plumb_round){ at + skipped, at + end, edits - skipped };
 		agree += loop->period > round->edits ? loop->period - round->edits : 0;
 		at += end;
+		reached = at;
 	}
 	if (!code && loop->rounds.count)
 		loop->coverage = (double)(agree + agreeing_ends(loop, text, count)) / count;
@@ -126,17 +181,6 @@ plumb_loop_places(const struct plumb_loop *loop, const int32_t *text, int32_t co
 	}
 	plumb_align_free(&align);
 	return 0;
-}
-
-static void
-reverse(int32_t *items, int32_t count)
-{
-	for (int32_t i = 0, j = count - 1; i < j; i++, j--) {
-		int32_t item = items[i];
-
-		items[i] = items[j];
-		items[j] = item;
-	}
 }
 
 int
