@@ -30,7 +30,7 @@ static const struct plumb_threshold thresholds[] = {
 	  "least part of an iteration's time by which the last iterations must be longer than the "
 	  "first" },
 	{ "iterations.contended", 0.05, "share",
-	  "least part of a device's span in which several processes must have work on it" },
+	  "least part of a device's busy time in which several processes must have work on it" },
 	{ 0 },
 };
 
@@ -361,25 +361,26 @@ find_contention(struct plumb_study *s)
 		const struct plumb_device *device = &p->devices[d];
 		const char *text = plumb_text(p, device->name);
 		struct plumb_draft draft;
-		int64_t processes = 0, span;
+		int64_t processes = 0;
 
 		if (device->contended_ns == PLUMB_UNKNOWN || device->contended_ns <= 0 ||
-		    device->first_ns == PLUMB_UNKNOWN || device->last_ns == PLUMB_UNKNOWN ||
-		    __builtin_sub_overflow(device->last_ns, device->first_ns, &span) || span <= 0 ||
+		    device->busy_ns == PLUMB_UNKNOWN ||
 		    (double)device->contended_ns <
-		            plumb_study_threshold(s, "iterations.contended") * (double)span)
+		            plumb_study_threshold(s, "iterations.contended") *
+		                    (double)device->busy_ns)
 			continue;
 		for (uint32_t i = 0; i < p->device_processes_count; i++)
 			processes += p->device_processes[i].device == d;
 		snprintf(name, sizeof name, "%s", text ? text : "a GPU");
 		plumb_draft_begin(&draft, "contention", 0);
 		plumb_draft_key(&draft, "%s %" PRId64, name, device->ordinal);
-		plumb_draft_title(
-			&draft,
-			"%" PRId64 " processes share %s: for %s, %s of its time, several had "
-			"work on it at once",
-			processes, name, plumb_format_time(time, device->contended_ns),
-			plumb_format_share(share, (double)device->contended_ns, (double)span));
+		plumb_draft_title(&draft,
+		                  "%" PRId64
+		                  " processes share %s: for %s, %s of its time, several had "
+		                  "work on it at once",
+		                  processes, name, plumb_format_time(time, device->contended_ns),
+		                  plumb_format_share(share, (double)device->contended_ns,
+		                                     (double)device->busy_ns));
 		plumb_draft_advice(
 			&draft,
 			"Kernels of two processes take turns or slow each other down, and "
@@ -388,7 +389,7 @@ find_contention(struct plumb_study *s)
 			"after the other; where they must share, MPS lets them run together.");
 		plumb_json_key_quantity(draft.evidence, "processes", processes);
 		plumb_json_key_quantity(draft.evidence, "contended_ns", device->contended_ns);
-		plumb_json_key_quantity(draft.evidence, "device_span_ns", span);
+		plumb_json_key_quantity(draft.evidence, "device_busy_ns", device->busy_ns);
 		plumb_study_line_json(s, draft.evidence, PLUMB_NONE);
 		draft.saving_ns = device->contended_ns;
 		draft.confidence = 0.6;

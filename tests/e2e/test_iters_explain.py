@@ -168,6 +168,22 @@ def test_bigger_batch(tmp_path):
     assert (top["count"], top["median_count"]) == (20, 20)
 
 
+def test_bigger_batch_with_other_kernels(tmp_path):
+    """A library chooses another kernel for another size: a third of the names differ."""
+    rank = Rank()
+    for number in range(14):
+        first = len(rank.events)
+        step(rank, kernels=30, **({"length": 200.0, "grid": 256} if number == 7 else {}))
+        for event in rank.events[first:] if number == 7 else []:
+            if event["cat"] == "kernel" and int(event["name"][6:]) % 3 == 0:
+                event["name"] += "_large"
+    path = trace(tmp_path, [rank])
+    level = main_level(path)
+    assert level["occurrences"] == 14 and [one["edits"] for one in level["iterations"]] == [0] * 7 + [10] + [0] * 6
+    top = explain(path, 7)["rows"][0]
+    assert top["cause"] == "kernels" and "4.0x as long: a bigger batch (grid 4.0x" in top["text"]
+
+
 def test_inserted_kernels(tmp_path):
     rank = Rank()
     for number in range(14):

@@ -9,7 +9,8 @@
 #include "analyze/pattern/growing.h"
 #include "analyze/pattern/period.h"
 
-#define ANCHOR 8          /* symbols to find a round again by */
+#define ANCHOR 8                      /* symbols to find a round again by */
+#define WORK_MOST (UINT64_C(1) << 28) /* for rounds that differ */
 #define WORK_A_SYMBOL 48u /* then rounds must be exact: time stays linear whatever the text */
 
 /* One in eight symbols may differ; more is another loop. */
@@ -111,6 +112,36 @@ follow_back(struct plumb_loop *loop, struct plumb_align *align, const int32_t *t
 	return code;
 }
 
+/* A stretch as long as a round between two rounds, of which half agrees, is one that differs: a batch of
+ * another size may run other kernels. */
+static int
+add_different(struct plumb_loop *loop, struct plumb_align *align, const int32_t *text)
+{
+	int32_t slack = loop->period / 8, end;
+
+	for (uint32_t r = 1; r < loop->rounds.count; r++) {
+		int32_t from = loop->rounds.items[r - 1].end, to = loop->rounds.items[r].start;
+		struct plumb_round *added;
+		int32_t edits;
+
+		if (to - from < loop->period - slack || to - from > loop->period + slack ||
+		    align->work > WORK_MOST)
+			continue;
+		edits = plumb_align_round(align, loop->pattern, loop->period, text + from,
+		                          to - from, loop->period / 2, &end, NULL);
+		if (edits < 0 || edits + (to - from - end) > loop->period / 2)
+			continue;
+		added = plumb_vec_add(&loop->rounds);
+		if (!added)
+			return PLUMB_ESYSTEM;
+		memmove(&loop->rounds.items[r + 1], &loop->rounds.items[r],
+		        (loop->rounds.count - 1 - r) * sizeof *added);
+		loop->rounds.items[r++] =
+			(struct plumb_round){ from, to, edits + (to - from - end) };
+	}
+	return 0;
+}
+
 int
 plumb_loop_follow(struct plumb_loop *loop, const int32_t *text, int32_t count)
 {
@@ -146,6 +177,8 @@ plumb_loop_follow(struct plumb_loop *loop, const int32_t *text, int32_t count)
 		at += end;
 		reached = at;
 	}
+	if (!code)
+		code = add_different(loop, &align, text);
 	if (!code && loop->rounds.count)
 		loop->coverage = (double)(agree + agreeing_ends(loop, text, count)) / count;
 	free(places);
