@@ -30,7 +30,7 @@ static const struct plumb_threshold thresholds[] = {
 	  "least part of an iteration's time by which the last iterations must be longer than the "
 	  "first" },
 	{ "iterations.contended", 0.05, "share",
-	  "least part of a device's span in which several processes must have work on it" },
+	  "least part of a device's busy time in which several processes must have work on it" },
 	{ 0 },
 };
 
@@ -39,8 +39,9 @@ static const struct plumb_threshold thresholds[] = {
 struct growth {
 	const struct plumb_iteration_level *level;
 	struct plumb_moments moments;
+	bool kernels;           /* what grows is how many kernels there are */
 	uint32_t step, samples; /* every step-th iteration is looked at */
-	int64_t *ns;            /* by key, then sample */
+	int64_t *numbers;       /* by key, then sample: time, or kernels */
 	double *slopes;         /* by key, an iteration; 0 where it does not grow for sure */
 };
 
@@ -75,6 +76,13 @@ look(struct growth *g, struct sampled *sampled)
 	return code;
 }
 
+/* How many there are is exact, so where kernels are added that tells which. */
+static bool
+counts(const struct growth *g, uint32_t key)
+{
+	return g->kernels && g->moments.keys.items[key].sort == PLUMB_STEP_KERNEL;
+}
+
 static int
 find_slopes(struct growth *g)
 {
@@ -82,21 +90,32 @@ find_slopes(struct growth *g)
 	int code = look(g, &sampled);
 	uint32_t keys = g->moments.keys.count;
 
-	g->ns = calloc(((size_t)keys + 1) * (g->samples + 1), sizeof *g->ns);
+	g->numbers = calloc(((size_t)keys + 1) * (g->samples + 1), sizeof *g->numbers);
 	g->slopes = calloc((size_t)keys + 1, sizeof *g->slopes);
-	if (!g->ns || !g->slopes)
+	int64_t *ns = calloc((size_t)keys + 1, sizeof *ns);
+	int64_t *count = calloc((size_t)keys + 1, sizeof *count);
+	if (!g->numbers || !g->slopes || !ns || !count)
 		code = PLUMB_ESYSTEM;
 	for (uint32_t i = 0; !code && i < g->samples; i++)
-		for (uint32_t r = 0; r < sampled.items[i].count; r++)
-			g->ns[(size_t)sampled.items[i].items[r].key * g->samples + i] =
-				sampled.items[i].items[r].ns;
+		for (uint32_t r = 0; r < sampled.items[i].count; r++) {
+			const struct plumb_step_row *row = &sampled.items[i].items[r];
+
+			g->numbers[(size_t)row->key * g->samples + i] =
+				counts(g, row->key) ? row->count : row->ns;
+			ns[row->key] += row->ns;
+			count[row->key] += row->count;
+		}
 	for (uint32_t k = 0; !code && k < keys; k++) {
 		struct plumb_slope line =
-			plumb_slope_fit(&g->ns[(size_t)k * g->samples], g->samples);
+			plumb_slope_fit(&g->numbers[(size_t)k * g->samples], g->samples);
 
 		if (line.slope > line.error)
-			g->slopes[k] = line.slope / g->step;
+			g->slopes[k] =
+				line.slope / g->step *
+				(counts(g, k) && count[k] ? (double)ns[k] / (double)count[k] : 1);
 	}
+	free(ns);
+	free(count);
 	for (uint32_t i = 0; i < sampled.count; i++)
 		plumb_vec_free(&sampled.items[i]);
 	free(sampled.items);
@@ -160,8 +179,8 @@ draft_growth(struct plumb_study *s, struct growth *g)
 	const struct plumb_iteration_level *level = g->level;
 	const struct plumb_profile *p = s->profile;
 	uint32_t first = level->items[0].ops, last = level->items[level->count - 1].ops;
-	bool kernels = level->growing || (level->ops_slope >= 0.5 && last > first);
-	uint32_t key = steepest(g, kernels);
+	bool slower = level->slope_ns > level->slope_error_ns;
+	uint32_t key = steepest(g, g->kernels);
 	char name[700] = "", slope[PLUMB_FORMAT_SIZE], where[420];
 	struct plumb_draft draft;
 	uint32_t context = key == PLUMB_NONE ? PLUMB_NONE : g->moments.keys.items[key].context;
@@ -171,20 +190,22 @@ draft_growth(struct plumb_study *s, struct growth *g)
 		plumb_step_name(p, &g->moments.keys.items[key], name, sizeof name);
 	plumb_format_time(slope, llround(level->slope_ns));
 	plumb_draft_begin(&draft, "growth", context == PLUMB_NONE ? 0 : context);
-	plumb_draft_key(&draft, "%s %s", kernels ? "kernels" : "time",
+	plumb_draft_key(&draft, "%s %s", g->kernels ? "kernels" : "time",
 	                line == PLUMB_NONE ? name : plumb_study_line(s, line, where, sizeof where));
-	if (kernels)
+	if (g->kernels)
 		plumb_draft_title(
 			&draft,
 			"each iteration runs %.3g kernels more than the one before (%" PRIu32
-			" to %" PRIu32 ") and takes %s longer%s%s",
-			level->ops_slope, first, last, slope, *name ? ": " : "", name);
+			" to %" PRIu32 ")%s%s%s%s%s",
+			level->ops_slope, first, last, slower ? " and takes " : "",
+			slower ? slope : "", slower ? " longer" : "", *name ? ": " : "", name);
 	else
 		plumb_draft_title(&draft, "each iteration takes %s longer than the one before%s%s",
 		                  slope, *name ? ": " : "", name);
 	plumb_draft_advice(
 		&draft, "%s",
-		kernels ? "The work of a step depends on the steps before it: something keeps the "
+		g->kernels
+			? "The work of a step depends on the steps before it: something keeps the "
 			  "graph of each step. Accumulate losses and metrics with .item() or "
 			  ".detach(), build what is constant before the loop, and let lists of "
 			  "tensors not grow."
@@ -204,8 +225,11 @@ draft_growth(struct plumb_study *s, struct growth *g)
 	plumb_json_number(draft.evidence, level->ops_slope);
 	write_growing(g, p, draft.evidence);
 	plumb_study_line_json(s, draft.evidence, line);
-	draft.saving_ns = llround(level->slope_ns * level->count * (level->count - 1) / 2);
-	draft.confidence = kernels ? 0.9 : 0.7;
+	if (slower)
+		draft.saving_ns = llround(level->slope_ns * level->count * (level->count - 1) / 2);
+	else
+		draft.severity = PLUMB_WARNING;
+	draft.confidence = g->kernels ? 0.9 : 0.7;
 	return plumb_draft_end(s, &draft);
 }
 
@@ -234,6 +258,8 @@ grows(const struct plumb_study *s, const struct plumb_iteration_level *level)
 {
 	double mean = 0;
 
+	if (level->growing)
+		return true;
 	if (level->count < ITERATIONS_LEAST || !(level->slope_ns > level->slope_error_ns) ||
 	    !rises(level))
 		return false;
@@ -250,12 +276,15 @@ find_growth(struct plumb_study *s, struct growth *g)
 
 	if (!grows(s, g->level))
 		return 0;
+	g->kernels = g->level->growing ||
+	             (g->level->ops_slope >= 0.5 &&
+	              g->level->items[g->level->count - 1].ops > g->level->items[0].ops);
 	g->step = g->level->count / SAMPLE_MOST + 1;
 	g->samples = (g->level->count + g->step - 1) / g->step;
 	code = find_slopes(g);
 	if (!code)
 		code = draft_growth(s, g);
-	free(g->ns);
+	free(g->numbers);
 	free(g->slopes);
 	return code;
 }
@@ -332,25 +361,26 @@ find_contention(struct plumb_study *s)
 		const struct plumb_device *device = &p->devices[d];
 		const char *text = plumb_text(p, device->name);
 		struct plumb_draft draft;
-		int64_t processes = 0, span;
+		int64_t processes = 0;
 
 		if (device->contended_ns == PLUMB_UNKNOWN || device->contended_ns <= 0 ||
-		    device->first_ns == PLUMB_UNKNOWN || device->last_ns == PLUMB_UNKNOWN ||
-		    __builtin_sub_overflow(device->last_ns, device->first_ns, &span) || span <= 0 ||
+		    device->busy_ns == PLUMB_UNKNOWN ||
 		    (double)device->contended_ns <
-		            plumb_study_threshold(s, "iterations.contended") * (double)span)
+		            plumb_study_threshold(s, "iterations.contended") *
+		                    (double)device->busy_ns)
 			continue;
 		for (uint32_t i = 0; i < p->device_processes_count; i++)
 			processes += p->device_processes[i].device == d;
 		snprintf(name, sizeof name, "%s", text ? text : "a GPU");
 		plumb_draft_begin(&draft, "contention", 0);
 		plumb_draft_key(&draft, "%s %" PRId64, name, device->ordinal);
-		plumb_draft_title(
-			&draft,
-			"%" PRId64 " processes share %s: for %s, %s of its time, several had "
-			"work on it at once",
-			processes, name, plumb_format_time(time, device->contended_ns),
-			plumb_format_share(share, (double)device->contended_ns, (double)span));
+		plumb_draft_title(&draft,
+		                  "%" PRId64
+		                  " processes share %s: for %s, %s of its time, several had "
+		                  "work on it at once",
+		                  processes, name, plumb_format_time(time, device->contended_ns),
+		                  plumb_format_share(share, (double)device->contended_ns,
+		                                     (double)device->busy_ns));
 		plumb_draft_advice(
 			&draft,
 			"Kernels of two processes take turns or slow each other down, and "
@@ -359,7 +389,7 @@ find_contention(struct plumb_study *s)
 			"after the other; where they must share, MPS lets them run together.");
 		plumb_json_key_quantity(draft.evidence, "processes", processes);
 		plumb_json_key_quantity(draft.evidence, "contended_ns", device->contended_ns);
-		plumb_json_key_quantity(draft.evidence, "device_span_ns", span);
+		plumb_json_key_quantity(draft.evidence, "device_busy_ns", device->busy_ns);
 		plumb_study_line_json(s, draft.evidence, PLUMB_NONE);
 		draft.saving_ns = device->contended_ns;
 		draft.confidence = 0.6;

@@ -100,10 +100,11 @@ struct plumb_iteration_level {
 	uint32_t before_period; /* of a loop of its own before the first iteration, 0 none; of level
 	                           0 */
 	struct plumb_iteration_stat duration, interval, overlap, op_gap, op_time, copy_bytes;
-	double overlap_ratio;            /* on average, of the intervals; NAN: none is known */
-	double slope_ns, slope_error_ns; /* of the time from end to end, an iteration, and half its
+	double overlap_ratio; /* on average, of the intervals; NAN: none is known */
+	double slope_ns,
+		slope_error_ns; /* of the time from end to end but for outliers', and half its
 	                                    interval of 95 %; NAN under four iterations */
-	double ops_slope; /* kernels more an iteration, by the same line; NAN under four */
+	double ops_slope;       /* kernels more an iteration, by the same line; NAN under four */
 	uint32_t outliers;
 	uint32_t verdict;                                   /* enum plumb_verdict, from: */
 	double interval_share, idle_share, elsewhere_share; /* of the time from start to start */

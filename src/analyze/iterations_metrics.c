@@ -187,15 +187,16 @@ flag_outliers(struct plumb_iteration_level *level, int64_t *room)
 	}
 }
 
-/* The lines through the times from end to end and the numbers of kernels. ROOM is for each of them. */
+/* The lines through the times from end to end, but for outliers', and the numbers of kernels. ROOM is for each of them. */
 static void
 fit_slopes(struct plumb_iteration_level *level, int64_t *room)
 {
 	struct plumb_slope line;
 
 	for (uint32_t i = 0; i < level->count; i++)
-		room[i] = level->items[i].interval_ns == PLUMB_UNKNOWN ? PLUMB_UNKNOWN
-		                                                       : whole(&level->items[i]);
+		room[i] = level->items[i].interval_ns == PLUMB_UNKNOWN || level->items[i].outlier
+		                  ? PLUMB_UNKNOWN
+		                  : whole(&level->items[i]);
 	line = plumb_slope_fit(room, level->count);
 	level->slope_ns = line.slope;
 	level->slope_error_ns = line.error;

@@ -116,6 +116,16 @@ is_marker(const struct plumb_profile *p, const struct plumb_span *s)
 	       plumb_context_frame(p, s->context)->kind == PLUMB_FRAME_RANGE;
 }
 
+/* What PyTorch marks of an optimizer comes at an iteration's end. */
+static bool
+ends_iteration(const struct plumb_profile *p, uint32_t context)
+{
+	static const char optimizer[] = "Optimizer.";
+	const char *name = plumb_text(p, plumb_context_frame(p, context)->name);
+
+	return name && !strncmp(name, optimizer, sizeof optimizer - 1);
+}
+
 /* The frame of ranges that come once an iteration, or PLUMB_NONE; of several the one with the
  * longest. */
 static uint32_t
@@ -125,7 +135,7 @@ marker_of(const struct plumb_profile *p, int32_t rounds)
 	int64_t longest = -1;
 
 	for (uint32_t i = 0; counts && i < p->spans_count; i++)
-		if (is_marker(p, &p->spans[i]))
+		if (is_marker(p, &p->spans[i]) && !ends_iteration(p, p->spans[i].context))
 			counts[p->contexts[p->spans[i].context].frame]++;
 	for (uint32_t i = 0; counts && i < p->spans_count; i++) {
 		const struct plumb_span *s = &p->spans[i];

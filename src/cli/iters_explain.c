@@ -8,6 +8,8 @@
 #include "cli/iters_steps.h"
 #include "cli/table.h"
 
+#define ROWS_TEXT 12
+
 /* The track that is asked for, else the first main track that has this level; PLUMB_NONE: none. */
 static uint32_t
 choose_track(const struct plumb_iters *iters, uint32_t depth)
@@ -91,7 +93,7 @@ print(const struct plumb_iters *iters, uint32_t t, uint32_t depth,
 	        told->iteration, depth, iters->found->tracks[t].track,
 	        plumb_format_time(own, told->ns), plumb_format_time(text, llabs(more)),
 	        more < 0 ? "less" : "more", plumb_format_time(usual, told->usual_ns), told->median);
-	for (uint32_t i = 0; i < told->rows.count; i++) {
+	for (uint32_t i = 0; i < told->rows.count && i < ROWS_TEXT; i++) {
 		if (told->rows.items[i].hidden && !hidden)
 			fputs("  and behind GPU work:\n", out);
 		hidden = told->rows.items[i].hidden;
@@ -101,6 +103,9 @@ print(const struct plumb_iters *iters, uint32_t t, uint32_t depth,
 	}
 	if (!told->rows.count)
 		fputs("  nothing differs much\n", out);
+	if (told->rows.count > ROWS_TEXT)
+		fprintf(out, "  … and %" PRIu32 " more: --json has all\n",
+		        told->rows.count - ROWS_TEXT);
 }
 
 int

@@ -179,14 +179,25 @@ try_period(struct search *s, int32_t period, double least, struct plumb_loop *lo
 	return code ? code : loop->rounds.count >= 2 && loop->coverage >= least;
 }
 
+static bool
+is_multiple(int32_t period, int32_t of)
+{
+	int32_t rest = period % of;
+
+	return period >= 2 * of - of / 8 && (rest <= of / 8 || of - rest <= of / 8);
+}
+
 /* Takes LOOP for *BEST where it is the outer loop, or the first one. */
 static void
 choose(struct plumb_loop *best, struct plumb_loop *loop, int32_t count)
 {
 	double left = 1 - best->coverage, gain = loop->coverage - best->coverage;
+	double least = loop->rounds.count;
 
-	if (!best->period ||
-	    (gain > 0 && gain >= GAIN * left && gain * count >= (double)loop->rounds.count)) {
+	/* Noise may cost the short one a round at an end, which is no reason for a multiple of it. */
+	if (best->period && is_multiple(loop->period, best->period) && best->period > least)
+		least = best->period;
+	if (!best->period || (gain > 0 && gain >= GAIN * left && gain * count >= least)) {
 		plumb_loop_free(best);
 		*best = *loop;
 		*loop = (struct plumb_loop){ 0 };

@@ -9,7 +9,8 @@
 #include "analyze/pattern/growing.h"
 #include "analyze/pattern/period.h"
 
-#define ANCHOR 8          /* symbols to find a round again by */
+#define ANCHOR 8                      /* symbols to find a round again by */
+#define WORK_MOST (UINT64_C(1) << 28) /* for rounds that differ */
 #define WORK_A_SYMBOL 48u /* then rounds must be exact: time stays linear whatever the text */
 
 /* One in eight symbols may differ; more is another loop. */
@@ -58,10 +59,93 @@ agreeing_ends(const struct plumb_loop *loop, const int32_t *text, int32_t count)
 	       agreeing(text + last, loop->pattern, tail);
 }
 
+static void
+reverse(int32_t *items, int32_t count)
+{
+	for (int32_t i = 0, j = count - 1; i < j; i++, j--) {
+		int32_t item = items[i];
+
+		items[i] = items[j];
+		items[j] = item;
+	}
+}
+
+/* Rounds that end where one begins, back to FROM: their own first symbols are not those to find a round
+ * again by. MOST is how many edits a round may have. */
+static int
+follow_back(struct plumb_loop *loop, struct plumb_align *align, const int32_t *text, int32_t from,
+            int32_t to, int32_t most, int64_t *agree)
+{
+	int32_t size = to - from, at = 0, end = 0;
+	int32_t *backwards = malloc(((size_t)size + 1) * sizeof *backwards);
+	uint32_t first = loop->rounds.count;
+	int code = backwards ? 0 : PLUMB_ESYSTEM;
+
+	if (!code) {
+		memcpy(backwards, text + from, (size_t)size * sizeof *backwards);
+		reverse(backwards, size);
+		reverse(loop->pattern, loop->period);
+	}
+	while (!code && size - at >= loop->period - most) {
+		int32_t edits = plumb_align_round(align, loop->pattern, loop->period,
+		                                  backwards + at, size - at, most, &end, NULL);
+		struct plumb_round *round = edits < 0 ? NULL : plumb_vec_add(&loop->rounds);
+
+		if (edits < 0)
+			break;
+		if (!round)
+			code = PLUMB_ESYSTEM;
+		else
+			*round = (struct plumb_round){ to - at - end, to - at, edits };
+		*agree += loop->period > edits ? loop->period - edits : 0;
+		at += end;
+	}
+	if (backwards)
+		reverse(loop->pattern, loop->period);
+	free(backwards);
+	for (uint32_t i = first, j = loop->rounds.count; i + 1 < j; i++) {
+		struct plumb_round round = loop->rounds.items[i];
+
+		loop->rounds.items[i] = loop->rounds.items[--j];
+		loop->rounds.items[j] = round;
+	}
+	return code;
+}
+
+/* A stretch as long as a round between two rounds, of which half agrees, is one that differs: a batch of
+ * another size may run other kernels. */
+static int
+add_different(struct plumb_loop *loop, struct plumb_align *align, const int32_t *text)
+{
+	int32_t slack = loop->period / 8, end;
+
+	for (uint32_t r = 1; r < loop->rounds.count; r++) {
+		int32_t from = loop->rounds.items[r - 1].end, to = loop->rounds.items[r].start;
+		struct plumb_round *added;
+		int32_t edits;
+
+		if (to - from < loop->period - slack || to - from > loop->period + slack ||
+		    align->work > WORK_MOST)
+			continue;
+		edits = plumb_align_round(align, loop->pattern, loop->period, text + from,
+		                          to - from, loop->period / 2, &end, NULL);
+		if (edits < 0 || edits + (to - from - end) > loop->period / 2)
+			continue;
+		added = plumb_vec_add(&loop->rounds);
+		if (!added)
+			return PLUMB_ESYSTEM;
+		memmove(&loop->rounds.items[r + 1], &loop->rounds.items[r],
+		        (loop->rounds.count - 1 - r) * sizeof *added);
+		loop->rounds.items[r++] =
+			(struct plumb_round){ from, to, edits + (to - from - end) };
+	}
+	return 0;
+}
+
 int
 plumb_loop_follow(struct plumb_loop *loop, const int32_t *text, int32_t count)
 {
-	int32_t at = next_anchor(loop, text, count, 0), *places = NULL;
+	int32_t at = next_anchor(loop, text, count, 0), reached = 0, *places = NULL;
 	struct plumb_align align = { 0 };
 	int64_t agree = 0;
 	int code = plumb_align_new(&align);
@@ -72,17 +156,18 @@ plumb_loop_follow(struct plumb_loop *loop, const int32_t *text, int32_t count)
 	if (!places)
 		code = PLUMB_ESYSTEM;
 	while (!code && at < count) {
-		int32_t end = 0, skipped = 0;
-		int32_t edits = plumb_align_round(
-			&align, loop->pattern, loop->period, text + at, count - at,
-			most_edits(&align, loop->period, count), &end, places);
+		int32_t end = 0, skipped = 0, most = most_edits(&align, loop->period, count);
+		int32_t edits = plumb_align_round(&align, loop->pattern, loop->period, text + at,
+		                                  count - at, most, &end, places);
 		if (edits < 0) {
 			at = next_anchor(loop, text, count, at + 1);
 			continue;
 		}
 		while (edits && skipped < end && places[skipped] < 0)
 			skipped++;
-		struct plumb_round *round = plumb_vec_add(&loop->rounds);
+		if (at + skipped - reached >= loop->period - most)
+			code = follow_back(loop, &align, text, reached, at + skipped, most, &agree);
+		struct plumb_round *round = code ? NULL : plumb_vec_add(&loop->rounds);
 		if (!round) {
 			code = PLUMB_ESYSTEM;
 			break;
@@ -90,7 +175,10 @@ plumb_loop_follow(struct plumb_loop *loop, const int32_t *text, int32_t count)
 		*round = (struct plumb_round){ at + skipped, at + end, edits - skipped };
 		agree += loop->period > round->edits ? loop->period - round->edits : 0;
 		at += end;
+		reached = at;
 	}
+	if (!code)
+		code = add_different(loop, &align, text);
 	if (!code && loop->rounds.count)
 		loop->coverage = (double)(agree + agreeing_ends(loop, text, count)) / count;
 	free(places);
@@ -126,17 +214,6 @@ plumb_loop_places(const struct plumb_loop *loop, const int32_t *text, int32_t co
 	}
 	plumb_align_free(&align);
 	return 0;
-}
-
-static void
-reverse(int32_t *items, int32_t count)
-{
-	for (int32_t i = 0, j = count - 1; i < j; i++, j--) {
-		int32_t item = items[i];
-
-		items[i] = items[j];
-		items[j] = item;
-	}
 }
 
 int

@@ -95,10 +95,10 @@ tell_kernels(const struct plumb_comparison *c, const struct plumb_difference *ro
 
 	difference(row, more, sizeof more);
 	name_of(c, row, name, sizeof name);
-	if (row->count > row->usual_count)
+	if (row->count > row->usual_count && row->ns > row->usual_ns)
 		snprintf(text, size, "kernels: %s, %" PRId64 " inserted: %s", more,
 		         row->count - row->usual_count, name);
-	else if (row->count < row->usual_count)
+	else if (row->count < row->usual_count && row->ns < row->usual_ns)
 		snprintf(text, size, "kernels: %s, %" PRId64 " missing: %s", more,
 		         row->usual_count - row->count, name);
 	else if (row->usual_ns > 0)

@@ -7,6 +7,7 @@
 #include "base/sort.h"
 #include "model/collective.h"
 
+#define TIME_MOST (INT64_C(1) << 61)
 #define LOOK_AROUND 64 /* pieces of a thread, for the calls before and after a gap */
 
 /* ---- what contexts are ---- */
@@ -75,6 +76,13 @@ op_key(const void *row, int which, const void *data)
 	return plumb_sort_signed(((const struct plumb_step_op *)row)->start_ns);
 }
 
+/* A file may hold any number; those of centuries would overflow sums. */
+static bool
+is_time(int64_t start_ns, int64_t end_ns)
+{
+	return start_ns > -TIME_MOST && end_ns < TIME_MOST && start_ns <= end_ns;
+}
+
 struct gathered {
 	struct plumb_step_op *items;
 	uint32_t count, capacity;
@@ -88,8 +96,7 @@ gather(struct plumb_moments *line, struct gathered *ops, const struct plumb_step
 	uint32_t kind = plumb_context_frame(p, op->context)->kind;
 
 	if (p->tracks[op->track].kind != PLUMB_TRACK_STREAM ||
-	    p->tracks[op->track].device != line->device || op->end_ns < op->start_ns ||
-	    op->start_ns < -(INT64_C(1) << 61) || op->end_ns > INT64_C(1) << 61 ||
+	    p->tracks[op->track].device != line->device || !is_time(op->start_ns, op->end_ns) ||
 	    (kind != PLUMB_FRAME_KERNEL && kind != PLUMB_FRAME_COPY && kind != PLUMB_FRAME_SET))
 		return true;
 	if (!sorts[op->context])
@@ -229,7 +236,7 @@ thread_pieces(struct plumb_moments *line, uint32_t track)
 	for (uint32_t i = 0; i < count; i++) {
 		const struct plumb_span *s = &p->spans[first + i];
 
-		if (s->end_ns >= s->start_ns)
+		if (is_time(s->start_ns, s->end_ns) && (!n || s->start_ns >= items[n - 1].start_ns))
 			items[n++] = (struct plumb_sweep_item){ s->start_ns, s->end_ns, count - i,
 				                                first + i };
 	}
@@ -300,7 +307,7 @@ is_gap(const struct plumb_profile *p, const struct plumb_piece *piece)
 	       plumb_context_frame(p, p->spans[piece->id].context)->kind == PLUMB_FRAME_RANGE;
 }
 
-/* The line, else the outermost call, of the next piece that is no gap. */
+/* The context of the next piece that is no gap, or PLUMB_NONE. */
 static uint32_t
 beside(const struct plumb_moments *line, const struct plumb_pieces *pieces, uint32_t at, int step)
 {
@@ -310,14 +317,50 @@ beside(const struct plumb_moments *line, const struct plumb_pieces *pieces, uint
 		at += (uint32_t)step;
 		if (at >= pieces->count)
 			break;
-		if (!is_gap(p, &pieces->items[at])) {
-			uint32_t context = p->spans[pieces->items[at].id].context;
-			uint32_t user = line->user_of[context];
-
-			return user != PLUMB_NONE ? user : line->outer_of[context];
-		}
+		if (!is_gap(p, &pieces->items[at]))
+			return p->spans[pieces->items[at].id].context;
 	}
 	return PLUMB_NONE;
+}
+
+/* The line, else the outermost call. */
+static uint32_t
+place_of(const struct plumb_moments *line, uint32_t context)
+{
+	if (context == PLUMB_NONE)
+		return PLUMB_NONE;
+	return line->user_of[context] != PLUMB_NONE ? line->user_of[context]
+	                                            : line->outer_of[context];
+}
+
+/* Where the program was between two calls: the lines of the innermost function that made both, else
+ * each call's own. */
+static void
+name_gap(const struct plumb_moments *line, const struct plumb_pieces *pieces, uint32_t at,
+         struct plumb_step_key *key)
+{
+	const struct plumb_context *contexts = line->profile->contexts;
+	uint32_t before = beside(line, pieces, at, -1), after = beside(line, pieces, at, 1);
+	uint32_t a = before, b = after;
+
+	key->before = place_of(line, before);
+	key->after = place_of(line, after);
+	if (before == PLUMB_NONE || after == PLUMB_NONE)
+		return;
+	while (contexts[a].depth > contexts[b].depth)
+		a = contexts[a].parent;
+	while (contexts[b].depth > contexts[a].depth)
+		b = contexts[b].parent;
+	if (a == b) /* one of them made the other */
+		return;
+	while (contexts[a].parent != contexts[b].parent) {
+		a = contexts[a].parent;
+		b = contexts[b].parent;
+	}
+	if (line->user_of[a] == contexts[a].frame && line->user_of[b] == contexts[b].frame) {
+		key->before = contexts[a].frame;
+		key->after = contexts[b].frame;
+	}
 }
 
 static int64_t
@@ -351,9 +394,8 @@ plumb_moments_host(struct plumb_moments *line, uint32_t thread, int64_t from, in
 		               piece->id == PLUMB_NONE ? PLUMB_NONE : p->spans[piece->id].context);
 
 		if (gap) {
-			key.before = beside(line, pieces, i, -1);
-			key.after = beside(line, pieces, i, 1);
 			key.line = PLUMB_NONE;
+			name_gap(line, pieces, i, &key);
 		} else if (key.line == PLUMB_NONE && line->outer_of[key.context] != key.frame) {
 			key.before = line->outer_of[key.context];
 		}

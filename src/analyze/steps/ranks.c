@@ -190,7 +190,10 @@ find_waiting(const struct plumb_iterations *found, struct plumb_moments *const *
 					at[r]++;
 				int64_t ns = m->ops[at[r]].end_ns - m->ops[at[r]].start_ns;
 				if (pass) {
-					each[r].waiting_ns += ns - shortest;
+					if (__builtin_add_overflow(each[r].waiting_ns,
+					                           ns - shortest,
+					                           &each[r].waiting_ns))
+						each[r].waiting_ns = INT64_MAX / 2;
 					at[r]++;
 				} else if (ns < shortest) {
 					shortest = ns;
