@@ -8,6 +8,7 @@
 #include "analyze/group.h"
 #include "analyze/path/path.h"
 #include "analyze/path/rows.h"
+#include "analyze/path/steps.h"
 #include "base/format.h"
 #include "cli/label.h"
 #include "cli/table.h"
@@ -15,7 +16,7 @@
 #include "model/user_code.h"
 
 #define ROWS_PRINTED 8
-#define ROWS_WRITTEN 20
+#define ROWS_MOST 20
 
 struct plumb_iters_path {
 	const struct plumb_profile *profile;
@@ -70,71 +71,78 @@ plumb_iters_path_new(const struct plumb_profile *profile, const struct plumb_ite
 	return paths;
 }
 
-/* ---- windows ---- */
-
-/* From the end of the iteration before, where that is known. */
-static int64_t
-starts(const struct plumb_iteration *item)
-{
-	return item->interval_ns == PLUMB_UNKNOWN ? item->start_ns
-	                                          : item->start_ns - item->interval_ns;
-}
-
-struct ranked {
-	int64_t ns;
-	uint32_t item;
+/* What is shown of a path. */
+struct shown {
+	struct plumb_path_window window; /* the median iteration's, or the whole profile's */
+	uint32_t iteration;              /* PLUMB_NONE: the whole */
+	struct plumb_path_row rows[ROWS_MOST];
+	int64_t savings[ROWS_MOST]; /* of a step, or of the whole; unknown of what is no span */
+	int count;
 };
 
+/* In the whole window, which the savings of steps come from, or in the one that is shown. */
 static int
-by_length(const void *x, const void *y)
+find_savings(const struct plumb_iters_path *paths, const struct plumb_iteration_track *track,
+             const struct plumb_path_window *w, struct shown *shown)
 {
-	const struct ranked *a = x, *b = y;
+	unsigned char *gone = calloc(paths->profile->contexts_count + 1u, 1);
+	uint32_t nodes[2] = { PLUMB_NONE, PLUMB_NONE };
+	int code = gone ? 0 : PLUMB_ESYSTEM;
 
-	return a->ns != b->ns ? (a->ns > b->ns ? 1 : -1)
-	                      : (a->item > b->item) - (a->item < b->item);
+	if (track)
+		plumb_path_step_nodes(paths->path, track, nodes);
+	for (int i = 0; !code && i < shown->count; i++) {
+		int64_t saved[2];
+
+		shown->savings[i] = PLUMB_UNKNOWN;
+		if (shown->rows[i].frame == PLUMB_NONE)
+			continue;
+		plumb_path_row_contexts(paths->profile, paths->user_of, &shown->rows[i], gone);
+		if (!track)
+			shown->savings[i] = plumb_path_saving(w, gone);
+		else if (plumb_path_savings(w, gone, nodes, 2, saved))
+			shown->savings[i] = plumb_path_step_saving(track, saved);
+		else
+			code = PLUMB_ESYSTEM;
+	}
+	free(gone);
+	return code;
 }
 
-/* The iteration of the median length; of those with an interval before, where there are any. PLUMB_NONE:
- * no memory. */
-static uint32_t
-median_of(const struct plumb_iteration_level *level)
-{
-	struct ranked *ranked = malloc(((size_t)level->count + 1) * sizeof *ranked);
-	uint32_t count = 0, median;
-
-	if (!ranked)
-		return PLUMB_NONE;
-	for (int with = 1; with >= 0 && !count; with--)
-		for (uint32_t i = 0; i < level->count; i++)
-			if (!with || level->items[i].interval_ns != PLUMB_UNKNOWN)
-				ranked[count++] = (struct ranked){
-					level->items[i].end_ns - starts(&level->items[i]), i
-				};
-	qsort(ranked, count, sizeof *ranked, by_length);
-	median = ranked[(count - 1) / 2].item;
-	free(ranked);
-	return median;
-}
-
-/* The median iteration's, or the whole profile's. *ITERATION: its number, or PLUMB_NONE. */
+/* TRACK NULL or without a loop: the whole profile. Its window is closed then. */
 static int
-open_median(struct plumb_iters_path *paths, const struct plumb_iteration_track *track,
-            uint32_t *iteration, struct plumb_path_window *window)
+look(const struct plumb_iters_path *paths, const struct plumb_iteration_track *track, int rows,
+     struct shown *shown)
 {
 	struct plumb_error error;
-	const struct plumb_iteration *item;
+	struct plumb_path_window whole = { 0 };
+	uint32_t process = PLUMB_NONE;
+	int code;
 
-	*iteration = PLUMB_NONE;
-	if (!track || !track->level_count || !track->levels[0].count)
-		return plumb_path_open(paths->path, PLUMB_NONE, 0, 0, window, &error);
-	*iteration = median_of(&track->levels[0]);
-	if (*iteration == PLUMB_NONE) {
-		*window = (struct plumb_path_window){ 0 };
-		return PLUMB_ESYSTEM;
+	*shown = (struct shown){ .iteration = track ? plumb_path_median_step(track) : PLUMB_NONE };
+	if (shown->iteration == PLUMB_NONE)
+		track = NULL;
+	if (track) {
+		process = paths->profile->tracks[track->track].process;
+		code = plumb_path_open_step(paths->path, track, shown->iteration, &shown->window,
+		                            &error);
+	} else {
+		code = plumb_path_open_whole(paths->path, PLUMB_NONE, &shown->window, &error);
 	}
-	item = &track->levels[0].items[*iteration];
-	return plumb_path_open(paths->path, track->track, starts(item), item->end_ns, window,
-	                       &error);
+	if (!code) {
+		shown->count = plumb_path_rows(&shown->window, paths->user_of, shown->rows, rows);
+		code = shown->count < 0 ? shown->count : 0;
+	}
+	if (!code && !track)
+		code = find_savings(paths, NULL, &shown->window, shown);
+	plumb_path_close(&shown->window);
+	if (!code && track) {
+		code = plumb_path_open_whole(paths->path, process, &whole, &error);
+		if (!code)
+			code = find_savings(paths, track, &whole, shown);
+		plumb_path_close(&whole);
+	}
+	return code;
 }
 
 /* ---- for people ---- */
@@ -201,32 +209,31 @@ cell_where(const struct plumb_profile *p, uint32_t frame, struct plumb_table *ta
 }
 
 static int
-print_rows(const struct plumb_iters_path *paths, const struct plumb_path_window *w, FILE *out)
+print_rows(const struct plumb_iters_path *paths, const struct shown *shown, FILE *out)
 {
 	static const struct plumb_column columns[] = {
 		{ "    on the path", PLUMB_RIGHT }, { "share", PLUMB_RIGHT },
 		{ "would save", PLUMB_RIGHT },      { "kind", PLUMB_LEFT },
 		{ "what", PLUMB_SHORTEN_MIDDLE },   { "line", PLUMB_SHORTEN_START },
 	};
-	struct plumb_path_row rows[ROWS_PRINTED];
 	struct plumb_table *table = plumb_table_new(columns, sizeof columns / sizeof *columns);
-	int count = plumb_path_rows(w, paths->user_of, rows, ROWS_PRINTED), code;
+	double length = (double)(shown->window.end_ns - shown->window.start_ns);
 	char text[PLUMB_FORMAT_SIZE];
+	int code;
 
-	for (int i = 0; i < count; i++) {
-		plumb_table_cell(table, plumb_format_time(text, rows[i].ns));
-		plumb_table_cell(table, plumb_format_share(text, (double)rows[i].ns,
-		                                           (double)(w->end_ns - w->start_ns)));
-		plumb_table_cell(table, plumb_format_time(text, rows[i].saving_ns));
-		plumb_table_cell(table, plumb_path_kinds[rows[i].kind]);
-		plumb_table_cell(table, rows[i].frame == PLUMB_NONE
+	for (int i = 0; i < shown->count; i++) {
+		const struct plumb_path_row *row = &shown->rows[i];
+
+		plumb_table_cell(table, plumb_format_time(text, row->ns));
+		plumb_table_cell(table, plumb_format_share(text, (double)row->ns, length));
+		plumb_table_cell(table, plumb_format_time(text, shown->savings[i]));
+		plumb_table_cell(table, plumb_path_kinds[row->kind]);
+		plumb_table_cell(table, row->frame == PLUMB_NONE
 		                                ? "(between two spans of a thread)"
-		                                : plumb_frame_label(paths->profile, rows[i].frame));
-		cell_where(paths->profile, rows[i].user, table);
+		                                : plumb_frame_label(paths->profile, row->frame));
+		cell_where(paths->profile, row->user, table);
 	}
-	code = count < 0 ? count
-	                 : plumb_table_print(table, out, plumb_terminal_width(out),
-	                                     plumb_terminal_colour(out));
+	code = plumb_table_print(table, out, plumb_terminal_width(out), plumb_terminal_colour(out));
 	plumb_table_free(table);
 	return code;
 }
@@ -235,19 +242,17 @@ int
 plumb_iters_path_print(struct plumb_iters_path *paths, const struct plumb_iteration_track *track,
                        FILE *out)
 {
-	struct plumb_path_window window;
-	uint32_t iteration;
+	struct shown shown;
 	int code;
 
 	if (!paths || track->role != PLUMB_ROLE_MAIN)
 		return 0;
-	code = open_median(paths, track, &iteration, &window);
+	code = look(paths, track, ROWS_PRINTED, &shown);
 	if (!code) {
-		print_sums(&window, iteration, out);
+		print_sums(&shown.window, shown.iteration, out);
 		print_facts(plumb_path_facts(paths->path), out);
-		code = print_rows(paths, &window, out);
+		code = print_rows(paths, &shown, out);
 	}
-	plumb_path_close(&window);
 	return code == PLUMB_EEMPTY ? 0 : code;
 }
 
@@ -267,37 +272,33 @@ write_sums(struct plumb_json *json, const struct plumb_path_window *w)
 	plumb_json_key_quantity(json, "peer_ns", w->peer_ns);
 }
 
-static int
-write_rows(const struct plumb_iters_path *paths, const struct plumb_path_window *w,
-           struct plumb_json *json)
+static void
+write_rows(const struct plumb_iters_path *paths, const struct shown *shown, struct plumb_json *json)
 {
 	const struct plumb_profile *p = paths->profile;
-	struct plumb_path_row rows[ROWS_WRITTEN];
-	int count = plumb_path_rows(w, paths->user_of, rows, ROWS_WRITTEN);
 
 	plumb_json_key(json, "top");
 	plumb_json_array(json);
-	for (int i = 0; i < count; i++) {
+	for (int i = 0; i < shown->count; i++) {
+		const struct plumb_path_row *row = &shown->rows[i];
 		const struct plumb_frame *frame =
-			rows[i].frame == PLUMB_NONE ? NULL : &p->frames[rows[i].frame];
+			row->frame == PLUMB_NONE ? NULL : &p->frames[row->frame];
 		const struct plumb_frame *user =
-			rows[i].user == PLUMB_NONE ? NULL : &p->frames[rows[i].user];
+			row->user == PLUMB_NONE ? NULL : &p->frames[row->user];
 
 		plumb_json_object(json);
-		plumb_json_key_text(json, "path_kind", plumb_path_kinds[rows[i].kind]);
+		plumb_json_key_text(json, "path_kind", plumb_path_kinds[row->kind]);
 		plumb_json_key_text(json, "kind",
 		                    frame ? plumb_frame_kind_names[frame->kind] : NULL);
-		plumb_json_key_text(json, "name",
-		                    frame ? plumb_frame_label(p, rows[i].frame) : NULL);
+		plumb_json_key_text(json, "name", frame ? plumb_frame_label(p, row->frame) : NULL);
 		plumb_json_key_text(json, "user_file", user ? plumb_text(p, user->file) : NULL);
 		plumb_json_key_quantity(json, "user_line",
 		                        user && user->line ? (int64_t)user->line : PLUMB_UNKNOWN);
-		plumb_json_key_quantity(json, "path_ns", rows[i].ns);
-		plumb_json_key_quantity(json, "saving_ns", rows[i].saving_ns);
+		plumb_json_key_quantity(json, "path_ns", row->ns);
+		plumb_json_key_quantity(json, "saving_ns", shown->savings[i]);
 		plumb_json_end(json);
 	}
 	plumb_json_end(json);
-	return count < 0 ? count : 0;
 }
 
 static void
@@ -336,11 +337,9 @@ write_iterations(struct plumb_iters_path *paths, const struct plumb_iteration_tr
 	plumb_json_key(json, "iterations");
 	plumb_json_array(json);
 	for (uint32_t i = 0; !code && track->level_count && i < track->levels[0].count; i++) {
-		const struct plumb_iteration *item = &track->levels[0].items[i];
 		struct plumb_path_window window;
 
-		code = plumb_path_open(paths->path, track->track, starts(item), item->end_ns,
-		                       &window, &error);
+		code = plumb_path_open_step(paths->path, track, i, &window, &error);
 		if (code) {
 			plumb_json_null(json);
 		} else {
@@ -359,28 +358,25 @@ int
 plumb_iters_path_json(struct plumb_iters_path *paths, const struct plumb_iteration_track *track,
                       struct plumb_json *json)
 {
-	struct plumb_path_window window = { 0 };
-	uint32_t iteration = PLUMB_NONE;
+	struct shown shown;
 	int code = PLUMB_EEMPTY;
 
 	plumb_json_key(json, "path");
 	if (paths && (!track || (track->role == PLUMB_ROLE_MAIN && track->level_count)))
-		code = open_median(paths, track, &iteration, &window);
-	if (!code) {
-		plumb_json_object(json);
-		if (track)
-			plumb_json_key_quantity(json, "iteration", iteration);
-		write_sums(json, &window);
-		if (!track)
-			write_facts(plumb_path_facts(paths->path), json);
-		code = write_rows(paths, &window, json);
-		plumb_path_close(&window);
-		if (!code && track)
-			code = write_iterations(paths, track, json);
-		plumb_json_end(json);
-		return code;
+		code = look(paths, track, ROWS_MOST, &shown);
+	if (code) {
+		plumb_json_null(json);
+		return code == PLUMB_EEMPTY ? 0 : code;
 	}
-	plumb_path_close(&window);
-	plumb_json_null(json);
-	return code == PLUMB_EEMPTY ? 0 : code;
+	plumb_json_object(json);
+	if (track)
+		plumb_json_key_quantity(json, "iteration", shown.iteration);
+	write_sums(json, &shown.window);
+	if (!track)
+		write_facts(plumb_path_facts(paths->path), json);
+	write_rows(paths, &shown, json);
+	if (track)
+		code = write_iterations(paths, track, json);
+	plumb_json_end(json);
+	return code;
 }

@@ -277,8 +277,8 @@ sum_peers(struct plumb_path_window *w)
 
 /* ---- windows ---- */
 
-static uint32_t
-last_of_track(const struct plumb_path *path, uint32_t track, int64_t start_ns, int64_t end_ns)
+uint32_t
+plumb_path_last(const struct plumb_path *path, uint32_t track, int64_t start_ns, int64_t end_ns)
 {
 	const struct plumb_span *spans = path->profile->spans;
 	uint32_t low = path->first_span[track], high = path->first_span[track + 1];
@@ -302,8 +302,9 @@ last_of_track(const struct plumb_path *path, uint32_t track, int64_t start_ns, i
 	return best == PLUMB_NONE ? PLUMB_NONE : plumb_path_end(best);
 }
 
+/* PROCESS PLUMB_NONE: of any. */
 static uint32_t
-last_of_all(const struct plumb_path *path)
+last_of_all(const struct plumb_path *path, uint32_t process)
 {
 	uint32_t best = PLUMB_NONE;
 
@@ -311,7 +312,8 @@ last_of_all(const struct plumb_path *path)
 		uint32_t end = plumb_path_end(i);
 
 		if (!(path->nodes[end].flags & PLUMB_PATH_LEFT_OUT) &&
-		    (best == PLUMB_NONE || path->nodes[end].at > path->nodes[best].at))
+		    (best == PLUMB_NONE || path->nodes[end].at > path->nodes[best].at) &&
+		    (process == PLUMB_NONE || plumb_path_process(path, i) == process))
 			best = end;
 	}
 	return best;
@@ -331,18 +333,19 @@ measure(struct plumb_path_window *w)
 	}
 }
 
-int
-plumb_path_open(struct plumb_path *path, uint32_t track, int64_t start_ns, int64_t end_ns,
-                struct plumb_path_window *w, struct plumb_error *error)
+/* The window that ends with node END; PLUMB_NONE: there is none. */
+static int
+open_at(struct plumb_path *path, uint32_t end, int64_t start_ns, struct plumb_path_window *w,
+        struct plumb_error *error)
 {
-	struct search search = { .path = path };
+	struct search search = { .path = path, .start_ns = start_ns };
 	bool done;
 
-	*w = (struct plumb_path_window){ .path = path, .whole = track == PLUMB_NONE };
-	uint32_t end = w->whole ? last_of_all(path) : last_of_track(path, track, start_ns, end_ns);
+	*w = (struct plumb_path_window){ .path = path,
+		                         .start_ns = start_ns,
+		                         .whole = start_ns == INT64_MIN };
 	if (end == PLUMB_NONE)
-		return plumb_fail(error, PLUMB_EEMPTY, "the track has no work at that time");
-	search.start_ns = w->start_ns = w->whole ? INT64_MIN : start_ns;
+		return plumb_fail(error, PLUMB_EEMPTY, "there is no work at that time");
 	w->end_ns = path->nodes[end].at;
 	done = search_from(&search, end);
 	w->order = search.order.items;
@@ -360,6 +363,40 @@ plumb_path_open(struct plumb_path *path, uint32_t track, int64_t start_ns, int64
 	return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory for the critical path");
 }
 
+int
+plumb_path_open(struct plumb_path *path, uint32_t track, int64_t start_ns, int64_t end_ns,
+                struct plumb_path_window *window, struct plumb_error *error)
+{
+	return open_at(path, plumb_path_last(path, track, start_ns, end_ns), start_ns, window,
+	               error);
+}
+
+int
+plumb_path_open_whole(struct plumb_path *path, uint32_t process, struct plumb_path_window *window,
+                      struct plumb_error *error)
+{
+	return open_at(path, last_of_all(path, process), INT64_MIN, window, error);
+}
+
+void
+plumb_path_covers(const struct plumb_path_window *w, unsigned char *processes)
+{
+	const struct plumb_path *path = w->path;
+
+	for (uint32_t i = 0; i < w->nodes; i++)
+		if (!is_gate(path, w->order[i]))
+			processes[plumb_path_process(path, w->order[i] / 2)] = 1;
+}
+
+bool
+plumb_path_has(const struct plumb_path_window *w, const unsigned char *gone)
+{
+	for (uint32_t i = 0; i < w->nodes; i++)
+		if (!is_gate(w->path, w->order[i]) && is_gone(w->path, w->order[i] / 2, gone))
+			return true;
+	return false;
+}
+
 void
 plumb_path_close(struct plumb_path_window *w)
 {
@@ -370,20 +407,22 @@ plumb_path_close(struct plumb_path_window *w)
 	free(w->binding);
 	free(w->at);
 	free(w->delay);
-	*w = (struct plumb_path_window){ 0 };
+	w->segments = NULL;
+	w->order = w->binding = NULL;
+	w->at = w->delay = NULL;
+	w->count = w->nodes = 0;
 }
 
-int64_t
-plumb_path_saving(const struct plumb_path_window *w, const unsigned char *gone)
+/* The times of all nodes without what is GONE, by place in the order; malloced. */
+static int64_t *
+play_without(const struct plumb_path_window *w, const unsigned char *gone)
 {
 	const struct plumb_path *path = w->path;
-	int64_t *times = malloc(((size_t)w->nodes + 1) * sizeof *times), saved;
+	int64_t *times = malloc(((size_t)w->nodes + 1) * sizeof *times);
 	struct play play = { w, gone, times };
 	uint32_t binding;
 
-	if (!times)
-		return PLUMB_UNKNOWN;
-	for (uint32_t i = 0; i < w->nodes; i++) {
+	for (uint32_t i = 0; times && i < w->nodes; i++) {
 		uint32_t node = w->order[i];
 		int64_t then = ready(&play, i, &binding);
 
@@ -394,7 +433,32 @@ plumb_path_saving(const struct plumb_path_window *w, const unsigned char *gone)
 		else
 			times[i] = then;
 	}
-	saved = w->nodes ? w->end_ns - times[w->nodes - 1] : 0;
+	return times;
+}
+
+int64_t
+plumb_path_saving(const struct plumb_path_window *w, const unsigned char *gone)
+{
+	int64_t saved;
+
+	return plumb_path_savings(w, gone, w->nodes ? &w->order[w->nodes - 1] : NULL, w->nodes > 0,
+	                          &saved)
+	               ? (w->nodes ? saved : 0)
+	               : PLUMB_UNKNOWN;
+}
+
+bool
+plumb_path_savings(const struct plumb_path_window *w, const unsigned char *gone,
+                   const uint32_t *nodes, uint32_t count, int64_t *saved)
+{
+	int64_t *times = play_without(w, gone);
+
+	for (uint32_t i = 0; times && i < count; i++) {
+		uint32_t place = nodes[i] == PLUMB_NONE ? PLUMB_NONE : w->path->position[nodes[i]];
+
+		saved[i] = place < w->nodes ? w->path->nodes[nodes[i]].at - times[place]
+		                            : PLUMB_UNKNOWN;
+	}
 	free(times);
-	return saved;
+	return times != NULL;
 }
