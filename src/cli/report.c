@@ -17,6 +17,7 @@
 #include "cli/rules.h"
 #include "cli/terminal.h"
 #include "model/user_code.h"
+#include "store/store.h"
 
 static const struct plumb_option options[] = {
 	{ .name = "by",
@@ -629,8 +630,8 @@ make_findings(const struct plumb_invocation *invocation, struct plumb_profile *p
 
 	if ((plumb_options_flag(o, "findings") || plumb_options_flag(o, "json")) &&
 	    (wanted.thresholds || wanted.user_code || !profile->findings_count) &&
-	    profile->spans_count) {
-		/* The critical path wants what threads did, too. */
+	    profile->spans_count && plumb_store_is_ours(invocation->operands[0])) {
+		/* The critical path wants what threads did, too; another tool's trace came whole. */
 		plumb_profile_free(profile);
 		*profile = (struct plumb_profile){ 0 };
 		code = plumb_load(profile, invocation->operands[0], PLUMB_LOAD_ALL, error);

@@ -302,19 +302,29 @@ plumb_path_last(const struct plumb_path *path, uint32_t track, int64_t start_ns,
 	return best == PLUMB_NONE ? PLUMB_NONE : plumb_path_end(best);
 }
 
-/* PROCESS PLUMB_NONE: of any. */
+/* What a process ends with: its GPU work, or what its busiest thread does; not a thread that polls until the end.
+ * PROCESS PLUMB_NONE: of any. */
 static uint32_t
 last_of_all(const struct plumb_path *path, uint32_t process)
 {
+	const struct plumb_profile *p = path->profile;
 	uint32_t best = PLUMB_NONE;
 
-	for (uint32_t i = 0; i < path->profile->spans_count; i++) {
-		uint32_t end = plumb_path_end(i);
+	for (uint32_t t = 0; t < p->tracks_count; t++) {
+		uint32_t own = p->tracks[t].process;
 
-		if (!(path->nodes[end].flags & PLUMB_PATH_LEFT_OUT) &&
-		    (best == PLUMB_NONE || path->nodes[end].at > path->nodes[best].at) &&
-		    (process == PLUMB_NONE || plumb_path_process(path, i) == process))
-			best = end;
+		if (process != PLUMB_NONE && own != process)
+			continue;
+		if (p->tracks[t].kind != PLUMB_TRACK_STREAM &&
+		    (own >= p->processes_count || path->busiest[own] != t))
+			continue;
+		for (uint32_t i = path->first_span[t]; i < path->first_span[t + 1]; i++) {
+			uint32_t end = plumb_path_end(i);
+
+			if (!(path->nodes[end].flags & PLUMB_PATH_LEFT_OUT) &&
+			    (best == PLUMB_NONE || path->nodes[end].at > path->nodes[best].at))
+				best = end;
+		}
 	}
 	return best;
 }
@@ -383,9 +393,14 @@ plumb_path_covers(const struct plumb_path_window *w, unsigned char *processes)
 {
 	const struct plumb_path *path = w->path;
 
-	for (uint32_t i = 0; i < w->nodes; i++)
-		if (!is_gate(path, w->order[i]))
-			processes[plumb_path_process(path, w->order[i] / 2)] = 1;
+	for (uint32_t i = 0; i < w->nodes; i++) {
+		uint32_t process = is_gate(path, w->order[i])
+		                           ? PLUMB_NONE
+		                           : plumb_path_process(path, w->order[i] / 2);
+
+		if (process < path->profile->processes_count)
+			processes[process] = 1;
+	}
 }
 
 bool
