@@ -146,7 +146,7 @@ measure(uint32_t spans)
 	times[0] = now();
 	struct plumb_path *path = plumb_path_new(&profile, &error);
 	times[1] = now();
-	int code = plumb_path_open_whole(path, PLUMB_NONE, &window, &error);
+	int code = plumb_path_open_whole(path, &window, &error);
 	times[2] = now();
 	int64_t saved = plumb_path_saving(&window, gone);
 	times[3] = now();

@@ -4,8 +4,8 @@
  * other work would save nothing. So, where a profile has the spans for it, a finding's saving is what the
  * run would have taken less had the contexts that the finding is about taken no time (path/path.h), if that
  * is less than what the analysis says; and what the median iteration would have taken less is in its
- * evidence. A run has a path for each set of processes that waited for each other; those of processes that
- * ran one after another add up.
+ * evidence. Of several processes, which need not have waited for each other, the greatest counts, but what
+ * processes save that ran one after another adds up.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +14,6 @@
 #include "analyze/path/steps.h"
 #include "analyze/study_private.h"
 
-#define WINDOWS_MOST 16 /* sets of processes; with more, nothing is bounded */
-
 struct bound {
 	struct plumb_study *study;
 	struct plumb_path *path;
@@ -23,7 +21,7 @@ struct bound {
 	uint32_t count; /* of findings */
 	/* By finding; PLUMB_UNKNOWN: not known, or not in any step. */
 	int64_t *run, *step;
-	char **behind; /* what is on the path most, of a finding that saves nothing; malloced */
+	char *longest; /* what is on the path most; malloced */
 };
 
 static bool
@@ -54,37 +52,102 @@ tell_all(struct bound *b)
 
 /* ---- the run ---- */
 
-struct part {
-	int64_t start_ns, end_ns;
-	int64_t *saved; /* by finding */
-};
-
-/* Nodes at which the first and the last iteration of each main track are over; the window's end first. */
-static void
-list_nodes(const struct bound *b, const struct plumb_path_window *w, uint32_t *nodes)
+/* The nodes that a finding's savings are asked at: where each process ends, then where the first and the last
+ * iteration of each main track do. */
+static uint32_t
+list_nodes(const struct bound *b, uint32_t *nodes)
 {
-	nodes[0] = w->order[w->nodes - 1];
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < b->study->profile->processes_count; i++)
+		nodes[count++] = plumb_path_end_of(b->path, i);
 	for (uint32_t t = 0; t < b->steps.count; t++) {
-		nodes[1 + 2 * t] = nodes[2 + 2 * t] = PLUMB_NONE;
+		nodes[count] = nodes[count + 1] = PLUMB_NONE;
 		if (b->steps.tracks[t].role == PLUMB_ROLE_MAIN)
-			plumb_path_step_nodes(b->path, &b->steps.tracks[t], &nodes[1 + 2 * t]);
+			plumb_path_step_nodes(b->path, &b->steps.tracks[t], &nodes[count]);
+		count += 2;
 	}
+	return count;
 }
 
-/* The run's saving into PART, and the step's: of several main tracks the greatest. */
+/* A process that has spans: from the begin of the first to the end of the last. */
+struct extent {
+	int64_t start_ns, end_ns;
+	uint32_t process;
+};
+
+static int
+by_start(const void *x, const void *y)
+{
+	const struct extent *a = x, *b = y;
+
+	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+}
+
+static uint32_t
+list_extents(const struct plumb_profile *p, struct extent *extents)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < p->processes_count; i++)
+		extents[i] = (struct extent){ INT64_MAX, INT64_MIN, i };
+	for (uint32_t i = 0; i < p->spans_count; i++) {
+		uint32_t process = p->tracks[p->spans[i].track].process;
+		struct extent *e = process < p->processes_count ? &extents[process] : NULL;
+
+		if (e && p->spans[i].start_ns < e->start_ns)
+			e->start_ns = p->spans[i].start_ns;
+		if (e && p->spans[i].end_ns > e->end_ns)
+			e->end_ns = p->spans[i].end_ns;
+	}
+	for (uint32_t i = 0; i < p->processes_count; i++)
+		if (extents[i].end_ns != INT64_MIN)
+			extents[count++] = extents[i];
+	qsort(extents, count, sizeof *extents, by_start);
+	return count;
+}
+
+/* Of processes at the same time the greatest; of those one after another the sum. SAVED is by process. */
+static int64_t
+join(const struct extent *extents, uint32_t count, const int64_t *saved)
+{
+	int64_t sum = 0, most = 0, end = INT64_MIN;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (extents[i].start_ns >= end) {
+			sum = plumb_add(sum, most);
+			most = 0;
+		}
+		if (extents[i].end_ns > end)
+			end = extents[i].end_ns;
+		if (saved[extents[i].process] > most)
+			most = saved[extents[i].process];
+	}
+	return plumb_add(sum, most);
+}
+
+struct questions {
+	uint32_t *nodes, count;
+	int64_t *saved; /* at those */
+	struct extent *extents;
+	uint32_t extents_count;
+};
+
+/* What the run saves, and a step: of several main tracks the greatest. */
 static bool
-measure_finding(struct bound *b, const struct plumb_path_window *w, uint32_t i,
-                const uint32_t *nodes, int64_t *saved, struct part *part)
+measure_finding(struct bound *b, const struct plumb_path_window *w, const struct questions *q,
+                uint32_t i)
 {
 	const unsigned char *gone = b->study->findings->about.items[i].gone;
+	const int64_t *steps = &q->saved[b->study->profile->processes_count];
 
-	if (!gone || !plumb_path_has(w, gone))
+	if (!gone)
 		return true;
-	if (!plumb_path_savings(w, gone, nodes, 1 + 2 * b->steps.count, saved))
+	if (!plumb_path_savings(w, gone, q->nodes, q->count, q->saved))
 		return false;
-	part->saved[i] = saved[0];
-	for (uint32_t t = 0; t < b->steps.count; t++) {
-		int64_t step = plumb_path_step_saving(&b->steps.tracks[t], &saved[1 + 2 * t]);
+	b->run[i] = join(q->extents, q->extents_count, q->saved);
+	for (uint32_t t = 0; t < b->steps.count && plumb_path_has(w, gone); t++) {
+		int64_t step = plumb_path_step_saving(&b->steps.tracks[t], &steps[2 * t]);
 
 		if (b->steps.tracks[t].role == PLUMB_ROLE_MAIN && step > b->step[i])
 			b->step[i] = step;
@@ -92,118 +155,60 @@ measure_finding(struct bound *b, const struct plumb_path_window *w, uint32_t i,
 	return true;
 }
 
-static bool
-measure_part(struct bound *b, const struct plumb_path_window *w, struct part *part)
-{
-	uint32_t *nodes = calloc(1 + 2 * (size_t)b->steps.count, sizeof *nodes);
-	int64_t *saved = calloc(1 + 2 * (size_t)b->steps.count, sizeof *saved);
-	bool done = nodes && saved;
-
-	part->start_ns = w->start_ns;
-	part->end_ns = w->end_ns;
-	part->saved = calloc(b->count + 1u, sizeof *part->saved);
-	if (done)
-		list_nodes(b, w, nodes);
-	for (uint32_t i = 0; done && part->saved && i < b->count; i++)
-		done = measure_finding(b, w, i, nodes, saved, part);
-	free(nodes);
-	free(saved);
-	return done && part->saved;
-}
-
 /* What a finding that saves nothing hides behind. */
 static bool
-name_longest(struct bound *b, const struct plumb_path_window *w, const struct part *part)
+name_longest(struct bound *b, const struct plumb_path_window *w)
 {
 	const struct plumb_profile *p = b->study->profile;
 	struct plumb_path_row row;
 	int rows = plumb_path_rows(w, b->study->user_of, &row, 1);
 
-	for (uint32_t i = 0; rows > 0 && i < b->count; i++) {
-		const unsigned char *gone = b->study->findings->about.items[i].gone;
-
-		if (!gone || (part->saved[i] > 0 && b->step[i]) || b->behind[i])
-			continue;
-		if (row.frame == PLUMB_NONE)
-			b->behind[i] = strdup("the host, between two spans");
-		else if (asprintf(&b->behind[i], "%s: %s", plumb_path_kinds[row.kind],
-		                  plumb_frame_label(p, row.frame)) < 0)
-			b->behind[i] = NULL;
-		if (!b->behind[i])
-			return false;
-	}
-	return rows >= 0;
+	if (rows <= 0)
+		return rows == 0;
+	if (row.frame == PLUMB_NONE)
+		b->longest = strdup("the host, between two spans");
+	else if (asprintf(&b->longest, "%s: %s", plumb_path_kinds[row.kind],
+	                  plumb_frame_label(p, row.frame)) < 0)
+		b->longest = NULL;
+	return b->longest;
 }
 
-static int
-by_start(const void *x, const void *y)
+static bool
+ask(struct bound *b, struct questions *q)
 {
-	const struct part *a = x, *b = y;
+	const struct plumb_profile *p = b->study->profile;
+	size_t most = (size_t)p->processes_count + 2 * (size_t)b->steps.count + 1;
+	struct plumb_path_window w;
+	struct plumb_error error;
+	int code;
 
-	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
-}
-
-/* Parts at the same time: the greatest; one after another: the sum. */
-static void
-join_parts(struct bound *b, struct part *parts, uint32_t count)
-{
-	qsort(parts, count, sizeof *parts, by_start);
-	for (uint32_t i = 0; i < b->count; i++) {
-		int64_t sum = 0, most = 0, end = INT64_MIN;
-
-		for (uint32_t k = 0; k < count; k++) {
-			if (parts[k].start_ns >= end) {
-				sum = plumb_add(sum, most);
-				most = 0;
-			}
-			if (parts[k].end_ns > end)
-				end = parts[k].end_ns;
-			if (parts[k].saved[i] > most)
-				most = parts[k].saved[i];
-		}
-		if (is_told(b, i))
-			b->run[i] = plumb_add(sum, most);
-	}
+	q->nodes = calloc(most, sizeof *q->nodes);
+	q->saved = calloc(most, sizeof *q->saved);
+	q->extents = calloc((size_t)p->processes_count + 1, sizeof *q->extents);
+	if (!q->nodes || !q->saved || !q->extents)
+		return false;
+	q->count = list_nodes(b, q->nodes);
+	q->extents_count = list_extents(p, q->extents);
+	code = plumb_path_open_whole(b->path, &w, &error);
+	if (!code && !name_longest(b, &w))
+		code = PLUMB_ESYSTEM;
+	for (uint32_t i = 0; !code && i < b->count; i++)
+		if (!measure_finding(b, &w, q, i))
+			code = PLUMB_ESYSTEM;
+	plumb_path_close(&w);
+	return !code || code == PLUMB_EEMPTY;
 }
 
 static int
 bound_run(struct bound *b)
 {
-	const struct plumb_profile *p = b->study->profile;
-	unsigned char *covered = calloc(p->processes_count + 1u, 1);
-	struct part parts[WINDOWS_MOST] = { 0 };
-	uint32_t count = 0, process = PLUMB_NONE;
-	struct plumb_error error;
-	int code = covered ? 0 : PLUMB_ESYSTEM;
+	struct questions q = { 0 };
+	bool done = ask(b, &q);
 
-	/* From the end of all, then of each process that nothing so far has waited for. */
-	while (!code && count < WINDOWS_MOST) {
-		struct plumb_path_window w;
-
-		code = plumb_path_open_whole(b->path, process, &w, &error);
-		if (!code) {
-			plumb_path_covers(&w, covered);
-			if (!measure_part(b, &w, &parts[count]) ||
-			    !name_longest(b, &w, &parts[count]))
-				code = PLUMB_ESYSTEM;
-			count++;
-		} else if (code == PLUMB_EEMPTY) {
-			if (process != PLUMB_NONE)
-				covered[process] = 1;
-			code = 0;
-		}
-		plumb_path_close(&w);
-		for (process = 0; process < p->processes_count && covered[process]; process++)
-			;
-		if (process == p->processes_count)
-			break;
-	}
-	if (!code && count < WINDOWS_MOST)
-		join_parts(b, parts, count);
-	for (uint32_t i = 0; i < count; i++)
-		free(parts[i].saved);
-	free(covered);
-	return code;
+	free(q.nodes);
+	free(q.saved);
+	free(q.extents);
+	return done ? 0 : PLUMB_ESYSTEM;
 }
 
 /* ---- saying so ---- */
@@ -221,8 +226,8 @@ add_evidence(const struct bound *b, uint32_t i, const char *evidence)
 	plumb_json_object(json);
 	plumb_json_key_quantity(json, "step_saving_ns", b->step[i]);
 	plumb_json_key_text(json, "saving_bound", "critical path");
-	if ((!b->run[i] || !b->step[i]) && b->behind[i])
-		plumb_json_key_text(json, "hides_behind", b->behind[i]);
+	if (!b->run[i] || !b->step[i])
+		plumb_json_key_text(json, "hides_behind", b->longest);
 	plumb_json_end(json);
 	if (plumb_json_finish(json) == 0 && fclose(out) == 0) {
 		out = NULL;
@@ -273,10 +278,9 @@ plumb_study_bound(struct plumb_study *study)
 		return 0;
 	b.run = malloc(b.count * sizeof *b.run);
 	b.step = malloc(b.count * sizeof *b.step);
-	b.behind = calloc(b.count, sizeof *b.behind);
 	for (uint32_t i = 0; b.run && b.step && i < b.count; i++)
 		b.run[i] = b.step[i] = PLUMB_UNKNOWN;
-	if (b.run && b.step && b.behind && tell_all(&b)) {
+	if (b.run && b.step && tell_all(&b)) {
 		for (uint32_t i = 0; i < b.count; i++)
 			any |= is_told(&b, i);
 		b.path = any ? plumb_path_new(study->profile, NULL) : NULL;
@@ -290,9 +294,7 @@ plumb_study_bound(struct plumb_study *study)
 		code = apply(&b, i) ? 0 : PLUMB_ESYSTEM;
 	plumb_iterations_free(&b.steps);
 	plumb_path_free(b.path);
-	for (uint32_t i = 0; b.behind && i < b.count; i++)
-		free(b.behind[i]);
-	free(b.behind);
+	free(b.longest);
 	free(b.run);
 	free(b.step);
 	return code;

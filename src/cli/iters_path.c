@@ -7,8 +7,7 @@
 
 #include "analyze/group.h"
 #include "analyze/path/path.h"
-#include "analyze/path/rows.h"
-#include "analyze/path/steps.h"
+#include "analyze/path/summary.h"
 #include "base/format.h"
 #include "cli/label.h"
 #include "cli/table.h"
@@ -16,13 +15,14 @@
 #include "model/user_code.h"
 
 #define ROWS_PRINTED 8
-#define ROWS_MOST 20
 
 struct plumb_iters_path {
 	const struct plumb_profile *profile;
+	const struct plumb_iterations *found;
 	struct plumb_path *path;
 	unsigned char *user;
 	uint32_t *user_of;
+	struct plumb_path_summaries summaries;
 };
 
 void
@@ -30,6 +30,7 @@ plumb_iters_path_free(struct plumb_iters_path *paths)
 {
 	if (!paths)
 		return;
+	plumb_path_summaries_free(&paths->summaries);
 	plumb_path_free(paths->path);
 	free(paths->user);
 	free(paths->user_of);
@@ -58,12 +59,15 @@ plumb_iters_path_new(const struct plumb_profile *profile, const struct plumb_ite
 	paths = calloc(1, sizeof *paths);
 	if (paths) {
 		paths->profile = profile;
+		paths->found = found;
 		paths->path = plumb_path_new(profile, error);
 		paths->user = plumb_user_code_frames(profile, rule_of(profile), error);
 		if (paths->user)
 			paths->user_of = plumb_user_contexts(profile, paths->user);
 	}
-	if (!paths || !paths->path || !paths->user_of) {
+	if (!paths || !paths->path || !paths->user_of ||
+	    plumb_path_summarize(paths->path, found, paths->user_of, PLUMB_PATH_ROWS_MOST,
+	                         &paths->summaries, error) < 0) {
 		plumb_iters_path_free(paths);
 		*code = plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
 		return NULL;
@@ -71,78 +75,12 @@ plumb_iters_path_new(const struct plumb_profile *profile, const struct plumb_ite
 	return paths;
 }
 
-/* What is shown of a path. */
-struct shown {
-	struct plumb_path_window window; /* the median iteration's, or the whole profile's */
-	uint32_t iteration;              /* PLUMB_NONE: the whole */
-	struct plumb_path_row rows[ROWS_MOST];
-	int64_t savings[ROWS_MOST]; /* of a step, or of the whole; unknown of what is no span */
-	int count;
-};
-
-/* In the whole window, which the savings of steps come from, or in the one that is shown. */
-static int
-find_savings(const struct plumb_iters_path *paths, const struct plumb_iteration_track *track,
-             const struct plumb_path_window *w, struct shown *shown)
+/* Of TRACK, one of those found; NULL: the whole profile's. */
+static const struct plumb_path_summary *
+summary_of(const struct plumb_iters_path *paths, const struct plumb_iteration_track *track)
 {
-	unsigned char *gone = calloc(paths->profile->contexts_count + 1u, 1);
-	uint32_t nodes[2] = { PLUMB_NONE, PLUMB_NONE };
-	int code = gone ? 0 : PLUMB_ESYSTEM;
-
-	if (track)
-		plumb_path_step_nodes(paths->path, track, nodes);
-	for (int i = 0; !code && i < shown->count; i++) {
-		int64_t saved[2];
-
-		shown->savings[i] = PLUMB_UNKNOWN;
-		if (shown->rows[i].frame == PLUMB_NONE)
-			continue;
-		plumb_path_row_contexts(paths->profile, paths->user_of, &shown->rows[i], gone);
-		if (!track)
-			shown->savings[i] = plumb_path_saving(w, gone);
-		else if (plumb_path_savings(w, gone, nodes, 2, saved))
-			shown->savings[i] = plumb_path_step_saving(track, saved);
-		else
-			code = PLUMB_ESYSTEM;
-	}
-	free(gone);
-	return code;
-}
-
-/* TRACK NULL or without a loop: the whole profile. Its window is closed then. */
-static int
-look(const struct plumb_iters_path *paths, const struct plumb_iteration_track *track, int rows,
-     struct shown *shown)
-{
-	struct plumb_error error;
-	struct plumb_path_window whole = { 0 };
-	uint32_t process = PLUMB_NONE;
-	int code;
-
-	*shown = (struct shown){ .iteration = track ? plumb_path_median_step(track) : PLUMB_NONE };
-	if (shown->iteration == PLUMB_NONE)
-		track = NULL;
-	if (track) {
-		process = paths->profile->tracks[track->track].process;
-		code = plumb_path_open_step(paths->path, track, shown->iteration, &shown->window,
-		                            &error);
-	} else {
-		code = plumb_path_open_whole(paths->path, PLUMB_NONE, &shown->window, &error);
-	}
-	if (!code) {
-		shown->count = plumb_path_rows(&shown->window, paths->user_of, shown->rows, rows);
-		code = shown->count < 0 ? shown->count : 0;
-	}
-	if (!code && !track)
-		code = find_savings(paths, NULL, &shown->window, shown);
-	plumb_path_close(&shown->window);
-	if (!code && track) {
-		code = plumb_path_open_whole(paths->path, process, &whole, &error);
-		if (!code)
-			code = find_savings(paths, track, &whole, shown);
-		plumb_path_close(&whole);
-	}
-	return code;
+	return track ? &paths->summaries.tracks[track - paths->found->tracks]
+	             : &paths->summaries.whole;
 }
 
 /* ---- for people ---- */
@@ -171,17 +109,17 @@ print_facts(const struct plumb_path_facts *facts, FILE *out)
 }
 
 static void
-print_sums(const struct plumb_path_window *w, uint32_t iteration, FILE *out)
+print_sums(const struct plumb_path_summary *w, FILE *out)
 {
 	int64_t length = w->end_ns - w->start_ns;
 	char text[PLUMB_FORMAT_SIZE];
 	bool any = false;
 
 	fputs("  critical path of ", out);
-	if (iteration == PLUMB_NONE)
+	if (w->iteration == PLUMB_NONE)
 		fputs("the whole", out);
 	else
-		fprintf(out, "iteration %" PRIu32 ", the median,", iteration);
+		fprintf(out, "iteration %" PRIu32 ", the median,", w->iteration);
 	fprintf(out, " (%s):", plumb_format_time(text, length));
 	for (int k = 0; k < PLUMB_PATH_KINDS; k++)
 		if (w->sums[k]) {
@@ -209,7 +147,7 @@ cell_where(const struct plumb_profile *p, uint32_t frame, struct plumb_table *ta
 }
 
 static int
-print_rows(const struct plumb_iters_path *paths, const struct shown *shown, FILE *out)
+print_rows(const struct plumb_iters_path *paths, const struct plumb_path_summary *shown, FILE *out)
 {
 	static const struct plumb_column columns[] = {
 		{ "    on the path", PLUMB_RIGHT }, { "share", PLUMB_RIGHT },
@@ -217,11 +155,11 @@ print_rows(const struct plumb_iters_path *paths, const struct shown *shown, FILE
 		{ "what", PLUMB_SHORTEN_MIDDLE },   { "line", PLUMB_SHORTEN_START },
 	};
 	struct plumb_table *table = plumb_table_new(columns, sizeof columns / sizeof *columns);
-	double length = (double)(shown->window.end_ns - shown->window.start_ns);
+	double length = (double)(shown->end_ns - shown->start_ns);
 	char text[PLUMB_FORMAT_SIZE];
 	int code;
 
-	for (int i = 0; i < shown->count; i++) {
+	for (int i = 0; i < shown->count && i < ROWS_PRINTED; i++) {
 		const struct plumb_path_row *row = &shown->rows[i];
 
 		plumb_table_cell(table, plumb_format_time(text, row->ns));
@@ -242,38 +180,38 @@ int
 plumb_iters_path_print(struct plumb_iters_path *paths, const struct plumb_iteration_track *track,
                        FILE *out)
 {
-	struct shown shown;
-	int code;
+	const struct plumb_path_summary *shown;
 
 	if (!paths || track->role != PLUMB_ROLE_MAIN)
 		return 0;
-	code = look(paths, track, ROWS_PRINTED, &shown);
-	if (!code) {
-		print_sums(&shown.window, shown.iteration, out);
-		print_facts(plumb_path_facts(paths->path), out);
-		code = print_rows(paths, &shown, out);
-	}
-	return code == PLUMB_EEMPTY ? 0 : code;
+	shown = summary_of(paths, track->level_count ? track : NULL);
+	if (!shown->known)
+		return 0;
+	print_sums(shown, out);
+	print_facts(plumb_path_facts(paths->path), out);
+	return print_rows(paths, shown, out);
 }
 
 /* ---- for programs ---- */
 
 static void
-write_sums(struct plumb_json *json, const struct plumb_path_window *w)
+write_sums(struct plumb_json *json, int64_t start_ns, int64_t end_ns, const int64_t *sums,
+           int64_t peer_ns)
 {
 	char key[32];
 
-	plumb_json_key_quantity(json, "start_ns", w->start_ns);
-	plumb_json_key_quantity(json, "end_ns", w->end_ns);
+	plumb_json_key_quantity(json, "start_ns", start_ns);
+	plumb_json_key_quantity(json, "end_ns", end_ns);
 	for (int k = 0; k < PLUMB_PATH_KINDS; k++) {
 		snprintf(key, sizeof key, "%s_ns", plumb_path_kinds[k]);
-		plumb_json_key_quantity(json, key, w->sums[k]);
+		plumb_json_key_quantity(json, key, sums[k]);
 	}
-	plumb_json_key_quantity(json, "peer_ns", w->peer_ns);
+	plumb_json_key_quantity(json, "peer_ns", peer_ns);
 }
 
 static void
-write_rows(const struct plumb_iters_path *paths, const struct shown *shown, struct plumb_json *json)
+write_rows(const struct plumb_iters_path *paths, const struct plumb_path_summary *shown,
+           struct plumb_json *json)
 {
 	const struct plumb_profile *p = paths->profile;
 
@@ -344,7 +282,8 @@ write_iterations(struct plumb_iters_path *paths, const struct plumb_iteration_tr
 			plumb_json_null(json);
 		} else {
 			plumb_json_object(json);
-			write_sums(json, &window);
+			write_sums(json, window.start_ns, window.end_ns, window.sums,
+			           window.peer_ns);
 			plumb_json_end(json);
 		}
 		plumb_path_close(&window);
@@ -358,23 +297,21 @@ int
 plumb_iters_path_json(struct plumb_iters_path *paths, const struct plumb_iteration_track *track,
                       struct plumb_json *json)
 {
-	struct shown shown;
-	int code = PLUMB_EEMPTY;
+	const struct plumb_path_summary *shown = paths ? summary_of(paths, track) : NULL;
+	int code = 0;
 
 	plumb_json_key(json, "path");
-	if (paths && (!track || (track->role == PLUMB_ROLE_MAIN && track->level_count)))
-		code = look(paths, track, ROWS_MOST, &shown);
-	if (code) {
+	if (!shown || !shown->known) {
 		plumb_json_null(json);
-		return code == PLUMB_EEMPTY ? 0 : code;
+		return 0;
 	}
 	plumb_json_object(json);
 	if (track)
-		plumb_json_key_quantity(json, "iteration", shown.iteration);
-	write_sums(json, &shown.window);
+		plumb_json_key_quantity(json, "iteration", shown->iteration);
+	write_sums(json, shown->start_ns, shown->end_ns, shown->sums, shown->peer_ns);
 	if (!track)
 		write_facts(plumb_path_facts(paths->path), json);
-	write_rows(paths, &shown, json);
+	write_rows(paths, shown, json);
 	if (track)
 		code = write_iterations(paths, track, json);
 	plumb_json_end(json);

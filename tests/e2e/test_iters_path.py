@@ -179,6 +179,48 @@ def test_events_and_syncs(tmp_path):
     assert "main1" not in savings
 
 
+def two_ranks(late):
+    """Steps of two ranks that end in a collective; rank 1 loads its data LATE µs longer."""
+    trace = Trace()
+    number = 0
+    for step in range(6):
+        at = 2000 * step
+        for rank in range(2):
+            def add(category, name, tid, start, length, **more):
+                pid = rank if category == "kernel" else 77 + rank
+                trace.events.append({"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": start,
+                                     "dur": length, "args": more})
+            slow = late if rank else 0
+            add("cpu_op", f"load{rank}", rank + 1, at, 100 + slow)
+            for name, begin, end in (("gemm", at + 130 + slow, at + 330 + slow),
+                                     ("ncclDevKernel_AllReduce_Sum_f32_RING_LL", at + 340 + slow, at + 540 + late),
+                                     ("adam", at + 545 + late, at + 645 + late)):
+                number += 1
+                call = at + 105 + slow + 5 * (number % 3)
+                add("cuda_runtime", "cudaLaunchKernel", rank + 1, call, 4, correlation=number)
+                add("kernel", name, MAIN, begin, end - begin, device=rank, context=1, stream=MAIN,
+                    correlation=number)
+            number += 1
+            add("cuda_runtime", "cudaDeviceSynchronize", rank + 1, at + 130 + slow, 530 + late - slow, correlation=number)
+    return trace
+
+
+def test_ranks(tmp_path):
+    data = iters(two_ranks(400).write(tmp_path))
+    assert data["path"]["edges"]["collectives"] == 6
+    assert data["path"]["edges"]["inferred_syncs"] == 12
+    tracks = {track["process"]: track["path"] for track in data["tracks"]}
+    for path in tracks.values():
+        check_sums(path)
+        saved = {row["name"]: row["saving_ns"] for row in path["top"]}
+        # Of its 500 µs rank 1 is 400 later than rank 0; what lies between steps is not the program's.
+        assert saved["load1"] == 400_000
+        assert saved.get("load0", 0) == 0
+        assert path["communication_ns"] == 200_000
+    assert tracks[77]["peer_ns"] > 700_000  # from rank 1's loading to its arrival
+    assert tracks[78]["peer_ns"] == 0
+
+
 # ---- findings ----
 
 

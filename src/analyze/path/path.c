@@ -152,21 +152,24 @@ begin_nodes(struct plumb_path *path)
 }
 
 static void
-find_busiest(struct plumb_path *path)
+list_tracks(struct plumb_path *path)
 {
 	const struct plumb_profile *p = path->profile;
 
 	for (uint32_t i = 0; i < p->processes_count; i++)
-		path->busiest[i] = PLUMB_NONE;
+		path->busiest[i] = path->first_track[i] = PLUMB_NONE;
 	for (uint32_t t = 0; t < p->tracks_count; t++) {
 		uint32_t process = p->tracks[t].process, best;
 		uint32_t spans = path->first_span[t + 1] - path->first_span[t];
 
-		if (p->tracks[t].kind != PLUMB_TRACK_THREAD || process >= p->processes_count)
+		if (process >= p->processes_count)
 			continue;
+		path->next_track[t] = path->first_track[process];
+		path->first_track[process] = t;
 		best = path->busiest[process];
-		if (best == PLUMB_NONE ||
-		    spans > path->first_span[best + 1] - path->first_span[best])
+		if (p->tracks[t].kind == PLUMB_TRACK_THREAD &&
+		    (best == PLUMB_NONE ||
+		     spans > path->first_span[best + 1] - path->first_span[best]))
 			path->busiest[process] = t;
 	}
 }
@@ -195,16 +198,19 @@ make(struct plumb_path *path)
 	path->first_span = malloc(((size_t)p->tracks_count + 2) * sizeof *path->first_span);
 	path->last_node = malloc(((size_t)p->tracks_count + 1) * sizeof *path->last_node);
 	path->busiest = malloc(((size_t)p->processes_count + 1) * sizeof *path->busiest);
+	path->first_track = malloc(((size_t)p->processes_count + 1) * sizeof *path->first_track);
+	path->next_track = malloc(((size_t)p->tracks_count + 1) * sizeof *path->next_track);
 	path->launch = malloc((n + 1) * sizeof *path->launch);
 	path->submitted = malloc((n + 1) * sizeof *path->submitted);
 	path->kinds = calloc((size_t)p->contexts_count + 1, 1);
 	if (!path->nodes || !path->first_span || !path->last_node || !path->busiest ||
-	    !path->launch || !path->submitted || !path->kinds)
+	    !path->first_track || !path->next_track || !path->launch || !path->submitted ||
+	    !path->kinds)
 		return false;
 	find_kinds(path);
 	if (!begin_nodes(path))
 		return false;
-	find_busiest(path);
+	list_tracks(path);
 	return plumb_path_threads(path) && plumb_path_streams(path) &&
 	       plumb_path_collectives(path) && place_gates(path) && plumb_path_waits(path) &&
 	       plumb_path_engine(path);
@@ -244,6 +250,8 @@ plumb_path_free(struct plumb_path *path)
 	free(path->nodes);
 	free(path->first_span);
 	free(path->busiest);
+	free(path->first_track);
+	free(path->next_track);
 	free(path->last_node);
 	free(path->launch);
 	free(path->submitted);

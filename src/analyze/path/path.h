@@ -76,7 +76,7 @@ struct plumb_path_window {
 	struct plumb_path *path;
 	uint32_t *order, *binding;
 	int64_t *at, *delay;
-	uint32_t nodes;
+	uint32_t nodes, last; /* how many; the place of the end */
 	bool whole;
 };
 
@@ -87,16 +87,13 @@ struct plumb_path_window {
  */
 int plumb_path_open(struct plumb_path *path, uint32_t track, int64_t start_ns, int64_t end_ns,
                     struct plumb_path_window *window, struct plumb_error *error) PLUMB_MUST_CHECK;
-/* Likewise the path that ends with the last span of PROCESS, PLUMB_NONE: of all; it begins where what led there
- * does. */
-int
-plumb_path_open_whole(struct plumb_path *path, uint32_t process, struct plumb_path_window *window,
-                      struct plumb_error *error) PLUMB_MUST_CHECK;
+/* Likewise the path that ends where all do; it begins where what led there does. The window holds all that any
+ * process ended with, too (plumb_path_end_of), so that what it saves for each can be told. */
+int plumb_path_open_whole(struct plumb_path *path, struct plumb_path_window *window,
+                          struct plumb_error *error) PLUMB_MUST_CHECK;
 /* Its times and sums stay. */
 void plumb_path_close(struct plumb_path_window *window);
 
-/* Sets PROCESSES to 1 for each of which something in the window was waited for. */
-void plumb_path_covers(const struct plumb_path_window *window, unsigned char *processes);
 /* Has the window spans of contexts with GONE (by context) not 0? */
 bool plumb_path_has(const struct plumb_path_window *window, const unsigned char *gone);
 
@@ -111,6 +108,9 @@ int64_t plumb_path_saving(const struct plumb_path_window *window, const unsigned
  * False: memory is out. */
 bool plumb_path_savings(const struct plumb_path_window *window, const unsigned char *gone,
                         const uint32_t *nodes, uint32_t count, int64_t *saved);
+/* The node that PROCESS ends with: its GPU work, or what its busiest thread does, not a thread that polls until the
+ * end. PLUMB_NONE: there is none. */
+uint32_t plumb_path_end_of(const struct plumb_path *path, uint32_t process);
 /* The node at which the last work of TRACK that is over by END_NS, and began at START_NS or later, is over;
  * PLUMB_NONE: there is none. */
 uint32_t

@@ -155,7 +155,7 @@ search_from(struct search *search, uint32_t end)
 	}
 	for (uint32_t i = 0; i < search->stack.count; i++)
 		path->position[search->stack.items[i].node] = PLUMB_NONE;
-	plumb_vec_free(&search->stack);
+	search->stack.count = 0;
 	return done;
 }
 
@@ -227,7 +227,7 @@ static bool
 walk(struct plumb_path_window *w)
 {
 	const struct plumb_path *path = w->path;
-	uint32_t capacity = 0, node = w->order[w->nodes - 1];
+	uint32_t capacity = 0, node = w->order[w->last];
 	int64_t cursor = w->end_ns;
 
 	while (cursor > w->start_ns) {
@@ -264,7 +264,7 @@ static void
 sum_peers(struct plumb_path_window *w)
 {
 	const struct plumb_profile *p = w->path->profile;
-	uint32_t last = w->order[w->nodes - 1] / 2;
+	uint32_t last = w->order[w->last] / 2;
 	uint32_t home = p->tracks[p->spans[last].track].process;
 
 	for (uint32_t i = 0; i < w->count; i++) {
@@ -302,21 +302,14 @@ plumb_path_last(const struct plumb_path *path, uint32_t track, int64_t start_ns,
 	return best == PLUMB_NONE ? PLUMB_NONE : plumb_path_end(best);
 }
 
-/* What a process ends with: its GPU work, or what its busiest thread does; not a thread that polls until the end.
- * PROCESS PLUMB_NONE: of any. */
-static uint32_t
-last_of_all(const struct plumb_path *path, uint32_t process)
+uint32_t
+plumb_path_end_of(const struct plumb_path *path, uint32_t process)
 {
 	const struct plumb_profile *p = path->profile;
 	uint32_t best = PLUMB_NONE;
 
-	for (uint32_t t = 0; t < p->tracks_count; t++) {
-		uint32_t own = p->tracks[t].process;
-
-		if (process != PLUMB_NONE && own != process)
-			continue;
-		if (p->tracks[t].kind != PLUMB_TRACK_STREAM &&
-		    (own >= p->processes_count || path->busiest[own] != t))
+	for (uint32_t t = path->first_track[process]; t != PLUMB_NONE; t = path->next_track[t]) {
+		if (p->tracks[t].kind != PLUMB_TRACK_STREAM && path->busiest[process] != t)
 			continue;
 		for (uint32_t i = path->first_span[t]; i < path->first_span[t + 1]; i++) {
 			uint32_t end = plumb_path_end(i);
@@ -343,27 +336,27 @@ measure(struct plumb_path_window *w)
 	}
 }
 
-/* The window that ends with node END; PLUMB_NONE: there is none. */
+/* The window that SEARCH has found. */
 static int
-open_at(struct plumb_path *path, uint32_t end, int64_t start_ns, struct plumb_path_window *w,
-        struct plumb_error *error)
+open_found(struct search *search, bool found, uint32_t end, struct plumb_path_window *w,
+           struct plumb_error *error)
 {
-	struct search search = { .path = path, .start_ns = start_ns };
-	bool done;
-
-	*w = (struct plumb_path_window){ .path = path,
-		                         .start_ns = start_ns,
-		                         .whole = start_ns == INT64_MIN };
+	*w = (struct plumb_path_window){
+		.path = search->path,
+		.start_ns = search->start_ns,
+		.end_ns = end == PLUMB_NONE ? 0 : search->path->nodes[end].at,
+		.whole = search->start_ns == INT64_MIN,
+		.order = search->order.items,
+		.nodes = search->order.count,
+	};
+	plumb_vec_free(&search->stack);
 	if (end == PLUMB_NONE)
 		return plumb_fail(error, PLUMB_EEMPTY, "there is no work at that time");
-	w->end_ns = path->nodes[end].at;
-	done = search_from(&search, end);
-	w->order = search.order.items;
-	w->nodes = search.order.count;
 	w->at = malloc(((size_t)w->nodes + 1) * sizeof *w->at);
 	w->delay = malloc(((size_t)w->nodes + 1) * sizeof *w->delay);
 	w->binding = malloc(((size_t)w->nodes + 1) * sizeof *w->binding);
-	if (done && w->at && w->delay && w->binding) {
+	if (found && w->nodes && w->at && w->delay && w->binding) {
+		w->last = search->path->position[end];
 		measure(w);
 		if (walk(w)) {
 			sum_peers(w);
@@ -377,30 +370,30 @@ int
 plumb_path_open(struct plumb_path *path, uint32_t track, int64_t start_ns, int64_t end_ns,
                 struct plumb_path_window *window, struct plumb_error *error)
 {
-	return open_at(path, plumb_path_last(path, track, start_ns, end_ns), start_ns, window,
-	               error);
+	struct search search = { .path = path, .start_ns = start_ns };
+	uint32_t end = plumb_path_last(path, track, start_ns, end_ns);
+	bool found = search_from(&search, end);
+
+	return open_found(&search, found, end, window, error);
 }
 
 int
-plumb_path_open_whole(struct plumb_path *path, uint32_t process, struct plumb_path_window *window,
+plumb_path_open_whole(struct plumb_path *path, struct plumb_path_window *window,
                       struct plumb_error *error)
 {
-	return open_at(path, last_of_all(path, process), INT64_MIN, window, error);
-}
+	struct search search = { .path = path, .start_ns = INT64_MIN };
+	uint32_t last = PLUMB_NONE;
+	bool found = true;
 
-void
-plumb_path_covers(const struct plumb_path_window *w, unsigned char *processes)
-{
-	const struct plumb_path *path = w->path;
+	for (uint32_t i = 0; found && i < path->profile->processes_count; i++) {
+		uint32_t end = plumb_path_end_of(path, i);
 
-	for (uint32_t i = 0; i < w->nodes; i++) {
-		uint32_t process = is_gate(path, w->order[i])
-		                           ? PLUMB_NONE
-		                           : plumb_path_process(path, w->order[i] / 2);
-
-		if (process < path->profile->processes_count)
-			processes[process] = 1;
+		found = search_from(&search, end);
+		if (end != PLUMB_NONE &&
+		    (last == PLUMB_NONE || path->nodes[end].at > path->nodes[last].at))
+			last = end;
 	}
+	return open_found(&search, found, last, window, error);
 }
 
 bool
@@ -456,7 +449,7 @@ plumb_path_saving(const struct plumb_path_window *w, const unsigned char *gone)
 {
 	int64_t saved;
 
-	return plumb_path_savings(w, gone, w->nodes ? &w->order[w->nodes - 1] : NULL, w->nodes > 0,
+	return plumb_path_savings(w, gone, w->nodes ? &w->order[w->last] : NULL, w->nodes > 0,
 	                          &saved)
 	               ? (w->nodes ? saved : 0)
 	               : PLUMB_UNKNOWN;
