@@ -199,6 +199,8 @@ run_all(struct plumb_study *study, struct plumb_error *error)
 		if (plumb_analyses[i]->run(study) < 0)
 			return plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the analyses");
 	}
+	if (plumb_study_bound(study) < 0)
+		return plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the critical path");
 	return 0;
 }
 

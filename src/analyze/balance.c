@@ -219,6 +219,22 @@ tally_kernels(const struct balance *b, const struct pair *pair, struct plumb_tal
 	}
 }
 
+/* Those kernels into ABOUT (by context), which may be NULL. */
+static void
+tell_kernels(const struct balance *b, const struct pair *pair, unsigned char *about)
+{
+	const struct plumb_profile *p = b->study->profile;
+
+	for (uint32_t i = 0; about && i < b->roots.count; i++) {
+		const struct root *root = &b->roots.items[i];
+
+		if (root->op != pair->op || root->user != pair->user)
+			continue;
+		for (uint32_t c = root->context; c <= p->contexts[root->context].last; c++)
+			about[c] |= b->study->kernels[c].count && !(b->behind[c] & AGAIN);
+	}
+}
+
 static int
 draft_pair(struct balance *b, const struct pair *pair)
 {
@@ -266,6 +282,7 @@ draft_pair(struct balance *b, const struct pair *pair)
 	plumb_json_number(draft.evidence, (double)pair->backward / (double)b->study->gpu_ns);
 	plumb_study_line_json(b->study, draft.evidence, pair->user);
 	plumb_tally_json(b->study, &kernels, draft.evidence, "backward_kernels", LISTED);
+	tell_kernels(b, pair, plumb_draft_about(b->study, &draft));
 	draft.saving_ns = pair->backward;
 	draft.confidence = advice ? 0.8 : 0.4;
 	code = plumb_draft_end(b->study, &draft);

@@ -344,6 +344,24 @@ write_evidence(const struct fusion *f, const struct shape *shape, double gaps,
 	plumb_tally_json(f->study, kernels, json, "names", LISTED);
 }
 
+/* The kernels, with the operators and calls that launch them: a fused kernel has one of each. */
+static void
+tell_unit(const struct fusion *f, uint32_t unit, struct plumb_draft *draft)
+{
+	const struct plumb_profile *p = f->study->profile;
+	unsigned char *about = plumb_draft_about(f->study, draft);
+
+	for (uint32_t c = 1; about && c < p->contexts_count; c++)
+		for (uint32_t at = is_in(f, c, unit) ? c : 0; at; at = p->contexts[at].parent) {
+			uint32_t kind = plumb_context_frame(p, at)->kind;
+
+			if (about[at] || kind == PLUMB_FRAME_PYTHON || kind == PLUMB_FRAME_MODULE ||
+			    kind == PLUMB_FRAME_RANGE)
+				break;
+			about[at] = 1;
+		}
+}
+
 static int
 draft_unit(struct fusion *f, uint32_t unit)
 {
@@ -379,6 +397,7 @@ draft_unit(struct fusion *f, uint32_t unit)
 		                   "(one loss function instead of its formula, fused=True of an "
 		                   "optimizer); where kernels cannot be fused, a CUDA graph or a "
 		                   "larger batch makes launching cheaper.");
+		tell_unit(f, unit, &draft);
 		draft.saving_ns = bound(f, &shape, &gaps);
 		draft.confidence = confidence_of(&shape);
 		write_evidence(f, &shape, gaps, &kernels, draft.evidence);

@@ -130,6 +130,16 @@ tally_row(const struct hotspots *h, const struct plumb_grouping *grouping, uint3
 	return best;
 }
 
+static void
+tell_row(const struct hotspots *h, const struct plumb_grouping *grouping, uint32_t row,
+         struct plumb_draft *draft)
+{
+	unsigned char *about = plumb_draft_about(h->study, draft);
+
+	for (uint32_t c = 0; about && c < h->study->profile->contexts_count; c++)
+		about[c] = h->own[c].count && plumb_grouping_owner(grouping, c) == row;
+}
+
 static int
 report_row(const struct hotspots *h, const struct level *level,
            const struct plumb_grouping *grouping, uint32_t r, const struct plumb_stat *stat)
@@ -157,6 +167,7 @@ report_row(const struct hotspots *h, const struct level *level,
 		plumb_draft_key(
 			&draft, "%s",
 			plumb_text(h->study->profile, h->study->profile->frames[row->frame].name));
+	tell_row(h, grouping, r, &draft);
 	write_title(h, level, row, user, part, &draft);
 	plumb_json_key_text(draft.evidence, "metric", plumb_metrics[h->metric].name);
 	plumb_json_key_text(draft.evidence, "name",

@@ -109,7 +109,7 @@ find_best(const struct plumb_study *s, const unsigned char *match, struct layout
 }
 
 static int
-draft_layout(struct plumb_study *s, struct layout *layout)
+draft_layout(struct plumb_study *s, struct layout *layout, const unsigned char *match)
 {
 	double part = (double)layout->all.sum / (double)s->gpu_ns;
 	uint32_t op = plumb_tally_top(&layout->operators), line = plumb_tally_top(&layout->lines);
@@ -145,6 +145,9 @@ draft_layout(struct plumb_study *s, struct layout *layout)
 	                    native == PLUMB_NONE ? NULL : plumb_frame_label(s->profile, native));
 	plumb_tally_json(s, &layout->operators, draft.evidence, "operators", LISTED);
 	plumb_tally_json(s, &layout->lines, draft.evidence, "lines", LISTED);
+	unsigned char *about = plumb_draft_about(s, &draft);
+	for (uint32_t c = 0; about && c < s->profile->contexts_count; c++)
+		about[c] = s->kernels[c].count && match[s->profile->contexts[c].frame];
 	draft.saving_ns = layout->all.sum;
 	draft.confidence = 0.9;
 	return plumb_draft_end(s, &draft);
@@ -167,7 +170,7 @@ plumb_hotspot_layout(struct plumb_study *s, unsigned char *explained)
 		code = 0;
 	}
 	if (!code && layout.all.sum > 0 && (double)layout.all.sum >= least) {
-		code = draft_layout(s, &layout);
+		code = draft_layout(s, &layout, match);
 		for (uint32_t c = 0; c < p->contexts_count; c++)
 			if (match[p->contexts[c].frame])
 				explained[c] = 1;
@@ -253,6 +256,10 @@ draft_copies(struct plumb_study *s, const unsigned char *match, uint32_t line,
 	plumb_study_line_json(s, draft.evidence, line);
 	plumb_tally_json(s, &operators, draft.evidence, "operators", LISTED);
 	plumb_tally_json(s, &kernels, draft.evidence, "names", LISTED);
+	unsigned char *about = plumb_draft_about(s, &draft);
+	for (uint32_t c = 0; about && c < p->contexts_count; c++)
+		about[c] =
+			s->kernels[c].count && match[p->contexts[c].frame] && s->user_of[c] == line;
 	draft.saving_ns = stat->sum;
 	draft.confidence = 0.5;
 	code = plumb_draft_end(s, &draft);

@@ -167,6 +167,24 @@ rate(struct plumb_json *json, const char *key, double bytes_per_ns)
 		plumb_json_null(json);
 }
 
+/* The copies, and the calls that make them. */
+static void
+tell_group(const struct plumb_study *study, const struct group *g, struct plumb_draft *draft)
+{
+	const struct plumb_profile *p = study->profile;
+	unsigned char *about = plumb_draft_about(study, draft);
+
+	for (uint32_t c = 1; about && c < p->contexts_count; c++) {
+		uint32_t parent = p->contexts[c].parent;
+
+		if (p->contexts[c].frame != g->frame || study->user_of[c] != g->user)
+			continue;
+		about[c] = 1;
+		if (plumb_context_frame(p, parent)->kind == PLUMB_FRAME_GPU_API)
+			about[parent] = 1;
+	}
+}
+
 static int
 draft_group(struct pageable *s, const struct group *g, int64_t cost)
 {
@@ -212,6 +230,7 @@ draft_group(struct pageable *s, const struct group *g, int64_t cost)
 	plumb_json_key_quantity(draft.evidence, "slower_than_pinned_ns",
 	                        s->pinned[g->to_device] > 0 ? slower_by(s, g) : PLUMB_UNKNOWN);
 	plumb_study_line_json(s->study, draft.evidence, g->user);
+	tell_group(s->study, g, &draft);
 	draft.saving_ns = cost;
 	draft.confidence = g->count >= 3 ? 0.8 : 0.2; /* once or twice is setting up */
 	return plumb_draft_end(s->study, &draft);

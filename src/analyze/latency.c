@@ -155,6 +155,24 @@ sum_units(const struct latency *l, const struct plumb_units *units, const struct
 	}
 }
 
+/* What the host does in the unit and in those within. */
+static void
+tell_unit(const struct latency *l, const struct plumb_units *units, uint32_t unit,
+          struct plumb_draft *draft)
+{
+	const struct plumb_profile *p = l->study->profile;
+	unsigned char *about = plumb_draft_about(l->study, draft);
+
+	for (uint32_t c = 1; about && c < p->contexts_count; c++) {
+		uint32_t kind = plumb_context_frame(p, c)->kind, of = units->of[c];
+
+		while (of != PLUMB_NONE && of != unit)
+			of = units->items[of].parent;
+		about[c] = of == unit && kind != PLUMB_FRAME_KERNEL && kind != PLUMB_FRAME_COPY &&
+		           kind != PLUMB_FRAME_SET;
+	}
+}
+
 static int
 draft_busy(struct latency *l, const struct plumb_units *units, uint32_t unit, const struct busy *b)
 {
@@ -181,6 +199,7 @@ draft_busy(struct latency *l, const struct plumb_units *units, uint32_t unit, co
 	plumb_json_key_quantity(draft.evidence, "gpu_ns", b->gpu);
 	plumb_latency_evidence(l, draft.evidence);
 	plumb_study_line_json(s, draft.evidence, s->user_of[member]);
+	tell_unit(l, units, unit, &draft);
 	draft.saving_ns = plumb_latency_bound(l, b->host > b->gpu ? b->host - b->gpu : 0);
 	draft.confidence = l->sampled ? 0.7 : 0.5;
 	return plumb_draft_end(s, &draft);
@@ -229,9 +248,39 @@ find_busy(struct latency *l)
 
 /* ---- waiting for results ---- */
 
+/* Is CONTEXT a copy from pageable memory? Its wait is the hotspot analysis' matter. */
+static bool
+is_upload(const struct plumb_profile *p, uint32_t context)
+{
+	const struct plumb_frame *frame = plumb_context_frame(p, context);
+	const char *name = plumb_text(p, frame->name);
+
+	return frame->kind == PLUMB_FRAME_COPY && name && !strncmp(name, "copy pageable", 13);
+}
+
+/* The calls that wait, and copies that were waited for with theirs. */
+static void
+tell_waits(const struct plumb_study *s, uint32_t line, const struct plumb_stat *waits,
+           struct plumb_draft *draft)
+{
+	const struct plumb_profile *p = s->profile;
+	unsigned char *about = plumb_draft_about(s, draft);
+
+	for (uint32_t c = 1; about && c < p->contexts_count; c++) {
+		uint32_t parent = p->contexts[c].parent;
+
+		if (!waits[c].count || s->user_of[c] != line || is_upload(p, c))
+			continue;
+		about[c] = 1;
+		if (plumb_context_frame(p, c)->kind == PLUMB_FRAME_COPY &&
+		    plumb_context_frame(p, parent)->kind == PLUMB_FRAME_GPU_API)
+			about[parent] = 1;
+	}
+}
+
 static int
 draft_wait(struct latency *l, uint32_t line, const struct plumb_stat *wait, uint32_t context,
-           struct plumb_tally *calls)
+           const struct plumb_stat *waits, struct plumb_tally *calls)
 {
 	char where[420], count[PLUMB_FORMAT_SIZE], time[PLUMB_FORMAT_SIZE], idle[PLUMB_FORMAT_SIZE];
 	struct plumb_study *s = l->study;
@@ -256,19 +305,10 @@ draft_wait(struct latency *l, uint32_t line, const struct plumb_stat *wait, uint
 	plumb_latency_evidence(l, draft.evidence);
 	plumb_study_line_json(s, draft.evidence, line);
 	plumb_tally_json(s, calls, draft.evidence, "calls", 5);
+	tell_waits(s, line, waits, &draft);
 	draft.saving_ns = plumb_latency_bound(l, wait->sum);
 	draft.confidence = 0.4;
 	return plumb_draft_end(s, &draft);
-}
-
-/* Is CONTEXT a copy from pageable memory? Its wait is the hotspot analysis' matter. */
-static bool
-is_upload(const struct plumb_profile *p, uint32_t context)
-{
-	const struct plumb_frame *frame = plumb_context_frame(p, context);
-	const char *name = plumb_text(p, frame->name);
-
-	return frame->kind == PLUMB_FRAME_COPY && name && !strncmp(name, "copy pageable", 13);
 }
 
 static int
@@ -301,7 +341,7 @@ find_waits(struct latency *l)
 				best = c;
 		}
 		if (!code)
-			code = draft_wait(l, f, &lines[f], best, &calls);
+			code = draft_wait(l, f, &lines[f], best, waits, &calls);
 		plumb_tally_free(&calls);
 		l->found++;
 	}

@@ -205,6 +205,9 @@ plumb_latency_loading(struct latency *l)
 	plumb_json_number(draft.evidence, (double)ns / (double)s->scale_ns);
 	plumb_latency_evidence(l, draft.evidence);
 	plumb_study_line_json(s, draft.evidence, line);
+	unsigned char *about = plumb_draft_about(s, &draft);
+	for (uint32_t c = 0; about && c < p->contexts_count; c++)
+		about[c] = l->place[c] == PLUMB_IN_LOADER;
 	draft.saving_ns = plumb_latency_bound(l, ns);
 	draft.confidence = 0.7;
 	l->loading = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analyze/study.h"
+#include "analyze/study_private.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -8,16 +8,7 @@
 #include <string.h>
 
 #include "analyze/group.h"
-#include "base/pool.h"
-#include "base/vec.h"
 #include "model/user_code.h"
-
-struct plumb_study_findings {
-	PLUMB_VEC(struct plumb_finding_text) rows;
-	struct plumb_pool *texts;
-	const struct plumb_thresholds *thresholds;
-	const char *rule;
-};
 
 /* ---- what is worked out once ---- */
 
@@ -89,6 +80,20 @@ plumb_study_load(const struct plumb_profile *profile, uint32_t metric, struct pl
 			stats[c] = (struct plumb_stat){ 0 };
 }
 
+static bool
+is_traced(const struct plumb_profile *p)
+{
+	bool threads = false, streams = false;
+
+	for (uint32_t i = 0; i < p->spans_count && !(threads && streams); i++) {
+		uint32_t kind = p->tracks[p->spans[i].track].kind;
+
+		threads |= kind == PLUMB_TRACK_THREAD;
+		streams |= kind == PLUMB_TRACK_STREAM;
+	}
+	return threads && streams;
+}
+
 struct plumb_study *
 plumb_study_new(const struct plumb_profile *profile, const struct plumb_thresholds *thresholds,
                 const char *user_code, struct plumb_error *error)
@@ -126,6 +131,7 @@ plumb_study_new(const struct plumb_profile *profile, const struct plumb_threshol
 	plumb_study_load(profile, PLUMB_METRIC_GPU_TIME, kernels);
 	add_devices(study);
 	add_totals(study);
+	study->traced = is_traced(profile);
 	return study;
 }
 
@@ -139,6 +145,9 @@ plumb_study_free(struct plumb_study *study)
 	free((void *)study->operator_of);
 	free((void *)study->kernels);
 	if (study->findings) {
+		for (uint32_t i = 0; i < study->findings->about.count; i++)
+			free(study->findings->about.items[i].gone);
+		plumb_vec_free(&study->findings->about);
 		plumb_vec_free(&study->findings->rows);
 		plumb_pool_free(study->findings->texts);
 		free(study->findings);
@@ -288,51 +297,76 @@ DEFINE_TEXT(key, key)
 DEFINE_TEXT(title, title)
 DEFINE_TEXT(advice, advice)
 
-static uint32_t
-severity_of(const struct plumb_study *study, const struct plumb_draft *draft)
+unsigned char *
+plumb_draft_about(const struct plumb_study *study, struct plumb_draft *draft)
+{
+	if (!study->traced)
+		return NULL;
+	free(draft->about);
+	draft->about = calloc(study->profile->contexts_count + 1u, 1);
+	if (!draft->about)
+		draft->failed = true;
+	return draft->about;
+}
+
+uint32_t
+plumb_study_severity(const struct plumb_study *study, int64_t saving_ns, double confidence)
 {
 	double part;
 
-	if (draft->severity)
-		return draft->severity;
-	if (draft->saving_ns == PLUMB_UNKNOWN || study->scale_ns <= 0 ||
-	    !(draft->confidence >= 0.3))
+	if (saving_ns == PLUMB_UNKNOWN || study->scale_ns <= 0 || !(confidence >= 0.3))
 		return PLUMB_NOTE;
-	part = (double)draft->saving_ns / (double)study->scale_ns;
+	part = (double)saving_ns / (double)study->scale_ns;
 	return part >= 0.2 ? PLUMB_SERIOUS : part >= 0.05 ? PLUMB_WARNING : PLUMB_NOTE;
+}
+
+const char *
+plumb_study_keep(struct plumb_study *study, const char *text)
+{
+	size_t bytes = strlen(text) + 1;
+	char *copy = plumb_pool_take(study->findings->texts, bytes);
+
+	return copy ? memcpy(copy, text, bytes) : NULL;
 }
 
 static const char *
 keep(struct plumb_study *study, const char *text, bool *ok)
 {
-	size_t bytes = text ? strlen(text) + 1 : 0;
-	char *copy = bytes ? plumb_pool_take(study->findings->texts, bytes) : NULL;
+	const char *copy = text ? plumb_study_keep(study, text) : NULL;
 
 	*ok = *ok && copy;
-	return copy ? memcpy(copy, text, bytes) : NULL;
+	return copy;
 }
 
 static bool
-add(struct plumb_study *study, const struct plumb_draft *draft)
+add(struct plumb_study *study, struct plumb_draft *draft)
 {
 	struct plumb_finding_text row = { .rule = study->findings->rule,
 		                          .context = draft->context,
 		                          .saving_ns = draft->saving_ns,
 		                          .confidence = round(draft->confidence * 100) / 100,
-		                          .severity = severity_of(study, draft) };
+		                          .severity = draft->severity };
 	struct plumb_finding_text *added;
+	struct plumb_study_about *about;
 	char id[PLUMB_FINDING_ID];
 	bool ok = true;
 
+	if (!row.severity)
+		row.severity = plumb_study_severity(study, draft->saving_ns, draft->confidence);
 	plumb_finding_id(id, study->profile, row.rule, draft->cause, draft->key, draft->context);
 	row.id = keep(study, id, &ok);
 	row.title = keep(study, draft->title, &ok);
 	row.advice = keep(study, draft->advice, &ok);
 	row.evidence = keep(study, draft->evidence_text, &ok);
-	added = ok ? plumb_vec_add(&study->findings->rows) : NULL;
-	if (added)
-		*added = row;
-	return added != NULL;
+	about = ok ? plumb_vec_add(&study->findings->about) : NULL;
+	added = about ? plumb_vec_add(&study->findings->rows) : NULL;
+	if (!added)
+		return false;
+	*added = row;
+	*about = (struct plumb_study_about){ draft->about, !draft->key && draft->context,
+		                             !draft->severity };
+	draft->about = NULL;
+	return true;
 }
 
 int
@@ -351,6 +385,7 @@ plumb_draft_end(struct plumb_study *study, struct plumb_draft *draft)
 	free(draft->title);
 	free(draft->advice);
 	free(draft->evidence_text);
+	free(draft->about);
 	return ok ? 0 : PLUMB_ESYSTEM;
 }
 

@@ -34,7 +34,8 @@ struct plumb_study {
 	int64_t span_ns; /* likewise, from each device's first work to its last */
 	/* What a saving is measured against: span_ns, else the wall time, else gpu_ns and copy_ns. */
 	int64_t scale_ns;
-	struct plumb_study_findings *findings; /* private to study.c */
+	bool traced; /* it has spans of threads and of streams: savings are bounded by their path */
+	struct plumb_study_findings *findings; /* study_private.h */
 };
 
 /* NULL with ERROR filled: PLUMB_EUSAGE (bad THRESHOLDS or USER_CODE), PLUMB_ESYSTEM. */
@@ -82,6 +83,7 @@ struct plumb_draft {
 	int64_t saving_ns;           /* PLUMB_UNKNOWN at first */
 	double confidence;
 	uint32_t severity; /* 0 at first: told from the saving */
+	unsigned char *about;
 	FILE *evidence_out;
 	char *evidence_text;
 	size_t evidence_bytes;
@@ -92,9 +94,16 @@ void plumb_draft_begin(struct plumb_draft *draft, const char *cause, uint32_t co
 void plumb_draft_key(struct plumb_draft *draft, const char *format, ...) PLUMB_PRINTF(2, 3);
 void plumb_draft_title(struct plumb_draft *draft, const char *format, ...) PLUMB_PRINTF(2, 3);
 void plumb_draft_advice(struct plumb_draft *draft, const char *format, ...) PLUMB_PRINTF(2, 3);
+/* By context, all 0: the caller sets to 1 the contexts whose work would go with the cause. NULL: not asked
+ * for (the study is not traced). Without it the finding's context and what is under it are meant, where
+ * it has no key. See bound.c. */
+unsigned char *plumb_draft_about(const struct plumb_study *study, struct plumb_draft *draft);
 /* Adds the finding. Severity, unless set: serious where the saving is at least a fifth of scale_ns,
  * a warning from a twentieth on, else a note; a note too where the confidence is below 0.3. */
 int plumb_draft_end(struct plumb_study *study, struct plumb_draft *draft);
+
+/* bound.c: no finding saves more than the critical path would. PLUMB_ESYSTEM: no memory. */
+int plumb_study_bound(struct plumb_study *study);
 
 /* ---- tallies: an amount by frame ---- */
 

@@ -7,7 +7,7 @@
 
 #include "analyze/group.h"
 #include "analyze/path/path.h"
-#include "analyze/path/rows.h"
+#include "analyze/path/summary.h"
 #include "base/format.h"
 #include "cli/label.h"
 #include "cli/table.h"
@@ -15,13 +15,14 @@
 #include "model/user_code.h"
 
 #define ROWS_PRINTED 8
-#define ROWS_WRITTEN 20
 
 struct plumb_iters_path {
 	const struct plumb_profile *profile;
+	const struct plumb_iterations *found;
 	struct plumb_path *path;
 	unsigned char *user;
 	uint32_t *user_of;
+	struct plumb_path_summaries summaries;
 };
 
 void
@@ -29,6 +30,7 @@ plumb_iters_path_free(struct plumb_iters_path *paths)
 {
 	if (!paths)
 		return;
+	plumb_path_summaries_free(&paths->summaries);
 	plumb_path_free(paths->path);
 	free(paths->user);
 	free(paths->user_of);
@@ -57,12 +59,15 @@ plumb_iters_path_new(const struct plumb_profile *profile, const struct plumb_ite
 	paths = calloc(1, sizeof *paths);
 	if (paths) {
 		paths->profile = profile;
+		paths->found = found;
 		paths->path = plumb_path_new(profile, error);
 		paths->user = plumb_user_code_frames(profile, rule_of(profile), error);
 		if (paths->user)
 			paths->user_of = plumb_user_contexts(profile, paths->user);
 	}
-	if (!paths || !paths->path || !paths->user_of) {
+	if (!paths || !paths->path || !paths->user_of ||
+	    plumb_path_summarize(paths->path, found, paths->user_of, PLUMB_PATH_ROWS_MOST,
+	                         &paths->summaries, error) < 0) {
 		plumb_iters_path_free(paths);
 		*code = plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
 		return NULL;
@@ -70,71 +75,12 @@ plumb_iters_path_new(const struct plumb_profile *profile, const struct plumb_ite
 	return paths;
 }
 
-/* ---- windows ---- */
-
-/* From the end of the iteration before, where that is known. */
-static int64_t
-starts(const struct plumb_iteration *item)
+/* Of TRACK, one of those found; NULL: the whole profile's. */
+static const struct plumb_path_summary *
+summary_of(const struct plumb_iters_path *paths, const struct plumb_iteration_track *track)
 {
-	return item->interval_ns == PLUMB_UNKNOWN ? item->start_ns
-	                                          : item->start_ns - item->interval_ns;
-}
-
-struct ranked {
-	int64_t ns;
-	uint32_t item;
-};
-
-static int
-by_length(const void *x, const void *y)
-{
-	const struct ranked *a = x, *b = y;
-
-	return a->ns != b->ns ? (a->ns > b->ns ? 1 : -1)
-	                      : (a->item > b->item) - (a->item < b->item);
-}
-
-/* The iteration of the median length; of those with an interval before, where there are any. PLUMB_NONE:
- * no memory. */
-static uint32_t
-median_of(const struct plumb_iteration_level *level)
-{
-	struct ranked *ranked = malloc(((size_t)level->count + 1) * sizeof *ranked);
-	uint32_t count = 0, median;
-
-	if (!ranked)
-		return PLUMB_NONE;
-	for (int with = 1; with >= 0 && !count; with--)
-		for (uint32_t i = 0; i < level->count; i++)
-			if (!with || level->items[i].interval_ns != PLUMB_UNKNOWN)
-				ranked[count++] = (struct ranked){
-					level->items[i].end_ns - starts(&level->items[i]), i
-				};
-	qsort(ranked, count, sizeof *ranked, by_length);
-	median = ranked[(count - 1) / 2].item;
-	free(ranked);
-	return median;
-}
-
-/* The median iteration's, or the whole profile's. *ITERATION: its number, or PLUMB_NONE. */
-static int
-open_median(struct plumb_iters_path *paths, const struct plumb_iteration_track *track,
-            uint32_t *iteration, struct plumb_path_window *window)
-{
-	struct plumb_error error;
-	const struct plumb_iteration *item;
-
-	*iteration = PLUMB_NONE;
-	if (!track || !track->level_count || !track->levels[0].count)
-		return plumb_path_open(paths->path, PLUMB_NONE, 0, 0, window, &error);
-	*iteration = median_of(&track->levels[0]);
-	if (*iteration == PLUMB_NONE) {
-		*window = (struct plumb_path_window){ 0 };
-		return PLUMB_ESYSTEM;
-	}
-	item = &track->levels[0].items[*iteration];
-	return plumb_path_open(paths->path, track->track, starts(item), item->end_ns, window,
-	                       &error);
+	return track ? &paths->summaries.tracks[track - paths->found->tracks]
+	             : &paths->summaries.whole;
 }
 
 /* ---- for people ---- */
@@ -163,17 +109,17 @@ print_facts(const struct plumb_path_facts *facts, FILE *out)
 }
 
 static void
-print_sums(const struct plumb_path_window *w, uint32_t iteration, FILE *out)
+print_sums(const struct plumb_path_summary *w, FILE *out)
 {
 	int64_t length = w->end_ns - w->start_ns;
 	char text[PLUMB_FORMAT_SIZE];
 	bool any = false;
 
 	fputs("  critical path of ", out);
-	if (iteration == PLUMB_NONE)
+	if (w->iteration == PLUMB_NONE)
 		fputs("the whole", out);
 	else
-		fprintf(out, "iteration %" PRIu32 ", the median,", iteration);
+		fprintf(out, "iteration %" PRIu32 ", the median,", w->iteration);
 	fprintf(out, " (%s):", plumb_format_time(text, length));
 	for (int k = 0; k < PLUMB_PATH_KINDS; k++)
 		if (w->sums[k]) {
@@ -201,32 +147,31 @@ cell_where(const struct plumb_profile *p, uint32_t frame, struct plumb_table *ta
 }
 
 static int
-print_rows(const struct plumb_iters_path *paths, const struct plumb_path_window *w, FILE *out)
+print_rows(const struct plumb_iters_path *paths, const struct plumb_path_summary *shown, FILE *out)
 {
 	static const struct plumb_column columns[] = {
 		{ "    on the path", PLUMB_RIGHT }, { "share", PLUMB_RIGHT },
 		{ "would save", PLUMB_RIGHT },      { "kind", PLUMB_LEFT },
 		{ "what", PLUMB_SHORTEN_MIDDLE },   { "line", PLUMB_SHORTEN_START },
 	};
-	struct plumb_path_row rows[ROWS_PRINTED];
 	struct plumb_table *table = plumb_table_new(columns, sizeof columns / sizeof *columns);
-	int count = plumb_path_rows(w, paths->user_of, rows, ROWS_PRINTED), code;
+	double length = (double)(shown->end_ns - shown->start_ns);
 	char text[PLUMB_FORMAT_SIZE];
+	int code;
 
-	for (int i = 0; i < count; i++) {
-		plumb_table_cell(table, plumb_format_time(text, rows[i].ns));
-		plumb_table_cell(table, plumb_format_share(text, (double)rows[i].ns,
-		                                           (double)(w->end_ns - w->start_ns)));
-		plumb_table_cell(table, plumb_format_time(text, rows[i].saving_ns));
-		plumb_table_cell(table, plumb_path_kinds[rows[i].kind]);
-		plumb_table_cell(table, rows[i].frame == PLUMB_NONE
+	for (int i = 0; i < shown->count && i < ROWS_PRINTED; i++) {
+		const struct plumb_path_row *row = &shown->rows[i];
+
+		plumb_table_cell(table, plumb_format_time(text, row->ns));
+		plumb_table_cell(table, plumb_format_share(text, (double)row->ns, length));
+		plumb_table_cell(table, plumb_format_time(text, shown->savings[i]));
+		plumb_table_cell(table, plumb_path_kinds[row->kind]);
+		plumb_table_cell(table, row->frame == PLUMB_NONE
 		                                ? "(between two spans of a thread)"
-		                                : plumb_frame_label(paths->profile, rows[i].frame));
-		cell_where(paths->profile, rows[i].user, table);
+		                                : plumb_frame_label(paths->profile, row->frame));
+		cell_where(paths->profile, row->user, table);
 	}
-	code = count < 0 ? count
-	                 : plumb_table_print(table, out, plumb_terminal_width(out),
-	                                     plumb_terminal_colour(out));
+	code = plumb_table_print(table, out, plumb_terminal_width(out), plumb_terminal_colour(out));
 	plumb_table_free(table);
 	return code;
 }
@@ -235,69 +180,63 @@ int
 plumb_iters_path_print(struct plumb_iters_path *paths, const struct plumb_iteration_track *track,
                        FILE *out)
 {
-	struct plumb_path_window window;
-	uint32_t iteration;
-	int code;
+	const struct plumb_path_summary *shown;
 
 	if (!paths || track->role != PLUMB_ROLE_MAIN)
 		return 0;
-	code = open_median(paths, track, &iteration, &window);
-	if (!code) {
-		print_sums(&window, iteration, out);
-		print_facts(plumb_path_facts(paths->path), out);
-		code = print_rows(paths, &window, out);
-	}
-	plumb_path_close(&window);
-	return code == PLUMB_EEMPTY ? 0 : code;
+	shown = summary_of(paths, track->level_count ? track : NULL);
+	if (!shown->known)
+		return 0;
+	print_sums(shown, out);
+	print_facts(plumb_path_facts(paths->path), out);
+	return print_rows(paths, shown, out);
 }
 
 /* ---- for programs ---- */
 
 static void
-write_sums(struct plumb_json *json, const struct plumb_path_window *w)
+write_sums(struct plumb_json *json, int64_t start_ns, int64_t end_ns, const int64_t *sums,
+           int64_t peer_ns)
 {
 	char key[32];
 
-	plumb_json_key_quantity(json, "start_ns", w->start_ns);
-	plumb_json_key_quantity(json, "end_ns", w->end_ns);
+	plumb_json_key_quantity(json, "start_ns", start_ns);
+	plumb_json_key_quantity(json, "end_ns", end_ns);
 	for (int k = 0; k < PLUMB_PATH_KINDS; k++) {
 		snprintf(key, sizeof key, "%s_ns", plumb_path_kinds[k]);
-		plumb_json_key_quantity(json, key, w->sums[k]);
+		plumb_json_key_quantity(json, key, sums[k]);
 	}
-	plumb_json_key_quantity(json, "peer_ns", w->peer_ns);
+	plumb_json_key_quantity(json, "peer_ns", peer_ns);
 }
 
-static int
-write_rows(const struct plumb_iters_path *paths, const struct plumb_path_window *w,
+static void
+write_rows(const struct plumb_iters_path *paths, const struct plumb_path_summary *shown,
            struct plumb_json *json)
 {
 	const struct plumb_profile *p = paths->profile;
-	struct plumb_path_row rows[ROWS_WRITTEN];
-	int count = plumb_path_rows(w, paths->user_of, rows, ROWS_WRITTEN);
 
 	plumb_json_key(json, "top");
 	plumb_json_array(json);
-	for (int i = 0; i < count; i++) {
+	for (int i = 0; i < shown->count; i++) {
+		const struct plumb_path_row *row = &shown->rows[i];
 		const struct plumb_frame *frame =
-			rows[i].frame == PLUMB_NONE ? NULL : &p->frames[rows[i].frame];
+			row->frame == PLUMB_NONE ? NULL : &p->frames[row->frame];
 		const struct plumb_frame *user =
-			rows[i].user == PLUMB_NONE ? NULL : &p->frames[rows[i].user];
+			row->user == PLUMB_NONE ? NULL : &p->frames[row->user];
 
 		plumb_json_object(json);
-		plumb_json_key_text(json, "path_kind", plumb_path_kinds[rows[i].kind]);
+		plumb_json_key_text(json, "path_kind", plumb_path_kinds[row->kind]);
 		plumb_json_key_text(json, "kind",
 		                    frame ? plumb_frame_kind_names[frame->kind] : NULL);
-		plumb_json_key_text(json, "name",
-		                    frame ? plumb_frame_label(p, rows[i].frame) : NULL);
+		plumb_json_key_text(json, "name", frame ? plumb_frame_label(p, row->frame) : NULL);
 		plumb_json_key_text(json, "user_file", user ? plumb_text(p, user->file) : NULL);
 		plumb_json_key_quantity(json, "user_line",
 		                        user && user->line ? (int64_t)user->line : PLUMB_UNKNOWN);
-		plumb_json_key_quantity(json, "path_ns", rows[i].ns);
-		plumb_json_key_quantity(json, "saving_ns", rows[i].saving_ns);
+		plumb_json_key_quantity(json, "path_ns", row->ns);
+		plumb_json_key_quantity(json, "saving_ns", shown->savings[i]);
 		plumb_json_end(json);
 	}
 	plumb_json_end(json);
-	return count < 0 ? count : 0;
 }
 
 static void
@@ -336,16 +275,15 @@ write_iterations(struct plumb_iters_path *paths, const struct plumb_iteration_tr
 	plumb_json_key(json, "iterations");
 	plumb_json_array(json);
 	for (uint32_t i = 0; !code && track->level_count && i < track->levels[0].count; i++) {
-		const struct plumb_iteration *item = &track->levels[0].items[i];
 		struct plumb_path_window window;
 
-		code = plumb_path_open(paths->path, track->track, starts(item), item->end_ns,
-		                       &window, &error);
+		code = plumb_path_open_step(paths->path, track, i, &window, &error);
 		if (code) {
 			plumb_json_null(json);
 		} else {
 			plumb_json_object(json);
-			write_sums(json, &window);
+			write_sums(json, window.start_ns, window.end_ns, window.sums,
+			           window.peer_ns);
 			plumb_json_end(json);
 		}
 		plumb_path_close(&window);
@@ -359,28 +297,23 @@ int
 plumb_iters_path_json(struct plumb_iters_path *paths, const struct plumb_iteration_track *track,
                       struct plumb_json *json)
 {
-	struct plumb_path_window window = { 0 };
-	uint32_t iteration = PLUMB_NONE;
-	int code = PLUMB_EEMPTY;
+	const struct plumb_path_summary *shown = paths ? summary_of(paths, track) : NULL;
+	int code = 0;
 
 	plumb_json_key(json, "path");
-	if (paths && (!track || (track->role == PLUMB_ROLE_MAIN && track->level_count)))
-		code = open_median(paths, track, &iteration, &window);
-	if (!code) {
-		plumb_json_object(json);
-		if (track)
-			plumb_json_key_quantity(json, "iteration", iteration);
-		write_sums(json, &window);
-		if (!track)
-			write_facts(plumb_path_facts(paths->path), json);
-		code = write_rows(paths, &window, json);
-		plumb_path_close(&window);
-		if (!code && track)
-			code = write_iterations(paths, track, json);
-		plumb_json_end(json);
-		return code;
+	if (!shown || !shown->known) {
+		plumb_json_null(json);
+		return 0;
 	}
-	plumb_path_close(&window);
-	plumb_json_null(json);
-	return code == PLUMB_EEMPTY ? 0 : code;
+	plumb_json_object(json);
+	if (track)
+		plumb_json_key_quantity(json, "iteration", shown->iteration);
+	write_sums(json, shown->start_ns, shown->end_ns, shown->sums, shown->peer_ns);
+	if (!track)
+		write_facts(plumb_path_facts(paths->path), json);
+	write_rows(paths, shown, json);
+	if (track)
+		code = write_iterations(paths, track, json);
+	plumb_json_end(json);
+	return code;
 }

@@ -17,6 +17,7 @@
 #include "cli/rules.h"
 #include "cli/terminal.h"
 #include "model/user_code.h"
+#include "store/store.h"
 
 static const struct plumb_option options[] = {
 	{ .name = "by",
@@ -627,6 +628,16 @@ make_findings(const struct plumb_invocation *invocation, struct plumb_profile *p
 	const char *rules = plumb_options_text(o, "rule");
 	int code = 0;
 
+	if ((plumb_options_flag(o, "findings") || plumb_options_flag(o, "json")) &&
+	    (wanted.thresholds || wanted.user_code || !profile->findings_count) &&
+	    profile->spans_count && plumb_store_is_ours(invocation->operands[0])) {
+		/* The critical path wants what threads did, too; another tool's trace came whole. */
+		plumb_profile_free(profile);
+		*profile = (struct plumb_profile){ 0 };
+		code = plumb_load(profile, invocation->operands[0], PLUMB_LOAD_ALL, error);
+		if (code < 0)
+			return code;
+	}
 	if (wanted.thresholds || wanted.user_code || !profile->findings_count)
 		code = plumb_analyze(profile, &wanted, error);
 	if (!code && rules)

@@ -145,7 +145,10 @@ open_window(struct schedule *s, uint32_t where, int64_t start, int64_t until,
 {
 	struct plumb_error error = { 0 };
 
-	assert_int_equal(plumb_path_open(s->path, where, start, until, w, &error), 0);
+	if (where == PLUMB_NONE)
+		assert_int_equal(plumb_path_open_whole(s->path, w, &error), 0);
+	else
+		assert_int_equal(plumb_path_open(s->path, where, start, until, w, &error), 0);
 }
 
 /* What the window saves without the contexts of that name. */

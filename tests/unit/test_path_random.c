@@ -483,7 +483,7 @@ check_schedule(unsigned seed)
 	assert_int_equal(plumb_path_facts(made.path)->collectives, ROUNDS);
 	assert_int_equal(plumb_path_facts(made.path)->inferred_events, 0);
 	assert_int_equal(plumb_path_facts(made.path)->impossible, 0);
-	assert_int_equal(plumb_path_open(made.path, PLUMB_NONE, 0, 0, &w, &error), 0);
+	assert_int_equal(plumb_path_open_whole(made.path, &w, &error), 0);
 	check_path(play, &w);
 	for (int trial = 0; trial < 12; trial++) {
 		unsigned char gone[WHATS][NAMES] = { { 0 } }, *contexts;

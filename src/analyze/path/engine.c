@@ -17,7 +17,8 @@ struct engine {
 	struct plumb_path *path;
 	unsigned char *engines; /* by track */
 	unsigned char *forward; /* by context: it caused backward work */
-	uint32_t *nodes;        /* of the main thread, in time */
+	uint32_t main;          /* the main thread whose nodes these are, in time */
+	uint32_t *nodes;
 	uint32_t count;
 };
 
@@ -109,6 +110,10 @@ list_nodes(struct engine *engine, uint32_t main)
 	const struct plumb_path *path = engine->path;
 	uint32_t most = 2 * (path->first_span[main + 1] - path->first_span[main]), n = most;
 
+	if (engine->nodes && engine->main == main)
+		return true;
+	free(engine->nodes);
+	engine->main = main;
 	engine->nodes = malloc(((size_t)most + 1) * sizeof *engine->nodes);
 	if (!engine->nodes)
 		return false;
@@ -221,9 +226,8 @@ plumb_path_engine(struct plumb_path *path)
 		if (main == PLUMB_NONE)
 			continue;
 		done = list_nodes(&engine, main) && link_thread(&engine, t);
-		free(engine.nodes);
-		engine.nodes = NULL;
 	}
+	free(engine.nodes);
 	free(engine.engines);
 	free(engine.forward);
 	return done;

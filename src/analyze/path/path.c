@@ -151,6 +151,29 @@ begin_nodes(struct plumb_path *path)
 	return true;
 }
 
+static void
+list_tracks(struct plumb_path *path)
+{
+	const struct plumb_profile *p = path->profile;
+
+	for (uint32_t i = 0; i < p->processes_count; i++)
+		path->busiest[i] = path->first_track[i] = PLUMB_NONE;
+	for (uint32_t t = 0; t < p->tracks_count; t++) {
+		uint32_t process = p->tracks[t].process, best;
+		uint32_t spans = path->first_span[t + 1] - path->first_span[t];
+
+		if (process >= p->processes_count)
+			continue;
+		path->next_track[t] = path->first_track[process];
+		path->first_track[process] = t;
+		best = path->busiest[process];
+		if (p->tracks[t].kind == PLUMB_TRACK_THREAD &&
+		    (best == PLUMB_NONE ||
+		     spans > path->first_span[best + 1] - path->first_span[best]))
+			path->busiest[process] = t;
+	}
+}
+
 /* Behind the others, now that all are known. */
 static bool
 place_gates(struct plumb_path *path)
@@ -174,14 +197,21 @@ make(struct plumb_path *path)
 	path->nodes = malloc((2 * n + n / 2 + 1) * sizeof *path->nodes);
 	path->first_span = malloc(((size_t)p->tracks_count + 2) * sizeof *path->first_span);
 	path->last_node = malloc(((size_t)p->tracks_count + 1) * sizeof *path->last_node);
+	path->busiest = malloc(((size_t)p->processes_count + 1) * sizeof *path->busiest);
+	path->first_track = malloc(((size_t)p->processes_count + 1) * sizeof *path->first_track);
+	path->next_track = malloc(((size_t)p->tracks_count + 1) * sizeof *path->next_track);
 	path->launch = malloc((n + 1) * sizeof *path->launch);
 	path->submitted = malloc((n + 1) * sizeof *path->submitted);
 	path->kinds = calloc((size_t)p->contexts_count + 1, 1);
-	if (!path->nodes || !path->first_span || !path->last_node || !path->launch ||
-	    !path->submitted || !path->kinds)
+	if (!path->nodes || !path->first_span || !path->last_node || !path->busiest ||
+	    !path->first_track || !path->next_track || !path->launch || !path->submitted ||
+	    !path->kinds)
 		return false;
 	find_kinds(path);
-	return begin_nodes(path) && plumb_path_threads(path) && plumb_path_streams(path) &&
+	if (!begin_nodes(path))
+		return false;
+	list_tracks(path);
+	return plumb_path_threads(path) && plumb_path_streams(path) &&
 	       plumb_path_collectives(path) && place_gates(path) && plumb_path_waits(path) &&
 	       plumb_path_engine(path);
 }
@@ -219,6 +249,9 @@ plumb_path_free(struct plumb_path *path)
 	plumb_map_free(&path->calls);
 	free(path->nodes);
 	free(path->first_span);
+	free(path->busiest);
+	free(path->first_track);
+	free(path->next_track);
 	free(path->last_node);
 	free(path->launch);
 	free(path->submitted);

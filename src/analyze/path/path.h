@@ -76,26 +76,44 @@ struct plumb_path_window {
 	struct plumb_path *path;
 	uint32_t *order, *binding;
 	int64_t *at, *delay;
-	uint32_t nodes;
+	uint32_t nodes, last; /* how many; the place of the end */
 	bool whole;
 };
 
 /*
- * The path that ends with the last work of TRACK that is over by END_NS and goes back to START_NS. TRACK
- * PLUMB_NONE: the whole profile; it ends where the last span does, and begins where the path does. One
- * window of a path is open at a time. For plumb_path_close in any case. PLUMB_EEMPTY: TRACK has no work
- * there; PLUMB_ESYSTEM.
+ * The path that ends with the last work of TRACK that is over by END_NS and goes back to START_NS. One window
+ * of a path is open at a time. For plumb_path_close in any case. PLUMB_EEMPTY: TRACK has no work there;
+ * PLUMB_ESYSTEM.
  */
 int plumb_path_open(struct plumb_path *path, uint32_t track, int64_t start_ns, int64_t end_ns,
                     struct plumb_path_window *window, struct plumb_error *error) PLUMB_MUST_CHECK;
+/* Likewise the path that ends where all do; it begins where what led there does. The window holds all that any
+ * process ended with, too (plumb_path_end_of), so that what it saves for each can be told. */
+int plumb_path_open_whole(struct plumb_path *path, struct plumb_path_window *window,
+                          struct plumb_error *error) PLUMB_MUST_CHECK;
+/* Its times and sums stay. */
 void plumb_path_close(struct plumb_path_window *window);
+
+/* Has the window spans of contexts with GONE (by context) not 0? */
+bool plumb_path_has(const struct plumb_path_window *window, const unsigned char *gone);
 
 /*
  * How much earlier the window would end if the spans of the contexts with GONE (by context) not 0 took no
  * time, and those that are calls waited for nothing. The rest keeps its order, lengths and delays, and
  * what was before the window stays as it was: an upper bound, 0 where the work hides behind other work.
- * Linear in the window.
+ * Linear in the window. PLUMB_UNKNOWN: memory is out.
  */
 int64_t plumb_path_saving(const struct plumb_path_window *window, const unsigned char *gone);
+/* How much earlier each of COUNT nodes would be there, into SAVED; PLUMB_UNKNOWN for what is not in the window.
+ * False: memory is out. */
+bool plumb_path_savings(const struct plumb_path_window *window, const unsigned char *gone,
+                        const uint32_t *nodes, uint32_t count, int64_t *saved);
+/* The node that PROCESS ends with: its GPU work, or what its busiest thread does, not a thread that polls until the
+ * end. PLUMB_NONE: there is none. */
+uint32_t plumb_path_end_of(const struct plumb_path *path, uint32_t process);
+/* The node at which the last work of TRACK that is over by END_NS, and began at START_NS or later, is over;
+ * PLUMB_NONE: there is none. */
+uint32_t
+plumb_path_last(const struct plumb_path *path, uint32_t track, int64_t start_ns, int64_t end_ns);
 
 #endif

@@ -70,9 +70,11 @@ struct plumb_path {
 	struct plumb_path_node *nodes;
 	uint32_t count; /* of nodes, gates included */
 	PLUMB_VEC(struct plumb_path_edge) edges;
-	uint32_t *first_span; /* by track, and one more: where its spans begin */
-	uint32_t *last_node;  /* by track, of threads: PLUMB_NONE where there is none */
-	uint32_t *launch;     /* by span, of works: the driver call, or PLUMB_NONE */
+	uint32_t *first_span;               /* by track, and one more: where its spans begin */
+	uint32_t *first_track, *next_track; /* by process, by track: its tracks; PLUMB_NONE */
+	uint32_t *busiest;   /* by process: its thread with most spans, or PLUMB_NONE */
+	uint32_t *last_node; /* by track, of threads: PLUMB_NONE where there is none */
+	uint32_t *launch;    /* by span, of works: the driver call, or PLUMB_NONE */
 	int64_t *
 		submitted; /* by span, of works: when the latest call up to it on its stream began */
 	unsigned char *kinds;   /* by context: enum plumb_path_kind of its spans */

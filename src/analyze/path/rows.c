@@ -24,7 +24,6 @@ row_of(const struct tally *t, const struct plumb_path_segment *segment)
 		context == PLUMB_NONE ? PLUMB_NONE : p->contexts[context].frame,
 		context == PLUMB_NONE ? PLUMB_NONE : t->user_of[context],
 		segment->end_ns - segment->start_ns,
-		PLUMB_UNKNOWN,
 	};
 }
 
@@ -64,19 +63,12 @@ longest_first(const void *x, const void *y)
 	                            : (a->user > b->user) - (a->user < b->user);
 }
 
-static void
-find_savings(const struct tally *t, struct plumb_path_row *rows, int count, unsigned char *gone)
+void
+plumb_path_row_contexts(const struct plumb_profile *p, const uint32_t *user_of,
+                        const struct plumb_path_row *row, unsigned char *contexts)
 {
-	const struct plumb_profile *p = t->window->path->profile;
-
-	for (int i = 0; i < count; i++) {
-		if (rows[i].frame == PLUMB_NONE)
-			continue;
-		for (uint32_t c = 0; c < p->contexts_count; c++)
-			gone[c] = p->contexts[c].frame == rows[i].frame &&
-			          t->user_of[c] == rows[i].user;
-		rows[i].saving_ns = plumb_path_saving(t->window, gone);
-	}
+	for (uint32_t c = 0; c < p->contexts_count; c++)
+		contexts[c] = p->contexts[c].frame == row->frame && user_of[c] == row->user;
 }
 
 int
@@ -84,8 +76,7 @@ plumb_path_rows(const struct plumb_path_window *window, const uint32_t *user_of,
                 struct plumb_path_row *rows, int most)
 {
 	struct tally t = { .window = window, .user_of = user_of };
-	unsigned char *gone = calloc((size_t)window->path->profile->contexts_count + 1, 1);
-	bool done = gone;
+	bool done = true;
 	int count = PLUMB_ESYSTEM;
 
 	for (uint32_t i = 0; done && i < window->count; i++) {
@@ -100,10 +91,8 @@ plumb_path_rows(const struct plumb_path_window *window, const uint32_t *user_of,
 			qsort(t.rows.items, t.rows.count, sizeof *t.rows.items, longest_first);
 		for (count = 0; count < most && (uint32_t)count < t.rows.count; count++)
 			rows[count] = t.rows.items[count];
-		find_savings(&t, rows, count, gone);
 	}
 	plumb_vec_free(&t.rows);
 	plumb_map_free(&t.map);
-	free(gone);
 	return count;
 }

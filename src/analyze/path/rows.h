@@ -6,19 +6,19 @@
 #include "analyze/path/path.h"
 
 struct plumb_path_row {
-	uint32_t kind;     /* enum plumb_path_kind: host, kernel, copy or communication */
-	uint32_t frame;    /* PLUMB_NONE: of a thread, between two spans */
-	uint32_t user;     /* frame of the innermost own code around it; PLUMB_NONE */
-	int64_t ns;        /* on the path */
-	int64_t saving_ns; /* the window would be that much shorter without the row's contexts, on the
-	                      path or not; PLUMB_UNKNOWN where it has none */
+	uint32_t kind;  /* enum plumb_path_kind: host, kernel, copy or communication */
+	uint32_t frame; /* PLUMB_NONE: of a thread, between two spans */
+	uint32_t user;  /* frame of the innermost own code around it; PLUMB_NONE */
+	int64_t ns;     /* on the path */
 };
 
-/*
- * The MOST longest rows into ROWS, longest first; returns how many, or PLUMB_ESYSTEM. USER_OF, by context,
- * is from plumb_user_contexts (analyze/group.h). Linear in the path, and in the window for each row.
- */
+/* The MOST longest rows into ROWS, longest first; returns how many, or PLUMB_ESYSTEM. USER_OF, by context, is
+ * from plumb_user_contexts (analyze/group.h). Linear in the path. */
 int plumb_path_rows(const struct plumb_path_window *window, const uint32_t *user_of,
                     struct plumb_path_row *rows, int most);
+
+/* CONTEXTS (by context) become 1 for those of ROW, which has a frame, on the path or not; else 0. */
+void plumb_path_row_contexts(const struct plumb_profile *profile, const uint32_t *user_of,
+                             const struct plumb_path_row *row, unsigned char *contexts);
 
 #endif

@@ -155,7 +155,7 @@ search_from(struct search *search, uint32_t end)
 	}
 	for (uint32_t i = 0; i < search->stack.count; i++)
 		path->position[search->stack.items[i].node] = PLUMB_NONE;
-	plumb_vec_free(&search->stack);
+	search->stack.count = 0;
 	return done;
 }
 
@@ -227,7 +227,7 @@ static bool
 walk(struct plumb_path_window *w)
 {
 	const struct plumb_path *path = w->path;
-	uint32_t capacity = 0, node = w->order[w->nodes - 1];
+	uint32_t capacity = 0, node = w->order[w->last];
 	int64_t cursor = w->end_ns;
 
 	while (cursor > w->start_ns) {
@@ -264,7 +264,7 @@ static void
 sum_peers(struct plumb_path_window *w)
 {
 	const struct plumb_profile *p = w->path->profile;
-	uint32_t last = w->order[w->nodes - 1] / 2;
+	uint32_t last = w->order[w->last] / 2;
 	uint32_t home = p->tracks[p->spans[last].track].process;
 
 	for (uint32_t i = 0; i < w->count; i++) {
@@ -277,8 +277,8 @@ sum_peers(struct plumb_path_window *w)
 
 /* ---- windows ---- */
 
-static uint32_t
-last_of_track(const struct plumb_path *path, uint32_t track, int64_t start_ns, int64_t end_ns)
+uint32_t
+plumb_path_last(const struct plumb_path *path, uint32_t track, int64_t start_ns, int64_t end_ns)
 {
 	const struct plumb_span *spans = path->profile->spans;
 	uint32_t low = path->first_span[track], high = path->first_span[track + 1];
@@ -302,17 +302,22 @@ last_of_track(const struct plumb_path *path, uint32_t track, int64_t start_ns, i
 	return best == PLUMB_NONE ? PLUMB_NONE : plumb_path_end(best);
 }
 
-static uint32_t
-last_of_all(const struct plumb_path *path)
+uint32_t
+plumb_path_end_of(const struct plumb_path *path, uint32_t process)
 {
+	const struct plumb_profile *p = path->profile;
 	uint32_t best = PLUMB_NONE;
 
-	for (uint32_t i = 0; i < path->profile->spans_count; i++) {
-		uint32_t end = plumb_path_end(i);
+	for (uint32_t t = path->first_track[process]; t != PLUMB_NONE; t = path->next_track[t]) {
+		if (p->tracks[t].kind != PLUMB_TRACK_STREAM && path->busiest[process] != t)
+			continue;
+		for (uint32_t i = path->first_span[t]; i < path->first_span[t + 1]; i++) {
+			uint32_t end = plumb_path_end(i);
 
-		if (!(path->nodes[end].flags & PLUMB_PATH_LEFT_OUT) &&
-		    (best == PLUMB_NONE || path->nodes[end].at > path->nodes[best].at))
-			best = end;
+			if (!(path->nodes[end].flags & PLUMB_PATH_LEFT_OUT) &&
+			    (best == PLUMB_NONE || path->nodes[end].at > path->nodes[best].at))
+				best = end;
+		}
 	}
 	return best;
 }
@@ -331,26 +336,27 @@ measure(struct plumb_path_window *w)
 	}
 }
 
-int
-plumb_path_open(struct plumb_path *path, uint32_t track, int64_t start_ns, int64_t end_ns,
-                struct plumb_path_window *w, struct plumb_error *error)
+/* The window that SEARCH has found. */
+static int
+open_found(struct search *search, bool found, uint32_t end, struct plumb_path_window *w,
+           struct plumb_error *error)
 {
-	struct search search = { .path = path };
-	bool done;
-
-	*w = (struct plumb_path_window){ .path = path, .whole = track == PLUMB_NONE };
-	uint32_t end = w->whole ? last_of_all(path) : last_of_track(path, track, start_ns, end_ns);
+	*w = (struct plumb_path_window){
+		.path = search->path,
+		.start_ns = search->start_ns,
+		.end_ns = end == PLUMB_NONE ? 0 : search->path->nodes[end].at,
+		.whole = search->start_ns == INT64_MIN,
+		.order = search->order.items,
+		.nodes = search->order.count,
+	};
+	plumb_vec_free(&search->stack);
 	if (end == PLUMB_NONE)
-		return plumb_fail(error, PLUMB_EEMPTY, "the track has no work at that time");
-	search.start_ns = w->start_ns = w->whole ? INT64_MIN : start_ns;
-	w->end_ns = path->nodes[end].at;
-	done = search_from(&search, end);
-	w->order = search.order.items;
-	w->nodes = search.order.count;
+		return plumb_fail(error, PLUMB_EEMPTY, "there is no work at that time");
 	w->at = malloc(((size_t)w->nodes + 1) * sizeof *w->at);
 	w->delay = malloc(((size_t)w->nodes + 1) * sizeof *w->delay);
 	w->binding = malloc(((size_t)w->nodes + 1) * sizeof *w->binding);
-	if (done && w->at && w->delay && w->binding) {
+	if (found && w->nodes && w->at && w->delay && w->binding) {
+		w->last = search->path->position[end];
 		measure(w);
 		if (walk(w)) {
 			sum_peers(w);
@@ -358,6 +364,45 @@ plumb_path_open(struct plumb_path *path, uint32_t track, int64_t start_ns, int64
 		}
 	}
 	return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory for the critical path");
+}
+
+int
+plumb_path_open(struct plumb_path *path, uint32_t track, int64_t start_ns, int64_t end_ns,
+                struct plumb_path_window *window, struct plumb_error *error)
+{
+	struct search search = { .path = path, .start_ns = start_ns };
+	uint32_t end = plumb_path_last(path, track, start_ns, end_ns);
+	bool found = search_from(&search, end);
+
+	return open_found(&search, found, end, window, error);
+}
+
+int
+plumb_path_open_whole(struct plumb_path *path, struct plumb_path_window *window,
+                      struct plumb_error *error)
+{
+	struct search search = { .path = path, .start_ns = INT64_MIN };
+	uint32_t last = PLUMB_NONE;
+	bool found = true;
+
+	for (uint32_t i = 0; found && i < path->profile->processes_count; i++) {
+		uint32_t end = plumb_path_end_of(path, i);
+
+		found = search_from(&search, end);
+		if (end != PLUMB_NONE &&
+		    (last == PLUMB_NONE || path->nodes[end].at > path->nodes[last].at))
+			last = end;
+	}
+	return open_found(&search, found, last, window, error);
+}
+
+bool
+plumb_path_has(const struct plumb_path_window *w, const unsigned char *gone)
+{
+	for (uint32_t i = 0; i < w->nodes; i++)
+		if (!is_gate(w->path, w->order[i]) && is_gone(w->path, w->order[i] / 2, gone))
+			return true;
+	return false;
 }
 
 void
@@ -370,20 +415,22 @@ plumb_path_close(struct plumb_path_window *w)
 	free(w->binding);
 	free(w->at);
 	free(w->delay);
-	*w = (struct plumb_path_window){ 0 };
+	w->segments = NULL;
+	w->order = w->binding = NULL;
+	w->at = w->delay = NULL;
+	w->count = w->nodes = 0;
 }
 
-int64_t
-plumb_path_saving(const struct plumb_path_window *w, const unsigned char *gone)
+/* The times of all nodes without what is GONE, by place in the order; malloced. */
+static int64_t *
+play_without(const struct plumb_path_window *w, const unsigned char *gone)
 {
 	const struct plumb_path *path = w->path;
-	int64_t *times = malloc(((size_t)w->nodes + 1) * sizeof *times), saved;
+	int64_t *times = malloc(((size_t)w->nodes + 1) * sizeof *times);
 	struct play play = { w, gone, times };
 	uint32_t binding;
 
-	if (!times)
-		return PLUMB_UNKNOWN;
-	for (uint32_t i = 0; i < w->nodes; i++) {
+	for (uint32_t i = 0; times && i < w->nodes; i++) {
 		uint32_t node = w->order[i];
 		int64_t then = ready(&play, i, &binding);
 
@@ -394,7 +441,32 @@ plumb_path_saving(const struct plumb_path_window *w, const unsigned char *gone)
 		else
 			times[i] = then;
 	}
-	saved = w->nodes ? w->end_ns - times[w->nodes - 1] : 0;
+	return times;
+}
+
+int64_t
+plumb_path_saving(const struct plumb_path_window *w, const unsigned char *gone)
+{
+	int64_t saved;
+
+	return plumb_path_savings(w, gone, w->nodes ? &w->order[w->last] : NULL, w->nodes > 0,
+	                          &saved)
+	               ? (w->nodes ? saved : 0)
+	               : PLUMB_UNKNOWN;
+}
+
+bool
+plumb_path_savings(const struct plumb_path_window *w, const unsigned char *gone,
+                   const uint32_t *nodes, uint32_t count, int64_t *saved)
+{
+	int64_t *times = play_without(w, gone);
+
+	for (uint32_t i = 0; times && i < count; i++) {
+		uint32_t place = nodes[i] == PLUMB_NONE ? PLUMB_NONE : w->path->position[nodes[i]];
+
+		saved[i] = place < w->nodes ? w->path->nodes[nodes[i]].at - times[place]
+		                            : PLUMB_UNKNOWN;
+	}
 	free(times);
-	return saved;
+	return times != NULL;
 }

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * No finding saves more than the critical path allows. An analysis adds up times; what of them hides behind
+ * other work would save nothing. So, where a profile has the spans for it, a finding's saving is what the
+ * run would have taken less had the contexts that the finding is about taken no time (path/path.h), if that
+ * is less than what the analysis says; and what the median iteration would have taken less is in its
+ * evidence. Of several processes, which need not have waited for each other, the greatest counts, but what
+ * processes save that ran one after another adds up.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/path/rows.h"
+#include "analyze/path/steps.h"
+#include "analyze/study_private.h"
+
+struct bound {
+	struct plumb_study *study;
+	struct plumb_path *path;
+	struct plumb_iterations steps;
+	uint32_t count; /* of findings */
+	/* By finding; PLUMB_UNKNOWN: not known, or not in any step. */
+	int64_t *run, *step;
+	char *longest; /* what is on the path most; malloced */
+};
+
+static bool
+is_told(const struct bound *b, uint32_t finding)
+{
+	return b->study->findings->about.items[finding].gone;
+}
+
+/* What is not told otherwise is the finding's context with all under it. */
+static bool
+tell_all(struct bound *b)
+{
+	const struct plumb_profile *p = b->study->profile;
+
+	for (uint32_t i = 0; i < b->count; i++) {
+		struct plumb_study_about *about = &b->study->findings->about.items[i];
+		uint32_t context = b->study->findings->rows.items[i].context;
+
+		if (about->gone || !about->whole || context >= p->contexts_count)
+			continue;
+		about->gone = calloc(p->contexts_count + 1u, 1);
+		if (!about->gone)
+			return false;
+		memset(about->gone + context, 1, p->contexts[context].last - context + 1u);
+	}
+	return true;
+}
+
+/* ---- the run ---- */
+
+/* The nodes that a finding's savings are asked at: where each process ends, then where the first and the last
+ * iteration of each main track do. */
+static uint32_t
+list_nodes(const struct bound *b, uint32_t *nodes)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < b->study->profile->processes_count; i++)
+		nodes[count++] = plumb_path_end_of(b->path, i);
+	for (uint32_t t = 0; t < b->steps.count; t++) {
+		nodes[count] = nodes[count + 1] = PLUMB_NONE;
+		if (b->steps.tracks[t].role == PLUMB_ROLE_MAIN)
+			plumb_path_step_nodes(b->path, &b->steps.tracks[t], &nodes[count]);
+		count += 2;
+	}
+	return count;
+}
+
+/* A process that has spans: from the begin of the first to the end of the last. */
+struct extent {
+	int64_t start_ns, end_ns;
+	uint32_t process;
+};
+
+static int
+by_start(const void *x, const void *y)
+{
+	const struct extent *a = x, *b = y;
+
+	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+}
+
+static uint32_t
+list_extents(const struct plumb_profile *p, struct extent *extents)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < p->processes_count; i++)
+		extents[i] = (struct extent){ INT64_MAX, INT64_MIN, i };
+	for (uint32_t i = 0; i < p->spans_count; i++) {
+		uint32_t process = p->tracks[p->spans[i].track].process;
+		struct extent *e = process < p->processes_count ? &extents[process] : NULL;
+
+		if (e && p->spans[i].start_ns < e->start_ns)
+			e->start_ns = p->spans[i].start_ns;
+		if (e && p->spans[i].end_ns > e->end_ns)
+			e->end_ns = p->spans[i].end_ns;
+	}
+	for (uint32_t i = 0; i < p->processes_count; i++)
+		if (extents[i].end_ns != INT64_MIN)
+			extents[count++] = extents[i];
+	qsort(extents, count, sizeof *extents, by_start);
+	return count;
+}
+
+/* Of processes at the same time the greatest; of those one after another the sum. SAVED is by process. */
+static int64_t
+join(const struct extent *extents, uint32_t count, const int64_t *saved)
+{
+	int64_t sum = 0, most = 0, end = INT64_MIN;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (extents[i].start_ns >= end) {
+			sum = plumb_add(sum, most);
+			most = 0;
+		}
+		if (extents[i].end_ns > end)
+			end = extents[i].end_ns;
+		if (saved[extents[i].process] > most)
+			most = saved[extents[i].process];
+	}
+	return plumb_add(sum, most);
+}
+
+struct questions {
+	uint32_t *nodes, count;
+	int64_t *saved; /* at those */
+	struct extent *extents;
+	uint32_t extents_count;
+};
+
+/* What the run saves, and a step: of several main tracks the greatest. */
+static bool
+measure_finding(struct bound *b, const struct plumb_path_window *w, const struct questions *q,
+                uint32_t i)
+{
+	const unsigned char *gone = b->study->findings->about.items[i].gone;
+	const int64_t *steps = &q->saved[b->study->profile->processes_count];
+
+	if (!gone)
+		return true;
+	if (!plumb_path_savings(w, gone, q->nodes, q->count, q->saved))
+		return false;
+	b->run[i] = join(q->extents, q->extents_count, q->saved);
+	for (uint32_t t = 0; t < b->steps.count && plumb_path_has(w, gone); t++) {
+		int64_t step = plumb_path_step_saving(&b->steps.tracks[t], &steps[2 * t]);
+
+		if (b->steps.tracks[t].role == PLUMB_ROLE_MAIN && step > b->step[i])
+			b->step[i] = step;
+	}
+	return true;
+}
+
+/* What a finding that saves nothing hides behind. */
+static bool
+name_longest(struct bound *b, const struct plumb_path_window *w)
+{
+	const struct plumb_profile *p = b->study->profile;
+	struct plumb_path_row row;
+	int rows = plumb_path_rows(w, b->study->user_of, &row, 1);
+
+	if (rows <= 0)
+		return rows == 0;
+	if (row.frame == PLUMB_NONE)
+		b->longest = strdup("the host, between two spans");
+	else if (asprintf(&b->longest, "%s: %s", plumb_path_kinds[row.kind],
+	                  plumb_frame_label(p, row.frame)) < 0)
+		b->longest = NULL;
+	return b->longest;
+}
+
+static bool
+ask(struct bound *b, struct questions *q)
+{
+	const struct plumb_profile *p = b->study->profile;
+	size_t most = (size_t)p->processes_count + 2 * (size_t)b->steps.count + 1;
+	struct plumb_path_window w;
+	struct plumb_error error;
+	int code;
+
+	q->nodes = calloc(most, sizeof *q->nodes);
+	q->saved = calloc(most, sizeof *q->saved);
+	q->extents = calloc((size_t)p->processes_count + 1, sizeof *q->extents);
+	if (!q->nodes || !q->saved || !q->extents)
+		return false;
+	q->count = list_nodes(b, q->nodes);
+	q->extents_count = list_extents(p, q->extents);
+	code = plumb_path_open_whole(b->path, &w, &error);
+	if (!code && !name_longest(b, &w))
+		code = PLUMB_ESYSTEM;
+	for (uint32_t i = 0; !code && i < b->count; i++)
+		if (!measure_finding(b, &w, q, i))
+			code = PLUMB_ESYSTEM;
+	plumb_path_close(&w);
+	return !code || code == PLUMB_EEMPTY;
+}
+
+static int
+bound_run(struct bound *b)
+{
+	struct questions q = { 0 };
+	bool done = ask(b, &q);
+
+	free(q.nodes);
+	free(q.saved);
+	free(q.extents);
+	return done ? 0 : PLUMB_ESYSTEM;
+}
+
+/* ---- saying so ---- */
+
+/* EVIDENCE, an object, with what bounds the saving; malloced. */
+static char *
+add_evidence(const struct bound *b, uint32_t i, const char *evidence)
+{
+	size_t bytes = evidence ? strlen(evidence) : 0, more;
+	char *text = NULL, *joined = NULL;
+	FILE *out = open_memstream(&text, &more);
+	struct plumb_json *json = out ? plumb_json_new(out) : NULL;
+	bool empty = bytes < 4;
+
+	plumb_json_object(json);
+	plumb_json_key_quantity(json, "step_saving_ns", b->step[i]);
+	plumb_json_key_text(json, "saving_bound", "critical path");
+	if (!b->run[i] || !b->step[i])
+		plumb_json_key_text(json, "hides_behind", b->longest);
+	plumb_json_end(json);
+	if (plumb_json_finish(json) == 0 && fclose(out) == 0) {
+		out = NULL;
+		if (bytes < 2 || evidence[bytes - 1] != '}')
+			joined = strdup(text);
+		else if (asprintf(&joined, "%.*s%s%s", (int)bytes - 1, evidence, empty ? "" : ", ",
+		                  text + 1) < 0)
+			joined = NULL;
+	}
+	if (out)
+		fclose(out);
+	free(text);
+	if (joined && *joined && joined[strlen(joined) - 1] == '\n')
+		joined[strlen(joined) - 1] = '\0';
+	return joined;
+}
+
+static bool
+apply(struct bound *b, uint32_t i)
+{
+	struct plumb_study *s = b->study;
+	struct plumb_finding_text *row = &s->findings->rows.items[i];
+	char *evidence;
+
+	if (b->run[i] == PLUMB_UNKNOWN)
+		return true;
+	evidence = add_evidence(b, i, row->evidence);
+	row->evidence = evidence ? plumb_study_keep(s, evidence) : NULL;
+	free(evidence);
+	if (row->saving_ns != PLUMB_UNKNOWN && b->run[i] < row->saving_ns) {
+		row->saving_ns = b->run[i];
+		if (s->findings->about.items[i].judged)
+			row->severity = plumb_study_severity(s, row->saving_ns, row->confidence);
+		else if (!row->saving_ns)
+			row->severity = PLUMB_NOTE;
+	}
+	return row->evidence != NULL;
+}
+
+int
+plumb_study_bound(struct plumb_study *study)
+{
+	struct bound b = { .study = study, .count = study->findings->rows.count };
+	bool any = false;
+	int code = PLUMB_ESYSTEM;
+
+	if (!study->traced || !b.count)
+		return 0;
+	b.run = malloc(b.count * sizeof *b.run);
+	b.step = malloc(b.count * sizeof *b.step);
+	for (uint32_t i = 0; b.run && b.step && i < b.count; i++)
+		b.run[i] = b.step[i] = PLUMB_UNKNOWN;
+	if (b.run && b.step && tell_all(&b)) {
+		for (uint32_t i = 0; i < b.count; i++)
+			any |= is_told(&b, i);
+		b.path = any ? plumb_path_new(study->profile, NULL) : NULL;
+		code = b.path || !any ? 0 : PLUMB_ESYSTEM;
+	}
+	if (!code && any)
+		code = plumb_iterations_find(study->profile, NULL, &b.steps, NULL);
+	if (!code && any)
+		code = bound_run(&b);
+	for (uint32_t i = 0; !code && any && i < b.count; i++)
+		code = apply(&b, i) ? 0 : PLUMB_ESYSTEM;
+	plumb_iterations_free(&b.steps);
+	plumb_path_free(b.path);
+	free(b.longest);
+	free(b.run);
+	free(b.step);
+	return code;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Iterations as windows of the critical path. */
+#ifndef PLUMB_ANALYZE_PATH_STEPS_H
+#define PLUMB_ANALYZE_PATH_STEPS_H
+
+#include "analyze/iterations.h"
+#include "analyze/path/path.h"
+
+/* The window of iteration NUMBER of TRACK's outermost level: from the end of the iteration before, where that
+ * is known, else from its own first kernel on. As plumb_path_open. */
+int plumb_path_open_step(struct plumb_path *path, const struct plumb_iteration_track *track,
+                         uint32_t number, struct plumb_path_window *window,
+                         struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* The iteration whose window has the median length, of those with a known beginning where there are any;
+ * PLUMB_NONE: TRACK has no loop, or memory is out. */
+uint32_t plumb_path_median_step(const struct plumb_iteration_track *track);
+
+/*
+ * What a step saves where steps overlap, as they do when the host runs ahead of the GPU: by how much the last
+ * iteration's end comes earlier than the first one's does, in a whole window, for each iteration between.
+ * NODES of TRACK are for plumb_path_savings; from what these SAVED comes the step's, PLUMB_UNKNOWN where it
+ * is not known. Where there is one iteration its own end counts.
+ */
+void plumb_path_step_nodes(const struct plumb_path *path, const struct plumb_iteration_track *track,
+                           uint32_t nodes[2]);
+int64_t plumb_path_step_saving(const struct plumb_iteration_track *track, const int64_t saved[2]);
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ranks run the same code: the same rows come again on each. So paths are looked up first, then the run is
+ * played again without each different row once, for all tracks.
+ */
+#include "analyze/path/summary.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/path/path_private.h"
+
+#define TRIES_MOST 512 /* runs played again */
+
+struct summarizer {
+	struct plumb_path *path;
+	const struct plumb_iterations *found;
+	const uint32_t *user_of;
+	struct plumb_path_summaries *to;
+	int most;
+	uint32_t *nodes; /* of steps, two for each track */
+	int64_t *saved;
+	unsigned char *gone; /* by context */
+	unsigned char *done; /* by row of all tracks */
+	uint32_t tries;
+};
+
+static int
+take(const struct summarizer *s, const struct plumb_path_window *w,
+     struct plumb_path_summary *summary)
+{
+	summary->start_ns = w->start_ns;
+	summary->end_ns = w->end_ns;
+	summary->peer_ns = w->peer_ns;
+	memcpy(summary->sums, w->sums, sizeof summary->sums);
+	summary->count = plumb_path_rows(w, s->user_of, summary->rows, s->most);
+	for (int i = 0; i < summary->count; i++)
+		summary->savings[i] = PLUMB_UNKNOWN;
+	summary->known = summary->count >= 0;
+	return summary->known ? 0 : PLUMB_ESYSTEM;
+}
+
+static int
+take_track(const struct summarizer *s, uint32_t t)
+{
+	const struct plumb_iteration_track *track = &s->found->tracks[t];
+	struct plumb_path_summary *summary = &s->to->tracks[t];
+	struct plumb_path_window w;
+	struct plumb_error error;
+	int code;
+
+	summary->iteration =
+		track->role == PLUMB_ROLE_MAIN ? plumb_path_median_step(track) : PLUMB_NONE;
+	s->nodes[2 * t] = s->nodes[2 * t + 1] = PLUMB_NONE;
+	if (summary->iteration == PLUMB_NONE)
+		return 0;
+	plumb_path_step_nodes(s->path, track, &s->nodes[2 * t]);
+	code = plumb_path_open_step(s->path, track, summary->iteration, &w, &error);
+	if (!code)
+		code = take(s, &w, summary);
+	plumb_path_close(&w);
+	return code == PLUMB_EEMPTY ? 0 : code;
+}
+
+/* ---- savings ---- */
+
+static bool
+same_row(const struct plumb_path_row *a, const struct plumb_path_row *b)
+{
+	return a->frame == b->frame && a->user == b->user;
+}
+
+/* The saving of ROW, which was just taken out, wherever it stands from track FROM on. */
+static void
+put_saving(struct summarizer *s, const struct plumb_path_row *row, uint32_t from)
+{
+	for (uint32_t t = from; t < s->found->count; t++) {
+		struct plumb_path_summary *summary = &s->to->tracks[t];
+		int64_t step;
+
+		for (int i = 0; summary->known && i < summary->count; i++) {
+			if (!same_row(row, &summary->rows[i]))
+				continue;
+			step = plumb_path_step_saving(&s->found->tracks[t], &s->saved[2 * t]);
+			if (step != PLUMB_UNKNOWN && summary->savings[i] == PLUMB_UNKNOWN)
+				summary->savings[i] = step;
+			s->done[t * PLUMB_PATH_ROWS_MOST + (uint32_t)i] = 1;
+		}
+	}
+}
+
+static int
+take_out(struct summarizer *s, const struct plumb_path_window *w, const struct plumb_path_row *row)
+{
+	plumb_path_row_contexts(s->path->profile, s->user_of, row, s->gone);
+	s->tries++;
+	return plumb_path_savings(w, s->gone, s->nodes, 2 * s->found->count, s->saved)
+	               ? 0
+	               : PLUMB_ESYSTEM;
+}
+
+/* Each row once. */
+static int
+find_savings(struct summarizer *s, const struct plumb_path_window *w)
+{
+	int code = 0;
+
+	for (uint32_t t = 0; !code && t < s->found->count; t++) {
+		const struct plumb_path_summary *summary = &s->to->tracks[t];
+
+		for (int i = 0;
+		     !code && summary->known && i < summary->count && s->tries < TRIES_MOST; i++) {
+			if (s->done[t * PLUMB_PATH_ROWS_MOST + (uint32_t)i] ||
+			    summary->rows[i].frame == PLUMB_NONE)
+				continue;
+			code = take_out(s, w, &summary->rows[i]);
+			if (!code)
+				put_saving(s, &summary->rows[i], t);
+		}
+	}
+	return code;
+}
+
+static int
+find_whole_savings(struct summarizer *s, const struct plumb_path_window *w)
+{
+	struct plumb_path_summary *whole = &s->to->whole;
+	int code = take(s, w, whole);
+
+	for (int i = 0; !code && i < whole->count; i++) {
+		if (whole->rows[i].frame == PLUMB_NONE)
+			continue;
+		plumb_path_row_contexts(s->path->profile, s->user_of, &whole->rows[i], s->gone);
+		whole->savings[i] = plumb_path_saving(w, s->gone);
+		if (whole->savings[i] == PLUMB_UNKNOWN)
+			code = PLUMB_ESYSTEM;
+	}
+	return code;
+}
+
+static int
+take_whole(struct summarizer *s)
+{
+	struct plumb_path_window w;
+	struct plumb_error error;
+	int code = plumb_path_open_whole(s->path, &w, &error);
+
+	if (!code)
+		code = find_whole_savings(s, &w);
+	if (!code)
+		code = find_savings(s, &w);
+	plumb_path_close(&w);
+	return code == PLUMB_EEMPTY ? 0 : code;
+}
+
+int
+plumb_path_summarize(struct plumb_path *path, const struct plumb_iterations *found,
+                     const uint32_t *user_of, int most, struct plumb_path_summaries *summaries,
+                     struct plumb_error *error)
+{
+	size_t tracks = found->count;
+	struct summarizer s = {
+		.path = path, .found = found, .user_of = user_of, .to = summaries, .most = most
+	};
+	int code = PLUMB_ESYSTEM;
+
+	*summaries = (struct plumb_path_summaries){ .count = found->count };
+	summaries->whole.iteration = PLUMB_NONE;
+	summaries->tracks = calloc(tracks + 1, sizeof *summaries->tracks);
+	s.nodes = calloc(2 * tracks + 1, sizeof *s.nodes);
+	s.saved = calloc(2 * tracks + 1, sizeof *s.saved);
+	s.gone = calloc(path->profile->contexts_count + 1u, 1);
+	s.done = calloc(tracks * PLUMB_PATH_ROWS_MOST + 1, 1);
+	if (summaries->tracks && s.nodes && s.saved && s.gone && s.done) {
+		code = 0;
+		for (uint32_t t = 0; !code && t < found->count; t++)
+			code = take_track(&s, t);
+		if (!code)
+			code = take_whole(&s);
+	}
+	free(s.nodes);
+	free(s.saved);
+	free(s.gone);
+	free(s.done);
+	return code ? plumb_fail(error, PLUMB_ESYSTEM, "not enough memory for the critical path")
+	            : 0;
+}
+
+void
+plumb_path_summaries_free(struct plumb_path_summaries *summaries)
+{
+	free(summaries->tracks);
+	*summaries = (struct plumb_path_summaries){ 0 };
+}

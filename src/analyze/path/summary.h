@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The paths of a profile in short: of the whole, and of each main track's median iteration. */
+#ifndef PLUMB_ANALYZE_PATH_SUMMARY_H
+#define PLUMB_ANALYZE_PATH_SUMMARY_H
+
+#include "analyze/path/rows.h"
+#include "analyze/path/steps.h"
+
+#define PLUMB_PATH_ROWS_MOST 20
+
+struct plumb_path_summary {
+	bool known;
+	uint32_t iteration; /* the median one; PLUMB_NONE: the whole */
+	int64_t start_ns, end_ns, peer_ns, sums[PLUMB_PATH_KINDS]; /* as of a window */
+	struct plumb_path_row rows[PLUMB_PATH_ROWS_MOST];
+	/* What an iteration (steps.h), or the whole, would save without the row's contexts; PLUMB_UNKNOWN where
+	 * it has none, or where the profile has too many different rows. */
+	int64_t savings[PLUMB_PATH_ROWS_MOST];
+	int count;
+};
+
+struct plumb_path_summaries {
+	struct plumb_path_summary whole;
+	struct plumb_path_summary *tracks; /* by place in FOUND; known of main tracks with a loop */
+	uint32_t count;
+};
+
+/* MOST rows of each, up to PLUMB_PATH_ROWS_MOST. USER_OF as for plumb_path_rows. For plumb_path_summaries_free in
+ * any case. PLUMB_ESYSTEM. */
+int plumb_path_summarize(struct plumb_path *path, const struct plumb_iterations *found,
+                         const uint32_t *user_of, int most, struct plumb_path_summaries *summaries,
+                         struct plumb_error *error) PLUMB_MUST_CHECK;
+void plumb_path_summaries_free(struct plumb_path_summaries *summaries);
+
+#endif

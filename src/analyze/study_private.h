@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What study.c (drafting findings) and bound.c (bounding what they save) share. Private to analyze/. */
+#ifndef PLUMB_ANALYZE_STUDY_PRIVATE_H
+#define PLUMB_ANALYZE_STUDY_PRIVATE_H
+
+#include "analyze/study.h"
+#include "base/pool.h"
+#include "base/vec.h"
+
+/* Beside a finding. */
+struct plumb_study_about {
+	unsigned char *gone; /* by context: what would go with the cause; NULL: not told */
+	bool whole;          /* it is the finding's context and what is under it */
+	bool judged;         /* its severity comes from the saving */
+};
+
+struct plumb_study_findings {
+	PLUMB_VEC(struct plumb_finding_text) rows;
+	PLUMB_VEC(struct plumb_study_about) about; /* one for each */
+	struct plumb_pool *texts;
+	const struct plumb_thresholds *thresholds;
+	const char *rule;
+};
+
+/* By what a finding saves; see plumb_draft_end. */
+uint32_t
+plumb_study_severity(const struct plumb_study *study, int64_t saving_ns, double confidence);
+/* TEXT, kept with the study; NULL: no memory. */
+const char *plumb_study_keep(struct plumb_study *study, const char *text);
+
+#endif
