@@ -76,7 +76,10 @@ look() {
 	test)
 		want_headers cmocka.h:libcmocka-dev divsufsort.h:libdivsufsort-dev
 		scripts/find-python torch pytest >/dev/null 2>&1 ||
-			want "PyTorch and pytest for one Python" "python3-torch python3-pytest"
+			want "PyTorch and pytest for one Python" "python3-torch python3-pytest python3-pytest-xdist"
+		case $(scripts/find-python torch pytest 2>/dev/null) in
+		/usr/bin/*) /usr/bin/python3 -c 'import xdist' 2>/dev/null || want pytest-xdist python3-pytest-xdist ;;
+		esac
 		/usr/bin/python3 -c 'import venv, ensurepip' 2>/dev/null || want "Python's venv" python3-venv
 		any /usr/include/python3*/Python.h || want Python.h python3-dev
 		has clang || any /usr/bin/clang-[12][0-9] || want clang clang

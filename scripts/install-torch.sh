@@ -14,6 +14,6 @@ if ! "$venv/bin/python" -c 'import numpy, torch' 2>/dev/null; then
 	echo "plumb: installing PyPI's newest PyTorch into $venv (some GB)" >&2
 	rm -rf "$venv"
 	/usr/bin/python3 -m venv "$venv" >&2
-	"$venv/bin/pip" install -q --disable-pip-version-check torch numpy pytest >&2
+	"$venv/bin/pip" install -q --disable-pip-version-check torch numpy pytest pytest-xdist >&2
 fi
 echo "$venv/bin/python"

@@ -4,10 +4,12 @@
 The programs are built by `make unit-programs` into $BUILD/unit. Each runs once; its cases are taken
 from its own report.
 """
+import fcntl
 import os
 import pathlib
 import re
 import subprocess
+import tempfile
 
 import pytest
 
@@ -70,3 +72,22 @@ class UnitCase(pytest.Item):
 
 class UnitFailure(Exception):
     pass
+
+
+# ---- two tests at once ----
+
+# What they measure is how processors are shared out, so nothing else runs meanwhile.
+ALONE = {"test_waiting.py", "test_cpu.py", "test_bench.py"}
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    """Of several pytest workers (scripts/test.sh), one that runs a test of ALONE has the machine."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    if not run:
+        yield
+        return
+    with open(pathlib.Path(tempfile.gettempdir()) / f"plumb-tests-{run}.lock", "w",
+              encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX if item.path.name in ALONE else fcntl.LOCK_SH)
+        yield
