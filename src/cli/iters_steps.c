@@ -93,12 +93,11 @@ print_thread(const struct plumb_profile *p, uint32_t thread, FILE *out)
 {
 	const char *name = thread < p->tracks_count ? plumb_text(p, p->tracks[thread].name) : NULL;
 
-	if (thread < p->tracks_count)
-		fprintf(out, " on thread %" PRId64, p->tracks[thread].tid);
 	if (name) {
-		fputs(" (", out);
+		fputs(strncmp(name, "thread ", 7) ? " on thread " : " on ", out);
 		plumb_text_print(out, name);
-		fputc(')', out);
+	} else if (thread < p->tracks_count) {
+		fprintf(out, " on thread %" PRId64, p->tracks[thread].tid);
 	}
 }
 

@@ -39,9 +39,9 @@ from torch import nn
 
 scenario, device, steps, odd = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 small = device == "cpu"
-width, batch, rows = (64, 16, 400) if small else (2048, 512, 12288)
+width, batch, rows = (64, 16, 400) if small else (4096, 512, 12288)
 if scenario in ("contention", "other"):
-    batch = rows  # longer kernels than the GPU's time slices
+    batch = rows // 2  # longer kernels than the GPU's time slices
 rank, world, other = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1)), None
 torch.manual_seed(0)
 if scenario == "laterank":

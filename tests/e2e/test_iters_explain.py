@@ -321,6 +321,8 @@ def test_wrong_numbers(tmp_path):
     assert done.returncode == 3 and "there is no iteration 99: level 0 has 0 to 13" in done.stderr
     done = run_command(PLUMB, "iters", path, "--explain", "0", "--level", "4")
     assert done.returncode == 3 and "there is no level 4" in done.stderr
+    done = run_command(PLUMB, "iters", path, "--explain", "0", "--csv")
+    assert done.returncode == 1 and "--explain has no --csv" in done.stderr
     assert explain(path, 3)["rows"] == []
     assert "nothing differs much" in run_command(PLUMB, "iters", path, "--explain", "3").stdout
 
