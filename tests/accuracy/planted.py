@@ -102,6 +102,8 @@ if scenario == "contention":
     other = subprocess.Popen([sys.executable, sys.argv[0], "other", *sys.argv[2:]], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, text=True)
     other.stdout.readline()
+if scenario == "biggerbatch":
+    train(odd)  # loads the kernels that only it uses
 for number in range(steps):
     if other and number == steps // 2:
         other.stdin.write("go\\n")
@@ -155,7 +157,7 @@ def slowest(level):
 
 def level_of(told, track=0):
     level = told.mains()[track]["levels"][0]
-    assert STEPS - 3 <= level["occurrences"] <= STEPS, f"{level['occurrences']} iterations of {STEPS} steps"
+    assert STEPS - 3 <= level["occurrences"] <= STEPS + 1, f"{level['occurrences']} iterations of {STEPS} steps"
     return level
 
 
