@@ -345,6 +345,9 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 	if (plumb_options_flag(invocation->options, "json") &&
 	    plumb_options_flag(invocation->options, "csv"))
 		return plumb_cli_usage(invocation, "iters: choose --json or --csv");
+	if (plumb_options_given(invocation->options, "explain") &&
+	    plumb_options_flag(invocation->options, "csv"))
+		return plumb_cli_usage(invocation, "iters: --explain has no --csv, but --json");
 	if (limits.interval > 100 || limits.overlap > 100 || limits.idle > 100)
 		return plumb_cli_usage(invocation, "iters: a percentage is at most 100");
 	limits.interval *= 10000;

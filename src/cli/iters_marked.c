@@ -12,7 +12,7 @@
 void
 plumb_iters_marked_print(const struct plumb_iters *iters, uint32_t t, FILE *out)
 {
-	const struct plumb_marked *marked = &iters->steps->tracks[t].marked;
+	const struct plumb_marked *marked = &iters->steps->marked[t];
 
 	if (marked->frame == PLUMB_NONE || !marked->steps)
 		return;
@@ -25,7 +25,7 @@ plumb_iters_marked_print(const struct plumb_iters *iters, uint32_t t, FILE *out)
 void
 plumb_iters_marked_json(const struct plumb_iters *iters, uint32_t t, struct plumb_json *json)
 {
-	const struct plumb_marked *marked = &iters->steps->tracks[t].marked;
+	const struct plumb_marked *marked = &iters->steps->marked[t];
 
 	plumb_json_key(json, "marked");
 	if (marked->frame == PLUMB_NONE || !marked->steps) {

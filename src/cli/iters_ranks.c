@@ -5,7 +5,7 @@
 #include "base/format.h"
 #include "cli/iters_steps.h"
 
-static const char *const matched[] = { "time", "index" };
+static const char *const matched[] = { "time", "mark", "index" };
 static const char *const by[] = { NULL, "collectives", "end", "duration" };
 
 /* "rank 1", or "GPU track 7" where none is known. */
@@ -22,6 +22,8 @@ void
 plumb_iters_ranks_print(const struct plumb_iters *iters, FILE *out)
 {
 	static const char *const how[] = { "by when they begin",
+		                           "by the steps that the program marks (their clocks are "
+		                           "not common, so there is no skew)",
 		                           "by number from the first on (their clocks are not "
 		                           "common, so there is no skew)" };
 	static const char *const last[] = { "", "comes last to the collectives", "ends last",

@@ -39,8 +39,9 @@ plumb_iters_steps_new(const struct plumb_profile *p, const struct plumb_iteratio
 	steps->user_of = plumb_user_contexts(p, user);
 	steps->tracks = calloc((size_t)found->count + 1, sizeof *steps->tracks);
 	steps->moments = calloc((size_t)found->count + 1, sizeof *steps->moments);
+	steps->marked = calloc((size_t)found->count + 1, sizeof *steps->marked);
 	free(user);
-	if (!steps->user_of || !steps->tracks || !steps->moments)
+	if (!steps->user_of || !steps->tracks || !steps->moments || !steps->marked)
 		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
 	steps->count = found->count;
 	for (uint32_t t = 0; !code && t < found->count; t++) {
@@ -56,7 +57,8 @@ plumb_iters_steps_new(const struct plumb_profile *p, const struct plumb_iteratio
 			code = plumb_filled_find(&own->moments, &track->levels[0], limits,
 			                         &own->filled);
 		if (!code)
-			code = plumb_marked_find(&own->moments, &track->levels[0], &own->marked);
+			code = plumb_marked_find(&own->moments, &track->levels[0],
+			                         &steps->marked[t]);
 		own->contended =
 			code ? NULL
 			     : plumb_contended_find(&own->moments, &track->levels[0], &own->others);
@@ -64,7 +66,7 @@ plumb_iters_steps_new(const struct plumb_profile *p, const struct plumb_iteratio
 			code = PLUMB_ESYSTEM;
 	}
 	if (!code)
-		code = plumb_ranks_match(p, found, steps->moments, &steps->match);
+		code = plumb_ranks_match(p, found, steps->moments, steps->marked, &steps->match);
 	return code ? plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs")
 	            : 0;
 }
@@ -80,6 +82,7 @@ plumb_iters_steps_free(struct plumb_iters_steps *steps)
 	}
 	plumb_rank_match_free(&steps->match);
 	free(steps->moments);
+	free(steps->marked);
 	free(steps->tracks);
 	free(steps->user_of);
 	*steps = (struct plumb_iters_steps){ 0 };
@@ -90,12 +93,11 @@ print_thread(const struct plumb_profile *p, uint32_t thread, FILE *out)
 {
 	const char *name = thread < p->tracks_count ? plumb_text(p, p->tracks[thread].name) : NULL;
 
-	if (thread < p->tracks_count)
-		fprintf(out, " on thread %" PRId64, p->tracks[thread].tid);
 	if (name) {
-		fputs(" (", out);
+		fputs(strncmp(name, "thread ", 7) ? " on thread " : " on ", out);
 		plumb_text_print(out, name);
-		fputc(')', out);
+	} else if (thread < p->tracks_count) {
+		fprintf(out, " on thread %" PRId64, p->tracks[thread].tid);
 	}
 }
 

@@ -14,7 +14,6 @@ struct plumb_iters_track {
 	struct plumb_moments moments;
 	/* of level 0: */
 	struct plumb_filled filled;
-	struct plumb_marked marked;
 	int64_t *contended; /* by iteration, or NULL */
 	bool others;        /* another process has work on the device */
 };
@@ -23,6 +22,7 @@ struct plumb_iters_steps {
 	uint32_t *user_of;                /* by context */
 	struct plumb_iters_track *tracks; /* by place in found->tracks */
 	struct plumb_moments **moments;   /* likewise: each of tracks' own, or NULL */
+	struct plumb_marked *marked;      /* likewise, of level 0 */
 	uint32_t count;
 	struct plumb_rank_match match;
 };

@@ -39,9 +39,9 @@ from torch import nn
 
 scenario, device, steps, odd = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 small = device == "cpu"
-width, batch, rows = (64, 16, 400) if small else (2048, 512, 12288)
+width, batch, rows = (64, 16, 400) if small else (4096, 512, 12288)
 if scenario in ("contention", "other"):
-    batch = rows  # longer kernels than the GPU's time slices
+    batch = rows // 2  # longer kernels than the GPU's time slices
 rank, world, other = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1)), None
 torch.manual_seed(0)
 if scenario == "laterank":
@@ -102,6 +102,8 @@ if scenario == "contention":
     other = subprocess.Popen([sys.executable, sys.argv[0], "other", *sys.argv[2:]], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, text=True)
     other.stdout.readline()
+if scenario == "biggerbatch":
+    train(odd)  # loads the kernels that only it uses
 for number in range(steps):
     if other and number == steps // 2:
         other.stdin.write("go\\n")
@@ -155,7 +157,7 @@ def slowest(level):
 
 def level_of(told, track=0):
     level = told.mains()[track]["levels"][0]
-    assert STEPS - 3 <= level["occurrences"] <= STEPS, f"{level['occurrences']} iterations of {STEPS} steps"
+    assert STEPS - 3 <= level["occurrences"] <= STEPS + 1, f"{level['occurrences']} iterations of {STEPS} steps"
     return level
 
 

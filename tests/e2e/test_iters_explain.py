@@ -280,6 +280,28 @@ def test_ranks_whose_clocks_differ(tmp_path):
     assert {one["start_skew_ns"] for one in found["iterations"]} == {None}
 
 
+def test_ranks_with_marks_and_clocks_that_differ(tmp_path):
+    """Rank 1 marks the same steps, of which its first two did no work on the device."""
+    ranks = [Rank(rank=number) for number in range(2)]
+    for number in range(12):
+        begins = [rank.now for rank in ranks]
+        for rank in ranks:
+            for i in range(12):
+                if number >= 2 or rank.rank == 0:
+                    rank.operator(f"aten::op{i}", f"kernel{i}", 30)
+            rank.wait()
+            rank.now += 40
+        for rank, begin in zip(ranks, begins):
+            rank.host("user_annotation", f"ProfilerStep#{number}", begin, rank.now - begin - 1)
+            rank.now += 20
+    for event in ranks[1].events:
+        event["ts"] += 1e9
+    found = iters(joined(tmp_path, ranks))["ranks"]
+    assert found["matched_by"] == "mark"
+    assert {one["ranks"][0]["iteration"] - one["ranks"][1]["iteration"] for one in found["iterations"]} == {2}
+    assert "by the steps that the program marks" in run_command(PLUMB, "iters", tmp_path / "job.plumb").stdout
+
+
 @pytest.mark.skipif(not TRACES.exists(), reason="published traces are not there")
 def test_recorded_ranks(tmp_path):
     from conftest import ROOT
@@ -299,6 +321,8 @@ def test_wrong_numbers(tmp_path):
     assert done.returncode == 3 and "there is no iteration 99: level 0 has 0 to 13" in done.stderr
     done = run_command(PLUMB, "iters", path, "--explain", "0", "--level", "4")
     assert done.returncode == 3 and "there is no level 4" in done.stderr
+    done = run_command(PLUMB, "iters", path, "--explain", "0", "--csv")
+    assert done.returncode == 1 and "--explain has no --csv" in done.stderr
     assert explain(path, 3)["rows"] == []
     assert "nothing differs much" in run_command(PLUMB, "iters", path, "--explain", "3").stdout
 

@@ -87,6 +87,27 @@ has(const char *name, const char *thresholds, const char *prefix)
 	return found;
 }
 
+/* Two processes on one device: a device that a sample has, told to be shared. */
+static void
+test_contention(void **state)
+{
+	struct plumb_profile p;
+	const struct plumb_finding *f;
+
+	(void)state;
+	analyzed("loader", NULL, &p);
+	assert_null(find(&p, "iterations-contention"));
+	p.devices[0].contended_ns = p.devices[0].busy_ns / 20 - 1;
+	assert_int_equal(plumb_analyze(&p, NULL, NULL), 0);
+	assert_null(find(&p, "iterations-contention"));
+	p.devices[0].contended_ns = p.devices[0].busy_ns / 20;
+	assert_int_equal(plumb_analyze(&p, NULL, NULL), 0);
+	f = must_find(&p, "iterations-contention");
+	assert_has(&p, f->title, "5.0 %");
+	assert_int_equal(f->saving_ns, p.devices[0].contended_ns);
+	plumb_profile_free(&p);
+}
+
 static int
 reset(void **state)
 {
@@ -510,6 +531,7 @@ main(void)
 		cmocka_unit_test_setup(test_ids_are_stable, reset),
 		cmocka_unit_test_setup(test_other_findings_stay, reset),
 		cmocka_unit_test_setup(test_thresholds, reset),
+		cmocka_unit_test_setup(test_contention, reset),
 		cmocka_unit_test_setup(test_no_memory, reset),
 	};
 

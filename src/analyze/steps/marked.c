@@ -84,6 +84,7 @@ count_agreeing(const int64_t *marks, uint32_t mark_count, const int64_t *begins,
 		int64_t until = k + 1 < mark_count ? marks[k + 1] : INT64_MAX;
 		uint32_t within = 0;
 
+		marked->before += marks[k] <= begins[0];
 		if (until <= begins[0])
 			continue; /* before the loop */
 		while (at < count && begins[at] < marks[k])
@@ -104,7 +105,7 @@ plumb_marked_find(const struct plumb_moments *m, const struct plumb_iteration_le
 	int64_t *marks = NULL, *begins = malloc(((size_t)level->count + 1) * sizeof *begins);
 	int code = counts && begins ? 0 : PLUMB_ESYSTEM;
 
-	*marked = (struct plumb_marked){ PLUMB_NONE, 0, 0 };
+	*marked = (struct plumb_marked){ .frame = PLUMB_NONE };
 	if (!code && level->count)
 		marked->frame = choose_mark(m, level->count, counts);
 	if (marked->frame != PLUMB_NONE) {

@@ -10,10 +10,11 @@
 #include "analyze/steps/moments.h"
 
 struct plumb_marked {
-	uint32_t frame; /* of the range that marks steps (ProfilerStep, else one that comes once an
+	uint32_t frame;  /* of the range that marks steps (ProfilerStep, else one that comes once an
 	                   iteration), or PLUMB_NONE */
-	uint32_t steps; /* marked, from the first iteration's launch on */
-	uint32_t agree; /* from whose begin to the next one's exactly one iteration is launched */
+	uint32_t steps;  /* marked, from the first iteration's launch on */
+	uint32_t before; /* of all marks, those that begin before the first iteration is launched */
+	uint32_t agree;  /* from whose begin to the next one's exactly one iteration is launched */
 };
 
 /* PLUMB_ESYSTEM: memory is out. */

@@ -115,23 +115,41 @@ shift_between(const struct plumb_iteration_level *a, const struct plumb_iteratio
 	return best;
 }
 
+/* Do all ranks mark their steps alike, and agree with that? */
+static bool
+have_marks(const struct plumb_rank_match *match, const struct plumb_marked *marked)
+{
+	for (uint32_t r = 0; r < match->rank_count; r++) {
+		const struct plumb_marked *own = &marked[match->ranks[r].place];
+
+		if (own->frame == PLUMB_NONE || own->frame != marked[match->ranks[0].place].frame ||
+		    own->agree < own->steps)
+			return false;
+	}
+	return true;
+}
+
 /* first of each rank, and how many iterations all of them have. */
 static void
 align(const struct plumb_profile *p, const struct plumb_iterations *found,
-      struct plumb_rank_match *match)
+      const struct plumb_marked *marked, struct plumb_rank_match *match)
 {
 	int64_t before = 0, after = INT64_MAX;
 
 	match->matched = PLUMB_MATCHED_BY_TIME;
 	for (uint32_t r = 1; r < match->rank_count; r++)
 		if (!have_common_clock(p, found, &match->ranks[0], &match->ranks[r]))
-			match->matched = PLUMB_MATCHED_BY_INDEX;
+			match->matched = have_marks(match, marked) ? PLUMB_MATCHED_BY_MARK
+			                                           : PLUMB_MATCHED_BY_INDEX;
 	for (uint32_t r = 0; r < match->rank_count; r++) {
 		struct plumb_matched_rank *rank = &match->ranks[r];
 
 		if (r && match->matched == PLUMB_MATCHED_BY_TIME)
 			rank->first = shift_between(level_of(found, &match->ranks[0]),
 			                            level_of(found, rank));
+		else if (r && match->matched == PLUMB_MATCHED_BY_MARK)
+			rank->first = (int64_t)marked[match->ranks[0].place].before -
+			              marked[rank->place].before;
 		/* Iteration k of rank 0 is k + first of this one. */
 		if (-rank->first > before)
 			before = -rank->first;
@@ -279,7 +297,8 @@ sum_up(const struct plumb_iterations *found, struct plumb_rank_match *match)
 
 int
 plumb_ranks_match(const struct plumb_profile *p, const struct plumb_iterations *found,
-                  struct plumb_moments *const *moments, struct plumb_rank_match *match)
+                  struct plumb_moments *const *moments, const struct plumb_marked *marked,
+                  struct plumb_rank_match *match)
 {
 	uint32_t *at = NULL;
 
@@ -290,7 +309,7 @@ plumb_ranks_match(const struct plumb_profile *p, const struct plumb_iterations *
 		match->rank_count = 0;
 		return 0;
 	}
-	align(p, found, match);
+	align(p, found, marked, match);
 	match->items = calloc((size_t)match->count + 1, sizeof *match->items);
 	match->each = calloc(((size_t)match->count + 1) * match->rank_count, sizeof *match->each);
 	at = calloc(match->rank_count, sizeof *at);

@@ -4,7 +4,7 @@
  * the others wait.
  *
  *	struct plumb_rank_match match;
- *	if (plumb_ranks_match(found, moments, &match) < 0) …   // moments[t] of found->tracks[t], or NULL
+ *	if (plumb_ranks_match(profile, found, moments, marked, &match) < 0) …   // moments[t] of found->tracks[t], or NULL
  *	match.ranks[r].rank, match.items[k].straggler, plumb_rank_of(&match, k, r)->waiting_ns
  *	plumb_rank_match_free(&match);
  *
@@ -16,9 +16,11 @@
 
 #include "analyze/iterations.h"
 #include "analyze/steps/explain.h"
+#include "analyze/steps/marked.h"
 
 enum plumb_rank_matched {
 	PLUMB_MATCHED_BY_TIME,  /* iterations that overlap; clocks are common */
+	PLUMB_MATCHED_BY_MARK,  /* the same step of those that the program marks */
 	PLUMB_MATCHED_BY_INDEX, /* from the first on */
 };
 enum plumb_straggler_by {
@@ -56,9 +58,9 @@ struct plumb_rank_match {
 	bool collectives;
 };
 
-/* For plumb_rank_match_free in any case. PLUMB_ESYSTEM: memory is out. */
+/* MARKED[t] of found->tracks[t]. For plumb_rank_match_free in any case. PLUMB_ESYSTEM: memory is out. */
 int plumb_ranks_match(const struct plumb_profile *profile, const struct plumb_iterations *found,
-                      struct plumb_moments *const *moments,
+                      struct plumb_moments *const *moments, const struct plumb_marked *marked,
                       struct plumb_rank_match *match) PLUMB_MUST_CHECK;
 void plumb_rank_match_free(struct plumb_rank_match *match);
 
