@@ -77,6 +77,7 @@ struct plumb_path_window {
 	uint32_t *order, *binding;
 	int64_t *at, *delay;
 	uint32_t nodes, last; /* how many; the place of the end */
+	int64_t floor_ns;     /* nothing is earlier */
 	bool whole;
 };
 

@@ -53,11 +53,11 @@ after(const struct play *play, uint32_t place, uint32_t from, int64_t length)
 
 	if (position < place)
 		at = play->times[position] + length;
-	else if (at <= w->start_ns)
+	else if (at <= w->floor_ns)
 		at += length;
 	else
 		return INT64_MIN; /* it waits for this one itself: the trace contradicts itself */
-	return at < w->start_ns ? w->start_ns : at;
+	return at < w->floor_ns ? w->floor_ns : at;
 }
 
 /* When all that comes before the node at PLACE is there; INT64_MIN: nothing does. *BINDING is the last. */
@@ -344,6 +344,7 @@ open_found(struct search *search, bool found, uint32_t end, struct plumb_path_wi
 	*w = (struct plumb_path_window){
 		.path = search->path,
 		.start_ns = search->start_ns,
+		.floor_ns = search->start_ns,
 		.end_ns = end == PLUMB_NONE ? 0 : search->path->nodes[end].at,
 		.whole = search->start_ns == INT64_MIN,
 		.order = search->order.items,
