@@ -394,6 +394,10 @@ plumb_path_open_whole(struct plumb_path *path, struct plumb_path_window *window,
 		    (last == PLUMB_NONE || path->nodes[end].at > path->nodes[last].at))
 			last = end;
 	}
+	/* Nobody may have waited for the last iterations' work. */
+	for (uint32_t i = 0; found && i < path->profile->spans_count; i++)
+		if (path->nodes[plumb_path_end(i)].flags & PLUMB_PATH_WORK)
+			found = search_from(&search, plumb_path_end(i));
 	return open_found(&search, found, last, window, error);
 }
 
