@@ -5,8 +5,10 @@
  * run would have taken less had the contexts that the finding is about taken no time (path/path.h), if that
  * is less than what the analysis says; and what the median iteration would have taken less is in its
  * evidence. Of several processes, which need not have waited for each other, the greatest counts, but what
- * processes save that ran one after another adds up.
+ * processes save that ran one after another adds up. Where there are spans of a part of the run only, the
+ * rest is taken to be like it.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +20,7 @@ struct bound {
 	struct plumb_study *study;
 	struct plumb_path *path;
 	struct plumb_iterations steps;
+	double scale;   /* of the run to what was seen of it */
 	uint32_t count; /* of findings */
 	/* By finding; PLUMB_UNKNOWN: not known, or not in any step. */
 	int64_t *run, *step;
@@ -126,6 +129,19 @@ join(const struct extent *extents, uint32_t count, const int64_t *saved)
 	return plumb_add(sum, most);
 }
 
+/* How many times as much GPU work as its spans show the run had: with --trace=50 they are the newest only. */
+static double
+scale_of(const struct plumb_study *study)
+{
+	const struct plumb_profile *p = study->profile;
+	double seen = 0, all = (double)study->gpu_ns + (double)study->copy_ns;
+
+	for (uint32_t i = 0; i < p->spans_count; i++)
+		if (p->tracks[p->spans[i].track].kind == PLUMB_TRACK_STREAM)
+			seen += (double)p->spans[i].end_ns - (double)p->spans[i].start_ns;
+	return seen > 0 && all > 1.01 * seen ? all / seen : 1;
+}
+
 struct questions {
 	uint32_t *nodes, count;
 	int64_t *saved; /* at those */
@@ -146,6 +162,8 @@ measure_finding(struct bound *b, const struct plumb_path_window *w, const struct
 	if (!plumb_path_savings(w, gone, q->nodes, q->count, q->saved))
 		return false;
 	b->run[i] = join(q->extents, q->extents_count, q->saved);
+	if (b->scale > 1)
+		b->run[i] = (int64_t)fmin((double)b->run[i] * b->scale, 9e18);
 	for (uint32_t t = 0; t < b->steps.count && plumb_path_has(w, gone); t++) {
 		int64_t step = plumb_path_step_saving(&b->steps.tracks[t], &steps[2 * t]);
 
@@ -276,6 +294,7 @@ plumb_study_bound(struct plumb_study *study)
 
 	if (!study->traced || !b.count)
 		return 0;
+	b.scale = scale_of(study);
 	b.run = malloc(b.count * sizeof *b.run);
 	b.step = malloc(b.count * sizeof *b.step);
 	for (uint32_t i = 0; b.run && b.step && i < b.count; i++)

@@ -2,6 +2,7 @@
 """The critical path: beside HolisticTraceAnalysis' on traces that have its events, and on small traces whose
 path is known."""
 import json
+import sqlite3
 
 import pytest
 from conftest import PLUMB, run_command
@@ -269,6 +270,28 @@ def test_imported_profiles_are_bounded_too(tmp_path):
     profile = Imported(path, tmp_path / "p.plumb").path
     assert findings(profile) == findings(path)
     assert any("step_saving_ns" in one["evidence"] for one in findings(profile))
+
+
+def test_a_part_of_the_run_stands_for_all(tmp_path):
+    """Of 300 µs of layout conversions in a step 200 hide behind another stream. Spans of a tenth of the run (here: its
+    sums made ten times as great) say what all of it would save."""
+    trace = Trace()
+    for step in range(10):
+        at = 2000 * step
+        trace.host("aten::conv2d", at, 60)
+        for name, start, length, stream in (("gemm", 100, 500, MAIN), ("nchwToNhwcKernel", 600, 300, MAIN),
+                                            ("other", 100, 700, SIDE)):
+            trace.work(trace.call("cudaLaunchKernel", at + 5 + start // 20, 1), name, at + start, length, stream)
+        trace.sync("Context Sync", trace.call("cudaDeviceSynchronize", at + 70, 840), -1)
+    profile = Imported(trace.write(tmp_path), tmp_path / "p.plumb")
+
+    def layout():
+        (found,) = [one for one in findings(profile.path) if one["evidence"].get("cause") == "layout"]
+        return found["saving_ns"], found["evidence"]["gpu_time_ns"], found["evidence"]["step_saving_ns"]
+    assert layout() == (1_000_000, 3_000_000, 100_000)
+    with sqlite3.connect(profile.path) as database:
+        database.execute("UPDATE context_values SET sum = sum * 10, count = count * 10")
+    assert layout() == (10_000_000, 30_000_000, 100_000)
 
 
 def test_without_spans_nothing_changes(tmp_path):

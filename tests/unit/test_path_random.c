@@ -518,11 +518,97 @@ test_random_schedules(void **state)
 		check_schedule(seed);
 }
 
+/* ---- what no program does ---- */
+
+/* Times, tracks, numbers and waits without sense: a path all the same, without a hole, and savings in bounds. */
+static void
+check_garbage(unsigned seed)
+{
+	struct plumb_builder *b = plumb_builder_new();
+	struct tracks tracks[RANKS];
+	struct plumb_profile profile;
+	struct plumb_path_window w;
+	struct plumb_error error = { 0 };
+	unsigned char gone[WHATS * NAMES * 4] = { 0 };
+
+	srand(seed);
+	for (int r = 0; r < RANKS; r++) {
+		plumb_builder_process(
+			b, &(struct plumb_process){ .host = PLUMB_NONE, .command = PLUMB_NONE });
+		plumb_builder_device(
+			b, &(struct plumb_device){ .name = PLUMB_NONE, .uuid = PLUMB_NONE });
+		add_track(b, r, -1, &tracks[r].thread);
+		for (int s = 0; s < STREAMS; s++)
+			add_track(b, r, s, &tracks[r].streams[s]);
+	}
+	for (int i = 0; i < 300; i++) {
+		const struct tracks *t = &tracks[rand() % RANKS];
+		int64_t start = between(-50, 300), end = start + between(0, 80);
+
+		if (rand() % 50 == 0)
+			start = INT64_MIN + 1;
+		plumb_builder_span(
+			b, &(struct plumb_span){
+				   .context = context_of(b, (enum what)(rand() % WHATS),
+		                                         rand() % NAMES, rand() % 2),
+				   .track = rand() % 2 ? t->thread : t->streams[rand() % STREAMS],
+				   .start_ns = start,
+				   .end_ns = end,
+				   .correlation = (uint64_t)(rand() % 20) });
+		if (i % 4 == 0)
+			plumb_builder_wait(
+				b, &(struct plumb_wait){
+					   (uint32_t)rand() % (RANKS * (1 + STREAMS)),
+					   rand() % 4 ? (uint32_t)rand() % (RANKS * (1 + STREAMS))
+						      : PLUMB_NONE,
+					   rand() % 2 ? 0 : PLUMB_NONE, (uint64_t)(rand() % 20),
+					   (uint64_t)(rand() % 20) });
+	}
+	assert_int_equal(plumb_builder_finish(b, &profile, &error), 0);
+	plumb_builder_free(b);
+	assert_true(profile.contexts_count < sizeof gone);
+	struct plumb_path *path = plumb_path_new(&profile, &error);
+	for (uint32_t t = 0; t <= profile.tracks_count; t++) {
+		int code = t < profile.tracks_count ? plumb_path_open(path, t, 20, 250, &w, &error)
+		                                    : plumb_path_open_whole(path, &w, &error);
+		int64_t at = w.start_ns, sum = 0, saved;
+
+		for (uint32_t i = 0; i < w.count; i++) {
+			assert_int_equal(w.segments[i].start_ns, at);
+			at = w.segments[i].end_ns;
+		}
+		for (int k = 0; k < PLUMB_PATH_KINDS; k++)
+			sum += w.sums[k];
+		if (!code) {
+			assert_int_equal(at, w.end_ns);
+			assert_int_equal(sum, w.end_ns - w.start_ns);
+			assert_int_equal(plumb_path_saving(&w, gone), 0);
+			for (uint32_t c = 0; c < profile.contexts_count; c++)
+				gone[c] = (unsigned char)(rand() % 2);
+			saved = plumb_path_saving(&w, gone);
+			assert_true(saved >= 0 && saved <= w.end_ns + 50);
+			memset(gone, 0, sizeof gone);
+		}
+		plumb_path_close(&w);
+	}
+	plumb_path_free(path);
+	plumb_profile_free(&profile);
+}
+
+static void
+test_garbage(void **state)
+{
+	(void)state;
+	for (unsigned seed = 1; seed <= 400; seed++)
+		check_garbage(seed);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random_schedules),
+		cmocka_unit_test(test_garbage),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,6 +77,7 @@ struct plumb_path_window {
 	uint32_t *order, *binding;
 	int64_t *at, *delay;
 	uint32_t nodes, last; /* how many; the place of the end */
+	int64_t floor_ns;     /* nothing is earlier */
 	bool whole;
 };
 
@@ -87,8 +88,8 @@ struct plumb_path_window {
  */
 int plumb_path_open(struct plumb_path *path, uint32_t track, int64_t start_ns, int64_t end_ns,
                     struct plumb_path_window *window, struct plumb_error *error) PLUMB_MUST_CHECK;
-/* Likewise the path that ends where all do; it begins where what led there does. The window holds all that any
- * process ended with, too (plumb_path_end_of), so that what it saves for each can be told. */
+/* Likewise the path that ends where all do; it begins where what led there does. The window holds all work, too, and
+ * what any process ended with (plumb_path_end_of), so that what it saves for each can be told. */
 int plumb_path_open_whole(struct plumb_path *path, struct plumb_path_window *window,
                           struct plumb_error *error) PLUMB_MUST_CHECK;
 /* Its times and sums stay. */

@@ -53,11 +53,11 @@ after(const struct play *play, uint32_t place, uint32_t from, int64_t length)
 
 	if (position < place)
 		at = play->times[position] + length;
-	else if (at <= w->start_ns)
+	else if (at <= w->floor_ns)
 		at += length;
 	else
 		return INT64_MIN; /* it waits for this one itself: the trace contradicts itself */
-	return at < w->start_ns ? w->start_ns : at;
+	return at < w->floor_ns ? w->floor_ns : at;
 }
 
 /* When all that comes before the node at PLACE is there; INT64_MIN: nothing does. *BINDING is the last. */
@@ -344,6 +344,7 @@ open_found(struct search *search, bool found, uint32_t end, struct plumb_path_wi
 	*w = (struct plumb_path_window){
 		.path = search->path,
 		.start_ns = search->start_ns,
+		.floor_ns = search->start_ns,
 		.end_ns = end == PLUMB_NONE ? 0 : search->path->nodes[end].at,
 		.whole = search->start_ns == INT64_MIN,
 		.order = search->order.items,
@@ -393,6 +394,10 @@ plumb_path_open_whole(struct plumb_path *path, struct plumb_path_window *window,
 		    (last == PLUMB_NONE || path->nodes[end].at > path->nodes[last].at))
 			last = end;
 	}
+	/* Nobody may have waited for the last iterations' work. */
+	for (uint32_t i = 0; found && i < path->profile->spans_count; i++)
+		if (path->nodes[plumb_path_end(i)].flags & PLUMB_PATH_WORK)
+			found = search_from(&search, plumb_path_end(i));
 	return open_found(&search, found, last, window, error);
 }
 
