@@ -199,9 +199,11 @@ print_saving(const struct plumb_profile *p, const struct plumb_finding *f, FILE 
 	fprintf(out, "    %-*s", INDENT - 4, "saves");
 	if (f->saving_ns == PLUMB_UNKNOWN)
 		fputs("unknown", out);
+	else if (!f->saving_ns)
+		fputs("nothing", out);
 	else
 		fprintf(out, "at most %s", plumb_format_time(text, f->saving_ns));
-	if (f->saving_ns != PLUMB_UNKNOWN && p->run.wall_ns > 0)
+	if (f->saving_ns != PLUMB_UNKNOWN && f->saving_ns && p->run.wall_ns > 0)
 		fprintf(out, " of %s", plumb_format_time(text, p->run.wall_ns));
 	if (!isnan(f->confidence))
 		fprintf(out, ", confidence %.2g", f->confidence);

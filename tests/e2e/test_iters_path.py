@@ -259,6 +259,10 @@ def test_findings_are_bounded(tmp_path):
             assert found[0]["saving_ns"] == evidence["step_saving_ns"] == 0
             assert found[0]["severity"] == "note"
             assert evidence["hides_behind"] == "kernel: long"
+            shown = run_command(PLUMB, "report", path, "--findings", "--threshold",
+                                "latency.share=1%,latency.idle=1%").stdout
+            words = " ".join(shown.split())
+            assert "saves nothing, confidence" in words and "hides_behind kernel: long" in words, shown
         else:
             assert evidence["step_saving_ns"] == 500_000
             assert found[0]["saving_ns"] > 0 and "hides_behind" not in evidence

@@ -61,7 +61,7 @@ struct plumb_path_place {
 	uint32_t process, device;
 	struct plumb_path_done *done;
 	uint32_t count;
-	uint32_t streams, first, last; /* how many have work; tracks */
+	uint32_t streams; /* how many have work */
 };
 
 struct plumb_path {

@@ -117,7 +117,7 @@ place_of(struct plumb_path *path, uint32_t process, uint32_t device)
 			return &path->places.items[i];
 	added = plumb_vec_add(&path->places);
 	if (added)
-		*added = (struct plumb_path_place){ process, device, NULL, 0, 0, 0, 0 };
+		*added = (struct plumb_path_place){ process, device, NULL, 0, 0 };
 	return added;
 }
 
@@ -144,9 +144,7 @@ count_done(struct plumb_path *path, bool fill)
 		place = place_of(path, track->process, track->device);
 		if (!place)
 			return false;
-		if (!fill && !place->streams++)
-			place->first = t;
-		place->last = t;
+		place->streams += !fill;
 		for (uint32_t i = path->first_span[t]; i < path->first_span[t + 1]; i++) {
 			const struct plumb_path_node *end = &path->nodes[plumb_path_end(i)];
 

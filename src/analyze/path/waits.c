@@ -65,25 +65,19 @@ wait_for_all(struct plumb_path *path, const struct plumb_wait *wait, uint32_t ca
 	enum { STREAMS_MOST = 64 };
 	const struct plumb_profile *p = path->profile;
 	uint32_t process = p->tracks[wait->track].process, end = plumb_path_end(call);
-	uint32_t streams = 0, first = p->tracks_count, last = 0;
 	int64_t at = path->nodes[plumb_path_begin(call)].at;
-
-	for (uint32_t i = 0; i < path->places.count; i++) {
-		const struct plumb_path_place *place = &path->places.items[i];
-
-		if (place->process != process)
-			continue;
-		streams += place->streams;
-		first = place->first < first ? place->first : first;
-		last = place->last > last ? place->last : last;
-	}
+	uint32_t streams = 0;
 	uint32_t work =
 		plumb_path_last_done(path, process, wait->device, PLUMB_NONE, path->nodes[end].at);
+
+	for (uint32_t i = 0; i < path->places.count; i++)
+		if (path->places.items[i].process == process)
+			streams += path->places.items[i].streams;
 	*any = work != PLUMB_NONE;
-	if (!*any || streams > STREAMS_MOST)
+	if (!*any || streams > STREAMS_MOST || process >= p->processes_count)
 		return !*any || wait_for(path, work, end, PLUMB_PATH_BY_SYNC);
-	for (uint32_t t = first; t <= last; t++) {
-		if (p->tracks[t].kind != PLUMB_TRACK_STREAM || p->tracks[t].process != process ||
+	for (uint32_t t = path->first_track[process]; t != PLUMB_NONE; t = path->next_track[t]) {
+		if (p->tracks[t].kind != PLUMB_TRACK_STREAM ||
 		    (wait->device != PLUMB_NONE && p->tracks[t].device != wait->device))
 			continue;
 		work = handed_over(path, t, at, false);
