@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "analyze/copies.h"
 #include "analyze/pattern/growing.h"
 #include "base/words.h"
 
@@ -23,7 +24,7 @@ struct finder {
 	const struct plumb_span *spans; /* the profile's, else its newest work */
 	uint32_t spans_count;
 	unsigned char *sorts; /* by context: enum sort */
-	int64_t *copy_size;   /* by context: of each of its copies, or PLUMB_UNKNOWN */
+	int64_t *copy_size;   /* plumb_copies_sizes */
 };
 
 enum sort { OTHER, KERNEL, COPY, COPY_FROM_HOST, MARKER };
@@ -49,13 +50,12 @@ sort_contexts(struct finder *f)
 	const struct plumb_profile *p = f->profile;
 
 	f->sorts = calloc((size_t)p->contexts_count + 1, 1);
-	f->copy_size = malloc(((size_t)p->contexts_count + 1) * sizeof *f->copy_size);
+	f->copy_size = plumb_copies_sizes(p);
 	if (!f->sorts || !f->copy_size)
 		return false;
 	for (uint32_t c = 0; c < p->contexts_count; c++) {
 		const struct plumb_frame *frame = plumb_context_frame(p, c);
 
-		f->copy_size[c] = PLUMB_UNKNOWN;
 		if (frame->kind == PLUMB_FRAME_KERNEL)
 			f->sorts[c] = KERNEL;
 		else if (frame->kind == PLUMB_FRAME_COPY)
@@ -65,18 +65,6 @@ sort_contexts(struct finder *f)
 			f->sorts[c] = COPY;
 		else if (frame->kind == PLUMB_FRAME_RANGE)
 			f->sorts[c] = MARKER;
-	}
-	/* Where spans do not say how much a copy moved, those of a context that are all of one size do. */
-	for (uint32_t i = 0; i < p->values_count; i++) {
-		const struct plumb_value *v = &p->values[i];
-
-		if (v->metric != PLUMB_METRIC_GPU_COPY_BYTES || !v->count)
-			continue;
-		bool first = !i || p->values[i - 1].context != v->context ||
-		             p->values[i - 1].metric != v->metric;
-		int64_t size = v->min == v->max ? v->min : PLUMB_UNKNOWN;
-		if (first || f->copy_size[v->context] != size)
-			f->copy_size[v->context] = first ? size : PLUMB_UNKNOWN;
 	}
 	return true;
 }
@@ -202,10 +190,9 @@ gather(const struct finder *f, const struct plumb_iteration_track *track,
 
 			if (!copy)
 				return false;
-			*copy = (struct plumb_iteration_copy){ op->start_ns, op->end_ns,
-				                               f->copy_size[op->context] };
-			if (op->bytes && op->bytes <= INT64_MAX)
-				copy->bytes = (int64_t)op->bytes;
+			*copy = (struct plumb_iteration_copy){
+				op->start_ns, op->end_ns, plumb_copies_size(f->copy_size, op)
+			};
 		} else if (sort == KERNEL && op->track == track->track) {
 			uint32_t *kernel = plumb_vec_add(&work->kernels);
 

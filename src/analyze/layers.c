@@ -407,8 +407,9 @@ measure_model(struct plumb_layers_making *m)
 		const struct plumb_device *d = &p->devices[i];
 		if (d->first_ns == PLUMB_UNKNOWN || d->last_ns == PLUMB_UNKNOWN)
 			continue;
-		layers->model_us = fmax(layers->model_us, (double)(d->last_ns - d->first_ns) / 1e3 /
-		                                                  (double)layers->runs);
+		layers->model_us =
+			fmax(layers->model_us, ((double)d->last_ns - (double)d->first_ns) / 1e3 /
+		                                       (double)layers->runs);
 		layers->model_kind = PLUMB_LATENCY_DEVICE;
 	}
 	if (m->options->serialised && layers->model_kind != PLUMB_LATENCY_DEVICE &&

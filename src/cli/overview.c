@@ -101,11 +101,12 @@ print_device(const struct plumb_profile *p, const struct plumb_device *d, FILE *
 {
 	char text[PLUMB_FORMAT_SIZE];
 	const char *name = plumb_text(p, d->name);
-	int64_t span = d->first_ns == PLUMB_UNKNOWN || d->last_ns == PLUMB_UNKNOWN
-	                       ? PLUMB_UNKNOWN
-	                       : d->last_ns - d->first_ns;
+	int64_t span;
 	bool known;
 
+	if (d->first_ns == PLUMB_UNKNOWN || d->last_ns == PLUMB_UNKNOWN ||
+	    __builtin_sub_overflow(d->last_ns, d->first_ns, &span))
+		span = PLUMB_UNKNOWN;
 	span = plumb_overview_span(p, span);
 	known = d->busy_ns != PLUMB_UNKNOWN && span != PLUMB_UNKNOWN;
 

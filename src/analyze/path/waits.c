@@ -37,6 +37,27 @@ handed_over(const struct plumb_path *path, uint32_t track, int64_t at, bool afte
 	return low > first ? low - 1 : PLUMB_NONE;
 }
 
+/* Likewise by the number of a call that has no span of its own: numbers ascend in the order of the calls, and
+ * the works of a stream run in that order. */
+static uint32_t
+handed_over_before(const struct plumb_path *path, uint32_t track, uint64_t call, bool after)
+{
+	const struct plumb_span *spans = path->profile->spans;
+	uint32_t low = path->first_span[track], high = path->first_span[track + 1], first = low;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (spans[middle].correlation <= call)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (after)
+		return low < path->first_span[track + 1] ? low : PLUMB_NONE;
+	return low > first ? low - 1 : PLUMB_NONE;
+}
+
 /* Node TO waited for the end of WORK. */
 static bool
 wait_for(struct plumb_path *path, uint32_t work, uint32_t to, uint32_t kind)
@@ -108,23 +129,33 @@ add_wait(struct plumb_path *path, const struct plumb_wait *wait, unsigned char *
 	uint32_t process = p->tracks[wait->track].process, work = PLUMB_NONE;
 	uint32_t call = plumb_path_call(path, process, wait->call);
 	uint32_t after = plumb_path_call(path, process, wait->after);
+	bool by_stream = p->tracks[wait->track].kind == PLUMB_TRACK_STREAM;
 
-	if (call == PLUMB_NONE) {
+	if (call == PLUMB_NONE && !by_stream) {
 		path->facts.unmatched++;
 		return true;
 	}
-	known[call] = 1;
-	int64_t at = path->nodes[plumb_path_begin(after == PLUMB_NONE ? call : after)].at;
-	if (wait->awaited != PLUMB_NONE && p->tracks[wait->awaited].kind == PLUMB_TRACK_STREAM)
-		work = handed_over(path, wait->awaited, at, false);
-	if (p->tracks[wait->track].kind != PLUMB_TRACK_STREAM)
+	if (call != PLUMB_NONE)
+		known[call] = 1;
+	if (wait->awaited != PLUMB_NONE && p->tracks[wait->awaited].kind == PLUMB_TRACK_STREAM) {
+		uint32_t until = wait->after ? after : call;
+
+		work = until != PLUMB_NONE
+		               ? handed_over(path, wait->awaited,
+		                             path->nodes[plumb_path_begin(until)].at, false)
+		               : handed_over_before(path, wait->awaited,
+		                                    wait->after ? wait->after : wait->call, false);
+	}
+	if (!by_stream)
 		return add_sync(path, wait, call, work);
 	if (work == PLUMB_NONE) {
 		path->facts.unmatched++;
 		return true;
 	}
-	uint32_t next =
-		handed_over(path, wait->track, path->nodes[plumb_path_begin(call)].at, true);
+	uint32_t next = call != PLUMB_NONE
+	                        ? handed_over(path, wait->track,
+	                                      path->nodes[plumb_path_begin(call)].at, true)
+	                        : handed_over_before(path, wait->track, wait->call, true);
 	if (next == PLUMB_NONE || next == work)
 		return true; /* nothing came after it */
 	path->facts.events++;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "analyze/copies.h"
 #include "base/hash.h"
 #include "base/sort.h"
 #include "model/collective.h"
@@ -90,7 +91,7 @@ struct gathered {
 
 static bool
 gather(struct plumb_moments *line, struct gathered *ops, const struct plumb_step_op *op,
-       const int64_t *sizes, unsigned char *sorts)
+       unsigned char *sorts)
 {
 	const struct plumb_profile *p = line->profile;
 	uint32_t kind = plumb_context_frame(p, op->context)->kind;
@@ -107,37 +108,16 @@ gather(struct plumb_moments *line, struct gathered *ops, const struct plumb_step
 	*added = *op;
 	added->sort = p->tracks[op->track].process != line->process ? PLUMB_STEP_OTHER
 	                                                            : sorts[op->context] - 1u;
-	added->bytes = kind == PLUMB_FRAME_COPY ? sizes[op->context] : 0;
+	if (kind != PLUMB_FRAME_COPY)
+		added->bytes = 0;
 	return true;
-}
-
-/* The size of a single copy is known where all of a context are of one size. */
-static int64_t *
-find_sizes(const struct plumb_profile *p)
-{
-	int64_t *sizes = malloc(((size_t)p->contexts_count + 1) * sizeof *sizes);
-
-	for (uint32_t c = 0; sizes && c < p->contexts_count; c++)
-		sizes[c] = PLUMB_UNKNOWN;
-	for (uint32_t i = 0; sizes && i < p->values_count; i++) {
-		const struct plumb_value *v = &p->values[i];
-
-		if (v->metric != PLUMB_METRIC_GPU_COPY_BYTES || !v->count)
-			continue;
-		bool first = !i || p->values[i - 1].context != v->context ||
-		             p->values[i - 1].metric != v->metric;
-		int64_t size = v->min == v->max ? v->min : PLUMB_UNKNOWN;
-		if (first || sizes[v->context] != size)
-			sizes[v->context] = first ? size : PLUMB_UNKNOWN;
-	}
-	return sizes;
 }
 
 static bool
 gather_ops(struct plumb_moments *line)
 {
 	const struct plumb_profile *p = line->profile;
-	int64_t *sizes = find_sizes(p);
+	int64_t *sizes = plumb_copies_sizes(p);
 	unsigned char *sorts = calloc((size_t)p->contexts_count + 1, 1);
 	struct gathered ops = { 0 };
 	bool done = sizes && sorts;
@@ -148,8 +128,9 @@ gather_ops(struct plumb_moments *line)
 
 		done = gather(line, &ops,
 		              &(struct plumb_step_op){ i, s->context, s->track, 0, s->start_ns,
-		                                       s->end_ns, s->correlation, 0 },
-		              sizes, sorts);
+		                                       s->end_ns, s->correlation,
+		                                       plumb_copies_size(sizes, s) },
+		              sorts);
 	}
 	bool newest = !ops.count;
 	for (uint32_t i = 0; done && newest && i < p->work_count; i++) {
@@ -157,8 +138,8 @@ gather_ops(struct plumb_moments *line)
 
 		done = gather(line, &ops,
 		              &(struct plumb_step_op){ i, w->context, w->track, 0, w->start_ns,
-		                                       w->end_ns, 0, 0 },
-		              sizes, sorts);
+		                                       w->end_ns, 0, sizes[w->context] },
+		              sorts);
 	}
 	free(sizes);
 	free(sorts);
