@@ -149,8 +149,10 @@ print_odd(const struct plumb_iters *iters, const struct plumb_iteration_level *l
 			        level->odd_count - i);
 			break;
 		}
-		fprintf(out, "    %s: %" PRIu32 " × ", plumb_iters_odd[odd->kind], odd->count);
-		plumb_text_print(out, plumb_frame_label(iters->profile, odd->frame));
+		int used = fprintf(out, "    %s: %" PRIu32 " × ", plumb_iters_odd[odd->kind],
+		                   odd->count);
+		plumb_text_print_short(out, plumb_frame_label(iters->profile, odd->frame),
+		                       plumb_terminal_width(out) - used);
 		fputc('\n', out);
 	}
 	if (level->before_period)
@@ -230,10 +232,11 @@ print_level(const struct plumb_iters *iters, uint32_t t, uint32_t depth, FILE *o
 
 	fprintf(out,
 	        "  level %" PRIu32 ": %" PRIu32 " iterations of %" PRIu32
-	        " kernels (%s match, %s covered), from %s on: ",
+	        " kernels (%s match, %s covered), from %s on:\n    ",
 	        depth, level->count, level->period_ops, plumb_format_share(match, level->match, 1),
 	        plumb_format_share(coverage, level->coverage, 1), phases[level->phase]);
-	plumb_text_print(out, plumb_frame_label(iters->profile, level->first_frame));
+	plumb_text_print_short(out, plumb_frame_label(iters->profile, level->first_frame),
+	                       plumb_terminal_width(out) - 4);
 	fputc('\n', out);
 	print_verdict(level, out);
 	if (!depth) {

@@ -123,6 +123,12 @@ print_shortened(FILE *out, const char *text, int width, enum plumb_column_style 
 	print_part(out, text, columns - (width - 1 - head), columns + 1);
 }
 
+void
+plumb_text_print_short(FILE *out, const char *text, int width)
+{
+	print_shortened(out, text, width > NARROWEST ? width : NARROWEST, PLUMB_SHORTEN_MIDDLE);
+}
+
 /* Takes columns of STYLE or beyond down to LEAST until TOTAL is WIDTH; returns what it is then. */
 static int
 narrow(const struct plumb_table *table, int *widths, int total, int width,

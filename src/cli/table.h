@@ -48,5 +48,7 @@ int plumb_table_print(const struct plumb_table *table, FILE *out, int width, boo
 
 /* Prints TEXT with control characters replaced. */
 void plumb_text_print(FILE *out, const char *text);
+/* Likewise, shortened in the middle to WIDTH columns; 0 or less: as few as a name may have. */
+void plumb_text_print_short(FILE *out, const char *text, int width);
 
 #endif
