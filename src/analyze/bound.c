@@ -144,23 +144,21 @@ scale_of(const struct plumb_study *study)
 
 struct questions {
 	uint32_t *nodes, count;
-	int64_t *saved; /* at those */
+	int64_t *saved;      /* at those, of one finding */
+	int64_t *all;        /* by those and play */
+	unsigned char *gone; /* by context: a bit for each play */
 	struct extent *extents;
 	uint32_t extents_count;
 };
 
 /* What the run saves, and a step: of several main tracks the greatest. */
-static bool
+static void
 measure_finding(struct bound *b, const struct plumb_path_window *w, const struct questions *q,
                 uint32_t i)
 {
 	const unsigned char *gone = b->study->findings->about.items[i].gone;
 	const int64_t *steps = &q->saved[b->study->profile->processes_count];
 
-	if (!gone)
-		return true;
-	if (!plumb_path_savings(w, gone, q->nodes, q->count, q->saved))
-		return false;
 	b->run[i] = join(q->extents, q->extents_count, q->saved);
 	if (b->scale > 1)
 		b->run[i] = (int64_t)fmin((double)b->run[i] * b->scale, 9e18);
@@ -170,7 +168,35 @@ measure_finding(struct bound *b, const struct plumb_path_window *w, const struct
 		if (b->steps.tracks[t].role == PLUMB_ROLE_MAIN && step > b->step[i])
 			b->step[i] = step;
 	}
-	return true;
+}
+
+/* The run is played again without each finding from FIRST on, as many as go at once; returns the next, or
+ * PLUMB_ESYSTEM. */
+static int64_t
+measure_findings(struct bound *b, const struct plumb_path_window *w, const struct questions *q,
+                 uint32_t first)
+{
+	uint32_t contexts = b->study->profile->contexts_count, i = first, taken = 0;
+	uint32_t asked[PLUMB_PATH_PLAYS];
+
+	memset(q->gone, 0, contexts);
+	for (; i < b->count && taken < PLUMB_PATH_PLAYS; i++) {
+		const unsigned char *gone = b->study->findings->about.items[i].gone;
+
+		if (!gone)
+			continue;
+		for (uint32_t c = 0; c < contexts; c++)
+			q->gone[c] |= (unsigned char)((gone[c] != 0) << taken);
+		asked[taken++] = i;
+	}
+	if (taken && !plumb_path_savings(w, q->gone, q->nodes, q->count, q->all))
+		return PLUMB_ESYSTEM;
+	for (uint32_t k = 0; k < taken; k++) {
+		for (uint32_t n = 0; n < q->count; n++)
+			q->saved[n] = q->all[n * PLUMB_PATH_PLAYS + k];
+		measure_finding(b, w, q, asked[k]);
+	}
+	return i;
 }
 
 /* What a finding that saves nothing hides behind. */
@@ -202,17 +228,21 @@ ask(struct bound *b, struct questions *q)
 
 	q->nodes = calloc(most, sizeof *q->nodes);
 	q->saved = calloc(most, sizeof *q->saved);
+	q->all = calloc(most * PLUMB_PATH_PLAYS, sizeof *q->all);
+	q->gone = calloc((size_t)p->contexts_count + 1, 1);
 	q->extents = calloc((size_t)p->processes_count + 1, sizeof *q->extents);
-	if (!q->nodes || !q->saved || !q->extents)
+	if (!q->nodes || !q->saved || !q->all || !q->gone || !q->extents)
 		return false;
 	q->count = list_nodes(b, q->nodes);
 	q->extents_count = list_extents(p, q->extents);
 	code = plumb_path_open_whole(b->path, &w, &error);
 	if (!code && !name_longest(b, &w))
 		code = PLUMB_ESYSTEM;
-	for (uint32_t i = 0; !code && i < b->count; i++)
-		if (!measure_finding(b, &w, q, i))
+	for (int64_t i = 0; !code && i < b->count;) {
+		i = measure_findings(b, &w, q, (uint32_t)i);
+		if (i < 0)
 			code = PLUMB_ESYSTEM;
+	}
 	plumb_path_close(&w);
 	return !code || code == PLUMB_EEMPTY;
 }
@@ -225,6 +255,8 @@ bound_run(struct bound *b)
 
 	free(q.nodes);
 	free(q.saved);
+	free(q.all);
+	free(q.gone);
 	free(q.extents);
 	return done ? 0 : PLUMB_ESYSTEM;
 }
@@ -292,7 +324,7 @@ plumb_study_bound(struct plumb_study *study)
 	bool any = false;
 	int code = PLUMB_ESYSTEM;
 
-	if (!study->traced || !b.count)
+	if (!study->traced || !b.count || study->profile->spans_count > PLUMB_PATH_SPANS_MOST)
 		return 0;
 	b.scale = scale_of(study);
 	b.run = malloc(b.count * sizeof *b.run);

@@ -2,6 +2,7 @@
 /* plumb iters: the iterations of each device's main track, for people; iters_write.c has JSON and
  * CSV. */
 #include "cli/iters.h"
+#include "analyze/path/path.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -285,6 +286,11 @@ print_all(const struct plumb_iters *iters, FILE *out)
 	}
 	if (!code && iters->track < 0)
 		plumb_iters_ranks_print(iters, out);
+	if (!code && iters->profile->spans_count > PLUMB_PATH_SPANS_MOST)
+		fprintf(out,
+		        "no critical path: %" PRIu32 " spans are more than it is made of (%" PRIu32
+		        "); --trace=50 records the last 50 iterations\n",
+		        iters->profile->spans_count, PLUMB_PATH_SPANS_MOST);
 	return code;
 }
 

@@ -54,7 +54,7 @@ plumb_iters_path_new(const struct plumb_profile *profile, const struct plumb_ite
 	struct plumb_iters_path *paths;
 
 	*code = 0;
-	if (found->newest || !profile->spans_count)
+	if (found->newest || !profile->spans_count || profile->spans_count > PLUMB_PATH_SPANS_MOST)
 		return NULL;
 	paths = calloc(1, sizeof *paths);
 	if (paths) {

@@ -225,6 +225,11 @@ plumb_path_new(const struct plumb_profile *profile, struct plumb_error *error)
 		plumb_fail(error, PLUMB_EEMPTY, "the profile has no spans");
 		return NULL;
 	}
+	if (profile->spans_count > PLUMB_PATH_SPANS_MOST) {
+		plumb_fail(error, PLUMB_EEMPTY,
+		           "the profile has more spans than a critical path is made of");
+		return NULL;
+	}
 	path = calloc(1, sizeof *path);
 	if (path)
 		path->profile = profile;

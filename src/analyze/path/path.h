@@ -51,7 +51,10 @@ struct plumb_path_facts {
 
 struct plumb_path;
 
-/* NULL with ERROR filled: PLUMB_EEMPTY (no spans), PLUMB_ESYSTEM. PROFILE must stay. */
+/* Of more spans there is no path: it takes 400 bytes for each. */
+#define PLUMB_PATH_SPANS_MOST (UINT32_C(1) << 22)
+
+/* NULL with ERROR filled: PLUMB_EEMPTY (no spans, or too many), PLUMB_ESYSTEM. PROFILE must stay. */
 struct plumb_path *plumb_path_new(const struct plumb_profile *profile, struct plumb_error *error);
 void plumb_path_free(struct plumb_path *path);
 const struct plumb_path_facts *plumb_path_facts(const struct plumb_path *path);
@@ -105,8 +108,10 @@ bool plumb_path_has(const struct plumb_path_window *window, const unsigned char 
  * Linear in the window. PLUMB_UNKNOWN: memory is out.
  */
 int64_t plumb_path_saving(const struct plumb_path_window *window, const unsigned char *gone);
-/* How much earlier each of COUNT nodes would be there, into SAVED; PLUMB_UNKNOWN for what is not in the window.
- * False: memory is out. */
+/* The same for PLUMB_PATH_PLAYS sets of contexts at once: bit K of GONE is the K-th set's. How much earlier each of
+ * COUNT nodes would be there without set K, into SAVED[node * PLUMB_PATH_PLAYS + K]; PLUMB_UNKNOWN for what is not
+ * in the window. False: memory is out. */
+#define PLUMB_PATH_PLAYS 8
 bool plumb_path_savings(const struct plumb_path_window *window, const unsigned char *gone,
                         const uint32_t *nodes, uint32_t count, int64_t *saved);
 /* The node that PROCESS ends with: its GPU work, or what its busiest thread does, not a thread that polls until the

@@ -84,6 +84,23 @@ struct plumb_path {
 	uint32_t *position;                      /* by node: in the window's order, or PLUMB_NONE */
 };
 
+/* A gate is where the last rank of a collective has come. */
+static inline bool
+plumb_path_is_gate(const struct plumb_path *path, uint32_t node)
+{
+	return node >= 2 * path->profile->spans_count;
+}
+
+/* How long NODE comes after the one that always comes before it, which it has. */
+static inline int64_t
+plumb_path_length_before(const struct plumb_path *path, uint32_t node)
+{
+	const struct plumb_path_node *n = &path->nodes[node];
+	bool begins = n->flags & PLUMB_PATH_WORK && node % 2 == 0;
+
+	return begins || n->flags & PLUMB_PATH_WAITS ? 0 : n->at - path->nodes[n->before].at;
+}
+
 /* Before node TO comes FROM. False: memory is out. */
 bool plumb_path_edge(struct plumb_path *path, uint32_t from, uint32_t to, uint32_t kind,
                      int64_t length, uint32_t owner);

@@ -18,11 +18,15 @@ struct summarizer {
 	const uint32_t *user_of;
 	struct plumb_path_summaries *to;
 	int most;
-	uint32_t *nodes; /* of steps, two for each track */
-	int64_t *saved;
-	unsigned char *gone; /* by context */
-	unsigned char *done; /* by row of all tracks */
+	uint32_t *nodes;           /* of steps, two for each track; then the whole's last */
+	int64_t *saved;            /* by those and play */
+	unsigned char *gone, *one; /* by context: of all rows that wait to be taken out, of one */
+	unsigned char *done;       /* by row of all tracks */
 	uint32_t tries;
+	/* The rows that wait, and where the saving of the whole goes; NULL: nowhere. */
+	const struct plumb_path_row *rows[PLUMB_PATH_PLAYS];
+	int64_t *whole[PLUMB_PATH_PLAYS];
+	unsigned waiting;
 };
 
 static int
@@ -70,72 +74,85 @@ same_row(const struct plumb_path_row *a, const struct plumb_path_row *b)
 	return a->frame == b->frame && a->user == b->user;
 }
 
-/* The saving of ROW, which was just taken out, wherever it stands from track FROM on. */
+/* ROW is taken out for all tracks at once. */
 static void
-put_saving(struct summarizer *s, const struct plumb_path_row *row, uint32_t from)
+mark_done(struct summarizer *s, const struct plumb_path_row *row)
 {
-	for (uint32_t t = from; t < s->found->count; t++) {
-		struct plumb_path_summary *summary = &s->to->tracks[t];
-		int64_t step;
+	for (uint32_t t = 0; t < s->found->count; t++)
+		for (int i = 0; i < s->to->tracks[t].count; i++)
+			if (same_row(row, &s->to->tracks[t].rows[i]))
+				s->done[t * PLUMB_PATH_ROWS_MOST + (uint32_t)i] = 1;
+}
 
-		for (int i = 0; summary->known && i < summary->count; i++) {
-			if (!same_row(row, &summary->rows[i]))
-				continue;
-			step = plumb_path_step_saving(&s->found->tracks[t], &s->saved[2 * t]);
-			if (step != PLUMB_UNKNOWN && summary->savings[i] == PLUMB_UNKNOWN)
-				summary->savings[i] = step;
-			s->done[t * PLUMB_PATH_ROWS_MOST + (uint32_t)i] = 1;
-		}
+/* The saving of the row that was taken out in play K, wherever it stands. */
+static void
+put_saving(struct summarizer *s, unsigned k)
+{
+	for (uint32_t t = 0; t < s->found->count; t++) {
+		struct plumb_path_summary *summary = &s->to->tracks[t];
+		int64_t ends[2] = { s->saved[2 * t * PLUMB_PATH_PLAYS + k],
+			            s->saved[(2 * t + 1) * PLUMB_PATH_PLAYS + k] };
+
+		for (int i = 0; summary->known && i < summary->count; i++)
+			if (same_row(s->rows[k], &summary->rows[i]))
+				summary->savings[i] =
+					plumb_path_step_saving(&s->found->tracks[t], ends);
 	}
+	if (s->whole[k])
+		*s->whole[k] = s->saved[2 * s->found->count * PLUMB_PATH_PLAYS + k];
+}
+
+/* Plays the run again without each row that waits. */
+static int
+play(struct summarizer *s, const struct plumb_path_window *w)
+{
+	if (!s->waiting)
+		return 0;
+	if (!plumb_path_savings(w, s->gone, s->nodes, 2 * s->found->count + 1, s->saved))
+		return PLUMB_ESYSTEM;
+	for (unsigned k = 0; k < s->waiting; k++)
+		put_saving(s, k);
+	memset(s->gone, 0, s->path->profile->contexts_count);
+	s->tries += s->waiting;
+	s->waiting = 0;
+	return 0;
 }
 
 static int
-take_out(struct summarizer *s, const struct plumb_path_window *w, const struct plumb_path_row *row)
+take_out(struct summarizer *s, const struct plumb_path_window *w, const struct plumb_path_row *row,
+         int64_t *whole)
 {
-	plumb_path_row_contexts(s->path->profile, s->user_of, row, s->gone);
-	s->tries++;
-	return plumb_path_savings(w, s->gone, s->nodes, 2 * s->found->count, s->saved)
-	               ? 0
-	               : PLUMB_ESYSTEM;
+	mark_done(s, row);
+	plumb_path_row_contexts(s->path->profile, s->user_of, row, s->one);
+	for (uint32_t c = 0; c < s->path->profile->contexts_count; c++)
+		s->gone[c] |= (unsigned char)(s->one[c] << s->waiting);
+	s->rows[s->waiting] = row;
+	s->whole[s->waiting++] = whole;
+	return s->waiting < PLUMB_PATH_PLAYS ? 0 : play(s, w);
 }
 
-/* Each row once. */
+/* Each row once: those of the whole, then those of tracks. */
 static int
 find_savings(struct summarizer *s, const struct plumb_path_window *w)
-{
-	int code = 0;
-
-	for (uint32_t t = 0; !code && t < s->found->count; t++) {
-		const struct plumb_path_summary *summary = &s->to->tracks[t];
-
-		for (int i = 0;
-		     !code && summary->known && i < summary->count && s->tries < TRIES_MOST; i++) {
-			if (s->done[t * PLUMB_PATH_ROWS_MOST + (uint32_t)i] ||
-			    summary->rows[i].frame == PLUMB_NONE)
-				continue;
-			code = take_out(s, w, &summary->rows[i]);
-			if (!code)
-				put_saving(s, &summary->rows[i], t);
-		}
-	}
-	return code;
-}
-
-static int
-find_whole_savings(struct summarizer *s, const struct plumb_path_window *w)
 {
 	struct plumb_path_summary *whole = &s->to->whole;
 	int code = take(s, w, whole);
 
-	for (int i = 0; !code && i < whole->count; i++) {
-		if (whole->rows[i].frame == PLUMB_NONE)
-			continue;
-		plumb_path_row_contexts(s->path->profile, s->user_of, &whole->rows[i], s->gone);
-		whole->savings[i] = plumb_path_saving(w, s->gone);
-		if (whole->savings[i] == PLUMB_UNKNOWN)
-			code = PLUMB_ESYSTEM;
+	s->nodes[2 * s->found->count] = w->nodes ? w->order[w->last] : PLUMB_NONE;
+	for (int i = 0; !code && i < whole->count; i++)
+		if (whole->rows[i].frame != PLUMB_NONE)
+			code = take_out(s, w, &whole->rows[i], &whole->savings[i]);
+	for (uint32_t t = 0; !code && t < s->found->count; t++) {
+		const struct plumb_path_summary *summary = &s->to->tracks[t];
+
+		for (int i = 0; !code && summary->known && i < summary->count &&
+		                s->tries + s->waiting < TRIES_MOST;
+		     i++)
+			if (!s->done[t * PLUMB_PATH_ROWS_MOST + (uint32_t)i] &&
+			    summary->rows[i].frame != PLUMB_NONE)
+				code = take_out(s, w, &summary->rows[i], NULL);
 	}
-	return code;
+	return code ? code : play(s, w);
 }
 
 static int
@@ -145,8 +162,6 @@ take_whole(struct summarizer *s)
 	struct plumb_error error;
 	int code = plumb_path_open_whole(s->path, &w, &error);
 
-	if (!code)
-		code = find_whole_savings(s, &w);
 	if (!code)
 		code = find_savings(s, &w);
 	plumb_path_close(&w);
@@ -168,10 +183,11 @@ plumb_path_summarize(struct plumb_path *path, const struct plumb_iterations *fou
 	summaries->whole.iteration = PLUMB_NONE;
 	summaries->tracks = calloc(tracks + 1, sizeof *summaries->tracks);
 	s.nodes = calloc(2 * tracks + 1, sizeof *s.nodes);
-	s.saved = calloc(2 * tracks + 1, sizeof *s.saved);
+	s.saved = calloc((2 * tracks + 1) * PLUMB_PATH_PLAYS, sizeof *s.saved);
 	s.gone = calloc(path->profile->contexts_count + 1u, 1);
+	s.one = calloc(path->profile->contexts_count + 1u, 1);
 	s.done = calloc(tracks * PLUMB_PATH_ROWS_MOST + 1, 1);
-	if (summaries->tracks && s.nodes && s.saved && s.gone && s.done) {
+	if (summaries->tracks && s.nodes && s.saved && s.gone && s.one && s.done) {
 		code = 0;
 		for (uint32_t t = 0; !code && t < found->count; t++)
 			code = take_track(&s, t);
@@ -181,6 +197,7 @@ plumb_path_summarize(struct plumb_path *path, const struct plumb_iterations *fou
 	free(s.nodes);
 	free(s.saved);
 	free(s.gone);
+	free(s.one);
 	free(s.done);
 	return code ? plumb_fail(error, PLUMB_ESYSTEM, "not enough memory for the critical path")
 	            : 0;

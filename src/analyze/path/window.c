@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The path through a window, and the same window without some of its work. What a node waited for is known,
- * so it can be played again: it is there once all that comes before it is there, and its own delay, what of
- * its time nothing explains, has passed. With nothing gone that gives the times as they were measured.
+ * The path through a window. What a node waited for is known, so the window can be played again (play.c): a
+ * node is there once all that comes before it is there, and its own delay, what of its time nothing explains,
+ * has passed. With nothing gone that gives the times as they were measured.
  */
 #include <stdlib.h>
 
@@ -15,31 +15,8 @@
 
 /* ---- what comes before a node ---- */
 
-static int64_t
-length_before(const struct plumb_path *path, uint32_t node)
-{
-	const struct plumb_path_node *n = &path->nodes[node];
-	bool begins = n->flags & PLUMB_PATH_WORK && node % 2 == 0;
-
-	return begins || n->flags & PLUMB_PATH_WAITS ? 0 : n->at - path->nodes[n->before].at;
-}
-
-static bool
-is_gate(const struct plumb_path *path, uint32_t node)
-{
-	return node >= 2 * path->profile->spans_count;
-}
-
-/* GONE may be NULL: nothing is. */
-static bool
-is_gone(const struct plumb_path *path, uint32_t span, const unsigned char *gone)
-{
-	return gone && span != PLUMB_NONE && gone[path->profile->spans[span].context];
-}
-
 struct play {
 	const struct plumb_path_window *window;
-	const unsigned char *gone;
 	const int64_t *times; /* by place in the order */
 };
 
@@ -71,8 +48,7 @@ ready(const struct play *play, uint32_t place, uint32_t *binding)
 
 	*binding = BY_NOTHING;
 	if (n->before != PLUMB_NONE) {
-		at = after(play, place, n->before,
-		           is_gone(path, n->owner, play->gone) ? 0 : length_before(path, node));
+		at = after(play, place, n->before, plumb_path_length_before(path, node));
 		if (at > best) {
 			best = at;
 			*binding = BY_BEFORE;
@@ -80,11 +56,8 @@ ready(const struct play *play, uint32_t place, uint32_t *binding)
 	}
 	for (uint32_t e = n->edge; e != PLUMB_NONE; e = path->edges.items[e].next) {
 		const struct plumb_path_edge *edge = &path->edges.items[e];
-		bool without = is_gone(path, edge->owner, play->gone);
 
-		if (edge->kind == PLUMB_PATH_BY_SYNC && is_gone(path, node / 2, play->gone))
-			continue;
-		at = after(play, place, edge->from, without ? 0 : edge->length);
+		at = after(play, place, edge->from, edge->length);
 		if (at > best) {
 			best = at;
 			*binding = e;
@@ -168,7 +141,7 @@ step(const struct plumb_path *path, uint32_t node, uint32_t binding,
 {
 	const struct plumb_profile *p = path->profile;
 	const struct plumb_path_node *n = &path->nodes[node];
-	uint32_t span = is_gate(path, node) ? PLUMB_NONE : node / 2, owner = n->owner;
+	uint32_t span = plumb_path_is_gate(path, node) ? PLUMB_NONE : node / 2, owner = n->owner;
 	uint32_t from = n->before, at = span;
 
 	segment->kind = PLUMB_PATH_HOST;
@@ -326,7 +299,7 @@ plumb_path_end_of(const struct plumb_path *path, uint32_t process)
 static void
 measure(struct plumb_path_window *w)
 {
-	struct play play = { w, NULL, w->at };
+	struct play play = { w, w->at };
 
 	for (uint32_t i = 0; i < w->nodes; i++) {
 		int64_t then = ready(&play, i, &w->binding[i]);
@@ -401,15 +374,6 @@ plumb_path_open_whole(struct plumb_path *path, struct plumb_path_window *window,
 	return open_found(&search, found, last, window, error);
 }
 
-bool
-plumb_path_has(const struct plumb_path_window *w, const unsigned char *gone)
-{
-	for (uint32_t i = 0; i < w->nodes; i++)
-		if (!is_gate(w->path, w->order[i]) && is_gone(w->path, w->order[i] / 2, gone))
-			return true;
-	return false;
-}
-
 void
 plumb_path_close(struct plumb_path_window *w)
 {
@@ -424,54 +388,4 @@ plumb_path_close(struct plumb_path_window *w)
 	w->order = w->binding = NULL;
 	w->at = w->delay = NULL;
 	w->count = w->nodes = 0;
-}
-
-/* The times of all nodes without what is GONE, by place in the order; malloced. */
-static int64_t *
-play_without(const struct plumb_path_window *w, const unsigned char *gone)
-{
-	const struct plumb_path *path = w->path;
-	int64_t *times = malloc(((size_t)w->nodes + 1) * sizeof *times);
-	struct play play = { w, gone, times };
-	uint32_t binding;
-
-	for (uint32_t i = 0; times && i < w->nodes; i++) {
-		uint32_t node = w->order[i];
-		int64_t then = ready(&play, i, &binding);
-
-		if (then == INT64_MIN)
-			times[i] = path->nodes[node].at;
-		else if (is_gate(path, node) || !is_gone(path, node / 2, gone))
-			times[i] = then + w->delay[i];
-		else
-			times[i] = then;
-	}
-	return times;
-}
-
-int64_t
-plumb_path_saving(const struct plumb_path_window *w, const unsigned char *gone)
-{
-	int64_t saved;
-
-	return plumb_path_savings(w, gone, w->nodes ? &w->order[w->last] : NULL, w->nodes > 0,
-	                          &saved)
-	               ? (w->nodes ? saved : 0)
-	               : PLUMB_UNKNOWN;
-}
-
-bool
-plumb_path_savings(const struct plumb_path_window *w, const unsigned char *gone,
-                   const uint32_t *nodes, uint32_t count, int64_t *saved)
-{
-	int64_t *times = play_without(w, gone);
-
-	for (uint32_t i = 0; times && i < count; i++) {
-		uint32_t place = nodes[i] == PLUMB_NONE ? PLUMB_NONE : w->path->position[nodes[i]];
-
-		saved[i] = place < w->nodes ? w->path->nodes[nodes[i]].at - times[place]
-		                            : PLUMB_UNKNOWN;
-	}
-	free(times);
-	return times != NULL;
 }
