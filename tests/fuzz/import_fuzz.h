@@ -33,6 +33,10 @@ import_fuzz_file(const struct plumb_format *format, struct plumb_import_file *fi
 		code = plumb_builder_finish(builder, &profile, &error);
 	if (code && (!*error.message || strlen(error.message) >= sizeof error.message - 1))
 		abort();
+#ifdef IMPORT_FUZZ_THEN
+	if (!code)
+		IMPORT_FUZZ_THEN(&profile);
+#endif
 	plumb_profile_free(&profile);
 	plumb_trace_free(trace);
 	plumb_builder_free(builder);
