@@ -80,7 +80,7 @@ read_knobs(void)
 		.buffer_bytes = (size_t)knob("PLUMB_CUPTI_BUFFER_BYTES", 1 << 20),
 		.buffers = (unsigned)knob("PLUMB_CUPTI_BUFFERS", 32),
 		.ring_log2 = (unsigned)knob("PLUMB_CUPTI_RING_LOG2", 18),
-		.kinds = (unsigned)knob("PLUMB_CUPTI_KINDS", 15),
+		.kinds = (unsigned)knob("PLUMB_CUPTI_KINDS", 63),
 		.callbacks = knob("PLUMB_CUPTI_CALLBACKS", 1) != 0,
 		.zeroed = knob("PLUMB_CUPTI_ZEROED", 1) != 0,
 		.per_thread = (int)knob("PLUMB_CUPTI_PER_THREAD", 1),

@@ -243,7 +243,8 @@ struct plumb_cuda_knobs {
 	size_t buffer_bytes; /* BUFFER_BYTES (1 MiB): of one buffer of records */
 	unsigned buffers;   /* BUFFERS (32): at most so many; each thread that launches fills one */
 	unsigned ring_log2; /* RING_LOG2 (18): launches that may wait for their record */
-	unsigned kinds;     /* KINDS (15): 1 kernels, 2 copies, 4 peer copies, 8 sets */
+	unsigned kinds;     /* KINDS (63): 1 kernels, 2 copies, 4 peer copies, 8 sets; of traces
+	                       16 synchronisations, 32 events */
 	bool callbacks;     /* CALLBACKS (1): 0 leaves driver calls unseen */
 	bool zeroed;        /* ZEROED (1): the service thread zeroes buffers, CUPTI need not */
 	int per_thread;     /* PER_THREAD (1): a buffer for each thread, since 12.3 */

@@ -70,20 +70,23 @@ _Atomic bool plumb_slot_paused;
 static const struct {
 	CUpti_ActivityKind kind;
 	unsigned bit;
+	bool traces; /* for traces alone, which do without where a version refuses */
 } kinds[] = {
-	{ CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, 1 },
-	{ CUPTI_ACTIVITY_KIND_MEMCPY, 2 },
-	{ CUPTI_ACTIVITY_KIND_MEMCPY2, 4 },
-	{ CUPTI_ACTIVITY_KIND_MEMSET, 8 },
+	{ CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, 1, false },
+	{ CUPTI_ACTIVITY_KIND_MEMCPY, 2, false },
+	{ CUPTI_ACTIVITY_KIND_MEMCPY2, 4, false },
+	{ CUPTI_ACTIVITY_KIND_MEMSET, 8, false },
+	{ CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, 16, true },
+	{ CUPTI_ACTIVITY_KIND_CUDA_EVENT, 32, true },
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 
-/* Those that a trace has beside them. It does without where a version refuses. */
-static const CUpti_ActivityKind kinds_of_traces[] = {
-	CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
-	CUPTI_ACTIVITY_KIND_CUDA_EVENT,
-};
-#define KINDS_OF_TRACES (sizeof kinds_of_traces / sizeof *kinds_of_traces)
+/* Is the I-th of kinds[] asked for? */
+static bool
+is_wanted(size_t i)
+{
+	return plumb_cuda_knobs.kinds & kinds[i].bit && (plumb_trace_on || !kinds[i].traces);
+}
 
 /* Libraries of tools that take the slot, by the start of their file names. */
 static const struct {
@@ -180,22 +183,20 @@ static void
 disable_kinds(void)
 {
 	for (size_t i = 0; i < KINDS; i++)
-		if (plumb_cuda_knobs.kinds & kinds[i].bit)
+		if (is_wanted(i))
 			plumb_cupti.ActivityDisable(kinds[i].kind);
-	for (size_t i = 0; plumb_trace_on && i < KINDS_OF_TRACES; i++)
-		plumb_cupti.ActivityDisable(kinds_of_traces[i]);
 }
 
 static CUptiResult
 enable_kinds(void)
 {
-	CUptiResult result = CUPTI_SUCCESS;
-	for (size_t i = 0; i < KINDS && result == CUPTI_SUCCESS; i++)
-		if (plumb_cuda_knobs.kinds & kinds[i].bit)
-			result = plumb_cupti.ActivityEnable(kinds[i].kind);
-	for (size_t i = 0; plumb_trace_on && i < KINDS_OF_TRACES && result == CUPTI_SUCCESS; i++)
-		plumb_cupti.ActivityEnable(kinds_of_traces[i]);
-	return result;
+	for (size_t i = 0; i < KINDS; i++) {
+		CUptiResult result =
+			is_wanted(i) ? plumb_cupti.ActivityEnable(kinds[i].kind) : CUPTI_SUCCESS;
+		if (result != CUPTI_SUCCESS && !kinds[i].traces)
+			return result;
+	}
+	return CUPTI_SUCCESS;
 }
 
 /* ---- records of replays ---- */
