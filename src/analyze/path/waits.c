@@ -18,37 +18,19 @@
 
 /* ---- as recorded ---- */
 
-/* The last work on the stream TRACK that was handed over by AT, or the first one after. */
+/* The last work on the stream TRACK that was handed over by the time AT, or the first one after. CALL, if it is not 0:
+ * by that call instead, which has no span of its own; numbers ascend in the order of the calls, and the works of a
+ * stream run in that order. */
 static uint32_t
-handed_over(const struct plumb_path *path, uint32_t track, int64_t at, bool after)
+handed_over(const struct plumb_path *path, uint32_t track, int64_t at, uint64_t call, bool after)
 {
 	uint32_t low = path->first_span[track], high = path->first_span[track + 1], first = low;
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (path->submitted[middle] <= at)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (after)
-		return low < path->first_span[track + 1] ? low : PLUMB_NONE;
-	return low > first ? low - 1 : PLUMB_NONE;
-}
-
-/* Likewise by the number of a call that has no span of its own: numbers ascend in the order of the calls, and
- * the works of a stream run in that order. */
-static uint32_t
-handed_over_before(const struct plumb_path *path, uint32_t track, uint64_t call, bool after)
-{
-	const struct plumb_span *spans = path->profile->spans;
-	uint32_t low = path->first_span[track], high = path->first_span[track + 1], first = low;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (spans[middle].correlation <= call)
+		if (call ? path->profile->spans[middle].correlation <= call
+		         : path->submitted[middle] <= at)
 			low = middle + 1;
 		else
 			high = middle;
@@ -101,7 +83,7 @@ wait_for_all(struct plumb_path *path, const struct plumb_wait *wait, uint32_t ca
 		if (p->tracks[t].kind != PLUMB_TRACK_STREAM ||
 		    (wait->device != PLUMB_NONE && p->tracks[t].device != wait->device))
 			continue;
-		work = handed_over(path, t, at, false);
+		work = handed_over(path, t, at, 0, false);
 		if (work != PLUMB_NONE && !wait_for(path, work, end, PLUMB_PATH_BY_SYNC))
 			return false;
 	}
@@ -122,6 +104,13 @@ add_sync(struct plumb_path *path, const struct plumb_wait *wait, uint32_t call, 
 	return done;
 }
 
+/* When the call SPAN began; 0 for none. */
+static int64_t
+begin_of(const struct plumb_path *path, uint32_t span)
+{
+	return span == PLUMB_NONE ? 0 : path->nodes[plumb_path_begin(span)].at;
+}
+
 static bool
 add_wait(struct plumb_path *path, const struct plumb_wait *wait, unsigned char *known)
 {
@@ -139,12 +128,10 @@ add_wait(struct plumb_path *path, const struct plumb_wait *wait, unsigned char *
 		known[call] = 1;
 	if (wait->awaited != PLUMB_NONE && p->tracks[wait->awaited].kind == PLUMB_TRACK_STREAM) {
 		uint32_t until = wait->after ? after : call;
+		uint64_t number = wait->after ? wait->after : wait->call;
 
-		work = until != PLUMB_NONE
-		               ? handed_over(path, wait->awaited,
-		                             path->nodes[plumb_path_begin(until)].at, false)
-		               : handed_over_before(path, wait->awaited,
-		                                    wait->after ? wait->after : wait->call, false);
+		work = handed_over(path, wait->awaited, begin_of(path, until),
+		                   until == PLUMB_NONE ? number : 0, false);
 	}
 	if (!by_stream)
 		return add_sync(path, wait, call, work);
@@ -152,10 +139,8 @@ add_wait(struct plumb_path *path, const struct plumb_wait *wait, unsigned char *
 		path->facts.unmatched++;
 		return true;
 	}
-	uint32_t next = call != PLUMB_NONE
-	                        ? handed_over(path, wait->track,
-	                                      path->nodes[plumb_path_begin(call)].at, true)
-	                        : handed_over_before(path, wait->track, wait->call, true);
+	uint32_t next = handed_over(path, wait->track, begin_of(path, call),
+	                            call == PLUMB_NONE ? wait->call : 0, true);
 	if (next == PLUMB_NONE || next == work)
 		return true; /* nothing came after it */
 	path->facts.events++;
