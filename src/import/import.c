@@ -113,8 +113,14 @@ import_one(const char *path, bool several, struct plumb_trace *trace, struct ser
 	if (!code && !(*format = format_of(&file))) {
 		char known[600];
 		known_formats(known, sizeof known);
-		code = plumb_fail(&own, PLUMB_EINPUT, "%s: is of no known format; plumb reads %s",
-		                  path, known);
+		code = file.input
+		               ? plumb_fail(&own, PLUMB_EINPUT,
+		                            "%s: is of no known format; plumb reads %s", path,
+		                            known)
+		               : plumb_fail(&own, PLUMB_EINPUT,
+		                            "%s: is a folder, and no HPCToolkit database; name a "
+		                            "profile or a trace in it",
+		                            path);
 	}
 	if (!code)
 		code = begin_file(series, &file, *format, several, trace, &own);

@@ -52,3 +52,51 @@ def test_evidence_for_people_is_rounded_and_lists_each_name_once():
     for names in re.findall(r"(?:names|kernels) ((?:[^;,]+; )+[^;,]+)", text):
         listed = names.split(" and ")[0].split("; ")
         assert len(set(listed)) == len(listed), names
+
+
+# ---- tables ----
+
+def test_tables_say_once_what_is_the_same_in_all_rows(recorded):
+    text = text_of("tables", recorded("planted/sleep.plumb"), "A2", "A4", "A9")
+    assert "in all rows: layer_duration_kind complete, layer_host_duration_kind operators\n" in text
+    assert text.count("layer_duration_kind") == 1
+    assert "GPU_theoretical_flops (GFLOPS) 67000" in text
+
+
+def test_tables_of_nothing_known_have_no_rows(recorded):
+    text = text_of("tables", recorded("planted/sleep.plumb"), "A4")
+    assert text.splitlines() == ["A4 layer memory allocation", "nothing of this is known",
+                                 "not known: layer_allocated_bytes, layer_peak_allocated_bytes"]
+
+
+# ---- diff ----
+
+def test_diff_tells_the_environment_in_units(recorded):
+    text = text_of("diff", recorded("waits.plumb"), recorded("planted/sleep.plumb"))
+    assert "  host.memory_bytes  126 GiB → 252 GiB\n" in text
+
+
+def test_diff_of_plurals_and_of_how_long_was_recorded(recorded):
+    text = text_of("diff", recorded("resnet/b1.plumb"), recorded("resnet/b256.plumb"))
+    assert "(5 measured, 1 outlier) " in text and "recorded_ns" not in text
+
+
+# ---- wrong use ----
+
+@pytest.mark.parametrize(("words", "code", "message"), [
+    (["tables", "F", "swapped"], 1, "swapped takes two profiles or more"),
+    (["tables", "F", "--runs", "0"], 1, "--runs takes a number above 0"),
+    (["tables", "F", "--bandwidth", "0"], 1, "--bandwidth takes a number above 0"),
+    (["tables", "F", "--stat", "p101"], 1, 'no statistic "p101"; there are trimmed, '),
+    (["tables", "F", "--batch", "1,2"], 1, "--batch has 2 sizes for 1 FILE, and takes one for each"),
+    (["iters", DATA], 2, "is a folder, and no HPCToolkit database; name a profile or a trace in it"),
+    (["diff", "F", "F", "--gate", "iteration.tim<+5%"], 1,
+     'no measure or metric "iteration.tim"; measures are iteration.time, '),
+    (["diff", "F", "F", "--gate", "iteration.time<5"], 1,
+     "iteration.time is a time, its limit a bare number; give it as +5% or as +2ms"),
+    (["diff", "F", "F", "--gate", "op.calls<5ms"], 1, "op.calls is a bare number, its limit a time"),
+])
+def test_wrong_use_has_one_line_that_says_what_helps(recorded, words, code, message):
+    path = recorded("planted/sleep.plumb")
+    error = text_of(*[path if word == "F" else word for word in words], code=code)
+    assert message in error and error.count("\n") == 1, error
