@@ -54,6 +54,19 @@ def test_evidence_for_people_is_rounded_and_lists_each_name_once():
         assert len(set(listed)) == len(listed), names
 
 
+# ---- iters ----
+
+def test_explaining_in_words(recorded):
+    text = text_of("iters", recorded("planted/slowcopy.plumb"), "--explain", "25")
+    assert ", none of the 8.00 MiB that others copy: copy pageable→device at planted_program.py:35\n" in text
+    assert "0x the bytes" not in text and text.count("behind GPU work") == 1
+    assert not re.search(r" 1\.0x as long", text_of("iters", recorded("resnet/b8.plumb"), "--explain", "3"))
+
+
+def test_one_wait_is_no_waits(recorded):
+    assert "inferred, not recorded: 1 wait of the host\n" in text_of("iters", recorded("waits.plumb"))
+
+
 # ---- tables ----
 
 def test_tables_say_once_what_is_the_same_in_all_rows(recorded):
