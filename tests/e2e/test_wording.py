@@ -103,6 +103,7 @@ def test_diff_of_plurals_and_of_how_long_was_recorded(recorded):
     (["tables", "F", "--stat", "p101"], 1, 'no statistic "p101"; there are trimmed, '),
     (["tables", "F", "--batch", "1,2"], 1, "--batch has 2 sizes for 1 FILE, and takes one for each"),
     (["iters", DATA], 2, "is a folder, and no HPCToolkit database; name a profile or a trace in it"),
+    (["iters", DATA / "planted" / "sleep.plumb.gz"], 2, "or packed; unpack it first (gunzip)"),
     (["diff", "F", "F", "--gate", "iteration.tim<+5%"], 1,
      'no measure or metric "iteration.tim"; measures are iteration.time, '),
     (["diff", "F", "F", "--gate", "iteration.time<5"], 1,
