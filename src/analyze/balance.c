@@ -255,9 +255,10 @@ draft_pair(struct balance *b, const struct pair *pair)
 		         (double)pair->backward / (double)pair->forward);
 	plumb_draft_begin(&draft, NULL, pair->context);
 	plumb_draft_key(&draft, "%s %s", name ? name : "", where);
+	plumb_study_under(b->study, " at ", pair->user, where, sizeof where);
 	plumb_draft_title(
 		&draft,
-		"the backward pass of %s at %s takes %s, its forward pass %s%s (%s of the GPU "
+		"the backward pass of %s%s takes %s, its forward pass %s%s (%s of the GPU "
 		"time)",
 		plumb_study_name(b->study, pair->op, label, sizeof label), where,
 		plumb_format_time(backward, pair->backward),

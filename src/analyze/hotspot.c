@@ -76,14 +76,14 @@ write_title(const struct hotspots *h, const struct level *level, const struct pl
 	char share[PLUMB_FORMAT_SIZE], name[420], line[420];
 
 	plumb_format_share(share, part, 1);
-	plumb_study_line(h->study, user, line, sizeof line);
+	plumb_study_under(h->study, ", most of it under ", user, line, sizeof line);
 	if (level->by == PLUMB_BY_USER_LINE)
 		plumb_draft_title(draft, "%s takes %s of %s",
 		                  plumb_study_line(h->study, row->frame, name, sizeof name), share,
 		                  whole);
 	else
-		plumb_draft_title(draft, "%s %s takes %s of %s, most of it under %s", level->what,
-		                  plumb_study_name(h->study, row->frame, name, sizeof name), share,
+		plumb_draft_title(draft, "%s %s takes %s of %s%s", level->what,
+		                  plumb_study_short(h->study, row->frame, name, sizeof name), share,
 		                  whole, line);
 	if (level->by == PLUMB_BY_KERNEL)
 		plumb_draft_advice(draft,

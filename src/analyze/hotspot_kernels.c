@@ -120,16 +120,15 @@ draft_layout(struct plumb_study *s, struct layout *layout, const unsigned char *
 	plumb_draft_begin(&draft, "layout", context == PLUMB_NONE ? layout->best : context);
 	plumb_draft_key(&draft, "layout");
 	plumb_format_share(share, part, 1);
-	plumb_study_line(s, line, where, sizeof where);
+	plumb_study_under(s, op == PLUMB_NONE ? ", most of it under " : " under ", line, where,
+	                  sizeof where);
 	if (op == PLUMB_NONE)
-		plumb_draft_title(&draft,
-		                  "layout conversions take %s of the GPU time, most of it under %s",
-		                  share, where);
+		plumb_draft_title(&draft, "layout conversions take %s of the GPU time%s", share,
+		                  where);
 	else
-		plumb_draft_title(
-			&draft,
-			"layout conversions take %s of the GPU time, most of it in %s under %s",
-			share, plumb_study_name(s, op, name, sizeof name), where);
+		plumb_draft_title(&draft,
+		                  "layout conversions take %s of the GPU time, most of it in %s%s",
+		                  share, plumb_study_name(s, op, name, sizeof name), where);
 	plumb_draft_advice(
 		&draft, "The library computes in NHWC and gets its tensors in NCHW, so that it "
 			"converts them before and after. Keep the model and its inputs in "
@@ -238,12 +237,12 @@ draft_copies(struct plumb_study *s, const unsigned char *match, uint32_t line,
 	plumb_draft_begin(&draft, "copies",
 	                  wanted_by(s, best) == PLUMB_NONE ? best : wanted_by(s, best));
 	plumb_draft_key(&draft, "%s", plumb_study_line(s, line, where, sizeof where));
-	plumb_draft_title(&draft,
-	                  "%s spends %s of the GPU time on copying and converting tensors, most of "
-	                  "it for %s",
-	                  where, plumb_format_share(share, part, 1),
-	                  top == PLUMB_NONE ? "no operator"
-	                                    : plumb_study_name(s, top, name, sizeof name));
+	plumb_draft_title(
+		&draft,
+		"%s spends %s of the GPU time on copying and converting tensors, most of "
+		"it for %s",
+		line == PLUMB_NONE ? "the program" : where, plumb_format_share(share, part, 1),
+		top == PLUMB_NONE ? "no operator" : plumb_study_name(s, top, name, sizeof name));
 	plumb_draft_advice(&draft,
 	                   "Such kernels move bytes and compute nothing. Keep tensors in one dtype "
 	                   "and layout from one operator to the next, convert once outside the "

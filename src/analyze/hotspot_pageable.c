@@ -191,6 +191,7 @@ draft_group(struct pageable *s, const struct group *g, int64_t cost)
 	char where[420], bytes[PLUMB_FORMAT_SIZE], count[PLUMB_FORMAT_SIZE],
 		time[PLUMB_FORMAT_SIZE];
 	const char *name = plumb_text(s->study->profile, s->study->profile->frames[g->frame].name);
+	const char *who = g->user == PLUMB_NONE ? "the program" : where;
 	struct plumb_draft draft;
 
 	plumb_study_line(s->study, g->user, where, sizeof where);
@@ -201,7 +202,7 @@ draft_group(struct pageable *s, const struct group *g, int64_t cost)
 	if (g->to_device) {
 		plumb_draft_title(
 			&draft, "%s copies %s from pageable memory to the GPU in %s copies; %s %s",
-			where, bytes, count, g->wait > 0 ? "for them the host waits" : "they take",
+			who, bytes, count, g->wait > 0 ? "for them the host waits" : "they take",
 			plumb_format_time(time, g->wait > 0 ? g->wait : g->time));
 		plumb_draft_advice(
 			&draft, "Copy from pinned memory without waiting: pin_memory=True in the "
@@ -212,7 +213,7 @@ draft_group(struct pageable *s, const struct group *g, int64_t cost)
 			&draft,
 			"%s copies %s from the GPU to pageable memory in %s copies, %s on "
 			"the GPU's side",
-			where, bytes, count, plumb_format_time(time, g->time));
+			who, bytes, count, plumb_format_time(time, g->time));
 		plumb_draft_advice(&draft,
 		                   "Copy into a pinned tensor that is kept "
 		                   "(torch.empty(…, pin_memory=True)) with non_blocking=True, and "

@@ -185,9 +185,10 @@ draft_busy(struct latency *l, const struct plumb_units *units, uint32_t unit, co
 	plumb_units_key(s, units, unit, &draft);
 	plumb_draft_title(
 		&draft,
-		"%s keeps the CPU busy for %s and the GPU for %s; the GPU idles %s of the time",
+		"%s keeps the CPU busy for %s and the GPU %s%s; the GPU idles %s of the time",
 		plumb_units_title(s, member, name, sizeof name), plumb_format_time(host, b->host),
-		plumb_format_time(gpu, b->gpu),
+		b->gpu > 0 ? "for " : "not at all",
+		b->gpu > 0 ? plumb_format_time(gpu, b->gpu) : "",
 		plumb_format_share(idle, (double)l->idle_ns, (double)s->span_ns));
 	plumb_draft_advice(
 		&draft,
@@ -289,11 +290,11 @@ draft_wait(struct latency *l, uint32_t line, const struct plumb_stat *wait, uint
 	plumb_draft_begin(&draft, "wait", context);
 	plumb_study_line(s, line, where, sizeof where);
 	plumb_draft_key(&draft, "%s", where);
-	plumb_draft_title(&draft,
-	                  "%s waits for the GPU %s times, %s in all; the GPU idles %s of the time",
-	                  where, plumb_format_count(count, (int64_t)wait->count),
-	                  plumb_format_time(time, wait->sum),
-	                  plumb_format_share(idle, (double)l->idle_ns, (double)s->span_ns));
+	plumb_draft_title(
+		&draft, "%s waits for the GPU %s times, %s in all; the GPU idles %s of the time",
+		line == PLUMB_NONE ? "the program" : where,
+		plumb_format_count(count, (int64_t)wait->count), plumb_format_time(time, wait->sum),
+		plumb_format_share(idle, (double)l->idle_ns, (double)s->span_ns));
 	plumb_draft_advice(&draft,
 	                   "While the host waits it starts nothing, and afterwards the GPU has "
 	                   "nothing to do until new work arrives. Read results (.item(), .cpu(), "

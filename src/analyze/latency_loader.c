@@ -190,9 +190,9 @@ plumb_latency_loading(struct latency *l)
 	plumb_study_line(s, line, where, sizeof where);
 	plumb_draft_begin(&draft, "loading", best);
 	plumb_draft_key(&draft, "%s", where);
-	plumb_draft_title(&draft,
-	                  "loading data at %s takes the training process %s, %s of the time", where,
-	                  plumb_format_time(time, ns),
+	plumb_study_under(s, " at ", line, where, sizeof where);
+	plumb_draft_title(&draft, "loading data%s takes the training process %s, %s of the time",
+	                  where, plumb_format_time(time, ns),
 	                  plumb_format_share(share, (double)ns, (double)s->scale_ns));
 	plumb_draft_advice(&draft,
 	                   "Load beside training: DataLoader(num_workers=…) up to the number of "

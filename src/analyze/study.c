@@ -8,7 +8,10 @@
 #include <string.h>
 
 #include "analyze/group.h"
+#include "base/format.h"
 #include "model/user_code.h"
+
+#define SHORT_PART 35 /* bytes at either end of a long name */
 
 /* ---- what is worked out once ---- */
 
@@ -225,6 +228,20 @@ plumb_study_line(const struct plumb_study *study, uint32_t frame, char *text, si
 }
 
 char *
+plumb_study_under(const struct plumb_study *study, const char *before, uint32_t frame, char *text,
+                  size_t size)
+{
+	char line[420];
+
+	if (frame >= study->profile->frames_count)
+		*text = '\0';
+	else
+		snprintf(text, size, "%s%s", before,
+		         plumb_study_line(study, frame, line, sizeof line));
+	return text;
+}
+
+char *
 plumb_study_name(const struct plumb_study *study, uint32_t frame, char *text, size_t size)
 {
 	static const char anonymous[] = "(anonymous namespace)";
@@ -242,6 +259,26 @@ plumb_study_name(const struct plumb_study *study, uint32_t frame, char *text, si
 	if (end == label)
 		end = label + strlen(label);
 	snprintf(text, size, "%.*s", (int)(end - label < 400 ? end - label : 400), label);
+	return text;
+}
+
+char *
+plumb_study_short(const struct plumb_study *study, uint32_t frame, char *text, size_t size)
+{
+	char name[420];
+	size_t bytes = strlen(plumb_study_name(study, frame, name, sizeof name));
+	size_t head = SHORT_PART, tail = bytes - SHORT_PART;
+
+	if (bytes <= 2 * SHORT_PART + 1) {
+		snprintf(text, size, "%s", name);
+		return text;
+	}
+	/* Not within a character. */
+	while (((unsigned char)name[head] & 0xc0) == 0x80)
+		head--;
+	while (((unsigned char)name[tail] & 0xc0) == 0x80)
+		tail++;
+	snprintf(text, size, "%.*s" PLUMB_ELLIPSIS "%s", (int)head, name, name + tail);
 	return text;
 }
 

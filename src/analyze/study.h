@@ -62,12 +62,17 @@ const char *plumb_study_environment(const struct plumb_study *study, const char 
 /* Time not busy on the devices; PLUMB_UNKNOWN where that is not known. */
 int64_t plumb_study_idle(const struct plumb_study *study);
 
-/* ---- words for titles, beside base/format.h; both write to TEXT of SIZE bytes and return it ---- */
+/* ---- words for titles, beside base/format.h; all write to TEXT of SIZE bytes and return it ---- */
 
-/* "train.py:41" of a Python frame; "no line of yours" for PLUMB_NONE. */
+/* "train.py:41" of a Python frame; "no line of your code" for PLUMB_NONE. */
 char *plumb_study_line(const struct plumb_study *study, uint32_t frame, char *text, size_t size);
+/* BEFORE and that line; nothing for PLUMB_NONE: of a title that names no line. */
+char *plumb_study_under(const struct plumb_study *study, const char *before, uint32_t frame,
+                        char *text, size_t size);
 /* A frame's name without template arguments and parameters. */
 char *plumb_study_name(const struct plumb_study *study, uint32_t frame, char *text, size_t size);
+/* Likewise, what is long without its middle. */
+char *plumb_study_short(const struct plumb_study *study, uint32_t frame, char *text, size_t size);
 /* user_file and user_line (null where there is none) into EVIDENCE. */
 void
 plumb_study_line_json(const struct plumb_study *study, struct plumb_json *evidence, uint32_t frame);

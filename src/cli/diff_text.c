@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "cli/diff.h"
 #include "cli/label.h"
+#include "cli/options.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 
@@ -70,17 +71,37 @@ interval(char *text, const struct plumb_change *c)
 
 /* ---- the head ---- */
 
+/* Bytes as such, by the name of KEY. */
+static void
+print_value(const char *key, const char *value, FILE *out)
+{
+	size_t length = strlen(key);
+	int64_t bytes = value && length > 6 && !strcmp(key + length - 6, "_bytes")
+	                        ? plumb_parse_number(value)
+	                        : -1;
+	char text[PLUMB_FORMAT_SIZE];
+
+	plumb_text_print(out, bytes >= 0 ? plumb_format_bytes(text, bytes)
+	                      : value    ? value
+	                                 : PLUMB_DASH);
+}
+
 static void
 print_environment(const struct plumb_diff_environment *environment, FILE *out)
 {
+	int widest = 0;
+
 	fputs(environment->count ? "environment\n" : "environment: nothing differs\n", out);
+	for (uint32_t i = 0; i < environment->count; i++)
+		if ((int)strlen(environment->facts[i].key) > widest)
+			widest = (int)strlen(environment->facts[i].key);
 	for (uint32_t i = 0; i < environment->count; i++) {
 		const struct plumb_diff_fact *fact = &environment->facts[i];
 
-		fprintf(out, "  %-16s ", fact->key);
-		plumb_text_print(out, fact->before ? fact->before : PLUMB_DASH);
+		fprintf(out, "  %-*s  ", widest, fact->key);
+		print_value(fact->key, fact->before, out);
 		fputs(" \xe2\x86\x92 ", out);
-		plumb_text_print(out, fact->after ? fact->after : PLUMB_DASH);
+		print_value(fact->key, fact->after, out);
 		fputc('\n', out);
 	}
 }
@@ -97,7 +118,8 @@ print_runs(const struct plumb_diff_run *runs, uint32_t from, uint32_t to, FILE *
 		fprintf(out, "%.6g (%" PRIu32 " measured%s", runs[r].iterations, runs[r].measured,
 		        runs[r].newest ? ", the newest" : "");
 		if (runs[r].left_out)
-			fprintf(out, ", %" PRIu32 " outliers", runs[r].left_out);
+			fprintf(out, ", %" PRIu32 " outlier%s", runs[r].left_out,
+			        runs[r].left_out == 1 ? "" : "s");
 		fputc(')', out);
 	}
 }
@@ -224,7 +246,10 @@ print_rows(const struct plumb_compared *c, FILE *out, int width)
 	struct plumb_table *table = plumb_table_new(columns, sizeof columns / sizeof *columns);
 	bool context = !strcmp(c->by, "context");
 
-	fprintf(out, "\n%s by %s (%s)\n\n", c->metric, c->by, plumb_diff_statistic(c));
+	fprintf(out, "\n%s by %s", c->metric, c->by);
+	if (strcmp(c->by, "iteration") != 0)
+		fprintf(out, " (%s)", plumb_diff_statistic(c));
+	fputs("\n\n", out);
 	for (uint32_t i = 0; i < c->table->count; i++) {
 		char text[2000];
 		uint32_t depth = context ? depth_of(c->table, i) : 0;

@@ -20,6 +20,7 @@
 #define WIDEST 120
 #define MOST_DEVICES 16
 #define LISTED 3 /* elements of a list in the evidence */
+#define NAME_MOST 60
 
 /* ---- evidence on one line: {"gpu_time_ns": 5, …} as "gpu_time 5 ns, …" ---- */
 
@@ -71,21 +72,25 @@ is_key(const char *text, size_t bytes, const char *key)
 	return bytes == strlen(key) && !memcmp(text, key, bytes);
 }
 
-/* A name of a list, without what makes kernels' names long. */
-static void
-write_name(FILE *out, const char *text, size_t bytes)
+/* A name of a list, without what makes kernels' names long: from *TEXT on; returns its bytes. */
+static size_t
+core_of_name(const char **text, size_t bytes)
 {
 	const char *angle;
 
-	if (bytes > 5 && !memcmp(text, "void ", 5)) {
-		text += 5;
+	if (bytes > 5 && !memcmp(*text, "void ", 5)) {
+		*text += 5;
 		bytes -= 5;
 	}
-	angle = memchr(text, '<', bytes);
-	if (angle && angle > text)
-		bytes = (size_t)(angle - text);
-	fprintf(out, "%.*s%s", (int)(bytes < 60 ? bytes : 60), text,
-	        bytes < 60 ? "" : PLUMB_ELLIPSIS);
+	angle = memchr(*text, '<', bytes);
+	return angle && angle > *text ? (size_t)(angle - *text) : bytes;
+}
+
+static void
+write_name(FILE *out, const char *text, size_t bytes)
+{
+	fprintf(out, "%.*s%s", (int)(bytes <= NAME_MOST ? bytes : NAME_MOST), text,
+	        bytes <= NAME_MOST ? "" : PLUMB_ELLIPSIS);
 }
 
 /* A number with the unit that its key names. */
@@ -94,47 +99,55 @@ write_number(FILE *out, const char *key, size_t bytes, const char *value)
 {
 	char text[PLUMB_FORMAT_SIZE];
 	bool share = ends_with(key, bytes, "share");
+	double number = strtod(value, NULL);
 
 	if (ends_with(key, bytes, "_ns"))
 		fprintf(out, "%.*s %s", (int)bytes - 3, key,
 		        plumb_format_time(text, strtoll(value, NULL, 10)));
 	else if (ends_with(key, bytes, "bytes"))
 		fprintf(out, "%.*s %s", (int)bytes, key,
-		        plumb_format_bytes(text, llround(fmin(strtod(value, NULL), 9e18))));
+		        plumb_format_bytes(text, llround(fmin(number, 9e18))));
 	else if (share)
-		fprintf(out, "%.*s %s", (int)bytes, key,
-		        plumb_format_share(text, strtod(value, NULL), 1));
+		fprintf(out, "%.*s %s", (int)bytes, key, plumb_format_share(text, number, 1));
 	else
-		fprintf(out, "%.*s %.6g", (int)bytes, key, strtod(value, NULL));
+		fprintf(out,
+		        fabs(number) < 1000 && number != round(number) ? "%.*s %.3g" : "%.*s %.0f",
+		        (int)bytes, key, number);
 }
 
-/* The first texts of a list's elements. */
+/* The first texts of a list's elements; of names that are the same in short the first. */
 static void
 write_list(FILE *out, const char *key, size_t bytes, const char *list, const char *end)
 {
+	struct {
+		const char *text;
+		size_t bytes;
+	} listed[LISTED];
 	int count = 0;
 
 	fprintf(out, "%.*s ", (int)bytes, key);
 	for (const char *at = list + 1; at < end - 1; at = skip(value_end(skip(at)))) {
-		const char *stop = value_end(skip(at));
-		const char *value = skip(at);
+		const char *value = skip(at), *stop = value_end(value);
+		bool known = false;
 
-		if (count++ < LISTED && *value == '{') {
-			const char *text = skip(value_end(skip(value + 1)));
-
-			value = text;
-			stop = value_end(text);
+		if (*value == '{') {
+			value = skip(value_end(skip(value + 1)));
+			stop = value_end(value);
 		}
-		if (count > LISTED || stop <= value)
+		if (stop <= value)
 			continue;
-		if (count > 1)
-			fputs("; ", out);
-		if (*value == '"')
-			write_name(out, value + 1, (size_t)(stop - value - 2));
-		else if (*value == 'n')
-			fputs("none", out);
-		else
-			fprintf(out, "%.*s", (int)(stop - value), value);
+		const char *text = *value == '"' ? value + 1 : *value == 'n' ? "none" : value;
+		size_t length = *value == '"'   ? core_of_name(&text, (size_t)(stop - value - 2))
+		                : *value == 'n' ? strlen(text)
+		                                : (size_t)(stop - value);
+		for (int i = 0; i < count && i < LISTED; i++)
+			known |= listed[i].bytes == length && !memcmp(listed[i].text, text, length);
+		if (known || count++ >= LISTED)
+			continue;
+		listed[count - 1].text = text;
+		listed[count - 1].bytes = length;
+		fputs(count > 1 ? "; " : "", out);
+		write_name(out, text, length);
 	}
 	if (count > LISTED)
 		fprintf(out, " and %d more", count - LISTED);

@@ -120,7 +120,9 @@ plumb_iters_explain(const struct plumb_iters *iters, uint32_t depth, int64_t num
 
 	if (t == PLUMB_NONE)
 		return plumb_fail(error, PLUMB_EEMPTY,
-		                  "there is no level %" PRIu32 " of iterations", depth);
+		                  "there is no level %" PRIu32 " of iterations; without --explain "
+		                  "those that were found are listed",
+		                  depth);
 	const struct plumb_iteration_track *track = &iters->found->tracks[t];
 	const struct plumb_iteration_level *level = &track->levels[depth];
 	if (number < 0 || number >= level->count)

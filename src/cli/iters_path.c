@@ -90,10 +90,13 @@ print_facts(const struct plumb_path_facts *facts, FILE *out)
 {
 	struct {
 		uint64_t count;
-		const char *what;
-	} inferred[] = { { facts->inferred_syncs, "waits of the host" },
-		         { facts->inferred_events, "waits of streams" },
-		         { facts->inferred_threads, "stretches of autograd's threads" } };
+		const char *one, *more;
+	} inferred[] = {
+		{ facts->inferred_syncs, "wait of the host", "waits of the host" },
+		{ facts->inferred_events, "wait of a stream", "waits of streams" },
+		{ facts->inferred_threads, "stretch of autograd's threads",
+		  "stretches of autograd's threads" },
+	};
 	char text[PLUMB_FORMAT_SIZE];
 	bool any = false;
 
@@ -101,7 +104,7 @@ print_facts(const struct plumb_path_facts *facts, FILE *out)
 		if (inferred[i].count) {
 			fprintf(out, "%s%s %s", any ? ", " : "    inferred, not recorded: ",
 			        plumb_format_count(text, (int64_t)inferred[i].count),
-			        inferred[i].what);
+			        inferred[i].count == 1 ? inferred[i].one : inferred[i].more);
 			any = true;
 		}
 	if (any)

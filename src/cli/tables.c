@@ -174,8 +174,10 @@ read_batches(const struct plumb_invocation *invocation, struct wanted *w)
 	}
 	if (count && count != w->file_count)
 		return plumb_cli_usage(invocation,
-		                       "tables: --batch has %u sizes, and there are %u files",
-		                       count, w->file_count);
+		                       "tables: --batch has %u size%s for %u FILE%s, and takes one "
+		                       "for each, as 1,2,4",
+		                       count, count == 1 ? "" : "s", w->file_count,
+		                       w->file_count == 1 ? "" : "s");
 	return 0;
 }
 
@@ -199,6 +201,7 @@ serialised_run(const struct plumb_options *o)
 static int
 check_use(const struct plumb_invocation *invocation, struct wanted *w)
 {
+	static const char *const above_zero[] = { "runs", "peak", "bandwidth" };
 	const struct plumb_options *o = invocation->options;
 
 	for (int i = 0; i < invocation->operand_count; i++) {
@@ -219,7 +222,8 @@ check_use(const struct plumb_invocation *invocation, struct wanted *w)
 		return plumb_cli_usage(invocation, "tables: name a profile");
 	if (!w->kind_count && plumb_options_given(o, "key")) {
 		want_kind(w, plumb_answer_find("compare"));
-		want_kind(w, plumb_answer_find("swapped"));
+		if (w->file_count > 1)
+			want_kind(w, plumb_answer_find("swapped"));
 	}
 	if (!w->kind_count && w->file_count > 1)
 		want_kind(w, plumb_answer_find("A1"));
@@ -232,8 +236,18 @@ check_use(const struct plumb_invocation *invocation, struct wanted *w)
 				"tables: only A1, compare and swapped take several profiles, and "
 				"\"%s\" is a second one",
 				w->files[1]);
+	if (w->file_count == 1 && wants(w, "swapped"))
+		return plumb_cli_usage(invocation, "tables: swapped takes two profiles or more");
+	for (size_t i = 0; i < sizeof above_zero / sizeof *above_zero; i++)
+		if (plumb_options_given(o, above_zero[i]) &&
+		    plumb_options_number(o, above_zero[i]) <= 0)
+			return plumb_cli_usage(invocation, "tables: --%s takes a number above 0",
+			                       above_zero[i]);
 	if (!plumb_statistic_read(plumb_options_text(o, "stat"), &w->statistic))
-		return plumb_cli_usage(invocation, "tables: there is no statistic \"%s\"",
+		return plumb_cli_usage(invocation,
+		                       "tables: there is no statistic \"%s\"; there are trimmed, "
+		                       "trimmed:PERCENT below 50, mean, median, min, max and p0 to "
+		                       "p100",
 		                       plumb_options_text(o, "stat"));
 	if (plumb_options_given(o, "optimal") &&
 	    !plumb_constraints_read(plumb_options_text(o, "optimal"), &w->constraints))

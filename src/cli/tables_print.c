@@ -50,6 +50,60 @@ put_cell(struct plumb_table *table, const struct plumb_cell *cell)
 	}
 }
 
+/* Does COLUMN say which row it is? */
+static bool
+is_name(const struct plumb_answer *a, uint32_t column)
+{
+	const char *name = a->columns[column].name;
+
+	return strstr(name, "name") || strstr(name, "type") || strstr(name, "index") ||
+	       !strcmp(name, "profile") || !strcmp(name, "from") || !strcmp(name, "to");
+}
+
+/* Has COLUMN the same text, truth or peak of the GPU in all rows, of which there are several? */
+static bool
+is_same(const struct plumb_answer *a, uint32_t column)
+{
+	const struct plumb_cell *first = cell_at(a, 0, column);
+
+	if (a->row_count < 2 || is_name(a, column) || first->kind == PLUMB_CELL_UNKNOWN ||
+	    (first->kind == PLUMB_CELL_NUMBER && strncmp(a->columns[column].name, "GPU_", 4) != 0))
+		return false;
+	for (uint32_t r = 1; r < a->row_count; r++) {
+		const struct plumb_cell *cell = cell_at(a, r, column);
+
+		if (cell->kind != first->kind ||
+		    (cell->kind == PLUMB_CELL_TEXT     ? strcmp(cell->text, first->text) != 0
+		     : cell->kind == PLUMB_CELL_NUMBER ? cell->number != first->number
+		                                       : cell->truth != first->truth))
+			return false;
+	}
+	return true;
+}
+
+static void
+put_same(const struct plumb_answer *a, FILE *out)
+{
+	const char *before = "in all rows: ";
+	char text[PLUMB_FORMAT_SIZE];
+
+	for (uint32_t c = 0; c < a->column_count; c++) {
+		const struct plumb_cell *cell = a->row_count ? cell_at(a, 0, c) : NULL;
+
+		if (!cell || !is_same(a, c))
+			continue;
+		fprintf(out, "%s%s ", before, a->columns[c].name);
+		plumb_text_print(out, cell->kind == PLUMB_CELL_TEXT ? cell->text
+		                      : cell->kind == PLUMB_CELL_NUMBER
+		                              ? format_number(text, cell->number)
+		                      : cell->truth ? "yes"
+		                                    : "no");
+		before = ", ";
+	}
+	if (before[0] == ',')
+		fputc('\n', out);
+}
+
 /* Below the table: what it does not show. */
 static void
 put_rest(const struct plumb_answer *a, FILE *out, uint32_t shown)
@@ -57,7 +111,8 @@ put_rest(const struct plumb_answer *a, FILE *out, uint32_t shown)
 	const char *before = "not known: ";
 	const char *derived = "derived: ";
 
-	if (shown < a->row_count)
+	put_same(a, out);
+	if (shown && shown < a->row_count)
 		fprintf(out, "%u more (--top 0 shows all)\n", a->row_count - shown);
 	for (uint32_t c = 0; c < a->column_count && a->row_count; c++) {
 		if (a->columns[c].source == PLUMB_SOURCE_IS_DERIVED) {
@@ -84,28 +139,34 @@ plumb_tables_text(const struct plumb_answer *a, FILE *out, int64_t top)
 	uint32_t *which = calloc(a->column_count, sizeof *which), count = 0;
 	uint32_t rows = top > 0 && top < a->row_count ? (uint32_t)top : a->row_count;
 	struct plumb_table *table = NULL;
+	bool told = false;
 	int code = -1;
 
 	fprintf(out, "%s %s\n", a->kind->id, a->kind->title);
 	if (columns && which) {
 		for (uint32_t c = 0; c < a->column_count; c++) {
-			if (a->columns[c].source == PLUMB_SOURCE_IS_UNKNOWN)
+			if (a->columns[c].source == PLUMB_SOURCE_IS_UNKNOWN || is_same(a, c))
 				continue;
+			told |= !is_name(a, c);
 			which[count] = c;
 			columns[count++] =
 				(struct plumb_column){ a->columns[c].name,
 				                       a->columns[c].unit ? PLUMB_RIGHT
-				                       : strstr(a->columns[c].name, "name")
+				                       : strstr(a->columns[c].name, "name") ||
+				                                       strstr(a->columns[c].name,
+				                                              "type")
 				                               ? PLUMB_SHORTEN_MIDDLE
 				                               : PLUMB_LEFT };
 		}
 		table = plumb_table_new(columns, count);
 	}
+	if (!told)
+		rows = 0; /* rows of names alone */
 	for (uint32_t r = 0; r < rows && table; r++)
 		for (uint32_t c = 0; c < count; c++)
 			put_cell(table, cell_at(a, r, which[c]));
 	if (!rows) {
-		fputs("no rows\n", out);
+		fputs(a->row_count ? "nothing of this is known\n" : "no rows\n", out);
 		code = 0;
 	} else if (table) {
 		code = plumb_table_print(table, out, plumb_terminal_width(out),

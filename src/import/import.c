@@ -104,18 +104,37 @@ begin_file(struct series *series, const struct plumb_import_file *file,
 }
 
 static int
+refuse_format(const struct plumb_import_file *file, struct plumb_error *error)
+{
+	static const char database[] = "SQLite format 3";
+	char known[600];
+
+	if (!file->input)
+		return plumb_fail(
+			error, PLUMB_EINPUT,
+			"%s: is a folder, and no HPCToolkit database; name a profile or a "
+			"trace in it",
+			file->path);
+	if (file->head_bytes >= sizeof database && !memcmp(file->head, database, sizeof database))
+		return plumb_fail(
+			error, PLUMB_EINPUT,
+			"%s: is a database of no known format, or packed; unpack it first "
+			"(gunzip)",
+			file->path);
+	known_formats(known, sizeof known);
+	return plumb_fail(error, PLUMB_EINPUT, "%s: is of no known format; plumb reads %s",
+	                  file->path, known);
+}
+
+static int
 import_one(const char *path, bool several, struct plumb_trace *trace, struct series *series,
            const struct plumb_format **format, struct plumb_error *error)
 {
 	struct plumb_import_file file;
 	struct plumb_error own = { .code = PLUMB_ESYSTEM }; /* its code tells the two apart */
 	int code = open_source(path, &file, &own);
-	if (!code && !(*format = format_of(&file))) {
-		char known[600];
-		known_formats(known, sizeof known);
-		code = plumb_fail(&own, PLUMB_EINPUT, "%s: is of no known format; plumb reads %s",
-		                  path, known);
-	}
+	if (!code && !(*format = format_of(&file)))
+		code = refuse_format(&file, &own);
 	if (!code)
 		code = begin_file(series, &file, *format, several, trace, &own);
 	if (!code)

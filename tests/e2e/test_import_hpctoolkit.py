@@ -252,7 +252,7 @@ def test_other_folders(plumb, tmp_path):
     """A folder that is none of HPCToolkit's, and one without its values."""
     folder = gpu_database().write(tmp_path / "database")
     (tmp_path / "empty").mkdir()
-    assert "no known format" in refused(plumb, tmp_path / "empty", tmp_path / "out.plumb")
+    assert "a folder, and no HPCToolkit database" in refused(plumb, tmp_path / "empty", tmp_path / "out.plumb")
     (folder / "profile.db").unlink()
     done = plumb("import", folder, "-o", tmp_path / "out.plumb")
     assert done.returncode == 5 and "profile.db: cannot be read: No such file" in done.stderr

@@ -8,9 +8,10 @@
 #include "analyze/diff/diff_private.h"
 
 /* What says no more than that a run is another one. */
-static const char *const of_each_run[] = { "run.started",  "run.output",     "run.folder",
-	                                   "import.files", "profiler.steps", "session.start_utc_ns",
-	                                   "torch.library" };
+static const char *const of_each_run[] = { "run.started",    "run.output",
+	                                   "run.folder",     "import.files",
+	                                   "profiler.steps", "session.start_utc_ns",
+	                                   "torch.library",  "plumb.recorded_ns" };
 
 struct saying {
 	const char *key;

@@ -188,6 +188,15 @@ decide(const struct plumb_gate *gate, struct plumb_gate_result *result)
 	result->certain = low == high;
 }
 
+static const char *
+unit_words(const char *unit)
+{
+	return !strcmp(unit, "ns")      ? "a time"
+	       : !strcmp(unit, "byte")  ? "a number of bytes"
+	       : !strcmp(unit, "count") ? "a bare number"
+	                                : unit;
+}
+
 int
 plumb_gate_decide(const struct plumb_diff *diff, const struct plumb_gate *gate,
                   struct plumb_gate_result *result, struct plumb_error *error)
@@ -205,8 +214,13 @@ plumb_gate_decide(const struct plumb_diff *diff, const struct plumb_gate *gate,
 	    !(!strcmp(gate->unit, "count") && strcmp(measure.unit, "ns") &&
 	      strcmp(measure.unit, "byte")))
 		return plumb_fail(error, PLUMB_EUSAGE,
-		                  "the gate \"%.200s\": %s is in %s, its limit in %s", gate->text,
-		                  gate->name, measure.unit, gate->unit);
+		                  "the gate \"%.200s\": %s is %s, its limit %s; give it as +5%% or "
+		                  "as +2%s",
+		                  gate->text, gate->name, unit_words(measure.unit),
+		                  unit_words(gate->unit),
+		                  !strcmp(measure.unit, "ns")     ? "ms"
+		                  : !strcmp(measure.unit, "byte") ? "MiB"
+		                                                  : "");
 	if (gate->row) {
 		for (uint32_t m = 0; plumb_diff_measures[m]; m++)
 			if (!strcmp(plumb_diff_measures[m], gate->name))

@@ -303,7 +303,12 @@ plumb_diff_measure(const struct plumb_diff *diff, const char *name,
 	int code = 0, each;
 
 	if (!unit)
-		return plumb_fail(error, PLUMB_EUSAGE, "there is no metric \"%s\"", name);
+		return plumb_fail(
+			error, PLUMB_EUSAGE,
+			"there is no measure or metric \"%s\"; measures are iteration.time, "
+			"gpu.busy, gpu.idle and run.time, \"plumb help metrics\" lists the "
+			"metrics",
+			name);
 	each = is_each(diff, name, m);
 	runs = calloc(diff->count, sizeof *runs);
 	if (each < 0 || !runs)

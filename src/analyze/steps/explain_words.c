@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each difference in words. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "analyze/steps/explain_private.h"
@@ -9,7 +10,8 @@
 #include "model/collective.h"
 
 #define TEXT 900
-#define GROWN 1.5 /* times the bytes or blocks: a bigger batch */
+#define GROWN 1.5        /* times the bytes or blocks: a bigger batch */
+#define TIMES_LEAST 0.05 /* from here on it is worth saying how many times as long */
 
 static char *
 difference(const struct plumb_difference *row, char *text, size_t size)
@@ -91,6 +93,7 @@ static void
 tell_kernels(const struct plumb_comparison *c, const struct plumb_difference *row, char *text,
              size_t size)
 {
+	double times = (double)row->ns / (double)row->usual_ns;
 	char more[80], name[500];
 
 	difference(row, more, sizeof more);
@@ -101,9 +104,8 @@ tell_kernels(const struct plumb_comparison *c, const struct plumb_difference *ro
 	else if (row->count < row->usual_count && row->ns < row->usual_ns)
 		snprintf(text, size, "kernels: %s, %" PRId64 " missing: %s", more,
 		         row->usual_count - row->count, name);
-	else if (row->usual_ns > 0)
-		snprintf(text, size, "kernels: %s in %s, %.1fx as long", more, name,
-		         (double)row->ns / (double)row->usual_ns);
+	else if (row->usual_ns > 0 && fabs(times - 1) >= TIMES_LEAST)
+		snprintf(text, size, "kernels: %s in %s, %.1fx as long", more, name, times);
 	else
 		snprintf(text, size, "kernels: %s in %s", more, name);
 }
@@ -114,8 +116,11 @@ tell_copy(const struct plumb_comparison *c, const struct plumb_difference *row, 
 {
 	char more[80], name[500], bytes[160] = "", own[PLUMB_FORMAT_SIZE], usual[PLUMB_FORMAT_SIZE];
 
-	if (row->bytes != PLUMB_UNKNOWN && row->usual_bytes != PLUMB_UNKNOWN &&
-	    row->bytes != row->usual_bytes && row->usual_bytes > 0)
+	if (row->bytes == 0 && row->usual_bytes > 0)
+		snprintf(bytes, sizeof bytes, ", none of the %s that others copy",
+		         plumb_format_bytes(usual, row->usual_bytes));
+	else if (row->bytes != PLUMB_UNKNOWN && row->usual_bytes != PLUMB_UNKNOWN &&
+	         row->bytes != row->usual_bytes && row->usual_bytes > 0)
 		snprintf(bytes, sizeof bytes, ", %.3gx the bytes (%s, else %s)",
 		         (double)row->bytes / (double)row->usual_bytes,
 		         plumb_format_bytes(own, row->bytes),
@@ -197,7 +202,5 @@ plumb_explain_words(struct plumb_comparison *c, struct plumb_difference *row)
 		         "in the profile",
 		         more);
 	}
-	if (row->hidden)
-		strncat(text, " (behind GPU work)", sizeof text - strlen(text) - 1);
 	return strdup(text);
 }

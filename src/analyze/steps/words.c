@@ -14,10 +14,11 @@ plumb_step_place(const struct plumb_profile *profile, uint32_t frame, char *text
 
 	if (frame >= profile->frames_count)
 		snprintf(text, size, "?");
-	else if (profile->frames[frame].kind == PLUMB_FRAME_PYTHON)
+	else if (profile->frames[frame].kind == PLUMB_FRAME_PYTHON &&
+	         plumb_text(profile, profile->frames[frame].file))
 		plumb_study_line(&study, frame, text, size);
 	else if (profile->frames[frame].kind == PLUMB_FRAME_KERNEL)
-		plumb_study_name(&study, frame, text, size);
+		plumb_study_short(&study, frame, text, size);
 	else
 		snprintf(text, size, "%s", plumb_frame_label(profile, frame));
 	return text;

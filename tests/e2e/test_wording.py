@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people read of real recordings: names that fit, plurals, no unknown as 0, one error of wrong use."""
+import gzip
+import json
+import re
+import shutil
+
+import pytest
+from conftest import PLUMB, ROOT, run_command
+
+DATA = ROOT / "tests" / "data"
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """Paths of profiles, by the names that they have under tests/data."""
+    folder = tmp_path_factory.mktemp("recorded")
+
+    def unpack(name):
+        path = folder / name.replace("/", "-")
+        if not path.exists():
+            with gzip.open(DATA / f"{name}.gz") as source, open(path, "wb") as target:
+                shutil.copyfileobj(source, target)
+        return path
+    return unpack
+
+
+def text_of(*words, code=0):
+    done = run_command(PLUMB, *words)
+    assert done.returncode == code, done.stderr
+    return done.stdout if not code else done.stderr
+
+
+# ---- findings ----
+
+def test_titles_of_findings_have_short_names_and_evidence_the_whole():
+    found = json.loads(text_of("report", DATA / "foreign" / "torch.json.gz", "--findings", "--json"))["findings"]
+    names = [row["evidence"]["name"] for row in found if row["id"].startswith("hotspot-kernel")]
+    titles = [row["title"] for row in found]
+    assert max(map(len, names)) > 100 and max(map(len, titles)) < 160
+    assert any(re.search(r"kernel sm80_xmma_gemm\S+…\S+__5x_cublas takes", title) for title in titles)
+
+
+def test_findings_without_a_line_name_none():
+    text = text_of("report", DATA / "foreign" / "compiled.json.gz", "--findings")
+    assert "takes 48.0 % of the GPU time\n" in text and "no line of your code" not in text
+
+
+def test_evidence_for_people_is_rounded_and_lists_each_name_once():
+    text = re.sub(r"\s+", " ", text_of("report", DATA / "h200_example.plumb", "--findings"))
+    assert "registers 38," in text and "registers 37.995" not in text
+    for names in re.findall(r"(?:names|kernels) ((?:[^;,]+; )+[^;,]+)", text):
+        listed = names.split(" and ")[0].split("; ")
+        assert len(set(listed)) == len(listed), names
+
+
+# ---- iters ----
+
+def test_explaining_in_words(recorded):
+    text = text_of("iters", recorded("planted/slowcopy.plumb"), "--explain", "25")
+    assert ", none of the 8.00 MiB that others copy: copy pageable→device at planted_program.py:35\n" in text
+    assert "0x the bytes" not in text and text.count("behind GPU work") == 1
+    assert not re.search(r" 1\.0x as long", text_of("iters", recorded("resnet/b8.plumb"), "--explain", "3"))
+
+
+def test_one_wait_is_no_waits(recorded):
+    assert "inferred, not recorded: 1 wait of the host\n" in text_of("iters", recorded("waits.plumb"))
+
+
+# ---- tables ----
+
+def test_tables_say_once_what_is_the_same_in_all_rows(recorded):
+    text = text_of("tables", recorded("planted/sleep.plumb"), "A2", "A4", "A9")
+    assert "in all rows: layer_duration_kind complete, layer_host_duration_kind operators\n" in text
+    assert text.count("layer_duration_kind") == 1
+    assert "GPU_theoretical_flops (GFLOPS) 67000" in text
+
+
+def test_tables_of_nothing_known_have_no_rows(recorded):
+    text = text_of("tables", recorded("planted/sleep.plumb"), "A4")
+    assert text.splitlines() == ["A4 layer memory allocation", "nothing of this is known",
+                                 "not known: layer_allocated_bytes, layer_peak_allocated_bytes"]
+
+
+# ---- diff ----
+
+def test_diff_tells_the_environment_in_units(recorded):
+    text = text_of("diff", recorded("waits.plumb"), recorded("planted/sleep.plumb"))
+    assert "  host.memory_bytes  126 GiB → 252 GiB\n" in text
+
+
+def test_diff_of_plurals_and_of_how_long_was_recorded(recorded):
+    text = text_of("diff", recorded("resnet/b1.plumb"), recorded("resnet/b256.plumb"))
+    assert "(5 measured, 1 outlier) " in text and "recorded_ns" not in text
+
+
+# ---- wrong use ----
+
+@pytest.mark.parametrize(("words", "code", "message"), [
+    (["tables", "F", "swapped"], 1, "swapped takes two profiles or more"),
+    (["tables", "F", "--runs", "0"], 1, "--runs takes a number above 0"),
+    (["tables", "F", "--bandwidth", "0"], 1, "--bandwidth takes a number above 0"),
+    (["tables", "F", "--stat", "p101"], 1, 'no statistic "p101"; there are trimmed, '),
+    (["tables", "F", "--batch", "1,2"], 1, "--batch has 2 sizes for 1 FILE, and takes one for each"),
+    (["iters", DATA], 2, "is a folder, and no HPCToolkit database; name a profile or a trace in it"),
+    (["iters", DATA / "planted" / "sleep.plumb.gz"], 2, "or packed; unpack it first (gunzip)"),
+    (["diff", "F", "F", "--gate", "iteration.tim<+5%"], 1,
+     'no measure or metric "iteration.tim"; measures are iteration.time, '),
+    (["diff", "F", "F", "--gate", "iteration.time<5"], 1,
+     "iteration.time is a time, its limit a bare number; give it as +5% or as +2ms"),
+    (["diff", "F", "F", "--gate", "op.calls<5ms"], 1, "op.calls is a bare number, its limit a time"),
+])
+def test_wrong_use_has_one_line_that_says_what_helps(recorded, words, code, message):
+    path = recorded("planted/sleep.plumb")
+    error = text_of(*[path if word == "F" else word for word in words], code=code)
+    assert message in error and error.count("\n") == 1, error
