@@ -173,17 +173,34 @@ find_tracks(struct finder *f)
 
 /* ---- a device's work ---- */
 
+/* The next work of DEVICE from I on: what lies on tracks of others is passed by at once. */
+static uint32_t
+next_of(const struct finder *f, uint32_t device, uint32_t i)
+{
+	const struct plumb_profile *p = f->profile;
+
+	while (i < f->spans_count) {
+		uint32_t track = f->spans[i].track;
+
+		if (p->tracks[track].kind == PLUMB_TRACK_STREAM &&
+		    p->tracks[track].device == device)
+			break;
+		i = f->spans == p->spans ? plumb_profile_first_span(p, track + 1) : i + 1;
+	}
+	return i;
+}
+
 /* The kernels of the main TRACK, and the copies from the host to its device. */
 static bool
 gather(const struct finder *f, const struct plumb_iteration_track *track,
        struct plumb_iteration_work *work)
 {
-	for (uint32_t i = 0; i < f->spans_count; i++) {
+	for (uint32_t i = next_of(f, track->device, 0); i < f->spans_count;
+	     i = next_of(f, track->device, i + 1)) {
 		const struct plumb_span *op = &f->spans[i];
 		unsigned char sort = f->sorts[op->context];
 
-		if (f->profile->tracks[op->track].device != track->device ||
-		    f->profile->tracks[op->track].process != track->process || !is_work(f, op))
+		if (f->profile->tracks[op->track].process != track->process || !is_work(f, op))
 			continue;
 		if (sort == COPY_FROM_HOST) {
 			struct plumb_iteration_copy *copy = plumb_vec_add(&work->copies);
@@ -212,14 +229,14 @@ gather_times(const struct finder *f, const struct plumb_iteration_track *main_tr
 {
 	uint32_t track = PLUMB_NONE;
 
-	for (uint32_t i = 0; i < f->spans_count; i++) {
+	for (uint32_t i = next_of(f, main_track->device, 0); i < f->spans_count;
+	     i = next_of(f, main_track->device, i + 1)) {
 		const struct plumb_span *op = &f->spans[i];
 		unsigned char sort = f->sorts[op->context];
 		struct plumb_interval_ns *last =
 			track == op->track ? &work->busy.items[work->busy.count - 1] : NULL;
 
-		if (f->profile->tracks[op->track].device != main_track->device || !is_work(f, op) ||
-		    sort == OTHER || sort == MARKER)
+		if (!is_work(f, op) || sort == OTHER || sort == MARKER)
 			continue;
 		if (sort == KERNEL && op->track != main_track->track) {
 			struct plumb_interval_ns *other = plumb_vec_add(&work->elsewhere);

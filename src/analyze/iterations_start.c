@@ -11,11 +11,18 @@
  */
 #include "analyze/iterations_private.h"
 #include "analyze/steps/launches.h"
+#include "analyze/steps/marks.h"
 
 #define GAP_DISTINCT 1.5 /* times the next longest one */
 #define PLACE_SHARE 0.5  /* of iterations that have a copy or marker at one place */
 
 /* ---- when kernels were launched ---- */
+
+static uint32_t
+process_of(const struct plumb_iteration_work *work)
+{
+	return work->profile->tracks[plumb_iteration_kernel(work, 0)->track].process;
+}
 
 /* When each kernel was launched, as far as is known; malloced. NULL: no memory. */
 static int64_t *
@@ -23,13 +30,13 @@ find_launches(const struct plumb_iteration_work *work)
 {
 	const struct plumb_profile *p = work->profile;
 	struct plumb_launches launches = { 0 };
+	uint32_t process = process_of(work);
 	int64_t *times = malloc(((size_t)work->kernels.count + 1) * sizeof *times);
-	bool done = times && !plumb_launches_find(p, &launches);
+	bool done = times && !plumb_launches_find(p, process, &launches);
 
 	for (uint32_t i = 0; done && i < work->kernels.count; i++) {
 		const struct plumb_span *op = plumb_iteration_kernel(work, i);
-		uint32_t call =
-			plumb_launch_of(&launches, p->tracks[op->track].process, op->correlation);
+		uint32_t call = plumb_launch_of(&launches, process, op->correlation);
 
 		times[i] = call == PLUMB_NONE ? op->start_ns : p->spans[call].start_ns;
 	}
@@ -109,19 +116,12 @@ longest_gap(const struct turn *turn, bool *distinct)
 
 /* ---- markers ---- */
 
-static bool
-is_marker(const struct plumb_profile *p, const struct plumb_span *s)
-{
-	return p->tracks[s->track].kind == PLUMB_TRACK_THREAD &&
-	       plumb_context_frame(p, s->context)->kind == PLUMB_FRAME_RANGE;
-}
-
 /* What PyTorch marks of an optimizer comes at an iteration's end. */
 static bool
-ends_iteration(const struct plumb_profile *p, uint32_t context)
+ends_iteration(const struct plumb_profile *p, uint32_t frame)
 {
 	static const char optimizer[] = "Optimizer.";
-	const char *name = plumb_text(p, plumb_context_frame(p, context)->name);
+	const char *name = plumb_text(p, p->frames[frame].name);
 
 	return name && !strncmp(name, optimizer, sizeof optimizer - 1);
 }
@@ -129,22 +129,20 @@ ends_iteration(const struct plumb_profile *p, uint32_t context)
 /* The frame of ranges that come once an iteration, or PLUMB_NONE; of several the one with the
  * longest. */
 static uint32_t
-marker_of(const struct plumb_profile *p, int32_t rounds)
+marker_of(const struct plumb_profile *p, const struct plumb_marks *marks, int32_t rounds)
 {
 	uint32_t *counts = calloc((size_t)p->frames_count + 1, sizeof *counts), best = PLUMB_NONE;
 	int64_t longest = -1;
 
-	for (uint32_t i = 0; counts && i < p->spans_count; i++)
-		if (is_marker(p, &p->spans[i]) && !ends_iteration(p, p->spans[i].context))
-			counts[p->contexts[p->spans[i].context].frame]++;
-	for (uint32_t i = 0; counts && i < p->spans_count; i++) {
-		const struct plumb_span *s = &p->spans[i];
-		uint32_t frame = p->contexts[s->context].frame;
+	for (uint32_t i = 0; counts && i < marks->count; i++)
+		counts[marks->items[i].frame]++;
+	for (uint32_t i = 0; counts && i < marks->count; i++) {
+		const struct plumb_mark *mark = &marks->items[i];
 
-		if (is_marker(p, s) && abs((int32_t)counts[frame] - rounds) <= 1 &&
-		    s->end_ns - s->start_ns > longest) {
-			longest = s->end_ns - s->start_ns;
-			best = frame;
+		if (llabs((int64_t)counts[mark->frame] - rounds) <= 1 &&
+		    mark->end_ns - mark->start_ns > longest && !ends_iteration(p, mark->frame)) {
+			longest = mark->end_ns - mark->start_ns;
+			best = mark->frame;
 		}
 	}
 	free(counts);
@@ -154,18 +152,21 @@ marker_of(const struct plumb_profile *p, int32_t rounds)
 static int32_t
 by_marker(const struct plumb_iteration_work *work, const int32_t *places, struct turn *turn)
 {
-	const struct plumb_profile *p = work->profile;
-	uint32_t frame = marker_of(p, turn->rounds);
-	int64_t *launches = frame != PLUMB_NONE ? find_launches(work) : NULL;
+	struct plumb_marks marks = { 0 };
+	int64_t *launches = NULL;
+	uint32_t frame = PLUMB_NONE;
 
+	if (!plumb_marks_find(work->profile, process_of(work), &marks))
+		frame = marker_of(work->profile, &marks, turn->rounds);
+	if (frame != PLUMB_NONE)
+		launches = find_launches(work);
+	for (uint32_t i = 0; launches && i < marks.count; i++)
+		if (marks.items[i].frame == frame)
+			vote_after(turn, launches, work->kernels.count, places,
+			           marks.items[i].start_ns);
+	plumb_vec_free(&marks);
 	if (!launches)
 		return -1;
-	for (uint32_t i = 0; i < p->spans_count; i++) {
-		const struct plumb_span *s = &p->spans[i];
-
-		if (is_marker(p, s) && p->contexts[s->context].frame == frame)
-			vote_after(turn, launches, work->kernels.count, places, s->start_ns);
-	}
 	free(launches);
 	return most_voted(turn);
 }

@@ -65,6 +65,22 @@ add_unsigned(uint64_t a, uint64_t b)
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
+uint32_t
+plumb_profile_first_span(const struct plumb_profile *profile, uint32_t track)
+{
+	uint32_t low = 0, high = profile->spans_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (profile->spans[middle].track < track)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 void
 plumb_stat_merge(struct plumb_stat *a, const struct plumb_stat *b)
 {

@@ -286,6 +286,10 @@ plumb_context_frame(const struct plumb_profile *profile, uint32_t context)
 	return &profile->frames[profile->contexts[context].frame];
 }
 
+/* The first of the spans of TRACK, or of the first track behind it that has any: those of TRACK lie from there
+ * to where those of TRACK + 1 begin. */
+uint32_t plumb_profile_first_span(const struct plumb_profile *profile, uint32_t track);
+
 /* What to show for a frame: its display name, else its name, else "?". Never NULL. */
 const char *plumb_frame_label(const struct plumb_profile *profile, uint32_t frame);
 

@@ -244,6 +244,12 @@ def test_begins_at_a_marker(tmp_path):
             event["ts"] += 2000
     level = main_track(trace.write(tmp_path))["levels"][0]
     assert (level["phase"], level["first_op"], level["occurrences"]) == ("marker", "embed0", 10)
+    # Another process' marks are of its own steps.
+    marks = [event for event in trace.events if event["cat"] == "user_annotation"]
+    trace.events += [{**event, "pid": 2, "ts": event["ts"] + 120} for event in marks]
+    level = main_track(trace.write(tmp_path))["levels"][0]
+    assert (level["phase"], level["first_op"], level["occurrences"]) == ("marker", "embed0", 10)
+    assert (level["marked"]["steps"], level["marked"]["agree"]) == (10, 10)
 
 
 def test_two_devices(tmp_path):

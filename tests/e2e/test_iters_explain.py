@@ -150,6 +150,20 @@ def test_sleep_that_the_gpu_does_not_notice(tmp_path):
     assert "behind GPU work" in run_command(PLUMB, "iters", path, "--explain", "7").stdout
 
 
+def test_what_is_not_known_of_the_host_is_not_less(tmp_path):
+    """Nothing says when the host began with the first iteration: that it did less is not known."""
+    rank = Rank()
+    for _ in range(14):
+        for i in range(20):
+            if i == 10:
+                rank.host("cpu_op", "aten::nonzero", rank.now, 300)
+                rank.now += 301
+            rank.operator(f"aten::op{i % 5}", f"kernel{i}", 100)
+    path = trace(tmp_path, [rank])
+    for number in (0, 1, 7):
+        assert explain(path, number)["rows"] == []
+
+
 @pytest.mark.parametrize("blocking", [False, True])
 def test_slow_copy(tmp_path, blocking):
     rank = Rank()

@@ -490,6 +490,37 @@ test_odd_profiles(void **state)
 	end(&s);
 }
 
+/* A file may give all calls one number: the latest one is meant, and finding it takes no longer for it. */
+static void
+test_one_number(void **state)
+{
+	enum { MANY = 100000 };
+	struct schedule s;
+	struct plumb_path_window w;
+
+	(void)state;
+	begin(&s, 2);
+	uint32_t thread = track(&s, 0, false, 1), stream = track(&s, 0, true, 7);
+	uint32_t other = track(&s, 1, false, 1);
+	uint32_t k = context(&s, PLUMB_FRAME_KERNEL, "k");
+	uint32_t call = context(&s, PLUMB_FRAME_GPU_API, "launch");
+	span(&s, thread, context(&s, PLUMB_FRAME_GPU_API, "outer"), -10, 6 * MANY, 5);
+	span(&s, other, call, 5 * MANY, 5 * MANY + 1, 5);
+	for (int i = 0; i < MANY; i++) {
+		span(&s, thread, call, 2 * i, 2 * i + 1, 5);
+		span(&s, stream, k, 3 * MANY + 2 * i, 3 * MANY + 2 * i + 1, 5);
+	}
+	make_path(&s);
+	assert_int_equal(plumb_path_facts(s.path)->launches, MANY);
+	assert_int_equal(plumb_path_facts(s.path)->impossible, 0);
+	/* From the last call on, which began at 2 * MANY - 2. */
+	open_window(&s, stream, 2 * MANY - 2, 3 * MANY + 1, &w);
+	assert_int_equal(w.sums[PLUMB_PATH_LAUNCH], MANY + 2);
+	assert_int_equal(w.sums[PLUMB_PATH_KERNEL], 1);
+	plumb_path_close(&w);
+	end(&s);
+}
+
 int
 main(void)
 {
@@ -498,6 +529,7 @@ main(void)
 		cmocka_unit_test(test_event),         cmocka_unit_test(test_sync),
 		cmocka_unit_test(test_blocking_copy), cmocka_unit_test(test_engine),
 		cmocka_unit_test(test_ranks),         cmocka_unit_test(test_odd_profiles),
+		cmocka_unit_test(test_one_number),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

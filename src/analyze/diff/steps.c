@@ -44,10 +44,13 @@ work_at(const struct diff_run *run, uint32_t i, struct work *work)
 	return p->tracks[work->track].kind == PLUMB_TRACK_STREAM;
 }
 
+/* Among which the work of TRACK is: from *FROM to the number returned. */
 static uint32_t
-work_count(const struct diff_run *run)
+work_range(const struct diff_run *run, uint32_t track, uint32_t *from)
 {
-	return run->found.newest ? run->profile->work_count : run->profile->spans_count;
+	*from = run->found.newest ? 0 : plumb_profile_first_span(run->profile, track);
+	return run->found.newest ? run->profile->work_count
+	                         : plumb_profile_first_span(run->profile, track + 1);
 }
 
 static const struct plumb_iteration_level *
@@ -91,11 +94,12 @@ take_names(const struct diff_run *run, const struct plumb_iteration_track *track
            struct names *names)
 {
 	const struct plumb_iteration *round = &track->levels[level].items[0];
+	uint32_t from, to = work_range(run, track->track, &from);
 	struct work w;
 
 	names->count = 0;
 	names->hashes = malloc(NAMES_MOST * sizeof *names->hashes);
-	for (uint32_t i = 0; names->hashes && i < work_count(run); i++) {
+	for (uint32_t i = from; names->hashes && i < to; i++) {
 		if (!work_at(run, i, &w) || w.track != track->track ||
 		    w.start_ns < round->start_ns || w.start_ns > round->end_ns)
 			continue;
@@ -235,10 +239,10 @@ count_kernels(const struct diff_run *run, const struct plumb_iteration_track *tr
               const struct plumb_iteration_level *level, uint64_t *seen, uint64_t *all)
 {
 	const struct plumb_profile *p = run->profile;
-	uint32_t at = 0;
+	uint32_t at = 0, from, to = work_range(run, track->track, &from);
 	struct work w;
 
-	for (uint32_t i = 0; i < work_count(run); i++) {
+	for (uint32_t i = from; i < to; i++) {
 		if (!work_at(run, i, &w) || w.track != track->track)
 			continue;
 		while (at < level->count && level->items[at].end_ns <= w.start_ns)

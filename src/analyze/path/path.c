@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "analyze/path/path_private.h"
-#include "base/hash.h"
 #include "model/collective.h"
 
 #define TIME_MOST (INT64_C(1) << 61)
@@ -36,18 +35,11 @@ plumb_path_process(const struct plumb_path *path, uint32_t span)
 uint32_t
 plumb_path_call(const struct plumb_path *path, uint32_t process, uint64_t correlation)
 {
-	const struct plumb_span *spans = path->profile->spans;
-	struct plumb_map_cursor at;
-	uint32_t best = PLUMB_NONE;
+	uint32_t call = plumb_launch_of(&path->calls, process, correlation);
 
-	if (!correlation)
-		return PLUMB_NONE;
-	for (uint32_t i = plumb_map_first(&path->calls, plumb_hash_mix(process, correlation), &at);
-	     i != PLUMB_MAP_NONE; i = plumb_map_next(&path->calls, &at))
-		if (spans[i].correlation == correlation && plumb_path_process(path, i) == process &&
-		    (best == PLUMB_NONE || spans[i].start_ns >= spans[best].start_ns))
-			best = i;
-	return best;
+	return call != PLUMB_NONE && path->nodes[plumb_path_begin(call)].flags & PLUMB_PATH_LEFT_OUT
+	               ? PLUMB_NONE
+	               : call;
 }
 
 /* How many of the place's works were over by AT. */
@@ -114,7 +106,7 @@ find_kinds(struct plumb_path *path)
 	}
 }
 
-static bool
+static void
 begin_nodes(struct plumb_path *path)
 {
 	const struct plumb_profile *p = path->profile;
@@ -140,15 +132,9 @@ begin_nodes(struct plumb_path *path)
 			                          flags };
 		path->launch[i] = PLUMB_NONE;
 		path->submitted[i] = INT64_MIN;
-		if (!flags && span->correlation &&
-		    plumb_map_add(&path->calls,
-		                  plumb_hash_mix(p->tracks[span->track].process, span->correlation),
-		                  i) < 0)
-			return false;
 	}
 	while (track <= p->tracks_count)
 		path->first_span[track++] = p->spans_count;
-	return true;
 }
 
 static void
@@ -208,9 +194,10 @@ make(struct plumb_path *path)
 	    !path->kinds)
 		return false;
 	find_kinds(path);
-	if (!begin_nodes(path))
-		return false;
+	begin_nodes(path);
 	list_tracks(path);
+	if (plumb_launches_find(p, PLUMB_NONE, &path->calls) < 0)
+		return false;
 	return plumb_path_threads(path) && plumb_path_streams(path) &&
 	       plumb_path_collectives(path) && place_gates(path) && plumb_path_waits(path) &&
 	       plumb_path_engine(path);
@@ -251,7 +238,7 @@ plumb_path_free(struct plumb_path *path)
 	plumb_vec_free(&path->places);
 	plumb_vec_free(&path->edges);
 	plumb_vec_free(&path->gates);
-	plumb_map_free(&path->calls);
+	plumb_vec_free(&path->calls);
 	free(path->nodes);
 	free(path->first_span);
 	free(path->busiest);

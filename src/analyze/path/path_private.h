@@ -4,7 +4,7 @@
 #define PLUMB_ANALYZE_PATH_PATH_PRIVATE_H
 
 #include "analyze/path/path.h"
-#include "base/map.h"
+#include "analyze/steps/launches.h"
 #include "base/vec.h"
 
 #define PLUMB_PATH_ROUNDING_NS 1000 /* traces in µs round begin and end apart */
@@ -77,8 +77,8 @@ struct plumb_path {
 	uint32_t *launch;    /* by span, of works: the driver call, or PLUMB_NONE */
 	int64_t *
 		submitted; /* by span, of works: when the latest call up to it on its stream began */
-	unsigned char *kinds;   /* by context: enum plumb_path_kind of its spans */
-	struct plumb_map calls; /* (process, correlation) → span of a thread */
+	unsigned char *kinds; /* by context: enum plumb_path_kind of its spans */
+	struct plumb_launches calls;
 	PLUMB_VEC(struct plumb_path_place) places;
 	PLUMB_VEC(struct plumb_path_node) gates; /* until they are behind the other nodes */
 	uint32_t *position;                      /* by node: in the window's order, or PLUMB_NONE */
@@ -105,7 +105,7 @@ plumb_path_length_before(const struct plumb_path *path, uint32_t node)
 bool plumb_path_edge(struct plumb_path *path, uint32_t from, uint32_t to, uint32_t kind,
                      int64_t length, uint32_t owner);
 
-/* The call of PROCESS with CORRELATION; the inner one of two within each other. PLUMB_NONE: none. */
+/* The call of PROCESS with CORRELATION, as plumb_launch_of; PLUMB_NONE: none, or its times are none. */
 uint32_t plumb_path_call(const struct plumb_path *path, uint32_t process, uint64_t correlation);
 uint32_t plumb_path_process(const struct plumb_path *path, uint32_t span);
 /* The work of PROCESS on DEVICE (PLUMB_NONE: any) that was over last by AT, or PLUMB_NONE. NOT_ON: a

@@ -5,6 +5,7 @@
 
 #include "analyze/path/path_private.h"
 #include "base/hash.h"
+#include "base/map.h"
 
 struct tally {
 	const struct plumb_path_window *window;

@@ -29,7 +29,8 @@ launched_by(const struct plumb_moments *m, const struct plumb_iteration *item)
 	return PLUMB_UNKNOWN;
 }
 
-/* What the thread did from the last launch of the iteration before to its own last one. */
+/* What the thread did from the last launch of the iteration before to its own last one. 1: it is not known when
+ * these were. */
 static int
 gather_host(struct plumb_moments *m, const struct plumb_iteration_level *level, uint32_t i,
             struct plumb_step_rows *rows)
@@ -40,7 +41,7 @@ gather_host(struct plumb_moments *m, const struct plumb_iteration_level *level, 
 
 	if (m->usual_thread == PLUMB_NONE || from == PLUMB_UNKNOWN || to == PLUMB_UNKNOWN ||
 	    to <= from)
-		return 0;
+		return 1;
 	code = plumb_moments_host(m, m->usual_thread, from, to, rows);
 	plumb_step_rows_sum(rows);
 	return code;
@@ -123,7 +124,19 @@ find_medians(const struct cells *cells, uint32_t n, int64_t *room, struct plumb_
 	}
 }
 
-/* By key: iteration NUMBER, and the median of others. NULL: no memory. */
+/* Has the level others than NUMBER of which the time before them is known? The first one has none, so it is no
+ * measure then; of few any is. */
+static bool
+have_whole_ones(const struct plumb_iteration_level *level, uint32_t number)
+{
+	bool whole = false;
+
+	for (uint32_t i = 0; level->count > 3 && !whole && i < level->count; i++)
+		whole = i != number && level->items[i].interval_ns != PLUMB_UNKNOWN;
+	return whole;
+}
+
+/* By key: iteration NUMBER, and the median of others; all 0 where either is not known. NULL: no memory. */
 static struct plumb_usual *
 compare(const struct plumb_comparison *c, gather_fn gather)
 {
@@ -132,16 +145,15 @@ compare(const struct plumb_comparison *c, gather_fn gather)
 	struct plumb_usual *usual = NULL;
 	uint32_t count = c->level->count, step = count / OTHERS_MOST + 1, n = 0;
 	int64_t *room = malloc(((size_t)count + 1) * sizeof *room);
+	bool whole = have_whole_ones(c->level, c->number);
 	int code = room ? 0 : PLUMB_ESYSTEM;
 
-	for (uint32_t i = 0; !code && i < count; i += step) {
-		/* The first one has no time before it, so it is no measure for others. */
-		if (i == c->number ||
-		    (c->level->items[i].interval_ns == PLUMB_UNKNOWN && count > 3))
+	for (uint32_t i = 0; code >= 0 && i < count; i += step) {
+		if (i == c->number || (whole && c->level->items[i].interval_ns == PLUMB_UNKNOWN))
 			continue;
 		rows.count = 0;
 		code = gather(c->moments, c->level, i, &rows);
-		n++;
+		n += !code;
 		for (uint32_t r = 0; !code && r < rows.count; r++) {
 			struct cell *cell = plumb_vec_add(&cells);
 
@@ -153,11 +165,11 @@ compare(const struct plumb_comparison *c, gather_fn gather)
 		}
 	}
 	rows.count = 0;
-	if (!code)
+	if (code >= 0)
 		code = gather(c->moments, c->level, c->number, &rows);
-	if (!code)
+	if (code >= 0)
 		usual = calloc((size_t)c->moments->keys.count + 1, sizeof *usual);
-	if (usual) {
+	if (usual && !code && n) {
 		if (cells.count)
 			qsort(cells.items, cells.count, sizeof *cells.items, by_key);
 		find_medians(&cells, n, room, usual);
@@ -187,19 +199,18 @@ find_median_iteration(const struct plumb_iteration_level *level, uint32_t number
                       struct plumb_explained *told)
 {
 	int64_t *room = malloc(((size_t)level->count + 1) * sizeof *room);
+	bool whole = have_whole_ones(level, number);
 	uint32_t n = 0;
 
 	if (!room)
 		return PLUMB_ESYSTEM;
 	for (uint32_t i = 0; i < level->count; i++)
-		if (i != number &&
-		    (level->items[i].interval_ns != PLUMB_UNKNOWN || level->count <= 3))
+		if (i != number && (!whole || level->items[i].interval_ns != PLUMB_UNKNOWN))
 			room[n++] = lasts(&level->items[i]);
 	told->usual_ns = median(room, n, n);
 	told->median = number ? 0 : 1;
 	for (uint32_t i = 0; i < level->count; i++)
-		if (i != number &&
-		    (level->items[i].interval_ns != PLUMB_UNKNOWN || level->count <= 3) &&
+		if (i != number && (!whole || level->items[i].interval_ns != PLUMB_UNKNOWN) &&
 		    llabs(lasts(&level->items[i]) - told->usual_ns) <
 		            llabs(lasts(&level->items[told->median]) - told->usual_ns))
 			told->median = i;

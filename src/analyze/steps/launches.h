@@ -12,15 +12,17 @@ struct plumb_launch {
 };
 
 struct plumb_launches {
-	struct plumb_launch *items; /* by process and correlation */
+	struct plumb_launch *items; /* by process and correlation, each once */
 	uint32_t count, capacity;
 };
 
-/* All calls of PROFILE's spans; for plumb_vec_free in any case. PLUMB_ESYSTEM: memory is out. */
-int plumb_launches_find(const struct plumb_profile *profile,
+/* All calls of PROFILE's spans, or those of PROCESS unless it is PLUMB_NONE; for plumb_vec_free in any case.
+ * PLUMB_ESYSTEM: memory is out. */
+int plumb_launches_find(const struct plumb_profile *profile, uint32_t process,
                         struct plumb_launches *launches) PLUMB_MUST_CHECK;
 
-/* The span of the call that started CORRELATION's work in PROCESS, or PLUMB_NONE. */
+/* The span of the call that started CORRELATION's work in PROCESS, the inner one of two within each other; or
+ * PLUMB_NONE. */
 uint32_t
 plumb_launch_of(const struct plumb_launches *launches, uint64_t process, uint64_t correlation);
 

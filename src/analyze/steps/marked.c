@@ -3,44 +3,35 @@
 
 #include <string.h>
 
+#include "analyze/steps/marks.h"
 #include "model/intervals.h"
 
 /* ---- marks ---- */
 
-static bool
-is_mark(const struct plumb_moments *m, const struct plumb_span *s)
-{
-	const struct plumb_track *track = &m->profile->tracks[s->track];
-
-	return track->kind == PLUMB_TRACK_THREAD && track->process == m->process &&
-	       plumb_context_frame(m->profile, s->context)->kind == PLUMB_FRAME_RANGE;
-}
-
 /* ProfilerStep's frame, else that of ranges that come once an iteration: of several the longest. */
 static uint32_t
-choose_mark(const struct plumb_moments *m, uint32_t iterations, uint32_t *counts)
+choose_mark(const struct plumb_profile *p, const struct plumb_marks *marks, uint32_t iterations,
+            uint32_t *counts)
 {
-	const struct plumb_profile *p = m->profile;
 	uint32_t best = PLUMB_NONE;
 	int64_t longest = -1;
 
-	for (uint32_t i = 0; i < p->spans_count; i++)
-		if (is_mark(m, &p->spans[i]))
-			counts[p->contexts[p->spans[i].context].frame]++;
+	for (uint32_t i = 0; i < marks->count; i++)
+		counts[marks->items[i].frame]++;
 	for (uint32_t f = 0; f < p->frames_count; f++) {
 		const char *name = counts[f] ? plumb_text(p, p->frames[f].name) : NULL;
 
 		if (name && !strcmp(name, "ProfilerStep") && counts[f] > 1)
 			return f;
 	}
-	for (uint32_t i = 0; i < p->spans_count; i++) {
-		const struct plumb_span *s = &p->spans[i];
-		uint32_t frame = p->contexts[s->context].frame;
+	for (uint32_t i = 0; i < marks->count; i++) {
+		const struct plumb_mark *mark = &marks->items[i];
+		uint32_t count = counts[mark->frame];
 
-		if (is_mark(m, s) && counts[frame] > 1 && counts[frame] + 1 >= iterations &&
-		    counts[frame] <= iterations + 1 && s->end_ns - s->start_ns > longest) {
-			longest = s->end_ns - s->start_ns;
-			best = frame;
+		if (count > 1 && count + 1 >= iterations && count <= iterations + 1 &&
+		    mark->end_ns - mark->start_ns > longest) {
+			longest = mark->end_ns - mark->start_ns;
+			best = mark->frame;
 		}
 	}
 	return best;
@@ -101,28 +92,29 @@ plumb_marked_find(const struct plumb_moments *m, const struct plumb_iteration_le
                   struct plumb_marked *marked)
 {
 	const struct plumb_profile *p = m->profile;
+	struct plumb_marks marks = { 0 };
 	uint32_t *counts = calloc((size_t)p->frames_count + 1, sizeof *counts), n = 0;
-	int64_t *marks = NULL, *begins = malloc(((size_t)level->count + 1) * sizeof *begins);
-	int code = counts && begins ? 0 : PLUMB_ESYSTEM;
+	int64_t *starts = NULL, *begins = malloc(((size_t)level->count + 1) * sizeof *begins);
+	int code = counts && begins ? plumb_marks_find(p, m->process, &marks) : PLUMB_ESYSTEM;
 
 	*marked = (struct plumb_marked){ .frame = PLUMB_NONE };
 	if (!code && level->count)
-		marked->frame = choose_mark(m, level->count, counts);
+		marked->frame = choose_mark(p, &marks, level->count, counts);
 	if (marked->frame != PLUMB_NONE) {
-		marks = malloc(((size_t)counts[marked->frame] + 1) * sizeof *marks);
-		code = marks ? 0 : PLUMB_ESYSTEM;
+		starts = malloc(((size_t)counts[marked->frame] + 1) * sizeof *starts);
+		code = starts ? 0 : PLUMB_ESYSTEM;
 	}
-	for (uint32_t i = 0; !code && marks && i < p->spans_count; i++)
-		if (is_mark(m, &p->spans[i]) &&
-		    p->contexts[p->spans[i].context].frame == marked->frame)
-			marks[n++] = p->spans[i].start_ns;
-	if (!code && marks) {
-		qsort(marks, n, sizeof *marks, by_number);
+	for (uint32_t i = 0; starts && i < marks.count; i++)
+		if (marks.items[i].frame == marked->frame)
+			starts[n++] = marks.items[i].start_ns;
+	if (starts) {
+		qsort(starts, n, sizeof *starts, by_number);
 		find_begins(m, level, begins);
-		count_agreeing(marks, n, begins, level->count, marked);
+		count_agreeing(starts, n, begins, level->count, marked);
 	}
+	plumb_vec_free(&marks);
 	free(counts);
-	free(marks);
+	free(starts);
 	free(begins);
 	return code;
 }
@@ -163,16 +155,19 @@ plumb_contended_find(const struct plumb_moments *m, const struct plumb_iteration
 		                       ? item->start_ns
 		                       : item->start_ns - item->interval_ns;
 		struct plumb_interval_ns window;
-		uint32_t last;
+		uint32_t last, at;
 
 		while (first < own_count && own[first].end <= from)
 			first++;
 		while (o < other_count && other[o].end <= from)
 			o++;
+		at = o;
 		for (last = first; last < own_count && own[last].start < item->end_ns; last++) {
 			window.start = own[last].start > from ? own[last].start : from;
 			window.end = own[last].end < item->end_ns ? own[last].end : item->end_ns;
-			for (uint32_t k = o; k < other_count && other[k].start < window.end; k++) {
+			while (at < other_count && other[at].end <= window.start)
+				at++;
+			for (uint32_t k = at; k < other_count && other[k].start < window.end; k++) {
 				int64_t start = other[k].start > window.start ? other[k].start
 				                                              : window.start;
 				int64_t end = other[k].end < window.end ? other[k].end : window.end;

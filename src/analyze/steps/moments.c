@@ -114,6 +114,26 @@ gather(struct plumb_moments *line, struct gathered *ops, const struct plumb_step
 }
 
 static bool
+gather_track(struct plumb_moments *line, struct gathered *ops, uint32_t track, const int64_t *sizes,
+             unsigned char *sorts)
+{
+	const struct plumb_profile *p = line->profile;
+	uint32_t end = plumb_profile_first_span(p, track + 1);
+	bool done = true;
+
+	for (uint32_t i = plumb_profile_first_span(p, track); done && i < end; i++) {
+		const struct plumb_span *s = &p->spans[i];
+
+		done = gather(line, ops,
+		              &(struct plumb_step_op){ i, s->context, s->track, 0, s->start_ns,
+		                                       s->end_ns, s->correlation,
+		                                       plumb_copies_size(sizes, s) },
+		              sorts);
+	}
+	return done;
+}
+
+static bool
 gather_ops(struct plumb_moments *line)
 {
 	const struct plumb_profile *p = line->profile;
@@ -123,15 +143,9 @@ gather_ops(struct plumb_moments *line)
 	bool done = sizes && sorts;
 	void *rows;
 
-	for (uint32_t i = 0; done && i < p->spans_count; i++) {
-		const struct plumb_span *s = &p->spans[i];
-
-		done = gather(line, &ops,
-		              &(struct plumb_step_op){ i, s->context, s->track, 0, s->start_ns,
-		                                       s->end_ns, s->correlation,
-		                                       plumb_copies_size(sizes, s) },
-		              sorts);
-	}
+	for (uint32_t t = 0; done && t < p->tracks_count; t++)
+		if (p->tracks[t].kind == PLUMB_TRACK_STREAM && p->tracks[t].device == line->device)
+			done = gather_track(line, &ops, t, sizes, sorts);
 	bool newest = !ops.count;
 	for (uint32_t i = 0; done && newest && i < p->work_count; i++) {
 		const struct plumb_work_item *w = &p->work[i];
@@ -166,37 +180,35 @@ sweep_device(struct plumb_moments *line)
 
 /* ---- threads ---- */
 
+static uint32_t
+count_launches(const struct plumb_profile *p, uint32_t track)
+{
+	uint32_t end = plumb_profile_first_span(p, track + 1), count = 0;
+
+	for (uint32_t i = plumb_profile_first_span(p, track); i < end; i++)
+		count += p->spans[i].correlation != 0;
+	return count;
+}
+
 static bool
 find_threads(struct plumb_moments *line)
 {
 	const struct plumb_profile *p = line->profile;
-	uint32_t *launched = calloc((size_t)p->tracks_count + 1, sizeof *launched), most = 0;
+	uint32_t most = 0;
 
-	line->threads = calloc((size_t)p->tracks_count + 1, sizeof *line->threads);
-	line->first_span = calloc((size_t)p->tracks_count + 2, sizeof *line->first_span);
-	if (!launched || !line->threads || !line->first_span) {
-		free(launched);
-		return false;
-	}
-	for (uint32_t i = 0; i < p->spans_count; i++) {
-		const struct plumb_span *s = &p->spans[i];
-
-		line->first_span[s->track + 1] = i + 1;
-		launched[s->track] += p->tracks[s->track].kind == PLUMB_TRACK_THREAD &&
-		                      p->tracks[s->track].process == line->process &&
-		                      s->correlation;
-	}
 	line->usual_thread = PLUMB_NONE;
 	for (uint32_t t = 0; t < p->tracks_count; t++) {
-		if (line->first_span[t + 1] < line->first_span[t])
-			line->first_span[t + 1] = line->first_span[t];
-		if (launched[t] > most) {
-			most = launched[t];
+		bool own = p->tracks[t].kind == PLUMB_TRACK_THREAD &&
+		           p->tracks[t].process == line->process;
+		uint32_t launched = own ? count_launches(p, t) : 0;
+
+		if (launched > most) {
+			most = launched;
 			line->usual_thread = t;
 		}
 	}
-	free(launched);
-	return true;
+	line->threads = calloc((size_t)p->tracks_count + 1, sizeof *line->threads);
+	return line->threads != NULL;
 }
 
 static const struct plumb_pieces *
@@ -204,8 +216,8 @@ thread_pieces(struct plumb_moments *line, uint32_t track)
 {
 	const struct plumb_profile *p = line->profile;
 	struct plumb_pieces *pieces = &line->threads[track];
-	uint32_t first = line->first_span[track], count = line->first_span[track + 1] - first,
-		 n = 0;
+	uint32_t first = plumb_profile_first_span(p, track), n = 0;
+	uint32_t count = plumb_profile_first_span(p, track + 1) - first;
 	struct plumb_sweep_item *items;
 	int code;
 
@@ -533,7 +545,8 @@ plumb_moments_new(const struct plumb_profile *profile, const uint32_t *user_of, 
 		.profile = profile, .user_of = user_of, .device = device, .process = process
 	};
 	return describe_contexts(line) && gather_ops(line) && sweep_device(line) &&
-	                       find_threads(line) && !plumb_launches_find(profile, &line->launches)
+	                       find_threads(line) &&
+	                       !plumb_launches_find(profile, process, &line->launches)
 	               ? 0
 	               : PLUMB_ESYSTEM;
 }
@@ -544,7 +557,6 @@ plumb_moments_free(struct plumb_moments *line)
 	for (uint32_t t = 0; line->threads && t < line->profile->tracks_count; t++)
 		plumb_vec_free(&line->threads[t]);
 	free(line->threads);
-	free(line->first_span);
 	free(line->outer_of);
 	free(line->copies);
 	free(line->ops);

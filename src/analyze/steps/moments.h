@@ -74,7 +74,6 @@ struct plumb_moments {
 	uint32_t ops_count;
 	struct plumb_pieces busy;     /* of the device; id: op */
 	struct plumb_pieces *threads; /* by track, made when they are asked for; id: span */
-	uint32_t *first_span;         /* by track, and one more */
 	struct plumb_launches launches;
 	uint32_t usual_thread; /* track that has most launches, or PLUMB_NONE */
 	struct {
