@@ -146,7 +146,7 @@ plumb_iters_explain(const struct plumb_iters *iters, uint32_t depth, int64_t num
 		plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
 	else if (!as_json)
 		print(iters, t, depth, &told, out);
-	else if (write_json(iters, t, depth, &told, out) < 0)
+	else if (write_json(iters, t, depth, &told, out) < 0 && !ferror(out))
 		code = plumb_fail(error, PLUMB_ESYSTEM, "the iterations could not be written");
 	plumb_explained_free(&told);
 	return code;

@@ -359,8 +359,8 @@ print(const struct plumb_invocation *invocation, const struct plumb_answer *answ
 			code = plumb_tables_text(&answers[i], out, plumb_options_number(o, "top"));
 	}
 	if (!plumb_options_flag(o, "csv") && !layers->in_order)
-		plumb_cli_note(invocation, "the profile has no spans: layers are in the order of "
-		                           "call paths, not of execution");
+		plumb_cli_note(invocation, "layers are in the order of call paths, not of "
+		                           "execution: the profile has no spans of them");
 	return code;
 }
 

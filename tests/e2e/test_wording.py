@@ -2,8 +2,10 @@
 """What people read of real recordings: names that fit, plurals, no unknown as 0, one error of wrong use."""
 import gzip
 import json
+import math
 import re
 import shutil
+import statistics
 
 import pytest
 from conftest import PLUMB, ROOT, run_command
@@ -55,6 +57,18 @@ def test_evidence_for_people_is_rounded_and_lists_each_name_once():
 
 
 # ---- iters ----
+
+def test_summaries_are_of_the_iterations(recorded):
+    """p50 is the median, p95 the least value that 95 % do not exceed; average and maximum are of all."""
+    tracks = json.loads(text_of("iters", recorded("planted/biggerbatch.plumb"), "--json"))["tracks"]
+    level = tracks[0]["levels"][0]
+    for key in ("duration_ns", "interval_ns", "overlap_ns", "op_gap_ns", "op_time_ns", "copy_bytes"):
+        values = [item[key] for item in level["iterations"] if item[key] is not None]
+        told = level["summary"][key]
+        assert told["p50"] == pytest.approx(statistics.median(values), abs=1), key
+        assert told["p95"] == sorted(values)[math.ceil(0.95 * len(values)) - 1], key
+        assert told["max"] == max(values) and told["avg"] == pytest.approx(sum(values) / len(values), abs=1), key
+
 
 def test_explaining_in_words(recorded):
     text = text_of("iters", recorded("planted/slowcopy.plumb"), "--explain", "25")
