@@ -17,7 +17,7 @@
 const struct plumb_iteration_limits plumb_iteration_limits = {
 	.interval = 100000,
 	.overlap = 100000,
-	.idle = 500000,
+	.idle = 300000,
 };
 
 #define OUTLIER_DEVIATIONS 5.0 /* robust ones, from the median */

@@ -52,7 +52,7 @@ static const struct plumb_option options[] = {
 	{ .name = "idle",
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "PERCENT",
-	  .fallback = "50",
+	  .fallback = "30",
 	  .help = "a device that has no work for more than this share of the time is host-bound, "
 	          "whatever the intervals" },
 	{ 0 },
@@ -94,8 +94,9 @@ print_track(const struct plumb_iters *iters, const struct plumb_iteration_track 
 	if (place->process < p->processes_count &&
 	    p->processes[place->process].rank != PLUMB_UNKNOWN)
 		fprintf(out, ", rank %" PRId64, p->processes[place->process].rank);
-	fprintf(out, ", %s kernels, %s copies and sets\n", plumb_format_count(kernels, track->ops),
-	        plumb_format_count(copies, track->copies));
+	fprintf(out, ", %s kernel%s, %s cop%s or set%s\n", plumb_format_count(kernels, track->ops),
+	        track->ops == 1 ? "" : "s", plumb_format_count(copies, track->copies),
+	        track->copies == 1 ? "y" : "ies", track->copies == 1 ? "" : "s");
 	if (track->role == PLUMB_ROLE_MAIN && track->device < p->devices_count &&
 	    p->devices[track->device].contended_ns > 0)
 		fprintf(out, "  several processes had work on this device at once for %s\n",
@@ -122,6 +123,7 @@ print_verdict(const struct plumb_iteration_level *level, FILE *out)
 {
 	char interval[PLUMB_FORMAT_SIZE], overlap[PLUMB_FORMAT_SIZE], idle[PLUMB_FORMAT_SIZE];
 	char elsewhere[PLUMB_FORMAT_SIZE];
+	bool said = level->elsewhere_share >= 0.001;
 
 	if (!plumb_iters_verdicts[level->verdict])
 		return;
@@ -129,12 +131,9 @@ print_verdict(const struct plumb_iteration_level *level, FILE *out)
 	        "    %s: intervals take %s of the time%s%s%s, copies from the host %s of the "
 	        "intervals; the device has no work for %s\n",
 	        plumb_iters_verdicts[level->verdict],
-	        plumb_format_share(interval, level->interval_share, 1),
-	        level->elsewhere_share > 0 ? ", of which " : "",
-	        level->elsewhere_share > 0
-	                ? plumb_format_share(elsewhere, level->elsewhere_share, 1)
-	                : "",
-	        level->elsewhere_share > 0 ? " have kernels on other streams" : "",
+	        plumb_format_share(interval, level->interval_share, 1), said ? ", of which " : "",
+	        said ? plumb_format_share(elsewhere, level->elsewhere_share, 1) : "",
+	        said ? " have kernels on other streams" : "",
 	        plumb_format_share(overlap, level->overlap_ratio, 1),
 	        plumb_format_share(idle, level->idle_share, 1));
 }
@@ -331,6 +330,8 @@ show(struct plumb_invocation *invocation, const struct plumb_iters *iters)
 		code = plumb_iters_csv(iters, invocation->out);
 	else
 		code = print_all(iters, invocation->out);
+	if (ferror(invocation->out)) /* main says so; a reader that has left is no failure */
+		code = 0;
 	if (code < 0)
 		plumb_fail(&error, PLUMB_ESYSTEM, "the iterations could not be written");
 	return code < 0 ? plumb_cli_fail(invocation, &error) : PLUMB_EXIT_DONE;
@@ -357,6 +358,9 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 	if (plumb_options_given(invocation->options, "explain") &&
 	    plumb_options_flag(invocation->options, "csv"))
 		return plumb_cli_usage(invocation, "iters: --explain has no --csv, but --json");
+	if (plumb_options_given(invocation->options, "level") &&
+	    !plumb_options_given(invocation->options, "explain"))
+		return plumb_cli_usage(invocation, "iters: --level is for --explain N");
 	if (limits.interval > 100 || limits.overlap > 100 || limits.idle > 100)
 		return plumb_cli_usage(invocation, "iters: a percentage is at most 100");
 	limits.interval *= 10000;
