@@ -150,6 +150,19 @@ def test_sleep_that_the_gpu_does_not_notice(tmp_path):
     assert "behind GPU work" in run_command(PLUMB, "iters", path, "--explain", "7").stdout
 
 
+def test_sizes_that_no_number_holds_are_not_known(tmp_path):
+    rank = Rank()
+    for number in range(14):
+        for _ in range(2):
+            rank.copy(1 << 62, rate=2.0**52 if number == 7 else 2.0**60)
+        for i in range(10):
+            rank.operator(f"aten::op{i}", f"kernel{i}", 50)
+        rank.wait()
+    (row,) = [row for row in explain(trace(tmp_path, [rank]), 7)["rows"] if row["cause"] == "copy"]
+    assert row["ns"] - row["median_ns"] > 1_000_000
+    assert (row["bytes"], row["median_bytes"]) == (None, None)
+
+
 def test_what_is_not_known_of_the_host_is_not_less(tmp_path):
     """Nothing says when the host began with the first iteration: that it did less is not known."""
     rank = Rank()

@@ -117,10 +117,11 @@ find_medians(const struct cells *cells, uint32_t n, int64_t *room, struct plumb_
 	one->usual_##field = median(room, end - i, n)
 		FIELD(ns);
 		FIELD(count);
-		FIELD(bytes);
+		one->usual_bytes = PLUMB_UNKNOWN;
+		if (sizes) {
+			FIELD(bytes);
+		}
 #undef FIELD
-		if (!sizes)
-			one->usual_bytes = PLUMB_UNKNOWN;
 	}
 }
 

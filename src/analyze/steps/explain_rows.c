@@ -22,12 +22,8 @@ add(struct plumb_usual *sum, const struct plumb_usual *one)
 	sum->usual_ns += one->usual_ns;
 	sum->count += one->count;
 	sum->usual_count += one->usual_count;
-	sum->bytes = sum->bytes == PLUMB_UNKNOWN || one->bytes == PLUMB_UNKNOWN
-	                     ? PLUMB_UNKNOWN
-	                     : sum->bytes + one->bytes;
-	sum->usual_bytes = sum->usual_bytes == PLUMB_UNKNOWN || one->usual_bytes == PLUMB_UNKNOWN
-	                           ? PLUMB_UNKNOWN
-	                           : sum->usual_bytes + one->usual_bytes;
+	sum->bytes = plumb_step_bytes(sum->bytes, one->bytes);
+	sum->usual_bytes = plumb_step_bytes(sum->usual_bytes, one->usual_bytes);
 }
 
 static uint32_t

@@ -38,7 +38,7 @@ name_of(const struct plumb_comparison *c, const struct plumb_difference *row, ch
 static double
 bytes_grow(const struct plumb_comparison *c)
 {
-	int64_t own = 0, usual = 0;
+	double own = 0, usual = 0;
 
 	for (uint32_t k = 0; k < c->keys; k++) {
 		const struct plumb_usual *one = &c->critical[k];
@@ -47,10 +47,10 @@ bytes_grow(const struct plumb_comparison *c)
 			continue;
 		if (one->bytes == PLUMB_UNKNOWN || one->usual_bytes == PLUMB_UNKNOWN)
 			return 0;
-		own += one->bytes;
-		usual += one->usual_bytes;
+		own += (double)one->bytes;
+		usual += (double)one->usual_bytes;
 	}
-	return usual > 0 ? (double)own / (double)usual : 0;
+	return usual > 0 ? own / usual : 0;
 }
 
 static double

@@ -509,6 +509,16 @@ by_time(const void *x, const void *y)
 	return by_key(x, y);
 }
 
+int64_t
+plumb_step_bytes(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	return a == PLUMB_UNKNOWN || b == PLUMB_UNKNOWN || __builtin_add_overflow(a, b, &sum)
+	               ? PLUMB_UNKNOWN
+	               : sum;
+}
+
 void
 plumb_step_rows_sum(struct plumb_step_rows *rows)
 {
@@ -526,9 +536,7 @@ plumb_step_rows_sum(struct plumb_step_rows *rows)
 			continue;
 		}
 		sum->ns += row->ns;
-		sum->bytes = row->bytes == PLUMB_UNKNOWN || sum->bytes == PLUMB_UNKNOWN
-		                     ? PLUMB_UNKNOWN
-		                     : sum->bytes + row->bytes;
+		sum->bytes = plumb_step_bytes(sum->bytes, row->bytes);
 		sum->count += row->count;
 	}
 	rows->count = n;

@@ -108,6 +108,9 @@ uint32_t plumb_moments_op(const struct plumb_moments *line, int64_t ns);
 /* The track that launched OP; the one that launches most where that is not known; or PLUMB_NONE. */
 uint32_t plumb_moments_thread(const struct plumb_moments *line, uint32_t op);
 
+/* Of sizes of copies; PLUMB_UNKNOWN where one is, or where no number holds the sum. */
+int64_t plumb_step_bytes(int64_t a, int64_t b);
+
 /* Adds up rows of one key; the greatest first. */
 void plumb_step_rows_sum(struct plumb_step_rows *rows);
 
