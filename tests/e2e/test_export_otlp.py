@@ -139,7 +139,7 @@ def test_real_traces_read_back(name, tmp_path):
 
     def work(path):
         return {(row["source"], row["received"], row["attributed"]) for row in report(path)["ledger"]
-                if row["source"].startswith("gpu.")}
+                if row["source"].startswith("gpu.") and row["source"] != "gpu.sync"}  # who waited is no span
     assert work(back) == work(first)
 
 

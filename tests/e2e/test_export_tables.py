@@ -73,8 +73,8 @@ def test_chrome_events_are_pytorchs(tmp_path):
                     "block": [4, 5, 6], "registers per thread": 32, "shared memory": 1024}
     copies = events(document, "gpu_memcpy")
     assert [copy["name"] for copy in copies] == ["Memcpy HtoD (Pinned -> Device)"] * 2
-    assert all("bytes" not in copy["args"] for copy in copies)  # 100 or 101: the call path does not tell
-    assert document["plumb"]["bytes"] == [{"process": 5, "device": 0, "copied": 201, "set": 0}]
+    assert sorted(copy["args"]["bytes"] for copy in copies) == [100, 101]
+    assert not document["plumb"].get("bytes")  # nothing that no event tells
     assert events(document, "gpu_memset")[0]["args"]["bytes"] == 64
     assert {event["name"] for event in events(document, "python_function")} == {"train.py(7): step",
                                                                                "nn.Module: Linear_0"}
