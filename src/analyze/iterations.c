@@ -14,7 +14,6 @@
 #define LEAST_COVERAGE 0.5         /* of a track, by its outermost loop */
 #define LEAST_COVERAGE_WITHIN 0.25 /* of a round, by a loop in it */
 #define COVERS_ALL 0.98
-#define TIME_MOST (INT64_C(1) << 61)
 #define BEFORE_LEAST 8 /* kernels before the loop that may have one of their own */
 
 struct finder {
@@ -71,19 +70,12 @@ sort_contexts(struct finder *f)
 
 /* ---- tracks and their roles ---- */
 
-/* A file may hold any number; those of centuries would overflow sums. */
-static bool
-is_time(int64_t start_ns, int64_t end_ns)
-{
-	return start_ns > -TIME_MOST && end_ns < TIME_MOST && start_ns <= end_ns;
-}
-
 /* Is SPAN work of a stream whose times are good? */
 static bool
 is_work(const struct finder *f, const struct plumb_span *span)
 {
 	return f->profile->tracks[span->track].kind == PLUMB_TRACK_STREAM &&
-	       is_time(span->start_ns, span->end_ns);
+	       plumb_is_time(span->start_ns, span->end_ns);
 }
 
 struct census {

@@ -92,7 +92,7 @@ start(struct latency *l)
 {
 	const struct plumb_profile *p = l->study->profile;
 	size_t room = p->contexts_count + 1u;
-	const char *cpus = plumb_study_environment(l->study, "host.cpus");
+	const char *cpus = plumb_profile_environment(p, "host.cpus");
 	int64_t idle = plumb_study_idle(l->study);
 
 	l->place = calloc(room, 1);

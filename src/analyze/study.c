@@ -113,7 +113,7 @@ plumb_study_new(const struct plumb_profile *profile, const struct plumb_threshol
 	study->profile = profile;
 	study->kernels = kernels;
 	if (!user_code)
-		user_code = plumb_study_environment(study, "run.user_code");
+		user_code = plumb_profile_environment(profile, "run.user_code");
 	study->user = plumb_user_code_frames(profile, user_code, error);
 	if (!study->user) {
 		plumb_study_free(study);
@@ -175,26 +175,6 @@ double
 plumb_study_threshold(const struct plumb_study *study, const char *name)
 {
 	return plumb_thresholds_get(study->findings->thresholds, name);
-}
-
-const char *
-plumb_study_environment(const struct plumb_study *study, const char *key)
-{
-	const struct plumb_profile *p = study->profile;
-	const char *found = NULL;
-
-	for (uint32_t i = 0; i < p->environment_count; i++) {
-		const struct plumb_environment_row *row = &p->environment[i];
-		const char *name = plumb_text(p, row->key);
-
-		if (!name || strcmp(name, key) || !plumb_text(p, row->value))
-			continue;
-		if (row->process == PLUMB_NONE)
-			return plumb_text(p, row->value);
-		if (!found)
-			found = plumb_text(p, row->value);
-	}
-	return found;
 }
 
 int64_t

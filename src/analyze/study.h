@@ -56,9 +56,6 @@ plumb_study_load(const struct plumb_profile *profile, uint32_t metric, struct pl
 
 double plumb_study_threshold(const struct plumb_study *study, const char *name);
 
-/* The run's environment value of KEY, else a process's; NULL: there is none. */
-const char *plumb_study_environment(const struct plumb_study *study, const char *key);
-
 /* Time not busy on the devices; PLUMB_UNKNOWN where that is not known. */
 int64_t plumb_study_idle(const struct plumb_study *study);
 

@@ -22,18 +22,6 @@ number_at(const char *text)
 	               : 0;
 }
 
-/* What the environment says of KEY, or NULL. */
-static const char *
-fact(const struct plumb_profile *p, const char *key)
-{
-	for (uint32_t i = 0; i < p->environment_count; i++) {
-		const char *name = plumb_text(p, p->environment[i].key);
-		if (name && !strcmp(name, key))
-			return plumb_text(p, p->environment[i].value);
-	}
-	return NULL;
-}
-
 /* ---- batch size ---- */
 
 /* The first size of what comes out, "(…) -> float32[64,10]", or without that of what goes in first. 0: no tensor of two
@@ -103,7 +91,7 @@ plumb_batch_size_of(const struct plumb_layers *layers, const char **source)
 	if (size > 0)
 		return size;
 	*source = "trace";
-	const char *told = fact(layers->profile, "batch.size");
+	const char *told = plumb_profile_environment(layers->profile, "batch.size");
 	size = told ? number_at(told) : 0;
 	if (size)
 		return size;
@@ -127,11 +115,11 @@ static const struct {
 const char *
 plumb_framework_of(const struct plumb_profile *profile)
 {
-	const char *format = fact(profile, "import.format"),
-		   *name = fact(profile, "framework.name");
+	const char *format = plumb_profile_environment(profile, "import.format"),
+		   *name = plumb_profile_environment(profile, "framework.name");
 
 	for (size_t i = 0; i < sizeof frameworks / sizeof *frameworks; i++)
-		if (fact(profile, frameworks[i].version) ||
+		if (plumb_profile_environment(profile, frameworks[i].version) ||
 		    (format && !strcmp(format, frameworks[i].format)))
 			return frameworks[i].name;
 	return name;
@@ -141,9 +129,9 @@ const char *
 plumb_framework_version_of(const struct plumb_profile *profile)
 {
 	for (size_t i = 0; i < sizeof frameworks / sizeof *frameworks; i++) {
-		const char *version = fact(profile, frameworks[i].version);
+		const char *version = plumb_profile_environment(profile, frameworks[i].version);
 		if (version)
 			return version;
 	}
-	return fact(profile, "framework.version");
+	return plumb_profile_environment(profile, "framework.version");
 }

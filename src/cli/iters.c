@@ -350,13 +350,12 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 	struct plumb_iters_steps steps = { 0 };
 	struct plumb_iters iters = { &profile, &found, -1, &steps, NULL };
 	struct plumb_error error = { 0 };
+	bool csv = plumb_options_flag(invocation->options, "csv");
 	int result, code;
 
-	if (plumb_options_flag(invocation->options, "json") &&
-	    plumb_options_flag(invocation->options, "csv"))
+	if (plumb_options_flag(invocation->options, "json") && csv)
 		return plumb_cli_usage(invocation, "iters: choose --json or --csv");
-	if (plumb_options_given(invocation->options, "explain") &&
-	    plumb_options_flag(invocation->options, "csv"))
+	if (plumb_options_given(invocation->options, "explain") && csv)
 		return plumb_cli_usage(invocation, "iters: --explain has no --csv, but --json");
 	if (plumb_options_given(invocation->options, "level") &&
 	    !plumb_options_given(invocation->options, "explain"))
@@ -372,10 +371,10 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 	if (plumb_load(&profile, invocation->operands[0], PLUMB_LOAD_ALL, &error) < 0)
 		return plumb_cli_fail(invocation, &error);
 	code = plumb_iterations_find(&profile, &limits, &found, &error);
-	if (!code)
+	if (!code && !csv) /* which has neither */
 		code = plumb_iters_steps_new(&profile, &found, &limits, &steps, &error);
-	if (!code)
-		iters.paths = plumb_iters_path_new(&profile, &found, &code, &error);
+	if (!code && !csv && !plumb_options_given(invocation->options, "explain"))
+		iters.paths = plumb_iters_path_new(&profile, &found, steps.user_of, &code, &error);
 	result = code < 0 ? plumb_cli_fail(invocation, &error) : show(invocation, &iters);
 	plumb_iters_path_free(iters.paths);
 	plumb_iters_steps_free(&steps);

@@ -5,14 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/group.h"
 #include "analyze/path/path.h"
 #include "analyze/path/summary.h"
 #include "base/format.h"
 #include "cli/label.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
-#include "model/user_code.h"
 
 #define ROWS_PRINTED 8
 
@@ -20,8 +18,6 @@ struct plumb_iters_path {
 	const struct plumb_profile *profile;
 	const struct plumb_iterations *found;
 	struct plumb_path *path;
-	unsigned char *user;
-	uint32_t *user_of;
 	struct plumb_path_summaries summaries;
 };
 
@@ -32,24 +28,12 @@ plumb_iters_path_free(struct plumb_iters_path *paths)
 		return;
 	plumb_path_summaries_free(&paths->summaries);
 	plumb_path_free(paths->path);
-	free(paths->user);
-	free(paths->user_of);
 	free(paths);
-}
-
-/* What is the person's own code, as the run was told; NULL. */
-static const char *
-rule_of(const struct plumb_profile *p)
-{
-	for (uint32_t i = 0; i < p->environment_count; i++)
-		if (!strcmp(plumb_text(p, p->environment[i].key), "run.user_code"))
-			return plumb_text(p, p->environment[i].value);
-	return NULL;
 }
 
 struct plumb_iters_path *
 plumb_iters_path_new(const struct plumb_profile *profile, const struct plumb_iterations *found,
-                     int *code, struct plumb_error *error)
+                     const uint32_t *user_of, int *code, struct plumb_error *error)
 {
 	struct plumb_iters_path *paths;
 
@@ -61,12 +45,9 @@ plumb_iters_path_new(const struct plumb_profile *profile, const struct plumb_ite
 		paths->profile = profile;
 		paths->found = found;
 		paths->path = plumb_path_new(profile, error);
-		paths->user = plumb_user_code_frames(profile, rule_of(profile), error);
-		if (paths->user)
-			paths->user_of = plumb_user_contexts(profile, paths->user);
 	}
-	if (!paths || !paths->path || !paths->user_of ||
-	    plumb_path_summarize(paths->path, found, paths->user_of, PLUMB_PATH_ROWS_MOST,
+	if (!paths || !paths->path ||
+	    plumb_path_summarize(paths->path, found, user_of, PLUMB_PATH_ROWS_MOST,
 	                         &paths->summaries, error) < 0) {
 		plumb_iters_path_free(paths);
 		*code = plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");

@@ -13,24 +13,13 @@
 #define ROWS_TEXT 6
 #define ROWS_JSON 8
 
-static const char *
-user_code_rule(const struct plumb_profile *p)
-{
-	for (uint32_t i = 0; i < p->environment_count; i++) {
-		const char *key = plumb_text(p, p->environment[i].key);
-
-		if (key && !strcmp(key, "run.user_code"))
-			return plumb_text(p, p->environment[i].value);
-	}
-	return NULL;
-}
-
 int
 plumb_iters_steps_new(const struct plumb_profile *p, const struct plumb_iterations *found,
                       const struct plumb_iteration_limits *limits, struct plumb_iters_steps *steps,
                       struct plumb_error *error)
 {
-	unsigned char *user = plumb_user_code_frames(p, user_code_rule(p), error);
+	unsigned char *user =
+		plumb_user_code_frames(p, plumb_profile_environment(p, "run.user_code"), error);
 	int code = 0;
 
 	*steps = (struct plumb_iters_steps){ 0 };

@@ -13,16 +13,9 @@
 static bool
 is_traced(const struct plumb_profile *profile, uint32_t track)
 {
-	uint32_t low = 0, high = profile->spans_count;
+	uint32_t first = plumb_profile_first_span(profile, track);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (profile->spans[middle].track < track)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < profile->spans_count && profile->spans[low].track == track;
+	return first < profile->spans_count && profile->spans[first].track == track;
 }
 
 static bool

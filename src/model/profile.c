@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/pool.h"
 
@@ -63,6 +64,25 @@ static uint64_t
 add_unsigned(uint64_t a, uint64_t b)
 {
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+const char *
+plumb_profile_environment(const struct plumb_profile *p, const char *key)
+{
+	const char *found = NULL;
+
+	for (uint32_t i = 0; i < p->environment_count; i++) {
+		const struct plumb_environment_row *row = &p->environment[i];
+		const char *name = plumb_text(p, row->key);
+
+		if (!name || strcmp(name, key) || !plumb_text(p, row->value))
+			continue;
+		if (row->process == PLUMB_NONE)
+			return plumb_text(p, row->value);
+		if (!found)
+			found = plumb_text(p, row->value);
+	}
+	return found;
 }
 
 uint32_t

@@ -286,6 +286,17 @@ plumb_context_frame(const struct plumb_profile *profile, uint32_t context)
 	return &profile->frames[profile->contexts[context].frame];
 }
 
+/* What the environment says of KEY: the run, else the first process that says it; NULL: nothing. */
+const char *plumb_profile_environment(const struct plumb_profile *profile, const char *key);
+
+/* A file may hold any number; times of centuries, or that end before they start, would overflow sums. */
+#define PLUMB_TIME_MOST (INT64_C(1) << 61)
+static inline bool
+plumb_is_time(int64_t start_ns, int64_t end_ns)
+{
+	return start_ns > -PLUMB_TIME_MOST && end_ns < PLUMB_TIME_MOST && start_ns <= end_ns;
+}
+
 /* The first of the spans of TRACK, or of the first track behind it that has any: those of TRACK lie from there
  * to where those of TRACK + 1 begin. */
 uint32_t plumb_profile_first_span(const struct plumb_profile *profile, uint32_t track);

@@ -5,8 +5,6 @@
 #include "analyze/path/path_private.h"
 #include "model/collective.h"
 
-#define TIME_MOST (INT64_C(1) << 61)
-
 const char *const plumb_path_kinds[PLUMB_PATH_KINDS] = {
 	"host", "launch", "kernel", "copy", "communication", "gap", "unknown",
 };
@@ -115,8 +113,7 @@ begin_nodes(struct plumb_path *path)
 	path->count = 2 * p->spans_count;
 	for (uint32_t i = 0; i < p->spans_count; i++) {
 		const struct plumb_span *span = &p->spans[i];
-		bool sound = span->start_ns > -TIME_MOST && span->end_ns < TIME_MOST &&
-		             span->start_ns <= span->end_ns;
+		bool sound = plumb_is_time(span->start_ns, span->end_ns);
 		uint32_t flags = !sound ? PLUMB_PATH_LEFT_OUT
 		                 : p->tracks[span->track].kind == PLUMB_TRACK_STREAM
 		                         ? PLUMB_PATH_WORK

@@ -8,7 +8,6 @@
 #include "base/sort.h"
 #include "model/collective.h"
 
-#define TIME_MOST (INT64_C(1) << 61)
 #define LOOK_AROUND 64 /* pieces of a thread, for the calls before and after a gap */
 
 /* ---- what contexts are ---- */
@@ -77,13 +76,6 @@ op_key(const void *row, int which, const void *data)
 	return plumb_sort_signed(((const struct plumb_step_op *)row)->start_ns);
 }
 
-/* A file may hold any number; those of centuries would overflow sums. */
-static bool
-is_time(int64_t start_ns, int64_t end_ns)
-{
-	return start_ns > -TIME_MOST && end_ns < TIME_MOST && start_ns <= end_ns;
-}
-
 struct gathered {
 	struct plumb_step_op *items;
 	uint32_t count, capacity;
@@ -97,7 +89,8 @@ gather(struct plumb_moments *line, struct gathered *ops, const struct plumb_step
 	uint32_t kind = plumb_context_frame(p, op->context)->kind;
 
 	if (p->tracks[op->track].kind != PLUMB_TRACK_STREAM ||
-	    p->tracks[op->track].device != line->device || !is_time(op->start_ns, op->end_ns) ||
+	    p->tracks[op->track].device != line->device ||
+	    !plumb_is_time(op->start_ns, op->end_ns) ||
 	    (kind != PLUMB_FRAME_KERNEL && kind != PLUMB_FRAME_COPY && kind != PLUMB_FRAME_SET))
 		return true;
 	if (!sorts[op->context])
@@ -229,7 +222,8 @@ thread_pieces(struct plumb_moments *line, uint32_t track)
 	for (uint32_t i = 0; i < count; i++) {
 		const struct plumb_span *s = &p->spans[first + i];
 
-		if (is_time(s->start_ns, s->end_ns) && (!n || s->start_ns >= items[n - 1].start_ns))
+		if (plumb_is_time(s->start_ns, s->end_ns) &&
+		    (!n || s->start_ns >= items[n - 1].start_ns))
 			items[n++] = (struct plumb_sweep_item){ s->start_ns, s->end_ns, count - i,
 				                                first + i };
 	}
