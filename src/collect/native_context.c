@@ -29,7 +29,7 @@ struct plumb_native {
 	uint32_t strays;     /* samples on another stack */
 	uintptr_t sites[NATIVE_MAX];
 	struct native_node {
-		uintptr_t site;
+		uint64_t frame; /* frame_of */
 		plumb_id parent, node;
 	} nodes[NATIVE_NODES];
 	struct plumb_stack_trail trail; /* scratch */
@@ -93,16 +93,25 @@ make_node(struct plumb_thread *thread, plumb_id parent, uintptr_t site, uint8_t 
 	return plumb_child(thread, parent, &key);
 }
 
+/* One address is two frames where a sample struck: it stands for its whole function there, and for itself
+ * once a signal handler runs on top of it. Addresses of programs leave the highest byte free. */
+static inline uint64_t
+frame_of(uintptr_t site, uint8_t flags)
+{
+	return site ^ (uint64_t)flags << 56;
+}
+
 static inline plumb_id
 step_in(struct plumb_thread *thread, plumb_id parent, uintptr_t site, uint8_t flags)
 {
-	uint64_t hash = (site ^ (uint64_t)parent << 32) * UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t frame = frame_of(site, flags);
+	uint64_t hash = (frame ^ (uint64_t)parent << 32) * UINT64_C(0x9e3779b97f4a7c15);
 	struct native_node *node = &thread->native->nodes[hash >> 32 & (NATIVE_NODES - 1)];
-	if (plumb_likely(node->site == site && node->parent == parent))
+	if (plumb_likely(node->frame == frame && node->parent == parent))
 		return node->node;
 	plumb_id made = make_node(thread, parent, site, flags);
 	if (made != PLUMB_LOST)
-		*node = (struct native_node){ site, parent, made };
+		*node = (struct native_node){ frame, parent, made };
 	return made;
 }
 

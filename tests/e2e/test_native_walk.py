@@ -239,7 +239,7 @@ def test_samples_as_gdb_sees_them(record, tmp_path):
           os.path.join(NATIVE, "sampled.c"), "-lpthread")
     script = tmp_path / "script"
     script.write_text(GDB_SAMPLES)
-    made = record("gdb", "-nx", "-batch", "-x", script, "--args", tmp_path / "sampled", "0.5",
+    made = record("gdb", "-nx", "-batch", "-x", script, "--args", tmp_path / "sampled", "1",
                   options=("--cpu=1000", "--mode", "full", "--no-gpu"))
     if "ptrace: Operation not permitted" in made.stderr:
         pytest.skip("gdb may not trace here")
@@ -248,7 +248,8 @@ def test_samples_as_gdb_sees_them(record, tmp_path):
     # Where plumb itself was at work, the sample stands in a row of its own. A thread's first C frame is plumb's.
     samples = [[frame for frame in stack if "libplumb" not in frame[0]] for stack in samples
                if "libplumb" not in stack[0][0] and any(name == "work" for _, name, _ in stack)]
-    assert len(samples) > 100, made.stdout + made.stderr
+    # The kernel's ticks and the machine's other work decide how many there are.
+    assert len(samples) > 50, made.stdout + made.stderr
     profile = plumb_package.Profile(made.path)
     libraries = {code.build_id or code.path: code.path for code in profile.code_objects}
     contexts = {}
@@ -260,7 +261,8 @@ def test_samples_as_gdb_sees_them(record, tmp_path):
     for stack in samples:
         same = [number for number, (path, _) in contexts.items() if is_same(path, stack, libraries)]
         assert same, (stack, [[node.symbol for node in path] for path, _ in contexts.values()])
-        found[same[0]] += 1
+        # gdb and plumb may have a function of libc by two names: the path decides, then the name.
+        found[max(same, key=lambda number: contexts[number][0][0].symbol == stack[0][1])] += 1
     # Contexts that are inlined in one function have one path.
     def by_path(counts):
         sums = collections.Counter()
@@ -274,3 +276,18 @@ def test_samples_as_gdb_sees_them(record, tmp_path):
     names = {name for stack in samples for _, name, _ in stack}
     assert {"compare", "on_signal", "deep", "main"} <= names
     assert any("main" not in {name for _, name, _ in stack} for stack in samples)
+
+
+def test_an_instruction_that_is_sampled_and_interrupted(record, tmp_path):
+    """A sample's own instruction stands for its whole function; beneath a signal's handler it stands for itself."""
+    build(tmp_path, "gcc", "-O2", "-o", "spinning", os.path.join(NATIVE, "spinning.c"))
+    made = record(tmp_path / "spinning", options=("--cpu=1000", "--mode", "full", "--no-gpu"))
+    profile = plumb_package.Profile(made.path)
+    sampled, beneath = set(), set()
+    for number, stat in profile._stats("cpu.time")[0].items():
+        node = plumb_package.profile.Node(profile, number)
+        if stat[1] and node.symbol == "spin":
+            sampled.add(node.line)
+        beneath |= {above.line for above in node.ancestors if stat[1] and above.symbol == "spin"}
+    assert sampled == {None}
+    assert len(beneath) == 1 and None not in beneath, beneath
