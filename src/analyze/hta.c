@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
-#include "base/map.h"
 #include "base/vec.h"
 #include "model/intervals.h"
+#include "model/launches.h"
 
 #define US 1000
 
@@ -21,7 +20,7 @@ struct trace {
 	uint32_t process;
 	int64_t limit; /* launches from here on do not count, µs; INT64_MAX: all do */
 	bool only_launched;
-	struct plumb_map calls; /* correlation → span */
+	struct plumb_launches calls;
 	intervals of_type[TYPES], all;
 };
 
@@ -83,38 +82,16 @@ find_limit(struct trace *trace, bool include_last)
 	trace->limit = steps < 2 ? INT64_MAX : include_last ? last_end + 1 : last_start;
 }
 
-static int
-find_calls(struct trace *trace)
-{
-	const struct plumb_profile *p = trace->profile;
-	for (uint32_t i = 0; i < p->spans_count; i++) {
-		const struct plumb_span *span = &p->spans[i];
-		const struct plumb_track *track = &p->tracks[span->track];
-		if (span->correlation && track->kind == PLUMB_TRACK_THREAD &&
-		    track->process == trace->process &&
-		    plumb_map_add(&trace->calls, plumb_hash_mix(span->correlation, 0), i) < 0)
-			return PLUMB_ESYSTEM;
-	}
-	return 0;
-}
-
 /* Was it launched in time? */
 static bool
 counts(const struct trace *trace, const struct plumb_span *work)
 {
-	struct plumb_map_cursor at;
+	uint32_t call;
 	if (!trace->only_launched)
 		return true;
-	if (!work->correlation)
-		return false;
-	for (uint32_t i = plumb_map_first(&trace->calls, plumb_hash_mix(work->correlation, 0), &at);
-	     i != PLUMB_MAP_NONE; i = plumb_map_next(&trace->calls, &at)) {
-		const struct plumb_span *call = &trace->profile->spans[i];
-		if (call->correlation == work->correlation &&
-		    ceil_us(call->start_ns) < trace->limit)
-			return true;
-	}
-	return false;
+	call = plumb_launch_before(&trace->calls, trace->process, work->correlation,
+	                           work->start_ns);
+	return call != PLUMB_NONE && ceil_us(trace->profile->spans[call].start_ns) < trace->limit;
 }
 
 /* ---- sums ---- */
@@ -205,11 +182,11 @@ plumb_hta_find(const struct plumb_profile *p, bool include_last, struct plumb_ht
 	for (uint32_t i = 0; i < p->processes_count && code >= 0; i++) {
 		struct trace trace = { .profile = p, .process = i };
 		find_limit(&trace, include_last);
-		code = find_calls(&trace);
+		code = plumb_launches_find(p, i, &trace.calls);
 		if (!code)
 			code = sum_up(&trace, &(*items)[*count]);
 		*count += code == 1;
-		plumb_map_free(&trace.calls);
+		plumb_vec_free(&trace.calls);
 		for (int t = 0; t < TYPES; t++)
 			plumb_vec_free(&trace.of_type[t]);
 		plumb_vec_free(&trace.all);

@@ -10,8 +10,8 @@
  *  4. before the longest wait after all.
  */
 #include "analyze/iterations_private.h"
-#include "analyze/steps/launches.h"
 #include "analyze/steps/marks.h"
+#include "model/launches.h"
 
 #define GAP_DISTINCT 1.5 /* times the next longest one */
 #define PLACE_SHARE 0.5  /* of iterations that have a copy or marker at one place */
@@ -36,7 +36,8 @@ find_launches(const struct plumb_iteration_work *work)
 
 	for (uint32_t i = 0; done && i < work->kernels.count; i++) {
 		const struct plumb_span *op = plumb_iteration_kernel(work, i);
-		uint32_t call = plumb_launch_of(&launches, process, op->correlation);
+		uint32_t call =
+			plumb_launch_before(&launches, process, op->correlation, op->start_ns);
 
 		times[i] = call == PLUMB_NONE ? op->start_ns : p->spans[call].start_ns;
 	}

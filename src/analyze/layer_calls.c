@@ -11,18 +11,13 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "model/launches.h"
 
 struct call {
 	uint32_t layer; /* layers->count: the model */
 	uint32_t track;
 	int64_t start, end, last; /* last: of its GPU work, too */
 	int64_t busy, until;      /* union of its GPU work so far, and where that ends */
-};
-
-struct launch {
-	uint64_t correlation;
-	uint32_t process, track;
-	int64_t start;
 };
 
 struct work {
@@ -36,7 +31,6 @@ struct sample {
 };
 
 typedef PLUMB_VEC(struct call) calls_of;
-typedef PLUMB_VEC(struct launch) launches_of;
 typedef PLUMB_VEC(struct work) works_of;
 typedef PLUMB_VEC(struct sample) samples_of;
 
@@ -50,16 +44,6 @@ by_place(const void *a, const void *b)
 	if (x->track != y->track)
 		return x->track < y->track ? -1 : 1;
 	return (x->start > y->start) - (x->start < y->start);
-}
-
-static int
-compare_launch(const void *a, const void *b)
-{
-	const struct launch *x = a, *y = b;
-
-	if (x->process != y->process)
-		return x->process < y->process ? -1 : 1;
-	return (x->correlation > y->correlation) - (x->correlation < y->correlation);
 }
 
 static int
@@ -207,9 +191,9 @@ gather_pieces(const struct plumb_layers_making *making, calls_of *calls,
 	return code;
 }
 
-/* Calls of layers and of the model, and launches under them. */
+/* Calls of layers and of the model. */
 static int
-gather_calls(struct plumb_layers_making *making, calls_of *calls, launches_of *launches)
+gather_calls(struct plumb_layers_making *making, calls_of *calls)
 {
 	const struct plumb_layers *layers = making->layers;
 	const struct plumb_profile *profile = layers->profile;
@@ -227,18 +211,9 @@ gather_calls(struct plumb_layers_making *making, calls_of *calls, launches_of *l
 			code = add_call(calls, layer, span);
 		if (layer != PLUMB_NONE && span->start_ns < making->first_ns[layer])
 			making->first_ns[layer] = span->start_ns;
-		if (code || !span->correlation)
-			continue;
-		struct launch *launch = plumb_vec_add(launches);
-		if (!launch)
-			return PLUMB_ESYSTEM;
-		*launch = (struct launch){ span->correlation, profile->tracks[span->track].process,
-			                   span->track, span->start_ns };
 	}
 	if (calls->count)
 		qsort(calls->items, calls->count, sizeof *calls->items, by_place);
-	if (launches->count)
-		qsort(launches->items, launches->count, sizeof *launches->items, compare_launch);
 	return code;
 }
 
@@ -254,8 +229,8 @@ add_work(works_of *works, uint32_t call, const struct plumb_span *span)
 
 /* GPU work by the call that launched it. LOST[layer] is set where some of it has no call. */
 static int
-gather_work(struct plumb_layers_making *making, const calls_of *calls, const launches_of *launches,
-            works_of *works, unsigned char *lost)
+gather_work(struct plumb_layers_making *making, const calls_of *calls,
+            const struct plumb_launches *launches, works_of *works, unsigned char *lost)
 {
 	const struct plumb_layers *layers = making->layers;
 	const struct plumb_profile *profile = layers->profile;
@@ -267,16 +242,13 @@ gather_work(struct plumb_layers_making *making, const calls_of *calls, const lau
 		if (is_thread(profile, span->track) || making->backward[span->context] ||
 		    !is_work(plumb_context_frame(profile, span->context)->kind))
 			continue;
-		struct launch key = { .correlation = span->correlation,
-			              .process = profile->tracks[span->track].process };
-		const struct launch *launch =
-			span->correlation && launches->count
-				? bsearch(&key, launches->items, launches->count,
-		                          sizeof *launches->items, compare_launch)
-				: NULL;
+		uint32_t launch =
+			plumb_launch_before(launches, profile->tracks[span->track].process,
+		                            span->correlation, span->start_ns);
+		const struct plumb_span *by = launch == PLUMB_NONE ? NULL : &profile->spans[launch];
 		if (making->in_model[span->context]) {
-			call = launch ? call_at(calls, layers->count, launch->track, launch->start)
-			              : PLUMB_NONE;
+			call = by ? call_at(calls, layers->count, by->track, by->start_ns)
+			          : PLUMB_NONE;
 			if (call != PLUMB_NONE)
 				code = add_work(works, call, span);
 			else
@@ -284,7 +256,7 @@ gather_work(struct plumb_layers_making *making, const calls_of *calls, const lau
 		}
 		if (layer == PLUMB_NONE || code)
 			continue;
-		call = launch ? call_at(calls, layer, launch->track, launch->start) : PLUMB_NONE;
+		call = by ? call_at(calls, layer, by->track, by->start_ns) : PLUMB_NONE;
 		if (call != PLUMB_NONE)
 			code = add_work(works, call, span);
 		else
@@ -436,7 +408,7 @@ plumb_layers_calls(struct plumb_layers_making *making)
 	double *room = malloc(3 * rows * sizeof *room), *means[3];
 	unsigned char *lost = calloc(rows, 1), *by_operators = calloc(rows, 1);
 	calls_of calls = { 0 };
-	launches_of launches = { 0 };
+	struct plumb_launches launches = { 0 };
 	works_of works = { 0 };
 	int code = room && lost && by_operators ? 0 : PLUMB_ESYSTEM;
 
@@ -445,7 +417,9 @@ plumb_layers_calls(struct plumb_layers_making *making)
 	for (size_t i = 0; !code && i < 3 * rows; i++)
 		room[i] = NAN;
 	if (!code)
-		code = gather_calls(making, &calls, &launches);
+		code = gather_calls(making, &calls);
+	if (!code)
+		code = plumb_launches_find(layers->profile, PLUMB_NONE, &launches);
 	if (!code)
 		code = gather_pieces(making, &calls, by_operators);
 	if (!code)

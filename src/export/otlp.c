@@ -17,18 +17,13 @@
 #include "export/names.h"
 #include "export/times.h"
 #include "export/work.h"
+#include "model/launches.h"
 
 #ifndef PLUMB_VERSION
 #define PLUMB_VERSION "unknown"
 #endif
 
 #define STEPS_MOST 64 /* spans, or contexts above one, that are asked whether they are around it */
-
-struct launch {
-	uint64_t correlation;
-	uint32_t process, span;
-	int64_t length;
-};
 
 struct plumb_otlp {
 	const struct plumb_profile *profile;
@@ -41,7 +36,7 @@ struct plumb_otlp {
 	struct plumb_sort_item *around; /* those spans by context, process and start */
 	uint32_t around_count;
 	bool *firsts; /* by span: the first of its context on its track */
-	PLUMB_VEC(struct launch) launches;
+	struct plumb_launches launches;
 };
 
 /* ---- ids ---- */
@@ -174,60 +169,6 @@ nest(struct plumb_otlp *otlp)
 	return code;
 }
 
-static int
-by_launch(const void *x, const void *y)
-{
-	const struct launch *a = x, *b = y;
-	if (a->process != b->process)
-		return a->process < b->process ? -1 : 1;
-	if (a->correlation != b->correlation)
-		return a->correlation < b->correlation ? -1 : 1;
-	if (a->length !=
-	    b->length) /* a runtime call and the driver call within it: the inner one */
-		return a->length < b->length ? -1 : 1;
-	return (a->span > b->span) - (a->span < b->span);
-}
-
-static int
-gather_launches(struct plumb_otlp *otlp)
-{
-	const struct plumb_profile *profile = otlp->profile;
-	for (uint32_t i = 0; i < profile->spans_count; i++) {
-		const struct plumb_span *s = &profile->spans[i];
-		if (!s->correlation || !on_thread(otlp, i))
-			continue;
-		struct launch *added = plumb_vec_add(&otlp->launches);
-		if (!added)
-			return PLUMB_ESYSTEM;
-		*added = (struct launch){ s->correlation, process_of(otlp, i), i,
-			                  s->end_ns - s->start_ns };
-	}
-	if (otlp->launches.count)
-		qsort(otlp->launches.items, otlp->launches.count, sizeof *otlp->launches.items,
-		      by_launch);
-	return 0;
-}
-
-static uint32_t
-call_of(const struct plumb_otlp *otlp, uint32_t span)
-{
-	struct launch key = { otlp->profile->spans[span].correlation, process_of(otlp, span), 0,
-		              INT64_MIN };
-	uint32_t low = 0, high = otlp->launches.count;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (by_launch(&otlp->launches.items[middle], &key) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	const struct launch *found = &otlp->launches.items[low];
-	return low < otlp->launches.count && found->correlation == key.correlation &&
-	                       found->process == key.process
-	               ? found->span
-	               : PLUMB_NONE;
-}
-
 /* The spans of threads by context, process and start. */
 static int
 order_around(struct plumb_otlp *otlp)
@@ -310,12 +251,14 @@ find_parents(struct plumb_otlp *otlp)
 	find_started(otlp);
 	int code = nest(otlp);
 	if (!code)
-		code = gather_launches(otlp);
+		code = plumb_launches_find(profile, PLUMB_NONE, &otlp->launches);
 	if (!code)
 		code = order_around(otlp);
 	for (uint32_t i = 0; i < profile->spans_count && !code; i++) {
-		if (profile->spans[i].correlation && !on_thread(otlp, i))
-			otlp->parents[i] = otlp->calls[i] = call_of(otlp, i);
+		const struct plumb_span *s = &profile->spans[i];
+		if (s->correlation && !on_thread(otlp, i))
+			otlp->parents[i] = otlp->calls[i] = plumb_launch_before(
+				&otlp->launches, process_of(otlp, i), s->correlation, s->start_ns);
 		if (otlp->parents[i] == PLUMB_NONE)
 			look_above(otlp, i);
 	}

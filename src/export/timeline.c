@@ -84,63 +84,42 @@ plumb_timeline_pid(const struct plumb_profile *profile, uint32_t process)
 
 /* ---- arrows ---- */
 
-static int
-by_launch(const void *x, const void *y)
-{
-	const struct plumb_launch *a = x, *b = y;
+enum { ARROW_ENDS = 1, ARROW_DRAWN = 2 };
 
-	if (a->process != b->process)
-		return a->process < b->process ? -1 : 1;
-	return (a->correlation > b->correlation) - (a->correlation < b->correlation);
-}
-
-static struct plumb_launch *
+static uint32_t
 find_launch(const struct plumb_timeline *p, const struct plumb_span *span)
 {
-	struct plumb_launch key = { .correlation = span->correlation,
-		                    .process = p->profile->tracks[span->track].process };
-
-	if (!span->correlation || !p->launches.count)
-		return NULL;
-	return bsearch(&key, p->launches.items, p->launches.count, sizeof key, by_launch);
+	return plumb_launch_place(&p->launches, p->profile->tracks[span->track].process,
+	                          span->correlation);
 }
 
 static bool
 gather_launches(struct plumb_timeline *p)
 {
-	for (uint32_t i = 0; i < p->spans_count; i++) {
+	if (plumb_launches_find(p->profile, PLUMB_NONE, &p->launches) < 0)
+		return false;
+	p->arrows = calloc((size_t)p->launches.count + 1, 1);
+	for (uint32_t i = 0; p->arrows && i < p->spans_count; i++) {
 		const struct plumb_span *s = &p->spans[i];
-		const struct plumb_track *t = &p->profile->tracks[s->track];
-		if (!s->correlation || t->kind != PLUMB_TRACK_THREAD)
-			continue;
-		struct plumb_launch *launch = plumb_vec_add(&p->launches);
-		if (!launch)
-			return false;
-		launch->correlation = s->correlation;
-		launch->process = t->process;
+		uint32_t launch = find_launch(p, s);
+		if (launch != PLUMB_NONE && p->profile->tracks[s->track].kind == PLUMB_TRACK_STREAM)
+			p->arrows[launch] = ARROW_ENDS;
 	}
-	if (p->launches.count)
-		qsort(p->launches.items, p->launches.count, sizeof *p->launches.items, by_launch);
-	for (uint32_t i = 0; i < p->spans_count; i++) {
-		const struct plumb_span *s = &p->spans[i];
-		struct plumb_launch *launch = find_launch(p, s);
-		if (launch && p->profile->tracks[s->track].kind == PLUMB_TRACK_STREAM)
-			launch->work = true;
-	}
-	return true;
+	return p->arrows;
 }
 
 uint32_t
 plumb_timeline_arrow(struct plumb_timeline *p, const struct plumb_span *span)
 {
 	bool stream = p->profile->tracks[span->track].kind == PLUMB_TRACK_STREAM;
-	struct plumb_launch *launch = find_launch(p, span);
+	uint32_t launch = find_launch(p, span);
 
-	if (!launch || !launch->work || (stream && launch->drawn))
+	if (launch == PLUMB_NONE || !p->arrows[launch] ||
+	    (stream && p->arrows[launch] & ARROW_DRAWN))
 		return 0;
 	if (stream)
-		launch->drawn = true;
-	return (uint32_t)(launch - p->launches.items) + 1;
+		p->arrows[launch] |= ARROW_DRAWN;
+	return launch + 1;
 }
 
 /* ---- the whole ---- */
@@ -157,6 +136,8 @@ void
 plumb_timeline_free(struct plumb_timeline *timeline)
 {
 	plumb_vec_free(&timeline->launches);
+	free(timeline->arrows);
+	timeline->arrows = NULL;
 	free(timeline->spans);
 	timeline->spans = NULL;
 }

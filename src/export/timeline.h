@@ -9,23 +9,16 @@
 #ifndef PLUMB_EXPORT_TIMELINE_H
 #define PLUMB_EXPORT_TIMELINE_H
 
-#include "base/vec.h"
-#include "model/profile.h"
-
-/* A launch that is in the trace: whether work that it started is too, and whether some was drawn. */
-struct plumb_launch {
-	uint64_t correlation;
-	uint32_t process;
-	bool work, drawn;
-};
+#include "model/launches.h"
 
 struct plumb_timeline {
 	const struct plumb_profile *profile;
 	struct plumb_span *spans; /* by track, start, the longer first */
 	uint32_t spans_count;
-	PLUMB_VEC(struct plumb_launch) launches; /* by process and correlation */
-	bool of_day;                             /* times are realtime */
-	bool no_time;                            /* … of a process whose clocks were not read */
+	struct plumb_launches launches;
+	unsigned char *arrows; /* by launch, the first of its number: what of it there is */
+	bool of_day;           /* times are realtime */
+	bool no_time;          /* … of a process whose clocks were not read */
 };
 
 /* False: memory is out. plumb_timeline_free follows in either case. */

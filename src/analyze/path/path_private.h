@@ -4,8 +4,8 @@
 #define PLUMB_ANALYZE_PATH_PATH_PRIVATE_H
 
 #include "analyze/path/path.h"
-#include "analyze/steps/launches.h"
 #include "base/vec.h"
+#include "model/launches.h"
 
 #define PLUMB_PATH_ROUNDING_NS 1000 /* traces in µs round begin and end apart */
 

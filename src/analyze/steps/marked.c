@@ -50,7 +50,8 @@ find_begins(const struct plumb_moments *m, const struct plumb_iteration_level *l
 		       m->ops[op + 1].start_ns == level->items[i].start_ns)
 			op++;
 		call = op < m->ops_count
-		               ? plumb_launch_of(&m->launches, m->process, m->ops[op].correlation)
+		               ? plumb_launch_before(&m->launches, m->process,
+		                                     m->ops[op].correlation, m->ops[op].start_ns)
 		               : PLUMB_NONE;
 		begins[i] = call == PLUMB_NONE ? level->items[i].start_ns
 		                               : m->profile->spans[call].start_ns;

@@ -416,8 +416,9 @@ uint32_t
 plumb_moments_thread(const struct plumb_moments *line, uint32_t op)
 {
 	const struct plumb_profile *p = line->profile;
-	uint32_t span = op < line->ops_count ? plumb_launch_of(&line->launches, line->process,
-	                                                       line->ops[op].correlation)
+	uint32_t span = op < line->ops_count ? plumb_launch_before(&line->launches, line->process,
+	                                                           line->ops[op].correlation,
+	                                                           line->ops[op].start_ns)
 	                                     : PLUMB_NONE;
 
 	return span != PLUMB_NONE ? p->spans[span].track : line->usual_thread;

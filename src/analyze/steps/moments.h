@@ -18,9 +18,9 @@
 #ifndef PLUMB_ANALYZE_STEPS_MOMENTS_H
 #define PLUMB_ANALYZE_STEPS_MOMENTS_H
 
-#include "analyze/steps/launches.h"
 #include "analyze/steps/sweep.h"
 #include "base/map.h"
+#include "model/launches.h"
 
 enum plumb_step_sort {
 	PLUMB_STEP_KERNEL,

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/launches.h"
+
+#include <stdlib.h>
+
+#include "base/sort.h"
+
+static uint64_t
+launch_key(const void *row, int which, const void *data)
+{
+	const struct plumb_launch *launch = row;
+
+	(void)data;
+	return which ? launch->correlation : launch->process;
+}
+
+static bool
+add_track(const struct plumb_profile *p, uint32_t track, struct plumb_launches *launches)
+{
+	uint32_t end = plumb_profile_first_span(p, track + 1);
+
+	for (uint32_t i = plumb_profile_first_span(p, track); i < end; i++) {
+		struct plumb_launch *launch;
+
+		if (!p->spans[i].correlation)
+			continue;
+		launch = plumb_vec_add(launches);
+		if (!launch)
+			return false;
+		*launch = (struct plumb_launch){ p->spans[i].correlation, p->spans[i].start_ns,
+			                         p->tracks[track].process, i };
+	}
+	return true;
+}
+
+static int
+by_start(const void *x, const void *y)
+{
+	const struct plumb_launch *a = x, *b = y;
+
+	if (a->start_ns != b->start_ns)
+		return a->start_ns < b->start_ns ? -1 : 1;
+	return (a->span > b->span) - (a->span < b->span);
+}
+
+static bool
+have_one_number(const struct plumb_launch *a, const struct plumb_launch *b)
+{
+	return a->process == b->process && a->correlation == b->correlation;
+}
+
+/* Those of one number are in the order of spans, each track for itself. */
+static void
+order_equal(struct plumb_launches *launches)
+{
+	for (uint32_t i = 0, end; i < launches->count; i = end) {
+		struct plumb_launch *first = &launches->items[i];
+
+		for (end = i + 1; end < launches->count && have_one_number(first, first + end - i);)
+			end++;
+		if (end - i > 1)
+			qsort(first, end - i, sizeof *first, by_start);
+	}
+}
+
+int
+plumb_launches_find(const struct plumb_profile *p, uint32_t process,
+                    struct plumb_launches *launches)
+{
+	void *rows;
+	int code;
+
+	for (uint32_t t = 0; t < p->tracks_count; t++)
+		if (p->tracks[t].kind == PLUMB_TRACK_THREAD &&
+		    (process == PLUMB_NONE || p->tracks[t].process == process) &&
+		    !add_track(p, t, launches))
+			return PLUMB_ESYSTEM;
+	rows = launches->items;
+	code = plumb_sort_rows(&rows, launches->count, sizeof *launches->items, launch_key, 2,
+	                       NULL);
+	launches->items = rows;
+	if (!code)
+		order_equal(launches);
+	return code;
+}
+
+/* How many calls come before those of this number that began after BEGAN. */
+static uint32_t
+count_until(const struct plumb_launches *launches, uint64_t process, uint64_t correlation,
+            int64_t began)
+{
+	uint32_t low = 0, high = launches->count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		const struct plumb_launch *at = &launches->items[middle];
+
+		if (at->process != process           ? at->process < process
+		    : at->correlation != correlation ? at->correlation < correlation
+		                                     : at->start_ns <= began)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool
+has_number(const struct plumb_launches *launches, uint32_t place, uint64_t process,
+           uint64_t correlation)
+{
+	return place < launches->count && launches->items[place].process == process &&
+	       launches->items[place].correlation == correlation;
+}
+
+uint32_t
+plumb_launch_before(const struct plumb_launches *launches, uint64_t process, uint64_t correlation,
+                    int64_t began)
+{
+	uint32_t after;
+
+	if (!correlation)
+		return PLUMB_NONE;
+	after = count_until(launches, process, correlation, began);
+	if (after && has_number(launches, after - 1, process, correlation))
+		after--;
+	return has_number(launches, after, process, correlation) ? launches->items[after].span
+	                                                         : PLUMB_NONE;
+}
+
+uint32_t
+plumb_launch_of(const struct plumb_launches *launches, uint64_t process, uint64_t correlation)
+{
+	return plumb_launch_before(launches, process, correlation, INT64_MAX);
+}
+
+uint32_t
+plumb_launch_place(const struct plumb_launches *launches, uint64_t process, uint64_t correlation)
+{
+	uint32_t place = correlation ? count_until(launches, process, correlation, INT64_MIN)
+	                             : launches->count;
+
+	return has_number(launches, place, process, correlation) ? place : PLUMB_NONE;
+}
