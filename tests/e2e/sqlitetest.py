@@ -3,33 +3,13 @@
 import collections
 import concurrent.futures
 import gzip
-import json
 import random
 import shutil
 import sqlite3
 
-from conftest import PLUMB, ROOT, run_command
+from conftest import PLUMB, run_command
 
-SHARED = ROOT / ".." / "shared" / "traces"
-
-
-def imported(folder, *traces, code=0):
-    """The profile that `plumb import` makes; with CODE, the one line that it says instead."""
-    out = folder / "out.plumb"
-    done = run_command(PLUMB, "import", *traces, "-o", out)
-    assert done.returncode == code, done.stderr
-    assert done.stdout == ""
-    if code:
-        assert len(done.stderr.splitlines()) == 1, done.stderr
-        assert not [f for f in folder.iterdir() if f.name.startswith("out.plumb")]
-        return done.stderr
-    return out
-
-
-def report(path, *options):
-    done = run_command(PLUMB, "report", path, "--json", "--top", "0", *options)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+import plumb
 
 
 def fates(data, source="import"):
@@ -52,7 +32,6 @@ def contexts(path):
     with sqlite3.connect(path) as database:
         frames = {row[0]: f"{row[1]}:{row[2]}" for row in database.execute("SELECT id, kind, name FROM frames")}
         tree = {row[0]: row[1:] for row in database.execute("SELECT id, parent, frame FROM contexts")}
-    import plumb
     found = collections.Counter()
     for span in plumb.Profile(path).spans():
         names, at = [], span.context

@@ -4,7 +4,7 @@ and a stream that does it in order. What is odd about a step is known, so that i
 are µs."""
 import json
 
-from json_traces import write
+from importing import write
 
 STREAM, COMM_STREAM = 7, 20
 

@@ -12,7 +12,7 @@ import statistics
 import pytest
 from conftest import PLUMB, ROOT, run_command, torch_pythons
 from difftrace import Trace, Work
-from json_traces import shared
+from importing import shared
 from plumbtest import run_program
 
 NAMES = ["a", "b", "c", "d", "e", "f"]

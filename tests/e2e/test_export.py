@@ -14,7 +14,7 @@ import sys
 import time
 
 import pytest
-from conftest import BUILD, PLUMB, ROOT, clean_environment, run_command
+from conftest import PLUMB, ROOT, clean_environment, run_command
 from plumbtest import PROGRAMS, run_program
 from test_golden import write_samples
 from test_mock_gpu import NEWEST, mock_environment, run_driver

@@ -11,15 +11,14 @@ import threading
 import time
 
 import pytest
-from conftest import PLUMB, ROOT, run_command
+from conftest import PLUMB, run_command
+from importing import imported, report, shared
 from plumbtest import PROGRAMS, run_program
 from test_export import RECORDED, export, reader, samples  # noqa: F401 (a fixture)
-from test_import_jaeger import bring, document, fates, paths, report, span, xsp
+from test_import_jaeger import document, fates, paths, span, xsp
 from test_mock_gpu import NEWEST, mock_environment
 
 import plumb as plumb_package
-
-SHARED = ROOT / ".." / "shared" / "traces" / "kineto"
 
 
 def decoded(path):
@@ -129,10 +128,7 @@ def test_read_back(traced, samples, tmp_path):  # noqa: F811
 @pytest.mark.parametrize("name", ["k12_alexnet_cuda_sync", "k20_h100_qwen1.5",
                                   "k28_mi_sglang_qwen3_decode_hipgraph"])
 def test_real_traces_read_back(name, tmp_path):
-    path = SHARED / f"{name}.json.gz"
-    if not path.exists():
-        pytest.skip(f"{path} is not there")
-    first = read_back(path, tmp_path, "first")
+    first = read_back(shared(f"kineto/{name}.json.gz"), tmp_path, "first")
     back = read_back(export(first, tmp_path / "out.otlp.json"), tmp_path)
     assert devices(back) == devices(first)
     assert report(back)["total"] == report(first)["total"]
@@ -145,7 +141,7 @@ def test_real_traces_read_back(name, tmp_path):
 
 def test_xsp_and_back(tmp_path):
     """Spans on no known thread, whose parents lie on other tracks, keep them."""
-    made = bring(tmp_path, document(xsp()))
+    made = imported(tmp_path, document(xsp()))
     back = read_back(export(made, tmp_path / "out.otlp.json"), tmp_path)
     for metric in "gpu.time", "op.time", "gpu.launches", "host.wait":
         assert paths(back, metric) == paths(made, metric), metric
@@ -160,7 +156,7 @@ def test_no_spans(samples, tmp_path):  # noqa: F811
 
 
 def test_before_1970(tmp_path):
-    made = bring(tmp_path, document([span(1, "old", -5, 2)]))
+    made = imported(tmp_path, document([span(1, "old", -5, 2)]))
     done = run_command(PLUMB, "export", made, "-F", "otlp")
     assert done.returncode == 2 and "before 1970" in done.stderr
 
@@ -215,7 +211,7 @@ def many(tmp_path_factory):
     folder = tmp_path_factory.mktemp("many")
     spans = [span(1, "all", 1, 9000, "MODEL")]
     spans += [span(i, f"f{i % 7}", i, 1, "FRAMEWORK") for i in range(2, 9001)]
-    return bring(folder, document(spans))
+    return imported(folder, document(spans))
 
 
 def send(profile, url):

@@ -10,7 +10,7 @@ import sqlite3
 
 import pytest
 from conftest import PLUMB, ROOT, run_command
-from json_traces import imported, shared, write
+from importing import imported, shared, write
 
 RECORDED = [ROOT / "tests/data/h200_training.plumb", ROOT / "tests/data/h200_example.plumb"]
 TOTALS = ("name", "uuid", "ordinal", "multiprocessors", "memory_bytes", "kernels", "kernel_ns", "copies", "copy_ns",
@@ -63,7 +63,7 @@ def events(document, category):
 # ---- chrome ----
 
 def test_chrome_events_are_pytorchs(tmp_path):
-    made = imported(write(tmp_path, KINETO), tmp_path)
+    made = imported(tmp_path, KINETO)
     _, document = chrome(made.path, tmp_path)
     kernel, = events(document, "kernel")
     assert kernel["name"] == "gemm \"<é>\" \\ \u0001" and (kernel["ts"], kernel["dur"]) == (10.5, 2.003)
@@ -84,7 +84,7 @@ def test_chrome_events_are_pytorchs(tmp_path):
 
 
 def test_chrome_arrows_lead_from_calls_to_work(tmp_path):
-    _, document = chrome(imported(write(tmp_path, KINETO), tmp_path).path, tmp_path)
+    _, document = chrome(imported(tmp_path, KINETO).path, tmp_path)
     ends = collections.defaultdict(dict)
     for event in document["traceEvents"]:
         if event["ph"] in "sf":
@@ -97,12 +97,12 @@ def test_chrome_arrows_lead_from_calls_to_work(tmp_path):
 
 
 def test_chrome_read_back_has_the_same_totals(tmp_path):
-    made = imported(write(tmp_path, KINETO), tmp_path)
+    made = imported(tmp_path, KINETO)
     path, _ = chrome(made.path, tmp_path)
-    again = imported(path, tmp_path, "again.plumb")
-    assert again.format() == "kineto"
+    again = imported(tmp_path, path, name="again")
+    assert again.format == "kineto"
     assert devices(made.path) == devices(again.path)
-    assert made.paths() == again.paths()
+    assert made.stacks() == again.stacks()
     assert query(made.path, "SELECT SUM(count), SUM(total_ns) FROM span_chunks") == \
         query(again.path, "SELECT SUM(count), SUM(total_ns) FROM span_chunks")
     values = ("SELECT m.name, SUM(v.sum), SUM(v.count), MIN(v.min), MAX(v.max) FROM context_values v JOIN metrics m "
@@ -114,12 +114,12 @@ def test_every_kind_of_copy_is_read_back(tmp_path):
     kinds = ["pageable", "pinned", "device", "managed", "array", "host", "unknown"]
     names = [f"Memcpy ({source} -> {target})" for source in kinds for target in kinds] + \
         ["Memcpy PtoP (Device -> Device)"] + [f"Memset ({kind})" for kind in kinds]
-    made = imported(write(tmp_path, {"deviceProperties": [], "traceEvents": [
+    made = imported(tmp_path, {"deviceProperties": [], "traceEvents": [
         {"ph": "X", "cat": "gpu_memset" if "set" in name else "gpu_memcpy", "name": name, "pid": 0, "tid": 7, "ts": i,
-         "dur": 1, "args": {"device": 0, "stream": 7}} for i, name in enumerate(names)]}), tmp_path)
-    assert len(made.paths()) == len(names)
-    again = imported(chrome(made.path, tmp_path)[0], tmp_path, "again.plumb")
-    assert made.paths() == again.paths() and devices(made.path) == devices(again.path)
+         "dur": 1, "args": {"device": 0, "stream": 7}} for i, name in enumerate(names)]})
+    assert len(made.stacks()) == len(names)
+    again = imported(tmp_path, chrome(made.path, tmp_path)[0], name="again")
+    assert made.stacks() == again.stacks() and devices(made.path) == devices(again.path)
 
 
 def test_chrome_of_several_processes_and_devices(tmp_path):
@@ -131,14 +131,14 @@ def test_chrome_of_several_processes_and_devices(tmp_path):
         ranks.append(write(tmp_path, document, f"rank{rank}"))
     done = run_command(PLUMB, "import", *ranks, "-o", tmp_path / "both.plumb")
     assert done.returncode == 0, done.stderr
-    again = imported(chrome(tmp_path / "both.plumb", tmp_path)[0], tmp_path, "again.plumb")
+    again = imported(tmp_path, chrome(tmp_path / "both.plumb", tmp_path)[0], name="again")
     assert devices(tmp_path / "both.plumb") == devices(again.path)
     assert len(devices(again.path)) == 2
 
 
 @pytest.mark.parametrize("profile", RECORDED, ids=lambda path: path.stem)
 def test_chrome_of_recorded_runs_has_the_same_totals(tmp_path, profile):
-    again = imported(chrome(profile, tmp_path)[0], tmp_path)
+    again = imported(tmp_path, chrome(profile, tmp_path)[0])
     assert devices(profile) == devices(again.path)
     names = "SELECT f.name FROM contexts c JOIN frames f ON f.id = c.frame WHERE f.kind = 'gpu_api' GROUP BY f.name"
     assert set(query(again.path, names)) <= set(query(profile, names))
@@ -147,32 +147,32 @@ def test_chrome_of_recorded_runs_has_the_same_totals(tmp_path, profile):
 @pytest.mark.parametrize("name", ["k01_v100_resnet50_w0_6steps", "k08_a100_ddp2_rank0_nccl_meta_3steps",
                                   "k20_h100_qwen1.5", "k28_mi_sglang_qwen3_decode_hipgraph"])
 def test_chrome_of_published_traces_has_the_same_totals(tmp_path, name):
-    made = imported(shared(f"kineto/{name}.json.gz"), tmp_path)
-    again = imported(chrome(made.path, tmp_path)[0], tmp_path, "again.plumb")
+    made = imported(tmp_path, shared(f"kineto/{name}.json.gz"))
+    again = imported(tmp_path, chrome(made.path, tmp_path)[0], name="again")
     assert devices(made.path) == devices(again.path)
     calls = "SELECT COUNT(*) FROM contexts"
     assert query(made.path, calls) == query(again.path, calls)
 
 
 def test_the_rank_is_read_back(tmp_path):
-    made = imported(write(tmp_path, KINETO | {"distributedInfo": {"rank": 3}}), tmp_path)
+    made = imported(tmp_path, KINETO | {"distributedInfo": {"rank": 3}})
     path, document = chrome(made.path, tmp_path)
     assert document["distributedInfo"] == {"rank": 3}
-    again = imported(path, tmp_path, "again.plumb")
+    again = imported(tmp_path, path, name="again")
     assert {rank for rank, in query(again.path, "SELECT rank FROM processes")} == {3}
 
 
 @pytest.mark.parametrize("numbers", [[16, 17, 19], [0, 1]])
 def test_steps_of_the_profiler_keep_their_numbers(tmp_path, numbers):
     names = [f"ProfilerStep#{number}" for number in numbers]
-    made = imported(write(tmp_path, {"deviceProperties": [], "traceEvents": [
+    made = imported(tmp_path, {"deviceProperties": [], "traceEvents": [
         {"ph": "X", "cat": "user_annotation", "name": name, "pid": 1, "tid": 2, "ts": 10 * i, "dur": 5}
-        for i, name in enumerate(names)]}), tmp_path)
+        for i, name in enumerate(names)]})
     path, document = chrome(made.path, tmp_path)
     assert [event["name"] for event in events(document, "user_annotation")] == names
-    again = imported(path, tmp_path, "again.plumb")
+    again = imported(tmp_path, path, name="again")
     assert again.environment()["profiler.steps"] == " ".join(map(str, numbers))
-    assert again.paths() == {"range ProfilerStep"}
+    assert again.stacks() == {"range ProfilerStep"}
 
 
 def test_times_are_exact(tmp_path):
@@ -182,12 +182,12 @@ def test_times_are_exact(tmp_path):
         {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 9007199254740.993, "dur": 1.001,
          "args": {"device": 0}}]}
     text = json.dumps(document).replace("9007199254740.992", "9007199254740.993")
-    made = imported(write(tmp_path, text), tmp_path)
+    made = imported(tmp_path, text)
     path, _ = chrome(made.path, tmp_path)
     assert f'"baseTimeNanoseconds":{base + 1}' in path.read_text()
     assert '"ts":9007199254740.992,"dur":1.001' in path.read_text()
     spans = "SELECT MIN(start_ns), MAX(end_ns), SUM(total_ns) FROM span_chunks"
-    assert query(made.path, spans) == query(imported(path, tmp_path, "again.plumb").path, spans)
+    assert query(made.path, spans) == query(imported(tmp_path, path, name="again").path, spans)
 
 
 def test_totals_only_have_no_time_line(tmp_path):
@@ -228,7 +228,7 @@ def test_csv_has_every_value(tmp_path, profile):
 
 
 def test_csv_of_names_with_markup(tmp_path):
-    found = rows(export(imported(write(tmp_path, KINETO), tmp_path).path, tmp_path / "out.csv"))
+    found = rows(export(imported(tmp_path, KINETO).path, tmp_path / "out.csv"))
     kernel = next(row for row in found if row["kind"] == "kernel" and row["metric"] == "gpu.time")
     assert kernel["name"] == "gemm \"<é>\" \\ \u0001"
     assert kernel["path"].endswith("aten::mm > cudaLaunchKernel > gemm \"<é>\" \\ \u0001")
@@ -262,7 +262,7 @@ def test_json_has_every_table(tmp_path, profile):
 
 
 def test_json_ids_lead_to_rows(tmp_path):
-    document = json.loads(export(imported(write(tmp_path, KINETO), tmp_path).path, tmp_path / "out.json").read_text())
+    document = json.loads(export(imported(tmp_path, KINETO).path, tmp_path / "out.json").read_text())
     for span in document["spans"]:
         frame = document["frames"][document["contexts"][span["context"]]["frame"]]
         assert (frame["kind"] in ("kernel", "copy", "set")) == (document["tracks"][span["track"]]["kind"] == "stream")

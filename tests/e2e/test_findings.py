@@ -5,11 +5,10 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 
 import pytest
-from conftest import BUILD, PLUMB, ROOT, run_command
+from conftest import PLUMB, ROOT, run_command
 from test_golden import samples  # noqa: F401  (a fixture)
 
 import plumb

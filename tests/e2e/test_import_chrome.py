@@ -6,7 +6,8 @@ import json
 
 import pytest
 from conftest import PLUMB, run_command
-from json_traces import check_damaged, check_hostile, imported, shared, write
+from importing import imported, shared, write
+from json_traces import check_damaged, check_hostile
 
 X = {"ph": "X", "pid": 1, "tid": 2}
 
@@ -21,14 +22,14 @@ def durations(made):
 
 
 def test_slices_nest_on_their_thread(tmp_path):
-    made = imported(write(tmp_path, {"traceEvents": [
+    made = imported(tmp_path, {"traceEvents": [
         {**X, "name": "inner", "ts": 12.5, "dur": 1.25},
         {**X, "name": "outer", "ts": 10, "dur": 10},
         {**X, "name": "inner", "ts": "14.125", "dur": "0.001"},
         {**X, "name": "alone", "ts": 10, "dur": 10, "tid": 3},
-    ], "displayTimeUnit": "ns", "stackFrames": {"1": {"name": "f"}}}), tmp_path)
-    assert made.format() == "chrome"
-    assert made.paths() == {"range outer", "range outer > range inner", "range alone"}
+    ], "displayTimeUnit": "ns", "stackFrames": {"1": {"name": "f"}}})
+    assert made.format == "chrome"
+    assert made.stacks() == {"range outer", "range outer > range inner", "range alone"}
     assert durations(made) == {"inner": (1, 1250), "outer": (10000, 10000), "alone": (10000, 10000)}
     own = {name: row["exclusive"]["op.time"]["sum"] for name, row in made.rows("range").items()}
     assert own == {"inner": 1251, "outer": 8749, "alone": 10000}
@@ -36,14 +37,14 @@ def test_slices_nest_on_their_thread(tmp_path):
 
 @pytest.mark.parametrize("unit", ["ms", "ns", "nonsense", 7])
 def test_the_unit_of_display_changes_nothing(tmp_path, unit):
-    made = imported(write(tmp_path, {"traceEvents": [{**X, "name": "a", "ts": 1.0005, "dur": 2.0004}],
-                                     "displayTimeUnit": unit}), tmp_path)
+    made = imported(tmp_path, {"traceEvents": [{**X, "name": "a", "ts": 1.0005, "dur": 2.0004}],
+                                     "displayTimeUnit": unit})
     assert durations(made) == {"a": (2000, 2000)}
 
 
 def test_times_are_exact_beyond_a_double(tmp_path):
     text = '[{"ph":"X","pid":1,"tid":1,"name":"a","ts":1785000000000000.123,"dur":9007199254740.993}]'
-    made = imported(write(tmp_path, text), tmp_path)
+    made = imported(tmp_path, text)
     assert durations(made) == {"a": (9007199254740993, 9007199254740993)}
     assert made.query("SELECT start_ns FROM run") == [(1785000000000000123,)]
 
@@ -51,15 +52,15 @@ def test_times_are_exact_beyond_a_double(tmp_path):
 def test_begins_and_ends_in_any_order(tmp_path):
     def edge(phase, ts, name=None, **more):
         return {"ph": phase, "pid": 1, "tid": 1, "ts": ts, **({"name": name} if name else {}), **more}
-    made = imported(write(tmp_path, [
+    made = imported(tmp_path, [
         edge("E", 30), edge("B", 25, "c"), edge("B", 10, "a"), edge("B", 11, "b"), edge("E", 20),
         edge("E", 5),                       # nothing had begun
         edge("B", 40, "open"), edge("B", 41, "d"), edge("E", 42, "d"), edge("E", 24),
         {**X, "tid": 9, "name": "last", "ts": 45, "dur": 5},
-    ]), tmp_path)
+    ])
     assert durations(made) == {"a": (14000, 14000), "b": (9000, 9000), "c": (5000, 5000),
                                "open": (10000, 10000), "d": (1000, 1000), "last": (5000, 5000)}
-    assert {"range a > range b", "range open > range d", "range c"} <= made.paths()
+    assert {"range a > range b", "range open > range d", "range c"} <= made.stacks()
     fates = made.fates()
     assert fates["import", "an end without its b", "ends without a beginning"] == 1
     assert fates["import", "an end without its b", "slices without an end, shown to the end of the file"] == 1
@@ -68,16 +69,16 @@ def test_begins_and_ends_in_any_order(tmp_path):
 def test_asynchronous_slices_have_tracks_of_their_own(tmp_path):
     def edge(phase, ts, number, name="r", **more):
         return {"ph": phase, "pid": 1, "tid": 1, "ts": ts, "id": number, "cat": "net", "name": name, **more}
-    made = imported(write(tmp_path, [
+    made = imported(tmp_path, [
         edge("b", 0, "0x1"), edge("b", 2, "0x1", "part"), edge("n", 3, "0x1"), edge("e", 4, "0x1", "part"),
         edge("b", 5, 7), edge("e", 9, 7),           # while the first is open
         edge("e", 10, "0x1"),
         edge("b", 20, 8), edge("e", 25, 8),         # afterwards
         edge("S", 0, 1, "old"), edge("T", 1, 1, "old"), edge("F", 2, 1, "old"), edge("F", 8, 1, "other"),
         {**X, "name": "thread", "ts": 0, "dur": 1},
-    ]), tmp_path)
+    ])
     assert calls(made) == {"r": 3, "part": 1, "old": 1, "thread": 1}
-    assert "range r > range part" in made.paths()
+    assert "range r > range part" in made.stacks()
     names = collections.Counter(name for name, in made.query("SELECT name FROM tracks WHERE tid IS NULL"))
     assert names == {"async net": 2}
     assert made.fates()["import", "an end without its b", "ends without a beginning"] == 1
@@ -87,21 +88,21 @@ def test_asynchronous_slices_have_tracks_of_their_own(tmp_path):
 def test_second_ids_tell_asynchronous_slices_apart(tmp_path):
     def edge(phase, ts, number):
         return {"ph": phase, "pid": 1, "tid": 1, "ts": ts, "id2": {"local": number}, "cat": "c", "name": number}
-    made = imported(write(tmp_path, [edge("b", 0, "0xa"), edge("b", 1, "0xb"), edge("e", 2, "0xa"),
-                                     edge("e", 4, "0xb")]), tmp_path)
+    made = imported(tmp_path, [edge("b", 0, "0xa"), edge("b", 1, "0xb"), edge("e", 2, "0xa"),
+                                     edge("e", 4, "0xb")])
     assert durations(made) == {"0xa": (2000, 2000), "0xb": (3000, 3000)}
 
 
 def test_processes_and_threads_by_number_and_name(tmp_path):
     def named(what, name, **more):
         return {"ph": "M", "name": what, "args": {"name": name}, **more}
-    made = imported(write(tmp_path, [
+    made = imported(tmp_path, [
         named("process_name", "server", pid=1), named("thread_name", "main", pid=1, tid=2),
         named("thread_name", "nobody", pid=1, tid=77), named("process_labels", "x", pid=1),
         {**X, "name": "a", "ts": 1, "dur": 1},
         {**X, "name": "b", "ts": 1, "dur": 1, "pid": "12", "tid": "13"},
         {**X, "name": "c", "ts": 1, "dur": 1, "pid": "GPU 0", "tid": "stream 7"},
-    ]), tmp_path)
+    ])
     assert set(made.query("SELECT pid, command FROM processes")) == {(1, "server"), (12, None), (None, "GPU 0")}
     assert set(made.query("SELECT tid, name FROM tracks")) == {(2, "main"), (13, None), (None, "stream 7")}
     assert made.report()["devices"] == []  # whatever it is called
@@ -109,8 +110,8 @@ def test_processes_and_threads_by_number_and_name(tmp_path):
 
 def test_what_is_not_shown_is_counted(tmp_path):
     other = [{"ph": phase, "pid": 1, "tid": 1, "ts": 1, "name": "n", "id": 1} for phase in "iIRCsOPvc=?"]
-    made = imported(write(tmp_path, [{}, *other, {**X, "name": "a", "ts": 1, "dur": 1},
-                                     {**X, "name": "never ended", "ts": 1}]), tmp_path)
+    made = imported(tmp_path, [{}, *other, {**X, "name": "a", "ts": 1, "dur": 1},
+                                     {**X, "name": "never ended", "ts": 1}])
     assert made.fates() == {
         ("import", "nothing that plumb s", detail): count for detail, count in (
             ("instants", 3), ("counters", 1), ("flow events", 1), ("objects", 1), ("samples", 1),
@@ -121,7 +122,7 @@ def test_what_is_not_shown_is_counted(tmp_path):
 @pytest.mark.parametrize("end", ["", ",", ",\n", "\n"])
 def test_a_list_may_lack_its_end(tmp_path, end):
     event = json.dumps({**X, "name": "a", "ts": 1, "dur": 1})
-    assert calls(imported(write(tmp_path, f"[{event},\n{event}{end}"), tmp_path)) == {"a": 2}
+    assert calls(imported(tmp_path, f"[{event},\n{event}{end}")) == {"a": 2}
 
 
 @pytest.mark.parametrize("text, reason", [
@@ -173,7 +174,7 @@ def test_strange_values(tmp_path):
 
 
 def test_invalid_utf8_in_names(tmp_path):
-    made = imported(write(tmp_path, b'[{"ph":"X","pid":1,"tid":1,"ts":1,"dur":1,"name":"a\xff\xfeb"}]'), tmp_path)
+    made = imported(tmp_path, b'[{"ph":"X","pid":1,"tid":1,"ts":1,"dur":1,"name":"a\xff\xfeb"}]')
     assert list(made.rows("range")) == ["a\ufffd\ufffdb"]
 
 
@@ -199,7 +200,7 @@ def events_of(name):
 ])
 def test_published_files(tmp_path, name, balance):
     phases = collections.Counter(event.get("ph") for event in events_of(name))
-    made = imported(shared(name), tmp_path)
+    made = imported(tmp_path, shared(name))
     fates = made.fates()
     found = tuple(fates.get(("import", "an end without its b", detail), 0) for detail in (
         "ends without a beginning", "slices without an end, shown to the end of the file"))
@@ -213,7 +214,7 @@ def test_published_files(tmp_path, name, balance):
 
 
 def test_published_nanoseconds(tmp_path):
-    made = imported(shared("misc/catapult_nanoseconds.json"), tmp_path)
+    made = imported(tmp_path, shared("misc/catapult_nanoseconds.json"))
     assert durations(made)["us1"] == (1100, 1100)
     assert durations(made)["ns1"] == (11, 11) and durations(made)["ns2"] == (2, 2)
 

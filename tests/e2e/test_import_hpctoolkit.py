@@ -180,7 +180,7 @@ def imported(plumb, tmp_path, db):
     out = tmp_path / "out.plumb"
     done = plumb("import", db.write(tmp_path / "database"), "-o", out)
     assert done.returncode == 0 and not done.stderr, done.stderr
-    return Imported(plumb, out)
+    return Imported(out)
 
 
 def refused(plumb, folder, out):
@@ -235,7 +235,7 @@ def test_instructions(plumb, tmp_path):
     folder = db.write(tmp_path / "database")
     (folder / "trace.db").unlink()
     assert plumb("import", folder, "-o", tmp_path / "out.plumb").returncode == 0
-    made = Imported(plumb, tmp_path / "out.plumb")
+    made = Imported(tmp_path / "out.plumb")
     check_values(made)
     assert made.paths("GINS")[(*LAUNCH, "gemm", "k.cu:3", "1.gpubin+0x10")] == 100
     assert not list(made.profile.spans())

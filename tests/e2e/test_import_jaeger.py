@@ -7,6 +7,7 @@ import random
 
 import pytest
 from conftest import PLUMB, run_command
+from importing import imported, report
 
 import plumb as plumb_package
 
@@ -32,21 +33,6 @@ def document(spans, processes=None):
     processes = processes or {"p1": {"serviceName": "carml", "tags": [tag("ip", "10.0.0.1"),
                                                                       tag("hostname", "node1")]}}
     return {"data": [{"traceID": "a1", "spans": spans, "processes": processes, "warnings": None}]}
-
-
-def bring(tmp_path, trace, *options, name="trace"):
-    """Imports, and returns the profile's path."""
-    path, out = tmp_path / name, tmp_path / f"{name}.plumb"
-    path.write_bytes(trace if isinstance(trace, bytes) else json.dumps(trace).encode())
-    done = run_command(PLUMB, "import", *options, path, "-o", out)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    return out
-
-
-def report(path):
-    done = run_command(PLUMB, "report", path, "--json")
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def frames(node):
@@ -115,7 +101,7 @@ TOP = "PredictImage > "
 
 
 def test_launches_decide(tmp_path):
-    made = bring(tmp_path, document(xsp()))
+    made = imported(tmp_path, document(xsp()))
     assert paths(made, "gpu.time") == {
         TOP + "c_predict > conv1 > cudnnConvolutionForward > cudaLaunchKernel > gemm": (10500, 1),
         TOP + "c_predict > fc1 > cudaLaunchKernel > gemv": (5000, 1)}
@@ -154,11 +140,11 @@ def test_launches_decide(tmp_path):
 
 def test_inclusion_decides(tmp_path):
     """As on a machine whose kernels were made to run one after the other; else it puts them where they are not."""
-    serial = bring(tmp_path, document(xsp(serial=True)), "--parents", "inclusion")
+    serial = imported(tmp_path, document(xsp(serial=True)), options=["--parents", "inclusion"])
     assert paths(serial, "gpu.time") == {
         TOP + "c_predict > conv1 > cudnnConvolutionForward > gemm": (10500, 1),
         TOP + "c_predict > fc1 > gemv": (5000, 1)}
-    late = bring(tmp_path, document(xsp()), "--parents=inclusion")
+    late = imported(tmp_path, document(xsp()), options=["--parents=inclusion"])
     assert paths(late, "gpu.time") == {TOP + "c_predict > fc1 > gemm": (10500, 1),
                                        TOP + "c_predict > gemv": (5000, 1)}
     done = run_command(PLUMB, "import", "--parents", "guess", "x", "-o", "y")
@@ -169,13 +155,13 @@ def test_what_is_ambiguous_is_said(tmp_path):
     spans = [span(1, "model", 0, 100, "MODEL"), span(2, "left", 10, 40, "FRAMEWORK"),
              span(3, "right", 20, 40, "FRAMEWORK"), span(4, "call", 25, 5, "ML_LIBRARY"),
              span(5, "sure", 52, 5, "ML_LIBRARY")]
-    made = bring(tmp_path, document(spans))
+    made = imported(tmp_path, document(spans))
     assert paths(made, "op.calls") == {"model": (1, 1), "model > left": (1, 1), "model > right": (1, 1),
                                        "model > call": (1, 1), "model > right > sure": (1, 1)}
     assert fates(made) == {("where it belongs is ambiguous", "spans that several others include"): 1}
     spans[3]["tags"].append(tag("thread_id", "2"))
     spans[1]["tags"].append(tag("thread_id", "2"))
-    made = bring(tmp_path, document(spans))
+    made = imported(tmp_path, document(spans))
     assert "model > left > call" in paths(made, "op.calls") and fates(made) == {}
 
 
@@ -185,10 +171,10 @@ def test_calls_of_one_number(tmp_path):
     spans = [span(1, "a", 0, 10, "HARDWARE", None, cupti(5, function_name="cudaLaunchKernel")),
              span(2, "b", 2, 5, "HARDWARE", None, cupti(5, function_name="cuLaunchKernel")),
              span(3, "gpu_kernel", 20, 5, "HARDWARE", None, [("name", "k"), ("correlation_id", 5)])]
-    made = bring(tmp_path, document(spans))
+    made = imported(tmp_path, document(spans))
     assert paths(made, "gpu.time") == {"cuLaunchKernel > k": (5000, 1)}
     spans.append(span(4, "c", 12, 5, "HARDWARE", None, cupti(5, function_name="cuLaunchKernel")))
-    made = bring(tmp_path, document(spans))
+    made = imported(tmp_path, document(spans))
     assert paths(made, "gpu.time") == {"k": (5000, 1)}
     assert fates(made) == {("where it belongs is ambiguous", "GPU work whose number several calls have"): 1}
 
@@ -220,11 +206,11 @@ def test_erased_parents(tmp_path):
                           [("name", f"k{launch % 3}"), ("correlation_id", launch), ("device_id", 0),
                            ("stream_id", 7)]))
     assert len(late) > 20
-    named = bring(tmp_path, document(spans), name="named")
+    named = imported(tmp_path, document(spans), name="named")
     for one in spans:
         one["references"] = []
     random.shuffle(spans)
-    erased = bring(tmp_path, document(spans), name="erased")
+    erased = imported(tmp_path, document(spans), name="erased")
     for metric in "gpu.time", "op.time", "op.duration", "gpu.launches":
         assert paths(erased, metric) == paths(named, metric) and paths(named, metric)
     assert fates(erased) == fates(named) == {}
@@ -238,7 +224,7 @@ def test_references(tmp_path):
     spans[1]["references"] = [{"refType": "FOLLOWS_FROM", "traceID": "a1", "spanID": "1"}]
     del spans[8]["references"]
     spans[8]["parentSpanID"] = "0001"
-    made = bring(tmp_path, document(spans))
+    made = imported(tmp_path, document(spans))
     calls = paths(made, "op.calls")
     assert {"server": (1, 1), "server > later": (1, 1), "lost": (1, 1), "server > old": (1, 1)}.items() \
         <= calls.items()
@@ -254,19 +240,19 @@ def test_traces_and_processes(tmp_path):
     two = json.loads(json.dumps(one).replace('"a1"', '"b2"'))
     two["spans"] = [{**span(1, "layer", 10, 10, "FRAMEWORK"), "traceID": "b2"}]
     for form in {"data": [one, two]}, [one, two]:
-        made = bring(tmp_path, form)
+        made = imported(tmp_path, form)
         assert paths(made, "op.calls") == {"model": (1, 1), "layer": (1, 1)}
         assert len(report(made)["processes"]) == 1
-    assert paths(bring(tmp_path, one), "op.calls") == {"model": (1, 1)}
+    assert paths(imported(tmp_path, one), "op.calls") == {"model": (1, 1)}
 
 
 def test_recognised_and_packed(tmp_path):
     whole = json.dumps(document(xsp())).encode()
-    plain, packed = bring(tmp_path, whole, name="x"), bring(tmp_path, gzip.compress(whole), name="y")
+    plain, packed = imported(tmp_path, whole, name="x"), imported(tmp_path, gzip.compress(whole), name="y")
     assert report(plain)["devices"] == report(packed)["devices"]
     with plumb_package.Profile(plain) as profile:
         assert profile.environment["import.format"] == "jaeger"
-    done = run_command(PLUMB, "report", tmp_path / "x", "--json")
+    done = run_command(PLUMB, "report", tmp_path / "x-0", "--json", "--top", "0")
     assert json.loads(done.stdout)["devices"] == report(plain)["devices"]
 
 
@@ -326,14 +312,14 @@ def test_bad_files(data, why, tmp_path):
 
 
 def test_invalid_text_is_replaced(tmp_path):
-    made = bring(tmp_path, b'{"traceID":"1","spans":[{"operationName":"a\xff","startTime":1,"duration":1}]}')
+    made = imported(tmp_path, b'{"traceID":"1","spans":[{"operationName":"a\xff","startTime":1,"duration":1}]}')
     assert paths(made, "op.calls") == {"a\ufffd": (1, 1)}
 
 
 def test_deep_and_many(tmp_path):
     """A chain of 20 000 is cut at a depth that reports can show, and counted."""
     spans = [span(i + 1, "f", i, 50000 - 2 * i, parent=i or None) for i in range(20000)]
-    made = bring(tmp_path, document(spans))
+    made = imported(tmp_path, document(spans))
     with plumb_package.Profile(made) as profile:
         assert max(node.depth for node in profile.walk()) == 4096
         deep, = [row.count for row in profile.ledger if row.source == "span" and row.reason]

@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from json_traces import check_damaged, check_hostile, imported, write
+from importing import imported
+from json_traces import check_damaged, check_hostile
 
 
 def plane(pid, name, **lines):
@@ -58,8 +59,8 @@ GPU = [
 
 
 def test_streams_and_what_is_derived(tmp_path):
-    made = imported(write(tmp_path, document(*HEAD, *HOST, *GPU)), tmp_path)
-    assert made.format() == "jax"
+    made = imported(tmp_path, document(*HEAD, *HOST, *GPU))
+    assert made.format == "jax"
     devices = made.devices()
     assert devices[0]["kernels"] == {"count": 4, "ns": 4001 + 2000 + 2000 + 1000}
     assert devices[0]["copies"] == {"count": 1, "ns": 3000, "bytes": 4096}
@@ -75,35 +76,35 @@ def test_streams_and_what_is_derived(tmp_path):
 
 
 def test_work_hangs_under_its_call_and_operation(tmp_path):
-    made = imported(write(tmp_path, document(*HEAD, *HOST, *GPU)), tmp_path)
+    made = imported(tmp_path, document(*HEAD, *HOST, *GPU))
     above = "python main > range PjitFunction(step) > gpu_api "
     assert {
         above + "cuLaunchKernel > operator fusion.1 > kernel loop_add_fusion",
         above + "cuGraphLaunch > operator dot.3 > kernel gemm",
         above + "cuMemcpyHtoDAsync_v2 > copy copy pinned→device",
         "kernel unlaunched", "set set device", "python main > range PjitFunction(step) > python builtins.len",
-    } <= made.paths()
+    } <= made.stacks()
     assert made.query("SELECT file, line FROM frames WHERE name = 'main'") == [("train.py", 12)]
     assert made.query("SELECT source_file, source_line FROM frames WHERE name = 'fusion.1'") == \
         [("/home/me/model.py", 33)]
 
 
 def test_launch_details(tmp_path):
-    made = imported(write(tmp_path, document(*HEAD, *HOST, *GPU)), tmp_path)
+    made = imported(tmp_path, document(*HEAD, *HOST, *GPU))
     rows = made.query("SELECT grid_x, grid_y, grid_z, block_x, block_y, block_z, registers, static_shared_bytes, "
                       "dynamic_shared_bytes, occupancy_ppm FROM variants")
     assert rows == [(8, 2, 1, 128, 1, 1, 32, 1024, 0, 875000)] * 2
 
 
 def test_tpu_operations(tmp_path):
-    made = imported(write(tmp_path, document(
+    made = imported(tmp_path, document(
         *plane(3, "/device:TPU:0", m=(1, "XLA Modules"), o=(2, "XLA Ops"), a=(3, "Async XLA Ops")),
         *plane(701, "/host:CPU"),
         event(3, 1, 0, 20, "jit_f(123)"), event(3, 2, 0, 20, "while.5", long_name="%while.5 = …"),
         event(3, 2, 1, 4, "fusion.2", hlo_module="jit_f"), event(3, 2, 6, 4, "all-reduce.1"),
-        event(3, 3, 6, 9, "all-gather-start"))), tmp_path)
+        event(3, 3, 6, 9, "all-gather-start")))
     assert made.devices()[0]["kernels"] == {"count": 2, "ns": 8000}
-    assert made.paths() == {"range jit_f", "range jit_f > kernel fusion.2", "collective AllReduce",
+    assert made.stacks() == {"range jit_f", "range jit_f > kernel fusion.2", "collective AllReduce",
                             "collective AllReduce > kernel all-reduce.1"}
     fates = made.fates()
     assert fates["import", "a second account of ", "loops and branches around operations"] == 1
@@ -111,10 +112,10 @@ def test_tpu_operations(tmp_path):
 
 
 def test_operations_of_the_cpu(tmp_path):
-    made = imported(write(tmp_path, document(
+    made = imported(tmp_path, document(
         *plane(701, "/host:CPU", a=(5, "tf_XLAEigen/5")), event(701, 5, 1, 2, "dot.3", hlo_op="dot.3", hlo_module="m"),
-        event(701, 5, 4, 2, "ThunkExecutor::Execute"))), tmp_path)
-    assert made.paths() == {"operator dot.3", "range ThunkExecutor::Execute"}
+        event(701, 5, 4, 2, "ThunkExecutor::Execute")))
+    assert made.stacks() == {"operator dot.3", "range ThunkExecutor::Execute"}
     assert made.report()["devices"] == []
 
 
@@ -125,8 +126,8 @@ def test_operations_of_the_cpu(tmp_path):
     ("MemcpyOther", "kind_src:unknown", "copy unknown→unknown"),
 ])
 def test_copies(tmp_path, name, details, frame):
-    made = imported(write(tmp_path, document(*HEAD, event(1, 14, 1, 1, name, memcpy_details=details))), tmp_path)
-    assert made.paths() == {f"copy {frame}"}
+    made = imported(tmp_path, document(*HEAD, event(1, 14, 1, 1, name, memcpy_details=details)))
+    assert made.stacks() == {f"copy {frame}"}
 
 
 SMALL = document(*HEAD[:6], HOST[2], GPU[0], GPU[4])

@@ -12,31 +12,13 @@ import sqlite3
 import subprocess
 
 import pytest
-from conftest import PLUMB, ROOT, run_command
+from conftest import PLUMB, run_command
+from importing import TRACES, imported, refused, report, write
 
 import plumb as plumb_package
 
-SHARED = ROOT / ".." / "shared" / "traces"
-TRACES = sorted(SHARED.glob("kineto/k*.json.gz")) if SHARED.is_dir() else []
-needs_traces = pytest.mark.skipif(not TRACES, reason="the published traces are not beside the project")
-
-
-def imported(folder, *traces, code=0):
-    """(path, what plumb said) of an import."""
-    out = folder / "out.plumb"
-    done = run_command(PLUMB, "import", *traces, "-o", out)
-    assert done.returncode == code, done.stderr
-    assert done.stdout == ""
-    if code:
-        assert not out.exists() and len(done.stderr.splitlines()) == 1, done.stderr
-        assert not [f for f in folder.iterdir() if f.name.startswith("out.plumb")]
-    return out, done.stderr
-
-
-def report(path, *options):
-    done = run_command(PLUMB, "report", path, "--json", "--top", "0", *options)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+FILES = sorted(TRACES.glob("kineto/k*.json.gz"))
+needs_traces = pytest.mark.skipif(not FILES, reason="the published traces are not beside the project")
 
 
 def fates(data, source):
@@ -55,14 +37,14 @@ def fates(data, source):
 
 
 def oracle(trace):
-    return json.loads((SHARED / "oracle" / trace.name.replace(".json.gz", ".json")).read_text())
+    return json.loads((TRACES / "oracle" / trace.name.replace(".json.gz", ".json")).read_text())
 
 
 @needs_traces
-@pytest.mark.parametrize("trace", TRACES, ids=lambda path: path.name[:3])
+@pytest.mark.parametrize("trace", FILES, ids=lambda path: path.name[:3])
 def test_known_figures(tmp_path, trace):
     known = oracle(trace)
-    path, _ = imported(tmp_path, trace)
+    path = imported(tmp_path, trace)
     data = report(path, *["--by", "kernel"] * bool(known["n_kernel"]))
     devices = data["devices"]
     assert len(devices) == (1 if known["n_kernel"] else 0)
@@ -102,11 +84,11 @@ def test_known_figures(tmp_path, trace):
 
 
 @needs_traces
-@pytest.mark.parametrize("trace", TRACES, ids=lambda path: path.name[:3])
+@pytest.mark.parametrize("trace", FILES, ids=lambda path: path.name[:3])
 def test_known_steps(tmp_path, trace):
     """The steps' times, and how many kernels were launched in each."""
     known = oracle(trace)
-    profile = plumb_package.Profile(imported(tmp_path, trace)[0])
+    profile = plumb_package.Profile(imported(tmp_path, trace))
     steps, calls, kernels = [], {}, []
     nodes = {node.id: node for node in profile.walk()}
     for span in profile.spans():
@@ -138,9 +120,9 @@ def test_known_steps(tmp_path, trace):
 @needs_traces
 @pytest.mark.parametrize("name", ["k01", "k03", "k04", "k08"])
 def test_figures_of_hta(tmp_path, name):
-    (trace,) = [path for path in TRACES if path.name.startswith(name)]
-    (theirs,) = json.loads((SHARED / "oracle" / "hta" / f"{name}.json").read_text()).values()
-    path, _ = imported(tmp_path, trace)
+    (trace,) = [path for path in FILES if path.name.startswith(name)]
+    (theirs,) = json.loads((TRACES / "oracle" / "hta" / f"{name}.json").read_text()).values()
+    path = imported(tmp_path, trace)
     compat = report(path, "--compat", "hta")["compat"]
     assert compat["tool"] == "hta"
     for mode, key in (("default", "default"), ("incl_last", "include_last_profiler_step")):
@@ -158,8 +140,8 @@ def test_figures_of_hta(tmp_path, name):
 @needs_traces
 def test_ranks_of_a_job(tmp_path):
     """Two files, two ranks; a rank that a file names stays."""
-    traces = [path for path in TRACES if path.name[:3] in ("k03", "k08")]
-    data = report(imported(tmp_path, *traces)[0])
+    traces = [path for path in FILES if path.name[:3] in ("k03", "k08")]
+    data = report(imported(tmp_path, *traces))
     assert sorted(process["rank"] for process in data["processes"]) == [0, 1]
     assert [overlap["rank"] for overlap in data["overlap"]] == [0, 1]
     assert len(data["devices"]) == 2
@@ -189,12 +171,6 @@ def document(*events, **more):
             "traceEvents": list(events), **more}
 
 
-def written(folder, data, name="trace", pack=bytes):
-    path = folder / name
-    path.write_bytes(pack((data if isinstance(data, str) else json.dumps(data)).encode()))
-    return path
-
-
 SMALL = document(
     event("user_annotation", "ProfilerStep#3", 0, 100),
     event("cpu_op", "aten::linear", 10, 30),
@@ -222,7 +198,7 @@ def tree(path):
 
 
 def test_small(tmp_path):
-    path, _ = imported(tmp_path, written(tmp_path, SMALL))
+    path = imported(tmp_path, SMALL)
     found = tree(path)
     step = "ProfilerStep > aten::linear"
     assert found[step] == {"op.calls": 1, "op.time": 10000, "op.duration": 30000}
@@ -254,7 +230,7 @@ def zstd(data):
                          ids=["plain", "gzip", "xz", "zstd", "gzips"])
 def test_packings(tmp_path, pack):
     """Whatever the file is called."""
-    assert tree(imported(tmp_path, written(tmp_path, SMALL, "x", pack))[0])["set device"]
+    assert tree(imported(tmp_path, write(tmp_path, SMALL, "x", pack)))["set device"]
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress], ids=["gzip", "xz"])
@@ -262,22 +238,22 @@ def test_packed_and_cut(tmp_path, pack):
     whole = pack(json.dumps(SMALL).encode())
     for at in range(8, len(whole) - 1):
         (tmp_path / "x").write_bytes(whole[:at])
-        assert "x: " in imported(tmp_path, tmp_path / "x", code=2)[1]
+        assert "x: " in refused(tmp_path, tmp_path / "x")
 
 
 def test_other_verbs_take_it(tmp_path):
-    trace = written(tmp_path, SMALL)
+    trace = write(tmp_path, SMALL)
     assert report(trace, "--by", "kernel")["rows"][0]["name"] == "k"
     assert "aten::addmm" in run_command(PLUMB, "export", trace, "--format", "folded").stdout
 
 
 def test_dialect_of_2021(tmp_path):
     """Categories with capitals, streams as texts, whole µs, steps among the operators."""
-    path, _ = imported(tmp_path, written(tmp_path, document(
+    path = imported(tmp_path, document(
         event("Operator", "ProfilerStep#7", 0, 100), event("Operator", "aten::mm", 1, 9),
         call(4, 2, category="Runtime"), kernel(4, 20, 3, category="Kernel", tid="stream 7"),
         {"ph": "s", "cat": "async", "id": 4, "pid": 5, "tid": 6, "ts": 2, "name": "launch"},
-        event("Memcpy", "Memcpy DtoH (Device -> Pageable)", 30, 1, 0, "stream 8", args={"bytes": 5}))))
+        event("Memcpy", "Memcpy DtoH (Device -> Pageable)", 30, 1, 0, "stream 8", args={"bytes": 5})))
     found = tree(path)
     assert found["ProfilerStep > aten::mm > cudaLaunchKernel > k"]["gpu.time"] == 3000
     assert found["copy device→pageable"] == {"gpu.copy_time": 1000, "gpu.copy_bytes": 5}
@@ -291,7 +267,7 @@ def test_times_are_decimal(tmp_path):
     for start, length in (("1775078550000123.457", "0.001"), ("1775078550000124.4565", "1e-3"),
                           ("177507855000012.5e1", "0.0005")):
         text = text.replace('"ts": 1, "dur": 1', f'"ts": {start}, "dur": {length}', 1)
-    profile = plumb_package.Profile(imported(tmp_path, written(tmp_path, text))[0])
+    profile = plumb_package.Profile(imported(tmp_path, text))
     names = {node.id: node.name for node in profile.walk()}
     assert {names[s.context]: (s.start_ns, s.end_ns - s.start_ns) for s in profile.spans()} == {
         "a": (1775078550000123457, 1), "b": (1775078550000124457, 1), "c": (1775078550000125000, 1)}
@@ -303,35 +279,35 @@ def test_base_of_times(tmp_path, first):
     base = {"baseTimeNanoseconds": 1_700_000_000_000_000_000}
     data = document(kernel(1, 2.5, 1))
     data = {**base, **data} if first else {**data, **base}
-    (span,) = plumb_package.Profile(imported(tmp_path, written(tmp_path, data))[0]).spans()
+    (span,) = plumb_package.Profile(imported(tmp_path, data)).spans()
     assert span.start_ns == 1_700_000_000_000_002_500
 
 
 def test_graph_replay(tmp_path):
     """Hundreds of kernels have the number of one call."""
-    path, _ = imported(tmp_path, written(tmp_path, document(
-        call(9, 1, "cudaGraphLaunch"), *[kernel(9, 10 + i, 0.5, f"k{i % 3}") for i in range(300)])))
+    path = imported(tmp_path, document(
+        call(9, 1, "cudaGraphLaunch"), *[kernel(9, 10 + i, 0.5, f"k{i % 3}") for i in range(300)]))
     found = tree(path)
     assert found["cudaGraphLaunch"] == {"gpu.replays": 1}
     assert [found[f"cudaGraphLaunch > k{i}"]["gpu.time"] for i in range(3)] == [50000] * 3
 
 
 def test_driver_call_within_runtime_call(tmp_path):
-    path, _ = imported(tmp_path, written(tmp_path, document(
-        call(1, 1, duration=9), call(1, 3, "cuLaunchKernel", category="cuda_driver"), kernel(1, 20, 1))))
+    path = imported(tmp_path, document(
+        call(1, 1, duration=9), call(1, 3, "cuLaunchKernel", category="cuda_driver"), kernel(1, 20, 1)))
     assert "cudaLaunchKernel > cuLaunchKernel > k" in tree(path)
 
 
 def test_backward_hangs_under_forward(tmp_path):
     """On another thread, with what the engine does around it."""
     flow = {"cat": "fwdbwd", "name": "fwdbwd", "id": 3, "pid": 5}
-    path, _ = imported(tmp_path, written(tmp_path, document(
+    path = imported(tmp_path, document(
         event("cpu_op", "aten::mm", 1, 9),
         {**flow, "ph": "s", "tid": 6, "ts": 1},
         event("cpu_op", "autograd::engine::evaluate_function: MmBackward0", 50, 30, tid=8),
         event("cpu_op", "MmBackward0", 52, 20, tid=8), call(5, 55, tid=8), kernel(5, 90, 2),
         {**flow, "ph": "f", "tid": 8, "ts": 52, "bp": "e"},
-        {**flow, "ph": "f", "id": 77, "tid": 8, "ts": 52, "bp": "e"})))
+        {**flow, "ph": "f", "id": 77, "tid": 8, "ts": 52, "bp": "e"}))
     profile = plumb_package.Profile(path)
     (node,) = profile.kernels
     assert [part.name for part in list(node.ancestors)[::-1][1:]] == [
@@ -340,12 +316,12 @@ def test_backward_hangs_under_forward(tmp_path):
 
 
 def test_python_and_modules(tmp_path):
-    path, _ = imported(tmp_path, written(tmp_path, document(
+    path = imported(tmp_path, document(
         event("python_function", "/home/u/train.py(12): <module>", 0, 100),
         event("python_function", "nn.Module: Linear_3", 1, 90),
         event("python_function", "a (copy)/b.py(7): forward", 2, 80),
         event("python_function", "<built-in function linear>", 3, 70),
-        event("cpu_op", "aten::linear", 4, 60))))
+        event("cpu_op", "aten::linear", 4, 60)))
     chain = list(plumb_package.Profile(path).operators)[0]
     parts = [(part.kind, part.name, part.file, part.line) for part in list(chain.ancestors)[::-1][1:]]
     assert parts == [("python", "<module>", "/home/u/train.py", 12), ("module", "Linear_3", "Linear", None),
@@ -355,10 +331,10 @@ def test_python_and_modules(tmp_path):
 
 def test_collectives(tmp_path):
     """By the kernel's name, or by what Kineto says of it."""
-    path, _ = imported(tmp_path, written(tmp_path, document(
+    path = imported(tmp_path, document(
         kernel(1, 0, 100, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"),
         kernel(2, 200, 50, "deep_ep_dispatch", **{"Collective name": "alltoall"}),
-        kernel(3, 60, 30, "gemm", stream=8), distributedInfo={"backend": "nccl", "rank": 3, "world_size": 8})))
+        kernel(3, 60, 30, "gemm", stream=8), distributedInfo={"backend": "nccl", "rank": 3, "world_size": 8}))
     data = report(path, "--by", "collective")
     assert {row["name"] for row in data["rows"]} == {"AllReduce", "AlltoAll"}
     assert data["overlap"] == [{"rank": 3, "communication_ns": 150000, "compute_ns": 30000,
@@ -368,25 +344,25 @@ def test_collectives(tmp_path):
 
 def test_merged_ranks(tmp_path):
     """One file of two processes: GPU work is on the device of the one that launched it."""
-    path, _ = imported(tmp_path, written(tmp_path, document(
-        call(1, 1, pid=10), call(2, 1, pid=20), kernel(1, 5, 1, "a"), kernel(2, 5, 2, "b"))))
+    path = imported(tmp_path, document(
+        call(1, 1, pid=10), call(2, 1, pid=20), kernel(1, 5, 1, "a"), kernel(2, 5, 2, "b")))
     data = report(path)
     assert {(d["processes"][0]["pid"], d["kernels"]["ns"]) for d in data["devices"]} == {(10, 1000), (20, 2000)}
 
 
 def test_names_of_any_kind(tmp_path):
     name = "</script><b>\t\n\x1b[31m\"é\\\U0001f600"
-    path, _ = imported(tmp_path, written(tmp_path, document(kernel(1, 1, 1, name), kernel(2, 3, 1, "\ud800"))))
+    path = imported(tmp_path, document(kernel(1, 1, 1, name), kernel(2, 3, 1, "\ud800")))
     assert {k.name for k in plumb_package.Profile(path).kernels} == {name, "\ufffd"}
     assert "\x1b" not in run_command(PLUMB, "report", path, "--by", "kernel").stdout
 
 
 def test_what_is_not_used_is_counted(tmp_path):
-    data = report(imported(tmp_path, written(tmp_path, document(
+    data = report(imported(tmp_path, document(
         kernel(1, 1, 1), event("overhead", "Lazy", 1, 2), event("gpu_user_annotation", "x", 1, 2, 0, 7),
         {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "ts": 1, "pid": 5, "tid": 6},
         {"ph": "X", "cat": "cpu_op", "name": "no time", "pid": 5, "tid": 6, "ts": 3},
-        event("cpu_op", "backwards", 9, -3))))[0])
+        event("cpu_op", "backwards", 9, -3))))
     assert fates(data, "import") == {"received": 0, "attributed": 0, "nothing that plumb shows": 2,
                                      "a second account of the same thing": 1,
                                      "it ends before it begins, or has no time": 2}
@@ -395,8 +371,8 @@ def test_what_is_not_used_is_counted(tmp_path):
 def test_cut_at_every_byte(tmp_path):
     whole = json.dumps(SMALL)
     for at in range(1, len(whole)):
-        path = written(tmp_path, whole[:at])
-        assert "trace: " in imported(tmp_path, path, code=2)[1]
+        path = write(tmp_path, whole[:at])
+        assert "trace: " in refused(tmp_path, path)
 
 
 @pytest.mark.parametrize("before, after, why", [
@@ -410,7 +386,7 @@ def test_wrong(tmp_path, before, after, why):
     text = json.dumps(SMALL)
     assert before in text
     text = text.replace(before, after, 1)
-    said = imported(tmp_path, written(tmp_path, text), code=2)[1]
+    said = refused(tmp_path, text)
     assert why in said and " at byte " in said
 
 
@@ -419,12 +395,12 @@ def test_wrong(tmp_path, before, after, why):
 def test_numbers_at_their_limits(tmp_path, value):
     """An event without a time is counted; the rest stays."""
     text = json.dumps(document(kernel(1, 1, 1, "good"), kernel(2, 77, 1, "odd"))).replace("77", value)
-    path, _ = imported(tmp_path, written(tmp_path, text))
+    path = imported(tmp_path, text)
     assert "good" in {k.name for k in plumb_package.Profile(path).kernels}
 
 
 def test_nothing_in_it(tmp_path):
-    done = run_command(PLUMB, "import", written(tmp_path, document()), "-o", tmp_path / "out.plumb")
+    done = run_command(PLUMB, "import", write(tmp_path, document()), "-o", tmp_path / "out.plumb")
     assert done.returncode == 3 and "nothing in it has a time" in done.stderr
 
 
@@ -437,25 +413,25 @@ def test_of_no_known_format(tmp_path, content):
 
 def test_sparse_file(tmp_path):
     """4 GB of zeros behind a good beginning end it at once, in little memory."""
-    path = written(tmp_path, json.dumps(SMALL)[:300])
+    path = write(tmp_path, json.dumps(SMALL)[:300])
     with open(path, "r+b") as file:
         file.truncate(4 << 30)
-    said = imported(tmp_path, path, code=2)[1]
+    said = refused(tmp_path, path)
     assert "a zero byte" in said and "at byte 300" in said
 
 
 def test_no_room(tmp_path):
     out = tmp_path / "missing" / "out.plumb"
-    done = run_command(PLUMB, "import", written(tmp_path, SMALL), "-o", out)
+    done = run_command(PLUMB, "import", write(tmp_path, SMALL), "-o", out)
     assert done.returncode == 5 and len(done.stderr.splitlines()) == 1
 
 
 def test_what_ends_after_what_it_is_in(tmp_path):
     """A call that another clock makes end a little late holds nothing of what comes then."""
-    path, _ = imported(tmp_path, written(tmp_path, document(
+    path = imported(tmp_path, document(
         event("cpu_op", "first", 0, 10), call(1, 5, duration=5.3), kernel(1, 20, 1, "a"),
         event("cpu_op", "second", 10.1, 10), call(2, 11), kernel(2, 30, 1, "b"),
-        event("cpu_op", "third", 40, 10), event("cpu_op", "late", 45, 10), event("cpu_op", "after", 52, 1))))
+        event("cpu_op", "third", 40, 10), event("cpu_op", "late", 45, 10), event("cpu_op", "after", 52, 1)))
     found = tree(path)
     assert "first > cudaLaunchKernel > a" in found and "second > cudaLaunchKernel > b" in found
     assert "third > late" in found and "after" in found
@@ -464,7 +440,7 @@ def test_what_ends_after_what_it_is_in(tmp_path):
 
 def test_from_a_pipe(tmp_path):
     """As a shell's <(command) gives it; one to which nobody writes is empty."""
-    trace = written(tmp_path, SMALL)
+    trace = write(tmp_path, SMALL)
     done = run_command("bash", "-c", f"{PLUMB} report <(cat {trace}) --by kernel --json")
     assert done.returncode == 0 and json.loads(done.stdout)["rows"][0]["name"] == "k", done.stderr
     os.mkfifo(tmp_path / "fifo")
@@ -473,7 +449,7 @@ def test_from_a_pipe(tmp_path):
 
 
 def test_a_profile_is_no_trace(tmp_path):
-    path, _ = imported(tmp_path, written(tmp_path, SMALL))
+    path = imported(tmp_path, SMALL)
     done = run_command(PLUMB, "import", path, "-o", tmp_path / "again.plumb")
     assert done.returncode == 1 and "plumb settle joins profiles" in done.stderr
 
@@ -491,9 +467,9 @@ def test_a_profile_is_no_trace(tmp_path):
 def test_shapes(tmp_path, types, dims, strides, text):
     """Of an operator's inputs, as plumb run --shapes writes them."""
     op = event("cpu_op", "aten::f", 10, 30, args={"Input type": types, "Input Dims": dims, "Input Strides": strides})
-    path, _ = imported(tmp_path, written(tmp_path, document(
+    path = imported(tmp_path, document(
         op, {**op, "ts": 50}, event("cpu_op", "aten::f", 52, 5),
-        event("cpu_op", "aten::g", 90, 5, args={"Ev Idx": 3}))))
+        event("cpu_op", "aten::g", 90, 5, args={"Ev Idx": 3})))
     rows = {(row["name"], row["shapes"]): row for row in report(path, "--by", "shape")["rows"]}
     assert ("aten::f", text) in rows, rows
     found = [(v.shapes, v.count, v.time_ns) for node in plumb_package.Profile(path).operators for v in node.variants]
@@ -507,12 +483,12 @@ def test_lists_of_numbers_stand_in_full(tmp_path, value, text):
     """Where the trace has them; anything else in their place is no list."""
     op = event("cpu_op", "aten::f", 10, 30, args={"Input type": ["float", "ScalarList", "Scalar"],
                                                   "Input Dims": [[2, 3], [], []], "Concrete Inputs": ["", value, "5"]})
-    path, _ = imported(tmp_path, written(tmp_path, document(op)))
+    path = imported(tmp_path, document(op))
     found = [v.shapes for node in plumb_package.Profile(path).operators for v in node.variants]
     assert found == [f"(float32[2,3], {text}, scalar)"]
 
 
 def test_shapes_that_are_too_long(tmp_path):
     op = event("cpu_op", "aten::cat", 1, 2, args={"Input type": ["float"] * 900, "Input Dims": [[1234]] * 900})
-    path, _ = imported(tmp_path, written(tmp_path, document(op)))
+    path = imported(tmp_path, document(op))
     assert not [v for node in plumb_package.Profile(path).operators for v in node.variants]

@@ -10,19 +10,19 @@ import subprocess
 
 import pytest
 from conftest import PLUMB, run_command
-from sqlitetest import (HOSTILE_SCHEMA, SHARED, UNMATCHED, changed, contexts, damages, fates, imported, make, packed,
-                        report, survives, truncations)
+from importing import TRACES, imported, refused, report
+from sqlitetest import HOSTILE_SCHEMA, UNMATCHED, changed, contexts, damages, fates, make, packed, survives, truncations
 
 import plumb as plumb_package
 
-FILES = {path.name[:3]: path for path in SHARED.glob("nsys/n*.sqlite")} if SHARED.is_dir() else {}
+FILES = {path.name[:3]: path for path in TRACES.glob("nsys/n*.sqlite")} if TRACES.is_dir() else {}
 needs_traces = pytest.mark.skipif(not FILES, reason="the published traces are not beside the project")
 
 # ---- published files ----
 
 
 def oracle(path):
-    return json.loads((SHARED / "oracle" / path.name.replace(".sqlite", ".json")).read_text())
+    return json.loads((TRACES / "oracle" / path.name.replace(".sqlite", ".json")).read_text())
 
 
 @needs_traces
@@ -194,7 +194,7 @@ def test_recognised_without_its_name_and_packed(tmp_path, pack):
     before = set((tmp_path).iterdir())
     path = imported(tmp_path, nameless)
     assert plumb_package.Profile(path).environment["import.format"] == "nsys"
-    assert set(tmp_path.iterdir()) == before | {path}
+    assert set(tmp_path.iterdir()) == before | {path.path}
     assert contexts(path)["gpu_api:cudaLaunchKernel > kernel:void f<int>(int)"] == 1
 
 
@@ -491,7 +491,7 @@ def test_rows_without_end(tmp_path):
     data[page(root):page(root) + 512] = data[page(spare + 1):page(spare + 1) + 512]
     data[28:32] = (len(data) // 512).to_bytes(4, "big")
     path.write_bytes(data)
-    said = imported(tmp_path, path, code=2)
+    said = refused(tmp_path, path)
     assert "CUPTI_ACTIVITY_KIND_KERNEL" in said and "more rows than fit" in said
 
 
@@ -500,7 +500,7 @@ def test_damaged_files_give_one_line(tmp_path):
                 page_size=512)
     assert survives(tmp_path, truncations(path)) == 0
     assert survives(tmp_path, damages(path, 300)) > 30
-    said = imported(tmp_path, _written(tmp_path / "head", b"SQLite format 3\0" + b"\xff" * 4000), code=2)
+    said = refused(tmp_path, _written(tmp_path / "head", b"SQLite format 3\0" + b"\xff" * 4000))
     assert str(tmp_path / "head") in said and "damaged" in said
 
 
@@ -523,16 +523,16 @@ def test_a_huge_file_and_a_pipe(tmp_path):
 def test_a_writer_s_log_beside_it(tmp_path):
     path = make(tmp_path / "trace", tables())
     (tmp_path / "trace-wal").write_bytes(b"x")
-    assert "trace-wal" in imported(tmp_path, path, code=2)
+    assert "trace-wal" in refused(tmp_path, path)
 
 
 def test_nothing_in_it(tmp_path):
     path = make(tmp_path / "trace", {"StringIds": ("id INTEGER, value TEXT", []),
                                      "META_DATA_EXPORT": ("name TEXT, value TEXT", [])})
-    assert "nothing in it has a time" in imported(tmp_path, path, code=3)
+    assert "nothing in it has a time" in refused(tmp_path, path, code=3)
 
 
 def test_another_database_is_of_no_known_format(tmp_path):
     path = make(tmp_path / "trace", {"StringTable": ("_id_ INTEGER, value TEXT", [(1, "x")]),
                                      "CUPTI_ACTIVITY_KIND_RUNTIME": (CALL, [(1, 2, 3, 4, 5)])})
-    assert "no known format" in imported(tmp_path, path, code=2)
+    assert "no known format" in refused(tmp_path, path)

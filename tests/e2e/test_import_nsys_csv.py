@@ -5,7 +5,8 @@ import gzip
 
 import pytest
 from conftest import PLUMB, run_command
-from tables import cut_everywhere, imported, refused
+from importing import cut_everywhere
+from tables import imported, refused
 
 BEFORE = """
 NOTICE: Existing SQLite export found: x.sqlite
@@ -113,4 +114,4 @@ def test_a_hole_of_4_gb_is_refused_early(tmp_path):
 
 
 def test_cut_anywhere(tmp_path):
-    cut_everywhere(tmp_path, BEFORE + NEW + AFTER)
+    assert cut_everywhere(tmp_path, BEFORE + NEW + AFTER)

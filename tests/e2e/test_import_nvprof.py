@@ -4,7 +4,8 @@ that change from run to run, what nvprof and the program print in between, and r
 import gzip
 
 import pytest
-from tables import cut_everywhere, imported, refused
+from importing import cut_everywhere
+from tables import imported, refused
 
 HEAD = "==4711== NVPROF is profiling process 4711, command: ./train -n \"2\"\n"
 OLD = """hello, "world
@@ -107,7 +108,7 @@ def test_several_processes_in_one_file(tmp_path):
     made = imported(tmp_path, HEAD + OLD + NEW)
     assert {process.pid: process.command for process in made.profile.processes} == {
         4711: './train -n "2"', 9: "./a.out"}
-    assert len(made.report["devices"]) == 3
+    assert len(made.report()["devices"]) == 3
 
 
 def text_table(rows, old=False):
@@ -197,4 +198,4 @@ def test_hostile_text_in_names(tmp_path):
 
 @pytest.mark.parametrize("text", [HEAD + OLD, TEXT], ids=["csv", "text"])
 def test_cut_anywhere(tmp_path, text):
-    cut_everywhere(tmp_path, text)
+    assert cut_everywhere(tmp_path, text)

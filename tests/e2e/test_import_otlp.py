@@ -5,7 +5,8 @@ import json
 
 import pytest
 from conftest import PLUMB, run_command
-from test_import_jaeger import bring, fates, paths, refused, report
+from importing import imported, report
+from test_import_jaeger import fates, paths, refused
 
 import plumb as plumb_package
 
@@ -59,7 +60,7 @@ def sample():
 
 
 def test_spans(tmp_path):
-    made = bring(tmp_path, request(sample()))
+    made = imported(tmp_path, request(sample()))
     assert paths(made, "op.calls") == {"step": (1, 1), "step > forward": (1, 1), "step > upload": (1, 1)}
     assert paths(made, "op.time") == {"step": (200, 1), "step > forward": (600, 1),
                                       "step > upload": (100, 1)}
@@ -124,8 +125,8 @@ def spread(document):
 
 @pytest.mark.parametrize("form", [snake, older, numbers, spread, lambda d: json.dumps(d, indent=2).encode()])
 def test_dialects(form, tmp_path):
-    plain = bring(tmp_path, request(sample()), name="plain")
-    other = bring(tmp_path, form(request(sample())), name="other")
+    plain = imported(tmp_path, request(sample()), name="plain")
+    other = imported(tmp_path, form(request(sample())), name="other")
     for metric in "op.time", "gpu.time", "gpu.copy_bytes", "gpu.replays":
         assert paths(other, metric) == paths(plain, metric) and paths(plain, metric)
     assert report(other)["devices"] == report(plain)["devices"]
@@ -143,9 +144,9 @@ def test_levels_too(tmp_path):
                                                   "correlation_id": 9, "function_name": "cuLaunchKernel"}),
              span(4, "gpu_kernel", 60, 90, None, {level: "SYSTEM_LIBRARY_TRACE", "kernel_name": "gemm",
                                                  "correlation_id": 9})]
-    assert list(paths(bring(tmp_path, request(spans)), "gpu.time")) == [
+    assert list(paths(imported(tmp_path, request(spans)), "gpu.time")) == [
         "model > conv > cuLaunchKernel > gemm"]
-    made = bring(tmp_path, request(spans), "--parents=inclusion")
+    made = imported(tmp_path, request(spans), options=["--parents=inclusion"])
     assert list(paths(made, "gpu.time")) == ["model > gemm"]
 
 
@@ -155,7 +156,7 @@ def test_code_and_ranks(tmp_path):
     document = request(spans)
     document["resourceSpans"] += request(spans, {"process.pid": 43, "plumb.rank": 1})["resourceSpans"]
     document["resourceSpans"][1]["scopeSpans"][0]["spans"][0] = {**spans[0], "traceId": "1" * 32}
-    made = bring(tmp_path, document)
+    made = imported(tmp_path, document)
     with plumb_package.Profile(made) as profile:
         node, = [node for node in profile.walk() if node.name == "GET /"]
         assert (node.kind, node.file, node.line) == ("range", "web.py", 7)
@@ -204,7 +205,7 @@ def test_bad_files(data, why, tmp_path):
 def test_names_of_others_formats(tmp_path):
     """Whatever a span is called, the file is what it is."""
     words = ["cpu_op", "cuda_runtime", "traceID", "operationName", "processes", "traceEvents"]
-    made = bring(tmp_path, request([span(i + 1, word, 1, 9) for i, word in enumerate(words)]))
+    made = imported(tmp_path, request([span(i + 1, word, 1, 9) for i, word in enumerate(words)]))
     assert set(paths(made, "op.calls")) == set(words)
 
 

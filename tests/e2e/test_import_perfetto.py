@@ -105,7 +105,7 @@ def round_trip(plumb, folder, before):
     trace = folder / "there.pftrace"
     done = plumb("export", before.path, "-F", "perfetto", "-o", trace)
     assert done.returncode == 0, done.stderr
-    after = imported(plumb, folder, trace.read_bytes(), name="back")
+    after = imported(folder, trace.read_bytes(), name="back")
     assert devices(after) == devices(before) and len(devices(after)) > 0
     for metric in ("gpu.time", "gpu.copy_time", "gpu.copy_bytes", "gpu.launches", "gpu.replays", "op.calls"):
         assert values(after, metric) == values(before, metric), metric
@@ -124,7 +124,7 @@ def test_what_plumb_recorded(plumb, tmp_path):
     """Recorded on an H200 with --trace: Python, modules, operators, calls, kernels, copies of several sizes."""
     path = tmp_path / "own.plumb"
     path.write_bytes(gzip.decompress((DATA / "own.plumb.gz").read_bytes()))
-    before = Imported(plumb, path)
+    before = Imported(path)
     after = round_trip(plumb, tmp_path, before)
     # A call's time as recorded, and the sum of its context, were rounded apart.
     own, again = values(before, "op.time"), values(after, "op.time")
@@ -137,7 +137,7 @@ def test_what_plumb_recorded(plumb, tmp_path):
 
 @pytest.mark.parametrize("name", ["torch", "graph", "compiled", "rank0"])
 def test_what_plumb_imported(plumb, tmp_path, name):
-    before = imported(plumb, tmp_path, DATA / f"{name}.json.gz", name="before")
+    before = imported(tmp_path, DATA / f"{name}.json.gz", name="before")
     after = round_trip(plumb, tmp_path, before)
     for metric in ("op.time", "op.duration", "module.calls"):
         assert values(after, metric) == values(before, metric), metric
@@ -156,7 +156,7 @@ def test_copies_and_sets(plumb, tmp_path):
               gpu("gpu_memcpy", copy, 130, 1, 9, 5, bytes=512), gpu("gpu_memset", fill, 140, 1, 9, 99, bytes=3),
               gpu("kernel", "k", 150, 1, 9, 6, grid=[4, 2, 1], block=[128, 1, 1],
                   **{"registers per thread": 40, "shared memory": 16})]
-    before = imported(plumb, tmp_path, json.dumps({"schemaVersion": 1, "traceEvents": trace}).encode(), name="before")
+    before = imported(tmp_path, json.dumps({"schemaVersion": 1, "traceEvents": trace}).encode(), name="before")
     assert [one["copies"]["bytes"] for one in before.report()["devices"]] == [1048, 512]
     after = round_trip(plumb, tmp_path, before)
     assert variants(after) == variants(before) == {("k", (4, 2, 1), (128, 1, 1), 40, None, None)}
@@ -170,8 +170,8 @@ SMALL = (process(1, 40, "server", flags=CLEARED) + thread(2, 40, 41, "worker", 1
          begin(2, 1000, "request") + begin(2, 1100, "parse") + end(2, 1200) + end(2, 1500))
 
 
-def test_slices_on_their_threads(plumb, tmp_path):
-    made = imported(plumb, tmp_path, SMALL)
+def test_slices_on_their_threads(tmp_path):
+    made = imported(tmp_path, SMALL)
     assert spans(made) == [(40, 41, ("request", "parse"), 1100, 1200), (40, 41, ("request",), 1000, 1500)]
     assert made.total("op.time") == 500 and made.total("op.calls") == 2
     assert made.profile.processes[0].command == "server"
@@ -180,14 +180,14 @@ def test_slices_on_their_threads(plumb, tmp_path):
     assert made.profile.environment["import.format"] == "perfetto"
 
 
-def test_packed_files_and_packets(plumb, tmp_path):
-    expected = spans(imported(plumb, tmp_path, SMALL))
+def test_packed_files_and_packets(tmp_path):
+    expected = spans(imported(tmp_path, SMALL))
     for data in (gzip.compress(SMALL), packet((50, zlib.compress(SMALL)))):
-        assert spans(imported(plumb, tmp_path, data)) == expected
+        assert spans(imported(tmp_path, data)) == expected
     # New sequences within a packed packet, and what comes behind it.
     many = b"".join(begin(2, 2000 + n, "n", sequence=1000 + n) + end(2, 2000 + n, sequence=1000 + n)
                     for n in range(300))
-    made = imported(plumb, tmp_path, message((1, message(
+    made = imported(tmp_path, message((1, message(
         (10, 1), (50, zlib.compress(SMALL + many)), (11, message((9, BEGIN), (11, 2), (23, "late"))), (8, 9000)))))
     assert made.total("op.calls") == 303
     assert ("unbalanced", "slices without an end, shown to the end of the file") in made.ledger()
@@ -196,18 +196,18 @@ def test_packed_files_and_packets(plumb, tmp_path):
 @pytest.mark.parametrize("data", [
     packet((50, zlib.compress(SMALL)[:-6])), packet((50, b"nonsense")), packet((50, zlib.compress(b"\x0a\x7f"))),
     packet((133, b"nonsense")), packet((50, zlib.compress(bytes(80 << 20))))])
-def test_packed_packets_that_are_damaged(plumb, tmp_path, data):
-    assert "damaged" in refused(plumb, tmp_path, SMALL + data)
+def test_packed_packets_that_are_damaged(tmp_path, data):
+    assert "damaged" in refused(tmp_path, SMALL + data)
 
 
-def test_packed_packets_hold_no_others(plumb, tmp_path):
+def test_packed_packets_hold_no_others(tmp_path):
     inner = packet((50, zlib.compress(SMALL)))
-    made = imported(plumb, tmp_path, SMALL + packet((50, zlib.compress(inner))))
+    made = imported(tmp_path, SMALL + packet((50, zlib.compress(inner))))
     assert made.total("op.calls") == 2
     assert made.ledger() == {("unused", "packets of field 50"): 1}
 
 
-def test_interned_names(plumb, tmp_path):
+def test_interned_names(tmp_path):
     """A number means what its own sequence said last; a cleared state means nothing."""
     data = (process(1, 40, "p", flags=CLEARED) + thread(2, 40, 41, "t", 1) +
             interned({7: "one"}, flags=CLEARED) + interned({7: "two"}, sequence=2, flags=CLEARED) +
@@ -218,7 +218,7 @@ def test_interned_names(plumb, tmp_path):
             begin(2, 85, 7, sequence=3, flags=NEEDED) +
             packet((42, 1), (11, message((9, BEGIN), (11, 2), (10, 7))), time=86, flags=NEEDED) +
             begin(2, 90, "by itself", sequence=3) + end(2, 95))
-    made = imported(plumb, tmp_path, data)
+    made = imported(tmp_path, data)
     names = [(path[-1], start) for _, _, path, start, _ in sorted(spans(made), key=lambda span: span[3])]
     assert [name for name, _ in names if name != "?"][:3] == ["one", "two", "three"]
     assert dict(names)["by itself"] == 90 and len(names) == 5
@@ -226,21 +226,21 @@ def test_interned_names(plumb, tmp_path):
                              ("overwritten", "packets whose texts are not in the file"): 2}
 
 
-def test_a_name_without_letters(plumb, tmp_path):
+def test_a_name_without_letters(tmp_path):
     data = SMALL + interned({7: ""}, flags=CLEARED) + begin(2, 2000, 7) + end(2, 2001)
-    assert imported(plumb, tmp_path, data).total("op.calls") == 3
+    assert imported(tmp_path, data).total("op.calls") == 3
 
 
-def test_defaults_of_a_sequence(plumb, tmp_path):
+def test_defaults_of_a_sequence(tmp_path):
     """Events and packets without a track or clock have the sequence's."""
     data = (clocks({BOOTTIME: 5000, MONOTONIC: 1000}, sequence=1, flags=CLEARED) +
             packet((59, message((58, MONOTONIC), (11, message((11, 2))))), flags=CLEARED) +
             process(1, 40, "p") + thread(2, 40, 41, "t", 1) +
             packet((11, message((9, BEGIN), (23, "a"))), time=1100) + packet((11, message((9, END))), time=1200))
-    assert spans(imported(plumb, tmp_path, data)) == [(40, 41, ("a",), 5100, 5200)]
+    assert spans(imported(tmp_path, data)) == [(40, 41, ("a",), 5100, 5200)]
 
 
-def test_clocks(plumb, tmp_path):
+def test_clocks(tmp_path):
     """Two clocks, one that counts steps of 1000 ns from its last time, one that drifts, and one that nobody knows."""
     data = (process(1, 40, "p", flags=CLEARED) + thread(2, 40, 41, "t", 1) +
             clocks({BOOTTIME: 10_000, MONOTONIC: 7_000, OWN: (9, 1000, 1)}) +
@@ -253,44 +253,44 @@ def test_clocks(plumb, tmp_path):
             # A clock that is known by another one.
             clocks({MONOTONIC: 27_990, REALTIME: 900_000}) +
             begin(2, 900_100, "of day", clock=REALTIME) + end(2, 900_200, clock=REALTIME))
-    made = imported(plumb, tmp_path, data)
+    made = imported(tmp_path, data)
     found = {path[-1]: start for _, _, path, start, _ in spans(made)}
     assert found == {"monotonic": 10_100, "steps": 12_000, "later": 30_010, "of day": 31_100}
     assert made.ledger()[("backwards", None)] == 2
 
 
-def test_a_clock_that_counts_on_runs_through_all_packets(plumb, tmp_path):
+def test_a_clock_that_counts_on_runs_through_all_packets(tmp_path):
     data = (clocks({BOOTTIME: 1000, OWN: (0, 1, 1)}, flags=CLEARED) + process(1, 40, "p") + thread(2, 40, 41, "t", 1) +
             begin(2, 5, "a", clock=OWN) + event(COUNTER, 2, 5, (30, 1), clock=OWN) +
             packet((1, b""), time=5, clock=OWN) + end(2, 5, clock=OWN))
-    assert spans(imported(plumb, tmp_path, data)) == [(40, 41, ("a",), 1005, 1020)]
+    assert spans(imported(tmp_path, data)) == [(40, 41, ("a",), 1005, 1020)]
 
 
-def test_the_first_snapshot_names_the_clock(plumb, tmp_path):
+def test_the_first_snapshot_names_the_clock(tmp_path):
     data = clocks({BOOTTIME: 10_000, MONOTONIC: 7_000}, primary=MONOTONIC, flags=CLEARED) + SMALL
-    made = imported(plumb, tmp_path, data + begin(2, 20_000, "b", clock=BOOTTIME) + end(2, 17_500))
+    made = imported(tmp_path, data + begin(2, 20_000, "b", clock=BOOTTIME) + end(2, 17_500))
     assert (40, 41, ("b",), 17_000, 17_500) in spans(made)
 
 
-def test_halves(plumb, tmp_path):
+def test_halves(tmp_path):
     """Ends without a beginning, slices without an end, and beginnings behind their ends in the file."""
     data = (process(1, 40, "p", flags=CLEARED) + thread(2, 40, 41, "t", 1) + end(2, 5) + begin(2, 100, "open") +
             end(2, 300) + begin(2, 200, "turned") + begin(2, 400, "last") + event(INSTANT, 2, 450, (23, "i")))
-    made = imported(plumb, tmp_path, data)
+    made = imported(tmp_path, data)
     assert {path[-1]: (start, stop) for _, _, path, start, stop in spans(made)} == {
         "open": (100, 450), "turned": (200, 300), "last": (400, 450)}
     assert made.ledger() == {("unbalanced", "ends without a beginning"): 1, ("unused", "instants"): 1,
                              ("unbalanced", "slices without an end, shown to the end of the file"): 2}
 
 
-def test_tracks(plumb, tmp_path):
+def test_tracks(tmp_path):
     """Tracks under threads and processes, described after their events; on a process; on none; parents in a circle."""
     data = (begin(5, 10, "under a thread", flags=CLEARED) + end(5, 20) + begin(6, 10, "of the process") + end(6, 20) +
             begin(1, 10, "on the process") + end(1, 20) + begin(77, 10, "nowhere") + end(77, 20) +
             begin(8, 10, "round") + end(8, 20) + begin(0, 30, "default") + end(0, 40) +
             process(1, 40, "p") + thread(2, 40, 41, "t", 1) + track(5, (2, "below"), (5, 2)) +
             track(6, (2, "beside"), (5, 1)) + track(8, (5, 9)) + track(9, (5, 8)))
-    made = imported(plumb, tmp_path, data)
+    made = imported(tmp_path, data)
     where = {path[0]: (pid, tid) for pid, tid, path, _, _ in spans(made)}
     assert where == {"under a thread": (40, None), "of the process": (40, None), "on the process": (40, None),
                      "nowhere": (None, None), "round": (None, None), "default": (None, None)}
@@ -298,22 +298,22 @@ def test_tracks(plumb, tmp_path):
     assert len(made.profile.tracks) == 6
 
 
-def test_old_events(plumb, tmp_path):
+def test_old_events(tmp_path):
     """Chrome's phases before there were types."""
     def legacy(phase, time, *fields):
         return packet((11, message((11, 2), (23, phase), (6, message((2, ord(phase)), *fields)))), time=time)
     data = (process(1, 40, "p", flags=CLEARED) + thread(2, 40, 41, "t", 1) + legacy("X", 1000, (3, 7)) +
             legacy("B", 9000) + legacy("E", 9500) + legacy("I", 1) + legacy("b", 1) + legacy("X", 1, (3, -1)))
-    made = imported(plumb, tmp_path, data)
+    made = imported(tmp_path, data)
     assert spans(made) == [(40, 41, ("B",), 9000, 9500), (40, 41, ("X",), 1000, 8000)]
     assert made.ledger() == {("unused", "instants"): 1, ("unused", "events of other phases"): 1,
                              ("backwards", None): 1}
 
 
-def test_other_data(plumb, tmp_path):
+def test_other_data(tmp_path):
     data = SMALL + packet((1, b"")) * 3 + packet((37, b"")) + packet((33, b"")) + packet((900, b"")) + \
         event(COUNTER, 2, 1, (30, 5)) + event(9, 2, 1)
-    assert imported(plumb, tmp_path, data).ledger() == {
+    assert imported(tmp_path, data).ledger() == {
         ("unused", "ftrace"): 3, ("unused", "heap profiles"): 1, ("unused", "packets of field 900"): 1,
         ("unused", "counters"): 1, ("unused", "track events of no known type"): 1}
 
@@ -350,8 +350,8 @@ def own_trace(frames=FRAMES, contexts=CONTEXTS, stream=STREAM, kernel=3, bytes_o
             own(3, 180, 400, "gemm", {"track": stream, "context": kernel, "correlation": 5, **more}))
 
 
-def test_own(plumb, tmp_path):
-    made = imported(plumb, tmp_path, own_trace())
+def test_own(tmp_path):
+    made = imported(tmp_path, own_trace())
     assert made.paths("gpu.time") == {("step", "cuLaunchKernel", "gemm"): 220}
     assert made.paths("gpu.launches") == {("step", "cuLaunchKernel"): 1}
     # What was started is nobody's own time, and nothing is in it.
@@ -365,20 +365,20 @@ def test_own(plumb, tmp_path):
     assert made.ledger("gpu.kernel") == {("received", None): 1, ("attributed", None): 1}
 
 
-def test_own_without_descriptions(plumb, tmp_path):
+def test_own_without_descriptions(tmp_path):
     """What is not described is a range by its name, and on a stream nothing."""
-    made = imported(plumb, tmp_path, own_trace(contexts=[]))
+    made = imported(tmp_path, own_trace(contexts=[]))
     assert {path for _, _, path, _, _ in spans(made)} == {("cuLaunchKernel",), ("cuLaunchKernel", "started")}
     assert made.ledger() == {("unused", "slices of a stream that are no work"): 1}
     # A frame of no known kind, a parent that comes later, a context that is its own parent.
     for contexts, frames in ((CONTEXTS, [{**FRAMES[2], "kind": "?"}]), (CONTEXTS[::-1], FRAMES),
                              ([{"context": 3, "parent": 3, "frame": 3}], FRAMES)):
-        made = imported(plumb, tmp_path, own_trace(frames=frames, contexts=contexts))
+        made = imported(tmp_path, own_trace(frames=frames, contexts=contexts))
         assert made.ledger()[("unused", "slices of a stream that are no work")] == 1
     # A call on a stream, a kernel on a thread.
-    made = imported(plumb, tmp_path, own_trace(kernel=2))
+    made = imported(tmp_path, own_trace(kernel=2))
     assert made.ledger()[("unused", "slices of a stream that are no work")] == 1
-    made = imported(plumb, tmp_path, own_trace(stream={"kind": "thread", "index": 3, "thread": 41}))
+    made = imported(tmp_path, own_trace(stream={"kind": "thread", "index": 3, "thread": 41}))
     assert not list(made.profile.devices)
 
 
@@ -386,9 +386,9 @@ def test_own_without_descriptions(plumb, tmp_path):
     ({"bytes": 30, "count": 2, "least": 10, "most": 20}, 30), ({"bytes": 30, "count": 0, "least": 10, "most": 20}, None),
     ({"bytes": 30, "count": 2, "least": 20, "most": 10}, None), ({"bytes": 30, "count": 9, "least": 10, "most": 20}, None),
     ({"bytes": 1 << 62, "count": 1 << 62, "least": 1 << 62, "most": 1 << 62}, None), ({"bytes": 3}, None)])
-def test_sums_of_bytes(plumb, tmp_path, sums, taken):
+def test_sums_of_bytes(tmp_path, sums, taken):
     frames = [*FRAMES[:2], {"frame": 3, "kind": "copy", "name": "copy host→device"}, FRAMES[3]]
-    made = imported(plumb, tmp_path, own_trace(frames=frames, bytes_of=sums))
+    made = imported(tmp_path, own_trace(frames=frames, bytes_of=sums))
     device, = made.profile.devices
     assert (device.copies, device.copy_ns, device.copy_bytes) == (1, 220, taken)
 
@@ -407,36 +407,36 @@ def test_sums_of_bytes(plumb, tmp_path, sums, taken):
     (SMALL + begin(2, 1, "x", (4, message((10, "plumb"), (11, message((10, "frames"), (12, b"\x0a\x7f")))))), "damaged"),
     (SMALL + b"\x0a" + varint(1 << 40), "too long"),
 ])
-def test_damaged(plumb, tmp_path, data, why):
-    line = refused(plumb, tmp_path, data)
+def test_damaged(tmp_path, data, why):
+    line = refused(tmp_path, data)
     assert why in line and "byte " in line
 
 
 @pytest.mark.parametrize("time", [1 << 63, (1 << 64) - 1])
-def test_times_out_of_range(plumb, tmp_path, time):
-    made = imported(plumb, tmp_path, SMALL + begin(2, time, "x") + begin(2, 1 << 62, "y", clock=OWN))
+def test_times_out_of_range(tmp_path, time):
+    made = imported(tmp_path, SMALL + begin(2, time, "x") + begin(2, 1 << 62, "y", clock=OWN))
     assert made.total("op.calls") == 3 and made.ledger()[("backwards", None)] == 1
 
 
-def test_wrong_types(plumb, tmp_path):
+def test_wrong_types(tmp_path):
     """Fields of another type than they should have are not looked at."""
     wrong = packet((11, struct.pack("<B", 0x4d) + b"1234" + message((11, "text"), (10, "text"), (23, 5))), time=3)
-    made = imported(plumb, tmp_path, SMALL + wrong)
+    made = imported(tmp_path, SMALL + wrong)
     assert made.total("op.calls") == 2
     assert made.ledger() == {("unused", "track events of no known type"): 1}
 
 
-def test_sequences_without_end(plumb, tmp_path):
+def test_sequences_without_end(tmp_path):
     """A few bytes each must not take memory for ever."""
     data = b"".join(b"\x0a\x04\x50" + bytes((n & 127 | 128, n >> 7 & 127 | 128, n >> 14))
                     for n in range(1 << 14, (1 << 14) + (1 << 20) + 1))
-    assert "more sequences" in refused(plumb, tmp_path, SMALL + data)
+    assert "more sequences" in refused(tmp_path, SMALL + data)
 
 
-def test_nothing(plumb, tmp_path):
-    assert "nothing" in refused(plumb, tmp_path, process(1, 40, "p", flags=CLEARED), code=3)
+def test_nothing(tmp_path):
+    assert "nothing" in refused(tmp_path, process(1, 40, "p", flags=CLEARED), code=3)
 
 
-def test_cut(plumb, tmp_path):
+def test_cut(tmp_path):
     data = own_trace(frames=FRAMES[:1], contexts=CONTEXTS[:1]) + packet((50, zlib.compress(SMALL)))
-    assert cut_everywhere(plumb, tmp_path, data) > len(data) * 0.9
+    assert len(cut_everywhere(tmp_path, data)) < len(data) * 0.1

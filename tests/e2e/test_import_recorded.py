@@ -7,7 +7,8 @@ import json
 
 import pytest
 from conftest import ROOT
-from test_import_kineto import fates, imported, report
+from importing import imported, report
+from test_import_kineto import fates
 
 import plumb as plumb_package
 
@@ -31,7 +32,7 @@ def test_as_another_reader_has_it(tmp_path, name):
     """Counts, times and bytes by Python's json and integer arithmetic."""
     trace = DATA / f"{name}.json.gz"
     known = events(trace.name)
-    data = report(imported(tmp_path, trace)[0], "--by", "kernel")
+    data = report(imported(tmp_path, trace), "--by", "kernel")
     (device,) = data["devices"]
     for key, category in (("kernels", "kernel"), ("copies", "gpu_memcpy"), ("sets", "gpu_memset")):
         of_it = [event for event in known if event["cat"] == category]
@@ -69,7 +70,7 @@ def last_steps(path, count):
 
 def test_own_and_torch_agree(tmp_path, own):
     """The same steps of the same program under either: the same kernels, as often, for as long."""
-    path, _ = imported(tmp_path, DATA / "torch.json.gz")
+    path = imported(tmp_path, DATA / "torch.json.gz")
     theirs = last_steps(path, 10**9)
     count = sum(map(len, theirs.values()))
     ours = last_steps(own, count)
@@ -91,7 +92,7 @@ def operators(path):
 
 def test_operators_agree(tmp_path, own):
     """Eight steps under plumb, four under torch.profiler; backward and optimizer work included."""
-    path, _ = imported(tmp_path, DATA / "torch.json.gz")
+    path = imported(tmp_path, DATA / "torch.json.gz")
     theirs, ours = operators(path), operators(own)
     for name in ("aten::mm", "aten::addmm", "aten::sum", "aten::gelu", "aten::gelu_backward",
                  "aten::native_layer_norm", "aten::native_layer_norm_backward", "aten::_log_softmax"):
@@ -100,7 +101,7 @@ def test_operators_agree(tmp_path, own):
 
 def test_backward_of_recorded_trace(tmp_path):
     """Backward kernels stand under the line of their forward operator."""
-    profile = plumb_package.Profile(imported(tmp_path, DATA / "torch.json.gz")[0])
+    profile = plumb_package.Profile(imported(tmp_path, DATA / "torch.json.gz"))
     gelus = [node for node in profile.kernels
              if any(part.name == "aten::gelu_backward" for part in node.ancestors)]
     assert gelus
@@ -112,7 +113,7 @@ def test_backward_of_recorded_trace(tmp_path):
 
 
 def test_graph_of_recorded_trace(tmp_path):
-    profile = plumb_package.Profile(imported(tmp_path, DATA / "graph.json.gz")[0])
+    profile = plumb_package.Profile(imported(tmp_path, DATA / "graph.json.gz"))
     launches = profile.match("gpu_api:cudaGraphLaunch")
     assert sum(node.exclusive["gpu.replays"].sum for node in launches) == STEPS
     assert sum(node.inclusive["gpu.time"].count for node in launches) == sum(
@@ -121,7 +122,7 @@ def test_graph_of_recorded_trace(tmp_path):
 
 def test_ranks_of_recorded_traces(tmp_path):
     traces = [DATA / f"rank{rank}.json.gz" for rank in (0, 1)]
-    data = report(imported(tmp_path, *traces)[0], "--by", "collective")
+    data = report(imported(tmp_path, *traces), "--by", "collective")
     assert sorted(process["rank"] for process in data["processes"]) == [0, 1]
     assert {row["name"] for row in data["rows"]} >= {"AllReduce"}
     for overlap, trace in zip(data["overlap"], traces):
@@ -133,7 +134,7 @@ def test_ranks_of_recorded_traces(tmp_path):
 
 def test_persons_own_lines(tmp_path):
     """Kineto cuts what Python searches off files: torch/nn/… is still not the person's own."""
-    data = report(imported(tmp_path, DATA / "torch.json.gz")[0], "--by", "operator")
+    data = report(imported(tmp_path, DATA / "torch.json.gz"), "--by", "operator")
     files = {row["user_file"] for row in data["rows"] if row["user_file"]}
     assert files == {"foreign.py"}
 
@@ -142,7 +143,7 @@ def test_two_accounts_of_one_jax_run(tmp_path):
     """The same recording as XPlane and as trace.json: the same kernels at the same times under the same calls."""
     found = []
     for name in ("jax.xplane.pb.gz", "jax.trace.json.gz"):
-        path, _ = imported(tmp_path, DATA / name)
+        path = imported(tmp_path, DATA / name)
         profile = plumb_package.Profile(path)
         kernels = {node.id: node for node in profile.kernels}
         rows = sorted((s.start_ns, s.end_ns, kernels[s.context].name) for s in profile.spans()
@@ -154,6 +155,5 @@ def test_two_accounts_of_one_jax_run(tmp_path):
         assert fates(data, "gpu.kernel") == {"received": 16, "attributed": 16}
         found.append(([(start - first, end - start, kernel) for start, end, kernel in rows], under,
                       {key: data["devices"][0][key] for key in ("kernels", "busy_ns", "span_ns")}))
-        path.unlink()
     assert found[0] == found[1]
     assert len(found[0][0]) == STEPS * 4

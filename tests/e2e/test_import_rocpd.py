@@ -4,8 +4,8 @@ rocprofv3 writes into them."""
 import sqlite3
 
 import pytest
-from sqlitetest import (HOSTILE_SCHEMA, UNMATCHED, contexts, damages, fates, imported, make, packed, report, survives,
-                        truncations)
+from importing import imported, report
+from sqlitetest import HOSTILE_SCHEMA, UNMATCHED, contexts, damages, fates, make, packed, survives, truncations
 
 import plumb as plumb_package
 

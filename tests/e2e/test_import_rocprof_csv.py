@@ -4,7 +4,8 @@ several, counters, and what is not used."""
 import gzip
 
 import pytest
-from tables import cut_everywhere, imported, imports, refused
+from importing import cut_everywhere, run_import
+from tables import files, imported, refused
 
 NEW_KERNELS = """"Kind","Agent_Id","Queue_Id","Stream_Id","Thread_Id","Dispatch_Id","Kernel_Id","Kernel_Name",\
 "Correlation_Id","Start_Timestamp","End_Timestamp","LDS_Block_Size","Scratch_Size","VGPR_Count","Accum_VGPR_Count",\
@@ -131,7 +132,7 @@ def test_processes_stay_apart(tmp_path):
     made = imported(tmp_path, {**RUN, **other})
     assert sorted((process.pid, process.rank) for process in made.profile.processes) == [(4711, 0), (4800, 1)]
     assert made.contexts("gpu.time")["kernel:sub"] == (14, 2)
-    assert len(made.report["devices"]) == 4
+    assert len(made.report()["devices"]) == 4
     made = imported(tmp_path, {"1_kernel_trace.csv": OLD_KERNELS, "2_memory_copy_trace.csv": OLD_COPIES})
     assert len(made.profile.processes) == 2
     made = imported(tmp_path, {name.replace("4711", "2024"): RUN[name] for name in RUN})  # no number of a process
@@ -182,7 +183,7 @@ def test_what_is_not_used_is_counted(tmp_path):
                                "1_scratch_memory_trace.csv": text.replace("MEMORY_ALLOCATION\"", "SCRATCH_MEMORY\"")})
     unused = {key[2]: count for key, count in made.fates().items() if key[0] == "import"}
     assert unused == {"MEMORY_ALLOCATION": 1, "SCRATCH_MEMORY": 1} and len(made.profile.processes) == 1
-    done, _ = imports(tmp_path, {"x": text})
+    done, *_ = run_import(tmp_path, text)
     assert done.returncode == 3
 
 
@@ -221,9 +222,9 @@ def test_counters_beyond_every_range(tmp_path):
 @pytest.mark.parametrize("text", [NEW_KERNELS, COUNTERS, MARKERS + CALLS.split("\n", 1)[1]],
                          ids=["kernels", "counters", "calls"])
 def test_cut_anywhere(tmp_path, text):
-    cut_everywhere(tmp_path, text, step=3)
+    assert cut_everywhere(tmp_path, text, step=3)
 
 
 def test_a_damaged_file_of_several_leaves_nothing(tmp_path):
-    done, out = imports(tmp_path, {**RUN, "4711_z.csv": NEW_KERNELS[:-40]})
+    done, _, out = run_import(tmp_path, *files(tmp_path, {**RUN, "4711_z.csv": NEW_KERNELS[:-40]}))
     assert done.returncode == 2 and not out.exists() and "4711_z.csv: line" in done.stderr

@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from json_traces import check_damaged, check_hostile, imported, write
+from importing import imported
+from json_traces import check_damaged, check_hostile
 
 KINDS = ["NONE", "HSA_CORE_API", "HIP_RUNTIME_API", "MARKER_CORE_API", "MARKER_CORE_RANGE_API", "MARKER_CONTROL_API",
          "MEMORY_COPY", "KERNEL_DISPATCH", "RCCL_API"]
@@ -81,7 +82,7 @@ FULL = process(
 
 
 def check_full(made):
-    assert made.format() == "rocprofv3"
+    assert made.format == "rocprofv3"
     devices = made.devices()
     assert devices[0]["name"] == "AMD Instinct MI300X"
     assert devices[0]["kernels"] == {"count": 3, "ns": 4100}
@@ -95,7 +96,7 @@ def check_full(made):
         "memory_allocation", "pc_sample_host_trap", "marks", "control of the profiler",
         "copies from host to host")} == {"memory_allocation": 2, "pc_sample_host_trap": 1, "marks": 1,
                                          "control of the profiler": 1, "copies from host to host": 1}
-    assert made.paths() >= {
+    assert made.stacks() >= {
         "range step > gpu_api hipLaunchKernel > kernel add(float*)",
         "range step > library ncclAllReduce > gpu_api hipLaunchKernel > kernel _Z3mulPf",
         "range step > gpu_api hipMemcpyAsync > copy copy host→device",
@@ -104,14 +105,14 @@ def check_full(made):
 
 
 def test_a_process(tmp_path):
-    made = imported(write(tmp_path, document(FULL)), tmp_path)
+    made = imported(tmp_path, document(FULL))
     check_full(made)
     assert made.query("SELECT pid, host, command FROM processes") == [(100, "box", "./app -x")]
     assert made.query("SELECT multiprocessors, warps_per_multiprocessor FROM devices WHERE ordinal = 0") == [(304, 32)]
 
 
 def test_grids_are_in_work_items(tmp_path):
-    made = imported(write(tmp_path, document(FULL)), tmp_path)
+    made = imported(tmp_path, document(FULL))
     assert made.query("SELECT DISTINCT grid_x, grid_y, grid_z, block_x FROM variants") == [(4, 1, 1, 256)]
     assert set(made.query("SELECT registers FROM variants")) == {(24,), (None,)}
     shared = made.rows("kernel")["add(float*)"]["exclusive"]["gpu.shared_bytes"]
@@ -119,11 +120,11 @@ def test_grids_are_in_work_items(tmp_path):
 
 
 def test_order_of_the_members_does_not_matter(tmp_path):
-    check_full(imported(write(tmp_path, document(dict(reversed(FULL.items())))), tmp_path))
+    check_full(imported(tmp_path, document(dict(reversed(FULL.items())))))
 
 
 def test_an_object_instead_of_a_list(tmp_path):
-    check_full(imported(write(tmp_path, {"rocprofiler-sdk-tool": FULL}), tmp_path))
+    check_full(imported(tmp_path, {"rocprofiler-sdk-tool": FULL}))
 
 
 def test_processes_have_numbers_of_their_own(tmp_path):
@@ -131,22 +132,22 @@ def test_processes_have_numbers_of_their_own(tmp_path):
                   hip_api=[host("HIP_RUNTIME_API", "hipLaunchKernel", 1, 1, 5, 5)])
     two = process(2, kernel_dispatch=[dispatch(2, 30, 50, 5)],
                   hip_api=[host("HIP_RUNTIME_API", "hipMemcpyAsync", 2, 21, 25, 5)])
-    made = imported(write(tmp_path, document(one, two, process(3))), tmp_path)
-    assert {"gpu_api hipLaunchKernel > kernel add(float*)", "gpu_api hipMemcpyAsync > kernel _Z3mulPf"} <= made.paths()
+    made = imported(tmp_path, document(one, two, process(3)))
+    assert {"gpu_api hipLaunchKernel > kernel add(float*)", "gpu_api hipMemcpyAsync > kernel _Z3mulPf"} <= made.stacks()
     assert made.query("SELECT pid FROM processes ORDER BY pid") == [(1,), (2,)]
 
 
 @pytest.mark.parametrize("streams, expected", [((None, None), [(1,), (2,)]), ((4, 4), [(4,)]), ((4, 5), [(4,), (5,)])])
 def test_streams_rather_than_queues(tmp_path, streams, expected):
-    made = imported(write(tmp_path, document(process(kernel_dispatch=[
-        dispatch(1, 1, 2, 1, queue=1, stream=streams[0]), dispatch(1, 3, 4, 2, queue=2, stream=streams[1])]))), tmp_path)
+    made = imported(tmp_path, document(process(kernel_dispatch=[
+        dispatch(1, 1, 2, 1, queue=1, stream=streams[0]), dispatch(1, 3, 4, 2, queue=2, stream=streams[1])])))
     assert made.query("SELECT stream FROM tracks WHERE kind = 'stream' ORDER BY stream") == expected
 
 
 def test_operations_as_words(tmp_path):
     call = host("HIP_RUNTIME_API", "hipLaunchKernel", 1, 1, 5, 5) | {"operation": "hipWord", "kind": 99}
-    made = imported(write(tmp_path, document(process(hip_api=[call]))), tmp_path)
-    assert made.paths() == {"gpu_api hipWord"}
+    made = imported(tmp_path, document(process(hip_api=[call])))
+    assert made.stacks() == {"gpu_api hipWord"}
 
 
 SMALL = document(process(kernel_dispatch=[dispatch(1, 10, 20, 5)], marker_api=[

@@ -6,12 +6,12 @@ import json
 import sqlite3
 
 import pytest
-from sqlitetest import (HOSTILE_SCHEMA, SHARED, UNMATCHED, contexts, damages, fates, imported, make, packed, report,
-                        survives, truncations)
+from importing import TRACES, imported, refused, report
+from sqlitetest import HOSTILE_SCHEMA, UNMATCHED, contexts, damages, fates, make, packed, survives, truncations
 
 import plumb as plumb_package
 
-FILE = SHARED / "rocm" / "r02_matmul.rpd"
+FILE = TRACES / "rocm" / "r02_matmul.rpd"
 needs_traces = pytest.mark.skipif(not FILE.exists(), reason="the published traces are not beside the project")
 
 
@@ -20,7 +20,7 @@ needs_traces = pytest.mark.skipif(not FILE.exists(), reason="the published trace
 
 @needs_traces
 def test_known_figures(tmp_path):
-    known = json.loads((SHARED / "oracle" / "r02_matmul.json").read_text())
+    known = json.loads((TRACES / "oracle" / "r02_matmul.json").read_text())
     types = known["ops_by_type"]
     path = imported(tmp_path, FILE)
     data = report(path, "--by", "kernel")
@@ -221,4 +221,4 @@ def test_lookups_without_an_index_are_bounded(tmp_path):
         rocpd_op=(OP, [(i, 3, 0, i, i + 1, 8, 4) for i in range(1, count)]),
         rocpd_api_ops=("id INTEGER PRIMARY KEY, api_id INTEGER, op_id INTEGER",
                        [(i, i, i) for i in range(1, count)])).items()}
-    assert "more steps" in imported(tmp_path, make(tmp_path / "trace", plain), code=2)
+    assert "more steps" in refused(tmp_path, make(tmp_path / "trace", plain))

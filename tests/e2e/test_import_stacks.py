@@ -70,11 +70,11 @@ def sample_profile():
     return p
 
 
-def test_pprof(plumb, tmp_path):
+def test_pprof(tmp_path):
     data = sample_profile().bytes((9, 1_700_000_000_000_000_000), (10, 5_000_000_000), (11, message((1, 1))),
                                   (12, 10_000_000))
     for source in (data, gzip.compress(data)):
-        made = imported(plumb, tmp_path, source)
+        made = imported(tmp_path, source)
         assert made.paths("cpu.time") == {
             ("main.main", "outer", "inner"): 20_000_000, ("main.main", "step"): 10_000_000,
             ("main.main", "server+0x2234"): 10_000_001, (): 3}
@@ -103,10 +103,10 @@ def totals(made):
 
 def test_pprof_own(plumb, tmp_path):
     """What plumb exports as pprof has the same totals, by metric and by path, and the same places."""
-    made = imported(plumb, tmp_path, space(GPU, HOST), name="first")
+    made = imported(tmp_path, space(GPU, HOST), name="first")
     done = plumb("export", made.path, "--format", "pprof", "-o", tmp_path / "out")
     assert done.returncode == 0, done.stderr
-    again = imported(plumb, tmp_path, tmp_path / "out", name="again")
+    again = imported(tmp_path, tmp_path / "out", name="again")
     assert totals(again) == totals(made) and totals(made)["gpu.time"] == 3001
     for metric in totals(made):
         assert again.paths(metric) == made.paths(metric)
@@ -122,61 +122,61 @@ def test_pprof_own(plumb, tmp_path):
     (lambda p: p.samples.append(b"\x0a\x7f"), "ends in the middle"),
     (lambda p: p.samples.append(message((2, 0.5))), "no whole number"),
 ])
-def test_pprof_damaged(plumb, tmp_path, change, why):
+def test_pprof_damaged(tmp_path, change, why):
     profile = sample_profile()
     change(profile)
-    line = refused(plumb, tmp_path, profile.bytes())
+    line = refused(tmp_path, profile.bytes())
     assert why in line and "byte " in line
 
 
-def test_pprof_limits(plumb, tmp_path):
+def test_pprof_limits(tmp_path):
     """Greatest numbers, a unit whose ns do not fit, and a stack deeper than is kept."""
     p = Pprof(("cpu", "seconds"), ("events", "count"))
     here = p.location(("f", "f.c", (1 << 64) - 1))
     p.sample([here], [1 << 62, (1 << 63) - 1])
     p.sample([here] * 5000, [1, 1])
     p.sample([here], [1, -(1 << 63)])
-    made = imported(plumb, tmp_path, p.bytes())
+    made = imported(tmp_path, p.bytes())
     assert made.total("cpu.time") == 2_000_000_000
     assert made.paths("events") == {("f",): (1 << 63) - 1, ("f",) * 4096: 1}
     assert max(node.depth for node in made.profile.walk()) == 4096
     assert made.ledger() == {("too_deep", None): 1, ("unused", "values that are no number"): 2}
 
 
-def test_pprof_cut(plumb, tmp_path):
+def test_pprof_cut(tmp_path):
     p = Pprof(("cpu", "nanoseconds"))
     p.sample([p.location(("f", "f.c", 1)), p.location(7)], [5], [("pid", 3)])
     data = p.bytes()
-    assert cut_everywhere(plumb, tmp_path, data) > len(data) / 2
+    assert len(cut_everywhere(tmp_path, data)) < len(data) / 2
 
 
 @pytest.mark.parametrize("name", ["pprof_cppbench.cpu", "pprof_gobench.cpu", "pprof_java.heap"])
-def test_legacy_files(plumb, tmp_path, name):
+def test_legacy_files(tmp_path, name):
     if not MISC.exists():
         pytest.skip("needs shared/traces")
-    assert "pprof -proto PROGRAM" in refused(plumb, tmp_path, (MISC / name).read_bytes())
+    assert "pprof -proto PROGRAM" in refused(tmp_path, (MISC / name).read_bytes())
 
 
 @pytest.mark.parametrize("data", [
     b"".join(word.to_bytes(8, "little") for word in (0, 3, 0, 10000, 0, 1, 1, 0x401000, 0, 1, 0)),
     b"".join(word.to_bytes(4, "little") for word in (0, 3, 0, 10000, 0, 1, 1, 0x401000, 0, 1, 0)),
     b"heap profile:  1: 8 [  1: 8] @ heapprofile\n", b"--- heapz 1 ---\nformat = java\n"])
-def test_legacy(plumb, tmp_path, data):
-    assert "pprof -proto PROGRAM" in refused(plumb, tmp_path, data)
+def test_legacy(tmp_path, data):
+    assert "pprof -proto PROGRAM" in refused(tmp_path, data)
 
 
-def test_folded_real(plumb, tmp_path):
+def test_folded_real(tmp_path):
     if not MISC.exists():
         pytest.skip("needs shared/traces")
     data = (MISC / "speedscope_folded_vertx.txt").read_bytes()
-    made = imported(plumb, tmp_path, data)
+    made = imported(tmp_path, data)
     assert made.total("samples") == 285
     assert len(made.paths("samples")) == 199
     assert made.report()["total"]["sum"] == 285
 
 
-def test_folded(plumb, tmp_path):
-    made = imported(plumb, tmp_path, b"a;b;c 3\na;b 2\r\n\na;b;c 4\nmain (train.py:7);std::f<int, 2> 1 \n"
+def test_folded(tmp_path):
+    made = imported(tmp_path, b"a;b;c 3\na;b 2\r\n\na;b;c 4\nmain (train.py:7);std::f<int, 2> 1 \n"
                                      b";x;;y; 5\nlast line without end 6")
     assert made.paths("samples") == {("a", "b", "c"): 7, ("a", "b"): 2, ("main", "std::f<int, 2>"): 1,
                                      ("x", "y"): 5, ("last line without end",): 6}
@@ -191,54 +191,54 @@ def test_folded(plumb, tmp_path):
     (b"a;b -3\n", "line 21 does not end with a whole number"),
     (b"a;b 9223372036854775808\n", "line 21 ends with a number that is too great"),
 ])
-def test_folded_damaged(plumb, tmp_path, bad, why):
-    assert why in refused(plumb, tmp_path, b"a;b 1\n" * 20 + bad)
+def test_folded_damaged(tmp_path, bad, why):
+    assert why in refused(tmp_path, b"a;b 1\n" * 20 + bad)
 
 
-def test_folded_limits(plumb, tmp_path):
+def test_folded_limits(tmp_path):
     """The greatest sum, deep stacks, bytes that are no UTF-8, and a line of many MB."""
-    made = imported(plumb, tmp_path, b"a;b 9223372036854775807\na;b 1\n" + b"f;" * 5000 + b"g 1\n"
+    made = imported(tmp_path, b"a;b 9223372036854775807\na;b 1\n" + b"f;" * 5000 + b"g 1\n"
                     + b"\xff\xfe;x\x01\x1b[31m 1\n")
     assert made.paths("samples")["a", "b"] == (1 << 63) - 1
     assert made.ledger() == {("too_deep", None): 1}
-    assert "line 21 is longer" in refused(plumb, tmp_path, b"a;b 1\n" * 20 + b"x" * (17 << 20) + b" 1\n")
+    assert "line 21 is longer" in refused(tmp_path, b"a;b 1\n" * 20 + b"x" * (17 << 20) + b" 1\n")
 
 
 def test_folded_own(plumb, tmp_path):
     """What plumb exports as folded has the same total, and paths that differ by what names leave out."""
-    made = imported(plumb, tmp_path, space(GPU, HOST), name="first")
+    made = imported(tmp_path, space(GPU, HOST), name="first")
     done = plumb("export", made.path, "--format", "folded", "-o", tmp_path / "out")
     assert done.returncode == 0, done.stderr
-    again = imported(plumb, tmp_path, tmp_path / "out", name="again")
+    again = imported(tmp_path, tmp_path / "out", name="again")
     assert again.total("samples") == made.total("gpu.time") == 3001
     assert again.paths("samples") == made.paths("gpu.time")
 
 
-def test_not_folded(plumb, tmp_path):
+def test_not_folded(tmp_path):
     """Text that is something else is of no known format."""
     for data in (b"hello\n", b"a,b,c\n1,2,3\n", b"# 12\nfree text here\n", b"\0\0 1\n"):
-        assert re.search("no known format", refused(plumb, tmp_path, data))
+        assert re.search("no known format", refused(tmp_path, data))
 
 
-def test_folded_cut(plumb, tmp_path):
-    cut_everywhere(plumb, tmp_path, b"main;work;inner 12\nmain;work 3\n")
+def test_folded_cut(tmp_path):
+    cut_everywhere(tmp_path, b"main;work;inner 12\nmain;work 3\n")
 
 
-def test_pipe(plumb, tmp_path):
+def test_pipe(tmp_path):
     """What is read twice has to be a file."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_bytes, args=(sample_profile().bytes(),))
     writer.start()
-    assert "save it to one first" in refused(plumb, tmp_path, pipe)
+    assert "save it to one first" in refused(tmp_path, pipe)
     writer.join()
 
 
 @pytest.mark.parametrize("begin", [space(GPU), sample_profile().bytes(), b"a;b 1\n" * 20])
-def test_sparse(plumb, tmp_path, begin):
+def test_sparse(tmp_path, begin):
     """A file of 4 GB that is nothing but zeros behind its beginning: refused, and soon."""
     path = tmp_path / "sparse"
     path.write_bytes(begin)
     os.truncate(path, 4 << 30)
-    line = refused(plumb, tmp_path, path)
+    line = refused(tmp_path, path)
     assert "out of range" in line or "line 21 is longer" in line or "no known format" in line

@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from json_traces import check_damaged, check_hostile, imported, shared, write
+from importing import imported, shared
+from json_traces import check_damaged, check_hostile
 
 JOB = "/job:localhost/replica:0/task:0"
 
@@ -40,8 +41,8 @@ ROWS = {
 @pytest.mark.parametrize("gpu, job", [("/gpu:0", JOB + "/gpu:0"), ("/device:GPU:0", JOB + "/device:GPU:0"),
                                       (JOB + "/device:GPU:0", JOB + "/device:GPU:0")])
 def test_streams_count_once(tmp_path, gpu, job):
-    made = imported(write(tmp_path, timeline(ROWS, gpu, job)), tmp_path)
-    assert made.format() == "tf1"
+    made = imported(tmp_path, timeline(ROWS, gpu, job))
+    assert made.format == "tf1"
     device = made.devices()[0]
     assert device["kernels"] == {"count": 3, "ns": 26000}
     assert device["copies"] == {"count": 3, "ns": 15000, "bytes": None}
@@ -54,8 +55,8 @@ def test_streams_count_once(tmp_path, gpu, job):
 
 
 def test_work_hangs_under_its_operation(tmp_path):
-    made = imported(write(tmp_path, timeline(ROWS)), tmp_path)
-    assert made.paths() == {
+    made = imported(tmp_path, timeline(ROWS))
+    assert made.stacks() == {
         "module dense/MatMul", "module dense/MatMul > operator MatMul",
         "module dense/MatMul > operator MatMul > kernel MatMul",
         "module dense/MatMul > operator MatMul > copy copy unknown→unknown",
@@ -71,21 +72,20 @@ def test_work_hangs_under_its_operation(tmp_path):
 
 def test_rows_that_stand_alone_count(tmp_path):
     rows = {"all": ROWS["all"], "memcpy": ROWS["memcpy"][:2]}
-    device = imported(write(tmp_path, timeline(rows)), tmp_path).devices()[0]
+    device = imported(tmp_path, timeline(rows)).devices()[0]
     assert device["kernels"] == {"count": 3, "ns": 26000}
     assert device["copies"] == {"count": 2, "ns": 14000, "bytes": None}
 
 
 def test_equal_events_stand_for_one_each(tmp_path):
     same = (0, 1, 2, "Relu", "r")
-    device = imported(write(tmp_path, timeline({1: [same, same], 2: [same], "all": [same] * 4})),
-                      tmp_path).devices()[0]
+    device = imported(tmp_path, timeline({1: [same, same], 2: [same], "all": [same] * 4})).devices()[0]
     assert device["kernels"] == {"count": 4, "ns": 8000}
 
 
 def test_names_may_come_last(tmp_path):
     events = timeline(ROWS)["traceEvents"]
-    made = imported(write(tmp_path, {"traceEvents": events[::-1]}), tmp_path)
+    made = imported(tmp_path, {"traceEvents": events[::-1]})
     assert made.devices()[0]["kernels"] == {"count": 3, "ns": 26000}
 
 
@@ -94,7 +94,7 @@ def test_other_events_are_counted(tmp_path):
     document["traceEvents"] += [{"ph": "s", "pid": 1, "tid": 0, "ts": 1, "id": 1},
                                 {"ph": "O", "pid": 101, "tid": 0, "ts": 1, "id": 1},
                                 {"ph": "X", "pid": 77, "tid": 0, "ts": 1, "dur": 1, "name": "?"}]
-    fates = imported(write(tmp_path, document), tmp_path).fates()
+    fates = imported(tmp_path, document).fates()
     assert [fates["import", "nothing that plumb s", what] for what in (
         "edges between operations", "tensors and allocators", "events of processes of another kind")] == [1, 1, 1]
 
@@ -117,7 +117,7 @@ def test_strange_values(tmp_path):
     ("timeline_02_step_2", (38, 697), (6, 58), 81, 24, (38, 6)),
 ])
 def test_published_timelines(tmp_path, name, kernels, copies, operations, edges, repeated):
-    made = imported(write(tmp_path, shared(f"tf/{name}.json").read_bytes()), tmp_path)
+    made = imported(tmp_path, shared(f"tf/{name}.json").read_bytes())
     device = made.devices()[0]
     assert device["kernels"] == {"count": kernels[0], "ns": kernels[1] * 1000}
     assert device["copies"] == {"count": copies[0], "ns": copies[1] * 1000, "bytes": None}

@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from json_traces import check_damaged, check_hostile, imported, write
+from importing import imported
+from json_traces import check_damaged, check_hostile
 
 GPU = 4294967295
 
@@ -47,7 +48,7 @@ EVENTS = [
 
 
 def check(made):
-    assert made.format() == "unitrace"
+    assert made.format == "unitrace"
     device = made.devices()[1]
     assert device["name"] == "Intel Max 1550"
     assert device["kernels"] == {"count": 2, "ns": 22500}
@@ -60,7 +61,7 @@ def check(made):
     assert fates["import", "nothing that plumb s", "marks"] == 1
     assert fates["import", "nothing that plumb s", "flows of synchronisation"] == 6
     around = "range step > library MPI_Send > gpu_api "
-    assert made.paths() >= {
+    assert made.stacks() >= {
         around + "zeCommandListAppendMemoryCopy > copy copy pageable→device",
         around + "urEnqueueKernelLaunch > gpu_api zeCommandListAppendLaunchKernel > kernel gemm(float*)",
         around + "urEnqueueKernelLaunch > gpu_api zeCommandListAppendLaunchKernel > set set managed",
@@ -71,21 +72,21 @@ def check(made):
 @pytest.mark.parametrize("events", [EVENTS + NAMES, NAMES + EVENTS, (NAMES + EVENTS)[::-1]],
                          ids=["names last", "names first", "reversed"])
 def test_commands_and_calls(tmp_path, events):
-    check(imported(write(tmp_path, {"traceEvents": events}), tmp_path))
+    check(imported(tmp_path, {"traceEvents": events}))
 
 
 def test_the_text_that_it_writes(tmp_path):
     lines = ",\n".join(json.dumps(event) for event in NAMES + EVENTS)
-    check(imported(write(tmp_path, '{ "traceEvents":[\n' + lines + "\n]\n}\n"), tmp_path))
+    check(imported(tmp_path, '{ "traceEvents":[\n' + lines + "\n]\n}\n"))
 
 
 def test_calls_of_the_same_microsecond(tmp_path):
-    made = imported(write(tmp_path, {"traceEvents": [
+    made = imported(tmp_path, {"traceEvents": [
         *NAMES, host("zeCommandListAppendLaunchKernel", 20, 0), flow(20, 1),
         host("zeCommandListAppendMemoryCopy", 20, 0), flow(20, 2),
         *command("k[SIMD8 {1; 1; 1} {8; 1; 1}]", 30, 1, 1), *command("zeCommandListAppendMemoryCopy(D2H)[1]", 40, 1, 2),
-    ]}), tmp_path)
-    paths = made.paths()
+    ]})
+    paths = made.stacks()
     assert any(path.endswith("zeCommandListAppendLaunchKernel > kernel k") for path in paths)
     assert any(path.endswith("zeCommandListAppendMemoryCopy > copy copy device→pinned") for path in paths)
 
@@ -97,9 +98,9 @@ def test_ranks_of_a_merged_file(tmp_path):
         events += [named(f"RANK {rank} HOST<box>", pid), named(f"RANK {rank} DEVICE<box>0:3d:0.0 #0.{rank}", gpu),
                    host("zeCommandListAppendLaunchKernel", 1, 1, pid=pid), flow(1, 5, pid=pid, rank=rank),
                    *command(f"k{rank}[SIMD8 {{1; 1; 1}} {{8; 1; 1}}]", 3, 1 + rank, 5, tid=gpu, pid=gpu, rank=rank)]
-    made = imported(write(tmp_path, {"traceEvents": events}), tmp_path)
+    made = imported(tmp_path, {"traceEvents": events})
     assert {"gpu_api zeCommandListAppendLaunchKernel > kernel k0",
-            "gpu_api zeCommandListAppendLaunchKernel > kernel k1"} <= made.paths()
+            "gpu_api zeCommandListAppendLaunchKernel > kernel k1"} <= made.stacks()
     assert made.query("SELECT pid, rank FROM processes ORDER BY pid") == [(10, 0), (11, 1)]
     assert {(device["name"], device["kernels"]["ns"]) for device in made.report()["devices"]} == \
         {("0:3d:0.0 tile 0", 1000), ("0:3d:0.0 tile 1", 2000)}
@@ -108,9 +109,9 @@ def test_ranks_of_a_merged_file(tmp_path):
 
 def test_tiles_run_parts_of_one_kernel(tmp_path):
     name = "gemm[SIMD32 {4; 1; 1} {256; 1; 1}]"
-    made = imported(write(tmp_path, {"traceEvents": [
+    made = imported(tmp_path, {"traceEvents": [
         *NAMES, host("zeCommandListAppendLaunchKernel", 1, 1), flow(1, 5),
-        command("Tile #0: " + name, 3, 4, 5)[0], command("Tile #1: " + name, 4, 4, 5)[0]]}), tmp_path)
+        command("Tile #0: " + name, 3, 4, 5)[0], command("Tile #1: " + name, 4, 4, 5)[0]]})
     device = made.devices()[1]
     assert device["kernels"] == {"count": 2, "ns": 8000} and device["busy_ns"] == 5000
     assert made.rows("kernel").keys() == {"gemm"}
@@ -124,19 +125,19 @@ def test_tiles_run_parts_of_one_kernel(tmp_path):
     ("k<x>::operator[]", "kernel k<x>::operator[]"), ("k[SIMD_ANY {1; 1; 1} {1; 1; 1}]", "kernel k"),
 ])
 def test_names_of_commands(tmp_path, name, path):
-    made = imported(write(tmp_path, {"traceEvents": command(name, 1, 1, 1)}), tmp_path)
-    assert made.paths() == {path}
+    made = imported(tmp_path, {"traceEvents": command(name, 1, 1, 1)})
+    assert made.stacks() == {path}
 
 
 def test_functions_of_the_driver_in_the_kernel(tmp_path):
-    made = imported(write(tmp_path, {"traceEvents": [named("HOST-OS-KMD<box>", 0),
-                                                     host("i915_gem_do_execbuffer", 1, 2, pid=0, cat="os_op")]}), tmp_path)
-    assert made.format() == "unitrace" and made.paths() == {"native i915_gem_do_execbuffer"}
+    made = imported(tmp_path, {"traceEvents": [named("HOST-OS-KMD<box>", 0),
+                                                     host("i915_gem_do_execbuffer", 1, 2, pid=0, cat="os_op")]})
+    assert made.format == "unitrace" and made.stacks() == {"native i915_gem_do_execbuffer"}
 
 
 def test_calls_alone_are_recognised(tmp_path):
-    made = imported(write(tmp_path, {"traceEvents": [host("zeInit", 1, 2)]}), tmp_path)
-    assert made.format() == "unitrace" and made.paths() == {"gpu_api zeInit"}
+    made = imported(tmp_path, {"traceEvents": [host("zeInit", 1, 2)]})
+    assert made.format == "unitrace" and made.stacks() == {"gpu_api zeInit"}
 
 
 SMALL = {"traceEvents": [*NAMES[:2], host("zeInit", 1, 2), flow(1, 7), *command("k[SIMD8 {1; 1; 1} {8; 1; 1}]", 3, 1, 7)]}

@@ -6,7 +6,8 @@ import json
 
 import pytest
 from conftest import PLUMB, run_command
-from tables import cut_everywhere, imported, imports, refused
+from importing import cut_everywhere, run_import
+from tables import imported, refused
 
 API = """[INFO] Hello, "world
 
@@ -105,7 +106,7 @@ def test_kernels_and_copies(tmp_path, text):
     assert [(v.grid, v.block, v.count, v.time_ns, v.min_ns, v.max_ns) for v in variants] == [
         ((1, 1, 1), (4, 2, 1), 1, 500, 500, 500), ((56, 2, 1), (64, 8, 1), 4, 9000, 2000, 3000)]
     assert kernel.exclusive["gpu.time"][:5] == (9500, 5, 500, 3000, 1900.0)
-    assert not made.report["devices"] and not made.spans()
+    assert not made.report()["devices"] and not made.spans()
     fates = made.fates()
     assert fates[(*WARNING, "zeCommandListAppendBarrier")] == 7
     assert fates[(*WARNING, "rows of other tables (properties, submissions)")] == 1
@@ -127,7 +128,7 @@ def test_opencl(tmp_path):
 
 def test_timeline(tmp_path):
     made = imported(tmp_path, TIMELINE)
-    (device,) = made.report["devices"]
+    (device,) = made.report()["devices"]
     assert device["kernels"] == {"count": 1, "ns": 2000} and device["ordinal"] is None
     assert device["copies"] == {"count": 1, "ns": 250, "bytes": 4096}
     assert made.profile.kernels[0].variants[0][2:4] == ((56, 2, 1), (64, 8, 1))
@@ -168,7 +169,7 @@ def test_submissions_are_counted(tmp_path):
   "gemm",  2,  10,  1.0,  20,  1.0,  30,  1.0
 """
     assert imported(tmp_path, API + text).fates()[(*WARNING, "rows of other tables (properties, submissions)")] == 1
-    done, _ = imports(tmp_path, {"x": text})
+    done, *_ = run_import(tmp_path, text)
     assert done.returncode == 3
 
 
@@ -204,4 +205,4 @@ def test_errors_of_timeline_and_counters(tmp_path):
 
 @pytest.mark.parametrize("text", [QUOTED, TIMELINE + COUNTERS], ids=["sums", "events"])
 def test_cut_anywhere(tmp_path, text):
-    cut_everywhere(tmp_path, text, step=3)
+    assert cut_everywhere(tmp_path, text, step=3)

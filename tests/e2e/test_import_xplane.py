@@ -75,11 +75,11 @@ HOST = plane("/host:CPU", [
 OTHER = plane("/host:metadata", [line(1, "?", 0, event(1, 0, 1))], {1: "jit_f(1)"})
 
 
-def test_real(plumb, tmp_path):
+def test_real(tmp_path):
     if not REAL.exists():
         pytest.skip("needs shared/traces")
     shutil.copy(REAL, tmp_path / "trace")
-    made = imported(plumb, tmp_path, tmp_path / "trace")
+    made = imported(tmp_path, tmp_path / "trace")
     copies, kernels = made.report()["devices"]
     assert (copies["ordinal"], kernels["ordinal"]) == (0, 7)
     assert copies["copies"] == {"count": 53, "ns": 889_028, "bytes": 53 * 655_360}
@@ -99,8 +99,8 @@ def test_real(plumb, tmp_path):
             for variant in node.variants} == {None}
 
 
-def test_own(plumb, tmp_path):
-    made = imported(plumb, tmp_path, space(OTHER, GPU, HOST))
+def test_own(tmp_path):
+    made = imported(tmp_path, space(OTHER, GPU, HOST))
     device, = made.report()["devices"]
     # 2 000 999 … 4 000 499 … to the nearest ns: 2000 to 4000, and 4001 (3 000 500 up) to 5001.
     assert device["kernels"] == {"count": 3, "ns": 2000 + 1000 + 1}
@@ -138,7 +138,7 @@ def test_own(plumb, tmp_path):
     assert thread.tid == -5
 
 
-def test_tpu(plumb, tmp_path):
+def test_tpu(tmp_path):
     """Without streams the operations are the work, but those within a loop are the loop's time."""
     tpu = plane("/device:TPU:1", [
         line(1, "Steps", 0, event(9, 0, 100_000)),
@@ -147,7 +147,7 @@ def test_tpu(plumb, tmp_path):
         line(3, "Async XLA Ops", 0, event(9, 0, 50_000)),
         line(4, "Something new", 0, event(9, 0, 50_000)),
     ], {1: ("%fusion.1 = f32[8] fusion(…)", "fusion.1", [stat("tf_op", "jit(f)/add:")]), 2: "while.2", 9: "3"})
-    made = imported(plumb, tmp_path, space(tpu))
+    made = imported(tmp_path, space(tpu))
     device, = made.report()["devices"]
     assert device["kernels"] == {"count": 4, "ns": 10 + 30 + 40 + 5}
     assert (device["busy_ns"], device["span_ns"]) == (85, 100)
@@ -156,39 +156,39 @@ def test_tpu(plumb, tmp_path):
                              ("repeated", "Something new"): 1, ("repeated", "XLA Ops that hold others"): 1}
 
 
-def test_base(plumb, tmp_path):
+def test_base(tmp_path):
     """Times from the beginning of profiling, which stands in a plane of its own; absolute ones stay."""
     begin = 1_757_516_928_109_201_518
     task = plane("Task Environment", [], (), [stat("profile_start_time", begin)])
     relative = plane("/host:CPU", [line(1, "t", 5, event(1, 1000, 1000))], {1: "f"})
     absolute = plane("/host:CPU", [line(1, "t", begin + 5, event(1, 1000, 1000))], {1: "f"})
     for one in (relative, absolute):
-        made = imported(plumb, tmp_path, space(one, task))
+        made = imported(tmp_path, space(one, task))
         span, = made.profile.spans()
         assert (span.start_ns, span.end_ns) == (begin + 6, begin + 7)
 
 
-def test_packed_and_order(plumb, tmp_path):
+def test_packed_and_order(tmp_path):
     """gzip; fields of a plane in any order; a file far larger than the window."""
     events = [event(1, 10_000 * n, 5_000) for n in range(200_000)]
-    made = imported(plumb, tmp_path, gzip.compress(space(
+    made = imported(tmp_path, gzip.compress(space(
         plane("/device:GPU:0", [line(1, "Stream #1", 0, *events)], {1: "k"}))))
     assert made.report()["devices"][0]["kernels"] == {"count": 200_000, "ns": 1_000_000}
 
 
 @pytest.mark.parametrize("one", [
     event(1, (1 << 63) - 1, 1), event(1, 0, -1), event(1, 0, -(1 << 63)), event(77, 0, 1)])
-def test_no_time(plumb, tmp_path, one):
+def test_no_time(tmp_path, one):
     """No time, or no name: counted, and the rest is taken."""
-    made = imported(plumb, tmp_path, space(plane("/device:GPU:0", [
+    made = imported(tmp_path, space(plane("/device:GPU:0", [
         line(1, "Stream #1", 0, one, event(1, 0, 2000))], {1: "k"})))
     assert made.report()["devices"][0]["kernels"] == {"count": 1, "ns": 2}
     assert made.ledger() == {("backwards", None): 1}
 
 
-def test_read_as_text(plumb, tmp_path):
+def test_read_as_text(tmp_path):
     """A binary file that was decoded as UTF-8 and written again."""
-    line = refused(plumb, tmp_path, space(OTHER, GPU, HOST).decode(errors="replace").encode())
+    line = refused(tmp_path, space(OTHER, GPU, HOST).decode(errors="replace").encode())
     assert "U+FFFD" in line
 
 
@@ -198,16 +198,16 @@ def test_read_as_text(plumb, tmp_path):
     (message((1, message((2, "/host:CPU"), (4, b"\x12\x05\x08")))), "ends in the middle"),
     (message((1, message((2, "/host:CPU"), (3, b"\x0b")))), "no known type"),
 ])
-def test_damaged(plumb, tmp_path, data, why):
-    line = refused(plumb, tmp_path, data)
+def test_damaged(tmp_path, data, why):
+    line = refused(tmp_path, data)
     assert why in line and "byte " in line
 
 
-def test_nothing(plumb, tmp_path):
-    assert "nothing" in refused(plumb, tmp_path, space(plane("/host:CPU", [])), code=3)
+def test_nothing(tmp_path):
+    assert "nothing" in refused(tmp_path, space(plane("/host:CPU", [])), code=3)
 
 
-def test_cut(plumb, tmp_path):
+def test_cut(tmp_path):
     data = space(plane("/device:GPU:3", [line(13, "Stream #13", 1000, event(
         1, 1_000, 2_000, stat("correlation_id", 7)))], {1: "k"}))
-    assert cut_everywhere(plumb, tmp_path, data) > len(data) - 5
+    assert len(cut_everywhere(tmp_path, data)) < 5

@@ -7,7 +7,7 @@ import json
 
 import pytest
 from conftest import PLUMB, ROOT, run_command
-from json_traces import TRACES, shared, write
+from importing import TRACES, shared, write
 
 MAIN_STREAM, COPY_STREAM = 7, 20
 

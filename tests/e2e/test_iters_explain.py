@@ -4,7 +4,7 @@ import json
 
 import pytest
 from conftest import PLUMB, run_command
-from json_traces import TRACES, shared
+from importing import TRACES, shared
 from steps_traces import Rank, all_reduce, rank_files, step, trace
 
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 from conftest import PLUMB, run_command
-from json_traces import shared
+from importing import shared
 from steps_traces import Rank, step, trace
 from test_iters_explain import growing, iters, main_level
 

@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 from conftest import PLUMB, run_command
-from json_traces import Imported, shared, write
+from importing import imported, shared, write
 
 KINDS = ("host", "launch", "kernel", "copy", "communication", "gap", "unknown")
 MAIN, SIDE = 7, 20
@@ -46,7 +46,7 @@ def test_beside_hta(name):
 
 
 def test_recorded_waits(tmp_path):
-    trace = Imported(shared("kineto/k13_event_sync_multistream.json.gz"), tmp_path / "p.plumb")
+    trace = imported(tmp_path, shared("kineto/k13_event_sync_multistream.json.gz"))
     rows = trace.query("SELECT t.kind, t.stream, a.stream, w.call, w.after FROM waits w JOIN tracks t ON "
                        "t.id = w.track LEFT JOIN tracks a ON a.id = w.awaited ORDER BY w.call")
     assert rows == [("thread", None, 20, 54, 32), ("stream", 24, 20, 1389, 1385),
@@ -57,7 +57,7 @@ def test_recorded_waits(tmp_path):
 
 def test_recorded_waits_of_nsight(tmp_path):
     """Those of the four calls that the file has."""
-    trace = Imported(shared("nsys/n01_h100_2gpu_fastvideo_1s.sqlite"), tmp_path / "p.plumb")
+    trace = imported(tmp_path, shared("nsys/n01_h100_2gpu_fastvideo_1s.sqlite"))
     rows = trace.query("SELECT t.kind, a.stream, w.call FROM waits w JOIN tracks t ON t.id = w.track JOIN "
                        "tracks a ON a.id = w.awaited ORDER BY w.call")
     assert rows == [("thread", 7, call) for call in (1462029, 1462037, 1462093, 1462106)]
@@ -268,10 +268,10 @@ def test_findings_are_bounded(tmp_path):
             assert found[0]["saving_ns"] > 0 and "hides_behind" not in evidence
 
 
-def test_imported_profiles_are_bounded_too(tmp_path):
+def test_importedprofiles_are_bounded_too(tmp_path):
     """What a report reads of a profile's spans depends on what it shows."""
     path = slow_optimizer(True).write(tmp_path)
-    profile = Imported(path, tmp_path / "p.plumb").path
+    profile = imported(tmp_path, path).path
     assert findings(profile) == findings(path)
     assert any("step_saving_ns" in one["evidence"] for one in findings(profile))
 
@@ -287,7 +287,7 @@ def test_a_part_of_the_run_stands_for_all(tmp_path):
                                             ("other", 100, 700, SIDE)):
             trace.work(trace.call("cudaLaunchKernel", at + 5 + start // 20, 1), name, at + start, length, stream)
         trace.sync("Context Sync", trace.call("cudaDeviceSynchronize", at + 70, 840), -1)
-    profile = Imported(trace.write(tmp_path), tmp_path / "p.plumb")
+    profile = imported(tmp_path, trace.write(tmp_path))
 
     def layout():
         (found,) = [one for one in findings(profile.path) if one["evidence"].get("cause") == "layout"]

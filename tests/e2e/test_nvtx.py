@@ -2,7 +2,6 @@
 """NVTX ranges and marks, from C and from Python, as frames of the profile. C programs are compiled with
 NVTX's real headers, where they can be had, and with a small client of its interface."""
 import collections
-import os
 import platform
 import subprocess
 import sys

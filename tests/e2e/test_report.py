@@ -5,7 +5,6 @@ import csv
 import io
 import json
 import os
-import pathlib
 import pty
 import re
 import shutil
