@@ -310,7 +310,8 @@ plumb_is_time(int64_t start_ns, int64_t end_ns)
 uint32_t plumb_profile_first_span(const struct plumb_profile *profile, uint32_t track);
 
 /* Likewise the first sample of CPU time of TRACK that was taken at AT_NS or later. */
-uint32_t plumb_profile_first_sample(const struct plumb_profile *profile, uint32_t track, int64_t at_ns);
+uint32_t
+plumb_profile_first_sample(const struct plumb_profile *profile, uint32_t track, int64_t at_ns);
 
 /* What to show for a frame: its display name, else its name, else "?". Never NULL. */
 const char *plumb_frame_label(const struct plumb_profile *profile, uint32_t frame);

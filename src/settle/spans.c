@@ -221,8 +221,8 @@ take_span(void *data, const struct plumb_span_entry *entry)
 	struct taking *t = data;
 	struct plumb_settle_span span;
 
-	return is_note(entry) || is_sample(entry) || !take_entry(t->region, t->trace, entry, &span) ||
-	       t->take(t->data, &span);
+	return is_note(entry) || is_sample(entry) ||
+	       !take_entry(t->region, t->trace, entry, &span) || t->take(t->data, &span);
 }
 
 static bool
@@ -438,8 +438,8 @@ plumb_settle_spans(struct plumb_settle_region *region)
 		plumb_settle_each_sample(region, &trace, look_at_sample, &keeping);
 		choose(region, &trace, &keeping);
 		plumb_settle_each_span(region, &trace, keep, &keeping);
-		trace.overwritten -= plumb_settle_samples(region, &trace, keeping.cutoff,
-		                                          trace.overwritten);
+		trace.overwritten -=
+			plumb_settle_samples(region, &trace, keeping.cutoff, trace.overwritten);
 		if (trace.notes)
 			plumb_settle_waits(region, &trace);
 		count_spans(region, &trace, &keeping);
