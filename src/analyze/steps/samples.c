@@ -261,7 +261,7 @@ share_of_stretch(struct plumb_moments *line, uint32_t thread, int64_t from, int6
                  struct shares *shares)
 {
 	struct range range = samples_of(line->profile, thread, from, to);
-	int64_t since = from, sum = 0, tail;
+	int64_t since = from;
 
 	shares->ns = to - from;
 	for (uint32_t i = range.first; i < range.end; i++) {
@@ -272,14 +272,13 @@ share_of_stretch(struct plumb_moments *line, uint32_t thread, int64_t from, int6
 		if (ns > sample->at_ns - since)
 			ns = sample->at_ns - since;
 		since = sample->at_ns;
-		sum += ns;
 		if (!add(&shares->rows, key_of(line, sample), ns, 0))
 			return false;
 	}
-	tail = range.first < range.end ? after_last(&range, to) : 0;
-	for (uint32_t r = 0; tail && sum && r < shares->rows.count; r++)
-		shares->rows.items[r].ns +=
-			(int64_t)((double)shares->rows.items[r].ns * (double)tail / (double)sum);
+	if (range.first < range.end &&
+	    !add(&shares->rows, key_of(line, &range.items[range.end - 1]), after_last(&range, to),
+	         0))
+		return false;
 	plumb_step_rows_sum(&shares->rows);
 	return true;
 }

@@ -56,6 +56,14 @@ plumb_step_line(const struct plumb_step_key *key)
 	return key->line == PLUMB_NONE && key->sort == PLUMB_STEP_SAMPLE ? key->frame : key->line;
 }
 
+/* The function that a sample met. */
+static const char *
+sampled_name(const struct plumb_profile *p, uint32_t frame, char *text, size_t size)
+{
+	return p->frames[frame].kind == PLUMB_FRAME_PYTHON ? plumb_frame_label(p, frame)
+	                                                   : plumb_step_place(p, frame, text, size);
+}
+
 /* "gemm at gemm.c:12" */
 static char *
 name_native(const struct plumb_profile *p, const struct plumb_frame *frame, const char *name,
@@ -81,6 +89,9 @@ plumb_step_name(const struct plumb_profile *p, const struct plumb_step_key *key,
 		return name_gap(p, key, text, size);
 	if (key->sort == PLUMB_STEP_IDLE)
 		snprintf(text, size, "no work on the device");
+	else if (key->sort == PLUMB_STEP_SAMPLE && key->line != PLUMB_NONE)
+		snprintf(text, size, "%s at %s", sampled_name(p, key->frame, name, sizeof name),
+		         plumb_step_place(p, key->line, where, sizeof where));
 	else if (key->line != PLUMB_NONE && key->line != key->frame)
 		snprintf(text, size, "%s at %s", plumb_step_place(p, key->frame, name, sizeof name),
 		         plumb_step_place(p, key->line, where, sizeof where));
