@@ -309,6 +309,9 @@ plumb_span_sample(struct plumb_thread *thread, plumb_id node, uint64_t at, uint6
 {
 	struct plumb_span_ring *ring = ring_of(thread);
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_SAMPLE_TIME, PLUMB_FATE_RECEIVED, 1);
+	/* The sample that began the region was taken a little before, perhaps before the clock was known. */
+	if (at < trace.began)
+		at = trace.began;
 	if (!ring || node == PLUMB_LOST) {
 		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_SAMPLE_TIME,
 		                  ring ? thread->arena.fate : PLUMB_FATE_UNMAPPED_THREAD, 1);

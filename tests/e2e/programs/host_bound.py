@@ -15,8 +15,8 @@ took = {"prepare": 0, "rest": 0}
 
 def prepare():
     end, number = time.thread_time() + seconds, 0
-    while time.thread_time() < end:
-        for i in range(2000):
+    while time.thread_time() < end:  # @last
+        for i in range(2000):  # @first
             number += i * i  # @prepare
     return number
 
