@@ -139,12 +139,12 @@ struct plumb_settler {
 	PLUMB_VEC(struct plumb_settle_mapped) mapped;
 	PLUMB_VEC(uint32_t) site_frames;
 	struct plumb_map code_map, site_map;
-	struct plumb_symbolizer *symbolizer;     /* once it is needed */
+	struct plumb_symbolizer *symbolizer; /* once it is needed */
 	PLUMB_VEC(struct plumb_origin) captures; /* origins of graphs' frames */
 	struct plumb_inductor_log compiled;
 	PLUMB_VEC(struct plumb_settle_kernel_line) kernel_lines;
-	uint32_t serial;   /* regions so far */
-	uint64_t captured; /* values */
+	uint32_t serial;                     /* regions so far */
+	uint64_t captured;                   /* values */
 	bool no_memory;
 };
 
@@ -252,7 +252,8 @@ void plumb_settle_native_free(struct plumb_settler *settler);
 /* ---- provenance.c ---- */
 /* Takes in the compiler's logs in the folder PATH that processes of the run FOLDER wrote; UINT32_MAX: any
  * run's. */
-void plumb_settle_compile_logs(struct plumb_settler *settler, const char *path, uint32_t folder);
+void
+plumb_settle_compile_logs(struct plumb_settler *settler, const char *path, uint32_t folder);
 /* Likewise in the folder that the program's user chose. */
 void plumb_settle_users_logs(struct plumb_settler *settler);
 /* When all contexts are there: gives kernels of compiled code their origins. */
@@ -327,9 +328,9 @@ bool
 plumb_settle_each_span(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
                        bool (*take)(void *data, const struct plumb_settle_span *span), void *data);
 /* Likewise with each note of who waits for whom. */
-bool
-plumb_settle_each_note(struct plumb_settle_region *region,
-                       bool (*take)(void *data, const struct plumb_span_entry *entry), void *data);
+bool plumb_settle_each_note(struct plumb_settle_region *region,
+                            bool (*take)(void *data, const struct plumb_span_entry *entry),
+                            void *data);
 /* Likewise with each sample of CPU time; SAMPLE NULL: one is damaged. */
 bool
 plumb_settle_each_sample(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
