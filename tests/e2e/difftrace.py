@@ -11,7 +11,8 @@ launches; kernels run one after the other from the launch of the first on, so th
 the kernels' times.
 """
 import dataclasses
-import json
+
+from kineto_traces import event, save
 
 HOST, STREAM = 1, 7
 
@@ -35,8 +36,7 @@ class Trace:
         self.steps = 0
 
     def add(self, category, name, pid, tid, at, length, **more):
-        self.events.append({"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid,
-                            "ts": round(at, 3), "dur": round(length, 3), "args": more})
+        self.events.append(event(category, name, round(at, 3), round(length, 3), pid, tid, args=more))
 
     def one(self, work, host):
         """The host's part takes 4 µs and begins at HOST."""
@@ -64,8 +64,5 @@ class Trace:
         self.steps += 1
 
     def write(self, path):
-        path.write_text(json.dumps({
-            "schemaVersion": 1,
-            "deviceProperties": [{"id": 0, "name": self.device}] if self.number else [],
-            "traceEvents": self.events}))
-        return path
+        devices = [{"id": 0, "name": self.device}] if self.number else []
+        return save(path, *self.events, deviceProperties=devices)

@@ -2,9 +2,9 @@
 """Training loops as traces of PyTorch's profiler, made here: a host thread that calls operators and launches work,
 and a stream that does it in order. What is odd about a step is known, so that its cause can be looked for. Times
 are µs."""
-import json
 
 from importing import write
+from kineto_traces import document, event, kernel
 
 STREAM, COMM_STREAM = 7, 20
 
@@ -19,13 +19,11 @@ class Rank:
         self.comm_free = base
 
     def host(self, category, name, at, length, **args):
-        self.events.append({"ph": "X", "cat": category, "name": name, "pid": self.pid, "tid": self.pid,
-                            "ts": round(at, 3), "dur": round(length, 3), "args": args})
+        self.events.append(event(category, name, round(at, 3), round(length, 3), self.pid, self.pid, args=args))
 
     def gpu(self, category, name, stream, at, length, **args):
-        self.events.append({"ph": "X", "cat": category, "name": name, "pid": self.device, "tid": stream,
-                            "ts": round(at, 3), "dur": round(length, 3),
-                            "args": {"device": self.device, "stream": stream, "correlation": self.number, **args}})
+        self.events.append(kernel(self.number, round(at, 3), round(length, 3), name, stream, self.device, category,
+                                  **args))
 
     def launch(self, call="cudaLaunchKernel", length=4.0):
         self.number += 1
@@ -92,17 +90,16 @@ def step(rank, kernels=20, length=50.0, copy=1 << 20, blocking=False, sleep=0.0,
 def trace(folder, ranks, name="trace", one_device=False):
     """One file of all RANKS. ONE_DEVICE: they are processes that share a GPU, told by its UUID as in plumb's own
     exports."""
-    events = [event for rank in ranks for event in rank.events]
+    events = [one for rank in ranks for one in rank.events]
     devices = [{"id": rank.device, "name": "Test GPU"} for rank in ranks]
     if one_device:
         devices = [{**device, "uuid": "GPU-00000000-0000-0000-0000-000000000001", "process": rank.pid}
                    for device, rank in zip(devices, ranks)]
         for rank in ranks:
-            for event in rank.events:
-                if "device" in event["args"]:
-                    event["args"]["process"] = rank.pid
-    content = {"schemaVersion": 1, "deviceProperties": devices, "baseTimeNanoseconds": 0, "traceEvents": events}
-    return write(folder, content, name)
+            for one in rank.events:
+                if "device" in one["args"]:
+                    one["args"]["process"] = rank.pid
+    return write(folder, document(*events, deviceProperties=devices, baseTimeNanoseconds=0), name)
 
 
 def all_reduce(ranks, length=40.0):
@@ -121,12 +118,7 @@ def all_reduce(ranks, length=40.0):
 
 def rank_files(folder, ranks):
     """A file for each rank, which says which it is."""
-    paths = []
-    for rank in ranks:
-        content = {"schemaVersion": 1, "deviceProperties": [{"id": rank.device, "name": "Test GPU"}],
-                   "distributedInfo": {"backend": "nccl", "rank": rank.rank, "world_size": len(ranks)},
-                   "baseTimeNanoseconds": 0, "traceEvents": rank.events}
-        path = folder / f"rank{rank.rank}.json"
-        path.write_text(json.dumps(content))
-        paths.append(path)
-    return paths
+    return [write(folder, document(*rank.events, deviceProperties=[{"id": rank.device, "name": "Test GPU"}],
+                                   distributedInfo={"backend": "nccl", "rank": rank.rank, "world_size": len(ranks)},
+                                   baseTimeNanoseconds=0), f"rank{rank.rank}.json")
+            for rank in ranks]

@@ -11,6 +11,7 @@ import sqlite3
 import pytest
 from conftest import PLUMB, ROOT, run_command
 from importing import imported, shared, write
+from kineto_traces import call, document, event, kernel
 
 RECORDED = [ROOT / "tests/data/h200_training.plumb", ROOT / "tests/data/h200_example.plumb"]
 TOTALS = ("name", "uuid", "ordinal", "multiprocessors", "memory_bytes", "kernels", "kernel_ns", "copies", "copy_ns",
@@ -32,23 +33,15 @@ def devices(profile):
     return query(profile, f"SELECT {', '.join(TOTALS)}, last_ns - first_ns FROM devices ORDER BY ordinal, kernel_ns")
 
 
-KINETO = {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "GPU"}], "traceEvents": [
-    {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 5, "tid": 6, "ts": 1.001, "dur": 9},
-    {"ph": "X", "cat": "python_function", "name": "train.py(7): step", "pid": 5, "tid": 6, "ts": 0.5, "dur": 20},
-    {"ph": "X", "cat": "python_function", "name": "nn.Module: Linear_0", "pid": 5, "tid": 6, "ts": 0.75, "dur": 12},
-    {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 5, "tid": 6, "ts": 2, "dur": 1,
-     "args": {"correlation": 3}},
-    *({"ph": "X", "cat": "cuda_runtime", "name": "cudaMemcpyAsync", "pid": 5, "tid": 6, "ts": 4 + 2 * i, "dur": 1,
-       "args": {"correlation": 4 + i}} for i in range(2)),
-    {"ph": "X", "cat": "kernel", "name": "gemm \"<é>\" \\ \u0001", "pid": 0, "tid": 7, "ts": 11, "dur": 2.003,
-     "args": {"device": 0, "context": 1, "stream": 7, "correlation": 3, "grid": [1, 2, 3], "block": [4, 5, 6],
-              "registers per thread": 32, "shared memory": 1024}},
-    *({"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD (Pinned -> Device)", "pid": 0, "tid": 7, "ts": 12 + 3 * i,
-       "dur": 2, "args": {"device": 0, "context": 1, "stream": 7, "correlation": 4 + i, "bytes": 100 + i}}
-      for i in range(2)),
-    {"ph": "X", "cat": "gpu_memset", "name": "Memset (Device)", "pid": 0, "tid": 8, "ts": 30, "dur": 1,
-     "args": {"device": 0, "context": 1, "stream": 8, "bytes": 64}},
-]}
+KINETO = document(
+    event("cpu_op", "aten::mm", 1.001, 9), event("python_function", "train.py(7): step", 0.5, 20),
+    event("python_function", "nn.Module: Linear_0", 0.75, 12),
+    call(3, 2, duration=1), *(call(4 + i, 4 + 2 * i, "cudaMemcpyAsync", 1) for i in range(2)),
+    kernel(3, 11, 2.003, "gemm \"<é>\" \\ \u0001", grid=[1, 2, 3], block=[4, 5, 6],
+           **{"registers per thread": 32, "shared memory": 1024}),
+    *(kernel(4 + i, 12 + 3 * i, 2, "Memcpy HtoD (Pinned -> Device)", category="gpu_memcpy", bytes=100 + i) for i in range(2)),
+    event("gpu_memset", "Memset (Device)", 30, 1, 0, 8, args={"device": 0, "context": 1, "stream": 8, "bytes": 64}),
+    deviceProperties=[{"id": 0, "name": "GPU"}])
 
 
 def chrome(profile, folder):

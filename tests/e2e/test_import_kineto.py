@@ -14,6 +14,7 @@ import subprocess
 import pytest
 from conftest import PLUMB, run_command
 from importing import TRACES, imported, refused, report, write
+from kineto_traces import call, document, event, kernel
 
 import plumb as plumb_package
 
@@ -148,27 +149,6 @@ def test_ranks_of_a_job(tmp_path):
 
 
 # ---- in small ----
-
-
-def event(category, name, start, duration, pid=5, tid=6, **more):
-    args = more.pop("args", None)
-    made = {"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": start, "dur": duration,
-            **more}
-    return {**made, "args": args} if args is not None else made
-
-
-def call(correlation, start, name="cudaLaunchKernel", duration=2, category="cuda_runtime", **more):
-    return event(category, name, start, duration, args={"correlation": correlation}, **more)
-
-
-def kernel(correlation, start, duration, name="k", stream=7, device=0, category="kernel", tid=None, **args):
-    return event(category, name, start, duration, pid=device, tid=stream if tid is None else tid,
-                 args={"device": device, "stream": stream, "context": 1, "correlation": correlation, **args})
-
-
-def document(*events, **more):
-    return {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "Test GPU", "numSms": 4}],
-            "traceEvents": list(events), **more}
 
 
 SMALL = document(

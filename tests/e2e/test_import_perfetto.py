@@ -2,10 +2,10 @@
 """Perfetto's traces: what plumb exported comes back as it was, and packets of others, written here by hand."""
 import collections
 import gzip
-import json
 import struct
 import zlib
 
+import kineto_traces
 import pytest
 from conftest import ROOT
 from importing import Imported, cut_everywhere, imported, message, refused, varint
@@ -146,17 +146,15 @@ def test_what_plumb_imported(plumb, tmp_path, name):
 def test_copies_and_sets(plumb, tmp_path):
     """Copies of one size and of several, two streams and devices, work without a launch, what overlaps."""
     def gpu(category, name, at, device, stream, correlation, **more):
-        return {"ph": "X", "cat": category, "name": name, "pid": device, "tid": stream, "ts": at, "dur": 7.5,
-                "args": {"device": device, "stream": stream, "correlation": correlation, **more}}
-    trace = [{"ph": "X", "cat": "cuda_runtime", "name": "cudaMemcpyAsync", "pid": 9, "tid": 8, "ts": 10 * n, "dur": 5,
-              "args": {"correlation": n + 1}} for n in range(6)]
+        return kineto_traces.kernel(correlation, at, 7.5, name, stream, device, category, **more)
+    trace = [kineto_traces.call(n + 1, 10 * n, "cudaMemcpyAsync", 5, pid=9, tid=8) for n in range(6)]
     copy, fill = "Memcpy HtoD (Pinned -> Device)", "Memset (Device)"
     trace += [gpu("gpu_memcpy", copy, 100, 0, 7, 1, bytes=1000), gpu("gpu_memcpy", copy, 110, 0, 7, 2, bytes=24),
               gpu("gpu_memcpy", copy, 112, 0, 7, 3, bytes=24), gpu("gpu_memset", fill, 120, 0, 7, 4, bytes=8),
               gpu("gpu_memcpy", copy, 130, 1, 9, 5, bytes=512), gpu("gpu_memset", fill, 140, 1, 9, 99, bytes=3),
               gpu("kernel", "k", 150, 1, 9, 6, grid=[4, 2, 1], block=[128, 1, 1],
                   **{"registers per thread": 40, "shared memory": 16})]
-    before = imported(tmp_path, json.dumps({"schemaVersion": 1, "traceEvents": trace}).encode(), name="before")
+    before = imported(tmp_path, kineto_traces.document(*trace), name="before")
     assert [one["copies"]["bytes"] for one in before.report()["devices"]] == [1048, 512]
     after = round_trip(plumb, tmp_path, before)
     assert variants(after) == variants(before) == {("k", (4, 2, 1), (128, 1, 1), 40, None, None)}

@@ -8,6 +8,7 @@ import json
 import pytest
 from conftest import PLUMB, ROOT, run_command
 from importing import TRACES, shared, write
+from kineto_traces import call, event, kernel
 
 MAIN_STREAM, COPY_STREAM = 7, 20
 
@@ -108,10 +109,7 @@ class Trace:
 
     def add(self, category, name, stream, at, length, **more):
         self.number += 1
-        self.events.append({"ph": "X", "cat": category, "name": name, "pid": 0, "tid": stream,
-                            "ts": at, "dur": length,
-                            "args": {"device": 0, "stream": stream, "correlation": self.number,
-                                     **more}})
+        self.events.append(kernel(self.number, at, length, name, stream, category=category, **more))
 
     def kernel(self, name, length=10.0, gap=1.0):
         self.now += gap
@@ -180,8 +178,8 @@ def test_sizes_of_copies_and_unknown_ones(tmp_path):
     track = main_track(trace.write(tmp_path))
     assert track["copy_bytes"] == sum(range(1000, 1008))
     assert [one["copy_bytes"] for one in track["levels"][0]["iterations"]] == list(range(1000, 1008))
-    for event in trace.events:
-        event["args"].pop("bytes", None)
+    for one in trace.events:
+        one["args"].pop("bytes", None)
     track = main_track(trace.write(tmp_path))
     assert track["copy_bytes"] is None
     assert track["levels"][0]["summary"]["copy_bytes"]["avg"] is None
@@ -231,22 +229,19 @@ def test_begins_at_a_marker(tmp_path):
     trace = Trace()
     for number in range(10):
         host = 2000 + 300 * number
-        trace.events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{number}",
-                             "pid": 1, "tid": 1, "ts": host, "dur": 290, "args": {}})
+        trace.events.append(event("user_annotation", f"ProfilerStep#{number}", host, 290, 1, 1))
         before = trace.number
         trace.step()
         for i in range(before + 1, trace.number + 1):
-            trace.events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel",
-                                 "pid": 1, "tid": 1, "ts": host + 5 + 10 * (i - before), "dur": 4,
-                                 "args": {"correlation": i}})
-    for event in trace.events:
-        if event["cat"] == "kernel":
-            event["ts"] += 2000
+            trace.events.append(call(i, host + 5 + 10 * (i - before), duration=4, pid=1, tid=1))
+    for one in trace.events:
+        if one["cat"] == "kernel":
+            one["ts"] += 2000
     level = main_track(trace.write(tmp_path))["levels"][0]
     assert (level["phase"], level["first_op"], level["occurrences"]) == ("marker", "embed0", 10)
     # Another process' marks are of its own steps.
-    marks = [event for event in trace.events if event["cat"] == "user_annotation"]
-    trace.events += [{**event, "pid": 2, "ts": event["ts"] + 120} for event in marks]
+    marks = [one for one in trace.events if one["cat"] == "user_annotation"]
+    trace.events += [{**one, "pid": 2, "ts": one["ts"] + 120} for one in marks]
     level = main_track(trace.write(tmp_path))["levels"][0]
     assert (level["phase"], level["first_op"], level["occurrences"]) == ("marker", "embed0", 10)
     assert (level["marked"]["steps"], level["marked"]["agree"]) == (10, 10)
@@ -257,9 +252,9 @@ def test_two_devices(tmp_path):
     for _ in range(6):
         trace.step(interval=100)
         other.step(interval=900, layers=2)
-    for event in other.events:
-        event["pid"] = event["args"]["device"] = 1
-        event["args"]["correlation"] += trace.number
+    for one in other.events:
+        one["pid"] = one["args"]["device"] = 1
+        one["args"]["correlation"] += trace.number
     trace.events += other.events
     tracks = [track for track in iters(trace.write(tmp_path)) if track["role"] == "main"]
     assert [(track["device"], track["levels"][0]["period_ops"]) for track in tracks] == [
@@ -346,8 +341,7 @@ def test_csv_and_text_say_the_same(tmp_path):
 
 def test_wrong_use_and_nothing(tmp_path):
     trace = Trace()
-    trace.events.append({"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1,
-                         "ts": 1, "dur": 5, "args": {}})
+    trace.events.append(event("cpu_op", "aten::mm", 1, 5))
     path = trace.write(tmp_path)
     for options, code in ([], 3), (["--json", "--csv"], 1), (["--overlap", "101"], 1):
         done = run_command(PLUMB, "iters", path, *options)

@@ -7,6 +7,7 @@ import sqlite3
 import pytest
 from conftest import PLUMB, run_command
 from importing import imported, shared, write
+from kineto_traces import event
 
 KINDS = ("host", "launch", "kernel", "copy", "communication", "gap", "unknown")
 MAIN, SIDE = 7, 20
@@ -101,8 +102,7 @@ class Trace:
 
     def add(self, category, name, tid, at, length, **arguments):
         pid = 0 if category in ("kernel", "gpu_memcpy", "cuda_sync") else 77
-        self.events.append({"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": at,
-                            "dur": length, "args": arguments})
+        self.events.append(event(category, name, at, length, pid, tid, args=arguments))
 
     def host(self, name, at, length, category="cpu_op"):
         self.add(category, name, 1, at, length)
@@ -189,8 +189,7 @@ def two_ranks(late):
         for rank in range(2):
             def add(category, name, tid, start, length, **more):
                 pid = rank if category == "kernel" else 77 + rank
-                trace.events.append({"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": start,
-                                     "dur": length, "args": more})
+                trace.events.append(event(category, name, start, length, pid, tid, args=more))
             slow = late if rank else 0
             add("cpu_op", f"load{rank}", rank + 1, at, 100 + slow)
             for name, begin, end in (("gemm", at + 130 + slow, at + 330 + slow),

@@ -9,6 +9,7 @@ import xml.etree.ElementTree
 
 import pytest
 from conftest import PLUMB, ROOT, run_command
+from kineto_traces import event, kernel, save
 from plumbtest import recorded as recorded_run
 from test_import_jaeger import document, tag, xsp
 
@@ -157,13 +158,11 @@ def test_another_model():
 
 def test_steps_where_there_are_no_modules(tmp_path):
     """Two steps that PyTorch's profiler marked: the second is the shorter one."""
-    def event(cat, name, ts, dur, **args):
-        return {"ph": "X", "cat": cat, "name": name, "pid": 5, "tid": 6, "ts": ts, "dur": dur, "args": args}
-    trace = tmp_path / "t.json"
-    trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [
-        event("user_annotation", "ProfilerStep#1", 10, 40), event("cpu_op", "aten::mm", 12, 20),
+    trace = save(
+        tmp_path / "t.json", event("user_annotation", "ProfilerStep#1", 10, 40),
+        event("cpu_op", "aten::mm", 12, 20),
         event("user_annotation", "ProfilerStep#2", 100, 20), event("cpu_op", "aten::mm", 102, 10),
-        event("cpu_op", "aten::neg", 200, 10)]}))
+        event("cpu_op", "aten::neg", 200, 10))
     found = tables(trace, "A1", "A3")
     model, = rows(found["A1"])
     assert (model["model_name"], model["runs"], model["duration (us)"]) == ("ProfilerStep", 2, 30)
@@ -293,9 +292,5 @@ def test_for_people():
 
 
 def test_nothing_to_show(tmp_path):
-    trace = tmp_path / "t.json"
-    trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [
-        {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 11, "dur": 2,
-         "args": {"device": 0, "stream": 7}}]}))
-    done = run_command(PLUMB, "tables", trace)
+    done = run_command(PLUMB, "tables", save(tmp_path / "t.json", kernel(1, 11, 2)))
     assert done.returncode == 3 and "neither modules nor operators" in done.stderr

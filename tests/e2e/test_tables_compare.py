@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`plumb tables P1 P2 …`: batch sizes, profiles side by side, and the kernels that changed between them."""
 import gzip
-import json
 
 import pytest
 from conftest import PLUMB, ROOT, run_command
+from kineto_traces import event, save
 from test_tables import TORCH, rows, tables
 from xsp_model import Kernel, Layer, write
 
@@ -139,11 +139,10 @@ def test_the_optimal_batch_under_a_constraint(sweep):
 
 def torch_trace(path, shapes):
     """A linear layer called with these first sizes."""
-    events = [{"ph": "X", "cat": "cpu_op", "name": "aten::linear", "pid": 5, "tid": 6, "ts": 100 * i, "dur": 20,
-               "args": {"Input Dims": [[size, 7], [4, 7], [4]], "Input type": ["float"] * 3}}
-              for i, size in enumerate(shapes)]
-    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
-    return path
+    return save(path, *(
+        event("cpu_op", "aten::linear", 100 * i, 20,
+              args={"Input Dims": [[size, 7], [4, 7], [4]], "Input type": ["float"] * 3})
+        for i, size in enumerate(shapes)))
 
 
 def test_batch_sizes_from_shapes(tmp_path):

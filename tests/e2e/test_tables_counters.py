@@ -6,6 +6,7 @@ import xml.etree.ElementTree
 
 import pytest
 from conftest import PLUMB, ROOT, run_command
+from kineto_traces import event, save
 from test_tables import rows, tables
 from xsp_model import Kernel, Layer, write
 
@@ -149,14 +150,14 @@ def convolutions(path, *, lists):
     """A convolution and a matrix product by PyTorch's profiler, which has lists in "Concrete Inputs" since 2.0."""
     def op(ts, name, dims, types, concrete):
         args = {"Input Dims": dims, "Input type": types, **({"Concrete Inputs": concrete} if lists else {})}
-        return {"ph": "X", "cat": "cpu_op", "name": name, "pid": 5, "tid": 6, "ts": ts, "dur": 20, "args": args}
-    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [
+        return event("cpu_op", name, ts, 20, args=args)
+    return save(
+        path,
         op(10, "aten::conv2d", [[2, 3, 9, 9], [8, 3, 3, 3], [], [], [], [], []],
            ["float", "float", "", "ScalarList", "ScalarList", "ScalarList", "Scalar"],
            ["", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "1"]),
         op(50, "aten::mm", [[2, 3], [3, 4]], ["float", "float"], ["", ""]),
-        op(90, "aten::relu", [[2, 4]], ["float"], [""])]}))
-    return path
+        op(90, "aten::relu", [[2, 4]], ["float"], [""]))
 
 
 def test_work_that_is_not_known_is_none_of_nothing(tmp_path):
