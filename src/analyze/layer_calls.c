@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/vec.h"
 #include "model/launches.h"
 
@@ -67,15 +68,7 @@ static uint32_t
 call_at(const calls_of *calls, uint32_t layer, uint32_t track, int64_t time)
 {
 	struct call key = { .layer = layer, .track = track, .start = time };
-	uint32_t low = 0, high = calls->count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (by_place(&calls->items[middle], &key) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	uint32_t low = plumb_search(i, calls->count, by_place(&calls->items[i], &key) <= 0);
 	if (!low)
 		return PLUMB_NONE;
 	const struct call *found = &calls->items[low - 1];

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/vec.h"
 #include "cli/label.h"
 #include "model/fused.h"
@@ -42,16 +43,9 @@ static void
 collect_context(const struct plumb_report *report, uint32_t context, struct parts *parts)
 {
 	const struct plumb_profile *p = report->profile;
-	uint32_t low = 0, high = p->origins_count;
-
 	/* A profile has them in the order of their contexts. */
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (p->origins[middle].context < context)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	uint32_t low = plumb_search(i, p->origins_count, p->origins[i].context < context);
+
 	for (uint32_t i = low; i < p->origins_count && p->origins[i].context == context; i++)
 		if (p->origins[i].reason == PLUMB_ORIGIN_OF_FUSED)
 			add_part(report, parts, p->origins[i].origin);

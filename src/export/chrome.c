@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/search.h"
 #include "export/export.h"
 #include "export/names.h"
 #include "export/timeline.h"
@@ -64,23 +65,21 @@ by_stream(const void *x, const void *y)
 	return (a->stream > b->stream) - (a->stream < b->stream);
 }
 
+static bool
+is_value_before(const struct plumb_value *v, uint32_t context, uint32_t metric, uint32_t track)
+{
+	return v->context != context ? v->context < context
+	       : v->metric != metric ? v->metric < metric
+	                             : v->track < track;
+}
+
 /* The row of a metric's value of a context and track, or PLUMB_NONE. */
 static uint32_t
 value_of(const struct plumb_profile *profile, uint32_t context, uint32_t metric, uint32_t track)
 {
-	uint32_t low = 0, high = profile->values_count;
+	uint32_t low = plumb_search(i, profile->values_count,
+	                            is_value_before(&profile->values[i], context, metric, track));
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		const struct plumb_value *v = &profile->values[middle];
-		bool less = v->context != context ? v->context < context
-		            : v->metric != metric ? v->metric < metric
-		                                  : v->track < track;
-		if (less)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (low == profile->values_count || profile->values[low].context != context ||
 	    profile->values[low].metric != metric || profile->values[low].track != track)
 		return PLUMB_NONE;
@@ -479,21 +478,21 @@ put_three(struct chrome *c, const char *key, const int64_t three[3])
 	plumb_json_end(c->json);
 }
 
+static bool
+is_variant_before(const struct plumb_variant *v, const struct plumb_span *span)
+{
+	return v->context != span->context ? v->context < span->context : v->track < span->track;
+}
+
 static void
 put_launch(struct chrome *c, const struct plumb_span *span)
 {
-	uint32_t low = 0, high = c->variants_count, end;
+	const struct plumb_variant *all = c->profile->variants;
+	uint32_t low =
+		plumb_search(i, c->variants_count, is_variant_before(&all[c->variants[i]], span));
+	uint32_t end;
 	struct plumb_variant launch;
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		const struct plumb_variant *v = &c->profile->variants[c->variants[middle]];
-		if (v->context != span->context ? v->context < span->context
-		                                : v->track < span->track)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	for (end = low; end < c->variants_count; end++) {
 		const struct plumb_variant *v = &c->profile->variants[c->variants[end]];
 		if (v->context != span->context || v->track != span->track)

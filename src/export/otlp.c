@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "base/vec.h"
 #include "export/export.h"
@@ -213,18 +214,14 @@ around(const struct plumb_otlp *otlp, uint32_t context, uint32_t span)
 {
 	const struct plumb_span *spans = otlp->profile->spans, *own = &spans[span];
 	uint64_t key = (uint64_t)context << 32 | process_of(otlp, span);
-	uint32_t low = 0, high = otlp->around_count;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		const struct plumb_sort_item *at = &otlp->around[middle];
-		if (at->key < key || (at->key == key && spans[at->index].start_ns <= own->start_ns))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low || otlp->around[low - 1].key != key)
+	const struct plumb_sort_item *items = otlp->around;
+	uint32_t low = plumb_search(
+		i, otlp->around_count,
+		items[i].key < key ||
+			(items[i].key == key && spans[items[i].index].start_ns <= own->start_ns));
+	if (!low || items[low - 1].key != key)
 		return PLUMB_NONE;
-	uint32_t found = otlp->around[low - 1].index;
+	uint32_t found = items[low - 1].index;
 	return found != span && spans[found].end_ns >= own->end_ns ? found : PLUMB_NONE;
 }
 

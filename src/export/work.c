@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
+
 static bool
 is_same(const struct plumb_variant *a, const struct plumb_variant *b)
 {
@@ -44,14 +46,7 @@ plumb_export_launches(const struct plumb_profile *profile)
 const struct plumb_value *
 plumb_export_bytes(const struct plumb_profile *profile, uint32_t context, uint32_t track)
 {
-	uint32_t low = 0, high = profile->values_count;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (profile->values[middle].context < context)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	uint32_t low = plumb_search(i, profile->values_count, profile->values[i].context < context);
 	for (; low < profile->values_count && profile->values[low].context == context; low++)
 		if (profile->values[low].metric == PLUMB_METRIC_GPU_COPY_BYTES &&
 		    profile->values[low].track == track)

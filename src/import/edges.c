@@ -4,6 +4,8 @@
 
 #include "import/trace_private.h"
 
+#include "base/search.h"
+
 static int
 by_from(const void *x, const void *y, void *data)
 {
@@ -40,15 +42,8 @@ static uint32_t
 part_of(const struct plumb_trace_edges *edges, const uint32_t *order, uint32_t track, bool to,
         const uint32_t **first)
 {
-	uint32_t low = 0, high = edges->count, end;
 #define TRACK_OF(i) (to ? edges->items[order[i]].to : edges->items[order[i]].from)
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (TRACK_OF(middle) < track)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	uint32_t low = plumb_search(i, edges->count, TRACK_OF(i) < track), end;
 	for (end = low; end < edges->count && TRACK_OF(end) == track; end++)
 		;
 #undef TRACK_OF

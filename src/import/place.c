@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/runs.h"
+#include "base/search.h"
 #include "import/trace_private.h"
 
 #define DEPTH_MAX 4096
@@ -340,14 +341,7 @@ static void
 take_shapes(struct sweep *sweep, uint32_t track)
 {
 	struct plumb_trace_shape *all = sweep->trace->shapes.items;
-	uint32_t low = 0, high = sweep->trace->shapes.count, end;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (all[middle].track < track)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	uint32_t low = plumb_search(i, sweep->trace->shapes.count, all[i].track < track), end;
 	for (end = low; end < sweep->trace->shapes.count && all[end].track == track; end++)
 		;
 	sweep->shapes = end > low ? all + low : NULL;

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "base/sort.h"
 
 static uint64_t
@@ -84,25 +85,22 @@ plumb_launches_find(const struct plumb_profile *p, uint32_t process,
 	return code;
 }
 
+static bool
+is_until(const struct plumb_launch *call, uint64_t process, uint64_t correlation, int64_t began)
+{
+	if (call->process != process)
+		return call->process < process;
+	return call->correlation != correlation ? call->correlation < correlation
+	                                        : call->start_ns <= began;
+}
+
 /* How many calls come before those of this number that began after BEGAN. */
 static uint32_t
 count_until(const struct plumb_launches *launches, uint64_t process, uint64_t correlation,
             int64_t began)
 {
-	uint32_t low = 0, high = launches->count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		const struct plumb_launch *at = &launches->items[middle];
-
-		if (at->process != process           ? at->process < process
-		    : at->correlation != correlation ? at->correlation < correlation
-		                                     : at->start_ns <= began)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return plumb_search(i, launches->count,
+	                    is_until(&launches->items[i], process, correlation, began));
 }
 
 static bool

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/pool.h"
+#include "base/search.h"
 
 void
 plumb_profile_free(struct plumb_profile *profile)
@@ -89,34 +90,17 @@ plumb_profile_environment(const struct plumb_profile *p, const char *key)
 uint32_t
 plumb_profile_first_span(const struct plumb_profile *profile, uint32_t track)
 {
-	uint32_t low = 0, high = profile->spans_count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (profile->spans[middle].track < track)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return plumb_search(i, profile->spans_count, profile->spans[i].track < track);
 }
 
 uint32_t
 plumb_profile_first_sample(const struct plumb_profile *profile, uint32_t track, int64_t at_ns)
 {
-	uint32_t low = 0, high = profile->cpu_samples_count;
+	const struct plumb_cpu_sample *samples = profile->cpu_samples;
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		const struct plumb_cpu_sample *sample = &profile->cpu_samples[middle];
-
-		if (sample->track < track || (sample->track == track && sample->at_ns < at_ns))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return plumb_search(i, profile->cpu_samples_count,
+	                    samples[i].track < track ||
+	                            (samples[i].track == track && samples[i].at_ns < at_ns));
 }
 
 void

@@ -8,6 +8,8 @@
 
 #include <dwarf.h>
 
+#include "base/search.h"
+
 #define TREE_MAX 64 /* namespaces and types inside each other, blocks inside a function */
 
 /* ---- ranges ---- */
@@ -53,15 +55,7 @@ sort_ranges(struct plumb_code_ranges *ranges)
 static const struct plumb_code_range *
 find_range(const struct plumb_code_ranges *ranges, uint64_t address)
 {
-	uint32_t low = 0, high = ranges->count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (ranges->items[middle].low <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	uint32_t low = plumb_search(i, ranges->count, ranges->items[i].low <= address);
 	for (uint32_t i = low; i > 0 && low - i < TREE_MAX; i--)
 		if (address < ranges->items[i - 1].high)
 			return &ranges->items[i - 1];

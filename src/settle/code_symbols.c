@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/search.h"
 
 #define MINI_MAX ((size_t)256 << 20) /* bytes of .gnu_debugdata unpacked */
 #define NESTED_MAX 32                /* functions that begin before an address and may hold it */
@@ -169,7 +170,7 @@ static bool
 is_shared(struct plumb_code *code, const struct plumb_code_symbol *symbol)
 {
 	uint64_t own = hash_name(symbol->name);
-	uint32_t low = 0, high, found = 0;
+	uint32_t low, found = 0;
 
 	if (!code->local_names) {
 		code->local_names = malloc(code->symbols.count * sizeof *code->local_names);
@@ -182,13 +183,7 @@ is_shared(struct plumb_code *code, const struct plumb_code_symbol *symbol)
 		qsort(code->local_names, code->local_names_count, sizeof *code->local_names,
 		      by_number);
 	}
-	for (high = code->local_names_count; low < high;) {
-		uint32_t middle = low + (high - low) / 2;
-		if (code->local_names[middle] < own)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	low = plumb_search(i, code->local_names_count, code->local_names[i] < own);
 	while (low < code->local_names_count && code->local_names[low++] == own)
 		found++;
 	return found > 1;
@@ -200,16 +195,7 @@ is_shared(struct plumb_code *code, const struct plumb_code_symbol *symbol)
 static uint32_t
 count_before(const struct plumb_code *code, uint64_t address)
 {
-	uint32_t low = 0, high = code->symbols.count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (code->symbols.items[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return plumb_search(i, code->symbols.count, code->symbols.items[i].address <= address);
 }
 
 /* The symbol whose function holds ADDRESS. One without a size reaches to the next symbol. */

@@ -19,6 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/search.h"
+
 #define FILE_MAX ((off_t)256 << 20)
 
 struct reading {
@@ -361,15 +363,7 @@ plumb_inductor_code_free(struct plumb_inductor_code *code)
 const struct plumb_inductor_call *
 plumb_inductor_call_at(const struct plumb_inductor_code *code, uint32_t line)
 {
-	uint32_t low = 0, high = code->calls.count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (code->calls.items[middle].line < line)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	uint32_t low = plumb_search(i, code->calls.count, code->calls.items[i].line < line);
 	return low < code->calls.count && code->calls.items[low].first <= line
 	               ? &code->calls.items[low]
 	               : NULL;

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "base/vec.h"
 #include "settle/settle_private.h"
 
@@ -120,16 +121,7 @@ static const void *
 last_of(const void *rows, uint32_t count, size_t size, const void *key,
         int (*compare)(const void *x, const void *y))
 {
-	uint32_t low = 0, high = count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (compare((const char *)rows + middle * size, key) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	uint32_t low = plumb_search(i, count, compare((const char *)rows + i * size, key) <= 0);
 	return low ? (const char *)rows + (low - 1) * size : NULL;
 }
 

@@ -9,22 +9,14 @@
 
 #include <cmocka.h>
 
-#include <math.h>
-
 #include "failing_malloc.h"
+#include "near.h"
 
 #include "analyze/diff/diff.h"
 #include "analyze/diff/names.h"
 #include "analyze/group.h"
 #include "analyze/statistic.h"
 #include "model/builder.h"
-
-static void
-near(double value, double expected, double by)
-{
-	if (!(fabs(value - expected) <= by))
-		fail_msg("%.17g is not %.17g", value, expected);
-}
 
 /* ---- statistics ---- */
 

@@ -8,17 +8,10 @@
 
 #include <cmocka.h>
 
-#include <math.h>
+#include "near.h"
 
 #include "analyze/slope.h"
 #include "analyze/statistic.h"
-
-static void
-near(double value, double expected, double by)
-{
-	if (!(fabs(value - expected) <= by))
-		fail_msg("%.17g is not %.17g", value, expected);
-}
 
 static double
 trimmed(size_t count, const double *from)

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include <math.h>
+#include "near.h"
 
 #include "analyze/constraint.h"
 #include "analyze/peaks.h"
@@ -17,13 +17,6 @@
 #include "model/builder.h"
 
 #define MIB 1048576.0
-
-static void
-near(double value, double expected, double by)
-{
-	if (!(fabs(value - expected) <= by))
-		fail_msg("%.17g is not %.17g", value, expected);
-}
 
 static int
 holds(const char *text, double latency, double throughput, double memory)

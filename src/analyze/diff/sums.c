@@ -10,6 +10,7 @@
 
 #include "analyze/diff/diff_private.h"
 #include "analyze/statistic.h"
+#include "base/search.h"
 
 #define CELLS_MOST (UINT32_C(1) << 24) /* of more, the newest iterations */
 
@@ -24,16 +25,7 @@ struct summing {
 static int64_t
 window_of(const struct diff_windows *w, int64_t time, uint32_t windows)
 {
-	uint32_t low = 0, high = w->count;
-
-	while (low < high) { /* the first that ends after TIME */
-		uint32_t middle = low + (high - low) / 2;
-
-		if (w->end[middle] <= time)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	uint32_t low = plumb_search(i, w->count, w->end[i] <= time);
 	if (low == w->count || w->start[low] > time)
 		return -1;
 	return (int64_t)low - ((int64_t)w->count - windows);

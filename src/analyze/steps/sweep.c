@@ -2,6 +2,8 @@
 /* A heap of what is open; what has ended leaves it when it comes to the top. */
 #include "analyze/steps/sweep.h"
 
+#include "base/search.h"
+
 struct open {
 	const struct plumb_sweep_item *items;
 	uint32_t *heap; /* indexes */
@@ -93,15 +95,5 @@ plumb_sweep(const struct plumb_sweep_item *items, uint32_t count, struct plumb_p
 uint32_t
 plumb_pieces_from(const struct plumb_pieces *pieces, int64_t ns)
 {
-	uint32_t low = 0, high = pieces->count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (pieces->items[middle].end_ns <= ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return plumb_search(i, pieces->count, pieces->items[i].end_ns <= ns);
 }

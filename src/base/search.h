@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Binary search in what is in order.
+ *
+ *	uint32_t at = plumb_search(i, count, items[i].start_ns <= time); // the first that begins later; count: none
+ */
+#ifndef PLUMB_BASE_SEARCH_H
+#define PLUMB_BASE_SEARCH_H
+
+#include <stdint.h>
+
+/* The first of COUNT places of which BEFORE, an expression in INDEX, does not hold; it holds of none behind that. */
+#define plumb_search(index, count, before)                                                         \
+	({                                                                                         \
+		uint32_t low_ = 0, high_ = (count);                                                \
+		while (low_ < high_) {                                                             \
+			uint32_t index = low_ + (high_ - low_) / 2;                                \
+			if (before)                                                                \
+				low_ = index + 1;                                                  \
+			else                                                                       \
+				high_ = index;                                                     \
+		}                                                                                  \
+		low_;                                                                              \
+	})
+
+#endif
