@@ -9,6 +9,7 @@
 
 #include "analyze/copies.h"
 #include "analyze/pattern/growing.h"
+#include "base/large.h"
 #include "base/words.h"
 
 #define LEAST_COVERAGE 0.5         /* of a track, by its outermost loop */
@@ -187,6 +188,8 @@ static bool
 gather(const struct finder *f, const struct plumb_iteration_track *track,
        struct plumb_iteration_work *work)
 {
+	if (!plumb_large_vec(&work->kernels, track->ops))
+		return false;
 	for (uint32_t i = next_of(f, track->device, 0); i < f->spans_count;
 	     i = next_of(f, track->device, i + 1)) {
 		const struct plumb_span *op = &f->spans[i];
@@ -219,8 +222,13 @@ static bool
 gather_times(const struct finder *f, const struct plumb_iteration_track *main_track,
              struct plumb_iteration_work *work)
 {
-	uint32_t track = PLUMB_NONE;
+	uint32_t track = PLUMB_NONE, works = 0;
 
+	for (uint32_t t = 0; t < f->found->count; t++)
+		if (f->found->tracks[t].device == main_track->device)
+			works += f->found->tracks[t].ops + f->found->tracks[t].copies;
+	if (!plumb_large_vec(&work->busy, works))
+		return false;
 	for (uint32_t i = next_of(f, main_track->device, 0); i < f->spans_count;
 	     i = next_of(f, main_track->device, i + 1)) {
 		const struct plumb_span *op = &f->spans[i];
@@ -482,7 +490,7 @@ find_on(const struct finder *f, struct plumb_iteration_work *work,
 {
 	const struct plumb_profile *p = f->profile;
 	uint32_t n = work->kernels.count;
-	int32_t *text = malloc(((size_t)n + 1) * sizeof *text), alphabet = 0;
+	int32_t *text = plumb_large(((size_t)n + 1) * sizeof *text), alphabet = 0;
 	uint32_t *symbols = calloc((size_t)p->strings_count + 2, sizeof *symbols);
 	uint32_t *frames = malloc(((size_t)n + 1) * sizeof *frames);
 	int code = PLUMB_ESYSTEM;
