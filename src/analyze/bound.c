@@ -173,7 +173,7 @@ measure_finding(struct bound *b, const struct plumb_path_window *w, const struct
 /* The run is played again without each finding from FIRST on, as many as go at once; returns the next, or
  * PLUMB_ESYSTEM. */
 static int64_t
-measure_findings(struct bound *b, const struct plumb_path_window *w, const struct questions *q,
+measure_findings(struct bound *b, struct plumb_path_window *w, const struct questions *q,
                  uint32_t first)
 {
 	uint32_t contexts = b->study->profile->contexts_count, i = first, taken = 0;

@@ -153,7 +153,7 @@ open_window(struct schedule *s, uint32_t where, int64_t start, int64_t until,
 
 /* What the window saves without the contexts of that name. */
 static int64_t
-saving(const struct schedule *s, const struct plumb_path_window *w, const char *name)
+saving(const struct schedule *s, struct plumb_path_window *w, const char *name)
 {
 	unsigned char *gone = calloc(s->profile.contexts_count, 1);
 	int64_t saved;

@@ -12,16 +12,30 @@ const char *const plumb_path_kinds[PLUMB_PATH_KINDS] = {
 /* ---- what parts share ---- */
 
 bool
+plumb_path_add_edge(struct plumb_path *path, struct plumb_path_node *node, uint32_t number,
+                    struct plumb_path_edge edge)
+{
+	struct plumb_path_edge *added =
+		path->edges.count < PLUMB_PATH_EDGES_MOST ? plumb_vec_add(&path->edges) : NULL;
+
+	if (!added)
+		return false;
+	*added = edge;
+	added->next = node->edge;
+	added->to = number & (PLUMB_PATH_NODES_MOST - 1);
+	node->edge = path->edges.count - 1;
+	return true;
+}
+
+bool
 plumb_path_edge(struct plumb_path *path, uint32_t from, uint32_t to, uint32_t kind, int64_t length,
                 uint32_t owner)
 {
-	struct plumb_path_edge *edge = plumb_vec_add(&path->edges);
+	struct plumb_path_edge edge = {
+		.length = length, .from = from, .owner = owner, .kind = kind & 7
+	};
 
-	if (!edge)
-		return false;
-	*edge = (struct plumb_path_edge){ length, from, path->nodes[to].edge, owner, kind };
-	path->nodes[to].edge = path->edges.count - 1;
-	return true;
+	return plumb_path_add_edge(path, &path->nodes[to], to, edge);
 }
 
 uint32_t
@@ -164,6 +178,22 @@ place_gates(struct plumb_path *path)
 	for (uint32_t i = 0; i < path->gates.count; i++)
 		path->nodes[path->count + i] = path->gates.items[i];
 	path->count += path->gates.count;
+	plumb_vec_free(&path->gates);
+	return true;
+}
+
+/* What only the making needs goes before the search takes its own. */
+static bool
+settle(struct plumb_path *path)
+{
+	for (uint32_t i = 0; i < path->places.count; i++)
+		free(path->places.items[i].done);
+	plumb_vec_free(&path->places);
+	plumb_vec_free(&path->calls);
+	free(path->launch);
+	free(path->submitted);
+	path->launch = NULL;
+	path->submitted = NULL;
 	path->position = malloc(((size_t)path->count + 1) * sizeof *path->position);
 	for (uint32_t i = 0; path->position && i < path->count; i++)
 		path->position[i] = PLUMB_NONE;
@@ -197,7 +227,7 @@ make(struct plumb_path *path)
 		return false;
 	return plumb_path_threads(path) && plumb_path_streams(path) &&
 	       plumb_path_collectives(path) && place_gates(path) && plumb_path_waits(path) &&
-	       plumb_path_engine(path);
+	       plumb_path_engine(path) && settle(path);
 }
 
 struct plumb_path *

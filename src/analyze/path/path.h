@@ -77,10 +77,11 @@ struct plumb_path_window {
 	int64_t peer_ns; /* of it, on other processes than where it ends: what it waited for them */
 	/* private: */
 	struct plumb_path *path;
-	uint32_t *order, *binding;
-	int64_t *at, *delay;
+	uint32_t *order;
 	uint32_t nodes, last; /* how many; the place of the end */
-	int64_t floor_ns;     /* nothing is earlier */
+	uint32_t *slot,
+		slots;    /* by place: where a play keeps its times; how many it keeps at once */
+	int64_t floor_ns; /* nothing is earlier */
 	bool whole;
 };
 
@@ -107,12 +108,12 @@ bool plumb_path_has(const struct plumb_path_window *window, const unsigned char 
  * what was before the window stays as it was: an upper bound, 0 where the work hides behind other work.
  * Linear in the window. PLUMB_UNKNOWN: memory is out.
  */
-int64_t plumb_path_saving(const struct plumb_path_window *window, const unsigned char *gone);
+int64_t plumb_path_saving(struct plumb_path_window *window, const unsigned char *gone);
 /* The same for PLUMB_PATH_PLAYS sets of contexts at once: bit K of GONE is the K-th set's. How much earlier each of
  * COUNT nodes would be there without set K, into SAVED[node * PLUMB_PATH_PLAYS + K]; PLUMB_UNKNOWN for what is not
  * in the window. False: memory is out. */
 #define PLUMB_PATH_PLAYS 8
-bool plumb_path_savings(const struct plumb_path_window *window, const unsigned char *gone,
+bool plumb_path_savings(struct plumb_path_window *window, const unsigned char *gone,
                         const uint32_t *nodes, uint32_t count, int64_t *saved);
 /* The node that PROCESS ends with: its GPU work, or what its busiest thread does, not a thread that polls until the
  * end. PLUMB_NONE: there is none. */

@@ -48,9 +48,13 @@ enum plumb_path_edge_kind {
 struct plumb_path_edge {
 	int64_t length; /* of what lies between at least */
 	uint32_t from, next;
-	uint32_t owner; /* of the length; PLUMB_NONE: of no span */
-	uint32_t kind;  /* enum plumb_path_edge_kind */
+	uint32_t owner;             /* of the length; PLUMB_NONE: of no span */
+	uint32_t kind : 3, to : 29; /* enum plumb_path_edge_kind; a node */
 };
+
+/* Numbers of nodes and edges leave bits for marks (struct plumb_path_edge, window.c). */
+#define PLUMB_PATH_NODES_MOST (UINT32_C(1) << 29)
+#define PLUMB_PATH_EDGES_MOST (UINT32_C(1) << 29)
 
 /* Ends of the works of one process on one device, ascending. */
 struct plumb_path_done {
@@ -100,6 +104,10 @@ plumb_path_length_before(const struct plumb_path *path, uint32_t node)
 
 	return begins || n->flags & PLUMB_PATH_WAITS ? 0 : n->at - path->nodes[n->before].at;
 }
+
+/* Before NODE, which has NUMBER, comes what EDGE says. False: memory is out. */
+bool plumb_path_add_edge(struct plumb_path *path, struct plumb_path_node *node, uint32_t number,
+                         struct plumb_path_edge edge);
 
 /* Before node TO comes FROM. False: memory is out. */
 bool plumb_path_edge(struct plumb_path *path, uint32_t from, uint32_t to, uint32_t kind,

@@ -104,7 +104,7 @@ put_saving(struct summarizer *s, unsigned k)
 
 /* Plays the run again without each row that waits. */
 static int
-play(struct summarizer *s, const struct plumb_path_window *w)
+play(struct summarizer *s, struct plumb_path_window *w)
 {
 	if (!s->waiting)
 		return 0;
@@ -119,7 +119,7 @@ play(struct summarizer *s, const struct plumb_path_window *w)
 }
 
 static int
-take_out(struct summarizer *s, const struct plumb_path_window *w, const struct plumb_path_row *row,
+take_out(struct summarizer *s, struct plumb_path_window *w, const struct plumb_path_row *row,
          int64_t *whole)
 {
 	mark_done(s, row);
@@ -133,7 +133,7 @@ take_out(struct summarizer *s, const struct plumb_path_window *w, const struct p
 
 /* Each row once: those of the whole, then those of tracks. */
 static int
-find_savings(struct summarizer *s, const struct plumb_path_window *w)
+find_savings(struct summarizer *s, struct plumb_path_window *w)
 {
 	struct plumb_path_summary *whole = &s->to->whole;
 	int code = take(s, w, whole);
