@@ -5,8 +5,8 @@
  * run would have taken less had the contexts that the finding is about taken no time (path/path.h), if that
  * is less than what the analysis says; and what the median iteration would have taken less is in its
  * evidence. Of several processes, which need not have waited for each other, the greatest counts, but what
- * processes save that ran one after another adds up. Where there are spans of a part of the run only, the
- * rest is taken to be like it.
+ * processes save that ran one after another adds up. Where there are spans of a part of the run only, or more than
+ * a path is made of (path/part.h), the rest is taken to be like the part.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -129,11 +129,10 @@ join(const struct extent *extents, uint32_t count, const int64_t *saved)
 	return plumb_add(sum, most);
 }
 
-/* How many times as much GPU work as its spans show the run had: with --trace=50 they are the newest only. */
+/* How many times as much GPU work as the spans of P show the run had: with --trace=50 they are the newest only. */
 static double
-scale_of(const struct plumb_study *study)
+scale_of(const struct plumb_study *study, const struct plumb_profile *p)
 {
-	const struct plumb_profile *p = study->profile;
 	double seen = 0, all = (double)study->gpu_ns + (double)study->copy_ns;
 
 	for (uint32_t i = 0; i < p->spans_count; i++)
@@ -163,7 +162,7 @@ measure_finding(struct bound *b, const struct plumb_path_window *w, const struct
 	if (b->scale > 1)
 		b->run[i] = (int64_t)fmin((double)b->run[i] * b->scale, 9e18);
 	for (uint32_t t = 0; t < b->steps.count && plumb_path_has(w, gone); t++) {
-		int64_t step = plumb_path_step_saving(&b->steps.tracks[t], &steps[2 * t]);
+		int64_t step = plumb_path_step_saving(b->path, &b->steps.tracks[t], &steps[2 * t]);
 
 		if (b->steps.tracks[t].role == PLUMB_ROLE_MAIN && step > b->step[i])
 			b->step[i] = step;
@@ -234,7 +233,8 @@ ask(struct bound *b, struct questions *q)
 	if (!q->nodes || !q->saved || !q->all || !q->gone || !q->extents)
 		return false;
 	q->count = list_nodes(b, q->nodes);
-	q->extents_count = list_extents(p, q->extents);
+	q->extents_count = list_extents(plumb_path_profile(b->path), q->extents);
+	b->scale = scale_of(b->study, plumb_path_profile(b->path));
 	code = plumb_path_open_whole(b->path, &w, &error);
 	if (!code && !name_longest(b, &w))
 		code = PLUMB_ESYSTEM;
@@ -317,6 +317,22 @@ apply(struct bound *b, uint32_t i)
 	return row->evidence != NULL;
 }
 
+/* Of all spans, or of as many as there is room for. */
+static int
+make_path(struct bound *b)
+{
+	const struct plumb_profile *p = b->study->profile;
+	struct plumb_path_part part;
+	int code = plumb_iterations_find(p, NULL, &b->steps, NULL);
+
+	if (!code)
+		code = plumb_path_part_find(p, &b->steps, PLUMB_NONE, b->study->path_spans, &part,
+		                            NULL);
+	if (!code)
+		b->path = plumb_path_new(p, &part, NULL);
+	return code || b->path ? code : PLUMB_ESYSTEM;
+}
+
 int
 plumb_study_bound(struct plumb_study *study)
 {
@@ -324,9 +340,8 @@ plumb_study_bound(struct plumb_study *study)
 	bool any = false;
 	int code = PLUMB_ESYSTEM;
 
-	if (!study->traced || !b.count || study->profile->spans_count > PLUMB_PATH_SPANS_MOST)
+	if (!study->traced || !b.count)
 		return 0;
-	b.scale = scale_of(study);
 	b.run = malloc(b.count * sizeof *b.run);
 	b.step = malloc(b.count * sizeof *b.step);
 	for (uint32_t i = 0; b.run && b.step && i < b.count; i++)
@@ -334,11 +349,8 @@ plumb_study_bound(struct plumb_study *study)
 	if (b.run && b.step && tell_all(&b)) {
 		for (uint32_t i = 0; i < b.count; i++)
 			any |= is_told(&b, i);
-		b.path = any ? plumb_path_new(study->profile, NULL) : NULL;
-		code = b.path || !any ? 0 : PLUMB_ESYSTEM;
+		code = any ? make_path(&b) : 0;
 	}
-	if (!code && any)
-		code = plumb_iterations_find(study->profile, NULL, &b.steps, NULL);
 	if (!code && any)
 		code = bound_run(&b);
 	for (uint32_t i = 0; !code && any && i < b.count; i++)
@@ -348,5 +360,5 @@ plumb_study_bound(struct plumb_study *study)
 	free(b.longest);
 	free(b.run);
 	free(b.step);
-	return code;
+	return code == PLUMB_EEMPTY ? 0 : code;
 }

@@ -34,6 +34,7 @@ struct plumb_study {
 	int64_t span_ns; /* likewise, from each device's first work to its last */
 	/* What a saving is measured against: span_ns, else the wall time, else gpu_ns and copy_ns. */
 	int64_t scale_ns;
+	uint32_t path_spans; /* the path is of as many at most */
 	bool traced; /* it has spans of threads and of streams: savings are bounded by their path */
 	struct plumb_study_findings *findings; /* study_private.h */
 };

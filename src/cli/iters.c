@@ -2,7 +2,7 @@
 /* plumb iters: the iterations of each device's main track, for people; iters_write.c has JSON and
  * CSV. */
 #include "cli/iters.h"
-#include "analyze/path/path.h"
+#include "analyze/path/part.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -34,6 +34,13 @@ static const struct plumb_option options[] = {
 	  .argument = "L",
 	  .fallback = "0",
 	  .help = "the level that N counts on, with --explain" },
+	{ .name = "path-spans",
+	  .kind = PLUMB_OPTION_NUMBER,
+	  .argument = "N",
+	  .fallback = "8388608",
+	  .help = "of more spans the critical path is of a part: whole iterations around the "
+	          "median "
+	          "one, or the last stretch of time" },
 	{ .name = "json", .kind = PLUMB_OPTION_FLAG, .help = "write one JSON object" },
 	{ .name = "csv",
 	  .kind = PLUMB_OPTION_FLAG,
@@ -285,11 +292,6 @@ print_all(const struct plumb_iters *iters, FILE *out)
 	}
 	if (!code && iters->track < 0)
 		plumb_iters_ranks_print(iters, out);
-	if (!code && iters->profile->spans_count > PLUMB_PATH_SPANS_MOST)
-		fprintf(out,
-		        "no critical path: %" PRIu32 " spans are more than it is made of (%" PRIu32
-		        "); --trace=50 records the last 50 iterations\n",
-		        iters->profile->spans_count, PLUMB_PATH_SPANS_MOST);
 	return code;
 }
 
@@ -337,6 +339,20 @@ show(struct plumb_invocation *invocation, const struct plumb_iters *iters)
 	return code < 0 ? plumb_cli_fail(invocation, &error) : PLUMB_EXIT_DONE;
 }
 
+static struct plumb_iters_path *
+make_paths(const struct plumb_invocation *invocation, const struct plumb_iters *iters, int *code,
+           struct plumb_error *error)
+{
+	struct plumb_iters_path_wish wish = {
+		iters->track,
+		plumb_options_number(invocation->options, "path-spans"),
+		plumb_options_flag(invocation->options, "json"),
+	};
+
+	return plumb_iters_path_new(iters->profile, iters->found, iters->steps->user_of, &wish,
+	                            code, error);
+}
+
 int
 plumb_cmd_iters(struct plumb_invocation *invocation)
 {
@@ -374,7 +390,7 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 	if (!code && !csv) /* which has neither */
 		code = plumb_iters_steps_new(&profile, &found, &limits, &steps, &error);
 	if (!code && !csv && !plumb_options_given(invocation->options, "explain"))
-		iters.paths = plumb_iters_path_new(&profile, &found, steps.user_of, &code, &error);
+		iters.paths = make_paths(invocation, &iters, &code, &error);
 	result = code < 0 ? plumb_cli_fail(invocation, &error) : show(invocation, &iters);
 	plumb_iters_path_free(iters.paths);
 	plumb_iters_steps_free(&steps);

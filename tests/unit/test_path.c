@@ -89,7 +89,7 @@ make_path(struct schedule *s)
 
 	assert_int_equal(plumb_builder_finish(s->builder, &s->profile, &error), 0);
 	plumb_builder_free(s->builder);
-	s->path = plumb_path_new(&s->profile, &error);
+	s->path = plumb_path_new(&s->profile, NULL, &error);
 	assert_non_null(s->path);
 }
 
@@ -461,7 +461,7 @@ test_odd_profiles(void **state)
 	begin(&s, 1);
 	assert_int_equal(plumb_builder_finish(s.builder, &s.profile, &error), 0);
 	plumb_builder_free(s.builder);
-	assert_null(plumb_path_new(&s.profile, &error));
+	assert_null(plumb_path_new(&s.profile, NULL, &error));
 	assert_int_equal(error.code, PLUMB_EEMPTY);
 	plumb_profile_free(&s.profile);
 

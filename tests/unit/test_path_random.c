@@ -414,7 +414,7 @@ make(const struct play *play, struct made *made)
 	}
 	assert_int_equal(plumb_builder_finish(b, &made->profile, &error), 0);
 	plumb_builder_free(b);
-	made->path = plumb_path_new(&made->profile, &error);
+	made->path = plumb_path_new(&made->profile, NULL, &error);
 	assert_non_null(made->path);
 }
 
@@ -567,7 +567,7 @@ check_garbage(unsigned seed)
 	assert_int_equal(plumb_builder_finish(b, &profile, &error), 0);
 	plumb_builder_free(b);
 	assert_true(profile.contexts_count < sizeof gone);
-	struct plumb_path *path = plumb_path_new(&profile, &error);
+	struct plumb_path *path = plumb_path_new(&profile, NULL, &error);
 	for (uint32_t t = 0; t <= profile.tracks_count; t++) {
 		int code = t < profile.tracks_count ? plumb_path_open(path, t, 20, 250, &w, &error)
 		                                    : plumb_path_open_whole(path, &w, &error);

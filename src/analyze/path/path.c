@@ -230,24 +230,48 @@ make(struct plumb_path *path)
 	       plumb_path_engine(path) && settle(path);
 }
 
-struct plumb_path *
-plumb_path_new(const struct plumb_profile *profile, struct plumb_error *error)
+/* What lies outside of the part is not there at all. False: memory is out. */
+static bool
+cut(struct plumb_path *path, const struct plumb_profile *profile)
 {
-	struct plumb_path *path;
+	uint32_t count;
 
-	if (!profile->spans_count) {
-		plumb_fail(error, PLUMB_EEMPTY, "the profile has no spans");
-		return NULL;
-	}
-	if (profile->spans_count > PLUMB_PATH_SPANS_MOST) {
-		plumb_fail(error, PLUMB_EEMPTY,
-		           "the profile has more spans than a critical path is made of");
-		return NULL;
-	}
-	path = calloc(1, sizeof *path);
-	if (path)
+	path->spans = plumb_path_part_spans(profile, &path->part, &count);
+	path->cut = *profile;
+	path->cut.spans = path->spans;
+	path->cut.spans_count = count;
+	path->profile = &path->cut;
+	return path->spans != NULL;
+}
+
+struct plumb_path *
+plumb_path_new(const struct plumb_profile *profile, const struct plumb_path_part *part,
+               struct plumb_error *error)
+{
+	static const struct plumb_path_part whole = { .whole = true,
+		                                      .start_ns = INT64_MIN,
+		                                      .end_ns = INT64_MAX,
+		                                      .most = UINT32_MAX,
+		                                      .track = PLUMB_NONE };
+	struct plumb_path *path = calloc(1, sizeof *path);
+	bool done = path;
+
+	if (path) {
 		path->profile = profile;
-	if (!path || !make(path)) {
+		path->part = part ? *part : whole;
+		done = path->part.whole || cut(path, profile);
+	}
+	/* Two nodes for each, and a gate for two at most. */
+	if (done && (!path->profile->spans_count ||
+	             path->profile->spans_count > PLUMB_PATH_NODES_MOST / 3)) {
+		plumb_fail(error, PLUMB_EEMPTY,
+		           path->profile->spans_count
+		                   ? "the profile has more spans than a critical path is made of"
+		                   : "the profile has no spans");
+		plumb_path_free(path);
+		return NULL;
+	}
+	if (!done || !make(path)) {
 		plumb_path_free(path);
 		plumb_fail(error, PLUMB_ESYSTEM, "not enough memory for the critical path");
 		return NULL;
@@ -276,6 +300,7 @@ plumb_path_free(struct plumb_path *path)
 	free(path->submitted);
 	free(path->kinds);
 	free(path->position);
+	free(path->spans);
 	free(path);
 }
 
@@ -283,4 +308,16 @@ const struct plumb_path_facts *
 plumb_path_facts(const struct plumb_path *path)
 {
 	return &path->facts;
+}
+
+const struct plumb_path_part *
+plumb_path_part(const struct plumb_path *path)
+{
+	return &path->part;
+}
+
+const struct plumb_profile *
+plumb_path_profile(const struct plumb_path *path)
+{
+	return path->profile;
 }

@@ -11,7 +11,7 @@
  *
  * What a profile does not record is inferred, and counted as such (struct plumb_path_facts).
  *
- *	struct plumb_path *path = plumb_path_new(profile, &error);
+ *	struct plumb_path *path = plumb_path_new(profile, NULL, &error);
  *	struct plumb_path_window window;
  *	if (plumb_path_open(path, track, start_ns, end_ns, &window, &error) == 0) {
  *		window.sums[PLUMB_PATH_HOST] …
@@ -50,14 +50,17 @@ struct plumb_path_facts {
 };
 
 struct plumb_path;
+struct plumb_path_part; /* part.h */
 
-/* Of more spans there is no path: it takes 400 bytes for each. */
-#define PLUMB_PATH_SPANS_MOST (UINT32_C(1) << 22)
-
-/* NULL with ERROR filled: PLUMB_EEMPTY (no spans, or too many), PLUMB_ESYSTEM. PROFILE must stay. */
-struct plumb_path *plumb_path_new(const struct plumb_profile *profile, struct plumb_error *error);
+/* Of PART of the profile; NULL: of all of it. NULL with ERROR filled: PLUMB_EEMPTY (no spans, or too many for any
+ * graph), PLUMB_ESYSTEM. PROFILE must stay. */
+struct plumb_path *plumb_path_new(const struct plumb_profile *profile,
+                                  const struct plumb_path_part *part, struct plumb_error *error);
 void plumb_path_free(struct plumb_path *path);
 const struct plumb_path_facts *plumb_path_facts(const struct plumb_path *path);
+/* Of what it is made. Its spans are those of the part, and what reaches beyond it is cut; all else is the profile's. */
+const struct plumb_path_part *plumb_path_part(const struct plumb_path *path);
+const struct plumb_profile *plumb_path_profile(const struct plumb_path *path);
 
 struct plumb_path_segment {
 	uint32_t

@@ -3,6 +3,7 @@
 #ifndef PLUMB_ANALYZE_PATH_PATH_PRIVATE_H
 #define PLUMB_ANALYZE_PATH_PATH_PRIVATE_H
 
+#include "analyze/path/part.h"
 #include "analyze/path/path.h"
 #include "analyze/steps/launches.h"
 #include "base/vec.h"
@@ -69,7 +70,10 @@ struct plumb_path_place {
 };
 
 struct plumb_path {
-	const struct plumb_profile *profile;
+	const struct plumb_profile *profile; /* with the spans that the graph is made of */
+	struct plumb_path_part part;
+	struct plumb_profile cut; /* of a part: the profile with these spans: */
+	struct plumb_span *spans;
 	struct plumb_path_facts facts;
 	struct plumb_path_node *nodes;
 	uint32_t count; /* of nodes, gates included */

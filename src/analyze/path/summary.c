@@ -17,7 +17,7 @@ struct summarizer {
 	const struct plumb_iterations *found;
 	const uint32_t *user_of;
 	struct plumb_path_summaries *to;
-	int most;
+	const struct plumb_path_asked *asked;
 	uint32_t *nodes;           /* of steps, two for each track; then the whole's last */
 	int64_t *saved;            /* by those and play */
 	unsigned char *gone, *one; /* by context: of all rows that wait to be taken out, of one */
@@ -37,11 +37,18 @@ take(const struct summarizer *s, const struct plumb_path_window *w,
 	summary->end_ns = w->end_ns;
 	summary->peer_ns = w->peer_ns;
 	memcpy(summary->sums, w->sums, sizeof summary->sums);
-	summary->count = plumb_path_rows(w, s->user_of, summary->rows, s->most);
+	summary->count = plumb_path_rows(w, s->user_of, summary->rows, s->asked->most);
 	for (int i = 0; i < summary->count; i++)
 		summary->savings[i] = PLUMB_UNKNOWN;
 	summary->known = summary->count >= 0;
 	return summary->known ? 0 : PLUMB_ESYSTEM;
+}
+
+static bool
+is_asked(const struct summarizer *s, const struct plumb_iteration_track *track)
+{
+	return track->role == PLUMB_ROLE_MAIN &&
+	       (s->asked->track == PLUMB_NONE || s->asked->track == track->track);
 }
 
 static int
@@ -54,7 +61,8 @@ take_track(const struct summarizer *s, uint32_t t)
 	int code;
 
 	summary->iteration =
-		track->role == PLUMB_ROLE_MAIN ? plumb_path_median_step(track) : PLUMB_NONE;
+		is_asked(s, track) ? plumb_path_median_step(s->path, track) : PLUMB_NONE;
+	summary->steps = plumb_path_steps(s->path, track);
 	s->nodes[2 * t] = s->nodes[2 * t + 1] = PLUMB_NONE;
 	if (summary->iteration == PLUMB_NONE)
 		return 0;
@@ -96,7 +104,7 @@ put_saving(struct summarizer *s, unsigned k)
 		for (int i = 0; summary->known && i < summary->count; i++)
 			if (same_row(s->rows[k], &summary->rows[i]))
 				summary->savings[i] =
-					plumb_path_step_saving(&s->found->tracks[t], ends);
+					plumb_path_step_saving(s->path, &s->found->tracks[t], ends);
 	}
 	if (s->whole[k])
 		*s->whole[k] = s->saved[2 * s->found->count * PLUMB_PATH_PLAYS + k];
@@ -114,6 +122,7 @@ play(struct summarizer *s, struct plumb_path_window *w)
 		put_saving(s, k);
 	memset(s->gone, 0, s->path->profile->contexts_count);
 	s->tries += s->waiting;
+	s->to->tries = s->tries;
 	s->waiting = 0;
 	return 0;
 }
@@ -131,15 +140,27 @@ take_out(struct summarizer *s, struct plumb_path_window *w, const struct plumb_p
 	return s->waiting < PLUMB_PATH_PLAYS ? 0 : play(s, w);
 }
 
+/* Does anybody want to know what rows of the whole save? */
+static bool
+wants_whole(const struct summarizer *s)
+{
+	bool wanted = s->asked->whole_always;
+
+	for (uint32_t t = 0; t < s->found->count; t++)
+		wanted |= is_asked(s, &s->found->tracks[t]) && !s->found->tracks[t].level_count;
+	return wanted;
+}
+
 /* Each row once: those of the whole, then those of tracks. */
 static int
 find_savings(struct summarizer *s, struct plumb_path_window *w)
 {
 	struct plumb_path_summary *whole = &s->to->whole;
+	bool wanted = wants_whole(s);
 	int code = take(s, w, whole);
 
 	s->nodes[2 * s->found->count] = w->nodes ? w->order[w->last] : PLUMB_NONE;
-	for (int i = 0; !code && i < whole->count; i++)
+	for (int i = 0; !code && wanted && i < whole->count; i++)
 		if (whole->rows[i].frame != PLUMB_NONE)
 			code = take_out(s, w, &whole->rows[i], &whole->savings[i]);
 	for (uint32_t t = 0; !code && t < s->found->count; t++) {
@@ -170,12 +191,12 @@ take_whole(struct summarizer *s)
 
 int
 plumb_path_summarize(struct plumb_path *path, const struct plumb_iterations *found,
-                     const uint32_t *user_of, int most, struct plumb_path_summaries *summaries,
-                     struct plumb_error *error)
+                     const uint32_t *user_of, const struct plumb_path_asked *asked,
+                     struct plumb_path_summaries *summaries, struct plumb_error *error)
 {
 	size_t tracks = found->count;
 	struct summarizer s = {
-		.path = path, .found = found, .user_of = user_of, .to = summaries, .most = most
+		.path = path, .found = found, .user_of = user_of, .to = summaries, .asked = asked
 	};
 	int code = PLUMB_ESYSTEM;
 
