@@ -160,10 +160,10 @@ measure(uint32_t spans)
 	int64_t saved = plumb_path_saving(&window, gone);
 	times[3] = now();
 	getrusage(RUSAGE_SELF, &usage[1]);
-	printf("%7u spans: graph %.3f s, path %.3f s (%u segments), a saving %.3f s (%.1f ms of "
+	printf("%7u spans: graph %.3f s, path %.3f s, a saving %.3f s (%.1f ms of "
 	       "%.1f), "
 	       "%.0f bytes a span%s\n",
-	       profile.spans_count, times[1] - times[0], times[2] - times[1], window.count,
+	       profile.spans_count, times[1] - times[0], times[2] - times[1],
 	       times[3] - times[2], (double)saved / 1e6,
 	       (double)(window.end_ns - window.start_ns) / 1e6,
 	       (double)(usage[1].ru_maxrss - usage[0].ru_maxrss) * 1024 / profile.spans_count,

@@ -149,6 +149,7 @@ open_window(struct schedule *s, uint32_t where, int64_t start, int64_t until,
 		assert_int_equal(plumb_path_open_whole(s->path, w, &error), 0);
 	else
 		assert_int_equal(plumb_path_open(s->path, where, start, until, w, &error), 0);
+	assert_true(plumb_path_list(w));
 }
 
 /* What the window saves without the contexts of that name. */
@@ -486,6 +487,7 @@ test_odd_profiles(void **state)
 	assert_int_equal(plumb_path_open(s.path, stream, 60, 70, &w, &error), PLUMB_EEMPTY);
 	plumb_path_close(&w);
 	assert_int_equal(plumb_path_open(s.path, thread, 40, 60, &w, &error), 0);
+	assert_true(plumb_path_list(&w));
 	plumb_path_close(&w);
 	end(&s);
 }

@@ -484,6 +484,7 @@ check_schedule(unsigned seed)
 	assert_int_equal(plumb_path_facts(made.path)->inferred_events, 0);
 	assert_int_equal(plumb_path_facts(made.path)->impossible, 0);
 	assert_int_equal(plumb_path_open_whole(made.path, &w, &error), 0);
+	assert_true(plumb_path_list(&w));
 	check_path(play, &w);
 	for (int trial = 0; trial < 12; trial++) {
 		unsigned char gone[WHATS][NAMES] = { { 0 } }, *contexts;
@@ -573,6 +574,7 @@ check_garbage(unsigned seed)
 		                                    : plumb_path_open_whole(path, &w, &error);
 		int64_t at = w.start_ns, sum = 0, saved;
 
+		assert_true(code || plumb_path_list(&w));
 		for (uint32_t i = 0; i < w.count; i++) {
 			assert_int_equal(w.segments[i].start_ns, at);
 			at = w.segments[i].end_ns;

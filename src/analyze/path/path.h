@@ -73,11 +73,11 @@ struct plumb_path_segment {
 
 struct plumb_path_window {
 	int64_t start_ns, end_ns;
-	/* From its beginning to its end without a hole, each as long as it is. */
-	struct plumb_path_segment *segments;
-	uint32_t count;
 	int64_t sums[PLUMB_PATH_KINDS]; /* they add up to end_ns - start_ns */
 	int64_t peer_ns; /* of it, on other processes than where it ends: what it waited for them */
+	/* From plumb_path_list, from its beginning to its end without a hole, each as long as it is. */
+	struct plumb_path_segment *segments;
+	uint32_t count;
 	/* private: */
 	struct plumb_path *path;
 	uint32_t *order;
@@ -99,6 +99,13 @@ int plumb_path_open(struct plumb_path *path, uint32_t track, int64_t start_ns, i
  * what any process ended with (plumb_path_end_of), so that what it saves for each can be told. */
 int plumb_path_open_whole(struct plumb_path *path, struct plumb_path_window *window,
                           struct plumb_error *error) PLUMB_MUST_CHECK;
+/* The path from its end back to its beginning without a hole; of what follows each other, some may be the same. False:
+ * VISIT was not content. */
+bool
+plumb_path_walk(const struct plumb_path_window *window,
+                bool (*visit)(void *data, const struct plumb_path_segment *segment), void *data);
+/* Fills in the window's segments. False: memory is out. */
+bool plumb_path_list(struct plumb_path_window *window);
 /* Its times and sums stay. */
 void plumb_path_close(struct plumb_path_window *window);
 

@@ -193,37 +193,12 @@ step(const struct plumb_path *path, uint32_t node, uint32_t binding,
 	return from;
 }
 
-static bool
-add_segment(struct plumb_path_window *w, uint32_t *capacity, struct plumb_path_segment segment)
-{
-	struct plumb_path_segment *last = w->count ? &w->segments[w->count - 1] : NULL;
-
-	if (segment.start_ns >= segment.end_ns)
-		return true;
-	w->sums[segment.kind] += segment.end_ns - segment.start_ns;
-	if (last && last->context == segment.context && last->track == segment.track &&
-	    last->kind == segment.kind) {
-		last->start_ns = segment.start_ns;
-		return true;
-	}
-	if (w->count == *capacity) {
-		struct plumb_path_segment *grown = plumb_vec_grow(
-			w->segments, capacity, (uint64_t)w->count + 1, sizeof *grown);
-
-		if (!grown)
-			return false;
-		w->segments = grown;
-	}
-	w->segments[w->count++] = segment;
-	return true;
-}
-
-/* From its end to its beginning; then turned round. */
-static bool
-walk(struct plumb_path_window *w)
+bool
+plumb_path_walk(const struct plumb_path_window *w,
+                bool (*visit)(void *data, const struct plumb_path_segment *segment), void *data)
 {
 	const struct plumb_path *path = w->path;
-	uint32_t capacity = 0, node = w->order[w->last];
+	uint32_t node = w->order[w->last];
 	int64_t cursor = w->end_ns;
 
 	while (cursor > w->start_ns) {
@@ -232,21 +207,93 @@ walk(struct plumb_path_window *w)
 		uint32_t place = path->position[node];
 		uint32_t binding = place == PLUMB_NONE ? BY_NOTHING : binding_of(w, place);
 
-		if (binding == BY_NOTHING) {
-			if (w->whole)
-				break;
-		} else {
+		if (binding == BY_NOTHING && w->whole)
+			return true;
+		if (binding != BY_NOTHING) {
 			node = step(path, node, binding, &segment);
 			if (path->nodes[node].at > w->start_ns)
 				segment.start_ns = path->nodes[node].at;
 		}
-		if (!add_segment(w, &capacity, segment))
+		if (segment.start_ns >= cursor)
+			continue;
+		if (!visit(data, &segment))
 			return false;
-		if (segment.start_ns < cursor)
-			cursor = segment.start_ns;
+		cursor = segment.start_ns;
 	}
+	return true;
+}
+
+struct measured {
+	struct plumb_path_window *window;
+	const struct plumb_track *tracks;
+	uint32_t home; /* the process where it ends */
+	int64_t start_ns;
+};
+
+static bool
+measure(void *data, const struct plumb_path_segment *segment)
+{
+	struct measured *m = data;
+	int64_t ns = segment->end_ns - segment->start_ns;
+
+	m->window->sums[segment->kind] += ns;
+	if (segment->track != PLUMB_NONE && m->tracks[segment->track].process != m->home)
+		m->window->peer_ns += ns;
+	m->start_ns = segment->start_ns;
+	return true;
+}
+
+static void
+sum(struct plumb_path_window *w)
+{
+	const struct plumb_profile *p = w->path->profile;
+	uint32_t last = w->order[w->last] / 2;
+	struct measured m = { w, p->tracks, p->tracks[p->spans[last].track].process, w->end_ns };
+
+	plumb_path_walk(w, measure, &m);
 	if (w->whole)
-		w->start_ns = cursor;
+		w->start_ns = m.start_ns;
+}
+
+struct listed {
+	struct plumb_path_window *window;
+	uint32_t capacity;
+};
+
+static bool
+list(void *data, const struct plumb_path_segment *segment)
+{
+	struct listed *listed = data;
+	struct plumb_path_window *w = listed->window;
+	struct plumb_path_segment *last = w->count ? &w->segments[w->count - 1] : NULL;
+
+	if (last && last->context == segment->context && last->track == segment->track &&
+	    last->kind == segment->kind) {
+		last->start_ns = segment->start_ns;
+		return true;
+	}
+	if (w->count == listed->capacity) {
+		struct plumb_path_segment *grown = plumb_vec_grow(
+			w->segments, &listed->capacity, (uint64_t)w->count + 1, sizeof *grown);
+
+		if (!grown)
+			return false;
+		w->segments = grown;
+	}
+	w->segments[w->count++] = *segment;
+	return true;
+}
+
+bool
+plumb_path_list(struct plumb_path_window *w)
+{
+	struct listed listed = { w, 0 };
+
+	free(w->segments);
+	w->segments = NULL;
+	w->count = 0;
+	if (!plumb_path_walk(w, list, &listed))
+		return false;
 	for (uint32_t i = 0; i < w->count / 2; i++) {
 		struct plumb_path_segment swap = w->segments[i];
 
@@ -254,21 +301,6 @@ walk(struct plumb_path_window *w)
 		w->segments[w->count - 1 - i] = swap;
 	}
 	return true;
-}
-
-static void
-sum_peers(struct plumb_path_window *w)
-{
-	const struct plumb_profile *p = w->path->profile;
-	uint32_t last = w->order[w->last] / 2;
-	uint32_t home = p->tracks[p->spans[last].track].process;
-
-	for (uint32_t i = 0; i < w->count; i++) {
-		uint32_t track = w->segments[i].track;
-
-		if (track != PLUMB_NONE && p->tracks[track].process != home)
-			w->peer_ns += w->segments[i].end_ns - w->segments[i].start_ns;
-	}
 }
 
 /* ---- windows ---- */
@@ -336,10 +368,8 @@ open_found(struct search *search, bool found, uint32_t end, struct plumb_path_wi
 		return plumb_fail(error, PLUMB_EEMPTY, "there is no work at that time");
 	if (found && w->nodes) {
 		w->last = search->path->position[end];
-		if (walk(w)) {
-			sum_peers(w);
-			return 0;
-		}
+		sum(w);
+		return 0;
 	}
 	return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory for the critical path");
 }

@@ -134,7 +134,6 @@ gather_ops(struct plumb_moments *line)
 	unsigned char *sorts = calloc((size_t)p->contexts_count + 1, 1);
 	struct gathered ops = { 0 };
 	bool done = sizes && sorts;
-	void *rows;
 
 	for (uint32_t t = 0; done && t < p->tracks_count; t++)
 		if (p->tracks[t].kind == PLUMB_TRACK_STREAM && p->tracks[t].device == line->device)
@@ -150,9 +149,8 @@ gather_ops(struct plumb_moments *line)
 	}
 	free(sizes);
 	free(sorts);
-	rows = ops.items;
-	done = done && !plumb_sort_rows(&rows, ops.count, sizeof *ops.items, op_key, 1, NULL);
-	line->ops = rows;
+	done = done && !plumb_sort_rows(ops.items, ops.count, sizeof *ops.items, op_key, 1, NULL);
+	line->ops = ops.items;
 	line->ops_count = ops.count;
 	return done;
 }
