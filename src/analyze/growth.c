@@ -401,14 +401,18 @@ find_contention(struct plumb_study *s)
 /* ---- all of it ---- */
 
 static int
-look_at(struct plumb_study *s, const struct plumb_iteration_track *track)
+look_at(struct plumb_study *s, const struct plumb_iteration_track *track,
+        struct plumb_moments_shared *shared)
 {
 	struct growth g = { .level = &track->levels[0] };
 	int code = 0;
 
 	if (!track->level_count || (!grows(s, g.level) && g.level->verdict != PLUMB_COPY_BOUND))
 		return 0;
-	code = plumb_moments_new(s->profile, s->user_of, track->device, track->process, &g.moments);
+	if (!shared->profile)
+		code = plumb_moments_share(s->profile, s->user_of, shared);
+	if (!code)
+		code = plumb_moments_new(shared, track->device, track->process, &g.moments);
 	if (!code)
 		code = find_growth(s, &g);
 	if (!code)
@@ -421,10 +425,12 @@ static int
 run(struct plumb_study *study)
 {
 	struct plumb_iterations found;
+	struct plumb_moments_shared shared = { 0 };
 	int code = plumb_iterations_find(study->profile, NULL, &found, NULL);
 
 	for (uint32_t t = 0; !code && t < found.count; t++)
-		code = look_at(study, &found.tracks[t]);
+		code = look_at(study, &found.tracks[t], &shared);
+	plumb_moments_unshare(&shared);
 	plumb_iterations_free(&found);
 	return code ? code : find_contention(study);
 }

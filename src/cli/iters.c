@@ -388,7 +388,9 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 		return plumb_cli_fail(invocation, &error);
 	code = plumb_iterations_find(&profile, &limits, &found, &error);
 	if (!code && !csv) /* which has neither */
-		code = plumb_iters_steps_new(&profile, &found, &limits, &steps, &error);
+		code = plumb_iters_steps_new(&profile, &found, &limits,
+		                             plumb_options_given(invocation->options, "explain"),
+		                             &steps, &error);
 	if (!code && !csv && !plumb_options_given(invocation->options, "explain"))
 		iters.paths = make_paths(invocation, &iters, &code, &error);
 	result = code < 0 ? plumb_cli_fail(invocation, &error) : show(invocation, &iters);
