@@ -18,6 +18,7 @@ struct plumb_iters_path {
 	const struct plumb_profile *profile;
 	const struct plumb_iterations *found;
 	struct plumb_path *path;
+	struct plumb_path_window whole;
 	struct plumb_path_summaries summaries;
 };
 
@@ -27,6 +28,8 @@ plumb_iters_path_free(struct plumb_iters_path *paths)
 	if (!paths)
 		return;
 	plumb_path_summaries_free(&paths->summaries);
+	if (paths->path)
+		plumb_path_close(&paths->whole);
 	plumb_path_free(paths->path);
 	free(paths);
 }
@@ -46,9 +49,12 @@ make(struct plumb_iters_path *paths, const uint32_t *user_of,
 	if (code)
 		return code;
 	paths->path = plumb_path_new(paths->profile, &part, error);
-	return paths->path ? plumb_path_summarize(paths->path, paths->found, user_of, &asked,
-	                                          &paths->summaries, error)
-	                   : error->code;
+	if (!paths->path)
+		return error->code;
+	code = plumb_path_open_whole(paths->path, &paths->whole, error);
+	return code ? code
+	            : plumb_path_summarize(&paths->whole, paths->found, user_of, &asked,
+	                                   &paths->summaries, error);
 }
 
 struct plumb_iters_path *
@@ -351,7 +357,7 @@ write_iterations(struct plumb_iters_path *paths, const struct plumb_iteration_tr
 			plumb_json_null(json);
 			continue;
 		}
-		code = plumb_path_open_step(paths->path, track, i, &window, &error);
+		code = plumb_path_step(&paths->whole, track, i, &window, &error);
 		if (code) {
 			plumb_json_null(json);
 		} else {

@@ -139,6 +139,25 @@ expect(const struct schedule *s, const struct plumb_path_window *w, const char *
 	check_whole(w);
 }
 
+/* Of itself, and within the whole: the same. */
+static void
+open_both(struct schedule *s, uint32_t where, int64_t start, int64_t until,
+          struct plumb_path_window *w)
+{
+	struct plumb_path_window whole, within;
+	struct plumb_error error = { 0 };
+
+	assert_int_equal(plumb_path_open_whole(s->path, &whole, &error), 0);
+	assert_int_equal(plumb_path_within(&whole, where, start, until, &within, &error), 0);
+	plumb_path_close(&within);
+	plumb_path_close(&whole);
+	assert_int_equal(plumb_path_open(s->path, where, start, until, w, &error), 0);
+	assert_int_equal(within.start_ns, w->start_ns);
+	assert_int_equal(within.end_ns, w->end_ns);
+	assert_int_equal(within.peer_ns, w->peer_ns);
+	assert_memory_equal(within.sums, w->sums, sizeof w->sums);
+}
+
 static void
 open_window(struct schedule *s, uint32_t where, int64_t start, int64_t until,
             struct plumb_path_window *w)
@@ -148,7 +167,7 @@ open_window(struct schedule *s, uint32_t where, int64_t start, int64_t until,
 	if (where == PLUMB_NONE)
 		assert_int_equal(plumb_path_open_whole(s->path, w, &error), 0);
 	else
-		assert_int_equal(plumb_path_open(s->path, where, start, until, w, &error), 0);
+		open_both(s, where, start, until, w);
 	assert_true(plumb_path_list(w));
 }
 

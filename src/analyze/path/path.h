@@ -81,7 +81,7 @@ struct plumb_path_window {
 	/* private: */
 	struct plumb_path *path;
 	uint32_t *order;
-	uint32_t nodes, last; /* how many; the place of the end */
+	uint32_t nodes, end; /* how many; the one where it ends */
 	uint32_t *slot,
 		slots;    /* by place: where a play keeps its times; how many it keeps at once */
 	int64_t floor_ns; /* nothing is earlier */
@@ -95,6 +95,11 @@ struct plumb_path_window {
  */
 int plumb_path_open(struct plumb_path *path, uint32_t track, int64_t start_ns, int64_t end_ns,
                     struct plumb_path_window *window, struct plumb_error *error) PLUMB_MUST_CHECK;
+/* The same path, of a window within WHOLE (plumb_path_open_whole), which stays open until this one is closed: it takes
+ * as long as the path is, however much else there is at that time. What it would save cannot be asked. */
+int plumb_path_within(const struct plumb_path_window *whole, uint32_t track, int64_t start_ns,
+                      int64_t end_ns, struct plumb_path_window *window,
+                      struct plumb_error *error) PLUMB_MUST_CHECK;
 /* Likewise the path that ends where all do; it begins where what led there does. The window holds all work, too, and
  * what any process ended with (plumb_path_end_of), so that what it saves for each can be told. */
 int plumb_path_open_whole(struct plumb_path *path, struct plumb_path_window *window,

@@ -242,7 +242,7 @@ plumb_path_saving(struct plumb_path_window *w, const unsigned char *gone)
 	for (uint32_t c = 0; first && c < contexts; c++)
 		first[c] = gone[c] != 0;
 	if (done && w->nodes)
-		done = plumb_path_savings(w, first, &w->order[w->last], 1, saved);
+		done = plumb_path_savings(w, first, &w->end, 1, saved);
 	free(first);
 	return done ? saved[0] : PLUMB_UNKNOWN;
 }

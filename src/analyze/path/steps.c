@@ -2,13 +2,13 @@
 #include "analyze/path/steps.h"
 
 int
-plumb_path_open_step(struct plumb_path *path, const struct plumb_iteration_track *track,
-                     uint32_t number, struct plumb_path_window *window, struct plumb_error *error)
+plumb_path_step(const struct plumb_path_window *whole, const struct plumb_iteration_track *track,
+                uint32_t number, struct plumb_path_window *window, struct plumb_error *error)
 {
 	const struct plumb_iteration *item = &track->levels[0].items[number];
 
-	return plumb_path_open(path, track->track, plumb_path_step_start(item), item->end_ns,
-	                       window, error);
+	return plumb_path_within(whole, track->track, plumb_path_step_start(item), item->end_ns,
+	                         window, error);
 }
 
 /* How many iterations begin before AT; or END ones: are over by AT. */

@@ -7,11 +7,11 @@
 #include "analyze/path/part.h"
 #include "analyze/path/path.h"
 
-/* The window of iteration NUMBER of TRACK's outermost level: from the end of the iteration before, where that
- * is known, else from its own first kernel on. As plumb_path_open. */
-int plumb_path_open_step(struct plumb_path *path, const struct plumb_iteration_track *track,
-                         uint32_t number, struct plumb_path_window *window,
-                         struct plumb_error *error) PLUMB_MUST_CHECK;
+/* The window within WHOLE of iteration NUMBER of TRACK's outermost level: from the end of the iteration before, where
+ * that is known, else from its own first kernel on. As plumb_path_within. */
+int plumb_path_step(const struct plumb_path_window *whole,
+                    const struct plumb_iteration_track *track, uint32_t number,
+                    struct plumb_path_window *window, struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* Which of TRACK's iterations lie in what the path is made of; none: COUNT is 0. */
 struct plumb_path_steps {

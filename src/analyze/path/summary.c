@@ -14,6 +14,7 @@
 
 struct summarizer {
 	struct plumb_path *path;
+	struct plumb_path_window *window; /* the whole */
 	const struct plumb_iterations *found;
 	const uint32_t *user_of;
 	struct plumb_path_summaries *to;
@@ -67,7 +68,7 @@ take_track(const struct summarizer *s, uint32_t t)
 	if (summary->iteration == PLUMB_NONE)
 		return 0;
 	plumb_path_step_nodes(s->path, track, &s->nodes[2 * t]);
-	code = plumb_path_open_step(s->path, track, summary->iteration, &w, &error);
+	code = plumb_path_step(s->window, track, summary->iteration, &w, &error);
 	if (!code)
 		code = take(s, &w, summary);
 	plumb_path_close(&w);
@@ -159,7 +160,7 @@ find_savings(struct summarizer *s, struct plumb_path_window *w)
 	bool wanted = wants_whole(s);
 	int code = take(s, w, whole);
 
-	s->nodes[2 * s->found->count] = w->nodes ? w->order[w->last] : PLUMB_NONE;
+	s->nodes[2 * s->found->count] = w->end;
 	for (int i = 0; !code && wanted && i < whole->count; i++)
 		if (whole->rows[i].frame != PLUMB_NONE)
 			code = take_out(s, w, &whole->rows[i], &whole->savings[i]);
@@ -176,28 +177,18 @@ find_savings(struct summarizer *s, struct plumb_path_window *w)
 	return code ? code : play(s, w);
 }
 
-static int
-take_whole(struct summarizer *s)
-{
-	struct plumb_path_window w;
-	struct plumb_error error;
-	int code = plumb_path_open_whole(s->path, &w, &error);
-
-	if (!code)
-		code = find_savings(s, &w);
-	plumb_path_close(&w);
-	return code == PLUMB_EEMPTY ? 0 : code;
-}
-
 int
-plumb_path_summarize(struct plumb_path *path, const struct plumb_iterations *found,
+plumb_path_summarize(struct plumb_path_window *whole, const struct plumb_iterations *found,
                      const uint32_t *user_of, const struct plumb_path_asked *asked,
                      struct plumb_path_summaries *summaries, struct plumb_error *error)
 {
 	size_t tracks = found->count;
-	struct summarizer s = {
-		.path = path, .found = found, .user_of = user_of, .to = summaries, .asked = asked
-	};
+	struct summarizer s = { .path = whole->path,
+		                .window = whole,
+		                .found = found,
+		                .user_of = user_of,
+		                .to = summaries,
+		                .asked = asked };
 	int code = PLUMB_ESYSTEM;
 
 	*summaries = (struct plumb_path_summaries){ .count = found->count };
@@ -205,15 +196,15 @@ plumb_path_summarize(struct plumb_path *path, const struct plumb_iterations *fou
 	summaries->tracks = calloc(tracks + 1, sizeof *summaries->tracks);
 	s.nodes = calloc(2 * tracks + 1, sizeof *s.nodes);
 	s.saved = calloc((2 * tracks + 1) * PLUMB_PATH_PLAYS, sizeof *s.saved);
-	s.gone = calloc(path->profile->contexts_count + 1u, 1);
-	s.one = calloc(path->profile->contexts_count + 1u, 1);
+	s.gone = calloc(whole->path->profile->contexts_count + 1u, 1);
+	s.one = calloc(whole->path->profile->contexts_count + 1u, 1);
 	s.done = calloc(tracks * PLUMB_PATH_ROWS_MOST + 1, 1);
 	if (summaries->tracks && s.nodes && s.saved && s.gone && s.one && s.done) {
 		code = 0;
 		for (uint32_t t = 0; !code && t < found->count; t++)
 			code = take_track(&s, t);
 		if (!code)
-			code = take_whole(&s);
+			code = find_savings(&s, whole);
 	}
 	free(s.nodes);
 	free(s.saved);

@@ -34,8 +34,8 @@ struct plumb_path_asked {
 	bool whole_always; /* what rows of the whole save, too; else only where a main track without a loop is asked for */
 };
 
-/* USER_OF as for plumb_path_rows. For plumb_path_summaries_free in any case. PLUMB_ESYSTEM. */
-int plumb_path_summarize(struct plumb_path *path, const struct plumb_iterations *found,
+/* WHOLE is of plumb_path_open_whole; USER_OF as for plumb_path_rows. For plumb_path_summaries_free in any case. PLUMB_ESYSTEM. */
+int plumb_path_summarize(struct plumb_path_window *whole, const struct plumb_iterations *found,
                          const uint32_t *user_of, const struct plumb_path_asked *asked,
                          struct plumb_path_summaries *summaries,
                          struct plumb_error *error) PLUMB_MUST_CHECK;

@@ -15,28 +15,29 @@
 
 /* ---- what comes before a node ---- */
 
-/* When the node at PLACE could be, by node FROM and LENGTH after it; INT64_MIN: FROM does not count. */
+/* When NODE could be, by node FROM and LENGTH after it; INT64_MIN: FROM does not count. */
 static int64_t
-after(const struct plumb_path_window *w, uint32_t place, uint32_t from, int64_t length)
+after(const struct plumb_path_window *w, uint32_t node, uint32_t from, int64_t length)
 {
+	const uint32_t *position = w->path->position;
 	int64_t at = w->path->nodes[from].at;
 
-	if (w->path->position[from] >= place && at > w->floor_ns)
+	if (position[from] >= position[node] && at > w->floor_ns)
 		return INT64_MIN; /* it waits for this one itself: the trace contradicts itself */
 	return at + length < w->floor_ns ? w->floor_ns : at + length;
 }
 
-/* What of all that comes before the node at PLACE is there last: an edge, or one of the above. */
+/* What of all that comes before NODE is there last: an edge, or one of the above. */
 static uint32_t
-binding_of(const struct plumb_path_window *w, uint32_t place)
+binding_of(const struct plumb_path_window *w, uint32_t node)
 {
 	const struct plumb_path *path = w->path;
-	uint32_t node = w->order[place], binding = BY_NOTHING;
+	uint32_t binding = BY_NOTHING;
 	const struct plumb_path_node *n = &path->nodes[node];
 	int64_t best = INT64_MIN, at;
 
 	if (n->before != PLUMB_NONE) {
-		at = after(w, place, n->before, plumb_path_length_before(path, node));
+		at = after(w, node, n->before, plumb_path_length_before(path, node));
 		if (at > best) {
 			best = at;
 			binding = BY_BEFORE;
@@ -45,7 +46,7 @@ binding_of(const struct plumb_path_window *w, uint32_t place)
 	for (uint32_t e = n->edge; e != PLUMB_NONE; e = path->edges.items[e].next) {
 		const struct plumb_path_edge *edge = &path->edges.items[e];
 
-		at = after(w, place, edge->from, edge->length);
+		at = after(w, node, edge->from, edge->length);
 		if (at > best) {
 			best = at;
 			binding = e;
@@ -198,14 +199,16 @@ plumb_path_walk(const struct plumb_path_window *w,
                 bool (*visit)(void *data, const struct plumb_path_segment *segment), void *data)
 {
 	const struct plumb_path *path = w->path;
-	uint32_t node = w->order[w->last];
+	uint32_t node = w->end;
 	int64_t cursor = w->end_ns;
 
 	while (cursor > w->start_ns) {
 		struct plumb_path_segment segment = { PLUMB_NONE, PLUMB_NONE, PLUMB_PATH_UNKNOWN,
 			                              w->start_ns, cursor };
-		uint32_t place = path->position[node];
-		uint32_t binding = place == PLUMB_NONE ? BY_NOTHING : binding_of(w, place);
+		uint32_t binding =
+			path->position[node] == PLUMB_NONE || path->nodes[node].at <= w->start_ns
+				? BY_NOTHING
+				: binding_of(w, node);
 
 		if (binding == BY_NOTHING && w->whole)
 			return true;
@@ -247,7 +250,7 @@ static void
 sum(struct plumb_path_window *w)
 {
 	const struct plumb_profile *p = w->path->profile;
-	uint32_t last = w->order[w->last] / 2;
+	uint32_t last = w->end / 2;
 	struct measured m = { w, p->tracks, p->tracks[p->spans[last].track].process, w->end_ns };
 
 	plumb_path_walk(w, measure, &m);
@@ -367,7 +370,7 @@ open_found(struct search *search, bool found, uint32_t end, struct plumb_path_wi
 	if (end == PLUMB_NONE)
 		return plumb_fail(error, PLUMB_EEMPTY, "there is no work at that time");
 	if (found && w->nodes) {
-		w->last = search->path->position[end];
+		w->end = end;
 		sum(w);
 		return 0;
 	}
@@ -383,6 +386,23 @@ plumb_path_open(struct plumb_path *path, uint32_t track, int64_t start_ns, int64
 	bool found = search_from(&search, end);
 
 	return open_found(&search, found, end, window, error);
+}
+
+int
+plumb_path_within(const struct plumb_path_window *whole, uint32_t track, int64_t start_ns,
+                  int64_t end_ns, struct plumb_path_window *w, struct plumb_error *error)
+{
+	struct plumb_path *path = whole->path;
+	uint32_t end = plumb_path_last(path, track, start_ns, end_ns);
+
+	*w = (struct plumb_path_window){ .path = path };
+	if (end == PLUMB_NONE)
+		return plumb_fail(error, PLUMB_EEMPTY, "there is no work at that time");
+	w->start_ns = w->floor_ns = start_ns;
+	w->end_ns = path->nodes[end].at;
+	w->end = end;
+	sum(w);
+	return 0;
 }
 
 /* All work, in the order in which it was over: what is near in time is near in the window, which keeps plays small.
