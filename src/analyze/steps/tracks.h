@@ -18,7 +18,7 @@ struct plumb_track_index {
 	const struct plumb_profile *profile;
 	uint32_t *first_span;              /* by track, and one more */
 	struct plumb_track_groups streams; /* by device; those of none behind */
-	struct plumb_track_groups threads; /* by process; likewise */
+	struct plumb_track_groups of_process; /* by process, of any kind; likewise */
 	struct plumb_launches launches;    /* of all processes, once they are asked for */
 	bool have_launches, have_marks;
 	struct plumb_marks marks; /* of the process that was asked for last: */
