@@ -8,6 +8,7 @@
  * processes save that ran one after another adds up. Where there are spans of a part of the run only, or more than
  * a path is made of (path/part.h), the rest is taken to be like the part.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "analyze/path/rows.h"
 #include "analyze/path/steps.h"
 #include "analyze/study_private.h"
+#include "base/format.h"
 
 struct bound {
 	struct plumb_study *study;
@@ -263,19 +265,38 @@ bound_run(struct bound *b)
 
 /* ---- saying so ---- */
 
+/* "critical path", and of which part of the profile, where it is of one. Returns TEXT of SIZE bytes. */
+static char *
+name_bound(const struct plumb_path_part *part, char *text, size_t size)
+{
+	char time[PLUMB_FORMAT_SIZE];
+
+	if (part->whole)
+		snprintf(text, size, "critical path");
+	else if (part->track != PLUMB_NONE)
+		snprintf(text, size,
+		         "critical path of iterations %" PRIu32 " to %" PRIu32 " of track %" PRIu32,
+		         part->first, part->last, part->track);
+	else
+		snprintf(text, size, "critical path of the last %s",
+		         plumb_format_time(time, part->end_ns - part->start_ns));
+	return text;
+}
+
 /* EVIDENCE, an object, with what bounds the saving; malloced. */
 static char *
 add_evidence(const struct bound *b, uint32_t i, const char *evidence)
 {
 	size_t bytes = evidence ? strlen(evidence) : 0, more;
-	char *text = NULL, *joined = NULL;
+	char *text = NULL, *joined = NULL, bound[200];
 	FILE *out = open_memstream(&text, &more);
 	struct plumb_json *json = out ? plumb_json_new(out) : NULL;
 	bool empty = bytes < 4;
 
 	plumb_json_object(json);
 	plumb_json_key_quantity(json, "step_saving_ns", b->step[i]);
-	plumb_json_key_text(json, "saving_bound", "critical path");
+	plumb_json_key_text(json, "saving_bound",
+	                    name_bound(plumb_path_part(b->path), bound, sizeof bound));
 	if (!b->run[i] || !b->step[i])
 		plumb_json_key_text(json, "hides_behind", b->longest);
 	plumb_json_end(json);

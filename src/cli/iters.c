@@ -18,6 +18,9 @@
 #define ODD_MOST 8
 #define OUTLIERS_MOST 8
 
+#define WORDS(number) #number
+#define IN_WORDS(number) WORDS(number)
+
 static const struct plumb_option options[] = {
 	{ .name = "track",
 	  .letter = 't',
@@ -37,7 +40,7 @@ static const struct plumb_option options[] = {
 	{ .name = "path-spans",
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "N",
-	  .fallback = "8388608",
+	  .fallback = IN_WORDS(PLUMB_PATH_SPANS_MOST),
 	  .help = "of more spans the critical path is of a part: whole iterations around the "
 	          "median "
 	          "one, or the last stretch of time" },

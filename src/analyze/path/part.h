@@ -10,8 +10,8 @@
 
 #include "analyze/iterations.h"
 
-/* A graph is made of as many spans, at about 100 bytes each. */
-#define PLUMB_PATH_SPANS_MOST (UINT32_C(1) << 23)
+/* A graph is made of as many spans, at about 100 bytes each, and 40 more where they are a part. */
+#define PLUMB_PATH_SPANS_MOST 8388608
 
 struct plumb_path_part {
 	bool whole; /* all spans; else those from START_NS until END_NS: */

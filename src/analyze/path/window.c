@@ -340,13 +340,19 @@ plumb_path_end_of(const struct plumb_path *path, uint32_t process)
 	uint32_t best = PLUMB_NONE;
 
 	for (uint32_t t = path->first_track[process]; t != PLUMB_NONE; t = path->next_track[t]) {
-		if (p->tracks[t].kind != PLUMB_TRACK_STREAM && path->busiest[process] != t)
+		bool thread = p->tracks[t].kind != PLUMB_TRACK_STREAM;
+
+		if (thread && path->busiest[process] != t)
 			continue;
 		for (uint32_t i = path->first_span[t]; i < path->first_span[t + 1]; i++) {
 			uint32_t end = plumb_path_end(i);
+			int64_t at = path->nodes[end].at;
 
+			/* Of those that end together, as where a part is cut, what waits for the others. */
 			if (!(path->nodes[end].flags & PLUMB_PATH_LEFT_OUT) &&
-			    (best == PLUMB_NONE || path->nodes[end].at > path->nodes[best].at))
+			    (best == PLUMB_NONE || at > path->nodes[best].at ||
+			     (thread && at == path->nodes[best].at &&
+			      path->nodes[best].flags & PLUMB_PATH_WORK)))
 				best = end;
 		}
 	}
