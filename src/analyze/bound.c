@@ -35,7 +35,34 @@ is_told(const struct bound *b, uint32_t finding)
 	return b->study->findings->about.items[finding].gone;
 }
 
-/* What is not told otherwise is the finding's context with all under it. */
+/* By context, whether it has spans on streams: of DEVICE, or of any where that is PLUMB_NONE. */
+static void
+mark_work(const struct plumb_profile *p, uint32_t device, unsigned char *marks)
+{
+	for (uint32_t i = 0; i < p->spans_count; i++) {
+		const struct plumb_track *track = &p->tracks[p->spans[i].track];
+
+		if (track->kind == PLUMB_TRACK_STREAM &&
+		    (device == PLUMB_NONE || track->device == device))
+			marks[p->spans[i].context] = 1;
+	}
+}
+
+static void
+tell(const struct plumb_profile *p, uint32_t context, struct plumb_study_about *about)
+{
+	if (about->device) {
+		mark_work(p, about->device_gone, about->gone);
+	} else if (about->host) {
+		mark_work(p, PLUMB_NONE, about->gone);
+		for (uint32_t c = 0; c <= p->contexts_count; c++)
+			about->gone[c] = !about->gone[c];
+	} else {
+		memset(about->gone + context, 1, p->contexts[context].last - context + 1u);
+	}
+}
+
+/* What is not told by contexts: what threads do, what a device does, or the finding's context with all under it. */
 static bool
 tell_all(struct bound *b)
 {
@@ -45,27 +72,28 @@ tell_all(struct bound *b)
 		struct plumb_study_about *about = &b->study->findings->about.items[i];
 		uint32_t context = b->study->findings->rows.items[i].context;
 
-		if (about->gone || !about->whole || context >= p->contexts_count)
+		if (about->gone || !(about->host || about->device ||
+		                     (about->whole && context < p->contexts_count)))
 			continue;
 		about->gone = calloc(p->contexts_count + 1u, 1);
 		if (!about->gone)
 			return false;
-		memset(about->gone + context, 1, p->contexts[context].last - context + 1u);
+		tell(p, context, about);
 	}
 	return true;
 }
 
 /* ---- the run ---- */
 
-/* The nodes that a finding's savings are asked at: where each process ends, then where the first and the last
- * iteration of each main track do. */
+/* The nodes that a finding's savings are asked at: where each track ends, then where the first and the last iteration
+ * of each main track do. */
 static uint32_t
 list_nodes(const struct bound *b, uint32_t *nodes)
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < b->study->profile->processes_count; i++)
-		nodes[count++] = plumb_path_end_of(b->path, i);
+	for (uint32_t t = 0; t < b->study->profile->tracks_count; t++)
+		nodes[count++] = plumb_path_end_of(b->path, t);
 	for (uint32_t t = 0; t < b->steps.count; t++) {
 		nodes[count] = nodes[count + 1] = PLUMB_NONE;
 		if (b->steps.tracks[t].role == PLUMB_ROLE_MAIN)
@@ -146,11 +174,37 @@ scale_of(const struct plumb_study *study, const struct plumb_profile *p)
 struct questions {
 	uint32_t *nodes, count;
 	int64_t *saved;      /* at those, of one finding */
+	int64_t *ends, *run; /* by process: when it ended, and how much sooner it would have */
 	int64_t *all;        /* by those and play */
 	unsigned char *gone; /* by context: a bit for each play */
 	struct extent *extents;
 	uint32_t extents_count;
 };
+
+/* A process ends when the last of its tracks does, without the finding's contexts perhaps another than with them. */
+static void
+measure_processes(const struct bound *b, const struct questions *q)
+{
+	const struct plumb_profile *p = b->study->profile;
+
+	for (uint32_t i = 0; i < p->processes_count; i++)
+		q->ends[i] = q->run[i] = INT64_MIN;
+	for (uint32_t t = 0; t < p->tracks_count; t++) {
+		uint32_t process = p->tracks[t].process;
+		int64_t at;
+
+		if (q->nodes[t] == PLUMB_NONE || q->saved[t] == PLUMB_UNKNOWN ||
+		    process >= p->processes_count)
+			continue;
+		at = plumb_path_at(b->path, q->nodes[t]);
+		if (at > q->ends[process])
+			q->ends[process] = at;
+		if (at - q->saved[t] > q->run[process])
+			q->run[process] = at - q->saved[t];
+	}
+	for (uint32_t i = 0; i < p->processes_count; i++)
+		q->run[i] = q->ends[i] == INT64_MIN ? PLUMB_UNKNOWN : q->ends[i] - q->run[i];
+}
 
 /* What the run saves, and a step: of several main tracks the greatest. */
 static void
@@ -158,9 +212,10 @@ measure_finding(struct bound *b, const struct plumb_path_window *w, const struct
                 uint32_t i)
 {
 	const unsigned char *gone = b->study->findings->about.items[i].gone;
-	const int64_t *steps = &q->saved[b->study->profile->processes_count];
+	const int64_t *steps = &q->saved[b->study->profile->tracks_count];
 
-	b->run[i] = join(q->extents, q->extents_count, q->saved);
+	measure_processes(b, q);
+	b->run[i] = join(q->extents, q->extents_count, q->run);
 	if (b->scale > 1)
 		b->run[i] = (int64_t)fmin((double)b->run[i] * b->scale, 9e18);
 	for (uint32_t t = 0; t < b->steps.count && plumb_path_has(w, gone); t++) {
@@ -180,13 +235,13 @@ measure_findings(struct bound *b, struct plumb_path_window *w, const struct ques
 	uint32_t contexts = b->study->profile->contexts_count, i = first, taken = 0;
 	uint32_t asked[PLUMB_PATH_PLAYS];
 
-	memset(q->gone, 0, contexts);
+	memset(q->gone, 0, contexts + 1u);
 	for (; i < b->count && taken < PLUMB_PATH_PLAYS; i++) {
 		const unsigned char *gone = b->study->findings->about.items[i].gone;
 
 		if (!gone)
 			continue;
-		for (uint32_t c = 0; c < contexts; c++)
+		for (uint32_t c = 0; c <= contexts; c++)
 			q->gone[c] |= (unsigned char)((gone[c] != 0) << taken);
 		asked[taken++] = i;
 	}
@@ -222,7 +277,7 @@ static bool
 ask(struct bound *b, struct questions *q)
 {
 	const struct plumb_profile *p = b->study->profile;
-	size_t most = (size_t)p->processes_count + 2 * (size_t)b->steps.count + 1;
+	size_t most = (size_t)p->tracks_count + 2 * (size_t)b->steps.count + 1;
 	struct plumb_path_window w;
 	struct plumb_error error;
 	int code;
@@ -232,7 +287,9 @@ ask(struct bound *b, struct questions *q)
 	q->all = calloc(most * PLUMB_PATH_PLAYS, sizeof *q->all);
 	q->gone = calloc((size_t)p->contexts_count + 1, 1);
 	q->extents = calloc((size_t)p->processes_count + 1, sizeof *q->extents);
-	if (!q->nodes || !q->saved || !q->all || !q->gone || !q->extents)
+	q->ends = calloc((size_t)p->processes_count + 1, sizeof *q->ends);
+	q->run = calloc((size_t)p->processes_count + 1, sizeof *q->run);
+	if (!q->ends || !q->run || !q->nodes || !q->saved || !q->all || !q->gone || !q->extents)
 		return false;
 	q->count = list_nodes(b, q->nodes);
 	q->extents_count = list_extents(plumb_path_profile(b->path), q->extents);
@@ -260,6 +317,8 @@ bound_run(struct bound *b)
 	free(q.all);
 	free(q.gone);
 	free(q.extents);
+	free(q.ends);
+	free(q.run);
 	return done ? 0 : PLUMB_ESYSTEM;
 }
 

@@ -39,19 +39,6 @@ enum sort { OTHER, KERNEL, COPY, COPY_FROM_HOST, MARKER };
 
 /* ---- what contexts are ---- */
 
-/* "copy pageable→device": from the host to a device? */
-static bool
-is_from_host(const char *name)
-{
-	static const char *const kinds[] = { "copy pageable\xe2\x86\x92", "copy pinned\xe2\x86\x92",
-		                             "copy host\xe2\x86\x92" };
-
-	for (size_t i = 0; name && i < sizeof kinds / sizeof *kinds; i++)
-		if (!strncmp(name, kinds[i], strlen(kinds[i])))
-			return !strcmp(name + strlen(kinds[i]), "device");
-	return false;
-}
-
 static bool
 sort_contexts(struct finder *f)
 {
@@ -67,8 +54,7 @@ sort_contexts(struct finder *f)
 		if (frame->kind == PLUMB_FRAME_KERNEL)
 			f->sorts[c] = KERNEL;
 		else if (frame->kind == PLUMB_FRAME_COPY)
-			f->sorts[c] =
-				is_from_host(plumb_text(p, frame->name)) ? COPY_FROM_HOST : COPY;
+			f->sorts[c] = plumb_copies_from_host(p, c) ? COPY_FROM_HOST : COPY;
 		else if (frame->kind == PLUMB_FRAME_SET)
 			f->sorts[c] = COPY;
 		else if (frame->kind == PLUMB_FRAME_RANGE)

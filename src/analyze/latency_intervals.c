@@ -55,6 +55,7 @@ draft(struct latency *l, const struct plumb_iteration_level *level,
 	plumb_latency_evidence(l, draft.evidence);
 	plumb_study_line_json(s, draft.evidence, key->line);
 	draft.saving_ns = plumb_latency_bound(l, filled->all.ns);
+	draft.host = true;
 	draft.confidence = 0.6;
 	l->found++;
 	return plumb_draft_end(s, &draft);

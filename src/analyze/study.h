@@ -86,7 +86,11 @@ struct plumb_draft {
 	int64_t saving_ns;           /* PLUMB_UNKNOWN at first */
 	double confidence;
 	uint32_t severity; /* 0 at first: told from the saving */
-	unsigned char *about;
+	/* What would go with the cause: */
+	unsigned char *about; /* plumb_draft_about's; */
+	bool host;            /* or all that threads do, recorded or not; */
+	bool device;          /* or all work of DEVICE_GONE, a device */
+	uint32_t device_gone;
 	FILE *evidence_out;
 	char *evidence_text;
 	size_t evidence_bytes;

@@ -153,7 +153,7 @@ tell(const struct run *r, const struct plumb_iteration_track *track,
 	plumb_path_close(&step);
 	plumb_path_step_nodes(path, track, nodes);
 	for (int i = 0; i < 2; i++) {
-		unsigned char *gone = calloc(r->profile.contexts_count, 1);
+		unsigned char *gone = calloc(r->profile.contexts_count + 1, 1);
 		int64_t saved[2 * PLUMB_PATH_PLAYS], ends[2];
 
 		gone[r->contexts[without[i]]] = 1;

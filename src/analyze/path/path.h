@@ -124,15 +124,18 @@ bool plumb_path_has(const struct plumb_path_window *window, const unsigned char 
  * Linear in the window. PLUMB_UNKNOWN: memory is out.
  */
 int64_t plumb_path_saving(struct plumb_path_window *window, const unsigned char *gone);
-/* The same for PLUMB_PATH_PLAYS sets of contexts at once: bit K of GONE is the K-th set's. How much earlier each of
- * COUNT nodes would be there without set K, into SAVED[node * PLUMB_PATH_PLAYS + K]; PLUMB_UNKNOWN for what is not
+/* The same for PLUMB_PATH_PLAYS sets of contexts at once: bit K of GONE is the K-th set's; behind the contexts GONE has
+ * one more, which stands for the time of threads between two spans. How much earlier each of COUNT nodes would be there
+ * without set K, into SAVED[node * PLUMB_PATH_PLAYS + K]; PLUMB_UNKNOWN for what is not
  * in the window. False: memory is out. */
 #define PLUMB_PATH_PLAYS 8
 bool plumb_path_savings(struct plumb_path_window *window, const unsigned char *gone,
                         const uint32_t *nodes, uint32_t count, int64_t *saved);
-/* The node that PROCESS ends with: its GPU work, or what its busiest thread does, not a thread that polls until the
- * end. PLUMB_NONE: there is none. */
-uint32_t plumb_path_end_of(const struct plumb_path *path, uint32_t process);
+/* The node that TRACK ends with; PLUMB_NONE: it has no spans, or is a thread that others of its process have more spans
+ * than, which may poll until the end. */
+uint32_t plumb_path_end_of(const struct plumb_path *path, uint32_t track);
+/* When the node was there. */
+int64_t plumb_path_at(const struct plumb_path *path, uint32_t node);
 /* The node at which the last work of TRACK that is over by END_NS, and began at START_NS or later, is over;
  * PLUMB_NONE: there is none. */
 uint32_t

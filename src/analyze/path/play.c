@@ -125,6 +125,14 @@ without(const struct plays *plays, uint32_t span)
 	                          : plays->gone[plays->window->path->profile->spans[span].context];
 }
 
+/* The plays without the time of OWNER, or of threads between two spans where it is PLUMB_NONE. */
+static unsigned
+without_time(const struct plays *plays, uint32_t owner)
+{
+	return owner == PLUMB_NONE ? plays->gone[plays->window->path->profile->contexts_count]
+	                           : without(plays, owner);
+}
+
 /* THEN becomes what node FROM and LENGTH after it allow at PLACE, where that is later: but for the plays of SKIP, and
  * without the length in those of GONE. As window.c's after(). */
 static void
@@ -166,11 +174,15 @@ play_node(const struct plays *plays, uint32_t place, struct then *then)
 		then->at[k] = INT64_MIN;
 	if (n->before != PLUMB_NONE)
 		after(plays, place, n->before, plumb_path_length_before(path, node),
-		      without(plays, n->owner), 0, then);
+		      without_time(plays, n->owner), 0, then);
 	for (uint32_t e = n->edge; e != PLUMB_NONE; e = path->edges.items[e].next) {
 		const struct plumb_path_edge *edge = &path->edges.items[e];
 
-		after(plays, place, edge->from, edge->length, without(plays, edge->owner),
+		bool thread =
+			edge->kind == PLUMB_PATH_BY_THREAD || edge->kind == PLUMB_PATH_BY_RETURN;
+
+		after(plays, place, edge->from, edge->length,
+		      thread ? without_time(plays, edge->owner) : without(plays, edge->owner),
 		      edge->kind == PLUMB_PATH_BY_SYNC ? own : 0, then);
 	}
 	delay = then->measured == INT64_MIN ? 0 : n->at - then->measured;

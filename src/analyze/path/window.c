@@ -334,29 +334,28 @@ plumb_path_last(const struct plumb_path *path, uint32_t track, int64_t start_ns,
 }
 
 uint32_t
-plumb_path_end_of(const struct plumb_path *path, uint32_t process)
+plumb_path_end_of(const struct plumb_path *path, uint32_t track)
 {
-	const struct plumb_profile *p = path->profile;
+	const struct plumb_track *t = &path->profile->tracks[track];
 	uint32_t best = PLUMB_NONE;
 
-	for (uint32_t t = path->first_track[process]; t != PLUMB_NONE; t = path->next_track[t]) {
-		bool thread = p->tracks[t].kind != PLUMB_TRACK_STREAM;
+	if (t->kind != PLUMB_TRACK_STREAM &&
+	    (t->process >= path->profile->processes_count || path->busiest[t->process] != track))
+		return PLUMB_NONE;
+	for (uint32_t i = path->first_span[track]; i < path->first_span[track + 1]; i++) {
+		uint32_t end = plumb_path_end(i);
 
-		if (thread && path->busiest[process] != t)
-			continue;
-		for (uint32_t i = path->first_span[t]; i < path->first_span[t + 1]; i++) {
-			uint32_t end = plumb_path_end(i);
-			int64_t at = path->nodes[end].at;
-
-			/* Of those that end together, as where a part is cut, what waits for the others. */
-			if (!(path->nodes[end].flags & PLUMB_PATH_LEFT_OUT) &&
-			    (best == PLUMB_NONE || at > path->nodes[best].at ||
-			     (thread && at == path->nodes[best].at &&
-			      path->nodes[best].flags & PLUMB_PATH_WORK)))
-				best = end;
-		}
+		if (!(path->nodes[end].flags & PLUMB_PATH_LEFT_OUT) &&
+		    (best == PLUMB_NONE || path->nodes[end].at > path->nodes[best].at))
+			best = end;
 	}
 	return best;
+}
+
+int64_t
+plumb_path_at(const struct plumb_path *path, uint32_t node)
+{
+	return path->nodes[node].at;
 }
 
 /* The window that SEARCH has found. */
@@ -449,12 +448,17 @@ plumb_path_open_whole(struct plumb_path *path, struct plumb_path_window *window,
 	uint32_t last = PLUMB_NONE;
 	bool found = search_works(&search);
 
-	for (uint32_t i = 0; found && i < path->profile->processes_count; i++) {
-		uint32_t end = plumb_path_end_of(path, i);
+	for (uint32_t t = 0; found && t < path->profile->tracks_count; t++) {
+		uint32_t end = plumb_path_end_of(path, t);
+		int64_t later;
 
+		if (end == PLUMB_NONE)
+			continue;
 		found = search_from(&search, end);
-		if (end != PLUMB_NONE &&
-		    (last == PLUMB_NONE || path->nodes[end].at > path->nodes[last].at))
+		later = last == PLUMB_NONE ? 1 : path->nodes[end].at - path->nodes[last].at;
+		/* Of those that end together, as where a part is cut, what waits for the others. */
+		if (later > 0 || (!later && path->nodes[last].flags & PLUMB_PATH_WORK &&
+		                  !(path->nodes[end].flags & PLUMB_PATH_WORK)))
 			last = end;
 	}
 	return open_found(&search, found, last, window, error);
