@@ -9,8 +9,8 @@
 
 #include "import/copies.h"
 #include "import/import.h"
+#include "import/nsys.h"
 #include "import/sequence.h"
-#include "import/sqlite.h"
 
 #define ENUM_MAX 16
 #define LABEL_BYTES 40
@@ -681,6 +681,17 @@ read_waits(struct reader *reader)
 	plumb_rows_close(&rows);
 }
 
+static uint32_t
+known_thread(void *own, int64_t global)
+{
+	struct reader *reader = own;
+
+	if (global == PLUMB_UNKNOWN ||
+	    plumb_trace_has_process(reader->trace, global >> 24) == PLUMB_NONE)
+		return PLUMB_NONE;
+	return thread_of(reader, global);
+}
+
 static void
 read_all(struct reader *reader)
 {
@@ -701,13 +712,14 @@ read_all(struct reader *reader)
 	read_copies(reader);
 	read_sets(reader);
 	read_waits(reader);
+	plumb_nsys_samples(&reader->sqlite, reader->trace, &reader->texts, known_thread, reader);
 	read_owners(reader);
 	plumb_sqlite_count_unused(
 		&reader->sqlite, reader->trace, "", COLUMNS("start", "timestamp", "rawTimestamp"),
 		COLUMNS("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER", "CUDNN_EVENTS",
 	                "CUBLAS_EVENTS", "NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_KERNEL",
 	                "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET",
-	                "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"));
+	                "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "COMPOSITE_EVENTS"));
 }
 
 static int

@@ -235,25 +235,35 @@ read_cell(struct reader *reader, sqlite3_stmt *select, int at, const struct plum
 
 /* ---- tables ---- */
 
-/* SELECT id, COLUMNS FROM TABLE in the order of ids. Only real tables: a view or a virtual table of
- * that name could run anything. */
+/* Only real tables: a view or a virtual table of that name could run anything. */
 static int
-prepare_select(struct reader *reader, const char *columns, sqlite3_stmt **select)
+has_table(struct reader *reader, bool *there)
 {
-	char sql[1024];
-	*select = NULL;
+	char sql[256];
+	sqlite3_stmt *select = NULL;
 	snprintf(
 		sql, sizeof sql,
 		"SELECT 1 FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name = '%s'",
 		reader->table);
-	if (sqlite3_prepare_v2(reader->db, sql, -1, select, NULL))
+	if (sqlite3_prepare_v2(reader->db, sql, -1, &select, NULL))
 		return fail_sql(reader);
-	int found = sqlite3_step(*select);
-	sqlite3_finalize(*select);
+	int found = sqlite3_step(select);
+	sqlite3_finalize(select);
+	*there = found == SQLITE_ROW;
+	return found == SQLITE_ROW || found == SQLITE_DONE ? PLUMB_OK : fail_sql(reader);
+}
+
+/* SELECT id, COLUMNS FROM TABLE in the order of ids. */
+static int
+prepare_select(struct reader *reader, const char *columns, sqlite3_stmt **select)
+{
+	char sql[1024];
+	bool there;
 	*select = NULL;
-	if (found != SQLITE_ROW && found != SQLITE_DONE)
-		return fail_sql(reader);
-	if (found == SQLITE_DONE)
+	int code = has_table(reader, &there);
+	if (code)
+		return code;
+	if (!there)
 		return plumb_fail(
 			reader->error, PLUMB_EINPUT,
 			"the profile is damaged: table %s is missing; take a copy, or run "
@@ -334,6 +344,13 @@ read_table(struct reader *reader, const struct plumb_table *table)
 	reader->row = 0;
 	if (table->since > reader->schema)
 		return PLUMB_OK;
+	if (table == &plumb_store_schema[PLUMB_TABLE_CPU_SAMPLES]) {
+		/* Schema 3 had none at first. Sums have no moments. */
+		bool there = false;
+		int asked = reader->part == TOTALS ? PLUMB_OK : has_table(reader, &there);
+		if (asked || !there)
+			return asked;
+	}
 	join_columns(table, reader->schema, columns, sizeof columns);
 	sqlite3_stmt *select;
 	int code = prepare_select(reader, columns, &select);
@@ -482,6 +499,16 @@ check_rows(struct reader *reader)
 		reader->row = i;
 		if (isnan(profile->clocks[i].slope))
 			return damaged(reader, "no slope");
+	}
+	reader->table = "cpu_samples";
+	for (uint32_t i = 0; i < profile->cpu_samples_count; i++) {
+		const struct plumb_cpu_sample *s = &profile->cpu_samples[i];
+		reader->row = i;
+		if (s->ns < 0)
+			return damaged(reader, "an impossible time");
+		if (i && (s->track < s[-1].track ||
+		          (s->track == s[-1].track && s->at_ns < s[-1].at_ns)))
+			return damaged(reader, "a sample out of order");
 	}
 	return PLUMB_OK;
 }

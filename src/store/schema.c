@@ -300,6 +300,15 @@ static const struct plumb_column wait_columns[] = {
 };
 #undef ROW
 
+#define ROW struct plumb_cpu_sample
+static const struct plumb_column cpu_sample_columns[] = {
+	ID("track", track, TRACKS),
+	ID("context", context, CONTEXTS),
+	CELL("at_ns", NUMBER, at_ns),
+	CELL("cpu_ns", NUMBER, ns),
+};
+#undef ROW
+
 #define TABLE(number, name, columns, type, field) TABLE_SINCE(number, name, columns, type, field, 1)
 #define TABLE_SINCE(number, name, columns, type, field, schema)                                    \
 	[PLUMB_TABLE_##number] = { name,                                                           \
@@ -333,4 +342,6 @@ const struct plumb_table plumb_store_schema[PLUMB_TABLES] = {
 	TABLE_SINCE(DEVICE_PROCESSES, "device_processes", device_process_columns,
 	            struct plumb_device_process, device_processes, 2),
 	TABLE_SINCE(WAITS, "waits", wait_columns, struct plumb_wait, waits, 3),
+	TABLE_SINCE(CPU_SAMPLES, "cpu_samples", cpu_sample_columns, struct plumb_cpu_sample,
+	            cpu_samples, 3),
 };

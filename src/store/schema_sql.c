@@ -81,6 +81,10 @@ const char plumb_store_tables_sql[] =
 	"CREATE TABLE waits(id INTEGER PRIMARY KEY, track INTEGER NOT NULL REFERENCES tracks,"
 	" awaited INTEGER REFERENCES tracks, device INTEGER REFERENCES devices,"
 	" call INTEGER NOT NULL, after INTEGER NOT NULL);"
+	"CREATE TABLE cpu_samples(id INTEGER PRIMARY KEY,"
+	" track INTEGER NOT NULL REFERENCES tracks,"
+	" context INTEGER NOT NULL REFERENCES contexts,"
+	" at_ns INTEGER NOT NULL, cpu_ns INTEGER NOT NULL);"
 
 	"CREATE TABLE totals(id INTEGER PRIMARY KEY,"
 	" metric INTEGER NOT NULL REFERENCES metrics, track INTEGER REFERENCES tracks,"

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/sort.h"
 #include "model/intervals.h"
 
 /* ---- marks ---- */
@@ -36,14 +37,6 @@ choose_mark(const struct plumb_profile *p, const struct plumb_marks *marks, uint
 	return best;
 }
 
-static int
-by_number(const void *x, const void *y)
-{
-	const int64_t *a = x, *b = y;
-
-	return (*a > *b) - (*a < *b);
-}
-
 /* When each iteration's first kernel was launched, ascending. */
 static void
 find_begins(const struct plumb_moments *m, const struct plumb_iteration_level *level,
@@ -61,7 +54,7 @@ find_begins(const struct plumb_moments *m, const struct plumb_iteration_level *l
 		begins[i] = call == PLUMB_NONE ? level->items[i].start_ns
 		                               : m->profile->spans[call].start_ns;
 	}
-	qsort(begins, level->count, sizeof *begins, by_number);
+	plumb_sort_numbers(begins, level->count);
 }
 
 static void
@@ -107,7 +100,7 @@ plumb_marked_find(const struct plumb_moments *m, const struct plumb_iteration_le
 		if (marks->items[i].frame == marked->frame)
 			starts[n++] = marks->items[i].start_ns;
 	if (starts) {
-		qsort(starts, n, sizeof *starts, by_number);
+		plumb_sort_numbers(starts, n);
 		find_begins(m, level, begins);
 		count_agreeing(starts, n, begins, level->count, marked);
 	}
