@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/steps/tracks.h"
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -16,12 +17,20 @@ enum type { COMMUNICATION, COMPUTATION, NO_COMPUTATION, TYPES };
 
 typedef PLUMB_VEC(struct plumb_interval_ns) intervals; /* in µs */
 
+/* Of the calls with a correlation, which a file may give to any number, the one that began first. */
+struct call {
+	uint64_t correlation;
+	int64_t start_ns;
+};
+
 struct trace {
 	const struct plumb_profile *profile;
+	const struct plumb_track_index *index;
 	uint32_t process;
 	int64_t limit; /* launches from here on do not count, µs; INT64_MAX: all do */
 	bool only_launched;
-	struct plumb_map calls; /* correlation → span */
+	PLUMB_VEC(struct call) calls;
+	struct plumb_map call_of; /* correlation → its place among them */
 	intervals of_type[TYPES], all;
 };
 
@@ -58,6 +67,32 @@ type_of(const struct plumb_profile *p, uint32_t context)
 
 /* ---- the last step ---- */
 
+/* The span from I on that is of the process: I itself, or the first one of its next track; else there are no more. */
+static uint32_t
+own(const struct trace *trace, uint32_t i)
+{
+	const struct plumb_profile *p = trace->profile;
+	uint32_t low = 0, high;
+	const uint32_t *tracks =
+		plumb_track_group(&trace->index->of_process, trace->process, &high);
+
+	if (i >= p->spans_count || p->tracks[p->spans[i].track].process == trace->process)
+		return i;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (tracks[middle] < p->spans[i].track)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	plumb_track_group(&trace->index->of_process, trace->process, &high);
+	while (low < high &&
+	       trace->index->first_span[tracks[low]] == trace->index->first_span[tracks[low] + 1])
+		low++;
+	return low < high ? trace->index->first_span[tracks[low]] : p->spans_count;
+}
+
 /* When launches stop to count. */
 static void
 find_limit(struct trace *trace, bool include_last)
@@ -65,13 +100,12 @@ find_limit(struct trace *trace, bool include_last)
 	const struct plumb_profile *p = trace->profile;
 	int64_t last_start = INT64_MIN, last_end = INT64_MIN;
 	uint32_t steps = 0;
-	for (uint32_t i = 0; i < p->spans_count; i++) {
+	for (uint32_t i = own(trace, 0); i < p->spans_count; i = own(trace, i + 1)) {
 		const struct plumb_span *span = &p->spans[i];
 		const struct plumb_frame *frame = plumb_context_frame(p, span->context);
 		const char *name =
 			frame->kind == PLUMB_FRAME_RANGE ? plumb_text(p, frame->name) : NULL;
-		if (!name || strcmp(name, "ProfilerStep") ||
-		    p->tracks[span->track].process != trace->process)
+		if (!name || strcmp(name, "ProfilerStep"))
 			continue;
 		steps++;
 		if (ceil_us(span->start_ns) > last_start)
@@ -83,38 +117,62 @@ find_limit(struct trace *trace, bool include_last)
 	trace->limit = steps < 2 ? INT64_MAX : include_last ? last_end + 1 : last_start;
 }
 
+static struct call *
+call_of(const struct trace *trace, uint64_t correlation)
+{
+	struct plumb_map_cursor at;
+	uint32_t i = plumb_map_first(&trace->call_of, plumb_hash_mix(correlation, 0), &at);
+
+	while (i != PLUMB_MAP_NONE && trace->calls.items[i].correlation != correlation)
+		i = plumb_map_next(&trace->call_of, &at);
+	return i == PLUMB_MAP_NONE ? NULL : &trace->calls.items[i];
+}
+
+static int
+add_call(struct trace *trace, const struct plumb_span *span)
+{
+	struct call *call = call_of(trace, span->correlation);
+
+	if (call) {
+		if (span->start_ns < call->start_ns)
+			call->start_ns = span->start_ns;
+		return 0;
+	}
+	call = plumb_vec_add(&trace->calls);
+	if (!call)
+		return PLUMB_ESYSTEM;
+	*call = (struct call){ span->correlation, span->start_ns };
+	return plumb_map_add(&trace->call_of, plumb_hash_mix(span->correlation, 0),
+	                     trace->calls.count - 1) < 0
+	               ? PLUMB_ESYSTEM
+	               : 0;
+}
+
 static int
 find_calls(struct trace *trace)
 {
 	const struct plumb_profile *p = trace->profile;
-	for (uint32_t i = 0; i < p->spans_count; i++) {
+	int code = 0;
+
+	for (uint32_t i = own(trace, 0); !code && i < p->spans_count; i = own(trace, i + 1)) {
 		const struct plumb_span *span = &p->spans[i];
-		const struct plumb_track *track = &p->tracks[span->track];
-		if (span->correlation && track->kind == PLUMB_TRACK_THREAD &&
-		    track->process == trace->process &&
-		    plumb_map_add(&trace->calls, plumb_hash_mix(span->correlation, 0), i) < 0)
-			return PLUMB_ESYSTEM;
+
+		if (span->correlation && p->tracks[span->track].kind == PLUMB_TRACK_THREAD)
+			code = add_call(trace, span);
 	}
-	return 0;
+	return code;
 }
 
 /* Was it launched in time? */
 static bool
 counts(const struct trace *trace, const struct plumb_span *work)
 {
-	struct plumb_map_cursor at;
+	const struct call *call;
+
 	if (!trace->only_launched)
 		return true;
-	if (!work->correlation)
-		return false;
-	for (uint32_t i = plumb_map_first(&trace->calls, plumb_hash_mix(work->correlation, 0), &at);
-	     i != PLUMB_MAP_NONE; i = plumb_map_next(&trace->calls, &at)) {
-		const struct plumb_span *call = &trace->profile->spans[i];
-		if (call->correlation == work->correlation &&
-		    ceil_us(call->start_ns) < trace->limit)
-			return true;
-	}
-	return false;
+	call = work->correlation ? call_of(trace, work->correlation) : NULL;
+	return call && ceil_us(call->start_ns) < trace->limit;
 }
 
 /* ---- sums ---- */
@@ -168,11 +226,9 @@ sum_up(struct trace *trace, struct plumb_hta *hta)
 {
 	const struct plumb_profile *p = trace->profile;
 	int64_t first = INT64_MAX, last = INT64_MIN, busy, communication;
-	for (uint32_t i = 0; i < p->spans_count; i++) {
+	for (uint32_t i = own(trace, 0); i < p->spans_count; i = own(trace, i + 1)) {
 		const struct plumb_span *span = &p->spans[i];
-		const struct plumb_track *track = &p->tracks[span->track];
-		if (track->kind != PLUMB_TRACK_STREAM || track->process != trace->process ||
-		    !counts(trace, span))
+		if (p->tracks[span->track].kind != PLUMB_TRACK_STREAM || !counts(trace, span))
 			continue;
 		if (take(trace, span) < 0)
 			return PLUMB_ESYSTEM;
@@ -201,19 +257,24 @@ plumb_hta_find(const struct plumb_profile *p, bool include_last, struct plumb_ht
 {
 	*count = 0;
 	*items = calloc(p->processes_count + 1u, sizeof **items);
-	int code = *items ? 0 : PLUMB_ESYSTEM;
+	struct plumb_track_index index;
+	int code = plumb_track_index_new(p, &index);
+	if (!*items)
+		code = PLUMB_ESYSTEM;
 	for (uint32_t i = 0; i < p->processes_count && code >= 0; i++) {
-		struct trace trace = { .profile = p, .process = i };
+		struct trace trace = { .profile = p, .index = &index, .process = i };
 		find_limit(&trace, include_last);
 		code = find_calls(&trace);
 		if (!code)
 			code = sum_up(&trace, &(*items)[*count]);
 		*count += code == 1;
-		plumb_map_free(&trace.calls);
+		plumb_vec_free(&trace.calls);
+		plumb_map_free(&trace.call_of);
 		for (int t = 0; t < TYPES; t++)
 			plumb_vec_free(&trace.of_type[t]);
 		plumb_vec_free(&trace.all);
 	}
+	plumb_track_index_free(&index);
 	if (code >= 0 && *count)
 		return 0;
 	free(*items);

@@ -671,7 +671,7 @@ read_spans(struct reader *reader)
 	sqlite3_finalize(select);
 	plumb_chunk_coder_free(coder);
 	free(spare);
-	if (!code && (plumb_order_work(&profile->work, profile->work_count, profile->tracks) ||
+	if (!code && (plumb_order_work(profile->work, profile->work_count, profile->tracks) ||
 	              plumb_order_spans(profile->spans, profile->spans_count)))
 		code = no_memory(reader);
 	return code;

@@ -20,6 +20,7 @@ enum { PERIOD = 100 };
 struct scene {
 	struct plumb_builder *builder;
 	struct plumb_profile profile;
+	struct plumb_moments_shared shared;
 	struct plumb_moments moments;
 	struct plumb_step_rows rows;
 	uint32_t *user_of;
@@ -113,7 +114,8 @@ finish(struct scene *s)
 		if (file && !strcmp(file, "train.py"))
 			s->user_of[c] = p->contexts[c].frame;
 	}
-	assert_int_equal(plumb_moments_new(p, s->user_of, s->device, s->process, &s->moments), 0);
+	assert_int_equal(plumb_moments_share(p, s->user_of, &s->shared), 0);
+	assert_int_equal(plumb_moments_new(&s->shared, s->device, s->process, &s->moments), 0);
 }
 
 /* What the thread did from FROM to TO, all of which is told. */
@@ -160,6 +162,7 @@ static void
 done(struct scene *s)
 {
 	plumb_moments_free(&s->moments);
+	plumb_moments_unshare(&s->shared);
 	plumb_vec_free(&s->rows);
 	plumb_profile_free(&s->profile);
 	plumb_builder_free(s->builder);

@@ -74,15 +74,14 @@ add_gate(struct plumb_path *path, const struct member *members, uint32_t count)
 	gate->before = gate->edge = PLUMB_NONE;
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t begin = plumb_path_begin(members[i].span);
-		struct plumb_path_edge *edge = plumb_vec_add(&path->edges);
+		struct plumb_path_edge edge = { .from = begin,
+			                        .owner = PLUMB_NONE,
+			                        .kind = PLUMB_PATH_BY_PEER };
 
-		if (!edge)
+		if (!plumb_path_add_edge(path, gate, number, edge))
 			return false;
 		if (path->nodes[begin].at > gate->at)
 			gate->at = path->nodes[begin].at;
-		*edge = (struct plumb_path_edge){ 0, begin, gate->edge, PLUMB_NONE,
-			                          PLUMB_PATH_BY_PEER };
-		gate->edge = path->edges.count - 1;
 		path->nodes[plumb_path_end(members[i].span)].before = number;
 	}
 	path->facts.collectives++;

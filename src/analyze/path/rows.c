@@ -72,22 +72,24 @@ plumb_path_row_contexts(const struct plumb_profile *p, const uint32_t *user_of,
 		contexts[c] = p->contexts[c].frame == row->frame && user_of[c] == row->user;
 }
 
+static bool
+tally(void *data, const struct plumb_path_segment *segment)
+{
+	struct tally *t = data;
+	struct plumb_path_row row = row_of(t, segment);
+
+	return row.kind == PLUMB_PATH_LAUNCH || row.kind == PLUMB_PATH_GAP ||
+	       row.kind == PLUMB_PATH_UNKNOWN || add(t, &row);
+}
+
 int
 plumb_path_rows(const struct plumb_path_window *window, const uint32_t *user_of,
                 struct plumb_path_row *rows, int most)
 {
 	struct tally t = { .window = window, .user_of = user_of };
-	bool done = true;
 	int count = PLUMB_ESYSTEM;
 
-	for (uint32_t i = 0; done && i < window->count; i++) {
-		struct plumb_path_row row = row_of(&t, &window->segments[i]);
-
-		if (row.kind != PLUMB_PATH_LAUNCH && row.kind != PLUMB_PATH_GAP &&
-		    row.kind != PLUMB_PATH_UNKNOWN)
-			done = add(&t, &row);
-	}
-	if (done) {
+	if (plumb_path_walk(window, tally, &t)) {
 		if (t.rows.count)
 			qsort(t.rows.items, t.rows.count, sizeof *t.rows.items, longest_first);
 		for (count = 0; count < most && (uint32_t)count < t.rows.count; count++)

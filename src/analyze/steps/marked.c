@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "analyze/steps/marks.h"
 #include "base/sort.h"
 #include "model/intervals.h"
 
@@ -50,7 +49,7 @@ find_begins(const struct plumb_moments *m, const struct plumb_iteration_level *l
 		       m->ops[op + 1].start_ns == level->items[i].start_ns)
 			op++;
 		call = op < m->ops_count
-		               ? plumb_launch_of(&m->launches, m->process, m->ops[op].correlation)
+		               ? plumb_launch_of(m->launches, m->process, m->ops[op].correlation)
 		               : PLUMB_NONE;
 		begins[i] = call == PLUMB_NONE ? level->items[i].start_ns
 		                               : m->profile->spans[call].start_ns;
@@ -85,27 +84,26 @@ plumb_marked_find(const struct plumb_moments *m, const struct plumb_iteration_le
                   struct plumb_marked *marked)
 {
 	const struct plumb_profile *p = m->profile;
-	struct plumb_marks marks = { 0 };
+	const struct plumb_marks *marks = plumb_track_index_marks(&m->shared->tracks, m->process);
 	uint32_t *counts = calloc((size_t)p->frames_count + 1, sizeof *counts), n = 0;
 	int64_t *starts = NULL, *begins = malloc(((size_t)level->count + 1) * sizeof *begins);
-	int code = counts && begins ? plumb_marks_find(p, m->process, &marks) : PLUMB_ESYSTEM;
+	int code = counts && begins && marks ? 0 : PLUMB_ESYSTEM;
 
 	*marked = (struct plumb_marked){ .frame = PLUMB_NONE };
 	if (!code && level->count)
-		marked->frame = choose_mark(p, &marks, level->count, counts);
+		marked->frame = choose_mark(p, marks, level->count, counts);
 	if (marked->frame != PLUMB_NONE) {
 		starts = malloc(((size_t)counts[marked->frame] + 1) * sizeof *starts);
 		code = starts ? 0 : PLUMB_ESYSTEM;
 	}
-	for (uint32_t i = 0; starts && i < marks.count; i++)
-		if (marks.items[i].frame == marked->frame)
-			starts[n++] = marks.items[i].start_ns;
+	for (uint32_t i = 0; starts && i < marks->count; i++)
+		if (marks->items[i].frame == marked->frame)
+			starts[n++] = marks->items[i].start_ns;
 	if (starts) {
 		plumb_sort_numbers(starts, n);
 		find_begins(m, level, begins);
 		count_agreeing(starts, n, begins, level->count, marked);
 	}
-	plumb_vec_free(&marks);
 	free(counts);
 	free(starts);
 	free(begins);

@@ -15,9 +15,8 @@ struct plumb_marks {
 	uint32_t count, capacity;
 };
 
-/* Those of PROCESS: another rank marks its own steps. For plumb_vec_free in any case. PLUMB_ESYSTEM: memory
- * is out. */
-int plumb_marks_find(const struct plumb_profile *profile, uint32_t process,
-                     struct plumb_marks *marks) PLUMB_MUST_CHECK;
+/* Adds those of PROFILE's spans from FIRST until END. PLUMB_ESYSTEM: memory is out. */
+int plumb_marks_add(const struct plumb_profile *profile, uint32_t first, uint32_t end,
+                    struct plumb_marks *marks) PLUMB_MUST_CHECK;
 
 #endif

@@ -31,10 +31,10 @@ key_of(struct plumb_moments *line, const struct plumb_cpu_sample *sample)
 
 	key.copies = false;
 	if (key.line == key.frame)
-		key.line = line->sampled_as[key.line];
-	key.frame = line->sampled_as[key.frame];
-	if (key.line == PLUMB_NONE && line->outer_of[key.context] != key.frame)
-		key.before = line->outer_of[key.context];
+		key.line = line->shared->sampled_as[key.line];
+	key.frame = line->shared->sampled_as[key.frame];
+	if (key.line == PLUMB_NONE && line->shared->outer_of[key.context] != key.frame)
+		key.before = line->shared->outer_of[key.context];
 	return plumb_moments_key(line, &key);
 }
 
@@ -97,23 +97,39 @@ find_functions(struct plumb_moments *line)
 	int64_t *ns = calloc((size_t)p->frames_count + 1, sizeof *ns);
 	bool done;
 
-	line->sampled_as = malloc(((size_t)p->frames_count + 1) * sizeof *line->sampled_as);
-	done = order && ns && line->sampled_as;
+	line->shared->sampled_as =
+		malloc(((size_t)p->frames_count + 1) * sizeof *line->shared->sampled_as);
+	done = order && ns && line->shared->sampled_as;
 	for (uint32_t i = 0; done && i < p->cpu_samples_count; i++) {
 		uint32_t frame = p->contexts[p->cpu_samples[i].context].frame;
 
 		ns[frame] = plus(ns[frame], p->cpu_samples[i].ns);
 	}
 	for (uint32_t f = 0; done && f < p->frames_count; f++) {
-		line->sampled_as[f] = f;
+		line->shared->sampled_as[f] = f;
 		if (p->frames[f].kind == PLUMB_FRAME_PYTHON)
 			order[count++] = f;
 	}
 	if (done)
-		choose_lines(p, order, count, ns, line->sampled_as);
+		choose_lines(p, order, count, ns, line->shared->sampled_as);
 	free(order);
 	free(ns);
 	return done;
+}
+
+/* What is known of THREAD, one of the few that work for a device; NULL: memory is out. */
+static struct plumb_sampled *
+sampled_of(struct plumb_moments *line, uint32_t thread)
+{
+	struct plumb_sampled *added;
+
+	for (uint32_t i = 0; i < line->sampled.count; i++)
+		if (line->sampled.items[i].thread == thread)
+			return &line->sampled.items[i];
+	added = plumb_vec_add(&line->sampled);
+	if (added)
+		added->thread = thread;
+	return added;
 }
 
 /* ---- stretches that are short ---- */
@@ -149,7 +165,7 @@ static bool
 pool_piece(struct plumb_moments *line, uint32_t thread, const struct plumb_piece *piece,
            const struct plumb_step_key *key)
 {
-	struct plumb_sampled *own = &line->sampled[thread];
+	struct plumb_sampled *own = sampled_of(line, thread);
 	struct range range = samples_of(line->profile, thread, piece->start_ns, piece->end_ns);
 	uint32_t gap = plumb_moments_key(line, key);
 
@@ -190,17 +206,17 @@ average(const struct range *range)
 static bool
 prepare(struct plumb_moments *line, uint32_t thread)
 {
-	struct plumb_sampled *own = &line->sampled[thread];
+	struct plumb_sampled *own = sampled_of(line, thread);
 	struct range all = samples_of(line->profile, thread, INT64_MIN, PLUMB_TIME_MOST);
 	const struct plumb_pieces *pieces;
 
-	if (own->ready)
-		return true;
+	if (!own || own->ready)
+		return own;
 	own->ready = true;
 	own->period = average(&all);
 	if (!own->period)
 		return true;
-	if (!line->sampled_as && !find_functions(line))
+	if (!line->shared->sampled_as && !find_functions(line))
 		return false;
 	pieces = plumb_moments_pieces(line, thread);
 	for (uint32_t i = 0; pieces && i < pieces->count; i++) {
@@ -221,7 +237,7 @@ static bool
 share_of_kind(struct plumb_moments *line, uint32_t thread, const struct plumb_step_key *gap,
               struct shares *shares)
 {
-	const struct plumb_sampled *own = &line->sampled[thread];
+	const struct plumb_sampled *own = sampled_of(line, thread);
 	uint32_t key = plumb_moments_key(line, gap), low = 0, high = own->pool.count;
 
 	if (key == PLUMB_NONE)
@@ -323,13 +339,15 @@ plumb_samples_fill(struct plumb_moments *line, uint32_t thread, const struct plu
                    int64_t start, int64_t end, int64_t from, int64_t to,
                    struct plumb_step_rows *rows)
 {
-	const struct plumb_sampled *own = &line->sampled[thread];
+	const struct plumb_sampled *own;
 	struct shares shares = { 0 };
 	bool done = prepare(line, thread);
-	int64_t wide = LONG * own->period;
+	int64_t wide;
 
+	own = done ? sampled_of(line, thread) : NULL;
 	if (!done || !own->period)
 		return done && add(rows, plumb_moments_key(line, gap), to - from, 0);
+	wide = LONG * own->period;
 	if (end - start < wide) {
 		done = share_of_kind(line, thread, gap, &shares);
 	} else if (to - from < wide) {
@@ -353,12 +371,9 @@ plumb_samples_fill(struct plumb_moments *line, uint32_t thread, const struct plu
 void
 plumb_samples_free(struct plumb_moments *line)
 {
-	for (uint32_t t = 0; line->sampled && t < line->profile->tracks_count; t++) {
-		plumb_vec_free(&line->sampled[t].pool);
-		plumb_vec_free(&line->sampled[t].lengths);
+	for (uint32_t i = 0; i < line->sampled.count; i++) {
+		plumb_vec_free(&line->sampled.items[i].pool);
+		plumb_vec_free(&line->sampled.items[i].lengths);
 	}
-	free(line->sampled);
-	free(line->sampled_as);
-	line->sampled = NULL;
-	line->sampled_as = NULL;
+	plumb_vec_free(&line->sampled);
 }

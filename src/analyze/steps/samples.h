@@ -21,6 +21,7 @@ struct plumb_pooled {
 };
 
 struct plumb_sampled {
+	uint32_t thread;
 	bool ready;
 	int64_t period; /* CPU time of a sample on average; 0: the thread has none */
 	struct {
