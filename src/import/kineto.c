@@ -104,7 +104,7 @@ struct reader {
 	bool has_uuids;
 	int64_t counts[16]; /* by enum category, of what is not taken */
 	PLUMB_VEC(struct flow_end) flows;
-	char steps[400];
+	struct plumb_kineto_steps steps;
 };
 
 /* ---- arguments ---- */
@@ -341,22 +341,6 @@ python_frame(struct reader *reader, struct plumb_slice name)
 	return plumb_trace_frame(reader->trace, PLUMB_FRAME_PYTHON, name);
 }
 
-/* "ProfilerStep#12": all steps are one context; their numbers are a fact about the run. */
-static uint32_t
-annotation_frame(struct reader *reader, struct plumb_slice name)
-{
-	static const char step[] = "ProfilerStep#";
-	if (!plumb_slice_begins(name, step) || name.bytes > sizeof step + 18)
-		return plumb_trace_frame(reader->trace, PLUMB_FRAME_RANGE, name);
-	size_t used = strlen(reader->steps);
-	if (used + name.bytes < sizeof reader->steps)
-		snprintf(reader->steps + used, sizeof reader->steps - used, "%s%.*s",
-		         used ? " " : "", (int)(name.bytes - (sizeof step - 1)),
-		         name.at + sizeof step - 1);
-	name.bytes = sizeof step - 2;
-	return plumb_trace_frame(reader->trace, PLUMB_FRAME_RANGE, name);
-}
-
 /* ORDINAL of the process with the number PID (PLUMB_UNKNOWN: the first). */
 static uint32_t
 device_of(struct reader *reader, int64_t pid, uint32_t process, int64_t ordinal)
@@ -426,7 +410,7 @@ take_host(struct reader *reader, enum category category, const struct plumb_chro
 	if (category == PYTHON)
 		frame = python_frame(reader, name);
 	else if (category == ANNOTATION)
-		frame = annotation_frame(reader, name);
+		frame = plumb_kineto_annotation(trace, &reader->steps, name);
 	else if (category == NATIVE)
 		frame = plumb_trace_frame(trace, PLUMB_FRAME_NATIVE, name);
 	else
@@ -767,12 +751,11 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 		plumb_chrome_give_names(&reader->chrome);
 		plumb_trace_count(trace, PLUMB_FATE_REPEATED, "gpu_user_annotation",
 		                  reader->counts[REPEATED]);
-		plumb_trace_environment(trace, "profiler.steps",
-		                        (struct plumb_slice){ *reader->steps ? reader->steps : NULL,
-		                                              strlen(reader->steps) });
+		plumb_kineto_steps_tell(trace, &reader->steps, reader->process);
 	}
 	plumb_chrome_free(&reader->chrome);
 	plumb_vec_free(&reader->flows);
+	plumb_vec_free(&reader->steps);
 	free(reader);
 	return code;
 }

@@ -1,9 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PyTorch's profiler: kineto.c reads the file, kineto_sync.c its synchronisation. Private to the two. */
+/* PyTorch's profiler: kineto.c reads the file, kineto_sync.c its synchronisation, kineto_steps.c the numbers of its
+ * steps. Private to these. */
 #ifndef PLUMB_IMPORT_KINETO_H
 #define PLUMB_IMPORT_KINETO_H
 
+#include "base/vec.h"
 #include "import/chrome_event.h"
+
+/* Numbers of ProfilerStep; zero it to start, and plumb_vec_free it. */
+struct plumb_kineto_steps {
+	int64_t *items;
+	uint32_t count, capacity;
+};
+/* The frame of an annotation. "ProfilerStep#12": all steps are one context; their numbers go into STEPS. */
+uint32_t plumb_kineto_annotation(struct plumb_trace *trace, struct plumb_kineto_steps *steps,
+                                 struct plumb_slice name);
+/* They become a fact about PROCESS. */
+void plumb_kineto_steps_tell(struct plumb_trace *trace, struct plumb_kineto_steps *steps,
+                             uint32_t process);
 
 /* Is KEY, an argument's, one of theirs? Then its value is read: the event's stream, and its call. */
 bool plumb_kineto_sync_key(struct plumb_pull *pull, struct plumb_slice key, int64_t *awaited,

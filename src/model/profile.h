@@ -155,6 +155,9 @@ struct plumb_ledger_row {
 	int64_t count;
 };
 
+/* The numbers of a process' ProfilerStep ranges, as the importers that cut them off keep them: "2 3 4", "2..4". */
+#define PLUMB_PROFILER_STEPS "profiler.steps"
+
 struct plumb_environment_row {
 	uint32_t process; /* PLUMB_NONE: the run */
 	uint32_t key, value;

@@ -26,7 +26,8 @@ host_of(const struct plumb_profile *p, const struct plumb_iterations *found,
 /* The main tracks of different devices, or of processes with different ranks. */
 static int
 find_ranks(const struct plumb_profile *p, const struct plumb_iterations *found,
-           struct plumb_moments *const *moments, struct plumb_rank_match *match)
+           struct plumb_moments *const *moments, const struct plumb_marked *marked,
+           struct plumb_rank_match *match)
 {
 	match->ranks = calloc((size_t)found->count + 1, sizeof *match->ranks);
 	if (!match->ranks)
@@ -44,8 +45,9 @@ find_ranks(const struct plumb_profile *p, const struct plumb_iterations *found,
 			                : track->device !=
 			                          found->tracks[match->ranks[r].place].device;
 		if (other)
-			match->ranks[match->rank_count++] =
-				(struct plumb_matched_rank){ t, rank, 0, 0, 0, 0 };
+			match->ranks[match->rank_count++] = (struct plumb_matched_rank){
+				.place = t, .rank = rank, .numbers = marked[t].numbers
+			};
 	}
 	return 0;
 }
@@ -122,25 +124,38 @@ have_marks(const struct plumb_rank_match *match, const struct plumb_marked *mark
 	for (uint32_t r = 0; r < match->rank_count; r++) {
 		const struct plumb_marked *own = &marked[match->ranks[r].place];
 
-		if (own->frame == PLUMB_NONE || own->frame != marked[match->ranks[0].place].frame ||
+		if (own->frame == PLUMB_NONE ||
+		    strcmp(own->name, marked[match->ranks[0].place].name) != 0 ||
 		    own->agree < own->steps)
 			return false;
 	}
 	return true;
 }
 
-/* first of each rank, and how many iterations all of them have. */
-static void
-align(const struct plumb_profile *p, const struct plumb_iterations *found,
-      const struct plumb_marked *marked, struct plumb_rank_match *match)
+/* Do all ranks number their steps alike? */
+static bool
+have_numbers(const struct plumb_rank_match *match, const struct plumb_marked *marked)
+{
+	for (uint32_t r = 0; r < match->rank_count; r++) {
+		const struct plumb_marked *own = &marked[match->ranks[r].place];
+
+		if (!own->numbers ||
+		    strcmp(own->numbered, marked[match->ranks[0].place].numbered) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* How ranks are matched that have no numbers; first of each rank, and how many iterations all of them have. */
+static uint32_t
+align(const struct plumb_iterations *found, const struct plumb_marked *marked,
+      struct plumb_rank_match *match)
 {
 	int64_t before = 0, after = INT64_MAX;
 
-	match->matched = PLUMB_MATCHED_BY_TIME;
-	for (uint32_t r = 1; r < match->rank_count; r++)
-		if (!have_common_clock(p, found, &match->ranks[0], &match->ranks[r]))
-			match->matched = have_marks(match, marked) ? PLUMB_MATCHED_BY_MARK
-			                                           : PLUMB_MATCHED_BY_INDEX;
+	match->matched = match->common_clock         ? PLUMB_MATCHED_BY_TIME
+	                 : have_marks(match, marked) ? PLUMB_MATCHED_BY_MARK
+	                                             : PLUMB_MATCHED_BY_INDEX;
 	for (uint32_t r = 0; r < match->rank_count; r++) {
 		struct plumb_matched_rank *rank = &match->ranks[r];
 
@@ -161,7 +176,100 @@ align(const struct plumb_profile *p, const struct plumb_iterations *found,
 		if (left < after)
 			after = left;
 	}
-	match->count = after > 0 && after < INT64_MAX ? (uint32_t)after : 0;
+	return after > 0 && after < INT64_MAX ? (uint32_t)after : 0;
+}
+
+/* The iteration from *AT on that the program gives NUMBER, or PLUMB_NONE; numbers ascend, but for unknown ones. */
+static uint32_t
+numbered(const struct plumb_iterations *found, const struct plumb_matched_rank *rank,
+         int64_t number, uint32_t *at)
+{
+	uint32_t count = level_of(found, rank)->count;
+
+	while (*at < count && (rank->numbers[*at] == PLUMB_UNKNOWN || rank->numbers[*at] < number))
+		(*at)++;
+	return *at < count && rank->numbers[*at] == number ? *at : PLUMB_NONE;
+}
+
+/* The steps that all ranks have, into each; AT is room for a number of each rank. */
+static uint32_t
+match_steps(const struct plumb_iterations *found, struct plumb_rank_match *match, uint32_t *at)
+{
+	const struct plumb_matched_rank *own = &match->ranks[0];
+	uint32_t count = 0, all = level_of(found, own)->count;
+
+	for (uint32_t i = 0; i < all; i++) {
+		struct plumb_rank_iteration *each = &match->each[(size_t)count * match->rank_count];
+		bool everywhere = own->numbers[i] != PLUMB_UNKNOWN;
+
+		each[0].iteration = i;
+		for (uint32_t r = 1; everywhere && r < match->rank_count; r++) {
+			each[r].iteration =
+				numbered(found, &match->ranks[r], own->numbers[i], &at[r]);
+			everywhere = each[r].iteration != PLUMB_NONE;
+		}
+		if (everywhere)
+			match->items[count++].step = own->numbers[i];
+	}
+	return count;
+}
+
+static void
+match_in_order(struct plumb_rank_match *match)
+{
+	for (uint32_t k = 0; k < match->count; k++) {
+		match->items[k].step = PLUMB_UNKNOWN;
+		for (uint32_t r = 0; r < match->rank_count; r++)
+			match->each[(size_t)k * match->rank_count + r].iteration =
+				(uint32_t)(match->ranks[r].first + k);
+	}
+}
+
+/* Iterations that are in no item. */
+static int
+find_left_out(const struct plumb_iterations *found, struct plumb_rank_match *match)
+{
+	for (uint32_t r = 0; r < match->rank_count; r++) {
+		uint32_t count = level_of(found, &match->ranks[r])->count;
+
+		for (uint32_t i = 0, k = 0; i < count; i++) {
+			while (k < match->count && plumb_rank_of(match, k, r)->iteration < i)
+				k++;
+			if (k < match->count && plumb_rank_of(match, k, r)->iteration == i)
+				continue;
+			struct plumb_left_out *out = plumb_vec_add(&match->left_out);
+			if (!out)
+				return PLUMB_ESYSTEM;
+			*out = (struct plumb_left_out){ r, i };
+		}
+	}
+	return 0;
+}
+
+/* Which iteration of each rank belongs to which item. AT is room for a number of each rank. */
+static int
+match_iterations(const struct plumb_profile *p, const struct plumb_iterations *found,
+                 const struct plumb_marked *marked, struct plumb_rank_match *match, uint32_t *at)
+{
+	size_t most = (size_t)level_of(found, &match->ranks[0])->count + 1;
+
+	match->items = calloc(most, sizeof *match->items);
+	match->each = calloc(most * match->rank_count, sizeof *match->each);
+	if (!match->items || !match->each)
+		return PLUMB_ESYSTEM;
+	match->common_clock = true;
+	for (uint32_t r = 1; r < match->rank_count; r++)
+		match->common_clock &=
+			have_common_clock(p, found, &match->ranks[0], &match->ranks[r]);
+	bool by_step = have_numbers(match, marked);
+	if (by_step)
+		match->count = match_steps(found, match, at);
+	/* Ranks that have no step in common are not shifted until they do; time may tell that these count otherwise. */
+	if (!by_step || (!match->count && match->common_clock)) {
+		match->count = align(found, marked, match);
+		match_in_order(match);
+	}
+	return find_left_out(found, match);
 }
 
 /* ---- waiting ---- */
@@ -262,7 +370,8 @@ measure(const struct plumb_iterations *found, struct plumb_rank_match *match, ui
 		if (item->end_ns - item->start_ns > duration)
 			duration = item->end_ns - item->start_ns;
 	}
-	bool common = match->matched == PLUMB_MATCHED_BY_TIME;
+	bool common = match->common_clock;
+
 	one->start_skew_ns = common ? start_most - start : PLUMB_UNKNOWN;
 	one->end_skew_ns = common ? end_most - end : PLUMB_UNKNOWN;
 	if ((double)(most - least) < SPREAD * (double)duration)
@@ -301,32 +410,25 @@ plumb_ranks_match(const struct plumb_profile *p, const struct plumb_iterations *
                   struct plumb_rank_match *match)
 {
 	uint32_t *at = NULL;
+	int code;
 
 	*match = (struct plumb_rank_match){ 0 };
-	if (find_ranks(p, found, moments, match) < 0)
+	if (find_ranks(p, found, moments, marked, match) < 0)
 		return PLUMB_ESYSTEM;
 	if (match->rank_count < 2) {
 		match->rank_count = 0;
 		return 0;
 	}
-	align(p, found, marked, match);
-	match->items = calloc((size_t)match->count + 1, sizeof *match->items);
-	match->each = calloc(((size_t)match->count + 1) * match->rank_count, sizeof *match->each);
 	at = calloc(match->rank_count, sizeof *at);
-	if (!match->items || !match->each || !at) {
-		free(at);
-		return PLUMB_ESYSTEM;
-	}
-	for (uint32_t k = 0; k < match->count; k++) {
-		for (uint32_t r = 0; r < match->rank_count; r++)
-			match->each[(size_t)k * match->rank_count + r].iteration =
-				(uint32_t)(match->ranks[r].first + k);
+	code = at ? match_iterations(p, found, marked, match, at) : PLUMB_ESYSTEM;
+	for (uint32_t k = 0; !code && k < match->count; k++)
 		find_waiting(found, moments, match, k, at);
-	}
 	free(at);
-	match->by = match->collectives                        ? PLUMB_STRAGGLER_BY_COLLECTIVES
-	            : match->matched == PLUMB_MATCHED_BY_TIME ? PLUMB_STRAGGLER_BY_END
-	                                                      : PLUMB_STRAGGLER_BY_DURATION;
+	if (code < 0)
+		return code;
+	match->by = match->collectives    ? PLUMB_STRAGGLER_BY_COLLECTIVES
+	            : match->common_clock ? PLUMB_STRAGGLER_BY_END
+	                                  : PLUMB_STRAGGLER_BY_DURATION;
 	for (uint32_t k = 0; k < match->count; k++)
 		measure(found, match, k);
 	if (match->count)
@@ -340,7 +442,26 @@ plumb_rank_match_free(struct plumb_rank_match *match)
 	free(match->ranks);
 	free(match->items);
 	free(match->each);
+	plumb_vec_free(&match->left_out);
 	*match = (struct plumb_rank_match){ 0 };
+}
+
+/* The iteration of rank R that belongs to NUMBER of rank OWN, also where other ranks have none; PLUMB_NONE. */
+static uint32_t
+same_iteration(const struct plumb_rank_match *match, const struct plumb_iterations *found,
+               uint32_t own, uint32_t number, uint32_t r)
+{
+	const struct plumb_matched_rank *from = &match->ranks[own], *to = &match->ranks[r];
+	uint32_t at_first = 0;
+
+	if (match->matched == PLUMB_MATCHED_BY_STEP)
+		return number < level_of(found, from)->count &&
+		                       from->numbers[number] != PLUMB_UNKNOWN
+		               ? numbered(found, to, from->numbers[number], &at_first)
+		               : PLUMB_NONE;
+	int64_t at = number - from->first + to->first;
+
+	return at >= 0 && at < level_of(found, to)->count ? (uint32_t)at : PLUMB_NONE;
 }
 
 uint32_t
@@ -357,14 +478,13 @@ plumb_rank_peers(const struct plumb_rank_match *match, const struct plumb_iterat
 		return 0;
 	for (uint32_t r = 0; r < match->rank_count; r++) {
 		const struct plumb_iteration_level *level = level_of(found, &match->ranks[r]);
-		int64_t at = number - match->ranks[own].first + match->ranks[r].first;
+		uint32_t at = r == own ? PLUMB_NONE : same_iteration(match, found, own, number, r);
 
-		if (r == own || at < 0 || at >= level->count)
+		if (at == PLUMB_NONE)
 			continue;
 		peers[count++] =
-			(struct plumb_explain_peer){ moments[match->ranks[r].place], level,
-			                             (uint32_t)at, match->ranks[r].rank,
-			                             match->matched == PLUMB_MATCHED_BY_TIME };
+			(struct plumb_explain_peer){ moments[match->ranks[r].place], level, at,
+			                             match->ranks[r].rank, match->common_clock };
 	}
 	return count;
 }
