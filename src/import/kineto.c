@@ -77,6 +77,7 @@ struct arguments {
 	int64_t correlation, device, stream, context, bytes, process;
 	int64_t awaited, recorded; /* of a synchronisation */
 	struct plumb_slice collective;
+	struct plumb_kineto_group group;
 	struct plumb_import_inputs inputs; /* of an operator */
 	struct plumb_trace_launch launch;
 	bool launched;
@@ -105,6 +106,7 @@ struct reader {
 	int64_t counts[16]; /* by enum category, of what is not taken */
 	PLUMB_VEC(struct flow_end) flows;
 	struct plumb_kineto_steps steps;
+	struct plumb_kineto_comms comms;
 };
 
 /* ---- arguments ---- */
@@ -139,6 +141,7 @@ begin(struct plumb_chrome *chrome)
 		.process = PLUMB_UNKNOWN,
 		.awaited = -1,
 		.recorded = -1,
+		.group = PLUMB_KINETO_NO_GROUP,
 		.launch = plumb_trace_no_launch,
 	};
 }
@@ -239,6 +242,13 @@ argument(struct plumb_chrome *chrome, struct plumb_slice key,
 			event->launched |= plumb_pull_integer(pull, &launch->shared);
 			return;
 		}
+		break;
+	case 'E':
+	case 'G':
+	case 'P':
+	case 'S':
+		if (plumb_kineto_group_key(pull, key, &event->group))
+			return;
 		break;
 	case 'w':
 		if (plumb_kineto_sync_key(pull, key, &event->awaited, &event->recorded))
@@ -391,6 +401,10 @@ take_work(struct reader *reader, enum category category, const struct plumb_chro
 		work.frame = plumb_trace_frame(trace, PLUMB_FRAME_KERNEL, event->name);
 		if (arguments->collective.at)
 			work.collective = plumb_import_collective(trace, arguments->collective);
+		if (arguments->collective.at ||
+		    memmem(event->name.at, event->name.bytes, "nccl", 4))
+			work.group =
+				plumb_kineto_group(trace, &reader->comms, &arguments->group, true);
 	} else {
 		work.frame = plumb_import_copy(trace, event->name);
 	}
@@ -416,6 +430,8 @@ take_host(struct reader *reader, enum category category, const struct plumb_chro
 	else
 		frame = plumb_trace_frame(
 			trace, category == CALL ? PLUMB_FRAME_GPU_API : PLUMB_FRAME_OPERATOR, name);
+	if (category == OPERATOR && plumb_slice_is(name, "record_param_comms"))
+		plumb_kineto_group(trace, &reader->comms, &reader->arguments.group, false);
 	if (category == OPERATOR && reader->arguments.inputs.types.at) {
 		plumb_trace_shaped(trace, thread_of(reader, event), frame, event->start, end,
 		                   plumb_import_shapes(trace, &reader->arguments.inputs));
@@ -747,6 +763,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 	int code = plumb_chrome_read(&reader->chrome, file, error);
 	if (!code) {
 		link_flows(reader);
+		plumb_kineto_comms_join(trace, &reader->comms);
 		describe_devices(reader);
 		plumb_chrome_give_names(&reader->chrome);
 		plumb_trace_count(trace, PLUMB_FATE_REPEATED, "gpu_user_annotation",
@@ -756,6 +773,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 	plumb_chrome_free(&reader->chrome);
 	plumb_vec_free(&reader->flows);
 	plumb_vec_free(&reader->steps);
+	plumb_vec_free(&reader->comms.items);
 	free(reader);
 	return code;
 }

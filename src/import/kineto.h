@@ -1,11 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PyTorch's profiler: kineto.c reads the file, kineto_sync.c its synchronisation, kineto_steps.c the numbers of its
- * steps. Private to these. */
+ * steps, kineto_comms.c the groups of collectives. Private to these. */
 #ifndef PLUMB_IMPORT_KINETO_H
 #define PLUMB_IMPORT_KINETO_H
 
 #include "base/vec.h"
 #include "import/chrome_event.h"
+
+/* Arguments of a collective operation: of its kernels, and of record_param_comms, the operator that launches them. */
+struct plumb_kineto_group {
+	struct plumb_slice name, ranks;
+	int64_t size, sequence;
+	int64_t external; /* both have it of the operator */
+};
+#define PLUMB_KINETO_NO_GROUP                                                                      \
+	((struct plumb_kineto_group){ { 0 }, { 0 }, PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN })
+/* Is KEY, an argument's, one of theirs? Then its value is read. */
+bool plumb_kineto_group_key(struct plumb_pull *pull, struct plumb_slice key,
+                            struct plumb_kineto_group *group);
+
+/* By external id: what operators say, and numbers of kernels' groups that may want it. Zero it to start. */
+struct plumb_kineto_comm {
+	int64_t external;
+	struct plumb_trace_group group;
+	uint32_t number; /* of the kernel's group; 0: an operator */
+};
+struct plumb_kineto_comms {
+	PLUMB_VEC(struct plumb_kineto_comm) items;
+};
+/* KERNEL: it is a kernel's; then the number of its group, for its work. */
+uint32_t plumb_kineto_group(struct plumb_trace *trace, struct plumb_kineto_comms *comms,
+                            const struct plumb_kineto_group *group, bool kernel);
+/* The file is read: kernels get what they do not say themselves. Frees COMMS. */
+void plumb_kineto_comms_join(struct plumb_trace *trace, struct plumb_kineto_comms *comms);
 
 /* Numbers of ProfilerStep; zero it to start, and plumb_vec_free it. */
 struct plumb_kineto_steps {

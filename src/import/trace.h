@@ -90,6 +90,16 @@ struct plumb_trace_launch {
 };
 extern const struct plumb_trace_launch plumb_trace_no_launch; /* all unknown */
 
+/* What the file says of a collective operation (model/profile.h): strings or PLUMB_NONE, PLUMB_UNKNOWN. */
+struct plumb_trace_group {
+	uint32_t name, ranks;
+	int64_t size, sequence;
+};
+/* Its number, for a work; what it says may change until the file ends. 0: memory is out. */
+uint32_t plumb_trace_group(struct plumb_trace *trace, const struct plumb_trace_group *group);
+/* Valid until the next one is made; NULL for 0. */
+struct plumb_trace_group *plumb_trace_get_group(struct plumb_trace *trace, uint32_t number);
+
 /* GPU work on a stream: a frame of kind kernel, copy or set. BYTES: of a copy or set, PLUMB_UNKNOWN where the
  * file does not say; LAUNCH: of a kernel, may be NULL. PLACED: the context it hangs under when that is known
  * without a correlation (CORRELATION is then only kept), else PLUMB_NONE. */
@@ -102,6 +112,7 @@ struct plumb_trace_work {
 	const struct plumb_trace_launch *launch;
 	uint32_t
 		collective; /* string: "AllReduce"; PLUMB_NONE: told by the kernel's name, if it is one */
+	uint32_t group; /* of plumb_trace_group; 0 none */
 	uint32_t placed;
 	bool whole; /* PLACED is the work's own context, its frame included */
 	bool here;  /* its launch is one of the track's process, for certain */

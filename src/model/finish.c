@@ -323,6 +323,7 @@ plumb_builder_finish(struct plumb_builder *builder, struct plumb_profile *profil
 	MOVE(memory);
 	MOVE(spans);
 	MOVE(waits);
+	MOVE(collectives);
 	profile->run = builder->run;
 	struct plumb_pool *pool;
 	plumb_strtab_release(builder->strings, &profile->strings, &profile->strings_count, &pool);

@@ -236,9 +236,9 @@ read_cell(struct reader *reader, sqlite3_stmt *select, int at, const struct plum
 /* ---- tables ---- */
 
 /* SELECT id, COLUMNS FROM TABLE in the order of ids. Only real tables: a view or a virtual table of
- * that name could run anything. */
+ * that name could run anything. OPTIONAL: *SELECT is NULL where the file has no such table. */
 static int
-prepare_select(struct reader *reader, const char *columns, sqlite3_stmt **select)
+prepare_select(struct reader *reader, const char *columns, bool optional, sqlite3_stmt **select)
 {
 	char sql[1024];
 	*select = NULL;
@@ -253,6 +253,8 @@ prepare_select(struct reader *reader, const char *columns, sqlite3_stmt **select
 	*select = NULL;
 	if (found != SQLITE_ROW && found != SQLITE_DONE)
 		return fail_sql(reader);
+	if (found == SQLITE_DONE && optional)
+		return PLUMB_OK;
 	if (found == SQLITE_DONE)
 		return plumb_fail(
 			reader->error, PLUMB_EINPUT,
@@ -336,8 +338,10 @@ read_table(struct reader *reader, const struct plumb_table *table)
 		return PLUMB_OK;
 	join_columns(table, reader->schema, columns, sizeof columns);
 	sqlite3_stmt *select;
-	int code = prepare_select(reader, columns, &select);
-	if (!code)
+	/* Profiles were made while the schema was still growing. */
+	bool optional = table == &plumb_store_schema[PLUMB_TABLE_COLLECTIVES];
+	int code = prepare_select(reader, columns, optional, &select);
+	if (!code && select)
 		code = read_rows(reader, table, select);
 	sqlite3_finalize(select);
 	return code;
@@ -396,7 +400,7 @@ read_metrics(struct reader *reader)
 	uint32_t capacity = 0;
 	reader->table = "metrics";
 	reader->row = 0;
-	int code = prepare_select(reader, "name, unit", &select), stepped = SQLITE_DONE;
+	int code = prepare_select(reader, "name, unit", false, &select), stepped = SQLITE_DONE;
 	while (!code && (stepped = sqlite3_step(select)) == SQLITE_ROW) {
 		int64_t before = reader->row;
 		reader->row = sqlite3_column_int64(select, 0);
@@ -637,8 +641,9 @@ read_spans(struct reader *reader)
 	sqlite3_stmt *select = NULL;
 	int code = coder && spare ? PLUMB_OK : no_memory(reader);
 	if (!code)
-		code = prepare_select(
-			reader, chunk_columns[reader->schema < 3 ? reader->schema : 3], &select);
+		code = prepare_select(reader,
+		                      chunk_columns[reader->schema < 3 ? reader->schema : 3], false,
+		                      &select);
 	if (!code)
 		code = read_chunks(reader, coder, select, spare);
 	sqlite3_finalize(select);

@@ -300,6 +300,14 @@ static const struct plumb_column wait_columns[] = {
 };
 #undef ROW
 
+#define ROW struct plumb_collective
+static const struct plumb_column collective_columns[] = {
+	ID("track", track, TRACKS),      CELL("start_ns", NUMBER, start_ns),
+	CELL("group_name", TEXT, group), CELL("ranks", TEXT, ranks),
+	CELL("size", INT, size),         CELL("sequence", INT, sequence),
+};
+#undef ROW
+
 #define TABLE(number, name, columns, type, field) TABLE_SINCE(number, name, columns, type, field, 1)
 #define TABLE_SINCE(number, name, columns, type, field, schema)                                    \
 	[PLUMB_TABLE_##number] = { name,                                                           \
@@ -333,4 +341,6 @@ const struct plumb_table plumb_store_schema[PLUMB_TABLES] = {
 	TABLE_SINCE(DEVICE_PROCESSES, "device_processes", device_process_columns,
 	            struct plumb_device_process, device_processes, 2),
 	TABLE_SINCE(WAITS, "waits", wait_columns, struct plumb_wait, waits, 3),
+	TABLE_SINCE(COLLECTIVES, "collectives", collective_columns, struct plumb_collective,
+	            collectives, 3),
 };

@@ -81,6 +81,9 @@ const char plumb_store_tables_sql[] =
 	"CREATE TABLE waits(id INTEGER PRIMARY KEY, track INTEGER NOT NULL REFERENCES tracks,"
 	" awaited INTEGER REFERENCES tracks, device INTEGER REFERENCES devices,"
 	" call INTEGER NOT NULL, after INTEGER NOT NULL);"
+	"CREATE TABLE collectives(id INTEGER PRIMARY KEY,"
+	" track INTEGER NOT NULL REFERENCES tracks, start_ns INTEGER NOT NULL, group_name TEXT,"
+	" ranks TEXT, size INTEGER, sequence INTEGER);"
 
 	"CREATE TABLE totals(id INTEGER PRIMARY KEY,"
 	" metric INTEGER NOT NULL REFERENCES metrics, track INTEGER REFERENCES tracks,"

@@ -144,8 +144,9 @@ gather_ops(struct plumb_moments *line)
 		const struct plumb_work_item *w = &p->work[i];
 
 		done = gather(line, &ops,
-		              &(struct plumb_step_op){ i, w->context, w->track, 0, w->start_ns,
-		                                       w->end_ns, 0, sizes[w->context] },
+		              &(struct plumb_step_op){ PLUMB_NONE, w->context, w->track, 0,
+		                                       w->start_ns, w->end_ns, 0,
+		                                       sizes[w->context] },
 		              sorts);
 	}
 	free(sizes);

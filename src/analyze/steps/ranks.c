@@ -3,8 +3,9 @@
 
 #include <math.h>
 
-#define VOTERS 64   /* iterations that are looked up to find how far two ranks' numbers are apart */
-#define SPREAD 0.01 /* of the duration: from here on one is said to come last */
+#define VOTERS 64 /* iterations that are looked up to find how far two ranks' numbers are apart */
+#define LOOK_BACK 4096 /* operations of an iteration, for one of the same group */
+#define SPREAD 0.01    /* of the duration: from here on one is said to come last */
 
 /* ---- which iterations belong together ---- */
 
@@ -274,59 +275,144 @@ match_iterations(const struct plumb_profile *p, const struct plumb_iterations *f
 
 /* ---- waiting ---- */
 
-/* The number of collectives of an iteration, and the first. */
-static uint32_t
-collectives_of(const struct plumb_moments *m, const struct plumb_iteration *item, uint32_t *first)
+/* A collective that is not known to be one with others. */
+struct left {
+	uint32_t rank; /* place in ranks */
+	uint32_t group,
+		name; /* of all ranks the same number; PLUMB_NONE and 0 where the group is not known */
+	uint32_t order; /* among the rank's own of these in the iteration */
+	int64_t ns;
+};
+struct lefts {
+	struct left *items;
+	uint32_t count, capacity;
+};
+
+static void
+wait_longer(struct plumb_rank_iteration *each, int64_t ns)
+{
+	if (__builtin_add_overflow(each->waiting_ns, ns, &each->waiting_ns))
+		each->waiting_ns = INT64_MAX / 2;
+}
+
+/* How long the shortest of SET is. */
+static int64_t
+shortest_of(const struct plumb_collectives *together, const struct plumb_collective_set *set)
+{
+	int64_t shortest = INT64_MAX;
+
+	for (uint32_t i = 0; i < set->count; i++) {
+		const struct plumb_collective_member *m = &together->members.items[set->first + i];
+
+		if (m->end_ns - m->start_ns < shortest)
+			shortest = m->end_ns - m->start_ns;
+	}
+	return shortest;
+}
+
+/* Waiting of rank R in iteration ITEM; what has no others goes to LEFT. */
+static int
+wait_in_sets(const struct plumb_rank_match *match, const struct plumb_moments *m,
+             const struct plumb_iteration *item, uint32_t r, struct plumb_rank_iteration *each,
+             bool *any, struct lefts *left)
 {
 	int64_t from = item->interval_ns == PLUMB_UNKNOWN ? item->start_ns
 	                                                  : item->start_ns - item->interval_ns;
-	uint32_t count = 0;
 
-	*first = plumb_moments_op(m, from);
-	for (uint32_t i = *first; i < m->ops_count && m->ops[i].start_ns < item->end_ns; i++)
-		count += m->ops[i].sort == PLUMB_STEP_COLLECTIVE;
-	return count;
-}
+	for (uint32_t i = plumb_moments_op(m, from);
+	     i < m->ops_count && m->ops[i].start_ns < item->end_ns; i++) {
+		const struct plumb_step_op *op = &m->ops[i];
+		const struct plumb_collective_member *member;
+		struct left *added;
 
-/* Waiting of all ranks in item K; AT is room for each rank's place in its ops. */
-static void
-find_waiting(const struct plumb_iterations *found, struct plumb_moments *const *moments,
-             struct plumb_rank_match *match, uint32_t k, uint32_t *at)
-{
-	struct plumb_rank_iteration *each = &match->each[(size_t)k * match->rank_count];
-	uint32_t all = UINT32_MAX;
-
-	for (uint32_t r = 0; r < match->rank_count; r++) {
-		const struct plumb_matched_rank *rank = &match->ranks[r];
-		uint32_t count =
-			collectives_of(moments[rank->place],
-		                       &level_of(found, rank)->items[each[r].iteration], &at[r]);
-
-		all = count < all ? count : all;
-		each[r].waiting_ns = 0;
-	}
-	for (uint32_t j = 0; j < all; j++) {
-		int64_t shortest = INT64_MAX;
-
-		for (int pass = 0; pass < 2; pass++)
-			for (uint32_t r = 0; r < match->rank_count; r++) {
-				const struct plumb_moments *m = moments[match->ranks[r].place];
-
-				while (!pass && m->ops[at[r]].sort != PLUMB_STEP_COLLECTIVE)
-					at[r]++;
-				int64_t ns = m->ops[at[r]].end_ns - m->ops[at[r]].start_ns;
-				if (pass) {
-					if (__builtin_add_overflow(each[r].waiting_ns,
-					                           ns - shortest,
-					                           &each[r].waiting_ns))
-						each[r].waiting_ns = INT64_MAX / 2;
-					at[r]++;
-				} else if (ns < shortest) {
-					shortest = ns;
-				}
+		if (op->sort != PLUMB_STEP_COLLECTIVE)
+			continue;
+		member = plumb_collectives_member(&match->together, op->span);
+		if (member && member->set != PLUMB_NONE) {
+			*any = true;
+			wait_longer(each,
+			            op->end_ns - op->start_ns -
+			                    shortest_of(&match->together,
+			                                &match->together.sets.items[member->set]));
+			continue;
+		}
+		added = plumb_vec_add(left);
+		if (!added)
+			return PLUMB_ESYSTEM;
+		*added = (struct left){ r, PLUMB_NONE, 0, 0, op->end_ns - op->start_ns };
+		if (member && member->group != PLUMB_NONE) {
+			added->group = member->group;
+			added->name = member->name;
+		}
+		for (uint32_t k = left->count - 1, back = 0;
+		     k && back < LOOK_BACK && left->items[k - 1].rank == r; k--, back++)
+			if (left->items[k - 1].group == added->group &&
+			    left->items[k - 1].name == added->name) {
+				added->order = left->items[k - 1].order + 1;
+				break;
 			}
 	}
-	match->collectives |= all > 0;
+	return 0;
+}
+
+static int
+by_order(const void *x, const void *y)
+{
+	const struct left *a = x, *b = y;
+
+	if (a->group != b->group)
+		return a->group < b->group ? -1 : 1;
+	if (a->name != b->name)
+		return a->name < b->name ? -1 : 1;
+	if (a->order != b->order)
+		return a->order < b->order ? -1 : 1;
+	return (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+/* Waiting in what is left of an iteration, by its order there. */
+static void
+wait_in_order(const struct plumb_rank_match *match, struct plumb_rank_iteration *each, bool *any,
+              struct lefts *left)
+{
+	if (left->count)
+		qsort(left->items, left->count, sizeof *left->items, by_order);
+	for (uint32_t i = 0, n; i < left->count; i += n) {
+		const struct left *first = &left->items[i];
+		int64_t shortest = first->ns;
+
+		for (n = 1; i + n < left->count && first[n].group == first->group &&
+		            first[n].name == first->name && first[n].order == first->order;
+		     n++)
+			if (first[n].ns < shortest)
+				shortest = first[n].ns;
+		if (n < (first->group == PLUMB_NONE ? match->rank_count : 2))
+			continue;
+		*any = true;
+		for (uint32_t k = 0; k < n; k++)
+			wait_longer(&each[first[k].rank], first[k].ns - shortest);
+	}
+}
+
+/* Waiting of all ranks in item K. LEFT is room. */
+static int
+find_waiting(const struct plumb_iterations *found, struct plumb_moments *const *moments,
+             struct plumb_rank_match *match, uint32_t k, struct lefts *left)
+{
+	struct plumb_rank_iteration *each = &match->each[(size_t)k * match->rank_count];
+
+	left->count = 0;
+	for (uint32_t r = 0; r < match->rank_count; r++) {
+		const struct plumb_matched_rank *rank = &match->ranks[r];
+		const struct plumb_iteration *item =
+			&level_of(found, rank)->items[each[r].iteration];
+
+		each[r].waiting_ns = 0;
+		if (wait_in_sets(match, moments[rank->place], item, r, &each[r],
+		                 &match->collectives, left) < 0)
+			return PLUMB_ESYSTEM;
+	}
+	wait_in_order(match, each, &match->collectives, left);
+	return 0;
 }
 
 /* ---- who comes last ---- */
@@ -409,6 +495,7 @@ plumb_ranks_match(const struct plumb_profile *p, const struct plumb_iterations *
                   struct plumb_moments *const *moments, const struct plumb_marked *marked,
                   struct plumb_rank_match *match)
 {
+	struct lefts left = { 0 };
 	uint32_t *at = NULL;
 	int code;
 
@@ -421,9 +508,12 @@ plumb_ranks_match(const struct plumb_profile *p, const struct plumb_iterations *
 	}
 	at = calloc(match->rank_count, sizeof *at);
 	code = at ? match_iterations(p, found, marked, match, at) : PLUMB_ESYSTEM;
-	for (uint32_t k = 0; !code && k < match->count; k++)
-		find_waiting(found, moments, match, k, at);
 	free(at);
+	if (!code)
+		code = plumb_collectives_find(p, &match->together);
+	for (uint32_t k = 0; !code && k < match->count; k++)
+		code = find_waiting(found, moments, match, k, &left);
+	plumb_vec_free(&left);
 	if (code < 0)
 		return code;
 	match->by = match->collectives    ? PLUMB_STRAGGLER_BY_COLLECTIVES
@@ -443,6 +533,7 @@ plumb_rank_match_free(struct plumb_rank_match *match)
 	free(match->items);
 	free(match->each);
 	plumb_vec_free(&match->left_out);
+	plumb_collectives_free(&match->together);
 	*match = (struct plumb_rank_match){ 0 };
 }
 
@@ -482,9 +573,12 @@ plumb_rank_peers(const struct plumb_rank_match *match, const struct plumb_iterat
 
 		if (at == PLUMB_NONE)
 			continue;
-		peers[count++] =
-			(struct plumb_explain_peer){ moments[match->ranks[r].place], level, at,
-			                             match->ranks[r].rank, match->common_clock };
+		peers[count++] = (struct plumb_explain_peer){ moments[match->ranks[r].place],
+			                                      level,
+			                                      at,
+			                                      match->ranks[r].rank,
+			                                      match->common_clock,
+			                                      &match->together };
 	}
 	return count;
 }

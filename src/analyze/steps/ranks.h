@@ -9,11 +9,13 @@
  *	plumb_rank_match_free(&match);
  *
  * A rank waits in a collective as long as that lasts longer there than on the rank where it lasts
- * shortest, which is the one that came last.
+ * shortest, which is the one that came last. Which operations are one analyze/collectives.h tells; of those that it
+ * leaves, because clocks differ, the K-th ones of an iteration are: of a process group's operation, else of all ranks.
  */
 #ifndef PLUMB_ANALYZE_STEPS_RANKS_H
 #define PLUMB_ANALYZE_STEPS_RANKS_H
 
+#include "analyze/collectives.h"
 #include "analyze/iterations.h"
 #include "analyze/steps/explain.h"
 #include "analyze/steps/marked.h"
@@ -64,6 +66,7 @@ struct plumb_rank_match {
 	uint32_t count;
 	struct plumb_rank_iteration *each;         /* by item, then rank */
 	PLUMB_VEC(struct plumb_left_out) left_out; /* by rank, then iteration */
+	struct plumb_collectives together;         /* which operations are one */
 	bool common_clock;                         /* of all ranks: then there is a skew */
 	uint32_t matched;                          /* enum plumb_rank_matched */
 	uint32_t by;                               /* enum plumb_straggler_by */
