@@ -471,10 +471,15 @@ take(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 		plumb_trace_count(reader->trace, PLUMB_FATE_BACKWARDS, NULL, 1);
 	else if (category == SYNC)
 		plumb_kineto_sync(reader->trace, event,
-		                  &(struct plumb_trace_sync){ reader->process, a->device,
-		                                              a->context, a->stream, a->awaited,
-		                                              positive(a->correlation),
-		                                              positive(a->recorded) });
+		                  &(struct plumb_trace_sync){
+					  .process = reader->process,
+					  .ordinal = a->device,
+					  .gpu_context = a->context,
+					  .stream = a->stream,
+					  .awaited = a->awaited,
+					  .call = positive(a->correlation),
+					  .after = positive(a->recorded),
+				  });
 	else if (category == KERNEL || category == COPY || category == SET)
 		take_work(reader, category, event);
 	else
@@ -578,56 +583,14 @@ read_distributed(struct plumb_pull *pull, int64_t *rank, char backend[32])
 	}
 }
 
-struct more_bytes {
-	int64_t process, device, copied, set;
-};
-
-/* {"version": …, "bytes": [{"process": 1, "device": 0, "copied": 7, "set": 0}]}: what plumb's own exports say
- * of copies in total. At most ROOM of them. */
-static uint32_t
-read_own(struct plumb_pull *pull, struct more_bytes *bytes, uint32_t room)
-{
-	struct plumb_slice key;
-	uint32_t count = 0;
-	bool object = plumb_pull_enter(pull, '{');
-	if (!object)
-		plumb_pull_skip(pull);
-	while (object && plumb_pull_member(pull, &key)) {
-		if (!plumb_slice_is(key, "bytes") || !plumb_pull_enter(pull, '[')) {
-			plumb_pull_skip(pull);
-			continue;
-		}
-		while (plumb_pull_item(pull)) {
-			struct more_bytes row = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, 0, 0 };
-			bool inner = plumb_pull_enter(pull, '{');
-			if (!inner)
-				plumb_pull_skip(pull);
-			while (inner && plumb_pull_member(pull, &key))
-				if (plumb_slice_is(key, "process"))
-					plumb_pull_integer(pull, &row.process);
-				else if (plumb_slice_is(key, "device"))
-					plumb_pull_integer(pull, &row.device);
-				else if (plumb_slice_is(key, "copied"))
-					plumb_pull_integer(pull, &row.copied);
-				else if (plumb_slice_is(key, "set"))
-					plumb_pull_integer(pull, &row.set);
-				else
-					plumb_pull_skip(pull);
-			if (count < room)
-				bytes[count++] = row;
-		}
-	}
-	return count;
-}
-
 static void
 take_own(struct reader *reader)
 {
 	struct plumb_pull *pull = &reader->chrome.pull;
-	struct more_bytes bytes[DEVICES_MAX];
+	struct plumb_kineto_bytes bytes[DEVICES_MAX];
 	uint32_t count = 0;
 	PLUMB_PULL_WHOLE(pull)
-	count = read_own(pull, bytes, DEVICES_MAX);
+	count = plumb_kineto_own(pull, bytes, DEVICES_MAX);
 	for (uint32_t i = 0; i < count && !plumb_pull_failed(pull); i++) {
 		if (bytes[i].process == PLUMB_UNKNOWN || bytes[i].device == PLUMB_UNKNOWN)
 			continue;

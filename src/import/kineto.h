@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PyTorch's profiler: kineto.c reads the file, kineto_sync.c its synchronisation, kineto_steps.c the numbers of its
- * steps, kineto_comms.c the groups of collectives. Private to these. */
+ * steps, kineto_comms.c the groups of collectives, kineto_own.c what plumb adds. Private to these. */
 #ifndef PLUMB_IMPORT_KINETO_H
 #define PLUMB_IMPORT_KINETO_H
 
@@ -54,5 +54,14 @@ bool plumb_kineto_sync_key(struct plumb_pull *pull, struct plumb_slice key, int6
  * AWAITED, -1 where the event's is not known. */
 void plumb_kineto_sync(struct plumb_trace *trace, const struct plumb_chrome_event *event,
                        const struct plumb_trace_sync *sync);
+
+/* What a device copied and set in all. */
+struct plumb_kineto_bytes {
+	int64_t process, device, copied, set;
+};
+
+/* {"version": …, "bytes": [{"process": 1, "device": 0, "copied": 7, "set": 0}]}: what plumb's own exports say
+ * of copies in total. At most ROOM of them. */
+uint32_t plumb_kineto_own(struct plumb_pull *pull, struct plumb_kineto_bytes *bytes, uint32_t room);
 
 #endif

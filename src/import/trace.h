@@ -129,12 +129,13 @@ int plumb_trace_bytes(struct plumb_trace *trace, const struct plumb_value *bytes
  * waited. Calls that wait by their name (cudaStreamSynchronize) have their own duration instead. */
 int plumb_trace_wait(struct plumb_trace *trace, uint32_t process, uint64_t correlation, int64_t ns);
 /* Who waited for what (model/profile.h), by the file's own numbers: in the call CALL of PROCESS, its thread, or
- * where STREAM is not PLUMB_UNKNOWN that stream, waited for the stream AWAITED of the device ORDINAL;
- * PLUMB_UNKNOWN: for all of its streams. AFTER: the call that recorded the event, 0 none. Counts nothing:
+ * where STREAM is not PLUMB_UNKNOWN that stream of the device ORDINAL, waited for the stream AWAITED of its device and
+ * context; PLUMB_UNKNOWN: for all streams of ORDINAL. AFTER: the call that recorded the event, 0 none. Counts nothing:
  * plumb_trace_wait does. */
 struct plumb_trace_sync {
 	uint32_t process;
 	int64_t ordinal, gpu_context, stream, awaited;
+	int64_t awaited_ordinal, awaited_context;
 	uint64_t call, after;
 };
 int plumb_trace_sync(struct plumb_trace *trace, const struct plumb_trace_sync *sync);

@@ -284,9 +284,10 @@ place_syncs(struct plumb_trace *trace)
 			                : plumb_trace_has_stream(trace, process, s->ordinal,
 			                                         s->gpu_context, s->stream),
 			.awaited = all ? PLUMB_NONE
-			               : plumb_trace_has_stream(trace, process, s->ordinal,
-			                                        s->gpu_context, s->awaited),
-			.device = plumb_trace_has_device(trace, process, s->ordinal),
+			               : plumb_trace_has_stream(trace, process, s->awaited_ordinal,
+			                                        s->awaited_context, s->awaited),
+			.device = plumb_trace_has_device(trace, process,
+			                                 all ? s->ordinal : s->awaited_ordinal),
 			.call = s->call,
 			.after = s->after,
 		};
