@@ -19,7 +19,7 @@ from .annotate import mark, metric, span
 from .control import recording, start, stop
 
 # Reading needs SQLite, which a program that only annotates does not.
-_PROFILE = ("Device", "Node", "Process", "Profile", "ProfileError", "Track", "Value", "Variant")
+_PROFILE = ("CpuSample", "Device", "Node", "Process", "Profile", "ProfileError", "Track", "Value", "Variant")
 _READING = {**{name: ("profile", name) for name in _PROFILE},
             "Span": ("_spans", "Span"), "SpanColumns": ("_spans", "Columns"),
             "flag": ("rules", "flag"), "rule": ("rules", "rule")}

@@ -64,6 +64,15 @@ class Variant(NamedTuple):
     max_ns: int
 
 
+class CpuSample(NamedTuple):
+    """A sample of CPU time: at `at_ns` the thread `track` computed at `context` (ids), and since its sample
+    before it had computed for `cpu_ns`."""
+    track: int
+    context: int
+    at_ns: int
+    cpu_ns: int
+
+
 class Row:
     """A row of a table; its columns are attributes, with the units that their names end in."""
 
@@ -487,10 +496,7 @@ class Profile:
     def device_processes(self):
         """What each process did on a device: rows with device, process (ids), busy_ns, first_ns,
         last_ns. Empty for a file from before schema 2."""
-        if not self._database.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND "
-                                      "name = 'device_processes'").fetchone():
-            return []
-        return self._rows("device_processes", Row)
+        return self._rows("device_processes", Row) if self._has_table("device_processes") else []
 
     @property
     def waits(self):
@@ -570,6 +576,16 @@ class Profile:
         except (ValueError, OverflowError, TypeError) as error:
             raise ProfileError(f"{self.path}: damaged spans ({error}); record it again") from None
 
+    def cpu_samples(self, track=None):
+        """Yields the samples of CPU time that have a moment (CpuSample), thread by thread in order: of
+        `plumb run --trace --cpu`, or of another tool's trace. TRACK: the id of one thread."""
+        if not self._has_table("cpu_samples"):
+            return
+        only = "" if track is None else "WHERE track = ?"
+        yield from map(CpuSample._make, self._database.execute(
+            f"SELECT track, context, at_ns, cpu_ns FROM cpu_samples {only} ORDER BY id",
+            () if track is None else (track,)))
+
     def node(self, context):
         """The node of a context's id."""
         if not 0 <= context < len(self._contexts):
@@ -577,6 +593,10 @@ class Profile:
         return Node(self, context)
 
     # ---- reading ----
+
+    def _has_table(self, name):
+        return self._database.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?",
+                                      (name,)).fetchone() is not None
 
     def _rows(self, table, kind):
         return self._query(table, f"SELECT * FROM {table} ORDER BY id", kind)

@@ -720,3 +720,22 @@ plumb_grouping_user(const struct plumb_grouping *g, uint32_t metric, const uint3
 	plumb_vec_free(&list);
 	return ok ? 0 : PLUMB_ESYSTEM;
 }
+
+uint32_t
+plumb_group_by_name(const char *name)
+{
+	static const char *const names[] = {
+		[PLUMB_BY_KERNEL] = "kernel",   [PLUMB_BY_OPERATOR] = "operator",
+		[PLUMB_BY_MODULE] = "module",   [PLUMB_BY_RANGE] = "range",
+		[PLUMB_BY_PYTHON] = "python",   [PLUMB_BY_LINE] = "line",
+		[PLUMB_BY_NATIVE] = "native",   [PLUMB_BY_COLLECTIVE] = "collective",
+		[PLUMB_BY_LIBRARY] = "library", [PLUMB_BY_PHASE] = "phase",
+		[PLUMB_BY_SHAPE] = "shape",     [PLUMB_BY_THREAD] = "thread",
+		[PLUMB_BY_PROCESS] = "process", [PLUMB_BY_RANK] = "rank",
+	};
+
+	for (uint32_t by = 0; by < sizeof names / sizeof *names; by++)
+		if (names[by] && !strcmp(names[by], name))
+			return by;
+	return PLUMB_NONE;
+}

@@ -34,6 +34,9 @@ enum plumb_group_by {
 	PLUMB_BY_RANK,    /* rank of a job: its processes together; no row without ranks */
 };
 
+/* By its name ("operator", as options have it); PLUMB_NONE: none has that. */
+uint32_t plumb_group_by_name(const char *name);
+
 /* What a row is of says one of these; the others are PLUMB_NONE, the rank PLUMB_UNKNOWN, the line 0. */
 struct plumb_group_row {
 	uint32_t kind;    /* enum plumb_frame_kind, with a frame */

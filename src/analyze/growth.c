@@ -41,7 +41,7 @@ struct growth {
 	struct plumb_moments moments;
 	bool kernels;           /* what grows is how many kernels there are */
 	uint32_t step, samples; /* every step-th iteration is looked at */
-	int64_t *numbers;       /* by key, then sample: time, or kernels */
+	double *numbers;        /* by key, then sample: time, or kernels */
 	double *slopes;         /* by key, an iteration; 0 where it does not grow for sure */
 };
 
@@ -101,7 +101,7 @@ find_slopes(struct growth *g)
 			const struct plumb_step_row *row = &sampled.items[i].items[r];
 
 			g->numbers[(size_t)row->key * g->samples + i] =
-				counts(g, row->key) ? row->count : row->ns;
+				(double)(counts(g, row->key) ? row->count : row->ns);
 			ns[row->key] += row->ns;
 			count[row->key] += row->count;
 		}
@@ -238,14 +238,15 @@ static bool
 rises(const struct plumb_iteration_level *level)
 {
 	uint32_t half = level->count / 2;
-	int64_t *times = malloc(((size_t)level->count + 1) * sizeof *times);
+	double *times = malloc(((size_t)level->count + 1) * sizeof *times);
 	struct plumb_slope first, second;
 
 	if (!times)
 		return false;
 	for (uint32_t i = 0; i < level->count; i++)
-		times[i] = level->items[i].interval_ns == PLUMB_UNKNOWN ? PLUMB_UNKNOWN
-		                                                        : whole(&level->items[i]);
+		times[i] = level->items[i].interval_ns == PLUMB_UNKNOWN
+		                   ? NAN
+		                   : (double)whole(&level->items[i]);
 	first = plumb_slope_fit(times, half);
 	second = plumb_slope_fit(times + half, level->count - half);
 	free(times);

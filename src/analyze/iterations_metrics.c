@@ -11,6 +11,7 @@
 
 #include "analyze/iterations_private.h"
 #include "analyze/slope.h"
+#include "analyze/statistic.h"
 
 /* The paper prints intervals whose overlap with copies is 13.96 % (bound by them) and 0.047 %
  * (not): a tenth lies between. */
@@ -116,17 +117,9 @@ measure_items(const struct plumb_iteration_work *work, const struct plumb_loop *
 	}
 }
 
-static int
-by_number(const void *x, const void *y)
-{
-	const int64_t *a = x, *b = y;
-
-	return (*a > *b) - (*a < *b);
-}
-
 /* Over the known numbers at AT in each item. */
 static struct plumb_iteration_stat
-stat_of(const struct plumb_iteration_level *level, size_t at, int64_t *room)
+stat_of(const struct plumb_iteration_level *level, size_t at, double *room)
 {
 	struct plumb_iteration_stat stat = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN,
 		                             PLUMB_UNKNOWN };
@@ -134,17 +127,17 @@ stat_of(const struct plumb_iteration_level *level, size_t at, int64_t *room)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < level->count; i++) {
-		memcpy(&room[n], (const char *)&level->items[i] + at, sizeof *room);
-		if (room[n] != PLUMB_UNKNOWN)
-			sum += (double)room[n++];
+		int64_t number = *(const int64_t *)((const char *)&level->items[i] + at);
+
+		if (number != PLUMB_UNKNOWN)
+			sum += room[n++] = (double)number;
 	}
 	if (!n)
 		return stat;
-	qsort(room, n, sizeof *room, by_number);
 	stat.average = llround(sum / n);
-	stat.most = room[n - 1];
-	stat.p50 = n % 2 ? room[n / 2] : room[n / 2 - 1] + (room[n / 2] - room[n / 2 - 1]) / 2;
-	stat.p95 = room[(uint32_t)ceil(0.95 * n) - 1];
+	stat.p50 = plumb_whole(plumb_median(room, n));
+	stat.p95 = plumb_whole(plumb_percentile(room, n, 95));
+	stat.most = plumb_whole(plumb_percentile(room, n, 100));
 	return stat;
 }
 
@@ -157,29 +150,22 @@ whole(const struct plumb_iteration *item)
 }
 
 static void
-flag_outliers(struct plumb_iteration_level *level, int64_t *room)
+flag_outliers(struct plumb_iteration_level *level, double *room)
 {
-	uint32_t n = 0, half;
-	int64_t median;
-	double limit;
+	uint32_t n = 0;
+	double median, limit;
 
 	for (uint32_t i = 0; i < level->count; i++)
 		if (level->items[i].interval_ns != PLUMB_UNKNOWN)
-			room[n++] = whole(&level->items[i]);
+			room[n++] = (double)whole(&level->items[i]);
 	if (n < 2)
 		return;
-	half = n / 2;
-	qsort(room, n, sizeof *room, by_number);
-	median = room[half];
-	for (uint32_t i = 0; i < n; i++)
-		room[i] = llabs(room[i] - median);
-	qsort(room, n, sizeof *room, by_number);
-	limit = OUTLIER_DEVIATIONS * 1.4826 * (double)room[half];
-	if (limit < OUTLIER_SHARE * (double)median)
-		limit = OUTLIER_SHARE * (double)median;
+	median = plumb_median(room, n);
+	limit = fmax(OUTLIER_DEVIATIONS * plumb_median_deviation(room, n, median),
+	             OUTLIER_SHARE * median);
 	for (uint32_t i = 0; i < level->count; i++) {
 		struct plumb_iteration *item = &level->items[i];
-		double away = (double)(whole(item) - median);
+		double away = (double)whole(item) - median;
 
 		/* Without its interval one can only be too long. */
 		item->outlier = (item->interval_ns == PLUMB_UNKNOWN ? away : fabs(away)) > limit;
@@ -189,14 +175,14 @@ flag_outliers(struct plumb_iteration_level *level, int64_t *room)
 
 /* The lines through the times from end to end, but for outliers', and the numbers of kernels. ROOM is for each of them. */
 static void
-fit_slopes(struct plumb_iteration_level *level, int64_t *room)
+fit_slopes(struct plumb_iteration_level *level, double *room)
 {
 	struct plumb_slope line;
 
 	for (uint32_t i = 0; i < level->count; i++)
 		room[i] = level->items[i].interval_ns == PLUMB_UNKNOWN || level->items[i].outlier
-		                  ? PLUMB_UNKNOWN
-		                  : whole(&level->items[i]);
+		                  ? NAN
+		                  : (double)whole(&level->items[i]);
 	line = plumb_slope_fit(room, level->count);
 	level->slope_ns = line.slope;
 	level->slope_error_ns = line.error;
@@ -245,7 +231,7 @@ plumb_iterations_measure(const struct plumb_iteration_work *work, const struct p
                          const struct plumb_iteration_limits *limits,
                          struct plumb_iteration_level *level)
 {
-	int64_t *room = calloc((size_t)loop->rounds.count + 1, sizeof *room);
+	double *room = calloc((size_t)loop->rounds.count + 1, sizeof *room);
 
 	level->items = calloc((size_t)loop->rounds.count + 1, sizeof *level->items);
 	if (!room || !level->items) {

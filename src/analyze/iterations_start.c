@@ -57,22 +57,24 @@ struct turn {
 	int32_t period, rounds;
 };
 
-/* A vote for the place of the first kernel whose time is NS or later. */
+/* A vote for the place of the first kernel whose time is NS or later; TIMES by kernel, NULL: their starts. */
 static void
-vote_after(struct turn *turn, const int64_t *times, uint32_t count, const int32_t *places,
-           int64_t ns)
+vote_after(struct turn *turn, const struct plumb_iteration_work *work, const int64_t *times,
+           const int32_t *places, int64_t ns)
 {
-	uint32_t low = 0, high = count;
+	uint32_t low = 0, high = work->kernels.count;
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
+		int64_t time =
+			times ? times[middle] : plumb_iteration_kernel(work, middle)->start_ns;
 
-		if (times[middle] < ns)
+		if (time < ns)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low < count && places[low] >= 0)
+	if (low < work->kernels.count && places[low] >= 0)
 		turn->votes[places[low]]++;
 }
 
@@ -128,7 +130,7 @@ by_marker(const struct plumb_iteration_work *work, const int32_t *places, struct
 	if (group != PLUMB_NONE)
 		launches = find_launches(work);
 	for (uint32_t i = 0; launches && i < marks.groups.items[group].count; i++)
-		vote_after(turn, launches, work->kernels.count, places,
+		vote_after(turn, work, launches, places,
 		           marks.items[marks.groups.items[group].first + i].start_ns);
 	plumb_marks_free(&marks);
 	if (!launches)
@@ -140,16 +142,8 @@ by_marker(const struct plumb_iteration_work *work, const int32_t *places, struct
 static int32_t
 by_copy(const struct plumb_iteration_work *work, const int32_t *places, struct turn *turn)
 {
-	int64_t *starts = malloc(((size_t)work->kernels.count + 1) * sizeof *starts);
-
-	if (!starts)
-		return -1;
-	for (uint32_t i = 0; i < work->kernels.count; i++)
-		starts[i] = plumb_iteration_kernel(work, i)->start_ns;
 	for (uint32_t i = 0; i < work->copies.count; i++)
-		vote_after(turn, starts, work->kernels.count, places,
-		           work->copies.items[i].start_ns);
-	free(starts);
+		vote_after(turn, work, NULL, places, work->copies.items[i].start_ns);
 	return most_voted(turn);
 }
 

@@ -11,7 +11,7 @@ struct plumb_slope {
 	double mean;
 };
 
-/* Of COUNT numbers; PLUMB_UNKNOWN ones are left out, the others keep their places. */
-struct plumb_slope plumb_slope_fit(const int64_t *numbers, uint32_t count);
+/* Of COUNT numbers; those that are NAN are left out, the others keep their places. */
+struct plumb_slope plumb_slope_fit(const double *numbers, uint32_t count);
 
 #endif

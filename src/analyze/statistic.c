@@ -5,12 +5,79 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NORMAL 1.4826 /* standard deviation over median deviation, of a normal distribution */
+#define Z 1.959964    /* what 97.5 % of that are below, in standard deviations */
+#define PANELS 32     /* even */
+
 static int
 ascending(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
 	return (x > y) - (x < y);
+}
+
+double
+plumb_percentile(double *values, size_t count, unsigned percent)
+{
+	size_t rank = (count * percent + 99) / 100;
+
+	if (!count)
+		return NAN;
+	qsort(values, count, sizeof *values, ascending);
+	return values[rank ? rank - 1 : 0];
+}
+
+double
+plumb_median(double *values, size_t count)
+{
+	if (!count)
+		return NAN;
+	qsort(values, count, sizeof *values, ascending);
+	return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
+double
+plumb_median_deviation(double *values, size_t count, double middle)
+{
+	for (size_t i = 0; i < count; i++)
+		values[i] = fabs(values[i] - middle);
+	return NORMAL * plumb_median(values, count);
+}
+
+/* Of (cos a)^POWER from LOW to HIGH, by Simpson's rule. */
+static double
+area(double low, double high, double power)
+{
+	double step = (high - low) / PANELS, sum = 0;
+
+	for (int i = 0; i <= PANELS; i++)
+		sum += (i % 2 ? 4 : i && i < PANELS ? 2 : 1) * pow(cos(low + i * step), power);
+	return sum * step / 3;
+}
+
+double
+plumb_student(double freedom)
+{
+	/* With t = sqrt(f) tan(a) the density is as (cos a)^(f - 1), for angles from -pi / 2 to pi / 2: looked for is the
+	 * one within which 95 % of that lie. As it falls, Newton's steps from below never go beyond. They begin with the
+	 * first terms for many degrees of freedom. */
+	double f = fmin(fmax(freedom, 1), 1e6), angle = 0, within = 0;
+	double all = sqrt(M_PI) / 2 * exp(lgamma(f / 2) - lgamma((f + 1) / 2));
+	double next = atan((Z + (Z * Z * Z + Z) / (4 * f)) / sqrt(f));
+
+	while ((next - angle) * sqrt(f) > 1e-7) {
+		within += area(angle, next, f - 1);
+		angle = next;
+		next += (0.95 * all - within) / pow(cos(angle), f - 1);
+	}
+	return sqrt(f) * tan(angle);
+}
+
+int64_t
+plumb_whole(double number)
+{
+	return (int64_t)floor(fmin(fmax(number, -9e18), 9e18));
 }
 
 /* "95" is 95; -1 for what is no whole number below 1000. */
@@ -77,15 +144,13 @@ plumb_statistic_of(const struct plumb_statistic *statistic, double *values, size
 		return NAN;
 	if (statistic->kind == PLUMB_STATISTIC_IS_XSP)
 		return plumb_trimmed_mean(values, count);
-	qsort(values, count, sizeof *values, ascending);
 	if (statistic->kind == PLUMB_STATISTIC_IS_TRIMMED) {
 		size_t cut = count * percent / 100;
+		qsort(values, count, sizeof *values, ascending);
 		return mean_of(values, cut, count - cut);
 	}
-	if (percent == 50)
-		return (values[(count - 1) / 2] + values[count / 2]) / 2;
-	size_t rank = (count * percent + 99) / 100;
-	return values[rank ? rank - 1 : 0];
+	return percent == 50 ? plumb_median(values, count)
+	                     : plumb_percentile(values, count, (unsigned)percent);
 }
 
 double

@@ -140,7 +140,7 @@ plumb_table_layer_memory(const struct plumb_tables_input *input, struct plumb_an
 
 struct type {
 	const char *name;
-	double occurrences, us, bytes;
+	double occurrences, us, device_us, bytes;
 	enum plumb_latency_kind kind;
 	bool mixed; /* times of several kinds do not add up */
 };
@@ -163,6 +163,8 @@ add_layer(struct type *type, const struct plumb_layer_row *row)
 
 	type->occurrences++;
 	type->us = isnan(type->us) ? us : type->us + (isnan(us) ? 0 : us);
+	if (!isnan(row->device_us))
+		type->device_us = (isnan(type->device_us) ? 0 : type->device_us) + row->device_us;
 	if (!isnan(row->allocated))
 		type->bytes = isnan(type->bytes) ? row->allocated : type->bytes + row->allocated;
 	if (kind != PLUMB_LATENCY_UNKNOWN) {
@@ -194,6 +196,7 @@ gather(const struct plumb_layers *layers, struct type *types, uint32_t *place)
 			*at = count++;
 			types[*at] = (struct type){ .name = plumb_layer_type(layers, i),
 				                    .us = NAN,
+				                    .device_us = NAN,
 				                    .bytes = NAN };
 		}
 		add_layer(&types[*at], &layers->items[i]);
@@ -238,8 +241,11 @@ by_type(const struct plumb_layers *layers, struct plumb_answer *a, enum by by)
 	else
 		count = gather(layers, types, place);
 	struct share share = sum_types(types, count, by);
-	for (uint32_t t = 0; t < count; t++)
+	double device_us = 0;
+	for (uint32_t t = 0; t < count; t++) {
 		order[t] = (struct plumb_sort_item){ key_of(amount(&types[t], by)), t };
+		device_us += isnan(types[t].device_us) ? 0 : types[t].device_us;
+	}
 	if (count)
 		plumb_sort(order, order + count, count);
 	for (uint32_t t = 0; t < count; t++) {
@@ -249,9 +255,11 @@ by_type(const struct plumb_layers *layers, struct plumb_answer *a, enum by by)
 		plumb_answer_number(a, share.sum > 0 && !share.mixed
 		                               ? amount(type, by) / share.sum * 100
 		                               : NAN);
-		if (by == LATENCY)
-			plumb_answer_text(a, type->mixed ? "mixed"
-			                                 : plumb_latency_kind_name(type->kind));
+		if (by != LATENCY)
+			continue;
+		plumb_answer_text(a, type->mixed ? "mixed" : plumb_latency_kind_name(type->kind));
+		plumb_answer_number(a, type->device_us);
+		plumb_answer_number(a, device_us > 0 ? type->device_us / device_us * 100 : NAN);
 	}
 	free(types);
 	free(order);
@@ -274,6 +282,8 @@ plumb_table_type_latency(const struct plumb_tables_input *input, struct plumb_an
 	plumb_answer_column(a, "duration (us)", "us", PLUMB_SOURCE_IS_MEASURED);
 	plumb_answer_column(a, "duration percentage (%)", "%", PLUMB_SOURCE_IS_MEASURED);
 	plumb_answer_column(a, "duration_kind", NULL, PLUMB_SOURCE_IS_MEASURED);
+	plumb_answer_column(a, "device_duration (us)", "us", PLUMB_SOURCE_IS_MEASURED);
+	plumb_answer_column(a, "device_duration percentage (%)", "%", PLUMB_SOURCE_IS_MEASURED);
 	by_type(input->layers, a, LATENCY);
 }
 

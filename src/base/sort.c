@@ -77,3 +77,18 @@ plumb_sort_rows(void **rows, uint32_t count, size_t size,
 	*rows = ordered;
 	return PLUMB_OK;
 }
+
+static int
+by_number(const void *x, const void *y)
+{
+	const int64_t *a = x, *b = y;
+
+	return (*a > *b) - (*a < *b);
+}
+
+void
+plumb_sort_numbers(int64_t *numbers, size_t count)
+{
+	if (count)
+		qsort(numbers, count, sizeof *numbers, by_number);
+}

@@ -26,6 +26,9 @@ int plumb_sort_rows(void **rows, uint32_t count, size_t size,
                     uint64_t (*key)(const void *row, int which, const void *data), int keys,
                     const void *data);
 
+/* Puts COUNT numbers into ascending order. */
+void plumb_sort_numbers(int64_t *numbers, size_t count);
+
 /* A signed number as a key that keeps the order. */
 static inline uint64_t
 plumb_sort_signed(int64_t number)

@@ -202,7 +202,8 @@ const char *plumb_memory_kind_name(uint32_t kind);
 	X(METRIC, 27, "metric", "values of the program's own metrics")                             \
 	X(PROVENANCE, 28, "provenance", "places where compiled code calls a kernel")               \
 	X(REPLAY, 29, "gpu.replay", "replays of graphs that had one record")                       \
-	X(IMPORT, 30, "import", "events of a trace file")
+	X(IMPORT, 30, "import", "events of a trace file")                                          \
+	X(SAMPLE_TIME, 31, "cpu.sample.time", "samples of CPU time with their moments")
 
 enum plumb_source {
 #define X(id, number, name, unit) PLUMB_SOURCE_##id = number,

@@ -62,34 +62,12 @@ static const struct plumb_option options[] = {
 	{ 0 },
 };
 
-static const struct {
-	const char *name;
-	uint32_t by;
-} rows_by[] = {
-	{ "context", PLUMB_DIFF_CONTEXT },
-	{ "kernel", PLUMB_BY_KERNEL },
-	{ "operator", PLUMB_BY_OPERATOR },
-	{ "range", PLUMB_BY_RANGE },
-	{ "module", PLUMB_BY_MODULE },
-	{ "python", PLUMB_BY_PYTHON },
-	{ "line", PLUMB_BY_LINE },
-	{ "phase", PLUMB_BY_PHASE },
-	{ "shape", PLUMB_BY_SHAPE },
-	{ "native", PLUMB_BY_NATIVE },
-	{ "library", PLUMB_BY_LIBRARY },
-	{ "rank", PLUMB_BY_RANK },
-	{ "collective", PLUMB_BY_COLLECTIVE },
-	{ "iteration", PLUMB_DIFF_ITERATION },
-};
-
 static uint32_t
 by_of(const char *name)
 {
-	size_t i = 0;
-
-	while (strcmp(rows_by[i].name, name))
-		i++;
-	return rows_by[i].by;
+	return !strcmp(name, "context")     ? PLUMB_DIFF_CONTEXT
+	       : !strcmp(name, "iteration") ? PLUMB_DIFF_ITERATION
+	                                    : plumb_group_by_name(name);
 }
 
 /* ---- what is compared when nobody said ---- */

@@ -158,7 +158,7 @@ plumb_facts_started(struct plumb_facts *facts, const struct plumb_facts_program 
 		facts->process->command = command;
 		facts->process->host = name;
 		facts->process->executable = executable;
-		facts->process->start_monotonic = now();
+		facts->process->start_monotonic = program->start_monotonic;
 		plumb_arena_commit(arena, facts->process);
 	}
 	plumb_arena_environment(arena, "plumb.version", PLUMB_VERSION);

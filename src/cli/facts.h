@@ -15,6 +15,7 @@ struct plumb_facts {
 };
 
 struct plumb_facts_program {
+	uint64_t start_monotonic; /* ns, just before it was started */
 	pid_t pid;
 	char *const *argv;
 	const char *executable;

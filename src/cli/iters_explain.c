@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "analyze/steps/explain.h"
+#include "analyze/steps/words.h"
 #include "base/format.h"
 #include "cli/iters_steps.h"
 #include "cli/table.h"
@@ -46,7 +47,7 @@ write_row(const struct plumb_iters *iters, const struct plumb_moments *moments,
 	plumb_json_key_text(json, "name",
 	                    key && key->frame != PLUMB_NONE ? plumb_frame_label(p, key->frame)
 	                                                    : NULL);
-	plumb_iters_line_json(p, key ? key->line : PLUMB_NONE, json);
+	plumb_iters_line_json(p, key ? plumb_step_line(key) : PLUMB_NONE, json);
 	plumb_json_key_quantity(json, "rank", row->rank);
 	plumb_json_end(json);
 }

@@ -130,12 +130,13 @@ plumb_iters_filled_print(const struct plumb_iters *iters, uint32_t t, FILE *out)
 void
 plumb_iters_line_json(const struct plumb_profile *p, uint32_t frame, struct plumb_json *json)
 {
-	bool known = frame < p->frames_count && p->frames[frame].kind == PLUMB_FRAME_PYTHON;
+	static const struct plumb_frame none = { .file = PLUMB_NONE, .source_file = PLUMB_NONE };
+	const struct plumb_frame *f = frame < p->frames_count ? &p->frames[frame] : &none;
+	bool python = f->kind == PLUMB_FRAME_PYTHON;
+	uint32_t line = python ? f->line : f->source_line;
 
-	plumb_json_key_text(json, "file", known ? plumb_text(p, p->frames[frame].file) : NULL);
-	plumb_json_key_quantity(json, "line",
-	                        known && p->frames[frame].line ? (int64_t)p->frames[frame].line
-	                                                       : PLUMB_UNKNOWN);
+	plumb_json_key_text(json, "file", plumb_text(p, python ? f->file : f->source_file));
+	plumb_json_key_quantity(json, "line", line ? (int64_t)line : PLUMB_UNKNOWN);
 }
 
 static void
@@ -146,6 +147,7 @@ write_row(const struct plumb_iters *iters, const struct plumb_moments *line,
 	const struct plumb_step_key *key =
 		shown->kind == PLUMB_SHOWN_KEY ? &line->keys.items[shown->key] : NULL;
 	bool gap = shown->kind == PLUMB_SHOWN_GAPS || (key && key->sort == PLUMB_STEP_GAP);
+	bool sample = key && key->sort == PLUMB_STEP_SAMPLE;
 	char text[700];
 
 	plumb_json_object(json);
@@ -153,12 +155,14 @@ write_row(const struct plumb_iters *iters, const struct plumb_moments *line,
 	                    key && key->frame != PLUMB_NONE ? plumb_frame_label(p, key->frame)
 	                                                    : NULL);
 	plumb_json_key_text(json, "kind",
-	                    gap    ? "gap"
-	                    : !key ? "other"
-	                           : plumb_frame_kind_names[p->frames[key->frame].kind]);
-	plumb_iters_line_json(p, key ? key->line : PLUMB_NONE, json);
+	                    gap      ? "gap"
+	                    : !key   ? "other"
+	                    : sample ? "sample"
+	                             : plumb_frame_kind_names[p->frames[key->frame].kind]);
+	plumb_iters_line_json(p, key ? plumb_step_line(key) : PLUMB_NONE, json);
 	plumb_json_key_text(json, "text", key ? plumb_step_name(p, key, text, sizeof text) : NULL);
 	plumb_json_key_quantity(json, "ns", shown->ns);
+	plumb_json_key_quantity(json, "samples", sample ? (int64_t)shown->count : PLUMB_UNKNOWN);
 	plumb_json_key(json, "share");
 	plumb_json_number(json, all > 0 ? (double)shown->ns / (double)all : 0);
 	plumb_json_end(json);

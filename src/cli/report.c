@@ -348,34 +348,13 @@ no_memory(struct plumb_error *error)
 	return plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the report");
 }
 
-static enum plumb_group_by
-group_of(const char *by)
-{
-	static const struct {
-		const char *name;
-		enum plumb_group_by by;
-	} names[] = {
-		{ "kernel", PLUMB_BY_KERNEL }, { "operator", PLUMB_BY_OPERATOR },
-		{ "range", PLUMB_BY_RANGE },   { "module", PLUMB_BY_MODULE },
-		{ "python", PLUMB_BY_PYTHON }, { "line", PLUMB_BY_LINE },
-		{ "phase", PLUMB_BY_PHASE },   { "shape", PLUMB_BY_SHAPE },
-		{ "native", PLUMB_BY_NATIVE }, { "library", PLUMB_BY_LIBRARY },
-		{ "thread", PLUMB_BY_THREAD }, { "process", PLUMB_BY_PROCESS },
-		{ "rank", PLUMB_BY_RANK },     { "collective", PLUMB_BY_COLLECTIVE },
-	};
-
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (!strcmp(by, names[i].name))
-			return names[i].by;
-	return PLUMB_BY_OPERATOR;
-}
-
 static int
 make_grouping(struct plumb_report *report, struct plumb_error *error)
 {
 	uint32_t count;
 
-	report->grouping = plumb_grouping_new(report->profile, group_of(report->by), report->user);
+	report->grouping =
+		plumb_grouping_new(report->profile, plumb_group_by_name(report->by), report->user);
 	if (!report->grouping)
 		return no_memory(error);
 	count = plumb_grouping_count(report->grouping);

@@ -419,6 +419,7 @@ run_profiled(struct run *run)
 		return PLUMB_RUN_FAILED;
 	}
 	announce(run);
+	uint64_t start = plumb_control_begin(run->schedule.control);
 	int code = plumb_program_start(&run->program, run->argv, environment, &error);
 	plumb_environment_free(environment);
 	if (code < 0) {
@@ -426,7 +427,8 @@ run_profiled(struct run *run)
 		discard(run);
 		return run->program.exit_code;
 	}
-	struct plumb_facts_program facts = { .pid = run->program.pid,
+	struct plumb_facts_program facts = { .start_monotonic = start,
+		                             .pid = run->program.pid,
 		                             .argv = run->argv,
 		                             .executable = run->target.path,
 		                             .output = run->output,

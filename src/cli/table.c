@@ -171,23 +171,35 @@ measure(const struct plumb_table *table, int *widths, int width)
 }
 
 static void
-print_cell(const struct plumb_table *table, FILE *out, size_t column, const char *text,
-           const int *widths)
+print_cell(const struct plumb_table *table, FILE *out, size_t column, const char *text, int width)
 {
 	int columns = plumb_columns(text);
-	int pad = columns < widths[column] ? widths[column] - columns : 0;
-	enum plumb_column_style style = table->columns[column].style;
-	bool last = column + 1 == table->column_count;
 
-	if (style == PLUMB_RIGHT)
-		fprintf(out, "%*s", pad, "");
-	print_shortened(out, text, widths[column], style);
-	/* A shortened wide character may leave a column free; the next cell then starts early by
-	 * one, which only costs looks. */
-	if (style != PLUMB_RIGHT && !last)
-		fprintf(out, "%*s", pad, "");
-	if (!last)
-		fprintf(out, "%*s", GAP, "");
+	if (table->columns[column].style == PLUMB_RIGHT && columns < width)
+		fprintf(out, "%*s", width - columns, "");
+	print_shortened(out, text, width, table->columns[column].style);
+}
+
+/* Nothing is printed behind the last text of a row. A shortened wide character may leave a column free; the
+ * next cell then starts early by one, which only costs looks. */
+static void
+print_row(const struct plumb_table *table, FILE *out, const int *widths, char *const *cells)
+{
+	int at = 0, begin = 0; /* of the line, of the column */
+
+	for (size_t c = 0; c < table->column_count; c++) {
+		const char *text = cells ? cells[c] : table->columns[c].title;
+		int columns = plumb_columns(text);
+
+		if (columns) {
+			fprintf(out, "%*s", begin - at, "");
+			print_cell(table, out, c, text, widths[c]);
+			at = table->columns[c].style != PLUMB_RIGHT && columns < widths[c]
+			             ? begin + columns
+			             : begin + widths[c];
+		}
+		begin += widths[c] + GAP;
+	}
 }
 
 int
@@ -203,12 +215,10 @@ plumb_table_print(const struct plumb_table *table, FILE *out, int width, bool co
 	measure(table, widths, width);
 	if (colour)
 		fputs("\033[1m", out);
-	for (size_t c = 0; c < table->column_count; c++)
-		print_cell(table, out, c, table->columns[c].title, widths);
+	print_row(table, out, widths, NULL);
 	fputs(colour ? "\033[0m\n" : "\n", out);
 	for (size_t i = 0; i + table->column_count <= table->count; i += table->column_count) {
-		for (size_t c = 0; c < table->column_count; c++)
-			print_cell(table, out, c, table->cells[i + c], widths);
+		print_row(table, out, widths, table->cells + i);
 		fputc('\n', out);
 	}
 	free(widths);

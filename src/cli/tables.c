@@ -458,6 +458,29 @@ load_all(const struct plumb_invocation *invocation, struct wanted *w, struct mad
 	return PLUMB_EXIT_DONE;
 }
 
+#define SWAP(a, b)                                                                                 \
+	do {                                                                                       \
+		__typeof__(a) swapped_ = (a);                                                      \
+		(a) = (b);                                                                         \
+		(b) = swapped_;                                                                    \
+	} while (0)
+
+/* Batch sizes tell a story in their order, which a shell's b*.plumb is not; what has none stays behind. */
+static void
+order_by_batch(struct wanted *w, struct made *made)
+{
+	for (uint32_t i = 1; i < w->file_count; i++)
+		for (uint32_t k = i; k && w->batches[k] &&
+		                     (!w->batches[k - 1] || w->batches[k - 1] > w->batches[k]);
+		     k--) {
+			SWAP(w->files[k], w->files[k - 1]);
+			SWAP(w->batches[k], w->batches[k - 1]);
+			SWAP(made->layers[k], made->layers[k - 1]);
+			SWAP(made->roofs[k], made->roofs[k - 1]);
+			SWAP(made->batch_sources[k], made->batch_sources[k - 1]);
+		}
+}
+
 int
 plumb_cmd_tables(struct plumb_invocation *invocation)
 {
@@ -475,6 +498,8 @@ plumb_cmd_tables(struct plumb_invocation *invocation)
 	result = load_all(invocation, &wanted, made);
 	if (!result) {
 		const struct plumb_options *o = invocation->options;
+		if (!plumb_options_given(o, "key") || find_key(o) == PLUMB_KEY_IS_BATCH)
+			order_by_batch(&wanted, made);
 		struct plumb_tables_input input = {
 			.layers = made->layers,
 			.count = wanted.file_count,
@@ -489,7 +514,7 @@ plumb_cmd_tables(struct plumb_invocation *invocation)
 			.against_best = !strcmp(plumb_options_text(o, "base"), "best"),
 			.constraints = wanted.constraints,
 		};
-		result = answer(invocation, &wanted, &input, device_of(&made->profiles[0]));
+		result = answer(invocation, &wanted, &input, device_of(made->layers[0].profile));
 	}
 	for (uint32_t i = 0; i < wanted.file_count; i++) {
 		plumb_layers_free(&made->layers[i]);

@@ -25,6 +25,7 @@
 #include "collect/monitor/framework.h"
 #include "collect/monitor/python.h"
 #include "collect/process.h"
+#include "collect/span.h"
 #include "collect/wait.h"
 
 #ifndef sigev_notify_thread_id
@@ -59,7 +60,7 @@ observe_own(struct plumb_thread *thread)
 }
 
 static void
-observe(struct plumb_thread *thread, const void *registers, uint64_t ns)
+observe(struct plumb_thread *thread, const void *registers, uint64_t ns, uint64_t at)
 {
 	plumb_id node = plumb_context_interrupted(thread, registers);
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_SAMPLE, PLUMB_FATE_RECEIVED, 1);
@@ -71,6 +72,9 @@ observe(struct plumb_thread *thread, const void *registers, uint64_t ns)
 	if (!node)
 		node = plumb_child_named(thread, 0, PLUMB_FRAME_NATIVE, "[unknown code]");
 	plumb_observe(thread, node, PLUMB_METRIC_CPU_TIME, thread->track, (int64_t)ns);
+	/* The guard lets no sample into plumb's own work, so the thread's ring is not being written now. */
+	if (plumb_unlikely(plumb_trace_on))
+		plumb_span_sample(thread, node, at, ns);
 	if (sampler.counters)
 		plumb_counters_observe(sampler.counters, thread, node);
 	plumb_wait_tell_where(thread);
@@ -82,12 +86,14 @@ static void
 take(const void *registers)
 {
 	uint64_t now = plumb_cpu_now(), ns = now - sampler.last;
+	/* Beside the other clock. */
+	uint64_t at = plumb_unlikely(plumb_trace_on) ? plumb_ticks() : 0;
 	sampler.last = now;
 	struct plumb_thread *thread = NULL;
 	if (plumb_recording() || plumb_process_may_begin())
 		thread = plumb_enter(PLUMB_CALLBACK_SAMPLE);
 	if (thread) {
-		observe(thread, registers, ns);
+		observe(thread, registers, ns, at);
 		plumb_leave(thread);
 	} else if (plumb_recording()) {
 		sampler.own += ns;

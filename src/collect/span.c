@@ -303,3 +303,30 @@ plumb_span_note(struct plumb_thread *thread, plumb_id note, uint64_t where, uint
 			  .correlation = correlation,
 		  });
 }
+
+void
+plumb_span_sample(struct plumb_thread *thread, plumb_id node, uint64_t at, uint64_t ns)
+{
+	struct plumb_span_ring *ring = ring_of(thread);
+	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_SAMPLE_TIME, PLUMB_FATE_RECEIVED, 1);
+	/* The sample that began the region was taken a little before, perhaps before the clock was known. */
+	if (at < trace.began)
+		at = trace.began;
+	if (!ring || node == PLUMB_LOST) {
+		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_SAMPLE_TIME,
+		                  ring ? thread->arena.fate : PLUMB_FATE_UNMAPPED_THREAD, 1);
+		return;
+	}
+	if (ring->next == ring->end && !advance(ring, thread->track, true, at)) {
+		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_SAMPLE_TIME, ring->arena.fate, 1);
+		return;
+	}
+	read_again(&thread->arena, at);
+	put(ring, &(struct plumb_span_entry){
+			  .start = ns,
+			  .end = at,
+			  .node = node,
+			  .track = thread->track,
+			  .correlation = PLUMB_SPAN_SAMPLE,
+		  });
+}

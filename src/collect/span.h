@@ -27,6 +27,10 @@ void plumb_trace_end(struct plumb_arena *arena);
 void plumb_span_add(struct plumb_thread *thread, plumb_id node, plumb_id track, uint64_t start,
                     uint64_t end, uint64_t correlation);
 
+/* Keeps when a sample of CPU time was taken: THREAD's own, at NODE, at AT (plumb_ticks()), which stands for NS of
+ * CPU time. From a callback of THREAD, which may be a signal's handler. */
+void plumb_span_sample(struct plumb_thread *thread, plumb_id node, uint64_t at, uint64_t ns);
+
 /* Keeps a note (PLUMB_SPAN_EVENT, …; see layout.h), from a callback of THREAD. */
 void plumb_span_note(struct plumb_thread *thread, plumb_id note, uint64_t where, uint64_t event,
                      uint64_t correlation);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/perfetto.h"
 #include "base/vec.h"
 #include "export/export.h"
 #include "export/names.h"
@@ -175,7 +176,7 @@ put_end(struct perfetto *p, uint32_t track, uint32_t lane)
 	int64_t end = l->ends.items[--l->ends.count];
 
 	plumb_packet_begin(&p->packets, plumb_timeline_time(&p->timeline, process, end));
-	plumb_event_begin(&p->packets, PLUMB_EVENT_END, UUID(TRACK, track, lane));
+	plumb_event_begin(&p->packets, TYPE_END, UUID(TRACK, track, lane));
 	plumb_event_end(&p->packets);
 	plumb_packet_end(&p->packets);
 }
@@ -231,7 +232,7 @@ put_span(struct perfetto *p, const struct plumb_span *span, uint32_t first, uint
 	*end = span->end_ns;
 	plumb_packet_begin(&p->packets,
 	                   plumb_timeline_time(&p->timeline, track->process, span->start_ns));
-	plumb_event_begin(&p->packets, PLUMB_EVENT_BEGIN, UUID(TRACK, span->track, lane));
+	plumb_event_begin(&p->packets, TYPE_BEGIN, UUID(TRACK, span->track, lane));
 	put_flow(p, span);
 	plumb_event_span(&p->packets, span, begins);
 	plumb_event_end(&p->packets);
@@ -270,7 +271,7 @@ static void
 put_value(struct perfetto *p, uint32_t process, uint64_t track, int64_t time, double value)
 {
 	plumb_packet_begin(&p->packets, plumb_timeline_time(&p->timeline, process, time));
-	plumb_event_begin(&p->packets, PLUMB_EVENT_COUNTER, track);
+	plumb_event_begin(&p->packets, TYPE_COUNTER, track);
 	plumb_event_value(&p->packets, value);
 	plumb_event_end(&p->packets);
 	plumb_packet_end(&p->packets);

@@ -4,18 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/perfetto.h"
 #include "export/work.h"
-
-enum { EVENT_ANNOTATION = 4 };
-enum {
-	ANNOTATION_NAME = 1,
-	ANNOTATION_UNSIGNED = 3,
-	ANNOTATION_SIGNED = 4,
-	ANNOTATION_REAL = 5,
-	ANNOTATION_STRING = 6,
-	ANNOTATION_ENTRIES = 11,
-	ANNOTATION_VALUES = 12,
-};
 
 /* Ranges that were started, which may cross what runs meanwhile: their durations are nobody's own time. */
 static void
@@ -79,7 +69,7 @@ static void
 begin(struct plumb_facts *facts, struct plumb_protobuf *m, enum plumb_fact fact)
 {
 	plumb_protobuf_begin(m, fact ? ANNOTATION_ENTRIES : EVENT_ANNOTATION);
-	plumb_protobuf_number(m, ANNOTATION_NAME, facts->names + fact);
+	plumb_protobuf_number(m, ANNOTATION_NAME_NUMBER, facts->names + fact);
 }
 
 static void

@@ -4,7 +4,7 @@
  *
  *	event names        frame + 1
  *	categories         kind of frame + 1
- *	annotation names   ANNOTATION_*, ANNOTATION_FACTS + PLUMB_FACT_*
+ *	annotation names   NAMED_*, NAMED_FACTS + PLUMB_FACT_*
  *	annotation texts   2 * frame + 1: the frame's place; 2 * frame + 2: its name;
  *	                   PASSES + pass; PATHS + context: its path
  */
@@ -14,54 +14,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/perfetto.h"
 #include "export/names.h"
 #include "model/user_code.h"
 
 #define SEQUENCE 1
-enum { STATE_CLEARED = 1, NEEDS_STATE = 2 };
-enum { TRACE_PACKET = 1 };
 enum {
-	PACKET_CLOCKS = 6,
-	PACKET_TIME = 8,
-	PACKET_SEQUENCE = 10,
-	PACKET_EVENT = 11,
-	PACKET_INTERNED = 12,
-	PACKET_FLAGS = 13,
-	PACKET_TRACK = 60,
-};
-enum { INTERNED_CATEGORY = 1, INTERNED_NAME = 2, INTERNED_ANNOTATION = 3, INTERNED_TEXT = 29 };
-enum { ENTRY_IID = 1, ENTRY_TEXT = 2 }; /* of every interned entry */
-enum {
-	EVENT_CATEGORY = 3,
-	EVENT_ANNOTATION = 4,
-	EVENT_TYPE = 9,
-	EVENT_NAME = 10,
-	EVENT_TRACK = 11,
-	EVENT_DOUBLE = 44,
-	EVENT_FLOW = 47,
-	EVENT_LAST_FLOW = 48,
-};
-enum { ANNOTATION_NAME = 1, ANNOTATION_TEXT = 17 };
-enum {
-	TRACK_UUID = 1,
-	TRACK_NAME = 2,
-	TRACK_PROCESS = 3,
-	TRACK_THREAD = 4,
-	TRACK_PARENT = 5,
-	TRACK_COUNTER = 8
-};
-enum { PROCESS_PID = 1, PROCESS_COMMAND = 2, PROCESS_NAME = 6, PROCESS_LABEL = 8 };
-enum { THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
-enum { COUNTER_UNIT = 6 };
-enum { CLOCKS_CLOCK = 1, CLOCKS_PRIMARY = 2 };
-enum { CLOCK_NUMBER = 1, CLOCK_TIME = 2 };
-
-enum {
-	ANNOTATION_LINE = 1,
-	ANNOTATION_OPERATOR,
-	ANNOTATION_PASS,
-	ANNOTATION_PATH,
-	ANNOTATION_FACTS, /* all of them: + PLUMB_FACT_* */
+	NAMED_LINE = 1,
+	NAMED_OPERATOR,
+	NAMED_PASS,
+	NAMED_PATH,
+	NAMED_FACTS, /* all of them: + PLUMB_FACT_* */
 };
 
 /* Of a path at most so many frames from the outside, and so many from the inside. */
@@ -118,7 +81,7 @@ plumb_packets_init(struct plumb_packets *packets, const struct plumb_profile *pr
 	if (!packets->python || !packets->op || !packets->flags || !packets->named ||
 	    !packets->placed || !packets->operated || !packets->pathed)
 		return false;
-	return plumb_facts_init(&packets->facts, profile, ANNOTATION_FACTS) && find_lines(packets);
+	return plumb_facts_init(&packets->facts, profile, NAMED_FACTS) && find_lines(packets);
 }
 
 void
@@ -150,7 +113,8 @@ plumb_packet_begin(struct plumb_packets *packets, int64_t time)
 		plumb_protobuf_number(m, PACKET_TIME, (uint64_t)time);
 	plumb_protobuf_number(m, PACKET_SEQUENCE, SEQUENCE);
 	plumb_protobuf_number(m, PACKET_FLAGS,
-	                      packets->started ? NEEDS_STATE : STATE_CLEARED | NEEDS_STATE);
+	                      packets->started ? FLAG_NEEDS_STATE
+	                                       : FLAG_STATE_CLEARED | FLAG_NEEDS_STATE);
 	packets->started = true;
 }
 
@@ -174,7 +138,7 @@ plumb_packet_end(struct plumb_packets *packets)
 static void
 put_clock(struct plumb_protobuf *m, unsigned clock, int64_t time)
 {
-	plumb_protobuf_begin(m, CLOCKS_CLOCK);
+	plumb_protobuf_begin(m, SNAPSHOT_CLOCK);
 	plumb_protobuf_number(m, CLOCK_NUMBER, clock);
 	plumb_protobuf_number(m, CLOCK_TIME, (uint64_t)time);
 	plumb_protobuf_end(m);
@@ -187,9 +151,9 @@ plumb_packet_clocks(struct plumb_packets *packets, int64_t monotonic, int64_t re
 
 	plumb_packet_begin(packets, monotonic);
 	plumb_protobuf_begin(m, PACKET_CLOCKS);
-	put_clock(m, PLUMB_PERFETTO_MONOTONIC, monotonic);
-	put_clock(m, PLUMB_PERFETTO_REALTIME, realtime);
-	plumb_protobuf_number(m, CLOCKS_PRIMARY, PLUMB_PERFETTO_MONOTONIC);
+	put_clock(m, CLOCK_IS_MONOTONIC, monotonic);
+	put_clock(m, CLOCK_IS_REALTIME, realtime);
+	plumb_protobuf_number(m, SNAPSHOT_PRIMARY, CLOCK_IS_MONOTONIC);
 	plumb_protobuf_end(m);
 	plumb_packet_end(packets);
 }
@@ -258,7 +222,7 @@ static void
 intern(struct plumb_packets *p, uint32_t kind, uint64_t iid, const char *text, size_t bytes)
 {
 	plumb_protobuf_begin(&p->interned, kind);
-	plumb_protobuf_number(&p->interned, ENTRY_IID, iid);
+	plumb_protobuf_number(&p->interned, ENTRY_NUMBER, iid);
 	plumb_protobuf_bytes(&p->interned, ENTRY_TEXT, text, bytes);
 	plumb_protobuf_end(&p->interned);
 }
@@ -333,7 +297,7 @@ intern_made(struct plumb_packets *p, uint64_t iid, uint32_t number,
 /* ---- events ---- */
 
 void
-plumb_event_begin(struct plumb_packets *packets, enum plumb_event_type type, uint64_t track)
+plumb_event_begin(struct plumb_packets *packets, uint32_t type, uint64_t track)
 {
 	plumb_protobuf_begin(&packets->packet, PACKET_EVENT);
 	plumb_protobuf_number(&packets->packet, EVENT_TYPE, type);
@@ -362,8 +326,8 @@ static void
 annotate(struct plumb_packets *p, uint64_t name, uint64_t text)
 {
 	plumb_protobuf_begin(&p->packet, EVENT_ANNOTATION);
-	plumb_protobuf_number(&p->packet, ANNOTATION_NAME, name);
-	plumb_protobuf_number(&p->packet, ANNOTATION_TEXT, text);
+	plumb_protobuf_number(&p->packet, ANNOTATION_NAME_NUMBER, name);
+	plumb_protobuf_number(&p->packet, ANNOTATION_TEXT_NUMBER, text);
 	plumb_protobuf_end(&p->packet);
 }
 
@@ -374,12 +338,12 @@ intern_words(struct plumb_packets *p)
 	if (p->annotations)
 		return;
 	p->annotations = true;
-	intern_text(p, INTERNED_ANNOTATION, ANNOTATION_LINE, "line");
-	intern_text(p, INTERNED_ANNOTATION, ANNOTATION_OPERATOR, "operator");
-	intern_text(p, INTERNED_ANNOTATION, ANNOTATION_PASS, "pass");
-	intern_text(p, INTERNED_ANNOTATION, ANNOTATION_PATH, "path");
+	intern_text(p, INTERNED_ANNOTATION, NAMED_LINE, "line");
+	intern_text(p, INTERNED_ANNOTATION, NAMED_OPERATOR, "operator");
+	intern_text(p, INTERNED_ANNOTATION, NAMED_PASS, "pass");
+	intern_text(p, INTERNED_ANNOTATION, NAMED_PATH, "path");
 	for (unsigned i = 0; i < PLUMB_FACT_COUNT; i++)
-		intern_text(p, INTERNED_ANNOTATION, ANNOTATION_FACTS + i, plumb_fact_names[i]);
+		intern_text(p, INTERNED_ANNOTATION, NAMED_FACTS + i, plumb_fact_names[i]);
 	intern_text(p, INTERNED_TEXT, passes(p) + PLUMB_CONTEXT_BACKWARD, "backward");
 	intern_text(p, INTERNED_TEXT, passes(p) + PLUMB_CONTEXT_ACCUMULATION,
 	            "gradient accumulation");
@@ -395,7 +359,7 @@ annotate_context(struct plumb_packets *p, uint32_t context)
 		uint32_t frame = profile->contexts[p->python[context]].frame;
 		if (first_time(p->placed, frame))
 			intern_made(p, 2 * (uint64_t)frame + 1, frame, append_place);
-		annotate(p, ANNOTATION_LINE, 2 * (uint64_t)frame + 1);
+		annotate(p, NAMED_LINE, 2 * (uint64_t)frame + 1);
 	}
 	if (p->op[context]) {
 		uint32_t frame = profile->contexts[p->op[context]].frame;
@@ -403,15 +367,15 @@ annotate_context(struct plumb_packets *p, uint32_t context)
 		if (first_time(p->operated, frame))
 			intern_text(p, INTERNED_TEXT, 2 * (uint64_t)frame + 2,
 			            plumb_frame_label(profile, frame));
-		annotate(p, ANNOTATION_OPERATOR, 2 * (uint64_t)frame + 2);
+		annotate(p, NAMED_OPERATOR, 2 * (uint64_t)frame + 2);
 	}
 	if (flags & PLUMB_CONTEXT_ACCUMULATION)
-		annotate(p, ANNOTATION_PASS, passes(p) + PLUMB_CONTEXT_ACCUMULATION);
+		annotate(p, NAMED_PASS, passes(p) + PLUMB_CONTEXT_ACCUMULATION);
 	else if (flags & PLUMB_CONTEXT_BACKWARD)
-		annotate(p, ANNOTATION_PASS, passes(p) + PLUMB_CONTEXT_BACKWARD);
+		annotate(p, NAMED_PASS, passes(p) + PLUMB_CONTEXT_BACKWARD);
 	if (first_time(p->pathed, context))
 		intern_made(p, paths(p) + context, context, append_path);
-	annotate(p, ANNOTATION_PATH, paths(p) + context);
+	annotate(p, NAMED_PATH, paths(p) + context);
 }
 
 void
@@ -430,7 +394,7 @@ plumb_event_span(struct plumb_packets *packets, const struct plumb_span *span, b
 		intern_text(p, INTERNED_NAME, (uint64_t)frame + 1,
 		            plumb_frame_label(p->profile, frame));
 	plumb_protobuf_number(&p->packet, EVENT_CATEGORY, kind + 1);
-	plumb_protobuf_number(&p->packet, EVENT_NAME, (uint64_t)frame + 1);
+	plumb_protobuf_number(&p->packet, EVENT_NAME_NUMBER, (uint64_t)frame + 1);
 	annotate_context(p, span->context);
 	plumb_facts_put(&p->facts, &p->packet, span, first);
 }

@@ -5,7 +5,7 @@
  * are of one sequence. Private to export/.
  *
  *	plumb_packet_begin(&t, time);
- *	plumb_event_begin(&t, PLUMB_EVENT_BEGIN, track);
+ *	plumb_event_begin(&t, TYPE_BEGIN, track);
  *	plumb_event_span(&t, span, true);
  *	plumb_event_end(&t);
  *	plumb_packet_end(&t);
@@ -18,11 +18,6 @@
 #include "base/protobuf.h"
 #include "export/perfetto_facts.h"
 #include "model/profile.h"
-
-enum plumb_event_type { PLUMB_EVENT_BEGIN = 1, PLUMB_EVENT_END = 2, PLUMB_EVENT_COUNTER = 4 };
-
-/* Perfetto's numbers of clocks. */
-enum { PLUMB_PERFETTO_REALTIME = 1, PLUMB_PERFETTO_MONOTONIC = 3 };
 
 struct plumb_packets {
 	const struct plumb_profile *profile;
@@ -64,7 +59,8 @@ void plumb_track_end(struct plumb_packets *packets);
 /* MONOTONIC and REALTIME are readings of the same moment; the trace's times are monotonic. */
 void plumb_packet_clocks(struct plumb_packets *packets, int64_t monotonic, int64_t realtime);
 
-void plumb_event_begin(struct plumb_packets *packets, enum plumb_event_type type, uint64_t track);
+/* TYPE: TYPE_BEGIN, TYPE_END or TYPE_COUNTER of base/perfetto.h. */
+void plumb_event_begin(struct plumb_packets *packets, uint32_t type, uint64_t track);
 /* Name, category and annotations of a span: its context's line, operator, pass and path, and the facts. FIRST: of
  * its track. */
 void plumb_event_span(struct plumb_packets *packets, const struct plumb_span *span, bool first);

@@ -19,8 +19,6 @@
 #include "import/kineto.h"
 #include "import/shapes.h"
 
-#define DEVICES_MAX 64
-
 enum category {
 	OTHER,
 	OPERATOR,
@@ -89,20 +87,13 @@ struct flow_end {
 	bool finish;
 };
 
-struct properties {
-	int64_t id, process, memory, major, minor, multiprocessors, threads;
-	char name[128], uuid[64]; /* the UUID and process in plumb's own exports */
-};
-
 struct reader {
 	struct plumb_trace *trace;
 	struct plumb_chrome chrome;
 	struct arguments arguments; /* of the event that is read */
 	uint32_t process;           /* the first */
 	bool has_process;
-	struct properties devices[DEVICES_MAX];
-	uint32_t device_count, first_device;
-	bool has_uuids;
+	struct plumb_kineto_devices devices;
 	int64_t counts[16]; /* by enum category, of what is not taken */
 	PLUMB_VEC(struct flow_end) flows;
 	struct plumb_kineto_steps steps;
@@ -355,11 +346,8 @@ python_frame(struct reader *reader, struct plumb_slice name)
 static uint32_t
 device_of(struct reader *reader, int64_t pid, uint32_t process, int64_t ordinal)
 {
-	const char *uuid = NULL;
-	for (uint32_t i = 0; i < reader->device_count && reader->has_uuids; i++)
-		if (reader->devices[i].id == ordinal && reader->devices[i].process == pid &&
-		    *reader->devices[i].uuid)
-			uuid = reader->devices[i].uuid;
+	const char *uuid = plumb_kineto_devices_uuid(&reader->devices, pid, ordinal);
+
 	return plumb_trace_device(reader->trace, process, ordinal, uuid);
 }
 
@@ -491,79 +479,6 @@ take(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 /* ---- the rest of the file ---- */
 
 static void
-read_device(struct plumb_pull *pull, struct properties *device)
-{
-	struct plumb_slice key, name;
-	*device = (struct properties){
-		.id = PLUMB_UNKNOWN,
-		.process = PLUMB_UNKNOWN,
-		.memory = PLUMB_UNKNOWN,
-		.major = PLUMB_UNKNOWN,
-		.minor = PLUMB_UNKNOWN,
-		.multiprocessors = PLUMB_UNKNOWN,
-		.threads = PLUMB_UNKNOWN,
-	};
-	int64_t warp = PLUMB_UNKNOWN;
-	if (!plumb_pull_enter(pull, '{')) {
-		plumb_pull_skip(pull);
-		return;
-	}
-	while (plumb_pull_member(pull, &key)) {
-		if (plumb_slice_is(key, "id"))
-			plumb_pull_integer(pull, &device->id);
-		else if (plumb_slice_is(key, "process"))
-			plumb_pull_integer(pull, &device->process);
-		else if (plumb_slice_is(key, "uuid") && plumb_pull_text(pull, &name))
-			snprintf(device->uuid, sizeof device->uuid, "%.*s",
-			         name.bytes < sizeof device->uuid ? (int)name.bytes : 0, name.at);
-		else if (plumb_slice_is(key, "totalGlobalMem"))
-			plumb_pull_integer(pull, &device->memory);
-		else if (plumb_slice_is(key, "computeMajor"))
-			plumb_pull_integer(pull, &device->major);
-		else if (plumb_slice_is(key, "computeMinor"))
-			plumb_pull_integer(pull, &device->minor);
-		else if (plumb_slice_is(key, "numSms"))
-			plumb_pull_integer(pull, &device->multiprocessors);
-		else if (plumb_slice_is(key, "maxThreadsPerMultiprocessor"))
-			plumb_pull_integer(pull, &device->threads);
-		else if (plumb_slice_is(key, "warpSize"))
-			plumb_pull_integer(pull, &warp);
-		else if (plumb_slice_is(key, "name") && plumb_pull_text(pull, &name))
-			snprintf(device->name, sizeof device->name, "%.*s", (int)name.bytes,
-			         name.at);
-		else if (!plumb_slice_is(key, "name") && !plumb_slice_is(key, "uuid"))
-			plumb_pull_skip(pull);
-	}
-	device->threads = device->threads != PLUMB_UNKNOWN && warp > 0 ? device->threads / warp
-	                                                               : PLUMB_UNKNOWN;
-}
-
-static void
-read_devices(struct reader *reader)
-{
-	struct plumb_pull *pull = &reader->chrome.pull;
-	bool more = false;
-	PLUMB_PULL_WHOLE(pull)
-	more = plumb_pull_enter(pull, '[');
-	if (!more)
-		plumb_pull_skip_long(pull);
-	while (more) {
-		struct properties device;
-		PLUMB_PULL_WHOLE(pull)
-		{
-			more = plumb_pull_item(pull);
-			if (more)
-				read_device(pull, &device);
-		}
-		if (plumb_pull_failed(pull))
-			return;
-		if (more && reader->device_count < DEVICES_MAX)
-			reader->devices[reader->device_count++] = device;
-		reader->has_uuids |= more && *device.uuid;
-	}
-}
-
-static void
 read_distributed(struct plumb_pull *pull, int64_t *rank, char backend[32])
 {
 	struct plumb_slice key, text;
@@ -587,10 +502,10 @@ static void
 take_own(struct reader *reader)
 {
 	struct plumb_pull *pull = &reader->chrome.pull;
-	struct plumb_kineto_bytes bytes[DEVICES_MAX];
+	struct plumb_kineto_bytes bytes[PLUMB_KINETO_DEVICES_MAX];
 	uint32_t count = 0;
 	PLUMB_PULL_WHOLE(pull)
-	count = plumb_kineto_own(pull, bytes, DEVICES_MAX);
+	count = plumb_kineto_own(pull, bytes, PLUMB_KINETO_DEVICES_MAX);
 	for (uint32_t i = 0; i < count && !plumb_pull_failed(pull); i++) {
 		if (bytes[i].process == PLUMB_UNKNOWN || bytes[i].device == PLUMB_UNKNOWN)
 			continue;
@@ -608,7 +523,7 @@ member(struct plumb_chrome *chrome, const char *key)
 	struct reader *reader = chrome->own;
 	struct plumb_pull *pull = &chrome->pull;
 	if (!strcmp(key, "deviceProperties")) {
-		read_devices(reader);
+		plumb_kineto_devices_read(&reader->devices, pull);
 	} else if (!strcmp(key, "baseTimeNanoseconds")) {
 		int64_t base = 0;
 		PLUMB_PULL_WHOLE(pull)
@@ -655,56 +570,6 @@ link_flows(struct reader *reader)
 	}
 }
 
-static void
-describe_device(struct plumb_builder *builder, uint32_t id, const struct properties *p)
-{
-	uint32_t name = plumb_builder_text(builder, *p->name ? p->name : NULL);
-	struct plumb_device *device = plumb_builder_get_device(builder, id);
-	device->name = name;
-	device->memory_bytes = p->memory;
-	device->capability_major = p->major;
-	device->capability_minor = p->minor;
-	device->multiprocessors = p->multiprocessors;
-	device->warps_per_multiprocessor = p->threads;
-}
-
-/* What is known of the device with this ordinal. A process that saw one GPU only lists that as 0, whatever
- * number its events have; equal ones need no number. */
-static const struct properties *
-properties_of(const struct reader *reader, int64_t ordinal)
-{
-	const struct properties *all = reader->devices;
-	for (uint32_t i = 0; i < reader->device_count; i++)
-		if (all[i].id == ordinal && all[i].process == PLUMB_UNKNOWN)
-			return &all[i];
-	for (uint32_t i = 0; i < reader->device_count; i++)
-		if (strcmp(all[i].name, all[0].name) != 0 || all[i].memory != all[0].memory ||
-		    all[i].process != PLUMB_UNKNOWN)
-			return NULL;
-	return reader->device_count ? all : NULL;
-}
-
-static void
-describe_devices(struct reader *reader)
-{
-	struct plumb_builder *builder = plumb_trace_builder(reader->trace);
-	for (uint32_t id = reader->first_device; id < plumb_builder_device_count(builder); id++) {
-		const struct properties *p =
-			properties_of(reader, plumb_builder_get_device(builder, id)->ordinal);
-		if (p)
-			describe_device(builder, id, p);
-	}
-	for (uint32_t i = 0; i < reader->device_count; i++) {
-		const struct properties *p = &reader->devices[i];
-		uint32_t process = p->process == PLUMB_UNKNOWN
-		                           ? PLUMB_NONE
-		                           : plumb_trace_has_process(reader->trace, p->process);
-		uint32_t id = plumb_trace_has_device(reader->trace, process, p->id);
-		if (process != PLUMB_NONE && id != PLUMB_NONE)
-			describe_device(builder, id, p);
-	}
-}
-
 static int
 read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
@@ -722,12 +587,12 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 	reader->chrome =
 		(struct plumb_chrome){ .trace = trace, .dialect = &dialect, .own = reader };
 	reader->process = plumb_trace_process(trace, PLUMB_UNKNOWN);
-	reader->first_device = plumb_builder_device_count(plumb_trace_builder(trace));
+	reader->devices.first = plumb_builder_device_count(plumb_trace_builder(trace));
 	int code = plumb_chrome_read(&reader->chrome, file, error);
 	if (!code) {
 		link_flows(reader);
 		plumb_kineto_comms_join(trace, &reader->comms);
-		describe_devices(reader);
+		plumb_kineto_devices_describe(&reader->devices, trace);
 		plumb_chrome_give_names(&reader->chrome);
 		plumb_trace_count(trace, PLUMB_FATE_REPEATED, "gpu_user_annotation",
 		                  reader->counts[REPEATED]);

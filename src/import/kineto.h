@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PyTorch's profiler: kineto.c reads the file, kineto_sync.c its synchronisation, kineto_steps.c the numbers of its
- * steps, kineto_comms.c the groups of collectives, kineto_own.c what plumb adds. Private to these. */
+/* PyTorch's profiler: kineto.c reads the file, kineto_devices.c what it says of GPUs, kineto_sync.c its synchronisation,
+ * kineto_steps.c the numbers of its steps, kineto_comms.c the groups of collectives, kineto_own.c what plumb adds.
+ * Private to these. */
 #ifndef PLUMB_IMPORT_KINETO_H
 #define PLUMB_IMPORT_KINETO_H
 
@@ -45,6 +46,28 @@ uint32_t plumb_kineto_annotation(struct plumb_trace *trace, struct plumb_kineto_
 /* They become a fact about PROCESS. */
 void plumb_kineto_steps_tell(struct plumb_trace *trace, struct plumb_kineto_steps *steps,
                              uint32_t process);
+#define PLUMB_KINETO_DEVICES_MAX 64
+
+struct plumb_kineto_device {
+	int64_t id, process, memory, major, minor, multiprocessors, threads;
+	char name[128], uuid[64]; /* the UUID and process in plumb's own exports */
+};
+
+/* "deviceProperties". */
+struct plumb_kineto_devices {
+	struct plumb_kineto_device items[PLUMB_KINETO_DEVICES_MAX];
+	uint32_t count;
+	uint32_t first; /* of the builder's devices: the file's */
+	bool has_uuids;
+};
+
+void plumb_kineto_devices_read(struct plumb_kineto_devices *devices, struct plumb_pull *pull);
+/* Of device ORDINAL in the process with the number PID; NULL: not said. */
+const char *
+plumb_kineto_devices_uuid(const struct plumb_kineto_devices *devices, int64_t pid, int64_t ordinal);
+/* All is read: says so of TRACE's devices. */
+void plumb_kineto_devices_describe(const struct plumb_kineto_devices *devices,
+                                   struct plumb_trace *trace);
 
 /* Is KEY, an argument's, one of theirs? Then its value is read: the event's stream, and its call. */
 bool plumb_kineto_sync_key(struct plumb_pull *pull, struct plumb_slice key, int64_t *awaited,

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/sort.h"
 #include "import/kineto.h"
 
 uint32_t
@@ -19,14 +20,6 @@ plumb_kineto_annotation(struct plumb_trace *trace, struct plumb_kineto_steps *st
 		*added = number; /* else the steps have no numbers: there is one less than steps */
 	name.bytes = sizeof step - 2;
 	return plumb_trace_frame(trace, PLUMB_FRAME_RANGE, name);
-}
-
-static int
-by_number(const void *x, const void *y)
-{
-	const int64_t *a = x, *b = y;
-
-	return (*a > *b) - (*a < *b);
 }
 
 /* "2 3 4"; where that is long, "2..904" if none is missing, else what there is room for. */
@@ -55,7 +48,7 @@ plumb_kineto_steps_tell(struct plumb_trace *trace, struct plumb_kineto_steps *st
 
 	if (!steps->count)
 		return;
-	qsort(steps->items, steps->count, sizeof *steps->items, by_number);
+	plumb_sort_numbers(steps->items, steps->count);
 	write_numbers(steps, text, sizeof text);
 	plumb_builder_environment(plumb_trace_builder(trace), process, PLUMB_PROFILER_STEPS, text);
 }

@@ -11,7 +11,6 @@
 #include "import/import.h"
 #include "import/nsys.h"
 #include "import/sequence.h"
-#include "import/sqlite.h"
 
 #define ENUM_MAX 16
 #define LABEL_BYTES 40
@@ -633,6 +632,17 @@ process_for_wait(void *own, int64_t global)
 	return process_of(own, global);
 }
 
+static uint32_t
+known_thread(void *own, int64_t global)
+{
+	struct reader *reader = own;
+
+	if (global == PLUMB_UNKNOWN ||
+	    plumb_trace_has_process(reader->trace, global >> 24) == PLUMB_NONE)
+		return PLUMB_NONE;
+	return thread_of(reader, global);
+}
+
 static void
 read_all(struct reader *reader)
 {
@@ -653,13 +663,15 @@ read_all(struct reader *reader)
 	read_copies(reader);
 	read_sets(reader);
 	plumb_nsys_waits(&reader->sqlite, reader->trace, process_for_wait, reader);
+	plumb_nsys_samples(&reader->sqlite, reader->trace, &reader->texts, known_thread, reader);
 	read_owners(reader);
 	plumb_sqlite_count_unused(
 		&reader->sqlite, reader->trace, "", COLUMNS("start", "timestamp", "rawTimestamp"),
 		COLUMNS("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER", "CUDNN_EVENTS",
 	                "CUBLAS_EVENTS", "NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_KERNEL",
 	                "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET",
-	                "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_CUDA_EVENT"));
+	                "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
+	                "COMPOSITE_EVENTS"));
 }
 
 static int

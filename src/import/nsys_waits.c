@@ -91,7 +91,7 @@ take_sync(struct plumb_trace *trace, const struct plumb_rows *rows,
 
 void
 plumb_nsys_waits(struct plumb_sqlite *sqlite, struct plumb_trace *trace,
-                 uint32_t (*process_of)(void *own, int64_t global), void *own)
+                 uint32_t (*process_of)(void *reader, int64_t global), void *reader)
 {
 	struct plumb_import_events events = { 0 };
 	struct plumb_rows rows;
@@ -107,7 +107,7 @@ plumb_nsys_waits(struct plumb_sqlite *sqlite, struct plumb_trace *trace,
 		int64_t end = plumb_rows_integer(&rows, END), length;
 		int64_t global = plumb_rows_integer(&rows, PROCESS);
 		int64_t number = plumb_rows_integer(&rows, CORRELATION);
-		uint32_t process = process_of(own, global);
+		uint32_t process = process_of(reader, global);
 		uint64_t call = global != PLUMB_UNKNOWN && number > 0 ? (uint64_t)number : 0;
 		bool streams = plumb_rows_integer(&rows, TYPE) == PLUMB_SYNC_STREAM_WAITS;
 

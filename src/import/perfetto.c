@@ -12,47 +12,9 @@
 #include <zstd_errors.h>
 
 #include "base/hash.h"
+#include "base/perfetto.h"
 #include "import/import.h"
 #include "import/perfetto.h"
-
-enum { TRACE_PACKET = 1 };
-enum {
-	PACKET_CLOCKS = 6,
-	PACKET_TIME = 8,
-	PACKET_SEQUENCE = 10,
-	PACKET_EVENT = 11,
-	PACKET_INTERNED = 12,
-	PACKET_FLAGS = 13,
-	PACKET_CLEARED = 41,
-	PACKET_LOST = 42,
-	PACKET_ZLIB = 50,
-	PACKET_CLOCK = 58,
-	PACKET_DEFAULTS = 59,
-	PACKET_TRACK = 60,
-	PACKET_ZSTD = 133,
-};
-enum { STATE_CLEARED = 1, NEEDS_STATE = 2 };
-enum { DEFAULTS_EVENT = 11, DEFAULTS_CLOCK = 58 };
-enum {
-	EVENT_ANNOTATION = 4,
-	EVENT_LEGACY = 6,
-	EVENT_TYPE = 9,
-	EVENT_NAME_NUMBER = 10,
-	EVENT_TRACK = 11,
-	EVENT_NAME = 23,
-};
-enum { TYPE_BEGIN = 1, TYPE_END = 2, TYPE_INSTANT = 3, TYPE_COUNTER = 4 };
-enum { LEGACY_NAME_NUMBER = 1, LEGACY_PHASE = 2, LEGACY_DURATION = 3 };
-enum {
-	TRACK_UUID = 1,
-	TRACK_NAME = 2,
-	TRACK_PROCESS = 3,
-	TRACK_THREAD = 4,
-	TRACK_PARENT = 5,
-	TRACK_STATIC_NAME = 10,
-};
-enum { PROCESS_PID = 1, PROCESS_COMMAND = 2, PROCESS_NAME = 6 };
-enum { THREAD_PID = 1, THREAD_TID = 2, THREAD_NAME = 5 };
 
 #define SEQUENCES_MOST (UINT32_C(1) << 20)
 #define UNPACKED_MAX PLUMB_PROTOBUF_TAKE_MAX
@@ -443,7 +405,7 @@ open_packet(struct perfetto *reader, struct plumb_slice bytes, struct packet *pa
 	}
 	if (view.why)
 		return false;
-	packet->cleared |= packet->flags & STATE_CLEARED;
+	packet->cleared |= packet->flags & FLAG_STATE_CLEARED;
 	packet->sequence = sequence_of(reader, (uint32_t)sequence);
 	return packet->sequence != NULL;
 }
@@ -522,7 +484,7 @@ read_packet(struct perfetto *reader, struct plumb_slice bytes, unsigned depth)
 		perfetto_forget(packet.sequence);
 		packet.sequence->sound = true;
 	}
-	if (packet.flags & NEEDS_STATE && !packet.sequence->sound) {
+	if (packet.flags & FLAG_NEEDS_STATE && !packet.sequence->sound) {
 		count(reader, PLUMB_FATE_OVERWRITTEN, "packets whose texts are not in the file");
 		return true;
 	}

@@ -2,16 +2,8 @@
 /* What plumb wrote about its slices: see base/facts.h, and export/perfetto_facts.c. */
 #include "import/perfetto.h"
 
-enum {
-	ANNOTATION_NUMBER = 1,
-	ANNOTATION_UNSIGNED = 3,
-	ANNOTATION_SIGNED = 4,
-	ANNOTATION_REAL = 5,
-	ANNOTATION_STRING = 6,
-	ANNOTATION_NAME = 10,
-	ANNOTATION_ENTRIES = 11,
-	ANNOTATION_VALUES = 12,
-};
+#include "base/perfetto.h"
+
 #define FLAGS_KNOWN (PLUMB_CONTEXT_BACKWARD | PLUMB_CONTEXT_ACCUMULATION | PLUMB_CONTEXT_TRUNCATED)
 
 /* One annotation, an entry or a value. */
@@ -31,7 +23,7 @@ read_fact(const struct perfetto_sequence *sequence, struct plumb_slice bytes, st
 	struct plumb_protobuf_field f;
 	*fact = (struct fact){ .fact = PLUMB_FACT_COUNT, .bytes = bytes };
 	while (plumb_protobuf_next(&view, &f)) {
-		if (plumb_protobuf_is(&f, ANNOTATION_NUMBER, PLUMB_PROTOBUF_VARINT)) {
+		if (plumb_protobuf_is(&f, ANNOTATION_NAME_NUMBER, PLUMB_PROTOBUF_VARINT)) {
 			const struct perfetto_entry *entry =
 				perfetto_find(sequence, PERFETTO_FACT, f.value);
 			if (entry)

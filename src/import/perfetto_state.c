@@ -3,12 +3,8 @@
 #include "import/perfetto.h"
 
 #include "base/hash.h"
+#include "base/perfetto.h"
 
-enum { INTERNED_NAME = 2, INTERNED_ANNOTATION = 3 };
-enum { ENTRY_NUMBER = 1, ENTRY_TEXT = 2 };
-enum { SNAPSHOT_CLOCK = 1, SNAPSHOT_PRIMARY = 2 };
-enum { CLOCK_NUMBER = 1, CLOCK_TIME = 2, CLOCK_INCREMENTAL = 3, CLOCK_UNIT = 4 };
-#define BOOT_TIME 6u
 /* Clocks of these numbers are a sequence's own. */
 #define OWN_FIRST 64u
 #define OWN_LAST 127u
@@ -275,7 +271,7 @@ perfetto_clocks_snapshot(struct perfetto_clocks *clocks, uint32_t sequence,
 	if (view.why)
 		return false;
 	if (!clocks->trace)
-		clocks->trace = key_of(sequence, primary ? primary : BOOT_TIME);
+		clocks->trace = key_of(sequence, primary ? primary : CLOCK_IS_BOOT);
 	for (uint32_t i = 0; i < count; i++)
 		if (moments[i].key == clocks->trace)
 			now = moments[i].time;

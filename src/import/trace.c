@@ -538,6 +538,20 @@ plumb_trace_span(struct plumb_trace *trace, uint32_t track, uint32_t context, in
 }
 
 int
+plumb_trace_cpu_sample(struct plumb_trace *trace, uint32_t track, uint32_t context, int64_t at_ns,
+                       int64_t ns)
+{
+	struct plumb_span span = { context, track, at_ns, at_ns };
+	if (!has_time(trace, at_ns, at_ns) || !shift(&span, trace->base_ns))
+		return 0;
+	struct plumb_cpu_sample sample = { track, context, span.start_ns, ns };
+	int code = plumb_builder_cpu_sample(trace->builder, &sample);
+	trace->samples++;
+	trace->samples_left_out += code == 1;
+	return code < 0 ? plumb_trace_no_memory(trace) : 0;
+}
+
+int
 plumb_trace_value(struct plumb_trace *trace, uint32_t track, uint32_t context, uint32_t metric,
                   int64_t number)
 {
@@ -646,5 +660,11 @@ plumb_trace_finish(struct plumb_trace *trace, struct plumb_error *error)
 	}
 	plumb_trace_ledger(trace, PLUMB_NONE, PLUMB_SOURCE_SPAN, PLUMB_FATE_OVERWRITTEN,
 	                   (int64_t)trace->spans_left_out);
+	plumb_trace_ledger(trace, PLUMB_NONE, PLUMB_SOURCE_SAMPLE_TIME, PLUMB_FATE_RECEIVED,
+	                   (int64_t)trace->samples);
+	plumb_trace_ledger(trace, PLUMB_NONE, PLUMB_SOURCE_SAMPLE_TIME, PLUMB_FATE_ATTRIBUTED,
+	                   (int64_t)(trace->samples - trace->samples_left_out));
+	plumb_trace_ledger(trace, PLUMB_NONE, PLUMB_SOURCE_SAMPLE_TIME, PLUMB_FATE_OVERWRITTEN,
+	                   (int64_t)trace->samples_left_out);
 	return 0;
 }

@@ -152,6 +152,10 @@ int plumb_trace_link(struct plumb_trace *trace, uint32_t from, int64_t from_ns, 
 int plumb_trace_span(struct plumb_trace *trace, uint32_t track, uint32_t context, int64_t start_ns,
                      int64_t end_ns, uint64_t correlation);
 
+/* A sample of CPU time (model/profile.h) at a context that the importer made itself: at AT_NS, of NS. */
+int plumb_trace_cpu_sample(struct plumb_trace *trace, uint32_t track, uint32_t context,
+                           int64_t at_ns, int64_t ns);
+
 /* A metric's NUMBER, one observation, at a context that the importer made itself, for formats that hold sums and
  * no intervals. */
 int plumb_trace_value(struct plumb_trace *trace, uint32_t track, uint32_t context, uint32_t metric,

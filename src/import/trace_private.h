@@ -124,6 +124,7 @@ struct plumb_trace {
 	PLUMB_VEC(struct plumb_trace_busy) busy;
 	PLUMB_VEC(struct plumb_trace_bytes) bytes;
 	uint64_t taken, spans_left_out;
+	uint64_t samples, samples_left_out;
 	int64_t first_ns, last_ns;
 };
 

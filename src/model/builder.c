@@ -90,6 +90,7 @@ plumb_builder_free(struct plumb_builder *builder)
 	plumb_vec_free(&builder->spans);
 	plumb_vec_free(&builder->waits);
 	plumb_vec_free(&builder->collectives);
+	plumb_vec_free(&builder->cpu_samples);
 	plumb_map_free(&builder->frame_map);
 	plumb_map_free(&builder->context_map);
 	plumb_map_free(&builder->value_map);
@@ -641,6 +642,21 @@ plumb_builder_collective(struct plumb_builder *builder, const struct plumb_colle
 	if (!added)
 		return out_of_memory(builder);
 	*added = *row;
+	return PLUMB_OK;
+}
+
+int
+plumb_builder_cpu_sample(struct plumb_builder *builder, const struct plumb_cpu_sample *sample)
+{
+	if (sample->context >= builder->contexts.count || sample->track >= builder->tracks.count ||
+	    sample->ns < 0)
+		return bad_row(builder, "a CPU sample has an unknown context or track or no time");
+	if (builder->cpu_samples.count >= PLUMB_CPU_SAMPLES_MAX)
+		return 1;
+	struct plumb_cpu_sample *added = plumb_vec_add(&builder->cpu_samples);
+	if (!added)
+		return out_of_memory(builder);
+	*added = *sample;
 	return PLUMB_OK;
 }
 

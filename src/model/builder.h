@@ -81,6 +81,9 @@ int plumb_builder_work(struct plumb_builder *builder, const struct plumb_work_it
 int plumb_builder_span(struct plumb_builder *builder, const struct plumb_span *span);
 int plumb_builder_wait(struct plumb_builder *builder, const struct plumb_wait *wait);
 int plumb_builder_collective(struct plumb_builder *builder, const struct plumb_collective *row);
+/* Likewise at most PLUMB_CPU_SAMPLES_MAX. */
+#define PLUMB_CPU_SAMPLES_MAX (UINT32_C(1) << 24)
+int plumb_builder_cpu_sample(struct plumb_builder *builder, const struct plumb_cpu_sample *sample);
 int plumb_builder_series(struct plumb_builder *builder, const struct plumb_series_bin *bin);
 /* One for each track. */
 int plumb_builder_memory(struct plumb_builder *builder, const struct plumb_memory *memory);

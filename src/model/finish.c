@@ -216,6 +216,16 @@ ledger_key(const void *row, int which, const void *data)
 	return which == 0 ? (uint32_t)(l->process + 1) : (uint64_t)l->source << 32 | l->fate;
 }
 
+static uint64_t
+cpu_sample_key(const void *row, int which, const void *data)
+{
+	(void)data;
+	const struct plumb_cpu_sample *s = row;
+	return which == 0   ? s->track
+	       : which == 1 ? plumb_sort_signed(s->at_ns)
+	                    : (uint64_t)s->context;
+}
+
 #define ORDER(vec, key, keys)                                                                      \
 	({                                                                                         \
 		void *rows_ = (vec).items;                                                         \
@@ -243,6 +253,8 @@ order_all(struct plumb_builder *builder)
 	if (!code)
 		code = ORDER(builder->ledger, ledger_key, 2);
 	if (!code)
+		code = ORDER(builder->cpu_samples, cpu_sample_key, 3);
+	if (!code)
 		code = plumb_order_spans(builder->spans.items, builder->spans.count);
 	return code;
 }
@@ -262,6 +274,9 @@ renumber(struct plumb_builder *builder, const uint32_t *number)
 		builder->work.items[i].context = number[builder->work.items[i].context];
 	for (uint32_t i = 0; i < builder->spans.count; i++)
 		builder->spans.items[i].context = number[builder->spans.items[i].context];
+	for (uint32_t i = 0; i < builder->cpu_samples.count; i++)
+		builder->cpu_samples.items[i].context =
+			number[builder->cpu_samples.items[i].context];
 	for (uint32_t i = 0; i < builder->findings.count; i++)
 		if (builder->findings.items[i].context != PLUMB_NONE)
 			builder->findings.items[i].context =
@@ -324,6 +339,7 @@ plumb_builder_finish(struct plumb_builder *builder, struct plumb_profile *profil
 	MOVE(spans);
 	MOVE(waits);
 	MOVE(collectives);
+	MOVE(cpu_samples);
 	profile->run = builder->run;
 	struct plumb_pool *pool;
 	plumb_strtab_release(builder->strings, &profile->strings, &profile->strings_count, &pool);

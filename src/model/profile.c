@@ -33,6 +33,7 @@ plumb_profile_free(struct plumb_profile *profile)
 	free(profile->device_processes);
 	free(profile->waits);
 	free(profile->collectives);
+	free(profile->cpu_samples);
 	free(profile->spans);
 	plumb_pool_free(profile->storage);
 	*profile = (struct plumb_profile){ 0 };
@@ -95,6 +96,23 @@ plumb_profile_first_span(const struct plumb_profile *profile, uint32_t track)
 		uint32_t middle = low + (high - low) / 2;
 
 		if (profile->spans[middle].track < track)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+uint32_t
+plumb_profile_first_sample(const struct plumb_profile *profile, uint32_t track, int64_t at_ns)
+{
+	uint32_t low = 0, high = profile->cpu_samples_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		const struct plumb_cpu_sample *sample = &profile->cpu_samples[middle];
+
+		if (sample->track < track || (sample->track == track && sample->at_ns < at_ns))
 			low = middle + 1;
 		else
 			high = middle;

@@ -218,6 +218,13 @@ struct plumb_span {
 	uint64_t bytes;
 };
 
+/* A sample of CPU time, with its moment (`plumb run --trace --cpu`): at AT_NS the thread TRACK computed at
+ * CONTEXT, and since the one before it had computed for NS. */
+struct plumb_cpu_sample {
+	uint32_t track, context;
+	int64_t at_ns, ns;
+};
+
 /* Activity of a device over time as one process saw it. */
 struct plumb_series_bin {
 	uint32_t device, process;
@@ -280,6 +287,7 @@ struct plumb_profile {
 	PLUMB_COLUMN(struct plumb_span, spans);    /* by track, start, the longer first */
 	PLUMB_COLUMN(struct plumb_wait, waits);
 	PLUMB_COLUMN(struct plumb_collective, collectives);
+	PLUMB_COLUMN(struct plumb_cpu_sample, cpu_samples); /* by track, then time */
 	struct plumb_run run;
 	void *storage; /* what the strings lie in; private to model/ */
 };
@@ -313,6 +321,10 @@ plumb_is_time(int64_t start_ns, int64_t end_ns)
 /* The first of the spans of TRACK, or of the first track behind it that has any: those of TRACK lie from there
  * to where those of TRACK + 1 begin. */
 uint32_t plumb_profile_first_span(const struct plumb_profile *profile, uint32_t track);
+
+/* Likewise the first sample of CPU time of TRACK that was taken at AT_NS or later. */
+uint32_t
+plumb_profile_first_sample(const struct plumb_profile *profile, uint32_t track, int64_t at_ns);
 
 /* What to show for a frame: its display name, else its name, else "?". Never NULL. */
 const char *plumb_frame_label(const struct plumb_profile *profile, uint32_t frame);

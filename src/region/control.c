@@ -63,6 +63,16 @@ plumb_control_create(struct plumb_control **control, const char *path, bool paus
 	return 0;
 }
 
+uint64_t
+plumb_control_begin(struct plumb_control *control)
+{
+	uint64_t now = monotonic();
+
+	if (plumb_control_is_on(control))
+		atomic_store(&control->word, now | PLUMB_CONTROL_ON);
+	return now;
+}
+
 struct plumb_control *
 plumb_control_map(const char *path, bool shared)
 {

@@ -46,6 +46,9 @@ void plumb_control_init(struct plumb_control *control, bool paused, uint64_t now
 /* Makes the file PATH, which must not exist, and maps it. Errors: PLUMB_ESYSTEM. */
 int plumb_control_create(struct plumb_control **control, const char *path, bool paused,
                          struct plumb_error *error) PLUMB_MUST_CHECK;
+/* The program is about to be started, and nobody has the file yet: recording that is on counts from now, which is
+ * returned (CLOCK_MONOTONIC ns). */
+uint64_t plumb_control_begin(struct plumb_control *control);
 /* Maps the file PATH; NULL where there is none or it is none of ours. Shared: writes reach the others;
  * else a private copy. No descriptor stays open. */
 struct plumb_control *plumb_control_map(const char *path, bool shared);

@@ -422,6 +422,10 @@ plumb_span_bytes(uint64_t link)
  * begins inside it may end after it. */
 #define PLUMB_SPAN_STARTED UINT64_MAX
 
+/* As the correlation of an entry that is no span but a sample of CPU time: NODE is where TRACK, a thread,
+ * computed at `end`, and `start` how much CPU time it stands for, ns. */
+#define PLUMB_SPAN_SAMPLE (UINT64_MAX - 1)
+
 /*
  * Entries that are no spans but notes of who waits for whom; their `node` says so, and their track is 0:
  *

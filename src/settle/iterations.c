@@ -15,6 +15,8 @@
 
 #include <string.h>
 
+#include "base/sort.h"
+
 #define STEP "Optimizer.step#"
 
 struct iterations {
@@ -25,14 +27,6 @@ struct iterations {
 	uint32_t last;           /* context of the last step, PLUMB_NONE none */
 	int64_t last_end;
 };
-
-static int
-by_number(const void *x, const void *y)
-{
-	const int64_t *a = x, *b = y;
-
-	return (*a > *b) - (*a < *b);
-}
 
 static int
 by_start(const void *x, const void *y)
@@ -263,7 +257,7 @@ plumb_settle_iterations(struct plumb_settle_region *region, const struct plumb_s
 	 * (loops): it ends where the first of the last COUNT begins. */
 	before = it.last != PLUMB_NONE ? count + 1 : count;
 	if (it.ends.count) {
-		qsort(it.ends.items, it.ends.count, sizeof *it.ends.items, by_number);
+		plumb_sort_numbers(it.ends.items, it.ends.count);
 		result =
 			it.ends.count >= before ? it.ends.items[it.ends.count - before] : INT64_MIN;
 	}

@@ -348,6 +348,24 @@ take_measured(struct joining *j)
 }
 
 static void
+take_cpu_samples(struct joining *j)
+{
+	const struct plumb_profile *from = j->from;
+	int64_t lost = 0;
+	for (uint32_t i = 0; i < from->cpu_samples_count; i++) {
+		struct plumb_cpu_sample sample = from->cpu_samples[i];
+		sample.context = TO(j, contexts, sample.context);
+		sample.track = TO(j, tracks, sample.track);
+		if (plumb_builder_cpu_sample(j->builder, &sample) == 1)
+			lost++;
+	}
+	if (lost)
+		plumb_builder_ledger(
+			j->builder, PLUMB_NONE, PLUMB_SOURCE_SAMPLE_TIME, PLUMB_FATE_OVERWRITTEN,
+			plumb_builder_text(j->builder, "a profile holds no more"), lost);
+}
+
+static void
 take_times(struct joining *j)
 {
 	const struct plumb_profile *from = j->from;
@@ -385,6 +403,7 @@ take_times(struct joining *j)
 		row.ranks = TO(j, strings, row.ranks);
 		plumb_builder_collective(j->builder, &row);
 	}
+	take_cpu_samples(j);
 	if (lost)
 		plumb_builder_ledger(
 			j->builder, PLUMB_NONE, PLUMB_SOURCE_SPAN, PLUMB_FATE_OVERWRITTEN,

@@ -14,6 +14,7 @@
  *   gpu.c          totals, newest work and series of devices
  *   memory.c       allocations and peaks
  *   spans.c        single spans of a trace; iterations.c: which of them were asked for
+ *   samples.c      moments of CPU samples, which lie among them
  *   ledger.c       tallies, and what follows from them; overhead
  *   environment.c  facts of processes → facts of the run
  *   settle.c       the run as a whole
@@ -330,6 +331,17 @@ plumb_settle_each_span(struct plumb_settle_region *region, const struct plumb_se
 bool plumb_settle_each_note(struct plumb_settle_region *region,
                             bool (*take)(void *data, const struct plumb_span_entry *entry),
                             void *data);
+/* Likewise with each sample of CPU time; SAMPLE NULL: one is damaged. */
+bool
+plumb_settle_each_sample(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
+                         bool (*take)(void *data, const struct plumb_cpu_sample *sample),
+                         void *data);
+/* ---- samples.c ---- */
+/* Takes in what was sampled after CUTOFF; of the OVERWRITTEN entries of all kinds, returns how many were
+ * samples. */
+uint64_t
+plumb_settle_samples(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
+                     int64_t cutoff, uint64_t overwritten);
 /* ---- waits.c ---- */
 /* Takes the notes in, of a trace that has some. */
 void plumb_settle_waits(struct plumb_settle_region *region, const struct plumb_settle_trace *trace);

@@ -20,7 +20,7 @@ struct plumb_settle_trace {
 	double scale;                                  /* ns a tick, as calibrated; 0 unknown */
 	int64_t keep_ns;                               /* 0 all */
 	uint32_t keep_iterations;                      /* 0 all */
-	uint64_t entries, overwritten, notes;
+	uint64_t entries, overwritten, notes, samples;
 };
 
 /* ---- clocks ---- */
@@ -129,6 +129,31 @@ is_note(const struct plumb_span_entry *entry)
 	return entry->node >= PLUMB_SPAN_EVENT && entry->node <= PLUMB_SPAN_SYNC && !entry->track;
 }
 
+/* Is it a sample of CPU time? */
+static bool
+is_sample(const struct plumb_span_entry *entry)
+{
+	return entry->correlation == PLUMB_SPAN_SAMPLE && !is_note(entry);
+}
+
+/* False: damaged. */
+static bool
+take_sample_entry(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
+                  const struct plumb_span_entry *entry, struct plumb_cpu_sample *sample)
+{
+	*sample = (struct plumb_cpu_sample){
+		.track = plumb_region_get(region->reader, entry->track, PLUMB_RECORD_THREAD,
+		                          sizeof(struct plumb_record))
+		                 ? plumb_settle_track(region, entry->track)
+		                 : PLUMB_NONE,
+		.context = plumb_settle_node(region, entry->node),
+		.at_ns = time_of_ticks(trace, entry->end),
+		.ns = plumb_settle_number(entry->start),
+	};
+	return sample->track != PLUMB_NONE && sample->context != PLUMB_NONE &&
+	       sample->at_ns != PLUMB_UNKNOWN && sample->ns >= 0 && sample->ns < PLUMB_TIME_MOST;
+}
+
 /* False: damaged. */
 static bool
 take_entry(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
@@ -196,8 +221,8 @@ take_span(void *data, const struct plumb_span_entry *entry)
 	struct taking *t = data;
 	struct plumb_settle_span span;
 
-	return is_note(entry) || !take_entry(t->region, t->trace, entry, &span) ||
-	       t->take(t->data, &span);
+	return is_note(entry) || is_sample(entry) ||
+	       !take_entry(t->region, t->trace, entry, &span) || t->take(t->data, &span);
 }
 
 static bool
@@ -226,6 +251,35 @@ plumb_settle_each_note(struct plumb_settle_region *region,
 	return each_entry(region, take_note, &t);
 }
 
+struct taking_samples {
+	struct plumb_settle_region *region;
+	const struct plumb_settle_trace *trace;
+	bool (*take)(void *data, const struct plumb_cpu_sample *sample);
+	void *data;
+};
+
+static bool
+take_sample(void *data, const struct plumb_span_entry *entry)
+{
+	struct taking_samples *t = data;
+	struct plumb_cpu_sample sample;
+
+	if (!is_sample(entry))
+		return true;
+	return t->take(t->data,
+	               take_sample_entry(t->region, t->trace, entry, &sample) ? &sample : NULL);
+}
+
+bool
+plumb_settle_each_sample(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
+                         bool (*take)(void *data, const struct plumb_cpu_sample *sample),
+                         void *data)
+{
+	struct taking_samples t = { region, trace, take, data };
+
+	return each_entry(region, take_sample, &t);
+}
+
 /* ---- what is kept ---- */
 
 struct keeping {
@@ -243,6 +297,16 @@ look_at(void *data, const struct plumb_settle_span *span)
 	k->seen++;
 	if (span->end > k->latest)
 		k->latest = span->end;
+	return true;
+}
+
+static bool
+look_at_sample(void *data, const struct plumb_cpu_sample *sample)
+{
+	struct keeping *k = data;
+
+	if (sample && sample->at_ns > k->latest)
+		k->latest = sample->at_ns;
 	return true;
 }
 
@@ -308,12 +372,12 @@ look_around(struct plumb_settle_region *region, struct plumb_settle_trace *trace
 }
 
 static bool
-count_note(void *data, const struct plumb_span_entry *entry)
+count_other(void *data, const struct plumb_span_entry *entry)
 {
 	struct plumb_settle_trace *trace = data;
 
-	(void)entry;
-	trace->notes++;
+	trace->notes += is_note(entry);
+	trace->samples += is_sample(entry);
 	return true;
 }
 
@@ -349,7 +413,7 @@ count_spans(struct plumb_settle_region *region, const struct plumb_settle_trace 
 	plumb_settle_count(region, PLUMB_SOURCE_SPAN, PLUMB_FATE_OVERWRITTEN,
 	                   "a profile holds no more", k->too_many);
 	plumb_settle_count(region, PLUMB_SOURCE_SPAN, PLUMB_FATE_DAMAGED, NULL,
-	                   trace->entries - trace->notes - k->seen);
+	                   trace->entries - trace->notes - trace->samples - k->seen);
 	for (int fate = 0; fate < PLUMB_FATE_COUNT; fate++)
 		if (fate != PLUMB_FATE_RECEIVED)
 			received = plumb_settle_sum(received, row[fate]);
@@ -367,11 +431,15 @@ plumb_settle_spans(struct plumb_settle_region *region)
 		return;
 	if (!look_around(region, &trace)) {
 		region->settler->no_memory = true;
-	} else if (trace.entries || region->ledger[PLUMB_SOURCE_SPAN][PLUMB_FATE_REGION_FULL]) {
-		plumb_settle_each_note(region, count_note, &trace);
+	} else if (trace.entries || region->ledger[PLUMB_SOURCE_SPAN][PLUMB_FATE_REGION_FULL] ||
+	           region->ledger[PLUMB_SOURCE_SAMPLE_TIME][PLUMB_FATE_RECEIVED]) {
+		each_entry(region, count_other, &trace);
 		plumb_settle_each_span(region, &trace, look_at, &keeping);
+		plumb_settle_each_sample(region, &trace, look_at_sample, &keeping);
 		choose(region, &trace, &keeping);
 		plumb_settle_each_span(region, &trace, keep, &keeping);
+		trace.overwritten -=
+			plumb_settle_samples(region, &trace, keeping.cutoff, trace.overwritten);
 		if (trace.notes)
 			plumb_settle_waits(region, &trace);
 		count_spans(region, &trace, &keeping);

@@ -235,27 +235,35 @@ read_cell(struct reader *reader, sqlite3_stmt *select, int at, const struct plum
 
 /* ---- tables ---- */
 
-/* SELECT id, COLUMNS FROM TABLE in the order of ids. Only real tables: a view or a virtual table of
- * that name could run anything. OPTIONAL: *SELECT is NULL where the file has no such table. */
+/* Only real tables: a view or a virtual table of that name could run anything. */
 static int
-prepare_select(struct reader *reader, const char *columns, bool optional, sqlite3_stmt **select)
+has_table(struct reader *reader, bool *there)
 {
-	char sql[1024];
-	*select = NULL;
+	char sql[256];
+	sqlite3_stmt *select = NULL;
 	snprintf(
 		sql, sizeof sql,
 		"SELECT 1 FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name = '%s'",
 		reader->table);
-	if (sqlite3_prepare_v2(reader->db, sql, -1, select, NULL))
+	if (sqlite3_prepare_v2(reader->db, sql, -1, &select, NULL))
 		return fail_sql(reader);
-	int found = sqlite3_step(*select);
-	sqlite3_finalize(*select);
+	int found = sqlite3_step(select);
+	sqlite3_finalize(select);
+	*there = found == SQLITE_ROW;
+	return found == SQLITE_ROW || found == SQLITE_DONE ? PLUMB_OK : fail_sql(reader);
+}
+
+/* SELECT id, COLUMNS FROM TABLE in the order of ids. */
+static int
+prepare_select(struct reader *reader, const char *columns, sqlite3_stmt **select)
+{
+	char sql[1024];
+	bool there;
 	*select = NULL;
-	if (found != SQLITE_ROW && found != SQLITE_DONE)
-		return fail_sql(reader);
-	if (found == SQLITE_DONE && optional)
-		return PLUMB_OK;
-	if (found == SQLITE_DONE)
+	int code = has_table(reader, &there);
+	if (code)
+		return code;
+	if (!there)
 		return plumb_fail(
 			reader->error, PLUMB_EINPUT,
 			"the profile is damaged: table %s is missing; take a copy, or run "
@@ -336,12 +344,18 @@ read_table(struct reader *reader, const struct plumb_table *table)
 	reader->row = 0;
 	if (table->since > reader->schema)
 		return PLUMB_OK;
+	bool samples = table == &plumb_store_schema[PLUMB_TABLE_CPU_SAMPLES];
+	if (samples || table == &plumb_store_schema[PLUMB_TABLE_COLLECTIVES]) {
+		/* Schema 3 had none at first. Sums have no moments. */
+		bool there = false;
+		int asked = samples && reader->part == TOTALS ? PLUMB_OK : has_table(reader, &there);
+		if (asked || !there)
+			return asked;
+	}
 	join_columns(table, reader->schema, columns, sizeof columns);
 	sqlite3_stmt *select;
-	/* Profiles were made while the schema was still growing. */
-	bool optional = table == &plumb_store_schema[PLUMB_TABLE_COLLECTIVES];
-	int code = prepare_select(reader, columns, optional, &select);
-	if (!code && select)
+	int code = prepare_select(reader, columns, &select);
+	if (!code)
 		code = read_rows(reader, table, select);
 	sqlite3_finalize(select);
 	return code;
@@ -400,7 +414,7 @@ read_metrics(struct reader *reader)
 	uint32_t capacity = 0;
 	reader->table = "metrics";
 	reader->row = 0;
-	int code = prepare_select(reader, "name, unit", false, &select), stepped = SQLITE_DONE;
+	int code = prepare_select(reader, "name, unit", &select), stepped = SQLITE_DONE;
 	while (!code && (stepped = sqlite3_step(select)) == SQLITE_ROW) {
 		int64_t before = reader->row;
 		reader->row = sqlite3_column_int64(select, 0);
@@ -486,6 +500,16 @@ check_rows(struct reader *reader)
 		reader->row = i;
 		if (isnan(profile->clocks[i].slope))
 			return damaged(reader, "no slope");
+	}
+	reader->table = "cpu_samples";
+	for (uint32_t i = 0; i < profile->cpu_samples_count; i++) {
+		const struct plumb_cpu_sample *s = &profile->cpu_samples[i];
+		reader->row = i;
+		if (s->ns < 0)
+			return damaged(reader, "an impossible time");
+		if (i && (s->track < s[-1].track ||
+		          (s->track == s[-1].track && s->at_ns < s[-1].at_ns)))
+			return damaged(reader, "a sample out of order");
 	}
 	return PLUMB_OK;
 }
@@ -641,9 +665,8 @@ read_spans(struct reader *reader)
 	sqlite3_stmt *select = NULL;
 	int code = coder && spare ? PLUMB_OK : no_memory(reader);
 	if (!code)
-		code = prepare_select(reader,
-		                      chunk_columns[reader->schema < 3 ? reader->schema : 3], false,
-		                      &select);
+		code = prepare_select(
+			reader, chunk_columns[reader->schema < 3 ? reader->schema : 3], &select);
 	if (!code)
 		code = read_chunks(reader, coder, select, spare);
 	sqlite3_finalize(select);

@@ -84,6 +84,10 @@ const char plumb_store_tables_sql[] =
 	"CREATE TABLE collectives(id INTEGER PRIMARY KEY,"
 	" track INTEGER NOT NULL REFERENCES tracks, start_ns INTEGER NOT NULL, group_name TEXT,"
 	" ranks TEXT, size INTEGER, sequence INTEGER);"
+	"CREATE TABLE cpu_samples(id INTEGER PRIMARY KEY,"
+	" track INTEGER NOT NULL REFERENCES tracks,"
+	" context INTEGER NOT NULL REFERENCES contexts,"
+	" at_ns INTEGER NOT NULL, cpu_ns INTEGER NOT NULL);"
 
 	"CREATE TABLE totals(id INTEGER PRIMARY KEY,"
 	" metric INTEGER NOT NULL REFERENCES metrics, track INTEGER REFERENCES tracks,"

@@ -195,11 +195,10 @@ def test_several_runs_of_a_side(tmp_path):
     a, b = 1 / 10 / math.sqrt(3), 1 / 20 / math.sqrt(3)
     error = math.hypot(a, b)
     freedom = error ** 4 / (a ** 4 / 2 + b ** 4 / 2)
-    student = {2: 4.303, 3: 3.182}
-    assert 2 < freedom < 3
-    quantile = student[2] + (student[3] - student[2]) * (1 / freedom - 1 / 2) / (1 / 3 - 1 / 2)
-    assert row["high"] == pytest.approx(2 * math.exp(quantile * error) - 1, rel=1e-3)
-    assert row["low"] == pytest.approx(2 * math.exp(-quantile * error) - 1, rel=1e-3)
+    assert freedom == pytest.approx(2.941176)
+    quantile = 3.218759  # of Student's distribution for that, by its integral
+    assert row["high"] == pytest.approx(2 * math.exp(quantile * error) - 1, rel=1e-5)
+    assert row["low"] == pytest.approx(2 * math.exp(-quantile * error) - 1, rel=1e-5)
     # One run against three: what differs between those is taken for what differs here.
     one = rows(diff(before[1], "--", *after))["aten::a"]
     assert (one["before"], one["after"], one["spread"]) == (10_000, 20_000, "runs")

@@ -536,3 +536,92 @@ def test_another_database_is_of_no_known_format(tmp_path):
     path = make(tmp_path / "trace", {"StringTable": ("_id_ INTEGER, value TEXT", [(1, "x")]),
                                      "CUPTI_ACTIVITY_KIND_RUNTIME": (CALL, [(1, 2, 3, 4, 5)])})
     assert "no known format" in imported(tmp_path, path, code=2)
+
+
+# ---- samples of CPU time ----
+
+SAMPLES = "id INTEGER PRIMARY KEY, start INTEGER, cpu INTEGER, threadState INTEGER, globalTid INTEGER, cpuCycles INTEGER"
+CHAINS = ("id INTEGER, symbol INTEGER, module INTEGER, kernelMode INTEGER, unresolved INTEGER, specialEntry INTEGER, "
+          "originalIP INTEGER, stackDepth INTEGER")
+NAMES = {20: "main", 21: "parse_json", 22: "/usr/bin/trainer", 23: "[Broken backtraces]", 24: "0x7f0012345678"}
+CYCLES = 3_000_000  # a sample each millisecond of 3 GHz
+
+
+def with_samples(samples, chains):
+    made = tables(COMPOSITE_EVENTS=(SAMPLES, [(number, at, 0, 1, who, cycles)
+                                              for number, at, who, cycles in samples]),
+                  SAMPLING_CALLCHAINS=(CHAINS, chains))
+    made["StringIds"][1].extend(NAMES.items())
+    return made
+
+
+def chain(number, *symbols):
+    """Innermost first, as the file has them."""
+    return [(number, symbol, 22, 0, 0, 0, 0, depth) for depth, symbol in enumerate(symbols)]
+
+
+def samples_of(path):
+    profile = plumb_package.Profile(path)
+    return [(profile.node(s.context).path, profile.tracks[s.track].tid, s.at_ns, s.cpu_ns)
+            for s in profile.cpu_samples()]
+
+
+def test_cpu_samples(tmp_path):
+    ms, thread = 1_000_000, PID | 5
+    samples = [(1, 10 * ms, thread, CYCLES), (2, 11 * ms, thread, CYCLES), (3, 12 * ms, thread, CYCLES),
+               (4, 20 * ms, thread, CYCLES // 2),  # it slept, and then computed for half a millisecond
+               (5, 21 * ms, thread, CYCLES), (6, 21 * ms + 10, thread, CYCLES),  # more than has passed
+               (7, 10 * ms, OTHER | 1, CYCLES)]  # a process that did nothing else
+    made = with_samples(samples[::-1], [
+        *chain(1, 21, 20), *chain(2, 20), *chain(3, 21, 20), (4, 23, 22, 0, 0, 1, 0, 1), (4, 21, 22, 0, 0, 0, 0, 0),
+        (6, 20, 22, 0, 0, 0, 0, 1), (6, 24, 22, 0, 1, 0, 0, 0), *chain(99, 20)])
+    path = imported(tmp_path, make(tmp_path / "trace", made))
+    assert samples_of(path) == [
+        ("main/parse_json", 5, 10 * ms, ms), ("main", 5, 11 * ms, ms), ("main/parse_json", 5, 12 * ms, ms),
+        ("parse_json", 5, 20 * ms, ms // 2), ("[unknown code]", 5, 21 * ms, ms),
+        ("main/[unknown code]", 5, 21 * ms + 10, 10)]
+    data = report(path, "--by", "kernel")
+    assert fates(data, "cpu.sample.time") == {"received": 6, "attributed": 6}
+    assert [row["detail"] for own in data["ledger"] for row in own["fates"] if row["detail"]
+            and "CPU samples" in row["detail"]] == ["CPU samples of other processes"]
+    assert contexts(path) == spans_of(tmp_path, tables())
+
+
+def test_cpu_samples_that_tell_no_time(tmp_path):
+    made = with_samples([(1, 1000, PID | 5, 0), (2, 2000, PID | 5, None), (3, None, PID | 5, 7)], chain(1, 20))
+    path = imported(tmp_path, make(tmp_path / "trace", made))
+    assert samples_of(path) == []
+    details = {row["detail"]: row["count"] for own in report(path)["ledger"] for row in own["fates"]}
+    assert details["CPU samples without cycles"] == 2
+    huge = 2 ** 63 - 1
+    made = with_samples([(1, -huge, PID | 5, huge), (2, huge, PID | 5, huge), (3, 0, PID | 5, -5), (4, 5, PID | 5, 1)],
+                        [*chain(1, *[20] * 50), (2, 20, 22, 0, 0, 0, 0, huge), (2, None, None, 0, 0, 0, 0, -huge)])
+    survived = samples_of(imported(tmp_path, make(tmp_path / "hostile", made)))
+    assert len(survived) <= 4 and all(ns >= 0 for *_, ns in survived)
+
+
+def test_what_cpu_samples_say_of_intervals(tmp_path):
+    """Between its steps the thread parses for 6 ms and sleeps for 4."""
+    ms, thread, calls, kernels, samples = 1_000_000, PID | 5, [], [], []
+    for step in range(20):
+        begin = step * 10 * ms + ms
+        for part in range(3):
+            number = 3 * step + part + 1
+            at = begin + part * 20_000
+            calls.append((at, at + 10_000, thread, number, 1))
+            kernels.append(kernel(at + 15_000, at + 30_000, number, name=(2 + part % 2, 3, 4)))
+        for part in range(1, 7):
+            samples.append((len(samples) + 1, begin + 100_000 + part * ms, thread, CYCLES))
+    made = with_samples(samples, [row for sample in samples for row in chain(sample[0], 21, 20)])
+    made["CUPTI_ACTIVITY_KIND_RUNTIME"] = (CALL, calls)
+    made["CUPTI_ACTIVITY_KIND_KERNEL"] = (KERNEL, kernels)
+    del made["CUPTI_ACTIVITY_KIND_MEMCPY"]
+    path = make(tmp_path / "trace", made)
+    track, = json.loads(run_command(PLUMB, "iters", path, "--json").stdout)["tracks"]
+    level = track["levels"][0]
+    assert (level["occurrences"], level["verdict"]) == (20, "host-bound")
+    rows = {row["kind"]: row for row in level["summary"]["filled"]}
+    assert rows["sample"]["name"] == "parse_json" and rows["sample"]["text"] == "parse_json (CPU samples)"
+    assert rows["sample"]["samples"] == 19 * 6
+    assert rows["sample"]["ns"] == pytest.approx(19 * 6 * ms, rel=0.02)
+    assert rows["gap"]["ns"] == pytest.approx(19 * 4 * ms, rel=0.05)

@@ -213,12 +213,13 @@ def batches(*arguments):
 def test_batches():
     """One latency at each size: throughput doubles, so that both rules take the greatest."""
     found = batches("--batch", "2,8,4")
-    assert [row["batch_size"] for row in found] == [2, 8, 4]
+    assert [row["batch_size"] for row in found] == [2, 4, 8]
     for row in found:
         assert row["throughput (input/s)"] == pytest.approx(row["batch_size"] / row["duration (us)"] * 1e6)
     for rule in "optimal_by_doubling", "optimal_by_throughput":
-        assert [row[rule] for row in found] == [False, True, False]
+        assert [row[rule] for row in found] == [False, False, True]
         assert {row[rule] for row in batches()} == {None}
+    assert [row["batch_size"] for row in batches("--batch", "2,8,4", "--key", "file")] == [2, 8, 4]
 
 
 def counted():

@@ -76,6 +76,9 @@ def test_a_host_that_does_not_wait(tmp_path):
     found = tables(write(tmp_path / "t.json", MODEL), "A3", "A13")
     latency = {row["layer_name"]: row for row in rows(found["A3"])}
     parts = {row["layer_name"]: row for row in rows(found["A13"])}
+    for row in rows(tables(tmp_path / "t.json", "A6")["A6"]):
+        assert row["device_duration (us)"] == pytest.approx({"Convolution": 100, "Activation": 0}[row["type"]])
+        assert row["device_duration percentage (%)"] == row["device_duration (us)"]
     for name, whole, gpu in ("conv1", 43.5, 40), ("relu", 10, 0), ("conv2", 83.5, 60):
         row = latency[name]
         assert (row["layer_host_duration (us)"], row["layer_host_duration_kind"]) == (10, "host span")

@@ -18,7 +18,7 @@ MOCK_RELEASE_11.8 := 11080
 MOCK_RELEASE_12.1 := 12010
 MOCK_RELEASE_12.8 := 12080
 MOCK_RELEASE_13.0 := 13000
-MOCK_SOURCES := $(addprefix tests/mock/,cuda.c cupti.c unused.c extra.c program.c mock.h tool.h mock.mk)
+MOCK_SOURCES := $(addprefix tests/mock/,cuda.c scenario.c cupti.c unused.c extra.c program.c mock.h tool.h mock.mk)
 
 mock: $(foreach v,$(MOCK_VERSIONS),$(BUILD)/mock/$(v)/mock-profiled) $(BUILD)/mock/launcher.so
 
@@ -31,7 +31,8 @@ $(BUILD)/mock/%/mock-profiled: $(MOCK_SOURCES)
 	@mkdir -p $(@D)
 	@test -f $(BUILD_CACHE)/cuda/$*/include/cupti.h || scripts/fetch-cuda-headers $* >/dev/null
 	$(CC) $(MOCK_WARN) -fPIC -shared -D_GNU_SOURCE -isystem $(BUILD_CACHE)/cuda/$*/include \
-	  -Wl,-soname,libcuda.so.1 -o $(@D)/libcuda.so.1 tests/mock/cuda.c -ldl -lpthread
+	  -Wl,-soname,libcuda.so.1 -o $(@D)/libcuda.so.1 tests/mock/cuda.c \
+	  tests/mock/scenario.c -ldl -lpthread
 	$(CC) $(MOCK_WARN) -fPIC -shared -D_GNU_SOURCE -isystem $(BUILD_CACHE)/cuda/$*/include \
 	  -Wl,-soname,$(MOCK_CUPTI_$*) -Wl,-rpath,'$$ORIGIN' \
 	  -Wl,--default-symver -o $(@D)/$(MOCK_CUPTI_$*) tests/mock/cupti.c tests/mock/unused.c \

@@ -237,6 +237,11 @@ sample_tree(struct plumb_builder *b, struct sample_ids *ids)
 	sample_value(b, copy, PLUMB_METRIC_MEM_PEAK, PLUMB_NONE, 5000);
 	sample_value(b, mul, PLUMB_METRIC_MEM_HELD, ids->memory, 3000);
 	sample_kernel(b, ids, kernel, 700);
+	/* Out of order, too: two threads, and two in one moment. */
+	plumb_builder_cpu_sample(b, &(struct plumb_cpu_sample){ ids->nameless, mul, 7000, 40 });
+	plumb_builder_cpu_sample(b, &(struct plumb_cpu_sample){ ids->thread, mul, 7000, 20 });
+	plumb_builder_cpu_sample(b, &(struct plumb_cpu_sample){ ids->thread, back, 5000, 30 });
+	plumb_builder_cpu_sample(b, &(struct plumb_cpu_sample){ ids->thread, c[1], 7000, 0 });
 	plumb_builder_work(b, &(struct plumb_work_item){ copy, ids->stream, 2500, 2800 });
 	plumb_builder_work(b, &(struct plumb_work_item){ kernel, ids->stream, 8300, 9000 });
 	plumb_builder_origin(b,

@@ -469,6 +469,117 @@ test_circle(void **state)
 	done();
 }
 
+/* ---- samples of CPU time ---- */
+
+static void
+sample(struct plumb_record_span *to, plumb_id at, plumb_id track, uint64_t when, uint64_t ns)
+{
+	add(to, at, track, ns, when, PLUMB_SPAN_SAMPLE);
+}
+
+static void
+count_samples(uint64_t count)
+{
+	struct plumb_record_ledger *made = record(PLUMB_RECORD_LEDGER, sizeof *made);
+
+	made->source = PLUMB_SOURCE_SAMPLE_TIME;
+	made->fate = PLUMB_FATE_RECEIVED;
+	made->count = count;
+}
+
+static void
+test_samples(void **state)
+{
+	(void)state;
+	begin();
+	reading(1, 100 * SECOND, SCALE(1));
+	struct plumb_record_span *p = piece();
+	sample(p, call, thread, 31, 7);
+	add(p, op, thread, 5, 9, 0);
+	sample(p, op, thread, 11, 6);
+	count_samples(2);
+	settle();
+	assert_int_equal(profile.spans_count, 1);
+	assert_int_equal(profile.cpu_samples_count, 2);
+	const struct plumb_cpu_sample *s = profile.cpu_samples;
+	assert_string_equal(plumb_frame_label(&profile, profile.contexts[s[0].context].frame),
+	                    "op");
+	assert_int_equal(s[0].at_ns, 100 * SECOND + 10);
+	assert_int_equal(s[0].ns, 6);
+	assert_string_equal(plumb_frame_label(&profile, profile.contexts[s[1].context].frame),
+	                    "call");
+	assert_int_equal(s[1].at_ns, 100 * SECOND + 30);
+	assert_int_equal(profile.tracks[s[1].track].kind, PLUMB_TRACK_THREAD);
+	assert_int_equal(ledger(PLUMB_SOURCE_SAMPLE_TIME, PLUMB_FATE_ATTRIBUTED), 2);
+	assert_int_equal(ledger(PLUMB_SOURCE_SAMPLE_TIME, PLUMB_FATE_OVERWRITTEN), 0);
+	assert_int_equal(ledger(PLUMB_SOURCE_SPAN, PLUMB_FATE_RECEIVED), 1);
+	done();
+}
+
+static void
+test_damaged_samples(void **state)
+{
+	(void)state;
+	begin();
+	reading(1, 100 * SECOND, SCALE(1));
+	struct plumb_record_span *p = piece();
+	sample(p, op, stream, 31, 7); /* a stream computes nothing */
+	sample(p, op, 12345, 31, 7);
+	sample(p, thread, thread, 31, 7);
+	sample(p, op, thread, UINT64_MAX, 7);
+	sample(p, op, thread, 31, UINT64_MAX);
+	sample(p, op, thread, 31, PLUMB_TIME_MOST);
+	sample(p, op, thread, 0, 7); /* before the first reading is no damage */
+	count_samples(UINT64_MAX);
+	settle();
+	assert_int_equal(profile.spans_count, 0);
+	assert_int_equal(profile.cpu_samples_count, 1);
+	assert_int_equal(profile.cpu_samples[0].at_ns, 100 * SECOND - 1);
+	assert_int_equal(ledger(PLUMB_SOURCE_SAMPLE_TIME, PLUMB_FATE_DAMAGED), 6);
+	assert_int_equal(ledger(PLUMB_SOURCE_SPAN, PLUMB_FATE_DAMAGED), 0);
+	done();
+}
+
+/* Of what a ring went over, the samples are those that were counted and are not there. */
+static void
+test_overwritten_samples(void **state)
+{
+	(void)state;
+	begin();
+	reading(1, 100 * SECOND, SCALE(1));
+	struct plumb_record_span *p = piece();
+	add(p, op, thread, 5, 9, 0);
+	sample(p, op, thread, 11, 6);
+	p->state += 1ull << 32;
+	count_samples(6);
+	settle();
+	assert_int_equal(profile.cpu_samples_count, 1);
+	assert_int_equal(ledger(PLUMB_SOURCE_SAMPLE_TIME, PLUMB_FATE_OVERWRITTEN), 5);
+	assert_int_equal(ledger(PLUMB_SOURCE_SPAN, PLUMB_FATE_OVERWRITTEN), CAPACITY - 5);
+	done();
+}
+
+/* What --trace asks for holds for samples, too. */
+static void
+test_last_seconds_of_samples(void **state)
+{
+	(void)state;
+	begin();
+	reading(1, 100 * SECOND, SCALE(1));
+	struct plumb_record_span *p = piece();
+	p->keep_ns = 2 * SECOND;
+	add(p, op, thread, 1, 2 * SECOND, 0);
+	sample(p, op, thread, 1 + 2 * SECOND, 6);
+	sample(p, op, thread, 2 + 2 * SECOND, 6);
+	sample(p, op, thread, 1 + 4 * SECOND, 6);
+	count_samples(3);
+	settle();
+	assert_int_equal(profile.spans_count, 0);
+	assert_int_equal(profile.cpu_samples_count, 2);
+	assert_int_equal(ledger(PLUMB_SOURCE_SAMPLE_TIME, PLUMB_FATE_OVERWRITTEN), 1);
+	done();
+}
+
 static void
 write_input(const char *to)
 {
@@ -533,6 +644,10 @@ main(int argc, char **argv)
 		T(test_circle),
 		T(test_iterations_of_a_busy_machine),
 		T(test_iterations_after_a_compiler),
+		T(test_samples),
+		T(test_damaged_samples),
+		T(test_overwritten_samples),
+		T(test_last_seconds_of_samples),
 	};
 	if (argc == 2) {
 		setup(NULL);

@@ -77,6 +77,7 @@ assert_same(const struct plumb_profile *a, struct plumb_profile *b)
 		assert_true(w->track == v->track && w->awaited == v->awaited &&
 		            w->device == v->device && w->call == v->call && w->after == v->after);
 	}
+	SAME_ROWS(cpu_samples);
 	SAME_ROWS(spans);
 	/* These have padding, or a NAN. */
 	assert_int_equal(a->values_count, b->values_count);

@@ -34,7 +34,7 @@ check(const int32_t *text, int32_t count, int32_t alphabet)
 	int32_t *found = malloc(bytes), *common = malloc(bytes), *expected = malloc(bytes);
 
 	assert_int_equal(plumb_suffix_array(text, count, alphabet, found), 0);
-	assert_int_equal(plumb_suffix_common(text, found, count, common), 0);
+	plumb_suffix_common(text, found, count, common, expected);
 	for (int32_t i = 0; i < count; i++)
 		expected[i] = i;
 	compared = text;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Overlapping intervals as pieces: at each moment what counts most, whatever overlaps; and lines through
- * numbers. */
+/* Overlapping intervals as pieces: at each moment what counts most, whatever overlaps. */
 #include "analyze/steps/sweep.h"
 
 #include <math.h>
@@ -10,8 +9,6 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
-
-#include "analyze/slope.h"
 
 static void
 check(const struct plumb_sweep_item *items, uint32_t count, const struct plumb_piece *expected,
@@ -87,29 +84,12 @@ test_any(void **state)
 	}
 }
 
-static void
-test_slope(void **state)
-{
-	static const int64_t line[] = { 10, 13, PLUMB_UNKNOWN, 19, 22, 25 };
-	static const int64_t flat[] = { 4, 6, 4, 6, 4, 6, 4, 6 };
-	struct plumb_slope slope = plumb_slope_fit(line, 6);
-
-	(void)state;
-	assert_true(fabs(slope.slope - 3) < 1e-9);
-	assert_true(fabs(slope.error - 0) < 1e-6);
-	slope = plumb_slope_fit(flat, 8);
-	assert_true(fabs(slope.slope) < slope.error);
-	assert_true(fabs(slope.mean - 5) < 1e-9);
-	assert_true(isnan(plumb_slope_fit(line, 3).slope));
-}
-
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_known),
 		cmocka_unit_test(test_any),
-		cmocka_unit_test(test_slope),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,75 +25,6 @@ near(double value, double expected, double by)
 		fail_msg("%.17g is not %.17g", value, expected);
 }
 
-/* ---- means ---- */
-
-static double
-trimmed(size_t count, const double *from)
-{
-	double values[16];
-
-	memcpy(values, from, count * sizeof *values);
-	return plumb_trimmed_mean(values, count);
-}
-
-static void
-test_trimmed_mean(void **state)
-{
-	(void)state;
-	assert_true(isnan(plumb_trimmed_mean(NULL, 0)));
-	near(trimmed(2, (double[]){ 1, 4 }), 2.5, 0);
-	near(trimmed(3, (double[]){ 100, 1, 4 }), 4, 0);
-	/* min(n-1, n-0) leaves out the greatest, and nothing below */
-	near(trimmed(4, (double[]){ 100, 1, 2, 6 }), 3, 0);
-	near(trimmed(5, (double[]){ 100, 1, 2, 6, 7 }), 5, 0);
-	near(trimmed(10, (double[]){ 1, 1, 5, 5, 5, 5, 5, 11, 90, 90 }), 6, 0);
-	near(trimmed(4, (double[]){ 1, 1, 2, 9 }), 1.333, 1e-12); /* three decimals */
-}
-
-static double
-statistic(const char *name, size_t count, const double *from)
-{
-	struct plumb_statistic of;
-	double values[16];
-
-	assert_true(plumb_statistic_read(name, &of));
-	memcpy(values, from, count * sizeof *values);
-	return plumb_statistic_of(&of, values, count);
-}
-
-static void
-test_statistics(void **state)
-{
-	static const double ten[] = { 10, 9, 8, 7, 100, 5, 4, 3, 2, 1 };
-	static const char *const wrong[] = { "",           "Mean",      "p",   "p101", "p-1",
-		                             "p1x",        "p0100",     "95",  "mode", "trimmed:",
-		                             "trimmed:50", "trimmed:x", "p95 " };
-	struct plumb_statistic of;
-
-	(void)state;
-	near(statistic("mean", 10, ten), 14.9, 1e-12);
-	near(statistic("median", 10, ten), 6, 0); /* of 5 and 7 */
-	near(statistic("median", 9, ten), 7, 0);
-	near(statistic("min", 10, ten), 1, 0);
-	near(statistic("max", 10, ten), 100, 0);
-	near(statistic("p50", 10, ten), 6, 0);
-	near(statistic("p90", 10, ten), 10, 0); /* the ninth */
-	near(statistic("p91", 10, ten), 100, 0);
-	near(statistic("p10", 10, ten), 1, 0);
-	near(statistic("p0", 10, ten), 1, 0);
-	/* 1 to 5 and 7 to 10 without 1 and 100 */
-	near(statistic("trimmed:10", 10, ten), 6, 1e-12);
-	near(statistic("trimmed:9", 10, ten), 14.9, 1e-12);
-	near(statistic("trimmed:49", 10, ten), 6, 1e-12);
-	near(statistic("trimmed", 10, ten), trimmed(10, ten), 0);
-	near(statistic("trimmed:29", 1, ten), 10, 0);
-	near(statistic("p95", 1, ten), 10, 0);
-	assert_true(isnan(statistic("p95", 0, ten)));
-	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-		if (plumb_statistic_read(wrong[i], &of))
-			fail_msg("\"%s\" is a statistic", wrong[i]);
-}
-
 static int
 holds(const char *text, double latency, double throughput, double memory)
 {
@@ -722,8 +653,6 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_trimmed_mean),
-		cmocka_unit_test(test_statistics),
 		cmocka_unit_test(test_constraints),
 		cmocka_unit_test(test_published_intensity),
 		cmocka_unit_test(test_published_optimal_batch),

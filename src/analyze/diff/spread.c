@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/statistic.h"
 #include "base/error.h"
 
-#define NORMAL 1.4826    /* standard deviation over median deviation, of a normal distribution */
-#define MEDIAN 1.2533    /* error of a median over that of a mean, likewise */
+#define MEDIAN 1.2533    /* error of a median over that of a mean, of a normal distribution */
 #define CLIP 3.0         /* deviations from where on an outlier counts as one there */
 #define ALIKE_MOST 0.98  /* of neighbours */
 #define SAMPLES_LEAST 3u /* that tell a spread */
@@ -21,43 +21,7 @@ plumb_estimate_unknown(void)
 	return (struct plumb_estimate){ NAN, NAN, NAN, PLUMB_SPREAD_NONE };
 }
 
-/* ---- Student ---- */
-
-double
-plumb_student(double freedom)
-{
-	static const double few[] = { 12.706, 4.303, 3.182 };
-	const double z = 1.959964, z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
-
-	if (!(freedom > 1))
-		return few[0];
-	if (freedom < 3) { /* between two of them, by 1 / freedom */
-		int i = freedom < 2 ? 0 : 1;
-		double from = 1.0 / (i + 1), to = 1.0 / (i + 2);
-
-		return few[i] + (few[i + 1] - few[i]) * (1 / freedom - from) / (to - from);
-	}
-	return z + (z3 + z) / (4 * freedom) +
-	       (5 * z5 + 16 * z3 + 3 * z) / (96 * freedom * freedom) +
-	       (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * freedom * freedom * freedom);
-}
-
 /* ---- samples ---- */
-
-static int
-by_size(const void *x, const void *y)
-{
-	const double *a = x, *b = y;
-
-	return (*a > *b) - (*a < *b);
-}
-
-static double
-median_of(double *samples, uint32_t count)
-{
-	qsort(samples, count, sizeof *samples, by_size);
-	return (samples[(count - 1) / 2] + samples[count / 2]) / 2;
-}
 
 static double
 deviation_of(const double *samples, uint32_t count, double middle)
@@ -118,11 +82,9 @@ plumb_estimate_median(const double *samples, uint32_t count, struct plumb_estima
 	if (!room)
 		return PLUMB_ESYSTEM;
 	memcpy(room, samples, count * sizeof *room);
-	estimate->value = median_of(room, count);
+	estimate->value = plumb_median(room, count);
 	if (count >= SAMPLES_LEAST) {
-		for (uint32_t i = 0; i < count; i++)
-			room[i] = fabs(samples[i] - estimate->value);
-		deviation = NORMAL * median_of(room, count);
+		deviation = plumb_median_deviation(room, count, estimate->value);
 		/* More than half are the same: the others have to tell. */
 		if (deviation == 0)
 			deviation = deviation_of(samples, count, estimate->value);

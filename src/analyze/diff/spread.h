@@ -54,7 +54,4 @@ plumb_change(const struct plumb_estimate *before, const struct plumb_estimate *a
 /* Does the interval lie on one side of zero? */
 int plumb_change_is_clear(const struct plumb_change *change);
 
-/* The quantile of 97.5 % of Student's distribution. */
-double plumb_student(double freedom);
-
 #endif

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "analyze/diff/diff_private.h"
+#include "analyze/statistic.h"
 #include "base/hash.h"
 
 #define NAMES_MOST 4096u /* of a round, that are compared */
@@ -225,14 +226,6 @@ make_gpu_windows(struct diff_run *run)
 
 /* ---- how many ---- */
 
-static int
-by_number(const void *x, const void *y)
-{
-	const double *a = x, *b = y;
-
-	return (*a > *b) - (*a < *b);
-}
-
 /* How often each kernel (by frame) came in the LEVEL's iterations, SEEN, and in ALL on the track. */
 static void
 count_kernels(const struct diff_run *run, const struct plumb_iteration_track *track,
@@ -272,8 +265,8 @@ count_iterations(const struct diff_run *run, const struct plumb_iteration_track 
 		for (uint32_t f = 0; f < frames; f++)
 			if (seen[f] && all[f] >= seen[f])
 				counts[n++] = (double)all[f] * level->count / (double)seen[f];
-		qsort(counts, n, sizeof *counts, by_number);
-		iterations = n ? counts[n / 2] : level->count; /* where values tell nothing */
+		/* Where values tell nothing, those that were seen. */
+		iterations = n ? plumb_percentile(counts, n, 50) : level->count;
 		/* Nearly whole where an iteration lacks a kernel or two. */
 		if (fabs(iterations - round(iterations)) < 0.02 * iterations)
 			iterations = round(iterations);

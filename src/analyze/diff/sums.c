@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 #include "analyze/diff/diff_private.h"
+#include "analyze/statistic.h"
 
-#define NORMAL 1.4826 /* standard deviation over median deviation, of a normal distribution */
 #define CELLS_MOST (UINT32_C(1) << 24) /* of more, the newest iterations */
 
 struct summing {
@@ -146,14 +146,6 @@ sum_host(const struct summing *s, const struct diff_windows *w)
 
 /* ---- either ---- */
 
-static int
-by_size(const void *x, const void *y)
-{
-	const double *a = x, *b = y;
-
-	return (*a > *b) - (*a < *b);
-}
-
 int
 diff_windows_outliers(const struct diff_windows *w, uint32_t windows, unsigned char *left_out)
 {
@@ -164,12 +156,9 @@ diff_windows_outliers(const struct diff_windows *w, uint32_t windows, unsigned c
 	for (uint32_t i = 0; times && sorted && i < windows; i++)
 		times[i] = sorted[i] = (double)(w->end[from + i] - w->start[from + i]);
 	if (times && sorted && windows) {
-		qsort(sorted, windows, sizeof *sorted, by_size);
-		middle = sorted[windows / 2];
-		for (uint32_t i = 0; i < windows; i++)
-			sorted[i] = fabs(times[i] - middle);
-		qsort(sorted, windows, sizeof *sorted, by_size);
-		limit = middle + fmax(5 * NORMAL * sorted[windows / 2], middle / 20);
+		middle = plumb_median(sorted, windows);
+		limit = middle +
+		        fmax(5 * plumb_median_deviation(sorted, windows, middle), middle / 20);
 		for (uint32_t i = 0; i < windows; i++)
 			count += times[i] > limit;
 		if (count > windows / 4)

@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 
+#include "analyze/pattern/equal.h"
+
 #define NOT_REACHED (-2)
 #define LOOK_AHEAD 16 /* symbols that tell where the next round begins */
 
@@ -44,11 +46,9 @@ reached(const struct plumb_align *align, int32_t edits, int32_t diagonal)
 static int32_t
 ahead(const int32_t *pattern, int32_t size, const int32_t *text, int32_t count)
 {
-	int32_t same = 0;
+	int32_t most = size < count ? size : count;
 
-	while (same < LOOK_AHEAD && same < size && same < count && pattern[same] == text[same])
-		same++;
-	return same;
+	return plumb_equal(pattern, text, most < LOOK_AHEAD ? most : LOOK_AHEAD);
 }
 
 /* How far diagonal K gets with E edits, before equal symbols; NOT_REACHED where it does not. */
@@ -111,8 +111,10 @@ plumb_align_round(struct plumb_align *align, const int32_t *pattern, int32_t siz
 		for (int32_t k = -e; k <= e; k++) {
 			int32_t x = step(align, e, k, size, count), from = x;
 
-			while (x >= 0 && x < size && x + k < count && pattern[x] == text[x + k])
-				x++;
+			if (x >= 0)
+				x += plumb_equal(pattern + x, text + x + k,
+				                 size - x < count - x - k ? size - x
+				                                          : count - x - k);
 			*front(align, e, k) = x;
 			align->work += (uint64_t)(x - from) + 1;
 			if (x < size)

@@ -27,23 +27,6 @@ struct growing {
 };
 
 /* Stretches of SCALE symbols that are equal have one number. Returns how many there are. */
-static int32_t
-number_stretches(struct growing *g, int32_t scale)
-{
-	int32_t next = -1;
-
-	if (scale == 1) {
-		memcpy(g->number, g->text, (size_t)g->count * sizeof *g->number);
-		return g->alphabet;
-	}
-	for (int32_t i = 0; i < g->count; i++) {
-		if (!i || g->common[i] < scale)
-			next++;
-		g->number[g->suffixes[i]] = next;
-	}
-	return next + 1;
-}
-
 static void
 sort_places(struct growing *g, int32_t numbers)
 {
@@ -137,9 +120,10 @@ search(struct growing *g)
 	int code = plumb_suffix_array(g->text, g->count, g->alphabet, g->suffixes);
 
 	if (!code)
-		code = plumb_suffix_common(g->text, g->suffixes, g->count, g->common);
+		plumb_suffix_common(g->text, g->suffixes, g->count, g->common, g->number);
 	for (size_t s = 0; !code && s < sizeof scales / sizeof *scales; s++) {
-		int32_t numbers = number_stretches(g, scales[s]);
+		int32_t numbers = plumb_suffix_stretches(g->suffixes, g->common, g->count,
+		                                         scales[s], g->number);
 
 		sort_places(g, numbers);
 		/* first[n] is now where the places of number n begin. */

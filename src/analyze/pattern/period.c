@@ -17,6 +17,7 @@
 
 #include <math.h>
 
+#include "analyze/pattern/equal.h"
 #include "analyze/pattern/suffix.h"
 
 #define CANDIDATES_MOST 24
@@ -24,7 +25,8 @@
 #define VOTES_LEAST 0.02 /* of the votes of its scale */
 #define SHORT 32         /* symbols; insertions are no excuse for so short a period not to agree */
 #define DRIFTING 0.03    /* agreement beyond chance that a longer one needs, for they shift it */
-#define GAIN 0.5         /* of what an inner loop leaves out, an outer one explains */
+#define COVERS_NEARLY 0.9
+#define GAIN 0.5 /* of what an inner loop leaves out, an outer one explains */
 
 static const int32_t scales[] = { 1, 4, 32, 256, 2048 };
 
@@ -32,7 +34,9 @@ struct search {
 	const int32_t *text;
 	int32_t count, alphabet;
 	double chance; /* that two places agree */
-	int32_t *suffixes, *common, *number, *last, *votes;
+	int32_t *suffixes, *common, *number, *last;
+	int32_t *votes;   /* by distance; 0 beyond the farthest */
+	int32_t farthest; /* distance that was voted for */
 	int32_t candidates[CANDIDATES_MOST];
 	int candidate_count;
 };
@@ -52,48 +56,49 @@ add_candidate(struct search *s, int32_t period)
 	s->candidates[at] = period;
 }
 
-/* Numbers stretches of SCALE symbols. */
+/* The distances up to MOST with most votes into BEST, the most first; of equals the shorter. */
 static void
-number_stretches(struct search *s, int32_t scale)
+find_frequent(const struct search *s, int32_t most, int32_t best[CANDIDATES_A_SCALE])
 {
-	int32_t next = -1;
+	memset(best, 0, CANDIDATES_A_SCALE * sizeof *best); /* no distance, and no votes */
+	for (int32_t d = 1; d <= most; d++) {
+		int at = CANDIDATES_A_SCALE;
 
-	for (int32_t i = 0; i < s->count; i++) {
-		if (!i || s->common[i] < scale)
-			next++;
-		s->number[s->suffixes[i]] = next;
+		for (; at > 0 && s->votes[d] > s->votes[best[at - 1]]; at--)
+			if (at < CANDIDATES_A_SCALE)
+				best[at] = best[at - 1];
+		if (at < CANDIDATES_A_SCALE)
+			best[at] = d;
 	}
 }
 
-/* Votes of one scale; the most frequent distances become candidates. Returns how many there were.
- */
+/* Votes of one scale, whose stretches have DIFFERENT numbers; the most frequent distances become candidates.
+ * Returns how many there were. */
 static int32_t
-vote(struct search *s, const int32_t *number)
+vote(struct search *s, const int32_t *number, int32_t different)
 {
-	int32_t half = s->count / 2, all = 0;
+	int32_t half = s->count / 2, all = 0, most = 0, best[CANDIDATES_A_SCALE];
 
-	memset(s->last, 0xff,
-	       (size_t)(s->count > s->alphabet ? s->count : s->alphabet) * sizeof *s->last);
-	memset(s->votes, 0, ((size_t)half + 1) * sizeof *s->votes);
+	memset(s->last, 0xff, (size_t)different * sizeof *s->last);
+	memset(s->votes, 0, ((size_t)s->farthest + 1) * sizeof *s->votes);
 	for (int32_t i = 0; i < s->count; i++) {
 		int32_t before = s->last[number[i]];
 
 		s->last[number[i]] = i;
 		if (before >= 0 && i - before <= half) {
 			s->votes[i - before]++;
+			most = i - before > most ? i - before : most;
 			all++;
 		}
 	}
+	s->farthest = most;
+	find_frequent(s, most, best);
 	for (int c = 0; c < CANDIDATES_A_SCALE; c++) {
-		int32_t best = 1;
+		int32_t votes = s->votes[best[c]];
 
-		for (int32_t d = 2; d <= half; d++)
-			if (s->votes[d] > s->votes[best])
-				best = d;
-		if (s->votes[best] < 2 || s->votes[best] < VOTES_LEAST * all)
+		if (votes < 2 || votes < VOTES_LEAST * all)
 			break;
-		add_candidate(s, best);
-		s->votes[best] = 0;
+		add_candidate(s, best[c]);
 	}
 	return all;
 }
@@ -104,13 +109,15 @@ find_candidates(struct search *s)
 	int code = plumb_suffix_array(s->text, s->count, s->alphabet, s->suffixes);
 
 	if (!code)
-		code = plumb_suffix_common(s->text, s->suffixes, s->count, s->common);
+		plumb_suffix_common(s->text, s->suffixes, s->count, s->common, s->number);
 	for (size_t i = 0; !code && i < sizeof scales / sizeof *scales; i++) {
 		if (scales[i] > s->count / 2)
 			break;
-		if (scales[i] > 1)
-			number_stretches(s, scales[i]);
-		if (vote(s, scales[i] > 1 ? s->number : s->text) < s->count / 64)
+		int32_t different = scales[i] > 1
+		                            ? plumb_suffix_stretches(s->suffixes, s->common,
+		                                                     s->count, scales[i], s->number)
+		                            : s->alphabet;
+		if (vote(s, scales[i] > 1 ? s->number : s->text, different) < s->count / 64)
 			break; /* so long a stretch hardly ever comes again */
 	}
 	return code;
@@ -121,19 +128,18 @@ find_candidates(struct search *s)
 static double
 shift_match(const struct search *s, int32_t period, int32_t *run)
 {
-	int32_t same = 0, length = 0, longest = 0, most = s->count - period;
+	int32_t same = 0, longest = 0, most = s->count - period;
 
 	*run = 0;
 	for (int32_t i = 0; i < most; i++) {
-		if (s->text[i] != s->text[i + period]) {
-			length = 0;
-			continue;
-		}
-		same++;
-		if (++length > longest) {
+		int32_t length = plumb_equal(s->text + i, s->text + i + period, most - i);
+
+		if (length > longest) {
 			longest = length;
-			*run = i + 1 - length;
+			*run = i;
 		}
+		same += length;
+		i += length;
 	}
 	return most > 0 ? (double)same / most : 0;
 }
@@ -151,9 +157,18 @@ find_chance(struct search *s)
 	}
 }
 
-/* Follows PERIOD; 1: it is a loop. */
+/* Of a loop that covers nearly all, a multiple is worth following only where places agree better at that distance. */
+static bool
+is_known(const struct plumb_loop *best, int32_t period, double match)
+{
+	return best->coverage > COVERS_NEARLY && period % best->period == 0 &&
+	       match - best->match < GAIN / 2 * (1 - best->match);
+}
+
+/* Follows PERIOD, but for a multiple of BEST's; 1: it is a loop. */
 static int
-try_period(struct search *s, int32_t period, double least, struct plumb_loop *loop)
+try_period(struct search *s, int32_t period, double least, const struct plumb_loop *best,
+           struct plumb_loop *loop)
 {
 	int32_t run;
 	double beyond;
@@ -161,7 +176,8 @@ try_period(struct search *s, int32_t period, double least, struct plumb_loop *lo
 
 	*loop = (struct plumb_loop){ .period = period, .match = shift_match(s, period, &run) };
 	beyond = s->chance < 1 ? (loop->match - s->chance) / (1 - s->chance) : loop->match;
-	if (beyond < (period < SHORT ? least : DRIFTING + 3 / sqrt(s->count)))
+	if (beyond < (period < SHORT ? least : DRIFTING + 3 / sqrt(s->count)) ||
+	    is_known(best, period, loop->match))
 		return 0;
 	loop->pattern = malloc((size_t)period * sizeof *loop->pattern);
 	if (!loop->pattern)
@@ -213,7 +229,7 @@ search(struct search *s, double least, struct plumb_loop *best)
 	for (int i = 0; code >= 0 && i < s->candidate_count && best->coverage < 1; i++) {
 		struct plumb_loop loop;
 
-		code = try_period(s, s->candidates[i], least, &loop);
+		code = try_period(s, s->candidates[i], least, best, &loop);
 		if (code > 0)
 			choose(best, &loop, s->count);
 		plumb_loop_free(&loop);
@@ -236,7 +252,7 @@ plumb_loop_find(const int32_t *text, int32_t count, int32_t alphabet, double lea
 	s.common = malloc(bytes);
 	s.number = malloc(bytes);
 	s.last = malloc(bytes);
-	s.votes = malloc(bytes);
+	s.votes = calloc(bytes, 1);
 	if (s.suffixes && s.common && s.number && s.last && s.votes)
 		code = search(&s, least, loop);
 	free(s.suffixes);

@@ -17,6 +17,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/pattern/equal.h"
+
+#define AHEAD 24 /* places that a scan asks for what it will need, for it comes in random order */
+
+/* Brings in what stands where order[I + AHEAD], or its complement, says. */
+static inline void
+ahead(const int32_t *of, const int32_t *order, int32_t i, int32_t count)
+{
+	if (i >= 0 && i + AHEAD < count) {
+		int32_t place = order[i + AHEAD];
+
+		__builtin_prefetch(&of[place < 0 ? ~place : place]);
+	}
+}
+
 struct level {
 	const int32_t *text;
 	int32_t *sa;
@@ -79,6 +94,7 @@ induce(struct level *level)
 	fill_buckets(level, false);
 	sa[bucket[text[j]]++] = j > 0 && text[j - 1] < text[j] ? ~j : j;
 	for (int32_t i = 0; i < n; i++) {
+		ahead(text, sa, i, n);
 		j = sa[i];
 		sa[i] = ~j;
 		if (j <= 0)
@@ -88,6 +104,7 @@ induce(struct level *level)
 	}
 	fill_buckets(level, true);
 	for (int32_t i = n - 1; i >= 0; i--) {
+		ahead(text, sa, i - 2 * AHEAD, n);
 		j = sa[i];
 		if (j <= 0) {
 			sa[i] = ~j;
@@ -234,25 +251,42 @@ plumb_suffix_array(const int32_t *text, int32_t count, int32_t alphabet, int32_t
 
 /* Kärkkäinen, Manzini, Puglisi 2009: in the order of the text, the length in common with the suffix
  * sorted before shrinks by one at most, and is read and written in that order. */
-int
-plumb_suffix_common(const int32_t *text, const int32_t *suffixes, int32_t count, int32_t *common)
+void
+plumb_suffix_common(const int32_t *text, const int32_t *suffixes, int32_t count, int32_t *common,
+                    int32_t *before)
 {
-	int32_t *before = malloc((size_t)count * sizeof *before + 1), length = 0;
+	int32_t length = 0;
 
-	if (!before)
-		return PLUMB_ESYSTEM;
-	for (int32_t i = 0; i < count; i++)
+	for (int32_t i = 0; i < count; i++) {
+		ahead(before, suffixes, i, count);
 		before[suffixes[i]] = i ? suffixes[i - 1] : -1;
+	}
 	for (int32_t i = 0; i < count; i++) {
 		int32_t other = before[i], most = other < 0 ? 0 : count - (i > other ? i : other);
 
-		while (length < most && text[i + length] == text[other + length])
-			length++;
+		if (length < most)
+			length += plumb_equal(text + i + length, text + other + length,
+			                      most - length);
 		before[i] = other < 0 ? 0 : length;
 		length = before[i] > 0 ? before[i] - 1 : 0;
 	}
-	for (int32_t i = 0; i < count; i++)
+	for (int32_t i = 0; i < count; i++) {
+		ahead(before, suffixes, i, count);
 		common[i] = before[suffixes[i]];
-	free(before);
-	return 0;
+	}
+}
+
+int32_t
+plumb_suffix_stretches(const int32_t *suffixes, const int32_t *common, int32_t count,
+                       int32_t length, int32_t *number)
+{
+	int32_t next = -1;
+
+	for (int32_t i = 0; i < count; i++) {
+		ahead(number, suffixes, i, count);
+		if (!i || common[i] < length)
+			next++;
+		number[suffixes[i]] = next;
+	}
+	return next + 1;
 }

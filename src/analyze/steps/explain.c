@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "analyze/statistic.h"
+
 #define OTHERS_MOST 128 /* iterations that the median is of */
 
 const char *const plumb_cause_names[PLUMB_CAUSES] = { "host", "copy",       "kernels",
@@ -80,30 +82,18 @@ by_key(const void *x, const void *y)
 	return (a->key > b->key) - (a->key < b->key);
 }
 
-static int
-by_number(const void *x, const void *y)
-{
-	const int64_t *a = x, *b = y;
-
-	return (*a > *b) - (*a < *b);
-}
-
 /* Of N numbers, of which COUNT are given and the others are 0. */
 static int64_t
-median(int64_t *numbers, uint32_t count, uint32_t n)
+median(double *numbers, uint32_t count, uint32_t n)
 {
 	for (uint32_t i = count; i < n; i++)
 		numbers[i] = 0;
-	if (!n)
-		return 0;
-	qsort(numbers, n, sizeof *numbers, by_number);
-	return n % 2 ? numbers[n / 2]
-	             : numbers[n / 2 - 1] + (numbers[n / 2] - numbers[n / 2 - 1]) / 2;
+	return n ? plumb_whole(plumb_median(numbers, n)) : 0;
 }
 
 /* CELLS by key, of N iterations; ROOM for N. */
 static void
-find_medians(const struct cells *cells, uint32_t n, int64_t *room, struct plumb_usual *usual)
+find_medians(const struct cells *cells, uint32_t n, double *room, struct plumb_usual *usual)
 {
 	for (uint32_t i = 0, end; i < cells->count; i = end) {
 		struct plumb_usual *one = &usual[cells->items[i].key];
@@ -113,7 +103,7 @@ find_medians(const struct cells *cells, uint32_t n, int64_t *room, struct plumb_
 			sizes = cells->items[end++].bytes != PLUMB_UNKNOWN && sizes;
 #define FIELD(field)                                                                               \
 	for (uint32_t k = i; k < end; k++)                                                         \
-		room[k - i] = cells->items[k].field;                                               \
+		room[k - i] = (double)cells->items[k].field;                                       \
 	one->usual_##field = median(room, end - i, n)
 		FIELD(ns);
 		FIELD(count);
@@ -145,7 +135,7 @@ compare(const struct plumb_comparison *c, gather_fn gather)
 	struct cells cells = { 0 };
 	struct plumb_usual *usual = NULL;
 	uint32_t count = c->level->count, step = count / OTHERS_MOST + 1, n = 0;
-	int64_t *room = malloc(((size_t)count + 1) * sizeof *room);
+	double *room = malloc(((size_t)count + 1) * sizeof *room);
 	bool whole = have_whole_ones(c->level, c->number);
 	int code = room ? 0 : PLUMB_ESYSTEM;
 
@@ -199,7 +189,7 @@ static int
 find_median_iteration(const struct plumb_iteration_level *level, uint32_t number,
                       struct plumb_explained *told)
 {
-	int64_t *room = malloc(((size_t)level->count + 1) * sizeof *room);
+	double *room = malloc(((size_t)level->count + 1) * sizeof *room);
 	bool whole = have_whole_ones(level, number);
 	uint32_t n = 0;
 
@@ -207,7 +197,7 @@ find_median_iteration(const struct plumb_iteration_level *level, uint32_t number
 		return PLUMB_ESYSTEM;
 	for (uint32_t i = 0; i < level->count; i++)
 		if (i != number && (!whole || level->items[i].interval_ns != PLUMB_UNKNOWN))
-			room[n++] = lasts(&level->items[i]);
+			room[n++] = (double)lasts(&level->items[i]);
 	told->usual_ns = median(room, n, n);
 	told->median = number ? 0 : 1;
 	for (uint32_t i = 0; i < level->count; i++)

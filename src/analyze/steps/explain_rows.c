@@ -37,6 +37,7 @@ cause_of(const struct plumb_step_key *key)
 		[PLUMB_STEP_IDLE] = PLUMB_CAUSE_IDLE,
 		[PLUMB_STEP_HOST] = PLUMB_CAUSE_HOST,
 		[PLUMB_STEP_GAP] = PLUMB_CAUSE_HOST,
+		[PLUMB_STEP_SAMPLE] = PLUMB_CAUSE_HOST,
 	};
 
 	return key->sort == PLUMB_STEP_HOST && key->copies ? PLUMB_CAUSE_COPY : causes[key->sort];

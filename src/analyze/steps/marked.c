@@ -4,17 +4,10 @@
 #include <stdio.h>
 
 #include "analyze/steps/marks.h"
+#include "base/sort.h"
 #include "model/intervals.h"
 
 /* ---- when iterations were launched ---- */
-
-static int
-by_number(const void *x, const void *y)
-{
-	const int64_t *a = x, *b = y;
-
-	return (*a > *b) - (*a < *b);
-}
 
 /* When OP was launched; PLUMB_UNKNOWN where its call is not in the profile. */
 static int64_t
@@ -42,7 +35,7 @@ find_begins(const struct plumb_moments *m, const struct plumb_iteration_level *l
 		if (begins[i] == PLUMB_UNKNOWN)
 			begins[i] = level->items[i].start_ns;
 	}
-	qsort(begins, level->count, sizeof *begins, by_number);
+	plumb_sort_numbers(begins, level->count);
 }
 
 /* When the middle one of each iteration's kernels was launched; PLUMB_UNKNOWN. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyze/steps/marks.h"
 
+#include "base/sort.h"
+
 /* ---- names ---- */
 
 static bool
@@ -173,14 +175,6 @@ number_marks(const struct plumb_profile *p, struct sorted *marks, uint32_t count
 
 /* ---- the numbers of ProfilerStep ---- */
 
-static int
-by_number(const void *x, const void *y)
-{
-	const int64_t *a = x, *b = y;
-
-	return (*a > *b) - (*a < *b);
-}
-
 /* COUNT numbers of TEXT, "2 3 4" or "2..4", ascending, into NUMBERS; false: there are more or fewer, or one twice. */
 static bool
 read_numbers(const char *text, int64_t *numbers, uint32_t count)
@@ -205,7 +199,7 @@ read_numbers(const char *text, int64_t *numbers, uint32_t count)
 	}
 	if (*end)
 		return false;
-	qsort(numbers, count, sizeof *numbers, by_number);
+	plumb_sort_numbers(numbers, count);
 	for (n = 1; n < count; n++)
 		if (numbers[n] == numbers[n - 1])
 			return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analyze/steps/moments.h"
+#include "analyze/steps/samples.h"
 
 #include <string.h>
 
@@ -202,11 +202,12 @@ find_threads(struct plumb_moments *line)
 		}
 	}
 	line->threads = calloc((size_t)p->tracks_count + 1, sizeof *line->threads);
-	return line->threads != NULL;
+	line->sampled = calloc((size_t)p->tracks_count + 1, sizeof *line->sampled);
+	return line->threads && line->sampled;
 }
 
-static const struct plumb_pieces *
-thread_pieces(struct plumb_moments *line, uint32_t track)
+const struct plumb_pieces *
+plumb_moments_pieces(struct plumb_moments *line, uint32_t track)
 {
 	const struct plumb_profile *p = line->profile;
 	struct plumb_pieces *pieces = &line->threads[track];
@@ -244,13 +245,11 @@ hash_key(const struct plumb_step_key *key)
 	return plumb_hash_mix(plumb_hash_mix(hash, key->before), key->after);
 }
 
-static bool
-add_row(struct plumb_moments *line, const struct plumb_step_key *key, int64_t ns, uint32_t count,
-        int64_t bytes, struct plumb_step_rows *rows)
+uint32_t
+plumb_moments_key(struct plumb_moments *line, const struct plumb_step_key *key)
 {
 	uint64_t hash = hash_key(key);
 	struct plumb_map_cursor at;
-	struct plumb_step_row *row;
 	uint32_t id = plumb_map_first(&line->map, hash, &at);
 
 	for (; id != PLUMB_MAP_NONE; id = plumb_map_next(&line->map, &at)) {
@@ -258,24 +257,31 @@ add_row(struct plumb_moments *line, const struct plumb_step_key *key, int64_t ns
 
 		if (old->sort == key->sort && old->frame == key->frame && old->line == key->line &&
 		    old->before == key->before && old->after == key->after)
-			break;
+			return id;
 	}
-	if (id == PLUMB_MAP_NONE) {
-		struct plumb_step_key *new = plumb_vec_add(&line->keys);
+	struct plumb_step_key *new = plumb_vec_add(&line->keys);
 
-		id = line->keys.count - 1;
-		if (!new || plumb_map_add(&line->map, hash, id) < 0)
-			return false;
-		*new = *key;
-	}
-	row = plumb_vec_add(rows);
+	id = line->keys.count - 1;
+	if (!new || plumb_map_add(&line->map, hash, id) < 0)
+		return PLUMB_NONE;
+	*new = *key;
+	return id;
+}
+
+static bool
+add_row(struct plumb_moments *line, const struct plumb_step_key *key, int64_t ns, uint32_t count,
+        int64_t bytes, struct plumb_step_rows *rows)
+{
+	uint32_t id = plumb_moments_key(line, key);
+	struct plumb_step_row *row = id == PLUMB_NONE ? NULL : plumb_vec_add(rows);
+
 	if (row)
 		*row = (struct plumb_step_row){ id, count, ns, bytes };
 	return row != NULL;
 }
 
-static struct plumb_step_key
-key_of(const struct plumb_moments *line, uint32_t sort, uint32_t context)
+struct plumb_step_key
+plumb_moments_key_of(const struct plumb_moments *line, uint32_t sort, uint32_t context)
 {
 	struct plumb_step_key key = { sort,       PLUMB_NONE, PLUMB_NONE, PLUMB_NONE,
 		                      PLUMB_NONE, context,    false };
@@ -351,6 +357,22 @@ name_gap(const struct plumb_moments *line, const struct plumb_pieces *pieces, ui
 	}
 }
 
+bool
+plumb_moments_gap(const struct plumb_moments *line, const struct plumb_pieces *pieces, uint32_t at,
+                  struct plumb_step_key *key)
+{
+	const struct plumb_piece *piece = &pieces->items[at];
+
+	if (!is_gap(line->profile, piece))
+		return false;
+	*key = plumb_moments_key_of(
+		line, PLUMB_STEP_GAP,
+		piece->id == PLUMB_NONE ? PLUMB_NONE : line->profile->spans[piece->id].context);
+	key->line = PLUMB_NONE;
+	name_gap(line, pieces, at, key);
+	return true;
+}
+
 static int64_t
 common(int64_t start, int64_t end, int64_t from, int64_t to)
 {
@@ -359,39 +381,52 @@ common(int64_t start, int64_t end, int64_t from, int64_t to)
 	return end > start ? end - start : 0;
 }
 
+/* What a span of a thread was for NS. */
+static bool
+add_span(struct plumb_moments *line, uint32_t span, int64_t ns, struct plumb_step_rows *rows)
+{
+	struct plumb_step_key key =
+		plumb_moments_key_of(line, PLUMB_STEP_HOST, line->profile->spans[span].context);
+
+	if (key.line == PLUMB_NONE && line->outer_of[key.context] != key.frame)
+		key.before = line->outer_of[key.context];
+	return add_row(line, &key, ns, 0, 0, rows);
+}
+
 int
 plumb_moments_host(struct plumb_moments *line, uint32_t thread, int64_t from, int64_t to,
                    struct plumb_step_rows *rows)
 {
 	const struct plumb_profile *p = line->profile;
 	const struct plumb_pieces *pieces =
-		thread < p->tracks_count ? thread_pieces(line, thread) : NULL;
-	struct plumb_step_key none = key_of(line, PLUMB_STEP_GAP, PLUMB_NONE);
-	int64_t told = 0;
+		thread < p->tracks_count ? plumb_moments_pieces(line, thread) : NULL;
+	struct plumb_step_key none = plumb_moments_key_of(line, PLUMB_STEP_GAP, PLUMB_NONE);
+	int64_t at = from;
 	bool done = true;
 
-	if (thread < p->tracks_count && !pieces)
+	if (thread >= p->tracks_count)
+		return from < to && !add_row(line, &none, to - from, 0, 0, rows) ? PLUMB_ESYSTEM
+		                                                                 : 0;
+	if (!pieces)
 		return PLUMB_ESYSTEM;
-	for (uint32_t i = pieces ? plumb_pieces_from(pieces, from) : 0;
-	     done && pieces && i < pieces->count && pieces->items[i].start_ns < to; i++) {
+	for (uint32_t i = plumb_pieces_from(pieces, from);
+	     done && i < pieces->count && pieces->items[i].start_ns < to; i++) {
 		const struct plumb_piece *piece = &pieces->items[i];
-		int64_t ns = common(piece->start_ns, piece->end_ns, from, to);
-		bool gap = is_gap(p, piece);
-		struct plumb_step_key key =
-			key_of(line, gap ? PLUMB_STEP_GAP : PLUMB_STEP_HOST,
-		               piece->id == PLUMB_NONE ? PLUMB_NONE : p->spans[piece->id].context);
+		int64_t start = piece->start_ns > at ? piece->start_ns : at;
+		int64_t end = piece->end_ns < to ? piece->end_ns : to;
+		struct plumb_step_key key;
 
-		if (gap) {
-			key.line = PLUMB_NONE;
-			name_gap(line, pieces, i, &key);
-		} else if (key.line == PLUMB_NONE && line->outer_of[key.context] != key.frame) {
-			key.before = line->outer_of[key.context];
-		}
-		told += ns;
-		done = add_row(line, &key, ns, 0, 0, rows);
+		if (at < start) /* before the thread's first span */
+			done = plumb_samples_fill(line, thread, &none, at, start, at, start, rows);
+		if (done && plumb_moments_gap(line, pieces, i, &key))
+			done = plumb_samples_fill(line, thread, &key, piece->start_ns,
+			                          piece->end_ns, start, end, rows);
+		else if (done)
+			done = add_span(line, piece->id, end - start, rows);
+		at = end;
 	}
-	if (done && told < to - from) /* before the thread's first span, and after its last */
-		done = add_row(line, &none, to - from - told, 0, 0, rows);
+	if (done && at < to) /* after its last one */
+		done = plumb_samples_fill(line, thread, &none, at, to, at, to, rows);
 	return done ? 0 : PLUMB_ESYSTEM;
 }
 
@@ -437,7 +472,7 @@ static int
 tell(struct plumb_moments *line, int64_t from, int64_t to, bool host, struct plumb_step_rows *rows)
 {
 	const struct plumb_pieces *pieces = &line->busy;
-	struct plumb_step_key idle = key_of(line, PLUMB_STEP_IDLE, PLUMB_NONE);
+	struct plumb_step_key idle = plumb_moments_key_of(line, PLUMB_STEP_IDLE, PLUMB_NONE);
 	int64_t at = from;
 	int code = 0;
 
@@ -454,7 +489,8 @@ tell(struct plumb_moments *line, int64_t from, int64_t to, bool host, struct plu
 			                            at - ns, at, rows);
 			continue;
 		}
-		struct plumb_step_key key = op ? key_of(line, op->sort, op->context) : idle;
+		struct plumb_step_key key =
+			op ? plumb_moments_key_of(line, op->sort, op->context) : idle;
 		if (!add_row(line, &key, ns, 0, 0, rows))
 			code = PLUMB_ESYSTEM;
 	}
@@ -462,7 +498,8 @@ tell(struct plumb_moments *line, int64_t from, int64_t to, bool host, struct plu
 		code = PLUMB_ESYSTEM;
 	for (uint32_t i = plumb_moments_op(line, from);
 	     !code && i < line->ops_count && line->ops[i].start_ns < to; i++) {
-		struct plumb_step_key key = key_of(line, line->ops[i].sort, line->ops[i].context);
+		struct plumb_step_key key =
+			plumb_moments_key_of(line, line->ops[i].sort, line->ops[i].context);
 
 		if (!add_row(line, &key, 0, 1, line->ops[i].bytes, rows))
 			code = PLUMB_ESYSTEM;
@@ -559,6 +596,7 @@ plumb_moments_free(struct plumb_moments *line)
 {
 	for (uint32_t t = 0; line->threads && t < line->profile->tracks_count; t++)
 		plumb_vec_free(&line->threads[t]);
+	plumb_samples_free(line);
 	free(line->threads);
 	free(line->outer_of);
 	free(line->copies);

@@ -12,8 +12,9 @@
  *
  * On the device computation counts before communication, that before copies, and all of these before
  * the work of other processes; so each moment belongs to one thing, and shares add up. On a thread the
- * innermost span counts. Where a thread has none, or only a range that a person set, the calls before
- * and after tell where the program was.
+ * innermost span counts. Where a thread has none, or only a range that a person set, its samples of CPU time
+ * say what it computed, as far as there are some; of the rest the calls before and after tell where the program
+ * was.
  */
 #ifndef PLUMB_ANALYZE_STEPS_MOMENTS_H
 #define PLUMB_ANALYZE_STEPS_MOMENTS_H
@@ -25,11 +26,12 @@
 enum plumb_step_sort {
 	PLUMB_STEP_KERNEL,
 	PLUMB_STEP_COLLECTIVE,
-	PLUMB_STEP_COPY,  /* or set */
-	PLUMB_STEP_OTHER, /* another process had the device */
-	PLUMB_STEP_IDLE,  /* nothing had it */
-	PLUMB_STEP_HOST,  /* a span of a thread */
-	PLUMB_STEP_GAP,   /* of a thread: no span, or a range's own time */
+	PLUMB_STEP_COPY,   /* or set */
+	PLUMB_STEP_OTHER,  /* another process had the device */
+	PLUMB_STEP_IDLE,   /* nothing had it */
+	PLUMB_STEP_HOST,   /* a span of a thread */
+	PLUMB_STEP_GAP,    /* of a thread: no span, or a range's own time */
+	PLUMB_STEP_SAMPLE, /* likewise, and samples of CPU time tell what it computed */
 	PLUMB_STEP_SORTS,
 };
 
@@ -47,7 +49,7 @@ struct plumb_step_key {
 
 struct plumb_step_row {
 	uint32_t key;
-	uint32_t count; /* operations of the device that begin */
+	uint32_t count; /* operations of the device that begin; samples that were taken */
 	int64_t ns;     /* when it was what counts: none of a copy behind a kernel */
 	int64_t bytes;  /* of the copies that begin; PLUMB_UNKNOWN */
 };
@@ -75,7 +77,9 @@ struct plumb_moments {
 	struct plumb_pieces busy;     /* of the device; id: op */
 	struct plumb_pieces *threads; /* by track, made when they are asked for; id: span */
 	struct plumb_launches launches;
-	uint32_t usual_thread; /* track that has most launches, or PLUMB_NONE */
+	uint32_t usual_thread;         /* track that has most launches, or PLUMB_NONE */
+	struct plumb_sampled *sampled; /* by track, made when they are asked for; see samples.h */
+	uint32_t *sampled_as; /* by frame: that of its function's line that most samples met */
 	struct {
 		struct plumb_step_key *items;
 		uint32_t count, capacity;
@@ -107,6 +111,16 @@ int plumb_moments_both(struct plumb_moments *line, int64_t from, int64_t to,
 uint32_t plumb_moments_op(const struct plumb_moments *line, int64_t ns);
 /* The track that launched OP; the one that launches most where that is not known; or PLUMB_NONE. */
 uint32_t plumb_moments_thread(const struct plumb_moments *line, uint32_t op);
+
+/* Of a thread: pieces of its innermost spans; NULL: memory is out. */
+const struct plumb_pieces *plumb_moments_pieces(struct plumb_moments *line, uint32_t track);
+/* Has piece AT of a thread no span, or only a range's own time? Then *KEY says where the program was. */
+bool plumb_moments_gap(const struct plumb_moments *line, const struct plumb_pieces *pieces,
+                       uint32_t at, struct plumb_step_key *key);
+/* A key for CONTEXT (PLUMB_NONE: for none), and the place of one in LINE's keys; PLUMB_NONE: memory is out. */
+struct plumb_step_key
+plumb_moments_key_of(const struct plumb_moments *line, uint32_t sort, uint32_t context);
+uint32_t plumb_moments_key(struct plumb_moments *line, const struct plumb_step_key *key);
 
 /* Of sizes of copies; PLUMB_UNKNOWN where one is, or where no number holds the sum. */
 int64_t plumb_step_bytes(int64_t a, int64_t b);

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/sort.h"
+
 #define VOTERS 64 /* iterations that are looked up to find how far two ranks' numbers are apart */
 #define LOOK_BACK 4096 /* operations of an iteration, for one of the same group */
 #define SPREAD 0.01    /* of the duration: from here on one is said to come last */
@@ -86,14 +88,6 @@ nearest(const struct plumb_iteration_level *level, int64_t start)
 	return low;
 }
 
-static int
-by_number(const void *x, const void *y)
-{
-	const int64_t *a = x, *b = y;
-
-	return (*a > *b) - (*a < *b);
-}
-
 /* How far the numbers of iterations that begin together are apart: what most of some say. */
 static int64_t
 shift_between(const struct plumb_iteration_level *a, const struct plumb_iteration_level *b)
@@ -107,7 +101,7 @@ shift_between(const struct plumb_iteration_level *a, const struct plumb_iteratio
 		            b->items[0].start_ns - (a->items[i].end_ns - a->items[i].start_ns) &&
 		    a->items[i].start_ns <= b->items[b->count - 1].end_ns)
 			votes[n++] = (int64_t)nearest(b, a->items[i].start_ns) - i;
-	qsort(votes, n, sizeof *votes, by_number);
+	plumb_sort_numbers(votes, n);
 	for (uint32_t i = 0, same = 0; i < n; i++) {
 		same = i && votes[i] == votes[i - 1] ? same + 1 : 1;
 		if ((int)same > most) {

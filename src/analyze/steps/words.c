@@ -2,9 +2,11 @@
 #include "analyze/steps/words.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "analyze/study.h"
 
+#define BY_SAMPLES " (CPU samples)"
 #define GAP_SHARE 0.05 /* from here on a gap is told by itself */
 
 char *
@@ -48,6 +50,35 @@ name_gap(const struct plumb_profile *p, const struct plumb_step_key *key, char *
 	return text;
 }
 
+uint32_t
+plumb_step_line(const struct plumb_step_key *key)
+{
+	return key->line == PLUMB_NONE && key->sort == PLUMB_STEP_SAMPLE ? key->frame : key->line;
+}
+
+/* The function that a sample met. */
+static const char *
+sampled_name(const struct plumb_profile *p, uint32_t frame, char *text, size_t size)
+{
+	return p->frames[frame].kind == PLUMB_FRAME_PYTHON ? plumb_frame_label(p, frame)
+	                                                   : plumb_step_place(p, frame, text, size);
+}
+
+/* "gemm at gemm.c:12" */
+static char *
+name_native(const struct plumb_profile *p, const struct plumb_frame *frame, const char *name,
+            char *text, size_t size)
+{
+	const char *file = plumb_text(p, frame->source_file), *slash = strrchr(file, '/');
+
+	file = slash ? slash + 1 : file;
+	if (frame->source_line)
+		snprintf(text, size, "%s at %s:%u", name, file, frame->source_line);
+	else
+		snprintf(text, size, "%s at %s", name, file);
+	return text;
+}
+
 char *
 plumb_step_name(const struct plumb_profile *p, const struct plumb_step_key *key, char *text,
                 size_t size)
@@ -58,17 +89,25 @@ plumb_step_name(const struct plumb_profile *p, const struct plumb_step_key *key,
 		return name_gap(p, key, text, size);
 	if (key->sort == PLUMB_STEP_IDLE)
 		snprintf(text, size, "no work on the device");
+	else if (key->sort == PLUMB_STEP_SAMPLE && key->line != PLUMB_NONE)
+		snprintf(text, size, "%s at %s", sampled_name(p, key->frame, name, sizeof name),
+		         plumb_step_place(p, key->line, where, sizeof where));
 	else if (key->line != PLUMB_NONE && key->line != key->frame)
 		snprintf(text, size, "%s at %s", plumb_step_place(p, key->frame, name, sizeof name),
 		         plumb_step_place(p, key->line, where, sizeof where));
 	else if (p->frames[key->frame].kind == PLUMB_FRAME_PYTHON)
 		snprintf(text, size, "%s at %s", plumb_frame_label(p, key->frame),
 		         plumb_step_place(p, key->frame, where, sizeof where));
+	else if (key->sort == PLUMB_STEP_SAMPLE && plumb_text(p, p->frames[key->frame].source_file))
+		name_native(p, &p->frames[key->frame],
+		            plumb_step_place(p, key->frame, name, sizeof name), text, size);
 	else if (key->before != PLUMB_NONE)
 		snprintf(text, size, "%s in %s", plumb_step_place(p, key->frame, name, sizeof name),
 		         plumb_step_place(p, key->before, where, sizeof where));
 	else
 		plumb_step_place(p, key->frame, text, size);
+	if (key->sort == PLUMB_STEP_SAMPLE && strlen(text) + sizeof BY_SAMPLES <= size)
+		strcat(text, BY_SAMPLES);
 	return text;
 }
 
@@ -76,8 +115,8 @@ uint32_t
 plumb_step_rows_show(const struct plumb_moments *line, const struct plumb_step_rows *rows,
                      uint32_t most, struct plumb_step_shown shown[PLUMB_STEP_SHOWN])
 {
-	struct plumb_step_shown gaps = { PLUMB_SHOWN_GAPS, PLUMB_NONE, 0 };
-	struct plumb_step_shown others = { PLUMB_SHOWN_OTHERS, PLUMB_NONE, 0 };
+	struct plumb_step_shown gaps = { PLUMB_SHOWN_GAPS, PLUMB_NONE, 0, 0 };
+	struct plumb_step_shown others = { PLUMB_SHOWN_OTHERS, PLUMB_NONE, 0, 0 };
 	uint32_t count = 0;
 	double all = 0;
 
@@ -92,8 +131,8 @@ plumb_step_rows_show(const struct plumb_moments *line, const struct plumb_step_r
 		else if (count == most)
 			others.ns += row->ns;
 		else if (row->ns > 0)
-			shown[count++] =
-				(struct plumb_step_shown){ PLUMB_SHOWN_KEY, row->key, row->ns };
+			shown[count++] = (struct plumb_step_shown){ PLUMB_SHOWN_KEY, row->key,
+				                                    row->ns, row->count };
 	}
 	if (gaps.ns > 0)
 		shown[count++] = gaps;

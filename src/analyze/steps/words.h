@@ -14,6 +14,9 @@ plumb_step_place(const struct plumb_profile *profile, uint32_t frame, char *text
 char *plumb_step_name(const struct plumb_profile *profile, const struct plumb_step_key *key,
                       char *text, size_t size);
 
+/* The frame that says in which line it was: the person's, else that of what a sample met; or PLUMB_NONE. */
+uint32_t plumb_step_line(const struct plumb_step_key *key);
+
 enum plumb_step_shown_kind {
 	PLUMB_SHOWN_KEY,
 	PLUMB_SHOWN_GAPS,   /* gaps that are too short to tell each */
@@ -23,6 +26,7 @@ struct plumb_step_shown {
 	uint32_t kind; /* enum plumb_step_shown_kind */
 	uint32_t key;
 	int64_t ns;
+	uint32_t count; /* of the row */
 };
 #define PLUMB_STEP_SHOWN 10
 

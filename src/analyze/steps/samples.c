@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyze/steps/samples.h"
+
+#define LONG 4 /* periods: from here on a stretch is told by its own samples */
+
+/* Samples of one thread. */
+struct range {
+	const struct plumb_cpu_sample *items;
+	uint32_t first, end; /* of a stretch */
+	uint32_t last;       /* of the thread, not in it */
+};
+
+/* What samples say of a stretch of NS; other stretches may be like it. */
+struct shares {
+	struct plumb_step_rows rows; /* CPU time by key, each once */
+	int64_t ns;
+};
+
+static struct range
+samples_of(const struct plumb_profile *p, uint32_t thread, int64_t from, int64_t to)
+{
+	return (struct range){ p->cpu_samples, plumb_profile_first_sample(p, thread, from),
+		               plumb_profile_first_sample(p, thread, to),
+		               plumb_profile_first_sample(p, thread + 1, INT64_MIN) };
+}
+
+static uint32_t
+key_of(struct plumb_moments *line, const struct plumb_cpu_sample *sample)
+{
+	struct plumb_step_key key = plumb_moments_key_of(line, PLUMB_STEP_SAMPLE, sample->context);
+
+	key.copies = false;
+	if (key.line == key.frame)
+		key.line = line->sampled_as[key.line];
+	key.frame = line->sampled_as[key.frame];
+	if (key.line == PLUMB_NONE && line->outer_of[key.context] != key.frame)
+		key.before = line->outer_of[key.context];
+	return plumb_moments_key(line, &key);
+}
+
+static bool
+add(struct plumb_step_rows *rows, uint32_t key, int64_t ns, uint32_t count)
+{
+	struct plumb_step_row *row = key == PLUMB_NONE ? NULL : plumb_vec_add(rows);
+
+	if (row)
+		*row = (struct plumb_step_row){ key, count, ns, 0 };
+	return row != NULL;
+}
+
+/* A file may hold any numbers. */
+static int64_t
+plus(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+/* ---- functions ---- */
+
+static int
+by_function(const void *x, const void *y, void *data)
+{
+	const struct plumb_frame *frames = data;
+	const struct plumb_frame *a = &frames[*(const uint32_t *)x];
+	const struct plumb_frame *b = &frames[*(const uint32_t *)y];
+
+	if (a->name != b->name)
+		return a->name < b->name ? -1 : 1;
+	return (a->file > b->file) - (a->file < b->file);
+}
+
+/* ORDER: COUNT Python frames, NS: CPU time of samples, by frame. */
+static void
+choose_lines(const struct plumb_profile *p, uint32_t *order, uint32_t count, const int64_t *ns,
+             uint32_t *as)
+{
+	if (count)
+		qsort_r(order, count, sizeof *order, by_function, p->frames);
+	for (uint32_t i = 0, end; i < count; i = end) {
+		uint32_t most = order[i];
+
+		for (end = i; end < count && !by_function(&order[i], &order[end], p->frames); end++)
+			if (ns[order[end]] > ns[most])
+				most = order[end];
+		for (uint32_t k = i; k < end; k++)
+			as[order[k]] = most;
+	}
+}
+
+static bool
+find_functions(struct plumb_moments *line)
+{
+	const struct plumb_profile *p = line->profile;
+	uint32_t *order = malloc(((size_t)p->frames_count + 1) * sizeof *order), count = 0;
+	int64_t *ns = calloc((size_t)p->frames_count + 1, sizeof *ns);
+	bool done;
+
+	line->sampled_as = malloc(((size_t)p->frames_count + 1) * sizeof *line->sampled_as);
+	done = order && ns && line->sampled_as;
+	for (uint32_t i = 0; done && i < p->cpu_samples_count; i++) {
+		uint32_t frame = p->contexts[p->cpu_samples[i].context].frame;
+
+		ns[frame] = plus(ns[frame], p->cpu_samples[i].ns);
+	}
+	for (uint32_t f = 0; done && f < p->frames_count; f++) {
+		line->sampled_as[f] = f;
+		if (p->frames[f].kind == PLUMB_FRAME_PYTHON)
+			order[count++] = f;
+	}
+	if (done)
+		choose_lines(p, order, count, ns, line->sampled_as);
+	free(order);
+	free(ns);
+	return done;
+}
+
+/* ---- stretches that are short ---- */
+
+static int
+by_gap(const void *x, const void *y)
+{
+	const struct plumb_pooled *a = x, *b = y;
+
+	if (a->gap != b->gap)
+		return a->gap < b->gap ? -1 : 1;
+	return (a->key > b->key) - (a->key < b->key);
+}
+
+static void
+add_up(struct plumb_sampled *own)
+{
+	struct plumb_pooled *items = own->pool.items;
+	uint32_t n = 0;
+
+	if (own->pool.count)
+		qsort(items, own->pool.count, sizeof *items, by_gap);
+	for (uint32_t i = 0; i < own->pool.count; i++) {
+		if (n && !by_gap(&items[n - 1], &items[i]))
+			items[n - 1].ns = plus(items[n - 1].ns, items[i].ns);
+		else
+			items[n++] = items[i];
+	}
+	own->pool.count = n;
+}
+
+static bool
+pool_piece(struct plumb_moments *line, uint32_t thread, const struct plumb_piece *piece,
+           const struct plumb_step_key *key)
+{
+	struct plumb_sampled *own = &line->sampled[thread];
+	struct range range = samples_of(line->profile, thread, piece->start_ns, piece->end_ns);
+	uint32_t gap = plumb_moments_key(line, key);
+
+	while (gap != PLUMB_NONE && own->lengths.count <= gap) {
+		int64_t *length = plumb_vec_add(&own->lengths);
+
+		if (!length)
+			return false;
+		*length = 0;
+	}
+	if (gap == PLUMB_NONE)
+		return false;
+	own->lengths.items[gap] += piece->end_ns - piece->start_ns;
+	for (uint32_t i = range.first; i < range.end; i++) {
+		uint32_t met = key_of(line, &range.items[i]);
+		struct plumb_pooled *item = met == PLUMB_NONE ? NULL : plumb_vec_add(&own->pool);
+
+		if (!item)
+			return false;
+		*item = (struct plumb_pooled){ gap, met, range.items[i].ns };
+	}
+	return true;
+}
+
+static int64_t
+average(const struct range *range)
+{
+	double sum = 0;
+
+	for (uint32_t i = range->first; i < range->end; i++)
+		sum += (double)range->items[i].ns;
+	sum /= range->end > range->first ? range->end - range->first : 1;
+	return sum < 1                                ? range->end > range->first
+	       : sum < (double)PLUMB_TIME_MOST / LONG ? (int64_t)sum
+	                                              : PLUMB_TIME_MOST / LONG;
+}
+
+static bool
+prepare(struct plumb_moments *line, uint32_t thread)
+{
+	struct plumb_sampled *own = &line->sampled[thread];
+	struct range all = samples_of(line->profile, thread, INT64_MIN, PLUMB_TIME_MOST);
+	const struct plumb_pieces *pieces;
+
+	if (own->ready)
+		return true;
+	own->ready = true;
+	own->period = average(&all);
+	if (!own->period)
+		return true;
+	if (!line->sampled_as && !find_functions(line))
+		return false;
+	pieces = plumb_moments_pieces(line, thread);
+	for (uint32_t i = 0; pieces && i < pieces->count; i++) {
+		const struct plumb_piece *piece = &pieces->items[i];
+		struct plumb_step_key key;
+
+		if (piece->end_ns - piece->start_ns < LONG * own->period &&
+		    plumb_moments_gap(line, pieces, i, &key) &&
+		    !pool_piece(line, thread, piece, &key))
+			return false;
+	}
+	add_up(own);
+	return pieces != NULL;
+}
+
+/* All short gaps of the kind together. */
+static bool
+share_of_kind(struct plumb_moments *line, uint32_t thread, const struct plumb_step_key *gap,
+              struct shares *shares)
+{
+	const struct plumb_sampled *own = &line->sampled[thread];
+	uint32_t key = plumb_moments_key(line, gap), low = 0, high = own->pool.count;
+
+	if (key == PLUMB_NONE)
+		return false;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (own->pool.items[middle].gap < key)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	shares->ns = key < own->lengths.count ? own->lengths.items[key] : 0;
+	for (; low < own->pool.count && own->pool.items[low].gap == key; low++)
+		if (!add(&shares->rows, own->pool.items[low].key, own->pool.items[low].ns, 0))
+			return false;
+	return true;
+}
+
+/* ---- stretches that are long ---- */
+
+/* How much a thread computed at least after its last sample before TO, by the next one. */
+static int64_t
+after_last(const struct range *range, int64_t to)
+{
+	const struct plumb_cpu_sample *last = &range->items[range->end - 1], *next = last + 1;
+	int64_t ns;
+
+	if (range->end == range->last || next->at_ns >= PLUMB_TIME_MOST)
+		return 0;
+	ns = next->ns - (next->at_ns - to);
+	return ns < 0 ? 0 : ns < to - last->at_ns ? ns : to - last->at_ns;
+}
+
+static bool
+share_of_stretch(struct plumb_moments *line, uint32_t thread, int64_t from, int64_t to,
+                 struct shares *shares)
+{
+	struct range range = samples_of(line->profile, thread, from, to);
+	int64_t since = from;
+
+	shares->ns = to - from;
+	for (uint32_t i = range.first; i < range.end; i++) {
+		const struct plumb_cpu_sample *sample = &range.items[i];
+		int64_t ns = sample->ns;
+
+		/* The first may tell of what was before, too. */
+		if (ns > sample->at_ns - since)
+			ns = sample->at_ns - since;
+		since = sample->at_ns;
+		if (!add(&shares->rows, key_of(line, sample), ns, 0))
+			return false;
+	}
+	if (range.first < range.end &&
+	    !add(&shares->rows, key_of(line, &range.items[range.end - 1]), after_last(&range, to),
+	         0))
+		return false;
+	plumb_step_rows_sum(&shares->rows);
+	return true;
+}
+
+/* ---- filling ---- */
+
+/* No more than the thread can have computed from FROM to TO: the sample behind it tells of what came since the last
+ * one in it. */
+static int64_t
+most_of(const struct range *range, int64_t period, int64_t length)
+{
+	int64_t most = range->end < range->last ? range->items[range->end].ns : period;
+
+	for (uint32_t i = range->first; i < range->end && most < length; i++)
+		most += range->items[i].ns < length ? range->items[i].ns : length;
+	return most < length ? most : length;
+}
+
+static bool
+share_out(struct plumb_moments *line, const struct shares *shares, int64_t length, int64_t most,
+          const struct plumb_step_key *gap, struct plumb_step_rows *rows)
+{
+	double all = 0, scale, part = shares->ns > 0 ? (double)length / (double)shares->ns : 0;
+	int64_t left = length;
+
+	for (uint32_t r = 0; r < shares->rows.count; r++)
+		all += (double)shares->rows.items[r].ns * part;
+	scale = all > (double)most ? (double)most / all : 1;
+	for (uint32_t r = 0; r < shares->rows.count; r++) {
+		int64_t ns = (int64_t)((double)shares->rows.items[r].ns * part * scale);
+
+		ns = ns < left ? ns : left;
+		left -= ns;
+		if (ns > 0 && !add(rows, shares->rows.items[r].key, ns, 0))
+			return false;
+	}
+	return !left || add(rows, plumb_moments_key(line, gap), left, 0);
+}
+
+bool
+plumb_samples_fill(struct plumb_moments *line, uint32_t thread, const struct plumb_step_key *gap,
+                   int64_t start, int64_t end, int64_t from, int64_t to,
+                   struct plumb_step_rows *rows)
+{
+	const struct plumb_sampled *own = &line->sampled[thread];
+	struct shares shares = { 0 };
+	bool done = prepare(line, thread);
+	int64_t wide = LONG * own->period;
+
+	if (!done || !own->period)
+		return done && add(rows, plumb_moments_key(line, gap), to - from, 0);
+	if (end - start < wide) {
+		done = share_of_kind(line, thread, gap, &shares);
+	} else if (to - from < wide) {
+		int64_t begin = from - (wide - (to - from)) / 2;
+
+		begin = begin > start ? begin : start;
+		begin = begin + wide < end ? begin : end - wide;
+		done = share_of_stretch(line, thread, begin, begin + wide, &shares);
+	} else {
+		done = share_of_stretch(line, thread, from, to, &shares);
+	}
+	struct range range = samples_of(line->profile, thread, from, to);
+	done = done && share_out(line, &shares, to - from, most_of(&range, own->period, to - from),
+	                         gap, rows);
+	for (uint32_t i = range.first; done && i < range.end; i++)
+		done = add(rows, key_of(line, &range.items[i]), 0, 1);
+	plumb_vec_free(&shares.rows);
+	return done;
+}
+
+void
+plumb_samples_free(struct plumb_moments *line)
+{
+	for (uint32_t t = 0; line->sampled && t < line->profile->tracks_count; t++) {
+		plumb_vec_free(&line->sampled[t].pool);
+		plumb_vec_free(&line->sampled[t].lengths);
+	}
+	free(line->sampled);
+	free(line->sampled_as);
+	line->sampled = NULL;
+	line->sampled_as = NULL;
+}
