@@ -18,6 +18,7 @@ struct channel { /* a stream's kernels of one name */
 	uint32_t track, name, rank;
 	uint32_t first, count; /* in ends */
 	uint32_t next;         /* of the same communicator, in a ring */
+	uint32_t of;           /* one of them, for all of them the same */
 	double apart;          /* how far ends are apart there */
 };
 
@@ -86,7 +87,8 @@ find_channels(struct streams *s)
 				                   .name = keyed[i].name,
 				                   .rank = keyed[i].rank,
 				                   .first = i,
-				                   .next = s->channels.count - 1 };
+				                   .next = s->channels.count - 1,
+				                   .of = s->channels.count - 1 };
 		}
 		s->channels.items[s->channels.count - 1].count++;
 		s->channel_of[keyed[i].member] = s->channels.count - 1;
@@ -267,8 +269,7 @@ fits(const struct streams *s, uint32_t a, uint32_t b)
 		do {
 			const struct link *link = find_link(s, x < y ? x : y, x < y ? y : x);
 
-			if (x == y || channels[x].rank == channels[y].rank || !link ||
-			    !is_firm(s, link))
+			if (channels[x].rank == channels[y].rank || !link || !is_firm(s, link))
 				return false;
 			y = channels[y].next;
 		} while (y != b);
@@ -287,6 +288,7 @@ put_together(struct streams *s, uint32_t a, uint32_t b, double apart)
 	channels[b].next = next;
 	do {
 		channels[at].apart = apart;
+		channels[at].of = a;
 		at = channels[at].next;
 	} while (at != a);
 }
@@ -311,14 +313,15 @@ find_communicators(struct streams *s)
 		                                                      : channels[b].apart;
 		bool single = channels[a].next == a && channels[b].next == b;
 
-		if ((single || apart <= CLOSE_TIMES * before + CLOSE_NS) && fits(s, a, b))
+		if (channels[a].of != channels[b].of &&
+		    (single || apart <= CLOSE_TIMES * before + CLOSE_NS) && fits(s, a, b))
 			put_together(s, a, b, apart > before ? apart : before);
 	}
 	free(links);
 	return true;
 }
 
-/* Members have the first channel of their communicator. */
+/* Members have a channel of their communicator. */
 static void
 number_members(struct streams *s)
 {
@@ -326,13 +329,10 @@ number_members(struct streams *s)
 	const struct channel *channels = s->channels.items;
 
 	for (uint32_t i = 0; i < s->found->members.count; i++) {
-		uint32_t own = s->channel_of[i], first = own;
+		uint32_t own = s->channel_of[i];
 
-		if (own == PLUMB_NONE || channels[own].next == own)
-			continue;
-		for (uint32_t at = channels[own].next; at != own; at = channels[at].next)
-			first = at < first ? at : first;
-		m[i].among = first;
+		if (own != PLUMB_NONE && channels[own].next != own)
+			m[i].among = channels[own].of;
 	}
 }
 
