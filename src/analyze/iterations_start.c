@@ -111,53 +111,20 @@ longest_gap(const struct turn *turn, bool *distinct)
 
 /* ---- markers ---- */
 
-/* What PyTorch marks of an optimizer comes at an iteration's end. */
-static bool
-ends_iteration(const struct plumb_profile *p, uint32_t frame)
-{
-	static const char optimizer[] = "Optimizer.";
-	const char *name = plumb_text(p, p->frames[frame].name);
-
-	return name && !strncmp(name, optimizer, sizeof optimizer - 1);
-}
-
-/* The frame of ranges that come once an iteration, or PLUMB_NONE; of several the one with the
- * longest. */
-static uint32_t
-marker_of(const struct plumb_profile *p, const struct plumb_marks *marks, int32_t rounds)
-{
-	uint32_t *counts = calloc((size_t)p->frames_count + 1, sizeof *counts), best = PLUMB_NONE;
-	int64_t longest = -1;
-
-	for (uint32_t i = 0; counts && i < marks->count; i++)
-		counts[marks->items[i].frame]++;
-	for (uint32_t i = 0; counts && i < marks->count; i++) {
-		const struct plumb_mark *mark = &marks->items[i];
-
-		if (llabs((int64_t)counts[mark->frame] - rounds) <= 1 &&
-		    mark->end_ns - mark->start_ns > longest && !ends_iteration(p, mark->frame)) {
-			longest = mark->end_ns - mark->start_ns;
-			best = mark->frame;
-		}
-	}
-	free(counts);
-	return best;
-}
-
 static int32_t
 by_marker(const struct plumb_iteration_work *work, const int32_t *places, struct turn *turn)
 {
 	const struct plumb_marks *marks = plumb_track_index_marks(work->tracks, process_of(work));
 	int64_t *launches = NULL;
-	uint32_t frame = PLUMB_NONE;
+	uint32_t group = PLUMB_NONE;
 
 	if (marks)
-		frame = marker_of(work->profile, marks, turn->rounds);
-	if (frame != PLUMB_NONE)
+		group = plumb_marks_choose(marks, (uint32_t)turn->rounds, PLUMB_MARKS_BEGIN);
+	if (group != PLUMB_NONE)
 		launches = find_launches(work);
-	for (uint32_t i = 0; launches && i < marks->count; i++)
-		if (marks->items[i].frame == frame)
-			vote_after(turn, work, launches, places, marks->items[i].start_ns);
+	for (uint32_t i = 0; launches && i < marks->groups.items[group].count; i++)
+		vote_after(turn, work, launches, places,
+		           marks->items[marks->groups.items[group].first + i].start_ns);
 	if (!launches)
 		return -1;
 	free(launches);

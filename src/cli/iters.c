@@ -178,23 +178,34 @@ cell_time(struct plumb_table *table, int64_t ns)
 	plumb_table_cell(table, plumb_format_time(text, ns));
 }
 
+/* Of level 0 of found->tracks[T]. */
 static int
-print_items(const struct plumb_iteration_level *level, FILE *out)
+print_items(const struct plumb_iters *iters, uint32_t t, FILE *out)
 {
+	/* The first column only where the second would not tell. */
 	static const struct plumb_column columns[] = {
-		{ "iteration", PLUMB_RIGHT }, { "duration", PLUMB_RIGHT },
-		{ "interval", PLUMB_RIGHT },  { "overlap", PLUMB_RIGHT },
-		{ "kernels", PLUMB_RIGHT },   { "kernel time", PLUMB_RIGHT },
-		{ "gap", PLUMB_RIGHT },       { "copied", PLUMB_RIGHT },
-		{ "", PLUMB_LEFT },
+		{ "step", PLUMB_RIGHT },        { "iteration", PLUMB_RIGHT },
+		{ "duration", PLUMB_RIGHT },    { "interval", PLUMB_RIGHT },
+		{ "overlap", PLUMB_RIGHT },     { "kernels", PLUMB_RIGHT },
+		{ "kernel time", PLUMB_RIGHT }, { "gap", PLUMB_RIGHT },
+		{ "copied", PLUMB_RIGHT },      { "", PLUMB_LEFT },
 	};
-	struct plumb_table *table = plumb_table_new(columns, sizeof columns / sizeof *columns);
+	const struct plumb_iteration_level *level = &iters->found->tracks[t].levels[0];
+	int without = !plumb_iters_steps_differ(iters, t);
+	struct plumb_table *table =
+		plumb_table_new(columns + without, sizeof columns / sizeof *columns - without);
 	char text[PLUMB_FORMAT_SIZE];
 	int code;
 
 	for (uint32_t i = 0; i < level->count && i < ROWS_MOST; i++) {
 		const struct plumb_iteration *item = &level->items[i];
 
+		if (!without && plumb_iters_step(iters, t, i) != PLUMB_UNKNOWN) {
+			snprintf(text, sizeof text, "%" PRId64, plumb_iters_step(iters, t, i));
+			plumb_table_cell(table, text);
+		} else if (!without) {
+			plumb_table_cell(table, NULL);
+		}
 		snprintf(text, sizeof text, "%" PRIu32, i);
 		plumb_table_cell(table, text);
 		cell_time(table, item->end_ns - item->start_ns);
@@ -269,7 +280,7 @@ print_level(const struct plumb_iters *iters, uint32_t t, uint32_t depth, FILE *o
 		        "before, from %" PRIu32 " to %" PRIu32 "\n",
 		        level->ops_slope, level->items[0].ops, level->items[level->count - 1].ops);
 	print_odd(iters, level, out);
-	return depth ? 0 : print_items(level, out);
+	return depth ? 0 : print_items(iters, t, out);
 }
 
 static int

@@ -71,6 +71,8 @@ plumb_iters_steps_free(struct plumb_iters_steps *steps)
 	for (uint32_t t = 0; t < steps->count; t++) {
 		plumb_filled_free(&steps->tracks[t].filled);
 		free(steps->tracks[t].contended);
+		if (steps->marked)
+			plumb_marked_free(&steps->marked[t]);
 		if (steps->tracks[t].moments.profile)
 			plumb_moments_free(&steps->tracks[t].moments);
 	}

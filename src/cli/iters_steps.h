@@ -47,6 +47,11 @@ void plumb_iters_marked_print(const struct plumb_iters *iters, uint32_t t, FILE 
 void plumb_iters_contended_print(const struct plumb_iters *iters, uint32_t t, FILE *out);
 void plumb_iters_marked_json(const struct plumb_iters *iters, uint32_t t, struct plumb_json *json);
 
+/* The program's own number for iteration I of level 0 of found->tracks[T]; PLUMB_UNKNOWN. */
+int64_t plumb_iters_step(const struct plumb_iters *iters, uint32_t t, uint32_t i);
+/* Does it number any of them otherwise than they are counted here? */
+bool plumb_iters_steps_differ(const struct plumb_iters *iters, uint32_t t);
+
 /* Sets iteration NUMBER of level DEPTH against the others, on the track that is asked for, else the
  * first main track. Errors: PLUMB_EEMPTY (there is none such), PLUMB_ESYSTEM. */
 int plumb_iters_explain(const struct plumb_iters *iters, uint32_t depth, int64_t number,

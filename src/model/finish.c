@@ -332,6 +332,7 @@ plumb_builder_finish(struct plumb_builder *builder, struct plumb_profile *profil
 	MOVE(memory);
 	MOVE(spans);
 	MOVE(waits);
+	MOVE(collectives);
 	MOVE(cpu_samples);
 	profile->run = builder->run;
 	struct plumb_pool *pool;

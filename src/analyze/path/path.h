@@ -23,7 +23,7 @@
 #ifndef PLUMB_ANALYZE_PATH_PATH_H
 #define PLUMB_ANALYZE_PATH_PATH_H
 
-#include "model/profile.h"
+#include "analyze/collectives.h"
 
 enum plumb_path_kind {
 	PLUMB_PATH_HOST,   /* a thread: in a span, or between two */
@@ -44,6 +44,7 @@ struct plumb_path_facts {
 	uint64_t syncs;       /* calls that waited for work, as recorded */
 	uint64_t events;      /* works that waited for another stream, as recorded */
 	uint64_t collectives; /* of several ranks */
+	uint64_t collectives_by[PLUMB_COLLECTIVES_BY]; /* of them, by enum plumb_collectives_by */
 	uint64_t inferred_syncs, inferred_events, inferred_threads;
 	uint64_t unmatched;  /* waits whose call or work is not in the profile */
 	uint64_t impossible; /* what was waited for was over only afterwards: left out */

@@ -153,8 +153,8 @@ gather_newest(struct plumb_moments *line, struct gathered *ops)
 		if (p->tracks[w->track].device != line->device)
 			break;
 		done = gather(line, ops,
-		              &(struct plumb_step_op){ i, w->context, w->track, 0, w->start_ns,
-		                                       w->end_ns, 0,
+		              &(struct plumb_step_op){ PLUMB_NONE, w->context, w->track, 0,
+		                                       w->start_ns, w->end_ns, 0,
 		                                       line->shared->sizes[w->context] });
 	}
 	return done;

@@ -62,7 +62,7 @@ struct plumb_step_rows {
 };
 
 struct plumb_step_op {
-	uint32_t span; /* or place in profile->work */
+	uint32_t span; /* PLUMB_NONE: of the newest work, which has none */
 	uint32_t context, track, sort;
 	int64_t start_ns, end_ns;
 	uint64_t correlation;

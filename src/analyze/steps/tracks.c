@@ -60,7 +60,7 @@ plumb_track_index_free(struct plumb_track_index *index)
 	free(index->of_process.at);
 	free(index->of_process.items);
 	plumb_vec_free(&index->launches);
-	plumb_vec_free(&index->marks);
+	plumb_marks_free(&index->marks);
 	*index = (struct plumb_track_index){ 0 };
 }
 
@@ -92,7 +92,7 @@ plumb_track_index_marks(struct plumb_track_index *index, uint32_t process)
 
 	if (index->have_marks && index->marks_of == process)
 		return &index->marks;
-	index->marks.count = 0;
+	index->marks.count = index->marks.groups.count = 0;
 	index->marks_of = process;
 	index->have_marks = true;
 	for (uint32_t i = 0; i < count; i++)
@@ -101,5 +101,7 @@ plumb_track_index_marks(struct plumb_track_index *index, uint32_t process)
 		    plumb_marks_add(index->profile, index->first_span[tracks[i]],
 		                    index->first_span[tracks[i] + 1], &index->marks) < 0)
 			index->have_marks = false;
+	if (index->have_marks && plumb_marks_group(index->profile, process, &index->marks) < 0)
+		index->have_marks = false;
 	return index->have_marks ? &index->marks : NULL;
 }
