@@ -243,6 +243,15 @@ def test_iterations_by_their_own_samples(sampled):
             assert computed == pytest.approx((4 if number == EXTRA else 1) * MS * 1e6, rel=0.35)
 
 
+def test_the_critical_path_between_two_spans(sampled):
+    path = [track for track in iters(sampled)["tracks"] if track["role"] == "main"][0]["path"]
+    top = path["top"][0]
+    assert (top["path_kind"], top["name"], top["sampled"]) == ("host", None, "prepare")
+    assert top["sampled_line"] in lines("first", "second", "prepare")
+    assert all(row["sampled"] is None for row in path["top"] if row["name"])
+    assert "(between two spans, most sampled: prepare)" in run_command(PLUMB, "iters", sampled.path).stdout
+
+
 def test_what_a_step_that_slept_did_less(sampled):
     told = iters(sampled, "--explain", str(SLEEPS))["explain"]
     row = [row for row in told["rows"] if row["name"] == "prepare"][0]
