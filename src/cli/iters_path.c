@@ -181,6 +181,23 @@ print_sums(const struct plumb_path_summary *w, bool whole, FILE *out)
 }
 
 static void
+cell_what(const struct plumb_profile *p, const struct plumb_path_row *row,
+          struct plumb_table *table)
+{
+	const char *between = "(between two spans of a thread)";
+	char *text = NULL;
+
+	if (row->frame == PLUMB_NONE && row->sampled != PLUMB_NONE &&
+	    asprintf(&text, "(between two spans, most sampled: %s)",
+	             plumb_frame_label(p, row->sampled)) < 0)
+		text = NULL;
+	plumb_table_cell(table, text                       ? text
+	                        : row->frame == PLUMB_NONE ? between
+	                                                   : plumb_frame_label(p, row->frame));
+	free(text);
+}
+
+static void
 cell_where(const struct plumb_profile *p, uint32_t frame, struct plumb_table *table)
 {
 	const char *file = frame == PLUMB_NONE ? NULL : plumb_text(p, p->frames[frame].file);
@@ -213,10 +230,9 @@ print_rows(const struct plumb_iters_path *paths, const struct plumb_path_summary
 		plumb_table_cell(table, plumb_format_share(text, (double)row->ns, length));
 		plumb_table_cell(table, plumb_format_time(text, shown->savings[i]));
 		plumb_table_cell(table, plumb_path_kinds[row->kind]);
-		plumb_table_cell(table, row->frame == PLUMB_NONE
-		                                ? "(between two spans of a thread)"
-		                                : plumb_frame_label(paths->profile, row->frame));
-		cell_where(paths->profile, row->user, table);
+		cell_what(paths->profile, row, table);
+		cell_where(paths->profile, row->frame == PLUMB_NONE ? row->sampled_user : row->user,
+		           table);
 	}
 	code = plumb_table_print(table, out, plumb_terminal_width(out), plumb_terminal_colour(out));
 	plumb_table_free(table);
@@ -285,6 +301,13 @@ write_rows(const struct plumb_iters_path *paths, const struct plumb_path_summary
 		plumb_json_key_text(json, "name", frame ? plumb_frame_label(p, row->frame) : NULL);
 		plumb_json_key_text(json, "user_file", user ? plumb_text(p, user->file) : NULL);
 		plumb_json_key_quantity(json, "user_line",
+		                        user && user->line ? (int64_t)user->line : PLUMB_UNKNOWN);
+		user = row->sampled_user == PLUMB_NONE ? NULL : &p->frames[row->sampled_user];
+		plumb_json_key_text(
+			json, "sampled",
+			row->sampled == PLUMB_NONE ? NULL : plumb_frame_label(p, row->sampled));
+		plumb_json_key_text(json, "sampled_file", user ? plumb_text(p, user->file) : NULL);
+		plumb_json_key_quantity(json, "sampled_line",
 		                        user && user->line ? (int64_t)user->line : PLUMB_UNKNOWN);
 		plumb_json_key_quantity(json, "path_ns", row->ns);
 		plumb_json_key_quantity(json, "saving_ns", shown->savings[i]);
