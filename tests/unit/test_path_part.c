@@ -13,6 +13,7 @@
 #include "analyze/analyze.h"
 #include "analyze/path/path.h"
 #include "analyze/path/steps.h"
+#include "analyze/path/summary.h"
 #include "base/words.h"
 #include "model/builder.h"
 
@@ -324,6 +325,49 @@ test_findings(void **state)
 	plumb_profile_free(&r.profile);
 }
 
+/* The run is played again for what is asked for alone. */
+static void
+test_only_what_is_asked(void **state)
+{
+	struct run r;
+	struct plumb_iterations found;
+	struct plumb_path_window whole;
+	struct plumb_path_summaries all, some;
+	struct plumb_path_asked asked = { PLUMB_PATH_ROWS_MOST, PLUMB_NONE, true };
+	uint32_t t = 0;
+
+	(void)state;
+	loop(&r, STEPS);
+	uint32_t *user_of = malloc(r.profile.contexts_count * sizeof *user_of);
+	memset(user_of, 0xff, r.profile.contexts_count * sizeof *user_of); /* PLUMB_NONE */
+	assert_int_equal(plumb_iterations_find(&r.profile, NULL, &found, NULL), 0);
+	while (found.tracks[t].role != PLUMB_ROLE_MAIN)
+		t++;
+	struct plumb_path *path = plumb_path_new(&r.profile, NULL, NULL);
+	assert_int_equal(plumb_path_open_whole(path, &whole, NULL), 0);
+	assert_int_equal(plumb_path_summarize(&whole, &found, user_of, &asked, &all, NULL), 0);
+	assert_true(all.whole.count > 2 && all.whole.savings[0] != PLUMB_UNKNOWN);
+	/* Two rows of a track with a loop: nothing of the whole. */
+	asked = (struct plumb_path_asked){ 2, PLUMB_NONE, false };
+	assert_int_equal(plumb_path_summarize(&whole, &found, user_of, &asked, &some, NULL), 0);
+	assert_true(some.tries <= 2 && some.tries < all.tries);
+	assert_int_equal(some.whole.savings[0], PLUMB_UNKNOWN);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(some.tracks[t].savings[i], all.tracks[t].savings[i]);
+	plumb_path_summaries_free(&some);
+	/* Of another track: nothing at all. */
+	asked.track = found.tracks[t].track + 1000;
+	assert_int_equal(plumb_path_summarize(&whole, &found, user_of, &asked, &some, NULL), 0);
+	assert_int_equal(some.tries, 0);
+	plumb_path_summaries_free(&some);
+	plumb_path_summaries_free(&all);
+	plumb_path_close(&whole);
+	plumb_path_free(path);
+	plumb_iterations_free(&found);
+	plumb_profile_free(&r.profile);
+	free(user_of);
+}
+
 int
 main(void)
 {
@@ -331,6 +375,7 @@ main(void)
 		cmocka_unit_test(test_iterations),
 		cmocka_unit_test(test_last_stretch),
 		cmocka_unit_test(test_findings),
+		cmocka_unit_test(test_only_what_is_asked),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
