@@ -4,11 +4,17 @@
  * both grow: a profile of a tenth of the size stands beside it.
  *
  *	make BUILD=build build/tool.a
- *	gcc -std=gnu17 -O2 -D_GNU_SOURCE -Isrc bench/path.c build/tool.a -lm -o build/bench_path
+ *	gcc -std=gnu17 -O2 -D_GNU_SOURCE -Isrc bench/path.c build/tool.a -lm -lsqlite3 -lz -lzstd -o build/bench_path
  *	build/bench_path
  *
  * A thread launches kernels on three streams from nested operators, some of which wait for an event of
  * another stream; every hundredth time the thread waits for a stream.
+ *
+ * More spans than a path is made of: a profile with so many kernels, whose launches repeat every thousand and have no
+ * operators around them, is written for
+ *
+ *	build/bench_path 10000000 big.plumb
+ *	/usr/bin/time -v build/plumb iters big.plumb
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +23,11 @@
 
 #include "analyze/path/path.h"
 #include "model/builder.h"
+#include "store/store.h"
 
 #define STREAMS 3
 #define LAYERS 3 /* nested operators around a launch */
+#define ROUND 1000
 
 static double
 now(void)
@@ -35,6 +43,7 @@ struct maker {
 	uint32_t thread, streams[STREAMS], operators[LAYERS], calls[4], kernels[8];
 	int64_t host, ends[STREAMS];
 	uint64_t calls_count;
+	int layers; /* that have spans */
 };
 
 static uint32_t
@@ -62,7 +71,7 @@ begin(struct maker *m)
 {
 	static const char *const names[] = { "launch", "record", "wait", "synchronize" };
 
-	*m = (struct maker){ .builder = plumb_builder_new() };
+	*m = (struct maker){ .builder = plumb_builder_new(), .layers = LAYERS };
 	plumb_builder_process(m->builder,
 	                      &(struct plumb_process){ .host = PLUMB_NONE, .command = PLUMB_NONE });
 	plumb_builder_device(m->builder,
@@ -117,10 +126,10 @@ step(struct maker *m, uint32_t i)
 		add(m, m->thread, m->calls[0], call, end, number);
 		add(m, m->streams[s], m->kernels[rand() % 8], from, m->ends[s], number);
 	}
-	for (int l = 0; l < LAYERS; l++)
+	for (int l = 0; l < m->layers; l++)
 		add(m, m->thread, m->operators[l], start + 200 * l, end + 1000 - 200 * l, 0);
 	m->host = end + 2000;
-	return LAYERS + 2;
+	return (uint32_t)m->layers + 2;
 }
 
 static double
@@ -144,17 +153,17 @@ measure(uint32_t spans)
 	gone[profile.contexts_count - 1] = 1;
 	getrusage(RUSAGE_SELF, &usage[0]);
 	times[0] = now();
-	struct plumb_path *path = plumb_path_new(&profile, &error);
+	struct plumb_path *path = plumb_path_new(&profile, NULL, &error);
 	times[1] = now();
 	int code = plumb_path_open_whole(path, &window, &error);
 	times[2] = now();
 	int64_t saved = plumb_path_saving(&window, gone);
 	times[3] = now();
 	getrusage(RUSAGE_SELF, &usage[1]);
-	printf("%7u spans: graph %.3f s, path %.3f s (%u segments), a saving %.3f s (%.1f ms of "
+	printf("%7u spans: graph %.3f s, path %.3f s, a saving %.3f s (%.1f ms of "
 	       "%.1f), "
 	       "%.0f bytes a span%s\n",
-	       profile.spans_count, times[1] - times[0], times[2] - times[1], window.count,
+	       profile.spans_count, times[1] - times[0], times[2] - times[1],
 	       times[3] - times[2], (double)saved / 1e6,
 	       (double)(window.end_ns - window.start_ns) / 1e6,
 	       (double)(usage[1].ru_maxrss - usage[0].ru_maxrss) * 1024 / profile.spans_count,
@@ -166,9 +175,34 @@ measure(uint32_t spans)
 	return times[3] - times[0];
 }
 
-int
-main(void)
+static int
+write_big(uint32_t kernels, const char *file)
 {
+	struct plumb_profile profile;
+	struct plumb_error error = { 0 };
+	struct maker m;
+
+	begin(&m);
+	m.layers = 0;
+	for (uint32_t i = 0; i < kernels; i++) {
+		if (i % ROUND == 0)
+			srand(3);
+		step(&m, i);
+	}
+	if (plumb_builder_finish(m.builder, &profile, &error) < 0 ||
+	    plumb_store_write(&profile, file, NULL, NULL, &error) < 0) {
+		fprintf(stderr, "%s\n", error.message);
+		return 1;
+	}
+	printf("%u spans\n", profile.spans_count);
+	return 0;
+}
+
+int
+main(int count, char **words)
+{
+	if (count == 3)
+		return write_big((uint32_t)strtoul(words[1], NULL, 10), words[2]);
 	double tenth = measure(100000), whole = measure(1000000);
 
 	printf("ten times as many spans take %.1f times as long\n", whole / tenth);

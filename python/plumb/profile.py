@@ -505,6 +505,14 @@ class Profile:
         return self._rows("waits", Row) if self._schema >= 3 else []
 
     @property
+    def collectives(self):
+        """What the recording says of collective operations: rows with track, start_ns (of their span), group_name,
+        ranks, size, sequence (None: unknown). Empty for a file without them."""
+        there = self._query("has_collectives", "SELECT name FROM sqlite_master WHERE type = 'table' AND name = "
+                            "'collectives'", Row)
+        return self._rows("collectives", Row) if there else []
+
+    @property
     def tracks(self):
         """Threads, streams and devices' memory (a list of Track, indexed by their id)."""
         return self._rows("tracks", Track)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/path/part.h"
 #include "analyze/study.h"
 
 extern const struct plumb_analysis plumb_analysis_hotspot, plumb_analysis_fusion,
@@ -227,6 +228,7 @@ plumb_analyze(struct plumb_profile *profile, const struct plumb_analyze_options 
 		plumb_thresholds_free(thresholds);
 		return error->code;
 	}
+	study->path_spans = options->path_spans ? options->path_spans : PLUMB_PATH_SPANS_MOST;
 	code = run_all(study, error);
 	if (!code) {
 		found = plumb_study_findings(study, &count);

@@ -58,6 +58,8 @@ char *plumb_threshold_format(char *text, size_t size, const char *unit, double v
 struct plumb_analyze_options {
 	const char *thresholds; /* as above */
 	const char *user_code;  /* rule of the person's own code; NULL: the one the run was given */
+	uint32_t path_spans;    /* the critical path is made of as many at most; 0: of
+	                           PLUMB_PATH_SPANS_MOST */
 };
 
 /*

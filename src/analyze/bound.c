@@ -5,9 +5,10 @@
  * run would have taken less had the contexts that the finding is about taken no time (path/path.h), if that
  * is less than what the analysis says; and what the median iteration would have taken less is in its
  * evidence. Of several processes, which need not have waited for each other, the greatest counts, but what
- * processes save that ran one after another adds up. Where there are spans of a part of the run only, the
- * rest is taken to be like it.
+ * processes save that ran one after another adds up. Where there are spans of a part of the run only, or more than
+ * a path is made of (path/part.h), the rest is taken to be like the part.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "analyze/path/rows.h"
 #include "analyze/path/steps.h"
 #include "analyze/study_private.h"
+#include "base/format.h"
 
 struct bound {
 	struct plumb_study *study;
@@ -33,7 +35,34 @@ is_told(const struct bound *b, uint32_t finding)
 	return b->study->findings->about.items[finding].gone;
 }
 
-/* What is not told otherwise is the finding's context with all under it. */
+/* By context, whether it has spans on streams: of DEVICE, or of any where that is PLUMB_NONE. */
+static void
+mark_work(const struct plumb_profile *p, uint32_t device, unsigned char *marks)
+{
+	for (uint32_t i = 0; i < p->spans_count; i++) {
+		const struct plumb_track *track = &p->tracks[p->spans[i].track];
+
+		if (track->kind == PLUMB_TRACK_STREAM &&
+		    (device == PLUMB_NONE || track->device == device))
+			marks[p->spans[i].context] = 1;
+	}
+}
+
+static void
+tell(const struct plumb_profile *p, uint32_t context, struct plumb_study_about *about)
+{
+	if (about->device) {
+		mark_work(p, about->device_gone, about->gone);
+	} else if (about->host) {
+		mark_work(p, PLUMB_NONE, about->gone);
+		for (uint32_t c = 0; c <= p->contexts_count; c++)
+			about->gone[c] = !about->gone[c];
+	} else {
+		memset(about->gone + context, 1, p->contexts[context].last - context + 1u);
+	}
+}
+
+/* What is not told by contexts: what threads do, what a device does, or the finding's context with all under it. */
 static bool
 tell_all(struct bound *b)
 {
@@ -43,27 +72,28 @@ tell_all(struct bound *b)
 		struct plumb_study_about *about = &b->study->findings->about.items[i];
 		uint32_t context = b->study->findings->rows.items[i].context;
 
-		if (about->gone || !about->whole || context >= p->contexts_count)
+		if (about->gone || !(about->host || about->device ||
+		                     (about->whole && context < p->contexts_count)))
 			continue;
 		about->gone = calloc(p->contexts_count + 1u, 1);
 		if (!about->gone)
 			return false;
-		memset(about->gone + context, 1, p->contexts[context].last - context + 1u);
+		tell(p, context, about);
 	}
 	return true;
 }
 
 /* ---- the run ---- */
 
-/* The nodes that a finding's savings are asked at: where each process ends, then where the first and the last
- * iteration of each main track do. */
+/* The nodes that a finding's savings are asked at: where each track ends, then where the first and the last iteration
+ * of each main track do. */
 static uint32_t
 list_nodes(const struct bound *b, uint32_t *nodes)
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < b->study->profile->processes_count; i++)
-		nodes[count++] = plumb_path_end_of(b->path, i);
+	for (uint32_t t = 0; t < b->study->profile->tracks_count; t++)
+		nodes[count++] = plumb_path_end_of(b->path, t);
 	for (uint32_t t = 0; t < b->steps.count; t++) {
 		nodes[count] = nodes[count + 1] = PLUMB_NONE;
 		if (b->steps.tracks[t].role == PLUMB_ROLE_MAIN)
@@ -129,11 +159,10 @@ join(const struct extent *extents, uint32_t count, const int64_t *saved)
 	return plumb_add(sum, most);
 }
 
-/* How many times as much GPU work as its spans show the run had: with --trace=50 they are the newest only. */
+/* How many times as much GPU work as the spans of P show the run had: with --trace=50 they are the newest only. */
 static double
-scale_of(const struct plumb_study *study)
+scale_of(const struct plumb_study *study, const struct plumb_profile *p)
 {
-	const struct plumb_profile *p = study->profile;
 	double seen = 0, all = (double)study->gpu_ns + (double)study->copy_ns;
 
 	for (uint32_t i = 0; i < p->spans_count; i++)
@@ -145,11 +174,37 @@ scale_of(const struct plumb_study *study)
 struct questions {
 	uint32_t *nodes, count;
 	int64_t *saved;      /* at those, of one finding */
+	int64_t *ends, *run; /* by process: when it ended, and how much sooner it would have */
 	int64_t *all;        /* by those and play */
 	unsigned char *gone; /* by context: a bit for each play */
 	struct extent *extents;
 	uint32_t extents_count;
 };
+
+/* A process ends when the last of its tracks does, without the finding's contexts perhaps another than with them. */
+static void
+measure_processes(const struct bound *b, const struct questions *q)
+{
+	const struct plumb_profile *p = b->study->profile;
+
+	for (uint32_t i = 0; i < p->processes_count; i++)
+		q->ends[i] = q->run[i] = INT64_MIN;
+	for (uint32_t t = 0; t < p->tracks_count; t++) {
+		uint32_t process = p->tracks[t].process;
+		int64_t at;
+
+		if (q->nodes[t] == PLUMB_NONE || q->saved[t] == PLUMB_UNKNOWN ||
+		    process >= p->processes_count)
+			continue;
+		at = plumb_path_at(b->path, q->nodes[t]);
+		if (at > q->ends[process])
+			q->ends[process] = at;
+		if (at - q->saved[t] > q->run[process])
+			q->run[process] = at - q->saved[t];
+	}
+	for (uint32_t i = 0; i < p->processes_count; i++)
+		q->run[i] = q->ends[i] == INT64_MIN ? PLUMB_UNKNOWN : q->ends[i] - q->run[i];
+}
 
 /* What the run saves, and a step: of several main tracks the greatest. */
 static void
@@ -157,13 +212,14 @@ measure_finding(struct bound *b, const struct plumb_path_window *w, const struct
                 uint32_t i)
 {
 	const unsigned char *gone = b->study->findings->about.items[i].gone;
-	const int64_t *steps = &q->saved[b->study->profile->processes_count];
+	const int64_t *steps = &q->saved[b->study->profile->tracks_count];
 
-	b->run[i] = join(q->extents, q->extents_count, q->saved);
+	measure_processes(b, q);
+	b->run[i] = join(q->extents, q->extents_count, q->run);
 	if (b->scale > 1)
 		b->run[i] = (int64_t)fmin((double)b->run[i] * b->scale, 9e18);
 	for (uint32_t t = 0; t < b->steps.count && plumb_path_has(w, gone); t++) {
-		int64_t step = plumb_path_step_saving(&b->steps.tracks[t], &steps[2 * t]);
+		int64_t step = plumb_path_step_saving(b->path, &b->steps.tracks[t], &steps[2 * t]);
 
 		if (b->steps.tracks[t].role == PLUMB_ROLE_MAIN && step > b->step[i])
 			b->step[i] = step;
@@ -173,19 +229,19 @@ measure_finding(struct bound *b, const struct plumb_path_window *w, const struct
 /* The run is played again without each finding from FIRST on, as many as go at once; returns the next, or
  * PLUMB_ESYSTEM. */
 static int64_t
-measure_findings(struct bound *b, const struct plumb_path_window *w, const struct questions *q,
+measure_findings(struct bound *b, struct plumb_path_window *w, const struct questions *q,
                  uint32_t first)
 {
 	uint32_t contexts = b->study->profile->contexts_count, i = first, taken = 0;
 	uint32_t asked[PLUMB_PATH_PLAYS];
 
-	memset(q->gone, 0, contexts);
+	memset(q->gone, 0, contexts + 1u);
 	for (; i < b->count && taken < PLUMB_PATH_PLAYS; i++) {
 		const unsigned char *gone = b->study->findings->about.items[i].gone;
 
 		if (!gone)
 			continue;
-		for (uint32_t c = 0; c < contexts; c++)
+		for (uint32_t c = 0; c <= contexts; c++)
 			q->gone[c] |= (unsigned char)((gone[c] != 0) << taken);
 		asked[taken++] = i;
 	}
@@ -221,7 +277,7 @@ static bool
 ask(struct bound *b, struct questions *q)
 {
 	const struct plumb_profile *p = b->study->profile;
-	size_t most = (size_t)p->processes_count + 2 * (size_t)b->steps.count + 1;
+	size_t most = (size_t)p->tracks_count + 2 * (size_t)b->steps.count + 1;
 	struct plumb_path_window w;
 	struct plumb_error error;
 	int code;
@@ -231,10 +287,13 @@ ask(struct bound *b, struct questions *q)
 	q->all = calloc(most * PLUMB_PATH_PLAYS, sizeof *q->all);
 	q->gone = calloc((size_t)p->contexts_count + 1, 1);
 	q->extents = calloc((size_t)p->processes_count + 1, sizeof *q->extents);
-	if (!q->nodes || !q->saved || !q->all || !q->gone || !q->extents)
+	q->ends = calloc((size_t)p->processes_count + 1, sizeof *q->ends);
+	q->run = calloc((size_t)p->processes_count + 1, sizeof *q->run);
+	if (!q->ends || !q->run || !q->nodes || !q->saved || !q->all || !q->gone || !q->extents)
 		return false;
 	q->count = list_nodes(b, q->nodes);
-	q->extents_count = list_extents(p, q->extents);
+	q->extents_count = list_extents(plumb_path_profile(b->path), q->extents);
+	b->scale = scale_of(b->study, plumb_path_profile(b->path));
 	code = plumb_path_open_whole(b->path, &w, &error);
 	if (!code && !name_longest(b, &w))
 		code = PLUMB_ESYSTEM;
@@ -258,24 +317,45 @@ bound_run(struct bound *b)
 	free(q.all);
 	free(q.gone);
 	free(q.extents);
+	free(q.ends);
+	free(q.run);
 	return done ? 0 : PLUMB_ESYSTEM;
 }
 
 /* ---- saying so ---- */
+
+/* "critical path", and of which part of the profile, where it is of one. Returns TEXT of SIZE bytes. */
+static char *
+name_bound(const struct plumb_path_part *part, char *text, size_t size)
+{
+	char time[PLUMB_FORMAT_SIZE];
+
+	if (part->whole)
+		snprintf(text, size, "critical path");
+	else if (part->track != PLUMB_NONE)
+		snprintf(text, size,
+		         "critical path of iterations %" PRIu32 " to %" PRIu32 " of track %" PRIu32,
+		         part->first, part->last, part->track);
+	else
+		snprintf(text, size, "critical path of the last %s",
+		         plumb_format_time(time, part->end_ns - part->start_ns));
+	return text;
+}
 
 /* EVIDENCE, an object, with what bounds the saving; malloced. */
 static char *
 add_evidence(const struct bound *b, uint32_t i, const char *evidence)
 {
 	size_t bytes = evidence ? strlen(evidence) : 0, more;
-	char *text = NULL, *joined = NULL;
+	char *text = NULL, *joined = NULL, bound[200];
 	FILE *out = open_memstream(&text, &more);
 	struct plumb_json *json = out ? plumb_json_new(out) : NULL;
 	bool empty = bytes < 4;
 
 	plumb_json_object(json);
 	plumb_json_key_quantity(json, "step_saving_ns", b->step[i]);
-	plumb_json_key_text(json, "saving_bound", "critical path");
+	plumb_json_key_text(json, "saving_bound",
+	                    name_bound(plumb_path_part(b->path), bound, sizeof bound));
 	if (!b->run[i] || !b->step[i])
 		plumb_json_key_text(json, "hides_behind", b->longest);
 	plumb_json_end(json);
@@ -317,6 +397,22 @@ apply(struct bound *b, uint32_t i)
 	return row->evidence != NULL;
 }
 
+/* Of all spans, or of as many as there is room for. */
+static int
+make_path(struct bound *b)
+{
+	const struct plumb_profile *p = b->study->profile;
+	struct plumb_path_part part;
+	int code = plumb_iterations_find(p, NULL, &b->steps, NULL);
+
+	if (!code)
+		code = plumb_path_part_find(p, &b->steps, PLUMB_NONE, b->study->path_spans, &part,
+		                            NULL);
+	if (!code)
+		b->path = plumb_path_new(p, &part, NULL);
+	return code || b->path ? code : PLUMB_ESYSTEM;
+}
+
 int
 plumb_study_bound(struct plumb_study *study)
 {
@@ -324,9 +420,8 @@ plumb_study_bound(struct plumb_study *study)
 	bool any = false;
 	int code = PLUMB_ESYSTEM;
 
-	if (!study->traced || !b.count || study->profile->spans_count > PLUMB_PATH_SPANS_MOST)
+	if (!study->traced || !b.count)
 		return 0;
-	b.scale = scale_of(study);
 	b.run = malloc(b.count * sizeof *b.run);
 	b.step = malloc(b.count * sizeof *b.step);
 	for (uint32_t i = 0; b.run && b.step && i < b.count; i++)
@@ -334,11 +429,8 @@ plumb_study_bound(struct plumb_study *study)
 	if (b.run && b.step && tell_all(&b)) {
 		for (uint32_t i = 0; i < b.count; i++)
 			any |= is_told(&b, i);
-		b.path = any ? plumb_path_new(study->profile, NULL) : NULL;
-		code = b.path || !any ? 0 : PLUMB_ESYSTEM;
+		code = any ? make_path(&b) : 0;
 	}
-	if (!code && any)
-		code = plumb_iterations_find(study->profile, NULL, &b.steps, NULL);
 	if (!code && any)
 		code = bound_run(&b);
 	for (uint32_t i = 0; !code && any && i < b.count; i++)
@@ -348,5 +440,5 @@ plumb_study_bound(struct plumb_study *study)
 	free(b.longest);
 	free(b.run);
 	free(b.step);
-	return code;
+	return code == PLUMB_EEMPTY ? 0 : code;
 }

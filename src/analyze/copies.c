@@ -2,6 +2,7 @@
 #include "analyze/copies.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/words.h"
 
@@ -23,4 +24,18 @@ plumb_copies_sizes(const struct plumb_profile *profile)
 			sizes[v->context] = first ? size : PLUMB_UNKNOWN;
 	}
 	return sizes;
+}
+
+bool
+plumb_copies_from_host(const struct plumb_profile *p, uint32_t context)
+{
+	static const char *const kinds[] = { "copy pageable\xe2\x86\x92", "copy pinned\xe2\x86\x92",
+		                             "copy host\xe2\x86\x92" };
+	const struct plumb_frame *frame = plumb_context_frame(p, context);
+	const char *name = frame->kind == PLUMB_FRAME_COPY ? plumb_text(p, frame->name) : NULL;
+
+	for (size_t i = 0; name && i < sizeof kinds / sizeof *kinds; i++)
+		if (!strncmp(name, kinds[i], strlen(kinds[i])))
+			return !strcmp(name + strlen(kinds[i]), "device");
+	return false;
 }

@@ -17,4 +17,7 @@ plumb_copies_size(const int64_t *sizes, const struct plumb_span *span)
 	                                               : sizes[span->context];
 }
 
+/* Is it a copy from the host to a device ("copy pageable→device")? */
+bool plumb_copies_from_host(const struct plumb_profile *profile, uint32_t context);
+
 #endif

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "analyze/copies.h"
 #include "analyze/iterations.h"
 #include "analyze/slope.h"
 #include "analyze/steps/words.h"
@@ -292,6 +293,27 @@ find_growth(struct plumb_study *s, struct growth *g)
 
 /* ---- copies ---- */
 
+/* The copies from the host to this device, and the calls that make them and may wait for them. */
+static void
+tell_copies(const struct plumb_study *s, const struct growth *g, struct plumb_draft *draft)
+{
+	const struct plumb_profile *p = s->profile;
+	unsigned char *about = plumb_draft_about(s, draft);
+
+	for (uint32_t i = 0; about && i < g->moments.ops_count; i++) {
+		uint32_t context = g->moments.ops[i].context, parent;
+
+		if (g->moments.ops[i].sort != PLUMB_STEP_COPY || about[context] ||
+		    !plumb_copies_from_host(p, context))
+			continue;
+		about[context] = 1;
+		parent = p->contexts[context].parent;
+		if (parent != PLUMB_NONE &&
+		    plumb_context_frame(p, parent)->kind == PLUMB_FRAME_GPU_API)
+			about[parent] = 1;
+	}
+}
+
 static int
 find_copies(struct plumb_study *s, struct growth *g)
 {
@@ -344,6 +366,7 @@ find_copies(struct plumb_study *s, struct growth *g)
 	plumb_json_key(draft.evidence, "interval_share");
 	plumb_json_number(draft.evidence, level->interval_share);
 	plumb_study_line_json(s, draft.evidence, line);
+	tell_copies(s, g, &draft);
 	draft.saving_ns = overlap;
 	draft.confidence = 0.7;
 	return plumb_draft_end(s, &draft);
@@ -393,6 +416,8 @@ find_contention(struct plumb_study *s)
 		plumb_json_key_quantity(draft.evidence, "device_busy_ns", device->busy_ns);
 		plumb_study_line_json(s, draft.evidence, PLUMB_NONE);
 		draft.saving_ns = device->contended_ns;
+		draft.device = true;
+		draft.device_gone = d;
 		draft.confidence = 0.6;
 		code = plumb_draft_end(s, &draft);
 	}
@@ -402,14 +427,18 @@ find_contention(struct plumb_study *s)
 /* ---- all of it ---- */
 
 static int
-look_at(struct plumb_study *s, const struct plumb_iteration_track *track)
+look_at(struct plumb_study *s, const struct plumb_iteration_track *track,
+        struct plumb_moments_shared *shared)
 {
 	struct growth g = { .level = &track->levels[0] };
 	int code = 0;
 
 	if (!track->level_count || (!grows(s, g.level) && g.level->verdict != PLUMB_COPY_BOUND))
 		return 0;
-	code = plumb_moments_new(s->profile, s->user_of, track->device, track->process, &g.moments);
+	if (!shared->profile)
+		code = plumb_moments_share(s->profile, s->user_of, shared);
+	if (!code)
+		code = plumb_moments_new(shared, track->device, track->process, &g.moments);
 	if (!code)
 		code = find_growth(s, &g);
 	if (!code)
@@ -422,10 +451,12 @@ static int
 run(struct plumb_study *study)
 {
 	struct plumb_iterations found;
+	struct plumb_moments_shared shared = { 0 };
 	int code = plumb_iterations_find(study->profile, NULL, &found, NULL);
 
 	for (uint32_t t = 0; !code && t < found.count; t++)
-		code = look_at(study, &found.tracks[t]);
+		code = look_at(study, &found.tracks[t], &shared);
+	plumb_moments_unshare(&shared);
 	plumb_iterations_free(&found);
 	return code ? code : find_contention(study);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/steps/tracks.h"
 #include "base/vec.h"
 #include "model/intervals.h"
 #include "model/launches.h"
@@ -17,10 +18,11 @@ typedef PLUMB_VEC(struct plumb_interval_ns) intervals; /* in µs */
 
 struct trace {
 	const struct plumb_profile *profile;
+	const struct plumb_track_index *index;
 	uint32_t process;
 	int64_t limit; /* launches from here on do not count, µs; INT64_MAX: all do */
 	bool only_launched;
-	struct plumb_launches calls;
+	const struct plumb_launches *calls;
 	intervals of_type[TYPES], all;
 };
 
@@ -57,6 +59,32 @@ type_of(const struct plumb_profile *p, uint32_t context)
 
 /* ---- the last step ---- */
 
+/* The span from I on that is of the process: I itself, or the first one of its next track; else there are no more. */
+static uint32_t
+own(const struct trace *trace, uint32_t i)
+{
+	const struct plumb_profile *p = trace->profile;
+	uint32_t low = 0, high;
+	const uint32_t *tracks =
+		plumb_track_group(&trace->index->of_process, trace->process, &high);
+
+	if (i >= p->spans_count || p->tracks[p->spans[i].track].process == trace->process)
+		return i;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (tracks[middle] < p->spans[i].track)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	plumb_track_group(&trace->index->of_process, trace->process, &high);
+	while (low < high &&
+	       trace->index->first_span[tracks[low]] == trace->index->first_span[tracks[low] + 1])
+		low++;
+	return low < high ? trace->index->first_span[tracks[low]] : p->spans_count;
+}
+
 /* When launches stop to count. */
 static void
 find_limit(struct trace *trace, bool include_last)
@@ -64,13 +92,12 @@ find_limit(struct trace *trace, bool include_last)
 	const struct plumb_profile *p = trace->profile;
 	int64_t last_start = INT64_MIN, last_end = INT64_MIN;
 	uint32_t steps = 0;
-	for (uint32_t i = 0; i < p->spans_count; i++) {
+	for (uint32_t i = own(trace, 0); i < p->spans_count; i = own(trace, i + 1)) {
 		const struct plumb_span *span = &p->spans[i];
 		const struct plumb_frame *frame = plumb_context_frame(p, span->context);
 		const char *name =
 			frame->kind == PLUMB_FRAME_RANGE ? plumb_text(p, frame->name) : NULL;
-		if (!name || strcmp(name, "ProfilerStep") ||
-		    p->tracks[span->track].process != trace->process)
+		if (!name || strcmp(name, "ProfilerStep"))
 			continue;
 		steps++;
 		if (ceil_us(span->start_ns) > last_start)
@@ -89,9 +116,9 @@ counts(const struct trace *trace, const struct plumb_span *work)
 	uint32_t call;
 	if (!trace->only_launched)
 		return true;
-	call = plumb_launch_before(&trace->calls, trace->process, work->correlation,
-	                           work->start_ns);
-	return call != PLUMB_NONE && ceil_us(trace->profile->spans[call].start_ns) < trace->limit;
+	/* To HTA all calls of one number started it: the first tells. */
+	call = plumb_launch_place(trace->calls, trace->process, work->correlation);
+	return call != PLUMB_NONE && ceil_us(trace->calls->items[call].start_ns) < trace->limit;
 }
 
 /* ---- sums ---- */
@@ -145,11 +172,9 @@ sum_up(struct trace *trace, struct plumb_hta *hta)
 {
 	const struct plumb_profile *p = trace->profile;
 	int64_t first = INT64_MAX, last = INT64_MIN, busy, communication;
-	for (uint32_t i = 0; i < p->spans_count; i++) {
+	for (uint32_t i = own(trace, 0); i < p->spans_count; i = own(trace, i + 1)) {
 		const struct plumb_span *span = &p->spans[i];
-		const struct plumb_track *track = &p->tracks[span->track];
-		if (track->kind != PLUMB_TRACK_STREAM || track->process != trace->process ||
-		    !counts(trace, span))
+		if (p->tracks[span->track].kind != PLUMB_TRACK_STREAM || !counts(trace, span))
 			continue;
 		if (take(trace, span) < 0)
 			return PLUMB_ESYSTEM;
@@ -178,19 +203,23 @@ plumb_hta_find(const struct plumb_profile *p, bool include_last, struct plumb_ht
 {
 	*count = 0;
 	*items = calloc(p->processes_count + 1u, sizeof **items);
-	int code = *items ? 0 : PLUMB_ESYSTEM;
+	struct plumb_track_index index;
+	int code = plumb_track_index_new(p, &index);
+	if (!*items)
+		code = PLUMB_ESYSTEM;
 	for (uint32_t i = 0; i < p->processes_count && code >= 0; i++) {
-		struct trace trace = { .profile = p, .process = i };
+		struct trace trace = { .profile = p, .index = &index, .process = i };
 		find_limit(&trace, include_last);
-		code = plumb_launches_find(p, i, &trace.calls);
+		trace.calls = plumb_track_index_launches(&index);
+		code = trace.calls ? 0 : PLUMB_ESYSTEM;
 		if (!code)
 			code = sum_up(&trace, &(*items)[*count]);
 		*count += code == 1;
-		plumb_vec_free(&trace.calls);
 		for (int t = 0; t < TYPES; t++)
 			plumb_vec_free(&trace.of_type[t]);
 		plumb_vec_free(&trace.all);
 	}
+	plumb_track_index_free(&index);
 	if (code >= 0 && *count)
 		return 0;
 	free(*items);

@@ -9,6 +9,7 @@
 
 #include "analyze/copies.h"
 #include "analyze/pattern/growing.h"
+#include "base/large.h"
 #include "base/words.h"
 
 #define LEAST_COVERAGE 0.5         /* of a track, by its outermost loop */
@@ -24,24 +25,20 @@ struct finder {
 	uint32_t spans_count;
 	unsigned char *sorts; /* by context: enum sort */
 	int64_t *copy_size;   /* plumb_copies_sizes */
+	struct plumb_track_index tracks;
+	struct copied *copied; /* by place in found->tracks, of main tracks */
+	uint32_t *symbols;     /* by name: 0, or 1 more than its symbol; 0 between tracks */
+};
+
+/* From the host to a device and process. */
+struct copied {
+	uint64_t counted;
+	int64_t sum; /* PLUMB_UNKNOWN: no number holds it */
 };
 
 enum sort { OTHER, KERNEL, COPY, COPY_FROM_HOST, MARKER };
 
 /* ---- what contexts are ---- */
-
-/* "copy pageable→device": from the host to a device? */
-static bool
-is_from_host(const char *name)
-{
-	static const char *const kinds[] = { "copy pageable\xe2\x86\x92", "copy pinned\xe2\x86\x92",
-		                             "copy host\xe2\x86\x92" };
-
-	for (size_t i = 0; name && i < sizeof kinds / sizeof *kinds; i++)
-		if (!strncmp(name, kinds[i], strlen(kinds[i])))
-			return !strcmp(name + strlen(kinds[i]), "device");
-	return false;
-}
 
 static bool
 sort_contexts(struct finder *f)
@@ -58,8 +55,7 @@ sort_contexts(struct finder *f)
 		if (frame->kind == PLUMB_FRAME_KERNEL)
 			f->sorts[c] = KERNEL;
 		else if (frame->kind == PLUMB_FRAME_COPY)
-			f->sorts[c] =
-				is_from_host(plumb_text(p, frame->name)) ? COPY_FROM_HOST : COPY;
+			f->sorts[c] = plumb_copies_from_host(p, c) ? COPY_FROM_HOST : COPY;
 		else if (frame->kind == PLUMB_FRAME_SET)
 			f->sorts[c] = COPY;
 		else if (frame->kind == PLUMB_FRAME_RANGE)
@@ -165,19 +161,52 @@ find_tracks(struct finder *f)
 
 /* ---- a device's work ---- */
 
+/* Of the newest work, which is ordered by device, the first of DEVICE; of spans that of its first stream from TRACK on. */
+static uint32_t
+first_of(const struct finder *f, uint32_t device, uint32_t track)
+{
+	const struct plumb_profile *p = f->profile;
+	bool newest = f->spans != p->spans;
+	uint32_t low = 0, high = f->spans_count;
+	const uint32_t *streams = NULL;
+
+	if (!newest)
+		streams = plumb_track_group(&f->tracks.streams, device, &high);
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (newest ? p->tracks[f->spans[middle].track].device < device
+		           : streams[middle] < track)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (newest)
+		return low;
+	plumb_track_group(&f->tracks.streams, device, &high);
+	return low < high ? f->tracks.first_span[streams[low]] : f->spans_count;
+}
+
 /* The next work of DEVICE from I on: what lies on tracks of others is passed by at once. */
 static uint32_t
 next_of(const struct finder *f, uint32_t device, uint32_t i)
 {
-	const struct plumb_profile *p = f->profile;
+	const struct plumb_track *tracks = f->profile->tracks;
+	uint32_t first;
 
+	if (f->spans != f->profile->spans) {
+		first = i ? i : first_of(f, device, 0);
+		return first < f->spans_count && tracks[f->spans[first].track].device == device
+		               ? first
+		               : f->spans_count;
+	}
 	while (i < f->spans_count) {
-		uint32_t track = f->spans[i].track;
+		const struct plumb_track *track = &tracks[f->spans[i].track];
 
-		if (p->tracks[track].kind == PLUMB_TRACK_STREAM &&
-		    p->tracks[track].device == device)
+		if (track->kind == PLUMB_TRACK_STREAM && track->device == device)
 			break;
-		i = f->spans == p->spans ? plumb_profile_first_span(p, track + 1) : i + 1;
+		first = first_of(f, device, f->spans[i].track);
+		i = first > i ? first : f->tracks.first_span[f->spans[i].track + 1];
 	}
 	return i;
 }
@@ -187,6 +216,8 @@ static bool
 gather(const struct finder *f, const struct plumb_iteration_track *track,
        struct plumb_iteration_work *work)
 {
+	if (!plumb_large_vec(&work->kernels, track->ops))
+		return false;
 	for (uint32_t i = next_of(f, track->device, 0); i < f->spans_count;
 	     i = next_of(f, track->device, i + 1)) {
 		const struct plumb_span *op = &f->spans[i];
@@ -219,8 +250,13 @@ static bool
 gather_times(const struct finder *f, const struct plumb_iteration_track *main_track,
              struct plumb_iteration_work *work)
 {
-	uint32_t track = PLUMB_NONE;
+	uint32_t track = PLUMB_NONE, works = 0;
 
+	for (uint32_t t = 0; t < f->found->count; t++)
+		if (f->found->tracks[t].device == main_track->device)
+			works += f->found->tracks[t].ops + f->found->tracks[t].copies;
+	if (!plumb_large_vec(&work->busy, works))
+		return false;
 	for (uint32_t i = next_of(f, main_track->device, 0); i < f->spans_count;
 	     i = next_of(f, main_track->device, i + 1)) {
 		const struct plumb_span *op = &f->spans[i];
@@ -269,27 +305,49 @@ by_start(const void *x, const void *y)
 	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
 }
 
-/* From the host to the device; unknown where not every copy told its size. */
-static int64_t
-sum_copies(const struct finder *f, const struct plumb_iteration_track *track, uint32_t copies)
+/* The place of the main track of a device and process, or PLUMB_NONE. */
+static uint32_t
+main_of(const struct plumb_iterations *found, const struct plumb_track *track)
+{
+	uint32_t low = 0, high = found->count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		const struct plumb_iteration_track *at = &found->tracks[middle];
+
+		if (at->device < track->device ||
+		    (at->device == track->device && at->process < track->process))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < found->count && found->tracks[low].device == track->device &&
+	                       found->tracks[low].process == track->process
+	               ? low
+	               : PLUMB_NONE;
+}
+
+static bool
+sum_copies(struct finder *f)
 {
 	const struct plumb_profile *p = f->profile;
-	uint64_t counted = 0;
-	int64_t sum = 0;
 
-	for (uint32_t i = 0; i < p->values_count; i++) {
+	f->copied = calloc((size_t)f->found->count + 1, sizeof *f->copied);
+	for (uint32_t i = 0; f->copied && i < p->values_count; i++) {
 		const struct plumb_value *v = &p->values[i];
+		uint32_t at = PLUMB_NONE;
 
-		if (v->metric != PLUMB_METRIC_GPU_COPY_BYTES ||
-		    f->sorts[v->context] != COPY_FROM_HOST || v->track >= p->tracks_count ||
-		    p->tracks[v->track].device != track->device ||
-		    p->tracks[v->track].process != track->process)
+		if (v->metric == PLUMB_METRIC_GPU_COPY_BYTES &&
+		    f->sorts[v->context] == COPY_FROM_HOST && v->track < p->tracks_count)
+			at = main_of(f->found, &p->tracks[v->track]);
+		if (at == PLUMB_NONE)
 			continue;
-		counted += v->count;
-		if (__builtin_add_overflow(sum, v->sum, &sum))
-			return PLUMB_UNKNOWN;
+		f->copied[at].counted += v->count;
+		if (f->copied[at].sum == PLUMB_UNKNOWN ||
+		    __builtin_add_overflow(f->copied[at].sum, v->sum, &f->copied[at].sum))
+			f->copied[at].sum = PLUMB_UNKNOWN;
 	}
-	return counted < copies ? PLUMB_UNKNOWN : sum;
+	return f->copied;
 }
 
 /* ---- what is out of place ---- */
@@ -482,12 +540,12 @@ find_on(const struct finder *f, struct plumb_iteration_work *work,
 {
 	const struct plumb_profile *p = f->profile;
 	uint32_t n = work->kernels.count;
-	int32_t *text = malloc(((size_t)n + 1) * sizeof *text), alphabet = 0;
-	uint32_t *symbols = calloc((size_t)p->strings_count + 2, sizeof *symbols);
+	int32_t *text = plumb_large(((size_t)n + 1) * sizeof *text), alphabet = 0;
+	uint32_t *symbols = f->symbols;
 	uint32_t *frames = malloc(((size_t)n + 1) * sizeof *frames);
 	int code = PLUMB_ESYSTEM;
 
-	if (text && symbols && frames && n <= INT32_MAX) {
+	if (text && frames && n <= INT32_MAX) {
 		for (uint32_t i = 0; i < n; i++) {
 			uint32_t frame =
 				p->contexts[plumb_iteration_kernel(work, i)->context].frame;
@@ -499,10 +557,11 @@ find_on(const struct finder *f, struct plumb_iteration_work *work,
 			}
 			text[i] = (int32_t)symbols[name] - 1;
 		}
+		for (int32_t i = 0; i < alphabet; i++)
+			symbols[p->frames[frames[i]].name + 1] = 0;
 		code = find_levels(f, work, text, alphabet, frames, track);
 	}
 	free(text);
-	free(symbols);
 	free(frames);
 	return code;
 }
@@ -510,14 +569,19 @@ find_on(const struct finder *f, struct plumb_iteration_work *work,
 static int
 find_main(struct finder *f, struct plumb_iteration_track *track)
 {
-	struct plumb_iteration_work work = { .profile = f->profile, .spans = f->spans };
+	const struct copied *copied = &f->copied[track - f->found->tracks];
+	struct plumb_iteration_work work = { .profile = f->profile,
+		                             .tracks = &f->tracks,
+		                             .spans = f->spans };
 	int code = PLUMB_ESYSTEM;
 
 	if (gather(f, track, &work)) {
 		if (work.copies.count)
 			qsort(work.copies.items, work.copies.count, sizeof *work.copies.items,
 			      by_start);
-		track->copy_bytes = sum_copies(f, track, work.copies.count);
+		/* Unknown where not every copy told its size. */
+		if (copied->counted >= work.copies.count)
+			track->copy_bytes = copied->sum;
 		code = find_on(f, &work, track);
 	}
 	plumb_vec_free(&work.kernels);
@@ -559,13 +623,19 @@ plumb_iterations_find(const struct plumb_profile *profile,
 	newest = found->newest ? newest_spans(profile) : NULL;
 	f.spans = found->newest ? newest : profile->spans;
 	f.spans_count = found->newest ? profile->work_count : profile->spans_count;
-	code = (newest || !found->newest) && sort_contexts(&f) && find_tracks(&f) ? 0
-	                                                                          : PLUMB_ESYSTEM;
+	f.symbols = calloc((size_t)profile->strings_count + 2, sizeof *f.symbols);
+	code = plumb_track_index_new(profile, &f.tracks);
+	if (code || !f.symbols || (found->newest && !newest) || !sort_contexts(&f) ||
+	    !find_tracks(&f) || !sum_copies(&f))
+		code = PLUMB_ESYSTEM;
 	for (uint32_t i = 0; !code && i < found->count; i++)
 		if (found->tracks[i].role == PLUMB_ROLE_MAIN)
 			code = find_main(&f, &found->tracks[i]);
 	free(f.sorts);
 	free(f.copy_size);
+	free(f.copied);
+	free(f.symbols);
+	plumb_track_index_free(&f.tracks);
 	free(newest);
 	return code ? plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs")
 	            : 0;

@@ -6,6 +6,7 @@
 
 #include "analyze/iterations.h"
 #include "analyze/pattern/period.h"
+#include "analyze/steps/tracks.h"
 #include "base/vec.h"
 #include "model/intervals.h"
 
@@ -17,6 +18,7 @@ struct plumb_iteration_copy {
 /* A device's work. */
 struct plumb_iteration_work {
 	const struct plumb_profile *profile;
+	struct plumb_track_index *tracks;
 	const struct plumb_span *spans;
 	PLUMB_VEC(uint32_t) kernels;                   /* of the main track, by start: spans */
 	PLUMB_VEC(struct plumb_iteration_copy) copies; /* from the host, by start */

@@ -10,8 +10,6 @@
  *  4. before the longest wait after all.
  */
 #include "analyze/iterations_private.h"
-#include "analyze/steps/marks.h"
-#include "model/launches.h"
 
 #define GAP_DISTINCT 1.5 /* times the next longest one */
 #define PLACE_SHARE 0.5  /* of iterations that have a copy or marker at one place */
@@ -29,22 +27,17 @@ static int64_t *
 find_launches(const struct plumb_iteration_work *work)
 {
 	const struct plumb_profile *p = work->profile;
-	struct plumb_launches launches = { 0 };
+	const struct plumb_launches *launches = plumb_track_index_launches(work->tracks);
 	uint32_t process = process_of(work);
-	int64_t *times = malloc(((size_t)work->kernels.count + 1) * sizeof *times);
-	bool done = times && !plumb_launches_find(p, process, &launches);
+	int64_t *times =
+		launches ? malloc(((size_t)work->kernels.count + 1) * sizeof *times) : NULL;
 
-	for (uint32_t i = 0; done && i < work->kernels.count; i++) {
+	for (uint32_t i = 0; times && i < work->kernels.count; i++) {
 		const struct plumb_span *op = plumb_iteration_kernel(work, i);
 		uint32_t call =
-			plumb_launch_before(&launches, process, op->correlation, op->start_ns);
+			plumb_launch_before(launches, process, op->correlation, op->start_ns);
 
 		times[i] = call == PLUMB_NONE ? op->start_ns : p->spans[call].start_ns;
-	}
-	plumb_vec_free(&launches);
-	if (!done) {
-		free(times);
-		times = NULL;
 	}
 	return times;
 }
@@ -119,54 +112,20 @@ longest_gap(const struct turn *turn, bool *distinct)
 
 /* ---- markers ---- */
 
-/* What PyTorch marks of an optimizer comes at an iteration's end. */
-static bool
-ends_iteration(const struct plumb_profile *p, uint32_t frame)
-{
-	static const char optimizer[] = "Optimizer.";
-	const char *name = plumb_text(p, p->frames[frame].name);
-
-	return name && !strncmp(name, optimizer, sizeof optimizer - 1);
-}
-
-/* The frame of ranges that come once an iteration, or PLUMB_NONE; of several the one with the
- * longest. */
-static uint32_t
-marker_of(const struct plumb_profile *p, const struct plumb_marks *marks, int32_t rounds)
-{
-	uint32_t *counts = calloc((size_t)p->frames_count + 1, sizeof *counts), best = PLUMB_NONE;
-	int64_t longest = -1;
-
-	for (uint32_t i = 0; counts && i < marks->count; i++)
-		counts[marks->items[i].frame]++;
-	for (uint32_t i = 0; counts && i < marks->count; i++) {
-		const struct plumb_mark *mark = &marks->items[i];
-
-		if (llabs((int64_t)counts[mark->frame] - rounds) <= 1 &&
-		    mark->end_ns - mark->start_ns > longest && !ends_iteration(p, mark->frame)) {
-			longest = mark->end_ns - mark->start_ns;
-			best = mark->frame;
-		}
-	}
-	free(counts);
-	return best;
-}
-
 static int32_t
 by_marker(const struct plumb_iteration_work *work, const int32_t *places, struct turn *turn)
 {
-	struct plumb_marks marks = { 0 };
+	const struct plumb_marks *marks = plumb_track_index_marks(work->tracks, process_of(work));
 	int64_t *launches = NULL;
-	uint32_t frame = PLUMB_NONE;
+	uint32_t group = PLUMB_NONE;
 
-	if (!plumb_marks_find(work->profile, process_of(work), &marks))
-		frame = marker_of(work->profile, &marks, turn->rounds);
-	if (frame != PLUMB_NONE)
+	if (marks)
+		group = plumb_marks_choose(marks, (uint32_t)turn->rounds, PLUMB_MARKS_BEGIN);
+	if (group != PLUMB_NONE)
 		launches = find_launches(work);
-	for (uint32_t i = 0; launches && i < marks.count; i++)
-		if (marks.items[i].frame == frame)
-			vote_after(turn, work, launches, places, marks.items[i].start_ns);
-	plumb_vec_free(&marks);
+	for (uint32_t i = 0; launches && i < marks->groups.items[group].count; i++)
+		vote_after(turn, work, launches, places,
+		           marks->items[marks->groups.items[group].first + i].start_ns);
 	if (!launches)
 		return -1;
 	free(launches);

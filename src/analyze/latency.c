@@ -380,6 +380,7 @@ draft_idle(struct latency *l)
 	plumb_json_key_quantity(draft.evidence, "host_ns", host);
 	plumb_latency_evidence(l, draft.evidence);
 	draft.saving_ns = l->idle_ns;
+	draft.host = true;
 	draft.confidence = 0.5;
 	draft.severity = PLUMB_WARNING; /* how much of it is start-up is not known */
 	return plumb_draft_end(s, &draft);

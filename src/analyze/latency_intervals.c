@@ -55,22 +55,26 @@ draft(struct latency *l, const struct plumb_iteration_level *level,
 	plumb_latency_evidence(l, draft.evidence);
 	plumb_study_line_json(s, draft.evidence, key->line);
 	draft.saving_ns = plumb_latency_bound(l, filled->all.ns);
+	draft.host = true;
 	draft.confidence = 0.6;
 	l->found++;
 	return plumb_draft_end(s, &draft);
 }
 
 static int
-look_at(struct latency *l, const struct plumb_iteration_track *track)
+look_at(struct latency *l, const struct plumb_iteration_track *track,
+        struct plumb_moments_shared *shared)
 {
 	struct plumb_moments moments = { 0 };
 	struct plumb_filled filled = { 0 };
-	int code;
+	int code = 0;
 
 	if (!track->level_count || track->levels[0].verdict != PLUMB_HOST_BOUND)
 		return 0;
-	code = plumb_moments_new(l->study->profile, l->study->user_of, track->device,
-	                         track->process, &moments);
+	if (!shared->profile)
+		code = plumb_moments_share(l->study->profile, l->study->user_of, shared);
+	if (!code)
+		code = plumb_moments_new(shared, track->device, track->process, &moments);
 	if (!code)
 		code = plumb_filled_find(&moments, &track->levels[0], &plumb_iteration_limits,
 		                         &filled);
@@ -87,10 +91,12 @@ int
 plumb_latency_intervals(struct latency *l)
 {
 	struct plumb_iterations found;
+	struct plumb_moments_shared shared = { 0 };
 	int code = plumb_iterations_find(l->study->profile, NULL, &found, NULL);
 
 	for (uint32_t t = 0; !code && t < found.count; t++)
-		code = look_at(l, &found.tracks[t]);
+		code = look_at(l, &found.tracks[t], &shared);
+	plumb_moments_unshare(&shared);
 	plumb_iterations_free(&found);
 	return code;
 }

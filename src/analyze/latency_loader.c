@@ -131,6 +131,7 @@ draft_workers(struct latency *l, const struct workers *w)
 	plumb_latency_evidence(l, draft.evidence);
 	plumb_study_line_json(s, draft.evidence, line);
 	draft.saving_ns = l->idle_ns;
+	draft.host = true;
 	draft.confidence = 0.7;
 	if (l->idle_ns == PLUMB_UNKNOWN)
 		draft.severity = PLUMB_WARNING;

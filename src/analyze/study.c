@@ -380,8 +380,12 @@ add(struct plumb_study *study, struct plumb_draft *draft)
 	if (!added)
 		return false;
 	*added = row;
-	*about = (struct plumb_study_about){ draft->about, !draft->key && draft->context,
-		                             !draft->severity };
+	*about = (struct plumb_study_about){ .gone = draft->about,
+		                             .whole = !draft->key && draft->context,
+		                             .host = draft->host,
+		                             .device = draft->device,
+		                             .device_gone = draft->device_gone,
+		                             .judged = !draft->severity };
 	draft->about = NULL;
 	return true;
 }

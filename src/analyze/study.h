@@ -34,6 +34,7 @@ struct plumb_study {
 	int64_t span_ns; /* likewise, from each device's first work to its last */
 	/* What a saving is measured against: span_ns, else the wall time, else gpu_ns and copy_ns. */
 	int64_t scale_ns;
+	uint32_t path_spans; /* the path is of as many at most */
 	bool traced; /* it has spans of threads and of streams: savings are bounded by their path */
 	struct plumb_study_findings *findings; /* study_private.h */
 };
@@ -85,7 +86,11 @@ struct plumb_draft {
 	int64_t saving_ns;           /* PLUMB_UNKNOWN at first */
 	double confidence;
 	uint32_t severity; /* 0 at first: told from the saving */
-	unsigned char *about;
+	/* What would go with the cause: */
+	unsigned char *about; /* plumb_draft_about's; */
+	bool host;            /* or all that threads do, recorded or not; */
+	bool device;          /* or all work of DEVICE_GONE, a device */
+	uint32_t device_gone;
 	FILE *evidence_out;
 	char *evidence_text;
 	size_t evidence_bytes;

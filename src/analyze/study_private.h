@@ -9,8 +9,11 @@
 
 /* Beside a finding. */
 struct plumb_study_about {
-	unsigned char *gone; /* by context: what would go with the cause; NULL: not told */
+	/* By context, and one more for time between two spans: what would go with the cause; NULL: not told. */
+	unsigned char *gone;
 	bool whole;          /* it is the finding's context and what is under it */
+	bool host, device;   /* as of a draft */
+	uint32_t device_gone;
 	bool judged;         /* its severity comes from the saving */
 };
 

@@ -48,21 +48,42 @@ plumb_sort(struct plumb_sort_item *items, struct plumb_sort_item *spare, uint32_
 		memcpy(items, from, (size_t)count * sizeof *items);
 }
 
+/* Row I becomes what row ITEMS[I].index was, along each cycle of such rows; SPARE is room for one. */
+static void
+permute(char *rows, size_t size, struct plumb_sort_item *items, uint32_t count, void *spare)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t at = i, from = items[i].index;
+
+		if (from == i)
+			continue;
+		memcpy(spare, rows + i * size, size);
+		while (from != i) {
+			memcpy(rows + at * size, rows + from * size, size);
+			items[at].index = at;
+			at = from;
+			from = items[at].index;
+		}
+		memcpy(rows + at * size, spare, size);
+		items[at].index = at;
+	}
+}
+
 int
-plumb_sort_rows(void **rows, uint32_t count, size_t size,
+plumb_sort_rows(void *rows, uint32_t count, size_t size,
                 uint64_t (*key)(const void *row, int which, const void *data), int keys,
                 const void *data)
 {
 	if (count < 2)
 		return PLUMB_OK;
 	struct plumb_sort_item *items = malloc(2 * (size_t)count * sizeof *items);
-	char *ordered = malloc((size_t)count * size);
-	if (!items || !ordered) {
+	void *spare = malloc(size);
+	const char *old = rows;
+	if (!items || !spare) {
 		free(items);
-		free(ordered);
+		free(spare);
 		return PLUMB_ESYSTEM;
 	}
-	const char *old = *rows;
 	for (uint32_t i = 0; i < count; i++)
 		items[i].index = i;
 	for (int which = keys; which-- > 0;) {
@@ -70,11 +91,9 @@ plumb_sort_rows(void **rows, uint32_t count, size_t size,
 			items[i].key = key(old + items[i].index * size, which, data);
 		plumb_sort(items, items + count, count);
 	}
-	for (uint32_t i = 0; i < count; i++)
-		memcpy(ordered + i * size, old + items[i].index * size, size);
+	permute(rows, size, items, count, spare);
 	free(items);
-	free(*rows);
-	*rows = ordered;
+	free(spare);
 	return PLUMB_OK;
 }
 

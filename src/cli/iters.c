@@ -2,7 +2,7 @@
 /* plumb iters: the iterations of each device's main track, for people; iters_write.c has JSON and
  * CSV. */
 #include "cli/iters.h"
-#include "analyze/path/path.h"
+#include "analyze/path/part.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -17,6 +17,9 @@
 #define ROWS_MOST 20 /* iterations that are printed */
 #define ODD_MOST 8
 #define OUTLIERS_MOST 8
+
+#define WORDS(number) #number
+#define IN_WORDS(number) WORDS(number)
 
 static const struct plumb_option options[] = {
 	{ .name = "track",
@@ -34,6 +37,13 @@ static const struct plumb_option options[] = {
 	  .argument = "L",
 	  .fallback = "0",
 	  .help = "the level that N counts on, with --explain" },
+	{ .name = "path-spans",
+	  .kind = PLUMB_OPTION_NUMBER,
+	  .argument = "N",
+	  .fallback = IN_WORDS(PLUMB_PATH_SPANS_MOST),
+	  .help = "of more spans the critical path is of a part: whole iterations around the "
+	          "median "
+	          "one, or the last stretch of time" },
 	{ .name = "json", .kind = PLUMB_OPTION_FLAG, .help = "write one JSON object" },
 	{ .name = "csv",
 	  .kind = PLUMB_OPTION_FLAG,
@@ -168,23 +178,34 @@ cell_time(struct plumb_table *table, int64_t ns)
 	plumb_table_cell(table, plumb_format_time(text, ns));
 }
 
+/* Of level 0 of found->tracks[T]. */
 static int
-print_items(const struct plumb_iteration_level *level, FILE *out)
+print_items(const struct plumb_iters *iters, uint32_t t, FILE *out)
 {
+	/* The first column only where the second would not tell. */
 	static const struct plumb_column columns[] = {
-		{ "iteration", PLUMB_RIGHT }, { "duration", PLUMB_RIGHT },
-		{ "interval", PLUMB_RIGHT },  { "overlap", PLUMB_RIGHT },
-		{ "kernels", PLUMB_RIGHT },   { "kernel time", PLUMB_RIGHT },
-		{ "gap", PLUMB_RIGHT },       { "copied", PLUMB_RIGHT },
-		{ "", PLUMB_LEFT },
+		{ "step", PLUMB_RIGHT },        { "iteration", PLUMB_RIGHT },
+		{ "duration", PLUMB_RIGHT },    { "interval", PLUMB_RIGHT },
+		{ "overlap", PLUMB_RIGHT },     { "kernels", PLUMB_RIGHT },
+		{ "kernel time", PLUMB_RIGHT }, { "gap", PLUMB_RIGHT },
+		{ "copied", PLUMB_RIGHT },      { "", PLUMB_LEFT },
 	};
-	struct plumb_table *table = plumb_table_new(columns, sizeof columns / sizeof *columns);
+	const struct plumb_iteration_level *level = &iters->found->tracks[t].levels[0];
+	int without = !plumb_iters_steps_differ(iters, t);
+	struct plumb_table *table =
+		plumb_table_new(columns + without, sizeof columns / sizeof *columns - without);
 	char text[PLUMB_FORMAT_SIZE];
 	int code;
 
 	for (uint32_t i = 0; i < level->count && i < ROWS_MOST; i++) {
 		const struct plumb_iteration *item = &level->items[i];
 
+		if (!without && plumb_iters_step(iters, t, i) != PLUMB_UNKNOWN) {
+			snprintf(text, sizeof text, "%" PRId64, plumb_iters_step(iters, t, i));
+			plumb_table_cell(table, text);
+		} else if (!without) {
+			plumb_table_cell(table, NULL);
+		}
 		snprintf(text, sizeof text, "%" PRIu32, i);
 		plumb_table_cell(table, text);
 		cell_time(table, item->end_ns - item->start_ns);
@@ -259,7 +280,7 @@ print_level(const struct plumb_iters *iters, uint32_t t, uint32_t depth, FILE *o
 		        "before, from %" PRIu32 " to %" PRIu32 "\n",
 		        level->ops_slope, level->items[0].ops, level->items[level->count - 1].ops);
 	print_odd(iters, level, out);
-	return depth ? 0 : print_items(level, out);
+	return depth ? 0 : print_items(iters, t, out);
 }
 
 static int
@@ -285,11 +306,6 @@ print_all(const struct plumb_iters *iters, FILE *out)
 	}
 	if (!code && iters->track < 0)
 		plumb_iters_ranks_print(iters, out);
-	if (!code && iters->profile->spans_count > PLUMB_PATH_SPANS_MOST)
-		fprintf(out,
-		        "no critical path: %" PRIu32 " spans are more than it is made of (%" PRIu32
-		        "); --trace=50 records the last 50 iterations\n",
-		        iters->profile->spans_count, PLUMB_PATH_SPANS_MOST);
 	return code;
 }
 
@@ -337,6 +353,20 @@ show(struct plumb_invocation *invocation, const struct plumb_iters *iters)
 	return code < 0 ? plumb_cli_fail(invocation, &error) : PLUMB_EXIT_DONE;
 }
 
+static struct plumb_iters_path *
+make_paths(const struct plumb_invocation *invocation, const struct plumb_iters *iters, int *code,
+           struct plumb_error *error)
+{
+	struct plumb_iters_path_wish wish = {
+		iters->track,
+		plumb_options_number(invocation->options, "path-spans"),
+		plumb_options_flag(invocation->options, "json"),
+	};
+
+	return plumb_iters_path_new(iters->profile, iters->found, iters->steps->user_of, &wish,
+	                            code, error);
+}
+
 int
 plumb_cmd_iters(struct plumb_invocation *invocation)
 {
@@ -372,9 +402,11 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 		return plumb_cli_fail(invocation, &error);
 	code = plumb_iterations_find(&profile, &limits, &found, &error);
 	if (!code && !csv) /* which has neither */
-		code = plumb_iters_steps_new(&profile, &found, &limits, &steps, &error);
+		code = plumb_iters_steps_new(&profile, &found, &limits,
+		                             plumb_options_given(invocation->options, "explain"),
+		                             &steps, &error);
 	if (!code && !csv && !plumb_options_given(invocation->options, "explain"))
-		iters.paths = plumb_iters_path_new(&profile, &found, steps.user_of, &code, &error);
+		iters.paths = make_paths(invocation, &iters, &code, &error);
 	result = code < 0 ? plumb_cli_fail(invocation, &error) : show(invocation, &iters);
 	plumb_iters_path_free(iters.paths);
 	plumb_iters_steps_free(&steps);

@@ -66,6 +66,8 @@ write_json(const struct plumb_iters *iters, uint32_t t, uint32_t depth,
 	plumb_json_key_quantity(json, "track", iters->found->tracks[t].track);
 	plumb_json_key_quantity(json, "level", depth);
 	plumb_json_key_quantity(json, "iteration", told->iteration);
+	plumb_json_key_quantity(
+		json, "step", depth ? PLUMB_UNKNOWN : plumb_iters_step(iters, t, told->iteration));
 	plumb_json_key_quantity(json, "median_iteration", told->median);
 	plumb_json_key_quantity(json, "ns", told->ns);
 	plumb_json_key_quantity(json, "median_ns", told->usual_ns);
@@ -85,15 +87,19 @@ print(const struct plumb_iters *iters, uint32_t t, uint32_t depth,
 {
 	int64_t more = told->ns - told->usual_ns;
 	char own[PLUMB_FORMAT_SIZE], usual[PLUMB_FORMAT_SIZE], text[PLUMB_FORMAT_SIZE];
+	int64_t step = depth ? PLUMB_UNKNOWN : plumb_iters_step(iters, t, told->iteration);
 	bool hidden = false;
 
+	fprintf(out, "iteration %" PRIu32, told->iteration);
+	if (step != PLUMB_UNKNOWN && step != told->iteration)
+		fprintf(out, " (the program's step %" PRId64 ")", step);
 	fprintf(out,
-	        "iteration %" PRIu32 " of level %" PRIu32 ", track %" PRIu32
+	        " of level %" PRIu32 ", track %" PRIu32
 	        ": %s with the interval before it, %s %s than the median of the others (%s; "
 	        "iteration %" PRIu32 " is like it)\n",
-	        told->iteration, depth, iters->found->tracks[t].track,
-	        plumb_format_time(own, told->ns), plumb_format_time(text, llabs(more)),
-	        more < 0 ? "less" : "more", plumb_format_time(usual, told->usual_ns), told->median);
+	        depth, iters->found->tracks[t].track, plumb_format_time(own, told->ns),
+	        plumb_format_time(text, llabs(more)), more < 0 ? "less" : "more",
+	        plumb_format_time(usual, told->usual_ns), told->median);
 	for (uint32_t i = 0; i < told->rows.count && i < ROWS_TEXT; i++) {
 		if (told->rows.items[i].hidden && !hidden)
 			fputs("  and behind GPU work:\n", out);

@@ -18,7 +18,7 @@ plumb_iters_marked_print(const struct plumb_iters *iters, uint32_t t, FILE *out)
 		return;
 	fprintf(out, "    %" PRIu32 " of %" PRIu32 " steps marked by ", marked->agree,
 	        marked->steps);
-	plumb_text_print(out, plumb_frame_label(iters->profile, marked->frame));
+	plumb_text_print(out, marked->name);
 	fputs(" agree\n", out);
 }
 
@@ -33,10 +33,30 @@ plumb_iters_marked_json(const struct plumb_iters *iters, uint32_t t, struct plum
 		return;
 	}
 	plumb_json_object(json);
-	plumb_json_key_text(json, "name", plumb_frame_label(iters->profile, marked->frame));
+	plumb_json_key_text(json, "name", marked->name);
 	plumb_json_key_quantity(json, "steps", marked->steps);
 	plumb_json_key_quantity(json, "agree", marked->agree);
 	plumb_json_end(json);
+}
+
+int64_t
+plumb_iters_step(const struct plumb_iters *iters, uint32_t t, uint32_t i)
+{
+	const int64_t *numbers = iters->steps->marked ? iters->steps->marked[t].numbers : NULL;
+
+	return numbers ? numbers[i] : PLUMB_UNKNOWN;
+}
+
+bool
+plumb_iters_steps_differ(const struct plumb_iters *iters, uint32_t t)
+{
+	for (uint32_t i = 0; i < iters->found->tracks[t].levels[0].count; i++) {
+		int64_t step = plumb_iters_step(iters, t, i);
+
+		if (step != PLUMB_UNKNOWN && step != i)
+			return true;
+	}
+	return false;
 }
 
 void

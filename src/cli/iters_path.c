@@ -18,6 +18,7 @@ struct plumb_iters_path {
 	const struct plumb_profile *profile;
 	const struct plumb_iterations *found;
 	struct plumb_path *path;
+	struct plumb_path_window whole;
 	struct plumb_path_summaries summaries;
 };
 
@@ -27,30 +28,57 @@ plumb_iters_path_free(struct plumb_iters_path *paths)
 	if (!paths)
 		return;
 	plumb_path_summaries_free(&paths->summaries);
+	if (paths->path)
+		plumb_path_close(&paths->whole);
 	plumb_path_free(paths->path);
 	free(paths);
 }
 
+/* Of as many spans as are wished for, and what of it. */
+static int
+make(struct plumb_iters_path *paths, const uint32_t *user_of,
+     const struct plumb_iters_path_wish *wish, struct plumb_error *error)
+{
+	uint32_t track = wish->track < 0 ? PLUMB_NONE : (uint32_t)wish->track;
+	uint32_t most = wish->spans < UINT32_MAX ? (uint32_t)wish->spans : UINT32_MAX;
+	struct plumb_path_asked asked = { wish->json ? PLUMB_PATH_ROWS_MOST : ROWS_PRINTED, track,
+		                          wish->json };
+	struct plumb_path_part part;
+	int code = plumb_path_part_find(paths->profile, paths->found, track, most, &part, error);
+
+	if (code)
+		return code;
+	paths->path = plumb_path_new(paths->profile, &part, error);
+	if (!paths->path)
+		return error->code;
+	code = plumb_path_open_whole(paths->path, &paths->whole, error);
+	return code ? code
+	            : plumb_path_summarize(&paths->whole, paths->found, user_of, &asked,
+	                                   &paths->summaries, error);
+}
+
 struct plumb_iters_path *
 plumb_iters_path_new(const struct plumb_profile *profile, const struct plumb_iterations *found,
-                     const uint32_t *user_of, int *code, struct plumb_error *error)
+                     const uint32_t *user_of, const struct plumb_iters_path_wish *wish, int *code,
+                     struct plumb_error *error)
 {
 	struct plumb_iters_path *paths;
 
 	*code = 0;
-	if (found->newest || !profile->spans_count || profile->spans_count > PLUMB_PATH_SPANS_MOST)
+	if (found->newest || !profile->spans_count)
 		return NULL;
 	paths = calloc(1, sizeof *paths);
 	if (paths) {
 		paths->profile = profile;
 		paths->found = found;
-		paths->path = plumb_path_new(profile, error);
+		*code = make(paths, user_of, wish, error);
 	}
-	if (!paths || !paths->path ||
-	    plumb_path_summarize(paths->path, found, user_of, PLUMB_PATH_ROWS_MOST,
-	                         &paths->summaries, error) < 0) {
+	if (!paths || *code) {
 		plumb_iters_path_free(paths);
-		*code = plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+		*code = paths && *code == PLUMB_EEMPTY
+		                ? 0
+		                : plumb_fail(error, PLUMB_ESYSTEM,
+		                             "not enough memory; close other programs");
 		return NULL;
 	}
 	return paths;
@@ -92,8 +120,43 @@ print_facts(const struct plumb_path_facts *facts, FILE *out)
 		fputc('\n', out);
 }
 
+/* "iterations 180 to 420 of 2,000" */
 static void
-print_sums(const struct plumb_path_summary *w, FILE *out)
+print_steps(const struct plumb_path_steps *steps, const struct plumb_iteration_track *track,
+            FILE *out)
+{
+	fprintf(out, "iteration%s %" PRIu32, steps->count == 1 ? "" : "s", steps->first);
+	if (steps->count > 1)
+		fprintf(out, " to %" PRIu32, steps->first + steps->count - 1);
+	fprintf(out, " of %" PRIu32, track->levels[0].count);
+}
+
+/* Of which part it is, where it is of one. TRACK is the one with a loop whose it is, else NULL. */
+static void
+print_part(const struct plumb_iters_path *paths, const struct plumb_path_summary *shown,
+           const struct plumb_iteration_track *track, FILE *out)
+{
+	const struct plumb_path_part *part = plumb_path_part(paths->path);
+	char text[PLUMB_FORMAT_SIZE], most[PLUMB_FORMAT_SIZE];
+	bool last = part->track == PLUMB_NONE;
+
+	if (part->whole)
+		return;
+	fputs("    ", out);
+	if (track)
+		print_steps(&shown->steps, track, out);
+	else
+		fprintf(out, "the %s%s of the profile", last ? "last " : "",
+		        plumb_format_time(text, part->end_ns - part->start_ns));
+	if (!track && !last)
+		fprintf(out, " with iterations %" PRIu32 " to %" PRIu32 " of track %" PRIu32,
+		        part->first, part->last, part->track);
+	fprintf(out, ": of more than %s spans only a part is searched\n",
+	        plumb_format_count(most, part->most));
+}
+
+static void
+print_sums(const struct plumb_path_summary *w, bool whole, FILE *out)
 {
 	int64_t length = w->end_ns - w->start_ns;
 	char text[PLUMB_FORMAT_SIZE];
@@ -101,7 +164,7 @@ print_sums(const struct plumb_path_summary *w, FILE *out)
 
 	fputs("  critical path of ", out);
 	if (w->iteration == PLUMB_NONE)
-		fputs("the whole", out);
+		fputs(whole ? "the whole" : "a part", out);
 	else
 		fprintf(out, "iteration %" PRIu32 ", the median,", w->iteration);
 	fprintf(out, " (%s):", plumb_format_time(text, length));
@@ -115,6 +178,23 @@ print_sums(const struct plumb_path_summary *w, FILE *out)
 	if (w->peer_ns)
 		fprintf(out, "    of it on other ranks, which this one waits for: %s\n",
 		        plumb_format_time(text, w->peer_ns));
+}
+
+static void
+cell_what(const struct plumb_profile *p, const struct plumb_path_row *row,
+          struct plumb_table *table)
+{
+	const char *between = "(between two spans of a thread)";
+	char *text = NULL;
+
+	if (row->frame == PLUMB_NONE && row->sampled != PLUMB_NONE &&
+	    asprintf(&text, "(between two spans, most sampled: %s)",
+	             plumb_frame_label(p, row->sampled)) < 0)
+		text = NULL;
+	plumb_table_cell(table, text                       ? text
+	                        : row->frame == PLUMB_NONE ? between
+	                                                   : plumb_frame_label(p, row->frame));
+	free(text);
 }
 
 static void
@@ -150,10 +230,9 @@ print_rows(const struct plumb_iters_path *paths, const struct plumb_path_summary
 		plumb_table_cell(table, plumb_format_share(text, (double)row->ns, length));
 		plumb_table_cell(table, plumb_format_time(text, shown->savings[i]));
 		plumb_table_cell(table, plumb_path_kinds[row->kind]);
-		plumb_table_cell(table, row->frame == PLUMB_NONE
-		                                ? "(between two spans of a thread)"
-		                                : plumb_frame_label(paths->profile, row->frame));
-		cell_where(paths->profile, row->user, table);
+		cell_what(paths->profile, row, table);
+		cell_where(paths->profile, row->frame == PLUMB_NONE ? row->sampled_user : row->user,
+		           table);
 	}
 	code = plumb_table_print(table, out, plumb_terminal_width(out), plumb_terminal_colour(out));
 	plumb_table_free(table);
@@ -168,10 +247,17 @@ plumb_iters_path_print(struct plumb_iters_path *paths, const struct plumb_iterat
 
 	if (!paths || track->role != PLUMB_ROLE_MAIN)
 		return 0;
-	shown = summary_of(paths, track->level_count ? track : NULL);
+	track = track->level_count ? track : NULL;
+	shown = summary_of(paths, track);
+	if (track && !shown->steps.count)
+		fprintf(out,
+		        "  no critical path: its iterations lie outside of the part that is "
+		        "searched; --track=%" PRIu32 " searches around them\n",
+		        track->track);
 	if (!shown->known)
 		return 0;
-	print_sums(shown, out);
+	print_sums(shown, plumb_path_part(paths->path)->whole, out);
+	print_part(paths, shown, track, out);
 	print_facts(plumb_path_facts(paths->path), out);
 	return print_rows(paths, shown, out);
 }
@@ -216,6 +302,13 @@ write_rows(const struct plumb_iters_path *paths, const struct plumb_path_summary
 		plumb_json_key_text(json, "user_file", user ? plumb_text(p, user->file) : NULL);
 		plumb_json_key_quantity(json, "user_line",
 		                        user && user->line ? (int64_t)user->line : PLUMB_UNKNOWN);
+		user = row->sampled_user == PLUMB_NONE ? NULL : &p->frames[row->sampled_user];
+		plumb_json_key_text(
+			json, "sampled",
+			row->sampled == PLUMB_NONE ? NULL : plumb_frame_label(p, row->sampled));
+		plumb_json_key_text(json, "sampled_file", user ? plumb_text(p, user->file) : NULL);
+		plumb_json_key_quantity(json, "sampled_line",
+		                        user && user->line ? (int64_t)user->line : PLUMB_UNKNOWN);
 		plumb_json_key_quantity(json, "path_ns", row->ns);
 		plumb_json_key_quantity(json, "saving_ns", shown->savings[i]);
 		plumb_json_end(json);
@@ -234,6 +327,10 @@ write_facts(const struct plumb_path_facts *f, struct plumb_json *json)
 		{ "syncs", f->syncs },
 		{ "events", f->events },
 		{ "collectives", f->collectives },
+		{ "collectives_by_sequence", f->collectives_by[PLUMB_COLLECTIVES_BY_SEQUENCE] },
+		{ "collectives_by_group", f->collectives_by[PLUMB_COLLECTIVES_BY_GROUP] },
+		{ "collectives_by_stream", f->collectives_by[PLUMB_COLLECTIVES_BY_STREAM] },
+		{ "collectives_by_name", f->collectives_by[PLUMB_COLLECTIVES_BY_NAME] },
 		{ "inferred_syncs", f->inferred_syncs },
 		{ "inferred_events", f->inferred_events },
 		{ "inferred_threads", f->inferred_threads },
@@ -248,11 +345,33 @@ write_facts(const struct plumb_path_facts *f, struct plumb_json *json)
 	plumb_json_end(json);
 }
 
-/* Of every iteration of the outermost level; null for one without work that is over in time. */
+/* "part" of the whole; null where it is all. */
+static void
+write_part(const struct plumb_path_part *part, struct plumb_json *json)
+{
+	bool loop = part->track != PLUMB_NONE;
+
+	plumb_json_key(json, "part");
+	if (part->whole) {
+		plumb_json_null(json);
+		return;
+	}
+	plumb_json_object(json);
+	plumb_json_key_quantity(json, "start_ns", part->start_ns);
+	plumb_json_key_quantity(json, "end_ns", part->end_ns);
+	plumb_json_key_quantity(json, "spans_most", part->most);
+	plumb_json_key_quantity(json, "track", loop ? part->track : PLUMB_UNKNOWN);
+	plumb_json_key_quantity(json, "first_iteration", loop ? part->first : PLUMB_UNKNOWN);
+	plumb_json_key_quantity(json, "last_iteration", loop ? part->last : PLUMB_UNKNOWN);
+	plumb_json_end(json);
+}
+
+/* Of every iteration of the outermost level; null for one without work that is over in time, or outside of the part. */
 static int
 write_iterations(struct plumb_iters_path *paths, const struct plumb_iteration_track *track,
                  struct plumb_json *json)
 {
+	struct plumb_path_steps steps = plumb_path_steps(paths->path, track);
 	struct plumb_error error;
 	int code = 0;
 
@@ -261,7 +380,11 @@ write_iterations(struct plumb_iters_path *paths, const struct plumb_iteration_tr
 	for (uint32_t i = 0; !code && track->level_count && i < track->levels[0].count; i++) {
 		struct plumb_path_window window;
 
-		code = plumb_path_open_step(paths->path, track, i, &window, &error);
+		if (i - steps.first >= steps.count) {
+			plumb_json_null(json);
+			continue;
+		}
+		code = plumb_path_step(&paths->whole, track, i, &window, &error);
 		if (code) {
 			plumb_json_null(json);
 		} else {
@@ -290,8 +413,14 @@ plumb_iters_path_json(struct plumb_iters_path *paths, const struct plumb_iterati
 		return 0;
 	}
 	plumb_json_object(json);
-	if (track)
+	if (track) {
 		plumb_json_key_quantity(json, "iteration", shown->iteration);
+		plumb_json_key_quantity(json, "first_iteration", shown->steps.first);
+		plumb_json_key_quantity(json, "last_iteration",
+		                        shown->steps.first + shown->steps.count - 1);
+	} else {
+		write_part(plumb_path_part(paths->path), json);
+	}
 	write_sums(json, shown->start_ns, shown->end_ns, shown->sums, shown->peer_ns);
 	if (!track)
 		write_facts(plumb_path_facts(paths->path), json);

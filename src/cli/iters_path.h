@@ -10,11 +10,18 @@
 
 struct plumb_iters_path;
 
+struct plumb_iters_path_wish {
+	int64_t track; /* only this one, -1 all */
+	int64_t spans; /* of at most as many */
+	bool json;     /* all of it, not what people are shown */
+};
+
 /* NULL where there is none to tell: no spans of streams. USER_OF, by context, is from plumb_user_contexts.
  * *CODE is negative, and ERROR filled, when memory is out. */
 struct plumb_iters_path *
 plumb_iters_path_new(const struct plumb_profile *profile, const struct plumb_iterations *found,
-                     const uint32_t *user_of, int *code, struct plumb_error *error);
+                     const uint32_t *user_of, const struct plumb_iters_path_wish *wish, int *code,
+                     struct plumb_error *error);
 void plumb_iters_path_free(struct plumb_iters_path *paths);
 
 /* Of a main track: its median iteration's, or the whole profile's where it has no loop. Nothing for others

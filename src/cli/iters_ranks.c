@@ -5,7 +5,9 @@
 #include "base/format.h"
 #include "cli/iters_steps.h"
 
-static const char *const matched[] = { "time", "mark", "index" };
+#define LEFT_OUT_MOST 8 /* that are listed of a rank */
+
+static const char *const matched[] = { "step", "time", "mark", "index" };
 static const char *const by[] = { NULL, "collectives", "end", "duration" };
 
 /* "rank 1", or "GPU track 7" where none is known. */
@@ -18,10 +20,32 @@ print_rank(const struct plumb_iters *iters, const struct plumb_matched_rank *ran
 		fprintf(out, "track %" PRIu32, iters->found->tracks[rank->place].track);
 }
 
+/* "  left out: 2 iterations of rank 0 that not every rank has (0, 1)" */
+static void
+print_left_out(const struct plumb_iters *iters, FILE *out)
+{
+	const struct plumb_rank_match *match = &iters->steps->match;
+
+	for (uint32_t i = 0, n; i < match->left_out.count; i += n) {
+		const struct plumb_left_out *first = &match->left_out.items[i];
+		const struct plumb_matched_rank *rank = &match->ranks[first->rank];
+
+		for (n = 1; i + n < match->left_out.count && first[n].rank == first->rank; n++)
+			;
+		fprintf(out, "  left out: %" PRIu32 " iteration%s of ", n, n == 1 ? "" : "s");
+		print_rank(iters, rank, out);
+		fprintf(out, " that not every rank has (%" PRIu32, first->iteration);
+		for (uint32_t k = 1; k < n && k < LEFT_OUT_MOST; k++)
+			fprintf(out, ", %" PRIu32, first[k].iteration);
+		fprintf(out, "%s)\n", n > LEFT_OUT_MOST ? ", …" : "");
+	}
+}
+
 void
 plumb_iters_ranks_print(const struct plumb_iters *iters, FILE *out)
 {
-	static const char *const how[] = { "by when they begin",
+	static const char *const how[] = { "by the number that the program gives each step",
+		                           "by when they begin",
 		                           "by the steps that the program marks (their clocks are "
 		                           "not common, so there is no skew)",
 		                           "by number from the first on (their clocks are not "
@@ -32,16 +56,23 @@ plumb_iters_ranks_print(const struct plumb_iters *iters, FILE *out)
 	int64_t start = 0, end = 0;
 	char text[PLUMB_FORMAT_SIZE], time[PLUMB_FORMAT_SIZE];
 
-	if (!match->count)
+	if (!match->rank_count)
 		return;
-	fprintf(out, "ranks: %" PRIu32 " iterations of %" PRIu32 " ranks, matched %s\n",
-	        match->count, match->rank_count, how[match->matched]);
+	fprintf(out, "ranks: %" PRIu32 " iterations of %" PRIu32 " ranks, matched %s%s\n",
+	        match->count, match->rank_count, how[match->matched],
+	        match->matched == PLUMB_MATCHED_BY_STEP && !match->common_clock
+	                ? " (their clocks are not common, so there is no skew)"
+	                : "");
+	if (!match->count) {
+		print_left_out(iters, out);
+		return;
+	}
 	for (uint32_t k = 0; k < match->count; k++) {
 		start = match->items[k].start_skew_ns > start ? match->items[k].start_skew_ns
 		                                              : start;
 		end = match->items[k].end_skew_ns > end ? match->items[k].end_skew_ns : end;
 	}
-	if (match->matched == PLUMB_MATCHED_BY_TIME)
+	if (match->common_clock)
 		fprintf(out, "  they begin at most %s apart and end at most %s\n",
 		        plumb_format_time(text, start), plumb_format_time(time, end));
 	for (uint32_t r = 0; r < match->rank_count; r++) {
@@ -57,6 +88,7 @@ plumb_iters_ranks_print(const struct plumb_iters *iters, FILE *out)
 			        plumb_format_time(text, rank->waiting_ns));
 		fputc('\n', out);
 	}
+	print_left_out(iters, out);
 }
 
 static void
@@ -66,6 +98,7 @@ write_item(const struct plumb_iters *iters, uint32_t k, struct plumb_json *json)
 	const struct plumb_matched_item *one = &match->items[k];
 
 	plumb_json_object(json);
+	plumb_json_key_quantity(json, "step", one->step);
 	plumb_json_key_quantity(json, "start_skew_ns", one->start_skew_ns);
 	plumb_json_key_quantity(json, "end_skew_ns", one->end_skew_ns);
 	plumb_json_key_quantity(
@@ -95,19 +128,41 @@ write_item(const struct plumb_iters *iters, uint32_t k, struct plumb_json *json)
 	plumb_json_end(json);
 }
 
+static void
+write_left_out(const struct plumb_iters *iters, struct plumb_json *json)
+{
+	const struct plumb_rank_match *match = &iters->steps->match;
+
+	plumb_json_key(json, "left_out");
+	plumb_json_array(json);
+	for (uint32_t i = 0; i < match->left_out.count; i++) {
+		const struct plumb_left_out *out = &match->left_out.items[i];
+		const struct plumb_matched_rank *rank = &match->ranks[out->rank];
+
+		plumb_json_object(json);
+		plumb_json_key_quantity(json, "track", iters->found->tracks[rank->place].track);
+		plumb_json_key_quantity(json, "rank", rank->rank);
+		plumb_json_key_quantity(json, "iteration", out->iteration);
+		plumb_json_key_quantity(json, "step",
+		                        plumb_iters_step(iters, rank->place, out->iteration));
+		plumb_json_end(json);
+	}
+	plumb_json_end(json);
+}
+
 void
 plumb_iters_ranks_json(const struct plumb_iters *iters, struct plumb_json *json)
 {
 	const struct plumb_rank_match *match = &iters->steps->match;
 
 	plumb_json_key(json, "ranks");
-	if (!match->count) {
+	if (!match->rank_count) {
 		plumb_json_null(json);
 		return;
 	}
 	plumb_json_object(json);
 	plumb_json_key_text(json, "matched_by", matched[match->matched]);
-	plumb_json_key_text(json, "straggler_by", by[match->by]);
+	plumb_json_key_text(json, "straggler_by", match->count ? by[match->by] : NULL);
 	plumb_json_key(json, "summary");
 	plumb_json_array(json);
 	for (uint32_t r = 0; r < match->rank_count; r++) {
@@ -117,8 +172,10 @@ plumb_iters_ranks_json(const struct plumb_iters *iters, struct plumb_json *json)
 		plumb_json_key_quantity(json, "track", iters->found->tracks[rank->place].track);
 		plumb_json_key_quantity(json, "rank", rank->rank);
 		plumb_json_key_quantity(json, "straggler_in", rank->straggles);
-		plumb_json_key_quantity(json, "duration_ns", rank->duration_ns);
-		plumb_json_key_quantity(json, "waiting_ns", rank->waiting_ns);
+		plumb_json_key_quantity(json, "duration_ns",
+		                        match->count ? rank->duration_ns : PLUMB_UNKNOWN);
+		plumb_json_key_quantity(json, "waiting_ns",
+		                        match->count ? rank->waiting_ns : PLUMB_UNKNOWN);
 		plumb_json_end(json);
 	}
 	plumb_json_end(json);
@@ -127,5 +184,6 @@ plumb_iters_ranks_json(const struct plumb_iters *iters, struct plumb_json *json)
 	for (uint32_t k = 0; k < match->count; k++)
 		write_item(iters, k, json);
 	plumb_json_end(json);
+	write_left_out(iters, json);
 	plumb_json_end(json);
 }

@@ -15,8 +15,8 @@
 
 int
 plumb_iters_steps_new(const struct plumb_profile *p, const struct plumb_iterations *found,
-                      const struct plumb_iteration_limits *limits, struct plumb_iters_steps *steps,
-                      struct plumb_error *error)
+                      const struct plumb_iteration_limits *limits, bool explains,
+                      struct plumb_iters_steps *steps, struct plumb_error *error)
 {
 	unsigned char *user =
 		plumb_user_code_frames(p, plumb_profile_environment(p, "run.user_code"), error);
@@ -33,6 +33,7 @@ plumb_iters_steps_new(const struct plumb_profile *p, const struct plumb_iteratio
 	if (!steps->user_of || !steps->tracks || !steps->moments || !steps->marked)
 		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
 	steps->count = found->count;
+	code = plumb_moments_share(p, steps->user_of, &steps->shared);
 	for (uint32_t t = 0; !code && t < found->count; t++) {
 		const struct plumb_iteration_track *track = &found->tracks[t];
 		struct plumb_iters_track *own = &steps->tracks[t];
@@ -40,7 +41,7 @@ plumb_iters_steps_new(const struct plumb_profile *p, const struct plumb_iteratio
 		if (!track->level_count)
 			continue;
 		steps->moments[t] = &own->moments;
-		code = plumb_moments_new(p, steps->user_of, track->device, track->process,
+		code = plumb_moments_new(&steps->shared, track->device, track->process,
 		                         &own->moments);
 		if (!code)
 			code = plumb_filled_find(&own->moments, &track->levels[0], limits,
@@ -56,6 +57,10 @@ plumb_iters_steps_new(const struct plumb_profile *p, const struct plumb_iteratio
 	}
 	if (!code)
 		code = plumb_ranks_match(p, found, steps->moments, steps->marked, &steps->match);
+	for (uint32_t t = 0; !explains && t < found->count; t++)
+		plumb_moments_finish(&steps->tracks[t].moments);
+	if (!explains)
+		plumb_moments_unshare(&steps->shared);
 	return code ? plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs")
 	            : 0;
 }
@@ -66,9 +71,12 @@ plumb_iters_steps_free(struct plumb_iters_steps *steps)
 	for (uint32_t t = 0; t < steps->count; t++) {
 		plumb_filled_free(&steps->tracks[t].filled);
 		free(steps->tracks[t].contended);
+		if (steps->marked)
+			plumb_marked_free(&steps->marked[t]);
 		if (steps->tracks[t].moments.profile)
 			plumb_moments_free(&steps->tracks[t].moments);
 	}
+	plumb_moments_unshare(&steps->shared);
 	plumb_rank_match_free(&steps->match);
 	free(steps->moments);
 	free(steps->marked);

@@ -19,7 +19,8 @@ struct plumb_iters_track {
 };
 
 struct plumb_iters_steps {
-	uint32_t *user_of;                /* by context */
+	uint32_t *user_of; /* by context */
+	struct plumb_moments_shared shared;
 	struct plumb_iters_track *tracks; /* by place in found->tracks */
 	struct plumb_moments **moments;   /* likewise: each of tracks' own, or NULL */
 	struct plumb_marked *marked;      /* likewise, of level 0 */
@@ -27,9 +28,10 @@ struct plumb_iters_steps {
 	struct plumb_rank_match match;
 };
 
-/* For plumb_iters_steps_free in any case. Errors: PLUMB_ESYSTEM, PLUMB_EBAD. */
+/* EXPLAINS: plumb_iters_explain may be called; else what only that asks is let go. For plumb_iters_steps_free in any
+ * case. Errors: PLUMB_ESYSTEM, PLUMB_EBAD. */
 int plumb_iters_steps_new(const struct plumb_profile *profile, const struct plumb_iterations *found,
-                          const struct plumb_iteration_limits *limits,
+                          const struct plumb_iteration_limits *limits, bool explains,
                           struct plumb_iters_steps *steps, struct plumb_error *error);
 void plumb_iters_steps_free(struct plumb_iters_steps *steps);
 
@@ -44,6 +46,11 @@ void plumb_iters_filled_item(const struct plumb_iters *iters, uint32_t t, uint32
 void plumb_iters_marked_print(const struct plumb_iters *iters, uint32_t t, FILE *out);
 void plumb_iters_contended_print(const struct plumb_iters *iters, uint32_t t, FILE *out);
 void plumb_iters_marked_json(const struct plumb_iters *iters, uint32_t t, struct plumb_json *json);
+
+/* The program's own number for iteration I of level 0 of found->tracks[T]; PLUMB_UNKNOWN. */
+int64_t plumb_iters_step(const struct plumb_iters *iters, uint32_t t, uint32_t i);
+/* Does it number any of them otherwise than they are counted here? */
+bool plumb_iters_steps_differ(const struct plumb_iters *iters, uint32_t t);
 
 /* Sets iteration NUMBER of level DEPTH against the others, on the track that is asked for, else the
  * first main track. Errors: PLUMB_EEMPTY (there is none such), PLUMB_ESYSTEM. */

@@ -27,6 +27,8 @@ write_item(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t,
 	const struct plumb_iteration *item = &iters->found->tracks[t].levels[depth].items[i];
 
 	plumb_json_object(json);
+	if (!depth)
+		plumb_json_key_quantity(json, "step", plumb_iters_step(iters, t, i));
 	plumb_json_key_quantity(json, "start_ns", item->start_ns);
 	plumb_json_key_quantity(json, "end_ns", item->end_ns);
 	plumb_json_key_quantity(json, "duration_ns", item->end_ns - item->start_ns);

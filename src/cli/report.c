@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "analyze/analyze.h"
-#include "analyze/path/path.h"
 #include "analyze/phase.h"
 #include "base/sort.h"
 #include "cli/cli.h"
@@ -610,8 +609,7 @@ make_findings(const struct plumb_invocation *invocation, struct plumb_profile *p
 
 	if ((plumb_options_flag(o, "findings") || plumb_options_flag(o, "json")) &&
 	    (wanted.thresholds || wanted.user_code || !profile->findings_count) &&
-	    profile->spans_count && profile->spans_count <= PLUMB_PATH_SPANS_MOST &&
-	    plumb_store_is_ours(invocation->operands[0])) {
+	    profile->spans_count && plumb_store_is_ours(invocation->operands[0])) {
 		/* The critical path wants what threads did, too; another tool's trace came whole. */
 		plumb_profile_free(profile);
 		*profile = (struct plumb_profile){ 0 };

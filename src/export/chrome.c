@@ -309,7 +309,9 @@ next_step(struct chrome *c, uint32_t track)
 			const struct plumb_environment_row *row = &c->profile->environment[i];
 			const char *key = plumb_text(c->profile, row->key);
 			const char *value = plumb_text(c->profile, row->value);
-			if (key && value && !strcmp(key, "profiler.steps"))
+			uint32_t process = c->profile->tracks[track].process;
+			if (key && value && !strcmp(key, PLUMB_PROFILER_STEPS) &&
+			    (row->process == process || (row->process == PLUMB_NONE && !*c->steps)))
 				c->steps = value;
 		}
 		c->steps_track = track;

@@ -75,6 +75,7 @@ struct arguments {
 	int64_t correlation, device, stream, context, bytes, process;
 	int64_t awaited, recorded; /* of a synchronisation */
 	struct plumb_slice collective;
+	struct plumb_kineto_group group;
 	struct plumb_import_inputs inputs; /* of an operator */
 	struct plumb_trace_launch launch;
 	bool launched;
@@ -95,7 +96,8 @@ struct reader {
 	struct plumb_kineto_devices devices;
 	int64_t counts[16]; /* by enum category, of what is not taken */
 	PLUMB_VEC(struct flow_end) flows;
-	char steps[400];
+	struct plumb_kineto_steps steps;
+	struct plumb_kineto_comms comms;
 };
 
 /* ---- arguments ---- */
@@ -130,6 +132,7 @@ begin(struct plumb_chrome *chrome)
 		.process = PLUMB_UNKNOWN,
 		.awaited = -1,
 		.recorded = -1,
+		.group = PLUMB_KINETO_NO_GROUP,
 		.launch = plumb_trace_no_launch,
 	};
 }
@@ -230,6 +233,13 @@ argument(struct plumb_chrome *chrome, struct plumb_slice key,
 			event->launched |= plumb_pull_integer(pull, &launch->shared);
 			return;
 		}
+		break;
+	case 'E':
+	case 'G':
+	case 'P':
+	case 'S':
+		if (plumb_kineto_group_key(pull, key, &event->group))
+			return;
 		break;
 	case 'w':
 		if (plumb_kineto_sync_key(pull, key, &event->awaited, &event->recorded))
@@ -332,22 +342,6 @@ python_frame(struct reader *reader, struct plumb_slice name)
 	return plumb_trace_frame(reader->trace, PLUMB_FRAME_PYTHON, name);
 }
 
-/* "ProfilerStep#12": all steps are one context; their numbers are a fact about the run. */
-static uint32_t
-annotation_frame(struct reader *reader, struct plumb_slice name)
-{
-	static const char step[] = "ProfilerStep#";
-	if (!plumb_slice_begins(name, step) || name.bytes > sizeof step + 18)
-		return plumb_trace_frame(reader->trace, PLUMB_FRAME_RANGE, name);
-	size_t used = strlen(reader->steps);
-	if (used + name.bytes < sizeof reader->steps)
-		snprintf(reader->steps + used, sizeof reader->steps - used, "%s%.*s",
-		         used ? " " : "", (int)(name.bytes - (sizeof step - 1)),
-		         name.at + sizeof step - 1);
-	name.bytes = sizeof step - 2;
-	return plumb_trace_frame(reader->trace, PLUMB_FRAME_RANGE, name);
-}
-
 /* ORDINAL of the process with the number PID (PLUMB_UNKNOWN: the first). */
 static uint32_t
 device_of(struct reader *reader, int64_t pid, uint32_t process, int64_t ordinal)
@@ -395,6 +389,10 @@ take_work(struct reader *reader, enum category category, const struct plumb_chro
 		work.frame = plumb_trace_frame(trace, PLUMB_FRAME_KERNEL, event->name);
 		if (arguments->collective.at)
 			work.collective = plumb_import_collective(trace, arguments->collective);
+		if (arguments->collective.at ||
+		    memmem(event->name.at, event->name.bytes, "nccl", 4))
+			work.group =
+				plumb_kineto_group(trace, &reader->comms, &arguments->group, true);
 	} else {
 		work.frame = plumb_import_copy(trace, event->name);
 	}
@@ -414,12 +412,14 @@ take_host(struct reader *reader, enum category category, const struct plumb_chro
 	if (category == PYTHON)
 		frame = python_frame(reader, name);
 	else if (category == ANNOTATION)
-		frame = annotation_frame(reader, name);
+		frame = plumb_kineto_annotation(trace, &reader->steps, name);
 	else if (category == NATIVE)
 		frame = plumb_trace_frame(trace, PLUMB_FRAME_NATIVE, name);
 	else
 		frame = plumb_trace_frame(
 			trace, category == CALL ? PLUMB_FRAME_GPU_API : PLUMB_FRAME_OPERATOR, name);
+	if (category == OPERATOR && plumb_slice_is(name, "record_param_comms"))
+		plumb_kineto_group(trace, &reader->comms, &reader->arguments.group, false);
 	if (category == OPERATOR && reader->arguments.inputs.types.at) {
 		plumb_trace_shaped(trace, thread_of(reader, event), frame, event->start, end,
 		                   plumb_import_shapes(trace, &reader->arguments.inputs));
@@ -459,10 +459,15 @@ take(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 		plumb_trace_count(reader->trace, PLUMB_FATE_BACKWARDS, NULL, 1);
 	else if (category == SYNC)
 		plumb_kineto_sync(reader->trace, event,
-		                  &(struct plumb_trace_sync){ reader->process, a->device,
-		                                              a->context, a->stream, a->awaited,
-		                                              positive(a->correlation),
-		                                              positive(a->recorded) });
+		                  &(struct plumb_trace_sync){
+					  .process = reader->process,
+					  .ordinal = a->device,
+					  .gpu_context = a->context,
+					  .stream = a->stream,
+					  .awaited = a->awaited,
+					  .call = positive(a->correlation),
+					  .after = positive(a->recorded),
+				  });
 	else if (category == KERNEL || category == COPY || category == SET)
 		take_work(reader, category, event);
 	else
@@ -493,56 +498,14 @@ read_distributed(struct plumb_pull *pull, int64_t *rank, char backend[32])
 	}
 }
 
-struct more_bytes {
-	int64_t process, device, copied, set;
-};
-
-/* {"version": …, "bytes": [{"process": 1, "device": 0, "copied": 7, "set": 0}]}: what plumb's own exports say
- * of copies in total. At most ROOM of them. */
-static uint32_t
-read_own(struct plumb_pull *pull, struct more_bytes *bytes, uint32_t room)
-{
-	struct plumb_slice key;
-	uint32_t count = 0;
-	bool object = plumb_pull_enter(pull, '{');
-	if (!object)
-		plumb_pull_skip(pull);
-	while (object && plumb_pull_member(pull, &key)) {
-		if (!plumb_slice_is(key, "bytes") || !plumb_pull_enter(pull, '[')) {
-			plumb_pull_skip(pull);
-			continue;
-		}
-		while (plumb_pull_item(pull)) {
-			struct more_bytes row = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, 0, 0 };
-			bool inner = plumb_pull_enter(pull, '{');
-			if (!inner)
-				plumb_pull_skip(pull);
-			while (inner && plumb_pull_member(pull, &key))
-				if (plumb_slice_is(key, "process"))
-					plumb_pull_integer(pull, &row.process);
-				else if (plumb_slice_is(key, "device"))
-					plumb_pull_integer(pull, &row.device);
-				else if (plumb_slice_is(key, "copied"))
-					plumb_pull_integer(pull, &row.copied);
-				else if (plumb_slice_is(key, "set"))
-					plumb_pull_integer(pull, &row.set);
-				else
-					plumb_pull_skip(pull);
-			if (count < room)
-				bytes[count++] = row;
-		}
-	}
-	return count;
-}
-
 static void
 take_own(struct reader *reader)
 {
 	struct plumb_pull *pull = &reader->chrome.pull;
-	struct more_bytes bytes[PLUMB_KINETO_DEVICES_MAX];
+	struct plumb_kineto_bytes bytes[PLUMB_KINETO_DEVICES_MAX];
 	uint32_t count = 0;
 	PLUMB_PULL_WHOLE(pull)
-	count = read_own(pull, bytes, PLUMB_KINETO_DEVICES_MAX);
+	count = plumb_kineto_own(pull, bytes, PLUMB_KINETO_DEVICES_MAX);
 	for (uint32_t i = 0; i < count && !plumb_pull_failed(pull); i++) {
 		if (bytes[i].process == PLUMB_UNKNOWN || bytes[i].device == PLUMB_UNKNOWN)
 			continue;
@@ -628,16 +591,17 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 	int code = plumb_chrome_read(&reader->chrome, file, error);
 	if (!code) {
 		link_flows(reader);
+		plumb_kineto_comms_join(trace, &reader->comms);
 		plumb_kineto_devices_describe(&reader->devices, trace);
 		plumb_chrome_give_names(&reader->chrome);
 		plumb_trace_count(trace, PLUMB_FATE_REPEATED, "gpu_user_annotation",
 		                  reader->counts[REPEATED]);
-		plumb_trace_environment(trace, "profiler.steps",
-		                        (struct plumb_slice){ *reader->steps ? reader->steps : NULL,
-		                                              strlen(reader->steps) });
+		plumb_kineto_steps_tell(trace, &reader->steps, reader->process);
 	}
 	plumb_chrome_free(&reader->chrome);
 	plumb_vec_free(&reader->flows);
+	plumb_vec_free(&reader->steps);
+	plumb_vec_free(&reader->comms.items);
 	free(reader);
 	return code;
 }

@@ -1,11 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PyTorch's profiler: kineto.c reads the file, kineto_devices.c what it says of GPUs, kineto_sync.c its
- * synchronisation. Private to the three. */
+/* PyTorch's profiler: kineto.c reads the file, kineto_devices.c what it says of GPUs, kineto_sync.c its synchronisation,
+ * kineto_steps.c the numbers of its steps, kineto_comms.c the groups of collectives, kineto_own.c what plumb adds.
+ * Private to these. */
 #ifndef PLUMB_IMPORT_KINETO_H
 #define PLUMB_IMPORT_KINETO_H
 
+#include "base/vec.h"
 #include "import/chrome_event.h"
 
+/* Arguments of a collective operation: of its kernels, and of record_param_comms, the operator that launches them. */
+struct plumb_kineto_group {
+	struct plumb_slice name, ranks;
+	int64_t size, sequence;
+	int64_t external; /* both have it of the operator */
+};
+#define PLUMB_KINETO_NO_GROUP                                                                      \
+	((struct plumb_kineto_group){ { 0 }, { 0 }, PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN })
+/* Is KEY, an argument's, one of theirs? Then its value is read. */
+bool plumb_kineto_group_key(struct plumb_pull *pull, struct plumb_slice key,
+                            struct plumb_kineto_group *group);
+
+/* By external id: what operators say, and numbers of kernels' groups that may want it. Zero it to start. */
+struct plumb_kineto_comm {
+	int64_t external;
+	struct plumb_trace_group group;
+	uint32_t number; /* of the kernel's group; 0: an operator */
+};
+struct plumb_kineto_comms {
+	PLUMB_VEC(struct plumb_kineto_comm) items;
+};
+/* KERNEL: it is a kernel's; then the number of its group, for its work. */
+uint32_t plumb_kineto_group(struct plumb_trace *trace, struct plumb_kineto_comms *comms,
+                            const struct plumb_kineto_group *group, bool kernel);
+/* The file is read: kernels get what they do not say themselves. Frees COMMS. */
+void plumb_kineto_comms_join(struct plumb_trace *trace, struct plumb_kineto_comms *comms);
+
+/* Numbers of ProfilerStep; zero it to start, and plumb_vec_free it. */
+struct plumb_kineto_steps {
+	int64_t *items;
+	uint32_t count, capacity;
+};
+/* The frame of an annotation. "ProfilerStep#12": all steps are one context; their numbers go into STEPS. */
+uint32_t plumb_kineto_annotation(struct plumb_trace *trace, struct plumb_kineto_steps *steps,
+                                 struct plumb_slice name);
+/* They become a fact about PROCESS. */
+void plumb_kineto_steps_tell(struct plumb_trace *trace, struct plumb_kineto_steps *steps,
+                             uint32_t process);
 #define PLUMB_KINETO_DEVICES_MAX 64
 
 struct plumb_kineto_device {
@@ -37,5 +77,14 @@ bool plumb_kineto_sync_key(struct plumb_pull *pull, struct plumb_slice key, int6
  * AWAITED, -1 where the event's is not known. */
 void plumb_kineto_sync(struct plumb_trace *trace, const struct plumb_chrome_event *event,
                        const struct plumb_trace_sync *sync);
+
+/* What a device copied and set in all. */
+struct plumb_kineto_bytes {
+	int64_t process, device, copied, set;
+};
+
+/* {"version": …, "bytes": [{"process": 1, "device": 0, "copied": 7, "set": 0}]}: what plumb's own exports say
+ * of copies in total. At most ROOM of them. */
+uint32_t plumb_kineto_own(struct plumb_pull *pull, struct plumb_kineto_bytes *bytes, uint32_t room);
 
 #endif

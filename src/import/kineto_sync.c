@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kineto's synchronisation events: who waited for what, and how long. */
 #include "import/kineto.h"
+#include "import/sync.h"
 
 bool
 plumb_kineto_sync_key(struct plumb_pull *pull, struct plumb_slice key, int64_t *awaited,
@@ -22,24 +23,28 @@ plumb_kineto_sync(struct plumb_trace *trace, const struct plumb_chrome_event *ev
 {
 	struct plumb_trace_sync sync = *arguments;
 	int64_t end = plumb_chrome_end(event);
-	bool streams = plumb_slice_is(event->name, "Stream Wait Event"), known = true;
+	static const struct {
+		const char *name;
+		enum plumb_sync_kind kind;
+	} kinds[] = {
+		{ "Event Sync", PLUMB_SYNC_EVENT },
+		{ "Stream Wait Event", PLUMB_SYNC_STREAM_WAITS },
+		{ "Stream Sync", PLUMB_SYNC_STREAM },
+		{ "Context Sync", PLUMB_SYNC_CONTEXT },
+	};
+	int64_t kind = 0;
 
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		if (plumb_slice_is(event->name, kinds[i].name))
+			kind = kinds[i].kind;
 	if (sync.ordinal == PLUMB_UNKNOWN)
 		sync.ordinal = event->pid;
-	if (plumb_slice_is(event->name, "Context Sync"))
-		sync.awaited = PLUMB_UNKNOWN;
-	else if (plumb_slice_is(event->name, "Stream Sync"))
-		sync.awaited = arguments->stream;
-	else
-		known = (streams || plumb_slice_is(event->name, "Event Sync")) && sync.after &&
-		        sync.awaited >= 0;
-	if (!streams)
-		sync.stream = PLUMB_UNKNOWN;
-	if (!known || end == PLUMB_UNKNOWN || end < event->start ||
-	    (streams && sync.stream == PLUMB_UNKNOWN)) {
+	sync.awaited_ordinal = sync.ordinal;
+	sync.awaited_context = sync.gpu_context;
+	if (end == PLUMB_UNKNOWN || end < event->start || !plumb_import_sync(trace, kind, &sync)) {
 		plumb_trace_count_slice(trace, PLUMB_FATE_UNUSED, event->category, 1);
 		return;
 	}
-	plumb_trace_wait(trace, sync.process, sync.call, streams ? 0 : end - event->start);
-	plumb_trace_sync(trace, &sync);
+	plumb_trace_wait(trace, sync.process, sync.call,
+	                 kind == PLUMB_SYNC_STREAM_WAITS ? 0 : end - event->start);
 }

@@ -626,59 +626,10 @@ read_owners(struct reader *reader)
 	plumb_rows_close(&rows);
 }
 
-enum {
-	WAIT_START,
-	WAIT_END,
-	WAIT_TYPE,
-	WAIT_CORRELATION,
-	WAIT_PROCESS,
-	WAIT_DEVICE,
-	WAIT_CONTEXT,
-	WAIT_STREAM,
-};
-
-/* Who waited for what. Which event a stream or the host waits for stands in no file seen so far. */
-static void
-take_sync(struct reader *reader, const struct plumb_rows *rows, int64_t type, uint32_t process,
-          uint64_t correlation)
+static uint32_t
+process_for_wait(void *own, int64_t global)
 {
-	enum { STREAM_SYNC = 3, CONTEXT_SYNC = 4 };
-	struct plumb_trace_sync sync = {
-		.process = process,
-		.ordinal = plumb_rows_integer(rows, WAIT_DEVICE),
-		.gpu_context = plumb_rows_integer(rows, WAIT_CONTEXT),
-		.stream = PLUMB_UNKNOWN,
-		.awaited =
-			type == STREAM_SYNC ? plumb_rows_integer(rows, WAIT_STREAM) : PLUMB_UNKNOWN,
-		.call = correlation,
-	};
-	if (correlation && (type == STREAM_SYNC || type == CONTEXT_SYNC))
-		plumb_trace_sync(reader->trace, &sync);
-}
-
-static void
-read_waits(struct reader *reader)
-{
-	enum { STREAM_WAITS = 2 };
-	struct plumb_rows rows;
-	plumb_rows_open(&rows, &reader->sqlite, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-	                COLUMNS("start", "end", "syncType", "correlationId", "globalPid",
-	                        "deviceId", "contextId", "streamId"));
-	while (plumb_rows_next(&rows)) {
-		int64_t start = plumb_rows_integer(&rows, WAIT_START);
-		int64_t end = plumb_rows_integer(&rows, WAIT_END), length;
-		int64_t global = plumb_rows_integer(&rows, WAIT_PROCESS);
-		int64_t number = plumb_rows_integer(&rows, WAIT_CORRELATION);
-		int64_t type = plumb_rows_integer(&rows, WAIT_TYPE);
-		uint32_t process = process_of(reader, global);
-		uint64_t correlation = global != PLUMB_UNKNOWN && number > 0 ? (uint64_t)number : 0;
-		if (type == STREAM_WAITS || start == PLUMB_UNKNOWN || end < start ||
-		    __builtin_sub_overflow(end, start, &length))
-			length = 0;
-		plumb_trace_wait(reader->trace, process, correlation, length);
-		take_sync(reader, &rows, type, process, correlation);
-	}
-	plumb_rows_close(&rows);
+	return process_of(own, global);
 }
 
 static uint32_t
@@ -711,7 +662,7 @@ read_all(struct reader *reader)
 	read_kernels(reader);
 	read_copies(reader);
 	read_sets(reader);
-	read_waits(reader);
+	plumb_nsys_waits(&reader->sqlite, reader->trace, process_for_wait, reader);
 	plumb_nsys_samples(&reader->sqlite, reader->trace, &reader->texts, known_thread, reader);
 	read_owners(reader);
 	plumb_sqlite_count_unused(
@@ -719,7 +670,8 @@ read_all(struct reader *reader)
 		COLUMNS("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER", "CUDNN_EVENTS",
 	                "CUBLAS_EVENTS", "NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_KERNEL",
 	                "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET",
-	                "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "COMPOSITE_EVENTS"));
+	                "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
+	                "COMPOSITE_EVENTS"));
 }
 
 static int

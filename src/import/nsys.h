@@ -4,6 +4,11 @@
 #define PLUMB_IMPORT_NSYS_H
 
 #include "import/sqlite.h"
+#include "import/trace.h"
+
+/* Synchronisation; PROCESS_OF a globalPid. */
+void plumb_nsys_waits(struct plumb_sqlite *sqlite, struct plumb_trace *trace,
+                      uint32_t (*process_of)(void *reader, int64_t global), void *reader);
 
 /*
  * Samples of CPU time (COMPOSITE_EVENTS with SAMPLING_CALLCHAINS) of threads that PROCESSES knows: it gives the

@@ -56,6 +56,7 @@ forget_file(struct plumb_trace *trace)
 	plumb_map_free(&trace->call_map);
 	plumb_vec_free(&trace->pauses);
 	plumb_vec_free(&trace->syncs);
+	plumb_vec_free(&trace->groups);
 	plumb_trace_forget_readings(trace);
 }
 
@@ -463,12 +464,31 @@ plumb_trace_work(struct plumb_trace *trace, const struct plumb_trace_work *work)
 		.bytes = work->bytes,
 		.launch = work->launch ? launch_of(trace, work->launch) : PLUMB_NONE,
 		.collective = work->collective,
+		.group = work->group,
 		.placed = work->placed,
 		.whole = work->whole && work->placed != PLUMB_NONE,
 		.here = work->here,
 	};
 	memcpy(item->inner, work->inner, sizeof item->inner);
 	return 0;
+}
+
+uint32_t
+plumb_trace_group(struct plumb_trace *trace, const struct plumb_trace_group *group)
+{
+	struct plumb_trace_group *added = plumb_vec_add(&trace->groups);
+	if (!added) {
+		plumb_trace_no_memory(trace);
+		return 0;
+	}
+	*added = *group;
+	return trace->groups.count;
+}
+
+struct plumb_trace_group *
+plumb_trace_get_group(struct plumb_trace *trace, uint32_t number)
+{
+	return number && number <= trace->groups.count ? &trace->groups.items[number - 1] : NULL;
 }
 
 int

@@ -90,6 +90,16 @@ struct plumb_trace_launch {
 };
 extern const struct plumb_trace_launch plumb_trace_no_launch; /* all unknown */
 
+/* What the file says of a collective operation (model/profile.h): strings or PLUMB_NONE, PLUMB_UNKNOWN. */
+struct plumb_trace_group {
+	uint32_t name, ranks;
+	int64_t size, sequence;
+};
+/* Its number, for a work; what it says may change until the file ends. 0: memory is out. */
+uint32_t plumb_trace_group(struct plumb_trace *trace, const struct plumb_trace_group *group);
+/* Valid until the next one is made; NULL for 0. */
+struct plumb_trace_group *plumb_trace_get_group(struct plumb_trace *trace, uint32_t number);
+
 /* GPU work on a stream: a frame of kind kernel, copy or set. BYTES: of a copy or set, PLUMB_UNKNOWN where the
  * file does not say; LAUNCH: of a kernel, may be NULL. PLACED: the context it hangs under when that is known
  * without a correlation (CORRELATION is then only kept), else PLUMB_NONE. */
@@ -102,6 +112,7 @@ struct plumb_trace_work {
 	const struct plumb_trace_launch *launch;
 	uint32_t
 		collective; /* string: "AllReduce"; PLUMB_NONE: told by the kernel's name, if it is one */
+	uint32_t group; /* of plumb_trace_group; 0 none */
 	uint32_t placed;
 	bool whole; /* PLACED is the work's own context, its frame included */
 	bool here;  /* its launch is one of the track's process, for certain */
@@ -118,12 +129,13 @@ int plumb_trace_bytes(struct plumb_trace *trace, const struct plumb_value *bytes
  * waited. Calls that wait by their name (cudaStreamSynchronize) have their own duration instead. */
 int plumb_trace_wait(struct plumb_trace *trace, uint32_t process, uint64_t correlation, int64_t ns);
 /* Who waited for what (model/profile.h), by the file's own numbers: in the call CALL of PROCESS, its thread, or
- * where STREAM is not PLUMB_UNKNOWN that stream, waited for the stream AWAITED of the device ORDINAL;
- * PLUMB_UNKNOWN: for all of its streams. AFTER: the call that recorded the event, 0 none. Counts nothing:
+ * where STREAM is not PLUMB_UNKNOWN that stream of the device ORDINAL, waited for the stream AWAITED of its device and
+ * context; PLUMB_UNKNOWN: for all streams of ORDINAL. AFTER: the call that recorded the event, 0 none. Counts nothing:
  * plumb_trace_wait does. */
 struct plumb_trace_sync {
 	uint32_t process;
 	int64_t ordinal, gpu_context, stream, awaited;
+	int64_t awaited_ordinal, awaited_context;
 	uint64_t call, after;
 };
 int plumb_trace_sync(struct plumb_trace *trace, const struct plumb_trace_sync *sync);

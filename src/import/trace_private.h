@@ -39,7 +39,7 @@ struct plumb_trace_item { /* GPU work; span.context is the frame until it is pla
 	struct plumb_span span;
 	int64_t bytes;
 	uint32_t launch; /* in `launches`, or PLUMB_NONE */
-	uint32_t collective, placed;
+	uint32_t collective, placed, group;
 	uint32_t inner[PLUMB_TRACE_INNER];
 	bool whole; /* `placed` is its own context */
 	bool here;  /* the launch is of the same process */
@@ -118,6 +118,7 @@ struct plumb_trace {
 	struct plumb_map call_map;
 	PLUMB_VEC(struct plumb_trace_pause) pauses;
 	PLUMB_VEC(struct plumb_trace_sync) syncs;
+	PLUMB_VEC(struct plumb_trace_group) groups; /* number 1 is the first */
 	struct plumb_trace_readings readings;
 	/* Of all files. */
 	PLUMB_VEC(struct plumb_trace_busy) busy;

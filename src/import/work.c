@@ -167,6 +167,25 @@ move_to(struct plumb_trace *trace, struct plumb_trace_item *item, uint32_t proce
 	return 0;
 }
 
+/* What the file says of it as a collective. */
+static int
+group_of(struct plumb_trace *trace, const struct plumb_trace_item *item)
+{
+	const struct plumb_trace_group *group = plumb_trace_get_group(trace, item->group);
+	if (!group || (group->name == PLUMB_NONE && group->ranks == PLUMB_NONE))
+		return 0;
+	struct plumb_collective row = {
+		.track = item->span.track,
+		.group = group->name,
+		.ranks = group->ranks,
+		.start_ns = item->span.start_ns,
+		.size = group->size,
+		.sequence = group->sequence,
+	};
+	return plumb_builder_collective(trace->builder, &row) < 0 ? plumb_trace_no_memory(trace)
+	                                                          : 0;
+}
+
 static int
 place_work(struct plumb_trace *trace, struct plumb_trace_item *item)
 {
@@ -206,7 +225,8 @@ place_work(struct plumb_trace *trace, struct plumb_trace_item *item)
 			    : plumb_builder_context(builder, parent, item->span.context, 0);
 	if (item->span.context == PLUMB_NONE)
 		return plumb_trace_no_memory(trace);
-	return work_values(trace, item, kind) | plumb_trace_add_span(trace, &item->span);
+	return work_values(trace, item, kind) | group_of(trace, item) |
+	       plumb_trace_add_span(trace, &item->span);
 }
 
 /* Calls that started something are launches; one that started several is a graph's. */
@@ -264,9 +284,10 @@ place_syncs(struct plumb_trace *trace)
 			                : plumb_trace_has_stream(trace, process, s->ordinal,
 			                                         s->gpu_context, s->stream),
 			.awaited = all ? PLUMB_NONE
-			               : plumb_trace_has_stream(trace, process, s->ordinal,
-			                                        s->gpu_context, s->awaited),
-			.device = plumb_trace_has_device(trace, process, s->ordinal),
+			               : plumb_trace_has_stream(trace, process, s->awaited_ordinal,
+			                                        s->awaited_context, s->awaited),
+			.device = plumb_trace_has_device(trace, process,
+			                                 all ? s->ordinal : s->awaited_ordinal),
 			.call = s->call,
 			.after = s->after,
 		};

@@ -89,6 +89,7 @@ plumb_builder_free(struct plumb_builder *builder)
 	plumb_vec_free(&builder->device_processes);
 	plumb_vec_free(&builder->spans);
 	plumb_vec_free(&builder->waits);
+	plumb_vec_free(&builder->collectives);
 	plumb_vec_free(&builder->cpu_samples);
 	plumb_map_free(&builder->frame_map);
 	plumb_map_free(&builder->context_map);
@@ -628,6 +629,19 @@ plumb_builder_wait(struct plumb_builder *builder, const struct plumb_wait *wait)
 	if (!added)
 		return out_of_memory(builder);
 	*added = *wait;
+	return PLUMB_OK;
+}
+
+int
+plumb_builder_collective(struct plumb_builder *builder, const struct plumb_collective *row)
+{
+	if (row->track >= builder->tracks.count || !is_string(builder, row->group) ||
+	    !is_string(builder, row->ranks))
+		return bad_row(builder, "a collective has an unknown track or text");
+	struct plumb_collective *added = plumb_vec_add(&builder->collectives);
+	if (!added)
+		return out_of_memory(builder);
+	*added = *row;
 	return PLUMB_OK;
 }
 

@@ -80,6 +80,7 @@ int plumb_builder_work(struct plumb_builder *builder, const struct plumb_work_it
 #define PLUMB_SPANS_MAX (UINT32_C(1) << 26)
 int plumb_builder_span(struct plumb_builder *builder, const struct plumb_span *span);
 int plumb_builder_wait(struct plumb_builder *builder, const struct plumb_wait *wait);
+int plumb_builder_collective(struct plumb_builder *builder, const struct plumb_collective *row);
 /* Likewise at most PLUMB_CPU_SAMPLES_MAX. */
 #define PLUMB_CPU_SAMPLES_MAX (UINT32_C(1) << 24)
 int plumb_builder_cpu_sample(struct plumb_builder *builder, const struct plumb_cpu_sample *sample);

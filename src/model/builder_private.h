@@ -37,6 +37,7 @@ struct plumb_builder {
 	PLUMB_VEC(struct plumb_memory) memory;
 	PLUMB_VEC(struct plumb_span) spans;
 	PLUMB_VEC(struct plumb_wait) waits;
+	PLUMB_VEC(struct plumb_collective) collectives;
 	PLUMB_VEC(struct plumb_cpu_sample) cpu_samples;
 	struct plumb_map frame_map, context_map, value_map, variant_map, origin_map, ledger_map,
 		environment_map, code_map;

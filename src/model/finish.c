@@ -227,13 +227,7 @@ cpu_sample_key(const void *row, int which, const void *data)
 }
 
 #define ORDER(vec, key, keys)                                                                      \
-	({                                                                                         \
-		void *rows_ = (vec).items;                                                         \
-		int code_ = plumb_sort_rows(&rows_, (vec).count, sizeof *(vec).items, key, keys,   \
-		                            NULL);                                                 \
-		(vec).items = rows_;                                                               \
-		code_;                                                                             \
-	})
+	plumb_sort_rows((vec).items, (vec).count, sizeof *(vec).items, key, keys, NULL)
 
 static int
 order_all(struct plumb_builder *builder)
@@ -244,7 +238,7 @@ order_all(struct plumb_builder *builder)
 	if (!code)
 		code = ORDER(builder->origins, origin_key, 2);
 	if (!code)
-		code = plumb_order_work(&builder->work.items, builder->work.count,
+		code = plumb_order_work(builder->work.items, builder->work.count,
 		                        builder->tracks.items);
 	if (!code)
 		code = ORDER(builder->series, series_key, 2);
@@ -338,6 +332,7 @@ plumb_builder_finish(struct plumb_builder *builder, struct plumb_profile *profil
 	MOVE(memory);
 	MOVE(spans);
 	MOVE(waits);
+	MOVE(collectives);
 	MOVE(cpu_samples);
 	profile->run = builder->run;
 	struct plumb_pool *pool;

@@ -68,7 +68,6 @@ int
 plumb_launches_find(const struct plumb_profile *p, uint32_t process,
                     struct plumb_launches *launches)
 {
-	void *rows;
 	int code;
 
 	for (uint32_t t = 0; t < p->tracks_count; t++)
@@ -76,10 +75,8 @@ plumb_launches_find(const struct plumb_profile *p, uint32_t process,
 		    (process == PLUMB_NONE || p->tracks[t].process == process) &&
 		    !add_track(p, t, launches))
 			return PLUMB_ESYSTEM;
-	rows = launches->items;
-	code = plumb_sort_rows(&rows, launches->count, sizeof *launches->items, launch_key, 2,
-	                       NULL);
-	launches->items = rows;
+	code = plumb_sort_rows(launches->items, launches->count, sizeof *launches->items,
+	                       launch_key, 2, NULL);
 	if (!code)
 		order_equal(launches);
 	return code;

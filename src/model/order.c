@@ -22,12 +22,9 @@ work_key(const void *row, int which, const void *data)
 }
 
 int
-plumb_order_work(struct plumb_work_item **work, uint32_t count, const struct plumb_track *tracks)
+plumb_order_work(struct plumb_work_item *work, uint32_t count, const struct plumb_track *tracks)
 {
-	void *rows = *work;
-	int code = plumb_sort_rows(&rows, count, sizeof **work, work_key, 4, tracks);
-	*work = rows;
-	return code;
+	return plumb_sort_rows(work, count, sizeof *work, work_key, 4, tracks);
 }
 
 static bool

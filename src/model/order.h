@@ -9,9 +9,9 @@
 
 #include "model/profile.h"
 
-/* *WORK is malloced and may move. 0, or PLUMB_ESYSTEM when memory is out. */
+/* 0, or PLUMB_ESYSTEM when memory is out. */
 int
-plumb_order_work(struct plumb_work_item **work, uint32_t count, const struct plumb_track *tracks);
+plumb_order_work(struct plumb_work_item *work, uint32_t count, const struct plumb_track *tracks);
 /* In place, and with little room beside where they are almost in order, as a trace's are. */
 int plumb_order_spans(struct plumb_span *spans, uint32_t count);
 

@@ -33,6 +33,7 @@ plumb_profile_free(struct plumb_profile *profile)
 	free(profile->memory);
 	free(profile->device_processes);
 	free(profile->waits);
+	free(profile->collectives);
 	free(profile->cpu_samples);
 	free(profile->spans);
 	plumb_pool_free(profile->storage);

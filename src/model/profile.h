@@ -155,6 +155,9 @@ struct plumb_ledger_row {
 	int64_t count;
 };
 
+/* The numbers of a process' ProfilerStep ranges, as the importers that cut them off keep them: "2 3 4", "2..4". */
+#define PLUMB_PROFILER_STEPS "profiler.steps"
+
 struct plumb_environment_row {
 	uint32_t process; /* PLUMB_NONE: the run */
 	uint32_t key, value;
@@ -238,6 +241,15 @@ struct plumb_wait {
 	uint64_t call, after;
 };
 
+/* What the recording says of a collective operation: the span of the stream TRACK that begins at START_NS. GROUP
+ * and RANKS are the process group's name and its ranks, as the framework writes them ("[0, 1]"): the same on each of
+ * them. SEQUENCE numbers the group's operations, alike on all of its ranks. */
+struct plumb_collective {
+	uint32_t track, group, ranks; /* strings or PLUMB_NONE */
+	int64_t start_ns;
+	int64_t size, sequence; /* ranks in the group; PLUMB_UNKNOWN */
+};
+
 /* The run as a whole. */
 struct plumb_run {
 	uint32_t command; /* string */
@@ -274,6 +286,7 @@ struct plumb_profile {
 	PLUMB_COLUMN(struct plumb_memory, memory); /* one for each track of the kind */
 	PLUMB_COLUMN(struct plumb_span, spans);    /* by track, start, the longer first */
 	PLUMB_COLUMN(struct plumb_wait, waits);
+	PLUMB_COLUMN(struct plumb_collective, collectives);
 	PLUMB_COLUMN(struct plumb_cpu_sample, cpu_samples); /* by track, then time */
 	struct plumb_run run;
 	void *storage; /* what the strings lie in; private to model/ */

@@ -396,6 +396,13 @@ take_times(struct joining *j)
 		wait.device = TO(j, devices, wait.device);
 		plumb_builder_wait(j->builder, &wait);
 	}
+	for (uint32_t i = 0; i < from->collectives_count; i++) {
+		struct plumb_collective row = from->collectives[i];
+		row.track = TO(j, tracks, row.track);
+		row.group = TO(j, strings, row.group);
+		row.ranks = TO(j, strings, row.ranks);
+		plumb_builder_collective(j->builder, &row);
+	}
 	take_cpu_samples(j);
 	if (lost)
 		plumb_builder_ledger(

@@ -344,10 +344,11 @@ read_table(struct reader *reader, const struct plumb_table *table)
 	reader->row = 0;
 	if (table->since > reader->schema)
 		return PLUMB_OK;
-	if (table == &plumb_store_schema[PLUMB_TABLE_CPU_SAMPLES]) {
+	bool samples = table == &plumb_store_schema[PLUMB_TABLE_CPU_SAMPLES];
+	if (samples || table == &plumb_store_schema[PLUMB_TABLE_COLLECTIVES]) {
 		/* Schema 3 had none at first. Sums have no moments. */
 		bool there = false;
-		int asked = reader->part == TOTALS ? PLUMB_OK : has_table(reader, &there);
+		int asked = samples && reader->part == TOTALS ? PLUMB_OK : has_table(reader, &there);
 		if (asked || !there)
 			return asked;
 	}
@@ -671,7 +672,7 @@ read_spans(struct reader *reader)
 	sqlite3_finalize(select);
 	plumb_chunk_coder_free(coder);
 	free(spare);
-	if (!code && (plumb_order_work(&profile->work, profile->work_count, profile->tracks) ||
+	if (!code && (plumb_order_work(profile->work, profile->work_count, profile->tracks) ||
 	              plumb_order_spans(profile->spans, profile->spans_count)))
 		code = no_memory(reader);
 	return code;

@@ -300,6 +300,17 @@ static const struct plumb_column wait_columns[] = {
 };
 #undef ROW
 
+#define ROW struct plumb_collective
+static const struct plumb_column collective_columns[] = {
+	ID("track", track, TRACKS),
+	CELL("start_ns", NUMBER, start_ns),
+	CELL("group_name", TEXT, group),
+	CELL("ranks", TEXT, ranks),
+	CELL("size", INT, size),
+	CELL("sequence", INT, sequence),
+};
+#undef ROW
+
 #define ROW struct plumb_cpu_sample
 static const struct plumb_column cpu_sample_columns[] = {
 	ID("track", track, TRACKS),
@@ -342,6 +353,8 @@ const struct plumb_table plumb_store_schema[PLUMB_TABLES] = {
 	TABLE_SINCE(DEVICE_PROCESSES, "device_processes", device_process_columns,
 	            struct plumb_device_process, device_processes, 2),
 	TABLE_SINCE(WAITS, "waits", wait_columns, struct plumb_wait, waits, 3),
+	TABLE_SINCE(COLLECTIVES, "collectives", collective_columns, struct plumb_collective,
+	            collectives, 3),
 	TABLE_SINCE(CPU_SAMPLES, "cpu_samples", cpu_sample_columns, struct plumb_cpu_sample,
 	            cpu_samples, 3),
 };

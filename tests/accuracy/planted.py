@@ -15,6 +15,7 @@ the programs, to see that they do.
     biggerbatch  one step has four times the batch
     laterank     two ranks; rank 1 sleeps before one step
     contention   a second process works on the GPU in the second half
+    augment      before every step a function of Python computes for 20 ms, and one sleeps for 10 ms (with --cpu)
 """
 import argparse
 import gzip
@@ -27,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 
-STEPS, ODD, SLEEP_MS = 40, 25, 50
+STEPS, ODD, SLEEP_MS, AUGMENT_MS, REST_MS = 40, 25, 50, 20, 10
 PROGRAM = '''\
 import os
 import subprocess
@@ -91,6 +92,13 @@ def train(number):
     return loss.item()
 
 
+def augment():
+    end, number = time.thread_time() + %(augment)d / 1000, 0
+    while time.thread_time() < end:  # @last
+        for i in range(1000):  # @first
+            number += i * i  # @augment
+
+
 if scenario == "other":
     train(0)
     print("ready", flush=True)
@@ -108,13 +116,16 @@ for number in range(steps):
     if other and number == steps // 2:
         other.stdin.write("go\\n")
         other.stdin.flush()
+    if scenario == "augment":
+        augment()
+        time.sleep(%(rest)d / 1000)
     train(number)
 if other:
     other.wait()
 if scenario == "laterank":
     dist.barrier()
     dist.destroy_process_group()
-''' % {"sleep": SLEEP_MS}
+''' % {"sleep": SLEEP_MS, "augment": AUGMENT_MS, "rest": REST_MS}
 
 
 def line_of(mark):
@@ -223,12 +234,29 @@ def check_contention(told):
     assert len(told.mains()) == 2 and shared, [track["process"] for track in told.mains()]
 
 
+def check_augment(told):
+    level = level_of(told)
+    filled, lines = level["summary"]["filled"], range(line_of("last"), line_of("augment") + 1)
+    computing = [one for one in filled if one["kind"] == "sample" and one["line"] in lines]
+    waiting = [one for one in filled if one["kind"] == "gap"]
+    assert level["verdict"] == "host-bound" and computing and waiting, [one["text"] for one in filled]
+    assert filled[0] in computing and "augment" in filled[0]["name"], filled[0]["text"]
+    rounds = level["occurrences"] - 1
+    for rows, ms in (computing, AUGMENT_MS), (waiting, REST_MS):
+        each = sum(one["ns"] for one in rows) / rounds / 1e6
+        assert 0.8 * ms < each < 1.2 * ms + 1, f"{each:.1f} ms for {ms} in {rows[0]['text']}"
+
+
 CHECKS = {"grows": check_grows, "copies": check_copies, "sleep": check_sleep, "slowcopy": check_slowcopy,
-          "biggerbatch": check_biggerbatch, "laterank": check_laterank, "contention": check_contention}
+          "biggerbatch": check_biggerbatch, "laterank": check_laterank, "contention": check_contention,
+          "augment": check_augment}
 TRUTH = {"grows": "the graph grows at @grows", "copies": "the data set is copied at @copies",
          "sleep": f"step {ODD} sleeps {SLEEP_MS} ms at @sleep", "slowcopy": f"step {ODD} copies 20 times as much",
          "biggerbatch": f"step {ODD} has 4 times the batch", "laterank": f"rank 1 sleeps {SLEEP_MS} ms in step {ODD}",
-         "contention": "a second process works from the middle on"}
+         "contention": "a second process works from the middle on",
+         "augment": f"each step computes for {AUGMENT_MS} ms at @augment and sleeps for {REST_MS}"}
+# What is recorded beside --trace.
+OPTIONS = {"augment": ["--cpu=1000"]}
 
 
 # ---- recording ----
@@ -243,8 +271,8 @@ def record(scenario, options, folder):
     if scenario == "laterank":
         command += ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command += [program, scenario, options.device, str(STEPS), str(ODD)]
-    done = subprocess.run([*options.plumb, "run", "--trace", "-o", profile, "--", *command], cwd=folder,
-                          capture_output=True, text=True, timeout=300)
+    done = subprocess.run([*options.plumb, "run", "--trace", *OPTIONS.get(scenario, []), "-o", profile, "--", *command],
+                          cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, f"exit code {done.returncode}: {done.stderr[-1500:]}"
     return profile
 

@@ -138,6 +138,23 @@ def test_figures_of_hta(tmp_path, name):
     assert "HTA" in run_command(PLUMB, "report", path, "--compat", "hta").stdout
 
 
+def test_hta_of_calls_with_one_number(tmp_path):
+    """Thousands of calls have one correlation: work counts by the first of them, which was before the last step."""
+    events = [{"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{i}", "pid": 1, "tid": 1, "ts": 100000 * i,
+               "dur": 99999} for i in range(2)]
+    for i in reversed(range(20000)):
+        events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 10 * i,
+                       "dur": 4, "args": {"correlation": 7 if i != 19000 else 8}})
+    for number, at in ((7, 150000), (8, 190010)):  # the second was launched in the last step
+        events.append({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": at, "dur": 30,
+                       "args": {"device": 0, "stream": 7, "correlation": number}})
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    compat = report(path, "--compat", "hta")["compat"]
+    assert [one["kernel_time_us"] for one in compat["default"]] == [30]
+    assert [one["kernel_time_us"] for one in compat["include_last_profiler_step"]] == [190040 - 150000]
+
+
 @needs_traces
 def test_ranks_of_a_job(tmp_path):
     """Two files, two ranks; a rank that a file names stays."""

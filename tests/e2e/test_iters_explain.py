@@ -307,26 +307,28 @@ def test_ranks_whose_clocks_differ(tmp_path):
     assert {one["start_skew_ns"] for one in found["iterations"]} == {None}
 
 
-def test_ranks_with_marks_and_clocks_that_differ(tmp_path):
-    """Rank 1 marks the same steps, of which its first two did no work on the device."""
+@pytest.mark.parametrize("mark, matched, idle", [("train_step", "mark", 1), ("ProfilerStep#{}", "step", 2)])
+def test_ranks_with_marks_and_clocks_that_differ(tmp_path, mark, matched, idle):
+    """Rank 1 marks the same steps, of which its first ones did no work on the device."""
     ranks = [Rank(rank=number) for number in range(2)]
     for number in range(12):
         begins = [rank.now for rank in ranks]
         for rank in ranks:
             for i in range(12):
-                if number >= 2 or rank.rank == 0:
+                if number >= idle or rank.rank == 0:
                     rank.operator(f"aten::op{i}", f"kernel{i}", 30)
             rank.wait()
             rank.now += 40
         for rank, begin in zip(ranks, begins):
-            rank.host("user_annotation", f"ProfilerStep#{number}", begin, rank.now - begin - 1)
+            rank.host("user_annotation", mark.format(number), begin, rank.now - begin - 1)
             rank.now += 20
     for event in ranks[1].events:
         event["ts"] += 1e9
     found = iters(joined(tmp_path, ranks))["ranks"]
-    assert found["matched_by"] == "mark"
-    assert {one["ranks"][0]["iteration"] - one["ranks"][1]["iteration"] for one in found["iterations"]} == {2}
-    assert "by the steps that the program marks" in run_command(PLUMB, "iters", tmp_path / "job.plumb").stdout
+    assert found["matched_by"] == matched
+    assert {one["ranks"][0]["iteration"] - one["ranks"][1]["iteration"] for one in found["iterations"]} == {idle}
+    how = {"mark": "by the steps that the program marks", "step": "by the number that the program gives each step"}
+    assert how[matched] in run_command(PLUMB, "iters", tmp_path / "job.plumb").stdout
 
 
 @pytest.mark.skipif(not TRACES.exists(), reason="published traces are not there")

@@ -169,8 +169,10 @@ def test_events_and_syncs(tmp_path):
     trace.sync("Stream Sync", synchronise, MAIN)
     trace.host("after", 610, 90)
     path = iters(trace.write(tmp_path))["path"]
-    assert path["edges"] == {"launches": 3, "syncs": 1, "events": 1, "collectives": 0, "inferred_syncs": 0,
-                             "inferred_events": 0, "inferred_threads": 0, "unmatched": 0, "impossible": 0}
+    assert path["edges"] == {"launches": 3, "syncs": 1, "events": 1, "collectives": 0,
+                             "collectives_by_sequence": 0, "collectives_by_group": 0, "collectives_by_stream": 0,
+                             "collectives_by_name": 0, "inferred_syncs": 0, "inferred_events": 0,
+                             "inferred_threads": 0, "unmatched": 0, "impossible": 0}
     assert [path[f"{kind}_ns"] // 1000 for kind in KINDS] == [10 + 10 + 90, 10, 480 + 98, 0, 0, 2, 0]
     savings = {row["name"]: row["saving_ns"] for row in path["top"]}
     # Without it main1 is over at 110, and main2 begins its delay of 2 after.

@@ -16,7 +16,7 @@ find_path(const struct plumb_profile *profile)
 {
 	struct plumb_error error = { 0 };
 	struct plumb_path_window window;
-	struct plumb_path *path = plumb_path_new(profile, &error);
+	struct plumb_path *path = plumb_path_new(profile, NULL, &error);
 	unsigned char *gone = calloc((size_t)profile->contexts_count + 1, 1);
 
 	if (!gone)

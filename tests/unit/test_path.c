@@ -89,7 +89,7 @@ make_path(struct schedule *s)
 
 	assert_int_equal(plumb_builder_finish(s->builder, &s->profile, &error), 0);
 	plumb_builder_free(s->builder);
-	s->path = plumb_path_new(&s->profile, &error);
+	s->path = plumb_path_new(&s->profile, NULL, &error);
 	assert_non_null(s->path);
 }
 
@@ -139,6 +139,25 @@ expect(const struct schedule *s, const struct plumb_path_window *w, const char *
 	check_whole(w);
 }
 
+/* Of itself, and within the whole: the same. */
+static void
+open_both(struct schedule *s, uint32_t where, int64_t start, int64_t until,
+          struct plumb_path_window *w)
+{
+	struct plumb_path_window whole, within;
+	struct plumb_error error = { 0 };
+
+	assert_int_equal(plumb_path_open_whole(s->path, &whole, &error), 0);
+	assert_int_equal(plumb_path_within(&whole, where, start, until, &within, &error), 0);
+	plumb_path_close(&within);
+	plumb_path_close(&whole);
+	assert_int_equal(plumb_path_open(s->path, where, start, until, w, &error), 0);
+	assert_int_equal(within.start_ns, w->start_ns);
+	assert_int_equal(within.end_ns, w->end_ns);
+	assert_int_equal(within.peer_ns, w->peer_ns);
+	assert_memory_equal(within.sums, w->sums, sizeof w->sums);
+}
+
 static void
 open_window(struct schedule *s, uint32_t where, int64_t start, int64_t until,
             struct plumb_path_window *w)
@@ -148,12 +167,13 @@ open_window(struct schedule *s, uint32_t where, int64_t start, int64_t until,
 	if (where == PLUMB_NONE)
 		assert_int_equal(plumb_path_open_whole(s->path, w, &error), 0);
 	else
-		assert_int_equal(plumb_path_open(s->path, where, start, until, w, &error), 0);
+		open_both(s, where, start, until, w);
+	assert_true(plumb_path_list(w));
 }
 
 /* What the window saves without the contexts of that name. */
 static int64_t
-saving(const struct schedule *s, const struct plumb_path_window *w, const char *name)
+saving(const struct schedule *s, struct plumb_path_window *w, const char *name)
 {
 	unsigned char *gone = calloc(s->profile.contexts_count, 1);
 	int64_t saved;
@@ -461,7 +481,7 @@ test_odd_profiles(void **state)
 	begin(&s, 1);
 	assert_int_equal(plumb_builder_finish(s.builder, &s.profile, &error), 0);
 	plumb_builder_free(s.builder);
-	assert_null(plumb_path_new(&s.profile, &error));
+	assert_null(plumb_path_new(&s.profile, NULL, &error));
 	assert_int_equal(error.code, PLUMB_EEMPTY);
 	plumb_profile_free(&s.profile);
 
@@ -486,6 +506,7 @@ test_odd_profiles(void **state)
 	assert_int_equal(plumb_path_open(s.path, stream, 60, 70, &w, &error), PLUMB_EEMPTY);
 	plumb_path_close(&w);
 	assert_int_equal(plumb_path_open(s.path, thread, 40, 60, &w, &error), 0);
+	assert_true(plumb_path_list(&w));
 	plumb_path_close(&w);
 	end(&s);
 }

@@ -414,7 +414,7 @@ make(const struct play *play, struct made *made)
 	}
 	assert_int_equal(plumb_builder_finish(b, &made->profile, &error), 0);
 	plumb_builder_free(b);
-	made->path = plumb_path_new(&made->profile, &error);
+	made->path = plumb_path_new(&made->profile, NULL, &error);
 	assert_non_null(made->path);
 }
 
@@ -484,6 +484,7 @@ check_schedule(unsigned seed)
 	assert_int_equal(plumb_path_facts(made.path)->inferred_events, 0);
 	assert_int_equal(plumb_path_facts(made.path)->impossible, 0);
 	assert_int_equal(plumb_path_open_whole(made.path, &w, &error), 0);
+	assert_true(plumb_path_list(&w));
 	check_path(play, &w);
 	for (int trial = 0; trial < 12; trial++) {
 		unsigned char gone[WHATS][NAMES] = { { 0 } }, *contexts;
@@ -567,12 +568,13 @@ check_garbage(unsigned seed)
 	assert_int_equal(plumb_builder_finish(b, &profile, &error), 0);
 	plumb_builder_free(b);
 	assert_true(profile.contexts_count < sizeof gone);
-	struct plumb_path *path = plumb_path_new(&profile, &error);
+	struct plumb_path *path = plumb_path_new(&profile, NULL, &error);
 	for (uint32_t t = 0; t <= profile.tracks_count; t++) {
 		int code = t < profile.tracks_count ? plumb_path_open(path, t, 20, 250, &w, &error)
 		                                    : plumb_path_open_whole(path, &w, &error);
 		int64_t at = w.start_ns, sum = 0, saved;
 
+		assert_true(code || plumb_path_list(&w));
 		for (uint32_t i = 0; i < w.count; i++) {
 			assert_int_equal(w.segments[i].start_ns, at);
 			at = w.segments[i].end_ns;

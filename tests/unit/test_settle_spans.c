@@ -598,6 +598,7 @@ write_input(const char *to)
 		add(p, a, thread, 100 * i + 10, 100 * i + 20, i);
 		add(p, b, thread, 100 * i + 30, 100 * i + 40, 0);
 		add(p, kernel, stream, 100 * SECOND + i, 100 * SECOND + 2 * i, i);
+		sample(p, a, thread, 100 * i + 15, 7);
 	}
 	fputc(0, out); /* not to be mended */
 	/* Up to the last record: the rest of its chunk is empty. */

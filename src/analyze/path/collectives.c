@@ -1,69 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A collective runs on several ranks at once, and none is through before the last has begun. Which kernels
- * are one collective is told by their name and by their ending together: the ranks of one name that end
- * within a short time of each other, while all of them run, are one.
+ * A collective runs on several ranks at once, and none is through before the last has begun: a gate. Which kernels
+ * are one collective analyze/collectives.h tells.
  */
-#include <stdlib.h>
-
+#include "analyze/collectives.h"
 #include "analyze/path/path_private.h"
 
-#define TOGETHER_NS 20000 /* that far apart ends may lie, or a quarter of the shortest */
-
-struct member {
-	int64_t end;
-	uint32_t name, span;
-};
-
-static int
-by_name_and_end(const void *x, const void *y)
-{
-	const struct member *a = x, *b = y;
-
-	if (a->name != b->name)
-		return a->name < b->name ? -1 : 1;
-	return a->end != b->end ? (a->end > b->end ? 1 : -1)
-	                        : (a->span > b->span) - (a->span < b->span);
-}
-
-/* Two devices of a process, or two processes, are two ranks. */
+/* Does each begin before any is over? Else their clocks are not one, and nothing says who waited how long. */
 static bool
-same_rank(const struct plumb_profile *p, uint32_t a, uint32_t b)
+is_possible(const struct plumb_path *path, const struct plumb_collective_member *members,
+            uint32_t count)
 {
-	const struct plumb_track *x = &p->tracks[p->spans[a].track];
-	const struct plumb_track *y = &p->tracks[p->spans[b].track];
+	int64_t start = INT64_MIN, end = INT64_MAX;
 
-	return x->process == y->process && x->device == y->device;
-}
+	for (uint32_t i = 0; i < count; i++) {
+		int64_t begins = path->nodes[plumb_path_begin(members[i].span)].at;
+		int64_t ends = path->nodes[plumb_path_end(members[i].span)].at;
 
-/* How many from MEMBERS on are one collective. */
-static uint32_t
-group_of(const struct plumb_path *path, const struct member *members, uint32_t count)
-{
-	enum { RANKS_MOST = 512 };
-	const struct plumb_path_node *nodes = path->nodes;
-	int64_t shortest = members->end - nodes[plumb_path_begin(members->span)].at;
-	uint32_t n = 1;
-
-	for (; n < count && n < RANKS_MOST && members[n].name == members->name; n++) {
-		int64_t begin = nodes[plumb_path_begin(members[n].span)].at;
-		int64_t length = members[n].end - begin;
-		int64_t apart = shortest < length ? shortest / 4 : length / 4;
-		bool again = false;
-
-		for (uint32_t i = 0; i < n && !again; i++)
-			again = same_rank(path->profile, members[i].span, members[n].span);
-		if (again || begin >= members->end ||
-		    members[n].end - members->end > (apart > TOGETHER_NS ? apart : TOGETHER_NS))
-			break;
-		if (length < shortest)
-			shortest = length;
+		start = begins > start ? begins : start;
+		end = ends < end ? ends : end;
 	}
-	return n;
+	return start < end;
 }
 
 static bool
-add_gate(struct plumb_path *path, const struct member *members, uint32_t count)
+add_gate(struct plumb_path *path, const struct plumb_collective_member *members, uint32_t count)
 {
 	struct plumb_path_node *gate = plumb_vec_add(&path->gates);
 	uint32_t number = path->count + path->gates.count - 1;
@@ -74,51 +35,37 @@ add_gate(struct plumb_path *path, const struct member *members, uint32_t count)
 	gate->before = gate->edge = PLUMB_NONE;
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t begin = plumb_path_begin(members[i].span);
-		struct plumb_path_edge *edge = plumb_vec_add(&path->edges);
+		struct plumb_path_edge edge = { .from = begin,
+			                        .owner = PLUMB_NONE,
+			                        .kind = PLUMB_PATH_BY_PEER };
 
-		if (!edge)
+		if (!plumb_path_add_edge(path, gate, number, edge))
 			return false;
 		if (path->nodes[begin].at > gate->at)
 			gate->at = path->nodes[begin].at;
-		*edge = (struct plumb_path_edge){ 0, begin, gate->edge, PLUMB_NONE,
-			                          PLUMB_PATH_BY_PEER };
-		gate->edge = path->edges.count - 1;
 		path->nodes[plumb_path_end(members[i].span)].before = number;
 	}
-	path->facts.collectives++;
 	return true;
 }
 
 bool
 plumb_path_collectives(struct plumb_path *path)
 {
-	const struct plumb_profile *p = path->profile;
-	PLUMB_VEC(struct member) members = { 0 };
-	bool done = true;
+	struct plumb_collectives found = { 0 };
+	bool done = plumb_collectives_find(path->profile, &found) == 0;
 
-	for (uint32_t i = 0; done && path->places.count > 1 && i < p->spans_count; i++) {
-		const struct plumb_path_node *end = &path->nodes[plumb_path_end(i)];
-		struct member *added;
+	for (uint32_t i = 0; done && i < found.sets.count; i++) {
+		const struct plumb_collective_set *set = &found.sets.items[i];
+		const struct plumb_collective_member *members = &found.members.items[set->first];
 
-		if (!(end->flags & PLUMB_PATH_WORK) ||
-		    path->kinds[p->spans[i].context] != PLUMB_PATH_COMMUNICATION)
+		if (!is_possible(path, members, set->count)) {
+			path->facts.impossible++;
 			continue;
-		added = plumb_vec_add(&members);
-		done = added;
-		if (added)
-			*added = (struct member){ end->at,
-				                  plumb_context_frame(p, p->spans[i].context)->name,
-				                  i };
+		}
+		done = add_gate(path, members, set->count);
+		path->facts.collectives++;
+		path->facts.collectives_by[set->by]++;
 	}
-	if (members.count)
-		qsort(members.items, members.count, sizeof *members.items, by_name_and_end);
-	for (uint32_t i = 0; done && i < members.count;) {
-		uint32_t n = group_of(path, &members.items[i], members.count - i);
-
-		if (n > 1)
-			done = add_gate(path, &members.items[i], n);
-		i += n;
-	}
-	plumb_vec_free(&members);
+	plumb_collectives_free(&found);
 	return done;
 }

@@ -12,16 +12,30 @@ const char *const plumb_path_kinds[PLUMB_PATH_KINDS] = {
 /* ---- what parts share ---- */
 
 bool
+plumb_path_add_edge(struct plumb_path *path, struct plumb_path_node *node, uint32_t number,
+                    struct plumb_path_edge edge)
+{
+	struct plumb_path_edge *added =
+		path->edges.count < PLUMB_PATH_EDGES_MOST ? plumb_vec_add(&path->edges) : NULL;
+
+	if (!added)
+		return false;
+	*added = edge;
+	added->next = node->edge;
+	added->to = number & (PLUMB_PATH_NODES_MOST - 1);
+	node->edge = path->edges.count - 1;
+	return true;
+}
+
+bool
 plumb_path_edge(struct plumb_path *path, uint32_t from, uint32_t to, uint32_t kind, int64_t length,
                 uint32_t owner)
 {
-	struct plumb_path_edge *edge = plumb_vec_add(&path->edges);
+	struct plumb_path_edge edge = {
+		.length = length, .from = from, .owner = owner, .kind = kind & 7
+	};
 
-	if (!edge)
-		return false;
-	*edge = (struct plumb_path_edge){ length, from, path->nodes[to].edge, owner, kind };
-	path->nodes[to].edge = path->edges.count - 1;
-	return true;
+	return plumb_path_add_edge(path, &path->nodes[to], to, edge);
 }
 
 uint32_t
@@ -164,6 +178,22 @@ place_gates(struct plumb_path *path)
 	for (uint32_t i = 0; i < path->gates.count; i++)
 		path->nodes[path->count + i] = path->gates.items[i];
 	path->count += path->gates.count;
+	plumb_vec_free(&path->gates);
+	return true;
+}
+
+/* What only the making needs goes before the search takes its own. */
+static bool
+settle(struct plumb_path *path)
+{
+	for (uint32_t i = 0; i < path->places.count; i++)
+		free(path->places.items[i].done);
+	plumb_vec_free(&path->places);
+	plumb_vec_free(&path->calls);
+	free(path->launch);
+	free(path->submitted);
+	path->launch = NULL;
+	path->submitted = NULL;
 	path->position = malloc(((size_t)path->count + 1) * sizeof *path->position);
 	for (uint32_t i = 0; path->position && i < path->count; i++)
 		path->position[i] = PLUMB_NONE;
@@ -197,27 +227,51 @@ make(struct plumb_path *path)
 		return false;
 	return plumb_path_threads(path) && plumb_path_streams(path) &&
 	       plumb_path_collectives(path) && place_gates(path) && plumb_path_waits(path) &&
-	       plumb_path_engine(path);
+	       plumb_path_engine(path) && settle(path);
+}
+
+/* What lies outside of the part is not there at all. False: memory is out. */
+static bool
+cut(struct plumb_path *path, const struct plumb_profile *profile)
+{
+	uint32_t count;
+
+	path->spans = plumb_path_part_spans(profile, &path->part, &count);
+	path->cut = *profile;
+	path->cut.spans = path->spans;
+	path->cut.spans_count = count;
+	path->profile = &path->cut;
+	return path->spans != NULL;
 }
 
 struct plumb_path *
-plumb_path_new(const struct plumb_profile *profile, struct plumb_error *error)
+plumb_path_new(const struct plumb_profile *profile, const struct plumb_path_part *part,
+               struct plumb_error *error)
 {
-	struct plumb_path *path;
+	static const struct plumb_path_part whole = { .whole = true,
+		                                      .start_ns = INT64_MIN,
+		                                      .end_ns = INT64_MAX,
+		                                      .most = UINT32_MAX,
+		                                      .track = PLUMB_NONE };
+	struct plumb_path *path = calloc(1, sizeof *path);
+	bool done = path;
 
-	if (!profile->spans_count) {
-		plumb_fail(error, PLUMB_EEMPTY, "the profile has no spans");
-		return NULL;
-	}
-	if (profile->spans_count > PLUMB_PATH_SPANS_MOST) {
-		plumb_fail(error, PLUMB_EEMPTY,
-		           "the profile has more spans than a critical path is made of");
-		return NULL;
-	}
-	path = calloc(1, sizeof *path);
-	if (path)
+	if (path) {
 		path->profile = profile;
-	if (!path || !make(path)) {
+		path->part = part ? *part : whole;
+		done = path->part.whole || cut(path, profile);
+	}
+	/* Two nodes for each, and a gate for two at most. */
+	if (done && (!path->profile->spans_count ||
+	             path->profile->spans_count > PLUMB_PATH_NODES_MOST / 3)) {
+		plumb_fail(error, PLUMB_EEMPTY,
+		           path->profile->spans_count
+		                   ? "the profile has more spans than a critical path is made of"
+		                   : "the profile has no spans");
+		plumb_path_free(path);
+		return NULL;
+	}
+	if (!done || !make(path)) {
 		plumb_path_free(path);
 		plumb_fail(error, PLUMB_ESYSTEM, "not enough memory for the critical path");
 		return NULL;
@@ -246,6 +300,7 @@ plumb_path_free(struct plumb_path *path)
 	free(path->submitted);
 	free(path->kinds);
 	free(path->position);
+	free(path->spans);
 	free(path);
 }
 
@@ -253,4 +308,16 @@ const struct plumb_path_facts *
 plumb_path_facts(const struct plumb_path *path)
 {
 	return &path->facts;
+}
+
+const struct plumb_path_part *
+plumb_path_part(const struct plumb_path *path)
+{
+	return &path->part;
+}
+
+const struct plumb_profile *
+plumb_path_profile(const struct plumb_path *path)
+{
+	return path->profile;
 }

@@ -11,7 +11,7 @@
  *
  * What a profile does not record is inferred, and counted as such (struct plumb_path_facts).
  *
- *	struct plumb_path *path = plumb_path_new(profile, &error);
+ *	struct plumb_path *path = plumb_path_new(profile, NULL, &error);
  *	struct plumb_path_window window;
  *	if (plumb_path_open(path, track, start_ns, end_ns, &window, &error) == 0) {
  *		window.sums[PLUMB_PATH_HOST] …
@@ -23,7 +23,7 @@
 #ifndef PLUMB_ANALYZE_PATH_PATH_H
 #define PLUMB_ANALYZE_PATH_PATH_H
 
-#include "model/profile.h"
+#include "analyze/collectives.h"
 
 enum plumb_path_kind {
 	PLUMB_PATH_HOST,   /* a thread: in a span, or between two */
@@ -44,20 +44,24 @@ struct plumb_path_facts {
 	uint64_t syncs;       /* calls that waited for work, as recorded */
 	uint64_t events;      /* works that waited for another stream, as recorded */
 	uint64_t collectives; /* of several ranks */
+	uint64_t collectives_by[PLUMB_COLLECTIVES_BY]; /* of them, by enum plumb_collectives_by */
 	uint64_t inferred_syncs, inferred_events, inferred_threads;
 	uint64_t unmatched;  /* waits whose call or work is not in the profile */
 	uint64_t impossible; /* what was waited for was over only afterwards: left out */
 };
 
 struct plumb_path;
+struct plumb_path_part; /* part.h */
 
-/* Of more spans there is no path: it takes 400 bytes for each. */
-#define PLUMB_PATH_SPANS_MOST (UINT32_C(1) << 22)
-
-/* NULL with ERROR filled: PLUMB_EEMPTY (no spans, or too many), PLUMB_ESYSTEM. PROFILE must stay. */
-struct plumb_path *plumb_path_new(const struct plumb_profile *profile, struct plumb_error *error);
+/* Of PART of the profile; NULL: of all of it. NULL with ERROR filled: PLUMB_EEMPTY (no spans, or too many for any
+ * graph), PLUMB_ESYSTEM. PROFILE must stay. */
+struct plumb_path *plumb_path_new(const struct plumb_profile *profile,
+                                  const struct plumb_path_part *part, struct plumb_error *error);
 void plumb_path_free(struct plumb_path *path);
 const struct plumb_path_facts *plumb_path_facts(const struct plumb_path *path);
+/* Of what it is made. Its spans are those of the part, and what reaches beyond it is cut; all else is the profile's. */
+const struct plumb_path_part *plumb_path_part(const struct plumb_path *path);
+const struct plumb_profile *plumb_path_profile(const struct plumb_path *path);
 
 struct plumb_path_segment {
 	uint32_t
@@ -70,17 +74,18 @@ struct plumb_path_segment {
 
 struct plumb_path_window {
 	int64_t start_ns, end_ns;
-	/* From its beginning to its end without a hole, each as long as it is. */
-	struct plumb_path_segment *segments;
-	uint32_t count;
 	int64_t sums[PLUMB_PATH_KINDS]; /* they add up to end_ns - start_ns */
 	int64_t peer_ns; /* of it, on other processes than where it ends: what it waited for them */
+	/* From plumb_path_list, from its beginning to its end without a hole, each as long as it is. */
+	struct plumb_path_segment *segments;
+	uint32_t count;
 	/* private: */
 	struct plumb_path *path;
-	uint32_t *order, *binding;
-	int64_t *at, *delay;
-	uint32_t nodes, last; /* how many; the place of the end */
-	int64_t floor_ns;     /* nothing is earlier */
+	uint32_t *order;
+	uint32_t nodes, end; /* how many; the one where it ends */
+	uint32_t *slot,
+		slots;    /* by place: where a play keeps its times; how many it keeps at once */
+	int64_t floor_ns; /* nothing is earlier */
 	bool whole;
 };
 
@@ -91,10 +96,22 @@ struct plumb_path_window {
  */
 int plumb_path_open(struct plumb_path *path, uint32_t track, int64_t start_ns, int64_t end_ns,
                     struct plumb_path_window *window, struct plumb_error *error) PLUMB_MUST_CHECK;
+/* The same path, of a window within WHOLE (plumb_path_open_whole), which stays open until this one is closed: it takes
+ * as long as the path is, however much else there is at that time. What it would save cannot be asked. */
+int plumb_path_within(const struct plumb_path_window *whole, uint32_t track, int64_t start_ns,
+                      int64_t end_ns, struct plumb_path_window *window,
+                      struct plumb_error *error) PLUMB_MUST_CHECK;
 /* Likewise the path that ends where all do; it begins where what led there does. The window holds all work, too, and
  * what any process ended with (plumb_path_end_of), so that what it saves for each can be told. */
 int plumb_path_open_whole(struct plumb_path *path, struct plumb_path_window *window,
                           struct plumb_error *error) PLUMB_MUST_CHECK;
+/* The path from its end back to its beginning without a hole; of what follows each other, some may be the same. False:
+ * VISIT was not content. */
+bool
+plumb_path_walk(const struct plumb_path_window *window,
+                bool (*visit)(void *data, const struct plumb_path_segment *segment), void *data);
+/* Fills in the window's segments. False: memory is out. */
+bool plumb_path_list(struct plumb_path_window *window);
 /* Its times and sums stay. */
 void plumb_path_close(struct plumb_path_window *window);
 
@@ -107,16 +124,19 @@ bool plumb_path_has(const struct plumb_path_window *window, const unsigned char 
  * what was before the window stays as it was: an upper bound, 0 where the work hides behind other work.
  * Linear in the window. PLUMB_UNKNOWN: memory is out.
  */
-int64_t plumb_path_saving(const struct plumb_path_window *window, const unsigned char *gone);
-/* The same for PLUMB_PATH_PLAYS sets of contexts at once: bit K of GONE is the K-th set's. How much earlier each of
- * COUNT nodes would be there without set K, into SAVED[node * PLUMB_PATH_PLAYS + K]; PLUMB_UNKNOWN for what is not
+int64_t plumb_path_saving(struct plumb_path_window *window, const unsigned char *gone);
+/* The same for PLUMB_PATH_PLAYS sets of contexts at once: bit K of GONE is the K-th set's; behind the contexts GONE has
+ * one more, which stands for the time of threads between two spans. How much earlier each of COUNT nodes would be there
+ * without set K, into SAVED[node * PLUMB_PATH_PLAYS + K]; PLUMB_UNKNOWN for what is not
  * in the window. False: memory is out. */
 #define PLUMB_PATH_PLAYS 8
-bool plumb_path_savings(const struct plumb_path_window *window, const unsigned char *gone,
+bool plumb_path_savings(struct plumb_path_window *window, const unsigned char *gone,
                         const uint32_t *nodes, uint32_t count, int64_t *saved);
-/* The node that PROCESS ends with: its GPU work, or what its busiest thread does, not a thread that polls until the
- * end. PLUMB_NONE: there is none. */
-uint32_t plumb_path_end_of(const struct plumb_path *path, uint32_t process);
+/* The node that TRACK ends with; PLUMB_NONE: it has no spans, or is a thread that others of its process have more spans
+ * than, which may poll until the end. */
+uint32_t plumb_path_end_of(const struct plumb_path *path, uint32_t track);
+/* When the node was there. */
+int64_t plumb_path_at(const struct plumb_path *path, uint32_t node);
 /* The node at which the last work of TRACK that is over by END_NS, and began at START_NS or later, is over;
  * PLUMB_NONE: there is none. */
 uint32_t

@@ -3,6 +3,7 @@
 #ifndef PLUMB_ANALYZE_PATH_PATH_PRIVATE_H
 #define PLUMB_ANALYZE_PATH_PATH_PRIVATE_H
 
+#include "analyze/path/part.h"
 #include "analyze/path/path.h"
 #include "base/vec.h"
 #include "model/launches.h"
@@ -48,9 +49,13 @@ enum plumb_path_edge_kind {
 struct plumb_path_edge {
 	int64_t length; /* of what lies between at least */
 	uint32_t from, next;
-	uint32_t owner; /* of the length; PLUMB_NONE: of no span */
-	uint32_t kind;  /* enum plumb_path_edge_kind */
+	uint32_t owner;             /* of the length; PLUMB_NONE: of no span */
+	uint32_t kind : 3, to : 29; /* enum plumb_path_edge_kind; a node */
 };
+
+/* Numbers of nodes and edges leave bits for marks (struct plumb_path_edge, window.c). */
+#define PLUMB_PATH_NODES_MOST (UINT32_C(1) << 29)
+#define PLUMB_PATH_EDGES_MOST (UINT32_C(1) << 29)
 
 /* Ends of the works of one process on one device, ascending. */
 struct plumb_path_done {
@@ -65,7 +70,10 @@ struct plumb_path_place {
 };
 
 struct plumb_path {
-	const struct plumb_profile *profile;
+	const struct plumb_profile *profile; /* with the spans that the graph is made of */
+	struct plumb_path_part part;
+	struct plumb_profile cut; /* of a part: the profile with these spans: */
+	struct plumb_span *spans;
 	struct plumb_path_facts facts;
 	struct plumb_path_node *nodes;
 	uint32_t count; /* of nodes, gates included */
@@ -100,6 +108,10 @@ plumb_path_length_before(const struct plumb_path *path, uint32_t node)
 
 	return begins || n->flags & PLUMB_PATH_WAITS ? 0 : n->at - path->nodes[n->before].at;
 }
+
+/* Before NODE, which has NUMBER, comes what EDGE says. False: memory is out. */
+bool plumb_path_add_edge(struct plumb_path *path, struct plumb_path_node *node, uint32_t number,
+                         struct plumb_path_edge edge);
 
 /* Before node TO comes FROM. False: memory is out. */
 bool plumb_path_edge(struct plumb_path *path, uint32_t from, uint32_t to, uint32_t kind,

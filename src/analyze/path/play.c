@@ -2,18 +2,119 @@
 /*
  * A window played again without some of its work: every node is there once all that comes before it is there
  * and its own delay has passed. Several plays go through the window side by side, because what takes time is to
- * walk through its nodes.
+ * walk through its nodes. Times are kept only until the last node that comes after them is played: as many as
+ * there are threads and streams, and launches that the host is ahead, not as many as nodes.
  */
 #include <stdlib.h>
 
 #include "analyze/path/path_private.h"
+#include "base/sort.h"
 
 #define PLAYS PLUMB_PATH_PLAYS
+#define NO_SLOT PLUMB_NONE /* nothing comes after it */
+
+/* ---- where times are kept ---- */
+
+struct slots {
+	struct plumb_path_window *window;
+	uint32_t *last_use; /* by place: the last one after it; 0 none */
+	PLUMB_VEC(uint32_t) unused;
+};
+
+static void
+use(const struct slots *s, uint32_t from, uint32_t place)
+{
+	uint32_t position = s->window->path->position[from];
+
+	if (position < place)
+		s->last_use[position] = place;
+}
+
+static void
+find_uses(const struct slots *s)
+{
+	const struct plumb_path_window *w = s->window;
+
+	for (uint32_t place = 0; place < w->nodes; place++) {
+		const struct plumb_path_node *n = &w->path->nodes[w->order[place]];
+
+		if (n->before != PLUMB_NONE)
+			use(s, n->before, place);
+		for (uint32_t e = n->edge; e != PLUMB_NONE; e = w->path->edges.items[e].next)
+			use(s, w->path->edges.items[e].from, place);
+	}
+}
+
+/* The slot of what is used at PLACE for the last time becomes free. */
+static bool
+release(struct slots *s, uint32_t from, uint32_t place)
+{
+	uint32_t position = s->window->path->position[from], *added;
+
+	if (position >= place || s->last_use[position] != place)
+		return true;
+	s->last_use[position] = 0;
+	added = plumb_vec_add(&s->unused);
+	if (added)
+		*added = s->window->slot[position];
+	return added != NULL;
+}
+
+static bool
+take_slot(struct slots *s, uint32_t place)
+{
+	struct plumb_path_window *w = s->window;
+	const struct plumb_path_node *n = &w->path->nodes[w->order[place]];
+
+	if (n->before != PLUMB_NONE && !release(s, n->before, place))
+		return false;
+	for (uint32_t e = n->edge; e != PLUMB_NONE; e = w->path->edges.items[e].next)
+		if (!release(s, w->path->edges.items[e].from, place))
+			return false;
+	if (!s->last_use[place])
+		w->slot[place] = NO_SLOT;
+	else
+		w->slot[place] = s->unused.count ? s->unused.items[--s->unused.count] : w->slots++;
+	return true;
+}
+
+/* Once for all plays of a window. */
+static bool
+find_slots(struct plumb_path_window *w)
+{
+	struct slots s = { .window = w };
+	bool done;
+
+	if (w->slot)
+		return true;
+	w->slots = 0;
+	w->slot = malloc(((size_t)w->nodes + 1) * sizeof *w->slot);
+	s.last_use = calloc((size_t)w->nodes + 1, sizeof *s.last_use);
+	done = w->slot && s.last_use;
+	if (done)
+		find_uses(&s);
+	for (uint32_t place = 0; done && place < w->nodes; place++)
+		done = take_slot(&s, place);
+	if (!done) {
+		free(w->slot);
+		w->slot = NULL;
+	}
+	free(s.last_use);
+	plumb_vec_free(&s.unused);
+	return done;
+}
+
+/* ---- plays ---- */
 
 struct plays {
 	const struct plumb_path_window *window;
 	const unsigned char *gone; /* by context: a bit for each play */
-	int64_t *times;            /* PLAYS by place in the order */
+	int64_t *times;            /* PLAYS by slot */
+};
+
+/* When a node is there: in each play, and as it was measured. */
+struct then {
+	int64_t at[PLAYS], measured;
 };
 
 /* The plays without SPAN. */
@@ -24,82 +125,126 @@ without(const struct plays *plays, uint32_t span)
 	                          : plays->gone[plays->window->path->profile->spans[span].context];
 }
 
-/* BEST becomes what node FROM and LENGTH after it allow at PLACE, where that is later: but for the plays of SKIP, and
+/* The plays without the time of OWNER, or of threads between two spans where it is PLUMB_NONE. */
+static unsigned
+without_time(const struct plays *plays, uint32_t owner)
+{
+	return owner == PLUMB_NONE ? plays->gone[plays->window->path->profile->contexts_count]
+	                           : without(plays, owner);
+}
+
+/* THEN becomes what node FROM and LENGTH after it allow at PLACE, where that is later: but for the plays of SKIP, and
  * without the length in those of GONE. As window.c's after(). */
 static void
 after(const struct plays *plays, uint32_t place, uint32_t from, int64_t length, unsigned gone,
-      unsigned skip, int64_t *best)
+      unsigned skip, struct then *then)
 {
 	const struct plumb_path_window *w = plays->window;
 	uint32_t position = w->path->position[from];
-	int64_t at = w->path->nodes[from].at;
+	int64_t at = w->path->nodes[from].at, measured = at + length;
 	bool inside = position < place;
+	const int64_t *times = inside ? &plays->times[(size_t)w->slot[position] * PLAYS] : NULL;
 
 	if (!inside && at > w->floor_ns)
 		return;
+	measured = measured < w->floor_ns ? w->floor_ns : measured;
+	if (measured > then->measured)
+		then->measured = measured;
 	for (unsigned k = 0; k < PLAYS; k++) {
-		int64_t then = inside ? plays->times[(size_t)position * PLAYS + k] : at;
+		int64_t best = inside ? times[k] : at;
 
-		then += gone >> k & 1 ? 0 : length;
-		then = then < w->floor_ns ? w->floor_ns : then;
-		if (!(skip >> k & 1) && then > best[k])
-			best[k] = then;
+		best += gone >> k & 1 ? 0 : length;
+		best = best < w->floor_ns ? w->floor_ns : best;
+		if (!(skip >> k & 1) && best > then->at[k])
+			then->at[k] = best;
 	}
 }
 
 static void
-play_node(const struct plays *plays, uint32_t place)
+play_node(const struct plays *plays, uint32_t place, struct then *then)
 {
 	const struct plumb_path *path = plays->window->path;
-	uint32_t node = plays->window->order[place];
+	uint32_t node = plays->window->order[place], slot = plays->window->slot[place];
 	const struct plumb_path_node *n = &path->nodes[node];
 	unsigned own = plumb_path_is_gate(path, node) ? 0 : without(plays, node / 2);
-	int64_t *times = &plays->times[(size_t)place * PLAYS], delay = plays->window->delay[place];
+	int64_t delay;
 
+	then->measured = INT64_MIN;
 	for (unsigned k = 0; k < PLAYS; k++)
-		times[k] = INT64_MIN;
+		then->at[k] = INT64_MIN;
 	if (n->before != PLUMB_NONE)
 		after(plays, place, n->before, plumb_path_length_before(path, node),
-		      without(plays, n->owner), 0, times);
+		      without_time(plays, n->owner), 0, then);
 	for (uint32_t e = n->edge; e != PLUMB_NONE; e = path->edges.items[e].next) {
 		const struct plumb_path_edge *edge = &path->edges.items[e];
 
-		after(plays, place, edge->from, edge->length, without(plays, edge->owner),
-		      edge->kind == PLUMB_PATH_BY_SYNC ? own : 0, times);
+		bool thread =
+			edge->kind == PLUMB_PATH_BY_THREAD || edge->kind == PLUMB_PATH_BY_RETURN;
+
+		after(plays, place, edge->from, edge->length,
+		      thread ? without_time(plays, edge->owner) : without(plays, edge->owner),
+		      edge->kind == PLUMB_PATH_BY_SYNC ? own : 0, then);
 	}
+	delay = then->measured == INT64_MIN ? 0 : n->at - then->measured;
 	for (unsigned k = 0; k < PLAYS; k++)
-		if (times[k] == INT64_MIN)
-			times[k] = n->at;
+		if (then->at[k] == INT64_MIN)
+			then->at[k] = n->at;
 		else if (!(own >> k & 1))
-			times[k] += delay;
+			then->at[k] += delay;
+	for (unsigned k = 0; slot != NO_SLOT && k < PLAYS; k++)
+		plays->times[(size_t)slot * PLAYS + k] = then->at[k];
 }
 
-bool
-plumb_path_savings(const struct plumb_path_window *w, const unsigned char *gone,
-                   const uint32_t *nodes, uint32_t count, int64_t *saved)
+/* The NODES by their places, those in the window first. */
+static uint32_t
+list_asked(const struct plumb_path_window *w, const uint32_t *nodes, uint32_t count,
+           struct plumb_sort_item *asked)
 {
-	struct plays plays = { w, gone, NULL };
+	uint32_t inside = 0;
 
-	plays.times = malloc(((size_t)w->nodes + 1) * PLAYS * sizeof *plays.times);
-	if (!plays.times)
-		return false;
-	for (uint32_t i = 0; i < w->nodes; i++)
-		play_node(&plays, i);
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t place = nodes[i] == PLUMB_NONE ? PLUMB_NONE : w->path->position[nodes[i]];
 
-		for (size_t k = 0; k < PLAYS; k++)
-			saved[i * PLAYS + k] = place < w->nodes
-			                               ? w->path->nodes[nodes[i]].at -
-			                                         plays.times[place * PLAYS + k]
-			                               : PLUMB_UNKNOWN;
+		asked[i] = (struct plumb_sort_item){ place, i };
+		inside += place < w->nodes;
+	}
+	plumb_sort(asked, asked + count, count);
+	return inside;
+}
+
+bool
+plumb_path_savings(struct plumb_path_window *w, const unsigned char *gone, const uint32_t *nodes,
+                   uint32_t count, int64_t *saved)
+{
+	struct plays plays = { w, gone, NULL };
+	struct plumb_sort_item *asked = malloc(2 * ((size_t)count + 1) * sizeof *asked);
+	struct then then;
+	uint32_t inside, next = 0;
+
+	if (find_slots(w))
+		plays.times = malloc(((size_t)w->slots + 1) * PLAYS * sizeof *plays.times);
+	if (!plays.times || !asked) {
+		free(plays.times);
+		free(asked);
+		return false;
+	}
+	for (size_t i = 0; i < (size_t)count * PLAYS; i++)
+		saved[i] = PLUMB_UNKNOWN;
+	inside = list_asked(w, nodes, count, asked);
+	for (uint32_t i = 0; i < w->nodes && next < inside; i++) {
+		play_node(&plays, i, &then);
+		for (; next < inside && asked[next].key == i; next++)
+			for (size_t k = 0; k < PLAYS; k++)
+				saved[asked[next].index * PLAYS + k] =
+					w->path->nodes[w->order[i]].at - then.at[k];
 	}
 	free(plays.times);
+	free(asked);
 	return true;
 }
 
 int64_t
-plumb_path_saving(const struct plumb_path_window *w, const unsigned char *gone)
+plumb_path_saving(struct plumb_path_window *w, const unsigned char *gone)
 {
 	uint32_t contexts = w->path->profile->contexts_count;
 	unsigned char *first = calloc((size_t)contexts + 1, 1);
@@ -109,7 +254,7 @@ plumb_path_saving(const struct plumb_path_window *w, const unsigned char *gone)
 	for (uint32_t c = 0; first && c < contexts; c++)
 		first[c] = gone[c] != 0;
 	if (done && w->nodes)
-		done = plumb_path_savings(w, first, &w->order[w->last], 1, saved);
+		done = plumb_path_savings(w, first, &w->end, 1, saved);
 	free(first);
 	return done ? saved[0] : PLUMB_UNKNOWN;
 }

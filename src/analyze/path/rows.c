@@ -25,6 +25,8 @@ row_of(const struct tally *t, const struct plumb_path_segment *segment)
 		context == PLUMB_NONE ? PLUMB_NONE : p->contexts[context].frame,
 		context == PLUMB_NONE ? PLUMB_NONE : t->user_of[context],
 		segment->end_ns - segment->start_ns,
+		PLUMB_NONE,
+		PLUMB_NONE,
 	};
 }
 
@@ -40,7 +42,8 @@ add(struct tally *t, const struct plumb_path_row *row)
 		struct plumb_path_row *r = &t->rows.items[i];
 
 		if (r->frame == row->frame && r->user == row->user && r->kind == row->kind) {
-			r->ns += row->ns;
+			if (__builtin_add_overflow(r->ns, row->ns, &r->ns))
+				r->ns = INT64_MAX; /* samples of a file may have any times */
 			return true;
 		}
 	}
@@ -72,28 +75,85 @@ plumb_path_row_contexts(const struct plumb_profile *p, const uint32_t *user_of,
 		contexts[c] = p->contexts[c].frame == row->frame && user_of[c] == row->user;
 }
 
+/* What CPU samples met in SEGMENT, between two spans. */
+static bool
+add_samples(struct tally *sampled, const struct plumb_path_segment *segment)
+{
+	const struct plumb_profile *p = sampled->window->path->profile;
+	uint32_t i = plumb_profile_first_sample(p, segment->track, segment->start_ns);
+	uint32_t end = plumb_profile_first_sample(p, segment->track, segment->end_ns);
+	bool done = true;
+
+	for (; done && i < end; i++) {
+		const struct plumb_cpu_sample *sample = &p->cpu_samples[i];
+		struct plumb_path_row row = { PLUMB_PATH_HOST,
+			                      p->contexts[sample->context].frame,
+			                      sampled->user_of[sample->context],
+			                      sample->ns < segment->end_ns - segment->start_ns
+			                              ? sample->ns
+			                              : segment->end_ns - segment->start_ns,
+			                      PLUMB_NONE,
+			                      PLUMB_NONE };
+
+		done = add(sampled, &row);
+	}
+	return done;
+}
+
+struct both {
+	struct tally rows, sampled;
+};
+
+static bool
+tally(void *data, const struct plumb_path_segment *segment)
+{
+	struct both *both = data;
+	struct plumb_path_row row = row_of(&both->rows, segment);
+
+	if (row.kind == PLUMB_PATH_LAUNCH || row.kind == PLUMB_PATH_GAP ||
+	    row.kind == PLUMB_PATH_UNKNOWN)
+		return true;
+	if (row.kind == PLUMB_PATH_HOST && row.frame == PLUMB_NONE &&
+	    !add_samples(&both->sampled, segment))
+		return false;
+	return add(&both->rows, &row);
+}
+
+/* The row of what lies between two spans, by the most that was sampled there. */
+static void
+name_between(struct plumb_path_row *rows, int count, struct tally *sampled)
+{
+	const struct plumb_path_row *most = sampled->rows.items;
+
+	for (uint32_t i = 1; i < sampled->rows.count; i++)
+		if (longest_first(&sampled->rows.items[i], most) < 0)
+			most = &sampled->rows.items[i];
+	for (int i = 0; most && i < count; i++)
+		if (rows[i].frame == PLUMB_NONE && rows[i].kind == PLUMB_PATH_HOST) {
+			rows[i].sampled = most->frame;
+			rows[i].sampled_user = most->user;
+		}
+}
+
 int
 plumb_path_rows(const struct plumb_path_window *window, const uint32_t *user_of,
                 struct plumb_path_row *rows, int most)
 {
-	struct tally t = { .window = window, .user_of = user_of };
-	bool done = true;
+	struct both both = { .rows = { .window = window, .user_of = user_of } };
+	struct tally *t = &both.rows;
 	int count = PLUMB_ESYSTEM;
 
-	for (uint32_t i = 0; done && i < window->count; i++) {
-		struct plumb_path_row row = row_of(&t, &window->segments[i]);
-
-		if (row.kind != PLUMB_PATH_LAUNCH && row.kind != PLUMB_PATH_GAP &&
-		    row.kind != PLUMB_PATH_UNKNOWN)
-			done = add(&t, &row);
+	both.sampled = both.rows;
+	if (plumb_path_walk(window, tally, &both)) {
+		if (t->rows.count)
+			qsort(t->rows.items, t->rows.count, sizeof *t->rows.items, longest_first);
+		for (count = 0; count < most && (uint32_t)count < t->rows.count; count++)
+			rows[count] = t->rows.items[count];
+		name_between(rows, count, &both.sampled);
 	}
-	if (done) {
-		if (t.rows.count)
-			qsort(t.rows.items, t.rows.count, sizeof *t.rows.items, longest_first);
-		for (count = 0; count < most && (uint32_t)count < t.rows.count; count++)
-			rows[count] = t.rows.items[count];
-	}
-	plumb_vec_free(&t.rows);
-	plumb_map_free(&t.map);
+	plumb_vec_free(&t->rows);
+	plumb_map_free(&t->map);
+	plumb_vec_free(&both.sampled.rows);
+	plumb_map_free(&both.sampled.map);
 	return count;
 }

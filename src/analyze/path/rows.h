@@ -10,6 +10,9 @@ struct plumb_path_row {
 	uint32_t frame; /* PLUMB_NONE: of a thread, between two spans */
 	uint32_t user;  /* frame of the innermost own code around it; PLUMB_NONE */
 	int64_t ns;     /* on the path */
+	/* Of a thread between two spans: the frame that most CPU time was sampled in there, and own code around
+	 * it; PLUMB_NONE: none was. */
+	uint32_t sampled, sampled_user;
 };
 
 /* The MOST longest rows into ROWS, longest first; returns how many, or PLUMB_ESYSTEM. USER_OF, by context, is

@@ -1,57 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyze/path/steps.h"
 
-#include <stdlib.h>
-
-static int64_t
-starts(const struct plumb_iteration *item)
-{
-	return item->interval_ns == PLUMB_UNKNOWN ? item->start_ns
-	                                          : item->start_ns - item->interval_ns;
-}
-
 int
-plumb_path_open_step(struct plumb_path *path, const struct plumb_iteration_track *track,
-                     uint32_t number, struct plumb_path_window *window, struct plumb_error *error)
+plumb_path_step(const struct plumb_path_window *whole, const struct plumb_iteration_track *track,
+                uint32_t number, struct plumb_path_window *window, struct plumb_error *error)
 {
 	const struct plumb_iteration *item = &track->levels[0].items[number];
 
-	return plumb_path_open(path, track->track, starts(item), item->end_ns, window, error);
+	return plumb_path_within(whole, track->track, plumb_path_step_start(item), item->end_ns,
+	                         window, error);
 }
 
-struct ranked {
-	int64_t ns;
-	uint32_t item;
-};
-
-static int
-by_length(const void *x, const void *y)
+/* How many iterations begin before AT; or END ones: are over by AT. */
+static uint32_t
+count_by(const struct plumb_iteration_level *level, int64_t at, bool end)
 {
-	const struct ranked *a = x, *b = y;
+	uint32_t low = 0, high = level->count;
 
-	return a->ns != b->ns ? (a->ns > b->ns ? 1 : -1)
-	                      : (a->item > b->item) - (a->item < b->item);
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		const struct plumb_iteration *item = &level->items[middle];
+
+		if (end ? item->end_ns <= at : plumb_path_step_start(item) < at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+struct plumb_path_steps
+plumb_path_steps(const struct plumb_path *path, const struct plumb_iteration_track *track)
+{
+	const struct plumb_path_part *part = plumb_path_part(path);
+	struct plumb_path_steps steps = { 0, 0 };
+
+	if (track->level_count) {
+		uint32_t end = count_by(&track->levels[0], part->end_ns, true);
+
+		steps.first = count_by(&track->levels[0], part->start_ns, false);
+		steps.count = end > steps.first ? end - steps.first : 0;
+	}
+	return steps;
 }
 
 uint32_t
-plumb_path_median_step(const struct plumb_iteration_track *track)
+plumb_path_median_step(const struct plumb_path *path, const struct plumb_iteration_track *track)
 {
-	const struct plumb_iteration_level *level = &track->levels[0];
-	uint32_t n = track->level_count ? level->count : 0, count = 0, median;
-	struct ranked *ranked = n ? malloc(n * sizeof *ranked) : NULL;
+	struct plumb_path_steps steps = plumb_path_steps(path, track);
+	uint32_t median;
 
-	if (!ranked)
+	if (!steps.count)
 		return PLUMB_NONE;
-	for (int with = 1; with >= 0 && !count; with--)
-		for (uint32_t i = 0; i < n; i++)
-			if (!with || level->items[i].interval_ns != PLUMB_UNKNOWN)
-				ranked[count++] = (struct ranked){
-					level->items[i].end_ns - starts(&level->items[i]), i
-				};
-	qsort(ranked, count, sizeof *ranked, by_length);
-	median = ranked[(count - 1) / 2].item;
-	free(ranked);
-	return median;
+	median = plumb_path_median(&track->levels[0], 0, track->levels[0].count);
+	if (median == PLUMB_NONE || median - steps.first < steps.count)
+		return median;
+	return plumb_path_median(&track->levels[0], steps.first, steps.count);
 }
 
 static uint32_t
@@ -66,16 +70,18 @@ void
 plumb_path_step_nodes(const struct plumb_path *path, const struct plumb_iteration_track *track,
                       uint32_t nodes[2])
 {
-	uint32_t count = track->level_count ? track->levels[0].count : 0;
+	struct plumb_path_steps steps = plumb_path_steps(path, track);
+	uint32_t last = steps.first + steps.count - 1;
 
-	nodes[0] = count > 1 ? end_of(path, track, 0) : PLUMB_NONE;
-	nodes[1] = count ? end_of(path, track, count - 1) : PLUMB_NONE;
+	nodes[0] = steps.count > 1 ? end_of(path, track, steps.first) : PLUMB_NONE;
+	nodes[1] = steps.count ? end_of(path, track, last) : PLUMB_NONE;
 }
 
 int64_t
-plumb_path_step_saving(const struct plumb_iteration_track *track, const int64_t saved[2])
+plumb_path_step_saving(const struct plumb_path *path, const struct plumb_iteration_track *track,
+                       const int64_t saved[2])
 {
-	uint32_t count = track->level_count ? track->levels[0].count : 0;
+	uint32_t count = plumb_path_steps(path, track).count;
 
 	if (!count || saved[1] == PLUMB_UNKNOWN || (count > 1 && saved[0] == PLUMB_UNKNOWN))
 		return PLUMB_UNKNOWN;

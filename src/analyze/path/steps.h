@@ -4,17 +4,26 @@
 #define PLUMB_ANALYZE_PATH_STEPS_H
 
 #include "analyze/iterations.h"
+#include "analyze/path/part.h"
 #include "analyze/path/path.h"
 
-/* The window of iteration NUMBER of TRACK's outermost level: from the end of the iteration before, where that
- * is known, else from its own first kernel on. As plumb_path_open. */
-int plumb_path_open_step(struct plumb_path *path, const struct plumb_iteration_track *track,
-                         uint32_t number, struct plumb_path_window *window,
-                         struct plumb_error *error) PLUMB_MUST_CHECK;
+/* The window within WHOLE of iteration NUMBER of TRACK's outermost level: from the end of the iteration before, where
+ * that is known, else from its own first kernel on. As plumb_path_within. */
+int plumb_path_step(const struct plumb_path_window *whole,
+                    const struct plumb_iteration_track *track, uint32_t number,
+                    struct plumb_path_window *window, struct plumb_error *error) PLUMB_MUST_CHECK;
 
-/* The iteration whose window has the median length, of those with a known beginning where there are any;
- * PLUMB_NONE: TRACK has no loop, or memory is out. */
-uint32_t plumb_path_median_step(const struct plumb_iteration_track *track);
+/* Which of TRACK's iterations lie in what the path is made of; none: COUNT is 0. */
+struct plumb_path_steps {
+	uint32_t first, count;
+};
+struct plumb_path_steps
+plumb_path_steps(const struct plumb_path *path, const struct plumb_iteration_track *track);
+
+/* The iteration whose window has the median length, as plumb_path_median: of all, if it lies in the part, else of those
+ * that do. PLUMB_NONE: TRACK has no loop there, or memory is out. */
+uint32_t
+plumb_path_median_step(const struct plumb_path *path, const struct plumb_iteration_track *track);
 
 /*
  * What a step saves where steps overlap, as they do when the host runs ahead of the GPU: by how much the last
@@ -24,6 +33,7 @@ uint32_t plumb_path_median_step(const struct plumb_iteration_track *track);
  */
 void plumb_path_step_nodes(const struct plumb_path *path, const struct plumb_iteration_track *track,
                            uint32_t nodes[2]);
-int64_t plumb_path_step_saving(const struct plumb_iteration_track *track, const int64_t saved[2]);
+int64_t plumb_path_step_saving(const struct plumb_path *path,
+                               const struct plumb_iteration_track *track, const int64_t saved[2]);
 
 #endif

@@ -14,10 +14,11 @@
 
 struct summarizer {
 	struct plumb_path *path;
+	struct plumb_path_window *window; /* the whole */
 	const struct plumb_iterations *found;
 	const uint32_t *user_of;
 	struct plumb_path_summaries *to;
-	int most;
+	const struct plumb_path_asked *asked;
 	uint32_t *nodes;           /* of steps, two for each track; then the whole's last */
 	int64_t *saved;            /* by those and play */
 	unsigned char *gone, *one; /* by context: of all rows that wait to be taken out, of one */
@@ -37,11 +38,18 @@ take(const struct summarizer *s, const struct plumb_path_window *w,
 	summary->end_ns = w->end_ns;
 	summary->peer_ns = w->peer_ns;
 	memcpy(summary->sums, w->sums, sizeof summary->sums);
-	summary->count = plumb_path_rows(w, s->user_of, summary->rows, s->most);
+	summary->count = plumb_path_rows(w, s->user_of, summary->rows, s->asked->most);
 	for (int i = 0; i < summary->count; i++)
 		summary->savings[i] = PLUMB_UNKNOWN;
 	summary->known = summary->count >= 0;
 	return summary->known ? 0 : PLUMB_ESYSTEM;
+}
+
+static bool
+is_asked(const struct summarizer *s, const struct plumb_iteration_track *track)
+{
+	return track->role == PLUMB_ROLE_MAIN &&
+	       (s->asked->track == PLUMB_NONE || s->asked->track == track->track);
 }
 
 static int
@@ -54,12 +62,13 @@ take_track(const struct summarizer *s, uint32_t t)
 	int code;
 
 	summary->iteration =
-		track->role == PLUMB_ROLE_MAIN ? plumb_path_median_step(track) : PLUMB_NONE;
+		is_asked(s, track) ? plumb_path_median_step(s->path, track) : PLUMB_NONE;
+	summary->steps = plumb_path_steps(s->path, track);
 	s->nodes[2 * t] = s->nodes[2 * t + 1] = PLUMB_NONE;
 	if (summary->iteration == PLUMB_NONE)
 		return 0;
 	plumb_path_step_nodes(s->path, track, &s->nodes[2 * t]);
-	code = plumb_path_open_step(s->path, track, summary->iteration, &w, &error);
+	code = plumb_path_step(s->window, track, summary->iteration, &w, &error);
 	if (!code)
 		code = take(s, &w, summary);
 	plumb_path_close(&w);
@@ -96,7 +105,7 @@ put_saving(struct summarizer *s, unsigned k)
 		for (int i = 0; summary->known && i < summary->count; i++)
 			if (same_row(s->rows[k], &summary->rows[i]))
 				summary->savings[i] =
-					plumb_path_step_saving(&s->found->tracks[t], ends);
+					plumb_path_step_saving(s->path, &s->found->tracks[t], ends);
 	}
 	if (s->whole[k])
 		*s->whole[k] = s->saved[2 * s->found->count * PLUMB_PATH_PLAYS + k];
@@ -104,7 +113,7 @@ put_saving(struct summarizer *s, unsigned k)
 
 /* Plays the run again without each row that waits. */
 static int
-play(struct summarizer *s, const struct plumb_path_window *w)
+play(struct summarizer *s, struct plumb_path_window *w)
 {
 	if (!s->waiting)
 		return 0;
@@ -114,12 +123,13 @@ play(struct summarizer *s, const struct plumb_path_window *w)
 		put_saving(s, k);
 	memset(s->gone, 0, s->path->profile->contexts_count);
 	s->tries += s->waiting;
+	s->to->tries = s->tries;
 	s->waiting = 0;
 	return 0;
 }
 
 static int
-take_out(struct summarizer *s, const struct plumb_path_window *w, const struct plumb_path_row *row,
+take_out(struct summarizer *s, struct plumb_path_window *w, const struct plumb_path_row *row,
          int64_t *whole)
 {
 	mark_done(s, row);
@@ -131,15 +141,27 @@ take_out(struct summarizer *s, const struct plumb_path_window *w, const struct p
 	return s->waiting < PLUMB_PATH_PLAYS ? 0 : play(s, w);
 }
 
+/* Does anybody want to know what rows of the whole save? */
+static bool
+wants_whole(const struct summarizer *s)
+{
+	bool wanted = s->asked->whole_always;
+
+	for (uint32_t t = 0; t < s->found->count; t++)
+		wanted |= is_asked(s, &s->found->tracks[t]) && !s->found->tracks[t].level_count;
+	return wanted;
+}
+
 /* Each row once: those of the whole, then those of tracks. */
 static int
-find_savings(struct summarizer *s, const struct plumb_path_window *w)
+find_savings(struct summarizer *s, struct plumb_path_window *w)
 {
 	struct plumb_path_summary *whole = &s->to->whole;
+	bool wanted = wants_whole(s);
 	int code = take(s, w, whole);
 
-	s->nodes[2 * s->found->count] = w->nodes ? w->order[w->last] : PLUMB_NONE;
-	for (int i = 0; !code && i < whole->count; i++)
+	s->nodes[2 * s->found->count] = w->end;
+	for (int i = 0; !code && wanted && i < whole->count; i++)
 		if (whole->rows[i].frame != PLUMB_NONE)
 			code = take_out(s, w, &whole->rows[i], &whole->savings[i]);
 	for (uint32_t t = 0; !code && t < s->found->count; t++) {
@@ -155,28 +177,18 @@ find_savings(struct summarizer *s, const struct plumb_path_window *w)
 	return code ? code : play(s, w);
 }
 
-static int
-take_whole(struct summarizer *s)
-{
-	struct plumb_path_window w;
-	struct plumb_error error;
-	int code = plumb_path_open_whole(s->path, &w, &error);
-
-	if (!code)
-		code = find_savings(s, &w);
-	plumb_path_close(&w);
-	return code == PLUMB_EEMPTY ? 0 : code;
-}
-
 int
-plumb_path_summarize(struct plumb_path *path, const struct plumb_iterations *found,
-                     const uint32_t *user_of, int most, struct plumb_path_summaries *summaries,
-                     struct plumb_error *error)
+plumb_path_summarize(struct plumb_path_window *whole, const struct plumb_iterations *found,
+                     const uint32_t *user_of, const struct plumb_path_asked *asked,
+                     struct plumb_path_summaries *summaries, struct plumb_error *error)
 {
 	size_t tracks = found->count;
-	struct summarizer s = {
-		.path = path, .found = found, .user_of = user_of, .to = summaries, .most = most
-	};
+	struct summarizer s = { .path = whole->path,
+		                .window = whole,
+		                .found = found,
+		                .user_of = user_of,
+		                .to = summaries,
+		                .asked = asked };
 	int code = PLUMB_ESYSTEM;
 
 	*summaries = (struct plumb_path_summaries){ .count = found->count };
@@ -184,15 +196,15 @@ plumb_path_summarize(struct plumb_path *path, const struct plumb_iterations *fou
 	summaries->tracks = calloc(tracks + 1, sizeof *summaries->tracks);
 	s.nodes = calloc(2 * tracks + 1, sizeof *s.nodes);
 	s.saved = calloc((2 * tracks + 1) * PLUMB_PATH_PLAYS, sizeof *s.saved);
-	s.gone = calloc(path->profile->contexts_count + 1u, 1);
-	s.one = calloc(path->profile->contexts_count + 1u, 1);
+	s.gone = calloc(whole->path->profile->contexts_count + 1u, 1);
+	s.one = calloc(whole->path->profile->contexts_count + 1u, 1);
 	s.done = calloc(tracks * PLUMB_PATH_ROWS_MOST + 1, 1);
 	if (summaries->tracks && s.nodes && s.saved && s.gone && s.one && s.done) {
 		code = 0;
 		for (uint32_t t = 0; !code && t < found->count; t++)
 			code = take_track(&s, t);
 		if (!code)
-			code = take_whole(&s);
+			code = find_savings(&s, whole);
 	}
 	free(s.nodes);
 	free(s.saved);

@@ -10,7 +10,8 @@
 
 struct plumb_path_summary {
 	bool known;
-	uint32_t iteration; /* the median one; PLUMB_NONE: the whole */
+	uint32_t iteration;            /* the median one; PLUMB_NONE: the whole */
+	struct plumb_path_steps steps; /* from which it is, and of which savings are */
 	int64_t start_ns, end_ns, peer_ns, sums[PLUMB_PATH_KINDS]; /* as of a window */
 	struct plumb_path_row rows[PLUMB_PATH_ROWS_MOST];
 	/* What an iteration (steps.h), or the whole, would save without the row's contexts; PLUMB_UNKNOWN where
@@ -23,12 +24,20 @@ struct plumb_path_summaries {
 	struct plumb_path_summary whole;
 	struct plumb_path_summary *tracks; /* by place in FOUND; known of main tracks with a loop */
 	uint32_t count;
+	uint32_t tries; /* how many different rows the run was played again without */
 };
 
-/* MOST rows of each, up to PLUMB_PATH_ROWS_MOST. USER_OF as for plumb_path_rows. For plumb_path_summaries_free in
- * any case. PLUMB_ESYSTEM. */
-int plumb_path_summarize(struct plumb_path *path, const struct plumb_iterations *found,
-                         const uint32_t *user_of, int most, struct plumb_path_summaries *summaries,
+/* What is asked for. */
+struct plumb_path_asked {
+	int most;       /* rows of each, up to PLUMB_PATH_ROWS_MOST */
+	uint32_t track; /* of this track alone; PLUMB_NONE: of all */
+	bool whole_always; /* what rows of the whole save, too; else only where a main track without a loop is asked for */
+};
+
+/* WHOLE is of plumb_path_open_whole; USER_OF as for plumb_path_rows. For plumb_path_summaries_free in any case. PLUMB_ESYSTEM. */
+int plumb_path_summarize(struct plumb_path_window *whole, const struct plumb_iterations *found,
+                         const uint32_t *user_of, const struct plumb_path_asked *asked,
+                         struct plumb_path_summaries *summaries,
                          struct plumb_error *error) PLUMB_MUST_CHECK;
 void plumb_path_summaries_free(struct plumb_path_summaries *summaries);
 

@@ -120,8 +120,11 @@ add_wait(struct plumb_path *path, const struct plumb_wait *wait, unsigned char *
 	uint32_t after = plumb_path_call(path, process, wait->after);
 	bool by_stream = p->tracks[wait->track].kind == PLUMB_TRACK_STREAM;
 
+	/* Of a part, what lies outside of it is no lack. */
+	bool counted = call != PLUMB_NONE || path->part.whole;
+
 	if (call == PLUMB_NONE && !by_stream) {
-		path->facts.unmatched++;
+		path->facts.unmatched += counted;
 		return true;
 	}
 	if (call != PLUMB_NONE)
@@ -136,7 +139,7 @@ add_wait(struct plumb_path *path, const struct plumb_wait *wait, unsigned char *
 	if (!by_stream)
 		return add_sync(path, wait, call, work);
 	if (work == PLUMB_NONE) {
-		path->facts.unmatched++;
+		path->facts.unmatched += counted;
 		return true;
 	}
 	uint32_t next = handed_over(path, wait->track, begin_of(path, call),

@@ -7,94 +7,123 @@
 #include <stdlib.h>
 
 #include "analyze/path/path_private.h"
+#include "base/sort.h"
 
 /* What bound a node: an edge's number, or one of these. */
 #define BY_BEFORE (PLUMB_NONE - 1)
 #define BY_NOTHING PLUMB_NONE
-#define PENDING (PLUMB_NONE - 1) /* a position: it is being looked at */
 
 /* ---- what comes before a node ---- */
 
-struct play {
-	const struct plumb_path_window *window;
-	const int64_t *times; /* by place in the order */
-};
-
-/* When the node at PLACE could be, by node FROM and LENGTH after it; INT64_MIN: FROM does not count. */
+/* When NODE could be, by node FROM and LENGTH after it; INT64_MIN: FROM does not count. */
 static int64_t
-after(const struct play *play, uint32_t place, uint32_t from, int64_t length)
+after(const struct plumb_path_window *w, uint32_t node, uint32_t from, int64_t length)
 {
-	const struct plumb_path_window *w = play->window;
-	uint32_t position = w->path->position[from];
+	const uint32_t *position = w->path->position;
 	int64_t at = w->path->nodes[from].at;
 
-	if (position < place)
-		at = play->times[position] + length;
-	else if (at <= w->floor_ns)
-		at += length;
-	else
+	if (position[from] >= position[node] && at > w->floor_ns)
 		return INT64_MIN; /* it waits for this one itself: the trace contradicts itself */
-	return at < w->floor_ns ? w->floor_ns : at;
+	return at + length < w->floor_ns ? w->floor_ns : at + length;
 }
 
-/* When all that comes before the node at PLACE is there; INT64_MIN: nothing does. *BINDING is the last. */
-static int64_t
-ready(const struct play *play, uint32_t place, uint32_t *binding)
+/* What of all that comes before NODE is there last: an edge, or one of the above. */
+static uint32_t
+binding_of(const struct plumb_path_window *w, uint32_t node)
 {
-	const struct plumb_path *path = play->window->path;
-	uint32_t node = play->window->order[place];
+	const struct plumb_path *path = w->path;
+	uint32_t binding = BY_NOTHING;
 	const struct plumb_path_node *n = &path->nodes[node];
 	int64_t best = INT64_MIN, at;
 
-	*binding = BY_NOTHING;
 	if (n->before != PLUMB_NONE) {
-		at = after(play, place, n->before, plumb_path_length_before(path, node));
+		at = after(w, node, n->before, plumb_path_length_before(path, node));
 		if (at > best) {
 			best = at;
-			*binding = BY_BEFORE;
+			binding = BY_BEFORE;
 		}
 	}
 	for (uint32_t e = n->edge; e != PLUMB_NONE; e = path->edges.items[e].next) {
 		const struct plumb_path_edge *edge = &path->edges.items[e];
 
-		at = after(play, place, edge->from, edge->length);
+		at = after(w, node, edge->from, edge->length);
 		if (at > best) {
 			best = at;
-			*binding = e;
+			binding = e;
 		}
 	}
-	return best;
+	return binding;
 }
 
 /* ---- the order ---- */
 
-struct visit {
-	uint32_t node, edge; /* the next edge to look at */
-	bool entered;
-};
+/*
+ * While what comes before a node is looked for, its position says where the search came from: a node that it always
+ * comes before, or an edge. So the search needs no room of its own, however long a chain is.
+ */
+#define PENDING (UINT32_C(1) << 31)
+#define BY_EDGE (UINT32_C(1) << 30)
+#define NUMBER (BY_EDGE - 1)
+#define FROM_NOWHERE (PENDING | NUMBER)
 
 struct search {
 	struct plumb_path *path;
 	int64_t start_ns;
-	PLUMB_VEC(struct visit) stack;
 	PLUMB_VEC(uint32_t) order;
 };
 
+/* Is the node in the window and not found yet? Then it is being looked at, from LINK. */
 static bool
-enter(struct search *search, uint32_t node)
+enter(const struct search *search, uint32_t node, uint32_t link)
 {
 	struct plumb_path *path = search->path;
-	struct visit *visit;
 
 	if (node == PLUMB_NONE || path->position[node] != PLUMB_NONE ||
 	    path->nodes[node].at <= search->start_ns)
-		return true;
-	visit = plumb_vec_add(&search->stack);
-	if (!visit)
 		return false;
-	*visit = (struct visit){ node, path->nodes[node].edge, false };
-	path->position[node] = PENDING;
+	path->position[node] = link;
 	return true;
+}
+
+/* The next node before one to look at, by its edges from EDGE on; PLUMB_NONE: none is left. */
+static uint32_t
+enter_by_edge(const struct search *search, uint32_t edge)
+{
+	const struct plumb_path_edge *edges = search->path->edges.items;
+
+	for (; edge != PLUMB_NONE; edge = edges[edge].next)
+		if (enter(search, edges[edge].from, PENDING | BY_EDGE | edge))
+			return edges[edge].from;
+	return PLUMB_NONE;
+}
+
+/* From where the search came to a node by LINK; PLUMB_NONE: from nowhere. */
+static uint32_t
+came_from(const struct plumb_path *path, uint32_t link)
+{
+	if (link == FROM_NOWHERE)
+		return PLUMB_NONE;
+	return link & BY_EDGE ? path->edges.items[link & NUMBER].to : link & NUMBER;
+}
+
+/* NODE has all that comes before it: it is next in the order. False: memory is out; nothing is pending then. */
+static bool
+place(struct search *search, uint32_t node)
+{
+	struct plumb_path *path = search->path;
+	uint32_t *added = plumb_vec_add(&search->order);
+
+	if (added) {
+		*added = node;
+		path->position[node] = search->order.count - 1;
+	}
+	while (!added && node != PLUMB_NONE) {
+		uint32_t link = path->position[node];
+
+		path->position[node] = PLUMB_NONE;
+		node = came_from(path, link);
+	}
+	return added != NULL;
 }
 
 /* All that comes before END in the window, each behind what it comes after. */
@@ -102,34 +131,29 @@ static bool
 search_from(struct search *search, uint32_t end)
 {
 	struct plumb_path *path = search->path;
-	bool done = enter(search, end);
+	uint32_t node = enter(search, end, FROM_NOWHERE) ? end : PLUMB_NONE;
 
-	while (done && search->stack.count) {
-		struct visit *top = &search->stack.items[search->stack.count - 1];
+	while (node != PLUMB_NONE) {
+		uint32_t next = path->nodes[node].before;
 
-		if (!top->entered) {
-			top->entered = true;
-			done = enter(search, path->nodes[top->node].before);
-		} else if (top->edge != PLUMB_NONE) {
-			uint32_t from = path->edges.items[top->edge].from;
+		if (!enter(search, next, PENDING | node))
+			next = enter_by_edge(search, path->nodes[node].edge);
+		/* Where nothing is left, back to where it came from, and on from there. */
+		while (next == PLUMB_NONE && node != PLUMB_NONE) {
+			uint32_t link = path->position[node];
 
-			top->edge = path->edges.items[top->edge].next;
-			done = enter(search, from);
-		} else {
-			uint32_t *added = plumb_vec_add(&search->order);
-
-			done = added;
-			if (added) {
-				*added = top->node;
-				path->position[top->node] = search->order.count - 1;
-				search->stack.count--;
-			}
+			if (!place(search, node))
+				return false;
+			node = came_from(path, link);
+			if (node != PLUMB_NONE)
+				next = enter_by_edge(search,
+				                     link & BY_EDGE
+				                             ? path->edges.items[link & NUMBER].next
+				                             : path->nodes[node].edge);
 		}
+		node = next;
 	}
-	for (uint32_t i = 0; i < search->stack.count; i++)
-		path->position[search->stack.items[i].node] = PLUMB_NONE;
-	search->stack.count = 0;
-	return done;
+	return true;
 }
 
 /* ---- the path ---- */
@@ -170,60 +194,109 @@ step(const struct plumb_path *path, uint32_t node, uint32_t binding,
 	return from;
 }
 
-static bool
-add_segment(struct plumb_path_window *w, uint32_t *capacity, struct plumb_path_segment segment)
-{
-	struct plumb_path_segment *last = w->count ? &w->segments[w->count - 1] : NULL;
-
-	if (segment.start_ns >= segment.end_ns)
-		return true;
-	w->sums[segment.kind] += segment.end_ns - segment.start_ns;
-	if (last && last->context == segment.context && last->track == segment.track &&
-	    last->kind == segment.kind) {
-		last->start_ns = segment.start_ns;
-		return true;
-	}
-	if (w->count == *capacity) {
-		struct plumb_path_segment *grown = plumb_vec_grow(
-			w->segments, capacity, (uint64_t)w->count + 1, sizeof *grown);
-
-		if (!grown)
-			return false;
-		w->segments = grown;
-	}
-	w->segments[w->count++] = segment;
-	return true;
-}
-
-/* From its end to its beginning; then turned round. */
-static bool
-walk(struct plumb_path_window *w)
+bool
+plumb_path_walk(const struct plumb_path_window *w,
+                bool (*visit)(void *data, const struct plumb_path_segment *segment), void *data)
 {
 	const struct plumb_path *path = w->path;
-	uint32_t capacity = 0, node = w->order[w->last];
+	uint32_t node = w->end;
 	int64_t cursor = w->end_ns;
 
 	while (cursor > w->start_ns) {
 		struct plumb_path_segment segment = { PLUMB_NONE, PLUMB_NONE, PLUMB_PATH_UNKNOWN,
 			                              w->start_ns, cursor };
-		uint32_t place = path->position[node];
-		uint32_t binding = place == PLUMB_NONE ? BY_NOTHING : w->binding[place];
+		uint32_t binding =
+			path->position[node] == PLUMB_NONE || path->nodes[node].at <= w->start_ns
+				? BY_NOTHING
+				: binding_of(w, node);
 
-		if (binding == BY_NOTHING) {
-			if (w->whole)
-				break;
-		} else {
+		if (binding == BY_NOTHING && w->whole)
+			return true;
+		if (binding != BY_NOTHING) {
 			node = step(path, node, binding, &segment);
 			if (path->nodes[node].at > w->start_ns)
 				segment.start_ns = path->nodes[node].at;
 		}
-		if (!add_segment(w, &capacity, segment))
+		if (segment.start_ns >= cursor)
+			continue;
+		if (!visit(data, &segment))
 			return false;
-		if (segment.start_ns < cursor)
-			cursor = segment.start_ns;
+		cursor = segment.start_ns;
 	}
+	return true;
+}
+
+struct measured {
+	struct plumb_path_window *window;
+	const struct plumb_track *tracks;
+	uint32_t home; /* the process where it ends */
+	int64_t start_ns;
+};
+
+static bool
+measure(void *data, const struct plumb_path_segment *segment)
+{
+	struct measured *m = data;
+	int64_t ns = segment->end_ns - segment->start_ns;
+
+	m->window->sums[segment->kind] += ns;
+	if (segment->track != PLUMB_NONE && m->tracks[segment->track].process != m->home)
+		m->window->peer_ns += ns;
+	m->start_ns = segment->start_ns;
+	return true;
+}
+
+static void
+sum(struct plumb_path_window *w)
+{
+	const struct plumb_profile *p = w->path->profile;
+	uint32_t last = w->end / 2;
+	struct measured m = { w, p->tracks, p->tracks[p->spans[last].track].process, w->end_ns };
+
+	plumb_path_walk(w, measure, &m);
 	if (w->whole)
-		w->start_ns = cursor;
+		w->start_ns = m.start_ns;
+}
+
+struct listed {
+	struct plumb_path_window *window;
+	uint32_t capacity;
+};
+
+static bool
+list(void *data, const struct plumb_path_segment *segment)
+{
+	struct listed *listed = data;
+	struct plumb_path_window *w = listed->window;
+	struct plumb_path_segment *last = w->count ? &w->segments[w->count - 1] : NULL;
+
+	if (last && last->context == segment->context && last->track == segment->track &&
+	    last->kind == segment->kind) {
+		last->start_ns = segment->start_ns;
+		return true;
+	}
+	if (w->count == listed->capacity) {
+		struct plumb_path_segment *grown = plumb_vec_grow(
+			w->segments, &listed->capacity, (uint64_t)w->count + 1, sizeof *grown);
+
+		if (!grown)
+			return false;
+		w->segments = grown;
+	}
+	w->segments[w->count++] = *segment;
+	return true;
+}
+
+bool
+plumb_path_list(struct plumb_path_window *w)
+{
+	struct listed listed = { w, 0 };
+
+	free(w->segments);
+	w->segments = NULL;
+	w->count = 0;
+	if (!plumb_path_walk(w, list, &listed))
+		return false;
 	for (uint32_t i = 0; i < w->count / 2; i++) {
 		struct plumb_path_segment swap = w->segments[i];
 
@@ -231,21 +304,6 @@ walk(struct plumb_path_window *w)
 		w->segments[w->count - 1 - i] = swap;
 	}
 	return true;
-}
-
-static void
-sum_peers(struct plumb_path_window *w)
-{
-	const struct plumb_profile *p = w->path->profile;
-	uint32_t last = w->order[w->last] / 2;
-	uint32_t home = p->tracks[p->spans[last].track].process;
-
-	for (uint32_t i = 0; i < w->count; i++) {
-		uint32_t track = w->segments[i].track;
-
-		if (track != PLUMB_NONE && p->tracks[track].process != home)
-			w->peer_ns += w->segments[i].end_ns - w->segments[i].start_ns;
-	}
 }
 
 /* ---- windows ---- */
@@ -276,37 +334,28 @@ plumb_path_last(const struct plumb_path *path, uint32_t track, int64_t start_ns,
 }
 
 uint32_t
-plumb_path_end_of(const struct plumb_path *path, uint32_t process)
+plumb_path_end_of(const struct plumb_path *path, uint32_t track)
 {
-	const struct plumb_profile *p = path->profile;
+	const struct plumb_track *t = &path->profile->tracks[track];
 	uint32_t best = PLUMB_NONE;
 
-	for (uint32_t t = path->first_track[process]; t != PLUMB_NONE; t = path->next_track[t]) {
-		if (p->tracks[t].kind != PLUMB_TRACK_STREAM && path->busiest[process] != t)
-			continue;
-		for (uint32_t i = path->first_span[t]; i < path->first_span[t + 1]; i++) {
-			uint32_t end = plumb_path_end(i);
+	if (t->kind != PLUMB_TRACK_STREAM &&
+	    (t->process >= path->profile->processes_count || path->busiest[t->process] != track))
+		return PLUMB_NONE;
+	for (uint32_t i = path->first_span[track]; i < path->first_span[track + 1]; i++) {
+		uint32_t end = plumb_path_end(i);
 
-			if (!(path->nodes[end].flags & PLUMB_PATH_LEFT_OUT) &&
-			    (best == PLUMB_NONE || path->nodes[end].at > path->nodes[best].at))
-				best = end;
-		}
+		if (!(path->nodes[end].flags & PLUMB_PATH_LEFT_OUT) &&
+		    (best == PLUMB_NONE || path->nodes[end].at > path->nodes[best].at))
+			best = end;
 	}
 	return best;
 }
 
-/* The times as measured give every node's delay and what bound it. */
-static void
-measure(struct plumb_path_window *w)
+int64_t
+plumb_path_at(const struct plumb_path *path, uint32_t node)
 {
-	struct play play = { w, w->at };
-
-	for (uint32_t i = 0; i < w->nodes; i++) {
-		int64_t then = ready(&play, i, &w->binding[i]);
-
-		w->at[i] = w->path->nodes[w->order[i]].at;
-		w->delay[i] = then == INT64_MIN ? 0 : w->at[i] - then;
-	}
+	return path->nodes[node].at;
 }
 
 /* The window that SEARCH has found. */
@@ -323,19 +372,12 @@ open_found(struct search *search, bool found, uint32_t end, struct plumb_path_wi
 		.order = search->order.items,
 		.nodes = search->order.count,
 	};
-	plumb_vec_free(&search->stack);
 	if (end == PLUMB_NONE)
 		return plumb_fail(error, PLUMB_EEMPTY, "there is no work at that time");
-	w->at = malloc(((size_t)w->nodes + 1) * sizeof *w->at);
-	w->delay = malloc(((size_t)w->nodes + 1) * sizeof *w->delay);
-	w->binding = malloc(((size_t)w->nodes + 1) * sizeof *w->binding);
-	if (found && w->nodes && w->at && w->delay && w->binding) {
-		w->last = search->path->position[end];
-		measure(w);
-		if (walk(w)) {
-			sum_peers(w);
-			return 0;
-		}
+	if (found && w->nodes) {
+		w->end = end;
+		sum(w);
+		return 0;
 	}
 	return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory for the critical path");
 }
@@ -352,25 +394,73 @@ plumb_path_open(struct plumb_path *path, uint32_t track, int64_t start_ns, int64
 }
 
 int
+plumb_path_within(const struct plumb_path_window *whole, uint32_t track, int64_t start_ns,
+                  int64_t end_ns, struct plumb_path_window *w, struct plumb_error *error)
+{
+	struct plumb_path *path = whole->path;
+	uint32_t end = plumb_path_last(path, track, start_ns, end_ns);
+
+	*w = (struct plumb_path_window){ .path = path };
+	if (end == PLUMB_NONE)
+		return plumb_fail(error, PLUMB_EEMPTY, "there is no work at that time");
+	w->start_ns = w->floor_ns = start_ns;
+	w->end_ns = path->nodes[end].at;
+	w->end = end;
+	sum(w);
+	return 0;
+}
+
+/* All work, in the order in which it was over: what is near in time is near in the window, which keeps plays small.
+ * It is looked for of itself, because nobody may have waited for the last iterations' work. */
+static bool
+search_works(struct search *search)
+{
+	const struct plumb_path *path = search->path;
+	uint32_t spans = path->profile->spans_count, count = 0;
+	struct plumb_sort_item *works;
+	bool done;
+
+	for (uint32_t i = 0; i < spans; i++)
+		count += (path->nodes[plumb_path_end(i)].flags & PLUMB_PATH_WORK) != 0;
+	works = malloc(2 * ((size_t)count + 1) * sizeof *works);
+	done = works;
+	count = 0;
+	for (uint32_t i = 0; done && i < spans; i++) {
+		const struct plumb_path_node *end = &path->nodes[plumb_path_end(i)];
+
+		if (end->flags & PLUMB_PATH_WORK)
+			works[count++] = (struct plumb_sort_item){ plumb_sort_signed(end->at),
+				                                   plumb_path_end(i) };
+	}
+	if (done)
+		plumb_sort(works, works + count, count);
+	for (uint32_t i = 0; done && i < count; i++)
+		done = search_from(search, works[i].index);
+	free(works);
+	return done;
+}
+
+int
 plumb_path_open_whole(struct plumb_path *path, struct plumb_path_window *window,
                       struct plumb_error *error)
 {
 	struct search search = { .path = path, .start_ns = INT64_MIN };
 	uint32_t last = PLUMB_NONE;
-	bool found = true;
+	bool found = search_works(&search);
 
-	for (uint32_t i = 0; found && i < path->profile->processes_count; i++) {
-		uint32_t end = plumb_path_end_of(path, i);
+	for (uint32_t t = 0; found && t < path->profile->tracks_count; t++) {
+		uint32_t end = plumb_path_end_of(path, t);
+		int64_t later;
 
+		if (end == PLUMB_NONE)
+			continue;
 		found = search_from(&search, end);
-		if (end != PLUMB_NONE &&
-		    (last == PLUMB_NONE || path->nodes[end].at > path->nodes[last].at))
+		later = last == PLUMB_NONE ? 1 : path->nodes[end].at - path->nodes[last].at;
+		/* Of those that end together, as where a part is cut, what waits for the others. */
+		if (later > 0 || (!later && path->nodes[last].flags & PLUMB_PATH_WORK &&
+		                  !(path->nodes[end].flags & PLUMB_PATH_WORK)))
 			last = end;
 	}
-	/* Nobody may have waited for the last iterations' work. */
-	for (uint32_t i = 0; found && i < path->profile->spans_count; i++)
-		if (path->nodes[plumb_path_end(i)].flags & PLUMB_PATH_WORK)
-			found = search_from(&search, plumb_path_end(i));
 	return open_found(&search, found, last, window, error);
 }
 
@@ -381,11 +471,8 @@ plumb_path_close(struct plumb_path_window *w)
 		w->path->position[w->order[i]] = PLUMB_NONE;
 	free(w->segments);
 	free(w->order);
-	free(w->binding);
-	free(w->at);
-	free(w->delay);
+	free(w->slot);
 	w->segments = NULL;
-	w->order = w->binding = NULL;
-	w->at = w->delay = NULL;
+	w->order = w->slot = NULL;
 	w->count = w->nodes = 0;
 }

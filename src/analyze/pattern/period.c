@@ -19,6 +19,7 @@
 
 #include "analyze/pattern/equal.h"
 #include "analyze/pattern/suffix.h"
+#include "base/large.h"
 
 #define CANDIDATES_MOST 24
 #define CANDIDATES_A_SCALE 4
@@ -248,10 +249,10 @@ plumb_loop_find(const int32_t *text, int32_t count, int32_t alphabet, double lea
 	*loop = (struct plumb_loop){ 0 };
 	if (count < 2)
 		return 0;
-	s.suffixes = malloc(bytes);
-	s.common = malloc(bytes);
-	s.number = malloc(bytes);
-	s.last = malloc(bytes);
+	s.suffixes = plumb_large(bytes);
+	s.common = plumb_large(bytes);
+	s.number = plumb_large(bytes);
+	s.last = plumb_large(bytes);
 	s.votes = calloc(bytes, 1);
 	if (s.suffixes && s.common && s.number && s.last && s.votes)
 		code = search(&s, least, loop);

@@ -24,7 +24,7 @@ launched_by(const struct plumb_moments *m, const struct plumb_iteration *item)
 
 		if (m->ops[i - 1].sort != PLUMB_STEP_KERNEL)
 			continue;
-		call = plumb_launch_before(&m->launches, m->process, m->ops[i - 1].correlation,
+		call = plumb_launch_before(m->launches, m->process, m->ops[i - 1].correlation,
 		                           m->ops[i - 1].start_ns);
 		if (call != PLUMB_NONE)
 			return p->spans[call].start_ns;

@@ -16,6 +16,7 @@
 #ifndef PLUMB_ANALYZE_STEPS_EXPLAIN_H
 #define PLUMB_ANALYZE_STEPS_EXPLAIN_H
 
+#include "analyze/collectives.h"
 #include "analyze/iterations.h"
 #include "analyze/steps/moments.h"
 
@@ -59,6 +60,7 @@ struct plumb_explain_peer {
 	uint32_t iteration;
 	int64_t rank;
 	bool common_clock;
+	const struct plumb_collectives *together; /* of the profile */
 };
 
 /* Of iteration NUMBER of LEVEL; RANK is that of the track, or PLUMB_UNKNOWN. For plumb_explained_free

@@ -8,40 +8,80 @@
 
 /* ---- ranks ---- */
 
-/* The first collective of the iteration from op AT on, or ops_count. */
+/* The first collective of the iteration from op AT on that is not known to be one with others, or ops_count. */
 static uint32_t
-next_collective(const struct plumb_moments *m, const struct plumb_iteration *item, uint32_t at)
+next_alone(const struct plumb_moments *m, const struct plumb_iteration *item,
+           const struct plumb_collectives *together, uint32_t at)
 {
 	while (at < m->ops_count && m->ops[at].start_ns < item->end_ns &&
-	       m->ops[at].sort != PLUMB_STEP_COLLECTIVE)
+	       (m->ops[at].sort != PLUMB_STEP_COLLECTIVE ||
+	        plumb_collectives_of(together, m->ops[at].span)))
 		at++;
 	return at < m->ops_count && m->ops[at].start_ns < item->end_ns ? at : m->ops_count;
 }
 
+/* The part of rank THERE in OP; NULL: it has none, or that is not known. */
+static const struct plumb_collective_member *
+part_of(const struct plumb_collectives *together, const struct plumb_step_op *op,
+        const struct plumb_moments *there)
+{
+	const struct plumb_profile *p = there->profile;
+	const struct plumb_collective_set *set = plumb_collectives_of(together, op->span);
+
+	for (uint32_t i = 0; set && i < set->count; i++) {
+		const struct plumb_collective_member *m = &together->members.items[set->first + i];
+		const struct plumb_track *track = &p->tracks[p->spans[m->span].track];
+
+		if (track->process == there->process && track->device == there->device)
+			return m;
+	}
+	return NULL;
+}
+
+/* A collective lasts LENGTH here and begins LATE sooner than at PEER, where it lasts THEIRS. */
+static void
+add_longer(const struct plumb_explain_peer *peer, int64_t length, int64_t theirs, int64_t late,
+           int64_t *sum, int64_t *most)
+{
+	int64_t longer = length - theirs;
+
+	late = peer->common_clock ? late : longer;
+	*sum += longer > 0 ? longer : 0;
+	if (longer > 0 && late > *most)
+		*most = late;
+}
+
 /* How much longer the iteration's collectives last here than at PEER, where they end together; *MOST is
- * the greatest of them, by start where clocks are common. */
+ * the greatest of them, by start where clocks are common. Those not known to be one are, by their order. */
 static int64_t
 waited_for(const struct plumb_comparison *c, const struct plumb_explain_peer *peer, int64_t *most)
 {
 	const struct plumb_moments *here = c->moments, *there = peer->moments;
 	const struct plumb_iteration *own = &c->level->items[c->number];
 	const struct plumb_iteration *theirs = &peer->level->items[peer->iteration];
-	uint32_t a = next_collective(here, own, plumb_moments_op(here, plumb_iteration_from(own)));
-	uint32_t b = next_collective(there, theirs,
-	                             plumb_moments_op(there, plumb_iteration_from(theirs)));
+	uint32_t first = plumb_moments_op(here, plumb_iteration_from(own));
+	uint32_t a = next_alone(here, own, peer->together, first);
+	uint32_t b = next_alone(there, theirs, peer->together,
+	                        plumb_moments_op(there, plumb_iteration_from(theirs)));
 	int64_t sum = 0;
 
 	*most = 0;
+	for (uint32_t i = first; i < here->ops_count && here->ops[i].start_ns < own->end_ns; i++) {
+		const struct plumb_step_op *x = &here->ops[i];
+		const struct plumb_collective_member *y =
+			x->sort == PLUMB_STEP_COLLECTIVE ? part_of(peer->together, x, there) : NULL;
+
+		if (y)
+			add_longer(peer, x->end_ns - x->start_ns, y->end_ns - y->start_ns,
+			           y->start_ns - x->start_ns, &sum, most);
+	}
 	while (a < here->ops_count && b < there->ops_count) {
 		const struct plumb_step_op *x = &here->ops[a], *y = &there->ops[b];
-		int64_t longer = (x->end_ns - x->start_ns) - (y->end_ns - y->start_ns);
-		int64_t late = peer->common_clock ? y->start_ns - x->start_ns : longer;
 
-		sum += longer > 0 ? longer : 0;
-		if (longer > 0 && late > *most)
-			*most = late;
-		a = next_collective(here, own, a + 1);
-		b = next_collective(there, theirs, b + 1);
+		add_longer(peer, x->end_ns - x->start_ns, y->end_ns - y->start_ns,
+		           y->start_ns - x->start_ns, &sum, most);
+		a = next_alone(here, own, peer->together, a + 1);
+		b = next_alone(there, theirs, peer->together, b + 1);
 	}
 	return sum;
 }

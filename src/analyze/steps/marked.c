@@ -1,41 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyze/steps/marked.h"
 
-#include <string.h>
+#include <stdio.h>
 
-#include "analyze/steps/marks.h"
 #include "base/sort.h"
 #include "model/intervals.h"
 
-/* ---- marks ---- */
+/* ---- when iterations were launched ---- */
 
-/* ProfilerStep's frame, else that of ranges that come once an iteration: of several the longest. */
-static uint32_t
-choose_mark(const struct plumb_profile *p, const struct plumb_marks *marks, uint32_t iterations,
-            uint32_t *counts)
+/* When OP was launched; PLUMB_UNKNOWN where its call is not in the profile. */
+static int64_t
+launched(const struct plumb_moments *m, uint32_t op)
 {
-	uint32_t best = PLUMB_NONE;
-	int64_t longest = -1;
+	uint32_t call = op < m->ops_count
+	                        ? plumb_launch_before(m->launches, m->process,
+	                                              m->ops[op].correlation, m->ops[op].start_ns)
+	                        : PLUMB_NONE;
 
-	for (uint32_t i = 0; i < marks->count; i++)
-		counts[marks->items[i].frame]++;
-	for (uint32_t f = 0; f < p->frames_count; f++) {
-		const char *name = counts[f] ? plumb_text(p, p->frames[f].name) : NULL;
-
-		if (name && !strcmp(name, "ProfilerStep") && counts[f] > 1)
-			return f;
-	}
-	for (uint32_t i = 0; i < marks->count; i++) {
-		const struct plumb_mark *mark = &marks->items[i];
-		uint32_t count = counts[mark->frame];
-
-		if (count > 1 && count + 1 >= iterations && count <= iterations + 1 &&
-		    mark->end_ns - mark->start_ns > longest) {
-			longest = mark->end_ns - mark->start_ns;
-			best = mark->frame;
-		}
-	}
-	return best;
+	return call == PLUMB_NONE ? PLUMB_UNKNOWN : m->profile->spans[call].start_ns;
 }
 
 /* When each iteration's first kernel was launched, ascending. */
@@ -44,35 +26,51 @@ find_begins(const struct plumb_moments *m, const struct plumb_iteration_level *l
             int64_t *begins)
 {
 	for (uint32_t i = 0; i < level->count; i++) {
-		uint32_t op = plumb_moments_op(m, level->items[i].start_ns), call;
+		uint32_t op = plumb_moments_op(m, level->items[i].start_ns);
 
 		while (op + 1 < m->ops_count && m->ops[op].sort != PLUMB_STEP_KERNEL &&
 		       m->ops[op + 1].start_ns == level->items[i].start_ns)
 			op++;
-		call = op < m->ops_count
-		               ? plumb_launch_before(&m->launches, m->process,
-		                                     m->ops[op].correlation, m->ops[op].start_ns)
-		               : PLUMB_NONE;
-		begins[i] = call == PLUMB_NONE ? level->items[i].start_ns
-		                               : m->profile->spans[call].start_ns;
+		begins[i] = launched(m, op);
+		if (begins[i] == PLUMB_UNKNOWN)
+			begins[i] = level->items[i].start_ns;
 	}
 	plumb_sort_numbers(begins, level->count);
 }
 
+/* When the middle one of each iteration's kernels was launched; PLUMB_UNKNOWN. */
 static void
-count_agreeing(const int64_t *marks, uint32_t mark_count, const int64_t *begins, uint32_t count,
-               struct plumb_marked *marked)
+find_middles(const struct plumb_moments *m, const struct plumb_iteration_level *level,
+             int64_t *middles)
+{
+	for (uint32_t i = 0; i < level->count; i++) {
+		uint32_t op = plumb_moments_op(m, level->items[i].start_ns), last = op, half;
+
+		while (last < m->ops_count && m->ops[last].start_ns < level->items[i].end_ns)
+			last++;
+		half = op + (last - op) / 2;
+		while (half > op && m->ops[half].sort != PLUMB_STEP_KERNEL)
+			half--;
+		middles[i] = half < last ? launched(m, half) : PLUMB_UNKNOWN;
+	}
+}
+
+/* ---- marks ---- */
+
+static void
+count_agreeing(const struct plumb_mark *marks, uint32_t mark_count, const int64_t *begins,
+               uint32_t count, struct plumb_marked *marked)
 {
 	uint32_t at = 0;
 
 	for (uint32_t k = 0; k < mark_count; k++) {
-		int64_t until = k + 1 < mark_count ? marks[k + 1] : INT64_MAX;
+		int64_t until = k + 1 < mark_count ? marks[k + 1].start_ns : INT64_MAX;
 		uint32_t within = 0;
 
-		marked->before += marks[k] <= begins[0];
+		marked->before += marks[k].start_ns <= begins[0];
 		if (until <= begins[0])
 			continue; /* before the loop */
-		while (at < count && begins[at] < marks[k])
+		while (at < count && begins[at] < marks[k].start_ns)
 			at++;
 		for (; at < count && begins[at] < until; at++)
 			within++;
@@ -81,36 +79,134 @@ count_agreeing(const int64_t *marks, uint32_t mark_count, const int64_t *begins,
 	}
 }
 
+/* The last of the COUNT marks that begins by NS, or COUNT. The last one of all is as long as the longest at most. */
+static uint32_t
+mark_at(const struct plumb_mark *marks, uint32_t count, int64_t longest, int64_t ns)
+{
+	uint32_t low = 0, high = count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (marks[middle].start_ns <= ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low || (low == count && ns - marks[low - 1].start_ns > longest))
+		return count;
+	return low - 1;
+}
+
+/* Gives each iteration the number of the mark that it alone was launched in; how many have one. */
+static uint32_t
+number_iterations(const struct plumb_mark *marks, uint32_t count, const int64_t *middles,
+                  uint32_t iterations, int64_t *numbers)
+{
+	uint32_t last = count, last_of = 0, numbered = 0;
+	int64_t longest = 0;
+
+	for (uint32_t k = 0; k < count; k++) {
+		int64_t own = marks[k].end_ns - marks[k].start_ns;
+		int64_t next = k + 1 < count ? marks[k + 1].start_ns - marks[k].start_ns : 0;
+
+		longest = own > longest ? own : longest;
+		longest = next > longest ? next : longest;
+	}
+	for (uint32_t i = 0; i < iterations; i++) {
+		uint32_t k = middles[i] == PLUMB_UNKNOWN
+		                     ? count
+		                     : mark_at(marks, count, longest, middles[i]);
+
+		numbers[i] = k == count ? PLUMB_UNKNOWN : marks[k].number;
+		numbered += k < count;
+		if (k < count && k == last) {
+			numbered -= numbers[last_of] != PLUMB_UNKNOWN ? 2 : 1;
+			numbers[i] = numbers[last_of] = PLUMB_UNKNOWN;
+		}
+		if (k < count) {
+			last = k;
+			last_of = i;
+		}
+	}
+	return numbered;
+}
+
+static void
+name_group(const struct plumb_profile *p, const struct plumb_mark_group *group, char name[120])
+{
+	const char *text = plumb_text(p, p->frames[group->frame].name);
+
+	snprintf(name, 120, "%.*s", group->name_bytes < 119 ? (int)group->name_bytes : 119,
+	         text ? text : "");
+}
+
+/* By the group that numbers most iterations, and half of them at least; of equal ones ProfilerStep. */
+static int
+find_numbers(const struct plumb_moments *m, const struct plumb_iteration_level *level,
+             const struct plumb_marks *marks, struct plumb_marked *marked)
+{
+	int64_t *middles = malloc(((size_t)level->count + 1) * sizeof *middles);
+	int64_t *numbers = malloc(((size_t)level->count + 1) * sizeof *numbers);
+	uint32_t most = level->count / 2;
+
+	if (middles && numbers)
+		find_middles(m, level, middles);
+	for (uint32_t g = 0; middles && numbers && g < marks->groups.count; g++) {
+		const struct plumb_mark_group *group = &marks->groups.items[g];
+		uint32_t n;
+
+		if (!group->numbered)
+			continue;
+		n = number_iterations(&marks->items[group->first], group->count, middles,
+		                      level->count, numbers);
+		if (n < most || !n || (n == most && marked->numbers && !group->steps))
+			continue;
+		int64_t *old = marked->numbers;
+
+		most = n;
+		marked->numbers = numbers;
+		name_group(m->profile, group, marked->numbered);
+		numbers = old ? old : malloc(((size_t)level->count + 1) * sizeof *numbers);
+	}
+	bool done = middles && numbers;
+	free(middles);
+	free(numbers);
+	return done ? 0 : PLUMB_ESYSTEM;
+}
+
 int
 plumb_marked_find(const struct plumb_moments *m, const struct plumb_iteration_level *level,
                   struct plumb_marked *marked)
 {
-	const struct plumb_profile *p = m->profile;
-	struct plumb_marks marks = { 0 };
-	uint32_t *counts = calloc((size_t)p->frames_count + 1, sizeof *counts), n = 0;
-	int64_t *starts = NULL, *begins = malloc(((size_t)level->count + 1) * sizeof *begins);
-	int code = counts && begins ? plumb_marks_find(p, m->process, &marks) : PLUMB_ESYSTEM;
+	const struct plumb_marks *marks = plumb_track_index_marks(&m->shared->tracks, m->process);
+	int64_t *begins = malloc(((size_t)level->count + 1) * sizeof *begins);
+	int code = begins && marks ? 0 : PLUMB_ESYSTEM;
+	uint32_t chosen = PLUMB_NONE;
 
 	*marked = (struct plumb_marked){ .frame = PLUMB_NONE };
 	if (!code && level->count)
-		marked->frame = choose_mark(p, &marks, level->count, counts);
-	if (marked->frame != PLUMB_NONE) {
-		starts = malloc(((size_t)counts[marked->frame] + 1) * sizeof *starts);
-		code = starts ? 0 : PLUMB_ESYSTEM;
-	}
-	for (uint32_t i = 0; starts && i < marks.count; i++)
-		if (marks.items[i].frame == marked->frame)
-			starts[n++] = marks.items[i].start_ns;
-	if (starts) {
-		plumb_sort_numbers(starts, n);
+		chosen = plumb_marks_choose(marks, level->count, PLUMB_MARKS_ANY);
+	if (chosen != PLUMB_NONE) {
+		const struct plumb_mark_group *group = &marks->groups.items[chosen];
+
+		marked->frame = group->frame;
+		name_group(m->profile, group, marked->name);
 		find_begins(m, level, begins);
-		count_agreeing(starts, n, begins, level->count, marked);
+		count_agreeing(&marks->items[group->first], group->count, begins, level->count,
+		               marked);
 	}
-	plumb_vec_free(&marks);
-	free(counts);
-	free(starts);
+	if (!code && level->count)
+		code = find_numbers(m, level, marks, marked);
 	free(begins);
 	return code;
+}
+
+void
+plumb_marked_free(struct plumb_marked *marked)
+{
+	free(marked->numbers);
+	*marked = (struct plumb_marked){ .frame = PLUMB_NONE };
 }
 
 /* ---- other processes ---- */

@@ -1,12 +1,72 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyze/steps/marks.h"
 
-static bool
-add_track(const struct plumb_profile *p, uint32_t track, struct plumb_marks *marks)
-{
-	uint32_t end = plumb_profile_first_span(p, track + 1);
+#include "base/sort.h"
 
-	for (uint32_t i = plumb_profile_first_span(p, track); i < end; i++) {
+/* ---- names ---- */
+
+static bool
+is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* The last number in NAME, and where it stands: [*BEGIN, *END). PLUMB_UNKNOWN: it has none that fits. */
+static int64_t
+number_in(const char *name, size_t *begin, size_t *end)
+{
+	enum { DIGITS_MOST = 18 };
+	size_t at = strlen(name);
+	int64_t number = 0;
+
+	while (at && !is_digit(name[at - 1]))
+		at--;
+	*end = at;
+	while (at && is_digit(name[at - 1]))
+		at--;
+	*begin = at;
+	if (*end == at || *end - at > DIGITS_MOST)
+		return PLUMB_UNKNOWN;
+	for (size_t i = at; i < *end; i++)
+		number = number * 10 + (name[i] - '0');
+	return number;
+}
+
+/* How many bytes of NAME stand before BEGIN, without what joins them to a number: "step" of "step #12". */
+static uint32_t
+stem_bytes(const char *name, size_t begin)
+{
+	while (begin && strchr(" #:=_-[(.", name[begin - 1]))
+		begin--;
+	return (uint32_t)begin;
+}
+
+/* Names that are one but for their last number. */
+static int
+by_stem(const char *a, const char *b)
+{
+	size_t a_begin, a_end, b_begin, b_end;
+	bool has = number_in(a, &a_begin, &a_end) != PLUMB_UNKNOWN;
+
+	if (has != (number_in(b, &b_begin, &b_end) != PLUMB_UNKNOWN))
+		return has ? 1 : -1;
+	if (!has)
+		return strcmp(a, b);
+	size_t shorter = a_begin < b_begin ? a_begin : b_begin;
+	int order = memcmp(a, b, shorter);
+
+	if (!order && a_begin != b_begin)
+		order = a_begin < b_begin ? -1 : 1;
+	return order ? order : strcmp(a + a_end, b + b_end);
+}
+
+/* ---- finding ---- */
+
+int
+plumb_marks_add(const struct plumb_profile *p, uint32_t first, uint32_t end,
+                struct plumb_marks *marks)
+{
+	for (uint32_t i = first; i < end; i++) {
 		const struct plumb_span *s = &p->spans[i];
 		struct plumb_mark *mark;
 
@@ -14,19 +74,280 @@ add_track(const struct plumb_profile *p, uint32_t track, struct plumb_marks *mar
 			continue;
 		mark = plumb_vec_add(marks);
 		if (!mark)
+			return PLUMB_ESYSTEM;
+		*mark = (struct plumb_mark){ p->contexts[s->context].frame, s->start_ns, s->end_ns,
+			                     PLUMB_UNKNOWN };
+	}
+	return 0;
+}
+
+struct named {
+	const char *name;
+	uint32_t frame;
+};
+
+static int
+by_name(const void *x, const void *y)
+{
+	const struct named *a = x, *b = y;
+	int order = by_stem(a->name, b->name);
+
+	return order ? order : (a->frame > b->frame) - (a->frame < b->frame);
+}
+
+/* A number for each frame that has marks, the same for those with one stem; malloced, by frame. NULL: no memory. */
+static uint32_t *
+find_stems(const struct plumb_profile *p, const struct plumb_marks *marks)
+{
+	uint32_t *stems = calloc((size_t)p->frames_count + 1, sizeof *stems), count = 0, stem = 0;
+	struct named *named = malloc(((size_t)p->frames_count + 1) * sizeof *named);
+
+	if (!stems || !named) {
+		free(stems);
+		free(named);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < marks->count; i++) {
+		uint32_t frame = marks->items[i].frame;
+		const char *name = plumb_text(p, p->frames[frame].name);
+
+		if (!stems[frame])
+			named[count++] = (struct named){ name ? name : "", frame };
+		stems[frame] = 1;
+	}
+	if (count)
+		qsort(named, count, sizeof *named, by_name);
+	for (uint32_t i = 0; i < count; i++) {
+		stem += !i || by_stem(named[i - 1].name, named[i].name) != 0;
+		stems[named[i].frame] = stem;
+	}
+	free(named);
+	return stems;
+}
+
+struct sorted {
+	struct plumb_mark mark;
+	uint32_t stem;
+};
+
+static int
+by_stem_and_start(const void *x, const void *y)
+{
+	const struct sorted *a = x, *b = y;
+
+	if (a->stem != b->stem)
+		return a->stem < b->stem ? -1 : 1;
+	if (a->mark.start_ns != b->mark.start_ns)
+		return a->mark.start_ns < b->mark.start_ns ? -1 : 1;
+	return (a->mark.frame > b->mark.frame) - (a->mark.frame < b->mark.frame);
+}
+
+static int
+by_frame_and_start(const void *x, const void *y)
+{
+	const struct sorted *a = x, *b = y;
+
+	if (a->mark.frame != b->mark.frame)
+		return a->mark.frame < b->mark.frame ? -1 : 1;
+	return (a->mark.start_ns > b->mark.start_ns) - (a->mark.start_ns < b->mark.start_ns);
+}
+
+/* Gives the marks of one stem their numbers; false: those do not rise, so that they number something else. */
+static bool
+number_marks(const struct plumb_profile *p, struct sorted *marks, uint32_t count)
+{
+	int64_t last = PLUMB_UNKNOWN;
+	bool rises = true;
+
+	for (uint32_t i = 0; i < count && rises; i++) {
+		const char *name = plumb_text(p, p->frames[marks[i].mark.frame].name);
+		size_t begin, end;
+
+		marks[i].mark.number = name ? number_in(name, &begin, &end) : PLUMB_UNKNOWN;
+		rises = marks[i].mark.number != PLUMB_UNKNOWN && marks[i].mark.number > last;
+		last = marks[i].mark.number;
+	}
+	for (uint32_t i = 0; i < count && !rises; i++)
+		marks[i].mark.number = PLUMB_UNKNOWN;
+	return rises;
+}
+
+/* ---- the numbers of ProfilerStep ---- */
+
+/* COUNT numbers of TEXT, "2 3 4" or "2..4", ascending, into NUMBERS; false: there are more or fewer, or one twice. */
+static bool
+read_numbers(const char *text, int64_t *numbers, uint32_t count)
+{
+	char *end;
+	uint32_t n = 0;
+	int64_t first = strtoll(text, &end, 10);
+
+	if (end != text && !strncmp(end, "..", 2)) {
+		int64_t last = strtoll(end + 2, &end, 10);
+
+		if (*end || first < 0 || last - first != (int64_t)count - 1)
 			return false;
-		*mark = (struct plumb_mark){ p->contexts[s->context].frame, s->start_ns,
-			                     s->end_ns };
+		for (; n < count; n++)
+			numbers[n] = first + n;
+		return true;
+	}
+	for (; n < count; n++, text = end) {
+		numbers[n] = strtoll(text, &end, 10);
+		if (end == text)
+			return false;
+	}
+	if (*end)
+		return false;
+	plumb_sort_numbers(numbers, count);
+	for (n = 1; n < count; n++)
+		if (numbers[n] == numbers[n - 1])
+			return false;
+	return true;
+}
+
+/* What the fact says of PROCESS; of the run, where that has no other one. */
+static const char *
+steps_of(const struct plumb_profile *p, uint32_t process)
+{
+	const char *text = NULL;
+
+	for (uint32_t i = 0; i < p->environment_count; i++) {
+		const struct plumb_environment_row *row = &p->environment[i];
+		const char *key = plumb_text(p, row->key);
+		bool own = row->process == process;
+
+		if ((own || (!text && row->process == PLUMB_NONE && p->processes_count == 1)) &&
+		    key && !strcmp(key, PLUMB_PROFILER_STEPS))
+			text = plumb_text(p, row->value);
+	}
+	return text;
+}
+
+static bool
+number_steps(const struct plumb_profile *p, uint32_t process, struct plumb_mark *marks,
+             uint32_t count)
+{
+	const char *text = steps_of(p, process);
+	int64_t *numbers = text ? malloc(((size_t)count + 1) * sizeof *numbers) : NULL;
+	bool known = numbers && read_numbers(text, numbers, count);
+
+	for (uint32_t i = 0; known && i < count; i++)
+		marks[i].number = numbers[i];
+	free(numbers);
+	return known;
+}
+
+/* ---- groups ---- */
+
+static bool
+add_group(const struct plumb_profile *p, uint32_t process, struct plumb_marks *marks,
+          uint32_t first, uint32_t count, bool numbered)
+{
+	static const char step[] = "ProfilerStep", optimizer[] = "Optimizer.";
+	struct plumb_mark_group *group = plumb_vec_add(&marks->groups);
+	const char *name = plumb_text(p, p->frames[marks->items[first].frame].name);
+	size_t begin, end;
+
+	if (!group)
+		return false;
+	*group = (struct plumb_mark_group){ .first = first,
+		                            .count = count,
+		                            .frame = marks->items[first].frame,
+		                            .numbered = numbered };
+	group->name_bytes = name ? (uint32_t)strlen(name) : 0;
+	if (numbered && name && number_in(name, &begin, &end) != PLUMB_UNKNOWN)
+		group->name_bytes = stem_bytes(name, begin);
+	group->steps = name && !strncmp(name, step, sizeof step - 1);
+	group->ends = name && !strncmp(name, optimizer, sizeof optimizer - 1);
+	if (group->steps && !numbered)
+		group->numbered = number_steps(p, process, &marks->items[first], count);
+	for (uint32_t i = first; i < first + count; i++)
+		if (marks->items[i].end_ns - marks->items[i].start_ns > group->longest_ns)
+			group->longest_ns = marks->items[i].end_ns - marks->items[i].start_ns;
+	return true;
+}
+
+/* The marks from FIRST on, of one stem, as one group or as one for each frame. */
+static bool
+group_stem(const struct plumb_profile *p, uint32_t process, struct plumb_marks *marks,
+           struct sorted *sorted, uint32_t first, uint32_t count)
+{
+	bool numbered = count > 1 && number_marks(p, &sorted[first], count);
+
+	if (!numbered)
+		qsort(&sorted[first], count, sizeof *sorted, by_frame_and_start);
+	for (uint32_t i = first; i < first + count; i++)
+		marks->items[i] = sorted[i].mark;
+	for (uint32_t i = first, n; i < first + count; i += n) {
+		for (n = 1; i + n < first + count &&
+		            (numbered || marks->items[i + n].frame == marks->items[i].frame);
+		     n++)
+			;
+		if (!add_group(p, process, marks, i, n, numbered))
+			return false;
 	}
 	return true;
 }
 
 int
-plumb_marks_find(const struct plumb_profile *p, uint32_t process, struct plumb_marks *marks)
+plumb_marks_group(const struct plumb_profile *p, uint32_t process, struct plumb_marks *marks)
 {
-	for (uint32_t t = 0; t < p->tracks_count; t++)
-		if (p->tracks[t].kind == PLUMB_TRACK_THREAD && p->tracks[t].process == process &&
-		    !add_track(p, t, marks))
-			return PLUMB_ESYSTEM;
-	return 0;
+	struct sorted *sorted = NULL;
+	uint32_t *stems = NULL;
+	bool done = true;
+
+	if (marks->count) {
+		stems = find_stems(p, marks);
+		sorted = malloc(marks->count * sizeof *sorted);
+		done = stems && sorted;
+	}
+	for (uint32_t i = 0; done && i < marks->count; i++)
+		sorted[i] = (struct sorted){ marks->items[i], stems[marks->items[i].frame] };
+	if (done && marks->count)
+		qsort(sorted, marks->count, sizeof *sorted, by_stem_and_start);
+	for (uint32_t i = 0, n; done && i < marks->count; i += n) {
+		for (n = 1; i + n < marks->count && sorted[i + n].stem == sorted[i].stem; n++)
+			;
+		done = group_stem(p, process, marks, sorted, i, n);
+	}
+	free(stems);
+	free(sorted);
+	return done ? 0 : PLUMB_ESYSTEM;
+}
+
+void
+plumb_marks_free(struct plumb_marks *marks)
+{
+	plumb_vec_free(&marks->groups);
+	plumb_vec_free(marks);
+}
+
+/* ---- choosing ---- */
+
+/* ProfilerStep is better than any other, the longer better than the shorter. */
+static bool
+is_better(const struct plumb_mark_group *a, const struct plumb_mark_group *b)
+{
+	if (a->steps != b->steps)
+		return a->steps;
+	return a->longest_ns > b->longest_ns;
+}
+
+uint32_t
+plumb_marks_choose(const struct plumb_marks *marks, uint32_t iterations,
+                   enum plumb_marks_wanted wanted)
+{
+	uint32_t best = PLUMB_NONE;
+
+	for (uint32_t g = 0; g < marks->groups.count; g++) {
+		const struct plumb_mark_group *group = &marks->groups.items[g];
+		bool once = group->count + 1 >= iterations && group->count <= iterations + 1;
+		bool fits = wanted == PLUMB_MARKS_BEGIN
+		                    ? once && !group->ends
+		                    : group->count > 1 && (once || group->steps);
+
+		if (fits && (best == PLUMB_NONE || is_better(group, &marks->groups.items[best])))
+			best = g;
+	}
+	return best;
 }

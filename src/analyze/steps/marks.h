@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ranges that a program marks on its threads: ProfilerStep#N, NVTX, plumb.span. */
+/*
+ * The ranges that a program marks on its threads: ProfilerStep#N, NVTX, plumb.span; by which of them belong
+ * together, and which of those may mark its steps.
+ *
+ * Ranges of one name are a group. So are those whose names differ by their last number alone ("step 12", "step
+ * 13"), if that rises from each to the next: then it is the number of the step. PyTorch's importer cuts the number
+ * of ProfilerStep#N off; there it is the fact profiler.steps of the process.
+ *
+ *	const struct plumb_marks *marks = plumb_track_index_marks(&index, process);    // tracks.h
+ *	uint32_t g = plumb_marks_choose(marks, iterations, PLUMB_MARKS_ANY);
+ *	marks->items[marks->groups.items[g].first].start_ns …
+ */
 #ifndef PLUMB_ANALYZE_STEPS_MARKS_H
 #define PLUMB_ANALYZE_STEPS_MARKS_H
 
@@ -9,15 +20,38 @@
 struct plumb_mark {
 	uint32_t frame;
 	int64_t start_ns, end_ns;
+	int64_t number; /* of the step, PLUMB_UNKNOWN where the group is not numbered */
+};
+struct plumb_mark_group {
+	uint32_t first, count; /* in items */
+	uint32_t frame;        /* of one of them */
+	uint32_t
+		name_bytes; /* of that frame's name: without the number, and what stands before it */
+	int64_t longest_ns;
+	bool numbered;
+	bool steps; /* ProfilerStep */
+	bool ends;  /* PyTorch marks an optimizer's work so, which ends a step */
 };
 struct plumb_marks {
-	struct plumb_mark *items; /* by thread, then start */
+	struct plumb_mark *items; /* by group, then start */
 	uint32_t count, capacity;
+	PLUMB_VEC(struct plumb_mark_group) groups;
 };
 
-/* Those of PROCESS: another rank marks its own steps. For plumb_vec_free in any case. PLUMB_ESYSTEM: memory
- * is out. */
-int plumb_marks_find(const struct plumb_profile *profile, uint32_t process,
-                     struct plumb_marks *marks) PLUMB_MUST_CHECK;
+/* Adds those of PROFILE's spans from FIRST until END, in no group yet. PLUMB_ESYSTEM: memory is out. */
+int plumb_marks_add(const struct plumb_profile *profile, uint32_t first, uint32_t end,
+                    struct plumb_marks *marks) PLUMB_MUST_CHECK;
+/* Groups what was added, which is all of PROCESS: another rank marks its own steps. PLUMB_ESYSTEM: memory is out. */
+int plumb_marks_group(const struct plumb_profile *profile, uint32_t process,
+                      struct plumb_marks *marks) PLUMB_MUST_CHECK;
+void plumb_marks_free(struct plumb_marks *marks);
+
+enum plumb_marks_wanted {
+	PLUMB_MARKS_ANY, /* ProfilerStep, else what comes once an iteration: of several the longest */
+	PLUMB_MARKS_BEGIN, /* what comes once an iteration, and not at its end: ProfilerStep, else the longest */
+};
+/* The group that marks the steps of a loop with so many iterations, or PLUMB_NONE. */
+uint32_t plumb_marks_choose(const struct plumb_marks *marks, uint32_t iterations,
+                            enum plumb_marks_wanted wanted);
 
 #endif

@@ -26,7 +26,7 @@ is_copying(const struct plumb_profile *p, const struct plumb_frame *frame)
 }
 
 static bool
-describe_contexts(struct plumb_moments *line)
+describe_contexts(struct plumb_moments_shared *line)
 {
 	const struct plumb_profile *p = line->profile;
 
@@ -82,10 +82,10 @@ struct gathered {
 };
 
 static bool
-gather(struct plumb_moments *line, struct gathered *ops, const struct plumb_step_op *op,
-       unsigned char *sorts)
+gather(struct plumb_moments *line, struct gathered *ops, const struct plumb_step_op *op)
 {
 	const struct plumb_profile *p = line->profile;
+	unsigned char *sorts = line->shared->sorts;
 	uint32_t kind = plumb_context_frame(p, op->context)->kind;
 
 	if (p->tracks[op->track].kind != PLUMB_TRACK_STREAM ||
@@ -107,21 +107,55 @@ gather(struct plumb_moments *line, struct gathered *ops, const struct plumb_step
 }
 
 static bool
-gather_track(struct plumb_moments *line, struct gathered *ops, uint32_t track, const int64_t *sizes,
-             unsigned char *sorts)
+gather_track(struct plumb_moments *line, struct gathered *ops, uint32_t track)
 {
 	const struct plumb_profile *p = line->profile;
-	uint32_t end = plumb_profile_first_span(p, track + 1);
+	const uint32_t *first_span = line->shared->tracks.first_span;
 	bool done = true;
 
-	for (uint32_t i = plumb_profile_first_span(p, track); done && i < end; i++) {
+	for (uint32_t i = first_span[track]; done && i < first_span[track + 1]; i++) {
 		const struct plumb_span *s = &p->spans[i];
 
 		done = gather(line, ops,
 		              &(struct plumb_step_op){ i, s->context, s->track, 0, s->start_ns,
 		                                       s->end_ns, s->correlation,
-		                                       plumb_copies_size(sizes, s) },
-		              sorts);
+		                                       plumb_copies_size(line->shared->sizes, s) });
+	}
+	return done;
+}
+
+/* The first of the newest work of DEVICE, by which it is ordered. */
+static uint32_t
+first_work(const struct plumb_profile *p, uint32_t device)
+{
+	uint32_t low = 0, high = p->work_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (p->tracks[p->work[middle].track].device < device)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static bool
+gather_newest(struct plumb_moments *line, struct gathered *ops)
+{
+	const struct plumb_profile *p = line->profile;
+	bool done = true;
+
+	for (uint32_t i = first_work(p, line->device); done && i < p->work_count; i++) {
+		const struct plumb_work_item *w = &p->work[i];
+
+		if (p->tracks[w->track].device != line->device)
+			break;
+		done = gather(line, ops,
+		              &(struct plumb_step_op){ PLUMB_NONE, w->context, w->track, 0,
+		                                       w->start_ns, w->end_ns, 0,
+		                                       line->shared->sizes[w->context] });
 	}
 	return done;
 }
@@ -129,30 +163,18 @@ gather_track(struct plumb_moments *line, struct gathered *ops, uint32_t track, c
 static bool
 gather_ops(struct plumb_moments *line)
 {
-	const struct plumb_profile *p = line->profile;
-	int64_t *sizes = plumb_copies_sizes(p);
-	unsigned char *sorts = calloc((size_t)p->contexts_count + 1, 1);
 	struct gathered ops = { 0 };
-	bool done = sizes && sorts;
-	void *rows;
+	uint32_t count;
+	const uint32_t *streams =
+		plumb_track_group(&line->shared->tracks.streams, line->device, &count);
+	bool done = true;
 
-	for (uint32_t t = 0; done && t < p->tracks_count; t++)
-		if (p->tracks[t].kind == PLUMB_TRACK_STREAM && p->tracks[t].device == line->device)
-			done = gather_track(line, &ops, t, sizes, sorts);
-	bool newest = !ops.count;
-	for (uint32_t i = 0; done && newest && i < p->work_count; i++) {
-		const struct plumb_work_item *w = &p->work[i];
-
-		done = gather(line, &ops,
-		              &(struct plumb_step_op){ i, w->context, w->track, 0, w->start_ns,
-		                                       w->end_ns, 0, sizes[w->context] },
-		              sorts);
-	}
-	free(sizes);
-	free(sorts);
-	rows = ops.items;
-	done = done && !plumb_sort_rows(&rows, ops.count, sizeof *ops.items, op_key, 1, NULL);
-	line->ops = rows;
+	for (uint32_t i = 0; done && i < count; i++)
+		done = gather_track(line, &ops, streams[i]);
+	if (done && !ops.count)
+		done = gather_newest(line, &ops);
+	done = done && !plumb_sort_rows(ops.items, ops.count, sizeof *ops.items, op_key, 1, NULL);
+	line->ops = ops.items;
 	line->ops_count = ops.count;
 	return done;
 }
@@ -173,45 +195,39 @@ sweep_device(struct plumb_moments *line)
 
 /* ---- threads ---- */
 
-static uint32_t
-count_launches(const struct plumb_profile *p, uint32_t track)
-{
-	uint32_t end = plumb_profile_first_span(p, track + 1), count = 0;
-
-	for (uint32_t i = plumb_profile_first_span(p, track); i < end; i++)
-		count += p->spans[i].correlation != 0;
-	return count;
-}
-
 static bool
-find_threads(struct plumb_moments *line)
+find_usual(struct plumb_moments_shared *shared)
 {
-	const struct plumb_profile *p = line->profile;
-	uint32_t most = 0;
+	const struct plumb_profile *p = shared->profile;
+	uint32_t *most = calloc((size_t)p->processes_count + 1, sizeof *most);
 
-	line->usual_thread = PLUMB_NONE;
-	for (uint32_t t = 0; t < p->tracks_count; t++) {
-		bool own = p->tracks[t].kind == PLUMB_TRACK_THREAD &&
-		           p->tracks[t].process == line->process;
-		uint32_t launched = own ? count_launches(p, t) : 0;
+	shared->usual = malloc(((size_t)p->processes_count + 1) * sizeof *shared->usual);
+	for (uint32_t i = 0; shared->usual && i < p->processes_count; i++)
+		shared->usual[i] = PLUMB_NONE;
+	for (uint32_t t = 0; most && shared->usual && t < p->tracks_count; t++) {
+		uint32_t process = p->tracks[t].process, count = 0;
 
-		if (launched > most) {
-			most = launched;
-			line->usual_thread = t;
+		if (p->tracks[t].kind != PLUMB_TRACK_THREAD || process >= p->processes_count)
+			continue;
+		for (uint32_t i = shared->tracks.first_span[t];
+		     i < shared->tracks.first_span[t + 1]; i++)
+			count += p->spans[i].correlation != 0;
+		if (count > most[process]) {
+			most[process] = count;
+			shared->usual[process] = t;
 		}
 	}
-	line->threads = calloc((size_t)p->tracks_count + 1, sizeof *line->threads);
-	line->sampled = calloc((size_t)p->tracks_count + 1, sizeof *line->sampled);
-	return line->threads && line->sampled;
+	free(most);
+	return most && shared->usual;
 }
 
 const struct plumb_pieces *
 plumb_moments_pieces(struct plumb_moments *line, uint32_t track)
 {
 	const struct plumb_profile *p = line->profile;
-	struct plumb_pieces *pieces = &line->threads[track];
-	uint32_t first = plumb_profile_first_span(p, track), n = 0;
-	uint32_t count = plumb_profile_first_span(p, track + 1) - first;
+	struct plumb_pieces *pieces = &line->shared->threads[track];
+	uint32_t first = line->shared->tracks.first_span[track], n = 0;
+	uint32_t count = line->shared->tracks.first_span[track + 1] - first;
 	struct plumb_sweep_item *items;
 	int code;
 
@@ -287,8 +303,8 @@ plumb_moments_key_of(const struct plumb_moments *line, uint32_t sort, uint32_t c
 
 	if (context != PLUMB_NONE) {
 		key.frame = line->profile->contexts[context].frame;
-		key.line = line->user_of[context];
-		key.copies = line->copies[context];
+		key.line = line->shared->user_of[context];
+		key.copies = line->shared->copies[context];
 	}
 	return key;
 }
@@ -322,8 +338,8 @@ place_of(const struct plumb_moments *line, uint32_t context)
 {
 	if (context == PLUMB_NONE)
 		return PLUMB_NONE;
-	return line->user_of[context] != PLUMB_NONE ? line->user_of[context]
-	                                            : line->outer_of[context];
+	return line->shared->user_of[context] != PLUMB_NONE ? line->shared->user_of[context]
+	                                                    : line->shared->outer_of[context];
 }
 
 /* Where the program was between two calls: the lines of the innermost function that made both, else
@@ -350,7 +366,8 @@ name_gap(const struct plumb_moments *line, const struct plumb_pieces *pieces, ui
 		a = contexts[a].parent;
 		b = contexts[b].parent;
 	}
-	if (line->user_of[a] == contexts[a].frame && line->user_of[b] == contexts[b].frame) {
+	if (line->shared->user_of[a] == contexts[a].frame &&
+	    line->shared->user_of[b] == contexts[b].frame) {
 		key->before = contexts[a].frame;
 		key->after = contexts[b].frame;
 	}
@@ -387,8 +404,8 @@ add_span(struct plumb_moments *line, uint32_t span, int64_t ns, struct plumb_ste
 	struct plumb_step_key key =
 		plumb_moments_key_of(line, PLUMB_STEP_HOST, line->profile->spans[span].context);
 
-	if (key.line == PLUMB_NONE && line->outer_of[key.context] != key.frame)
-		key.before = line->outer_of[key.context];
+	if (key.line == PLUMB_NONE && line->shared->outer_of[key.context] != key.frame)
+		key.before = line->shared->outer_of[key.context];
 	return add_row(line, &key, ns, 0, 0, rows);
 }
 
@@ -451,7 +468,7 @@ uint32_t
 plumb_moments_thread(const struct plumb_moments *line, uint32_t op)
 {
 	const struct plumb_profile *p = line->profile;
-	uint32_t span = op < line->ops_count ? plumb_launch_before(&line->launches, line->process,
+	uint32_t span = op < line->ops_count ? plumb_launch_before(line->launches, line->process,
 	                                                           line->ops[op].correlation,
 	                                                           line->ops[op].start_ns)
 	                                     : PLUMB_NONE;
@@ -518,7 +535,7 @@ int
 plumb_moments_both(struct plumb_moments *line, int64_t from, int64_t to,
                    struct plumb_step_rows *rows)
 {
-	return tell(line, from, to, line->launches.count > 0, rows);
+	return tell(line, from, to, line->launched, rows);
 }
 
 /* ---- rows ---- */
@@ -578,31 +595,67 @@ plumb_step_rows_sum(struct plumb_step_rows *rows)
 /* ---- making one ---- */
 
 int
-plumb_moments_new(const struct plumb_profile *profile, const uint32_t *user_of, uint32_t device,
-                  uint32_t process, struct plumb_moments *line)
+plumb_moments_share(const struct plumb_profile *profile, const uint32_t *user_of,
+                    struct plumb_moments_shared *shared)
 {
+	*shared = (struct plumb_moments_shared){ .profile = profile, .user_of = user_of };
+	if (plumb_track_index_new(profile, &shared->tracks) < 0 || !describe_contexts(shared) ||
+	    !find_usual(shared))
+		return PLUMB_ESYSTEM;
+	shared->sizes = plumb_copies_sizes(profile);
+	shared->sorts = calloc((size_t)profile->contexts_count + 1, 1);
+	shared->threads = calloc((size_t)profile->tracks_count + 1, sizeof *shared->threads);
+	return shared->sizes && shared->sorts && shared->threads ? 0 : PLUMB_ESYSTEM;
+}
+
+void
+plumb_moments_unshare(struct plumb_moments_shared *shared)
+{
+	for (uint32_t t = 0; shared->threads && t < shared->profile->tracks_count; t++)
+		plumb_vec_free(&shared->threads[t]);
+	plumb_track_index_free(&shared->tracks);
+	free(shared->threads);
+	free(shared->outer_of);
+	free(shared->copies);
+	free(shared->sorts);
+	free(shared->sizes);
+	free(shared->usual);
+	free(shared->sampled_as);
+	*shared = (struct plumb_moments_shared){ 0 };
+}
+
+int
+plumb_moments_new(struct plumb_moments_shared *shared, uint32_t device, uint32_t process,
+                  struct plumb_moments *line)
+{
+	bool known = process < shared->profile->processes_count;
+
 	*line = (struct plumb_moments){
-		.profile = profile, .user_of = user_of, .device = device, .process = process
+		.profile = shared->profile,
+		.shared = shared,
+		.device = device,
+		.process = process,
+		.usual_thread = known ? shared->usual[process] : PLUMB_NONE,
+		.launches = plumb_track_index_launches(&shared->tracks),
 	};
-	return describe_contexts(line) && gather_ops(line) && sweep_device(line) &&
-	                       find_threads(line) &&
-	                       !plumb_launches_find(profile, process, &line->launches)
-	               ? 0
-	               : PLUMB_ESYSTEM;
+	line->launched = line->usual_thread != PLUMB_NONE;
+	return line->launches && gather_ops(line) && sweep_device(line) ? 0 : PLUMB_ESYSTEM;
+}
+
+void
+plumb_moments_finish(struct plumb_moments *line)
+{
+	plumb_samples_free(line);
+	free(line->ops);
+	plumb_vec_free(&line->busy);
+	line->ops = NULL;
+	line->ops_count = 0;
 }
 
 void
 plumb_moments_free(struct plumb_moments *line)
 {
-	for (uint32_t t = 0; line->threads && t < line->profile->tracks_count; t++)
-		plumb_vec_free(&line->threads[t]);
-	plumb_samples_free(line);
-	free(line->threads);
-	free(line->outer_of);
-	free(line->copies);
-	free(line->ops);
-	plumb_vec_free(&line->busy);
-	plumb_vec_free(&line->launches);
+	plumb_moments_finish(line);
 	plumb_vec_free(&line->keys);
 	plumb_map_free(&line->map);
 	*line = (struct plumb_moments){ 0 };

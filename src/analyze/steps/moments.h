@@ -2,13 +2,16 @@
 /*
  * What a process did at each moment, on a device and on the threads that gave it work.
  *
+ *	struct plumb_moments_shared shared;       // by all lines of a profile
  *	struct plumb_moments line;
- *	if (plumb_moments_new(profile, device, process, &line) < 0) …
+ *	if (plumb_moments_share(profile, user_of, &shared) < 0) …
+ *	if (plumb_moments_new(&shared, device, process, &line) < 0) …
  *	plumb_moments_device(&line, from, to, &rows);
  *	plumb_moments_host(&line, thread, from, to, &rows);
  *	plumb_step_rows_sum(&rows);               // a row for each key
  *	line.keys.items[rows.items[i].key].sort …
  *	plumb_moments_free(&line);
+ *	plumb_moments_unshare(&shared);
  *
  * On the device computation counts before communication, that before copies, and all of these before
  * the work of other processes; so each moment belongs to one thing, and shares add up. On a thread the
@@ -20,6 +23,7 @@
 #define PLUMB_ANALYZE_STEPS_MOMENTS_H
 
 #include "analyze/steps/sweep.h"
+#include "analyze/steps/tracks.h"
 #include "base/map.h"
 #include "model/launches.h"
 
@@ -59,27 +63,45 @@ struct plumb_step_rows {
 };
 
 struct plumb_step_op {
-	uint32_t span; /* or place in profile->work */
+	uint32_t span; /* PLUMB_NONE: of the newest work, which has none */
 	uint32_t context, track, sort;
 	int64_t start_ns, end_ns;
 	uint64_t correlation;
 	int64_t bytes;
 };
 
+/* What does not depend on the device. */
+struct plumb_moments_shared {
+	const struct plumb_profile *profile;
+	const uint32_t *user_of; /* by context: frame of the person's line */
+	struct plumb_track_index tracks;
+	uint32_t *outer_of;           /* by context: frame of the outermost call */
+	unsigned char *copies;        /* by context: under a copy */
+	unsigned char *sorts;         /* by context: 1 more than its sort, once it is known */
+	int64_t *sizes;               /* of copies, by context */
+	uint32_t *usual;              /* by process: track that has most launches, or PLUMB_NONE */
+	struct plumb_pieces *threads; /* by track, made when they are asked for; id: span */
+	uint32_t *
+		sampled_as; /* by frame: that of its function's line that most samples met; likewise */
+};
+
+/* USER_OF as of plumb_user_contexts; it and PROFILE stay the caller's. For plumb_moments_unshare in any case.
+ * PLUMB_ESYSTEM: memory is out. */
+int plumb_moments_share(const struct plumb_profile *profile, const uint32_t *user_of,
+                        struct plumb_moments_shared *shared) PLUMB_MUST_CHECK;
+void plumb_moments_unshare(struct plumb_moments_shared *shared);
+
 struct plumb_moments {
 	const struct plumb_profile *profile;
+	struct plumb_moments_shared *shared;
 	uint32_t device, process;
-	const uint32_t *user_of;   /* by context: frame of the person's line */
-	uint32_t *outer_of;        /* by context: frame of the outermost call */
-	unsigned char *copies;     /* by context: under a copy */
 	struct plumb_step_op *ops; /* of the device, by start */
 	uint32_t ops_count;
-	struct plumb_pieces busy;     /* of the device; id: op */
-	struct plumb_pieces *threads; /* by track, made when they are asked for; id: span */
-	struct plumb_launches launches;
-	uint32_t usual_thread;         /* track that has most launches, or PLUMB_NONE */
-	struct plumb_sampled *sampled; /* by track, made when they are asked for; see samples.h */
-	uint32_t *sampled_as; /* by frame: that of its function's line that most samples met */
+	struct plumb_pieces busy; /* of the device; id: op */
+	const struct plumb_launches *launches;
+	bool launched;         /* the process has launches */
+	uint32_t usual_thread; /* track that has most of them, or PLUMB_NONE */
+	PLUMB_VEC(struct plumb_sampled) sampled; /* threads that were asked for; see samples.h */
 	struct {
 		struct plumb_step_key *items;
 		uint32_t count, capacity;
@@ -87,10 +109,11 @@ struct plumb_moments {
 	struct plumb_map map;
 };
 
-/* USER_OF as of plumb_user_contexts, which stays the caller's. For plumb_moments_free in any case.
- * PLUMB_ESYSTEM: memory is out. */
-int plumb_moments_new(const struct plumb_profile *profile, const uint32_t *user_of, uint32_t device,
-                      uint32_t process, struct plumb_moments *line) PLUMB_MUST_CHECK;
+/* For plumb_moments_free in any case; SHARED must stay until then. PLUMB_ESYSTEM: memory is out. */
+int plumb_moments_new(struct plumb_moments_shared *shared, uint32_t device, uint32_t process,
+                      struct plumb_moments *line) PLUMB_MUST_CHECK;
+/* Only its keys stay, by which rows have names: nothing can be asked any more. */
+void plumb_moments_finish(struct plumb_moments *line);
 void plumb_moments_free(struct plumb_moments *line);
 
 /* Adds what the device did from FROM to TO. */

@@ -5,8 +5,9 @@
 
 #include "base/sort.h"
 
-#define VOTERS 64   /* iterations that are looked up to find how far two ranks' numbers are apart */
-#define SPREAD 0.01 /* of the duration: from here on one is said to come last */
+#define VOTERS 64 /* iterations that are looked up to find how far two ranks' numbers are apart */
+#define LOOK_BACK 4096 /* operations of an iteration, for one of the same group */
+#define SPREAD 0.01    /* of the duration: from here on one is said to come last */
 
 /* ---- which iterations belong together ---- */
 
@@ -28,7 +29,8 @@ host_of(const struct plumb_profile *p, const struct plumb_iterations *found,
 /* The main tracks of different devices, or of processes with different ranks. */
 static int
 find_ranks(const struct plumb_profile *p, const struct plumb_iterations *found,
-           struct plumb_moments *const *moments, struct plumb_rank_match *match)
+           struct plumb_moments *const *moments, const struct plumb_marked *marked,
+           struct plumb_rank_match *match)
 {
 	match->ranks = calloc((size_t)found->count + 1, sizeof *match->ranks);
 	if (!match->ranks)
@@ -46,8 +48,9 @@ find_ranks(const struct plumb_profile *p, const struct plumb_iterations *found,
 			                : track->device !=
 			                          found->tracks[match->ranks[r].place].device;
 		if (other)
-			match->ranks[match->rank_count++] =
-				(struct plumb_matched_rank){ t, rank, 0, 0, 0, 0 };
+			match->ranks[match->rank_count++] = (struct plumb_matched_rank){
+				.place = t, .rank = rank, .numbers = marked[t].numbers
+			};
 	}
 	return 0;
 }
@@ -116,25 +119,38 @@ have_marks(const struct plumb_rank_match *match, const struct plumb_marked *mark
 	for (uint32_t r = 0; r < match->rank_count; r++) {
 		const struct plumb_marked *own = &marked[match->ranks[r].place];
 
-		if (own->frame == PLUMB_NONE || own->frame != marked[match->ranks[0].place].frame ||
+		if (own->frame == PLUMB_NONE ||
+		    strcmp(own->name, marked[match->ranks[0].place].name) != 0 ||
 		    own->agree < own->steps)
 			return false;
 	}
 	return true;
 }
 
-/* first of each rank, and how many iterations all of them have. */
-static void
-align(const struct plumb_profile *p, const struct plumb_iterations *found,
-      const struct plumb_marked *marked, struct plumb_rank_match *match)
+/* Do all ranks number their steps alike? */
+static bool
+have_numbers(const struct plumb_rank_match *match, const struct plumb_marked *marked)
+{
+	for (uint32_t r = 0; r < match->rank_count; r++) {
+		const struct plumb_marked *own = &marked[match->ranks[r].place];
+
+		if (!own->numbers ||
+		    strcmp(own->numbered, marked[match->ranks[0].place].numbered) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* How ranks are matched that have no numbers; first of each rank, and how many iterations all of them have. */
+static uint32_t
+align(const struct plumb_iterations *found, const struct plumb_marked *marked,
+      struct plumb_rank_match *match)
 {
 	int64_t before = 0, after = INT64_MAX;
 
-	match->matched = PLUMB_MATCHED_BY_TIME;
-	for (uint32_t r = 1; r < match->rank_count; r++)
-		if (!have_common_clock(p, found, &match->ranks[0], &match->ranks[r]))
-			match->matched = have_marks(match, marked) ? PLUMB_MATCHED_BY_MARK
-			                                           : PLUMB_MATCHED_BY_INDEX;
+	match->matched = match->common_clock         ? PLUMB_MATCHED_BY_TIME
+	                 : have_marks(match, marked) ? PLUMB_MATCHED_BY_MARK
+	                                             : PLUMB_MATCHED_BY_INDEX;
 	for (uint32_t r = 0; r < match->rank_count; r++) {
 		struct plumb_matched_rank *rank = &match->ranks[r];
 
@@ -155,64 +171,242 @@ align(const struct plumb_profile *p, const struct plumb_iterations *found,
 		if (left < after)
 			after = left;
 	}
-	match->count = after > 0 && after < INT64_MAX ? (uint32_t)after : 0;
+	return after > 0 && after < INT64_MAX ? (uint32_t)after : 0;
+}
+
+/* The iteration from *AT on that the program gives NUMBER, or PLUMB_NONE; numbers ascend, but for unknown ones. */
+static uint32_t
+numbered(const struct plumb_iterations *found, const struct plumb_matched_rank *rank,
+         int64_t number, uint32_t *at)
+{
+	uint32_t count = level_of(found, rank)->count;
+
+	while (*at < count && (rank->numbers[*at] == PLUMB_UNKNOWN || rank->numbers[*at] < number))
+		(*at)++;
+	return *at < count && rank->numbers[*at] == number ? *at : PLUMB_NONE;
+}
+
+/* The steps that all ranks have, into each; AT is room for a number of each rank. */
+static uint32_t
+match_steps(const struct plumb_iterations *found, struct plumb_rank_match *match, uint32_t *at)
+{
+	const struct plumb_matched_rank *own = &match->ranks[0];
+	uint32_t count = 0, all = level_of(found, own)->count;
+
+	for (uint32_t i = 0; i < all; i++) {
+		struct plumb_rank_iteration *each = &match->each[(size_t)count * match->rank_count];
+		bool everywhere = own->numbers[i] != PLUMB_UNKNOWN;
+
+		each[0].iteration = i;
+		for (uint32_t r = 1; everywhere && r < match->rank_count; r++) {
+			each[r].iteration =
+				numbered(found, &match->ranks[r], own->numbers[i], &at[r]);
+			everywhere = each[r].iteration != PLUMB_NONE;
+		}
+		if (everywhere)
+			match->items[count++].step = own->numbers[i];
+	}
+	return count;
+}
+
+static void
+match_in_order(struct plumb_rank_match *match)
+{
+	for (uint32_t k = 0; k < match->count; k++) {
+		match->items[k].step = PLUMB_UNKNOWN;
+		for (uint32_t r = 0; r < match->rank_count; r++)
+			match->each[(size_t)k * match->rank_count + r].iteration =
+				(uint32_t)(match->ranks[r].first + k);
+	}
+}
+
+/* Iterations that are in no item. */
+static int
+find_left_out(const struct plumb_iterations *found, struct plumb_rank_match *match)
+{
+	for (uint32_t r = 0; r < match->rank_count; r++) {
+		uint32_t count = level_of(found, &match->ranks[r])->count;
+
+		for (uint32_t i = 0, k = 0; i < count; i++) {
+			while (k < match->count && plumb_rank_of(match, k, r)->iteration < i)
+				k++;
+			if (k < match->count && plumb_rank_of(match, k, r)->iteration == i)
+				continue;
+			struct plumb_left_out *out = plumb_vec_add(&match->left_out);
+			if (!out)
+				return PLUMB_ESYSTEM;
+			*out = (struct plumb_left_out){ r, i };
+		}
+	}
+	return 0;
+}
+
+/* Which iteration of each rank belongs to which item. AT is room for a number of each rank. */
+static int
+match_iterations(const struct plumb_profile *p, const struct plumb_iterations *found,
+                 const struct plumb_marked *marked, struct plumb_rank_match *match, uint32_t *at)
+{
+	size_t most = (size_t)level_of(found, &match->ranks[0])->count + 1;
+
+	match->items = calloc(most, sizeof *match->items);
+	match->each = calloc(most * match->rank_count, sizeof *match->each);
+	if (!match->items || !match->each)
+		return PLUMB_ESYSTEM;
+	match->common_clock = true;
+	for (uint32_t r = 1; r < match->rank_count; r++)
+		match->common_clock &=
+			have_common_clock(p, found, &match->ranks[0], &match->ranks[r]);
+	bool by_step = have_numbers(match, marked);
+	if (by_step)
+		match->count = match_steps(found, match, at);
+	/* Ranks that have no step in common are not shifted until they do; time may tell that these count otherwise. */
+	if (!by_step || (!match->count && match->common_clock)) {
+		match->count = align(found, marked, match);
+		match_in_order(match);
+	}
+	return find_left_out(found, match);
 }
 
 /* ---- waiting ---- */
 
-/* The number of collectives of an iteration, and the first. */
-static uint32_t
-collectives_of(const struct plumb_moments *m, const struct plumb_iteration *item, uint32_t *first)
+/* A collective that is not known to be one with others. */
+struct left {
+	uint32_t rank; /* place in ranks */
+	uint32_t group,
+		name; /* of all ranks the same number; PLUMB_NONE and 0 where the group is not known */
+	uint32_t order; /* among the rank's own of these in the iteration */
+	int64_t ns;
+};
+struct lefts {
+	struct left *items;
+	uint32_t count, capacity;
+};
+
+static void
+wait_longer(struct plumb_rank_iteration *each, int64_t ns)
+{
+	if (__builtin_add_overflow(each->waiting_ns, ns, &each->waiting_ns))
+		each->waiting_ns = INT64_MAX / 2;
+}
+
+/* How long the shortest of SET is. */
+static int64_t
+shortest_of(const struct plumb_collectives *together, const struct plumb_collective_set *set)
+{
+	int64_t shortest = INT64_MAX;
+
+	for (uint32_t i = 0; i < set->count; i++) {
+		const struct plumb_collective_member *m = &together->members.items[set->first + i];
+
+		if (m->end_ns - m->start_ns < shortest)
+			shortest = m->end_ns - m->start_ns;
+	}
+	return shortest;
+}
+
+/* Waiting of rank R in iteration ITEM; what has no others goes to LEFT. */
+static int
+wait_in_sets(const struct plumb_rank_match *match, const struct plumb_moments *m,
+             const struct plumb_iteration *item, uint32_t r, struct plumb_rank_iteration *each,
+             bool *any, struct lefts *left)
 {
 	int64_t from = item->interval_ns == PLUMB_UNKNOWN ? item->start_ns
 	                                                  : item->start_ns - item->interval_ns;
-	uint32_t count = 0;
 
-	*first = plumb_moments_op(m, from);
-	for (uint32_t i = *first; i < m->ops_count && m->ops[i].start_ns < item->end_ns; i++)
-		count += m->ops[i].sort == PLUMB_STEP_COLLECTIVE;
-	return count;
-}
+	for (uint32_t i = plumb_moments_op(m, from);
+	     i < m->ops_count && m->ops[i].start_ns < item->end_ns; i++) {
+		const struct plumb_step_op *op = &m->ops[i];
+		const struct plumb_collective_member *member;
+		struct left *added;
 
-/* Waiting of all ranks in item K; AT is room for each rank's place in its ops. */
-static void
-find_waiting(const struct plumb_iterations *found, struct plumb_moments *const *moments,
-             struct plumb_rank_match *match, uint32_t k, uint32_t *at)
-{
-	struct plumb_rank_iteration *each = &match->each[(size_t)k * match->rank_count];
-	uint32_t all = UINT32_MAX;
-
-	for (uint32_t r = 0; r < match->rank_count; r++) {
-		const struct plumb_matched_rank *rank = &match->ranks[r];
-		uint32_t count =
-			collectives_of(moments[rank->place],
-		                       &level_of(found, rank)->items[each[r].iteration], &at[r]);
-
-		all = count < all ? count : all;
-		each[r].waiting_ns = 0;
-	}
-	for (uint32_t j = 0; j < all; j++) {
-		int64_t shortest = INT64_MAX;
-
-		for (int pass = 0; pass < 2; pass++)
-			for (uint32_t r = 0; r < match->rank_count; r++) {
-				const struct plumb_moments *m = moments[match->ranks[r].place];
-
-				while (!pass && m->ops[at[r]].sort != PLUMB_STEP_COLLECTIVE)
-					at[r]++;
-				int64_t ns = m->ops[at[r]].end_ns - m->ops[at[r]].start_ns;
-				if (pass) {
-					if (__builtin_add_overflow(each[r].waiting_ns,
-					                           ns - shortest,
-					                           &each[r].waiting_ns))
-						each[r].waiting_ns = INT64_MAX / 2;
-					at[r]++;
-				} else if (ns < shortest) {
-					shortest = ns;
-				}
+		if (op->sort != PLUMB_STEP_COLLECTIVE)
+			continue;
+		member = plumb_collectives_member(&match->together, op->span);
+		if (member && member->set != PLUMB_NONE) {
+			*any = true;
+			wait_longer(each,
+			            op->end_ns - op->start_ns -
+			                    shortest_of(&match->together,
+			                                &match->together.sets.items[member->set]));
+			continue;
+		}
+		added = plumb_vec_add(left);
+		if (!added)
+			return PLUMB_ESYSTEM;
+		*added = (struct left){ r, PLUMB_NONE, 0, 0, op->end_ns - op->start_ns };
+		if (member && member->group != PLUMB_NONE) {
+			added->group = member->group;
+			added->name = member->name;
+		}
+		for (uint32_t k = left->count - 1, back = 0;
+		     k && back < LOOK_BACK && left->items[k - 1].rank == r; k--, back++)
+			if (left->items[k - 1].group == added->group &&
+			    left->items[k - 1].name == added->name) {
+				added->order = left->items[k - 1].order + 1;
+				break;
 			}
 	}
-	match->collectives |= all > 0;
+	return 0;
+}
+
+static int
+by_order(const void *x, const void *y)
+{
+	const struct left *a = x, *b = y;
+
+	if (a->group != b->group)
+		return a->group < b->group ? -1 : 1;
+	if (a->name != b->name)
+		return a->name < b->name ? -1 : 1;
+	if (a->order != b->order)
+		return a->order < b->order ? -1 : 1;
+	return (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+/* Waiting in what is left of an iteration, by its order there. */
+static void
+wait_in_order(const struct plumb_rank_match *match, struct plumb_rank_iteration *each, bool *any,
+              struct lefts *left)
+{
+	if (left->count)
+		qsort(left->items, left->count, sizeof *left->items, by_order);
+	for (uint32_t i = 0, n; i < left->count; i += n) {
+		const struct left *first = &left->items[i];
+		int64_t shortest = first->ns;
+
+		for (n = 1; i + n < left->count && first[n].group == first->group &&
+		            first[n].name == first->name && first[n].order == first->order;
+		     n++)
+			if (first[n].ns < shortest)
+				shortest = first[n].ns;
+		if (n < (first->group == PLUMB_NONE ? match->rank_count : 2))
+			continue;
+		*any = true;
+		for (uint32_t k = 0; k < n; k++)
+			wait_longer(&each[first[k].rank], first[k].ns - shortest);
+	}
+}
+
+/* Waiting of all ranks in item K. LEFT is room. */
+static int
+find_waiting(const struct plumb_iterations *found, struct plumb_moments *const *moments,
+             struct plumb_rank_match *match, uint32_t k, struct lefts *left)
+{
+	struct plumb_rank_iteration *each = &match->each[(size_t)k * match->rank_count];
+
+	left->count = 0;
+	for (uint32_t r = 0; r < match->rank_count; r++) {
+		const struct plumb_matched_rank *rank = &match->ranks[r];
+		const struct plumb_iteration *item =
+			&level_of(found, rank)->items[each[r].iteration];
+
+		each[r].waiting_ns = 0;
+		if (wait_in_sets(match, moments[rank->place], item, r, &each[r],
+		                 &match->collectives, left) < 0)
+			return PLUMB_ESYSTEM;
+	}
+	wait_in_order(match, each, &match->collectives, left);
+	return 0;
 }
 
 /* ---- who comes last ---- */
@@ -256,7 +450,8 @@ measure(const struct plumb_iterations *found, struct plumb_rank_match *match, ui
 		if (item->end_ns - item->start_ns > duration)
 			duration = item->end_ns - item->start_ns;
 	}
-	bool common = match->matched == PLUMB_MATCHED_BY_TIME;
+	bool common = match->common_clock;
+
 	one->start_skew_ns = common ? start_most - start : PLUMB_UNKNOWN;
 	one->end_skew_ns = common ? end_most - end : PLUMB_UNKNOWN;
 	if ((double)(most - least) < SPREAD * (double)duration)
@@ -294,33 +489,30 @@ plumb_ranks_match(const struct plumb_profile *p, const struct plumb_iterations *
                   struct plumb_moments *const *moments, const struct plumb_marked *marked,
                   struct plumb_rank_match *match)
 {
+	struct lefts left = { 0 };
 	uint32_t *at = NULL;
+	int code;
 
 	*match = (struct plumb_rank_match){ 0 };
-	if (find_ranks(p, found, moments, match) < 0)
+	if (find_ranks(p, found, moments, marked, match) < 0)
 		return PLUMB_ESYSTEM;
 	if (match->rank_count < 2) {
 		match->rank_count = 0;
 		return 0;
 	}
-	align(p, found, marked, match);
-	match->items = calloc((size_t)match->count + 1, sizeof *match->items);
-	match->each = calloc(((size_t)match->count + 1) * match->rank_count, sizeof *match->each);
 	at = calloc(match->rank_count, sizeof *at);
-	if (!match->items || !match->each || !at) {
-		free(at);
-		return PLUMB_ESYSTEM;
-	}
-	for (uint32_t k = 0; k < match->count; k++) {
-		for (uint32_t r = 0; r < match->rank_count; r++)
-			match->each[(size_t)k * match->rank_count + r].iteration =
-				(uint32_t)(match->ranks[r].first + k);
-		find_waiting(found, moments, match, k, at);
-	}
+	code = at ? match_iterations(p, found, marked, match, at) : PLUMB_ESYSTEM;
 	free(at);
-	match->by = match->collectives                        ? PLUMB_STRAGGLER_BY_COLLECTIVES
-	            : match->matched == PLUMB_MATCHED_BY_TIME ? PLUMB_STRAGGLER_BY_END
-	                                                      : PLUMB_STRAGGLER_BY_DURATION;
+	if (!code)
+		code = plumb_collectives_find(p, &match->together);
+	for (uint32_t k = 0; !code && k < match->count; k++)
+		code = find_waiting(found, moments, match, k, &left);
+	plumb_vec_free(&left);
+	if (code < 0)
+		return code;
+	match->by = match->collectives    ? PLUMB_STRAGGLER_BY_COLLECTIVES
+	            : match->common_clock ? PLUMB_STRAGGLER_BY_END
+	                                  : PLUMB_STRAGGLER_BY_DURATION;
 	for (uint32_t k = 0; k < match->count; k++)
 		measure(found, match, k);
 	if (match->count)
@@ -334,7 +526,27 @@ plumb_rank_match_free(struct plumb_rank_match *match)
 	free(match->ranks);
 	free(match->items);
 	free(match->each);
+	plumb_vec_free(&match->left_out);
+	plumb_collectives_free(&match->together);
 	*match = (struct plumb_rank_match){ 0 };
+}
+
+/* The iteration of rank R that belongs to NUMBER of rank OWN, also where other ranks have none; PLUMB_NONE. */
+static uint32_t
+same_iteration(const struct plumb_rank_match *match, const struct plumb_iterations *found,
+               uint32_t own, uint32_t number, uint32_t r)
+{
+	const struct plumb_matched_rank *from = &match->ranks[own], *to = &match->ranks[r];
+	uint32_t at_first = 0;
+
+	if (match->matched == PLUMB_MATCHED_BY_STEP)
+		return number < level_of(found, from)->count &&
+		                       from->numbers[number] != PLUMB_UNKNOWN
+		               ? numbered(found, to, from->numbers[number], &at_first)
+		               : PLUMB_NONE;
+	int64_t at = number - from->first + to->first;
+
+	return at >= 0 && at < level_of(found, to)->count ? (uint32_t)at : PLUMB_NONE;
 }
 
 uint32_t
@@ -351,14 +563,16 @@ plumb_rank_peers(const struct plumb_rank_match *match, const struct plumb_iterat
 		return 0;
 	for (uint32_t r = 0; r < match->rank_count; r++) {
 		const struct plumb_iteration_level *level = level_of(found, &match->ranks[r]);
-		int64_t at = number - match->ranks[own].first + match->ranks[r].first;
+		uint32_t at = r == own ? PLUMB_NONE : same_iteration(match, found, own, number, r);
 
-		if (r == own || at < 0 || at >= level->count)
+		if (at == PLUMB_NONE)
 			continue;
-		peers[count++] =
-			(struct plumb_explain_peer){ moments[match->ranks[r].place], level,
-			                             (uint32_t)at, match->ranks[r].rank,
-			                             match->matched == PLUMB_MATCHED_BY_TIME };
+		peers[count++] = (struct plumb_explain_peer){ moments[match->ranks[r].place],
+			                                      level,
+			                                      at,
+			                                      match->ranks[r].rank,
+			                                      match->common_clock,
+			                                      &match->together };
 	}
 	return count;
 }

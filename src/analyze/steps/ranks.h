@@ -9,16 +9,19 @@
  *	plumb_rank_match_free(&match);
  *
  * A rank waits in a collective as long as that lasts longer there than on the rank where it lasts
- * shortest, which is the one that came last.
+ * shortest, which is the one that came last. Which operations are one analyze/collectives.h tells; of those that it
+ * leaves, because clocks differ, the K-th ones of an iteration are: of a process group's operation, else of all ranks.
  */
 #ifndef PLUMB_ANALYZE_STEPS_RANKS_H
 #define PLUMB_ANALYZE_STEPS_RANKS_H
 
+#include "analyze/collectives.h"
 #include "analyze/iterations.h"
 #include "analyze/steps/explain.h"
 #include "analyze/steps/marked.h"
 
 enum plumb_rank_matched {
+	PLUMB_MATCHED_BY_STEP,  /* those that the program gives the same number */
 	PLUMB_MATCHED_BY_TIME,  /* iterations that overlap; clocks are common */
 	PLUMB_MATCHED_BY_MARK,  /* the same step of those that the program marks */
 	PLUMB_MATCHED_BY_INDEX, /* from the first on */
@@ -31,9 +34,11 @@ enum plumb_straggler_by {
 };
 
 struct plumb_matched_rank {
-	uint32_t place;     /* in found->tracks */
-	int64_t rank;       /* of its process, or PLUMB_UNKNOWN */
-	int64_t first;      /* its iteration with the number of item 0 */
+	uint32_t place; /* in found->tracks */
+	int64_t rank;   /* of its process, or PLUMB_UNKNOWN */
+	int64_t first;  /* its iteration with the number of item 0; not by step */
+	const int64_t
+		*numbers;   /* by iteration: the program's own, as of plumb_marked; NULL: none */
 	uint32_t straggles; /* in so many iterations */
 	int64_t waiting_ns; /* on average; PLUMB_UNKNOWN without collectives */
 	int64_t duration_ns;
@@ -43,8 +48,15 @@ struct plumb_rank_iteration {
 	int64_t waiting_ns; /* PLUMB_UNKNOWN without collectives */
 };
 struct plumb_matched_item {
+	int64_t step;                       /* the program's number for it, or PLUMB_UNKNOWN */
 	int64_t start_skew_ns, end_skew_ns; /* last less first; PLUMB_UNKNOWN: clocks differ */
 	uint32_t straggler;                 /* place in ranks, PLUMB_NONE: none */
+};
+
+/* An iteration that not every rank has. */
+struct plumb_left_out {
+	uint32_t rank; /* place in ranks */
+	uint32_t iteration;
 };
 
 struct plumb_rank_match {
@@ -52,13 +64,16 @@ struct plumb_rank_match {
 	uint32_t rank_count; /* 0: not several ranks with iterations */
 	struct plumb_matched_item *items;
 	uint32_t count;
-	struct plumb_rank_iteration *each; /* by item, then rank */
-	uint32_t matched;                  /* enum plumb_rank_matched */
-	uint32_t by;                       /* enum plumb_straggler_by */
+	struct plumb_rank_iteration *each;         /* by item, then rank */
+	PLUMB_VEC(struct plumb_left_out) left_out; /* by rank, then iteration */
+	struct plumb_collectives together;         /* which operations are one */
+	bool common_clock;                         /* of all ranks: then there is a skew */
+	uint32_t matched;                          /* enum plumb_rank_matched */
+	uint32_t by;                               /* enum plumb_straggler_by */
 	bool collectives;
 };
 
-/* MARKED[t] of found->tracks[t]. For plumb_rank_match_free in any case. PLUMB_ESYSTEM: memory is out. */
+/* MARKED[t] of found->tracks[t], which stays the caller's and is read later too. For plumb_rank_match_free in any case. PLUMB_ESYSTEM: memory is out. */
 int plumb_ranks_match(const struct plumb_profile *profile, const struct plumb_iterations *found,
                       struct plumb_moments *const *moments, const struct plumb_marked *marked,
                       struct plumb_rank_match *match) PLUMB_MUST_CHECK;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyze/steps/samples.h"
 
+#include <math.h>
+
 #define LONG 4 /* periods: from here on a stretch is told by its own samples */
 
 /* Samples of one thread. */
@@ -31,10 +33,10 @@ key_of(struct plumb_moments *line, const struct plumb_cpu_sample *sample)
 
 	key.copies = false;
 	if (key.line == key.frame)
-		key.line = line->sampled_as[key.line];
-	key.frame = line->sampled_as[key.frame];
-	if (key.line == PLUMB_NONE && line->outer_of[key.context] != key.frame)
-		key.before = line->outer_of[key.context];
+		key.line = line->shared->sampled_as[key.line];
+	key.frame = line->shared->sampled_as[key.frame];
+	if (key.line == PLUMB_NONE && line->shared->outer_of[key.context] != key.frame)
+		key.before = line->shared->outer_of[key.context];
 	return plumb_moments_key(line, &key);
 }
 
@@ -97,23 +99,39 @@ find_functions(struct plumb_moments *line)
 	int64_t *ns = calloc((size_t)p->frames_count + 1, sizeof *ns);
 	bool done;
 
-	line->sampled_as = malloc(((size_t)p->frames_count + 1) * sizeof *line->sampled_as);
-	done = order && ns && line->sampled_as;
+	line->shared->sampled_as =
+		malloc(((size_t)p->frames_count + 1) * sizeof *line->shared->sampled_as);
+	done = order && ns && line->shared->sampled_as;
 	for (uint32_t i = 0; done && i < p->cpu_samples_count; i++) {
 		uint32_t frame = p->contexts[p->cpu_samples[i].context].frame;
 
 		ns[frame] = plus(ns[frame], p->cpu_samples[i].ns);
 	}
 	for (uint32_t f = 0; done && f < p->frames_count; f++) {
-		line->sampled_as[f] = f;
+		line->shared->sampled_as[f] = f;
 		if (p->frames[f].kind == PLUMB_FRAME_PYTHON)
 			order[count++] = f;
 	}
 	if (done)
-		choose_lines(p, order, count, ns, line->sampled_as);
+		choose_lines(p, order, count, ns, line->shared->sampled_as);
 	free(order);
 	free(ns);
 	return done;
+}
+
+/* What is known of THREAD, one of the few that work for a device; NULL: memory is out. */
+static struct plumb_sampled *
+sampled_of(struct plumb_moments *line, uint32_t thread)
+{
+	struct plumb_sampled *added;
+
+	for (uint32_t i = 0; i < line->sampled.count; i++)
+		if (line->sampled.items[i].thread == thread)
+			return &line->sampled.items[i];
+	added = plumb_vec_add(&line->sampled);
+	if (added)
+		added->thread = thread;
+	return added;
 }
 
 /* ---- stretches that are short ---- */
@@ -137,10 +155,12 @@ add_up(struct plumb_sampled *own)
 	if (own->pool.count)
 		qsort(items, own->pool.count, sizeof *items, by_gap);
 	for (uint32_t i = 0; i < own->pool.count; i++) {
-		if (n && !by_gap(&items[n - 1], &items[i]))
+		if (n && !by_gap(&items[n - 1], &items[i])) {
 			items[n - 1].ns = plus(items[n - 1].ns, items[i].ns);
-		else
+			items[n - 1].all = plus(items[n - 1].all, items[i].all);
+		} else {
 			items[n++] = items[i];
+		}
 	}
 	own->pool.count = n;
 }
@@ -149,9 +169,10 @@ static bool
 pool_piece(struct plumb_moments *line, uint32_t thread, const struct plumb_piece *piece,
            const struct plumb_step_key *key)
 {
-	struct plumb_sampled *own = &line->sampled[thread];
+	struct plumb_sampled *own = sampled_of(line, thread);
 	struct range range = samples_of(line->profile, thread, piece->start_ns, piece->end_ns);
 	uint32_t gap = plumb_moments_key(line, key);
+	bool is_short = piece->end_ns - piece->start_ns < LONG * own->period;
 
 	while (gap != PLUMB_NONE && own->lengths.count <= gap) {
 		int64_t *length = plumb_vec_add(&own->lengths);
@@ -162,14 +183,16 @@ pool_piece(struct plumb_moments *line, uint32_t thread, const struct plumb_piece
 	}
 	if (gap == PLUMB_NONE)
 		return false;
-	own->lengths.items[gap] += piece->end_ns - piece->start_ns;
+	if (is_short)
+		own->lengths.items[gap] += piece->end_ns - piece->start_ns;
 	for (uint32_t i = range.first; i < range.end; i++) {
 		uint32_t met = key_of(line, &range.items[i]);
 		struct plumb_pooled *item = met == PLUMB_NONE ? NULL : plumb_vec_add(&own->pool);
 
 		if (!item)
 			return false;
-		*item = (struct plumb_pooled){ gap, met, range.items[i].ns };
+		*item = (struct plumb_pooled){ gap, met, is_short ? range.items[i].ns : 0,
+			                       range.items[i].ns };
 	}
 	return true;
 }
@@ -190,42 +213,36 @@ average(const struct range *range)
 static bool
 prepare(struct plumb_moments *line, uint32_t thread)
 {
-	struct plumb_sampled *own = &line->sampled[thread];
+	struct plumb_sampled *own = sampled_of(line, thread);
 	struct range all = samples_of(line->profile, thread, INT64_MIN, PLUMB_TIME_MOST);
 	const struct plumb_pieces *pieces;
 
-	if (own->ready)
-		return true;
+	if (!own || own->ready)
+		return own;
 	own->ready = true;
 	own->period = average(&all);
 	if (!own->period)
 		return true;
-	if (!line->sampled_as && !find_functions(line))
+	if (!line->shared->sampled_as && !find_functions(line))
 		return false;
 	pieces = plumb_moments_pieces(line, thread);
 	for (uint32_t i = 0; pieces && i < pieces->count; i++) {
-		const struct plumb_piece *piece = &pieces->items[i];
 		struct plumb_step_key key;
 
-		if (piece->end_ns - piece->start_ns < LONG * own->period &&
-		    plumb_moments_gap(line, pieces, i, &key) &&
-		    !pool_piece(line, thread, piece, &key))
+		if (plumb_moments_gap(line, pieces, i, &key) &&
+		    !pool_piece(line, thread, &pieces->items[i], &key))
 			return false;
 	}
 	add_up(own);
 	return pieces != NULL;
 }
 
-/* All short gaps of the kind together. */
-static bool
-share_of_kind(struct plumb_moments *line, uint32_t thread, const struct plumb_step_key *gap,
-              struct shares *shares)
+/* The first of the pool for gaps of KEY, or the pool's end. */
+static uint32_t
+first_of_kind(const struct plumb_sampled *own, uint32_t key)
 {
-	const struct plumb_sampled *own = &line->sampled[thread];
-	uint32_t key = plumb_moments_key(line, gap), low = 0, high = own->pool.count;
+	uint32_t low = 0, high = own->pool.count;
 
-	if (key == PLUMB_NONE)
-		return false;
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 
@@ -234,6 +251,19 @@ share_of_kind(struct plumb_moments *line, uint32_t thread, const struct plumb_st
 		else
 			high = middle;
 	}
+	return low;
+}
+
+/* All short gaps of the kind together. */
+static bool
+share_of_kind(struct plumb_moments *line, uint32_t thread, const struct plumb_step_key *gap,
+              struct shares *shares)
+{
+	const struct plumb_sampled *own = sampled_of(line, thread);
+	uint32_t key = plumb_moments_key(line, gap), low = first_of_kind(own, key);
+
+	if (key == PLUMB_NONE)
+		return false;
 	shares->ns = key < own->lengths.count ? own->lengths.items[key] : 0;
 	for (; low < own->pool.count && own->pool.items[low].gap == key; low++)
 		if (!add(&shares->rows, own->pool.items[low].key, own->pool.items[low].ns, 0))
@@ -243,44 +273,63 @@ share_of_kind(struct plumb_moments *line, uint32_t thread, const struct plumb_st
 
 /* ---- stretches that are long ---- */
 
-/* How much a thread computed at least after its last sample before TO, by the next one. */
-static int64_t
-after_last(const struct range *range, int64_t to)
+/* What SAMPLE, which may be the thread's FIRST, says of the time from FROM to TO: what passed since the one before it,
+ * evenly. */
+static double
+cpu_within(const struct plumb_cpu_sample *sample, bool first, int64_t from, int64_t to)
 {
-	const struct plumb_cpu_sample *last = &range->items[range->end - 1], *next = last + 1;
-	int64_t ns;
+	double at = (double)sample->at_ns, ns = (double)sample->ns;
+	double since = first ? at - ns : (double)sample[-1].at_ns;
+	double begin = since > (double)from ? since : (double)from;
+	double end = at < (double)to ? at : (double)to;
 
-	if (range->end == range->last || next->at_ns >= PLUMB_TIME_MOST)
+	if (end <= begin)
 		return 0;
-	ns = next->ns - (next->at_ns - to);
-	return ns < 0 ? 0 : ns < to - last->at_ns ? ns : to - last->at_ns;
+	return (ns < at - since ? ns : at - since) * ((end - begin) / (at - since));
+}
+
+/* A stretch in which the thread computed for NS without any sample: as others of its kind. */
+static bool
+share_as_others(struct plumb_moments *line, uint32_t thread, const struct plumb_step_key *gap,
+                double ns, struct shares *shares)
+{
+	const struct plumb_sampled *own = sampled_of(line, thread);
+	uint32_t key = plumb_moments_key(line, gap), first = first_of_kind(own, key);
+	double all = 0;
+
+	for (uint32_t i = first; i < own->pool.count && own->pool.items[i].gap == key; i++)
+		all += (double)own->pool.items[i].all;
+	for (uint32_t i = first; all > 0 && i < own->pool.count && own->pool.items[i].gap == key;
+	     i++)
+		if (!add(&shares->rows, own->pool.items[i].key,
+		         (int64_t)(ns * ((double)own->pool.items[i].all / all)), 0))
+			return false;
+	return key != PLUMB_NONE;
 }
 
 static bool
-share_of_stretch(struct plumb_moments *line, uint32_t thread, int64_t from, int64_t to,
-                 struct shares *shares)
+share_of_stretch(struct plumb_moments *line, uint32_t thread, const struct plumb_step_key *gap,
+                 int64_t from, int64_t to, struct shares *shares)
 {
 	struct range range = samples_of(line->profile, thread, from, to);
-	int64_t since = from;
+	uint32_t first = plumb_profile_first_sample(line->profile, thread, INT64_MIN);
+	bool done = true;
+	double tail = 0;
 
 	shares->ns = to - from;
-	for (uint32_t i = range.first; i < range.end; i++) {
-		const struct plumb_cpu_sample *sample = &range.items[i];
-		int64_t ns = sample->ns;
-
-		/* The first may tell of what was before, too. */
-		if (ns > sample->at_ns - since)
-			ns = sample->at_ns - since;
-		since = sample->at_ns;
-		if (!add(&shares->rows, key_of(line, sample), ns, 0))
-			return false;
-	}
-	if (range.first < range.end &&
-	    !add(&shares->rows, key_of(line, &range.items[range.end - 1]), after_last(&range, to),
-	         0))
-		return false;
+	for (uint32_t i = range.first; done && i < range.end; i++)
+		done = add(&shares->rows, key_of(line, &range.items[i]),
+		           llround(cpu_within(&range.items[i], i == first, from, to)), 0);
+	/* The next one tells of its end. */
+	if (range.end < range.last)
+		tail = cpu_within(&range.items[range.end], range.end == first, from, to);
+	if (done && range.first < range.end)
+		done = add(&shares->rows, key_of(line, &range.items[range.end - 1]), llround(tail),
+		           0);
+	else if (done && tail >= (double)sampled_of(line, thread)->period)
+		done = share_as_others(line, thread, gap, tail, shares);
 	plumb_step_rows_sum(&shares->rows);
-	return true;
+	return done;
 }
 
 /* ---- filling ---- */
@@ -323,13 +372,15 @@ plumb_samples_fill(struct plumb_moments *line, uint32_t thread, const struct plu
                    int64_t start, int64_t end, int64_t from, int64_t to,
                    struct plumb_step_rows *rows)
 {
-	const struct plumb_sampled *own = &line->sampled[thread];
+	const struct plumb_sampled *own;
 	struct shares shares = { 0 };
 	bool done = prepare(line, thread);
-	int64_t wide = LONG * own->period;
+	int64_t wide;
 
+	own = done ? sampled_of(line, thread) : NULL;
 	if (!done || !own->period)
 		return done && add(rows, plumb_moments_key(line, gap), to - from, 0);
+	wide = LONG * own->period;
 	if (end - start < wide) {
 		done = share_of_kind(line, thread, gap, &shares);
 	} else if (to - from < wide) {
@@ -337,13 +388,13 @@ plumb_samples_fill(struct plumb_moments *line, uint32_t thread, const struct plu
 
 		begin = begin > start ? begin : start;
 		begin = begin + wide < end ? begin : end - wide;
-		done = share_of_stretch(line, thread, begin, begin + wide, &shares);
+		done = share_of_stretch(line, thread, gap, begin, begin + wide, &shares);
 	} else {
-		done = share_of_stretch(line, thread, from, to, &shares);
+		done = share_of_stretch(line, thread, gap, from, to, &shares);
 	}
 	struct range range = samples_of(line->profile, thread, from, to);
-	done = done && share_out(line, &shares, to - from, most_of(&range, own->period, to - from),
-	                         gap, rows);
+	int64_t most = end - start < wide ? most_of(&range, own->period, to - from) : to - from;
+	done = done && share_out(line, &shares, to - from, most, gap, rows);
 	for (uint32_t i = range.first; done && i < range.end; i++)
 		done = add(rows, key_of(line, &range.items[i]), 0, 1);
 	plumb_vec_free(&shares.rows);
@@ -353,12 +404,9 @@ plumb_samples_fill(struct plumb_moments *line, uint32_t thread, const struct plu
 void
 plumb_samples_free(struct plumb_moments *line)
 {
-	for (uint32_t t = 0; line->sampled && t < line->profile->tracks_count; t++) {
-		plumb_vec_free(&line->sampled[t].pool);
-		plumb_vec_free(&line->sampled[t].lengths);
+	for (uint32_t i = 0; i < line->sampled.count; i++) {
+		plumb_vec_free(&line->sampled.items[i].pool);
+		plumb_vec_free(&line->sampled.items[i].lengths);
 	}
-	free(line->sampled);
-	free(line->sampled_as);
-	line->sampled = NULL;
-	line->sampled_as = NULL;
+	plumb_vec_free(&line->sampled);
 }

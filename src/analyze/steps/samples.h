@@ -2,8 +2,9 @@
 /*
  * What a thread computed where it has no span, by its samples of CPU time.
  *
- * A sample tells of one moment, and of how much CPU time passed since the one before. So a stretch is shared out by
- * the CPU time of the samples in it, and what they leave was no computing: sleep, or waiting. Stretches are often
+ * A sample tells what was computed at one moment, and how much CPU time passed since the one before, which is taken
+ * to have passed evenly. So a stretch has so much CPU time, shared out by the samples in it, and what that leaves was no
+ * computing: sleep, or waiting. Stretches are often
  * shorter than the time between two samples. Then those that lie between the same lines of the program are taken
  * together, and each has the shares of all; and a short part of a long stretch has those of its neighbourhood.
  *
@@ -14,13 +15,14 @@
 
 #include "analyze/steps/moments.h"
 
-/* CPU time of samples, by what they met; in short gaps of one kind. */
+/* CPU time of samples, by what they met, in gaps of one kind. */
 struct plumb_pooled {
 	uint32_t gap, key; /* of the moments */
-	int64_t ns;
+	int64_t ns, all;   /* in short ones; in all */
 };
 
 struct plumb_sampled {
+	uint32_t thread;
 	bool ready;
 	int64_t period; /* CPU time of a sample on average; 0: the thread has none */
 	struct {

@@ -1,23 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A loop on the stand-in driver whose GPU waits for the host: host_bound.py STEPS MS [SLEEPING_STEP…].
+"""A loop on the stand-in driver whose GPU waits for the host: host_bound.py STEPS MS SLEEPS EXTRA.
 
-Between two steps `prepare` computes for MS of CPU time and `rest` sleeps for a third of that; in the steps named it
-sleeps for the whole of it instead of computing. Prints what each took, as JSON."""
+Between two steps `prepare` computes for MS of CPU time and `rest` sleeps for a third of that. In the step SLEEPS it
+sleeps for the whole of it instead of computing; in the step EXTRA `augment` computes besides, for three times as long.
+Prints what the others took, as JSON."""
 import json
 import sys
 import time
 
 from launcher import launch
 
-steps, seconds, sleeping = int(sys.argv[1]), float(sys.argv[2]) / 1000, set(map(int, sys.argv[3:]))
+steps, milliseconds, sleeps, extra = map(int, sys.argv[1:])
+seconds = milliseconds / 1000
 took = {"prepare": 0, "rest": 0}
 
 
-def prepare():
-    end, number = time.thread_time() + seconds, 0
-    while time.thread_time() < end:  # @last
-        for i in range(2000):  # @first
+def prepare(number=0):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:  # @first
+        for i in range(2000):  # @second
             number += i * i  # @prepare
+    return number
+
+
+def augment(number=0):
+    end = time.thread_time() + 3 * seconds
+    while time.thread_time() < end:
+        number += sum(range(2000))  # @augment
     return number
 
 
@@ -27,7 +36,7 @@ def rest(seconds):
 
 def step(number):
     begin = time.monotonic_ns()
-    if number in sleeping:
+    if number == sleeps:
         rest(seconds)
     else:
         prepare()
@@ -35,6 +44,8 @@ def step(number):
     rest(seconds / 3)
     took["prepare"] += between - begin
     took["rest"] += time.monotonic_ns() - between
+    if number == extra:
+        augment()
     for name in (b"forward", b"loss", b"backward", b"update"):
         launch(name, 50_000, 0, 0)  # @launch
 

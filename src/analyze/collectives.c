@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyze/collectives.h"
+
+#include "base/hash.h"
+#include "base/map.h"
+#include "model/collective.h"
+
+#define TOGETHER_NS 20000 /* that far apart ends may lie, or a quarter of the shortest */
+#define RANKS_MOST 512
+
+int64_t
+plumb_collectives_apart(int64_t shortest)
+{
+	return shortest / 4 > TOGETHER_NS ? shortest / 4 : TOGETHER_NS;
+}
+
+/* ---- which spans are collectives ---- */
+
+/* By context: is it one of a communication library? malloced; NULL: no memory. */
+static unsigned char *
+find_contexts(const struct plumb_profile *p)
+{
+	unsigned char *is = calloc((size_t)p->contexts_count + 1, 1);
+
+	for (uint32_t c = 0; is && c < p->contexts_count; c++) {
+		const struct plumb_frame *frame = plumb_context_frame(p, c);
+		const char *name = plumb_text(p, frame->name);
+		uint32_t parent = p->contexts[c].parent;
+
+		is[c] = frame->kind == PLUMB_FRAME_COLLECTIVE ||
+		        (parent != PLUMB_NONE && is[parent]) ||
+		        (frame->kind == PLUMB_FRAME_KERNEL && name && plumb_collective_name(name));
+		if (frame->kind == PLUMB_FRAME_COPY || frame->kind == PLUMB_FRAME_SET)
+			is[c] = 0;
+	}
+	return is;
+}
+
+/* A number for the device and process of each stream that has spans, malloced, by track; *COUNT of them. */
+static uint32_t *
+find_ranks(const struct plumb_profile *p, uint32_t *count)
+{
+	uint32_t *ranks = malloc(((size_t)p->tracks_count + 1) * sizeof *ranks);
+	struct plumb_map map = { 0 };
+	bool done = ranks;
+
+	*count = 0;
+	for (uint32_t t = 0; done && t < p->tracks_count; t++) {
+		const struct plumb_track *track = &p->tracks[t];
+		uint64_t hash = plumb_hash_mix(plumb_hash_mix(track->process, 0), track->device);
+		struct plumb_map_cursor at;
+		uint32_t same;
+
+		ranks[t] = PLUMB_NONE;
+		if (track->kind != PLUMB_TRACK_STREAM ||
+		    plumb_profile_first_span(p, t) == plumb_profile_first_span(p, t + 1))
+			continue;
+		for (same = plumb_map_first(&map, hash, &at); same != PLUMB_MAP_NONE;
+		     same = plumb_map_next(&map, &at))
+			if (p->tracks[same].process == track->process &&
+			    p->tracks[same].device == track->device)
+				break;
+		ranks[t] = same == PLUMB_MAP_NONE ? (*count)++ : ranks[same];
+		done = same != PLUMB_MAP_NONE || !plumb_map_add(&map, hash, t);
+	}
+	plumb_map_free(&map);
+	if (done)
+		return ranks;
+	free(ranks);
+	return NULL;
+}
+
+static bool
+add_track(const struct plumb_profile *p, uint32_t track, uint32_t rank, const unsigned char *is,
+          struct plumb_collectives *found)
+{
+	uint32_t end = plumb_profile_first_span(p, track + 1);
+
+	for (uint32_t i = plumb_profile_first_span(p, track); i < end; i++) {
+		const struct plumb_span *span = &p->spans[i];
+		struct plumb_collective_member *m;
+
+		if (!is[span->context] || !plumb_is_time(span->start_ns, span->end_ns))
+			continue;
+		m = plumb_vec_add(&found->members);
+		if (!m)
+			return false;
+		*m = (struct plumb_collective_member){
+			.start_ns = span->start_ns,
+			.end_ns = span->end_ns,
+			.sequence = PLUMB_UNKNOWN,
+			.span = i,
+			.name = plumb_context_frame(p, span->context)->name,
+			.group = PLUMB_NONE,
+			.size = UINT32_MAX,
+			.rank = rank,
+			.set = PLUMB_NONE,
+			.among = PLUMB_NONE,
+		};
+	}
+	return true;
+}
+
+/* ---- groups ---- */
+
+static int
+by_place(const void *x, const void *y)
+{
+	const struct plumb_collective *a = *(const struct plumb_collective *const *)x;
+	const struct plumb_collective *b = *(const struct plumb_collective *const *)y;
+
+	if (a->track != b->track)
+		return a->track < b->track ? -1 : 1;
+	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+}
+
+static int
+by_group(const void *x, const void *y)
+{
+	const struct plumb_collective *a = *(const struct plumb_collective *const *)x;
+	const struct plumb_collective *b = *(const struct plumb_collective *const *)y;
+
+	if (a->group != b->group)
+		return a->group < b->group ? -1 : 1;
+	if (a->ranks != b->ranks)
+		return a->ranks < b->ranks ? -1 : 1;
+	return by_place(x, y);
+}
+
+/* The operation of SPAN's context, as a collective's frame around the kernel says it. */
+static uint32_t
+operation_of(const struct plumb_profile *p, uint32_t span)
+{
+	uint32_t context = p->spans[span].context, parent = p->contexts[context].parent;
+
+	if (parent != PLUMB_NONE && plumb_context_frame(p, parent)->kind == PLUMB_FRAME_COLLECTIVE)
+		context = parent;
+	return plumb_context_frame(p, context)->name;
+}
+
+/* What the recording says of members, which are in the order of spans. ROWS, of the profile's, is room. */
+static void
+take_groups(const struct plumb_profile *p, struct plumb_collectives *found,
+            const struct plumb_collective **rows, uint32_t *groups)
+{
+	uint32_t count = p->collectives_count, group = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		rows[i] = &p->collectives[i];
+	qsort(rows, count, sizeof *rows, by_group);
+	for (uint32_t i = 0; i < count; i++) {
+		group += i && (rows[i]->group != rows[i - 1]->group ||
+		               rows[i]->ranks != rows[i - 1]->ranks);
+		groups[rows[i] - p->collectives] = group;
+	}
+	qsort(rows, count, sizeof *rows, by_place);
+	for (uint32_t i = 0, at = 0; i < found->members.count; i++) {
+		struct plumb_collective_member *m = &found->members.items[i];
+		uint32_t track = p->spans[m->span].track;
+
+		while (at < count &&
+		       (rows[at]->track < track ||
+		        (rows[at]->track == track && rows[at]->start_ns < m->start_ns)))
+			at++;
+		if (at == count || rows[at]->track != track || rows[at]->start_ns != m->start_ns)
+			continue;
+		m->group = groups[rows[at] - p->collectives];
+		m->name = operation_of(p, m->span);
+		m->sequence = rows[at]->sequence;
+		if (rows[at]->size > 0 && rows[at]->size < UINT32_MAX)
+			m->size = (uint32_t)rows[at]->size;
+	}
+}
+
+/* ---- rule 1 ---- */
+
+static int
+by_sequence(const void *x, const void *y)
+{
+	const struct plumb_collective_member *a = x, *b = y;
+
+	if (a->among != b->among)
+		return a->among < b->among ? -1 : 1;
+	if (a->sequence != b->sequence)
+		return a->sequence < b->sequence ? -1 : 1;
+	if (a->name != b->name)
+		return a->name < b->name ? -1 : 1;
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+}
+
+/* One operation may be several kernels on each rank: the K-th ones are a set. COUNT members of one number. */
+static bool
+take_number(struct plumb_collectives *found, struct plumb_collective_member *members,
+            uint32_t count)
+{
+	for (uint32_t k = 0, n = 2; n > 1; k++) {
+		uint32_t set = found->sets.count, before = 0;
+
+		n = 0;
+		for (uint32_t i = 0; i < count; i++) {
+			before = i && members[i].rank == members[i - 1].rank ? before + 1 : 0;
+			n += before == k;
+		}
+		if (n < 2)
+			break;
+		struct plumb_collective_set *added = plumb_vec_add(&found->sets);
+		if (!added)
+			return false;
+		*added = (struct plumb_collective_set){ 0, n, PLUMB_COLLECTIVES_BY_SEQUENCE };
+		for (uint32_t i = 0; i < count; i++) {
+			before = i && members[i].rank == members[i - 1].rank ? before + 1 : 0;
+			if (before == k)
+				members[i].set = set;
+		}
+	}
+	return true;
+}
+
+static bool
+match_sequences(const struct plumb_profile *p, struct plumb_collectives *found)
+{
+	struct plumb_collective_member *m = found->members.items;
+	uint32_t count = found->members.count;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const char *name = plumb_text(p, m[i].name);
+		bool pairs = name && !strcmp(name, "SendRecv") && m[i].size != 2;
+
+		m[i].among = m[i].sequence == PLUMB_UNKNOWN || pairs ? PLUMB_NONE : m[i].group;
+	}
+	qsort(m, count, sizeof *m, by_sequence);
+	for (uint32_t i = 0, n; i < count && m[i].among != PLUMB_NONE; i += n) {
+		for (n = 1; i + n < count && m[i + n].among == m[i].among &&
+		            m[i + n].sequence == m[i].sequence && m[i + n].name == m[i].name;
+		     n++)
+			;
+		if (!take_number(found, &m[i], n))
+			return false;
+	}
+	return true;
+}
+
+/* ---- rules 2 to 4 ---- */
+
+static int
+by_end(const void *x, const void *y)
+{
+	const struct plumb_collective_member *a = x, *b = y;
+
+	if (a->among != b->among)
+		return a->among < b->among ? -1 : 1;
+	if (a->name != b->name)
+		return a->name < b->name ? -1 : 1;
+	if (a->end_ns != b->end_ns)
+		return a->end_ns < b->end_ns ? -1 : 1;
+	return (a->span > b->span) - (a->span < b->span);
+}
+
+/* How many from M on are one. CLOSE: their ends must be close. */
+static uint32_t
+together(const struct plumb_collective_member *m, uint32_t count, bool close)
+{
+	int64_t shortest = m->end_ns - m->start_ns;
+	uint32_t n = 1;
+
+	for (; n < count && n < RANKS_MOST && n < m->size && m[n].among == m->among &&
+	       m[n].name == m->name;
+	     n++) {
+		int64_t length = m[n].end_ns - m[n].start_ns, apart;
+		bool again = false;
+
+		length = length < shortest ? length : shortest;
+		apart = plumb_collectives_apart(length);
+		for (uint32_t i = 0; i < n && !again; i++)
+			again = m[i].rank == m[n].rank;
+		if (!close && length > apart)
+			apart = length;
+		if (again || m[n].start_ns >= m->end_ns || m[n].end_ns - m->end_ns > apart)
+			break;
+		shortest = length;
+	}
+	return n;
+}
+
+static bool
+match_ends(const struct plumb_profile *p, struct plumb_collectives *found, uint32_t by)
+{
+	struct plumb_collective_member *m = found->members.items;
+	uint32_t count = found->members.count;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (m[i].set != PLUMB_NONE)
+			m[i].among = PLUMB_NONE;
+	qsort(m, count, sizeof *m, by_end);
+	for (uint32_t i = 0, n; i < count && m[i].among != PLUMB_NONE; i += n) {
+		const char *name = plumb_text(p, m[i].name);
+		bool serial = by == PLUMB_COLLECTIVES_BY_GROUP && name && strcmp(name, "SendRecv");
+		struct plumb_collective_set *set;
+
+		n = together(&m[i], count - i, !serial);
+		if (n < 2)
+			continue;
+		set = plumb_vec_add(&found->sets);
+		if (!set)
+			return false;
+		*set = (struct plumb_collective_set){ 0, n, by };
+		for (uint32_t k = 0; k < n; k++)
+			m[i + k].set = found->sets.count - 1;
+	}
+	return true;
+}
+
+static bool
+match(const struct plumb_profile *p, struct plumb_collectives *found)
+{
+	struct plumb_collective_member *m = found->members.items;
+
+	if (!match_sequences(p, found))
+		return false;
+	for (uint32_t i = 0; i < found->members.count; i++)
+		m[i].among = m[i].group;
+	if (!match_ends(p, found, PLUMB_COLLECTIVES_BY_GROUP) ||
+	    !plumb_collectives_streams(p, found) ||
+	    !match_ends(p, found, PLUMB_COLLECTIVES_BY_STREAM))
+		return false;
+	for (uint32_t i = 0; i < found->members.count; i++)
+		m[i].among = m[i].group == PLUMB_NONE ? 0 : PLUMB_NONE;
+	return match_ends(p, found, PLUMB_COLLECTIVES_BY_NAME);
+}
+
+/* ---- the whole ---- */
+
+static int
+by_set(const void *x, const void *y)
+{
+	const struct plumb_collective_member *a = x, *b = y;
+
+	if (a->set != b->set)
+		return a->set < b->set ? -1 : 1;
+	return (a->span > b->span) - (a->span < b->span);
+}
+
+struct placed {
+	uint32_t span, place;
+};
+
+static int
+by_span(const void *x, const void *y)
+{
+	const struct placed *a = x, *b = y;
+
+	return (a->span > b->span) - (a->span < b->span);
+}
+
+/* Members by set, and where the spans are among them. */
+static bool
+place(struct plumb_collectives *found)
+{
+	uint32_t count = found->members.count;
+	struct placed *placed = malloc(((size_t)count + 1) * sizeof *placed);
+
+	found->by_span = malloc(((size_t)count + 1) * sizeof *found->by_span);
+	if (!placed || !found->by_span) {
+		free(placed);
+		return false;
+	}
+	if (count)
+		qsort(found->members.items, count, sizeof *found->members.items, by_set);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t set = found->members.items[i].set;
+
+		if (set != PLUMB_NONE && (!i || found->members.items[i - 1].set != set))
+			found->sets.items[set].first = i;
+		placed[i] = (struct placed){ found->members.items[i].span, i };
+	}
+	if (count)
+		qsort(placed, count, sizeof *placed, by_span);
+	for (uint32_t i = 0; i < count; i++)
+		found->by_span[i] = placed[i].place;
+	free(placed);
+	return true;
+}
+
+static bool
+add_groups(const struct plumb_profile *p, struct plumb_collectives *found)
+{
+	size_t room = (size_t)p->collectives_count + 1;
+	const struct plumb_collective **rows = malloc(room * sizeof(struct plumb_collective *));
+	uint32_t *groups = malloc(room * sizeof *groups);
+	bool done = rows && groups;
+
+	if (done && p->collectives_count)
+		take_groups(p, found, rows, groups);
+	free(rows);
+	free(groups);
+	return done;
+}
+
+int
+plumb_collectives_find(const struct plumb_profile *p, struct plumb_collectives *found)
+{
+	uint32_t ranks_count, *ranks = find_ranks(p, &ranks_count);
+	unsigned char *is = find_contexts(p);
+	bool done = ranks && is;
+
+	*found = (struct plumb_collectives){ 0 };
+	for (uint32_t t = 0; done && ranks_count > 1 && t < p->tracks_count; t++)
+		if (ranks[t] != PLUMB_NONE)
+			done = add_track(p, t, ranks[t], is, found);
+	free(ranks);
+	free(is);
+	if (done && found->members.count)
+		done = add_groups(p, found) && match(p, found) && place(found);
+	return done ? 0 : PLUMB_ESYSTEM;
+}
+
+void
+plumb_collectives_free(struct plumb_collectives *found)
+{
+	plumb_vec_free(&found->members);
+	plumb_vec_free(&found->sets);
+	free(found->by_span);
+	found->by_span = NULL;
+}
+
+const struct plumb_collective_member *
+plumb_collectives_member(const struct plumb_collectives *found, uint32_t span)
+{
+	const struct plumb_collective_member *m = found->members.items;
+	uint32_t low = 0, high = found->by_span ? found->members.count : 0;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (m[found->by_span[middle]].span < span)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return found->by_span && low < found->members.count && m[found->by_span[low]].span == span
+	               ? &m[found->by_span[low]]
+	               : NULL;
+}
+
+const struct plumb_collective_set *
+plumb_collectives_of(const struct plumb_collectives *found, uint32_t span)
+{
+	const struct plumb_collective_member *m = plumb_collectives_member(found, span);
+
+	return m && m->set != PLUMB_NONE ? &found->sets.items[m->set] : NULL;
+}

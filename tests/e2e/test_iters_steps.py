@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program's own numbers of steps: iterations have them, and those of several ranks are matched by them."""
+import json
+
+import pytest
+from conftest import PLUMB, run_command
+from steps_traces import Rank, all_reduce, rank_files, trace
+
+
+def iters(path, *arguments):
+    done = run_command(PLUMB, "iters", path, "--json", *arguments)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def steps_of(path):
+    (main,) = [track for track in iters(path)["tracks"] if track["role"] == "main"]
+    return [one["step"] for one in main["levels"][0]["iterations"]]
+
+
+def job(numbers, name="ProfilerStep#{}", slow=None, gap=30, kernels=12):
+    """Ranks that do the steps of a job together and mark each by NAME; each records its own NUMBERS only. SLOW, a
+    step and a rank: that comes 5 ms late to the collective."""
+    ranks = [Rank(rank=number) for number in range(len(numbers))]
+    for number in range(min(map(min, numbers)), max(map(max, numbers)) + 1):
+        before = [len(rank.events) for rank in ranks]
+        begins = [rank.now for rank in ranks]
+        for rank in ranks:
+            for i in range(kernels):
+                rank.operator(f"aten::op{i}", f"kernel{i}", 30)
+            rank.now += 5000 if (number, rank.rank) == slow else 0
+        all_reduce(ranks)
+        for rank, begin in zip(ranks, begins):
+            rank.operator("aten::add_", "update", 30)
+            rank.wait()
+            if name:
+                rank.host("user_annotation", name.format(number), begin, rank.now - begin - 1)
+            rank.now += gap
+        for rank, count, own in zip(ranks, before, numbers):
+            if number not in own:
+                del rank.events[count:]
+    return ranks
+
+
+def joined(folder, ranks, apart=0):
+    """APART: how many µs each rank's clock is ahead of the one before."""
+    for rank in ranks:
+        for event in rank.events:
+            event["ts"] += rank.rank * apart
+    output = folder / "job.plumb"
+    done = run_command(PLUMB, "import", *rank_files(folder, ranks), "-o", output)
+    assert done.returncode == 0, done.stderr
+    return output
+
+
+@pytest.mark.parametrize("name", ["ProfilerStep#{}", "step {}", "iteration {}", "train/step={}", "[{}]"])
+@pytest.mark.parametrize("apart", [0, 1e9])
+def test_a_rank_that_was_recorded_later(tmp_path, name, apart):
+    """Rank 1's recording begins two steps later. Whatever the clocks are, step 9 is step 9; by their places it would
+    be set against step 11."""
+    path = joined(tmp_path, job([range(3, 15), range(5, 17)], name, slow=(9, 1)), apart)
+    found = iters(path)["ranks"]
+    assert found["matched_by"] == "step"
+    assert [one["step"] for one in found["iterations"]] == list(range(5, 15))
+    for one in found["iterations"]:
+        assert [rank["iteration"] for rank in one["ranks"]] == [one["step"] - 3, one["step"] - 5]
+        assert (one["start_skew_ns"] is None) == bool(apart)
+        assert one["straggler_rank"] == (1 if one["step"] == 9 else None)
+    assert [(out["rank"], out["iteration"], out["step"]) for out in found["left_out"]] == \
+        [(0, 0, 3), (0, 1, 4), (1, 10, 15), (1, 11, 16)]
+    text = run_command(PLUMB, "iters", path).stdout
+    assert "10 iterations of 2 ranks, matched by the number that the program gives each step" in text
+    assert "left out: 2 iterations of rank 0 that not every rank has (0, 1)" in text
+    assert "left out: 2 iterations of rank 1 that not every rank has (10, 11)" in text
+    told = iters(path, "--explain", "6")["explain"]
+    assert (told["iteration"], told["step"]) == (6, 9)
+    assert (told["rows"][0]["cause"], told["rows"][0]["rank"]) == ("rank", 1)
+    assert "iteration 6 (the program's step 9) of level 0" in run_command(PLUMB, "iters", path, "--explain", "6").stdout
+
+
+def test_a_rank_without_a_step(tmp_path):
+    """Rank 1 did not record step 6: what comes after is not shifted."""
+    own = [number for number in range(2, 14) if number != 6]
+    found = iters(joined(tmp_path, job([range(2, 14), own, range(2, 14)]), 1e9))["ranks"]
+    assert (found["matched_by"], [one["step"] for one in found["iterations"]]) == ("step", own)
+    assert [(out["rank"], out["step"]) for out in found["left_out"]] == [(0, 6), (2, 6)]
+
+
+def test_ranks_with_no_step_in_common(tmp_path):
+    path = joined(tmp_path, job([range(0, 8), range(8, 16)]), 1e9)
+    found = iters(path)["ranks"]
+    assert (found["matched_by"], found["iterations"]) == ("step", [])
+    assert [out["step"] for out in found["left_out"]] == list(range(16))
+    assert "ranks: 0 iterations of 2 ranks" in run_command(PLUMB, "iters", path).stdout
+
+
+@pytest.mark.parametrize("name, numbered", [("ProfilerStep#{}", True), ("step {}", True), ("step", False), (None, False)])
+def test_numbers_of_one_rank(tmp_path, name, numbered):
+    path = trace(tmp_path, job([range(7, 19)], name))
+    assert steps_of(path) == (list(range(7, 19)) if numbered else [None] * 12)
+    head = [line.split() for line in run_command(PLUMB, "iters", path).stdout.splitlines() if "iteration " in line]
+    assert any(line[:2] == ["step", "iteration"] for line in head) == numbered
+
+
+def test_numbers_that_say_no_more(tmp_path):
+    """From 0 on they are the iterations' own: one column is enough."""
+    path = trace(tmp_path, job([range(0, 12)]))
+    assert steps_of(path) == list(range(12))
+    assert not [line for line in run_command(PLUMB, "iters", path).stdout.splitlines() if line.split()[:1] == ["step"]]
+
+
+def test_very_many_steps(tmp_path):
+    """More numbers than the fact about the process has room for."""
+    assert steps_of(trace(tmp_path, job([range(1000, 1200)], kernels=6))) == list(range(1000, 1200))
+
+
+def test_numbers_that_are_of_something_else(tmp_path):
+    """layer 0 to layer 3 come again in each step, and an epoch has many steps: neither numbers them."""
+    ranks = job([range(0, 12)], None)
+    (rank,) = ranks
+    begins = sorted(event["ts"] for event in rank.events if event["name"] == "aten::op0")
+    for begin in begins:
+        for layer in range(4):
+            rank.host("user_annotation", f"layer {layer}", begin + layer * 33, 30)
+    for epoch, begin in enumerate(begins[::6]):
+        rank.host("user_annotation", f"epoch {epoch}", begin - 1, begins[6] - begins[0] - 10)
+    assert steps_of(trace(tmp_path, ranks)) == [None] * 12
+
+
+def test_steps_survive_the_way_out_and_back(tmp_path):
+    path = joined(tmp_path, job([range(3, 15), range(5, 17)]), 1e9)
+    out = tmp_path / "out.json"
+    done = run_command(PLUMB, "export", path, "--format", "chrome", "-o", out)
+    assert done.returncode == 0, done.stderr
+    names = [event["name"] for event in json.loads(out.read_text())["traceEvents"] if event.get("ph") == "X"]
+    assert sorted(int(name.partition("#")[2]) for name in names if name.startswith("ProfilerStep#")) == \
+        sorted([*range(3, 15), *range(5, 17)])
