@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 #include "base/map.h"
+#include "base/search.h"
 #include "model/collective.h"
 
 #define TOGETHER_NS 20000 /* that far apart ends may lie, or a quarter of the shortest */
@@ -429,16 +430,8 @@ const struct plumb_collective_member *
 plumb_collectives_member(const struct plumb_collectives *found, uint32_t span)
 {
 	const struct plumb_collective_member *m = found->members.items;
-	uint32_t low = 0, high = found->by_span ? found->members.count : 0;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (m[found->by_span[middle]].span < span)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	uint32_t low = plumb_search(i, found->by_span ? found->members.count : 0,
+	                            m[found->by_span[i]].span < span);
 	return found->by_span && low < found->members.count && m[found->by_span[low]].span == span
 	               ? &m[found->by_span[low]]
 	               : NULL;

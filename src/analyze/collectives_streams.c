@@ -8,6 +8,7 @@
 #include "analyze/collectives.h"
 #include "base/hash.h"
 #include "base/map.h"
+#include "base/search.h"
 
 #define CHANNELS_MOST 4096
 #define LOOK_AHEAD 512 /* kernels that end together with one, at most */
@@ -205,16 +206,7 @@ count_ends(const struct streams *s, const struct channel *channel, int64_t from,
 	uint32_t bounds[2];
 
 	for (int k = 0; k < 2; k++) {
-		uint32_t low = 0, high = channel->count;
-
-		while (low < high) {
-			uint32_t middle = low + (high - low) / 2;
-
-			if (k ? ends[middle] <= to : ends[middle] < from)
-				low = middle + 1;
-			else
-				high = middle;
-		}
+		uint32_t low = plumb_search(i, channel->count, k ? ends[i] <= to : ends[i] < from);
 		bounds[k] = low;
 	}
 	return bounds[1] > bounds[0] ? bounds[1] - bounds[0] : 0;

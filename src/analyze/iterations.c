@@ -10,6 +10,7 @@
 #include "analyze/copies.h"
 #include "analyze/pattern/growing.h"
 #include "base/large.h"
+#include "base/search.h"
 #include "base/words.h"
 
 #define LEAST_COVERAGE 0.5         /* of a track, by its outermost loop */
@@ -166,25 +167,14 @@ static uint32_t
 first_of(const struct finder *f, uint32_t device, uint32_t track)
 {
 	const struct plumb_profile *p = f->profile;
-	bool newest = f->spans != p->spans;
-	uint32_t low = 0, high = f->spans_count;
-	const uint32_t *streams = NULL;
+	uint32_t count, first;
 
-	if (!newest)
-		streams = plumb_track_group(&f->tracks.streams, device, &high);
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (newest ? p->tracks[f->spans[middle].track].device < device
-		           : streams[middle] < track)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (newest)
-		return low;
-	plumb_track_group(&f->tracks.streams, device, &high);
-	return low < high ? f->tracks.first_span[streams[low]] : f->spans_count;
+	if (f->spans != p->spans)
+		return plumb_search(i, f->spans_count,
+		                    p->tracks[f->spans[i].track].device < device);
+	const uint32_t *streams = plumb_track_group(&f->tracks.streams, device, &count);
+	first = plumb_search(i, count, streams[i] < track);
+	return first < count ? f->tracks.first_span[streams[first]] : f->spans_count;
 }
 
 /* The next work of DEVICE from I on: what lies on tracks of others is passed by at once. */
@@ -309,20 +299,14 @@ by_start(const void *x, const void *y)
 static uint32_t
 main_of(const struct plumb_iterations *found, const struct plumb_track *track)
 {
-	uint32_t low = 0, high = found->count;
+	const struct plumb_iteration_track *at = found->tracks;
+	uint32_t low =
+		plumb_search(i, found->count,
+	                     at[i].device < track->device || (at[i].device == track->device &&
+	                                                      at[i].process < track->process));
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		const struct plumb_iteration_track *at = &found->tracks[middle];
-
-		if (at->device < track->device ||
-		    (at->device == track->device && at->process < track->process))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < found->count && found->tracks[low].device == track->device &&
-	                       found->tracks[low].process == track->process
+	return low < found->count && at[low].device == track->device &&
+	                       at[low].process == track->process
 	               ? low
 	               : PLUMB_NONE;
 }

@@ -10,6 +10,7 @@
  *  4. before the longest wait after all.
  */
 #include "analyze/iterations_private.h"
+#include "base/search.h"
 
 #define GAP_DISTINCT 1.5 /* times the next longest one */
 #define PLACE_SHARE 0.5  /* of iterations that have a copy or marker at one place */
@@ -56,20 +57,12 @@ static void
 vote_after(struct turn *turn, const struct plumb_iteration_work *work, const int64_t *times,
            const int32_t *places, int64_t ns)
 {
-	uint32_t low = 0, high = work->kernels.count;
+	uint32_t first =
+		plumb_search(i, work->kernels.count,
+	                     (times ? times[i] : plumb_iteration_kernel(work, i)->start_ns) < ns);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		int64_t time =
-			times ? times[middle] : plumb_iteration_kernel(work, middle)->start_ns;
-
-		if (time < ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < work->kernels.count && places[low] >= 0)
-		turn->votes[places[low]]++;
+	if (first < work->kernels.count && places[first] >= 0)
+		turn->votes[places[first]]++;
 }
 
 /* The place that most iterations voted for, or -1. Votes begin anew. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/runs.h"
+#include "base/search.h"
 #include "import/nsys.h"
 
 #define BUSY 0.9 /* of all pairs of samples: so many have fewer cycles a ns than the clock's rate */
@@ -102,16 +103,7 @@ swapped_links(const void *x, const void *y, const void *data)
 static uint32_t
 find(const struct samples *s, int64_t id)
 {
-	uint32_t low = 0, high = s->items.count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (s->items.items[middle].id < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	uint32_t low = plumb_search(i, s->items.count, s->items.items[i].id < id);
 	return low < s->items.count && s->items.items[low].id == id ? low : PLUMB_NONE;
 }
 

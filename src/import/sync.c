@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "import/sync.h"
+#include "base/search.h"
 
 bool
 plumb_import_sync(struct plumb_trace *trace, int64_t kind, const struct plumb_trace_sync *record)
@@ -100,20 +101,15 @@ static const struct plumb_import_event *
 find_number(const struct plumb_import_events *events, int64_t process, int64_t number)
 {
 	const struct plumb_import_event *items = events->items.items;
-	uint32_t low = 0, high = events->numbered;
+	const uint32_t *order = events->by_number;
+	uint32_t low = plumb_search(
+		i, events->numbered,
+		items[order[i]].process < process ||
+			(items[order[i]].process == process && items[order[i]].number < number));
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		const struct plumb_import_event *at = &items[events->by_number[middle]];
-
-		if (at->process < process || (at->process == process && at->number < number))
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (low == events->numbered)
 		return NULL;
-	items += events->by_number[low];
+	items += order[low];
 	return items->process == process && items->number == number ? items : NULL;
 }
 
@@ -126,19 +122,11 @@ plumb_import_events_find(const struct plumb_import_events *events, int64_t proce
 	const struct plumb_import_event wanted = { .process = process,
 		                                   .event = event,
 		                                   .correlation = correlation };
-	uint32_t low = 0, high = events->items.count;
 	bool several = false;
 
 	if (number > 0 && events->numbered)
 		return find_number(events, process, number);
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (by_event(&items[middle], &wanted) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	uint32_t low = plumb_search(i, events->items.count, by_event(&items[i], &wanted) < 0);
 	for (uint32_t i = low; i-- > 0 && low - i <= LOOK_BACK;) {
 		if (items[i].process != process || items[i].event != event)
 			break;

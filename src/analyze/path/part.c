@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyze/path/part.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,16 +56,7 @@ struct around {
 static uint32_t
 begin_by(const struct plumb_iteration_level *level, int64_t at)
 {
-	uint32_t low = 0, high = level->count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (plumb_path_step_start(&level->items[middle]) <= at)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	uint32_t low = plumb_search(i, level->count, plumb_path_step_start(&level->items[i]) <= at);
 	return low;
 }
 

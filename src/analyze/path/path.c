@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "analyze/path/path_private.h"
+#include "base/search.h"
 #include "model/collective.h"
 
 const char *const plumb_path_kinds[PLUMB_PATH_KINDS] = {
@@ -58,16 +59,7 @@ plumb_path_call(const struct plumb_path *path, uint32_t process, uint64_t correl
 static uint32_t
 done_by(const struct plumb_path_place *place, int64_t at)
 {
-	uint32_t low = 0, high = place->count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (place->done[middle].at <= at)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	uint32_t low = plumb_search(i, place->count, place->done[i].at <= at);
 	return low;
 }
 

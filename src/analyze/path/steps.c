@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyze/path/steps.h"
+#include "base/search.h"
 
 int
 plumb_path_step(const struct plumb_path_window *whole, const struct plumb_iteration_track *track,
@@ -15,18 +16,10 @@ plumb_path_step(const struct plumb_path_window *whole, const struct plumb_iterat
 static uint32_t
 count_by(const struct plumb_iteration_level *level, int64_t at, bool end)
 {
-	uint32_t low = 0, high = level->count;
+	const struct plumb_iteration *items = level->items;
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		const struct plumb_iteration *item = &level->items[middle];
-
-		if (end ? item->end_ns <= at : plumb_path_step_start(item) < at)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return plumb_search(i, level->count,
+	                    end ? items[i].end_ns <= at : plumb_path_step_start(&items[i]) < at);
 }
 
 struct plumb_path_steps

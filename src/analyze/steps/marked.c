@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/search.h"
 #include "base/sort.h"
 #include "model/intervals.h"
 
@@ -83,16 +84,7 @@ count_agreeing(const struct plumb_mark *marks, uint32_t mark_count, const int64_
 static uint32_t
 mark_at(const struct plumb_mark *marks, uint32_t count, int64_t longest, int64_t ns)
 {
-	uint32_t low = 0, high = count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (marks[middle].start_ns <= ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	uint32_t low = plumb_search(i, count, marks[i].start_ns <= ns);
 	if (!low || (low == count && ns - marks[low - 1].start_ns > longest))
 		return count;
 	return low - 1;

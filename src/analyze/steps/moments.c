@@ -5,6 +5,7 @@
 
 #include "analyze/copies.h"
 #include "base/hash.h"
+#include "base/search.h"
 #include "base/sort.h"
 #include "model/collective.h"
 
@@ -128,16 +129,7 @@ gather_track(struct plumb_moments *line, struct gathered *ops, uint32_t track)
 static uint32_t
 first_work(const struct plumb_profile *p, uint32_t device)
 {
-	uint32_t low = 0, high = p->work_count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (p->tracks[p->work[middle].track].device < device)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	uint32_t low = plumb_search(i, p->work_count, p->tracks[p->work[i].track].device < device);
 	return low;
 }
 
@@ -451,16 +443,7 @@ plumb_moments_host(struct plumb_moments *line, uint32_t thread, int64_t from, in
 uint32_t
 plumb_moments_op(const struct plumb_moments *line, int64_t ns)
 {
-	uint32_t low = 0, high = line->ops_count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (line->ops[middle].start_ns < ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	uint32_t low = plumb_search(i, line->ops_count, line->ops[i].start_ns < ns);
 	return low;
 }
 

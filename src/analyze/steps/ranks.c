@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/search.h"
 #include "base/sort.h"
 
 #define VOTERS 64 /* iterations that are looked up to find how far two ranks' numbers are apart */
@@ -72,16 +73,7 @@ have_common_clock(const struct plumb_profile *p, const struct plumb_iterations *
 static uint32_t
 nearest(const struct plumb_iteration_level *level, int64_t start)
 {
-	uint32_t low = 0, high = level->count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (level->items[middle].start_ns < start)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	uint32_t low = plumb_search(i, level->count, level->items[i].start_ns < start);
 	if (low == level->count ||
 	    (low && start - level->items[low - 1].start_ns < level->items[low].start_ns - start))
 		low--;

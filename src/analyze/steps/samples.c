@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyze/steps/samples.h"
+#include "base/search.h"
 
 #include <math.h>
 
@@ -241,16 +242,7 @@ prepare(struct plumb_moments *line, uint32_t thread)
 static uint32_t
 first_of_kind(const struct plumb_sampled *own, uint32_t key)
 {
-	uint32_t low = 0, high = own->pool.count;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (own->pool.items[middle].gap < key)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	uint32_t low = plumb_search(i, own->pool.count, own->pool.items[i].gap < key);
 	return low;
 }
 
