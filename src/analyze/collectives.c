@@ -196,26 +196,27 @@ static bool
 take_number(struct plumb_collectives *found, struct plumb_collective_member *members,
             uint32_t count)
 {
-	for (uint32_t k = 0, n = 2; n > 1; k++) {
-		uint32_t set = found->sets.count, before = 0;
+	uint32_t first = found->sets.count, before = 0;
 
-		n = 0;
-		for (uint32_t i = 0; i < count; i++) {
-			before = i && members[i].rank == members[i - 1].rank ? before + 1 : 0;
-			n += before == k;
+	for (uint32_t i = 0; i < count; i++) {
+		before = i && members[i].rank == members[i - 1].rank ? before + 1 : 0;
+		if (before == found->sets.count - first) {
+			struct plumb_collective_set *added = plumb_vec_add(&found->sets);
+
+			if (!added)
+				return false;
+			*added = (struct plumb_collective_set){ 0, 0,
+				                                PLUMB_COLLECTIVES_BY_SEQUENCE };
 		}
-		if (n < 2)
-			break;
-		struct plumb_collective_set *added = plumb_vec_add(&found->sets);
-		if (!added)
-			return false;
-		*added = (struct plumb_collective_set){ 0, n, PLUMB_COLLECTIVES_BY_SEQUENCE };
-		for (uint32_t i = 0; i < count; i++) {
-			before = i && members[i].rank == members[i - 1].rank ? before + 1 : 0;
-			if (before == k)
-				members[i].set = set;
-		}
+		members[i].set = first + before;
+		found->sets.items[first + before].count++;
 	}
+	/* The last ones, which one rank alone has, are none. */
+	while (found->sets.count > first && found->sets.items[found->sets.count - 1].count < 2)
+		found->sets.count--;
+	for (uint32_t i = 0; i < count; i++)
+		if (members[i].set >= found->sets.count)
+			members[i].set = PLUMB_NONE;
 	return true;
 }
 

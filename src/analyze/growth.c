@@ -93,7 +93,7 @@ find_slopes(struct growth *g)
 
 	g->numbers = calloc(((size_t)keys + 1) * (g->samples + 1), sizeof *g->numbers);
 	g->slopes = calloc((size_t)keys + 1, sizeof *g->slopes);
-	int64_t *ns = calloc((size_t)keys + 1, sizeof *ns);
+	double *ns = calloc((size_t)keys + 1, sizeof *ns);
 	int64_t *count = calloc((size_t)keys + 1, sizeof *count);
 	if (!g->numbers || !g->slopes || !ns || !count)
 		code = PLUMB_ESYSTEM;
@@ -103,7 +103,7 @@ find_slopes(struct growth *g)
 
 			g->numbers[(size_t)row->key * g->samples + i] =
 				(double)(counts(g, row->key) ? row->count : row->ns);
-			ns[row->key] += row->ns;
+			ns[row->key] += (double)row->ns;
 			count[row->key] += row->count;
 		}
 	for (uint32_t k = 0; !code && k < keys; k++) {
@@ -111,9 +111,8 @@ find_slopes(struct growth *g)
 			plumb_slope_fit(&g->numbers[(size_t)k * g->samples], g->samples);
 
 		if (line.slope > line.error)
-			g->slopes[k] =
-				line.slope / g->step *
-				(counts(g, k) && count[k] ? (double)ns[k] / (double)count[k] : 1);
+			g->slopes[k] = line.slope / g->step *
+			               (counts(g, k) && count[k] ? ns[k] / (double)count[k] : 1);
 	}
 	free(ns);
 	free(count);

@@ -92,8 +92,8 @@ count_op(struct census *c, const struct plumb_span *op)
 	if (sort != KERNEL)
 		return;
 	if (track->ops++)
-		c->gaps[op->track] += op->start_ns - c->last[op->track];
-	track->kernel_ns += op->end_ns - op->start_ns;
+		plumb_iteration_add(&c->gaps[op->track], op->start_ns - c->last[op->track]);
+	plumb_iteration_add(&track->kernel_ns, op->end_ns - op->start_ns);
 	c->last[op->track] = op->end_ns;
 }
 

@@ -55,9 +55,9 @@ measure_kernels(const struct plumb_iteration_work *work, const struct plumb_roun
 	item->end_ns = kernel->end_ns;
 	for (int32_t i = round->start; i < round->end; i++) {
 		kernel = plumb_iteration_kernel(work, (uint32_t)i);
-		item->op_time_ns += kernel->end_ns - kernel->start_ns;
+		plumb_iteration_add(&item->op_time_ns, kernel->end_ns - kernel->start_ns);
 		if (i > round->start)
-			gaps += kernel->start_ns - last;
+			plumb_iteration_add(&gaps, kernel->start_ns - last);
 		last = kernel->end_ns;
 		if (last > item->end_ns)
 			item->end_ns = last;

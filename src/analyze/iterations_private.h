@@ -10,6 +10,14 @@
 #include "base/vec.h"
 #include "model/intervals.h"
 
+/* NS, which may be negative, more: a file's kernels may last longer together than a number holds. */
+static inline void
+plumb_iteration_add(int64_t *sum, int64_t ns)
+{
+	if (__builtin_add_overflow(*sum, ns, sum))
+		*sum = ns < 0 ? -INT64_MAX : INT64_MAX;
+}
+
 struct plumb_iteration_copy {
 	int64_t start_ns, end_ns;
 	int64_t bytes; /* or PLUMB_UNKNOWN */

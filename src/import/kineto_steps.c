@@ -34,7 +34,7 @@ write_numbers(const struct plumb_kineto_steps *steps, char *text, size_t size)
 		used += (size_t)snprintf(text + used, size - used, "%s%" PRId64, i ? " " : "",
 		                         items[i]);
 	for (uint32_t k = 1; k < steps->count && i < steps->count; k++)
-		if (items[k] != items[k - 1] + 1)
+		if (items[k] - items[k - 1] != 1) /* none is below 0, and they ascend */
 			return;
 	if (i < steps->count)
 		snprintf(text, size, "%" PRId64 "..%" PRId64, items[0], items[steps->count - 1]);

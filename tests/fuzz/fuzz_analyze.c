@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whatever spans a trace has, the analyses come to an end: iterations, findings, the critical path. */
+/* Whatever spans a trace has, the analyses come to an end: iterations, steps and ranks, findings, the critical path of
+ * all and of a part. */
 #include "analyze/analyze.h"
 #include "analyze/iterations.h"
-#include "analyze/path/path.h"
+#include "analyze/path/summary.h"
+#include "cli/iters_steps.h"
 
 static void analyze(struct plumb_profile *profile);
 #define IMPORT_FUZZ_THEN analyze
@@ -39,6 +41,51 @@ find_path(const struct plumb_profile *profile)
 }
 
 static void
+find_part(const struct plumb_profile *profile, const struct plumb_iterations *found,
+          const uint32_t *user_of)
+{
+	struct plumb_path_asked asked = { PLUMB_PATH_ROWS_MOST, PLUMB_NONE, true };
+	struct plumb_path_summaries summaries = { 0 };
+	struct plumb_path_window window;
+	struct plumb_path_part part;
+	struct plumb_path *path;
+
+	if (plumb_path_part_find(profile, found, PLUMB_NONE, profile->spans_count / 2, &part, NULL))
+		return;
+	path = plumb_path_new(profile, &part, NULL);
+	if (path && !plumb_path_open_whole(path, &window, NULL)) {
+		if (plumb_path_summarize(&window, found, user_of, &asked, &summaries, NULL))
+			abort();
+		plumb_path_close(&window);
+	}
+	plumb_path_summaries_free(&summaries);
+	plumb_path_free(path);
+}
+
+static void
+find_steps(const struct plumb_profile *profile, const struct plumb_iterations *found)
+{
+	struct plumb_iteration_limits limits = { 0 };
+	struct plumb_iters_steps steps = { 0 };
+	struct plumb_error error = { 0 };
+
+	if (plumb_iters_steps_new(profile, found, &limits, true, &steps, &error))
+		abort();
+	for (uint32_t t = 0; t < found->count; t++) {
+		struct plumb_step_rows rows = { 0 };
+
+		if (!steps.moments[t])
+			continue;
+		if (plumb_moments_both(steps.moments[t], -PLUMB_TIME_MOST + 1, PLUMB_TIME_MOST - 1,
+		                       &rows) < 0)
+			abort();
+		plumb_vec_free(&rows);
+	}
+	find_part(profile, found, steps.user_of);
+	plumb_iters_steps_free(&steps);
+}
+
+static void
 analyze(struct plumb_profile *profile)
 {
 	struct plumb_error error = { 0 };
@@ -48,6 +95,7 @@ analyze(struct plumb_profile *profile)
 		abort();
 	if (plumb_iterations_find(profile, NULL, &found, &error) < 0)
 		abort();
+	find_steps(profile, &found);
 	plumb_iterations_free(&found);
 	find_path(profile);
 }

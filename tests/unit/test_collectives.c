@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -254,6 +255,28 @@ test_a_stream_of_two_groups(void **state)
 	end(&m);
 }
 
+/* A file may number all operations alike. */
+static void
+test_very_many_of_one_number(void **state)
+{
+	enum { MANY = 200000 };
+	struct made m;
+
+	(void)state;
+	begin(&m);
+	for (int k = 0; k < MANY; k++)
+		for (int r = 0; r < 2 && k + r < MANY; r++) {
+			kernel(&m, r, 0, "AllReduce", 10 * k, 10 * k + 5);
+			says(&m, r, 0, 10 * k, "tp", "[0, 1]", 2, 7);
+		}
+	alarm(60); /* a step for each two of them takes longer */
+	find(&m);
+	alarm(0);
+	assert_int_equal(m.found.sets.count, MANY - 1);
+	assert_int_equal(sets(&m, PLUMB_COLLECTIVES_BY_SEQUENCE, 2), MANY - 1);
+	end(&m);
+}
+
 static void
 test_one_rank_has_none(void **state)
 {
@@ -280,6 +303,7 @@ main(void)
 		cmocka_unit_test(test_ends_of_a_group),
 		cmocka_unit_test(test_streams_of_pairs),
 		cmocka_unit_test(test_a_stream_of_two_groups),
+		cmocka_unit_test(test_very_many_of_one_number),
 		cmocka_unit_test(test_one_rank_has_none),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,10 +46,11 @@ wait_for(struct plumb_path *path, uint32_t work, uint32_t to, uint32_t kind)
 {
 	struct plumb_path_node *nodes = path->nodes;
 	uint32_t from = plumb_path_end(work);
-	int64_t late = nodes[from].at - nodes[to].at;
+	int64_t late;
 
 	if ((nodes[from].flags | nodes[to].flags) & PLUMB_PATH_LEFT_OUT)
 		return true;
+	late = nodes[from].at - nodes[to].at;
 	if (late > PLUMB_PATH_ROUNDING_NS) {
 		path->facts.impossible++;
 		return true;

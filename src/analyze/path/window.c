@@ -372,14 +372,13 @@ open_found(struct search *search, bool found, uint32_t end, struct plumb_path_wi
 		.order = search->order.items,
 		.nodes = search->order.count,
 	};
+	if (!found)
+		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory for the critical path");
 	if (end == PLUMB_NONE)
 		return plumb_fail(error, PLUMB_EEMPTY, "there is no work at that time");
-	if (found && w->nodes) {
-		w->end = end;
-		sum(w);
-		return 0;
-	}
-	return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory for the critical path");
+	w->end = end;
+	sum(w);
+	return 0;
 }
 
 int

@@ -26,7 +26,7 @@ struct growing {
 	double coverage, gap;
 };
 
-/* Stretches of SCALE symbols that are equal have one number. Returns how many there are. */
+/* Places by the number of their stretch. */
 static void
 sort_places(struct growing *g, int32_t numbers)
 {

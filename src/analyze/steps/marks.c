@@ -70,7 +70,8 @@ plumb_marks_add(const struct plumb_profile *p, uint32_t first, uint32_t end,
 		const struct plumb_span *s = &p->spans[i];
 		struct plumb_mark *mark;
 
-		if (plumb_context_frame(p, s->context)->kind != PLUMB_FRAME_RANGE)
+		if (plumb_context_frame(p, s->context)->kind != PLUMB_FRAME_RANGE ||
+		    !plumb_is_time(s->start_ns, s->end_ns))
 			continue;
 		mark = plumb_vec_add(marks);
 		if (!mark)
@@ -185,7 +186,7 @@ read_numbers(const char *text, int64_t *numbers, uint32_t count)
 	if (end != text && !strncmp(end, "..", 2)) {
 		int64_t last = strtoll(end + 2, &end, 10);
 
-		if (*end || first < 0 || last - first != (int64_t)count - 1)
+		if (*end || first < 0 || last < first || last - first != (int64_t)count - 1)
 			return false;
 		for (; n < count; n++)
 			numbers[n] = first + n;
