@@ -141,9 +141,9 @@ print_verdict(const struct plumb_iteration_level *level, FILE *out)
 	        "    %s: intervals take %s of the time%s%s%s, copies from the host %s of the "
 	        "intervals; the device has no work for %s\n",
 	        plumb_iters_verdicts[level->verdict],
-	        plumb_format_share(interval, level->interval_share, 1), said ? ", of which " : "",
+	        plumb_format_share(interval, level->interval_share, 1), said ? " (" : "",
 	        said ? plumb_format_share(elsewhere, level->elsewhere_share, 1) : "",
-	        said ? " have kernels on other streams" : "",
+	        said ? " with kernels on other streams)" : "",
 	        plumb_format_share(overlap, level->overlap_ratio, 1),
 	        plumb_format_share(idle, level->idle_share, 1));
 }
@@ -401,11 +401,12 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 	if (plumb_load(&profile, invocation->operands[0], PLUMB_LOAD_ALL, &error) < 0)
 		return plumb_cli_fail(invocation, &error);
 	code = plumb_iterations_find(&profile, &limits, &found, &error);
-	if (!code && !csv) /* which has neither */
+	if (!code)
 		code = plumb_iters_steps_new(&profile, &found, &limits,
 		                             plumb_options_given(invocation->options, "explain"),
 		                             &steps, &error);
-	if (!code && !csv && !plumb_options_given(invocation->options, "explain"))
+	if (!code && !csv && /* which has no paths */
+	    !plumb_options_given(invocation->options, "explain"))
 		iters.paths = make_paths(invocation, &iters, &code, &error);
 	result = code < 0 ? plumb_cli_fail(invocation, &error) : show(invocation, &iters);
 	plumb_iters_path_free(iters.paths);
