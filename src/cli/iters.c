@@ -325,11 +325,14 @@ show(struct plumb_invocation *invocation, const struct plumb_iters *iters)
 	int code;
 
 	if (!any_shown(iters)) {
-		plumb_fail(&error, PLUMB_EEMPTY, "%s: %s", invocation->operands[0],
-		           iters->found->count
-		                   ? "no GPU work on this track; without --track all are "
-		                     "listed"
-		                   : "no GPU work with its times; record it with --trace");
+		const char *why = "no GPU work with its times; record it with --trace";
+
+		if (iters->found->count)
+			why = "no GPU work on this track; without --track all are listed";
+		else if (iters->profile->spans_count)
+			why = "no GPU work, in whose order iterations are found; plumb report "
+			      "tells what the host did";
+		plumb_fail(&error, PLUMB_EEMPTY, "%s: %s", invocation->operands[0], why);
 		return plumb_cli_fail(invocation, &error);
 	}
 	if (plumb_options_given(invocation->options, "explain"))

@@ -353,6 +353,7 @@ def test_wrong_use_and_nothing(tmp_path):
         done = run_command(PLUMB, "iters", path, *options)
         assert done.returncode == code, done.stderr
         assert done.stdout == "" and done.stderr
+    assert "--trace" not in run_command(PLUMB, "iters", path).stderr  # it has been traced
     assert run_command(PLUMB, "iters", tmp_path / "none").returncode != 0
     for _ in range(4):
         trace.step(interval=10)
