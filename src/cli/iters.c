@@ -42,8 +42,7 @@ static const struct plumb_option options[] = {
 	  .argument = "N",
 	  .fallback = IN_WORDS(PLUMB_PATH_SPANS_MOST),
 	  .help = "of more spans the critical path is of a part: whole iterations around the "
-	          "median "
-	          "one, or the last stretch of time" },
+	          "median one, or the last stretch of time; 0: there is no path" },
 	{ .name = "json", .kind = PLUMB_OPTION_FLAG, .help = "write one JSON object" },
 	{ .name = "csv",
 	  .kind = PLUMB_OPTION_FLAG,
