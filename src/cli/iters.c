@@ -138,7 +138,7 @@ print_verdict(const struct plumb_iteration_level *level, FILE *out)
 		return;
 	fprintf(out,
 	        "    %s: intervals take %s of the time%s%s%s, copies from the host %s of the "
-	        "intervals; the device has no work for %s\n",
+	        "intervals; the device has no work for %s of the time\n",
 	        plumb_iters_verdicts[level->verdict],
 	        plumb_format_share(interval, level->interval_share, 1), said ? " (" : "",
 	        said ? plumb_format_share(elsewhere, level->elsewhere_share, 1) : "",
