@@ -265,8 +265,14 @@ name_longest(struct bound *b, const struct plumb_path_window *w)
 
 	if (rows <= 0)
 		return rows == 0;
-	if (row.frame == PLUMB_NONE)
+	if (row.frame == PLUMB_NONE && row.sampled == PLUMB_NONE)
 		b->longest = strdup("the host, between two spans");
+	else if (row.frame == PLUMB_NONE &&
+	         asprintf(&b->longest, "the host, between two spans, most sampled: %s",
+	                  plumb_frame_label(p, row.sampled)) < 0)
+		b->longest = NULL;
+	else if (row.frame == PLUMB_NONE)
+		return true;
 	else if (asprintf(&b->longest, "%s: %s", plumb_path_kinds[row.kind],
 	                  plumb_frame_label(p, row.frame)) < 0)
 		b->longest = NULL;

@@ -171,6 +171,8 @@ tell_unit(const struct latency *l, const struct plumb_units *units, uint32_t uni
 		about[c] = of == unit && kind != PLUMB_FRAME_KERNEL && kind != PLUMB_FRAME_COPY &&
 		           kind != PLUMB_FRAME_SET;
 	}
+	if (l->sampled)
+		plumb_draft_about_samples(l->study, draft, about);
 }
 
 static int

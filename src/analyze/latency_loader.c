@@ -209,6 +209,8 @@ plumb_latency_loading(struct latency *l)
 	unsigned char *about = plumb_draft_about(s, &draft);
 	for (uint32_t c = 0; about && c < p->contexts_count; c++)
 		about[c] = l->place[c] == PLUMB_IN_LOADER;
+	if (l->sampled)
+		plumb_draft_about_samples(s, &draft, about);
 	draft.saving_ns = plumb_latency_bound(l, ns);
 	draft.confidence = 0.7;
 	l->loading = true;

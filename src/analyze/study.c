@@ -326,6 +326,34 @@ plumb_draft_about(const struct plumb_study *study, struct plumb_draft *draft)
 	return draft->about;
 }
 
+void
+plumb_draft_about_samples(const struct plumb_study *study, struct plumb_draft *draft,
+                          unsigned char *about)
+{
+	const struct plumb_profile *p = study->profile;
+	unsigned char *met = about ? calloc(2, p->contexts_count + 1u) : NULL;
+	unsigned char *has_spans = met ? met + p->contexts_count + 1u : NULL;
+
+	if (about && !met)
+		draft->failed = true;
+	if (!met)
+		return;
+	for (uint32_t i = 0; i < p->spans_count; i++)
+		has_spans[p->spans[i].context] = 1;
+	for (uint32_t i = 0; i < p->values_count; i++)
+		if (p->values[i].metric == PLUMB_METRIC_CPU_TIME && p->values[i].sum > 0)
+			met[p->values[i].context] = about[p->values[i].context];
+	for (uint32_t c = 0; c < p->contexts_count; c++) {
+		uint32_t around = c;
+
+		while (met[c] && around != PLUMB_NONE && !has_spans[around])
+			around = p->contexts[around].parent;
+		if (met[c])
+			about[around == PLUMB_NONE ? p->contexts_count : around] = 1;
+	}
+	free(met);
+}
+
 uint32_t
 plumb_study_severity(const struct plumb_study *study, int64_t saving_ns, double confidence)
 {

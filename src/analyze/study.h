@@ -105,6 +105,10 @@ void plumb_draft_advice(struct plumb_draft *draft, const char *format, ...) PLUM
  * for (the study is not traced). Without it the finding's context and what is under it are meant, where
  * it has no key. See bound.c. */
 unsigned char *plumb_draft_about(const struct plumb_study *study, struct plumb_draft *draft);
+/* To ABOUT, or NULL, adds what CPU samples met in its contexts that no span of theirs covers: the span around it, or what
+ * lies between two spans. */
+void plumb_draft_about_samples(const struct plumb_study *study, struct plumb_draft *draft,
+                               unsigned char *about);
 /* Adds the finding. Severity, unless set: serious where the saving is at least a fifth of scale_ns,
  * a warning from a twentieth on, else a note; a note too where the confidence is below 0.3. */
 int plumb_draft_end(struct plumb_study *study, struct plumb_draft *draft);

@@ -42,8 +42,7 @@ static const struct plumb_option options[] = {
 	  .argument = "N",
 	  .fallback = IN_WORDS(PLUMB_PATH_SPANS_MOST),
 	  .help = "of more spans the critical path is of a part: whole iterations around the "
-	          "median "
-	          "one, or the last stretch of time" },
+	          "median one, or the last stretch of time; 0: there is no path" },
 	{ .name = "json", .kind = PLUMB_OPTION_FLAG, .help = "write one JSON object" },
 	{ .name = "csv",
 	  .kind = PLUMB_OPTION_FLAG,
@@ -139,11 +138,11 @@ print_verdict(const struct plumb_iteration_level *level, FILE *out)
 		return;
 	fprintf(out,
 	        "    %s: intervals take %s of the time%s%s%s, copies from the host %s of the "
-	        "intervals; the device has no work for %s\n",
+	        "intervals; the device has no work for %s of the time\n",
 	        plumb_iters_verdicts[level->verdict],
-	        plumb_format_share(interval, level->interval_share, 1), said ? ", of which " : "",
+	        plumb_format_share(interval, level->interval_share, 1), said ? " (" : "",
 	        said ? plumb_format_share(elsewhere, level->elsewhere_share, 1) : "",
-	        said ? " have kernels on other streams" : "",
+	        said ? " with kernels on other streams)" : "",
 	        plumb_format_share(overlap, level->overlap_ratio, 1),
 	        plumb_format_share(idle, level->idle_share, 1));
 }
@@ -325,11 +324,14 @@ show(struct plumb_invocation *invocation, const struct plumb_iters *iters)
 	int code;
 
 	if (!any_shown(iters)) {
-		plumb_fail(&error, PLUMB_EEMPTY, "%s: %s", invocation->operands[0],
-		           iters->found->count
-		                   ? "no GPU work on this track; without --track all are "
-		                     "listed"
-		                   : "no GPU work with its times; record it with --trace");
+		const char *why = "no GPU work with its times; record it with --trace";
+
+		if (iters->found->count)
+			why = "no GPU work on this track; without --track all are listed";
+		else if (iters->profile->spans_count)
+			why = "no GPU work, in whose order iterations are found; plumb report "
+			      "tells what the host did";
+		plumb_fail(&error, PLUMB_EEMPTY, "%s: %s", invocation->operands[0], why);
 		return plumb_cli_fail(invocation, &error);
 	}
 	if (plumb_options_given(invocation->options, "explain"))
@@ -401,11 +403,12 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 	if (plumb_load(&profile, invocation->operands[0], PLUMB_LOAD_ALL, &error) < 0)
 		return plumb_cli_fail(invocation, &error);
 	code = plumb_iterations_find(&profile, &limits, &found, &error);
-	if (!code && !csv) /* which has neither */
+	if (!code)
 		code = plumb_iters_steps_new(&profile, &found, &limits,
 		                             plumb_options_given(invocation->options, "explain"),
 		                             &steps, &error);
-	if (!code && !csv && !plumb_options_given(invocation->options, "explain"))
+	if (!code && !csv && /* which has no paths */
+	    !plumb_options_given(invocation->options, "explain"))
 		iters.paths = make_paths(invocation, &iters, &code, &error);
 	result = code < 0 ? plumb_cli_fail(invocation, &error) : show(invocation, &iters);
 	plumb_iters_path_free(iters.paths);

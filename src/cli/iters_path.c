@@ -164,7 +164,7 @@ print_sums(const struct plumb_path_summary *w, bool whole, FILE *out)
 
 	fputs("  critical path of ", out);
 	if (w->iteration == PLUMB_NONE)
-		fputs(whole ? "the whole" : "a part", out);
+		fputs(whole ? "the whole profile" : "a part of the profile", out);
 	else
 		fprintf(out, "iteration %" PRIu32 ", the median,", w->iteration);
 	fprintf(out, " (%s):", plumb_format_time(text, length));
@@ -239,6 +239,25 @@ print_rows(const struct plumb_iters_path *paths, const struct plumb_path_summary
 	return code;
 }
 
+/* Around this track's own iterations, or one of them alone does not fit. */
+static void
+print_outside(const struct plumb_path_part *part, uint32_t track, FILE *out)
+{
+	char most[PLUMB_FORMAT_SIZE];
+
+	fputs("  no critical path: ", out);
+	if (part->track == PLUMB_NONE)
+		fprintf(out,
+		        "one iteration alone has more than %s spans; a greater --path-spans "
+		        "searches it\n",
+		        plumb_format_count(most, part->most));
+	else
+		fprintf(out,
+		        "its iterations lie outside of the part that is searched; --track=%" PRIu32
+		        " searches around them\n",
+		        track);
+}
+
 int
 plumb_iters_path_print(struct plumb_iters_path *paths, const struct plumb_iteration_track *track,
                        FILE *out)
@@ -250,10 +269,7 @@ plumb_iters_path_print(struct plumb_iters_path *paths, const struct plumb_iterat
 	track = track->level_count ? track : NULL;
 	shown = summary_of(paths, track);
 	if (track && !shown->steps.count)
-		fprintf(out,
-		        "  no critical path: its iterations lie outside of the part that is "
-		        "searched; --track=%" PRIu32 " searches around them\n",
-		        track->track);
+		print_outside(plumb_path_part(paths->path), track->track, out);
 	if (!shown->known)
 		return 0;
 	print_sums(shown, plumb_path_part(paths->path)->whole, out);

@@ -207,8 +207,7 @@ int
 plumb_iters_csv(const struct plumb_iters *iters, FILE *out)
 {
 	fputs("track,level,iteration,start_ns,end_ns,duration_ns,ops,edits,interval_ns,overlap_ns,"
-	      "elsewhere_ns,"
-	      "idle_ns,op_gap_ns,op_time_ns,copy_bytes,outlier\n",
+	      "elsewhere_ns,idle_ns,op_gap_ns,op_time_ns,copy_bytes,outlier,step\n",
 	      out);
 	for (uint32_t t = 0; t < iters->found->count; t++) {
 		const struct plumb_iteration_track *track = &iters->found->tracks[t];
@@ -231,7 +230,10 @@ plumb_iters_csv(const struct plumb_iters *iters, FILE *out)
 				cell(out, item->op_gap_ns);
 				cell(out, item->op_time_ns);
 				cell(out, item->copy_bytes);
-				fprintf(out, "%d\n", item->outlier);
+				fprintf(out, "%d,", item->outlier);
+				if (!l && plumb_iters_step(iters, t, i) != PLUMB_UNKNOWN)
+					fprintf(out, "%" PRId64, plumb_iters_step(iters, t, i));
+				fputc('\n', out);
 			}
 	}
 	return ferror(out) ? -1 : 0;

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/search.h"
 #include "export/export.h"
+#include "export/groups.h"
 #include "export/names.h"
 #include "export/timeline.h"
 
@@ -30,6 +31,7 @@ struct chrome {
 	uint32_t *drawn;    /* by value: spans of its context and track */
 	uint32_t *variants; /* of kernels, by context and track */
 	uint32_t variants_count;
+	struct plumb_export_groups groups;
 	const char *steps; /* numbers of the profiler's steps that are still to be written */
 	int64_t step;
 	uint32_t steps_track;
@@ -134,7 +136,8 @@ gather(struct chrome *c)
 
 	c->drawn = calloc((size_t)profile->values_count + 1, sizeof *c->drawn);
 	c->variants = malloc(room * sizeof *c->variants);
-	if (!c->drawn || !c->variants || !number_tracks(c))
+	if (!c->drawn || !c->variants || !number_tracks(c) ||
+	    !plumb_export_groups_open(&c->groups, profile))
 		return false;
 	for (uint32_t i = 0; i < profile->variants_count; i++)
 		if (profile->variants[i].shapes == PLUMB_NONE)
@@ -514,6 +517,20 @@ put_launch(struct chrome *c, const struct plumb_span *span)
 	put_known(c, "shared memory", constant_of(c, span, PLUMB_METRIC_GPU_SHARED_BYTES));
 }
 
+/* In the words of PyTorch's profiler. */
+static void
+put_group(struct chrome *c, const struct plumb_span *span)
+{
+	const struct plumb_collective *row = plumb_export_group_of(&c->groups, span);
+
+	if (!row)
+		return;
+	put_known_text(c, "Process Group Name", plumb_text(c->profile, row->group));
+	put_known_text(c, "Process Group Ranks", plumb_text(c->profile, row->ranks));
+	put_known(c, "Group size", row->size);
+	put_known(c, "Seq", row->sequence);
+}
+
 static void
 put_work(struct chrome *c, const struct plumb_span *span, uint32_t kind)
 {
@@ -535,6 +552,7 @@ put_work(struct chrome *c, const struct plumb_span *span, uint32_t kind)
 		put_launch(c, span);
 	if (above && above->kind == PLUMB_FRAME_COLLECTIVE)
 		put_known_text(c, "Collective name", plumb_text(c->profile, above->name));
+	put_group(c, span);
 }
 
 static void
@@ -735,6 +753,7 @@ chrome_write(const struct plumb_profile *profile, const struct plumb_export_opti
 	free(c.tids);
 	free(c.drawn);
 	free(c.variants);
+	plumb_export_groups_free(&c.groups);
 	if (!done)
 		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
 	return no_time ? plumb_timeline_no_time(error) : 0;

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Findings that are about no context of their own, but about what the host does, a device, or copies, are bounded by
 the critical path too. Traces made here whose schedule is known; times are µs."""
+import gzip
 import sqlite3
 
 import steps_traces
+from conftest import ROOT
 from json_traces import Imported
 from test_iters_path import MAIN, Trace, findings
 
@@ -80,3 +82,16 @@ def test_contention_behind_the_host(tmp_path):
     assert evidence["step_saving_ns"] == 0
     assert saving <= 20_000
     assert evidence["hides_behind"].startswith("host")
+
+
+def test_python_code_between_two_spans(tmp_path):
+    """augment computes 20 ms of CPU time in each step of a loop that the GPU waits for, and has no spans: samples tell
+    where it was, and that it hides behind nothing."""
+    path = tmp_path / "augment.plumb"
+    path.write_bytes(gzip.decompress((ROOT / "tests/data/planted/augment.plumb.gz").read_bytes()))
+    (found,) = [one for one in findings(path, "--threshold", "latency.idle=29%")
+                if one["evidence"].get("cause") == "host" and one["title"].startswith("augment ")]
+    evidence = found["evidence"]
+    assert evidence["saving_bound"] == "critical path" and "hides_behind" not in evidence
+    assert found["saving_ns"] == evidence["host_ns"] > 700_000_000
+    assert found["severity"] == "warning" and evidence["step_saving_ns"] > 15_000_000

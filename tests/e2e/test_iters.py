@@ -208,11 +208,14 @@ def test_other_streams_are_no_wait(tmp_path):
             if other:
                 trace.add("kernel", "elsewhere", 9, trace.now + 5, 95.0)
             trace.step(interval=100)
-        level = main_track(trace.write(tmp_path))["levels"][0]
+        path = trace.write(tmp_path)
+        level = main_track(path)["levels"][0]
         assert level["verdict"] == verdict
         assert level["interval_share"] > 0.2
         assert {one["elsewhere_ns"] for one in level["iterations"][1:]} == {95000 if other else 0}
         assert level["elsewhere_share"] == pytest.approx(level["interval_share"] * 0.95 if other else 0, rel=0.02)
+        share = f"({100 * level['elsewhere_share']:.1f} % with kernels on other streams)"
+        assert (share in run_command(PLUMB, "iters", path).stdout) == other
 
 
 def test_begins_at_a_copy(tmp_path):
@@ -347,6 +350,7 @@ def test_wrong_use_and_nothing(tmp_path):
         done = run_command(PLUMB, "iters", path, *options)
         assert done.returncode == code, done.stderr
         assert done.stdout == "" and done.stderr
+    assert "--trace" not in run_command(PLUMB, "iters", path).stderr  # it has been traced
     assert run_command(PLUMB, "iters", tmp_path / "none").returncode != 0
     for _ in range(4):
         trace.step(interval=10)

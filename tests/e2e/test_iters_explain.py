@@ -211,6 +211,27 @@ def test_bigger_batch_with_other_kernels(tmp_path):
     assert top["cause"] == "kernels" and "4.0x as long: a bigger batch (grid 4.0x" in top["text"]
 
 
+def test_as_much_less_as_more(tmp_path):
+    """30 kernels of one name in place of 30 of another, as long together: what is there stands beside what is not, and
+    all of it in JSON, so that rows add up to the iteration's difference."""
+    rank = Rank()
+    for number in range(14):
+        rank.copy(1 << 20)
+        for i in range(80):
+            rank.operator("aten::mm", f"other{i}" if number == 7 and 5 <= i < 35 else f"gemm{i}", 50.0 + i)
+        rank.wait()
+    path = trace(tmp_path, [rank])
+    assert main_level(path)["occurrences"] == 14
+    told = explain(path, 7)
+    kernels = [row for row in told["rows"] if row["cause"] == "kernels"]
+    for word in "missing", "inserted":
+        assert len([row for row in kernels if f"1 {word}" in row["text"]]) == 30
+    assert sum(row["difference_ns"] for row in kernels) == 0
+    assert {row["difference_ns"] > 0 for row in kernels[:12]} == {True, False}
+    sizes = [abs(row["difference_ns"]) for row in told["rows"] if not row["hidden"]]
+    assert sizes == sorted(sizes, reverse=True)
+
+
 def test_inserted_kernels(tmp_path):
     rank = Rank()
     for number in range(14):

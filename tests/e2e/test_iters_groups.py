@@ -178,3 +178,19 @@ def test_what_the_profile_keeps(tmp_path):
         for place in range(len(pairs)):
             numbers = sorted(row.sequence for row in rows if row.group_name == f"{kind}{place}")
             assert numbers == sorted(2 * list(range(1, STEPS * (4 if kind == "tp" else 1) + 1)))
+
+
+@pytest.mark.parametrize("says", ["sequence", "group"])
+def test_groups_survive_the_way_out_and_back(tmp_path, says):
+    """Exported as Chrome trace events and read again a profile says the same of its collectives."""
+    import plumb
+    job = Job(says)
+    found(tmp_path, job)
+    path, out, again = tmp_path / "job.plumb", tmp_path / "out.json", tmp_path / "again.plumb"
+    for command in ["export", path, "--format", "chrome", "-o", out], ["import", out, "-o", again]:
+        done = run_command(PLUMB, *command)
+        assert done.returncode == 0, done.stderr
+    first, second = ([(row.group_name, row.ranks, row.size, row.sequence or 0) for row in plumb.Profile(file).collectives]
+                     for file in (path, again))
+    assert len(first) == 2 * job.collectives and sorted(first) == sorted(second)
+    assert any(row[3] for row in first) == (says == "sequence")

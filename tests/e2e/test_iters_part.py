@@ -77,7 +77,7 @@ def test_no_loop(tmp_path):
     assert said["end_ns"] == whole["path"]["end_ns"] == part["path"]["end_ns"]
     assert said["start_ns"] <= part["path"]["start_ns"] and 5e6 < said["end_ns"] - said["start_ns"] < 8e6
     text = iters(path, "--path-spans=200")
-    assert "critical path of a part (" in text
+    assert "critical path of a part of the profile (" in text
     assert "ms of the profile: of more than 200 spans only a part is searched" in text
 
 
@@ -92,3 +92,15 @@ def test_two_loops_one_after_the_other(tmp_path):
     (own,) = iters(path, "--json", "--path-spans=400", f"--track={other}")["tracks"]
     assert own["path"]["iteration"] == 15
     assert "critical path of iteration 15" in iters(path, "--path-spans=400", f"--track={other}")
+
+
+def test_not_even_one_iteration_fits(tmp_path):
+    """--track would not help; more room would."""
+    path = trace(tmp_path, training(0, 40) + training(1, 10, 100_000, 1), devices=2)
+    for track in iters(path, "--json", "--path-spans=4")["tracks"]:
+        text = iters(path, "--path-spans=4", f"--track={track['track']}")
+        if track["path"] is None:
+            assert ("  no critical path: one iteration alone has more than 4 spans; a greater --path-spans searches it"
+                    in text)
+        assert "--track=" not in text
+    assert any(track["path"] is None for track in iters(path, "--json", "--path-spans=4")["tracks"])

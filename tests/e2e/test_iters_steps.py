@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The program's own numbers of steps: iterations have them, and those of several ranks are matched by them."""
+import csv
+import io
 import json
 
 import pytest
@@ -100,6 +102,10 @@ def test_numbers_of_one_rank(tmp_path, name, numbered):
     assert steps_of(path) == (list(range(7, 19)) if numbered else [None] * 12)
     head = [line.split() for line in run_command(PLUMB, "iters", path).stdout.splitlines() if "iteration " in line]
     assert any(line[:2] == ["step", "iteration"] for line in head) == numbered
+    rows = list(csv.DictReader(io.StringIO(run_command(PLUMB, "iters", path, "--csv").stdout)))
+    assert list(rows[0])[-1] == "step"
+    assert [row["step"] for row in rows if row["level"] == "0"] == (list(map(str, range(7, 19))) if numbered else [""] * 12)
+    assert not any(row["step"] for row in rows if row["level"] != "0")
 
 
 def test_numbers_that_say_no_more(tmp_path):

@@ -115,7 +115,7 @@ bool plumb_path_list(struct plumb_path_window *window);
 /* Its times and sums stay. */
 void plumb_path_close(struct plumb_path_window *window);
 
-/* Has the window spans of contexts with GONE (by context) not 0? */
+/* Has the window spans of contexts with GONE (by context) not 0? Or is what lies between two spans gone? */
 bool plumb_path_has(const struct plumb_path_window *window, const unsigned char *gone);
 
 /*

@@ -266,5 +266,5 @@ plumb_path_has(const struct plumb_path_window *w, const unsigned char *gone)
 		if (!plumb_path_is_gate(w->path, w->order[i]) &&
 		    gone[w->path->profile->spans[w->order[i] / 2].context])
 			return true;
-	return false;
+	return w->nodes && gone[w->path->profile->contexts_count];
 }

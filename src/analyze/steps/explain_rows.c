@@ -4,8 +4,7 @@
 
 #include "analyze/steps/explain_private.h"
 
-#define SMALL 0.02 /* of the difference: not worth a row of its own */
-#define ROWS_MOST 24
+#define SMALL 0.02       /* of the difference: not worth a row of its own */
 #define LONGER 1.15      /* all kernels together: from here on each may be told as longer */
 #define MOST_KERNELS 0.6 /* of their usual time, by kernels that take longer too */
 
@@ -183,12 +182,12 @@ add_hidden(struct plumb_comparison *c)
 	return 0;
 }
 
+/* What differs most first, be it more or less: what is missing here may be there under another line. */
 static int
-by_part(const void *x, const void *y, void *sign)
+by_part(const void *x, const void *y)
 {
 	const struct plumb_difference *a = x, *b = y;
-	int64_t first = *(int *)sign * (a->ns - a->usual_ns);
-	int64_t second = *(int *)sign * (b->ns - b->usual_ns);
+	int64_t first = llabs(a->ns - a->usual_ns), second = llabs(b->ns - b->usual_ns);
 
 	if (a->hidden != b->hidden)
 		return a->hidden ? 1 : -1;
@@ -201,13 +200,9 @@ static int
 finish(struct plumb_comparison *c)
 {
 	struct plumb_explained *told = c->told;
-	int sign = told->ns >= told->usual_ns ? 1 : -1;
 
 	if (told->rows.count)
-		qsort_r(told->rows.items, told->rows.count, sizeof *told->rows.items, by_part,
-		        &sign);
-	if (told->rows.count > ROWS_MOST)
-		told->rows.count = ROWS_MOST;
+		qsort(told->rows.items, told->rows.count, sizeof *told->rows.items, by_part);
 	for (uint32_t i = 0; i < told->rows.count; i++) {
 		told->rows.items[i].text = plumb_explain_words(c, &told->rows.items[i]);
 		if (!told->rows.items[i].text)
