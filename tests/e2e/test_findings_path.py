@@ -6,7 +6,7 @@ import sqlite3
 
 import steps_traces
 from conftest import ROOT
-from json_traces import Imported
+from importing import imported
 from test_iters_path import MAIN, Trace, findings
 
 
@@ -74,7 +74,7 @@ def test_contention_behind_the_host(tmp_path):
             for i in range(8):
                 rank.operator(f"aten::op{i}", f"kernel{i}", 9)
             rank.now += 5
-    profile = Imported(steps_traces.trace(tmp_path, ranks, one_device=True), tmp_path / "p.plumb").path
+    profile = imported(tmp_path, steps_traces.trace(tmp_path, ranks, one_device=True))
     with sqlite3.connect(profile) as database:  # a trace does not tell this of itself; a recording does
         database.execute("UPDATE devices SET contended_ns = 1000000")
     saving, evidence = finding(profile, "contention", "--threshold", "iterations.contended=5%")

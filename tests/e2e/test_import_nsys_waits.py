@@ -6,7 +6,8 @@ import random
 
 import pytest
 from conftest import PLUMB, run_command
-from sqlitetest import damages, fates, imported, make, report, survives, truncations
+from importing import imported, report
+from sqlitetest import damages, fates, make, survives, truncations
 
 import plumb
 
