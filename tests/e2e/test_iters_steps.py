@@ -5,7 +5,7 @@ import io
 import json
 
 import pytest
-from conftest import PLUMB, run_command
+from conftest import PLUMB, ROOT, run_command
 from steps_traces import Rank, all_reduce, rank_files, trace
 
 
@@ -141,3 +141,36 @@ def test_steps_survive_the_way_out_and_back(tmp_path):
     names = [event["name"] for event in json.loads(out.read_text())["traceEvents"] if event.get("ph") == "X"]
     assert sorted(int(name.partition("#")[2]) for name in names if name.startswith("ProfilerStep#")) == \
         sorted([*range(3, 15), *range(5, 17)])
+
+
+# ---- a job on two H200s (tests/accuracy/rank_steps.py) ----
+
+RECORDED = [ROOT / "tests" / "data" / "steps" / f"rank{rank}.json.gz" for rank in (0, 1)]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    path = tmp_path_factory.mktemp("recorded") / "job.plumb"
+    done = run_command(PLUMB, "import", *RECORDED, "-o", path)
+    assert done.returncode == 0, done.stderr
+    return iters(path)
+
+
+def test_ranks_that_began_to_record_two_steps_apart(recorded):
+    ranks = recorded["ranks"]
+    assert ranks["matched_by"] == "step"
+    assert [one["step"] for one in ranks["iterations"]] == [6, 7, 8, 9, 10, 11]
+    assert [[rank["iteration"] for rank in one["ranks"]] for one in ranks["iterations"]] == [[k, k - 2] for k in
+                                                                                             range(2, 8)]
+    assert [(one["rank"], one["step"]) for one in ranks["left_out"]] == [(0, 4), (0, 5), (1, 12), (1, 13)]
+    edges = recorded["path"]["edges"]
+    assert edges["collectives"] == edges["collectives_by_group"] == 18  # three a step
+
+
+def test_a_wait_in_two_groups_at_once_counts_once(recorded):
+    """Rank 1 sleeps for 20 ms before step 9. Rank 0 waits for it in the gradients and, on another stream, in the other
+    group, of which one lies in the iteration after."""
+    waiting = {one["step"]: [rank["waiting_ns"] / 1e6 for rank in one["ranks"]] for one in recorded["ranks"]["iterations"]}
+    late, = [one for one in recorded["ranks"]["iterations"] if one["step"] == 9]
+    assert late["straggler_rank"] == 1 and 19 < waiting[9][0] < 23
+    assert all(ms < 4 for step, both in waiting.items() for ms in both if step != 9)

@@ -267,18 +267,32 @@ struct left {
 	uint32_t group,
 		name; /* of all ranks the same number; PLUMB_NONE and 0 where the group is not known */
 	uint32_t order; /* among the rank's own of these in the iteration */
-	int64_t ns;
-};
-struct lefts {
-	struct left *items;
-	uint32_t count, capacity;
+	int64_t start_ns, ns;
 };
 
-static void
-wait_longer(struct plumb_rank_iteration *each, int64_t ns)
+/* A rank waits from the begin of a collective on. */
+struct wait {
+	uint32_t rank;
+	int64_t start_ns, end_ns;
+};
+
+struct waiting {
+	const struct plumb_iterations *found;
+	struct plumb_moments *const *moments;
+	struct plumb_rank_match *match;
+	PLUMB_VEC(struct left) left;
+	PLUMB_VEC(struct wait) waits; /* of the iteration at hand */
+	int64_t *until;               /* by rank: what is counted already */
+};
+
+static bool
+add_wait(struct waiting *w, uint32_t rank, int64_t start, int64_t ns)
 {
-	if (__builtin_add_overflow(each->waiting_ns, ns, &each->waiting_ns))
-		each->waiting_ns = INT64_MAX / 2;
+	struct wait *added = plumb_vec_add(&w->waits);
+
+	if (added)
+		*added = (struct wait){ rank, start, start + ns };
+	return added != NULL;
 }
 
 /* How long the shortest of SET is. */
@@ -296,49 +310,51 @@ shortest_of(const struct plumb_collectives *together, const struct plumb_collect
 	return shortest;
 }
 
-/* Waiting of rank R in iteration ITEM; what has no others goes to LEFT. */
-static int
-wait_in_sets(const struct plumb_rank_match *match, const struct plumb_moments *m,
-             const struct plumb_iteration *item, uint32_t r, struct plumb_rank_iteration *each,
-             bool *any, struct lefts *left)
+/* Waits of rank R in iteration ITEM; what has no others goes to LEFT. */
+static bool
+wait_in_sets(struct waiting *w, const struct plumb_moments *m, const struct plumb_iteration *item,
+             uint32_t r)
 {
+	const struct plumb_collectives *together = &w->match->together;
 	int64_t from = item->interval_ns == PLUMB_UNKNOWN ? item->start_ns
 	                                                  : item->start_ns - item->interval_ns;
 
 	for (uint32_t i = plumb_moments_op(m, from);
 	     i < m->ops_count && m->ops[i].start_ns < item->end_ns; i++) {
 		const struct plumb_step_op *op = &m->ops[i];
+		int64_t ns = op->end_ns - op->start_ns;
 		const struct plumb_collective_member *member;
 		struct left *added;
 
 		if (op->sort != PLUMB_STEP_COLLECTIVE)
 			continue;
-		member = plumb_collectives_member(&match->together, op->span);
+		member = plumb_collectives_member(together, op->span);
 		if (member && member->set != PLUMB_NONE) {
-			*any = true;
-			wait_longer(each,
-			            op->end_ns - op->start_ns -
-			                    shortest_of(&match->together,
-			                                &match->together.sets.items[member->set]));
+			int64_t shortest =
+				shortest_of(together, &together->sets.items[member->set]);
+
+			w->match->collectives = true;
+			if (!add_wait(w, r, op->start_ns, ns - shortest))
+				return false;
 			continue;
 		}
-		added = plumb_vec_add(left);
+		added = plumb_vec_add(&w->left);
 		if (!added)
-			return PLUMB_ESYSTEM;
-		*added = (struct left){ r, PLUMB_NONE, 0, 0, op->end_ns - op->start_ns };
+			return false;
+		*added = (struct left){ r, PLUMB_NONE, 0, 0, op->start_ns, ns };
 		if (member && member->group != PLUMB_NONE) {
 			added->group = member->group;
 			added->name = member->name;
 		}
-		for (uint32_t k = left->count - 1, back = 0;
-		     k && back < LOOK_BACK && left->items[k - 1].rank == r; k--, back++)
-			if (left->items[k - 1].group == added->group &&
-			    left->items[k - 1].name == added->name) {
-				added->order = left->items[k - 1].order + 1;
+		for (uint32_t k = w->left.count - 1, back = 0;
+		     k && back < LOOK_BACK && w->left.items[k - 1].rank == r; k--, back++)
+			if (w->left.items[k - 1].group == added->group &&
+			    w->left.items[k - 1].name == added->name) {
+				added->order = w->left.items[k - 1].order + 1;
 				break;
 			}
 	}
-	return 0;
+	return true;
 }
 
 static int
@@ -355,50 +371,91 @@ by_order(const void *x, const void *y)
 	return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-/* Waiting in what is left of an iteration, by its order there. */
-static void
-wait_in_order(const struct plumb_rank_match *match, struct plumb_rank_iteration *each, bool *any,
-              struct lefts *left)
+/* Waits in what is left of an iteration, by its order there. */
+static bool
+wait_in_order(struct waiting *w)
 {
-	if (left->count)
-		qsort(left->items, left->count, sizeof *left->items, by_order);
-	for (uint32_t i = 0, n; i < left->count; i += n) {
-		const struct left *first = &left->items[i];
+	if (w->left.count)
+		qsort(w->left.items, w->left.count, sizeof *w->left.items, by_order);
+	for (uint32_t i = 0, n; i < w->left.count; i += n) {
+		const struct left *first = &w->left.items[i];
 		int64_t shortest = first->ns;
 
-		for (n = 1; i + n < left->count && first[n].group == first->group &&
+		for (n = 1; i + n < w->left.count && first[n].group == first->group &&
 		            first[n].name == first->name && first[n].order == first->order;
 		     n++)
 			if (first[n].ns < shortest)
 				shortest = first[n].ns;
-		if (n < (first->group == PLUMB_NONE ? match->rank_count : 2))
+		if (n < (first->group == PLUMB_NONE ? w->match->rank_count : 2))
 			continue;
-		*any = true;
+		w->match->collectives = true;
 		for (uint32_t k = 0; k < n; k++)
-			wait_longer(&each[first[k].rank], first[k].ns - shortest);
+			if (!add_wait(w, first[k].rank, first[k].start_ns, first[k].ns - shortest))
+				return false;
 	}
+	return true;
 }
 
-/* Waiting of all ranks in item K. LEFT is room. */
 static int
-find_waiting(const struct plumb_iterations *found, struct plumb_moments *const *moments,
-             struct plumb_rank_match *match, uint32_t k, struct lefts *left)
+by_rank_and_start(const void *x, const void *y)
 {
-	struct plumb_rank_iteration *each = &match->each[(size_t)k * match->rank_count];
+	const struct wait *a = x, *b = y;
 
-	left->count = 0;
-	for (uint32_t r = 0; r < match->rank_count; r++) {
-		const struct plumb_matched_rank *rank = &match->ranks[r];
-		const struct plumb_iteration *item =
-			&level_of(found, rank)->items[each[r].iteration];
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
+}
+
+/* Waiting of all ranks in item K. What a rank waits for in two collectives at once, on two streams, counts once,
+ * and in the iteration in which it began. */
+static bool
+find_waiting(struct waiting *w, uint32_t k)
+{
+	struct plumb_rank_iteration *each = &w->match->each[(size_t)k * w->match->rank_count];
+
+	w->left.count = w->waits.count = 0;
+	for (uint32_t r = 0; r < w->match->rank_count; r++) {
+		const struct plumb_matched_rank *rank = &w->match->ranks[r];
 
 		each[r].waiting_ns = 0;
-		if (wait_in_sets(match, moments[rank->place], item, r, &each[r],
-		                 &match->collectives, left) < 0)
-			return PLUMB_ESYSTEM;
+		if (!wait_in_sets(w, w->moments[rank->place],
+		                  &level_of(w->found, rank)->items[each[r].iteration], r))
+			return false;
 	}
-	wait_in_order(match, each, &match->collectives, left);
-	return 0;
+	if (!wait_in_order(w))
+		return false;
+	if (w->waits.count)
+		qsort(w->waits.items, w->waits.count, sizeof *w->waits.items, by_rank_and_start);
+	for (uint32_t i = 0; i < w->waits.count; i++) {
+		const struct wait *one = &w->waits.items[i];
+		int64_t *until = &w->until[one->rank];
+		int64_t start = one->start_ns > *until ? one->start_ns : *until;
+
+		if (one->end_ns <= start)
+			continue;
+		each[one->rank].waiting_ns += one->end_ns - start;
+		*until = one->end_ns;
+	}
+	return true;
+}
+
+static int
+find_all_waiting(const struct plumb_iterations *found, struct plumb_moments *const *moments,
+                 struct plumb_rank_match *match)
+{
+	struct waiting w = { .found = found, .moments = moments, .match = match };
+	bool done;
+
+	w.until = malloc(match->rank_count * sizeof *w.until);
+	for (uint32_t r = 0; w.until && r < match->rank_count; r++)
+		w.until[r] = INT64_MIN;
+	done = w.until;
+	for (uint32_t k = 0; done && k < match->count; k++)
+		done = find_waiting(&w, k);
+	plumb_vec_free(&w.left);
+	plumb_vec_free(&w.waits);
+	free(w.until);
+	return done ? 0 : PLUMB_ESYSTEM;
 }
 
 /* ---- who comes last ---- */
@@ -481,7 +538,6 @@ plumb_ranks_match(const struct plumb_profile *p, const struct plumb_iterations *
                   struct plumb_moments *const *moments, const struct plumb_marked *marked,
                   struct plumb_rank_match *match)
 {
-	struct lefts left = { 0 };
 	uint32_t *at = NULL;
 	int code;
 
@@ -497,9 +553,8 @@ plumb_ranks_match(const struct plumb_profile *p, const struct plumb_iterations *
 	free(at);
 	if (!code)
 		code = plumb_collectives_find(p, &match->together);
-	for (uint32_t k = 0; !code && k < match->count; k++)
-		code = find_waiting(found, moments, match, k, &left);
-	plumb_vec_free(&left);
+	if (!code)
+		code = find_all_waiting(found, moments, match);
 	if (code < 0)
 		return code;
 	match->by = match->collectives    ? PLUMB_STRAGGLER_BY_COLLECTIVES
