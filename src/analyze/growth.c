@@ -51,13 +51,6 @@ struct sampled {
 	uint32_t count;
 };
 
-static int64_t
-begins(const struct plumb_iteration *item)
-{
-	return item->interval_ns == PLUMB_UNKNOWN ? item->start_ns
-	                                          : item->start_ns - item->interval_ns;
-}
-
 static int
 look(struct growth *g, struct sampled *sampled)
 {
@@ -70,7 +63,7 @@ look(struct growth *g, struct sampled *sampled)
 	for (uint32_t i = 0; !code && i < g->samples; i++) {
 		const struct plumb_iteration *item = &g->level->items[i * g->step];
 
-		code = plumb_moments_both(&g->moments, begins(item), item->end_ns,
+		code = plumb_moments_both(&g->moments, plumb_iteration_from(item), item->end_ns,
 		                          &sampled->items[i]);
 		plumb_step_rows_sum(&sampled->items[i]);
 	}
@@ -170,7 +163,7 @@ write_loop(const struct plumb_iteration_level *level, struct plumb_json *json)
 static int64_t
 whole(const struct plumb_iteration *item)
 {
-	return item->end_ns - begins(item);
+	return item->end_ns - plumb_iteration_from(item);
 }
 
 static int
@@ -333,7 +326,8 @@ find_copies(struct plumb_study *s, struct growth *g)
 		if (item->interval_ns == PLUMB_UNKNOWN)
 			continue;
 		overlap = plumb_add(overlap, item->overlap_ns);
-		code = plumb_moments_device(&g->moments, begins(item), item->start_ns, &rows);
+		code = plumb_moments_device(&g->moments, plumb_iteration_from(item), item->start_ns,
+		                            &rows);
 	}
 	plumb_step_rows_sum(&rows);
 	for (uint32_t r = 0; r < rows.count && best == PLUMB_NONE; r++)

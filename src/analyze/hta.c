@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyze/steps/tracks.h"
+#include "base/search.h"
 #include "base/vec.h"
 #include "model/intervals.h"
 #include "model/launches.h"
@@ -64,25 +65,17 @@ static uint32_t
 own(const struct trace *trace, uint32_t i)
 {
 	const struct plumb_profile *p = trace->profile;
-	uint32_t low = 0, high;
+	uint32_t low, count;
 	const uint32_t *tracks =
-		plumb_track_group(&trace->index->of_process, trace->process, &high);
+		plumb_track_group(&trace->index->of_process, trace->process, &count);
 
 	if (i >= p->spans_count || p->tracks[p->spans[i].track].process == trace->process)
 		return i;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (tracks[middle] < p->spans[i].track)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	plumb_track_group(&trace->index->of_process, trace->process, &high);
-	while (low < high &&
+	low = plumb_search(k, count, tracks[k] < p->spans[i].track);
+	while (low < count &&
 	       trace->index->first_span[tracks[low]] == trace->index->first_span[tracks[low] + 1])
 		low++;
-	return low < high ? trace->index->first_span[tracks[low]] : p->spans_count;
+	return low < count ? trace->index->first_span[tracks[low]] : p->spans_count;
 }
 
 /* When launches stop to count. */

@@ -66,6 +66,14 @@ struct plumb_iteration {
 	bool outlier;
 };
 
+/* When an iteration begins to count: from the end of the one before, where that is known. */
+static inline int64_t
+plumb_iteration_from(const struct plumb_iteration *item)
+{
+	return item->interval_ns == PLUMB_UNKNOWN ? item->start_ns
+	                                          : item->start_ns - item->interval_ns;
+}
+
 /* Over iterations; unknown where none has it. */
 struct plumb_iteration_stat {
 	int64_t average, most, p50, p95;

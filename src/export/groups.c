@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/search.h"
+
 static int
 compare(const struct plumb_collective *a, uint32_t track, int64_t start_ns)
 {
@@ -44,16 +46,9 @@ plumb_export_groups_free(struct plumb_export_groups *groups)
 const struct plumb_collective *
 plumb_export_group_of(const struct plumb_export_groups *groups, const struct plumb_span *span)
 {
-	uint32_t low = 0, high = groups->count;
+	uint32_t low = plumb_search(i, groups->count,
+	                            compare(groups->rows[i], span->track, span->start_ns) < 0);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (compare(groups->rows[middle], span->track, span->start_ns) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low < groups->count && !compare(groups->rows[low], span->track, span->start_ns)
 	               ? groups->rows[low]
 	               : NULL;

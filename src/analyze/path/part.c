@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyze/path/part.h"
-#include "base/search.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/search.h"
 
 /* ---- the median iteration ---- */
 
@@ -35,7 +36,7 @@ plumb_path_median(const struct plumb_iteration_level *level, uint32_t first, uin
 
 			if (!with || item->interval_ns != PLUMB_UNKNOWN)
 				ranked[n++] =
-					(struct ranked){ item->end_ns - plumb_path_step_start(item),
+					(struct ranked){ item->end_ns - plumb_iteration_from(item),
 					                 i };
 		}
 	qsort(ranked, n, sizeof *ranked, by_length);
@@ -56,8 +57,7 @@ struct around {
 static uint32_t
 begin_by(const struct plumb_iteration_level *level, int64_t at)
 {
-	uint32_t low = plumb_search(i, level->count, plumb_path_step_start(&level->items[i]) <= at);
-	return low;
+	return plumb_search(i, level->count, plumb_iteration_from(&level->items[i]) <= at);
 }
 
 static void
@@ -75,7 +75,7 @@ count_around(const struct plumb_profile *p, struct around *a)
 		bin = begin_by(a->level, span->start_ns);
 		a->begun[bin ? bin - 1 : 0]++;
 		/* Most are over in the iteration that they begin in. */
-		while (bin < n && plumb_path_step_start(&a->level->items[bin]) <= span->end_ns)
+		while (bin < n && plumb_iteration_from(&a->level->items[bin]) <= span->end_ns)
 			bin = begin_by(a->level, span->end_ns);
 		if (bin < n)
 			a->over[bin]++;
@@ -109,7 +109,7 @@ widen(const struct around *a, struct plumb_path_part *part)
 	}
 	part->first = first;
 	part->last = last;
-	part->start_ns = plumb_path_step_start(&a->level->items[first]);
+	part->start_ns = plumb_iteration_from(&a->level->items[first]);
 	part->end_ns = a->level->items[last].end_ns;
 	return true;
 }

@@ -31,14 +31,6 @@ int plumb_path_part_find(const struct plumb_profile *profile, const struct plumb
 struct plumb_span *plumb_path_part_spans(const struct plumb_profile *profile,
                                          const struct plumb_path_part *part, uint32_t *count);
 
-/* When iteration ITEM begins to count: at the end of the one before where that is known. */
-static inline int64_t
-plumb_path_step_start(const struct plumb_iteration *item)
-{
-	return item->interval_ns == PLUMB_UNKNOWN ? item->start_ns
-	                                          : item->start_ns - item->interval_ns;
-}
-
 /* Of the COUNT iterations from FIRST on, the one with the median length, of those with a known beginning where there
  * are any; PLUMB_NONE: there is none, or memory is out. */
 uint32_t

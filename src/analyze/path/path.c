@@ -59,8 +59,7 @@ plumb_path_call(const struct plumb_path *path, uint32_t process, uint64_t correl
 static uint32_t
 done_by(const struct plumb_path_place *place, int64_t at)
 {
-	uint32_t low = plumb_search(i, place->count, place->done[i].at <= at);
-	return low;
+	return plumb_search(i, place->count, place->done[i].at <= at);
 }
 
 uint32_t

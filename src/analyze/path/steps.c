@@ -8,7 +8,7 @@ plumb_path_step(const struct plumb_path_window *whole, const struct plumb_iterat
 {
 	const struct plumb_iteration *item = &track->levels[0].items[number];
 
-	return plumb_path_within(whole, track->track, plumb_path_step_start(item), item->end_ns,
+	return plumb_path_within(whole, track->track, plumb_iteration_from(item), item->end_ns,
 	                         window, error);
 }
 
@@ -19,7 +19,7 @@ count_by(const struct plumb_iteration_level *level, int64_t at, bool end)
 	const struct plumb_iteration *items = level->items;
 
 	return plumb_search(i, level->count,
-	                    end ? items[i].end_ns <= at : plumb_path_step_start(&items[i]) < at);
+	                    end ? items[i].end_ns <= at : plumb_iteration_from(&items[i]) < at);
 }
 
 struct plumb_path_steps

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "analyze/path/path_private.h"
+#include "base/search.h"
 
 #define EVENT_NS 5000 /* from the end of one work to the begin of one that waited for it */
 #define LONG_LAUNCHED_NS 50000
@@ -24,20 +25,14 @@
 static uint32_t
 handed_over(const struct plumb_path *path, uint32_t track, int64_t at, uint64_t call, bool after)
 {
-	uint32_t low = path->first_span[track], high = path->first_span[track + 1], first = low;
+	uint32_t first = path->first_span[track], count = path->first_span[track + 1] - first;
+	uint32_t n = plumb_search(i, count,
+	                          call ? path->profile->spans[first + i].correlation <= call
+	                               : path->submitted[first + i] <= at);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (call ? path->profile->spans[middle].correlation <= call
-		         : path->submitted[middle] <= at)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (after)
-		return low < path->first_span[track + 1] ? low : PLUMB_NONE;
-	return low > first ? low - 1 : PLUMB_NONE;
+		return n < count ? first + n : PLUMB_NONE;
+	return n ? first + n - 1 : PLUMB_NONE;
 }
 
 /* Node TO waited for the end of WORK. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "analyze/path/path_private.h"
+#include "base/search.h"
 #include "base/sort.h"
 
 /* What bound a node: an edge's number, or one of these. */
@@ -312,18 +313,11 @@ uint32_t
 plumb_path_last(const struct plumb_path *path, uint32_t track, int64_t start_ns, int64_t end_ns)
 {
 	const struct plumb_span *spans = path->profile->spans;
-	uint32_t low = path->first_span[track], high = path->first_span[track + 1];
-	uint32_t first = low, best = PLUMB_NONE;
+	uint32_t first = path->first_span[track], best = PLUMB_NONE;
+	uint32_t before = plumb_search(i, path->first_span[track + 1] - first,
+	                               spans[first + i].start_ns < end_ns);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (spans[middle].start_ns < end_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (uint32_t i = low; i-- > first && spans[i].start_ns >= start_ns;) {
+	for (uint32_t i = first + before; i-- > first && spans[i].start_ns >= start_ns;) {
 		int64_t at = path->nodes[plumb_path_end(i)].at;
 
 		if (at > start_ns && at <= end_ns &&

@@ -26,14 +26,6 @@ struct plumb_comparison {
 	struct plumb_explained *told;
 };
 
-/* From the end of the iteration before, where that is known. */
-static inline int64_t
-plumb_iteration_from(const struct plumb_iteration *item)
-{
-	return item->interval_ns == PLUMB_UNKNOWN ? item->start_ns
-	                                          : item->start_ns - item->interval_ns;
-}
-
 /* Adds a row, without its text; NULL: no memory. */
 struct plumb_difference *plumb_explain_row(struct plumb_comparison *comparison, uint32_t cause,
                                            uint32_t key, const struct plumb_usual *usual);

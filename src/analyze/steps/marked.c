@@ -233,9 +233,7 @@ plumb_contended_find(const struct plumb_moments *m, const struct plumb_iteration
 	*others = other_count > 0;
 	for (uint32_t i = 0, o = 0; i < level->count; i++) {
 		const struct plumb_iteration *item = &level->items[i];
-		int64_t from = item->interval_ns == PLUMB_UNKNOWN
-		                       ? item->start_ns
-		                       : item->start_ns - item->interval_ns;
+		int64_t from = plumb_iteration_from(item);
 		struct plumb_interval_ns window;
 		uint32_t last, at;
 

@@ -129,8 +129,7 @@ gather_track(struct plumb_moments *line, struct gathered *ops, uint32_t track)
 static uint32_t
 first_work(const struct plumb_profile *p, uint32_t device)
 {
-	uint32_t low = plumb_search(i, p->work_count, p->tracks[p->work[i].track].device < device);
-	return low;
+	return plumb_search(i, p->work_count, p->tracks[p->work[i].track].device < device);
 }
 
 static bool
@@ -443,8 +442,7 @@ plumb_moments_host(struct plumb_moments *line, uint32_t thread, int64_t from, in
 uint32_t
 plumb_moments_op(const struct plumb_moments *line, int64_t ns)
 {
-	uint32_t low = plumb_search(i, line->ops_count, line->ops[i].start_ns < ns);
-	return low;
+	return plumb_search(i, line->ops_count, line->ops[i].start_ns < ns);
 }
 
 uint32_t

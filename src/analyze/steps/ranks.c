@@ -316,8 +316,7 @@ wait_in_sets(struct waiting *w, const struct plumb_moments *m, const struct plum
              uint32_t r)
 {
 	const struct plumb_collectives *together = &w->match->together;
-	int64_t from = item->interval_ns == PLUMB_UNKNOWN ? item->start_ns
-	                                                  : item->start_ns - item->interval_ns;
+	int64_t from = plumb_iteration_from(item);
 
 	for (uint32_t i = plumb_moments_op(m, from);
 	     i < m->ops_count && m->ops[i].start_ns < item->end_ns; i++) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyze/steps/samples.h"
-#include "base/search.h"
 
 #include <math.h>
+
+#include "base/search.h"
 
 #define LONG 4 /* periods: from here on a stretch is told by its own samples */
 
@@ -242,8 +243,7 @@ prepare(struct plumb_moments *line, uint32_t thread)
 static uint32_t
 first_of_kind(const struct plumb_sampled *own, uint32_t key)
 {
-	uint32_t low = plumb_search(i, own->pool.count, own->pool.items[i].gap < key);
-	return low;
+	return plumb_search(i, own->pool.count, own->pool.items[i].gap < key);
 }
 
 /* All short gaps of the kind together. */
