@@ -104,6 +104,22 @@ plumb_profile_first_sample(const struct plumb_profile *profile, uint32_t track, 
 	                            (samples[i].track == track && samples[i].at_ns < at_ns));
 }
 
+double
+plumb_profile_sampled_within(const struct plumb_profile *profile, uint32_t i, int64_t from_ns,
+                             int64_t to_ns)
+{
+	const struct plumb_cpu_sample *sample = &profile->cpu_samples[i];
+	bool first = !i || sample[-1].track != sample->track;
+	double at = (double)sample->at_ns, ns = (double)sample->ns;
+	double since = first ? at - ns : (double)sample[-1].at_ns;
+	double begin = since > (double)from_ns ? since : (double)from_ns;
+	double end = at < (double)to_ns ? at : (double)to_ns;
+
+	if (end <= begin)
+		return 0;
+	return (ns < at - since ? ns : at - since) * ((end - begin) / (at - since));
+}
+
 void
 plumb_stat_merge(struct plumb_stat *a, const struct plumb_stat *b)
 {

@@ -326,6 +326,11 @@ uint32_t plumb_profile_first_span(const struct plumb_profile *profile, uint32_t 
 uint32_t
 plumb_profile_first_sample(const struct plumb_profile *profile, uint32_t track, int64_t at_ns);
 
+/* How much CPU time sample I tells of between FROM_NS and TO_NS: what it counts passed evenly since the sample of the
+ * thread before it. */
+double plumb_profile_sampled_within(const struct plumb_profile *profile, uint32_t i,
+                                    int64_t from_ns, int64_t to_ns);
+
 /* What to show for a frame: its display name, else its name, else "?". Never NULL. */
 const char *plumb_frame_label(const struct plumb_profile *profile, uint32_t frame);
 

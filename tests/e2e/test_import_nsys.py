@@ -600,28 +600,48 @@ def test_cpu_samples_that_tell_no_time(tmp_path):
     assert len(survived) <= 4 and all(ns >= 0 for *_, ns in survived)
 
 
-def test_what_cpu_samples_say_of_intervals(tmp_path):
-    """Between its steps the thread parses for 6 ms and sleeps for 4."""
+STEP = 10_000_000
+
+
+def parses(path, unmet=None, unmet_ms=0):
+    """Between its twenty steps the thread parses for 6 ms and sleeps for 4. In the step UNMET no sample meets it: the
+    next one tells that it computed for UNMET_MS there."""
     ms, thread, calls, kernels, samples = 1_000_000, PID | 5, [], [], []
     for step in range(20):
-        begin = step * 10 * ms + ms
+        begin = step * STEP + ms
         for part in range(3):
             number = 3 * step + part + 1
             at = begin + part * 20_000
             calls.append((at, at + 10_000, thread, number, 1))
             kernels.append(kernel(at + 15_000, at + 30_000, number, name=(2 + part % 2, 3, 4)))
         for part in range(1, 7):
-            samples.append((len(samples) + 1, begin + 100_000 + part * ms, thread, CYCLES))
+            more = unmet_ms if (step - 1, part) == (unmet, 1) else 0
+            if step != unmet:
+                samples.append((len(samples) + 1, begin + 100_000 + part * ms, thread, CYCLES * (1 + more)))
     made = with_samples(samples, [row for sample in samples for row in chain(sample[0], 21, 20)])
     made["CUPTI_ACTIVITY_KIND_RUNTIME"] = (CALL, calls)
     made["CUPTI_ACTIVITY_KIND_KERNEL"] = (KERNEL, kernels)
     del made["CUPTI_ACTIVITY_KIND_MEMCPY"]
-    path = make(tmp_path / "trace", made)
-    track, = json.loads(run_command(PLUMB, "iters", path, "--json").stdout)["tracks"]
-    level = track["levels"][0]
+    track, = json.loads(run_command(PLUMB, "iters", make(path, made), "--json").stdout)["tracks"]
+    return track
+
+
+def test_what_cpu_samples_say_of_intervals(tmp_path):
+    level = parses(tmp_path / "trace")["levels"][0]
     assert (level["occurrences"], level["verdict"]) == (20, "host-bound")
     rows = {row["kind"]: row for row in level["summary"]["filled"]}
     assert rows["sample"]["name"] == "parse_json" and rows["sample"]["text"] == "parse_json (CPU samples)"
     assert rows["sample"]["samples"] == 19 * 6
-    assert rows["sample"]["ns"] == pytest.approx(19 * 6 * ms, rel=0.02)
-    assert rows["gap"]["ns"] == pytest.approx(19 * 4 * ms, rel=0.05)
+    assert rows["sample"]["ns"] == pytest.approx(19 * 6e6, rel=0.02)
+    assert rows["gap"]["ns"] == pytest.approx(19 * 4e6, rel=0.05)
+
+
+@pytest.mark.parametrize("computed, named", [(6, "parse_json"), (0, None)])
+def test_the_critical_path_of_an_iteration_without_samples(tmp_path, computed, named):
+    """Where it computed it is called what the other iterations are, where it slept nothing."""
+    median = parses(tmp_path / "all")["path"]["iteration"]
+    # What lies before an iteration's first kernel is its own.
+    path = parses(tmp_path / "without", median - 1, computed)["path"]
+    assert path["iteration"] == median and path["host_ns"] > 0.9 * STEP
+    top = path["top"][0]
+    assert (top["path_kind"], top["name"], top["sampled"]) == ("host", None, named)

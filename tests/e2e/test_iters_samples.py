@@ -249,7 +249,7 @@ def test_iterations_by_their_own_samples(sampled):
 def test_the_critical_path_between_two_spans(sampled):
     path = [track for track in iters(sampled)["tracks"] if track["role"] == "main"][0]["path"]
     top = path["top"][0]
-    assert (top["path_kind"], top["name"], top["sampled"]) == ("host", None, "prepare")
+    assert (top["path_kind"], top["name"], top["sampled"]) == ("host", None, "prepare"), path
     assert top["sampled_line"] in lines("first", "second", "prepare")
     assert all(row["sampled"] is None for row in path["top"] if row["name"])
     assert "(between two spans, most sampled: prepare)" in run_command(PLUMB, "iters", sampled.path).stdout

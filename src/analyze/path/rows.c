@@ -7,6 +7,8 @@
 #include "base/hash.h"
 #include "base/map.h"
 
+#define UNMET 0.1 /* of what lies between spans: less was no computing worth a name */
+
 struct tally {
 	const struct plumb_path_window *window;
 	const uint32_t *user_of;
@@ -27,6 +29,7 @@ row_of(const struct tally *t, const struct plumb_path_segment *segment)
 		segment->end_ns - segment->start_ns,
 		PLUMB_NONE,
 		PLUMB_NONE,
+		false,
 	};
 }
 
@@ -93,15 +96,29 @@ add_samples(struct tally *sampled, const struct plumb_path_segment *segment)
 			                              ? sample->ns
 			                              : segment->end_ns - segment->start_ns,
 			                      PLUMB_NONE,
-			                      PLUMB_NONE };
+			                      PLUMB_NONE,
+			                      false };
 
 		done = add(sampled, &row);
 	}
 	return done;
 }
 
+/* What was computed in SEGMENT if no sample met it. */
+static double
+computed_unmet(const struct plumb_profile *p, const struct plumb_path_segment *segment)
+{
+	uint32_t next = plumb_profile_first_sample(p, segment->track, segment->start_ns);
+
+	if (next == p->cpu_samples_count || p->cpu_samples[next].track != segment->track ||
+	    p->cpu_samples[next].at_ns < segment->end_ns)
+		return 0;
+	return plumb_profile_sampled_within(p, next, segment->start_ns, segment->end_ns);
+}
+
 struct both {
 	struct tally rows, sampled;
+	double unmet; /* ns */
 };
 
 static bool
@@ -113,25 +130,28 @@ tally(void *data, const struct plumb_path_segment *segment)
 	if (row.kind == PLUMB_PATH_LAUNCH || row.kind == PLUMB_PATH_GAP ||
 	    row.kind == PLUMB_PATH_UNKNOWN)
 		return true;
-	if (row.kind == PLUMB_PATH_HOST && row.frame == PLUMB_NONE &&
-	    !add_samples(&both->sampled, segment))
-		return false;
+	if (row.kind == PLUMB_PATH_HOST && row.frame == PLUMB_NONE) {
+		if (!add_samples(&both->sampled, segment))
+			return false;
+		both->unmet += computed_unmet(both->rows.window->path->profile, segment);
+	}
 	return add(&both->rows, &row);
 }
 
 /* The row of what lies between two spans, by the most that was sampled there. */
 static void
-name_between(struct plumb_path_row *rows, int count, struct tally *sampled)
+name_between(struct plumb_path_row *rows, int count, const struct both *both)
 {
-	const struct plumb_path_row *most = sampled->rows.items;
+	const struct plumb_path_row *all = both->sampled.rows.items, *most = all;
 
-	for (uint32_t i = 1; i < sampled->rows.count; i++)
-		if (longest_first(&sampled->rows.items[i], most) < 0)
-			most = &sampled->rows.items[i];
-	for (int i = 0; most && i < count; i++)
-		if (rows[i].frame == PLUMB_NONE && rows[i].kind == PLUMB_PATH_HOST) {
-			rows[i].sampled = most->frame;
-			rows[i].sampled_user = most->user;
+	for (uint32_t i = 1; i < both->sampled.rows.count; i++)
+		if (longest_first(&all[i], most) < 0)
+			most = &all[i];
+	for (int i = 0; i < count; i++)
+		if (plumb_path_row_between(&rows[i])) {
+			rows[i].sampled = most ? most->frame : PLUMB_NONE;
+			rows[i].sampled_user = most ? most->user : PLUMB_NONE;
+			rows[i].unmet = !most && both->unmet > UNMET * (double)rows[i].ns;
 		}
 }
 
@@ -149,7 +169,7 @@ plumb_path_rows(const struct plumb_path_window *window, const uint32_t *user_of,
 			qsort(t->rows.items, t->rows.count, sizeof *t->rows.items, longest_first);
 		for (count = 0; count < most && (uint32_t)count < t->rows.count; count++)
 			rows[count] = t->rows.items[count];
-		name_between(rows, count, &both.sampled);
+		name_between(rows, count, &both);
 	}
 	plumb_vec_free(&t->rows);
 	plumb_map_free(&t->map);

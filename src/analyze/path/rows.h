@@ -11,9 +11,16 @@ struct plumb_path_row {
 	uint32_t user;  /* frame of the innermost own code around it; PLUMB_NONE */
 	int64_t ns;     /* on the path */
 	/* Of a thread between two spans: the frame that most CPU time was sampled in there, and own code around
-	 * it; PLUMB_NONE: none was. */
+	 * it; PLUMB_NONE: none was, though UNMET it computed there, as the next sample tells. */
 	uint32_t sampled, sampled_user;
+	bool unmet;
 };
+
+static inline bool
+plumb_path_row_between(const struct plumb_path_row *row)
+{
+	return row->kind == PLUMB_PATH_HOST && row->frame == PLUMB_NONE;
+}
 
 /* The MOST longest rows into ROWS, longest first; returns how many, or PLUMB_ESYSTEM. USER_OF, by context, is
  * from plumb_user_contexts (analyze/group.h). Linear in the path. */

@@ -6,10 +6,18 @@ int
 plumb_path_step(const struct plumb_path_window *whole, const struct plumb_iteration_track *track,
                 uint32_t number, struct plumb_path_window *window, struct plumb_error *error)
 {
-	const struct plumb_iteration *item = &track->levels[0].items[number];
+	return plumb_path_loop(whole, track, number, 1, window, error);
+}
 
-	return plumb_path_within(whole, track->track, plumb_iteration_from(item), item->end_ns,
-	                         window, error);
+int
+plumb_path_loop(const struct plumb_path_window *whole, const struct plumb_iteration_track *track,
+                uint32_t first, uint32_t count, struct plumb_path_window *window,
+                struct plumb_error *error)
+{
+	const struct plumb_iteration *items = track->levels[0].items;
+
+	return plumb_path_within(whole, track->track, plumb_iteration_from(&items[first]),
+	                         items[first + count - 1].end_ns, window, error);
 }
 
 /* How many iterations begin before AT; or END ones: are over by AT. */

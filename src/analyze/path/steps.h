@@ -12,6 +12,10 @@
 int plumb_path_step(const struct plumb_path_window *whole,
                     const struct plumb_iteration_track *track, uint32_t number,
                     struct plumb_path_window *window, struct plumb_error *error) PLUMB_MUST_CHECK;
+/* Likewise of COUNT iterations from FIRST on, one at least. */
+int plumb_path_loop(const struct plumb_path_window *whole,
+                    const struct plumb_iteration_track *track, uint32_t first, uint32_t count,
+                    struct plumb_path_window *window, struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* Which of TRACK's iterations lie in what the path is made of; none: COUNT is 0. */
 struct plumb_path_steps {

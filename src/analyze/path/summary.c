@@ -45,6 +45,35 @@ take(const struct summarizer *s, const struct plumb_path_window *w,
 	return summary->known ? 0 : PLUMB_ESYSTEM;
 }
 
+/* Samples are often further apart than one iteration is long: a row of which none tells has what the whole loop has
+ * there. */
+static int
+name_unmet(const struct summarizer *s, const struct plumb_iteration_track *track,
+           struct plumb_path_summary *summary)
+{
+	struct plumb_path_row *row = NULL, rows[PLUMB_PATH_ROWS_MOST];
+	struct plumb_path_window loop;
+	struct plumb_error error;
+	int code, count = 0;
+
+	for (int i = 0; i < summary->count; i++)
+		if (summary->rows[i].unmet)
+			row = &summary->rows[i];
+	if (!row)
+		return 0;
+	code = plumb_path_loop(s->window, track, summary->steps.first, summary->steps.count, &loop,
+	                       &error);
+	if (!code)
+		count = plumb_path_rows(&loop, s->user_of, rows, PLUMB_PATH_ROWS_MOST);
+	plumb_path_close(&loop);
+	for (int i = 0; i < count; i++)
+		if (plumb_path_row_between(&rows[i])) {
+			row->sampled = rows[i].sampled;
+			row->sampled_user = rows[i].sampled_user;
+		}
+	return count < 0 ? count : code;
+}
+
 static bool
 is_asked(const struct summarizer *s, const struct plumb_iteration_track *track)
 {
@@ -72,6 +101,8 @@ take_track(const struct summarizer *s, uint32_t t)
 	if (!code)
 		code = take(s, &w, summary);
 	plumb_path_close(&w);
+	if (!code)
+		code = name_unmet(s, track, summary);
 	return code == PLUMB_EEMPTY ? 0 : code;
 }
 

@@ -265,21 +265,6 @@ share_of_kind(struct plumb_moments *line, uint32_t thread, const struct plumb_st
 
 /* ---- stretches that are long ---- */
 
-/* What SAMPLE, which may be the thread's FIRST, says of the time from FROM to TO: what passed since the one before it,
- * evenly. */
-static double
-cpu_within(const struct plumb_cpu_sample *sample, bool first, int64_t from, int64_t to)
-{
-	double at = (double)sample->at_ns, ns = (double)sample->ns;
-	double since = first ? at - ns : (double)sample[-1].at_ns;
-	double begin = since > (double)from ? since : (double)from;
-	double end = at < (double)to ? at : (double)to;
-
-	if (end <= begin)
-		return 0;
-	return (ns < at - since ? ns : at - since) * ((end - begin) / (at - since));
-}
-
 /* A stretch in which the thread computed for NS without any sample: as others of its kind. */
 static bool
 share_as_others(struct plumb_moments *line, uint32_t thread, const struct plumb_step_key *gap,
@@ -304,17 +289,16 @@ share_of_stretch(struct plumb_moments *line, uint32_t thread, const struct plumb
                  int64_t from, int64_t to, struct shares *shares)
 {
 	struct range range = samples_of(line->profile, thread, from, to);
-	uint32_t first = plumb_profile_first_sample(line->profile, thread, INT64_MIN);
 	bool done = true;
 	double tail = 0;
 
 	shares->ns = to - from;
 	for (uint32_t i = range.first; done && i < range.end; i++)
 		done = add(&shares->rows, key_of(line, &range.items[i]),
-		           llround(cpu_within(&range.items[i], i == first, from, to)), 0);
+		           llround(plumb_profile_sampled_within(line->profile, i, from, to)), 0);
 	/* The next one tells of its end. */
 	if (range.end < range.last)
-		tail = cpu_within(&range.items[range.end], range.end == first, from, to);
+		tail = plumb_profile_sampled_within(line->profile, range.end, from, to);
 	if (done && range.first < range.end)
 		done = add(&shares->rows, key_of(line, &range.items[range.end - 1]), llround(tail),
 		           0);
