@@ -10,8 +10,10 @@ import pathlib
 import re
 import subprocess
 import tempfile
+import time
 
 import pytest
+from _pytest import runner
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get("BUILD") or ROOT / "build").resolve()
@@ -77,11 +79,11 @@ class UnitFailure(Exception):
 # ---- two tests at once ----
 
 # What they measure is how processors are shared out, so nothing else runs meanwhile.
-ALONE = {"test_waiting.py", "test_cpu.py", "test_bench.py"}
+ALONE = {"test_waiting.py", "test_cpu.py", "test_bench.py", "test_iters_samples.py"}
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_protocol(item):
+@pytest.hookimpl(hookwrapper=True, specname="pytest_runtest_protocol")
+def pytest_have_the_machine(item):
     """Of several pytest workers (scripts/test.sh), one that runs a test of ALONE has the machine."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
     if not run:
@@ -91,3 +93,49 @@ def pytest_runtest_protocol(item):
               encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX if item.path.name in ALONE else fcntl.LOCK_SH)
         yield
+
+
+# ---- a machine that others use, too ----
+
+TRIES = 3
+BUSY = 0.05  # of the time something waited for a processor, or the host gave it to another machine
+
+
+def waited():
+    """Seconds since the machine started for which something that could run did not; 0 where the kernel tells none."""
+    seconds = 0.0
+    try:
+        steal = int(pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[8])
+        seconds += steal / os.sysconf("SC_CLK_TCK") / (os.cpu_count() or 1)
+        pressure = pathlib.Path("/proc/pressure/cpu").read_text()
+        seconds += int(re.search(r"^some .*total=(\d+)", pressure, re.M).group(1)) / 1e6
+    except (OSError, AttributeError, IndexError, ValueError):
+        pass
+    return seconds
+
+
+@pytest.hookimpl(specname="pytest_runtest_protocol")
+def pytest_measure_again(item, nextitem):
+    """A test of ALONE that fails while the machine is busy says nothing: it is run again, and counted as "rerun". On a
+    quiet machine, and at the last try, it has failed. Fixtures of the whole module stay as they are."""
+    if item.path.name not in ALONE:
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for left in reversed(range(TRIES)):
+        begin, before = time.monotonic(), waited()
+        reports = runner.runtestprotocol(item, nextitem=nextitem, log=False)
+        busy = waited() - before > BUSY * (time.monotonic() - begin)
+        again = left and busy and any(report.failed for report in reports)
+        for report in reports:
+            if again and report.failed:
+                report.outcome = "rerun"
+            if not again or report.outcome == "rerun":
+                item.ihook.pytest_runtest_logreport(report=report)
+        if not again:
+            break
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+def pytest_report_teststatus(report):
+    return ("rerun", "R", ("RERUN", {"yellow": True})) if report.outcome == "rerun" else None

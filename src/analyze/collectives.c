@@ -205,8 +205,8 @@ take_number(struct plumb_collectives *found, struct plumb_collective_member *mem
 
 			if (!added)
 				return false;
-			*added = (struct plumb_collective_set){ 0, 0,
-				                                PLUMB_COLLECTIVES_BY_SEQUENCE };
+			*added = (struct plumb_collective_set){ 0, 0, PLUMB_COLLECTIVES_BY_SEQUENCE,
+				                                0 };
 		}
 		members[i].set = first + before;
 		found->sets.items[first + before].count++;
@@ -307,7 +307,7 @@ match_ends(const struct plumb_profile *p, struct plumb_collectives *found, uint3
 		set = plumb_vec_add(&found->sets);
 		if (!set)
 			return false;
-		*set = (struct plumb_collective_set){ 0, n, by };
+		*set = (struct plumb_collective_set){ 0, n, by, 0 };
 		for (uint32_t k = 0; k < n; k++)
 			m[i + k].set = found->sets.count - 1;
 	}
@@ -371,11 +371,17 @@ place(struct plumb_collectives *found)
 	if (count)
 		qsort(found->members.items, count, sizeof *found->members.items, by_set);
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t set = found->members.items[i].set;
+		const struct plumb_collective_member *m = &found->members.items[i];
+		struct plumb_collective_set *set =
+			m->set == PLUMB_NONE ? NULL : &found->sets.items[m->set];
 
-		if (set != PLUMB_NONE && (!i || found->members.items[i - 1].set != set))
-			found->sets.items[set].first = i;
-		placed[i] = (struct placed){ found->members.items[i].span, i };
+		if (set && (!i || m[-1].set != m->set)) {
+			set->first = i;
+			set->shortest_ns = m->end_ns - m->start_ns;
+		} else if (set && m->end_ns - m->start_ns < set->shortest_ns) {
+			set->shortest_ns = m->end_ns - m->start_ns;
+		}
+		placed[i] = (struct placed){ m->span, i };
 	}
 	if (count)
 		qsort(placed, count, sizeof *placed, by_span);

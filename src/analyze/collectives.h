@@ -46,6 +46,7 @@ struct plumb_collective_member {
 struct plumb_collective_set {
 	uint32_t first, count; /* in members */
 	uint32_t by;           /* enum plumb_collectives_by */
+	int64_t shortest_ns;   /* of its members */
 };
 
 struct plumb_collectives {

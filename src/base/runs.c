@@ -2,6 +2,7 @@
 #include "base/runs.h"
 
 #include "base/error.h"
+#include "base/search.h"
 #include "base/vec.h"
 
 struct sort {
@@ -29,30 +30,14 @@ is_swapped(const struct sort *sort, const void *a, const void *b)
 static uint32_t
 stay_before(const struct sort *sort, uint32_t at, uint32_t end, const char *key)
 {
-	uint32_t low = at, high = end;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (is_swapped(sort, row(sort, middle), key))
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low - at;
+	return plumb_search(i, end - at, !is_swapped(sort, row(sort, at + i), key));
 }
 
 /* How many of the rows from AT to END must move before KEY, which stood before them. */
 static uint32_t
 move_before(const struct sort *sort, uint32_t at, uint32_t end, const char *key)
 {
-	uint32_t low = at, high = end;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (is_swapped(sort, key, row(sort, middle)))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low - at;
+	return plumb_search(i, end - at, is_swapped(sort, key, row(sort, at + i)));
 }
 
 static bool

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/perfetto.h"
+#include "base/search.h"
 
 /* Clocks of these numbers are a sequence's own. */
 #define OWN_FIRST 64u
@@ -180,14 +181,8 @@ convert(const struct perfetto_clocks *clocks, uint64_t key, int64_t time)
 	if (!clock || !clock->readings.count)
 		return PLUMB_UNKNOWN;
 	const struct perfetto_reading *readings = clock->readings.items;
-	uint32_t low = 0, high = clock->readings.count;
-	while (high - low > 1) {
-		uint32_t middle = low + (high - low) / 2;
-		if (readings[middle].own <= time)
-			low = middle;
-		else
-			high = middle;
-	}
+	/* Before all of them the first one goes back. */
+	uint32_t low = plumb_search(i, clock->readings.count - 1, readings[i + 1].own <= time);
 	if (__builtin_sub_overflow(time, readings[low].own, &since) ||
 	    __builtin_add_overflow(readings[low].trace, since, &result))
 		return PLUMB_UNKNOWN;

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/search.h"
+
 /* ---- stubs ---- */
 
 /* The section ".plt…" that holds ADDRESS. */
@@ -167,17 +169,13 @@ plumb_code_bounds(struct plumb_code *code, uint64_t address, uint64_t *start)
 	if (!base || !plumb_elf_read(file, base, &head, sizeof head) || head.version != 1 ||
 	    head.count_encoding != 3 || head.table != TABLE_ENCODING)
 		return false;
-	uint32_t low = 0, high = head.count;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (!plumb_elf_read(file, base + 12 + 8ull * middle, &entry, sizeof entry))
-			return false;
-		if (base + (uint64_t)(int64_t)entry.begin <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low || !plumb_elf_read(file, base + 12 + 8ull * (low - 1), &entry, sizeof entry))
+	bool read = true;
+	uint32_t behind = plumb_search(
+		i, head.count,
+		(read = read && plumb_elf_read(file, base + 12 + 8ull * i, &entry, sizeof entry)) &&
+			base + (uint64_t)(int64_t)entry.begin <= address);
+	if (!read || !behind ||
+	    !plumb_elf_read(file, base + 12 + 8ull * (behind - 1), &entry, sizeof entry))
 		return false;
 	*start = base + (uint64_t)(int64_t)entry.begin;
 	return entry_holds(file, base + (uint64_t)(int64_t)entry.entry, *start, address);

@@ -8,6 +8,8 @@
 
 #include <math.h>
 
+#include "base/search.h"
+
 /* Readings closer together say little about the rate. */
 #define APART 10000000 /* ns */
 
@@ -78,19 +80,13 @@ static int64_t
 time_of_ticks(const struct plumb_settle_trace *trace, uint64_t ticks)
 {
 	const struct plumb_settle_anchor *a = trace->anchors.items;
-	uint32_t count = trace->anchors.count, low = 0, high = count;
+	uint32_t count = trace->anchors.count, low;
 	double rate = trace->scale, distance;
 	int64_t result;
 
 	if (!count || ticks > INT64_MAX)
 		return PLUMB_UNKNOWN;
-	while (low < high) { /* the first reading after TICKS */
-		uint32_t middle = low + (high - low) / 2;
-		if (a[middle].ticks <= (int64_t)ticks)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	low = plumb_search(i, count, a[i].ticks <= (int64_t)ticks);
 	/* Outside of all readings the nearest line goes on. */
 	low = low ? low - 1 : 0;
 	if (low + 1 == count && low)

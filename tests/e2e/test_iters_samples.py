@@ -199,9 +199,9 @@ def level_of(made):
     return level
 
 
-@pytest.fixture(scope="module")
-def sampled(tmp_path_factory):
-    return host_bound(tmp_path_factory.mktemp("sampled"), "--cpu=1000")
+@pytest.fixture
+def sampled(tmp_path):
+    return host_bound(tmp_path, "--cpu=1000")
 
 
 def lines(*marks):

@@ -295,21 +295,6 @@ add_wait(struct waiting *w, uint32_t rank, int64_t start, int64_t ns)
 	return added != NULL;
 }
 
-/* How long the shortest of SET is. */
-static int64_t
-shortest_of(const struct plumb_collectives *together, const struct plumb_collective_set *set)
-{
-	int64_t shortest = INT64_MAX;
-
-	for (uint32_t i = 0; i < set->count; i++) {
-		const struct plumb_collective_member *m = &together->members.items[set->first + i];
-
-		if (m->end_ns - m->start_ns < shortest)
-			shortest = m->end_ns - m->start_ns;
-	}
-	return shortest;
-}
-
 /* Waits of rank R in iteration ITEM; what has no others goes to LEFT. */
 static bool
 wait_in_sets(struct waiting *w, const struct plumb_moments *m, const struct plumb_iteration *item,
@@ -329,11 +314,9 @@ wait_in_sets(struct waiting *w, const struct plumb_moments *m, const struct plum
 			continue;
 		member = plumb_collectives_member(together, op->span);
 		if (member && member->set != PLUMB_NONE) {
-			int64_t shortest =
-				shortest_of(together, &together->sets.items[member->set]);
-
 			w->match->collectives = true;
-			if (!add_wait(w, r, op->start_ns, ns - shortest))
+			if (!add_wait(w, r, op->start_ns,
+			              ns - together->sets.items[member->set].shortest_ns))
 				return false;
 			continue;
 		}

@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "base/search.h"
+
 enum {
 	REMEMBERED = 8,       /* nested DW_CFA_remember_state; compilers use one */
 	AUGMENTATION = 8,     /* letters of a CIE's augmentation */
@@ -248,17 +250,11 @@ static const uint8_t *
 search_index(const struct plumb_eh_image *image, uintptr_t pc)
 {
 	intptr_t wanted = (intptr_t)(pc - (uintptr_t)image->header);
-	size_t low = 0, high = image->count;
-	while (low < high) { /* the last entry that begins at or before it */
-		size_t middle = low + (high - low) / 2;
-		if (index_number(image, 2 * middle) <= wanted)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low)
+	size_t behind = plumb_search(i, image->count, index_number(image, 2ul * i) <= wanted);
+	if (!behind)
 		return NULL;
-	uintptr_t at = (uintptr_t)image->header + (intptr_t)index_number(image, 2 * low - 1);
+	/* Of the last entry that begins at or before it. */
+	uintptr_t at = (uintptr_t)image->header + (intptr_t)index_number(image, 2 * behind - 1);
 	if (at < (uintptr_t)image->mapped.low || at >= (uintptr_t)image->mapped.high)
 		return NULL;
 	return image->mapped.low + (at - (uintptr_t)image->mapped.low);

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/search.h"
 #include "collect/collector.h"
 #include "collect/table.h"
 
@@ -60,22 +61,18 @@ plumb_stack_code_of(uintptr_t address)
 	for (int i = 0; i < TRIES; i++) {
 		uint32_t now = atomic_load_explicit(&version, memory_order_acquire);
 		const struct entry *list = lists[now & 1];
-		uint32_t low = 0,
-			 high = atomic_load_explicit(&counts[now & 1], memory_order_relaxed);
-		while (low < high) { /* the last one that starts at or before it */
-			uint32_t middle = low + (high - low) / 2;
-			if (atomic_load_explicit(&list[middle].start, memory_order_relaxed) <=
-			    address)
-				low = middle + 1;
-			else
-				high = middle;
-		}
+		uint32_t count = atomic_load_explicit(&counts[now & 1], memory_order_relaxed);
+		uint32_t behind = plumb_search(
+			k, count,
+			atomic_load_explicit(&list[k].start, memory_order_relaxed) <= address);
+		/* Of the last one that starts at or before it. */
 		uint32_t index =
-			low ? atomic_load_explicit(&list[low - 1].index, memory_order_relaxed) : 0;
+			behind ? atomic_load_explicit(&list[behind - 1].index, memory_order_relaxed)
+			       : 0;
 		atomic_thread_fence(memory_order_acquire);
 		if (atomic_load_explicit(&version, memory_order_relaxed) != now)
 			continue;
-		if (!low || address >= objects[index].object.end)
+		if (!behind || address >= objects[index].object.end)
 			return NULL;
 		return &objects[index];
 	}
@@ -271,15 +268,11 @@ struct reading {
 static uint32_t
 published_at(uintptr_t start)
 {
-	uint32_t which = version & 1, low = 0, high = counts[which], count = high;
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (lists[which][middle].start < start)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < count && lists[which][low].start == start ? low : count;
+	const struct entry *list = lists[version & 1];
+	uint32_t count = counts[version & 1];
+	uint32_t at = plumb_search(i, count, list[i].start < start);
+
+	return at < count && list[at].start == start ? at : count;
 }
 
 /* The object that INFO is, known from before, or a new one; OBJECTS when there is no room. */

@@ -2,7 +2,7 @@
 """A loop on the stand-in driver whose GPU waits for the host: host_bound.py STEPS MS SLEEPS EXTRA.
 
 Between two steps `prepare` computes for MS of CPU time and `rest` sleeps for a third of that. In the step SLEEPS it
-sleeps for ten times as long instead, so that this is not the median step on a busy machine either; in the step EXTRA
+sleeps for twice as long instead, so that this is not the median step on a busy machine either; in the step EXTRA
 `augment` computes besides, for three times as long. Prints what the others took, as JSON."""
 import json
 import sys
@@ -37,7 +37,7 @@ def rest(seconds):
 def step(number):
     begin = time.monotonic_ns()
     if number == sleeps:
-        rest(10 * seconds)
+        rest(2 * seconds)
     else:
         prepare()
     between = time.monotonic_ns()
