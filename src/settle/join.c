@@ -348,6 +348,15 @@ take_measured(struct joining *j)
 }
 
 static void
+count_lost(struct joining *j, uint32_t source, int64_t lost)
+{
+	if (lost)
+		plumb_builder_ledger(j->builder, PLUMB_NONE, source, PLUMB_FATE_OVERWRITTEN,
+		                     plumb_builder_text(j->builder, "a profile holds no more"),
+		                     lost);
+}
+
+static void
 take_cpu_samples(struct joining *j)
 {
 	const struct plumb_profile *from = j->from;
@@ -359,10 +368,7 @@ take_cpu_samples(struct joining *j)
 		if (plumb_builder_cpu_sample(j->builder, &sample) == 1)
 			lost++;
 	}
-	if (lost)
-		plumb_builder_ledger(
-			j->builder, PLUMB_NONE, PLUMB_SOURCE_SAMPLE_TIME, PLUMB_FATE_OVERWRITTEN,
-			plumb_builder_text(j->builder, "a profile holds no more"), lost);
+	count_lost(j, PLUMB_SOURCE_SAMPLE_TIME, lost);
 }
 
 static void
@@ -404,10 +410,7 @@ take_times(struct joining *j)
 		plumb_builder_collective(j->builder, &row);
 	}
 	take_cpu_samples(j);
-	if (lost)
-		plumb_builder_ledger(
-			j->builder, PLUMB_NONE, PLUMB_SOURCE_SPAN, PLUMB_FATE_OVERWRITTEN,
-			plumb_builder_text(j->builder, "a profile holds no more"), lost);
+	count_lost(j, PLUMB_SOURCE_SPAN, lost);
 	for (uint32_t i = 0; i < from->code_objects_count; i++) {
 		struct plumb_code_object object = from->code_objects[i];
 		object.process = TO(j, processes, object.process);
