@@ -7,6 +7,7 @@ import io
 import json
 import math
 import random
+import re
 import statistics
 
 import pytest
@@ -281,6 +282,25 @@ def test_what_one_side_lacks_is_unknown_there(tmp_path):
     assert ids[leaf["new_kernel"]["parent"]]["kind"] == "gpu_api"
     text = run_command(PLUMB, "diff", before, after).stdout
     assert "aten::old; only before" in text and "aten::new; only after" in text
+
+
+def test_a_narrow_terminal_keeps_names(tmp_path):
+    """What other columns say is left to them, and an interval without an end is told in few columns."""
+    name = "void at::native::" + "elementwise_kernel<128, 2, " * 8
+    before, after = Trace(), Trace()
+    for number in range(10):
+        before.step(works() + [Work("aten::old", name, 3.0), Work("aten::both", "both", 0.01)])
+        after.step(works() + [Work("aten::new", name, 3.0),
+                              Work("aten::both", "both", 0.1 * 4 ** number)])
+    before, after = before.write(tmp_path / "a.json"), after.write(tmp_path / "b.json")
+    for by in "operator", "kernel", "context":
+        text = run_command(PLUMB, "diff", before, after, "--by", by, "--width", "80", "--top", "0").stdout
+        tables = text[text.index("  change"):]
+        assert max(map(len, tables.splitlines())) <= 80, by
+        assert "only after" not in text and not re.search(r"\de\+\d", text)
+        assert re.search(r"iteration\.time$", tables, re.MULTILINE)
+        assert ">×100,000" in text
+    assert "(median of iterations)" in run_command(PLUMB, "diff", before, after, "--width", "100").stdout
 
 
 def test_lines_that_moved(tmp_path):
