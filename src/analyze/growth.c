@@ -347,14 +347,14 @@ find_copies(struct plumb_study *s, struct growth *g)
 		snprintf(each, sizeof each, ": %s in each",
 		         plumb_format_bytes(bytes, level->copy_bytes.average));
 	plumb_draft_title(&draft, "copies from the host fill %s of the time between iterations%s%s",
-	                  plumb_format_share(share, level->overlap_ratio, 1), at, each);
+	                  plumb_format_share(share, level->overlap_share, 1), at, each);
 	plumb_draft_advice(
 		&draft, "Copy only what the step needs, and copy it earlier: keep what is used "
 			"again on the GPU, pin the memory (pin_memory=True) and copy the next "
 			"batch with non_blocking=True on another stream while this one computes.");
 	write_loop(level, draft.evidence);
-	plumb_json_key(draft.evidence, "overlap_ratio");
-	plumb_json_number(draft.evidence, level->overlap_ratio);
+	plumb_json_key(draft.evidence, "overlap_share");
+	plumb_json_number(draft.evidence, level->overlap_share);
 	plumb_json_key_quantity(draft.evidence, "copy_bytes", level->copy_bytes.average);
 	plumb_json_key(draft.evidence, "interval_share");
 	plumb_json_number(draft.evidence, level->interval_share);

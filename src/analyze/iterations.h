@@ -108,7 +108,9 @@ struct plumb_iteration_level {
 	uint32_t before_period; /* of a loop of its own before the first iteration, 0 none; of level
 	                           0 */
 	struct plumb_iteration_stat duration, interval, overlap, op_gap, op_time, copy_bytes;
-	double overlap_ratio; /* on average, of the intervals; NAN: none is known */
+	double overlap_ratio; /* DeepProf's: the mean of the intervals' ratios, however long
+	                         each is; NAN: none is known */
+	double overlap_share; /* of all intervals together: what the verdict is by */
 	double slope_ns,
 		slope_error_ns; /* of the time from end to end but for outliers', and half its
 	                                    interval of 95 %; NAN under four iterations */

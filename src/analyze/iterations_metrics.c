@@ -2,7 +2,9 @@
 /*
  * DeepProf's metrics of iterations, and its verdict. An interval lies between the last kernel of
  * one iteration and the first of the next, on the main track. Large intervals that copies from the
- * host fill are copy-bound, others host-bound. What the paper leaves out: an interval in which other
+ * host fill are copy-bound, others host-bound. The paper's overlap is the mean of the intervals' ratios;
+ * the verdict is by the share of all their time, or a copy that fills every short interval would be
+ * blamed for the few long ones that hold the time. What the paper leaves out: an interval in which other
  * streams have kernels is no wait of the device, so that their time counts for none; a device can also wait
  * for the host all the time between two kernels; then most of it has no work on any stream, and the
  * program is host-bound too.
@@ -194,7 +196,7 @@ fit_slopes(struct plumb_iteration_level *level, double *room)
 static void
 judge(struct plumb_iteration_level *level, const struct plumb_iteration_limits *limits)
 {
-	double interval = 0, time = 0, idle = 0, ratio = 0, elsewhere = 0;
+	double interval = 0, time = 0, idle = 0, overlap = 0, ratio = 0, elsewhere = 0;
 	uint32_t with = 0;
 
 	for (uint32_t i = 1; i < level->count; i++) {
@@ -207,18 +209,20 @@ judge(struct plumb_iteration_level *level, const struct plumb_iteration_limits *
 		idle += (double)item->idle_ns;
 		elsewhere += (double)item->elsewhere_ns;
 		if (item->interval_ns > 0) {
+			overlap += (double)item->overlap_ns;
 			ratio += (double)item->overlap_ns / (double)item->interval_ns;
 			with++;
 		}
 	}
 	level->overlap_ratio = with ? ratio / with : NAN;
+	level->overlap_share = with ? overlap / interval : NAN;
 	level->interval_share = time > 0 ? interval / time : NAN;
 	level->idle_share = time > 0 ? idle / time : NAN;
 	level->elsewhere_share = time > 0 ? elsewhere / time : NAN;
 	if (!(time > 0))
 		level->verdict = PLUMB_UNDECIDED;
 	else if (plumb_iterations_wait_between(level, limits))
-		level->verdict = level->overlap_ratio * 1e6 > (double)limits->overlap
+		level->verdict = level->overlap_share * 1e6 > (double)limits->overlap
 		                         ? PLUMB_COPY_BOUND
 		                         : PLUMB_HOST_BOUND;
 	else

@@ -540,10 +540,11 @@ plumb_layers_make(const struct plumb_profile *profile, const struct plumb_layers
 	free(inner);
 	free(frame_inner);
 	if (code)
-		code = plumb_fail(error, code, "no memory for the layers");
+		code = plumb_fail(error, code, "not enough memory; close other programs");
 	else if (options->model && layers->model == PLUMB_NONE)
 		code = plumb_fail(error, PLUMB_EEMPTY,
-		                  "there is no module, range, operator or function \"%s\"",
+		                  "there is no module, range, operator or function \"%s\"; plumb "
+		                  "report --by module (or range, operator, python) lists them",
 		                  options->model);
 	else if (!layers->count)
 		code = plumb_fail(error, PLUMB_EEMPTY,

@@ -7,26 +7,33 @@
 
 #include "base/vec.h"
 
+#define KERNELS "the model ran no GPU kernel"
+#define MEMORY "plumb run --memory records what tensors take on a GPU"
+#define COUNTERS                                                                                   \
+	"plumb run --shapes tells floating-point operations, a trace with counters the rest "      \
+	"(plumb import)"
+
 const struct plumb_answer_kind plumb_answer_kinds[] = {
 	{ "A1", "model information", plumb_table_model_information, .several = true },
 	{ "A2", "layer information", plumb_table_layer_information },
 	{ "A3", "layer latency", plumb_table_layer_latency },
-	{ "A4", "layer memory allocation", plumb_table_layer_memory },
+	{ "A4", "layer memory allocation", plumb_table_layer_memory, .remedy = MEMORY },
 	{ "A5", "layer types by occurrence", plumb_table_type_occurrence },
 	{ "A6", "layer types by latency", plumb_table_type_latency },
-	{ "A7", "layer types by memory allocation", plumb_table_type_memory },
-	{ "A8", "GPU kernel information", plumb_table_kernel_information },
-	{ "A9", "GPU kernel roofline", plumb_table_kernel_roofline },
-	{ "A10", "GPU kernels by name", plumb_table_kernel_name },
+	{ "A7", "layer types by memory allocation", plumb_table_type_memory, .remedy = MEMORY },
+	{ "A8", "GPU kernel information", plumb_table_kernel_information, .without = KERNELS },
+	{ "A9", "GPU kernel roofline", plumb_table_kernel_roofline, .without = KERNELS,
+	  .remedy = COUNTERS },
+	{ "A10", "GPU kernels by name", plumb_table_kernel_name, .without = KERNELS },
 	{ "A11", "GPU kernels by layer", plumb_table_layer_kernels },
-	{ "A12", "GPU metrics by layer", plumb_table_layer_counters },
+	{ "A12", "GPU metrics by layer", plumb_table_layer_counters, .remedy = COUNTERS },
 	{ "A13", "GPU and non-GPU latency by layer", plumb_table_layer_device },
-	{ "A14", "layer roofline", plumb_table_layer_roofline },
+	{ "A14", "layer roofline", plumb_table_layer_roofline, .remedy = COUNTERS },
 	{ "A15", "GPU kernels of the model", plumb_table_model_totals },
-	{ "stages", "stages of the model", plumb_table_stages },
+	{ "stages", "the model's beginning, middle and end", plumb_table_stages },
 	{ "compare", "profiles side by side", plumb_table_compare, .several = true, .aside = true },
 	{ "swapped", "kernels that changed between profiles", plumb_table_swapped, .several = true,
-	  .aside = true },
+	  .aside = true, .without = "the same kernels in all" },
 	{ 0 },
 };
 

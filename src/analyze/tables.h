@@ -95,8 +95,10 @@ struct plumb_answer_kind {
 	const char *id;    /* "A1" */
 	const char *title; /* "model information" */
 	void (*make)(const struct plumb_tables_input *input, struct plumb_answer *answer);
-	bool several; /* of all profiles */
-	bool aside;   /* not one of "all" */
+	bool several;        /* of all profiles */
+	bool aside;          /* not one of "all" */
+	const char *without; /* what it means that it has no rows, or NULL */
+	const char *remedy;  /* what would tell its columns where none is known, or NULL */
 };
 
 extern const struct plumb_answer_kind plumb_answer_kinds[]; /* ends with a zeroed one */

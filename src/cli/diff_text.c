@@ -12,6 +12,9 @@
 #include "cli/terminal.h"
 
 #define FAMILIES_MOST 10u
+#define TIMES_MOST 100000 /* of an interval that says nothing any more */
+#define BRIEF 100         /* lines narrower than this have no room for what other columns say */
+#define BRIEF_INDENT 6
 
 /* ---- numbers ---- */
 
@@ -47,9 +50,17 @@ signed_quantity(char *text, const char *unit, double value)
 static const char *
 percent(char *text, double part)
 {
+	char times[PLUMB_FORMAT_SIZE];
+
 	if (!isfinite(part))
 		return PLUMB_DASH;
-	if (fabs(part) >= 10)
+	if (part >= TIMES_MOST)
+		snprintf(text, PLUMB_FORMAT_SIZE, ">\xc3\x97%s",
+		         plumb_format_count(times, TIMES_MOST));
+	else if (part >= 1000)
+		snprintf(text, PLUMB_FORMAT_SIZE, "\xc3\x97%s",
+		         plumb_format_count(times, llround(part + 1)));
+	else if (fabs(part) >= 10)
 		snprintf(text, PLUMB_FORMAT_SIZE, "\xc3\x97%.3g", part + 1);
 	else
 		snprintf(text, PLUMB_FORMAT_SIZE, "%+.*f %%", fabs(part) < 0.1 ? 2 : 1, 100 * part);
@@ -153,6 +164,12 @@ static const struct plumb_column columns[] = {
 	{ "", PLUMB_SHORTEN_MIDDLE },
 };
 
+static bool
+is_brief(int width)
+{
+	return width > 0 && width < BRIEF;
+}
+
 static void
 cells(struct plumb_table *table, const struct plumb_change *c, const char *unit, const char *name)
 {
@@ -189,7 +206,10 @@ print_measures(const struct plumb_compared *c, FILE *out, int width)
 	for (uint32_t i = 0; i < c->measure_count; i++) {
 		const struct plumb_diff_measure *m = &c->measures[i];
 
-		snprintf(name, sizeof name, "%s (%s)", m->name, m->statistic);
+		if (is_brief(width))
+			snprintf(name, sizeof name, "%s", m->name);
+		else
+			snprintf(name, sizeof name, "%s (%s)", m->name, m->statistic);
 		cells(table, &m->amount, m->unit, name);
 	}
 	fputc('\n', out);
@@ -198,7 +218,8 @@ print_measures(const struct plumb_compared *c, FILE *out, int width)
 
 /* What stands behind the name: where it is, and what became of it. */
 static void
-describe(const struct plumb_compared *c, const struct plumb_diff_row *row, char *text, size_t size)
+describe(const struct plumb_compared *c, const struct plumb_diff_row *row, bool brief, char *text,
+         size_t size)
 {
 	char amount[PLUMB_FORMAT_SIZE];
 	size_t used;
@@ -221,7 +242,7 @@ describe(const struct plumb_compared *c, const struct plumb_diff_row *row, char 
 		snprintf(text + used, size - used, ": %s \xe2\x86\x92 %s", row->before_names,
 		         row->after_names);
 	used = strlen(text);
-	if (isnan(row->amount.before) != isnan(row->amount.after))
+	if (!brief && isnan(row->amount.before) != isnan(row->amount.after))
 		snprintf(text + used, size - used, "; only %s",
 		         isnan(row->amount.after) ? "before" : "after");
 	used = strlen(text);
@@ -244,7 +265,7 @@ static int
 print_rows(const struct plumb_compared *c, FILE *out, int width)
 {
 	struct plumb_table *table = plumb_table_new(columns, sizeof columns / sizeof *columns);
-	bool context = !strcmp(c->by, "context");
+	bool context = !strcmp(c->by, "context"), brief = is_brief(width);
 
 	fprintf(out, "\n%s by %s", c->metric, c->by);
 	if (strcmp(c->by, "iteration") != 0)
@@ -253,12 +274,14 @@ print_rows(const struct plumb_compared *c, FILE *out, int width)
 	for (uint32_t i = 0; i < c->table->count; i++) {
 		char text[2000];
 		uint32_t depth = context ? depth_of(c->table, i) : 0;
-		int indent = (int)(depth > 40 ? 80 : 2 * depth);
+		int indent = brief && depth > BRIEF_INDENT ? BRIEF_INDENT
+		             : brief                       ? (int)depth
+		                                           : (int)(depth > 40 ? 80 : 2 * depth);
 
 		if (!c->shown[i])
 			continue;
 		memset(text, ' ', (size_t)indent);
-		describe(c, &c->table->rows[i], text + indent, sizeof text - (size_t)indent);
+		describe(c, &c->table->rows[i], brief, text + indent, sizeof text - (size_t)indent);
 		cells(table, &c->table->rows[i].amount, c->unit, text);
 	}
 	int code = finish(table, out, width);

@@ -223,6 +223,31 @@ print_saving(const struct plumb_profile *p, const struct plumb_finding *f, FILE 
 	fputc('\n', out);
 }
 
+/* A call path, of which a frame takes a line at most: kernels' names fill pages. */
+static void
+path_paragraph(FILE *out, char *path, int width)
+{
+	static const char between[] = " \xe2\x80\xba ";
+	char *text = NULL;
+	size_t bytes;
+	FILE *memory = open_memstream(&text, &bytes);
+
+	if (!memory)
+		return;
+	for (char *next; path; path = next) {
+		next = strstr(path, between);
+		if (next) {
+			*next = '\0';
+			next += sizeof between - 1;
+		}
+		plumb_text_print_short(memory, path, width - INDENT);
+		fputs(next ? between : "", memory);
+	}
+	if (!fclose(memory))
+		paragraph(out, "where", text, width);
+	free(text);
+}
+
 static int
 print_where(const struct plumb_report *report, uint32_t context, FILE *out, int width)
 {
@@ -238,7 +263,7 @@ print_where(const struct plumb_report *report, uint32_t context, FILE *out, int 
 	label = plumb_label_node(report, &node);
 	if (!label)
 		return -1;
-	paragraph(out, "where", label, width);
+	path_paragraph(out, label, width);
 	free(label);
 	return 0;
 }

@@ -9,12 +9,13 @@
 
 #include "base/format.h"
 #include "cli/cli.h"
+#include "cli/columns.h"
 #include "cli/iters_steps.h"
 #include "cli/load.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 
-#define ROWS_MOST 20 /* iterations that are printed */
+#define ROWS_MOST 20 /* iterations that are printed, and outliers after them */
 #define ODD_MOST 8
 #define OUTLIERS_MOST 8
 
@@ -127,24 +128,34 @@ print_stat(FILE *out, const char *name, const struct plumb_iteration_stat *stat,
 	        plumb_format_quantity(most, unit, stat->most));
 }
 
+/* With its evidence, in as many lines as the terminal is too narrow for. */
 static void
 print_verdict(const struct plumb_iteration_level *level, FILE *out)
 {
-	char interval[PLUMB_FORMAT_SIZE], overlap[PLUMB_FORMAT_SIZE], idle[PLUMB_FORMAT_SIZE];
-	char elsewhere[PLUMB_FORMAT_SIZE];
+	char share[PLUMB_FORMAT_SIZE], elsewhere[PLUMB_FORMAT_SIZE], clauses[3][160];
+	int width = plumb_terminal_width(out), column = 0;
 	bool said = level->elsewhere_share >= 0.001;
 
 	if (!plumb_iters_verdicts[level->verdict])
 		return;
-	fprintf(out,
-	        "    %s: intervals take %s of the time%s%s%s, copies from the host %s of the "
-	        "intervals; the device has no work for %s of the time\n",
-	        plumb_iters_verdicts[level->verdict],
-	        plumb_format_share(interval, level->interval_share, 1), said ? " (" : "",
-	        said ? plumb_format_share(elsewhere, level->elsewhere_share, 1) : "",
-	        said ? " with kernels on other streams)" : "",
-	        plumb_format_share(overlap, level->overlap_ratio, 1),
-	        plumb_format_share(idle, level->idle_share, 1));
+	snprintf(clauses[0], sizeof clauses[0], "    %s: intervals take %s of the time%s%s%s,",
+	         plumb_iters_verdicts[level->verdict],
+	         plumb_format_share(share, level->interval_share, 1), said ? " (" : "",
+	         said ? plumb_format_share(elsewhere, level->elsewhere_share, 1) : "",
+	         said ? " with kernels on other streams)" : "");
+	snprintf(clauses[1], sizeof clauses[1], " copies from the host %s of the intervals;",
+	         plumb_format_share(share, level->overlap_share, 1));
+	snprintf(clauses[2], sizeof clauses[2], " the device has no work for %s of the time",
+	         plumb_format_share(share, level->idle_share, 1));
+	for (int i = 0; i < 3; i++) {
+		int columns = plumb_columns(clauses[i]);
+
+		if (i && column + columns > width)
+			column = fprintf(out, "\n     ") - 1;
+		fputs(clauses[i], out);
+		column += columns;
+	}
+	fputc('\n', out);
 }
 
 static void
@@ -194,11 +205,15 @@ print_items(const struct plumb_iters *iters, uint32_t t, FILE *out)
 	struct plumb_table *table =
 		plumb_table_new(columns + without, sizeof columns / sizeof *columns - without);
 	char text[PLUMB_FORMAT_SIZE];
+	uint32_t shown = 0;
 	int code;
 
-	for (uint32_t i = 0; i < level->count && i < ROWS_MOST; i++) {
+	for (uint32_t i = 0; i < level->count && shown < 2 * ROWS_MOST; i++) {
 		const struct plumb_iteration *item = &level->items[i];
 
+		if (i >= ROWS_MOST && !item->outlier)
+			continue;
+		shown++;
 		if (!without && plumb_iters_step(iters, t, i) != PLUMB_UNKNOWN) {
 			snprintf(text, sizeof text, "%" PRId64, plumb_iters_step(iters, t, i));
 			plumb_table_cell(table, text);
@@ -222,9 +237,9 @@ print_items(const struct plumb_iters *iters, uint32_t t, FILE *out)
 	}
 	code = plumb_table_print(table, out, plumb_terminal_width(out), plumb_terminal_colour(out));
 	plumb_table_free(table);
-	if (level->count > ROWS_MOST)
-		fprintf(out, "… and %" PRIu32 " more: --json and --csv have all\n",
-		        level->count - ROWS_MOST);
+	if (level->count > shown)
+		fprintf(out, "… and %s more: --json and --csv have all\n",
+		        plumb_format_count(text, level->count - shown));
 	return code;
 }
 
@@ -249,11 +264,14 @@ print_level(const struct plumb_iters *iters, uint32_t t, uint32_t depth, FILE *o
 		                              "a marker" };
 	char match[PLUMB_FORMAT_SIZE], coverage[PLUMB_FORMAT_SIZE];
 	char slope[PLUMB_FORMAT_SIZE], error[PLUMB_FORMAT_SIZE];
+	char count[PLUMB_FORMAT_SIZE], period[PLUMB_FORMAT_SIZE];
 
 	fprintf(out,
-	        "  level %" PRIu32 ": %" PRIu32 " iterations of %" PRIu32
-	        " kernels (%s match, %s covered), from %s on:\n    ",
-	        depth, level->count, level->period_ops, plumb_format_share(match, level->match, 1),
+	        "  level %" PRIu32 ": %s iterations of %s kernels (%s match, %s covered), from "
+	        "%s on:\n    ",
+	        depth, plumb_format_count(count, level->count),
+	        plumb_format_count(period, level->period_ops),
+	        plumb_format_share(match, level->match, 1),
 	        plumb_format_share(coverage, level->coverage, 1), phases[level->phase]);
 	plumb_text_print_short(out, plumb_frame_label(iters->profile, level->first_frame),
 	                       plumb_terminal_width(out) - 4);

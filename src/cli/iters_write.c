@@ -121,6 +121,7 @@ write_level(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t
 	key_number(json, "coverage", level->coverage);
 	plumb_json_key_text(json, "verdict", plumb_iters_verdicts[level->verdict]);
 	key_number(json, "interval_share", level->interval_share);
+	key_number(json, "overlap_share", level->overlap_share);
 	key_number(json, "elsewhere_share", level->elsewhere_share);
 	key_number(json, "idle_share", level->idle_share);
 	if (!depth)

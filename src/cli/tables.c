@@ -212,7 +212,10 @@ check_use(const struct plumb_invocation *invocation, struct wanted *w)
 		else if (!strcasecmp(operand, "all"))
 			want_all(w);
 		else if (is_table_name(operand) && access(operand, F_OK) != 0)
-			return plumb_cli_usage(invocation, "tables: there is no table %s", operand);
+			return plumb_cli_usage(invocation,
+			                       "tables: there is no table %s, but A1 to A15, "
+			                       "stages, compare, swapped and all",
+			                       operand);
 		else if (w->file_count == FILES)
 			return plumb_cli_usage(invocation, "tables: %d files at most", FILES);
 		else
@@ -333,7 +336,8 @@ draw(const struct plumb_invocation *invocation, const struct plumb_answer *answe
 		           isnan(input->peak_gflops) || isnan(input->bandwidth)
 		                   ? "the GPU's peaks are not known; give --peak and --bandwidth"
 		                   : "the profile has no counters of memory traffic and "
-		                     "floating-point work");
+		                     "floating-point work; a trace that has them does (plumb "
+		                     "import)");
 		return plumb_cli_fail(invocation, &error);
 	}
 	return plumb_output_close(&output, &error) < 0 ? plumb_cli_fail(invocation, &error)
@@ -377,7 +381,8 @@ answer(const struct plumb_invocation *invocation, const struct wanted *w,
 		code = plumb_answer_make(w->kinds[i], input, &answers[i], &error);
 		rows += answers[i].row_count;
 	}
-	if (!code && print(invocation, answers, w->kind_count, input->layers))
+	if (!code && print(invocation, answers, w->kind_count, input->layers) &&
+	    !ferror(invocation->out)) /* of which main says so */
 		code = plumb_fail(&error, PLUMB_ESYSTEM, "cannot write the tables");
 	if (code)
 		result = plumb_cli_fail(invocation, &error);
@@ -413,7 +418,8 @@ take_serialised(const char *path, struct plumb_layers_options wanted, struct plu
 		plumb_fail_in(error, "%s", path);
 	} else {
 		if (plumb_layers_take_serialised(layers, &serialised))
-			code = plumb_fail(error, PLUMB_ESYSTEM, "no memory");
+			code = plumb_fail(error, PLUMB_ESYSTEM,
+			                  "not enough memory; close other programs");
 		plumb_layers_free(&serialised);
 	}
 	plumb_profile_free(&profile);
@@ -492,7 +498,7 @@ plumb_cmd_tables(struct plumb_invocation *invocation)
 	struct made *made = calloc(1, sizeof *made);
 	if (!made) {
 		struct plumb_error error;
-		plumb_fail(&error, PLUMB_ESYSTEM, "no memory");
+		plumb_fail(&error, PLUMB_ESYSTEM, "not enough memory; close other programs");
 		return plumb_cli_fail(invocation, &error);
 	}
 	result = load_all(invocation, &wanted, made);

@@ -166,7 +166,10 @@ plumb_tables_text(const struct plumb_answer *a, FILE *out, int64_t top)
 		for (uint32_t c = 0; c < count; c++)
 			put_cell(table, cell_at(a, r, which[c]));
 	if (!rows) {
-		fputs(a->row_count ? "nothing of this is known\n" : "no rows\n", out);
+		const char *why = a->row_count ? a->kind->remedy : a->kind->without;
+
+		fprintf(out, "%s%s%s\n", a->row_count ? "nothing of this is known" : "no rows",
+		        why ? ": " : "", why ? why : "");
 		code = 0;
 	} else if (table) {
 		code = plumb_table_print(table, out, plumb_terminal_width(out),
@@ -285,8 +288,11 @@ csv_text(FILE *out, const char *text)
 void
 plumb_tables_csv(const struct plumb_answer *a, FILE *out, bool titled)
 {
-	if (titled)
-		fprintf(out, "%s,%s\n", a->kind->id, a->kind->title);
+	if (titled) {
+		fprintf(out, "%s,", a->kind->id);
+		csv_text(out, a->kind->title);
+		fputc('\n', out);
+	}
 	for (uint32_t c = 0; c < a->column_count; c++) {
 		csv_text(out, a->columns[c].name);
 		csv_end(out, a, c);

@@ -195,7 +195,7 @@ def check_grows(told):
 
 def check_copies(told):
     level = level_of(told)
-    assert level["verdict"] == "copy-bound", (level["verdict"], level["summary"]["overlap_ratio"])
+    assert level["verdict"] == "copy-bound", (level["verdict"], level["overlap_share"])
     title = told.finding("iterations-copies-")["title"]
     assert line_of("copies") in lines_in(title), title
 

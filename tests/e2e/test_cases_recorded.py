@@ -198,6 +198,15 @@ def test_loss_is_named_with_its_kernels_in_both_directions(recorded):
     assert 0 < 3 * sum(row[3] for row in fused) < evidence["kernels"]
 
 
+@pytest.mark.parametrize("name, verdict", [("loader", "host-bound"), ("copies", "copy-bound")])
+def test_what_bounds_the_iterations(recorded, name, verdict):
+    """The loader's batches are copied in the short intervals, too, but its workers are the long ones'."""
+    done = subprocess.run([PLUMB, "iters", recorded.path(name), "--json"], capture_output=True,
+                          text=True, check=True)
+    main, = [track for track in json.loads(done.stdout)["tracks"] if track["role"] == "main"]
+    assert main["levels"][0]["verdict"] == verdict
+
+
 def test_loader_names_workers_and_processors(recorded):
     evidence = recorded.finding("loader")["evidence"]
     assert (evidence["workers"], evidence["cores"]) == (64, 16)

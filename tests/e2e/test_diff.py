@@ -7,6 +7,7 @@ import io
 import json
 import math
 import random
+import re
 import statistics
 
 import pytest
@@ -89,6 +90,21 @@ def test_exact_change(tmp_path):
     # Every iteration takes the same: nothing is uncertain.
     assert of["iteration.time"]["low"] == pytest.approx(66 / 65 - 1, abs=1e-12)
     assert of["iteration.time"]["high"] == pytest.approx(66 / 65 - 1, abs=1e-12)
+
+
+def test_idle_time_is_not_what_iterations_differ_by(tmp_path):
+    """Every wait is 5 µs, whatever the iterations before it and after it last."""
+    paths = []
+    for name, wait in ("a.json", 5.0), ("b.json", 6.0):
+        trace = Trace()
+        for number in range(20):
+            trace.step([Work(work.operator, work.kernel, 10.0 + number % 3) for work in works()], wait=wait)
+        paths.append(trace.write(tmp_path / name))
+    of = measures(diff(*paths))
+    idle = of["gpu.idle"]
+    assert (idle["before"], idle["after"], idle["change"]) == (5_000, 6_000, 1_000)
+    assert (idle["low"], idle["high"]) == (pytest.approx(.2), pytest.approx(.2))
+    assert of["gpu.busy"]["before"] == 66_000 and of["gpu.busy"]["change"] == 0
 
 
 def test_a_longer_run_is_no_slower_one(tmp_path):
@@ -281,6 +297,25 @@ def test_what_one_side_lacks_is_unknown_there(tmp_path):
     assert ids[leaf["new_kernel"]["parent"]]["kind"] == "gpu_api"
     text = run_command(PLUMB, "diff", before, after).stdout
     assert "aten::old; only before" in text and "aten::new; only after" in text
+
+
+def test_a_narrow_terminal_keeps_names(tmp_path):
+    """What other columns say is left to them, and an interval without an end is told in few columns."""
+    name = "void at::native::" + "elementwise_kernel<128, 2, " * 8
+    before, after = Trace(), Trace()
+    for number in range(10):
+        before.step(works() + [Work("aten::old", name, 3.0), Work("aten::both", "both", 0.01)])
+        after.step(works() + [Work("aten::new", name, 3.0),
+                              Work("aten::both", "both", 0.1 * 4 ** number)])
+    before, after = before.write(tmp_path / "a.json"), after.write(tmp_path / "b.json")
+    for by in "operator", "kernel", "context":
+        text = run_command(PLUMB, "diff", before, after, "--by", by, "--width", "80", "--top", "0").stdout
+        tables = text[text.index("  change"):]
+        assert max(map(len, tables.splitlines())) <= 80, by
+        assert "only after" not in text and not re.search(r"\de\+\d", text)
+        assert re.search(r"iteration\.time$", tables, re.MULTILINE)
+        assert ">×100,000" in text
+    assert "(median of iterations)" in run_command(PLUMB, "diff", before, after, "--width", "100").stdout
 
 
 def test_lines_that_moved(tmp_path):

@@ -4,6 +4,7 @@ loops, intervals and copies are known."""
 import csv
 import io
 import json
+import re
 
 import pytest
 from conftest import PLUMB, ROOT, run_command
@@ -163,11 +164,34 @@ def test_verdicts_of_the_paper(tmp_path, overlap, verdict):
     level = main_track(path)["levels"][0]
     assert level["verdict"] == verdict
     assert level["summary"]["overlap_ratio"] == pytest.approx(overlap)
+    assert level["overlap_share"] == pytest.approx(overlap)
     assert [one["copy_bytes"] for one in level["iterations"]] == [1 << 20] * 8
     other = {"copy-bound": ("host-bound", "14"), "host-bound": ("copy-bound", "0")}[verdict]
     assert main_track(path, "--overlap", other[1])["levels"][0]["verdict"] == other[0]
     assert main_track(path, "--interval", "99")["levels"][0]["verdict"] == "host-bound"
     assert main_track(path, "--interval", "99", "--idle", "100")["levels"][0]["verdict"] == "GPU-bound"
+
+
+def test_a_few_long_waits_are_not_the_copies(tmp_path):
+    """Each short interval is all copy, but three that the program waits in hold the time: the mean of
+    the ratios is DeepProf's, the verdict is by the time."""
+    trace = Trace()
+    for number in range(30):
+        trace.copy(trace.now, 90)
+        trace.step(interval=100_000 if number in (9, 17, 25) else 100)
+    path = trace.write(tmp_path)
+    level = main_track(path)["levels"][0]
+    first = level["iterations"][1:]
+    assert level["summary"]["overlap_ratio"] == pytest.approx((26 * .9 + 3 * .0009) / 29)
+    assert level["overlap_share"] == pytest.approx(29 * 90 / (26 * 100 + 3 * 100_000))
+    assert level["overlap_share"] == pytest.approx(
+        sum(one["overlap_ns"] for one in first) / sum(one["interval_ns"] for one in first))
+    assert level["verdict"] == "host-bound"
+    text = run_command(PLUMB, "iters", path).stdout
+    assert "host-bound: intervals take " in text and "copies from the host 0.9 % of the intervals;\n" in text
+    # The table has the first ones, and the outliers of the others.
+    assert re.findall(r"^ +(\d+) .*outlier$", text, re.MULTILINE) == ["9", "17", "25"]
+    assert "… and 9 more: " in text
 
 
 def test_sizes_of_copies_and_unknown_ones(tmp_path):

@@ -63,7 +63,7 @@ def test_a_batch_copied_too_large(tmp_path):
     (found,) = of(path, "iterations-copies-")
     assert "copies from the host fill" in found["title"] and "32.0 MiB in each" in found["title"]
     assert found["evidence"]["copy_bytes"] == 32 << 20
-    assert found["evidence"]["overlap_ratio"] > 0.5
+    assert found["evidence"]["overlap_share"] > 0.5
     assert found["saving_ns"] == pytest.approx(11 * (32 << 20) / 10_000 * 1000, rel=0.01)
 
 

@@ -11,7 +11,10 @@
 struct diff_windows {
 	uint32_t device; /* of a GPU; PLUMB_NONE: of threads */
 	int64_t *start, *end;
-	int64_t *busy; /* of a GPU, else NULL */
+	/* Of a GPU, else NULL: with any work and with none, from the end of the iteration to that of the next.
+	 * Of the two windows only this one is known; taken from the other, idle time would be less by what
+	 * the next iteration lasts longer. */
+	int64_t *busy, *idle;
 	uint32_t count;
 };
 
