@@ -50,11 +50,56 @@ test_times(void **state)
 	plumb_profile_free(&profile);
 }
 
+/* A stream may run kernels at once, and some tools tell no streams apart: what another iteration still runs is no
+ * wait, and never less than none. */
+static void
+test_kernels_that_outlast_iterations(void **state)
+{
+	struct plumb_builder *b = plumb_builder_new();
+	struct plumb_profile profile = { 0 };
+	struct plumb_iterations found;
+	const struct plumb_iteration_level *level;
+	uint32_t contexts[2];
+
+	(void)state;
+	plumb_builder_process(b,
+	                      &(struct plumb_process){ .host = PLUMB_NONE, .command = PLUMB_NONE });
+	plumb_builder_device(b, &(struct plumb_device){ .name = PLUMB_NONE, .uuid = PLUMB_NONE });
+	plumb_builder_track(
+		b, &(struct plumb_track){ .kind = PLUMB_TRACK_STREAM, .name = PLUMB_NONE });
+	for (int i = 0; i < 2; i++)
+		contexts[i] = plumb_builder_context(
+			b, 0,
+			plumb_builder_frame(b, PLUMB_FRAME_KERNEL,
+		                            plumb_builder_text(b, i ? "norm" : "gemm"), PLUMB_NONE,
+		                            0),
+			0);
+	for (int i = 0; i < 8;
+	     i++) { /* an iteration each 1000 ns; the first kernel of the third lasts for more */
+		kernel(b, contexts[0], 1000 * i, i == 2 ? 4250 : 1000 * i + 300);
+		kernel(b, contexts[1], 1000 * i + 300, 1000 * i + 400);
+	}
+	assert_int_equal(plumb_builder_finish(b, &profile, NULL), 0);
+	plumb_builder_free(b);
+	assert_int_equal(plumb_iterations_find(&profile, NULL, &found, NULL), 0);
+	level = &found.tracks[0].levels[0];
+	assert_int_equal(level->count, 8);
+	static const int64_t intervals[] = { PLUMB_UNKNOWN, 600, 600, 0, 0, 600, 600, 600 };
+	static const int64_t idle[] = { PLUMB_UNKNOWN, 600, 600, 0, 0, 600, 600, 600 };
+	for (uint32_t i = 0; i < level->count; i++) {
+		assert_int_equal(level->items[i].interval_ns, intervals[i]);
+		assert_int_equal(level->items[i].idle_ns, idle[i]);
+	}
+	plumb_iterations_free(&found);
+	plumb_profile_free(&profile);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_times),
+		cmocka_unit_test(test_kernels_that_outlast_iterations),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
