@@ -94,12 +94,61 @@ test_kernels_that_outlast_iterations(void **state)
 	plumb_profile_free(&profile);
 }
 
+/* Times of whole µs: short kernels begin together, and with others that are longer. */
+static void
+test_kernels_that_begin_together(void **state)
+{
+	enum { KERNELS = 6, ROUNDS = 8 };
+	static const char *const names[KERNELS] = { "f", "e", "d", "c", "b", "a" };
+	struct plumb_builder *b = plumb_builder_new();
+	struct plumb_profile profile = { 0 };
+	struct plumb_iterations found;
+	uint32_t contexts[KERNELS], random = 1;
+	int64_t now = 1000000;
+
+	(void)state;
+	plumb_builder_process(b,
+	                      &(struct plumb_process){ .host = PLUMB_NONE, .command = PLUMB_NONE });
+	plumb_builder_device(b, &(struct plumb_device){ .name = PLUMB_NONE, .uuid = PLUMB_NONE });
+	plumb_builder_track(
+		b, &(struct plumb_track){ .kind = PLUMB_TRACK_STREAM, .name = PLUMB_NONE });
+	for (int i = KERNELS - 1; i >= 0; i--)
+		contexts[i] = plumb_builder_context(
+			b, 0,
+			plumb_builder_frame(b, PLUMB_FRAME_KERNEL, plumb_builder_text(b, names[i]),
+		                            PLUMB_NONE, 0),
+			0);
+	for (uint32_t i = 0; i < KERNELS * ROUNDS; i++) {
+		int64_t start = now / 1000 * 1000;
+
+		now += 200 + (int64_t)(random = random * 1103515245 + 12345) % 1000;
+		assert_int_equal(plumb_builder_span(
+					 b, &(struct plumb_span){ .context = contexts[i % KERNELS],
+		                                                  .start_ns = start,
+		                                                  .end_ns = now / 1000 * 1000,
+		                                                  .correlation = i + 1 }),
+		                 0);
+		now += i % KERNELS == KERNELS - 1 ? 20000 : 50;
+	}
+	assert_int_equal(plumb_builder_finish(b, &profile, NULL), 0);
+	plumb_builder_free(b);
+	assert_int_equal(plumb_iterations_find(&profile, NULL, &found, NULL), 0);
+	assert_int_equal(found.tracks[0].level_count, 1);
+	assert_int_equal(found.tracks[0].levels[0].period_ops, KERNELS);
+	assert_int_equal(found.tracks[0].levels[0].count, ROUNDS);
+	for (uint32_t i = 0; i < ROUNDS; i++)
+		assert_int_equal(found.tracks[0].levels[0].items[i].edits, 0);
+	plumb_iterations_free(&found);
+	plumb_profile_free(&profile);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_times),
 		cmocka_unit_test(test_kernels_that_outlast_iterations),
+		cmocka_unit_test(test_kernels_that_begin_together),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
