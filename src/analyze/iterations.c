@@ -10,6 +10,7 @@
 #include "analyze/copies.h"
 #include "analyze/pattern/growing.h"
 #include "base/large.h"
+#include "base/runs.h"
 #include "base/search.h"
 #include "base/words.h"
 
@@ -201,6 +202,20 @@ next_of(const struct finder *f, uint32_t device, uint32_t i)
 	return i;
 }
 
+/* Spans that begin together have the longer first, as it may hold the others. Kernels of a stream follow each other instead:
+ * where a file's times are so coarse that some begin together, the order is that of their launches. */
+static bool
+runs_later(const void *x, const void *y, const void *spans)
+{
+	const struct plumb_span *a = (const struct plumb_span *)spans + *(const uint32_t *)x;
+	const struct plumb_span *b = (const struct plumb_span *)spans + *(const uint32_t *)y;
+
+	if (a->start_ns != b->start_ns)
+		return a->start_ns > b->start_ns;
+	return a->correlation != b->correlation ? a->correlation > b->correlation
+	                                        : a->end_ns > b->end_ns;
+}
+
 /* The kernels of the main TRACK, and the copies from the host to its device. */
 static bool
 gather(const struct finder *f, const struct plumb_iteration_track *track,
@@ -231,7 +246,8 @@ gather(const struct finder *f, const struct plumb_iteration_track *track,
 			*kernel = i;
 		}
 	}
-	return true;
+	return plumb_runs_sort(work->kernels.items, work->kernels.count,
+	                       sizeof *work->kernels.items, runs_later, f->spans) == 0;
 }
 
 /* When the device had work, kernels on other streams, and copies from the host. Not before it is needed: there may be as many

@@ -97,10 +97,14 @@ measure_items(const struct plumb_iteration_work *work, const struct plumb_loop *
               struct plumb_iteration_level *level)
 {
 	uint32_t copying = 0, busy = 0, copies = 0, elsewhere = 0;
+	int64_t last =
+		INT64_MIN; /* of all before: where kernels of a stream overlap, the one before may end first */
 
 	for (uint32_t i = 0; i < level->count; i++) {
 		struct plumb_iteration *item = &level->items[i];
-		int64_t last = i ? item[-1].end_ns : PLUMB_UNKNOWN;
+
+		if (i && item[-1].end_ns > last)
+			last = item[-1].end_ns;
 
 		measure_kernels(work, &loop->rounds.items[i], item);
 		item->copy_bytes = copied(work, &copies, item->end_ns);
@@ -113,9 +117,11 @@ measure_items(const struct plumb_iteration_work *work, const struct plumb_loop *
 		                           last + item->interval_ns);
 		item->elsewhere_ns = covered(work->elsewhere.items, work->elsewhere.count,
 		                             &elsewhere, last, last + item->interval_ns);
-		item->idle_ns =
-			item->end_ns - last -
-			covered(work->busy.items, work->busy.count, &busy, last, item->end_ns);
+		item->idle_ns = item->end_ns <= last
+		                        ? 0
+		                        : item->end_ns - last -
+		                                  covered(work->busy.items, work->busy.count, &busy,
+		                                          last, item->end_ns);
 	}
 }
 
