@@ -248,8 +248,10 @@ plumb_model_totals_of(const struct plumb_layers *layers)
 	struct plumb_counters_sum tally = { 0 };
 	struct plumb_model_totals totals = { 0 };
 	double derived = NAN;
-	bool unknown = false;
+	bool unknown = false, shapes = false;
 
+	for (uint32_t i = 0; i < layers->count; i++)
+		shapes |= layers->items[i].counters.derived;
 	for (uint32_t k = 0; k < layers->kernel_count; k++)
 		plumb_counters_add(&tally, &layers->kernels[k].counters, layers->kernels[k].count,
 		                   layers->kernels[k].total);
@@ -259,6 +261,9 @@ plumb_model_totals_of(const struct plumb_layers *layers)
 		totals.backward_us += row->backward_us;
 		if (!isnan(row->counters.flops))
 			derived = (isnan(derived) ? 0 : derived) + row->counters.flops;
+		/* Of operators without work there is nothing to know, of kernels without counters there is. */
+		else
+			unknown |= row->device_us != 0 && !shapes;
 		unknown |= row->work_unknown;
 	}
 	totals.counters = plumb_counters_end(&tally);

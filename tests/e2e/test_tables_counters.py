@@ -104,6 +104,18 @@ def test_work_of_a_kernel_that_an_operator_runs_twice(tmp_path):
     assert rows(found["A15"])[0]["model_flops"] == 4 * 2 * 4 * 8 * 16
 
 
+def test_work_that_one_layer_does_not_know_is_unknown_of_the_model(tmp_path):
+    layers = [Layer("conv1", "Convolution", [Kernel("gemm", 30, 3000, 300, 100, 0.5)]), Layer("relu", "Activation", []),
+              Layer("conv2", "Convolution", [Kernel("bias", 10, None, 50, 50, 0.1)])]
+    found = tables(write(tmp_path / "t.json", layers), "A11", "A15", "compare", "stages", *V100)
+    assert [row["layer_flops"] for row in rows(found["A11"])] == [3000, None, None]
+    model, = rows(found["A15"])
+    assert model["model_dram_read_bytes"] == 350
+    assert [model[name] for name in ("model_flops", "model_arithmetic_intensity (flops/byte)", "model_memory_bound")] == [None] * 3
+    assert rows(found["compare"])[0]["flops"] is None
+    assert {row["flops"] for row in rows(found["stages"])} == {None}
+
+
 def test_a_host_that_does_not_wait(tmp_path):
     """Each layer takes 10 µs of the host and up to 60 of the GPU: 10 - 60 is nobody's time. What is not the GPU's is
     the wait for it: conv2's kernels queue behind conv1's."""
