@@ -69,6 +69,25 @@ def test_identical_files_do_not_differ(tmp_path):
     assert data["iterations"]["before"][0]["newest"] is True
 
 
+def test_built_in_functions_meet_themselves(tmp_path):
+    """They have neither file nor line; what they launch is of the line that calls them, whichever of them it was."""
+    trace = Trace()
+    for _ in range(10):
+        trace.step(works())
+    for made in [made for made in trace.events if made["cat"] == "cpu_op"]:
+        trace.events.append({**made, "cat": "python_function", "ts": made["ts"] - .25, "dur": made["dur"] + .5,
+                             "name": "<built-in function " + made["name"][len("aten::"):] + ">"})
+    trace.add("python_function", "<built-in function perf_counter_ns>", 1, 1, 1, 1)
+    path = trace.write(tmp_path / "a.json")
+    for by, names in ("python", {f"<built-in function {name}>" for name in NAMES}), ("line", {"forward"}), ("context", None):
+        found = diff(path, path, "--by", by, "--top", "0")["rows"]
+        assert {row["change"] for row in found} == {0}, by
+        assert names is None or {row["name"] for row in found} == names
+        if by == "line":
+            assert sorted(row["line"] for row in found) == [10, 11, 12, 13, 14, 15]
+            assert {row["before"] for row in found} == {10_000}
+
+
 def test_exact_change(tmp_path):
     before = made(tmp_path, "a.json")
     after = made(tmp_path, "b.json", c=14.0, e=7.0)

@@ -36,12 +36,12 @@ diff_is_recorded(const struct diff_run *run, uint32_t metric)
 	for (uint32_t i = 0; i < p->values_count; i++)
 		if (p->values[i].metric == metric && p->values[i].count)
 			return true;
-	/* A device whose work was counted may have had none. */
+	/* Devices whose work was counted may have had none. */
+	bool none = p->devices_count && (copies || metric == PLUMB_METRIC_GPU_TIME);
 	for (uint32_t i = 0; i < p->devices_count; i++)
-		if ((metric == PLUMB_METRIC_GPU_TIME && p->devices[i].kernels != PLUMB_UNKNOWN) ||
-		    (copies && p->devices[i].copies != PLUMB_UNKNOWN))
-			return true;
-	return false;
+		none &= copies ? !p->devices[i].copies && !p->devices[i].sets
+		               : !p->devices[i].kernels;
+	return none;
 }
 
 struct plumb_estimate
