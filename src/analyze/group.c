@@ -88,8 +88,11 @@ belongs(const struct plumb_grouping *g, uint32_t frame, const unsigned char *use
 	case PLUMB_BY_RANGE:
 		return kind == PLUMB_FRAME_RANGE;
 	case PLUMB_BY_PYTHON:
-	case PLUMB_BY_LINE:
 		return kind == PLUMB_FRAME_PYTHON;
+	case PLUMB_BY_LINE: /* a built-in function has none: the line that calls it counts */
+		return kind == PLUMB_FRAME_PYTHON &&
+		       (g->profile->frames[frame].file != PLUMB_NONE ||
+		        g->profile->frames[frame].line);
 	case PLUMB_BY_USER_LINE:
 		return kind == PLUMB_FRAME_PYTHON && user && user[frame];
 	case PLUMB_BY_COLLECTIVE:

@@ -122,9 +122,9 @@ join_pieces(const struct plumb_layers_making *making, calls_of *calls, calls_of 
 		uint32_t layer = first->layer;
 		for (next = i; next < pieces->count && pieces->items[next].layer == layer;)
 			next++;
-		double times = layer == layers->count
-		                       ? (double)layers->runs
-		                       : layers->items[layer].calls * (double)layers->runs;
+		double times = (layer == layers->count ? plumb_layers_model_times(making)
+		                                       : layers->items[layer].calls) *
+		               (double)layers->runs;
 		if (pieces->items[next - 1].track != first->track || !(times >= 1) ||
 		    times > next - i || (next - i) % (uint32_t)llround(times))
 			continue;
@@ -385,7 +385,8 @@ take(struct plumb_layers_making *making, double *const *means, const unsigned ch
 	}
 	if (!isnan(means[HOST][layers->count])) {
 		bool whole = !lost[layers->count];
-		layers->model_us = means[whole ? WHOLE : HOST][layers->count];
+		layers->model_us = means[whole ? WHOLE : HOST][layers->count] *
+		                   plumb_layers_model_times(making);
 		layers->model_kind = serialised                    ? PLUMB_LATENCY_SERIALISED
 		                     : whole                       ? PLUMB_LATENCY_COMPLETE
 		                     : by_operators[layers->count] ? PLUMB_LATENCY_OPERATORS

@@ -15,12 +15,16 @@ struct plumb_layers_making {
 	unsigned char *in_model;    /* by context: it or an ancestor calls the model */
 	unsigned char *starts;      /* by context: it is where a layer is called */
 	uint32_t *kernel_of;        /* by context: index into layers->kernels, or PLUMB_NONE */
+	double model_calls;         /* in all; 0 unknown */
 	int64_t *first_ns;          /* by layer: its first span, INT64_MAX */
 };
 
 /* Fills in from the spans what calls took, one by one: host_us, latency_us, busy_us, idle_us of layers, us of
  * kernels, model_us, first_ns. PLUMB_ESYSTEM: no memory. */
 int plumb_layers_calls(struct plumb_layers_making *making);
+
+/* How many calls of the model a run has: 1, but where the person says how many runs there were. */
+double plumb_layers_model_times(const struct plumb_layers_making *making);
 
 /* US, the time on the host of a run in which every launch waits, is the latency of ROW. */
 void plumb_layer_serialised(struct plumb_layer_row *row, double us);

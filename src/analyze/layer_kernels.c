@@ -51,7 +51,8 @@ struct counted {
 	double sum, count;
 };
 
-enum counter { FLOPS, READ, WRITTEN, ACHIEVED, THEORETICAL, COUNTERS };
+/* Work of single, double and half precision adds up; flop_count_sp_add and the like are parts of these. */
+enum counter { SINGLE, DOUBLE, HALF, READ, WRITTEN, ACHIEVED, THEORETICAL, COUNTERS };
 
 static enum counter
 counter_of(const struct plumb_profile *p, uint32_t metric)
@@ -64,7 +65,9 @@ counter_of(const struct plumb_profile *p, uint32_t metric)
 		return COUNTERS;
 	name = plumb_profile_metric(p, metric).name;
 	return !name                                 ? COUNTERS
-	       : !strncmp(name, "flop_count_", 11)   ? FLOPS
+	       : !strcmp(name, "flop_count_sp")      ? SINGLE
+	       : !strcmp(name, "flop_count_dp")      ? DOUBLE
+	       : !strcmp(name, "flop_count_hp")      ? HALF
 	       : !strcmp(name, "dram_read_bytes")    ? READ
 	       : !strcmp(name, "dram_write_bytes")   ? WRITTEN
 	       : !strcmp(name, "achieved_occupancy") ? ACHIEVED
@@ -96,6 +99,18 @@ mean_of(const struct counted *counted, double scale)
 	return counted->count > 0 ? counted->sum / counted->count * scale : NAN;
 }
 
+/* The work of those precisions that are counted. */
+static double
+flops_of(const struct counted *counted)
+{
+	double flops = NAN;
+
+	for (int i = SINGLE; i <= HALF; i++)
+		if (counted[i].count > 0)
+			flops = (isnan(flops) ? 0 : flops) + mean_of(&counted[i], 1);
+	return flops;
+}
+
 static int
 read_counters(struct plumb_layers_making *m)
 {
@@ -116,11 +131,13 @@ read_counters(struct plumb_layers_making *m)
 		counted->count += (double)v->count;
 	}
 	for (uint32_t k = 0; k < layers->kernel_count; k++)
-		layers->kernels[k].counters = (struct plumb_counters){
-			mean_of(&sums[k][FLOPS], 1),          mean_of(&sums[k][READ], 1),
-			mean_of(&sums[k][WRITTEN], 1),        mean_of(&sums[k][ACHIEVED], 1e-6),
-			mean_of(&sums[k][THEORETICAL], 1e-6), false
-		};
+		layers->kernels[k].counters =
+			(struct plumb_counters){ flops_of(sums[k]),
+			                         mean_of(&sums[k][READ], 1),
+			                         mean_of(&sums[k][WRITTEN], 1),
+			                         mean_of(&sums[k][ACHIEVED], 1e-6),
+			                         mean_of(&sums[k][THEORETICAL], 1e-6),
+			                         false };
 	free(sums);
 	return 0;
 }
@@ -239,7 +256,10 @@ derive(struct plumb_layers_making *m)
 		uint32_t kernel = only_kernel(m, i, contexts_of);
 		if (kernel == PLUMB_NONE || !isnan(layers->kernels[kernel].counters.flops))
 			continue;
-		layers->kernels[kernel].counters.flops = operators[i].sum / operators[i].count;
+		/* An operator may run it several times, each time for a part. */
+		double times = round(layers->kernels[kernel].count * (double)layers->runs);
+		layers->kernels[kernel].counters.flops =
+			operators[i].sum / fmax(operators[i].count, times);
 		layers->kernels[kernel].counters.derived = true;
 	}
 	free(operators);

@@ -371,6 +371,12 @@ take_totals(struct plumb_layers_making *m)
 
 /* ---- the model ---- */
 
+double
+plumb_layers_model_times(const struct plumb_layers_making *m)
+{
+	return m->model_calls >= 1 ? m->model_calls / (double)m->layers->runs : 1;
+}
+
 static void
 measure_model(struct plumb_layers_making *m)
 {
@@ -392,12 +398,13 @@ measure_model(struct plumb_layers_making *m)
 			add(&op_time, (double)v->sum / 1e3);
 	}
 	calls = fmax(calls, durations);
+	m->model_calls = calls;
 	layers->runs = m->options->runs > 0 ? m->options->runs
 	               : calls >= 1         ? (int64_t)fmin(calls, 1e15)
 	                                    : 1;
 	layers->model_us = NAN;
 	if (durations > 0) {
-		layers->model_us = duration / durations;
+		layers->model_us = duration / durations * plumb_layers_model_times(m);
 		layers->model_kind = PLUMB_LATENCY_HOST_SPAN;
 	} else if (!isnan(op_time)) {
 		layers->model_us = op_time / (double)layers->runs;

@@ -155,8 +155,9 @@ add_row(const struct plumb_tables_input *input, struct plumb_answer *a, uint32_t
 	plumb_answer_number(a, m.of[DEVICE] > 0 ? m.of[FLOPS] / m.of[DEVICE] / 1e3 : NAN);
 	plumb_answer_truth(a, plumb_memory_bound(intensity, roof.peak_gflops, roof.bandwidth));
 	for (int k = 0; k < MEASURES; k++) {
-		/* Latencies of two kinds are no ratio. */
-		bool other = k == LATENCY && base->of[LATENCY] != m.of[LATENCY] &&
+		/* Latencies of two kinds are no ratio, nor what they let through. */
+		bool other = (k == LATENCY || k == THROUGHPUT) &&
+		             base->of[LATENCY] != m.of[LATENCY] &&
 		             layers->model_kind != input->layers[find_base(input)].model_kind;
 		plumb_answer_number(a, other ? NAN : m.of[k] / base->of[k]);
 	}

@@ -42,12 +42,11 @@ plumb_optimal_greatest(const double *throughput, uint32_t count)
 	return best;
 }
 
-/* The profiles by batch size, one of each; *COUNT are those whose throughput is known. NULL: no memory. */
+/* The profiles by batch size; *COUNT are those whose throughput is known. NULL: no memory. */
 static struct plumb_sort_item *
 by_batch(const struct plumb_tables_input *input, uint32_t *count)
 {
 	struct plumb_sort_item *order = malloc((2 * (size_t)input->count + 1) * sizeof *order);
-	uint32_t kept = 0;
 
 	*count = 0;
 	for (uint32_t i = 0; order && i < input->count; i++) {
@@ -57,11 +56,23 @@ by_batch(const struct plumb_tables_input *input, uint32_t *count)
 	}
 	if (order && *count)
 		plumb_sort(order, order + *count, *count);
-	for (uint32_t i = 0; i < *count; i++)
+	return order;
+}
+
+/* Of those of one batch size the fastest; how many are left. */
+static uint32_t
+keep_fastest(const struct plumb_tables_input *input, struct plumb_sort_item *order, uint32_t count)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
 		if (!kept || order[kept - 1].key != order[i].key)
 			order[kept++] = order[i];
-	*count = kept;
-	return order;
+		else if (input->layers[order[i].index].model_us <
+		         input->layers[order[kept - 1].index].model_us)
+			order[kept - 1] = order[i];
+	}
+	return kept;
 }
 
 /* What the constraints are about. */
@@ -130,6 +141,10 @@ find_optimal(const struct plumb_tables_input *input, struct plumb_answer *a,
 		optimal[rule] = PLUMB_NONE;
 	if (!order || !batches || !throughput)
 		a->failed = true;
+	if (!a->failed) {
+		optimal[BY_CONSTRAINT] = find_constrained(input, order, count);
+		count = keep_fastest(input, order, count);
+	}
 	for (uint32_t i = 0; i < count && !a->failed; i++) {
 		batches[i] = (double)order[i].key;
 		throughput[i] = plumb_model_throughput(input, order[i].index);
@@ -140,8 +155,6 @@ find_optimal(const struct plumb_tables_input *input, struct plumb_answer *a,
 				.index;
 		optimal[BY_THROUGHPUT] = order[plumb_optimal_greatest(throughput, count)].index;
 	}
-	if (!a->failed)
-		optimal[BY_CONSTRAINT] = find_constrained(input, order, count);
 	free(order);
 	free(batches);
 	free(throughput);
@@ -235,8 +248,10 @@ plumb_model_totals_of(const struct plumb_layers *layers)
 	struct plumb_counters_sum tally = { 0 };
 	struct plumb_model_totals totals = { 0 };
 	double derived = NAN;
-	bool unknown = false;
+	bool unknown = false, shapes = false;
 
+	for (uint32_t i = 0; i < layers->count; i++)
+		shapes |= layers->items[i].counters.derived;
 	for (uint32_t k = 0; k < layers->kernel_count; k++)
 		plumb_counters_add(&tally, &layers->kernels[k].counters, layers->kernels[k].count,
 		                   layers->kernels[k].total);
@@ -246,6 +261,9 @@ plumb_model_totals_of(const struct plumb_layers *layers)
 		totals.backward_us += row->backward_us;
 		if (!isnan(row->counters.flops))
 			derived = (isnan(derived) ? 0 : derived) + row->counters.flops;
+		/* Of operators without work there is nothing to know, of kernels without counters there is. */
+		else
+			unknown |= row->device_us != 0 && !shapes;
 		unknown |= row->work_unknown;
 	}
 	totals.counters = plumb_counters_end(&tally);

@@ -12,8 +12,9 @@ import statistics
 
 import pytest
 from conftest import PLUMB, ROOT, run_command, torch_pythons
-from difftrace import Trace, Work
+from difftrace import STREAM, Trace, Work
 from importing import shared
+from kineto_traces import save
 from plumbtest import run_program
 
 NAMES = ["a", "b", "c", "d", "e", "f"]
@@ -67,6 +68,25 @@ def test_identical_files_do_not_differ(tmp_path):
     assert data["gate"] == {"expression": "gpu.time<+0.1%", "holds": True}
     assert data["iterations"]["before"][0]["count"] == 10
     assert data["iterations"]["before"][0]["newest"] is True
+
+
+def test_built_in_functions_meet_themselves(tmp_path):
+    """They have neither file nor line; what they launch is of the line that calls them, whichever of them it was."""
+    trace = Trace()
+    for _ in range(10):
+        trace.step(works())
+    for made in [made for made in trace.events if made["cat"] == "cpu_op"]:
+        trace.events.append({**made, "cat": "python_function", "ts": made["ts"] - .25, "dur": made["dur"] + .5,
+                             "name": "<built-in function " + made["name"][len("aten::"):] + ">"})
+    trace.add("python_function", "<built-in function perf_counter_ns>", 1, 1, 1, 1)
+    path = trace.write(tmp_path / "a.json")
+    for by, names in ("python", {f"<built-in function {name}>" for name in NAMES}), ("line", {"forward"}), ("context", None):
+        found = diff(path, path, "--by", by, "--top", "0")["rows"]
+        assert {row["change"] for row in found} == {0}, by
+        assert names is None or {row["name"] for row in found} == names
+        if by == "line":
+            assert sorted(row["line"] for row in found) == [10, 11, 12, 13, 14, 15]
+            assert {row["before"] for row in found} == {10_000}
 
 
 def test_exact_change(tmp_path):
@@ -600,6 +620,58 @@ def test_gates(tmp_path, expression, code):
     assert data["gate"] == {"expression": expression, "holds": code == 0}
     assert data["gates"][0]["holds"] is (code == 0)
     assert (data["gates"][0]["why"] is None) == (expression[:3] != "mem" and "none" not in expression)
+
+
+@pytest.mark.parametrize("before, after, percent", [(50, 52.5, 5), (100, 95, -5), (100, 90, -10), (20, 23, 15), (40, 40, 0)])
+def test_exactly_the_limit_is_neither_less_nor_more(tmp_path, before, after, percent):
+    before, after = made(tmp_path, "a.json", c=before), made(tmp_path, "b.json", c=after)
+    for sign in "<>":
+        expression = f"gpu.time@aten::c{sign}{percent:+}%"
+        assert diff(before, after, "--gate", expression, code=4)["gates"][0]["why"] is None
+    diff(before, after, "--gate", f"gpu.time@aten::c>{percent - .001:+}%", "--gate", f"gpu.time@aten::c<{percent + .001:+}%")
+
+
+def without_gpu(trace, path):
+    """The same program, of whose GPU nothing was recorded."""
+    events = [made for made in trace.events if made["cat"] not in ("kernel", "cuda_runtime")]
+    return save(path, *events, deviceProperties=[])
+
+
+def test_what_a_side_did_not_record_is_unknown_in_all_rows(tmp_path):
+    before, after = Trace(), Trace()
+    for _ in range(10):
+        before.step(works())
+        after.step(works())
+    before, blind = before.write(tmp_path / "a.json"), without_gpu(after, tmp_path / "b.json")
+    for by in "operator", "context":
+        data = diff(before, blind, "-m", "gpu.time", "--by", by, "--top", "0")
+        assert data["rows"] and all(row["before"] is not None and row["after"] is None for row in data["rows"]), by
+        assert {row["after"] for row in data["families"]} <= {None}
+        assert measures(data)["gpu.time"]["after"] is None
+    data = diff(before, blind, "-m", "gpu.time", "--gate", "gpu.time@aten::a<+5%", code=4)
+    assert data["gates"][0]["why"] == "it is not known of the second side"
+    # nor is a mean of runs that did not all record it
+    data = diff("-m", "gpu.time", before, before, "--", before, blind)
+    assert {row["after"] for row in data["rows"]} == {None}
+
+
+def test_copies_that_are_gone_are_none(tmp_path):
+    """The device is recorded, so that without a copy there was none of it: a change, and a gate that holds."""
+    def trace(path, copies):
+        made = Trace()
+        for _ in range(10):
+            made.step(works())
+            if copies:
+                made.add("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 0, STREAM, made.gpu, 2, device=0, stream=STREAM,
+                         correlation=0, bytes=4096)
+                made.gpu += 2
+        return made.write(path)
+
+    with_copies, without = trace(tmp_path / "a.json", True), trace(tmp_path / "b.json", False)
+    data = diff(with_copies, without, "-m", "gpu.copy_time", "--gate", "gpu.copy_time<+1%")
+    assert (measures(data)["gpu.copy_time"]["before"], measures(data)["gpu.copy_time"]["after"]) == (2000, 0)
+    data = diff(without, with_copies, "-m", "gpu.copy_time", "--gate", "gpu.copy_time<+1%", code=4)
+    assert data["gates"][0]["why"].startswith("there was none of it")
 
 
 @pytest.mark.parametrize("expression", [

@@ -156,6 +156,29 @@ def test_another_model():
     assert done.returncode == 3 and "Block_9" in done.stderr
 
 
+@pytest.mark.parametrize("file", ["torch.json.gz", "own.plumb.gz"])
+def test_a_run_of_several_calls(tmp_path, file):
+    """When a run is two calls of the model all of its figures are of two: latencies and kernels of the same."""
+    path = ROOT / "tests/data/foreign" / file
+    if file == "own.plumb.gz":
+        path = tmp_path / "own.plumb"
+        path.write_bytes(gzip.decompress((ROOT / "tests/data/foreign" / file).read_bytes()))
+    names = "A1", "A3", "A10", "A15"
+    once = tables(path, *names)
+    calls = rows(once["A1"])[0]["runs"]
+    twice = tables(path, *names, "--runs", str(calls // 2))
+    (a,), (b,) = rows(once["A1"]), rows(twice["A1"])
+    assert (a["duration_kind"], b["runs"]) == (b["duration_kind"], calls // 2)
+    assert b["duration (us)"] == pytest.approx(2 * a["duration (us)"])
+    (a,), (b,) = rows(once["A15"]), rows(twice["A15"])
+    for column in "model_duration (us)", "model_gpu_duration (us)":
+        assert b[column] == pytest.approx(2 * a[column])
+    for a, b in zip(rows(once["A3"]), rows(twice["A3"])):
+        assert b["layer_duration (us)"] == pytest.approx(2 * a["layer_duration (us)"])
+    for a, b in zip(rows(once["A10"]), rows(twice["A10"])):
+        assert b["model_duration_percentage"] == pytest.approx(a["model_duration_percentage"])
+
+
 def test_steps_where_there_are_no_modules(tmp_path):
     """Two steps that PyTorch's profiler marked: the second is the shorter one."""
     trace = save(

@@ -108,9 +108,10 @@ def test_latencies_of_two_kinds_have_no_ratio(tmp_path):
     """One with spans, one without."""
     own = tmp_path / "own.plumb"
     own.write_bytes(gzip.decompress((ROOT / "tests/data/foreign/own.plumb.gz").read_bytes()))
-    found = compare([own, ROOT / "tests/data/h200_training.plumb"], "file")
+    found = compare([own, ROOT / "tests/data/h200_training.plumb"], "file", "--batch", "8,8")
     assert found[0]["duration_kind"] != found[1]["duration_kind"]
     assert [row["normalised_latency"] for row in found] == [1, None]
+    assert found[1]["throughput (input/s)"] and [row["normalised_throughput"] for row in found] == [1, None]
     assert found[1]["normalised_gpu_latency"] is not None
 
 
@@ -135,6 +136,18 @@ def test_the_optimal_batch_under_a_constraint(sweep):
     assert choice(paths, f"throughput>={throughput - 1:.3f},latency>{latency[1] + .001:.6f}ms", *sizes)[0] == [4]
     # nobody recorded memory
     assert choice(paths, "memory<8GB", *sizes) == ([], [None] * 4)
+
+
+def test_several_profiles_of_one_batch_size(tmp_path):
+    """The greatest throughput is that of the fastest, whichever comes first."""
+    paths = [write(tmp_path / f"{us}.json", [Layer("l", "C", [Kernel("k", us)])], runs=2) for us in (1000, 300, 1500)]
+    sizes = "--batch", "64,64,128"
+    found = rows(tables(*paths, "A1", *sizes)["A1"])
+    throughput = [row["throughput (input/s)"] for row in found]
+    assert throughput[1] == max(throughput)
+    for rule in "optimal_by_doubling", "optimal_by_throughput":
+        assert [row[rule] for row in found] == [False, True, False]
+    assert choice(paths, "latency<500us", *sizes) == ([64], [False, True, False])
 
 
 def torch_trace(path, shapes):

@@ -6,7 +6,8 @@ import xml.etree.ElementTree
 
 import pytest
 from conftest import PLUMB, ROOT, run_command
-from kineto_traces import event, save
+from kineto_traces import call, event, kernel, save
+from test_import_jaeger import tag
 from test_tables import rows, tables
 from xsp_model import Kernel, Layer, write
 
@@ -69,6 +70,50 @@ def test_one_unknown_counter_makes_the_sum_unknown(tmp_path):
     assert (layer["layer_flops"], layer["layer_dram_read_bytes"], layer["layer_achieved_occupancy (%)"]) == (
         3100, None, None)
     assert layer["layer_memory_bound"] is None
+
+
+def test_precisions_add_up(tmp_path):
+    """Single and half precision are two kinds of work; additions of one precision are a part of it."""
+    class Mixed(Kernel):
+        def counters(self):
+            return super().counters() + [tag(f"flop_count_{name}", number, "int64") for name, number in (
+                ("hp", 500), ("sp_add", 100), ("sp_fma", 450), ("sp_special", 7))]
+
+    found = tables(write(tmp_path / "t.json", [Layer("conv", "Convolution", [Mixed("gemm", 10, 1000, 10, 10, 0.5)])], runs=2),
+                   "A8", "A10", "A12", "A15")
+    assert [row["kernel_flops"] for row in rows(found["A8"]) + rows(found["A10"])] == [1500, 1500]
+    assert rows(found["A12"])[0]["layer_flops"] == rows(found["A15"])[0]["model_flops"] == 1500
+    # a part alone does not tell the whole
+    parts = write(tmp_path / "parts.json", [Layer("conv", "Convolution", [Kernel("gemm", 10)])])
+    text = parts.read_text().replace('"fields": []', json.dumps({"fields": [tag("flop_count_sp_add", 100, "int64")]})[1:-1])
+    parts.write_text(text)
+    assert "flop_count_sp_add" in text and rows(tables(parts, "A8")["A8"])[0]["kernel_flops"] is None
+
+
+def test_work_of_a_kernel_that_an_operator_runs_twice(tmp_path):
+    """Each of 4 products of 4x8 by 8x16 launches its kernel twice: a launch does half of its work."""
+    trace = save(tmp_path / "t.json", *(made for i in range(4) for made in (
+        event("cpu_op", "aten::mm", 1000 * i, 100, args={"Input Dims": [[4, 8], [8, 16]], "Input type": ["float"] * 2}),
+        call(2 * i + 1, 1000 * i + 10), call(2 * i + 2, 1000 * i + 20),
+        kernel(2 * i + 1, 1000 * i + 200, 10, "gemm"), kernel(2 * i + 2, 1000 * i + 220, 10, "gemm"))))
+    found = tables(trace, "A8", "A10", "A12", "A15")
+    one, = rows(found["A8"])
+    assert (one["kernel_count"], one["kernel_flops"]) == (8, 2 * 4 * 8 * 16 / 2)
+    assert one["kernel_arithmetic_throughput (GFlops)"] == pytest.approx(512 / 10 / 1e3)
+    assert rows(found["A10"])[0]["kernel_flops"] == rows(found["A12"])[0]["layer_flops"] == 4 * 2 * 4 * 8 * 16
+    assert rows(found["A15"])[0]["model_flops"] == 4 * 2 * 4 * 8 * 16
+
+
+def test_work_that_one_layer_does_not_know_is_unknown_of_the_model(tmp_path):
+    layers = [Layer("conv1", "Convolution", [Kernel("gemm", 30, 3000, 300, 100, 0.5)]), Layer("relu", "Activation", []),
+              Layer("conv2", "Convolution", [Kernel("bias", 10, None, 50, 50, 0.1)])]
+    found = tables(write(tmp_path / "t.json", layers), "A11", "A15", "compare", "stages", *V100)
+    assert [row["layer_flops"] for row in rows(found["A11"])] == [3000, None, None]
+    model, = rows(found["A15"])
+    assert model["model_dram_read_bytes"] == 350
+    assert [model[name] for name in ("model_flops", "model_arithmetic_intensity (flops/byte)", "model_memory_bound")] == [None] * 3
+    assert rows(found["compare"])[0]["flops"] is None
+    assert {row["flops"] for row in rows(found["stages"])} == {None}
 
 
 def test_a_host_that_does_not_wait(tmp_path):

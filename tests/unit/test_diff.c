@@ -112,7 +112,7 @@ test_gate_grammar(void **state)
 	assert_int_equal(g.row_bytes, strlen("void f<int>(float)"));
 	assert_memory_equal(g.row, "void f<int>(float)", g.row_bytes);
 	assert_true(g.relative && !g.above);
-	near(g.limit, 0.05, 1e-15);
+	near(g.limit, 5, 0);
 	assert_int_equal(plumb_gate_parse("mem.peak < -1.5MiB", &g, &error), 0);
 	assert_string_equal(g.unit, "byte");
 	near(g.limit, -1.5 * 1024 * 1024, 0);

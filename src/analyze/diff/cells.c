@@ -27,6 +27,23 @@ diff_variance(const struct plumb_value *v)
 	return v->count > 1 ? (double)v->count * v->m2 / (double)(v->count - 1) : NAN;
 }
 
+bool
+diff_is_recorded(const struct diff_run *run, uint32_t metric)
+{
+	const struct plumb_profile *p = run->profile;
+	bool copies = metric == PLUMB_METRIC_GPU_COPY_TIME || metric == PLUMB_METRIC_GPU_COPY_BYTES;
+
+	for (uint32_t i = 0; i < p->values_count; i++)
+		if (p->values[i].metric == metric && p->values[i].count)
+			return true;
+	/* Devices whose work was counted may have had none. */
+	bool none = p->devices_count && (copies || metric == PLUMB_METRIC_GPU_TIME);
+	for (uint32_t i = 0; i < p->devices_count; i++)
+		none &= copies ? !p->devices[i].copies && !p->devices[i].sets
+		               : !p->devices[i].kernels;
+	return none;
+}
+
 struct plumb_estimate
 diff_estimate(const struct diff_run *run, uint32_t metric, const struct plumb_stat *stat,
               double variance, const double *sums, uint32_t windows)
@@ -227,6 +244,9 @@ diff_cells_fill(struct diff_making *m, uint32_t r)
 	int code = amounts_room(&a, m->keys.items.count) ? 0 : PLUMB_ESYSTEM;
 
 	m->outside[r] = plumb_estimate_unknown();
+	m->known[r] = metric && diff_is_recorded(run, metric);
+	if (!m->known[r])
+		metric = 0;
 	if (!code && metric)
 		code = m->diff->options.by == PLUMB_DIFF_CONTEXT
 		               ? load_contexts(run, metric, &m->rows[r], &a)

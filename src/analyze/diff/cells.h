@@ -17,6 +17,7 @@ struct diff_making {
 	struct diff_keys keys;
 	struct diff_rows *rows;  /* by run */
 	struct diff_cell *cells; /* of key K in run R: cells[R * keys + K] */
+	bool *known;             /* by run: it recorded the metric */
 	struct plumb_estimate *outside;
 	bool each; /* what iterations take is known one by one: rows are its mean */
 	struct plumb_diff_table *table;
@@ -31,5 +32,7 @@ struct plumb_estimate
 diff_estimate(const struct diff_run *run, uint32_t metric, const struct plumb_stat *stat,
               double variance, const double *sums, uint32_t windows);
 double diff_variance(const struct plumb_value *v);
+/* Did RUN record METRIC? Where it did, a row without any of it has 0; else nobody knows. */
+bool diff_is_recorded(const struct diff_run *run, uint32_t metric);
 
 #endif

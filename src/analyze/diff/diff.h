@@ -147,7 +147,7 @@ struct plumb_gate {
 	const char *row;  /* in TEXT, not terminated: `row_bytes` of it; NULL: the whole */
 	size_t row_bytes;
 	bool above;   /* METRIC>LIMIT: the change is to be above it */
-	double limit; /* a part of 1, or an amount */
+	double limit; /* percent, or an amount */
 	bool relative;
 	const char *unit; /* of an absolute limit: "ns", "byte", "count" */
 };

@@ -52,7 +52,6 @@ parse_limit(const char *text, struct plumb_gate *gate, struct plumb_error *error
 		return refuse(error, gate->text, "its limit is no number");
 	if (!strcmp(end, "%")) {
 		gate->relative = true;
-		gate->limit /= 100;
 		return 0;
 	}
 	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
@@ -166,8 +165,10 @@ static void
 decide(const struct plumb_gate *gate, struct plumb_gate_result *result)
 {
 	const struct plumb_change *c = &result->amount;
-	double change = gate->relative ? c->ratio - 1 : c->change;
-	double scale = gate->relative ? 1 : c->before;
+	/* What is exactly the limit is not to be decided by how a quotient is rounded. */
+	double change = gate->relative ? c->change * 100 : c->change;
+	double limit = gate->relative ? gate->limit * c->before : gate->limit;
+	double scale = gate->relative ? c->before * 100 : c->before;
 	int wanted = gate->above ? 1 : -1;
 
 	if (isnan(c->before) || isnan(c->after))
@@ -179,12 +180,11 @@ decide(const struct plumb_gate *gate, struct plumb_gate_result *result)
 	if (result->why)
 		return;
 	if (gate->relative && !(c->before > 0))
-		change = 0;
-	result->holds = side_of(change, gate->limit) == wanted;
+		limit = gate->limit; /* nothing became nothing */
+	result->holds = side_of(change, limit) == wanted;
 	if (isnan(c->low))
 		return;
-	int low = side_of(c->low * scale, gate->limit),
-	    high = side_of(c->high * scale, gate->limit);
+	int low = side_of(c->low * scale, limit), high = side_of(c->high * scale, limit);
 	result->certain = low == high;
 }
 

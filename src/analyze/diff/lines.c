@@ -156,6 +156,14 @@ by_function(const void *x, const void *y)
 	return (a->frame > b->frame) - (a->frame < b->frame);
 }
 
+/* A built-in function has no file, and its lines are not aligned. */
+static bool
+has_lines(const struct plumb_profile *p, uint32_t frame)
+{
+	return p->frames[frame].kind == PLUMB_FRAME_PYTHON &&
+	       p->frames[frame].file < p->strings_count;
+}
+
 static bool
 gather_lines(const struct diff_run *run, lines *list)
 {
@@ -173,7 +181,7 @@ gather_lines(const struct diff_run *run, lines *list)
 		const struct plumb_frame *frame = &p->frames[f];
 		const char *name = plumb_text(p, frame->name);
 
-		if (frame->kind != PLUMB_FRAME_PYTHON || frame->file >= p->strings_count)
+		if (!has_lines(p, f))
 			continue;
 		struct line *line = plumb_vec_add(list);
 		ok = line;
@@ -282,7 +290,9 @@ diff_lines_align(struct plumb_diff *diff)
 		ok = run->line && number_files(diff->files, run, !r) &&
 		     gather_lines(run, r ? &own : &first);
 		for (uint32_t f = 0; ok && f < frames; f++)
-			run->line[f] = r ? PLUMB_NONE : run->profile->frames[f].line;
+			run->line[f] = r && has_lines(run->profile, f)
+			                       ? PLUMB_NONE
+			                       : run->profile->frames[f].line;
 		if (ok && r)
 			ok = align_lines(&first, &own, run->line);
 		plumb_vec_free(&own);

@@ -180,7 +180,7 @@ of_metric(const struct plumb_diff *diff, uint32_t r, const char *name, bool each
 	code = load_metric(diff, r, metric, &stat, &variance, &sums);
 	if (!code && each)
 		code = plumb_estimate_median(sums.sums, sums.windows, estimate);
-	else if (!code && stat.count) {
+	else if (!code && diff_is_recorded(run, metric)) {
 		*estimate = diff_estimate(run, metric, &stat, variance, sums.sums, sums.windows);
 		if (is_of_gpu(metric))
 			set_series_error(diff, r, estimate);

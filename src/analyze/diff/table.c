@@ -22,7 +22,8 @@ struct pair {
 
 /* ---- both sides ---- */
 
-/* Of the runs of a side: where none has the row it is unknown; where some have not, it is 0 in these. */
+/* Of the runs of a side: where none has the row it is unknown, and where one did not record the metric; where some have
+ * not, it is 0 in these. */
 static struct plumb_estimate
 side_of(const struct diff_making *m, uint32_t key, bool after, bool own,
         struct plumb_estimate *room)
@@ -36,7 +37,9 @@ side_of(const struct diff_making *m, uint32_t key, bool after, bool own,
 
 		any |= cell->there;
 		room[r - from] = own ? cell->own : cell->amount;
-		if (!cell->there)
+		if (!m->known[r])
+			room[r - from] = plumb_estimate_unknown();
+		else if (!cell->there)
 			room[r - from] = (struct plumb_estimate){ 0, NAN, NAN, 0 };
 	}
 	return any ? plumb_estimate_runs(room, to - from) : plumb_estimate_unknown();
@@ -499,8 +502,9 @@ plumb_diff_table(const struct plumb_diff *diff, const char *metric, struct plumb
 	*table = (struct plumb_diff_table){ 0 };
 	m.rows = calloc(diff->count, sizeof *m.rows);
 	m.outside = calloc(diff->count, sizeof *m.outside);
+	m.known = calloc(diff->count, sizeof *m.known);
 	table->outside = plumb_change(&unknown, &unknown);
-	ok = m.rows && m.outside &&
+	ok = m.rows && m.outside && m.known &&
 	     (diff->options.by == PLUMB_DIFF_ITERATION ? iteration_rows(&m) : other_rows(&m));
 	for (uint32_t r = 0; m.rows && r < diff->count; r++)
 		diff_rows_free(&m.rows[r]);
@@ -509,6 +513,7 @@ plumb_diff_table(const struct plumb_diff *diff, const char *metric, struct plumb
 	plumb_map_free(&m.keys.map);
 	free(m.rows);
 	free(m.outside);
+	free(m.known);
 	free(m.cells);
 	return ok ? 0 : diff_no_memory(error);
 }
