@@ -77,6 +77,30 @@ test_nested(void **state)
 	plumb_loop_free(&loop);
 }
 
+/* Rounds that begin in the middle of an inner loop: one of its own rounds before the first is no part of that. */
+static void
+test_begin_within_inner(void **state)
+{
+	struct plumb_loop loop;
+
+	(void)state;
+	for (int layer = 0; layer < 12; layer++) {
+		count = 0;
+		for (int step = 0; step < 20; step++)
+			put_step(12);
+		assert_int_equal(plumb_loop_find(text, count, 80, 0.5, &loop), 1);
+		assert_int_equal(loop.rounds.items[0].start, 0);
+		assert_int_equal(plumb_loop_turn(&loop, text, count, 5 + 7 * layer), 0);
+		for (uint32_t r = 0; r < 19; r++) {
+			assert_int_equal(loop.rounds.items[r].start,
+			                 5 + 7 * layer + (int)r * loop.period);
+			assert_int_equal(loop.rounds.items[r].edits, 0);
+		}
+		assert_float_equal(loop.coverage, 1, 1e-9);
+		plumb_loop_free(&loop);
+	}
+}
+
 /* Each position is replaced, doubled or left out with the given chances, in parts of 1000. */
 static void
 disturb(int32_t alphabet, int replaced, int inserted, int missing)
@@ -307,10 +331,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nested), cmocka_unit_test(test_noise),
-		cmocka_unit_test(test_places), cmocka_unit_test(test_interrupted),
-		cmocka_unit_test(test_none),   cmocka_unit_test(test_all_equal),
-		cmocka_unit_test(test_ends),   cmocka_unit_test(test_align),
+		cmocka_unit_test(test_nested),      cmocka_unit_test(test_begin_within_inner),
+		cmocka_unit_test(test_noise),       cmocka_unit_test(test_places),
+		cmocka_unit_test(test_interrupted), cmocka_unit_test(test_none),
+		cmocka_unit_test(test_all_equal),   cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_align),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
