@@ -431,7 +431,8 @@ look_at(struct plumb_study *s, const struct plumb_iteration_track *track,
 	if (!shared->profile)
 		code = plumb_moments_share(s->profile, s->user_of, shared);
 	if (!code)
-		code = plumb_moments_new(shared, track->device, track->process, &g.moments);
+		code = plumb_moments_new(shared, track->device, track->process, track->track,
+		                         &g.moments);
 	if (!code)
 		code = find_growth(s, &g);
 	if (!code)

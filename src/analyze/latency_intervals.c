@@ -74,7 +74,8 @@ look_at(struct latency *l, const struct plumb_iteration_track *track,
 	if (!shared->profile)
 		code = plumb_moments_share(l->study->profile, l->study->user_of, shared);
 	if (!code)
-		code = plumb_moments_new(shared, track->device, track->process, &moments);
+		code = plumb_moments_new(shared, track->device, track->process, track->track,
+		                         &moments);
 	if (!code)
 		code = plumb_filled_find(&moments, &track->levels[0], &plumb_iteration_limits,
 		                         &filled);

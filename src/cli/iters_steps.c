@@ -42,7 +42,7 @@ plumb_iters_steps_new(const struct plumb_profile *p, const struct plumb_iteratio
 			continue;
 		steps->moments[t] = &own->moments;
 		code = plumb_moments_new(&steps->shared, track->device, track->process,
-		                         &own->moments);
+		                         track->track, &own->moments);
 		if (!code)
 			code = plumb_filled_find(&own->moments, &track->levels[0], limits,
 			                         &own->filled);

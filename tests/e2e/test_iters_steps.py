@@ -108,6 +108,21 @@ def test_numbers_of_one_rank(tmp_path, name, numbered):
     assert not any(row["step"] for row in rows if row["level"] != "0")
 
 
+def test_the_host_runs_ahead_on_another_stream(tmp_path):
+    """While the stream does its first step, another one is done with all of them: what that launches is not the
+    iteration's."""
+    rank = Rank()
+    for number in range(10, 20):
+        begin = rank.now
+        for i in range(12):
+            rank.operator(f"aten::op{i}", f"kernel{i}", 400)
+            if i % 2:
+                rank.gpu("kernel", f"side{i}", 9, rank.launch() + 1, 2)
+        rank.host("user_annotation", f"ProfilerStep#{number}", begin, rank.now - begin)
+        rank.now += 5
+    assert steps_of(trace(tmp_path, [rank])) == list(range(10, 20))
+
+
 def test_numbers_that_say_no_more(tmp_path):
     """From 0 on they are the iterations' own: one column is enough."""
     path = trace(tmp_path, job([range(0, 12)]))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loops of known structure: periods, rounds, what is inserted, missing or outside; and no loop at
  * all. */
+#include "analyze/pattern/growing.h"
 #include "analyze/pattern/period.h"
 
 #include <setjmp.h>
@@ -74,6 +75,58 @@ test_nested(void **state)
 	assert_int_equal(loop.rounds.count, 20);
 	assert_int_equal(loop.rounds.items[19].edits, 5); /* the last one lacks its end */
 	assert_true(loop.coverage > 1 - 34.0 / count);
+	plumb_loop_free(&loop);
+}
+
+/* Rounds that begin in the middle of an inner loop: one of its own rounds before the first is no part of that. */
+static void
+test_begin_within_inner(void **state)
+{
+	struct plumb_loop loop;
+
+	(void)state;
+	for (int layer = 0; layer < 12; layer++) {
+		count = 0;
+		for (int step = 0; step < 20; step++)
+			put_step(12);
+		assert_int_equal(plumb_loop_find(text, count, 80, 0.5, &loop), 1);
+		assert_int_equal(loop.rounds.items[0].start, 0);
+		assert_int_equal(plumb_loop_turn(&loop, text, count, 5 + 7 * layer), 0);
+		for (uint32_t r = 0; r < 19; r++) {
+			assert_int_equal(loop.rounds.items[r].start,
+			                 5 + 7 * layer + (int)r * loop.period);
+			assert_int_equal(loop.rounds.items[r].edits, 0);
+		}
+		assert_float_equal(loop.coverage, 1, 1e-9);
+		plumb_loop_free(&loop);
+	}
+}
+
+/* Rounds of 20 names after one more of another each time, which begin with the second name: the text ends before the last one
+ * has what it grows by, and is about as long as the shortest then. */
+static void
+test_last_growing_round_is_cut(void **state)
+{
+	enum { ROUNDS = 14 };
+	static int64_t gaps[MOST];
+	struct plumb_loop loop;
+
+	(void)state;
+	count = 0;
+	memset(gaps, 0, sizeof gaps);
+	for (int32_t r = 0; r < ROUNDS; r++) {
+		for (int32_t i = 0; i < r; i++)
+			put(30);
+		for (int32_t i = 0; i < 20; i++) {
+			gaps[count] = i == 1 ? 1000 : 0;
+			put(i);
+		}
+	}
+	assert_int_equal(plumb_loop_find_growing(text, count, 40, 0.5, gaps, &loop), 1);
+	assert_int_equal(loop.pattern[0], 1);
+	assert_int_equal(loop.rounds.count, ROUNDS - 1);
+	for (int32_t r = 0; r < ROUNDS - 1; r++)
+		assert_int_equal(loop.rounds.items[r].end - loop.rounds.items[r].start, 21 + r);
 	plumb_loop_free(&loop);
 }
 
@@ -307,10 +360,16 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nested), cmocka_unit_test(test_noise),
-		cmocka_unit_test(test_places), cmocka_unit_test(test_interrupted),
-		cmocka_unit_test(test_none),   cmocka_unit_test(test_all_equal),
-		cmocka_unit_test(test_ends),   cmocka_unit_test(test_align),
+		cmocka_unit_test(test_nested),
+		cmocka_unit_test(test_begin_within_inner),
+		cmocka_unit_test(test_last_growing_round_is_cut),
+		cmocka_unit_test(test_noise),
+		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_interrupted),
+		cmocka_unit_test(test_none),
+		cmocka_unit_test(test_all_equal),
+		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_align),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

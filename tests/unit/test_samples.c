@@ -115,7 +115,8 @@ finish(struct scene *s)
 			s->user_of[c] = p->contexts[c].frame;
 	}
 	assert_int_equal(plumb_moments_share(p, s->user_of, &s->shared), 0);
-	assert_int_equal(plumb_moments_new(&s->shared, s->device, s->process, &s->moments), 0);
+	assert_int_equal(
+		plumb_moments_new(&s->shared, s->device, s->process, PLUMB_NONE, &s->moments), 0);
 }
 
 /* What the thread did from FROM to TO, all of which is told. */

@@ -187,8 +187,8 @@ add_rounds(const struct growing *g, struct plumb_loop *loop, int32_t *places)
 		int32_t start = g->starts[r], end = end_of(g, r);
 		struct plumb_round *round;
 
-		/* The last one may lack its end. */
-		if (r + 1 == g->rounds && end - start < loop->period - loop->period / 8)
+		/* The last one may lack its end; it would be as long as the line says. */
+		if (r + 1 == g->rounds && end - start < (g->at_first + g->slope * r) * 7 / 8)
 			break;
 		round = plumb_vec_add(&loop->rounds);
 		if (!round)

@@ -142,6 +142,29 @@ add_different(struct plumb_loop *loop, struct plumb_align *align, const int32_t 
 	return 0;
 }
 
+/* A round that follows no other was found by its first symbols. Where it begins within a loop of its own, these come once more
+ * before it: up to MOST symbols later there may be a place with fewer EDITS. Moves AT there; the edits. */
+static int32_t
+choose_anchor(const struct plumb_loop *loop, struct plumb_align *align, const int32_t *text,
+              int32_t count, int32_t most, int32_t edits, int32_t *at)
+{
+	int32_t size = loop->period < ANCHOR ? loop->period : ANCHOR, end;
+	int32_t limit = count - *at > most + size ? *at + most + size : count;
+
+	for (int32_t i = next_anchor(loop, text, limit, *at + 1);
+	     edits > 0 && i < limit && most_edits(align, loop->period, count);
+	     i = next_anchor(loop, text, limit, i + 1)) {
+		int32_t fewer = plumb_align_round(align, loop->pattern, loop->period, text + i,
+		                                  count - i, edits - 1, &end, NULL);
+
+		if (fewer >= 0) {
+			edits = fewer;
+			*at = i;
+		}
+	}
+	return edits;
+}
+
 int
 plumb_loop_follow(struct plumb_loop *loop, const int32_t *text, int32_t count)
 {
@@ -162,6 +185,15 @@ plumb_loop_follow(struct plumb_loop *loop, const int32_t *text, int32_t count)
 		if (edits < 0) {
 			at = next_anchor(loop, text, count, at + 1);
 			continue;
+		}
+		if (edits && (at != reached || !reached)) {
+			int32_t first = at;
+
+			edits = choose_anchor(loop, &align, text, count, most, edits, &at);
+			if (at != first)
+				edits = plumb_align_round(&align, loop->pattern, loop->period,
+				                          text + at, count - at, edits, &end,
+				                          places);
 		}
 		while (edits && skipped < end && places[skipped] < 0)
 			skipped++;

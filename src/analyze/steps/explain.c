@@ -22,7 +22,7 @@ launched_by(const struct plumb_moments *m, const struct plumb_iteration *item)
 	for (uint32_t i = end; i > 0 && m->ops[i - 1].start_ns >= item->start_ns; i--) {
 		uint32_t call;
 
-		if (m->ops[i - 1].sort != PLUMB_STEP_KERNEL)
+		if (m->ops[i - 1].track != m->main_track || m->ops[i - 1].sort == PLUMB_STEP_COPY)
 			continue;
 		call = plumb_launch_before(m->launches, m->process, m->ops[i - 1].correlation,
 		                           m->ops[i - 1].start_ns);

@@ -25,16 +25,14 @@ static int
 fill_one(struct plumb_moments *line, const struct plumb_iteration *item, uint32_t what,
          struct plumb_filled_one *one)
 {
-	uint32_t first = plumb_moments_op(line, item->start_ns);
+	uint32_t first;
 	int code = 0;
 
 	one->thread = PLUMB_NONE;
 	if (item->interval_ns == PLUMB_UNKNOWN)
 		return 0;
 	/* The iteration's first kernel, and not what another stream begins then. */
-	while (first + 1 < line->ops_count && line->ops[first].sort != PLUMB_STEP_KERNEL &&
-	       line->ops[first + 1].start_ns == item->start_ns)
-		first++;
+	first = plumb_moments_kernel(line, plumb_moments_op(line, item->start_ns));
 	one->thread = plumb_moments_thread(line, first);
 	if (what == PLUMB_FILLED_INTERVALS)
 		code = plumb_moments_host(line, one->thread, item->start_ns - item->interval_ns,

@@ -27,12 +27,9 @@ find_begins(const struct plumb_moments *m, const struct plumb_iteration_level *l
             int64_t *begins)
 {
 	for (uint32_t i = 0; i < level->count; i++) {
-		uint32_t op = plumb_moments_op(m, level->items[i].start_ns);
+		int64_t start = level->items[i].start_ns;
 
-		while (op + 1 < m->ops_count && m->ops[op].sort != PLUMB_STEP_KERNEL &&
-		       m->ops[op + 1].start_ns == level->items[i].start_ns)
-			op++;
-		begins[i] = launched(m, op);
+		begins[i] = launched(m, plumb_moments_kernel(m, plumb_moments_op(m, start)));
 		if (begins[i] == PLUMB_UNKNOWN)
 			begins[i] = level->items[i].start_ns;
 	}
@@ -45,14 +42,12 @@ find_middles(const struct plumb_moments *m, const struct plumb_iteration_level *
              int64_t *middles)
 {
 	for (uint32_t i = 0; i < level->count; i++) {
-		uint32_t op = plumb_moments_op(m, level->items[i].start_ns), last = op, half;
+		const struct plumb_iteration *item = &level->items[i];
+		uint32_t op = plumb_moments_kernel(m, plumb_moments_op(m, item->start_ns));
 
-		while (last < m->ops_count && m->ops[last].start_ns < level->items[i].end_ns)
-			last++;
-		half = op + (last - op) / 2;
-		while (half > op && m->ops[half].sort != PLUMB_STEP_KERNEL)
-			half--;
-		middles[i] = half < last ? launched(m, half) : PLUMB_UNKNOWN;
+		for (uint32_t k = 0; k < item->ops / 2 && op < m->ops_count; k++)
+			op = plumb_moments_kernel(m, op + 1);
+		middles[i] = launched(m, op);
 	}
 }
 

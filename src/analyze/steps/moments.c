@@ -446,6 +446,15 @@ plumb_moments_op(const struct plumb_moments *line, int64_t ns)
 }
 
 uint32_t
+plumb_moments_kernel(const struct plumb_moments *line, uint32_t op)
+{
+	while (op < line->ops_count &&
+	       (line->ops[op].track != line->main_track || line->ops[op].sort == PLUMB_STEP_COPY))
+		op++;
+	return op;
+}
+
+uint32_t
 plumb_moments_thread(const struct plumb_moments *line, uint32_t op)
 {
 	const struct plumb_profile *p = line->profile;
@@ -607,7 +616,7 @@ plumb_moments_unshare(struct plumb_moments_shared *shared)
 
 int
 plumb_moments_new(struct plumb_moments_shared *shared, uint32_t device, uint32_t process,
-                  struct plumb_moments *line)
+                  uint32_t main_track, struct plumb_moments *line)
 {
 	bool known = process < shared->profile->processes_count;
 
@@ -616,6 +625,7 @@ plumb_moments_new(struct plumb_moments_shared *shared, uint32_t device, uint32_t
 		.shared = shared,
 		.device = device,
 		.process = process,
+		.main_track = main_track,
 		.usual_thread = known ? shared->usual[process] : PLUMB_NONE,
 		.launches = plumb_track_index_launches(&shared->tracks),
 	};

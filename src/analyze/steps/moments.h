@@ -95,12 +95,13 @@ struct plumb_moments {
 	const struct plumb_profile *profile;
 	struct plumb_moments_shared *shared;
 	uint32_t device, process;
+	uint32_t main_track;       /* whose kernels make the iterations, or PLUMB_NONE */
 	struct plumb_step_op *ops; /* of the device, by start */
 	uint32_t ops_count;
 	struct plumb_pieces busy; /* of the device; id: op */
 	const struct plumb_launches *launches;
-	bool launched;         /* the process has launches */
-	uint32_t usual_thread; /* track that has most of them, or PLUMB_NONE */
+	bool launched;                           /* the process has launches */
+	uint32_t usual_thread;                   /* track that has most of them, or PLUMB_NONE */
 	PLUMB_VEC(struct plumb_sampled) sampled; /* threads that were asked for; see samples.h */
 	struct {
 		struct plumb_step_key *items;
@@ -109,9 +110,10 @@ struct plumb_moments {
 	struct plumb_map map;
 };
 
-/* For plumb_moments_free in any case; SHARED must stay until then. PLUMB_ESYSTEM: memory is out. */
+/* MAIN_TRACK: of the process on the device, or PLUMB_NONE. For plumb_moments_free in any case; SHARED must stay until
+ * then. PLUMB_ESYSTEM: memory is out. */
 int plumb_moments_new(struct plumb_moments_shared *shared, uint32_t device, uint32_t process,
-                      struct plumb_moments *line) PLUMB_MUST_CHECK;
+                      uint32_t main_track, struct plumb_moments *line) PLUMB_MUST_CHECK;
 /* Only its keys stay, by which rows have names: nothing can be asked any more. */
 void plumb_moments_finish(struct plumb_moments *line);
 void plumb_moments_free(struct plumb_moments *line);
@@ -132,6 +134,8 @@ int plumb_moments_both(struct plumb_moments *line, int64_t from, int64_t to,
 
 /* The first of LINE's ops that starts at NS or later. */
 uint32_t plumb_moments_op(const struct plumb_moments *line, int64_t ns);
+/* From place OP on the first of them that is a kernel of the main track; ops_count: there is none. */
+uint32_t plumb_moments_kernel(const struct plumb_moments *line, uint32_t op);
 /* The track that launched OP; the one that launches most where that is not known; or PLUMB_NONE. */
 uint32_t plumb_moments_thread(const struct plumb_moments *line, uint32_t op);
 
