@@ -185,6 +185,15 @@ plumb_trace_has_thread(const struct plumb_trace *trace, uint32_t process, int64_
 		trace, &(struct plumb_trace_place){ .what = THREAD, .owner = process, .x = tid });
 }
 
+void
+plumb_trace_each_thread(const struct plumb_trace *trace,
+                        void (*visit)(void *data, int64_t tid, uint32_t track), void *data)
+{
+	for (uint32_t i = 0; i < trace->places.count; i++)
+		if (trace->places.items[i].what == THREAD)
+			visit(data, trace->places.items[i].x, trace->places.items[i].id);
+}
+
 uint32_t
 plumb_trace_has_device(const struct plumb_trace *trace, uint32_t process, int64_t ordinal)
 {
