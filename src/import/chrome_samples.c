@@ -27,8 +27,7 @@ read_number(struct plumb_pull *pull, int64_t *number)
 
 /* {"category": "libc.so", "name": "read", "parent": 1} */
 static void
-read_frame(struct plumb_pull *pull, struct plumb_slice *name, struct plumb_slice *library,
-           int64_t *parent)
+read_frame(struct plumb_pull *pull, struct plumb_samples_function *function, int64_t *parent)
 {
 	struct plumb_slice key;
 
@@ -38,9 +37,9 @@ read_frame(struct plumb_pull *pull, struct plumb_slice *name, struct plumb_slice
 	}
 	while (plumb_pull_member(pull, &key)) {
 		if (plumb_slice_is(key, "name"))
-			plumb_pull_text(pull, name);
+			plumb_pull_text(pull, &function->name);
 		else if (plumb_slice_is(key, "category"))
-			plumb_pull_text(pull, library);
+			plumb_pull_text(pull, &function->file);
 		else if (plumb_slice_is(key, "parent"))
 			read_number(pull, parent);
 		else
@@ -52,28 +51,29 @@ read_frame(struct plumb_pull *pull, struct plumb_slice *name, struct plumb_slice
 static void
 read_frames(struct plumb_chrome_samples *samples, struct plumb_pull *pull)
 {
-	struct plumb_slice key, name, library;
+	struct plumb_samples_function function;
+	struct plumb_slice key;
 	int64_t number = 0, parent;
 	bool more = true;
 
 	while (more) {
 		PLUMB_PULL_WHOLE(pull)
 		{
-			name = library = (struct plumb_slice){ NULL, 0 };
+			function = (struct plumb_samples_function){ 0 };
 			parent = PLUMB_UNKNOWN;
 			more = plumb_pull_member(pull, &key);
 			if (more) {
 				/* Before the value is read: it may move the window. */
 				if (!plumb_slice_decimal(key, 0, &number))
 					number = plumb_chrome_number(PLUMB_UNKNOWN, key);
-				read_frame(pull, &name, &library, &parent);
+				read_frame(pull, &function, &parent);
 			}
 		}
 		if (!more || plumb_pull_failed(pull))
 			return;
-		samples->no_memory |= !plumb_samples_node(
-			&samples->functions, SYSTEM_FRAMES, number, parent,
-			plumb_samples_frame(samples->shared.trace, name, library, 0), false);
+		samples->no_memory |=
+			!plumb_samples_node(&samples->shared, &samples->functions, SYSTEM_FRAMES,
+		                            number, parent, &function, false);
 	}
 }
 

@@ -165,21 +165,18 @@ keep_nodes(struct plumb_chrome_samples *samples, uint32_t profile)
 		const struct plumb_chrome_v8_node *node = &samples->event.nodes.items[i];
 		bool root = node->name.at && plumb_slice_is(node->name, "(root)");
 		bool idle = node->name.at && plumb_slice_is(node->name, "(idle)");
-		struct plumb_slice name = node->name;
-		uint32_t frame = PLUMB_SAMPLES_NO_FRAME;
+		/* Lines count from 0. */
+		const struct plumb_samples_function function = {
+			node->name.bytes ? node->name : (struct plumb_slice){ "(anonymous)", 11 },
+			node->url.bytes ? node->url : (struct plumb_slice){ NULL, 0 },
+			node->line >= 0 && node->line < UINT32_MAX ? node->line + 1 : 0,
+		};
 
 		if (node->number == PLUMB_UNKNOWN)
 			continue;
-		if (!name.bytes)
-			name = (struct plumb_slice){ "(anonymous)", 11 };
-		/* Lines count from 0. */
-		if (!root)
-			frame = plumb_samples_frame(
-				samples->shared.trace, name,
-				node->url.bytes ? node->url : (struct plumb_slice){ NULL, 0 },
-				node->line >= 0 && node->line < UINT32_MAX ? node->line + 1 : 0);
-		samples->no_memory |= !plumb_samples_node(&samples->functions, profile + 1,
-		                                          node->number, node->parent, frame, idle);
+		samples->no_memory |= !plumb_samples_node(
+			&samples->shared, &samples->functions, profile + UINT64_C(1), node->number,
+			node->parent, root ? NULL : &function, idle);
 	}
 }
 

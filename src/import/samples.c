@@ -12,6 +12,8 @@ plumb_samples_frame(struct plumb_trace *trace, struct plumb_slice name, struct p
 {
 	if (!name.at || !name.bytes)
 		name = (struct plumb_slice){ "[unknown code]", 14 };
+	if (!file.bytes)
+		file.at = NULL;
 	return plumb_trace_frame_at(trace, PLUMB_FRAME_NATIVE, name, file, line);
 }
 
@@ -90,9 +92,11 @@ find(const struct plumb_samples_tree *tree, uint64_t owner, int64_t number)
 }
 
 bool
-plumb_samples_node(struct plumb_samples_tree *tree, uint64_t owner, int64_t number, int64_t parent,
-                   uint32_t frame, bool idle)
+plumb_samples_node(struct plumb_samples *samples, struct plumb_samples_tree *tree, uint64_t owner,
+                   int64_t number, int64_t parent, const struct plumb_samples_function *function,
+                   bool idle)
 {
+	struct plumb_builder *builder = plumb_trace_builder(samples->trace);
 	struct plumb_samples_node *node;
 
 	if (find(tree, owner, number) != PLUMB_NONE)
@@ -100,10 +104,29 @@ plumb_samples_node(struct plumb_samples_tree *tree, uint64_t owner, int64_t numb
 	node = plumb_vec_add(&tree->nodes);
 	if (!node || plumb_map_add(&tree->map, node_hash(owner, number), tree->nodes.count - 1) < 0)
 		return false;
-	*node = (struct plumb_samples_node){
-		.owner = owner, .number = number, .parent = parent, .frame = frame, .idle = idle
-	};
+	node->owner = owner;
+	node->number = number;
+	node->parent = parent;
+	node->idle = idle;
+	node->shown = function != NULL;
+	if (function) {
+		node->name = plumb_builder_string(builder, function->name.at, function->name.bytes);
+		node->file = plumb_builder_string(builder, function->file.at, function->file.bytes);
+		node->line = function->line;
+	}
 	return true;
+}
+
+static uint32_t
+frame_of(struct plumb_trace *trace, const struct plumb_samples_node *node)
+{
+	struct plumb_builder *builder = plumb_trace_builder(trace);
+	const char *name = plumb_builder_get_text(builder, node->name);
+	const char *file = plumb_builder_get_text(builder, node->file);
+
+	return plumb_samples_frame(trace, (struct plumb_slice){ name, name ? strlen(name) : 0 },
+	                           (struct plumb_slice){ file, file ? strlen(file) : 0 },
+	                           node->line);
 }
 
 /* Up from node I to where the chain is known, and down again. Each node is walked once, also where they go round. */
@@ -138,8 +161,8 @@ find_chain(struct plumb_samples *samples, struct plumb_samples_tree *tree, uint3
 	for (uint32_t k = tree->walk.count; k--;) {
 		struct plumb_samples_node *node = &tree->nodes.items[tree->walk.items[k]];
 
-		if (node->frame != PLUMB_SAMPLES_NO_FRAME)
-			plumb_samples_under(samples, &chain, node->frame);
+		if (node->shown)
+			plumb_samples_under(samples, &chain, frame_of(samples->trace, node));
 		node->chain = chain;
 		node->found = true;
 	}

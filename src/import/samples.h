@@ -49,13 +49,17 @@ void plumb_samples_end(struct plumb_samples *samples);
 
 /* ---- frames with numbers and parents ---- */
 
-#define PLUMB_SAMPLES_NO_FRAME UINT32_MAX
+/* A function, as plumb_samples_frame has it. */
+struct plumb_samples_function {
+	struct plumb_slice name, file;
+	int64_t line;
+};
 
 struct plumb_samples_node {
 	uint64_t owner;
-	int64_t number, parent;
-	uint32_t frame;
-	bool idle, found, walked;
+	int64_t number, parent, line;
+	uint32_t name, file; /* strings */
+	bool shown, idle, found, walked;
 	struct plumb_samples_chain chain;
 };
 
@@ -66,11 +70,12 @@ struct plumb_samples_tree {
 	PLUMB_VEC(uint32_t) walk;
 };
 
-/* The frame NUMBER of OWNER is under that with the number PARENT, PLUMB_UNKNOWN: none. FRAME may be
- * PLUMB_SAMPLES_NO_FRAME: only what is under it shows. IDLE: a thread that is there computes nothing. A number that was
- * given before is not taken again. False: no memory. */
-bool plumb_samples_node(struct plumb_samples_tree *tree, uint64_t owner, int64_t number,
-                        int64_t parent, uint32_t frame, bool idle);
+/* The frame NUMBER of OWNER is under that with the number PARENT, PLUMB_UNKNOWN: none. FUNCTION may be NULL: only what is
+ * under it shows. IDLE: a thread that is there computes nothing. A number that was given before is not taken again. What
+ * no sample meets leaves no frame. False: no memory. */
+bool plumb_samples_node(struct plumb_samples *samples, struct plumb_samples_tree *tree,
+                        uint64_t owner, int64_t number, int64_t parent,
+                        const struct plumb_samples_function *function, bool idle);
 /* A sample of it, as plumb_samples_take. False: no memory. */
 bool
 plumb_samples_take_at(struct plumb_samples *samples, struct plumb_samples_tree *tree,

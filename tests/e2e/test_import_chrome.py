@@ -265,6 +265,18 @@ def test_samples_of_the_operating_system(tmp_path):
     assert made.ledger() == {} and made.total("op.calls") == 3
 
 
+def test_samples_alone(tmp_path):
+    """Where nothing else happened their sums are the profile; beside slices, which they are not under, they have none."""
+    samples = [sample(1, 1), sample(3, 2), sample(2, 2, tid=5)]
+    made = imported(tmp_path, with_samples(*samples, events=[]))
+    assert made.paths("cpu.time") == {("main",): 1_000_000, ("main", "parse"): 2_000_000}
+    assert made.query("SELECT start_ns, wall_ns FROM run") == [(1000, 2000)]
+    shown = {row["name"]: row["inclusive"]["cpu.time"] for row in made.report("--by", "native")["rows"]}
+    assert {name: (row["sum"], row["count"]) for name, row in shown.items()} == {"main": (3_000_000, 3),
+                                                                                 "parse": (2_000_000, 2)}
+    assert imported(tmp_path, with_samples(*samples)).paths("cpu.time") == {}
+
+
 @pytest.mark.parametrize("one", [
     sample(1, 1, name="cycles:HG"), sample(1, 1, weight=1), sample(1, 1, weight=None), sample(1, 1, name=None),
     sample(1, 1, name="cpu-clocks"), sample(1, 1, weight=-5), sample(1, 1, weight="x"), sample(1, 1, weight=2 ** 63),
