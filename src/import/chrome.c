@@ -12,6 +12,7 @@
 #include "base/map.h"
 #include "import/chrome_event.h"
 #include "import/chrome_pairs.h"
+#include "import/chrome_samples.h"
 
 /* Asynchronous slices of a process and category lie on tracks of their own. */
 struct group {
@@ -39,6 +40,7 @@ struct lane {
 struct reader {
 	struct plumb_chrome chrome;
 	struct plumb_chrome_pairs slices_of_threads, asynchronous;
+	struct plumb_chrome_samples samples;
 	PLUMB_VEC(struct group) groups;
 	struct plumb_map group_map;
 	PLUMB_VEC(struct slice) slices;
@@ -147,6 +149,8 @@ take(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 		reader->last = event->start;
 	if (end != PLUMB_UNKNOWN && end > reader->last)
 		reader->last = end;
+	if (plumb_chrome_samples_take(&reader->samples, chrome, event))
+		return;
 	if (!slice)
 		plumb_trace_count(chrome->trace, PLUMB_FATE_UNUSED, kind_of(phase), 1);
 	else if (event->start == PLUMB_UNKNOWN)
@@ -159,6 +163,27 @@ take(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 		take_edge(reader, event);
 	else
 		take_async(reader, event);
+}
+
+static void
+begin(struct plumb_chrome *chrome)
+{
+	plumb_chrome_samples_begin(&((struct reader *)chrome->own)->samples);
+}
+
+static void
+argument(struct plumb_chrome *chrome, struct plumb_slice key,
+         const struct plumb_chrome_event *event)
+{
+	plumb_chrome_samples_argument(&((struct reader *)chrome->own)->samples, &chrome->pull, key,
+	                              event);
+}
+
+static bool
+member(struct plumb_chrome *chrome, const char *key)
+{
+	return plumb_chrome_samples_member(&((struct reader *)chrome->own)->samples, &chrome->pull,
+	                                   key);
 }
 
 /* ---- pairs ---- */
@@ -294,9 +319,10 @@ read_all(struct reader *reader, struct plumb_import_file *file, struct plumb_err
 	plumb_chrome_pair(&reader->asynchronous, reader->chrome.trace, reader->last,
 	                  close_asynchronous, reader);
 	place_trees(reader);
+	plumb_chrome_samples_end(&reader->samples);
 	plumb_chrome_give_names(&reader->chrome);
 	if (reader->no_memory || reader->slices_of_threads.no_memory ||
-	    reader->asynchronous.no_memory)
+	    reader->asynchronous.no_memory || reader->samples.no_memory)
 		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
 	return 0;
 }
@@ -304,12 +330,20 @@ read_all(struct reader *reader, struct plumb_import_file *file, struct plumb_err
 static int
 read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
-	static const struct plumb_chrome_dialect dialect = { .take = take, .unclosed = true };
+	static const struct plumb_chrome_dialect dialect = {
+		.begin = begin,
+		.argument = argument,
+		.take = take,
+		.member = member,
+		.unclosed = true,
+	};
 	struct reader reader = { .chrome = { .trace = trace, .dialect = &dialect },
+		                 .samples = { .shared = { .trace = trace } },
 		                 .last = INT64_MIN };
 	reader.chrome.own = &reader;
 	int code = read_all(&reader, file, error);
 	plumb_chrome_free(&reader.chrome);
+	plumb_chrome_samples_free(&reader.samples);
 	plumb_vec_free(&reader.slices_of_threads.edges);
 	plumb_vec_free(&reader.asynchronous.edges);
 	plumb_vec_free(&reader.groups);
@@ -325,8 +359,10 @@ probe(const struct plumb_import_file *file)
 {
 	if (!plumb_chrome_is_json(file))
 		return 0;
-	return strstr(file->head, "\"traceEvents\"") ||
-	                       (strstr(file->head, "\"ph\"") && strstr(file->head, "\"pid\""))
+	/* Samples and their frames may stand before the events. */
+	return strstr(file->head, "\"traceEvents\"") || strstr(file->head, "\"stackFrames\"") ||
+	                       (strstr(file->head, "\"ph\"") && strstr(file->head, "\"pid\"")) ||
+	                       (strstr(file->head, "\"sf\"") && strstr(file->head, "\"tid\""))
 	               ? 20
 	               : 0;
 }

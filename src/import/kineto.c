@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/vec.h"
 #include "import/chrome_event.h"
+#include "import/chrome_samples.h"
 #include "import/copies.h"
 #include "import/import.h"
 #include "import/kineto.h"
@@ -98,6 +99,7 @@ struct reader {
 	PLUMB_VEC(struct flow_end) flows;
 	struct plumb_kineto_steps steps;
 	struct plumb_kineto_comms comms;
+	struct plumb_chrome_samples samples; /* the file's own list */
 };
 
 /* ---- arguments ---- */
@@ -542,7 +544,7 @@ member(struct plumb_chrome *chrome, const char *key)
 			plumb_trace_environment(reader->trace, "torch.distributed.backend",
 			                        (struct plumb_slice){ backend, strlen(backend) });
 	} else {
-		return false;
+		return plumb_chrome_samples_member(&reader->samples, pull, key);
 	}
 	return true;
 }
@@ -583,7 +585,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 	struct reader *reader = calloc(1, sizeof *reader);
 	if (!reader)
 		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
-	reader->trace = trace;
+	reader->trace = reader->samples.shared.trace = trace;
 	reader->chrome =
 		(struct plumb_chrome){ .trace = trace, .dialect = &dialect, .own = reader };
 	reader->process = plumb_trace_process(trace, PLUMB_UNKNOWN);
@@ -593,12 +595,16 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 		link_flows(reader);
 		plumb_kineto_comms_join(trace, &reader->comms);
 		plumb_kineto_devices_describe(&reader->devices, trace);
+		plumb_chrome_samples_end(&reader->samples);
 		plumb_chrome_give_names(&reader->chrome);
 		plumb_trace_count(trace, PLUMB_FATE_REPEATED, "gpu_user_annotation",
 		                  reader->counts[REPEATED]);
 		plumb_kineto_steps_tell(trace, &reader->steps, reader->process);
 	}
+	if (!code && reader->samples.no_memory)
+		code = plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
 	plumb_chrome_free(&reader->chrome);
+	plumb_chrome_samples_free(&reader->samples);
 	plumb_vec_free(&reader->flows);
 	plumb_vec_free(&reader->steps);
 	plumb_vec_free(&reader->comms.items);

@@ -10,12 +10,14 @@
 #include "base/runs.h"
 #include "base/search.h"
 #include "import/nsys.h"
+#include "import/samples.h"
 
 #define BUSY 0.9 /* of all pairs of samples: so many have fewer cycles a ns than the clock's rate */
 
 struct sample {
 	int64_t id, start, cycles;
-	uint32_t track, context;
+	uint32_t track;
+	struct plumb_samples_chain chain;
 	double passed; /* ns since the thread's sample before; 0 for its first */
 };
 
@@ -27,6 +29,7 @@ struct link {
 struct samples {
 	struct plumb_sqlite *sqlite;
 	struct plumb_trace *trace;
+	struct plumb_samples shared;
 	PLUMB_VEC(struct sample) items;
 	PLUMB_VEC(struct link) links;
 	int64_t elsewhere; /* of processes that did nothing else */
@@ -66,8 +69,7 @@ read_samples(struct samples *s, uint32_t (*thread_of)(void *reader, int64_t glob
 		*sample = (struct sample){ .id = plumb_rows_integer(&rows, ID),
 			                   .start = plumb_rows_integer(&rows, START),
 			                   .cycles = plumb_rows_integer(&rows, CYCLES),
-			                   .track = track,
-			                   .context = PLUMB_NONE };
+			                   .track = track };
 	}
 	plumb_rows_close(&rows);
 }
@@ -125,8 +127,8 @@ read_chains(struct samples *s, struct plumb_sqlite_texts *texts)
 		/* An entry of the tool's own says how its walk ended. */
 		if (sample == PLUMB_NONE || plumb_rows_integer(&rows, SPECIAL) == 1)
 			continue;
-		if (plumb_rows_integer(&rows, UNRESOLVED) == 1 || !name.bytes)
-			name = (struct plumb_slice){ "[unknown code]", 14 };
+		if (plumb_rows_integer(&rows, UNRESOLVED) == 1)
+			name.bytes = 0;
 		link = plumb_vec_add(&s->links);
 		if (!link) {
 			no_memory(s);
@@ -134,8 +136,8 @@ read_chains(struct samples *s, struct plumb_sqlite_texts *texts)
 		}
 		*link = (struct link){
 			sample,
-			plumb_trace_frame_at(
-				s->trace, PLUMB_FRAME_NATIVE, name,
+			plumb_samples_frame(
+				s->trace, name,
 				plumb_sqlite_texts_slice(texts, plumb_rows_integer(&rows, MODULE)),
 				0),
 			plumb_rows_integer(&rows, DEPTH),
@@ -149,27 +151,14 @@ read_chains(struct samples *s, struct plumb_sqlite_texts *texts)
 static void
 place(struct samples *s)
 {
-	struct plumb_builder *builder = plumb_trace_builder(s->trace);
-	uint32_t unknown = plumb_trace_frame(s->trace, PLUMB_FRAME_NATIVE,
-	                                     (struct plumb_slice){ "[unknown code]", 14 });
-
 	if (plumb_runs_sort(s->links.items, s->links.count, sizeof *s->links.items, swapped_links,
 	                    NULL) < 0)
 		no_memory(s);
 	for (uint32_t i = 0; i < s->links.count && !s->sqlite->code; i++) {
-		struct sample *sample = &s->items.items[s->links.items[i].sample];
+		const struct link *link = &s->links.items[i];
 
-		if (s->links.items[i].frame == PLUMB_NONE) {
-			no_memory(s);
-			return;
-		}
-		sample->context = plumb_builder_context(
-			builder, sample->context == PLUMB_NONE ? 0 : sample->context,
-			s->links.items[i].frame, 0);
+		plumb_samples_under(&s->shared, &s->items.items[link->sample].chain, link->frame);
 	}
-	for (uint32_t i = 0; i < s->items.count && unknown != PLUMB_NONE; i++)
-		if (s->items.items[i].context == PLUMB_NONE)
-			s->items.items[i].context = plumb_builder_context(builder, 0, unknown, 0);
 }
 
 static int
@@ -212,13 +201,14 @@ keep(struct samples *s, double rate)
 {
 	for (uint32_t i = 0; i < s->items.count && !s->sqlite->code; i++) {
 		const struct sample *own = &s->items.items[i];
-		double ns = own->cycles > 0 ? (double)own->cycles / rate : 0;
+		double ns = (double)own->cycles / rate;
 
 		if (own->passed > 0 && ns > own->passed)
 			ns = own->passed;
-		if (plumb_trace_cpu_sample(s->trace, own->track, own->context, own->start,
-		                           ns < 9e18 ? (int64_t)ns : INT64_MAX) < 0)
-			no_memory(s);
+		plumb_samples_take(&s->shared, own->track, &own->chain, own->start,
+		                   own->cycles < 0 ? PLUMB_UNKNOWN
+		                   : ns < 9e18     ? (int64_t)ns
+		                                   : INT64_MAX);
 	}
 }
 
@@ -227,7 +217,7 @@ plumb_nsys_samples(struct plumb_sqlite *sqlite, struct plumb_trace *trace,
                    struct plumb_sqlite_texts *texts,
                    uint32_t (*thread_of)(void *reader, int64_t global), void *reader)
 {
-	struct samples s = { .sqlite = sqlite, .trace = trace };
+	struct samples s = { .sqlite = sqlite, .trace = trace, .shared = { .trace = trace } };
 	double rate = 0;
 
 	read_samples(&s, thread_of, reader);
@@ -243,8 +233,8 @@ plumb_nsys_samples(struct plumb_sqlite *sqlite, struct plumb_trace *trace,
 	if (rate > 0)
 		keep(&s, rate);
 	else
-		plumb_trace_count(trace, PLUMB_FATE_UNUSED, "CPU samples without cycles",
-		                  s.items.count);
+		s.shared.timeless = s.items.count;
+	plumb_samples_end(&s.shared);
 	plumb_trace_count(trace, PLUMB_FATE_UNUSED, "CPU samples of other processes", s.elsewhere);
 	plumb_vec_free(&s.items);
 	plumb_vec_free(&s.links);

@@ -167,6 +167,9 @@ read_defaults(struct perfetto_sequence *sequence, struct plumb_slice bytes)
 	while (plumb_protobuf_next(&view, &f)) {
 		if (plumb_protobuf_is(&f, DEFAULTS_CLOCK, PLUMB_PROTOBUF_VARINT))
 			sequence->clock = f.value;
+		if (plumb_protobuf_is(&f, DEFAULTS_SAMPLE, PLUMB_PROTOBUF_BYTES) &&
+		    !perfetto_sample_defaults(sequence, f.bytes))
+			return false;
 		if (!plumb_protobuf_is(&f, DEFAULTS_EVENT, PLUMB_PROTOBUF_BYTES))
 			continue;
 		event = plumb_protobuf_view(f.bytes);
@@ -197,11 +200,8 @@ frame_of(struct perfetto *reader, struct perfetto_sequence *sequence, const stru
 		                         (struct plumb_slice){ NULL, 0 });
 	}
 	if (entry->second == PLUMB_NONE)
-		entry->second = plumb_trace_frame(
-			reader->trace, PLUMB_FRAME_RANGE,
-			(struct plumb_slice){ entry->bytes ? sequence->text.items + entry->value
-		                                           : "",
-		                              entry->bytes });
+		entry->second = plumb_trace_frame(reader->trace, PLUMB_FRAME_RANGE,
+		                                  perfetto_text(sequence, entry));
 	return entry->second;
 }
 
@@ -358,9 +358,7 @@ count_data(struct perfetto *reader, uint32_t number)
 		{ 46, NULL },
 		{ 52, "GPU counters" },
 		{ 53, "GPU render stages" },
-		{ 54, "call stack samples" },
 		{ 56, "heap graphs" },
-		{ 66, "call stack samples" },
 		{ 67, NULL },
 		{ 69, NULL },
 		{ 79, NULL },
@@ -503,6 +501,10 @@ read_packet(struct perfetto *reader, struct plumb_slice bytes, unsigned depth)
 			sound = read_event(reader, &packet, f.bytes);
 		else if (f.number == PACKET_TRACK)
 			sound = read_track(reader, f.bytes);
+		else if (f.number == PACKET_SAMPLE)
+			sound = perfetto_sample(reader, packet.sequence, packet.ns, f.bytes);
+		else if (f.number == PACKET_STREAMED_SAMPLES)
+			sound = perfetto_streamed_samples(reader, f.bytes);
 		else if ((f.number == PACKET_ZLIB || f.number == PACKET_ZSTD) && !depth)
 			sound = unpack(reader, f.bytes, f.number == PACKET_ZSTD);
 		else
@@ -571,11 +573,12 @@ read_trace(struct plumb_import_file *file, struct plumb_trace *trace, struct plu
 	struct perfetto *reader = calloc(1, sizeof *reader);
 	if (!reader)
 		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
-	reader->trace = reader->facts.trace = trace;
+	reader->trace = reader->facts.trace = reader->samples.trace = trace;
 	reader->last = INT64_MIN;
 	int code = read_all(reader, file, error);
 	if (!code) {
 		perfetto_place(reader);
+		plumb_samples_end(&reader->samples);
 	}
 	if (!code && (reader->no_memory || reader->facts.no_memory || reader->clocks.no_memory ||
 	              reader->pairs.no_memory))

@@ -11,18 +11,34 @@
 #include "base/protobuf_read.h"
 #include "base/vec.h"
 #include "import/chrome_pairs.h"
+#include "import/samples.h"
 #include "import/trace.h"
 
-/* What numbers of a sequence mean: names of events, names of annotations, and plumb's frames and contexts. */
-enum perfetto_table { PERFETTO_NAME, PERFETTO_FACT, PERFETTO_FRAME, PERFETTO_CONTEXT };
+/* What numbers of a sequence mean: names of events, names of annotations, plumb's frames and contexts, and what call
+ * stacks are made of. */
+enum perfetto_table {
+	PERFETTO_NAME,
+	PERFETTO_FACT,
+	PERFETTO_FRAME,
+	PERFETTO_CONTEXT,
+	PERFETTO_FUNCTION,
+	PERFETTO_PATH,
+	PERFETTO_SOURCE,
+	PERFETTO_MAPPING,
+	PERFETTO_STACK_FRAME,
+	PERFETTO_STACK,
+};
 
 struct perfetto_entry {
 	uint64_t number;
 	uint32_t table;
-	uint32_t value;  /* a name's place in `text`; the fact; the builder's frame or context */
-	uint32_t bytes;  /* of a name */
-	uint32_t second; /* a name's frame, made when it is used; a context's launch; PLUMB_NONE */
-	bool apart;      /* a context that others may cross */
+	uint32_t
+		value; /* a name's (or message's) place in `text`; the fact; the builder's frame or context */
+	uint32_t bytes; /* of a name or message */
+	uint32_t
+		second; /* what it was found to be when it was used: a name's frame, a path's string, a stack's
+	                    place in `chains`; a context's launch; PLUMB_NONE */
+	bool apart; /* a context that others may cross */
 };
 
 /* Packets of one writer, in order. */
@@ -30,9 +46,11 @@ struct perfetto_sequence {
 	uint32_t number;
 	bool sound;            /* nothing that it interned was lost */
 	uint64_t track, clock; /* of events and packets that name none; 0 none */
+	int64_t sample_ns;     /* what a CPU sample stands for; 0: not said */
 	PLUMB_VEC(struct perfetto_entry) entries;
 	struct plumb_map map;
 	PLUMB_VEC(char) text;
+	PLUMB_VEC(struct plumb_samples_chain) chains;
 };
 
 void perfetto_forget(struct perfetto_sequence *sequence);
@@ -42,6 +60,9 @@ perfetto_find(const struct perfetto_sequence *sequence, enum perfetto_table tabl
 /* The entry, a new one if there is none; NULL: no memory. */
 struct perfetto_entry *
 perfetto_add(struct perfetto_sequence *sequence, enum perfetto_table table, uint64_t number);
+/* The name or message that ENTRY keeps. */
+struct plumb_slice
+perfetto_text(const struct perfetto_sequence *sequence, const struct perfetto_entry *entry);
 /* A packet's interned data. False: they are damaged. */
 bool perfetto_intern(struct perfetto_sequence *sequence, struct plumb_slice bytes, bool *no_memory);
 
@@ -131,6 +152,7 @@ struct perfetto {
 	PLUMB_VEC(struct perfetto_track) tracks;
 	struct plumb_map track_map;
 	struct plumb_chrome_pairs pairs;
+	struct plumb_samples samples;
 	PLUMB_VEC(struct perfetto_own) owns;
 	int64_t last;
 	const char *why; /* a packet cannot be taken */
@@ -139,6 +161,12 @@ struct perfetto {
 
 /* By its number; PLUMB_NONE. */
 uint32_t perfetto_find_track(const struct perfetto *reader, uint64_t uuid);
+/* What samples of SEQUENCE stand for from now on. False: it is damaged. */
+bool perfetto_sample_defaults(struct perfetto_sequence *sequence, struct plumb_slice bytes);
+/* A CPU sample at NS (PLUMB_UNKNOWN), or several that tell no CPU time. False: it is damaged. */
+bool perfetto_sample(struct perfetto *reader, struct perfetto_sequence *sequence, int64_t ns,
+                     struct plumb_slice bytes);
+bool perfetto_streamed_samples(struct perfetto *reader, struct plumb_slice bytes);
 /* All is read: slices are handed over. */
 void perfetto_place(struct perfetto *reader);
 

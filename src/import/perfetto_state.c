@@ -19,7 +19,9 @@ perfetto_forget(struct perfetto_sequence *sequence)
 	plumb_vec_free(&sequence->entries);
 	plumb_map_free(&sequence->map);
 	plumb_vec_free(&sequence->text);
+	plumb_vec_free(&sequence->chains);
 	sequence->track = sequence->clock = 0;
+	sequence->sample_ns = 0;
 }
 
 struct perfetto_entry *
@@ -84,9 +86,10 @@ keep_fact(struct perfetto_sequence *sequence, uint64_t number, struct plumb_slic
 	return true;
 }
 
+/* WHOLE: of the entry all is kept, not only its text. */
 static bool
 intern_entry(struct perfetto_sequence *sequence, const struct plumb_protobuf_field *from,
-             bool *no_memory)
+             enum perfetto_table table, bool whole, bool *no_memory)
 {
 	struct plumb_protobuf_view view = plumb_protobuf_view(from->bytes);
 	struct plumb_protobuf_field f;
@@ -100,11 +103,11 @@ intern_entry(struct perfetto_sequence *sequence, const struct plumb_protobuf_fie
 	if (view.why)
 		return false;
 	bool kept;
-	if (from->number == INTERNED_NAME) {
-		struct perfetto_entry *entry = perfetto_add(sequence, PERFETTO_NAME, number);
-		kept = entry && keep_name(sequence, entry, name);
-	} else {
+	if (from->number == INTERNED_ANNOTATION) {
 		kept = keep_fact(sequence, number, name);
+	} else {
+		struct perfetto_entry *entry = perfetto_add(sequence, table, number);
+		kept = entry && keep_name(sequence, entry, whole ? from->bytes : name);
 	}
 	*no_memory |= !kept;
 	return true;
@@ -113,14 +116,36 @@ intern_entry(struct perfetto_sequence *sequence, const struct plumb_protobuf_fie
 bool
 perfetto_intern(struct perfetto_sequence *sequence, struct plumb_slice bytes, bool *no_memory)
 {
+	static const struct {
+		uint32_t number;
+		enum perfetto_table table;
+		bool whole;
+	} tables[] = {
+		{ INTERNED_NAME, PERFETTO_NAME, false },
+		{ INTERNED_ANNOTATION, PERFETTO_FACT, false },
+		{ INTERNED_FUNCTION, PERFETTO_FUNCTION, false },
+		{ INTERNED_PATH, PERFETTO_PATH, false },
+		{ INTERNED_SOURCE, PERFETTO_SOURCE, false },
+		{ INTERNED_MAPPING, PERFETTO_MAPPING, true },
+		{ INTERNED_FRAME, PERFETTO_STACK_FRAME, true },
+		{ INTERNED_STACK, PERFETTO_STACK, true },
+	};
 	struct plumb_protobuf_view view = plumb_protobuf_view(bytes);
 	struct plumb_protobuf_field f;
 	while (plumb_protobuf_next(&view, &f))
-		if ((plumb_protobuf_is(&f, INTERNED_NAME, PLUMB_PROTOBUF_BYTES) ||
-		     plumb_protobuf_is(&f, INTERNED_ANNOTATION, PLUMB_PROTOBUF_BYTES)) &&
-		    !intern_entry(sequence, &f, no_memory))
-			return false;
+		for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+			if (plumb_protobuf_is(&f, tables[i].number, PLUMB_PROTOBUF_BYTES) &&
+			    !intern_entry(sequence, &f, tables[i].table, tables[i].whole,
+			                  no_memory))
+				return false;
 	return !view.why;
+}
+
+struct plumb_slice
+perfetto_text(const struct perfetto_sequence *sequence, const struct perfetto_entry *entry)
+{
+	return (struct plumb_slice){ entry->bytes ? sequence->text.items + entry->value : "",
+		                     entry->bytes };
 }
 
 /* ---- clocks ---- */

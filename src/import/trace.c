@@ -185,6 +185,15 @@ plumb_trace_has_thread(const struct plumb_trace *trace, uint32_t process, int64_
 		trace, &(struct plumb_trace_place){ .what = THREAD, .owner = process, .x = tid });
 }
 
+void
+plumb_trace_each_thread(const struct plumb_trace *trace,
+                        void (*visit)(void *data, int64_t tid, uint32_t track), void *data)
+{
+	for (uint32_t i = 0; i < trace->places.count; i++)
+		if (trace->places.items[i].what == THREAD)
+			visit(data, trace->places.items[i].x, trace->places.items[i].id);
+}
+
 uint32_t
 plumb_trace_has_device(const struct plumb_trace *trace, uint32_t process, int64_t ordinal)
 {
@@ -646,12 +655,31 @@ plumb_trace_end_file(struct plumb_trace *trace, struct plumb_error *error)
 	return 0;
 }
 
+/* Files that have nothing but CPU samples have their sums and their extent from them. */
+static void
+sum_samples(struct plumb_trace *trace)
+{
+	uint32_t count = 0;
+	const struct plumb_cpu_sample *samples =
+		plumb_builder_get_cpu_samples(trace->builder, &count);
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct plumb_span span = { samples[i].context, samples[i].track,
+			                         samples[i].at_ns, samples[i].at_ns, 0 };
+		plumb_trace_value(trace, span.track, span.context, PLUMB_METRIC_CPU_TIME,
+		                  samples[i].ns);
+		plumb_trace_extent(trace, &span);
+	}
+}
+
 int
 plumb_trace_finish(struct plumb_trace *trace, struct plumb_error *error)
 {
 	if (!trace->taken)
 		return plumb_fail(error, PLUMB_EEMPTY, "%s: nothing in it has a time", trace->path);
-	if (plumb_trace_totals(trace) < 0)
+	if (trace->taken == trace->samples)
+		sum_samples(trace);
+	if (trace->no_memory || plumb_trace_totals(trace) < 0)
 		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
 	struct plumb_run *run = plumb_builder_run(trace->builder);
 	if (trace->last_ns > INT64_MIN && trace->first_ns <= trace->last_ns) {

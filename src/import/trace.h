@@ -41,6 +41,9 @@ uint32_t plumb_trace_stream(struct plumb_trace *trace, uint32_t process, uint32_
 /* Whether the file had them; PLUMB_NONE: not. */
 uint32_t plumb_trace_has_process(const struct plumb_trace *trace, int64_t pid);
 uint32_t plumb_trace_has_thread(const struct plumb_trace *trace, uint32_t process, int64_t tid);
+/* Each thread of the file so far, in any order; VISIT may make no other. */
+void plumb_trace_each_thread(const struct plumb_trace *trace,
+                             void (*visit)(void *data, int64_t tid, uint32_t track), void *data);
 uint32_t plumb_trace_has_device(const struct plumb_trace *trace, uint32_t process, int64_t ordinal);
 
 /* The builder's, for names, ranks, properties of devices and so on. A device's totals, and start and end of

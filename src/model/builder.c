@@ -660,6 +660,13 @@ plumb_builder_cpu_sample(struct plumb_builder *builder, const struct plumb_cpu_s
 	return PLUMB_OK;
 }
 
+const struct plumb_cpu_sample *
+plumb_builder_get_cpu_samples(const struct plumb_builder *builder, uint32_t *count)
+{
+	*count = builder->cpu_samples.count;
+	return builder->cpu_samples.items;
+}
+
 int
 plumb_builder_series(struct plumb_builder *builder, const struct plumb_series_bin *bin)
 {

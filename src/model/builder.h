@@ -84,6 +84,9 @@ int plumb_builder_collective(struct plumb_builder *builder, const struct plumb_c
 /* Likewise at most PLUMB_CPU_SAMPLES_MAX. */
 #define PLUMB_CPU_SAMPLES_MAX (UINT32_C(1) << 24)
 int plumb_builder_cpu_sample(struct plumb_builder *builder, const struct plumb_cpu_sample *sample);
+/* Those so far, until the next one is added. */
+const struct plumb_cpu_sample *
+plumb_builder_get_cpu_samples(const struct plumb_builder *builder, uint32_t *count);
 int plumb_builder_series(struct plumb_builder *builder, const struct plumb_series_bin *bin);
 /* One for each track. */
 int plumb_builder_memory(struct plumb_builder *builder, const struct plumb_memory *memory);

@@ -4,7 +4,7 @@ and a stream that does it in order. What is odd about a step is known, so that i
 are µs."""
 
 from importing import write
-from kineto_traces import document, event, kernel
+from kineto_traces import call, document, event, kernel
 
 STREAM, COMM_STREAM = 7, 20
 
@@ -122,3 +122,30 @@ def rank_files(folder, ranks):
                                    distributedInfo={"backend": "nccl", "rank": rank.rank, "world_size": len(ranks)},
                                    baseTimeNanoseconds=0), f"rank{rank.rank}.json")
             for rank in ranks]
+
+
+PARSED = (5, 6)  # process and thread of parsing_loop
+
+
+def parsing_loop():
+    """A loop of 20 steps of 10 ms, each with three kernels at its beginning and nothing recorded of its thread behind
+    them, and the moments (ns) of CPU samples of a ms each, in which it parses for 6 of the 10 ms."""
+    events, moments = [], []
+    for step in range(20):
+        begin = step * 10_000.0 + 1000
+        for part in range(3):
+            number, at = 3 * step + part + 1, begin + part * 20
+            events += [call(number, at, duration=10), kernel(number, at + 15, 15, ("a", "b", "a")[part])]
+        moments += [round((begin + 100 + part * 1000) * 1000) for part in range(1, 7)]
+    return document(*events), moments
+
+
+def check_parsing(track):
+    """What `plumb iters` says of that TRACK."""
+    level = track["levels"][0]
+    assert (level["occurrences"], level["verdict"]) == (20, "host-bound")
+    rows = {row["kind"]: row for row in level["summary"]["filled"]}
+    assert (rows["sample"]["name"], rows["sample"]["text"]) == ("parse_json", "parse_json (CPU samples)")
+    assert rows["sample"]["samples"] == 19 * 6
+    assert abs(rows["sample"]["ns"] - 19 * 6e6) < 0.02 * 19 * 6e6
+    assert abs(rows["gap"]["ns"] - 19 * 4e6) < 0.05 * 19 * 4e6

@@ -5,6 +5,7 @@ import gzip
 import json
 
 import pytest
+import steps_traces
 from conftest import PLUMB, run_command
 from importing import imported, shared, write
 from json_traces import check_damaged, check_hostile
@@ -223,3 +224,173 @@ def test_published_nanoseconds(tmp_path):
 def test_published_files_without_slices(tmp_path, name):
     done = run_command(PLUMB, "import", shared(name), "-o", tmp_path / "out.plumb")
     assert done.returncode == 3 and "nothing in it has a time" in done.stderr
+
+
+# ---- samples of CPU time ----
+
+FRAMES = {"1": {"name": "main", "category": "libx.so"}, "2": {"name": "parse", "category": "libx.so", "parent": 1},
+          "a": {"name": "read", "parent": "2"}, "4": {}}
+
+
+def sample(ts, frame=None, tid=2, name="cpu-clock:u", weight=1_000_000, **more):
+    return {"cpu": 0, "tid": tid, "ts": ts, "name": name, "weight": weight, **({"sf": frame} if frame else {}), **more}
+
+
+def samples_of(made):
+    profile = made.profile
+    return [(profile.processes[profile.tracks[s.track].process].pid, profile.tracks[s.track].tid,
+             profile.node(s.context).path, s.at_ns, s.cpu_ns) for s in profile.cpu_samples()]
+
+
+def with_samples(*samples, frames=FRAMES, events=({**X, "name": "slice", "ts": 1, "dur": 2},)):
+    return {"samples": list(samples), "traceEvents": list(events), "stackFrames": frames}
+
+
+def test_samples_of_the_operating_system(tmp_path):
+    """They and their frames may stand before the events that tell whose thread it is."""
+    made = imported(tmp_path, with_samples(
+        sample(3.5, "a"), sample(2, 2), sample("1.25", 1, name="task-clock"), sample(4, 4), sample(5),
+        sample(6, 1, tid=3), sample(7, 1, tid=3, pid=1), sample(8, 1, tid=9),
+        events=[{**X, "name": "slice", "ts": 1, "dur": 2}, {**X, "name": "slice", "ts": 1, "dur": 2, "tid": 3},
+                {**X, "name": "slice", "ts": 1, "dur": 2, "tid": 3, "pid": 5}]))
+    ms = 1_000_000
+    assert sorted(samples_of(made), key=lambda one: one[3]) == [
+        (1, 2, "main", 1250, ms), (1, 2, "main/parse", 2000, ms), (1, 2, "main/parse/read", 3500, ms),
+        (1, 2, "[unknown code]", 4000, ms), (1, 2, "[unknown code]", 5000, ms),
+        # Two processes have a thread 3, none has a thread 9.
+        (None, 3, "main", 6000, ms), (1, 3, "main", 7000, ms), (None, 9, "main", 8000, ms)]
+    assert {(node.name, node.file) for node in made.profile.of_kind("native")} == {
+        ("main", "libx.so"), ("parse", "libx.so"), ("read", None), ("[unknown code]", None)}
+    assert made.ledger("cpu.sample.time") == {("received", None): 8, ("attributed", None): 8}
+    assert made.ledger() == {} and made.total("op.calls") == 3
+
+
+def test_samples_alone(tmp_path):
+    """Where nothing else happened their sums are the profile; beside slices, which they are not under, they have none."""
+    samples = [sample(1, 1), sample(3, 2), sample(2, 2, tid=5)]
+    made = imported(tmp_path, with_samples(*samples, events=[]))
+    assert made.paths("cpu.time") == {("main",): 1_000_000, ("main", "parse"): 2_000_000}
+    assert made.query("SELECT start_ns, wall_ns FROM run") == [(1000, 2000)]
+    shown = {row["name"]: row["inclusive"]["cpu.time"] for row in made.report("--by", "native")["rows"]}
+    assert {name: (row["sum"], row["count"]) for name, row in shown.items()} == {"main": (3_000_000, 3),
+                                                                                 "parse": (2_000_000, 2)}
+    assert imported(tmp_path, with_samples(*samples)).paths("cpu.time") == {}
+
+
+@pytest.mark.parametrize("one", [
+    sample(1, 1, name="cycles:HG"), sample(1, 1, weight=1), sample(1, 1, weight=None), sample(1, 1, name=None),
+    sample(1, 1, name="cpu-clocks"), sample(1, 1, weight=-5), sample(1, 1, weight="x"), sample(1, 1, weight=2 ** 63),
+    {}, 7, None, [], {"name": "cpu-clock"}])
+def test_samples_that_tell_no_time(tmp_path, one):
+    """Weights compare samples with each other; only of a clock of the CPU they are ns."""
+    made = imported(tmp_path, with_samples(one))
+    assert samples_of(made) == []
+    assert made.ledger() == {("unused", "CPU samples that tell no CPU time"): 1}
+    assert len(made.profile.tracks) == 1
+
+
+def test_frames_that_go_round(tmp_path):
+    """A frame that is its own parent, two that are each other's, and one whose parent is nowhere."""
+    frames = {"1": {"name": "own", "parent": 1}, "2": {"name": "b", "parent": 3}, "3": {"name": "c", "parent": "2"},
+              "4": {"name": "d", "parent": 2}, "5": {"name": "e", "parent": 99}, "6": 7, "7": None}
+    made = imported(tmp_path, with_samples(*[sample(n, n) for n in range(1, 9)], frames=frames))
+    assert [one[2] for one in samples_of(made)] == ["own", "c/b", "c", "c/b/d", "e", "[unknown code]", "[unknown code]",
+                                                    "[unknown code]"]
+    assert made.ledger() == {("overwritten", "frames of call chains of CPU samples"): 6}
+
+
+def test_a_chain_without_end(tmp_path):
+    """A hundred thousand frames, each under the next, and a sample of each."""
+    frames = {str(n): {"name": f"f{n % 7}", "parent": n + 1} for n in range(100_000)}
+    made = imported(tmp_path, with_samples(*[sample(n, n) for n in range(100_000)], frames=frames))  # 0: of no frame
+    assert made.query("SELECT count(*) FROM cpu_samples") == [(100_000,)]
+    assert made.query("SELECT count(*) FROM contexts")[0][0] < 4200
+    assert made.ledger() == {
+        ("unused", "call chains of CPU samples below their outermost 4096 frames"): 99_999 - 4096,
+        ("overwritten", "frames of call chains of CPU samples"): 99_999}
+
+
+@pytest.mark.parametrize("key", ["samples", "stackFrames"])
+@pytest.mark.parametrize("value", [7, None, "text", [1, [2]], {"a": {"b": []}}, [], {}])
+def test_lists_of_another_type(tmp_path, key, value):
+    made = imported(tmp_path, {key: value, "traceEvents": [{**X, "name": "a", "ts": 1, "dur": 2}]})
+    assert made.total("op.calls") == 1 and samples_of(made) == []
+
+
+def node(number, name, parent=None, url="", line=None):
+    frame = {"functionName": name, "url": url, "scriptId": 3, **({"lineNumber": line} if line is not None else {})}
+    return {"id": number, "callFrame": frame, **({"parent": parent} if parent is not None else {})}
+
+
+NODES = [node(1, "(root)"), node(2, "(idle)", 1), node(3, "main", 1, "file:///a.js", 0), node(4, "parse", 3, "file:///a.js", 41),
+         node(5, "(program)", 1), node(6, "", 3)]
+
+
+def v8(name, ts=None, tid=2, id="0x1", pid=1, **data):
+    """With its arguments before its name, as Chrome writes them."""
+    return {"args": {"data": data}, "cat": "v8", "id": id, "name": name, "ph": "P", "pid": pid, "tid": tid,
+            **({"ts": ts} if ts is not None else {})}
+
+
+def chunk(ts, samples, deltas, nodes=(), tid=77, **more):
+    return v8("ProfileChunk", ts, tid, cpuProfile={"nodes": list(nodes), "samples": samples}, timeDeltas=deltas, **more)
+
+
+def test_profiles_of_v8(tmp_path):
+    """Chunks are written by another thread, may stand in any order, and may stand before their profile."""
+    made = imported(tmp_path, [
+        chunk(900, [5, 6, 3], [100, 100, 50.5]), chunk(500, [1, 3, 4], [10, 1000, 1000], NODES),
+        chunk(700, [2, 2, 4], [1000, 1000, 250]), v8("Profile", 100, startTime=7), chunk(950, [], []),
+        {**X, "name": "slice", "ts": 100, "dur": 9}])
+    assert samples_of(made) == [
+        (1, 2, "[unknown code]", 110_000, 10_000), (1, 2, "main", 1_110_000, 1_000_000),
+        (1, 2, "main/parse", 2_110_000, 1_000_000), (1, 2, "main/parse", 4_360_000, 250_000),
+        (1, 2, "(program)", 4_460_000, 100_000), (1, 2, "main/(anonymous)", 4_560_000, 100_000),
+        (1, 2, "main", 4_610_500, 50_500)]
+    assert {(one.name, one.file, one.line) for one in made.profile.of_kind("native")} == {
+        ("main", "file:///a.js", 1), ("parse", "file:///a.js", 42), ("(program)", None, None),
+        ("(anonymous)", None, None), ("[unknown code]", None, None)}
+    assert made.ledger() == {("unused", "samples of idle threads"): 2}
+    assert len(made.profile.tracks) == 1
+
+
+def test_profiles_of_v8_are_told_apart(tmp_path):
+    """By process and id; numbers of nodes are a profile's own. One without its beginning has no thread."""
+    made = imported(tmp_path, [
+        v8("Profile", 100), v8("Profile", tid=3, id="0x2", startTime=200), v8("Profile", 300, tid=4, pid=9),
+        chunk(500, [1], [10], [node(1, "a")]), chunk(500, [1], [10], [node(1, "b")], id="0x2"),
+        chunk(500, [1], [10], [node(1, "c")], pid=9), chunk(500, [1, 1], [10, 10], [node(1, "d")], pid=10),
+        {"ph": "P", "name": "other", "pid": 1, "tid": 2, "ts": 5, "args": {"data": {"cpuProfile": {"samples": [1]}}}}])
+    assert samples_of(made) == [(1, 2, "a", 110_000, 10_000), (1, 3, "b", 210_000, 10_000), (9, 4, "c", 310_000, 10_000)]
+    assert made.ledger() == {("overwritten", "samples of V8's profiles without their beginnings"): 2,
+                             ("unused", "samples"): 1}
+
+
+def test_profiles_of_v8_that_are_not_whole(tmp_path):
+    """Nodes that go round or are missing, fewer times than samples, times that go back, that are none, that overflow."""
+    nodes = [node(1, "a", 2), node(2, "b", 1), node(3, "c", 9), {"id": "x"}, 7, None, {"callFrame": 3, "id": 4}]
+    made = imported(tmp_path, [
+        v8("Profile", 100), chunk(200, [1, 2, 3, 4, 5], [1, 1, 1, 1, 1], nodes), chunk(300, [3, 3], [-1, 1]),
+        chunk(400, [3, 3], [1]), chunk(500, [3], [1]),
+        v8("Profile", 100, id="0x2"), chunk(200, [1, 1, 1], [1, None, 1], [node(1, "x")], id="0x2"),
+        v8("Profile", 100, id="0x3"), chunk(200, [1, 1], [9e15, 9e15], [node(1, "y")], id="0x3"),
+        v8("Profile", 100, id="0x4"), {"ph": "P", "name": "ProfileChunk", "pid": 1, "tid": 2, "id": "0x4", "args": 5},
+        v8("ProfileChunk", 5, id="0x4", cpuProfile=[1], timeDeltas={"a": 1}, nodes=5)])
+    assert [one[2:] for one in samples_of(made)] == [
+        ("b/a", 101_000, 1000), ("x", 101_000, 1000), ("b", 102_000, 1000), ("c", 103_000, 1000),
+        ("(anonymous)", 104_000, 1000), ("[unknown code]", 105_000, 1000), ("c", 105_000, 1000), ("c", 106_000, 1000),
+        ("y", 9_000_000_000_000_100_000, 9_000_000_000_000_000_000)]
+    ledger = made.ledger()
+    assert ledger[("backwards", None)] == 5
+    assert ledger[("unused", "CPU samples that tell no CPU time")] == 1
+
+
+def test_what_samples_say_of_intervals(plumb, tmp_path):
+    """Beside what PyTorch's profiler wrote: its kernels, and samples of the operating system."""
+    document, moments = steps_traces.parsing_loop()
+    pid, tid = steps_traces.PARSED
+    document["stackFrames"] = {"1": {"name": "main"}, "2": {"name": "parse_json", "parent": "1"}}
+    document["samples"] = [sample(at / 1000, "2", tid) for at in moments]
+    done = plumb("iters", write(tmp_path, document), "--json")
+    assert done.returncode == 0, done.stderr
+    steps_traces.check_parsing(json.loads(done.stdout)["tracks"][0])

@@ -592,7 +592,7 @@ def test_cpu_samples_that_tell_no_time(tmp_path):
     path = imported(tmp_path, make(tmp_path / "trace", made))
     assert samples_of(path) == []
     details = {row["detail"]: row["count"] for own in report(path)["ledger"] for row in own["fates"]}
-    assert details["CPU samples without cycles"] == 2
+    assert details["CPU samples that tell no CPU time"] == 2
     huge = 2 ** 63 - 1
     made = with_samples([(1, -huge, PID | 5, huge), (2, huge, PID | 5, huge), (3, 0, PID | 5, -5), (4, 5, PID | 5, 1)],
                         [*chain(1, *[20] * 50), (2, 20, 22, 0, 0, 0, 0, huge), (2, None, None, 0, 0, 0, 0, -huge)])

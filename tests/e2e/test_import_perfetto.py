@@ -2,11 +2,13 @@
 """Perfetto's traces: what plumb exported comes back as it was, and packets of others, written here by hand."""
 import collections
 import gzip
+import json
 import struct
 import zlib
 
 import kineto_traces
 import pytest
+import steps_traces
 from conftest import ROOT
 from importing import Imported, cut_everywhere, imported, message, refused, varint
 
@@ -391,6 +393,141 @@ def test_sums_of_bytes(tmp_path, sums, taken):
     assert (device.copies, device.copy_ns, device.copy_bytes) == (1, 220, taken)
 
 
+# ---- samples of CPU time ----
+
+FREQUENCY, PERIOD, POLLED = 2, 1, 6
+CPU_CLOCK, TASK_CLOCK, CYCLES = 1, 3, 10
+OUT_OF_SCOPE, UNWINDING = 4, 2
+
+
+def sampled(*timebase, **options):
+    """What samples of the sequence stand for."""
+    return packet((59, message((12, message((1, message(*timebase)))))), **{"flags": CLEARED, **options})
+
+
+def stacks(calls, functions=None, **options):
+    """{number: names from the outermost one on}; every name is a function of /usr/lib/libx.so, or at its place in
+    FUNCTIONS (source file, line)."""
+    names = sorted({name for call in calls.values() for name in call})
+    numbers = {name: 100 + index for index, name in enumerate(names)}
+    fields = [(7, message((1, number), *((2, numbers[name]) for name in call))) for number, call in calls.items()]
+    for name, number in numbers.items():
+        file, line = (functions or {}).get(name, (None, 0))
+        source = [(5, number), (6, line)] if file else []
+        fields += [(6, message((1, number), (2, number), (3, 1), (4, 0x40), *source)), (5, message((1, number), (2, name)))]
+        fields += [(18, message((1, number), (2, file)))] if file else []
+    fields += [(19, message((1, 1), (7, 1), (7, 2))), (17, message((1, 1), (2, "usr/lib"))),
+               (17, message((1, 2), (2, "libx.so")))]
+    return packet((12, message(*fields)), **options)
+
+
+def sample(time, stack=None, pid=40, tid=41, *fields, **options):
+    own = [(4, stack)] if stack is not None else []
+    return packet((66, message((1, 3), (2, pid), (3, tid), *own, *fields)), time=time, **options)
+
+
+def samples_of(made):
+    profile = made.profile
+    return [(profile.processes[profile.tracks[s.track].process].pid, profile.tracks[s.track].tid,
+             profile.node(s.context).path, s.at_ns, s.cpu_ns) for s in profile.cpu_samples()]
+
+
+def test_cpu_samples(tmp_path):
+    data = (SMALL + sampled((PERIOD, 1_000_000), (4, TASK_CLOCK)) +
+            stacks({7: ["main", "parse"], 8: ["main"], 9: ["main", "read"]}, {"read": ("io.c", 12)}) +
+            sample(1300, 7, flags=NEEDED) + sample(1100, 8) + sample(1400, 9) + sample(1200) +
+            sample(2000, 7, 50, 51))
+    made = imported(tmp_path, data)
+    assert samples_of(made) == [
+        (40, 41, "main", 1100, 1_000_000), (40, 41, "[unknown code]", 1200, 1_000_000),
+        (40, 41, "main/parse", 1300, 1_000_000), (40, 41, "main/read", 1400, 1_000_000),
+        (50, 51, "main/parse", 2000, 1_000_000)]
+    files = {(node.kind, node.name, node.file, node.line) for node in made.profile.walk() if node.kind == "native"}
+    assert files == {("native", "main", "/usr/lib/libx.so", None), ("native", "parse", "/usr/lib/libx.so", None),
+                     ("native", "read", "io.c", 12), ("native", "[unknown code]", None, None)}
+    assert made.ledger("cpu.sample.time") == {("received", None): 5, ("attributed", None): 5}
+    assert made.ledger() == {}
+    assert made.total("op.time") == 500
+    assert cut_everywhere(tmp_path, data, 7)
+
+
+@pytest.mark.parametrize("timebase, ns", [
+    ([(FREQUENCY, 100), (4, CPU_CLOCK)], 10_000_000), ([(FREQUENCY, 100)], 10_000_000), ([(PERIOD, 5)], 5),
+    ([(PERIOD, 5), (FREQUENCY, 1000)], 1_000_000), ([(FREQUENCY, 100), (4, CYCLES)], None), ([(PERIOD, 0)], None),
+    ([(FREQUENCY, 0)], None), ([(FREQUENCY, 1 << 63)], None), ([(PERIOD, (1 << 63) + 1)], None), ([(POLLED, 10)], None),
+    ([(PERIOD, 5), (3, message((1, "sched/sched_switch")))], None), ([(PERIOD, 5), (5, message((1, 4)))], None), ([], None)])
+def test_what_a_cpu_sample_stands_for(tmp_path, timebase, ns):
+    """Only a clock of the CPU tells time; whatever else was counted, nobody knows how long it took."""
+    made = imported(tmp_path, SMALL + sampled(*timebase) + stacks({7: ["main"]}) + sample(1300, 7))
+    assert [sample[-1] for sample in samples_of(made)] == ([ns] if ns else [])
+    assert made.ledger() == ({} if ns else {("unused", "CPU samples that tell no CPU time"): 1})
+
+
+def test_defaults_of_samples_are_their_sequences(tmp_path):
+    """Another sequence, one that was cleared, and none at all."""
+    data = (SMALL + sampled((PERIOD, 7)) + stacks({1: ["a"]}) + sample(1100, 1) +
+            sampled((PERIOD, 9), sequence=2) + stacks({1: ["b"]}, sequence=2) + sample(1200, 1, sequence=2) +
+            sample(1300, 1, sequence=3) + sample(1400, 1) + packet((13, CLEARED)) + sample(1500, 1))
+    made = imported(tmp_path, data)
+    assert [entry[2:] for entry in samples_of(made)] == [("a", 1100, 7), ("b", 1200, 9), ("a", 1400, 7)]
+    assert made.ledger() == {("unused", "CPU samples that tell no CPU time"): 2}
+
+
+def test_samples_that_were_lost(tmp_path):
+    data = (SMALL + sampled((PERIOD, 10)) + stacks({7: ["main"]}) +
+            packet((66, message((1, 3), (17, 1000))), time=1300) +
+            sample(1100, None, 40, 41, (18, UNWINDING)) + sample(1100, None, 60, 61, (18, OUT_OF_SCOPE)) +
+            packet((66, message((19, message((1, 1))))), time=1) + sample(1, 7, 0, 0) +
+            packet((66, message((2, 40), (3, 41), (4, 7)))) + sample(1200, 99) +
+            packet((54, message((1, 7), (1, 8), (2, 100), (2, 200)))) + packet((54, message((1, [1, 2, 3])))))
+    made = imported(tmp_path, data)
+    assert [entry[2:4] for entry in samples_of(made)] == [("[unknown code]", 1200)]
+    assert made.ledger() == {
+        ("overwritten", "records of the kernel's perf buffers"): 1000,
+        ("overwritten", "CPU samples that the profiler skipped"): 1, ("unused", "CPU samples of other processes"): 1,
+        ("unused", "CPU samples of no thread"): 1, ("backwards", None): 1,
+        ("overwritten", "frames of call chains of CPU samples"): 1,
+        ("unused", "CPU samples that tell no CPU time"): 5}
+
+
+def test_call_stacks_that_are_not_whole(tmp_path):
+    """Frames, functions and files that were never said, a name without end, and a stack without frames."""
+    long = "x" * 3000
+    fields = ((7, message((1, 1), (2, 50), (2, 51))), (7, message((1, 2))), (6, message((1, 51), (2, 9), (3, 9))),
+              (7, message((1, 3), (2, [52, 52]))), (6, message((1, 52), (2, 1), (3, 3), (5, 77))),
+              (5, message((1, 1), (2, "f"))), (19, message((1, 3), (7, [1, 1, 1, 1]))), (17, message((1, 1), (2, long))))
+    data = SMALL + sampled((PERIOD, 10)) + packet((12, message(*fields))) + b"".join(sample(1000 + n, n) for n in range(5))
+    made = imported(tmp_path, data)
+    assert [entry[2] for entry in samples_of(made)] == ["[unknown code]", "[unknown code]/[unknown code]",
+                                                        "[unknown code]", "f/f", "[unknown code]"]
+    assert made.profile.match("**/f")[0].file == "/" + long
+    assert made.ledger() == {("overwritten", "frames of call chains of CPU samples"): 2}
+
+
+def test_a_stack_without_end(tmp_path):
+    """What one packet can say with few bytes: a chain of a million functions, met by ten thousand samples."""
+    calls = packet((12, message((7, message((1, 1), (2, [2] * 1_000_000))), (6, message((1, 2), (2, 3))),
+                                (5, message((1, 3), (2, "f"))))))
+    made = imported(tmp_path, SMALL + sampled((PERIOD, 10)) + calls + b"".join(sample(n, 1) for n in range(10_000)))
+    assert made.query("SELECT count(*) FROM cpu_samples") == [(10_000,)]
+    assert made.query("SELECT count(*) FROM contexts")[0][0] < 4200
+    (_, detail), = made.ledger()
+    assert detail == "call chains of CPU samples below their outermost 4096 frames"
+
+
+def test_what_cpu_samples_say_of_intervals(plumb, tmp_path):
+    """Beside the slices that plumb wrote, samples of traced_perf."""
+    document, moments = steps_traces.parsing_loop()
+    before, trace = imported(tmp_path, document, name="before"), tmp_path / "trace.pftrace"
+    assert plumb("export", before, "-F", "perfetto", "-o", trace).returncode == 0
+    pid, tid = steps_traces.PARSED
+    perf = sampled((FREQUENCY, 1000), (4, CPU_CLOCK), sequence=77) + stacks({1: ["main", "parse_json"]}, sequence=77)
+    trace.write_bytes(trace.read_bytes() + perf + b"".join(sample(at, 1, pid, tid, sequence=77) for at in moments))
+    done = plumb("iters", trace, "--json")
+    assert done.returncode == 0, done.stderr
+    steps_traces.check_parsing(json.loads(done.stdout)["tracks"][0])
+
+
 # ---- damage ----
 
 @pytest.mark.parametrize("data, why", [
@@ -401,6 +538,11 @@ def test_sums_of_bytes(tmp_path, sums, taken):
     (SMALL + packet((12, message((2, b"\x0a\x7f")))), "damaged"),
     (SMALL + packet((6, message((1, b"\x08")))), "damaged"),
     (SMALL + packet((59, message((11, b"\x08")))), "damaged"),
+    (SMALL + packet((59, message((12, b"\x0a\x7f")))), "damaged"),
+    (SMALL + packet((59, message((12, message((1, b"\x08")))))), "damaged"),
+    (SMALL + packet((66, b"\x08")), "damaged"),
+    (SMALL + packet((54, b"\x0a\x7f")), "damaged"),
+    (SMALL + packet((12, message((7, b"\x0a\x7f")))), "damaged"),
     (SMALL + begin(2, 1, "x", (4, message((10, "plumb"), (11, b"\x0a\x7f")))), "damaged"),
     (SMALL + begin(2, 1, "x", (4, message((10, "plumb"), (11, message((10, "frames"), (12, b"\x0a\x7f")))))), "damaged"),
     (SMALL + b"\x0a" + varint(1 << 40), "too long"),
