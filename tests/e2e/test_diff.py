@@ -168,6 +168,17 @@ def test_iterations_of_two_kinds_are_no_outliers(tmp_path):
     assert rows(data)["aten::a"]["after"] == pytest.approx(10_000 * (19 + 7) / 19)
 
 
+def test_busy_and_idle_are_of_one_iteration(tmp_path):
+    """Each waits 5 µs, however long it and its neighbours take."""
+    before = made(tmp_path, "a.json", 21, jitter=lambda k: 1 + k * 7 % 5 / 10)
+    after = made(tmp_path, "b.json", 21, wait=6.0, jitter=lambda k: 1 + k % 2 / 2)
+    found = measures(diff(before, after))
+    assert (found["gpu.idle"]["before"], found["gpu.idle"]["after"]) == (5000, 6000)
+    assert found["gpu.idle"]["low"] == pytest.approx(.2) == found["gpu.idle"]["high"]
+    for side in "before", "after":
+        assert found["gpu.busy"][side] + found["gpu.idle"][side] == found["iteration.time"][side]
+
+
 def test_interval_from_iterations(tmp_path):
     """Known noise: the interval has the size that theory gives, and marks what is clear."""
     noise = random.Random(5)

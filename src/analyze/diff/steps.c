@@ -218,7 +218,7 @@ make_gpu_windows(struct diff_run *run)
 				continue;
 			w->start[w->count] = at->start_ns;
 			w->end[w->count] = next->start_ns;
-			w->busy[w->count++] = next->end_ns - at->end_ns - next->idle_ns;
+			w->busy[w->count++] = at->busy_ns;
 		}
 	}
 	return s->gpus;
