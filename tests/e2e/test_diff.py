@@ -130,6 +130,20 @@ def test_a_longer_run_is_no_slower_one(tmp_path):
     assert rows(said)["aten::b"]["before"] == rows(said)["aten::b"]["after"] == 20_000
 
 
+def test_rounds_of_a_loop_are_no_iterations_of_other_number(tmp_path):
+    """Five iterations, as the person says, of four rounds each: how long one took is not known."""
+    before, after = made(tmp_path, "a.json"), made(tmp_path, "b.json", c=13.0)
+    data = diff(before, after, "--iterations", "5,5")
+    assert measures(data)["gpu.busy"]["before"] == 4 * 60_000
+    assert not {"iteration.time", "gpu.idle"} & set(measures(data))
+    assert [data["iterations"][side][0]["measured"] for side in ("before", "after")] == [0, 0]
+    assert rows(data)["aten::c"]["spread"] == "calls"
+    diff(before, after, "--by", "iteration", "--iterations", "5,5", code=3)
+    # about as many rounds are what the person means
+    data = diff(before, after, "--iterations", "20,21")
+    assert measures(data)["iteration.time"]["before"] == 65_000
+
+
 def test_a_step_of_layers_is_not_taken_for_a_layer(tmp_path):
     """A trace of a single step has its layers as the outermost loop."""
     layer = works()
