@@ -88,6 +88,22 @@ def test_built_in_functions_meet_themselves(tmp_path):
             assert {row["before"] for row in found} == {10_000}
 
 
+def test_where_an_object_lay_is_no_part_of_a_name(tmp_path):
+    def trace(name, place):
+        made = Trace()
+        for _ in range(10):
+            made.step(works())
+        for i, one in enumerate([one for one in made.events if one["cat"] == "cpu_op"]):
+            made.events.append({**one, "cat": "python_function", "ts": one["ts"] - .25, "dur": one["dur"] + .5,
+                                "name": f"<built-in method add_ of Tensor object at {place + i % 3:#x}>"})
+        return made.write(tmp_path / name)
+
+    before, after = trace("a.json", 0x7f4192fdd770), trace("b.json", 0x55d0c0ffee00)
+    (row,) = diff(before, after, "--by", "python")["rows"]
+    assert (row["name"], row["before"], row["after"]) == ("<built-in method add_ of Tensor object>", 60_000, 60_000)
+    assert {row["change"] for row in diff(before, after, "--by", "context", "--top", "0")["rows"]} == {0}
+
+
 def test_exact_change(tmp_path):
     before = made(tmp_path, "a.json")
     after = made(tmp_path, "b.json", c=14.0, e=7.0)
