@@ -61,6 +61,8 @@ struct plumb_iteration {
 	int64_t copy_bytes;   /* from the host, since the end of the one before; unknown where sizes
 	                        are */
 	int64_t idle_ns;      /* the device had no work since the end of the one before */
+	int64_t busy_ns;      /* it had from its start to that of the next one, unknown where none
+	                        is right behind it */
 	uint32_t ops;         /* kernels */
 	uint32_t edits;       /* kernels changed, inserted or missing against most iterations */
 	bool outlier;

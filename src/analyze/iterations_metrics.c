@@ -96,9 +96,9 @@ static void
 measure_items(const struct plumb_iteration_work *work, const struct plumb_loop *loop,
               struct plumb_iteration_level *level)
 {
-	uint32_t copying = 0, busy = 0, copies = 0, elsewhere = 0;
-	int64_t last =
-		INT64_MIN; /* of all before: where kernels of a stream overlap, the one before may end first */
+	uint32_t copying = 0, busy = 0, copies = 0, elsewhere = 0, since_start = 0;
+	/* Of all before: where kernels of a stream overlap, the one before may end first. */
+	int64_t last = INT64_MIN;
 
 	for (uint32_t i = 0; i < level->count; i++) {
 		struct plumb_iteration *item = &level->items[i];
@@ -109,7 +109,7 @@ measure_items(const struct plumb_iteration_work *work, const struct plumb_loop *
 		measure_kernels(work, &loop->rounds.items[i], item);
 		item->copy_bytes = copied(work, &copies, item->end_ns);
 		item->interval_ns = item->overlap_ns = item->idle_ns = PLUMB_UNKNOWN;
-		item->elsewhere_ns = PLUMB_UNKNOWN;
+		item->elsewhere_ns = item->busy_ns = PLUMB_UNKNOWN;
 		if (!i || !follows(loop, i))
 			continue;
 		item->interval_ns = item->start_ns > last ? item->start_ns - last : 0;
@@ -122,6 +122,8 @@ measure_items(const struct plumb_iteration_work *work, const struct plumb_loop *
 		                        : item->end_ns - last -
 		                                  covered(work->busy.items, work->busy.count, &busy,
 		                                          last, item->end_ns);
+		item[-1].busy_ns = covered(work->busy.items, work->busy.count, &since_start,
+		                           item[-1].start_ns, item->start_ns);
 	}
 }
 

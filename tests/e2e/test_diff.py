@@ -89,6 +89,22 @@ def test_built_in_functions_meet_themselves(tmp_path):
             assert {row["before"] for row in found} == {10_000}
 
 
+def test_where_an_object_lay_is_no_part_of_a_name(tmp_path):
+    def trace(name, place):
+        made = Trace()
+        for _ in range(10):
+            made.step(works())
+        for i, one in enumerate([one for one in made.events if one["cat"] == "cpu_op"]):
+            made.events.append({**one, "cat": "python_function", "ts": one["ts"] - .25, "dur": one["dur"] + .5,
+                                "name": f"<built-in method add_ of Tensor object at {place + i % 3:#x}>"})
+        return made.write(tmp_path / name)
+
+    before, after = trace("a.json", 0x7f4192fdd770), trace("b.json", 0x55d0c0ffee00)
+    (row,) = diff(before, after, "--by", "python")["rows"]
+    assert (row["name"], row["before"], row["after"]) == ("<built-in method add_ of Tensor object>", 60_000, 60_000)
+    assert {row["change"] for row in diff(before, after, "--by", "context", "--top", "0")["rows"]} == {0}
+
+
 def test_exact_change(tmp_path):
     before = made(tmp_path, "a.json")
     after = made(tmp_path, "b.json", c=14.0, e=7.0)
@@ -146,6 +162,20 @@ def test_a_longer_run_is_no_slower_one(tmp_path):
     assert rows(said)["aten::b"]["before"] == rows(said)["aten::b"]["after"] == 20_000
 
 
+def test_rounds_of_a_loop_are_no_iterations_of_other_number(tmp_path):
+    """Five iterations, as the person says, of four rounds each: how long one took is not known."""
+    before, after = made(tmp_path, "a.json"), made(tmp_path, "b.json", c=13.0)
+    data = diff(before, after, "--iterations", "5,5")
+    assert measures(data)["gpu.busy"]["before"] == 4 * 60_000
+    assert not {"iteration.time", "gpu.idle"} & set(measures(data))
+    assert [data["iterations"][side][0]["measured"] for side in ("before", "after")] == [0, 0]
+    assert rows(data)["aten::c"]["spread"] == "calls"
+    diff(before, after, "--by", "iteration", "--iterations", "5,5", code=3)
+    # about as many rounds are what the person means
+    data = diff(before, after, "--iterations", "20,21")
+    assert measures(data)["iteration.time"]["before"] == 65_000
+
+
 def test_a_step_of_layers_is_not_taken_for_a_layer(tmp_path):
     """A trace of a single step has its layers as the outermost loop."""
     layer = works()
@@ -182,6 +212,17 @@ def test_iterations_of_two_kinds_are_no_outliers(tmp_path):
     data = diff(made(tmp_path, "a.json"), made(tmp_path, "b.json", jitter=lambda k: 2.0 if k % 3 == 0 else 1.0))
     assert data["iterations"]["after"][0]["left_out"] == 0
     assert rows(data)["aten::a"]["after"] == pytest.approx(10_000 * (19 + 7) / 19)
+
+
+def test_busy_and_idle_are_of_one_iteration(tmp_path):
+    """Each waits 5 µs, however long it and its neighbours take."""
+    before = made(tmp_path, "a.json", 21, jitter=lambda k: 1 + k * 7 % 5 / 10)
+    after = made(tmp_path, "b.json", 21, wait=6.0, jitter=lambda k: 1 + k % 2 / 2)
+    found = measures(diff(before, after))
+    assert (found["gpu.idle"]["before"], found["gpu.idle"]["after"]) == (5000, 6000)
+    assert found["gpu.idle"]["low"] == pytest.approx(.2) == found["gpu.idle"]["high"]
+    for side in "before", "after":
+        assert found["gpu.busy"][side] + found["gpu.idle"][side] == found["iteration.time"][side]
 
 
 def test_interval_from_iterations(tmp_path):

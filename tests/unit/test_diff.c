@@ -88,6 +88,9 @@ test_change(void **state)
 	assert_true(isnan(c.low) && !plumb_change_is_clear(&c));
 	c = plumb_change(&zero, &b);
 	assert_true(c.change == 110 && isnan(c.ratio) && isnan(c.low));
+	struct plumb_estimate wild = known(15, 30000, 3); /* its upper end is no number */
+	c = plumb_change(&wild, &wild);
+	assert_true(c.ratio == 1 && isnan(c.low) && isnan(c.high) && c.basis == PLUMB_SPREAD_NONE);
 	struct plumb_estimate runs[] = { known(9, 0.1, 50), known(10, 0.1, 50),
 		                         known(11, 0.1, 50) };
 	struct plumb_estimate r = plumb_estimate_runs(runs, 3);

@@ -42,6 +42,21 @@ is_marked(const struct plumb_diff *diff)
 	return true;
 }
 
+/* Are there about as many loops, or markers, as the person says iterations? Else these are something else. */
+static bool
+is_said(const struct plumb_diff *diff, enum plumb_steps_from from)
+{
+	for (uint32_t r = 0; r < diff->count; r++) {
+		const struct diff_steps *s = &diff->runs[r].steps;
+		double count = from == PLUMB_STEPS_LOOP ? s->loops : s->markers;
+		double said = diff->options.iterations[r >= diff->before];
+
+		if (!(fabs(count - said) <= 0.1 * said + 1))
+			return false;
+	}
+	return true;
+}
+
 static void
 choose_steps(struct plumb_diff *diff)
 {
@@ -53,18 +68,23 @@ choose_steps(struct plumb_diff *diff)
 		diff->alike = is_marked(diff);
 		loops = diff->alike;
 	}
-	if (o->iterations[0] > 0 && o->iterations[1] > 0)
+	if (o->iterations[0] > 0 && o->iterations[1] > 0) {
 		diff->from = PLUMB_STEPS_GIVEN;
-	else
+		loops = loops && is_said(diff, PLUMB_STEPS_LOOP);
+		markers = markers && is_said(diff, PLUMB_STEPS_MARKER);
+	} else {
 		diff->from = loops     ? PLUMB_STEPS_LOOP
 		             : markers ? PLUMB_STEPS_MARKER
 		                       : PLUMB_STEPS_NONE;
+	}
 	for (uint32_t r = 0; r < diff->count; r++) {
 		struct diff_run *run = &diff->runs[r];
 		struct plumb_diff_run *facts = &diff->facts[r];
 
 		if (!loops)
 			diff_steps_forget(&run->steps);
+		if (diff->from == PLUMB_STEPS_GIVEN && !markers)
+			run->steps.host.count = 0;
 		*facts = (struct plumb_diff_run){
 			.profile = run->profile,
 			.iterations = diff->from == PLUMB_STEPS_GIVEN

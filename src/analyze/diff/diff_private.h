@@ -11,10 +11,7 @@
 struct diff_windows {
 	uint32_t device; /* of a GPU; PLUMB_NONE: of threads */
 	int64_t *start, *end;
-	/* Of a GPU, else NULL: with any work and with none, from the end of the iteration to that of the next.
-	 * Of the two windows only this one is known; taken from the other, idle time would be less by what
-	 * the next iteration lasts longer. */
-	int64_t *busy, *idle;
+	int64_t *busy; /* of a GPU, else NULL */
 	uint32_t count;
 };
 
@@ -83,6 +80,9 @@ int diff_sums_known(const struct plumb_diff *diff, const char *metric);
 /* Fills `file` and `line` of each run. */
 int diff_lines_align(struct plumb_diff *diff);
 void diff_lines_free(struct plumb_diff *diff);
+/* NAME of a Python function into TEXT of SIZE bytes, without where an object lay: "<built-in method add_ of Tensor object at
+ * 0x7f41…>". */
+void diff_plain_name(const char *name, char *text, size_t size);
 /* The name of file NUMBER as the first run that has it says it. */
 const char *diff_file_name(const struct plumb_diff *diff, uint32_t number);
 

@@ -8,6 +8,8 @@
  * saw are aligned in order, such that lines with the same things under them (the operators and
  * functions that they call) meet; the number only decides between equals.
  */
+#include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,6 +138,21 @@ number_files(struct diff_files *files, struct diff_run *run, bool first)
 
 /* ---- lines ---- */
 
+void
+diff_plain_name(const char *name, char *text, size_t size)
+{
+	static const char mark[] = " at 0x";
+	const char *at = *name == '<' ? strstr(name, mark) : NULL;
+	const char *end = at ? at + sizeof mark - 1 : NULL;
+
+	while (end && isxdigit((unsigned char)*end))
+		end++;
+	if (at)
+		snprintf(text, size, "%.*s%s", (int)(at - name), name, end);
+	else
+		snprintf(text, size, "%s", name);
+}
+
 struct line {
 	uint64_t function; /* hash of the file's number and the function's name */
 	uint64_t under;    /* a bit for each name of what lies right under it */
@@ -172,8 +189,9 @@ gather_lines(const struct diff_run *run, lines *list)
 	bool ok = under;
 
 	for (uint32_t c = 1; ok && c < p->contexts_count; c++) {
-		const char *name = plumb_frame_label(p, p->contexts[c].frame);
+		char name[256];
 
+		diff_plain_name(plumb_frame_label(p, p->contexts[c].frame), name, sizeof name);
 		under[p->contexts[p->contexts[c].parent].frame] |=
 			UINT64_C(1) << (plumb_hash_bytes(name, strlen(name)) >> 58);
 	}

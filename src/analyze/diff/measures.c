@@ -45,7 +45,7 @@ sample(const struct diff_steps *s, enum measure measure, uint32_t k, uint32_t wi
 
 		sum += measure == ITERATION_TIME ? time / s->gpu_count
 		       : measure == GPU_BUSY     ? (double)w->busy[at]
-		                                 : (double)w->idle[at];
+		                                 : time - (double)w->busy[at];
 	}
 	if (!s->gpu_count)
 		sum = (double)(s->host.end[k] - s->host.start[k]);

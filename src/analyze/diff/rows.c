@@ -57,19 +57,20 @@ static void
 python_text(const struct diff_run *run, uint32_t frame, uint32_t by, char *text)
 {
 	const struct plumb_frame *f = &run->profile->frames[frame];
-	const char *name = plumb_frame_label(run->profile, frame);
 	uint32_t line = run->line[frame], file = file_of(run, f);
 	/* A line that no line of the first run is has a place of its own. */
 	const char *own = line == PLUMB_NONE ? "new " : "";
 
 	if (line == PLUMB_NONE)
 		line = f->line;
+	int used = 0;
 	if (by == PLUMB_BY_PYTHON)
-		snprintf(text, KEY_MOST, "%" PRIu32 "|%s", file, name);
-	else if (by == PLUMB_DIFF_CONTEXT)
-		snprintf(text, KEY_MOST, "%" PRIu32 "|%s%" PRIu32 "|%s", file, own, line, name);
+		used = snprintf(text, KEY_MOST, "%" PRIu32 "|", file);
 	else
-		snprintf(text, KEY_MOST, "%" PRIu32 "|%s%" PRIu32, file, own, line);
+		used = snprintf(text, KEY_MOST, "%" PRIu32 "|%s%" PRIu32 "|", file, own, line);
+	if (by != PLUMB_BY_LINE)
+		diff_plain_name(plumb_frame_label(run->profile, frame), text + used,
+		                KEY_MOST - (size_t)used);
 }
 
 static void
@@ -187,6 +188,13 @@ key_of(const struct plumb_diff *diff, uint32_t r, struct diff_keys *keys, uint32
 		if (!key->text)
 			return PLUMB_NONE;
 		describe(diff, run, frame, key);
+		if (!strcmp(key->kind, plumb_frame_kind_names[PLUMB_FRAME_PYTHON])) {
+			char name[KEY_MOST];
+			diff_plain_name(key->name, name, sizeof name);
+			key->name = diff_keys_text(keys, name);
+			if (!key->name)
+				return PLUMB_NONE;
+		}
 	}
 	struct diff_key *key = &keys->items.items[id];
 	if (r >= diff->before && !key->after_line && key->line)

@@ -149,6 +149,8 @@ set_interval(struct plumb_change *c, const struct plumb_estimate *before,
 	                              (pow(a, 4) / before->freedom + pow(b, 4) / after->freedom)
 	                    : 1;
 	width = plumb_student(freedom) * error;
+	if (!isfinite(c->ratio * exp(width)))
+		return; /* so wide that it says nothing */
 	c->low = c->ratio * exp(-width) - 1;
 	c->high = c->ratio * exp(width) - 1;
 	c->basis = before->basis < after->basis ? before->basis : after->basis;

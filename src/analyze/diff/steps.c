@@ -185,13 +185,12 @@ choose_levels(struct plumb_diff *diff)
 /* ---- windows ---- */
 
 static bool
-windows_room(struct diff_windows *w, uint32_t count, bool gpu)
+windows_room(struct diff_windows *w, uint32_t count, bool busy)
 {
 	w->start = malloc((count + (size_t)1) * sizeof *w->start);
 	w->end = malloc((count + (size_t)1) * sizeof *w->end);
-	w->busy = gpu ? malloc((count + (size_t)1) * sizeof *w->busy) : NULL;
-	w->idle = gpu ? malloc((count + (size_t)1) * sizeof *w->idle) : NULL;
-	return w->start && w->end && (!gpu || (w->busy && w->idle));
+	w->busy = busy ? malloc((count + (size_t)1) * sizeof *w->busy) : NULL;
+	return w->start && w->end && (!busy || w->busy);
 }
 
 /* From the start of each iteration to that of the next one, where nothing else lies between. */
@@ -219,8 +218,7 @@ make_gpu_windows(struct diff_run *run)
 				continue;
 			w->start[w->count] = at->start_ns;
 			w->end[w->count] = next->start_ns;
-			w->idle[w->count] = next->idle_ns;
-			w->busy[w->count++] = next->end_ns - at->end_ns - next->idle_ns;
+			w->busy[w->count++] = at->busy_ns;
 		}
 	}
 	return s->gpus;
@@ -429,7 +427,6 @@ windows_free(struct diff_windows *w)
 	free(w->start);
 	free(w->end);
 	free(w->busy);
-	free(w->idle);
 }
 
 void
