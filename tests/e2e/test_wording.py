@@ -154,3 +154,9 @@ def test_wrong_use_has_one_line_that_says_what_helps(recorded, words, code, mess
     path = recorded("planted/sleep.plumb")
     error = text_of(*[path if word == "F" else word for word in words], code=code)
     assert message in error and error.count("\n") == 1, error
+
+
+def test_a_run_folder_is_for_settle(tmp_path):
+    folder = tmp_path / ".plumb-4711.run"
+    folder.mkdir()
+    assert "is a run folder; plumb settle makes a profile of what is in it\n" in text_of("iters", folder, code=2)
