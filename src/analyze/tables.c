@@ -7,7 +7,7 @@
 
 #include "base/vec.h"
 
-#define KERNELS "the model ran no GPU kernel"
+#define KERNELS "no layer of the model ran a GPU kernel"
 #define MEMORY "plumb run --memory records what tensors take on a GPU"
 #define COUNTERS                                                                                   \
 	"plumb run --shapes tells floating-point operations, a trace with counters the rest "      \

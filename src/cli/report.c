@@ -38,8 +38,8 @@ static const struct plumb_option options[] = {
 	          "device's "
 	          "memory at its peak, by line of your code and operator); kernel where no "
 	          "operator "
-	          "was seen, range where no kernel was, either; functions where none of these "
-	          "was" },
+	          "has any GPU time, range where no kernel was seen, either; functions where none "
+	          "of these was" },
 	{ .name = "top",
 	  .letter = 'n',
 	  .kind = PLUMB_OPTION_NUMBER,
@@ -538,7 +538,20 @@ print(const struct plumb_invocation *invocation, const struct plumb_report *repo
 	return PLUMB_EXIT_EMPTY;
 }
 
-/* What rows are when nobody said: operators, or kernels where no framework was seen, or ranges, or
+static bool
+is_under_operators(const struct plumb_profile *p, uint32_t metric)
+{
+	for (uint32_t i = 0; i < p->values_count; i++) {
+		uint32_t context = p->values[i].metric == metric ? p->values[i].context : 0;
+
+		for (; context; context = p->contexts[context].parent)
+			if (plumb_context_frame(p, context)->kind == PLUMB_FRAME_OPERATOR)
+				return true;
+	}
+	return false;
+}
+
+/* What rows are when nobody said: operators, or kernels where no operator has any, or ranges, or
  * functions. */
 static const char *
 default_rows(const struct plumb_profile *profile, uint32_t metric)
@@ -547,7 +560,9 @@ default_rows(const struct plumb_profile *profile, uint32_t metric)
 	for (uint32_t i = 0; i < profile->frames_count; i++)
 		if (profile->frames[i].kind < PLUMB_FRAME_KIND_COUNT)
 			seen[profile->frames[i].kind] = true;
-	if (seen[PLUMB_FRAME_OPERATOR])
+	/* Kernels may all be launched beside the operators. */
+	if (seen[PLUMB_FRAME_OPERATOR] &&
+	    (!seen[PLUMB_FRAME_KERNEL] || is_under_operators(profile, metric)))
 		return "operator";
 	if (seen[PLUMB_FRAME_KERNEL])
 		return metric == PLUMB_METRIC_GPU_TIME ? "kernel" : "operator";

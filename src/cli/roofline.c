@@ -214,7 +214,7 @@ put_roof(const struct drawing *d, FILE *out)
 	        x, x, y, HEIGHT - BOTTOM, place_x(d, from), place_y(d, from * d->bandwidth), x, y,
 	        place_x(d, right), y);
 	fprintf(out,
-	        "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\" class=\"of\">%g Gflop/s</text>\n"
+	        "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\" class=\"of\">%.0f Gflop/s</text>\n"
 	        "<text transform=\"translate(%.1f %.1f) rotate(%.1f)\" text-anchor=\"middle\" "
 	        "class=\"of\">%g GB/s</text>\n"
 	        "<text x=\"%.1f\" y=\"%d\" class=\"of\">%.4g flop/byte</text>\n",
@@ -243,6 +243,22 @@ name_of(const struct drawing *d, const struct point *point)
 }
 
 /* The longest lie below the others. */
+/* Behind the point: four digits, and never a power of ten. */
+static int
+decimals(double number)
+{
+	double before = number > 0 ? floor(log10(number)) : 0;
+
+	return before >= 3 ? 0 : before < -6 ? 9 : 3 - (int)before;
+}
+
+static void
+put_amounts(FILE *out, const struct point *point)
+{
+	fprintf(out, ": %.*f flop/byte, %.*f Gflop/s", decimals(point->x), point->x,
+	        decimals(point->y), point->y);
+}
+
 static void
 put_points(struct drawing *d, FILE *out)
 {
@@ -252,8 +268,9 @@ put_points(struct drawing *d, FILE *out)
 		          radius_of(d, point));
 		fputs("<title>", out);
 		put_text(out, name_of(d, point), 1000);
-		fprintf(out, ": %.4g flop/byte, %.4g Gflop/s, %.4g us in a run</title></%s>\n",
-		        point->x, point->y, point->us, point->bound ? "circle" : "rect");
+		put_amounts(out, point);
+		fprintf(out, ", %.*f us in a run</title></%s>\n", decimals(point->us), point->us,
+		        point->bound ? "circle" : "rect");
 	}
 	place_labels(d);
 	for (uint32_t i = 0; i < d->count && i < NAMED; i++)
@@ -285,8 +302,8 @@ put_legend(const struct drawing *d, FILE *out)
 		        "y=\"%d\">",
 		        LEFT + 2, y, i + 1, LEFT + 17, y);
 		put_text(out, name_of(d, &d->points[i]), NAME_LENGTH);
-		fprintf(out, ": %.3g flop/byte, %.4g Gflop/s</text>\n", d->points[i].x,
-		        d->points[i].y);
+		put_amounts(out, &d->points[i]);
+		fputs("</text>\n", out);
 	}
 }
 

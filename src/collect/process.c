@@ -268,10 +268,7 @@ make_region(void)
 	plumb_arena_init(&process_arena, &region);
 	write_process(&process_arena);
 	write_clock(&process_arena);
-	if (plumb_python_ready())
-		plumb_arena_environment(&process_arena, "python.version", plumb_python_version());
-	else
-		plumb_arena_environment(&process_arena, "python.off", plumb_python_refusal());
+	plumb_framework_describe_python(&process_arena);
 	if (plumb_gpu_inherited())
 		plumb_arena_environment(
 			&process_arena, "gpu.forked",

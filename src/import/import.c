@@ -103,12 +103,28 @@ begin_file(struct series *series, const struct plumb_import_file *file,
 	                                    several ? series->count++ : PLUMB_UNKNOWN);
 }
 
+/* ".plumb-4711.run": of a recording that is going on, or was killed. */
+static bool
+is_run_folder(const char *path)
+{
+	size_t bytes = strlen(path);
+
+	while (bytes > 1 && path[bytes - 1] == '/')
+		bytes--;
+	return bytes > 4 && !memcmp(path + bytes - 4, ".run", 4);
+}
+
 static int
 refuse_format(const struct plumb_import_file *file, struct plumb_error *error)
 {
 	static const char database[] = "SQLite format 3";
 	char known[600];
 
+	if (!file->input && is_run_folder(file->path))
+		return plumb_fail(error, PLUMB_EINPUT,
+		                  "%s: is a run folder; plumb settle makes a profile of what is in "
+		                  "it",
+		                  file->path);
 	if (!file->input)
 		return plumb_fail(
 			error, PLUMB_EINPUT,

@@ -34,6 +34,14 @@ def test_shares_are_those_of_the_program(record, python):
     check_shares(made, truth, inclusive(made, truth))
 
 
+def test_a_recording_that_begins_before_python_knows_its_version(record, torch_python):
+    """With samples a process records from its start on."""
+    made = record(torch_python, "-c", "import platform; sum(range(3000000)); print(platform.python_version())",
+                  options=("--cpu=250", "--no-gpu"))
+    environment = made.report("--by", "python", *METRIC)["run"]["environment"]
+    assert environment["python.version"] == made.stdout.strip()
+
+
 def check_shares(made, truth, found):
     whole = sum(truth.values())
     report = made.report("--by", "thread", *METRIC)

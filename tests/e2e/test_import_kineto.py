@@ -489,3 +489,13 @@ def test_shapes_that_are_too_long(tmp_path):
     op = event("cpu_op", "aten::cat", 1, 2, args={"Input type": ["float"] * 900, "Input Dims": [[1234]] * 900})
     path = imported(tmp_path, document(op))
     assert not [v for node in plumb_package.Profile(path).operators for v in node.variants]
+
+
+@pytest.mark.parametrize("inside, by", [(True, "operator"), (False, "kernel")])
+def test_rows_are_kernels_where_no_operator_launched_any(tmp_path, inside, by):
+    """There are operators in both; nobody said what rows are."""
+    path = imported(tmp_path, document(event("cpu_op", "aten::f", 10, 30), call(1, 20 if inside else 60),
+                                       kernel(1, 100, 50, name="mine")))
+    data = report(path)
+    assert (data["by"], data["metric"]) == (by, "gpu.time")
+    assert [row["name"] for row in data["rows"] if row["share"]] == ["aten::f" if inside else "mine"]

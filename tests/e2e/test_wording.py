@@ -4,6 +4,7 @@ import gzip
 import json
 import math
 import re
+import subprocess
 import shutil
 import statistics
 
@@ -92,8 +93,33 @@ def test_tables_say_once_what_is_the_same_in_all_rows(recorded):
 
 def test_tables_of_nothing_known_have_no_rows(recorded):
     text = text_of("tables", recorded("planted/sleep.plumb"), "A4")
-    assert text.splitlines() == ["A4 layer memory allocation", "nothing of this is known",
+    assert text.splitlines() == ["A4 layer memory allocation", "nothing of this is known: "
+                                 "plumb run --memory records what tensors take on a GPU",
                                  "not known: layer_allocated_bytes, layer_peak_allocated_bytes"]
+
+
+def test_a_table_without_rows_says_why(recorded):
+    path = recorded("resnet/b1.plumb")
+    done = run_command(PLUMB, "tables", path, path, "swapped")
+    assert done.returncode == 3
+    assert done.stdout.splitlines() == ["swapped kernels that changed between profiles",
+                                        "no rows: the same kernels in all"]
+    done = run_command(PLUMB, "tables", path, "A16")
+    assert done.returncode == 1 and "there is no table A16, but A1 to A15, stages" in done.stderr
+    with open("/dev/full", "w") as full:
+        done = run_command(PLUMB, "tables", path, "--json", stdout=full, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr.count("plumb: ")) == (5, 1), done.stderr
+
+
+# ---- findings ----
+
+def test_a_frame_of_a_call_path_takes_a_line_at_most(recorded):
+    """Kernels' names fill pages."""
+    text = run_command(PLUMB, "report", recorded("planted/grows.plumb"), "--findings", "--width", "80").stdout
+    paths = re.findall(r"^    where    (.*?)^    do ", text, re.MULTILINE | re.DOTALL)
+    assert any("at::native::elementwise_kernel" in path and "…" in path for path in paths)
+    assert all(len(path.splitlines()) <= 4 for path in paths)
+    assert max(len(line) for path in paths for line in path.splitlines()) <= 80
 
 
 # ---- diff ----
@@ -128,3 +154,9 @@ def test_wrong_use_has_one_line_that_says_what_helps(recorded, words, code, mess
     path = recorded("planted/sleep.plumb")
     error = text_of(*[path if word == "F" else word for word in words], code=code)
     assert message in error and error.count("\n") == 1, error
+
+
+def test_a_run_folder_is_for_settle(tmp_path):
+    folder = tmp_path / ".plumb-4711.run"
+    folder.mkdir()
+    assert "is a run folder; plumb settle makes a profile of what is in it\n" in text_of("iters", folder, code=2)

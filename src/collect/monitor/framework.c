@@ -56,13 +56,22 @@ offer_python(void)
 	if (result < 0)
 		python_refusal = error;
 	atomic_store_explicit(&settled, true, memory_order_release);
+	struct plumb_thread *thread =
+		plumb_recording() ? plumb_enter_paused(PLUMB_CALLBACK_OPERATOR_ENTER) : NULL;
+	if (thread) {
+		plumb_framework_describe_python(plumb_thread_arena(thread));
+		plumb_leave(thread);
+	}
 	plumb_wait_met_python();
 }
 
-const char *
-plumb_python_refusal(void)
+void
+plumb_framework_describe_python(struct plumb_arena *arena)
 {
-	return python_refusal.code ? python_refusal.message : NULL;
+	if (plumb_python_ready())
+		plumb_arena_environment(arena, "python.version", plumb_python_version());
+	else if (python_refusal.code)
+		plumb_arena_environment(arena, "python.off", python_refusal.message);
 }
 
 void

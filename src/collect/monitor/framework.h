@@ -37,22 +37,23 @@ void plumb_framework_offer(const char *symbol);
 /* In a forked child's first thread: describes the frameworks that its parent attached. */
 void plumb_framework_describe(struct plumb_thread *thread);
 
-/* Why Python lines are off, or NULL when they are on or no Python was met. */
-const char *plumb_python_refusal(void);
+/* Writes which Python was met, or why its lines are off; nothing where none was met yet. For a new
+ * region: one that is there already (samples need no Python) is told when Python is met. */
+void plumb_framework_describe_python(struct plumb_arena *arena);
 
 /* ---- for shims ---- */
 
 /* Operator enter and exit on the calling thread. They nest; an exit without its enter is ignored. */
 struct plumb_operator {
-	const char *name; /* need not outlive the call */
-	int64_t sequence; /* autograd sequence number, -1 none */
-	bool backward;    /* this is the backward record of (forward_thread, sequence) */
-	bool engine;      /* this is the engine's own frame around a backward record */
-	bool range;       /* a span that the person marked, not an operator */
-	bool loose;       /* its end ends nothing but itself, in whatever order ends come */
+	const char *name;         /* need not outlive the call */
+	int64_t sequence;         /* autograd sequence number, -1 none */
+	bool backward;            /* this is the backward record of (forward_thread, sequence) */
+	bool engine;              /* this is the engine's own frame around a backward record */
+	bool range;               /* a span that the person marked, not an operator */
+	bool loose;               /* its end ends nothing but itself, in whatever order ends come */
 	enum plumb_source source; /* where it is counted; 0: as an operator */
 	plumb_id id;              /* the name, interned already; or 0 */
-	uint64_t thread;  /* the framework's number of the calling thread */
+	uint64_t thread;          /* the framework's number of the calling thread */
 	uint64_t forward_thread;
 	uint32_t shape_bytes; /* of the inputs' shapes, written where shape.h has room */
 	/* An address in the C frame that runs the operator; what is not on the stack is ignored. */
