@@ -242,7 +242,6 @@ name_of(const struct drawing *d, const struct point *point)
 	return d->answer->cells[(size_t)point->row * d->answer->column_count + d->name].text;
 }
 
-/* The longest lie below the others. */
 /* Behind the point: four digits, and never a power of ten. */
 static int
 decimals(double number)
@@ -259,6 +258,7 @@ put_amounts(FILE *out, const struct point *point)
 	        decimals(point->y), point->y);
 }
 
+/* The longest lie below the others. */
 static void
 put_points(struct drawing *d, FILE *out)
 {

@@ -35,10 +35,10 @@ def test_shares_are_those_of_the_program(record, python):
 
 
 def test_a_recording_that_begins_before_python_knows_its_version(record, torch_python):
-    """With samples a process records from its start on."""
-    made = record(torch_python, "-c", "import platform; sum(range(3000000)); print(platform.python_version())",
+    """With samples a process records from its start on; Python is met when an extension module is loaded."""
+    made = record(torch_python, "-c", "import ctypes, platform; sum(range(3000000)); print(platform.python_version())",
                   options=("--cpu=250", "--no-gpu"))
-    environment = made.report("--by", "python", *METRIC)["run"]["environment"]
+    environment = made.report("--by", "thread", *METRIC)["run"]["environment"]
     assert environment["python.version"] == made.stdout.strip()
 
 
