@@ -19,20 +19,29 @@ kernel(struct plumb_builder *b, uint32_t context, int64_t start_ns, int64_t end_
 	                 0);
 }
 
-static void
-test_times(void **state)
+/* A device with one stream. */
+static struct plumb_builder *
+with_stream(void)
 {
 	struct plumb_builder *b = plumb_builder_new();
-	struct plumb_profile profile = { 0 };
-	struct plumb_iterations found;
-	uint32_t frame, context;
 
-	(void)state;
 	plumb_builder_process(b,
 	                      &(struct plumb_process){ .host = PLUMB_NONE, .command = PLUMB_NONE });
 	plumb_builder_device(b, &(struct plumb_device){ .name = PLUMB_NONE, .uuid = PLUMB_NONE });
 	plumb_builder_track(
 		b, &(struct plumb_track){ .kind = PLUMB_TRACK_STREAM, .name = PLUMB_NONE });
+	return b;
+}
+
+static void
+test_times(void **state)
+{
+	struct plumb_builder *b = with_stream();
+	struct plumb_profile profile = { 0 };
+	struct plumb_iterations found;
+	uint32_t frame, context;
+
+	(void)state;
 	frame = plumb_builder_frame(b, PLUMB_FRAME_KERNEL, plumb_builder_text(b, "gemm"),
 	                            PLUMB_NONE, 0);
 	context = plumb_builder_context(b, 0, frame, 0);
@@ -55,18 +64,13 @@ test_times(void **state)
 static void
 test_kernels_that_outlast_iterations(void **state)
 {
-	struct plumb_builder *b = plumb_builder_new();
+	struct plumb_builder *b = with_stream();
 	struct plumb_profile profile = { 0 };
 	struct plumb_iterations found;
 	const struct plumb_iteration_level *level;
 	uint32_t contexts[2];
 
 	(void)state;
-	plumb_builder_process(b,
-	                      &(struct plumb_process){ .host = PLUMB_NONE, .command = PLUMB_NONE });
-	plumb_builder_device(b, &(struct plumb_device){ .name = PLUMB_NONE, .uuid = PLUMB_NONE });
-	plumb_builder_track(
-		b, &(struct plumb_track){ .kind = PLUMB_TRACK_STREAM, .name = PLUMB_NONE });
 	for (int i = 0; i < 2; i++)
 		contexts[i] = plumb_builder_context(
 			b, 0,
@@ -100,18 +104,13 @@ test_kernels_that_begin_together(void **state)
 {
 	enum { KERNELS = 6, ROUNDS = 8 };
 	static const char *const names[KERNELS] = { "f", "e", "d", "c", "b", "a" };
-	struct plumb_builder *b = plumb_builder_new();
+	struct plumb_builder *b = with_stream();
 	struct plumb_profile profile = { 0 };
 	struct plumb_iterations found;
 	uint32_t contexts[KERNELS], random = 1;
 	int64_t now = 1000000;
 
 	(void)state;
-	plumb_builder_process(b,
-	                      &(struct plumb_process){ .host = PLUMB_NONE, .command = PLUMB_NONE });
-	plumb_builder_device(b, &(struct plumb_device){ .name = PLUMB_NONE, .uuid = PLUMB_NONE });
-	plumb_builder_track(
-		b, &(struct plumb_track){ .kind = PLUMB_TRACK_STREAM, .name = PLUMB_NONE });
 	for (int i = KERNELS - 1; i >= 0; i--)
 		contexts[i] = plumb_builder_context(
 			b, 0,
