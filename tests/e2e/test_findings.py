@@ -107,8 +107,8 @@ def test_recorded_example():
 
 PROGRAM = """
 import torch
-x = torch.randn(300, 300)  # enough work to be a tenth of a run whose start alone takes seconds
-for _ in range(600):
+x = torch.randn(300, 300)  # a quarter of a run whose start alone takes seconds; a tenth is a finding
+for _ in range(3000):
     x = torch.tanh(x @ x)
 """
 
