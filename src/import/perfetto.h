@@ -32,12 +32,11 @@ enum perfetto_table {
 struct perfetto_entry {
 	uint64_t number;
 	uint32_t table;
-	uint32_t
-		value; /* a name's (or message's) place in `text`; the fact; the builder's frame or context */
+	uint32_t value; /* place of a name or message in `text`; the fact; a frame or context */
 	uint32_t bytes; /* of a name or message */
-	uint32_t
-		second; /* what it was found to be when it was used: a name's frame, a path's string, a stack's
-	                    place in `chains`; a context's launch; PLUMB_NONE */
+	/* What it was found to be when it was used: a name's frame, a path's string, a stack's place in `chains`, a
+	 * context's launch; PLUMB_NONE: it was not. */
+	uint32_t second;
 	bool apart; /* a context that others may cross */
 };
 

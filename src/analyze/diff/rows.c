@@ -63,7 +63,7 @@ python_text(const struct diff_run *run, uint32_t frame, uint32_t by, char *text)
 
 	if (line == PLUMB_NONE)
 		line = f->line;
-	int used = 0;
+	int used;
 	if (by == PLUMB_BY_PYTHON)
 		used = snprintf(text, KEY_MOST, "%" PRIu32 "|", file);
 	else
