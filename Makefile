@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #: make            build/plumb and build/libplumb.so
 #: make demo       profiles examples/train.py; installs what is missing (Debian, Ubuntu)
-#: make test       runs every test; installs what is missing (Debian, Ubuntu)
+#: make test       runs every test; installs what is missing (Debian, Ubuntu); with PLUMB_FUZZ_SECONDS=N it also fuzzes
+#:                 each target for N seconds
 #: make unit       builds and runs the unit tests alone
 #: make sanitize   the unit tests and fuzz targets under AddressSanitizer and UBSan
 #: make clang      builds everything with Clang, warnings as errors
-#: make fuzz       fuzzes every target for FUZZ_SECONDS (60) seconds with libFuzzer
+#: make fuzz       fuzzes every target for FUZZ_SECONDS (60) seconds with libFuzzer (libfuzzer builds them)
 #: make bench      the benchmark of bench/ (wants a GPU and PyTorch)
 #: make wheel      dist/plumb_profiler-*.whl, self-contained and checked
 #: make install    into PREFIX (/usr/local), below DESTDIR
@@ -44,7 +45,7 @@ COLLECT_CFLAGS = $(BASE_CFLAGS) $(LTO) -fPIC -ftls-model=initial-exec -isystem $
 TOOL_CFLAGS := $(BASE_CFLAGS) -fPIE
 
 # The collector shares these with the command-line program.
-SHARED := src/base/words.c src/base/error.c src/base/procstat.c src/region/writer.c src/region/control.c
+SHARED := src/base/words.c src/base/error.c src/base/secret.c src/base/procstat.c src/region/writer.c src/region/control.c
 COLLECT := $(wildcard src/collect/*.c src/collect/*/*.c src/collect/*/*/*.c) $(SHARED)
 TOOL := $(wildcard src/base/*.c src/region/*.c src/model/*.c src/store/*.c src/settle/*.c \
                    src/import/*.c src/analyze/*.c src/analyze/*/*.c src/export/*.c src/cli/*.c)
@@ -135,11 +136,12 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c $(ARCHIVES) $(wildcard tests/fuzz/replay.c)
 	  $(if $(shell grep -l '"collect/' $<),$(ARCHIVES),$(BUILD)/tool.a) $(LDFLAGS) $(TOOL_LIBS)
 fuzz-programs: $(FUZZ)
 SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
-fuzz:
-	@scripts/bootstrap.sh test
+fuzz: libfuzzer
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh $(FUZZ:$(BUILD)/%=$(BUILD)/libfuzzer/%)
+libfuzzer:
+	@scripts/bootstrap.sh fuzz
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/libfuzzer CC=$(CLANG) \
 	  OPT='$(SANITIZE) -fsanitize=fuzzer-no-link' FUZZ_MAIN=-fsanitize=fuzzer fuzz-programs
-	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh $(FUZZ:$(BUILD)/%=$(BUILD)/libfuzzer/%)
 sanitize:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/sanitize OPT='$(SANITIZE)' unit replay
 clang:
@@ -161,6 +163,7 @@ demo:
 test:
 	@scripts/bootstrap.sh test
 	@$(MAKE) --no-print-directory all unit-programs fuzz-programs mock
+	@$(if $(filter-out 0,$(PLUMB_FUZZ_SECONDS)),$(MAKE) --no-print-directory libfuzzer ||) true # or a test says why
 	@BUILD=$(BUILD) scripts/test.sh
 bench: all
 	@BUILD=$(BUILD) scripts/bench.sh
@@ -170,7 +173,7 @@ wheel:
 install: all
 	install -D -m 755 $(BUILD)/plumb $(DESTDIR)$(PREFIX)/lib/plumb/plumb
 	install -D -m 755 $(BUILD)/libplumb.so $(DESTDIR)$(PREFIX)/lib/plumb/libplumb.so
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/plumb/python/plumb python/plumb/*.py
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/plumb/python/plumb $(wildcard python/plumb/*.py python/plumb/*.pyi) python/plumb/py.typed
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/plumb include/plumb/annotate.h \
 	  include/plumb/monitor.h
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \
@@ -187,6 +190,6 @@ clean:
 	rm -rf $(BUILD) dist
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
-.PHONY: all examples present unit-programs unit replay fuzz-programs fuzz sanitize clang demo test bench \
+.PHONY: all examples present unit-programs unit replay fuzz-programs fuzz libfuzzer sanitize clang demo test bench \
         wheel install docs format clean help
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

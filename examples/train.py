@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a small network to tell three spirals apart; a few seconds, on a GPU if there is one.
+"""Trains a small network to separate three spirals. It takes a few seconds, on a GPU if there is one.
 
     plumb run -- python3 examples/train.py
-    plumb report plumb-python3-*.plumb --by line
+    plumb report --by line
 
-Each part of a training step is a function of its own, so that a report by line tells them apart.
+Each part of a training step is a function of its own, so a report by line shows them separately.
 """
 import argparse
 import math
@@ -16,7 +16,7 @@ CLASSES = 3
 
 
 def spirals(count, noise, device):
-    """COUNT points on each of three spiral arms, and the number of each point's arm."""
+    """COUNT points on each of three spiral arms, with the number of each point's arm."""
     t = torch.linspace(0.05, 1.0, count)
     points, labels = [], []
     for arm in range(CLASSES):
@@ -27,7 +27,7 @@ def spirals(count, noise, device):
 
 
 class Block(nn.Module):
-    """Two layers with a short cut around them."""
+    """Two layers with a residual connection."""
 
     def __init__(self, width):
         super().__init__()
@@ -42,7 +42,7 @@ class Block(nn.Module):
 
 
 class Network(nn.Module):
-    """Random Fourier features of a point, then blocks, then a score for each arm."""
+    """Random Fourier features of a point, then blocks, then one score per arm."""
 
     def __init__(self, width, depth):
         super().__init__()

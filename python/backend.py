@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the wheel (PEP 517), with nothing but Python's standard library.
+"""Builds the wheel (PEP 517). It needs only Python's standard library.
 
-`make STATIC=1 COLLECT_CC=scripts/zig-cc` builds the binary and the collector; the wheel's platform tag
-then says the newest glibc that either needs, read from the files themselves.
+`make STATIC=1 COLLECT_CC=scripts/zig-cc` builds the binary and the collector. The wheel's platform tag then says
+the newest glibc that one of them needs, read from the files.
 """
 import base64
 import hashlib
@@ -10,6 +10,7 @@ import os
 import pathlib
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -17,6 +18,7 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NAME = "plumb_profiler"
+TOOLS = ["make", "readelf"]  # what the build starts; the Makefile itself looks for the rest
 BINARIES = ["plumb", "libplumb.so"]
 EPOCH = (1980, 1, 1, 0, 0, 0)  # every file's time, so that equal content gives an equal wheel
 
@@ -30,7 +32,7 @@ def build_folder():
 
 
 def build():
-    """Runs make; what it needs and cannot find, it names."""
+    """Runs make. Names the tools that are missing."""
     # pip hides its own modules from the build; the scripts that make calls use pip themselves.
     environment = {key: value for key, value in os.environ.items()
                    if key not in ("PYTHONPATH", "PYTHONNOUSERSITE", "MAKEFLAGS", "MAKELEVEL")}
@@ -38,11 +40,18 @@ def build():
     def run(*command, output=sys.stderr):
         return subprocess.run(command, cwd=ROOT, env=environment, stdout=output).returncode
 
+    missing = [tool for tool in TOOLS if not shutil.which(tool, path=environment.get("PATH"))]
+    if missing:
+        raise SystemExit(f"plumb: the build needs {' and '.join(missing)}, which "
+                         f"{'is' if len(missing) == 1 else 'are'} not installed; install "
+                         f"{'it' if len(missing) == 1 else 'them'} (on Debian and Ubuntu: apt install build-essential) "
+                         "and run pip install again")
+
     command = ["make", "--no-print-directory", f"BUILD={build_folder()}", "STATIC=1"]
     if run("scripts/fetch-zig", output=subprocess.DEVNULL) == 0:
         command.append("COLLECT_CC=scripts/zig-cc")
     else:
-        print("plumb: no zig, so the collector is compiled for this machine's glibc and newer",
+        print("plumb: zig is not available, so the collector needs this machine's glibc or a newer one",
               file=sys.stderr)
     if run(*command):
         raise SystemExit("plumb: the build failed; see the lines above")
@@ -79,7 +88,7 @@ def wheel_file(tag):
 
 
 class Archive:
-    """A wheel being written; notes each file for RECORD."""
+    """A wheel that is being written. It notes each file for RECORD."""
 
     def __init__(self, path):
         self.zip = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED)
@@ -117,7 +126,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     name = f"{NAME}-{version()}-py3-none-{tag}.whl"
     archive = Archive(pathlib.Path(wheel_directory) / name)
     for path in sorted((ROOT / "python" / "plumb").rglob("*")):
-        if path.suffix in (".py", ".typed"):
+        if path.suffix in (".py", ".pyi", ".typed"):
             archive.add(f"plumb/{path.relative_to(ROOT / 'python' / 'plumb')}", path.read_bytes())
     for binary in BINARIES:
         archive.add(f"plumb/_bin/{binary}", (build_folder() / binary).read_bytes(), 0o755)
@@ -127,7 +136,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 def build_sdist(sdist_directory, config_settings=None):
-    """The files that git knows."""
+    """Packs the files that git tracks."""
     base = f"{NAME}-{version()}"
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True,
                             text=True).stdout.split("\0")

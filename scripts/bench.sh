@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# bench.sh [OPTIONS of bench/overhead.py]: the table of what being watched costs, and the two costs that
-# make it up, with a Python that has PyTorch. Without a GPU the workload is `tiny`.
+# bench.sh [OPTIONS of bench/overhead.py]: prints what plumb costs (bench/overhead.py), and the two costs that
+# this is made of (bench/micro.py). Needs a Python with PyTorch. Without a GPU the workload is `tiny`.
 set -eu
 cd "$(dirname "$0")/.."
 python=$(scripts/find-python torch)

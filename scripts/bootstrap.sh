@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# bootstrap.sh [--check] build|demo|test|wheel
+# bootstrap.sh [--check] build|demo|test|fuzz|wheel
 #
-# Makes sure that everything STAGE needs is on this machine. On Debian and Ubuntu, as root or with
-# sudo that asks nothing, it installs what is missing; otherwise, with --check and on every other
-# system it names what is missing and fails. Quick when nothing is.
+# Makes sure that this machine has everything that the stage needs. On Debian and Ubuntu, as root or with a
+# sudo that asks for no password, it installs what is missing. In all other cases, and with --check, it
+# names what is missing and fails. It is quick if nothing is missing.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -15,9 +15,9 @@ if [ "${1-}" = --check ]; then
 fi
 stage=${1-}
 case $stage in
-build | demo | test | wheel) ;;
+build | demo | test | fuzz | wheel) ;;
 *)
-	echo "usage: bootstrap.sh [--check] build|demo|test|wheel" >&2
+	echo "usage: bootstrap.sh [--check] build|demo|test|fuzz|wheel" >&2
 	exit 1
 	;;
 esac
@@ -51,6 +51,21 @@ want_headers() {
 	done
 }
 
+# Clang without what its sanitizers and libFuzzer link in is a package of its own.
+want_libfuzzer() {
+	clang=$(command -v clang || ls /usr/bin/clang-[12][0-9] 2>/dev/null | head -n 1)
+	if [ -z "$clang" ]; then
+		want clang clang
+		major=$(apt-cache show clang 2>/dev/null | sed -n 's/^Depends:.*clang-\([0-9]*\).*/\1/p' | head -n 1)
+	elif echo 'int LLVMFuzzerTestOneInput(const char *at, long bytes) { return !at && bytes; }' |
+		"$clang" -w -fsanitize=fuzzer,address,undefined -x c -o /dev/null - 2>/dev/null; then
+		return 0
+	else
+		major=$("$clang" -dumpversion | cut -d. -f1)
+	fi
+	want "libFuzzer" "libclang-rt-$major-dev"
+}
+
 look() {
 	missing=""
 	packages=""
@@ -72,14 +87,16 @@ look() {
 		python3 -c 'import pip' 2>/dev/null || want "Python's pip" "python3-pip ca-certificates"
 	fi
 	case $stage in
+	fuzz) want_libfuzzer ;;
 	demo) scripts/find-python torch >/dev/null 2>&1 || want "PyTorch" python3-torch ;;
 	test)
 		want_headers cmocka.h:libcmocka-dev divsufsort.h:libdivsufsort-dev
 		scripts/find-python torch pytest >/dev/null 2>&1 ||
-			want "PyTorch and pytest for one Python" "python3-torch python3-pytest python3-pytest-xdist"
+			want "a Python with PyTorch and pytest" "python3-torch python3-pytest python3-pytest-xdist"
 		case $(scripts/find-python torch pytest 2>/dev/null) in
 		/usr/bin/*) /usr/bin/python3 -c 'import xdist' 2>/dev/null || want pytest-xdist python3-pytest-xdist ;;
 		esac
+		/usr/bin/python3 -c 'import pandas, IPython' 2>/dev/null || want "pandas and IPython" "python3-pandas python3-ipython"
 		/usr/bin/python3 -c 'import venv, ensurepip' 2>/dev/null || want "Python's venv" python3-venv
 		any /usr/include/python3*/Python.h || want Python.h python3-dev
 		has clang || any /usr/bin/clang-[12][0-9] || want clang clang
@@ -106,11 +123,11 @@ look
 [ -z "$missing" ] && exit 0
 if ! can_install; then
 	target="make $stage"
-	echo "plumb: missing for '${target% build}': $missing" >&2
+	echo "plumb: '${target% build}' needs what is not installed: $missing" >&2
 	if has apt-get; then
-		echo "plumb: install with: apt-get install$packages" >&2
+		echo "plumb: install it: apt-get install$packages" >&2
 	else
-		echo "plumb: install these with your system's package manager, then try again" >&2
+		echo "plumb: install it with your system's package manager, and try again" >&2
 	fi
 	exit 1
 fi
@@ -128,6 +145,7 @@ replace_torch() {
 torch=
 if [ -z "$(find /var/lib/apt/lists -name '*Packages*' 2>/dev/null | head -n 1)" ]; then
 	apt update
+	look # names of packages may have been unknown
 fi
 replace_torch
 echo "plumb: installing$packages" >&2

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""check_arrows.py [SRC]: includes between the folders of src/ point down only.
+"""check_arrows.py [SRC]: checks that includes between the folders of src/ point down only.
 
-A folder may include itself, base, and what the table lists; everything else is printed as
-FILE:LINE and fails. A new folder needs its row here.
+A folder may include itself, base, and what the table lists. Every other include is an error, printed with
+FILE:LINE. A new folder needs a row here.
 """
 import pathlib
 import re
@@ -41,7 +41,7 @@ def problems(src):
             name = found.group(1)
             used = name.split("/")[0]
             if "/" not in name or not (src / name).is_file():
-                yield f'{path}:{number}: "{name}" is not named from src/ on'
+                yield f'{path}:{number}: "{name}" is not a path from src/'
             elif used not in MAY_USE[folder] | {folder, "base"}:
                 yield f"{path}:{number}: {folder}/ may not use {used}/"
 

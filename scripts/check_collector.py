@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""check_collector.py [--glibc 2.28] LIBPLUMB: what the collector may ask of its host program.
+"""check_collector.py [--glibc 2.28] LIBPLUMB: checks that any running program can load the collector.
 
-It exports the entry points listed here and nothing else, needs the C library alone (and, with
---glibc, no symbol newer than that), and keeps its thread-local storage small and static, so that it
-can be loaded into any running program. Prints what does not hold, and fails.
+The collector may export only the entry points in this file. It may need only the C library (with --glibc: no
+symbol that is newer). Its thread-local storage must be small and static. The script prints each rule that is
+broken, and fails.
 """
 import argparse
 import re
@@ -22,6 +22,8 @@ ENTRY_POINTS = {
         "the program's own profiler takes and leaves CUPTI's slot"),
     **dict.fromkeys(["plumb_start", "plumb_stop", "plumb_is_recording"],
                     "the program turns recording on and off"),
+    **dict.fromkeys(["plumb_session_begin", "plumb_session_end"],
+                    "a recording of a process that `plumb run` did not start (plumb.profile)"),
     "InitializeInjectionNvtx2": "NVTX calls it (NVTX_INJECTION64_PATH)",
     "InitializeInjectionNvtxExtension": "likewise, for the tool that was there before",
     "plumb_annotate_v1": "the program's own ranges and metrics (plumb/annotate.h, plumb.span)",
@@ -32,6 +34,18 @@ ENTRY_POINTS = {
     "dlsym": "a framework is being loaded",
     "dlclose": "what is known of a library's code goes with it",
     "pthread_create": "a thread begins, which may be sampled",
+    **dict.fromkeys(
+        ["sigaction", "signal", "__sysv_signal", "sysv_signal", "sigprocmask", "pthread_sigmask", "sigwait",
+         "sigwaitinfo", "sigtimedwait", "signalfd"],
+        "the program's signals and that of the samples are kept apart"),
+    "sigaltstack": "a thread's signal stack may be too small for a sample",
+    **dict.fromkeys(
+        ["execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "fexecve", "execveat",
+         "posix_spawn", "posix_spawnp", "system", "popen"],
+        "a program is started, which gets the collector also where LD_PRELOAD was set on the way"),
+    **dict.fromkeys(["setuid", "seteuid", "setreuid", "setresuid"],
+                    "the process becomes another user, who is let into the run folder"),
+    "_PyGen_Send": "asyncio of CPython 3.9 gives a coroutine its turn",
     "_exit": "the program ends without running its exit handlers",
     "_Exit": "likewise",
     "_ZN5torch8autograd6Engine7executeERKSt6vectorINS0_4EdgeESaIS3_EERKS2_IN2at6TensorESaIS9_EEbbbS7_":
@@ -39,7 +53,7 @@ ENTRY_POINTS = {
     "_ZN3c109alloc_cpuEm": "PyTorch allocates a tensor on the CPU",
     "_ZN3c108free_cpuEPv": "PyTorch frees it",
     "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE":
-        "an allocator of PyTorch tells what it hands out and takes back (1.13)",
+        "an allocator of PyTorch reports what it gives out and takes back (1.13)",
     "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE": "likewise (2)",
 }
 LIBRARIES = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2",
@@ -75,7 +89,7 @@ def problems(path, glibc):
             if name == "__tls_get_addr":
                 yield "needs __tls_get_addr: compile with -ftls-model=initial-exec"
         elif name and name not in ENTRY_POINTS:
-            yield f"exports {name}, which is no entry point"
+            yield f"exports {name}, which is not in the list of entry points"
     for library in needed(path):
         if library not in LIBRARIES:
             yield f"needs the library {library}"
@@ -83,7 +97,7 @@ def problems(path, glibc):
         yield "needs GLIBC_{}.{}, newer than {}.{}".format(*newest_glibc(path), *glibc)
     for size in re.findall(r"^\s*TLS(?:\s+\S+){4}\s+(0x[0-9a-f]+)", readelf("-l", path), re.M):
         if int(size, 16) >= MOST_TLS:
-            yield f"has {int(size, 16)} bytes of thread-local storage; {MOST_TLS} is too many"
+            yield f"has {int(size, 16)} bytes of thread-local storage; it must have less than {MOST_TLS}"
     if "NODELETE" not in readelf("-d", path):
         yield "can be unloaded: link with -z nodelete"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""check_spdx.py [ROOT]: every source file names its licence in one of its first three lines."""
+"""check_spdx.py [ROOT]: checks that every source file names its licence in its first three lines."""
 import pathlib
 import sys
 
@@ -11,7 +11,7 @@ DATA = {"corpus", "data", "__pycache__"}
 
 
 def sources(root):
-    """The files that must carry the tag: by suffix, or by a #! line where there is none."""
+    """The files that must have the tag: those with one of the suffixes, and scripts without a suffix (#!)."""
     yield root / "Makefile"
     for folder in FOLDERS:
         for path in sorted((root / folder).rglob("*")):

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""check_wheel.py WHEEL: a wheel of plumb carries all it needs, for the glibc that its name says.
+"""check_wheel.py WHEEL: checks that a wheel of plumb has all it needs, for the glibc in its name.
 
-The binary needs glibc alone, the collector passes check_collector.py for glibc 2.28, both are
-executable, and nothing newer than the tag is asked for. Prints what does not hold, and fails.
+The binary may need only glibc. The collector must pass check_collector.py for glibc 2.28. Both must be
+executable. Nothing may need a newer glibc than the tag says. The script prints each rule that is broken, and
+fails.
 """
 import pathlib
 import re
@@ -16,7 +17,7 @@ import check_collector  # noqa: E402
 
 GLIBC = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2",
          "ld-linux-aarch64.so.1"}
-OLDEST = (2, 35)  # what the wheel must run on
+OLDEST = (2, 34)  # what the wheel must run on; README says it, too
 WANTED = ["plumb/__init__.py", "plumb/_command.py", "plumb/_bin/plumb", "plumb/_bin/libplumb.so"]
 
 
@@ -28,7 +29,7 @@ def problems(wheel):
         return
     named = tuple(map(int, tag.groups()))
     if named > OLDEST:
-        yield "needs glibc {}.{}; build it where glibc is older, so that it runs on {}.{}".format(
+        yield "needs glibc {}.{}; build it on a system with an older glibc, so that it runs on {}.{}".format(
             *named, *OLDEST)
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as archive:
         for name in WANTED:

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# demo.sh: profiles examples/train.py with the PyTorch that is here, and reports where its time went.
+# demo.sh: profiles examples/train.py with the installed PyTorch, and reports where its time went.
 set -eu
 cd "$(dirname "$0")/.."
 python=$(scripts/find-python torch)

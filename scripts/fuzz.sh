@@ -1,8 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# fuzz.sh TARGET...: runs libFuzzer targets for FUZZ_SECONDS each. What they find beyond the corpus
-# goes to a folder beside the target; an input that crashes it is kept there and named.
+# fuzz.sh TARGET...: runs libFuzzer targets for FUZZ_SECONDS (1 or more) each. Inputs that are not in the corpus go
+# to the folder TARGET.found. An input that crashes the target is kept there, and the script names the folder.
 cd "$(dirname "$0")/.." || exit 1
+case ${FUZZ_SECONDS:-0} in
+0 | *[!0-9]*) # libFuzzer takes 0 for "for ever"
+	echo "fuzz.sh: FUZZ_SECONDS must be a whole number of seconds, 1 or more" >&2
+	exit 1
+	;;
+esac
 failed=0
 for target in "$@"; do
 	name=${target##*/}

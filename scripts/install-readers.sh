@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# install-readers.sh [collector]: what other people read exports with, into plumb's cache, for
-# tests/e2e/test_export*.py: Perfetto's, pprof's and OpenTelemetry's own definitions as Python modules (PyPI),
-# speedscope's schema (npm) and a validator for it, and pprof (Go); when asked, OpenTelemetry's Collector, which
-# takes minutes to build (Go). What cannot be had here is left out, with a line; prints the folder.
+# install-readers.sh [collector]: installs readers of exports into plumb's cache, for tests/e2e/test_export*.py.
+# These are Perfetto's, pprof's and OpenTelemetry's own definitions as Python modules (PyPI), speedscope's schema (npm)
+# with a validator, and pprof (Go). With `collector`: also OpenTelemetry's Collector (Go), which takes minutes to build.
+# A reader that cannot be installed is left out, with one line that says why. Prints the folder.
 set -u
 cache=${BUILD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/plumb}
 readers=$cache/readers
@@ -15,7 +15,7 @@ try() {
 	shift 2
 	[ -e "$file" ] && return
 	"$@" >"$readers/log" 2>&1 && [ -e "$file" ] && return
-	echo "plumb: no $what here: $(tail -n 1 "$readers/log")" >&2
+	echo "plumb: cannot install the $what: $(tail -n 1 "$readers/log")" >&2
 }
 python() {
 	python3 -m venv "$readers/venv" &&
@@ -48,6 +48,6 @@ collector() {
 try "Perfetto package" "$readers/venv/complete" python
 try "OpenTelemetry package" "$readers/venv/otlp" otlp
 try "speedscope package" "$readers/speedscope.json" speedscope
-try "pprof" "$readers/pprof" pprof
+try "pprof program" "$readers/pprof" pprof
 [ "${1-}" != collector ] || try "OpenTelemetry Collector" "$readers/otelcol" collector
 echo "$readers"

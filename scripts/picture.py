@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""picture.py OUTPUT.png COMMAND…: what a command prints, as a picture of a terminal, for the docs.
+"""picture.py OUTPUT.png COMMAND…: makes a picture of a terminal with the output of COMMAND, for the docs.
 
-Runs COMMAND, and draws its output by headless Chromium (Debian's chromium). Colours are kept.
+It draws with headless Chromium (Debian's chromium) and keeps colours.
 """
 import html
 import os

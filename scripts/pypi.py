@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wheels from PyPI, pinned by hash, unpacked into a cache outside the build folder.
+"""Gets wheels from PyPI, pinned by hash, and unpacks them into a cache outside the build folder.
 
-What is pinned stands in the one table here. `unpack` is quick when the wheel is there already, and
-several builds may call it at once: a folder appears whole or not at all.
+The table PINS has all of them. `unpack` is quick if the wheel is there already. Several builds may call it at
+once, because a folder appears whole or not at all.
 """
 import os
 import pathlib
@@ -68,7 +68,7 @@ def cache():
 
 
 def download(pin, folder, machine):
-    """Downloads the wheels of PIN into FOLDER; exits with one line when that fails."""
+    """Downloads the wheels of PIN into FOLDER. Exits with one line if that fails."""
     wanted = folder / "wanted.txt"
     wanted.write_text("".join(f"{name}=={version} --hash=sha256:{digest}\n"
                               for name, version, digest in PINS[pin]))
@@ -82,13 +82,13 @@ def download(pin, folder, machine):
         said = done.stderr.strip().splitlines() or ["pip failed"]
         reason = next((line for line in said if "Could not fetch URL" in line), said[-1])
         names = ", ".join(f"{name} {version}" for name, version, _ in PINS[pin])
-        sys.exit(f"cannot download {names} from PyPI: {reason}")
+        sys.exit(f"plumb: cannot download {names} from PyPI: {reason}")
 
 
 def unpack(pin, wanted, folder):
     """Unpacks members of PIN's wheels into FOLDER.
 
-    WANTED maps a member's name to its place in FOLDER, or to None to leave it out.
+    WANTED maps a member's name to its place in FOLDER. None leaves the member out.
     """
     if folder.is_dir():
         return
@@ -117,5 +117,5 @@ def unpack(pin, wanted, folder):
 
 
 def machine():
-    """This machine's processor as PyPI's tags name it."""
+    """This machine's processor, as in PyPI's tags."""
     return {"arm64": "aarch64", "amd64": "x86_64"}.get(platform.machine(), platform.machine())

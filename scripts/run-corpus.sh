@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# run-corpus.sh TARGET...: feeds each fuzz target tests/fuzz/corpus/<name without fuzz_>/ file by file.
+# run-corpus.sh TARGET...: runs each fuzz target on every file of its corpus, tests/fuzz/corpus/<name without fuzz_>/.
 cd "$(dirname "$0")/.." || exit 1
 failed=0
 for target in "$@"; do

@@ -12,9 +12,9 @@ def options(description, add=None, steps=50):
     parser = argparse.ArgumentParser(description=description)
     if add:
         add(parser)
-    parser.add_argument("--fixed", action="store_true", help="with the fault taken away")
+    parser.add_argument("--fixed", action="store_true", help="run without the fault")
     parser.add_argument("--steps", type=int, default=steps)
-    parser.add_argument("--rounds", type=int, default=1, help="times so many steps so many times")
+    parser.add_argument("--rounds", type=int, default=1, help="how often to time that many steps")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     chosen = parser.parse_args()
     chosen.gpu = chosen.device.startswith("cuda")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A training loop that copies each batch to the GPU from pageable memory.
 
-The driver copies pageable memory through a buffer of its own, while the host waits. From pinned memory
-the GPU takes it directly, and with non_blocking=True the host goes on.
+The driver copies pageable memory through a buffer of its own, while the host waits. The GPU reads pinned
+memory directly, and with non_blocking=True the host does not wait.
 """
 import torch
 from torch import nn

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A recommendation model that looks up its embeddings by indexing.
 
-The backward pass of x[i] (aten::index) adds gradients in the order of the sorted indices, the rows that
-are read often one gradient after the other; that of index_select adds them with atomics.
+The backward pass of x[i] (aten::index) sorts the indices. It adds the gradients of a row that is read often
+one by one. The backward pass of index_select adds them with atomics.
 """
 import torch
 from torch import nn
@@ -30,7 +30,7 @@ class Recommender(nn.Module):
 
 model = Recommender().to(chosen.device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-# As with real items, few are read often: the cube of a uniform number crowds near 0.
+# As with real items, a few are read often: the cube of a uniform number is often near 0.
 ids = (torch.rand(LOOKUPS) ** 3 * ROWS).long().to(chosen.device)
 clicks = torch.rand(LOOKUPS).round().to(chosen.device)
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A data loader with four workers for each processor.
+"""A data loader with four workers per processor.
 
-Every worker is a process that has to be started before the first batch is made, in each epoch. More of
-them than processors take turns, and take the processor from the training process. As many as there are
-processors, less one, make batches as fast.
+Every worker is a process that must start before the first batch, in each epoch. More workers than processors
+take turns, and take time from the training process. One worker less than there are processors makes batches
+just as fast.
 """
 import os
 
@@ -15,9 +15,9 @@ import common
 
 
 def add_options(parser):
-    parser.add_argument("--workers", type=int, help="so many, instead of what the case says")
+    parser.add_argument("--workers", type=int, help="number of workers (default: that of the case)")
     parser.add_argument("--start", choices=("fork", "spawn", "forkserver"),
-                        help="how workers start, instead of Python's way")
+                        help="how workers start (default: Python's)")
 
 
 chosen = common.options(__doc__.splitlines()[0], add_options, steps=200)

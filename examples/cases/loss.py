@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A transformer whose loss function is written out as a formula: many short kernels.
+"""A transformer whose loss function is written as a formula, which runs many short kernels.
 
-It predicts the next words, and each prediction has its loss. Each operator of the formula is a kernel
-that reads and writes the scores, forwards and backwards; cross_entropy computes the same in a few.
+It predicts the next words, and each prediction has a loss. Each operator of the formula is a kernel that reads
+and writes the scores, forward and backward. cross_entropy computes the same with a few kernels.
 """
 import torch
 from torch import nn
@@ -30,7 +30,7 @@ class Model(nn.Module):
 
 
 def loss_fn(scores, words):
-    """Cross entropy of the words that are no padding, as in the formula."""
+    """Cross entropy of the words that are not padding, as a formula."""
     highest = scores.max(dim=1, keepdim=True).values.detach()
     shifted = scores - highest
     total = torch.exp(shifted).sum(dim=1, keepdim=True)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A U-Net whose tensors are in channels_first, while the library computes in channels_last.
 
-cuDNN's fast convolutions of half precision take NHWC, so that it converts every input, weight and
-output. With the model and its input in channels_last there is nothing to convert. As in the first U-Net
-there is no normalisation: batch normalisation in channels_first has slow kernels of its own.
+cuDNN's fast half-precision convolutions take NHWC, so it converts every input, weight and output. If the model
+and its input are in channels_last, there is nothing to convert. As in the first U-Net there is no
+normalisation, because batch normalisation in channels_first has slow kernels of its own.
 """
 import torch
 from torch import nn

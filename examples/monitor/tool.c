@@ -4,6 +4,10 @@
  * launched the most kernels, when the program ends. See docs/monitor.md.
  *
  *	make examples
+ *	plumb run --tool build/examples/monitor.so -- python train.py
+ *
+ * or, without a profile,
+ *
  *	LD_PRELOAD="$PWD/build/libplumb.so $PWD/build/examples/monitor.so" python train.py
  *
  * It links against nothing of plumb's: the functions are found in libplumb.so when it is loaded.

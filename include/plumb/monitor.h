@@ -19,10 +19,11 @@
  * The functions are in libplumb.so. A tool is a shared library that is preloaded beside it and links
  * against nothing (they are found when it is loaded), or a program that gets them by dlsym:
  *
+ *	plumb run --tool /path/libtool.so -- python train.py
  *	LD_PRELOAD="/path/libplumb.so /path/libtool.so" python train.py
  *
- * Without `plumb run` nothing is written anywhere: contexts are kept in the process's memory. With it
- * (`plumb run -- …`, the tool in LD_PRELOAD) both work side by side.
+ * Without `plumb run` (the second line) nothing is written anywhere: contexts are kept in the process's
+ * memory. With it both work side by side.
  *
  * Structures begin with their size, as the tool was compiled, so that they can grow.
  */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads profiles that plumb wrote, with nothing but Python's standard library; annotates programs that it
-profiles; and turns recording on and off in them: plumb.start(), plumb.stop(), plumb.recording().
+"""Reads plumb's profiles, records programs, and annotates them. It needs only Python's standard library.
+
+Read a profile:
 
     import plumb
 
@@ -10,19 +11,38 @@ profiles; and turns recording on and off in them: plumb.start(), plumb.stop(), p
 
 Times are nanoseconds, sizes bytes, everything else counts. An unknown number is None, never 0.
 
-In a program under `plumb run`; without it these cost next to nothing:
+Record a part of a program that is running:
+
+    with plumb.profile("step.plumb"):
+        train_step()
+
+Annotate a program. Without plumb, this costs next to nothing:
 
     with plumb.span("load batch"):
         plumb.metric("tokens", batch.size)
+
+Under `plumb run`, plumb.start() and plumb.stop() turn recording on and off, and plumb.recording() says if it is on.
 """
 from .annotate import mark, metric, span
 from .control import recording, start, stop
 
+TYPE_CHECKING = False  # as typing has it, which takes milliseconds to import
+if TYPE_CHECKING:  # what __getattr__ below gives, for type checkers and editors
+    from ._spans import Columns as SpanColumns, Span
+    from .magic import load_ipython_extension
+    from .reading import CpuSample, Device, Node, Process, Profile, ProfileError, Track, Value, Variant
+    from .rules import flag, rule
+    from .session import Recording, SessionError, profile
+
+    __version__: str
+
 # Reading needs SQLite, which a program that only annotates does not.
 _PROFILE = ("CpuSample", "Device", "Node", "Process", "Profile", "ProfileError", "Track", "Value", "Variant")
-_READING = {**{name: ("profile", name) for name in _PROFILE},
+_READING = {**{name: ("reading", name) for name in _PROFILE},
             "Span": ("_spans", "Span"), "SpanColumns": ("_spans", "Columns"),
-            "flag": ("rules", "flag"), "rule": ("rules", "rule")}
+            "flag": ("rules", "flag"), "rule": ("rules", "rule"),
+            **{name: ("session", name) for name in ("Recording", "SessionError", "profile")},
+            "load_ipython_extension": ("magic", "load_ipython_extension")}
 
 __all__ = [*_READING, "__version__", "mark", "metric", "recording", "span", "start", "stop"]
 

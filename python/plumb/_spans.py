@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The spans of a profile: chunks of compressed columns, as docs/profile-format.md has them."""
+"""The spans of a profile, in chunks of compressed columns (format: docs/profile-format.md)."""
 import array
 import ctypes
 import ctypes.util
@@ -8,9 +8,10 @@ from typing import NamedTuple, Optional
 
 
 class Span(NamedTuple):
-    """One interval on one track: of a call (on a thread) or of GPU work (on a stream). A driver call and
-    the work that it started have the same `correlation`, unique within their process; None is none.
-    `bytes`: of a copy or set; None where it is not known."""
+    """One call on a thread, or one piece of GPU work on a stream.
+
+    `correlation`: the same for a driver call and the work that it started, within a process. None: it has no
+    such link. `bytes`: the size of a copy or set. None: unknown."""
     track: int
     context: int
     start_ns: int
@@ -20,8 +21,9 @@ class Span(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """The spans of one chunk as arrays of equal length (array.array: they give a buffer, for instance to
-    numpy.frombuffer). `correlation` and `bytes` hold 0 for none, and are None where no span has any."""
+    """The spans of one chunk as arrays of equal length (array.array, which numpy.frombuffer can read).
+
+    In `correlation` and `bytes`, 0 means none. The whole column is None if no span has a value."""
     track: int
     context: array.array
     start_ns: array.array
@@ -40,7 +42,7 @@ def _library():
         done = zstd.ZSTD_decompress(room, ctypes.c_size_t(size), bytes(blob),
                                     ctypes.c_size_t(len(blob)))
         if done != size:
-            raise ValueError("a column does not unfold")
+            raise ValueError("a column cannot be decompressed")
         return room.raw
     return unpack
 
@@ -50,15 +52,15 @@ def _module(module):
         try:  # no more than one byte too many, whatever a damaged column would unfold to
             data = module.ZstdDecompressor().decompress(bytes(blob), size + 1)
         except module.ZstdError as error:
-            raise ValueError("a column does not unfold") from error
+            raise ValueError("a column cannot be decompressed") from error
         if len(data) != size:
-            raise ValueError("a column does not unfold")
+            raise ValueError("a column cannot be decompressed")
         return data
     return unpack
 
 
 def _find():
-    """A function (blob, size of the data) → data, by whatever knows zstd here."""
+    """A function (blob, size of the data) → data, from the first zstd reader that is installed."""
     for name in ("compression.zstd", "backports.zstd", "zstandard"):
         try:
             return _module(__import__(name, fromlist=["ZstdDecompressor"]))
@@ -68,10 +70,11 @@ def _find():
         return _library()
     except (OSError, AttributeError):
         raise RuntimeError("spans are compressed with zstd, which this Python cannot read; "
-                           "pip install zstandard") from None
+                           "install a reader: pip install zstandard") from None
 
 
 _unpack = None
+CHUNK_ROWS = 65536
 
 
 def _column(blob, code, count):
@@ -86,7 +89,7 @@ def _column(blob, code, count):
 
 
 def chunks(database, source, track, schema):
-    """Yields Columns, chunk by chunk, in the order of tracks and starts."""
+    """Yields Columns, chunk by chunk, ordered by track and start."""
     where, values = "source = ?", [source]
     if track is not None:
         where += " AND track = ?"
@@ -96,6 +99,8 @@ def chunks(database, source, track, schema):
     for number, start_ns, count, context, start, duration, link, moved in database.execute(
             f"SELECT track, start_ns, count, context, start, duration, {correlation}, {size} "
             f"FROM span_chunks WHERE {where} ORDER BY track, id", values):
+        if not 0 < count <= CHUNK_ROWS:
+            raise ValueError("a chunk has an impossible length")
         contexts = _column(context, "I", count)
         starts, ends = _column(start, "q", count), _column(duration, "q", count)
         at = start_ns

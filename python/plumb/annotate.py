@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names for parts of a program, and numbers of its own, in the profiles of `plumb run`.
+"""Spans, marks and metrics of your own, in the profiles of `plumb run` and plumb.profile().
 
-Without plumb every function here does nothing. With it they are C functions that Python calls directly:
-no Python frame of plumb's stands between the person's line and the span, and the GIL is not released.
+Without plumb every function here does nothing. Under `plumb run` they are C functions that Python calls
+directly: no Python frame of plumb comes between your line and the span, and the GIL is not released.
 """
 import functools
 import operator
@@ -12,23 +12,29 @@ _SPANS_MOST = 4096  # names whose span is kept; more are made anew each time
 _COROUTINE = 0x80  # inspect.CO_COROUTINE; the module takes longer to import than all of this
 
 
-def _table():
-    """The collector's functions (struct plumb_annotate of include/plumb/annotate.h), or None."""
+def _preloaded():
+    """The library that a program under `plumb run` has, or None."""
     # ctypes takes milliseconds to import, which a program without plumb need not pay.
     if not os.environ.get("PLUMB_FOLDER") and "libplumb" not in os.environ.get("LD_PRELOAD", ""):
         return None
     try:
         import ctypes
-    except ImportError:
+        return ctypes.CDLL(None)
+    except (ImportError, OSError):
         return None
+
+
+def _table(library):
+    """The collector's functions (struct plumb_annotate of include/plumb/annotate.h), or None."""
+    import ctypes
 
     class Table(ctypes.Structure):
         _fields_ = [("size", ctypes.c_uint32), ("version", ctypes.c_uint32)] + [
             (name, ctypes.c_void_p) for name in ("push", "pop", "mark", "metric", "pop_named")]
 
     try:
-        entry = ctypes.CDLL(None).plumb_annotate_v1
-    except (OSError, AttributeError):
+        entry = library.plumb_annotate_v1
+    except AttributeError:
         return None
     entry.restype = ctypes.POINTER(Table)
     table = entry()
@@ -37,15 +43,15 @@ def _table():
     return table.contents
 
 
-def _attach():
-    """(push, pop_named, mark, metric), or None where there is no plumb."""
-    table = _table()
-    if table is None:
+def _attach(library):
+    """(push, pop_named, mark, metric), or None if LIBRARY is not plumb's."""
+    table = library and _table(library)
+    if not table:
         return None
     import ctypes
 
     class Text:
-        """A name as the C function takes it: what Python does for it is over before the call."""
+        """Converts a name to what the C function takes, before the call."""
         @staticmethod
         def from_param(name):
             return ctypes.c_char_p(_encode(name))
@@ -68,12 +74,12 @@ def _attach():
 
 def _encode(name):
     if not isinstance(name, str):
-        raise TypeError(f"a name is a str, not {type(name).__name__}")
+        raise TypeError(f"a name must be a str, not {type(name).__name__}")
     return name.encode("utf-8", "surrogatepass").replace(b"\0", b"?") or b"?"
 
 
 def _whole(value):
-    """VALUE as an integer of 64 bits; the nearest where it has more."""
+    """VALUE as a 64-bit integer. A larger number becomes the nearest one that fits."""
     return max(-2 ** 63, min(2 ** 63 - 1, operator.index(value)))
 
 
@@ -93,7 +99,7 @@ def _decorate(self, function):
 
 
 class Span:
-    """What plumb.span() returns. `with` takes __enter__ and __exit__ from the slots: C functions."""
+    """What plumb.span() returns. `with` takes __enter__ and __exit__ from the slots, which are C functions."""
     __slots__ = ("__enter__", "__exit__", "name")
 
     def __init__(self, name, push, pop):
@@ -102,28 +108,33 @@ class Span:
         setattr(self, "__enter__", functools.partial(push, encoded))
         setattr(self, "__exit__", functools.partial(pop, encoded))
 
-    __call__ = _decorate
+    def __call__(self, function):
+        """Returns FUNCTION with this span around each call."""
+        return _decorate(self, function)
 
     def __repr__(self):
         return f"plumb.span({self.name!r})"
 
 
-class NoSpan:
-    """plumb.span() where there is no plumb."""
+def _nothing(*_):
+    return None
+
+
+class LateSpan:
+    """What plumb.span() returns while nothing records. You may keep it: it is a span once plumb.profile() records."""
     __slots__ = ("name",)
 
     def __init__(self, name):
         _encode(name)
         self.name = name
 
-    def __enter__(self):
-        return None
-
-    def __exit__(self, *_):
-        return None
+    # Properties, so that `with` calls the C functions themselves: no frame of ours is on the path.
+    __enter__ = property(lambda self: _nothing if _session is None else _session.spans[self.name].__enter__)
+    __exit__ = property(lambda self: _nothing if _session is None else _session.spans[self.name].__exit__)
 
     def __call__(self, function):
-        return function
+        """Returns FUNCTION with this span around each call."""
+        return _decorate(self, function)
 
     def __repr__(self):
         return f"plumb.span({self.name!r})"
@@ -143,13 +154,28 @@ class _Spans(dict):
         return made
 
 
-_attached = _attach()
-_spans = _Spans(functools.partial(Span, push=_attached[0], pop=_attached[1])
-                if _attached else NoSpan)
+class _Session:
+    """The functions of a collector that came into the running process."""
+
+    def __init__(self, functions):
+        push, pop, self.mark, self.metric = functions
+        self.spans = _Spans(functools.partial(Span, push=push, pop=pop))
+
+
+_attached = _attach(_preloaded())
+_spans = _Spans(functools.partial(Span, push=_attached[0], pop=_attached[1]) if _attached else LateSpan)
+_session = None  # while plumb.profile() records
+
+
+def use(library):
+    """Sends spans, marks and metrics to LIBRARY, the collector that plumb.profile() loaded. None: to nobody."""
+    global _session
+    functions = _attach(library)
+    _session = _Session(functions) if functions else None
 
 
 def span(name):
-    """A named part of the program, as a range on the call paths of what runs in it.
+    """Names a part of the program. What runs in it has this range on its call path.
 
         with plumb.span("load batch"):
             ...
@@ -157,21 +183,26 @@ def span(name):
         @plumb.span("evaluate")
         def evaluate(model): ...
 
-    A span belongs to the thread that runs it. Work of another thread, or of another asyncio task that
-    runs while this one awaits inside the span, is not told apart by it: keep `await` out of spans.
+    A span belongs to the thread that runs it, and to the asyncio task or greenlet that opened it. While
+    this task awaits inside the span, the work of other tasks is not part of it.
     """
-    return _spans[name]
+    return (_spans if _session is None else _session.spans)[name]
 
 
 if _attached:
     mark, metric = _attached[2:]
 else:
     def mark(name, /):
-        """Marks a point in time: counted at the line that calls it, as range.marks."""
+        """Marks a point in time. It is counted as range.marks, at the line that calls it."""
         _encode(name)
+        if _session is not None:
+            _session.mark(name)
 
     def metric(name, value, /):
-        """Adds the integer VALUE to the metric NAME at the line that calls it. Reports take the name
-        as --metric. At most 64 names a process; scale what is no integer."""
+        """Adds the integer VALUE to the metric NAME, at the line that calls it.
+
+        `plumb report --metric NAME` shows it. A process can have 64 names. Scale a value that is not an integer."""
         _encode(name)
         _whole(value)
+        if _session is not None:
+            _session.metric(name, value)

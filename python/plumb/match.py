@@ -1,25 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Patterns over the paths of a calling context tree.
+"""Patterns that select nodes of the context tree by their path.
 
-A pattern is a path from the root: segments separated by "/", one for each frame.
+A pattern is a path from the root. Segments are separated by "/", and each one stands for a frame.
 
-    segment     matches one frame (or, for **, any number of frames, also none)
-    *  ?        in a segment: any text, any one character; "/" in a name included
-    **          as a whole segment: any frames
+    name        one frame with that name
+    *  ?        in a name: any text, any one character; they also match a "/" in a name
+    **          as a whole segment: any number of frames, or no frame
     kind:name   only frames of that kind: "kernel:*gemm*", "python:forward", "copy:*"
-    name@file   only frames whose file (of a native frame: whose source file) ends with that:
+    name@file   only frames whose file (for a native frame: source file) ends with that text:
                 "step@train.py", "python:*@train.py:42", "native:*@Linear.cpp:90"
     \\           takes the next character as it is: "a\\/b" is the one name a/b
 
-A pattern matches a whole path: "**/aten::mm" finds aten::mm anywhere, "**/aten::mm/**" it and all
-below it. Upper and lower case differ. There are no character classes, since names are full of
-brackets.
+A pattern matches a whole path: "**/aten::mm" finds aten::mm anywhere, "**/aten::mm/**" also finds everything
+below it. Upper and lower case differ. There are no character classes, because names are full of brackets.
 """
 import re
 
 
 def glob(text):
-    """A segment's glob as a regular expression over a whole name."""
+    """A segment's glob as a regular expression for a whole name."""
     out = []
     characters = iter(text)
     for character in characters:
@@ -35,7 +34,7 @@ def glob(text):
 
 
 def split(text, separator):
-    """TEXT split at each SEPARATOR that no backslash precedes; the backslashes stay."""
+    """TEXT split at each SEPARATOR without a backslash before it. The backslashes stay."""
     return re.findall(r"(?:\A|{0})((?:\\.|[^\\{0}]|\\\Z)*)".format(separator), text, re.S)
 
 
@@ -67,11 +66,11 @@ class Segment:
 
 
 class Pattern:
-    """A compiled pattern. A state is how many segments are matched; a set of states is a bit mask."""
+    """A compiled pattern. A state is the number of segments that are matched. A set of states is a bit mask."""
 
     def __init__(self, text, kinds):
         if not text:
-            raise ValueError("an empty pattern; '**' matches everything")
+            raise ValueError("the pattern is empty; '**' matches everything")
         self.segments = [None if part == "**" else Segment(part, kinds)
                          for part in split(text.strip("/") if text != "/" else text, "/")]
         self.accepting = 1 << len(self.segments)

@@ -2,12 +2,13 @@
 /*
  * Balance: operators whose backward pass takes far longer on the GPU than their forward pass.
  *
- * Backward usually costs up to twice the forward (a gradient of the input and one of the weights); much
- * more means that its kernel is a worse algorithm: it serialises, sorts or fills memory. Operators are
- * taken together by name and line of the person's code. The whole backward pass bounds the saving: that of
- * index_select, which replaces index, takes less than the forward pass. What torch.utils.checkpoint computes
- * again is no backward pass and left out. An operator without GPU work of its own forwards (a view) has no
- * ratio; it is judged only where the table below knows its backward pass.
+ * Backward usually costs up to twice the forward (a gradient of the input and one of the weights);
+ * much more means that its kernel is a worse algorithm: it serialises, sorts or fills memory.
+ * Operators are taken together by name and line of the user's code. The whole backward pass bounds
+ * the saving: that of index_select, which replaces index, takes less than the forward pass. What
+ * torch.utils.checkpoint computes again is no backward pass and left out. An operator without GPU
+ * work of its own forwards (a view) has no ratio; it is judged only where the table below knows its
+ * backward pass.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +21,8 @@
 
 static const struct plumb_threshold thresholds[] = {
 	{ "balance.ratio", 5, "ratio",
-	  "least backward GPU time over forward GPU time; up to 2 is usual" },
-	{ "balance.share", 0.01, "share", "least part of the GPU time of the backward pass" },
+	  "minimum backward GPU time over forward GPU time; up to 2 is usual" },
+	{ "balance.share", 0.01, "share", "minimum share of the GPU time for the backward pass" },
 	{ 0 },
 };
 
@@ -30,24 +31,21 @@ static const struct {
 	const char *name, *advice;
 } known[] = {
 	{ "aten::index",
-	  "Its backward pass adds gradients row by row in the order of sorted indices, so "
-	  "that rows that were read often are added one after the other. To take whole rows "
-	  "by an index tensor, use torch.index_select(x, 0, i) or "
-	  "torch.nn.functional.embedding(i, x); with torch.use_deterministic_algorithms(True) "
-	  "prefer embedding." },
+	  "Its backward pass sorts the indices and adds gradients row by row, so rows that were "
+	  "read often are added in turn. To take whole rows by an index tensor, use "
+	  "torch.index_select(x, 0, i) or torch.nn.functional.embedding(i, x). With "
+	  "torch.use_deterministic_algorithms(True) prefer embedding." },
 	{ "aten::index_select",
 	  "Under torch.use_deterministic_algorithms(True) its backward pass sorts the "
 	  "indices and adds row by row. Use torch.nn.functional.embedding, or allow "
 	  "the atomic version for this step." },
 	{ "aten::embedding",
-	  "Its backward pass fills a gradient as large as the table and adds rows that repeat one "
-	  "after "
-	  "the other. With few rows used in a step, sparse=True and an optimizer for sparse "
-	  "gradients "
-	  "avoid the first; where one index repeats (padding), padding_idx avoids the second." },
+	  "Its backward pass fills a gradient as large as the table, and adds repeated rows in "
+	  "turn. If a step uses few rows, sparse=True and an optimizer for sparse gradients "
+	  "avoid the first. If one index repeats (padding), padding_idx avoids the second." },
 	{ "aten::gather",
 	  "Its backward pass adds with atomics: indices that repeat wait for each other. "
-	  "Where each index occurs once, take_along_dim on a smaller tensor or a mask and a "
+	  "If each index occurs once, take_along_dim on a smaller tensor or a mask and a "
 	  "sum can be cheaper." },
 	{ "aten::select",
 	  "Its backward pass fills a gradient as large as the whole input for each call. "
@@ -240,7 +238,7 @@ draft_pair(struct balance *b, const struct pair *pair)
 {
 	const struct plumb_profile *p = b->study->profile;
 	const char *name = plumb_text(p, p->frames[pair->op].name), *advice = advice_of(name);
-	char label[420], where[420], times[40] = "", share[PLUMB_FORMAT_SIZE];
+	char label[420], where[420], times[80], share[PLUMB_FORMAT_SIZE];
 	char forward[PLUMB_FORMAT_SIZE], backward[PLUMB_FORMAT_SIZE];
 	struct plumb_tally kernels = { 0 };
 	struct plumb_draft draft;
@@ -250,25 +248,25 @@ draft_pair(struct balance *b, const struct pair *pair)
 		return PLUMB_ESYSTEM;
 	tally_kernels(b, pair, &kernels);
 	plumb_study_line(b->study, pair->user, where, sizeof where);
+	plumb_format_time(forward, pair->forward);
 	if (pair->forward > 0)
-		snprintf(times, sizeof times, ", %.1f times as long",
-		         (double)pair->backward / (double)pair->forward);
+		snprintf(times, sizeof times, ", %.1f times its forward pass (%s)",
+		         (double)pair->backward / (double)pair->forward, forward);
+	else
+		snprintf(times, sizeof times, ", its forward pass %s", forward);
 	plumb_draft_begin(&draft, NULL, pair->context);
 	plumb_draft_key(&draft, "%s %s", name ? name : "", where);
 	plumb_study_under(b->study, " at ", pair->user, where, sizeof where);
 	plumb_draft_title(
-		&draft,
-		"the backward pass of %s%s takes %s, its forward pass %s%s (%s of the GPU "
-		"time)",
+		&draft, "the backward pass of %s%s takes %s%s; backward is %s of the GPU time",
 		plumb_study_name(b->study, pair->op, label, sizeof label), where,
-		plumb_format_time(backward, pair->backward),
-		plumb_format_time(forward, pair->forward), times,
+		plumb_format_time(backward, pair->backward), times,
 		plumb_format_share(share, (double)pair->backward, (double)b->study->gpu_ns));
 	plumb_draft_advice(
 		&draft, "%s",
 		advice ? advice
-		       : "Its backward kernels do far more than its forward kernels, or do "
-			 "it one after the other. Look for an operator with the same "
+		       : "Its backward kernels do far more than its forward kernels, or "
+			 "take turns. Look for an operator with the same "
 			 "result and another backward pass, and for settings that ask for "
 			 "determinism.");
 	plumb_json_key_text(draft.evidence, "operator", name);

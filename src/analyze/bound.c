@@ -176,6 +176,7 @@ struct questions {
 	int64_t *saved;      /* at those, of one finding */
 	int64_t *ends, *run; /* by process: when it ended, and how much sooner it would have */
 	int64_t *all;        /* by those and play */
+	int64_t *taken; /* by track with iterations and play: what its steps can save at most */
 	unsigned char *gone; /* by context: a bit for each play */
 	struct extent *extents;
 	uint32_t extents_count;
@@ -209,7 +210,7 @@ measure_processes(const struct bound *b, const struct questions *q)
 /* What the run saves, and a step: of several main tracks the greatest. */
 static void
 measure_finding(struct bound *b, const struct plumb_path_window *w, const struct questions *q,
-                uint32_t i)
+                uint32_t i, uint32_t play)
 {
 	const unsigned char *gone = b->study->findings->about.items[i].gone;
 	const int64_t *steps = &q->saved[b->study->profile->tracks_count];
@@ -219,7 +220,8 @@ measure_finding(struct bound *b, const struct plumb_path_window *w, const struct
 	if (b->scale > 1)
 		b->run[i] = (int64_t)fmin((double)b->run[i] * b->scale, 9e18);
 	for (uint32_t t = 0; t < b->steps.count && plumb_path_has(w, gone); t++) {
-		int64_t step = plumb_path_step_saving(b->path, &b->steps.tracks[t], &steps[2 * t]);
+		int64_t step = plumb_path_step_saving(b->path, &b->steps.tracks[t], &steps[2 * t],
+		                                      q->taken[t * PLUMB_PATH_PLAYS + play]);
 
 		if (b->steps.tracks[t].role == PLUMB_ROLE_MAIN && step > b->step[i])
 			b->step[i] = step;
@@ -247,10 +249,13 @@ measure_findings(struct bound *b, struct plumb_path_window *w, const struct ques
 	}
 	if (taken && !plumb_path_savings(w, q->gone, q->nodes, q->count, q->all))
 		return PLUMB_ESYSTEM;
+	if (taken)
+		plumb_path_steps_taken(b->path, &b->steps, q->gone,
+		                       &q->nodes[b->study->profile->tracks_count], q->taken);
 	for (uint32_t k = 0; k < taken; k++) {
 		for (uint32_t n = 0; n < q->count; n++)
 			q->saved[n] = q->all[n * PLUMB_PATH_PLAYS + k];
-		measure_finding(b, w, q, asked[k]);
+		measure_finding(b, w, q, asked[k], k);
 	}
 	return i;
 }
@@ -291,11 +296,13 @@ ask(struct bound *b, struct questions *q)
 	q->nodes = calloc(most, sizeof *q->nodes);
 	q->saved = calloc(most, sizeof *q->saved);
 	q->all = calloc(most * PLUMB_PATH_PLAYS, sizeof *q->all);
+	q->taken = calloc((size_t)b->steps.count * PLUMB_PATH_PLAYS + 1, sizeof *q->taken);
 	q->gone = calloc((size_t)p->contexts_count + 1, 1);
 	q->extents = calloc((size_t)p->processes_count + 1, sizeof *q->extents);
 	q->ends = calloc((size_t)p->processes_count + 1, sizeof *q->ends);
 	q->run = calloc((size_t)p->processes_count + 1, sizeof *q->run);
-	if (!q->ends || !q->run || !q->nodes || !q->saved || !q->all || !q->gone || !q->extents)
+	if (!q->ends || !q->run || !q->nodes || !q->saved || !q->all || !q->taken || !q->gone ||
+	    !q->extents)
 		return false;
 	q->count = list_nodes(b, q->nodes);
 	q->extents_count = list_extents(plumb_path_profile(b->path), q->extents);
@@ -321,6 +328,7 @@ bound_run(struct bound *b)
 	free(q.nodes);
 	free(q.saved);
 	free(q.all);
+	free(q.taken);
 	free(q.gone);
 	free(q.extents);
 	free(q.ends);
@@ -381,6 +389,21 @@ add_evidence(const struct bound *b, uint32_t i, const char *evidence)
 	return joined;
 }
 
+/* Advice that saves nothing by itself says so first. */
+static bool
+hide(const struct bound *b, struct plumb_finding_text *row)
+{
+	char *text = NULL;
+
+	if (asprintf(&text, "This alone saves nothing: it is hidden behind other work%s%s. %s",
+	             b->longest ? ", mostly " : "", b->longest ? b->longest : "",
+	             row->advice ? row->advice : "") < 0)
+		return false;
+	row->advice = plumb_study_keep(b->study, text);
+	free(text);
+	return row->advice;
+}
+
 static bool
 apply(struct bound *b, uint32_t i)
 {
@@ -393,12 +416,17 @@ apply(struct bound *b, uint32_t i)
 	evidence = add_evidence(b, i, row->evidence);
 	row->evidence = evidence ? plumb_study_keep(s, evidence) : NULL;
 	free(evidence);
-	if (row->saving_ns != PLUMB_UNKNOWN && b->run[i] < row->saving_ns) {
+	/* What saves nothing on the path saves nothing, even where nobody knows how much faster it
+	 * can be. */
+	if (row->saving_ns == PLUMB_UNKNOWN ? !b->run[i] && b->step[i] <= 0
+	                                    : b->run[i] < row->saving_ns) {
 		row->saving_ns = b->run[i];
 		if (s->findings->about.items[i].judged)
 			row->severity = plumb_study_severity(s, row->saving_ns, row->confidence);
 		else if (!row->saving_ns)
 			row->severity = PLUMB_NOTE;
+		if (!row->saving_ns && !hide(b, row))
+			return false;
 	}
 	return row->evidence != NULL;
 }

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/advice.h"
 #include "analyze/units.h"
 #include "base/format.h"
 #include "base/vec.h"
@@ -24,10 +25,10 @@
 #define GAPS_LEAST 20   /* gaps seen before they are projected */
 
 static const struct plumb_threshold thresholds[] = {
-	{ "fusion.kernel_time", 10000, "ns", "mean kernel time below which kernels are short" },
-	{ "fusion.kernels", 100, "count", "least number of kernels" },
-	{ "fusion.sequence", 3, "count", "least number of different kernels" },
-	{ "fusion.share", 0.10, "share", "least part of the GPU time that they must take" },
+	{ "fusion.kernel_time", 10000, "ns", "kernels with a mean below this are short" },
+	{ "fusion.kernels", 100, "count", "minimum number of kernels" },
+	{ "fusion.sequence", 3, "count", "minimum number of different kernels" },
+	{ "fusion.share", 0.10, "share", "minimum share of the GPU time" },
 	{ 0 },
 };
 
@@ -383,20 +384,25 @@ draft_unit(struct fusion *f, uint32_t unit)
 		member = plumb_units_member(f->study, &f->units, unit, shape.best);
 		plumb_draft_begin(&draft, NULL, member);
 		plumb_units_key(f->study, &f->units, unit, &draft);
-		plumb_draft_title(
-			&draft,
-			"%s launches %s %sshort kernels, %s each on average, %s of the GPU time",
-			plumb_units_title(f->study, member, name, sizeof name),
-			plumb_format_count(count, (int64_t)number),
-			holds_another(f, unit) ? "more " : "",
-			plumb_format_time(mean, ns / (int64_t)number),
-			plumb_format_share(share, (double)ns, (double)f->study->gpu_ns));
-		plumb_draft_advice(&draft,
-		                   "Each kernel reads and writes memory and has to be launched. "
-		                   "Let torch.compile fuse this part, or use a fused operator "
-		                   "(one loss function instead of its formula, fused=True of an "
-		                   "optimizer); where kernels cannot be fused, a CUDA graph or a "
-		                   "larger batch makes launching cheaper.");
+		plumb_draft_title(&draft,
+		                  "%s launches %s %sshort kernels, mean %s, %s of the GPU time",
+		                  plumb_units_title(f->study, member, name, sizeof name),
+		                  plumb_format_count(count, (int64_t)number),
+		                  holds_another(f, unit) ? "more " : "",
+		                  plumb_format_time(mean, ns / (int64_t)number),
+		                  plumb_format_share(share, (double)ns, (double)f->study->gpu_ns));
+		plumb_draft_advice(
+			&draft, "%s",
+			plumb_advice_is_torch(f->study->profile)
+				? "Each kernel reads and writes memory and has to be launched. "
+				  "Let torch.compile fuse this part, or use a fused operator (a "
+				  "loss function instead of its formula, an optimizer with "
+				  "fused=True). If kernels cannot be fused, a CUDA graph or a "
+				  "larger batch makes launching cheaper."
+				: "Each kernel reads and writes memory and has to be launched. "
+				  "Fuse this part into fewer kernels. If kernels cannot be "
+				  "fused, a graph (CUDA or HIP) or a larger batch makes launching "
+				  "cheaper.");
 		tell_unit(f, unit, &draft);
 		draft.saving_ns = bound(f, &shape, &gaps);
 		draft.confidence = confidence_of(&shape);
@@ -447,7 +453,7 @@ run(struct plumb_study *study)
 
 const struct plumb_analysis plumb_analysis_fusion = {
 	.name = "fusion",
-	.summary = "functions, modules and ranges under which the GPU runs many short kernels",
+	.summary = "functions, modules and ranges that launch many short kernels",
 	.thresholds = thresholds,
 	.run = run,
 };

@@ -28,10 +28,10 @@
 
 static const struct plumb_threshold thresholds[] = {
 	{ "iterations.growth", 0.10, "share",
-	  "least part of an iteration's time by which the last iterations must be longer than the "
+	  "minimum share of an iteration's time by which the last iterations are longer than the "
 	  "first" },
 	{ "iterations.contended", 0.05, "share",
-	  "least part of a device's busy time in which several processes must have work on it" },
+	  "minimum share of a device's busy time in which several processes have work on it" },
 	{ 0 },
 };
 
@@ -103,7 +103,7 @@ find_slopes(struct growth *g)
 		struct plumb_slope line =
 			plumb_slope_fit(&g->numbers[(size_t)k * g->samples], g->samples);
 
-		if (line.slope > line.error)
+		if (line.slope > 2 * line.error)
 			g->slopes[k] = line.slope / g->step *
 			               (counts(g, k) && count[k] ? ns[k] / (double)count[k] : 1);
 	}
@@ -172,7 +172,7 @@ draft_growth(struct plumb_study *s, struct growth *g)
 	const struct plumb_iteration_level *level = g->level;
 	const struct plumb_profile *p = s->profile;
 	uint32_t first = level->items[0].ops, last = level->items[level->count - 1].ops;
-	bool slower = level->slope_ns > level->slope_error_ns;
+	bool slower = plumb_iterations_slow_down(level);
 	uint32_t key = steepest(g, g->kernels);
 	char name[700] = "", slope[PLUMB_FORMAT_SIZE], where[420];
 	struct plumb_draft draft;
@@ -188,7 +188,7 @@ draft_growth(struct plumb_study *s, struct growth *g)
 	if (g->kernels)
 		plumb_draft_title(
 			&draft,
-			"each iteration runs %.3g kernels more than the one before (%" PRIu32
+			"each iteration runs %.3g more kernels than the one before (%" PRIu32
 			" to %" PRIu32 ")%s%s%s%s%s",
 			level->ops_slope, first, last, slower ? " and takes " : "",
 			slower ? slope : "", slower ? " longer" : "", *name ? ": " : "", name);
@@ -198,15 +198,13 @@ draft_growth(struct plumb_study *s, struct growth *g)
 	plumb_draft_advice(
 		&draft, "%s",
 		g->kernels
-			? "The work of a step depends on the steps before it: something keeps the "
-			  "graph of each step. Accumulate losses and metrics with .item() or "
-			  ".detach(), build what is constant before the loop, and let lists of "
-			  "tensors not grow."
-			: "Something grows with the number of steps: a list, a cache or a log that "
-			  "is "
-			  "gone through in each. Look at what grows, and bound it or take it out "
-			  "of "
-			  "the loop.");
+			? "Something keeps the graph of each step, so every step does the work of "
+			  "those before it too. Accumulate losses and metrics with .item() or "
+			  ".detach(), build constants before the loop, and do not let lists of "
+			  "tensors grow."
+			: "Something grows with the number of steps, such as a list, a cache or a "
+			  "log that each step goes through. Find it, and limit it or move it out "
+			  "of the loop.");
 	write_loop(level, draft.evidence);
 	plumb_json_key(draft.evidence, "slope_ns");
 	plumb_json_number(draft.evidence, level->slope_ns);
@@ -254,8 +252,7 @@ grows(const struct plumb_study *s, const struct plumb_iteration_level *level)
 
 	if (level->growing)
 		return true;
-	if (level->count < ITERATIONS_LEAST || !(level->slope_ns > level->slope_error_ns) ||
-	    !rises(level))
+	if (level->count < ITERATIONS_LEAST || !plumb_iterations_slow_down(level) || !rises(level))
 		return false;
 	for (uint32_t i = 0; i < level->count; i++)
 		mean += (double)whole(&level->items[i]) / level->count;
@@ -346,12 +343,12 @@ find_copies(struct plumb_study *s, struct growth *g)
 	if (level->copy_bytes.average != PLUMB_UNKNOWN)
 		snprintf(each, sizeof each, ": %s in each",
 		         plumb_format_bytes(bytes, level->copy_bytes.average));
-	plumb_draft_title(&draft, "copies from the host fill %s of the time between iterations%s%s",
+	plumb_draft_title(&draft, "copies from the host take %s of the time between iterations%s%s",
 	                  plumb_format_share(share, level->overlap_share, 1), at, each);
 	plumb_draft_advice(
-		&draft, "Copy only what the step needs, and copy it earlier: keep what is used "
-			"again on the GPU, pin the memory (pin_memory=True) and copy the next "
-			"batch with non_blocking=True on another stream while this one computes.");
+		&draft, "Copy only what the step needs, and copy it earlier. Keep on the GPU what "
+			"is used again, pin the memory (pin_memory=True), and copy the next batch "
+			"with non_blocking=True on another stream while this one computes.");
 	write_loop(level, draft.evidence);
 	plumb_json_key(draft.evidence, "overlap_share");
 	plumb_json_number(draft.evidence, level->overlap_share);
@@ -393,17 +390,17 @@ find_contention(struct plumb_study *s)
 		plumb_draft_key(&draft, "%s %" PRId64, name, device->ordinal);
 		plumb_draft_title(&draft,
 		                  "%" PRId64
-		                  " processes share %s: for %s, %s of its time, several had "
-		                  "work on it at once",
+		                  " processes share %s; for %s, %s of its busy time, more than one "
+		                  "had work on it",
 		                  processes, name, plumb_format_time(time, device->contended_ns),
 		                  plumb_format_share(share, (double)device->contended_ns,
 		                                     (double)device->busy_ns));
 		plumb_draft_advice(
 			&draft,
-			"Kernels of two processes take turns or slow each other down, and "
-			"each process sees longer kernels and gaps of its own. Give each "
-			"process a device of its own (CUDA_VISIBLE_DEVICES), or run them one "
-			"after the other; where they must share, MPS lets them run together.");
+			"Kernels of different processes take turns or slow each other down, so "
+			"each process has longer kernels and gaps. Give each process its own "
+			"device (CUDA_VISIBLE_DEVICES), or run them in turn. If "
+			"they must share, MPS lets their kernels run at once.");
 		plumb_json_key_quantity(draft.evidence, "processes", processes);
 		plumb_json_key_quantity(draft.evidence, "contended_ns", device->contended_ns);
 		plumb_json_key_quantity(draft.evidence, "device_busy_ns", device->busy_ns);
@@ -457,8 +454,8 @@ run(struct plumb_study *study)
 
 const struct plumb_analysis plumb_analysis_iterations = {
 	.name = "iterations",
-	.summary = "what is wrong with a loop as a whole: iterations that take longer and longer, "
-		   "copies between them, another process on the device",
+	.summary = "problems of a loop as a whole: iterations that take longer and longer, copies "
+		   "between them, another process on the device",
 	.thresholds = thresholds,
 	.run = run,
 };

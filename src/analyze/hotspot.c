@@ -1,35 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hotspots: kernels, operators and lines of the person's code that take much of the GPU time; first those
- * with a cause that has a cure (hotspot_kernels.c, hotspot_pageable.c). A profile without GPU time is
- * judged by the operators' time on the host.
+ * Hotspots: kernels, operators and lines of the user's code that take much of the GPU time; first
+ * those with a cause that has a cure (hotspot_kernels.c, hotspot_pageable.c). A profile without GPU
+ * time is judged by the operators' time on the CPU, or by CPU samples where it has no operators.
  *
- * What a kernel's finding explains is left out when operators are looked at, and what both explain when
- * lines are: an operator with one hot kernel is one finding, an operator of many lukewarm ones another.
+ * What a kernel's finding explains is left out when operators are looked at, and what both explain
+ * when lines are: an operator with one hot kernel is one finding, an operator of many lukewarm ones
+ * another.
  */
 #include "analyze/hotspot.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "analyze/advice.h"
 #include "analyze/group.h"
 #include "base/format.h"
+#include "model/metric.h"
 
-#define LISTED 5 /* lines, operators and kernels in the evidence */
+#define LISTED 5       /* lines, operators and kernels in the evidence */
+#define STANDS_OUT 0.4 /* of a line's time: an operator that is worth a name */
 
 static const struct plumb_threshold thresholds[] = {
 	{ "hotspot.share", 0.10, "share",
-	  "least part of the GPU time that a kernel, an operator or a line must take; where there "
-	  "is no "
-	  "GPU time, of the operators' time on the host" },
+	  "minimum share of the GPU time for a kernel, operator or line; without GPU time, of the "
+	  "operators' time on the CPU, or of the CPU time" },
 	{ "hotspot.layout_share", 0.02, "share",
-	  "least part of the GPU time that layout conversions must take in all" },
+	  "minimum share of the GPU time for all layout conversions together" },
 	{ "hotspot.copy_share", 0.10, "share",
-	  "least part of the GPU time that the copying and converting kernels of a line must "
-	  "take" },
+	  "minimum share of the GPU time for the copying and converting kernels of a line" },
 	{ "hotspot.pageable_share", 0.01, "share",
-	  "least part of the devices' span that pageable copies of a line must cost" },
+	  "minimum share of the devices' time from first to last work that pageable copies of a "
+	  "line cost" },
 	{ "hotspot.pageable_bytes", 65536, "byte",
-	  "least mean size of a pageable copy; smaller ones wait for other reasons" },
+	  "minimum mean size of a pageable copy; smaller ones wait for other reasons" },
 	{ 0 },
 };
 
@@ -67,16 +71,30 @@ row_context(const struct plumb_study *study, const struct plumb_grouping *groupi
 	return context;
 }
 
+/* What the metric's time is of. */
+static void
+write_whole(const struct hotspots *h, char *text, size_t size)
+{
+	if (h->metric == PLUMB_METRIC_GPU_TIME)
+		snprintf(text, size, "the GPU time");
+	else if (h->metric == PLUMB_METRIC_OP_TIME)
+		snprintf(text, size, "the operators' time on the CPU");
+	else if (h->metric == PLUMB_METRIC_CPU_TIME)
+		snprintf(text, size, "the CPU time");
+	else
+		snprintf(text, size, "all %s",
+		         plumb_profile_metric(h->study->profile, h->metric).name);
+}
+
 static void
 write_title(const struct hotspots *h, const struct level *level, const struct plumb_group_row *row,
             uint32_t user, double part, struct plumb_draft *draft)
 {
-	bool gpu = h->metric == PLUMB_METRIC_GPU_TIME;
-	const char *whole = gpu ? "the GPU time" : "the operators' time on the host";
-	char share[PLUMB_FORMAT_SIZE], name[420], line[420];
+	char share[PLUMB_FORMAT_SIZE], name[420], line[420], whole[120];
 
 	plumb_format_share(share, part, 1);
-	plumb_study_under(h->study, ", most of it under ", user, line, sizeof line);
+	write_whole(h, whole, sizeof whole);
+	plumb_study_under(h->study, ", mostly under ", user, line, sizeof line);
 	if (level->by == PLUMB_BY_USER_LINE)
 		plumb_draft_title(draft, "%s takes %s of %s",
 		                  plumb_study_line(h->study, row->frame, name, sizeof name), share,
@@ -85,25 +103,109 @@ write_title(const struct hotspots *h, const struct level *level, const struct pl
 		plumb_draft_title(draft, "%s %s takes %s of %s%s", level->what,
 		                  plumb_study_short(h->study, row->frame, name, sizeof name), share,
 		                  whole, line);
-	if (level->by == PLUMB_BY_KERNEL)
+}
+
+/* ---- advice ---- */
+
+struct named {
+	char name[420];
+	uint32_t frame;
+	int64_t ns;
+};
+
+static int
+by_text(const void *x, const void *y)
+{
+	const struct named *a = x, *b = y;
+
+	return strcmp(a->name, b->name);
+}
+
+/* What takes most by the names that are shown, and how much of all: "reduce_kernel" is one,
+ * whatever its template arguments are. A frame of PLUMB_NONE: nothing has a name. False: memory is
+ * out. */
+static bool
+find_top(const struct hotspots *h, const struct plumb_tally *tally, struct named *top,
+         double *share)
+{
+	struct named *items;
+	int64_t whole = tally->ns[tally->frames];
+	uint32_t count = 0, n = 0;
+
+	*top = (struct named){ .frame = PLUMB_NONE };
+	*share = 0;
+	for (uint32_t f = 0; f < tally->frames; f++)
+		count += tally->count[f] != 0;
+	items = calloc((size_t)count + 1, sizeof *items);
+	for (uint32_t f = 0; items && f < tally->frames; f++)
+		if (tally->count[f]) {
+			plumb_study_name(h->study, f, items[n].name, sizeof items[n].name);
+			items[n].frame = f;
+			items[n++].ns = tally->ns[f];
+			whole = plumb_add(whole, tally->ns[f]);
+		}
+	if (n)
+		qsort(items, n, sizeof *items, by_text);
+	for (uint32_t i = 0; i < n; i++) {
+		if (i && !by_text(&items[i - 1], &items[i]))
+			items[i].ns = plumb_add(items[i].ns, items[i - 1].ns);
+		if (items[i].ns > top->ns || top->frame == PLUMB_NONE)
+			*top = items[i];
+	}
+	if (whole > 0)
+		*share = (double)top->ns / (double)whole;
+	free(items);
+	return items;
+}
+
+/* Of a line: its parts are what to change, unless one of them is most of it. */
+static void
+advise_line(const struct named *op, double share, const char *advice, struct plumb_draft *draft)
+{
+	char part[PLUMB_FORMAT_SIZE];
+
+	if (op->frame == PLUMB_NONE)
 		plumb_draft_advice(draft,
-		                   "Look here first. A kernel gets faster with a lower precision, "
-		                   "another memory layout or a fused version of its operator, "
-		                   "and it costs less when it is called less often.");
-	else if (level->by == PLUMB_BY_OPERATOR && !gpu)
-		plumb_draft_advice(draft,
-		                   "Look here first: call it less often, with smaller or fewer "
-		                   "inputs, or let torch.compile fuse it with what surrounds it.");
-	else if (level->by == PLUMB_BY_OPERATOR)
-		plumb_draft_advice(draft,
-		                   "Look here first. No single kernel stands out: the operator "
-		                   "itself is what to call less, with smaller inputs, or to "
-		                   "replace.");
+		                   "plumb report --by context shows the parts of this line.");
+	else if (share >= STANDS_OUT)
+		plumb_draft_advice(draft, "%s of this line's time is %s. %s",
+		                   plumb_format_share(part, share, 1), op->name, advice);
 	else
-		plumb_draft_advice(draft,
-		                   "Look here first. No single operator stands out: the line as "
-		                   "a whole is what to change; with plumb report --by context its "
-		                   "parts can be seen.");
+		plumb_draft_advice(
+			draft,
+			"The time is spread over several operators; the largest part, %s, "
+			"is %s. plumb report --by context shows all parts of this line.",
+			plumb_format_share(part, share, 1), op->name);
+}
+
+static bool
+write_advice(const struct hotspots *h, const struct level *level, const struct plumb_group_row *row,
+             const struct plumb_tally *operators, const struct plumb_tally *kernels,
+             struct plumb_draft *draft)
+{
+	const struct plumb_profile *p = h->study->profile;
+	bool gpu = h->metric == PLUMB_METRIC_GPU_TIME, torch = plumb_advice_is_torch(p);
+	const char *name = plumb_text(p, p->frames[row->frame].name), *advice;
+	struct named op, kernel;
+	double op_share, kernel_share;
+
+	if (!find_top(h, operators, &op, &op_share) ||
+	    !find_top(h, kernels, &kernel, &kernel_share))
+		return false;
+	const char *op_name =
+		op.frame == PLUMB_NONE ? NULL : plumb_text(p, p->frames[op.frame].name);
+	const char *kernel_name = !gpu || kernel.frame == PLUMB_NONE
+	                                  ? NULL
+	                                  : plumb_text(p, p->frames[kernel.frame].name);
+	if (level->by == PLUMB_BY_USER_LINE) {
+		advice = plumb_advice_for(op_name, kernel_name, gpu, torch);
+		advise_line(&op, op_share, advice, draft);
+	} else if (level->by == PLUMB_BY_KERNEL) {
+		plumb_draft_advice(draft, "%s", plumb_advice_for(op_name, name, gpu, torch));
+	} else {
+		plumb_draft_advice(draft, "%s", plumb_advice_for(name, kernel_name, gpu, torch));
+	}
+	return true;
 }
 
 static uint32_t
@@ -169,7 +271,10 @@ report_row(const struct hotspots *h, const struct level *level,
 			plumb_text(h->study->profile, h->study->profile->frames[row->frame].name));
 	tell_row(h, grouping, r, &draft);
 	write_title(h, level, row, user, part, &draft);
-	plumb_json_key_text(draft.evidence, "metric", plumb_metrics[h->metric].name);
+	if (!write_advice(h, level, row, &operators, &kernels, &draft))
+		draft.failed = true;
+	plumb_json_key_text(draft.evidence, "metric",
+	                    plumb_profile_metric(h->study->profile, h->metric).name);
 	plumb_json_key_text(draft.evidence, "name",
 	                    plumb_frame_label(h->study->profile, row->frame));
 	plumb_json_key_quantity(draft.evidence, "time_ns", stat->sum);
@@ -276,7 +381,10 @@ run(struct plumb_study *study)
 	int code = 0;
 
 	h.explained = calloc(p->contexts_count + 1u, 1);
-	if (h.metric != PLUMB_METRIC_GPU_TIME) {
+	/* Shares of what is no time, such as another tool's events, say nothing about where time goes. */
+	if (strcmp(plumb_profile_metric(p, h.metric).unit, "ns") != 0)
+		h.total = 0;
+	else if (h.metric != PLUMB_METRIC_GPU_TIME) {
 		h.own = host = calloc(p->contexts_count + 1u, sizeof *host);
 		if (host)
 			plumb_study_load(p, h.metric, host);
@@ -304,9 +412,8 @@ run(struct plumb_study *study)
 
 const struct plumb_analysis plumb_analysis_hotspot = {
 	.name = "hotspot",
-	.summary = "kernels, operators and lines that take much of the time; layout conversions, "
-		   "copying "
-		   "kernels and pageable copies among them",
+	.summary = "kernels, operators and lines that take much of the time, layout conversions, "
+		   "kernels that only copy, and copies of pageable memory",
 	.thresholds = thresholds,
 	.run = run,
 };

@@ -120,20 +120,20 @@ draft_layout(struct plumb_study *s, struct layout *layout, const unsigned char *
 	plumb_draft_begin(&draft, "layout", context == PLUMB_NONE ? layout->best : context);
 	plumb_draft_key(&draft, "layout");
 	plumb_format_share(share, part, 1);
-	plumb_study_under(s, op == PLUMB_NONE ? ", most of it under " : " under ", line, where,
+	plumb_study_under(s, op == PLUMB_NONE ? ", mostly under " : " under ", line, where,
 	                  sizeof where);
 	if (op == PLUMB_NONE)
 		plumb_draft_title(&draft, "layout conversions take %s of the GPU time%s", share,
 		                  where);
 	else
 		plumb_draft_title(&draft,
-		                  "layout conversions take %s of the GPU time, most of it in %s%s",
+		                  "layout conversions take %s of the GPU time, mostly in %s%s",
 		                  share, plumb_study_name(s, op, name, sizeof name), where);
 	plumb_draft_advice(
-		&draft, "The library computes in NHWC and gets its tensors in NCHW, so that it "
-			"converts them before and after. Keep the model and its inputs in "
-			"channels_last: model.to(memory_format=torch.channels_last), and the same "
-			"for each input.");
+		&draft, "The library computes in NHWC but gets its tensors in NCHW, so it converts "
+			"them before and after. Keep the model and its inputs in channels_last: "
+			"model.to(memory_format=torch.channels_last), and the same for each "
+			"input.");
 	plumb_json_key_quantity(draft.evidence, "gpu_time_ns", layout->all.sum);
 	plumb_json_key(draft.evidence, "share");
 	plumb_json_number(draft.evidence, part);
@@ -211,7 +211,7 @@ draft_copies(struct plumb_study *s, const unsigned char *match, uint32_t line,
 {
 	const struct plumb_profile *p = s->profile;
 	double part = (double)stat->sum / (double)s->gpu_ns;
-	char share[PLUMB_FORMAT_SIZE], where[420], name[420];
+	char share[PLUMB_FORMAT_SIZE], where[420], name[420], most[480] = "";
 	struct plumb_tally operators = { 0 }, kernels = { 0 };
 	uint32_t best = PLUMB_NONE, top;
 	struct plumb_draft draft;
@@ -237,15 +237,16 @@ draft_copies(struct plumb_study *s, const unsigned char *match, uint32_t line,
 	plumb_draft_begin(&draft, "copies",
 	                  wanted_by(s, best) == PLUMB_NONE ? best : wanted_by(s, best));
 	plumb_draft_key(&draft, "%s", plumb_study_line(s, line, where, sizeof where));
-	plumb_draft_title(
-		&draft,
-		"%s spends %s of the GPU time on copying and converting tensors, most of "
-		"it for %s",
-		line == PLUMB_NONE ? "the program" : where, plumb_format_share(share, part, 1),
-		top == PLUMB_NONE ? "no operator" : plumb_study_name(s, top, name, sizeof name));
+	if (top != PLUMB_NONE)
+		snprintf(most, sizeof most, ", mostly for %s",
+		         plumb_study_name(s, top, name, sizeof name));
+	plumb_draft_title(&draft,
+	                  "%s spends %s of the GPU time on copying and converting tensors%s",
+	                  line == PLUMB_NONE ? "the program" : where,
+	                  plumb_format_share(share, part, 1), most);
 	plumb_draft_advice(&draft,
 	                   "Such kernels move bytes and compute nothing. Keep tensors in one dtype "
-	                   "and layout from one operator to the next, convert once outside the "
+	                   "and layout from one operator to the next. Convert once outside the "
 	                   "loop, and call contiguous() only where it is needed.");
 	plumb_json_key_quantity(draft.evidence, "gpu_time_ns", stat->sum);
 	plumb_json_key(draft.evidence, "share");

@@ -202,7 +202,7 @@ draft_group(struct pageable *s, const struct group *g, int64_t cost)
 	if (g->to_device) {
 		plumb_draft_title(
 			&draft, "%s copies %s from pageable memory to the GPU in %s copies; %s %s",
-			who, bytes, count, g->wait > 0 ? "for them the host waits" : "they take",
+			who, bytes, count, g->wait > 0 ? "the host waits" : "they take",
 			plumb_format_time(time, g->wait > 0 ? g->wait : g->time));
 		plumb_draft_advice(
 			&draft, "Copy from pinned memory without waiting: pin_memory=True in the "
@@ -211,13 +211,13 @@ draft_group(struct pageable *s, const struct group *g, int64_t cost)
 	} else {
 		plumb_draft_title(
 			&draft,
-			"%s copies %s from the GPU to pageable memory in %s copies, %s on "
-			"the GPU's side",
+			"%s copies %s from the GPU to pageable memory in %s copies, which take %s "
+			"on the GPU",
 			who, bytes, count, plumb_format_time(time, g->time));
-		plumb_draft_advice(&draft,
-		                   "Copy into a pinned tensor that is kept "
-		                   "(torch.empty(…, pin_memory=True)) with non_blocking=True, and "
-		                   "wait for an event before reading it; or copy less, later.");
+		plumb_draft_advice(
+			&draft, "Copy with non_blocking=True into a pinned tensor that you keep "
+				"(torch.empty(…, pin_memory=True)), and wait for an event before "
+				"you read it. Or copy less, or later.");
 	}
 	plumb_json_key_text(draft.evidence, "direction", name + strlen("copy "));
 	plumb_json_key_quantity(draft.evidence, "bytes", g->bytes);

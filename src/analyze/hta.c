@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyze/hta.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +12,6 @@
 #include "base/vec.h"
 #include "model/intervals.h"
 #include "model/launches.h"
-
-#define US 1000
 
 enum type { COMMUNICATION, COMPUTATION, NO_COMPUTATION, TYPES };
 
@@ -23,22 +23,40 @@ struct trace {
 	uint32_t process;
 	int64_t limit; /* launches from here on do not count, µs; INT64_MAX: all do */
 	bool only_launched;
+	int64_t base_ns; /* what was added to the file's times */
 	const struct plumb_launches *calls;
 	intervals of_type[TYPES], all;
 };
 
 /* ---- µs ---- */
 
-static int64_t
-floor_us(int64_t ns)
+/*
+ * HTA reads times as doubles of µs, adds durations to them, and rounds. Where times count from 1970
+ * a double has steps of a quarter of a µs: what is lost there belongs to its figures, so the same
+ * arithmetic is done here. NS has every µs exactly, and a long double keeps all of an int64_t, so
+ * that the division gives what the decimal text would.
+ */
+static double
+us_of(long double ns)
 {
-	return ns / US - (ns % US < 0);
+	return (double)(ns / 1000);
 }
 
-static int64_t
-ceil_us(int64_t ns)
+/* Of the file's own times. */
+static struct plumb_interval_ns
+rounded(long double start_ns, long double end_ns)
 {
-	return ns / US + (ns % US > 0);
+	double start = us_of(start_ns), length = us_of(end_ns - start_ns);
+
+	return (struct plumb_interval_ns){ (int64_t)ceil(start), (int64_t)floor(start + length) };
+}
+
+static struct plumb_interval_ns
+rounded_span(const struct trace *trace, const struct plumb_span *span)
+{
+	long double start = (long double)span->start_ns - trace->base_ns;
+
+	return rounded(start, start + ((long double)span->end_ns - span->start_ns));
 }
 
 /* ---- what a kernel is to it ---- */
@@ -78,13 +96,40 @@ own(const struct trace *trace, uint32_t i)
 	return low < count ? trace->index->first_span[tracks[low]] : p->spans_count;
 }
 
-/* When launches stop to count. */
+/* What the file of the process says under KEY, or NULL. */
+static const char *
+fact(const struct trace *trace, const char *key)
+{
+	const struct plumb_profile *p = trace->profile;
+
+	for (uint32_t i = 0; i < p->environment_count; i++) {
+		const struct plumb_environment_row *row = &p->environment[i];
+		const char *name = plumb_text(p, row->key);
+
+		if (row->process == trace->process && name && !strcmp(name, key))
+			return plumb_text(p, row->value);
+	}
+	return NULL;
+}
+
+static void
+extend(struct plumb_interval_ns step, int64_t *last_start, int64_t *last_end)
+{
+	*last_start = step.start > *last_start ? step.start : *last_start;
+	*last_end = step.end > *last_end ? step.end : *last_end;
+}
+
+/* When launches stop to count. Steps on a GPU, which last longer than their launches, count as
+ * well. */
 static void
 find_limit(struct trace *trace, bool include_last)
 {
 	const struct plumb_profile *p = trace->profile;
 	int64_t last_start = INT64_MIN, last_end = INT64_MIN;
-	uint32_t steps = 0;
+	const char *on_gpu = fact(trace, PLUMB_PROFILER_GPU_STEPS);
+	long long start, end;
+	uint32_t steps = 0, names;
+
 	for (uint32_t i = own(trace, 0); i < p->spans_count; i = own(trace, i + 1)) {
 		const struct plumb_span *span = &p->spans[i];
 		const struct plumb_frame *frame = plumb_context_frame(p, span->context);
@@ -93,10 +138,11 @@ find_limit(struct trace *trace, bool include_last)
 		if (!name || strcmp(name, "ProfilerStep"))
 			continue;
 		steps++;
-		if (ceil_us(span->start_ns) > last_start)
-			last_start = ceil_us(span->start_ns);
-		if (floor_us(span->end_ns) > last_end)
-			last_end = floor_us(span->end_ns);
+		extend(rounded_span(trace, span), &last_start, &last_end);
+	}
+	if (on_gpu && sscanf(on_gpu, "%" SCNu32 " %lld %lld", &names, &start, &end) == 3) {
+		steps = names;
+		extend(rounded(start, end), &last_start, &last_end);
 	}
 	trace->only_launched = steps > 1;
 	trace->limit = steps < 2 ? INT64_MAX : include_last ? last_end + 1 : last_start;
@@ -111,7 +157,10 @@ counts(const struct trace *trace, const struct plumb_span *work)
 		return true;
 	/* To HTA all calls of one number started it: the first tells. */
 	call = plumb_launch_place(trace->calls, trace->process, work->correlation);
-	return call != PLUMB_NONE && ceil_us(trace->calls->items[call].start_ns) < trace->limit;
+	if (call == PLUMB_NONE)
+		return false;
+	long double at = (long double)trace->calls->items[call].start_ns - trace->base_ns;
+	return rounded(at, at).start < trace->limit;
 }
 
 /* ---- sums ---- */
@@ -150,7 +199,7 @@ merge(intervals *set)
 static int
 take(struct trace *trace, const struct plumb_span *span)
 {
-	struct plumb_interval_ns us = { ceil_us(span->start_ns), floor_us(span->end_ns) };
+	struct plumb_interval_ns us = rounded_span(trace, span);
 	struct plumb_interval_ns *all = plumb_vec_add(&trace->all);
 	struct plumb_interval_ns *own =
 		plumb_vec_add(&trace->of_type[type_of(trace->profile, span->context)]);
@@ -171,8 +220,9 @@ sum_up(struct trace *trace, struct plumb_hta *hta)
 			continue;
 		if (take(trace, span) < 0)
 			return PLUMB_ESYSTEM;
-		first = ceil_us(span->start_ns) < first ? ceil_us(span->start_ns) : first;
-		last = floor_us(span->end_ns) > last ? floor_us(span->end_ns) : last;
+		struct plumb_interval_ns us = rounded_span(trace, span);
+		first = us.start < first ? us.start : first;
+		last = us.end > last ? us.end : last;
 	}
 	if (!trace->all.count)
 		return 0;
@@ -202,6 +252,9 @@ plumb_hta_find(const struct plumb_profile *p, bool include_last, struct plumb_ht
 		code = PLUMB_ESYSTEM;
 	for (uint32_t i = 0; i < p->processes_count && code >= 0; i++) {
 		struct trace trace = { .profile = p, .index = &index, .process = i };
+		const char *base = fact(&trace, PLUMB_TRACE_BASE);
+
+		trace.base_ns = base ? strtoll(base, NULL, 10) : 0;
 		find_limit(&trace, include_last);
 		trace.calls = plumb_track_index_launches(&index);
 		code = trace.calls ? 0 : PLUMB_ESYSTEM;

@@ -148,6 +148,15 @@ plumb_iterations_find(const struct plumb_profile *profile,
                       struct plumb_error *error) PLUMB_MUST_CHECK;
 void plumb_iterations_free(struct plumb_iterations *found);
 
+/* Do iterations take longer and longer? The slope is known to within half of itself, and adds up to
+ * 1 % of an iteration. */
+static inline bool
+plumb_iterations_slow_down(const struct plumb_iteration_level *level)
+{
+	return level->slope_ns > 2 * level->slope_error_ns &&
+	       level->slope_ns * (level->count - 1) > 0.01 * (double)level->duration.average;
+}
+
 /* Do intervals in which the device runs nothing else take more of the time than LIMITS allow? */
 static inline bool
 plumb_iterations_wait_between(const struct plumb_iteration_level *level,

@@ -10,6 +10,7 @@
  * program is host-bound too.
  */
 #include <math.h>
+#include <stdlib.h>
 
 #include "analyze/iterations_private.h"
 #include "analyze/slope.h"
@@ -25,6 +26,7 @@ const struct plumb_iteration_limits plumb_iteration_limits = {
 
 #define OUTLIER_DEVIATIONS 5.0 /* robust ones, from the median */
 #define OUTLIER_SHARE 0.05     /* of the median at least */
+#define OUTLIER_APART 0.02     /* of the median, from the nearest one that is none */
 
 /* How much of [START, END) the merged set covers. *FROM goes on as windows ascend. */
 static int64_t
@@ -159,6 +161,59 @@ whole(const struct plumb_iteration *item)
 	       (item->interval_ns == PLUMB_UNKNOWN ? 0 : item->interval_ns);
 }
 
+/*
+ * How far from the median outliers begin: beyond the limit, and apart from those within. Between
+ * 4.40 and 4.41 ms nothing changes, so what follows the last regular one closely is regular too.
+ * The COUNT distances in AWAY ascend.
+ */
+static double
+outliers_from(const double *away, uint32_t count, double limit, double apart)
+{
+	double last = 0;
+
+	for (uint32_t i = 0; i < count && (away[i] <= limit || away[i] - last < apart); i++)
+		last = away[i];
+	return fmax(last, limit);
+}
+
+static int
+by_size(const void *x, const void *y)
+{
+	const double *a = x, *b = y;
+
+	return (*a > *b) - (*a < *b);
+}
+
+/* On one side of the median: of those that are longer, or shorter. ROOM is for each iteration. */
+static void
+flag_side(struct plumb_iteration_level *level, double median, double limit, bool longer,
+          double *room)
+{
+	uint32_t n = 0;
+	double from;
+
+	for (uint32_t i = 0; i < level->count; i++) {
+		double away = (double)whole(&level->items[i]) - median;
+
+		if (level->items[i].interval_ns != PLUMB_UNKNOWN && (away > 0) == longer)
+			room[n++] = fabs(away);
+	}
+	if (n)
+		qsort(room, n, sizeof *room, by_size);
+	from = outliers_from(room, n, limit, OUTLIER_APART * median);
+	for (uint32_t i = 0; i < level->count; i++) {
+		struct plumb_iteration *item = &level->items[i];
+		double away = (double)whole(item) - median;
+
+		/* Without its interval one can only be too long. */
+		if ((away > 0) == longer && (longer || item->interval_ns != PLUMB_UNKNOWN) &&
+		    fabs(away) > from) {
+			item->outlier = true;
+			level->outliers++;
+		}
+	}
+}
+
 static void
 flag_outliers(struct plumb_iteration_level *level, double *room)
 {
@@ -173,14 +228,8 @@ flag_outliers(struct plumb_iteration_level *level, double *room)
 	median = plumb_median(room, n);
 	limit = fmax(OUTLIER_DEVIATIONS * plumb_median_deviation(room, n, median),
 	             OUTLIER_SHARE * median);
-	for (uint32_t i = 0; i < level->count; i++) {
-		struct plumb_iteration *item = &level->items[i];
-		double away = (double)whole(item) - median;
-
-		/* Without its interval one can only be too long. */
-		item->outlier = (item->interval_ns == PLUMB_UNKNOWN ? away : fabs(away)) > limit;
-		level->outliers += item->outlier;
-	}
+	flag_side(level, median, limit, true, room);
+	flag_side(level, median, limit, false, room);
 }
 
 /* The lines through the times from end to end, but for outliers', and the numbers of kernels. ROOM is for each of them. */

@@ -3,9 +3,10 @@
  * Where an iteration begins. Any rotation of a round is a round, so the order of names does not
  * tell. The first of these rules that does:
  *
- *  1. before the kernel with the longest wait, on average (but for the longest one of each kernel:
- *     one slow iteration is no rule), if it is well above any other;
- *  2. at the first kernel launched after the begin of a range that comes once an iteration;
+ *  1. where the program marks it: at the first kernel launched after the start of a range that comes once an iteration, or
+ *     after the end of one that ends it (marks.h);
+ *  2. before the kernel with the longest wait, on average (but for the longest one of each kernel: one slow iteration is
+ *     no rule), if it is well above any other;
  *  3. at the kernel after a copy from the host that comes there in most iterations;
  *  4. before the longest wait after all.
  */
@@ -23,7 +24,9 @@ process_of(const struct plumb_iteration_work *work)
 	return work->profile->tracks[plumb_iteration_kernel(work, 0)->track].process;
 }
 
-/* When each kernel was launched, as far as is known; malloced. NULL: no memory. */
+/* By when each kernel and all before it were launched, as far as is known; malloced. NULL: no
+ * memory. A kernel without a call is taken to be launched with the one before: when it ran tells
+ * nothing where the GPU lags behind. */
 static int64_t *
 find_launches(const struct plumb_iteration_work *work)
 {
@@ -38,7 +41,11 @@ find_launches(const struct plumb_iteration_work *work)
 		uint32_t call =
 			plumb_launch_before(launches, process, op->correlation, op->start_ns);
 
-		times[i] = call == PLUMB_NONE ? op->start_ns : p->spans[call].start_ns;
+		times[i] = call != PLUMB_NONE ? p->spans[call].start_ns
+		           : i                ? times[i - 1]
+		                              : op->start_ns;
+		if (i && times[i] < times[i - 1])
+			times[i] = times[i - 1];
 	}
 	return times;
 }
@@ -105,22 +112,44 @@ longest_gap(const struct turn *turn, bool *distinct)
 
 /* ---- markers ---- */
 
+/* When the first and the last kernel of the loop were launched; false: it has none. */
+static bool
+find_loop(const struct plumb_iteration_work *work, const int32_t *places, const int64_t *launches,
+          struct plumb_marks_loop *loop)
+{
+	uint32_t first = 0, last = work->kernels.count;
+
+	while (first < last && places[first] < 0)
+		first++;
+	while (last > first && places[last - 1] < 0)
+		last--;
+	if (first == last)
+		return false;
+	loop->from_ns = launches[first];
+	loop->until_ns = launches[last - 1];
+	return true;
+}
+
 static int32_t
 by_marker(const struct plumb_iteration_work *work, const int32_t *places, struct turn *turn)
 {
 	const struct plumb_marks *marks = plumb_track_index_marks(work->tracks, process_of(work));
-	int64_t *launches = NULL;
+	int64_t *launches = marks && marks->groups.count ? find_launches(work) : NULL;
+	struct plumb_marks_loop loop = { .iterations = (uint32_t)turn->rounds };
 	uint32_t group = PLUMB_NONE;
 
-	if (marks)
-		group = plumb_marks_choose(marks, (uint32_t)turn->rounds, PLUMB_MARKS_BEGIN);
-	if (group != PLUMB_NONE)
-		launches = find_launches(work);
-	for (uint32_t i = 0; launches && i < marks->groups.items[group].count; i++)
-		vote_after(turn, work, launches, places,
-		           marks->items[marks->groups.items[group].first + i].start_ns);
-	if (!launches)
+	if (launches && find_loop(work, places, launches, &loop))
+		group = plumb_marks_choose(marks, &loop, PLUMB_MARKS_ONCE);
+	if (group == PLUMB_NONE) {
+		free(launches);
 		return -1;
+	}
+	for (uint32_t i = 0; i < marks->groups.items[group].count; i++) {
+		const struct plumb_mark *mark = &marks->items[marks->groups.items[group].first + i];
+
+		vote_after(turn, work, launches, places,
+		           marks->groups.items[group].ends ? mark->end_ns : mark->start_ns);
+	}
 	free(launches);
 	return most_voted(turn);
 }
@@ -152,11 +181,10 @@ choose_start(const struct plumb_iteration_work *work, const int32_t *places, str
 		}
 	}
 	gap = longest_gap(turn, &distinct);
-	*phase = PLUMB_BY_GAP;
-	if (distinct)
-		return gap;
-	*phase = PLUMB_BY_MARKER;
 	best = by_marker(work, places, turn);
+	*phase = distinct && (best < 0 || best == gap) ? PLUMB_BY_GAP : PLUMB_BY_MARKER;
+	if (distinct && best < 0)
+		best = gap;
 	if (best < 0) {
 		*phase = PLUMB_BY_COPY;
 		best = by_copy(work, places, turn);

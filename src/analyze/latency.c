@@ -17,17 +17,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/advice.h"
 #include "analyze/latency.h"
 #include "base/format.h"
 
 static const struct plumb_threshold thresholds[] = {
-	{ "latency.idle", 0.30, "share", "least part of the devices' span in which they idle" },
+	{ "latency.idle", 0.30, "share",
+	  "minimum share of the time from first to last work in which the devices idle" },
 	{ "latency.share", 0.10, "share",
-	  "least part of the devices' span that the CPU must be busy or waiting under one part of "
-	  "the "
+	  "minimum share of that time in which the CPU is busy or waits under one part of the "
 	  "program" },
-	{ "latency.ratio", 5, "ratio", "least CPU time over GPU time under it" },
-	{ "latency.workers", 1, "ratio", "most DataLoader workers for each processor" },
+	{ "latency.ratio", 5, "ratio", "minimum ratio of CPU time to GPU time in that part" },
+	{ "latency.workers", 1, "ratio", "maximum DataLoader workers per processor" },
 	{ 0 },
 };
 
@@ -193,10 +194,14 @@ draft_busy(struct latency *l, const struct plumb_units *units, uint32_t unit, co
 		b->gpu > 0 ? plumb_format_time(gpu, b->gpu) : "",
 		plumb_format_share(idle, (double)l->idle_ns, (double)s->span_ns));
 	plumb_draft_advice(
-		&draft,
-		"The GPU waits for this code to give it work. Give it more at a time (a larger "
-		"batch, fused operators, torch.compile, a CUDA graph), or move what does not "
-		"need the GPU out of the loop or to worker processes.");
+		&draft, "%s",
+		plumb_advice_is_torch(s->profile)
+			? "The GPU waits for this code to give it work. Give it more at a time (a "
+			  "larger batch, fused operators, torch.compile, a CUDA graph), or move "
+			  "what does not need the GPU out of the loop or to worker processes."
+			: "The GPU waits for this code to give it work. Give it more at a time (a "
+			  "larger batch, fewer and larger kernels, a CUDA or HIP graph), or move "
+			  "what does not need the GPU out of the loop or to worker processes.");
 	plumb_json_key_text(draft.evidence, "metric", l->sampled ? "cpu.time" : "op.time");
 	plumb_json_key_quantity(draft.evidence, "host_ns", b->host);
 	plumb_json_key_quantity(draft.evidence, "gpu_ns", b->gpu);
@@ -297,11 +302,10 @@ draft_wait(struct latency *l, uint32_t line, const struct plumb_stat *wait, uint
 		line == PLUMB_NONE ? "the program" : where,
 		plumb_format_count(count, (int64_t)wait->count), plumb_format_time(time, wait->sum),
 		plumb_format_share(idle, (double)l->idle_ns, (double)s->span_ns));
-	plumb_draft_advice(&draft,
-	                   "While the host waits it starts nothing, and afterwards the GPU has "
-	                   "nothing to do until new work arrives. Read results (.item(), .cpu(), "
-	                   "print, a comparison in an if) less often or later, and keep sums on "
-	                   "the GPU.");
+	plumb_draft_advice(
+		&draft, "While the host waits it starts nothing, and then the GPU has nothing to "
+			"do until new work arrives. Read results (.item(), .cpu(), print, a "
+			"comparison in an if) less often or later, and keep sums on the GPU.");
 	plumb_json_key_quantity(draft.evidence, "host_wait_ns", wait->sum);
 	plumb_json_key(draft.evidence, "count");
 	plumb_json_unsigned(draft.evidence, wait->count);
@@ -372,17 +376,22 @@ draft_idle(struct latency *l)
 	                  plumb_format_time(span, s->span_ns));
 	plumb_draft_advice(
 		&draft, "%s",
-		l->sampled ? "No single part of the program explains it: start-up, input, or "
-			     "work on the CPU that is spread out. Where the program is short, "
+		l->sampled ? "No single part of the program explains it: it may be start-up, "
+			     "input, or CPU work that is spread out. In a short program "
 			     "start-up alone can be the reason."
-			   : "What the CPU did meanwhile is not in the profile, but for the "
-			     "operators' own time: record again with plumb run --cpu. Where "
-			     "the program is short, start-up alone can be the reason.");
+		: plumb_profile_environment(s->profile, "import.format")
+			? "The trace does not say what the CPU did meanwhile. Record CPU samples "
+			  "too, or record with plumb run --trace --cpu. In a short program "
+			  "start-up alone can be the reason."
+			: "The profile has only operators, not what else the CPU did meanwhile. "
+			  "Record again with plumb run --cpu. In a short program start-up alone "
+			  "can be the reason.");
 	plumb_json_key_text(draft.evidence, "metric", l->sampled ? "cpu.time" : "op.time");
 	plumb_json_key_quantity(draft.evidence, "host_ns", host);
 	plumb_latency_evidence(l, draft.evidence);
 	draft.saving_ns = l->idle_ns;
-	draft.host = true;
+	/* Without the host's work its critical path cannot say what the GPU waits for. */
+	draft.host = host >= l->idle_ns / 10;
 	draft.confidence = 0.5;
 	draft.severity = PLUMB_WARNING; /* how much of it is start-up is not known */
 	return plumb_draft_end(s, &draft);
@@ -430,8 +439,7 @@ run(struct plumb_study *study)
 const struct plumb_analysis plumb_analysis_latency = {
 	.name = "latency",
 	.summary = "the GPU idles because of the CPU: too many workers, loading, waiting, or code "
-		   "that keeps "
-		   "the CPU busy far longer than the GPU",
+		   "that keeps the CPU busy far longer than the GPU",
 	.thresholds = thresholds,
 	.run = run,
 };

@@ -8,6 +8,7 @@
 #include "base/format.h"
 
 #define NAMED_MOST 5
+#define SINGLE 0.25 /* of the time: what is worth doing elsewhere by itself */
 
 static int
 draft(struct latency *l, const struct plumb_iteration_level *level,
@@ -26,15 +27,21 @@ draft(struct latency *l, const struct plumb_iteration_level *level,
 	plumb_step_name(s->profile, key, name, sizeof name);
 	plumb_draft_begin(&draft, "intervals", key->context == PLUMB_NONE ? 0 : key->context);
 	plumb_draft_key(&draft, "%s", name);
-	plumb_draft_title(&draft, "the GPU waits %s for the host %s, %s of it for this: %s",
+	plumb_draft_title(&draft, "the GPU waits %s for the host %s; the longest part, %s, is %s",
 	                  plumb_format_time(time, filled->all.ns), what[filled->what],
 	                  plumb_format_share(share, (double)shown[0].ns, (double)filled->all.ns),
 	                  name);
 	plumb_draft_advice(
-		&draft, "The device has no work until the host launches the next kernel. Do what "
-			"is named before the device runs dry: load data in workers, keep results "
-			"on the GPU, and do not wait for it in each step. plumb iters shows each "
-			"iteration.");
+		&draft, "%s",
+		(double)shown[0].ns >= SINGLE * (double)filled->all.ns
+			? "The GPU has no work until the host launches the next kernel. Do the "
+			  "work named here earlier or in other processes: load data in workers, "
+			  "keep results on the GPU, and do not wait for it in each step. plumb "
+			  "iters shows each iteration."
+			: "The GPU has no work until the host launches the next kernel. The time "
+			  "is spread over many calls, so fewer and larger ones help: a larger "
+			  "batch, fused operators, or a graph (CUDA or HIP). plumb iters shows "
+			  "each iteration.");
 	plumb_json_key_quantity(draft.evidence, "iterations", level->count);
 	plumb_json_key_quantity(draft.evidence, "waited_ns", filled->all.ns);
 	plumb_json_key(draft.evidence, "filled");

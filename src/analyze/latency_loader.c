@@ -120,9 +120,9 @@ draft_workers(struct latency *l, const struct workers *w)
 	                  line == PLUMB_NONE ? "" : where);
 	plumb_draft_advice(
 		&draft,
-		"More workers than processors take turns, and take the processor from the "
-		"training process too. Set num_workers to at most the number of processors, "
-		"less one for each training process, and the threads of each worker to 1.");
+		"More workers than processors have to take turns, and they slow down the training "
+		"process too. Set num_workers to at most the number of processors minus one for "
+		"each training process, and give each worker one thread.");
 	plumb_json_key_quantity(draft.evidence, "workers", w->most);
 	plumb_json_key_quantity(draft.evidence, "worker_processes", w->all);
 	plumb_json_key_quantity(draft.evidence, "processes", p->processes_count);
@@ -195,10 +195,10 @@ plumb_latency_loading(struct latency *l)
 	plumb_draft_title(&draft, "loading data%s takes the training process %s, %s of the time",
 	                  where, plumb_format_time(time, ns),
 	                  plumb_format_share(share, (double)ns, (double)s->scale_ns));
-	plumb_draft_advice(&draft,
-	                   "Load beside training: DataLoader(num_workers=…) up to the number of "
-	                   "processors, pin_memory=True and persistent_workers=True; make what "
-	                   "each sample costs cheaper, or prepare the data once.");
+	plumb_draft_advice(
+		&draft, "Load in worker processes: DataLoader(num_workers=…) up to the number of "
+			"processors, pin_memory=True and persistent_workers=True. Make each "
+			"sample cheaper, or prepare the data once.");
 	plumb_json_key_text(draft.evidence, "metric",
 	                    l->sampled ? "cpu.time + wait.time" : "op.time");
 	plumb_json_key_quantity(draft.evidence, "loading_ns", ns);

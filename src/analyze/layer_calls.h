@@ -15,6 +15,7 @@ struct plumb_layers_making {
 	unsigned char *in_model;    /* by context: it or an ancestor calls the model */
 	unsigned char *starts;      /* by context: it is where a layer is called */
 	uint32_t *kernel_of;        /* by context: index into layers->kernels, or PLUMB_NONE */
+	bool tells_backward;        /* what is no backward work is known not to be */
 	double model_calls;         /* in all; 0 unknown */
 	int64_t *first_ns;          /* by layer: its first span, INT64_MAX */
 };
@@ -25,6 +26,9 @@ int plumb_layers_calls(struct plumb_layers_making *making);
 
 /* How many calls of the model a run has: 1, but where the person says how many runs there were. */
 double plumb_layers_model_times(const struct plumb_layers_making *making);
+
+/* Is CONTEXT one of the model's, as the options bound it? */
+bool plumb_layers_in_model(const struct plumb_layers_making *making, uint32_t context);
 
 /* US, the time on the host of a run in which every launch waits, is the latency of ROW. */
 void plumb_layer_serialised(struct plumb_layer_row *row, double us);

@@ -299,7 +299,7 @@ plumb_layers_kernels(struct plumb_layers_making *m)
 	for (uint32_t i = 0; i < p->values_count && !code; i++) {
 		const struct plumb_value *v = &p->values[i];
 		uint32_t layer = m->layer_of[v->context];
-		if (v->metric != PLUMB_METRIC_GPU_TIME || layer == PLUMB_NONE ||
+		if (v->metric != PLUMB_METRIC_GPU_TIME || !plumb_layers_in_model(m, v->context) ||
 		    m->backward[v->context] ||
 		    plumb_context_frame(p, v->context)->kind != PLUMB_FRAME_KERNEL)
 			continue;
@@ -339,8 +339,10 @@ plumb_layers_counters(struct plumb_layers_making *m)
 	if (!tallies)
 		return PLUMB_ESYSTEM;
 	for (uint32_t k = 0; k < layers->kernel_count; k++)
-		plumb_counters_add(&tallies[layers->kernels[k].layer], &layers->kernels[k].counters,
-		                   layers->kernels[k].count, layers->kernels[k].total);
+		if (layers->kernels[k].layer != PLUMB_NONE)
+			plumb_counters_add(&tallies[layers->kernels[k].layer],
+			                   &layers->kernels[k].counters, layers->kernels[k].count,
+			                   layers->kernels[k].total);
 	for (uint32_t i = 0; i < layers->count; i++) {
 		struct plumb_counters sum = plumb_counters_end(&tallies[i]);
 		/* What the operators tell is whole where a kernel's may lack some. */

@@ -122,36 +122,6 @@ is_named(const struct plumb_profile *p, uint32_t frame, const char *name)
 	       !strcmp(plumb_frame_label(p, frame), name);
 }
 
-/* The model by name where one is given, else by modules, else what PyTorch's profiler marks as a step. */
-static int
-find_model(struct plumb_layers_making *m, const unsigned char *frame_inner)
-{
-	struct plumb_layers *layers = m->layers;
-	const struct plumb_profile *p = layers->profile;
-	const char *name = m->options->model;
-	uint32_t *outer = malloc((p->contexts_count + 1u) * sizeof *outer);
-
-	if (!outer)
-		return PLUMB_ESYSTEM;
-	uint32_t frame = name ? PLUMB_NONE : find_outermost(m, frame_inner, outer);
-	uint32_t around = name || frame != PLUMB_NONE ? PLUMB_NONE : find_around(m, frame_inner);
-	free(outer);
-	if (frame == PLUMB_NONE && around == PLUMB_NONE && !name)
-		name = "ProfilerStep";
-	for (uint32_t i = 1; i < p->contexts_count; i++) {
-		bool inside = m->in_model[p->contexts[i].parent];
-		uint32_t own = p->contexts[i].frame;
-		m->calls_model[i] = !inside && !m->backward[i] &&
-		                    (frame != PLUMB_NONE    ? own == frame
-		                     : around != PLUMB_NONE ? i == around
-		                                            : is_named(p, own, name));
-		m->in_model[i] = inside || m->calls_model[i];
-		if (m->calls_model[i] && layers->model == PLUMB_NONE)
-			layers->model = i;
-	}
-	return 0;
-}
-
 static bool
 starts_layer(const struct plumb_profile *p, enum plumb_layer_kind kind, uint32_t context,
              const unsigned char *inner, const unsigned char *frame_inner)
@@ -164,6 +134,72 @@ starts_layer(const struct plumb_profile *p, enum plumb_layer_kind kind, uint32_t
 		return kind == PLUMB_LAYER_IS_OPERATOR ||
 		       (kind == PLUMB_LAYER_IS_EITHER && !inner[context]);
 	return false;
+}
+
+/* The contexts that call the model: of FRAME, else AROUND, else those of NAME. */
+static void
+mark_model(struct plumb_layers_making *m, uint32_t frame, uint32_t around, const char *name)
+{
+	struct plumb_layers *layers = m->layers;
+	const struct plumb_profile *p = layers->profile;
+
+	for (uint32_t i = 1; i < p->contexts_count; i++) {
+		bool inside = m->in_model[p->contexts[i].parent];
+		uint32_t own = p->contexts[i].frame;
+		m->calls_model[i] = !inside && !m->backward[i] &&
+		                    (frame != PLUMB_NONE    ? own == frame
+		                     : around != PLUMB_NONE ? i == around
+		                                            : is_named(p, own, name));
+		m->in_model[i] = inside || m->calls_model[i];
+		if (m->calls_model[i] && layers->model == PLUMB_NONE)
+			layers->model = i;
+	}
+}
+
+/* A step is no model if modules run outside it alone: in other threads, or before the first
+ * step. */
+static void
+check_steps(struct plumb_layers_making *m, const unsigned char *inner,
+            const unsigned char *frame_inner)
+{
+	const struct plumb_profile *p = m->layers->profile;
+	bool modules = false, operators = false, outside = false;
+
+	for (uint32_t i = 1; i < p->contexts_count; i++) {
+		bool module = p->frames[p->contexts[i].frame].kind == PLUMB_FRAME_MODULE;
+		if (m->backward[i] || !starts_layer(p, m->options->kind, i, inner, frame_inner))
+			continue;
+		modules |= module && m->in_model[i];
+		operators |= !module && m->in_model[i];
+		outside |= module && !m->in_model[i];
+	}
+	if (modules || (operators && !outside))
+		return;
+	memset(m->calls_model, 0, p->contexts_count);
+	memset(m->in_model, 0, p->contexts_count);
+	m->layers->model = PLUMB_NONE;
+}
+
+/* The model by name where one is given, else by modules, else what PyTorch's profiler marks as a
+ * step. */
+static int
+find_model(struct plumb_layers_making *m, const unsigned char *inner,
+           const unsigned char *frame_inner)
+{
+	const struct plumb_profile *p = m->layers->profile;
+	const char *name = m->options->model;
+	uint32_t *outer = malloc((p->contexts_count + 1u) * sizeof *outer);
+
+	if (!outer)
+		return PLUMB_ESYSTEM;
+	uint32_t frame = name ? PLUMB_NONE : find_outermost(m, frame_inner, outer);
+	uint32_t around = name || frame != PLUMB_NONE ? PLUMB_NONE : find_around(m, frame_inner);
+	free(outer);
+	bool steps = frame == PLUMB_NONE && around == PLUMB_NONE && !name;
+	mark_model(m, frame, around, steps ? "ProfilerStep" : name);
+	if (steps)
+		check_steps(m, inner, frame_inner);
+	return 0;
 }
 
 static const struct plumb_layer_row blank = {
@@ -341,12 +377,38 @@ finish_row(struct plumb_layers_making *m, struct plumb_layer_row *row, const str
 	            : isnan(t->duration) ? PLUMB_LATENCY_OPERATORS
 	                                 : PLUMB_LATENCY_HOST_SPAN;
 	row->device_us = p->devices_count ? row->device_us / runs : NAN;
-	row->backward_us = p->devices_count ? row->backward_us / runs : NAN;
+	row->backward_us = m->tells_backward ? row->backward_us / runs : NAN;
 	row->allocated /= runs;
 	if (m->options->serialised && row->host != PLUMB_LATENCY_UNKNOWN) {
 		row->host = PLUMB_LATENCY_SERIALISED;
 		plumb_layer_serialised(row, row->host_us);
 	}
+}
+
+bool
+plumb_layers_in_model(const struct plumb_layers_making *m, uint32_t context)
+{
+	bool bounded = m->layers->model != PLUMB_NONE && !m->options->whole;
+
+	return !bounded || m->in_model[context] || m->layer_of[context] != PLUMB_NONE;
+}
+
+/* The time of the model's kernels, whether they lie in layers or not. */
+static void
+take_model(struct plumb_layers_making *m)
+{
+	struct plumb_layers *layers = m->layers;
+	const struct plumb_profile *p = layers->profile;
+	double runs = (double)layers->runs;
+
+	for (uint32_t i = 0; i < p->values_count; i++) {
+		const struct plumb_value *v = &p->values[i];
+		if (v->metric == PLUMB_METRIC_GPU_TIME && plumb_layers_in_model(m, v->context))
+			*(m->backward[v->context] ? &layers->backward_us : &layers->device_us) +=
+				(double)v->sum / 1e3;
+	}
+	layers->device_us = p->devices_count ? layers->device_us / runs : NAN;
+	layers->backward_us = m->tells_backward ? layers->backward_us / runs : NAN;
 }
 
 static int
@@ -365,6 +427,7 @@ take_totals(struct plumb_layers_making *m)
 			take_value(m, &totals[m->layer_of[p->values[i].context]], &p->values[i]);
 	for (uint32_t i = 0; i < layers->count; i++)
 		finish_row(m, &layers->items[i], &totals[i]);
+	take_model(m);
 	free(totals);
 	return 0;
 }
@@ -458,7 +521,8 @@ put_in_order(struct plumb_layers_making *m)
 			place[order[i].index] = i;
 		}
 		for (uint32_t i = 0; i < layers->kernel_count; i++)
-			layers->kernels[i].layer = place[layers->kernels[i].layer];
+			if (layers->kernels[i].layer != PLUMB_NONE)
+				layers->kernels[i].layer = place[layers->kernels[i].layer];
 		if (layers->kernel_count)
 			qsort(layers->kernels, layers->kernel_count, sizeof *layers->kernels,
 			      by_layer);
@@ -474,13 +538,20 @@ put_in_order(struct plumb_layers_making *m)
 
 /* ---- all of it ---- */
 
+/* What another tool recorded has backward work where some is marked; else its time is not known. */
 static void
-mark_backward(const struct plumb_profile *p, unsigned char *backward)
+mark_backward(struct plumb_layers_making *m)
 {
-	for (uint32_t i = 1; i < p->contexts_count; i++)
-		backward[i] = backward[p->contexts[i].parent] ||
-		              (p->contexts[i].flags &
-		               (PLUMB_CONTEXT_BACKWARD | PLUMB_CONTEXT_ACCUMULATION));
+	const struct plumb_profile *p = m->layers->profile;
+	bool tells = !plumb_profile_environment(p, "import.format");
+
+	for (uint32_t i = 1; i < p->contexts_count; i++) {
+		m->backward[i] = m->backward[p->contexts[i].parent] ||
+		                 (p->contexts[i].flags &
+		                  (PLUMB_CONTEXT_BACKWARD | PLUMB_CONTEXT_ACCUMULATION));
+		tells |= m->backward[i];
+	}
+	m->tells_backward = tells && p->devices_count;
 }
 
 static int
@@ -490,9 +561,9 @@ make(struct plumb_layers_making *m, unsigned char *inner, unsigned char *frame_i
 	const struct plumb_profile *p = layers->profile;
 	int code;
 
-	mark_backward(p, m->backward);
+	mark_backward(m);
 	find_inner(p, inner, frame_inner);
-	if (find_model(m, frame_inner))
+	if (find_model(m, inner, frame_inner))
 		return PLUMB_ESYSTEM;
 	code = assign(m, inner, frame_inner);
 	m->first_ns = malloc((layers->count + 1u) * sizeof *m->first_ns);
@@ -552,6 +623,11 @@ plumb_layers_make(const struct plumb_profile *profile, const struct plumb_layers
 		code = plumb_fail(error, PLUMB_EEMPTY,
 		                  "there is no module, range, operator or function \"%s\"; plumb "
 		                  "report --by module (or range, operator, python) lists them",
+		                  options->model);
+	else if (!layers->count && options->model)
+		code = plumb_fail(error, PLUMB_EEMPTY,
+		                  "there is no layer: \"%s\" holds neither modules nor "
+		                  "operators; use --whole to take layers from the whole recording",
 		                  options->model);
 	else if (!layers->count)
 		code = plumb_fail(error, PLUMB_EEMPTY,

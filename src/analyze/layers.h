@@ -71,7 +71,7 @@ void plumb_counters_add(struct plumb_counters_sum *tally, const struct plumb_cou
 struct plumb_counters plumb_counters_end(const struct plumb_counters_sum *tally);
 
 struct plumb_layer_kernel {
-	uint32_t layer;
+	uint32_t layer; /* PLUMB_NONE: of the model, and in no layer */
 	uint32_t frame;
 	double us;                      /* of one execution */
 	double count;                   /* in a run */
@@ -90,7 +90,7 @@ struct plumb_layer_row {
 	double busy_us;         /* of latency_us, with it */
 	double serialised_us;   /* on the host, of another run that was serialised */
 	double device_us;       /* sum over its kernels; 0 where it has none */
-	double backward_us;     /* likewise of its backward work */
+	double backward_us;     /* likewise of its backward work; NAN unknown */
 	double allocated, peak; /* bytes; NAN unknown */
 	enum plumb_latency_kind host, latency;
 	struct plumb_counters counters; /* of a run; occupancies weighted by time */
@@ -102,12 +102,13 @@ struct plumb_layers {
 	struct plumb_layer_row
 		*items; /* in the order of first execution where IN_ORDER, else of contexts */
 	uint32_t count;
-	struct plumb_layer_kernel *kernels; /* by layer */
+	struct plumb_layer_kernel *kernels; /* by layer, those in none last */
 	uint32_t kernel_count;
 	uint32_t model; /* the first context that calls it, or PLUMB_NONE */
 	bool in_order;
 	int64_t runs; /* ≥ 1 */
 	double model_us;
+	double device_us, backward_us; /* sums over all kernels of the model, in layers or not */
 	enum plumb_latency_kind model_kind;
 };
 

@@ -16,7 +16,6 @@ run(struct plumb_study *study)
 const struct plumb_analysis plumb_analysis_stalls = {
 	.name = "stalls",
 	.summary = "why a kernel's warps wait; needs instruction samples, which are not recorded "
-		   "yet, so "
-		   "that it finds nothing",
+		   "yet, so it finds nothing",
 	.run = run,
 };

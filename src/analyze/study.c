@@ -107,7 +107,9 @@ plumb_study_new(const struct plumb_profile *profile, const struct plumb_threshol
 	if (!study || !kernels) {
 		free(study);
 		free(kernels);
-		plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the analyses");
+		plumb_fail(error, PLUMB_ESYSTEM,
+		           "not enough memory for the analyses; close "
+		           "other programs");
 		return NULL;
 	}
 	study->profile = profile;
@@ -128,7 +130,9 @@ plumb_study_new(const struct plumb_profile *profile, const struct plumb_threshol
 	}
 	if (!study->user_of || !study->operator_of || !study->findings || !study->findings->texts) {
 		plumb_study_free(study);
-		plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the analyses");
+		plumb_fail(error, PLUMB_ESYSTEM,
+		           "not enough memory for the analyses; close "
+		           "other programs");
 		return NULL;
 	}
 	plumb_study_load(profile, PLUMB_METRIC_GPU_TIME, kernels);
@@ -227,6 +231,14 @@ plumb_study_name(const struct plumb_study *study, uint32_t frame, char *text, si
 	static const char anonymous[] = "(anonymous namespace)";
 	const char *label = plumb_frame_label(study->profile, frame), *end;
 
+	uint32_t kind = study->profile->frames[frame].kind;
+
+	/* "enumerate(DataLoader)#next" of a range is no function with parameters. */
+	if (kind != PLUMB_FRAME_KERNEL && kind != PLUMB_FRAME_NATIVE &&
+	    kind != PLUMB_FRAME_INLINE) {
+		snprintf(text, size, "%.400s", label);
+		return text;
+	}
 	if (!strncmp(label, "void ", 5))
 		label += 5;
 	for (end = label; *end && *end != '<'; end++) {

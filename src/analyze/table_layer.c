@@ -77,9 +77,11 @@ plumb_layer_columns(struct plumb_answer *a)
 void
 plumb_layer_cells(struct plumb_answer *a, const struct plumb_layers *layers, uint32_t layer)
 {
-	plumb_answer_number(a, layer);
-	plumb_answer_text(a, plumb_layer_name(layers, layer));
-	plumb_answer_text(a, plumb_layer_type(layers, layer));
+	bool known = layer != PLUMB_NONE;
+
+	plumb_answer_number(a, known ? layer : NAN);
+	plumb_answer_text(a, known ? plumb_layer_name(layers, layer) : NULL);
+	plumb_answer_text(a, known ? plumb_layer_type(layers, layer) : NULL);
 }
 
 /* Its output: what stands behind the arrow of the shapes. */

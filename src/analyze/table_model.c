@@ -246,7 +246,10 @@ struct plumb_model_totals
 plumb_model_totals_of(const struct plumb_layers *layers)
 {
 	struct plumb_counters_sum tally = { 0 };
-	struct plumb_model_totals totals = { 0 };
+	struct plumb_model_totals totals = {
+		.device_us = layers->device_us,
+		.backward_us = layers->backward_us,
+	};
 	double derived = NAN;
 	bool unknown = false, shapes = false;
 
@@ -257,8 +260,6 @@ plumb_model_totals_of(const struct plumb_layers *layers)
 		                   layers->kernels[k].total);
 	for (uint32_t i = 0; i < layers->count; i++) {
 		const struct plumb_layer_row *row = &layers->items[i];
-		totals.device_us += row->device_us;
-		totals.backward_us += row->backward_us;
 		if (!isnan(row->counters.flops))
 			derived = (isnan(derived) ? 0 : derived) + row->counters.flops;
 		/* Of operators without work there is nothing to know, of kernels without counters there is. */

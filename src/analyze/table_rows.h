@@ -14,7 +14,7 @@ const char *plumb_layer_type(const struct plumb_layers *layers, uint32_t layer);
 int plumb_layers_match(const struct plumb_layers *a, const struct plumb_layers *b, bool types,
                        uint32_t *partner);
 
-/* layer_index, layer_name, layer_type. */
+/* layer_index, layer_name, layer_type; without any for PLUMB_NONE. */
 void plumb_layer_columns(struct plumb_answer *answer);
 void
 plumb_layer_cells(struct plumb_answer *answer, const struct plumb_layers *layers, uint32_t layer);

@@ -61,7 +61,8 @@ index_kernels(const struct plumb_layers *layers)
 	uint32_t *from = calloc(layers->count + 2u, sizeof *from);
 
 	for (uint32_t k = 0; from && k < layers->kernel_count; k++)
-		from[layers->kernels[k].layer + 1]++;
+		if (layers->kernels[k].layer != PLUMB_NONE)
+			from[layers->kernels[k].layer + 1]++;
 	for (uint32_t i = 0; from && i < layers->count; i++)
 		from[i + 1] += from[i];
 	return from;

@@ -8,10 +8,10 @@
 #include "base/vec.h"
 
 #define KERNELS "no layer of the model ran a GPU kernel"
-#define MEMORY "plumb run --memory records what tensors take on a GPU"
+#define MEMORY "record with plumb run --memory to see how much GPU memory tensors take"
 #define COUNTERS                                                                                   \
-	"plumb run --shapes tells floating-point operations, a trace with counters the rest "      \
-	"(plumb import)"
+	"record with plumb run --shapes for floating-point operations; memory traffic and "        \
+	"occupancy need a trace with counters (plumb import)"
 
 const struct plumb_answer_kind plumb_answer_kinds[] = {
 	{ "A1", "model information", plumb_table_model_information, .several = true },
@@ -33,7 +33,7 @@ const struct plumb_answer_kind plumb_answer_kinds[] = {
 	{ "stages", "the model's beginning, middle and end", plumb_table_stages },
 	{ "compare", "profiles side by side", plumb_table_compare, .several = true, .aside = true },
 	{ "swapped", "kernels that changed between profiles", plumb_table_swapped, .several = true,
-	  .aside = true, .without = "the same kernels in all" },
+	  .aside = true, .without = "all profiles have the same kernels" },
 	{ 0 },
 };
 
@@ -131,7 +131,10 @@ plumb_answer_make(const struct plumb_answer_kind *kind, const struct plumb_table
 	kind->make(input, answer);
 	if (answer->failed) {
 		plumb_answer_free(answer);
-		return plumb_fail(error, PLUMB_ESYSTEM, "no memory for table %s", kind->id);
+		return plumb_fail(error, PLUMB_ESYSTEM,
+		                  "not enough memory for table %s; close "
+		                  "other programs",
+		                  kind->id);
 	}
 	answer->row_count = (uint32_t)(answer->cell_count / answer->column_count);
 	check_sources(answer);

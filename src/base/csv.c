@@ -26,7 +26,7 @@ plumb_csv_open(struct plumb_csv *csv, struct plumb_input *input, struct plumb_er
 	csv->window = malloc(csv->room);
 	csv->cells = malloc(PLUMB_CSV_CELLS_MAX * sizeof *csv->cells);
 	if (!csv->window || !csv->cells)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out",
+		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory",
 		                  plumb_input_path(input));
 	return 0;
 }
@@ -56,7 +56,7 @@ fill(struct plumb_csv *csv, struct plumb_error *error)
 			                      PLUMB_CSV_BYTES_MAX >> 20);
 		char *grown = realloc(csv->window, csv->room * 2);
 		if (!grown)
-			return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out",
+			return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory",
 			                  plumb_input_path(csv->input));
 		csv->window = grown;
 		csv->room *= 2;
@@ -135,7 +135,9 @@ find_quote(struct plumb_csv *csv, size_t at, size_t *quote, struct plumb_error *
 		if (code < 0)
 			return code;
 		if (!code)
-			return plumb_csv_fail(csv, error, "nothing ends a cell in quotation marks");
+			return plumb_csv_fail(csv, error,
+			                      "a quoted cell has no closing quotation "
+			                      "mark");
 	}
 }
 

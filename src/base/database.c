@@ -110,3 +110,33 @@ plumb_database_open(sqlite3 **db, const char *path, struct plumb_error *error)
 		return *db ? sqlite3_errcode(*db) : SQLITE_NOMEM;
 	return PLUMB_OK;
 }
+
+/* 1: QUERY gives a row for TABLE. */
+static int
+asks(sqlite3 *db, const char *query, const char *table)
+{
+	sqlite3_stmt *statement = NULL;
+	int stepped = SQLITE_ERROR;
+	if (!sqlite3_prepare_v2(db, query, -1, &statement, NULL)) {
+		sqlite3_bind_text(statement, 1, table, -1, SQLITE_STATIC);
+		stepped = sqlite3_step(statement);
+	}
+	sqlite3_finalize(statement);
+	return stepped == SQLITE_ROW ? 1 : stepped == SQLITE_DONE ? 0 : -1;
+}
+
+int
+plumb_database_has(sqlite3 *db, const char *table)
+{
+	/* A virtual table has no root page. */
+	return asks(db,
+	            "SELECT 1 FROM sqlite_master "
+	            "WHERE type = 'table' AND rootpage > 0 AND name = ?",
+	            table);
+}
+
+int
+plumb_database_computes(sqlite3 *db, const char *table)
+{
+	return asks(db, "SELECT 1 FROM pragma_table_xinfo(?) WHERE hidden", table);
+}

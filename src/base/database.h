@@ -15,6 +15,13 @@
  * memory is out) has the message. */
 int plumb_database_open(sqlite3 **db, const char *path, struct plumb_error *error) PLUMB_MUST_CHECK;
 
+/* Is TABLE a real table? Not a view or a virtual table, which could run anything. Negative:
+ * SQLite's error. */
+int plumb_database_has(sqlite3 *db, const char *table);
+
+/* Has TABLE columns that are computed from an expression, for each row that is read? Likewise. */
+int plumb_database_computes(sqlite3 *db, const char *table);
+
 /* SQLite opens no longer paths: an error that says so. */
 int plumb_database_path_fits(const char *path, struct plumb_error *error) PLUMB_MUST_CHECK;
 

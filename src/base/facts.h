@@ -46,7 +46,8 @@
 	X(GPU_CONTEXT, "gpu_context")                                                              \
 	X(ORDINAL, "ordinal")                                                                      \
 	X(UUID, "uuid")                                                                            \
-	X(MODEL, "model")
+	X(MODEL, "model")                                                                          \
+	X(DRAWN, "drawn") /* 1: was not recorded, and encloses what was */
 
 enum plumb_fact {
 #define X(id, name) PLUMB_FACT_##id,

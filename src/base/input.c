@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <lzma.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,9 +19,12 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "base/vec.h"
+
 #define BLOCKS 4
 #define BLOCK_BYTES ((size_t)512 << 10)
 #define PACKED_BYTES ((size_t)256 << 10)
+#define WRITER_MS 300
 #define XZ_MEMORY ((uint64_t)1 << 30) /* an xz stream may ask for so much */
 
 enum packing { PLAIN, GZIP, ZSTD, XZ };
@@ -35,6 +39,8 @@ struct plumb_input {
 	int fd;
 	enum packing packing;
 	/* The reader's. */
+	unsigned char lead[8]; /* of a pipe: what was read to tell its packing */
+	size_t lead_at, lead_bytes;
 	unsigned char *packed;
 	size_t packed_at, packed_bytes;
 	uint64_t packed_offset; /* of packed[0] in the file */
@@ -52,18 +58,43 @@ struct plumb_input {
 	/* The caller's. */
 	pthread_t thread;
 	size_t at; /* in the block that is being emptied */
+	bool remember;
+	struct kept {
+		char *items;
+		uint32_t count, capacity;
+	} kept; /* what was read while that was asked for */
+	size_t kept_at;
 };
 
 static int
 damaged(struct plumb_input *input, const char *what)
 {
 	return plumb_fail(&input->error, PLUMB_EINPUT,
-	                  "%s: %s at byte %llu of the packed file; it is not whole: copy it again",
+	                  "%s: %s at byte %llu of the packed file; the file is not complete: copy "
+	                  "it again",
 	                  input->path, what,
 	                  (unsigned long long)(input->packed_offset + input->packed_at));
 }
 
 /* ---- the reader ---- */
+
+/* As read(2), until there is something. */
+static ssize_t
+read_some(struct plumb_input *input, void *to, size_t room)
+{
+	size_t lead = input->lead_bytes - input->lead_at;
+	ssize_t got;
+	if (lead) {
+		lead = lead < room ? lead : room;
+		memcpy(to, input->lead + input->lead_at, lead);
+		input->lead_at += lead;
+		return (ssize_t)lead;
+	}
+	do
+		got = read(input->fd, to, room);
+	while (got < 0 && errno == EINTR);
+	return got;
+}
 
 /* More packed bytes, behind those that are left. Negative: an error. */
 static int
@@ -71,10 +102,7 @@ read_packed(struct plumb_input *input)
 {
 	if (input->packed_at < input->packed_bytes || input->file_ended)
 		return 0;
-	ssize_t got;
-	do
-		got = read(input->fd, input->packed, PACKED_BYTES);
-	while (got < 0 && errno == EINTR);
+	ssize_t got = read_some(input, input->packed, PACKED_BYTES);
 	if (got < 0)
 		return plumb_fail_errno(&input->error, "%s: cannot be read", input->path);
 	input->packed_offset += input->packed_bytes;
@@ -89,9 +117,7 @@ fill_plain(struct plumb_input *input, struct block *block)
 {
 	while (block->bytes < BLOCK_BYTES) {
 		ssize_t got =
-			read(input->fd, block->data + block->bytes, BLOCK_BYTES - block->bytes);
-		if (got < 0 && errno == EINTR)
-			continue;
+			read_some(input, block->data + block->bytes, BLOCK_BYTES - block->bytes);
 		if (got < 0)
 			return plumb_fail_errno(&input->error, "%s: cannot be read", input->path);
 		if (!got)
@@ -207,11 +233,31 @@ read_ahead(void *data)
 
 /* ---- the caller ---- */
 
+/* The first bytes, which are still to be read. Of a pipe they are taken out of it. */
+static ssize_t
+peek(struct plumb_input *input, unsigned char *to, size_t room)
+{
+	ssize_t got = pread(input->fd, to, room, 0);
+	if (got >= 0 || errno != ESPIPE)
+		return got;
+	/* Who writes to a named pipe may be about to open it; without a writer it is empty. */
+	poll(&(struct pollfd){ .fd = input->fd, .events = POLLIN }, 1, WRITER_MS);
+	while (input->lead_bytes < room && (got = read(input->fd, input->lead + input->lead_bytes,
+	                                               room - input->lead_bytes)) != 0) {
+		if (got < 0 && errno != EINTR)
+			break; /* the next read says why */
+		input->lead_bytes += got > 0 ? (size_t)got : 0;
+	}
+	memcpy(to, input->lead, input->lead_bytes);
+	return (ssize_t)input->lead_bytes;
+}
+
 static enum packing
-packing_of(int fd)
+packing_of(struct plumb_input *input)
 {
 	unsigned char magic[6];
-	ssize_t got = pread(fd, magic, sizeof magic, 0);
+	ssize_t got = peek(input, magic, sizeof magic);
+	_Static_assert(sizeof magic <= sizeof input->lead, "there is room for a pipe's");
 	if (got >= 2 && magic[0] == 0x1f && magic[1] == 0x8b)
 		return GZIP;
 	if (got >= 4 && !memcmp(magic, "\x28\xb5\x2f\xfd", 4))
@@ -250,7 +296,7 @@ plumb_input_open(struct plumb_input **result, const char *path, struct plumb_err
 	*result = NULL;
 	if (!input || !(input->path = strdup(path))) {
 		free(input);
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", path);
+		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", path);
 	}
 	pthread_mutex_init(&input->lock, NULL);
 	pthread_cond_init(&input->filled, NULL);
@@ -265,9 +311,9 @@ plumb_input_open(struct plumb_input **result, const char *path, struct plumb_err
 	else if (S_ISDIR(status.st_mode))
 		code = plumb_fail(error, PLUMB_EINPUT, "%s: is a folder; name a file", path);
 	if (!code) {
-		input->packing = packing_of(input->fd);
+		input->packing = packing_of(input);
 		if (prepare(input) < 0)
-			code = plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", path);
+			code = plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", path);
 	}
 	if (code) {
 		plumb_input_close(input);
@@ -310,6 +356,7 @@ plumb_input_close(struct plumb_input *input)
 	pthread_cond_destroy(&input->filled);
 	pthread_cond_destroy(&input->emptied);
 	free(input->packed);
+	plumb_vec_free(&input->kept);
 	free(input->temporary);
 	free(input->path);
 	free(input);
@@ -342,10 +389,55 @@ next_block(struct plumb_input *input, struct plumb_error *error, int *code)
 	return block;
 }
 
+void
+plumb_input_remember(struct plumb_input *input)
+{
+	input->remember = true;
+}
+
+void
+plumb_input_rewind(struct plumb_input *input)
+{
+	input->remember = false;
+	input->kept_at = 0;
+}
+
+/* What was kept comes first. */
+static size_t
+read_kept(struct plumb_input *input, char *to, size_t room)
+{
+	size_t part = input->kept.count - input->kept_at;
+	if (input->remember || !input->kept.count)
+		return 0;
+	part = part < room ? part : room;
+	memcpy(to, input->kept.items + input->kept_at, part);
+	input->kept_at += part;
+	if (input->kept_at == input->kept.count)
+		plumb_vec_free(&input->kept);
+	return part;
+}
+
+/* False: no more can be kept. */
+static bool
+keep(struct plumb_input *input, const char *data, size_t bytes)
+{
+	struct kept *kept = &input->kept;
+	uint64_t wanted = (uint64_t)kept->count + bytes;
+	if (wanted > kept->capacity) {
+		char *more = plumb_vec_grow(kept->items, &kept->capacity, wanted, 1);
+		if (!more)
+			return false;
+		kept->items = more;
+	}
+	memcpy(kept->items + kept->count, data, bytes);
+	kept->count += (uint32_t)bytes;
+	return true;
+}
+
 ssize_t
 plumb_input_read(struct plumb_input *input, void *to, size_t room, struct plumb_error *error)
 {
-	size_t done = 0;
+	size_t done = read_kept(input, to, room);
 	while (done < room) {
 		int code;
 		struct block *block = next_block(input, error, &code);
@@ -354,6 +446,9 @@ plumb_input_read(struct plumb_input *input, void *to, size_t room, struct plumb_
 		size_t part = block->bytes - input->at;
 		if (part > room - done)
 			part = room - done;
+		if (input->remember && (input->kept.count + part > PLUMB_INPUT_REMEMBERED ||
+		                        !keep(input, block->data + input->at, part)))
+			return (ssize_t)done;
 		memcpy((char *)to + done, block->data + input->at, part);
 		done += part;
 		input->at += part;
@@ -423,19 +518,20 @@ plumb_input_file(struct plumb_input *input, struct plumb_error *error)
 	if (asprintf(&input->temporary, "%s/plumb-XXXXXX", folder && *folder ? folder : "/tmp") < 0)
 		input->temporary = NULL;
 	if (!buffer || !input->temporary) {
-		plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", input->path);
+		plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", input->path);
 	} else if ((fd = mkstemp(input->temporary)) < 0) {
-		plumb_fail_errno(error, "%s: cannot be unpacked to %s (TMPDIR names the folder)",
+		plumb_fail_errno(error,
+		                 "%s: cannot be unpacked to %s; set TMPDIR to another folder",
 		                 input->path, input->temporary);
 		free(input->temporary);
 		input->temporary = NULL;
 	} else {
 		while ((got = plumb_input_read(input, buffer, BLOCK_BYTES, error)) > 0)
 			if (write_all(fd, buffer, (size_t)got) < 0) {
-				plumb_fail_errno(
-					error,
-					"%s: cannot be unpacked to %s (TMPDIR names the folder)",
-					input->path, input->temporary);
+				plumb_fail_errno(error,
+				                 "%s: cannot be unpacked to %s; set TMPDIR to "
+				                 "another folder",
+				                 input->path, input->temporary);
 				got = -1;
 				break;
 			}

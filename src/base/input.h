@@ -8,6 +8,12 @@
  *	while ((bytes = plumb_input_read(input, buffer, sizeof buffer, &error)) > 0) …
  *	plumb_input_close(input);
  *
+ * A pipe is read like a file. Who must look at what comes before reading it remembers, and goes back:
+ *
+ *	plumb_input_remember(input);
+ *	… plumb_input_read(input, …) …
+ *	plumb_input_rewind(input);
+ *
  * Errors name the path: PLUMB_ESYSTEM (cannot be read, memory), PLUMB_EINPUT (packed data that is damaged
  * or ends too early, with the byte of the packed file).
  */
@@ -35,6 +41,13 @@ ssize_t plumb_input_read(struct plumb_input *input, void *to, size_t room,
 #define PLUMB_INPUT_HEAD ((size_t)64 << 10)
 int plumb_input_head(struct plumb_input *input, const char **head, size_t *bytes,
                      struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* What is read from here on is kept, up to PLUMB_INPUT_REMEMBERED bytes, where reading ends.
+ * Nothing may have been read. plumb_input_rewind goes back to the beginning, and keeps nothing
+ * more. */
+#define PLUMB_INPUT_REMEMBERED ((size_t)256 << 20)
+void plumb_input_remember(struct plumb_input *input);
+void plumb_input_rewind(struct plumb_input *input);
 
 /* "gzip", "zstd", "xz"; NULL: the file is as it is. */
 const char *plumb_input_packing(const struct plumb_input *input);

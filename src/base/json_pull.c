@@ -25,7 +25,7 @@ open_window(struct plumb_pull *pull, size_t room, struct plumb_error *error)
 	*pull = (struct plumb_pull){ .room = room };
 	pull->window = malloc(room + PADDING);
 	if (!pull->window)
-		return plumb_fail(error, PLUMB_ESYSTEM, "memory is out");
+		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory");
 	memset(pull->window, 0, PADDING);
 	pull->at = pull->end = pull->mark = pull->window;
 	return 0;
@@ -77,7 +77,7 @@ static void
 out_of_bytes(struct plumb_pull *pull)
 {
 	if (pull->at < pull->end)
-		plumb_pull_reject(pull, "a zero byte, which is no JSON");
+		plumb_pull_reject(pull, "a zero byte, which is not JSON");
 	else if (pull->state == PLUMB_PULL_OK)
 		pull->state = PLUMB_PULL_SHORT;
 }
@@ -176,7 +176,8 @@ refill(struct plumb_pull *pull)
 			pull->at = pull->mark = pull->window;
 			pull->end = pull->window + kept;
 			pull->state = PLUMB_PULL_OK;
-			plumb_pull_reject(pull, "one item of more than 256 MB, or memory is out,");
+			plumb_pull_reject(pull, "an item of more than 256 MB, or not enough memory "
+			                        "for it,");
 			return false;
 		}
 	}
@@ -202,7 +203,7 @@ plumb_pull_again(struct plumb_pull *pull)
 	if (pull->ended) {
 		pull->state = PLUMB_PULL_OK;
 		pull->at = pull->end;
-		plumb_pull_reject(pull, "the file ends in the middle: it was cut,");
+		plumb_pull_reject(pull, "the file is cut off: it ends in the middle,");
 		return false;
 	}
 	if (!refill(pull))
@@ -256,7 +257,7 @@ another(struct plumb_pull *pull, char close)
 	bool comma = c == ',';
 	if (comma) {
 		if (pull->first) {
-			plumb_pull_reject(pull, "a comma too many");
+			plumb_pull_reject(pull, "one comma too many");
 			return false;
 		}
 		pull->at++;
@@ -270,8 +271,8 @@ another(struct plumb_pull *pull, char close)
 	if (!c)
 		out_of_bytes(pull);
 	else if (!comma && !pull->first)
-		plumb_pull_reject(pull, close == '}' ? "no comma or } where one belongs"
-		                                     : "no comma or ] where one belongs");
+		plumb_pull_reject(pull,
+		                  close == '}' ? "a missing comma or }" : "a missing comma or ]");
 	pull->first = false;
 	return pull->state == PLUMB_PULL_OK;
 }
@@ -340,7 +341,7 @@ decode_text(struct plumb_pull *pull, const char *start, const char *slash, struc
 	}
 	char *to = scratch_of(pull, (size_t)(close - start));
 	if (!to) {
-		plumb_pull_reject(pull, "a text for which there is no memory");
+		plumb_pull_reject(pull, "not enough memory for a text");
 		return false;
 	}
 	text->at = to;
@@ -354,7 +355,7 @@ decode_text(struct plumb_pull *pull, const char *start, const char *slash, struc
 		size_t length = plumb_json_unescape(&at, close, to);
 		to += length;
 		if (!length) {
-			plumb_pull_reject(pull, "an escape that JSON does not have");
+			plumb_pull_reject(pull, "an escape sequence that is not JSON");
 			return false;
 		}
 	}
@@ -383,14 +384,14 @@ plumb_pull_member(struct plumb_pull *pull, struct plumb_slice *key)
 	if (!another(pull, '}'))
 		return false;
 	if (*pull->at != '"') {
-		plumb_pull_reject(pull, "no name where a member begins");
+		plumb_pull_reject(pull, "a member without a name");
 		return false;
 	}
 	if (!take_text(pull, key))
 		return false;
 	if (peek(pull) != ':') {
 		if (*pull->at)
-			plumb_pull_reject(pull, "no colon behind a name");
+			plumb_pull_reject(pull, "a name without a colon");
 		else
 			out_of_bytes(pull);
 		return false;
@@ -425,7 +426,7 @@ take_word(struct plumb_pull *pull, struct plumb_slice *word)
 	}
 	*word = (struct plumb_slice){ pull->at, (size_t)(at - pull->at) };
 	if (!word->bytes) {
-		plumb_pull_reject(pull, "something that is no value");
+		plumb_pull_reject(pull, "something that is not a JSON value");
 		return false;
 	}
 	pull->at = at;
@@ -570,7 +571,7 @@ number_of(struct plumb_pull *pull, struct plumb_slice *word)
 	if ((*word->at >= '0' && *word->at <= '9') || parse_decimal(*word, &d))
 		return true;
 	if (!is_literal(*word))
-		plumb_pull_reject(pull, "something that is no value");
+		plumb_pull_reject(pull, "something that is not a JSON value");
 	return false;
 }
 
@@ -629,7 +630,7 @@ skip_simple(struct plumb_pull *pull, char c)
 	if (c == '"')
 		take_text(pull, &text);
 	else if (take_word(pull, &text) && !is_literal(text) && !parse_decimal(text, &d))
-		plumb_pull_reject(pull, "something that is no value");
+		plumb_pull_reject(pull, "something that is not a JSON value");
 }
 
 void
@@ -648,7 +649,7 @@ plumb_pull_skip(struct plumb_pull *pull)
 		}
 		if (c == '{' || c == '[') {
 			if (depth == DEPTH_MAX) {
-				plumb_pull_reject(pull, "values in values, deeper than 512,");
+				plumb_pull_reject(pull, "values nested deeper than 512,");
 				return;
 			}
 			kinds[depth++] = (unsigned char)c;
@@ -679,7 +680,7 @@ plumb_pull_skip_long(struct plumb_pull *pull)
 		{
 			c = plumb_pull_next(pull);
 			if (depth == DEPTH_MAX && (c == '{' || c == '['))
-				plumb_pull_reject(pull, "values in values, deeper than 512,");
+				plumb_pull_reject(pull, "values nested deeper than 512,");
 			else if (!c)
 				out_of_bytes(pull);
 			else if (c == '{' || c == '[')

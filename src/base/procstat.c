@@ -5,7 +5,20 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { STATE_FIELD = 3, START_FIELD = 22 }; /* see proc(5) */
+enum { STATE_FIELD = 3, PARENT_FIELD = 4, START_FIELD = 22 }; /* see proc(5) */
+
+/* The number in field NUMBER of the text from the name's last parenthesis on; 0: there is none. By
+ * hand: strtoull is a symbol of glibc 2.38 where the headers are that new. */
+static uint64_t
+number_at(const char *text, int number)
+{
+	uint64_t value = 0;
+	for (int field = STATE_FIELD - 1; text && field < number; field++)
+		text = strchr(text + 1, ' ');
+	for (text = text ? text + 1 : ""; *text >= '0' && *text <= '9'; text++)
+		value = value * 10 + (uint64_t)(*text - '0');
+	return value;
+}
 
 bool
 plumb_procstat_read(const char *path, struct plumb_procstat *stat)
@@ -29,11 +42,7 @@ plumb_procstat_read(const char *path, struct plumb_procstat *stat)
 	memcpy(stat->name, name, length);
 	stat->name[length] = '\0';
 	stat->state = p[2];
-	stat->start = 0;
-	for (int field = STATE_FIELD - 1; p && field < START_FIELD; field++)
-		p = strchr(p + 1, ' ');
-	/* By hand: strtoull is a symbol of glibc 2.38 where the headers are that new. */
-	for (p = p ? p + 1 : ""; *p >= '0' && *p <= '9'; p++)
-		stat->start = stat->start * 10 + (uint64_t)(*p - '0');
+	stat->parent = number_at(p, PARENT_FIELD);
+	stat->start = number_at(p, START_FIELD);
 	return true;
 }

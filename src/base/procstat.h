@@ -7,9 +7,10 @@
 #include <stdint.h>
 
 struct plumb_procstat {
-	char name[64];  /* as far as it fits */
-	char state;     /* 'R', 'S', 'D', …; 'Z' and 'X': dead */
-	uint64_t start; /* ticks since the machine's start; 0: unknown */
+	char name[64];   /* as far as it fits */
+	char state;      /* 'R', 'S', 'D', …; 'Z' and 'X': dead */
+	uint64_t parent; /* its parent's pid; 0: none */
+	uint64_t start;  /* ticks since the machine's start; 0: unknown */
 };
 
 /* Reads PATH. False: there is no such process or thread, or it cannot be read. */

@@ -11,7 +11,7 @@
 
 static const char ends_early[] = "a message ends in the middle of a field";
 static const char long_number[] = "a number of more than 64 bits";
-static const char no_field[] = "a field of no known type";
+static const char no_field[] = "a field of an unknown type";
 static const char field_out_of_range[] = "a field whose number is out of range";
 
 /* The bytes of the varint at AT, 0 when it is not whole, more than VARINT_MAX when it is none. */
@@ -125,7 +125,7 @@ plumb_protobuf_stream_open(struct plumb_protobuf_stream *stream, struct plumb_in
 	*stream = (struct plumb_protobuf_stream){ .input = input, .room = WINDOW };
 	stream->window = malloc(stream->room);
 	if (!stream->window)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out",
+		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory",
 		                  plumb_input_path(input));
 	return 0;
 }
@@ -174,7 +174,7 @@ fill(struct plumb_protobuf_stream *stream, size_t bytes)
 			/* By doubling, as the file really has them: a length alone takes no memory. */
 			unsigned char *grown = realloc(stream->window, stream->room * 2);
 			if (!grown) {
-				stream_fail(stream, "memory is out");
+				stream_fail(stream, "not enough memory");
 				return 0;
 			}
 			stream->window = grown;
@@ -292,7 +292,7 @@ plumb_protobuf_take(struct plumb_protobuf_stream *stream, struct plumb_slice *by
 	if (stream->why)
 		return false;
 	if (wanted > PLUMB_PROTOBUF_TAKE_MAX)
-		return stream_fail(stream, "a message that is too long to be one");
+		return stream_fail(stream, "a message of impossible length");
 	if (fill(stream, (size_t)wanted) < wanted)
 		return stream_fail(stream, "the file ends in the middle of a field");
 	*bytes = (struct plumb_slice){ (const char *)stream->window + stream->at, (size_t)wanted };

@@ -12,6 +12,17 @@
 /* The length of the valid character at TEXT, of at most BYTES bytes; 0 when there is none. */
 size_t plumb_utf8_character(const char *text, size_t bytes);
 
+/* The number of the valid character at TEXT, which is LENGTH bytes long. */
+static inline uint32_t
+plumb_utf8_code(const char *text, size_t length)
+{
+	const unsigned char *t = (const unsigned char *)text;
+	uint32_t code = length < 2 ? t[0] : t[0] & (0xffu >> (length + 1));
+	for (size_t i = 1; i < length; i++)
+		code = code << 6 | (t[i] & 0x3f);
+	return code;
+}
+
 bool plumb_utf8_valid(const char *text, size_t bytes);
 
 /* Copies BYTES bytes of TEXT to OUT (room for 3 * BYTES) with every byte that is not part of a

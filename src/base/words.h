@@ -76,59 +76,63 @@ enum plumb_aggregation {
 #define PLUMB_METRICS(X)                                                                           \
 	X(OP_CALLS, 1, "op.calls", "count", SUM, "framework", "calls of an operator")              \
 	X(OP_TIME, 2, "op.time", "ns", SUM, "framework",                                           \
-	  "time in an operator on the host, without the operators it calls")                       \
+	  "time in an operator on the host, without the operators that it calls")                  \
 	X(OP_DURATION, 3, "op.duration", "ns", CALL, "framework",                                  \
-	  "time from an operator's entry to its exit")                                             \
+	  "time from the entry of an operator to its exit")                                        \
 	X(GPU_LAUNCHES, 4, "gpu.launches", "count", SUM, "gpu",                                    \
-	  "kernels, copies and sets started")                                                      \
+	  "kernels, copies and memsets that were started")                                         \
 	X(GPU_REPLAYS, 5, "gpu.replays", "count", SUM, "gpu", "launches of a captured graph")      \
-	X(CPU_TIME, 6, "cpu.time", "ns", SUM, "sampler", "CPU time")                               \
-	X(WAIT_TIME, 7, "wait.time", "ns", SUM, "sampler", "time off the CPU")                     \
+	X(CPU_TIME, 6, "cpu.time", "ns", SUM, "sampler",                                           \
+	  "time that threads ran on the CPU, from samples")                                        \
+	X(WAIT_TIME, 7, "wait.time", "ns", SUM, "sampler",                                         \
+	  "time that threads waited instead of running on the CPU, from samples")                  \
 	X(HOST_WAIT, 8, "host.wait", "ns", SUM, "gpu",                                             \
-	  "time the host waited for the GPU: event, stream and context synchronisation, blocking " \
-	  "copies")                                                                                \
-	X(GPU_TIME, 9, "gpu.time", "ns", SUM, "gpu", "time of kernels on the GPU")                 \
+	  "time that the host waited for the GPU: synchronisation of events, streams and "         \
+	  "contexts, and blocking copies")                                                         \
+	X(GPU_TIME, 9, "gpu.time", "ns", SUM, "gpu", "time that kernels ran on the GPU")           \
 	X(GPU_COPY_TIME, 10, "gpu.copy_time", "ns", SUM, "gpu",                                    \
-	  "time of copies and sets on the GPU")                                                    \
+	  "time that copies and memsets took on the GPU")                                          \
 	X(GPU_COPY_BYTES, 11, "gpu.copy_bytes", "byte", SUM, "gpu", "bytes copied or set")         \
 	X(GPU_BLOCKS, 12, "gpu.blocks", "count", SUM, "gpu", "thread blocks launched")             \
 	X(GPU_WARPS, 13, "gpu.warps", "count", SUM, "gpu", "warps launched")                       \
-	X(GPU_REGISTERS, 14, "gpu.registers", "count", CALL, "gpu", "registers of a thread")       \
+	X(GPU_REGISTERS, 14, "gpu.registers", "count", CALL, "gpu", "registers per thread")        \
 	X(GPU_SHARED_BYTES, 15, "gpu.shared_bytes", "byte", CALL, "gpu",                           \
-	  "shared memory of a block, static and dynamic")                                          \
+	  "shared memory per block, static and dynamic")                                           \
 	X(GPU_OCCUPANCY, 16, "gpu.occupancy", "ppm", CALL, "gpu",                                  \
-	  "theoretical occupancy: resident warps over the most a multiprocessor holds")            \
-	X(MEM_ALLOC, 17, "mem.alloc", "byte", SUM, "memory", "bytes of tensors allocated")         \
+	  "theoretical occupancy: resident warps, as a part of the most that a multiprocessor "    \
+	  "can hold")                                                                              \
+	X(MEM_ALLOC, 17, "mem.alloc", "byte", SUM, "memory", "bytes allocated for tensors")        \
 	X(MEM_FREE, 18, "mem.free", "byte", SUM, "memory",                                         \
-	  "bytes of tensors freed, at the context that allocated them")                            \
+	  "bytes of tensors that were freed, counted at the context that allocated them")          \
 	X(MEM_PEAK, 19, "mem.peak", "byte", MAX, "memory",                                         \
-	  "the most bytes of tensors that a context held at once")                                 \
+	  "the most bytes that the tensors of a context took at once")                             \
 	X(MEM_HELD, 20, "mem.held", "byte", SUM, "memory",                                         \
-	  "bytes of tensors that a context held at the device's peak")                             \
+	  "bytes that the tensors of a context took at the device's peak")                         \
 	X(CPU_CYCLES, 21, "cpu.cycles", "count", SUM, "perf", "processor cycles")                  \
 	X(CPU_INSTRUCTIONS, 22, "cpu.instructions", "count", SUM, "perf", "instructions retired")  \
 	X(CPU_CACHE_REFERENCES, 23, "cpu.cache_references", "count", SUM, "perf",                  \
-	  "references of the last-level cache")                                                    \
+	  "accesses to the last-level cache")                                                      \
 	X(CPU_CACHE_MISSES, 24, "cpu.cache_misses", "count", SUM, "perf",                          \
-	  "misses of the last-level cache")                                                        \
+	  "last-level cache misses")                                                               \
 	X(CPU_BRANCHES, 25, "cpu.branches", "count", SUM, "perf", "branches retired")              \
 	X(CPU_BRANCH_MISSES, 26, "cpu.branch_misses", "count", SUM, "perf",                        \
-	  "branches predicted wrongly")                                                            \
+	  "branches that were predicted wrongly")                                                  \
 	X(CPU_PAGE_FAULTS, 27, "cpu.page_faults", "count", SUM, "perf", "page faults")             \
 	X(CPU_CONTEXT_SWITCHES, 28, "cpu.context_switches", "count", SUM, "perf",                  \
 	  "context switches")                                                                      \
 	X(CPU_MIGRATIONS, 29, "cpu.migrations", "count", SUM, "perf",                              \
-	  "moves to another processor")                                                            \
+	  "moves of a thread to another processor")                                                \
 	X(MODULE_CALLS, 30, "module.calls", "count", SUM, "framework", "calls of a module")        \
-	X(RANGE_MARKS, 31, "range.marks", "count", SUM, "range", "marks set at a point in time")   \
+	X(RANGE_MARKS, 31, "range.marks", "count", SUM, "range",                                   \
+	  "points in time that were marked")                                                       \
 	X(RANGE_PAYLOAD, 32, "range.payload", "count", CALL, "range",                              \
-	  "the number that a range or mark carries")                                               \
+	  "the number that a range or a mark carries")                                             \
 	X(GPU_ALLOC_BYTES, 33, "gpu.alloc_bytes", "byte", SUM, "gpu",                              \
 	  "bytes of device memory that driver calls allocated")                                    \
 	X(GPU_FREE_BYTES, 34, "gpu.free_bytes", "byte", SUM, "gpu",                                \
 	  "bytes of device memory that driver calls freed")                                        \
 	X(GPU_NODES, 35, "gpu.nodes", "count", SUM, "gpu",                                         \
-	  "executions in replays of graphs that were timed as a whole")
+	  "graph nodes executed in replays that were timed as a whole")
 
 enum plumb_metric {
 #define X(id, number, name, unit, aggregation, source, meaning) PLUMB_METRIC_##id = number,
@@ -192,18 +196,18 @@ const char *plumb_memory_kind_name(uint32_t kind);
 	X(SAMPLE, 17, "cpu.sample", "samples of CPU time")                                         \
 	X(WAIT_SAMPLE, 18, "wait.sample", "samples of waiting threads")                            \
 	X(MEMORY, 19, "memory", "tensor allocations and frees")                                    \
-	X(MODULE, 20, "module", "calls of modules")                                                \
+	X(MODULE, 20, "module", "module calls")                                                    \
 	X(SHAPE, 21, "shape", "operator calls with their shapes")                                  \
 	X(RANGE, 22, "range", "NVTX and user ranges")                                              \
 	X(GRAPH, 23, "gpu.graph", "replays of captured graphs")                                    \
 	X(SPAN, 24, "span", "spans of the trace")                                                  \
 	X(EVENT, 25, "perf.event", "perf events")                                                  \
-	X(SYMBOL, 26, "symbol", "native frames to name")                                           \
+	X(SYMBOL, 26, "symbol", "native frames that need a name")                                  \
 	X(METRIC, 27, "metric", "values of the program's own metrics")                             \
 	X(PROVENANCE, 28, "provenance", "places where compiled code calls a kernel")               \
-	X(REPLAY, 29, "gpu.replay", "replays of graphs that had one record")                       \
+	X(REPLAY, 29, "gpu.replay", "graph replays with one record each")                          \
 	X(IMPORT, 30, "import", "events of a trace file")                                          \
-	X(SAMPLE_TIME, 31, "cpu.sample.time", "samples of CPU time with their moments")
+	X(SAMPLE_TIME, 31, "cpu.sample.time", "samples of CPU time with a time stamp")
 
 enum plumb_source {
 #define X(id, number, name, unit) PLUMB_SOURCE_##id = number,
@@ -219,47 +223,57 @@ enum plumb_source {
 	X(ATTRIBUTED, 1, 0, NULL)                                                                  \
 	X(REGION_FULL, 2, 1, "the region is full (raise --limit)")                                 \
 	X(NO_SPACE, 3, 1, "no space left for the region")                                          \
-	X(RING_MISS, 4, 1, "its launch had left the correlation ring")                             \
+	X(RING_MISS, 4, 1, "too many launches were pending; plumb had forgotten its launch")       \
 	X(NO_LAUNCH, 5, 1, "no launch was seen for it")                                            \
 	X(BUFFERS_CAPPED, 6, 1, "all buffers for GPU records were in use")                         \
 	X(CUPTI_DROPPED, 7, 1, "CUPTI dropped it")                                                 \
-	X(FORKED, 8, 1, "forked in the middle of plumb's own work, it cannot record")              \
+	X(FORKED, 8, 1, "forked while plumb worked in the parent; it cannot record")               \
 	X(TORN, 9, 1, "it was being written when the process ended")                               \
-	X(DAMAGED, 10, 1, "the region is damaged there")                                           \
-	X(NO_PYTHON, 11, 0, "under no Python line: no Python frame on its thread")                 \
+	X(DAMAGED, 10, 1, "the region is damaged at this place")                                   \
+	X(NO_PYTHON, 11, 0, "outside any Python line: its thread has no Python frames")            \
 	X(ACCUMULATION, 12, 0, "gradient accumulation, under the line that called backward")       \
 	X(HOOK, 13, 0, "gradient hook, under the line that called backward")                       \
 	X(FORWARD, 14, 0, "under its forward operator")                                            \
 	X(FORWARD_MISS, 15, 0,                                                                     \
-	  "its forward operator was not seen; under the line that called backward")                \
+	  "its forward operator was not seen; it is under the line that called backward")          \
 	X(TOO_DEEP, 16, 0, "deeper than plumb keeps; the innermost frames are kept")               \
 	X(SLOT_GIVEN, 17, 1, "the program's own profiler held the CUPTI slot")                     \
-	X(UNKNOWN_LAYOUT, 18, 1, "records of an unknown layout")                                   \
-	X(LATE, 19, 1, "it came after the end")                                                    \
-	X(NOT_DELIVERED, 20, 1, "launched, and no record came")                                    \
-	X(UNMAPPED_THREAD, 21, 1, "its thread could not get memory")                               \
-	X(ENDED_ELSEWHERE, 22, 0,                                                                  \
-	  "its end was not seen in order on its thread; its time is unknown")                      \
+	X(UNKNOWN_LAYOUT, 18, 1, "in a layout that plumb does not know")                           \
+	X(LATE, 19, 1, "it came after recording had ended")                                        \
+	X(NOT_DELIVERED, 20, 1, "launched, but CUPTI delivered no record")                         \
+	X(UNMAPPED_THREAD, 21, 1, "plumb got no memory for its thread")                            \
+	X(ENDED_ELSEWHERE, 22, 0, "its end was not seen, or not in order; its time is unknown")    \
 	X(DUPLICATE, 23, 1, "CUPTI delivered it twice")                                            \
 	X(NO_UNWIND, 24, 0, "its walk ended at code without unwind tables")                        \
-	X(OWN_TIME, 25, 0, "it fell into plumb's own work")                                        \
-	X(NO_SYMBOL, 26, 0, "no symbol is known for it; shown as file and offset")                 \
-	X(NO_STACK, 27, 0, "under no frame: nothing was known of its thread")                      \
-	X(OVERFLOWED, 28, 0, "more kinds than are kept; counted together")                         \
-	X(UNKNOWN_OBJECT, 29, 0, "what it frees was allocated before recording")                   \
-	X(OVERWRITTEN, 30, 0, "older than the trace's ring holds")                                 \
-	X(NO_CAPTURE, 31, 0, "its graph was captured before recording")                            \
-	X(UNBALANCED, 32, 0, "an end without its beginning, or the other way round")               \
+	X(OWN_TIME, 25, 0, "it was taken while plumb itself ran")                                  \
+	X(NO_SYMBOL, 26, 0, "it has no known symbol; shown as file and offset")                    \
+	X(NO_STACK, 27, 0, "outside any frame: nothing was known about its thread")                \
+	X(OVERFLOWED, 28, 0, "more different ones than plumb keeps; counted together")             \
+	X(UNKNOWN_OBJECT, 29, 0, "it frees memory that was allocated before recording")            \
+	X(OVERWRITTEN, 30, 0, "too old to be kept")                                                \
+	X(NO_CAPTURE, 31, 0, "its graph was captured before recording began")                      \
+	X(UNBALANCED, 32, 0, "an end without its beginning, or a beginning without its end")       \
 	X(PAUSED, 33, 0, "recording was paused")                                                   \
 	X(NOT_FOLLOWED, 34, 0, "not followed (--follow)")                                          \
-	X(NO_PROVENANCE, 35, 0, "the compiler left no record of where it came from")               \
-	X(UNKNOWN_NODES, 36, 0, "the nodes of the graph are not known, and not counted")           \
-	X(UNMATCHED, 37, 0, "the file has no launch for it; under no call")                        \
-	X(AMBIGUOUS, 38, 0, "where it belongs is ambiguous")                                       \
-	X(STRADDLES, 39, 0, "it ends after what it began in")                                      \
-	X(UNUSED, 40, 0, "nothing that plumb shows")                                               \
-	X(REPEATED, 41, 0, "a second account of the same thing")                                   \
-	X(BACKWARDS, 42, 1, "it ends before it begins, or has no time")
+	X(NO_PROVENANCE, 35, 0, "the compiler left no record of its source")                       \
+	X(UNKNOWN_NODES, 36, 0, "the nodes of its graph are unknown and not counted")              \
+	X(UNMATCHED, 37, 0, "the file has no launch for it; outside any call")                     \
+	X(AMBIGUOUS, 38, 0, "it could belong to several places")                                   \
+	X(STRADDLES, 39, 0, "it ends after the span in which it began")                            \
+	X(UNUSED, 40, 0, "plumb does not show this kind")                                          \
+	X(REPEATED, 41, 0, "a second record of the same thing")                                    \
+	X(BACKWARDS, 42, 1, "it ends before it begins, or has no time")                            \
+	X(SIGNAL_BLOCKED, 43, 1, "its thread blocked plumb's signal")                              \
+	X(TRACED, 44, 1, "a debugger traced the process")                                          \
+	X(SIGNAL_TAKEN, 45, 1, "the program uses all real-time signals")                           \
+	X(SMALL_STACK, 46, 1, "its thread's signal stack is too small")                            \
+	X(SHORT_OF_STACK, 47, 0, "too little stack was left; its time is in the next sample")      \
+	X(UNKNOWN_THREAD, 48, 1, "its thread was not made by pthread_create")                      \
+	X(UNLOADABLE, 49, 0,                                                                       \
+	  "plumb cannot be loaded into it: static, set-user-ID, musl or another machine")          \
+	X(UNREACHABLE, 50, 1, "its user cannot use the run folder or plumb's library")             \
+	X(INTERLEAVED, 51, 1,                                                                      \
+	  "ranges ended out of order (tasks that plumb cannot tell apart); its time is unknown")
 
 enum plumb_fate {
 #define X(id, number, drop, reason) PLUMB_FATE_##id = number,

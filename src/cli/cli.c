@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/newest.h"
+#include "cli/suggest.h"
 #include "cli/terminal.h"
 
 const struct plumb_option plumb_common_options[] = {
@@ -28,10 +30,20 @@ plumb_verb_find(const struct plumb_verb *const *verbs, const char *name)
 	return NULL;
 }
 
+/* TEXT as one line: an end of line in a name must not look like another message. */
+static void
+put_line(FILE *out, const char *before, const char *text)
+{
+	fputs(before, out);
+	for (; *text; text++)
+		fputc(*text == '\n' || *text == '\t' ? ' ' : *text, out);
+	fputc('\n', out);
+}
+
 int
 plumb_cli_fail(const struct plumb_invocation *invocation, const struct plumb_error *error)
 {
-	fprintf(invocation->err, "plumb: %s\n", error->message);
+	put_line(invocation->err, "plumb: ", error->message);
 	if (error->code <= PLUMB_EUSAGE && error->code >= PLUMB_ESYSTEM)
 		return -error->code;
 	return PLUMB_EXIT_SYSTEM;
@@ -56,42 +68,27 @@ void
 plumb_cli_note(const struct plumb_invocation *invocation, const char *format, ...)
 {
 	va_list arguments;
+	char *text = NULL;
 
-	fputs("plumb: ", invocation->err);
 	va_start(arguments, format);
-	vfprintf(invocation->err, format, arguments);
+	int length = vasprintf(&text, format, arguments);
 	va_end(arguments);
-	fputc('\n', invocation->err);
+	put_line(invocation->err, "plumb: ", length < 0 ? "not enough memory for a message" : text);
+	if (length >= 0)
+		free(text);
 }
 
-/* The verb that somebody may have meant: one that NAME begins, or with one letter astray. */
-static const struct plumb_verb *
-nearest(const struct plumb_verb *const *verbs, const char *name)
+void
+plumb_cli_command(const struct plumb_invocation *invocation, const char *command)
 {
-	size_t bytes = strlen(name);
-
-	for (; bytes && *verbs; verbs++) {
-		const char *verb = (*verbs)->name;
-		size_t head = 0, tail = 0, length = strlen(verb);
-
-		if ((*verbs)->hidden)
-			continue;
-		while (name[head] && name[head] == verb[head])
-			head++;
-		while (tail < bytes - head && tail < length - head &&
-		       name[bytes - 1 - tail] == verb[length - 1 - tail])
-			tail++;
-		if (head == bytes || (head + tail + 1 >= bytes && head + tail + 1 >= length))
-			return *verbs;
-	}
-	return NULL;
+	put_line(invocation->err, "  ", command);
 }
 
 /* Was the reader of OUT gone? Then what could not be written is nobody's loss. */
 static bool
 reader_left(FILE *out)
 {
-	struct pollfd poller = { .fd = fileno(out), .events = POLLOUT };
+	struct pollfd poller = { .fd = plumb_terminal_fd(out), .events = POLLOUT };
 
 	if (errno == EPIPE)
 		return true;
@@ -112,6 +109,78 @@ finish(const struct plumb_invocation *invocation, int result)
 	return PLUMB_EXIT_SYSTEM;
 }
 
+/* The verb, other than OURS, that has the option NAME; NULL: none, or several. */
+static const struct plumb_verb *
+verb_with_option(const struct plumb_invocation *invocation, const char *name)
+{
+	const struct plumb_verb *found = NULL;
+
+	for (const struct plumb_verb *const *verb = invocation->verbs; *verb; verb++)
+		for (const struct plumb_option *o = (*verb)->options; o && o->name; o++)
+			if (!(*verb)->hidden && !strcmp(o->name, name)) {
+				if (found || *verb == invocation->verb)
+					return NULL;
+				found = *verb;
+			}
+	return found;
+}
+
+static int
+refuse_option(const struct plumb_invocation *invocation, const struct plumb_error *error)
+{
+	const char *unknown = plumb_options_unknown(invocation->options);
+	const struct plumb_verb *other = *unknown ? verb_with_option(invocation, unknown) : NULL;
+
+	if (other)
+		return plumb_cli_usage(invocation, "%s has no option --%s; plumb %s has it",
+		                       invocation->verb->name, unknown, other->name);
+	return plumb_cli_usage(invocation, "%s: %s", invocation->verb->name, error->message);
+}
+
+static int
+refuse_operands(const struct plumb_invocation *invocation)
+{
+	const struct plumb_verb *verb = invocation->verb;
+
+	if (invocation->operand_count < verb->min_operands)
+		return plumb_cli_usage(invocation, "%s needs %s", verb->name, verb->synopsis);
+	if (verb->newest)
+		return plumb_suggest_one_file(invocation);
+	return plumb_cli_usage(invocation, "%s takes %s; remove \"%s\"", verb->name,
+	                       verb->synopsis && *verb->synopsis ? verb->synopsis : "no arguments",
+	                       invocation->operands[verb->max_operands]);
+}
+
+/* Runs the verb; without a FILE, where it may have none, on the newest profile. */
+static int
+call_verb(struct plumb_invocation *invocation)
+{
+	char *operands[2] = { NULL, NULL };
+	int result = PLUMB_EXIT_DONE;
+
+	if (invocation->verb->newest && !invocation->operand_count) {
+		operands[0] = plumb_newest_profile(invocation, &result);
+		if (!operands[0])
+			return result;
+		invocation->operands = operands;
+		invocation->operand_count = 1;
+	}
+	result = invocation->verb->run(invocation);
+	free(operands[0]);
+	return result;
+}
+
+/* Has the verb the option NAME, and was it given? */
+static bool
+is_given(const struct plumb_invocation *invocation, const char *name)
+{
+	const struct plumb_option *option = invocation->verb->options;
+
+	while (option && option->name && strcmp(option->name, name) != 0)
+		option++;
+	return option && option->name && plumb_options_given(invocation->options, name);
+}
+
 static int
 run_verb(struct plumb_invocation *invocation, int argc, char **argv)
 {
@@ -123,23 +192,25 @@ run_verb(struct plumb_invocation *invocation, int argc, char **argv)
 	result = plumb_options_parse(verb->options, verb->stop, argc, argv, &options,
 	                             &invocation->operands, &invocation->operand_count, &error);
 	invocation->options = options;
+	invocation->words = argv;
+	invocation->option_words = argc - invocation->operand_count;
 	if (result == PLUMB_EUSAGE) {
-		result = plumb_cli_usage(invocation, "%s: %s", verb->name, error.message);
+		result = refuse_option(invocation, &error);
 	} else if (result < 0) {
 		result = plumb_cli_fail(invocation, &error);
 	} else if (plumb_options_given(options, "help")) {
 		plumb_help_print(verb, invocation->out, plumb_terminal_width(invocation->out));
 		result = finish(invocation, PLUMB_EXIT_DONE);
-	} else if (invocation->operand_count < verb->min_operands) {
-		result = plumb_cli_usage(invocation, "%s needs %s", verb->name, verb->synopsis);
-	} else if (invocation->operand_count > verb->max_operands) {
-		result = plumb_cli_usage(invocation, "%s: \"%s\" is one operand too many",
-		                         verb->name, invocation->operands[verb->max_operands]);
+	} else if (invocation->operand_count < verb->min_operands ||
+	           invocation->operand_count > verb->max_operands) {
+		result = refuse_operands(invocation);
 	} else {
+		if (verb->data || is_given(invocation, "csv") || is_given(invocation, "json"))
+			plumb_terminal_data(invocation->out);
 		/* A command under `run` inherits the disposition, so it is left alone there. */
 		if (!verb->stop)
 			signal(SIGPIPE, SIG_IGN);
-		result = finish(invocation, verb->run(invocation));
+		result = finish(invocation, call_verb(invocation));
 	}
 	plumb_options_free(options);
 	return result;
@@ -150,7 +221,7 @@ plumb_cli_main(const struct plumb_verb *const *verbs, int argc, char **argv, FIL
 {
 	struct plumb_invocation invocation = { .verbs = verbs, .out = out, .err = err };
 	const char *name = argc > 1 ? argv[1] : NULL;
-	const struct plumb_verb *other;
+	char *meant;
 
 	if (!name) {
 		plumb_help_overview(verbs, err, plumb_terminal_width(err));
@@ -163,9 +234,11 @@ plumb_cli_main(const struct plumb_verb *const *verbs, int argc, char **argv, FIL
 	invocation.verb = plumb_verb_find(verbs, name);
 	if (invocation.verb)
 		return run_verb(&invocation, argc - 1, argv + 1);
-	other = nearest(verbs, name);
-	if (other)
-		return plumb_cli_usage(&invocation, "there is no verb \"%s\"; is it \"%s\"?", name,
-		                       other->name);
-	return plumb_cli_usage(&invocation, "there is no verb \"%s\"", name);
+	meant = plumb_suggest_verb(verbs, argv + 1);
+	if (!meant)
+		return plumb_cli_usage(&invocation, "there is no verb \"%s\"", name);
+	plumb_cli_note(&invocation, "there is no verb \"%s\"; did you mean:", name);
+	plumb_cli_command(&invocation, meant);
+	free(meant);
+	return PLUMB_EXIT_USAGE;
 }

@@ -51,6 +51,8 @@ struct plumb_invocation {
 	const struct plumb_options *options;
 	char **operands; /* ends with NULL */
 	int operand_count;
+	char **words; /* the verb and its options as they were given: the first OPTION_WORDS */
+	int option_words;
 	FILE *out, *err; /* stdout and stderr, others in tests */
 };
 
@@ -65,8 +67,10 @@ struct plumb_verb {
 	int min_operands, max_operands;
 	enum plumb_complete complete; /* what operands complete to */
 	bool stop;                    /* options end at the first operand (it takes a command) */
-	bool hidden;                  /* left out of help, man pages and completion */
-	int usage_exit;               /* exit code of wrong use; 0: PLUMB_EXIT_USAGE */
+	bool newest;    /* takes one FILE; without it the newest profile of the current folder */
+	bool data;      /* what it writes is for programs: names stay as they are */
+	bool hidden;    /* left out of help, man pages and completion */
+	int usage_exit; /* exit code of wrong use; 0: PLUMB_EXIT_USAGE */
 	int (*run)(struct plumb_invocation *invocation); /* returns the exit code */
 };
 
@@ -74,7 +78,7 @@ struct plumb_verb {
 extern const struct plumb_verb plumb_verb_run, plumb_verb_settle, plumb_verb_import,
 	plumb_verb_report, plumb_verb_doctor, plumb_verb_version, plumb_verb_help,
 	plumb_verb_generate, plumb_verb_export, plumb_verb_iters, plumb_verb_tables,
-	plumb_verb_diff;
+	plumb_verb_diff, plumb_verb_session;
 int plumb_cmd_run(struct plumb_invocation *invocation);
 int plumb_cmd_settle(struct plumb_invocation *invocation);
 int plumb_cmd_import(struct plumb_invocation *invocation);
@@ -85,6 +89,7 @@ int plumb_cmd_tables(struct plumb_invocation *invocation);
 int plumb_cmd_diff(struct plumb_invocation *invocation);
 int plumb_cmd_doctor(struct plumb_invocation *invocation);
 int plumb_cmd_version(struct plumb_invocation *invocation);
+int plumb_cmd_session(struct plumb_invocation *invocation);
 int plumb_cmd_help(struct plumb_invocation *invocation);
 int plumb_cmd_generate(struct plumb_invocation *invocation);
 
@@ -100,9 +105,14 @@ int plumb_cli_fail(const struct plumb_invocation *invocation, const struct plumb
 /* Likewise with an own message, for wrong use; adds where to find help. */
 int plumb_cli_usage(const struct plumb_invocation *invocation, const char *format, ...)
 	PLUMB_PRINTF(2, 3);
+/* Prints COMMAND, quoted for a shell, on a line of its own, so that it can be pasted: after a note
+ * or error that ends with ":". */
+void plumb_cli_command(const struct plumb_invocation *invocation, const char *command);
 /* Prints "plumb: …" as a note on err: one line, the run goes on. */
 void plumb_cli_note(const struct plumb_invocation *invocation, const char *format, ...)
 	PLUMB_PRINTF(2, 3);
+/* Prints a command on a line of its own, after a note that introduces it. */
+void plumb_cli_command(const struct plumb_invocation *invocation, const char *command);
 
 /* Writes the help of VERB, or of plumb as a whole, for people, WIDTH columns wide. */
 void plumb_help_print(const struct plumb_verb *verb, FILE *out, int width);

@@ -4,18 +4,18 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "cli/terminal.h"
 
 struct range {
 	uint32_t first, last;
 };
 
-/* Take no column: combining marks of the common scripts, joiners, variation selectors. */
+/* Take no column: combining marks of the common scripts, variation selectors. */
 static const struct range zero[] = {
 	{ 0x0300, 0x036f },   { 0x0483, 0x0489 }, { 0x0591, 0x05bd }, { 0x0610, 0x061a },
 	{ 0x064b, 0x065f },   { 0x093c, 0x093c }, { 0x0941, 0x0948 }, { 0x094d, 0x094d },
 	{ 0x0e31, 0x0e31 },   { 0x0e34, 0x0e3a }, { 0x0e47, 0x0e4e }, { 0x1ab0, 0x1aff },
-	{ 0x1dc0, 0x1dff },   { 0x200b, 0x200f }, { 0x202a, 0x202e }, { 0x2060, 0x2064 },
-	{ 0x20d0, 0x20ff },   { 0xfe00, 0xfe0f }, { 0xfe20, 0xfe2f }, { 0xfeff, 0xfeff },
+	{ 0x1dc0, 0x1dff },   { 0x20d0, 0x20ff }, { 0xfe00, 0xfe0f }, { 0xfe20, 0xfe2f },
 	{ 0xe0100, 0xe01ef },
 };
 
@@ -46,16 +46,15 @@ in_ranges(uint32_t code, const struct range *ranges, size_t count)
 size_t
 plumb_columns_next(const char *text, size_t bytes, int *columns)
 {
-	const unsigned char *t = (const unsigned char *)text;
 	size_t length = plumb_utf8_character(text, bytes);
 	uint32_t code;
 
 	*columns = 1;
 	if (length < 2)
 		return 1;
-	code = t[0] & (0xffu >> (length + 1));
-	for (size_t i = 1; i < length; i++)
-		code = code << 6 | (t[i] & 0x3f);
+	code = plumb_utf8_code(text, length);
+	if (plumb_terminal_hides(code))
+		return length;
 	if (in_ranges(code, zero, sizeof zero / sizeof *zero))
 		*columns = 0;
 	else if (in_ranges(code, wide, sizeof wide / sizeof *wide))

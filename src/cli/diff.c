@@ -21,14 +21,14 @@ static const struct plumb_option options[] = {
 	  .fallback = "operator",
 	  .choices = "context|kernel|operator|range|module|python|line|phase|shape|native|library|"
 	             "rank|collective|iteration",
-	  .help = "what a row is, as in \"plumb report\", or iteration: one iteration after the "
-	          "other; kernel where a side has no operators" },
+	  .help = "what a row is. If a side has no operators, the default is kernel. With "
+	          "iteration, iterations of the same number are compared. WHAT is one of" },
 	{ .name = "metric",
 	  .letter = 'm',
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "METRIC",
-	  .help = "what is compared; without it the first of gpu.time, op.time and cpu.time that "
-	          "both sides have" },
+	  .help = "the metric to compare; without it the first of gpu.time, op.time and cpu.time "
+	          "that both sides have" },
 	{ .name = "top",
 	  .letter = 'n',
 	  .kind = PLUMB_OPTION_NUMBER,
@@ -38,25 +38,22 @@ static const struct plumb_option options[] = {
 	{ .name = "gate",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "EXPR",
-	  .help = "METRIC[@NAME]<LIMIT: exit with 4 unless METRIC (of the row NAME) changed by "
-	          "less; "
-	          "LIMIT is +5%, +2ms, +16MiB, +100. METRIC>LIMIT likewise by more. May come "
-	          "again: "
-	          "all have to hold" },
+	  .help = "METRIC[@NAME]<LIMIT: exit code 4 unless METRIC (of the row NAME) changed by "
+	          "less than LIMIT, such as +5%, +2ms, +16MiB or +100. METRIC>LIMIT: unless it "
+	          "changed by more. Can be given several times; all must hold" },
 	{ .name = "iterations",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "N,M",
-	  .help = "each run of the first side had N iterations, of the second M; without it they "
-	          "are "
-	          "found" },
+	  .help = "each run of the first side had N iterations, each run of the second side M; "
+	          "without it plumb finds the numbers" },
 	{ .name = "total",
 	  .kind = PLUMB_OPTION_FLAG,
-	  .help = "compare sums of whole recordings, not of an iteration" },
+	  .help = "compare sums of whole recordings, not values of one iteration" },
 	{ .name = "width",
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "COLUMNS",
-	  .help = "shorten names to fit into so many columns, 0 never; without it the terminal's "
-	          "width" },
+	  .help = "shorten names so that rows fit into COLUMNS; 0 never shortens; without it the "
+	          "terminal's width" },
 	{ .name = "json", .kind = PLUMB_OPTION_FLAG, .help = "write one JSON object" },
 	{ .name = "csv", .kind = PLUMB_OPTION_FLAG, .help = "write the rows as CSV" },
 	{ 0 },
@@ -231,7 +228,7 @@ conclude(const struct plumb_invocation *invocation, const struct plumb_compared 
 	if (c->table->count || c->gate_count)
 		return PLUMB_EXIT_DONE;
 	plumb_cli_note(invocation,
-	               "nothing to show: no %s has any %s here; try another --by or "
+	               "nothing to show: no %s has %s on either side; try another --by or "
 	               "--metric",
 	               c->by, c->metric);
 	return PLUMB_EXIT_EMPTY;
@@ -263,7 +260,7 @@ compare(const struct plumb_invocation *invocation, struct plumb_compared *c, uin
 			code = print(invocation, c);
 		if (code && !ferror(invocation->out))
 			code = plumb_fail(&error, PLUMB_ESYSTEM,
-			                  "the comparison could not be written");
+			                  "not enough memory; close other programs");
 	}
 	int result = error.code == PLUMB_EUSAGE
 	                     ? plumb_cli_usage(invocation, "diff: %s", error.message)
@@ -305,8 +302,8 @@ diff_profiles(const struct plumb_invocation *invocation, const struct plumb_prof
 	}
 	if (!strcmp(c.by, "iteration") != !strcmp(c.metric, "iteration.time")) {
 		free(list);
-		return plumb_cli_usage(invocation, "diff: --by iteration is of iteration.time, and "
-		                                   "no other rows are");
+		return plumb_cli_usage(invocation, "diff: --by iteration has only the metric "
+		                                   "iteration.time, and only it has this metric");
 	}
 	if (list)
 		diff = plumb_diff_new(list, before, count, wanted, &error);
@@ -393,11 +390,11 @@ plumb_cmd_diff(struct plumb_invocation *invocation)
 	if (plumb_options_flag(o, "json") && plumb_options_flag(o, "csv"))
 		return plumb_cli_usage(invocation, "diff: choose --json or --csv");
 	if (!before || invocation->operand_count > SIDE_MOST)
-		return plumb_cli_usage(invocation, "diff: with more than two files, put -- between "
-		                                   "those before and those after");
+		return plumb_cli_usage(invocation, "diff: for more than two files, put -- "
+		                                   "between the files before and the files after");
 	if (iterations && !parse_iterations(iterations, wanted.iterations))
 		return plumb_cli_usage(invocation,
-		                       "diff: --iterations takes two numbers, as 100,120");
+		                       "diff: --iterations takes two numbers, such as 100,120");
 	if (parse_gates(o, &gates, &count, &error) < 0) {
 		free(gates);
 		return error.code == PLUMB_EUSAGE
@@ -422,28 +419,25 @@ static const char *const examples[] = {
 	"plumb diff before.plumb after.plumb",
 	"what changed, operator by operator",
 	"plumb diff before.plumb after.plumb --by line --gate 'iteration.time<+2.5%'",
-	"by line of Python; exit with 4 when an iteration takes 2.5 % longer",
+	"by Python line; exit code 4 unless an iteration got slower by less than 2.5 %",
 	"plumb diff a1.plumb a2.plumb a3.plumb -- b1.plumb b2.plumb b3.plumb",
-	"three runs of each: the interval is of what differs from run to run",
+	"three runs of each side, so that the interval shows how much runs differ",
 	"plumb diff h100.json.gz mi300.json.gz --by operator --json",
-	"another tool's traces, of two vendors, for programs",
+	"traces of another tool, from GPUs of two vendors, as JSON",
 	NULL,
 };
 
 const struct plumb_verb plumb_verb_diff = {
 	.name = "diff",
-	.summary = "show what changed from one profile to another, and hold it against limits",
+	.summary = "show what changed between two profiles, and check it against limits",
 	.synopsis = "BEFORE... [--] AFTER...",
 	.description =
-		"Tells what differs in the environment, in the time of an iteration, and in the "
-		"rows "
-		"that \"plumb report\" has. Sums are of one iteration where the iterations of both "
-		"sides are known, so that a longer run is no slower one. What one side lacks is "
-		"unknown there, not 0.\n\n"
-		"The interval of 95 % comes from how much iterations differ from each other; with "
-		"several runs of a side, from how much these do. A row whose interval leaves out "
-		"zero "
-		"is marked with *.",
+		"Shows what differs in the environment, in the time of an iteration, and in the "
+		"rows of \"plumb report\". Values are for one iteration if plumb knows the "
+		"iterations of both sides, so that a longer run does not look slower. If a side "
+		"lacks a row, its value there is unknown, not 0.\n\nThe 95 % interval comes from "
+		"how much iterations vary. With several runs of a side, it comes from how much "
+		"the runs vary. A * marks a row whose interval does not contain zero.",
 	.options = options,
 	.examples = examples,
 	.min_operands = 2,

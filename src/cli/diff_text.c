@@ -102,7 +102,7 @@ print_environment(const struct plumb_diff_environment *environment, FILE *out)
 {
 	int widest = 0;
 
-	fputs(environment->count ? "environment\n" : "environment: nothing differs\n", out);
+	fputs(environment->count ? "environment\n" : "environment: no differences\n", out);
 	for (uint32_t i = 0; i < environment->count; i++)
 		if ((int)strlen(environment->facts[i].key) > widest)
 			widest = (int)strlen(environment->facts[i].key);
@@ -126,10 +126,10 @@ print_runs(const struct plumb_diff_run *runs, uint32_t from, uint32_t to, FILE *
 			fputs(PLUMB_DASH, out);
 			continue;
 		}
-		fprintf(out, "%.6g (%" PRIu32 " measured%s", runs[r].iterations, runs[r].measured,
-		        runs[r].newest ? ", the newest" : "");
+		fprintf(out, "%.6g (%s%" PRIu32 " measured", runs[r].iterations,
+		        runs[r].newest ? "the newest " : "", runs[r].measured);
 		if (runs[r].left_out)
-			fprintf(out, ", %" PRIu32 " outlier%s", runs[r].left_out,
+			fprintf(out, ", %" PRIu32 " outlier%s left out", runs[r].left_out,
 			        runs[r].left_out == 1 ? "" : "s");
 		fputc(')', out);
 	}
@@ -139,8 +139,8 @@ static void
 print_iterations(const struct plumb_compared *c, FILE *out)
 {
 	static const char *const from[] = {
-		"their number is not known of every run: sums are of whole recordings",
-		"as you said", "by the order of the GPU's kernels", "by a marker"
+		"not known of every run, so values are sums of whole recordings",
+		"from --iterations", "found in the order of the GPU's kernels", "from a marker"
 	};
 	uint32_t count, before;
 	const struct plumb_diff_run *runs = plumb_diff_runs(c->diff, &count, &before);
@@ -151,15 +151,15 @@ print_iterations(const struct plumb_compared *c, FILE *out)
 	print_runs(runs, before, count, out);
 	fprintf(out, "; %s\n", from[plumb_diff_from(c->diff)]);
 	if (!plumb_diff_is_alike(c->diff))
-		fputs("  the iterations of the two sides have few kernels in common: see that they "
-		      "are the same thing\n",
+		fputs("  the iterations of the two sides have few kernels in common; check that "
+		      "both sides repeat the same work\n",
 		      out);
 }
 
 /* ---- tables ---- */
 
 static const struct plumb_column columns[] = {
-	{ "change", PLUMB_RIGHT },    { "relative", PLUMB_RIGHT }, { "95 %", PLUMB_RIGHT },
+	{ "change", PLUMB_RIGHT },    { "relative", PLUMB_RIGHT }, { "95 % interval", PLUMB_RIGHT },
 	{ "", PLUMB_LEFT },           { "before", PLUMB_RIGHT },   { "after", PLUMB_RIGHT },
 	{ "", PLUMB_SHORTEN_MIDDLE },
 };
@@ -247,7 +247,7 @@ describe(const struct plumb_compared *c, const struct plumb_diff_row *row, bool 
 		         isnan(row->amount.after) ? "before" : "after");
 	used = strlen(text);
 	if (row->fused_in)
-		snprintf(text + used, size - used, "; fused in %s (%s)", row->fused_in,
+		snprintf(text + used, size - used, "; fused into %s (%s)", row->fused_in,
 		         quantity(amount, c->unit, row->fused_amount));
 }
 
@@ -303,7 +303,7 @@ print_families(const struct plumb_compared *c, FILE *out, int width)
 	if (!lacking || !c->table->family_count)
 		return 0;
 	table = plumb_table_new(columns, sizeof columns / sizeof *columns);
-	fputs("\nby what operators are, whatever their names\n\n", out);
+	fputs("\nby kind of operator\n\n", out);
 	for (uint32_t i = 0; i < c->table->family_count && i < FAMILIES_MOST; i++)
 		cells(table, &c->table->families[i].amount, c->unit, c->table->families[i].name);
 	return finish(table, out, width);
@@ -328,10 +328,10 @@ plumb_diff_gates(const struct plumb_compared *c, FILE *out)
 		fprintf(out, ": %s", signed_quantity(text, r->unit, r->amount.change));
 		fprintf(out, " (%s), %s; ", percent(text, r->amount.ratio - 1), r->statistic);
 		if (r->certain < 0)
-			fputs("no spread is known", out);
+			fputs("interval unknown", out);
 		else
-			fprintf(out, "95 %%: %s%s", interval(text, &r->amount),
-			        r->certain ? "" : ", which does not rule out the opposite");
+			fprintf(out, "95 %% interval: %s%s", interval(text, &r->amount),
+			        r->certain ? "" : ", so the opposite is possible");
 		fputc('\n', out);
 	}
 }

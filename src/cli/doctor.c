@@ -155,26 +155,25 @@ plumb_cmd_doctor(struct plumb_invocation *invocation)
 
 static const char *const examples[] = {
 	"plumb doctor",
-	"what can be collected on this machine, and what to do about the rest",
+	"show what can be recorded on this machine, and how to get the rest",
 	"plumb doctor --json | jq '.checks[] | select(.state != \"yes\")'",
-	"what is missing, for a program",
+	"list what is missing, for use in a program",
 	"plumb doctor ./train",
-	"whether this program can be profiled, and whether its functions have names and lines",
+	"see if this program can be profiled, and if its functions have names and lines",
 	NULL,
 };
 
 const struct plumb_verb plumb_verb_doctor = {
 	.name = "doctor",
-	.summary = "say what can be collected here, and what not and why",
+	.summary = "show what plumb can record on this machine, and what it cannot and why",
 	.synopsis = "[PROGRAM]",
 	.description =
 		"Looks at the Pythons on PATH and their frameworks, the NVIDIA driver, "
-		"CUPTI and who holds "
-		"its slot, the permissions of the kernel, the disk, and what names native code. "
-		"Each row says yes, no or partly, why, and the one thing to do about it. Given "
-		"a PROGRAM, it says too whether that can be profiled.\n\n"
-		"Nothing is changed, and no framework is imported. What could hang or crash "
-		"(the driver, a Python) is asked in a child process with a time limit.",
+		"CUPTI and who uses it, the kernel's permissions, the disk, and symbols of native "
+		"code. Each row says yes, no or partly, why, and what to do about it. With a "
+		"PROGRAM it also says whether that can be profiled.\n\n"
+		"It changes nothing and imports no framework. It asks what could hang or crash "
+		"(the driver, a Python) in a child process with a time limit.",
 	.exits = "0 whatever was found; 1 wrong use; 5 the output could not be written",
 	.examples = examples,
 	.options = options,

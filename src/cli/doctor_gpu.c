@@ -76,12 +76,12 @@ check_devices(struct plumb_checks *checks, const struct plumb_probe *probe)
 	plumb_check_add(checks, "gpu.devices", PLUMB_CHECK_NO, "GPUs");
 	if (probe->timed_out || probe->status > 128)
 		plumb_check_why(checks, probe->timed_out ? "the driver gave no answer"
-		                                         : "the driver crashed when it was asked");
+		                                         : "the driver crashed");
 	else
-		plumb_check_why(checks, "the driver says that there is none (error %d)", init);
+		plumb_check_why(checks, "the driver reports no GPU (error %d)", init);
 	plumb_check_remedy(checks,
-	                   "see what nvidia-smi says; in a container, start it with its GPUs "
-	                   "(docker run --gpus all)");
+	                   "run nvidia-smi to see what the driver finds; start a container with "
+	                   "access to the GPUs (docker run --gpus all)");
 }
 
 static void
@@ -114,10 +114,10 @@ check_driver(struct plumb_checks *checks)
 		plumb_check_why(checks, "%s",
 		                plumb_probe_value(probe->output, "missing", text, sizeof(text))
 		                        ? text
-		                        : "the driver could not be asked");
+		                        : "the driver gave no answer");
 		plumb_check_remedy(checks,
-		                   "install NVIDIA's driver where there is a GPU; without one, the "
-		                   "CPU side is profiled all the same");
+		                   "install NVIDIA's driver if this machine has a GPU; without a "
+		                   "GPU, plumb still profiles the CPU side");
 	}
 	free(probe);
 }
@@ -135,7 +135,7 @@ ask_cupti(void *data)
 	}
 	int (*get_version)(unsigned *) = (int (*)(unsigned *))dlsym(library, "cuptiGetVersion");
 	if (!get_version || get_version(&version) != 0) {
-		printf("missing=it does not tell its version\n");
+		printf("missing=it does not report its version\n");
 		return 3;
 	}
 	printf("version=%u\n", version);
@@ -185,11 +185,11 @@ check_cupti(struct plumb_checks *checks)
 		plumb_check_add(checks, "gpu.cupti", PLUMB_CHECK_NO,
 		                "CUPTI, NVIDIA's profiling interface");
 		plumb_check_why(checks,
-		                "no libcupti was found with this Python, nor in the CUDA toolkit's "
-		                "places");
+		                "libcupti was not found with this Python or in the CUDA toolkit's "
+		                "folders");
 		plumb_check_remedy(checks,
-		                   "use PyTorch's wheel for CUDA, which brings it, or pip install "
-		                   "nvidia-cuda-cupti of your CUDA version");
+		                   "install PyTorch's wheel for CUDA, which includes it, or pip "
+		                   "install nvidia-cuda-cupti for your CUDA version");
 		return;
 	}
 	struct plumb_probe *probe = malloc(sizeof(*probe));
@@ -203,7 +203,7 @@ check_cupti(struct plumb_checks *checks)
 		                plumb_probe_value(probe->output, "missing", text, sizeof(text))
 		                        ? text
 		                        : "it hung or crashed");
-		plumb_check_remedy(checks, "install it anew");
+		plumb_check_remedy(checks, "install CUPTI again");
 	} else {
 		bool newer = checks->driver_cuda > 0 && major > checks->driver_cuda / 1000;
 		plumb_check_add(checks, "gpu.cupti",
@@ -211,9 +211,9 @@ check_cupti(struct plumb_checks *checks)
 		                                                  : PLUMB_CHECK_YES,
 		                "CUPTI in %s (API %d)", path, number_of(probe, "version", 0));
 		if (checks->driver_cuda == 0) {
-			plumb_check_why(checks, "there is no driver that it could work with");
+			plumb_check_why(checks, "it needs NVIDIA's driver, which was not found");
 		} else if (newer) {
-			plumb_check_why(checks, "it is for CUDA %d, and the driver for CUDA %d",
+			plumb_check_why(checks, "it is for CUDA %d, but the driver is for CUDA %d",
 			                major, checks->driver_cuda / 1000);
 			plumb_check_remedy(checks,
 			                   "use a framework built for CUDA %d, or a newer driver",
@@ -268,15 +268,16 @@ check_slot(struct plumb_checks *checks)
 		plumb_check_add(checks, "gpu.slot", PLUMB_CHECK_PARTLY, "the CUPTI slot");
 		plumb_check_why(checks,
 		                "CUDA_INJECTION64_PATH=%s loads another tool into every CUDA "
-		                "program; plumb starts it too, and one of the two gets no records",
+		                "program; plumb loads that tool too, but only one of the two gets "
+		                "GPU records",
 		                injected);
 		plumb_check_remedy(checks, "unset CUDA_INJECTION64_PATH for runs under plumb");
 	} else if (kineto && *kineto && strcmp(kineto, "0") != 0) {
 		plumb_check_add(checks, "gpu.slot", PLUMB_CHECK_PARTLY, "the CUPTI slot");
 		plumb_check_why(
 			checks,
-			"KINETO_USE_DAEMON lets a daemon start PyTorch's own profiler, which then "
-			"takes it");
+			"KINETO_USE_DAEMON is set, so a daemon can start PyTorch's own profiler, "
+			"which then takes the slot");
 		plumb_check_remedy(checks, "unset KINETO_USE_DAEMON for runs under plumb");
 	} else if (find_profiler(name, sizeof(name), &pid)) {
 		plumb_check_add(checks, "gpu.slot", PLUMB_CHECK_PARTLY, "the CUPTI slot");
@@ -285,7 +286,7 @@ check_slot(struct plumb_checks *checks)
 		                pid);
 		plumb_check_remedy(checks,
 		                   "stop %s, or pause its profiling (dcgmi profile --pause), if "
-		                   "records are missing",
+		                   "GPU records are missing",
 		                   name);
 	} else {
 		plumb_check_add(checks, "gpu.slot", PLUMB_CHECK_YES,
@@ -306,14 +307,14 @@ check_counters(struct plumb_checks *checks)
 		fclose(params);
 	if (admin_only == 0 || (admin_only == 1 && geteuid() == 0)) {
 		plumb_check_add(checks, "gpu.counters", PLUMB_CHECK_YES,
-		                "hardware counters are open to %s",
+		                "hardware counters can be read by %s",
 		                admin_only == 0 ? "everyone" : "root");
 	} else if (admin_only == 1) {
 		plumb_check_add(checks, "gpu.counters", PLUMB_CHECK_NO, "hardware counters");
 		plumb_check_why(
 			checks,
-			"the driver keeps them for root (RmProfilingAdminOnly: 1); kernels, copies "
-			"and times need none");
+			"only root may read them (RmProfilingAdminOnly: 1); plumb does not need "
+			"them for kernels, copies and times");
 		plumb_check_remedy(checks, "load the nvidia module with "
 		                           "NVreg_RestrictProfilingToAdminUsers=0");
 	} else {

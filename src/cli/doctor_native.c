@@ -31,7 +31,7 @@ static void
 check_library(struct plumb_checks *checks)
 {
 	plumb_check_add(checks, "native.symbols", PLUMB_CHECK_YES,
-	                "names, inlined calls and lines of native code are read with libdw %s",
+	                "libdw %s reads names, inlined calls and lines of native code",
 	                plumb_code_library());
 }
 
@@ -51,7 +51,7 @@ check_debuginfod(struct plumb_checks *checks, struct plumb_probe *probe)
 	int state = plumb_probe_value(probe->output, "state", text, sizeof(text)) ? atoi(text) : -1;
 	if (state > 0) {
 		plumb_check_add(checks, "native.debuginfod", PLUMB_CHECK_YES,
-		                "debug information that is missing is fetched from %s",
+		                "missing debug information is fetched from %s",
 		                getenv("DEBUGINFOD_URLS"));
 		return;
 	}
@@ -59,15 +59,15 @@ check_debuginfod(struct plumb_checks *checks, struct plumb_probe *probe)
 	                "fetching debug information from debuginfod");
 	if (state) {
 		plumb_check_why(checks,
-		                "DEBUGINFOD_URLS is set, and libdebuginfod.so.1 cannot be loaded");
+		                "DEBUGINFOD_URLS is set, but libdebuginfod.so.1 cannot be loaded");
 		plumb_check_remedy(checks, "install libdebuginfod (libdebuginfod1, "
 		                           "elfutils-debuginfod-client)");
 	} else {
 		plumb_check_why(
 			checks,
-			"DEBUGINFOD_URLS is not set; only what lies on this machine is read");
-		plumb_check_remedy(checks, "set it to the servers of your system, if build ids may "
-		                           "be sent there");
+			"DEBUGINFOD_URLS is not set, so plumb reads only files on this machine");
+		plumb_check_remedy(checks, "set it to your distribution's servers; plumb then "
+		                           "sends them the build ids of your programs");
 	}
 }
 
@@ -96,7 +96,7 @@ check_code(struct plumb_checks *checks, struct plumb_probe *probe, const char *i
 		return;
 	if (!plumb_probe_call(probe, ask_code, path, SECONDS)) {
 		plumb_check_add(checks, id, PLUMB_CHECK_NO, "functions of %s", path);
-		plumb_check_why(checks, probe->status == 3 ? "it is no ELF file that can be read"
+		plumb_check_why(checks, probe->status == 3 ? "it is not a readable ELF file"
 		                                           : "reading its symbols failed");
 		return;
 	}
@@ -111,8 +111,8 @@ check_code(struct plumb_checks *checks, struct plumb_probe *probe, const char *i
 	                lines ? " and lines" : "", text[0] ? " (from " : "", text,
 	                text[0] ? ")" : "");
 	if (!lines) {
-		plumb_check_why(checks, "no debug information was found for it, so that its "
-		                        "functions have no source lines");
+		plumb_check_why(checks, "no debug information was found for it, so its functions "
+		                        "have no source lines");
 		plumb_check_remedy(checks, DEBUG_REMEDY);
 	}
 }

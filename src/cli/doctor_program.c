@@ -27,7 +27,7 @@ check_program(struct plumb_checks *checks)
 	if (target.error) {
 		plumb_check_add(checks, "program", PLUMB_CHECK_NO, "%s", checks->program);
 		plumb_check_why(checks, "it cannot be run: %s", strerror(target.error));
-		plumb_check_remedy(checks, "name a program on PATH, or the path of one");
+		plumb_check_remedy(checks, "give a program on PATH, or a path to one");
 	} else if (target.refused || target.outside) {
 		plumb_check_add(checks, "program",
 		                target.refused ? PLUMB_CHECK_NO : PLUMB_CHECK_PARTLY,
@@ -37,7 +37,7 @@ check_program(struct plumb_checks *checks)
 			plumb_check_remedy(checks, MUSL_REMEDY);
 		else if (target.outside)
 			plumb_check_remedy(checks,
-			                   "programs that it starts are profiled all the same");
+			                   "plumb still profiles the programs that it starts");
 	} else {
 		plumb_check_add(checks, "program", PLUMB_CHECK_YES,
 		                "plumb's collector can be loaded into %s%s%s", target.path,

@@ -62,13 +62,13 @@ check_framework(struct plumb_checks *checks, const struct plumb_probe *probe, co
 		plumb_check_add(checks, "framework.torch", known ? PLUMB_CHECK_YES : PLUMB_CHECK_NO,
 		                "PyTorch %s of %s", version, python);
 		if (!known) {
-			plumb_check_why(checks, "plumb knows PyTorch 1.13 and 2.x");
+			plumb_check_why(checks, "plumb supports PyTorch 1.13 and 2.x");
 			plumb_check_remedy(checks, "install a newer PyTorch");
 		}
 	} else {
 		plumb_check_add(checks, "framework.torch", PLUMB_CHECK_NO, "PyTorch of %s", python);
 		plumb_check_why(checks,
-		                "it is not installed there, so there are no operators to see");
+		                "it is not installed there, so plumb can record no operators");
 		plumb_check_remedy(checks,
 		                   "run plumb in the environment that has PyTorch, or install it");
 	}
@@ -76,12 +76,13 @@ check_framework(struct plumb_checks *checks, const struct plumb_probe *probe, co
 		plumb_check_add(checks, "framework.jax", PLUMB_CHECK_PARTLY, "JAX %s of %s",
 		                version, python);
 		plumb_check_why(checks,
-		                "its GPU work is seen under Python lines, its operators are not");
+		                "plumb records its GPU work under Python lines, but not its "
+		                "operators");
 	}
 	if (plumb_probe_value(probe->output, "triton", version, sizeof(version)))
 		plumb_check_add(checks, "framework.triton", PLUMB_CHECK_YES,
-		                "Triton %s of %s: its kernels are seen as any others", version,
-		                python);
+		                "Triton %s of %s: plumb records its kernels like any others",
+		                version, python);
 }
 
 static void
@@ -100,9 +101,9 @@ check_version(struct plumb_checks *checks, const struct plumb_probe *probe, cons
 	if (strcmp(kind, "cpython") != 0)
 		why = "plumb reads the frames of CPython only";
 	else if (free_threaded)
-		why = "it is a free-threaded build, whose frames plumb does not read yet";
+		why = "it is a free-threaded build, and plumb cannot read its frames yet";
 	else if (major != 3 || minor < OLDEST_MINOR || minor > NEWEST_MINOR)
-		why = "plumb knows the frames of CPython 3.9 to 3.14";
+		why = "plumb supports CPython 3.9 to 3.14";
 	plumb_check_add(checks, "python", why ? PLUMB_CHECK_NO : PLUMB_CHECK_YES,
 	                "Python lines of %s (%s %s%s)", python, kind, version,
 	                free_threaded ? ", free-threaded" : "");
@@ -110,7 +111,7 @@ check_version(struct plumb_checks *checks, const struct plumb_probe *probe, cons
 		plumb_check_why(checks, "%s", why);
 		plumb_check_remedy(checks,
 		                   "use CPython 3.9 to 3.14 with the GIL; operators and GPU work "
-		                   "are seen without it");
+		                   "are recorded without it, too");
 	}
 }
 
@@ -144,10 +145,10 @@ check_python(struct plumb_checks *checks, const char *command, char *seen, size_
 		plumb_check_add(checks, "python", PLUMB_CHECK_NO, "the Python that %s starts",
 		                command);
 		plumb_check_why(checks,
-		                probe->timed_out ? "it gave no answer in %d seconds"
+		                probe->timed_out ? "it did not answer within %d seconds"
 		                                 : "it failed when asked for its version",
 		                SECONDS);
-		plumb_check_remedy(checks, "see what \"%s --version\" says", command);
+		plumb_check_remedy(checks, "run \"%s --version\" to see the error", command);
 	}
 	free(probe);
 	return answered;
@@ -161,7 +162,7 @@ plumb_doctor_python(struct plumb_checks *checks)
 	any |= check_python(checks, "python", seen, sizeof(seen));
 	if (!any && checks->list.count == 0) {
 		plumb_check_add(checks, "python", PLUMB_CHECK_NO, "a Python on PATH");
-		plumb_check_why(checks, "neither python3 nor python is there");
-		plumb_check_remedy(checks, "activate the environment that your program runs in");
+		plumb_check_why(checks, "PATH has neither python3 nor python");
+		plumb_check_remedy(checks, "activate your program's environment");
 	}
 }

@@ -39,8 +39,8 @@ check_library(struct plumb_checks *checks)
 	if (target.error || target.refused || target.outside) {
 		plumb_check_add(checks, "collector", PLUMB_CHECK_PARTLY, "plumb's collector %s",
 		                run.library);
-		plumb_check_why(checks, "it could not be tried: %s",
-		                target.error ? "there is no true on PATH" : target.reason);
+		plumb_check_why(checks, "it could not be tested: %s",
+		                target.error ? "PATH has no program \"true\"" : target.reason);
 	} else if (probe && plumb_probe_command(probe, argv, run.library, true, 20) &&
 	           probe->output[0] == '\0') {
 		plumb_check_add(checks, "collector", PLUMB_CHECK_YES,
@@ -50,7 +50,7 @@ check_library(struct plumb_checks *checks)
 		                run.library);
 		if (probe)
 			probe->output[strcspn(probe->output, "\n")] = '\0';
-		plumb_check_why(checks, "a program under it failed: %s",
+		plumb_check_why(checks, "a test program with the collector failed: %s",
 		                probe && probe->output[0] ? probe->output : "it crashed or hung");
 		plumb_check_remedy(checks, "build or install plumb for this system");
 	}
@@ -59,7 +59,7 @@ check_library(struct plumb_checks *checks)
 	if (first && strstr(first, "asan"))
 		plumb_check_add(
 			checks, "asan", PLUMB_CHECK_YES,
-			"AddressSanitizer in LD_PRELOAD: it stays before plumb's collector");
+			"AddressSanitizer is in LD_PRELOAD; it stays before plumb's collector");
 	else
 		plumb_check_add(
 			checks, "asan", PLUMB_CHECK_YES,
@@ -96,12 +96,13 @@ check_kernel(struct plumb_checks *checks)
 	if (page != MAP_FAILED)
 		munmap(page, size);
 	plumb_check_add(checks, "kernel.populate", populate ? PLUMB_CHECK_YES : PLUMB_CHECK_PARTLY,
-	                "pages of a region are made present by one call (MADV_POPULATE_WRITE)");
+	                "one call maps all pages of a region (MADV_POPULATE_WRITE)");
 	if (!populate) {
 		plumb_check_why(
 			checks,
-			"the kernel does not know it; one call a page does the same, slower");
-		plumb_check_remedy(checks, "Linux 5.14 or newer has it");
+			"this kernel does not have it; plumb touches each page instead, which is "
+			"slower");
+		plumb_check_remedy(checks, "use Linux 5.14 or newer");
 	}
 }
 
@@ -119,14 +120,12 @@ check_perf(struct plumb_checks *checks)
 	long fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0ul);
 	int why = errno;
 	plumb_check_add(checks, "perf_events", fd >= 0 ? PLUMB_CHECK_YES : PLUMB_CHECK_NO,
-	                "perf events of one's own processes (perf_event_paranoid is %s)", level);
+	                "perf events of your own processes (perf_event_paranoid is %s)", level);
 	if (fd >= 0) {
 		close((int)fd);
 		return;
 	}
-	plumb_check_why(checks,
-	                "perf_event_open failed: %s; nothing that plumb run collects today needs "
-	                "it",
+	plumb_check_why(checks, "perf_event_open failed: %s; only plumb run --events needs it",
 	                strerror(why));
 	plumb_check_remedy(checks,
 	                   why == ENOSYS || (why == EPERM && atoi(level) <= 2)
@@ -150,12 +149,18 @@ check_ptrace(struct plumb_checks *checks)
 	                             : PLUMB_CHECK_NO,
 	                "ptrace of other processes (ptrace_scope is %d)", number);
 	if (number > 0) {
-		plumb_check_why(checks, "the kernel allows it to %s; plumb run needs none",
+		plumb_check_why(checks, "the kernel allows it to %s; %s",
 		                number == 1   ? "parents only"
 		                : number == 2 ? "root only"
-		                              : "nobody");
-		plumb_check_remedy(checks,
-		                   "sysctl kernel.yama.ptrace_scope=0, if another tool needs it");
+		                              : "nobody",
+		                number == 1 ? "this is enough for plumb run"
+		                            : "plumb run --cpu then cannot show the lines where "
+		                              "threads wait");
+		plumb_check_remedy(checks, number == 1   ? "sysctl kernel.yama.ptrace_scope=0, if "
+		                                           "another tool needs it"
+		                           : number == 2 ? "sysctl kernel.yama.ptrace_scope=1"
+		                                         : "set kernel.yama.ptrace_scope=1 in "
+		                                           "/etc/sysctl.d and restart the machine");
 	}
 }
 
@@ -164,14 +169,14 @@ check_disk(struct plumb_checks *checks, const char *id, const char *path)
 {
 	if (access(path, W_OK | X_OK) != 0) {
 		plumb_check_add(checks, id, PLUMB_CHECK_NO, "disk: %s", path);
-		plumb_check_why(checks, "it cannot be written: %s", strerror(errno));
-		plumb_check_remedy(checks, "name another place with plumb run -o or --folder");
+		plumb_check_why(checks, "plumb cannot write to it: %s", strerror(errno));
+		plumb_check_remedy(checks, "choose another place with plumb run -o or --folder");
 		return;
 	}
 	uint64_t space = plumb_rundir_space(path);
 	if (space == UINT64_MAX) {
 		plumb_check_add(checks, id, PLUMB_CHECK_PARTLY, "disk: %s", path);
-		plumb_check_why(checks, "it does not say how much is free");
+		plumb_check_why(checks, "the system does not report its free space");
 		return;
 	}
 	plumb_check_add(checks, id,
@@ -180,9 +185,10 @@ check_disk(struct plumb_checks *checks, const char *id, const char *path)
 	                                  : PLUMB_CHECK_NO,
 	                "disk: %llu MiB free in %s", (unsigned long long)(space >> 20), path);
 	if (space < PLENTY) {
-		plumb_check_why(checks, "the records of one process may take 256 MiB");
+		plumb_check_why(checks, "the records of one process can take 256 MiB");
 		plumb_check_remedy(checks,
-		                   "free some, or name another place with plumb run --folder");
+		                   "free some space, or choose another place with plumb run "
+		                   "--folder");
 	}
 }
 

@@ -19,10 +19,10 @@ static const char *const own[] = {
 	PLUMB_ENV_FOLDER,     PLUMB_ENV_LIMIT,   PLUMB_ENV_GPU,   PLUMB_ENV_FLUSH,
 	PLUMB_ENV_KEEP_CUPTI, PLUMB_ENV_LAYERS,  PLUMB_ENV_CPU,   PLUMB_ENV_EVENTS,
 	PLUMB_ENV_MEMORY,     PLUMB_ENV_SHAPES,  PLUMB_ENV_TRACE, PLUMB_ENV_FOLLOW,
-	PLUMB_ENV_PAUSED,     PLUMB_ENV_REPLAYS,
+	PLUMB_ENV_PAUSED,     PLUMB_ENV_REPLAYS, PLUMB_ENV_TOOLS, PLUMB_ENV_COMMAND,
 };
 /* At most so many are added to what was there. */
-#define ADDED 25
+#define ADDED 27
 
 static const char *
 find(char *const *environment, const char *name)
@@ -77,17 +77,18 @@ holds(const char *list, const char *file)
 }
 
 /*
- * "FIRST:what was there:LIBRARY". A collector that an outer `plumb run` put there goes. Where somebody
- * placed FIRST already, it stays in that place.
+ * "FIRST:what was there:LIBRARY:TOOLS". A collector that an outer `plumb run` put there goes. Where
+ * somebody placed FIRST already, it stays in that place.
  */
 static char *
 preload_list(const char *before, const struct plumb_environment_settings *settings)
 {
 	const char *first = settings->preload_first ? settings->preload_first : "";
+	const char *tools = settings->tools;
 	if (before && *first && holds(before, first))
 		first = "";
 	size_t size = strlen(PRELOAD "=") + strlen(first) + (before ? strlen(before) : 0) +
-	              strlen(settings->library) + 4;
+	              strlen(settings->library) + (tools ? strlen(tools) : 0) + 5;
 	char *entry = malloc(size), *end = entry;
 	if (!entry)
 		return NULL;
@@ -103,13 +104,14 @@ preload_list(const char *before, const struct plumb_environment_settings *settin
 		p += length;
 		p += *p != '\0';
 	}
-	strcpy(end, settings->library);
+	end = stpcpy(end, settings->library);
+	if (tools && *tools)
+		stpcpy(stpcpy(end, ":"), tools);
 	return entry;
 }
 
 /* Adds "NAME=…" at *NEXT; false when memory is out. */
-static bool __attribute__((format(printf, 2, 3)))
-add(char ***next, const char *format, ...)
+static bool __attribute__((format(printf, 2, 3))) add(char ***next, const char *format, ...)
 {
 	va_list args;
 	char *entry;

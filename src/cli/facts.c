@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/secret.h"
 #include "cli/finish.h"
 
 #define REGION_SIZE (1u << 20)
@@ -31,6 +32,14 @@ plumb_rank(void)
 {
 	static const char *const names[] = { "RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID",
 		                             "PMI_RANK", NULL };
+	return first_number(names);
+}
+
+int
+plumb_ranks_count(void)
+{
+	static const char *const names[] = { "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS",
+		                             "PMI_SIZE", NULL };
 	return first_number(names);
 }
 
@@ -121,6 +130,32 @@ write_clock(struct plumb_arena *arena)
 	plumb_arena_commit(arena, clock);
 }
 
+/* The command line without what looks like a secret; malloced, NULL: no memory. */
+static char *
+masked_line(char *const *argv)
+{
+	struct plumb_secret secret = { 0 };
+	char *line = NULL, **words;
+	size_t count = 0;
+
+	while (argv[count])
+		count++;
+	words = calloc(count + 1, sizeof(*words));
+	for (size_t i = 0; words && i < count; i++) {
+		words[i] = strdup(argv[i]);
+		if (!words[i])
+			goto out;
+		plumb_secret_mask(&secret, words[i]);
+	}
+	if (words)
+		line = plumb_shell_line((const char *const *)words);
+out:
+	for (size_t i = 0; words && i < count; i++)
+		free(words[i]);
+	free(words);
+	return line;
+}
+
 /* ---- the region ---- */
 
 int
@@ -141,7 +176,7 @@ plumb_facts_started(struct plumb_facts *facts, const struct plumb_facts_program 
 	struct plumb_arena *arena = &facts->arena;
 	struct utsname host;
 	char folder[4096];
-	char *line = plumb_shell_line((const char *const *)program->argv);
+	char *line = program->no_command ? NULL : masked_line(program->argv);
 	/* The process first: it is what settle cannot do without. */
 	plumb_id command = line ? plumb_arena_string(arena, line, strlen(line)) : 0;
 	plumb_id name = uname(&host) == 0
@@ -152,7 +187,7 @@ plumb_facts_started(struct plumb_facts *facts, const struct plumb_facts_program 
 	facts->process = plumb_arena_append(arena, PLUMB_RECORD_PROCESS, sizeof(*facts->process));
 	if (facts->process) {
 		facts->process->pid = (uint32_t)program->pid;
-		facts->process->ppid = (uint32_t)getpid();
+		facts->process->ppid = (uint32_t)program->ppid;
 		facts->process->rank = plumb_rank();
 		facts->process->local_rank = plumb_local_rank();
 		facts->process->command = command;
@@ -166,6 +201,7 @@ plumb_facts_started(struct plumb_facts *facts, const struct plumb_facts_program 
 	plumb_arena_environment(arena, "run.folder", getcwd(folder, sizeof(folder)));
 	plumb_arena_environment(arena, "run.output", program->output);
 	plumb_arena_environment(arena, "run.user_code", program->user_code);
+	plumb_arena_environment(arena, "run.no_gpu", program->no_gpu ? "--no-gpu" : NULL);
 	plumb_arena_environment(arena, "run.torch_trace", program->torch_trace);
 	write_host(arena);
 	free(line);
@@ -178,9 +214,9 @@ plumb_facts_ended(struct plumb_facts *facts, int exit_code)
 	if (!facts->region.header)
 		return;
 	if (facts->process) {
-		facts->process->exit_status = exit_code;
+		facts->process->exit_status = exit_code < 0 ? 0 : exit_code;
 		facts->process->end_monotonic = end;
-		facts->process->exit_known = 1;
+		facts->process->exit_known = exit_code >= 0;
 	}
 	write_clock(&facts->arena);
 	atomic_store(&facts->region.header->end_monotonic, end);

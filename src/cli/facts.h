@@ -3,6 +3,7 @@
 #ifndef PLUMB_CLI_FACTS_H
 #define PLUMB_CLI_FACTS_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -16,11 +17,13 @@ struct plumb_facts {
 
 struct plumb_facts_program {
 	uint64_t start_monotonic; /* ns, just before it was started */
-	pid_t pid;
+	pid_t pid, ppid;
 	char *const *argv;
 	const char *executable;
 	const char *output;
 	const char *user_code;   /* or NULL */
+	bool no_command;         /* the command line is not to be stored */
+	bool no_gpu;             /* GPU work is not to be recorded */
 	const char *torch_trace; /* folder of the compiler's logs that the user named, or NULL */
 };
 
@@ -29,12 +32,15 @@ int plumb_facts_create(struct plumb_facts *facts, const char *path,
                        struct plumb_error *error) PLUMB_MUST_CHECK;
 /* The program was started. */
 void plumb_facts_started(struct plumb_facts *facts, const struct plumb_facts_program *program);
-/* It has ended with EXIT_CODE. Also closes the region. */
+/* It has ended with EXIT_CODE, or it goes on and only the recording has ended (-1). Also closes the
+ * region. */
 void plumb_facts_ended(struct plumb_facts *facts, int exit_code);
 
 /* The rank that a launcher gave us: the first of RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID and
  * PMI_RANK that is a number; -1: none. Likewise among the processes of this host. */
 int plumb_rank(void);
 int plumb_local_rank(void);
+/* How many ranks the job has; -1: the launcher does not say. */
+int plumb_ranks_count(void);
 
 #endif

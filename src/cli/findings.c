@@ -86,6 +86,61 @@ core_of_name(const char **text, size_t bytes)
 	return angle && angle > *text ? (size_t)(angle - *text) : bytes;
 }
 
+/* Keys whose words are not plain by themselves; of others "_" is a blank. */
+static const struct {
+	const char *key, *words;
+} plain_keys[] = {
+	{ "host_ns", "CPU busy" },
+	{ "gpu_ns", "GPU busy with it" },
+	{ "gpu_time_ns", "GPU time" },
+	{ "cores", "processors" },
+	{ "device_busy_ns", "GPU busy" },
+	{ "device_span_ns", "from first to last GPU work" },
+	{ "idle_share", "GPU idle" },
+	{ "step_saving_ns", "saving per iteration" },
+	{ "saving_bound", "limited by" },
+	{ "hides_behind", "hidden behind" },
+	{ "mean_ns", "mean" },
+	{ "equal_share", "run equally often" },
+	{ "gaps_ns", "gaps that would go" },
+	{ "gb_per_s", "GB/s" },
+	{ "pinned_gb_per_s", "GB/s of pinned copies" },
+	{ "host_wait_ns", "host waits" },
+	{ "waited_ns", "GPU waits" },
+	{ "filled", "meanwhile" },
+	{ "slope_ns", "slope in ns per iteration" },
+	{ "slope_error_ns", "\xc2\xb1 ns" },
+	{ "kernels_more", "more kernels per iteration" },
+	{ "duration_ns", "mean duration" },
+	{ "interval_ns", "mean interval" },
+	{ "contended_ns", "shared" },
+	{ "ns", "time" },
+};
+
+/* A key without its unit, which the value has. */
+static void
+write_key(FILE *out, const char *key, size_t bytes)
+{
+	for (size_t i = 0; i < sizeof plain_keys / sizeof *plain_keys; i++)
+		if (is_key(key, bytes, plain_keys[i].key)) {
+			fputs(plain_keys[i].words, out);
+			return;
+		}
+	if (ends_with(key, bytes, "_ns"))
+		bytes -= 3;
+	for (size_t i = 0; i < bytes; i++)
+		putc(key[i] == '_' ? ' ' : key[i], out);
+}
+
+/* What has no name in a list: what was outside all of those. */
+static const char *
+unnamed(const char *key, size_t bytes)
+{
+	if (is_key(key, bytes, "operators"))
+		return "outside any operator";
+	return is_key(key, bytes, "lines") ? "outside your code" : "unknown";
+}
+
 static void
 write_name(FILE *out, const char *text, size_t bytes)
 {
@@ -101,18 +156,17 @@ write_number(FILE *out, const char *key, size_t bytes, const char *value)
 	bool share = ends_with(key, bytes, "share");
 	double number = strtod(value, NULL);
 
-	if (ends_with(key, bytes, "_ns"))
-		fprintf(out, "%.*s %s", (int)bytes - 3, key,
-		        plumb_format_time(text, strtoll(value, NULL, 10)));
+	write_key(out, key, bytes);
+	putc(' ', out);
+	if (ends_with(key, bytes, "_ns") && !strstr(key, "slope"))
+		fputs(plumb_format_time(text, strtoll(value, NULL, 10)), out);
 	else if (ends_with(key, bytes, "bytes"))
-		fprintf(out, "%.*s %s", (int)bytes, key,
-		        plumb_format_bytes(text, llround(fmin(number, 9e18))));
+		fputs(plumb_format_bytes(text, llround(fmin(number, 9e18))), out);
 	else if (share)
-		fprintf(out, "%.*s %s", (int)bytes, key, plumb_format_share(text, number, 1));
+		fputs(plumb_format_share(text, number, 1), out);
 	else
-		fprintf(out,
-		        fabs(number) < 1000 && number != round(number) ? "%.*s %.3g" : "%.*s %.0f",
-		        (int)bytes, key, number);
+		fprintf(out, fabs(number) < 1000 && number != round(number) ? "%.3g" : "%.0f",
+		        number);
 }
 
 /* The first texts of a list's elements; of names that are the same in short the first. */
@@ -125,7 +179,8 @@ write_list(FILE *out, const char *key, size_t bytes, const char *list, const cha
 	} listed[LISTED];
 	int count = 0;
 
-	fprintf(out, "%.*s ", (int)bytes, key);
+	write_key(out, key, bytes);
+	putc(' ', out);
 	for (const char *at = list + 1; at < end - 1; at = skip(value_end(skip(at)))) {
 		const char *value = skip(at), *stop = value_end(value);
 		bool known = false;
@@ -136,7 +191,9 @@ write_list(FILE *out, const char *key, size_t bytes, const char *list, const cha
 		}
 		if (stop <= value)
 			continue;
-		const char *text = *value == '"' ? value + 1 : *value == 'n' ? "none" : value;
+		const char *text = *value == '"'   ? value + 1
+		                   : *value == 'n' ? unnamed(key, bytes)
+		                                   : value;
 		size_t length = *value == '"'   ? core_of_name(&text, (size_t)(stop - value - 2))
 		                : *value == 'n' ? strlen(text)
 		                                : (size_t)(stop - value);
@@ -155,6 +212,19 @@ write_list(FILE *out, const char *key, size_t bytes, const char *list, const cha
 		fputs(PLUMB_DASH, out);
 }
 
+/* A list of one element without a name: nothing is known of what it lists. */
+static bool
+says_nothing(const char *value, const char *stop)
+{
+	const char *first, *name;
+
+	if (*value != '[')
+		return false;
+	first = skip(value + 1);
+	name = *first == '{' ? skip(value_end(skip(first + 1))) : first;
+	return *name == 'n' && skip(value_end(first)) >= stop - 1;
+}
+
 static void
 write_evidence(FILE *out, const char *evidence)
 {
@@ -168,19 +238,20 @@ write_evidence(FILE *out, const char *evidence)
 		size_t bytes = (size_t)(end - at - 2);
 
 		at = skip(stop);
-		if (*value == 'n' || is_key(key, bytes, "cause") || is_key(key, bytes, "name") ||
-		    ends_with(key, bytes, "_file") || ends_with(key, bytes, "_line"))
+		if (*value == 'n' || says_nothing(value, stop) || is_key(key, bytes, "cause") ||
+		    is_key(key, bytes, "name") || ends_with(key, bytes, "_file") ||
+		    ends_with(key, bytes, "_line"))
 			continue; /* unknown, or in the title */
 		fputs(first ? "" : ", ", out);
 		first = false;
 		if (*value == '[' || *value == '{')
 			write_list(out, key, bytes, value, stop);
-		else if (*value == '"')
-			fprintf(out, "%.*s %.*s", (int)bytes, key, (int)(stop - value - 2),
-			        value + 1);
-		else if (*value == 't' || *value == 'f')
-			fprintf(out, "%.*s %.*s", (int)bytes, key, (int)(stop - value), value);
-		else
+		else if (*value == '"' || *value == 't' || *value == 'f') {
+			bool text = *value == '"';
+
+			write_key(out, key, bytes);
+			fprintf(out, " %.*s", (int)(stop - value) - 2 * text, value + text);
+		} else
 			write_number(out, key, bytes, value);
 	}
 }
@@ -209,17 +280,19 @@ print_saving(const struct plumb_profile *p, const struct plumb_finding *f, FILE 
 {
 	char text[PLUMB_FORMAT_SIZE];
 
-	fprintf(out, "    %-*s", INDENT - 4, "saves");
-	if (f->saving_ns == PLUMB_UNKNOWN)
-		fputs("unknown", out);
-	else if (!f->saving_ns)
-		fputs("nothing", out);
+	fprintf(out, "    %-*s", INDENT - 4, "saving");
+	if (f->saving_ns == PLUMB_UNKNOWN) {
+		fputs("unknown\n", out);
+		return;
+	}
+	if (!f->saving_ns)
+		fputs("none", out);
 	else
-		fprintf(out, "at most %s", plumb_format_time(text, f->saving_ns));
-	if (f->saving_ns != PLUMB_UNKNOWN && f->saving_ns && p->run.wall_ns > 0)
+		fprintf(out, "up to %s", plumb_format_time(text, f->saving_ns));
+	if (f->saving_ns && p->run.wall_ns > 0)
 		fprintf(out, " of %s", plumb_format_time(text, p->run.wall_ns));
 	if (!isnan(f->confidence))
-		fprintf(out, ", confidence %.2g", f->confidence);
+		fprintf(out, " (confidence %.2g)", f->confidence);
 	fputc('\n', out);
 }
 
@@ -315,7 +388,7 @@ plumb_findings_text(const struct plumb_report *report, FILE *out, int width)
 		if (!result)
 			result = print_where(report, f->context, out, width);
 		if (advice && *advice)
-			paragraph(out, "do", advice, width);
+			paragraph(out, "advice", advice, width);
 		paragraph(out, "id", id ? id : rule ? rule : PLUMB_DASH, width);
 	}
 	if (shown < p->findings_count)

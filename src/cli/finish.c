@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/finish.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,9 +9,12 @@
 #include "analyze/analyze.h"
 #include "cli/demangle.h"
 #include "cli/progress.h"
+#include "model/metric.h"
 #include "settle/join.h"
 #include "settle/settle.h"
 #include "store/store.h"
+
+#define FAILED_EARLY_NS 1000000000 /* CPU time in which a program only started */
 
 /* ---- progress: a part of one bar ---- */
 
@@ -142,26 +144,74 @@ make_profile(const char *const *inputs, size_t count, struct stage *stage,
 	return code;
 }
 
+/* Did the program fail when there was nothing yet but a few CPU samples of its start? */
+static bool
+failed_early(const struct plumb_profile *profile)
+{
+	int64_t cpu = 0;
+	if (profile->run.exit_code == PLUMB_UNKNOWN || profile->run.exit_code == 0 ||
+	    profile->work_count > 0 || profile->variants_count > 0)
+		return false;
+	for (uint32_t i = 0; i < profile->values_count; i++) {
+		const struct plumb_value *value = &profile->values[i];
+		const char *name = plumb_profile_metric(profile, value->metric).name;
+		if (!name || (strncmp(name, "cpu.", 4) != 0 && strncmp(name, "wait.", 5) != 0))
+			return false;
+		if (value->metric == PLUMB_METRIC_CPU_TIME &&
+		    __builtin_add_overflow(cpu, value->sum, &cpu))
+			return false;
+	}
+	return cpu < FAILED_EARLY_NS;
+}
+
+/* Writes PROFILE; one that is empty, or of a program that failed at its start, does not take the
+ * place of a profile that is there. */
+static int
+write_profile(const struct plumb_profile *profile, struct plumb_finish *finish,
+              struct stage *writing, struct plumb_error *error)
+{
+	bool empty = !holds_anything(profile);
+	bool there = plumb_store_is_profile(finish->output);
+
+	finish->failed_early = !empty && there && failed_early(profile);
+	finish->kept_old = there && (empty || finish->failed_early);
+	if (!finish->kept_old) {
+		int code = plumb_store_write_by(profile, finish->output, &finish->rule, stage_set,
+		                                writing, error);
+		if (code < 0)
+			return code;
+	}
+	return empty || finish->kept_old ? plumb_fail(error, PLUMB_EEMPTY, "nothing was captured")
+	                                 : 0;
+}
+
+struct plumb_output_rule
+plumb_finish_rule(const struct plumb_options *given)
+{
+	return plumb_store_rule(plumb_options_flag(given, "force"),
+	                        plumb_options_flag(given, "readable"));
+}
+
 int
-plumb_finish(const char *const *inputs, size_t count, const char *output, FILE *err,
+plumb_finish(const char *const *inputs, size_t count, struct plumb_finish *finish,
              struct plumb_profile *profile, struct plumb_error *error)
 {
-	struct plumb_progress *bar = plumb_progress_new(err, "settling");
+	struct plumb_progress *bar =
+		finish->quiet ? NULL : plumb_progress_new(finish->err, "settling");
 	struct stage reading = { bar, 0, 0.6, NULL }, writing = { bar, 0.6, 1, NULL };
 	memset(profile, 0, sizeof(*profile));
 	int code = make_profile(inputs, count, &reading, profile, error);
 	/* A profile without findings is better than none: a report makes them again. */
 	if (code == 0 && plumb_analyze(profile, NULL, NULL) < 0)
-		fputs("plumb: no memory left for the analyses; the profile has no findings\n", err);
+		fputs("plumb: not enough memory for the analyses; the profile has no findings\n",
+		      finish->err);
 	if (code == 0) {
-		code = plumb_store_write(profile, output, stage_set, &writing, error);
-		if (code < 0)
+		code = write_profile(profile, finish, &writing, error);
+		if (code < 0 && code != PLUMB_EEMPTY)
 			plumb_profile_free(profile);
-		else if (!holds_anything(profile))
-			code = plumb_fail(error, PLUMB_EEMPTY, "nothing was captured");
 	}
 	plumb_progress_free(bar);
-	print_warnings(reading.warnings, err);
+	print_warnings(reading.warnings, finish->err);
 	return code < 0 ? code : 0;
 }
 
@@ -180,20 +230,15 @@ plumb_folder_of(const char *path, char *folder, size_t size)
 }
 
 int
-plumb_finish_check(const char *output, struct plumb_error *error)
+plumb_finish_check(const char *output, const struct plumb_output_rule *rule,
+                   struct plumb_error *error)
 {
-	struct stat status;
 	char folder[4096];
-	size_t length = strlen(output);
-	if (length >= sizeof(folder))
-		return plumb_fail(error, PLUMB_EUSAGE, "the name of the output is too long");
-	if (length == 0 || output[length - 1] == '/')
-		return plumb_fail(error, PLUMB_EUSAGE, "%s names no file; give -o a file's name",
-		                  output);
-	if (stat(output, &status) == 0 && !S_ISREG(status.st_mode))
-		return plumb_fail(error, PLUMB_EUSAGE,
-		                  "%s is a %s, and a profile is a file; give -o another name",
-		                  output, S_ISDIR(status.st_mode) ? "folder" : "device or pipe");
+	if (strlen(output) >= sizeof(folder))
+		return plumb_fail(error, PLUMB_EUSAGE, "the name at -o is too long");
+	int code = plumb_output_check(output, rule, error);
+	if (code)
+		return code;
 	plumb_folder_of(output, folder, sizeof(folder));
 	if (access(folder, W_OK | X_OK) != 0)
 		return plumb_fail_errno(

@@ -7,20 +7,45 @@
 
 #include <stdio.h>
 
+#include "cli/options.h"
 #include "model/profile.h"
+#include "store/store.h"
+
+/* Options of every verb that writes a profile, for its table; plumb_finish_rule reads them. */
+#define PLUMB_FINISH_OPTIONS                                                                       \
+	{ .name = "force",                                                                         \
+	  .kind = PLUMB_OPTION_FLAG,                                                               \
+	  .help = "replace the file at -o even if it is not a profile" },                          \
+	{                                                                                          \
+		.name = "readable", .kind = PLUMB_OPTION_FLAG,                                     \
+		.help = "let others read the profile, as the umask allows; without it only you "   \
+		        "can"                                                                      \
+	}
+struct plumb_output_rule plumb_finish_rule(const struct plumb_options *given);
+
+struct plumb_finish {
+	const char *output;
+	struct plumb_output_rule rule; /* of plumb_store_rule */
+	FILE *err;                     /* warnings; a progress bar too if it is a terminal */
+	bool quiet;                    /* no progress bar */
+	/* Out: the profile that was at OUTPUT before is still there, because nothing was captured, or
+	 * because the program failed at its start. */
+	bool kept_old, failed_early;
+};
 
 /*
- * Settles and joins the COUNT inputs (run folders and profile files) into PROFILE, for the caller to
- * free, and writes it to OUTPUT. Warnings go to ERR, a progress bar too where it is a terminal.
- * Returns 0; PLUMB_EEMPTY when nothing was captured (PROFILE is filled and written all the same); or
- * an error, PROFILE then being empty.
+ * Settles and joins the COUNT inputs (run folders and profile files) into PROFILE, for the caller
+ * to free, and writes it to FINISH's output. Returns 0; PLUMB_EEMPTY when nothing was captured, or
+ * hardly anything of a program that failed (PROFILE is filled, and written if there was no profile
+ * before); or an error, PROFILE then being empty.
  */
-int plumb_finish(const char *const *inputs, size_t count, const char *output, FILE *err,
+int plumb_finish(const char *const *inputs, size_t count, struct plumb_finish *finish,
                  struct plumb_profile *profile, struct plumb_error *error) PLUMB_MUST_CHECK;
 
-/* Can a profile be written to OUTPUT? Its folder must be there and writable, and what lies there now,
- * if anything does, a plain file. Errors: PLUMB_ESYSTEM, PLUMB_EUSAGE. */
-int plumb_finish_check(const char *output, struct plumb_error *error) PLUMB_MUST_CHECK;
+/* Can a profile be written to OUTPUT by RULE? Its folder must be there and writable, and what is
+ * there now, if anything, a profile. Errors: PLUMB_ESYSTEM, PLUMB_EUSAGE. */
+int plumb_finish_check(const char *output, const struct plumb_output_rule *rule,
+                       struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* The folder of the file PATH, into FOLDER of SIZE bytes: "." where it names none. */
 void plumb_folder_of(const char *path, char *folder, size_t size);

@@ -7,27 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/output.h"
 #include "cli/findings.h"
-
-static FILE *
-create(const char *path, struct plumb_error *error)
-{
-	FILE *out = fopen(path, "w");
-
-	if (!out)
-		plumb_fail_errno(error, "cannot write %s", path);
-	return out;
-}
-
-static int
-finish(FILE *out, const char *path, struct plumb_error *error)
-{
-	bool failed = ferror(out);
-
-	if (fclose(out) || failed)
-		return plumb_fail_errno(error, "cannot write %s", path);
-	return 0;
-}
 
 /* ---- man ---- */
 
@@ -35,16 +16,15 @@ static int
 man_page(const struct plumb_verb *const *verbs, const struct plumb_verb *verb, const char *folder,
          struct plumb_error *error)
 {
+	struct plumb_output output;
 	char path[4096];
-	FILE *out;
 
 	snprintf(path, sizeof path, "%s/plumb%s%s.1", folder, verb ? "-" : "",
 	         verb ? verb->name : "");
-	out = create(path, error);
-	if (!out)
+	if (plumb_output_open(&output, path, NULL, error) < 0)
 		return error->code;
-	plumb_generate_man(verbs, verb, out);
-	return finish(out, path, error);
+	plumb_generate_man(verbs, verb, output.file);
+	return plumb_output_close(&output, error);
 }
 
 static int
@@ -129,9 +109,9 @@ static int
 docs_page(const char *name, const char *section, const struct plumb_verb *verb, const char *folder,
           struct plumb_error *error)
 {
+	struct plumb_output output;
 	char path[4096], *text;
 	int result;
-	FILE *out;
 
 	snprintf(path, sizeof path, "%s/%s.md", folder, name);
 	if (!verb && access(path, F_OK) != 0)
@@ -147,13 +127,12 @@ docs_page(const char *name, const char *section, const struct plumb_verb *verb, 
 	}
 	replace(&text, "metrics", verb);
 	replace(&text, "operators", verb);
-	out = create(path, error);
-	if (!out) {
-		free(text);
-		return error->code;
+	/* The markers were found, so the page is ours. */
+	result = plumb_output_open(&output, path, NULL, error);
+	if (!result) {
+		fputs(text, output.file);
+		result = plumb_output_close(&output, error);
 	}
-	fputs(text, out);
-	result = finish(out, path, error);
 	free(text);
 	return result;
 }
@@ -192,7 +171,7 @@ plumb_cmd_generate(struct plumb_invocation *invocation)
 	else if (!strcmp(what, "completion-fish"))
 		plumb_generate_fish(invocation->verbs, invocation->out);
 	else
-		return plumb_cli_usage(invocation, "generate: \"%s\" is none of its kinds", what);
+		return plumb_cli_usage(invocation, "generate cannot write \"%s\"", what);
 	return result < 0 ? plumb_cli_fail(invocation, &error) : PLUMB_EXIT_DONE;
 }
 
@@ -206,5 +185,6 @@ const struct plumb_verb plumb_verb_generate = {
 	.max_operands = 2,
 	.complete = PLUMB_COMPLETE_FOLDER,
 	.hidden = true,
+	.data = true,
 	.run = plumb_cmd_generate,
 };

@@ -36,8 +36,9 @@ option_rows(const struct plumb_option *option, FILE *out)
 void
 plumb_generate_options(const struct plumb_verb *verb, FILE *out)
 {
-	fprintf(out, "    plumb %s [OPTIONS]%s%s\n\n| option | |\n|---|---|\n", verb->name,
-	        verb->synopsis && *verb->synopsis ? " " : "", verb->synopsis ? verb->synopsis : "");
+	fprintf(out, "    plumb %s [OPTIONS]%s%s\n\n%s| option | |\n|---|---|\n", verb->name,
+	        verb->synopsis && *verb->synopsis ? " " : "", verb->synopsis ? verb->synopsis : "",
+	        verb->newest ? PLUMB_HELP_NEWEST "\n\n" : "");
 	option_rows(verb->options, out);
 	option_rows(plumb_common_options, out);
 	fputs("\nExit code: ", out);

@@ -105,6 +105,8 @@ plumb_generate_man(const struct plumb_verb *const *verbs, const struct plumb_ver
 		section(out, "DESCRIPTION");
 		roff(out, verb->description);
 		fputc('\n', out);
+		if (verb->newest)
+			fputs(".PP\n" PLUMB_HELP_NEWEST "\n", out);
 	}
 	section(out, "OPTIONS");
 	options_list(out, verb->options);

@@ -7,6 +7,7 @@
 #include "cli/columns.h"
 #include "cli/findings.h"
 #include "cli/help.h"
+#include "cli/suggest.h"
 #include "cli/terminal.h"
 
 #define WIDEST 100 /* longer lines are hard to read */
@@ -111,6 +112,8 @@ plumb_help_print(const struct plumb_verb *verb, FILE *out, int width)
 		fputc('\n', out);
 		plumb_help_wrap(out, verb->description, 0, 0, width);
 	}
+	if (verb->newest)
+		fputs("\n" PLUMB_HELP_NEWEST "\n", out);
 	fputs("\nOptions:\n", out);
 	print_options(verb->options, out, width);
 	print_options(plumb_common_options, out, width);
@@ -154,16 +157,17 @@ print_metrics(FILE *out, int width)
 
 	if (width > WIDEST)
 		width = WIDEST;
-	fputs("Metrics (name, unit, aggregation: added up, the greatest, or of one call):\n\n",
+	fputs("Metrics: name, unit, and how values combine (sum: they add up; max: the greatest "
+	      "counts;\ncall: each is of one call)\n\n",
 	      out);
 	for (int i = 0; i < PLUMB_METRIC_COUNT; i++) {
 		const struct plumb_metric_info *metric = &plumb_metrics[i];
 
 		if (!metric->name)
 			continue;
-		fprintf(out, "  %-18s %-6s %-5s ", metric->name, metric->unit,
+		fprintf(out, "  %-20s %-6s %-5s ", metric->name, metric->unit,
 		        aggregations[metric->aggregation]);
-		plumb_help_wrap(out, metric->meaning, 34, 34, width);
+		plumb_help_wrap(out, metric->meaning, 36, 36, width);
 	}
 }
 
@@ -187,8 +191,12 @@ plumb_cmd_help(struct plumb_invocation *invocation)
 		return PLUMB_EXIT_DONE;
 	}
 	verb = plumb_verb_find(invocation->verbs, name);
-	if (!verb)
-		return plumb_cli_usage(invocation, "help: there is no verb \"%s\"", name);
+	if (!verb) {
+		verb = plumb_suggest_nearest(invocation->verbs, name);
+		return plumb_cli_usage(invocation, "help: there is no verb \"%s\"%s%s%s", name,
+		                       verb ? "; did you mean \"" : "", verb ? verb->name : "",
+		                       verb ? "\"?" : "");
+	}
 	plumb_help_print(verb, invocation->out, width);
 	return PLUMB_EXIT_DONE;
 }
@@ -204,9 +212,9 @@ const struct plumb_verb plumb_verb_help = {
 	.summary = "explain a verb and its options",
 	.synopsis = "[VERB|metrics|findings]",
 	.description =
-		"Without an operand it lists the verbs. \"metrics\" lists every metric with "
-		"its unit, how it is aggregated and what it means; \"findings\" the analyses "
-		"and their thresholds.",
+		"Without an argument it lists the verbs. \"metrics\" lists every metric with "
+		"its unit, how its values combine and what it means. \"findings\" lists the "
+		"analyses and their thresholds.",
 	.examples = examples,
 	.max_operands = 1,
 	.complete = PLUMB_COMPLETE_VERB,

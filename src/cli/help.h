@@ -17,4 +17,7 @@ void plumb_help_option_form(char *text, size_t bytes, const struct plumb_option 
 /* The help with choices and default. */
 void plumb_help_option_text(char *text, size_t bytes, const struct plumb_option *option);
 
+/* What is added to the description of a verb that reads the newest profile without FILE. */
+#define PLUMB_HELP_NEWEST "Without FILE it reads the newest profile in the current folder."
+
 #endif

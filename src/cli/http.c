@@ -3,16 +3,15 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
-#include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
-
-#define PATIENCE_S 30
 
 /* ---- the address ---- */
 
@@ -56,19 +55,13 @@ int
 plumb_http_url(struct plumb_http_url *url, const char *text, const char *port, const char *path,
                struct plumb_error *error)
 {
-	static const char scheme[] = "http://";
-	if (!strncasecmp(text, "https://", 8))
-		return plumb_fail(
-			error, PLUMB_EUSAGE,
-			"%.200s: plumb does not encrypt; send to a collector on this machine "
-			"by http://, and let it pass on what must be encrypted",
-			text);
-	const char *host = text + sizeof scheme - 1, *slash;
-	if (strncasecmp(text, scheme, sizeof scheme - 1) != 0 || !is_plain(text, strlen(text)) ||
-	    !split_host(url, host, strcspn(host, "/"), port) ||
+	*url = (struct plumb_http_url){ .tls = !strncasecmp(text, "https://", 8), .seconds = 30 };
+	const char *host = text + (url->tls ? 8 : 7), *slash;
+	if ((!url->tls && strncasecmp(text, "http://", 7) != 0) || !is_plain(text, strlen(text)) ||
+	    !split_host(url, host, strcspn(host, "/"), url->tls ? "443" : port) ||
 	    strlen(host + strcspn(host, "/")) >= sizeof url->path)
 		return plumb_fail(error, PLUMB_EUSAGE,
-		                  "%.200s: is no address; give one like http://localhost:%s", text,
+		                  "%.200s: not an address; give one like http://localhost:%s", text,
 		                  port);
 	slash = host + strcspn(host, "/");
 	snprintf(url->path, sizeof url->path, "%s", slash[0] && slash[1] ? slash : path);
@@ -77,69 +70,113 @@ plumb_http_url(struct plumb_http_url *url, const char *text, const char *port, c
 
 /* ---- the connection ---- */
 
+static int64_t
+now_ms(void)
+{
+	struct timespec time;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
+/* False with ETIMEDOUT: END went by. However slowly bytes come, they do not move it. */
+static bool
+wait_for(int fd, short events, int64_t end)
+{
+	for (;;) {
+		struct pollfd poller = { .fd = fd, .events = events };
+		int64_t left = end - now_ms();
+		int ready = left > 0 ? poll(&poller, 1, (int)left) : 0;
+		if (ready > 0)
+			return true;
+		if (ready == 0)
+			errno = ETIMEDOUT;
+		if (ready == 0 || errno != EINTR)
+			return false;
+	}
+}
+
+/* A connected socket; -1 with errno. */
 static int
-connect_to(const struct plumb_http_url *url, struct plumb_error *error)
+connect_one(const struct addrinfo *to, int64_t end)
+{
+	int reason = 0, fd = socket(to->ai_family, to->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
+	                            to->ai_protocol);
+	socklen_t size = sizeof reason;
+	if (fd < 0)
+		return -1;
+	if (connect(fd, to->ai_addr, to->ai_addrlen) < 0)
+		reason = errno;
+	if (reason == EINPROGRESS) {
+		if (!wait_for(fd, POLLOUT, end))
+			reason = errno;
+		else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &reason, &size) < 0)
+			reason = errno;
+	}
+	if (!reason)
+		return fd;
+	close(fd);
+	errno = reason;
+	return -1;
+}
+
+static int
+connect_to(const struct plumb_http_url *url, int64_t end, struct plumb_error *error)
 {
 	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM },
 			*found = NULL;
-	const struct timeval patience = { .tv_sec = PATIENCE_S };
 	int fd = -1, code = getaddrinfo(url->host, url->port, &hints, &found);
 	if (code) {
 		plumb_fail(error, PLUMB_ESYSTEM, "%s: no such host: %s", url->host,
 		           gai_strerror(code));
 		return -1;
 	}
-	for (const struct addrinfo *a = found; a && fd < 0; a = a->ai_next) {
-		fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
-		if (fd < 0)
-			continue;
-		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-		if (connect(fd, a->ai_addr, a->ai_addrlen) < 0) {
-			int reason = errno;
-			close(fd);
-			errno = reason;
-			fd = -1;
-		}
-	}
+	for (const struct addrinfo *a = found; a && fd < 0; a = a->ai_next)
+		fd = connect_one(a, end);
+	int reason = errno;
 	freeaddrinfo(found);
+	errno = reason;
 	if (fd < 0)
-		plumb_fail_errno(error, "%s port %s: nobody answers", url->host, url->port);
+		plumb_fail_errno(error, "cannot connect to %s port %s", url->host, url->port);
 	return fd;
 }
 
 static bool
-send_all(int fd, const char *data, size_t bytes)
+send_all(int fd, const char *data, size_t bytes, int64_t end)
 {
 	while (bytes) {
 		ssize_t sent = send(fd, data, bytes, MSG_NOSIGNAL);
-		if (sent < 0 && errno == EINTR)
-			continue;
-		if (sent <= 0)
+		if (sent < 0 && errno == EAGAIN && !wait_for(fd, POLLOUT, end))
 			return false;
-		data += sent;
-		bytes -= (size_t)sent;
+		if (sent < 0 && errno != EINTR && errno != EAGAIN)
+			return false;
+		if (sent > 0) {
+			data += sent;
+			bytes -= (size_t)sent;
+		}
 	}
 	return true;
 }
 
-/* Whatever comes until the server closes; what ROOM does not hold is read and left. */
-static bool
-receive(int fd, char *to, size_t room, size_t *bytes)
+/* What comes until the server closes, ROOM is full or END goes by. Negative: nothing came, with
+ * errno. */
+static ssize_t
+receive(int fd, char *to, size_t room, int64_t end, bool *timed_out)
 {
-	char spare[4096];
-	*bytes = 0;
-	for (;;) {
-		bool full = *bytes == room;
-		ssize_t got = recv(fd, full ? spare : to + *bytes,
-		                   full ? sizeof spare : room - *bytes, 0);
-		if (got < 0 && errno == EINTR)
+	size_t bytes = 0;
+	*timed_out = false;
+	while (bytes < room) {
+		if (!wait_for(fd, POLLIN, end)) {
+			*timed_out = errno == ETIMEDOUT;
+			return bytes ? (ssize_t)bytes : -1;
+		}
+		ssize_t got = recv(fd, to + bytes, room - bytes, 0);
+		if (got < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		if (got <= 0)
-			return got == 0 || *bytes > 0;
-		if (!full)
-			*bytes += (size_t)got;
+			return got < 0 && !bytes ? -1 : (ssize_t)bytes;
+		bytes += (size_t)got;
 	}
+	return (ssize_t)bytes;
 }
 
 /* ---- the answer ---- */
@@ -206,6 +243,45 @@ read_answer(char *raw, size_t bytes, struct plumb_http_answer *answer)
 	return true;
 }
 
+static int
+fail_answer(const struct plumb_http_url *url, bool timed_out, int reason, struct plumb_error *error)
+{
+	if (timed_out)
+		return plumb_fail(error, PLUMB_ESYSTEM,
+		                  "%s port %s: no complete answer in %u seconds; allow more with "
+		                  "--timeout",
+		                  url->host, url->port, url->seconds);
+	return plumb_fail(error, PLUMB_ESYSTEM, "%s port %s: no answer: %s", url->host, url->port,
+	                  reason ? strerror(reason) : "the connection was closed");
+}
+
+/* Sends HEAD and BODY, and reads the answer into RAW, of ROOM bytes and one more. */
+static int
+exchange(int fd, const struct plumb_http_url *url, const char *head, const char *body, size_t bytes,
+         char *raw, size_t room, int64_t end, struct plumb_http_answer *answer,
+         struct plumb_error *error)
+{
+	bool timed_out;
+	/* A server that refuses may answer, and close, before it has read everything. */
+	errno = 0;
+	bool sent = send_all(fd, head, strlen(head), end) && send_all(fd, body, bytes, end);
+	int reason = errno;
+	ssize_t got = receive(fd, raw, room, end, &timed_out);
+	reason = sent ? errno : reason;
+	raw[got < 0 ? 0 : got] = '\0';
+	if (got <= 0)
+		return fail_answer(url, timed_out || reason == ETIMEDOUT, got < 0 ? reason : 0,
+		                   error);
+	if (read_answer(raw, (size_t)got, answer))
+		return 0;
+	if (timed_out)
+		return fail_answer(url, true, 0, error);
+	return plumb_fail(error, PLUMB_ESYSTEM,
+	                  "%s port %s: the answer is not HTTP; use the collector's port for OTLP "
+	                  "over HTTP (usually 4318), not the one for gRPC (4317)",
+	                  url->host, url->port);
+}
+
 int
 plumb_http_post(const struct plumb_http_url *url, const char *type, const char *body, size_t bytes,
                 struct plumb_http_answer *answer, struct plumb_error *error)
@@ -213,40 +289,21 @@ plumb_http_post(const struct plumb_http_url *url, const char *type, const char *
 	enum { ROOM = 65536 };
 	char head[2048];
 	bool six = strchr(url->host, ':') != NULL;
-	int length = snprintf(
-		head, sizeof head,
-		"POST %s HTTP/1.1\r\nHost: %s%s%s:%s\r\nUser-Agent: plumb\r\n"
-		"Content-Type: %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
-		url->path, six ? "[" : "", url->host, six ? "]" : "", url->port, type, bytes);
+	if (url->tls)
+		return plumb_https_post(url, type, body, bytes, answer, error);
+	snprintf(head, sizeof head,
+	         "POST %s HTTP/1.1\r\nHost: %s%s%s:%s\r\nUser-Agent: plumb\r\n"
+	         "Content-Type: %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
+	         url->path, six ? "[" : "", url->host, six ? "]" : "", url->port, type, bytes);
 	char *raw = malloc(ROOM + 1);
-	int fd = raw && length < (int)sizeof head ? connect_to(url, error) : -1;
-	size_t got = 0;
-	if (fd < 0) {
-		if (!raw)
-			plumb_fail(error, PLUMB_ESYSTEM, "memory is out");
-		free(raw);
-		return PLUMB_ESYSTEM;
-	}
-	/* A server that refuses may answer, and close, before it has read everything. */
-	errno = 0;
-	bool sent = send_all(fd, head, (size_t)length) && send_all(fd, body, bytes);
-	int reason = errno;
-	bool heard = receive(fd, raw, ROOM, &got) && got;
-	reason = sent ? errno : reason;
-	close(fd);
-	raw[got] = '\0';
-	int code = 0;
-	if (!heard)
-		code = plumb_fail(error, PLUMB_ESYSTEM, "%s port %s: no answer: %s", url->host,
-		                  url->port,
-		                  reason == EAGAIN ? "half a minute went by"
-		                  : reason         ? strerror(reason)
-		                                   : "the connection was closed");
-	else if (!read_answer(raw, got, answer))
-		code = plumb_fail(error, PLUMB_ESYSTEM,
-		                  "%s port %s: does not speak HTTP; is it the port for OTLP over "
-		                  "gRPC (4317), and not the one over HTTP (4318)?",
-		                  url->host, url->port);
+	if (!raw)
+		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory");
+	int64_t end = now_ms() + (int64_t)url->seconds * 1000;
+	int fd = connect_to(url, end, error);
+	int code = fd < 0 ? PLUMB_ESYSTEM
+	                  : exchange(fd, url, head, body, bytes, raw, ROOM, end, answer, error);
+	if (fd >= 0)
+		close(fd);
 	free(raw);
 	return code;
 }

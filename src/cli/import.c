@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/demangle.h"
 #include "cli/finish.h"
 #include "cli/summary.h"
 #include "store/store.h"
@@ -17,15 +18,15 @@ static const struct plumb_option options[] = {
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "FILE",
 	  .complete = PLUMB_COMPLETE_FILE,
-	  .help = "write the profile to FILE; must be given. A profile that is there is replaced" },
+	  .help = "write the profile to FILE; required. An existing profile is replaced" },
+	PLUMB_FINISH_OPTIONS,
 	{ .name = "parents",
 	  .kind = PLUMB_OPTION_CHOICE,
 	  .argument = "RULE",
 	  .choices = "launch|inclusion",
 	  .fallback = "launch",
-	  .help = "how GPU spans that name no parent get one (Jaeger, OTLP): where their launch "
-	          "began, "
-	          "or where their own interval lies" },
+	  .help = "how GPU spans without a parent get one (Jaeger, OTLP): from the start of their "
+	          "launch, or from the spans that include their own interval" },
 	{ .name = "summary", .kind = PLUMB_OPTION_FLAG, .help = "print a summary of the profile" },
 	{ 0 },
 };
@@ -36,7 +37,7 @@ plumb_cmd_import(struct plumb_invocation *invocation)
 	const char *output = plumb_options_text(invocation->options, "output");
 	struct plumb_profile profile = { 0 };
 	struct plumb_error error = { 0 };
-	struct plumb_import_options how = { PLUMB_PARENTS_LAUNCH };
+	struct plumb_import_options how = { PLUMB_PARENTS_LAUNCH, plumb_demangle };
 	if (!strcmp(plumb_options_text(invocation->options, "parents"), "inclusion"))
 		how.parents = PLUMB_PARENTS_INCLUSION;
 	if (!output)
@@ -45,13 +46,14 @@ plumb_cmd_import(struct plumb_invocation *invocation)
 		if (access(invocation->operands[i], R_OK) == 0 &&
 		    plumb_store_is_profile(invocation->operands[i]))
 			return plumb_cli_usage(
-				invocation, "%s is a profile already; plumb settle joins profiles",
+				invocation, "%s is already a profile; plumb settle joins profiles",
 				invocation->operands[i]);
-	if (plumb_finish_check(output, &error) < 0 ||
+	struct plumb_output_rule rule = plumb_finish_rule(invocation->options);
+	if (plumb_finish_check(output, &rule, &error) < 0 ||
 	    plumb_import((const char *const *)invocation->operands,
 	                 (uint32_t)invocation->operand_count, &how, &profile, &error) < 0)
 		return plumb_cli_fail(invocation, &error);
-	int code = plumb_store_write(&profile, output, NULL, NULL, &error);
+	int code = plumb_store_write_by(&profile, output, &rule, NULL, NULL, &error);
 	if (!code && plumb_options_flag(invocation->options, "summary")) {
 		struct plumb_summary_options summary = { .path = output };
 		plumb_summary_print(&profile, invocation->err, &summary);
@@ -66,31 +68,25 @@ static const char *const examples[] = {
 	"plumb import rank*.json -o job.plumb",
 	"one profile of all ranks",
 	"plumb report trace.json.gz",
-	"every other verb imports on the fly",
+	"every other command imports on the fly",
 	NULL,
 };
 
 const struct plumb_verb plumb_verb_import = {
 	.name = "import",
-	.summary = "make a profile of other tools' traces",
+	.summary = "make a profile from traces of other tools",
 	.synopsis = "TRACE... -o FILE",
 	.description =
-		"Reads traces of other tools and writes a profile, on which everything works that "
-		"works "
-		"on plumb's own recordings. The format is recognised by what is in the file; gzip, "
-		"zstd "
-		"and xz are opened as they are. Several files become one profile, with a rank "
-		"each.\n\n"
+		"Reads traces of other tools and writes a profile. Use the profile like one that "
+		"plumb recorded. plumb recognises the format from the contents of the file. It "
+		"opens gzip, zstd and xz directly, and \"-\" is standard input. Several files "
+		"become one profile, with one rank for each file.\n\n"
 		"It reads PyTorch's profiler, Nsight Systems (SQLite, CSV), nvprof, rocprofv3 "
-	        "(JSON, CSV), "
-		"rocpd, RPD, XPlane and trace.json of JAX, TensorFlow 1, unitrace, HPCToolkit, "
-	        "Jaeger, "
-		"OpenTelemetry, pprof, folded stacks, Perfetto and any Chrome trace events; "
-	        "docs/import.md says "
-		"what of each.\n\n"
-		"Times are kept to the nanosecond. GPU work without a launch in the file is kept "
-		"and "
-		"counted as such; what plumb does not show is counted in the ledger, by its kind.",
+		"(JSON, CSV), rocpd, RPD, XPlane and trace.json of JAX, TensorFlow 1, unitrace, "
+		"HPCToolkit, Jaeger, OpenTelemetry, pprof, folded stacks, Perfetto and any Chrome "
+		"trace events. docs/import.md says what plumb reads of each.\n\n"
+		"Times are kept to the nanosecond. GPU work is kept even if its launch is not in "
+		"the file. The ledger counts that work, and everything that plumb does not show.",
 	.options = options,
 	.examples = examples,
 	.min_operands = 1,

@@ -27,44 +27,45 @@ static const struct plumb_option options[] = {
 	  .letter = 't',
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "T",
-	  .help = "only this track, by the number that the list of tracks has" },
+	  .help = "only this track; T is its number in the list of tracks" },
 	{ .name = "explain",
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "N",
-	  .help = "tell what makes iteration N differ from the others (of --track, else of the "
-	          "first main track)" },
+	  .help = "say why iteration N differs from the others (of --track, or of the first main "
+	          "track)" },
 	{ .name = "level",
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "L",
 	  .fallback = "0",
-	  .help = "the level that N counts on, with --explain" },
+	  .help = "with --explain: the level that N belongs to" },
 	{ .name = "path-spans",
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "N",
 	  .fallback = IN_WORDS(PLUMB_PATH_SPANS_MOST),
-	  .help = "of more spans the critical path is of a part: whole iterations around the "
-	          "median one, or the last stretch of time; 0: there is no path" },
+	  .help = "maximum spans for the critical path; a larger profile gets the path of a part: "
+	          "whole iterations around the median one, or the last stretch of time; 0: no "
+	          "path" },
 	{ .name = "json", .kind = PLUMB_OPTION_FLAG, .help = "write one JSON object" },
-	{ .name = "csv",
-	  .kind = PLUMB_OPTION_FLAG,
-	  .help = "write a row for each iteration as CSV" },
+	{ .name = "csv", .kind = PLUMB_OPTION_FLAG, .help = "write one row per iteration as CSV" },
 	{ .name = "interval",
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "PERCENT",
 	  .fallback = "10",
-	  .help = "the interval between iterations is large above this share of their time" },
+	  .help = "intervals between iterations are large above this share of the time" },
 	{ .name = "overlap",
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "PERCENT",
 	  .fallback = "10",
-	  .help = "large intervals are copy-bound when copies from the host take more than this "
-	          "share of them, else host-bound" },
+	  .help = "large intervals are copy-bound if copies from the host take more than this "
+	          "share "
+	          "of them, otherwise host-bound" },
 	{ .name = "idle",
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "PERCENT",
 	  .fallback = "30",
-	  .help = "a device that has no work for more than this share of the time is host-bound, "
-	          "whatever the intervals" },
+	  .help = "a device without work for more than this share of the time is host-bound, "
+	          "however "
+	          "large the intervals are" },
 	{ 0 },
 };
 
@@ -109,20 +110,22 @@ print_track(const struct plumb_iters *iters, const struct plumb_iteration_track 
 	        track->copies == 1 ? "y" : "ies", track->copies == 1 ? "" : "s");
 	if (track->role == PLUMB_ROLE_MAIN && track->device < p->devices_count &&
 	    p->devices[track->device].contended_ns > 0)
-		fprintf(out, "  several processes had work on this device at once for %s\n",
+		fprintf(out,
+		        "  several processes had work on this device at the same time for %s\n",
 		        plumb_format_time(kernels, p->devices[track->device].contended_ns));
 }
 
-static void
-print_stat(FILE *out, const char *name, const struct plumb_iteration_stat *stat, const char *unit)
+void
+plumb_iters_stat_print(FILE *out, const char *name, const struct plumb_iteration_stat *stat,
+                       const char *unit)
 {
-	char average[PLUMB_FORMAT_SIZE], most[PLUMB_FORMAT_SIZE], p50[PLUMB_FORMAT_SIZE];
+	char mean[PLUMB_FORMAT_SIZE], most[PLUMB_FORMAT_SIZE], p50[PLUMB_FORMAT_SIZE];
 	char p95[PLUMB_FORMAT_SIZE];
 
 	if (stat->average == PLUMB_UNKNOWN)
 		return;
-	fprintf(out, "    %-12s average %s, median %s, p95 %s, most %s\n", name,
-	        plumb_format_quantity(average, unit, stat->average),
+	fprintf(out, "    %-12s mean %s, median %s, p95 %s, max %s\n", name,
+	        plumb_format_quantity(mean, unit, stat->average),
 	        plumb_format_quantity(p50, unit, stat->p50),
 	        plumb_format_quantity(p95, unit, stat->p95),
 	        plumb_format_quantity(most, unit, stat->most));
@@ -143,7 +146,7 @@ print_verdict(const struct plumb_iteration_level *level, FILE *out)
 	         plumb_format_share(share, level->interval_share, 1), said ? " (" : "",
 	         said ? plumb_format_share(elsewhere, level->elsewhere_share, 1) : "",
 	         said ? " with kernels on other streams)" : "");
-	snprintf(clauses[1], sizeof clauses[1], " copies from the host %s of the intervals;",
+	snprintf(clauses[1], sizeof clauses[1], " copies from the host take %s of the intervals;",
 	         plumb_format_share(share, level->overlap_share, 1));
 	snprintf(clauses[2], sizeof clauses[2], " the device has no work for %s of the time",
 	         plumb_format_share(share, level->idle_share, 1));
@@ -165,7 +168,7 @@ print_odd(const struct plumb_iters *iters, const struct plumb_iteration_level *l
 		const struct plumb_odd *odd = &level->odd[i];
 
 		if (i == ODD_MOST) {
-			fprintf(out, "    … and %" PRIu32 " more names out of place\n",
+			fprintf(out, "    … and %" PRIu32 " more names outside the loop\n",
 			        level->odd_count - i);
 			break;
 		}
@@ -176,7 +179,7 @@ print_odd(const struct plumb_iters *iters, const struct plumb_iteration_level *l
 		fputc('\n', out);
 	}
 	if (level->before_period)
-		fprintf(out, "    what lies before repeats every %" PRIu32 " kernels\n",
+		fprintf(out, "    before the loop, kernels repeat every %" PRIu32 "\n",
 		        level->before_period);
 }
 
@@ -253,22 +256,22 @@ print_outliers(const struct plumb_iteration_level *level, FILE *out)
 		if (level->items[i].outlier && told++ < OUTLIERS_MOST)
 			fprintf(out, "%s%" PRIu32, told == 1 ? "    outliers: " : ", ", i);
 	if (told)
-		fprintf(out, "%s (--explain N tells why)\n", told > OUTLIERS_MOST ? ", …" : "");
+		fprintf(out, "%s (see --explain N)\n", told > OUTLIERS_MOST ? ", …" : "");
 }
 
 static int
 print_level(const struct plumb_iters *iters, uint32_t t, uint32_t depth, FILE *out)
 {
 	const struct plumb_iteration_level *level = &iters->found->tracks[t].levels[depth];
-	static const char *const phases[] = { "the longest gap", "a copy from the host",
-		                              "a marker" };
+	static const char *const phases[] = { "after the longest gap", "after a copy from the host",
+		                              "at a marker" };
 	char match[PLUMB_FORMAT_SIZE], coverage[PLUMB_FORMAT_SIZE];
 	char slope[PLUMB_FORMAT_SIZE], error[PLUMB_FORMAT_SIZE];
 	char count[PLUMB_FORMAT_SIZE], period[PLUMB_FORMAT_SIZE];
 
 	fprintf(out,
-	        "  level %" PRIu32 ": %s iterations of %s kernels (%s match, %s covered), from "
-	        "%s on:\n    ",
+	        "  level %" PRIu32 ": %s iterations of %s kernels (%s match, %s covered), "
+	        "starting %s:\n    ",
 	        depth, plumb_format_count(count, level->count),
 	        plumb_format_count(period, level->period_ops),
 	        plumb_format_share(match, level->match, 1),
@@ -282,18 +285,18 @@ print_level(const struct plumb_iters *iters, uint32_t t, uint32_t depth, FILE *o
 		plumb_iters_contended_print(iters, t, out);
 		plumb_iters_marked_print(iters, t, out);
 	}
-	print_stat(out, "duration", &level->duration, "ns");
-	print_stat(out, "interval", &level->interval, "ns");
-	print_stat(out, "kernel gap", &level->op_gap, "ns");
-	if (level->slope_ns > level->slope_error_ns)
-		fprintf(out, "    each iteration takes %s (± %s) longer than the one before\n",
+	plumb_iters_stat_print(out, "duration", &level->duration, "ns");
+	plumb_iters_stat_print(out, "interval", &level->interval, "ns");
+	plumb_iters_stat_print(out, "kernel gap", &level->op_gap, "ns");
+	if (plumb_iterations_slow_down(level))
+		fprintf(out, "    each iteration takes %s ± %s longer than the one before\n",
 		        plumb_format_time(slope, llround(level->slope_ns)),
 		        plumb_format_time(error, llround(level->slope_error_ns)));
 	if (!depth)
 		print_outliers(level, out);
 	if (level->growing)
 		fprintf(out,
-		        "    the loop grows: each iteration runs %.3g kernels more than the one "
+		        "    the loop grows: each iteration runs %.3g more kernels than the one "
 		        "before, from %" PRIu32 " to %" PRIu32 "\n",
 		        level->ops_slope, level->items[0].ops, level->items[level->count - 1].ops);
 	print_odd(iters, level, out);
@@ -306,7 +309,7 @@ print_all(const struct plumb_iters *iters, FILE *out)
 	int code = 0;
 
 	if (iters->found->newest)
-		fputs("from the newest GPU work of each device; record with --trace for all\n",
+		fputs("from the newest GPU work of each device only; record with --trace for all\n",
 		      out);
 	for (uint32_t t = 0; !code && t < iters->found->count; t++) {
 		const struct plumb_iteration_track *track = &iters->found->tracks[t];
@@ -339,20 +342,25 @@ static int
 show(struct plumb_invocation *invocation, const struct plumb_iters *iters)
 {
 	struct plumb_error error = { 0 };
+	bool explain = plumb_options_given(invocation->options, "explain");
+	bool host = plumb_iters_host_shown(iters) && !explain;
 	int code;
 
-	if (!any_shown(iters)) {
-		const char *why = "no GPU work with its times; record it with --trace";
+	if (!any_shown(iters) && !host) {
+		const char *why = "the profile has no times of GPU work; record with --trace";
 
 		if (iters->found->count)
-			why = "no GPU work on this track; without --track all are listed";
+			why = "this track has no GPU work; leave out --track to list all tracks";
+		else if (explain && plumb_iters_host_shown(iters))
+			why = "--explain needs GPU work, and the profile has none";
 		else if (iters->profile->spans_count)
-			why = "no GPU work, in whose order iterations are found; plumb report "
-			      "tells what the host did";
+			why = "the profile has no GPU work, and the program marks no steps "
+			      "(ProfilerStep, Optimizer.step); plumb report shows what the host "
+			      "did";
 		plumb_fail(&error, PLUMB_EEMPTY, "%s: %s", invocation->operands[0], why);
 		return plumb_cli_fail(invocation, &error);
 	}
-	if (plumb_options_given(invocation->options, "explain"))
+	if (explain)
 		return plumb_iters_explain(
 			       iters, (uint32_t)plumb_options_number(invocation->options, "level"),
 			       plumb_options_number(invocation->options, "explain"),
@@ -364,6 +372,8 @@ show(struct plumb_invocation *invocation, const struct plumb_iters *iters)
 		code = plumb_iters_json(iters, invocation->out);
 	else if (plumb_options_flag(invocation->options, "csv"))
 		code = plumb_iters_csv(iters, invocation->out);
+	else if (host)
+		code = plumb_iters_host_print(iters, invocation->out);
 	else
 		code = print_all(iters, invocation->out);
 	if (ferror(invocation->out)) /* main says so; a reader that has left is no failure */
@@ -398,7 +408,8 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 	struct plumb_profile profile = { 0 };
 	struct plumb_iterations found = { 0 };
 	struct plumb_iters_steps steps = { 0 };
-	struct plumb_iters iters = { &profile, &found, -1, &steps, NULL };
+	struct plumb_host_steps host = { 0 };
+	struct plumb_iters iters = { &profile, &found, -1, &steps, NULL, &host };
 	struct plumb_error error = { 0 };
 	bool csv = plumb_options_flag(invocation->options, "csv");
 	int result, code;
@@ -409,7 +420,7 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 		return plumb_cli_usage(invocation, "iters: --explain has no --csv, but --json");
 	if (plumb_options_given(invocation->options, "level") &&
 	    !plumb_options_given(invocation->options, "explain"))
-		return plumb_cli_usage(invocation, "iters: --level is for --explain N");
+		return plumb_cli_usage(invocation, "iters: --level needs --explain N");
 	if (limits.interval > 100 || limits.overlap > 100 || limits.idle > 100)
 		return plumb_cli_usage(invocation, "iters: a percentage is at most 100");
 	limits.interval *= 10000;
@@ -421,6 +432,8 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 	if (plumb_load(&profile, invocation->operands[0], PLUMB_LOAD_ALL, &error) < 0)
 		return plumb_cli_fail(invocation, &error);
 	code = plumb_iterations_find(&profile, &limits, &found, &error);
+	if (!code && !found.count && !plumb_host_steps_find(&profile, &host))
+		code = plumb_fail(&error, PLUMB_ESYSTEM, "not enough memory; close other programs");
 	if (!code)
 		code = plumb_iters_steps_new(&profile, &found, &limits,
 		                             plumb_options_given(invocation->options, "explain"),
@@ -430,6 +443,7 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 		iters.paths = make_paths(invocation, &iters, &code, &error);
 	result = code < 0 ? plumb_cli_fail(invocation, &error) : show(invocation, &iters);
 	plumb_iters_path_free(iters.paths);
+	plumb_host_steps_free(&host);
 	plumb_iters_steps_free(&steps);
 	plumb_iterations_free(&found);
 	plumb_profile_free(&profile);
@@ -438,33 +452,35 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 
 static const char *const examples[] = {
 	"plumb iters run.plumb",
-	"the loops of each device, and what bounds them",
+	"the loops of each device, and what limits them",
 	"plumb iters trace.json.gz --json",
-	"the same of another profiler's trace, for programs",
+	"the same from another profiler's trace, as JSON",
 	"plumb iters run.plumb --explain 7",
-	"what makes iteration 7 slower than the others",
+	"why iteration 7 differs from the others",
 	"plumb iters run.plumb --csv",
-	"a row for each iteration",
+	"one row per iteration",
 	NULL,
 };
 
 const struct plumb_verb plumb_verb_iters = {
 	.name = "iters",
-	.summary = "find a program's iterations on its GPUs, and what bounds them",
-	.synopsis = "FILE",
+	.summary = "find a program's iterations on its GPUs, and what limits them",
+	.synopsis = "[FILE]",
 	.description =
-		"Finds the loops in the order of each device's kernels, without markers: how many "
-		"kernels an iteration has, where each begins, and loops within it (layers within a "
-		"step). Tells for each how long the device waited before it, how much of that "
-		"copies "
-		"from the host took, which iterations stand out, and which kernels lie outside of "
-		"the loop.\n\n"
+		"Finds loops by the order of each device's kernels; the program needs no markers. "
+		"Shows how many kernels an iteration has, where each starts, and the loops inside "
+		"it (such as layers inside a step). For each iteration it shows how long the "
+	        "device "
+		"waited before it and how much of that time copies from the host took. It also "
+		"lists outliers, and kernels outside the loop.\n\n"
 		"FILE is a profile recorded with --trace, or another tool's trace. A profile "
-		"without spans has the newest work of each device, and the iterations of that.",
+		"without spans has only the newest work of each device. Without GPU work, the "
+		"iterations are the steps that the program marks (ProfilerStep, Optimizer.step), "
+		"as plumb diff counts them.",
 	.options = options,
 	.examples = examples,
-	.min_operands = 1,
 	.max_operands = 1,
+	.newest = true,
 	.complete = PLUMB_COMPLETE_PROFILE,
 	.run = plumb_cmd_iters,
 };

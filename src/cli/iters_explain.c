@@ -95,21 +95,21 @@ print(const struct plumb_iters *iters, uint32_t t, uint32_t depth,
 		fprintf(out, " (the program's step %" PRId64 ")", step);
 	fprintf(out,
 	        " of level %" PRIu32 ", track %" PRIu32
-	        ": %s with the interval before it, %s %s than the median of the others (%s; "
-	        "iteration %" PRIu32 " is like it)\n",
+	        ": %s with the interval before it, %s %s than the median of the others (%s, "
+	        "iteration %" PRIu32 ")\n",
 	        depth, iters->found->tracks[t].track, plumb_format_time(own, told->ns),
 	        plumb_format_time(text, llabs(more)), more < 0 ? "less" : "more",
 	        plumb_format_time(usual, told->usual_ns), told->median);
 	for (uint32_t i = 0; i < told->rows.count && i < ROWS_TEXT; i++) {
 		if (told->rows.items[i].hidden && !hidden)
-			fputs("  and behind GPU work:\n", out);
+			fputs("  hidden behind GPU work:\n", out);
 		hidden = told->rows.items[i].hidden;
 		fputs("  ", out);
 		plumb_text_print(out, told->rows.items[i].text);
 		fputc('\n', out);
 	}
 	if (!told->rows.count)
-		fputs("  nothing differs much\n", out);
+		fputs("  no large difference\n", out);
 	if (told->rows.count > ROWS_TEXT)
 		fprintf(out, "  … and %" PRIu32 " more: --json has all\n",
 		        told->rows.count - ROWS_TEXT);
@@ -127,8 +127,8 @@ plumb_iters_explain(const struct plumb_iters *iters, uint32_t depth, int64_t num
 
 	if (t == PLUMB_NONE)
 		return plumb_fail(error, PLUMB_EEMPTY,
-		                  "there is no level %" PRIu32 " of iterations; without --explain "
-		                  "those that were found are listed",
+		                  "there is no level %" PRIu32 " of iterations; run without "
+		                  "--explain to list the levels",
 		                  depth);
 	const struct plumb_iteration_track *track = &iters->found->tracks[t];
 	const struct plumb_iteration_level *level = &track->levels[depth];

@@ -90,7 +90,9 @@ plumb_iters_contended_print(const struct plumb_iters *iters, uint32_t t, FILE *o
 	        "time",
 	        plumb_format_time(text, all));
 	if (with_count && without_count && without > 0)
-		fprintf(out, "; kernels take %.2gx as long in the %" PRIu32 " where it had most",
+		fprintf(out,
+		        "; kernels take %.2gx as long in the %" PRIu32
+		        " iterations with most of it",
 		        with / with_count / (without / without_count), with_count);
 	fputc('\n', out);
 }

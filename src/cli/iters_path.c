@@ -103,15 +103,15 @@ print_facts(const struct plumb_path_facts *facts, FILE *out)
 	} inferred[] = {
 		{ facts->inferred_syncs, "wait of the host", "waits of the host" },
 		{ facts->inferred_events, "wait of a stream", "waits of streams" },
-		{ facts->inferred_threads, "stretch of autograd's threads",
-		  "stretches of autograd's threads" },
+		{ facts->inferred_threads, "piece of work of autograd's threads",
+		  "pieces of work of autograd's threads" },
 	};
 	char text[PLUMB_FORMAT_SIZE];
 	bool any = false;
 
 	for (size_t i = 0; i < sizeof inferred / sizeof *inferred; i++)
 		if (inferred[i].count) {
-			fprintf(out, "%s%s %s", any ? ", " : "    inferred, not recorded: ",
+			fprintf(out, "%s%s %s", any ? ", " : "    inferred, because not recorded: ",
 			        plumb_format_count(text, (int64_t)inferred[i].count),
 			        inferred[i].count == 1 ? inferred[i].one : inferred[i].more);
 			any = true;
@@ -151,7 +151,7 @@ print_part(const struct plumb_iters_path *paths, const struct plumb_path_summary
 	if (!track && !last)
 		fprintf(out, " with iterations %" PRIu32 " to %" PRIu32 " of track %" PRIu32,
 		        part->first, part->last, part->track);
-	fprintf(out, ": of more than %s spans only a part is searched\n",
+	fprintf(out, ": only this part is searched, because the profile has more than %s spans\n",
 	        plumb_format_count(most, part->most));
 }
 
@@ -166,7 +166,7 @@ print_sums(const struct plumb_path_summary *w, bool whole, FILE *out)
 	if (w->iteration == PLUMB_NONE)
 		fputs(whole ? "the whole profile" : "a part of the profile", out);
 	else
-		fprintf(out, "iteration %" PRIu32 ", the median,", w->iteration);
+		fprintf(out, "iteration %" PRIu32 ", the median", w->iteration);
 	fprintf(out, " (%s):", plumb_format_time(text, length));
 	for (int k = 0; k < PLUMB_PATH_KINDS; k++)
 		if (w->sums[k]) {
@@ -176,7 +176,7 @@ print_sums(const struct plumb_path_summary *w, bool whole, FILE *out)
 		}
 	fputc('\n', out);
 	if (w->peer_ns)
-		fprintf(out, "    of it on other ranks, which this one waits for: %s\n",
+		fprintf(out, "    on other ranks that this one waits for: %s of it\n",
 		        plumb_format_time(text, w->peer_ns));
 }
 
@@ -247,14 +247,12 @@ print_outside(const struct plumb_path_part *part, uint32_t track, FILE *out)
 
 	fputs("  no critical path: ", out);
 	if (part->track == PLUMB_NONE)
-		fprintf(out,
-		        "one iteration alone has more than %s spans; a greater --path-spans "
-		        "searches it\n",
+		fprintf(out, "one iteration has more than %s spans; use a larger --path-spans\n",
 		        plumb_format_count(most, part->most));
 	else
 		fprintf(out,
-		        "its iterations lie outside of the part that is searched; --track=%" PRIu32
-		        " searches around them\n",
+		        "its iterations are outside the part that is searched; use --track=%" PRIu32
+		        " to search around them\n",
 		        track);
 }
 

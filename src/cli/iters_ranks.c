@@ -34,7 +34,7 @@ print_left_out(const struct plumb_iters *iters, FILE *out)
 			;
 		fprintf(out, "  left out: %" PRIu32 " iteration%s of ", n, n == 1 ? "" : "s");
 		print_rank(iters, rank, out);
-		fprintf(out, " that not every rank has (%" PRIu32, first->iteration);
+		fprintf(out, " that other ranks do not have (%" PRIu32, first->iteration);
 		for (uint32_t k = 1; k < n && k < LEFT_OUT_MOST; k++)
 			fprintf(out, ", %" PRIu32, first[k].iteration);
 		fprintf(out, "%s)\n", n > LEFT_OUT_MOST ? ", …" : "");
@@ -44,13 +44,12 @@ print_left_out(const struct plumb_iters *iters, FILE *out)
 void
 plumb_iters_ranks_print(const struct plumb_iters *iters, FILE *out)
 {
-	static const char *const how[] = { "by the number that the program gives each step",
-		                           "by when they begin",
-		                           "by the steps that the program marks (their clocks are "
-		                           "not common, so there is no skew)",
-		                           "by number from the first on (their clocks are not "
-		                           "common, so there is no skew)" };
-	static const char *const last[] = { "", "comes last to the collectives", "ends last",
+	static const char *const how[] = { "by the program's step numbers", "by start time",
+		                           "by the steps that the program marks (no common clock, "
+		                           "so skew is unknown)",
+		                           "by position in the run (no common clock, so skew is "
+		                           "unknown)" };
+	static const char *const last[] = { "", "reaches the collectives last", "ends last",
 		                            "takes longest" };
 	const struct plumb_rank_match *match = &iters->steps->match;
 	int64_t start = 0, end = 0;
@@ -61,7 +60,7 @@ plumb_iters_ranks_print(const struct plumb_iters *iters, FILE *out)
 	fprintf(out, "ranks: %" PRIu32 " iterations of %" PRIu32 " ranks, matched %s%s\n",
 	        match->count, match->rank_count, how[match->matched],
 	        match->matched == PLUMB_MATCHED_BY_STEP && !match->common_clock
-	                ? " (their clocks are not common, so there is no skew)"
+	                ? " (no common clock, so skew is unknown)"
 	                : "");
 	if (!match->count) {
 		print_left_out(iters, out);
@@ -73,16 +72,15 @@ plumb_iters_ranks_print(const struct plumb_iters *iters, FILE *out)
 		end = match->items[k].end_skew_ns > end ? match->items[k].end_skew_ns : end;
 	}
 	if (match->common_clock)
-		fprintf(out, "  they begin at most %s apart and end at most %s\n",
+		fprintf(out, "  they start at most %s apart and end at most %s apart\n",
 		        plumb_format_time(text, start), plumb_format_time(time, end));
 	for (uint32_t r = 0; r < match->rank_count; r++) {
 		const struct plumb_matched_rank *rank = &match->ranks[r];
 
 		fputs("  ", out);
 		print_rank(iters, rank, out);
-		fprintf(out, " %s in %" PRIu32 " of %" PRIu32 "; lasts %s on average",
-		        last[match->by], rank->straggles, match->count,
-		        plumb_format_time(time, rank->duration_ns));
+		fprintf(out, " %s in %" PRIu32 " of %" PRIu32 "; mean duration %s", last[match->by],
+		        rank->straggles, match->count, plumb_format_time(time, rank->duration_ns));
 		if (rank->waiting_ns != PLUMB_UNKNOWN)
 			fprintf(out, ", of which it waits %s for others",
 			        plumb_format_time(text, rank->waiting_ns));

@@ -108,7 +108,7 @@ plumb_iters_filled_print(const struct plumb_iters *iters, uint32_t t, FILE *out)
 	uint32_t count;
 
 	if (own->filled.what == PLUMB_FILLED_UNKNOWN)
-		fputs("    what the host did meanwhile is not known: the profile has no spans of "
+		fputs("    what the host did meanwhile is unknown: the profile has no spans of "
 		      "threads\n",
 		      out);
 	if (!what[own->filled.what] || !own->filled.all.ns)

@@ -49,8 +49,9 @@ write_item(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t,
 	plumb_json_end(json);
 }
 
-static void
-write_stat(struct plumb_json *json, const char *key, const struct plumb_iteration_stat *stat)
+void
+plumb_iters_stat_json(struct plumb_json *json, const char *key,
+                      const struct plumb_iteration_stat *stat)
 {
 	plumb_json_key(json, key);
 	plumb_json_object(json);
@@ -68,12 +69,12 @@ write_summary(struct plumb_json *json, const struct plumb_iters *iters, uint32_t
 
 	plumb_json_key(json, "summary");
 	plumb_json_object(json);
-	write_stat(json, "duration_ns", &level->duration);
-	write_stat(json, "interval_ns", &level->interval);
-	write_stat(json, "overlap_ns", &level->overlap);
-	write_stat(json, "op_gap_ns", &level->op_gap);
-	write_stat(json, "op_time_ns", &level->op_time);
-	write_stat(json, "copy_bytes", &level->copy_bytes);
+	plumb_iters_stat_json(json, "duration_ns", &level->duration);
+	plumb_iters_stat_json(json, "interval_ns", &level->interval);
+	plumb_iters_stat_json(json, "overlap_ns", &level->overlap);
+	plumb_iters_stat_json(json, "op_gap_ns", &level->op_gap);
+	plumb_iters_stat_json(json, "op_time_ns", &level->op_time);
+	plumb_iters_stat_json(json, "copy_bytes", &level->copy_bytes);
 	key_number(json, "overlap_ratio", level->overlap_ratio);
 	plumb_json_key_quantity(json, "outliers", level->outliers);
 	/* of the time from end to end, an iteration; half its interval of 95 % */
@@ -191,6 +192,8 @@ plumb_iters_json(const struct plumb_iters *iters, FILE *out)
 			code = write_track(json, iters, t);
 	plumb_json_end(json);
 	plumb_iters_ranks_json(iters, json);
+	if (!code)
+		code = plumb_iters_host_json(iters, json);
 	plumb_json_end(json);
 	return plumb_json_finish(json) < 0 ? -1 : code;
 }
@@ -210,6 +213,8 @@ plumb_iters_csv(const struct plumb_iters *iters, FILE *out)
 	fputs("track,level,iteration,start_ns,end_ns,duration_ns,ops,edits,interval_ns,overlap_ns,"
 	      "elsewhere_ns,idle_ns,op_gap_ns,op_time_ns,copy_bytes,outlier,step\n",
 	      out);
+	if (plumb_iters_host_shown(iters))
+		plumb_iters_host_csv(iters, out);
 	for (uint32_t t = 0; t < iters->found->count; t++) {
 		const struct plumb_iteration_track *track = &iters->found->tracks[t];
 

@@ -6,9 +6,13 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/output.h"
 
 /* Signals that we wait for in the program's place. */
 static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
@@ -190,10 +194,25 @@ plumb_program_pause(unsigned milliseconds)
 	return sigtimedwait(&set, NULL, &time) != SIGCHLD;
 }
 
+void
+plumb_program_die(int number)
+{
+	const struct rlimit none = { 0, 0 };
+	sigset_t set;
+	/* The second is for core patterns that are pipes, which the first does not stop. */
+	setrlimit(RLIMIT_CORE, &none);
+	prctl(PR_SET_DUMPABLE, 0);
+	signal(number, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, number);
+	kill(getpid(), number);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
 /* ---- while settling ---- */
 
 static const char *patience_texts[2];
-static int patience_code;
+static int patience_code, patience_signal;
 
 static void
 patience_handler(int number)
@@ -206,8 +225,12 @@ patience_handler(int number)
 	ssize_t written =
 		write(STDERR_FILENO, patience_texts[second], strlen(patience_texts[second]));
 	(void)written;
-	if (second)
+	if (second) {
+		plumb_output_abandon();
+		if (patience_signal)
+			plumb_program_die(patience_signal);
 		_exit(patience_code);
+	}
 	errno = saved;
 }
 
@@ -220,6 +243,7 @@ plumb_program_patience(struct plumb_program *program, const char *first, const c
 	patience_texts[0] = first;
 	patience_texts[1] = second;
 	patience_code = program->exit_code;
+	patience_signal = program->signal;
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	struct sigaction before;

@@ -69,15 +69,21 @@ void plumb_program_wait(struct plumb_program *program, const struct plumb_progra
 /* For use in FLUSH: waits up to MILLISECONDS; false when a child of ours changed its state. */
 bool plumb_program_pause(unsigned milliseconds);
 
-/* After the program's end: SIGINT prints FIRST once, and the second one prints SECOND and leaves with
- * the program's exit code. The texts are whole lines and must stay. */
+/* After the program's end: SIGINT prints FIRST once, and the second one prints SECOND and leaves as
+ * the program did. The texts are whole lines and must stay. */
 void plumb_program_patience(struct plumb_program *program, const char *first, const char *second);
+
+/* Ends us by the SIGNAL that ended the program, without a core of our own, so that who started us
+ * sees what it would see of the program: a shell ends its loop at Ctrl-C. Returns only where that
+ * signal cannot end us (process 1 of a container). */
+void plumb_program_die(int number);
 
 /* ---- environment ---- */
 
 struct plumb_environment_settings {
 	const char *library, *folder;
 	const char *preload_first; /* what must stand first in LD_PRELOAD; NULL or empty: nothing */
+	const char *tools;         /* further libraries to preload, separated by ":"; or NULL */
 	long long limit, flush_ms; /* flush_ms -1: the collector's default */
 	bool gpu, keep_cupti;
 	const char *const

@@ -2,6 +2,7 @@
 #include "cli/ledger.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/format.h"
 #include "cli/table.h"
@@ -50,6 +51,17 @@ reason_of(const struct plumb_profile *profile, const struct plumb_ledger_row *ro
 	return text;
 }
 
+/* A detail that has a line of its own: shortened in the middle, the two texts would read as one. */
+static const char *
+detail_apart(const struct plumb_profile *profile, const struct plumb_ledger_row *row)
+{
+	enum { TOGETHER_MOST = 48 };
+	const char *reason = plumb_fate_reasons[row->fate];
+	const char *detail = plumb_text(profile, row->detail);
+
+	return reason && detail && strlen(reason) + strlen(detail) > TOGETHER_MOST ? detail : NULL;
+}
+
 static void
 print_drop(const struct plumb_profile *profile, FILE *out, int indent,
            const struct plumb_ledger_row *row)
@@ -77,14 +89,15 @@ plumb_ledger_print_short(const struct plumb_profile *profile, FILE *out, int ind
 		drops += profile->ledger[i].count && plumb_fate_is_drop[profile->ledger[i].fate];
 	if (!drops)
 		fprintf(out, "%*s%s\n", indent, "",
-		        profile->ledger_count ? "nothing was dropped" : "the profile has none");
+		        profile->ledger_count ? "nothing was dropped"
+		                              : "the profile has no ledger");
 	for (uint32_t i = 0; i < profile->ledger_count; i++) {
 		const struct plumb_ledger_row *row = &profile->ledger[i];
 
 		if (!row->count || !plumb_fate_is_drop[row->fate])
 			continue;
 		if (printed + 1 == most && drops > most) {
-			fprintf(out, "%*sand %d more (plumb report --ledger)\n", indent, "",
+			fprintf(out, "%*sand %d more (see plumb report --ledger)\n", indent, "",
 			        drops - printed);
 			return;
 		}
@@ -123,10 +136,18 @@ plumb_ledger_print(const struct plumb_profile *profile, FILE *out, int width, bo
 				continue;
 			for (int c = 0; c < 4; c++)
 				plumb_table_cell(table, "");
+			const char *apart = detail_apart(profile, row);
 			snprintf(what, sizeof what, "  %s %s%s",
 			         plumb_format_count(text, row->count),
-			         plumb_fate_is_drop[row->fate] ? "dropped: " : "", why);
+			         plumb_fate_is_drop[row->fate] ? "dropped: " : "",
+			         apart ? plumb_fate_reasons[row->fate] : why);
 			plumb_table_cell(table, what);
+			for (int c = 0; apart && c < 4; c++)
+				plumb_table_cell(table, "");
+			if (apart) {
+				snprintf(what, sizeof what, "    %s", apart);
+				plumb_table_cell(table, what);
+			}
 		}
 	}
 	result = plumb_table_print(table, out, width, colour);

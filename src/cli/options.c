@@ -2,10 +2,12 @@
 #include "cli/options.h"
 
 #include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/suggest.h"
 
 /* getopt's value of the option with index I of the table; beyond any letter. */
 #define VALUE_OF(i) (256 + (int)(i))
@@ -19,8 +21,9 @@ struct plumb_options {
 	struct given {
 		size_t index; /* of the table */
 		const char *text;
-	} *all; /* what was given, in order */
+	} * all; /* what was given, in order */
 	size_t all_count;
+	char unknown[64];    /* the name of the long option that is not in the table */
 	const char *given[]; /* by index of the table; "" for a flag, NULL where not given */
 };
 
@@ -104,13 +107,12 @@ check(const struct plumb_option *option, const char *text, struct plumb_error *e
 	case PLUMB_OPTION_TEXT:
 		if (*text)
 			return 0;
-		return plumb_fail(error, PLUMB_EUSAGE, "--%s needs a value: it is empty",
+		return plumb_fail(error, PLUMB_EUSAGE, "--%s needs a value; this one is empty",
 		                  option->name);
 	case PLUMB_OPTION_NUMBER:
 		if (plumb_parse_number(text) >= 0)
 			return 0;
-		return plumb_fail(error, PLUMB_EUSAGE,
-		                  "--%s takes a whole number of 0 or more, not \"%s\"",
+		return plumb_fail(error, PLUMB_EUSAGE, "--%s takes a whole number, not \"%s\"",
 		                  option->name, text);
 	case PLUMB_OPTION_SIZE:
 		if (plumb_parse_size(text) >= 0)
@@ -124,7 +126,7 @@ check(const struct plumb_option *option, const char *text, struct plumb_error *e
 		return plumb_fail(error, PLUMB_EUSAGE, "--%s takes one of %s, not \"%s\"",
 		                  option->name, option->choices, text);
 	}
-	return plumb_fail(error, PLUMB_EUSAGE, "--%s is of no known kind", option->name);
+	return plumb_fail(error, PLUMB_EUSAGE, "--%s has an unknown kind", option->name);
 }
 
 /* Fills getopt's two descriptions from the table. LETTERS has room for 3 characters an option. */
@@ -154,11 +156,64 @@ describe(const struct plumb_option *table, size_t count, bool stop, char *letter
 	*l = '\0';
 }
 
-static int
-refuse(const struct plumb_options *options, int result, int value, const char *word,
-       struct plumb_error *error)
+/* Which options NAME may stand for, as ", --x or --y": those that it begins, else the nearest
+ * one. */
+static void
+nearest(const struct plumb_options *options, const char *name, char *text, size_t size)
 {
-	const char *name = NULL;
+	size_t length = strlen(name), used = 0, begun = 0, best = options->count;
+	unsigned least = 0;
+
+	*text = '\0';
+	for (size_t i = 0; i < options->count; i++)
+		begun += length && !strncmp(options->table[i].name, name, length);
+	for (size_t i = 0, seen = 0; i < options->count && used < size; i++) {
+		const char *other = options->table[i].name;
+		unsigned distance = plumb_suggest_distance(name, other);
+		if (length && !strncmp(other, name, length))
+			used += (size_t)snprintf(text + used, size - used, "%s--%s",
+			                         !seen++         ? ""
+			                         : seen == begun ? " or "
+			                                         : ", ",
+			                         other);
+		else if (plumb_suggest_is_near(name, other) &&
+		         (best == options->count || distance < least)) {
+			best = i;
+			least = distance;
+		}
+	}
+	if (!begun && best < options->count)
+		snprintf(text, size, "--%s", options->table[best].name);
+}
+
+static int
+refuse_unknown(struct plumb_options *options, const char *word, struct plumb_error *error)
+{
+	const char *name = word + strspn(word, "-");
+	size_t length = strcspn(name, "=");
+	char near[300];
+
+	snprintf(options->unknown, sizeof options->unknown, "%.*s", (int)length, name);
+	nearest(options, options->unknown, near, sizeof near);
+	return plumb_fail(error, PLUMB_EUSAGE, "unknown option %.*s%s%s%s",
+	                  (int)((size_t)(name - word) + length), word,
+	                  *near ? "; did you mean " : "", near, *near ? "?" : "");
+}
+
+/* The word that getopt_long was at when it met the letter VALUE that is no option. */
+static const char *
+word_of_letter(char **argv, int value)
+{
+	for (int at = optind; at >= optind - 1 && at > 0; at--)
+		if (argv[at] && argv[at][0] == '-' && argv[at][1] != '-' && strchr(argv[at], value))
+			return argv[at];
+	return NULL;
+}
+
+static int
+refuse(struct plumb_options *options, int result, int value, char **argv, struct plumb_error *error)
+{
+	const char *name = NULL, *word;
 
 	for (size_t i = 0; i < options->count; i++)
 		if (value == VALUE_OF(i) || (value && value == options->table[i].letter))
@@ -167,10 +222,12 @@ refuse(const struct plumb_options *options, int result, int value, const char *w
 		return plumb_fail(error, PLUMB_EUSAGE, "--%s needs a value", name ? name : "?");
 	if (name || value == HELP)
 		return plumb_fail(error, PLUMB_EUSAGE, "--%s takes no value", name ? name : "help");
-	if (value)
-		return plumb_fail(error, PLUMB_EUSAGE, "there is no option -%c", value);
-	return plumb_fail(error, PLUMB_EUSAGE, "there is no option %s, or it is short for several",
-	                  word);
+	if (!value)
+		return refuse_unknown(options, argv[optind - 1], error);
+	word = word_of_letter(argv, value);
+	if (word && word[2]) /* -cpu for --cpu */
+		return refuse_unknown(options, word, error);
+	return plumb_fail(error, PLUMB_EUSAGE, "unknown option -%c", value);
 }
 
 static int
@@ -186,7 +243,7 @@ parse(struct plumb_options *options, const char *letters, const struct option *n
 		if (value < 0)
 			return 0;
 		if (value == '?' || value == ':')
-			return refuse(options, value, optopt, argv[optind - 1], error);
+			return refuse(options, value, optopt, argv, error);
 		if (value == HELP) {
 			options->help = true;
 			continue;
@@ -218,7 +275,7 @@ plumb_options_parse(const struct plumb_option *table, bool stop, int argc, char 
 	if (o)
 		o->all = calloc((size_t)argc + 1, sizeof *o->all);
 	if (!names || !letters || !o || !o->all) {
-		result = plumb_fail(error, PLUMB_ESYSTEM, "no memory left");
+		result = plumb_fail(error, PLUMB_ESYSTEM, "not enough memory");
 		goto out;
 	}
 	o->table = table;
@@ -285,6 +342,12 @@ plumb_options_each(const struct plumb_options *options, const char *name, size_t
 		if (options->all[i].index == index && !which--)
 			return options->all[i].text;
 	return NULL;
+}
+
+const char *
+plumb_options_unknown(const struct plumb_options *options)
+{
+	return options ? options->unknown : "";
 }
 
 int

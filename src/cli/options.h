@@ -72,9 +72,10 @@ int64_t plumb_options_number(const struct plumb_options *options, const char *na
 /* Was it given on the command line? */
 bool plumb_options_given(const struct plumb_options *options, const char *name);
 
+/* The long option that was not known (its name); "": there was none. After an error. */
+const char *plumb_options_unknown(const struct plumb_options *options);
 /* Number WHICH of the values that were given for an option that may come again; NULL: no more. */
-const char *
-plumb_options_each(const struct plumb_options *options, const char *name, size_t which);
+const char *plumb_options_each(const struct plumb_options *options, const char *name, size_t which);
 /* How many words stand behind a "--", which may part the operands of a verb in two. */
 int plumb_options_tail(const struct plumb_options *options);
 

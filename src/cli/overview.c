@@ -53,6 +53,44 @@ imported_from(const struct plumb_profile *p)
 	return NULL;
 }
 
+/* How long things can have been recorded on the thread that the cost is of: at most WHOLE. */
+static int64_t
+recorded_on_busiest(const struct plumb_profile *p, int64_t whole)
+{
+	for (uint32_t i = 0; i < p->tracks_count; i++) {
+		const struct plumb_track *t = &p->tracks[i];
+		int64_t end = t->end_ns, length;
+
+		if (t->overhead_ns != p->run.overhead_ns)
+			continue;
+		if (end == PLUMB_UNKNOWN && t->process < p->processes_count)
+			end = p->processes[t->process].end_ns;
+		if (end == PLUMB_UNKNOWN || t->start_ns == PLUMB_UNKNOWN ||
+		    __builtin_sub_overflow(end, t->start_ns, &length) || length <= 0)
+			return whole;
+		return whole > 0 && whole < length ? whole : length;
+	}
+	return whole;
+}
+
+/* An estimate: what callbacks take is measured, what they do to caches and to the GPU is not. */
+static void
+print_cost(const struct plumb_profile *p, int64_t whole, FILE *out)
+{
+	char text[PLUMB_FORMAT_SIZE];
+
+	if (p->run.overhead_ns == PLUMB_UNKNOWN) {
+		fputs("plumb's own cost: unknown", out);
+		return;
+	}
+	fprintf(out, "plumb's own cost: about %s", plumb_format_time(text, p->run.overhead_ns));
+	whole = recorded_on_busiest(p, whole);
+	if (whole > 0)
+		fprintf(out, ", %s of the time recorded",
+		        plumb_format_share(text, (double)p->run.overhead_ns, (double)whole));
+	fputs(" (estimate)", out);
+}
+
 static void
 print_run(const struct plumb_profile *p, FILE *out)
 {
@@ -63,7 +101,7 @@ print_run(const struct plumb_profile *p, FILE *out)
 	if (imported_from(p)) {
 		fprintf(out, LABEL, "imported");
 		plumb_text_print(out, imported_from(p));
-		fprintf(out, "\n" LABEL "%s", "wall", plumb_format_time(text, p->run.wall_ns));
+		fprintf(out, "\n" LABEL "%s", "wall time", plumb_format_time(text, p->run.wall_ns));
 		if (p->processes_count > 1)
 			fprintf(out, "; %" PRIu32 " processes", p->processes_count);
 		fputc('\n', out);
@@ -75,25 +113,26 @@ print_run(const struct plumb_profile *p, FILE *out)
 		fputs("  (exit code unknown)\n", out);
 	else
 		fprintf(out, "  (exit code %" PRId64 ")\n", p->run.exit_code);
-	fprintf(out, LABEL, "wall");
+	fprintf(out, LABEL, "wall time");
 	if (recorded != PLUMB_UNKNOWN) {
 		fprintf(out, "recorded %s of ", plumb_format_time(text, recorded));
 		whole = recorded;
 	}
-	fprintf(out, "%s, ", plumb_format_time(text, p->run.wall_ns));
-	if (p->run.overhead_ns == PLUMB_UNKNOWN) {
-		fputs("plumb's own cost unknown", out);
-	} else if (whole > 0) {
-		fprintf(out, "plumb's own cost at most %s",
-		        plumb_format_share(text, (double)p->run.overhead_ns, (double)whole));
-		fprintf(out, " (%s on the busiest thread)",
-		        plumb_format_time(text, p->run.overhead_ns));
-	} else {
-		fprintf(out, "plumb's own cost %s", plumb_format_time(text, p->run.overhead_ns));
-	}
+	fprintf(out, "%s; ", plumb_format_time(text, p->run.wall_ns));
+	print_cost(p, whole, out);
 	if (p->processes_count > 1)
 		fprintf(out, "; %" PRIu32 " processes", p->processes_count);
 	fputc('\n', out);
+}
+
+/* "5,616 kernels in 58.4 ms" */
+static void
+print_work(int64_t count, const char *one, const char *several, int64_t ns, FILE *out)
+{
+	char text[PLUMB_FORMAT_SIZE];
+
+	fprintf(out, "%s %s in ", plumb_format_count(text, count), count == 1 ? one : several);
+	fputs(plumb_format_time(text, ns), out);
 }
 
 static void
@@ -101,13 +140,13 @@ print_device(const struct plumb_profile *p, const struct plumb_device *d, FILE *
 {
 	char text[PLUMB_FORMAT_SIZE];
 	const char *name = plumb_text(p, d->name);
-	int64_t span;
+	int64_t work, span;
 	bool known;
 
 	if (d->first_ns == PLUMB_UNKNOWN || d->last_ns == PLUMB_UNKNOWN ||
-	    __builtin_sub_overflow(d->last_ns, d->first_ns, &span))
-		span = PLUMB_UNKNOWN;
-	span = plumb_overview_span(p, span);
+	    __builtin_sub_overflow(d->last_ns, d->first_ns, &work))
+		work = PLUMB_UNKNOWN;
+	span = plumb_overview_span(p, work);
 	known = d->busy_ns != PLUMB_UNKNOWN && span != PLUMB_UNKNOWN;
 
 	fprintf(out, LABEL, "device");
@@ -116,13 +155,17 @@ print_device(const struct plumb_profile *p, const struct plumb_device *d, FILE *
 		fprintf(out, " #%" PRId64, d->ordinal);
 	if (d->rank != PLUMB_UNKNOWN)
 		fprintf(out, " (rank %" PRId64 ")", d->rank);
-	fprintf(out, ": busy %s",
-	        known ? plumb_format_share(text, (double)d->busy_ns, (double)span) : PLUMB_DASH);
-	fprintf(out, " of %s; kernels ", plumb_format_time(text, span));
-	fprintf(out, "%s", plumb_format_count(text, d->kernels));
-	fprintf(out, " in %s; copies ", plumb_format_time(text, d->kernel_ns));
-	fprintf(out, "%s", plumb_format_count(text, d->copies));
-	fprintf(out, " in %s", plumb_format_time(text, d->copy_ns));
+	if (known) {
+		fprintf(out, ": busy %s of ",
+		        plumb_format_share(text, (double)d->busy_ns, (double)span));
+		fprintf(out, "%s (%s); ", plumb_format_time(text, span),
+		        span == work ? "first to last work" : "recorded");
+	} else {
+		fputs(": busy time unknown; ", out);
+	}
+	print_work(d->kernels, "kernel", "kernels", d->kernel_ns, out);
+	fputs(", ", out);
+	print_work(d->copies, "copy", "copies", d->copy_ns, out);
 	fprintf(out, " (%s)\n", plumb_format_bytes(text, d->copy_bytes));
 }
 
@@ -134,7 +177,7 @@ print_memory(const struct plumb_profile *p, FILE *out, uint32_t most)
 
 	if (!p->memory_count)
 		return;
-	fprintf(out, LABEL "peak of tensors: ", "memory");
+	fprintf(out, LABEL "peak of tensor memory: ", "memory");
 	for (uint32_t i = 0; i < p->memory_count && i < most; i++) {
 		const char *name = plumb_text(p, p->tracks[p->memory[i].track].name);
 
@@ -145,7 +188,7 @@ print_memory(const struct plumb_profile *p, FILE *out, uint32_t most)
 	}
 	if (p->memory_count > most)
 		fprintf(out, " and %" PRIu32 " more", p->memory_count - most);
-	fputs(" (plumb report --by memory)\n", out);
+	fputs(" (see plumb report --by memory)\n", out);
 }
 
 /* How many processes used a device. */
@@ -167,24 +210,24 @@ print_sharing(const struct plumb_profile *p, uint32_t device, uint32_t users, FI
 	char text[PLUMB_FORMAT_SIZE];
 	uint32_t shown = 0;
 
-	fprintf(out, LABEL "shared by %" PRIu32 " processes (busy", "", users);
+	fprintf(out, LABEL "shared by %" PRIu32 " processes (busy for", "", users);
 	for (uint32_t i = 0; i < p->device_processes_count && shown < SHARERS; i++) {
 		const struct plumb_device_process *row = &p->device_processes[i];
 		const struct plumb_process *process = &p->processes[row->process];
 		if (row->device != device)
 			continue;
-		fprintf(out, "%s %s: ", shown++ ? "," : "",
-		        process->rank == PLUMB_UNKNOWN ? "process" : "rank");
-		fprintf(out, "%" PRId64 " %s",
-		        process->rank == PLUMB_UNKNOWN ? process->pid : process->rank,
-		        plumb_format_time(text, row->busy_ns));
+		fprintf(out, "%s %s by %s %" PRId64, shown++ ? "," : "",
+		        plumb_format_time(text, row->busy_ns),
+		        process->rank == PLUMB_UNKNOWN ? "process" : "rank",
+		        process->rank == PLUMB_UNKNOWN ? process->pid : process->rank);
 	}
 	fprintf(out, "%s); ", users > shown ? ", …" : "");
 	if (d->contended_ns == PLUMB_UNKNOWN) {
-		fputs("how long several had work at once is not known\n", out);
+		fputs("unknown for how long several of them had work at once\n", out);
 		return;
 	}
-	fprintf(out, "several had work at once for %s", plumb_format_time(text, d->contended_ns));
+	fprintf(out, "several of them had work at once for %s",
+	        plumb_format_time(text, d->contended_ns));
 	if (d->busy_ns > 0)
 		fprintf(out, ", %s of the busy time",
 		        plumb_format_share(text, (double)d->contended_ns, (double)d->busy_ns));
@@ -223,7 +266,8 @@ print_balance(const struct plumb_profile *p, const struct plumb_ranks *ranks, FI
 	        plumb_format_share(text, (double)busy_of(least, gpu), (double)whole));
 	fprintf(out, " (rank %" PRId64 ") to ", least->rank);
 	fprintf(out, "%s", plumb_format_share(text, (double)busy_of(most, gpu), (double)whole));
-	fprintf(out, " (rank %" PRId64 ") of the time; the most is %s above the mean", most->rank,
+	fprintf(out, " (rank %" PRId64 ") of the time; the busiest is %s above the mean",
+	        most->rank,
 	        plumb_format_share(text, (double)busy_of(most, gpu) - sum / ranks->count,
 	                           sum / ranks->count));
 }
@@ -265,9 +309,30 @@ print_overlap(const struct plumb_profile *p, FILE *out, uint32_t most)
 		                           (double)o->communication_ns));
 	}
 	if (overlaps.count > most)
-		fprintf(out, LABEL "and %" PRIu32 " ranks more (plumb report --json)\n", "",
+		fprintf(out, LABEL "and %" PRIu32 " more ranks (see plumb report --json)\n", "",
 		        overlaps.count - most);
 	plumb_overlaps_free(&overlaps);
+}
+
+/* Why there is no device. */
+static const char *
+no_gpu(const struct plumb_profile *p)
+{
+	const char *said = plumb_profile_environment(p, "run.no_gpu");
+
+	if (said && *said)
+		return "not recorded (--no-gpu)";
+	if (imported_from(p))
+		return "no work in the trace";
+	for (uint32_t i = 0; i < p->environment_count; i++) {
+		const char *key = plumb_text(p, p->environment[i].key);
+		size_t length = key ? strlen(key) : 0;
+
+		/* Its runtime was met, and could not be followed. */
+		if (length > 8 && !strncmp(key, "gpu.", 4) && !strcmp(key + length - 4, ".off"))
+			return "not recorded";
+	}
+	return "not used";
 }
 
 /* What part of the collector was off, or gave way, says so under a key that ends like this. */
@@ -308,7 +373,7 @@ plumb_overview_print(const struct plumb_profile *profile, FILE *out, int most_de
 	print_run(profile, out);
 	print_ranks(profile, out);
 	if (!profile->devices_count)
-		fprintf(out, LABEL "none was used\n", "device");
+		fprintf(out, LABEL "%s\n", "GPU", no_gpu(profile));
 	for (; shown < profile->devices_count && lines < most; shown++) {
 		uint32_t users = users_of(profile, shown);
 
@@ -320,7 +385,7 @@ plumb_overview_print(const struct plumb_profile *profile, FILE *out, int most_de
 		}
 	}
 	if (profile->devices_count > shown)
-		fprintf(out, LABEL "and %" PRIu32 " more (plumb report --json)\n", "",
+		fprintf(out, LABEL "and %" PRIu32 " more (see plumb report --json)\n", "",
 		        profile->devices_count - shown);
 	print_overlap(profile, out, most);
 	print_memory(profile, out, most);

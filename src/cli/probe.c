@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
@@ -21,8 +22,55 @@ struct task {
 	void *data;
 };
 
-static void __attribute__((noreturn))
-child(const struct task *task, int output)
+/* Takes out what means the current folder, or one below it. */
+static void
+clean_search_path(const char *name)
+{
+	const char *from = getenv(name);
+	char *kept = from ? malloc(strlen(from) + 1) : NULL;
+	size_t used = 0;
+	if (!kept)
+		return;
+	for (size_t length; *from; from += length + (from[length] == ':')) {
+		length = strcspn(from, ":");
+		if (*from != '/')
+			continue;
+		if (used)
+			kept[used++] = ':';
+		memcpy(kept + used, from, length);
+		used += length;
+	}
+	kept[used] = '\0';
+	setenv(name, kept, 1);
+	free(kept);
+}
+
+void
+plumb_probe_become(const char *const *argv)
+{
+	const char *from = getenv("PATH");
+	char path[PATH_MAX];
+	int why = ENOENT;
+	if (strchr(argv[0], '/')) {
+		execv(argv[0], (char *const *)argv);
+		return;
+	}
+	if (!from)
+		from = "/usr/local/bin:/usr/bin:/bin";
+	for (size_t length; *from; from += length + (from[length] == ':')) {
+		length = strcspn(from, ":");
+		/* What begins otherwise depends on the current folder. */
+		if (*from != '/' || length + strlen(argv[0]) + 2 > sizeof(path))
+			continue;
+		snprintf(path, sizeof(path), "%.*s/%s", (int)length, from, argv[0]);
+		execv(path, (char *const *)argv);
+		if (errno != ENOENT && errno != ENOTDIR)
+			why = errno;
+	}
+	errno = why;
+}
+
+static void __attribute__((noreturn)) child(const struct task *task, int output)
 {
 	int nothing = open("/dev/null", O_RDWR);
 	signal(SIGPIPE, SIG_DFL);
@@ -40,7 +88,8 @@ child(const struct task *task, int output)
 	}
 	if (task->library)
 		setenv("LD_PRELOAD", task->library, 1);
-	execvp(task->argv[0], (char *const *)task->argv);
+	clean_search_path("PYTHONPATH");
+	plumb_probe_become(task->argv);
 	_exit(127);
 }
 

@@ -30,4 +30,9 @@ bool plumb_probe_call(struct plumb_probe *probe, int (*function)(void *data), vo
 /* The value of the line "KEY=…" of OUTPUT, into TEXT of SIZE bytes; NULL: there is none. */
 const char *plumb_probe_value(const char *output, const char *key, char *text, size_t size);
 
+/* Becomes the program ARGV, which is looked for in the absolute folders of PATH only: an empty or
+ * relative entry would start what lies in the current folder. Comes back with errno when that
+ * cannot be. */
+void plumb_probe_become(const char *const *argv);
+
 #endif

@@ -60,7 +60,8 @@ plumb_progress_set(void *data, double part)
 	progress->percent = percent;
 	progress->drawn_ns = now();
 	filled = percent * BAR / 100;
-	fprintf(progress->out, "\r%s [", progress->what);
+	plumb_terminal_steer(progress->out, "\r");
+	fprintf(progress->out, "%s [", progress->what);
 	for (int i = 0; i < BAR; i++)
 		fputc(i < filled ? '#' : ' ', progress->out);
 	fprintf(progress->out, "] %3d %%", percent);
@@ -73,8 +74,7 @@ plumb_progress_free(struct plumb_progress *progress)
 	if (!progress)
 		return;
 	if (progress->percent >= 0) {
-		fputs("\r\033[K", progress->out);
-		fflush(progress->out);
+		plumb_terminal_steer(progress->out, "\r\033[K");
 	}
 	free(progress);
 }

@@ -26,86 +26,75 @@ static const struct plumb_option options[] = {
 	  .fallback = "operator",
 	  .choices = "context|kernel|operator|range|module|python|line|phase|shape|native|library|"
 	             "thread|process|rank|collective|memory",
-	  .help = "what a row is (context: the tree of call paths; range: an NVTX or user range; "
+	  .help = "what a row is. context: the tree of call paths; range: an NVTX or user range; "
 	          "module: an nn.Module by its qualified name; python: a Python function; line: a "
 	          "Python line; phase: data, forward, loss, backward, optimizer or other; shape: "
-	          "an "
-	          "operator with the shapes of its inputs and outputs, where the run had --shapes; "
+	          "an operator with the shapes of its inputs and outputs, if the run had --shapes; "
 	          "native: a native function; library: the program or library of native functions; "
 	          "thread: a host thread or a GPU stream; process: a process; rank: the processes "
-	          "of "
-	          "a rank; collective: an operation of NCCL or RCCL; memory: who holds each "
-	          "device's "
-	          "memory at its peak, by line of your code and operator); kernel where no "
-	          "operator "
-	          "has any GPU time, range where no kernel was seen, either; functions where none "
-	          "of these was" },
+	          "of a rank; collective: an operation of NCCL or RCCL; memory: who holds each "
+	          "device's memory at its peak, by line of your code and operator. A profile "
+	          "without operators has another default: kernel, range, context or function. All "
+	          "values" },
 	{ .name = "top",
 	  .letter = 'n',
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "N",
 	  .fallback = "20",
-	  .help = "show the N rows with the most of the metric; 0 shows all" },
+	  .help = "show the N largest rows; 0 shows all" },
 	{ .name = "metric",
 	  .letter = 'm',
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "METRIC",
-	  .help = "what sorts, and what the share is of (see \"plumb help metrics\"), also one of "
-	          "the program's own; without it the first of gpu.time, op.time, cpu.time and the "
-	          "program's own that there is any of" },
+	  .help = "sort by METRIC, and show shares of it; \"plumb help metrics\" lists them, and "
+	          "metrics of your program work too. Default: the first of gpu.time, op.time, "
+	          "cpu.time and your program's metrics that was recorded" },
 	{ .name = "inverted",
 	  .kind = PLUMB_OPTION_FLAG,
-	  .help = "bottom-up: from each row to the callers that its time came through" },
+	  .help = "bottom-up: under each row, the callers that its time came through" },
 	{ .name = "filter",
 	  .letter = 'f',
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "RE",
-	  .help = "only what has a name, or a FILE:LINE, that the extended regular expression RE "
-	          "matches; of contexts also what lies above and below it. Numbers stay what they "
-	          "are" },
+	  .help = "show only rows with a name or FILE:LINE that matches the extended regular "
+	          "expression RE; in a tree also what is above and below them. The numbers do not "
+	          "change" },
 	{ .name = "user-code",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "RULE",
-	  .help = "change what counts as the person's own code: entries +PREFIX (files under "
-	          "PREFIX "
-	          "are) and -PREFIX (are not), separated by colons; the last that matches counts. "
-	          "Without it everything is but installed packages and the standard library" },
+	  .help = "change what counts as your code: entries +PREFIX (files under PREFIX are yours) "
+	          "and -PREFIX (are not), separated by colons; the last that matches counts. "
+	          "Default: everything but installed packages and the standard library" },
 	{ .name = "findings",
 	  .kind = PLUMB_OPTION_FLAG,
-	  .help = "show what the analyses conclude, the most important first, in place of the "
-	          "rows: "
-	          "what, why, where, what to do, and what that saves at most (see \"plumb help "
-	          "findings\")" },
+	  .help = "show findings instead of rows, the most important first: what, why, where, "
+	          "what to do, and what that saves at most (see \"plumb help findings\")" },
 	{ .name = "threshold",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "NAME=VALUE,...",
-	  .help = "thresholds of the analyses, for instance "
+	  .help = "change thresholds of the analyses, for example "
 	          "hotspot.share=5%,fusion.kernel_time=20us" },
 	{ .name = "rule",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "FILE,...",
 	  .complete = PLUMB_COMPLETE_FILE,
-	  .help = "rules of your own, in Python: run them on the profile and show what they flag "
-	          "among "
-	          "the findings" },
+	  .help = "run rules of your own, in Python, and show what they find among the findings" },
 	{ .name = "ledger",
 	  .kind = PLUMB_OPTION_FLAG,
-	  .help = "show the whole ledger: for every source what was received, attributed and "
-	          "dropped, and why" },
+	  .help = "show the whole ledger: what was received, attributed and dropped from each "
+	          "source, and why" },
 	{ .name = "width",
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "COLUMNS",
-	  .help = "shorten names to fit into so many columns, 0 never; without it the terminal's "
-	          "width" },
+	  .help = "shorten names to fit COLUMNS; 0: never shorten. Default: the width of the "
+	          "terminal" },
 	{ .name = "compat",
 	  .kind = PLUMB_OPTION_CHOICE,
 	  .argument = "TOOL",
 	  .choices = "hta",
-	  .help = "also TOOL's figures for the same trace, by its own conventions, where they "
-	          "differ from the "
-	          "exact ones: hta is HolisticTraceAnalysis 0.5, which drops the last ProfilerStep "
-	          "and rounds "
-	          "every event to µs" },
+	  .help = "also show TOOL's figures for the trace. They differ from the exact ones: hta "
+	          "(HolisticTraceAnalysis 0.5) drops the last ProfilerStep and rounds every event "
+	          "to µs. Known tools" },
 	{ .name = "json", .kind = PLUMB_OPTION_FLAG, .help = "write JSON" },
 	{ .name = "csv", .kind = PLUMB_OPTION_FLAG, .help = "write CSV" },
 	{ 0 },
@@ -476,6 +465,8 @@ work_out(struct plumb_report *report, const struct plumb_invocation *invocation,
 		if (result < 0)
 			return result;
 	}
+	if (plumb_report_calls_make(report) < 0)
+		return no_memory(error);
 	if (report->is_tree)
 		return make_tree(report, filter, !machine, error);
 	return order_rows(report, filter, error);
@@ -493,6 +484,8 @@ clear(struct plumb_report *report)
 	free(report->inclusive);
 	free(report->row_user);
 	free(report->order);
+	free(report->calls);
+	free(report->row_calls);
 }
 
 /* ---- the verb ---- */
@@ -526,15 +519,8 @@ print(const struct plumb_invocation *invocation, const struct plumb_report *repo
 	}
 	if (report->tree.count || report->order_count)
 		return PLUMB_EXIT_DONE;
-	if (report->is_memory && !report->profile->memory_count)
-		plumb_cli_note(invocation, "nothing to show: no allocations were recorded; record "
-		                           "them with plumb run --memory");
-	else
-		plumb_cli_note(
-			invocation,
-			"nothing to show: no %s has any %s here%s; try another --by or --metric",
-			report->by, plumb_profile_metric(report->profile, report->metric).name,
-			plumb_options_given(o, "filter") ? " and matches the filter" : "");
+	plumb_cli_note(invocation, "nothing to show: %s",
+	               plumb_report_why_empty(report, plumb_options_given(o, "filter")));
 	return PLUMB_EXIT_EMPTY;
 }
 
@@ -597,7 +583,8 @@ report_profile(const struct plumb_invocation *invocation, const struct plumb_pro
 	int result;
 
 	if (!report.metric)
-		return plumb_cli_usage(invocation, "report: there is no metric \"%s\"", metric);
+		return plumb_cli_usage(invocation, "report: the profile has no metric \"%s\"",
+		                       metric);
 	if (!plumb_options_given(o, "by"))
 		report.by = default_rows(profile, report.metric);
 	if (!metric && !strcmp(report.by, "memory"))
@@ -699,7 +686,7 @@ static const char *const examples[] = {
 	"plumb report train.plumb --by context",
 	"call paths, from the Python line to the kernel",
 	"plumb report train.plumb --by kernel --inverted --top 40",
-	"the kernels, and under each who launched it",
+	"the kernels, and under each what launched it",
 	"plumb report train.plumb --by line --filter 'model\\.py:'",
 	"the lines of one file",
 	"plumb report train.plumb --by memory",
@@ -709,31 +696,26 @@ static const char *const examples[] = {
 	"plumb report train.plumb --findings --rule small.py --threshold hotspot.share=5%",
 	"with a rule of your own, and another threshold",
 	"plumb report train.plumb --by kernel --json --top 0",
-	"every kernel, for a program",
+	"every kernel, as JSON",
 	NULL,
 };
 
 const struct plumb_verb plumb_verb_report = {
 	.name = "report",
 	.summary = "show where the time of a profile goes, as a table or a tree",
-	.synopsis = "FILE",
+	.synopsis = "[FILE]",
 	.description =
-		"Reads a profile that \"plumb run\" or \"plumb settle\" wrote. The head names the "
-		"command, how long it took, plumb's own cost, and how busy each device was; the "
-		"end "
-		"is the ledger: what was dropped, and why.\n\n"
-		"A row's exclusive part (\"self\") is what lies under it and under no deeper row "
-		"of "
-		"the same kind, so that exclusive parts add up to the whole; its inclusive part "
-		"(\"total\") is all that lies under it, and counts a recursive frame once. The "
-		"share "
-		"is of the exclusive part, of a context of the inclusive one. Behind each row "
-		"stands "
-		"the line of the person's own code that has the most of it.",
+		"Reads a profile. The head names the command, its wall time, an estimate of "
+		"plumb's own cost, and how busy each device was. The ledger at the end says what "
+		"was dropped, and why.\n\n"
+		"\"self\" is a row alone, without deeper rows of the same kind: self times add up "
+		"to the total. \"total\" is a row with everything below it; a recursive frame "
+		"counts once. \"share\" is self over the total, in a tree total over the total. "
+		"\"line of your code\" is the line that most of the row comes from.",
 	.options = options,
 	.examples = examples,
-	.min_operands = 1,
 	.max_operands = 1,
+	.newest = true,
 	.complete = PLUMB_COMPLETE_PROFILE,
 	.run = plumb_cmd_report,
 };

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "analyze/calls.h"
 #include "analyze/group.h"
 #include "analyze/memory.h"
 #include "base/json.h"
@@ -40,6 +41,9 @@ struct plumb_report {
 	uint32_t order_count;
 	uint64_t available;        /* rows without --top */
 	struct plumb_stat outside; /* of the metric, under no row */
+
+	struct plumb_calls *calls;     /* by context */
+	struct plumb_calls *row_calls; /* by row */
 };
 
 /* report_overlap.c: what stands under the keys "overlap" and "compat", and the latter as text. */
@@ -79,6 +83,22 @@ void plumb_report_node_place(const struct plumb_report *report, const struct plu
 /* {sum, count, min, …} of METRIC. */
 void
 plumb_report_json_stat(struct plumb_json *json, uint32_t metric, const struct plumb_stat *stat);
+
+/* ---- report_empty.c ---- */
+
+/* Why there are no rows, and what would make some. */
+const char *plumb_report_why_empty(const struct plumb_report *report, bool filtered);
+
+/* ---- report_calls.c: entries of rows and nodes ---- */
+
+int plumb_report_calls_make(struct plumb_report *report);
+const struct plumb_calls *
+plumb_report_node_calls(const struct plumb_report *report, const struct plumb_tree_node *node);
+/* PLUMB_UNKNOWN: not recorded. The mean is of the time from entry to exit. */
+int64_t plumb_report_calls_count(const struct plumb_calls *calls);
+int64_t plumb_report_calls_mean(const struct plumb_calls *calls);
+/* Does the report count how often rows were entered (not, say, the kernels in them)? */
+bool plumb_report_counts_entries(const struct plumb_report *report);
 
 /* ---- report_memory.c: --by memory ---- */
 

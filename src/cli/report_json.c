@@ -105,22 +105,29 @@ load(const struct plumb_report *report, struct values *values)
 
 /* ---- pieces ---- */
 
+/* SPREAD: minimum and maximum are known. */
+static void
+write_stat(struct plumb_json *json, int64_t sum, const struct plumb_stat *stat, bool spread)
+{
+	plumb_json_object(json);
+	plumb_json_key_quantity(json, "sum", sum);
+	plumb_json_key(json, "count");
+	plumb_json_unsigned(json, stat->count);
+	plumb_json_key_quantity(json, "min", spread ? stat->min : PLUMB_UNKNOWN);
+	plumb_json_key_quantity(json, "max", spread ? stat->max : PLUMB_UNKNOWN);
+	plumb_json_key(json, "mean");
+	plumb_json_number(json, stat->mean);
+	plumb_json_key(json, "std");
+	plumb_json_number(json, spread ? plumb_stat_deviation(stat) : NAN);
+	plumb_json_end(json);
+}
+
 void
 plumb_report_json_stat(struct plumb_json *json, uint32_t metric, const struct plumb_stat *stat)
 {
 	bool sum = plumb_metric_aggregation(metric) == PLUMB_SUM;
 
-	plumb_json_object(json);
-	plumb_json_key_quantity(json, "sum", sum ? stat->sum : PLUMB_UNKNOWN);
-	plumb_json_key(json, "count");
-	plumb_json_unsigned(json, stat->count);
-	plumb_json_key_quantity(json, "min", stat->min);
-	plumb_json_key_quantity(json, "max", stat->max);
-	plumb_json_key(json, "mean");
-	plumb_json_number(json, stat->mean);
-	plumb_json_key(json, "std");
-	plumb_json_number(json, plumb_stat_deviation(stat));
-	plumb_json_end(json);
+	write_stat(json, sum ? stat->sum : PLUMB_UNKNOWN, stat, true);
 }
 
 static void
@@ -131,6 +138,49 @@ write_metric(struct plumb_json *json, const struct plumb_report *report, uint32_
 		return;
 	plumb_json_key(json, plumb_profile_metric(report->profile, metric).name);
 	plumb_report_json_stat(json, metric, stat);
+}
+
+/* The same of METRIC in a row, where time is counted by entries of the row itself. */
+static void
+write_row_metric(struct plumb_json *json, const struct plumb_report *report, uint32_t metric,
+                 bool inclusive, const struct plumb_stat *stat, const struct plumb_calls *calls)
+{
+	if (metric == PLUMB_METRIC_OP_DURATION && calls->known)
+		stat = strcmp(report->by, "kernel") ? &calls->each : NULL; /* no kernel's time */
+	if (metric != PLUMB_METRIC_OP_TIME || !strcmp(report->by, "shape")) {
+		write_metric(json, report, metric, stat);
+	} else if (stat && stat->count) {
+		struct plumb_stat own = *stat;
+		bool spread = plumb_calls_apply(calls, inclusive, &own);
+
+		plumb_json_key(json, plumb_metrics[metric].name);
+		write_stat(json, stat->sum, &own, spread);
+	}
+}
+
+static void
+write_row_stats(struct plumb_json *json, const struct plumb_report *report,
+                const struct values *values, uint32_t row)
+{
+	for (int inclusive = 0; inclusive < 2; inclusive++) {
+		struct plumb_stat *const *stats = inclusive ? values->inclusive : values->exclusive;
+
+		plumb_json_key(json, inclusive ? "inclusive" : "exclusive");
+		plumb_json_object(json);
+		for (uint32_t m = 0; m < plumb_metric_slots(report->profile); m++)
+			if (stats[m] &&
+			    (!inclusive || plumb_metric_at(m) != PLUMB_METRIC_OP_DURATION))
+				write_row_metric(json, report, plumb_metric_at(m), inclusive,
+				                 &stats[m][row], &report->row_calls[row]);
+		plumb_json_end(json);
+	}
+}
+
+static void
+write_calls(struct plumb_json *json, const struct plumb_calls *calls)
+{
+	plumb_json_key_quantity(json, "calls", plumb_report_calls_count(calls));
+	plumb_json_key_quantity(json, "mean_ns", plumb_report_calls_mean(calls));
 }
 
 /* {metric: stat} of one row or node, STATS by slot; only metrics that were observed there. */
@@ -410,8 +460,8 @@ write_rows(struct plumb_json *json, const struct plumb_report *report, const str
 		if (place.shapes || !strcmp(report->by, "module"))
 			plumb_json_key_text(json, "shapes", place.shapes);
 		plumb_report_from_row_json(report, json, row);
-		write_stats(json, report, "exclusive", values->exclusive, row);
-		write_stats(json, report, "inclusive", values->inclusive, row);
+		write_calls(json, &report->row_calls[row]);
+		write_row_stats(json, report, values, row);
 		write_share(json, report, &report->exclusive[row]);
 		plumb_json_end(json);
 	}
@@ -455,6 +505,7 @@ write_node(struct plumb_json *json, const struct plumb_report *report, const str
 		write_only(json, report, "exclusive", &node->exclusive);
 		write_only(json, report, "inclusive", &node->exclusive);
 	} else {
+		write_calls(json, &report->calls[node->context]);
 		write_stats(json, report, "exclusive", values->exclusive, index);
 		write_stats(json, report, "inclusive", values->inclusive, index);
 	}
@@ -524,6 +575,7 @@ write_root(struct plumb_json *json, const struct plumb_report *report)
 		plumb_json_object(json);
 		write_context_identity(json, p, 0);
 		write_place(json, &place);
+		write_calls(json, &report->calls[0]);
 		write_stats(json, report, "exclusive", values.exclusive, 0);
 		write_stats(json, report, "inclusive", values.inclusive, 0);
 		write_share(json, report, &whole[plumb_metric_slot(report->metric)]);

@@ -215,14 +215,13 @@ print_allocator(const struct plumb_memory *memory, FILE *out)
 
 	if (taken == PLUMB_UNKNOWN)
 		return;
-	print_number(out, "  its allocator had taken ", taken);
-	fputs(" from the device then", out);
+	print_number(out, "  at this peak its allocator had reserved ", taken);
 	if (used != PLUMB_UNKNOWN && used <= taken) {
 		print_number(out, ", of which ", taken - used);
-		fprintf(out, " (%s) were not in use",
+		fprintf(out, " (%s) were unused",
 		        plumb_format_share(text, (double)(taken - used), (double)taken));
 	}
-	print_number(out, "; the most it took was ", memory->most_reserved_bytes);
+	print_number(out, "; the most that it ever reserved was ", memory->most_reserved_bytes);
 	fputc('\n', out);
 }
 
@@ -312,7 +311,7 @@ print_rest(const struct plumb_report *report, uint32_t memory, uint32_t shown, F
 	if (report->top && rows > shown && shown == report->top)
 		fprintf(out, "%" PRIu32 " more (--top 0 shows all)\n", rows - shown);
 	if (peak != PLUMB_UNKNOWN && held < peak) {
-		print_number(out, "held by nobody known: ", peak - held);
+		print_number(out, "not attributed to any row: ", peak - held);
 		fprintf(out, " (%s)\n",
 		        plumb_format_share(text, (double)(peak - held), (double)peak));
 	}

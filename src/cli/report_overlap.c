@@ -100,7 +100,8 @@ print_hta(const struct plumb_profile *profile, bool include_last, FILE *out)
 			fprintf(out, "rank %" PRId64 ": ", h->rank);
 		fprintf(out,
 		        "idle %" PRId64 " µs (%.2f %%), compute %" PRId64
-		        " (%.2f %%), non-compute %" PRId64 " (%.2f %%), of %" PRId64 "; overlap ",
+		        " µs (%.2f %%), non-compute %" PRId64 " µs (%.2f %%), of %" PRId64
+		        " µs; overlap ",
 		        h->idle_us, 100 * (double)h->idle_us / whole, h->compute_us,
 		        100 * (double)h->compute_us / whole, h->non_compute_us,
 		        100 * (double)h->non_compute_us / whole, h->kernel_us);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "cli/coverage.h"
 #include "cli/label.h"
 #include "cli/ledger.h"
 #include "cli/overview.h"
@@ -24,6 +25,8 @@ enum cell {
 	TOTAL,
 	COUNT,
 	MEAN,
+	CALLS, /* of the row's own frame */
+	EACH,  /* mean time of one of them */
 	MIN,
 	MAX,
 	DEVIATION,
@@ -43,11 +46,13 @@ static const struct plumb_column all_columns[CELLS] = {
 	[TOTAL] = { "total", PLUMB_RIGHT },
 	[COUNT] = { "count", PLUMB_RIGHT },
 	[MEAN] = { "mean", PLUMB_RIGHT },
+	[CALLS] = { "calls", PLUMB_RIGHT },
+	[EACH] = { "mean", PLUMB_RIGHT },
 	[MIN] = { "min", PLUMB_RIGHT },
 	[MAX] = { "max", PLUMB_RIGHT },
 	[DEVIATION] = { "std", PLUMB_RIGHT },
 	[REGISTERS] = { "regs", PLUMB_RIGHT },
-	[OCCUPANCY] = { "occup.", PLUMB_RIGHT },
+	[OCCUPANCY] = { "occupancy", PLUMB_RIGHT },
 	[NAME] = { "", PLUMB_SHORTEN_MIDDLE },
 	[PLACE] = { "file", PLUMB_SHORTEN_START },
 	[SHAPES] = { "shapes", PLUMB_SHORTEN_MIDDLE },
@@ -117,6 +122,22 @@ share_cell(struct plumb_table *table, const struct plumb_report *report,
 	plumb_table_cell(table, plumb_format_share(text, plumb_report_share(report, stat), 1));
 }
 
+static void
+calls_cell(struct plumb_table *table, const struct plumb_calls *calls)
+{
+	char text[PLUMB_FORMAT_SIZE];
+
+	plumb_table_cell(table, plumb_format_count(text, plumb_report_calls_count(calls)));
+}
+
+static void
+each_cell(struct plumb_table *table, const struct plumb_calls *calls)
+{
+	char text[PLUMB_FORMAT_SIZE];
+
+	plumb_table_cell(table, plumb_format_time(text, plumb_report_calls_mean(calls)));
+}
+
 /* ---- rows ---- */
 
 /* What only kernels have: mean of a metric of one call, for each row. */
@@ -154,6 +175,28 @@ count_title(const struct plumb_report *report)
 	}
 }
 
+/* How often rows were entered, and how long one took, where that is known of any row; and of rows
+ * that nobody enters, how many operators were called in them. */
+static void
+choose_calls(const struct plumb_report *report, struct layout *layout)
+{
+	bool known = false, means = false, operators = false;
+
+	for (uint32_t i = 0; i < report->order_count; i++) {
+		uint32_t row = report->order[i];
+
+		known |= report->row_calls[row].known;
+		means |= plumb_report_calls_mean(&report->row_calls[row]) != PLUMB_UNKNOWN;
+		operators |= report->exclusive[row].count > 0;
+	}
+	if (known)
+		show(layout, CALLS, NULL);
+	else if (operators)
+		show(layout, COUNT, "op.calls");
+	if (means)
+		show(layout, EACH, NULL);
+}
+
 /* Whether a row of modules has an output's shape. */
 static bool
 has_outputs(const struct plumb_report *report)
@@ -181,9 +224,13 @@ choose_columns(const struct plumb_report *report, struct layout *layout)
 		show(layout, SELF, NULL), show(layout, TOTAL, NULL);
 	if (sum && strcmp(plumb_profile_metric(report->profile, report->metric).unit, "ns"))
 		layout->columns[1].title = kernel || thread ? "sum" : "self";
-	show(layout, COUNT, count_title(report));
-	if (sum)
-		show(layout, MEAN, NULL);
+	if (plumb_report_counts_entries(report)) {
+		choose_calls(report, layout);
+	} else {
+		show(layout, COUNT, count_title(report));
+		if (sum)
+			show(layout, MEAN, NULL);
+	}
 	if (kernel || !sum) {
 		show(layout, MIN, NULL);
 		show(layout, MAX, NULL);
@@ -273,6 +320,12 @@ fill_row(struct plumb_table *table, const struct plumb_report *report, const str
 		case TOTAL:
 			stat_cell(table, report, &report->inclusive[row], TOTAL);
 			break;
+		case CALLS:
+			calls_cell(table, &report->row_calls[row]);
+			break;
+		case EACH:
+			each_cell(table, &report->row_calls[row]);
+			break;
 		default:
 			stat_cell(table, report, &report->exclusive[row], layout->cells[i]);
 		}
@@ -302,12 +355,43 @@ print_rows(const struct plumb_report *report, FILE *out, int width)
 
 /* ---- trees ---- */
 
+/* Those of the innermost of a node's chain of contexts that are known. */
+static const struct plumb_calls *
+chain_calls(const struct plumb_report *report, const struct plumb_tree_node *node)
+{
+	uint32_t context = node->context;
+
+	for (uint32_t i = 1; i < node->length && !report->calls[context].known; i++)
+		context = report->profile->contexts[context].parent;
+	return &report->calls[context];
+}
+
+/* Calls of a node's own frame; of a caller, bottom-up, those that came through it. */
+static void
+node_calls_cell(struct plumb_table *table, const struct plumb_report *report,
+                const struct plumb_tree_node *node, bool *direct)
+{
+	static const struct plumb_calls unknown;
+	const struct plumb_calls *calls = plumb_report_node_calls(report, node);
+
+	/* Bottom-up, what is counted came through the caller; calls, if all of it is of the row itself. */
+	if (report->inverted && !node->depth)
+		*direct = !report->grouping || calls->own.count == node->exclusive.count;
+	if (!report->inverted)
+		calls_cell(table, chain_calls(report, node));
+	else if (*direct)
+		stat_cell(table, report, &node->inclusive, COUNT);
+	else
+		calls_cell(table, node->depth ? &unknown : calls);
+}
+
 static int
 print_tree(const struct plumb_report *report, FILE *out, int width)
 {
 	struct layout layout = { .count = 0 };
 	struct plumb_table *table;
 	bool whole = true; /* memory held for every label */
+	bool entries = plumb_report_counts_entries(report), direct = false;
 	int result = -1;
 
 	show(&layout, SHARE, NULL);
@@ -315,7 +399,7 @@ print_tree(const struct plumb_report *report, FILE *out, int width)
 	if (!report->inverted)
 		show(&layout, SELF, NULL);
 	show(&layout, COUNT, count_title(report));
-	show(&layout, NAME, report->inverted ? "callee, and below it its callers" : "context");
+	show(&layout, NAME, report->inverted ? "callee, with its callers below it" : "context");
 	table = plumb_table_new(layout.columns, layout.count);
 	for (uint32_t i = 0; i < report->tree.count; i++) {
 		const struct plumb_tree_node *node = &report->tree.nodes[i];
@@ -325,7 +409,10 @@ print_tree(const struct plumb_report *report, FILE *out, int width)
 		stat_cell(table, report, &node->inclusive, TOTAL);
 		if (!report->inverted)
 			stat_cell(table, report, &node->exclusive, SELF);
-		stat_cell(table, report, &node->inclusive, COUNT);
+		if (entries)
+			node_calls_cell(table, report, node, &direct);
+		else
+			stat_cell(table, report, &node->inclusive, COUNT);
 		plumb_table_cell(table, label);
 		whole = whole && label;
 		free(label);
@@ -361,13 +448,25 @@ print_rest(const struct plumb_report *report, FILE *out)
 	if (report->available > shown)
 		fprintf(out, "%" PRIu64 " more (--top 0 shows all)\n", report->available - shown);
 	else if (!report->available && shown)
-		fputs("more was left out (--top 0 shows all)\n", out);
+		fputs("there is more (--top 0 shows all)\n", out);
 	if (!report->outside.count)
 		return;
-	fprintf(out, "under no %s: ", noun(report->by));
+	fprintf(out, "outside any %s: ", noun(report->by));
 	fprintf(out, "%s", format_stat(report, &report->outside, SELF, text));
 	fprintf(out, " (%s)\n",
 	        plumb_format_share(text, plumb_report_share(report, &report->outside), 1));
+}
+
+/* What part of the time the table tells of. */
+static void
+print_coverage(const struct plumb_report *report, FILE *out)
+{
+	struct plumb_coverage coverage;
+	char text[PLUMB_COVERAGE_SIZE];
+
+	if (report->total.count && plumb_coverage_find(report->profile, &coverage) &&
+	    *plumb_coverage_text(&coverage, report->metric, text))
+		fprintf(out, "%s\n", text);
 }
 
 static void
@@ -384,6 +483,7 @@ print_ledger(const struct plumb_report *report, FILE *out, int width, int *resul
 int
 plumb_report_text(const struct plumb_report *report, FILE *out, int width)
 {
+	struct plumb_metric_info metric;
 	char text[PLUMB_FORMAT_SIZE];
 	int result = 0;
 
@@ -398,11 +498,16 @@ plumb_report_text(const struct plumb_report *report, FILE *out, int width)
 		print_ledger(report, out, width, &result);
 		return result;
 	}
-	fprintf(out, "\n%s by %s%s", plumb_profile_metric(report->profile, report->metric).name,
-	        report->by, report->inverted ? ", bottom-up" : "");
+	metric = plumb_profile_metric(report->profile, report->metric);
+	fprintf(out, "\n%s by %s%s", metric.name, report->by,
+	        report->inverted ? ", bottom-up" : "");
 	if (plumb_metric_aggregation(report->metric) == PLUMB_SUM && report->total.count)
-		fprintf(out, ", %s in all", format_stat(report, &report->total, SELF, text));
-	fputs("\n\n", out);
+		fprintf(out, ", %s in total", format_stat(report, &report->total, SELF, text));
+	if (metric.meaning)
+		fprintf(out, " (%s)", metric.meaning);
+	fputc('\n', out);
+	print_coverage(report, out);
+	fputc('\n', out);
 	if (report->is_tree && report->tree.count)
 		result = print_tree(report, out, width);
 	else if (report->order_count)

@@ -10,6 +10,8 @@
 
 #include "cli/tables_print.h"
 
+#define DRAWN "<!-- plumb: roofline -->" /* by this a picture of ours is known */
+
 enum { WIDTH = 760, HEIGHT = 440, LEFT = 70, RIGHT = 24, TOP = 44, BOTTOM = 52 };
 enum { NAMED = 5, NAME_LENGTH = 60, LINE = 17 };
 
@@ -284,7 +286,7 @@ put_legend(const struct drawing *d, FILE *out)
 	static const struct {
 		int at;
 		const char *text;
-	} items[] = { { LEFT + 6, "memory bounds it" }, { LEFT + 148, "arithmetic bounds it" } };
+	} items[] = { { LEFT + 6, "memory-bound" }, { LEFT + 148, "compute-bound" } };
 	int y = HEIGHT + 8;
 
 	for (int i = 0; i < 2; i++) {
@@ -292,8 +294,7 @@ put_legend(const struct drawing *d, FILE *out)
 		fprintf(out, "</%s><text x=\"%d\" y=\"%d\">%s</text>\n", i ? "rect" : "circle",
 		        items[i].at + 11, y, items[i].text);
 	}
-	fprintf(out,
-	        "<text x=\"%d\" y=\"%d\">area: time in a run; numbered: most time first</text>\n",
+	fprintf(out, "<text x=\"%d\" y=\"%d\">area: time in a run; numbers: rank by time</text>\n",
 	        LEFT + 318, y);
 	for (uint32_t i = 0; i < d->count && i < NAMED; i++) {
 		y += LINE;
@@ -314,7 +315,7 @@ put_head(const struct drawing *d, const char *device, FILE *out)
 
 	fprintf(out,
 	        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %u\" width=\"%d\" "
-	        "height=\"%u\" font-family=\"sans-serif\" font-size=\"12\">\n"
+	        "height=\"%u\" font-family=\"sans-serif\" font-size=\"12\">\n" DRAWN "\n"
 	        "<style>text{fill:#333}.page{fill:#fff}.grid{stroke:#e2e2e2}"
 	        ".roof{fill:none;stroke:#555;stroke-width:2}.ridge{stroke:#999;stroke-dasharray:3 "
 	        "3}"
@@ -357,4 +358,16 @@ plumb_roofline_svg(const struct plumb_answer *answer, const struct plumb_tables_
 	}
 	free(d.points);
 	return d.count;
+}
+
+bool
+plumb_roofline_drew(const char *path)
+{
+	char head[1024];
+	FILE *in = fopen(path, "re");
+	size_t bytes = in ? fread(head, 1, sizeof head, in) : 0;
+
+	if (in)
+		fclose(in);
+	return memmem(head, bytes, DRAWN, strlen(DRAWN)) != NULL;
 }

@@ -18,12 +18,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "analyze/analyze.h"
 #include "base/json.h"
 #include "base/vec.h"
+#include "cli/probe.h"
 
 #define MOST_BYTES ((size_t)64 * 1024 * 1024)
 #define FIELDS 10
@@ -32,14 +34,24 @@
  * installation. */
 static const char *const places[] = { "/../..", "/../python", "/../../python", "/python" };
 
+/* Runs with -I: nothing of the current folder, the rule's folder, PYTHONPATH or the user's own
+ * site-packages can be imported. Only the package itself is taken from where this program lies; of
+ * a wheel also what is installed beside it, after the interpreter's own modules. */
 static const char start[] =
 	"import sys\n"
-	"folder = sys.argv.pop(1)\n"
-	"if folder:\n"
-	"    sys.path.insert(0, folder)\n"
+	"folder, site = sys.argv[1:3]\n"
+	"del sys.argv[1:3]\n"
+	"if site:\n"
+	"    sys.path.append(site)\n"
 	"try:\n"
+	"    if folder:\n"
+	"        from importlib import util\n"
+	"        spec = util.spec_from_file_location('plumb', folder + '/plumb/__init__.py',\n"
+	"            submodule_search_locations=[folder + '/plumb'])\n"
+	"        package = sys.modules['plumb'] = util.module_from_spec(spec)\n"
+	"        spec.loader.exec_module(package)\n"
 	"    from plumb.rules import main\n"
-	"except ImportError as error:\n"
+	"except (ImportError, OSError):\n"
 	"    import os\n"
 	"    os.write(int(sys.argv[3]), b'E\\tthis Python has no package plumb with '\n"
 	"             b'rules; install plumb-profiler, or name a Python that has it '\n"
@@ -49,14 +61,30 @@ static const char start[] =
 
 /* ---- running it ---- */
 
-/* The folder of the package beside this program, into TEXT; empty where there is none. */
+struct package {
+	char folder[PATH_MAX]; /* empty: there is none beside this program */
+	bool wheel;
+};
+
+/* Does FILE belong to the owner of this program, to root or to us? Another user may have put it
+ * there. */
+static bool
+is_trusted(const char *file)
+{
+	struct stat own, status;
+
+	return stat(file, &status) == 0 && S_ISREG(status.st_mode) && access(file, R_OK) == 0 &&
+	       (status.st_uid == 0 || status.st_uid == geteuid() ||
+	        (stat("/proc/self/exe", &own) == 0 && status.st_uid == own.st_uid));
+}
+
 static void
-find_package(char text[PATH_MAX])
+find_package(struct package *package)
 {
 	char own[PATH_MAX], file[PATH_MAX + 64];
 	ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
 
-	text[0] = '\0';
+	*package = (struct package){ 0 };
 	if (length <= 0)
 		return;
 	own[length] = '\0';
@@ -64,27 +92,31 @@ find_package(char text[PATH_MAX])
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
 		int size = snprintf(file, sizeof file, "%s%s/plumb/rules.py", own, places[i]);
 
-		if (size >= (int)sizeof file || access(file, R_OK) != 0)
+		if (size >= (int)sizeof file || !is_trusted(file))
 			continue;
-		if (snprintf(text, PATH_MAX, "%s%s", own, places[i]) < PATH_MAX)
+		package->wheel = i == 0;
+		if (snprintf(package->folder, PATH_MAX, "%s%s", own, places[i]) < PATH_MAX)
 			return;
-		text[0] = '\0';
+		package->folder[0] = '\0';
 	}
 }
 
 /* In the child: becomes Python. Comes back with errno when that cannot be. */
 static void
-become_python(const char *python, const char *package, const char *path, const char *rule, int pipe)
+become_python(const char *python, const struct package *package, const char *path, const char *rule,
+              int pipe)
 {
 	char number[16];
-	const char *argv[] = { python, "-c", start, package, path, rule, number, NULL };
+	const char *beside = package->wheel ? package->folder : "";
+	const char *argv[] = { python, "-I", "-c", start,  package->folder,
+		               beside, path, rule, number, NULL };
 	int nothing = open("/dev/null", O_RDONLY);
 
 	snprintf(number, sizeof number, "%d", pipe);
 	if (nothing >= 0)
 		dup2(nothing, 0);
 	dup2(2, 1); /* standard output is the report's */
-	execvp(python, (char *const *)argv);
+	plumb_probe_become(argv);
 }
 
 static int
@@ -120,19 +152,19 @@ ask(const char *path, const char *rule, char **text, struct plumb_error *error)
 {
 	const char *named = getenv("PLUMB_PYTHON");
 	const char *python = named && *named ? named : "python3";
-	char package[PATH_MAX];
+	struct package package;
 	int ends[2], status = 0, result;
 	size_t bytes = 0;
 	pid_t child;
 
-	find_package(package);
+	find_package(&package);
 	if (pipe2(ends, O_CLOEXEC) != 0)
 		return plumb_fail_errno(error, "cannot run %s", python);
 	fflush(NULL);
 	child = fork();
 	if (child == 0) {
 		fcntl(ends[1], F_SETFD, 0);
-		become_python(python, package, path, rule, ends[1]);
+		become_python(python, &package, path, rule, ends[1]);
 		_exit(errno == ENOENT ? 127 : 126);
 	}
 	close(ends[1]);

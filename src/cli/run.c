@@ -17,6 +17,7 @@
 #include "cli/run_options.h"
 #include "cli/rundir.h"
 #include "cli/schedule.h"
+#include "cli/suggest.h"
 #include "cli/summary.h"
 #include "cli/target.h"
 #include "cli/waiting.h"
@@ -34,6 +35,8 @@ struct run {
 	struct plumb_program program;
 	struct plumb_waiting *waiting; /* NULL: not asked for */
 	struct plumb_schedule schedule;
+	struct plumb_output_rule rule; /* how the profile is written */
+	bool quiet;
 	char *finish_command; /* what a person types to settle it */
 };
 
@@ -59,7 +62,7 @@ choose_output(struct run *run, struct plumb_error *error)
 	int rank = plumb_rank();
 	plain_name(run->argv[0], name, sizeof(name));
 	if (given && strlen(given) >= sizeof(base))
-		return plumb_fail(error, PLUMB_EUSAGE, "the name of the output is too long");
+		return plumb_fail(error, PLUMB_EUSAGE, "the name at -o is too long");
 	if (given)
 		strcpy(base, given);
 	else
@@ -68,8 +71,9 @@ choose_output(struct run *run, struct plumb_error *error)
 		snprintf(suffix, sizeof(suffix), ".%d", rank);
 	if ((size_t)snprintf(run->output, sizeof(run->output), "%s%s", base, suffix) >=
 	    sizeof(run->output))
-		return plumb_fail(error, PLUMB_EUSAGE, "the name of the output is too long");
-	return plumb_finish_check(run->output, error);
+		return plumb_fail(error, PLUMB_EUSAGE, "the name at -o is too long");
+	run->rule = plumb_finish_rule(run->invocation->options);
+	return plumb_finish_check(run->output, &run->rule, error);
 }
 
 /* Reads the options; wrong ones are an error before anything is made. */
@@ -78,6 +82,7 @@ read_options(struct run *run, struct plumb_error *error)
 {
 	const struct plumb_options *given = run->invocation->options;
 	int code = plumb_run_options_read(given, &run->options, error);
+	run->quiet = plumb_options_flag(given, "quiet");
 	if (code < 0)
 		return code;
 	return choose_output(run, error);
@@ -105,8 +110,8 @@ fit_limit(struct run *run)
 		return;
 	plumb_cli_note(
 		run->invocation,
-		"the records of a process in %s are limited to %lld MiB instead of %lld MiB, "
-		"because no more %s; --folder names another place",
+		"the records of each process in %s are limited to %lld MiB instead of %lld MiB, "
+		"because no more %s; use --folder for another place",
 		path, fits >> 20, run->options.limit >> 20, why);
 	run->options.limit = fits;
 }
@@ -120,6 +125,23 @@ discard(struct run *run)
 	plumb_rundir_remove_alias(&run->folder);
 	if (run->folder.path[0])
 		plumb_rundir_remove(run->folder.path);
+}
+
+/* What a person types to finish the run; malloced, NULL: no memory. */
+static char *
+finish_command(const struct run *run)
+{
+	const char *words[9] = { "plumb", "settle", "--remove" };
+	size_t count = 3;
+
+	if (run->rule.force)
+		words[count++] = "--force";
+	if (!run->rule.private)
+		words[count++] = "--readable";
+	words[count++] = run->folder.path;
+	words[count++] = "-o";
+	words[count] = run->output;
+	return plumb_shell_line(words);
 }
 
 static int
@@ -143,9 +165,7 @@ make_folder(struct run *run, struct plumb_error *error)
 	run->program.announce = &run->schedule.control->program;
 	snprintf(region, sizeof(region), "%s/" PLUMB_RUN_REGION, run->folder.path);
 	code = plumb_facts_create(&run->facts, region, error);
-	const char *words[] = { "plumb", "settle",    "--remove", run->folder.path,
-		                "-o",    run->output, NULL };
-	run->finish_command = plumb_shell_line(words);
+	run->finish_command = finish_command(run);
 	if (code == 0 && !run->finish_command)
 		code = plumb_fail(error, PLUMB_ESYSTEM, "not enough memory");
 	return code;
@@ -166,7 +186,9 @@ when_text(const struct run *run, char *text, size_t size)
 		used += (size_t)snprintf(text + used, size - used, ", for %s",
 		                         plumb_format_time(length, o->duration));
 	if (o->toggle && used < size)
-		snprintf(text + used, size - used, ", from and to signal %d (kill -%d %ld)",
+		snprintf(text + used, size - used,
+		         ", switched on and off by signal %d (kill -%d "
+		         "%ld)",
 		         o->toggle, o->toggle, (long)getpid());
 	return text;
 }
@@ -208,6 +230,8 @@ what_text(const struct plumb_run_options *options, char *text, size_t size)
 static void
 announce(const struct run *run)
 {
+	if (run->quiet || plumb_rank() > 0) /* rank 0 says it for all */
+		return;
 	if (run->target.adapted[0])
 		plumb_cli_note(run->invocation, "%s", run->target.adapted);
 	if (run->target.outside)
@@ -215,10 +239,31 @@ announce(const struct run *run)
 		               run->target.reason);
 	char when[160], what[200];
 	plumb_cli_note(run->invocation,
-	               "recording %s into %s%s (while it runs, up to %lld MiB a process in %s)",
+	               "recording %s into %s%s (during the run: up to %lld MiB per process "
+	               "in %s)",
 	               what_text(&run->options, what, sizeof(what)), run->output,
 	               when_text(run, when, sizeof(when)), run->options.limit >> 20,
 	               run->folder.path);
+}
+
+/* An option of plumb's that stands after the command is the program's: SURE before it starts, where
+ * no "--" says that this is meant; else when the program did not like it. */
+static void
+say_misplaced(const struct run *run, bool sure)
+{
+	const char *word, *last = run->invocation->words[run->invocation->option_words - 1];
+	bool explicit = !strcmp(last, "--");
+	char *meant = run->quiet || (sure && explicit)
+	                      ? NULL
+	                      : plumb_suggest_moved(run->invocation, sure, &word);
+	if (meant) {
+		plumb_cli_note(run->invocation,
+		               "%s comes after the command, so the program gets it, not plumb; to "
+		               "give it to plumb:",
+		               word);
+		plumb_cli_command(run->invocation, meant);
+	}
+	free(meant);
 }
 
 static char **
@@ -228,6 +273,7 @@ make_environment(const struct run *run)
 		.library = run->folder.library,
 		.folder = run->folder.path,
 		.preload_first = run->target.preload,
+		.tools = run->options.tools,
 		.limit = run->options.limit,
 		.flush_ms = run->options.flush_ms,
 		.gpu = run->options.gpu,
@@ -266,8 +312,9 @@ toggle_recording(void *data)
 	if (!run->schedule.control)
 		return;
 	plumb_schedule_toggle(&run->schedule);
-	plumb_cli_note(run->invocation, "recording is %s",
-	               plumb_control_is_on(run->schedule.control) ? "on" : "paused");
+	if (!run->quiet)
+		plumb_cli_note(run->invocation, "recording is %s",
+		               plumb_control_is_on(run->schedule.control) ? "on" : "paused");
 }
 
 /* Does what is due: recording begins or ends, threads that wait are looked at. */
@@ -297,7 +344,8 @@ wait_for_program(struct run *run)
 static void
 say_how_it_ended(const struct run *run)
 {
-	if (run->program.signal && run->program.signal != SIGINT && run->program.signal != SIGTERM)
+	if (!run->quiet && run->program.signal && run->program.signal != SIGINT &&
+	    run->program.signal != SIGTERM)
 		plumb_cli_note(run->invocation, "the program was ended by signal %d (%s)%s",
 		               run->program.signal, strsignal(run->program.signal),
 		               run->program.dumped ? ", core dumped" : "");
@@ -305,10 +353,57 @@ say_how_it_ended(const struct run *run)
 
 /* ---- after ---- */
 
+/* Programs that the collector could not get into. False: there were none. */
+static bool
+say_left_out(const struct run *run)
+{
+	struct plumb_control *control = run->schedule.control;
+	unsigned hidden = control ? atomic_load(&control->unreachable) : 0;
+	unsigned unloadable = control ? atomic_load(&control->unloadable) : 0;
+	if (hidden)
+		plumb_cli_note(run->invocation,
+		               "nothing was captured: the program changed to user %u, who cannot "
+		               "use %s or write to %s; choose other places with --folder and "
+		               "PLUMB_LIBRARY, or run plumb as that user",
+		               atomic_load(&control->user), run->folder.library, run->folder.path);
+	else if (unloadable)
+		plumb_cli_note(run->invocation,
+		               "nothing was captured: plumb cannot be loaded into %u of the "
+		               "programs that were started (static, set-user-ID, musl or another "
+		               "machine), and no other program used PyTorch or a GPU",
+		               unloadable);
+	return hidden || unloadable;
+}
+
+/* What was looked for, and what would have seen the program. */
+static void
+say_nothing_found(const struct run *run)
+{
+	const struct plumb_run_options *o = &run->options;
+	bool operators = o->layers & PLUMB_LAYER_OPERATOR;
+
+	if (o->cpu_hz)
+		plumb_cli_note(run->invocation,
+		               "nothing was captured: %s took too little CPU time for a sample, "
+		               "and no %s%srange of NVTX or plumb.span was seen",
+		               run->argv[0], operators ? "operator of PyTorch, " : "",
+		               o->gpu ? "CUDA call or " : "");
+	else
+		plumb_cli_note(run->invocation,
+		               "nothing was captured: plumb looked for %s%sranges of NVTX and "
+		               "plumb.span, and saw none in %s; \"plumb run --cpu\" records any "
+		               "program, Python or not",
+		               operators ? "operators of PyTorch, " : "",
+		               o->gpu ? "CUDA calls (of PyTorch, JAX or any other program), " : "",
+		               run->argv[0]);
+}
+
 /* Why the profile is empty, as far as it says. */
 static void
 say_nothing_captured(const struct run *run, const struct plumb_profile *profile)
 {
+	if (run->quiet)
+		return;
 	for (uint32_t i = 0; i < profile->environment_count; i++) {
 		const char *key = plumb_text(profile, profile->environment[i].key);
 		const char *dot = key ? strrchr(key, '.') : NULL;
@@ -325,11 +420,8 @@ say_nothing_captured(const struct run *run, const struct plumb_profile *profile)
 		plumb_cli_note(run->invocation,
 		               "nothing was captured: recording was never on; it begins with "
 		               "--start-after, --toggle's signal or plumb.start()");
-	else
-		plumb_cli_note(run->invocation,
-		               "nothing was captured: %s used neither PyTorch nor a GPU (\"plumb "
-		               "doctor\" tells what can be seen here)",
-		               run->argv[0]);
+	else if (!say_left_out(run))
+		say_nothing_found(run);
 }
 
 /* The profile is written: the folder may go, unless somebody still writes there. */
@@ -340,16 +432,42 @@ clear_folder(struct run *run)
 	if (plumb_rundir_living(&run->folder, 0, &alive) > 0) {
 		plumb_cli_note(
 			run->invocation,
-			"process %ld (%s) still runs, and %s holds what it did so far; when it has "
-			"ended: %s",
+			"process %ld (%s) still runs; %s holds what it did so far; run this when "
+			"it has ended: %s",
 			(long)alive.pid, alive.name, run->output, run->finish_command);
 		return; /* with the link to the library: its children are started through that */
 	}
 	plumb_rundir_remove_alias(&run->folder);
 	if (!plumb_rundir_remove(run->folder.path))
-		plumb_cli_note(run->invocation,
-		               "%s could not be removed; it is not needed any more",
+		plumb_cli_note(run->invocation, "%s could not be removed; you can delete it",
 		               run->folder.path);
+}
+
+/* A job of many ranks, each with a plumb of its own, has one summary: rank 0's. */
+static void
+summarise(const struct run *run, const struct plumb_profile *profile)
+{
+	struct plumb_summary_options summary = { .path = run->output,
+		                                 .user_code = run->options.user_code };
+	int rank = plumb_rank();
+	char base[PATH_MAX], *word;
+	if (rank > 0) {
+		plumb_cli_note(run->invocation, "rank %d: %s", rank, run->output);
+		return;
+	}
+	plumb_summary_print(profile, run->invocation->err, &summary);
+	if (rank < 0 || plumb_ranks_count() == 1)
+		return;
+	/* The output's name without the rank. */
+	snprintf(base, sizeof(base), "%.*s", (int)(strlen(run->output) - strlen(".0")),
+	         run->output);
+	word = plumb_shell_line((const char *const[]){ base, NULL });
+	if (word)
+		plumb_cli_note(run->invocation,
+		               "this is the profile of rank 0; to join all ranks: plumb settle "
+		               "%s.* -o %s",
+		               word, word);
+	free(word);
 }
 
 static void
@@ -359,7 +477,9 @@ settle(struct run *run)
 	const char *folder = run->folder.path;
 	struct plumb_profile profile;
 	struct plumb_error error = { 0 };
-	snprintf(first, sizeof(first), "\nplumb: settling; Ctrl-C once more leaves it for: %s\n",
+	snprintf(first, sizeof(first),
+	         "\nplumb: making the profile; Ctrl-C again stops this, and "
+	         "you can finish later with: %s\n",
 	         run->finish_command);
 	snprintf(second, sizeof(second), "\nplumb: left the records in %s; finish with: %s\n",
 	         folder, run->finish_command);
@@ -367,7 +487,11 @@ settle(struct run *run)
 	/* Processes that outlive the program are asked for what they have so far. */
 	if (plumb_rundir_living(&run->folder, 0, NULL) > 0)
 		flush_all(run);
-	int code = plumb_finish(&folder, 1, run->output, run->invocation->err, &profile, &error);
+	struct plumb_finish finish = { .output = run->output,
+		                       .rule = run->rule,
+		                       .err = run->invocation->err,
+		                       .quiet = run->quiet };
+	int code = plumb_finish(&folder, 1, &finish, &profile, &error);
 	if (code < 0 && code != PLUMB_EEMPTY) {
 		plumb_cli_note(run->invocation, "%s", error.message);
 		plumb_cli_note(run->invocation,
@@ -377,11 +501,18 @@ settle(struct run *run)
 		return;
 	}
 	if (code == PLUMB_EEMPTY) {
-		say_nothing_captured(run, &profile);
-	} else {
-		struct plumb_summary_options summary = { .path = run->output,
-			                                 .user_code = run->options.user_code };
-		plumb_summary_print(&profile, run->invocation->err, &summary);
+		if (finish.failed_early)
+			plumb_cli_note(run->invocation,
+			               "the program failed at its start (exit code %d), and only a "
+			               "few CPU samples were recorded",
+			               run->program.exit_code);
+		else
+			say_nothing_captured(run, &profile);
+		if (finish.kept_old)
+			plumb_cli_note(run->invocation, "the earlier profile %s is kept",
+			               run->output);
+	} else if (!run->quiet) {
+		summarise(run, &profile);
 	}
 	plumb_profile_free(&profile);
 	clear_folder(run);
@@ -419,6 +550,7 @@ run_profiled(struct run *run)
 		return PLUMB_RUN_FAILED;
 	}
 	announce(run);
+	say_misplaced(run, true);
 	uint64_t start = plumb_control_begin(run->schedule.control);
 	int code = plumb_program_start(&run->program, run->argv, environment, &error);
 	plumb_environment_free(environment);
@@ -429,10 +561,13 @@ run_profiled(struct run *run)
 	}
 	struct plumb_facts_program facts = { .start_monotonic = start,
 		                             .pid = run->program.pid,
+		                             .ppid = getpid(),
 		                             .argv = run->argv,
 		                             .executable = run->target.path,
 		                             .output = run->output,
 		                             .user_code = run->options.user_code,
+		                             .no_command = run->options.no_command,
+		                             .no_gpu = !run->options.gpu,
 		                             .torch_trace = plumb_environment_own_trace(environ)
 		                                                    ? NULL
 		                                                    : getenv("TORCH_TRACE") };
@@ -446,7 +581,23 @@ run_profiled(struct run *run)
 	plumb_facts_ended(&run->facts, run->program.exit_code);
 	say_how_it_ended(run);
 	settle(run);
+	if (!run->program.signal && (run->program.exit_code == 1 || run->program.exit_code == 2))
+		say_misplaced(run, false);
 	return run->program.exit_code;
+}
+
+/* The command cannot be executed. */
+static void
+refuse_command(const struct run *run)
+{
+	char *meant = plumb_suggest_run(run->invocation);
+	bool by_name = run->target.error == ENOENT && !strchr(run->argv[0], '/');
+	plumb_cli_note(run->invocation, "cannot execute %s: %s%s", run->argv[0],
+	               by_name ? "PATH has no program of that name" : strerror(run->target.error),
+	               meant ? "; did you mean:" : "");
+	if (meant)
+		plumb_cli_command(run->invocation, meant);
+	free(meant);
 }
 
 int
@@ -465,8 +616,7 @@ plumb_cmd_run(struct plumb_invocation *invocation)
 	fflush(invocation->out);
 	plumb_target_look(run->argv, getenv("PATH"), &run->target);
 	if (run->target.error) {
-		plumb_cli_note(invocation, "cannot execute %s: %s", run->argv[0],
-		               strerror(run->target.error));
+		refuse_command(run);
 		code = run->target.error == ENOENT ? PLUMB_RUN_NOT_FOUND : PLUMB_RUN_CANNOT_EXECUTE;
 	} else if (read_options(run, &error) < 0) {
 		plumb_cli_note(invocation, "%s; the program was not started", error.message);
@@ -476,8 +626,13 @@ plumb_cmd_run(struct plumb_invocation *invocation)
 		code = run->target.refused ? run_unprofiled(run) : run_profiled(run);
 	}
 	plumb_control_unmap(run->schedule.control);
+	int number = run->program.signal;
 	free(run->finish_command);
 	free(run);
+	if (number) {
+		fflush(NULL);
+		plumb_program_die(number);
+	}
 	return code;
 }
 
@@ -497,28 +652,23 @@ const struct plumb_verb plumb_verb_run = {
 	.synopsis = "[--] COMMAND [ARGUMENT...]",
 	.description =
 		"Runs COMMAND with plumb's collector loaded into it and into the programs that it "
-		"starts, "
-		"then makes one profile of what all of them did, and prints a summary on standard "
-		"error. "
-		"The program is not changed: its input, output, terminal, process group and "
-		"signals are "
-		"its own, and so is the exit code.\n\n"
-		"Records go into a run folder beside the profile while the program runs, so a "
-		"program (or "
-		"plumb) that is killed loses nothing but the GPU records of the last moment. plumb "
-		"removes the folder once the profile is safely written; otherwise it says how to "
-		"finish "
-		"with plumb settle.\n\n"
-		"Ctrl-C reaches the program as without plumb. SIGTERM, SIGHUP and SIGQUIT are sent "
-		"on to it "
-		"after its GPU records were fetched.\n\n"
-		"Programs that the collector cannot be loaded into (set-user-ID, 32-bit, built for "
-		"another machine or for musl) are named and run unprofiled. A statically linked "
-		"one is not seen itself; the programs that it starts are. AddressSanitizer's "
-		"runtime is preloaded first where the program needs that. What LD_PRELOAD and "
-		"CUDA_INJECTION64_PATH hold is kept.",
-	.exits = "the program's own, 128 + n when signal n ended it; 125 plumb failed before the "
-		 "start; 126 the program cannot be executed; 127 it was not found",
+		"starts. Then it makes one profile of all of them and prints a summary on standard "
+		"error. The program is not changed: its input, output, terminal, process group, "
+		"signals and exit code are the same as without plumb.\n\nWhile the program runs, "
+		"records go into a run folder next to the profile. If the program or plumb is "
+		"killed, only the GPU records of the last moment are lost. plumb removes the "
+		"folder once the profile is safely written; otherwise it prints the plumb settle "
+		"command that finishes.\n\nCtrl-C reaches the program as without plumb. plumb "
+		"sends SIGTERM, SIGHUP and SIGQUIT on to it after it has fetched the GPU records. "
+		"A profile that is already at -o is replaced, unless nothing was recorded; any "
+		"other file only with --force.\n\nPrograms that the collector cannot be loaded "
+		"into (set-user-ID, 32-bit, built for another machine or for musl) run unprofiled, "
+		"and a line says so. A statically linked program is not profiled, but the programs "
+		"that it starts are. AddressSanitizer's runtime is preloaded first if the program "
+		"needs that. Values of LD_PRELOAD and CUDA_INJECTION64_PATH are kept.",
+	.exits = "the program's own; if a signal ended the program, the same signal ends plumb "
+		 "(a shell shows 128 + n); 125 plumb failed before the start; 126 the program "
+		 "cannot be executed; 127 it was not found",
 	.examples = examples,
 	.options = plumb_run_option_table,
 	.min_operands = 1,

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/words.h"
+#include "cli/finish.h"
 #include "collect/collector.h"
 #include "model/user_code.h"
 
@@ -25,35 +26,45 @@ const struct plumb_option plumb_run_option_table[] = {
 	  .complete = PLUMB_COMPLETE_FILE,
 	  .help = "write the profile to FILE (default: plumb-COMMAND-PID.plumb). Under a launcher "
 	          "that sets a rank, to FILE.RANK" },
+	PLUMB_FINISH_OPTIONS,
+	{ .name = "no-command",
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "do not store command lines. Without it they are stored, with what looks like "
+	          "a password or key masked" },
+	{ .name = "quiet",
+	  .letter = 'q',
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "print no summary and no progress, only errors and warnings" },
 	{ .name = "limit",
 	  .kind = PLUMB_OPTION_SIZE,
 	  .argument = "SIZE",
 	  .fallback = "256M",
-	  .help = "memory and disk that the records of one process may take. What comes when it is "
-	          "full is counted and dropped" },
+	  .help = "memory and disk that the records of one process may take. When it is full, "
+	          "further records are dropped and counted" },
 	{ .name = "mode",
 	  .kind = PLUMB_OPTION_CHOICE,
 	  .argument = "MODE",
 	  .fallback = "light",
 	  .choices = "light|full",
-	  .help = "light records all layers but native frames, full all of them" },
+	  .help = "light records all layers except native frames, full all of them" },
 	{ .name = "layers",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "LIST",
-	  .help = "record these layers of call paths, separated by commas: python, module, "
+	  .help = "record these layers of call paths; comma-separated LIST of python, module, "
 	          "operator, native. Overrides --mode" },
 	{ .name = "cpu",
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "HZ",
 	  .bare = "100",
-	  .help = "sample CPU time, HZ times (100) for each second that a thread computes, and say "
+	  .help = "sample CPU time, HZ times (100) for each second that a thread computes, and "
+	          "show "
 	          "where threads wait" },
 	{ .name = "events",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "LIST",
-	  .help = "count these processor events at operators, separated by commas, where the "
-	          "kernel "
-	          "offers them: cycles, instructions, cache-references, cache-misses, branches, "
+	  .help = "count these processor events at operators, if the kernel offers them; "
+	          "comma-separated LIST of cycles, instructions, cache-references, cache-misses, "
+	          "branches, "
 	          "branch-misses, page-faults, context-switches, migrations" },
 	{ .name = "memory",
 	  .kind = PLUMB_OPTION_FLAG,
@@ -67,53 +78,56 @@ const struct plumb_option plumb_run_option_table[] = {
 	  .argument = "HOW",
 	  .fallback = "replays",
 	  .choices = "replays|nodes",
-	  .help = "of CUDA graphs time replays as a whole and count their nodes, or time each "
-	          "node, which "
-	          "makes graphs of short kernels slower" },
+	  .help = "how to time CUDA graphs: each replay as a whole, with its nodes counted, or "
+	          "each node, which makes graphs of short kernels slower" },
 	{ .name = "trace",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "HOW MUCH",
 	  .bare = "all",
-	  .help = "keep single spans too, the newest ones that fit within --limit: of the last N "
-	          "iterations (--trace=50) or seconds (--trace=20s)" },
+	  .help = "also keep single spans, the newest ones that fit within --limit: all, those of "
+	          "the last N iterations (--trace=50) or of the last seconds (--trace=20s)" },
 	{ .name = "start-after",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "SECONDS",
-	  .help = "begin recording so many seconds after the start" },
+	  .help = "start recording SECONDS after the start" },
 	{ .name = "duration",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "SECONDS",
-	  .help = "stop recording after so many seconds; the program goes on" },
+	  .help = "stop recording after SECONDS; the program goes on" },
 	{ .name = "toggle",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "SIGNAL",
-	  .help = "begin paused, and let SIGNAL, sent to plumb (not to the program), start and "
-	          "stop "
-	          "recording: USR1, USR2 or a number" },
+	  .help = "start paused; each SIGNAL that is sent to plumb (not to the program) starts or "
+	          "stops recording: USR1, USR2 or a number" },
 	{ .name = "follow",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "WHICH",
 	  .fallback = "all",
-	  .help = "profile processes that the program starts: none, all, or those whose command "
-	          "line "
-	          "the extended regular expression WHICH matches" },
-	{ .name = "no-gpu", .kind = PLUMB_OPTION_FLAG, .help = "leave the GPU alone" },
+	  .help = "which processes that the program starts to profile: none, all, or those whose "
+	          "command line matches the extended regular expression WHICH" },
+	{ .name = "no-gpu", .kind = PLUMB_OPTION_FLAG, .help = "do not record GPU work" },
 	{ .name = "keep-cupti",
 	  .kind = PLUMB_OPTION_FLAG,
-	  .help = "keep NVIDIA's profiling interface when the program wants it too; the program's "
+	  .help = "keep NVIDIA's profiling interface even if the program wants it; the program's "
 	          "own profiler then sees no GPU work" },
 	{ .name = "flush-ms",
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "N",
 	  .fallback = "100",
-	  .help = "fetch finished GPU records every N milliseconds: the most that killing the "
-	          "program can lose" },
+	  .help = "fetch finished GPU records every N milliseconds. If the program is killed, at "
+	          "most those of the last N milliseconds are lost" },
 	{ .name = "folder",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "DIR",
 	  .complete = PLUMB_COMPLETE_FOLDER,
 	  .help = "make the run folder, where records go while the program runs, in DIR (default: "
-	          "where FILE is)" },
+	          "the folder of FILE)" },
+	{ .name = "tool",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "FILE.so",
+	  .complete = PLUMB_COMPLETE_FILE,
+	  .help = "load this library, built on plumb/monitor.h, into the profiled programs. May be "
+	          "given several times" },
 	{ .name = "user-code",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "RULE",
@@ -264,6 +278,7 @@ plumb_run_options_read(const struct plumb_options *given, struct plumb_run_optio
 		.events = plumb_options_text(given, "events"),
 		.trace = plumb_options_text(given, "trace"),
 		.replays = !strcmp(plumb_options_text(given, "graphs"), "replays"),
+		.no_command = plumb_options_flag(given, "no-command"),
 		.user_code = plumb_options_text(given, "user-code"),
 	};
 	const char *follow = plumb_options_text(given, "follow");
@@ -278,6 +293,8 @@ plumb_run_options_read(const struct plumb_options *given, struct plumb_run_optio
 		code = check_follow(follow, error);
 	if (!code)
 		code = check_ranges(options, error);
+	if (!code)
+		code = plumb_run_tools_read(given, options, error);
 	if (code)
 		return code;
 	strcpy(options->follow, follow);
@@ -288,8 +305,7 @@ plumb_run_options_read(const struct plumb_options *given, struct plumb_run_optio
 	return 0;
 }
 
-static bool __attribute__((format(printf, 2, 3)))
-set(char ***next, const char *format, ...)
+static bool __attribute__((format(printf, 2, 3))) set(char ***next, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
@@ -305,7 +321,7 @@ set(char ***next, const char *format, ...)
 char **
 plumb_run_options_variables(const struct plumb_run_options *options)
 {
-	enum { MOST = 11 };
+	enum { MOST = 12 };
 	char **variables = calloc(MOST, sizeof(*variables)), **next = variables;
 	bool paused = options->start_after > 0 || options->toggle;
 	if (variables && set(&next, PLUMB_ENV_LAYERS "=%u", options->layers) &&
@@ -313,8 +329,10 @@ plumb_run_options_variables(const struct plumb_run_options *options)
 	    (!options->cpu_hz || set(&next, PLUMB_ENV_CPU "=%lld", options->cpu_hz)) &&
 	    (!options->events || set(&next, PLUMB_ENV_EVENTS "=%s", options->events)) &&
 	    (!options->replays || set(&next, PLUMB_ENV_REPLAYS "=1")) &&
+	    (!options->tools[0] || set(&next, PLUMB_ENV_TOOLS "=%s", options->tools)) &&
 	    (!options->memory || set(&next, PLUMB_ENV_MEMORY "=1")) &&
 	    (!options->shapes || set(&next, PLUMB_ENV_SHAPES "=1")) &&
+	    (!options->no_command || set(&next, PLUMB_ENV_COMMAND "=0")) &&
 	    (!options->trace || set(&next, PLUMB_ENV_TRACE "=%s", options->trace)) &&
 	    (!paused || set(&next, PLUMB_ENV_PAUSED "=1")))
 		return variables;

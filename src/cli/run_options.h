@@ -10,10 +10,11 @@
 #include "cli/options.h"
 
 #define PLUMB_RUN_LEAST_LIMIT (1ll << 20)
+#define PLUMB_RUN_TOOLS_BYTES 8000 /* the collector keeps at most so many */
 
 struct plumb_run_options {
 	long long limit, flush_ms;
-	bool gpu, keep_cupti, memory, shapes, replays;
+	bool gpu, keep_cupti, memory, shapes, replays, no_command;
 	unsigned layers;     /* enum plumb_layer */
 	long long cpu_hz;    /* 0: none */
 	const char *events;  /* NULL: none */
@@ -22,7 +23,8 @@ struct plumb_run_options {
 	int64_t duration;    /* ns, 0: to the end */
 	int toggle;          /* a signal's number, 0: none */
 	char follow[256];
-	const char *user_code; /* NULL: the default rule */
+	char tools[PLUMB_RUN_TOOLS_BYTES]; /* libraries to preload, separated by ":" */
+	const char *user_code;             /* NULL: the default rule */
 };
 
 extern const struct plumb_option plumb_run_option_table[];
@@ -30,6 +32,10 @@ extern const struct plumb_option plumb_run_option_table[];
 /* Errors: PLUMB_EUSAGE, naming the option. Texts point into GIVEN. */
 int plumb_run_options_read(const struct plumb_options *given, struct plumb_run_options *options,
                            struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* The part of plumb_run_options_read that looks at the files of --tool; see run_tools.c. */
+int plumb_run_tools_read(const struct plumb_options *given, struct plumb_run_options *options,
+                         struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* "NAME=VALUE", ends with NULL; NULL: no memory. */
 char **plumb_run_options_variables(const struct plumb_run_options *options);

@@ -57,7 +57,7 @@ plumb_rundir_create(struct plumb_rundir *run, const char *parent, struct plumb_e
 			break;
 	}
 	int code = plumb_fail_errno(error,
-	                            "cannot make a folder for the run in %s; choose another with "
+	                            "cannot make the run folder in %s; choose another place with "
 	                            "--folder or -o",
 	                            absolute);
 	run->path[0] = '\0';
@@ -87,8 +87,8 @@ find_library(char path[PATH_MAX], struct plumb_error *error)
 	ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
 	if (length <= 0) {
 		plumb_fail_errno(error,
-		                 "cannot tell where plumb itself lies; name its collector with "
-		                 "PLUMB_LIBRARY");
+		                 "cannot find plumb's own folder; set PLUMB_LIBRARY to the path of "
+		                 "its collector libplumb.so");
 		return false;
 	}
 	own[length] = '\0';
@@ -96,8 +96,8 @@ find_library(char path[PATH_MAX], struct plumb_error *error)
 	if (join(place, own, PLUMB_LIBRARY_NAME) && realpath(place, path))
 		return true;
 	plumb_fail(error, PLUMB_ESYSTEM,
-	           "the collector " PLUMB_LIBRARY_NAME " is not in %s, beside "
-	           "plumb; install it there or name it with PLUMB_LIBRARY",
+	           "the collector " PLUMB_LIBRARY_NAME " is not in %s, next to plumb; install it "
+	           "there, or set PLUMB_LIBRARY to its path",
 	           own);
 	return false;
 }
@@ -131,8 +131,9 @@ plumb_rundir_library(struct plumb_rundir *run, struct plumb_error *error)
 	}
 	run->alias[0] = run->library[0] = '\0';
 	return plumb_fail_errno(error,
-	                        "the path %s holds a space, colon or dollar sign, and no link to "
-	                        "it could be made in /tmp",
+	                        "the path %s has a space, colon or dollar sign, which LD_PRELOAD "
+	                        "does not allow, and plumb could not make a link to it in /tmp; "
+	                        "move plumb to another folder",
 	                        real);
 }
 

@@ -90,14 +90,15 @@ send_part(const struct plumb_otlp *otlp, const struct plumb_http_url *url, uint3
 	if (!code)
 		read_reply(answer, &reply);
 	if (!code && (answer->status < 200 || answer->status > 299))
-		code = plumb_fail(error, PLUMB_ESYSTEM, "http://%s:%s%s answers %d %s%s%s",
-		                  url->host, url->port, url->path, answer->status, answer->reason,
-		                  *reply.message ? ": " : "", reply.message);
+		code = plumb_fail(error, PLUMB_ESYSTEM, "http%s://%s:%s%s answers %d %s%s%s",
+		                  url->tls ? "s" : "", url->host, url->port, url->path,
+		                  answer->status, answer->reason, *reply.message ? ": " : "",
+		                  reply.message);
 	else if (!code && reply.rejected > 0)
 		code = plumb_fail(error, PLUMB_ESYSTEM,
-		                  "http://%s:%s%s rejected %" PRId64 " of %u spans%s%s", url->host,
-		                  url->port, url->path, reply.rejected, count,
-		                  *reply.message ? ": " : "", reply.message);
+		                  "http%s://%s:%s%s rejected %" PRId64 " of %u spans%s%s",
+		                  url->tls ? "s" : "", url->host, url->port, url->path,
+		                  reply.rejected, count, *reply.message ? ": " : "", reply.message);
 	free(body);
 	free(answer);
 	return code;
@@ -116,7 +117,7 @@ plumb_send_spans(const struct plumb_profile *profile, const struct plumb_http_ur
 		uint32_t left = profile->spans_count - at;
 		code = send_part(otlp, url, at, left < BATCH ? left : BATCH, &own);
 		if (code && at)
-			plumb_fail(error, own.code, "%s (the %u spans before were taken)",
+			plumb_fail(error, own.code, "%s (the collector took the %u spans before)",
 			           own.message, at);
 		else if (code)
 			plumb_fail(error, own.code, "%s", own.message);

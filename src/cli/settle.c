@@ -12,7 +12,8 @@ static const struct plumb_option options[] = {
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "FILE",
 	  .complete = PLUMB_COMPLETE_FILE,
-	  .help = "write the profile to FILE; must be given. A profile that is there is replaced" },
+	  .help = "write the profile to FILE; required. An existing profile is replaced" },
+	PLUMB_FINISH_OPTIONS,
 	{ .name = "remove",
 	  .kind = PLUMB_OPTION_FLAG,
 	  .help = "remove the run folders once the profile is safely written, unless a process "
@@ -38,11 +39,14 @@ remove_folders(const struct plumb_invocation *invocation, bool wanted)
 		if (plumb_rundir_living(&run, 0, &alive) > 0)
 			plumb_cli_note(
 				invocation,
-				"process %ld (%s) still records into %s; settle that again when it "
-				"has ended",
+				"process %ld (%s) still records into %s; settle the folder again "
+				"when it has ended",
 				(long)alive.pid, alive.name, path);
 		else if (wanted && !plumb_rundir_remove(path))
-			plumb_cli_note(invocation, "%s holds more than regions and was left", path);
+			plumb_cli_note(invocation,
+			               "%s also holds other files, so it was not "
+			               "removed",
+			               path);
 	}
 }
 
@@ -54,18 +58,27 @@ plumb_cmd_settle(struct plumb_invocation *invocation)
 	struct plumb_error error = { 0 };
 	if (!output)
 		return plumb_cli_usage(invocation, "settle needs -o FILE");
-	if (plumb_finish_check(output, &error) < 0)
+	struct plumb_finish finish = {
+		.output = output,
+		.rule = plumb_finish_rule(invocation->options),
+		.err = invocation->err,
+	};
+	if (plumb_finish_check(output, &finish.rule, &error) < 0)
 		return plumb_cli_fail(invocation, &error);
 	int code = plumb_finish((const char *const *)invocation->operands,
-	                        (size_t)invocation->operand_count, output, invocation->err,
-	                        &profile, &error);
+	                        (size_t)invocation->operand_count, &finish, &profile, &error);
 	if (code < 0 && code != PLUMB_EEMPTY)
 		return plumb_cli_fail(invocation, &error);
 	remove_folders(invocation, plumb_options_flag(invocation->options, "remove"));
 	if (code == PLUMB_EEMPTY) {
 		plumb_cli_note(invocation,
-		               "nothing was captured; %s holds the environment and the ledger "
-		               "alone",
+		               finish.failed_early
+		                       ? "the program failed at its start; the earlier profile %s "
+		                         "is kept"
+		               : finish.kept_old
+		                       ? "nothing was captured; the earlier profile %s is kept"
+		                       : "nothing was captured; %s holds only the environment "
+		                         "and the ledger",
 		               output);
 	} else if (plumb_options_flag(invocation->options, "summary")) {
 		struct plumb_summary_options summary = { .path = output };
@@ -87,19 +100,14 @@ const struct plumb_verb plumb_verb_settle = {
 	.name = "settle",
 	.summary = "make a profile of what runs left, and join the ranks of a job",
 	.synopsis = "DIR|PROFILE... -o FILE",
-	.description = "Makes one profile of run folders and of profiles.\n\n"
+	.description = "Makes one profile from run folders and profiles.\n\n"
 		       "A run folder (\".plumb-PID.run\") holds what the processes of a plumb run "
-		       "recorded. plumb "
-		       "run settles and removes it by itself; it stays when plumb was killed, or "
-		       "when the profile "
-		       "could not be written. It holds all that was recorded up to the end, and "
-		       "settling it does "
-		       "not change it.\n\n"
+		       "recorded. plumb run settles and removes it by itself. The folder stays if "
+		       "plumb was killed, or if the profile could not be written. It holds all "
+		       "that was recorded up to then; settling does not change it.\n\n"
 		       "Under a launcher (mpirun, torchrun, srun) each rank's plumb run writes "
-		       "FILE.RANK. Naming "
-		       "them all joins them: equal call paths become one, and processes, ranks, "
-		       "hosts and devices "
-		       "stay apart as dimensions of it.\n\n"
+		       "FILE.RANK. Give all of them to join them: equal call paths become one, "
+		       "and processes, ranks, hosts and devices can still be told apart.\n\n"
 		       "A region that cannot be read is named, left out and counted in the ledger.",
 	.options = options,
 	.examples = examples,

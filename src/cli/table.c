@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "base/utf8.h"
 #include "cli/columns.h"
+#include "cli/terminal.h"
 
 #define GAP 2
 #define NARROWEST 16   /* a column is not shortened below this */
@@ -67,14 +68,13 @@ plumb_table_cell(struct plumb_table *table, const char *text)
 		table->failed = true;
 }
 
-/* C0, DEL and, as UTF-8, C1. */
+/* Would it not be one character in its place? */
 static bool
-is_control(const char *text, size_t length)
+is_hidden(const char *text, size_t length)
 {
-	unsigned char first = (unsigned char)*text;
+	uint32_t c = plumb_utf8_code(text, length);
 
-	return (length == 1 && (first < 0x20 || first == 0x7f)) ||
-	       (length == 2 && first == 0xc2 && (unsigned char)text[1] < 0xa0);
+	return c == '\n' || c == '\t' || plumb_terminal_hides(c);
 }
 
 /* Prints what of TEXT lies in columns [FROM, TO). */
@@ -89,7 +89,7 @@ print_part(FILE *out, const char *text, int from, int to)
 		size_t length = plumb_columns_next(text, bytes, &columns);
 
 		if (at >= from && at + columns <= to) {
-			if (!plumb_utf8_character(text, bytes) || is_control(text, length))
+			if (!plumb_utf8_character(text, bytes) || is_hidden(text, length))
 				fputs("\xef\xbf\xbd", out);
 			else
 				fwrite(text, 1, length, out);
@@ -214,9 +214,11 @@ plumb_table_print(const struct plumb_table *table, FILE *out, int width, bool co
 		return -1;
 	measure(table, widths, width);
 	if (colour)
-		fputs("\033[1m", out);
+		plumb_terminal_steer(out, "\033[1m");
 	print_row(table, out, widths, NULL);
-	fputs(colour ? "\033[0m\n" : "\n", out);
+	if (colour)
+		plumb_terminal_steer(out, "\033[0m");
+	fputc('\n', out);
 	for (size_t i = 0; i + table->column_count <= table->count; i += table->column_count) {
 		print_row(table, out, widths, table->cells + i);
 		fputc('\n', out);

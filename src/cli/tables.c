@@ -9,9 +9,10 @@
 
 #include "analyze/peaks.h"
 #include "analyze/workload.h"
+#include "base/output.h"
 #include "cli/cli.h"
 #include "cli/load.h"
-#include "cli/output.h"
+#include "cli/newest.h"
 #include "cli/tables_print.h"
 
 static const struct plumb_option options[] = {
@@ -20,18 +21,17 @@ static const struct plumb_option options[] = {
 	  .argument = "WHAT",
 	  .choices = "either|module|operator",
 	  .fallback = "either",
-	  .help = "what a layer is: a leaf module, a top-level operator, or either (a leaf module, "
-	          "and operators outside of them)" },
+	  .help = "what counts as a layer: leaf modules, top-level operators, or either (leaf "
+	          "modules, and the operators outside of them)" },
 	{ .name = "model",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "NAME",
 	  .help = "the module, range, operator or Python function that is the model; without it "
-	          "the "
-	          "outermost module over all others, else the range around them, else "
+	          "the outermost module around all layers, else the range around them, else "
 	          "ProfilerStep" },
 	{ .name = "whole",
 	  .kind = PLUMB_OPTION_FLAG,
-	  .help = "take layers of all that was recorded, not only those of the model" },
+	  .help = "take layers from the whole recording, not only from the model" },
 	{ .name = "runs",
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "N",
@@ -39,68 +39,73 @@ static const struct plumb_option options[] = {
 	{ .name = "batch",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "SIZES",
-	  .help = "the batch size of each FILE, parted by commas; without it what the shapes or "
-	          "the "
-	          "command of a profile say" },
+	  .help = "comma-separated batch sizes, one for each FILE; without it what the shapes or "
+	          "the command in a profile say" },
 	{ .name = "optimal",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "CONSTRAINT",
-	  .help = "which batch size A1 chooses beside its two rules: that of the greatest "
-	          "throughput among those that keep 'latency<50ms', 'memory<8GB', or the least "
-	          "latency with 'throughput>900'; several parted by commas" },
+	  .help = "let A1 also choose a batch size within limits, such as "
+	          "'latency<50ms,memory<8GB': the one with the highest throughput; with "
+	          "'throughput>900' alone, the one with the lowest latency" },
 	{ .name = "stat",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "STATISTIC",
 	  .fallback = "trimmed",
-	  .help = "what stands for several calls: trimmed (XSP's, a fifth of each side left out), "
-	          "trimmed:PERCENT (of each side), mean, median, min, max, or a percentile such "
-	          "as p95" },
+	  .help = "how several calls become one value: trimmed (as in XSP: the mean without the "
+	          "lowest and highest fifth), trimmed:PERCENT (left out at each end), mean, "
+	          "median, min, max, or a percentile such as p95" },
 	{ .name = "key",
 	  .kind = PLUMB_OPTION_CHOICE,
 	  .argument = "KEY",
 	  .choices = "file|batch|gpu|framework|version",
 	  .fallback = "file",
-	  .help = "compare several FILEs, a row each by this, and the kernels that changed from "
-	          "each to the next" },
+	  .help = "compare several FILEs: one row for each, named by KEY, and the kernels that "
+	          "changed from each to the next" },
 	{ .name = "base",
 	  .kind = PLUMB_OPTION_CHOICE,
 	  .argument = "WHICH",
 	  .choices = "first|best",
 	  .fallback = "first",
-	  .help = "what compared profiles are normalised to: the first, or the one of the "
-	          "greatest throughput" },
+	  .help = "the profile that ratios refer to: the first, or the one with the highest "
+	          "throughput" },
 	{ .name = "serialised",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "RUN",
 	  .bare = "this",
 	  .complete = PLUMB_COMPLETE_PROFILE,
-	  .help = "every launch waited for its work (CUDA_LAUNCH_BLOCKING=1), so that a layer's "
-	          "time on the host holds its kernels: in this profile, or in RUN of the same "
-	          "program" },
+	  .help = "say that every launch waited for its work (CUDA_LAUNCH_BLOCKING=1), so that a "
+	          "layer's time on the host includes its kernels: in this profile, or in RUN of "
+	          "the same program" },
 	{ .name = "precision",
 	  .kind = PLUMB_OPTION_CHOICE,
 	  .argument = "TYPE",
 	  .choices = "fp32|tf32|fp16|bf16|fp8",
 	  .fallback = "fp32",
-	  .help = "which peak of the GPU rooflines are held against" },
+	  .help = "which peak of the GPU a roofline uses" },
 	{ .name = "peak",
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "GFLOPS",
-	  .help = "the GPU's peak in 10^9 operations a second, instead of the known one" },
+	  .help = "the GPU's peak in 10^9 operations per second, instead of the one that plumb "
+	          "knows" },
 	{ .name = "bandwidth",
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "GBS",
-	  .help = "the GPU's memory bandwidth in 10^9 bytes a second, instead of the known one" },
+	  .help = "the GPU's memory bandwidth in 10^9 bytes per second, instead of the one that "
+	          "plumb knows" },
 	{ .name = "svg",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "FILE",
 	  .complete = PLUMB_COMPLETE_FILE,
-	  .help = "draw the roofline of A9 or A14, whichever is asked for, as SVG" },
+	  .help = "draw the roofline of A9 or A14, the one that you name, as SVG. An existing "
+	          "file is replaced only if plumb drew it" },
+	{ .name = "force",
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "replace the file of --svg even if plumb did not draw it" },
 	{ .name = "top",
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "N",
 	  .fallback = "20",
-	  .help = "how many rows of each table to print for people; 0: all" },
+	  .help = "print at most N rows of each table as text; 0: all" },
 	{ .name = "json", .kind = PLUMB_OPTION_FLAG, .help = "write JSON" },
 	{ .name = "csv", .kind = PLUMB_OPTION_FLAG, .help = "write CSV" },
 	{ 0 },
@@ -117,6 +122,7 @@ struct wanted {
 	int64_t batches[FILES]; /* 0: not given */
 	struct plumb_constraints constraints;
 	struct plumb_statistic statistic;
+	char *newest; /* the file's name where none was given */
 };
 
 /* What is read and made of the files. */
@@ -167,15 +173,16 @@ read_batches(const struct plumb_invocation *invocation, struct wanted *w)
 		snprintf(number, sizeof number, "%.*s", (int)(length < 23 ? length : 23), text);
 		int64_t batch = plumb_parse_number(number);
 		if (batch <= 0 || count == FILES)
-			return plumb_cli_usage(
-				invocation, "tables: --batch takes a size for each FILE, as 1,2,4");
+			return plumb_cli_usage(invocation,
+			                       "tables: --batch takes one size for each FILE, such "
+			                       "as 1,2,4");
 		w->batches[count++] = batch;
 		text += length;
 	}
 	if (count && count != w->file_count)
 		return plumb_cli_usage(invocation,
-		                       "tables: --batch has %u size%s for %u FILE%s, and takes one "
-		                       "for each, as 1,2,4",
+		                       "tables: --batch has %u size%s for %u FILE%s; give one "
+		                       "for each, such as 1,2,4",
 		                       count, count == 1 ? "" : "s", w->file_count,
 		                       w->file_count == 1 ? "" : "s");
 	return 0;
@@ -213,16 +220,24 @@ check_use(const struct plumb_invocation *invocation, struct wanted *w)
 			want_all(w);
 		else if (is_table_name(operand) && access(operand, F_OK) != 0)
 			return plumb_cli_usage(invocation,
-			                       "tables: there is no table %s, but A1 to A15, "
-			                       "stages, compare, swapped and all",
+			                       "tables: there is no table %s; use A1 to A15, "
+			                       "stages, compare, swapped or all",
 			                       operand);
 		else if (w->file_count == FILES)
-			return plumb_cli_usage(invocation, "tables: %d files at most", FILES);
+			return plumb_cli_usage(invocation,
+			                       "tables: at most %d files at a time; "
+			                       "leave some out",
+			                       FILES);
 		else
 			w->files[w->file_count++] = operand;
 	}
-	if (!w->file_count)
-		return plumb_cli_usage(invocation, "tables: name a profile");
+	if (!w->file_count) {
+		int result;
+		w->newest = plumb_newest_profile(invocation, &result);
+		if (!w->newest)
+			return result;
+		w->files[w->file_count++] = w->newest;
+	}
 	if (!w->kind_count && plumb_options_given(o, "key")) {
 		want_kind(w, plumb_answer_find("compare"));
 		if (w->file_count > 1)
@@ -236,11 +251,11 @@ check_use(const struct plumb_invocation *invocation, struct wanted *w)
 		if (!w->kinds[i]->several)
 			return plumb_cli_usage(
 				invocation,
-				"tables: only A1, compare and swapped take several profiles, and "
-				"\"%s\" is a second one",
+				"tables: only A1, compare and swapped take several profiles; "
+				"leave out \"%s\", or name one of these tables",
 				w->files[1]);
 	if (w->file_count == 1 && wants(w, "swapped"))
-		return plumb_cli_usage(invocation, "tables: swapped takes two profiles or more");
+		return plumb_cli_usage(invocation, "tables: swapped needs two or more profiles");
 	for (size_t i = 0; i < sizeof above_zero / sizeof *above_zero; i++)
 		if (plumb_options_given(o, above_zero[i]) &&
 		    plumb_options_number(o, above_zero[i]) <= 0)
@@ -248,25 +263,26 @@ check_use(const struct plumb_invocation *invocation, struct wanted *w)
 			                       above_zero[i]);
 	if (!plumb_statistic_read(plumb_options_text(o, "stat"), &w->statistic))
 		return plumb_cli_usage(invocation,
-		                       "tables: there is no statistic \"%s\"; there are trimmed, "
-		                       "trimmed:PERCENT below 50, mean, median, min, max and p0 to "
-		                       "p100",
+		                       "tables: there is no statistic \"%s\"; use trimmed, "
+		                       "trimmed:PERCENT (below 50), mean, median, min, max, or "
+		                       "p0 to p100",
 		                       plumb_options_text(o, "stat"));
 	if (plumb_options_given(o, "optimal") &&
 	    !plumb_constraints_read(plumb_options_text(o, "optimal"), &w->constraints))
 		return plumb_cli_usage(invocation,
-		                       "tables: --optimal takes what a batch size must keep, as "
-		                       "'latency<50ms', 'memory<8GB' or 'throughput>900'; "
-		                       "\"%s\" is none of these",
+		                       "tables: --optimal takes limits such as 'latency<50ms', "
+		                       "'memory<8GB' or 'throughput>900', not \"%s\"",
 		                       plumb_options_text(o, "optimal"));
 	if (plumb_options_flag(o, "json") && plumb_options_flag(o, "csv"))
 		return plumb_cli_usage(invocation, "tables: choose --json or --csv");
 	if (serialised_run(o) && w->file_count > 1)
-		return plumb_cli_usage(invocation, "tables: --serialised=RUN is for one FILE");
+		return plumb_cli_usage(invocation, "tables: --serialised=RUN works with one "
+		                                   "FILE; leave out the others");
 	if (w->constraints.count && !wants(w, "A1"))
-		return plumb_cli_usage(invocation, "tables: --optimal is for A1");
+		return plumb_cli_usage(invocation, "tables: --optimal works with A1; add A1");
 	if (plumb_options_given(o, "svg") && wants(w, "A9") == wants(w, "A14"))
-		return plumb_cli_usage(invocation, "tables: --svg draws A9 or A14; ask for one");
+		return plumb_cli_usage(invocation, "tables: --svg draws A9 or A14; name one of "
+		                                   "them");
 	return read_batches(invocation, w);
 }
 
@@ -328,15 +344,20 @@ draw(const struct plumb_invocation *invocation, const struct plumb_answer *answe
 	for (uint32_t i = 0; i < count; i++)
 		if (!strcmp(answers[i].kind->id, "A9") || !strcmp(answers[i].kind->id, "A14"))
 			answer = &answers[i];
-	if (plumb_output_open(&output, path, &error) < 0)
+	const struct plumb_output_rule rule = {
+		.ours = plumb_roofline_drew,
+		.kind = "a roofline that plumb drew",
+		.force = plumb_options_flag(invocation->options, "force"),
+	};
+	if (plumb_output_open(&output, path, &rule, &error) < 0)
 		return plumb_cli_fail(invocation, &error);
 	if (!plumb_roofline_svg(answer, input, device, output.file)) {
 		plumb_output_drop(&output);
 		plumb_fail(&error, PLUMB_EEMPTY, "no roofline: %s",
 		           isnan(input->peak_gflops) || isnan(input->bandwidth)
-		                   ? "the GPU's peaks are not known; give --peak and --bandwidth"
+		                   ? "the GPU's peaks are unknown; give --peak and --bandwidth"
 		                   : "the profile has no counters of memory traffic and "
-		                     "floating-point work; a trace that has them does (plumb "
+		                     "floating-point work; use a trace that has them (plumb "
 		                     "import)");
 		return plumb_cli_fail(invocation, &error);
 	}
@@ -364,7 +385,8 @@ print(const struct plumb_invocation *invocation, const struct plumb_answer *answ
 	}
 	if (!plumb_options_flag(o, "csv") && !layers->in_order)
 		plumb_cli_note(invocation, "layers are in the order of call paths, not of "
-		                           "execution: the profile has no spans of them");
+		                           "execution, because the profile has no spans of "
+		                           "layers; record with plumb run --trace");
 	return code;
 }
 
@@ -383,7 +405,9 @@ answer(const struct plumb_invocation *invocation, const struct wanted *w,
 	}
 	if (!code && print(invocation, answers, w->kind_count, input->layers) &&
 	    !ferror(invocation->out)) /* of which main says so */
-		code = plumb_fail(&error, PLUMB_ESYSTEM, "cannot write the tables");
+		code = plumb_fail(&error, PLUMB_ESYSTEM,
+		                  "not enough memory to print the tables; "
+		                  "close other programs");
 	if (code)
 		result = plumb_cli_fail(invocation, &error);
 	else if (plumb_options_given(invocation->options, "svg"))
@@ -458,7 +482,8 @@ load_all(const struct plumb_invocation *invocation, struct wanted *w, struct mad
 			w->batches[i] = plumb_batch_size_of(layers, &made->batch_sources[i]);
 		if (!layers->in_order && plumb_options_given(o, "stat"))
 			plumb_cli_note(invocation,
-			               "%s has no spans: its times are means, whatever --stat says",
+			               "%s has no spans of layers, so its times are means and "
+			               "--stat has no effect; record with plumb run --trace",
 			               w->files[i]);
 	}
 	return PLUMB_EXIT_DONE;
@@ -493,12 +518,15 @@ plumb_cmd_tables(struct plumb_invocation *invocation)
 	struct wanted wanted = { 0 };
 	int result = check_use(invocation, &wanted);
 
-	if (result)
+	if (result) {
+		free(wanted.newest);
 		return result;
+	}
 	struct made *made = calloc(1, sizeof *made);
 	if (!made) {
 		struct plumb_error error;
 		plumb_fail(&error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+		free(wanted.newest);
 		return plumb_cli_fail(invocation, &error);
 	}
 	result = load_all(invocation, &wanted, made);
@@ -527,22 +555,23 @@ plumb_cmd_tables(struct plumb_invocation *invocation)
 		plumb_profile_free(&made->profiles[i]);
 	}
 	free(made);
+	free(wanted.newest);
 	return result;
 }
 
 static const char *const examples[] = {
 	"plumb tables run.plumb",
-	"all fifteen, and stages",
+	"all fifteen tables, and stages",
 	"plumb tables run.plumb A10 A13",
-	"kernels by name, and what of each layer's latency is the GPU's",
+	"kernels by name, and how much of each layer's latency the GPU works",
 	"plumb tables b1.plumb b2.plumb b4.plumb A1 --batch 1,2,4",
-	"latency and throughput over batch sizes, with the optimal one",
+	"latency and throughput for each batch size, and which size is optimal",
 	"plumb tables b*.plumb A1 --optimal 'latency<50ms'",
-	"the batch size of the greatest throughput that keeps a latency",
+	"the batch size with the highest throughput and a latency below 50 ms",
 	"plumb tables a.plumb b.plumb --key gpu",
-	"profiles side by side, and the kernels that changed from one to the next",
+	"profiles side by side, and the kernels that changed between them",
 	"plumb tables run.plumb stages",
-	"where in the model its time, memory and work lie",
+	"which third of the model takes the time, memory and work",
 	"plumb tables run.plumb A14 --svg roofline.svg",
 	"a roofline of layers, from a profile with counters",
 	NULL,
@@ -551,25 +580,24 @@ static const char *const examples[] = {
 const struct plumb_verb plumb_verb_tables = {
 	.name = "tables",
 	.summary = "the standard tables of a model, its layers and kernels",
-	.synopsis = "FILE... [A1...A15|stages|compare|swapped|all]",
+	.synopsis = "[FILE...] [A1...A15|stages|compare|swapped|all]",
 	.description =
-		"Prints XSP's fifteen analyses of a profile, or of another tool's trace, with the "
-		"column names of the paper's tool: A1 model, A2 to A4 layers, A5 to A7 layers by "
-		"type, A8 to A10 kernels, A11 to A14 kernels by layer, A15 the whole, and stages: "
-		"in "
-		"which third of the layers what lies. Without a table's name all of these. A1 "
-		"takes "
-		"several profiles, and so do compare and swapped: profiles side by side, and the "
-		"kernels that changed between them.\n\n"
-		"A layer is a leaf module, else a top-level operator. The model is the outermost "
-		"module over all of them, or the range around them; figures are for one run of it, "
-		"and of forward "
-		"work alone but where a column says backward. Each latency says what it is. What "
-		"nothing in the profile tells is unknown, never 0.",
+		"Prints the fifteen analyses of the XSP paper for a profile or for another "
+		"tool's trace, with the column names of the paper's tool. A1 shows the model, A2 "
+		"to A4 the layers, A5 to A7 the layers by type, A8 to A10 the kernels, A11 to "
+		"A14 the kernels by layer, A15 the whole model. The table stages shows how much "
+		"each third of the layers takes. Without the name of a table you get all of "
+		"these. A1, compare and swapped take several profiles: compare shows them side "
+		"by side, swapped the kernels that changed between them.\n\nA layer is a leaf "
+		"module, or a top-level operator outside of these. The model is the outermost "
+		"module around all layers, or the range around them. Values are for one run of "
+		"the model. They count forward work only, except in columns that say backward. "
+		"Each latency says how it was measured. A value that the profile does not hold "
+		"is unknown, never 0.",
 	.options = options,
 	.examples = examples,
-	.min_operands = 1,
 	.max_operands = PLUMB_ANY_NUMBER,
+	.newest = true,
 	.complete = PLUMB_COMPLETE_PROFILE,
 	.run = plumb_cmd_tables,
 };

@@ -108,7 +108,7 @@ put_same(const struct plumb_answer *a, FILE *out)
 static void
 put_rest(const struct plumb_answer *a, FILE *out, uint32_t shown)
 {
-	const char *before = "not known: ";
+	const char *before = "unknown: ";
 	const char *derived = "derived: ";
 
 	put_same(a, out);
@@ -168,7 +168,7 @@ plumb_tables_text(const struct plumb_answer *a, FILE *out, int64_t top)
 	if (!rows) {
 		const char *why = a->row_count ? a->kind->remedy : a->kind->without;
 
-		fprintf(out, "%s%s%s\n", a->row_count ? "nothing of this is known" : "no rows",
+		fprintf(out, "%s%s%s\n", a->row_count ? "no value is known" : "no rows",
 		        why ? ": " : "", why ? why : "");
 		code = 0;
 	} else if (table) {

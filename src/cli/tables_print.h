@@ -3,6 +3,7 @@
 #ifndef PLUMB_CLI_TABLES_PRINT_H
 #define PLUMB_CLI_TABLES_PRINT_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "analyze/tables.h"
@@ -20,5 +21,8 @@ void plumb_tables_csv(const struct plumb_answer *answer, FILE *out, bool titled)
 /* The points of A9 or A14 under the roof, as a picture. How many points it has, of which 0 writes nothing. */
 uint32_t plumb_roofline_svg(const struct plumb_answer *answer,
                             const struct plumb_tables_input *input, const char *device, FILE *out);
+
+/* Is the file PATH such a picture? */
+bool plumb_roofline_drew(const char *path);
 
 #endif

@@ -93,8 +93,8 @@ look_privileges(int descriptor, const char *path, struct plumb_target *target)
 	if ((fstatvfs(descriptor, &filesystem) == 0 && filesystem.f_flag & ST_NOSUID) ||
 	    prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
 		return false;
-	const char *remedy = "and the loader preloads nothing into such a program; run a copy "
-			     "without that bit";
+	const char *remedy = "so the loader preloads nothing into it; run a copy without "
+			     "that bit";
 	if (status.st_mode & S_ISUID && status.st_uid != getuid())
 		refuse(target, path, "is set-user-ID, %s", remedy);
 	else if ((status.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) &&
@@ -102,8 +102,8 @@ look_privileges(int descriptor, const char *path, struct plumb_target *target)
 		refuse(target, path, "is set-group-ID, %s", remedy);
 	else if (getuid() != 0 && fgetxattr(descriptor, "security.capability", NULL, 0) > 0)
 		refuse(target, path,
-		       "has file capabilities, and the loader preloads nothing into such a "
-		       "program; run a copy without them");
+		       "has file capabilities, so the loader preloads nothing into it; run a copy "
+		       "without them");
 	return target->refused;
 }
 
@@ -117,18 +117,19 @@ look_elf(const struct plumb_executable *found, const char *path, struct plumb_ta
 	if (found->machine != plumb_machine_own()) {
 		const char *name = found->machine ? plumb_machine_name(found->machine) : NULL;
 		refuse(target, path,
-		       "is a %u-bit program for %s, and plumb's collector is a 64-bit library for "
+		       "is a %u-bit program for %s, but plumb's collector is a 64-bit library for "
 		       "%s",
 		       found->bits, name ? name : "another machine",
 		       plumb_machine_name(plumb_machine_own()));
 	} else if (found->bits == 32) {
 		refuse(target, path,
-		       "is a 32-bit program, and plumb's collector is a 64-bit library");
+		       "is a 32-bit program, but plumb's collector is a 64-bit library");
 	} else if (*loader == '\0') {
 		/* The loader run as a program has none itself, and preloads for what it runs. */
 		if (strncmp(file, "ld-linux", 8) != 0) {
 			refuse(target, path,
-			       "is statically linked, so that no collector can be loaded into it; "
+			       "is statically linked, so plumb's collector cannot be loaded into "
+			       "it; "
 			       "link it dynamically");
 			/* To it LD_PRELOAD is a variable like any other, which it hands on: launchers are
 			 * often linked so. */
@@ -136,11 +137,11 @@ look_elf(const struct plumb_executable *found, const char *path, struct plumb_ta
 			target->outside = true;
 		}
 	} else if (strncmp(loader, "ld-musl", 7) == 0) {
-		refuse(target, path, "is linked with musl, and plumb's collector needs glibc");
+		refuse(target, path, "is linked with musl, but plumb's collector needs glibc");
 		target->musl = true;
 	} else if (strncmp(loader, "ld-linux", 8) != 0 && strncmp(loader, "ld-lsb", 6) != 0 &&
 	           strncmp(loader, "ld64.so", 7) != 0) {
-		refuse(target, path, "is loaded by %s, and plumb's collector needs glibc's loader",
+		refuse(target, path, "is loaded by %s, but plumb's collector needs glibc's loader",
 		       found->interpreter);
 	}
 	if (target->refused || !found->asan)

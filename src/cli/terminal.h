@@ -1,12 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What may be drawn on a stream: how wide, and with colour or without. */
+/*
+ * What may be drawn on a stream: how wide, with colour or without, and which characters.
+ *
+ * Names come from traces and folders of other people. A terminal obeys some characters, and some
+ * make text look like other text. So all that plumb prints goes through one filter, which writes
+ * them as escapes: \u001b, \u202e. (JSON stays the same JSON.) What plumb itself tells the terminal
+ * goes past it by plumb_terminal_steer.
+ */
 #ifndef PLUMB_CLI_TERMINAL_H
 #define PLUMB_CLI_TERMINAL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #define PLUMB_WIDTH_DEFAULT 120 /* where OUT is no terminal and COLUMNS is not set */
+
+/* A stream that writes to STREAM's file through the filter; STREAM itself where memory is out. At
+ * most two. */
+FILE *plumb_terminal_filter(FILE *stream);
+/* OUT will carry data for programs (CSV, JSON, an export): only a terminal needs the filter. */
+void plumb_terminal_data(FILE *out);
+/* Writes a sequence of plumb's own that moves the cursor or sets colours. */
+void plumb_terminal_steer(FILE *out, const char *sequence);
+/* Is CHARACTER hidden by the filter? Controls but not the ends of lines and tabs, marks of
+ * direction, characters without width, separators of lines and paragraphs. */
+bool plumb_terminal_hides(uint32_t character);
+/* The file descriptor of OUT, also of a filter; negative: it has none. */
+int plumb_terminal_fd(FILE *out);
 
 bool plumb_terminal_is(FILE *out);
 /* Columns: COLUMNS when it is set to a number > 0, else the terminal's, else the default. */

@@ -39,7 +39,7 @@ plumb_cmd_version(struct plumb_invocation *invocation)
 
 static const char *const examples[] = {
 	"plumb version --json",
-	"the same for a program",
+	"the same as JSON",
 	NULL,
 };
 

@@ -135,12 +135,12 @@ static bool
 open_region(struct plumb_waiting *waiting, int folder, const char *name)
 {
 	struct stat status = { 0 };
-	int fd = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	int fd = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return true;
 	void *map = MAP_FAILED;
 	bool known = fstat(fd, &status) == 0 && is_known(waiting, status.st_ino);
-	if (!known && status.st_size > PLUMB_REGION_HEADER_SIZE)
+	if (!known && S_ISREG(status.st_mode) && status.st_size > PLUMB_REGION_HEADER_SIZE)
 		map = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	if (map == MAP_FAILED)

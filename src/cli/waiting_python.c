@@ -24,8 +24,8 @@ refuse(struct plumb_waiting_python *python, struct plumb_waiting_tree *tree, int
 	if (error != EPERM && error != EACCES && error != ENOSYS)
 		return;
 	snprintf(text, sizeof text,
-	         "plumb may not read the program's memory (%s), so threads that wait outside any "
-	         "operator are under [waiting]; allow it to trace its own children to see lines",
+	         "plumb may not read the program's memory (%s), so waits outside any operator are "
+	         "shown as [waiting]; allow plumb to trace its own children to see lines",
 	         strerror(error));
 	plumb_waiting_tell(tree, "waiting.off", text);
 	python->refused = true;

@@ -43,9 +43,13 @@
 #define PLUMB_ENV_SHAPES "PLUMB_SHAPES"         /* "1": shapes of operators' inputs and outputs */
 #define PLUMB_ENV_REPLAYS "PLUMB_REPLAYS"       /* "1": replays of graphs have one record */
 #define PLUMB_ENV_TRACE "PLUMB_TRACE"           /* "all", "50" (iterations) or "20s": keep spans */
-#define PLUMB_ENV_FOLLOW "PLUMB_FOLLOW"    /* "none", "all" or an extended regular expression */
-#define PLUMB_ENV_PAUSED "PLUMB_PAUSED"    /* "1": recording begins paused */
-#define PLUMB_ENV_MEMO "PLUMB_NATIVE_MEMO" /* "0": every native stack is walked */
+#define PLUMB_ENV_COMMAND "PLUMB_COMMAND"       /* "0": command lines are not recorded */
+#define PLUMB_ENV_FOLLOW "PLUMB_FOLLOW" /* "none", "all" or an extended regular expression */
+#define PLUMB_ENV_TOOLS "PLUMB_TOOLS"   /* libraries that are preloaded behind, separated by ":" */
+#define PLUMB_ENV_PAUSED "PLUMB_PAUSED" /* "1": recording begins paused */
+#define PLUMB_ENV_MEMO "PLUMB_NATIVE_MEMO"         /* "0": every native stack is walked */
+#define PLUMB_ENV_TRACED "PLUMB_SAMPLE_TRACED"     /* "1": a debugger sees our signals; for tests */
+#define PLUMB_ENV_CONTEXTS "PLUMB_NATIVE_CONTEXTS" /* native contexts that samples may make */
 #define PLUMB_ENV_CHAIN_NVTX                                                                       \
 	"PLUMB_CHAIN_NVTX_INJECTION64_PATH" /* the value that was there before */
 #define PLUMB_ENV_CHAIN_CUDA                                                                       \
@@ -68,6 +72,10 @@ plumb_now(void)
  */
 struct plumb_thread *plumb_enter(enum plumb_callback_kind kind);
 void plumb_leave(struct plumb_thread *thread);
+
+/* As plumb_enter; where there is no room for the thread, one unit of SOURCE is counted as lost (0:
+ * none). plumb_enter takes the source that KIND stands for. */
+struct plumb_thread *plumb_enter_of(enum plumb_callback_kind kind, enum plumb_source source);
 
 /* As plumb_enter, and also while recording is paused: for what was begun before and for facts of the
  * environment, never for what the program does now. */
@@ -104,6 +112,10 @@ plumb_id plumb_name(struct plumb_thread *thread, const char *name);
 /* The child of PARENT (of any thread; 0: the root) with identity KEY, made when missing; PLUMB_LOST
  * when there is no room. The child is the calling thread's own. */
 plumb_id plumb_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key);
+
+/* The same where it was made already, or 0. */
+plumb_id
+plumb_child_known(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key);
 
 /* As plumb_child for a frame that has a name only. */
 plumb_id plumb_child_named(struct plumb_thread *thread, plumb_id parent, enum plumb_frame_kind kind,
@@ -145,10 +157,12 @@ struct plumb_options {
 	bool replays;    /* replays of graphs have one record */
 	bool memory, shapes;
 	bool paused;
-	bool no_memo;     /* walk every native stack; for measuring and tests */
-	char events[256]; /* "" none */
-	char trace[32];   /* "" none */
-	char follow[256]; /* "" all */
+	bool no_memo; /* walk every native stack; for measuring and tests */
+	bool sample_traced;
+	unsigned native_contexts; /* native contexts that samples may make in a process */
+	char events[256];         /* "" none */
+	char trace[32];           /* "" none */
+	char follow[256];         /* "" all */
 };
 const struct plumb_options *plumb_options(void);
 extern unsigned plumb_layers; /* options.layers, for hot paths */

@@ -21,6 +21,7 @@
 #include "collect/process.h"
 #include "collect/shape.h"
 #include "collect/span.h"
+#include "collect/task.h"
 #include "collect/wait.h"
 
 /* ---- operators ---- */
@@ -45,9 +46,9 @@ ticket_return(struct plumb_thread *thread, struct plumb_ticket *ticket)
 }
 
 /* Takes the innermost operator off the stack, whose end has not come in order. Its ticket comes back
- * with its end, or now when that has come. */
+ * with its end, or now when that has come. FATE: what is counted when it has not. */
 static void
-drop(struct plumb_thread *thread)
+drop_as(struct plumb_thread *thread, enum plumb_fate fate)
 {
 	struct plumb_operator_frame *frame = &thread->stack[thread->operators--];
 	struct plumb_ticket *ticket = &thread->tickets[frame->ticket];
@@ -57,7 +58,13 @@ drop(struct plumb_thread *thread)
 	if (state == PLUMB_TICKET_ENDED)
 		thread->ended_early--;
 	else
-		plumb_arena_tally(&thread->arena, frame->source, PLUMB_FATE_ENDED_ELSEWHERE, 1);
+		plumb_arena_tally(&thread->arena, frame->source, fate, 1);
+}
+
+static void
+drop(struct plumb_thread *thread)
+{
+	drop_as(thread, PLUMB_FATE_ENDED_ELSEWHERE);
 }
 
 /* The innermost operator that is open; one whose end came on another thread is not. */
@@ -207,7 +214,7 @@ plumb_operator_enter(struct plumb_thread *thread, const struct plumb_operator *o
 	frame->epoch = thread->epoch;
 	if (plumb_unlikely(thread->shapes))
 		plumb_shape_enter(thread, frame, op->shape_bytes);
-	frame->inner = 0;
+	frame->inner = frame->away = 0;
 	frame->source = (uint8_t)source;
 	frame->start = now;
 	if (plumb_unlikely(plumb_waits))
@@ -217,12 +224,19 @@ plumb_operator_enter(struct plumb_thread *thread, const struct plumb_operator *o
 	return ticket;
 }
 
-/* Operators above DEPTH that did not end before it end with it. */
+/* Operators above DEPTH that did not end before it end with it. Where it is a range, and one above
+ * it is still open, that one belongs to a task that cannot be told from the one that goes on. */
 static inline void
 drop_above(struct plumb_thread *thread, uint32_t depth)
 {
-	while (plumb_unlikely(thread->operators > depth))
-		drop(thread);
+	bool range = depth && thread->stack[depth].range;
+	while (plumb_unlikely(thread->operators > depth)) {
+		const struct plumb_operator_frame *frame = &thread->stack[thread->operators];
+		bool open = !atomic_load_explicit(&thread->tickets[frame->ticket].abandoned,
+		                                  memory_order_acquire);
+		drop_as(thread, range && frame->range && open ? PLUMB_FATE_INTERLEAVED
+		                                              : PLUMB_FATE_ENDED_ELSEWHERE);
+	}
 }
 
 void
@@ -230,6 +244,14 @@ plumb_operators_drop(struct plumb_thread *thread)
 {
 	plumb_module_end(thread, 0);
 	drop_above(thread, 0);
+}
+
+/* Of the time from FRAME's start to END (ticks), what its task did not give to others. */
+static inline uint64_t
+active_time(const struct plumb_operator_frame *frame, uint64_t end)
+{
+	uint64_t duration = plumb_ticks_between(frame->start, end);
+	return duration > frame->away ? duration - frame->away : 0;
 }
 
 /* FRAME ended at END (ticks), and INNER ns of its time went by in operators that it called. EARLY: those
@@ -245,7 +267,7 @@ observe_end(struct plumb_thread *thread, struct plumb_operator_frame *frame, uin
 	}
 	plumb_id node = plumb_frame_node(thread, frame);
 	uint64_t duration = plumb_ticks_between(frame->start, end);
-	uint64_t self = duration > inner ? duration - inner : 0;
+	uint64_t self = duration > inner + frame->away ? duration - inner - frame->away : 0;
 	if (plumb_operators_are_frames() || frame->range) {
 		plumb_observe(thread, node, PLUMB_METRIC_OP_TIME, thread->track, (int64_t)self);
 		plumb_observe(thread, node, PLUMB_METRIC_OP_DURATION, thread->track,
@@ -269,7 +291,7 @@ end_early(struct plumb_thread *thread, uint32_t depth, struct plumb_ticket *tick
 {
 	struct plumb_operator_frame *frame = &thread->stack[depth];
 	uint64_t now = plumb_ticks();
-	uint64_t running = plumb_ticks_between(thread->stack[depth + 1].start, now);
+	uint64_t running = active_time(&thread->stack[depth + 1], now);
 	observe_end(thread, frame, now, frame->inner + running, true);
 	frame->cpu = 0; /* whoever is inside it waits for itself from now on */
 	atomic_store_explicit(&ticket->abandoned, PLUMB_TICKET_ENDED, memory_order_relaxed);
@@ -289,17 +311,38 @@ remove_ended(struct plumb_thread *thread, uint64_t now)
 		    PLUMB_TICKET_ENDED)
 			break;
 		if (depth > 1)
-			thread->stack[depth - 1].inner += plumb_ticks_between(frame->start, now);
+			thread->stack[depth - 1].inner += active_time(frame, now);
 		drop(thread);
 	}
 	if (plumb_unlikely(plumb_waits))
 		plumb_wait_settle(thread);
 }
 
+/* A range ends while its task waits for its turn: another one closed it, or the task was thrown
+ * away. */
+static __attribute__((noinline)) void
+exit_parked(struct plumb_thread *thread, struct plumb_ticket *ticket)
+{
+	struct plumb_operator_frame frame, *parent;
+	if (plumb_task_take(thread, ticket, &frame, &parent)) {
+		uint64_t now = plumb_ticks();
+		if (plumb_event_operators_wanted())
+			plumb_event_operator_end(thread, &frame);
+		observe_end(thread, &frame, now, frame.inner, true);
+		if (parent)
+			parent->inner += active_time(&frame, now);
+	}
+	ticket_return(thread, ticket);
+}
+
 void
 plumb_operator_exit(struct plumb_thread *thread, struct plumb_ticket *ticket)
 {
 	uint32_t depth = ticket->depth, serial = ticket->serial;
+	if (plumb_unlikely(depth & PLUMB_TICKET_PARKED)) {
+		exit_parked(thread, ticket);
+		return;
+	}
 	struct plumb_operator_frame *frame = &thread->stack[depth];
 	if (plumb_unlikely(depth > thread->operators || frame->serial != serial)) {
 		ticket_return(thread, ticket);
@@ -314,10 +357,10 @@ plumb_operator_exit(struct plumb_thread *thread, struct plumb_ticket *ticket)
 	ticket_return(thread, ticket);
 	drop_above(thread, depth);
 	thread->operators = depth - 1;
-	uint64_t now = plumb_ticks(), duration = plumb_ticks_between(frame->start, now);
+	uint64_t now = plumb_ticks();
 	observe_end(thread, frame, now, frame->inner, false);
 	if (depth > 1)
-		thread->stack[depth - 1].inner += duration;
+		thread->stack[depth - 1].inner += active_time(frame, now);
 	if (plumb_unlikely(thread->ended_early))
 		remove_ended(thread, now);
 }

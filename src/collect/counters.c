@@ -31,7 +31,8 @@ refuse(const char *name, size_t length, const char *why)
 	int none = 0;
 	if (!atomic_compare_exchange_strong(&refused, &none, 1))
 		return;
-	snprintf(refusal, sizeof refusal, "%.*s: %s", (int)length, name, why);
+	snprintf(refusal, sizeof refusal, "events are not counted: %.*s: %s", (int)length, name,
+	         why);
 	atomic_store(&refused, 2);
 }
 

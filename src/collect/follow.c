@@ -36,10 +36,13 @@ command_matches(const regex_t *expression)
 	return !regexec(expression, executable, 0, NULL, 0);
 }
 
+static bool none; /* are processes that the program starts left out, all of them? */
+
 void
 plumb_follow_load(const char *which)
 {
 	regex_t expression;
+	none = !strcmp(which, "none");
 	others = !*which || !strcmp(which, "all");
 	if (others || !strcmp(which, "none") ||
 	    regcomp(&expression, which, REG_EXTENDED | REG_NOSUB))
@@ -52,4 +55,10 @@ bool
 plumb_follow_process(void)
 {
 	return others || atomic_load(&plumb_control->program) == (int32_t)syscall(SYS_getpid);
+}
+
+bool
+plumb_follow_others(void)
+{
+	return !none;
 }

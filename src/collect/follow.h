@@ -9,5 +9,7 @@
 void plumb_follow_load(const char *which);
 /* Is the calling process profiled? The program that `plumb run` started always is. */
 bool plumb_follow_process(void);
+/* May processes that the program starts be profiled? */
+bool plumb_follow_others(void);
 
 #endif

@@ -12,6 +12,7 @@
 #include "collect/context.h"
 #include "collect/gpu/cuda/interpose.h"
 #include "collect/monitor/framework.h"
+#include "collect/monitor/python.h"
 #include "collect/wait.h"
 
 /* A sanitizer's runtime looks symbols up before its own memory is there. */
@@ -59,9 +60,11 @@ plumb_dlsym_hook(void *library, const char *name)
 		return answer;
 	if (plumb_unlikely(plumb_waits)) /* samples: a library may have been loaded before this */
 		plumb_native_prepare();
-	if (name[0] == 'P' && !strncmp(name, "PyInit_", 7))
+	if (name[0] == 'P' && !strncmp(name, "PyInit_", 7)) {
 		plumb_framework_offer(name);
-	else if (name[0] == 'c' && !strncmp(name, "cupti", 5) && real()(library, name))
+		if (plumb_unlikely(strstr(name, "greenlet") != NULL))
+			plumb_python_watch_greenlets(library);
+	} else if (name[0] == 'c' && !strncmp(name, "cupti", 5) && real()(library, name))
 		answer.result = plumb_cuda_interpose(name); /* only what the library does have */
 	return answer;
 }

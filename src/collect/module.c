@@ -69,8 +69,8 @@ prove(struct plumb_thread *thread, const struct plumb_python_frame *frame)
 	rc = plumb_python_objects_prove(frame, &error);
 	if (rc > 0 && ++tries == TRIES)
 		rc = plumb_fail(&error, PLUMB_ESYSTEM,
-		                "the calls of torch.nn.Module do not look as CPython %s's "
-		                "should: modules are not shown",
+		                "modules are not shown: calls of torch.nn.Module do not look as "
+		                "expected in CPython %s",
 		                plumb_python_version());
 	if (rc < 0)
 		plumb_environment(thread, "module.off", error.message);

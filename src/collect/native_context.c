@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Native frames → contexts. A walk gives call sites; under a given parent a site is one context, kept in
- * a table of the thread, so that a stack that was seen before costs a look a frame. At a call, whole paths
- * are looked for first (native_memo.h).
+ * Native frames → contexts. A walk gives call sites; under a given parent a site is one context,
+ * kept in a table of the thread, so that a stack that was seen before costs a look a frame. At a
+ * call, whole paths are looked for first (native_memo.h).
  *
- * The walk goes outwards to what stands on the C stack innermost: the operator's record, which lies in
- * the C frame that runs it, or the C frame that evaluates the innermost Python frame. What is further
- * out is told by their contexts already.
+ * Samples meet ever more rare paths and instructions, however long a program runs. So they may make
+ * a certain number of contexts only, in a process. From half of it on, an instruction that was not
+ * met before stands for its function; after that a path goes as far as it is known.
+ *
+ * The walk goes outwards to what stands on the C stack innermost: the operator's record, which lies
+ * in the C frame that runs it, or the C frame that evaluates the innermost Python frame. What is
+ * further out is told by their contexts already.
  */
 #include "collect/context.h"
 #include "collect/native_memo.h"
@@ -16,10 +20,13 @@ enum {
 	NATIVE_MAX = 512,      /* frames between two operators */
 	NATIVE_NODES = 4096,   /* contexts that a thread keeps at hand */
 	STACKS_LOOKED_UP = 16, /* by samples, one after the other; from then on … */
-	LOOK_UP_ONE_IN = 64,   /* … of so many: a program that changes stacks would pay each time */
+	LOOK_UP_ONE_IN = 64, /* … of so many: a program that changes stacks would pay each time */
 };
 
+static _Atomic uint32_t sampled; /* contexts that samples made */
+
 static const char generated[] = "[generated code]";
+static const char rare[] = "[other native code]";
 
 struct plumb_native {
 	struct plumb_stack_bounds bounds;
@@ -27,6 +34,7 @@ struct plumb_native {
 	uint32_t pid;        /* of the region that it is about */
 	uint32_t tid;        /* whose stack the bounds are */
 	uint32_t strays;     /* samples on another stack */
+	bool in_sample;
 	uintptr_t sites[NATIVE_MAX];
 	struct native_node {
 		uint64_t frame; /* frame_of */
@@ -72,14 +80,30 @@ code_record(struct plumb_thread *thread, struct plumb_stack_object *object)
 	return known >> 32 == pid ? (plumb_id)known : id;
 }
 
+/* The child of PARENT with KEY; 0: it is new, and samples have made MOST contexts. */
 static plumb_id
-make_node(struct plumb_thread *thread, plumb_id parent, uintptr_t site, uint8_t flags)
+child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key, uint32_t most)
+{
+	if (plumb_likely(!thread->native->in_sample))
+		return plumb_child(thread, parent, key);
+	plumb_id known = plumb_child_known(thread, parent, key);
+	if (known)
+		return known;
+	if (atomic_load_explicit(&sampled, memory_order_relaxed) >= most)
+		return 0;
+	atomic_fetch_add_explicit(&sampled, 1, memory_order_relaxed);
+	return plumb_child(thread, parent, key);
+}
+
+static plumb_id
+make_node(struct plumb_thread *thread, plumb_id parent, uintptr_t site, uint8_t flags,
+          uint32_t most)
 {
 	struct plumb_key key = { .kind = PLUMB_FRAME_NATIVE };
 	struct plumb_stack_object *object = plumb_stack_object_of(site);
 	if (!object) {
 		key.name = string(thread, generated);
-		return plumb_child(thread, parent, &key);
+		return child(thread, parent, &key, most);
 	}
 	key.flags = flags;
 	key.file = code_record(thread, object);
@@ -90,7 +114,20 @@ make_node(struct plumb_thread *thread, plumb_id parent, uintptr_t site, uint8_t 
 		key.name = code->path;
 		key.line = offset <= UINT32_MAX ? (uint32_t)offset : 0;
 	}
-	return plumb_child(thread, parent, &key);
+	return child(thread, parent, &key, most);
+}
+
+/* As make_node, of as many as samples may make. */
+static plumb_id
+make_site(struct plumb_thread *thread, plumb_id parent, uintptr_t site, uint8_t flags)
+{
+	uint32_t most = plumb_options()->native_contexts;
+	uintptr_t start, end;
+	bool interrupted = flags & PLUMB_CONTEXT_INTERRUPTED;
+	plumb_id made = make_node(thread, parent, site, flags, interrupted ? most / 2 : most);
+	if (!made && interrupted && plumb_stack_function(site, &start, &end))
+		made = make_node(thread, parent, start, flags, most);
+	return made;
 }
 
 /* One address is two frames where a sample struck: it stands for its whole function there, and for itself
@@ -109,8 +146,8 @@ step_in(struct plumb_thread *thread, plumb_id parent, uintptr_t site, uint8_t fl
 	struct native_node *node = &thread->native->nodes[hash >> 32 & (NATIVE_NODES - 1)];
 	if (plumb_likely(node->frame == frame && node->parent == parent))
 		return node->node;
-	plumb_id made = make_node(thread, parent, site, flags);
-	if (made != PLUMB_LOST)
+	plumb_id made = make_site(thread, parent, site, flags);
+	if (made && made != PLUMB_LOST)
 		*node = (struct native_node){ frame, parent, made };
 	return made;
 }
@@ -246,17 +283,28 @@ make_path(struct plumb_thread *thread, plumb_id parent, const uintptr_t *sites, 
 	if (plumb_unlikely(fate != PLUMB_FATE_ATTRIBUTED && count)) {
 		uint8_t flags = PLUMB_CONTEXT_TRUNCATED;
 		count--;
-		parent = make_node(thread, parent, sites[count], count ? flags : flags | innermost);
+		plumb_id made =
+			make_site(thread, parent, sites[count], count ? flags : flags | innermost);
+		count = made ? count : 0;
+		fate = made ? fate : PLUMB_FATE_OVERFLOWED;
+		parent = made ? made : parent;
 	}
 	while (count) {
 		count--;
-		parent = step_in(thread, parent, sites[count], count ? 0 : innermost);
+		plumb_id next = step_in(thread, parent, sites[count], count ? 0 : innermost);
+		if (plumb_unlikely(!next)) {
+			fate = PLUMB_FATE_OVERFLOWED;
+			break;
+		}
+		parent = next;
 	}
+	if (plumb_unlikely(fate == PLUMB_FATE_OVERFLOWED && !parent))
+		parent = plumb_child_named(thread, 0, PLUMB_FRAME_NATIVE, rare);
 	count_path(thread, parent == PLUMB_LOST ? thread->arena.fate : fate);
 	return parent;
 }
 
-static const char no_memory[] = "no memory for the tables by which native frames are found";
+static const char no_memory[] = "not enough memory for the tables that native frames need";
 static const char no_bounds[] = "native frames are missing where a thread's stack is not in "
 				"/proc/self/maps; mount /proc to see them";
 
@@ -321,6 +369,7 @@ void
 plumb_native_forked(void)
 {
 	plumb_stack_forked();
+	atomic_store(&sampled, 0);
 	atomic_store(&said, false);
 }
 
@@ -362,6 +411,11 @@ plumb_native_interrupted(struct plumb_thread *thread, plumb_id parent, const voi
 		if (plumb_unlikely(function))
 			cut_at(&walk, function);
 	}
-	return make_path(thread, parent, walk.sites, walk.count, walk.end,
-	                 PLUMB_CONTEXT_INTERRUPTED);
+	if (native)
+		native->in_sample = true;
+	plumb_id node = make_path(thread, parent, walk.sites, walk.count, walk.end,
+	                          PLUMB_CONTEXT_INTERRUPTED);
+	if (native)
+		native->in_sample = false;
+	return node;
 }

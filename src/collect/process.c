@@ -13,9 +13,11 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/secret.h"
 #include "collect/clock.h"
 #include "collect/context.h"
 #include "collect/event.h"
+#include "collect/exec.h"
 #include "collect/follow.h"
 #include "collect/gpu/gpu.h"
 #include "collect/monitor/framework.h"
@@ -33,6 +35,7 @@
 
 #define DEFAULT_LIMIT (256ull << 20)
 #define DEFAULT_FLUSH_MS 100
+#define DEFAULT_NATIVE_CONTEXTS 16384
 
 static struct plumb_options options;
 unsigned plumb_layers;
@@ -51,7 +54,7 @@ static _Atomic int *const state = &plumb_gate_page.gate.state;
 
 static _Atomic pid_t owner; /* who records, or is about to, under begin_lock; 0: nobody yet */
 #define RESETTING                                                                                  \
-	((pid_t) - 1) /* a thread of a child that no fork handler saw is forgetting the parent */
+	((pid_t)-1) /* a thread of a child that no fork handler saw is forgetting the parent */
 
 static _Atomic bool ended;
 static _Thread_local bool ending;
@@ -130,14 +133,23 @@ plumb_region_of_process(void)
 }
 
 void
-plumb_process_lost(enum plumb_fate fate)
+plumb_process_lost(enum plumb_source source, enum plumb_fate fate)
 {
-	if (!region.header)
-		return;
-	if (fate == PLUMB_FATE_NO_SPACE)
-		atomic_fetch_add_explicit(&region.header->lost_no_space, 1, memory_order_relaxed);
+	static _Atomic int newest = PLUMB_FATE_REGION_FULL;
+	if (fate)
+		atomic_store_explicit(&newest, fate, memory_order_relaxed);
 	else
-		atomic_fetch_add_explicit(&region.header->lost_full, 1, memory_order_relaxed);
+		fate = (enum plumb_fate)atomic_load_explicit(&newest, memory_order_relaxed);
+	if (!region.header || !source)
+		return;
+	if (fate != PLUMB_FATE_NO_SPACE)
+		fate = PLUMB_FATE_REGION_FULL;
+	if (source == PLUMB_SOURCE_REGION) { /* settle adds up what it received */
+		plumb_region_lost(&region, 0, fate, fate, 1);
+		return;
+	}
+	plumb_region_lost(&region, source, PLUMB_FATE_RECEIVED, fate, 1);
+	plumb_region_lost(&region, source, fate, fate, 1);
 }
 
 void
@@ -161,8 +173,11 @@ command_line(char *line, size_t size)
 {
 	static char raw[32768];
 	size_t bytes = plumb_read_file("/proc/self/cmdline", raw, sizeof raw), used = 0;
+	struct plumb_secret secret = { 0 };
 	for (size_t i = 0; i < bytes && used + 8 < size;) {
-		const char *word = raw + i;
+		char *word = raw + i;
+		size_t whole = strlen(word);
+		plumb_secret_mask(&secret, word);
 		size_t length = strlen(word);
 		bool plain = length &&
 		             strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -180,7 +195,7 @@ command_line(char *line, size_t size)
 		}
 		if (!plain)
 			line[used++] = '\'';
-		i += length + 1;
+		i += whole + 1;
 	}
 	line[used] = '\0';
 	return used;
@@ -197,7 +212,10 @@ write_process(struct plumb_arena *arena)
 	struct utsname host;
 	char executable[PATH_MAX];
 	ssize_t length = readlink("/proc/self/exe", executable, sizeof executable);
-	plumb_id command = plumb_arena_string(arena, line, command_line(line, sizeof line));
+	plumb_id command =
+		number_from(PLUMB_ENV_COMMAND, 1)
+			? plumb_arena_string(arena, line, command_line(line, sizeof line))
+			: 0;
 	plumb_id name =
 		uname(&host) ? 0 : plumb_arena_string(arena, host.nodename, strlen(host.nodename));
 	plumb_id path = length > 0 ? plumb_arena_string(arena, executable, (size_t)length) : 0;
@@ -262,7 +280,14 @@ make_region(void)
 		if (plumb_region_create_private(&region, options.limit, &error))
 			return false;
 	} else if (plumb_region_create(&region, region_path, options.limit, &error)) {
-		leave_word(&error);
+		if (faccessat(AT_FDCWD, options.folder, W_OK | X_OK, AT_EACCESS) &&
+		    errno == EACCES) {
+			/* It became another user: no word can be left there either. */
+			atomic_fetch_add(&plumb_control->unreachable, 1);
+			atomic_store(&plumb_control->user, (uint32_t)geteuid());
+		} else {
+			leave_word(&error);
+		}
 		return false;
 	}
 	plumb_arena_init(&process_arena, &region);
@@ -272,8 +297,8 @@ make_region(void)
 	if (plumb_gpu_inherited())
 		plumb_arena_environment(
 			&process_arena, "gpu.forked",
-			"forked after its parent had initialised the GPU's driver, which does not "
-			"work in such a process");
+			"forked after its parent had initialised the GPU driver; the driver does "
+			"not work in such a process");
 	return true;
 }
 
@@ -354,6 +379,7 @@ plumb_process_end(void)
 		return;
 	/* First of all, as in plumb_enter. A child of vfork has this very variable. */
 	ending = true;
+	plumb_sampler_end();
 	if (!plumb_recording() || owner != own_pid()) {
 		ending = false;
 		return;
@@ -376,6 +402,7 @@ plumb_process_end(void)
 	atomic_store_explicit(state, OVER, memory_order_release);
 	atomic_store_explicit(&region.header->end_monotonic, plumb_now(), memory_order_relaxed);
 	atomic_store_explicit(&region.header->state, PLUMB_REGION_ENDED, memory_order_release);
+	ending = false;
 	errno = saved;
 }
 
@@ -414,13 +441,16 @@ wipe_on_fork(void)
 	(void)madvise(&plumb_gate_page, sizeof plumb_gate_page, MADV_WIPEONFORK);
 }
 
-static __attribute__((constructor)) void
-process_load(void)
+/* Takes the options from the environment. False: it names no folder, so nothing is to be
+ * recorded. */
+static bool
+load_options(void)
 {
 	const char *folder = getenv(PLUMB_ENV_FOLDER);
 	if (!folder || folder[0] != '/' || strlen(folder) >= sizeof options.folder)
-		return;
+		return false;
 	wipe_on_fork();
+	memset(&options, 0, sizeof options);
 	options.limit = number_from(PLUMB_ENV_LIMIT, DEFAULT_LIMIT);
 	options.flush_ms = (unsigned)number_from(PLUMB_ENV_FLUSH, DEFAULT_FLUSH_MS);
 	options.gpu = number_from(PLUMB_ENV_GPU, 1) != 0;
@@ -431,6 +461,9 @@ process_load(void)
 	options.memory = number_from(PLUMB_ENV_MEMORY, 0) != 0;
 	options.shapes = number_from(PLUMB_ENV_SHAPES, 0) != 0;
 	options.no_memo = number_from(PLUMB_ENV_MEMO, 1) == 0;
+	options.sample_traced = number_from(PLUMB_ENV_TRACED, 0) != 0;
+	options.native_contexts =
+		(unsigned)number_from(PLUMB_ENV_CONTEXTS, DEFAULT_NATIVE_CONTEXTS);
 	options.paused = number_from(PLUMB_ENV_PAUSED, 0) != 0;
 	text_from(PLUMB_ENV_EVENTS, options.events, sizeof options.events);
 	text_from(PLUMB_ENV_TRACE, options.trace, sizeof options.trace);
@@ -438,6 +471,15 @@ process_load(void)
 	strcpy(options.folder, folder);
 	plumb_control_attach(folder, options.paused);
 	plumb_follow_load(options.follow);
+	return true;
+}
+
+static __attribute__((constructor)) void
+process_load(void)
+{
+	if (!load_options())
+		return;
+	plumb_exec_load(options.folder);
 	plumb_memory_start();
 	plumb_sampler_begin();
 }
@@ -494,10 +536,27 @@ leave_region(void)
 		close(fd);
 }
 
+/* What forked children and second recordings share: nobody records, and nothing is known. Each part
+ * of the collector that keeps ids has its line here. */
+static void
+forget_region(void)
+{
+	plumb_forward_forked();
+	plumb_backward_forked();
+	plumb_native_forked();
+	plumb_memory_forget();
+	plumb_ranges_forked();
+	plumb_user_metrics_forked();
+	atomic_store(&ended, false);
+	atomic_store_explicit(&plumb_gate_page.gate.word, NULL, memory_order_relaxed);
+	atomic_store_explicit(state, OFF, memory_order_relaxed);
+	atomic_store_explicit(&owner, 0, memory_order_release);
+}
+
 /*
  * A forked child starts afresh: nothing that is left of its parent is used or written, and its first
  * operator, GPU call or sample makes a region of its own. It has one thread, and locks that another one
- * held stay locked in it. Each part of the collector that keeps ids, threads or locks has its line here.
+ * held stay locked in it. Each part of the collector that keeps threads or locks has its line here.
  */
 static void
 forget_parent(void)
@@ -506,28 +565,50 @@ forget_parent(void)
 	leave_region();
 	plumb_generation++;
 	plumb_threads_forked();
-	plumb_forward_forked();
-	plumb_backward_forked();
 	plumb_python_forked();
-	plumb_native_forked();
 	plumb_gpu_forked();
-	plumb_memory_forget();
-	plumb_ranges_forked();
-	plumb_user_metrics_forked();
 	plumb_event_forked();
 	plumb_sampler_forked();
 	pthread_mutex_init(&begin_lock, NULL);
-	atomic_store(&ended, false);
-	atomic_store_explicit(&plumb_gate_page.gate.word, NULL, memory_order_relaxed);
-	atomic_store_explicit(state, OFF, memory_order_relaxed);
-	atomic_store_explicit(&owner, 0, memory_order_release);
+	forget_region();
 	errno = saved;
+}
+
+int
+plumb_process_session(void)
+{
+	int now = atomic_load_explicit(state, memory_order_acquire);
+	if (now == RECORDING || (now == OFF && plumb_process_wanted()))
+		return 1;
+	if (now != OFF) {
+		/* No thread may hold an id of the old region when the new one comes. */
+		if (!plumb_threads_quiesce() || !plumb_gpu_renew())
+			return 2;
+		plumb_region_close(&region);
+		plumb_generation++;
+		plumb_threads_renew();
+		forget_region();
+	}
+	if (!load_options())
+		return 2;
+	if (!plumb_process_begin()) {
+		options.folder[0] = '\0';
+		return 2;
+	}
+	return 0;
+}
+
+void
+plumb_process_session_end(void)
+{
+	plumb_process_end();
+	options.folder[0] = '\0';
 }
 
 static void
 forked_child(void)
 {
-	if (plumb_process_wanted())
+	if (plumb_process_wanted() || atomic_load(state) != OFF)
 		forget_parent();
 }
 

@@ -36,7 +36,8 @@ plumb_gate_word(void)
 	return plumb_likely(word) ? atomic_load_explicit(word, memory_order_relaxed) : 0;
 }
 
-/* Counts forks: what another generation made is a parent's. */
+/* Counts forks and recordings: what another generation made is a parent's or an earlier
+ * recording's. */
 extern uint32_t plumb_generation;
 
 /* Makes the region when this process may record and has none yet. True: it records. Counts a process
@@ -52,12 +53,23 @@ bool plumb_process_wanted(void);
  * was named or a tool began already, whose options hold. Not 0: recording is over. */
 int plumb_process_monitor(const struct plumb_options *options);
 
+/*
+ * Begins recording as the environment's options say, in a process that `plumb run` did not start.
+ * Also after the end of an earlier recording: then everything that belonged to it is forgotten.
+ * Returns 0; 1: the process is recorded already; 2: it cannot be (a part of the last recording
+ * still runs, or no region could be made, see the refusal in the folder).
+ */
+int plumb_process_session(void);
+/* As plumb_process_end; and the process is wanted no more. */
+void plumb_process_session_end(void);
+
 /* Flushes, writes what is known at the end only, and closes the region for writing. The first call
  * does it, later ones return at once. Does nothing in a child that forked. */
 void plumb_process_end(void);
 
-/* Counts a record that found no arena to count it. */
-void plumb_process_lost(enum plumb_fate fate);
+/* Counts one unit of SOURCE that found no arena to count it; 0: nothing is lost. FATE 0: the
+ * reason is that of the call before. Any thread. */
+void plumb_process_lost(enum plumb_source source, enum plumb_fate fate);
 
 /* Fills in the calibrated costs of empty callbacks. */
 void plumb_process_empty_costs(struct plumb_record_overhead *overhead);

@@ -5,6 +5,7 @@
  */
 #include "collect/context.h"
 #include "collect/module.h"
+#include "collect/task.h"
 
 static bool
 same_identity(const struct plumb_python_identity *a, const struct plumb_python_identity *b)
@@ -88,9 +89,8 @@ python_step(struct plumb_thread *thread, struct plumb_module_place *place,
 	role = python_key(thread, frame, &identity, &key);
 	if (plumb_likely(!role) || !plumb_module_step(thread, place, frame, role, &node)) {
 		key.flags = place->flags;
-		node = plumb_layers & PLUMB_LAYER_PYTHON
-		               ? plumb_child(thread, place->parent, &key)
-		               : place->parent;
+		node = plumb_layers & PLUMB_LAYER_PYTHON ? plumb_child(thread, place->parent, &key)
+		                                         : place->parent;
 		entry->object = NULL;
 	}
 	place->moved |= moved;
@@ -182,4 +182,26 @@ plumb_python_context(struct plumb_thread *thread, struct plumb_operator_frame *o
 	                                       : PLUMB_FATE_ATTRIBUTED,
 	                  1);
 	return parent;
+}
+
+uint32_t
+plumb_python_refresh(struct plumb_thread *thread)
+{
+	const void *top = plumb_python_mark();
+	bool truncated;
+	if (!top)
+		return 0;
+	uint32_t frames =
+		(uint32_t)plumb_python_walk(top, NULL, thread->walk, PLUMB_PYTHON_MAX, &truncated);
+	for (uint32_t at = 0; at < frames; at++) {
+		const struct plumb_python_frame *frame = &thread->walk[frames - 1 - at];
+		struct plumb_python_entry *entry = &thread->python[at];
+		if (same_frame(entry, frame))
+			continue;
+		*entry = (struct plumb_python_entry){ .code = frame->code,
+			                              .lasti = frame->lasti,
+			                              .parent = PLUMB_LOST,
+			                              .node = PLUMB_LOST };
+	}
+	return frames;
 }

@@ -5,6 +5,7 @@
 #include "collect/context.h"
 #include "collect/process.h"
 #include "collect/span.h"
+#include "collect/task.h"
 
 /* ---- names ---- */
 
@@ -116,7 +117,7 @@ observe_payload(struct plumb_thread *thread, plumb_id node, const int64_t *paylo
 int
 plumb_ranges_push(const struct plumb_range_domain *domain, const char *name, const int64_t *payload)
 {
-	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_GPU);
+	struct plumb_thread *thread = plumb_enter_of(PLUMB_CALLBACK_GPU, PLUMB_SOURCE_RANGE);
 	if (!thread) {
 		/* Not recorded; its end must not end another one. */
 		thread = plumb_thread_get();
@@ -163,7 +164,7 @@ end_unrecorded(struct plumb_thread *own, struct plumb_ticket *ticket)
 static int
 pop(const struct plumb_range_domain *domain, const char *key)
 {
-	struct plumb_thread *entered = plumb_enter(PLUMB_CALLBACK_GPU);
+	struct plumb_thread *entered = plumb_enter_of(PLUMB_CALLBACK_GPU, 0);
 	struct plumb_thread *thread = entered ? entered : plumb_thread_get();
 	if (!thread)
 		return -1;
@@ -181,8 +182,14 @@ pop(const struct plumb_range_domain *domain, const char *key)
 		else if (ticket)
 			end_unrecorded(thread, ticket);
 	} else if (entered) {
-		plumb_count(thread, PLUMB_SOURCE_RANGE, PLUMB_FATE_RECEIVED, 1);
-		plumb_count(thread, PLUMB_SOURCE_RANGE, PLUMB_FATE_UNBALANCED, 1);
+		struct plumb_ticket *ticket =
+			key ? plumb_task_take_range(thread, domain, key) : NULL;
+		if (ticket) {
+			plumb_operator_exit(thread, ticket);
+		} else {
+			plumb_count(thread, PLUMB_SOURCE_RANGE, PLUMB_FATE_RECEIVED, 1);
+			plumb_count(thread, PLUMB_SOURCE_RANGE, PLUMB_FATE_UNBALANCED, 1);
+		}
 	}
 	if (entered)
 		plumb_leave(thread);
@@ -272,7 +279,7 @@ plumb_ranges_start(const struct plumb_range_domain *domain, const char *name,
 	if (!id)
 		id = OWN |
 		     (1 + atomic_fetch_add_explicit(&next_id, 1, memory_order_relaxed)) << 16 >> 16;
-	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_GPU);
+	struct plumb_thread *thread = plumb_enter_of(PLUMB_CALLBACK_GPU, PLUMB_SOURCE_RANGE);
 	if (!thread)
 		return id;
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_RANGE, PLUMB_FATE_RECEIVED, 1);
@@ -316,8 +323,8 @@ plumb_ranges_end(uint64_t id)
 {
 	struct started *table = atomic_load_explicit(&started, memory_order_acquire);
 	/* What was started before recording was paused may end meanwhile. */
-	struct plumb_thread *thread =
-		table ? plumb_enter_paused(PLUMB_CALLBACK_GPU) : plumb_enter(PLUMB_CALLBACK_GPU);
+	struct plumb_thread *thread = table ? plumb_enter_paused(PLUMB_CALLBACK_GPU)
+	                                    : plumb_enter_of(PLUMB_CALLBACK_GPU, 0);
 	if (!thread)
 		return;
 	uint64_t now = plumb_ticks();
@@ -352,7 +359,7 @@ plumb_ranges_end(uint64_t id)
 void
 plumb_ranges_mark(const struct plumb_range_domain *domain, const char *name, const int64_t *payload)
 {
-	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_GPU);
+	struct plumb_thread *thread = plumb_enter_of(PLUMB_CALLBACK_GPU, PLUMB_SOURCE_RANGE);
 	if (!thread)
 		return;
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_RANGE, PLUMB_FATE_RECEIVED, 1);

@@ -17,6 +17,16 @@
 
 #define PLUMB_REAL_CALLERS 8u
 
+/* A test that is built with a sanitizer has the sanitizer's functions in front of the C library's,
+ * not ours. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define PLUMB_OF_SANITIZER
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define PLUMB_OF_SANITIZER
+#endif
+
 /* A library that calls, and what it means. */
 struct plumb_real_caller {
 	uintptr_t low;

@@ -14,55 +14,45 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <sys/resource.h>
 
 #include "collect/clock.h"
 #include "collect/context.h"
-#include "collect/metric.h"
+#include "collect/handler_stack.h"
 #include "collect/monitor/framework.h"
 #include "collect/monitor/python.h"
 #include "collect/process.h"
+#include "collect/real.h"
+#include "collect/sampler_private.h"
 #include "collect/span.h"
 #include "collect/wait.h"
-
-#ifndef sigev_notify_thread_id
-#define sigev_notify_thread_id _sigev_un._tid
-#endif
-
-/* The kernel's number, not glibc's timer_t: timer_create(3) allocates. */
-struct sampler {
-	int timer;
-	bool on;
-	uint64_t last;                   /* CPU time at the last sample, ns */
-	uint64_t own;                    /* CPU time in plumb's own work, not yet told, ns */
-	uint64_t missed;                 /* samples that fell into it */
-	struct plumb_counters *counters; /* NULL: none */
-};
-static _Thread_local struct sampler sampler;
-
-static int number;           /* the signal; 0: off */
-static pthread_key_t key;    /* its destructor ends a thread's sampler */
-static const char cookie[1]; /* what our timers carry */
 
 /* ---- a sample ---- */
 
 static void
-observe_own(struct plumb_thread *thread)
+observe_own(struct plumb_thread *thread, struct plumb_sampler *own)
 {
 	plumb_id node = plumb_child_named(thread, 0, PLUMB_FRAME_NATIVE, "[plumb]");
-	plumb_observe(thread, node, PLUMB_METRIC_CPU_TIME, thread->track, (int64_t)sampler.own);
-	plumb_count(thread, PLUMB_SOURCE_SAMPLE, PLUMB_FATE_RECEIVED, sampler.missed);
-	plumb_count(thread, PLUMB_SOURCE_SAMPLE, PLUMB_FATE_OWN_TIME, sampler.missed);
-	sampler.own = sampler.missed = 0;
+	plumb_observe(thread, node, PLUMB_METRIC_CPU_TIME, thread->track, (int64_t)own->own);
+	plumb_count(thread, PLUMB_SOURCE_SAMPLE, PLUMB_FATE_RECEIVED, own->missed);
+	plumb_count(thread, PLUMB_SOURCE_SAMPLE, PLUMB_FATE_OWN_TIME, own->missed);
+	own->own = own->missed = 0;
 }
 
 static void
-observe(struct plumb_thread *thread, const void *registers, uint64_t ns, uint64_t at)
+count_short_of_stack(struct plumb_thread *thread, struct plumb_sampler *own)
+{
+	plumb_count(thread, PLUMB_SOURCE_SAMPLE, PLUMB_FATE_RECEIVED, own->short_of_stack);
+	plumb_count(thread, PLUMB_SOURCE_SAMPLE, PLUMB_FATE_SHORT_OF_STACK, own->short_of_stack);
+	own->short_of_stack = 0;
+}
+
+static void
+observe(struct plumb_thread *thread, struct plumb_sampler *own, const void *registers, uint64_t ns,
+        uint64_t at)
 {
 	plumb_id node = plumb_context_interrupted(thread, registers);
+	plumb_sampler_tell_late(thread, own, &ns);
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_SAMPLE, PLUMB_FATE_RECEIVED, 1);
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_SAMPLE,
 	                  node == PLUMB_LOST ? thread->arena.fate
@@ -75,105 +65,88 @@ observe(struct plumb_thread *thread, const void *registers, uint64_t ns, uint64_
 	/* The guard lets no sample into plumb's own work, so the thread's ring is not being written now. */
 	if (plumb_unlikely(plumb_trace_on))
 		plumb_span_sample(thread, node, at, ns);
-	if (sampler.counters)
-		plumb_counters_observe(sampler.counters, thread, node);
+	if (own->counters)
+		plumb_counters_observe(own->counters, thread, node);
 	plumb_wait_tell_where(thread);
-	if (sampler.own)
-		observe_own(thread);
+	atomic_store_explicit(&own->track, thread->track, memory_order_relaxed);
+	if (own->own)
+		observe_own(thread, own);
+	if (own->short_of_stack)
+		count_short_of_stack(thread, own);
 }
 
+/* A debugger that attached meanwhile would stop at each of our signals, and another tracer sees
+ * them. A traced thread has stopped before it gets a signal, so one that has not waited needs no
+ * look. */
+static void
+look_for_tracer(struct plumb_sampler *own)
+{
+	struct rusage usage;
+	if (getrusage(RUSAGE_THREAD, &usage) || usage.ru_nvcsw == own->switches)
+		return;
+	own->switches = usage.ru_nvcsw;
+	if (plumb_sampler_is_traced() && !plumb_sampler_stop(PLUMB_FATE_TRACED))
+		own->switches = -1;
+}
+
+/* On our own stack. */
 static void
 take(const void *registers)
 {
-	uint64_t now = plumb_cpu_now(), ns = now - sampler.last;
+	struct plumb_sampler *own = plumb_sampler;
+	int saved = errno;
+	if (!plumb_recording() && !plumb_process_may_begin())
+		return; /* another thread makes the region: the next sample tells this time */
+	uint64_t now = plumb_cpu_now();
+	uint64_t ns = now - atomic_load_explicit(&own->last, memory_order_relaxed);
 	/* Beside the other clock. */
 	uint64_t at = plumb_unlikely(plumb_trace_on) ? plumb_ticks() : 0;
-	sampler.last = now;
-	struct plumb_thread *thread = NULL;
-	if (plumb_recording() || plumb_process_may_begin())
-		thread = plumb_enter(PLUMB_CALLBACK_SAMPLE);
+	atomic_store_explicit(&own->last, now, memory_order_relaxed);
+	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_SAMPLE);
 	if (thread) {
-		observe(thread, registers, ns, at);
+		observe(thread, own, registers, ns, at);
 		plumb_leave(thread);
-	} else if (plumb_recording()) {
-		sampler.own += ns;
-		sampler.missed++;
+	} else if (plumb_thread_inside()) {
+		own->own += ns;
+		own->missed++;
 	}
+	look_for_tracer(own);
+	errno = saved;
 }
 
-static void
-handle(int signal, siginfo_t *info, void *registers)
+/* On the program's stack, of which it may take PLUMB_HANDLER_FRAME bytes: it calls nothing that the
+ * loader would have to find first, and keeps nothing. */
+void
+plumb_sampler_handle(int number, siginfo_t *info, void *registers)
 {
-	(void)signal;
-	int saved = errno;
-	if (info->si_code == SI_TIMER && info->si_value.sival_ptr == cookie && sampler.on)
-		take(registers);
-	errno = saved;
+	struct plumb_sampler *own = plumb_sampler;
+	if (plumb_unlikely(info->si_code != SI_TIMER ||
+	                   info->si_value.sival_ptr != plumb_sampler_cookie)) {
+		plumb_shield_foreign(number);
+		return;
+	}
+	if (!own || !atomic_load_explicit(&own->on, memory_order_relaxed))
+		return;
+	if (plumb_unlikely(own->at_work || plumb_handler_stack_is_short(registers))) {
+		own->short_of_stack++;
+		return;
+	}
+	own->at_work = true;
+	plumb_handler_stack_call(own, take, registers);
+	own->at_work = false;
 }
 
 /* ---- threads ---- */
 
-static void
-thread_end(void *data)
-{
-	(void)data;
-	if (!sampler.on)
-		return;
-	sampler.on = false;
-	syscall(SYS_timer_delete, sampler.timer);
-	plumb_counters_close(sampler.counters);
-	sampler.counters = NULL;
-}
-
-/* The first sample comes after a part of a period that differs from thread to thread: threads that
- * work in step are not all looked at in the same place. */
-static uint64_t
-first_after(uint64_t period, pid_t tid)
-{
-	uint64_t mixed = plumb_mix((uint64_t)tid, plumb_now());
-	return period / 8 + mixed % (period - period / 8);
-}
-
-static void
-thread_begin(void)
-{
-	pid_t tid = (pid_t)syscall(SYS_gettid);
-	uint64_t period = 1000000000u / plumb_options()->cpu_hz;
-	uint64_t first = first_after(period, tid);
-	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID,
-		                  .sigev_signo = number,
-		                  .sigev_value.sival_ptr = (void *)(uintptr_t)cookie };
-	struct itimerspec time = {
-		.it_interval = { (time_t)(period / 1000000000u), (long)(period % 1000000000u) },
-		.it_value = { (time_t)(first / 1000000000u), (long)(first % 1000000000u) },
-	};
-	event.sigev_notify_thread_id = tid;
-	sampler = (struct sampler){ .last = plumb_cpu_now() };
-	if (syscall(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &sampler.timer)) {
-		plumb_process_lost(PLUMB_FATE_UNMAPPED_THREAD);
-		return;
-	}
-	sampler.counters = plumb_counters_open();
-	sampler.on = true;
-	pthread_setspecific(key, cookie);
-	syscall(SYS_timer_settime, sampler.timer, 0, &time, NULL);
-}
-
-/* Not on the heap: its locks would then be taken where the program takes none, and a signal whose
- * handler forks there would find them held. */
-struct start {
-	void *(*routine)(void *);
-	void *argument;
-};
+static bool sampling; /* is it asked for? */
 
 static void *
 run_thread(void *data)
 {
-	struct start start = *(struct start *)data;
-	munmap(data, sizeof start);
+	struct plumb_sampler *own = data;
 	plumb_native_prepare();
-	thread_begin();
-	return start.routine(start.argument);
+	plumb_sampler_thread_begin(own);
+	return own->routine(own->argument);
 }
 
 /* plumb's own threads are not the program's. */
@@ -187,15 +160,7 @@ is_own(void *(*routine)(void *))
 }
 
 typedef int create_function(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
-/* A test that is built with a sanitizer and with the collector in it has the sanitizer's own. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define OF_SANITIZER
-#endif
-#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define OF_SANITIZER
-#endif
-#ifdef OF_SANITIZER
+#ifdef PLUMB_OF_SANITIZER
 #define pthread_create plumb_pthread_create
 #endif
 PLUMB_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
@@ -211,57 +176,47 @@ pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*rout
 		*(void **)&create = plumb_real_dlsym(RTLD_NEXT, "pthread_create");
 		atomic_store_explicit(&real, create, memory_order_relaxed);
 	}
-	struct start *start =
-		number && create && !is_own(routine) ? plumb_map(sizeof *start, true) : NULL;
-	if (!start)
+	/* Not on the heap: its locks would then be taken where the program takes none, and a signal whose
+	 * handler forks there would find them held. */
+	struct plumb_sampler *own =
+		sampling && create && !is_own(routine) ? plumb_sampler_new() : NULL;
+	if (!own)
 		return create ? create(thread, attributes, routine, argument) : EAGAIN;
-	*start = (struct start){ routine, argument };
-	int result = create(thread, attributes, run_thread, start);
+	own->routine = routine;
+	own->argument = argument;
+	int result = create(thread, attributes, run_thread, own);
 	if (result)
-		munmap(start, sizeof *start);
+		plumb_sampler_free(own);
 	return result;
 }
 
 /* ---- the process ---- */
-
-/* A real-time signal that nobody handles, from the top. */
-static int
-choose_signal(void)
-{
-	struct sigaction action;
-	for (int signal = SIGRTMAX - 1; signal > SIGRTMIN; signal--)
-		if (!sigaction(signal, NULL, &action) && action.sa_handler == SIG_DFL)
-			return signal;
-	return 0;
-}
 
 void
 plumb_sampler_begin(void)
 {
 	if (!plumb_options()->cpu_hz || !plumb_options()->folder[0])
 		return;
-	if (!number) {
-		struct sigaction action = { .sa_sigaction = handle,
-			                    .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK };
-		int signal = choose_signal();
-		sigfillset(&action.sa_mask);
-		if (!signal || pthread_key_create(&key, thread_end) ||
-		    sigaction(signal, &action, NULL))
+	struct plumb_sampler *own = plumb_sampler ? plumb_sampler : plumb_sampler_new();
+	if (!own || !plumb_sampler_threads_prepare())
+		return;
+	if (!sampling) {
+		plumb_shield_begin();
+		plumb_threads_prepare();
+		if (!plumb_sampler_move(NULL))
 			return;
-		number = signal;
+		sampling = true;
 		plumb_native_prepare();
 		plumb_framework_offer(""); /* finds Python's functions while it is safe to look */
 		plumb_python_signal_begin();
 	}
 	plumb_waits = true;
-	thread_begin();
+	plumb_sampler_thread_begin(own);
 }
 
 void
 plumb_sampler_forked(void)
 {
-	struct plumb_counters *of_parent = sampler.counters;
-	sampler = (struct sampler){ 0 }; /* a timer is not inherited */
-	plumb_counters_close(of_parent);
+	plumb_sampler_threads_forked();
 	plumb_sampler_begin();
 }

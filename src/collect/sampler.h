@@ -15,5 +15,7 @@
 void plumb_sampler_begin(void);
 /* Likewise in a forked child. */
 void plumb_sampler_forked(void);
+/* The process ends: tells the CPU time that no sample stands for. */
+void plumb_sampler_end(void);
 
 #endif

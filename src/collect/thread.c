@@ -6,8 +6,10 @@
 #include "collect/thread.h"
 
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,6 +20,7 @@
 #include "collect/process.h"
 #include "collect/range.h"
 #include "collect/recording.h"
+#include "collect/task.h"
 #include "collect/user_metric.h"
 #include "collect/wait.h"
 
@@ -27,6 +30,7 @@ static _Thread_local bool inside;
 static _Thread_local uint16_t
 	wait_for_room; /* callbacks to let pass before asking for room again */
 
+static _Atomic int slow; /* threads that are being made, and have no `busy` yet */
 static _Atomic(struct plumb_thread *) threads;
 static pthread_mutex_t parked_lock = PTHREAD_MUTEX_INITIALIZER; /* thread start and end only */
 static struct plumb_thread *parked;
@@ -66,6 +70,7 @@ thread_park(void *data)
 	thread_name(thread, thread, atomic_load_explicit(&thread->tid, memory_order_relaxed));
 	plumb_wait_tell_end(thread);
 	thread->record->end = plumb_now();
+	plumb_tasks_drop(thread);
 	plumb_ranges_drop(thread);
 	plumb_operators_drop(thread);
 	atomic_store_explicit(&thread->tid, 0, memory_order_relaxed);
@@ -114,12 +119,88 @@ plumb_threads_forked(void)
 		pthread_setspecific(exit_key, NULL);
 }
 
+/* Under parked_lock. */
+static void
+make_exit_key(void)
+{
+	if (!have_exit_key)
+		have_exit_key = !pthread_key_create(&exit_key, thread_park);
+}
+
+/* Early: of later keys the C library keeps a thread's values on the heap, and a handler would
+ * allocate. */
+void
+plumb_threads_prepare(void)
+{
+	pthread_mutex_lock(&parked_lock);
+	make_exit_key();
+	pthread_mutex_unlock(&parked_lock);
+}
+
+/* ---- a second recording ---- */
+
+bool
+plumb_threads_quiesce(void)
+{
+	const struct timespec step = { 0, 1000000 };
+	enum { STEPS = 2000 };
+	/* After this a thread that read the gate before it was closed shows that it is busy. */
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) ||
+	    syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))
+		nanosleep(&(struct timespec){ 0, 50000000 }, NULL);
+	for (int i = 0; i < STEPS; i++) {
+		bool any = atomic_load(&slow) != 0;
+		for (struct plumb_thread *t = atomic_load(&threads); t && !any; t = t->next)
+			any = t != current && atomic_load(&t->busy);
+		if (!any)
+			return true;
+		nanosleep(&step, NULL);
+	}
+	return false;
+}
+
+/* Does the framework hold none of its tickets? It may give one back however late. */
+static bool
+holds_no_ticket(const struct plumb_thread *thread)
+{
+	uint32_t free = 0;
+	for (uint32_t at = thread->free_tickets; at; at = thread->tickets[at].next_free)
+		free++;
+	return free == thread->tickets_made;
+}
+
+void
+plumb_threads_renew(void)
+{
+	struct plumb_thread *next;
+	pthread_mutex_lock(&parked_lock);
+	for (struct plumb_thread *t = atomic_exchange(&threads, NULL); t; t = next) {
+		next = t->next;
+		/* A living thread has a pointer to its own, and frees it when it comes by. */
+		if (!atomic_load(&t->tid) && holds_no_ticket(t))
+			munmap(t, t->bytes);
+	}
+	parked = NULL;
+	pthread_mutex_unlock(&parked_lock);
+}
+
+/* The calling thread's part of an earlier recording. */
+static void
+forget_own(void)
+{
+	struct plumb_thread *thread = current;
+	current = NULL;
+	if (have_exit_key)
+		pthread_setspecific(exit_key, NULL);
+	if (thread->bytes && holds_no_ticket(thread))
+		munmap(thread, thread->bytes);
+}
+
 static struct plumb_thread *
 thread_new(void)
 {
 	pthread_mutex_lock(&parked_lock);
-	if (!have_exit_key)
-		have_exit_key = !pthread_key_create(&exit_key, thread_park);
+	make_exit_key();
 	struct plumb_thread *thread = parked;
 	if (thread)
 		parked = thread->next_parked;
@@ -152,6 +233,7 @@ thread_new(void)
 	if (!memory)
 		return NULL;
 	thread = (struct plumb_thread *)memory;
+	thread->bytes = total;
 	thread->stack = (void *)(memory + offsets[1]);
 	thread->tickets = (void *)(memory + offsets[2]);
 	thread->walk = (void *)(memory + offsets[3]);
@@ -221,12 +303,13 @@ thread_introduce(struct plumb_thread *thread)
 	return true;
 }
 
+/* NULL: there is no room, and *WHY says of what kind. */
 static struct plumb_thread *
-thread_start(void)
+thread_start(enum plumb_fate *why)
 {
 	struct plumb_thread *thread = thread_new();
 	if (!thread || !thread_introduce(thread)) {
-		plumb_process_lost(thread ? thread->arena.fate : PLUMB_FATE_UNMAPPED_THREAD);
+		*why = thread ? thread->arena.fate : PLUMB_FATE_UNMAPPED_THREAD;
 		if (thread) { /* no room for a track: keep it for a thread that finds some */
 			pthread_mutex_lock(&parked_lock);
 			thread->next_parked = parked;
@@ -244,9 +327,10 @@ thread_start(void)
 
 /* ---- callbacks ---- */
 
-/* Recording has not begun, is paused or over; or the thread is new. With `inside` set. */
+/* Recording has not begun, is paused or over; or the thread is new. With `inside` set. What finds
+ * no room is counted at SOURCE: the thread itself has nowhere to count it. */
 static __attribute__((noinline)) struct plumb_thread *
-enter_slowly(bool paused_too)
+enter_slowly(bool paused_too, enum plumb_source source)
 {
 	enum { RETRY_AFTER = 1024 };
 	int saved = errno, cancel;
@@ -255,26 +339,34 @@ enter_slowly(bool paused_too)
 		return NULL;
 	if (wait_for_room) {
 		wait_for_room--;
-		plumb_process_lost(PLUMB_FATE_REGION_FULL);
+		plumb_process_lost(source, PLUMB_FATE_REGION_FULL);
 		return NULL;
 	}
 	/* Files are read here, and a thread that is cancelled in that must not keep a lock. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	atomic_fetch_add(&slow, 1);
 	if (plumb_process_begin()) {
-		/* A parent's thread: a signal's handler forked while this one was being made. */
+		/* An earlier recording's; or a parent's: a signal's handler forked while this one was
+		 * being made. */
 		if (current && current->generation != plumb_generation)
-			current = NULL;
-		thread = current ? current : thread_start();
-		if (!thread)
+			forget_own();
+		enum plumb_fate why = PLUMB_FATE_REGION_FULL;
+		thread = current ? current : thread_start(&why);
+		if (!thread) {
 			wait_for_room = RETRY_AFTER;
+			plumb_process_lost(source, why);
+		}
 	}
+	if (thread)
+		atomic_store_explicit(&thread->busy, true, memory_order_relaxed);
+	atomic_fetch_sub(&slow, 1);
 	pthread_setcancelstate(cancel, NULL);
 	errno = saved;
 	return thread;
 }
 
-static inline struct plumb_thread *
-enter(enum plumb_callback_kind kind, bool paused_too)
+static inline __attribute__((always_inline)) struct plumb_thread *
+enter(enum plumb_callback_kind kind, bool paused_too, enum plumb_source source)
 {
 	if (plumb_unlikely(inside))
 		return NULL;
@@ -282,10 +374,18 @@ enter(enum plumb_callback_kind kind, bool paused_too)
 	inside = true;
 	atomic_signal_fence(memory_order_seq_cst);
 	struct plumb_thread *thread = current;
+	/* Before the gate is looked at: see plumb_threads_quiesce. */
+	if (plumb_likely(thread))
+		atomic_store_explicit(&thread->busy, true, memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst);
 	uint64_t word = plumb_gate_word();
-	if (plumb_unlikely(!thread || !(word & PLUMB_CONTROL_ON))) {
-		thread = enter_slowly(paused_too);
+	if (plumb_unlikely(!thread || !(word & PLUMB_CONTROL_ON) ||
+	                   thread->generation != plumb_generation)) {
+		struct plumb_thread *before = thread;
+		thread = enter_slowly(paused_too, source);
 		if (!thread) {
+			if (before && before == current)
+				atomic_store_explicit(&before->busy, false, memory_order_relaxed);
 			inside = false;
 			return NULL;
 		}
@@ -300,16 +400,32 @@ enter(enum plumb_callback_kind kind, bool paused_too)
 	return thread;
 }
 
+/* What a callback tells of, where its kind says it. */
+static const uint8_t source_of[PLUMB_CALLBACK_KINDS] = {
+	[PLUMB_CALLBACK_OPERATOR_ENTER] = PLUMB_SOURCE_OPERATOR,
+	[PLUMB_CALLBACK_OPERATOR_EXIT] = 0, /* its beginning was counted */
+	[PLUMB_CALLBACK_GPU] = PLUMB_SOURCE_REGION,
+	[PLUMB_CALLBACK_GPU_RECORDS] = 0, /* what it reads is counted record by record */
+	[PLUMB_CALLBACK_SAMPLE] = PLUMB_SOURCE_SAMPLE,
+	[PLUMB_CALLBACK_MEMORY] = PLUMB_SOURCE_MEMORY,
+};
+
 struct plumb_thread *
 plumb_enter(enum plumb_callback_kind kind)
 {
-	return enter(kind, false);
+	return enter(kind, false, source_of[kind]);
+}
+
+struct plumb_thread *
+plumb_enter_of(enum plumb_callback_kind kind, enum plumb_source source)
+{
+	return enter(kind, false, source);
 }
 
 struct plumb_thread *
 plumb_enter_paused(enum plumb_callback_kind kind)
 {
-	return enter(kind, true);
+	return enter(kind, true, 0);
 }
 
 void
@@ -324,6 +440,7 @@ plumb_leave(struct plumb_thread *thread)
 	}
 	errno = thread->saved_errno;
 	atomic_signal_fence(memory_order_seq_cst);
+	atomic_store_explicit(&thread->busy, false, memory_order_release);
 	inside = false;
 }
 

@@ -54,6 +54,7 @@ struct plumb_operator_frame {
 	uint32_t serial, ticket;
 	uint64_t start;       /* ticks */
 	uint64_t inner;       /* ns in operators that this one called */
+	uint64_t away;        /* ns in which its task was parked; see task.h */
 	uint64_t cpu, waited; /* see wait.c; cpu 0: its waiting is not measured */
 	uint32_t epoch; /* the thread's when it began: another one at its end, and it was paused */
 	uint32_t shape_at, shape_bytes; /* its inputs' shapes, on the stack of shape.h */
@@ -122,6 +123,8 @@ struct plumb_thread {
 	struct plumb_thread *next_parked;
 	_Atomic uint32_t tid; /* 0 while parked */
 	uint32_t generation;  /* plumb_generation when it was made */
+	_Atomic bool busy;    /* its thread is in our own code */
+	size_t bytes;         /* of the mapping that this struct begins */
 
 	enum plumb_callback_kind callback;
 	uint64_t callback_start; /* 0: this callback is not timed */
@@ -167,6 +170,8 @@ struct plumb_thread {
 
 	struct plumb_open_range *ranges; /* [0 … ranges_open) */
 	uint32_t ranges_open;
+	struct plumb_tasks *tasks;         /* NULL: none was parked yet; see task.h */
+	uint32_t parked;                   /* tasks that are */
 	uint32_t ended_early;              /* frames of ENDED tickets on the stack */
 	struct plumb_table range_names;    /* strings that were a range's name */
 	struct plumb_metric_slot *metrics; /* the program's own; see user_metric.c */
@@ -176,6 +181,9 @@ struct plumb_thread {
 	plumb_id event_node; /* … of this context; 0: the current one */
 };
 
+/* Before signals come: makes the key whose destructor ends a thread's part. */
+void plumb_threads_prepare(void);
+
 /* The calling thread's, whatever its state; NULL when it has none. For exit and tests. */
 struct plumb_thread *plumb_thread_get(void);
 /* Is the calling thread in our own code? Then what forked was a signal's handler. */
@@ -183,6 +191,12 @@ bool plumb_thread_inside(void);
 /* In a forked child: forgets the parent's threads. Their memory stays: the framework still holds
  * tickets of operators that were open. */
 void plumb_threads_forked(void);
+/* Waits until no thread is in our own code; recording is over, so none enters. False: one stays
+ * there. */
+bool plumb_threads_quiesce(void);
+/* After that, when the generation is a new one: forgets all threads, and frees what nobody
+ * holds. */
+void plumb_threads_renew(void);
 /* Writes every living thread's name and end into its record. */
 void plumb_threads_finish(struct plumb_thread *self);
 

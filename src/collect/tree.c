@@ -49,13 +49,40 @@ plumb_name(struct plumb_thread *thread, const char *name)
 	return id;
 }
 
-plumb_id
-plumb_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key)
+static inline uint32_t
+hash_of(plumb_id parent, const struct plumb_key *key)
 {
 	uint64_t mixed = plumb_mix(((uint64_t)parent << 32) | key->name,
 	                           ((uint64_t)key->file << 32) | key->line);
 	mixed ^= (uint64_t)(key->kind << 8 | key->flags) * 0x9e3779b97f4a7c15u;
-	uint32_t hash = (uint32_t)(mixed ^ (mixed >> 32)), at = hash, id;
+	return (uint32_t)(mixed ^ (mixed >> 32));
+}
+
+static inline plumb_id
+find(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key, uint32_t hash)
+{
+	uint32_t at = hash;
+	plumb_id id;
+	while ((id = plumb_table_next(&thread->nodes, hash, &at))) {
+		const struct plumb_record_node *node = node_at(id);
+		if (node->parent == parent && node->name == key->name && node->line == key->line &&
+		    node->file == key->file && node->kind == key->kind && node->flags == key->flags)
+			return id;
+	}
+	return 0;
+}
+
+plumb_id
+plumb_child_known(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key)
+{
+	return parent == PLUMB_LOST ? 0 : find(thread, parent, key, hash_of(parent, key));
+}
+
+plumb_id
+plumb_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key)
+{
+	uint32_t hash = hash_of(parent, key);
+	plumb_id id;
 	if (parent == PLUMB_LOST)
 		return PLUMB_LOST;
 	/* Without room for its text a frame would pass for another one. */
@@ -63,12 +90,8 @@ plumb_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key
 		plumb_count(thread, PLUMB_SOURCE_REGION, thread->arena.fate, 1);
 		return PLUMB_LOST;
 	}
-	while ((id = plumb_table_next(&thread->nodes, hash, &at))) {
-		const struct plumb_record_node *node = node_at(id);
-		if (node->parent == parent && node->name == key->name && node->line == key->line &&
-		    node->file == key->file && node->kind == key->kind && node->flags == key->flags)
-			return id;
-	}
+	if ((id = find(thread, parent, key, hash)))
+		return id;
 	struct plumb_record_node *node =
 		plumb_arena_append(&thread->arena, PLUMB_RECORD_NODE, sizeof *node);
 	if (!node) {

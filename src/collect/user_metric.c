@@ -87,7 +87,7 @@ number_of(struct plumb_thread *thread, const char *name, enum plumb_fate *fate)
 void
 plumb_user_metric(const char *name, int64_t value)
 {
-	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_GPU);
+	struct plumb_thread *thread = plumb_enter_of(PLUMB_CALLBACK_GPU, PLUMB_SOURCE_METRIC);
 	if (!thread)
 		return;
 	enum plumb_fate fate = PLUMB_FATE_ATTRIBUTED;

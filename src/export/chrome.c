@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "base/search.h"
+#include "export/chrome_names.h"
 #include "export/export.h"
 #include "export/groups.h"
 #include "export/names.h"
@@ -20,6 +21,7 @@
 
 #define GPU_PIDS INT64_C(2000000000) /* of process and device, for viewers */
 #define OTHER_TIDS INT64_C(1000000000)
+#define SAMPLE_TIDS INT64_C(3000000000) /* of a thread's samples, by track */
 
 struct chrome {
 	const struct plumb_profile *profile;
@@ -150,8 +152,15 @@ gather(struct chrome *c)
 		uint32_t process = profile->tracks[s->track].process;
 		int64_t start = plumb_timeline_time(&c->timeline, process, s->start_ns);
 		uint32_t row = value_of(profile, s->context, PLUMB_METRIC_GPU_COPY_BYTES, s->track);
-		if (row != PLUMB_NONE && !s->bytes)
+		if (row != PLUMB_NONE && !s->bytes && !plumb_timeline_drawn(s))
 			c->drawn[row]++;
+		if (start < c->base)
+			c->base = start;
+	}
+	for (uint32_t i = 0; i < c->timeline.samples.slices.count; i++) {
+		const struct plumb_span *s = &c->timeline.samples.slices.items[i];
+		int64_t start = plumb_timeline_time(&c->timeline, profile->tracks[s->track].process,
+		                                    s->start_ns);
 		if (start < c->base)
 			c->base = start;
 	}
@@ -225,82 +234,6 @@ pid_of_track(const struct chrome *c, uint32_t track)
 
 /* ---- names ---- */
 
-static const struct {
-	const char *kind, *word;
-	char letter;
-} memories[] = {
-	{ "pageable", "Pageable", 'H' },  { "pinned", "Pinned", 'H' },
-	{ "host", "Host", 'H' },          { "device", "Device", 'D' },
-	{ "peer device", "Device", 'P' }, { "managed", "Managed", 'D' },
-	{ "array", "Array", 'A' },        { "unknown", "Unknown", 0 },
-};
-#define MEMORIES (sizeof memories / sizeof *memories)
-
-static size_t
-memory_of(const char *kind, size_t bytes)
-{
-	for (size_t i = 0; i < MEMORIES; i++)
-		if (strlen(memories[i].kind) == bytes && !memcmp(memories[i].kind, kind, bytes))
-			return i;
-	return MEMORIES;
-}
-
-/* "copy pinned→device" as PyTorch calls it: "Memcpy HtoD (Pinned -> Device)". */
-static void
-transfer_name(const char *name, char *text, size_t size)
-{
-	static const char arrow[] = "→";
-	const char *middle = strstr(name, arrow);
-	size_t from = MEMORIES, to = MEMORIES;
-
-	snprintf(text, size, "%s", name);
-	if (!strncmp(name, "set ", 4)) {
-		to = memory_of(name + 4, strlen(name + 4));
-		if (to < MEMORIES)
-			snprintf(text, size, "Memset (%s)", memories[to].word);
-		return;
-	}
-	if (strncmp(name, "copy ", 5) != 0 || !middle)
-		return;
-	from = memory_of(name + 5, (size_t)(middle - name) - 5);
-	to = memory_of(middle + sizeof arrow - 1, strlen(middle + sizeof arrow - 1));
-	if (from == MEMORIES || to == MEMORIES)
-		return;
-	if (memories[to].letter == 'P')
-		snprintf(text, size, "Memcpy PtoP (%s -> %s)", memories[from].word,
-		         memories[to].word);
-	else if (memories[from].letter && memories[to].letter)
-		snprintf(text, size, "Memcpy %cto%c (%s -> %s)", memories[from].letter,
-		         memories[to].letter, memories[from].word, memories[to].word);
-	else
-		snprintf(text, size, "Memcpy (%s -> %s)", memories[from].word, memories[to].word);
-}
-
-static const char *
-category_of(uint32_t kind, const char *name)
-{
-	switch (kind) {
-	case PLUMB_FRAME_PYTHON:
-	case PLUMB_FRAME_MODULE:
-		return "python_function";
-	case PLUMB_FRAME_OPERATOR:
-		return "cpu_op";
-	case PLUMB_FRAME_RANGE:
-		return "user_annotation";
-	case PLUMB_FRAME_GPU_API:
-		return !strncmp(name, "cu", 2) && strncmp(name, "cuda", 4) != 0 ? "cuda_driver"
-		                                                                : "cuda_runtime";
-	case PLUMB_FRAME_KERNEL:
-		return "kernel";
-	case PLUMB_FRAME_COPY:
-		return "gpu_memcpy";
-	case PLUMB_FRAME_SET:
-		return "gpu_memset";
-	default:
-		return "native";
-	}
-}
-
 /* The number of the next step on TRACK: a profile has steps as one range, and their numbers as a fact about
  * the run. */
 static int64_t
@@ -334,7 +267,7 @@ put_name(struct chrome *c, const struct plumb_frame *frame, const char *label, u
 	char text[4096];
 
 	if (frame->kind == PLUMB_FRAME_COPY || frame->kind == PLUMB_FRAME_SET)
-		transfer_name(label, text, sizeof text);
+		plumb_chrome_transfer(label, text, sizeof text);
 	else if (frame->kind == PLUMB_FRAME_PYTHON && file)
 		snprintf(text, sizeof text, "%s(%" PRIu32 "): %s", file, frame->line, label);
 	else if (frame->kind == PLUMB_FRAME_MODULE)
@@ -587,7 +520,7 @@ put_span(struct chrome *c, const struct plumb_span *span)
 	int64_t end = plumb_timeline_time(&c->timeline, process, span->end_ns);
 
 	begin_event(c, "X");
-	plumb_json_key_text(c->json, "cat", category_of(frame->kind, label));
+	plumb_json_key_text(c->json, "cat", plumb_chrome_category(frame->kind, label));
 	put_name(c, frame, label, span->track);
 	plumb_json_key_quantity(c->json, "pid", pid_of_track(c, span->track));
 	plumb_json_key_quantity(c->json, "tid", c->tids[span->track]);
@@ -607,6 +540,59 @@ put_span(struct chrome *c, const struct plumb_span *span)
 	plumb_json_end(c->json);
 	plumb_json_end(c->json);
 	put_flow(c, span, start);
+}
+
+/* ---- what is drawn around it ---- */
+
+/* A slice that was not recorded: a Python frame or module around spans, or a sample of CPU time. */
+static void
+put_drawn(struct chrome *c, const struct plumb_span *slice, const char *category, int64_t tid)
+{
+	const struct plumb_profile *profile = c->profile;
+	const struct plumb_frame *frame = plumb_context_frame(profile, slice->context);
+	uint32_t process = profile->tracks[slice->track].process;
+	int64_t start = plumb_timeline_time(&c->timeline, process, slice->start_ns);
+	int64_t end = plumb_timeline_time(&c->timeline, process, slice->end_ns);
+	bool step =
+		frame->kind == PLUMB_FRAME_RANGE; /* steps are numbered where they were recorded */
+
+	begin_event(c, "X");
+	plumb_json_key_text(c->json, "cat", category);
+	if (step)
+		plumb_json_key_text(
+			c->json, "name",
+			plumb_frame_label(profile, profile->contexts[slice->context].frame));
+	else
+		put_name(c, frame,
+		         plumb_frame_label(profile, profile->contexts[slice->context].frame),
+		         slice->track);
+	plumb_json_key_quantity(c->json, "pid", pid_of_track(c, slice->track));
+	plumb_json_key_quantity(c->json, "tid", tid);
+	put_time(c, "ts", start - c->base);
+	put_time(c, "dur", end - start);
+	plumb_json_key(c->json, "args");
+	plumb_json_object(c->json);
+	plumb_json_key_quantity(c->json, "call path", slice->context);
+	plumb_json_end(c->json);
+	plumb_json_end(c->json);
+}
+
+static void
+put_samples(struct chrome *c)
+{
+	const struct plumb_span *slices = c->timeline.samples.slices.items;
+	char name[240], of[200];
+
+	for (uint32_t i = 0; i < c->timeline.samples.slices.count && !ferror(c->out); i++) {
+		int64_t tid = SAMPLE_TIDS + slices[i].track;
+		if (!i || slices[i - 1].track != slices[i].track) {
+			plumb_export_track(c->profile, slices[i].track, of, sizeof of);
+			snprintf(name, sizeof name, "%s: CPU samples", of);
+			put_metadata(c, "thread_name", pid_of_track(c, slices[i].track), tid,
+			             "name", name, 0);
+		}
+		put_drawn(c, &slices[i], "cpu_sample", tid);
+	}
 }
 
 /* ---- the rest of the file ---- */
@@ -640,14 +626,29 @@ put_bytes(struct chrome *c, uint32_t process, uint32_t device)
 	plumb_json_end(c->json);
 }
 
+/* Threads in a warp, by whose GPU it is: a profile counts warps alone, and those of AMD and Intel
+ * have several sizes. */
+static int64_t
+warp_size(const struct plumb_device *device, const struct plumb_profile *profile)
+{
+	static const char *const families[] = { "NVIDIA", "Tesla", "GeForce",
+		                                "Quadro", "TITAN", "GRID" };
+	const char *name = plumb_text(profile, device->name);
+
+	for (size_t i = 0; name && i < sizeof families / sizeof *families; i++)
+		if (!strncmp(name, families[i], strlen(families[i])))
+			return 32;
+	return PLUMB_UNKNOWN;
+}
+
 static void
 put_properties(struct chrome *c, uint32_t process, uint32_t device)
 {
 	const struct plumb_device *own = &c->profile->devices[device];
-	int64_t threads;
+	int64_t warps = own->warps_per_multiprocessor, threads;
+	int64_t warp = warps == PLUMB_UNKNOWN ? PLUMB_UNKNOWN : warp_size(own, c->profile);
 
-	if (own->warps_per_multiprocessor == PLUMB_UNKNOWN ||
-	    __builtin_mul_overflow(own->warps_per_multiprocessor, 32, &threads))
+	if (warp == PLUMB_UNKNOWN || __builtin_mul_overflow(warps, warp, &threads))
 		threads = PLUMB_UNKNOWN;
 	plumb_json_object(c->json);
 	plumb_json_key_quantity(c->json, "id", ordinal_of(c, process, device));
@@ -659,8 +660,8 @@ put_properties(struct chrome *c, uint32_t process, uint32_t device)
 	put_known(c, "computeMinor", own->capability_minor);
 	put_known(c, "numSms", own->multiprocessors);
 	put_known(c, "maxThreadsPerMultiprocessor", threads);
-	if (threads != PLUMB_UNKNOWN)
-		plumb_json_key_quantity(c->json, "warpSize", 32);
+	put_known(c, "warpSize", warp);
+	put_known(c, "warpsPerMultiprocessor", warps); /* not PyTorch's: what plumb reads back */
 	plumb_json_end(c->json);
 }
 
@@ -728,7 +729,13 @@ put_all(struct chrome *c)
 	plumb_json_array(c->json);
 	done = done && put_names(c);
 	for (uint32_t i = 0; done && i < c->timeline.spans_count && !ferror(c->out); i++)
-		put_span(c, &c->timeline.spans[i]);
+		if (plumb_timeline_drawn(&c->timeline.spans[i]))
+			put_drawn(c, &c->timeline.spans[i], "python_stack",
+			          c->tids[c->timeline.spans[i].track]);
+		else
+			put_span(c, &c->timeline.spans[i]);
+	if (done)
+		put_samples(c);
 	plumb_json_end(c->json);
 	plumb_json_end(c->json);
 	return done;

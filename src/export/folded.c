@@ -40,11 +40,13 @@ descend(const struct plumb_profile *profile, uint32_t context, struct path *path
 	path->text.bytes.count = path->ends.count ? path->ends.items[path->ends.count - 1] : 0;
 	if (!depth)
 		return true;
-	if (path->ends.count)
-		plumb_export_append(&path->text, ";");
-	from = path->text.bytes.count;
-	plumb_export_label(profile, context, &path->text);
-	clean(&path->text, from);
+	if (!plumb_export_folds(profile, context)) {
+		if (path->text.bytes.count)
+			plumb_export_append(&path->text, ";");
+		from = path->text.bytes.count;
+		plumb_export_label(profile, context, &path->text);
+		clean(&path->text, from);
+	}
 	end = plumb_vec_add(&path->ends);
 	if (end)
 		*end = path->text.bytes.count;
@@ -75,10 +77,10 @@ folded_write(const struct plumb_profile *profile, const struct plumb_export_opti
 		}
 		if (!memory || sum.sum <= 0)
 			continue;
-		if (context)
+		if (path.text.bytes.count)
 			fwrite(path.text.bytes.items, 1, path.text.bytes.count, out);
 		else
-			fputs("(under no frame)", out);
+			fputs("(outside any frame)", out);
 		fprintf(out, " %" PRId64 "\n", sum.sum);
 		lines++;
 	}
@@ -88,7 +90,8 @@ folded_write(const struct plumb_profile *profile, const struct plumb_export_opti
 		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
 	if (!lines)
 		return plumb_fail(error, PLUMB_EEMPTY,
-		                  "nothing has any %s here; try another --metric",
+		                  "there are no values of %s in this profile; choose another "
+		                  "--metric",
 		                  plumb_profile_metric(profile, metric).name);
 	return 0;
 }

@@ -45,6 +45,17 @@ plumb_export_mark(const struct plumb_profile *profile, uint32_t context)
 	return c->flags & ~before & (PLUMB_EXPORT_MARKS - 1);
 }
 
+bool
+plumb_export_folds(const struct plumb_profile *profile, uint32_t context)
+{
+	const struct plumb_frame *frame = plumb_context_frame(profile, context);
+	const char *file =
+		frame->kind == PLUMB_FRAME_PYTHON ? plumb_text(profile, frame->file) : NULL;
+
+	return file &&
+	       (!strncmp(file, "<frozen importlib.", 18) || !strcmp(file, "<frozen zipimport>"));
+}
+
 const char *
 plumb_export_base(const char *path)
 {

@@ -19,6 +19,10 @@ unsigned plumb_export_mark(const struct plumb_profile *profile, uint32_t context
 /* " [backward]", …; "" for 0. */
 extern const char *const plumb_export_mark_texts[PLUMB_EXPORT_MARKS];
 
+/* Is it a frame of Python's import system? A stack goes from the import statement to the module
+ * without it, and its own time is the statement's. */
+bool plumb_export_folds(const struct plumb_profile *profile, uint32_t context);
+
 /* The part of PATH after its last slash. */
 const char *plumb_export_base(const char *path);
 /* The file and line where a frame's code stands; NULL and 0 unknown. */

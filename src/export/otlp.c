@@ -26,17 +26,24 @@
 
 #define STEPS_MOST 64 /* spans, or contexts above one, that are asked whether they are around it */
 
+/* The span of a process as a whole, written before its first one. */
+struct root {
+	uint32_t first; /* PLUMB_NONE: the process has no spans */
+	int64_t start_ns, end_ns;
+};
+
 struct plumb_otlp {
 	const struct plumb_profile *profile;
 	uint64_t trace[2];
 	uint32_t *parents;              /* by span; PLUMB_NONE */
 	uint32_t *calls;                /* the call that started it */
 	uint32_t *variants;             /* by context: the only one it has; PLUMB_NONE */
-	bool *started;                  /* by context: a range that others may cross */
+	bool *timed;                    /* by context: it has a time of its own */
 	uint32_t *above;                /* by context: the nearest above it with spans on threads */
 	struct plumb_sort_item *around; /* those spans by context, process and start */
 	uint32_t around_count;
-	bool *firsts; /* by span: the first of its context on its track */
+	bool *firsts;       /* by span: the first of its context on its track */
+	struct root *roots; /* by process */
 	struct plumb_launches launches;
 };
 
@@ -94,6 +101,15 @@ put_span_id(struct plumb_json *json, const char *key, uint32_t span)
 	plumb_json_key_text(json, key, text);
 }
 
+/* Numbers from the other end than those of spans. */
+static void
+put_root_id(struct plumb_json *json, const char *key, uint32_t process)
+{
+	char text[17];
+	snprintf(text, sizeof text, "%016" PRIx64, scatter(UINT64_MAX - process));
+	plumb_json_key_text(json, key, text);
+}
+
 static void
 put_trace_id(const struct plumb_otlp *otlp, struct plumb_json *json)
 {
@@ -122,16 +138,22 @@ process_of(const struct plumb_otlp *otlp, uint32_t span)
 	return otlp->profile->tracks[otlp->profile->spans[span].track].process;
 }
 
-/* Ranges that were started and ended have no time of their own, and may cross what runs meanwhile. */
 static void
-find_started(struct plumb_otlp *otlp)
+find_timed(struct plumb_otlp *otlp)
 {
 	const struct plumb_profile *profile = otlp->profile;
-	for (uint32_t c = 0; c < profile->contexts_count; c++)
-		otlp->started[c] = plumb_context_frame(profile, c)->kind == PLUMB_FRAME_RANGE;
 	for (uint32_t i = 0; i < profile->values_count; i++)
 		if (profile->values[i].metric == PLUMB_METRIC_OP_TIME)
-			otlp->started[profile->values[i].context] = false;
+			otlp->timed[profile->values[i].context] = true;
+}
+
+/* Ranges that were started and ended have no time of their own, and may cross what runs
+ * meanwhile. */
+static bool
+is_started(const struct plumb_otlp *otlp, uint32_t context)
+{
+	return plumb_context_frame(otlp->profile, context)->kind == PLUMB_FRAME_RANGE &&
+	       !otlp->timed[context];
 }
 
 /* The spans of a track, one inside the other. On a thread that is known they cannot but nest. */
@@ -157,7 +179,7 @@ nest(struct plumb_otlp *otlp)
 			const struct plumb_span *outer = &profile->spans[open.items[at]];
 			if (outer->end_ns >= s->end_ns &&
 			    (is_above(profile, outer->context, s->context) ||
-			     (known && !otlp->started[outer->context])))
+			     (known && !is_started(otlp, outer->context))))
 				otlp->parents[i] = open.items[at];
 		}
 		uint32_t *added = plumb_vec_add(&open);
@@ -245,7 +267,7 @@ static int
 find_parents(struct plumb_otlp *otlp)
 {
 	const struct plumb_profile *profile = otlp->profile;
-	find_started(otlp);
+	find_timed(otlp);
 	int code = nest(otlp);
 	if (!code)
 		code = plumb_launches_find(profile, PLUMB_NONE, &otlp->launches);
@@ -260,6 +282,29 @@ find_parents(struct plumb_otlp *otlp)
 			look_above(otlp, i);
 	}
 	return code;
+}
+
+/* From the process's start to its end, and around all of its spans. */
+static void
+find_roots(struct plumb_otlp *otlp)
+{
+	const struct plumb_profile *profile = otlp->profile;
+	for (uint32_t i = 0; i < profile->processes_count; i++)
+		otlp->roots[i] = (struct root){ PLUMB_NONE, profile->processes[i].start_ns,
+			                        profile->processes[i].end_ns };
+	for (uint32_t i = 0; i < profile->spans_count; i++) {
+		const struct plumb_span *s = &profile->spans[i];
+		uint32_t process = process_of(otlp, i);
+		if (process >= profile->processes_count)
+			continue;
+		struct root *root = &otlp->roots[process];
+		if (root->first == PLUMB_NONE)
+			root->first = i;
+		if (root->start_ns == PLUMB_UNKNOWN || root->start_ns > s->start_ns)
+			root->start_ns = s->start_ns;
+		if (root->end_ns == PLUMB_UNKNOWN || root->end_ns < s->end_ns)
+			root->end_ns = s->end_ns;
+	}
 }
 
 /* ---- attributes ---- */
@@ -418,8 +463,13 @@ put_attributes(const struct plumb_otlp *otlp, struct plumb_json *json, uint32_t 
 	plumb_json_key(json, "attributes");
 	plumb_json_array(json);
 	put_text(json, "plumb.kind", plumb_frame_kind_names[frame->kind]);
-	if (frame->kind == PLUMB_FRAME_MODULE)
+	if (frame->kind == PLUMB_FRAME_MODULE) {
 		put_text(json, "plumb.module.class", plumb_text(profile, frame->file));
+		put_number(json, "plumb.module.number",
+		           frame->line ? (int64_t)frame->line : PLUMB_UNKNOWN);
+		put_number(json, "plumb.module.timed",
+		           otlp->timed[span->context] ? 1 : PLUMB_UNKNOWN);
+	}
 	if (flags & PLUMB_CONTEXT_BACKWARD)
 		put_text(json, "plumb.pass", "backward");
 	if (track->kind == PLUMB_TRACK_THREAD) {
@@ -463,6 +513,8 @@ put_span(const struct plumb_otlp *otlp, struct plumb_json *json, uint32_t index)
 	put_span_id(json, "spanId", index);
 	if (otlp->parents[index] != PLUMB_NONE)
 		put_span_id(json, "parentSpanId", otlp->parents[index]);
+	else if (process_of(otlp, index) < profile->processes_count)
+		put_root_id(json, "parentSpanId", process_of(otlp, index));
 	plumb_json_key_text(json, "name", name ? name : "?");
 	plumb_json_key(json, "kind");
 	plumb_json_integer(json, 1); /* internal */
@@ -481,6 +533,40 @@ put_span(const struct plumb_otlp *otlp, struct plumb_json *json, uint32_t index)
 	plumb_json_end(json);
 }
 
+/* The program's own name: the first word's last part. */
+static const char *
+program_name(const struct plumb_profile *profile, uint32_t process, char *name, size_t size)
+{
+	const char *command = process < profile->processes_count
+	                              ? plumb_text(profile, profile->processes[process].command)
+	                              : NULL;
+	snprintf(name, size, "%.*s", command ? (int)strcspn(command, " ") : 15,
+	         command ? command : "unknown_service");
+	return plumb_export_base(name);
+}
+
+static void
+put_root(const struct plumb_otlp *otlp, struct plumb_json *json, uint32_t process)
+{
+	const struct root *root = &otlp->roots[process];
+	char name[256];
+	plumb_json_object(json);
+	put_trace_id(otlp, json);
+	put_root_id(json, "spanId", process);
+	plumb_json_key_text(json, "name", program_name(otlp->profile, process, name, sizeof name));
+	plumb_json_key(json, "kind");
+	plumb_json_integer(json, 1); /* internal */
+	int64_t start = time_of(otlp, root->first, root->start_ns);
+	put_time(json, "startTimeUnixNano",
+	         start < 0 ? 0 : start); /* OTLP has no times before 1970 */
+	put_time(json, "endTimeUnixNano", time_of(otlp, root->first, root->end_ns));
+	plumb_json_key(json, "attributes");
+	plumb_json_array(json);
+	put_text(json, "plumb.kind", "process");
+	plumb_json_end(json);
+	plumb_json_end(json);
+}
+
 static void
 put_resource(const struct plumb_otlp *otlp, struct plumb_json *json, uint32_t process)
 {
@@ -489,14 +575,11 @@ put_resource(const struct plumb_otlp *otlp, struct plumb_json *json, uint32_t pr
 		process < profile->processes_count ? &profile->processes[process] : NULL;
 	const char *command = own ? plumb_text(profile, own->command) : NULL;
 	char name[256];
-	/* The program's own name: the first word's last part. */
-	snprintf(name, sizeof name, "%.*s", command ? (int)strcspn(command, " ") : 15,
-	         command ? command : "unknown_service");
 	plumb_json_key(json, "resource");
 	plumb_json_object(json);
 	plumb_json_key(json, "attributes");
 	plumb_json_array(json);
-	put_text(json, "service.name", plumb_export_base(name));
+	put_text(json, "service.name", program_name(profile, process, name, sizeof name));
 	if (own) {
 		put_text(json, "process.command_line", command);
 		put_number(json, "process.pid", own->pid);
@@ -551,6 +634,9 @@ plumb_otlp_write(const struct plumb_otlp *otlp, uint32_t from, uint32_t count, F
 			end_process(json);
 		if (fresh)
 			begin_process(otlp, json, process_of(otlp, i));
+		uint32_t process = process_of(otlp, i);
+		if (process < otlp->profile->processes_count && otlp->roots[process].first == i)
+			put_root(otlp, json, process);
 		put_span(otlp, json, i);
 	}
 	if (end > from)
@@ -568,10 +654,11 @@ plumb_otlp_free(struct plumb_otlp *otlp)
 	free(otlp->parents);
 	free(otlp->calls);
 	free(otlp->variants);
-	free(otlp->started);
+	free(otlp->timed);
 	free(otlp->above);
 	free(otlp->around);
 	free(otlp->firsts);
+	free(otlp->roots);
 	plumb_vec_free(&otlp->launches);
 	free(otlp);
 }
@@ -591,8 +678,7 @@ plumb_otlp_new(const struct plumb_profile *profile, struct plumb_error *error)
 {
 	if (!profile->spans_count) {
 		plumb_fail(error, PLUMB_EEMPTY,
-		           "this profile has totals only and no spans; record with plumb run "
-		           "--trace");
+		           "this profile has only totals, no spans; record with plumb run --trace");
 		return NULL;
 	}
 	struct plumb_otlp *otlp = calloc(1, sizeof *otlp);
@@ -603,10 +689,11 @@ plumb_otlp_new(const struct plumb_profile *profile, struct plumb_error *error)
 		otlp->variants = plumb_export_launches(profile);
 		otlp->above = nothing(profile->contexts_count);
 		otlp->firsts = calloc((size_t)profile->spans_count + 1, sizeof *otlp->firsts);
-		otlp->started = calloc((size_t)profile->contexts_count + 1, sizeof *otlp->started);
+		otlp->roots = calloc((size_t)profile->processes_count + 1, sizeof *otlp->roots);
+		otlp->timed = calloc((size_t)profile->contexts_count + 1, sizeof *otlp->timed);
 	}
 	if (!otlp || !otlp->parents || !otlp->calls || !otlp->variants || !otlp->above ||
-	    !otlp->started || !otlp->firsts || find_parents(otlp) < 0) {
+	    !otlp->timed || !otlp->firsts || !otlp->roots || find_parents(otlp) < 0) {
 		plumb_otlp_free(otlp);
 		plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
 		return NULL;
@@ -615,11 +702,12 @@ plumb_otlp_new(const struct plumb_profile *profile, struct plumb_error *error)
 		if (time_of(otlp, i, profile->spans[i].start_ns) < 0) {
 			plumb_otlp_free(otlp);
 			plumb_fail(error, PLUMB_EINPUT,
-			           "a span begins before 1970, for which OTLP has no numbers");
+			           "a span begins before 1970, and OTLP cannot store that time");
 			return NULL;
 		}
 	make_trace_id(otlp);
 	find_firsts(otlp);
+	find_roots(otlp);
 	return otlp;
 }
 

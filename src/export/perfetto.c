@@ -22,9 +22,9 @@
 #include "export/times.h"
 
 /* Numbers of tracks: kind, index, and which of the tracks of one name. */
-enum track_number { PROCESS = 1, GPU, TRACK, BUSY, WORK };
+enum track_number { PROCESS = 1, GPU, TRACK, BUSY, WORK, SAMPLES };
 #define UUID(kind, index, lane)                                                                    \
-	((uint64_t)(kind) << 56 | (uint64_t)(index) << 16 | ((uint64_t)(lane) & 0xffff))
+	((uint64_t)(kind) << 56 | (uint64_t)(index) << 16 | ((uint64_t)(lane)&0xffff))
 #define LANES_MOST 4096u
 
 struct lane {
@@ -224,8 +224,9 @@ put_span(struct perfetto *p, const struct plumb_span *span, uint32_t first, uint
 
 	if (lane == PLUMB_NONE)
 		return false;
-	bool begins = !p->lanes.items[lane].used;
-	p->lanes.items[lane].used = true;
+	bool drawn = plumb_timeline_drawn(span);
+	bool begins = !drawn && !p->lanes.items[lane].used;
+	p->lanes.items[lane].used |= !drawn;
 	end = plumb_vec_add(&p->lanes.items[lane].ends);
 	if (!end)
 		return false;
@@ -233,7 +234,8 @@ put_span(struct perfetto *p, const struct plumb_span *span, uint32_t first, uint
 	plumb_packet_begin(&p->packets,
 	                   plumb_timeline_time(&p->timeline, track->process, span->start_ns));
 	plumb_event_begin(&p->packets, TYPE_BEGIN, UUID(TRACK, span->track, lane));
-	put_flow(p, span);
+	if (!drawn)
+		put_flow(p, span);
 	plumb_event_span(&p->packets, span, begins);
 	plumb_event_end(&p->packets);
 	plumb_packet_end(&p->packets);
@@ -263,6 +265,65 @@ put_spans(struct perfetto *p)
 		lanes = 0;
 	}
 	return true;
+}
+
+/* ---- samples of CPU time ---- */
+
+static void
+put_edge(struct perfetto *p, const struct plumb_span *slice, bool begins)
+{
+	uint32_t process = p->profile->tracks[slice->track].process;
+	int64_t time = begins ? slice->start_ns : slice->end_ns;
+
+	plumb_packet_begin(&p->packets, plumb_timeline_time(&p->timeline, process, time));
+	plumb_event_begin(&p->packets, begins ? TYPE_BEGIN : TYPE_END,
+	                  UUID(SAMPLES, slice->track, 0));
+	if (begins)
+		plumb_event_span(&p->packets, slice, false);
+	plumb_event_end(&p->packets);
+	plumb_packet_end(&p->packets);
+}
+
+static void
+put_samples_track(struct perfetto *p, uint32_t track)
+{
+	char name[240], of[200];
+	uint32_t process = p->profile->tracks[track].process;
+
+	plumb_export_track(p->profile, track, of, sizeof of);
+	snprintf(name, sizeof name, "%s: CPU samples", of);
+	plumb_track_begin(&p->packets, UUID(SAMPLES, track, 0),
+	                  process < p->profile->processes_count ? UUID(PROCESS, process, 0) : 0,
+	                  name);
+	plumb_track_end(&p->packets);
+}
+
+/* A track beside each thread's own: samples and spans need not nest. */
+static bool
+put_samples(struct perfetto *p)
+{
+	const struct plumb_span *slices = p->timeline.samples.slices.items;
+	uint32_t count = p->timeline.samples.slices.count;
+	PLUMB_VEC(uint32_t) open = { 0 };
+	bool memory = true;
+
+	for (uint32_t i = 0; i < count && memory && !ferror(p->out); i++) {
+		bool fresh = !i || slices[i - 1].track != slices[i].track;
+		while (open.count &&
+		       (fresh || slices[open.items[open.count - 1]].end_ns <= slices[i].start_ns))
+			put_edge(p, &slices[open.items[--open.count]], false);
+		if (fresh)
+			put_samples_track(p, slices[i].track);
+		put_edge(p, &slices[i], true);
+		uint32_t *added = plumb_vec_add(&open);
+		memory = added != NULL;
+		if (added)
+			*added = i;
+	}
+	while (open.count)
+		put_edge(p, &slices[open.items[--open.count]], false);
+	plumb_vec_free(&open);
+	return memory;
 }
 
 /* ---- counters ---- */
@@ -333,7 +394,7 @@ put_all(struct perfetto *p)
 	put_clocks(p);
 	for (uint32_t i = 0; i < p->profile->processes_count; i++)
 		put_process(p, i);
-	if (!put_gpus(p) || !put_spans(p))
+	if (!put_gpus(p) || !put_spans(p) || !put_samples(p))
 		return false;
 	put_series(p);
 	return !p->packets.failed;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/perfetto.h"
+#include "export/timeline.h"
 #include "export/work.h"
 
 /* Ranges that were started, which may cross what runs meanwhile: their durations are nobody's own time. */
@@ -60,7 +61,8 @@ plumb_facts_track(struct plumb_facts *facts, const struct plumb_span *spans, uin
 {
 	memset(facts->drawn, 0, (size_t)facts->profile->contexts_count * sizeof *facts->drawn);
 	for (uint32_t i = 0; i < count && spans[i].track == spans[0].track; i++)
-		facts->drawn[spans[i].context] += !spans[i].bytes;
+		facts->drawn[spans[i].context] +=
+			!spans[i].bytes; /* of slices that are drawn: none */
 }
 
 /* ---- one fact ---- */
@@ -269,6 +271,11 @@ plumb_facts_put(struct plumb_facts *facts, struct plumb_protobuf *m, const struc
 	const struct plumb_frame *frame = plumb_context_frame(facts->profile, span->context);
 
 	begin(facts, m, PLUMB_FACT_PLUMB);
+	if (plumb_timeline_drawn(span)) {
+		put_number(facts, m, PLUMB_FACT_DRAWN, 1);
+		plumb_protobuf_end(m);
+		return;
+	}
 	if (first)
 		put_track(facts, m, span->track);
 	put_path(facts, m, span->context);

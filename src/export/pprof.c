@@ -14,6 +14,7 @@
 #include "export/export.h"
 #include "export/names.h"
 #include "export/times.h"
+#include "export/written.h"
 #include "model/metric.h"
 
 #ifndef PLUMB_VERSION
@@ -63,7 +64,8 @@ struct pprof {
 		uint32_t place; /* by slot: where the slot's metric is among those exported, + 1 */
 		uint32_t at, end; /* the values of one context that are not written yet */
 		int64_t sum;      /* of one sample */
-	} *metrics;
+	} * metrics;
+	gz_header head;
 	bool failed; /* no memory */
 };
 
@@ -214,11 +216,13 @@ static void
 put_sample(struct pprof *p, uint32_t context, uint32_t track)
 {
 	for (uint32_t c = context; c; c = p->profile->contexts[c].parent)
-		location(p, c);
+		if (!plumb_export_folds(p->profile, c))
+			location(p, c);
 	plumb_protobuf_begin(&p->message, PROFILE_SAMPLE);
 	plumb_protobuf_begin(&p->message, SAMPLE_LOCATION);
 	for (uint32_t c = context; c; c = p->profile->contexts[c].parent)
-		plumb_protobuf_packed(&p->message, location(p, c));
+		if (!plumb_export_folds(p->profile, c))
+			plumb_protobuf_packed(&p->message, location(p, c));
 	plumb_protobuf_end(&p->message);
 	plumb_protobuf_begin(&p->message, SAMPLE_VALUE);
 	for (uint32_t m = 0; m < p->metrics_count; m++)
@@ -387,9 +391,10 @@ pprof_write(const struct plumb_profile *profile, const struct plumb_export_optio
 	if (!p.failed && !p.metrics_count) {
 		free(p.metrics);
 		return plumb_fail(
-			error, PLUMB_EEMPTY, "nothing has any %s here; try another --metric",
+			error, PLUMB_EEMPTY,
+			"there are no values of %s in this profile; choose another --metric",
 			options->metric ? plumb_profile_metric(profile, options->metric).name
-					: "metric that adds up");
+					: "any metric that adds up");
 	}
 	p.strings = plumb_strtab_new();
 	p.locations =
@@ -399,7 +404,9 @@ pprof_write(const struct plumb_profile *profile, const struct plumb_export_optio
 		p.failed = string(&p, "") != 0; /* number 0 has to be the empty one */
 	if (!p.failed) {
 		zip = deflateInit2(&p.zip, LEVEL, Z_DEFLATED, GZIP, 8, Z_DEFAULT_STRATEGY) == Z_OK;
-		p.failed = !zip;
+		p.head.comment = (Bytef *)PLUMB_EXPORT_MARK;
+		p.head.os = 3; /* Unix */
+		p.failed = !zip || deflateSetHeader(&p.zip, &p.head) != Z_OK;
 	}
 	if (!p.failed) {
 		put_head(&p);

@@ -86,6 +86,8 @@ write_stack(struct speedscope *s, uint32_t context)
 	plumb_json_array(s->json);
 	for (uint32_t i = 0; i < depth; i++) {
 		uint32_t c = s->stack[i];
+		if (plumb_export_folds(s->profile, c))
+			continue;
 		size_t key = (size_t)s->profile->contexts[c].frame * PLUMB_EXPORT_MARKS +
 		             plumb_export_mark(s->profile, c);
 		plumb_json_unsigned(s->json, s->frames[key] - 1);
@@ -236,9 +238,10 @@ speedscope_write(const struct plumb_profile *profile, const struct plumb_export_
 		any = total_of(&s, options->metric, PLUMB_NONE);
 	if (!any)
 		return plumb_fail(
-			error, PLUMB_EEMPTY, "nothing has any %s here; try another --metric",
+			error, PLUMB_EEMPTY,
+			"there are no values of %s in this profile; choose another --metric",
 			options->metric ? plumb_profile_metric(profile, options->metric).name
-					: "time");
+					: "any metric of time");
 	for (uint32_t c = 0; c < profile->contexts_count; c++)
 		if (profile->contexts[c].depth > deepest)
 			deepest = profile->contexts[c].depth;

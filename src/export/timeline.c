@@ -43,7 +43,33 @@ gather(struct plumb_timeline *p)
 				                     0 };
 	}
 	free(traced);
+	for (uint32_t i = 0; i < p->spans_count; i++)
+		if (plumb_timeline_drawn(&p->spans[i]))
+			p->spans[i].bytes = 0; /* no size that can be */
 	return plumb_order_spans(p->spans, p->spans_count) == 0;
+}
+
+/* Python frames and modules are among the spans: they enclose them. */
+static bool
+add_stacks(struct plumb_timeline *p)
+{
+	struct plumb_stacks stacks = { 0 };
+	bool done = plumb_stacks_of_spans(&stacks, p->profile, p->spans, p->spans_count);
+	uint64_t count = (uint64_t)p->spans_count + stacks.slices.count;
+	struct plumb_span *grown = done && count < UINT32_MAX
+	                                   ? realloc(p->spans, (size_t)count * sizeof *p->spans + 1)
+	                                   : NULL;
+
+	if (grown) {
+		p->spans = grown;
+		if (stacks.slices.count)
+			memcpy(grown + p->spans_count, stacks.slices.items,
+			       stacks.slices.count * sizeof *grown);
+		p->spans_count = (uint32_t)count;
+	}
+	plumb_stacks_free(&stacks);
+	return grown && plumb_order_spans(p->spans, p->spans_count) == 0 &&
+	       plumb_stacks_of_samples(&p->samples, p->profile);
 }
 
 /* ---- times ---- */
@@ -129,13 +155,14 @@ plumb_timeline_open(struct plumb_timeline *timeline, const struct plumb_profile 
 {
 	*timeline =
 		(struct plumb_timeline){ .profile = profile, .of_day = of_several_hosts(profile) };
-	return gather(timeline) && gather_launches(timeline);
+	return gather(timeline) && add_stacks(timeline) && gather_launches(timeline);
 }
 
 void
 plumb_timeline_free(struct plumb_timeline *timeline)
 {
 	plumb_vec_free(&timeline->launches);
+	plumb_stacks_free(&timeline->samples);
 	free(timeline->arrows);
 	timeline->arrows = NULL;
 	free(timeline->spans);
@@ -146,16 +173,16 @@ int
 plumb_timeline_no_time(struct plumb_error *error)
 {
 	return plumb_fail(error, PLUMB_EINPUT,
-	                  "the clocks of several hosts cannot be put on one line: a process "
-	                  "has no reading of the time of day; export each rank's own profile");
+	                  "the clocks of the hosts cannot be aligned, because a process did not "
+	                  "record the time of day; export the profile of each rank on its own");
 }
 
 int
 plumb_timeline_check(const struct plumb_profile *profile, struct plumb_error *error)
 {
-	if (profile->spans_count || profile->work_count)
+	if (profile->spans_count || profile->work_count || profile->cpu_samples_count)
 		return 0;
 	return plumb_fail(error, PLUMB_EEMPTY,
-	                  "this profile has totals only and no time line; record with plumb "
-	                  "run --trace");
+	                  "this profile has only totals, no timeline; record with plumb run "
+	                  "--trace");
 }

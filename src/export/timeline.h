@@ -9,12 +9,16 @@
 #ifndef PLUMB_EXPORT_TIMELINE_H
 #define PLUMB_EXPORT_TIMELINE_H
 
+#include "export/stacks.h"
 #include "model/launches.h"
 
 struct plumb_timeline {
 	const struct plumb_profile *profile;
-	struct plumb_span *spans; /* by track, start, the longer first */
+	struct plumb_span
+		*spans; /* by track, start, the longer first; with slices that are drawn only */
 	uint32_t spans_count;
+	struct plumb_stacks
+		samples; /* slices of CPU samples, for a track of their own beside each thread's */
 	struct plumb_launches launches;
 	unsigned char *arrows; /* by launch, the first of its number: what of it there is */
 	bool of_day;           /* times are realtime */
@@ -24,6 +28,13 @@ struct plumb_timeline {
 /* False: memory is out. plumb_timeline_free follows in either case. */
 bool plumb_timeline_open(struct plumb_timeline *timeline, const struct plumb_profile *profile);
 void plumb_timeline_free(struct plumb_timeline *timeline);
+/* Was SPAN not recorded, but drawn around what was (stacks.h)? */
+static inline bool
+plumb_timeline_drawn(const struct plumb_span *span)
+{
+	return span->bytes == PLUMB_STACKS_DRAWN;
+}
+
 /* The error for `no_time`. */
 int plumb_timeline_no_time(struct plumb_error *error);
 /* Is there anything to draw? Otherwise the error. */

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "import/chrome_event.h"
+#include "import/chrome_kind.h"
 #include "import/chrome_pairs.h"
 #include "import/chrome_samples.h"
 
@@ -127,13 +128,13 @@ kind_of(char phase)
 		{ "iIRnTp", "instants" },         { "C", "counters" },
 		{ "stf", "flow events" },         { "OND", "objects" },
 		{ "vV", "memory dumps" },         { "P", "samples" },
-		{ "c", "marks of a clock" },      { "()", "contexts" },
+		{ "c", "clock marks" },           { "()", "contexts" },
 		{ "=", "links between objects" },
 	};
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
 		if (phase && strchr(kinds[i].phases, phase))
 			return kinds[i].kind;
-	return "events of no known kind";
+	return "events of an unknown kind";
 }
 
 static void
@@ -323,7 +324,7 @@ read_all(struct reader *reader, struct plumb_import_file *file, struct plumb_err
 	plumb_chrome_give_names(&reader->chrome);
 	if (reader->no_memory || reader->slices_of_threads.no_memory ||
 	    reader->asynchronous.no_memory || reader->samples.no_memory)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
+		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
 	return 0;
 }
 
@@ -370,6 +371,7 @@ probe(const struct plumb_import_file *file)
 const struct plumb_format plumb_format_chrome = {
 	.name = "chrome",
 	.title = "Chrome trace events",
+	.events = PLUMB_CHROME_OTHER,
 	.probe = probe,
 	.read = read,
 };

@@ -88,7 +88,7 @@ read_event(struct plumb_chrome *chrome, struct plumb_chrome_event *event)
 		} else if (plumb_slice_is(key, "id2")) {
 			read_second_id(pull, event);
 		} else if (plumb_slice_is(key, "args") &&
-		           (!dialect->wants || dialect->wants(event)) &&
+		           (!dialect->wants || dialect->wants(chrome, event)) &&
 		           plumb_pull_enter(pull, '{')) {
 			read_arguments(chrome, event);
 		} else {
@@ -107,6 +107,20 @@ plumb_chrome_number(int64_t number, struct plumb_slice text)
 	return (int64_t)(plumb_hash_bytes(text.at, text.bytes) >> 1);
 }
 
+/* In `names`, or PLUMB_MAP_NONE. */
+static uint32_t
+find_name(const struct plumb_chrome *chrome, int64_t pid, int64_t tid)
+{
+	struct plumb_map_cursor at;
+	uint64_t hash = plumb_hash_mix((uint64_t)pid, (uint64_t)tid);
+	for (uint32_t i = plumb_map_first(&chrome->name_map, hash, &at); i != PLUMB_MAP_NONE;
+	     i = plumb_map_next(&chrome->name_map, &at))
+		if (chrome->names.items[i].pid == pid && chrome->names.items[i].tid == tid)
+			return i;
+	return PLUMB_MAP_NONE;
+}
+
+/* Writers repeat names with every flush: the last one stands. */
 static void
 keep_name(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 {
@@ -116,28 +130,31 @@ keep_name(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 	if ((!thread && !plumb_slice_is(event->name, "process_name")) || !event->given_name.at ||
 	    pid == PLUMB_UNKNOWN || (thread && tid == PLUMB_UNKNOWN))
 		return;
-	struct plumb_chrome_name *name = plumb_vec_add(&chrome->names);
+	tid = thread ? tid : PLUMB_UNKNOWN;
+	uint32_t at = find_name(chrome, pid, tid);
+	struct plumb_chrome_name *name =
+		at != PLUMB_MAP_NONE ? &chrome->names.items[at] : plumb_vec_add(&chrome->names);
 	if (!name)
 		return; /* without memory the builder says so */
-	*name = (struct plumb_chrome_name){ pid, thread ? tid : PLUMB_UNKNOWN,
-		                            plumb_builder_string(plumb_trace_builder(chrome->trace),
-		                                                 event->given_name.at,
-		                                                 event->given_name.bytes) };
-	plumb_map_add(&chrome->name_map, plumb_hash_mix((uint64_t)name->pid, (uint64_t)name->tid),
-	              chrome->names.count - 1);
+	struct plumb_builder *builder = plumb_trace_builder(chrome->trace);
+	struct plumb_slice text = event->given_name;
+	*name = (struct plumb_chrome_name){
+		pid, tid,
+		thread ? plumb_builder_string(builder, text.at, text.bytes)
+		       : plumb_builder_command(builder, text.at, text.bytes)
+	};
+	if (at == PLUMB_MAP_NONE)
+		plumb_map_add(&chrome->name_map, plumb_hash_mix((uint64_t)pid, (uint64_t)tid),
+		              chrome->names.count - 1);
 }
 
 const char *
 plumb_chrome_name_of(const struct plumb_chrome *chrome, int64_t pid, int64_t tid)
 {
-	struct plumb_map_cursor at;
-	for (uint32_t i = plumb_map_first(&chrome->name_map,
-	                                  plumb_hash_mix((uint64_t)pid, (uint64_t)tid), &at);
-	     i != PLUMB_MAP_NONE; i = plumb_map_next(&chrome->name_map, &at))
-		if (chrome->names.items[i].pid == pid && chrome->names.items[i].tid == tid)
-			return plumb_builder_get_text(plumb_trace_builder(chrome->trace),
-			                              chrome->names.items[i].name);
-	return NULL;
+	uint32_t at = find_name(chrome, pid, tid);
+	return at == PLUMB_MAP_NONE ? NULL
+	                            : plumb_builder_get_text(plumb_trace_builder(chrome->trace),
+	                                                     chrome->names.items[at].name);
 }
 
 void
@@ -216,7 +233,7 @@ read_events(struct plumb_chrome *chrome, bool unclosed)
 	PLUMB_PULL_WHOLE(pull)
 	more = plumb_pull_enter(pull, '[');
 	if (!more)
-		plumb_pull_reject(pull, "no list of events where one belongs");
+		plumb_pull_reject(pull, "expected a list of events");
 	while (more) {
 		PLUMB_PULL_WHOLE(pull)
 		{
@@ -226,7 +243,7 @@ read_events(struct plumb_chrome *chrome, bool unclosed)
 		}
 		if (!more || plumb_pull_failed(pull))
 			return;
-		if (event.phase == 'M')
+		if (event.phase == 'M' && chrome->trace)
 			keep_name(chrome, &event);
 		else
 			chrome->dialect->take(chrome, &event);
@@ -285,9 +302,17 @@ plumb_chrome_free(struct plumb_chrome *chrome)
 bool
 plumb_chrome_is_json(const struct plumb_import_file *file)
 {
-	const char *at = file->head;
-	if (!strncmp(at, "\xef\xbb\xbf", 3))
-		at += 3;
-	at += strspn(at, " \t\r\n");
+	const char *at = plumb_import_text(file);
 	return *at == '{' || *at == '[';
+}
+
+bool
+plumb_chrome_is_json_text(const struct plumb_import_file *file)
+{
+	size_t bytes = file->head_bytes < 256 ? file->head_bytes : 256;
+
+	for (size_t i = 0; i < bytes; i++)
+		if ((unsigned char)file->head[i] < ' ' && !strchr("\t\r\n", file->head[i]))
+			return false;
+	return plumb_chrome_is_json(file);
 }

@@ -40,7 +40,7 @@ struct plumb_chrome_dialect {
 	void (*argument)(struct plumb_chrome *chrome, struct plumb_slice key,
 	                 const struct plumb_chrome_event *event);
 	/* Are EVENT's arguments looked at? NULL: always. */
-	bool (*wants)(const struct plumb_chrome_event *event);
+	bool (*wants)(const struct plumb_chrome *chrome, const struct plumb_chrome_event *event);
 	/* A whole one, but for names of processes and threads, which are kept. */
 	void (*take)(struct plumb_chrome *chrome, const struct plumb_chrome_event *event);
 	/* Reads the value of another member of the file's object, if it is known. */
@@ -55,7 +55,7 @@ struct plumb_chrome_name {
 };
 
 struct plumb_chrome {
-	struct plumb_trace *trace;
+	struct plumb_trace *trace; /* NULL: names are not kept */
 	const struct plumb_chrome_dialect *dialect;
 	void *own;
 	struct plumb_pull pull;
@@ -68,8 +68,10 @@ int plumb_chrome_read(struct plumb_chrome *chrome, struct plumb_import_file *fil
                       struct plumb_error *error) PLUMB_MUST_CHECK;
 void plumb_chrome_free(struct plumb_chrome *chrome);
 
-/* Does the file begin with an object or a list? */
+/* Does the file begin with an object or a list, after white space? */
 bool plumb_chrome_is_json(const struct plumb_import_file *file);
+/* And is it a text, for all that can be seen? A newline is also how some binary formats begin. */
+bool plumb_chrome_is_json_text(const struct plumb_import_file *file);
 
 /* A number for what is one or a text: a text's is none that others have. */
 int64_t plumb_chrome_number(int64_t number, struct plumb_slice text);

@@ -39,9 +39,9 @@ pair(const struct plumb_chrome_edge *edges, uint32_t count, uint32_t *stack,
 			lost++;
 		}
 	}
-	plumb_trace_count(trace, PLUMB_FATE_UNBALANCED, "ends without a beginning", lost);
+	plumb_trace_count(trace, PLUMB_FATE_UNBALANCED, "ends without a start", lost);
 	plumb_trace_count(trace, PLUMB_FATE_UNBALANCED,
-	                  "slices without an end, shown to the end of the file", depth);
+	                  "slices without an end, drawn to the end of the file", depth);
 	while (depth) {
 		depth--;
 		paired(own, &edges[stack[depth]], last, depth);

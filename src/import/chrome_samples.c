@@ -227,7 +227,8 @@ take_system(struct plumb_chrome_samples *samples, const struct threads *threads)
 			continue;
 		}
 		if (sample->tid == PLUMB_UNKNOWN) {
-			plumb_trace_count(trace, PLUMB_FATE_UNUSED, "CPU samples of no thread", 1);
+			plumb_trace_count(trace, PLUMB_FATE_UNUSED, "CPU samples without a thread",
+			                  1);
 			continue;
 		}
 		uint32_t track = track_of(trace, threads, sample->pid, sample->tid);

@@ -286,7 +286,7 @@ plumb_chrome_v8_end(struct plumb_chrome_samples *samples)
 
 		if (profile->track == PLUMB_NONE) {
 			plumb_trace_count(samples->shared.trace, PLUMB_FATE_OVERWRITTEN,
-			                  "samples of V8's profiles without their beginnings",
+			                  "samples of V8 profiles whose Profile event is missing",
 			                  chunks[i].count);
 			continue;
 		}

@@ -29,14 +29,14 @@ split(struct plumb_slice line, struct plumb_slice *stack, int64_t *number)
 {
 	const char *space = line.bytes ? memrchr(line.at, ' ', line.bytes) : NULL;
 	if (!space || space == line.at)
-		return "is no stack and a number";
+		return "is not a stack and a number";
 	struct plumb_slice text = { space + 1, (size_t)(line.at + line.bytes - space - 1) };
 	*stack = (struct plumb_slice){ line.at, (size_t)(space - line.at) };
 	for (size_t i = 0; i < text.bytes; i++)
 		if (text.at[i] < '0' || text.at[i] > '9')
 			return "does not end with a whole number";
 	if (!text.bytes || !plumb_slice_decimal(text, 0, number))
-		return "ends with a number that is too great, or none";
+		return "ends with a number that is missing or too large";
 	return NULL;
 }
 
@@ -120,7 +120,7 @@ read_lines(struct reader *reader, struct plumb_import_file *file, struct plumb_e
 			char *grown = room < LINE_MAX_BYTES ? realloc(text, room * 2) : NULL;
 			if (!grown) {
 				reader->line++;
-				reader->why = "is longer than a stack can be";
+				reader->why = "is too long for a stack";
 				break;
 			}
 			text = grown;
@@ -137,7 +137,7 @@ read_lines(struct reader *reader, struct plumb_import_file *file, struct plumb_e
 	bool memory = text != NULL;
 	free(text);
 	if (!memory)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
+		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
 	if (got < 0)
 		return (int)got;
 	if (reader->why)
@@ -170,7 +170,8 @@ probe(const struct plumb_import_file *file)
 	int64_t number;
 	unsigned lines = 0, parted = 0;
 	/* A text of one word and a number is no stack: what is cut short may begin so. */
-	if (memchr(at, '\0', file->head_bytes) || *at == '{' || *at == '[')
+	const char *text = plumb_import_text(file);
+	if (memchr(at, '\0', file->head_bytes) || *text == '{' || *text == '[')
 		return 0;
 	for (; at < end; at = next + 1) {
 		next = memchr(at, '\n', (size_t)(end - at));

@@ -411,7 +411,7 @@ plumb_gpu_table_row(struct plumb_gpu_table *table, const struct plumb_slice *cel
 	};
 	int64_t duration = PLUMB_UNKNOWN, number = PLUMB_UNKNOWN;
 	if (count != table->cells)
-		return "has another number of cells than the table's heading";
+		return "the number of cells is not that of the table's heading";
 	struct plumb_slice length = cell_of(table, cells, PLUMB_GPU_DURATION);
 	struct plumb_slice device = cell_of(table, cells, PLUMB_GPU_DEVICE);
 	struct plumb_slice name = cell_of(table, cells, PLUMB_GPU_NAME);
@@ -419,9 +419,9 @@ plumb_gpu_table_row(struct plumb_gpu_table *table, const struct plumb_slice *cel
 		return "has no name";
 	if (!read_time(table, PLUMB_GPU_START, cell_of(table, cells, PLUMB_GPU_START),
 	               &work.start_ns))
-		return "its start is no time with a known unit";
+		return "its start is not a time with a known unit";
 	if (length.bytes && !read_time(table, PLUMB_GPU_DURATION, length, &duration))
-		return "its duration is no time with a known unit";
+		return "its duration is not a time with a known unit";
 	if (duration == PLUMB_UNKNOWN ||
 	    __builtin_add_overflow(work.start_ns, duration, &work.end_ns))
 		work.end_ns = PLUMB_UNKNOWN;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A database of HPCToolkit, version 4: a folder with meta.db (contexts, metrics), profile.db (the values of each
- * thread and GPU stream) and trace.db (what each stream did when). cct.db holds the values in another order.
+ * A database of HPCToolkit, version 4: a folder with meta.db (contexts, metrics), profile.db (the
+ * values of each thread and GPU stream) and trace.db (what each stream did when). cct.db holds the
+ * values in another order.
  *
- * hpcprof leaves instructions out of the tree, and not the values measured at them. So the inclusive values are
- * taken, and what a context has by itself is its own less its children's: nothing is lost, and what was of an
- * instruction is of its line.
+ * hpcprof leaves instructions out of the tree, and not the values measured at them. So the
+ * inclusive values are taken, and what a context has by itself is its own less its children's:
+ * nothing is lost, and what was of an instruction is of its line.
  *
- * Values are doubles, times in seconds: they are rounded to whole ns, bytes and counts. What a stream did is
- * taken as it was, for the trace and for how long its device was busy; what threads of the host did is
- * samples there, which values sum up already.
+ * Values are doubles: times are rounded to whole ns, and hpctoolkit_metrics.c says what becomes of
+ * others. What a stream did is taken as it was, for the trace and for how long its device was busy;
+ * what threads of the host did is samples there, which values sum up already.
  */
 #include "import/hpctoolkit.h"
 
@@ -25,16 +26,14 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/regular.h"
 #include "import/trace_private.h"
 
 #define MAJOR 4
 #define MAGIC "HPCTOOLKIT"
 #define HEADER_BYTES 16u
-enum { NAMES_SECTION = 0x20, METRICS_SECTION = 0x30 };   /* meta.db */
-enum { PROFILES_SECTION = 0x10, TRACES_SECTION = 0x10 }; /* profile.db, trace.db */
-enum { METRIC_BYTES = 32, INSTANCE_BYTES = 16, PROFILE_BYTES = 44, TRACE_BYTES = 24 };
-enum { VALUE_BYTES = 10, INDEX_BYTES = 12, MOMENT_BYTES = 12, ID_BYTES = 16 };
-enum scope { AS_MEASURED = 1, INCLUSIVE = 2 };
+enum { NAMES_SECTION = 0x20, TRACES_SECTION = 0x10 }; /* meta.db, trace.db */
+enum { TRACE_BYTES = 24, INDEX_BYTES = 12, MOMENT_BYTES = 12, ID_BYTES = 16 };
 #define IDS_MAX 64
 /* A text's bytes, and how often a file's bytes are texts of contexts. */
 #define TEXT_MOST ((size_t)1 << 20)
@@ -61,7 +60,7 @@ plumb_hpct_get(struct hpct_reader *reader, const struct hpct_file *file, uint64_
 	if (!__builtin_mul_overflow(count, size, &bytes) && offset <= file->bytes &&
 	    bytes <= file->bytes - offset)
 		return file->at + offset;
-	plumb_hpct_fail(reader, file, offset, "is pointed at, and the file ends before");
+	plumb_hpct_fail(reader, file, offset, "the file points to this byte, but ends before it");
 	return NULL;
 }
 
@@ -76,7 +75,7 @@ plumb_hpct_take(struct hpct_reader *reader, struct hpct_file *file, uint64_t off
 	file->taken += count * size;
 	if (file->taken <= file->bytes)
 		return at;
-	plumb_hpct_fail(reader, file, offset, "tables that lie over each other");
+	plumb_hpct_fail(reader, file, offset, "tables overlap");
 	return NULL;
 }
 
@@ -87,10 +86,10 @@ plumb_hpct_text(struct hpct_reader *reader, struct hpct_file *file, uint64_t off
 	size_t most = at ? file->bytes - offset : 0;
 	const char *end = at ? memchr(at, '\0', most < TEXT_MOST ? most : TEXT_MOST) : NULL;
 	if (at && !end)
-		plumb_hpct_fail(reader, file, offset, "a text that does not end");
+		plumb_hpct_fail(reader, file, offset, "a text has no end");
 	file->texts += end ? (uint64_t)(end - at) : 0;
 	if (file->texts / TEXT_TIMES > file->bytes) {
-		plumb_hpct_fail(reader, file, offset, "long texts that stand again and again");
+		plumb_hpct_fail(reader, file, offset, "long texts are repeated too often");
 		end = NULL;
 	}
 	return end ? (struct plumb_slice){ at, (size_t)(end - at) }
@@ -117,9 +116,12 @@ open_file(struct hpct_reader *reader, struct hpct_file *file, const char *name, 
 	struct stat status;
 	file->name = name;
 	snprintf(path, sizeof path, "%s/%s", reader->folder, name);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = plumb_regular_open(AT_FDCWD, path, 0);
 	if (fd < 0 && optional && errno == ENOENT)
 		return 0;
+	if (fd < 0 && (errno == EINVAL || errno == EISDIR))
+		return plumb_fail(error, PLUMB_EINPUT, "%s: is not a file; copy the folder again",
+		                  path);
 	if (fd < 0 || fstat(fd, &status) < 0) {
 		int code = plumb_fail_errno(error, "%s: cannot be read", path);
 		if (fd >= 0)
@@ -127,142 +129,36 @@ open_file(struct hpct_reader *reader, struct hpct_file *file, const char *name, 
 		return code;
 	}
 	void *at = MAP_FAILED;
-	if (S_ISREG(status.st_mode) && status.st_size >= (off_t)HEADER_BYTES)
+	if (status.st_size >= (off_t)HEADER_BYTES)
 		at = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	close(fd);
 	if (at == MAP_FAILED)
-		return plumb_fail(error, PLUMB_EINPUT, "%s: is too short to be one of HPCToolkit",
+		return plumb_fail(error, PLUMB_EINPUT,
+		                  "%s: is too short for a file of HPCToolkit; copy the folder "
+		                  "again",
 		                  path);
 	file->at = at;
 	file->bytes = (size_t)status.st_size;
 	file->mapped = true;
 	if (memcmp(file->at, MAGIC, 10) || memcmp(file->at + 10, format, 4))
-		return plumb_fail(error, PLUMB_EINPUT, "%s: byte 0: is not what HPCToolkit writes",
+		return plumb_fail(error, PLUMB_EINPUT,
+		                  "%s: byte 0: not a file of HPCToolkit; copy the folder again",
 		                  path);
 	if (file->at[14] != MAJOR)
 		return plumb_fail(error, PLUMB_EINPUT,
-		                  "%s: byte 14: has version %u; plumb reads version 4 (of hpcprof "
-		                  "2022.10 and later)",
+		                  "%s: byte 14: this is version %u, but plumb reads version 4; "
+		                  "write the database with hpcprof 2022.10 or later",
 		                  path, file->at[14]);
 	return 0;
 }
 
-/* What section HEADER of FILE points at, if SIZE bytes of it are there. */
-static const unsigned char *
-section(struct hpct_reader *reader, const struct hpct_file *file, uint64_t header, uint64_t size,
-        uint64_t *offset)
+const unsigned char *
+plumb_hpct_section(struct hpct_reader *reader, const struct hpct_file *file, uint64_t header,
+                   uint64_t size, uint64_t *offset)
 {
 	const unsigned char *at = plumb_hpct_get(reader, file, header, 1, 16);
 	*offset = at ? hpct_u64(at + 8) : 0;
 	return at ? plumb_hpct_get(reader, file, *offset, 1, size) : NULL;
-}
-
-/* ---- metrics ---- */
-
-static bool
-in_family(struct plumb_slice name, const char *family)
-{
-	size_t bytes = strlen(family);
-	return plumb_slice_begins(name, family) && name.bytes > bytes && name.at[bytes] == ':';
-}
-
-/* What of plumb's the metric NAME, in UNIT, is; 0: nothing. */
-static uint32_t
-known_metric(struct plumb_slice name, struct plumb_slice unit)
-{
-	static const struct {
-		const char *name, *unit;
-		uint32_t metric;
-	} known[] = {
-		{ "GKER", "sec", PLUMB_METRIC_GPU_TIME },
-		{ "GXCOPY", "sec", PLUMB_METRIC_GPU_COPY_TIME },
-		{ "GICOPY", "sec", PLUMB_METRIC_GPU_COPY_TIME },
-		{ "GMSET", "sec", PLUMB_METRIC_GPU_COPY_TIME },
-		{ "GSYNC", "sec", PLUMB_METRIC_HOST_WAIT },
-		{ "GKER:COUNT", "", PLUMB_METRIC_GPU_LAUNCHES },
-		{ "GXCOPY:COUNT", "", PLUMB_METRIC_GPU_LAUNCHES },
-		{ "GMSET:COUNT", "", PLUMB_METRIC_GPU_LAUNCHES },
-		{ "CPUTIME", "sec", PLUMB_METRIC_CPU_TIME },
-		{ "cycles", "", PLUMB_METRIC_CPU_CYCLES },
-		{ "instructions", "", PLUMB_METRIC_CPU_INSTRUCTIONS },
-	};
-	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-		if (plumb_slice_is(name, known[i].name) && plumb_slice_is(unit, known[i].unit))
-			return known[i].metric;
-	if (plumb_slice_is(unit, "B") &&
-	    (in_family(name, "GXCOPY") || in_family(name, "GICOPY") || in_family(name, "GMSET")))
-		return PLUMB_METRIC_GPU_COPY_BYTES;
-	return 0;
-}
-
-/* "GKER:STMEM_ACUMU (B)" → name and unit. */
-static struct hpct_metric
-metric_of(struct hpct_reader *reader, struct plumb_slice full)
-{
-	struct plumb_builder *builder = plumb_trace_builder(reader->trace);
-	struct plumb_slice name = full, unit = { "", 0 };
-	const char *open = full.bytes ? memrchr(full.at, '(', full.bytes) : NULL;
-	struct hpct_metric metric = { 0 };
-	if (open && open > full.at + 1 && open[-1] == ' ' && full.at[full.bytes - 1] == ')') {
-		name.bytes = (size_t)(open - 1 - full.at);
-		unit = (struct plumb_slice){ open + 1, (size_t)(full.at + full.bytes - open - 2) };
-	}
-	metric.seconds = plumb_slice_is(unit, "sec");
-	metric.number = known_metric(name, unit);
-	/* What kernels are made of, summed over their launches: nothing without the division. */
-	if (metric.number || memmem(name.at, name.bytes, "_ACUMU", 6))
-		return metric;
-	const char *word = metric.seconds                ? "ns"
-	                   : plumb_slice_is(unit, "B")   ? "byte"
-	                   : plumb_slice_is(unit, "")    ? "count"
-	                   : plumb_slice_is(unit, "cyc") ? "cycles"
-	                                                 : NULL;
-	metric.number =
-		plumb_builder_metric(builder, plumb_builder_string(builder, name.at, name.bytes),
-	                             word ? plumb_builder_text(builder, word)
-	                                  : plumb_builder_string(builder, unit.at, unit.bytes));
-	return metric;
-}
-
-/* The metric at OFFSET, by the number that its inclusive values have, else those as measured. */
-static void
-read_metric(struct hpct_reader *reader, uint64_t offset, uint64_t stride)
-{
-	struct hpct_file *meta = &reader->meta;
-	const unsigned char *at = plumb_hpct_get(reader, meta, offset, 1, METRIC_BYTES), *instance;
-	const unsigned char *chosen = NULL;
-	uint32_t number = 0;
-	if (!at)
-		return;
-	struct plumb_slice name = plumb_hpct_text(reader, meta, hpct_u64(at));
-	uint64_t instances = hpct_u64(at + 8);
-	for (uint32_t i = 0; i < hpct_u16(at + 24) && !reader->why; i++) {
-		instance = plumb_hpct_take(reader, meta, instances + i * stride, 1, INSTANCE_BYTES);
-		const unsigned char *scope =
-			instance ? plumb_hpct_get(reader, meta, hpct_u64(instance), 1, 10) : NULL;
-		if (scope && (scope[8] == INCLUSIVE || (scope[8] == AS_MEASURED && !chosen)))
-			chosen = scope;
-		if (scope && chosen == scope)
-			number = hpct_u16(instance + 8);
-	}
-	if (!chosen || reader->why)
-		return;
-	reader->metrics[number] = metric_of(reader, name);
-	reader->metrics[number].inclusive = chosen[8] == INCLUSIVE;
-}
-
-static void
-read_metrics(struct hpct_reader *reader)
-{
-	uint64_t offset;
-	const unsigned char *head = section(reader, &reader->meta, METRICS_SECTION, 27, &offset);
-	if (!head)
-		return;
-	uint64_t count = hpct_u32(head + 8), size = head[12], instance = head[13];
-	if (count && (size < METRIC_BYTES || instance < INSTANCE_BYTES))
-		plumb_hpct_fail(reader, &reader->meta, offset, "metrics that are too short");
-	for (uint64_t i = 0; i < count && !reader->why; i++)
-		read_metric(reader, hpct_u64(head) + i * size, instance);
 }
 
 /* ---- threads and streams ---- */
@@ -277,7 +173,8 @@ static struct plumb_slice
 place_name(struct hpct_reader *reader, unsigned kind)
 {
 	uint64_t offset;
-	const unsigned char *head = section(reader, &reader->meta, NAMES_SECTION, 9, &offset);
+	const unsigned char *head =
+		plumb_hpct_section(reader, &reader->meta, NAMES_SECTION, 9, &offset);
 	const unsigned char *at =
 		head && kind < head[8] ? plumb_hpct_get(reader, &reader->meta,
 	                                                hpct_u64(head) + 8 * (uint64_t)kind, 1, 8)
@@ -361,7 +258,7 @@ track_of(struct hpct_reader *reader, const struct places *places)
 
 /* Counts what is not taken by the reason. */
 struct leftovers {
-	int64_t sums, unexplained, no_number;
+	int64_t sums, unexplained, no_number, accumulators, too_many;
 };
 
 static void
@@ -381,9 +278,12 @@ take_value(struct hpct_reader *reader, const struct hpct_context *context, const
 	uint64_t bits = hpct_u64(at + 2);
 	double value;
 	memcpy(&value, &bits, sizeof value);
-	if (metric->seconds)
-		value *= 1e9;
-	if (!metric->number) {
+	value *= metric->scale;
+	if (metric->accumulator) {
+		left->accumulators++;
+	} else if (metric->name.at && !metric->number) {
+		left->too_many++;
+	} else if (!metric->number) {
 		left->sums++;
 	} else if (!(value > -4e18 && value < 4e18)) {
 		left->no_number++;
@@ -438,7 +338,7 @@ read_values(struct hpct_reader *reader, const unsigned char *at, struct leftover
 	uint64_t values = hpct_u64(at), contexts = hpct_u32(at + 16);
 	uint64_t where = hpct_u64(at + 24);
 	const unsigned char *value =
-		values ? plumb_hpct_take(reader, file, hpct_u64(at + 8), values, VALUE_BYTES)
+		values ? plumb_hpct_take(reader, file, hpct_u64(at + 8), values, HPCT_VALUE_BYTES)
 		       : NULL;
 	const unsigned char *index =
 		contexts ? plumb_hpct_take(reader, file, where, contexts, INDEX_BYTES) : NULL;
@@ -449,13 +349,13 @@ read_values(struct hpct_reader *reader, const unsigned char *at, struct leftover
 		uint32_t id = hpct_u32(one);
 		if (from > to || to > values) {
 			plumb_hpct_fail(reader, file, where + i * INDEX_BYTES,
-			                "values of a context that are not there");
+			                "a context points to values that do not exist");
 			return;
 		}
 		const struct hpct_context *context = plumb_hpct_context(reader, id);
 		/* Context 0 is the sum of all. */
 		for (uint64_t v = from; id && v < to && !reader->no_memory; v++)
-			take_value(reader, context, value + v * VALUE_BYTES, left);
+			take_value(reader, context, value + v * HPCT_VALUE_BYTES, left);
 	}
 }
 
@@ -464,17 +364,17 @@ read_profiles(struct hpct_reader *reader)
 {
 	uint64_t offset;
 	const unsigned char *head =
-		section(reader, &reader->profile, PROFILES_SECTION, 13, &offset);
+		plumb_hpct_section(reader, &reader->profile, HPCT_PROFILES_SECTION, 13, &offset);
 	struct leftovers left = { 0 };
 	struct places places;
 	if (!head)
 		return;
 	uint64_t count = hpct_u32(head + 8), size = head[12];
-	if (count && size < PROFILE_BYTES)
-		plumb_hpct_fail(reader, &reader->profile, offset, "profiles that are too short");
+	if (count && size < HPCT_PROFILE_BYTES)
+		plumb_hpct_fail(reader, &reader->profile, offset, "a profile is too short");
 	for (uint64_t i = 0; i < count && !reader->why && !reader->no_memory; i++) {
 		const unsigned char *at = plumb_hpct_get(
-			reader, &reader->profile, hpct_u64(head) + i * size, 1, PROFILE_BYTES);
+			reader, &reader->profile, hpct_u64(head) + i * size, 1, HPCT_PROFILE_BYTES);
 		uint32_t *track = plumb_vec_add(&reader->tracks);
 		bool summary = at && hpct_u32(at + 40) & 1;
 		reader->no_memory |= !track;
@@ -490,9 +390,13 @@ read_profiles(struct hpct_reader *reader)
 	}
 	plumb_trace_count(reader->trace, PLUMB_FATE_REPEATED, "values in other scopes", left.sums);
 	plumb_trace_count(reader->trace, PLUMB_FATE_REPEATED,
-	                  "values of instructions, which are their lines' too", left.unexplained);
-	plumb_trace_count(reader->trace, PLUMB_FATE_UNUSED, "values that are no number",
+	                  "values of instructions, counted at their lines", left.unexplained);
+	plumb_trace_count(reader->trace, PLUMB_FATE_UNUSED, "values that are not numbers",
 	                  left.no_number);
+	plumb_trace_count(reader->trace, PLUMB_FATE_UNUSED, "sums for ratios (metrics *_ACUMU)",
+	                  left.accumulators);
+	plumb_trace_count(reader->trace, PLUMB_FATE_UNUSED,
+	                  "values of more metrics than a profile holds", left.too_many);
 }
 
 /* ---- what streams did when ---- */
@@ -543,12 +447,12 @@ read_times(struct hpct_reader *reader)
 	struct hpct_file *file = &reader->times;
 	struct plumb_builder *builder = plumb_trace_builder(reader->trace);
 	uint64_t offset;
-	const unsigned char *head = section(reader, file, TRACES_SECTION, 13, &offset);
+	const unsigned char *head = plumb_hpct_section(reader, file, TRACES_SECTION, 13, &offset);
 	if (!head)
 		return;
 	uint64_t count = hpct_u32(head + 8), size = head[12];
 	if (count && size < TRACE_BYTES)
-		plumb_hpct_fail(reader, file, offset, "traces that are too short");
+		plumb_hpct_fail(reader, file, offset, "a trace is too short");
 	for (uint64_t i = 0; i < count && !reader->why; i++) {
 		const unsigned char *at =
 			plumb_hpct_get(reader, file, hpct_u64(head) + i * size, 1, TRACE_BYTES);
@@ -564,12 +468,12 @@ read_times(struct hpct_reader *reader)
 			profile < reader->tracks.count ? reader->tracks.items[profile] : PLUMB_NONE;
 		if (!first || track == PLUMB_NONE)
 			plumb_hpct_fail(reader, file, hpct_u64(head) + i * size,
-			                "a trace of nothing that is there");
+			                "a trace of a profile that does not exist");
 		else if (plumb_builder_get_track(builder, track)->kind == PLUMB_TRACK_STREAM)
 			read_stream(reader, track, first, moments);
 		else
 			plumb_trace_count(reader->trace, PLUMB_FATE_REPEATED,
-			                  "samples of threads, which values sum up",
+			                  "samples of threads, already counted in the values",
 			                  (int64_t)moments);
 	}
 }
@@ -581,13 +485,13 @@ describe(struct hpct_reader *reader)
 {
 	struct plumb_builder *builder = plumb_trace_builder(reader->trace);
 	uint64_t offset;
-	const unsigned char *head = section(reader, &reader->meta, 0x10, 16, &offset);
+	const unsigned char *head = plumb_hpct_section(reader, &reader->meta, 0x10, 16, &offset);
 	struct plumb_slice title = { NULL, 0 };
 	if (head && hpct_u64(head))
 		title = plumb_hpct_text(reader, &reader->meta, hpct_u64(head));
 	if (title.bytes)
 		plumb_builder_run(builder)->command =
-			plumb_builder_string(builder, title.at, title.bytes);
+			plumb_builder_command(builder, title.at, title.bytes);
 }
 
 static int
@@ -603,7 +507,7 @@ read_database(struct hpct_reader *reader, struct plumb_error *error)
 	reader->metrics = calloc(HPCT_METRICS, sizeof *reader->metrics);
 	reader->no_memory = !reader->metrics;
 	if (!reader->no_memory)
-		read_metrics(reader);
+		plumb_hpct_metrics(reader);
 	if (!reader->no_memory && !reader->why)
 		plumb_hpct_tree(reader);
 	if (!reader->no_memory && !reader->why)
@@ -649,7 +553,7 @@ probe(const struct plumb_import_file *file)
 {
 	char path[4096], magic[14] = "";
 	snprintf(path, sizeof path, "%s/meta.db", file->path);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = plumb_regular_open(AT_FDCWD, path, 0);
 	if (fd < 0)
 		return 0;
 	bool is = pread(fd, magic, sizeof magic, 0) == (ssize_t)sizeof magic &&

@@ -20,9 +20,14 @@ struct hpct_file {
 };
 
 struct hpct_metric {
-	uint32_t number; /* plumb's, 0: none */
-	bool seconds;    /* else it is a count or bytes */
-	bool inclusive;  /* its values hold those of the contexts below */
+	uint32_t number;               /* plumb's, 0: none */
+	double scale;                  /* of its values, to plumb's unit */
+	bool inclusive;                /* its values hold those of the contexts below */
+	bool accumulator;              /* says nothing by itself, and is left out */
+	bool open;                     /* its number waits for what its values are */
+	bool fraction;                 /* one of them is no whole number */
+	double most;                   /* the greatest of them, by its magnitude */
+	struct plumb_slice name, unit; /* at NULL: other scopes stand for these values */
 };
 
 struct hpct_context {
@@ -69,6 +74,15 @@ void plumb_hpct_fail(struct hpct_reader *reader, const struct hpct_file *file, u
                      const char *why);
 const struct hpct_context *plumb_hpct_context(const struct hpct_reader *reader, uint32_t id);
 
+/* What the section of FILE that HEADER describes points at, if SIZE bytes of it are there. */
+const unsigned char *plumb_hpct_section(struct hpct_reader *reader, const struct hpct_file *file,
+                                        uint64_t header, uint64_t size, uint64_t *offset);
+
+/* profile.db */
+enum { HPCT_PROFILES_SECTION = 0x10, HPCT_PROFILE_BYTES = 44, HPCT_VALUE_BYTES = 10 };
+
+/* hpctoolkit_metrics.c: meta.db's metrics, and how to read their values, into `metrics`. */
+void plumb_hpct_metrics(struct hpct_reader *reader);
 /* hpctoolkit_tree.c: meta.db's contexts into `contexts`. */
 void plumb_hpct_tree(struct hpct_reader *reader);
 

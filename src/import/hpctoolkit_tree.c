@@ -205,7 +205,7 @@ static void
 add_context(struct hpct_reader *reader, uint64_t at, uint32_t id, const struct pending *of)
 {
 	if (plumb_hpct_context(reader, id)) {
-		plumb_hpct_fail(reader, &reader->meta, at, "a context with the number of another");
+		plumb_hpct_fail(reader, &reader->meta, at, "two contexts have the same number");
 		return;
 	}
 	struct hpct_context *added = plumb_vec_add(&reader->contexts);
@@ -248,7 +248,7 @@ read_context(struct tree *tree)
 	                                    (flags & HAS_POINT ? 2 : 0);
 	top->at += CONTEXT_BYTES + 8 * words;
 	if (top->at > top->end || words < wanted) {
-		plumb_hpct_fail(reader, &reader->meta, here, "a context that is cut short");
+		plumb_hpct_fail(reader, &reader->meta, here, "a context is cut short");
 		return;
 	}
 	uint32_t frame = frame_of(reader, at, &inner);
@@ -290,7 +290,7 @@ plumb_hpct_tree(struct hpct_reader *reader)
 		return;
 	uint64_t entries = hpct_u64(head), count = hpct_u16(head + 8), size = head[10];
 	if (count && size < ENTRY_BYTES)
-		plumb_hpct_fail(reader, meta, section, "entries that are too short");
+		plumb_hpct_fail(reader, meta, section, "an entry is too short");
 	for (uint64_t i = 0; i < count && !reader->why && !reader->no_memory; i++) {
 		entry = plumb_hpct_get(reader, meta, entries + i * size, 1, ENTRY_BYTES);
 		if (!entry)

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "import/chrome_kind.h"
+
 /* What can be read, for the error about a file that cannot. */
 static void
 known_formats(char *text, size_t size)
@@ -17,6 +19,20 @@ known_formats(char *text, size_t size)
 	for (int i = 0; plumb_formats[i] && at < size; i++)
 		at += (size_t)snprintf(text + at, size - at, "%s%s", i ? ", " : "",
 		                       plumb_formats[i]->title);
+}
+
+#define SURE 50 /* of what a head says */
+
+/* What the head does not tell, the events do: they may stand after long metadata. */
+static const struct plumb_format *
+format_of_events(const struct plumb_import_file *file, const struct plumb_format *best)
+{
+	enum plumb_chrome_kind kind = plumb_chrome_kind(file);
+
+	for (int i = 0; kind != PLUMB_CHROME_NONE && plumb_formats[i]; i++)
+		if (plumb_formats[i]->events == kind)
+			return plumb_formats[i];
+	return best;
 }
 
 static const struct plumb_format *
@@ -33,7 +49,7 @@ format_of(const struct plumb_import_file *file)
 			best = plumb_formats[i];
 		}
 	}
-	return best;
+	return file->input && most < SURE ? format_of_events(file, best) : best;
 }
 
 static int
@@ -42,6 +58,8 @@ open_source(const char *path, struct plumb_import_file *file, struct plumb_error
 	struct stat status;
 	const char *head;
 	size_t bytes;
+	if (!strcmp(path, "-"))
+		path = "/dev/stdin";
 	*file = (struct plumb_import_file){ .path = path };
 	if (stat(path, &status) < 0)
 		return plumb_fail_errno(error, "%s: cannot be read", path);
@@ -52,7 +70,7 @@ open_source(const char *path, struct plumb_import_file *file, struct plumb_error
 		return PLUMB_ESYSTEM;
 	char *copy = malloc(bytes + 1);
 	if (!copy)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", path);
+		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", path);
 	memcpy(copy, head, bytes);
 	copy[bytes] = '\0';
 	file->head = copy;
@@ -71,8 +89,8 @@ plumb_import_again(const struct plumb_import_file *file, struct plumb_input **in
 	if (!S_ISREG(status.st_mode))
 		return plumb_fail(
 			error, PLUMB_EINPUT,
-			"%s: is no file that can be read twice, as its format needs; save "
-			"it to one first",
+			"%s: this format must be read twice, so it cannot come from a pipe; "
+			"save it to a file first",
 			file->path);
 	return plumb_input_open(input, file->path, error);
 }
@@ -122,23 +140,22 @@ refuse_format(const struct plumb_import_file *file, struct plumb_error *error)
 
 	if (!file->input && is_run_folder(file->path))
 		return plumb_fail(error, PLUMB_EINPUT,
-		                  "%s: is a run folder; plumb settle makes a profile of what is in "
-		                  "it",
+		                  "%s: is a run folder; make a profile of it with `plumb settle`",
 		                  file->path);
 	if (!file->input)
 		return plumb_fail(
 			error, PLUMB_EINPUT,
-			"%s: is a folder, and no HPCToolkit database; name a profile or a "
+			"%s: is a folder, but not an HPCToolkit database; name a profile or a "
 			"trace in it",
 			file->path);
 	if (file->head_bytes >= sizeof database && !memcmp(file->head, database, sizeof database))
 		return plumb_fail(
 			error, PLUMB_EINPUT,
-			"%s: is a database of no known format, or packed; unpack it first "
-			"(gunzip)",
+			"%s: is a database of an unknown format; if it was made from a packed "
+			"file, unpack it with gunzip",
 			file->path);
 	known_formats(known, sizeof known);
-	return plumb_fail(error, PLUMB_EINPUT, "%s: is of no known format; plumb reads %s",
+	return plumb_fail(error, PLUMB_EINPUT, "%s: the format is not known; plumb reads %s",
 	                  file->path, known);
 }
 
@@ -179,7 +196,7 @@ import_all(const char *const *paths, uint32_t count, const struct plumb_import_o
 {
 	struct plumb_trace *trace = plumb_trace_new(builder);
 	if (!trace)
-		return plumb_fail(error, PLUMB_ESYSTEM, "memory is out");
+		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory");
 	if (options)
 		plumb_trace_set_parents(trace, options->parents);
 	const struct plumb_format *format = NULL, *first = NULL;
@@ -211,10 +228,12 @@ plumb_import(const char *const *paths, uint32_t count, const struct plumb_import
 {
 	struct plumb_builder *builder = plumb_builder_new();
 	if (!builder)
-		return plumb_fail(error, PLUMB_ESYSTEM, "memory is out");
+		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory");
 	struct plumb_run *run = plumb_builder_run(builder);
 	run->tool_version = plumb_builder_text(builder, PLUMB_VERSION);
 	int code = import_all(paths, count, options, builder, error);
+	if (!code && options && options->demangle)
+		plumb_builder_demangle(builder, options->demangle);
 	if (!code)
 		code = plumb_builder_finish(builder, profile, error);
 	plumb_builder_free(builder);

@@ -21,6 +21,7 @@
 #define PLUMB_IMPORT_IMPORT_H
 
 #include <stdint.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/input.h"
@@ -36,6 +37,17 @@ struct plumb_import_file {
 	bool whole; /* the head is all there is */
 };
 
+/* FILE's head after a mark of the order of bytes and white space. */
+static inline const char *
+plumb_import_text(const struct plumb_import_file *file)
+{
+	const char *at = file->head;
+
+	if (!strncmp(at, "\xef\xbb\xbf", 3))
+		at += 3;
+	return at + strspn(at, " \t\r\n");
+}
+
 /* What a format knows of the files that it joined: the process that they name, the number that stands before
  * their names, where that tool puts one (PLUMB_UNKNOWN), and marks of its own. */
 struct plumb_import_group {
@@ -47,6 +59,8 @@ struct plumb_format {
 	const char *name;  /* "kineto": as the environment of the profile has it */
 	const char *title; /* for people: "PyTorch profiler (Kineto) JSON" */
 	bool folder;       /* it is a folder, and only folders are asked about */
+	uint32_t
+		events; /* enum plumb_chrome_kind: a file with such events is its own where no head tells; 0 */
 	/* 0: it is not of this format, 100: it is for sure. Cheap; the greatest wins. */
 	int (*probe)(const struct plumb_import_file *file);
 	int (*read)(struct plumb_import_file *file, struct plumb_trace *trace,
@@ -67,6 +81,8 @@ extern const struct plumb_format *const plumb_formats[];
 
 struct plumb_import_options {
 	enum plumb_parents parents;
+	/* A symbol as people write it, malloced, or NULL when it is none. May be NULL. */
+	char *(*demangle)(const char *name);
 };
 
 /*

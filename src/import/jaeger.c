@@ -249,7 +249,7 @@ read_file(struct reader *reader, struct plumb_import_file *file, struct plumb_er
 		while (plumb_walk_item(pull, '{'))
 			read_trace(reader, 1);
 	else if (!plumb_pull_failed(pull))
-		plumb_pull_reject(pull, "no object where one belongs");
+		plumb_pull_reject(pull, "expected an object");
 	return plumb_pull_failed(pull) ? plumb_pull_error(pull, file->path, error) : 0;
 }
 
@@ -258,7 +258,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 {
 	struct reader reader = { .spans = plumb_spans_new(trace) };
 	if (!reader.spans)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
+		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
 	int code = read_file(&reader, file, error);
 	plumb_pull_close(&reader.pull);
 	if (!code)
@@ -270,7 +270,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 static int
 probe(const struct plumb_import_file *file)
 {
-	const char *at = file->head + strspn(file->head, " \t\r\n");
+	const char *at = plumb_import_text(file);
 	if (*at != '{' && *at != '[')
 		return 0;
 	bool trace = strstr(at, "\"traceID\"") != NULL, spans = strstr(at, "\"spans\"") != NULL;

@@ -415,7 +415,7 @@ take(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 		plumb_trace_count(chrome->trace, PLUMB_FATE_BACKWARDS, NULL, 1);
 	else if (line->role == REPEATED)
 		plumb_trace_count(chrome->trace, PLUMB_FATE_REPEATED,
-		                  "lines that XProf derives from others", 1);
+		                  "lines that XProf computes from other lines", 1);
 	else if (line->role == HOST)
 		take_host(reader, line, event);
 	else if (reader->arguments.allocation)
@@ -439,7 +439,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 	reader.process = plumb_trace_process(trace, PLUMB_UNKNOWN);
 	int code = plumb_chrome_read(&reader.chrome, file, error);
 	if (!code && reader.no_memory)
-		code = plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
+		code = plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
 	plumb_chrome_free(&reader.chrome);
 	plumb_vec_free(&reader.lines);
 	plumb_map_free(&reader.line_map);

@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/vec.h"
 #include "import/chrome_event.h"
+#include "import/chrome_kind.h"
 #include "import/chrome_samples.h"
 #include "import/copies.h"
 #include "import/import.h"
@@ -70,10 +71,13 @@ static const struct {
 	{ "privateuse1_driver", CALL },
 	/* plumb's own exports */
 	{ "native", NATIVE },
+	{ "python_stack", FLOW_GPU }, /* drawn for people: not read */
+	{ "cpu_sample", FLOW_GPU },
 };
 
 struct arguments {
 	int64_t correlation, device, stream, context, bytes, process;
+	int64_t rank, raw_pid;     /* in a file of several ranks */
 	int64_t awaited, recorded; /* of a synchronisation */
 	struct plumb_slice collective;
 	struct plumb_kineto_group group;
@@ -92,12 +96,12 @@ struct reader {
 	struct plumb_trace *trace;
 	struct plumb_chrome chrome;
 	struct arguments arguments; /* of the event that is read */
-	uint32_t process;           /* the first */
-	bool has_process;
+	bool namespaces;            /* operators are called "aten::mm", not "mm" */
+	bool rankless;              /* an event said no rank: nor will others */
+	struct plumb_kineto_processes processes;
 	struct plumb_kineto_devices devices;
 	int64_t counts[16]; /* by enum category, of what is not taken */
 	PLUMB_VEC(struct flow_end) flows;
-	struct plumb_kineto_steps steps;
 	struct plumb_kineto_comms comms;
 	struct plumb_chrome_samples samples; /* the file's own list */
 };
@@ -132,6 +136,8 @@ begin(struct plumb_chrome *chrome)
 		.context = PLUMB_UNKNOWN,
 		.bytes = PLUMB_UNKNOWN,
 		.process = PLUMB_UNKNOWN,
+		.rank = PLUMB_UNKNOWN,
+		.raw_pid = PLUMB_UNKNOWN,
 		.awaited = -1,
 		.recorded = -1,
 		.group = PLUMB_KINETO_NO_GROUP,
@@ -205,6 +211,10 @@ argument(struct plumb_chrome *chrome, struct plumb_slice key,
 			plumb_pull_integer(pull, &event->process);
 			return;
 		}
+		if (plumb_slice_is(key, "pid_raw")) {
+			plumb_pull_integer(pull, &event->raw_pid);
+			return;
+		}
 		break;
 	case 'I':
 		if (plumb_slice_is(key, "Input Dims")) {
@@ -223,6 +233,10 @@ argument(struct plumb_chrome *chrome, struct plumb_slice key,
 	case 'r':
 		if (plumb_slice_is(key, "registers per thread")) {
 			event->launched |= plumb_pull_integer(pull, &launch->registers);
+			return;
+		}
+		if (plumb_slice_is(key, "rank")) {
+			plumb_pull_integer(pull, &event->rank);
 			return;
 		}
 		break;
@@ -260,11 +274,33 @@ category_of(struct plumb_slice name)
 	return OTHER;
 }
 
+/* What torch.autograd.profiler writes, also where PyTorch was built without Kineto, has no
+ * categories: processes are called "CPU functions" and "CUDA functions", and the thread of the
+ * latter is the device. Ranges are told from operators by their names, where these have
+ * namespaces. */
+static enum category
+category_without_name(struct reader *reader, const struct plumb_chrome_event *event)
+{
+	if (!event->pid_text.at || event->phase != 'X')
+		return OTHER;
+	if (plumb_slice_is(event->pid_text, "CUDA functions")) {
+		reader->arguments.device = event->tid;
+		return KERNEL;
+	}
+	if (!plumb_slice_is(event->pid_text, "CPU functions"))
+		return OTHER;
+	return reader->namespaces && event->name.at &&
+	                       !memmem(event->name.at, event->name.bytes, "::", 2) &&
+	                       !memmem(event->name.at, event->name.bytes, "Backward", 8)
+	               ? ANNOTATION
+	               : OPERATOR;
+}
+
 /* Does the category have arguments that are looked at? It usually stands before them. */
 static bool
-wants(const struct plumb_chrome_event *event)
+wants(const struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 {
-	if (!event->category.at)
+	if (!event->category.at || !((struct reader *)chrome->own)->rankless)
 		return true;
 	enum category category = category_of(event->category);
 	return category != PYTHON && category != ANNOTATION;
@@ -272,13 +308,38 @@ wants(const struct plumb_chrome_event *event)
 
 /* ---- events ---- */
 
+/* The process with the number PID of the event's rank; PLUMB_UNKNOWN: the one that its GPU events
+ * belong to. */
+static struct plumb_kineto_process *
+known_process(struct reader *reader, int64_t pid)
+{
+	return plumb_kineto_process(reader->trace, &reader->processes, reader->arguments.rank, pid,
+	                            reader->arguments.raw_pid);
+}
+
 static uint32_t
 process_of(struct reader *reader, int64_t pid)
 {
-	if (reader->has_process || pid == PLUMB_UNKNOWN)
-		return plumb_trace_process(reader->trace, pid);
-	reader->has_process = true;
-	return plumb_trace_process_is(reader->trace, reader->process, pid);
+	const struct plumb_kineto_process *process = known_process(reader, pid);
+	return process ? process->process : PLUMB_NONE;
+}
+
+/* Where an event on a thread belongs: 0 is the Python tracer's word for a process that it does not
+ * know. */
+static int64_t
+pid_of(const struct reader *reader, const struct plumb_chrome_event *event)
+{
+	return event->pid && reader->arguments.raw_pid ? event->pid : PLUMB_UNKNOWN;
+}
+
+/* A number of the event's that only its rank knows: other ranks of the file may have it, too. */
+static int64_t
+of_rank(const struct reader *reader, int64_t number)
+{
+	int64_t rank = reader->arguments.rank;
+	if (rank == PLUMB_UNKNOWN || number == PLUMB_UNKNOWN)
+		return number;
+	return (int64_t)(plumb_hash_mix((uint64_t)rank, (uint64_t)number) >> 1);
 }
 
 static uint32_t
@@ -289,8 +350,7 @@ thread_of(struct reader *reader, const struct plumb_chrome_event *event)
 		tid = (int64_t)(plumb_hash_bytes(event->tid_text.at ? event->tid_text.at : "",
 		                                 event->tid_text.bytes) >>
 		                1);
-	/* 0 is the Python tracer's word for a thread that it does not know. */
-	uint32_t process = event->pid ? process_of(reader, event->pid) : reader->process;
+	uint32_t process = process_of(reader, pid_of(reader, event));
 	uint32_t track = plumb_trace_thread(reader->trace, process, tid);
 	if (event->tid == PLUMB_UNKNOWN && event->tid_text.at && track != PLUMB_NONE) {
 		struct plumb_builder *builder = plumb_trace_builder(reader->trace);
@@ -364,7 +424,9 @@ take_work(struct reader *reader, enum category category, const struct plumb_chro
 {
 	struct plumb_trace *trace = reader->trace;
 	const struct arguments *arguments = &reader->arguments;
-	int64_t ordinal = arguments->device != PLUMB_UNKNOWN ? arguments->device : event->pid;
+	int64_t ordinal = arguments->device != PLUMB_UNKNOWN    ? arguments->device
+	                  : arguments->raw_pid != PLUMB_UNKNOWN ? arguments->raw_pid
+	                                                        : event->pid;
 	int64_t stream = arguments->stream;
 	if (stream == PLUMB_UNKNOWN && event->tid != PLUMB_UNKNOWN)
 		stream = event->tid;
@@ -373,12 +435,11 @@ take_work(struct reader *reader, enum category category, const struct plumb_chro
 		plumb_slice_decimal(
 			(struct plumb_slice){ event->tid_text.at + 7, event->tid_text.bytes - 7 },
 			0, &stream);
-	uint32_t process = arguments->process != PLUMB_UNKNOWN
-	                           ? process_of(reader, arguments->process)
-	                           : reader->process;
+	uint32_t process = process_of(reader, arguments->process);
 	uint32_t device = device_of(reader, arguments->process, process, ordinal);
 	struct plumb_trace_work work = {
 		.track = plumb_trace_stream(trace, process, device, arguments->context, stream),
+		.here = arguments->process != PLUMB_UNKNOWN,
 		.start_ns = event->start,
 		.end_ns = plumb_chrome_end(event),
 		.correlation = positive(arguments->correlation),
@@ -401,6 +462,14 @@ take_work(struct reader *reader, enum category category, const struct plumb_chro
 	plumb_trace_work(trace, &work);
 }
 
+static uint32_t
+annotation_frame(struct reader *reader, const struct plumb_chrome_event *event)
+{
+	struct plumb_kineto_process *process = known_process(reader, pid_of(reader, event));
+	return process ? plumb_kineto_annotation(reader->trace, &process->steps, event->name)
+	               : PLUMB_NONE;
+}
+
 /* What happened on a thread. */
 static void
 take_host(struct reader *reader, enum category category, const struct plumb_chrome_event *event)
@@ -414,7 +483,7 @@ take_host(struct reader *reader, enum category category, const struct plumb_chro
 	if (category == PYTHON)
 		frame = python_frame(reader, name);
 	else if (category == ANNOTATION)
-		frame = plumb_kineto_annotation(trace, &reader->steps, name);
+		frame = annotation_frame(reader, event);
 	else if (category == NATIVE)
 		frame = plumb_trace_frame(trace, PLUMB_FRAME_NATIVE, name);
 	else
@@ -439,8 +508,8 @@ take_flow(struct reader *reader, const struct plumb_chrome_event *event)
 		return;
 	struct flow_end *end = plumb_vec_add(&reader->flows);
 	if (end) /* else the links of the rest are missing: their work stands where it ran */
-		*end = (struct flow_end){ event->id, event->start, thread_of(reader, event),
-			                  event->phase == 'f' };
+		*end = (struct flow_end){ of_rank(reader, event->id), event->start,
+			                  thread_of(reader, event), event->phase == 'f' };
 }
 
 static void
@@ -448,7 +517,13 @@ take(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 {
 	struct reader *reader = chrome->own;
 	const struct arguments *a = &reader->arguments;
-	enum category category = event->category.at ? category_of(event->category) : OTHER;
+	enum category category = event->category.at ? category_of(event->category)
+	                                            : category_without_name(reader, event);
+	reader->rankless |= a->rank == PLUMB_UNKNOWN && category != OTHER;
+	if (a->rank == PLUMB_UNKNOWN)
+		reader->arguments.rank =
+			plumb_kineto_rank_named(&reader->processes, chrome, event->pid);
+	reader->arguments.group.external = of_rank(reader, a->group.external);
 	if (category == FLOW_BACKWARD)
 		take_flow(reader, event);
 	else if (category == FLOW_GPU || category == REPEATED)
@@ -462,7 +537,7 @@ take(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 	else if (category == SYNC)
 		plumb_kineto_sync(reader->trace, event,
 		                  &(struct plumb_trace_sync){
-					  .process = reader->process,
+					  .process = process_of(reader, PLUMB_UNKNOWN),
 					  .ordinal = a->device,
 					  .gpu_context = a->context,
 					  .stream = a->stream,
@@ -474,8 +549,13 @@ take(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 		take_work(reader, category, event);
 	else
 		take_host(reader, category, event);
-	if (category == REPEATED)
+	if (category == REPEATED) {
 		reader->counts[category]++;
+		struct plumb_kineto_process *process = known_process(reader, PLUMB_UNKNOWN);
+		if (process)
+			plumb_kineto_gpu_step(&process->steps, event->name, event->start,
+			                      plumb_chrome_end(event));
+	}
 }
 
 /* ---- the rest of the file ---- */
@@ -531,6 +611,7 @@ member(struct plumb_chrome *chrome, const char *key)
 		PLUMB_PULL_WHOLE(pull)
 		plumb_pull_integer(pull, &base);
 		plumb_trace_base(reader->trace, base);
+		reader->processes.base_ns = base;
 	} else if (!strcmp(key, "plumb")) {
 		take_own(reader);
 	} else if (!strcmp(key, "distributedInfo")) {
@@ -584,11 +665,11 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 	};
 	struct reader *reader = calloc(1, sizeof *reader);
 	if (!reader)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
+		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
 	reader->trace = reader->samples.shared.trace = trace;
 	reader->chrome =
 		(struct plumb_chrome){ .trace = trace, .dialect = &dialect, .own = reader };
-	reader->process = plumb_trace_process(trace, PLUMB_UNKNOWN);
+	reader->namespaces = strstr(file->head, "\"aten::") != NULL;
 	reader->devices.first = plumb_builder_device_count(plumb_trace_builder(trace));
 	int code = plumb_chrome_read(&reader->chrome, file, error);
 	if (!code) {
@@ -599,14 +680,14 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 		plumb_chrome_give_names(&reader->chrome);
 		plumb_trace_count(trace, PLUMB_FATE_REPEATED, "gpu_user_annotation",
 		                  reader->counts[REPEATED]);
-		plumb_kineto_steps_tell(trace, &reader->steps, reader->process);
+		plumb_kineto_processes_end(&reader->processes, &reader->chrome);
 	}
 	if (!code && reader->samples.no_memory)
-		code = plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
+		code = plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
 	plumb_chrome_free(&reader->chrome);
 	plumb_chrome_samples_free(&reader->samples);
 	plumb_vec_free(&reader->flows);
-	plumb_vec_free(&reader->steps);
+	plumb_kineto_processes_free(&reader->processes);
 	plumb_vec_free(&reader->comms.items);
 	free(reader);
 	return code;
@@ -631,6 +712,7 @@ probe(const struct plumb_import_file *file)
 const struct plumb_format plumb_format_kineto = {
 	.name = "kineto",
 	.title = "PyTorch profiler JSON",
+	.events = PLUMB_CHROME_KINETO,
 	.probe = probe,
 	.read = read,
 };

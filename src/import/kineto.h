@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PyTorch's profiler: kineto.c reads the file, kineto_devices.c what it says of GPUs, kineto_sync.c its synchronisation,
- * kineto_steps.c the numbers of its steps, kineto_comms.c the groups of collectives, kineto_own.c what plumb adds.
- * Private to these. */
+/* PyTorch's profiler: kineto.c reads the file, kineto_devices.c what it says of GPUs, kineto_sync.c
+ * its synchronisation, kineto_processes.c whose events they are, kineto_steps.c the numbers of its
+ * steps, kineto_comms.c the groups of collectives, kineto_own.c what plumb adds. Private to
+ * these. */
 #ifndef PLUMB_IMPORT_KINETO_H
 #define PLUMB_IMPORT_KINETO_H
 
@@ -35,17 +36,57 @@ uint32_t plumb_kineto_group(struct plumb_trace *trace, struct plumb_kineto_comms
 /* The file is read: kernels get what they do not say themselves. Frees COMMS. */
 void plumb_kineto_comms_join(struct plumb_trace *trace, struct plumb_kineto_comms *comms);
 
-/* Numbers of ProfilerStep; zero it to start, and plumb_vec_free it. */
+/* Numbers of ProfilerStep; zero it to start, and plumb_kineto_steps_free it. */
 struct plumb_kineto_steps {
 	int64_t *items;
 	uint32_t count, capacity;
+	PLUMB_VEC(int64_t) gpu;     /* numbers of those on a GPU */
+	int64_t gpu_start, gpu_end; /* of the last ones on a GPU, ns */
 };
 /* The frame of an annotation. "ProfilerStep#12": all steps are one context; their numbers go into STEPS. */
 uint32_t plumb_kineto_annotation(struct plumb_trace *trace, struct plumb_kineto_steps *steps,
                                  struct plumb_slice name);
-/* They become a fact about PROCESS. */
+/* A ProfilerStep on a GPU repeats one on a thread: it becomes no span. HTA takes it for the end of
+ * its window. */
+void plumb_kineto_gpu_step(struct plumb_kineto_steps *steps, struct plumb_slice name, int64_t start,
+                           int64_t end);
+void plumb_kineto_steps_free(struct plumb_kineto_steps *steps);
+/* They become facts about PROCESS. */
 void plumb_kineto_steps_tell(struct plumb_trace *trace, struct plumb_kineto_steps *steps,
                              uint32_t process);
+
+/* A process with the number PID (of a RANK, where events say one), or, without a number, the one
+ * that the rank's GPU events belong to. */
+struct plumb_kineto_process {
+	int64_t rank, pid;
+	uint32_t process;
+	bool named;  /* one without a number: another has it now */
+	bool shared; /* other ranks have processes with this number */
+	struct plumb_kineto_steps steps;
+};
+/* Zero it to start. */
+struct plumb_kineto_processes {
+	PLUMB_VEC(struct plumb_kineto_process) items;
+	struct plumb_map map;
+	struct plumb_kineto_naming {
+		int64_t pid, rank;
+		uint32_t names;
+	} last;          /* that was asked for */
+	int64_t base_ns; /* what the file says is to be added to its times */
+};
+/* The rank that the name of the process PID says so far ("RANK 2 - GPU 0"), or PLUMB_UNKNOWN. */
+int64_t plumb_kineto_rank_named(struct plumb_kineto_processes *processes,
+                                const struct plumb_chrome *chrome, int64_t pid);
+/* RANK and PID may be PLUMB_UNKNOWN; RAW: the number that is shown, where the file has another for
+ * it. Valid until the next one is made; NULL: memory is out. */
+struct plumb_kineto_process *
+plumb_kineto_process(struct plumb_trace *trace, struct plumb_kineto_processes *processes,
+                     int64_t rank, int64_t pid, int64_t raw);
+/* All is read: they get their names, ranks and steps. */
+void plumb_kineto_processes_end(struct plumb_kineto_processes *processes,
+                                const struct plumb_chrome *chrome);
+void plumb_kineto_processes_free(struct plumb_kineto_processes *processes);
+
 #define PLUMB_KINETO_DEVICES_MAX 64
 
 struct plumb_kineto_device {

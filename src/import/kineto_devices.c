@@ -18,7 +18,7 @@ read_device(struct plumb_pull *pull, struct plumb_kineto_device *device)
 		.multiprocessors = PLUMB_UNKNOWN,
 		.threads = PLUMB_UNKNOWN,
 	};
-	int64_t warp = PLUMB_UNKNOWN;
+	int64_t warp = PLUMB_UNKNOWN, warps = PLUMB_UNKNOWN;
 	if (!plumb_pull_enter(pull, '{')) {
 		plumb_pull_skip(pull);
 		return;
@@ -43,14 +43,16 @@ read_device(struct plumb_pull *pull, struct plumb_kineto_device *device)
 			plumb_pull_integer(pull, &device->threads);
 		else if (plumb_slice_is(key, "warpSize"))
 			plumb_pull_integer(pull, &warp);
+		else if (plumb_slice_is(key, "warpsPerMultiprocessor")) /* plumb's own exports */
+			plumb_pull_integer(pull, &warps);
 		else if (plumb_slice_is(key, "name") && plumb_pull_text(pull, &name))
 			snprintf(device->name, sizeof device->name, "%.*s", (int)name.bytes,
 			         name.at);
 		else if (!plumb_slice_is(key, "name") && !plumb_slice_is(key, "uuid"))
 			plumb_pull_skip(pull);
 	}
-	device->threads = device->threads != PLUMB_UNKNOWN && warp > 0 ? device->threads / warp
-	                                                               : PLUMB_UNKNOWN;
+	device->threads =
+		device->threads != PLUMB_UNKNOWN && warp > 0 ? device->threads / warp : warps;
 }
 
 void

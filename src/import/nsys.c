@@ -607,7 +607,7 @@ read_owners(struct reader *reader)
 		struct plumb_slice name = plumb_rows_text(&rows, 1);
 		if (id != PLUMB_NONE && name.bytes)
 			plumb_builder_get_process(reader->builder, id)->command =
-				plumb_builder_string(reader->builder, name.at, name.bytes);
+				plumb_builder_command(reader->builder, name.at, name.bytes);
 	}
 	plumb_rows_close(&rows);
 	plumb_rows_open(&rows, &reader->sqlite, "ThreadNames", COLUMNS("globalTid", "nameId"));
@@ -679,7 +679,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 {
 	struct reader *reader = calloc(1, sizeof *reader);
 	if (!reader)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
+		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
 	reader->trace = trace;
 	reader->builder = plumb_trace_builder(trace);
 	reader->host = PLUMB_NONE;

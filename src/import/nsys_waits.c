@@ -119,6 +119,6 @@ plumb_nsys_waits(struct plumb_sqlite *sqlite, struct plumb_trace *trace,
 	}
 	plumb_rows_close(&rows);
 	plumb_import_events_free(&events);
-	plumb_trace_count(trace, PLUMB_FATE_UNMATCHED,
-	                  "waits for events that the file has no record of", unknown);
+	plumb_trace_count(trace, PLUMB_FATE_UNUSED, "waits for events that are not in the file",
+	                  unknown);
 }

@@ -28,6 +28,7 @@ struct reader {
 	struct plumb_csv csv;
 	struct plumb_gpu_table table;
 	enum state state;
+	bool traced, summed; /* a table of single events was met, of sums */
 	uint32_t count; /* of a text table: columns, and where each ends; the last one: begins */
 	size_t edge[COLUMNS_MAX];
 };
@@ -57,9 +58,21 @@ read_notice(struct reader *reader, struct plumb_slice line)
 		return;
 	found += sizeof command - 1;
 	uint32_t text =
-		plumb_builder_string(plumb_trace_builder(trace), found, (size_t)(end - found));
+		plumb_builder_command(plumb_trace_builder(trace), found, (size_t)(end - found));
 	plumb_builder_get_process(plumb_trace_builder(trace), reader->table.process)->command =
 		text;
+}
+
+/* The heading of nvprof's summary, which has no single events: as text or CSV, with or without
+ * "Type" before it. */
+static bool
+is_summary(struct plumb_slice line)
+{
+	static const char *const words[] = { "Time(%)", "Calls", "Avg", "Min", "Max", "Name" };
+	const char *at = line.at, *end = line.at + line.bytes;
+	for (size_t i = 0; at && i < sizeof words / sizeof *words; i++)
+		at = memmem(at, (size_t)(end - at), words[i], strlen(words[i]));
+	return at != NULL;
 }
 
 /* ---- CSV ---- */
@@ -69,6 +82,7 @@ static void
 begin_table(struct reader *reader, enum state state)
 {
 	reader->state = state;
+	reader->traced = true;
 	if (reader->table.process == PLUMB_NONE)
 		reader->table.process = plumb_trace_process(reader->table.trace, PLUMB_UNKNOWN);
 }
@@ -82,7 +96,7 @@ read_heading(struct reader *reader, struct plumb_error *error)
 	if (code < 0)
 		return code;
 	if (!plumb_gpu_table_header(&reader->table, csv->cells, csv->count))
-		return plumb_csv_fail(csv, error, "a heading without a column Name");
+		return plumb_csv_fail(csv, error, "the heading has no column Name");
 	code = plumb_csv_line(csv, &line, error);
 	if (code <= 0)
 		return code;
@@ -90,18 +104,20 @@ read_heading(struct reader *reader, struct plumb_error *error)
 	if (code < 0)
 		return code;
 	if (!plumb_gpu_table_units(&reader->table, csv->cells, csv->count))
-		return plumb_csv_fail(csv, error, "no units where they belong, below the heading");
+		return plumb_csv_fail(csv, error, "the row of units is missing below the heading");
 	begin_table(reader, TABLE);
 	return 0;
 }
 
 /* ---- plain text ---- */
 
-/* The text table's columns, when LINE is its heading: names with two blanks or more between them. */
+/* The text table's columns, when LINE is its heading: names with two blanks or more between them.
+ * The columns of the table before stay as they are when it is none. */
 static bool
 read_text_heading(struct reader *reader, struct plumb_slice line)
 {
 	struct plumb_slice cells[COLUMNS_MAX];
+	size_t edge[COLUMNS_MAX];
 	const char *at = line.at, *end = line.at + line.bytes;
 	uint32_t count = 0;
 	if (!memmem(line.at, line.bytes, "  Duration  ", 12))
@@ -116,15 +132,16 @@ read_text_heading(struct reader *reader, struct plumb_slice line)
 		if (behind == at)
 			break;
 		cells[count] = (struct plumb_slice){ at, (size_t)(behind - at) };
-		reader->edge[count++] = (size_t)(behind - line.at);
+		edge[count++] = (size_t)(behind - line.at);
 		at = gap ? gap : end;
 	}
 	if (count < 3 || !plumb_slice_is(cells[0], "Start") ||
 	    !plumb_slice_is(cells[1], "Duration") || !plumb_slice_is(cells[count - 1], "Name") ||
 	    !plumb_gpu_table_header(&reader->table, cells, count))
 		return false;
+	edge[count - 1] = (size_t)(cells[count - 1].at - line.at);
+	memcpy(reader->edge, edge, count * sizeof *edge);
 	reader->count = count;
-	reader->edge[count - 1] = (size_t)(cells[count - 1].at - line.at);
 	return true;
 }
 
@@ -151,14 +168,14 @@ read_text_row(struct reader *reader, struct plumb_slice line)
 	uint32_t last = reader->count - 1;
 	size_t from = 0;
 	if (reader->edge[last] >= line.bytes)
-		return "ends before the table's last column";
+		return "the row ends before the table's last column";
 	for (uint32_t i = 0; i < last; i++) {
 		size_t to = reader->edge[i];
 		cells[i] = (struct plumb_slice){ line.at + from, to - from };
 		while (from < to && line.at[from] == ' ')
 			from++;
 		if (line.at[to] != ' ' || from == to)
-			return "does not stand under the table's headings";
+			return "the row does not fit the columns of the table";
 		from = to;
 	}
 	cells[last] = (struct plumb_slice){ line.at + from, line.bytes - from };
@@ -180,6 +197,11 @@ read_line(struct reader *reader, struct plumb_slice line, struct plumb_error *er
 		return read_heading(reader, error);
 	if (line.bytes && *line.at == '"')
 		reader->state = OUTSIDE; /* another table */
+	if (is_summary(line)) {
+		reader->state = OUTSIDE;
+		reader->summed = true;
+		return 0;
+	}
 	if (read_text_heading(reader, line)) {
 		begin_table(reader, TEXT_TABLE);
 	} else if (reader->state == TEXT_TABLE && is_text_row(line)) {
@@ -200,7 +222,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 	struct reader *reader = calloc(1, sizeof *reader);
 	struct plumb_slice line;
 	if (!reader)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
+		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
 	reader->table = (struct plumb_gpu_table){
 		.trace = trace,
 		.process = PLUMB_NONE,
@@ -209,6 +231,11 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 	int code = plumb_csv_open(&reader->csv, file->input, error);
 	while (!code && (code = plumb_csv_line(&reader->csv, &line, error)) > 0)
 		code = read_line(reader, line, error);
+	if (!code && reader->summed && !reader->traced)
+		code = plumb_fail(error, PLUMB_EINPUT,
+		                  "%s: this summary of nvprof has no single kernels; record with "
+		                  "nvprof --print-gpu-trace",
+		                  file->path);
 	plumb_csv_close(&reader->csv);
 	free(reader);
 	return code;
@@ -230,6 +257,10 @@ probe(const struct plumb_import_file *file)
 			return 90;
 		at = strstr(at + 1, "  Duration  ");
 	}
+	const char *share = strstr(file->head, "Time(%)");
+	const char *end = share ? strchr(share, '\n') : NULL;
+	if (end && is_summary((struct plumb_slice){ share, (size_t)(end - share) }))
+		return 60;
 	return strstr(file->head, "NVPROF is profiling process ") ? 60 : 0;
 }
 

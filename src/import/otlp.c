@@ -313,7 +313,7 @@ read_file(struct reader *reader, struct plumb_import_file *file, struct plumb_er
 		if (!first || plumb_pull_failed(pull))
 			break;
 		if (first != '{')
-			plumb_pull_reject(pull, "no object where one belongs");
+			plumb_pull_reject(pull, "expected an object");
 		else if (plumb_walk_enter(pull, '{'))
 			read_request(reader);
 	}
@@ -325,7 +325,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 {
 	struct reader reader = { .spans = plumb_spans_new(trace), .trace = trace };
 	if (!reader.spans)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
+		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
 	int code = read_file(&reader, file, error);
 	plumb_pull_close(&reader.pull);
 	plumb_trace_count(trace, PLUMB_FATE_UNUSED, "requests with metrics or logs", reader.others);
@@ -341,7 +341,7 @@ probe(const struct plumb_import_file *file)
 {
 	static const char *const first[] = { "\"resourceSpans\"", "\"resource_spans\"",
 		                             "\"resourceLogs\"", "\"resourceMetrics\"" };
-	const char *at = file->head + strspn(file->head, " \t\r\n");
+	const char *at = plumb_import_text(file);
 	if (*at != '{')
 		return 0;
 	const char *key = at + 1 + strspn(at + 1, " \t\r\n");

@@ -13,6 +13,7 @@
 
 #include "base/hash.h"
 #include "base/perfetto.h"
+#include "import/chrome_event.h"
 #include "import/import.h"
 #include "import/perfetto.h"
 
@@ -50,7 +51,7 @@ sequence_of(struct perfetto *reader, uint32_t number)
 		if (reader->sequences.items[i]->number == number)
 			return reader->sequences.items[i];
 	if (reader->sequences.count == SEQUENCES_MOST) {
-		reader->why = "more sequences of packets than a trace has";
+		reader->why = "there are too many sequences of packets";
 		return NULL;
 	}
 	struct perfetto_sequence **added = plumb_vec_add(&reader->sequences);
@@ -105,9 +106,11 @@ read_process(struct perfetto *reader, struct plumb_slice bytes, struct perfetto_
 			track->pid = (int64_t)f.value;
 		else if (plumb_protobuf_is(&f, PROCESS_COMMAND, PLUMB_PROTOBUF_BYTES) &&
 		         track->command == PLUMB_NONE)
-			track->command = string_of(reader, f.bytes);
+			track->command = plumb_builder_command(plumb_trace_builder(reader->trace),
+			                                       f.bytes.at, f.bytes.bytes);
 		else if (plumb_protobuf_is(&f, PROCESS_NAME, PLUMB_PROTOBUF_BYTES))
-			track->name = string_of(reader, f.bytes);
+			track->name = plumb_builder_command(plumb_trace_builder(reader->trace),
+			                                    f.bytes.at, f.bytes.bytes);
 	}
 	return !view.why;
 }
@@ -220,7 +223,7 @@ what_of(struct perfetto *reader, struct perfetto_sequence *sequence, const struc
 		return false;
 	if (place != PLUMB_NONE && reader->tracks.items[track].own == PLUMB_NONE)
 		reader->tracks.items[track].own = place;
-	if (own.context == PLUMB_NONE) {
+	if (own.context == PLUMB_NONE && !own.drawn) {
 		*what = frame_of(reader, sequence, event);
 		return true;
 	}
@@ -320,7 +323,7 @@ read_event(struct perfetto *reader, const struct packet *packet, struct plumb_sl
 		count(reader, PLUMB_FATE_UNUSED,
 		      event.type == TYPE_COUNTER   ? "counters"
 		      : event.type == TYPE_INSTANT ? "instants"
-		                                   : "track events of no known type");
+		                                   : "track events of an unknown type");
 		return true;
 	}
 	if (time == PLUMB_UNKNOWN) {
@@ -352,8 +355,8 @@ count_data(struct perfetto *reader, uint32_t number)
 		{ 36, NULL },
 		{ 37, "heap profiles" },
 		{ 39, "Android's log" },
-		{ 43, "process descriptors of an old kind" },
-		{ 44, "thread descriptors of an old kind" },
+		{ 43, "old process descriptors" },
+		{ 44, "old thread descriptors" },
 		{ 45, NULL },
 		{ 46, NULL },
 		{ 52, "GPU counters" },
@@ -483,7 +486,7 @@ read_packet(struct perfetto *reader, struct plumb_slice bytes, unsigned depth)
 		packet.sequence->sound = true;
 	}
 	if (packet.flags & FLAG_NEEDS_STATE && !packet.sequence->sound) {
-		count(reader, PLUMB_FATE_OVERWRITTEN, "packets whose texts are not in the file");
+		count(reader, PLUMB_FATE_OVERWRITTEN, "packets whose names are not in the file");
 		return true;
 	}
 	if (!read_state(reader, &packet))
@@ -572,7 +575,7 @@ read_trace(struct plumb_import_file *file, struct plumb_trace *trace, struct plu
 {
 	struct perfetto *reader = calloc(1, sizeof *reader);
 	if (!reader)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
+		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
 	reader->trace = reader->facts.trace = reader->samples.trace = trace;
 	reader->last = INT64_MIN;
 	int code = read_all(reader, file, error);
@@ -582,7 +585,7 @@ read_trace(struct plumb_import_file *file, struct plumb_trace *trace, struct plu
 	}
 	if (!code && (reader->no_memory || reader->facts.no_memory || reader->clocks.no_memory ||
 	              reader->pairs.no_memory))
-		code = plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
+		code = plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
 	free_reader(reader);
 	return code;
 }
@@ -596,6 +599,8 @@ probe(const struct plumb_import_file *file)
 	struct plumb_protobuf_field f;
 	uint64_t key, bytes;
 	int sure = 0;
+	if (plumb_chrome_is_json_text(file))
+		return 0; /* white space, and then JSON */
 	if (!plumb_protobuf_next_packed(&view, &key) || key != (TRACE_PACKET << 3 | 2) ||
 	    !plumb_protobuf_next_packed(&view, &bytes))
 		return 0;

@@ -112,6 +112,7 @@ struct perfetto_own {
 	int64_t all_bytes, all_count, all_least, all_most;
 	double all_squares;
 	bool apart;
+	bool drawn; /* around what was recorded: it says nothing new */
 };
 
 struct perfetto_facts {

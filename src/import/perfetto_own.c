@@ -338,6 +338,8 @@ perfetto_own_read(struct perfetto_facts *facts, struct perfetto_sequence *sequen
 			own->correlation = fact.number;
 		else if (fact.fact == PLUMB_FACT_BYTES && number_of(&fact) >= 0)
 			own->bytes = number_of(&fact);
+		else if (fact.fact == PLUMB_FACT_DRAWN)
+			own->drawn = true;
 		else if (fact.fact == PLUMB_FACT_ALL_BYTES)
 			sound = read_all_bytes(sequence, &fact, own);
 		else if (fact.fact == PLUMB_FACT_TRACK)

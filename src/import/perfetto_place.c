@@ -145,7 +145,7 @@ take_work(struct perfetto *reader, uint32_t row, const struct perfetto_own *own,
 	};
 	if (kind != PLUMB_FRAME_KERNEL && kind != PLUMB_FRAME_COPY && kind != PLUMB_FRAME_SET) {
 		plumb_trace_count(reader->trace, PLUMB_FATE_UNUSED,
-		                  "slices of a stream that are no work", 1);
+		                  "slices of a stream that are not GPU work", 1);
 		return;
 	}
 	plumb_trace_work(reader->trace, &work);
@@ -177,8 +177,10 @@ take_slice(void *data, const struct plumb_chrome_edge *begin, int64_t end, uint3
 	const struct perfetto_own *own = begin->frame & PERFETTO_OWN
 	                                         ? &reader->owns.items[begin->frame & ~PERFETTO_OWN]
 	                                         : NULL;
-	uint32_t row = row_of(reader, begin->place);
 	(void)around;
+	if (own && own->drawn)
+		return;
+	uint32_t row = row_of(reader, begin->place);
 	if (row == PLUMB_NONE) {
 		reader->no_memory = true;
 		return;
@@ -189,7 +191,7 @@ take_slice(void *data, const struct plumb_chrome_edge *begin, int64_t end, uint3
 		take_work(reader, row, own, begin->ns, end);
 	else if (stream)
 		plumb_trace_count(reader->trace, PLUMB_FATE_UNUSED,
-		                  "slices of a stream that are no work", 1);
+		                  "slices of a stream that are not GPU work", 1);
 	else if (!own)
 		plumb_trace_host(reader->trace, row, begin->frame, begin->ns, end, 0);
 	else if (own->apart)

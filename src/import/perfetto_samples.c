@@ -209,7 +209,7 @@ take(struct perfetto *reader, struct perfetto_sequence *sequence, int64_t ns, ui
 	uint32_t process;
 
 	if (!tid || pid > UINT32_MAX || tid > UINT32_MAX) {
-		count(reader, PLUMB_FATE_UNUSED, "CPU samples of no thread", 1);
+		count(reader, PLUMB_FATE_UNUSED, "CPU samples without a thread", 1);
 		return;
 	}
 	process = plumb_trace_process(reader->trace, (int64_t)pid);

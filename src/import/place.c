@@ -13,22 +13,28 @@
 #include "import/trace_private.h"
 
 #define DEPTH_MAX 4096
+#define OVERLAPS_MAX 64  /* what is open may be overlapped by so much */
 #define GIVE_BACK 65536  /* spans at a time */
 #define ROUNDING_NS 1000 /* traces in µs round begin and end apart */
 #define ENGINE "autograd::engine::evaluate_function: "
 
+/* The stack is ordered by the time at which its items close: what closes first is on top. */
 struct open {
 	int64_t start_ns, end_ns;
 	int64_t closes_ns; /* nothing is open for longer than what it is in: two clocks may differ there */
-	int64_t inner_ns; /* of operators within */
+	int64_t own_ns; /* when nothing else with a time of its own was open above it */
 	uint32_t context, flags, kind;
+	uint32_t path; /* the context for what begins in it; PLUMB_NONE: something came below it */
 	uint32_t shapes; /* of an operator, or PLUMB_NONE */
+	uint32_t owner;  /* it, or what has a time of its own below it in the stack; PLUMB_NONE */
+	bool fixed;      /* its context does not depend on what is below it */
 };
 
 struct sweep {
 	struct plumb_trace *trace;
 	uint32_t track, process;
 	PLUMB_VEC(struct open) stack;
+	int64_t now_ns;
 	/* Edges that begin here, and that end here, by time; the next ones. */
 	const uint32_t *from, *to;
 	uint32_t from_count, to_count, from_at, to_at;
@@ -46,7 +52,7 @@ waits(const char *call)
 
 /* ---- a thread ---- */
 
-/* Operators and ranges have the time that those within them have not. */
+/* Operators and ranges have the time that those within them do not have. */
 static bool
 has_own_time(uint32_t kind)
 {
@@ -94,28 +100,35 @@ shapes_of(struct sweep *sweep, const struct plumb_span *span)
 	return PLUMB_NONE;
 }
 
+/* The time up to NS belongs to the operator or range on top. No moment counts twice, however ranges
+ * overlap. */
+static void
+pass_time(struct sweep *sweep, int64_t ns)
+{
+	struct open *items = sweep->stack.items;
+	uint32_t owner = sweep->stack.count ? items[sweep->stack.count - 1].owner : PLUMB_NONE;
+	if (owner != PLUMB_NONE && ns > sweep->now_ns)
+		items[owner].own_ns += ns - sweep->now_ns;
+	if (!sweep->stack.count || ns > sweep->now_ns)
+		sweep->now_ns = ns;
+}
+
 static int
 close_top(struct sweep *sweep)
 {
 	struct plumb_trace *trace = sweep->trace;
+	pass_time(sweep, sweep->stack.items[sweep->stack.count - 1].closes_ns);
 	struct open *top = &sweep->stack.items[--sweep->stack.count];
-	int64_t length = top->end_ns - top->start_ns;
 	int code = 0;
 	if (has_own_time(top->kind)) {
-		int64_t own = top->inner_ns < length ? length - top->inner_ns : 0;
 		code = plumb_trace_value(trace, sweep->track, top->context, PLUMB_METRIC_OP_CALLS,
 		                         1);
 		code |= plumb_trace_value(trace, sweep->track, top->context, PLUMB_METRIC_OP_TIME,
-		                          own);
+		                          top->own_ns);
 		code |= plumb_trace_value(trace, sweep->track, top->context,
-		                          PLUMB_METRIC_OP_DURATION, length);
+		                          PLUMB_METRIC_OP_DURATION, top->end_ns - top->start_ns);
 		if (top->shapes != PLUMB_NONE)
-			code |= add_shapes(sweep, top, own);
-		for (uint32_t i = sweep->stack.count; i-- > 0;)
-			if (has_own_time(sweep->stack.items[i].kind)) {
-				sweep->stack.items[i].inner_ns += length;
-				break;
-			}
+			code |= add_shapes(sweep, top, top->own_ns);
 	} else if (top->kind == PLUMB_FRAME_MODULE) {
 		code = plumb_trace_value(trace, sweep->track, top->context,
 		                         PLUMB_METRIC_MODULE_CALLS, 1);
@@ -134,6 +147,25 @@ close_until(struct sweep *sweep, int64_t start)
 	return code;
 }
 
+/* The context for what begins in item AT. It changes when something is put below it. */
+static uint32_t
+path_of(struct sweep *sweep, uint32_t at)
+{
+	struct plumb_builder *builder = sweep->trace->builder;
+	struct open *items = sweep->stack.items;
+	uint32_t first = at + 1;
+	while (first && items[first - 1].path == PLUMB_NONE)
+		first--;
+	for (uint32_t i = first; i <= at; i++) {
+		uint32_t parent = i ? items[i - 1].path : 0;
+		uint32_t frame = plumb_builder_get_context(builder, items[i].context).frame;
+		items[i].path = plumb_builder_context(builder, parent, frame, items[i].flags);
+		if (items[i].path == PLUMB_NONE)
+			return PLUMB_NONE;
+	}
+	return items[at].path;
+}
+
 /* The edges that begin before START (which is about to be opened) get the operator that is open there. */
 static int
 leave_edges(struct sweep *sweep, int64_t start)
@@ -147,8 +179,10 @@ leave_edges(struct sweep *sweep, int64_t start)
 		for (uint32_t i = sweep->stack.count; i-- > 0;) {
 			const struct open *open = &sweep->stack.items[i];
 			if (open->kind == PLUMB_FRAME_OPERATOR && open->end_ns >= edge->from_ns) {
-				edge->context = open->context;
+				edge->context = path_of(sweep, i);
 				edge->flags = open->flags;
+				if (edge->context == PLUMB_NONE)
+					return plumb_trace_no_memory(trace);
 				break;
 			}
 		}
@@ -186,50 +220,128 @@ frame_of(const struct plumb_trace *trace, const struct plumb_span *span)
 	return plumb_builder_get_frame(trace->builder, frame);
 }
 
+/* Does SPAN go on after OPEN, in which it begins, so that it does not belong into it? So do ranges:
+ * one begins within the call of __enter__ and ends within that of __exit__. */
+static bool
+outlives(const struct plumb_span *span, uint32_t kind, const struct open *open)
+{
+	if (span->end_ns <= open->end_ns || span->end_ns - open->end_ns <= ROUNDING_NS)
+		return false;
+	bool follows = open->end_ns - span->start_ns <= ROUNDING_NS;
+	/* The clock of calls may differ: they stay in the operator that made them. */
+	if (kind == PLUMB_FRAME_GPU_API)
+		return follows && open->kind == kind;
+	return follows || kind != PLUMB_FRAME_OPERATOR || open->kind != kind;
+}
+
+/* How many of the stack's items stay below SPAN: what closes after it. */
+static uint32_t
+place_of(const struct sweep *sweep, const struct plumb_span *span, uint32_t kind)
+{
+	uint32_t count = sweep->stack.count, at = count;
+	while (at && outlives(span, kind, &sweep->stack.items[at - 1]))
+		if (count - --at > OVERLAPS_MAX)
+			return count;
+	return at;
+}
+
+/* Puts NEW into the stack as item AT. */
 static int
-open_span(struct sweep *sweep, struct plumb_span *span, uint32_t at)
+push(struct sweep *sweep, uint32_t at, const struct open *new)
+{
+	if (!plumb_vec_add(&sweep->stack))
+		return plumb_trace_no_memory(sweep->trace);
+	struct open *items = sweep->stack.items;
+	memmove(items + at + 1, items + at, (sweep->stack.count - 1 - at) * sizeof *items);
+	items[at] = *new;
+	for (uint32_t i = at; i < sweep->stack.count; i++) {
+		items[i].owner = has_own_time(items[i].kind) ? i
+		                 : i                         ? items[i - 1].owner
+		                                             : PLUMB_NONE;
+		if (i > at && !items[i].fixed)
+			items[i].path = PLUMB_NONE;
+	}
+	return 0;
+}
+
+/* Finds the context of SPAN, of this KIND, as item AT of the stack, and fills in NOW. */
+static int
+find_context(struct sweep *sweep, struct plumb_span *span, uint32_t at, struct open *now)
 {
 	struct plumb_trace *trace = sweep->trace;
 	const struct plumb_frame *frame = frame_of(trace, span);
 	const char *name = plumb_builder_get_text(trace->builder, frame->name);
-	const struct open *top =
-		sweep->stack.count ? &sweep->stack.items[sweep->stack.count - 1] : NULL;
-	uint32_t parent = top ? top->context : 0, flags = top ? top->flags : 0;
-	int64_t closes = top && top->closes_ns < span->end_ns ? top->closes_ns : span->end_ns;
-	sweep->straddles += span->end_ns - closes > ROUNDING_NS;
+	uint32_t parent = at ? path_of(sweep, at - 1) : 0;
+	now->flags = at ? sweep->stack.items[at - 1].flags : 0;
 	const struct plumb_trace_edge *edge = sweep->to_count && frame->kind == PLUMB_FRAME_OPERATOR
 	                                              ? edge_of(sweep, span, name ? name : "")
 	                                              : NULL;
 	if (edge) {
 		parent = edge->context;
-		flags = edge->flags | PLUMB_CONTEXT_BACKWARD;
+		now->flags = edge->flags | PLUMB_CONTEXT_BACKWARD;
 	}
-	uint32_t kind = frame->kind;
+	now->fixed = edge || span->context & PLUMB_TRACE_IS_CONTEXT;
+	if (parent == PLUMB_NONE)
+		return plumb_trace_no_memory(trace);
+	now->shapes = PLUMB_NONE;
 	if (sweep->stack.count >= DEPTH_MAX) {
-		sweep->deep++;
 		span->context = span->context & PLUMB_TRACE_IS_CONTEXT
 		                        ? span->context & ~PLUMB_TRACE_IS_CONTEXT
 		                        : parent;
 		return 0;
 	}
-	uint32_t shapes = sweep->shape_count ? shapes_of(sweep, span) : PLUMB_NONE;
+	if (sweep->shape_count)
+		now->shapes = shapes_of(sweep, span);
 	if (span->context & PLUMB_TRACE_IS_CONTEXT)
 		span->context &= ~PLUMB_TRACE_IS_CONTEXT;
 	else
-		span->context = plumb_builder_context(trace->builder, parent, span->context, flags);
-	struct open *now = span->context == PLUMB_NONE ? NULL : plumb_vec_add(&sweep->stack);
-	if (!now)
-		return plumb_trace_no_memory(trace);
-	*now = (struct open){ span->start_ns, span->end_ns, closes, 0,
-		              span->context,  flags,        kind,   shapes };
-	if (kind != PLUMB_FRAME_GPU_API)
-		return 0;
+		span->context =
+			plumb_builder_context(trace->builder, parent, span->context, now->flags);
+	now->context = now->path = span->context;
+	return span->context == PLUMB_NONE ? plumb_trace_no_memory(trace) : 0;
+}
+
+/* Calls are asked for by the work that they started. */
+static int
+note_call(struct sweep *sweep, const struct plumb_span *span, const char *name, uint32_t number)
+{
+	struct plumb_trace *trace = sweep->trace;
 	bool waiting = name && waits(name);
 	if (waiting && plumb_trace_value(trace, sweep->track, span->context, PLUMB_METRIC_HOST_WAIT,
 	                                 span->end_ns - span->start_ns) < 0)
 		return PLUMB_ESYSTEM;
 	return span->correlation
-	               ? plumb_trace_call_add(trace, sweep->process, sweep->track, at, waiting)
+	               ? plumb_trace_call_add(trace, sweep->process, sweep->track, number, waiting)
+	               : 0;
+}
+
+static int
+open_span(struct sweep *sweep, struct plumb_span *span, uint32_t number)
+{
+	struct plumb_trace *trace = sweep->trace;
+	const struct plumb_frame *frame = frame_of(trace, span);
+	uint32_t kind = frame->kind, name = frame->name;
+	uint32_t at = place_of(sweep, span, kind);
+	int64_t closes = at ? sweep->stack.items[at - 1].closes_ns : span->end_ns;
+	struct open now = {
+		.start_ns = span->start_ns,
+		.end_ns = span->end_ns,
+		.closes_ns = closes < span->end_ns ? closes : span->end_ns,
+		.kind = kind,
+	};
+	sweep->straddles += span->end_ns - now.closes_ns > ROUNDING_NS;
+	bool deep = sweep->stack.count >= DEPTH_MAX;
+	if (find_context(sweep, span, at, &now) < 0)
+		return PLUMB_ESYSTEM;
+	if (deep) {
+		sweep->deep++;
+		return 0;
+	}
+	if (push(sweep, at, &now) < 0)
+		return PLUMB_ESYSTEM;
+	return kind == PLUMB_FRAME_GPU_API
+	               ? note_call(sweep, span, plumb_builder_get_text(trace->builder, name),
+	                           number)
 	               : 0;
 }
 
@@ -242,6 +354,7 @@ sweep_spans(struct sweep *sweep, struct plumb_span *spans, uint32_t count)
 			code = leave_edges(sweep, spans[i].start_ns);
 		if (!code)
 			code = close_until(sweep, spans[i].start_ns);
+		pass_time(sweep, spans[i].start_ns);
 		if (!code)
 			code = open_span(sweep, &spans[i], i);
 	}

@@ -16,6 +16,7 @@
 #include "base/protobuf_read.h"
 #include "base/strtab.h"
 #include "base/vec.h"
+#include "import/chrome_event.h"
 #include "import/import.h"
 
 #define DEPTH_MAX 4096
@@ -145,7 +146,7 @@ read_thing(struct reader *reader, enum thing thing, struct plumb_slice bytes)
 	one.id = one.numbers[1];
 	one.lines = reader->lines.count - one.line;
 	if (one.lines > LINES_MAX)
-		why = "a location of more than 256 lines";
+		why = "a location has more than 256 lines";
 	if (why || view.why || find(reader, thing, one.id))
 		return why ? why : view.why;
 	struct numbered *added = plumb_vec_add(&reader->things);
@@ -163,7 +164,7 @@ read_type(struct reader *reader, struct plumb_slice bytes)
 	struct plumb_protobuf_view view = plumb_protobuf_view(bytes);
 	struct plumb_protobuf_field f;
 	if (reader->type_count == TYPES_MAX)
-		return "more than 256 types of samples";
+		return "there are more than 256 types of samples";
 	struct type *type = &reader->types[reader->type_count++];
 	while (plumb_protobuf_next(&view, &f))
 		if (plumb_protobuf_is(&f, 1, PLUMB_PROTOBUF_VARINT))
@@ -419,7 +420,7 @@ read_values(struct reader *reader, const struct plumb_protobuf_field *f, uint32_
 	struct plumb_protobuf_view view = plumb_protobuf_view(f->bytes);
 	uint64_t value = f->value;
 	if (f->wire != PLUMB_PROTOBUF_VARINT && f->wire != PLUMB_PROTOBUF_BYTES)
-		return "a value that is no whole number";
+		return "a value is not a whole number";
 	while (f->wire == PLUMB_PROTOBUF_VARINT || plumb_protobuf_next_packed(&view, &value)) {
 		if (*count == reader->type_count)
 			return "a sample has more values than there are types";
@@ -453,7 +454,7 @@ take_sample(struct reader *reader, uint32_t track)
 	for (uint32_t i = reader->stack.count; i-- > 0;) {
 		struct numbered *location = find(reader, LOCATION, reader->stack.items[i]);
 		if (!location)
-			return "a sample of a location that is not in the file";
+			return "a sample names a location that is not in the file";
 		if (depth >= DEPTH_MAX) {
 			reader->too_deep++;
 			break;
@@ -540,13 +541,13 @@ describe(struct reader *reader)
 	if (main)
 		file = text_of(reader, main->numbers[MAPPING_FILE]);
 	if (file.at)
-		run->command = plumb_builder_string(builder, file.at, file.bytes);
+		run->command = plumb_builder_command(builder, file.at, file.bytes);
 	if (reader->start_ns > 0)
 		run->start_ns = reader->start_ns;
 	if (reader->duration_ns > 0)
 		run->wall_ns = reader->duration_ns;
 	plumb_trace_count(reader->trace, PLUMB_FATE_TOO_DEEP, NULL, reader->too_deep);
-	plumb_trace_count(reader->trace, PLUMB_FATE_UNUSED, "values that are no number",
+	plumb_trace_count(reader->trace, PLUMB_FATE_UNUSED, "values out of range",
 	                  reader->out_of_range);
 }
 
@@ -601,14 +602,13 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 	const char *old = legacy(file);
 	if (old)
 		return plumb_fail(error, PLUMB_EINPUT,
-		                  "%s: is a %s of gperftools, with addresses that only the program "
-		                  "can name; run pprof -proto PROGRAM FILE > FILE.pb.gz and import "
-		                  "that",
+		                  "%s: this %s of gperftools has addresses only; run pprof -proto "
+		                  "PROGRAM FILE > FILE.pb.gz and import FILE.pb.gz",
 		                  file->path, old);
 	struct reader *reader = calloc(1, sizeof *reader);
 	if (!reader || !(reader->texts = plumb_strtab_new())) {
 		free(reader);
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
+		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
 	}
 	reader->trace = trace;
 	reader->path = file->path;
@@ -645,6 +645,8 @@ probe(const struct plumb_import_file *file)
 	unsigned types = 0, fields = 0;
 	if (legacy(file))
 		return 80;
+	if (plumb_chrome_is_json_text(file))
+		return 0; /* white space, and then JSON */
 	for (; plumb_protobuf_next(&view, &f); fields++) {
 		bool number = f.wire == PLUMB_PROTOBUF_VARINT;
 		bool wants_number = f.number > PROFILE_STRING && f.number != 11 && f.number != 13;

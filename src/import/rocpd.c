@@ -195,8 +195,8 @@ load_processes(struct reader *reader)
 		struct plumb_slice environment;
 		if (id == PLUMB_NONE)
 			break;
-		uint32_t text = command.bytes ? plumb_builder_string(reader->builder, command.at,
-		                                                     command.bytes)
+		uint32_t text = command.bytes ? plumb_builder_command(reader->builder, command.at,
+		                                                      command.bytes)
 		                              : PLUMB_NONE;
 		environment = plumb_rows_text(&rows, ENVIRONMENT);
 		struct plumb_process *process = plumb_builder_get_process(reader->builder, id);
@@ -704,7 +704,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 {
 	struct reader *reader = calloc(1, sizeof *reader);
 	if (!reader)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
+		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
 	reader->trace = trace;
 	reader->builder = plumb_trace_builder(trace);
 	if (plumb_sqlite_open(&reader->sqlite, file, error) == 0)

@@ -313,10 +313,10 @@ static const char *
 read_times(const struct reader *reader, int64_t *start, int64_t *end)
 {
 	if (!plumb_slice_decimal(cell_of(reader, START), 0, start))
-		return "its Start_Timestamp is no number of ns";
+		return "Start_Timestamp is not a number of ns";
 	return plumb_slice_decimal(cell_of(reader, END), 0, end)
 	               ? NULL
-	               : "its End_Timestamp is no number of ns";
+	               : "End_Timestamp is not a number of ns";
 }
 
 /* A dispatch, of either file that has them. */
@@ -344,7 +344,7 @@ take_dispatch(struct reader *reader, int64_t start, int64_t end)
 	else if (plumb_trace_work_once(trace, process, &work, (uint64_t)dispatch) == 1 &&
 	         reader->part == KERNELS)
 		plumb_trace_count(trace, PLUMB_FATE_REPEATED,
-		                  "dispatches with the number of another", 1);
+		                  "dispatches whose number is used twice", 1);
 }
 
 static const char *
@@ -408,7 +408,7 @@ take_counter(struct reader *reader)
 	if (why)
 		return why;
 	if (!name.bytes)
-		return "has no Counter_Name";
+		return "Counter_Name is empty";
 	return plumb_trace_reading(
 		       trace, process_of(reader),
 		       dispatch == PLUMB_UNKNOWN ? PLUMB_TRACE_NO_ID : (uint64_t)dispatch,
@@ -416,7 +416,7 @@ take_counter(struct reader *reader)
 		       plumb_builder_string(builder, name.at, name.bytes), PLUMB_NONE,
 		       cell_of(reader, COUNTER_VALUE))
 	               ? NULL
-	               : "its Counter_Value is no number";
+	               : "Counter_Value is not a number";
 }
 
 static const char *
@@ -425,7 +425,7 @@ take_row(struct reader *reader)
 	int64_t start, end;
 	const char *why = NULL;
 	if (reader->csv.count != reader->cells)
-		return "has another number of cells than the heading";
+		return "the number of cells is not that of the heading";
 	if (reader->part == COUNTERS)
 		return take_counter(reader);
 	if (reader->part == OTHER) {
@@ -461,7 +461,7 @@ read_line(struct reader *reader, struct plumb_slice line, struct plumb_error *er
 		reader->part = part_of(reader->column);
 		return reader->part != NO_PART
 		               ? 0
-		               : plumb_csv_fail(csv, error, "is no heading of rocprofv3's");
+		               : plumb_csv_fail(csv, error, "not a heading that rocprofv3 writes");
 	}
 	const char *why = take_row(reader);
 	return why ? plumb_csv_fail(csv, error, "%s", why) : 0;

@@ -327,6 +327,8 @@ read_symbols(struct rocprofv3_reader *reader)
 		}
 		if (!more || plumb_pull_failed(pull))
 			return;
+		if (plumb_rocprofv3_symbol(reader, symbol.id))
+			continue; /* the first stands */
 		added = plumb_vec_add(&reader->symbols);
 		if (!added ||
 		    plumb_map_add(&reader->symbol_map, plumb_hash_mix((uint64_t)symbol.id, 0),
@@ -412,6 +414,9 @@ read_messages(struct rocprofv3_reader *reader)
 		}
 		if (!more || plumb_pull_failed(pull))
 			return;
+		if (message.text == PLUMB_NONE ||
+		    plumb_rocprofv3_message(reader, message.correlation) != PLUMB_NONE)
+			continue; /* the first stands */
 		added = plumb_vec_add(&reader->messages);
 		if (!added || plumb_map_add(&reader->message_map,
 		                            plumb_hash_mix((uint64_t)message.correlation, 0),
@@ -439,7 +444,8 @@ read_command(struct rocprofv3_reader *reader)
 			snprintf(text + used, sizeof text - used, "%s%.*s", used ? " " : "",
 			         word.bytes < sizeof text ? (int)word.bytes : 0, word.at);
 	}
-	return *text ? plumb_builder_text(plumb_trace_builder(reader->trace), text) : PLUMB_NONE;
+	return *text ? plumb_builder_command(plumb_trace_builder(reader->trace), text, sizeof text)
+	             : PLUMB_NONE;
 }
 
 static void
@@ -584,7 +590,8 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 		if (plumb_pull_failed(&reader.pull))
 			code = plumb_pull_error(&reader.pull, file->path, error);
 		else if (reader.no_memory)
-			code = plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
+			code = plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory",
+			                  file->path);
 	}
 	forget_process(&reader);
 	plumb_pull_close(&reader.pull);
@@ -594,7 +601,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 static int
 probe(const struct plumb_import_file *file)
 {
-	const char *at = file->head + strspn(file->head, " \t\r\n");
+	const char *at = plumb_import_text(file);
 	return *at == '{' && strstr(at, "\"rocprofiler-sdk-tool\"") ? 95 : 0;
 }
 

@@ -65,6 +65,10 @@ struct rocprofv3_reader {
 	bool no_memory;
 };
 
+/* By their numbers; NULL and PLUMB_NONE: the file has not told them yet. */
+const struct rocprofv3_symbol *
+plumb_rocprofv3_symbol(const struct rocprofv3_reader *reader, int64_t id);
+uint32_t plumb_rocprofv3_message(const struct rocprofv3_reader *reader, int64_t correlation);
 /* All of a process is read: its records go into the trace. */
 void plumb_rocprofv3_take_process(struct rocprofv3_reader *reader);
 

@@ -15,8 +15,8 @@ find_agent(const struct rocprofv3_reader *reader, int64_t handle)
 	return NULL;
 }
 
-static const struct rocprofv3_symbol *
-find_symbol(const struct rocprofv3_reader *reader, int64_t id)
+const struct rocprofv3_symbol *
+plumb_rocprofv3_symbol(const struct rocprofv3_reader *reader, int64_t id)
 {
 	struct plumb_map_cursor at;
 	for (uint32_t i =
@@ -27,8 +27,8 @@ find_symbol(const struct rocprofv3_reader *reader, int64_t id)
 	return NULL;
 }
 
-static uint32_t
-find_message(const struct rocprofv3_reader *reader, int64_t correlation)
+uint32_t
+plumb_rocprofv3_message(const struct rocprofv3_reader *reader, int64_t correlation)
 {
 	struct plumb_map_cursor at;
 	for (uint32_t i = plumb_map_first(&reader->message_map,
@@ -94,7 +94,7 @@ static void
 take_dispatch(struct rocprofv3_reader *reader, const struct rocprofv3_record *record)
 {
 	struct plumb_builder *builder = plumb_trace_builder(reader->trace);
-	const struct rocprofv3_symbol *symbol = find_symbol(reader, record->kernel);
+	const struct rocprofv3_symbol *symbol = plumb_rocprofv3_symbol(reader, record->kernel);
 	const char *name = symbol ? plumb_builder_get_text(builder, symbol->name) : NULL;
 	struct plumb_slice text = { name ? name : "?", name ? strlen(name) : 1 };
 	static const char *const ends[] = { " [clone .kd]", ".kd" };
@@ -161,12 +161,12 @@ take_call(struct rocprofv3_reader *reader, const struct rocprofv3_record *record
 				? plumb_builder_get_text(builder,
 		                                         reader->kinds.items[record->kind].name)
 				: NULL;
-		const char *text =
-			plumb_builder_get_text(builder, find_message(reader, record->correlation));
+		const char *text = plumb_builder_get_text(
+			builder, plumb_rocprofv3_message(reader, record->correlation));
 		bool mark = name && strstr(name, "Mark");
 		if (mark || (kind && (strstr(kind, "CONTROL") || strstr(kind, "NAME_API")))) {
 			plumb_trace_count(reader->trace, PLUMB_FATE_UNUSED,
-			                  mark ? "marks" : "control of the profiler", 1);
+			                  mark ? "marks" : "calls that control the profiler", 1);
 			return;
 		}
 		name = text ? text : name;

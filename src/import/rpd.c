@@ -349,7 +349,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 {
 	struct reader *reader = calloc(1, sizeof *reader);
 	if (!reader)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
+		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
 	reader->trace = trace;
 	reader->pid = PLUMB_UNKNOWN;
 	if (plumb_sqlite_open(&reader->sqlite, file, error) == 0)

@@ -60,11 +60,11 @@ plumb_samples_end(struct plumb_samples *samples)
 {
 	struct plumb_trace *trace = samples->trace;
 
-	plumb_trace_count(trace, PLUMB_FATE_UNUSED, "CPU samples that tell no CPU time",
+	plumb_trace_count(trace, PLUMB_FATE_UNUSED, "CPU samples without a CPU time",
 	                  samples->timeless);
 	plumb_trace_count(trace, PLUMB_FATE_UNUSED, "samples of idle threads", samples->idle);
 	plumb_trace_count(trace, PLUMB_FATE_UNUSED,
-	                  "call chains of CPU samples below their outermost " STRING_OF(
+	                  "call chains of CPU samples that were cut after the outermost " STRING_OF(
 				  PLUMB_SAMPLES_DEPTH_MAX) " frames",
 	                  samples->too_deep);
 	plumb_trace_count(trace, PLUMB_FATE_OVERWRITTEN, "frames of call chains of CPU samples",

@@ -28,6 +28,7 @@ plumb_spans_free(struct plumb_spans *spans)
 	plumb_vec_free(&spans->times);
 	plumb_vec_free(&spans->works);
 	plumb_vec_free(&spans->numbers);
+	plumb_vec_free(&spans->roots);
 	plumb_map_free(&spans->ids);
 	free(spans);
 }
@@ -149,7 +150,10 @@ plumb_spans_origin_tag(struct plumb_spans *spans, uint32_t origin, struct plumb_
 	if (plumb_slice_is(key, "service.name") || plumb_slice_is(key, "serviceName"))
 		own->service = string_of(spans, value->text);
 	else if (plumb_slice_is(key, "process.command_line"))
-		own->command = string_of(spans, value->text);
+		own->command = value->text.at
+		                       ? plumb_builder_command(plumb_trace_builder(spans->trace),
+		                                               value->text.at, value->text.bytes)
+		                       : PLUMB_NONE;
 	else if (plumb_slice_is(key, "host.name") || plumb_slice_is(key, "hostname"))
 		own->host = string_of(spans, value->text);
 	else if (plumb_slice_is(key, "ip") && own->host == PLUMB_NONE)
@@ -296,6 +300,8 @@ static const struct {
 	{ "gpu.kernel.shared.dynamic", FIELD(launch.dynamic_shared) },
 	{ "gpu.kernel.occupancy", FIELD(launch.occupancy) },
 	{ "code.line.number", FIELD(line) },
+	{ "plumb.module.number", FIELD(line) },
+	{ "plumb.module.timed", FIELD(timed) },
 	{ "code.lineno", FIELD(line) },
 }, texts[] = {
 	{ "plumb.kind", FIELD(kind) },
@@ -308,7 +314,16 @@ static const struct {
 	{ "function_name", FIELD(function) },
 	{ "code.file.path", FIELD(file) },
 	{ "code.filepath", FIELD(file) },
+	{ "layer_sequence_index", FIELD(index) },
 	{ "static_type", FIELD(type) },
+	{ "static_op_name", FIELD(type) },
+	{ "op_name", FIELD(type) },
+	{ "layer_type", FIELD(type) },
+	{ "layer_class", FIELD(type) },
+	{ "op_type", FIELD(type) },
+	{ "module", FIELD(type) },
+	{ "class", FIELD(type) },
+	{ "type", FIELD(type) },
 	{ "plumb.module.class", FIELD(type) },
 	{ "thread.name", FIELD(thread_name) },
 	{ "gpu.device.uuid", FIELD(uuid) },
@@ -432,7 +447,8 @@ frame_of(struct plumb_spans *spans, const struct plumb_spans_item *item, uint32_
 	if (kind == PLUMB_FRAME_GPU_API && item->function.bytes)
 		name = item->function;
 	if (kind == PLUMB_FRAME_MODULE)
-		return plumb_trace_frame_at(spans->trace, kind, name, item->type, 0);
+		return plumb_trace_frame_at(spans->trace, kind, name, item->type,
+		                            own ? item->line : 0);
 	if (item->file.bytes && (!own || kind == PLUMB_FRAME_PYTHON))
 		return plumb_trace_frame_at(spans->trace, kind, name, item->file, item->line);
 	return plumb_trace_frame(spans->trace, kind, name);
@@ -519,6 +535,13 @@ is_repeated(const struct plumb_spans *spans, const struct plumb_spans_item *item
 void
 plumb_spans_add(struct plumb_spans *spans, const struct plumb_spans_item *item)
 {
+	if (item->kind.at && plumb_slice_is(item->kind, "process")) {
+		struct plumb_spans_id *root = plumb_vec_add(&spans->roots);
+		spans->no_memory |= !root;
+		if (root)
+			*root = item->id;
+		return;
+	}
 	uint32_t level, kind = classify(item, &level);
 	uint32_t frame = frame_of(spans, item, kind);
 	if (item->start_ns == PLUMB_UNKNOWN || item->end_ns == PLUMB_UNKNOWN ||
@@ -545,8 +568,10 @@ plumb_spans_add(struct plumb_spans *spans, const struct plumb_spans_item *item)
 		.frame = frame,
 		.kind = kind,
 		.thread_name = string_of(spans, item->thread_name),
+		.index = string_of(spans, item->index),
 		.thread = item->thread,
 		.correlation = item->correlation > 0 ? (uint64_t)item->correlation : 0,
+		.untimed = kind == PLUMB_FRAME_MODULE && item->kind.at && !item->timed,
 		.context = PLUMB_NONE,
 		.track = PLUMB_NONE,
 	};

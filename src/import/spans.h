@@ -57,8 +57,9 @@ struct plumb_spans_item {
 	uint32_t level; /* enum plumb_level */
 	bool cupti;
 	int64_t correlation, device, context, stream, thread, bytes, line;
-	struct plumb_slice kind, kernel, copy, from, to, function, file, type, thread_name, uuid,
-		model;
+	int64_t timed; /* a module of plumb's has a time of its own */
+	struct plumb_slice kind, kernel, copy, from, to, function, file, type, index, thread_name,
+		uuid, model;
 	struct plumb_slice framework, framework_version, batch; /* what XSP ran */
 	struct plumb_trace_launch launch;
 	int64_t all_bytes, all_count, all_least, all_most,

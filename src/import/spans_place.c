@@ -153,9 +153,18 @@ find_launches(struct plumb_spans *spans)
 		spans->times.items[span].launch = launch;
 	}
 	plumb_trace_count(spans->trace, PLUMB_FATE_AMBIGUOUS,
-	                  "GPU work whose number several calls have", several);
+	                  "GPU work whose correlation several calls have", several);
 	free(calls);
 	return 0;
+}
+
+static bool
+is_root(const struct plumb_spans *spans, const struct plumb_spans_id *id)
+{
+	for (uint32_t i = 0; i < spans->roots.count; i++)
+		if (!memcmp(&spans->roots.items[i], id, sizeof *id))
+			return true;
+	return false;
 }
 
 static int
@@ -175,14 +184,15 @@ find_parents(struct plumb_spans *spans)
 		time->given = plumb_spans_find(spans, &row->parent);
 		if (time->given == PLUMB_NONE && !time->asynchronous)
 			time->given = plumb_spans_find(spans, &row->cause);
-		missing += time->given == PLUMB_NONE && row->parent.span;
+		missing += time->given == PLUMB_NONE && row->parent.span &&
+		           !is_root(spans, &row->parent);
 	}
 	int code = find_launches(spans);
 	if (!code)
 		code = plumb_levels_find(spans->times.items, spans->times.count,
 		                         plumb_trace_parents(spans->trace), &counts);
-	plumb_trace_count(spans->trace, PLUMB_FATE_AMBIGUOUS, "spans that several others include",
-	                  counts.ambiguous);
+	plumb_trace_count(spans->trace, PLUMB_FATE_AMBIGUOUS,
+	                  "spans that are inside several others", counts.ambiguous);
 	plumb_trace_count(spans->trace, PLUMB_FATE_UNUSED, "parents that are their own descendants",
 	                  counts.circles);
 	plumb_trace_count(spans->trace, PLUMB_FATE_UNUSED, "parents that are not in the file",
@@ -353,10 +363,43 @@ make_tracks(struct plumb_spans *spans)
 /* ---- values ---- */
 
 static bool
-has_time(uint32_t kind)
+has_time(const struct plumb_spans_row *row)
 {
-	return kind == PLUMB_FRAME_OPERATOR || kind == PLUMB_FRAME_RANGE ||
-	       kind == PLUMB_FRAME_MODULE || kind == PLUMB_FRAME_LIBRARY;
+	return row->kind == PLUMB_FRAME_OPERATOR || row->kind == PLUMB_FRAME_RANGE ||
+	       row->kind == PLUMB_FRAME_LIBRARY ||
+	       (row->kind == PLUMB_FRAME_MODULE && !row->untimed);
+}
+
+/* For each span the nearest one above that has a time, PLUMB_NONE where there is none. NULL: no
+ * memory. */
+static uint32_t *
+find_timed(const struct plumb_spans *spans)
+{
+	uint32_t count = spans->rows.count, *timed = malloc(((size_t)count + 1) * sizeof *timed);
+	unsigned char *known = calloc((size_t)count + 1, 1);
+	for (uint32_t i = 0; i < count && timed && known; i++) {
+		uint32_t at = i, found = PLUMB_NONE;
+		while (!known[at]) {
+			uint32_t above = spans->times.items[at].parent;
+			if (above == PLUMB_NONE || has_time(&spans->rows.items[above])) {
+				timed[at] = above;
+				known[at] = 1;
+				break;
+			}
+			at = above;
+		}
+		found = timed[at];
+		for (at = i; !known[at]; at = spans->times.items[at].parent) {
+			timed[at] = found;
+			known[at] = 1;
+		}
+	}
+	if (!known) {
+		free(timed);
+		timed = NULL;
+	}
+	free(known);
+	return timed;
 }
 
 static int
@@ -368,20 +411,25 @@ by_parent(const void *x, const void *y)
 	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
 }
 
-/* How long something else that has a time was within each span: the union of its children, within it. */
+/* How long something else that has a time was within each span: the union of the nearest such spans
+ * below it. */
 static int
 inner_times(struct plumb_spans *spans, int64_t *inner)
 {
 	struct begun *begun = malloc(((size_t)spans->rows.count + 1) * sizeof *begun);
-	uint32_t count = 0;
-	if (!begun)
+	uint32_t count = 0, *timed = find_timed(spans);
+	if (!begun || !timed) {
+		free(begun);
+		free(timed);
 		return PLUMB_ESYSTEM;
+	}
 	for (uint32_t i = 0; i < spans->rows.count; i++) {
 		const struct plumb_level_span *time = &spans->times.items[i];
-		if (time->parent != PLUMB_NONE && has_time(spans->rows.items[i].kind))
+		if (timed[i] != PLUMB_NONE && has_time(&spans->rows.items[i]))
 			begun[count++] =
-				(struct begun){ time->start_ns, time->end_ns, time->parent, i };
+				(struct begun){ time->start_ns, time->end_ns, timed[i], i };
 	}
+	free(timed);
 	if (count)
 		qsort(begun, count, sizeof *begun, by_parent);
 	int64_t until = 0;
@@ -409,7 +457,7 @@ host_values(struct plumb_spans *spans, uint32_t span, int64_t inner)
 	struct plumb_builder *builder = plumb_trace_builder(spans->trace);
 	int64_t length = time->end_ns - time->start_ns;
 	int code = 0;
-	if (has_time(row->kind)) {
+	if (has_time(row)) {
 		code |= add_value(spans, row->context, PLUMB_METRIC_OP_CALLS, row->track, 1);
 		code |= add_value(spans, row->context, PLUMB_METRIC_OP_TIME, row->track,
 		                  length - inner);
@@ -621,6 +669,8 @@ plumb_spans_finish(struct plumb_spans *spans, struct plumb_import_file *file,
 	if (!code)
 		code = find_parents(spans);
 	if (!code)
+		code = plumb_spans_layers(spans);
+	if (!code)
 		code = place_all(spans);
 	if (!code)
 		code = make_tracks(spans);
@@ -631,7 +681,7 @@ plumb_spans_finish(struct plumb_spans *spans, struct plumb_import_file *file,
 	if (!code)
 		code = give_numbers(spans);
 	plumb_trace_count(spans->trace, PLUMB_FATE_BACKWARDS, NULL, spans->backwards);
-	plumb_trace_count(spans->trace, PLUMB_FATE_REPEATED, "spans that are there twice",
+	plumb_trace_count(spans->trace, PLUMB_FATE_REPEATED, "spans that are in the file twice",
 	                  spans->repeated);
 	return code ? plumb_fail(error, PLUMB_ESYSTEM,
 	                         "%s: not enough memory for its spans; close other programs, or "

@@ -33,8 +33,10 @@ struct plumb_spans_row {
 	struct plumb_spans_id id, parent, cause;
 	uint32_t origin, frame, kind;
 	uint32_t thread_name; /* string */
+	uint32_t index;       /* string: a layer's number in its run */
 	int64_t thread;
 	uint64_t correlation;
+	bool untimed; /* a module of plumb's: calls alone, unlike a layer of XSP */
 	/* found */
 	uint32_t context, track, depth;
 	bool placed;
@@ -50,10 +52,15 @@ struct plumb_spans {
 	PLUMB_VEC(struct plumb_spans_work) works;
 	PLUMB_VEC(struct plumb_spans_number) numbers;
 	struct plumb_map ids;
+	PLUMB_VEC(struct plumb_spans_id)
+	roots; /* of processes, as plumb exports them: no work of their own */
 	uint32_t backwards, repeated;
 };
 
 /* The span of that number; PLUMB_NONE. */
 uint32_t plumb_spans_find(const struct plumb_spans *spans, const struct plumb_spans_id *id);
+
+/* spans_layers.c: gives layers of one name in a run frames of their own. Parents are known. */
+int plumb_spans_layers(struct plumb_spans *spans);
 
 #endif

@@ -52,11 +52,10 @@ fail_as_sqlite(struct plumb_sqlite *sqlite, const char *table, int64_t row)
 	}
 	if (code == SQLITE_INTERRUPT)
 		snprintf(why, sizeof why,
-		         "reading takes more steps than a file of this size needs: it is damaged, "
-		         "or "
-		         "an id that rows are found by is no primary key");
+		         "reading takes too long for a file of this size; the file is damaged, "
+		         "or a column of ids is not a primary key");
 	else
-		snprintf(why, sizeof why, "%.200s; the file is damaged: take a copy of it again",
+		snprintf(why, sizeof why, "%.200s; the file is damaged, copy it again",
 		         sqlite3_errmsg(sqlite->db));
 	fail(sqlite, table, row, why);
 }
@@ -88,8 +87,8 @@ check_beside(const char *path, const char *as_given, struct plumb_error *error)
 		snprintf(beside, sizeof beside, "%s%s", path, ends[i]);
 		if (!stat(beside, &status) && status.st_size > 0)
 			return plumb_fail(error, PLUMB_EINPUT,
-			                  "%s: not whole without %s%s, in which its writer left "
-			                  "changes; put them into it with `sqlite3 FILE .tables`",
+			                  "%s: some changes are still in %s%s; put them into the "
+			                  "file with `sqlite3 FILE .tables`",
 			                  as_given, as_given, ends[i]);
 	}
 	return 0;
@@ -110,7 +109,7 @@ check_whole(const struct plumb_import_file *file, int64_t bytes, struct plumb_er
 {
 	if (!is_database(file) || file->head_bytes < HEADER_BYTES)
 		return plumb_fail(error, PLUMB_EINPUT,
-		                  "%s: ends at byte %lld, before its header does; copy it again",
+		                  "%s: ends at byte %lld, inside its header; copy it again",
 		                  file->path, (long long)bytes);
 	const char *head = file->head;
 	int64_t page = big_endian(head, 16, 2), pages = big_endian(head, 28, 4);
@@ -118,7 +117,7 @@ check_whole(const struct plumb_import_file *file, int64_t bytes, struct plumb_er
 	page = page == 1 ? 65536 : page;
 	if (page >= 512 && ((told && bytes / page < pages) || bytes % page))
 		return plumb_fail(error, PLUMB_EINPUT,
-		                  "%s: is not whole: it ends at byte %lld, in page %lld of %lld; "
+		                  "%s: is incomplete, it ends at byte %lld, in page %lld of %lld; "
 		                  "copy it again",
 		                  file->path, (long long)bytes, (long long)(bytes / page + 1),
 		                  (long long)(told ? pages : bytes / page + 1));
@@ -137,8 +136,8 @@ plumb_sqlite_open(struct plumb_sqlite *sqlite, const struct plumb_import_file *f
 		                           : (error ? error->code : PLUMB_ESYSTEM);
 	if (!S_ISREG(status.st_mode))
 		return sqlite->code = plumb_fail(error, PLUMB_EINPUT,
-		                                 "%s: a database is read from a file, not from a "
-		                                 "pipe; write it to one first",
+		                                 "%s: this format must be read twice, so it cannot "
+		                                 "come from a pipe; save it to a file first",
 		                                 file->path);
 	int64_t bytes = status.st_size < INT64_MAX / 64 ? status.st_size : INT64_MAX / 64;
 	sqlite->code = check_whole(file, status.st_size, error);
@@ -154,7 +153,7 @@ plumb_sqlite_open(struct plumb_sqlite *sqlite, const struct plumb_import_file *f
 		return sqlite->code = plumb_fail(
 			       error, ours ? PLUMB_ESYSTEM : PLUMB_EINPUT,
 			       ours ? "%s: cannot be opened as a database: %s"
-				    : "%s: %s; the file is damaged: take a copy of it again",
+				    : "%s: %s; the file is damaged, copy it again",
 			       file->path,
 			       sqlite->db ? sqlite3_errmsg(sqlite->db) : "not enough memory");
 	}
@@ -220,20 +219,12 @@ plumb_sqlite_probe(const struct plumb_import_file *file, const char *const *tabl
 bool
 plumb_sqlite_has(struct plumb_sqlite *sqlite, const char *table)
 {
-	sqlite3_stmt *statement = NULL;
 	if (sqlite->code)
 		return false;
-	if (sqlite3_prepare_v2(sqlite->db, "SELECT 1 " REAL_TABLES " AND name = ?", -1, &statement,
-	                       NULL)) {
+	int found = plumb_database_has(sqlite->db, table);
+	if (found < 0)
 		fail_as_sqlite(sqlite, NULL, 0);
-		return false;
-	}
-	sqlite3_bind_text(statement, 1, table, -1, SQLITE_STATIC);
-	int code = sqlite3_step(statement);
-	if (code != SQLITE_ROW && code != SQLITE_DONE)
-		fail_as_sqlite(sqlite, NULL, 0);
-	sqlite3_finalize(statement);
-	return code == SQLITE_ROW;
+	return found > 0;
 }
 
 bool
@@ -370,7 +361,8 @@ plumb_rows_next(struct plumb_rows *rows)
 		return false;
 	if (--rows->sqlite->rows < 0) {
 		fail(rows->sqlite, rows->table, rows->row,
-		     "there are more rows than fit into the file; it is damaged");
+		     "there are more rows than fit into the file; the file is damaged, copy it "
+		     "again");
 		return false;
 	}
 	return true;
@@ -438,7 +430,8 @@ plumb_rows_text(struct plumb_rows *rows, int column)
 		fail_as_sqlite(sqlite, rows->table, rows->row);
 	} else if ((sqlite->bytes -= (int64_t)text.bytes) < 0) {
 		fail(sqlite, rows->table, rows->row,
-		     "there is more text than fits into the file; it is damaged");
+		     "there is more text than fits into the file; the file is damaged, copy it "
+		     "again");
 		text = (struct plumb_slice){ NULL, 0 };
 	}
 	return text;

@@ -351,7 +351,7 @@ take_all(struct reader *reader)
 	}
 	plumb_trace_count(trace, PLUMB_FATE_REPEATED, "stream:all", kernels);
 	plumb_trace_count(trace, PLUMB_FATE_REPEATED, "memcpy", copies);
-	plumb_trace_count(trace, PLUMB_FATE_UNUSED, "events of processes of another kind", unknown);
+	plumb_trace_count(trace, PLUMB_FATE_UNUSED, "events of other processes", unknown);
 }
 
 /* ---- the whole ---- */
@@ -372,7 +372,7 @@ read_all(struct reader *reader, struct plumb_import_file *file, struct plumb_err
 	find_repeated(reader, COPIES, ALL_STREAMS, true);
 	take_all(reader);
 	if (reader->no_memory)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
+		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
 	return 0;
 }
 

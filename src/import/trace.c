@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/secret.h"
 #include "import/trace_private.h"
 
-enum plumb_trace_what { PROCESS, THREAD, DEVICE, STREAM };
+enum plumb_trace_what { PROCESS, THREAD, DEVICE, STREAM, NOWHERE };
 
 const struct plumb_trace_launch plumb_trace_no_launch = {
 	.grid = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN },
@@ -286,6 +287,26 @@ plumb_trace_device(struct plumb_trace *trace, uint32_t process, int64_t ordinal,
 	row.uuid = text;
 	row.ordinal = ordinal;
 	return place_add(trace, &key, plumb_builder_device(trace->builder, &row));
+}
+
+void
+plumb_trace_adopt(struct plumb_trace *trace, const uint32_t *adopters)
+{
+	uint32_t count = trace->places.count;
+	for (uint32_t i = 0; i < count; i++) {
+		struct plumb_trace_place moved = trace->places.items[i];
+		bool stream = moved.what == STREAM;
+		uint32_t device = stream ? moved.second : moved.id;
+		if ((!stream && moved.what != DEVICE) || adopters[device] == PLUMB_NONE ||
+		    adopters[device] == moved.owner)
+			continue;
+		trace->places.items[i].what = NOWHERE;
+		moved.owner = adopters[device];
+		if (stream)
+			plumb_builder_get_track(trace->builder, moved.id)->process = moved.owner;
+		if (place_find(trace, &moved) == PLUMB_NONE)
+			place_add(trace, &moved, moved.id);
+	}
 }
 
 void
@@ -606,6 +627,7 @@ plumb_trace_environment(struct plumb_trace *trace, const char *key, struct plumb
 		return;
 	memcpy(text, value.at, value.bytes);
 	text[value.bytes] = '\0';
+	plumb_secret_mask_line(text);
 	plumb_builder_environment(trace->builder, PLUMB_NONE, key, text);
 }
 
@@ -645,7 +667,7 @@ int
 plumb_trace_end_file(struct plumb_trace *trace, struct plumb_error *error)
 {
 	if (trace->base_ns && !shift_all(trace))
-		return plumb_fail(error, PLUMB_EINPUT, "%s: times that lie after the year 2262",
+		return plumb_fail(error, PLUMB_EINPUT, "%s: some times are after the year 2262",
 		                  trace->path);
 	if (trace->no_memory || plumb_trace_place_all(trace) < 0 || trace->no_memory)
 		return plumb_fail(error, PLUMB_ESYSTEM,
@@ -676,7 +698,8 @@ int
 plumb_trace_finish(struct plumb_trace *trace, struct plumb_error *error)
 {
 	if (!trace->taken)
-		return plumb_fail(error, PLUMB_EEMPTY, "%s: nothing in it has a time", trace->path);
+		return plumb_fail(error, PLUMB_EEMPTY, "%s: no event in it has a time",
+		                  trace->path);
 	if (trace->taken == trace->samples)
 		sum_samples(trace);
 	if (trace->no_memory || plumb_trace_totals(trace) < 0)

@@ -167,6 +167,9 @@ int plumb_trace_add_span(struct plumb_trace *trace, const struct plumb_span *spa
 uint32_t plumb_trace_has_stream(const struct plumb_trace *trace, uint32_t process, int64_t ordinal,
                                 int64_t gpu_context, int64_t stream);
 
+/* ADOPTERS, by device: the process that it and its streams belong to from now on, or PLUMB_NONE. */
+void plumb_trace_adopt(struct plumb_trace *trace, const uint32_t *adopters);
+
 /* The span, of a track, lies within the run, its process and its track. */
 void plumb_trace_extent(struct plumb_trace *trace, const struct plumb_span *span);
 /* Remembers that memory is out; a negative code. */

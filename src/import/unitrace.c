@@ -186,7 +186,7 @@ take(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 		take_flow(reader, event);
 	else if (!slice)
 		plumb_trace_count(chrome->trace, PLUMB_FATE_UNUSED,
-		                  phase == 'R' ? "marks" : "events of another kind", phase ? 1 : 0);
+		                  phase == 'R' ? "marks" : "other events", phase ? 1 : 0);
 	else if (event->start == PLUMB_UNKNOWN)
 		plumb_trace_count(chrome->trace, PLUMB_FATE_BACKWARDS, NULL, 1);
 	else if (!gpu)
@@ -220,6 +220,20 @@ same_time(const struct item *a, const struct item *b)
 	return a->track == b->track && a->start == b->start;
 }
 
+/* The number of the call that started COMMAND, the first one; 0 none. */
+static uint64_t
+call_of(const struct reader *reader, uint32_t process, int64_t command)
+{
+	struct plumb_map_cursor at;
+	for (uint32_t i = plumb_map_first(&reader->started_map,
+	                                  plumb_hash_mix((uint64_t)command, process), &at);
+	     i != PLUMB_MAP_NONE; i = plumb_map_next(&reader->started_map, &at))
+		if (reader->started.items[i].command == command &&
+		    reader->started.items[i].process == process)
+			return reader->started.items[i].call;
+	return 0;
+}
+
 /* FLOW belongs to CALL, whose number is its place. */
 static void
 add_started(struct reader *reader, const struct item *flow, struct item *call)
@@ -228,6 +242,8 @@ add_started(struct reader *reader, const struct item *flow, struct item *call)
 	call->command = (int64_t)number;
 	const struct plumb_track *track =
 		plumb_builder_get_track(plumb_trace_builder(reader->chrome.trace), flow->track);
+	if (call_of(reader, track->process, flow->command))
+		return;
 	struct started *added = plumb_vec_add(&reader->started);
 	if (added)
 		*added = (struct started){ flow->command, track->process, number };
@@ -276,24 +292,11 @@ take_calls(struct reader *reader)
 			for (; flow < flow_count && same_time(&flows[flow], owner); flow++)
 				add_started(reader, &flows[flow], owner);
 	}
-	plumb_trace_count(trace, PLUMB_FATE_UNMATCHED, "flows without their call",
+	plumb_trace_count(trace, PLUMB_FATE_UNMATCHED, "flows without a call",
 	                  lost + (flow_count - flow));
 	for (uint32_t i = 0; i < reader->calls.count; i++)
 		plumb_trace_host(trace, calls[i].track, host_frame(reader, calls[i].name, false),
 		                 calls[i].start, calls[i].end, (uint64_t)calls[i].command);
-}
-
-static uint64_t
-call_of(const struct reader *reader, uint32_t process, int64_t command)
-{
-	struct plumb_map_cursor at;
-	for (uint32_t i = plumb_map_first(&reader->started_map,
-	                                  plumb_hash_mix((uint64_t)command, process), &at);
-	     i != PLUMB_MAP_NONE; i = plumb_map_next(&reader->started_map, &at))
-		if (reader->started.items[i].command == command &&
-		    reader->started.items[i].process == process)
-			return reader->started.items[i].call;
-	return 0;
 }
 
 /* ---- processes and devices ---- */
@@ -545,7 +548,7 @@ read_all(struct reader *reader, struct plumb_import_file *file, struct plumb_err
 		take_command(reader, &reader->commands.items[i]);
 	plumb_chrome_give_names(&reader->chrome);
 	if (reader->no_memory || reader->pairs.no_memory)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
+		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
 	return 0;
 }
 

@@ -310,21 +310,21 @@ read_sums(const struct reader *reader, struct plumb_slice line, struct plumb_sli
 	for (uint32_t i = reader->cells - 1; i > 0; i--) {
 		const char *comma = memrchr(line.at, ',', bytes);
 		if (!comma)
-			return "has fewer cells than the heading";
+			return "the row has fewer cells than the heading";
 		struct plumb_slice cell = trim(between(comma + 1, line.at + bytes));
 		for (unsigned k = 0; k < COLUMNS; k++)
 			if (reader->column[k] == i && !plumb_slice_decimal(cell, 0, &numbers[k]))
-				return "has something that is no number where one belongs";
+				return "a cell is not a number";
 		bytes = (size_t)(comma - line.at);
 	}
 	*name = trim((struct plumb_slice){ line.at, bytes });
 	*sums = (struct sums){ numbers[CALLS], numbers[TIME], numbers[LEAST], numbers[MOST] };
 	if (!name->bytes)
-		return "has no name";
+		return "the name is missing";
 	if (sums->calls < 1 || sums->least < 0 || sums->least > sums->most ||
 	    (__int128)sums->least * sums->calls > sums->time ||
 	    (__int128)sums->most * sums->calls < sums->time)
-		return "has numbers that contradict each other";
+		return "the numbers contradict each other";
 	return NULL;
 }
 
@@ -342,7 +342,7 @@ read_counters(struct reader *reader, struct plumb_error *error)
 	reader->cells = csv->count;
 	reader->counters = malloc(csv->count * 2 * sizeof *reader->counters);
 	if (!reader->counters)
-		return plumb_fail(error, PLUMB_ESYSTEM, "memory is out");
+		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory");
 	reader->units = reader->counters + csv->count;
 	for (uint32_t i = 0; i < csv->count; i++) {
 		struct plumb_slice cell = trim(csv->cells[i]);
@@ -369,7 +369,7 @@ read_counter_row(struct reader *reader, struct plumb_error *error)
 	if (code < 0)
 		return code;
 	if (csv->count != reader->cells || !csv->cells[0].bytes)
-		return plumb_csv_fail(csv, error, "has another number of cells than the heading");
+		return plumb_csv_fail(csv, error, "the number of cells is not that of the heading");
 	struct command command = read_command(csv->cells[0]);
 	uint32_t frame = command_frame(reader, command.name);
 	if (frame == PLUMB_NONE) {
@@ -382,7 +382,7 @@ read_counter_row(struct reader *reader, struct plumb_error *error)
 			continue;
 		if (!plumb_trace_reading(reader->trace, reader->process, PLUMB_TRACE_NO_ID, frame,
 		                         reader->counters[i], reader->units[i], cell))
-			return plumb_csv_fail(csv, error, "column %u is no number", i + 1);
+			return plumb_csv_fail(csv, error, "column %u is not a number", i + 1);
 	}
 	return 0;
 }
@@ -416,12 +416,12 @@ read_event(struct reader *reader, struct plumb_slice line)
 	    !number_before(&rest, " (submit)", &submit) ||
 	    !number_before(&rest, " (append)", &append) || rest.bytes < strlen(unit) ||
 	    memcmp(rest.at + rest.bytes - strlen(unit), unit, strlen(unit)) != 0)
-		return "has not the four times of a command";
+		return "the four times of a command are missing";
 	rest.bytes -= strlen(unit);
 	colon = memmem(rest.at, rest.bytes, " : ", 3);
 	if (!device || !colon || colon < device + 8 ||
 	    !plumb_slice_decimal(between(device + 8, colon), 0, &handle))
-		return "does not name a device";
+		return "the device is missing";
 	struct command command = read_command(between(colon + 3, rest.at + rest.bytes));
 	uint32_t frame = command_frame(reader, command.name);
 	reader->events = true;

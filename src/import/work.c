@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GPU work hangs under the calls that were met on threads. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -57,8 +58,8 @@ plumb_trace_call_add(struct plumb_trace *trace, uint32_t process, uint32_t track
 		plumb_trace_call_find(trace, process, span->correlation, false);
 	const struct plumb_span *outer = call ? span_of(trace, call) : NULL;
 	if (outer && (span->start_ns < outer->start_ns || span->start_ns >= outer->end_ns)) {
-		plumb_trace_count(trace, PLUMB_FATE_AMBIGUOUS, "calls with the number of another",
-		                  1);
+		plumb_trace_count(trace, PLUMB_FATE_AMBIGUOUS,
+		                  "calls whose correlation is used twice", 1);
 		return 0;
 	}
 	if (!call && (!(call = plumb_vec_add(&trace->calls)) ||
@@ -89,11 +90,22 @@ collective_of(struct plumb_trace *trace, uint32_t parent, const struct plumb_tra
 	return plumb_builder_context(trace->builder, parent, frame, 0);
 }
 
+/* What a block has of shared memory, or PLUMB_UNKNOWN. */
+static int64_t
+shared_bytes(const struct plumb_trace_launch *l)
+{
+	int64_t both;
+	if (l->static_shared == PLUMB_UNKNOWN || l->dynamic_shared == PLUMB_UNKNOWN)
+		return l->shared;
+	return __builtin_add_overflow(l->static_shared, l->dynamic_shared, &both) ? PLUMB_UNKNOWN
+	                                                                          : both;
+}
+
 static int
 launch_values(struct plumb_trace *trace, const struct plumb_trace_item *item)
 {
 	uint32_t context = item->span.context, track = item->span.track;
-	int64_t length = item->span.end_ns - item->span.start_ns, blocks;
+	int64_t length = item->span.end_ns - item->span.start_ns, blocks, shared;
 	if (item->launch == PLUMB_NONE)
 		return 0;
 	const struct plumb_trace_launch *l = &trace->launches.items[item->launch];
@@ -122,12 +134,10 @@ launch_values(struct plumb_trace *trace, const struct plumb_trace_item *item)
 	if (l->registers != PLUMB_UNKNOWN)
 		code |= plumb_trace_value(trace, track, context, PLUMB_METRIC_GPU_REGISTERS,
 		                          l->registers);
-	if (l->static_shared != PLUMB_UNKNOWN && l->dynamic_shared != PLUMB_UNKNOWN)
+	shared = shared_bytes(l);
+	if (shared != PLUMB_UNKNOWN)
 		code |= plumb_trace_value(trace, track, context, PLUMB_METRIC_GPU_SHARED_BYTES,
-		                          l->static_shared + l->dynamic_shared);
-	else if (l->shared != PLUMB_UNKNOWN)
-		code |= plumb_trace_value(trace, track, context, PLUMB_METRIC_GPU_SHARED_BYTES,
-		                          l->shared);
+		                          shared);
 	if (l->occupancy != PLUMB_UNKNOWN)
 		code |= plumb_trace_value(trace, track, context, PLUMB_METRIC_GPU_OCCUPANCY,
 		                          l->occupancy);
@@ -167,6 +177,62 @@ move_to(struct plumb_trace *trace, struct plumb_trace_item *item, uint32_t proce
 	return 0;
 }
 
+/* The call that started ITEM, or NULL. */
+static struct plumb_trace_call *
+call_of(struct plumb_trace *trace, const struct plumb_trace_item *item)
+{
+	const struct plumb_track *track = plumb_builder_get_track(trace->builder, item->span.track);
+	if ((item->placed != PLUMB_NONE && !item->whole) || !item->span.correlation)
+		return NULL;
+	return plumb_trace_call_find(trace, track->process, item->span.correlation, !item->here);
+}
+
+/* Has PROCESS another device with the number of DEVICE? */
+static bool
+has_own(const struct plumb_trace *trace, uint32_t process, uint32_t device)
+{
+	int64_t ordinal = plumb_builder_get_device(trace->builder, device)->ordinal;
+	uint32_t own = plumb_trace_has_device(trace, process, ordinal);
+	return own != PLUMB_NONE && own != device;
+}
+
+/* A device all of whose work was started by other processes belongs to the first of these: else it
+ * would stay with nothing on it. */
+static int
+adopt_devices(struct plumb_trace *trace)
+{
+	struct plumb_builder *builder = trace->builder;
+	uint32_t devices = plumb_builder_device_count(builder);
+	uint32_t *adopters = malloc((devices + 1u) * sizeof *adopters);
+	bool *stays = calloc(devices + 1u, sizeof *stays), some = false;
+
+	for (uint32_t i = 0; adopters && i < devices; i++)
+		adopters[i] = PLUMB_NONE;
+	for (uint32_t i = 0; adopters && stays && i < trace->works.count; i++) {
+		const struct plumb_trace_item *item = &trace->works.items[i];
+		const struct plumb_track *track =
+			plumb_builder_get_track(builder, item->span.track);
+		uint32_t device = track->device;
+		if (stays[device])
+			continue;
+		const struct plumb_trace_call *call = call_of(trace, item);
+		uint32_t home = call ? process_of(trace, call->track) : track->process;
+		if (home == track->process || has_own(trace, home, device)) {
+			stays[device] = true;
+			adopters[device] = PLUMB_NONE;
+		} else if (adopters[device] == PLUMB_NONE) {
+			adopters[device] = home;
+			some = true;
+		}
+	}
+	if (some)
+		plumb_trace_adopt(trace, adopters);
+	int code = adopters && stays ? 0 : plumb_trace_no_memory(trace);
+	free(adopters);
+	free(stays);
+	return code;
+}
+
 /* What the file says of it as a collective. */
 static int
 group_of(struct plumb_trace *trace, const struct plumb_trace_item *item)
@@ -195,11 +261,7 @@ place_work(struct plumb_trace *trace, struct plumb_trace_item *item)
 	uint32_t source = kind == PLUMB_FRAME_KERNEL ? PLUMB_SOURCE_KERNEL
 	                  : kind == PLUMB_FRAME_COPY ? PLUMB_SOURCE_COPY
 	                                             : PLUMB_SOURCE_SET;
-	struct plumb_trace_call *call =
-		(item->placed == PLUMB_NONE || item->whole) && item->span.correlation
-			? plumb_trace_call_find(trace, track->process, item->span.correlation,
-	                                        !item->here)
-			: NULL;
+	struct plumb_trace_call *call = call_of(trace, item);
 	uint32_t parent = item->placed != PLUMB_NONE ? item->placed
 	                  : call                     ? span_of(trace, call)->context
 	                                             : 0;
@@ -301,7 +363,7 @@ place_syncs(struct plumb_trace *trace)
 int
 plumb_trace_place_work(struct plumb_trace *trace)
 {
-	int code = 0;
+	int code = adopt_devices(trace);
 	for (uint32_t i = 0; i < trace->works.count && !code; i++)
 		code = place_work(trace, &trace->works.items[i]);
 	if (!code)

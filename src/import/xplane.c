@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "import/chrome_event.h"
 #include "import/copies.h"
 #include "import/xplane.h"
 
@@ -549,8 +550,8 @@ explain(const struct plumb_import_file *file, int code, struct plumb_error *erro
 	if (code != PLUMB_EINPUT || !memmem(file->head, file->head_bytes, "\xef\xbf\xbd", 3))
 		return code;
 	return plumb_fail(error, code,
-	                  "%.800s; some of its bytes were replaced by U+FFFD, as when a binary "
-	                  "file is read as text: copy it again as it is",
+	                  "%.800s; some bytes were replaced by U+FFFD because the file was read "
+	                  "as text; copy it again as a binary file",
 	                  own.message);
 }
 
@@ -560,7 +561,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 	struct plumb_error own = { 0 };
 	struct reader *reader = calloc(1, sizeof *reader);
 	if (!reader)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: memory is out", file->path);
+		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
 	reader->trace = trace;
 	reader->process = plumb_trace_process(trace, PLUMB_UNKNOWN);
 	struct plumb_input *again = NULL;
@@ -571,7 +572,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 		code = read_events(reader, again, file->path, &own);
 	if (!code) {
 		describe(reader);
-		plumb_trace_count(trace, PLUMB_FATE_REPEATED, "XLA Ops that hold others",
+		plumb_trace_count(trace, PLUMB_FATE_REPEATED, "XLA Ops that contain others",
 		                  reader->containers);
 	}
 	plumb_input_close(again);
@@ -591,6 +592,8 @@ probe(const struct plumb_import_file *file)
 	struct plumb_protobuf_view view = plumb_protobuf_view(head);
 	struct plumb_protobuf_field f;
 	uint64_t key, bytes;
+	if (plumb_chrome_is_json_text(file))
+		return 0; /* white space, and then JSON */
 	if (!plumb_protobuf_next_packed(&view, &key) || key != (SPACE_PLANE << 3 | 2))
 		return 0;
 	/* Damaged, and what it was still shows. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/secret.h"
 #include "base/utf8.h"
 #include "model/metric.h"
 
@@ -127,6 +128,21 @@ plumb_builder_string(struct plumb_builder *builder, const char *text, size_t byt
 	}
 	if (id == PLUMB_STRTAB_NONE)
 		out_of_memory(builder);
+	return id;
+}
+
+uint32_t
+plumb_builder_command(struct plumb_builder *builder, const char *text, size_t bytes)
+{
+	char *copy = text ? strndup(text, bytes) : NULL;
+	if (text && !copy) {
+		out_of_memory(builder);
+		return PLUMB_NONE;
+	}
+	if (copy)
+		plumb_secret_mask_line(copy);
+	uint32_t id = plumb_builder_text(builder, copy);
+	free(copy);
 	return id;
 }
 

@@ -26,10 +26,16 @@ void plumb_builder_free(struct plumb_builder *builder);
  * UTF-8 bytes are replaced by U+FFFD, so that every text in a profile is valid UTF-8. */
 uint32_t plumb_builder_string(struct plumb_builder *builder, const char *text, size_t bytes);
 uint32_t plumb_builder_text(struct plumb_builder *builder, const char *text);
+/* As plumb_builder_string, for a command line: what looks like a secret is masked
+ * (base/secret.h). */
+uint32_t plumb_builder_command(struct plumb_builder *builder, const char *text, size_t bytes);
 
 uint32_t plumb_builder_frame(struct plumb_builder *builder, uint32_t kind, uint32_t name,
                              uint32_t file, uint32_t line);
 void plumb_builder_frame_display(struct plumb_builder *builder, uint32_t frame, uint32_t display);
+/* Frames whose names are symbols show what DEMANGLE makes of them (malloced, or NULL: the name
+ * stays). */
+void plumb_builder_demangle(struct plumb_builder *builder, char *(*demangle)(const char *name));
 /* Where the frame's code stands; see struct plumb_frame. */
 void plumb_builder_frame_source(struct plumb_builder *builder, uint32_t frame, uint32_t file,
                                 uint32_t line);

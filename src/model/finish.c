@@ -339,6 +339,6 @@ plumb_builder_finish(struct plumb_builder *builder, struct plumb_profile *profil
 	plumb_strtab_release(builder->strings, &profile->strings, &profile->strings_count, &pool);
 	profile->storage = pool;
 	builder->code = PLUMB_EINPUT;
-	builder->failure = "the profile was built already";
+	builder->failure = "the profile is already built";
 	return PLUMB_OK;
 }

@@ -18,7 +18,7 @@ plumb_profile_metric(const struct plumb_profile *profile, uint32_t number)
 	info.unit = unit ? unit : "";
 	info.aggregation = PLUMB_SUM;
 	info.source = "user";
-	info.meaning = "a metric of the program's own";
+	info.meaning = "a metric of your program";
 	return info;
 }
 

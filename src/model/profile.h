@@ -157,6 +157,12 @@ struct plumb_ledger_row {
 
 /* The numbers of a process' ProfilerStep ranges, as the importers that cut them off keep them: "2 3 4", "2..4". */
 #define PLUMB_PROFILER_STEPS "profiler.steps"
+/* What --compat hta needs of a process' file beside its spans. How many different ProfilerStep#N it
+ * names, and when the last one on a GPU begins and ends, in the file's own ns: "6 1000 2000". Only
+ * where there are some on a GPU. */
+#define PLUMB_PROFILER_GPU_STEPS "profiler.gpu_steps"
+/* What was added to the times of the file, ns; none: nothing. */
+#define PLUMB_TRACE_BASE "trace.base_ns"
 
 struct plumb_environment_row {
 	uint32_t process; /* PLUMB_NONE: the run */

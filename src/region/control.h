@@ -37,6 +37,11 @@ struct plumb_control {
 	_Atomic uint32_t
 		forked; /* children forked in the middle of our own work: they cannot record */
 	_Atomic int32_t program; /* pid of the program that `plumb run` started; 0 not yet */
+	/* Programs that followed processes executed, and that could not get the collector: */
+	_Atomic uint32_t unloadable; /* static, set-user-ID, musl, another machine */
+	_Atomic uint32_t
+		unreachable;   /* their user may not use the run folder or the collector, … */
+	_Atomic uint32_t user; /* … the newest such user */
 };
 _Static_assert(sizeof(struct plumb_control) <= PLUMB_CONTROL_SIZE, "one page");
 

@@ -34,8 +34,9 @@
 #define PLUMB_CHUNK_MAGIC 0x4b484350u /* "PCHK" */
 #define PLUMB_REGION_SUFFIX ".region"
 #define PLUMB_REFUSAL_SUFFIX ".off" /* beside regions: why a process could not make one, as text */
-#define PLUMB_COMPILE_LOGS "torch_trace" /* the folder beside them that PyTorch logs its compiler in */
-#define PLUMB_STRING_MAX 32768u     /* a longer string is cut there */
+#define PLUMB_COMPILE_LOGS                                                                         \
+	"torch_trace"           /* the folder beside them that PyTorch logs its compiler in */
+#define PLUMB_STRING_MAX 32768u /* a longer string is cut there */
 
 typedef uint32_t plumb_id; /* offset of a record in the region / 8; 0 is none */
 
@@ -62,8 +63,17 @@ struct plumb_region_python {
 	uint16_t bytes_data; /* in a bytes object, its first byte */
 	uint16_t pad;
 	uint64_t code_type, unicode_type, bytes_type;
-	uint64_t codes_freed; /* address of a 32-bit count: while it stays and is not 0, no code object
+	uint64_t
+		codes_freed; /* address of a 32-bit count: while it stays and is not 0, no code object
 	                         took another's place */
+};
+
+/* What no arena could count, of one source of the ledger. */
+#define PLUMB_REGION_SOURCES 64u
+struct plumb_region_lost {
+	_Atomic uint64_t received, attributed;
+	_Atomic uint64_t full;     /* lost since the region is full … */
+	_Atomic uint64_t no_space; /* … or since the file system is */
 };
 
 struct plumb_region_header {
@@ -83,8 +93,9 @@ struct plumb_region_header {
 	 * number it served in flush_done. */
 	_Atomic uint32_t flush_wanted;
 	_Atomic uint32_t flush_done;
-	_Atomic uint32_t flush_served;  /* 1: a thread of the process serves flush_wanted */
-	_Atomic uint64_t lost_full;     /* records without an arena to count them: region full */
+	_Atomic uint32_t flush_served; /* 1: a thread of the process serves flush_wanted */
+	/* Records of no known source that no arena could count: region full */
+	_Atomic uint64_t lost_full;
 	_Atomic uint64_t lost_no_space; /* likewise: no space left on the device */
 	uint64_t
 		start_boottime_ticks; /* process start time of /proc/PID/stat: tells a reused pid */
@@ -92,6 +103,7 @@ struct plumb_region_header {
 	_Atomic uint32_t newest_thread; /* THREAD record, or 0 */
 	uint32_t pad;
 	struct plumb_region_python python;
+	struct plumb_region_lost lost[PLUMB_REGION_SOURCES]; /* by enum plumb_source */
 };
 _Static_assert(sizeof(struct plumb_region_header) <= PLUMB_REGION_HEADER_SIZE, "header fits");
 
@@ -292,7 +304,8 @@ struct plumb_record_thread {
 	_Atomic uint64_t python; /* the thread's Python thread state as last seen, 0 none */
 	uint64_t self;           /* its pthread_self(); 0: not looked for Python yet */
 	_Atomic uint64_t waited; /* ns of waiting that were measured where they were, so far */
-	uint64_t awake; /* ns for which it had computed or been ready to, by the kernel's account … */
+	uint64_t
+		awake; /* ns for which it had computed or been ready to, by the kernel's account … */
 	_Atomic uint64_t awake_at; /* … when it was met; 0: unknown */
 	uint64_t awake_end;        /* the same at its end; 0: unknown */
 };
@@ -333,7 +346,8 @@ struct plumb_record_clock {
 struct plumb_record_ticks {
 	struct plumb_record_clock clock;
 	uint64_t ticks;
-	uint64_t scale; /* as calibrated at the start: ns a tick, 32.32 fixed point; 0: ticks are ns */
+	uint64_t
+		scale; /* as calibrated at the start: ns a tick, 32.32 fixed point; 0: ticks are ns */
 };
 
 /* The process. Ranks are -1 where no launcher set them. */
@@ -393,7 +407,7 @@ struct plumb_record_work_ring {
 struct plumb_span_entry {
 	uint64_t start, end;
 	plumb_id node;
-	plumb_id track;       /* a THREAD or STREAM record */
+	plumb_id track; /* a THREAD or STREAM record */
 	/* Of a driver call that starts work, and of that work: 0 none. On a stream these are 32 bits
 	 * with plumb_span_link's in the other half. */
 	uint64_t correlation;

@@ -17,6 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/regular.h"
+
 /* No id reaches further. */
 #define LARGEST_REGION ((uint64_t)1 << 35)
 
@@ -113,21 +115,21 @@ check_header(const struct plumb_region_header *header, uint64_t size, const char
 		return plumb_fail(error, PLUMB_EINPUT, "%s is not a region of plumb", name);
 	if (header->endian != PLUMB_REGION_ENDIAN)
 		return plumb_fail(error, PLUMB_EINPUT,
-		                  "%s comes from a machine of the other byte order, or is damaged; "
-		                  "settle it on a machine of its kind",
+		                  "%s comes from a machine with the other byte order, or is "
+		                  "damaged; settle it on a machine like that one",
 		                  name);
 	if (header->min_version > PLUMB_REGION_VERSION || !header->version)
 		return plumb_fail(error, PLUMB_EINPUT,
-		                  "%s has region version %u, this plumb reads up to %u; "
-		                  "settle it with the plumb that recorded it",
+		                  "%s has region version %u, and this plumb reads up to %u; settle "
+		                  "it with the plumb that recorded it",
 		                  name, header->min_version, PLUMB_REGION_VERSION);
 	if (header->header_size != PLUMB_REGION_HEADER_SIZE ||
 	    header->chunk_size != PLUMB_CHUNK_SIZE)
 		return plumb_fail(error, PLUMB_EINPUT,
-		                  "%s is damaged: its header's sizes are wrong", name);
+		                  "%s is damaged: the sizes in its header are wrong", name);
 	if (size < PLUMB_REGION_HEADER_SIZE + sizeof(struct plumb_chunk_header))
 		return plumb_fail(error, PLUMB_EINPUT,
-		                  "%s is truncated: it ends before the first record", name);
+		                  "%s is cut off: it ends before the first record", name);
 	return 0;
 }
 
@@ -164,7 +166,7 @@ start(struct plumb_region_reader *reader, const char *name, bool damaged, struct
 	reader->record_map = calloc(reader->size / 64 + 1, 1);
 	if (!reader->record_map) {
 		plumb_region_reader_close(reader);
-		return plumb_fail(error, PLUMB_ESYSTEM, "no memory to read %s", name);
+		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to read %s", name);
 	}
 	reader->damaged = damaged;
 	walk(reader);
@@ -192,7 +194,7 @@ plumb_region_open_memory(struct plumb_region_reader *reader, const void *data, s
 	} else {
 		/* Records are read in place, so they must lie at their alignment. */
 		if (!make_room(reader))
-			return plumb_fail_errno(error, "no memory to read %s", name);
+			return plumb_fail_errno(error, "not enough memory to read %s", name);
 		memcpy(reader->mapping, data, reader->size);
 	}
 	return start(reader, name, damaged, error);
@@ -254,8 +256,6 @@ open_file(struct plumb_region_reader *reader, int fd, const char *path, struct p
 
 	if (fstat(fd, &st))
 		return plumb_fail_errno(error, "cannot read %s", path);
-	if (!S_ISREG(st.st_mode))
-		return plumb_fail(error, PLUMB_EINPUT, "%s is not a file", path);
 	n = read_at(fd, &reader->header, sizeof reader->header, 0);
 	if (n < 0)
 		return plumb_fail_errno(error, "cannot read %s", path);
@@ -267,7 +267,7 @@ open_file(struct plumb_region_reader *reader, int fd, const char *path, struct p
 		return code;
 	reader->size = (size_t)extent(&reader->header, (uint64_t)st.st_size, &damaged);
 	if (!make_room(reader))
-		return plumb_fail_errno(error, "no memory to read %s", path);
+		return plumb_fail_errno(error, "not enough memory to read %s", path);
 	if (!read_data(reader, fd, reader->mapping)) {
 		code = plumb_fail_errno(error, "cannot read %s", path);
 		plumb_region_reader_close(reader);
@@ -282,8 +282,12 @@ plumb_region_open(struct plumb_region_reader *reader, const char *path, struct p
 	int fd, code;
 
 	memset(reader, 0, sizeof *reader);
-	/* O_NONBLOCK: a pipe of that name must not make us wait. */
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	/* A pipe of that name must not make us wait, and a link could lead to anybody's file. */
+	fd = plumb_regular_open(AT_FDCWD, path, O_NOFOLLOW);
+	if (fd < 0 && (errno == EINVAL || errno == EISDIR || errno == ELOOP))
+		return plumb_fail(error, PLUMB_EINPUT, "%s is %s", path,
+		                  errno == ELOOP ? "it is a link, and plumb does not follow links"
+		                                 : "not a file");
 	if (fd < 0)
 		return plumb_fail_errno(error, "cannot read %s", path);
 	code = open_file(reader, fd, path, error);

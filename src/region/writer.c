@@ -185,7 +185,9 @@ plumb_region_create_private(struct plumb_region *region, uint64_t size, struct p
 		base = mmap(NULL, size, PROT_READ | PROT_WRITE,
 		            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (base == MAP_FAILED) {
-		code = plumb_fail(error, PLUMB_ESYSTEM, "no memory for a region of %llu bytes",
+		code = plumb_fail(error, PLUMB_ESYSTEM,
+		                  "not enough memory for a region of %llu "
+		                  "bytes",
 		                  (unsigned long long)size);
 	} else {
 		fill_header(base, size);
@@ -376,21 +378,35 @@ plumb_arena_string(struct plumb_arena *arena, const char *text, size_t bytes)
 }
 
 void
+plumb_region_lost(struct plumb_region *region, enum plumb_source source, enum plumb_fate fate,
+                  enum plumb_fate why, uint64_t count)
+{
+	struct plumb_region_header *header = region->header;
+	struct plumb_region_lost *lost = &header->lost[source];
+	bool no_space = why == PLUMB_FATE_NO_SPACE;
+	_Atomic uint64_t *tally = no_space ? &header->lost_no_space : &header->lost_full;
+
+	_Static_assert(PLUMB_SOURCE_COUNT <= PLUMB_REGION_SOURCES, "each source has its place");
+	if (source && fate == PLUMB_FATE_RECEIVED)
+		tally = &lost->received;
+	else if (source && fate == PLUMB_FATE_ATTRIBUTED)
+		tally = &lost->attributed;
+	else if (source && (fate == PLUMB_FATE_REGION_FULL || fate == PLUMB_FATE_NO_SPACE))
+		tally = fate == PLUMB_FATE_NO_SPACE ? &lost->no_space : &lost->full;
+	atomic_fetch_add_explicit(tally, count, memory_order_relaxed);
+}
+
+void
 plumb_arena_count(struct plumb_arena *arena, enum plumb_source source, enum plumb_fate fate,
                   uint64_t count)
 {
-	struct plumb_region_header *header = arena->region->header;
-
 	if ((unsigned)source >= PLUMB_SOURCE_COUNT || (unsigned)fate >= PLUMB_FATE_COUNT)
 		return;
 	if (!arena->ledger[source][fate]) {
 		struct plumb_record_ledger *tally =
 			plumb_arena_append(arena, PLUMB_RECORD_LEDGER, sizeof *tally);
 		if (!tally) {
-			atomic_fetch_add_explicit(arena->fate == PLUMB_FATE_NO_SPACE
-			                                  ? &header->lost_no_space
-			                                  : &header->lost_full,
-			                          count, memory_order_relaxed);
+			plumb_region_lost(arena->region, source, fate, arena->fate, count);
 			return;
 		}
 		tally->source = (uint16_t)source;

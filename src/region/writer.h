@@ -59,8 +59,13 @@ void plumb_arena_commit(struct plumb_arena *arena, const void *record);
 /* Appends a string record; 0 when there is no room. Longer than PLUMB_STRING_MAX is cut. */
 plumb_id plumb_arena_string(struct plumb_arena *arena, const char *text, size_t bytes);
 
+/* Counts in the header what has no arena to count it: COUNT units of SOURCE (0: of none) with FATE,
+ * which found no room because of WHY (region full or no space). Any thread. */
+void plumb_region_lost(struct plumb_region *region, enum plumb_source source, enum plumb_fate fate,
+                       enum plumb_fate why, uint64_t count);
+
 /* Adds COUNT to the arena's tally of (SOURCE, FATE). When even the tally finds no room, the
- * header's lost_full or lost_no_space counts it. */
+ * header counts it. */
 void plumb_arena_count(struct plumb_arena *arena, enum plumb_source source, enum plumb_fate fate,
                        uint64_t count);
 

@@ -28,6 +28,8 @@ plumb_settle_control(struct plumb_settler *settler, uint32_t folder, const char 
 		return;
 	count_process(settler, PLUMB_FATE_NOT_FOLLOWED, atomic_load(&control->not_followed));
 	count_process(settler, PLUMB_FATE_FORKED, atomic_load(&control->forked));
+	count_process(settler, PLUMB_FATE_UNLOADABLE, atomic_load(&control->unloadable));
+	count_process(settler, PLUMB_FATE_UNREACHABLE, atomic_load(&control->unreachable));
 	run->was_off = plumb_control_was_off(control);
 	run->recorded = plumb_settle_number(atomic_load(&control->recorded_ns));
 	run->since = plumb_settle_number(plumb_control_since(control));

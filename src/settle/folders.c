@@ -3,9 +3,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/regular.h"
 #include "region/control.h"
 
 #define RUN_REGION "run" PLUMB_REGION_SUFFIX /* what `plumb run` itself writes */
@@ -24,18 +27,21 @@ struct files {
 
 /* A process that could not make a region left its reason. */
 static void
-pass_on_refusal(struct plumb_settler *settler, const char *folder, const char *name)
+pass_on_refusal(struct plumb_settler *settler, int folder, const char *name)
 {
-	char path[4096], text[600] = "";
-	FILE *file;
+	char text[600] = "";
+	/* A link could lead to a file that the maker of the folder must not read. */
+	int fd = plumb_regular_open(folder, name, O_NOFOLLOW);
+	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
 
-	snprintf(path, sizeof path, "%s/%s", folder, name);
-	file = fopen(path, "re");
-	if (!file)
+	if (fd >= 0)
+		close(fd);
+	if (got <= 0) {
+		plumb_settle_warn(settler, "%s was not left by a profiled process; it is not read",
+		                  name);
 		return;
-	text[fread(text, 1, sizeof text - 1, file)] = '\0';
+	}
 	text[strcspn(text, "\n")] = '\0';
-	fclose(file);
 	plumb_settle_warn(settler, "process %.*s recorded nothing: %s", (int)strcspn(name, "."),
 	                  name, text);
 	plumb_builder_environment(settler->builder, PLUMB_NONE, "plumb.off", text);
@@ -62,7 +68,7 @@ list_folder(struct plumb_settler *settler, struct files *files, const char *path
 	while ((entry = readdir(dir))) {
 		struct file *file;
 		if (plumb_region_name_ends(entry->d_name, PLUMB_REFUSAL_SUFFIX))
-			pass_on_refusal(settler, path, entry->d_name);
+			pass_on_refusal(settler, dirfd(dir), entry->d_name);
 		if (!strcmp(entry->d_name, PLUMB_CONTROL_NAME))
 			take_control(settler, path, folder);
 		if (!plumb_region_name_ends(entry->d_name, PLUMB_REGION_SUFFIX))
@@ -72,7 +78,9 @@ list_folder(struct plumb_settler *settler, struct files *files, const char *path
 			if (file)
 				file->path = NULL;
 			closedir(dir);
-			return plumb_fail(error, PLUMB_ESYSTEM, "no memory to read the folder %s",
+			return plumb_fail(error, PLUMB_ESYSTEM,
+			                  "not enough memory to read the "
+			                  "folder %s",
 			                  path);
 		}
 		file->folder = folder;
@@ -139,7 +147,7 @@ settle_files(struct plumb_settler *settler, struct files *files,
 	qsort(files->list.items, count, sizeof *files->list.items, by_path);
 	for (uint32_t i = 0; i < count; i++) {
 		if (!settle_file(settler, files, &files->list.items[i]))
-			return plumb_fail(error, PLUMB_ESYSTEM, "no memory to settle %s",
+			return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to settle %s",
 			                  files->list.items[i].path);
 		if (options && options->progress)
 			options->progress(options->data, (double)(i + 1) / count);
@@ -148,7 +156,7 @@ settle_files(struct plumb_settler *settler, struct files *files,
 		return 0;
 	if (error)
 		*error = files->first;
-	return plumb_fail_in(error, "no region can be read");
+	return plumb_fail_in(error, "none of the regions can be read");
 }
 
 /* Once it is known which processes the run had. */

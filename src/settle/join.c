@@ -238,7 +238,7 @@ take_process(struct joining *j, const struct plumb_process *from, uint32_t befor
 			continue;
 		const char *host = plumb_builder_get_text(j->builder, process.host);
 		plumb_fail(error, PLUMB_EUSAGE,
-		           "process %lld of %s comes twice; name each run once",
+		           "process %lld of %s is given twice; name each run once",
 		           (long long)process.pid, host ? host : "an unknown host");
 		return PLUMB_NONE;
 	}
@@ -352,7 +352,7 @@ count_lost(struct joining *j, uint32_t source, int64_t lost)
 {
 	if (lost)
 		plumb_builder_ledger(j->builder, PLUMB_NONE, source, PLUMB_FATE_OVERWRITTEN,
-		                     plumb_builder_text(j->builder, "a profile holds no more"),
+		                     plumb_builder_text(j->builder, "a profile cannot hold more"),
 		                     lost);
 }
 
@@ -561,7 +561,7 @@ plumb_join(const struct plumb_profile *const *profiles, size_t count, struct plu
            struct plumb_error *error)
 {
 	if (count == 0)
-		return plumb_fail(error, PLUMB_EUSAGE, "there is nothing to join");
+		return plumb_fail(error, PLUMB_EUSAGE, "give at least one profile to join");
 	struct joining joining = { .builder = plumb_builder_new() };
 	int64_t end = PLUMB_UNKNOWN;
 	int code = 0;

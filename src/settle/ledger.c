@@ -133,12 +133,33 @@ balance_launches(struct plumb_settle_region *region)
 		                   (uint64_t)(came < open ? came : open));
 }
 
+/* What threads without a record could not count, or had no room for the tally of. */
+static void
+count_lost(struct plumb_settle_region *region)
+{
+	const struct plumb_region_lost *lost = region->reader->header.lost;
+
+	for (int source = 1; source < PLUMB_SOURCE_COUNT; source++) {
+		if (!plumb_source_names[source])
+			continue;
+		plumb_settle_count(region, source, PLUMB_FATE_RECEIVED, NULL,
+		                   atomic_load(&lost[source].received));
+		plumb_settle_count(region, source, PLUMB_FATE_ATTRIBUTED, NULL,
+		                   atomic_load(&lost[source].attributed));
+		plumb_settle_count(region, source, PLUMB_FATE_REGION_FULL, NULL,
+		                   atomic_load(&lost[source].full));
+		plumb_settle_count(region, source, PLUMB_FATE_NO_SPACE, NULL,
+		                   atomic_load(&lost[source].no_space));
+	}
+}
+
 void
 plumb_settle_balance(struct plumb_settle_region *region, uint64_t records)
 {
 	const struct plumb_region_header *header = &region->reader->header;
 	const int64_t *value = region->ledger[PLUMB_SOURCE_VALUE];
 
+	count_lost(region);
 	plumb_settle_count(region, PLUMB_SOURCE_REGION, PLUMB_FATE_DAMAGED, NULL,
 	                   region->reader->damaged);
 	plumb_settle_count(region, PLUMB_SOURCE_REGION, PLUMB_FATE_REGION_FULL, NULL,

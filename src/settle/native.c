@@ -286,11 +286,11 @@ static void
 count_site(struct plumb_settle_region *region, const struct plumb_settle_site *site)
 {
 	static const char *const whys[PLUMB_CODE_STATES] = {
-		[PLUMB_CODE_FINE] = "no symbol there",
+		[PLUMB_CODE_FINE] = "it has no symbol at that place",
 		[PLUMB_CODE_ABSENT] = "its file is gone or cannot be read",
-		[PLUMB_CODE_IRREGULAR] = "its path is no regular file",
-		[PLUMB_CODE_DAMAGED] = "its file is no 64-bit ELF program or library",
-		[PLUMB_CODE_REPLACED] = "its file is not the one that ran",
+		[PLUMB_CODE_IRREGULAR] = "its path is not a regular file",
+		[PLUMB_CODE_DAMAGED] = "its file is not a 64-bit ELF program or library",
+		[PLUMB_CODE_REPLACED] = "its file has changed since it ran",
 		[PLUMB_CODE_FAILED] = "reading its file failed",
 	};
 	const struct plumb_settle_code *code = &region->settler->codes.items[site->code];

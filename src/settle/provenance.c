@@ -66,13 +66,12 @@ struct provenance {
 };
 
 static const char no_file[] = "the file that the compiler generated is gone";
-static const char no_call[] = "its line in the generated file calls no kernel that is known";
-static const char other_kernel[] = "kernels of another name than their call's";
-static const char no_log[] = "lines: there is no log of its compilation";
-static const char from_cache[] =
-	"lines: the compiler took it from its cache (run once with "
-	"TORCHINDUCTOR_FORCE_DISABLE_CACHES=1, which compiles it again)";
-static const char not_told[] = "lines: the compiler's log does not tell them";
+static const char no_call[] = "its line in the generated file calls no kernel that plumb knows";
+static const char other_kernel[] = "kernels whose name differs from their call's";
+static const char no_log[] = "lines: its compilation left no log";
+static const char from_cache[] = "lines: the compiler took it from its cache (run once with "
+				 "TORCHINDUCTOR_FORCE_DISABLE_CACHES=1, which compiles it again)";
+static const char not_told[] = "lines: the compiler's log does not have them";
 static const char ambiguous[] = "lines: several compilations made this file from different lines";
 
 /* ---- logs ---- */
@@ -730,8 +729,8 @@ warn_of_logs(struct plumb_settler *settler)
 		                  (unsigned long long)log->damaged);
 	if (log->full)
 		plumb_settle_warn(settler,
-		                  "the compiler's log (TORCH_TRACE) is longer than %llu "
-		                  "GiB; what comes later was not read",
+		                  "the compiler's log (TORCH_TRACE) is longer than %llu GiB; plumb "
+		                  "did not read the rest",
 		                  (unsigned long long)(PLUMB_INDUCTOR_LOG_BYTES >> 30));
 }
 

@@ -67,9 +67,9 @@ plumb_settle_samples(struct plumb_settle_region *region, const struct plumb_sett
 	gone = gone_over(&s, overwritten);
 	plumb_settle_count(region, source, PLUMB_FATE_ATTRIBUTED, NULL, s.kept);
 	plumb_settle_count(region, source, PLUMB_FATE_OVERWRITTEN, NULL, gone);
-	plumb_settle_count(region, source, PLUMB_FATE_OVERWRITTEN, "before what --trace asks for",
+	plumb_settle_count(region, source, PLUMB_FATE_OVERWRITTEN, "older than --trace asks for",
 	                   s.older);
-	plumb_settle_count(region, source, PLUMB_FATE_OVERWRITTEN, "a profile holds no more",
+	plumb_settle_count(region, source, PLUMB_FATE_OVERWRITTEN, "a profile cannot hold more",
 	                   s.too_many);
 	plumb_settle_count(region, source, PLUMB_FATE_DAMAGED, NULL, s.damaged);
 	return gone;

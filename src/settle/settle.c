@@ -76,29 +76,6 @@ plumb_settle_warn(struct plumb_settler *settler, const char *format, ...)
 	}
 }
 
-/* ---- names ---- */
-
-static void
-demangle_names(struct plumb_builder *builder, char *(*demangle)(const char *name))
-{
-	uint32_t count = plumb_builder_frame_count(builder);
-
-	for (uint32_t i = 0; i < count; i++) {
-		const struct plumb_frame *frame = plumb_builder_get_frame(builder, i);
-		const char *name = plumb_builder_get_text(
-			builder, frame->display == PLUMB_NONE ? frame->name : frame->display);
-		char *text;
-		if ((frame->kind != PLUMB_FRAME_KERNEL && frame->kind != PLUMB_FRAME_NATIVE &&
-		     frame->kind != PLUMB_FRAME_INLINE) ||
-		    !name)
-			continue;
-		text = demangle(name);
-		if (text)
-			plumb_builder_frame_display(builder, i, plumb_builder_text(builder, text));
-		free(text);
-	}
-}
-
 /* ---- processes and runs ---- */
 
 /* The process that `plumb run` started, if it recorded something: of several with its number (it
@@ -213,12 +190,12 @@ plumb_settler_finish(struct plumb_settler *settler, const struct plumb_settle_op
 	plumb_settle_environment(settler);
 	plumb_settle_code_objects(settler);
 	if (options && options->demangle)
-		demangle_names(settler->builder, options->demangle);
+		plumb_builder_demangle(settler->builder, options->demangle);
 	code = plumb_builder_finish(settler->builder, profile, error);
 	if (!code && !settler->captured)
 		return plumb_fail(
 			error, PLUMB_EEMPTY,
-			"nothing was captured: no framework operator and no GPU work was seen");
+			"nothing was captured: no operator, GPU work, range or sample was seen");
 	return code;
 }
 

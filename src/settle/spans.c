@@ -391,7 +391,7 @@ choose(struct plumb_settle_region *region, const struct plumb_settle_trace *trac
 		return;
 	keeping->cutoff = INT64_MIN;
 	plumb_builder_environment(region->settler->builder, region->process, "trace.iterations",
-	                          "none were found; all spans are kept");
+	                          "no iterations were found; all spans are kept");
 }
 
 static void
@@ -405,9 +405,9 @@ count_spans(struct plumb_settle_region *region, const struct plumb_settle_trace 
 	plumb_settle_count(region, PLUMB_SOURCE_SPAN, PLUMB_FATE_OVERWRITTEN, NULL,
 	                   trace->overwritten);
 	plumb_settle_count(region, PLUMB_SOURCE_SPAN, PLUMB_FATE_OVERWRITTEN,
-	                   "before what --trace asks for", k->older);
+	                   "older than --trace asks for", k->older);
 	plumb_settle_count(region, PLUMB_SOURCE_SPAN, PLUMB_FATE_OVERWRITTEN,
-	                   "a profile holds no more", k->too_many);
+	                   "a profile cannot hold more", k->too_many);
 	plumb_settle_count(region, PLUMB_SOURCE_SPAN, PLUMB_FATE_DAMAGED, NULL,
 	                   trace->entries - trace->notes - trace->samples - k->seen);
 	for (int fate = 0; fate < PLUMB_FATE_COUNT; fate++)

@@ -137,7 +137,8 @@ plumb_chunk_decode(struct plumb_chunk_coder *coder, const struct plumb_chunk *ch
 		size_t bytes = ZSTD_decompressDCtx(coder->decompress, coder->plain[c], wanted,
 		                                   chunk->columns[c].data, chunk->columns[c].bytes);
 		if (ZSTD_isError(bytes) || bytes != wanted)
-			return plumb_fail(error, PLUMB_EINPUT, "a column of spans does not unfold");
+			return plumb_fail(error, PLUMB_EINPUT,
+			                  "a column of spans cannot be decompressed");
 	}
 	int64_t start = chunk->start_ns;
 	for (uint32_t i = 0; i < chunk->count; i++) {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/database.h"
+#include "base/regular.h"
 #include "store/schema.h"
 #include "store/store.h"
 
@@ -26,14 +27,15 @@ big_endian(const unsigned char *at)
 	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-/* The first bytes of the regular file PATH, or -1; other kinds are not read, a pipe would lose them. */
+/* The first bytes of the regular file PATH, or -1. Other kinds are not even opened: the writer of a
+ * named pipe would take our close for the end of all reading. */
 static ssize_t
 read_header(const char *path, unsigned char header[HEADER_BYTES])
 {
 	struct stat status;
-	int fd = stat(path, &status) == 0 && S_ISREG(status.st_mode)
-	                 ? open(path, O_RDONLY | O_CLOEXEC)
-	                 : -1;
+	if (stat(path, &status) < 0 || !S_ISREG(status.st_mode))
+		return -1;
+	int fd = plumb_regular_open(AT_FDCWD, path, 0);
 	if (fd < 0)
 		return -1;
 	ssize_t bytes = read(fd, header, HEADER_BYTES);
@@ -67,12 +69,11 @@ check_header(const unsigned char *header, ssize_t bytes, uint32_t *number,
              struct plumb_error *error)
 {
 	if (!bytes)
-		return plumb_fail(error, PLUMB_EINPUT,
-		                  "the file is empty, not a profile; run plumb again");
+		return plumb_fail(error, PLUMB_EINPUT, "the file is empty; run plumb again");
 	if (bytes >= 8 && !memcmp(header, REGION_MAGIC, 8))
 		return plumb_fail(error, PLUMB_EINPUT,
-		                  "this is a region, not a profile; make one of its folder with "
-		                  "`plumb settle FOLDER -o FILE`");
+		                  "this is a region, not a profile; make a profile of its folder "
+		                  "with `plumb settle FOLDER -o FILE`");
 	if (bytes < HEADER_BYTES || memcmp(header, "SQLite format 3", 16) ||
 	    big_endian(header + 68) != PLUMB_STORE_APPLICATION_ID)
 		return plumb_fail(error, PLUMB_EINPUT,
@@ -81,14 +82,14 @@ check_header(const unsigned char *header, ssize_t bytes, uint32_t *number,
 	if (schema > PLUMB_STORE_SCHEMA)
 		return plumb_fail(
 			error, PLUMB_EINPUT,
-			"the profile has schema %u and this plumb knows schemas up to %d; "
-			"use a newer plumb",
+			"the profile has schema %u, but this plumb knows schemas up to %d; use a "
+			"newer plumb",
 			schema, PLUMB_STORE_SCHEMA);
 	*number = schema;
 	if (!schema || big_endian(header + 56) != 1)
 		return plumb_fail(error, PLUMB_EINPUT,
-		                  "the profile is damaged: impossible header; take a copy, or run "
-		                  "plumb again");
+		                  "the profile is damaged: its header is wrong; copy the file "
+		                  "again, or run plumb again");
 	return PLUMB_OK;
 }
 
@@ -101,11 +102,11 @@ check_file(int fd, uint64_t *size, uint32_t *schema, struct plumb_error *error)
 	if (S_ISDIR(status.st_mode))
 		return plumb_fail(
 			error, PLUMB_EINPUT,
-			"this is a folder, not a profile; if it holds regions, make one with "
-			"`plumb settle FOLDER -o FILE`");
+			"this is a folder, not a profile; if it holds regions, make a profile "
+			"with `plumb settle FOLDER -o FILE`");
 	if (!S_ISREG(status.st_mode))
 		return plumb_fail(error, PLUMB_EINPUT,
-		                  "this is no regular file; give a file that plumb wrote");
+		                  "this is not a regular file; give a file that plumb wrote");
 	unsigned char header[HEADER_BYTES] = { 0 };
 	ssize_t bytes = pread(fd, header, sizeof header, 0);
 	if (bytes < 0)
@@ -132,7 +133,8 @@ plumb_store_open(sqlite3 **db, const char *path, uint64_t *size, uint32_t *schem
 		return plumb_fail(
 			error, ours ? PLUMB_ESYSTEM : PLUMB_EINPUT,
 			ours ? "cannot open the profile: %s; try again"
-			     : "the profile is damaged: %s; take a copy, or run plumb again",
+			     : "the profile is damaged: %s; copy the file again, or run plumb "
+			       "again",
 			*db ? sqlite3_errmsg(*db) : "not enough memory");
 	}
 	return code;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/database.h"
 #include "base/strtab.h"
 #include "base/utf8.h"
 #include "base/vec.h"
@@ -26,6 +27,12 @@
 /* Work beyond this is more than a profile keeps in memory: 384 MiB. */
 #define WORK_MAX (UINT32_C(1) << 24)
 
+/* A sound file needs fewer steps of SQLite's machine: a row takes four bytes or more, and a column
+ * a step. */
+#define STEPS_AT_ONCE 4096
+#define STEPS_LEAST ((int64_t)20000000)
+#define STEPS_OF_BYTE 16
+
 enum part { ALL, STREAMS, TOTALS };
 
 struct reader {
@@ -33,6 +40,7 @@ struct reader {
 	struct plumb_profile *profile;
 	struct plumb_strtab *strings;
 	uint64_t text_left; /* bytes of text that may still come */
+	int64_t steps;      /* of SQLite's machine, likewise */
 	uint32_t schema;    /* the file's */
 	enum part part;     /* which spans of a trace */
 	const char *table;  /* for messages */
@@ -46,8 +54,8 @@ static int
 damaged(struct reader *reader, const char *what)
 {
 	return plumb_fail(reader->error, PLUMB_EINPUT,
-	                  "the profile is damaged: %s in row %" PRId64 " of %s; take a copy, or "
-	                  "run plumb again",
+	                  "the profile is damaged: %s in row %" PRId64 " of %s; copy the file "
+	                  "again, or run plumb again",
 	                  what, reader->row, reader->table);
 }
 
@@ -61,14 +69,20 @@ no_memory(struct reader *reader)
 static int
 fail_sql(struct reader *reader)
 {
-	int code = sqlite3_errcode(reader->db);
+	int code = sqlite3_errcode(reader->db) & 0xff;
 	if (code == SQLITE_NOMEM)
 		return no_memory(reader);
 	if (code == SQLITE_IOERR && sqlite3_system_errno(reader->db))
 		return plumb_fail(reader->error, PLUMB_ESYSTEM, "cannot read: %s",
 		                  strerror(sqlite3_system_errno(reader->db)));
+	if (code == SQLITE_INTERRUPT)
+		return plumb_fail(reader->error, PLUMB_EINPUT,
+		                  "the profile is damaged: reading %s takes too long for a file "
+		                  "of this size; copy the file again, or run plumb again",
+		                  reader->table);
 	return plumb_fail(reader->error, PLUMB_EINPUT,
-	                  "the profile is damaged: %s (%s); take a copy, or run plumb again",
+	                  "the profile is damaged: %s (%s); copy the file again, or run plumb "
+	                  "again",
 	                  sqlite3_errmsg(reader->db), reader->table);
 }
 
@@ -78,7 +92,7 @@ static int
 read_number(struct reader *reader, sqlite3_stmt *select, int at, int64_t *number)
 {
 	if (sqlite3_column_type(select, at) != SQLITE_INTEGER)
-		return damaged(reader, "no number");
+		return damaged(reader, "not a number");
 	*number = sqlite3_column_int64(select, at);
 	return PLUMB_OK;
 }
@@ -92,7 +106,7 @@ read_text(struct reader *reader, sqlite3_stmt *select, int at, const char **text
 	if (sqlite3_column_type(select, at) == SQLITE_NULL)
 		return PLUMB_OK;
 	if (sqlite3_column_type(select, at) != SQLITE_TEXT)
-		return damaged(reader, "no text");
+		return damaged(reader, "not text");
 	*text = (const char *)sqlite3_column_text(select, at);
 	if (!*text)
 		return no_memory(reader);
@@ -101,7 +115,7 @@ read_text(struct reader *reader, sqlite3_stmt *select, int at, const char **text
 		return damaged(reader, "more text than the file can hold");
 	reader->text_left -= *bytes;
 	if (memchr(*text, 0, *bytes) || !plumb_utf8_valid(*text, *bytes))
-		return damaged(reader, "text that is no UTF-8");
+		return damaged(reader, "text that is not UTF-8");
 	return PLUMB_OK;
 }
 
@@ -167,7 +181,7 @@ read_real(struct reader *reader, sqlite3_stmt *select, int at, double *real)
 	if (type == SQLITE_NULL)
 		return PLUMB_OK;
 	if (type != SQLITE_FLOAT && type != SQLITE_INTEGER)
-		return damaged(reader, "no number");
+		return damaged(reader, "not a number");
 	*real = sqlite3_column_double(select, at);
 	return isfinite(*real) ? PLUMB_OK : damaged(reader, "an infinite number");
 }
@@ -239,21 +253,30 @@ read_cell(struct reader *reader, sqlite3_stmt *select, int at, const struct plum
 static int
 has_table(struct reader *reader, bool *there)
 {
-	char sql[256];
-	sqlite3_stmt *select = NULL;
-	snprintf(
-		sql, sizeof sql,
-		"SELECT 1 FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name = '%s'",
-		reader->table);
-	if (sqlite3_prepare_v2(reader->db, sql, -1, &select, NULL))
+	int found = plumb_database_has(reader->db, reader->table);
+	int computes = found > 0 ? plumb_database_computes(reader->db, reader->table) : 0;
+	*there = found > 0;
+	if (found < 0 || computes < 0)
 		return fail_sql(reader);
-	int found = sqlite3_step(select);
-	sqlite3_finalize(select);
-	*there = found == SQLITE_ROW;
-	return found == SQLITE_ROW || found == SQLITE_DONE ? PLUMB_OK : fail_sql(reader);
+	if (computes)
+		return plumb_fail(reader->error, PLUMB_EINPUT,
+		                  "this is not a profile that plumb wrote: table %s has computed "
+		                  "columns",
+		                  reader->table);
+	return PLUMB_OK;
 }
 
-/* SELECT id, COLUMNS FROM TABLE in the order of ids. */
+/* The time that a file may take is in proportion to its size: a query that loops ends. */
+static int
+count_steps(void *data)
+{
+	struct reader *reader = data;
+	reader->steps -= STEPS_AT_ONCE;
+	return reader->steps < 0;
+}
+
+/* SELECT id, COLUMNS FROM TABLE, in the order of ids: where they are not the order of the rows, the
+ * next one shows it. An index may have been made to hold other rows. */
 static int
 prepare_select(struct reader *reader, const char *columns, sqlite3_stmt **select)
 {
@@ -266,10 +289,10 @@ prepare_select(struct reader *reader, const char *columns, sqlite3_stmt **select
 	if (!there)
 		return plumb_fail(
 			reader->error, PLUMB_EINPUT,
-			"the profile is damaged: table %s is missing; take a copy, or run "
+			"the profile is damaged: table %s is missing; copy the file again, or run "
 			"plumb again",
 			reader->table);
-	snprintf(sql, sizeof sql, "SELECT id, %s FROM %s ORDER BY id", columns, reader->table);
+	snprintf(sql, sizeof sql, "SELECT id, %s FROM %s NOT INDEXED", columns, reader->table);
 	if (sqlite3_prepare_v2(reader->db, sql, -1, select, NULL))
 		return fail_sql(reader);
 	return PLUMB_OK;
@@ -348,7 +371,8 @@ read_table(struct reader *reader, const struct plumb_table *table)
 	if (samples || table == &plumb_store_schema[PLUMB_TABLE_COLLECTIVES]) {
 		/* Schema 3 had none at first. Sums have no moments. */
 		bool there = false;
-		int asked = samples && reader->part == TOTALS ? PLUMB_OK : has_table(reader, &there);
+		int asked =
+			samples && reader->part == TOTALS ? PLUMB_OK : has_table(reader, &there);
 		if (asked || !there)
 			return asked;
 	}
@@ -394,7 +418,7 @@ read_metric(struct reader *reader, sqlite3_stmt *select, int64_t before, uint32_
 	    (code = read_string(reader, select, 2, &metric.unit)))
 		return code;
 	if (!is_new_metric(reader, metric.name))
-		return damaged(reader, "the name of another metric, or none");
+		return damaged(reader, "a metric's name that is missing or used twice");
 	if (profile->user_metrics_count == *capacity) {
 		struct plumb_user_metric *grown =
 			plumb_vec_grow(profile->user_metrics, capacity,
@@ -439,7 +463,7 @@ check_tree(struct reader *reader)
 	reader->row = 0;
 	if (!count || contexts[0].parent != PLUMB_NONE || contexts[0].depth ||
 	    reader->profile->frames[contexts[0].frame].kind != PLUMB_FRAME_ROOT)
-		return damaged(reader, "no root");
+		return damaged(reader, "no root context");
 	for (uint32_t i = 1; i <= count; i++) {
 		uint32_t parent = i < count ? contexts[i].parent : PLUMB_NONE;
 		reader->row = i;
@@ -450,7 +474,7 @@ check_tree(struct reader *reader)
 		}
 		if (i < count &&
 		    (parent == PLUMB_NONE || contexts[i].depth != contexts[parent].depth + 1))
-			return damaged(reader, "a context of a wrong depth");
+			return damaged(reader, "a context with a wrong depth");
 	}
 	return PLUMB_OK;
 }
@@ -507,8 +531,8 @@ check_rows(struct reader *reader)
 		reader->row = i;
 		if (s->ns < 0)
 			return damaged(reader, "an impossible time");
-		if (i && (s->track < s[-1].track ||
-		          (s->track == s[-1].track && s->at_ns < s[-1].at_ns)))
+		if (i &&
+		    (s->track < s[-1].track || (s->track == s[-1].track && s->at_ns < s[-1].at_ns)))
 			return damaged(reader, "a sample out of order");
 	}
 	return PLUMB_OK;
@@ -520,7 +544,7 @@ static int
 read_blob(struct reader *reader, sqlite3_stmt *select, int at, struct plumb_blob *blob)
 {
 	if (sqlite3_column_type(select, at) != SQLITE_BLOB)
-		return damaged(reader, "no blob");
+		return damaged(reader, "not a blob");
 	blob->data = (void *)(uintptr_t)sqlite3_column_blob(select, at);
 	blob->bytes = (size_t)sqlite3_column_bytes(select, at);
 	return blob->data ? PLUMB_OK : damaged(reader, "an empty blob");
@@ -710,6 +734,10 @@ read_file(struct plumb_profile *profile, const char *path, enum part part,
 	struct reader reader = { .profile = profile, .table = "", .part = part, .error = error };
 	int code = plumb_store_open(&reader.db, path, &reader.text_left, &reader.schema, error);
 	if (!code) {
+		uint64_t bytes =
+			reader.text_left < INT64_MAX / 64 ? reader.text_left : INT64_MAX / 64;
+		reader.steps = (int64_t)bytes * STEPS_OF_BYTE + STEPS_LEAST;
+		sqlite3_progress_handler(reader.db, STEPS_AT_ONCE, count_steps, &reader);
 		reader.strings = plumb_strtab_new();
 		code = reader.strings ? read_all(&reader) : no_memory(&reader);
 	}

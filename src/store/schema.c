@@ -47,6 +47,9 @@ const char *const plumb_store_fates[PLUMB_FATE_COUNT] = {
 	[PLUMB_FATE_UNBALANCED] = "unbalanced",
 	[PLUMB_FATE_PAUSED] = "paused",
 	[PLUMB_FATE_NOT_FOLLOWED] = "not_followed",
+	[PLUMB_FATE_UNLOADABLE] = "unloadable",
+	[PLUMB_FATE_UNREACHABLE] = "unreachable",
+	[PLUMB_FATE_INTERLEAVED] = "interleaved",
 	[PLUMB_FATE_NO_PROVENANCE] = "no_provenance",
 	[PLUMB_FATE_UNKNOWN_NODES] = "unknown_nodes",
 	[PLUMB_FATE_UNMATCHED] = "unmatched",
@@ -55,18 +58,38 @@ const char *const plumb_store_fates[PLUMB_FATE_COUNT] = {
 	[PLUMB_FATE_UNUSED] = "unused",
 	[PLUMB_FATE_REPEATED] = "repeated",
 	[PLUMB_FATE_BACKWARDS] = "backwards",
+	[PLUMB_FATE_SIGNAL_BLOCKED] = "signal_blocked",
+	[PLUMB_FATE_TRACED] = "traced",
+	[PLUMB_FATE_SIGNAL_TAKEN] = "signal_taken",
+	[PLUMB_FATE_SMALL_STACK] = "small_stack",
+	[PLUMB_FATE_SHORT_OF_STACK] = "short_of_stack",
+	[PLUMB_FATE_UNKNOWN_THREAD] = "unknown_thread",
 };
 
-#define CELL(name, kind, field) { name, PLUMB_CELL_##kind, offsetof(ROW, field), 0, NULL, 1 }
+#define CELL(name, kind, field)                                                                    \
+	{                                                                                          \
+		name, PLUMB_CELL_##kind, offsetof(ROW, field), 0, NULL, 1                          \
+	}
 #define CELL_SINCE(name, kind, field, schema)                                                      \
-	{ name, PLUMB_CELL_##kind, offsetof(ROW, field), 0, NULL, schema }
-#define BITS(name, field, limit) { name, PLUMB_CELL_BITS, offsetof(ROW, field), limit, NULL, 1 }
+	{                                                                                          \
+		name, PLUMB_CELL_##kind, offsetof(ROW, field), 0, NULL, schema                     \
+	}
+#define BITS(name, field, limit)                                                                   \
+	{                                                                                          \
+		name, PLUMB_CELL_BITS, offsetof(ROW, field), limit, NULL, 1                        \
+	}
 #define WORD(name, field, words)                                                                   \
-	{ name, PLUMB_CELL_WORD, offsetof(ROW, field), COUNT(words), words, 1 }
+	{                                                                                          \
+		name, PLUMB_CELL_WORD, offsetof(ROW, field), COUNT(words), words, 1                \
+	}
 #define ID(name, field, table)                                                                     \
-	{ name, PLUMB_CELL_ID, offsetof(ROW, field), PLUMB_TABLE_##table, NULL, 1 }
+	{                                                                                          \
+		name, PLUMB_CELL_ID, offsetof(ROW, field), PLUMB_TABLE_##table, NULL, 1            \
+	}
 #define ID_OR_NONE(name, field, table)                                                             \
-	{ name, PLUMB_CELL_ID_OR_NONE, offsetof(ROW, field), PLUMB_TABLE_##table, NULL, 1 }
+	{                                                                                          \
+		name, PLUMB_CELL_ID_OR_NONE, offsetof(ROW, field), PLUMB_TABLE_##table, NULL, 1    \
+	}
 
 #define ROW struct plumb_run
 static const struct plumb_column run_columns[] = {
@@ -302,12 +325,9 @@ static const struct plumb_column wait_columns[] = {
 
 #define ROW struct plumb_collective
 static const struct plumb_column collective_columns[] = {
-	ID("track", track, TRACKS),
-	CELL("start_ns", NUMBER, start_ns),
-	CELL("group_name", TEXT, group),
-	CELL("ranks", TEXT, ranks),
-	CELL("size", INT, size),
-	CELL("sequence", INT, sequence),
+	ID("track", track, TRACKS),      CELL("start_ns", NUMBER, start_ns),
+	CELL("group_name", TEXT, group), CELL("ranks", TEXT, ranks),
+	CELL("size", INT, size),         CELL("sequence", INT, sequence),
 };
 #undef ROW
 

@@ -6,18 +6,28 @@
 #ifndef PLUMB_STORE_STORE_H
 #define PLUMB_STORE_STORE_H
 
+#include "base/output.h"
 #include "model/profile.h"
 
 #define PLUMB_STORE_SCHEMA 3
 
 /*
  * Writes PROFILE to PATH by way of a temporary file in the same folder that is renamed at the end:
- * PATH is whole or untouched. Errors: PLUMB_ESYSTEM (no space, permission, …).
- * PROGRESS, when not NULL, is called with 0…1.
+ * PATH is whole or untouched. A file there that is not a profile is not replaced. Errors:
+ * PLUMB_EUSAGE (PATH must not be written), PLUMB_ESYSTEM (no space, permission, …). PROGRESS, when
+ * not NULL, is called with 0…1.
  */
 int plumb_store_write(const struct plumb_profile *profile, const char *path,
                       void (*progress)(void *data, double part), void *data,
                       struct plumb_error *error) PLUMB_MUST_CHECK;
+/* How profiles are written: FORCE replaces any file, not only a profile; SHARED leaves it to the
+ * umask who may read it, which else is its owner alone. */
+struct plumb_output_rule plumb_store_rule(bool force, bool shared);
+/* As plumb_store_write, with a rule of plumb_store_rule. */
+int plumb_store_write_by(const struct plumb_profile *profile, const char *path,
+                         const struct plumb_output_rule *rule,
+                         void (*progress)(void *data, double part), void *data,
+                         struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* Is PATH ours to read, or to complain about? Not, if it is a folder or a file of some other kind. */
 bool plumb_store_is_ours(const char *path);

@@ -4,7 +4,6 @@
  * waiting for the disk; only the whole file is made durable and then takes the target's name.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -12,8 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/database.h"
 #include "model/metric.h"
@@ -45,11 +42,11 @@ fail_sql(struct writer *writer, struct plumb_error *error)
 		                  "not enough memory to write the profile; close other programs");
 	if (code == SQLITE_FULL || number == ENOSPC || number == EDQUOT)
 		return plumb_fail(error, PLUMB_ESYSTEM,
-		                  "no space left there; free some, or give another place with -o");
+		                  "no space left; free some, or choose another place with -o");
 	if (number == EFBIG)
 		return plumb_fail(error, PLUMB_ESYSTEM,
-		                  "the file would be larger than allowed; raise ulimit -f, or give "
-		                  "another place with -o");
+		                  "the file would be larger than allowed; raise ulimit -f, or "
+		                  "choose another place with -o");
 	errno = number;
 	if (number)
 		return plumb_fail_errno(error, "cannot write: %s", sqlite3_errmsg(writer->db));
@@ -445,107 +442,58 @@ write_database(struct writer *writer, const char *path, struct plumb_error *erro
 	return code;
 }
 
-/* A new file beside PATH. */
-static int
-create_temporary(char *temporary, size_t size, const char *path, struct plumb_error *error)
+struct plumb_output_rule
+plumb_store_rule(bool force, bool shared)
 {
-	for (unsigned attempt = 0; attempt < 1000; attempt++) {
-		int used = snprintf(temporary, size, "%s%s.tmp-%ld-%u", *path == '/' ? "" : "./",
-		                    path, (long)getpid(), attempt);
-		if (used < 0 || (size_t)used >= size)
-			break;
-		int code = plumb_database_path_fits(temporary, error);
-		if (code)
-			return code;
-		/* 0666: the user's umask decides, as for any output. */
-		int fd = open(temporary, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666);
-		if (fd >= 0) {
-			close(fd);
-			return PLUMB_OK;
-		}
-		if (errno == ENOSPC || errno == EDQUOT)
-			return plumb_fail(error, PLUMB_ESYSTEM,
-			                  "no space left there; free some, or give "
-			                  "another place with -o");
-		if (errno != EEXIST)
-			return plumb_fail_errno(error,
-			                        "cannot create a file there (give another place "
-			                        "with -o)");
-	}
-	errno = ENAMETOOLONG;
-	return plumb_fail_errno(error, "cannot create a file there (give another place with -o)");
+	return (struct plumb_output_rule){ .ours = plumb_store_is_profile,
+		                           .kind = "a plumb profile",
+		                           .force = force,
+		                           .private = !shared,
+		                           .widen = shared,
+		                           .plain = true,
+		                           .durable = true };
 }
 
+/* SQLite takes "file:…" for something else than a path. */
 static int
-sync_path(const char *path, int flags, struct plumb_error *error)
+write_temporary(struct writer *writer, const char *temporary, struct plumb_error *error)
 {
-	int fd = open(path, flags | O_CLOEXEC);
-	if (fd < 0)
-		return plumb_fail_errno(error, "cannot open it again");
-	int code = PLUMB_OK;
-	/* EINVAL: a file system that has no notion of it. */
-	if (fsync(fd) && errno != EINVAL && errno != EROFS) {
-		if (errno == ENOSPC || errno == EDQUOT)
-			code = plumb_fail(
-				error, PLUMB_ESYSTEM,
-				"no space left there; free some, or give another place with -o");
-		else
-			code = plumb_fail_errno(error, "cannot make it durable");
-	}
-	close(fd);
-	return code;
+	char path[PATH_MAX + 4];
+
+	snprintf(path, sizeof path, "%s%s", *temporary == '/' ? "" : "./", temporary);
+	int code = plumb_database_path_fits(path, error);
+	return code ? code : write_database(writer, path, error);
 }
 
-static int
-sync_folder(const char *path, struct plumb_error *error)
+int
+plumb_store_write_by(const struct plumb_profile *profile, const char *path,
+                     const struct plumb_output_rule *rule,
+                     void (*progress)(void *data, double part), void *data,
+                     struct plumb_error *error)
 {
-	char folder[PATH_MAX];
-	const char *slash = strrchr(path, '/');
-	if (!slash)
-		snprintf(folder, sizeof folder, ".");
-	else
-		snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path),
-		         path);
-	return sync_path(folder, O_RDONLY | O_DIRECTORY, error);
-}
+	struct writer writer = { .profile = profile, .progress = progress, .data = data };
+	struct plumb_output output;
+	int code = plumb_output_open(&output, path, rule, error);
 
-static int
-write_file(struct writer *writer, const char *path, struct plumb_error *error)
-{
-	char temporary[PATH_MAX + 64];
-	struct stat status;
-	if (!stat(path, &status) && !S_ISREG(status.st_mode))
-		return plumb_fail(error, PLUMB_ESYSTEM,
-		                  "it exists and is no regular file; give another name with -o");
-	int code = create_temporary(temporary, sizeof temporary, path, error);
 	if (code)
 		return code;
-	code = write_database(writer, temporary, error);
-	if (!code)
-		code = sync_path(temporary, O_RDWR, error);
-	if (!code && rename(temporary, path))
-		code = plumb_fail_errno(error, "cannot give the finished file its name");
+	code = write_temporary(&writer, output.temporary, error);
 	if (code) {
-		unlink(temporary);
+		plumb_output_drop(&output);
+		plumb_fail_in(error, "%s", path);
 		return code;
 	}
-	return sync_folder(path, error);
+	code = plumb_output_close(&output, error);
+	if (!code && progress)
+		progress(data, 1);
+	return code;
 }
 
 int
 plumb_store_write(const struct plumb_profile *profile, const char *path,
                   void (*progress)(void *data, double part), void *data, struct plumb_error *error)
 {
-	struct writer writer = { .profile = profile, .progress = progress, .data = data };
-	/* A link is followed: its target is replaced, not the link. */
-	char *real = realpath(path, NULL);
-	int code = write_file(&writer, real ? real : path, error);
-	free(real);
-	if (code) {
-		plumb_fail_in(error, "%s", path);
-		return code;
-	}
-	if (progress)
-		progress(data, 1);
-	return PLUMB_OK;
+	struct plumb_output_rule rule = plumb_store_rule(false, false);
+
+	return plumb_store_write_by(profile, path, &rule, progress, data, error);
 }

@@ -143,7 +143,7 @@ def interrupted(bench, number, end="time.sleep(60)"):
 @scenario
 def sigterm(bench):
     code = interrupted(bench, signal.SIGTERM)
-    assert code == 143, f"exit code {code}"
+    assert code == -15, f"exit code {code}"
     data = bench.report()
     assert kernels(data) >= 4000 and dropped(data, "gpu.launch") == 0, (kernels(data), data["ledger"])
 
@@ -151,7 +151,7 @@ def sigterm(bench):
 @scenario
 def sigkill_of_the_program(bench):
     code = interrupted(bench, signal.SIGKILL)
-    assert code == 137, f"exit code {code}"
+    assert code == -9, f"exit code {code}"
     data = bench.report()
     assert kernels(data) >= 4000, kernels(data)
 

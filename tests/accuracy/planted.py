@@ -214,7 +214,7 @@ def check_slowcopy(told):
 
 def check_biggerbatch(told):
     text = top_of(told, "kernels")["text"]
-    assert "a bigger batch" in text, text
+    assert "a larger batch" in text, text
 
 
 def check_laterank(told):

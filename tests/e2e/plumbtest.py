@@ -19,7 +19,7 @@ import subprocess
 from conftest import PLUMB, clean_environment
 
 import plumb as plumb_package
-from plumb.profile import ACCUMULATION, BACKWARD
+from plumb.reading import ACCUMULATION, BACKWARD
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 LIMIT_S = 120  # a program that takes longer hangs
@@ -91,7 +91,7 @@ class Made:
         return dict(found)
 
     def node(self, number):
-        return plumb_package.profile.Node(self.profile, number)
+        return plumb_package.Node(self.profile, number)
 
     def calls(self):
         """{context: observed operator calls}, exclusive."""
@@ -128,6 +128,12 @@ class Made:
             if row.source == source:
                 found[row.fate] += row.count
         return dict(found)
+
+    def processes(self):
+        """The ledger of processes that plumb can be loaded into: PyTorch may start static programs (ldconfig)."""
+        found = self.ledger("process")
+        found["received"] -= found.pop("unloadable", 0)
+        return found
 
     def reasons(self, source):
         """{reason: count} of what was not simply received and attributed."""

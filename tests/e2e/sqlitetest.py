@@ -24,7 +24,7 @@ def fates(data, source="import"):
     return {name: count for name, count in found.items() if count}
 
 
-UNMATCHED = "the file has no launch for it; under no call"
+UNMATCHED = "the file has no launch for it; outside any call"
 
 
 def contexts(path):

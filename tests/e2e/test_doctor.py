@@ -141,7 +141,7 @@ def test_driver_and_cupti(tmp_path):
 
     checks = doctor(env={**library, **fake_python(tmp_path, cupti=tmp_path / "libcupti.so.14")})
     cupti = one(checks, "gpu.cupti")
-    assert cupti["state"] == "partly" and "for CUDA 14, and the driver for CUDA 13" in cupti["why"]
+    assert cupti["state"] == "partly" and "for CUDA 14, but the driver is for CUDA 13" in cupti["why"]
 
     devices = one(doctor(env={**library, "NONE": "1"}), "gpu.devices")
     assert devices["state"] == "no" and "error 100" in devices["why"]

@@ -2,9 +2,12 @@
 """`plumb export --format otlp`: decoded by OpenTelemetry's own definitions, read back by plumb with the same totals,
 and posted: to a server here that looks at what comes, and to OpenTelemetry's Collector where there is one."""
 import collections
+import ctypes
 import http.server
 import json
+import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -38,15 +41,28 @@ def sound(spans):
         assert set(item["links"]) <= set(found)
         if parent and "thread.id" in item["attributes"]:
             assert parent["start"] <= item["start"] and parent["end"] >= item["end"]
+    for item in spans:  # one root for each process, around all of its spans
+        root = item
+        while root["parent"]:
+            root = found[root["parent"]]
+        assert root["attributes"]["plumb.kind"] == "process" and root["resource"] == item["resource"]
+    roots = [item for item in spans if not item["parent"]]
+    assert len(roots) == len({json.dumps(item["resource"], sort_keys=True) for item in spans})
     return found
+
+
+def work_of(spans):
+    """The spans without the roots of processes."""
+    return [item for item in spans if item["parent"]]
 
 
 def test_the_sample(samples, tmp_path):  # noqa: F811
     spans = decoded(export(samples / "trace.plumb", tmp_path / "out.otlp.json"))
     found = sound(spans)
+    spans = work_of(spans)
     offset = 1700000000000000000
     assert sorted((item["name"], item["start"] - offset, item["end"] - offset,
-                   item["parent"] and found[item["parent"]]["name"]) for item in spans) == [
+                   found[item["parent"]]["parent"] and found[item["parent"]]["name"]) for item in spans) == [
         ("AddmmBackward0", 4000, 4800, None), ("aten::addmm", 2100, 2800, "aten::linear"),
         ("aten::addmm", 3100, 3800, "aten::linear"), ("aten::linear", 2000, 2900, None),
         ("aten::linear", 3000, 3900, None), ("copy pinned", 5000, 5500, None),
@@ -65,6 +81,24 @@ def test_the_sample(samples, tmp_path):  # noqa: F811
     assert again.read_bytes() == (tmp_path / "out.otlp.json").read_bytes()
 
 
+def test_each_process_has_a_root(samples, tmp_path):  # noqa: F811
+    """Without a reader of somebody else: the JSON itself, and plumb's own, which takes it for no work."""
+    path = export(samples / "trace.plumb", tmp_path / "out.otlp.json")
+    spans = [span for resource in json.loads(path.read_text())["resourceSpans"]
+             for scope in resource["scopeSpans"] for span in scope["spans"]]
+    roots = [span for span in spans if "parentSpanId" not in span]
+    with plumb_package.Profile(samples / "trace.plumb") as profile:
+        assert len(roots) == len(profile.processes) and len(spans) == len(roots) + len(list(profile.spans()))
+    for root in roots:
+        assert root["attributes"] == [{"key": "plumb.kind", "value": {"stringValue": "process"}}]
+        assert int(root["startTimeUnixNano"]) <= min(int(span["startTimeUnixNano"]) for span in spans)
+        assert int(root["endTimeUnixNano"]) >= max(int(span["endTimeUnixNano"]) for span in spans)
+    assert len({span["spanId"] for span in spans}) == len(spans)
+    assert {span.get("parentSpanId") for span in spans} - {None} <= {span["spanId"] for span in spans}
+    back = read_back(path, tmp_path)
+    assert fates(back) == {} and paths(back, "op.time")
+
+
 @pytest.fixture(scope="module")
 def traced(tmp_path_factory):
     made = run_program(sys.executable, "mock_gpu.py", folder=tmp_path_factory.mktemp("traced"),
@@ -76,6 +110,7 @@ def traced(tmp_path_factory):
 def test_a_traced_run(traced, tmp_path):
     spans = decoded(export(traced.path, tmp_path / "out.otlp.json"))
     found = sound(spans)
+    spans = work_of(spans)
     profile = traced.profile
     expected = collections.Counter((profile.node(one.context).symbol, one.end_ns - one.start_ns)
                                    for one in profile.spans())
@@ -244,7 +279,7 @@ def test_sending(many, tmp_path):
     ([(400, '{"code":3,"message":"no \\"such\\" thing"}', False)], ': no "such" thing'),
     ([(503, "overloaded", False)], "answers 503 Service Unavailable"),
     ([(404, "", False)], "answers 404 Not Found"),
-    ([(200, "{}", False), (413, "{}", False)], "413 Request Entity Too Large (the 4000 spans before"),
+    ([(200, "{}", False), (413, "{}", False)], "413 Request Entity Too Large (the collector took the 4000 spans before"),
     ([(200, '{"partialSuccess":{"rejectedSpans":"12","errorMessage":"too old"}}', False)],
      "rejected 12 of 4000 spans: too old"),
     ([(200, '{"partialSuccess":{"rejectedSpans":3}}', True)], "rejected 3 of 4000 spans"),
@@ -283,23 +318,23 @@ def test_not_http(greeting, many):
         done = send(many, f"http://127.0.0.1:{server.getsockname()[1]}")
         thread.join(10)
     assert done.returncode == 5 and done.stderr.count("\n") == 1
-    assert ("does not speak HTTP" if greeting else "no answer") in done.stderr
+    assert ("the answer is not HTTP" if greeting else "no answer") in done.stderr
 
 
 def test_nobody_there(many):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     done = send(many, f"http://127.0.0.1:{port}")
-    assert done.returncode == 5 and f"127.0.0.1 port {port}: nobody answers" in done.stderr
+    assert done.returncode == 5 and f"cannot connect to 127.0.0.1 port {port}" in done.stderr
     done = send(many, "http://does-not-exist.invalid")
     assert done.returncode == 5 and "no such host" in done.stderr
 
 
 @pytest.mark.parametrize("url, said", [
-    ("https://localhost", "does not encrypt"), ("localhost:4318", "is no address"), ("http://", "no address"),
-    ("http://a:0", "no address"), ("http://a:70000", "no address"), ("http://a:b", "no address"),
-    ("http://a b/", "no address"), ("http://a/\r\nX: y", "no address"), ("http://[::1", "no address"),
-    ("http://" + "a" * 300, "no address"), ("http://a/" + "b" * 2000, "no address")])
+    ("https://", "not an address"), ("https://u:p@host", "not an address"), ("ftp://a", "not an address"), ("localhost:4318", "not an address"), ("http://", "not an address"),
+    ("http://a:0", "not an address"), ("http://a:70000", "not an address"), ("http://a:b", "not an address"),
+    ("http://a b/", "not an address"), ("http://a/\r\nX: y", "not an address"), ("http://[::1", "not an address"),
+    ("http://" + "a" * 300, "not an address"), ("http://a/" + "b" * 2000, "not an address")])
 def test_bad_addresses(url, said, many):
     done = send(many, url)
     assert done.returncode == 1 and said in done.stderr
@@ -307,6 +342,137 @@ def test_bad_addresses(url, said, many):
     assert done.returncode == 1 and "--endpoint" in done.stderr
     done = run_command(PLUMB, "export", many, "--endpoint", "http://localhost", "-F", "pprof")
     assert done.returncode == 1
+
+
+@pytest.mark.parametrize("drip", ["HTTP/1.1 200 OK", "a body", "silence", "no reader"])
+def test_an_endpoint_that_drips(many, drip):
+    """However slowly bytes come, a request ends in time."""
+    stop = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        def serve():
+            peer, _ = server.accept()
+            with peer:
+                if drip == "a body":
+                    peer.recv(1 << 20)
+                    peer.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n")
+                while not stop.wait(0.3):
+                    try:
+                        peer.sendall(b"H" if drip == "HTTP/1.1 200 OK" else b"x" if drip == "a body" else b"")
+                    except OSError:
+                        return
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        done = run_command(PLUMB, "export", many, "--endpoint", f"http://127.0.0.1:{server.getsockname()[1]}",
+                           "--timeout", "2", timeout=25)
+        stop.set()
+        thread.join(10)
+    assert done.returncode == 5 and done.stderr.count("\n") == 1 and "in 2 seconds" in done.stderr, done.stderr
+
+
+def test_an_answer_without_end(many):
+    """No more is read of it than a megabyte."""
+    sent = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        def serve():
+            peer, _ = server.accept()
+            with peer:
+                peer.settimeout(10)
+                peer.sendall(b"HTTP/1.1 500 No\r\n\r\n")
+                try:
+                    for _ in range(1000):
+                        peer.sendall(b"y" * 1000000)
+                        sent.append(1)
+                except OSError:
+                    pass
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        done = run_command(PLUMB, "export", many, "--endpoint", f"http://127.0.0.1:{server.getsockname()[1]}", timeout=60)
+        thread.join(20)
+    assert done.returncode == 5 and "500 No" in done.stderr and len(sent) < 100, (done.stderr, len(sent))
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tls")
+    if not shutil.which("openssl"):
+        pytest.skip("no openssl to make a certificate with")
+    done = run_command("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                       "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", folder / "key.pem",
+                       "-out", folder / "cert.pem")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def secure(collector, certificate):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+    collector.socket = context.wrap_socket(collector.socket, server_side=True)
+    collector.handle_error = lambda *_: None
+    collector.url = f"https://127.0.0.1:{collector.server_port}"
+    return collector
+
+
+@pytest.fixture(scope="module")
+def curl():
+    try:
+        ctypes.CDLL("libcurl.so.4")
+    except OSError:
+        pytest.skip("no libcurl here")
+
+
+@pytest.mark.parametrize("by", ["option", "environment"])
+def test_https(many, certificate, tmp_path, curl, by):
+    trust = certificate / "cert.pem"
+    with secure(Collector(), certificate) as collector:
+        done = run_command(PLUMB, "export", many, "--endpoint", collector.url, *(["--ca", trust] if by == "option" else []),
+                           env={} if by == "option" else {"SSL_CERT_FILE": str(trust)})
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        assert [path for path, _, _ in collector.requests] == ["/v1/traces"] * 3
+        assert all(headers["Content-Type"] == "application/json" and "Expect" not in headers
+                   for _, headers, _ in collector.requests)
+        sent = tmp_path / "sent.json"
+        sent.write_bytes(b"".join(body for _, _, body in collector.requests))
+    assert paths(read_back(sent, tmp_path), "op.time") == paths(many, "op.time")
+
+
+def test_https_of_somebody_else(many, certificate, curl):
+    """A certificate that nobody vouches for: nothing is sent."""
+    with secure(Collector(), certificate) as collector:
+        done = send(many, collector.url)
+        assert done.returncode == 5 and "certificate" in done.stderr.lower() and done.stderr.count("\n") == 1
+        assert not collector.requests
+    done = run_command(PLUMB, "export", many, "--endpoint", "https://localhost:1", "--ca", "/nonexistent/ca.pem")
+    assert done.returncode == 2 and "/nonexistent/ca.pem" in done.stderr
+
+
+def test_https_follows_no_redirection(many, certificate, curl):
+    with Collector() as other, secure(Collector((307, "", False)), certificate) as collector:
+        class Redirecting(Handler):
+            def end_headers(self):
+                self.send_header("Location", other.url)
+                super().end_headers()
+        collector.RequestHandlerClass = Redirecting
+        done = run_command(PLUMB, "export", many, "--endpoint", collector.url, "--ca", certificate / "cert.pem")
+        assert done.returncode == 5 and "answers 307" in done.stderr, done.stderr
+        assert not other.requests
+
+
+def test_https_in_time(many, certificate, curl):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        done = run_command(PLUMB, "export", many, "--endpoint", f"https://127.0.0.1:{server.getsockname()[1]}", "--ca",
+                           certificate / "cert.pem", "--timeout", "2", timeout=25)
+    assert done.returncode == 5 and "in 2 seconds" in done.stderr, done.stderr
+
+
+def test_https_without_libcurl(many, tmp_path):
+    for name in ("libcurl.so.4", "libcurl-gnutls.so.4"):
+        (tmp_path / name).write_text("this is no library")
+    environment = {"LD_LIBRARY_PATH": str(tmp_path)}
+    done = run_command(PLUMB, "export", many, "--endpoint", "https://localhost:1", env=environment)
+    assert done.returncode == 5 and "https needs libcurl" in done.stderr and done.stderr.count("\n") == 1
+    with Collector() as collector:
+        done = run_command(PLUMB, "export", many, "--endpoint", collector.url, env=environment)
+        assert done.returncode == 0 and len(collector.requests) == 3
 
 
 def test_a_real_collector(many, traced, tmp_path):
@@ -338,4 +504,4 @@ def test_a_real_collector(many, traced, tmp_path):
     assert devices(back) == devices(traced.path)
     expected = paths(many, "op.time")
     assert {key: value for key, value in paths(back, "op.time").items() if key in expected} == expected
-    assert len(decoded(taken)) == 9000 + len(list(traced.profile.spans()))
+    assert len(work_of(decoded(taken))) == 9000 + len(list(traced.profile.spans()))

@@ -189,7 +189,7 @@ def test_totals_only_have_no_time_line(tmp_path):
     with sqlite3.connect(path) as database:
         database.execute("DELETE FROM span_chunks")
     done = run_command(PLUMB, "export", path, "-o", tmp_path / "x.trace.json")
-    assert done.returncode == 3 and "no time line" in done.stderr
+    assert done.returncode == 3 and "no timeline" in done.stderr
     assert not (tmp_path / "x.trace.json").exists()
 
 
@@ -273,7 +273,7 @@ def test_the_name_tells_the_format(tmp_path, name, begin):
 @pytest.mark.parametrize("form", ["chrome", "csv", "json"])
 def test_exports_take_no_metric(tmp_path, form):
     done = run_command(PLUMB, "export", RECORDED[1], "-F", form, "-m", "op.time")
-    assert done.returncode == 1 and f"{form} takes no --metric" in done.stderr
+    assert done.returncode == 1 and f"{form} has no --metric" in done.stderr
 
 
 @pytest.mark.parametrize("form", ["chrome", "csv", "json"])

@@ -32,7 +32,7 @@ def test_arrows_point_down():
     ("base/a.c", '#include "model/profile.h"', "base/ may not use model/"),
     ("collect/gpu/a.c", '#include "settle/settle.h"', "collect/ may not use settle/"),
     ("model/a.h", '# include  "store/store.h"', "model/ may not use store/"),
-    ("cli/a.c", '#include "profile.h"', "not named from src/ on"),
+    ("cli/a.c", '#include "profile.h"', "not a path from src/"),
     ("attic/a.c", "", "has no row"),
 ])
 def test_an_upward_arrow_is_found(tmp_path, file, line, problem):
@@ -97,6 +97,18 @@ def test_corpus_replays(name):
     assert any(path.is_file() for path in corpus.rglob("*")), f"no corpus in {corpus}"
     done = run_command(BUILD / "fuzz" / name, corpus)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("status, seconds, code", [(0, "1", 0), (77, "1", 1), (0, "0", 1), (0, "", 1)])
+def test_a_target_that_breaks_fails(status, seconds, code, tmp_path):
+    """libFuzzer would take 0 seconds for ever."""
+    target = tmp_path / "fuzz_store"
+    target.write_text(f"#!/bin/sh\necho $1; echo 'stat::number_of_executed_units: 5'; exit {status}\n")
+    target.chmod(0o755)
+    done = run_command(SCRIPTS / "fuzz.sh", target, env=clean_environment(FUZZ_SECONDS=seconds))
+    assert done.returncode == code, done.stdout
+    if seconds == "1":
+        assert ("FAILED  fuzz_store" if status else "ok      fuzz_store: 5 inputs in 1 s") in done.stdout
 
 
 def test_version_is_one():

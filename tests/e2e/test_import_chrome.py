@@ -63,8 +63,8 @@ def test_begins_and_ends_in_any_order(tmp_path):
                                "open": (10000, 10000), "d": (1000, 1000), "last": (5000, 5000)}
     assert {"range a > range b", "range open > range d", "range c"} <= made.stacks()
     fates = made.fates()
-    assert fates["import", "an end without its b", "ends without a beginning"] == 1
-    assert fates["import", "an end without its b", "slices without an end, shown to the end of the file"] == 1
+    assert fates["import", "an end without its b", "ends without a start"] == 1
+    assert fates["import", "an end without its b", "slices without an end, drawn to the end of the file"] == 1
 
 
 def test_asynchronous_slices_have_tracks_of_their_own(tmp_path):
@@ -82,8 +82,8 @@ def test_asynchronous_slices_have_tracks_of_their_own(tmp_path):
     assert "range r > range part" in made.stacks()
     names = collections.Counter(name for name, in made.query("SELECT name FROM tracks WHERE tid IS NULL"))
     assert names == {"async net": 2}
-    assert made.fates()["import", "an end without its b", "ends without a beginning"] == 1
-    assert made.fates()["import", "nothing that plumb s", "instants"] == 2
+    assert made.fates()["import", "an end without its b", "ends without a start"] == 1
+    assert made.fates()["import", "plumb does not show ", "instants"] == 2
 
 
 def test_second_ids_tell_asynchronous_slices_apart(tmp_path):
@@ -114,10 +114,10 @@ def test_what_is_not_shown_is_counted(tmp_path):
     made = imported(tmp_path, [{}, *other, {**X, "name": "a", "ts": 1, "dur": 1},
                                      {**X, "name": "never ended", "ts": 1}])
     assert made.fates() == {
-        ("import", "nothing that plumb s", detail): count for detail, count in (
+        ("import", "plumb does not show ", detail): count for detail, count in (
             ("instants", 3), ("counters", 1), ("flow events", 1), ("objects", 1), ("samples", 1),
-            ("memory dumps", 1), ("marks of a clock", 1), ("links between objects", 1),
-            ("events of no known kind", 1))} | {("import", "it ends before it be", None): 1}
+            ("memory dumps", 1), ("clock marks", 1), ("links between objects", 1),
+            ("events of an unknown kind", 1))} | {("import", "it ends before it be", None): 1}
 
 
 @pytest.mark.parametrize("end", ["", ",", ",\n", "\n"])
@@ -128,11 +128,11 @@ def test_a_list_may_lack_its_end(tmp_path, end):
 
 @pytest.mark.parametrize("text, reason", [
     ('{"traceEvents": [{"ph": "X"}', "at byte 28"),
-    ('{"traceEvents": 7}', "no list of events where one belongs at byte 16"),
+    ('{"traceEvents": 7}', "expected a list of events at byte 16"),
     ('[{"ph": "X", "pid" 1}]', "at byte"),
     ('[{"ph": "X", "pid": 1, "args": ' + "[" * 600 + "]" * 600 + "}]", "deeper than 512"),
-    ('[{"ph": "X", "pid": 1} {"ph": "X"}]', "no comma or ]"),
-    ('[{"ph": "X", "pid": 1}]', "nothing in it has a time"),
+    ('[{"ph": "X", "pid": 1} {"ph": "X"}]', "a missing comma or ]"),
+    ('[{"ph": "X", "pid": 1}]', "no event in it has a time"),
 ])
 def test_damaged_files_say_where(tmp_path, text, reason):
     path = write(tmp_path, text)
@@ -204,13 +204,13 @@ def test_published_files(tmp_path, name, balance):
     made = imported(tmp_path, shared(name))
     fates = made.fates()
     found = tuple(fates.get(("import", "an end without its b", detail), 0) for detail in (
-        "ends without a beginning", "slices without an end, shown to the end of the file"))
+        "ends without a start", "slices without an end, drawn to the end of the file"))
     assert balance in (None, found)
     slices = sum(row["exclusive"]["op.calls"]["sum"] for row in made.rows("range").values()
                  if "op.calls" in row["exclusive"])
     assert slices == sum(phases[phase] for phase in "XBbS")
     assert slices == sum(phases[phase] for phase in "XEeF") - found[0] + found[1]
-    unused = sum(count for (_, reason, _), count in fates.items() if reason.startswith("nothing"))
+    unused = sum(count for (_, reason, _), count in fates.items() if reason.startswith("plumb does not show"))
     assert unused == sum(count for phase, count in phases.items() if phase and phase not in "XBEbeSFM")
 
 
@@ -223,7 +223,7 @@ def test_published_nanoseconds(tmp_path):
 @pytest.mark.parametrize("name", ["misc/catapult_bad_world_bounds.json.gz", "misc/catapult_instant_events.json"])
 def test_published_files_without_slices(tmp_path, name):
     done = run_command(PLUMB, "import", shared(name), "-o", tmp_path / "out.plumb")
-    assert done.returncode == 3 and "nothing in it has a time" in done.stderr
+    assert done.returncode == 3 and "no event in it has a time" in done.stderr
 
 
 # ---- samples of CPU time ----
@@ -285,7 +285,7 @@ def test_samples_that_tell_no_time(tmp_path, one):
     """Weights compare samples with each other; only of a clock of the CPU they are ns."""
     made = imported(tmp_path, with_samples(one))
     assert samples_of(made) == []
-    assert made.ledger() == {("unused", "CPU samples that tell no CPU time"): 1}
+    assert made.ledger() == {("unused", "CPU samples without a CPU time"): 1}
     assert len(made.profile.tracks) == 1
 
 
@@ -306,7 +306,7 @@ def test_a_chain_without_end(tmp_path):
     assert made.query("SELECT count(*) FROM cpu_samples") == [(100_000,)]
     assert made.query("SELECT count(*) FROM contexts")[0][0] < 4200
     assert made.ledger() == {
-        ("unused", "call chains of CPU samples below their outermost 4096 frames"): 99_999 - 4096,
+        ("unused", "call chains of CPU samples that were cut after the outermost 4096 frames"): 99_999 - 4096,
         ("overwritten", "frames of call chains of CPU samples"): 99_999}
 
 
@@ -362,7 +362,7 @@ def test_profiles_of_v8_are_told_apart(tmp_path):
         chunk(500, [1], [10], [node(1, "c")], pid=9), chunk(500, [1, 1], [10, 10], [node(1, "d")], pid=10),
         {"ph": "P", "name": "other", "pid": 1, "tid": 2, "ts": 5, "args": {"data": {"cpuProfile": {"samples": [1]}}}}])
     assert samples_of(made) == [(1, 2, "a", 110_000, 10_000), (1, 3, "b", 210_000, 10_000), (9, 4, "c", 310_000, 10_000)]
-    assert made.ledger() == {("overwritten", "samples of V8's profiles without their beginnings"): 2,
+    assert made.ledger() == {("overwritten", "samples of V8 profiles whose Profile event is missing"): 2,
                              ("unused", "samples"): 1}
 
 
@@ -382,7 +382,7 @@ def test_profiles_of_v8_that_are_not_whole(tmp_path):
         ("y", 9_000_000_000_000_100_000, 9_000_000_000_000_000_000)]
     ledger = made.ledger()
     assert ledger[("backwards", None)] == 5
-    assert ledger[("unused", "CPU samples that tell no CPU time")] == 1
+    assert ledger[("unused", "CPU samples without a CPU time")] == 1
 
 
 def test_what_samples_say_of_intervals(plumb, tmp_path):
@@ -394,3 +394,30 @@ def test_what_samples_say_of_intervals(plumb, tmp_path):
     done = plumb("iters", write(tmp_path, document), "--json")
     assert done.returncode == 0, done.stderr
     steps_traces.check_parsing(json.loads(done.stdout)["tracks"][0])
+
+
+def test_names_that_are_repeated(tmp_path):
+    """Some writers name processes and threads with every flush, a million times: the last name stands, and each costs the
+    same."""
+    names = [{"ph": "M", "name": "thread_name", "pid": 1, "tid": 2, "args": {"name": f"name {n % 9}"}}
+             for n in range(250000)]
+    made = imported(tmp_path, [*names, {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "first"}},
+                               {**X, "pid": 1, "tid": 2, "name": "a", "ts": 1, "dur": 2},
+                               {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "last"}}] + names[:5])
+    (process,) = made.profile.processes
+    assert process.command == "last"
+    assert [track.name for track in made.profile.tracks] == ["name 4"]
+
+
+def test_details_of_the_ledger_stand_apart(tmp_path):
+    """A reason and its detail never run together in the middle of a line."""
+    made = imported(tmp_path, [{"ph": "B", "name": "open", "pid": 1, "tid": 1, "ts": 1},
+                               {"ph": "C", "name": "counter", "pid": 1, "tid": 1, "ts": 2, "args": {"a": 1}},
+                               {**X, "name": "a", "ts": 3, "dur": 2}])
+    text = run_command(PLUMB, "report", made, "--ledger").stdout
+    lines = [line.strip() for line in text.splitlines()]
+    (detail,) = [row[1] for row in made.ledger() if row[0] == "unbalanced"]
+    (row,) = [row for row in made.report()["ledger"] if row["source"] == "import"]
+    (reason,) = {fate["reason"] for fate in row["fates"] if fate["detail"] == detail}
+    assert detail in lines and f"1 {reason}" in lines
+    assert "1 plumb does not show this kind: counters" in lines

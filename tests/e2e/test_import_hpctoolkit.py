@@ -228,6 +228,49 @@ def test_database(plumb, tmp_path):
     assert made.profile.run.command == "our run"
 
 
+@pytest.mark.parametrize("second, byte", [("s", "b"), ("sec", "B"), ("s", "B")])
+def test_units_of_all_versions(plumb, tmp_path, second, byte):
+    """Since 2023 units are "s" and "b"; the manual writes "B"."""
+    names = [f"GKER ({second})", f"GXCOPY ({second})", f"GXCOPY:D2H ({byte})", f"GMSET ({second})",
+             f"GMSET:DEV ({byte})", f"GICOPY ({second})", f"GICOPY:H2D ({byte})", f"GSYNC ({second})",
+             f"GSYNC:STR ({second})", f"GMEM ({second})", f"GMEM:DEV ({byte})", "CPUTIME (usec)"]
+    db = Database(*names)
+    main = db.at(0, FUNCTION, ("main",), relation=1)
+    kernel = db.at(db.at(main, FUNCTION, ("<gpu kernel>",), relation=1), FUNCTION, ("gemm",), relation=1)
+    values = [0.873, 0.5, 4096.0, 0.25, 64.0, 0.125, 8.0, 1.5, 1.25, 0.75, 1024.0, 250.0]
+    db.profile({"THREAD": (0, 0)}, {(kernel if name.startswith("GKER") else main, name): value
+                                    for name, value in zip(names, values)})
+    made = imported(plumb, tmp_path, db)
+    assert made.paths("gpu.time") == {("main", "gemm"): 873_000_000}
+    assert [made.total(name) for name in ("gpu.copy_time", "gpu.copy_bytes", "host.wait", "GSYNC:STR", "GMEM",
+                                          "GMEM:DEV", "cpu.time")] == \
+        [875_000_000, 4168, 1_500_000_000, 1_250_000_000, 750_000_000, 1024, 250_000]
+    assert {name: made.profile.metrics[name].unit for name in ("GSYNC:STR", "GMEM", "GMEM:DEV")} == \
+        {"GSYNC:STR": "ns", "GMEM": "ns", "GMEM:DEV": "byte"}
+    assert "gemm" in plumb("report", tmp_path / "out.plumb").stdout
+
+
+def test_metrics_without_a_counterpart(plumb, tmp_path):
+    """They keep their names and values: fractions are no whole numbers, and a unit that is not known stays in the
+    name. What says nothing by itself is counted."""
+    db = Database("GKER (fortnight)", "GKER:OCC_THR", "GCYCLES:STL:MEM", "GSAMP:PER (cyc)", "GGMEM:ST (b)",
+                  "GGMEM:ST (L2T)", "huge", "GKER:STMEM_ACUMU (b)")
+    main = db.at(0, FUNCTION, ("main",), relation=1)
+    inner = db.at(main, FUNCTION, ("inner",), relation=1)
+    db.profile({"THREAD": (0, 0)}, {
+        (main, "GKER (fortnight)"): 0.873, (inner, "GKER (fortnight)"): 1.25, (inner, "GKER:OCC_THR"): 0.25,
+        (inner, "GCYCLES:STL:MEM"): 77.0, (inner, "GSAMP:PER (cyc)"): 0.5, (inner, "GGMEM:ST (b)"): 32.0,
+        (inner, "GGMEM:ST (L2T)"): 4.0, (inner, "huge"): 5e12 + 0.25, (inner, "GKER:STMEM_ACUMU (b)"): 9.0})
+    made = imported(plumb, tmp_path, db)
+    assert made.paths("GKER (fortnight) [1e-6]") == {("main",): 873_000, ("main", "inner"): 1_250_000}
+    assert made.paths("gpu.time") == {}
+    wanted = {"GKER:OCC_THR [1e-6]": (250_000, "1e-6 count"), "GCYCLES:STL:MEM": (77, "count"),
+              "GSAMP:PER [1e-6]": (500_000, "1e-6 cycles"), "GGMEM:ST": (32, "byte"),
+              "GGMEM:ST (L2T)": (4, "L2T"), "huge": (5_000_000_000_000, "count")}
+    assert {name: (made.total(name), made.profile.metrics[name].unit) for name in wanted} == wanted
+    assert made.ledger()["unused", "sums for ratios (metrics *_ACUMU)"] >= 1
+
+
 def test_instructions(plumb, tmp_path):
     """A tree with its instructions, and a database without traces."""
     db = gpu_database()
@@ -245,14 +288,14 @@ def test_as_measured(plumb, tmp_path):
     """Without inclusive values those as measured are taken."""
     made = imported(plumb, tmp_path, gpu_database(scopes=("point", "function")))
     check_values(made)
-    assert ("repeated", "values of instructions, which are their lines' too") in made.ledger()
+    assert ("repeated", "values of instructions, counted at their lines") in made.ledger()
 
 
 def test_other_folders(plumb, tmp_path):
     """A folder that is none of HPCToolkit's, and one without its values."""
     folder = gpu_database().write(tmp_path / "database")
     (tmp_path / "empty").mkdir()
-    assert "a folder, and no HPCToolkit database" in refused(plumb, tmp_path / "empty", tmp_path / "out.plumb")
+    assert "a folder, but not an HPCToolkit database" in refused(plumb, tmp_path / "empty", tmp_path / "out.plumb")
     (folder / "profile.db").unlink()
     done = plumb("import", folder, "-o", tmp_path / "out.plumb")
     assert done.returncode == 5 and "profile.db: cannot be read: No such file" in done.stderr
@@ -304,7 +347,7 @@ def test_loops(plumb, tmp_path):
     at = data.index(struct.pack("<QQIBB", 0, 0, main, 1, 1))
     struct.pack_into("<QQ", data, at, 40, at)
     (folder / "meta.db").write_bytes(data)
-    assert "a context with the number of another" in refused(plumb, folder, tmp_path / "out.plumb")
+    assert "two contexts have the same number" in refused(plumb, folder, tmp_path / "out.plumb")
 
 
 def test_other_versions(plumb, tmp_path):
@@ -329,4 +372,4 @@ def test_limits(plumb, tmp_path):
     assert made.total("cpu.time") == 1_000_000_000
     assert max(node.depth for node in made.profile.walk()) == 4096
     assert made.ledger()["too_deep", None] == 904
-    assert made.ledger()["unused", "values that are no number"] == 6
+    assert made.ledger()["unused", "values that are not numbers"] == 6

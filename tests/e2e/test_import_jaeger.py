@@ -151,6 +151,69 @@ def test_inclusion_decides(tmp_path):
     assert done.returncode == 1 and "launch" in done.stderr
 
 
+def network(runs=2, names=("Conv2D", "Relu"), numbers=lambda run, place: str(place), late=True, count=26):
+    """XSP of a framework that names layers by what they do: number, type and time tell them apart. The last kernel of
+    each run lies in no layer."""
+    spans, identity, now = [], iter(range(1, 10**6)), 0
+    for run in range(runs):
+        top, last = next(identity), now + 200 * count
+        spans.append(span(top, "c_predict", now, last - now + 400, "MODEL"))
+        layers = []
+        for place in range(count):
+            name = names[place % len(names)]
+            layers.append(span(next(identity), name, now + 200 * place, 100 + place, "FRAMEWORK", top,
+                               [("layer_sequence_index", numbers(run, place)), ("op_name", name + "Op")]))
+            call = next(identity)
+            spans.append(span(call, "cuda_launch", now + 200 * place + 10, 2, "SYSTEM_LIBRARY", top,
+                              cupti(call, function_name="cudaLaunchKernel")))
+            spans.append(span(next(identity), "gpu_kernel", now + 200 * place + 20, 50 + place, "SYSTEM_LIBRARY", top,
+                              [("name", f"k{place}"), ("correlation_id", str(call)), ("device_id", "0")]))
+        call = next(identity)
+        spans.append(span(call, "cuda_launch", last + 10, 2, "SYSTEM_LIBRARY", top,
+                          cupti(call, function_name="cudaLaunchKernel")))
+        spans.append(span(next(identity), "gpu_kernel", last + 20, 70, "SYSTEM_LIBRARY", top,
+                          [("name", "outside"), ("correlation_id", str(call)), ("device_id", "0")]))
+        spans += reversed(layers)
+        now += 200 * count + 1000
+    return document(spans)
+
+
+def tables(path, *names):
+    done = run_command(PLUMB, "tables", *names, path, "--json")
+    assert done.returncode == 0, done.stderr
+    return [[dict(zip([column["name"] for column in table["columns"]], row)) for row in table["rows"]]
+            for table in json.loads(done.stdout)["tables"]]
+
+
+@pytest.mark.parametrize("numbers", [lambda run, place: str(place), lambda run, place: f"0-{place}"])
+def test_layers_of_one_name(tmp_path, numbers):
+    layers, kernels, by_name, total = tables(imported(tmp_path, network(numbers=numbers)), "A2", "A8", "A10", "A15")
+    assert [row["layer_name"] for row in layers] == ["Conv2D", "Relu"] * 13
+    assert [row["layer_type"] for row in layers] == ["Conv2DOp", "ReluOp"] * 13
+    assert [row["layer_host_duration (us)"] for row in layers] == [100 + place for place in range(26)]
+    assert {row["layer_calls"] for row in layers} == {1}
+    assert [(row["layer_index"], row["kernel_name"]) for row in kernels] == \
+        [*((place, f"k{place}") for place in range(26)), (None, "outside")]
+    sum_of_kernels = sum(50 + place for place in range(26)) + 70
+    assert sum(row["kernel_duration (us)"] for row in by_name) == sum_of_kernels
+    assert total[0]["model_gpu_duration (us)"] == sum_of_kernels
+    assert total[0]["model_backward_gpu_duration (us)"] is None
+
+
+def test_one_name_with_another_number_in_each_run(tmp_path):
+    """Where a name is alone in its run, it is one layer: TensorFlow numbers layers as they end."""
+    names = [f"layer{place}" for place in range(5)]
+    made = imported(tmp_path, network(names=names, count=5, numbers=lambda run, place: str((place + run) % 5)))
+    assert [row["layer_name"] for row in tables(made, "A2")[0]] == names
+
+
+@pytest.mark.parametrize("key", ["static_type", "op_name", "static_op_name", "module", "class", "layer_type"])
+def test_types_of_layers(tmp_path, key):
+    spans = [span(1, "predict", 0, 100, "MODEL"),
+             span(2, "0-0__conv1", 10, 20, "FRAMEWORK", 1, [(key, "torch.nn.modules.conv.Conv2d")])]
+    assert [row["layer_type"] for row in tables(imported(tmp_path, document(spans)), "A2")[0]] == ["Conv2d"]
+
+
 def test_what_is_ambiguous_is_said(tmp_path):
     spans = [span(1, "model", 0, 100, "MODEL"), span(2, "left", 10, 40, "FRAMEWORK"),
              span(3, "right", 20, 40, "FRAMEWORK"), span(4, "call", 25, 5, "ML_LIBRARY"),
@@ -158,7 +221,7 @@ def test_what_is_ambiguous_is_said(tmp_path):
     made = imported(tmp_path, document(spans))
     assert paths(made, "op.calls") == {"model": (1, 1), "model > left": (1, 1), "model > right": (1, 1),
                                        "model > call": (1, 1), "model > right > sure": (1, 1)}
-    assert fates(made) == {("where it belongs is ambiguous", "spans that several others include"): 1}
+    assert fates(made) == {("it could belong to several places", "spans that are inside several others"): 1}
     spans[3]["tags"].append(tag("thread_id", "2"))
     spans[1]["tags"].append(tag("thread_id", "2"))
     made = imported(tmp_path, document(spans))
@@ -176,7 +239,7 @@ def test_calls_of_one_number(tmp_path):
     spans.append(span(4, "c", 12, 5, "HARDWARE", None, cupti(5, function_name="cuLaunchKernel")))
     made = imported(tmp_path, document(spans))
     assert paths(made, "gpu.time") == {"k": (5000, 1)}
-    assert fates(made) == {("where it belongs is ambiguous", "GPU work whose number several calls have"): 1}
+    assert fates(made) == {("it could belong to several places", "GPU work whose correlation several calls have"): 1}
 
 
 def test_erased_parents(tmp_path):
@@ -231,7 +294,7 @@ def test_references(tmp_path):
     assert len(calls) == 6
     assert {detail: count for (_, detail), count in fates(made).items()} == {
         "parents that are their own descendants": 1, "parents that are not in the file": 1,
-        "spans that are there twice": 1, None: 2}
+        "spans that are in the file twice": 1, None: 2}
 
 
 def test_traces_and_processes(tmp_path):
@@ -301,8 +364,8 @@ def test_odd_values(old, new, tmp_path):
 
 
 @pytest.mark.parametrize("data, why", [
-    (b'{"data":[{"traceID":"1","spans":[]}]}', "nothing in it has a time"),
-    (b'{"traceID":"1","spans":5,"processes":7}', "nothing in it has a time"),
+    (b'{"data":[{"traceID":"1","spans":[]}]}', "no event in it has a time"),
+    (b'{"traceID":"1","spans":5,"processes":7}', "no event in it has a time"),
     (b'{"traceID":"1","spans":[' + b"[" * 100000, "at byte"),
     (b'{"traceID":"1","operationName":tru', "at byte"),
     (b'{"traceID":"1","spans":[{"operationName":"a\xff\xfe","startTime":1,"duration":1}', "at byte"),

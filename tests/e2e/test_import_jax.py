@@ -68,7 +68,7 @@ def test_streams_and_what_is_derived(tmp_path):
     assert devices[0]["busy_ns"] == 5000 + 2000 + 2000 + 1000 + 1000
     assert devices[3]["kernels"] == {"count": 1, "ns": 500}
     fates = made.fates()
-    assert fates["import", "a second account of ", "lines that XProf derives from others"] == 3
+    assert fates["import", "a second record of t", "lines that XProf computes from other lines"] == 3
     assert fates["gpu.kernel", "the file has no laun", None] == 2
     assert fates["gpu.set", "the file has no laun", None] == 1
     streams = made.query("SELECT stream FROM tracks WHERE kind = 'stream' ORDER BY device, stream")
@@ -107,8 +107,8 @@ def test_tpu_operations(tmp_path):
     assert made.stacks() == {"range jit_f", "range jit_f > kernel fusion.2", "collective AllReduce",
                             "collective AllReduce > kernel all-reduce.1"}
     fates = made.fates()
-    assert fates["import", "a second account of ", "loops and branches around operations"] == 1
-    assert fates["import", "a second account of ", "lines that XProf derives from others"] == 2
+    assert fates["import", "a second record of t", "loops and branches around operations"] == 1
+    assert fates["import", "a second record of t", "lines that XProf computes from other lines"] == 2
 
 
 def test_operations_of_the_cpu(tmp_path):

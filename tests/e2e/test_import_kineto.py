@@ -6,7 +6,9 @@ import collections
 import gzip
 import json
 import lzma
+import math
 import os
+import random
 import shutil
 import sqlite3
 import subprocess
@@ -155,6 +157,53 @@ def test_hta_of_calls_with_one_number(tmp_path):
     assert [one["kernel_time_us"] for one in compat["include_last_profiler_step"]] == [190040 - 150000]
 
 
+def hta_figures(events, include_last):
+    """What HTA computes, with its own arithmetic: doubles of µs, rounded inwards."""
+    def rounded(event):
+        return math.ceil(event["ts"]), math.floor(event["ts"] + event["dur"])
+
+    steps = [rounded(event) for event in events if event["name"].startswith("ProfilerStep#")]
+    limit = (max(end for _, end in steps) + 1 if include_last else max(start for start, _ in steps))
+    launched = {event["args"]["correlation"] for event in events
+                if event["cat"] == "cuda_runtime" and rounded(event)[0] < limit}
+    work = sorted(rounded(event) for event in events
+                  if event["cat"] == "kernel" and event["args"]["correlation"] in launched)
+    busy, until = 0, work[0][0]
+    for start, end in work:
+        busy += max(0, end - max(start, until))
+        until = max(until, end)
+    whole = until - work[0][0]
+    return whole, whole - busy
+
+
+@pytest.mark.parametrize("gpu_steps", [False, True])
+@pytest.mark.parametrize("base_us", [0, 4458676962000.123, 1700000000123456.789])
+@pytest.mark.parametrize("base", [0, 1700000000000000000])
+def test_hta_computes_with_doubles(tmp_path, base_us, gpu_steps, base):
+    """Times since 1970 lose a quarter of a µs, and a ProfilerStep on a GPU ends the window later."""
+    if base and base_us > 1e15:
+        pytest.skip("such times need no base")
+    events, at, chance = [], 0.0, random.Random(7)
+    for i in range(300):
+        at += chance.uniform(3, 12)
+        events += [{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1,
+                    "ts": round(base_us + at, 3), "dur": 2.5, "args": {"correlation": 1000 + i}},
+                   {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": round(base_us + at + 2.7, 3),
+                    "dur": round(chance.uniform(2, 9), 3), "args": {"device": 0, "stream": 7, "correlation": 1000 + i}}]
+        if i % 100 == 99:
+            for category, tid, late in (("user_annotation", 1, 0), ("gpu_user_annotation", 7, 300.5)):
+                if gpu_steps or tid == 1:
+                    events.append({"ph": "X", "cat": category, "name": f"ProfilerStep#{i // 100}", "pid": 1 - tid // 7,
+                                   "tid": tid, "ts": round(base_us + at - 500 + late, 3), "dur": 490.0})
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "deviceProperties": [], "baseTimeNanoseconds": base,
+                                "traceEvents": events}))
+    compat = report(path, "--compat", "hta")["compat"]
+    for key, include in (("default", False), ("include_last_profiler_step", True)):
+        (own,) = compat[key]
+        assert (own["kernel_time_us"], own["idle_time_us"]) == hta_figures(events, include)
+
+
 @needs_traces
 def test_ranks_of_a_job(tmp_path):
     """Two files, two ranks; a rank that a file names stays."""
@@ -210,7 +259,7 @@ def test_small(tmp_path):
     assert found["set device"] == {"gpu.copy_time": 3000, "gpu.copy_bytes": 64}
     data = report(path)
     assert data["devices"][0]["busy_ns"] == 5500 + 5000
-    assert fates(data, "gpu.set")["the file has no launch for it; under no call"] == 1
+    assert fates(data, "gpu.set")["the file has no launch for it; outside any call"] == 1
     assert data["run"]["wall_ns"] == 100000
     (variant,) = [v for k in plumb_package.Profile(path).kernels for v in k.variants]
     assert (variant.grid, variant.block, variant.registers) == ((2, 3, 4), (32, 1, 1), 16)
@@ -360,8 +409,8 @@ def test_what_is_not_used_is_counted(tmp_path):
         {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "ts": 1, "pid": 5, "tid": 6},
         {"ph": "X", "cat": "cpu_op", "name": "no time", "pid": 5, "tid": 6, "ts": 3},
         event("cpu_op", "backwards", 9, -3))))
-    assert fates(data, "import") == {"received": 0, "attributed": 0, "nothing that plumb shows": 2,
-                                     "a second account of the same thing": 1,
+    assert fates(data, "import") == {"received": 0, "attributed": 0, "plumb does not show this kind": 2,
+                                     "a second record of the same thing": 1,
                                      "it ends before it begins, or has no time": 2}
 
 
@@ -373,9 +422,9 @@ def test_cut_at_every_byte(tmp_path):
 
 
 @pytest.mark.parametrize("before, after, why", [
-    ('"dur": 30', '"dur": 30 5', "no comma or }"), ('"ts": 10', '"ts" 10', "no colon"),
-    ('"ts": 10', '"ts": x', "no value"), ('"cpu_op"', '"cpu_op\\q"', "an escape"),
-    ('{"ph"', "{,", "a comma too many"), ('"traceEvents": [', '"traceEvents": 3, "x": [', "no list of events"),
+    ('"dur": 30', '"dur": 30 5', "a missing comma or }"), ('"ts": 10', '"ts" 10', "without a colon"),
+    ('"ts": 10', '"ts": x', "not a JSON value"), ('"cpu_op"', '"cpu_op\\q"', "an escape"),
+    ('{"ph"', "{,", "one comma too many"), ('"traceEvents": [', '"traceEvents": 3, "x": [', "expected a list of events"),
     ('"numSms": 4', '"numSms": ' + "[" * 600 + "]" * 600, "deeper than 512"),
     ('"ts": 10', '"ts": \x00', "a zero byte"),
 ])
@@ -398,7 +447,7 @@ def test_numbers_at_their_limits(tmp_path, value):
 
 def test_nothing_in_it(tmp_path):
     done = run_command(PLUMB, "import", write(tmp_path, document()), "-o", tmp_path / "out.plumb")
-    assert done.returncode == 3 and "nothing in it has a time" in done.stderr
+    assert done.returncode == 3 and "no event in it has a time" in done.stderr
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 5000, b"hello\n", b"%PDF-1.7\n", b"\x7fELF" + b"\1" * 500])
@@ -432,7 +481,7 @@ def test_what_ends_after_what_it_is_in(tmp_path):
     found = tree(path)
     assert "first > cudaLaunchKernel > a" in found and "second > cudaLaunchKernel > b" in found
     assert "third > late" in found and "after" in found
-    assert fates(report(path), "span")["it ends after what it began in"] == 1
+    assert fates(report(path), "span")["it ends after the span in which it began"] == 1
 
 
 def test_from_a_pipe(tmp_path):

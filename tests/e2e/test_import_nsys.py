@@ -515,7 +515,7 @@ def test_a_huge_file_and_a_pipe(tmp_path):
         os.set_inheritable(pipe.stdout.fileno(), True)
         done = run_command(PLUMB, "import", f"/dev/fd/{pipe.stdout.fileno()}", "-o", tmp_path / "no",
                            pass_fds=[pipe.stdout.fileno()])
-    assert done.returncode == 2 and "not from a pipe" in done.stderr
+    assert done.returncode == 2 and "cannot come from a pipe; save it to a file first" in done.stderr
     os.truncate(path, 4 << 30)
     assert contexts(imported(tmp_path, path))["gpu_api:cudaLaunchKernel > kernel:void f<int>(int)"] == 1
 
@@ -529,13 +529,13 @@ def test_a_writer_s_log_beside_it(tmp_path):
 def test_nothing_in_it(tmp_path):
     path = make(tmp_path / "trace", {"StringIds": ("id INTEGER, value TEXT", []),
                                      "META_DATA_EXPORT": ("name TEXT, value TEXT", [])})
-    assert "nothing in it has a time" in refused(tmp_path, path, code=3)
+    assert "no event in it has a time" in refused(tmp_path, path, code=3)
 
 
 def test_another_database_is_of_no_known_format(tmp_path):
     path = make(tmp_path / "trace", {"StringTable": ("_id_ INTEGER, value TEXT", [(1, "x")]),
                                      "CUPTI_ACTIVITY_KIND_RUNTIME": (CALL, [(1, 2, 3, 4, 5)])})
-    assert "no known format" in refused(tmp_path, path)
+    assert "a database of an unknown format" in refused(tmp_path, path)
 
 
 # ---- samples of CPU time ----
@@ -592,7 +592,7 @@ def test_cpu_samples_that_tell_no_time(tmp_path):
     path = imported(tmp_path, make(tmp_path / "trace", made))
     assert samples_of(path) == []
     details = {row["detail"]: row["count"] for own in report(path)["ledger"] for row in own["fates"]}
-    assert details["CPU samples that tell no CPU time"] == 2
+    assert details["CPU samples without a CPU time"] == 2
     huge = 2 ** 63 - 1
     made = with_samples([(1, -huge, PID | 5, huge), (2, huge, PID | 5, huge), (3, 0, PID | 5, -5), (4, 5, PID | 5, 1)],
                         [*chain(1, *[20] * 50), (2, 20, 22, 0, 0, 0, 0, huge), (2, None, None, 0, 0, 0, 0, -huge)])

@@ -86,18 +86,29 @@ def test_bytes_that_are_not_told_are_left_out(tmp_path):
     assert made.device(1)["sets"]["bytes"] == 1000
 
 
+@pytest.mark.parametrize("text", [
+    AFTER, "Time(%),Total Time (ns),Instances,Average,Minimum,Maximum,Name\n50.0,100,2,50.0,50,50,k\n",
+    " ** CUDA API Summary (cuda_api_sum):\n\n Time (%)  Total Time (ns)  Num Calls  Avg (ns)  Name\n"
+    " --------  ---------------  ---------  --------  ----\n     50.0              100          2      50.0  cudaFree\n"])
+def test_summaries(text, tmp_path):
+    """They have no single kernels, and the error says what to write instead."""
+    said = refused(tmp_path, text)
+    assert "this summary of Nsight Systems" in said and "--report cuda_gpu_trace" in said
+    assert imported(tmp_path, text + NEW).device()["kernels"]["count"] == 2
+
+
 def test_recognised_by_content(tmp_path):
     assert imported(tmp_path, {"x": gzip.compress((BEFORE + NEW).encode())}).format == "nsys-csv"
     assert imported(tmp_path, {"x": NEW.replace("\n", "\r\n")}).device()["kernels"]["ns"] == 800
 
 
 @pytest.mark.parametrize("old, new, says", [
-    ("1000,300", "1000,3x0", "line 6: its duration is no time"),
-    ("1000,300", "99999999999999999999,300", "line 6: its start is no time"),
-    ("1000,300", "1000", "line 6: has another number of cells"),
-    ("Start (ns)", "Start (h)", "line 6: its start is no time"),
-    ("Duration (ns)", "Duration of it", "line 5: a heading without"),
-    ('"void k<float, 4>(T1 *)"', '"void', "line 6: nothing ends a cell"),
+    ("1000,300", "1000,3x0", "line 6: its duration is not a time"),
+    ("1000,300", "99999999999999999999,300", "line 6: its start is not a time"),
+    ("1000,300", "1000", "line 6: the number of cells"),
+    ("Start (ns)", "Start (h)", "line 6: its start is not a time"),
+    ("Duration (ns)", "Duration of it", "line 5: the heading needs"),
+    ('"void k<float, 4>(T1 *)"', '"void', "line 6: a quoted cell has no"),
 ])
 def test_errors_name_line_and_reason(tmp_path, old, new, says):
     assert refused(tmp_path, (BEFORE + NEW).replace(old, new, 1)).startswith(says)

@@ -122,7 +122,7 @@ def test_events_that_nothing_is_known_of(tmp_path, events, columns):
         made["CUPTI_ACTIVITY_KIND_CUDA_EVENT"] = without(EVENT, EVENTS, "streamId", "eventId")
     path = imported(tmp_path, make(tmp_path / "trace", made))
     assert waits(path) == ALL[2:]
-    assert fates(report(path))["waits for events that the file has no record of"] == 2
+    assert fates(report(path))["waits for events that are not in the file"] == 2
 
 
 @pytest.mark.parametrize("record, known", [

@@ -4,6 +4,7 @@ that change from run to run, what nvprof and the program print in between, and r
 import gzip
 
 import pytest
+from conftest import PLUMB, run_command
 from importing import cut_everywhere
 from tables import imported, refused
 
@@ -165,13 +166,13 @@ def test_recognised_packed_and_behind_much_output(tmp_path):
 
 
 @pytest.mark.parametrize("old, new, says", [
-    ("ms,us,,", "hours,us,,", "line 5: no units"),
-    ("ms,us,,,", "ms,us,,", "line 5: no units"),
-    ("182.960000,", "1.8e300,", "line 6: its start is no time"),
-    ("182.960000,", "182x,", "line 6: its start is no time"),
-    ("3407.200000,", "-,-,", "line 7: has another number of cells"),
-    ("3407.200000,", "fast,", "line 7: its duration is no time"),
-    ('"add(float const *, int) [113]"', '"add', "line 8: nothing ends a cell"),
+    ("ms,us,,", "hours,us,,", "line 5: the row of units is missing"),
+    ("ms,us,,,", "ms,us,,", "line 5: the row of units is missing"),
+    ("182.960000,", "1.8e300,", "line 6: its start is not a time"),
+    ("182.960000,", "182x,", "line 6: its start is not a time"),
+    ("3407.200000,", "-,-,", "line 7: the number of cells"),
+    ("3407.200000,", "fast,", "line 7: its duration is not a time"),
+    ('"add(float const *, int) [113]"', '"add', "line 8: a quoted cell has no"),
     ('"add(float const *, int) [113]"', "", "line 8: has no name"),
 ])
 def test_errors_name_line_and_reason(tmp_path, old, new, says):
@@ -179,7 +180,7 @@ def test_errors_name_line_and_reason(tmp_path, old, new, says):
 
 
 def test_text_that_does_not_stand_under_its_headings(tmp_path):
-    assert refused(tmp_path, TEXT.replace("182.96ms", "182.96ms   ")).startswith("line 4: does not stand")
+    assert refused(tmp_path, TEXT.replace("182.96ms", "182.96ms   ")).startswith("line 4: the row does not fit")
     assert refused(tmp_path, TEXT.replace(TEXT_ROWS[2][-1] + "\n", "\n")).startswith("line 6: ")
 
 
@@ -199,3 +200,59 @@ def test_hostile_text_in_names(tmp_path):
 @pytest.mark.parametrize("text", [HEAD + OLD, TEXT], ids=["csv", "text"])
 def test_cut_anywhere(tmp_path, text):
     assert cut_everywhere(tmp_path, text)
+
+
+SHORT = """==1== NVPROF is profiling process 1, command: x
+==1== Profiling result:
+   Start  Duration  Name
+"""
+
+
+@pytest.mark.parametrize("line", [
+    "x" * 60 + "  Duration  ", "  Duration  " + "x" * 60, "Start  Duration  Name" + " " * 60 + "x",
+    "  Duration  Start  Name", "Start  Duration  " + "  ".join("abcdefghijklmnopqrstuvwxyzabcdefghijklmnop")])
+def test_a_line_that_is_no_heading(tmp_path, line):
+    """It leaves the columns as they are, whatever the program printed."""
+    row = "   1.00s     1.0ms  kern\n"
+    made = imported(tmp_path, SHORT + row + line + "\n" + row.replace("1.00", "2.00"))
+    assert [(name, start) for _, name, start, *_ in made.spans()] == [("kern", 10**9), ("kern", 2 * 10**9)]
+    said = tmp_path / "short"
+    said.write_text(SHORT + line + "\n  1.00s" + " " * 33 + "\n" + " " * 20 + "1.0ms" + " " * 24 + "[kern]\n")
+    for verb in (("import", said, "-o", tmp_path / "short.plumb"), ("report", said)):
+        done = run_command(PLUMB, *verb)
+        assert done.returncode in (0, 2, 3) and done.stderr.count("\n") <= 1, done
+
+
+def test_shared_memory_beyond_numbers(tmp_path):
+    """The sum of two sizes that fit may not."""
+    made = imported(tmp_path, OLD.replace(",0.500000,16,", ",8000000TB,8000000TB,"))
+    assert made.device(0)["kernels"]["count"] == 1
+    launches = {tuple(variant.grid): (variant.static_shared_bytes, variant.dynamic_shared_bytes)
+                for variant in made.profile.kernels[0].variants}
+    assert launches == {(39063, 2, 1): (8000000 << 40, 8000000 << 40), (1, 1, 1): (0, 0)}
+    assert {node.exclusive["gpu.shared_bytes"].count for node in made.profile.kernels} == {1}  # the other one's
+
+
+SUMMARIES = ["""            Type  Time(%)      Time     Calls       Avg       Min       Max  Name
+ GPU activities:   99.94%  1.11524s       301  3.7051ms  3.6928ms  3.7174ms  void matrixMulCUDA<int=32>(float*)
+                    0.04%  406.30us         2  203.15us  136.13us  270.18us  [CUDA memcpy HtoD]
+      API calls:   90.00%  1.0s           300  3.0ms     1.0ms     4.0ms     cudaEventSynchronize
+""", """Time(%)      Time     Calls       Avg       Min       Max  Name
+ 99.94%  1.11524s       301  3.7051ms  3.6928ms  3.7174ms  void matrixMulCUDA<int=32>(float*)
+""", """"Type","Time(%)","Time","Calls","Avg","Min","Max","Name"
+,%,s,,ms,ms,ms,
+"GPU activities",99.94,1.11524,301,3.7051,3.6928,3.7174,"void matrixMulCUDA<int=32>(float*)"
+""", """Time(%),Time,Calls,Avg,Min,Max,Name
+%,s,,ms,ms,ms,
+99.94,1.11524,301,3.7051,3.6928,3.7174,"void matrixMulCUDA<int=32>(float*)"
+"""]
+
+
+@pytest.mark.parametrize("head", [HEAD + "==4711== Profiling result:\n", ""])
+@pytest.mark.parametrize("summary", SUMMARIES)
+def test_summaries(tmp_path, head, summary):
+    """They have no single kernels, and the error says what to do. Beside a trace they are passed over."""
+    assert "this summary of nvprof" in refused(tmp_path, head + summary)
+    assert "record with nvprof --print-gpu-trace" in refused(tmp_path, head + summary)
+    assert imported(tmp_path, HEAD + OLD + head + summary).spans() == imported(tmp_path, HEAD + OLD).spans()
+    assert imported(tmp_path, head + summary + HEAD + OLD).spans() == imported(tmp_path, HEAD + OLD).spans()

@@ -131,7 +131,7 @@ def test_dialects(form, tmp_path):
         assert paths(other, metric) == paths(plain, metric) and paths(plain, metric)
     assert report(other)["devices"] == report(plain)["devices"]
     assert len(report(other)["processes"]) == 1
-    assert fates(other) == ({("nothing that plumb shows", "requests with metrics or logs"): 2}
+    assert fates(other) == ({("plumb does not show this kind", "requests with metrics or logs"): 2}
                             if form is spread else {})
 
 
@@ -194,7 +194,7 @@ def test_odd_values(old, new, tmp_path):
 
 
 @pytest.mark.parametrize("data, why", [
-    (b'{"resourceSpans":[]}', "nothing in it has a time"), (b'{"resourceSpans":7}', "nothing in it has a time"),
+    (b'{"resourceSpans":[]}', "no event in it has a time"), (b'{"resourceSpans":7}', "no event in it has a time"),
     (b'{"resourceSpans":[{"scopeSpans":[{"spans":[' + b"{" * 100000, "at byte"),
     (b'{"resourceSpans":[]} nonsense', "at byte"),
 ])

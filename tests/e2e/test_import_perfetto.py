@@ -190,7 +190,7 @@ def test_packed_files_and_packets(tmp_path):
     made = imported(tmp_path, message((1, message(
         (10, 1), (50, zlib.compress(SMALL + many)), (11, message((9, BEGIN), (11, 2), (23, "late"))), (8, 9000)))))
     assert made.total("op.calls") == 303
-    assert ("unbalanced", "slices without an end, shown to the end of the file") in made.ledger()
+    assert ("unbalanced", "slices without an end, drawn to the end of the file") in made.ledger()
 
 
 @pytest.mark.parametrize("data", [
@@ -223,7 +223,7 @@ def test_interned_names(tmp_path):
     assert [name for name, _ in names if name != "?"][:3] == ["one", "two", "three"]
     assert dict(names)["by itself"] == 90 and len(names) == 5
     assert made.ledger() == {("overwritten", "names of slices"): 1,
-                             ("overwritten", "packets whose texts are not in the file"): 2}
+                             ("overwritten", "packets whose names are not in the file"): 2}
 
 
 def test_a_name_without_letters(tmp_path):
@@ -279,8 +279,8 @@ def test_halves(tmp_path):
     made = imported(tmp_path, data)
     assert {path[-1]: (start, stop) for _, _, path, start, stop in spans(made)} == {
         "open": (100, 450), "turned": (200, 300), "last": (400, 450)}
-    assert made.ledger() == {("unbalanced", "ends without a beginning"): 1, ("unused", "instants"): 1,
-                             ("unbalanced", "slices without an end, shown to the end of the file"): 2}
+    assert made.ledger() == {("unbalanced", "ends without a start"): 1, ("unused", "instants"): 1,
+                             ("unbalanced", "slices without an end, drawn to the end of the file"): 2}
 
 
 def test_tracks(tmp_path):
@@ -315,7 +315,7 @@ def test_other_data(tmp_path):
         event(COUNTER, 2, 1, (30, 5)) + event(9, 2, 1)
     assert imported(tmp_path, data).ledger() == {
         ("unused", "ftrace"): 3, ("unused", "heap profiles"): 1, ("unused", "packets of field 900"): 1,
-        ("unused", "counters"): 1, ("unused", "track events of no known type"): 1}
+        ("unused", "counters"): 1, ("unused", "track events of an unknown type"): 1}
 
 
 # ---- what plumb wrote, damaged ----
@@ -369,15 +369,15 @@ def test_own_without_descriptions(tmp_path):
     """What is not described is a range by its name, and on a stream nothing."""
     made = imported(tmp_path, own_trace(contexts=[]))
     assert {path for _, _, path, _, _ in spans(made)} == {("cuLaunchKernel",), ("cuLaunchKernel", "started")}
-    assert made.ledger() == {("unused", "slices of a stream that are no work"): 1}
+    assert made.ledger() == {("unused", "slices of a stream that are not GPU work"): 1}
     # A frame of no known kind, a parent that comes later, a context that is its own parent.
     for contexts, frames in ((CONTEXTS, [{**FRAMES[2], "kind": "?"}]), (CONTEXTS[::-1], FRAMES),
                              ([{"context": 3, "parent": 3, "frame": 3}], FRAMES)):
         made = imported(tmp_path, own_trace(frames=frames, contexts=contexts))
-        assert made.ledger()[("unused", "slices of a stream that are no work")] == 1
+        assert made.ledger()[("unused", "slices of a stream that are not GPU work")] == 1
     # A call on a stream, a kernel on a thread.
     made = imported(tmp_path, own_trace(kernel=2))
-    assert made.ledger()[("unused", "slices of a stream that are no work")] == 1
+    assert made.ledger()[("unused", "slices of a stream that are not GPU work")] == 1
     made = imported(tmp_path, own_trace(stream={"kind": "thread", "index": 3, "thread": 41}))
     assert not list(made.profile.devices)
 
@@ -460,7 +460,7 @@ def test_what_a_cpu_sample_stands_for(tmp_path, timebase, ns):
     """Only a clock of the CPU tells time; whatever else was counted, nobody knows how long it took."""
     made = imported(tmp_path, SMALL + sampled(*timebase) + stacks({7: ["main"]}) + sample(1300, 7))
     assert [sample[-1] for sample in samples_of(made)] == ([ns] if ns else [])
-    assert made.ledger() == ({} if ns else {("unused", "CPU samples that tell no CPU time"): 1})
+    assert made.ledger() == ({} if ns else {("unused", "CPU samples without a CPU time"): 1})
 
 
 def test_defaults_of_samples_are_their_sequences(tmp_path):
@@ -470,7 +470,7 @@ def test_defaults_of_samples_are_their_sequences(tmp_path):
             sample(1300, 1, sequence=3) + sample(1400, 1) + packet((13, CLEARED)) + sample(1500, 1))
     made = imported(tmp_path, data)
     assert [entry[2:] for entry in samples_of(made)] == [("a", 1100, 7), ("b", 1200, 9), ("a", 1400, 7)]
-    assert made.ledger() == {("unused", "CPU samples that tell no CPU time"): 2}
+    assert made.ledger() == {("unused", "CPU samples without a CPU time"): 2}
 
 
 def test_samples_that_were_lost(tmp_path):
@@ -485,9 +485,9 @@ def test_samples_that_were_lost(tmp_path):
     assert made.ledger() == {
         ("overwritten", "records of the kernel's perf buffers"): 1000,
         ("overwritten", "CPU samples that the profiler skipped"): 1, ("unused", "CPU samples of other processes"): 1,
-        ("unused", "CPU samples of no thread"): 1, ("backwards", None): 1,
+        ("unused", "CPU samples without a thread"): 1, ("backwards", None): 1,
         ("overwritten", "frames of call chains of CPU samples"): 1,
-        ("unused", "CPU samples that tell no CPU time"): 5}
+        ("unused", "CPU samples without a CPU time"): 5}
 
 
 def test_call_stacks_that_are_not_whole(tmp_path):
@@ -512,7 +512,7 @@ def test_a_stack_without_end(tmp_path):
     assert made.query("SELECT count(*) FROM cpu_samples") == [(10_000,)]
     assert made.query("SELECT count(*) FROM contexts")[0][0] < 4200
     (_, detail), = made.ledger()
-    assert detail == "call chains of CPU samples below their outermost 4096 frames"
+    assert detail == "call chains of CPU samples that were cut after the outermost 4096 frames"
 
 
 def test_what_cpu_samples_say_of_intervals(plumb, tmp_path):
@@ -545,7 +545,7 @@ def test_what_cpu_samples_say_of_intervals(plumb, tmp_path):
     (SMALL + packet((12, message((7, b"\x0a\x7f")))), "damaged"),
     (SMALL + begin(2, 1, "x", (4, message((10, "plumb"), (11, b"\x0a\x7f")))), "damaged"),
     (SMALL + begin(2, 1, "x", (4, message((10, "plumb"), (11, message((10, "frames"), (12, b"\x0a\x7f")))))), "damaged"),
-    (SMALL + b"\x0a" + varint(1 << 40), "too long"),
+    (SMALL + b"\x0a" + varint(1 << 40), "impossible length"),
 ])
 def test_damaged(tmp_path, data, why):
     line = refused(tmp_path, data)
@@ -563,14 +563,14 @@ def test_wrong_types(tmp_path):
     wrong = packet((11, struct.pack("<B", 0x4d) + b"1234" + message((11, "text"), (10, "text"), (23, 5))), time=3)
     made = imported(tmp_path, SMALL + wrong)
     assert made.total("op.calls") == 2
-    assert made.ledger() == {("unused", "track events of no known type"): 1}
+    assert made.ledger() == {("unused", "track events of an unknown type"): 1}
 
 
 def test_sequences_without_end(tmp_path):
     """A few bytes each must not take memory for ever."""
     data = b"".join(b"\x0a\x04\x50" + bytes((n & 127 | 128, n >> 7 & 127 | 128, n >> 14))
                     for n in range(1 << 14, (1 << 14) + (1 << 20) + 1))
-    assert "more sequences" in refused(tmp_path, SMALL + data)
+    assert "too many sequences" in refused(tmp_path, SMALL + data)
 
 
 def test_nothing(tmp_path):

@@ -120,7 +120,7 @@ def test_pprof_own(plumb, tmp_path):
     (lambda p: p.sample([1], [1, 2, 3, 4, 5]), "more values"),
     (lambda p: p.sample([99], [1, 2, 3, 4]), "a location that is not in the file"),
     (lambda p: p.samples.append(b"\x0a\x7f"), "ends in the middle"),
-    (lambda p: p.samples.append(message((2, 0.5))), "no whole number"),
+    (lambda p: p.samples.append(message((2, 0.5))), "not a whole number"),
 ])
 def test_pprof_damaged(tmp_path, change, why):
     profile = sample_profile()
@@ -140,7 +140,7 @@ def test_pprof_limits(tmp_path):
     assert made.total("cpu.time") == 2_000_000_000
     assert made.paths("events") == {("f",): (1 << 63) - 1, ("f",) * 4096: 1}
     assert max(node.depth for node in made.profile.walk()) == 4096
-    assert made.ledger() == {("too_deep", None): 1, ("unused", "values that are no number"): 2}
+    assert made.ledger() == {("too_deep", None): 1, ("unused", "values out of range"): 2}
 
 
 def test_pprof_cut(tmp_path):
@@ -187,9 +187,9 @@ def test_folded(tmp_path):
 
 @pytest.mark.parametrize("bad, why", [
     (b"a;b 1.5\n", "line 21 does not end with a whole number"),
-    (b"a;b\n", "line 21 is no stack and a number"),
+    (b"a;b\n", "line 21 is not a stack and a number"),
     (b"a;b -3\n", "line 21 does not end with a whole number"),
-    (b"a;b 9223372036854775808\n", "line 21 ends with a number that is too great"),
+    (b"a;b 9223372036854775808\n", "line 21 ends with a number that is missing or too large"),
 ])
 def test_folded_damaged(tmp_path, bad, why):
     assert why in refused(tmp_path, b"a;b 1\n" * 20 + bad)
@@ -201,7 +201,7 @@ def test_folded_limits(tmp_path):
                     + b"\xff\xfe;x\x01\x1b[31m 1\n")
     assert made.paths("samples")["a", "b"] == (1 << 63) - 1
     assert made.ledger() == {("too_deep", None): 1}
-    assert "line 21 is longer" in refused(tmp_path, b"a;b 1\n" * 20 + b"x" * (17 << 20) + b" 1\n")
+    assert "line 21 is too long" in refused(tmp_path, b"a;b 1\n" * 20 + b"x" * (17 << 20) + b" 1\n")
 
 
 def test_folded_own(plumb, tmp_path):
@@ -215,9 +215,9 @@ def test_folded_own(plumb, tmp_path):
 
 
 def test_not_folded(tmp_path):
-    """Text that is something else is of no known format."""
+    """Text that is something else has a format that is not known."""
     for data in (b"hello\n", b"a,b,c\n1,2,3\n", b"# 12\nfree text here\n", b"\0\0 1\n"):
-        assert re.search("no known format", refused(tmp_path, data))
+        assert re.search("the format is not known", refused(tmp_path, data))
 
 
 def test_folded_cut(tmp_path):
@@ -230,7 +230,7 @@ def test_pipe(tmp_path):
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_bytes, args=(sample_profile().bytes(),))
     writer.start()
-    assert "save it to one first" in refused(tmp_path, pipe)
+    assert "this format must be read twice, so it cannot come from a pipe; save it to a file first" in refused(tmp_path, pipe)
     writer.join()
 
 
@@ -241,4 +241,4 @@ def test_sparse(tmp_path, begin):
     path.write_bytes(begin)
     os.truncate(path, 4 << 30)
     line = refused(tmp_path, path)
-    assert "out of range" in line or "line 21 is longer" in line or "no known format" in line
+    assert "out of range" in line or "line 21 is too long" in line or "the format is not known" in line

@@ -57,9 +57,9 @@ def check(made):
     assert device["busy_ns"] == 28500
     fates = made.fates()
     assert fates["gpu.kernel", "the file has no laun", None] == 1
-    assert fates["import", "nothing that plumb s", "barriers and events of a device"] == 1
-    assert fates["import", "nothing that plumb s", "marks"] == 1
-    assert fates["import", "nothing that plumb s", "flows of synchronisation"] == 6
+    assert fates["import", "plumb does not show ", "barriers and events of a device"] == 1
+    assert fates["import", "plumb does not show ", "marks"] == 1
+    assert fates["import", "plumb does not show ", "flows of synchronisation"] == 6
     around = "range step > library MPI_Send > gpu_api "
     assert made.stacks() >= {
         around + "zeCommandListAppendMemoryCopy > copy copy pageable→device",

@@ -76,7 +76,7 @@ Kernel,Device,SubDeviceId,GpuTime[ns],XVE_ACTIVE[%],XVE_BUSY[events],ReportId,
 Kernel,Device,SubDeviceId,GpuTime[ns],XVE_ACTIVE[%],XVE_BUSY[events],ReportId,
 "gemm<float, 4>[SIMD16 {56; 2; 1} {64; 8; 1}]",0,0,100,6.89741e-06,1,18,
 """
-WARNING = ("import", "nothing that plumb shows")
+WARNING = ("import", "plumb does not show this kind")
 
 
 def test_calls(tmp_path):
@@ -138,7 +138,7 @@ def test_timeline(tmp_path):
 def test_sums_beside_a_timeline_are_not_counted_twice(tmp_path):
     made = imported(tmp_path, TIMELINE + QUOTED)
     assert made.contexts("gpu.time") == {"kernel:gemm<float, 4>": (2000, 1)}
-    assert made.fates()["import", "a second account of the same thing", "sums of kernels"] == 16
+    assert made.fates()["import", "a second record of the same thing", "sums of kernels"] == 16
 
 
 def test_counters(tmp_path):
@@ -185,22 +185,22 @@ def test_std_in_text_and_csv_is_unknown(tmp_path):
 
 
 @pytest.mark.parametrize("old, new, says", [
-    (",  4, 9000,", ",  4, many,", "line 9: has something that is no number"),
-    (",  4, 9000,", ",  0, 9000,", "line 9: has numbers that contradict"),
-    (",  4, 9000,", ",  4, 90000,", "line 9: has numbers that contradict"),
-    (",  4, 9000,", ",  4, 99999999999999999999,", "line 9: has something that is no number"),
-    (f'   "{NAMES["gemm"]}",  4, 9000,', "x", "line 9: has fewer cells"),
-    (f'   "{NAMES["gemm"]}",  4', "  ,  4", "line 9: has no name"),
+    (",  4, 9000,", ",  4, many,", "line 9: a cell is not a number"),
+    (",  4, 9000,", ",  0, 9000,", "line 9: the numbers contradict"),
+    (",  4, 9000,", ",  4, 90000,", "line 9: the numbers contradict"),
+    (",  4, 9000,", ",  4, 99999999999999999999,", "line 9: a cell is not a number"),
+    (f'   "{NAMES["gemm"]}",  4, 9000,', "x", "line 9: the row has fewer cells"),
+    (f'   "{NAMES["gemm"]}",  4', "  ,  4", "line 9: the name is missing"),
 ])
 def test_errors_name_line_and_reason(tmp_path, old, new, says):
     assert refused(tmp_path, QUOTED.replace(old, new, 1)).startswith(says)
 
 
 def test_errors_of_timeline_and_counters(tmp_path):
-    assert refused(tmp_path, TIMELINE.replace("4000 (end)", "(end)")).startswith("line 1: has not the four times")
-    assert refused(tmp_path, TIMELINE.replace("94073441158112", "x", 1)).startswith("line 1: does not name a device")
-    assert refused(tmp_path, COUNTERS.replace("90.354", "high")).startswith("line 5: column 5 is no number")
-    assert refused(tmp_path, COUNTERS.replace("90.354,", "")).startswith("line 5: has another number")
+    assert refused(tmp_path, TIMELINE.replace("4000 (end)", "(end)")).startswith("line 1: the four times")
+    assert refused(tmp_path, TIMELINE.replace("94073441158112", "x", 1)).startswith("line 1: the device is missing")
+    assert refused(tmp_path, COUNTERS.replace("90.354", "high")).startswith("line 5: column 5 is not a number")
+    assert refused(tmp_path, COUNTERS.replace("90.354,", "")).startswith("line 5: the number of cells")
 
 
 @pytest.mark.parametrize("text", [QUOTED, TIMELINE + COUNTERS], ids=["sums", "events"])

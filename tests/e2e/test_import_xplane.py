@@ -153,7 +153,7 @@ def test_tpu(tmp_path):
     assert (device["busy_ns"], device["span_ns"]) == (85, 100)
     assert made.paths("gpu.time") == {("jit(f)/add", "fusion.1"): 85}
     assert made.ledger() == {("repeated", "Steps"): 1, ("repeated", "Async XLA Ops"): 1,
-                             ("repeated", "Something new"): 1, ("repeated", "XLA Ops that hold others"): 1}
+                             ("repeated", "Something new"): 1, ("repeated", "XLA Ops that contain others"): 1}
 
 
 def test_base(tmp_path):
@@ -196,7 +196,7 @@ def test_read_as_text(tmp_path):
     (space(GPU)[:-40], "ends in the middle"),
     (message((1, message((2, "/host:CPU"), (3, message((4, b"\x08")))))), "event is damaged"),
     (message((1, message((2, "/host:CPU"), (4, b"\x12\x05\x08")))), "ends in the middle"),
-    (message((1, message((2, "/host:CPU"), (3, b"\x0b")))), "no known type"),
+    (message((1, message((2, "/host:CPU"), (3, b"\x0b")))), "unknown type"),
 ])
 def test_damaged(tmp_path, data, why):
     line = refused(tmp_path, data)

@@ -188,7 +188,7 @@ def test_a_few_long_waits_are_not_the_copies(tmp_path):
         sum(one["overlap_ns"] for one in first) / sum(one["interval_ns"] for one in first))
     assert level["verdict"] == "host-bound"
     text = run_command(PLUMB, "iters", path).stdout
-    assert "host-bound: intervals take " in text and "copies from the host 0.9 % of the intervals;\n" in text
+    assert "host-bound: intervals take " in text and "copies from the host take 0.9 % of the intervals;\n" in text
     # The table has the first ones, and the outliers of the others.
     assert re.findall(r"^ +(\d+) .*outlier$", text, re.MULTILINE) == ["9", "17", "25"]
     assert "… and 9 more: " in text
@@ -274,6 +274,45 @@ def test_begins_at_a_marker(tmp_path):
     assert (level["marked"]["steps"], level["marked"]["agree"]) == (10, 10)
 
 
+def marked_trace(name, begin, length, gap=("loss0", 40)):
+    """Ten steps of 300 µs whose longest wait lies in the middle, with the range NAME in each from BEGIN on."""
+    trace = Trace()
+    for number in range(10):
+        host = 2000 + 300 * number
+        trace.events.append(event("user_annotation", f"{name}{number}" if name.endswith("#") else name, host + begin,
+                                  length, 1, 1))
+        before, trace.now = trace.number, host + 10
+        for kernel_name in ("embed0", "embed1", *("layer%d" % i for i in range(8)), "loss0", "loss1", "adam0", "adam1"):
+            trace.kernel(kernel_name, 10, gap[1] if kernel_name == gap[0] else 1)
+        for i in range(before + 1, trace.number + 1):
+            trace.events.append(call(i, host + 5 + 10 * (i - before), duration=4, pid=1, tid=1))
+    return trace
+
+
+@pytest.mark.parametrize("name, begin, length", [("ProfilerStep#", 2, 290), ("train_step", 2, 250), ("forward", 3, 60),
+                                                 ("Optimizer.step#SGD.step", 131, 30)])
+def test_a_marker_decides(tmp_path, name, begin, length):
+    """The longest wait lies in the middle of each step: where the program marks its steps, that is where they begin."""
+    level = main_track(marked_trace(name, begin, length, ("loss0", 100)).write(tmp_path))["levels"][0]
+    assert (level["phase"], level["first_op"], level["occurrences"]) == ("marker", "embed0", 10)
+    marked = level["marked"]
+    assert marked["agree"] == marked["steps"] == 10 and marked["name"] == name.rstrip("#")
+
+
+def test_a_marker_where_the_gap_is(tmp_path):
+    """Gap and marker agree: both say the same, and the phase is the gap's."""
+    level = main_track(marked_trace("ProfilerStep#", 2, 290, ("embed0", 130)).write(tmp_path))["levels"][0]
+    assert (level["phase"], level["first_op"]) == ("gap", "embed0")
+    assert (level["marked"]["agree"], level["marked"]["steps"]) == (10, 10)
+
+
+@pytest.mark.parametrize("name", ["k01", "k03", "k04", "k08", "k18"])
+def test_marked_steps_agree(name):
+    trace, known = published(name)
+    marked = main_track(trace)["levels"][0]["marked"]
+    assert marked["agree"] == marked["steps"] >= (len(known["steps"]) or known["optimizer_step_annotations"] - 1)
+
+
 def test_two_devices(tmp_path):
     trace, other = Trace(), Trace()
     for _ in range(6):
@@ -338,6 +377,38 @@ def test_slow_iteration_and_growth(tmp_path):
     assert summary["slope_ns"] == pytest.approx(40_000)
     assert summary["slope_error_ns"] == pytest.approx(0, abs=1)
     assert "longer than the one before" in run_command(PLUMB, "iters", path).stdout
+
+
+def outliers(folder, intervals):
+    trace = Trace()
+    for interval in intervals:
+        trace.step(interval=interval)
+    level = main_track(trace.write(folder))["levels"][0]
+    assert level["occurrences"] == len(intervals)
+    return [i for i, one in enumerate(level["iterations"]) if one["outlier"]]
+
+
+def test_an_outlier_lies_apart_from_the_others(tmp_path):
+    """Each of a chain of iterations is 1.5 % longer than the one before: no place in it parts regular from odd. One that is
+    10 % longer than all others is odd."""
+    regular = [4000] * 14
+    assert outliers(tmp_path, regular + [4060, 4120, 4180, 4240, 4300, 4360]) == []
+    assert outliers(tmp_path, regular + [4400] + regular) == [14]
+    assert outliers(tmp_path, regular + [4060, 4120, 4180, 4240, 4700]) == [18]
+
+
+def test_a_trend_that_is_hardly_known_is_none(tmp_path):
+    """Growth within its own error is not said; the same growth without noise is."""
+    noise = [0, 700, -650, 300, -400, 600, -700, 500, -300, 100, -600, 650, -200, 400, -500, 200]
+    for noisy in (True, False):
+        trace = Trace()
+        for number, more in enumerate(noise):
+            trace.step(interval=5000 + 60 * number + (0.65 * more if noisy else 0))
+        path = trace.write(tmp_path)
+        summary = main_track(path)["levels"][0]["summary"]
+        text = run_command(PLUMB, "iters", path).stdout
+        assert (summary["slope_error_ns"] > 0.5 * abs(summary["slope_ns"])) == noisy
+        assert ("longer than the one before" in text) == (not noisy)
 
 
 def test_no_loop(tmp_path):

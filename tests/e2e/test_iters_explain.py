@@ -90,7 +90,7 @@ def test_nothing_is_known_without_host_spans(tmp_path):
     level = main_level(path)
     assert level["verdict"] == "host-bound"
     assert level["summary"]["filled_what"] is None and level["summary"]["filled"] == []
-    assert "what the host did meanwhile is not known" in run_command(PLUMB, "iters", path).stdout
+    assert "what the host did meanwhile is unknown" in run_command(PLUMB, "iters", path).stdout
     rank.now += 9000
     told = explain(path, 5)
     assert told["rows"] == [] or told["rows"][0]["cause"] != "host"
@@ -111,7 +111,7 @@ def test_sleep(tmp_path):
     path = loop(tmp_path, sleep=30_000, python=True)
     level = main_level(path)
     assert [i for i, one in enumerate(level["iterations"]) if one["outlier"]] == [7]
-    assert "outliers: 7 (--explain N tells why)" in run_command(PLUMB, "iters", path).stdout
+    assert "outliers: 7 (see --explain N)" in run_command(PLUMB, "iters", path).stdout
     told = explain(path, 7)
     top = told["rows"][0]
     assert top["cause"] == "host" and not top["hidden"]
@@ -191,7 +191,7 @@ def test_bigger_batch(tmp_path):
     path = loop(tmp_path, length=200.0, grid=256, copy=4 << 20)
     top = explain(path, 7)["rows"][0]
     assert top["cause"] == "kernels"
-    assert "4.0x as long: a bigger batch (grid 4.0x" in top["text"]
+    assert "4.0x as long: a larger batch (grid 4.0x" in top["text"]
     assert (top["count"], top["median_count"]) == (20, 20)
 
 
@@ -208,7 +208,7 @@ def test_bigger_batch_with_other_kernels(tmp_path):
     level = main_level(path)
     assert level["occurrences"] == 14 and [one["edits"] for one in level["iterations"]] == [0] * 7 + [10] + [0] * 6
     top = explain(path, 7)["rows"][0]
-    assert top["cause"] == "kernels" and "4.0x as long: a bigger batch (grid 4.0x" in top["text"]
+    assert top["cause"] == "kernels" and "4.0x as long: a larger batch (grid 4.0x" in top["text"]
 
 
 def test_as_much_less_as_more(tmp_path):
@@ -287,7 +287,7 @@ def test_late_rank(tmp_path):
     own = explain(path, slow, "--track", str(mains[1]["track"]))["rows"][0]
     assert own["cause"] == "host" and own["difference_ns"] == pytest.approx(20_000_000, rel=0.05)
     text = run_command(PLUMB, "iters", path).stdout
-    assert "rank 1 comes last to the collectives in 1 of" in text
+    assert "rank 1 reaches the collectives last in 1 of" in text
 
 
 def test_a_collective_without_peers(tmp_path):
@@ -348,7 +348,7 @@ def test_ranks_with_marks_and_clocks_that_differ(tmp_path, mark, matched, idle):
     found = iters(joined(tmp_path, ranks))["ranks"]
     assert found["matched_by"] == matched
     assert {one["ranks"][0]["iteration"] - one["ranks"][1]["iteration"] for one in found["iterations"]} == {idle}
-    how = {"mark": "by the steps that the program marks", "step": "by the number that the program gives each step"}
+    how = {"mark": "by the steps that the program marks", "step": "by the program's step numbers"}
     assert how[matched] in run_command(PLUMB, "iters", tmp_path / "job.plumb").stdout
 
 
@@ -360,7 +360,7 @@ def test_recorded_ranks(tmp_path):
     assert run_command(PLUMB, "import", folder / "rank0.json.gz", folder / "rank1.json.gz", "-o",
                        output).returncode == 0
     found = iters(output)["ranks"]
-    assert len(found["iterations"]) == 3 and found["straggler_by"] == "collectives"
+    assert len(found["iterations"]) == 4 and found["straggler_by"] == "collectives"
     for one in found["iterations"]:
         assert min(rank["waiting_ns"] for rank in one["ranks"]) < max(rank["waiting_ns"] for rank in one["ranks"])
 
@@ -374,7 +374,7 @@ def test_wrong_numbers(tmp_path):
     done = run_command(PLUMB, "iters", path, "--explain", "0", "--csv")
     assert done.returncode == 1 and "--explain has no --csv" in done.stderr
     assert explain(path, 3)["rows"] == []
-    assert "nothing differs much" in run_command(PLUMB, "iters", path, "--explain", "3").stdout
+    assert "no large difference" in run_command(PLUMB, "iters", path, "--explain", "3").stdout
 
 
 # ---- loops that grow ----

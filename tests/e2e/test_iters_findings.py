@@ -23,7 +23,7 @@ def of(path, prefix, *options):
 def test_a_graph_that_grows(tmp_path):
     path = trace(tmp_path, [growing()])
     (found,) = of(path, "iterations-growth-")
-    assert found["title"].startswith("each iteration runs 5 kernels more than the one before (200 to 445)")
+    assert found["title"].startswith("each iteration runs 5 more kernels than the one before (200 to 445)")
     assert "added0" in found["title"]
     evidence = found["evidence"]
     assert evidence["kernels_more"] == pytest.approx(5)
@@ -61,7 +61,7 @@ def test_a_batch_copied_too_large(tmp_path):
     path = trace(tmp_path, [rank])
     assert main_level(path)["verdict"] == "copy-bound"
     (found,) = of(path, "iterations-copies-")
-    assert "copies from the host fill" in found["title"] and "32.0 MiB in each" in found["title"]
+    assert "copies from the host take" in found["title"] and "32.0 MiB in each" in found["title"]
     assert found["evidence"]["copy_bytes"] == 32 << 20
     assert found["evidence"]["overlap_share"] > 0.5
     assert found["saving_ns"] == pytest.approx(11 * (32 << 20) / 10_000 * 1000, rel=0.01)

@@ -62,8 +62,8 @@ def test_whole_iterations_around_the_median(tmp_path):
         assert mine == (theirs if first <= number <= last else None)
     assert part["path"]["end_ns"] - part["path"]["start_ns"] <= said["end_ns"] - said["start_ns"]
     text = iters(path, f"--path-spans={12 * SPANS}")
-    assert f"  critical path of iteration {all_of['path']['iteration']}, the median, (1." in text
-    assert f"    iterations {first} to {last} of {STEPS}: of more than {12 * SPANS} spans only a part is searched" in text
+    assert f"  critical path of iteration {all_of['path']['iteration']}, the median (1." in text
+    assert f"    iterations {first} to {last} of {STEPS}: only this part is searched, because the profile has more than {12 * SPANS} spans" in text
     assert "only a part" not in iters(path)
 
 
@@ -78,7 +78,7 @@ def test_no_loop(tmp_path):
     assert said["start_ns"] <= part["path"]["start_ns"] and 5e6 < said["end_ns"] - said["start_ns"] < 8e6
     text = iters(path, "--path-spans=200")
     assert "critical path of a part of the profile (" in text
-    assert "ms of the profile: of more than 200 spans only a part is searched" in text
+    assert "ms of the profile: only this part is searched, because the profile has more than 200 spans" in text
 
 
 def test_two_loops_one_after_the_other(tmp_path):
@@ -87,7 +87,7 @@ def test_two_loops_one_after_the_other(tmp_path):
     tracks = {one["process"]: one for one in iters(path, "--json", "--path-spans=400")["tracks"]}
     assert tracks[100]["path"] and tracks[101]["path"] is None
     other = tracks[101]["track"]
-    assert (f"  no critical path: its iterations lie outside of the part that is searched; --track={other} searches "
+    assert (f"  no critical path: its iterations are outside the part that is searched; use --track={other} to search "
             "around them") in iters(path, "--path-spans=400")
     (own,) = iters(path, "--json", "--path-spans=400", f"--track={other}")["tracks"]
     assert own["path"]["iteration"] == 15
@@ -100,7 +100,7 @@ def test_not_even_one_iteration_fits(tmp_path):
     for track in iters(path, "--json", "--path-spans=4")["tracks"]:
         text = iters(path, "--path-spans=4", f"--track={track['track']}")
         if track["path"] is None:
-            assert ("  no critical path: one iteration alone has more than 4 spans; a greater --path-spans searches it"
+            assert ("  no critical path: one iteration has more than 4 spans; use a larger --path-spans"
                     in text)
         assert "--track=" not in text
     assert any(track["path"] is None for track in iters(path, "--json", "--path-spans=4")["tracks"])

@@ -64,6 +64,22 @@ def test_recorded_waits_of_nsight(tmp_path):
     assert rows == [("thread", 7, call) for call in (1462029, 1462037, 1462093, 1462106)]
 
 
+@pytest.mark.parametrize("name", ["k01_v100_resnet50_w0_6steps", "k12_alexnet_cuda_sync",
+                                  "k18_2080ti_linear_40iters_nosteps", "k20_h100_qwen1.5"])
+def test_nothing_saves_more_than_it_takes(tmp_path, name):
+    """A kernel of 0.47 ms saved 28.9 ms: its launch and the delay before it went with it."""
+    path = tmp_path / "trace.plumb"
+    assert run_command(PLUMB, "import", shared(f"kineto/{name}.json.gz"), "-o", path).returncode == 0
+    done = run_command(PLUMB, "report", path, "--by", "kernel", "--json", "--top", "100000")
+    takes = {row["name"]: row["exclusive"]["gpu.time"]["sum"] for row in json.loads(done.stdout)["rows"]}
+    (track,) = [one for one in iters(path)["tracks"] if one["role"] == "main"]
+    steps = track["levels"][0]["occurrences"]
+    rows = [row for row in track["path"]["top"] if row["path_kind"] == "kernel"]
+    assert rows
+    for row in rows:
+        assert row["saving_ns"] <= takes[row["name"]] / (steps - 1), row["name"]
+
+
 @pytest.mark.parametrize("name", ["k01_v100_resnet50_w0_6steps", "k03_v100_ddp2_rank1_5steps",
                                   "k04_a100_ddp8_rank3_6steps", "k08_a100_ddp2_rank0_nccl_meta_3steps"])
 def test_steps_of_published_traces(name):
@@ -178,7 +194,7 @@ def test_events_and_syncs(tmp_path):
     # Without it main1 is over at 110, and main2 begins its delay of 2 after.
     assert savings["side"] == (502 - 112) * 1000
     assert savings["after"] == 90_000
-    assert savings["main2"] == 100_000
+    assert savings["main2"] == 98_000, "as long as it is: its delay stays"
     assert "main1" not in savings
 
 
@@ -263,7 +279,7 @@ def test_findings_are_bounded(tmp_path):
             shown = run_command(PLUMB, "report", path, "--findings", "--threshold",
                                 "latency.share=1%,latency.idle=1%").stdout
             words = " ".join(shown.split())
-            assert "saves nothing, confidence" in words and "hides_behind kernel: long" in words, shown
+            assert "saving none (confidence" in words and "hidden behind kernel: long" in words, shown
         else:
             assert evidence["step_saving_ns"] == 500_000
             assert found[0]["saving_ns"] > 0 and "hides_behind" not in evidence

@@ -125,7 +125,7 @@ def test_the_last_seconds(tmp_path):
 
 
 def test_a_killed_program_keeps_them(tmp_path):
-    made = run(tmp_path, "burn(0.3)\nos.kill(os.getpid(), 9)\n", code=128 + signal.SIGKILL)
+    made = run(tmp_path, "burn(0.3)\nos.kill(os.getpid(), 9)\n", code=-signal.SIGKILL)
     count, sums = check(made)
     assert count > 20 and {context: ns for context, ns in sums.items() if ns} == tree_sums(made)
 

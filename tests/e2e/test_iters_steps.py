@@ -71,9 +71,9 @@ def test_a_rank_that_was_recorded_later(tmp_path, name, apart):
     assert [(out["rank"], out["iteration"], out["step"]) for out in found["left_out"]] == \
         [(0, 0, 3), (0, 1, 4), (1, 10, 15), (1, 11, 16)]
     text = run_command(PLUMB, "iters", path).stdout
-    assert "10 iterations of 2 ranks, matched by the number that the program gives each step" in text
-    assert "left out: 2 iterations of rank 0 that not every rank has (0, 1)" in text
-    assert "left out: 2 iterations of rank 1 that not every rank has (10, 11)" in text
+    assert "10 iterations of 2 ranks, matched by the program's step numbers" in text
+    assert "left out: 2 iterations of rank 0 that other ranks do not have (0, 1)" in text
+    assert "left out: 2 iterations of rank 1 that other ranks do not have (10, 11)" in text
     told = iters(path, "--explain", "6")["explain"]
     assert (told["iteration"], told["step"]) == (6, 9)
     assert (told["rows"][0]["cause"], told["rows"][0]["rank"]) == ("rank", 1)

@@ -15,7 +15,7 @@ def test_a_child_that_uses_cuda_first_records_its_work(torch_python, parent, tmp
     assert "subscribed 1 threads 2" in made.done.stdout
     assert loop_kernels(made, "child") == (1, 20)
     assert loop_kernels(made, "parent") == (1, 10)
-    assert made.ledger("process") == {"received": 2, "attributed": 2}
+    assert made.processes() == {"received": 2, "attributed": 2}
 
 
 def test_a_child_forked_after_cuda_records_its_operators(torch_python, tmp_path):

@@ -35,8 +35,7 @@ def watch(recorder, folder, command, environment=None, plumb=False, layers=None,
     out = folder / "events.jsonl"
     preload = f"{recorder}" if plumb else f"{LIBPLUMB} {recorder}"
     if plumb:
-        command = [PLUMB, "run", "-o", folder / "run.plumb", "--", "env", f"LD_PRELOAD={LIBPLUMB} "
-                   f"{recorder}", *command]
+        command = [PLUMB, "run", "-o", folder / "run.plumb", "--tool", recorder, "--", *command]
         preload = ""
     more = {"LD_PRELOAD": preload} if preload else {}
     if layers is not None:
@@ -243,3 +242,84 @@ def test_the_example(torch_python, tmp_path):
 def test_the_example_without_plumb(tmp_path):
     done = run_command("true", env={"LD_PRELOAD": f"{BUILD}/examples/monitor.so"})
     assert done.returncode == 0 and "libplumb.so is not loaded" in done.stderr
+
+
+# ---- plumb run --tool ----
+
+STRICT = r"""
+#include <plumb/monitor.h>
+#include <stdio.h>
+static void __attribute__((constructor)) begin(void)
+{
+	struct plumb_monitor_options options = { .size = sizeof options };
+	fprintf(stderr, "tool NAME: init %d, version %d\n", plumb_monitor_init(&options),
+	        plumb_monitor_version());
+}
+"""
+
+
+@pytest.fixture(scope="session")
+def strict(tmp_path_factory):
+    """Tools that need plumb's symbols when they are loaded: without libplumb.so the program would die."""
+    folder = tmp_path_factory.mktemp("strict")
+    tools = []
+    for name in ("one", "two"):
+        source, output = folder / f"{name}.c", folder / f"{name}.so"
+        source.write_text(STRICT.replace("NAME", name))
+        subprocess.run(["gcc", "-fPIC", "-shared", "-Wl,-z,now", f"-I{ROOT}/include", "-o", str(output),
+                        str(source)], check=True)
+        tools.append(output)
+    return tools
+
+
+def said_by(done, name):
+    return done.stderr.count(f"tool {name}: init 0, version 1")
+
+
+def test_tools_are_loaded_into_what_is_profiled(strict, tmp_path):
+    one, two = strict
+    done = run_command(PLUMB, "run", "-o", "run.plumb", "--tool", one, "--tool", two.name, "--", "sh", "-c",
+                       "env -i /bin/true; env LD_PRELOAD= /bin/true", cwd=two.parent)
+    assert done.returncode == 0, done.stderr
+    # sh, twice env, twice true
+    assert said_by(done, "one") == said_by(done, "two") == 5, done.stderr
+
+
+def test_a_tool_that_the_program_preloads_itself(strict, tmp_path):
+    """What killed the program by an undefined symbol."""
+    done = run_command(PLUMB, "run", "-o", tmp_path / "run.plumb", "--", "env", f"LD_PRELOAD={strict[0]}",
+                       "/bin/true")
+    assert done.returncode == 0 and said_by(done, "one") == 1, done.stderr
+
+
+@pytest.mark.parametrize("make, says", [
+    (lambda path: None, "cannot read --tool {path}: No such file or directory"),
+    (lambda path: path.mkdir(), "--tool {path} is not a shared library"),
+    (lambda path: path.write_text("text"), "--tool {path} is not a shared library"),
+    (lambda path: path.write_bytes(b""), "--tool {path} is not a shared library"),
+    (lambda path: path.write_bytes(other_machine(64, 0xB7)), "--tool {path} is a 64-bit library for AArch64"),
+    (lambda path: path.write_bytes(other_machine(32, 3)), "--tool {path} is a 32-bit library for "),
+])
+def test_a_tool_that_cannot_be_loaded(make, says, tmp_path):
+    path = tmp_path / "tool.so"
+    make(path)
+    done = run_command(PLUMB, "run", "-o", tmp_path / "run.plumb", "--tool", path, "--", "echo", "ran",
+                       cwd=tmp_path)
+    assert done.returncode == 125 and done.stdout == ""
+    line, = done.stderr.splitlines()
+    assert says.format(path=path) in line and line.endswith("; the program was not started")
+    assert not list(tmp_path.glob("*.plumb"))
+
+
+def other_machine(bits, machine):
+    """The head of a shared library for another machine."""
+    head = bytearray(b"\x7fELF" + bytes([2 if bits == 64 else 1, 1, 1]) + bytes(9))
+    head += (3).to_bytes(2, "little") + machine.to_bytes(2, "little") + (1).to_bytes(4, "little")
+    return bytes(head + bytes(64 - len(head)))
+
+
+def test_a_tool_under_a_path_that_ld_preload_cannot_hold(strict, tmp_path):
+    path = tmp_path / "a tool.so"
+    path.write_bytes(strict[0].read_bytes())
+    done = run_command(PLUMB, "run", "-o", tmp_path / "run.plumb", "--tool", path, "--", "true")
+    assert done.returncode == 125 and "Move the tool to another folder" in done.stderr

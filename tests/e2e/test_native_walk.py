@@ -240,7 +240,7 @@ def test_samples_as_gdb_sees_them(record, tmp_path):
     script = tmp_path / "script"
     script.write_text(GDB_SAMPLES)
     made = record("gdb", "-nx", "-batch", "-x", script, "--args", tmp_path / "sampled", "1",
-                  options=("--cpu=1000", "--mode", "full", "--no-gpu"))
+                  options=("--cpu=1000", "--mode", "full", "--no-gpu"), env={"PLUMB_SAMPLE_TRACED": "1"})
     if "ptrace: Operation not permitted" in made.stderr:
         pytest.skip("gdb may not trace here")
     samples = [[tuple(frame.split("|")) for frame in line[7:].split("\t")]
@@ -254,7 +254,7 @@ def test_samples_as_gdb_sees_them(record, tmp_path):
     libraries = {code.build_id or code.path: code.path for code in profile.code_objects}
     contexts = {}
     for number, stat in profile._stats("cpu.time")[0].items():
-        node = plumb_package.profile.Node(profile, number)
+        node = plumb_package.Node(profile, number)
         if stat[1] and any(above.symbol == "work" for above in [node] + node.ancestors):
             contexts[number] = path_of(node), stat[1]
     found = collections.Counter()
@@ -285,7 +285,7 @@ def test_an_instruction_that_is_sampled_and_interrupted(record, tmp_path):
     profile = plumb_package.Profile(made.path)
     sampled, beneath = set(), set()
     for number, stat in profile._stats("cpu.time")[0].items():
-        node = plumb_package.profile.Node(profile, number)
+        node = plumb_package.Node(profile, number)
         if stat[1] and node.symbol == "spin":
             sampled.add(node.line)
         beneath |= {above.line for above in node.ancestors if stat[1] and above.symbol == "spin"}

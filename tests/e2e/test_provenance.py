@@ -149,7 +149,7 @@ def test_without_a_log(made):
                               "scaled_add": {("aten::sin", ()), ("aten::mul", ())},
                               KERNELS[2]: {("aten::cos", ()), ("aten::add", ())}}
     assert made.ledger() == {("received", ""): 3, (
-        "no_provenance", "lines: there is no log of its compilation"): 3}
+        "no_provenance", "lines: its compilation left no log"): 3}
 
 
 def test_of_another_process(made):

@@ -251,7 +251,7 @@ def test_bad_files_are_refused_in_one_line(tmp_path, path):
             plumb.Profile(tmp_path / name)
         assert "\n" not in str(caught.value)
     for change, word in (("PRAGMA user_version = 99", "newer"),
-                         ("PRAGMA application_id = 1", "no profile"),
+                         ("PRAGMA application_id = 1", "not a profile"),
                          ("UPDATE contexts SET parent = 9 WHERE id = 4", "damaged"),
                          ("UPDATE contexts SET frame = 99 WHERE id = 4", "damaged"),
                          ("UPDATE contexts SET last = 99 WHERE id = 4", "damaged"),

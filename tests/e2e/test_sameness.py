@@ -101,7 +101,7 @@ def test_forks_have_the_same_output(torch_python, forks, tmp_path):
 
 def test_forked_children_record_into_regions_of_their_own(forks):
     """Two loaders with two workers, a process, a fork; the last fork ran no operator."""
-    assert forks.ledger("process") == {"received": 8, "attributed": 8}
+    assert forks.processes() == {"received": 8, "attributed": 8}
     tree = forks.tree("main")
     assert tree[forks.expand("main:@before > aten::neg")] == 1
     assert tree[forks.expand("main:@after > aten::abs")] == 1

@@ -293,7 +293,7 @@ def test_no_roofline_without_counters(tmp_path):
 
 @pytest.mark.parametrize("arguments, text", [
     ([TORCH, "A1", "--batch", "0"], "--batch"), ([TORCH, "A1", "--batch", "1,2"], "2 sizes"),
-    ([TORCH, "A16"], "no table A16"), ([TORCH, TORCH, "A2"], "only A1, compare and swapped"), (["A1"], "name a profile"),
+    ([TORCH, "A16"], "no table A16"), ([TORCH, TORCH, "A2"], "only A1, compare and swapped"), (["A1"], "no profile in this folder"),
     ([TORCH, "--json", "--csv"], "--json or --csv"), ([TORCH, "--svg", "x"], "A9 or A14")])
 def test_wrong_use(arguments, text):
     done = run_command(PLUMB, "tables", *arguments)
@@ -311,7 +311,7 @@ def test_for_people():
     done = run_command(PLUMB, "tables", TORCH, "A8", "--top", "2")
     assert done.returncode == 0
     assert done.stdout.startswith("A8 GPU kernel information\n") and "more (--top 0" in done.stdout
-    assert "derived: kernel_flops" in done.stdout and "not known: kernel_dram_read_bytes" in done.stdout
+    assert "derived: kernel_flops" in done.stdout and "unknown: kernel_dram_read_bytes" in done.stdout
 
 
 def test_nothing_to_show(tmp_path):

@@ -183,7 +183,7 @@ def test_batch_sizes_from_the_command(tmp_path, torch_python, words, size):
 
 @pytest.mark.parametrize("arguments, text", [
     ([TORCH, "A1", "--optimal", "latency"], "--optimal takes"), ([TORCH, "A1", "--optimal", "latency<5"], "--optimal takes"),
-    ([TORCH, "A1", "--optimal", "speed>3"], '"speed>3"'), ([TORCH, "A3", "--optimal", "latency<5ms"], "--optimal is for A1"),
+    ([TORCH, "A1", "--optimal", "speed>3"], '"speed>3"'), ([TORCH, "A3", "--optimal", "latency<5ms"], "--optimal works with A1"),
     ([TORCH, "--stat", "mode"], 'no statistic "mode"'), ([TORCH, "--stat", "trimmed:50"], "no statistic"),
     ([TORCH, TORCH, "stages"], "only A1, compare and swapped"), ([TORCH, "--key", "colour"], "--key"),
     ([TORCH, TORCH, "--base", "worst"], "--base")])

@@ -7,7 +7,7 @@ import re
 import pytest
 from plumbtest import check_sums, recorded
 
-from plumb.profile import ACCUMULATION, BACKWARD
+from plumb.reading import ACCUMULATION, BACKWARD
 
 ENGINE = "autograd::engine::evaluate_function: "
 

@@ -129,6 +129,17 @@ def test_failing_calls(regions, tmp_path, function, error):
         assert done.returncode in (0, 2, 3), done.stderr
 
 
+@pytest.mark.parametrize("what", ["stacks", "masks"])
+def test_samples_keep_out_of_the_way(regions, tmp_path, what):
+    """Of little stacks, and of what the program does with signals, while it is sampled as often as can be."""
+    def one(case):
+        _, seed, extra, _ = case
+        return same(run([FOLDER / "program", seed, what], environment(regions, **{**extra, "PLUMB_CPU_HZ": "4000"})),
+                    reference(seed, what))
+    in_parallel(cases(what, 40), one)
+    assert settled(regions, tmp_path / "out.plumb")
+
+
 def test_ten_thousand_threads(regions, tmp_path):
     action = "storm:10000"
     for extra in EXTRAS[0], EXTRAS[3]:

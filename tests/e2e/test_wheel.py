@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The wheel: made by `pip install .`, complete in itself, and for old C libraries."""
 import copy
+import re
 import shutil
 import subprocess
 import sys
@@ -37,6 +38,26 @@ def test_is_complete(wheel):
     assert done.returncode == 0, done.stdout
 
 
+def test_readme_and_check_name_one_glibc():
+    oldest = re.search(r"OLDEST = \(2, (\d+)\)", (ROOT / "scripts/check_wheel.py").read_text())[1]
+    assert f"2.{oldest} for `plumb` itself" in (ROOT / "README.md").read_text()
+
+
+@pytest.mark.parametrize("missing", ["make", "readelf"])
+def test_missing_tools_are_named(missing, tmp_path):
+    """What pip calls says what is missing, without a traceback."""
+    (tmp_path / "bin").mkdir()
+    for tool in ("make", "readelf", "sh", "gcc"):
+        if tool != missing:
+            (tmp_path / "bin" / tool).symlink_to("/bin/true")
+    done = run_command(sys.executable, "-c", "import backend; backend.build_wheel('.')", cwd=tmp_path,
+                       env={"PATH": str(tmp_path / "bin"), "PYTHONPATH": str(ROOT / "python"),
+                            "BUILD": str(tmp_path / "build")})
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert missing in line and "not installed" in line
+
+
 def test_says_what_is_wrong(wheel, tmp_path):
     with zipfile.ZipFile(wheel) as whole:
         for missing in ("plumb/_bin/libplumb.so", "plumb/__init__.py"):
@@ -60,6 +81,12 @@ def test_installs_the_command(venv):
     assert version in done.stdout
     done = run_command(venv / "bin/python", "-c", "import plumb; print(plumb.__version__)")
     assert done.stdout.strip() == version
+
+
+def test_runs_as_a_module(venv, tmp_path):
+    done = run_command(venv / "bin/python", "-m", "plumb", "version", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (ROOT / "VERSION").read_text().strip() in done.stdout
 
 
 def test_the_command_keeps_arguments_and_exit_code(venv, tmp_path):

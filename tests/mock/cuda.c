@@ -133,12 +133,19 @@ fails(void)
 
 /* ---- the driver: its start ---- */
 
+static int done; /* cuInit is */
+static _Thread_local int initialising;
+
+int
+mock_is_initialised(void)
+{
+	return initialising || __atomic_load_n(&done, __ATOMIC_ACQUIRE);
+}
+
 CUresult CUDAAPI
 cuInit(unsigned flags)
 {
 	static pthread_mutex_t init_lock = PTHREAD_MUTEX_INITIALIZER;
-	static _Thread_local int initialising;
-	static int done;
 	(void)flags;
 	if (initialising || __atomic_load_n(&done, __ATOMIC_ACQUIRE))
 		return CUDA_SUCCESS;

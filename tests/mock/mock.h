@@ -85,6 +85,7 @@ void mock_gap(uint32_t device, uint32_t stream, uint64_t ns);
 
 /* The stand-in GPU's clock, ns. */
 uint64_t mock_now(void);
+int mock_is_initialised(void); /* cuInit was called, or is running on this thread */
 
 #ifdef __cplusplus
 }

@@ -100,6 +100,8 @@ cuDeviceGetCount(int *count)
 CUresult CUDAAPI
 cuDeviceGet(CUdevice *device, int ordinal)
 {
+	if (!mock_is_initialised())
+		return CUDA_ERROR_NOT_INITIALIZED;
 	*device = ordinal;
 	return ordinal < mock_get("devices") ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }

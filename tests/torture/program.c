@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program that a profiler must not hurt: threads launch, copy, allocate, compute and check what they
- * compute, while something goes wrong. Its last line is "checksum N", the same for the same arguments
- * however it is disturbed, and its exit code is 7.
+ * A program that a profiler must not hurt: threads launch, copy, allocate, compute and check what
+ * they compute, while something goes wrong. Its last line is "checksum N", the same for the same
+ * arguments however it is disturbed, and its exit code is 7.
  *
  *   torture SEED WHAT
  *
@@ -13,6 +13,8 @@
  *   storm:COUNT    COUNT threads over its life, at most 16 at once
  *   library:FILE   FILE is loaded, called and unloaded again and again
  *   end:SIGNAL:US  SIGNAL comes after US microseconds
+ *   stacks         threads compute in coroutines of 8 KiB, with alternate stacks of 8 KiB, all without guard pages
+ *   masks          a thread blocks all signals, waits for any, and handles real-time signals of every number
  *   leave:US       a thread calls _exit(7) after US microseconds, without the last line
  */
 #include <dlfcn.h>
@@ -24,6 +26,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "../mock/mock.h"
@@ -65,8 +68,9 @@ turn(unsigned long *seed)
 		static const char *const names[] = { "gemm", "relu", "softmax" };
 		mock_launch(names[what], 1000 + next(seed) % 5000);
 	} else if (what == 3) {
-		struct mock_copy copy = { .from = MOCK_PAGEABLE, .to = MOCK_DEVICE, .bytes = 4096,
-			                  .duration_ns = 2000 };
+		struct mock_copy copy = {
+			.from = MOCK_PAGEABLE, .to = MOCK_DEVICE, .bytes = 4096, .duration_ns = 2000
+		};
 		mock_copy(&copy);
 	} else if (what == 4) {
 		uint64_t pointer = mock_alloc(1 << 16, -1);
@@ -203,6 +207,103 @@ storm(unsigned long count)
 	}
 }
 
+/* ---- little stack ---- */
+
+enum { LITTLE = 8192, BELOW = 16384, PATTERN = 0x5a };
+struct little {
+	unsigned char below[BELOW];
+	_Alignas(64) unsigned char stack[LITTLE];
+};
+static struct {
+	struct little coroutine, alternate;
+	ucontext_t inside, back;
+	unsigned long seed;
+} littles[THREADS];
+
+static void
+compute_inside(int which)
+{
+	while (!over) {
+		compute(littles[which].seed++);
+		swapcontext(&littles[which].inside, &littles[which].back);
+	}
+}
+
+static void
+check_below(const struct little *little)
+{
+	for (int i = 0; i < BELOW; i++)
+		if (little->below[i] != PATTERN)
+			abort();
+}
+
+static void *
+use_little(void *argument)
+{
+	int which = (int)(uintptr_t)argument;
+	stack_t alternate = { .ss_sp = littles[which].alternate.stack, .ss_size = LITTLE };
+	ucontext_t *inside = &littles[which].inside;
+	memset(&littles[which].coroutine, PATTERN, sizeof(struct little));
+	memset(&littles[which].alternate, PATTERN, sizeof(struct little));
+	sigaltstack(which % 2 ? &alternate : NULL, NULL);
+	getcontext(inside);
+	inside->uc_stack.ss_sp = littles[which].coroutine.stack;
+	inside->uc_stack.ss_size = LITTLE;
+	inside->uc_link = &littles[which].back;
+	makecontext(inside, (void (*)(void))compute_inside, 1, which);
+	while (!over)
+		swapcontext(&littles[which].back, inside);
+	check_below(&littles[which].coroutine);
+	check_below(&littles[which].alternate);
+	return NULL;
+}
+
+static void *
+use_littles(void *argument)
+{
+	pthread_t users[THREADS];
+	for (uintptr_t i = 0; i < THREADS; i++)
+		pthread_create(&users[i], NULL, use_little, (void *)i);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(users[i], NULL);
+	return argument;
+}
+
+/* ---- masks ---- */
+
+static _Atomic int came;
+
+static void
+count_it(int number)
+{
+	came = number;
+}
+
+static void *
+use_masks(void *argument)
+{
+	unsigned long seed = (unsigned long)(uintptr_t)argument;
+	struct timespec none = { 0, 0 };
+	sigset_t all, before;
+	sigfillset(&all);
+	while (!over) {
+		int number =
+			SIGRTMIN + (int)(next(&seed) % (unsigned long)(SIGRTMAX - SIGRTMIN + 1));
+		pthread_sigmask(SIG_BLOCK, &all, &before);
+		compute(seed);
+		if (sigtimedwait(&all, NULL, &none) > 0) /* nobody sent one */
+			abort();
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+		came = 0;
+		handle(number, count_it);
+		pthread_kill(pthread_self(), number);
+		if (came != number)
+			abort();
+		signal(number, SIG_DFL);
+	}
+	return NULL;
+}
+
 /* Starts what WHAT says; *HELPER is to be joined when the result is not 0. */
 static int
 begin(char *what, unsigned long seed, pthread_t *helper)
@@ -216,6 +317,10 @@ begin(char *what, unsigned long seed, pthread_t *helper)
 	}
 	if (!strcmp(what, "forking"))
 		return !pthread_create(helper, NULL, fork_again, (void *)(uintptr_t)seed);
+	if (!strcmp(what, "stacks"))
+		return !pthread_create(helper, NULL, use_littles, NULL);
+	if (!strcmp(what, "masks"))
+		return !pthread_create(helper, NULL, use_masks, (void *)(uintptr_t)seed);
 	if (!strcmp(what, "library"))
 		return !pthread_create(helper, NULL, load_again, number);
 	if (!strcmp(what, "storm"))

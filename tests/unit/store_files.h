@@ -79,6 +79,7 @@ write_sample(void)
 	struct plumb_profile profile;
 	struct sample_ids ids;
 	assert_int_equal(sample_build(&profile, &ids, NULL), 0);
+	unlink(path); /* a test may have made something else of it, which is not replaced */
 	write_profile(&profile, path);
 	plumb_profile_free(&profile);
 }

@@ -315,11 +315,13 @@ case_full_region(void)
 	struct plumb_key key = { .kind = PLUMB_FRAME_OPERATOR, .name = 0 };
 	bool lost = plumb_child(thread, 0, &key) == PLUMB_LOST;
 	plumb_leave(thread);
-	uint64_t before = atomic_load(&plumb_region_of_process()->header->lost_full);
+	struct plumb_region_lost *turned =
+		&plumb_region_of_process()->header->lost[PLUMB_SOURCE_OPERATOR];
+	uint64_t before = atomic_load(&turned->full), received = atomic_load(&turned->received);
 	pthread_create(&other, NULL, meet, &met);
 	pthread_join(other, NULL);
-	return met || !lost ||
-	       atomic_load(&plumb_region_of_process()->header->lost_full) != before + 1;
+	return met || !lost || atomic_load(&turned->full) != before + 1 ||
+	       atomic_load(&turned->received) != received + 1;
 }
 
 /* Ends in any order meet their own operators. */

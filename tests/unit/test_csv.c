@@ -124,7 +124,7 @@ an_open_quotation_is_an_error_with_its_line(void **state)
 	assert_string_equal(next(&o), "1:a");
 	assert_string_equal(next(&o), "error");
 	assert_int_equal(o.error.code, PLUMB_EINPUT);
-	assert_non_null(strstr(o.error.message, ": line 2: nothing ends"));
+	assert_non_null(strstr(o.error.message, ": line 2: a quoted cell"));
 	close_all(&o);
 }
 

@@ -458,7 +458,7 @@ wrong_use_is_an_error(void **state)
 	assert_int_equal(
 		join((const struct rank *const[]){ &rank0, &rank1, &rank0 }, 3, &p, &error),
 		PLUMB_EUSAGE);
-	assert_non_null(strstr(error.message, "process 100 of h comes twice"));
+	assert_non_null(strstr(error.message, "process 100 of h is given twice"));
 	/* The same number on another host, or at another time, is another process. */
 	struct rank later = rank0;
 	later.start = 9000;

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -115,6 +116,74 @@ test_numbers_of_the_fact(void **state)
 			fail_msg("\"%s\" numbers two steps", unfit[i]);
 }
 
+/* Which group marks the steps of a loop that begins at 0, one for each 100 ns. */
+static uint32_t
+choose(const struct made *m, enum plumb_marks_wanted wanted)
+{
+	return plumb_marks_choose(&m->marks,
+	                          &(struct plumb_marks_loop){ STEPS, 5, 100 * STEPS - 50 }, wanted);
+}
+
+static const char *
+chosen(const struct made *m)
+{
+	uint32_t group = choose(m, PLUMB_MARKS_ONCE);
+
+	assert_int_not_equal(group, PLUMB_NONE);
+	return plumb_frame_label(&m->profile, m->marks.groups.items[group].frame);
+}
+
+/* ProfilerStep, then what is around an iteration, then the first part of one, then the optimizer's
+ * step. */
+static void
+test_which_group_tells(void **state)
+{
+	static const struct {
+		const char *name;
+		int64_t from, until;
+	} sorts[] = { { "Optimizer.zero_grad#SGD.zero_grad", 1, 5 },
+		      { "Optimizer.step#SGD.step", 90, 95 },
+		      { "backward", 50, 90 },
+		      { "forward", 6, 30 },
+		      { "whole", 2, 98 },
+		      { "ProfilerStep", 0, 10 } };
+
+	(void)state;
+	for (size_t most = 1; most <= sizeof sorts / sizeof *sorts; most++) {
+		struct made m;
+
+		begin(&m);
+		for (int i = 0; i < STEPS; i++) {
+			for (size_t k = 0; k < most; k++)
+				mark(&m, sorts[k].name, 100 * i + sorts[k].from,
+				     100 * i + sorts[k].until);
+			mark(&m, "often", 100 * i + 20, 100 * i + 21);
+			mark(&m, "often", 100 * i + 30, 100 * i + 31);
+			mark(&m, "often", 100 * i + 40, 100 * i + 41);
+		}
+		group(&m);
+		assert_string_equal(chosen(&m), sorts[most - 1].name);
+		end(&m);
+	}
+}
+
+/* Marks of warm-up, which is no part of the loop, do not count. */
+static void
+test_marks_before_the_loop(void **state)
+{
+	struct made m;
+
+	(void)state;
+	begin(&m);
+	for (int i = -4; i < STEPS; i++)
+		mark(&m, "step", 100 * i, 100 * i + 90);
+	for (int i = 0; i < STEPS; i++)
+		mark(&m, "warmup", 100 * (i - STEPS) - 500, 100 * (i - STEPS) - 401);
+	group(&m);
+	assert_string_equal(chosen(&m), "step");
+	end(&m);
+}
+
 /* Times that are none do not make a mark the longest. */
 static void
 test_times_that_are_none(void **state)
@@ -130,9 +199,44 @@ test_times_that_are_none(void **state)
 	}
 	group(&m);
 	assert_int_equal(m.marks.count, STEPS);
-	assert_int_equal(plumb_marks_choose(&m.marks, STEPS, PLUMB_MARKS_ANY), 0);
-	assert_int_equal(m.marks.groups.items[0].longest_ns, 50);
+	assert_int_equal(choose(&m, PLUMB_MARKS_ANY), 0);
+	assert_int_equal(m.marks.groups.items[0].total_ns, 50 * STEPS);
 	end(&m);
+}
+
+/* Marks whose names differ by a number are called by what they share, but never by half a name. */
+static void
+test_names_of_numbered_marks(void **state)
+{
+	static const struct {
+		const char *first, *second, *name;
+	} cases[] = {
+		{ "step 1", "step 2", "step" },
+		{ "step #1", "step #2", "step" },
+		{ "step (1)", "step (2)", "step" },
+		{ "iteration[7]", "iteration[8]", "iteration" },
+		{ "FSDP::pre_forward (blocks.0)", "FSDP::pre_forward (blocks.1)",
+		  "FSDP::pre_forward (blocks.N)" },
+		{ "layer 1 of model", "layer 2 of model", "layer N of model" },
+		{ "a (b, 1)", "a (b, 2)", "a (b, N)" },
+		{ "1", "2", "N" },
+		{ "[1]", "[2]", "[N]" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct made m;
+		begin(&m);
+		mark(&m, cases[i].first, 0, 10);
+		mark(&m, cases[i].second, 20, 30);
+		group(&m);
+		assert_int_equal(m.marks.groups.count, 1);
+		const struct plumb_mark_group *g = &m.marks.groups.items[0];
+		char name[120];
+		plumb_mark_group_name(&m.profile, g, name, sizeof name);
+		assert_string_equal(name, cases[i].name);
+		end(&m);
+	}
 }
 
 int
@@ -140,7 +244,10 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers_of_the_fact),
+		cmocka_unit_test(test_which_group_tells),
+		cmocka_unit_test(test_marks_before_the_loop),
 		cmocka_unit_test(test_times_that_are_none),
+		cmocka_unit_test(test_names_of_numbered_marks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -161,7 +161,7 @@ tell(const struct run *r, const struct plumb_iteration_track *track,
 		assert_true(plumb_path_savings(&whole, gone, nodes, 2, saved));
 		ends[0] = saved[0];
 		ends[1] = saved[PLUMB_PATH_PLAYS];
-		told->savings[i] = plumb_path_step_saving(path, track, ends);
+		told->savings[i] = plumb_path_step_saving(path, track, ends, INT64_MAX);
 		free(gone);
 	}
 	plumb_path_close(&whole);

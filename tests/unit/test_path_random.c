@@ -157,8 +157,8 @@ at(const struct play *play, int where)
 static int
 launch(struct play *play, struct rank *rank, int number, const struct instruction *i)
 {
-	int64_t takes = is_gone(play, i) ? 0 : LAUNCH, delay = is_gone(play, i) ? 0 : i->delay;
-	int64_t ready = at(play, rank->now) + takes;
+	/* Without the work its launch and what delays it stay: they are not the work's own time. */
+	int64_t ready = at(play, rank->now) + LAUNCH, delay = i->delay;
 	int cause = rank->now, beside = rank->pending[i->stream], last = rank->last[i->stream];
 	enum plumb_path_kind kind = PLUMB_PATH_LAUNCH;
 	struct work *work = &play->works[play->works_count];
@@ -460,6 +460,18 @@ check_path(const struct play *play, const struct plumb_path_window *w)
 			         (long long)sums[k]);
 }
 
+/* How long the spans of the contexts that are GONE take together: no more can be saved. */
+static int64_t
+taken_by(const struct plumb_profile *p, const unsigned char *gone)
+{
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < p->spans_count; i++)
+		if (gone[p->spans[i].context] && p->spans[i].start_ns > INT64_MIN / 2)
+			sum += p->spans[i].end_ns - p->spans[i].start_ns;
+	return sum;
+}
+
 static void
 check_schedule(unsigned seed)
 {
@@ -502,6 +514,9 @@ check_schedule(unsigned seed)
 		if (saved != at(play, end_of(play)) - end)
 			fail_msg("seed %u, trial %d: saves %lld, not %lld", seed, trial,
 			         (long long)saved, (long long)(at(play, end_of(play)) - end));
+		if (saved > taken_by(&made.profile, contexts))
+			fail_msg("seed %u, trial %d: saves %lld of %lld", seed, trial,
+			         (long long)saved, (long long)taken_by(&made.profile, contexts));
 		free(contexts);
 	}
 	plumb_path_close(&w);
@@ -589,6 +604,7 @@ check_garbage(unsigned seed)
 				gone[c] = (unsigned char)(rand() % 2);
 			saved = plumb_path_saving(&w, gone);
 			assert_true(saved >= 0 && saved <= w.end_ns + 50);
+			assert_true(saved <= taken_by(&profile, gone));
 			memset(gone, 0, sizeof gone);
 		}
 		plumb_path_close(&w);

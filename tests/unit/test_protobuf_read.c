@@ -95,8 +95,8 @@ test_damage(void **state)
 	refuse(SLICE("\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01name"), "middle");
 	refuse(SLICE("\x00\x01"), "out of range");
 	refuse(SLICE("\x80\x80\x80\x80\x10\x01"), "out of range"); /* 2^29 */
-	refuse(SLICE("\x0b\x0c"), "no known type");                /* a group */
-	refuse(SLICE("\x0f\x01"), "no known type");
+	refuse(SLICE("\x0b\x0c"), "unknown type");                 /* a group */
+	refuse(SLICE("\x0f\x01"), "unknown type");
 }
 
 /* ---- a stream ---- */
@@ -232,7 +232,7 @@ test_stream_damage(void **state)
 		{ { "\x0a\x02\x09\x01\x02\x03\x04\x05\x06\x07\x08", 11 }, "a message ends" },
 		{ { "\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x08", 12 }, "" },
 		{ { "\x3a\xff\xff\xff\xff\x7f\x08", 7 }, "the file ends" },
-		{ { "\x3b\x08", 2 }, "no known type" },
+		{ { "\x3b\x08", 2 }, "unknown type" },
 		{ { "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd", 9 }, "" },
 	};
 	struct plumb_error error = { 0 };

@@ -250,7 +250,8 @@ test_region_full(void **state)
 	assert_int_equal(written, 3 * (CHUNK_ROOM / 32));
 	plumb_arena_init(&late, &region);
 	plumb_arena_count(&late, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_REGION_FULL, 5);
-	assert_int_equal(region.header->lost_full, 5);
+	assert_int_equal(region.header->lost[PLUMB_SOURCE_OPERATOR].full, 5);
+	assert_int_equal(region.header->lost_full, 0);
 	assert_int_equal(region.header->lost_no_space, 0);
 	plumb_region_close(&region);
 	open_region(&reader);

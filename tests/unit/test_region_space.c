@@ -71,7 +71,7 @@ fill_file_system(void)
 		pages++;
 	CHECK(pages > 8);
 	plumb_arena_count(&arena, PLUMB_SOURCE_OPERATOR, PLUMB_FATE_NO_SPACE, 9);
-	CHECK(region.header->lost_no_space == 9);
+	CHECK(region.header->lost[PLUMB_SOURCE_OPERATOR].no_space == 9);
 	close(fd);
 	plumb_region_close(&region);
 	CHECK(!plumb_region_open(&reader, path, &error));

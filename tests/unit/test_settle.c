@@ -246,6 +246,8 @@ test_ledger(void **state)
 	plumb_arena_count(&arena, PLUMB_SOURCE_VALUE, PLUMB_FATE_REGION_FULL, 5);
 	region.header->lost_full = 9;
 	region.header->lost_no_space = 4;
+	region.header->lost[PLUMB_SOURCE_OPERATOR] =
+		(struct plumb_region_lost){ .received = 21, .full = 17, .no_space = 3 };
 	end();
 	assert_int_equal(settle(1), 0);
 	assert_int_equal(ledger(PLUMB_SOURCE_KERNEL, PLUMB_FATE_ATTRIBUTED), 8);
@@ -259,6 +261,9 @@ test_ledger(void **state)
 	assert_int_equal(ledger(PLUMB_SOURCE_PROCESS, PLUMB_FATE_ATTRIBUTED), 1);
 	assert_int_equal(ledger(PLUMB_SOURCE_REGION, PLUMB_FATE_REGION_FULL), 9);
 	assert_int_equal(ledger(PLUMB_SOURCE_REGION, PLUMB_FATE_NO_SPACE), 4);
+	assert_int_equal(ledger(PLUMB_SOURCE_OPERATOR, PLUMB_FATE_RECEIVED), 21);
+	assert_int_equal(ledger(PLUMB_SOURCE_OPERATOR, PLUMB_FATE_REGION_FULL), 17);
+	assert_int_equal(ledger(PLUMB_SOURCE_OPERATOR, PLUMB_FATE_NO_SPACE), 3);
 	assert_int_equal(ledger(PLUMB_SOURCE_REGION, PLUMB_FATE_RECEIVED),
 	                 ledger(PLUMB_SOURCE_REGION, PLUMB_FATE_ATTRIBUTED) + 13);
 	done();

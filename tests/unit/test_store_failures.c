@@ -26,9 +26,9 @@ test_write_elsewhere(void **state)
 	snprintf(missing, sizeof missing, "%s/no/such/place", folder);
 	assert_refused(plumb_store_write(&profile, missing, NULL, NULL, &error), PLUMB_ESYSTEM,
 	               &error, missing);
-	assert_refused(plumb_store_write(&profile, folder, NULL, NULL, &error), PLUMB_ESYSTEM,
+	assert_refused(plumb_store_write(&profile, folder, NULL, NULL, &error), PLUMB_EUSAGE,
 	               &error, folder);
-	assert_refused(plumb_store_write(&profile, "/dev/null", NULL, NULL, &error), PLUMB_ESYSTEM,
+	assert_refused(plumb_store_write(&profile, "/dev/null", NULL, NULL, &error), PLUMB_EUSAGE,
 	               &error, "/dev/null");
 	char *deep = malloc(3000);
 	memset(deep, 'x', 2999);

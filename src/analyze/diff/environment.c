@@ -11,6 +11,7 @@
 static const char *const of_each_run[] = { "run.started",    "run.output",
 	                                   "run.folder",     "import.files",
 	                                   "profiler.steps", "session.start_utc_ns",
+	                                   "trace.base_ns",  "profiler.gpu_steps",
 	                                   "torch.library",  "plumb.recorded_ns" };
 
 struct saying {

@@ -29,7 +29,7 @@ refuse(struct plumb_error *error, const char *text, const char *why)
 {
 	return plumb_fail(
 		error, PLUMB_EUSAGE,
-		"the gate \"%.200s\": %s; one is METRIC[@NAME]<LIMIT, as gpu.time<+5%% or "
+		"gate \"%.200s\": %s; write METRIC[@NAME]<LIMIT, such as gpu.time<+5%% or "
 		"iteration.time<+2ms",
 		text, why);
 }
@@ -42,14 +42,14 @@ parse_limit(const char *text, struct plumb_gate *gate, struct plumb_error *error
 	const char *digits = text + (*text == '+' || *text == '-');
 
 	if (!isdigit((unsigned char)*digits) && *digits != '.')
-		return refuse(error, gate->text, "its limit is no number");
+		return refuse(error, gate->text, "its limit is not a number");
 	if (digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X'))
-		return refuse(error, gate->text, "its limit is no decimal number");
+		return refuse(error, gate->text, "its limit is not a decimal number");
 	gate->limit = strtod(text, &end);
 	while (*end == ' ')
 		end++;
 	if (!isfinite(gate->limit))
-		return refuse(error, gate->text, "its limit is no number");
+		return refuse(error, gate->text, "its limit is not a number");
 	if (!strcmp(end, "%")) {
 		gate->relative = true;
 		return 0;
@@ -61,8 +61,7 @@ parse_limit(const char *text, struct plumb_gate *gate, struct plumb_error *error
 			return 0;
 		}
 	return refuse(error, gate->text,
-	              "its limit has none of the units %, ns, us, ms, s, B, KiB, MiB "
-	              "and GiB");
+	              "the unit of its limit is not one of %, ns, us, ms, s, B, KiB, MiB and GiB");
 }
 
 /* A name may hold any character, so the last comparison counts that a limit follows. */
@@ -85,14 +84,14 @@ plumb_gate_parse(const char *text, struct plumb_gate *gate, struct plumb_error *
 
 	*gate = (struct plumb_gate){ .text = text };
 	if (!comparison)
-		return refuse(error, text, "it has neither < nor >");
+		return refuse(error, text, "it has no < or >");
 	gate->above = *comparison == '>';
 	at = memchr(text, '@', (size_t)(comparison - text));
 	bytes = (size_t)((at ? at : comparison) - text);
 	while (bytes && text[bytes - 1] == ' ')
 		bytes--;
 	if (!bytes || bytes >= sizeof gate->name)
-		return refuse(error, text, "it names no metric");
+		return refuse(error, text, "its metric is missing or too long");
 	memcpy(gate->name, text, bytes);
 	if (at) {
 		gate->row = at + 1;
@@ -100,7 +99,7 @@ plumb_gate_parse(const char *text, struct plumb_gate *gate, struct plumb_error *
 		while (gate->row_bytes && gate->row[gate->row_bytes - 1] == ' ')
 			gate->row_bytes--;
 		if (!gate->row_bytes)
-			return refuse(error, text, "there is no name behind the @");
+			return refuse(error, text, "the name after @ is missing");
 	}
 	limit = comparison + 1;
 	limit += strspn(limit, " ");
@@ -172,11 +171,12 @@ decide(const struct plumb_gate *gate, struct plumb_gate_result *result)
 	int wanted = gate->above ? 1 : -1;
 
 	if (isnan(c->before) || isnan(c->after))
-		result->why = isnan(c->before) && isnan(c->after) ? "it is not known of either side"
-		              : isnan(c->before) ? "it is not known of the first side"
-		                                 : "it is not known of the second side";
+		result->why = isnan(c->before) && isnan(c->after) ? "it is unknown on both sides"
+		              : isnan(c->before) ? "it is unknown on the first side"
+		                                 : "it is unknown on the second side";
 	else if (gate->relative && !(c->before > 0) && c->after != c->before)
-		result->why = "there was none of it, so that no percentage tells the change";
+		result->why = "it was 0 before, so the change has no percentage; give the limit "
+			      "as an amount";
 	if (result->why)
 		return;
 	if (gate->relative && !(c->before > 0))
@@ -193,7 +193,7 @@ unit_words(const char *unit)
 {
 	return !strcmp(unit, "ns")      ? "a time"
 	       : !strcmp(unit, "byte")  ? "a number of bytes"
-	       : !strcmp(unit, "count") ? "a bare number"
+	       : !strcmp(unit, "count") ? "a plain number"
 	                                : unit;
 }
 
@@ -214,8 +214,8 @@ plumb_gate_decide(const struct plumb_diff *diff, const struct plumb_gate *gate,
 	    !(!strcmp(gate->unit, "count") && strcmp(measure.unit, "ns") &&
 	      strcmp(measure.unit, "byte")))
 		return plumb_fail(error, PLUMB_EUSAGE,
-		                  "the gate \"%.200s\": %s is %s, its limit %s; give it as +5%% or "
-		                  "as +2%s",
+		                  "gate \"%.200s\": %s is %s, but its limit is %s; write it as "
+		                  "+5%% or +2%s",
 		                  gate->text, gate->name, unit_words(measure.unit),
 		                  unit_words(gate->unit),
 		                  !strcmp(measure.unit, "ns")     ? "ms"
@@ -225,8 +225,8 @@ plumb_gate_decide(const struct plumb_diff *diff, const struct plumb_gate *gate,
 		for (uint32_t m = 0; plumb_diff_measures[m]; m++)
 			if (!strcmp(plumb_diff_measures[m], gate->name))
 				return plumb_fail(error, PLUMB_EUSAGE,
-				                  "the gate \"%.200s\": %s is of the whole run, "
-				                  "not of a row",
+				                  "gate \"%.200s\": %s has a value for the run "
+				                  "only, not for a row; leave out @NAME",
 				                  gate->text, gate->name);
 		code = find_row(diff, gate, result, error);
 	}

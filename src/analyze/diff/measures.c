@@ -269,7 +269,7 @@ statistic_of(const struct plumb_diff *diff, enum measure m, enum plumb_aggregati
 	if (m == RUN_TIME)
 		return "of the run";
 	if (m == METRIC && aggregation != PLUMB_SUM)
-		return aggregation == PLUMB_MAX ? "most" : "mean of calls";
+		return aggregation == PLUMB_MAX ? "max" : "mean of calls";
 	return plumb_diff_is_normal(diff) ? "sum of an iteration" : "sum";
 }
 
@@ -305,9 +305,8 @@ plumb_diff_measure(const struct plumb_diff *diff, const char *name,
 	if (!unit)
 		return plumb_fail(
 			error, PLUMB_EUSAGE,
-			"there is no measure or metric \"%s\"; measures are iteration.time, "
-			"gpu.busy, gpu.idle and run.time, \"plumb help metrics\" lists the "
-			"metrics",
+			"there is no measure or metric \"%s\"; use iteration.time, gpu.busy, "
+			"gpu.idle, run.time, or a metric that \"plumb help metrics\" lists",
 			name);
 	each = is_each(diff, name, m);
 	runs = calloc(diff->count, sizeof *runs);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "analyze/diff/diff_private.h"
+#include "analyze/host_steps.h"
 #include "analyze/statistic.h"
 #include "base/hash.h"
 
@@ -300,94 +301,21 @@ count_loops(struct diff_run *run)
 
 /* ---- markers ---- */
 
-/* 2: a step as PyTorch's profiler marks it, 1: one of an optimizer, 0: no marker. */
-static int
-marker_rank(const struct plumb_profile *p, uint32_t context)
-{
-	const struct plumb_frame *frame = plumb_context_frame(p, context);
-	const char *name = plumb_text(p, frame->name);
-
-	if (frame->kind != PLUMB_FRAME_RANGE || !name)
-		return 0;
-	if (!strcmp(name, "ProfilerStep") || !strncmp(name, "ProfilerStep#", 13))
-		return 2;
-	return !strncmp(name, "Optimizer.step#", 15);
-}
-
-/* By track: calls of the marker that the track has the most of; MARKER gets the frame, or PLUMB_NONE for
- * the steps of PyTorch's profiler, whose names may have numbers. Returns the rank of marker. */
-static int
-count_markers(struct diff_run *run, uint32_t *marker)
-{
-	const struct plumb_profile *p = run->profile;
-	int rank = 0;
-	double best = 0, *steps = calloc(p->tracks_count + (size_t)1, sizeof *steps);
-
-	*marker = PLUMB_NONE;
-	for (uint32_t i = 0; steps && i < p->values_count; i++) {
-		const struct plumb_value *v = &p->values[i];
-		int own = v->metric == PLUMB_METRIC_OP_CALLS ? marker_rank(p, v->context) : 0;
-
-		if (own < rank || !own || v->track >= p->tracks_count)
-			continue;
-		if (own == 2)
-			steps[v->track] += (double)v->sum;
-		double calls = own == 2 ? steps[v->track] : (double)v->sum;
-		if (own > rank || calls > best) {
-			best = calls;
-			*marker = own == 2 ? PLUMB_NONE : p->contexts[v->context].frame;
-		}
-		rank = own;
-	}
-	run->steps.markers = rank ? best : NAN;
-	free(steps);
-	return steps ? rank : -1;
-}
-
+/* From the start of each marked step to that of the next one. */
 static bool
-is_marker(const struct plumb_profile *p, const struct plumb_span *span, int rank, uint32_t marker)
+make_host_windows(struct diff_run *run, const struct plumb_host_steps *steps)
 {
-	if (p->tracks[span->track].kind != PLUMB_TRACK_THREAD)
-		return false;
-	if (rank == 2)
-		return marker_rank(p, span->context) == 2;
-	return p->contexts[span->context].frame == marker;
-}
-
-/* Spans of a marker with anything in them, from one's start to the next one's. */
-static bool
-make_host_windows(struct diff_run *run, int rank, uint32_t marker)
-{
-	const struct plumb_profile *p = run->profile;
-	uint32_t *counts = calloc(p->tracks_count + (size_t)1, sizeof *counts), track = 0, n = 0;
 	struct diff_windows *w = &run->steps.host;
-	double empty = 0;
 
-	for (uint32_t i = 0; counts && i < p->spans_count; i++)
-		if (is_marker(p, &p->spans[i], rank, marker) &&
-		    ++counts[p->spans[i].track] > counts[track])
-			track = p->spans[i].track;
 	w->device = PLUMB_NONE;
-	bool ok = counts && windows_room(w, counts[track], false);
-	for (uint32_t i = 0; ok && i < p->spans_count && counts[track]; i++) {
-		const struct plumb_span *s = &p->spans[i];
-		bool holds =
-			i + 1 < p->spans_count && s[1].track == track && s[1].start_ns < s->end_ns;
-
-		if (s->track != track || !is_marker(p, s, rank, marker))
-			continue;
-		empty += !holds;
-		if (!holds || (n && s->start_ns <= w->start[n - 1]))
-			continue;
-		if (n)
-			w->end[n - 1] = s->start_ns;
-		w->start[n++] = s->start_ns;
+	if (!windows_room(w, steps->starts, false))
+		return false;
+	for (uint32_t i = 0; i + 1 < steps->starts; i++) {
+		w->start[i] = steps->start[i];
+		w->end[i] = steps->start[i + 1];
 	}
-	w->count = n ? n - 1 : 0;
-	if (n && run->steps.markers > empty)
-		run->steps.markers -= empty;
-	free(counts);
-	return ok;
+	w->count = steps->starts ? steps->starts - 1 : 0;
+	return true;
 }
 
 /* ---- all runs ---- */
@@ -395,12 +323,12 @@ make_host_windows(struct diff_run *run, int rank, uint32_t marker)
 static int
 find_run(struct diff_run *run)
 {
-	uint32_t marker;
-	int rank = count_markers(run, &marker);
-	bool ok = rank >= 0 && count_loops(run) && make_gpu_windows(run);
+	struct plumb_host_steps steps;
+	bool ok = plumb_host_steps_find(run->profile, &steps) && count_loops(run) &&
+	          make_gpu_windows(run) && make_host_windows(run, &steps);
 
-	if (ok && rank > 0 && run->profile->spans_count)
-		ok = make_host_windows(run, rank, marker);
+	run->steps.markers = steps.count;
+	plumb_host_steps_free(&steps);
 	run->steps.newest = run->found.newest;
 	return ok ? 0 : PLUMB_ESYSTEM;
 }

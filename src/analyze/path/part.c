@@ -221,10 +221,11 @@ plumb_path_part_find(const struct plumb_profile *p, const struct plumb_iteration
 	if (!code)
 		code = find_last(p, part);
 	if (code < 0)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory for the critical path");
+		return plumb_fail(error, PLUMB_ESYSTEM,
+		                  "not enough memory for the critical "
+		                  "path; close other programs");
 	if (part->start_ns >= part->end_ns)
-		return plumb_fail(error, PLUMB_EEMPTY,
-		                  "more spans end at once than a critical path is made of");
+		return plumb_fail(error, PLUMB_EEMPTY, "too many spans end at the same time");
 	return 0;
 }
 

@@ -256,15 +256,16 @@ plumb_path_new(const struct plumb_profile *profile, const struct plumb_path_part
 	if (done && (!path->profile->spans_count ||
 	             path->profile->spans_count > PLUMB_PATH_NODES_MOST / 3)) {
 		plumb_fail(error, PLUMB_EEMPTY,
-		           path->profile->spans_count
-		                   ? "the profile has more spans than a critical path is made of"
-		                   : "the profile has no spans");
+		           path->profile->spans_count ? "the profile has too many spans"
+		                                      : "the profile has no spans");
 		plumb_path_free(path);
 		return NULL;
 	}
 	if (!done || !make(path)) {
 		plumb_path_free(path);
-		plumb_fail(error, PLUMB_ESYSTEM, "not enough memory for the critical path");
+		plumb_fail(error, PLUMB_ESYSTEM,
+		           "not enough memory for the critical path; close "
+		           "other programs");
 		return NULL;
 	}
 	return path;

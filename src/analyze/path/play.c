@@ -167,6 +167,9 @@ play_node(const struct plays *plays, uint32_t place, struct then *then)
 	uint32_t node = plays->window->order[place], slot = plays->window->slot[place];
 	const struct plumb_path_node *n = &path->nodes[node];
 	unsigned own = plumb_path_is_gate(path, node) ? 0 : without(plays, node / 2);
+	/* What comes before a span begins is not the span's time: it stays. So a span saves its own
+	 * length at most. */
+	unsigned over = node % 2 ? own : 0;
 	int64_t delay;
 
 	then->measured = INT64_MIN;
@@ -182,14 +185,14 @@ play_node(const struct plays *plays, uint32_t place, struct then *then)
 			edge->kind == PLUMB_PATH_BY_THREAD || edge->kind == PLUMB_PATH_BY_RETURN;
 
 		after(plays, place, edge->from, edge->length,
-		      thread ? without_time(plays, edge->owner) : without(plays, edge->owner),
+		      thread ? without_time(plays, edge->owner) : 0,
 		      edge->kind == PLUMB_PATH_BY_SYNC ? own : 0, then);
 	}
 	delay = then->measured == INT64_MIN ? 0 : n->at - then->measured;
 	for (unsigned k = 0; k < PLAYS; k++)
 		if (then->at[k] == INT64_MIN)
 			then->at[k] = n->at;
-		else if (!(own >> k & 1))
+		else if (!(over >> k & 1))
 			then->at[k] += delay;
 	for (unsigned k = 0; slot != NO_SLOT && k < PLAYS; k++)
 		plays->times[(size_t)slot * PLAYS + k] = then->at[k];

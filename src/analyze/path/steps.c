@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyze/path/steps.h"
+
+#include <string.h>
+
+#include "analyze/path/path_private.h"
+#include "analyze/study.h"
 #include "base/search.h"
 
 int
@@ -80,13 +85,64 @@ plumb_path_step_nodes(const struct plumb_path *path, const struct plumb_iteratio
 
 int64_t
 plumb_path_step_saving(const struct plumb_path *path, const struct plumb_iteration_track *track,
-                       const int64_t saved[2])
+                       const int64_t saved[2], int64_t taken)
 {
 	uint32_t count = plumb_path_steps(path, track).count;
+	int64_t saving = saved[1];
 
 	if (!count || saved[1] == PLUMB_UNKNOWN || (count > 1 && saved[0] == PLUMB_UNKNOWN))
 		return PLUMB_UNKNOWN;
-	if (count == 1)
-		return saved[1];
-	return saved[1] > saved[0] ? (saved[1] - saved[0]) / (count - 1) : 0;
+	if (count > 1)
+		saving = saving > saved[0] ? (saving - saved[0]) / (count - 1) : 0;
+	return saving < taken ? saving : taken;
+}
+
+/* Adds SPAN to what each track's steps take, in the plays of GONE. */
+static void
+add_taken(const struct plumb_path *path, uint32_t span, unsigned gone, uint32_t tracks,
+          const uint32_t *nodes, int64_t *taken)
+{
+	int64_t begin = path->nodes[plumb_path_begin(span)].at;
+	int64_t end = path->nodes[plumb_path_end(span)].at, from, until;
+
+	for (uint32_t t = 0; t < tracks; t++) {
+		uint32_t first = nodes[2 * t], last = nodes[2 * t + 1];
+
+		if (last == PLUMB_NONE)
+			continue;
+		from = first == PLUMB_NONE ? INT64_MIN : path->nodes[first].at;
+		until = path->nodes[last].at;
+		if (end <= from || begin >= until)
+			continue;
+		/* One that is over in time counts whole, one that goes on as far as it lies between. */
+		from = end > until && begin < from ? from : begin;
+		until = end > until ? until : end;
+		for (unsigned k = 0; k < PLUMB_PATH_PLAYS; k++)
+			if (gone >> k & 1)
+				taken[t * PLUMB_PATH_PLAYS + k] =
+					plumb_add(taken[t * PLUMB_PATH_PLAYS + k], until - from);
+	}
+}
+
+void
+plumb_path_steps_taken(const struct plumb_path *path, const struct plumb_iterations *found,
+                       const unsigned char *gone, const uint32_t *nodes, int64_t *taken)
+{
+	const struct plumb_profile *p = path->profile;
+	unsigned between = gone[p->contexts_count];
+
+	memset(taken, 0, (size_t)found->count * PLUMB_PATH_PLAYS * sizeof *taken);
+	for (uint32_t i = 0; i < p->spans_count; i++)
+		if (gone[p->spans[i].context] &&
+		    !(path->nodes[plumb_path_end(i)].flags & PLUMB_PATH_LEFT_OUT))
+			add_taken(path, i, gone[p->spans[i].context], found->count, nodes, taken);
+	for (uint32_t t = 0; t < found->count; t++) {
+		uint32_t count = plumb_path_steps(path, &found->tracks[t]).count;
+
+		for (unsigned k = 0; k < PLUMB_PATH_PLAYS; k++) {
+			int64_t *sum = &taken[t * PLUMB_PATH_PLAYS + k];
+
+			*sum = between >> k & 1 ? INT64_MAX : *sum / (count > 1 ? count - 1 : 1);
+		}
+	}
 }

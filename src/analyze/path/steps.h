@@ -33,11 +33,19 @@ plumb_path_median_step(const struct plumb_path *path, const struct plumb_iterati
  * What a step saves where steps overlap, as they do when the host runs ahead of the GPU: by how much the last
  * iteration's end comes earlier than the first one's does, in a whole window, for each iteration between.
  * NODES of TRACK are for plumb_path_savings; from what these SAVED comes the step's, PLUMB_UNKNOWN where it
- * is not known. Where there is one iteration its own end counts.
+ * is not known. Where there is one iteration its own end counts. Never more than TAKEN.
  */
 void plumb_path_step_nodes(const struct plumb_path *path, const struct plumb_iteration_track *track,
                            uint32_t nodes[2]);
-int64_t plumb_path_step_saving(const struct plumb_path *path,
-                               const struct plumb_iteration_track *track, const int64_t saved[2]);
+int64_t
+plumb_path_step_saving(const struct plumb_path *path, const struct plumb_iteration_track *track,
+                       const int64_t saved[2], int64_t taken);
+/* How long the spans of each play's GONE (as of plumb_path_savings) take in a step of each track:
+ * those that are over between its two NODES, and what lies between them of those that go on, for
+ * each iteration between. Into TAKEN[track * PLUMB_PATH_PLAYS + K]; what lies between spans counts
+ * up to the whole. Work that the first iteration left behind may delay the last one's end, and
+ * would count as a saving of each iteration between. */
+void plumb_path_steps_taken(const struct plumb_path *path, const struct plumb_iterations *found,
+                            const unsigned char *gone, const uint32_t *nodes, int64_t *taken);
 
 #endif

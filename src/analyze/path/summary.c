@@ -21,6 +21,7 @@ struct summarizer {
 	const struct plumb_path_asked *asked;
 	uint32_t *nodes;           /* of steps, two for each track; then the whole's last */
 	int64_t *saved;            /* by those and play */
+	int64_t *taken;            /* by track and play: what its steps can save at most */
 	unsigned char *gone, *one; /* by context: of all rows that wait to be taken out, of one */
 	unsigned char *done;       /* by row of all tracks */
 	uint32_t tries;
@@ -136,7 +137,8 @@ put_saving(struct summarizer *s, unsigned k)
 		for (int i = 0; summary->known && i < summary->count; i++)
 			if (same_row(s->rows[k], &summary->rows[i]))
 				summary->savings[i] =
-					plumb_path_step_saving(s->path, &s->found->tracks[t], ends);
+					plumb_path_step_saving(s->path, &s->found->tracks[t], ends,
+				                               s->taken[t * PLUMB_PATH_PLAYS + k]);
 	}
 	if (s->whole[k])
 		*s->whole[k] = s->saved[2 * s->found->count * PLUMB_PATH_PLAYS + k];
@@ -150,6 +152,7 @@ play(struct summarizer *s, struct plumb_path_window *w)
 		return 0;
 	if (!plumb_path_savings(w, s->gone, s->nodes, 2 * s->found->count + 1, s->saved))
 		return PLUMB_ESYSTEM;
+	plumb_path_steps_taken(s->path, s->found, s->gone, s->nodes, s->taken);
 	for (unsigned k = 0; k < s->waiting; k++)
 		put_saving(s, k);
 	memset(s->gone, 0, s->path->profile->contexts_count);
@@ -227,10 +230,11 @@ plumb_path_summarize(struct plumb_path_window *whole, const struct plumb_iterati
 	summaries->tracks = calloc(tracks + 1, sizeof *summaries->tracks);
 	s.nodes = calloc(2 * tracks + 1, sizeof *s.nodes);
 	s.saved = calloc((2 * tracks + 1) * PLUMB_PATH_PLAYS, sizeof *s.saved);
+	s.taken = calloc(tracks * PLUMB_PATH_PLAYS + 1, sizeof *s.taken);
 	s.gone = calloc(whole->path->profile->contexts_count + 1u, 1);
 	s.one = calloc(whole->path->profile->contexts_count + 1u, 1);
 	s.done = calloc(tracks * PLUMB_PATH_ROWS_MOST + 1, 1);
-	if (summaries->tracks && s.nodes && s.saved && s.gone && s.one && s.done) {
+	if (summaries->tracks && s.nodes && s.saved && s.taken && s.gone && s.one && s.done) {
 		code = 0;
 		for (uint32_t t = 0; !code && t < found->count; t++)
 			code = take_track(&s, t);
@@ -239,10 +243,13 @@ plumb_path_summarize(struct plumb_path_window *whole, const struct plumb_iterati
 	}
 	free(s.nodes);
 	free(s.saved);
+	free(s.taken);
 	free(s.gone);
 	free(s.one);
 	free(s.done);
-	return code ? plumb_fail(error, PLUMB_ESYSTEM, "not enough memory for the critical path")
+	return code ? plumb_fail(error, PLUMB_ESYSTEM,
+	                         "not enough memory for the critical path; "
+	                         "close other programs")
 	            : 0;
 }
 

@@ -10,7 +10,7 @@
 #include "model/collective.h"
 
 #define TEXT 900
-#define GROWN 1.5        /* times the bytes or blocks: a bigger batch */
+#define GROWN 1.5        /* times the bytes or blocks: a larger batch */
 #define TIMES_LEAST 0.05 /* from here on it is worth saying how many times as long */
 
 static char *
@@ -64,7 +64,7 @@ contended(const struct plumb_comparison *c)
 	return ns;
 }
 
-/* "each takes 2.1x as long: a bigger batch (grid 4.0x, 4.0x the bytes copied)" */
+/* "each takes 2.1x as long: a larger batch (grid 4.0x, 4.0x the bytes copied)" */
 static void
 tell_all_longer(const struct plumb_comparison *c, const struct plumb_difference *row, char *text,
                 size_t size)
@@ -74,11 +74,11 @@ tell_all_longer(const struct plumb_comparison *c, const struct plumb_difference 
 
 	if (grid >= GROWN && bytes >= GROWN)
 		snprintf(evidence, sizeof evidence,
-		         "a bigger batch (grid %.1fx, %.1fx the bytes copied)", grid, bytes);
+		         "a larger batch (grid %.1fx, %.1fx the bytes copied)", grid, bytes);
 	else if (grid >= GROWN)
-		snprintf(evidence, sizeof evidence, "a bigger batch (grid %.1fx)", grid);
+		snprintf(evidence, sizeof evidence, "a larger batch (grid %.1fx)", grid);
 	else if (bytes >= GROWN)
-		snprintf(evidence, sizeof evidence, "a bigger batch (%.1fx the bytes copied)",
+		snprintf(evidence, sizeof evidence, "a larger batch (%.1fx the bytes copied)",
 		         bytes);
 	else if (contended(c) > 0)
 		snprintf(evidence, sizeof evidence, "another process works on the device");
@@ -117,16 +117,16 @@ tell_copy(const struct plumb_comparison *c, const struct plumb_difference *row, 
 	char more[80], name[500], bytes[160] = "", own[PLUMB_FORMAT_SIZE], usual[PLUMB_FORMAT_SIZE];
 
 	if (row->bytes == 0 && row->usual_bytes > 0)
-		snprintf(bytes, sizeof bytes, ", none of the %s that others copy",
+		snprintf(bytes, sizeof bytes, ", without the %s that the others copy",
 		         plumb_format_bytes(usual, row->usual_bytes));
 	else if (row->bytes != PLUMB_UNKNOWN && row->usual_bytes != PLUMB_UNKNOWN &&
 	         row->bytes != row->usual_bytes && row->usual_bytes > 0)
-		snprintf(bytes, sizeof bytes, ", %.3gx the bytes (%s, else %s)",
+		snprintf(bytes, sizeof bytes, ", %.3gx the bytes (%s, usually %s)",
 		         (double)row->bytes / (double)row->usual_bytes,
 		         plumb_format_bytes(own, row->bytes),
 		         plumb_format_bytes(usual, row->usual_bytes));
 	else if (row->bytes != PLUMB_UNKNOWN && row->usual_bytes == 0 && row->bytes > 0)
-		snprintf(bytes, sizeof bytes, ", of %s that others do not copy",
+		snprintf(bytes, sizeof bytes, ", %s that the others do not copy",
 		         plumb_format_bytes(own, row->bytes));
 	snprintf(text, size, "copy: %s%s: %s", difference(row, more, sizeof more), bytes,
 	         name_of(c, row, name, sizeof name));
@@ -194,7 +194,8 @@ plumb_explain_words(struct plumb_comparison *c, struct plumb_difference *row)
 		tell_rank(c, row, text, sizeof text);
 		break;
 	case PLUMB_CAUSE_CONTENTION:
-		snprintf(text, sizeof text, "contention: another process had the device %s", more);
+		snprintf(text, sizeof text, "contention: another process had work on the device %s",
+		         more);
 		break;
 	default:
 		snprintf(text, sizeof text,

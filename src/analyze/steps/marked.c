@@ -53,20 +53,23 @@ find_middles(const struct plumb_moments *m, const struct plumb_iteration_level *
 
 /* ---- marks ---- */
 
+/* A step goes from a mark to the next one; where marks END steps, from the one before. */
 static void
-count_agreeing(const struct plumb_mark *marks, uint32_t mark_count, const int64_t *begins,
+count_agreeing(const struct plumb_mark *marks, uint32_t mark_count, bool end, const int64_t *begins,
                uint32_t count, struct plumb_marked *marked)
 {
 	uint32_t at = 0;
 
 	for (uint32_t k = 0; k < mark_count; k++) {
-		int64_t until = k + 1 < mark_count ? marks[k + 1].start_ns : INT64_MAX;
+		uint32_t next = end ? k : k + 1;
+		int64_t from = !end ? marks[k].start_ns : k ? marks[k - 1].start_ns : INT64_MIN;
+		int64_t until = next < mark_count ? marks[next].start_ns : INT64_MAX;
 		uint32_t within = 0;
 
 		marked->before += marks[k].start_ns <= begins[0];
-		if (until <= begins[0])
-			continue; /* before the loop */
-		while (at < count && begins[at] < marks[k].start_ns)
+		if (until <= begins[0] || from > begins[count - 1])
+			continue; /* before or after the loop */
+		while (at < count && begins[at] < from)
 			at++;
 		for (; at < count && begins[at] < until; at++)
 			within++;
@@ -119,15 +122,6 @@ number_iterations(const struct plumb_mark *marks, uint32_t count, const int64_t 
 	return numbered;
 }
 
-static void
-name_group(const struct plumb_profile *p, const struct plumb_mark_group *group, char name[120])
-{
-	const char *text = plumb_text(p, p->frames[group->frame].name);
-
-	snprintf(name, 120, "%.*s", group->name_bytes < 119 ? (int)group->name_bytes : 119,
-	         text ? text : "");
-}
-
 /* By the group that numbers most iterations, and half of them at least; of equal ones ProfilerStep. */
 static int
 find_numbers(const struct plumb_moments *m, const struct plumb_iteration_level *level,
@@ -153,7 +147,7 @@ find_numbers(const struct plumb_moments *m, const struct plumb_iteration_level *
 
 		most = n;
 		marked->numbers = numbers;
-		name_group(m->profile, group, marked->numbered);
+		plumb_mark_group_name(m->profile, group, marked->numbered, 120);
 		numbers = old ? old : malloc(((size_t)level->count + 1) * sizeof *numbers);
 	}
 	bool done = middles && numbers;
@@ -172,16 +166,20 @@ plumb_marked_find(const struct plumb_moments *m, const struct plumb_iteration_le
 	uint32_t chosen = PLUMB_NONE;
 
 	*marked = (struct plumb_marked){ .frame = PLUMB_NONE };
-	if (!code && level->count)
-		chosen = plumb_marks_choose(marks, level->count, PLUMB_MARKS_ANY);
+	if (!code && level->count) {
+		find_begins(m, level, begins);
+		chosen = plumb_marks_choose(marks,
+		                            &(struct plumb_marks_loop){ level->count, begins[0],
+		                                                        begins[level->count - 1] },
+		                            PLUMB_MARKS_ANY);
+	}
 	if (chosen != PLUMB_NONE) {
 		const struct plumb_mark_group *group = &marks->groups.items[chosen];
 
 		marked->frame = group->frame;
-		name_group(m->profile, group, marked->name);
-		find_begins(m, level, begins);
-		count_agreeing(&marks->items[group->first], group->count, begins, level->count,
-		               marked);
+		plumb_mark_group_name(m->profile, group, marked->name, 120);
+		count_agreeing(&marks->items[group->first], group->count, group->ends, begins,
+		               level->count, marked);
 	}
 	if (!code && level->count)
 		code = find_numbers(m, level, marks, marked);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Iterations against what the program marks, and against other processes on the device. Iterations are
- * found without marks; where there are some they tell whether that is right.
+ * found without marks; where there are some they tell where one begins, and whether that is right.
  */
 #ifndef PLUMB_ANALYZE_STEPS_MARKED_H
 #define PLUMB_ANALYZE_STEPS_MARKED_H

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyze/steps/marks.h"
 
+#include <stdio.h>
+
 #include "base/sort.h"
+
+#define AROUND_SHARE                                                                               \
+	0.5 /* of the time that its marks lie in: a group that is around most of an iteration */
 
 /* ---- names ---- */
 
@@ -32,13 +37,20 @@ number_in(const char *name, size_t *begin, size_t *end)
 	return number;
 }
 
-/* How many bytes of NAME stand before BEGIN, without what joins them to a number: "step" of "step #12". */
+/* How many bytes of NAME stand before the number at [BEGIN, END), without what joins them to it:
+ * "step" of "step #12" or "step (12)". 0: more follows, as in "pre_forward (blocks.0)", and half a
+ * name would say less. */
 static uint32_t
-stem_bytes(const char *name, size_t begin)
+stem_bytes(const char *name, size_t begin, size_t end)
 {
-	while (begin && strchr(" #:=_-[(.", name[begin - 1]))
-		begin--;
-	return (uint32_t)begin;
+	size_t at = begin;
+	const char *behind = name + end;
+
+	while (at && strchr(" #:=_-[(.", name[at - 1]))
+		at--;
+	bool closed = (!strcmp(behind, ")") && memchr(name + at, '(', begin - at)) ||
+	              (!strcmp(behind, "]") && memchr(name + at, '[', begin - at));
+	return !*behind || closed ? (uint32_t)at : 0;
 }
 
 /* Names that are one but for their last number. */
@@ -244,7 +256,8 @@ static bool
 add_group(const struct plumb_profile *p, uint32_t process, struct plumb_marks *marks,
           uint32_t first, uint32_t count, bool numbered)
 {
-	static const char step[] = "ProfilerStep", optimizer[] = "Optimizer.";
+	static const char step[] = "ProfilerStep", optimizer[] = "Optimizer.",
+			  ends[] = "Optimizer.step";
 	struct plumb_mark_group *group = plumb_vec_add(&marks->groups);
 	const char *name = plumb_text(p, p->frames[marks->items[first].frame].name);
 	size_t begin, end;
@@ -256,16 +269,38 @@ add_group(const struct plumb_profile *p, uint32_t process, struct plumb_marks *m
 		                            .frame = marks->items[first].frame,
 		                            .numbered = numbered };
 	group->name_bytes = name ? (uint32_t)strlen(name) : 0;
-	if (numbered && name && number_in(name, &begin, &end) != PLUMB_UNKNOWN)
-		group->name_bytes = stem_bytes(name, begin);
+	if (numbered && name && number_in(name, &begin, &end) != PLUMB_UNKNOWN) {
+		group->name_bytes = stem_bytes(name, begin, end);
+		group->number_begin = (uint32_t)begin;
+		group->number_end = (uint32_t)end;
+	}
 	group->steps = name && !strncmp(name, step, sizeof step - 1);
 	group->ends = name && !strncmp(name, optimizer, sizeof optimizer - 1);
+	group->optimizer_step = name && !strncmp(name, ends, sizeof ends - 1);
 	if (group->steps && !numbered)
 		group->numbered = number_steps(p, process, &marks->items[first], count);
 	for (uint32_t i = first; i < first + count; i++)
-		if (marks->items[i].end_ns - marks->items[i].start_ns > group->longest_ns)
-			group->longest_ns = marks->items[i].end_ns - marks->items[i].start_ns;
+		if (__builtin_add_overflow(group->total_ns,
+		                           marks->items[i].end_ns - marks->items[i].start_ns,
+		                           &group->total_ns))
+			group->total_ns = INT64_MAX;
+	for (uint32_t i = first; i + 1 < first + count; i++)
+		group->nested |= marks->items[i + 1].start_ns < marks->items[i].end_ns;
 	return true;
+}
+
+void
+plumb_mark_group_name(const struct plumb_profile *p, const struct plumb_mark_group *group,
+                      char *text, size_t bytes)
+{
+	const char *name = plumb_text(p, p->frames[group->frame].name);
+
+	name = name ? name : "";
+	if (group->name_bytes || !group->number_end)
+		snprintf(text, bytes, "%.*s", (int)group->name_bytes, name);
+	else
+		snprintf(text, bytes, "%.*sN%s", (int)group->number_begin, name,
+		         name + group->number_end);
 }
 
 /* The marks from FIRST on, of one stem, as one group or as one for each frame. */
@@ -325,29 +360,66 @@ plumb_marks_free(struct plumb_marks *marks)
 
 /* ---- choosing ---- */
 
-/* ProfilerStep is better than any other, the longer better than the shorter. */
-static bool
-is_better(const struct plumb_mark_group *a, const struct plumb_mark_group *b)
+enum rank { OTHER_OPTIMIZER, OPTIMIZER_STEP, PART, AROUND, STEP };
+
+/* How well the group tells where an iteration begins. */
+static enum rank
+rank_of(const struct plumb_marks *marks, const struct plumb_mark_group *group)
 {
-	if (a->steps != b->steps)
-		return a->steps;
-	return a->longest_ns > b->longest_ns;
+	const struct plumb_mark *first = &marks->items[group->first];
+	const struct plumb_mark *last = first + group->count - 1;
+
+	if (group->steps)
+		return STEP;
+	if (group->ends)
+		return group->optimizer_step ? OPTIMIZER_STEP : OTHER_OPTIMIZER;
+	return (double)group->total_ns > AROUND_SHARE * (double)(last->end_ns - first->start_ns)
+	               ? AROUND
+	               : PART;
+}
+
+static bool
+is_better(const struct plumb_marks *marks, const struct plumb_mark_group *a,
+          const struct plumb_mark_group *b)
+{
+	enum rank rank = rank_of(marks, a), other = rank_of(marks, b);
+
+	if (rank != other)
+		return rank > other;
+	if (rank == PART)
+		return marks->items[a->first].start_ns < marks->items[b->first].start_ns;
+	return a->total_ns > b->total_ns;
+}
+
+/* How many marks lie in LOOP. A step goes from its mark to the next one. */
+static uint32_t
+count_within(const struct plumb_marks *marks, const struct plumb_mark_group *group,
+             const struct plumb_marks_loop *loop)
+{
+	const struct plumb_mark *items = &marks->items[group->first];
+	uint32_t within = 0;
+
+	for (uint32_t i = 0; i < group->count && items[i].start_ns <= loop->until_ns; i++)
+		within += (i + 1 < group->count ? items[i + 1].start_ns : items[i].end_ns) >
+		          loop->from_ns;
+	return within;
 }
 
 uint32_t
-plumb_marks_choose(const struct plumb_marks *marks, uint32_t iterations,
+plumb_marks_choose(const struct plumb_marks *marks, const struct plumb_marks_loop *loop,
                    enum plumb_marks_wanted wanted)
 {
 	uint32_t best = PLUMB_NONE;
 
 	for (uint32_t g = 0; g < marks->groups.count; g++) {
 		const struct plumb_mark_group *group = &marks->groups.items[g];
-		bool once = group->count + 1 >= iterations && group->count <= iterations + 1;
-		bool fits = wanted == PLUMB_MARKS_BEGIN
-		                    ? once && !group->ends
-		                    : group->count > 1 && (once || group->steps);
+		uint32_t within = count_within(marks, group, loop);
+		bool once = within + 1 >= loop->iterations && within <= loop->iterations + 1;
+		bool fits = group->count > 1 && within && (!group->nested || group->steps) &&
+		            (once || (wanted == PLUMB_MARKS_ANY && group->steps));
 
-		if (fits && (best == PLUMB_NONE || is_better(group, &marks->groups.items[best])))
+		if (fits &&
+		    (best == PLUMB_NONE || is_better(marks, group, &marks->groups.items[best])))
 			best = g;
 	}
 	return best;

@@ -8,7 +8,7 @@
  * of ProfilerStep#N off; there it is the fact profiler.steps of the process.
  *
  *	const struct plumb_marks *marks = plumb_track_index_marks(&index, process);    // tracks.h
- *	uint32_t g = plumb_marks_choose(marks, iterations, PLUMB_MARKS_ANY);
+ *	uint32_t g = plumb_marks_choose(marks, &loop, PLUMB_MARKS_ANY);
  *	marks->items[marks->groups.items[g].first].start_ns …
  */
 #ifndef PLUMB_ANALYZE_STEPS_MARKS_H
@@ -27,10 +27,13 @@ struct plumb_mark_group {
 	uint32_t frame;        /* of one of them */
 	uint32_t
 		name_bytes; /* of that frame's name: without the number, and what stands before it */
-	int64_t longest_ns;
+	int64_t total_ns;   /* of its marks together */
+	uint32_t number_begin, number_end; /* the number in that name, where NAME_BYTES is 0 */
 	bool numbered;
-	bool steps; /* ProfilerStep */
-	bool ends;  /* PyTorch marks an optimizer's work so, which ends a step */
+	bool steps;          /* ProfilerStep */
+	bool ends;           /* PyTorch marks an optimizer's work so, which ends a step */
+	bool optimizer_step; /* of those, the one that really does */
+	bool nested;         /* one begins before another is over: they are no steps */
 };
 struct plumb_marks {
 	struct plumb_mark *items; /* by group, then start */
@@ -45,13 +48,27 @@ int plumb_marks_add(const struct plumb_profile *profile, uint32_t first, uint32_
 int plumb_marks_group(const struct plumb_profile *profile, uint32_t process,
                       struct plumb_marks *marks) PLUMB_MUST_CHECK;
 void plumb_marks_free(struct plumb_marks *marks);
+/* What its marks are called, one and all: "step", or "pre_forward (blocks.N)" where their number is
+ * in the middle. */
+void plumb_mark_group_name(const struct plumb_profile *profile,
+                           const struct plumb_mark_group *group, char *text, size_t bytes);
 
 enum plumb_marks_wanted {
-	PLUMB_MARKS_ANY, /* ProfilerStep, else what comes once an iteration: of several the longest */
-	PLUMB_MARKS_BEGIN, /* what comes once an iteration, and not at its end: ProfilerStep, else the longest */
+	PLUMB_MARKS_ANY, /* ProfilerStep even where it does not come once an iteration, else as ONCE */
+	PLUMB_MARKS_ONCE, /* what comes once an iteration */
 };
-/* The group that marks the steps of a loop with so many iterations, or PLUMB_NONE. */
-uint32_t plumb_marks_choose(const struct plumb_marks *marks, uint32_t iterations,
+/* A loop: how many iterations it has, and when its first and its last kernel were launched. */
+struct plumb_marks_loop {
+	uint32_t iterations;
+	int64_t from_ns, until_ns;
+};
+/*
+ * The group that marks the steps of LOOP, or PLUMB_NONE; marks outside of the loop, such as those
+ * of warm-up, do not count. Of several: ProfilerStep; else a range around most of an iteration, the
+ * longest; else a part of one, such as "forward", the one that begins first; else the optimizer's
+ * step.
+ */
+uint32_t plumb_marks_choose(const struct plumb_marks *marks, const struct plumb_marks_loop *loop,
                             enum plumb_marks_wanted wanted);
 
 #endif

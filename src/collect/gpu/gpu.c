@@ -64,6 +64,21 @@ plumb_gpu_pause(bool paused)
 			runtimes[i]->pause(paused);
 }
 
+bool
+plumb_gpu_renew(void)
+{
+	bool all = !inherited;
+	for (size_t i = 0; i < RUNTIMES; i++) {
+		if (atomic_load(&states[i]) != OFF)
+			continue;
+		if (all && runtimes[i]->renew())
+			atomic_store(&states[i], IDLE);
+		else
+			all = inherited;
+	}
+	return all || inherited;
+}
+
 void
 plumb_gpu_forked(void)
 {

@@ -28,6 +28,9 @@ struct plumb_gpu_runtime {
 	/* Recording was paused, or goes on, by the calling process itself: it is on when this returns.
 	 * Other processes' turns the runtime has to notice by plumb_control. NULL: nothing to do. */
 	void (*pause)(bool paused);
+	/* After stop: another recording begins in this process, and start will be called again. What
+	 * belonged to the last one is forgotten. False: something of it still runs. */
+	bool (*renew)(void);
 	/* In a forked child of a process that had started it: nothing of the runtime may be called any
 	 * more, and no driver call recorded. */
 	void (*forked)(void);
@@ -41,6 +44,9 @@ extern const struct plumb_gpu_runtime plumb_gpu_cuda;
 void plumb_gpu_start(void);
 void plumb_gpu_stop(void);
 void plumb_gpu_pause(bool paused);
+/* After plumb_gpu_stop: the next plumb_gpu_start starts runtimes anew. False: one of them still
+ * runs. */
+bool plumb_gpu_renew(void);
 void plumb_gpu_forked(void);
 bool plumb_gpu_inherited(void); /* this is such a child */
 
@@ -58,6 +64,8 @@ struct plumb_launch {
 };
 struct plumb_launch_ring; /* opaque; made once, mapped and populated */
 struct plumb_launch_ring *plumb_launch_ring_new(unsigned log2_slots);
+/* Forgets all launches; nobody puts or takes meanwhile. */
+void plumb_launch_ring_clear(struct plumb_launch_ring *ring);
 void plumb_launch_put(struct plumb_launch_ring *ring, uint64_t correlation,
                       const struct plumb_launch *launch);
 /* Tells host_wait, once, of a launch that was put before. */

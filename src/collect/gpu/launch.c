@@ -49,6 +49,13 @@ plumb_launch_ring_new(unsigned log2_slots)
 	return ring;
 }
 
+void
+plumb_launch_ring_clear(struct plumb_launch_ring *ring)
+{
+	for (uint64_t i = 0; i < (ring->mask + 1) * WAYS; i++)
+		atomic_store_explicit(&ring->slots[i].key, 0, memory_order_relaxed);
+}
+
 static struct slot *
 bucket(struct plumb_launch_ring *ring, uint64_t correlation)
 {

@@ -92,6 +92,16 @@ plumb_framework_offer(const char *symbol)
 }
 
 void
+plumb_framework_listen(bool on)
+{
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < FRAMEWORKS; i++)
+		if (states[i] == ATTACHED)
+			frameworks[i]->listen(on);
+	pthread_mutex_unlock(&lock);
+}
+
+void
 plumb_framework_describe(struct plumb_thread *thread)
 {
 	static uint32_t described; /* generation; the first one's frameworks describe themselves */

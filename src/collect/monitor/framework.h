@@ -23,6 +23,9 @@ struct plumb_framework {
 	 * (not called again).
 	 */
 	int (*attach)(struct plumb_error *error);
+	/* Whether its callbacks are to be called, once it is attached: off between two recordings in one
+	 * process. The program's threads may be in one of them. */
+	void (*listen)(bool on);
 	/* Writes again what attach() wrote into the environment: for a forked child's region. */
 	void (*describe)(struct plumb_thread *thread);
 };
@@ -30,9 +33,12 @@ struct plumb_framework {
 extern const struct plumb_framework plumb_framework_torch;
 
 /* The dlsym hook and the injection hook call this; SYMBOL NULL tries all. Cheap when nothing waits.
- * Nothing is ever detached: at the end of the process other threads may still run operators, and their
+ * Nothing is detached at the end of the process: other threads may still run operators, and their
  * callbacks find recording over. */
 void plumb_framework_offer(const char *symbol);
+
+/* Switches the callbacks of attached frameworks off or on again. */
+void plumb_framework_listen(bool on);
 
 /* In a forked child's first thread: describes the frameworks that its parent attached. */
 void plumb_framework_describe(struct plumb_thread *thread);

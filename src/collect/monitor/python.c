@@ -201,6 +201,7 @@ attach(struct plumb_error *error)
 		*(void **)&bytes_at = plumb_real_dlsym(interpreter, "PyBytes_AsString");
 		plumb_python_layout_widen(&layout, ts, (uint64_t)pthread_self(), bytes_at);
 		watch_code();
+		plumb_python_watch_tasks(release.minor);
 	}
 	return rc;
 }

@@ -56,6 +56,11 @@ bool plumb_python_publish(struct plumb_region_python *to);
 int plumb_python_minor(void);           /* 11 of 3.11 */
 const char *plumb_python_version(void); /* "3.11.7", or NULL */
 
+/* See python_task.c: tells task.h where coroutines take turns, of CPython 3.MINOR, and greenlets,
+ * whose extension module is LIBRARY (a handle of dlopen). */
+void plumb_python_watch_tasks(int minor);
+void plumb_python_watch_greenlets(void *library);
+
 /* The calling thread's innermost frame, as an opaque mark; NULL when it runs no Python, or the
  * interpreter is finalising. A mark changes when a call is entered and comes back when it returns.
  * A few nanoseconds. */

@@ -220,7 +220,7 @@ find_published(const struct plumb_python_release *release, const void *runtime,
 			release->text);
 	if (!read_published(&published[release->minor], runtime, layout))
 		return plumb_fail(error, PLUMB_ESYSTEM,
-		                  "CPython %s publishes a layout that cannot be; use a build of "
+		                  "CPython %s publishes an impossible layout; use a build of "
 		                  "python.org's sources to see Python lines",
 		                  release->text);
 	if (release->minor >= 14)
@@ -327,20 +327,20 @@ prove_code(const struct plumb_python_layout *layout, const struct plumb_python_a
 	const char *file, *name, *qualified, *lines;
 
 	if (!has_type(layout, code, api->code_type))
-		return "a frame's code is no code object";
+		return "a frame's code is not a code object";
 	if (!read_pointer(code, layout->file, &file) || !is_text(layout, api, file))
-		return "a file name is no str";
+		return "a file name is not a str";
 	if (!read_pointer(code, layout->name, &name) || !is_text(layout, api, name))
-		return "a function's name is no str";
+		return "a function's name is not a str";
 	if (layout->qualified_name != NONE &&
 	    (!read_pointer(code, layout->qualified_name, &qualified) ||
 	     !is_text(layout, api, qualified)))
-		return "a qualified name is no str";
+		return "a qualified name is not a str";
 	if (!read_pointer(code, layout->lines, &lines) || !has_type(layout, lines, api->bytes_type))
-		return "a line table is no bytes";
+		return "a line table is not bytes";
 	if (!plumb_python_readable(code, layout->first_line) ||
 	    plumb_python_int(code, layout->first_line) != api->line(code, -1))
-		return "a first line is not the interpreter's";
+		return "a first line differs from the interpreter's";
 	return NULL;
 }
 
@@ -374,7 +374,7 @@ prove_place(const struct plumb_python_layout *layout, const struct plumb_python_
 		return "an instruction is outside its code";
 	line = api->line(code, (int)lasti);
 	if (line < -1)
-		return "a line number cannot be";
+		return "a line number is impossible";
 	if (line > 0)
 		(*proved)++;
 	return NULL;
@@ -482,8 +482,8 @@ plumb_python_layout_prove(const struct plumb_python_layout *layout,
 	if (wrong)
 		return plumb_fail(
 			error, PLUMB_ESYSTEM,
-			"this Python's frames do not look as its version's should: %s; use a "
-			"build of python.org's sources to see Python lines",
+			"the frames of this Python do not look as expected for its version: %s; "
+			"use a build of python.org's sources to see Python lines",
 			wrong);
 	return proved ? 0 : 1;
 }

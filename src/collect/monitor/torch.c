@@ -18,6 +18,7 @@
 
 static struct torch_abi abi;
 static uint64_t handle;
+static bool listening; /* the callback of `handle` is registered */
 static bool keep_shapes;
 
 /* ---- the ObserverContext that PyTorch keeps between start and end ---- */
@@ -255,6 +256,33 @@ torch_keep_shapes(void)
 	return kept;
 }
 
+static void
+torch_listen(bool on)
+{
+	/* All but data-type dispatch and build features, which are no operators. */
+	static const uint8_t scopes[] = { TORCH_SCOPE_FUNCTION,    TORCH_SCOPE_BACKWARD,
+		                          TORCH_SCOPE_TORCHSCRIPT, TORCH_SCOPE_CUSTOM_CLASS,
+		                          TORCH_SCOPE_LITE,        TORCH_SCOPE_USER,
+		                          TORCH_SCOPE_STATIC_OP,   TORCH_SCOPE_STATIC_MODEL };
+	struct torch_callback callback = {
+		.start = (void *)torch_start,
+		.end = (void *)torch_exit,
+		.sampling_probability = 1.0,
+	};
+	if (on == listening)
+		return;
+	listening = on;
+	if (!on) {
+		abi.remove_callback(handle);
+		return;
+	}
+	keep_shapes = torch_keep_shapes();
+	callback.needs_inputs = callback.needs_outputs = keep_shapes;
+	for (size_t i = 0; i < sizeof scopes; i++)
+		callback.scopes[scopes[i]] = 1;
+	handle = abi.add_global_callback(callback);
+}
+
 static int
 torch_attach(struct plumb_error *error)
 {
@@ -270,21 +298,7 @@ torch_attach(struct plumb_error *error)
 		torch_describe(thread);
 		plumb_leave(thread);
 	}
-	struct torch_callback callback = {
-		.start = (void *)torch_start,
-		.end = (void *)torch_exit,
-		.sampling_probability = 1.0,
-	};
-	keep_shapes = torch_keep_shapes();
-	callback.needs_inputs = callback.needs_outputs = keep_shapes;
-	/* All but data-type dispatch and build features, which are no operators. */
-	static const uint8_t scopes[] = { TORCH_SCOPE_FUNCTION,    TORCH_SCOPE_BACKWARD,
-		                          TORCH_SCOPE_TORCHSCRIPT, TORCH_SCOPE_CUSTOM_CLASS,
-		                          TORCH_SCOPE_LITE,        TORCH_SCOPE_USER,
-		                          TORCH_SCOPE_STATIC_OP,   TORCH_SCOPE_STATIC_MODEL };
-	for (size_t i = 0; i < sizeof scopes; i++)
-		callback.scopes[scopes[i]] = 1;
-	handle = abi.add_global_callback(callback);
+	torch_listen(true);
 	return 0;
 }
 
@@ -292,5 +306,6 @@ const struct plumb_framework plumb_framework_torch = {
 	.name = "torch",
 	.symbol = "PyInit__C",
 	.attach = torch_attach,
+	.listen = torch_listen,
 	.describe = torch_describe,
 };

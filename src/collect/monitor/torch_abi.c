@@ -127,7 +127,8 @@ locate(struct torch_abi *abi, const unsigned char *first, const unsigned char *s
 	if (abi->sequence < 0)
 		return plumb_fail(
 			error, PLUMB_ESYSTEM,
-			"at::RecordFunction has no sequence number where one was written");
+			"operators are not recorded: at::RecordFunction does not return the "
+			"sequence number that was written");
 	for (int at = abi->sequence + 8; at + 8 <= PROBED_BYTES && handle < 0; at += 8)
 		if (word(first, at) && word(second, at) == word(first, at) + 1)
 			handle = at;
@@ -161,12 +162,12 @@ probe_fields(struct torch_abi *abi, const struct probe *probe, struct plumb_erro
 		if (probe_seen != object)
 			result = plumb_fail(
 				error, PLUMB_ESYSTEM,
-				"PyTorch did not call back for a probe: record functions "
-				"are disabled");
+				"operators are not recorded: PyTorch's record functions are "
+				"disabled in this program");
 		else if (strcmp(abi->name(object), PROBE_NAME))
 			result = plumb_fail(error, PLUMB_ESYSTEM,
-			                    "at::RecordFunction::name gave another name than the "
-			                    "probe's");
+			                    "operators are not recorded: at::RecordFunction::name "
+			                    "returned another name than the probe's");
 		probe->destroy(object);
 	}
 	return result ? result : locate(abi, copies[0], copies[1], error);
@@ -205,10 +206,10 @@ torch_abi_find(struct torch_abi *abi, struct plumb_error *error)
 	void *library = dlopen(abi->library, RTLD_NOLOAD | RTLD_LAZY);
 	if (!library)
 		return 1;
-	abi->add_global_callback = (uint64_t (*)(struct torch_callback))symbol(library, symbol_add);
+	abi->add_global_callback = (uint64_t(*)(struct torch_callback))symbol(library, symbol_add);
 	abi->remove_callback = (void (*)(uint64_t))symbol(library, symbol_remove);
 	abi->name = (const char *(*)(const void *))symbol(library, symbol_name);
-	abi->current_thread = (uint64_t (*)(void))symbol(library, symbol_thread);
+	abi->current_thread = (uint64_t(*)(void))symbol(library, symbol_thread);
 	struct probe probe = {
 		.construct = (void (*)(void *, uint8_t))symbol(library, symbol_new),
 		.destroy = (void (*)(void *))symbol(library, symbol_delete),
@@ -221,8 +222,8 @@ torch_abi_find(struct torch_abi *abi, struct plumb_error *error)
 	    !abi->current_thread)
 		return plumb_fail(
 			error, PLUMB_ESYSTEM,
-			"%s lacks the record-function symbols: PyTorch older than 1.13, or "
-			"newer than this plumb knows",
+			"operators are not recorded: %s lacks the record-function symbols; use "
+			"PyTorch 1.13 or 2.x, or a newer plumb",
 			abi->library);
 	abi->sequence = abi->forward_thread = abi->scope = abi->outputs = -1;
 	if (!probe.construct || !probe.destroy || (!probe.before && !probe.before_variant))

@@ -166,13 +166,14 @@ refusal(void)
 	/* Through the linker's eyes: a program may have a function of that name in front of us. */
 	if (plumb_real_dlsym(NULL, real_alloc.symbol) != real_alloc.ours ||
 	    plumb_real_dlsym(NULL, real_free.symbol) != real_free.ours)
-		return "memory is off: the collector does not stand in front of PyTorch's "
-		       "allocator; start the program with plumb run --memory, and leave LD_PRELOAD "
-		       "as it is";
+		return "memory is not recorded: another library comes before the collector at "
+		       "PyTorch's allocator; start the program with plumb run --memory, and leave "
+		       "LD_PRELOAD as it is";
 	if (!plumb_real_find(&real_alloc, NULL) || !plumb_real_find(&real_free, NULL))
-		return "memory on the CPU is off: this PyTorch's libc10 has no c10::alloc_cpu";
+		return "memory on the CPU is not recorded: this PyTorch's libc10 has no "
+		       "c10::alloc_cpu";
 	if (!plumb_real_find(&real_report, NULL) && !plumb_real_find(&real_report_signed, NULL))
-		return "memory on GPUs is off: this PyTorch's libc10 has no "
+		return "memory on GPUs is not recorded: this PyTorch's libc10 has no "
 		       "c10::reportMemoryUsageToProfiler of a known form";
 	return NULL;
 }

@@ -447,7 +447,7 @@ find_tensor(void *library)
 	make = (struct made(*)(struct numbers, struct numbers, int8_t, bool))plumb_real_dlsym(
 		library,
 		"_ZN2at6detail17empty_strided_cpuEN3c108ArrayRefIlEES3_NS1_10ScalarTypeEb");
-	set_of = (uint64_t (*)(uint16_t))plumb_real_dlsym(
+	set_of = (uint64_t(*)(uint16_t))plumb_real_dlsym(
 		library, "_ZN3c1024getRuntimeDispatchKeySetENS_11DispatchKeyE");
 	name_of = (const char *(*)(uint16_t))plumb_real_dlsym(library,
 	                                                      "_ZN3c108toStringENS_11DispatchKeyE");
@@ -458,7 +458,7 @@ find_tensor(void *library)
 	table = plumb_real_dlsym(library, "_ZTVN3c1010TensorImplE");
 	undefined = plumb_real_dlsym(library, "_ZN3c1019UndefinedTensorImpl10_singletonE");
 	if (!make || !set_of || !name_of || !known.sizes || !known.strides || !table || !undefined)
-		return "it lacks functions that tell a tensor's shape";
+		return "it lacks functions that return a tensor's shape";
 	known.plain = table + 16;
 	known.undefined = (const char *)undefined;
 	for (int i = 0; i < 5; i++) {
@@ -476,12 +476,12 @@ find_tensor(void *library)
 		if (!tensors[i] || (const char *)word_at(tensors[i], 0) != known.plain ||
 		    !same_numbers(known.sizes(tensors[i]), sizes[i], dimensions[i]) ||
 		    !same_numbers(known.strides(tensors[i]), strides[i], dimensions[i]))
-			return "a tensor that was made has another shape";
+			return "a tensor made for a test has another shape";
 	}
 	known.type = find_type(tensors, types, MADE);
 	known.keys = find_keys(tensors, MADE, keys[0], keys[0] | keys[1] | keys[2] | keys[3]);
 	if (known.type < 0 || known.keys < 0 || !known.python)
-		return "a tensor's data type was not found";
+		return "the data type of a tensor was not found";
 	return NULL;
 }
 

@@ -28,6 +28,12 @@ static __thread bool truncated;
 
 /* ---- what the collector's core gives ---- */
 
+void
+plumb_python_watch_tasks(int minor)
+{
+	(void)minor;
+}
+
 void *
 plumb_real_dlsym(void *handle, const char *name)
 {

@@ -73,7 +73,8 @@ plumb_buffers_init(size_t size, unsigned count, bool zeroed)
 	buffer_size = size;
 	most = count < MOST ? count : MOST;
 	must_zero = zeroed;
-	for (unsigned i = 0; i < 2 && i < most; i++) {
+	atomic_store(&closed, false);
+	for (unsigned i = atomic_load(&made); i < 2 && i < most; i++) {
 		struct plumb_buffer *buffer = make();
 		if (!buffer)
 			return false;

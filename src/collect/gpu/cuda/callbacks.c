@@ -138,6 +138,13 @@ call_enter(struct plumb_thread *thread, enum plumb_call call, const CUpti_Callba
 static struct plumb_live allocations;
 #define ALLOCATION_HANDLE (1ull << 63)
 
+void
+plumb_cuda_calls_renew(void)
+{
+	plumb_live_clear(&allocations);
+	plumb_launch_ring_clear(plumb_cuda_launches);
+}
+
 static void
 alloc_exit(struct plumb_thread *thread, plumb_id node, uint64_t key, uint64_t bytes)
 {
@@ -328,8 +335,9 @@ plumb_cuda_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id
 	if (call->callbackSite == CUPTI_API_EXIT && !pending.depth)
 		return;
 	bool enter = call->callbackSite == CUPTI_API_ENTER;
-	struct plumb_thread *thread =
-		enter ? plumb_enter(PLUMB_CALLBACK_GPU) : plumb_enter_paused(PLUMB_CALLBACK_GPU);
+	enum plumb_source source = plumb_calls[id] <= PLUMB_CALL_SET ? PLUMB_SOURCE_LAUNCH : 0;
+	struct plumb_thread *thread = enter ? plumb_enter_of(PLUMB_CALLBACK_GPU, source)
+	                                    : plumb_enter_paused(PLUMB_CALLBACK_GPU);
 	if (plumb_unlikely(!thread)) {
 		if (enter && plumb_calls[id] <= PLUMB_CALL_SET &&
 		    !plumb_control_is_on(plumb_control))

@@ -27,6 +27,7 @@ static pid_t own_process;
 static _Atomic uint32_t wakes;  /* changes when there is something to do */
 static _Atomic uint32_t served; /* changes when the thread ended */
 static _Atomic bool stopping, ended;
+static bool serving; /* the service thread was started */
 static uint64_t dropped;
 
 _Atomic bool plumb_cuda_live;
@@ -249,7 +250,8 @@ start_thread(struct plumb_error *error)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (result)
 		return plumb_fail_errno(error,
-		                        "GPU work is not recorded: no thread for its records");
+		                        "GPU work is not recorded: the thread that fetches its "
+		                        "records could not be started");
 	pthread_detach(thread);
 	return 0;
 }
@@ -267,8 +269,8 @@ refuse_layout(struct plumb_error *error)
 	}
 	return plumb_fail(
 		error, PLUMB_ESYSTEM,
-		"CUPTI version %u (%s) has records that this plumb does not know: GPU work is not "
-		"recorded; update plumb",
+		"GPU work is not recorded: CUPTI version %u (%s) has records that this plumb does "
+		"not know; update plumb",
 		plumb_cupti.version, plumb_cupti.path);
 }
 
@@ -294,12 +296,13 @@ start(struct plumb_error *error)
 	own_process = (pid_t)syscall(SYS_getpid);
 	atomic_store(&plumb_cuda_live, true);
 	plumb_slot_pause(!plumb_control_is_on(plumb_control));
-	plumb_cuda_launches = plumb_launch_ring_new(plumb_cuda_knobs.ring_log2);
+	if (!plumb_cuda_launches)
+		plumb_cuda_launches = plumb_launch_ring_new(plumb_cuda_knobs.ring_log2);
 	if (!plumb_cuda_launches || !plumb_records_init(&layout) ||
 	    !plumb_buffers_init(plumb_cuda_knobs.buffer_bytes, plumb_cuda_knobs.buffers,
 	                        plumb_cuda_knobs.zeroed))
 		return plumb_fail(error, PLUMB_ESYSTEM,
-		                  "GPU work is not recorded: no memory for its records");
+		                  "GPU work is not recorded: not enough memory for its records");
 	result = plumb_slot_take(error);
 	if (result)
 		return result;
@@ -314,8 +317,12 @@ start(struct plumb_error *error)
 		plumb_slot_leave();
 		return result;
 	}
+	serving = true;
 	/* CUDA's own exit handlers are registered already, so this runs while CUPTI still works. */
-	atexit(at_exit);
+	static bool registered;
+	if (!registered)
+		atexit(at_exit);
+	registered = true;
 	return 0;
 }
 
@@ -344,6 +351,26 @@ pause_records(bool paused)
 	plumb_cuda_wake();
 }
 
+static bool
+renew(void)
+{
+	if (!plumb_cuda_own_process() || !serving)
+		return true; /* it never started, or failed to */
+	if (!atomic_load(&ended))
+		return false;
+	plumb_records_renew();
+	plumb_graphs_renew();
+	plumb_replays_renew();
+	plumb_cuda_calls_renew();
+	plumb_cuda_facts_renew();
+	plumb_slot_renew();
+	dropped = 0;
+	serving = false;
+	atomic_store(&stopping, false);
+	atomic_store(&ended, false);
+	return true;
+}
+
 static void
 forked(void)
 {
@@ -356,5 +383,6 @@ const struct plumb_gpu_runtime plumb_gpu_cuda = {
 	.start = start,
 	.stop = stop,
 	.pause = pause_records,
+	.renew = renew,
 	.forked = forked,
 };

@@ -144,7 +144,7 @@ runtime_version(void *function, char text[32])
 static bool
 cudnn_version(void *function, char text[32])
 {
-	size_t v = ((size_t (*)(void))function)(); /* 90100 is 9.1.0, 8902 is 8.9.2 */
+	size_t v = ((size_t(*)(void))function)(); /* 90100 is 9.1.0, 8902 is 8.9.2 */
 	size_t major = v >= 90000 ? v / 10000 : v / 1000, rest = v >= 90000 ? v % 10000 : v % 1000;
 	snprintf(text, 32, "%zu.%zu.%zu", major, rest / 100, rest % 100);
 	return true;
@@ -179,19 +179,23 @@ plumb_libraries_added(void)
 }
 
 /* Versions of libraries, which may be loaded late: looked for when some library was loaded. */
+static struct {
+	const char *library, *function, *key;
+	bool (*version)(void *function, char text[32]);
+	bool said;
+} facts[] = {
+	{ "libcudart", "cudaRuntimeGetVersion", "cuda.runtime", runtime_version, false },
+	{ "libcudnn.so", "cudnnGetVersion", "cudnn.version", cudnn_version, false },
+	{ "libnccl.so", "ncclGetVersion", "nccl.version", nccl_version, false },
+};
+static unsigned long long seen; /* libraries ever loaded when they were looked for */
+static struct {
+	bool cupti, kernel_module, driver;
+} told;
+
 static void
 library_facts(struct plumb_thread *thread)
 {
-	static struct {
-		const char *library, *function, *key;
-		bool (*version)(void *function, char text[32]);
-		bool said;
-	} facts[] = {
-		{ "libcudart", "cudaRuntimeGetVersion", "cuda.runtime", runtime_version, false },
-		{ "libcudnn.so", "cudnnGetVersion", "cudnn.version", cudnn_version, false },
-		{ "libnccl.so", "ncclGetVersion", "nccl.version", nccl_version, false },
-	};
-	static unsigned long long seen; /* libraries ever loaded when they were looked for */
 	unsigned long long adds = plumb_libraries_added();
 	char path[4096], text[32];
 	if (adds == seen)
@@ -220,17 +224,16 @@ cupti_fact(struct plumb_thread *thread, bool *said)
 void
 plumb_cuda_facts(struct plumb_thread *thread)
 {
-	static bool cupti, kernel_module, driver;
 	char text[32];
 	int version = 0;
-	if (!cupti)
-		cupti_fact(thread, &cupti);
-	if (!kernel_module)
-		driver_fact(thread, &kernel_module);
-	if (!driver && plumb_driver.cuDriverGetVersion &&
+	if (!told.cupti)
+		cupti_fact(thread, &told.cupti);
+	if (!told.kernel_module)
+		driver_fact(thread, &told.kernel_module);
+	if (!told.driver && plumb_driver.cuDriverGetVersion &&
 	    plumb_driver.cuDriverGetVersion(&version) == CUDA_SUCCESS) {
 		release_text(version, text);
-		fact(thread, &driver, "cuda.driver", text);
+		fact(thread, &told.driver, "cuda.driver", text);
 	}
 	library_facts(thread);
 }
@@ -259,24 +262,37 @@ read_clocks(struct plumb_record_clock *best)
 	return true;
 }
 
+/* Eight readings, then eight at twice the distance, and so on: a day makes some hundred. */
+static struct {
+	uint64_t next, distance;
+	unsigned since;
+} readings;
+
+void
+plumb_cuda_facts_renew(void)
+{
+	for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
+		facts[i].said = false;
+	seen = 0;
+	memset(&told, 0, sizeof told);
+	memset(&readings, 0, sizeof readings);
+}
+
 void
 plumb_cuda_clocks(struct plumb_thread *thread, bool force)
 {
-	/* Eight readings, then eight at twice the distance, and so on: a day makes some hundred. */
-	static uint64_t next, distance;
-	static unsigned since;
 	struct plumb_arena *arena = plumb_thread_arena(thread);
 	struct plumb_record_clock reading = { .device = 0 };
 	uint64_t now = plumb_now();
-	if ((!force && now < next) || !read_clocks(&reading))
+	if ((!force && now < readings.next) || !read_clocks(&reading))
 		return;
-	if (!distance)
-		distance = (uint64_t)plumb_options()->flush_ms * 1000000u;
-	if (++since == 8) {
-		since = 0;
-		distance *= 2;
+	if (!readings.distance)
+		readings.distance = (uint64_t)plumb_options()->flush_ms * 1000000u;
+	if (++readings.since == 8) {
+		readings.since = 0;
+		readings.distance *= 2;
 	}
-	next = now + distance;
+	readings.next = now + readings.distance;
 	struct plumb_record_clock *record =
 		plumb_arena_append(arena, PLUMB_RECORD_CLOCK, sizeof *record);
 	if (!record) {

@@ -20,7 +20,7 @@ static struct plumb_live captures; /* by number of the node */
 static struct place {
 	uint64_t number;
 	plumb_id parent, frame;
-} *places; /* the service thread's */
+} * places; /* the service thread's */
 
 static uint64_t
 number_of(CUgraphNode node)
@@ -149,6 +149,16 @@ plumb_graph_end(CUgraphExec graph)
 		munmap(making.nodes, making.room * sizeof *making.nodes);
 	making.nodes = NULL; /* they are the graph's now */
 	making.count = making.room = 0;
+}
+
+void
+plumb_graphs_renew(void)
+{
+	plumb_live_clear(&captures);
+	plumb_live_clear(&executables); /* their nodes stay mapped: some MB at the most */
+	atomic_store(&kept, 0);
+	if (places)
+		memset(places, 0, PLACES * sizeof *places);
 }
 
 uint32_t

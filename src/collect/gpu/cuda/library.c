@@ -25,8 +25,8 @@ plumb_driver_find(struct plumb_error *error)
 		library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
 	if (!library)
 		return plumb_fail(error, PLUMB_ESYSTEM,
-		                  "the program's CUDA driver is no library named libcuda.so: GPU "
-		                  "work is not recorded; run it with the driver's own library");
+		                  "GPU work is not recorded: the program's CUDA driver is not a "
+		                  "library named libcuda.so; run it with the driver's own library");
 #define X(name) plumb_driver.name = (__typeof__(&name))plumb_real_dlsym(library, NAME(name));
 	PLUMB_DRIVER_FUNCTIONS(X)
 #undef X
@@ -150,9 +150,12 @@ plumb_cupti_find(struct plumb_error *error)
 	if (!library)
 		return plumb_fail(
 			error, PLUMB_ESYSTEM,
-			"CUPTI was not found: tried %s; install the nvidia-cuda-cupti package of "
-			"the program's CUDA release, or put its folder into LD_LIBRARY_PATH",
-			trial.used ? trial.text : "no name, as the CUDA release is unknown");
+			"GPU work is not recorded: CUPTI was not found (tried %s); install the "
+			"nvidia-cuda-cupti package of the program's CUDA release, or put its "
+			"folder into LD_LIBRARY_PATH",
+			trial.used ? trial.text
+				   : "no file name, because the CUDA release is "
+				     "unknown");
 	const char *missing = NULL;
 #define X(name, needed)                                                                            \
 	plumb_cupti.name = (__typeof__(&cupti##name))plumb_real_dlsym(library, "cupti" #name);     \
@@ -162,11 +165,14 @@ plumb_cupti_find(struct plumb_error *error)
 #undef X
 	if (missing)
 		return plumb_fail(error, PLUMB_ESYSTEM,
-		                  "%s has no %s; plumb needs CUPTI 11.8 or newer", plumb_cupti.path,
-		                  missing);
+		                  "GPU work is not recorded: %s has no %s; plumb needs CUPTI 11.8 "
+		                  "or newer",
+		                  plumb_cupti.path, missing);
 	CUptiResult result = plumb_cupti.GetVersion(&plumb_cupti.version);
 	if (result != CUPTI_SUCCESS)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s does not tell its version: %s",
+		return plumb_fail(error, PLUMB_ESYSTEM,
+		                  "GPU work is not recorded: %s does not "
+		                  "report its version: %s",
 		                  plumb_cupti.path, plumb_cupti_message(result));
 	return 0;
 }

@@ -38,15 +38,24 @@ static struct caches {
 	struct name_entry names[NAMES];
 	struct variant_entry variants[VARIANTS];
 	uint64_t seen[SEEN];
-} *caches;
+} * caches;
 static uint64_t delivered; /* launches of which a record came */
 
 bool
 plumb_records_init(const struct plumb_cupti_layout *known)
 {
 	layout = *known;
-	caches = plumb_map(sizeof *caches, false);
+	if (!caches)
+		caches = plumb_map(sizeof *caches, false);
 	return caches;
+}
+
+void
+plumb_records_renew(void)
+{
+	memset(devices, 0, sizeof devices);
+	memset(caches, 0, sizeof *caches);
+	delivered = plumb_cuda_launched();
 }
 
 void
@@ -586,12 +595,31 @@ record_read(struct plumb_thread *thread, const CUpti_Activity *record)
 	}
 }
 
+/* Where a record of KIND is counted that finds no arena. */
+static enum plumb_source
+source_of(CUpti_ActivityKind kind)
+{
+	switch (kind) {
+	case CUPTI_ACTIVITY_KIND_KERNEL:
+	case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+		return PLUMB_SOURCE_KERNEL;
+	case CUPTI_ACTIVITY_KIND_MEMCPY:
+	case CUPTI_ACTIVITY_KIND_MEMCPY2:
+		return PLUMB_SOURCE_COPY;
+	case CUPTI_ACTIVITY_KIND_MEMSET:
+		return PLUMB_SOURCE_SET;
+	case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
+		return PLUMB_SOURCE_REPLAY;
+	default:
+		return PLUMB_SOURCE_REGION;
+	}
+}
+
 /* Without THREAD there is no arena: then the region's header counts what is lost. The thread's start
- * has just counted there why. */
+ * has just said why. */
 void
 plumb_records_read(struct plumb_thread *thread, const struct plumb_buffer *buffer)
 {
-	struct plumb_region_header *header = plumb_region_of_process()->header;
 	CUpti_Activity *record = NULL;
 	const uint8_t *end = buffer->data + buffer->valid;
 	while (plumb_cupti.ActivityGetNextRecord(buffer->data, buffer->valid, &record) ==
@@ -601,9 +629,7 @@ plumb_records_read(struct plumb_thread *thread, const struct plumb_buffer *buffe
 			break;
 		uint32_t bytes = bytes_of(record->kind);
 		if (!thread) {
-			plumb_process_lost(header && header->lost_no_space
-			                           ? PLUMB_FATE_NO_SPACE
-			                           : PLUMB_FATE_REGION_FULL);
+			plumb_process_lost(source_of(record->kind), 0);
 			continue;
 		}
 		if (!bytes || bytes > (size_t)(end - at)) {

@@ -32,7 +32,7 @@ static struct place {
 	uint32_t count, captured; /* items; nodes in a replay whose capture was seen */
 	uint32_t nodes;           /* in a replay */
 	uint64_t pending;         /* replays that are not yet told */
-} *places;
+} * places;
 
 bool
 plumb_replays_init(void)
@@ -40,6 +40,15 @@ plumb_replays_init(void)
 	ring = plumb_launch_ring_new(RING_LOG2);
 	places = plumb_map(PLACES * sizeof *places, false);
 	return ring && places;
+}
+
+void
+plumb_replays_renew(void)
+{
+	if (ring)
+		plumb_launch_ring_clear(ring);
+	if (places)
+		memset(places, 0, PLACES * sizeof *places);
 }
 
 /* ---- launches, on the program's threads ---- */

@@ -124,6 +124,8 @@ extern const uint8_t
 extern struct plumb_launch_ring *plumb_cuda_launches;
 void CUPTIAPI plumb_cuda_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                                   const void *info);
+/* Another recording: no allocation is known. */
+void plumb_cuda_calls_renew(void);
 /* Driver calls that started work, so far. */
 uint64_t plumb_cuda_launched(void);
 
@@ -137,6 +139,7 @@ void plumb_graph_named(uint64_t number, plumb_id name);
 void plumb_graph_begin(void);
 void plumb_graph_cloned(const CUpti_GraphData *data);
 void plumb_graph_end(CUgraphExec graph);
+void plumb_graphs_renew(void);  /* another recording: no capture is known */
 void plumb_graph_changed(void); /* the program switched nodes of some executable graph on or off */
 bool plumb_graphs_changed(void);
 /* The kernels, copies and sets of the executable graph NUMBER; returns how many, 0: they are unknown. */
@@ -161,6 +164,9 @@ plumb_id plumb_replay_add(struct plumb_thread *thread, uint32_t correlation, plu
                           struct plumb_gpu_device *device, plumb_id track, bool *known);
 /* After each flush: counts the nodes of the replays since the last one. */
 void plumb_replays_tell(struct plumb_thread *thread);
+
+/* Another recording: nothing waits to be told. */
+void plumb_replays_renew(void);
 
 /* ---- modules.c ---- */
 
@@ -193,7 +199,7 @@ struct plumb_buffer_news {
 	uint64_t requested, refused, dropped_records;
 };
 void plumb_buffers_news(struct plumb_buffer_news *news);
-/* From now on completed buffers are counted as late and not kept. */
+/* From now on completed buffers are counted as late and not kept, until plumb_buffers_init. */
 void plumb_buffers_close(void);
 
 /* ---- records.c ---- */
@@ -207,6 +213,8 @@ void plumb_records_read(struct plumb_thread *thread, const struct plumb_buffer *
 void plumb_records_merge(void);
 /* Of every launch so far a record came. On the service thread. */
 bool plumb_records_complete(void);
+/* Another recording: forgets devices, streams and contexts. */
+void plumb_records_renew(void);
 /* Ledger rows that are known at the end only; DROPPED records were lost by CUPTI. */
 void plumb_records_finish(struct plumb_thread *thread, uint64_t dropped);
 
@@ -230,6 +238,8 @@ void plumb_cuda_describe(uint32_t ordinal, struct plumb_record_device *device, c
                          struct plumb_occupancy_limits *limits);
 /* Writes the environment rows that are known by now, each once. Calls the driver. */
 void plumb_cuda_facts(struct plumb_thread *thread);
+/* Another recording: all rows and clocks are written again. */
+void plumb_cuda_facts_renew(void);
 /* How many libraries were ever loaded; cheap. */
 unsigned long long plumb_libraries_added(void);
 /* Records (monotonic, realtime, GPU) now; not FORCE: thinned out as the run goes on. */
@@ -267,6 +277,8 @@ void plumb_slot_tend(void);
 void plumb_slot_tell(struct plumb_thread *thread, bool end);
 /* Stops recording and leaves the slot for good. */
 void plumb_slot_leave(void);
+/* Another recording: nothing has happened to the slot yet. */
+void plumb_slot_renew(void);
 /* Switches records off, or on again; callbacks stay. Any thread; cheap when it is so already. */
 void plumb_slot_pause(bool pause);
 /*

@@ -125,7 +125,7 @@ holder(char *text, size_t size)
 		    CUPTI_SUCCESS)
 			plumb_cupti.Unsubscribe(handle);
 		name[sizeof name - 1] = '\0';
-		if (name[0]) {
+		if (name[0] && !strstr(name, "<not provided>")) {
 			snprintf(text, size, "%s", name);
 			return text;
 		}
@@ -133,7 +133,10 @@ holder(char *text, size_t size)
 	for (size_t i = 0; i < sizeof tools / sizeof *tools; i++)
 		if (plumb_find_library(tools[i].library, path, sizeof path))
 			return tools[i].tool;
-	return "another tool in this process, which does not tell its name";
+	if (plumb_find_library("libtorch_cpu.so", path, sizeof path))
+		return "another profiler in this process (torch.profiler keeps it once it was "
+		       "used)";
+	return "another tool in this process that does not give its name";
 }
 
 static void
@@ -321,11 +324,12 @@ take(struct plumb_error *error)
 	if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)
 		return plumb_fail(
 			error, PLUMB_ESYSTEM,
-			"CUPTI's slot is taken by %s: GPU work is not recorded; run the program "
-			"without that tool",
+			"GPU work is not recorded: CUPTI serves one tool at a time, and %s has it; "
+			"run the program without that tool",
 			holder(name, sizeof name));
 	if (result != CUPTI_SUCCESS)
-		return plumb_fail(error, PLUMB_ESYSTEM, "cuptiSubscribe: %s (%s)",
+		return plumb_fail(error, PLUMB_ESYSTEM,
+		                  "GPU work is not recorded: cuptiSubscribe: %s (%s)",
 		                  plumb_cupti_message(result), plumb_cupti.path);
 	set_attributes();
 	set_clock();
@@ -348,7 +352,8 @@ take(struct plumb_error *error)
 		disable_kinds();
 		plumb_cupti.Unsubscribe(ours);
 		return plumb_fail(error, PLUMB_ESYSTEM,
-		                  "CUPTI's records cannot be enabled: %s (%s)",
+		                  "GPU work is not recorded: CUPTI's records cannot be switched "
+		                  "on: %s (%s)",
 		                  plumb_cupti_message(result), plumb_cupti.path);
 	}
 	if (plumb_cuda_knobs.period_ms >= 0 && plumb_cupti.ActivityFlushPeriod)
@@ -390,6 +395,17 @@ plumb_slot_leave(void)
 		gap_ns += plumb_now() - gap_start;
 	atomic_store(&owner, LEFT);
 	inside = false;
+	pthread_mutex_unlock(&lock);
+}
+
+void
+plumb_slot_renew(void)
+{
+	pthread_mutex_lock(&lock);
+	given = given_told = gap_start = gap_ns = refusals = refusals_told = 0;
+	lost = false;
+	atomic_store(&modules, false);
+	atomic_store(&owner, NOBODY);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -454,12 +470,13 @@ plumb_slot_tell(struct plumb_thread *thread, bool end)
 		plumb_environment(thread, "gpu.cuda.off", lost_why.message);
 	if (refused && refused == refusals)
 		plumb_environment(thread, "gpu.cuda.kept",
-		                  "plumb kept the CUPTI slot: the program's own profiler is empty");
+		                  "plumb kept CUPTI (--keep-cupti), so the program's own profiler "
+		                  "saw no GPU work");
 	if (end && given) {
-		snprintf(
-			text, sizeof text,
-			"the program's own profiler held the CUPTI slot %llu times, %llu ms in all",
-			(unsigned long long)given, (unsigned long long)(gap / 1000000));
+		snprintf(text, sizeof text,
+		         "the program's own profiler used CUPTI %llu times, for %llu ms in total; "
+		         "plumb recorded no GPU work then",
+		         (unsigned long long)given, (unsigned long long)(gap / 1000000));
 		plumb_environment(thread, "gpu.cuda.gap", text);
 	}
 }

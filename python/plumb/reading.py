@@ -1,18 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A profile file as a tree of nodes. The tables it reads stand in docs/profile-format.md."""
+"""Reads a profile as a tree of nodes. docs/profile-format.md describes the tables."""
+from __future__ import annotations
+
 import collections
 import collections.abc
 import json
 import os
 import pathlib
 import sqlite3
-from typing import NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, NamedTuple, Optional
 
 from . import _spans
+from ._text import printable
 from .match import Pattern
+
+if TYPE_CHECKING:
+    import pandas
 
 APPLICATION_ID = 0x504C4D42  # "PLMB"
 NEWEST_SCHEMA = 3
+
+# What is read of a file, which may come from anybody: tables of these names, and no view instead of one.
+TABLES = frozenset((
+    "code_objects", "collectives", "context_values", "contexts", "cpu_samples", "clocks", "device_processes", "devices",
+    "environment", "findings", "frames", "ledger", "memory", "metrics", "origins", "processes", "run", "series",
+    "span_chunks", "tracks", "variants", "waits"))
+STEPS_AT_ONCE, STEPS_LEAST, STEPS_OF_BYTE = 10000, 50000000, 64  # of SQLite's machine, for one query
+TEXT_LEAST, TEXT_OF_BYTE = 1 << 20, 8  # characters in all
 
 KINDS = ("root", "python", "module", "operator", "range", "native", "library", "gpu_api", "graph",
          "collective", "kernel", "copy", "set", "device_function", "inline", "loop", "line",
@@ -21,11 +35,14 @@ BACKWARD, ACCUMULATION, TRUNCATED = 1, 2, 4
 
 
 class ProfileError(ValueError):
-    """The file is no profile, is damaged, or was written by a newer plumb."""
+    """The file is not a profile, is damaged, or was written by a newer plumb."""
+
+    def __init__(self, text):
+        super().__init__(printable(text))
 
 
 class Metric(NamedTuple):
-    """What a metric is. `aggregation` is "sum", "max" or "call" (a property of one call)."""
+    """What a metric means. `aggregation` is "sum", "max" or "call" (a property of one call)."""
     name: str
     unit: str
     aggregation: str
@@ -34,13 +51,13 @@ class Metric(NamedTuple):
 
 
 class Value(NamedTuple):
-    """Observations of one metric put together, in the metric's unit (ns, byte, count, ppm).
+    """All observations of one metric at one node, in the metric's unit (ns, byte, count, ppm).
 
-    `sum` is None for a metric that does not add up (a kernel's registers, say). Without any
-    observation `count` is 0, `sum` is 0 or None, and the rest is None.
+    `sum` is None for a metric that does not add up, such as a kernel's registers. Without an observation
+    `count` is 0, `sum` is 0 or None, and the rest is None.
     """
     sum: Optional[int]
-    count: int
+    count: int  # type: ignore[assignment]  # a tuple has a method of this name
     min: Optional[int]
     max: Optional[int]
     mean: Optional[float]
@@ -48,8 +65,9 @@ class Value(NamedTuple):
 
 
 class Variant(NamedTuple):
-    """The shape of repeated work at a node: a kernel's launch configuration, or the input shapes of an
-    operator, with how often and how long. Sizes are bytes, times ns, occupancy parts per million."""
+    """One launch configuration of a kernel, or one set of input shapes of an operator, with its count and time.
+
+    Sizes are bytes, times ns. Occupancy is in parts per million."""
     track: Optional[int]
     shapes: Optional[str]
     grid: tuple
@@ -58,15 +76,16 @@ class Variant(NamedTuple):
     static_shared_bytes: Optional[int]
     dynamic_shared_bytes: Optional[int]
     occupancy_ppm: Optional[int]
-    count: int
+    count: int  # type: ignore[assignment]
     time_ns: int
     min_ns: int
     max_ns: int
 
 
 class CpuSample(NamedTuple):
-    """A sample of CPU time: at `at_ns` the thread `track` computed at `context` (ids), and since its sample
-    before it had computed for `cpu_ns`."""
+    """A sample of CPU time. `track` and `context` are ids.
+
+    At `at_ns` the thread `track` ran at `context`. `cpu_ns` is its CPU time since its previous sample."""
     track: int
     context: int
     at_ns: int
@@ -74,7 +93,7 @@ class CpuSample(NamedTuple):
 
 
 class Row:
-    """A row of a table; its columns are attributes, with the units that their names end in."""
+    """A row of a table. Its columns are attributes. A name's ending is the unit, such as _ns or _bytes."""
 
     def __init__(self, columns):
         self.__dict__.update(columns)
@@ -89,24 +108,24 @@ class Process(Row):
 
 
 class Device(Row):
-    """A GPU: id, name, uuid, ordinal, rank, its properties and its exact totals (kernels, kernel_ns,
-    copies, copy_ns, copy_bytes, sets, set_ns, set_bytes, busy_ns, contended_ns, …)."""
+    """A GPU: id, name, uuid, ordinal, rank, its properties, and its exact totals (kernels, kernel_ns, copies,
+    copy_ns, copy_bytes, sets, set_ns, set_bytes, busy_ns, contended_ns, …)."""
 
 
 class Track(Row):
-    """Where work happens: id, kind ("thread", "stream", or "memory" of a device), process, device, name,
+    """Where work happens: id, kind ("thread", "stream" or "memory", which is a device's), process, device, name,
     tid, stream, …"""
 
 
 class Memory(Row):
     """A device's memory in one process: id, track, peak_bytes, peak_ns, allocations, allocated_bytes,
-    frees, freed_bytes, live_bytes (at the end), and the allocator's own account: peak_allocated_bytes,
-    peak_reserved_bytes, most_reserved_bytes (None where it keeps none)."""
+    frees, freed_bytes, live_bytes (at the end), and the allocator's own numbers: peak_allocated_bytes,
+    peak_reserved_bytes, most_reserved_bytes (None if it does not count them)."""
 
 
 class CodeObject(Row):
     """A program or library: id, process, kind ("elf"), path, build_id, hash, bytes. The `file` of a
-    native node is the build id, or the path where there is none."""
+    native node is the build id, or the path if the file has no build id."""
 
 
 class Run(Row):
@@ -114,8 +133,9 @@ class Run(Row):
 
 
 class Values(collections.abc.Mapping):
-    """Metric name → Value of one node. Iterating gives the metrics that were observed there; asking
-    for another known metric gives an empty Value, for an unknown one KeyError."""
+    """Metric name → Value, for one node. Iterating gives the metrics that were observed at the node.
+
+    Another metric of the profile gives an empty Value. An unknown metric raises KeyError."""
 
     __slots__ = ("_node", "_inclusive")
 
@@ -123,11 +143,11 @@ class Values(collections.abc.Mapping):
         self._node = node
         self._inclusive = inclusive
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Value:
         profile = self._node.profile
         if name not in profile.metrics:
             known = ", ".join(profile.metrics)
-            raise KeyError(f"no metric {name!r}; there are: {known}")
+            raise KeyError(f"no metric {name!r}; this profile has: {known}")
         found = profile._stats(name)[self._inclusive].get(self._node.id)
         return _value(found, profile.metrics[name].aggregation)
 
@@ -147,7 +167,7 @@ class Values(collections.abc.Mapping):
 
 
 class Node:
-    """A context: a path of frames from the root. Nodes of one profile compare by identity of context."""
+    """A context: a path of frames from the root. Two nodes are equal if they are the same context of one profile."""
 
     __slots__ = ("profile", "id")
 
@@ -168,56 +188,56 @@ class Node:
         return self.profile._frames[self.profile._contexts[self.id][1]]
 
     @property
-    def kind(self):
+    def kind(self) -> str:
         """"python", "operator", "kernel", …: see the table of frames in the documentation."""
         return self._frame()[0]
 
     @property
-    def name(self):
-        """The frame's name; for a kernel and a native function the demangled one. "?" when it is
+    def name(self) -> str:
+        """The frame's name. Kernels and native functions have their demangled name. "?" if it is
         unknown."""
         frame = self._frame()
         return frame[4] or frame[1] or "?"
 
     @property
-    def symbol(self):
+    def symbol(self) -> str | None:
         """The name as recorded (a kernel's or a native function's mangled name), or None."""
         return self._frame()[1]
 
     @property
-    def file(self):
-        """The source file; of a module its class, of a native frame its build id; or None."""
+    def file(self) -> str | None:
+        """The source file (of a module: its class; of a native frame: its build id). None: unknown."""
         return self._frame()[2]
 
     @property
-    def line(self):
-        """The line in the file; of a native frame the offset of its call in the function; or None."""
+    def line(self) -> int | None:
+        """The line in the file (of a native frame: the offset of its call in the function). None: unknown."""
         return self._frame()[3]
 
     @property
-    def source_file(self):
-        """The file with the frame's code where `file` says something else (a native frame), or None."""
+    def source_file(self) -> str | None:
+        """The file with the frame's code, if `file` means something else (a native frame). None: unknown."""
         return self._frame()[5]
 
     @property
-    def source_line(self):
-        """The line in source_file, or None."""
+    def source_line(self) -> int | None:
+        """The line in source_file. None: unknown."""
         return self._frame()[6]
 
     @property
-    def depth(self):
+    def depth(self) -> int:
         """0 for the root."""
         return self.profile._contexts[self.id][4]
 
     @property
-    def parent(self):
+    def parent(self) -> Node | None:
         """The node above, or None for the root."""
         number = self.profile._contexts[self.id][0]
         return None if number is None else Node(self.profile, number)
 
     @property
-    def ancestors(self):
-        """The nodes above, nearest first."""
+    def ancestors(self) -> list[Node]:
+        """The nodes above, the nearest first."""
         above, node = [], self.parent
         while node is not None:
             above.append(node)
@@ -225,7 +245,7 @@ class Node:
         return above
 
     @property
-    def children(self):
+    def children(self) -> list[Node]:
         """The nodes directly below."""
         found, number, last = [], self.id + 1, self.profile._contexts[self.id][3]
         while number <= last:
@@ -234,28 +254,28 @@ class Node:
         return found
 
     @property
-    def path(self):
+    def path(self) -> str:
         """The names from below the root to this node, separated by "/"; a "/" in a name is "\\/"."""
         names = [node.name for node in reversed([self] + self.ancestors[:-1])] if self.id else []
         return "/".join(name.replace("\\", "\\\\").replace("/", "\\/") for name in names)
 
-    def walk(self):
-        """This node and all below it, each before its children (preorder)."""
+    def walk(self) -> Iterator[Node]:
+        """This node and all nodes below it. Each comes before its children (preorder)."""
         for number in range(self.id, self.profile._contexts[self.id][3] + 1):
             yield Node(self.profile, number)
 
-    def bfs(self):
-        """This node and all below it, level by level."""
+    def bfs(self) -> Iterator[Node]:
+        """This node and all nodes below it, level by level."""
         waiting = collections.deque([self])
         while waiting:
             node = waiting.popleft()
             yield node
             waiting.extend(node.children)
 
-    def match(self, pattern):
+    def match(self, pattern: str) -> list[Node]:
         """The nodes below this one whose path from here matches PATTERN, in preorder.
 
-        See plumb.match for the language: "**/aten::linear/**/kernel:*gemm*".
+        Example: "**/aten::linear/**/kernel:*gemm*". plumb.match describes patterns.
         """
         compiled = Pattern(pattern, KINDS)
         contexts = self.profile._contexts
@@ -275,34 +295,34 @@ class Node:
         return found
 
     @property
-    def exclusive(self):
-        """Metric name → Value of what happened in this very context."""
+    def exclusive(self) -> Values:
+        """Metric name → Value of this context alone."""
         return Values(self, False)
 
     @property
-    def inclusive(self):
-        """Metric name → Value of this context and all below it, backward work included."""
+    def inclusive(self) -> Values:
+        """Metric name → Value of this context and everything below it, with backward work."""
         return Values(self, True)
 
     @property
-    def variants(self):
-        """The launch configurations or input shapes seen here (a list of Variant)."""
+    def variants(self) -> list[Variant]:
+        """The launch configurations or input shapes at this node (a list of Variant)."""
         return self.profile._variants().get(self.id, [])
 
     @property
-    def is_backward(self):
-        """Whether this is work of a backward pass."""
+    def is_backward(self) -> bool:
+        """True for work of a backward pass."""
         return self._flag(BACKWARD | ACCUMULATION)
 
     @property
-    def is_accumulation(self):
-        """Whether this is backward work that no single forward operator caused: gradient
-        accumulation, root gradients, hooks. It lies under the line that called backward."""
+    def is_accumulation(self) -> bool:
+        """True for backward work that no single forward operator caused: gradient accumulation, root
+        gradients, hooks. It is under the line that called backward."""
         return self._flag(ACCUMULATION)
 
     @property
-    def is_truncated(self):
-        """Whether deeper frames existed and were not kept."""
+    def is_truncated(self) -> bool:
+        """True if there were deeper frames that plumb did not keep."""
         return bool(self.profile._contexts[self.id][2] & TRUNCATED)
 
     def _flag(self, flag):
@@ -314,9 +334,9 @@ class Node:
         return False
 
     @property
-    def forward(self):
-        """For backward work: the forward operator's node that caused it (for a double backward pass the
-        operator at the bottom of it all). None for forward work and for gradient accumulation."""
+    def forward(self) -> Node | None:
+        """For backward work: the node of the forward operator that caused it. For a double backward pass: the
+        first operator of the chain. None for forward work and for gradient accumulation."""
         contexts, found = self.profile._contexts, None
         for node in [self] + self.ancestors:
             flags = contexts[node.id][2]
@@ -325,8 +345,8 @@ class Node:
         return found
 
     @property
-    def backward(self):
-        """The backward work that this node, or an operator below it, caused: the topmost nodes of it."""
+    def backward(self) -> list[Node]:
+        """The topmost nodes of the backward work that this node or an operator below it caused."""
         found, contexts = [], self.profile._contexts
         number, last = self.id + 1, contexts[self.id][3]
         while number <= last:
@@ -337,7 +357,7 @@ class Node:
         return found
 
     @property
-    def origins(self):
+    def origins(self) -> list[tuple[str, Node]]:
         """Contexts that explain this one, as (reason, Node): who called backward, the capture of a
         graph's node, …"""
         return [(reason, Node(self.profile, origin))
@@ -363,21 +383,27 @@ def _value(stat, aggregation):
 
 
 class Profile:
-    """A profile file. Nothing is written to it.
+    """A profile, opened for reading.
 
-    PATH: the file that `plumb run` or `plumb settle` wrote. Raises FileNotFoundError, or ProfileError
-    when the file is no profile or one of a newer plumb. Values are read when first asked for; close()
-    (or a with block) lets go of the file.
+    PATH: a file that plumb wrote. Raises FileNotFoundError, or ProfileError if the file is not a profile or
+    comes from a newer plumb. Values are read when you first ask for them. close() or a with block closes the
+    file.
     """
 
-    def __init__(self, path):
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
         if not os.path.exists(self.path):
             raise FileNotFoundError(f"{self.path}: no such file")
-        uri = pathlib.Path(self.path).resolve().as_uri() + "?mode=ro"
+        if not os.path.isfile(self.path):  # a pipe would make us wait
+            raise ProfileError(f"{self.path}: not a profile of plumb")
+        uri = pathlib.Path(self.path).resolve().as_uri() + "?immutable=1"  # what lies beside it is not opened
         self._database = sqlite3.connect(uri, uri=True)
-        self._cache = {}
+        self._cache: dict[Any, Any] = {}
+        self._bytes = os.path.getsize(self.path)
+        self._steps = self._text = 0
+        self._database.set_progress_handler(self._count_steps, STEPS_AT_ONCE)
         try:
+            self._distrust()
             self._read()
         except sqlite3.DatabaseError as error:
             self.close()
@@ -387,20 +413,60 @@ class Profile:
             self.close()
             raise
 
+    def _count_steps(self):
+        """Ends a query that takes more steps than a file of this size needs."""
+        self._steps += STEPS_AT_ONCE
+        return self._steps > STEPS_LEAST + STEPS_OF_BYTE * self._bytes
+
+    def _distrust(self):
+        """The file may come from anybody: a view or a computed column in it could run without end, so only
+        real tables with plain columns are read."""
+        for pragma in ("trusted_schema = OFF", "cell_size_check = ON", "query_only = ON"):
+            self._database.execute("PRAGMA " + pragma)
+        kinds = self._select("SELECT name, type, rootpage FROM sqlite_master").fetchall()
+        for name, kind, page in kinds:
+            if name.lower() not in TABLES or kind == "index":
+                continue
+            if kind != "table" or not page:
+                raise ProfileError(f"{self.path}: {name} is not a table but a {kind}, which plumb does not write")
+            if any(row[6] for row in self._select(f'PRAGMA table_xinfo("{name.lower()}")')):
+                raise ProfileError(f"{self.path}: table {name} has computed columns, which plumb does not write")
+
+    def _select(self, sql, values=()):
+        """A cursor; each query may take its own number of steps."""
+        self._steps = 0
+        return self._database.execute(sql, values)
+
+    def _take(self, cursor):
+        """The rows of CURSOR. In a hostile file many rows may share one long text: they must not have more of it
+        than the file could hold."""
+        rows = []
+        try:
+            for row in cursor:
+                for cell in row:
+                    if type(cell) in (str, bytes):
+                        self._text += len(cell)
+                if self._text > TEXT_LEAST + TEXT_OF_BYTE * self._bytes:
+                    raise ProfileError(f"{self.path}: damaged (more text than the file can hold); record it again")
+                rows.append(row)
+        except sqlite3.DatabaseError as error:
+            raise ProfileError(f"{self.path}: damaged ({error}); record it again") from None
+        return rows
+
     def _read(self):
-        if self._database.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-            raise ProfileError(f"{self.path}: a database, but no profile of plumb")
-        self._schema = schema = self._database.execute("PRAGMA user_version").fetchone()[0]
+        if self._select("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+            raise ProfileError(f"{self.path}: a database, but not a profile of plumb")
+        self._schema = schema = self._select("PRAGMA user_version").fetchone()[0]
         if schema > NEWEST_SCHEMA:
             raise ProfileError(f"{self.path}: written by a newer plumb (schema {schema}); install "
                                "the newest plumb-profiler")
         self.metrics = collections.OrderedDict(
-            (row[0], Metric(*row)) for row in self._database.execute(
-                "SELECT name, unit, aggregation, source, meaning FROM metrics ORDER BY id"))
+            (row[0], Metric(*row)) for row in self._take(self._select(
+                "SELECT name, unit, aggregation, source, meaning FROM metrics ORDER BY id")))
         source = "source_file, source_line" if schema >= 2 else "NULL, NULL"
-        self._frames = self._database.execute(
-            f"SELECT kind, name, file, line, display, {source} FROM frames ORDER BY id").fetchall()
-        self._contexts = self._database.execute(
+        self._frames = self._take(self._select(
+            f"SELECT kind, name, file, line, display, {source} FROM frames ORDER BY id"))
+        self._contexts = self._select(
             "SELECT parent, frame, flags, last, depth FROM contexts ORDER BY id").fetchall()
         if not self._contexts:
             raise ProfileError(f"{self.path}: damaged (it has no root); record it again")
@@ -418,18 +484,18 @@ class Profile:
                          number <= self._contexts[parent][3])):
                 raise ProfileError(f"{self.path}: damaged (context {number}); record it again")
 
-    def close(self):
-        """Lets go of the file. What was not read before cannot be read afterwards."""
+    def close(self) -> None:
+        """Closes the file. What was not read before cannot be read afterwards."""
         self._database.close()
 
-    def __enter__(self):
+    def __enter__(self) -> Profile:
         return self
 
     def __exit__(self, *_):
         self.close()
 
-    def __len__(self):
-        """How many contexts there are."""
+    def __len__(self) -> int:
+        """The number of contexts."""
         return len(self._contexts)
 
     def __repr__(self):
@@ -438,109 +504,109 @@ class Profile:
     # ---- the tree ----
 
     @property
-    def root(self):
-        """The root node; everything is below it."""
+    def root(self) -> Node:
+        """The root node. Everything is below it."""
         return Node(self, 0)
 
     @property
-    def children(self):
+    def children(self) -> list[Node]:
         """The nodes directly below the root."""
         return self.root.children
 
-    def walk(self):
-        """Every node, each before its children."""
+    def walk(self) -> Iterator[Node]:
+        """Every node. Each comes before its children."""
         return self.root.walk()
 
-    def bfs(self):
+    def bfs(self) -> Iterator[Node]:
         """Every node, level by level."""
         return self.root.bfs()
 
-    def match(self, pattern):
-        """The nodes whose path matches PATTERN; see Node.match."""
+    def match(self, pattern: str) -> list[Node]:
+        """The nodes whose path matches PATTERN (see Node.match)."""
         return self.root.match(pattern)
 
     @property
-    def kernels(self):
-        """Every kernel node, in preorder: one for each kernel and context."""
+    def kernels(self) -> list[Node]:
+        """Every kernel node, in preorder. A kernel has one node for each context."""
         return self.of_kind("kernel")
 
     @property
-    def operators(self):
-        """Every operator node, in preorder: one for each operator and context."""
+    def operators(self) -> list[Node]:
+        """Every operator node, in preorder. An operator has one node for each context."""
         return self.of_kind("operator")
 
-    def of_kind(self, kind):
-        """Every node of a kind of frame: "python", "copy", …"""
+    def of_kind(self, kind: str) -> list[Node]:
+        """Every node of KIND, such as "python" or "copy"."""
         if kind not in KINDS:
-            raise ValueError(f"no kind of frame {kind!r}; there are: {', '.join(KINDS)}")
+            raise ValueError(f"no kind of frame {kind!r}; use one of: {', '.join(KINDS)}")
         return [node for node in self.walk() if node.kind == kind]
 
     # ---- what stands beside the tree ----
 
     @property
-    def run(self):
+    def run(self) -> Run:
         """The run as a whole (Run)."""
         return self._rows("run", Run)[0]
 
     @property
-    def processes(self):
+    def processes(self) -> list[Process]:
         """The processes (a list of Process, indexed by their id)."""
         return self._rows("processes", Process)
 
     @property
-    def devices(self):
+    def devices(self) -> list[Device]:
         """The GPUs (a list of Device, indexed by their id)."""
         return self._rows("devices", Device)
 
     @property
-    def device_processes(self):
+    def device_processes(self) -> list[Row]:
         """What each process did on a device: rows with device, process (ids), busy_ns, first_ns,
-        last_ns. Empty for a file from before schema 2."""
+        last_ns. Empty for a file older than schema 2."""
         return self._rows("device_processes", Row) if self._has_table("device_processes") else []
 
     @property
-    def waits(self):
-        """Who waited for GPU work, where that was recorded: rows with track, awaited, device (ids or
-        None), call, after (correlations; 0: none). Empty for a file without them."""
+    def waits(self) -> list[Row]:
+        """Who waited for GPU work, if that was recorded: rows with track, awaited, device (ids or None),
+        call, after (correlations; 0: none). Empty for a file without them."""
         return self._rows("waits", Row) if self._schema >= 3 else []
 
     @property
-    def collectives(self):
-        """What the recording says of collective operations: rows with track, start_ns (of their span), group_name,
+    def collectives(self) -> list[Row]:
+        """What was recorded about collectives: rows with track, start_ns (of their span), group_name,
         ranks, size, sequence (None: unknown). Empty for a file without them."""
         there = self._query("has_collectives", "SELECT name FROM sqlite_master WHERE type = 'table' AND name = "
                             "'collectives'", Row)
         return self._rows("collectives", Row) if there else []
 
     @property
-    def tracks(self):
-        """Threads, streams and devices' memory (a list of Track, indexed by their id)."""
+    def tracks(self) -> list[Track]:
+        """Threads, streams and memories of devices (a list of Track, indexed by their id)."""
         return self._rows("tracks", Track)
 
     @property
-    def memory(self):
-        """Devices' memory (a list of Memory), recorded with --memory; the contexts' part is in the
-        metrics mem.held, mem.peak, mem.alloc and mem.free."""
+    def memory(self) -> list[Memory]:
+        """The memory of devices (a list of Memory), recorded with --memory. The share of each context is in
+        the metrics mem.held, mem.peak, mem.alloc and mem.free."""
         return self._rows("memory", Memory) if self._schema >= 2 else []
 
     @property
-    def code_objects(self):
-        """The files that native frames lie in (a list of CodeObject)."""
+    def code_objects(self) -> list[CodeObject]:
+        """The programs and libraries of native frames (a list of CodeObject)."""
         return self._rows("code_objects", CodeObject)
 
     @property
-    def ledger(self):
-        """What became of what was received: rows with process (id or None), source, fate, is_drop,
+    def ledger(self) -> list[Row]:
+        """What was received, attributed and dropped: rows with process (id or None), source, fate, is_drop,
         reason, detail, count."""
         return self._query(
             "ledger", "SELECT l.process, l.source, l.fate, f.is_drop, f.reason, l.detail, l.count "
             "FROM ledger l LEFT JOIN fates f ON f.name = l.fate ORDER BY l.id", Row)
 
     @property
-    def findings(self):
+    def findings(self) -> list[Row]:
         """What the analyses concluded, the most important first: rows with finding (a stable id), rule,
-        severity, title, advice, evidence (a dict), context (a Node or None), saving_ns (at most so much
-        is saved; None: unknown), confidence (0…1)."""
+        severity, title, advice, evidence (a dict), context (a Node or None), saving_ns (the most that can be
+        saved; None: unknown), confidence (0 to 1)."""
         found = self._query(
             "findings", "SELECT finding, rule, severity, title, advice, evidence, context, saving_ns, "
             "confidence FROM findings ORDER BY id", dict)
@@ -549,63 +615,86 @@ class Profile:
                 for row in found]
 
     @property
-    def environment(self):
-        """{key: value} of the run; a key that only processes have takes the first process's."""
-        found = {}
+    def environment(self) -> dict[str, str]:
+        """{key: value} of the run. If only processes have a key, it has the value of the first process."""
+        found: dict[str, str] = {}
         for row in self._query("environment", "SELECT process, key, value FROM environment "
                                "ORDER BY process IS NOT NULL, id", Row):
             found.setdefault(row.key, row.value)
         return found
 
+    # ---- as data frames ----
+
+    def to_dataframe(self, table: str = "contexts", metrics: Iterable[str] | None = None) -> pandas.DataFrame:
+        """A table of the profile as a pandas data frame. TABLE is one of:
+
+        - "contexts": a row for each context, with columns such as "gpu.time.exclusive.sum" and
+          "op.time.inclusive.mean". METRICS: names of metrics. Default: all metrics of the profile.
+        - "spans": what `plumb run --trace` kept. "newest": the newest GPU work of each device.
+        - "processes", "devices", "tracks", "findings", "ledger": the properties with these names.
+
+        Times are nanoseconds, sizes bytes. An unknown value is <NA>. Raises ImportError without pandas.
+        """
+        from . import dataframe
+        if table == "contexts":
+            return dataframe.contexts(self, metrics)
+        if table in ("spans", "newest"):
+            return dataframe.spans(self, table == "newest")
+        if table not in ("processes", "devices", "tracks", "findings", "ledger"):
+            raise ValueError(f"no table {table!r}; use one of: contexts, spans, newest, processes, devices, tracks, "
+                             "findings, ledger")
+        return dataframe.rows(getattr(self, table))
+
     # ---- what happened when ----
 
-    def spans(self, track=None, newest=False):
-        """Yields what `plumb run --trace` kept (plumb.Span: track, context, start_ns, end_ns,
-        correlation, bytes), track by track in the order of starts; a span comes before those inside it.
+    def spans(self, track: int | None = None, newest: bool = False) -> Iterator[_spans.Span]:
+        """Yields the spans that `plumb run --trace` kept (plumb.Span: track, context, start_ns, end_ns,
+        correlation, bytes), track by track, ordered by start. A span comes before the spans inside it.
 
-        TRACK: the id of one track. NEWEST: the last GPU work of each device instead, which every
-        profile has. `profile.node(span.context)` is its place in the tree.
+        TRACK: the id of one track. NEWEST: instead yield the last GPU work of each device, which every profile
+        has. `profile.node(span.context)` is the span's place in the tree.
         """
         return _spans.rows(self.span_columns(track, newest))
 
-    def span_columns(self, track=None, newest=False):
-        """As spans(), but yields up to 65536 of one track at a time as arrays (plumb.SpanColumns)."""
+    def span_columns(self, track: int | None = None, newest: bool = False) -> Iterator[_spans.Columns]:
+        """Like spans(), but yields arrays (plumb.SpanColumns) of up to 65536 spans of one track."""
         try:
+            self._steps = 0
             yield from _spans.chunks(self._database, "newest" if newest else "trace", track,
                                      self._schema)
         except (ValueError, OverflowError, TypeError) as error:
             raise ProfileError(f"{self.path}: damaged spans ({error}); record it again") from None
 
-    def cpu_samples(self, track=None):
-        """Yields the samples of CPU time that have a moment (CpuSample), thread by thread in order: of
-        `plumb run --trace --cpu`, or of another tool's trace. TRACK: the id of one thread."""
+    def cpu_samples(self, track: int | None = None) -> Iterator[CpuSample]:
+        """Yields the samples of CPU time whose time is known (CpuSample), thread by thread, in order. They come
+        from `plumb run --trace --cpu` or from another tool's trace. TRACK: the id of one thread."""
         if not self._has_table("cpu_samples"):
             return
         only = "" if track is None else "WHERE track = ?"
-        yield from map(CpuSample._make, self._database.execute(
+        yield from map(CpuSample._make, self._select(
             f"SELECT track, context, at_ns, cpu_ns FROM cpu_samples {only} ORDER BY id",
             () if track is None else (track,)))
 
-    def node(self, context):
-        """The node of a context's id."""
+    def node(self, context: int) -> Node:
+        """The node of the context with this id."""
         if not 0 <= context < len(self._contexts):
-            raise IndexError(f"no context {context}; there are {len(self._contexts)}")
+            raise IndexError(f"no context {context}; this profile has 0 to {len(self._contexts) - 1}")
         return Node(self, context)
 
     # ---- reading ----
 
     def _has_table(self, name):
-        return self._database.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?",
-                                      (name,)).fetchone() is not None
+        return self._select("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?",
+                            (name,)).fetchone() is not None
 
     def _rows(self, table, kind):
         return self._query(table, f"SELECT * FROM {table} ORDER BY id", kind)
 
     def _query(self, key, sql, kind):
         if key not in self._cache:
-            cursor = self._database.execute(sql)
+            cursor = self._select(sql)
             names = [column[0] for column in cursor.description]
-            self._cache[key] = [kind(dict(zip(names, row))) for row in cursor]
+            self._cache[key] = [kind(dict(zip(names, row))) for row in self._take(cursor)]
         return list(self._cache[key])
 
     def _stats(self, metric):
@@ -613,7 +702,7 @@ class Profile:
         key = ("stats", metric)
         if key not in self._cache:
             exclusive = {}
-            for context, *stat in self._database.execute(
+            for context, *stat in self._select(
                     "SELECT v.context, v.sum, v.count, v.min, v.max, v.mean, v.m2 "
                     "FROM context_values v JOIN metrics m ON m.id = v.metric WHERE m.name = ?",
                     (metric,)):
@@ -632,10 +721,10 @@ class Profile:
     def _variants(self):
         if "variants" not in self._cache:
             found = collections.defaultdict(list)
-            for row in self._database.execute(
+            for row in self._take(self._select(
                     "SELECT context, track, shapes, grid_x, grid_y, grid_z, block_x, block_y, "
                     "block_z, registers, static_shared_bytes, dynamic_shared_bytes, occupancy_ppm, "
-                    "count, time_ns, min_ns, max_ns FROM variants ORDER BY id"):
+                    "count, time_ns, min_ns, max_ns FROM variants ORDER BY id")):
                 found[row[0]].append(Variant(row[1], row[2], row[3:6], row[6:9], *row[9:]))
             self._cache["variants"] = found
         return self._cache["variants"]
@@ -643,7 +732,7 @@ class Profile:
     def _origins(self):
         if "origins" not in self._cache:
             found = collections.defaultdict(list)
-            for context, origin, reason in self._database.execute(
+            for context, origin, reason in self._select(
                     "SELECT context, origin, reason FROM origins ORDER BY id"):
                 found[context].append((reason, origin))
             self._cache["origins"] = found

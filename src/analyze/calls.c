@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyze/calls.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The metric that counts entries of frames of KIND, 0: none does. */
+static uint32_t
+counted_by(uint32_t kind)
+{
+	return kind == PLUMB_FRAME_MODULE   ? PLUMB_METRIC_MODULE_CALLS
+	       : kind == PLUMB_FRAME_KERNEL ? PLUMB_METRIC_GPU_TIME
+	                                    : PLUMB_METRIC_OP_CALLS;
+}
+
+static void
+take(struct plumb_calls *calls, uint32_t kind, const struct plumb_value *v)
+{
+	struct plumb_stat stat = { v->sum, v->count, v->min, v->max, v->mean, v->m2 };
+
+	if (!v->count)
+		return;
+	if (v->metric == counted_by(kind)) {
+		bool each = kind == PLUMB_FRAME_KERNEL;
+
+		calls->known = true;
+		calls->count += each || v->sum < 0 ? v->count : (uint64_t)v->sum;
+		if (each)
+			plumb_stat_merge(&calls->each, &stat);
+	}
+	if (v->metric == PLUMB_METRIC_OP_DURATION)
+		plumb_stat_merge(&calls->each, &stat);
+	if (v->metric == PLUMB_METRIC_OP_TIME)
+		plumb_stat_merge(&calls->own, &stat);
+}
+
+/* The mean of some calls is not that of all. */
+static void
+forget_part(struct plumb_calls *calls)
+{
+	if (calls->each.count < calls->count)
+		calls->each = (struct plumb_stat){ 0 };
+}
+
+void
+plumb_calls_of_contexts(const struct plumb_profile *p, struct plumb_calls *calls)
+{
+	memset(calls, 0, p->contexts_count * sizeof *calls);
+	for (uint32_t i = 0; i < p->values_count; i++) {
+		uint32_t context = p->values[i].context;
+
+		take(&calls[context], plumb_context_frame(p, context)->kind, &p->values[i]);
+	}
+	for (uint32_t c = 0; c < p->contexts_count; c++) {
+		struct plumb_calls *own = &calls[c];
+
+		/* Nothing is inside it, so its own time is all of it. */
+		if (!own->each.count && p->contexts[c].last == c)
+			own->each = own->own;
+		/* Not every tool counts calls, but each call has a time. */
+		if (!own->known && (own->each.count || own->own.count)) {
+			own->known = true;
+			own->count = own->each.count ? own->each.count : own->own.count;
+		}
+		forget_part(own);
+	}
+}
+
+static void
+add(struct plumb_calls *sum, const struct plumb_calls *calls)
+{
+	sum->known |= calls->known;
+	sum->count += calls->count;
+	plumb_stat_merge(&sum->each, &calls->each);
+	plumb_stat_merge(&sum->own, &calls->own);
+}
+
+void
+plumb_calls_of_rows(const struct plumb_grouping *grouping, const struct plumb_profile *p,
+                    const struct plumb_calls *calls, struct plumb_calls *rows)
+{
+	uint32_t count = plumb_grouping_count(grouping);
+	const struct plumb_group_row *all = plumb_grouping_rows(grouping);
+
+	memset(rows, 0, count * sizeof *rows);
+	/* Rows of places, of phases and of shapes are not those of frames. */
+	if (!count || all[0].frame == PLUMB_NONE ||
+	    (all[0].kind == PLUMB_FRAME_OPERATOR && all[0].shapes != PLUMB_NONE))
+		return;
+	for (uint32_t c = 0; c < p->contexts_count; c++) {
+		uint32_t row = calls[c].known ? plumb_grouping_owner(grouping, c) : PLUMB_NONE;
+
+		if (row < count && all[row].kind == plumb_context_frame(p, c)->kind)
+			add(&rows[row], &calls[c]);
+	}
+	for (uint32_t r = 0; r < count; r++)
+		forget_part(&rows[r]);
+}
+
+bool
+plumb_calls_apply(const struct plumb_calls *calls, bool inclusive, struct plumb_stat *stat)
+{
+	int64_t sum = stat->sum;
+
+	if (!calls->known || !calls->count)
+		return true;
+	if (inclusive && calls->each.count) {
+		*stat = calls->each;
+		stat->sum = sum;
+		return true;
+	}
+	if (calls->own.count && (inclusive || calls->own.count == stat->count))
+		return true;
+	stat->count = calls->count;
+	stat->mean = (double)sum / (double)calls->count;
+	stat->m2 = NAN;
+	return false;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How often a frame itself was entered, and how long that took each time: not what the operators
+ * inside it say.
+ *
+ *	struct plumb_calls *calls = calloc(contexts, sizeof *calls);
+ *	plumb_calls_of_contexts(profile, calls);
+ *	plumb_calls_of_rows(grouping, profile, calls, rows);
+ *
+ * Entries are recorded of operators, ranges, modules and kernels. Of other frames, and of rows that
+ * are no frames (phases, threads), nobody knows how often they were entered.
+ */
+#ifndef PLUMB_ANALYZE_CALLS_H
+#define PLUMB_ANALYZE_CALLS_H
+
+#include "analyze/group.h"
+
+struct plumb_calls {
+	bool known;
+	uint64_t count;
+	struct plumb_stat each; /* from entry to exit; count 0: not known */
+	struct plumb_stat own;  /* of op.time, what was observed at the frame itself */
+};
+
+/* CALLS: one for each context. */
+void plumb_calls_of_contexts(const struct plumb_profile *profile, struct plumb_calls *calls);
+
+/* Adds up the contexts whose own frame is a row's. ROWS: one for each row of GROUPING. */
+void plumb_calls_of_rows(const struct plumb_grouping *grouping, const struct plumb_profile *profile,
+                         const struct plumb_calls *calls, struct plumb_calls *rows);
+
+/*
+ * STAT is what a row has of op.time, its INCLUSIVE part or its own: observed of each operator in
+ * it. Makes it one of the row's entries, where these are known: their count, and their mean. False:
+ * minimum and maximum of an entry are not known.
+ */
+bool plumb_calls_apply(const struct plumb_calls *calls, bool inclusive, struct plumb_stat *stat);
+
+#endif

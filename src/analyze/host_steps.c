@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyze/host_steps.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Which ranges are markers. */
+struct marker {
+	int rank; /* as marker_rank has it */
+	uint32_t
+		frame; /* PLUMB_NONE for the steps of PyTorch's profiler, whose names may have numbers */
+};
+
+/* 2: a step as PyTorch's profiler marks it, 1: one of an optimizer, 0: no marker. */
+static int
+marker_rank(const struct plumb_profile *p, uint32_t context)
+{
+	const struct plumb_frame *frame = plumb_context_frame(p, context);
+	const char *name = plumb_text(p, frame->name);
+
+	if (frame->kind != PLUMB_FRAME_RANGE || !name)
+		return 0;
+	if (!strcmp(name, "ProfilerStep") || !strncmp(name, "ProfilerStep#", 13))
+		return 2;
+	return !strncmp(name, "Optimizer.step#", 15);
+}
+
+/* Calls of the marker on the thread that has most of them. */
+static bool
+count_calls(const struct plumb_profile *p, struct marker *marker, double *count)
+{
+	double best = 0, *steps = calloc(p->tracks_count + (size_t)1, sizeof *steps);
+
+	*marker = (struct marker){ 0, PLUMB_NONE };
+	for (uint32_t i = 0; steps && i < p->values_count; i++) {
+		const struct plumb_value *v = &p->values[i];
+		int own = v->metric == PLUMB_METRIC_OP_CALLS ? marker_rank(p, v->context) : 0;
+
+		if (own < marker->rank || !own || v->track >= p->tracks_count)
+			continue;
+		if (own == 2)
+			steps[v->track] += (double)v->sum;
+		double calls = own == 2 ? steps[v->track] : (double)v->sum;
+		if (own > marker->rank || calls > best) {
+			best = calls;
+			marker->frame = own == 2 ? PLUMB_NONE : p->contexts[v->context].frame;
+		}
+		marker->rank = own;
+	}
+	*count = marker->rank ? best : NAN;
+	free(steps);
+	return steps;
+}
+
+static bool
+is_marker(const struct plumb_profile *p, const struct plumb_span *span, const struct marker *marker)
+{
+	if (p->tracks[span->track].kind != PLUMB_TRACK_THREAD)
+		return false;
+	if (marker->rank == 2)
+		return marker_rank(p, span->context) == 2;
+	return p->contexts[span->context].frame == marker->frame;
+}
+
+/* The thread with most of the marker's spans; *COUNT: how many. */
+static bool
+choose_track(const struct plumb_profile *p, const struct marker *marker, uint32_t *track,
+             uint32_t *count)
+{
+	uint32_t *counts = calloc(p->tracks_count + (size_t)1, sizeof *counts);
+
+	*track = 0;
+	for (uint32_t i = 0; counts && i < p->spans_count; i++)
+		if (is_marker(p, &p->spans[i], marker) &&
+		    ++counts[p->spans[i].track] > counts[*track])
+			*track = p->spans[i].track;
+	*count = counts ? counts[*track] : 0;
+	free(counts);
+	return counts;
+}
+
+/* Spans of a marker with anything in them. */
+static bool
+find_starts(const struct plumb_profile *p, const struct marker *marker,
+            struct plumb_host_steps *steps)
+{
+	uint32_t track, count, n = 0;
+	double empty = 0;
+
+	if (!choose_track(p, marker, &track, &count))
+		return false;
+	if (!count)
+		return true;
+	steps->start = malloc(count * sizeof *steps->start);
+	for (uint32_t i = 0; steps->start && i < p->spans_count; i++) {
+		const struct plumb_span *s = &p->spans[i];
+		bool holds =
+			i + 1 < p->spans_count && s[1].track == track && s[1].start_ns < s->end_ns;
+
+		if (s->track != track || !is_marker(p, s, marker))
+			continue;
+		empty += !holds;
+		if (holds && (!n || s->start_ns > steps->start[n - 1]))
+			steps->start[n++] = s->start_ns;
+	}
+	steps->track = track;
+	steps->starts = n;
+	if (n && steps->count > empty)
+		steps->count -= empty;
+	return steps->start;
+}
+
+bool
+plumb_host_steps_find(const struct plumb_profile *p, struct plumb_host_steps *steps)
+{
+	struct marker marker;
+
+	*steps = (struct plumb_host_steps){ .count = NAN, .track = PLUMB_NONE };
+	if (!count_calls(p, &marker, &steps->count))
+		return false;
+	if (marker.rank)
+		steps->name =
+			marker.rank == 2 ? "ProfilerStep" : plumb_frame_label(p, marker.frame);
+	return !marker.rank || !p->spans_count || find_starts(p, &marker, steps);
+}
+
+void
+plumb_host_steps_free(struct plumb_host_steps *steps)
+{
+	free(steps->start);
+	steps->start = NULL;
+}

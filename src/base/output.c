@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAX_LINKS 40
+
+static int
+fail_write(const char *path, int number, struct plumb_error *error)
+{
+	errno = number;
+	if (number == ENOSPC || number == EDQUOT)
+		return plumb_fail(error, PLUMB_ESYSTEM,
+		                  "%s: no space left; free some, or choose another place with -o",
+		                  path);
+	if (number == EFBIG)
+		return plumb_fail(error, PLUMB_ESYSTEM,
+		                  "%s: the file would be larger than allowed; raise ulimit -f, or "
+		                  "choose another place with -o",
+		                  path);
+	return plumb_fail_errno(error, "cannot write %s", path);
+}
+
+/* ---- signals: a file that is not finished must not stay ---- */
+
+static char unfinished[PATH_MAX];
+static volatile sig_atomic_t is_unfinished;
+
+void
+plumb_output_abandon(void)
+{
+	if (is_unfinished)
+		unlink(unfinished);
+}
+
+static void
+abandon_and_die(int number)
+{
+	plumb_output_abandon();
+	raise(number); /* SA_RESETHAND: now it ends us */
+}
+
+/* Signals that would end us take the unfinished file with them. Others' handlers are left alone. */
+static void
+guard(const char *path)
+{
+	static const int ending[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action = { .sa_handler = abandon_and_die, .sa_flags = SA_RESETHAND };
+
+	strcpy(unfinished, path);
+	is_unfinished = 1;
+	for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) {
+		struct sigaction before;
+		if (!sigaction(ending[i], NULL, &before) && before.sa_handler == SIG_DFL)
+			sigaction(ending[i], &action, NULL);
+	}
+}
+
+/* ---- what is there ---- */
+
+/* Is PATH, followed, something else than a file that lies on a disk? */
+static bool
+is_special(const char *path, struct stat *status)
+{
+	return !stat(path, status) && !S_ISREG(status->st_mode) && !S_ISDIR(status->st_mode);
+}
+
+static int
+fail_link(const char *path, const char *given, struct plumb_error *error)
+{
+	return plumb_fail(error, PLUMB_EUSAGE,
+	                  "%s is a symbolic link of another user%s%s; plumb does not write through "
+	                  "it; give -o another name",
+	                  path, strcmp(path, given) ? ", reached from " : "",
+	                  strcmp(path, given) ? given : "");
+}
+
+/*
+ * Reads the link PATH into TARGET: 1, or 0 where it is none, or an error code. The link's owner and
+ * its target are read from one inode, so nobody can exchange it in between.
+ */
+static int
+read_link(const char *path, const char *given, char target[PATH_MAX], struct plumb_error *error)
+{
+	struct stat status;
+	ssize_t length = -1;
+	int code = 0, fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return 0; /* there is nothing, or writing will say what is wrong */
+	if (fstat(fd, &status) || !S_ISLNK(status.st_mode))
+		code = 0;
+	else if (status.st_uid != geteuid() && status.st_uid != 0)
+		code = fail_link(path, given, error);
+	else if ((length = readlinkat(fd, "", target, PATH_MAX - 1)) < 0)
+		code = fail_write(path, errno, error);
+	close(fd);
+	if (length < 0)
+		return code;
+	target[length] = '\0';
+	return 1;
+}
+
+/* Follows the links at PATH's end into REAL. */
+static int
+follow(const char *path, char real[PATH_MAX], struct plumb_error *error)
+{
+	char target[PATH_MAX], next[2 * PATH_MAX];
+	struct stat status;
+
+	snprintf(real, PATH_MAX, "%s", path);
+	for (int links = 0; links < MAX_LINKS; links++) {
+		int code = read_link(real, path, target, error);
+		if (code <= 0)
+			return code;
+		/* Such a link in /proc names no path. */
+		if (is_special(real, &status))
+			return PLUMB_OK;
+		const char *slash = strrchr(real, '/');
+		if (*target == '/' || !slash)
+			snprintf(next, sizeof next, "%s", target);
+		else
+			snprintf(next, sizeof next, "%.*s/%s", (int)(slash - real), real, target);
+		if (strlen(next) >= PATH_MAX)
+			return fail_write(path, ENAMETOOLONG, error);
+		strcpy(real, next);
+	}
+	return fail_write(path, ELOOP, error);
+}
+
+static int
+check_file(const char *path, const char *real, const struct stat *status,
+           const struct plumb_output_rule *rule, struct plumb_error *error)
+{
+	if (!rule || rule->force || !rule->ours || !status->st_size || rule->ours(real))
+		return PLUMB_OK;
+	return plumb_fail(error, PLUMB_EUSAGE,
+	                  "%s exists and is not %s; give -o another name, or --force to replace it",
+	                  path, rule->kind);
+}
+
+/* Finds where PATH leads, and whether what is there may be replaced. *THERE: is there a file? */
+static int
+look(const char *path, const struct plumb_output_rule *rule, char real[PATH_MAX], bool *there,
+     struct stat *status, struct plumb_error *error)
+{
+	size_t length = strlen(path);
+
+	*there = false;
+	if (!length || path[length - 1] == '/')
+		return plumb_fail(error, PLUMB_EUSAGE,
+		                  "%s does not name a file; give -o the name "
+		                  "of a file",
+		                  path);
+	if (length >= PATH_MAX)
+		return fail_write(path, ENAMETOOLONG, error);
+	int code = follow(path, real, error);
+	if (code)
+		return code;
+	if (stat(real, status))
+		return PLUMB_OK;
+	if (S_ISDIR(status->st_mode))
+		return plumb_fail(error, PLUMB_EUSAGE, "%s is a folder; give -o the name of a file",
+		                  path);
+	if (!S_ISREG(status->st_mode))
+		return rule && rule->plain
+		               ? plumb_fail(error, PLUMB_EUSAGE,
+		                            "%s is a device or pipe; give -o the name of a file",
+		                            path)
+		               : PLUMB_OK;
+	*there = true;
+	return check_file(path, real, status, rule, error);
+}
+
+int
+plumb_output_check(const char *path, const struct plumb_output_rule *rule,
+                   struct plumb_error *error)
+{
+	char real[PATH_MAX];
+	struct stat status;
+	bool there;
+
+	return look(path, rule, real, &there, &status, error);
+}
+
+/* ---- writing ---- */
+
+/* A new file beside the output; -1 with errno. */
+static int
+open_beside(struct plumb_output *output, mode_t mode)
+{
+	for (unsigned attempt = 0; attempt < 1000; attempt++) {
+		int used = snprintf(output->temporary, sizeof output->temporary, "%s.tmp-%ld-%u",
+		                    output->path, (long)getpid(), attempt);
+		if (used < 0 || (size_t)used >= sizeof output->temporary) {
+			errno = ENAMETOOLONG;
+			return -1;
+		}
+		int fd = open(output->temporary, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, mode);
+		if (fd >= 0 || errno != EEXIST)
+			return fd;
+	}
+	return -1;
+}
+
+int
+plumb_output_open(struct plumb_output *output, const char *path,
+                  const struct plumb_output_rule *rule, struct plumb_error *error)
+{
+	struct stat status;
+	bool there;
+	int fd, code;
+
+	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error like others */
+	*output = (struct plumb_output){ .durable = rule && rule->durable };
+	code = look(path, rule, output->path, &there, &status, error);
+	if (code)
+		return code;
+	output->limited = there && !(rule && rule->widen);
+	output->old_mode = there ? status.st_mode & 07777 : 0;
+	if (is_special(output->path, &status)) {
+		fd = open(output->path, O_WRONLY | O_CLOEXEC);
+	} else {
+		fd = open_beside(output, rule && rule->private ? 0600 : 0666);
+		if (fd >= 0)
+			guard(output->temporary);
+	}
+	if (fd < 0) {
+		output->temporary[0] = '\0';
+		return fail_write(path, errno, error);
+	}
+	output->file = fdopen(fd, "w");
+	if (!output->file) {
+		int number = errno;
+		close(fd);
+		plumb_output_abandon();
+		is_unfinished = 0;
+		return fail_write(path, number, error);
+	}
+	return PLUMB_OK;
+}
+
+/* The file is not there any more, or has its name. */
+static void
+forget(struct plumb_output *output, bool remove_it)
+{
+	if (!output->temporary[0])
+		return;
+	if (remove_it)
+		unlink(output->temporary);
+	is_unfinished = 0;
+}
+
+void
+plumb_output_drop(struct plumb_output *output)
+{
+	fclose(output->file);
+	forget(output, true);
+}
+
+/* Everything that was written is with the system. 0, or errno. */
+static int
+flush(struct plumb_output *output)
+{
+	errno = 0;
+	if (fflush(output->file))
+		return errno;
+	/* What failed before is not in errno any more; a write that fails again says it. */
+	if (ferror(output->file))
+		return fputc(0, output->file) == EOF || fflush(output->file) ? errno : EIO;
+	return 0;
+}
+
+/* EINVAL: a file system that has no notion of it. */
+static bool
+is_synced(int fd)
+{
+	return !fsync(fd) || errno == EINVAL || errno == EROFS;
+}
+
+static int
+sync_folder(const char *path)
+{
+	char folder[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+
+	if (!slash)
+		strcpy(folder, ".");
+	else
+		snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path),
+		         path);
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	/* A folder that may be written but not read is no reason to fail. */
+	int number = fd < 0 || is_synced(fd) ? 0 : errno;
+	if (fd >= 0)
+		close(fd);
+	return number;
+}
+
+/* Never more than the old file allowed: what was kept from others stays kept from them. */
+static int
+narrow(struct plumb_output *output)
+{
+	struct stat status;
+	int fd = fileno(output->file);
+
+	if (!output->temporary[0] || !output->limited)
+		return 0;
+	if (fstat(fd, &status) || fchmod(fd, status.st_mode & output->old_mode & 0777))
+		return errno;
+	return 0;
+}
+
+int
+plumb_output_close(struct plumb_output *output, struct plumb_error *error)
+{
+	int number = flush(output);
+
+	if (!number)
+		number = narrow(output);
+	if (!number && output->durable && !is_synced(fileno(output->file)))
+		number = errno;
+	if (fclose(output->file) && !number)
+		number = errno;
+	if (!number && output->temporary[0] && rename(output->temporary, output->path))
+		number = errno;
+	forget(output, number != 0);
+	if (!number && output->durable)
+		number = sync_folder(output->path);
+	return number ? fail_write(output->path, number, error) : PLUMB_OK;
+}
