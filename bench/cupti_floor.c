@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The floor under every profiler that times GPU kernels by CUPTI: kernel, copy and set records are
- * enabled and thrown away, with no context, no callback and no other work. bench/overhead.py builds it
- * (mode "cupti") and injects it by CUDA_INJECTION64_PATH.
+ * enabled and thrown away, with no context, no callback and no other work. bench/overhead.py builds
+ * it (mode "cupti") and injects it by CUDA_INJECTION64_PATH.
  */
 #include <cupti.h>
 #include <stdlib.h>

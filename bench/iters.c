@@ -8,7 +8,8 @@
  *	build/bench_iters
  *
  * A round has 1462 kernels of 67 names with an inner loop of 30, as ResNet-50 has; in the second
- * profile 0.5 % of the kernels are others. The baseline is a sort of as many numbers in the same run.
+ * profile 0.5 % of the kernels are others. The baseline is a sort of as many numbers in the same
+ * run.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,9 +127,8 @@ measure(bool noise)
 		qsort(numbers, COUNT, sizeof *numbers, by_number);
 	double sorted = now() - start;
 	const struct plumb_iteration_level *level = &found.tracks[0].levels[0];
-	printf("%-10s period %u, %u iterations, coverage %.4f: %.2f s (%.2f of a sort's %.2f s), "
-	       "%.1f "
-	       "bytes an operation\n",
+	printf("%-10s period %u, %u iterations, coverage %.4f: %.2f s (%.2f of a "
+	       "sort's %.2f s), %.1f bytes an operation\n",
 	       noise ? "0.5 %" : "exact", level->period_ops, level->count, level->coverage, took,
 	       took / sorted, sorted, bytes / COUNT);
 	return 0;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cost of a walk of the native stack, beside libgcc's _Unwind_Backtrace on the same stack; loaded by
- * bench/micro_native.py, which builds it with src/collect/stack/. Preloaded, it measures at each
- * posix_memalign(), which PyTorch calls within its operators, as long as NATIVE_OUT names a file. With
- * NATIVE_BETWEEN it measures a path of 30 calls instead, as native_context.c finds one: by a walk and a
- * look-up a site, or by the memo, each after so many KiB of other memory were written.
+ * The cost of a walk of the native stack, beside libgcc's _Unwind_Backtrace on the same stack;
+ * loaded by bench/micro_native.py, which builds it with src/collect/stack/. Preloaded, it measures
+ * at each posix_memalign(), which PyTorch calls within its operators, as long as NATIVE_OUT names a
+ * file. With NATIVE_BETWEEN it measures a path of 30 calls instead, as native_context.c finds one:
+ * by a walk and a look-up a site, or by the memo, each after so many KiB of other memory were
+ * written.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -64,8 +65,8 @@ once(struct sites *sites, const struct plumb_stack_registers *here,
 	return (double)(plumb_now() - start);
 }
 
-/* Both walks of the stack from here, at most DEPTH sites: the first of plumb's, then the least of TIMES
- * each. */
+/* Both walks of the stack from here, at most DEPTH sites: the first of plumb's, then the least of
+ * TIMES each. */
 static __attribute__((noinline)) void
 measure(size_t depth, struct result *result)
 {

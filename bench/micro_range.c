@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cost of ranges, for bench/micro_range.py: nanoseconds of one call (or pair), the least of many
- * rounds. The same file is the trivial NVTX tool to compare with, when it is loaded as one.
+ * The cost of ranges, for bench/micro_range.py: nanoseconds of one call (or pair), the least of
+ * many rounds. The same file is the trivial NVTX tool to compare with, when it is loaded as one.
  */
 #include <nvtx3/nvToolsExt.h>
 #include <plumb/annotate.h>

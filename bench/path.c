@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long the critical path of a million spans takes, in time of the processor, how much memory, and how
- * both grow: a profile of a tenth of the size stands beside it.
+ * How long the critical path of a million spans takes, in time of the processor, how much memory,
+ * and how both grow: a profile of a tenth of the size stands beside it.
  *
  *	make BUILD=build build/tool.a
  *	gcc -std=gnu17 -O2 -D_GNU_SOURCE -Isrc bench/path.c build/tool.a -lm -lsqlite3 -lz -lzstd -o build/bench_path
  *	build/bench_path
  *
- * A thread launches kernels on three streams from nested operators, some of which wait for an event of
- * another stream; every hundredth time the thread waits for a stream.
+ * A thread launches kernels on three streams from nested operators, some of which wait for an event
+ * of another stream; every hundredth time the thread waits for a stream.
  *
- * More spans than a path is made of: a profile with so many kernels, whose launches repeat every thousand and have no
- * operators around them, is written for
+ * More spans than a path is made of: a profile with so many kernels, whose launches repeat every
+ * thousand and have no operators around them, is written for
  *
  *	build/bench_path 10000000 big.plumb
  *	/usr/bin/time -v build/plumb iters big.plumb
@@ -161,11 +161,9 @@ measure(uint32_t spans)
 	times[3] = now();
 	getrusage(RUSAGE_SELF, &usage[1]);
 	printf("%7u spans: graph %.3f s, path %.3f s, a saving %.3f s (%.1f ms of "
-	       "%.1f), "
-	       "%.0f bytes a span%s\n",
-	       profile.spans_count, times[1] - times[0], times[2] - times[1],
-	       times[3] - times[2], (double)saved / 1e6,
-	       (double)(window.end_ns - window.start_ns) / 1e6,
+	       "%.1f), %.0f bytes a span%s\n",
+	       profile.spans_count, times[1] - times[0], times[2] - times[1], times[3] - times[2],
+	       (double)saved / 1e6, (double)(window.end_ns - window.start_ns) / 1e6,
 	       (double)(usage[1].ru_maxrss - usage[0].ru_maxrss) * 1024 / profile.spans_count,
 	       code ? ": failed" : "");
 	plumb_path_close(&window);

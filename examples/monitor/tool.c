@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tool of one's own on plumb's view of a program: counts operators, and prints the call paths that
- * launched the most kernels, when the program ends. See docs/monitor.md.
+ * A tool of one's own on plumb's view of a program: counts operators, and prints the call paths
+ * that launched the most kernels, when the program ends. See docs/monitor.md.
  *
  *	make examples
  *	plumb run --tool build/examples/monitor.so -- python train.py

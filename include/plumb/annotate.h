@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names for parts of a program, and numbers of its own, in plumb's profiles. Header only: nothing is
- * linked, and a program that runs without plumb pays about a nanosecond a call.
+ * Names for parts of a program, and numbers of its own, in plumb's profiles. Header only: nothing
+ * is linked, and a program that runs without plumb pays about a nanosecond a call.
  *
  *	#include <plumb/annotate.h>
  *
@@ -17,10 +17,10 @@
  * A range is a frame on the call paths of what the calling thread does inside it. Names need not
  * outlive the call. Every function may be called from any thread, also before main().
  *
- * How it finds plumb: `plumb run` preloads libplumb.so, and the first call in each source file looks
- * its entry point up by dlsym, once. dlsym is in libc from glibc 2.34 on; before that, link -ldl, or
- * the calls do nothing. In a static program they do nothing. Include it in any number of files and
- * libraries. Define PLUMB_ANNOTATE_OFF to compile the calls away.
+ * How it finds plumb: `plumb run` preloads libplumb.so, and the first call in each source file
+ * looks its entry point up by dlsym, once. dlsym is in libc from glibc 2.34 on; before that, link
+ * -ldl, or the calls do nothing. In a static program they do nothing. Include it in any number of
+ * files and libraries. Define PLUMB_ANNOTATE_OFF to compile the calls away.
  */
 #ifndef PLUMB_ANNOTATE_H
 #define PLUMB_ANNOTATE_H

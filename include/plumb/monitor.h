@@ -16,14 +16,14 @@
  *	if (plumb_monitor_init(&options) == 0)
  *		plumb_monitor_register(1u << PLUMB_MONITOR_LAUNCH, on_launch, NULL);
  *
- * The functions are in libplumb.so. A tool is a shared library that is preloaded beside it and links
- * against nothing (they are found when it is loaded), or a program that gets them by dlsym:
+ * The functions are in libplumb.so. A tool is a shared library that is preloaded beside it and
+ * links against nothing (they are found when it is loaded), or a program that gets them by dlsym:
  *
  *	plumb run --tool /path/libtool.so -- python train.py
  *	LD_PRELOAD="/path/libplumb.so /path/libtool.so" python train.py
  *
- * Without `plumb run` (the second line) nothing is written anywhere: contexts are kept in the process's
- * memory. With it both work side by side.
+ * Without `plumb run` (the second line) nothing is written anywhere: contexts are kept in the
+ * process's memory. With it both work side by side.
  *
  * Structures begin with their size, as the tool was compiled, so that they can grow.
  */
@@ -91,23 +91,25 @@ struct plumb_monitor_event {
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	uint32_t thread;  /* the kernel's number of the calling thread */
 	uint32_t flags;
-	/* An operator's, range's or driver function's name; the device's of a tensor ("cpu", "cuda");
-	 * NULL unknown. Valid until the callback returns. */
+	/* An operator's, range's or driver function's name; the device's of a tensor ("cpu",
+	 * "cuda"); NULL unknown. Valid until the callback returns. */
 	const char *name;
-	/* A forward operator's number, by which its backward finds it; -1 none. Of a backward one the
-	 * number of its forward operator. */
+	/* A forward operator's number, by which its backward finds it; -1 none. Of a backward one
+	 * the number of its forward operator. */
 	int64_t sequence;
 	/* Driver calls: links begin, end and the GPU's own records. 0 none. */
 	uint64_t correlation;
 	/* Driver calls at their end: the result, 0 success. */
 	int64_t result;
-	/* Memory: where (at the end of an allocation), how much; PLUMB_MONITOR_UNKNOWN where not told. */
+	/* Memory: where (at the end of an allocation), how much; PLUMB_MONITOR_UNKNOWN where not
+	 * told. */
 	uint64_t address, bytes;
 	int32_t device; /* of a tensor: its index; -1 none or not told */
 	uint32_t pad;
 	/* Driver calls: the kernel's mangled name at its launch, or NULL. */
 	const char *kernel;
-	/* Driver calls: the call's parameters as CUPTI gives them (struct NAME_params); else NULL. */
+	/* Driver calls: the call's parameters as CUPTI gives them (struct NAME_params); else
+	 * NULL. */
 	const void *parameters;
 	/* Operators at their begin: types and shapes of the inputs as text, where they are recorded
 	 * (PLUMB_MONITOR_SHAPES); else NULL. */
@@ -115,8 +117,8 @@ struct plumb_monitor_event {
 };
 
 /*
- * Called on the thread where it happens, while that thread waits. It must be quick, must not throw or
- * unwind, and may come on several threads at once. What it does itself gives no events.
+ * Called on the thread where it happens, while that thread waits. It must be quick, must not throw
+ * or unwind, and may come on several threads at once. What it does itself gives no events.
  */
 typedef void (*plumb_monitor_callback)(const struct plumb_monitor_event *event, void *data);
 
@@ -162,8 +164,9 @@ enum plumb_monitor_error {
 int plumb_monitor_init(const struct plumb_monitor_options *options);
 
 /*
- * From now on CALLBACK is called with DATA for events of the kinds in the mask KINDS. Returns a handle
- * above 0, or PLUMB_MONITOR_E…. Events cost the program nothing where nobody registered for them.
+ * From now on CALLBACK is called with DATA for events of the kinds in the mask KINDS. Returns a
+ * handle above 0, or PLUMB_MONITOR_E…. Events cost the program nothing where nobody registered for
+ * them.
  */
 int plumb_monitor_register(uint32_t kinds, plumb_monitor_callback callback, void *data);
 
@@ -173,10 +176,10 @@ int plumb_monitor_unregister(int handle);
 
 /*
  * Where the calling thread is: the frames of LAYERS, outermost first, FRAME_SIZE bytes apart (give
- * sizeof(struct plumb_monitor_frame)). At most CAPACITY are stored, the innermost ones; the result is how
- * many there are, which may be more. In a callback it is the event's own path, which ends with the
- * operator, range or driver call. Texts stay valid until plumb_monitor_finalize. 0 where nothing is known.
- * Callable on any thread.
+ * sizeof(struct plumb_monitor_frame)). At most CAPACITY are stored, the innermost ones; the result
+ * is how many there are, which may be more. In a callback it is the event's own path, which ends
+ * with the operator, range or driver call. Texts stay valid until plumb_monitor_finalize. 0 where
+ * nothing is known. Callable on any thread.
  */
 size_t plumb_monitor_path(uint32_t layers, struct plumb_monitor_frame *frames, size_t frame_size,
                           size_t capacity);
@@ -184,7 +187,8 @@ size_t plumb_monitor_path(uint32_t layers, struct plumb_monitor_frame *frames, s
 /* Ends all callbacks of all tools. Texts of paths go with the process. */
 void plumb_monitor_finalize(void);
 
-/* The version of the library: at least PLUMB_MONITOR_VERSION where it knows all that stands here. */
+/* The version of the library: at least PLUMB_MONITOR_VERSION where it knows all that stands
+ * here. */
 int plumb_monitor_version(void);
 
 #ifdef __cplusplus

@@ -35,7 +35,8 @@ plumb_severity_name(uint32_t severity)
 
 /* ---- ids ---- */
 
-/* FNV-1a, written out here because ids outlive versions of plumb, which base/hash.h does not promise. */
+/* FNV-1a, written out here because ids outlive versions of plumb, which base/hash.h does not
+ * promise. */
 static uint64_t
 hash_bytes(uint64_t hash, const void *data, size_t bytes)
 {

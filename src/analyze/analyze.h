@@ -12,11 +12,13 @@
  *	const struct plumb_analysis plumb_analysis_hotspot = { "hotspot", "…", thresholds, run };
  *
  * An analysis is one file with one such constant and a row in analyze.c; help, docs and the option
- * --threshold follow from it. The same profile and thresholds give the same findings in the same order,
- * and two runs of one program give a finding the same id: it is made of the rule, the cause and what
- * the finding is about (names, files without their folder, lines), never of a measured number.
+ * --threshold follow from it. The same profile and thresholds give the same findings in the same
+ * order, and two runs of one program give a finding the same id: it is made of the rule, the cause
+ * and what the finding is about (names, files without their folder, lines), never of a measured
+ * number.
  *
- * saving_ns is an upper bound: the time that would go if the cause vanished and nothing took its place.
+ * saving_ns is an upper bound: the time that would go if the cause vanished and nothing took its
+ * place.
  */
 #ifndef PLUMB_ANALYZE_ANALYZE_H
 #define PLUMB_ANALYZE_ANALYZE_H
@@ -46,8 +48,8 @@ extern const struct plumb_analysis *const plumb_analyses[];
 /* Values for thresholds, by name. */
 struct plumb_thresholds;
 
-/* TEXT is "NAME=VALUE,NAME=VALUE…" (NULL: every default). A value may carry a unit: 5%, 20us, 1ms, 64K.
- * NULL with ERROR filled: PLUMB_EUSAGE, PLUMB_ESYSTEM. */
+/* TEXT is "NAME=VALUE,NAME=VALUE…" (NULL: every default). A value may carry a unit: 5%, 20us, 1ms,
+ * 64K. NULL with ERROR filled: PLUMB_EUSAGE, PLUMB_ESYSTEM. */
 struct plumb_thresholds *plumb_thresholds_new(const char *text, struct plumb_error *error);
 void plumb_thresholds_free(struct plumb_thresholds *thresholds);
 /* The value of NAME, which must be in some analysis' table. */
@@ -63,9 +65,9 @@ struct plumb_analyze_options {
 };
 
 /*
- * Runs every analysis. What they find replaces the findings that PROFILE has under their names; those of
- * other rules stay. OPTIONS may be NULL. PLUMB_EUSAGE: OPTIONS are wrong. PLUMB_ESYSTEM: no memory.
- * After an error PROFILE is as it was.
+ * Runs every analysis. What they find replaces the findings that PROFILE has under their names;
+ * those of other rules stay. OPTIONS may be NULL. PLUMB_EUSAGE: OPTIONS are wrong. PLUMB_ESYSTEM:
+ * no memory. After an error PROFILE is as it was.
  */
 int plumb_analyze(struct plumb_profile *profile, const struct plumb_analyze_options *options,
                   struct plumb_error *error) PLUMB_MUST_CHECK;
@@ -75,8 +77,8 @@ int plumb_analyze(struct plumb_profile *profile, const struct plumb_analyze_opti
 int plumb_findings_add(struct plumb_profile *profile, const struct plumb_finding_text *findings,
                        uint32_t count, struct plumb_error *error) PLUMB_MUST_CHECK;
 
-/* Makes the id of a finding into TEXT of PLUMB_FINDING_ID bytes: "RULE-CAUSE-0123456789ab". CAUSE may be
- * NULL. KEY says what it is about; NULL: the path of CONTEXT. Returns TEXT. */
+/* Makes the id of a finding into TEXT of PLUMB_FINDING_ID bytes: "RULE-CAUSE-0123456789ab". CAUSE
+ * may be NULL. KEY says what it is about; NULL: the path of CONTEXT. Returns TEXT. */
 #define PLUMB_FINDING_ID 120
 char *plumb_finding_id(char *text, const struct plumb_profile *profile, const char *rule,
                        const char *cause, const char *key, uint32_t context);

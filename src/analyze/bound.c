@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * No finding saves more than the critical path allows. An analysis adds up times; what of them hides behind
- * other work would save nothing. So, where a profile has the spans for it, a finding's saving is what the
- * run would have taken less had the contexts that the finding is about taken no time (path/path.h), if that
- * is less than what the analysis says; and what the median iteration would have taken less is in its
- * evidence. Of several processes, which need not have waited for each other, the greatest counts, but what
- * processes save that ran one after another adds up. Where there are spans of a part of the run only, or more than
- * a path is made of (path/part.h), the rest is taken to be like the part.
+ * No finding saves more than the critical path allows. An analysis adds up times; what of them
+ * hides behind other work would save nothing. So, where a profile has the spans for it, a finding's
+ * saving is what the run would have taken less had the contexts that the finding is about taken no
+ * time (path/path.h), if that is less than what the analysis says; and what the median iteration
+ * would have taken less is in its evidence. Of several processes, which need not have waited for
+ * each other, the greatest counts, but what processes save that ran one after another adds up.
+ * Where there are spans of a part of the run only, or more than a path is made of (path/part.h),
+ * the rest is taken to be like the part.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -62,7 +63,8 @@ tell(const struct plumb_profile *p, uint32_t context, struct plumb_study_about *
 	}
 }
 
-/* What is not told by contexts: what threads do, what a device does, or the finding's context with all under it. */
+/* What is not told by contexts: what threads do, what a device does, or the finding's context with
+ * all under it. */
 static bool
 tell_all(struct bound *b)
 {
@@ -85,8 +87,8 @@ tell_all(struct bound *b)
 
 /* ---- the run ---- */
 
-/* The nodes that a finding's savings are asked at: where each track ends, then where the first and the last iteration
- * of each main track do. */
+/* The nodes that a finding's savings are asked at: where each track ends, then where the first and
+ * the last iteration of each main track do. */
 static uint32_t
 list_nodes(const struct bound *b, uint32_t *nodes)
 {
@@ -140,7 +142,8 @@ list_extents(const struct plumb_profile *p, struct extent *extents)
 	return count;
 }
 
-/* Of processes at the same time the greatest; of those one after another the sum. SAVED is by process. */
+/* Of processes at the same time the greatest; of those one after another the sum. SAVED is by
+ * process. */
 static int64_t
 join(const struct extent *extents, uint32_t count, const int64_t *saved)
 {
@@ -159,7 +162,8 @@ join(const struct extent *extents, uint32_t count, const int64_t *saved)
 	return plumb_add(sum, most);
 }
 
-/* How many times as much GPU work as the spans of P show the run had: with --trace=50 they are the newest only. */
+/* How many times as much GPU work as the spans of P show the run had: with --trace=50 they are the
+ * newest only. */
 static double
 scale_of(const struct plumb_study *study, const struct plumb_profile *p)
 {
@@ -182,7 +186,8 @@ struct questions {
 	uint32_t extents_count;
 };
 
-/* A process ends when the last of its tracks does, without the finding's contexts perhaps another than with them. */
+/* A process ends when the last of its tracks does, without the finding's contexts perhaps another
+ * than with them. */
 static void
 measure_processes(const struct bound *b, const struct questions *q)
 {
@@ -228,8 +233,8 @@ measure_finding(struct bound *b, const struct plumb_path_window *w, const struct
 	}
 }
 
-/* The run is played again without each finding from FIRST on, as many as go at once; returns the next, or
- * PLUMB_ESYSTEM. */
+/* The run is played again without each finding from FIRST on, as many as go at once; returns the
+ * next, or PLUMB_ESYSTEM. */
 static int64_t
 measure_findings(struct bound *b, struct plumb_path_window *w, const struct questions *q,
                  uint32_t first)
@@ -338,7 +343,8 @@ bound_run(struct bound *b)
 
 /* ---- saying so ---- */
 
-/* "critical path", and of which part of the profile, where it is of one. Returns TEXT of SIZE bytes. */
+/* "critical path", and of which part of the profile, where it is of one. Returns TEXT of SIZE
+ * bytes. */
 static char *
 name_bound(const struct plumb_path_part *part, char *text, size_t size)
 {

@@ -37,7 +37,8 @@ find_contexts(const struct plumb_profile *p)
 	return is;
 }
 
-/* A number for the device and process of each stream that has spans, malloced, by track; *COUNT of them. */
+/* A number for the device and process of each stream that has spans, malloced, by track; *COUNT of
+ * them. */
 static uint32_t *
 find_ranks(const struct plumb_profile *p, uint32_t *count)
 {
@@ -139,7 +140,8 @@ operation_of(const struct plumb_profile *p, uint32_t span)
 	return plumb_context_frame(p, context)->name;
 }
 
-/* What the recording says of members, which are in the order of spans. ROWS, of the profile's, is room. */
+/* What the recording says of members, which are in the order of spans. ROWS, of the profile's, is
+ * room. */
 static void
 take_groups(const struct plumb_profile *p, struct plumb_collectives *found,
             const struct plumb_collective **rows, uint32_t *groups)
@@ -191,7 +193,8 @@ by_sequence(const void *x, const void *y)
 	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
 }
 
-/* One operation may be several kernels on each rank: the K-th ones are a set. COUNT members of one number. */
+/* One operation may be several kernels on each rank: the K-th ones are a set. COUNT members of one
+ * number. */
 static bool
 take_number(struct plumb_collectives *found, struct plumb_collective_member *members,
             uint32_t count)

@@ -9,8 +9,9 @@
  *     those that end together;
  *  4. else one kernel name, ending together.
  *
- * Ending together is: while all of them run, within 20 µs or a quarter of the shortest; within the shortest, for a
- * group that is known, whose operations come one after another. A rank, a device of a process, is there once.
+ * Ending together is: while all of them run, within 20 µs or a quarter of the shortest; within the
+ * shortest, for a group that is known, whose operations come one after another. A rank, a device of
+ * a process, is there once.
  *
  *	struct plumb_collectives all;
  *	if (plumb_collectives_find(profile, &all) < 0) …
@@ -55,8 +56,8 @@ struct plumb_collectives {
 	uint32_t *by_span; /* places in members, by span */
 };
 
-/* All spans that are collectives of a profile of several ranks; nothing of one with one. For plumb_collectives_free in
- * any case. PLUMB_ESYSTEM: memory is out. */
+/* All spans that are collectives of a profile of several ranks; nothing of one with one. For
+ * plumb_collectives_free in any case. PLUMB_ESYSTEM: memory is out. */
 int plumb_collectives_find(const struct plumb_profile *profile,
                            struct plumb_collectives *found) PLUMB_MUST_CHECK;
 void plumb_collectives_free(struct plumb_collectives *found);
@@ -68,8 +69,8 @@ plumb_collectives_member(const struct plumb_collectives *found, uint32_t span);
 const struct plumb_collective_set *
 plumb_collectives_of(const struct plumb_collectives *found, uint32_t span);
 
-/* Private to collectives*.c: among becomes a number for each communicator that rule 3 tells, PLUMB_NONE for the other
- * members. False: memory is out. */
+/* Private to collectives*.c: among becomes a number for each communicator that rule 3 tells,
+ * PLUMB_NONE for the other members. False: memory is out. */
 bool
 plumb_collectives_streams(const struct plumb_profile *profile, struct plumb_collectives *found);
 /* As above: how far apart two ends may lie of which the shorter one's span lasts SHORTEST. */

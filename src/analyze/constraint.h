@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a batch size must keep: "latency<50ms", "throughput>=900", "memory<8GB", several parted by commas. */
+/* What a batch size must keep: "latency<50ms", "throughput>=900", "memory<8GB", several parted by
+ * commas. */
 #ifndef PLUMB_ANALYZE_CONSTRAINT_H
 #define PLUMB_ANALYZE_CONSTRAINT_H
 
@@ -25,11 +26,12 @@ struct plumb_constraints {
 	uint32_t count;
 };
 
-/* False: TEXT is no such expression. Times end in ns, us, ms or s, sizes in B, KB, MB, GB (of 1000) or KiB, MiB,
- * GiB (of 1024); spaces do not count. */
+/* False: TEXT is no such expression. Times end in ns, us, ms or s, sizes in B, KB, MB, GB (of 1000)
+ * or KiB, MiB, GiB (of 1024); spaces do not count. */
 bool plumb_constraints_read(const char *text, struct plumb_constraints *constraints);
 
-/* 1: VALUES, by kind, keep all of them; 0: one they do not; -1: one of those that it would take is NAN. */
+/* 1: VALUES, by kind, keep all of them; 0: one they do not; -1: one of those that it would take is
+ * NAN. */
 int plumb_constraints_hold(const struct plumb_constraints *constraints,
                            const double values[PLUMB_CONSTRAINT_KINDS]);
 

@@ -5,8 +5,8 @@
 
 #include "model/profile.h"
 
-/* What each copy of a context moved, where all of them moved as much, else PLUMB_UNKNOWN; malloced, by
- * context. NULL: no memory. */
+/* What each copy of a context moved, where all of them moved as much, else PLUMB_UNKNOWN; malloced,
+ * by context. NULL: no memory. */
 int64_t *plumb_copies_sizes(const struct plumb_profile *profile);
 
 /* What the copy SPAN moved; PLUMB_UNKNOWN where neither it nor SIZES tell. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work of an operator from the text of its shapes: "(float32[96], float32[32,32], …) -> float32[32,96]".
- * The inputs' order is the operator's signature.
+ * Work of an operator from the text of its shapes: "(float32[96], float32[32,32], …) ->
+ * float32[32,96]". The inputs' order is the operator's signature.
  */
 #include "analyze/layers.h"
 
@@ -94,7 +94,8 @@ product_of(const struct argument *a, const struct argument *b, int rank)
 	return 2 * elements(a) * last(b, 0);
 }
 
-/* As matmul has it: vectors count as a matrix of one row or column, what stands before is broadcast. */
+/* As matmul has it: vectors count as a matrix of one row or column, what stands before is
+ * broadcast. */
 static double
 matmul(const struct argument *a, const struct argument *b)
 {
@@ -131,8 +132,8 @@ linear(const struct argument *in, const struct argument *weight)
 	return 2 * elements(in) * (weight->count == 2 ? weight->sizes[0] : 1);
 }
 
-/* Q·Kᵀ and what comes of it by V, of every head and query over all keys: masks are not looked at. Keys may have
- * fewer heads, which are then used by several. */
+/* Q·Kᵀ and what comes of it by V, of every head and query over all keys: masks are not looked at.
+ * Keys may have fewer heads, which are then used by several. */
 static double
 attention(const struct argument *q, const struct argument *k, const struct argument *v)
 {
@@ -170,10 +171,10 @@ size_out(const struct argument *arguments, int place, bool transposed)
 }
 
 /*
- * (input, weight, bias, stride, padding, dilation, transposed, output padding, groups) -> output. Truths stand by
- * their type, so that the sizes tell whether it is transposed: then a filter is taken for every element of
- * the input, else of the output. Where lists are not recorded (the first call has none) the channels tell,
- * unless both are as many.
+ * (input, weight, bias, stride, padding, dilation, transposed, output padding, groups) -> output.
+ * Truths stand by their type, so that the sizes tell whether it is transposed: then a filter is
+ * taken for every element of the input, else of the output. Where lists are not recorded (the first
+ * call has none) the channels tell, unless both are as many.
  */
 static double
 of_convolution(const struct argument *arguments, const struct argument *out)

@@ -270,7 +270,8 @@ place_of_value(const struct plumb_grouping *g, const struct plumb_value *value)
 
 /* ---- phases and shapes ---- */
 
-/* Every phase is a row, so that rows have the same order everywhere; those without values say so. */
+/* Every phase is a row, so that rows have the same order everywhere; those without values say
+ * so. */
 static bool
 make_phase_rows(struct plumb_grouping *g)
 {
@@ -356,7 +357,8 @@ find_outputs(struct plumb_grouping *g)
 	return most != NULL;
 }
 
-/* FUSED: by context the line that compiled code was made from, which counts instead of where it lies. */
+/* FUSED: by context the line that compiled code was made from, which counts instead of where it
+ * lies. */
 static uint32_t
 row_of_context(const struct plumb_profile *p, const uint32_t *row_of_frame, const uint32_t *fused,
                uint32_t context)

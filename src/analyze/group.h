@@ -6,9 +6,9 @@
  *	struct plumb_stat *exclusive = calloc(plumb_grouping_count(g), sizeof *exclusive), …;
  *	plumb_grouping_values(g, PLUMB_METRIC_GPU_TIME, exclusive, inclusive, &outside);
  *
- * A row's exclusive part is what lies under its frame and under no deeper frame of the same kind, so
- * that the exclusive parts and `outside` add up to the whole. Its inclusive part is all that lies
- * under its frame; a frame nested in one of its own name counts once.
+ * A row's exclusive part is what lies under its frame and under no deeper frame of the same kind,
+ * so that the exclusive parts and `outside` add up to the whole. Its inclusive part is all that
+ * lies under its frame; a frame nested in one of its own name counts once.
  */
 #ifndef PLUMB_ANALYZE_GROUP_H
 #define PLUMB_ANALYZE_GROUP_H
@@ -37,7 +37,8 @@ enum plumb_group_by {
 /* By its name ("operator", as options have it); PLUMB_NONE: none has that. */
 uint32_t plumb_group_by_name(const char *name);
 
-/* What a row is of says one of these; the others are PLUMB_NONE, the rank PLUMB_UNKNOWN, the line 0. */
+/* What a row is of says one of these; the others are PLUMB_NONE, the rank PLUMB_UNKNOWN, the line
+ * 0. */
 struct plumb_group_row {
 	uint32_t kind;    /* enum plumb_frame_kind, with a frame */
 	uint32_t frame;   /* one of the row's frames */
@@ -59,8 +60,8 @@ void plumb_grouping_free(struct plumb_grouping *grouping);
 
 uint32_t plumb_grouping_count(const struct plumb_grouping *grouping);
 const struct plumb_group_row *plumb_grouping_rows(const struct plumb_grouping *grouping);
-/* The row that CONTEXT's exclusive values belong to, or PLUMB_NONE; not by shape, thread, process and
- * rank. */
+/* The row that CONTEXT's exclusive values belong to, or PLUMB_NONE; not by shape, thread, process
+ * and rank. */
 uint32_t plumb_grouping_owner(const struct plumb_grouping *grouping, uint32_t context);
 
 /*
@@ -79,15 +80,16 @@ int plumb_grouping_values(const struct plumb_grouping *grouping, uint32_t metric
 int plumb_grouping_user(const struct plumb_grouping *grouping, uint32_t metric,
                         const uint32_t *user_of, uint32_t *frames);
 
-/* For each context the innermost frame of the person's own code, itself or outwards, or PLUMB_NONE; of
- * compiled code (model/fused.h) and what is under it the first line that it was made from. Malloced. USER as above. NULL: no memory. */
+/* For each context the innermost frame of the person's own code, itself or outwards, or PLUMB_NONE;
+ * of compiled code (model/fused.h) and what is under it the first line that it was made from.
+ * Malloced. USER as above. NULL: no memory. */
 uint32_t *plumb_user_contexts(const struct plumb_profile *profile, const unsigned char *user);
 
 /* What a stat of METRIC amounts to: the sum, the greatest (PLUMB_MAX) or the mean (PLUMB_CALL). */
 int64_t plumb_stat_amount(uint32_t metric, const struct plumb_stat *stat);
 
-/* The metric that reports use when none is named: of gpu.time, op.time, cpu.time and the program's own the
- * first that there is any of, else op.time. */
+/* The metric that reports use when none is named: of gpu.time, op.time, cpu.time and the program's
+ * own the first that there is any of, else op.time. */
 uint32_t plumb_metric_default(const struct plumb_profile *profile);
 
 #endif

@@ -6,9 +6,9 @@
  *   copies      copies from the host fill the time between iterations
  *   contention  another process works on the device at the same time
  *
- * Where a device waits for the host between iterations is the latency analysis' matter. What grows is
- * told by a line through each context's time over the iterations; what grows behind other work is not
- * seen. The saving is what all iterations take more than the first one.
+ * Where a device waits for the host between iterations is the latency analysis' matter. What grows
+ * is told by a line through each context's time over the iterations; what grows behind other work
+ * is not seen. The saving is what all iterations take more than the first one.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -381,7 +381,8 @@ run(struct plumb_study *study)
 	int code = 0;
 
 	h.explained = calloc(p->contexts_count + 1u, 1);
-	/* Shares of what is no time, such as another tool's events, say nothing about where time goes. */
+	/* Shares of what is no time, such as another tool's events, say nothing about where time
+	 * goes. */
 	if (strcmp(plumb_profile_metric(p, h.metric).unit, "ns") != 0)
 		h.total = 0;
 	else if (h.metric != PLUMB_METRIC_GPU_TIME) {
@@ -391,7 +392,8 @@ run(struct plumb_study *study)
 		h.total = 0;
 		for (uint32_t c = 0; host && c < p->contexts_count; c++)
 			h.total = plumb_add(h.total, host[c].sum);
-		/* Operators that are a small part of the run are no hotspot, whatever their shares. */
+		/* Operators that are a small part of the run are no hotspot, whatever their
+		 * shares. */
 		if (p->run.wall_ns > 0 && (double)h.total < h.share * (double)p->run.wall_ns)
 			h.total = 0;
 	}

@@ -5,8 +5,8 @@
 
 #include "analyze/study.h"
 
-/* Each drafts what it finds and sets EXPLAINED, by context, for the kernels that its findings cover.
- * Negative: no memory. */
+/* Each drafts what it finds and sets EXPLAINED, by context, for the kernels that its findings
+ * cover. Negative: no memory. */
 int plumb_hotspot_layout(struct plumb_study *study, unsigned char *explained);
 int plumb_hotspot_conversions(struct plumb_study *study, unsigned char *explained);
 int plumb_hotspot_pageable(struct plumb_study *study);

@@ -37,8 +37,9 @@ match_kernels(const struct plumb_profile *p, const char *const *names, size_t co
 	return match;
 }
 
-/* The innermost native frame between the kernel at CONTEXT and its operator, or PLUMB_NONE: one with a name,
- * if there is any, since "library+0x1234" (no symbol there) tells nobody what converts. */
+/* The innermost native frame between the kernel at CONTEXT and its operator, or PLUMB_NONE: one
+ * with a name, if there is any, since "library+0x1234" (no symbol there) tells nobody what
+ * converts. */
 static uint32_t
 native_of(const struct plumb_study *s, uint32_t context)
 {

@@ -2,11 +2,11 @@
 /*
  * Copies between the GPU and pageable memory, by line and direction.
  *
- * To the device the host is held up (host.wait) while the driver takes the bytes through memory of its
- * own; from pinned memory, and non_blocking, it would not wait at all: the wait bounds the saving. From
- * the device most of the wait is for the work before the copy, which pinning does not shorten: there the
- * bound is the copy's own time, less what the same bytes take at the bandwidth that this profile shows for
- * pinned copies.
+ * To the device the host is held up (host.wait) while the driver takes the bytes through memory of
+ * its own; from pinned memory, and non_blocking, it would not wait at all: the wait bounds the
+ * saving. From the device most of the wait is for the work before the copy, which pinning does not
+ * shorten: there the bound is the copy's own time, less what the same bytes take at the bandwidth
+ * that this profile shows for pinned copies.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -146,7 +146,8 @@ join(struct pageable *s)
 	s->groups.count = kept;
 }
 
-/* The copy's time less what it would be at pinned memory's bandwidth; all of it where that is unknown. */
+/* The copy's time less what it would be at pinned memory's bandwidth; all of it where that is
+ * unknown. */
 static int64_t
 slower_by(const struct pageable *s, const struct group *g)
 {

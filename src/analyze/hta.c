@@ -78,7 +78,8 @@ type_of(const struct plumb_profile *p, uint32_t context)
 
 /* ---- the last step ---- */
 
-/* The span from I on that is of the process: I itself, or the first one of its next track; else there are no more. */
+/* The span from I on that is of the process: I itself, or the first one of its next track; else
+ * there are no more. */
 static uint32_t
 own(const struct trace *trace, uint32_t i)
 {
@@ -172,8 +173,8 @@ by_start(const void *x, const void *y)
 	return (a->start > b->start) - (a->start < b->start);
 }
 
-/* As its merging does it: what begins after everything before it has ended begins a new interval, which may
- * then have a negative length, and that length is added too. */
+/* As its merging does it: what begins after everything before it has ended begins a new interval,
+ * which may then have a negative length, and that length is added too. */
 static int64_t
 merge(intervals *set)
 {

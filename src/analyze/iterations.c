@@ -163,7 +163,8 @@ find_tracks(struct finder *f)
 
 /* ---- a device's work ---- */
 
-/* Of the newest work, which is ordered by device, the first of DEVICE; of spans that of its first stream from TRACK on. */
+/* Of the newest work, which is ordered by device, the first of DEVICE; of spans that of its first
+ * stream from TRACK on. */
 static uint32_t
 first_of(const struct finder *f, uint32_t device, uint32_t track)
 {
@@ -202,8 +203,9 @@ next_of(const struct finder *f, uint32_t device, uint32_t i)
 	return i;
 }
 
-/* Spans that begin together have the longer first, as it may hold the others. Kernels of a stream follow each other instead:
- * where a file's times are so coarse that some begin together, the order is that of their launches. */
+/* Spans that begin together have the longer first, as it may hold the others. Kernels of a stream
+ * follow each other instead: where a file's times are so coarse that some begin together, the order
+ * is that of their launches. */
 static bool
 runs_later(const void *x, const void *y, const void *spans)
 {
@@ -250,8 +252,8 @@ gather(const struct finder *f, const struct plumb_iteration_track *track,
 	                       sizeof *work->kernels.items, runs_later, f->spans) == 0;
 }
 
-/* When the device had work, kernels on other streams, and copies from the host. Not before it is needed: there may be as many
- * intervals as kernels. */
+/* When the device had work, kernels on other streams, and copies from the host. Not before it is
+ * needed: there may be as many intervals as kernels. */
 static bool
 gather_times(const struct finder *f, const struct plumb_iteration_track *main_track,
              struct plumb_iteration_work *work)

@@ -10,10 +10,10 @@
  * From the spans of streams; where a profile has none, from the newest GPU work that every profile
  * keeps.
  *
- * Roles: of a device's streams (of two processes that share it, of each one's), the one with most kernels is its main track (of equals the one with
- * more kernel time, then the first); of the others those with more copies and sets than kernels are
- * copy tracks, the rest assist. Each main track has its loops, outermost first: level 1 is a loop
- * within a round of level 0, and so on.
+ * Roles: of a device's streams (of two processes that share it, of each one's), the one with most
+ * kernels is its main track (of equals the one with more kernel time, then the first); of the
+ * others those with more copies and sets than kernels are copy tracks, the rest assist. Each main
+ * track has its loops, outermost first: level 1 is a loop within a round of level 0, and so on.
  */
 #ifndef PLUMB_ANALYZE_ITERATIONS_H
 #define PLUMB_ANALYZE_ITERATIONS_H

@@ -2,12 +2,12 @@
 /*
  * DeepProf's metrics of iterations, and its verdict. An interval lies between the last kernel of
  * one iteration and the first of the next, on the main track. Large intervals that copies from the
- * host fill are copy-bound, others host-bound. The paper's overlap is the mean of the intervals' ratios;
- * the verdict is by the share of all their time, or a copy that fills every short interval would be
- * blamed for the few long ones that hold the time. What the paper leaves out: an interval in which other
- * streams have kernels is no wait of the device, so that their time counts for none; a device can also wait
- * for the host all the time between two kernels; then most of it has no work on any stream, and the
- * program is host-bound too.
+ * host fill are copy-bound, others host-bound. The paper's overlap is the mean of the intervals'
+ * ratios; the verdict is by the share of all their time, or a copy that fills every short interval
+ * would be blamed for the few long ones that hold the time. What the paper leaves out: an interval
+ * in which other streams have kernels is no wait of the device, so that their time counts for none;
+ * a device can also wait for the host all the time between two kernels; then most of it has no work
+ * on any stream, and the program is host-bound too.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -232,7 +232,8 @@ flag_outliers(struct plumb_iteration_level *level, double *room)
 	flag_side(level, median, limit, false, room);
 }
 
-/* The lines through the times from end to end, but for outliers', and the numbers of kernels. ROOM is for each of them. */
+/* The lines through the times from end to end, but for outliers', and the numbers of kernels. ROOM
+ * is for each of them. */
 static void
 fit_slopes(struct plumb_iteration_level *level, double *room)
 {

@@ -10,7 +10,8 @@
 #include "base/vec.h"
 #include "model/intervals.h"
 
-/* NS, which may be negative, more: a file's kernels may last longer together than a number holds. */
+/* NS, which may be negative, more: a file's kernels may last longer together than a number
+ * holds. */
 static inline void
 plumb_iteration_add(int64_t *sum, int64_t ns)
 {

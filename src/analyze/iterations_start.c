@@ -59,7 +59,8 @@ struct turn {
 	int32_t period, rounds;
 };
 
-/* A vote for the place of the first kernel whose time is NS or later; TIMES by kernel, NULL: their starts. */
+/* A vote for the place of the first kernel whose time is NS or later; TIMES by kernel, NULL: their
+ * starts. */
 static void
 vote_after(struct turn *turn, const struct plumb_iteration_work *work, const int64_t *times,
            const int32_t *places, int64_t ns)

@@ -9,10 +9,10 @@
  *   intervals  iterations wait for the host, and spans tell what it did
  *   idle     the GPU idles, and none of these was seen
  *
- * All but `workers` need devices that idle. CPU time comes from samples where the profile has them, else
- * from the operators' self time, of which each context's longest call is left out: the first call of an
- * operator loads code and is no part of what repeats. Python's own time is then not seen. No saving is
- * greater than the time that the devices idled.
+ * All but `workers` need devices that idle. CPU time comes from samples where the profile has them,
+ * else from the operators' self time, of which each context's longest call is left out: the first
+ * call of an operator loads code and is no part of what repeats. Python's own time is then not
+ * seen. No saving is greater than the time that the devices idled.
  */
 #include <stdlib.h>
 #include <string.h>

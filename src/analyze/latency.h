@@ -30,8 +30,8 @@ void plumb_latency_evidence(const struct latency *latency, struct plumb_json *js
 int64_t plumb_latency_bound(const struct latency *latency, int64_t ns);
 
 int plumb_latency_workers(struct latency *latency);
-/* What filled the intervals between iterations, where the devices idle and what was found does not account
- * for it. */
+/* What filled the intervals between iterations, where the devices idle and what was found does not
+ * account for it. */
 int plumb_latency_intervals(struct latency *latency);
 int plumb_latency_loading(struct latency *latency);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PyTorch's DataLoader: worker processes against processors, and loading in the training process. */
+/* PyTorch's DataLoader: worker processes against processors, and loading in the training
+ * process. */
 #include <stdlib.h>
 
 #include "analyze/latency.h"
@@ -103,8 +104,9 @@ draft_workers(struct latency *l, const struct workers *w)
 	struct plumb_draft draft;
 	char where[420];
 
-	/* A forked worker's stack begins with its parent's: there is the line that made the loader run.
-	 * That of a spawned one does not: then it is where the training process uses the loader. */
+	/* A forked worker's stack begins with its parent's: there is the line that made the loader
+	 * run. That of a spawned one does not: then it is where the training process uses the
+	 * loader. */
 	while (context && l->place[context] == PLUMB_IN_WORKER)
 		context = p->contexts[context].parent;
 	for (uint32_t c = 0; c < p->contexts_count && l->place[context] != PLUMB_IN_LOADER; c++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of layers one by one, from a profile's spans. A call ends on the host when it returns, and as a whole
- * when the last work ends that was launched in it. That a kernel is of a call is told by when its launch began:
- * an asynchronous engine runs it when the host is in a later layer.
+ * Calls of layers one by one, from a profile's spans. A call ends on the host when it returns, and
+ * as a whole when the last work ends that was launched in it. That a kernel is of a call is told by
+ * when its launch began: an asynchronous engine runs it when the host is in a later layer.
  */
 #include "analyze/layer_calls.h"
 
@@ -104,9 +104,9 @@ add_call(calls_of *calls, uint32_t layer, const struct plumb_span *span)
 }
 
 /*
- * plumb's own traces have no spans of modules. Where as many outermost operators ran in each call, the calls are
- * told by them: from the entry of the first to the exit of the last. PIECES are their spans, of the layers (and
- * the model) that have no call yet.
+ * plumb's own traces have no spans of modules. Where as many outermost operators ran in each call,
+ * the calls are told by them: from the entry of the first to the exit of the last. PIECES are their
+ * spans, of the layers (and the model) that have no call yet.
  */
 static int
 join_pieces(const struct plumb_layers_making *making, calls_of *calls, calls_of *pieces,

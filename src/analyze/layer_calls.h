@@ -20,8 +20,8 @@ struct plumb_layers_making {
 	int64_t *first_ns;          /* by layer: its first span, INT64_MAX */
 };
 
-/* Fills in from the spans what calls took, one by one: host_us, latency_us, busy_us, idle_us of layers, us of
- * kernels, model_us, first_ns. PLUMB_ESYSTEM: no memory. */
+/* Fills in from the spans what calls took, one by one: host_us, latency_us, busy_us, idle_us of
+ * layers, us of kernels, model_us, first_ns. PLUMB_ESYSTEM: no memory. */
 int plumb_layers_calls(struct plumb_layers_making *making);
 
 /* How many calls of the model a run has: 1, but where the person says how many runs there were. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernels of layers, and what counters or shapes say of them. Counters are metrics of the names that XSP
- * gives them (flop_count_sp, dram_read_bytes, …), at the kernel or at the call that launched it alone. Work that
- * no counter tells is derived from the shapes of matrix products, convolutions and attention; other operators
- * have next to none, and count as none; a layer with such an operator whose shapes tell nothing is unknown. Of operators within one another, as linear's addmm, the outermost whose
- * work is known counts; a kernel has the work of any that runs it alone.
+ * The kernels of layers, and what counters or shapes say of them. Counters are metrics of the names
+ * that XSP gives them (flop_count_sp, dram_read_bytes, …), at the kernel or at the call that
+ * launched it alone. Work that no counter tells is derived from the shapes of matrix products,
+ * convolutions and attention; other operators have next to none, and count as none; a layer with
+ * such an operator whose shapes tell nothing is unknown. Of operators within one another, as
+ * linear's addmm, the outermost whose work is known counts; a kernel has the work of any that runs
+ * it alone.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -51,7 +53,8 @@ struct counted {
 	double sum, count;
 };
 
-/* Work of single, double and half precision adds up; flop_count_sp_add and the like are parts of these. */
+/* Work of single, double and half precision adds up; flop_count_sp_add and the like are parts of
+ * these. */
 enum counter { SINGLE, DOUBLE, HALF, READ, WRITTEN, ACHIEVED, THEORETICAL, COUNTERS };
 
 static enum counter
@@ -183,7 +186,8 @@ only_kernel(const struct plumb_layers_making *m, uint32_t operator, const uint32
 	return found != PLUMB_NONE && contexts_of[found] == 1 ? found : PLUMB_NONE;
 }
 
-/* Marks the layers in which an operator has work that neither its shapes nor those within it tell. */
+/* Marks the layers in which an operator has work that neither its shapes nor those within it
+ * tell. */
 static int
 find_unknown(struct plumb_layers_making *m, const struct counted *operators)
 {

@@ -23,7 +23,8 @@ layer_text(const struct plumb_layers *layers, uint32_t layer, bool by_type)
 	return text ? text : "";
 }
 
-/* The layers that are not TAKEN, sorted by a hash of their text and then as they ran. NULL: no memory. */
+/* The layers that are not TAKEN, sorted by a hash of their text and then as they ran. NULL: no
+ * memory. */
 static struct plumb_sort_item *
 by_text(const struct plumb_layers *layers, bool by_type, const unsigned char *taken,
         uint32_t *count)

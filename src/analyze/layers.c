@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which contexts are layers, and what the profile's totals say of them; layer_calls.c has what spans say. */
+/* Which contexts are layers, and what the profile's totals say of them; layer_calls.c has what
+ * spans say. */
 #include "analyze/layers.h"
 
 #include <math.h>
@@ -32,7 +33,8 @@ plumb_layers_free(struct plumb_layers *layers)
 
 /* ---- which contexts ---- */
 
-/* Tells for each context whether a module lies under it, and for each frame whether one lies under any of its. */
+/* Tells for each context whether a module lies under it, and for each frame whether one lies under
+ * any of its. */
 static void
 find_inner(const struct plumb_profile *p, unsigned char *inner, unsigned char *frame_inner)
 {
@@ -88,7 +90,8 @@ find_around(const struct plumb_layers_making *m, const unsigned char *frame_inne
 	return inmost != PLUMB_NONE && is_leaf(p, inmost, frame_inner) ? inmost : PLUMB_NONE;
 }
 
-/* The frame of the outermost module over every leaf module, or PLUMB_NONE: it may be called in many places. */
+/* The frame of the outermost module over every leaf module, or PLUMB_NONE: it may be called in many
+ * places. */
 static uint32_t
 find_outermost(const struct plumb_layers_making *m, const unsigned char *frame_inner,
                uint32_t *outer)
@@ -215,8 +218,8 @@ static const struct plumb_layer_row blank = {
 	.counters = { NAN, NAN, NAN, NAN, NAN, false },
 };
 
-/* For each context in the model the first that has the same place in it, of all places that call the model: one
- * path, however it came there. For others itself. NULL: no memory. */
+/* For each context in the model the first that has the same place in it, of all places that call
+ * the model: one path, however it came there. For others itself. NULL: no memory. */
 static uint32_t *
 find_twins(const struct plumb_layers_making *m)
 {
@@ -248,8 +251,8 @@ find_twins(const struct plumb_layers_making *m)
 	return twin;
 }
 
-/* Makes the layers, and tells for each context which it is in. A module is one layer wherever it is called, an
- * operator in each place of the model. */
+/* Makes the layers, and tells for each context which it is in. A module is one layer wherever it is
+ * called, an operator in each place of the model. */
 static int
 assign(struct plumb_layers_making *m, const unsigned char *inner, const unsigned char *frame_inner)
 {

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A profile as layers, each a leaf module or a top-level operator, with what one of its calls took: the
- * rows that the standard tables (tables.h) are made of.
+ * A profile as layers, each a leaf module or a top-level operator, with what one of its calls took:
+ * the rows that the standard tables (tables.h) are made of.
  *
  *	struct plumb_layers layers;
  *	if (plumb_layers_make(&profile, &(struct plumb_layers_options){ 0 }, &layers, &error) < 0) …
  *	… layers.items[i].device_us …
  *	plumb_layers_free(&layers);
  *
- * The model is the outermost module over all leaf modules, wherever it is called, else the innermost range
- * around them, else a step that PyTorch's profiler marks; layers are what it holds. Where
- * there is none, or with `whole`, they are all that the profile holds. Work of the backward pass is told
- * apart: a layer's figures are those of its forward work.
+ * The model is the outermost module over all leaf modules, wherever it is called, else the
+ * innermost range around them, else a step that PyTorch's profiler marks; layers are what it holds.
+ * Where there is none, or with `whole`, they are all that the profile holds. Work of the backward
+ * pass is told apart: a layer's figures are those of its forward work.
  *
- * Times are µs, NAN where unknown. Those of a layer are for one run of the model: the trimmed mean (or
- * another statistic) of its calls where the profile has spans, else their mean, times its calls in a run.
+ * Times are µs, NAN where unknown. Those of a layer are for one run of the model: the trimmed mean
+ * (or another statistic) of its calls where the profile has spans, else their mean, times its calls
+ * in a run.
  */
 #ifndef PLUMB_ANALYZE_LAYERS_H
 #define PLUMB_ANALYZE_LAYERS_H
@@ -118,13 +119,15 @@ plumb_layers_make(const struct plumb_profile *profile, const struct plumb_layers
                   struct plumb_layers *layers, struct plumb_error *error) PLUMB_MUST_CHECK;
 void plumb_layers_free(struct plumb_layers *layers);
 
-/* Gives LAYERS the times that those of the same name have in SERIALISED, a run in which every launch waited: where
- * no latency with GPU work is known they are that. PLUMB_ESYSTEM: no memory. */
+/* Gives LAYERS the times that those of the same name have in SERIALISED, a run in which every
+ * launch waited: where no latency with GPU work is known they are that. PLUMB_ESYSTEM: no
+ * memory. */
 int plumb_layers_take_serialised(struct plumb_layers *layers,
                                  const struct plumb_layers *serialised) PLUMB_MUST_CHECK;
 
-/* Floating-point operations of one call of operator NAME with SHAPES, as recorded (docs/run.md): matrix
- * products, convolutions and attention, each multiplication and addition one. NAN: not known. */
+/* Floating-point operations of one call of operator NAME with SHAPES, as recorded (docs/run.md):
+ * matrix products, convolutions and attention, each multiplication and addition one. NAN: not
+ * known. */
 double plumb_flops_of(const char *name, const char *shapes);
 /* Is NAME one of these? Others have next to no work. */
 bool plumb_flops_has(const char *name);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much of the time of communication hides behind computation, for each rank: of the union of a rank's
- * collective kernels, what the union of its other kernels covers. From the spans of its streams; where a
- * profile has none, from the newest GPU work that every profile keeps.
+ * How much of the time of communication hides behind computation, for each rank: of the union of a
+ * rank's collective kernels, what the union of its other kernels covers. From the spans of its
+ * streams; where a profile has none, from the newest GPU work that every profile keeps.
  */
 #ifndef PLUMB_ANALYZE_OVERLAP_H
 #define PLUMB_ANALYZE_OVERLAP_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dense peaks, of one GPU (MI250X: both of its dies), as two public collections have them from the vendors' data
- * sheets; fp16 is as fast as bf16 where a GPU has both. The first row whose words are all in a device's name counts, so
- * that a variant stands before its family. One that differs and is in no source has no numbers, rather than those of
- * its family.
+ * Dense peaks, of one GPU (MI250X: both of its dies), as two public collections have them from the
+ * vendors' data sheets; fp16 is as fast as bf16 where a GPU has both. The first row whose words are
+ * all in a device's name counts, so that a variant stands before its family. One that differs and
+ * is in no source has no numbers, rather than those of its family.
  */
 #include "analyze/peaks.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Each frame is looked at once for what it marks. Then one walk in preorder: a context has its
- * parent's phase unless its frame marks another that may follow there. A second walk takes copies to
- * the GPU that lie in no phase, with the operators that made them, for data.
+ * parent's phase unless its frame marks another that may follow there. A second walk takes copies
+ * to the GPU that lie in no phase, with the operators that made them, for data.
  */
 #include "analyze/phase.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stalls: why a kernel's warps wait. It reads the metrics stall.<reason>, which instruction samples give;
- * no collector takes such samples yet, so that there is nothing to conclude and it says nothing. What
- * aggregates can tell of waiting (a device that idles, a host that waits) is the latency analysis' part.
+ * Stalls: why a kernel's warps wait. It reads the metrics stall.<reason>, which instruction samples
+ * give; no collector takes such samples yet, so that there is nothing to conclude and it says
+ * nothing. What aggregates can tell of waiting (a device that idles, a host that waits) is the
+ * latency analysis' part.
  */
 #include "analyze/study.h"
 

@@ -59,9 +59,10 @@ area(double low, double high, double power)
 double
 plumb_student(double freedom)
 {
-	/* With t = sqrt(f) tan(a) the density is as (cos a)^(f - 1), for angles from -pi / 2 to pi / 2: looked for is the
-	 * one within which 95 % of that lie. As it falls, Newton's steps from below never go beyond. They begin with the
-	 * first terms for many degrees of freedom. */
+	/* With t = sqrt(f) tan(a) the density is as (cos a)^(f - 1), for angles from -pi / 2 to pi
+	 * / 2: looked for is the one within which 95 % of that lie. As it falls, Newton's steps
+	 * from below never go beyond. They begin with the first terms for many degrees of
+	 * freedom. */
 	double f = fmin(fmax(freedom, 1), 1e6), angle = 0, within = 0;
 	double all = sqrt(M_PI) / 2 * exp(lgamma(f / 2) - lgamma((f + 1) / 2));
 	double next = atan((Z + (Z * Z * Z + Z) / (4 * f)) / sqrt(f));

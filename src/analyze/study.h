@@ -32,7 +32,8 @@ struct plumb_study {
 	int64_t copy_ns; /* gpu.copy_time likewise */
 	int64_t busy_ns; /* of all devices; PLUMB_UNKNOWN when one of them is, or there is none */
 	int64_t span_ns; /* likewise, from each device's first work to its last */
-	/* What a saving is measured against: span_ns, else the wall time, else gpu_ns and copy_ns. */
+	/* What a saving is measured against: span_ns, else the wall time, else gpu_ns and
+	 * copy_ns. */
 	int64_t scale_ns;
 	uint32_t path_spans; /* the path is of as many at most */
 	bool traced; /* it has spans of threads and of streams: savings are bounded by their path */
@@ -50,8 +51,8 @@ plumb_study_findings(const struct plumb_study *study, uint32_t *count);
 /* The analysis whose findings come next. */
 void plumb_study_rule(struct plumb_study *study, const char *rule);
 
-/* METRIC of every context, exclusive, into STATS. A negative sum, which only a damaged or foreign profile
- * has, is taken for no observation. */
+/* METRIC of every context, exclusive, into STATS. A negative sum, which only a damaged or foreign
+ * profile has, is taken for no observation. */
 void
 plumb_study_load(const struct plumb_profile *profile, uint32_t metric, struct plumb_stat *stats);
 
@@ -60,7 +61,8 @@ double plumb_study_threshold(const struct plumb_study *study, const char *name);
 /* Time not busy on the devices; PLUMB_UNKNOWN where that is not known. */
 int64_t plumb_study_idle(const struct plumb_study *study);
 
-/* ---- words for titles, beside base/format.h; all write to TEXT of SIZE bytes and return it ---- */
+/* ---- words for titles, beside base/format.h; all write to TEXT of SIZE bytes and return it
+ * ---- */
 
 /* "train.py:41" of a Python frame; "no line of your code" for PLUMB_NONE. */
 char *plumb_study_line(const struct plumb_study *study, uint32_t frame, char *text, size_t size);
@@ -101,12 +103,12 @@ void plumb_draft_begin(struct plumb_draft *draft, const char *cause, uint32_t co
 void plumb_draft_key(struct plumb_draft *draft, const char *format, ...) PLUMB_PRINTF(2, 3);
 void plumb_draft_title(struct plumb_draft *draft, const char *format, ...) PLUMB_PRINTF(2, 3);
 void plumb_draft_advice(struct plumb_draft *draft, const char *format, ...) PLUMB_PRINTF(2, 3);
-/* By context, all 0: the caller sets to 1 the contexts whose work would go with the cause. NULL: not asked
- * for (the study is not traced). Without it the finding's context and what is under it are meant, where
- * it has no key. See bound.c. */
+/* By context, all 0: the caller sets to 1 the contexts whose work would go with the cause. NULL:
+ * not asked for (the study is not traced). Without it the finding's context and what is under it
+ * are meant, where it has no key. See bound.c. */
 unsigned char *plumb_draft_about(const struct plumb_study *study, struct plumb_draft *draft);
-/* To ABOUT, or NULL, adds what CPU samples met in its contexts that no span of theirs covers: the span around it, or what
- * lies between two spans. */
+/* To ABOUT, or NULL, adds what CPU samples met in its contexts that no span of theirs covers: the
+ * span around it, or what lies between two spans. */
 void plumb_draft_about_samples(const struct plumb_study *study, struct plumb_draft *draft,
                                unsigned char *about);
 /* Adds the finding. Severity, unless set: serious where the saving is at least a fifth of scale_ns,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What study.c (drafting findings) and bound.c (bounding what they save) share. Private to analyze/. */
+/* What study.c (drafting findings) and bound.c (bounding what they save) share. Private to
+ * analyze/. */
 #ifndef PLUMB_ANALYZE_STUDY_PRIVATE_H
 #define PLUMB_ANALYZE_STUDY_PRIVATE_H
 
@@ -9,12 +10,13 @@
 
 /* Beside a finding. */
 struct plumb_study_about {
-	/* By context, and one more for time between two spans: what would go with the cause; NULL: not told. */
+	/* By context, and one more for time between two spans: what would go with the cause; NULL:
+	 * not told. */
 	unsigned char *gone;
-	bool whole;          /* it is the finding's context and what is under it */
-	bool host, device;   /* as of a draft */
+	bool whole;        /* it is the finding's context and what is under it */
+	bool host, device; /* as of a draft */
 	uint32_t device_gone;
-	bool judged;         /* its severity comes from the saving */
+	bool judged; /* its severity comes from the saving */
 };
 
 struct plumb_study_findings {

@@ -60,8 +60,8 @@ measure(const struct plumb_tables_input *input, uint32_t i)
 	};
 }
 
-/* The profile that the others are held against: the first, or the best, which is that of the greatest throughput
- * where all have one, else of the least latency. */
+/* The profile that the others are held against: the first, or the best, which is that of the
+ * greatest throughput where all have one, else of the least latency. */
 static uint32_t
 find_base(const struct plumb_tables_input *input)
 {

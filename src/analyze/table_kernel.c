@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A8 to A10: kernels. A row of A8 and A9 is a kernel of a layer; times and counters are those of one execution. */
+/* A8 to A10: kernels. A row of A8 and A9 is a kernel of a layer; times and counters are those of
+ * one execution. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -25,7 +25,8 @@ plumb_layer_type(const struct plumb_layers *layers, uint32_t layer)
 	return frame->kind == PLUMB_FRAME_MODULE && dot && dot[1] ? dot + 1 : type;
 }
 
-/* The time that stands for a layer: the best that there is, of one kind for all layers that have it. */
+/* The time that stands for a layer: the best that there is, of one kind for all layers that have
+ * it. */
 double
 plumb_layer_us(const struct plumb_layer_row *row, enum plumb_latency_kind *kind)
 {
@@ -182,7 +183,8 @@ key_of(double value)
 	return isnan(value) ? UINT64_MAX : UINT64_MAX - 1 - (uint64_t)fmin(value * 1000, 9e18);
 }
 
-/* Types are told apart by the string that names them; PLACE holds a number for each string, and one more. */
+/* Types are told apart by the string that names them; PLACE holds a number for each string, and one
+ * more. */
 static uint32_t
 gather(const struct plumb_layers *layers, struct type *types, uint32_t *place)
 {

@@ -66,8 +66,8 @@ plumb_table_layer_counters(const struct plumb_tables_input *input, struct plumb_
 	}
 }
 
-/* Both parts are of the same latency: XSP subtracts kernels from a layer's host time, which goes below zero
- * where the host does not wait for them. */
+/* Both parts are of the same latency: XSP subtracts kernels from a layer's host time, which goes
+ * below zero where the host does not wait for them. */
 void
 plumb_table_layer_device(const struct plumb_tables_input *input, struct plumb_answer *a)
 {

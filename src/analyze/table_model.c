@@ -102,8 +102,8 @@ keeps(const struct plumb_tables_input *input, uint32_t i)
 	return plumb_constraints_hold(&input->constraints, values);
 }
 
-/* Of the profiles in ORDER that keep the constraints the one of the greatest throughput, which is the least
- * latency where a throughput is all that is asked for. */
+/* Of the profiles in ORDER that keep the constraints the one of the greatest throughput, which is
+ * the least latency where a throughput is all that is asked for. */
 static uint32_t
 find_constrained(const struct plumb_tables_input *input, const struct plumb_sort_item *order,
                  uint32_t count)
@@ -262,7 +262,8 @@ plumb_model_totals_of(const struct plumb_layers *layers)
 		const struct plumb_layer_row *row = &layers->items[i];
 		if (!isnan(row->counters.flops))
 			derived = (isnan(derived) ? 0 : derived) + row->counters.flops;
-		/* Of operators without work there is nothing to know, of kernels without counters there is. */
+		/* Of operators without work there is nothing to know, of kernels without counters
+		 * there is. */
 		else
 			unknown |= row->device_us != 0 && !shapes;
 		unknown |= row->work_unknown;

@@ -9,8 +9,9 @@
 const char *plumb_layer_name(const struct plumb_layers *layers, uint32_t layer);
 const char *plumb_layer_type(const struct plumb_layers *layers, uint32_t layer); /* or NULL */
 
-/* For each layer of A the one of B that is the same, or PLUMB_NONE, into PARTNER: by name, the k-th of a name is the
- * k-th, and where TYPES is set by type what is then left, as of another framework. PLUMB_ESYSTEM. */
+/* For each layer of A the one of B that is the same, or PLUMB_NONE, into PARTNER: by name, the k-th
+ * of a name is the k-th, and where TYPES is set by type what is then left, as of another framework.
+ * PLUMB_ESYSTEM. */
 int plumb_layers_match(const struct plumb_layers *a, const struct plumb_layers *b, bool types,
                        uint32_t *partner);
 
@@ -27,10 +28,12 @@ void plumb_roofline_columns(struct plumb_answer *answer, const char *const names
 void plumb_roofline_cells(struct plumb_answer *answer, const struct plumb_tables_input *input,
                           const struct plumb_counters *counters, double us);
 
-/* Percent of the model's latency that US of GPU time are; NAN where that does not hold its GPU work. */
+/* Percent of the model's latency that US of GPU time are; NAN where that does not hold its GPU
+ * work. */
 double plumb_model_share(const struct plumb_layers *layers, double us);
 
-/* Of a profile's model: its name and GPU, or NULL; inputs a second, NAN where batch size or latency are unknown. */
+/* Of a profile's model: its name and GPU, or NULL; inputs a second, NAN where batch size or latency
+ * are unknown. */
 const char *plumb_model_name(const struct plumb_layers *layers);
 const char *plumb_model_device(const struct plumb_layers *layers);
 double plumb_model_throughput(const struct plumb_tables_input *input, uint32_t profile);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which kernels of a layer one profile has and the next has not, as when a library chooses another algorithm for
- * another batch size.
+ * Which kernels of a layer one profile has and the next has not, as when a library chooses another
+ * algorithm for another batch size.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -8,8 +8,8 @@
  *	… answer.cells[row * answer.column_count + column] …
  *	plumb_answer_free(&answer);
  *
- * A1, compare and swapped are of all the profiles, the others of the first. Cells that are not known are PLUMB_CELL_UNKNOWN, and a
- * column in which none is known has no source.
+ * A1, compare and swapped are of all the profiles, the others of the first. Cells that are not
+ * known are PLUMB_CELL_UNKNOWN, and a column in which none is known has no source.
  */
 #ifndef PLUMB_ANALYZE_TABLES_H
 #define PLUMB_ANALYZE_TABLES_H
@@ -118,7 +118,8 @@ void plumb_answer_text(struct plumb_answer *answer, const char *text); /* NULL u
 void plumb_answer_number(struct plumb_answer *answer, double number);  /* NAN unknown */
 void plumb_answer_truth(struct plumb_answer *answer, int truth);       /* -1 unknown */
 
-/* The eight columns of counters by the NAMES given, and their cells for what took US. DERIVED: some work is. */
+/* The eight columns of counters by the NAMES given, and their cells for what took US. DERIVED: some
+ * work is. */
 void
 plumb_answer_counter_columns(struct plumb_answer *answer, const char *const names[8], bool derived);
 void plumb_answer_counters(struct plumb_answer *answer, const struct plumb_tables_input *input,
@@ -145,14 +146,15 @@ void plumb_table_swapped(const struct plumb_tables_input *, struct plumb_answer 
 
 /* ---- arithmetic of the tables ---- */
 
-/* Floating-point operations for each byte of memory traffic; NAN when one is unknown or there is none. */
+/* Floating-point operations for each byte of memory traffic; NAN when one is unknown or there is
+ * none. */
 double plumb_intensity(double flops, double read, double written);
 /* 1: memory bounds what has this INTENSITY, 0: arithmetic does, -1 unknown. */
 int plumb_memory_bound(double intensity, double peak_gflops, double bandwidth);
 
-/* Index of the optimal one of COUNT batch sizes, ascending, with their THROUGHPUT, or PLUMB_NONE for none.
- * By the rule that the XSP paper states: the first whose doubling gains at most GAIN (0.05). A step that is
- * no doubling counts by its gain for each doubling. */
+/* Index of the optimal one of COUNT batch sizes, ascending, with their THROUGHPUT, or PLUMB_NONE
+ * for none. By the rule that the XSP paper states: the first whose doubling gains at most GAIN
+ * (0.05). A step that is no doubling counts by its gain for each doubling. */
 uint32_t plumb_optimal_doubling(const double *batches, const double *throughput, uint32_t count,
                                 double gain);
 /* By the rule that its numbers follow: the one of the greatest throughput. */

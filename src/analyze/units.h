@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Units of code: what a finding about "this part of the program" names. A unit is a call of a function of
- * the person's own code from one place (its lines together), a module or a range; where there is no line
- * of the person's own, an operator.
+ * Units of code: what a finding about "this part of the program" names. A unit is a call of a
+ * function of the person's own code from one place (its lines together), a module or a range; where
+ * there is no line of the person's own, an operator.
  *
  *	struct plumb_units units;
  *	if (plumb_units_new(study, &units) < 0) …

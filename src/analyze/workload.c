@@ -24,8 +24,8 @@ number_at(const char *text)
 
 /* ---- batch size ---- */
 
-/* The first size of what comes out, "(…) -> float32[64,10]", or without that of what goes in first. 0: no tensor of two
- * sizes or more. An embedding takes its table first. */
+/* The first size of what comes out, "(…) -> float32[64,10]", or without that of what goes in first.
+ * 0: no tensor of two sizes or more. An embedding takes its table first. */
 static int64_t
 first_size(const char *shapes, const char *name)
 {
@@ -41,7 +41,8 @@ first_size(const char *shapes, const char *name)
 	return *end == ',' && size < 1000000000 ? size : 0;
 }
 
-/* Of LAYER, or of the first operator in it that has shapes: 0 where its calls have several, -1 where nothing has. */
+/* Of LAYER, or of the first operator in it that has shapes: 0 where its calls have several, -1
+ * where nothing has. */
 static int64_t
 size_in(const struct plumb_layers *layers, const struct plumb_layer_row *layer)
 {

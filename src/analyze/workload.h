@@ -6,9 +6,10 @@
 #include "analyze/layers.h"
 
 /*
- * The batch size, or 0, and in *SOURCE where it is from: "shapes", the first size of what comes out of the first
- * layer with recorded shapes (of what goes in, where outputs are not recorded) if its calls agree; else
- * "trace", what an XSP trace says of itself; else "command", `--batch-size N`, `--batch_size=N` or `--batch N` of the command that was run.
+ * The batch size, or 0, and in *SOURCE where it is from: "shapes", the first size of what comes out
+ * of the first layer with recorded shapes (of what goes in, where outputs are not recorded) if its
+ * calls agree; else "trace", what an XSP trace says of itself; else "command", `--batch-size N`,
+ * `--batch_size=N` or `--batch N` of the command that was run.
  */
 int64_t plumb_batch_size_of(const struct plumb_layers *layers, const char **source);
 

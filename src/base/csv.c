@@ -113,8 +113,8 @@ plumb_csv_line(struct plumb_csv *csv, struct plumb_slice *line, struct plumb_err
 	return 1;
 }
 
-/* Where the quotation mark stands that ends the cell whose text begins AT bytes behind the start; more lines are
- * read for it. */
+/* Where the quotation mark stands that ends the cell whose text begins AT bytes behind the start;
+ * more lines are read for it. */
 static int
 find_quote(struct plumb_csv *csv, size_t at, size_t *quote, struct plumb_error *error)
 {

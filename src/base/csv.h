@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads lines, and CSV records, of any number and unknown origin from a plumb_input. Only the line or record
- * that was read last is kept. What looks like text before a table is read as lines; a line that is a
- * record is then split:
+ * Reads lines, and CSV records, of any number and unknown origin from a plumb_input. Only the line
+ * or record that was read last is kept. What looks like text before a table is read as lines; a
+ * line that is a record is then split:
  *
  *	while ((code = plumb_csv_line(&csv, &line, &error)) > 0) {
  *		if (!is_row(line)) continue;
@@ -10,9 +10,9 @@
  *		csv.cells[0], csv.count, csv.line
  *	}
  *
- * Cells are separated by commas. One that begins with a quotation mark ends with one, may hold commas, ends
- * of lines and doubled quotation marks; within others a quotation mark is a character as any.
- * Errors: PLUMB_EINPUT, with path and line, and those of the input.
+ * Cells are separated by commas. One that begins with a quotation mark ends with one, may hold
+ * commas, ends of lines and doubled quotation marks; within others a quotation mark is a character
+ * as any. Errors: PLUMB_EINPUT, with path and line, and those of the input.
  */
 #ifndef PLUMB_BASE_CSV_H
 #define PLUMB_BASE_CSV_H
@@ -47,11 +47,12 @@ void plumb_csv_close(struct plumb_csv *csv);
 /* 1: LINE is the next one, without "\n" or "\r\n", until the next call. 0: there is none. */
 int plumb_csv_line(struct plumb_csv *csv, struct plumb_slice *line,
                    struct plumb_error *error) PLUMB_MUST_CHECK;
-/* Splits the line read last, and those behind it that a quoted cell takes in; once for a line, whose text is
- * then no longer as it was. */
+/* Splits the line read last, and those behind it that a quoted cell takes in; once for a line,
+ * whose text is then no longer as it was. */
 int plumb_csv_split(struct plumb_csv *csv, struct plumb_error *error) PLUMB_MUST_CHECK;
 
-/* Writes TEXT as a cell, quoted where it must be; NULL is an empty one. Nothing parts it from the next. */
+/* Writes TEXT as a cell, quoted where it must be; NULL is an empty one. Nothing parts it from the
+ * next. */
 void plumb_csv_put(FILE *out, const char *text);
 
 /* Fills ERROR with "PATH: line N: WHAT"; returns PLUMB_EINPUT. */

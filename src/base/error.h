@@ -26,7 +26,8 @@ struct plumb_error {
 #define PLUMB_MUST_CHECK __attribute__((warn_unused_result))
 #define PLUMB_PRINTF(text, first) __attribute__((format(printf, text, first)))
 
-/* Fills ERROR (when not NULL) and returns CODE, so that `return plumb_fail(error, …)` reads well. */
+/* Fills ERROR (when not NULL) and returns CODE, so that `return plumb_fail(error, …)` reads
+ * well. */
 int plumb_fail(struct plumb_error *error, int code, const char *format, ...) PLUMB_PRINTF(3, 4);
 
 /* As plumb_fail with PLUMB_ESYSTEM and ": strerror(errno)" after the message. */

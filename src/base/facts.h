@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What plumb says of the slices in its Perfetto traces so that they can be imported again: entries of the debug
- * annotation "plumb", a dictionary. See docs/export.md.
+ * What plumb says of the slices in its Perfetto traces so that they can be imported again: entries
+ * of the debug annotation "plumb", a dictionary. See docs/export.md.
  */
 #ifndef PLUMB_BASE_FACTS_H
 #define PLUMB_BASE_FACTS_H

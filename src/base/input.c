@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread fills blocks, the caller empties them, in turn. All three formats may be several streams behind
- * one another, as `cat a.gz b.gz` makes them.
+ * A thread fills blocks, the caller empties them, in turn. All three formats may be several streams
+ * behind one another, as `cat a.gz b.gz` makes them.
  */
 #include "base/input.h"
 
@@ -127,7 +127,8 @@ fill_plain(struct plumb_input *input, struct block *block)
 	return 0;
 }
 
-/* Each of these unpacks some bytes: to block->bytes, from packed_at, and sets `within` while in a stream. */
+/* Each of these unpacks some bytes: to block->bytes, from packed_at, and sets `within` while in a
+ * stream. */
 
 static int
 unpack_gzip(struct plumb_input *input, struct block *block)

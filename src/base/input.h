@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads a file of any size from front to back, as it is or unpacked: gzip, zstd and xz are told by their
- * first bytes. A thread of its own reads and unpacks ahead, so that it and the caller use a core each.
+ * Reads a file of any size from front to back, as it is or unpacked: gzip, zstd and xz are told by
+ * their first bytes. A thread of its own reads and unpacks ahead, so that it and the caller use a
+ * core each.
  *
  *	struct plumb_input *input;
  *	if (plumb_input_open(&input, path, &error) < 0) …
  *	while ((bytes = plumb_input_read(input, buffer, sizeof buffer, &error)) > 0) …
  *	plumb_input_close(input);
  *
- * A pipe is read like a file. Who must look at what comes before reading it remembers, and goes back:
+ * A pipe is read like a file. Who must look at what comes before reading it remembers, and goes
+ * back:
  *
  *	plumb_input_remember(input);
  *	… plumb_input_read(input, …) …
  *	plumb_input_rewind(input);
  *
- * Errors name the path: PLUMB_ESYSTEM (cannot be read, memory), PLUMB_EINPUT (packed data that is damaged
- * or ends too early, with the byte of the packed file).
+ * Errors name the path: PLUMB_ESYSTEM (cannot be read, memory), PLUMB_EINPUT (packed data that is
+ * damaged or ends too early, with the byte of the packed file).
  */
 #ifndef PLUMB_BASE_INPUT_H
 #define PLUMB_BASE_INPUT_H
@@ -37,7 +39,8 @@ void plumb_input_close(struct plumb_input *input);
 ssize_t plumb_input_read(struct plumb_input *input, void *to, size_t room,
                          struct plumb_error *error) PLUMB_MUST_CHECK;
 
-/* The first bytes, at most PLUMB_INPUT_HEAD, which are still to be read; before any is read only. */
+/* The first bytes, at most PLUMB_INPUT_HEAD, which are still to be read; before any is read
+ * only. */
 #define PLUMB_INPUT_HEAD ((size_t)64 << 10)
 int plumb_input_head(struct plumb_input *input, const char **head, size_t *bytes,
                      struct plumb_error *error) PLUMB_MUST_CHECK;
@@ -54,8 +57,9 @@ const char *plumb_input_packing(const struct plumb_input *input);
 const char *plumb_input_path(const struct plumb_input *input);
 
 /*
- * For what needs a file (SQLite): a path that holds the unpacked bytes: the input's own when nothing is
- * packed, else a temporary file, which plumb_input_close removes. Nothing may have been read.
+ * For what needs a file (SQLite): a path that holds the unpacked bytes: the input's own when
+ * nothing is packed, else a temporary file, which plumb_input_close removes. Nothing may have been
+ * read.
  */
 const char *plumb_input_file(struct plumb_input *input, struct plumb_error *error) PLUMB_MUST_CHECK;
 

@@ -24,9 +24,9 @@ plumb_json_hexadecimal(const char *at)
 	return code;
 }
 
-/* What stands at *AT, behind a backslash, goes to TO as UTF-8, which is never longer than the escape; *AT moves
- * behind it. Half a pair, or a zero that would end the text, becomes U+FFFD. Returns the length, 0: there is no
- * such escape before END. */
+/* What stands at *AT, behind a backslash, goes to TO as UTF-8, which is never longer than the
+ * escape; *AT moves behind it. Half a pair, or a zero that would end the text, becomes U+FFFD.
+ * Returns the length, 0: there is no such escape before END. */
 static inline size_t
 plumb_json_unescape(const char **at, const char *end, char *to)
 {

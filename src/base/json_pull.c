@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The window is read with nothing but pointers; where it ends stand zeros, which end every scan. Whoever
- * meets them sets SHORT, everything up to the end of the body then gives nothing, and plumb_pull_again moves
- * what was read since the mark to the front, reads on behind it, and has the body run again.
+ * The window is read with nothing but pointers; where it ends stand zeros, which end every scan.
+ * Whoever meets them sets SHORT, everything up to the end of the body then gives nothing, and
+ * plumb_pull_again moves what was read since the mark to the front, reads on behind it, and has the
+ * body run again.
  */
 #include "base/json_pull.h"
 
@@ -486,7 +487,8 @@ parse_decimal(struct plumb_slice text, struct decimal *d)
 	return at == end;
 }
 
-/* The first FRONT digits of D as a whole number, where the digits end zeros; ROUND: by the one behind. */
+/* The first FRONT digits of D as a whole number, where the digits end zeros; ROUND: by the one
+ * behind. */
 static bool
 digits_of(const struct decimal *d, long front, bool round, int64_t *number)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads JSON of any size and unknown origin from a plumb_input, at about a GB/s. Nothing of the file is kept
- * but a window on it: what lies within one PLUMB_PULL_WHOLE is read whole, or again from its beginning once
- * more of the file is there. So its body must do nothing but read, into variables that it sets anew:
+ * Reads JSON of any size and unknown origin from a plumb_input, at about a GB/s. Nothing of the
+ * file is kept but a window on it: what lies within one PLUMB_PULL_WHOLE is read whole, or again
+ * from its beginning once more of the file is there. So its body must do nothing but read, into
+ * variables that it sets anew:
  *
  *	PLUMB_PULL_WHOLE(pull)
  *		enter = plumb_pull_enter(pull, '[');
@@ -19,8 +20,9 @@
  *
  * Texts (struct plumb_slice) are not terminated and hold until the next PLUMB_PULL_WHOLE begins.
  *
- * Every function may be called after a failure, and then gives nothing: check once. More than JSON is taken
- * where tools write it: NaN and Infinity (as unknown), raw control characters in texts, a comma before an end.
+ * Every function may be called after a failure, and then gives nothing: check once. More than JSON
+ * is taken where tools write it: NaN and Infinity (as unknown), raw control characters in texts, a
+ * comma before an end.
  */
 #ifndef PLUMB_BASE_JSON_PULL_H
 #define PLUMB_BASE_JSON_PULL_H
@@ -89,8 +91,8 @@ uint64_t plumb_pull_offset(const struct plumb_pull *pull);
 
 /* ---- within PLUMB_PULL_WHOLE ---- */
 
-/* First character of the next value ('{', '[', '"', 't', 'f', 'n', a digit or '-'); nothing is read.
- * 0: there is none, the file has ended. */
+/* First character of the next value ('{', '[', '"', 't', 'f', 'n', a digit or '-'); nothing is
+ * read. 0: there is none, the file has ended. */
 char plumb_pull_next(struct plumb_pull *pull);
 /* Goes into an object or array. False, with nothing read, where something else stands. */
 bool plumb_pull_enter(struct plumb_pull *pull, char open);
@@ -99,15 +101,17 @@ bool plumb_pull_member(struct plumb_pull *pull, struct plumb_slice *key);
 /* In an array: there is another item, which must be read next. False: the array has ended. */
 bool plumb_pull_item(struct plumb_pull *pull);
 
-/* Nothing of the file is left but white space, and maybe a comma before it: a list that its writer never
- * closed. Nothing is read. */
+/* Nothing of the file is left but white space, and maybe a comma before it: a list that its writer
+ * never closed. Nothing is read. */
 bool plumb_pull_is_over(struct plumb_pull *pull);
 
-/* Each reads one value. False, with the value skipped and nothing stored, where something else stands. */
+/* Each reads one value. False, with the value skipped and nothing stored, where something else
+ * stands. */
 bool plumb_pull_text(struct plumb_pull *pull, struct plumb_slice *text);
 /* A whole number, or a text that is one; a fraction is cut off. False also beyond int64_t. */
 bool plumb_pull_integer(struct plumb_pull *pull, int64_t *number);
-/* As it is written times 10^SCALE, exactly; what is finer is rounded to the nearest. "1.5", scale 3: 1500. */
+/* As it is written times 10^SCALE, exactly; what is finer is rounded to the nearest. "1.5", scale
+ * 3: 1500. */
 bool plumb_pull_decimal(struct plumb_pull *pull, int scale, int64_t *number);
 bool plumb_pull_real(struct plumb_pull *pull, double *number);
 bool plumb_pull_boolean(struct plumb_pull *pull, bool *truth);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads JSON of unknown origin in place: nothing is allocated, nothing is kept, and what is not JSON
- * ends the reading instead of the program.
+ * Reads JSON of unknown origin in place: nothing is allocated, nothing is kept, and what is not
+ * JSON ends the reading instead of the program.
  *
  *	struct plumb_json_reader json = { text, text + bytes, false };
  *	char *key;
@@ -27,7 +27,8 @@ struct plumb_json_reader {
 	bool failed;
 };
 
-/* Goes into an object or array ('{' or '['). False, with nothing read, where something else stands. */
+/* Goes into an object or array ('{' or '['). False, with nothing read, where something else
+ * stands. */
 bool plumb_json_enter(struct plumb_json_reader *json, char open);
 /* In an object: the next member's key; its value must be read next. NULL: the object has ended. */
 char *plumb_json_member(struct plumb_json_reader *json);

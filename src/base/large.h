@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* BYTES for free(), in large pages where the system has some: each of a processor's few hundred entries for pages
- * then holds 2 MiB instead of 4 KiB. NULL: memory is out. */
+/* BYTES for free(), in large pages where the system has some: each of a processor's few hundred
+ * entries for pages then holds 2 MiB instead of 4 KiB. NULL: memory is out. */
 static inline void *
 plumb_large(size_t bytes)
 {
@@ -22,8 +22,8 @@ plumb_large(size_t bytes)
 	return room;
 }
 
-/* Gives an empty plumb_vec room for MOST items: one that grows to millions moves them many times. False: memory is
- * out. */
+/* Gives an empty plumb_vec room for MOST items: one that grows to millions moves them many times.
+ * False: memory is out. */
 #define plumb_large_vec(vec, most)                                                                 \
 	({                                                                                         \
 		__typeof__(vec) vec_ = (vec);                                                      \

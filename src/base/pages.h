@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Room for very many bytes that grows without a second copy of itself, and whose front is given back while
- * the rest is still read.
+ * Room for very many bytes that grows without a second copy of itself, and whose front is given
+ * back while the rest is still read.
  *
  *	struct plumb_pages pages = { 0 };
  *	struct span *span = plumb_pages_add(&pages, sizeof *span);  // zeroed; NULL when memory is out

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers of Perfetto's trace format (perfetto, protos/perfetto/trace), as far as the import and the export know
- * them: of fields, <MESSAGE>_<FIELD>, and of what some of these hold.
+ * Numbers of Perfetto's trace format (perfetto, protos/perfetto/trace), as far as the import and
+ * the export know them: of fields, <MESSAGE>_<FIELD>, and of what some of these hold.
  */
 #ifndef PLUMB_BASE_PERFETTO_H
 #define PLUMB_BASE_PERFETTO_H

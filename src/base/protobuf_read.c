@@ -171,7 +171,8 @@ fill(struct plumb_protobuf_stream *stream, size_t bytes)
 	stream->at = 0;
 	while (stream->filled < bytes && !stream->ended) {
 		if (stream->filled == stream->room) {
-			/* By doubling, as the file really has them: a length alone takes no memory. */
+			/* By doubling, as the file really has them: a length alone takes no
+			 * memory. */
 			unsigned char *grown = realloc(stream->window, stream->room * 2);
 			if (!grown) {
 				stream_fail(stream, "not enough memory");

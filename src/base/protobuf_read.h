@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads protobuf messages of unknown origin: out of memory field by field, or as a stream of any size, of
- * which a window is kept. Nothing is copied; what the messages mean is the caller's.
+ * Reads protobuf messages of unknown origin: out of memory field by field, or as a stream of any
+ * size, of which a window is kept. Nothing is copied; what the messages mean is the caller's.
  *
  * In memory:
  *
@@ -11,10 +11,11 @@
  *		if (plumb_protobuf_is(&f, 2, PLUMB_PROTOBUF_BYTES)) …f.bytes…
  *	if (m.why) …                              // damaged; what was read before is sound
  *
- * As a stream: plumb_protobuf_stream_next gives the fields of the message that is open. The bytes of one of
- * type BYTES are still to be read: plumb_protobuf_take gives them whole, plumb_protobuf_enter opens the
- * message that they are, and without either the next call passes over them. At the end of a message
- * plumb_protobuf_stream_next is false, once, and the message around it is open again.
+ * As a stream: plumb_protobuf_stream_next gives the fields of the message that is open. The bytes
+ * of one of type BYTES are still to be read: plumb_protobuf_take gives them whole,
+ * plumb_protobuf_enter opens the message that they are, and without either the next call passes
+ * over them. At the end of a message plumb_protobuf_stream_next is false, once, and the message
+ * around it is open again.
  */
 #ifndef PLUMB_BASE_PROTOBUF_READ_H
 #define PLUMB_BASE_PROTOBUF_READ_H
@@ -89,7 +90,8 @@ void plumb_protobuf_stream_close(struct plumb_protobuf_stream *stream);
 
 bool plumb_protobuf_stream_next(struct plumb_protobuf_stream *stream,
                                 struct plumb_protobuf_field *field);
-/* What follows a next that gave BYTES. False: the stream failed. A slice holds until the next call. */
+/* What follows a next that gave BYTES. False: the stream failed. A slice holds until the next
+ * call. */
 bool plumb_protobuf_enter(struct plumb_protobuf_stream *stream);
 bool plumb_protobuf_take(struct plumb_protobuf_stream *stream, struct plumb_slice *bytes);
 

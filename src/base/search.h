@@ -9,7 +9,8 @@
 
 #include <stdint.h>
 
-/* The first of COUNT places of which BEFORE, an expression in INDEX, does not hold; it holds of none behind that. */
+/* The first of COUNT places of which BEFORE, an expression in INDEX, does not hold; it holds of
+ * none behind that. */
 #define plumb_search(index, count, before)                                                         \
 	({                                                                                         \
 		uint32_t low_ = 0, high_ = (count);                                                \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Masks what looks like a secret in command lines: the values of options and variables that are named
- * like one (--api-key=…, --token …, PASSWORD=…), headers (Authorization: Bearer …), passwords in URLs,
- * and tokens of known shapes (hf_…, sk-…, ghp_…, AKIA…). Each becomes "***". It errs towards masking.
+ * Masks what looks like a secret in command lines: the values of options and variables that are
+ * named like one (--api-key=…, --token …, PASSWORD=…), headers (Authorization: Bearer …), passwords
+ * in URLs, and tokens of known shapes (hf_…, sk-…, ghp_…, AKIA…). Each becomes "***". It errs
+ * towards masking.
  *
  *	struct plumb_secret state = { 0 };
  *	for (char **word = argv; *word; word++)

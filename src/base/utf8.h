@@ -29,8 +29,8 @@ bool plumb_utf8_valid(const char *text, size_t bytes);
  * valid character replaced by U+FFFD. Returns the length. Nothing is terminated. */
 size_t plumb_utf8_repair(char *out, const char *text, size_t bytes);
 
-/* Puts CHARACTER into OUT, which has room for 4; returns how many bytes it took. What is no character, or
- * would end a string, becomes U+FFFD. */
+/* Puts CHARACTER into OUT, which has room for 4; returns how many bytes it took. What is no
+ * character, or would end a string, becomes U+FFFD. */
 static inline size_t
 plumb_utf8_put(uint32_t character, char *out)
 {

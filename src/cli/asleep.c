@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * schedstat costs a third of status, but not every kernel keeps it. Both counters have moved on when the
- * thread runs: the one when it begins to, the other when it ends.
+ * schedstat costs a third of status, but not every kernel keeps it. Both counters have moved on
+ * when the thread runs: the one when it begins to, the other when it ends.
  */
 #include "cli/asleep.h"
 

@@ -100,7 +100,8 @@ const struct plumb_verb *plumb_verb_find(const struct plumb_verb *const *verbs, 
 int
 plumb_cli_main(const struct plumb_verb *const *verbs, int argc, char **argv, FILE *out, FILE *err);
 
-/* Prints "plumb: MESSAGE" on the invocation's err; returns the exit code that ERROR's code means. */
+/* Prints "plumb: MESSAGE" on the invocation's err; returns the exit code that ERROR's code
+ * means. */
 int plumb_cli_fail(const struct plumb_invocation *invocation, const struct plumb_error *error);
 /* Likewise with an own message, for wrong use; adds where to find help. */
 int plumb_cli_usage(const struct plumb_invocation *invocation, const char *format, ...)

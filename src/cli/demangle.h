@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * C++ names as people write them. __cxa_demangle is linked statically into the command-line program,
- * and only there: the collector has no C++ runtime.
+ * C++ names as people write them. __cxa_demangle is linked statically into the command-line
+ * program, and only there: the collector has no C++ runtime.
  */
 #ifndef PLUMB_CLI_DEMANGLE_H
 #define PLUMB_CLI_DEMANGLE_H

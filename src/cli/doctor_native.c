@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Native code: whether stacks can be unwound here, and what gives functions their names and lines. */
+/* Native code: whether stacks can be unwound here, and what gives functions their names and
+ * lines. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

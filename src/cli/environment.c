@@ -111,7 +111,8 @@ preload_list(const char *before, const struct plumb_environment_settings *settin
 }
 
 /* Adds "NAME=…" at *NEXT; false when memory is out. */
-static bool __attribute__((format(printf, 2, 3))) add(char ***next, const char *format, ...)
+static bool __attribute__((format(printf, 2, 3)))
+add(char ***next, const char *format, ...)
 {
 	va_list args;
 	char *entry;
@@ -126,7 +127,8 @@ static bool __attribute__((format(printf, 2, 3))) add(char ***next, const char *
 
 /*
  * A program built with AddressSanitizer that the program starts would find the collector before its
- * runtime and refuse to run. Its interceptors come before libc all the same, which is what it checks.
+ * runtime and refuse to run. Its interceptors come before libc all the same, which is what it
+ * checks.
  */
 static bool
 add_asan(char ***next, const char *before)
@@ -137,7 +139,8 @@ add_asan(char ***next, const char *before)
 	           before && *before ? ":" : "");
 }
 
-/* Puts the collector into VARIABLE; what was there goes into CHAIN, by which the collector calls it. */
+/* Puts the collector into VARIABLE; what was there goes into CHAIN, by which the collector calls
+ * it. */
 static bool
 add_injection(char ***next, char *const *environment, const char *variable, const char *chain,
               const char *library)

@@ -16,11 +16,10 @@
 	{ .name = "force",                                                                         \
 	  .kind = PLUMB_OPTION_FLAG,                                                               \
 	  .help = "replace the file at -o even if it is not a profile" },                          \
-	{                                                                                          \
-		.name = "readable", .kind = PLUMB_OPTION_FLAG,                                     \
-		.help = "let others read the profile, as the umask allows; without it only you "   \
-		        "can"                                                                      \
-	}
+		{ .name = "readable",                                                              \
+		  .kind = PLUMB_OPTION_FLAG,                                                       \
+		  .help = "let others read the profile, as the umask allows; without it only you " \
+		          "can" }
 struct plumb_output_rule plumb_finish_rule(const struct plumb_options *given);
 
 struct plumb_finish {
@@ -28,8 +27,8 @@ struct plumb_finish {
 	struct plumb_output_rule rule; /* of plumb_store_rule */
 	FILE *err;                     /* warnings; a progress bar too if it is a terminal */
 	bool quiet;                    /* no progress bar */
-	/* Out: the profile that was at OUTPUT before is still there, because nothing was captured, or
-	 * because the program failed at its start. */
+	/* Out: the profile that was at OUTPUT before is still there, because nothing was captured,
+	 * or because the program failed at its start. */
 	bool kept_old, failed_early;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of another process of this user, read by the kernel: an address that is not there gives an
- * error and no fault. What is read is untrusted.
+ * The memory of another process of this user, read by the kernel: an address that is not there
+ * gives an error and no fault. What is read is untrusted.
  *
  *	plumb_foreign_open(&memory, pid);       // forgets what was read before
  *	if (plumb_foreign_read(&memory, address, &value, sizeof value))

@@ -2,9 +2,11 @@
 /*
  * What proves a walk, besides that the thread did not run meanwhile (the caller knows):
  *
- * - the thread state names its thread, and its neighbours in the interpreter's list name it: it has not
+ * - the thread state names its thread, and its neighbours in the interpreter's list name it: it has
+ * not
  *   been freed, nor made again for another thread;
- * - in 3.11 and 3.12, where each evaluation has a structure on the C stack that names its innermost frame
+ * - in 3.11 and 3.12, where each evaluation has a structure on the C stack that names its innermost
+ * frame
  *   (the "cframe"), the frames of all of them are met on the way out, in order;
  * - every frame runs a code object, or is the interpreter's own.
  */
@@ -123,8 +125,8 @@ frame_bytes(const struct plumb_region_python *python)
 	return last + 8;
 }
 
-/* Adds the frame at ADDRESS, when it is one that the program itself would see; *previous gets the one
- * further out. False: it cannot be. */
+/* Adds the frame at ADDRESS, when it is one that the program itself would see; *previous gets the
+ * one further out. False: it cannot be. */
 static bool
 take_frame(struct plumb_foreign *memory, const struct plumb_region_python *python, uint64_t address,
            struct plumb_foreign_walk *walk, uint64_t *previous)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Python frames of a thread of another process that does not run meanwhile. How they lie in memory
- * the process told itself (plumb_region_python); that they are that thread's is proved on each walk.
+ * The Python frames of a thread of another process that does not run meanwhile. How they lie in
+ * memory the process told itself (plumb_region_python); that they are that thread's is proved on
+ * each walk.
  */
 #ifndef PLUMB_CLI_FOREIGN_PYTHON_H
 #define PLUMB_CLI_FOREIGN_PYTHON_H
@@ -22,8 +23,8 @@ struct plumb_foreign_walk {
 	struct plumb_foreign_frame frames[PLUMB_FOREIGN_FRAMES]; /* innermost first */
 };
 
-/* STATE is the thread state of the thread whose pthread_self() is SELF, as last seen there: it may have
- * gone. False: there are no frames, or they cannot be proved to be the thread's. */
+/* STATE is the thread state of the thread whose pthread_self() is SELF, as last seen there: it may
+ * have gone. False: there are no frames, or they cannot be proved to be the thread's. */
 bool
 plumb_foreign_python_walk(struct plumb_foreign *memory, const struct plumb_region_python *python,
                           uint64_t state, uint64_t self, struct plumb_foreign_walk *walk);

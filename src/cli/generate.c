@@ -71,7 +71,8 @@ read_page(const char *path, const struct plumb_verb *verb, struct plumb_error *e
 	return text;
 }
 
-/* Puts what WRITE says between the markers of section NAME in *TEXT. Returns whether it is there. */
+/* Puts what WRITE says between the markers of section NAME in *TEXT. Returns whether it is
+ * there. */
 static bool
 replace(char **text, const char *name, const struct plumb_verb *verb)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Help for people on a terminal, and the verb that shows it. All of it comes from the verbs' tables. */
+/* Help for people on a terminal, and the verb that shows it. All of it comes from the verbs'
+ * tables. */
 #include <string.h>
 
 #include "base/words.h"

@@ -8,8 +8,8 @@
 
 #include "cli/options.h"
 
-/* Writes TEXT in lines of at most WIDTH columns, and a newline. The cursor stands at COLUMN; further
- * lines begin at INDENT. An empty line parts paragraphs. */
+/* Writes TEXT in lines of at most WIDTH columns, and a newline. The cursor stands at COLUMN;
+ * further lines begin at INDENT. An empty line parts paragraphs. */
 void plumb_help_wrap(FILE *out, const char *text, int indent, int column, int width);
 
 /* "-o, --output FILE" */

@@ -31,7 +31,8 @@ struct plumb_http_answer {
 	size_t bytes;
 };
 
-/* Posts BYTES at BODY. PLUMB_ESYSTEM, with a message that names the server: nobody answered, or not in HTTP. */
+/* Posts BYTES at BODY. PLUMB_ESYSTEM, with a message that names the server: nobody answered, or not
+ * in HTTP. */
 int
 plumb_http_post(const struct plumb_http_url *url, const char *type, const char *body, size_t bytes,
                 struct plumb_http_answer *answer, struct plumb_error *error) PLUMB_MUST_CHECK;

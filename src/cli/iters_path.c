@@ -380,7 +380,8 @@ write_part(const struct plumb_path_part *part, struct plumb_json *json)
 	plumb_json_end(json);
 }
 
-/* Of every iteration of the outermost level; null for one without work that is over in time, or outside of the part. */
+/* Of every iteration of the outermost level; null for one without work that is over in time, or
+ * outside of the part. */
 static int
 write_iterations(struct plumb_iters_path *paths, const struct plumb_iteration_track *track,
                  struct plumb_json *json)

@@ -28,15 +28,15 @@ struct plumb_iters_steps {
 	struct plumb_rank_match match;
 };
 
-/* EXPLAINS: plumb_iters_explain may be called; else what only that asks is let go. For plumb_iters_steps_free in any
- * case. Errors: PLUMB_ESYSTEM, PLUMB_EBAD. */
+/* EXPLAINS: plumb_iters_explain may be called; else what only that asks is let go. For
+ * plumb_iters_steps_free in any case. Errors: PLUMB_ESYSTEM, PLUMB_EBAD. */
 int plumb_iters_steps_new(const struct plumb_profile *profile, const struct plumb_iterations *found,
                           const struct plumb_iteration_limits *limits, bool explains,
                           struct plumb_iters_steps *steps, struct plumb_error *error);
 void plumb_iters_steps_free(struct plumb_iters_steps *steps);
 
-/* What filled the intervals of found->tracks[T]: of all together for people; as "filled" of all, and
- * of iteration I. */
+/* What filled the intervals of found->tracks[T]: of all together for people; as "filled" of all,
+ * and of iteration I. */
 void plumb_iters_filled_print(const struct plumb_iters *iters, uint32_t t, FILE *out);
 void plumb_iters_filled_json(const struct plumb_iters *iters, uint32_t t, struct plumb_json *json);
 void plumb_iters_filled_item(const struct plumb_iters *iters, uint32_t t, uint32_t i,

@@ -41,8 +41,8 @@ write_flags(const struct plumb_profile *p, uint32_t context, FILE *out)
 			fprintf(out, " %s", names[i].text);
 }
 
-/* How much of a demangled NAME stands before its parameters: all where it has none. "operator()" and
- * "(anonymous namespace)" are part of a name. */
+/* How much of a demangled NAME stands before its parameters: all where it has none. "operator()"
+ * and "(anonymous namespace)" are part of a name. */
 static size_t
 before_parameters(const char *name)
 {

@@ -38,7 +38,8 @@ void
 plumb_program_prepare(struct plumb_program *program)
 {
 	memset(program, 0, sizeof(*program));
-	/* A file of ours must not become descriptor 0, 1 or 2. The program finds them closed again. */
+	/* A file of ours must not become descriptor 0, 1 or 2. The program finds them closed
+	 * again. */
 	int fd;
 	do
 		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -175,8 +176,8 @@ plumb_program_wait(struct plumb_program *program, const struct plumb_program_car
 			if (reap(program))
 				return;
 		}
-		/* The kernel sends to the terminal's whole foreground group, where the program is. One
-		 * that signals its own group has its signal already, too. */
+		/* The kernel sends to the terminal's whole foreground group, where the program is.
+		 * One that signals its own group has its signal already, too. */
 		if (info.si_code == SI_KERNEL || info.si_pid == program->pid)
 			continue;
 		kill(program->pid, number);

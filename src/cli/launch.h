@@ -31,7 +31,8 @@ struct plumb_program {
 	int exit_code; /* 0…255, or 128 + signal */
 	int signal;    /* that ended it, or 0 */
 	bool dumped;   /* it left a core */
-	/* Where the child writes its pid before it becomes the program; NULL: nowhere. Shared memory. */
+	/* Where the child writes its pid before it becomes the program; NULL: nowhere. Shared
+	 * memory. */
 	_Atomic int32_t *announce;
 	int toggle; /* a signal that is for us and not for the program, 0: none */
 	/* private: what came to us */
@@ -39,8 +40,8 @@ struct plumb_program {
 	struct sigaction pipe, child, size;
 };
 
-/* Takes care of the standard descriptors that are closed, and of SIGPIPE, SIGXFSZ, SIGCHLD and those
- * that a terminal or a supervisor sends. Before the first line is printed. */
+/* Takes care of the standard descriptors that are closed, and of SIGPIPE, SIGXFSZ, SIGCHLD and
+ * those that a terminal or a supervisor sends. Before the first line is printed. */
 void plumb_program_prepare(struct plumb_program *program);
 
 /* Starts ARGV with ENVIRONMENT. When it cannot be executed, ERROR says why, exit_code is 126 or 127
@@ -92,12 +93,13 @@ struct plumb_environment_settings {
 
 /*
  * A copy of ENVIRONMENT (for plumb_environment_free) in which the program meets the collector. What
- * LD_PRELOAD, CUDA_INJECTION64_PATH and NVTX_INJECTION64_PATH hold is kept: the first before ours, the
- * others handed to the collector. NULL: no memory.
+ * LD_PRELOAD, CUDA_INJECTION64_PATH and NVTX_INJECTION64_PATH hold is kept: the first before ours,
+ * the others handed to the collector. NULL: no memory.
  */
 char **
 plumb_environment_new(char *const *environment, const struct plumb_environment_settings *settings);
-/* Does PyTorch's log of its compiler go into the run's folder? No: TORCH_TRACE names another, or none. */
+/* Does PyTorch's log of its compiler go into the run's folder? No: TORCH_TRACE names another, or
+ * none. */
 bool plumb_environment_own_trace(char *const *environment);
 void plumb_environment_free(char **environment);
 

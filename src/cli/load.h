@@ -11,8 +11,8 @@ enum plumb_load_part {
 	PLUMB_LOAD_TOTALS,  /* no spans */
 };
 
-/* Reads PATH, of a profile no more than PART; a trace comes whole. Errors as of plumb_store_read and
- * plumb_import. */
+/* Reads PATH, of a profile no more than PART; a trace comes whole. Errors as of plumb_store_read
+ * and plumb_import. */
 int plumb_load(struct plumb_profile *profile, const char *path, enum plumb_load_part part,
                struct plumb_error *error) PLUMB_MUST_CHECK;
 

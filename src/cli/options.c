@@ -21,7 +21,7 @@ struct plumb_options {
 	struct given {
 		size_t index; /* of the table */
 		const char *text;
-	} * all; /* what was given, in order */
+	} *all; /* what was given, in order */
 	size_t all_count;
 	char unknown[64];    /* the name of the long option that is not in the table */
 	const char *given[]; /* by index of the table; "" for a flag, NULL where not given */

@@ -10,8 +10,8 @@
  *		{ 0 },
  *	};
  *
- * A value is checked while parsing, so that reading it later cannot fail. The last one given stands.
- * Long options may be shortened as getopt_long allows; "--" ends the options.
+ * A value is checked while parsing, so that reading it later cannot fail. The last one given
+ * stands. Long options may be shortened as getopt_long allows; "--" ends the options.
  */
 #ifndef PLUMB_CLI_OPTIONS_H
 #define PLUMB_CLI_OPTIONS_H
@@ -55,8 +55,8 @@ struct plumb_option {
 struct plumb_options; /* the values given */
 
 /*
- * Reads ARGV[1…] (ARGV[0] is the verb) by TABLE. *OPERANDS and *OPERAND_COUNT get what is left,
- * in order; it points into ARGV, which is permuted unless STOP is set: then options end at the first
+ * Reads ARGV[1…] (ARGV[0] is the verb) by TABLE. *OPERANDS and *OPERAND_COUNT get what is left, in
+ * order; it points into ARGV, which is permuted unless STOP is set: then options end at the first
  * operand (for a verb that takes a command). Errors: PLUMB_EUSAGE with a message that names the
  * option. *OPTIONS is for plumb_options_free, also after an error.
  */

@@ -70,7 +70,8 @@ plumb_probe_become(const char *const *argv)
 	errno = why;
 }
 
-static void __attribute__((noreturn)) child(const struct task *task, int output)
+static void __attribute__((noreturn))
+child(const struct task *task, int output)
 {
 	int nothing = open("/dev/null", O_RDWR);
 	signal(SIGPIPE, SIG_DFL);
@@ -101,7 +102,8 @@ now_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* Reads until the end, or until END; false: the time is over. What does not fit is read and left. */
+/* Reads until the end, or until END; false: the time is over. What does not fit is read and
+ * left. */
 static bool
 collect(struct plumb_probe *probe, int input, int64_t end)
 {

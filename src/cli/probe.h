@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does something doubtful in a child process, with a time limit: a driver that hangs or a program that
- * crashes then costs one answer and not the whole report.
+ * Does something doubtful in a child process, with a time limit: a driver that hangs or a program
+ * that crashes then costs one answer and not the whole report.
  */
 #ifndef PLUMB_CLI_PROBE_H
 #define PLUMB_CLI_PROBE_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sums are kept in 64 bits: a table of a few megabytes cannot make them overflow, whatever it holds.
+ * Sums are kept in 64 bits: a table of a few megabytes cannot make them overflow, whatever it
+ * holds.
  */
 #include "cli/python_lines.h"
 
@@ -66,7 +67,8 @@ signed_number(const unsigned char *table, size_t bytes, size_t *at)
 	return value & 1 ? -(int64_t)(value >> 1) : (int64_t)(value >> 1);
 }
 
-/* 3.11: entries of a first byte (1, kind, units of two bytes - 1) and others, whose top bit is clear. */
+/* 3.11: entries of a first byte (1, kind, units of two bytes - 1) and others, whose top bit is
+ * clear. */
 static uint32_t
 line_by_locations(const unsigned char *table, size_t bytes, int64_t line, int32_t lasti)
 {

@@ -119,7 +119,8 @@ set_user(const struct plumb_report *report, uint32_t frame, struct plumb_report_
 	place->user_line = p->frames[frame].line;
 }
 
-/* The path of the code object that FRAME lies in. Its file is the object's build id, or the path. */
+/* The path of the code object that FRAME lies in. Its file is the object's build id, or the
+ * path. */
 static const char *
 library_of(const struct plumb_profile *p, const struct plumb_frame *frame)
 {
@@ -597,8 +598,8 @@ report_profile(const struct plumb_invocation *invocation, const struct plumb_pro
 	return result;
 }
 
-/* Findings come from the profile; they are made anew where it has none, or when what they depend on is
- * asked for otherwise. */
+/* Findings come from the profile; they are made anew where it has none, or when what they depend on
+ * is asked for otherwise. */
 static int
 make_findings(const struct plumb_invocation *invocation, struct plumb_profile *profile,
               struct plumb_error *error)
@@ -612,7 +613,8 @@ make_findings(const struct plumb_invocation *invocation, struct plumb_profile *p
 	if ((plumb_options_flag(o, "findings") || plumb_options_flag(o, "json")) &&
 	    (wanted.thresholds || wanted.user_code || !profile->findings_count) &&
 	    profile->spans_count && plumb_store_is_ours(invocation->operands[0])) {
-		/* The critical path wants what threads did, too; another tool's trace came whole. */
+		/* The critical path wants what threads did, too; another tool's trace came
+		 * whole. */
 		plumb_profile_free(profile);
 		*profile = (struct plumb_profile){ 0 };
 		code = plumb_load(profile, invocation->operands[0], PLUMB_LOAD_ALL, error);

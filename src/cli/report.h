@@ -102,8 +102,8 @@ bool plumb_report_counts_entries(const struct plumb_report *report);
 
 /* ---- report_memory.c: --by memory ---- */
 
-/* Orders the rows: of each device those with the most of the metric first, --top of them. FILTER may be
- * NULL. Negative: no memory. */
+/* Orders the rows: of each device those with the most of the metric first, --top of them. FILTER
+ * may be NULL. Negative: no memory. */
 int plumb_report_memory_order(struct plumb_report *report,
                               bool (*filter)(const void *data, const char *name, const char *file,
                                              uint32_t line),

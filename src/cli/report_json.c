@@ -17,8 +17,8 @@
 /* Nested children end at this level: Python's json gives up not far beyond. */
 #define NEST_MOST 200
 
-/* Every metric that the profile has (by slot; see model/metric.h), of every row (of the grouping) or
- * node (of the tree). A metric that was not observed has NULL. */
+/* Every metric that the profile has (by slot; see model/metric.h), of every row (of the grouping)
+ * or node (of the tree). A metric that was not observed has NULL. */
 struct values {
 	uint32_t slots;
 	struct plumb_stat **exclusive, **inclusive;

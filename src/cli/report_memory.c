@@ -296,8 +296,8 @@ print_rows(const struct plumb_report *report, uint32_t from, uint32_t to, FILE *
 	return result;
 }
 
-/* What the rows do not say: bytes at the peak that no context holds (what was lost is in the ledger),
- * and rows that were left out. */
+/* What the rows do not say: bytes at the peak that no context holds (what was lost is in the
+ * ledger), and rows that were left out. */
 static void
 print_rest(const struct plumb_report *report, uint32_t memory, uint32_t shown, FILE *out)
 {

@@ -374,7 +374,8 @@ node_calls_cell(struct plumb_table *table, const struct plumb_report *report,
 	static const struct plumb_calls unknown;
 	const struct plumb_calls *calls = plumb_report_node_calls(report, node);
 
-	/* Bottom-up, what is counted came through the caller; calls, if all of it is of the row itself. */
+	/* Bottom-up, what is counted came through the caller; calls, if all of it is of the row
+	 * itself. */
 	if (report->inverted && !node->depth)
 		*direct = !report->grouping || calls->own.count == node->exclusive.count;
 	if (!report->inverted)

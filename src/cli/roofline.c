@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A roofline as SVG: throughput over arithmetic intensity, both logarithmic, under what the GPU can do. What takes
- * most time has a number, and its name below, so that names do not lie upon each other. It has its own colours
- * for light and dark pages, and shapes beside the colours.
+ * A roofline as SVG: throughput over arithmetic intensity, both logarithmic, under what the GPU can
+ * do. What takes most time has a number, and its name below, so that names do not lie upon each
+ * other. It has its own colours for light and dark pages, and shapes beside the colours.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -64,7 +64,8 @@ place_y(const struct drawing *d, double value)
 	       (log10(value) - d->y.low) / (d->y.high - d->y.low) * (HEIGHT - TOP - BOTTOM);
 }
 
-/* Text that is safe in XML: all, or where it has more than LENGTH characters its beginning and end. */
+/* Text that is safe in XML: all, or where it has more than LENGTH characters its beginning and
+ * end. */
 static void
 put_text(FILE *out, const char *text, int length)
 {
@@ -141,7 +142,8 @@ radius_of(const struct drawing *d, const struct point *point)
 	return 3 + 9 * sqrt(d->points[0].us > 0 ? fmax(point->us, 0) / d->points[0].us : 0);
 }
 
-/* Numbers stand at the upper right of their points, and further up where another one stands already. */
+/* Numbers stand at the upper right of their points, and further up where another one stands
+ * already. */
 static void
 place_labels(struct drawing *d)
 {

@@ -30,8 +30,8 @@
 #define MOST_BYTES ((size_t)64 * 1024 * 1024)
 #define FIELDS 10
 
-/* Where the package lies, seen from the program's folder: a wheel, a build folder of the source tree, an
- * installation. */
+/* Where the package lies, seen from the program's folder: a wheel, a build folder of the source
+ * tree, an installation. */
 static const char *const places[] = { "/../..", "/../python", "/../../python", "/python" };
 
 /* Runs with -I: nothing of the current folder, the rule's folder, PYTHONPATH or the user's own

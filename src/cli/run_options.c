@@ -56,9 +56,8 @@ const struct plumb_option plumb_run_option_table[] = {
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "HZ",
 	  .bare = "100",
-	  .help = "sample CPU time, HZ times (100) for each second that a thread computes, and "
-	          "show "
-	          "where threads wait" },
+	  .help = "sample CPU time, HZ times (100) for each second that a thread "
+	          "computes, and show where threads wait" },
 	{ .name = "events",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "LIST",
@@ -305,7 +304,8 @@ plumb_run_options_read(const struct plumb_options *given, struct plumb_run_optio
 	return 0;
 }
 
-static bool __attribute__((format(printf, 2, 3))) set(char ***next, const char *format, ...)
+static bool __attribute__((format(printf, 2, 3)))
+set(char ***next, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The folder where a run's regions lie while it runs: made before the program starts, asked to flush
- * when a signal comes, looked through at the end, and removed once the profile is safely written.
+ * The folder where a run's regions lie while it runs: made before the program starts, asked to
+ * flush when a signal comes, looked through at the end, and removed once the profile is safely
+ * written.
  */
 #ifndef PLUMB_CLI_RUNDIR_H
 #define PLUMB_CLI_RUNDIR_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When a run records: --start-after, --duration and --toggle, carried out by turning the word of the
- * run's control file. The program may turn it too (plumb.start()); a duration then counts from there.
+ * When a run records: --start-after, --duration and --toggle, carried out by turning the word of
+ * the run's control file. The program may turn it too (plumb.start()); a duration then counts from
+ * there.
  */
 #ifndef PLUMB_CLI_SCHEDULE_H
 #define PLUMB_CLI_SCHEDULE_H

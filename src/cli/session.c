@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hidden verb `plumb session`: the other half of plumb.profile(), which records a process that is
- * running already. That process starts this one, and both talk over pipes:
+ * The hidden verb `plumb session`: the other half of plumb.profile(), which records a process that
+ * is running already. That process starts this one, and both talk over pipes:
  *
  *	session → stdout   the path of libplumb.so, then each variable to set ("NAME=VALUE"), each ended
  *	                   by a zero byte; an empty one is the last. Nothing on error: stderr says why.

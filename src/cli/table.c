@@ -180,8 +180,8 @@ print_cell(const struct plumb_table *table, FILE *out, size_t column, const char
 	print_shortened(out, text, width, table->columns[column].style);
 }
 
-/* Nothing is printed behind the last text of a row. A shortened wide character may leave a column free; the
- * next cell then starts early by one, which only costs looks. */
+/* Nothing is printed behind the last text of a row. A shortened wide character may leave a column
+ * free; the next cell then starts early by one, which only costs looks. */
 static void
 print_row(const struct plumb_table *table, FILE *out, const int *widths, char *const *cells)
 {

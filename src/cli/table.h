@@ -11,8 +11,8 @@
  *	plumb_table_print(table, stdout, 80, false);
  *	plumb_table_free(table);
  *
- * Widths are columns of UTF-8 text. Control characters are printed as U+FFFD: a name in a profile must
- * not steer the terminal.
+ * Widths are columns of UTF-8 text. Control characters are printed as U+FFFD: a name in a profile
+ * must not steer the terminal.
  */
 #ifndef PLUMB_CLI_TABLE_H
 #define PLUMB_CLI_TABLE_H
@@ -42,8 +42,8 @@ void plumb_table_free(struct plumb_table *table);
 /* Copies TEXT; NULL is printed as "–". */
 void plumb_table_cell(struct plumb_table *table, const char *text);
 
-/* Prints titles and whole rows, WIDTH columns wide where shortening can reach that (0: as wide as it
- * takes). Negative: memory was out, and nothing was printed. */
+/* Prints titles and whole rows, WIDTH columns wide where shortening can reach that (0: as wide as
+ * it takes). Negative: memory was out, and nothing was printed. */
 int plumb_table_print(const struct plumb_table *table, FILE *out, int width, bool colour);
 
 /* Prints TEXT with control characters replaced. */

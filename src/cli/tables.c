@@ -496,7 +496,8 @@ load_all(const struct plumb_invocation *invocation, struct wanted *w, struct mad
 		(b) = swapped_;                                                                    \
 	} while (0)
 
-/* Batch sizes tell a story in their order, which a shell's b*.plumb is not; what has none stays behind. */
+/* Batch sizes tell a story in their order, which a shell's b*.plumb is not; what has none stays
+ * behind. */
 static void
 order_by_batch(struct wanted *w, struct made *made)
 {

@@ -131,8 +131,8 @@ look_elf(const struct plumb_executable *found, const char *path, struct plumb_ta
 			       "is statically linked, so plumb's collector cannot be loaded into "
 			       "it; "
 			       "link it dynamically");
-			/* To it LD_PRELOAD is a variable like any other, which it hands on: launchers are
-			 * often linked so. */
+			/* To it LD_PRELOAD is a variable like any other, which it hands on:
+			 * launchers are often linked so. */
 			target->refused = false;
 			target->outside = true;
 		}
@@ -146,8 +146,8 @@ look_elf(const struct plumb_executable *found, const char *path, struct plumb_ta
 	}
 	if (target->refused || !found->asan)
 		return;
-	/* A runtime in the program itself is first already. A shared one checks that it is. Its name,
-	 * as the program gives it, is looked up just as the program's own need is. */
+	/* A runtime in the program itself is first already. A shared one checks that it is. Its
+	 * name, as the program gives it, is looked up just as the program's own need is. */
 	if (found->asan_library[0] && !strpbrk(found->asan_library, " :")) {
 		memcpy(target->preload, found->asan_library, sizeof(target->preload));
 		snprintf(target->adapted, sizeof(target->adapted),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks at a program before it is started: finds it as execvp would, follows its script chain ("#!",
- * and through env(1)), and tells whether the collector can be loaded into it.
+ * Looks at a program before it is started: finds it as execvp would, follows its script chain
+ * ("#!", and through env(1)), and tells whether the collector can be loaded into it.
  */
 #ifndef PLUMB_CLI_TARGET_H
 #define PLUMB_CLI_TARGET_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Context trees made ready for printing: the calling context tree from the root down, or bottom-up
- * from what took the time to its callers. Nodes lie in the order of display; everything is done with
- * loops, so that no depth of recursion in a program matters here.
+ * from what took the time to its callers. Nodes lie in the order of display; everything is done
+ * with loops, so that no depth of recursion in a program matters here.
  */
 #ifndef PLUMB_CLI_TREE_H
 #define PLUMB_CLI_TREE_H

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bottom-up tree. Each context that has the metric is one entry with a cursor that walks
- * outwards. A node owns a slice of the entries, those whose cursors have come the same way; to find a
- * node's callers its slice is sorted by the cursor's next frame, so that each caller owns a slice of
- * the slice. Only nodes that will be shown are expanded: the one with the most of the metric next.
+ * outwards. A node owns a slice of the entries, those whose cursors have come the same way; to find
+ * a node's callers its slice is sorted by the cursor's next frame, so that each caller owns a slice
+ * of the slice. Only nodes that will be shown are expanded: the one with the most of the metric
+ * next.
  */
 #include <stdlib.h>
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long a thread was asleep between two looks the kernel tells exactly; where, the looks sample. Time
- * before the thread was seen awake belongs to where it was asleep at the look before, the rest to where
- * it is asleep now. Looks come at random distances, so that a program of a steady beat does not fall in
- * step with them.
+ * How long a thread was asleep between two looks the kernel tells exactly; where, the looks sample.
+ * Time before the thread was seen awake belongs to where it was asleep at the look before, the rest
+ * to where it is asleep now. Looks come at random distances, so that a program of a steady beat
+ * does not fall in step with them.
  *
- * What operators and driver calls measure themselves is in the kernel's time, too: the collector tells
- * how much that was so far, and it is taken off. While a thread is in one, nothing is added: what it
- * waits there is told at the end.
+ * What operators and driver calls measure themselves is in the kernel's time, too: the collector
+ * tells how much that was so far, and it is taken off. While a thread is in one, nothing is added:
+ * what it waits there is told at the end.
  *
  * Each look takes a bounded time. Where there are too many threads for it, they take turns.
  *
- * A thread that did not run between two readings of what stands in its memory did not change it. That it
- * did not is known from how often the kernel has set it going (asleep.h); as long as that stays, it is
- * where it was at the look before, and nothing needs to be read.
+ * A thread that did not run between two readings of what stands in its memory did not change it.
+ * That it did not is known from how often the kernel has set it going (asleep.h); as long as that
+ * stays, it is where it was at the look before, and nothing needs to be read.
  */
 #include "cli/waiting.h"
 
@@ -179,7 +179,8 @@ find_regions(struct plumb_waiting *waiting)
 	DIR *folder = change == waiting->folder_change ? NULL : opendir(waiting->folder);
 	if (!folder)
 		return;
-	/* A file that comes within the same tick of the file system's clock changes no time stamp. */
+	/* A file that comes within the same tick of the file system's clock changes no time
+	 * stamp. */
 	clock_gettime(CLOCK_REALTIME, &now);
 	if ((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec > change + SETTLED)
 		waiting->folder_change = change;
@@ -249,7 +250,8 @@ find_place(struct plumb_waiting *waiting, struct process *process,
 		                                     : PLUMB_FATE_NO_STACK };
 }
 
-/* Whether the thread is asleep, and if so, where. Fills in its counts as of then. False: it is gone. */
+/* Whether the thread is asleep, and if so, where. Fills in its counts as of then. False: it is
+ * gone. */
 static bool
 examine(struct plumb_waiting *waiting, struct process *process, struct thread *thread,
         const struct plumb_record_thread *record)
@@ -305,8 +307,8 @@ settle(struct process *process, struct thread *thread)
 	thread->woken = false;
 }
 
-/* How long the thread slept since the look before, of which COUNTS and TOLD are; recording is on since
- * SINCE. */
+/* How long the thread slept since the look before, of which COUNTS and TOLD are; recording is on
+ * since SINCE. */
 static int64_t
 slept(const struct thread *thread, const struct plumb_record_thread *record, uint64_t now,
       uint64_t since, const struct plumb_asleep_counts *counts, uint64_t told)
@@ -460,7 +462,8 @@ look(struct plumb_waiting *waiting, uint64_t now)
 			spent = clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
 	}
 	spent = clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
-	/* More than a look may take was spent on something else, such as a new piece of a region. */
+	/* More than a look may take was spent on something else, such as a new piece of a
+	 * region. */
 	spent = spent < LOOK_NS ? spent * COST_SHARE : (uint64_t)LOOK_NS * COST_SHARE;
 	waiting->not_before = now + (spent > distance ? spent : distance);
 }

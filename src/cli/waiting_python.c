@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A thread in an operator has the frames that called the operator still on its stack: they are the
- * context's own, and what is left stands inside. A range is opened by a call that returns, so that from
- * the first frame that moved on, frames are inside; the collector tells it so, too (python_context.c).
- * Contexts of another kind of history (backward work, modules) do not lie on the thread's stack: there
- * the operator itself is the place.
+ * context's own, and what is left stands inside. A range is opened by a call that returns, so that
+ * from the first frame that moved on, frames are inside; the collector tells it so, too
+ * (python_context.c). Contexts of another kind of history (backward work, modules) do not lie on
+ * the thread's stack: there the operator itself is the place.
  */
 #include "cli/waiting_python.h"
 
@@ -103,7 +103,8 @@ same_text(const struct plumb_waiting_tree *tree, plumb_id own, plumb_id other)
 	       !memcmp(a + 1, b + 1, a->bytes);
 }
 
-/* The context NODE and those around it, innermost first. Returns how many; 0: they cannot be compared. */
+/* The context NODE and those around it, innermost first. Returns how many; 0: they cannot be
+ * compared. */
 static uint32_t
 find_around(struct plumb_waiting_reader *reader, const struct plumb_waiting_tree *tree, plumb_id id)
 {
@@ -121,7 +122,8 @@ find_around(struct plumb_waiting_reader *reader, const struct plumb_waiting_tree
 	return count;
 }
 
-/* How many of the walk's frames, counted from the innermost, are inside the COUNT contexts AROUND. */
+/* How many of the walk's frames, counted from the innermost, are inside the COUNT contexts
+ * AROUND. */
 static uint32_t
 count_inside(struct plumb_waiting_reader *reader, struct plumb_waiting_python *python,
              struct plumb_waiting_tree *tree, uint32_t count)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The context at which a sleeping thread waits: its Python frames, read from the process's memory, alone
- * or inside the operator or range that it is in.
+ * The context at which a sleeping thread waits: its Python frames, read from the process's memory,
+ * alone or inside the operator or range that it is in.
  */
 #ifndef PLUMB_CLI_WAITING_PYTHON_H
 #define PLUMB_CLI_WAITING_PYTHON_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `plumb run` itself writes into a process's region while that runs: contexts and values, in an
- * arena of its own. Chunks are taken atomically, so the program and plumb write side by side.
+ * What `plumb run` itself writes into a process's region while that runs: contexts and values, in
+ * an arena of its own. Chunks are taken atomically, so the program and plumb write side by side.
  */
 #ifndef PLUMB_CLI_WAITING_TREE_H
 #define PLUMB_CLI_WAITING_TREE_H

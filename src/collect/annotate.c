@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The entry point of include/plumb/annotate.h and of Python's plumb.span. The functions of the table
- * are for the program, so nothing that they are given is trusted to be there.
+ * The entry point of include/plumb/annotate.h and of Python's plumb.span. The functions of the
+ * table are for the program, so nothing that they are given is trusted to be there.
  */
 #include <plumb/annotate.h>
 

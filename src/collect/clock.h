@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Time for the hot path. Reading the processor's own counter costs half of clock_gettime, and an
- * operator needs two readings. It is used only where the kernel itself trusts the counter (its clock
- * source is the TSC, or the architecture defines the counter, as AArch64 does); elsewhere ticks are
- * CLOCK_MONOTONIC nanoseconds. For durations only: timestamps that are stored come from plumb_now().
+ * operator needs two readings. It is used only where the kernel itself trusts the counter (its
+ * clock source is the TSC, or the architecture defines the counter, as AArch64 does); elsewhere
+ * ticks are CLOCK_MONOTONIC nanoseconds. For durations only: timestamps that are stored come from
+ * plumb_now().
  */
 #ifndef PLUMB_COLLECT_CLOCK_H
 #define PLUMB_COLLECT_CLOCK_H
@@ -14,7 +15,8 @@ extern uint64_t plumb_tick_scale; /* ns per tick, 32.32 fixed point; 0: ticks ar
 
 extern uint64_t plumb_clock_cost; /* ns that one plumb_now() takes */
 
-/* Finds the scale and the cost; takes about a millisecond. Call once, before the first plumb_ticks. */
+/* Finds the scale and the cost; takes about a millisecond. Call once, before the first
+ * plumb_ticks. */
 void plumb_clock_calibrate(void);
 
 /* CPU time of the calling thread, ns. A system call: 350 ns. */

@@ -2,9 +2,9 @@
 /*
  * The collector's core: what the framework shims (monitor/) and the GPU runtimes (gpu/) build on.
  *
- * It lives in other people's programs. Rules for everything under collect/: no exit, print, abort or
- * signal handler; no lock and no heap on a hot path; no GIL; errno kept; re-entry guarded; nothing
- * exported but the entry points that a macro PLUMB_EXPORT marks; no library but libc.
+ * It lives in other people's programs. Rules for everything under collect/: no exit, print, abort
+ * or signal handler; no lock and no heap on a hot path; no GIL; errno kept; re-entry guarded;
+ * nothing exported but the entry points that a macro PLUMB_EXPORT marks; no library but libc.
  *
  * A callback looks like this:
  *
@@ -66,8 +66,8 @@ plumb_now(void)
 }
 
 /*
- * Begins a callback on the calling thread: makes the region and the thread's arena when needed, sets
- * the re-entry guard. NULL: do nothing (recording off, paused or over, re-entry, no memory);
+ * Begins a callback on the calling thread: makes the region and the thread's arena when needed,
+ * sets the re-entry guard. NULL: do nothing (recording off, paused or over, re-entry, no memory);
  * what was lost is counted. One callback in 64 of each kind is timed between enter and leave.
  */
 struct plumb_thread *plumb_enter(enum plumb_callback_kind kind);
@@ -77,12 +77,12 @@ void plumb_leave(struct plumb_thread *thread);
  * none). plumb_enter takes the source that KIND stands for. */
 struct plumb_thread *plumb_enter_of(enum plumb_callback_kind kind, enum plumb_source source);
 
-/* As plumb_enter, and also while recording is paused: for what was begun before and for facts of the
- * environment, never for what the program does now. */
+/* As plumb_enter, and also while recording is paused: for what was begun before and for facts of
+ * the environment, never for what the program does now. */
 struct plumb_thread *plumb_enter_paused(enum plumb_callback_kind kind);
 
-/* The period of recording that the callback began in. What another one saw the beginning of was not seen
- * as a whole: it has no duration. */
+/* The period of recording that the callback began in. What another one saw the beginning of was not
+ * seen as a whole: it has no duration. */
 uint32_t plumb_epoch(const struct plumb_thread *thread);
 
 /* The thread's arena, and its track (a THREAD record). */
@@ -101,8 +101,8 @@ struct plumb_key {
 /* The id of a string of BYTES bytes, the same for the same text in this thread; 0: no room. */
 plumb_id plumb_intern(struct plumb_thread *thread, const char *text, size_t bytes);
 
-/* As plumb_intern for a text that usually comes by the same pointer again (an operator's or a driver
- * call's name); it may be another text then, so it is compared. */
+/* As plumb_intern for a text that usually comes by the same pointer again (an operator's or a
+ * driver call's name); it may be another text then, so it is compared. */
 plumb_id plumb_name(struct plumb_thread *thread, const char *name);
 
 /* What stands for a context that found no room. Its children are lost too, and what is observed
@@ -121,16 +121,16 @@ plumb_child_known(struct plumb_thread *thread, plumb_id parent, const struct plu
 plumb_id plumb_child_named(struct plumb_thread *thread, plumb_id parent, enum plumb_frame_kind kind,
                            const char *name);
 
-/* Adds an observation X of METRIC (enum plumb_metric, or a number of the program's own) at NODE, which
- * the calling thread must have made (0: the root), on TRACK (a THREAD or STREAM record). */
+/* Adds an observation X of METRIC (enum plumb_metric, or a number of the program's own) at NODE,
+ * which the calling thread must have made (0: the root), on TRACK (a THREAD or STREAM record). */
 void plumb_observe(struct plumb_thread *thread, plumb_id node, uint32_t metric, plumb_id track,
                    int64_t x);
 /* Adds so many TIMES observations X. */
 void plumb_observe_times(struct plumb_thread *thread, plumb_id node, uint32_t metric,
                          plumb_id track, int64_t x, uint64_t times);
 
-/* Says that ORIGIN explains NODE, once however often it is said. Either may be 0 or PLUMB_LOST: then
- * nothing is said. */
+/* Says that ORIGIN explains NODE, once however often it is said. Either may be 0 or PLUMB_LOST:
+ * then nothing is said. */
 void plumb_origin(struct plumb_thread *thread, plumb_id node, plumb_id origin,
                   enum plumb_origin_kind kind);
 

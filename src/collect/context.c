@@ -3,13 +3,13 @@
  * Where the program is: the stack of operators on a thread, with the Python frames between them.
  *
  * Python is walked at the enter of an operator and at GPU calls, and only as far as the operator
- * around it: frames outside that operator cannot have changed. So an operator called from C++ inside
- * another one costs one comparison, and Python that runs inside an operator (a custom autograd
- * function, a hook, recomputation by checkpointing) stands where it belongs.
+ * around it: frames outside that operator cannot have changed. So an operator called from C++
+ * inside another one costs one comparison, and Python that runs inside an operator (a custom
+ * autograd function, a hook, recomputation by checkpointing) stands where it belongs.
  *
  * Backward work hangs under the forward operator that caused it (forward.c). The engine wraps each
- * backward record in a frame of its own that does not say for whom it works: that frame gets its place
- * when the first thing happens inside it (engine_settle).
+ * backward record in a frame of its own that does not say for whom it works: that frame gets its
+ * place when the first thing happens inside it (engine_settle).
  */
 #include "collect/context.h"
 
@@ -45,8 +45,8 @@ ticket_return(struct plumb_thread *thread, struct plumb_ticket *ticket)
 	thread->free_tickets = (uint32_t)(ticket - thread->tickets);
 }
 
-/* Takes the innermost operator off the stack, whose end has not come in order. Its ticket comes back
- * with its end, or now when that has come. FATE: what is counted when it has not. */
+/* Takes the innermost operator off the stack, whose end has not come in order. Its ticket comes
+ * back with its end, or now when that has come. FATE: what is counted when it has not. */
 static void
 drop_as(struct plumb_thread *thread, enum plumb_fate fate)
 {
@@ -254,14 +254,15 @@ active_time(const struct plumb_operator_frame *frame, uint64_t end)
 	return duration > frame->away ? duration - frame->away : 0;
 }
 
-/* FRAME ended at END (ticks), and INNER ns of its time went by in operators that it called. EARLY: those
- * inside it are still open. */
+/* FRAME ended at END (ticks), and INNER ns of its time went by in operators that it called. EARLY:
+ * those inside it are still open. */
 static inline void
 observe_end(struct plumb_thread *thread, struct plumb_operator_frame *frame, uint64_t end,
             uint64_t inner, bool early)
 {
 	if (plumb_unlikely(frame->epoch != thread->epoch)) {
-		/* Part of it was not recorded: what it called meanwhile would count as its own time. */
+		/* Part of it was not recorded: what it called meanwhile would count as its own
+		 * time. */
 		plumb_arena_tally(&thread->arena, frame->source, PLUMB_FATE_PAUSED, 1);
 		return;
 	}
@@ -370,7 +371,8 @@ plumb_operator_end_oddly(struct plumb_thread *thread, struct plumb_ticket *ticke
 {
 	struct plumb_thread *own = ticket->thread;
 	if (own->generation != plumb_generation) {
-		/* It was open when this process was forked: its own time is its parent's to tell. */
+		/* It was open when this process was forked: its own time is its parent's to
+		 * tell. */
 		if (thread) {
 			plumb_arena_tally(&thread->arena, PLUMB_SOURCE_OPERATOR,
 			                  PLUMB_FATE_RECEIVED, 1);

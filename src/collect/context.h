@@ -16,9 +16,9 @@
 #include "collect/stack/stack.h"
 #include "collect/thread.h"
 
-/* Layers that are left out (`--layers`). Without Python, no thread seems to run any. Without operators
- * their stack is kept, because backward work is found by it, but they are no frames and have no values:
- * what happens in one stands under the Python line. Ranges are no operators. */
+/* Layers that are left out (`--layers`). Without Python, no thread seems to run any. Without
+ * operators their stack is kept, because backward work is found by it, but they are no frames and
+ * have no values: what happens in one stands under the Python line. Ranges are no operators. */
 static inline const void *
 plumb_python_mark(void)
 {
@@ -46,29 +46,33 @@ plumb_frame_is_open(const struct plumb_operator_frame *frame)
 }
 
 /*
- * The Python frames inside OUTER (NULL: all there are) as a context under BASE. *depth gets the number
- * of frames that are outside whatever comes next. TOP is the innermost frame (plumb_python_top).
+ * The Python frames inside OUTER (NULL: all there are) as a context under BASE. *depth gets the
+ * number of frames that are outside whatever comes next. TOP is the innermost frame
+ * (plumb_python_top).
  */
 plumb_id plumb_python_context(struct plumb_thread *thread, struct plumb_operator_frame *outer,
                               plumb_id base, uint32_t *depth, const void *top);
 
-/* As plumb_context_current in a signal handler that was given REGISTERS (a ucontext_t). Where neither
- * Python nor an operator is known, native frames tell the place, whatever the layers are. */
+/* As plumb_context_current in a signal handler that was given REGISTERS (a ucontext_t). Where
+ * neither Python nor an operator is known, native frames tell the place, whatever the layers
+ * are. */
 plumb_id plumb_context_interrupted(struct plumb_thread *thread, const void *registers);
 
 /*
- * The native frames of the calling thread under PARENT, outermost first, from the innermost operator or
- * Python frame inwards to the call of the driver, plumb's own and the driver's left out. Of the operators
- * on the thread's stack, those count that lie on the C stack. PARENT itself when there are none.
+ * The native frames of the calling thread under PARENT, outermost first, from the innermost
+ * operator or Python frame inwards to the call of the driver, plumb's own and the driver's left
+ * out. Of the operators on the thread's stack, those count that lie on the C stack. PARENT itself
+ * when there are none.
  */
 plumb_id plumb_native_context(struct plumb_thread *thread, plumb_id parent);
 /* PARENT will soon be asked for; of a thread with native frames. */
 void plumb_native_prefetch(struct plumb_thread *thread, plumb_id parent);
 
 /*
- * In a signal handler that was given REGISTERS: as plumb_native_context from what was interrupted. With
- * no PARENT (0) the frames begin where the thread does. The innermost is plumb's or the driver's where it
- * was there that time passed. It is an instruction, no call: PLUMB_CONTEXT_INTERRUPTED.
+ * In a signal handler that was given REGISTERS: as plumb_native_context from what was interrupted.
+ * With no PARENT (0) the frames begin where the thread does. The innermost is plumb's or the
+ * driver's where it was there that time passed. It is an instruction, no call:
+ * PLUMB_CONTEXT_INTERRUPTED.
  */
 plumb_id plumb_native_interrupted(struct plumb_thread *thread, plumb_id parent, const void *top,
                                   const void *registers);
@@ -80,16 +84,16 @@ void plumb_native_forked(void);
 /* As plumb_context_current, without native frames whatever the layers are. */
 plumb_id plumb_context_light(struct plumb_thread *thread);
 
-/* The context of an operator frame; an engine frame that never learnt of a forward operator gets its
- * place now. */
+/* The context of an operator frame; an engine frame that never learnt of a forward operator gets
+ * its place now. */
 plumb_id plumb_frame_node(struct plumb_thread *thread, struct plumb_operator_frame *frame);
 
-/* The context of the operator around, 0 for none, as a parent of what happens inside it now. What an
- * engine frame does before it names its forward operator is a hook on its gradients. */
+/* The context of the operator around, 0 for none, as a parent of what happens inside it now. What
+ * an engine frame does before it names its forward operator is a hook on its gradients. */
 plumb_id plumb_frame_inside(struct plumb_thread *thread, struct plumb_operator_frame *outer);
 
-/* The context of a backward record, called from HERE; OUTER is the operator around it on this thread.
- * KEY gets its flags. */
+/* The context of a backward record, called from HERE; OUTER is the operator around it on this
+ * thread. KEY gets its flags. */
 plumb_id plumb_backward_node(struct plumb_thread *thread, struct plumb_operator_frame *outer,
                              plumb_id here, const struct plumb_operator *op, struct plumb_key *key);
 

@@ -120,7 +120,8 @@ text_of(struct plumb_thread *thread, plumb_id string)
 	return record ? (const char *)(record + 1) : "?";
 }
 
-/* Where the event of a frame is. The engine's own frame has no place yet: it is told at its caller. */
+/* Where the event of a frame is. The engine's own frame has no place yet: it is told at its
+ * caller. */
 static plumb_id
 place_of(const struct plumb_operator_frame *frame)
 {
@@ -129,7 +130,8 @@ place_of(const struct plumb_operator_frame *frame)
 	return frame->base ? frame->base : PLUMB_LOST;
 }
 
-/* The text of the frame's inputs, which are the newest ones on the stack of shapes; NULL: not known. */
+/* The text of the frame's inputs, which are the newest ones on the stack of shapes; NULL: not
+ * known. */
 static const char *
 shapes_of(struct plumb_thread *thread, const struct plumb_operator_frame *frame)
 {

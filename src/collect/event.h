@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What happens in the program, for other tools (include/plumb/monitor.h). Who notices something asks
- * whether anybody wants to know, which costs one load and a branch, and only then fills an event in:
+ * What happens in the program, for other tools (include/plumb/monitor.h). Who notices something
+ * asks whether anybody wants to know, which costs one load and a branch, and only then fills an
+ * event in:
  *
  *	if (plumb_event_wanted(PLUMB_MONITOR_TENSOR_ALLOC)) {
  *		struct plumb_monitor_event event = PLUMB_EVENT(TENSOR_ALLOC, AT);

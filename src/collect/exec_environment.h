@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The environment in which a program meets the collector, as a function of the one that it was to get.
- * For exec.c only.
+ * The environment in which a program meets the collector, as a function of the one that it was to
+ * get. For exec.c only.
  *
  *	size_t bytes = plumb_exec_environment_room(envp, PLUMB_EXEC_PUT);
  *	if (bytes)                        // 0: it is right as it is

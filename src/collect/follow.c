@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The command line is looked at once, when the library is loaded: a forked child has its parent's, and
- * a program may write over its own later. The expression is matched with the words of the command line,
- * a space between two, and with the path of the executable.
+ * The command line is looked at once, when the library is loaded: a forked child has its parent's,
+ * and a program may write over its own later. The expression is matched with the words of the
+ * command line, a space between two, and with the path of the executable.
  */
 #include "collect/follow.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From an autograd node back to the forward operator that made it. A node is known by the thread that
- * made it and a sequence number of that thread; its backward may run on any thread, much later, or
- * never. Each thread that runs forward operators writes a ring; engine threads read it without a lock.
- * A slot holds the whole key, so what was overwritten is a miss and never another operator.
+ * From an autograd node back to the forward operator that made it. A node is known by the thread
+ * that made it and a sequence number of that thread; its backward may run on any thread, much
+ * later, or never. Each thread that runs forward operators writes a ring; engine threads read it
+ * without a lock. A slot holds the whole key, so what was overwritten is a miss and never another
+ * operator.
  */
 #include <unistd.h>
 
@@ -34,9 +35,9 @@ ring_of(struct plumb_thread *thread, uint64_t framework_thread)
 {
 	struct plumb_forward_ring *ring = thread->forward;
 	if (plumb_unlikely(!ring)) {
-		/* The main thread's is made present at once: memory must not creep up while training
-		 * runs. Others' appear as they are used: there may be many, and so of forked
-		 * children. */
+		/* The main thread's is made present at once: memory must not creep up while
+		 * training runs. Others' appear as they are used: there may be many, and so of
+		 * forked children. */
 		bool main = thread->record->tid == (uint32_t)getpid() && !plumb_generation;
 		ring = plumb_map(sizeof *ring, !main);
 		if (!ring)
@@ -50,7 +51,8 @@ ring_of(struct plumb_thread *thread, uint64_t framework_thread)
 		thread->forward = ring;
 	} else if (plumb_unlikely(atomic_load_explicit(&ring->thread, memory_order_relaxed) !=
 	                          framework_thread)) {
-		/* Taken over from a thread that ended; its slots stay until they are overwritten. */
+		/* Taken over from a thread that ended; its slots stay until they are
+		 * overwritten. */
 		atomic_store_explicit(&ring->thread, framework_thread, memory_order_relaxed);
 	}
 	return ring;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dlsym hook. CPython looks PyInit__C up right after PyTorch's libraries are mapped and before any
- * of its code runs: that is when the shim attaches. dlsym itself must see its real caller (RTLD_NEXT
- * depends on it), so the hook jumps on to the real one rather than calling it.
+ * The dlsym hook. CPython looks PyInit__C up right after PyTorch's libraries are mapped and before
+ * any of its code runs: that is when the shim attaches. dlsym itself must see its real caller
+ * (RTLD_NEXT depends on it), so the hook jumps on to the real one rather than calling it.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -24,8 +24,8 @@ static BEFORE_SANITIZERS void *(*real(void))(void *, const char *)
 {
 	void *(*found)(void *, const char *) =
 		atomic_load_explicit(&real_dlsym, memory_order_relaxed);
-	/* The architecture's first version, which every glibc has: a look-up that fails would allocate,
-	 * and an allocator that looks itself up by dlsym would come back here. */
+	/* The architecture's first version, which every glibc has: a look-up that fails would
+	 * allocate, and an allocator that looks itself up by dlsym would come back here. */
 #if defined(__x86_64__)
 	static const char version[] = "GLIBC_2.2.5";
 #else

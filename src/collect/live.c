@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Open addressing in buckets of one cache line of keys. A key lies in the one bucket of each level
- * that its hash names, so a free slot never hides what lies behind it: an object is taken by clearing
- * its key, and nothing is ever moved. Where a bucket is full the next level, eight times as large,
- * takes the key; levels are mapped when first needed.
+ * that its hash names, so a free slot never hides what lies behind it: an object is taken by
+ * clearing its key, and nothing is ever moved. Where a bucket is full the next level, eight times
+ * as large, takes the key; levels are mapped when first needed.
  */
 #include "collect/live.h"
 

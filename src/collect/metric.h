@@ -3,9 +3,9 @@
  * The contract for a source of counters: perf events today (perf.c); another library of counters is
  * one file with one `const struct plumb_counter_source` and a row in counters.c.
  *
- * Counters belong to a thread and only ever grow. They are read when a sample of CPU time is taken, in
- * a signal handler, and what they grew by since the last one goes to the sampled context: the same
- * path as CPU time.
+ * Counters belong to a thread and only ever grow. They are read when a sample of CPU time is taken,
+ * in a signal handler, and what they grew by since the last one goes to the sampled context: the
+ * same path as CPU time.
  */
 #ifndef PLUMB_COLLECT_METRIC_H
 #define PLUMB_COLLECT_METRIC_H
@@ -16,11 +16,12 @@
 
 struct plumb_counter_source {
 	const char *name; /* "perf" */
-	/* The metric of the counter NAME as a person writes it ("cycles"), or 0: not of this source. */
+	/* The metric of the counter NAME as a person writes it ("cycles"), or 0: not of this
+	 * source. */
 	enum plumb_metric (*find)(const char *name, size_t length);
 	/*
-	 * Opens counters of METRIC for the calling thread. Returns a handle ≥ 0, or a negative errno.
-	 * Not in a signal handler. */
+	 * Opens counters of METRIC for the calling thread. Returns a handle ≥ 0, or a negative
+	 * errno. Not in a signal handler. */
 	int (*open)(enum plumb_metric metric);
 	/* What the counter stands at. False: unknown. Async-signal-safe. */
 	bool (*read)(int handle, uint64_t *value);

@@ -2,14 +2,14 @@
 /*
  * Names of modules. A root's tree is read once (scan), with every pointer on the way kept as
  * evidence; a call of a module then costs a look-up and a comparison of the evidence on its path,
- * which tells whether the name still holds: objects go, others come to their addresses, and programs
- * move modules about. When it does not hold, the tree is read again.
+ * which tells whether the name still holds: objects go, others come to their addresses, and
+ * programs move modules about. When it does not hold, the tree is read again.
  *
- * Whether a frame is a new call or one that goes on is told by the frame's address, the receiver and
- * a mark of the call (python_object.h), and by whether anything outside it moved. With CPython 3.14
- * the mark is the first argument only: two calls in a row from one place, with the same argument and
- * no operator between them outside the module, look like one. A call in which no operator and no GPU
- * call happens is not seen at all.
+ * Whether a frame is a new call or one that goes on is told by the frame's address, the receiver
+ * and a mark of the call (python_object.h), and by whether anything outside it moved. With CPython
+ * 3.14 the mark is the first argument only: two calls in a row from one place, with the same
+ * argument and no operator between them outside the module, look like one. A call in which no
+ * operator and no GPU call happens is not seen at all.
  */
 #include "collect/module.h"
 
@@ -84,8 +84,8 @@ is_ready(struct plumb_thread *thread, const struct plumb_python_frame *frame)
 
 	if (plumb_unlikely(now == UNKNOWN))
 		prove(thread, frame);
-	/* A frame that is once taken for any other stays so in the cached stack: it is worth waiting
-	 * for, microseconds, but not for ever (a forked child has no other thread). */
+	/* A frame that is once taken for any other stays so in the cached stack: it is worth
+	 * waiting for, microseconds, but not for ever (a forked child has no other thread). */
 	for (int i = 0; plumb_unlikely(now != READY && now != OFF) && i < 10000; i++) {
 		now = atomic_load_explicit(&state, memory_order_acquire);
 		if (now == UNKNOWN)

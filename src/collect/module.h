@@ -3,9 +3,9 @@
  * nn.Module instances as frames: the Python frame that calls a module gives way to a frame of the
  * module's qualified name and class. Private to src/collect; for python_context.c and shape.c.
  *
- * The outermost module on the stack is the root, called by its class; what it holds is called by its
- * path from there, as named_modules() has it. A module that its root does not hold (made on the fly,
- * kept in a list) is called by its class, too.
+ * The outermost module on the stack is the root, called by its class; what it holds is called by
+ * its path from there, as named_modules() has it. A module that its root does not hold (made on the
+ * fly, kept in a list) is called by its class, too.
  */
 #ifndef PLUMB_COLLECT_MODULE_H
 #define PLUMB_COLLECT_MODULE_H
@@ -36,8 +36,8 @@ struct plumb_module_place {
 };
 
 /*
- * A frame that has ROLE: *node gets the module's context, or that of PLACE's parent for a frame that
- * only passes the call on. False: it is no module's call; take it for any Python frame.
+ * A frame that has ROLE: *node gets the module's context, or that of PLACE's parent for a frame
+ * that only passes the call on. False: it is no module's call; take it for any Python frame.
  */
 bool plumb_module_step(struct plumb_thread *thread, struct plumb_module_place *place,
                        const struct plumb_python_frame *frame, enum plumb_python_role role,

@@ -20,7 +20,7 @@ enum {
 	NATIVE_MAX = 512,      /* frames between two operators */
 	NATIVE_NODES = 4096,   /* contexts that a thread keeps at hand */
 	STACKS_LOOKED_UP = 16, /* by samples, one after the other; from then on … */
-	LOOK_UP_ONE_IN = 64, /* … of so many: a program that changes stacks would pay each time */
+	LOOK_UP_ONE_IN = 64,   /* … of so many: a program that changes stacks would pay each time */
 };
 
 static _Atomic uint32_t sampled; /* contexts that samples made */
@@ -52,8 +52,8 @@ string(struct plumb_thread *thread, const char *text)
 	return plumb_intern(thread, text, strlen(text));
 }
 
-/* The CODE record of OBJECT, written by whoever needs it first; 0: no room. A record that loses a race
- * is used by nobody. A forked child with a region of its own writes its own. */
+/* The CODE record of OBJECT, written by whoever needs it first; 0: no room. A record that loses a
+ * race is used by nobody. A forked child with a region of its own writes its own. */
 static plumb_id
 code_record(struct plumb_thread *thread, struct plumb_stack_object *object)
 {
@@ -130,8 +130,9 @@ make_site(struct plumb_thread *thread, plumb_id parent, uintptr_t site, uint8_t 
 	return made;
 }
 
-/* One address is two frames where a sample struck: it stands for its whole function there, and for itself
- * once a signal handler runs on top of it. Addresses of programs leave the highest byte free. */
+/* One address is two frames where a sample struck: it stands for its whole function there, and for
+ * itself once a signal handler runs on top of it. Addresses of programs leave the highest byte
+ * free. */
 static inline uint64_t
 frame_of(uintptr_t site, uint8_t flags)
 {
@@ -154,8 +155,8 @@ step_in(struct plumb_thread *thread, plumb_id parent, uintptr_t site, uint8_t fl
 
 /* ---- the walk ---- */
 
-/* The thread's scratch, fit for the region and the objects of now, in a signal handler for those known
- * before; NULL: no memory, no tables. */
+/* The thread's scratch, fit for the region and the objects of now, in a signal handler for those
+ * known before; NULL: no memory, no tables. */
 static struct plumb_native *
 prepare(struct plumb_thread *thread, bool in_handler)
 {
@@ -279,7 +280,8 @@ make_path(struct plumb_thread *thread, plumb_id parent, const uintptr_t *sites, 
 		count_path(thread, PLUMB_FATE_NO_UNWIND);
 		return parent;
 	}
-	/* Where there should be more, the outermost frame says so; generated code says it by itself. */
+	/* Where there should be more, the outermost frame says so; generated code says it by
+	 * itself. */
 	if (plumb_unlikely(fate != PLUMB_FATE_ATTRIBUTED && count)) {
 		uint8_t flags = PLUMB_CONTEXT_TRUNCATED;
 		count--;

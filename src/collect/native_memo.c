@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A path is looked for in two sets: its parent's, which can be fetched before it is needed, and, for
- * parents that have more paths than fit (the root, where no other layer is wanted), one by parent and
- * distance. Trails are only ever added; when there is no more room everything is forgotten.
+ * A path is looked for in two sets: its parent's, which can be fetched before it is needed, and,
+ * for parents that have more paths than fit (the root, where no other layer is wanted), one by
+ * parent and distance. Trails are only ever added; when there is no more room everything is
+ * forgotten.
  */
 #include "collect/native_memo.h"
 
@@ -171,9 +172,9 @@ intern(struct plumb_native_memo *memo, const struct plumb_stack_trail *trail)
 }
 
 /*
- * A free entry of the two sets. Where none is free, mostly NULL, and once in a while one after the other: of
- * paths that take turns and are more than fit, most stay, where each would else make room for the next
- * one just before it comes again.
+ * A free entry of the two sets. Where none is free, mostly NULL, and once in a while one after the
+ * other: of paths that take turns and are more than fit, most stay, where each would else make room
+ * for the next one just before it comes again.
  */
 static struct plumb_memo_entry *
 choose(struct plumb_native_memo *memo, const struct plumb_memo_place *at, uint32_t distance)

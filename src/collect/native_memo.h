@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Native paths of a thread that were found before, so that a stack that is seen again costs a comparison:
- * a walk and the look-ups of its frames touch some fifty cache lines that the program's work has pushed
- * out meanwhile, this touches ten, which lie in a row or are at hand.
+ * Native paths of a thread that were found before, so that a stack that is seen again costs a
+ * comparison: a walk and the look-ups of its frames touch some fifty cache lines that the program's
+ * work has pushed out meanwhile, this touches ten, which lie in a row or are at hand.
  *
  *	if (!plumb_native_memo_find(memo, &at, &node)) {
  *		walk.trail = &trail;
@@ -11,8 +11,9 @@
  *		plumb_native_memo_put(memo, &at, &trail, node);
  *	}
  *
- * What a walk went by (struct plumb_stack_trail) is kept once, however many contexts it was met under:
- * the layers of a model share their operators' stacks. Owned by one thread, never used in a handler.
+ * What a walk went by (struct plumb_stack_trail) is kept once, however many contexts it was met
+ * under: the layers of a model share their operators' stacks. Owned by one thread, never used in a
+ * handler.
  */
 #ifndef PLUMB_COLLECT_NATIVE_MEMO_H
 #define PLUMB_COLLECT_NATIVE_MEMO_H

@@ -46,15 +46,15 @@ static uint64_t empty_costs[PLUMB_CALLBACK_KINDS];
 
 enum { OFF, RECORDING, OVER, REFUSED };
 /*
- * The gate lies on a page of its own that the kernel wipes in a forked child, however it forked: the
- * child reads OFF, and the pid that began recording (kept elsewhere) is not its own.
+ * The gate lies on a page of its own that the kernel wipes in a forked child, however it forked:
+ * the child reads OFF, and the pid that began recording (kept elsewhere) is not its own.
  */
 struct plumb_gate_page plumb_gate_page;
 static _Atomic int *const state = &plumb_gate_page.gate.state;
 
 static _Atomic pid_t owner; /* who records, or is about to, under begin_lock; 0: nobody yet */
 #define RESETTING                                                                                  \
-	((pid_t)-1) /* a thread of a child that no fork handler saw is forgetting the parent */
+	((pid_t) - 1) /* a thread of a child that no fork handler saw is forgetting the parent */
 
 static _Atomic bool ended;
 static _Thread_local bool ending;
@@ -251,8 +251,8 @@ write_clock(struct plumb_arena *arena)
 	plumb_arena_commit(arena, clock);
 }
 
-/* An arena for what belongs to the process rather than to a thread; used under begin_lock and at the
- * end only. */
+/* An arena for what belongs to the process rather than to a thread; used under begin_lock and at
+ * the end only. */
 static struct plumb_arena process_arena;
 
 /* Leaves the reason where `plumb run` finds it: a process must not be missing in silence. */
@@ -511,9 +511,9 @@ plumb_process_monitor(const struct plumb_options *wanted)
 uint32_t plumb_generation;
 
 /*
- * The parent's region is left alone: it is shared memory. Where a signal's handler forked in the middle
- * of one of our own callbacks, that callback goes on in the child, so the mapping stays and becomes a
- * private copy; else it goes, since it would keep the parent's file on the disk.
+ * The parent's region is left alone: it is shared memory. Where a signal's handler forked in the
+ * middle of one of our own callbacks, that callback goes on in the child, so the mapping stays and
+ * becomes a private copy; else it goes, since it would keep the parent's file on the disk.
  */
 static void
 leave_region(void)
@@ -554,9 +554,10 @@ forget_region(void)
 }
 
 /*
- * A forked child starts afresh: nothing that is left of its parent is used or written, and its first
- * operator, GPU call or sample makes a region of its own. It has one thread, and locks that another one
- * held stay locked in it. Each part of the collector that keeps threads or locks has its line here.
+ * A forked child starts afresh: nothing that is left of its parent is used or written, and its
+ * first operator, GPU call or sample makes a region of its own. It has one thread, and locks that
+ * another one held stay locked in it. Each part of the collector that keeps threads or locks has
+ * its line here.
  */
 static void
 forget_parent(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process's part of the collector: options, the region, its beginning, end and forks. Private to
- * src/collect.
+ * The process's part of the collector: options, the region, its beginning, end and forks. Private
+ * to src/collect.
  *
  *   off ──begin──► recording ──end──► over          (a forked child begins at "off")
  *    └────begin──► refused: not followed, or no region could be made
@@ -12,7 +12,8 @@
 #include "collect/collector.h"
 #include "region/control.h"
 
-/* What a callback looks at first: the control's word, or NULL while this process does not record. */
+/* What a callback looks at first: the control's word, or NULL while this process does not
+ * record. */
 struct plumb_gate {
 	const _Atomic uint64_t *_Atomic word;
 	_Atomic int state;
@@ -40,17 +41,18 @@ plumb_gate_word(void)
  * recording's. */
 extern uint32_t plumb_generation;
 
-/* Makes the region when this process may record and has none yet. True: it records. Counts a process
- * that is not followed. */
+/* Makes the region when this process may record and has none yet. True: it records. Counts a
+ * process that is not followed. */
 bool plumb_process_begin(void);
 
 /* Whether a signal handler may call it: not where it interrupted just that. */
 bool plumb_process_may_begin(void);
-/* May this process record: was a folder named, or did another tool begin (plumb_process_monitor)? */
+/* May this process record: was a folder named, or did another tool begin
+ * (plumb_process_monitor)? */
 bool plumb_process_wanted(void);
 
-/* Begins recording into memory for another tool, with OPTIONS (limit 0: the default), unless a folder
- * was named or a tool began already, whose options hold. Not 0: recording is over. */
+/* Begins recording into memory for another tool, with OPTIONS (limit 0: the default), unless a
+ * folder was named or a tool began already, whose options hold. Not 0: recording is over. */
 int plumb_process_monitor(const struct plumb_options *options);
 
 /*
@@ -75,7 +77,8 @@ void plumb_process_lost(enum plumb_source source, enum plumb_fate fate);
 void plumb_process_empty_costs(struct plumb_record_overhead *overhead);
 void plumb_process_set_empty_cost(enum plumb_callback_kind kind, uint64_t ns_x1000);
 
-/* Reads at most SIZE - 1 bytes of a small file and terminates them. Returns how many, 0 on error. */
+/* Reads at most SIZE - 1 bytes of a small file and terminates them. Returns how many, 0 on
+ * error. */
 size_t plumb_read_file(const char *path, char *buffer, size_t size);
 
 #endif

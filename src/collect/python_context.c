@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Python frames → contexts: a cached stack per thread, compared frame by frame, so that an unchanged
- * stack costs a walk and no look-up.
+ * Python frames → contexts: a cached stack per thread, compared frame by frame, so that an
+ * unchanged stack costs a walk and no look-up.
  */
 #include "collect/context.h"
 #include "collect/module.h"
@@ -40,8 +40,8 @@ locate(struct plumb_thread *thread, struct plumb_python_location *location,
 }
 
 /*
- * The text of a frame as a key. A set of ways for each hash: were there one, two frames that share it
- * and alternate would be decoded again at every turn. Newest first, the oldest gives way.
+ * The text of a frame as a key. A set of ways for each hash: were there one, two frames that share
+ * it and alternate would be decoded again at every turn. Newest first, the oldest gives way.
  */
 static enum plumb_python_role
 python_key(struct plumb_thread *thread, const struct plumb_python_frame *frame,
@@ -118,8 +118,8 @@ module_outside(const struct plumb_thread *thread, const struct plumb_operator_fr
 }
 
 /*
- * The Python frames inside OUTER (NULL: all there are) as a context under BASE. *depth gets the number
- * of frames that are outside whatever comes next, top the innermost frame.
+ * The Python frames inside OUTER (NULL: all there are) as a context under BASE. *depth gets the
+ * number of frames that are outside whatever comes next, top the innermost frame.
  *
  * An operator is a call: the frame that made it stays where it is, and walks stop there. A range is
  * opened by a call that returns (`with record_function(…)`), so there is no frame to stop at. Its

@@ -24,8 +24,9 @@ cut(const char *text, size_t limit)
 }
 
 /*
- * The string of a range's name, among those of other ranges. Programs number their ranges ("step 1",
- * "step 2", …), and a context for each would fill the region: beyond a number of names they share one.
+ * The string of a range's name, among those of other ranges. Programs number their ranges ("step
+ * 1", "step 2", …), and a context for each would fill the region: beyond a number of names they
+ * share one.
  */
 static plumb_id
 name_intern(struct plumb_thread *thread, const char *text, size_t bytes)
@@ -90,8 +91,8 @@ find_open(const struct plumb_thread *thread, const struct plumb_range_domain *do
 	return thread->ranges_open;
 }
 
-/* Puts a range on the thread's stack of open ones; NULL: there is no room. The count comes first, so
- * that a signal handler that annotates, too, leaves the entry alone. */
+/* Puts a range on the thread's stack of open ones; NULL: there is no room. The count comes first,
+ * so that a signal handler that annotates, too, leaves the entry alone. */
 static struct plumb_open_range *
 open_range(struct plumb_thread *thread, const struct plumb_range_domain *domain, const char *key)
 {
@@ -147,7 +148,8 @@ plumb_ranges_push(const struct plumb_range_domain *domain, const char *name, con
 	return level;
 }
 
-/* The range of TICKET, of the calling thread, ends while recording is paused, or in our own code. */
+/* The range of TICKET, of the calling thread, ends while recording is paused, or in our own
+ * code. */
 static void
 end_unrecorded(struct plumb_thread *own, struct plumb_ticket *ticket)
 {

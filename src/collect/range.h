@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranges that a program opens and closes by calls: NVTX (monitor/nvtx.c) and plumb's own annotations
- * (annotate.c). A call closes the newest range of its domain, so that libraries that annotate beside
- * each other do not close each other's.
+ * Ranges that a program opens and closes by calls: NVTX (monitor/nvtx.c) and plumb's own
+ * annotations (annotate.c). A call closes the newest range of its domain, so that libraries that
+ * annotate beside each other do not close each other's.
  *
- * A pushed range is a frame of kind range on the thread's stack, with operators and Python. One that
- * is started may end on another thread, so it is no frame of what runs meanwhile: it is a frame under
- * the context that started it, with its count and duration.
+ * A pushed range is a frame of kind range on the thread's stack, with operators and Python. One
+ * that is started may end on another thread, so it is no frame of what runs meanwhile: it is a
+ * frame under the context that started it, with its count and duration.
  */
 #ifndef PLUMB_COLLECT_RANGE_H
 #define PLUMB_COLLECT_RANGE_H
@@ -25,8 +25,8 @@ struct plumb_range_domain {
 	char text[]; /* what stands before the name of a range: "domain/" */
 };
 
-/* NAME need not outlive the call, PAYLOAD (a number that the range carries) may be NULL. The result is
- * the range's level in its domain on this thread, from 0; negative: none is open. */
+/* NAME need not outlive the call, PAYLOAD (a number that the range carries) may be NULL. The result
+ * is the range's level in its domain on this thread, from 0; negative: none is open. */
 int plumb_ranges_push(const struct plumb_range_domain *domain, const char *name,
                       const int64_t *payload);
 int plumb_ranges_pop(const struct plumb_range_domain *domain);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A timer on a thread's CPU clock sends a real-time signal to that very thread. The signal restarts
- * system calls, and the clock stands still while a thread waits, so that a program sees no EINTR that
- * it would not see otherwise (short of one that was about to begin waiting when the clock struck).
+ * system calls, and the clock stands still while a thread waits, so that a program sees no EINTR
+ * that it would not see otherwise (short of one that was about to begin waiting when the clock
+ * struck).
  *
  * CPU time is read from the clock, not counted in periods: the kernel looks at timers at its own
- * ticks, and a sample stands for what passed since the last one. What passes while plumb itself is at
- * work on the thread is known by the guard (plumb_enter refuses) and kept apart, at "[plumb]".
+ * ticks, and a sample stands for what passed since the last one. What passes while plumb itself is
+ * at work on the thread is known by the guard (plumb_enter refuses) and kept apart, at "[plumb]".
  */
 #include "collect/sampler.h"
 
@@ -62,7 +63,8 @@ observe(struct plumb_thread *thread, struct plumb_sampler *own, const void *regi
 	if (!node)
 		node = plumb_child_named(thread, 0, PLUMB_FRAME_NATIVE, "[unknown code]");
 	plumb_observe(thread, node, PLUMB_METRIC_CPU_TIME, thread->track, (int64_t)ns);
-	/* The guard lets no sample into plumb's own work, so the thread's ring is not being written now. */
+	/* The guard lets no sample into plumb's own work, so the thread's ring is not being written
+	 * now. */
 	if (plumb_unlikely(plumb_trace_on))
 		plumb_span_sample(thread, node, at, ns);
 	if (own->counters)
@@ -176,8 +178,8 @@ pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*rout
 		*(void **)&create = plumb_real_dlsym(RTLD_NEXT, "pthread_create");
 		atomic_store_explicit(&real, create, memory_order_relaxed);
 	}
-	/* Not on the heap: its locks would then be taken where the program takes none, and a signal whose
-	 * handler forks there would find them held. */
+	/* Not on the heap: its locks would then be taken where the program takes none, and a signal
+	 * whose handler forks there would find them held. */
 	struct plumb_sampler *own =
 		sampling && create && !is_own(routine) ? plumb_sampler_new() : NULL;
 	if (!own)

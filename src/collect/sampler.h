@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CPU time by samples (`plumb run --cpu`). Each thread has a timer on its own CPU clock, so a thread
- * that waits is never interrupted; the handler adds the CPU time since the last sample to the context
- * that was interrupted: Python, operators and native frames as far as they can be read there.
+ * CPU time by samples (`plumb run --cpu`). Each thread has a timer on its own CPU clock, so a
+ * thread that waits is never interrupted; the handler adds the CPU time since the last sample to
+ * the context that was interrupted: Python, operators and native frames as far as they can be read
+ * there.
  *
  * Everything here that runs in the handler is async-signal-safe: it neither locks nor allocates.
  */

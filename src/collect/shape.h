@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shapes of operators' inputs and outputs (`plumb run --shapes`), as text: a record for each distinct
- * text at a context, with count and time. Private to src/collect; the text is the framework's.
+ * Shapes of operators' inputs and outputs (`plumb run --shapes`), as text: a record for each
+ * distinct text at a context, with count and time. Private to src/collect; the text is the
+ * framework's.
  *
- * An operator's inputs are there when it begins, its outputs when it ends. What the framework writes at
- * the beginning waits on a stack beside that of operators.
+ * An operator's inputs are there when it begins, its outputs when it ends. What the framework
+ * writes at the beginning waits on a stack beside that of operators.
  */
 #ifndef PLUMB_COLLECT_SHAPE_H
 #define PLUMB_COLLECT_SHAPE_H
@@ -27,7 +28,8 @@ struct plumb_shapes {
 	char stack[PLUMB_SHAPE_STACK];
 };
 
-/* Makes thread->shapes when there is none; NULL: no memory. OUTPUTS writes "float32[64]" or "(…)". */
+/* Makes thread->shapes when there is none; NULL: no memory. OUTPUTS writes "float32[64]" or
+ * "(…)". */
 struct plumb_shapes *plumb_shape_of(struct plumb_thread *thread,
                                     size_t (*outputs)(const void *record, char *text, size_t size));
 
@@ -46,7 +48,8 @@ plumb_shape_enter(struct plumb_thread *thread, struct plumb_operator_frame *fram
 void plumb_shape_exit(struct plumb_thread *thread, const struct plumb_operator_frame *frame,
                       plumb_id node, uint64_t self);
 
-/* A call of the module at NODE, begun at START (ticks), has ended with the operator that ended last. */
+/* A call of the module at NODE, begun at START (ticks), has ended with the operator that ended
+ * last. */
 void plumb_shape_module(struct plumb_thread *thread, plumb_id node, uint64_t start);
 
 #endif

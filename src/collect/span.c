@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A piece of a ring fills a chunk of the region. All pieces beyond a thread's first two come from one
- * budget, so that busy threads get more; when it is used up, each thread goes over its own oldest, and
- * all then reach about as far back. A piece that is begun again loses its old entries at once: what a
- * killed process leaves is whole.
+ * A piece of a ring fills a chunk of the region. All pieces beyond a thread's first two come from
+ * one budget, so that busy threads get more; when it is used up, each thread goes over its own
+ * oldest, and all then reach about as far back. A piece that is begun again loses its old entries
+ * at once: what a killed process leaves is whole.
  *
- * Host times are kept as ticks and converted by settle, which has readings of both clocks around them:
- * that costs nothing here, keeps spans nested, and does not drift.
+ * Host times are kept as ticks and converted by settle, which has readings of both clocks around
+ * them: that costs nothing here, keeps spans nested, and does not drift.
  */
 #include "collect/span.h"
 
@@ -214,7 +214,8 @@ reuse_piece(struct plumb_span_ring *ring)
 	begin_piece(ring, piece);
 }
 
-/* Whether TRACK is a thread's, whose times are ticks: THREAD's own, or that of one whose range ends here. */
+/* Whether TRACK is a thread's, whose times are ticks: THREAD's own, or that of one whose range ends
+ * here. */
 static bool
 is_host(const struct plumb_thread *thread, plumb_id track)
 {
@@ -222,7 +223,8 @@ is_host(const struct plumb_thread *thread, plumb_id track)
 	return track == thread->track || record->type == PLUMB_RECORD_THREAD;
 }
 
-/* Is all that the oldest piece holds older than what was asked for, when it is NOW on a track's clock? */
+/* Is all that the oldest piece holds older than what was asked for, when it is NOW on a track's
+ * clock? */
 static bool
 oldest_is_stale(const struct plumb_span_ring *ring, plumb_id track, bool host, uint64_t now)
 {
@@ -309,7 +311,8 @@ plumb_span_sample(struct plumb_thread *thread, plumb_id node, uint64_t at, uint6
 {
 	struct plumb_span_ring *ring = ring_of(thread);
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_SAMPLE_TIME, PLUMB_FATE_RECEIVED, 1);
-	/* The sample that began the region was taken a little before, perhaps before the clock was known. */
+	/* The sample that began the region was taken a little before, perhaps before the clock was
+	 * known. */
 	if (at < trace.began)
 		at = trace.began;
 	if (!ring || node == PLUMB_LOST) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Single spans, kept when asked (--trace): each thread has a ring of pieces in the region, which grows
- * until all threads together have their share of --limit and then goes over its oldest piece.
+ * Single spans, kept when asked (--trace): each thread has a ring of pieces in the region, which
+ * grows until all threads together have their share of --limit and then goes over its oldest piece.
  *
  *	if (plumb_unlikely(plumb_trace_on))
  *		plumb_span_add(thread, node, plumb_thread_track(thread), start, plumb_ticks(), 0);
@@ -13,22 +13,23 @@
 
 extern bool plumb_trace_on; /* set before the first callback, then constant */
 
-/* Reads the options, for a region that was just made; ARENA takes a first reading of the clocks. Call
- * after plumb_clock_calibrate, before anybody records. */
+/* Reads the options, for a region that was just made; ARENA takes a first reading of the clocks.
+ * Call after plumb_clock_calibrate, before anybody records. */
 void plumb_trace_begin(struct plumb_arena *arena);
 /* A last reading of the clocks. */
 void plumb_trace_end(struct plumb_arena *arena);
 
 /*
- * Keeps a span at NODE (PLUMB_LOST: counted as dropped) on TRACK, from a callback of THREAD. Times are
- * plumb_ticks() on a thread's track and the GPU runtime's clock on a stream. CORRELATION: what a driver
- * call and the work that it starts share (on a stream plumb_span_link's), PLUMB_SPAN_STARTED; 0 none.
+ * Keeps a span at NODE (PLUMB_LOST: counted as dropped) on TRACK, from a callback of THREAD. Times
+ * are plumb_ticks() on a thread's track and the GPU runtime's clock on a stream. CORRELATION: what
+ * a driver call and the work that it starts share (on a stream plumb_span_link's),
+ * PLUMB_SPAN_STARTED; 0 none.
  */
 void plumb_span_add(struct plumb_thread *thread, plumb_id node, plumb_id track, uint64_t start,
                     uint64_t end, uint64_t correlation);
 
-/* Keeps when a sample of CPU time was taken: THREAD's own, at NODE, at AT (plumb_ticks()), which stands for NS of
- * CPU time. From a callback of THREAD, which may be a signal's handler. */
+/* Keeps when a sample of CPU time was taken: THREAD's own, at NODE, at AT (plumb_ticks()), which
+ * stands for NS of CPU time. From a callback of THREAD, which may be a signal's handler. */
 void plumb_span_sample(struct plumb_thread *thread, plumb_id node, uint64_t at, uint64_t ns);
 
 /* Keeps a note (PLUMB_SPAN_EVENT, …; see layout.h), from a callback of THREAD. */

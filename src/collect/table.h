@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An index from hash to id for one writer: open addressing, doubled by mapping a new table. It never
- * touches the heap. What an id stands for, and whether it is the one looked for, the caller knows.
+ * An index from hash to id for one writer: open addressing, doubled by mapping a new table. It
+ * never touches the heap. What an id stands for, and whether it is the one looked for, the caller
+ * knows.
  */
 #ifndef PLUMB_COLLECT_TABLE_H
 #define PLUMB_COLLECT_TABLE_H

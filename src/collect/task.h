@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tasks that take turns on one thread: coroutines (asyncio, trio, …) and greenlets. A range that a task
- * opened is open while that task runs, and not while another one has its turn. So when a task gives its
- * turn away, what it has open is taken off the thread's stack of operators and parked; when its turn comes
- * again, it is put back. Private to src/collect.
+ * Tasks that take turns on one thread: coroutines (asyncio, trio, …) and greenlets. A range that a
+ * task opened is open while that task runs, and not while another one has its turn. So when a task
+ * gives its turn away, what it has open is taken off the thread's stack of operators and parked;
+ * when its turn comes again, it is put back. Private to src/collect.
  *
  *	struct plumb_task_turn turn;
  *	plumb_task_begin(&turn, key);      // the task that KEY names gets its turn
  *	…                                  // it runs
  *	plumb_task_end(&turn, key, ended); // it has given it away, or ENDED
  *
- * A task that a task runs (`await`) has a turn inside that one's. What a task leaves open at its end
- * belongs to whoever gave it the turn.
+ * A task that a task runs (`await`) has a turn inside that one's. What a task leaves open at its
+ * end belongs to whoever gave it the turn.
  */
 #ifndef PLUMB_COLLECT_TASK_H
 #define PLUMB_COLLECT_TASK_H

@@ -106,7 +106,8 @@ plumb_thread_inside(void)
 	return inside;
 }
 
-/* `inside` stays: where a signal's handler forked in a callback, that callback ends in the child. */
+/* `inside` stays: where a signal's handler forked in a callback, that callback ends in the
+ * child. */
 void
 plumb_threads_forked(void)
 {
@@ -346,8 +347,8 @@ enter_slowly(bool paused_too, enum plumb_source source)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	atomic_fetch_add(&slow, 1);
 	if (plumb_process_begin()) {
-		/* An earlier recording's; or a parent's: a signal's handler forked while this one was
-		 * being made. */
+		/* An earlier recording's; or a parent's: a signal's handler forked while this one
+		 * was being made. */
 		if (current && current->generation != plumb_generation)
 			forget_own();
 		enum plumb_fate why = PLUMB_FATE_REGION_FULL;

@@ -3,9 +3,9 @@
  * One thread's part of the collector. Private to src/collect and its monitor/; GPU runtimes use
  * collector.h only.
  *
- * A plumb_thread outlives its thread: it is parked when the thread ends and the next new thread takes
- * it over with its arena and tables, so that memory follows the number of threads that live at once,
- * not the number that ever lived.
+ * A plumb_thread outlives its thread: it is parked when the thread ends and the next new thread
+ * takes it over with its arena and tables, so that memory follows the number of threads that live
+ * at once, not the number that ever lived.
  */
 #ifndef PLUMB_COLLECT_THREAD_H
 #define PLUMB_COLLECT_THREAD_H
@@ -24,8 +24,8 @@
 
 /*
  * What the framework keeps for us between an operator's enter and exit. Its first word has to look
- * like a C++ object's (see torch.c), so this is what we hand out. A ticket stays taken until its own
- * end comes, however late and on whatever thread, so that an end never meets another operator.
+ * like a C++ object's (see torch.c), so this is what we hand out. A ticket stays taken until its
+ * own end comes, however late and on whatever thread, so that an end never meets another operator.
  */
 struct plumb_ticket {
 	const void *const *vtable;
@@ -46,8 +46,9 @@ struct plumb_operator_frame {
 	plumb_id node; /* 0: an engine frame whose forward operator is not known yet */
 	plumb_id base; /* engine frames: where it belongs until then, the caller of backward */
 	plumb_id name; /* interned */
-	/* Python outside this operator: walks inside it stop at python_top and their frames have the
-	 * indexes from python_floor on; those from python_depth on are inside. See context.c. */
+	/* Python outside this operator: walks inside it stop at python_top and their frames have
+	 * the indexes from python_floor on; those from python_depth on are inside. See
+	 * context.c. */
 	const void *python_top;
 	uint32_t python_floor, python_depth;
 	const void *stack; /* in the C frame that runs the operator; it may be elsewhere */
@@ -100,8 +101,8 @@ struct plumb_name_entry {
 	uint32_t bytes;
 };
 
-/* (sequence → forward context) of one thread; the last operator at a sequence number stands, because
- * that is the one that made the autograd node. Read by engine threads. */
+/* (sequence → forward context) of one thread; the last operator at a sequence number stands,
+ * because that is the one that made the autograd node. Read by engine threads. */
 struct plumb_forward_slot {
 	_Atomic uint64_t key; /* sequence, tagged with the thread; see forward.c */
 	_Atomic uint32_t node;
@@ -203,8 +204,9 @@ void plumb_threads_finish(struct plumb_thread *self);
 /* Ends all operators that are open on THREAD: it is ending. */
 void plumb_operators_drop(struct plumb_thread *thread);
 
-/* context.c: the end of an operator whose exit is no plain one on its own thread. THREAD: the calling
- * one's between enter and leave, NULL when it may not enter (paused, over, or in our own code). */
+/* context.c: the end of an operator whose exit is no plain one on its own thread. THREAD: the
+ * calling one's between enter and leave, NULL when it may not enter (paused, over, or in our own
+ * code). */
 void plumb_operator_end_oddly(struct plumb_thread *thread, struct plumb_ticket *ticket);
 
 /* backward.c and forward.c in a forked child: nothing of the parent is known. */

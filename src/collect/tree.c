@@ -2,8 +2,8 @@
 /*
  * The calling context tree of one thread: interned strings, nodes, values. Each thread grows a tree
  * of its own and shares nothing, so nothing is locked; equal contexts of several threads join in
- * settle. A node's parent may be another thread's (GPU and backward work hang under it): ids hold for
- * the whole region, and another thread's node is only ever read.
+ * settle. A node's parent may be another thread's (GPU and backward work hang under it): ids hold
+ * for the whole region, and another thread's node is only ever read.
  */
 #include "collect/thread.h"
 
@@ -106,7 +106,8 @@ plumb_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key
 	node->line = key->line;
 	plumb_arena_commit(&thread->arena, node);
 	id = plumb_region_id(thread->arena.region, node);
-	/* Out of memory for the index: the node is found again by nobody, which costs room, not truth. */
+	/* Out of memory for the index: the node is found again by nobody, which costs room, not
+	 * truth. */
 	plumb_table_add(&thread->nodes, hash, id);
 	return id;
 }

@@ -27,7 +27,8 @@ cut(const char *text)
 	return bytes;
 }
 
-/* The number of a new metric, described in the thread's arena; 0: no room there, or no number left. */
+/* The number of a new metric, described in the thread's arena; 0: no room there, or no number
+ * left. */
 static uint32_t
 claim(struct plumb_thread *thread, const char *name, size_t bytes, enum plumb_fate *fate)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics that the program itself names (plumb_metric, plumb.metric): a value is added at the current
- * context. At most PLUMB_USER_METRICS_MAX names a process; values of further ones are counted.
+ * Metrics that the program itself names (plumb_metric, plumb.metric): a value is added at the
+ * current context. At most PLUMB_USER_METRICS_MAX names a process; values of further ones are
+ * counted.
  */
 #ifndef PLUMB_COLLECT_USER_METRIC_H
 #define PLUMB_COLLECT_USER_METRIC_H

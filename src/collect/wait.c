@@ -37,8 +37,8 @@ sum_of_two(const char *text)
 	return sum;
 }
 
-/* How long the calling thread has computed or been ready to, by the kernel's account; 0: unknown. By bare
- * system calls: the C library's would let the thread be cancelled here. */
+/* How long the calling thread has computed or been ready to, by the kernel's account; 0: unknown.
+ * By bare system calls: the C library's would let the thread be cancelled here. */
 static uint64_t
 awake_now(void)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chrome trace events, which Perfetto, chrome://tracing and tools for PyTorch's traces read: categories, names and
- * arguments are those of PyTorch's profiler, and plumb reads them back by the same way.
+ * Chrome trace events, which Perfetto, chrome://tracing and tools for PyTorch's traces read:
+ * categories, names and arguments are those of PyTorch's profiler, and plumb reads them back by the
+ * same way.
  *
- * A span knows its call path, and not its own bytes or size of launch: a call path that had one size only has
- * it with each of its spans. Bytes of copies of several sizes are in total under "plumb", so that the
- * file holds all of them.
+ * A span knows its call path, and not its own bytes or size of launch: a call path that had one
+ * size only has it with each of its spans. Bytes of copies of several sizes are in total under
+ * "plumb", so that the file holds all of them.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -234,8 +235,8 @@ pid_of_track(const struct chrome *c, uint32_t track)
 
 /* ---- names ---- */
 
-/* The number of the next step on TRACK: a profile has steps as one range, and their numbers as a fact about
- * the run. */
+/* The number of the next step on TRACK: a profile has steps as one range, and their numbers as a
+ * fact about the run. */
 static int64_t
 next_step(struct chrome *c, uint32_t track)
 {
@@ -597,7 +598,8 @@ put_samples(struct chrome *c)
 
 /* ---- the rest of the file ---- */
 
-/* Bytes of copies or sets on a device in a process that no event has, though all of them are there. */
+/* Bytes of copies or sets on a device in a process that no event has, though all of them are
+ * there. */
 static void
 put_bytes(struct chrome *c, uint32_t process, uint32_t device)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The values of a profile as a table for pandas and spreadsheets: a row for each call path, metric and thread or
- * stream, with all that is known of the three, so that grouping and pivoting need no second table. CSV as of
- * RFC 4180, but lines end with a line feed; what is unknown is empty.
+ * The values of a profile as a table for pandas and spreadsheets: a row for each call path, metric
+ * and thread or stream, with all that is known of the three, so that grouping and pivoting need no
+ * second table. CSV as of RFC 4180, but lines end with a line feed; what is unknown is empty.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -3,8 +3,8 @@
  * The contract for an export: a profile in a format that other tools read. A new format is one file
  * with a `const struct plumb_export_format`, and a row in export.c.
  *
- * A format writes as it goes and holds nothing of the size of its output. It does not look at whether
- * writing works: who calls it does, by ferror (a loop may, to end early).
+ * A format writes as it goes and holds nothing of the size of its output. It does not look at
+ * whether writing works: who calls it does, by ferror (a loop may, to end early).
  */
 #ifndef PLUMB_EXPORT_EXPORT_H
 #define PLUMB_EXPORT_EXPORT_H
@@ -14,8 +14,8 @@
 #include "model/profile.h"
 
 struct plumb_export_options {
-	/* The one asked for, of sum aggregation, plumb's or the program's own (model/metric.h); 0: what
-	 * suits the format. */
+	/* The one asked for, of sum aggregation, plumb's or the program's own (model/metric.h); 0:
+	 * what suits the format. */
 	uint32_t metric;
 	uint32_t main; /* what reports of this profile are about when nobody says */
 };

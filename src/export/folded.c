@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Folded stacks, for flamegraph.pl, inferno, speedscope and the like: a line for each context with a
- * value of its own, "frame;frame;frame VALUE", outermost first, all tracks together.
+ * Folded stacks, for flamegraph.pl, inferno, speedscope and the like: a line for each context with
+ * a value of its own, "frame;frame;frame VALUE", outermost first, all tracks together.
  */
 #include <inttypes.h>
 

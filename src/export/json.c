@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The whole profile as one JSON object: the tables of a profile file (docs/profile-format.md) with the same names
- * and columns, each a list of objects whose `id` is their place. Metrics are named where the file has their
- * number, and spans are rows.
+ * The whole profile as one JSON object: the tables of a profile file (docs/profile-format.md) with
+ * the same names and columns, each a list of objects whose `id` is their place. Metrics are named
+ * where the file has their number, and spans are rows.
  */
 #include <math.h>
 #include <string.h>

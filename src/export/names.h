@@ -29,7 +29,8 @@ const char *plumb_export_base(const char *path);
 const char *
 plumb_export_source(const struct plumb_profile *profile, uint32_t frame, uint32_t *line);
 
-/* Appends a context as one line of text: "step (train.py:22)", "aten::mm", "MmBackward0 [backward]". */
+/* Appends a context as one line of text: "step (train.py:22)", "aten::mm", "MmBackward0
+ * [backward]". */
 void plumb_export_label(const struct plumb_profile *profile, uint32_t context,
                         struct plumb_export_text *text);
 

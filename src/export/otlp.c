@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Spans for OpenTelemetry: a resource for each process, all of one trace. A thread's span hangs under the one
- * around it; GPU work under the driver call that started it, to which it has a link too, since it ends when it
- * likes. What has none of these hangs under the span of a context above it that includes it.
+ * Spans for OpenTelemetry: a resource for each process, all of one trace. A thread's span hangs
+ * under the one around it; GPU work under the driver call that started it, to which it has a link
+ * too, since it ends when it likes. What has none of these hangs under the span of a context above
+ * it that includes it.
  */
 #include "export/otlp.h"
 
@@ -388,8 +389,8 @@ deviation(const struct plumb_value *v)
 	return result >= 0 && result < 1e15 ? (int64_t)(result + 0.5) : PLUMB_UNKNOWN;
 }
 
-/* The bytes of a copy, if they are known or those of its context and track are the same; else the first says those
- * of all. */
+/* The bytes of a copy, if they are known or those of its context and track are the same; else the
+ * first says those of all. */
 static void
 put_bytes(const struct plumb_otlp *otlp, struct plumb_json *json, uint32_t index)
 {

@@ -6,8 +6,8 @@
  *	         └─ GPU ─┬─ stream    kernels, copies and sets; arrows from the calls that started them
  *	                 └─ counters  how busy the device was, from its series
  *
- * Perfetto wants the spans of a track to nest: what overlaps goes to a second track of the same name, and so
- * does a range that was started, whether it overlaps or not.
+ * Perfetto wants the spans of a track to nest: what overlaps goes to a second track of the same
+ * name, and so does a range that was started, whether it overlaps or not.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@
 /* Numbers of tracks: kind, index, and which of the tracks of one name. */
 enum track_number { PROCESS = 1, GPU, TRACK, BUSY, WORK, SAMPLES };
 #define UUID(kind, index, lane)                                                                    \
-	((uint64_t)(kind) << 56 | (uint64_t)(index) << 16 | ((uint64_t)(lane)&0xffff))
+	((uint64_t)(kind) << 56 | (uint64_t)(index) << 16 | ((uint64_t)(lane) & 0xffff))
 #define LANES_MOST 4096u
 
 struct lane {
@@ -195,7 +195,8 @@ add_lane(struct perfetto *p, uint32_t track, uint32_t *lanes)
 	return true;
 }
 
-/* The lane from FIRST on that can take the span, made when there is none; what has ended there, ends. */
+/* The lane from FIRST on that can take the span, made when there is none; what has ended there,
+ * ends. */
 static uint32_t
 find_lane(struct perfetto *p, uint32_t track, const struct plumb_span *span, uint32_t first,
           uint32_t *lanes)

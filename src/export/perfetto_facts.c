@@ -8,7 +8,8 @@
 #include "export/timeline.h"
 #include "export/work.h"
 
-/* Ranges that were started, which may cross what runs meanwhile: their durations are nobody's own time. */
+/* Ranges that were started, which may cross what runs meanwhile: their durations are nobody's own
+ * time. */
 static void
 find_started(struct plumb_facts *facts)
 {
@@ -171,7 +172,8 @@ put_context(struct plumb_facts *facts, struct plumb_protobuf *m, uint32_t contex
 	plumb_protobuf_end(m);
 }
 
-/* CONTEXT and those above it, as far as they were not yet: frames first, outer ones before inner ones. */
+/* CONTEXT and those above it, as far as they were not yet: frames first, outer ones before inner
+ * ones. */
 static void
 put_path(struct plumb_facts *facts, struct plumb_protobuf *m, uint32_t context)
 {
@@ -237,8 +239,8 @@ put_track(struct plumb_facts *facts, struct plumb_protobuf *m, uint32_t track)
 
 /* ---- a slice ---- */
 
-/* Where a span does not tell, a profile has the sum of a context's copies on a track. Where they differ, the first
- * says it for all, if all are in the trace. */
+/* Where a span does not tell, a profile has the sum of a context's copies on a track. Where they
+ * differ, the first says it for all, if all are in the trace. */
 static void
 put_bytes(struct plumb_facts *facts, struct plumb_protobuf *m, const struct plumb_span *span)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The annotation "plumb" of each slice: what an import needs beside the name and the times (base/facts.h).
- * Frames, contexts and tracks are described where they are first used. Private to export/.
+ * The annotation "plumb" of each slice: what an import needs beside the name and the times
+ * (base/facts.h). Frames, contexts and tracks are described where they are first used. Private to
+ * export/.
  */
 #ifndef PLUMB_EXPORT_PERFETTO_FACTS_H
 #define PLUMB_EXPORT_PERFETTO_FACTS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packets of a Perfetto trace (perfetto, protos/perfetto/trace/trace_packet.proto): the few fields that
- * an export needs, and texts that are written once and then named by number (interned). All packets
- * are of one sequence. Private to export/.
+ * Packets of a Perfetto trace (perfetto, protos/perfetto/trace/trace_packet.proto): the few fields
+ * that an export needs, and texts that are written once and then named by number (interned). All
+ * packets are of one sequence. Private to export/.
  *
  *	plumb_packet_begin(&t, time);
  *	plumb_event_begin(&t, TYPE_BEGIN, track);
@@ -61,8 +61,8 @@ void plumb_packet_clocks(struct plumb_packets *packets, int64_t monotonic, int64
 
 /* TYPE: TYPE_BEGIN, TYPE_END or TYPE_COUNTER of base/perfetto.h. */
 void plumb_event_begin(struct plumb_packets *packets, uint32_t type, uint64_t track);
-/* Name, category and annotations of a span: its context's line, operator, pass and path, and the facts. FIRST: of
- * its track. */
+/* Name, category and annotations of a span: its context's line, operator, pass and path, and the
+ * facts. FIRST: of its track. */
 void plumb_event_span(struct plumb_packets *packets, const struct plumb_span *span, bool first);
 /* An arrow to the next event with that number. */
 void plumb_event_flow(struct plumb_packets *packets, uint64_t flow, bool last);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pprof's format (google/pprof, proto/profile.proto): gzipped protobuf. A sample is a context on one
- * track, its locations the frames from the leaf up; what track it is stands in labels. Strings are
- * numbered when they are first used and come last, which protobuf allows.
+ * pprof's format (google/pprof, proto/profile.proto): gzipped protobuf. A sample is a context on
+ * one track, its locations the frames from the leaf up; what track it is stands in labels. Strings
+ * are numbered when they are first used and come last, which protobuf allows.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -64,7 +64,7 @@ struct pprof {
 		uint32_t place; /* by slot: where the slot's metric is among those exported, + 1 */
 		uint32_t at, end; /* the values of one context that are not written yet */
 		int64_t sum;      /* of one sample */
-	} * metrics;
+	} *metrics;
 	gz_header head;
 	bool failed; /* no memory */
 };

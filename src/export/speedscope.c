@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * speedscope's file format (https://www.speedscope.app/file-format-schema.json): frames once, and
- * profiles of stacks with weights, which the viewer offers in a list. Without a metric asked for there
- * is one for each metric that is a time; with one, all tracks together and then, where there are
- * several, each track.
+ * profiles of stacks with weights, which the viewer offers in a list. Without a metric asked for
+ * there is one for each metric that is a time; with one, all tracks together and then, where there
+ * are several, each track.
  */
 #include <stdlib.h>
 #include <string.h>

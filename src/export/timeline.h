@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What exports of single spans share: the spans, on one clock, and which calls started which work. Private to
- * export/.
+ * What exports of single spans share: the spans, on one clock, and which calls started which work.
+ * Private to export/.
  *
- * Spans come from the trace, where one was kept; a stream without any has the newest work. Times are the host's
- * CLOCK_MONOTONIC, and of a profile of several hosts, whose clocks do not compare, the times of day.
+ * Spans come from the trace, where one was kept; a stream without any has the newest work. Times
+ * are the host's CLOCK_MONOTONIC, and of a profile of several hosts, whose clocks do not compare,
+ * the times of day.
  */
 #ifndef PLUMB_EXPORT_TIMELINE_H
 #define PLUMB_EXPORT_TIMELINE_H
@@ -46,8 +47,8 @@ int64_t plumb_timeline_time(struct plumb_timeline *timeline, uint32_t process, i
  * earlier program, the number gets digits before it. */
 int64_t plumb_timeline_pid(const struct plumb_profile *profile, uint32_t process);
 
-/* The number (from 1) of the arrow that begins or ends at SPAN, asked in the order of spans; 0: none. An
- * arrow needs both ends; of a graph's many pieces of work the first has it. */
+/* The number (from 1) of the arrow that begins or ends at SPAN, asked in the order of spans; 0:
+ * none. An arrow needs both ends; of a graph's many pieces of work the first has it. */
 uint32_t plumb_timeline_arrow(struct plumb_timeline *timeline, const struct plumb_span *span);
 
 #endif

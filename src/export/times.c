@@ -13,8 +13,8 @@ clock_of(const struct plumb_profile *profile, uint32_t process)
 	return NULL;
 }
 
-/* monotonic = t + offset + slope * (t - reference), so t is that much earlier; the slope is a few parts
- * per million, so that its square is of no account. */
+/* monotonic = t + offset + slope * (t - reference), so t is that much earlier; the slope is a few
+ * parts per million, so that its square is of no account. */
 int64_t
 plumb_export_realtime(const struct plumb_profile *profile, uint32_t process, int64_t time_ns)
 {

@@ -5,8 +5,8 @@
 
 #include "model/profile.h"
 
-/* TIME_NS, a CLOCK_MONOTONIC time of PROCESS, as ns since 1970; PLUMB_UNKNOWN when the process's clocks
- * were not read. */
+/* TIME_NS, a CLOCK_MONOTONIC time of PROCESS, as ns since 1970; PLUMB_UNKNOWN when the process's
+ * clocks were not read. */
 int64_t
 plumb_export_realtime(const struct plumb_profile *profile, uint32_t process, int64_t time_ns);
 

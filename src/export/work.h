@@ -5,11 +5,12 @@
 
 #include "model/profile.h"
 
-/* By context: the launch that all kernels there had, a row of `variants`; PLUMB_NONE where they differ or there is
- * none. The caller frees it; NULL: no memory. */
+/* By context: the launch that all kernels there had, a row of `variants`; PLUMB_NONE where they
+ * differ or there is none. The caller frees it; NULL: no memory. */
 uint32_t *plumb_export_launches(const struct plumb_profile *profile);
 
-/* The bytes of a context's copies (or sets) on a track, or NULL. Each had the same where min is max. */
+/* The bytes of a context's copies (or sets) on a track, or NULL. Each had the same where min is
+ * max. */
 const struct plumb_value *
 plumb_export_bytes(const struct plumb_profile *profile, uint32_t context, uint32_t track);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chrome trace events of whoever wrote them: slices are ranges on their threads, asynchronous ones on tracks of
- * their own. What a process or thread is called says nothing here: what looks like a GPU stays a thread. A
- * slice without an end ends with the file's last event, which is also what viewers show.
+ * Chrome trace events of whoever wrote them: slices are ranges on their threads, asynchronous ones
+ * on tracks of their own. What a process or thread is called says nothing here: what looks like a
+ * GPU stays a thread. A slice without an end ends with the file's last event, which is also what
+ * viewers show.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chrome trace events, which many tools write, each with categories and arguments of its own: an object with
- * "traceEvents", or a list. What all have in common is read here; a format adds a dialect.
+ * Chrome trace events, which many tools write, each with categories and arguments of its own: an
+ * object with "traceEvents", or a list. What all have in common is read here; a format adds a
+ * dialect.
  *
  *	static void
  *	argument(struct plumb_chrome *chrome, struct plumb_slice key, const struct plumb_chrome_event *event)
@@ -63,7 +64,8 @@ struct plumb_chrome {
 	struct plumb_map name_map;
 };
 
-/* Reads FILE; CHROME has trace, dialect and own. plumb_chrome_free follows, whatever is returned. */
+/* Reads FILE; CHROME has trace, dialect and own. plumb_chrome_free follows, whatever is
+ * returned. */
 int plumb_chrome_read(struct plumb_chrome *chrome, struct plumb_import_file *file,
                       struct plumb_error *error) PLUMB_MUST_CHECK;
 void plumb_chrome_free(struct plumb_chrome *chrome);

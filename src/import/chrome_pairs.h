@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slices that a file tells by their beginning and their end, in any order: kept until all are read, then paired.
- * An end closes what began last and is open, of the same key. Of those of one time the first in the file is
- * first. What has no end ends at LAST; it and ends without a beginning are counted.
+ * Slices that a file tells by their beginning and their end, in any order: kept until all are read,
+ * then paired. An end closes what began last and is open, of the same key. Of those of one time the
+ * first in the file is first. What has no end ends at LAST; it and ends without a beginning are
+ * counted.
  */
 #ifndef PLUMB_IMPORT_CHROME_PAIRS_H
 #define PLUMB_IMPORT_CHROME_PAIRS_H
@@ -24,7 +25,8 @@ struct plumb_chrome_pairs {
 	bool no_memory;
 };
 
-/* A pair: BEGIN's slice ends at END; DEPTH others of its key are open around it. Inner ones come first. */
+/* A pair: BEGIN's slice ends at END; DEPTH others of its key are open around it. Inner ones come
+ * first. */
 typedef void
 plumb_chrome_paired(void *own, const struct plumb_chrome_edge *begin, int64_t end, uint32_t depth);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operating system's samples, and all of them once the file is read; V8's events are in chrome_v8.c. */
+/* The operating system's samples, and all of them once the file is read; V8's events are in
+ * chrome_v8.c. */
 #include "import/chrome_samples.h"
 
 #include "base/runs.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples of CPU time in Chrome trace events, of two kinds: a profiler's of the operating system, in the file's own lists
- * ("stackFrames", "samples"), and V8's, in events ("Profile", "ProfileChunk"). A dialect hands over what it meets, as far
- * as it wants it; what frames, threads and profiles they are of may come later in the file.
+ * Samples of CPU time in Chrome trace events, of two kinds: a profiler's of the operating system,
+ * in the file's own lists ("stackFrames", "samples"), and V8's, in events ("Profile",
+ * "ProfileChunk"). A dialect hands over what it meets, as far as it wants it; what frames, threads
+ * and profiles they are of may come later in the file.
  */
 #ifndef PLUMB_IMPORT_CHROME_SAMPLES_H
 #define PLUMB_IMPORT_CHROME_SAMPLES_H
@@ -56,7 +57,8 @@ struct plumb_chrome_samples {
 	bool no_memory;
 };
 
-/* For a dialect's own functions of these names (chrome_event.h). Begin: before each event, if it asks for arguments. */
+/* For a dialect's own functions of these names (chrome_event.h). Begin: before each event, if it
+ * asks for arguments. */
 void plumb_chrome_samples_begin(struct plumb_chrome_samples *samples);
 void plumb_chrome_samples_argument(struct plumb_chrome_samples *samples, struct plumb_pull *pull,
                                    struct plumb_slice key, const struct plumb_chrome_event *event);

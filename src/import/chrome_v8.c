@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * V8's CPU profiles in trace events. "Profile" stands on the thread that is sampled and says when it began; a
- * "ProfileChunk" of the same id has nodes of the tree of functions (each names its parent), samples (nodes) and the time
- * from each sample to the next. Chunks are written by another thread, so they may come before their profile; their
- * own times say how they follow each other. A sample counts for the time since the one before it. V8 has a node of
- * its own for a thread that is idle.
+ * V8's CPU profiles in trace events. "Profile" stands on the thread that is sampled and says when
+ * it began; a "ProfileChunk" of the same id has nodes of the tree of functions (each names its
+ * parent), samples (nodes) and the time from each sample to the next. Chunks are written by another
+ * thread, so they may come before their profile; their own times say how they follow each other. A
+ * sample counts for the time since the one before it. V8 has a node of its own for a thread that is
+ * idle.
  */
 #include "import/chrome_v8.h"
 

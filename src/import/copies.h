@@ -7,19 +7,20 @@
 
 /*
  * The frame of a copy or set by NAME: "Memcpy HtoD (Pageable -> Device)", "[CUDA memcpy HtoD]",
- * "CopyHostToDevice", "MEMORY_COPY_HOST_TO_DEVICE", "Memset (Device)", "FillBuffer". One that cannot be
- * told is a copy from and to unknown.
+ * "CopyHostToDevice", "MEMORY_COPY_HOST_TO_DEVICE", "Memset (Device)", "FillBuffer". One that
+ * cannot be told is a copy from and to unknown.
  */
 uint32_t plumb_import_copy(struct plumb_trace *trace, struct plumb_slice name);
 
-/* The string of a collective's name: "allreduce", "_allgather_base", "ncclAllReduce" → "AllReduce", …;
- * one that is not known stays as it is. */
+/* The string of a collective's name: "allreduce", "_allgather_base", "ncclAllReduce" → "AllReduce",
+ * …; one that is not known stays as it is. */
 uint32_t plumb_import_collective(struct plumb_trace *trace, struct plumb_slice name);
 
 /*
  * The frame of an NVTX or roctx range. torch.autograd.profiler.emit_nvtx writes "aten::mm, seq = 3,
- * op_id = 7, sizes = …", whose numbers would make a context of each call: they are cut off. What has a
- * sequence number, or a name space and no spaces, is an operator, the rest (record_function, steps) a range.
+ * op_id = 7, sizes = …", whose numbers would make a context of each call: they are cut off. What
+ * has a sequence number, or a name space and no spaces, is an operator, the rest (record_function,
+ * steps) a range.
  */
 uint32_t plumb_import_range(struct plumb_trace *trace, struct plumb_slice name);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Folded stacks: a line "frame;frame;frame NUMBER" for each, the outermost frame first. What the number counts
- * stands nowhere: it is the metric "samples". What kind of thing a frame is, is not known either: they are
- * native ones, but for what py-spy and plumb write of Python, "function (file.py:12)".
+ * Folded stacks: a line "frame;frame;frame NUMBER" for each, the outermost frame first. What the
+ * number counts stands nowhere: it is the metric "samples". What kind of thing a frame is, is not
+ * known either: they are native ones, but for what py-spy and plumb write of Python, "function
+ * (file.py:12)".
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables of GPU work, a row for each kernel and copy, as nvprof and Nsight Systems print them: which column
- * is what, in which unit, and what a row is.
+ * Tables of GPU work, a row for each kernel and copy, as nvprof and Nsight Systems print them:
+ * which column is what, in which unit, and what a row is.
  *
  *	struct plumb_gpu_table table = { .trace = trace, .process = process, .binary = true };
  *	plumb_gpu_table_header(&table, cells, count);
@@ -50,7 +50,8 @@ struct plumb_gpu_table {
 	char devices[PLUMB_GPU_DEVICES_MAX][64]; /* names of those that have no number */
 };
 
-/* The columns by their headings, and the units that those have: "Bytes (MB)". False: it is not such a table. */
+/* The columns by their headings, and the units that those have: "Bytes (MB)". False: it is not such
+ * a table. */
 bool plumb_gpu_table_header(struct plumb_gpu_table *table, const struct plumb_slice *cells,
                             uint32_t count);
 /* A row of units; false: it is none. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HPCToolkit's databases, version 4 (its doc/FORMATS.md): files of tables that point at each other by byte.
- * What the reader of the calling contexts and the one of their values share. Private to import/.
+ * HPCToolkit's databases, version 4 (its doc/FORMATS.md): files of tables that point at each other
+ * by byte. What the reader of the calling contexts and the one of their values share. Private to
+ * import/.
  */
 #ifndef PLUMB_IMPORT_HPCTOOLKIT_H
 #define PLUMB_IMPORT_HPCTOOLKIT_H
@@ -60,7 +61,8 @@ struct hpct_reader {
 
 #define HPCT_METRICS 65536u
 
-/* COUNT things of SIZE bytes at OFFSET of FILE, or NULL: they do not lie in it, and the reader fails. */
+/* COUNT things of SIZE bytes at OFFSET of FILE, or NULL: they do not lie in it, and the reader
+ * fails. */
 const unsigned char *plumb_hpct_get(struct hpct_reader *reader, const struct hpct_file *file,
                                     uint64_t offset, uint64_t count, uint64_t size);
 /* As plumb_hpct_get, of what is in a file once: all of it together is no longer than the file. */

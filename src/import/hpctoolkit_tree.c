@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calling contexts of an HPCToolkit database: functions, loops, lines and instructions, of the host and, below
- * "<gpu kernel>", of the GPU. Each is a frame; "<gpu kernel>" itself only says that a kernel follows.
+ * The calling contexts of an HPCToolkit database: functions, loops, lines and instructions, of the
+ * host and, below "<gpu kernel>", of the GPU. Each is a frame; "<gpu kernel>" itself only says that
+ * a kernel follows.
  */
 #include <inttypes.h>
 #include <stdio.h>

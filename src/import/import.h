@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Other tools' traces → a profile. A format is a file with one `const struct plumb_format`, and a row in
- * formats.c. It is recognised by what is in the file, never by its name, and hands over what it reads to a
- * struct plumb_trace (trace.h), which finds the contexts and does the sums for all formats alike.
+ * Other tools' traces → a profile. A format is a file with one `const struct plumb_format`, and a
+ * row in formats.c. It is recognised by what is in the file, never by its name, and hands over what
+ * it reads to a struct plumb_trace (trace.h), which finds the contexts and does the sums for all
+ * formats alike.
  *
  *	static int
  *	read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
@@ -14,8 +15,9 @@
  *		.name = "nvprof", .title = "nvprof --print-gpu-trace", .probe = probe, .read = read,
  *	};
  *
- * A file is untrusted: whatever is in it, `read` gives one error that names the file, the place in it (byte,
- * line or row) and the reason, or takes it all; what it does not use it counts in the ledger.
+ * A file is untrusted: whatever is in it, `read` gives one error that names the file, the place in
+ * it (byte, line or row) and the reason, or takes it all; what it does not use it counts in the
+ * ledger.
  */
 #ifndef PLUMB_IMPORT_IMPORT_H
 #define PLUMB_IMPORT_IMPORT_H
@@ -48,8 +50,8 @@ plumb_import_text(const struct plumb_import_file *file)
 	return at + strspn(at, " \t\r\n");
 }
 
-/* What a format knows of the files that it joined: the process that they name, the number that stands before
- * their names, where that tool puts one (PLUMB_UNKNOWN), and marks of its own. */
+/* What a format knows of the files that it joined: the process that they name, the number that
+ * stands before their names, where that tool puts one (PLUMB_UNKNOWN), and marks of its own. */
 struct plumb_import_group {
 	int64_t pid, prefix;
 	uint32_t marks;
@@ -65,14 +67,15 @@ struct plumb_format {
 	int (*probe)(const struct plumb_import_file *file);
 	int (*read)(struct plumb_import_file *file, struct plumb_trace *trace,
 	            struct plumb_error *error);
-	/* For tools that write a process's trace as several files, may be NULL: whether FILE goes on with the
-	 * files of GROUP, which were given just before it, as part of the same trace. True puts it into the group;
-	 * false begins another one, with which it is then called again. */
+	/* For tools that write a process's trace as several files, may be NULL: whether FILE goes
+	 * on with the files of GROUP, which were given just before it, as part of the same trace.
+	 * True puts it into the group; false begins another one, with which it is then called
+	 * again. */
 	bool (*joins)(const struct plumb_import_file *file, struct plumb_import_group *group);
 };
 
-/* FILE once more from its beginning, for formats whose names come after what they name; the caller closes it.
- * An error where that cannot be (a pipe): ask before anything is read. */
+/* FILE once more from its beginning, for formats whose names come after what they name; the caller
+ * closes it. An error where that cannot be (a pipe): ask before anything is read. */
 int plumb_import_again(const struct plumb_import_file *file, struct plumb_input **input,
                        struct plumb_error *error) PLUMB_MUST_CHECK;
 
@@ -86,10 +89,10 @@ struct plumb_import_options {
 };
 
 /*
- * The COUNT files or folders at PATHS as one profile, each with its own processes; the caller frees it.
- * Files that name no rank and are several get the ranks 0, 1, … in the order of PATHS if they are of one
- * format. Errors: PLUMB_EINPUT (a format that is not known, damaged), PLUMB_EEMPTY (nothing in them),
- * PLUMB_ESYSTEM; PROFILE is then untouched. OPTIONS may be NULL.
+ * The COUNT files or folders at PATHS as one profile, each with its own processes; the caller frees
+ * it. Files that name no rank and are several get the ranks 0, 1, … in the order of PATHS if they
+ * are of one format. Errors: PLUMB_EINPUT (a format that is not known, damaged), PLUMB_EEMPTY
+ * (nothing in them), PLUMB_ESYSTEM; PROFILE is then untouched. OPTIONS may be NULL.
  */
 int
 plumb_import(const char *const *paths, uint32_t count, const struct plumb_import_options *options,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Jaeger's JSON, as its query service gives it and its page saves it: {"data":[{"traceID","spans","processes"}]},
- * or one such trace, or a list of them. Times are µs. XSP's traces have this form.
+ * Jaeger's JSON, as its query service gives it and its page saves it:
+ * {"data":[{"traceID","spans","processes"}]}, or one such trace, or a list of them. Times are µs.
+ * XSP's traces have this form.
  */
 #include <string.h>
 

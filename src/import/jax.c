@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trace.json of XProf, which JAX and TensorFlow 2 write: the planes of a profile as processes, their lines as
- * threads, named before any event.
+ * trace.json of XProf, which JAX and TensorFlow 2 write: the planes of a profile as processes,
+ * their lines as threads, named before any event.
  *
  *	/host:CPU      threads: Python functions ("$file.py:12 f"), annotations, driver calls
  *	/device:GPU:0  "Stream #13(Compute)": kernels and copies, with the number of the call that
  *	               started them; other lines are XProf's own accounts of the same
  *	/device:TPU:0  "XLA Ops"; other lines likewise. Loops and branches hold other operations
  *
- * Arguments are texts: kernel_details is "regs:32 static_shared:0 dynamic_shared:0 grid:1,1,1 block:128,1,1
- * occ_pct:100", memcpy_details "kind_src:pinned kind_dst:device size:8 dest:0 async:1".
+ * Arguments are texts: kernel_details is "regs:32 static_shared:0 dynamic_shared:0 grid:1,1,1
+ * block:128,1,1 occ_pct:100", memcpy_details "kind_src:pinned kind_dst:device size:8 dest:0
+ * async:1".
  */
 #include <ctype.h>
 #include <stdio.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PyTorch's profiler (Kineto): Chrome trace events with categories of its own. What changed over the years:
- * names of categories, where the base of times stands, whether a stream is a number or "stream 7", and that
- * ROCm calls are called otherwise. Times are µs with up to three digits behind the point.
+ * PyTorch's profiler (Kineto): Chrome trace events with categories of its own. What changed over
+ * the years: names of categories, where the base of times stands, whether a stream is a number or
+ * "stream 7", and that ROCm calls are called otherwise. Times are µs with up to three digits behind
+ * the point.
  *
- * GPU events carry the number of a device where others have their process, so the file's streams belong to
- * its first process that did anything.
+ * GPU events carry the number of a device where others have their process, so the file's streams
+ * belong to its first process that did anything.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -360,7 +361,8 @@ thread_of(struct reader *reader, const struct plumb_chrome_event *event)
 	return track;
 }
 
-/* "torch/nn/modules/module.py(1518): _call_impl", "nn.Module: Linear_0", "<built-in function linear>" */
+/* "torch/nn/modules/module.py(1518): _call_impl", "nn.Module: Linear_0", "<built-in function
+ * linear>" */
 static uint32_t
 python_frame(struct reader *reader, struct plumb_slice name)
 {

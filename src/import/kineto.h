@@ -9,7 +9,8 @@
 #include "base/vec.h"
 #include "import/chrome_event.h"
 
-/* Arguments of a collective operation: of its kernels, and of record_param_comms, the operator that launches them. */
+/* Arguments of a collective operation: of its kernels, and of record_param_comms, the operator that
+ * launches them. */
 struct plumb_kineto_group {
 	struct plumb_slice name, ranks;
 	int64_t size, sequence;
@@ -21,7 +22,8 @@ struct plumb_kineto_group {
 bool plumb_kineto_group_key(struct plumb_pull *pull, struct plumb_slice key,
                             struct plumb_kineto_group *group);
 
-/* By external id: what operators say, and numbers of kernels' groups that may want it. Zero it to start. */
+/* By external id: what operators say, and numbers of kernels' groups that may want it. Zero it to
+ * start. */
 struct plumb_kineto_comm {
 	int64_t external;
 	struct plumb_trace_group group;
@@ -43,7 +45,8 @@ struct plumb_kineto_steps {
 	PLUMB_VEC(int64_t) gpu;     /* numbers of those on a GPU */
 	int64_t gpu_start, gpu_end; /* of the last ones on a GPU, ns */
 };
-/* The frame of an annotation. "ProfilerStep#12": all steps are one context; their numbers go into STEPS. */
+/* The frame of an annotation. "ProfilerStep#12": all steps are one context; their numbers go into
+ * STEPS. */
 uint32_t plumb_kineto_annotation(struct plumb_trace *trace, struct plumb_kineto_steps *steps,
                                  struct plumb_slice name);
 /* A ProfilerStep on a GPU repeats one on a thread: it becomes no span. HTA takes it for the end of
@@ -110,12 +113,13 @@ plumb_kineto_devices_uuid(const struct plumb_kineto_devices *devices, int64_t pi
 void plumb_kineto_devices_describe(const struct plumb_kineto_devices *devices,
                                    struct plumb_trace *trace);
 
-/* Is KEY, an argument's, one of theirs? Then its value is read: the event's stream, and its call. */
+/* Is KEY, an argument's, one of theirs? Then its value is read: the event's stream, and its
+ * call. */
 bool plumb_kineto_sync_key(struct plumb_pull *pull, struct plumb_slice key, int64_t *awaited,
                            int64_t *recorded);
 
-/* EVENT is a cuda_sync with these arguments as they stand: STREAM, -1 or unknown where it is none, and
- * AWAITED, -1 where the event's is not known. */
+/* EVENT is a cuda_sync with these arguments as they stand: STREAM, -1 or unknown where it is none,
+ * and AWAITED, -1 where the event's is not known. */
 void plumb_kineto_sync(struct plumb_trace *trace, const struct plumb_chrome_event *event,
                        const struct plumb_trace_sync *sync);
 
@@ -124,8 +128,8 @@ struct plumb_kineto_bytes {
 	int64_t process, device, copied, set;
 };
 
-/* {"version": …, "bytes": [{"process": 1, "device": 0, "copied": 7, "set": 0}]}: what plumb's own exports say
- * of copies in total. At most ROOM of them. */
+/* {"version": …, "bytes": [{"process": 1, "device": 0, "copied": 7, "set": 0}]}: what plumb's own
+ * exports say of copies in total. At most ROOM of them. */
 uint32_t plumb_kineto_own(struct plumb_pull *pull, struct plumb_kineto_bytes *bytes, uint32_t room);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which process group a collective is of, and its number there: kernels of NCCL say the group since PyTorch 2.3, the
- * operator that launches them more.
+ * Which process group a collective is of, and its number there: kernels of NCCL say the group since
+ * PyTorch 2.3, the operator that launches them more.
  */
 #include "import/kineto.h"
 

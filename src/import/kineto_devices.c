@@ -104,8 +104,8 @@ describe_device(struct plumb_builder *builder, uint32_t id, const struct plumb_k
 	device->warps_per_multiprocessor = p->threads;
 }
 
-/* What is known of the device with this ordinal. A process that saw one GPU only lists that as 0, whatever
- * number its events have; equal ones need no number. */
+/* What is known of the device with this ordinal. A process that saw one GPU only lists that as 0,
+ * whatever number its events have; equal ones need no number. */
 static const struct plumb_kineto_device *
 properties_of(const struct plumb_kineto_devices *devices, int64_t ordinal)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One sweep in time for each group. What begins is put on a lane: a stack of spans of one level, one inside the
- * other, on one thread. For every level (and for every level of a thread) only the two lanes are kept that reach
- * furthest: what looks for a parent has none when the first ends too early, one when the second does, and
- * is ambiguous otherwise. What has ended needs no removal, since it does not reach.
+ * One sweep in time for each group. What begins is put on a lane: a stack of spans of one level,
+ * one inside the other, on one thread. For every level (and for every level of a thread) only the
+ * two lanes are kept that reach furthest: what looks for a parent has none when the first ends too
+ * early, one when the second does, and is ambiguous otherwise. What has ended needs no removal,
+ * since it does not reach.
  */
 #include "import/levels.h"
 
@@ -165,7 +166,8 @@ reach_add(struct reach *reach, uint32_t lane, int64_t end)
 	}
 }
 
-/* The state of a level on a thread, made when ADD says so; NULL: there is none, or memory is out. */
+/* The state of a level on a thread, made when ADD says so; NULL: there is none, or memory is
+ * out. */
 static struct thread_level *
 thread_level(struct levels *l, uint64_t thread, uint32_t level, bool add)
 {
@@ -208,7 +210,8 @@ lane_push(struct levels *l, uint32_t lane, uint32_t span)
 	l->lane[span] = lane;
 	l->below[span] = top;
 	l->depth[span] = top == NONE ? 0 : l->depth[top] + 1;
-	/* Jumps of lengths 1, 1, 3, 1, 1, 3, 7 …, so that a search takes a number of steps that is the logarithm. */
+	/* Jumps of lengths 1, 1, 3, 1, 1, 3, 7 …, so that a search takes a number of steps that is
+	 * the logarithm. */
 	l->jump[span] = further != NONE && l->depth[top] - l->depth[jump] ==
 	                                           l->depth[jump] - l->depth[further]
 	                        ? further
@@ -278,7 +281,8 @@ only(const struct levels *l, const struct reach *reach, int64_t end, bool *ambig
 	return innermost(l, l->top[reach->lane[0]], end);
 }
 
-/* Of levels in [LOWEST, BELOW) the nearest that has one span open at AT that reaches END; THREAD 0: on any. */
+/* Of levels in [LOWEST, BELOW) the nearest that has one span open at AT that reaches END; THREAD 0:
+ * on any. */
 static uint32_t
 search(struct levels *l, uint64_t thread, uint32_t lowest, uint32_t below, int64_t at, int64_t end,
        bool *ambiguous)

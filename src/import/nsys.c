@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Nsight Systems' export to SQLite. A table is there if something of its kind was recorded, and its columns
- * differ by version, so the schema is asked. A process is the upper bits of globalPid and globalTid (hardware,
- * virtual machine, pid), a thread the lower 24 of globalTid; correlation numbers are unique within a process.
+ * Nsight Systems' export to SQLite. A table is there if something of its kind was recorded, and its
+ * columns differ by version, so the schema is asked. A process is the upper bits of globalPid and
+ * globalTid (hardware, virtual machine, pid), a thread the lower 24 of globalTid; correlation
+ * numbers are unique within a process.
  */
 #include <stdio.h>
 #include <stdlib.h>

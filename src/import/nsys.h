@@ -11,8 +11,9 @@ void plumb_nsys_waits(struct plumb_sqlite *sqlite, struct plumb_trace *trace,
                       uint32_t (*process_of)(void *reader, int64_t global), void *reader);
 
 /*
- * Samples of CPU time (COMPOSITE_EVENTS with SAMPLING_CALLCHAINS) of threads that PROCESSES knows: it gives the
- * track of a globalTid, or PLUMB_NONE for a process that did nothing else. Call when all else is read.
+ * Samples of CPU time (COMPOSITE_EVENTS with SAMPLING_CALLCHAINS) of threads that PROCESSES knows:
+ * it gives the track of a globalTid, or PLUMB_NONE for a process that did nothing else. Call when
+ * all else is read.
  */
 void plumb_nsys_samples(struct plumb_sqlite *sqlite, struct plumb_trace *trace,
                         struct plumb_sqlite_texts *texts,

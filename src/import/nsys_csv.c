@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nsys stats --report cuda_gpu_trace --format csv (before 2023 the report is called gputrace): text of nsys, the
- * heading, whose units are in it, and a row for each kernel, copy and set, to the next empty line.
+ * nsys stats --report cuda_gpu_trace --format csv (before 2023 the report is called gputrace): text
+ * of nsys, the heading, whose units are in it, and a row for each kernel, copy and set, to the next
+ * empty line.
  */
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A sample has a moment, a thread, and how many cycles its processor counted for the thread since its last
- * one; its call chain lies in another table, innermost function first. CPU time in ns is not in the file: the
- * threads that were busiest between two samples tell how many cycles a nanosecond has, and no sample stands for more
- * time than has passed.
+ * A sample has a moment, a thread, and how many cycles its processor counted for the thread since
+ * its last one; its call chain lies in another table, innermost function first. CPU time in ns is
+ * not in the file: the threads that were busiest between two samples tell how many cycles a
+ * nanosecond has, and no sample stands for more time than has passed.
  */
 #include <stdlib.h>
 
@@ -169,7 +169,8 @@ by_number(const void *x, const void *y)
 	return (*a > *b) - (*a < *b);
 }
 
-/* Cycles a nanosecond of a thread that computes; 0: the file does not tell. Orders by thread and time. */
+/* Cycles a nanosecond of a thread that computes; 0: the file does not tell. Orders by thread and
+ * time. */
 static double
 find_rate(struct samples *s)
 {

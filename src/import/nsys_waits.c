@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Nsight Systems' records of synchronisation and of events. A wait for an event names it by eventId, and the one
- * record of it that it was for by eventSyncId, in exports that have that column; CUPTI_ACTIVITY_KIND_CUDA_EVENT
- * says on which stream and by which call an event was recorded.
+ * Nsight Systems' records of synchronisation and of events. A wait for an event names it by
+ * eventId, and the one record of it that it was for by eventSyncId, in exports that have that
+ * column; CUPTI_ACTIVITY_KIND_CUDA_EVENT says on which stream and by which call an event was
+ * recorded.
  */
 #include "import/nsys.h"
 #include "import/sync.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nvprof --print-gpu-trace (and --print-api-trace), as CSV or as plain text, with whatever the program and
- * nvprof printed around it:
+ * nvprof --print-gpu-trace (and --print-api-trace), as CSV or as plain text, with whatever the
+ * program and nvprof printed around it:
  *
  *	==4711== NVPROF is profiling process 4711, command: ./a.out
  *	==4711== Profiling result:
@@ -9,8 +9,8 @@
  *	ms,us,,…,						182.96ms  6.4049ms             - …  [CUDA memcpy HtoD]
  *	182.96,6404.9,,…,"[CUDA memcpy HtoD]"
  *
- * Units follow the greatest number of a run. Plain text stands under its headings: to the right, the name to the
- * left.
+ * Units follow the greatest number of a run. Plain text stands under its headings: to the right,
+ * the name to the left.
  */
 #include <ctype.h>
 #include <stdio.h>

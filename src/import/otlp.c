@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenTelemetry's traces as JSON (OTLP/JSON): {"resourceSpans":[{"resource","scopeSpans":[{"spans"}]}]}, one such
- * object or one a line, as the Collector's file exporter writes it. Keys may be written with underscores, and
- * before 2022 scopes were instrumentation libraries. Metrics and logs in the same file are counted.
+ * OpenTelemetry's traces as JSON (OTLP/JSON):
+ * {"resourceSpans":[{"resource","scopeSpans":[{"spans"}]}]}, one such object or one a line, as the
+ * Collector's file exporter writes it. Keys may be written with underscores, and before 2022 scopes
+ * were instrumentation libraries. Metrics and logs in the same file are counted.
  */
 #include <string.h>
 

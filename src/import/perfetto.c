@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Perfetto's traces: packets of several writers (sequences), each of which interns its texts. Events of tracks are
- * beginnings and ends, which are paired once all are read; tracks may be described after their events, so that they
- * are looked for then. What plumb exported says of itself which context, thread, stream and device a slice has.
+ * Perfetto's traces: packets of several writers (sequences), each of which interns its texts.
+ * Events of tracks are beginnings and ends, which are paired once all are read; tracks may be
+ * described after their events, so that they are looked for then. What plumb exported says of
+ * itself which context, thread, stream and device a slice has.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -413,7 +414,8 @@ open_packet(struct perfetto *reader, struct plumb_slice bytes, struct packet *pa
 
 static bool read_packets(struct perfetto *reader, struct plumb_slice bytes);
 
-/* Packed packets are no longer than a message may be, unpacked. NULL, or why they cannot be read. */
+/* Packed packets are no longer than a message may be, unpacked. NULL, or why they cannot be
+ * read. */
 static bool
 unpack(struct perfetto *reader, struct plumb_slice bytes, bool zstd)
 {
@@ -590,7 +592,8 @@ read_trace(struct plumb_import_file *file, struct plumb_trace *trace, struct plu
 	return code;
 }
 
-/* The file begins with a packet: its fields have the types that a packet's have, and one is its own. */
+/* The file begins with a packet: its fields have the types that a packet's have, and one is its
+ * own. */
 static int
 probe(const struct plumb_import_file *file)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A Perfetto trace as it is read: sequences of packets with the texts that each interned, clocks, tracks, and what
- * plumb itself wrote about its slices (base/facts.h). Private to import/.
+ * A Perfetto trace as it is read: sequences of packets with the texts that each interned, clocks,
+ * tracks, and what plumb itself wrote about its slices (base/facts.h). Private to import/.
  */
 #ifndef PLUMB_IMPORT_PERFETTO_H
 #define PLUMB_IMPORT_PERFETTO_H
@@ -14,8 +14,8 @@
 #include "import/samples.h"
 #include "import/trace.h"
 
-/* What numbers of a sequence mean: names of events, names of annotations, plumb's frames and contexts, and what call
- * stacks are made of. */
+/* What numbers of a sequence mean: names of events, names of annotations, plumb's frames and
+ * contexts, and what call stacks are made of. */
 enum perfetto_table {
 	PERFETTO_NAME,
 	PERFETTO_FACT,
@@ -34,8 +34,8 @@ struct perfetto_entry {
 	uint32_t table;
 	uint32_t value; /* place of a name or message in `text`; the fact; a frame or context */
 	uint32_t bytes; /* of a name or message */
-	/* What it was found to be when it was used: a name's frame, a path's string, a stack's place in `chains`, a
-	 * context's launch; PLUMB_NONE: it was not. */
+	/* What it was found to be when it was used: a name's frame, a path's string, a stack's
+	 * place in `chains`, a context's launch; PLUMB_NONE: it was not. */
 	uint32_t second;
 	bool apart; /* a context that others may cross */
 };

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples of CPU time in Perfetto's traces: traced_perf's have an interned call stack, outermost frame first, and its
- * sequence says once which event was counted, and how often one was taken. Where that event is a clock of the CPU, a sample
- * stands for so much time. Those of Chrome's sampling profiler are taken by the wall clock, whether the thread computes
- * or not: they tell no CPU time.
+ * Samples of CPU time in Perfetto's traces: traced_perf's have an interned call stack, outermost
+ * frame first, and its sequence says once which event was counted, and how often one was taken.
+ * Where that event is a clock of the CPU, a sample stands for so much time. Those of Chrome's
+ * sampling profiler are taken by the wall clock, whether the thread computes or not: they tell no
+ * CPU time.
  *
- * What is interned may stand in any order, so that a number is looked up when a sample needs it, and once.
+ * What is interned may stand in any order, so that a number is looked up when a sample needs it,
+ * and once.
  */
 #include <stdio.h>
 

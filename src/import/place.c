@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the contexts of a file's events. Each thread is swept once, in time, with a stack of what is open;
- * then GPU work is hung under the calls that were met (work.c).
+ * Finds the contexts of a file's events. Each thread is swept once, in time, with a stack of what
+ * is open; then GPU work is hung under the calls that were met (work.c).
  *
- * A forward operator must be met before the backward work that it caused: threads from which most links go
- * are swept first, and on one thread time sees to it.
+ * A forward operator must be met before the backward work that it caused: threads from which most
+ * links go are swept first, and on one thread time sees to it.
  */
 #include <string.h>
 
@@ -166,7 +166,8 @@ path_of(struct sweep *sweep, uint32_t at)
 	return items[at].path;
 }
 
-/* The edges that begin before START (which is about to be opened) get the operator that is open there. */
+/* The edges that begin before START (which is about to be opened) get the operator that is open
+ * there. */
 static int
 leave_edges(struct sweep *sweep, int64_t start)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pprof profiles: sums by stacks, without times. Samples come before what explains them (locations, functions,
- * texts), so a file is read twice, first for those; samples are never kept.
+ * pprof profiles: sums by stacks, without times. Samples come before what explains them (locations,
+ * functions, texts), so a file is read twice, first for those; samples are never kept.
  *
- * gperftools' older formats hold addresses alone, which only pprof with the program at hand can name: they are
- * known, to say so.
+ * gperftools' older formats hold addresses alone, which only pprof with the program at hand can
+ * name: they are known, to say so.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Works with a number of their own, what counters read during them, and values that have no events. */
+/* Works with a number of their own, what counters read during them, and values that have no
+ * events. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rocpd, what rocprofv3 and rocprof-sys of ROCm 7 write (schemas 3 and 4). The tables of a process have the
- * UUID of its run behind their names, and a database may hold several; the plain names are views, which are
- * not used. What ran names its process, thread, agent and queue itself (schema 3) or by a track (4). An event
- * has what all kinds share: its category, and as stack_id the number that a call has in common with the
- * work that it started.
+ * rocpd, what rocprofv3 and rocprof-sys of ROCm 7 write (schemas 3 and 4). The tables of a process
+ * have the UUID of its run behind their names, and a database may hold several; the plain names are
+ * views, which are not used. What ran names its process, thread, agent and queue itself (schema 3)
+ * or by a track (4). An event has what all kinds share: its category, and as stack_id the number
+ * that a call has in common with the work that it started.
  */
 #include <stdio.h>
 #include <stdlib.h>

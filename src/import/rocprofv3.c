@@ -5,8 +5,8 @@
  *	{"rocprofiler-sdk-tool": [{"metadata": …, "agents": […], "strings": …, "kernel_symbols": […],
  *	                           "buffer_records": {"kernel_dispatch": […], "hip_api": […], …}}]}
  *
- * Records name kernels, agents and functions by numbers whose meaning may stand before or behind them, so that
- * they are kept until their process's object has ended. Times are ns.
+ * Records name kernels, agents and functions by numbers whose meaning may stand before or behind
+ * them, so that they are kept until their process's object has ended. Times are ns.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What rocprofv3.c reads of one process, and rocprofv3_process.c makes of it. Private to the two. */
+/* What rocprofv3.c reads of one process, and rocprofv3_process.c makes of it. Private to the
+ * two. */
 #ifndef PLUMB_IMPORT_ROCPROFV3_H
 #define PLUMB_IMPORT_ROCPROFV3_H
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rocmProfileData (RPD), the older rocpd: rocpd_api has the calls, rocpd_op what GPUs ran, rocpd_api_ops which
- * call started which. An operation says neither its process nor its size nor its grid: its call does
- * (rocpd_copyapi, rocpd_kernelapi; in schema 1 rocpd_copyop and rocpd_kernelop by the operation itself).
+ * rocmProfileData (RPD), the older rocpd: rocpd_api has the calls, rocpd_op what GPUs ran,
+ * rocpd_api_ops which call started which. An operation says neither its process nor its size nor
+ * its grid: its call does (rocpd_copyapi, rocpd_kernelapi; in schema 1 rocpd_copyop and
+ * rocpd_kernelop by the operation itself).
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -129,7 +129,8 @@ frame_of(struct plumb_trace *trace, const struct plumb_samples_node *node)
 	                           node->line);
 }
 
-/* Up from node I to where the chain is known, and down again. Each node is walked once, also where they go round. */
+/* Up from node I to where the chain is known, and down again. Each node is walked once, also where
+ * they go round. */
 static bool
 find_chain(struct plumb_samples *samples, struct plumb_samples_tree *tree, uint32_t i)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples of CPU time as other tools' traces have them: a thread, a moment, a call chain, and what one stands for. What a
- * format does not tell stays unknown, and is counted.
+ * Samples of CPU time as other tools' traces have them: a thread, a moment, a call chain, and what
+ * one stands for. What a format does not tell stays unknown, and is counted.
  *
  *	struct plumb_samples samples = { .trace = trace };
  *	struct plumb_samples_chain chain = { 0 };
@@ -9,8 +9,8 @@
  *	plumb_samples_take(&samples, track, &chain, at_ns, ns);
  *	plumb_samples_end(&samples);
  *
- * A file whose frames have numbers and parents gives them to a tree, in any order, and asks for chains once it has been
- * read: parents may be missing or go round.
+ * A file whose frames have numbers and parents gives them to a tree, in any order, and asks for
+ * chains once it has been read: parents may be missing or go round.
  */
 #ifndef PLUMB_IMPORT_SAMPLES_H
 #define PLUMB_IMPORT_SAMPLES_H
@@ -70,9 +70,10 @@ struct plumb_samples_tree {
 	PLUMB_VEC(uint32_t) walk;
 };
 
-/* The frame NUMBER of OWNER is under that with the number PARENT, PLUMB_UNKNOWN: none. FUNCTION may be NULL: only what is
- * under it shows. IDLE: a thread that is there computes nothing. A number that was given before is not taken again. What
- * no sample meets leaves no frame. False: no memory. */
+/* The frame NUMBER of OWNER is under that with the number PARENT, PLUMB_UNKNOWN: none. FUNCTION may
+ * be NULL: only what is under it shows. IDLE: a thread that is there computes nothing. A number
+ * that was given before is not taken again. What no sample meets leaves no frame. False: no
+ * memory. */
 bool plumb_samples_node(struct plumb_samples *samples, struct plumb_samples_tree *tree,
                         uint64_t owner, int64_t number, int64_t parent,
                         const struct plumb_samples_function *function, bool idle);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Forward and backward in ranges that torch.autograd.profiler.emit_nvtx wrote: "aten::mm, seq = 3, op_id = 7"
- * and "MmBackward0, seq = 3, op_id = 90". The number is that of the next node of the autograd graph that the
- * thread will make, so the last forward range that has it made the node which the backward range runs.
+ * Forward and backward in ranges that torch.autograd.profiler.emit_nvtx wrote: "aten::mm, seq = 3,
+ * op_id = 7" and "MmBackward0, seq = 3, op_id = 90". The number is that of the next node of the
+ * autograd graph that the thread will make, so the last forward range that has it made the node
+ * which the backward range runs.
  */
 #ifndef PLUMB_IMPORT_SEQUENCE_H
 #define PLUMB_IMPORT_SEQUENCE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lists are taken apart as they stand: they were read once as JSON already, so brackets and quotes match.
- * There are hundreds of thousands of them in a file, and most are equal.
+ * The lists are taken apart as they stand: they were read once as JSON already, so brackets and
+ * quotes match. There are hundreds of thousands of them in a file, and most are equal.
  */
 #include "import/shapes.h"
 

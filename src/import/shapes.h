@@ -11,8 +11,8 @@ struct plumb_import_inputs {
 	struct plumb_slice values;               /* "Concrete Inputs": of lists of numbers */
 };
 
-/* "(float32[64,32], float32[32,96] strides (1,32), [2, 2], scalar)". PLUMB_NONE: there is nothing to say, or it is
- * longer than plumb keeps. */
+/* "(float32[64,32], float32[32,96] strides (1,32), [2, 2], scalar)". PLUMB_NONE: there is nothing
+ * to say, or it is longer than plumb keeps. */
 uint32_t plumb_import_shapes(struct plumb_trace *trace, const struct plumb_import_inputs *inputs);
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Spans of distributed tracing (Jaeger, OpenTelemetry), which name their parents, and of XSP, which has them
- * published by several tools and names the level of each. A reader adds spans and where they come from, in any
- * order; plumb_spans_finish finds parents (levels.h) and hands all to the trace.
+ * Spans of distributed tracing (Jaeger, OpenTelemetry), which name their parents, and of XSP, which
+ * has them published by several tools and names the level of each. A reader adds spans and where
+ * they come from, in any order; plumb_spans_finish finds parents (levels.h) and hands all to the
+ * trace.
  *
- * Tags say more: XSP's (go-cupti's) make kernels, copies, sets and driver calls of spans, plumb's own export says
- * everything by "plumb.kind" and "gpu.…", and OpenTelemetry's conventions name threads and lines of code.
+ * Tags say more: XSP's (go-cupti's) make kernels, copies, sets and driver calls of spans, plumb's
+ * own export says everything by "plumb.kind" and "gpu.…", and OpenTelemetry's conventions name
+ * threads and lines of code.
  */
 #ifndef PLUMB_IMPORT_SPANS_H
 #define PLUMB_IMPORT_SPANS_H
@@ -19,10 +21,12 @@ void plumb_spans_free(struct plumb_spans *spans);
 
 /* ---- where they come from ---- */
 
-/* The number of what the file calls NAME in its part SCOPE (a trace, a resource), made when it is new. */
+/* The number of what the file calls NAME in its part SCOPE (a trace, a resource), made when it is
+ * new. */
 uint32_t plumb_spans_origin(struct plumb_spans *spans, uint64_t scope, struct plumb_slice name);
 
-/* A value of JSON: a text, a number or a truth as it is written, or up to three numbers of a list. */
+/* A value of JSON: a text, a number or a truth as it is written, or up to three numbers of a
+ * list. */
 struct plumb_spans_value {
 	struct plumb_slice text;
 	int64_t three[3];

@@ -94,7 +94,8 @@ call_key(const struct plumb_spans *spans, uint32_t span)
 	                      row->correlation);
 }
 
-/* Leaves one call of each number, the innermost; PLUMB_NONE where they do not lie one in the other. */
+/* Leaves one call of each number, the innermost; PLUMB_NONE where they do not lie one in the
+ * other. */
 static uint32_t
 choose_calls(const struct plumb_spans *spans, struct call *calls, uint32_t count)
 {
@@ -522,7 +523,8 @@ find_kernels(const struct plumb_spans *spans)
 	return kernels;
 }
 
-/* What was counted while a call started one kernel is that kernel's: calls of one place may start several. */
+/* What was counted while a call started one kernel is that kernel's: calls of one place may start
+ * several. */
 static int
 give_numbers(struct plumb_spans *spans)
 {
@@ -558,7 +560,8 @@ stream_of(struct plumb_spans *spans, const struct plumb_spans_work *work)
 	return plumb_trace_stream(spans->trace, process, device, work->context, work->stream);
 }
 
-/* A call and what it started have one number; where the file has a reference instead, one is made. */
+/* A call and what it started have one number; where the file has a reference instead, one is
+ * made. */
 static void
 join(struct plumb_spans *spans, uint32_t call, uint32_t work)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hostile database may have pages that point at one another, so that a small file has rows without end,
- * or share one long text among many rows. Hence three budgets in proportion to the file: steps of SQLite's
- * machine, rows of scans, and bytes of texts. A sound file cannot reach them: a row takes four bytes or more,
- * and a table is read at most twice.
+ * A hostile database may have pages that point at one another, so that a small file has rows
+ * without end, or share one long text among many rows. Hence three budgets in proportion to the
+ * file: steps of SQLite's machine, rows of scans, and bytes of texts. A sound file cannot reach
+ * them: a row takes four bytes or more, and a table is read at most twice.
  */
 #include "import/sqlite.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Foreign SQLite databases, for the formats that are one. Whatever the file, nothing in it is run: tables
- * are read as they are, by columns that they have; views, triggers, virtual tables and computed columns are
- * as if they were not there. What it may cost is bounded by the file's size.
+ * Foreign SQLite databases, for the formats that are one. Whatever the file, nothing in it is run:
+ * tables are read as they are, by columns that they have; views, triggers, virtual tables and
+ * computed columns are as if they were not there. What it may cost is bounded by the file's size.
  *
  *	struct plumb_sqlite sqlite;
  *	struct plumb_rows rows;
@@ -14,7 +14,8 @@
  *	plumb_rows_close(&rows);
  *	return plumb_sqlite_close(&sqlite);
  *
- * After a failure every function gives nothing: the code that plumb_sqlite_close returns is checked once.
+ * After a failure every function gives nothing: the code that plumb_sqlite_close returns is checked
+ * once.
  */
 #ifndef PLUMB_IMPORT_SQLITE_H
 #define PLUMB_IMPORT_SQLITE_H
@@ -35,20 +36,22 @@ struct plumb_sqlite {
 	int64_t steps, rows, bytes;
 };
 
-/* FILE must be one whose head is a database's (plumb_sqlite_is). Errors: PLUMB_EINPUT, PLUMB_ESYSTEM. */
+/* FILE must be one whose head is a database's (plumb_sqlite_is). Errors: PLUMB_EINPUT,
+ * PLUMB_ESYSTEM. */
 int plumb_sqlite_open(struct plumb_sqlite *sqlite, const struct plumb_import_file *file,
                       struct plumb_error *error) PLUMB_MUST_CHECK;
 /* The first failure's code, or 0. May be called after plumb_sqlite_open failed. */
 int plumb_sqlite_close(struct plumb_sqlite *sqlite);
 
-/* For a probe: 1 if FILE holds tables of all of these names (a list that ends with NULL; one that ends with
- * "*" is for any table that begins so), 0 if it does not, -1 if it is a database that cannot be opened. */
+/* For a probe: 1 if FILE holds tables of all of these names (a list that ends with NULL; one that
+ * ends with "*" is for any table that begins so), 0 if it does not, -1 if it is a database that
+ * cannot be opened. */
 int plumb_sqlite_probe(const struct plumb_import_file *file, const char *const *tables);
 
 bool plumb_sqlite_has(struct plumb_sqlite *sqlite, const char *table);
 
-/* What stands behind PREFIX in the name of the NUMBERth table (from 0) that begins so. False: there are no
- * so many. */
+/* What stands behind PREFIX in the name of the NUMBERth table (from 0) that begins so. False: there
+ * are no so many. */
 bool plumb_sqlite_suffix(struct plumb_sqlite *sqlite, const char *prefix, uint32_t number,
                          char *suffix, size_t size);
 
@@ -64,8 +67,8 @@ struct plumb_rows {
 	int64_t row;
 };
 
-/* All rows of TABLE, in any order; COLUMNS ends with NULL, and one that the table lacks is unknown in
- * every row. A table that is not there has no rows. */
+/* All rows of TABLE, in any order; COLUMNS ends with NULL, and one that the table lacks is unknown
+ * in every row. A table that is not there has no rows. */
 void plumb_rows_open(struct plumb_rows *rows, struct plumb_sqlite *sqlite, const char *table,
                      const char *const *columns);
 /* For plumb_rows_find: the rows whose column KEY is a number. */
@@ -120,9 +123,9 @@ void plumb_sqlite_texts_free(struct plumb_sqlite_texts *texts);
 
 /* ---- what is not read ---- */
 
-/* Counts as unused, by their names, the rows of tables that have a column for a time (one of TIMES, which
- * ends with NULL) and are none of READ (likewise). SUFFIX: only tables whose names end so, and without it;
- * "" for all. */
+/* Counts as unused, by their names, the rows of tables that have a column for a time (one of TIMES,
+ * which ends with NULL) and are none of READ (likewise). SUFFIX: only tables whose names end so,
+ * and without it; "" for all. */
 void
 plumb_sqlite_count_unused(struct plumb_sqlite *sqlite, struct plumb_trace *trace,
                           const char *suffix, const char *const *times, const char *const *read);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records of synchronisation, as CUPTI makes them and PyTorch's profiler and Nsight Systems hand them on. */
+/* Records of synchronisation, as CUPTI makes them and PyTorch's profiler and Nsight Systems hand
+ * them on. */
 #ifndef PLUMB_IMPORT_SYNC_H
 #define PLUMB_IMPORT_SYNC_H
 
@@ -15,10 +16,10 @@ enum plumb_sync_kind {
 };
 
 /*
- * Hands over who waited for what. SYNC has process, call, ordinal and gpu_context; STREAM as the record has it: the
- * stream that waits, or is waited for, negative or PLUMB_UNKNOWN for none; and of an event `after` and where it was
- * recorded: awaited (negative or PLUMB_UNKNOWN where that is not known), awaited_ordinal, awaited_context. False: nothing
- * was, for the record does not tell.
+ * Hands over who waited for what. SYNC has process, call, ordinal and gpu_context; STREAM as the
+ * record has it: the stream that waits, or is waited for, negative or PLUMB_UNKNOWN for none; and
+ * of an event `after` and where it was recorded: awaited (negative or PLUMB_UNKNOWN where that is
+ * not known), awaited_ordinal, awaited_context. False: nothing was, for the record does not tell.
  */
 bool
 plumb_import_sync(struct plumb_trace *trace, int64_t kind, const struct plumb_trace_sync *sync);
@@ -39,8 +40,9 @@ int
 plumb_import_events_add(struct plumb_import_events *events, const struct plumb_import_event *event);
 /* All are there. Negative: memory is out. */
 int plumb_import_events_sort(struct plumb_import_events *events);
-/* The record that a wait in call CORRELATION of PROCESS was for: by its NUMBER where that is positive and records have any, else the latest of
- * EVENT before that call: in GPU_CONTEXT, or if that has none, in the only other one that has. NULL: there is none. */
+/* The record that a wait in call CORRELATION of PROCESS was for: by its NUMBER where that is
+ * positive and records have any, else the latest of EVENT before that call: in GPU_CONTEXT, or if
+ * that has none, in the only other one that has. NULL: there is none. */
 const struct plumb_import_event *
 plumb_import_events_find(const struct plumb_import_events *events, int64_t process, int64_t number,
                          int64_t event, int64_t gpu_context, int64_t correlation);

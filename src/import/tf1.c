@@ -8,8 +8,8 @@
  *	/gpu:0/memcpy Compute                           copies of all streams once more
  *	… Tensors, Allocators                           memory
  *
- * Later versions write "/device:GPU:0". An operation of a graph is a module (its name) with an operator (its
- * type); a kernel has no number that leads to its launch, but the operation's name.
+ * Later versions write "/device:GPU:0". An operation of a graph is a module (its name) with an
+ * operator (its type); a kernel has no number that leads to its launch, but the operation's name.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -211,8 +211,8 @@ select_row(struct reader *reader, enum row row, struct item **into)
 	return count;
 }
 
-/* Items of ROW that are the same as one of ORIGINAL are repeated; COPY: and that one is a copy. Each
- * stands for one. */
+/* Items of ROW that are the same as one of ORIGINAL are repeated; COPY: and that one is a copy.
+ * Each stands for one. */
 static void
 find_repeated(struct reader *reader, enum row row, enum row original, bool copy)
 {

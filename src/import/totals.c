@@ -14,8 +14,8 @@ add_known(int64_t *field, int64_t number)
 		*field = __builtin_add_overflow(*field, number, &sum) ? INT64_MAX : sum;
 }
 
-/* The sum of those that are known (gpu.copy_bytes has their number); unknown when none is. FIRST: there was no
- * other before. */
+/* The sum of those that are known (gpu.copy_bytes has their number); unknown when none is. FIRST:
+ * there was no other before. */
 static void
 add_bytes(int64_t *field, int64_t bytes, bool first)
 {

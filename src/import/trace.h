@@ -3,17 +3,19 @@
  * What an importer hands over: where things happened and what happened there, in any order. From it
  * plumb_trace_finish makes contexts, values, totals and spans:
  *
- * - on a thread, what lies within something longer hangs under it. What only begins within is under it too,
+ * - on a thread, what lies within something longer hangs under it. What only begins within is under
+ * it too,
  *   and counted as such;
- * - GPU work hangs under the driver call of its process that has its correlation, however many works one
+ * - GPU work hangs under the driver call of its process that has its correlation, however many
+ * works one
  *   call has, whenever it ran; of another process of the file if its own has none and only one other has;
  *   without one it hangs under the root, and is counted as such;
  * - backward work hangs under the forward operator that a link names;
  * - a device's totals are exact sums, and its busy time an exact union.
  *
- * Times are ns of whatever clock the file has; one file has one clock. Functions that return an id return
- * PLUMB_NONE, the others a negative code, once memory is out, which plumb_trace_finish reports: an
- * importer need not check.
+ * Times are ns of whatever clock the file has; one file has one clock. Functions that return an id
+ * return PLUMB_NONE, the others a negative code, once memory is out, which plumb_trace_finish
+ * reports: an importer need not check.
  */
 #ifndef PLUMB_IMPORT_TRACE_H
 #define PLUMB_IMPORT_TRACE_H
@@ -31,7 +33,8 @@ uint32_t plumb_trace_process(struct plumb_trace *trace, int64_t pid);
 uint32_t plumb_trace_thread(struct plumb_trace *trace, uint32_t process, int64_t tid);
 /* PROCESS was made before its number was known: it is PID. Returns it. */
 uint32_t plumb_trace_process_is(struct plumb_trace *trace, uint32_t process, int64_t pid);
-/* One per process and ordinal; those with the same UUID (may be NULL, not known) are one, over files too. */
+/* One per process and ordinal; those with the same UUID (may be NULL, not known) are one, over
+ * files too. */
 uint32_t
 plumb_trace_device(struct plumb_trace *trace, uint32_t process, int64_t ordinal, const char *uuid);
 /* GPU_CONTEXT may be PLUMB_UNKNOWN. */
@@ -46,14 +49,14 @@ void plumb_trace_each_thread(const struct plumb_trace *trace,
                              void (*visit)(void *data, int64_t tid, uint32_t track), void *data);
 uint32_t plumb_trace_has_device(const struct plumb_trace *trace, uint32_t process, int64_t ordinal);
 
-/* The builder's, for names, ranks, properties of devices and so on. A device's totals, and start and end of
- * processes and tracks that have spans, are made by plumb_trace_finish. */
+/* The builder's, for names, ranks, properties of devices and so on. A device's totals, and start
+ * and end of processes and tracks that have spans, are made by plumb_trace_finish. */
 struct plumb_builder *plumb_trace_builder(struct plumb_trace *trace);
 /* The file's rank, for all of its processes. Of one process: the builder's row. */
 void plumb_trace_rank(struct plumb_trace *trace, int64_t rank);
 
-/* Added to all times of the file, those too that were handed over before (but of plumb_trace_span's, only
- * those that come later). */
+/* Added to all times of the file, those too that were handed over before (but of
+ * plumb_trace_span's, only those that come later). */
 void plumb_trace_base(struct plumb_trace *trace, int64_t ns);
 
 /* How spans of several levels find their parents (levels.h), as the user chose. */
@@ -66,21 +69,23 @@ uint32_t plumb_trace_frame(struct plumb_trace *trace, uint32_t kind, struct plum
 uint32_t plumb_trace_frame_at(struct plumb_trace *trace, uint32_t kind, struct plumb_slice name,
                               struct plumb_slice file, int64_t line);
 
-/* "copy pinned→device", as plumb's own recording names it. Kinds of memory: "pageable", "pinned", "device",
- * "managed", "array", "peer device", "host" (pageable or pinned), "unknown". */
+/* "copy pinned→device", as plumb's own recording names it. Kinds of memory: "pageable", "pinned",
+ * "device", "managed", "array", "peer device", "host" (pageable or pinned), "unknown". */
 uint32_t plumb_trace_copy_frame(struct plumb_trace *trace, const char *from, const char *to);
 uint32_t plumb_trace_set_frame(struct plumb_trace *trace, const char *to);
 
-/* Something on a thread. CORRELATION: of a driver or runtime call, to the work that it started; 0 none.
- * Its end may not lie before its start: such a one is counted and not taken. */
+/* Something on a thread. CORRELATION: of a driver or runtime call, to the work that it started; 0
+ * none. Its end may not lie before its start: such a one is counted and not taken. */
 int plumb_trace_host(struct plumb_trace *trace, uint32_t track, uint32_t frame, int64_t start_ns,
                      int64_t end_ns, uint64_t correlation);
 
-/* Likewise, where the file says in which CONTEXT (plumb_builder_context) it is, whatever it lies within. */
+/* Likewise, where the file says in which CONTEXT (plumb_builder_context) it is, whatever it lies
+ * within. */
 int plumb_trace_placed(struct plumb_trace *trace, uint32_t track, uint32_t context,
                        int64_t start_ns, int64_t end_ns, uint64_t correlation);
 
-/* As plumb_trace_host, of an operator with those SHAPES (a string): they become a variant of its context. */
+/* As plumb_trace_host, of an operator with those SHAPES (a string): they become a variant of its
+ * context. */
 int plumb_trace_shaped(struct plumb_trace *trace, uint32_t track, uint32_t frame, int64_t start_ns,
                        int64_t end_ns, uint32_t shapes);
 
@@ -93,7 +98,8 @@ struct plumb_trace_launch {
 };
 extern const struct plumb_trace_launch plumb_trace_no_launch; /* all unknown */
 
-/* What the file says of a collective operation (model/profile.h): strings or PLUMB_NONE, PLUMB_UNKNOWN. */
+/* What the file says of a collective operation (model/profile.h): strings or PLUMB_NONE,
+ * PLUMB_UNKNOWN. */
 struct plumb_trace_group {
 	uint32_t name, ranks;
 	int64_t size, sequence;
@@ -103,9 +109,9 @@ uint32_t plumb_trace_group(struct plumb_trace *trace, const struct plumb_trace_g
 /* Valid until the next one is made; NULL for 0. */
 struct plumb_trace_group *plumb_trace_get_group(struct plumb_trace *trace, uint32_t number);
 
-/* GPU work on a stream: a frame of kind kernel, copy or set. BYTES: of a copy or set, PLUMB_UNKNOWN where the
- * file does not say; LAUNCH: of a kernel, may be NULL. PLACED: the context it hangs under when that is known
- * without a correlation (CORRELATION is then only kept), else PLUMB_NONE. */
+/* GPU work on a stream: a frame of kind kernel, copy or set. BYTES: of a copy or set, PLUMB_UNKNOWN
+ * where the file does not say; LAUNCH: of a kernel, may be NULL. PLACED: the context it hangs under
+ * when that is known without a correlation (CORRELATION is then only kept), else PLUMB_NONE. */
 #define PLUMB_TRACE_INNER 3
 struct plumb_trace_work {
 	uint32_t track, frame;
@@ -119,22 +125,24 @@ struct plumb_trace_work {
 	uint32_t placed;
 	bool whole; /* PLACED is the work's own context, its frame included */
 	bool here;  /* its launch is one of the track's process, for certain */
-	/* Frames between the call and the work, outermost first, where the file says what the work is part
-	 * of (XLA's module and operation); 0 none. */
+	/* Frames between the call and the work, outermost first, where the file says what the work
+	 * is part of (XLA's module and operation); 0 none. */
 	uint32_t inner[PLUMB_TRACE_INNER];
 };
 int plumb_trace_work(struct plumb_trace *trace, const struct plumb_trace_work *work);
 
-/* Bytes of several copies (or sets) of a context on a stream, each handed over as work of unknown bytes. */
+/* Bytes of several copies (or sets) of a context on a stream, each handed over as work of unknown
+ * bytes. */
 int plumb_trace_bytes(struct plumb_trace *trace, const struct plumb_value *bytes, bool set);
 
-/* A synchronisation: the host waited NS within the call of PROCESS that has CORRELATION; 0 when only a stream
- * waited. Calls that wait by their name (cudaStreamSynchronize) have their own duration instead. */
+/* A synchronisation: the host waited NS within the call of PROCESS that has CORRELATION; 0 when
+ * only a stream waited. Calls that wait by their name (cudaStreamSynchronize) have their own
+ * duration instead. */
 int plumb_trace_wait(struct plumb_trace *trace, uint32_t process, uint64_t correlation, int64_t ns);
-/* Who waited for what (model/profile.h), by the file's own numbers: in the call CALL of PROCESS, its thread, or
- * where STREAM is not PLUMB_UNKNOWN that stream of the device ORDINAL, waited for the stream AWAITED of its device and
- * context; PLUMB_UNKNOWN: for all streams of ORDINAL. AFTER: the call that recorded the event, 0 none. Counts nothing:
- * plumb_trace_wait does. */
+/* Who waited for what (model/profile.h), by the file's own numbers: in the call CALL of PROCESS,
+ * its thread, or where STREAM is not PLUMB_UNKNOWN that stream of the device ORDINAL, waited for
+ * the stream AWAITED of its device and context; PLUMB_UNKNOWN: for all streams of ORDINAL. AFTER:
+ * the call that recorded the event, 0 none. Counts nothing: plumb_trace_wait does. */
 struct plumb_trace_sync {
 	uint32_t process;
 	int64_t ordinal, gpu_context, stream, awaited;
@@ -145,43 +153,47 @@ int plumb_trace_sync(struct plumb_trace *trace, const struct plumb_trace_sync *s
 /* Bytes that DEVICE copied and set beside those of its works that say how many. */
 int plumb_trace_more_bytes(struct plumb_trace *trace, uint32_t device, int64_t copied, int64_t set);
 
-/* The innermost thing that began at FROM_NS or before and is not over then, on thread FROM, caused the
- * outermost thing that begins at or after TO_NS on thread TO: forward and backward. */
+/* The innermost thing that began at FROM_NS or before and is not over then, on thread FROM, caused
+ * the outermost thing that begins at or after TO_NS on thread TO: forward and backward. */
 int plumb_trace_link(struct plumb_trace *trace, uint32_t from, int64_t from_ns, uint32_t to,
                      int64_t to_ns);
 
-/* A span whose context the importer made itself (plumb_builder_context), for formats that say who is whose
- * parent. No values are made from it. */
+/* A span whose context the importer made itself (plumb_builder_context), for formats that say who
+ * is whose parent. No values are made from it. */
 int plumb_trace_span(struct plumb_trace *trace, uint32_t track, uint32_t context, int64_t start_ns,
                      int64_t end_ns, uint64_t correlation);
 
-/* A sample of CPU time (model/profile.h) at a context that the importer made itself: at AT_NS, of NS. */
+/* A sample of CPU time (model/profile.h) at a context that the importer made itself: at AT_NS, of
+ * NS. */
 int plumb_trace_cpu_sample(struct plumb_trace *trace, uint32_t track, uint32_t context,
                            int64_t at_ns, int64_t ns);
 
-/* A metric's NUMBER, one observation, at a context that the importer made itself, for formats that hold sums and
- * no intervals. */
+/* A metric's NUMBER, one observation, at a context that the importer made itself, for formats that
+ * hold sums and no intervals. */
 int plumb_trace_value(struct plumb_trace *trace, uint32_t track, uint32_t context, uint32_t metric,
                       int64_t number);
 /* ---- counters, and values without events (readings.c) ---- */
 
-/* As plumb_trace_work, for a file whose works have numbers (ID, within PROCESS): one that was handed over
- * before is not taken again (1), but replaced by one with a launch when it has no grid. */
+/* As plumb_trace_work, for a file whose works have numbers (ID, within PROCESS): one that was
+ * handed over before is not taken again (1), but replaced by one with a launch when it has no
+ * grid. */
 int plumb_trace_work_once(struct plumb_trace *trace, uint32_t process,
                           const struct plumb_trace_work *work, uint64_t id);
-/* What COUNTER (string: a metric of the program's own, in UNIT: string or PLUMB_NONE) read during the work ID
- * of PROCESS, whether that comes before, later or never: then FRAME stands under the root. A counter that has
- * fractions is kept in millionths, as "COUNTER [1e-6]". False: NUMBER is none. */
+/* What COUNTER (string: a metric of the program's own, in UNIT: string or PLUMB_NONE) read during
+ * the work ID of PROCESS, whether that comes before, later or never: then FRAME stands under the
+ * root. A counter that has fractions is kept in millionths, as "COUNTER [1e-6]". False: NUMBER is
+ * none. */
 #define PLUMB_TRACE_NO_ID UINT64_MAX
 bool plumb_trace_reading(struct plumb_trace *trace, uint32_t process, uint64_t id, uint32_t frame,
                          uint32_t counter, uint32_t unit, struct plumb_slice number);
-/* A value of a context that the importer made (plumb_builder_context), of a file that has sums and no events. */
+/* A value of a context that the importer made (plumb_builder_context), of a file that has sums and
+ * no events. */
 int plumb_trace_summary(struct plumb_trace *trace, const struct plumb_value *value);
 
 /* ---- the ledger ---- */
 
-/* Things of the file that are no part of the above: COUNT of them met FATE; DETAIL (may be NULL) says what
- * they are. What is handed over is counted by itself. */
+/* Things of the file that are no part of the above: COUNT of them met FATE; DETAIL (may be NULL)
+ * says what they are. What is handed over is counted by itself. */
 void plumb_trace_count(struct plumb_trace *trace, uint32_t fate, const char *detail, int64_t count);
 void plumb_trace_count_slice(struct plumb_trace *trace, uint32_t fate, struct plumb_slice detail,
                              int64_t count);
@@ -193,7 +205,8 @@ void plumb_trace_environment(struct plumb_trace *trace, const char *key, struct 
 struct plumb_trace *plumb_trace_new(struct plumb_builder *builder);
 void plumb_trace_free(struct plumb_trace *trace);
 void plumb_trace_set_parents(struct plumb_trace *trace, enum plumb_parents rule);
-/* Another file begins: pids and correlations are new ones. RANK: for processes that the file gives none. */
+/* Another file begins: pids and correlations are new ones. RANK: for processes that the file gives
+ * none. */
 int plumb_trace_next_file(struct plumb_trace *trace, const char *path, int64_t rank);
 /* The file is read: its contexts, values, totals and spans go into the builder. */
 int plumb_trace_end_file(struct plumb_trace *trace, struct plumb_error *error) PLUMB_MUST_CHECK;

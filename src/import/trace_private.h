@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What trace.c (taking in), place.c (finding contexts) and totals.c (sums) share. Private to import/. */
+/* What trace.c (taking in), place.c (finding contexts) and totals.c (sums) share. Private to
+ * import/. */
 #ifndef PLUMB_IMPORT_TRACE_PRIVATE_H
 #define PLUMB_IMPORT_TRACE_PRIVATE_H
 
@@ -16,8 +17,8 @@ struct plumb_trace_place {
 	uint32_t id;
 };
 
-/* The spans of one track; until they are placed, a span's context is its frame, or its context and this bit. Those of streams come when
- * their work is placed. */
+/* The spans of one track; until they are placed, a span's context is its frame, or its context and
+ * this bit. Those of streams come when their work is placed. */
 #define PLUMB_TRACE_IS_CONTEXT (UINT32_C(1) << 31)
 struct plumb_trace_spans {
 	struct plumb_pages pages;
@@ -128,13 +129,14 @@ struct plumb_trace {
 	int64_t first_ns, last_ns;
 };
 
-/* place.c: gives everything of the file its context; values, variants and spans go into the builder. */
+/* place.c: gives everything of the file its context; values, variants and spans go into the
+ * builder. */
 int plumb_trace_place_all(struct plumb_trace *trace);
 /* readings.c: when works have their contexts. */
 int plumb_trace_place_readings(struct plumb_trace *trace);
 void plumb_trace_forget_readings(struct plumb_trace *trace);
-/* edges.c: the edges in the order of where they begin and of where they end, and the tracks in the order in which
- * they are swept, those first from which most edges go. */
+/* edges.c: the edges in the order of where they begin and of where they end, and the tracks in the
+ * order in which they are swept, those first from which most edges go. */
 struct plumb_trace_turn {
 	uint32_t track, edges;
 };

@@ -6,9 +6,10 @@
  *	 "cat": "gpu_op", "ts": 1.5, "dur": 2.5, "args": {"id": "17"}}
  *	{"ph": "s", "tid": 11, "pid": 10, "name": "dep", "cat": "Flow_H2D_17_0", "ts": 0.5, "id": 17}
  *
- * A command's number leads to the flow that has it, and that to the call that began at the same time on the
- * same thread; a call that submits a list has several. Devices are processes, "DEVICE<host>[name] 0:3d:0.0 #0",
- * named before or after their events. So all is kept until the end.
+ * A command's number leads to the flow that has it, and that to the call that began at the same
+ * time on the same thread; a call that submits a list has several. Devices are processes,
+ * "DEVICE<host>[name] 0:3d:0.0 #0", named before or after their events. So all is kept until the
+ * end.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -253,8 +254,9 @@ add_started(struct reader *reader, const struct item *flow, struct item *call)
 		reader->no_memory = true;
 }
 
-/* Calls and flows in time: a flow belongs to the driver's call that stands before it in the file, and else to
- * the one behind it, of those that began when it did. Calls go into the trace with their place as number. */
+/* Calls and flows in time: a flow belongs to the driver's call that stands before it in the file,
+ * and else to the one behind it, of those that began when it did. Calls go into the trace with
+ * their place as number. */
 static void
 take_calls(struct reader *reader)
 {
@@ -274,7 +276,8 @@ take_calls(struct reader *reader)
 		bool candidate = name && is_call(name);
 		if (owner && !same_time(owner, call))
 			owner = NULL;
-		/* What stands before it and has an owner already, or begins earlier than any call. */
+		/* What stands before it and has an owner already, or begins earlier than any
+		 * call. */
 		for (; flow < flow_count; flow++) {
 			bool now = same_time(&flows[flow], call);
 			if (now ? !owner || flows[flow].order > call->order
@@ -320,8 +323,8 @@ by_pid(const void *x, const void *y)
 	return (a->pid > b->pid) - (a->pid < b->pid);
 }
 
-/* "RANK 3 DEVICE<host>[Intel Max 1550] 0:3d:0.0 #0.1" → "Intel Max 1550 tile 1", and where there is no name
- * "0:3d:0.0 tile 1". */
+/* "RANK 3 DEVICE<host>[Intel Max 1550] 0:3d:0.0 #0.1" → "Intel Max 1550 tile 1", and where there is
+ * no name "0:3d:0.0 tile 1". */
 static uint32_t
 device_name(struct plumb_builder *builder, const char *text)
 {
@@ -443,7 +446,8 @@ three_of(const char *text, int64_t three[3])
 	return at ? at : "";
 }
 
-/* The kind of memory of a letter in "(M2D)": H and S are USM allocations, M is any other of the host. */
+/* The kind of memory of a letter in "(M2D)": H and S are USM allocations, M is any other of the
+ * host. */
 static const char *
 memory_of(char letter)
 {

@@ -10,8 +10,8 @@
  *	-t: Thread 7 Device 94 : "gemm" [ns] 100 (append) 110 (submit) 120 (start) 220 (end)
  *	-q: Kernel,Device,SubDeviceId,GpuTime[ns],…	hardware counters, a row for each time a kernel ran
  *
- * Names stand in quotation marks since 2024, before they did not and may hold commas: tables are split from their
- * right ends.
+ * Names stand in quotation marks since 2024, before they did not and may hold commas: tables are
+ * split from their right ends.
  */
 #include <ctype.h>
 #include <math.h>
@@ -140,7 +140,8 @@ read_command(struct plumb_slice text)
 	return command;
 }
 
-/* M is memory of the host's own, H what the driver allocated there, S moves by itself, D is the device's. */
+/* M is memory of the host's own, H what the driver allocated there, S moves by itself, D is the
+ * device's. */
 static const char *
 memory_of(char letter)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps of a reader of nested JSON that keeps none of it: for levels that are too long to be read whole. */
+/* Steps of a reader of nested JSON that keeps none of it: for levels that are too long to be read
+ * whole. */
 #ifndef PLUMB_IMPORT_WALK_H
 #define PLUMB_IMPORT_WALK_H
 
@@ -13,7 +14,8 @@ struct plumb_walk_key {
 bool plumb_walk_enter(struct plumb_pull *pull, char open);
 /* The next member's key, or false: the object has ended, or reading failed. */
 bool plumb_walk_member(struct plumb_pull *pull, struct plumb_walk_key *key);
-/* Another item comes, an object or array that is entered; others are skipped. False: there is none. */
+/* Another item comes, an object or array that is entered; others are skipped. False: there is
+ * none. */
 bool plumb_walk_item(struct plumb_pull *pull, char open);
 
 #endif

@@ -163,7 +163,8 @@ work_values(struct plumb_trace *trace, struct plumb_trace_item *item, uint32_t k
 	return code;
 }
 
-/* A file of several processes whose GPU events name none: it is on that process's device and stream. */
+/* A file of several processes whose GPU events name none: it is on that process's device and
+ * stream. */
 static int
 move_to(struct plumb_trace *trace, struct plumb_trace_item *item, uint32_t process)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * XPlane, the profiler of JAX, TensorFlow and PyTorch/XLA: planes (a host, a device) of lines (a thread, a
- * stream) of events, whose names and statistics are numbers that the plane explains behind its lines. So a
- * file is read twice, first for the names: what is kept is those, and never the events, however many.
+ * XPlane, the profiler of JAX, TensorFlow and PyTorch/XLA: planes (a host, a device) of lines (a
+ * thread, a stream) of events, whose names and statistics are numbers that the plane explains
+ * behind its lines. So a file is read twice, first for the names: what is kept is those, and never
+ * the events, however many.
  *
- * Times are ps from their line's beginning in ns: each end of an event is rounded to the nearest ns, so that
- * what touched touches still, what lay within lies within, and no length is wrong by more than 1 ns.
+ * Times are ps from their line's beginning in ns: each end of an event is rounded to the nearest
+ * ns, so that what touched touches still, what lay within lies within, and no length is wrong by
+ * more than 1 ns.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -327,7 +329,8 @@ python_frame(struct reader *reader, struct plumb_slice name)
 	return plumb_trace_frame(reader->trace, PLUMB_FRAME_PYTHON, name);
 }
 
-/* TensorFlow's "encoder/layer_5/dropout/Mul:Mul", and not "Executor::Process", "jit_f:XLA GPU module". */
+/* TensorFlow's "encoder/layer_5/dropout/Mul:Mul", and not "Executor::Process", "jit_f:XLA GPU
+ * module". */
 static bool
 is_operator(struct plumb_slice name)
 {

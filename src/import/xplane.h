@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What of an XPlane file has to be known before its events: names of planes, lines, events and statistics, and
- * what planes say about devices. In files as they are written, names come after the events that need them.
- * Private to import/.
+ * What of an XPlane file has to be known before its events: names of planes, lines, events and
+ * statistics, and what planes say about devices. In files as they are written, names come after the
+ * events that need them. Private to import/.
  */
 #ifndef PLUMB_IMPORT_XPLANE_H
 #define PLUMB_IMPORT_XPLANE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Builds a profile: interns strings and frames, joins equal contexts, adds up values, and at the
- * end numbers contexts in preorder (siblings ordered by kind, name, file, line, flags, so that equal
- * input gives equal output whatever its order).
+ * end numbers contexts in preorder (siblings ordered by kind, name, file, line, flags, so that
+ * equal input gives equal output whatever its order).
  *
  * Until plumb_builder_finish the ids of contexts are provisional: valid for this builder's calls
  * only. Ids of strings, frames, tracks, processes and devices are final at once. All functions
@@ -53,7 +53,8 @@ struct plumb_context
 plumb_builder_get_context(const struct plumb_builder *builder, uint32_t context);
 
 /* The number of the metric of the program's own that has this name (strings; NAME PLUMB_NONE: "?"),
- * made when missing. One with the name of a metric of plumb's gets "user." before it. 0: no more. */
+ * made when missing. One with the name of a metric of plumb's gets "user." before it. 0: no
+ * more. */
 uint32_t plumb_builder_metric(struct plumb_builder *builder, uint32_t name, uint32_t unit);
 
 /* Merges VALUE into the one of the same (context, metric, track). */

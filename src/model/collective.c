@@ -9,8 +9,8 @@
  *   ncclDevKernel_Generic, ncclDevKernel_Generic_4    (any operation; RCCL's are all so)
  *
  * so what is looked for is the name of an operation anywhere in one that begins with "nccl" and has
- * "Kernel" in it. A kernel may run several operations that were grouped; its name is that of the first,
- * and to 2.13 not even that.
+ * "Kernel" in it. A kernel may run several operations that were grouped; its name is that of the
+ * first, and to 2.13 not even that.
  */
 #include "model/collective.h"
 

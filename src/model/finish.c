@@ -118,7 +118,8 @@ number_contexts(const struct plumb_builder *builder, const struct links *links,
 			depth++;
 			continue;
 		}
-		/* Up to the nearest ancestor with a sibling left; what is left behind is complete. */
+		/* Up to the nearest ancestor with a sibling left; what is left behind is
+		 * complete. */
 		for (;;) {
 			out[number[id]].last = place;
 			if (links->next[id] != PLUMB_NONE)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which driver call started a piece of GPU work: one of its process that has its number. Several may have it (one
- * within the other, as the runtime's and the driver's; a file may give one to any number of calls): of those it is
- * the last that began before the work, else, where clocks differ, the first.
+ * Which driver call started a piece of GPU work: one of its process that has its number. Several
+ * may have it (one within the other, as the runtime's and the driver's; a file may give one to any
+ * number of calls): of those it is the last that began before the work, else, where clocks differ,
+ * the first.
  */
 #ifndef PLUMB_MODEL_LAUNCHES_H
 #define PLUMB_MODEL_LAUNCHES_H
@@ -21,12 +22,13 @@ struct plumb_launches {
 	uint32_t count, capacity;
 };
 
-/* All calls of PROFILE's spans, or those of PROCESS unless it is PLUMB_NONE; for plumb_vec_free in any case.
- * PLUMB_ESYSTEM: memory is out. */
+/* All calls of PROFILE's spans, or those of PROCESS unless it is PLUMB_NONE; for plumb_vec_free in
+ * any case. PLUMB_ESYSTEM: memory is out. */
 int plumb_launches_find(const struct plumb_profile *profile, uint32_t process,
                         struct plumb_launches *launches) PLUMB_MUST_CHECK;
 
-/* The span of the call that started CORRELATION's work in PROCESS, which began at BEGAN; or PLUMB_NONE. */
+/* The span of the call that started CORRELATION's work in PROCESS, which began at BEGAN; or
+ * PLUMB_NONE. */
 uint32_t plumb_launch_before(const struct plumb_launches *launches, uint64_t process,
                              uint64_t correlation, int64_t began);
 /* Likewise when it is not known when the work began: the last. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of a profile: those of base/words.h, and those that the program itself named, whose numbers
- * are PLUMB_METRIC_USER and up. Whatever has a metric's number asks here, not the table.
+ * Metrics of a profile: those of base/words.h, and those that the program itself named, whose
+ * numbers are PLUMB_METRIC_USER and up. Whatever has a metric's number asks here, not the table.
  *
  * Arrays with a place for each metric are indexed by slot: slots are numbered without a gap from 0.
  */

@@ -23,8 +23,8 @@
 #define PLUMB_UNKNOWN INT64_MIN /* an unknown number: printed as unknown, null in JSON */
 
 /* A frame's identity is (kind, name, file, line). The rest is not part of it: `display` is what to
- * show instead of the name (a demangled kernel name), source_file and source_line are where its code
- * stands when `file` and `line` say something else (a native frame, a kernel). */
+ * show instead of the name (a demangled kernel name), source_file and source_line are where its
+ * code stands when `file` and `line` say something else (a native frame, a kernel). */
 struct plumb_frame {
 	uint32_t kind; /* enum plumb_frame_kind */
 	uint32_t name; /* string */
@@ -53,7 +53,8 @@ struct plumb_value {
 	double mean, m2;
 };
 
-/* A metric that the program named (plumb.metric): number i + PLUMB_METRIC_USER; see model/metric.h. */
+/* A metric that the program named (plumb.metric): number i + PLUMB_METRIC_USER; see
+ * model/metric.h. */
 struct plumb_user_metric {
 	uint32_t name; /* string; no other metric has it */
 	uint32_t unit; /* string or PLUMB_NONE */
@@ -155,7 +156,8 @@ struct plumb_ledger_row {
 	int64_t count;
 };
 
-/* The numbers of a process' ProfilerStep ranges, as the importers that cut them off keep them: "2 3 4", "2..4". */
+/* The numbers of a process' ProfilerStep ranges, as the importers that cut them off keep them: "2 3
+ * 4", "2..4". */
 #define PLUMB_PROFILER_STEPS "profiler.steps"
 /* What --compat hta needs of a process' file beside its spans. How many different ProfilerStep#N it
  * names, and when the last one on a GPU begins and ends, in the file's own ns: "6 1000 2000". Only
@@ -206,16 +208,17 @@ struct plumb_memory {
 	int64_t allocations, allocated_bytes;
 	int64_t frees, freed_bytes; /* of what was allocated while recording */
 	int64_t live_bytes;         /* at the end */
-	/* The allocator's own account, PLUMB_UNKNOWN where it keeps none: bytes handed out and bytes
-	 * taken from the device, at the peak, and the most that it ever took. */
+	/* The allocator's own account, PLUMB_UNKNOWN where it keeps none: bytes handed out and
+	 * bytes taken from the device, at the peak, and the most that it ever took. */
 	int64_t peak_allocated_bytes, peak_reserved_bytes;
 	int64_t most_reserved_bytes;
 };
 
-/* One interval of a trace (`plumb run --trace`). A driver call and the GPU work that it started have
- * the same CORRELATION, which is unique within their process, ascends in the order of the calls and is 0
- * for none. A call that waits may have one too, for the waits below to name. Spans of a thread nest, of a
- * stream they may overlap. BYTES: of a copy or set; 0 where they are not known. */
+/* One interval of a trace (`plumb run --trace`). A driver call and the GPU work that it started
+ * have the same CORRELATION, which is unique within their process, ascends in the order of the
+ * calls and is 0 for none. A call that waits may have one too, for the waits below to name. Spans
+ * of a thread nest, of a stream they may overlap. BYTES: of a copy or set; 0 where they are not
+ * known. */
 struct plumb_span {
 	uint32_t context;
 	uint32_t track;
@@ -224,8 +227,8 @@ struct plumb_span {
 	uint64_t bytes;
 };
 
-/* A sample of CPU time, with its moment (`plumb run --trace --cpu`): at AT_NS the thread TRACK computed at
- * CONTEXT, and since the one before it had computed for NS. */
+/* A sample of CPU time, with its moment (`plumb run --trace --cpu`): at AT_NS the thread TRACK
+ * computed at CONTEXT, and since the one before it had computed for NS. */
 struct plumb_cpu_sample {
 	uint32_t track, context;
 	int64_t at_ns, ns;
@@ -238,18 +241,19 @@ struct plumb_series_bin {
 	int64_t busy_ns, kernels, copies;
 };
 
-/* Who waited for GPU work, by the recording (synchronisation records). TRACK, a thread or stream, waited for
- * the stream AWAITED, PLUMB_NONE: every stream of DEVICE (PLUMB_NONE: of any). CALL and AFTER are correlations
- * in TRACK's process: of the driver call that waited, or made the stream wait, and of the call that recorded
- * the event; 0: for all that was handed over before CALL. */
+/* Who waited for GPU work, by the recording (synchronisation records). TRACK, a thread or stream,
+ * waited for the stream AWAITED, PLUMB_NONE: every stream of DEVICE (PLUMB_NONE: of any). CALL and
+ * AFTER are correlations in TRACK's process: of the driver call that waited, or made the stream
+ * wait, and of the call that recorded the event; 0: for all that was handed over before CALL. */
 struct plumb_wait {
 	uint32_t track, awaited, device;
 	uint64_t call, after;
 };
 
-/* What the recording says of a collective operation: the span of the stream TRACK that begins at START_NS. GROUP
- * and RANKS are the process group's name and its ranks, as the framework writes them ("[0, 1]"): the same on each of
- * them. SEQUENCE numbers the group's operations, alike on all of its ranks. */
+/* What the recording says of a collective operation: the span of the stream TRACK that begins at
+ * START_NS. GROUP and RANKS are the process group's name and its ranks, as the framework writes
+ * them ("[0, 1]"): the same on each of them. SEQUENCE numbers the group's operations, alike on all
+ * of its ranks. */
 struct plumb_collective {
 	uint32_t track, group, ranks; /* strings or PLUMB_NONE */
 	int64_t start_ns;
@@ -316,7 +320,8 @@ plumb_context_frame(const struct plumb_profile *profile, uint32_t context)
 /* What the environment says of KEY: the run, else the first process that says it; NULL: nothing. */
 const char *plumb_profile_environment(const struct plumb_profile *profile, const char *key);
 
-/* A file may hold any number; times of centuries, or that end before they start, would overflow sums. */
+/* A file may hold any number; times of centuries, or that end before they start, would overflow
+ * sums. */
 #define PLUMB_TIME_MOST (INT64_C(1) << 61)
 static inline bool
 plumb_is_time(int64_t start_ns, int64_t end_ns)
@@ -324,16 +329,16 @@ plumb_is_time(int64_t start_ns, int64_t end_ns)
 	return start_ns > -PLUMB_TIME_MOST && end_ns < PLUMB_TIME_MOST && start_ns <= end_ns;
 }
 
-/* The first of the spans of TRACK, or of the first track behind it that has any: those of TRACK lie from there
- * to where those of TRACK + 1 begin. */
+/* The first of the spans of TRACK, or of the first track behind it that has any: those of TRACK lie
+ * from there to where those of TRACK + 1 begin. */
 uint32_t plumb_profile_first_span(const struct plumb_profile *profile, uint32_t track);
 
 /* Likewise the first sample of CPU time of TRACK that was taken at AT_NS or later. */
 uint32_t
 plumb_profile_first_sample(const struct plumb_profile *profile, uint32_t track, int64_t at_ns);
 
-/* How much CPU time sample I tells of between FROM_NS and TO_NS: what it counts passed evenly since the sample of the
- * thread before it. */
+/* How much CPU time sample I tells of between FROM_NS and TO_NS: what it counts passed evenly since
+ * the sample of the thread before it. */
 double plumb_profile_sampled_within(const struct plumb_profile *profile, uint32_t i,
                                     int64_t from_ns, int64_t to_ns);
 
@@ -349,14 +354,16 @@ struct plumb_finding_text {
 	double confidence;
 };
 
-/* The one change that a finished profile takes: its findings become the COUNT rows of FINDINGS, whose
- * texts are copied and made valid UTF-8. They may point into PROFILE's own strings. An unknown context
- * becomes PLUMB_NONE, a severity out of range PLUMB_NOTE. PLUMB_ESYSTEM: no memory, nothing changed. */
+/* The one change that a finished profile takes: its findings become the COUNT rows of FINDINGS,
+ * whose texts are copied and made valid UTF-8. They may point into PROFILE's own strings. An
+ * unknown context becomes PLUMB_NONE, a severity out of range PLUMB_NOTE. PLUMB_ESYSTEM: no memory,
+ * nothing changed. */
 int
 plumb_profile_set_findings(struct plumb_profile *profile, const struct plumb_finding_text *findings,
                            uint32_t count, struct plumb_error *error) PLUMB_MUST_CHECK;
 
-/* One metric's observations put together. count 0 means there were none: then nothing else holds. */
+/* One metric's observations put together. count 0 means there were none: then nothing else
+ * holds. */
 struct plumb_stat {
 	int64_t sum;
 	uint64_t count;

@@ -126,8 +126,8 @@ plumb_user_code_generated(const char *file)
 	       strspn(name, "abcdefghijklmnopqrstuvwxyz234567") == 52 && !strcmp(name + 52, ".py");
 }
 
-/* PyTorch's profiler cuts what Python searches for modules off every file: what is left of a package's file
- * begins with the package. */
+/* PyTorch's profiler cuts what Python searches for modules off every file: what is left of a
+ * package's file begins with the package. */
 static bool
 is_cut_library(const char *file)
 {

@@ -14,10 +14,10 @@
  *     person typed, all but the function `launcher` in `<string>`, by which Inductor launches kernels.
  * A frame without a file and a frame of any other kind is not.
  *
- * A RULE changes that: entries `+PREFIX` and `-PREFIX`, separated by `:`, say that files under PREFIX
- * are, or are not, the person's own. PREFIX is a file or folder as the frame has it (`/opt/app`
- * matches `/opt/app/a.py` and not `/opt/apps/a.py`), or a name in angle brackets. Of several entries
- * that match the last one counts. `+` alone and `-` alone match every file.
+ * A RULE changes that: entries `+PREFIX` and `-PREFIX`, separated by `:`, say that files under
+ * PREFIX are, or are not, the person's own. PREFIX is a file or folder as the frame has it
+ * (`/opt/app` matches `/opt/app/a.py` and not `/opt/apps/a.py`), or a name in angle brackets. Of
+ * several entries that match the last one counts. `+` alone and `-` alone match every file.
  */
 #ifndef PLUMB_MODEL_USER_CODE_H
 #define PLUMB_MODEL_USER_CODE_H
@@ -26,16 +26,16 @@
 
 struct plumb_user_code;
 
-/* RULE may be NULL: no changes. NULL with ERROR filled: PLUMB_EUSAGE (an entry with neither + nor -),
- * PLUMB_ESYSTEM (no memory). */
+/* RULE may be NULL: no changes. NULL with ERROR filled: PLUMB_EUSAGE (an entry with neither + nor
+ * -), PLUMB_ESYSTEM (no memory). */
 struct plumb_user_code *plumb_user_code_new(const char *rule, struct plumb_error *error);
 void plumb_user_code_free(struct plumb_user_code *user_code);
 
 /* FILE as a Python frame names it; NULL is not the person's own. */
 bool plumb_user_code_file(const struct plumb_user_code *user_code, const char *file);
 
-/* Has FILE a name that PyTorch's compiler (Inductor) gives to the Python files it generates: "c", its hash
- * in base 32, ".py"? */
+/* Has FILE a name that PyTorch's compiler (Inductor) gives to the Python files it generates: "c",
+ * its hash in base 32, ".py"? */
 bool plumb_user_code_generated(const char *file);
 
 /* For every frame of PROFILE 1 if it is the person's own, else 0; the caller frees it. NULL with

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Used inside other people's programs, too: no heap, no print, errno kept by the callers. Each turn is
- * one exchange of the word, so that a process that is killed in the middle leaves it sound.
+ * Used inside other people's programs, too: no heap, no print, errno kept by the callers. Each turn
+ * is one exchange of the word, so that a process that is killed in the middle leaves it sound.
  */
 #include "region/control.h"
 
@@ -45,7 +45,8 @@ plumb_control_create(struct plumb_control **control, const char *path, bool paus
 	if (fd < 0)
 		return plumb_fail_errno(error, "cannot create %s", path);
 	plumb_control_init(&page.control, paused, monotonic());
-	/* Written, not mapped into a hole: a full file system is an error here and not a signal later. */
+	/* Written, not mapped into a hole: a full file system is an error here and not a signal
+	 * later. */
 	ssize_t written = write(fd, &page, sizeof page);
 	if (written == (ssize_t)sizeof page)
 		*control =

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The control file of a run folder: one page that `plumb run` and every process of the run map
- * shared. It says whether recording is on (one word, so that a callback needs one load), for how long
- * it was, and counts processes that make no region of their own to be counted in.
+ * shared. It says whether recording is on (one word, so that a callback needs one load), for how
+ * long it was, and counts processes that make no region of their own to be counted in.
  *
  * Anybody may turn recording on and off at any time: `plumb run` by the clock or by a signal, the
  * program by plumb.start() and plumb.stop(). It holds for all processes of the run on this host.
@@ -21,8 +21,8 @@
 #define PLUMB_CONTROL_VERSION 1u
 #define PLUMB_CONTROL_SIZE 4096u
 
-/* Bit 0 of the word: recording is on. The others: when that began (CLOCK_MONOTONIC ns), so that no two
- * periods of recording have the same word. */
+/* Bit 0 of the word: recording is on. The others: when that began (CLOCK_MONOTONIC ns), so that no
+ * two periods of recording have the same word. */
 #define PLUMB_CONTROL_ON UINT64_C(1)
 
 struct plumb_control {
@@ -51,15 +51,16 @@ void plumb_control_init(struct plumb_control *control, bool paused, uint64_t now
 /* Makes the file PATH, which must not exist, and maps it. Errors: PLUMB_ESYSTEM. */
 int plumb_control_create(struct plumb_control **control, const char *path, bool paused,
                          struct plumb_error *error) PLUMB_MUST_CHECK;
-/* The program is about to be started, and nobody has the file yet: recording that is on counts from now, which is
- * returned (CLOCK_MONOTONIC ns). */
+/* The program is about to be started, and nobody has the file yet: recording that is on counts from
+ * now, which is returned (CLOCK_MONOTONIC ns). */
 uint64_t plumb_control_begin(struct plumb_control *control);
-/* Maps the file PATH; NULL where there is none or it is none of ours. Shared: writes reach the others;
- * else a private copy. No descriptor stays open. */
+/* Maps the file PATH; NULL where there is none or it is none of ours. Shared: writes reach the
+ * others; else a private copy. No descriptor stays open. */
 struct plumb_control *plumb_control_map(const char *path, bool shared);
 void plumb_control_unmap(struct plumb_control *control);
 
-/* Turns recording on or off at the time NOW. False: it was so already. Any thread of any process. */
+/* Turns recording on or off at the time NOW. False: it was so already. Any thread of any
+ * process. */
 bool plumb_control_start(struct plumb_control *control, uint64_t now);
 bool plumb_control_stop(struct plumb_control *control, uint64_t now);
 

@@ -11,11 +11,13 @@
  *   records only, whenever the writer died. Records are never moved or freed.
  * - An id is the offset of a record's head in the region, in units of 8 bytes; 0 is "none". Ids may
  *   point into any arena.
- * - Values, variants, tallies, work rings, device totals and memory are updated in place. Each carries a
+ * - Values, variants, tallies, work rings, device totals and memory are updated in place. Each
+ * carries a
  *   sequence word that is odd while it is written; a torn one is counted, not used.
  * - Readers skip record types and trailing fields that they do not know: a record may grow at its
  *   end, `length` tells how far it goes. Everything in a region is untrusted input to a reader.
- * - Numbers are little endian, times CLOCK_MONOTONIC nanoseconds, sizes bytes. The times of GPU work
+ * - Numbers are little endian, times CLOCK_MONOTONIC nanoseconds, sizes bytes. The times of GPU
+ * work
  *   (WORK_RING, DEVICE_TOTAL, SERIES, SPAN on a stream) are the GPU runtime's own, as
  *   plumb_record_clock.gpu reads them: settle converts them with the line through the readings. Those
  *   of a SPAN on a thread are ticks, which settle converts by plumb_record_ticks.
@@ -46,9 +48,9 @@ enum plumb_region_state {
 };
 
 /*
- * How to read the Python frames of the process from outside, where the collector has proved it: offsets
- * in bytes as in collect/monitor/python_layout.h, and addresses in the process. For `plumb run` while the
- * process lives; settle does not look at it.
+ * How to read the Python frames of the process from outside, where the collector has proved it:
+ * offsets in bytes as in collect/monitor/python_layout.h, and addresses in the process. For `plumb
+ * run` while the process lives; settle does not look at it.
  */
 #define PLUMB_REGION_PYTHON_READY 2u
 struct plumb_region_python {
@@ -89,8 +91,8 @@ struct plumb_region_header {
 	uint64_t start_realtime;
 	_Atomic uint64_t next; /* offset of the first byte that no chunk has */
 	_Atomic uint32_t state;
-	/* `plumb run` increments flush_wanted; the collector flushes GPU records and then stores the
-	 * number it served in flush_done. */
+	/* `plumb run` increments flush_wanted; the collector flushes GPU records and then stores
+	 * the number it served in flush_done. */
 	_Atomic uint32_t flush_wanted;
 	_Atomic uint32_t flush_done;
 	_Atomic uint32_t flush_served; /* 1: a thread of the process serves flush_wanted */
@@ -153,7 +155,8 @@ struct plumb_record {
 };
 _Static_assert(sizeof(struct plumb_record) == 8, "record head");
 
-/* A string's bytes follow; `bytes` says how many. A zero follows them, for the collector's own use. */
+/* A string's bytes follow; `bytes` says how many. A zero follows them, for the collector's own
+ * use. */
 struct plumb_record_string {
 	struct plumb_record head;
 	uint32_t bytes;
@@ -239,8 +242,8 @@ struct plumb_record_variant {
 };
 _Static_assert(sizeof(struct plumb_record_variant) == 96, "variant");
 
-/* The shapes of an operator's inputs and outputs, or of a module's output, at a node: how often, and
- * how long (an operator's own time, a module's from its first operator to its last). */
+/* The shapes of an operator's inputs and outputs, or of a module's output, at a node: how often,
+ * and how long (an operator's own time, a module's from its first operator to its last). */
 struct plumb_record_shape {
 	struct plumb_record head;
 	plumb_id node;
@@ -287,8 +290,8 @@ struct plumb_record_code {
 };
 _Static_assert(sizeof(struct plumb_record_code) == 72, "code");
 
-/* A host thread. Its name is read again when the process ends. A flag: it is plumb's own, so that its
- * waiting is nobody's. */
+/* A host thread. Its name is read again when the process ends. A flag: it is plumb's own, so that
+ * its waiting is nobody's. */
 #define PLUMB_THREAD_OWN 1u
 struct plumb_record_thread {
 	struct plumb_record head;
@@ -296,8 +299,8 @@ struct plumb_record_thread {
 	plumb_id name; /* 0 unknown */
 	uint64_t start;
 	uint64_t end; /* 0 while it lives */
-	/* While waiting is recorded: the node of the operator it is in, 0 none, UINT32_MAX where its
-	 * waiting is measured by itself. */
+	/* While waiting is recorded: the node of the operator it is in, 0 none, UINT32_MAX where
+	 * its waiting is measured by itself. */
 	_Atomic uint32_t current;
 	plumb_id before; /* the THREAD record that was the newest when this one was made */
 	/* While waiting is recorded: addresses in the process. */
@@ -408,13 +411,13 @@ struct plumb_span_entry {
 	uint64_t start, end;
 	plumb_id node;
 	plumb_id track; /* a THREAD or STREAM record */
-	/* Of a driver call that starts work, and of that work: 0 none. On a stream these are 32 bits
-	 * with plumb_span_link's in the other half. */
+	/* Of a driver call that starts work, and of that work: 0 none. On a stream these are 32
+	 * bits with plumb_span_link's in the other half. */
 	uint64_t correlation;
 };
 
-/* How many BYTES a copy or set has moved, beside its CORRELATION: exact below 2 GiB, and above where they
- * are whole pages of 4 KiB; others are left unknown, 0. */
+/* How many BYTES a copy or set has moved, beside its CORRELATION: exact below 2 GiB, and above
+ * where they are whole pages of 4 KiB; others are left unknown, 0. */
 #define PLUMB_SPAN_IN_PAGES (UINT32_C(1) << 31)
 static inline uint64_t
 plumb_span_link(uint32_t correlation, uint64_t bytes)
@@ -432,16 +435,17 @@ plumb_span_bytes(uint64_t link)
 	uint64_t size = link >> 32;
 	return size & PLUMB_SPAN_IN_PAGES ? (size & (PLUMB_SPAN_IN_PAGES - 1)) * 4096 : size;
 }
-/* As the correlation of a range that was started and ended (plumb_ranges_start): it is no call, and what
- * begins inside it may end after it. */
+/* As the correlation of a range that was started and ended (plumb_ranges_start): it is no call, and
+ * what begins inside it may end after it. */
 #define PLUMB_SPAN_STARTED UINT64_MAX
 
-/* As the correlation of an entry that is no span but a sample of CPU time: NODE is where TRACK, a thread,
- * computed at `end`, and `start` how much CPU time it stands for, ns. */
+/* As the correlation of an entry that is no span but a sample of CPU time: NODE is where TRACK, a
+ * thread, computed at `end`, and `start` how much CPU time it stands for, ns. */
 #define PLUMB_SPAN_SAMPLE (UINT64_MAX - 1)
 
 /*
- * Entries that are no spans but notes of who waits for whom; their `node` says so, and their track is 0:
+ * Entries that are no spans but notes of who waits for whom; their `node` says so, and their track
+ * is 0:
  *
  *	EVENT  `correlation` recorded event `end` on the stream that `start` has.
  *	WAIT   `correlation` waited for event `end`, in the stream that `start` has or, if that is NO_STREAM,
@@ -449,15 +453,16 @@ plumb_span_bytes(uint64_t link)
  *	SYNC   `correlation` waited on the host for the stream that `start` has; NO_STREAM: for all of its
  *	       context.
  *
- * `start` is the GPU runtime's number of the context, and in the lower half its number of the stream.
+ * `start` is the GPU runtime's number of the context, and in the lower half its number of the
+ * stream.
  */
 #define PLUMB_SPAN_EVENT 1u
 #define PLUMB_SPAN_WAIT 2u
 #define PLUMB_SPAN_SYNC 3u
 #define PLUMB_SPAN_NO_STREAM UINT32_MAX
 
-/* A piece of a ring of spans. A thread that writes spans has one or more; when all are full it begins
- * its oldest again, so that what a piece holds is of one round. */
+/* A piece of a ring of spans. A thread that writes spans has one or more; when all are full it
+ * begins its oldest again, so that what a piece holds is of one round. */
 struct plumb_record_span {
 	struct plumb_record head;
 	plumb_id next; /* the ring's next piece, the oldest after the newest */
@@ -528,8 +533,9 @@ struct plumb_record_series {
 	} bins[PLUMB_SERIES_BINS];
 };
 
-/* Where the kernels of a module of GPU code were written: four sections of its ELF image as they are, one
- * after the other (.debug_line, .rela.debug_line, .symtab and its names), and the bytes of each. */
+/* Where the kernels of a module of GPU code were written: four sections of its ELF image as they
+ * are, one after the other (.debug_line, .rela.debug_line, .symtab and its names), and the bytes of
+ * each. */
 struct plumb_record_gpu_lines {
 	struct plumb_record head;
 	uint32_t bytes[4];
@@ -538,10 +544,11 @@ struct plumb_record_gpu_lines {
 _Static_assert(sizeof(struct plumb_record_gpu_lines) == 24, "GPU lines");
 
 /*
- * The memory of a device as a framework's allocator hands it out, the CPU's among them: a track. All
- * threads update it, without a lock. `live` is one word so that it changes at once; its low bits tell
- * two changes apart that leave the same sum. Who changes it raises `peak` to what it was first, so a
- * peak is seen before anything that comes after it; the newest may still have to be compared.
+ * The memory of a device as a framework's allocator hands it out, the CPU's among them: a track.
+ * All threads update it, without a lock. `live` is one word so that it changes at once; its low
+ * bits tell two changes apart that leave the same sum. Who changes it raises `peak` to what it was
+ * first, so a peak is seen before anything that comes after it; the newest may still have to be
+ * compared.
  */
 #define PLUMB_POOL_TAG_BITS 16
 #define PLUMB_POOL_UNTOLD UINT64_MAX
@@ -554,17 +561,18 @@ struct plumb_record_memory_pool {
 	_Atomic uint64_t live; /* bytes << PLUMB_POOL_TAG_BITS | changes */
 	_Atomic uint64_t peak; /* the greatest bytes */
 	_Atomic uint64_t peak_time;
-	/* The allocator's own account, UNTOLD where it gives none: bytes handed out and taken from the
-	 * device when our peak was reached, and the most it ever took. */
+	/* The allocator's own account, UNTOLD where it gives none: bytes handed out and taken from
+	 * the device when our peak was reached, and the most it ever took. */
 	_Atomic uint64_t peak_allocated, peak_reserved;
 	_Atomic uint64_t most_reserved;
 };
 
 /*
- * What one thread allocated and freed of a pool at a node: bytes that NODE allocated, whoever's node
- * that is. Bytes live here are allocated.sum - freed.sum; they are negative where another thread
- * allocated what this one freed. `held` is what was live when the pool's peak was `seen`: where the
- * peak has grown since, nothing has changed here since then either, and what is live was held.
+ * What one thread allocated and freed of a pool at a node: bytes that NODE allocated, whoever's
+ * node that is. Bytes live here are allocated.sum - freed.sum; they are negative where another
+ * thread allocated what this one freed. `held` is what was live when the pool's peak was `seen`:
+ * where the peak has grown since, nothing has changed here since then either, and what is live was
+ * held.
  */
 struct plumb_record_memory {
 	struct plumb_record head;

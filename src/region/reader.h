@@ -21,7 +21,8 @@ struct plumb_region_reader {
 	uint64_t damaged;                  /* chunks and records that were skipped as damaged */
 	/* private */
 	void *mapping;
-	unsigned char *record_map; /* a bit for every 8 bytes: a record that was walked starts here */
+	unsigned char
+		*record_map; /* a bit for every 8 bytes: a record that was walked starts here */
 };
 
 /*
@@ -37,16 +38,16 @@ int plumb_region_open_memory(struct plumb_region_reader *reader, const void *dat
 void plumb_region_reader_close(struct plumb_region_reader *reader);
 
 /* Walks all records in file order. Start with *cursor = 0; NULL at the end. */
-const struct plumb_record *plumb_region_next(const struct plumb_region_reader *reader,
-                                             uint64_t *cursor);
+const struct plumb_record *
+plumb_region_next(const struct plumb_region_reader *reader, uint64_t *cursor);
 
 /* The record ID, if there is one of TYPE that is at least LENGTH bytes long there; else NULL. */
 const void *plumb_region_get(const struct plumb_region_reader *reader, plumb_id id,
                              enum plumb_record_type type, size_t length);
 
 /* The text of string ID (not terminated) and its length, or NULL. */
-const char *plumb_region_string(const struct plumb_region_reader *reader, plumb_id id,
-                                size_t *bytes);
+const char *
+plumb_region_string(const struct plumb_region_reader *reader, plumb_id id, size_t *bytes);
 
 /* Whether NAME is more than SUFFIX and ends in it: PLUMB_REGION_SUFFIX, PLUMB_REFUSAL_SUFFIX. */
 static inline bool

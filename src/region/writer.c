@@ -162,8 +162,8 @@ map_file(int fd, const char *path, uint64_t size, struct plumb_error *error)
 		plumb_fail_errno(error, "cannot map %s", path);
 		return NULL;
 	}
-	/* A hole has nothing to read ahead: without this the first touch of a page may bring in megabytes
-	 * of zeros. */
+	/* A hole has nothing to read ahead: without this the first touch of a page may bring in
+	 * megabytes of zeros. */
 	(void)madvise(base, size, MADV_RANDOM);
 	if (!populate(base, PLUMB_REGION_HEADER_SIZE + PLUMB_CHUNK_SIZE)) {
 		munmap(base, size);

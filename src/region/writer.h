@@ -31,9 +31,9 @@ struct plumb_arena {
 };
 
 /*
- * Creates PATH (which must not exist), sizes it to SIZE bytes and maps it. No descriptor stays open.
- * Errors: PLUMB_ESYSTEM (no space for even the first chunk, permission, …). SIGXFSZ is blocked on
- * the calling thread meanwhile.
+ * Creates PATH (which must not exist), sizes it to SIZE bytes and maps it. No descriptor stays
+ * open. Errors: PLUMB_ESYSTEM (no space for even the first chunk, permission, …). SIGXFSZ is
+ * blocked on the calling thread meanwhile.
  */
 int plumb_region_create(struct plumb_region *region, const char *path, uint64_t size,
                         struct plumb_error *error) PLUMB_MUST_CHECK;
@@ -49,9 +49,10 @@ void plumb_region_close(struct plumb_region *region);
 void plumb_arena_init(struct plumb_arena *arena, struct plumb_region *region);
 
 /*
- * Appends a zeroed record of TYPE and LENGTH bytes (head counted) and returns it, or NULL when there
- * is no room (arena->fate says why). It becomes visible to readers with plumb_arena_commit; until
- * then the next append would overwrite it. A record larger than a chunk gets a chunk of its own.
+ * Appends a zeroed record of TYPE and LENGTH bytes (head counted) and returns it, or NULL when
+ * there is no room (arena->fate says why). It becomes visible to readers with plumb_arena_commit;
+ * until then the next append would overwrite it. A record larger than a chunk gets a chunk of its
+ * own.
  */
 void *plumb_arena_append(struct plumb_arena *arena, enum plumb_record_type type, size_t length);
 void plumb_arena_commit(struct plumb_arena *arena, const void *record);

@@ -53,8 +53,8 @@ struct plumb_code_frame {
 };
 
 struct plumb_code_place {
-	/* The function whose code it is, as the symbol table calls it ("f", "f.cold", "f@plt"). NULL:
-	 * no symbol is known. */
+	/* The function whose code it is, as the symbol table calls it ("f", "f.cold", "f@plt").
+	 * NULL: no symbol is known. */
 	const char *symbol;
 	uint64_t
 		start; /* where the function begins, when `bounded`, whether it has a name or not */

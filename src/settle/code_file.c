@@ -121,7 +121,8 @@ plumb_elf_build_id(const struct plumb_elf *file, unsigned char id[PLUMB_BUILD_ID
 	return (uint32_t)bytes;
 }
 
-/* Is the file the one that ran? Without a build id only that it has not changed since can be told. */
+/* Is the file the one that ran? Without a build id only that it has not changed since can be
+ * told. */
 static bool
 is_wanted(const struct plumb_code *code, const struct plumb_code_wanted *wanted)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What has no symbol: stubs of the procedure linkage table, which are named after what they call, and
- * functions of stripped objects, whose begin the unwind tables know.
+ * What has no symbol: stubs of the procedure linkage table, which are named after what they call,
+ * and functions of stripped objects, whose begin the unwind tables know.
  */
 #include "settle/code_private.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several processes on one device: how long it was busy, and how long more than one had work on it. */
+/* Several processes on one device: how long it was busy, and how long more than one had work on
+ * it. */
 #ifndef PLUMB_SETTLE_CONTENTION_H
 #define PLUMB_SETTLE_CONTENTION_H
 

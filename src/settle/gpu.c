@@ -449,8 +449,8 @@ join_shares(struct plumb_settler *settler, struct plumb_settle_share *shares, ui
 	          "an upper bound: several processes used the device at once");
 }
 
-/* A device is not busy for longer than its span: the ends of the span are converted to the host's clock
- * and may round by 1 ns, and several processes' work may have been counted twice. */
+/* A device is not busy for longer than its span: the ends of the span are converted to the host's
+ * clock and may round by 1 ns, and several processes' work may have been counted twice. */
 static void
 cap_to_span(struct plumb_device *row)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where GPU kernels were written: their modules' line tables (DWARF 2 to 4, as CUDA's compilers write them),
- * of which only the first row of each function is wanted: the line that it begins at. A relocation names the
- * function whose address begins a sequence of rows.
+ * Where GPU kernels were written: their modules' line tables (DWARF 2 to 4, as CUDA's compilers
+ * write them), of which only the first row of each function is wanted: the line that it begins at.
+ * A relocation names the function whose address begins a sequence of rows.
  */
 #include <elf.h>
 #include <stdio.h>

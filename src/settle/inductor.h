@@ -108,8 +108,8 @@ struct plumb_inductor_log {
 	bool no_memory;
 };
 
-/* Takes in the file PATH if one of the COUNT processes PIDS wrote it. False: it did not, or it is no
- * regular file that can be read. */
+/* Takes in the file PATH if one of the COUNT processes PIDS wrote it. False: it did not, or it is
+ * no regular file that can be read. */
 bool plumb_inductor_log_read(struct plumb_inductor_log *log, const char *path, const int64_t *pids,
                              uint32_t count);
 void plumb_inductor_log_free(struct plumb_inductor_log *log);
@@ -124,7 +124,8 @@ plumb_inductor_texts_of(const struct plumb_inductor_log *log, struct plumb_induc
 /* Do the nodes stand for the same line? */
 bool
 plumb_inductor_same_place(const struct plumb_inductor_node *a, const struct plumb_inductor_node *b);
-/* The graph of the generated file PATH. NULL: none, or AMBIGUOUS: several that contradict each other. */
+/* The graph of the generated file PATH. NULL: none, or AMBIGUOUS: several that contradict each
+ * other. */
 const struct plumb_inductor_graph *
 plumb_inductor_graph_of(const struct plumb_inductor_log *log, const char *path, bool *ambiguous);
 

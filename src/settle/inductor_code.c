@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the Python file that Inductor generates of a graph. Its function `call` runs one kernel after
- * the other, each under a comment
+ * Reads the Python file that Inductor generates of a graph. Its function `call` runs one kernel
+ * after the other, each under a comment
  *
  *	# Topologically Sorted Source Nodes: [a, b], Original ATen: [aten.mul, aten.relu]
  *	# [Provenance debug handles] triton_poi_fused_mul_relu_0:1
  *	triton_poi_fused_mul_relu_0.run(arg0_1, buf0, 2048, stream=stream0)
  *
- * of which the second line is only there when INDUCTOR_PROVENANCE was set. Kernels are defined before,
- * under a comment that lists the nodes of their first call, or the file that one was written in by hand.
+ * of which the second line is only there when INDUCTOR_PROVENANCE was set. Kernels are defined
+ * before, under a comment that lists the nodes of their first call, or the file that one was
+ * written in by hand.
  */
 #include "settle/inductor.h"
 

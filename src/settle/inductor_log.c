@@ -4,10 +4,10 @@
  *
  *	V1121 11:41:14.192000 10921 torch/_inductor/graph.py:3189] {"inductor_output_code": {…}, …}
  *
- * with the process's number, JSON, and a payload of lines that begin with a tab. Of all records five
- * kinds are kept: the graph that Dynamo took down, the graph that kernels were made of, the name of the
- * file that came out, and (with INDUCTOR_PROVENANCE) the nodes and stacks of each kernel's call. They
- * belong together by the compilation's number and their order.
+ * with the process's number, JSON, and a payload of lines that begin with a tab. Of all records
+ * five kinds are kept: the graph that Dynamo took down, the graph that kernels were made of, the
+ * name of the file that came out, and (with INDUCTOR_PROVENANCE) the nodes and stacks of each
+ * kernel's call. They belong together by the compilation's number and their order.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -120,8 +120,8 @@ keep_outermost(struct iterations *it)
 	it->spans.count = kept;
 }
 
-/* The child of the frame where the paths to A and B part, on the way to B. When they are the same it
- * is B itself. */
+/* The child of the frame where the paths to A and B part, on the way to B. When they are the same
+ * it is B itself. */
 static uint32_t
 way_to(const struct plumb_settle_context *contexts, uint32_t a, uint32_t b)
 {
@@ -136,8 +136,8 @@ way_to(const struct plumb_settle_context *contexts, uint32_t a, uint32_t b)
 	return way;
 }
 
-/* The span with which a context was entered first, and the last that entered it after it had been left:
- * between them lie the whole rounds of a loop. */
+/* The span with which a context was entered first, and the last that entered it after it had been
+ * left: between them lie the whole rounds of a loop. */
 struct visits {
 	uint32_t first, last;
 	bool taken, again;
@@ -253,8 +253,8 @@ plumb_settle_iterations(struct plumb_settle_region *region, const struct plumb_s
 		plumb_settle_each_span(region, trace, take_step, &it);
 	else
 		find_loops(&it, trace);
-	/* Ends of iterations: what lies before the last COUNT of them ends with the one before. Beginnings
-	 * (loops): it ends where the first of the last COUNT begins. */
+	/* Ends of iterations: what lies before the last COUNT of them ends with the one before.
+	 * Beginnings (loops): it ends where the first of the last COUNT begins. */
 	before = it.last != PLUMB_NONE ? count + 1 : count;
 	if (it.ends.count) {
 		plumb_sort_numbers(it.ends.items, it.ends.count);

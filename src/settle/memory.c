@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who holds memory, and who held it at the peak. A context has a share for each thread that allocated
- * or freed there; they are added up before they become values, because one alone may be negative.
+ * Who holds memory, and who held it at the peak. A context has a share for each thread that
+ * allocated or freed there; they are added up before they become values, because one alone may be
+ * negative.
  */
 #include "settle/settle_private.h"
 

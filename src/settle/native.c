@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Native nodes. A node holds a code object and an offset; here it becomes the function that was called
- * there and those inlined into it. Each different place is looked up once, whatever processes and
- * threads it comes from.
+ * Native nodes. A node holds a code object and an offset; here it becomes the function that was
+ * called there and those inlined into it. Each different place is looked up once, whatever
+ * processes and threads it comes from.
  */
 #include "settle/settle_private.h"
 
@@ -235,8 +235,8 @@ look_up(struct plumb_settler *settler, struct plumb_settle_site *site, uint32_t 
 static const struct plumb_settle_site *
 find_site(struct plumb_settler *settler, uint32_t code, uint32_t offset, bool interrupted);
 
-/* The frame of the function that the instruction at OFFSET belongs to, as at its beginning, so that all
- * of them have one; PLUMB_NONE: where it begins is not known. */
+/* The frame of the function that the instruction at OFFSET belongs to, as at its beginning, so that
+ * all of them have one; PLUMB_NONE: where it begins is not known. */
 static uint32_t
 function_of(struct plumb_settler *settler, uint32_t code, uint32_t offset)
 {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where kernels of compiled code come from. The Python frame that calls one lies in a file that the
- * compiler generated, whose comments name the operators; the compiler's log has their lines. Frame and
- * kernels get an origin for each, under the compiled region: the stack of the person's lines, and the
- * operator. What is not known for sure (which operator is on which line, say) is told apart, not joined.
+ * compiler generated, whose comments name the operators; the compiler's log has their lines. Frame
+ * and kernels get an origin for each, under the compiled region: the stack of the person's lines,
+ * and the operator. What is not known for sure (which operator is on which line, say) is told
+ * apart, not joined.
  *
- * Lines of a call are looked for in this order: its nodes by the log's or the file's own list and the graph that
- * was compiled; the stacks that the log keeps of each call; the names in the call's comment.
+ * Lines of a call are looked for in this order: its nodes by the log's or the file's own list and
+ * the graph that was compiled; the stacks that the log keeps of each call; the names in the call's
+ * comment.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -29,7 +31,8 @@ struct place {
 	uint32_t line;
 };
 
-/* One origin of a call: an operator (string, or PLUMB_NONE) under a stack of frames, outermost first. */
+/* One origin of a call: an operator (string, or PLUMB_NONE) under a stack of frames, outermost
+ * first. */
 struct piece {
 	uint32_t op;
 	uint32_t from, count; /* of `frames` */
@@ -198,8 +201,8 @@ add_line(struct lines *lines, uint32_t from, uint32_t count)
 	lines->items[lines->count++].count = count;
 }
 
-/* The line whose innermost frame is that of FRAME; lines->count: none. A function's name may be qualified
- * in one of them and not in the other. */
+/* The line whose innermost frame is that of FRAME; lines->count: none. A function's name may be
+ * qualified in one of them and not in the other. */
 static uint32_t
 line_at(struct provenance *p, const struct lines *lines, uint32_t frame)
 {
@@ -237,7 +240,8 @@ line_of_node(struct provenance *p, struct lines *lines, const struct plumb_induc
 	return line < lines->count ? line : LINES_MAX;
 }
 
-/* A stack as Python prints it: pairs of lines, of which the first is '  File "/a/b.py", line 3, in f'. */
+/* A stack as Python prints it: pairs of lines, of which the first is '  File "/a/b.py", line 3, in
+ * f'. */
 static void
 take_stack(struct provenance *p, struct lines *lines, const char *text)
 {
@@ -301,8 +305,8 @@ pair(struct asking *a, uint32_t op, uint32_t line)
 	a->paired[line] = true;
 }
 
-/* The names of the call's nodes, or none: the log's list, else that of the kernel's definition where this
- * is its only call. TEXTS is what they are of. */
+/* The names of the call's nodes, or none: the log's list, else that of the kernel's definition
+ * where this is its only call. TEXTS is what they are of. */
 static struct plumb_inductor_list
 nodes_of(const struct asking *a, const char *const **texts)
 {
@@ -340,8 +344,8 @@ ask_nodes(struct asking *a)
 	}
 }
 
-/* The node that a name of the comment means. In a backward graph it is one of the graph before or of the
- * backward graph itself: only where they do not contradict each other is it known. */
+/* The node that a name of the comment means. In a backward graph it is one of the graph before or
+ * of the backward graph itself: only where they do not contradict each other is it known. */
 static const struct plumb_inductor_node *
 source_node(const struct asking *a, const char *name)
 {
@@ -497,7 +501,8 @@ text_of(struct provenance *p, uint32_t string)
 	return text ? text : "";
 }
 
-/* The generated file of that name, read when it is first asked for. PLUMB_NONE: it is none, or no memory. */
+/* The generated file of that name, read when it is first asked for. PLUMB_NONE: it is none, or no
+ * memory. */
 static uint32_t
 find_file(struct provenance *p, uint32_t file)
 {
@@ -541,7 +546,8 @@ lost(struct provenance *p, const char *why)
 	count(p, PLUMB_FATE_NO_PROVENANCE, why);
 }
 
-/* The compiled region that CONTEXT is in; where none was recorded, what calls the generated code. */
+/* The compiled region that CONTEXT is in; where none was recorded, what calls the generated
+ * code. */
 static uint32_t
 region_of(struct provenance *p, uint32_t context)
 {
@@ -598,8 +604,8 @@ is_version(const char *text)
 	return strspn(text, "0123456789cde_") == strlen(text);
 }
 
-/* Is KERNEL, as the GPU names it, the one that the call runs? Old versions of Triton append how it was
- * specialised; one that was written by hand may have its own name without Inductor's number. */
+/* Is KERNEL, as the GPU names it, the one that the call runs? Old versions of Triton append how it
+ * was specialised; one that was written by hand may have its own name without Inductor's number. */
 static bool
 is_of_call(const struct generated *g, const struct plumb_inductor_call *call, const char *kernel)
 {

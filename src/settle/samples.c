@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When samples of CPU time were taken (`plumb run --trace --cpu`). They ride in the rings of spans; how many
- * there were is counted by the collector, so that those which a ring went over can be told from spans.
+ * When samples of CPU time were taken (`plumb run --trace --cpu`). They ride in the rings of spans;
+ * how many there were is counted by the collector, so that those which a ring went over can be told
+ * from spans.
  */
 #include "settle/settle_private.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Regions → profile: joins the regions of one or several run folders (or of ranks) into one profile,
- * demangles kernel names, aligns clocks, names threads, adds up the ledger.
+ * Regions → profile: joins the regions of one or several run folders (or of ranks) into one
+ * profile, demangles kernel names, aligns clocks, names threads, adds up the ledger.
  */
 #ifndef PLUMB_SETTLE_SETTLE_H
 #define PLUMB_SETTLE_SETTLE_H

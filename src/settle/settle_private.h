@@ -91,7 +91,8 @@ struct plumb_settle_run {
 	uint32_t command, pid;
 	int64_t start, end;
 	int64_t exit; /* PLUMB_UNKNOWN while it runs */
-	/* From its control file: recording was off at times; was on for so long in all, and since (0: off). */
+	/* From its control file: recording was off at times; was on for so long in all, and since
+	 * (0: off). */
 	bool was_off;
 	int64_t recorded, since;
 };
@@ -139,12 +140,12 @@ struct plumb_settler {
 	PLUMB_VEC(struct plumb_settle_mapped) mapped;
 	PLUMB_VEC(uint32_t) site_frames;
 	struct plumb_map code_map, site_map;
-	struct plumb_symbolizer *symbolizer; /* once it is needed */
+	struct plumb_symbolizer *symbolizer;     /* once it is needed */
 	PLUMB_VEC(struct plumb_origin) captures; /* origins of graphs' frames */
 	struct plumb_inductor_log compiled;
 	PLUMB_VEC(struct plumb_settle_kernel_line) kernel_lines;
-	uint32_t serial;                     /* regions so far */
-	uint64_t captured;                   /* values */
+	uint32_t serial;   /* regions so far */
+	uint64_t captured; /* values */
 	bool no_memory;
 };
 
@@ -189,7 +190,8 @@ struct plumb_settle_region {
 	int64_t ledger[PLUMB_SOURCE_COUNT][PLUMB_FATE_COUNT];
 	int64_t seen; /* the latest time in it */
 	uint64_t replays;
-	/* The program's own metrics: number in the region - PLUMB_METRIC_USER → in the builder; 0 none */
+	/* The program's own metrics: number in the region - PLUMB_METRIC_USER → in the builder; 0
+	 * none */
 	uint32_t metrics[PLUMB_SETTLE_METRICS];
 	PLUMB_VEC(plumb_id) stack;
 	PLUMB_VEC(struct plumb_settle_reading) readings;
@@ -250,10 +252,9 @@ void plumb_settle_code_objects(struct plumb_settler *settler);
 void plumb_settle_native_free(struct plumb_settler *settler);
 
 /* ---- provenance.c ---- */
-/* Takes in the compiler's logs in the folder PATH that processes of the run FOLDER wrote; UINT32_MAX: any
- * run's. */
-void
-plumb_settle_compile_logs(struct plumb_settler *settler, const char *path, uint32_t folder);
+/* Takes in the compiler's logs in the folder PATH that processes of the run FOLDER wrote;
+ * UINT32_MAX: any run's. */
+void plumb_settle_compile_logs(struct plumb_settler *settler, const char *path, uint32_t folder);
 /* Likewise in the folder that the program's user chose. */
 void plumb_settle_users_logs(struct plumb_settler *settler);
 /* When all contexts are there: gives kernels of compiled code their origins. */
@@ -267,7 +268,8 @@ void plumb_settle_kernel_lines(struct plumb_settler *settler);
 
 /* ---- tracks.c ---- */
 void plumb_settle_process(struct plumb_settle_region *region);
-/* The track of a THREAD, STREAM or MEMORY_POOL record, the device of a DEVICE record, or PLUMB_NONE. */
+/* The track of a THREAD, STREAM or MEMORY_POOL record, the device of a DEVICE record, or
+ * PLUMB_NONE. */
 uint32_t plumb_settle_track(struct plumb_settle_region *region, plumb_id id);
 uint32_t plumb_settle_device(struct plumb_settle_region *region, plumb_id id);
 
@@ -328,17 +330,17 @@ bool
 plumb_settle_each_span(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
                        bool (*take)(void *data, const struct plumb_settle_span *span), void *data);
 /* Likewise with each note of who waits for whom. */
-bool plumb_settle_each_note(struct plumb_settle_region *region,
-                            bool (*take)(void *data, const struct plumb_span_entry *entry),
-                            void *data);
+bool
+plumb_settle_each_note(struct plumb_settle_region *region,
+                       bool (*take)(void *data, const struct plumb_span_entry *entry), void *data);
 /* Likewise with each sample of CPU time; SAMPLE NULL: one is damaged. */
 bool
 plumb_settle_each_sample(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
                          bool (*take)(void *data, const struct plumb_cpu_sample *sample),
                          void *data);
 /* ---- samples.c ---- */
-/* Takes in what was sampled after CUTOFF; of the OVERWRITTEN entries of all kinds, returns how many were
- * samples. */
+/* Takes in what was sampled after CUTOFF; of the OVERWRITTEN entries of all kinds, returns how many
+ * were samples. */
 uint64_t
 plumb_settle_samples(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
                      int64_t cutoff, uint64_t overwritten);
@@ -347,8 +349,8 @@ plumb_settle_samples(struct plumb_settle_region *region, const struct plumb_sett
 void plumb_settle_waits(struct plumb_settle_region *region, const struct plumb_settle_trace *trace);
 
 /* ---- iterations.c ---- */
-/* The end of what is not of the last COUNT iterations, by the rule of docs/run.md; INT64_MIN: nothing
- * is, PLUMB_SETTLE_NO_ITERATIONS: none were found. */
+/* The end of what is not of the last COUNT iterations, by the rule of docs/run.md; INT64_MIN:
+ * nothing is, PLUMB_SETTLE_NO_ITERATIONS: none were found. */
 #define PLUMB_SETTLE_NO_ITERATIONS INT64_MAX
 int64_t plumb_settle_iterations(struct plumb_settle_region *region,
                                 const struct plumb_settle_trace *trace, uint32_t count);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads code objects in a child process, so that a file that makes libelf or libdw crash, hang or eat
- * memory costs its own names and nothing else, and so that all that they hold is gone at the end.
- * The child is started with the first question and again after it was lost.
+ * Reads code objects in a child process, so that a file that makes libelf or libdw crash, hang or
+ * eat memory costs its own names and nothing else, and so that all that they hold is gone at the
+ * end. The child is started with the first question and again after it was lost.
  *
  *	struct plumb_symbolizer *symbolizer = plumb_symbolizer_new();
  *	uint32_t object = plumb_symbolizer_object(symbolizer, &wanted);
@@ -25,8 +25,8 @@ void plumb_symbolizer_free(struct plumb_symbolizer *symbolizer);
 uint32_t plumb_symbolizer_object(struct plumb_symbolizer *symbolizer,
                                  const struct plumb_code_wanted *wanted);
 
-/* What is at ADDRESS of the object. PLACE is filled (empty unless the state is PLUMB_CODE_FINE); its
- * texts hold until the next question. */
+/* What is at ADDRESS of the object. PLACE is filled (empty unless the state is PLUMB_CODE_FINE);
+ * its texts hold until the next question. */
 enum plumb_code_state plumb_symbolizer_look(struct plumb_symbolizer *symbolizer, uint32_t object,
                                             uint64_t address, struct plumb_code_place *place);
 

@@ -55,7 +55,8 @@ remember(struct plumb_settler *settler, uint32_t context, uint32_t parent, uint3
 	return true;
 }
 
-/* Under PARENT, the operation of a communication library that KERNEL runs; PARENT for other kernels. */
+/* Under PARENT, the operation of a communication library that KERNEL runs; PARENT for other
+ * kernels. */
 static uint32_t
 make_collective(struct plumb_settle_region *region, uint32_t parent, const char *kernel)
 {
@@ -280,7 +281,8 @@ plumb_settle_value(struct plumb_settle_region *region, const struct plumb_record
 	count_kernels(region, &value);
 }
 
-/* Takes VARIANT, which lacks its place: that of NODE on TRACK, with the shapes TEXT if there are any. */
+/* Takes VARIANT, which lacks its place: that of NODE on TRACK, with the shapes TEXT if there are
+ * any. */
 static void
 add_variant(struct plumb_settle_region *region, struct plumb_variant *variant, plumb_id node,
             plumb_id track, const plumb_id *text)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Notes of who waited for whom → waits. The collector writes them as the GPU runtime tells: an event was
- * recorded, a call waited for an event or a stream. What an event stood for when a call waited for it is
- * what was recorded last before that call: correlations ascend in the order of the calls.
+ * Notes of who waited for whom → waits. The collector writes them as the GPU runtime tells: an
+ * event was recorded, a call waited for an event or a stream. What an event stood for when a call
+ * waited for it is what was recorded last before that call: correlations ascend in the order of the
+ * calls.
  */
 #include <stdlib.h>
 
@@ -116,7 +117,8 @@ by_correlation(const void *x, const void *y)
 
 /* ---- finding ---- */
 
-/* The last row at ROWS (COUNT of SIZE, in the order of COMPARE) that is not after KEY; NULL: none. */
+/* The last row at ROWS (COUNT of SIZE, in the order of COMPARE) that is not after KEY; NULL:
+ * none. */
 static const void *
 last_of(const void *rows, uint32_t count, size_t size, const void *key,
         int (*compare)(const void *x, const void *y))

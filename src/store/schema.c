@@ -66,30 +66,16 @@ const char *const plumb_store_fates[PLUMB_FATE_COUNT] = {
 	[PLUMB_FATE_UNKNOWN_THREAD] = "unknown_thread",
 };
 
-#define CELL(name, kind, field)                                                                    \
-	{                                                                                          \
-		name, PLUMB_CELL_##kind, offsetof(ROW, field), 0, NULL, 1                          \
-	}
+#define CELL(name, kind, field) { name, PLUMB_CELL_##kind, offsetof(ROW, field), 0, NULL, 1 }
 #define CELL_SINCE(name, kind, field, schema)                                                      \
-	{                                                                                          \
-		name, PLUMB_CELL_##kind, offsetof(ROW, field), 0, NULL, schema                     \
-	}
-#define BITS(name, field, limit)                                                                   \
-	{                                                                                          \
-		name, PLUMB_CELL_BITS, offsetof(ROW, field), limit, NULL, 1                        \
-	}
+	{ name, PLUMB_CELL_##kind, offsetof(ROW, field), 0, NULL, schema }
+#define BITS(name, field, limit) { name, PLUMB_CELL_BITS, offsetof(ROW, field), limit, NULL, 1 }
 #define WORD(name, field, words)                                                                   \
-	{                                                                                          \
-		name, PLUMB_CELL_WORD, offsetof(ROW, field), COUNT(words), words, 1                \
-	}
+	{ name, PLUMB_CELL_WORD, offsetof(ROW, field), COUNT(words), words, 1 }
 #define ID(name, field, table)                                                                     \
-	{                                                                                          \
-		name, PLUMB_CELL_ID, offsetof(ROW, field), PLUMB_TABLE_##table, NULL, 1            \
-	}
+	{ name, PLUMB_CELL_ID, offsetof(ROW, field), PLUMB_TABLE_##table, NULL, 1 }
 #define ID_OR_NONE(name, field, table)                                                             \
-	{                                                                                          \
-		name, PLUMB_CELL_ID_OR_NONE, offsetof(ROW, field), PLUMB_TABLE_##table, NULL, 1    \
-	}
+	{ name, PLUMB_CELL_ID_OR_NONE, offsetof(ROW, field), PLUMB_TABLE_##table, NULL, 1 }
 
 #define ROW struct plumb_run
 static const struct plumb_column run_columns[] = {

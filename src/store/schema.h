@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The schema of a profile file, once: the SQL that makes it, and for every table that is a column of
- * struct plumb_profile how a row's fields and the table's columns correspond. Of store/, and of the export as
- * JSON, which has the same tables.
+ * The schema of a profile file, once: the SQL that makes it, and for every table that is a column
+ * of struct plumb_profile how a row's fields and the table's columns correspond. Of store/, and of
+ * the export as JSON, which has the same tables.
  */
 #ifndef PLUMB_STORE_SCHEMA_H
 #define PLUMB_STORE_SCHEMA_H
@@ -11,7 +11,8 @@
 
 #define PLUMB_STORE_APPLICATION_ID 0x504c4d42 /* "PLMB" */
 
-/* The statements that make the tables, and those that make indexes and views once the rows are in. */
+/* The statements that make the tables, and those that make indexes and views once the rows are
+ * in. */
 extern const char plumb_store_tables_sql[];
 extern const char plumb_store_finish_sql[];
 

@@ -159,7 +159,8 @@ const char plumb_store_finish_sql[] =
 	" ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reach FROM contexts)"
 	" WHERE reach IS NULL OR reach < context;"
 
-	/* Grouped also by the words that a query filters by: SQLite then filters before it adds up. */
+	/* Grouped also by the words that a query filters by: SQLite then filters before it adds
+	 * up. */
 	"CREATE VIEW frame_exclusive AS"
 	" SELECT f.id AS frame, f.kind AS kind, COALESCE(f.display, f.name) AS label,"
 	" f.file AS file, f.line AS line, m.name AS metric, m.unit AS unit," VALUE_OF

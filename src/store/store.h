@@ -29,7 +29,8 @@ int plumb_store_write_by(const struct plumb_profile *profile, const char *path,
                          void (*progress)(void *data, double part), void *data,
                          struct plumb_error *error) PLUMB_MUST_CHECK;
 
-/* Is PATH ours to read, or to complain about? Not, if it is a folder or a file of some other kind. */
+/* Is PATH ours to read, or to complain about? Not, if it is a folder or a file of some other
+ * kind. */
 bool plumb_store_is_ours(const char *path);
 /* Does PATH look like a profile? */
 bool plumb_store_is_profile(const char *path);
@@ -42,8 +43,8 @@ bool plumb_store_is_profile(const char *path);
 int plumb_store_read(struct plumb_profile *profile, const char *path,
                      struct plumb_error *error) PLUMB_MUST_CHECK;
 
-/* As plumb_store_read, but without the spans of a trace, which may be by far the most of a file: for
- * whoever needs totals only. */
+/* As plumb_store_read, but without the spans of a trace, which may be by far the most of a file:
+ * for whoever needs totals only. */
 int plumb_store_read_totals(struct plumb_profile *profile, const char *path,
                             struct plumb_error *error) PLUMB_MUST_CHECK;
 

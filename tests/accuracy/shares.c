@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions that compute for so many ns of their thread's CPU time, for shares.py. Each adds up what it
- * took by its own readings of that clock: `spent_NAME`.
+ * Functions that compute for so many ns of their thread's CPU time, for shares.py. Each adds up
+ * what it took by its own readings of that clock: `spent_NAME`.
  */
 #include <stdint.h>
 #include <time.h>

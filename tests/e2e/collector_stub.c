@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A collector that needs no framework: in every process it is loaded into it records one call of the
- * operator "stub::loaded". With STUB_GPU set it serves flushes, as a process with a GPU would, recording
- * "stub::flushed" at each. Built by test_run.py together with the region's writer.
+ * A collector that needs no framework: in every process it is loaded into it records one call of
+ * the operator "stub::loaded". With STUB_GPU set it serves flushes, as a process with a GPU would,
+ * recording "stub::flushed" at each. Built by test_run.py together with the region's writer.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A library that allocates as PyTorch's do: it has the real functions and calls them through its
- * procedure linkage table, so that whoever stands in front of it is called first. The real ones keep
- * what they were given.
+ * procedure linkage table, so that whoever stands in front of it is called first. The real ones
+ * keep what they were given.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -14,11 +14,11 @@ struct device {
 
 void *alloc_cpu(size_t bytes) __asm__("_ZN3c109alloc_cpuEm");
 void free_cpu(void *address) __asm__("_ZN3c108free_cpuEPv");
-void report(void *address, int64_t bytes, size_t allocated, size_t reserved, struct device device)
-	__asm__("_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
-void report_signed(void *address, int64_t bytes, int64_t allocated, int64_t reserved,
-                   struct device device)
-	__asm__("_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE");
+void report(void *address, int64_t bytes, size_t allocated, size_t reserved,
+            struct device device) __asm__("_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
+void report_signed(
+	void *address, int64_t bytes, int64_t allocated, int64_t reserved,
+	struct device device) __asm__("_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE");
 
 /* What reached the real functions. */
 struct seen {
@@ -29,9 +29,10 @@ struct seen standin_seen;
 static void
 see(const void *address, int64_t bytes, uint64_t allocated, uint64_t reserved, struct device device)
 {
-	standin_seen = (struct seen){ standin_seen.calls + 1, (intptr_t)address,  bytes,
-		                      (int64_t)allocated,     (int64_t)reserved,  device.kind,
-		                      device.index };
+	standin_seen = (struct seen){
+		standin_seen.calls + 1, (intptr_t)address, bytes,       (int64_t)allocated,
+		(int64_t)reserved,      device.kind,       device.index
+	};
 }
 
 void *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whatever spans a trace has, the analyses come to an end: iterations, steps and ranks, findings, the critical path of
- * all and of a part. */
+/* Whatever spans a trace has, the analyses come to an end: iterations, steps and ranks, findings,
+ * the critical path of all and of a part. */
 #include "analyze/analyze.h"
 #include "analyze/iterations.h"
 #include "analyze/path/summary.h"

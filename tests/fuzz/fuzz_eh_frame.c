@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as an object's unwind tables, .eh_frame_hdr first: opening and decoding them reads nothing
- * outside, and a row that is kept as a word comes back as it was. To reach deeper, the header is mended
- * when the first byte is odd.
+ * Any bytes as an object's unwind tables, .eh_frame_hdr first: opening and decoding them reads
+ * nothing outside, and a row that is kept as a word comes back as it was. To reach deeper, the
+ * header is mended when the first byte is odd.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A folder of three files: an input is the lengths of the first two (4 bytes each), and the three. */
+/* A folder of three files: an input is the lengths of the first two (4 bytes each), and the
+ * three. */
 #include "import_fuzz.h"
 
 extern const struct plumb_format plumb_format_hpctoolkit;

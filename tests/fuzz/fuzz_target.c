@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as an executable file. A first byte of 1 puts our own machine's ELF identity in front, so
- * that the tables behind it are reached.
+ * Any bytes as an executable file. A first byte of 1 puts our own machine's ELF identity in front,
+ * so that the tables behind it are reached.
  */
 #include <elf.h>
 #include <stdint.h>

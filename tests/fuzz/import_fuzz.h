@@ -42,7 +42,8 @@ import_fuzz_file(const struct plumb_format *format, struct plumb_import_file *fi
 	plumb_builder_free(builder);
 }
 
-/* SQLite follows links, and a memfd's leads nowhere: such a target names a folder for a file with a name. */
+/* SQLite follows links, and a memfd's leads nowhere: such a target names a folder for a file with a
+ * name. */
 static inline int
 import_fuzz_open(char path[64])
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stands in for libFuzzer: feeds the target it is linked with every file under the folders and files
- * named on the command line, and each also cut short and with single bits changed, always the same
- * ones. So a fuzz target is a plain regression test too.
+ * Stands in for libFuzzer: feeds the target it is linked with every file under the folders and
+ * files named on the command line, and each also cut short and with single bits changed, always the
+ * same ones. So a fuzz target is a plain regression test too.
  */
 #include <ftw.h>
 #include <stdint.h>

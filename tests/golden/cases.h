@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Profiles with one thing wrong each, for the analyses; the numbers of `the_case` make it so, and a test
- * may change one of them to take the fault away.
+ * Profiles with one thing wrong each, for the analyses; the numbers of `the_case` make it so, and a
+ * test may change one of them to take the fault away.
  *
  *	index   an embedding by aten::index, whose backward pass is slow
  *	unet    a convolution in channels_first: layout conversions, forwards and backwards
@@ -9,7 +9,8 @@
  *	loader  a DataLoader with more workers than processors, and code that keeps the CPU busy
  *	copies  pageable copies each step, pinned ones beside them, results read, tensors converted
  *
- * Each has 40 ms of matrix products in 20 kernels, in a device's span of 200 ms. Included by profiles.h.
+ * Each has 40 ms of matrix products in 20 kernels, in a device's span of 200 ms. Included by
+ * profiles.h.
  */
 #ifndef PLUMB_TESTS_CASES_H
 #define PLUMB_TESTS_CASES_H

@@ -351,9 +351,9 @@ sample_span(struct sample *s, uint32_t context, uint32_t track, int64_t start, i
 		abort();
 }
 
-/* Two steps of 1000 ns: an operator, one inside it, a launch inside that, and its kernel, which begins
- * while the launch returns. The second kernel overlaps the first by 100 ns. A third launch's kernel was
- * not kept, and a copy's launch neither. */
+/* Two steps of 1000 ns: an operator, one inside it, a launch inside that, and its kernel, which
+ * begins while the launch returns. The second kernel overlaps the first by 100 ns. A third launch's
+ * kernel was not kept, and a copy's launch neither. */
 static void
 sample_trace(struct sample *s)
 {
@@ -437,10 +437,10 @@ sample_make(const char *name, struct plumb_profile *profile)
 		const char *name;
 		void (*make)(struct sample *s);
 	} samples[] = {
-		{ "gpu", sample_gpu },     { "cpu", sample_cpu }, { "deep", sample_deep },
-		{ "rude", sample_rude },   { "memory", sample_held }, { "empty", NULL },     { "index", case_index },
-		{ "unet", case_unet },     { "loss", case_loss }, { "loader", case_loader },
-		{ "copies", case_copies }, { "trace", sample_trace },
+		{ "gpu", sample_gpu },     { "cpu", sample_cpu },     { "deep", sample_deep },
+		{ "rude", sample_rude },   { "memory", sample_held }, { "empty", NULL },
+		{ "index", case_index },   { "unet", case_unet },     { "loss", case_loss },
+		{ "loader", case_loader }, { "copies", case_copies }, { "trace", sample_trace },
 	};
 	struct sample s = { .b = plumb_builder_new() };
 	struct plumb_error error;

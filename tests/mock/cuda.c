@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand-in libcuda.so.1: calls and their work; scenario.c has what a test sets. See README.md. */
+/* The stand-in libcuda.so.1: calls and their work; scenario.c has what a test sets. See
+ * README.md. */
 #include <dlfcn.h>
 #include <elf.h>
 #include <pthread.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stand-in libcuda.so.1: what a test sets, and what the device says of itself. See README.md. */
+/* The stand-in libcuda.so.1: what a test sets, and what the device says of itself. See
+ * README.md. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

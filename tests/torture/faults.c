@@ -77,7 +77,7 @@ fails(const char *function, void *caller)
 #define REAL(function)                                                                             \
 	static __typeof__(&function) real;                                                         \
 	if (!real)                                                                                 \
-		*(void **)&real = dlsym(RTLD_NEXT, #function)
+	*(void **)&real = dlsym(RTLD_NEXT, #function)
 
 void *
 mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)

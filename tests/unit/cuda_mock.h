@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of the CUDA runtime against the stand-in drivers of tests/mock: programs with known kernels,
- * times and faults run under the real collector, libplumb.so, and their regions are read.
+ * For tests of the CUDA runtime against the stand-in drivers of tests/mock: programs with known
+ * kernels, times and faults run under the real collector, libplumb.so, and their regions are read.
  *
  *	run_program(&run, "mock-program", "KEY=VALUE;…", "launch:_Z1av:1000 …");
  *	assert_int_equal(KERNEL("_Z1av", GPU_TIME).sum, 1000);

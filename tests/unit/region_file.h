@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of regions: one file in a folder of the test's own (`setup`, `teardown`), written, read, and
- * used by children whose exit code is the test's result.
+ * For tests of regions: one file in a folder of the test's own (`setup`, `teardown`), written,
+ * read, and used by children whose exit code is the test's result.
  */
 #ifndef PLUMB_TESTS_REGION_FILE_H
 #define PLUMB_TESTS_REGION_FILE_H

@@ -130,8 +130,8 @@ sample_places(struct plumb_builder *b, struct sample_ids *ids)
 static inline void
 sample_memory(struct plumb_builder *b, struct sample_ids *ids)
 {
-	plumb_builder_wait(b, &(struct plumb_wait){ ids->thread, ids->stream, PLUMB_NONE, 7,
-	                                            UINT64_MAX });
+	plumb_builder_wait(
+		b, &(struct plumb_wait){ ids->thread, ids->stream, PLUMB_NONE, 7, UINT64_MAX });
 	plumb_builder_wait(b, &(struct plumb_wait){ ids->stream, PLUMB_NONE, ids->device, 8, 0 });
 	ids->memory = plumb_builder_track(
 		b, &(struct plumb_track){ .kind = PLUMB_TRACK_MEMORY,

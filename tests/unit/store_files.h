@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of profile files: a folder of the test's own (`setup`, `teardown`) with two names for files in
- * it, profiles written there and read, and what an error must say.
+ * For tests of profile files: a folder of the test's own (`setup`, `teardown`) with two names for
+ * files in it, profiles written there and read, and what an error must say.
  */
 #ifndef PLUMB_TESTS_STORE_FILES_H
 #define PLUMB_TESTS_STORE_FILES_H

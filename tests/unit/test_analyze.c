@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The analyses: each finds its case, at the right place and with the right numbers; not on the other side
- * of each threshold; and nothing where there is nothing.
+ * The analyses: each finds its case, at the right place and with the right numbers; not on the
+ * other side of each threshold; and nothing where there is nothing.
  */
 #include <setjmp.h>
 #include <stdarg.h>

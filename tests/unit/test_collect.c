@@ -138,8 +138,8 @@ as_child(struct plumb_ticket *outer, struct plumb_ticket *inner)
 	return !counted ? 3 : regions() != 2 ? 4 : 0;
 }
 
-/* A forked child records into a region of its own and leaves its parent's alone, whose operators were
- * open at the fork; and so does a child that no fork handler saw. */
+/* A forked child records into a region of its own and leaves its parent's alone, whose operators
+ * were open at the fork; and so does a child that no fork handler saw. */
 static int
 forked_child(bool bare)
 {
@@ -237,8 +237,8 @@ storm_handler(int number)
 		storm_forks++;
 }
 
-/* A signal's handler forks at any moment, in our callbacks, too; what was interrupted goes on in both
- * processes, and both run operators. */
+/* A signal's handler forks at any moment, in our callbacks, too; what was interrupted goes on in
+ * both processes, and both run operators. */
 static int
 case_fork_storm(void)
 {

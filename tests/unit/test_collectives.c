@@ -146,7 +146,8 @@ test_numbers_need_no_clock(void **state)
 	end(&m);
 }
 
-/* An operation of two kernels, in groups of one name whose ranks tell them apart, or only their sizes do. */
+/* An operation of two kernels, in groups of one name whose ranks tell them apart, or only their
+ * sizes do. */
 static void
 test_kernels_of_one_number(void **state)
 {
@@ -190,8 +191,8 @@ test_pairs_within_a_group(void **state)
 	end(&m);
 }
 
-/* A known group's operations come one after another: their ends may lie apart as clocks do. No more are one than it has
- * ranks. */
+/* A known group's operations come one after another: their ends may lie apart as clocks do. No more
+ * are one than it has ranks. */
 static void
 test_ends_of_a_group(void **state)
 {
@@ -212,7 +213,8 @@ test_ends_of_a_group(void **state)
 	end(&m);
 }
 
-/* Two pairs, each on a stream of its own: one is at times as early as the other. On one stream names alone are left. */
+/* Two pairs, each on a stream of its own: one is at times as early as the other. On one stream
+ * names alone are left. */
 static void
 test_streams_of_pairs(void **state)
 {
@@ -235,7 +237,8 @@ test_streams_of_pairs(void **state)
 	}
 }
 
-/* A stream that two groups share ends with each half of the time: then it is the name that tells. */
+/* A stream that two groups share ends with each half of the time: then it is the name that
+ * tells. */
 static void
 test_a_stream_of_two_groups(void **state)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines and CSV records: what is in a cell, which line an error names, and how long things may be. */
+/* Lines and CSV records: what is in a cell, which line an error names, and how long things may
+ * be. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

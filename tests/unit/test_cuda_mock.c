@@ -69,7 +69,8 @@ streams_overlap_and_gaps_are_idle(void **state)
 {
 	struct run run;
 	(void)state;
-	/* Stream 0: [0, 1000) [1500, 2500); 1: [0, 600) [600, 1200): busy [0, 1200) [1500, 2500). */
+	/* Stream 0: [0, 1000) [1500, 2500); 1: [0, 600) [600, 1200): busy [0, 1200) [1500,
+	 * 2500). */
 	run_program(&run, "mock-program", "",
 	            "launch:a:1000 gap:0:500 launch:a:1000 launch:b:600:1 launch:b:600:1");
 	const struct plumb_record_device_total *t = total(&run, 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Under libplumb.so: CUPTI's one slot, taken by others, given to the program's own profiler, kept. */
+/* Under libplumb.so: CUPTI's one slot, taken by others, given to the program's own profiler,
+ * kept. */
 #include "cuda_mock.h"
 
 static void

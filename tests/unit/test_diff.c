@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Comparisons: statistics, the grammar of gates, the map of operators, spreads of a profile without loops. */
+/* Comparisons: statistics, the grammar of gates, the map of operators, spreads of a profile without
+ * loops. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -328,7 +329,8 @@ test_no_spread(void **state)
 
 #define KERNELS 6
 
-/* ITERATIONS rounds of six kernels of LENGTH each, after a wait; the newest KEPT are known one by one. */
+/* ITERATIONS rounds of six kernels of LENGTH each, after a wait; the newest KEPT are known one by
+ * one. */
 static void
 make_newest(struct plumb_profile *profile, uint32_t iterations, uint32_t kept, int64_t length)
 {
@@ -367,7 +369,8 @@ make_newest(struct plumb_profile *profile, uint32_t iterations, uint32_t kept, i
 	plumb_builder_free(b);
 }
 
-/* A hundred iterations against a hundred and twenty, of either the last ten: the kernels tell how many. */
+/* A hundred iterations against a hundred and twenty, of either the last ten: the kernels tell how
+ * many. */
 static void
 test_newest_work(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unwind tables made by hand: every rule that the decoder knows, at every instruction, and what it must
- * refuse. Walks on real stacks are in tests/e2e/test_native_walk.py.
+ * Unwind tables made by hand: every rule that the decoder knows, at every instruction, and what it
+ * must refuse. Walks on real stacks are in tests/e2e/test_native_walk.py.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -246,7 +246,8 @@ test_realigned(void **state)
 	assert_false(row.deref);
 }
 
-/* The procedure linkage table: 16 bytes an entry, where 8 more are on the stack from its byte 11 on. */
+/* The procedure linkage table: 16 bytes an entry, where 8 more are on the stack from its byte 11
+ * on. */
 static void
 test_linkage_table(void **state)
 {

@@ -192,8 +192,7 @@ late_work_is_counted(void **state)
 	struct plumb_gpu_device *device = device_new();
 	(void)state;
 	for (uint64_t i = 0; i < 200; i++) /* 200 intervals with gaps: 72 are folded */
-		plumb_gpu_work(device, PLUMB_WORK_COPY, 0, 0, 1000 + i * 10, 1005 + i * 10,
-		               3);
+		plumb_gpu_work(device, PLUMB_WORK_COPY, 0, 0, 1000 + i * 10, 1005 + i * 10, 3);
 	plumb_gpu_merge(device);
 	plumb_gpu_work(device, PLUMB_WORK_SET, 0, 0, 1001, 1002, 9);
 	plumb_gpu_merge(device);
@@ -244,8 +243,7 @@ the_ring_keeps_the_newest_work(void **state)
 	struct plumb_record_work_ring *ring = record_of(device, PLUMB_RECORD_WORK_RING);
 	uint64_t count = ring->capacity + 10ull;
 	for (uint64_t i = 0; i < count; i++)
-		plumb_gpu_work(device, PLUMB_WORK_KERNEL, (plumb_id)i + 1, 3, 100 + i,
-		               101 + i, 0);
+		plumb_gpu_work(device, PLUMB_WORK_KERNEL, (plumb_id)i + 1, 3, 100 + i, 101 + i, 0);
 	const struct plumb_work *work = (const struct plumb_work *)(ring + 1);
 	assert_int_equal(ring->written, count);
 	for (uint64_t i = count - ring->capacity; i < count; i++) {

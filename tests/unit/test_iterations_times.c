@@ -59,8 +59,8 @@ test_times(void **state)
 	plumb_profile_free(&profile);
 }
 
-/* A stream may run kernels at once, and some tools tell no streams apart: what another iteration still runs is no
- * wait, and never less than none. */
+/* A stream may run kernels at once, and some tools tell no streams apart: what another iteration
+ * still runs is no wait, and never less than none. */
 static void
 test_kernels_that_outlast_iterations(void **state)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which call started a piece of GPU work: of its process, and of several with its number the last before it. */
+/* Which call started a piece of GPU work: of its process, and of several with its number the last
+ * before it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parents by level and time: what is known to be right, trees whose parents were taken away, and any intervals
- * against the definition, written down a second time without any cleverness. */
+/* Parents by level and time: what is known to be right, trees whose parents were taken away, and
+ * any intervals against the definition, written down a second time without any cleverness. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -209,7 +209,8 @@ tree_add(struct tree *t, struct plumb_level_span s, uint32_t parent)
 	return t->count++;
 }
 
-/* Children side by side within [START, END), each of a deeper level; calls start kernels that end whenever. */
+/* Children side by side within [START, END), each of a deeper level; calls start kernels that end
+ * whenever. */
 static void
 grow(struct tree *t, uint32_t parent, uint32_t level, int64_t start, int64_t end, uint64_t thread)
 {

@@ -351,7 +351,8 @@ run_case(const char *name)
 	return status;
 }
 
-/* METRIC of all contexts whose frame is called NAME (NULL: all), added up; the greatest of mem.peak. */
+/* METRIC of all contexts whose frame is called NAME (NULL: all), added up; the greatest of
+ * mem.peak. */
 static int64_t
 amount(const char *name, uint32_t metric, uint32_t memory)
 {
@@ -545,8 +546,8 @@ put_share(const void *pool, int64_t allocated, int64_t freed, uint64_t seen, int
 	return share;
 }
 
-/* What is torn, absurd or of no pool is counted and left out; a newest change that nobody compared with
- * the peak yet is the peak. */
+/* What is torn, absurd or of no pool is counted and left out; a newest change that nobody compared
+ * with the peak yet is the peak. */
 static void
 test_by_hand(void **state)
 {

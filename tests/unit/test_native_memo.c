@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memo of native paths on stacks made by hand: what has to be the same for a path to be known, and
- * what happens when there are more than fit. On real stacks: tests/e2e/test_native_walk.py.
+ * The memo of native paths on stacks made by hand: what has to be the same for a path to be known,
+ * and what happens when there are more than fit. On real stacks: tests/e2e/test_native_walk.py.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,8 +16,8 @@
 
 enum { WORDS = 512, STOP = 64 };
 
-/* Three calls, and two frames that were found by pointers: the frame pointer at the beginning, and one that
- * is kept in the stack's word 20. */
+/* Three calls, and two frames that were found by pointers: the frame pointer at the beginning, and
+ * one that is kept in the stack's word 20. */
 struct made {
 	uintptr_t stack[WORDS];
 	struct plumb_stack_registers from;
@@ -200,7 +200,8 @@ test_parents_share_a_trail(void **state)
 	unmake(m);
 }
 
-/* One parent, one distance, COUNT return sites that take turns: as many as fit stay, nothing is mixed up. */
+/* One parent, one distance, COUNT return sites that take turns: as many as fit stay, nothing is
+ * mixed up. */
 static void
 test_many_sites_under_one_parent(void **state)
 {

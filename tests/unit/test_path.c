@@ -254,8 +254,8 @@ test_gpu_bound(void **state)
 	end(&s);
 }
 
-/* A copy on a second stream that the last kernel waits for by an event; the copy hides behind a kernel, or
- * the kernel behind the copy. */
+/* A copy on a second stream that the last kernel waits for by an event; the copy hides behind a
+ * kernel, or the kernel behind the copy. */
 static void
 test_event(void **state)
 {
@@ -485,7 +485,8 @@ test_odd_profiles(void **state)
 	assert_int_equal(error.code, PLUMB_EEMPTY);
 	plumb_profile_free(&s.profile);
 
-	/* Work without calls, a wait for nothing known, times of no sense, a call after its work. */
+	/* Work without calls, a wait for nothing known, times of no sense, a call after its
+	 * work. */
 	begin(&s, 1);
 	uint32_t thread = track(&s, 0, false, 1), stream = track(&s, 0, true, 7);
 	uint32_t k = context(&s, PLUMB_FRAME_KERNEL, "k");
@@ -511,7 +512,8 @@ test_odd_profiles(void **state)
 	end(&s);
 }
 
-/* A file may give all calls one number: the latest one is meant, and finding it takes no longer for it. */
+/* A file may give all calls one number: the latest one is meant, and finding it takes no longer for
+ * it. */
 static void
 test_one_number(void **state)
 {

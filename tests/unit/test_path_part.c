@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The critical path of a part of a profile: which part, and that it says of a step what all of it says. */
+/* The critical path of a part of a profile: which part, and that it says of a step what all of it
+ * says. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -106,8 +107,9 @@ launch(struct run *r, int stream, int name, int64_t at, int64_t start, int64_t l
 	span(r, r->streams[stream], name, start, length, r->call);
 }
 
-/* Of 300 µs of conversions 200 hide behind another stream; then the host waits for both. Step K is K µs longer than the
- * first one, for as long the host does nothing; so the one in the middle is the median. */
+/* Of 300 µs of conversions 200 hide behind another stream; then the host waits for both. Step K is
+ * K µs longer than the first one, for as long the host does nothing; so the one in the middle is
+ * the median. */
 static void
 loop(struct run *r, int steps)
 {
@@ -231,7 +233,8 @@ test_iterations(void **state)
 	plumb_profile_free(&r.profile);
 }
 
-/* Not one iteration fits, or there is none: what was over last, and the path of that is the whole's last stretch. */
+/* Not one iteration fits, or there is none: what was over last, and the path of that is the whole's
+ * last stretch. */
 static void
 test_last_stretch(void **state)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The critical path of random schedules. A small simulator plays two ranks, each a thread and three streams,
- * with launches, events, synchronisation and collectives; it knows what everything waited for, and it can
- * play the same again with some of the work taken out. Path and savings must be the same to the nanosecond.
+ * The critical path of random schedules. A small simulator plays two ranks, each a thread and three
+ * streams, with launches, events, synchronisation and collectives; it knows what everything waited
+ * for, and it can play the same again with some of the work taken out. Path and savings must be the
+ * same to the nanosecond.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -67,8 +68,8 @@ draw(enum what what)
 	};
 }
 
-/* Each stream's first launch finds it empty, so that the shortest launch is known; each round ends in a
- * collective. */
+/* Each stream's first launch finds it empty, so that the shortest launch is known; each round ends
+ * in a collective. */
 static void
 write_program(struct program *program)
 {
@@ -536,7 +537,8 @@ test_random_schedules(void **state)
 
 /* ---- what no program does ---- */
 
-/* Times, tracks, numbers and waits without sense: a path all the same, without a hole, and savings in bounds. */
+/* Times, tracks, numbers and waits without sense: a path all the same, without a hole, and savings
+ * in bounds. */
 static void
 check_garbage(unsigned seed)
 {

@@ -78,7 +78,8 @@ test_nested(void **state)
 	plumb_loop_free(&loop);
 }
 
-/* Rounds that begin in the middle of an inner loop: one of its own rounds before the first is no part of that. */
+/* Rounds that begin in the middle of an inner loop: one of its own rounds before the first is no
+ * part of that. */
 static void
 test_begin_within_inner(void **state)
 {
@@ -102,8 +103,8 @@ test_begin_within_inner(void **state)
 	}
 }
 
-/* Rounds of 20 names after one more of another each time, which begin with the second name: the text ends before the last one
- * has what it grows by, and is about as long as the shortest then. */
+/* Rounds of 20 names after one more of another each time, which begin with the second name: the
+ * text ends before the last one has what it grows by, and is about as long as the shortest then. */
 static void
 test_last_growing_round_is_cut(void **state)
 {

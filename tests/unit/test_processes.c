@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several processes: their contention for a device, collectives by kernel name, the control file. */
+/* Several processes: their contention for a device, collectives by kernel name, the control
+ * file. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "region/control.h"
 #include "model/collective.h"
+#include "region/control.h"
 #include "settle/contention.h"
 
 /* ---- contention ---- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranges, the program's own metrics and events, in the collector's core. A process records once in its
- * life, so each case runs in a process of its own: this program starts itself again with the case's
- * name and a folder for the region.
+ * Ranges, the program's own metrics and events, in the collector's core. A process records once in
+ * its life, so each case runs in a process of its own: this program starts itself again with the
+ * case's name and a folder for the region.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -241,7 +241,8 @@ case_tickets(void)
 	return 0;
 }
 
-/* What comes while we are at work ourselves (a signal handler that annotates) ends nothing of ours. */
+/* What comes while we are at work ourselves (a signal handler that annotates) ends nothing of
+ * ours. */
 static int
 case_not_recorded(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Trees and the summary. `test_report NAME FILE` writes the sample profile NAME to FILE instead, which
- * the golden tests read (tests/e2e/test_golden.py).
+ * Trees and the summary. `test_report NAME FILE` writes the sample profile NAME to FILE instead,
+ * which the golden tests read (tests/e2e/test_golden.py).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -168,7 +168,8 @@ test_summary_fits(void **state)
 	}
 }
 
-/* One after the other each allocation fails: the caller learns of it, and nothing leaks or crashes. */
+/* One after the other each allocation fails: the caller learns of it, and nothing leaks or
+ * crashes. */
 static void
 test_no_memory(void **state)
 {

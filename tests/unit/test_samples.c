@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a thread computed where it has no span: stretches shared out by samples of CPU time, made by hand. */
+/* What a thread computed where it has no span: stretches shared out by samples of CPU time, made by
+ * hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +16,8 @@
 
 enum { PERIOD = 100 };
 
-/* A process with a thread whose spans and samples a test adds: `call` at a line of `main`; `burn` and `parse` are
- * functions of the person's own without spans, `sleep` one of a library. */
+/* A process with a thread whose spans and samples a test adds: `call` at a line of `main`; `burn`
+ * and `parse` are functions of the person's own without spans, `sleep` one of a library. */
 struct scene {
 	struct plumb_builder *builder;
 	struct plumb_profile profile;
@@ -295,8 +296,8 @@ test_outside_of_all_spans(void **state)
 	done(&s);
 }
 
-/* On a busy machine samples come late: what was computed in a stretch is told by one after it, and the names by
- * other stretches between the same lines. */
+/* On a busy machine samples come late: what was computed in a stretch is told by one after it, and
+ * the names by other stretches between the same lines. */
 static void
 test_late_samples(void **state)
 {
@@ -344,8 +345,8 @@ test_lines_of_a_function(void **state)
 
 /* ---- short ones ---- */
 
-/* A thousand gaps of half a period between calls as long: each holds a sample now and then, and all together as
- * many as they should. A QUARTER: only each fourth is computed through. */
+/* A thousand gaps of half a period between calls as long: each holds a sample now and then, and all
+ * together as many as they should. A QUARTER: only each fourth is computed through. */
 static void
 check_short(bool quarter)
 {
@@ -411,7 +412,8 @@ test_part_of_a_gap(void **state)
 	done(&s);
 }
 
-/* A gap as others, but longer than a period: it cannot hold more CPU time than the sample after it has. */
+/* A gap as others, but longer than a period: it cannot hold more CPU time than the sample after it
+ * has. */
 static void
 test_sleep_in_a_gap_like_others(void **state)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settling: devices of several processes, their clocks and busy time, the newest work, collectives. */
+/* Settling: devices of several processes, their clocks and busy time, the newest work,
+ * collectives. */
 #include "settle_regions.h"
 
 /* A process with one device of UUID, whose totals begin at START with COUNT pieces. */

@@ -157,8 +157,8 @@ test_bad_regions(void **state)
 	done();
 }
 
-/* Writes the control file of a folder: paused at first, on from 102 s for 3 s and, unless it ENDED, from
- * 107 s on. */
+/* Writes the control file of a folder: paused at first, on from 102 s for 3 s and, unless it ENDED,
+ * from 107 s on. */
 static void
 control_file(int folder, bool ended)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Settling of spans: regions written here by hand, and what of them stands in the profile.
- * `test_settle_spans PATH` writes a region with a trace to PATH instead, as an input for the fuzz target.
+ * `test_settle_spans PATH` writes a region with a trace to PATH instead, as an input for the fuzz
+ * target.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +50,8 @@ node(plumb_id parent, enum plumb_frame_kind kind, const char *name)
 	return plumb_region_id(&region, made);
 }
 
-/* A region with a thread, a stream whose clock is 5 s behind, and a value, which makes it a profile. */
+/* A region with a thread, a stream whose clock is 5 s behind, and a value, which makes it a
+ * profile. */
 static void
 begin(void)
 {
@@ -336,9 +338,9 @@ long_first(int i, int k)
 	return i ? 1000 : SECOND;
 }
 
-/* A loop of five rounds, then one of ROUNDS, each a head, three times a layer and a tail. FIRST: what
- * the first head does besides, as often, in a loop of its own. The last KEEP rounds are kept, whatever
- * the operators' durations are. */
+/* A loop of five rounds, then one of ROUNDS, each a head, three times a layer and a tail. FIRST:
+ * what the first head does besides, as often, in a loop of its own. The last KEEP rounds are kept,
+ * whatever the operators' durations are. */
 static void
 check_loop(blur *duration, unsigned rounds, unsigned keep, unsigned first)
 {

@@ -96,8 +96,8 @@ test_medians(void **state)
 	assert_int_equal(plumb_whole(1e19), INT64_C(9000000000000000000));
 }
 
-/* How much of Student's distribution lies within T, for whole degrees of freedom: a finite sum (Abramowitz and
- * Stegun, 26.7.3 and 26.7.4). */
+/* How much of Student's distribution lies within T, for whole degrees of freedom: a finite sum
+ * (Abramowitz and Stegun, 26.7.3 and 26.7.4). */
 static double
 within(double t, int freedom)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is told of steps where memory runs out, at each allocation in turn: one error that says so, or all of it. */
+/* What is told of steps where memory runs out, at each allocation in turn: one error that says so,
+ * or all of it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Profile files: what is written is read, by plumb and by SQL. `test_store PATH` writes the sample profile
- * to PATH instead (for tests/e2e/test_profile_format.py).
+ * Profile files: what is written is read, by plumb and by SQL. `test_store PATH` writes the sample
+ * profile to PATH instead (for tests/e2e/test_profile_format.py).
  */
 #include <inttypes.h>
 #include <math.h>

@@ -67,8 +67,7 @@ compile(const char *options)
 	      "int main(int argc, char **argv)\n{\n\t(void)argv;\n\treturn answer(argc);\n}\n",
 	      source);
 	fclose(source);
-	shell("gcc -O0 -Wl,--build-id=0x0123456789abcdef01234567 %s -o one one.c",
-	      options);
+	shell("gcc -O0 -Wl,--build-id=0x0123456789abcdef01234567 %s -o one one.c", options);
 }
 
 static uint64_t

@@ -12,8 +12,8 @@
 
 #include <math.h>
 
-#include "cli/columns.h"
 #include "base/format.h"
+#include "cli/columns.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 

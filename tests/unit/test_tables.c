@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The standard tables: arithmetic, published figures, layers of small profiles with known numbers. */
+/* The standard tables: arithmetic, published figures, layers of small profiles with known
+ * numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -87,7 +88,8 @@ test_published_intensity(void **state)
 	double ideal;
 
 	(void)state;
-	/* Table III, cgemm: 77.42 Gflop, 40.33 and 43.86 "MB", which are MiB; the paper prints 876.97 */
+	/* Table III, cgemm: 77.42 Gflop, 40.33 and 43.86 "MB", which are MiB; the paper prints
+	 * 876.97 */
 	near(plumb_intensity(77.42e9, 40.33 * MIB, 43.86 * MIB), 876.99, 0.005);
 	assert_true(fabs(plumb_intensity(77.42e9, 40.33e6, 43.86e6) - 876.97) > 40);
 	assert_true(isnan(plumb_intensity(1, 0, 0)) && isnan(plumb_intensity(NAN, 1, 1)) &&
@@ -106,7 +108,8 @@ test_published_intensity(void **state)
 	assert_int_equal(plumb_memory_bound(1, 15700, NAN), -1);
 }
 
-/* Table VI's last gains: 64 to 128 3.6 %, 128 to 256 3.9 %; before, doubling gains more than 5 %. */
+/* Table VI's last gains: 64 to 128 3.6 %, 128 to 256 3.9 %; before, doubling gains more than 5
+ * %. */
 static void
 test_published_optimal_batch(void **state)
 {
@@ -188,13 +191,15 @@ test_flops(void **state)
 		     "(float32[2,3,8,8], float32[3,6,2,2], float32[6], [2, 2], [0, 0], [1, 1], "
 		     "bool, [0, 0], int) -> float32[2,6,16,16]"),
 	     2.0 * 2 * 3 * 64 * 6 * 4, 0);
-	/* groups: every output channel has its filters over 2 of 4 channels; one number for both places */
+	/* groups: every output channel has its filters over 2 of 4 channels; one number for both
+	 * places */
 	near(plumb_flops_of(
 		     "aten::convolution",
 		     "(float32[1,4,9,9], float32[6,2,3,3], None, [2], [0], [2], bool, [0], int) "
 		     "-> float32[1,6,3,3]"),
 	     2.0 * 6 * 9 * 2 * 9, 0);
-	/* without lists the channels tell, and where both are as many nothing does, unless it is all the same */
+	/* without lists the channels tell, and where both are as many nothing does, unless it is
+	 * all the same */
 	near(plumb_flops_of("aten::convolution", "(float32[1,3,64,64], float32[64,3,7,7], None, "
 	                                         "..., ..., ..., bool, ..., int) -> "
 	                                         "float32[1,64,32,32]"),
@@ -319,8 +324,9 @@ span(struct made *m, uint32_t context, uint32_t track, int64_t start, int64_t en
 }
 
 /*
- * A model called twice, a Conv2d with one kernel and a relu beside it (an operator of the model). The host leaves
- * the convolution after 10 µs, its kernel ends after 110: naively 10 - 100 would be left for the host.
+ * A model called twice, a Conv2d with one kernel and a relu beside it (an operator of the model).
+ * The host leaves the convolution after 10 µs, its kernel ends after 110: naively 10 - 100 would be
+ * left for the host.
  */
 static void
 make_model(struct made *m, bool counters, bool spans)
@@ -484,7 +490,8 @@ test_layers_from_totals(void **state)
 	plumb_profile_free(&m.profile);
 }
 
-/* Spans of an asynchronous run with the times of a serialised one beside them, and totals alone with them. */
+/* Spans of an asynchronous run with the times of a serialised one beside them, and totals alone
+ * with them. */
 static void
 test_a_serialised_run_beside(void **state)
 {

@@ -69,7 +69,8 @@ test_own_counts_grow(void **unused)
 static void
 test_steps(void **unused)
 {
-	/* 6 bytes of the first line, 50 of 3 more, then 2 back; 300 lines at once in steps of 127. */
+	/* 6 bytes of the first line, 50 of 3 more, then 2 back; 300 lines at once in steps of
+	 * 127. */
 	static const unsigned char table[] = { 6, 3, 50, 0xfe, 4, 127, 0, 127, 0, 46 };
 	(void)unused;
 	assert_int_equal(plumb_python_line(9, table, sizeof table, 10, 0), 10);
@@ -168,7 +169,8 @@ test_reads_over_pages_and_not_over_holes(void **unused)
 
 /* ---- walks ---- */
 
-/* An interpreter of 3.12's shape in our own memory: two thread states, an evaluation, two frames. */
+/* An interpreter of 3.12's shape in our own memory: two thread states, an evaluation, two
+ * frames. */
 static struct {
 	uint64_t state[40], other[40];
 	uint64_t cframe[2], root[2]; /* frame, outer */

@@ -111,7 +111,8 @@ load_groups(const struct diff_run *run, uint32_t metric, const struct diff_rows 
 	return code;
 }
 
-/* Contexts have values of their own, and with what lies under them; several of a run may be one row. */
+/* Contexts have values of their own, and with what lies under them; several of a run may be one
+ * row. */
 static int
 load_contexts(const struct diff_run *run, uint32_t metric, const struct diff_rows *rows,
               struct amounts *a)

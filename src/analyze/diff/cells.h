@@ -26,8 +26,8 @@ struct diff_making {
 /* Fills the cells of run R. Errors: PLUMB_ESYSTEM. */
 int diff_cells_fill(struct diff_making *m, uint32_t r);
 
-/* What STAT of METRIC amounts to in an iteration. The error comes from the SUMS of WINDOWS iterations, else
- * from VARIANCE, that of the sum as its single calls tell it (NAN: unknown). */
+/* What STAT of METRIC amounts to in an iteration. The error comes from the SUMS of WINDOWS
+ * iterations, else from VARIANCE, that of the sum as its single calls tell it (NAN: unknown). */
 struct plumb_estimate
 diff_estimate(const struct diff_run *run, uint32_t metric, const struct plumb_stat *stat,
               double variance, const double *sums, uint32_t windows);

@@ -42,7 +42,8 @@ is_marked(const struct plumb_diff *diff)
 	return true;
 }
 
-/* Are there about as many loops, or markers, as the person says iterations? Else these are something else. */
+/* Are there about as many loops, or markers, as the person says iterations? Else these are
+ * something else. */
 static bool
 is_said(const struct plumb_diff *diff, enum plumb_steps_from from)
 {

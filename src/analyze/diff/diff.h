@@ -64,8 +64,8 @@ plumb_diff_runs(const struct plumb_diff *diff, uint32_t *count, uint32_t *before
 enum plumb_steps_from plumb_diff_from(const struct plumb_diff *diff);
 /* Are sums those of an iteration? */
 bool plumb_diff_is_normal(const struct plumb_diff *diff);
-/* Are the iterations of all runs of the same kernels, as far as that is known? Else they may not be the
- * same thing. */
+/* Are the iterations of all runs of the same kernels, as far as that is known? Else they may not be
+ * the same thing. */
 bool plumb_diff_is_alike(const struct plumb_diff *diff);
 
 /* ---- the environment ---- */
@@ -94,8 +94,9 @@ struct plumb_diff_measure {
 
 /*
  * NAME: iteration.time (from start to start), gpu.busy and gpu.idle (of an iteration, all devices
- * together), run.time (the wall time of the run), or a metric of the profiles. Medians of iterations where
- * each is known. A name that no profile knows: PLUMB_EUSAGE; what is not known of a side is NAN.
+ * together), run.time (the wall time of the run), or a metric of the profiles. Medians of
+ * iterations where each is known. A name that no profile knows: PLUMB_EUSAGE; what is not known of
+ * a side is NAN.
  */
 int
 plumb_diff_measure(const struct plumb_diff *diff, const char *name,
@@ -116,7 +117,8 @@ struct plumb_diff_row {
 	const char *family; /* of an operator: what it is (names.h), or NULL */
 	/* Operators that have other names on the other side: the names of either, else NULL. */
 	char *before_names, *after_names;
-	/* Operators that are on one side only: the kernels of the other side that they are fused into. */
+	/* Operators that are on one side only: the kernels of the other side that they are fused
+	 * into. */
 	char *fused_in;
 	double fused_amount; /* what these take there */
 };
@@ -131,8 +133,8 @@ struct plumb_diff_table {
 	uint32_t family_count;
 	void *storage; /* texts */
 };
-/* The rows of METRIC (a number of the first profile) by what the options say; rows without any of it on
- * both sides are left out. For plumb_diff_table_free in any case. Errors: PLUMB_ESYSTEM. */
+/* The rows of METRIC (a number of the first profile) by what the options say; rows without any of
+ * it on both sides are left out. For plumb_diff_table_free in any case. Errors: PLUMB_ESYSTEM. */
 int plumb_diff_table(const struct plumb_diff *diff, const char *metric,
                      struct plumb_diff_table *table, struct plumb_error *error) PLUMB_MUST_CHECK;
 /* How much a row matters: by what changed; where it is unknown on a side, by all of the other. */
@@ -152,7 +154,8 @@ struct plumb_gate {
 	const char *unit; /* of an absolute limit: "ns", "byte", "count" */
 };
 
-/* TEXT: METRIC[@NAME]<LIMIT or METRIC[@NAME]>LIMIT; LIMIT is +5%, -2.5%, +2ms, +16MiB, +100. PLUMB_EUSAGE. */
+/* TEXT: METRIC[@NAME]<LIMIT or METRIC[@NAME]>LIMIT; LIMIT is +5%, -2.5%, +2ms, +16MiB, +100.
+ * PLUMB_EUSAGE. */
 int plumb_gate_parse(const char *text, struct plumb_gate *gate,
                      struct plumb_error *error) PLUMB_MUST_CHECK;
 

@@ -58,21 +58,24 @@ void diff_steps_free(struct diff_steps *steps);
 
 /* ---- sums.c ---- */
 
-/* Sums of a metric by iteration: of id I in iteration K, sums[I * windows + K]. No windows: not known. */
+/* Sums of a metric by iteration: of id I in iteration K, sums[I * windows + K]. No windows: not
+ * known. */
 struct diff_sums {
 	double *sums;
 	uint32_t windows;
 	uint32_t
 		warm_up; /* the first so many of them take longer than others: the program warms up */
 };
-/* Iterations that take much longer than most are left out. IDS gives for each context its id, below COUNT, or PLUMB_NONE. Errors: PLUMB_ESYSTEM. */
+/* Iterations that take much longer than most are left out. IDS gives for each context its id, below
+ * COUNT, or PLUMB_NONE. Errors: PLUMB_ESYSTEM. */
 int diff_sums_make(const struct diff_run *run, uint32_t metric, const uint32_t *ids, uint32_t count,
                    struct diff_sums *sums);
 
-/* Which of the last WINDOWS take much longer than most: LEFT_OUT (an entry for each, may be NULL) is 1. Returns
- * how many; none where they are more than a quarter. PLUMB_ESYSTEM. */
+/* Which of the last WINDOWS take much longer than most: LEFT_OUT (an entry for each, may be NULL)
+ * is 1. Returns how many; none where they are more than a quarter. PLUMB_ESYSTEM. */
 int diff_windows_outliers(const struct diff_windows *w, uint32_t windows, unsigned char *left_out);
-/* Is METRIC known iteration by iteration in all runs, of three or more each? 1, 0 or PLUMB_ESYSTEM. */
+/* Is METRIC known iteration by iteration in all runs, of three or more each? 1, 0 or
+ * PLUMB_ESYSTEM. */
 int diff_sums_known(const struct plumb_diff *diff, const char *metric);
 
 /* ---- lines.c ---- */
@@ -80,8 +83,8 @@ int diff_sums_known(const struct plumb_diff *diff, const char *metric);
 /* Fills `file` and `line` of each run. */
 int diff_lines_align(struct plumb_diff *diff);
 void diff_lines_free(struct plumb_diff *diff);
-/* NAME of a Python function into TEXT of SIZE bytes, without where an object lay: "<built-in method add_ of Tensor object at
- * 0x7f41…>". */
+/* NAME of a Python function into TEXT of SIZE bytes, without where an object lay: "<built-in method
+ * add_ of Tensor object at 0x7f41…>". */
 void diff_plain_name(const char *name, char *text, size_t size);
 /* The name of file NUMBER as the first run that has it says it. */
 const char *diff_file_name(const struct plumb_diff *diff, uint32_t number);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operators that one side has and the other fuses into a kernel of compiled code. What such a kernel was
- * made from its origins tell, in a profile that plumb recorded; else its name, which Inductor makes of
- * the operators' names (triton_poi_fused_add_relu_0). A name that merely holds the operator's is
- * taken at its word, so the figure is what these kernels take in all, not the operator's part.
+ * Operators that one side has and the other fuses into a kernel of compiled code. What such a
+ * kernel was made from its origins tell, in a profile that plumb recorded; else its name, which
+ * Inductor makes of the operators' names (triton_poi_fused_add_relu_0). A name that merely holds
+ * the operator's is taken at its word, so the figure is what these kernels take in all, not the
+ * operator's part.
  */
 #include <ctype.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gates. One holds or not by the change itself, the best guess that there is, held against the limit;
- * the interval says how sure that is. A gate that asked for certainty would hold more often
+ * Gates. One holds or not by the change itself, the best guess that there is, held against the
+ * limit; the interval says how sure that is. A gate that asked for certainty would hold more often
  * the noisier the runs are, which is what a gate is there to stop.
  */
 #include <ctype.h>

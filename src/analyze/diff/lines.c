@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which file and which line of one run is which of another. A file is known by its path from the folder of
- * packages or the standard library on; one that lies elsewhere by its whole path, else, when the first run
- * has a single file of that name that this run lacks, by its name.
+ * Which file and which line of one run is which of another. A file is known by its path from the
+ * folder of packages or the standard library on; one that lies elsewhere by its whole path, else,
+ * when the first run has a single file of that name that this run lacks, by its name.
  *
- * Lines are numbers, and those of a file move when it is edited. So the lines of a function that two runs
- * saw are aligned in order, such that lines with the same things under them (the operators and
- * functions that they call) meet; the number only decides between equals.
+ * Lines are numbers, and those of a file move when it is edited. So the lines of a function that
+ * two runs saw are aligned in order, such that lines with the same things under them (the operators
+ * and functions that they call) meet; the number only decides between equals.
  */
 #include <ctype.h>
 #include <stdio.h>

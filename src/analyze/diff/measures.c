@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One number for a whole run. Where iterations are known one by one it is their median: a first
- * iteration that compiles, a pause of the machine or a checkpoint in between do not move it. Else it
- * is what the recording holds in all, divided by its iterations where their number is known.
+ * iteration that compiles, a pause of the machine or a checkpoint in between do not move it. Else
+ * it is what the recording holds in all, divided by its iterations where their number is known.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -31,8 +31,8 @@ is_each_known(const struct plumb_diff *diff, bool gpu, uint32_t least)
 	return true;
 }
 
-/* The time of iteration K of WINDOWS, the last ones of all devices (of which the average), or their busy
- * or idle time (added up). */
+/* The time of iteration K of WINDOWS, the last ones of all devices (of which the average), or their
+ * busy or idle time (added up). */
 static double
 sample(const struct diff_steps *s, enum measure measure, uint32_t k, uint32_t windows)
 {

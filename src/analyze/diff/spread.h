@@ -4,7 +4,8 @@
  * another with its interval of 95 %.
  *
  * Samples are in the order of time. Neighbours that are alike (a clock that drifts, a noisy minute)
- * count as fewer: the error is of n (1 - r) / (1 + r) samples, r being how much one is like the next.
+ * count as fewer: the error is of n (1 - r) / (1 + r) samples, r being how much one is like the
+ * next.
  */
 #ifndef PLUMB_ANALYZE_DIFF_SPREAD_H
 #define PLUMB_ANALYZE_DIFF_SPREAD_H
@@ -31,13 +32,13 @@ struct plumb_estimate {
 /* What is known of nothing. */
 struct plumb_estimate plumb_estimate_unknown(void);
 
-/* The median of COUNT samples, with an error from their median deviation; no error under three. 0, or
- * PLUMB_ESYSTEM. */
+/* The median of COUNT samples, with an error from their median deviation; no error under three. 0,
+ * or PLUMB_ESYSTEM. */
 int plumb_estimate_median(const double *samples, uint32_t count, struct plumb_estimate *estimate);
 /* Likewise their mean, with an error from their standard deviation. */
 struct plumb_estimate plumb_estimate_mean(const double *samples, uint32_t count);
-/* Of COUNT runs, each with its own estimate: their mean, and the error from how much they differ; of one
- * run its own. */
+/* Of COUNT runs, each with its own estimate: their mean, and the error from how much they differ;
+ * of one run its own. */
 struct plumb_estimate plumb_estimate_runs(const struct plumb_estimate *runs, uint32_t count);
 
 /* Unknown is NAN. */

@@ -2,9 +2,10 @@
 /*
  * How many iterations a run had, and when each was.
  *
- * From the loops in the GPU's work: every kernel of the loop says how often it came in the iterations that
- * were seen and how often in all; the middle one of these counts is the number of iterations. So the
- * newest work of a recording is enough, and what came before and after the loop changes nothing.
+ * From the loops in the GPU's work: every kernel of the loop says how often it came in the
+ * iterations that were seen and how often in all; the middle one of these counts is the number of
+ * iterations. So the newest work of a recording is enough, and what came before and after the loop
+ * changes nothing.
  *
  * A trace of a single step has its layers as the outermost loop: runs are compared at the outermost
  * levels that are of the same kernels, as far as there are such.
@@ -227,7 +228,8 @@ make_gpu_windows(struct diff_run *run)
 
 /* ---- how many ---- */
 
-/* How often each kernel (by frame) came in the LEVEL's iterations, SEEN, and in ALL on the track. */
+/* How often each kernel (by frame) came in the LEVEL's iterations, SEEN, and in ALL on the
+ * track. */
 static void
 count_kernels(const struct diff_run *run, const struct plumb_iteration_track *track,
               const struct plumb_iteration_level *level, uint64_t *seen, uint64_t *all)

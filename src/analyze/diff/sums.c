@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sums of a metric by iteration, from single spans or the newest GPU work. What a GPU did is put into
- * the iterations of that GPU; of several GPUs the last iterations are taken to be the same. What a
- * thread did is put into those that a marker tells, else into those of the first GPU, which lag behind
- * the host by a time that is much the same from one to the next.
+ * Sums of a metric by iteration, from single spans or the newest GPU work. What a GPU did is put
+ * into the iterations of that GPU; of several GPUs the last iterations are taken to be the same.
+ * What a thread did is put into those that a marker tells, else into those of the first GPU, which
+ * lag behind the host by a time that is much the same from one to the next.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -163,8 +163,8 @@ diff_windows_outliers(const struct diff_windows *w, uint32_t windows, unsigned c
 	return times && sorted ? (int)count : PLUMB_ESYSTEM;
 }
 
-/* Initialising, compiling, trying algorithms out, and what interrupts the machine, are no part of what an
- * iteration takes. */
+/* Initialising, compiling, trying algorithms out, and what interrupts the machine, are no part of
+ * what an iteration takes. */
 static int
 leave_out(const struct diff_windows *w, uint32_t ids, struct diff_sums *sums)
 {

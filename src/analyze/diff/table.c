@@ -22,8 +22,8 @@ struct pair {
 
 /* ---- both sides ---- */
 
-/* Of the runs of a side: where none has the row it is unknown, and where one did not record the metric; where some have
- * not, it is 0 in these. */
+/* Of the runs of a side: where none has the row it is unknown, and where one did not record the
+ * metric; where some have not, it is 0 in these. */
 static struct plumb_estimate
 side_of(const struct diff_making *m, uint32_t key, bool after, bool own,
         struct plumb_estimate *room)
@@ -410,7 +410,8 @@ set_outside(struct diff_making *m)
 
 /* ---- iteration by iteration ---- */
 
-/* The time of iteration NUMBER, counted from the first, or from the last where only the newest are known. */
+/* The time of iteration NUMBER, counted from the first, or from the last where only the newest are
+ * known. */
 static struct plumb_estimate
 iteration_of(const struct plumb_diff *diff, uint32_t r, uint32_t number, uint32_t most, bool newest)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A collective runs on several ranks at once, and none is through before the last has begun: a gate. Which kernels
- * are one collective analyze/collectives.h tells.
+ * A collective runs on several ranks at once, and none is through before the last has begun: a
+ * gate. Which kernels are one collective analyze/collectives.h tells.
  */
 #include "analyze/collectives.h"
 #include "analyze/path/path_private.h"
 
-/* Does each begin before any is over? Else their clocks are not one, and nothing says who waited how long. */
+/* Does each begin before any is over? Else their clocks are not one, and nothing says who waited
+ * how long. */
 static bool
 is_possible(const struct plumb_path *path, const struct plumb_collective_member *members,
             uint32_t count)

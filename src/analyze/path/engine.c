@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Autograd's engine works on threads of its own while the thread that called backward waits. No trace says
- * who waited, so it is inferred: what an engine's thread did within a stretch in which the main thread did
- * nothing (between two spans, or within one of Python) is what it waited for, and came after what the main
- * thread had done before.
+ * Autograd's engine works on threads of its own while the thread that called backward waits. No
+ * trace says who waited, so it is inferred: what an engine's thread did within a stretch in which
+ * the main thread did nothing (between two spans, or within one of Python) is what it waited for,
+ * and came after what the main thread had done before.
  */
 #include <stdlib.h>
 #include <string.h>

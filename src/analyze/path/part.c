@@ -138,8 +138,8 @@ find_around(const struct plumb_profile *p, const struct plumb_iteration_track *t
 
 #define BINS 4096
 
-/* Each round finds within which bin of time the spans that are over after it become too many, and looks into that
- * one, until it is so small that little is lost. */
+/* Each round finds within which bin of time the spans that are over after it become too many, and
+ * looks into that one, until it is so small that little is lost. */
 static int
 find_last(const struct plumb_profile *p, struct plumb_path_part *part)
 {

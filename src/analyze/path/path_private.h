@@ -117,11 +117,12 @@ bool plumb_path_add_edge(struct plumb_path *path, struct plumb_path_node *node, 
 bool plumb_path_edge(struct plumb_path *path, uint32_t from, uint32_t to, uint32_t kind,
                      int64_t length, uint32_t owner);
 
-/* The call of PROCESS with CORRELATION, as plumb_launch_of; PLUMB_NONE: none, or its times are none. */
+/* The call of PROCESS with CORRELATION, as plumb_launch_of; PLUMB_NONE: none, or its times are
+ * none. */
 uint32_t plumb_path_call(const struct plumb_path *path, uint32_t process, uint64_t correlation);
 uint32_t plumb_path_process(const struct plumb_path *path, uint32_t span);
-/* The work of PROCESS on DEVICE (PLUMB_NONE: any) that was over last by AT, or PLUMB_NONE. NOT_ON: a
- * track to leave out, or PLUMB_NONE. */
+/* The work of PROCESS on DEVICE (PLUMB_NONE: any) that was over last by AT, or PLUMB_NONE. NOT_ON:
+ * a track to leave out, or PLUMB_NONE. */
 uint32_t plumb_path_last_done(const struct plumb_path *path, uint32_t process, uint32_t device,
                               uint32_t not_on, int64_t at);
 

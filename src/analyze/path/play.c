@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A window played again without some of its work: every node is there once all that comes before it is there
- * and its own delay has passed. Several plays go through the window side by side, because what takes time is to
- * walk through its nodes. Times are kept only until the last node that comes after them is played: as many as
- * there are threads and streams, and launches that the host is ahead, not as many as nodes.
+ * A window played again without some of its work: every node is there once all that comes before it
+ * is there and its own delay has passed. Several plays go through the window side by side, because
+ * what takes time is to walk through its nodes. Times are kept only until the last node that comes
+ * after them is played: as many as there are threads and streams, and launches that the host is
+ * ahead, not as many as nodes.
  */
 #include <stdlib.h>
 
@@ -133,8 +134,8 @@ without_time(const struct plays *plays, uint32_t owner)
 	                           : without(plays, owner);
 }
 
-/* THEN becomes what node FROM and LENGTH after it allow at PLACE, where that is later: but for the plays of SKIP, and
- * without the length in those of GONE. As window.c's after(). */
+/* THEN becomes what node FROM and LENGTH after it allow at PLACE, where that is later: but for the
+ * plays of SKIP, and without the length in those of GONE. As window.c's after(). */
 static void
 after(const struct plays *plays, uint32_t place, uint32_t from, int64_t length, unsigned gone,
       unsigned skip, struct then *then)

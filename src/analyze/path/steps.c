@@ -114,7 +114,8 @@ add_taken(const struct plumb_path *path, uint32_t span, unsigned gone, uint32_t 
 		until = path->nodes[last].at;
 		if (end <= from || begin >= until)
 			continue;
-		/* One that is over in time counts whole, one that goes on as far as it lies between. */
+		/* One that is over in time counts whole, one that goes on as far as it lies
+		 * between. */
 		from = end > until && begin < from ? from : begin;
 		until = end > until ? until : end;
 		for (unsigned k = 0; k < PLUMB_PATH_PLAYS; k++)

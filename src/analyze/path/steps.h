@@ -7,8 +7,9 @@
 #include "analyze/path/part.h"
 #include "analyze/path/path.h"
 
-/* The window within WHOLE of iteration NUMBER of TRACK's outermost level: from the end of the iteration before, where
- * that is known, else from its own first kernel on. As plumb_path_within. */
+/* The window within WHOLE of iteration NUMBER of TRACK's outermost level: from the end of the
+ * iteration before, where that is known, else from its own first kernel on. As
+ * plumb_path_within. */
 int plumb_path_step(const struct plumb_path_window *whole,
                     const struct plumb_iteration_track *track, uint32_t number,
                     struct plumb_path_window *window, struct plumb_error *error) PLUMB_MUST_CHECK;
@@ -24,16 +25,17 @@ struct plumb_path_steps {
 struct plumb_path_steps
 plumb_path_steps(const struct plumb_path *path, const struct plumb_iteration_track *track);
 
-/* The iteration whose window has the median length, as plumb_path_median: of all, if it lies in the part, else of those
- * that do. PLUMB_NONE: TRACK has no loop there, or memory is out. */
+/* The iteration whose window has the median length, as plumb_path_median: of all, if it lies in the
+ * part, else of those that do. PLUMB_NONE: TRACK has no loop there, or memory is out. */
 uint32_t
 plumb_path_median_step(const struct plumb_path *path, const struct plumb_iteration_track *track);
 
 /*
- * What a step saves where steps overlap, as they do when the host runs ahead of the GPU: by how much the last
- * iteration's end comes earlier than the first one's does, in a whole window, for each iteration between.
- * NODES of TRACK are for plumb_path_savings; from what these SAVED comes the step's, PLUMB_UNKNOWN where it
- * is not known. Where there is one iteration its own end counts. Never more than TAKEN.
+ * What a step saves where steps overlap, as they do when the host runs ahead of the GPU: by how
+ * much the last iteration's end comes earlier than the first one's does, in a whole window, for
+ * each iteration between. NODES of TRACK are for plumb_path_savings; from what these SAVED comes
+ * the step's, PLUMB_UNKNOWN where it is not known. Where there is one iteration its own end counts.
+ * Never more than TAKEN.
  */
 void plumb_path_step_nodes(const struct plumb_path *path, const struct plumb_iteration_track *track,
                            uint32_t nodes[2]);

@@ -7,8 +7,8 @@
 
 /* ---- the order of a stream ---- */
 
-/* A work comes after the one of its stream that was over last when it began. Works of one stream may run
- * at once (nodes of a graph). */
+/* A work comes after the one of its stream that was over last when it began. Works of one stream
+ * may run at once (nodes of a graph). */
 static bool
 order_stream(struct plumb_path *path, uint32_t from, uint32_t to)
 {

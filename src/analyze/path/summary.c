@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranks run the same code: the same rows come again on each. So paths are looked up first, then the run is
- * played again without each different row once, for all tracks.
+ * Ranks run the same code: the same rows come again on each. So paths are looked up first, then the
+ * run is played again without each different row once, for all tracks.
  */
 #include "analyze/path/summary.h"
 
@@ -46,8 +46,8 @@ take(const struct summarizer *s, const struct plumb_path_window *w,
 	return summary->known ? 0 : PLUMB_ESYSTEM;
 }
 
-/* Samples are often further apart than one iteration is long: a row of which none tells has what the whole loop has
- * there. */
+/* Samples are often further apart than one iteration is long: a row of which none tells has what
+ * the whole loop has there. */
 static int
 name_unmet(const struct summarizer *s, const struct plumb_iteration_track *track,
            struct plumb_path_summary *summary)

@@ -14,8 +14,8 @@ struct plumb_path_summary {
 	struct plumb_path_steps steps; /* from which it is, and of which savings are */
 	int64_t start_ns, end_ns, peer_ns, sums[PLUMB_PATH_KINDS]; /* as of a window */
 	struct plumb_path_row rows[PLUMB_PATH_ROWS_MOST];
-	/* What an iteration (steps.h), or the whole, would save without the row's contexts; PLUMB_UNKNOWN where
-	 * it has none, or where the profile has too many different rows. */
+	/* What an iteration (steps.h), or the whole, would save without the row's contexts;
+	 * PLUMB_UNKNOWN where it has none, or where the profile has too many different rows. */
 	int64_t savings[PLUMB_PATH_ROWS_MOST];
 	int count;
 };
@@ -34,7 +34,8 @@ struct plumb_path_asked {
 	bool whole_always; /* what rows of the whole save, too; else only where a main track without a loop is asked for */
 };
 
-/* WHOLE is of plumb_path_open_whole; USER_OF as for plumb_path_rows. For plumb_path_summaries_free in any case. PLUMB_ESYSTEM. */
+/* WHOLE is of plumb_path_open_whole; USER_OF as for plumb_path_rows. For plumb_path_summaries_free
+ * in any case. PLUMB_ESYSTEM. */
 int plumb_path_summarize(struct plumb_path_window *whole, const struct plumb_iterations *found,
                          const uint32_t *user_of, const struct plumb_path_asked *asked,
                          struct plumb_path_summaries *summaries,

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who waited for what: as the profile has it, and where it does not, as names and times tell. Inferred:
+ * Who waited for what: as the profile has it, and where it does not, as names and times tell.
+ * Inferred:
  *
- * - a call that waits by its name (cudaStreamSynchronize) waited for the work of its process that was over
+ * - a call that waits by its name (cudaStreamSynchronize) waited for the work of its process that
+ * was over
  *   last before it returned, if that was after it began; a copy's call that returned after its copy for that;
- * - a work that began within 5 µs of the end of one on another stream, 50 µs or more after its launch and 10
+ * - a work that began within 5 µs of the end of one on another stream, 50 µs or more after its
+ * launch and 10
  *   after its own stream and everything else that it is known to wait for, waited for that one.
  */
 #include <stdlib.h>
@@ -19,9 +22,9 @@
 
 /* ---- as recorded ---- */
 
-/* The last work on the stream TRACK that was handed over by the time AT, or the first one after. CALL, if it is not 0:
- * by that call instead, which has no span of its own; numbers ascend in the order of the calls, and the works of a
- * stream run in that order. */
+/* The last work on the stream TRACK that was handed over by the time AT, or the first one after.
+ * CALL, if it is not 0: by that call instead, which has no span of its own; numbers ascend in the
+ * order of the calls, and the works of a stream run in that order. */
 static uint32_t
 handed_over(const struct plumb_path *path, uint32_t track, int64_t at, uint64_t call, bool after)
 {
@@ -56,8 +59,8 @@ wait_for(struct plumb_path *path, uint32_t work, uint32_t to, uint32_t kind)
 	return plumb_path_edge(path, from, to, kind, late > 0 ? -late : 0, PLUMB_NONE);
 }
 
-/* The call waited for all that was handed over to the streams of its device; with very many of them, for what
- * was over last. False: memory is out. *ANY: there was something. */
+/* The call waited for all that was handed over to the streams of its device; with very many of
+ * them, for what was over last. False: memory is out. *ANY: there was something. */
 static bool
 wait_for_all(struct plumb_path *path, const struct plumb_wait *wait, uint32_t call, bool *any)
 {

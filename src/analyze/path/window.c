@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The path through a window. What a node waited for is known, so the window can be played again (play.c): a
- * node is there once all that comes before it is there, and its own delay, what of its time nothing explains,
- * has passed. With nothing gone that gives the times as they were measured.
+ * The path through a window. What a node waited for is known, so the window can be played again
+ * (play.c): a node is there once all that comes before it is there, and its own delay, what of its
+ * time nothing explains, has passed. With nothing gone that gives the times as they were measured.
  */
 #include <stdlib.h>
 
@@ -59,8 +59,9 @@ binding_of(const struct plumb_path_window *w, uint32_t node)
 /* ---- the order ---- */
 
 /*
- * While what comes before a node is looked for, its position says where the search came from: a node that it always
- * comes before, or an edge. So the search needs no room of its own, however long a chain is.
+ * While what comes before a node is looked for, its position says where the search came from: a
+ * node that it always comes before, or an edge. So the search needs no room of its own, however
+ * long a chain is.
  */
 #define PENDING (UINT32_C(1) << 31)
 #define BY_EDGE (UINT32_C(1) << 30)
@@ -107,7 +108,8 @@ came_from(const struct plumb_path *path, uint32_t link)
 	return link & BY_EDGE ? path->edges.items[link & NUMBER].to : link & NUMBER;
 }
 
-/* NODE has all that comes before it: it is next in the order. False: memory is out; nothing is pending then. */
+/* NODE has all that comes before it: it is next in the order. False: memory is out; nothing is
+ * pending then. */
 static bool
 place(struct search *search, uint32_t node)
 {
@@ -405,8 +407,9 @@ plumb_path_within(const struct plumb_path_window *whole, uint32_t track, int64_t
 	return 0;
 }
 
-/* All work, in the order in which it was over: what is near in time is near in the window, which keeps plays small.
- * It is looked for of itself, because nobody may have waited for the last iterations' work. */
+/* All work, in the order in which it was over: what is near in time is near in the window, which
+ * keeps plays small. It is looked for of itself, because nobody may have waited for the last
+ * iterations' work. */
 static bool
 search_works(struct search *search)
 {

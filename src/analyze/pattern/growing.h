@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loops whose rounds grow: each is longer than the one before by about as much. Then no two rounds agree
- * well enough to be one loop (pattern/period.h), but what comes once a round does so at distances that
- * lie on a line.
+ * Loops whose rounds grow: each is longer than the one before by about as much. Then no two rounds
+ * agree well enough to be one loop (pattern/period.h), but what comes once a round does so at
+ * distances that lie on a line.
  */
 #ifndef PLUMB_ANALYZE_PATTERN_GROWING_H
 #define PLUMB_ANALYZE_PATTERN_GROWING_H
@@ -15,8 +15,8 @@
 int plumb_loop_find_growing(const int32_t *text, int32_t count, int32_t alphabet, double least,
                             const int64_t *gaps, struct plumb_loop *loop) PLUMB_MUST_CHECK;
 
-/* places[i] for each i of ROUND, as of plumb_loop_places: those of the pattern in their order, and -1 for
- * what else there is. Returns how many are not -1. */
+/* places[i] for each i of ROUND, as of plumb_loop_places: those of the pattern in their order, and
+ * -1 for what else there is. Returns how many are not -1. */
 int32_t plumb_loop_place_growing(const struct plumb_loop *loop, const int32_t *text,
                                  const struct plumb_round *round, int32_t *places);
 

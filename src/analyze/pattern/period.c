@@ -73,8 +73,8 @@ find_frequent(const struct search *s, int32_t most, int32_t best[CANDIDATES_A_SC
 	}
 }
 
-/* Votes of one scale, whose stretches have DIFFERENT numbers; the most frequent distances become candidates.
- * Returns how many there were. */
+/* Votes of one scale, whose stretches have DIFFERENT numbers; the most frequent distances become
+ * candidates. Returns how many there were. */
 static int32_t
 vote(struct search *s, const int32_t *number, int32_t different)
 {
@@ -158,7 +158,8 @@ find_chance(struct search *s)
 	}
 }
 
-/* Of a loop that covers nearly all, a multiple is worth following only where places agree better at that distance. */
+/* Of a loop that covers nearly all, a multiple is worth following only where places agree better at
+ * that distance. */
 static bool
 is_known(const struct plumb_loop *best, int32_t period, double match)
 {
@@ -211,7 +212,8 @@ choose(struct plumb_loop *best, struct plumb_loop *loop, int32_t count)
 	double left = 1 - best->coverage, gain = loop->coverage - best->coverage;
 	double least = loop->rounds.count;
 
-	/* Noise may cost the short one a round at an end, which is no reason for a multiple of it. */
+	/* Noise may cost the short one a round at an end, which is no reason for a multiple of
+	 * it. */
 	if (best->period && is_multiple(loop->period, best->period) && best->period > least)
 		least = best->period;
 	if (!best->period || (gain > 0 && gain >= GAIN * left && gain * count >= least)) {

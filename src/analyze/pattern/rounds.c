@@ -70,8 +70,8 @@ reverse(int32_t *items, int32_t count)
 	}
 }
 
-/* Rounds that end where one begins, back to FROM: their own first symbols are not those to find a round
- * again by. MOST is how many edits a round may have. */
+/* Rounds that end where one begins, back to FROM: their own first symbols are not those to find a
+ * round again by. MOST is how many edits a round may have. */
 static int
 follow_back(struct plumb_loop *loop, struct plumb_align *align, const int32_t *text, int32_t from,
             int32_t to, int32_t most, int64_t *agree)
@@ -112,8 +112,8 @@ follow_back(struct plumb_loop *loop, struct plumb_align *align, const int32_t *t
 	return code;
 }
 
-/* A stretch as long as a round between two rounds, of which half agrees, is one that differs: a batch of
- * another size may run other kernels. */
+/* A stretch as long as a round between two rounds, of which half agrees, is one that differs: a
+ * batch of another size may run other kernels. */
 static int
 add_different(struct plumb_loop *loop, struct plumb_align *align, const int32_t *text)
 {
@@ -142,8 +142,9 @@ add_different(struct plumb_loop *loop, struct plumb_align *align, const int32_t 
 	return 0;
 }
 
-/* A round that follows no other was found by its first symbols. Where it begins within a loop of its own, these come once more
- * before it: up to MOST symbols later there may be a place with fewer EDITS. Moves AT there; the edits. */
+/* A round that follows no other was found by its first symbols. Where it begins within a loop of
+ * its own, these come once more before it: up to MOST symbols later there may be a place with fewer
+ * EDITS. Moves AT there; the edits. */
 static int32_t
 choose_anchor(const struct plumb_loop *loop, struct plumb_align *align, const int32_t *text,
               int32_t count, int32_t most, int32_t edits, int32_t *at)

@@ -32,8 +32,8 @@ launched_by(const struct plumb_moments *m, const struct plumb_iteration *item)
 	return PLUMB_UNKNOWN;
 }
 
-/* What the thread did from the last launch of the iteration before to its own last one. 1: it is not known when
- * these were. */
+/* What the thread did from the last launch of the iteration before to its own last one. 1: it is
+ * not known when these were. */
 static int
 gather_host(struct plumb_moments *m, const struct plumb_iteration_level *level, uint32_t i,
             struct plumb_step_rows *rows)
@@ -116,8 +116,8 @@ find_medians(const struct cells *cells, uint32_t n, double *room, struct plumb_u
 	}
 }
 
-/* Has the level others than NUMBER of which the time before them is known? The first one has none, so it is no
- * measure then; of few any is. */
+/* Has the level others than NUMBER of which the time before them is known? The first one has none,
+ * so it is no measure then; of few any is. */
 static bool
 have_whole_ones(const struct plumb_iteration_level *level, uint32_t number)
 {
@@ -128,7 +128,8 @@ have_whole_ones(const struct plumb_iteration_level *level, uint32_t number)
 	return whole;
 }
 
-/* By key: iteration NUMBER, and the median of others; all 0 where either is not known. NULL: no memory. */
+/* By key: iteration NUMBER, and the median of others; all 0 where either is not known. NULL: no
+ * memory. */
 static struct plumb_usual *
 compare(const struct plumb_comparison *c, gather_fn gather)
 {

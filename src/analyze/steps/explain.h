@@ -7,11 +7,11 @@
  *	told.rows.items[0].cause, .ns, .text
  *	plumb_explained_free(&told);
  *
- * An iteration lasts from the end of the one before it to its own end. Each moment of that belongs to
- * a kernel, a collective, a copy, another process' work, or, where the device has none, to what the
- * launching thread did: so the differences of all of these add up to the difference of the iteration.
- * Each is against the median over the other iterations. What the host did more while the device worked
- * is hidden behind that work, and listed after.
+ * An iteration lasts from the end of the one before it to its own end. Each moment of that belongs
+ * to a kernel, a collective, a copy, another process' work, or, where the device has none, to what
+ * the launching thread did: so the differences of all of these add up to the difference of the
+ * iteration. Each is against the median over the other iterations. What the host did more while the
+ * device worked is hidden behind that work, and listed after.
  */
 #ifndef PLUMB_ANALYZE_STEPS_EXPLAIN_H
 #define PLUMB_ANALYZE_STEPS_EXPLAIN_H
@@ -63,8 +63,8 @@ struct plumb_explain_peer {
 	const struct plumb_collectives *together; /* of the profile */
 };
 
-/* Of iteration NUMBER of LEVEL; RANK is that of the track, or PLUMB_UNKNOWN. For plumb_explained_free
- * in any case. PLUMB_ESYSTEM: memory is out. */
+/* Of iteration NUMBER of LEVEL; RANK is that of the track, or PLUMB_UNKNOWN. For
+ * plumb_explained_free in any case. PLUMB_ESYSTEM: memory is out. */
 int plumb_explain(struct plumb_moments *moments, const struct plumb_iteration_level *level,
                   uint32_t number, int64_t rank, const struct plumb_explain_peer *peers,
                   uint32_t peer_count, struct plumb_explained *told) PLUMB_MUST_CHECK;

@@ -33,11 +33,12 @@ struct plumb_difference *plumb_explain_row(struct plumb_comparison *comparison, 
 /* Rows from what differs. */
 int plumb_explain_rows(struct plumb_comparison *comparison) PLUMB_MUST_CHECK;
 
-/* The rank that came last to the iteration's collectives; *LATE_NS is by how much, *REASON what it did
- * (malloced, or NULL). PLUMB_UNKNOWN: this one, or not known. */
+/* The rank that came last to the iteration's collectives; *LATE_NS is by how much, *REASON what it
+ * did (malloced, or NULL). PLUMB_UNKNOWN: this one, or not known. */
 int64_t plumb_explain_late(struct plumb_comparison *comparison, int64_t *late_ns, char **reason);
 
-/* How many times the blocks that the kernels of the iteration have against what is usual; 0 not known. */
+/* How many times the blocks that the kernels of the iteration have against what is usual; 0 not
+ * known. */
 double plumb_explain_grid(const struct plumb_comparison *comparison);
 
 /* The text of a row, malloced; fills in the rank. NULL: no memory. */

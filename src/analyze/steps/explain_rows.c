@@ -182,7 +182,8 @@ add_hidden(struct plumb_comparison *c)
 	return 0;
 }
 
-/* What differs most first, be it more or less: what is missing here may be there under another line. */
+/* What differs most first, be it more or less: what is missing here may be there under another
+ * line. */
 static int
 by_part(const void *x, const void *y)
 {

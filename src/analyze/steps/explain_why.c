@@ -8,7 +8,8 @@
 
 /* ---- ranks ---- */
 
-/* The first collective of the iteration from op AT on that is not known to be one with others, or ops_count. */
+/* The first collective of the iteration from op AT on that is not known to be one with others, or
+ * ops_count. */
 static uint32_t
 next_alone(const struct plumb_moments *m, const struct plumb_iteration *item,
            const struct plumb_collectives *together, uint32_t at)
@@ -51,8 +52,9 @@ add_longer(const struct plumb_explain_peer *peer, int64_t length, int64_t theirs
 		*most = late;
 }
 
-/* How much longer the iteration's collectives last here than at PEER, where they end together; *MOST is
- * the greatest of them, by start where clocks are common. Those not known to be one are, by their order. */
+/* How much longer the iteration's collectives last here than at PEER, where they end together;
+ * *MOST is the greatest of them, by start where clocks are common. Those not known to be one are,
+ * by their order. */
 static int64_t
 waited_for(const struct plumb_comparison *c, const struct plumb_explain_peer *peer, int64_t *most)
 {
@@ -149,8 +151,8 @@ blocks(const struct plumb_variant *v)
 	return product;
 }
 
-/* Of the launches of CONTEXT those that are rarer than the usual ones and last about NS: blocks of these
- * against the usual; 0 there are none. */
+/* Of the launches of CONTEXT those that are rarer than the usual ones and last about NS: blocks of
+ * these against the usual; 0 there are none. */
 static double
 rare_blocks(const struct plumb_profile *p, uint32_t context, int64_t ns)
 {

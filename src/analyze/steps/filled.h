@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What filled the time that a device waited for the host: the spans of the thread that launched what
- * came next.
+ * What filled the time that a device waited for the host: the spans of the thread that launched
+ * what came next.
  *
  *	struct plumb_filled filled;
  *	if (plumb_filled_find(&moments, level, &limits, &filled) < 0) …
@@ -34,8 +34,8 @@ struct plumb_filled {
 	uint32_t count;
 };
 
-/* LIMITS are those that LEVEL was judged by. For plumb_filled_free in any case. PLUMB_ESYSTEM: memory
- * is out. */
+/* LIMITS are those that LEVEL was judged by. For plumb_filled_free in any case. PLUMB_ESYSTEM:
+ * memory is out. */
 int plumb_filled_find(struct plumb_moments *line, const struct plumb_iteration_level *level,
                       const struct plumb_iteration_limits *limits,
                       struct plumb_filled *filled) PLUMB_MUST_CHECK;

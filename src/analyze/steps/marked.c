@@ -78,7 +78,8 @@ count_agreeing(const struct plumb_mark *marks, uint32_t mark_count, bool end, co
 	}
 }
 
-/* The last of the COUNT marks that begins by NS, or COUNT. The last one of all is as long as the longest at most. */
+/* The last of the COUNT marks that begins by NS, or COUNT. The last one of all is as long as the
+ * longest at most. */
 static uint32_t
 mark_at(const struct plumb_mark *marks, uint32_t count, int64_t longest, int64_t ns)
 {
@@ -122,7 +123,8 @@ number_iterations(const struct plumb_mark *marks, uint32_t count, const int64_t 
 	return numbered;
 }
 
-/* By the group that numbers most iterations, and half of them at least; of equal ones ProfilerStep. */
+/* By the group that numbers most iterations, and half of them at least; of equal ones
+ * ProfilerStep. */
 static int
 find_numbers(const struct plumb_moments *m, const struct plumb_iteration_level *level,
              const struct plumb_marks *marks, struct plumb_marked *marked)

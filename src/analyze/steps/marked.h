@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Iterations against what the program marks, and against other processes on the device. Iterations are
- * found without marks; where there are some they tell where one begins, and whether that is right.
+ * Iterations against what the program marks, and against other processes on the device. Iterations
+ * are found without marks; where there are some they tell where one begins, and whether that is
+ * right.
  */
 #ifndef PLUMB_ANALYZE_STEPS_MARKED_H
 #define PLUMB_ANALYZE_STEPS_MARKED_H
@@ -15,8 +16,9 @@ struct plumb_marked {
 	uint32_t steps;  /* marked, from the first iteration's launch on */
 	uint32_t before; /* of all marks, those that begin before the first iteration is launched */
 	uint32_t agree;  /* from whose begin to the next one's exactly one iteration is launched */
-	/* By iteration the number that the program has for it: that of the one mark in which the middle of it was
-	 * launched; PLUMB_UNKNOWN for others. NULL: the program numbers no steps. */
+	/* By iteration the number that the program has for it: that of the one mark in which the
+	 * middle of it was launched; PLUMB_UNKNOWN for others. NULL: the program numbers no
+	 * steps. */
 	int64_t *numbers;
 	char numbered[120]; /* as name, of the ranges that have the numbers */
 };

@@ -16,7 +16,8 @@ is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* The last number in NAME, and where it stands: [*BEGIN, *END). PLUMB_UNKNOWN: it has none that fits. */
+/* The last number in NAME, and where it stands: [*BEGIN, *END). PLUMB_UNKNOWN: it has none that
+ * fits. */
 static int64_t
 number_in(const char *name, size_t *begin, size_t *end)
 {
@@ -108,7 +109,8 @@ by_name(const void *x, const void *y)
 	return order ? order : (a->frame > b->frame) - (a->frame < b->frame);
 }
 
-/* A number for each frame that has marks, the same for those with one stem; malloced, by frame. NULL: no memory. */
+/* A number for each frame that has marks, the same for those with one stem; malloced, by frame.
+ * NULL: no memory. */
 static uint32_t *
 find_stems(const struct plumb_profile *p, const struct plumb_marks *marks)
 {
@@ -165,7 +167,8 @@ by_frame_and_start(const void *x, const void *y)
 	return (a->mark.start_ns > b->mark.start_ns) - (a->mark.start_ns < b->mark.start_ns);
 }
 
-/* Gives the marks of one stem their numbers; false: those do not rise, so that they number something else. */
+/* Gives the marks of one stem their numbers; false: those do not rise, so that they number
+ * something else. */
 static bool
 number_marks(const struct plumb_profile *p, struct sorted *marks, uint32_t count)
 {
@@ -187,7 +190,8 @@ number_marks(const struct plumb_profile *p, struct sorted *marks, uint32_t count
 
 /* ---- the numbers of ProfilerStep ---- */
 
-/* COUNT numbers of TEXT, "2 3 4" or "2..4", ascending, into NUMBERS; false: there are more or fewer, or one twice. */
+/* COUNT numbers of TEXT, "2 3 4" or "2..4", ascending, into NUMBERS; false: there are more or
+ * fewer, or one twice. */
 static bool
 read_numbers(const char *text, int64_t *numbers, uint32_t count)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ranges that a program marks on its threads: ProfilerStep#N, NVTX, plumb.span; by which of them belong
- * together, and which of those may mark its steps.
+ * The ranges that a program marks on its threads: ProfilerStep#N, NVTX, plumb.span; by which of
+ * them belong together, and which of those may mark its steps.
  *
- * Ranges of one name are a group. So are those whose names differ by their last number alone ("step 12", "step
- * 13"), if that rises from each to the next: then it is the number of the step. PyTorch's importer cuts the number
- * of ProfilerStep#N off; there it is the fact profiler.steps of the process.
+ * Ranges of one name are a group. So are those whose names differ by their last number alone ("step
+ * 12", "step 13"), if that rises from each to the next: then it is the number of the step.
+ * PyTorch's importer cuts the number of ProfilerStep#N off; there it is the fact profiler.steps of
+ * the process.
  *
  *	const struct plumb_marks *marks = plumb_track_index_marks(&index, process);    // tracks.h
  *	uint32_t g = plumb_marks_choose(marks, &loop, PLUMB_MARKS_ANY);
@@ -41,10 +42,12 @@ struct plumb_marks {
 	PLUMB_VEC(struct plumb_mark_group) groups;
 };
 
-/* Adds those of PROFILE's spans from FIRST until END, in no group yet. PLUMB_ESYSTEM: memory is out. */
+/* Adds those of PROFILE's spans from FIRST until END, in no group yet. PLUMB_ESYSTEM: memory is
+ * out. */
 int plumb_marks_add(const struct plumb_profile *profile, uint32_t first, uint32_t end,
                     struct plumb_marks *marks) PLUMB_MUST_CHECK;
-/* Groups what was added, which is all of PROCESS: another rank marks its own steps. PLUMB_ESYSTEM: memory is out. */
+/* Groups what was added, which is all of PROCESS: another rank marks its own steps. PLUMB_ESYSTEM:
+ * memory is out. */
 int plumb_marks_group(const struct plumb_profile *profile, uint32_t process,
                       struct plumb_marks *marks) PLUMB_MUST_CHECK;
 void plumb_marks_free(struct plumb_marks *marks);

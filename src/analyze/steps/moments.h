@@ -13,11 +13,11 @@
  *	plumb_moments_free(&line);
  *	plumb_moments_unshare(&shared);
  *
- * On the device computation counts before communication, that before copies, and all of these before
- * the work of other processes; so each moment belongs to one thing, and shares add up. On a thread the
- * innermost span counts. Where a thread has none, or only a range that a person set, its samples of CPU time
- * say what it computed, as far as there are some; of the rest the calls before and after tell where the program
- * was.
+ * On the device computation counts before communication, that before copies, and all of these
+ * before the work of other processes; so each moment belongs to one thing, and shares add up. On a
+ * thread the innermost span counts. Where a thread has none, or only a range that a person set, its
+ * samples of CPU time say what it computed, as far as there are some; of the rest the calls before
+ * and after tell where the program was.
  */
 #ifndef PLUMB_ANALYZE_STEPS_MOMENTS_H
 #define PLUMB_ANALYZE_STEPS_MOMENTS_H
@@ -85,8 +85,8 @@ struct plumb_moments_shared {
 		sampled_as; /* by frame: that of its function's line that most samples met; likewise */
 };
 
-/* USER_OF as of plumb_user_contexts; it and PROFILE stay the caller's. For plumb_moments_unshare in any case.
- * PLUMB_ESYSTEM: memory is out. */
+/* USER_OF as of plumb_user_contexts; it and PROFILE stay the caller's. For plumb_moments_unshare in
+ * any case. PLUMB_ESYSTEM: memory is out. */
 int plumb_moments_share(const struct plumb_profile *profile, const uint32_t *user_of,
                         struct plumb_moments_shared *shared) PLUMB_MUST_CHECK;
 void plumb_moments_unshare(struct plumb_moments_shared *shared);
@@ -110,8 +110,8 @@ struct plumb_moments {
 	struct plumb_map map;
 };
 
-/* MAIN_TRACK: of the process on the device, or PLUMB_NONE. For plumb_moments_free in any case; SHARED must stay until
- * then. PLUMB_ESYSTEM: memory is out. */
+/* MAIN_TRACK: of the process on the device, or PLUMB_NONE. For plumb_moments_free in any case;
+ * SHARED must stay until then. PLUMB_ESYSTEM: memory is out. */
 int plumb_moments_new(struct plumb_moments_shared *shared, uint32_t device, uint32_t process,
                       uint32_t main_track, struct plumb_moments *line) PLUMB_MUST_CHECK;
 /* Only its keys stay, by which rows have names: nothing can be asked any more. */
@@ -134,17 +134,20 @@ int plumb_moments_both(struct plumb_moments *line, int64_t from, int64_t to,
 
 /* The first of LINE's ops that starts at NS or later. */
 uint32_t plumb_moments_op(const struct plumb_moments *line, int64_t ns);
-/* From place OP on the first of them that is a kernel of the main track; ops_count: there is none. */
+/* From place OP on the first of them that is a kernel of the main track; ops_count: there is
+ * none. */
 uint32_t plumb_moments_kernel(const struct plumb_moments *line, uint32_t op);
 /* The track that launched OP; the one that launches most where that is not known; or PLUMB_NONE. */
 uint32_t plumb_moments_thread(const struct plumb_moments *line, uint32_t op);
 
 /* Of a thread: pieces of its innermost spans; NULL: memory is out. */
 const struct plumb_pieces *plumb_moments_pieces(struct plumb_moments *line, uint32_t track);
-/* Has piece AT of a thread no span, or only a range's own time? Then *KEY says where the program was. */
+/* Has piece AT of a thread no span, or only a range's own time? Then *KEY says where the program
+ * was. */
 bool plumb_moments_gap(const struct plumb_moments *line, const struct plumb_pieces *pieces,
                        uint32_t at, struct plumb_step_key *key);
-/* A key for CONTEXT (PLUMB_NONE: for none), and the place of one in LINE's keys; PLUMB_NONE: memory is out. */
+/* A key for CONTEXT (PLUMB_NONE: for none), and the place of one in LINE's keys; PLUMB_NONE: memory
+ * is out. */
 struct plumb_step_key
 plumb_moments_key_of(const struct plumb_moments *line, uint32_t sort, uint32_t context);
 uint32_t plumb_moments_key(struct plumb_moments *line, const struct plumb_step_key *key);

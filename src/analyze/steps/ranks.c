@@ -56,7 +56,8 @@ find_ranks(const struct plumb_profile *p, const struct plumb_iterations *found,
 	return 0;
 }
 
-/* Of one host (or of hosts that nothing is known of), and at the same time for half of the shorter. */
+/* Of one host (or of hosts that nothing is known of), and at the same time for half of the
+ * shorter. */
 static bool
 have_common_clock(const struct plumb_profile *p, const struct plumb_iterations *found,
                   const struct plumb_matched_rank *x, const struct plumb_matched_rank *y)
@@ -133,7 +134,8 @@ have_numbers(const struct plumb_rank_match *match, const struct plumb_marked *ma
 	return true;
 }
 
-/* How ranks are matched that have no numbers; first of each rank, and how many iterations all of them have. */
+/* How ranks are matched that have no numbers; first of each rank, and how many iterations all of
+ * them have. */
 static uint32_t
 align(const struct plumb_iterations *found, const struct plumb_marked *marked,
       struct plumb_rank_match *match)
@@ -166,7 +168,8 @@ align(const struct plumb_iterations *found, const struct plumb_marked *marked,
 	return after > 0 && after < INT64_MAX ? (uint32_t)after : 0;
 }
 
-/* The iteration from *AT on that the program gives NUMBER, or PLUMB_NONE; numbers ascend, but for unknown ones. */
+/* The iteration from *AT on that the program gives NUMBER, or PLUMB_NONE; numbers ascend, but for
+ * unknown ones. */
 static uint32_t
 numbered(const struct plumb_iterations *found, const struct plumb_matched_rank *rank,
          int64_t number, uint32_t *at)
@@ -251,7 +254,8 @@ match_iterations(const struct plumb_profile *p, const struct plumb_iterations *f
 	bool by_step = have_numbers(match, marked);
 	if (by_step)
 		match->count = match_steps(found, match, at);
-	/* Ranks that have no step in common are not shifted until they do; time may tell that these count otherwise. */
+	/* Ranks that have no step in common are not shifted until they do; time may tell that these
+	 * count otherwise. */
 	if (!by_step || (!match->count && match->common_clock)) {
 		match->count = align(found, marked, match);
 		match_in_order(match);
@@ -388,8 +392,8 @@ by_rank_and_start(const void *x, const void *y)
 	return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
 }
 
-/* Waiting of all ranks in item K. What a rank waits for in two collectives at once, on two streams, counts once,
- * and in the iteration in which it began. */
+/* Waiting of all ranks in item K. What a rank waits for in two collectives at once, on two streams,
+ * counts once, and in the iteration in which it began. */
 static bool
 find_waiting(struct waiting *w, uint32_t k)
 {
@@ -560,7 +564,8 @@ plumb_rank_match_free(struct plumb_rank_match *match)
 	*match = (struct plumb_rank_match){ 0 };
 }
 
-/* The iteration of rank R that belongs to NUMBER of rank OWN, also where other ranks have none; PLUMB_NONE. */
+/* The iteration of rank R that belongs to NUMBER of rank OWN, also where other ranks have none;
+ * PLUMB_NONE. */
 static uint32_t
 same_iteration(const struct plumb_rank_match *match, const struct plumb_iterations *found,
                uint32_t own, uint32_t number, uint32_t r)

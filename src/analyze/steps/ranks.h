@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The same iteration on several ranks (main tracks of several devices): who comes last, and how long
- * the others wait.
+ * The same iteration on several ranks (main tracks of several devices): who comes last, and how
+ * long the others wait.
  *
  *	struct plumb_rank_match match;
  *	if (plumb_ranks_match(profile, found, moments, marked, &match) < 0) …   // moments[t] of found->tracks[t], or NULL
@@ -9,8 +9,9 @@
  *	plumb_rank_match_free(&match);
  *
  * A rank waits in a collective as long as that lasts longer there than on the rank where it lasts
- * shortest, which is the one that came last. Which operations are one analyze/collectives.h tells; of those that it
- * leaves, because clocks differ, the K-th ones of an iteration are: of a process group's operation, else of all ranks.
+ * shortest, which is the one that came last. Which operations are one analyze/collectives.h tells;
+ * of those that it leaves, because clocks differ, the K-th ones of an iteration are: of a process
+ * group's operation, else of all ranks.
  */
 #ifndef PLUMB_ANALYZE_STEPS_RANKS_H
 #define PLUMB_ANALYZE_STEPS_RANKS_H
@@ -73,7 +74,8 @@ struct plumb_rank_match {
 	bool collectives;
 };
 
-/* MARKED[t] of found->tracks[t], which stays the caller's and is read later too. For plumb_rank_match_free in any case. PLUMB_ESYSTEM: memory is out. */
+/* MARKED[t] of found->tracks[t], which stays the caller's and is read later too. For
+ * plumb_rank_match_free in any case. PLUMB_ESYSTEM: memory is out. */
 int plumb_ranks_match(const struct plumb_profile *profile, const struct plumb_iterations *found,
                       struct plumb_moments *const *moments, const struct plumb_marked *marked,
                       struct plumb_rank_match *match) PLUMB_MUST_CHECK;
@@ -85,8 +87,8 @@ plumb_rank_of(const struct plumb_rank_match *match, uint32_t item, uint32_t rank
 	return &match->each[(size_t)item * match->rank_count + rank];
 }
 
-/* The peers of iteration NUMBER of found->tracks[PLACE], into PEERS (rank_count of them). Returns how
- * many there are. */
+/* The peers of iteration NUMBER of found->tracks[PLACE], into PEERS (rank_count of them). Returns
+ * how many there are. */
 uint32_t
 plumb_rank_peers(const struct plumb_rank_match *match, const struct plumb_iterations *found,
                  struct plumb_moments *const *moments, uint32_t place, uint32_t number,

@@ -310,8 +310,8 @@ share_of_stretch(struct plumb_moments *line, uint32_t thread, const struct plumb
 
 /* ---- filling ---- */
 
-/* No more than the thread can have computed from FROM to TO: the sample behind it tells of what came since the last
- * one in it. */
+/* No more than the thread can have computed from FROM to TO: the sample behind it tells of what
+ * came since the last one in it. */
 static int64_t
 most_of(const struct range *range, int64_t period, int64_t length)
 {

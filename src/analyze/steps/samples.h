@@ -2,11 +2,12 @@
 /*
  * What a thread computed where it has no span, by its samples of CPU time.
  *
- * A sample tells what was computed at one moment, and how much CPU time passed since the one before, which is taken
- * to have passed evenly. So a stretch has so much CPU time, shared out by the samples in it, and what that leaves was no
- * computing: sleep, or waiting. Stretches are often
- * shorter than the time between two samples. Then those that lie between the same lines of the program are taken
- * together, and each has the shares of all; and a short part of a long stretch has those of its neighbourhood.
+ * A sample tells what was computed at one moment, and how much CPU time passed since the one
+ * before, which is taken to have passed evenly. So a stretch has so much CPU time, shared out by
+ * the samples in it, and what that leaves was no computing: sleep, or waiting. Stretches are often
+ * shorter than the time between two samples. Then those that lie between the same lines of the
+ * program are taken together, and each has the shares of all; and a short part of a long stretch
+ * has those of its neighbourhood.
  *
  * The lines of a Python function are told as one, with the line that most samples met.
  */
@@ -33,8 +34,8 @@ struct plumb_sampled {
 };
 
 /*
- * Adds what THREAD did from FROM to TO, a part of a gap (GAP) from START to END: rows of PLUMB_STEP_SAMPLE, and one of
- * GAP for the rest. False: memory is out.
+ * Adds what THREAD did from FROM to TO, a part of a gap (GAP) from START to END: rows of
+ * PLUMB_STEP_SAMPLE, and one of GAP for the rest. False: memory is out.
  */
 bool plumb_samples_fill(struct plumb_moments *line, uint32_t thread,
                         const struct plumb_step_key *gap, int64_t start, int64_t end, int64_t from,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A profile's tracks by device and by process, and what is looked up for each again and again. Made once, so that
- * what is done for every device need not look through all others.
+ * A profile's tracks by device and by process, and what is looked up for each again and again. Made
+ * once, so that what is done for every device need not look through all others.
  */
 #ifndef PLUMB_ANALYZE_STEPS_TRACKS_H
 #define PLUMB_ANALYZE_STEPS_TRACKS_H
@@ -16,10 +16,10 @@ struct plumb_track_groups {
 
 struct plumb_track_index {
 	const struct plumb_profile *profile;
-	uint32_t *first_span;              /* by track, and one more */
-	struct plumb_track_groups streams; /* by device; those of none behind */
+	uint32_t *first_span;                 /* by track, and one more */
+	struct plumb_track_groups streams;    /* by device; those of none behind */
 	struct plumb_track_groups of_process; /* by process, of any kind; likewise */
-	struct plumb_launches launches;    /* of all processes, once they are asked for */
+	struct plumb_launches launches;       /* of all processes, once they are asked for */
 	bool have_launches, have_marks;
 	struct plumb_marks marks; /* of the process that was asked for last: */
 	uint32_t marks_of;

@@ -9,12 +9,13 @@
 char *
 plumb_step_place(const struct plumb_profile *profile, uint32_t frame, char *text, size_t size);
 
-/* "aten::mm at train.py:41", "nothing recorded, between train.py:40 and train.py:42". Returns TEXT of
- * SIZE bytes. */
+/* "aten::mm at train.py:41", "nothing recorded, between train.py:40 and train.py:42". Returns TEXT
+ * of SIZE bytes. */
 char *plumb_step_name(const struct plumb_profile *profile, const struct plumb_step_key *key,
                       char *text, size_t size);
 
-/* The frame that says in which line it was: the person's, else that of what a sample met; or PLUMB_NONE. */
+/* The frame that says in which line it was: the person's, else that of what a sample met; or
+ * PLUMB_NONE. */
 uint32_t plumb_step_line(const struct plumb_step_key *key);
 
 enum plumb_step_shown_kind {
@@ -30,8 +31,9 @@ struct plumb_step_shown {
 };
 #define PLUMB_STEP_SHOWN 10
 
-/* Of ROWS (as plumb_step_rows_sum leaves them) at most MOST, and all others as gaps and as the rest;
- * the greatest first, these two last. MOST is at most PLUMB_STEP_SHOWN - 2. Returns how many. */
+/* Of ROWS (as plumb_step_rows_sum leaves them) at most MOST, and all others as gaps and as the
+ * rest; the greatest first, these two last. MOST is at most PLUMB_STEP_SHOWN - 2. Returns how
+ * many. */
 uint32_t plumb_step_rows_show(const struct plumb_moments *line, const struct plumb_step_rows *rows,
                               uint32_t most, struct plumb_step_shown shown[PLUMB_STEP_SHOWN]);
 

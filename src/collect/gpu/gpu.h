@@ -4,10 +4,10 @@
  * gpu/cuda and one more row in gpu/gpu.c.
  *
  * A runtime observes driver calls on the program's threads and records on its own. At a call that
- * starts work it asks plumb_context_current() where the program is, hangs a gpu_api frame under it and
- * keeps that node under the call's correlation id in a plumb_launch_ring; when the record arrives it
- * hangs kernel, copy or set under that node and observes its metrics on the stream's track. The
- * program never waits for it.
+ * starts work it asks plumb_context_current() where the program is, hangs a gpu_api frame under it
+ * and keeps that node under the call's correlation id in a plumb_launch_ring; when the record
+ * arrives it hangs kernel, copy or set under that node and observes its metrics on the stream's
+ * track. The program never waits for it.
  */
 #ifndef PLUMB_COLLECT_GPU_GPU_H
 #define PLUMB_COLLECT_GPU_GPU_H
@@ -19,20 +19,22 @@
 struct plumb_gpu_runtime {
 	const char *name; /* "cuda" */
 	/*
-	 * Starts collecting. Called once, from the runtime's injection hook. Not 0: it stays off; the CPU
-	 * side goes on and its one line goes into the environment as "gpu.<name>.off".
+	 * Starts collecting. Called once, from the runtime's injection hook. Not 0: it stays off;
+	 * the CPU side goes on and its one line goes into the environment as "gpu.<name>.off".
 	 */
 	int (*start)(struct plumb_error *error);
-	/* Flushes, detaches, and takes a last reading of the clocks. Nothing is recorded after it. */
+	/* Flushes, detaches, and takes a last reading of the clocks. Nothing is recorded after
+	 * it. */
 	void (*stop)(void);
-	/* Recording was paused, or goes on, by the calling process itself: it is on when this returns.
-	 * Other processes' turns the runtime has to notice by plumb_control. NULL: nothing to do. */
+	/* Recording was paused, or goes on, by the calling process itself: it is on when this
+	 * returns. Other processes' turns the runtime has to notice by plumb_control. NULL: nothing
+	 * to do. */
 	void (*pause)(bool paused);
-	/* After stop: another recording begins in this process, and start will be called again. What
-	 * belonged to the last one is forgotten. False: something of it still runs. */
+	/* After stop: another recording begins in this process, and start will be called again.
+	 * What belonged to the last one is forgotten. False: something of it still runs. */
 	bool (*renew)(void);
-	/* In a forked child of a process that had started it: nothing of the runtime may be called any
-	 * more, and no driver call recorded. */
+	/* In a forked child of a process that had started it: nothing of the runtime may be called
+	 * any more, and no driver call recorded. */
 	void (*forked)(void);
 };
 
@@ -53,7 +55,8 @@ bool plumb_gpu_inherited(void); /* this is such a child */
 /* ---- shared by runtimes ---- */
 
 /* Launches by correlation id. Slots hold the full id; a slot that another launch took since is a
- * miss, never another launch's context. Put is wait-free from any thread; take is for one thread. */
+ * miss, never another launch's context. Put is wait-free from any thread; take is for one
+ * thread. */
 #define PLUMB_LAUNCH_PAUSED (UINT32_MAX - 1) /* as a node: launched while recording was paused */
 struct plumb_launch {
 	plumb_id node;  /* the gpu_api node */
@@ -87,8 +90,8 @@ plumb_id plumb_gpu_stream(struct plumb_thread *thread, struct plumb_gpu_device *
 /* Adds one piece of work: to the device's totals, and as below. */
 void plumb_gpu_work(struct plumb_gpu_device *device, enum plumb_work_kind kind, plumb_id node,
                     plumb_id stream, uint64_t start, uint64_t end, uint64_t bytes);
-/* The two halves of that: pieces of work in the totals, NS and BYTES in all; in the busy union, series
- * and ring. */
+/* The two halves of that: pieces of work in the totals, NS and BYTES in all; in the busy union,
+ * series and ring. */
 void plumb_gpu_count(struct plumb_gpu_device *device, enum plumb_work_kind kind, uint64_t times,
                      uint64_t ns, uint64_t bytes);
 void plumb_gpu_busy(struct plumb_gpu_device *device, enum plumb_work_kind kind, plumb_id node,

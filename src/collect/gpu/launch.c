@@ -19,7 +19,8 @@
 #define WAYS 4u
 #define BUSY UINT64_MAX
 
-/* marks: 16 bits of the id above the bucket's, whether it was taken, the call's time in 47 (39 h) */
+/* marks: 16 bits of the id above the bucket's, whether it was taken, the call's time in 47 (39
+ * h) */
 #define TAG(ring, id) ((id) / ((ring)->mask + 1) << 48)
 #define TAG_BITS (UINT64_MAX << 48)
 #define TAKEN (UINT64_C(1) << 47)
@@ -171,7 +172,8 @@ plumb_launch_take(struct plumb_launch_ring *ring, uint64_t correlation, struct p
 		if (atomic_load_explicit(&slot->key, memory_order_relaxed) == correlation + 1)
 			return true;
 	}
-	/* A put replaces the oldest: while one in the bucket is older or free, none was replaced. */
+	/* A put replaces the oldest: while one in the bucket is older or free, none was
+	 * replaced. */
 	struct slot *slots = bucket(ring, correlation);
 	*overwritten = true;
 	for (unsigned i = 0; i < WAYS; i++)

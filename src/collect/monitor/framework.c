@@ -82,7 +82,8 @@ plumb_framework_offer(const char *symbol)
 	offer_python();
 	if (!atomic_load_explicit(&waiting, memory_order_relaxed))
 		return;
-	/* Whoever holds it attaches; and a child that was forked meanwhile must not wait for ever. */
+	/* Whoever holds it attaches; and a child that was forked meanwhile must not wait for
+	 * ever. */
 	if (pthread_mutex_trylock(&lock))
 		return;
 	for (size_t i = 0; i < FRAMEWORKS; i++)

@@ -4,8 +4,8 @@
  * monitor/torch.c and one more row in monitor/framework.c.
  *
  * A shim notices its framework when CPython looks a symbol up (the dlsym hook), attaches without
- * compiling or linking against it, checks every layout it uses, and refuses what it does not know: a
- * refusal is one line in the environment ("framework.<name>.off"), and the program goes on.
+ * compiling or linking against it, checks every layout it uses, and refuses what it does not know:
+ * a refusal is one line in the environment ("framework.<name>.off"), and the program goes on.
  */
 #ifndef PLUMB_COLLECT_MONITOR_FRAMEWORK_H
 #define PLUMB_COLLECT_MONITOR_FRAMEWORK_H
@@ -18,13 +18,13 @@ struct plumb_framework {
 	const char *name;   /* "torch" */
 	const char *symbol; /* what the dlsym hook waits for, e.g. "PyInit__C" */
 	/*
-	 * Called after each look-up of `symbol`, and once from the GPU's injection hook. Returns 0 when
-	 * attached, 1 when the framework is not there yet (it is called again), negative when it refuses
-	 * (not called again).
+	 * Called after each look-up of `symbol`, and once from the GPU's injection hook. Returns 0
+	 * when attached, 1 when the framework is not there yet (it is called again), negative when
+	 * it refuses (not called again).
 	 */
 	int (*attach)(struct plumb_error *error);
-	/* Whether its callbacks are to be called, once it is attached: off between two recordings in one
-	 * process. The program's threads may be in one of them. */
+	/* Whether its callbacks are to be called, once it is attached: off between two recordings
+	 * in one process. The program's threads may be in one of them. */
 	void (*listen)(bool on);
 	/* Writes again what attach() wrote into the environment: for a forked child's region. */
 	void (*describe)(struct plumb_thread *thread);
@@ -49,7 +49,8 @@ void plumb_framework_describe_python(struct plumb_arena *arena);
 
 /* ---- for shims ---- */
 
-/* Operator enter and exit on the calling thread. They nest; an exit without its enter is ignored. */
+/* Operator enter and exit on the calling thread. They nest; an exit without its enter is
+ * ignored. */
 struct plumb_operator {
 	const char *name;         /* need not outlive the call */
 	int64_t sequence;         /* autograd sequence number, -1 none */

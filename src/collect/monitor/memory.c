@@ -2,16 +2,16 @@
 /*
  * Contexts, devices and peaks of allocations, in constant time a change and without a lock.
  *
- * A device's memory is a pool (MEMORY_POOL record) that all threads change; what one thread allocated
- * and freed at a node is a share (MEMORY record) that it alone changes. Who frees what another thread
- * allocated does so in a share of its own at the same node; settle adds shares up.
+ * A device's memory is a pool (MEMORY_POOL record) that all threads change; what one thread
+ * allocated and freed at a node is a share (MEMORY record) that it alone changes. Who frees what
+ * another thread allocated does so in a share of its own at the same node; settle adds shares up.
  *
- * Who holds the bytes at the peak: the peak only grows, so its bytes number it. A share keeps what was
- * live in it when the peak was last another one than now (`held`, `seen`): it is brought up to date
- * before the share changes, and a share that did not change since held what is live in it now. So that
- * no thread misses a peak between two changes of its own, whoever changes a pool first makes sure that
- * what it replaces is known as a peak, if it is one; the exchange fails when somebody else was faster.
- * The sums are exact for any number of threads.
+ * Who holds the bytes at the peak: the peak only grows, so its bytes number it. A share keeps what
+ * was live in it when the peak was last another one than now (`held`, `seen`): it is brought up to
+ * date before the share changes, and a share that did not change since held what is live in it now.
+ * So that no thread misses a peak between two changes of its own, whoever changes a pool first
+ * makes sure that what it replaces is known as a peak, if it is one; the exchange fails when
+ * somebody else was faster. The sums are exact for any number of threads.
  */
 #include "collect/monitor/memory.h"
 
@@ -156,7 +156,8 @@ make_share(struct plumb_thread *thread, const struct pool *pool, plumb_id node)
 	share->node = node;
 	share->pool = pool->id;
 	plumb_arena_commit(&thread->arena, share);
-	/* Not found again for lack of memory: then it is made again, which costs room, not truth. */
+	/* Not found again for lack of memory: then it is made again, which costs room, not
+	 * truth. */
 	plumb_table_add(&thread->memory, hash_share(pool, node),
 	                plumb_region_id(thread->arena.region, share));
 	return share;
@@ -234,8 +235,8 @@ raise_to(_Atomic uint64_t *word, uint64_t to)
 		;
 }
 
-/* After an allocation: is it a peak, and what did the allocator say then? An allocator that keeps an
- * account makes its changes one after the other. */
+/* After an allocation: is it a peak, and what did the allocator say then? An allocator that keeps
+ * an account makes its changes one after the other. */
 static void
 note_peak(struct plumb_record_memory_pool *pool, const struct plumb_memory_change *change)
 {
@@ -345,7 +346,8 @@ plumb_memory_changed(const struct plumb_memory_change *change)
 	}
 	if (!(wanted & PLUMB_MEMORY_RECORD))
 		return;
-	/* A free counts also while recording is paused: what it frees would seem to live for ever. */
+	/* A free counts also while recording is paused: what it frees would seem to live for
+	 * ever. */
 	bool known = change->free && atomic_load_explicit(&pools_count, memory_order_relaxed);
 	struct plumb_thread *thread = known ? plumb_enter_paused(PLUMB_CALLBACK_MEMORY)
 	                                    : plumb_enter(PLUMB_CALLBACK_MEMORY);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that a framework's allocators hand out, on the contexts that asked for it, and who holds the
- * bytes at each device's peak. A shim (torch_memory.c) calls the two functions below; whoever wants
- * the events themselves registers a listener.
+ * Memory that a framework's allocators hand out, on the contexts that asked for it, and who holds
+ * the bytes at each device's peak. A shim (torch_memory.c) calls the two functions below; whoever
+ * wants the events themselves registers a listener.
  *
- * Not to be mixed up with what the driver hands out (gpu/cuda/callbacks.c, gpu.alloc_bytes): a caching
- * allocator takes large segments from the driver and cuts tensors out of them, so the two are two
- * metrics and never added up.
+ * Not to be mixed up with what the driver hands out (gpu/cuda/callbacks.c, gpu.alloc_bytes): a
+ * caching allocator takes large segments from the driver and cuts tensors out of them, so the two
+ * are two metrics and never added up.
  */
 #ifndef PLUMB_COLLECT_MONITOR_MEMORY_H
 #define PLUMB_COLLECT_MONITOR_MEMORY_H
@@ -25,8 +25,8 @@ struct plumb_memory_change {
 	bool free;
 	uint64_t address; /* not 0 */
 	uint64_t bytes;   /* of a free: as the allocator tells it, 0 where it does not */
-	/* The allocator's own account after the change: bytes handed out, bytes taken from the device.
-	 * PLUMB_POOL_UNTOLD where it keeps none. */
+	/* The allocator's own account after the change: bytes handed out, bytes taken from the
+	 * device. PLUMB_POOL_UNTOLD where it keeps none. */
 	uint64_t allocated, reserved;
 };
 
@@ -40,9 +40,9 @@ plumb_memory_is_wanted(void)
 }
 
 /*
- * A change happened: after an allocation and before the memory is given back, so that nobody else can
- * have been given the address. Any thread, with or without the allocator's lock: takes no lock that a
- * thread with that lock could wait for, no GIL and nothing from the heap.
+ * A change happened: after an allocation and before the memory is given back, so that nobody else
+ * can have been given the address. Any thread, with or without the allocator's lock: takes no lock
+ * that a thread with that lock could wait for, no GIL and nothing from the heap.
  */
 void plumb_memory_changed(const struct plumb_memory_change *change);
 

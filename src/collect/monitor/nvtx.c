@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVTX: ranges and marks that programs and libraries set (nvtx.py, torch.cuda.nvtx, XLA, …). NVTX is
- * compiled into each library that uses it; at its first call each loads NVTX_INJECTION64_PATH and calls
- * InitializeInjectionNvtx2, which writes functions into that library's table.
+ * NVTX: ranges and marks that programs and libraries set (nvtx.py, torch.cuda.nvtx, XLA, …). NVTX
+ * is compiled into each library that uses it; at its first call each loads NVTX_INJECTION64_PATH
+ * and calls InitializeInjectionNvtx2, which writes functions into that library's table.
  *
  * NVTX has one slot. A tool that was there before plumb is loaded and initialised first, and each
  * call goes on to its function. Handles and ids are then the other tool's, so that calls that plumb
@@ -77,8 +77,8 @@ static function _Atomic next_core[FUNCTIONS], next_core2[FUNCTIONS];
 /* ---- domains and registered strings ---- */
 
 /*
- * Texts that stay: each is kept once, in memory that is reserved and never given back. Nothing here is
- * locked, as any thread may be the first to register something.
+ * Texts that stay: each is kept once, in memory that is reserved and never given back. Nothing here
+ * is locked, as any thread may be the first to register something.
  */
 #define POOL_BYTES ((size_t)64 << 20)
 #define TEXTS 65536u /* a power of two */
@@ -653,7 +653,8 @@ read_module(const struct export_callbacks *callbacks, int number, struct module 
 }
 
 /* Writes our functions over those of the other tool, which are kept as the next ones. Where it has
- * another function in this library than in the first one, it stays, for a call could not be told. */
+ * another function in this library than in the first one, it stays, for a call could not be
+ * told. */
 static void
 write_module(struct module *module, const function *ours, function _Atomic *next)
 {
@@ -704,8 +705,9 @@ InitializeInjectionNvtx2(get_export_table get)
 	return 1;
 }
 
-/* NVTX's extensions (structured payloads, counters) are not plumb's; the other tool may have them. To
- * fail here would say that domains are disabled, and Python's nvtx would then not push anything. */
+/* NVTX's extensions (structured payloads, counters) are not plumb's; the other tool may have them.
+ * To fail here would say that domains are disabled, and Python's nvtx would then not push
+ * anything. */
 PLUMB_EXPORT int InitializeInjectionNvtxExtension(void *module);
 
 int

@@ -5,8 +5,9 @@
  * needed: a thread that is in our callback cannot change its frames meanwhile.
  *
  * One thing could: Py_FinalizeEx frees daemon threads' frames. So nothing is read once it has
- * begun, which is looked at again every few frames of a long walk. A thread that loses the processor
- * in the middle of a walk at just that time may still read freed memory: wrong frames, or a fault.
+ * begun, which is looked at again every few frames of a long walk. A thread that loses the
+ * processor in the middle of a walk at just that time may still read freed memory: wrong frames, or
+ * a fault.
  *
  * Only the frames of the thread's own first interpreter are seen, not those of subinterpreters.
  */
@@ -54,10 +55,10 @@ static const void *evaluate; /* _PyEval_EvalFrameDefault; NULL unknown */
 /* ---- code objects that go ---- */
 
 /*
- * exec() in a loop makes a code object, and its file name and line table, at the very addresses where
- * the last ones were freed: nothing in them tells the two apart but their text. So we stand before the
- * destructor of code objects and count, by address, what is freed. A count stands for many addresses;
- * that one of them is freed makes the others be looked at again, and no more.
+ * exec() in a loop makes a code object, and its file name and line table, at the very addresses
+ * where the last ones were freed: nothing in them tells the two apart but their text. So we stand
+ * before the destructor of code objects and count, by address, what is freed. A count stands for
+ * many addresses; that one of them is freed makes the others be looked at again, and no more.
  */
 enum { FREED_COUNTS = 4096 };
 static _Atomic uint32_t freed[FREED_COUNTS];

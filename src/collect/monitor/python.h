@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CPython frames of the calling thread, read without the GIL: the thread is blocked in our callback,
- * so its own frames cannot change. CPython 3.9 to 3.14, static interpreters and libpython alike. The
- * layouts are a table for 3.9–3.12 and _Py_DebugOffsets from 3.13 on; anything else is refused.
+ * CPython frames of the calling thread, read without the GIL: the thread is blocked in our
+ * callback, so its own frames cannot change. CPython 3.9 to 3.14, static interpreters and libpython
+ * alike. The layouts are a table for 3.9–3.12 and _Py_DebugOffsets from 3.13 on; anything else is
+ * refused.
  */
 #ifndef PLUMB_COLLECT_MONITOR_PYTHON_H
 #define PLUMB_COLLECT_MONITOR_PYTHON_H
@@ -50,8 +51,8 @@ void plumb_python_forked(void);
 struct plumb_python_layout;
 const struct plumb_python_layout *plumb_python_layout_found(void);
 void *plumb_python_symbol(const char *name);
-/* Tells other processes how to read this one's frames; what was told stays. False: that is not known.
- * Async-signal-safe. */
+/* Tells other processes how to read this one's frames; what was told stays. False: that is not
+ * known. Async-signal-safe. */
 bool plumb_python_publish(struct plumb_region_python *to);
 int plumb_python_minor(void);           /* 11 of 3.11 */
 const char *plumb_python_version(void); /* "3.11.7", or NULL */
@@ -70,8 +71,8 @@ const void *plumb_python_top(void);
 const char *plumb_python_state(int *minor);
 
 /* As plumb_python_top for use in a signal handler that interrupted the calling thread at PC: at any
- * instruction, also of the interpreter's own. Frames from it up to STOP can be walked. Keeps errno not.
- * See python_signal.c. */
+ * instruction, also of the interpreter's own. Frames from it up to STOP can be walked. Keeps errno
+ * not. See python_signal.c. */
 const void *plumb_python_interrupted(uintptr_t pc, const void *stop);
 bool plumb_python_walkable(const void *top, const void *stop);
 /* Finds what that needs, once; HANDLE is the interpreter's. */
@@ -82,16 +83,16 @@ void plumb_python_signal_begin(void);
 /* Whether the frames from TOP outwards come to STOP. */
 bool plumb_python_reaches(const void *top, const void *stop);
 
-/* Collects frames from TOP outwards, innermost first, up to but without the frame STOP (NULL: all of
- * them), at most MAX. Returns how many; *truncated tells whether more were there. Interpreter-internal
- * frames are left out. */
+/* Collects frames from TOP outwards, innermost first, up to but without the frame STOP (NULL: all
+ * of them), at most MAX. Returns how many; *truncated tells whether more were there.
+ * Interpreter-internal frames are left out. */
 size_t plumb_python_walk(const void *top, const void *stop, struct plumb_python_frame *frames,
                          size_t max, bool *truncated);
 
 /*
- * Where the calling thread's C stack enters TOP, its innermost Python frame: an address in the C frame
- * that evaluates it, between LOW and HIGH; 0: there is none. A version that leaves no such address (3.9)
- * gives the function that evaluates in *function, else NULL.
+ * Where the calling thread's C stack enters TOP, its innermost Python frame: an address in the C
+ * frame that evaluates it, between LOW and HIGH; 0: there is none. A version that leaves no such
+ * address (3.9) gives the function that evaluates in *function, else NULL.
  */
 uintptr_t plumb_python_stack(const void *top, uintptr_t low, uintptr_t high, const void **function);
 

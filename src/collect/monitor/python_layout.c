@@ -488,8 +488,8 @@ plumb_python_layout_prove(const struct plumb_python_layout *layout,
 	return proved ? 0 : 1;
 }
 
-/* The one word in the beginning of the thread state that is SELF. It lies between 136 and 200 bytes in
- * all versions, and no thread state is shorter than what is searched. */
+/* The one word in the beginning of the thread state that is SELF. It lies between 136 and 200 bytes
+ * in all versions, and no thread state is shorter than what is searched. */
 static uint16_t
 find_thread_id(const char *thread_state, uint64_t self)
 {

@@ -79,8 +79,9 @@ int plumb_python_layout_prove(const struct plumb_python_layout *layout,
                               const struct plumb_python_api *api, const void *thread_state,
                               struct plumb_error *error);
 
-/* Whether a walk from TOP outwards up to STOP reads nothing but frames and code objects, each address
- * probed first: for a TOP that is not known to be a frame. Costs system calls, and keeps errno not. */
+/* Whether a walk from TOP outwards up to STOP reads nothing but frames and code objects, each
+ * address probed first: for a TOP that is not known to be a frame. Costs system calls, and keeps
+ * errno not. */
 bool
 plumb_python_layout_walkable(const struct plumb_python_layout *layout,
                              const struct plumb_python_api *api, const void *top, const void *stop);
@@ -88,8 +89,8 @@ plumb_python_layout_walkable(const struct plumb_python_layout *layout,
 /* Whether 8 bytes at BASE + OFFSET can be read. Keeps errno not. */
 bool plumb_python_readable(const void *base, size_t offset);
 
-/* Finds `thread_id` and `bytes_data` in what plumb_python_layout_prove found right: SELF is the calling
- * thread's pthread_self(), BYTES_AT the interpreter's PyBytes_AsString or NULL. */
+/* Finds `thread_id` and `bytes_data` in what plumb_python_layout_prove found right: SELF is the
+ * calling thread's pthread_self(), BYTES_AT the interpreter's PyBytes_AsString or NULL. */
 void plumb_python_layout_widen(struct plumb_python_layout *layout, const void *thread_state,
                                uint64_t self, char *(*bytes_at)(void *bytes));
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The head of a type, a dict and its keys, a tuple, a cell. The public structs have not moved since
- * 3.9; a dict's keys changed with 3.11, where an object keeps its dict with 3.11, 3.12 and 3.13, and
- * its values' own head with 3.13. Everything is proved on the first module that is called.
+ * 3.9; a dict's keys changed with 3.11, where an object keeps its dict with 3.11, 3.12 and 3.13,
+ * and its values' own head with 3.13. Everything is proved on the first module that is called.
  */
 #include "collect/monitor/python_object.h"
 

@@ -4,10 +4,10 @@
  * what the dict of `_modules` in an object's own dict holds. For collect/module.c.
  *
  * Two ways to read. The slow ones (find, next, class) copy through the kernel, which refuses a bad
- * address: another thread may change a dict meanwhile, and then they find nothing or nonsense, but do
- * not fault. What they find is evidence: where each pointer on the way lay, and its value. The quick
- * ones (…_hold) load it again, from an object that is known to live towards the inside: as long as each
- * place still holds what it held, what it points to lives.
+ * address: another thread may change a dict meanwhile, and then they find nothing or nonsense, but
+ * do not fault. What they find is evidence: where each pointer on the way lay, and its value. The
+ * quick ones (…_hold) load it again, from an object that is known to live towards the inside: as
+ * long as each place still holds what it held, what it points to lives.
  */
 #ifndef PLUMB_COLLECT_MONITOR_PYTHON_OBJECT_H
 #define PLUMB_COLLECT_MONITOR_PYTHON_OBJECT_H
@@ -24,18 +24,18 @@ enum plumb_python_role {
 enum plumb_python_role plumb_python_role(const struct plumb_python_symbol *symbol);
 
 /*
- * FRAME runs a PLUMB_PYTHON_MODULE_CALL. Reads it, its receiver, its class and its dict in every way
- * that is used later and compares with what they must be. 0: all fits. 1: nothing is proved (this
- * frame is unlike any that could prove it). Negative: refused, ERROR says why; it does not fit, and
- * nothing else may be called. Once proved, it is not asked again.
+ * FRAME runs a PLUMB_PYTHON_MODULE_CALL. Reads it, its receiver, its class and its dict in every
+ * way that is used later and compares with what they must be. 0: all fits. 1: nothing is proved
+ * (this frame is unlike any that could prove it). Negative: refused, ERROR says why; it does not
+ * fit, and nothing else may be called. Once proved, it is not asked again.
  */
 int plumb_python_objects_prove(const struct plumb_python_frame *frame, struct plumb_error *error);
 
 /*
- * The call that FRAME (on the calling thread's stack) runs: who receives it (NULL: nobody), its type,
- * and what tells the call from another one of the same object in the same place. Up to 3.13 that is
- * exact: the version of the dict of its keyword arguments, which is made for each call. From 3.14 on
- * dicts have none, and it is the first of its other arguments. A few nanoseconds.
+ * The call that FRAME (on the calling thread's stack) runs: who receives it (NULL: nobody), its
+ * type, and what tells the call from another one of the same object in the same place. Up to 3.13
+ * that is exact: the version of the dict of its keyword arguments, which is made for each call.
+ * From 3.14 on dicts have none, and it is the first of its other arguments. A few nanoseconds.
  */
 struct plumb_python_call {
 	const void *object, *type;

@@ -2,22 +2,24 @@
 /*
  * The innermost Python frame of a thread that a signal interrupted anywhere.
  *
- * 3.9, 3.10 and from 3.13 on the thread state names a frame at every instruction. In 3.11 and 3.12 it
- * does not: entering the interpreter's evaluation function publishes a structure on the C stack (the
- * "cframe") before anything in it is set, what it says of the cframe before it not excepted, and 3.11
- * lets a frame go before it stops naming it. So there a frame counts only when it is proved to be one:
+ * 3.9, 3.10 and from 3.13 on the thread state names a frame at every instruction. In 3.11 and 3.12
+ * it does not: entering the interpreter's evaluation function publishes a structure on the C stack
+ * (the "cframe") before anything in it is set, what it says of the cframe before it not excepted,
+ * and 3.11 lets a frame go before it stops naming it. So there a frame counts only when it is
+ * proved to be one:
  *
- * - it lies in the thread's own stack of frames, below that stack's top, and the frames before it do,
+ * - it lies in the thread's own stack of frames, below that stack's top, and the frames before it
+ * do,
  *   down to the one by which this call of the evaluation function was entered;
  * - that one names, as the frame before it, the frame of the cframe before this one.
  *
- * What is not proved is left out, and the frame of the cframe before stands: one call further out. A
- * frame of a generator lies elsewhere. It is believed when the signal came outside the evaluation
+ * What is not proved is left out, and the frame of the cframe before stands: one call further out.
+ * A frame of a generator lies elsewhere. It is believed when the signal came outside the evaluation
  * function, where 3.12 is consistent.
  *
  * Compilers order stores as they like, so that a pointer may be stale at any instruction of the
- * interpreter's, in every version. So a frame is given only when all that a walk from it would read is
- * there and is what it should be.
+ * interpreter's, in every version. So a frame is given only when all that a walk from it would read
+ * is there and is what it should be.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -94,8 +96,8 @@ attach_now(void *argument)
 
 /*
  * A program that loads no extension module never comes to the dlsym hook, where Python is met
- * otherwise. The interpreter is asked to call us at its next safe point. That takes a lock of its own,
- * which a thread that is in the middle of evaluating does not hold.
+ * otherwise. The interpreter is asked to call us at its next safe point. That takes a lock of its
+ * own, which a thread that is in the middle of evaluating does not hold.
  */
 static void
 ask_to_attach(uintptr_t pc)

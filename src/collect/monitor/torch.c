@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PyTorch: global record-function callbacks, registered from C without its headers, a C++ runtime or
- * a compile step. Every operator, backward function and marked range enters and leaves through here.
+ * PyTorch: global record-function callbacks, registered from C without its headers, a C++ runtime
+ * or a compile step. Every operator, backward function and marked range enters and leaves through
+ * here.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -45,9 +46,9 @@ field(const void *record, int offset)
 }
 
 /*
- * Two kinds of node have a number that no operator had when it began. What starts a backward pass of
- * several losses (GraphRoot) is nobody's. CopySlices is made by an operator in place on a view, right
- * after the node of the operator itself.
+ * Two kinds of node have a number that no operator had when it began. What starts a backward pass
+ * of several losses (GraphRoot) is nobody's. CopySlices is made by an operator in place on a view,
+ * right after the node of the operator itself.
  */
 static int64_t
 forward_sequence(const char *name, int64_t sequence)
@@ -200,8 +201,8 @@ __asm__(".text\n.globl " ENGINE_EXECUTE "\n.type " ENGINE_EXECUTE ",%function\n"
 
 /* ---- attaching ---- */
 
-/* PyTorch's version, as far as its files tell: version.py beside a wheel's library, else the suffix of
- * a distribution's. NULL: unknown. */
+/* PyTorch's version, as far as its files tell: version.py beside a wheel's library, else the suffix
+ * of a distribution's. NULL: unknown. */
 static const char *
 torch_version(char *text, size_t size)
 {

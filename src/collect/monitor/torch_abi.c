@@ -34,9 +34,9 @@ static _Thread_local const void *probe_seen;
 static _Atomic uint64_t empty_calls;
 
 /*
- * PyTorch calls start with a hidden pointer to the result (a C++ unique_ptr is returned in memory) and
- * the record. C can say that for x86-64 where both are plain arguments and the pointer is returned;
- * for AArch64 the pointer comes in x8, which C cannot name.
+ * PyTorch calls start with a hidden pointer to the result (a C++ unique_ptr is returned in memory)
+ * and the record. C can say that for x86-64 where both are plain arguments and the pointer is
+ * returned; for AArch64 the pointer comes in x8, which C cannot name.
  */
 #if defined(__x86_64__)
 static void *
@@ -173,8 +173,8 @@ probe_fields(struct torch_abi *abi, const struct probe *probe, struct plumb_erro
 	return result ? result : locate(abi, copies[0], copies[1], error);
 }
 
-/* What PyTorch itself spends on an empty pair of callbacks: part of plumb's overhead that plumb's own
- * clock cannot see. Least of three rounds. */
+/* What PyTorch itself spends on an empty pair of callbacks: part of plumb's overhead that plumb's
+ * own clock cannot see. Least of three rounds. */
 static void
 measure_empty(struct torch_abi *abi, const struct probe *probe)
 {
@@ -206,10 +206,10 @@ torch_abi_find(struct torch_abi *abi, struct plumb_error *error)
 	void *library = dlopen(abi->library, RTLD_NOLOAD | RTLD_LAZY);
 	if (!library)
 		return 1;
-	abi->add_global_callback = (uint64_t(*)(struct torch_callback))symbol(library, symbol_add);
+	abi->add_global_callback = (uint64_t (*)(struct torch_callback))symbol(library, symbol_add);
 	abi->remove_callback = (void (*)(uint64_t))symbol(library, symbol_remove);
 	abi->name = (const char *(*)(const void *))symbol(library, symbol_name);
-	abi->current_thread = (uint64_t(*)(void))symbol(library, symbol_thread);
+	abi->current_thread = (uint64_t (*)(void))symbol(library, symbol_thread);
 	struct probe probe = {
 		.construct = (void (*)(void *, uint8_t))symbol(library, symbol_new),
 		.destroy = (void (*)(void *))symbol(library, symbol_delete),

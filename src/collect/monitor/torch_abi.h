@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the shim knows of PyTorch's binary interface: symbols, and where fields of at::RecordFunction
- * lie. Symbols are looked up, fields are found at run time by probing one object; nothing is assumed
- * from a version number. Seen on PyTorch 1.13 to 2.15.
+ * What the shim knows of PyTorch's binary interface: symbols, and where fields of
+ * at::RecordFunction lie. Symbols are looked up, fields are found at run time by probing one
+ * object; nothing is assumed from a version number. Seen on PyTorch 1.13 to 2.15.
  */
 #ifndef PLUMB_COLLECT_MONITOR_TORCH_ABI_H
 #define PLUMB_COLLECT_MONITOR_TORCH_ABI_H
@@ -50,8 +50,8 @@ struct torch_abi {
 
 /*
  * Finds PyTorch and probes it. 0: ABI is filled. 1: PyTorch is not loaded. Negative: refused, ERROR
- * says why. START is the address of a start callback as PyTorch calls it; while probing, it must call
- * torch_abi_probed().
+ * says why. START is the address of a start callback as PyTorch calls it; while probing, it must
+ * call torch_abi_probed().
  */
 int torch_abi_find(struct torch_abi *abi, struct plumb_error *error);
 

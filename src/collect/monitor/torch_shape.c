@@ -253,7 +253,8 @@ put_values(struct out *out, const struct value *values, size_t count)
 		put(out, ", ...");
 }
 
-/* The tag of a list, from the first operator that must have one: their schemas are as old as they. */
+/* The tag of a list, from the first operator that must have one: their schemas are as old as
+ * they. */
 static void
 learn_list(const char *name, const struct value *values, size_t count)
 {
@@ -447,7 +448,7 @@ find_tensor(void *library)
 	make = (struct made(*)(struct numbers, struct numbers, int8_t, bool))plumb_real_dlsym(
 		library,
 		"_ZN2at6detail17empty_strided_cpuEN3c108ArrayRefIlEES3_NS1_10ScalarTypeEb");
-	set_of = (uint64_t(*)(uint16_t))plumb_real_dlsym(
+	set_of = (uint64_t (*)(uint16_t))plumb_real_dlsym(
 		library, "_ZN3c1024getRuntimeDispatchKeySetENS_11DispatchKeyE");
 	name_of = (const char *(*)(uint16_t))plumb_real_dlsym(library,
 	                                                      "_ZN3c108toStringENS_11DispatchKeyE");

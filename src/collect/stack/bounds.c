@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which mapping a stack lies in, from /proc/self/maps: the main thread's, a thread's, a coroutine's or
- * a signal handler's alike. Plain system calls and no heap, so that a handler may ask, too.
+ * Which mapping a stack lies in, from /proc/self/maps: the main thread's, a thread's, a coroutine's
+ * or a signal handler's alike. Plain system calls and no heap, so that a handler may ask, too.
  */
 #include <errno.h>
 #include <fcntl.h>

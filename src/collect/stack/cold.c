@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compilers lay what they take for rarely executed apart from its function: the symbol's size leaves that
- * part out, its own symbol is local and stripped, and in the unwind tables it is a function like any
- * other. What tells it is that no function jumps into the middle of another one: the part is where
- * direct jumps out of the function lead, and where jumps lead back into the function's middle.
+ * Compilers lay what they take for rarely executed apart from its function: the symbol's size
+ * leaves that part out, its own symbol is local and stripped, and in the unwind tables it is a
+ * function like any other. What tells it is that no function jumps into the middle of another one:
+ * the part is where direct jumps out of the function lead, and where jumps lead back into the
+ * function's middle.
  *
- * On x86-64, where instructions have any length, bytes that only look like a jump are met too. Such a one
- * leads into a given function once in many millions, and there would have to be one each way.
+ * On x86-64, where instructions have any length, bytes that only look like a jump are met too. Such
+ * a one leads into a given function once in many millions, and there would have to be one each way.
  */
 #include <string.h>
 
@@ -47,7 +48,8 @@ jump_at(uintptr_t at, uintptr_t end)
 #endif
 }
 
-/* Whether code from START to END jumps between LOW and HIGH, but not to LOW itself, where it may call. */
+/* Whether code from START to END jumps between LOW and HIGH, but not to LOW itself, where it may
+ * call. */
 static bool
 jumps_into(uintptr_t start, uintptr_t end, uintptr_t low, uintptr_t high)
 {

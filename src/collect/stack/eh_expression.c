@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DWARF expressions in unwind tables. They are few and alike (PLT stubs, frames that were aligned anew,
- * signal frames, hand-written assembly), so they are solved for the one instruction that is asked about:
- * arithmetic on numbers is done here, and what remains is a register or a word in memory, plus a number.
+ * DWARF expressions in unwind tables. They are few and alike (PLT stubs, frames that were aligned
+ * anew, signal frames, hand-written assembly), so they are solved for the one instruction that is
+ * asked about: arithmetic on numbers is done here, and what remains is a register or a word in
+ * memory, plus a number.
  */
 #include "collect/stack/eh_frame.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From an instruction to its row: .eh_frame_hdr's sorted index gives the function's record (FDE), whose
- * common record (CIE) says how to read it, and a small program in both says where the frame's parts are
- * at each instruction. The program runs up to the instruction that is asked about.
+ * From an instruction to its row: .eh_frame_hdr's sorted index gives the function's record (FDE),
+ * whose common record (CIE) says how to read it, and a small program in both says where the frame's
+ * parts are at each instruction. The program runs up to the instruction that is asked about.
  */
 #include "collect/stack/eh_frame.h"
 

@@ -30,7 +30,8 @@ struct plumb_eh_image {
 	struct plumb_eh_range mapped; /* readable bytes around it */
 };
 
-/* HEADER (BYTES long) is .eh_frame_hdr, SEGMENTS the object's readable segments. False: no tables. */
+/* HEADER (BYTES long) is .eh_frame_hdr, SEGMENTS the object's readable segments. False: no
+ * tables. */
 bool plumb_eh_open(struct plumb_eh_image *image, const uint8_t *header, size_t bytes,
                    const struct plumb_eh_range *segments, unsigned count);
 
@@ -63,8 +64,8 @@ struct plumb_eh_row {
  * decoded; *row is PLUMB_EH_NONE then. */
 bool plumb_eh_decode(const struct plumb_eh_image *image, uintptr_t pc, struct plumb_eh_row *row);
 
-/* Where the function that holds PC keeps its caller's register REG at that instruction: at CFA + *offset
- * where *saved, else still in the register. False: neither. */
+/* Where the function that holds PC keeps its caller's register REG at that instruction: at CFA +
+ * *offset where *saved, else still in the register. False: neither. */
 bool plumb_eh_saved(const struct plumb_eh_image *image, uintptr_t pc, unsigned reg, bool *saved,
                     int32_t *offset);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which object an address lies in. The list is a sorted array that is replaced as a whole: there are
- * two, readers use the one that is published and look afterwards whether it still is, so they take no
- * lock and may be signal handlers. What an entry points to is written once and never freed.
+ * Which object an address lies in. The list is a sorted array that is replaced as a whole: there
+ * are two, readers use the one that is published and look afterwards whether it still is, so they
+ * take no lock and may be signal handlers. What an entry points to is written once and never freed.
  *
  * dl_iterate_phdr() tells what is loaded. It is asked when an address lies in no known object, and
  * after each dlclose(), which comes through here: from then on the address space may be used anew.
@@ -153,7 +153,8 @@ path_of(const char *name)
 	return keep(path, name);
 }
 
-/* Whether these frames are left out where they are innermost: they lead from the driver call to us. */
+/* Whether these frames are left out where they are innermost: they lead from the driver call to
+ * us. */
 static bool
 is_internal(const struct plumb_stack_object *object)
 {
@@ -347,8 +348,8 @@ read_list(void)
 }
 
 /*
- * One thread at a time reads the list; others wait for it a moment, and go on without after 10 ms. The
- * word holds the process: in a child that was forked meanwhile nobody would ever finish.
+ * One thread at a time reads the list; others wait for it a moment, and go on without after 10 ms.
+ * The word holds the process: in a child that was forked meanwhile nobody would ever finish.
  */
 static bool
 take_turn(void)

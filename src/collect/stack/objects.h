@@ -27,8 +27,8 @@ bool plumb_stack_objects_begin(void);
 /* Whether ADDRESS may lie in a loaded object at all. Safe in handlers. */
 bool plumb_stack_is_loaded(uintptr_t address);
 
-/* Whether ADDRESS still lies in CODE, as far as a handler can tell: an object may have gone since the
- * list was read, and tables that are gone must not be read. */
+/* Whether ADDRESS still lies in CODE, as far as a handler can tell: an object may have gone since
+ * the list was read, and tables that are gone must not be read. */
 bool plumb_stack_still_there(const struct plumb_stack_code *code, uintptr_t address);
 
 #endif

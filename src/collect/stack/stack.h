@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The native stack of the calling thread, by the unwind tables that every ELF object carries for C++
- * exceptions (.eh_frame; they are loaded, so stripped libraries have them). No frame pointers, no heap,
- * no lock and nothing of libgcc or libunwind.
+ * The native stack of the calling thread, by the unwind tables that every ELF object carries for
+ * C++ exceptions (.eh_frame; they are loaded, so stripped libraries have them). No frame pointers,
+ * no heap, no lock and nothing of libgcc or libunwind.
  *
  *	struct plumb_stack_registers here;
  *	struct plumb_stack_bounds bounds;
@@ -15,12 +15,13 @@
  *		plumb_stack_walk(&here, &bounds, &walk);   // sites[0 … walk.count), innermost first
  *
  * In a signal handler: plumb_stack_interrupted(context, &registers) and .in_handler = true. Walking
- * then takes no lock, calls no function of libc and never looks at the list of loaded objects again: an
- * object that was loaded since ends the walk with PLUMB_STACK_UNKNOWN, leaves a note, and is known
- * once plumb_stack_refresh() has run outside.
+ * then takes no lock, calls no function of libc and never looks at the list of loaded objects
+ * again: an object that was loaded since ends the walk with PLUMB_STACK_UNKNOWN, leaves a note, and
+ * is known once plumb_stack_refresh() has run outside.
  *
- * How a frame is left is decoded when its call site is first seen (a binary search in the object's own
- * index, a microsecond) and then kept, shared by all threads: see walk.c. Nothing is built up front.
+ * How a frame is left is decoded when its call site is first seen (a binary search in the object's
+ * own index, a microsecond) and then kept, shared by all threads: see walk.c. Nothing is built up
+ * front.
  */
 #ifndef PLUMB_COLLECT_STACK_STACK_H
 #define PLUMB_COLLECT_STACK_STACK_H
@@ -53,36 +54,36 @@ enum plumb_stack_end {
 };
 
 /*
- * What a walk went by, as seen from the stack pointer where it began: a later walk that finds all of it
- * again goes the same way, so that it need not be gone.
+ * What a walk went by, as seen from the stack pointer where it began: a later walk that finds all
+ * of it again goes the same way, so that it need not be gone.
  *
- * A walk is a chain of steps. The first instruction chooses a row of the unwind tables, and the row says
- * where the frame ends: at a distance from the stack pointer, or from a pointer to the stack, which is the
- * frame pointer or lies on the stack. From there it says where the return address is, which chooses the
- * next row. So when the first instruction is the same, and each step finds the same return address and a
- * pointer that leads as far from the beginning, each step is the same, one after the other: what is
- * compared are the very words that the walk would read, at the places where it would read them, and not
- * words somewhere on the stack that look alike. Words that a walk reads and never goes by (the saved
- * frame pointers of callers that do not use them) do not count.
+ * A walk is a chain of steps. The first instruction chooses a row of the unwind tables, and the row
+ * says where the frame ends: at a distance from the stack pointer, or from a pointer to the stack,
+ * which is the frame pointer or lies on the stack. From there it says where the return address is,
+ * which chooses the next row. So when the first instruction is the same, and each step finds the
+ * same return address and a pointer that leads as far from the beginning, each step is the same,
+ * one after the other: what is compared are the very words that the walk would read, at the places
+ * where it would read them, and not words somewhere on the stack that look alike. Words that a walk
+ * reads and never goes by (the saved frame pointers of callers that do not use them) do not count.
  *
- * Rows stay while plumb_stack_generation() does. Steps that go by anything else (a signal's frame, any
- * other register) leave no trail.
+ * Rows stay while plumb_stack_generation() does. Steps that go by anything else (a signal's frame,
+ * any other register) leave no trail.
  */
 enum { PLUMB_STACK_TRAIL = 160, PLUMB_STACK_REGISTER = UINT16_MAX };
 struct plumb_stack_trail {
 	uintptr_t pc;             /* where the walk began */
 	uint32_t reach;           /* bytes from there to the end of what it looked at */
 	uint16_t calls, pointers; /* words; 0 calls: there is no trail */
-	/* Return addresses, then pointers as distances from the beginning; each with its place, in words
-	 * from the beginning, or PLUMB_STACK_REGISTER: the frame pointer there. */
+	/* Return addresses, then pointers as distances from the beginning; each with its place, in
+	 * words from the beginning, or PLUMB_STACK_REGISTER: the frame pointer there. */
 	uint16_t at[PLUMB_STACK_TRAIL];
 	uintptr_t word[PLUMB_STACK_TRAIL];
 };
 
 struct plumb_stack_walk {
 	/*
-	 * Call sites, innermost first: the last byte of the calling instruction (return address - 1), so
-	 * that it lies in the function and on the line that called. Of a frame that a signal
+	 * Call sites, innermost first: the last byte of the calling instruction (return address -
+	 * 1), so that it lies in the function and on the line that called. Of a frame that a signal
 	 * interrupted, and of the first frame, it is the instruction itself.
 	 */
 	uintptr_t *sites;
@@ -96,8 +97,8 @@ struct plumb_stack_walk {
 	enum plumb_stack_end end;
 };
 
-/* Gets ready, outside of signal handlers. False: no memory, or no loaded object has tables; then all
- * walks end at once. Cheap when it was called before. */
+/* Gets ready, outside of signal handlers. False: no memory, or no loaded object has tables; then
+ * all walks end at once. Cheap when it was called before. */
 bool plumb_stack_prepare(void);
 
 void plumb_stack_walk(const struct plumb_stack_registers *from,
@@ -126,8 +127,9 @@ plumb_stack_here(struct plumb_stack_registers *registers)
 /* The registers of what a signal interrupted, from a handler's third argument. */
 void plumb_stack_interrupted(const void *context, struct plumb_stack_registers *registers);
 
-/* Finds the stack that SP lies in. Reads /proc/self/maps (from 50 µs to milliseconds, by system calls
- * that a handler may make), so keep the result: it holds while SP is within. False: unreadable. */
+/* Finds the stack that SP lies in. Reads /proc/self/maps (from 50 µs to milliseconds, by system
+ * calls that a handler may make), so keep the result: it holds while SP is within. False:
+ * unreadable. */
 bool plumb_stack_bounds_of(uintptr_t sp, struct plumb_stack_bounds *bounds);
 
 static inline bool
@@ -149,12 +151,12 @@ plumb_stack_plain(uintptr_t address)
 #endif
 }
 
-/* The extent of the function whose code holds ADDRESS, as the tables have it; of objects that are known
- * already. */
+/* The extent of the function whose code holds ADDRESS, as the tables have it; of objects that are
+ * known already. */
 bool plumb_stack_function(uintptr_t address, uintptr_t *start, uintptr_t *end);
 
-/* The part of the function from START to END that its compiler laid apart, of objects that are known
- * already. False: there is none. Reads the whole function. */
+/* The part of the function from START to END that its compiler laid apart, of objects that are
+ * known already. False: there is none. Reads the whole function. */
 bool
 plumb_stack_cold_part(uintptr_t start, uintptr_t end, uintptr_t *cold_start, uintptr_t *cold_end);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The walk: for each call site its row (where the caller's frame begins, where the return address and
- * the frame pointer are), kept in a table that all threads share.
+ * The walk: for each call site its row (where the caller's frame begins, where the return address
+ * and the frame pointer are), kept in a table that all threads share.
  *
- * An entry of the table is two words, the row and the address mixed with the row, written and read one
- * after the other without a lock: when two threads write it at once, or a handler interrupts one, the
- * words do not match and the entry is as good as absent. The generation of the list of objects is mixed
- * in, too, so that unloading one empties the table.
+ * An entry of the table is two words, the row and the address mixed with the row, written and read
+ * one after the other without a lock: when two threads write it at once, or a handler interrupts
+ * one, the words do not match and the entry is as good as absent. The generation of the list of
+ * objects is mixed in, too, so that unloading one empties the table.
  */
 #include <errno.h>
 #include <string.h>
@@ -334,7 +334,8 @@ leave_frame(struct walker *w, uintptr_t cfa, bool trailing)
 	return true;
 }
 
-/* The frame was found to end at CFA, by the pointer BASE, which was kept at KEPT if the row says so. */
+/* The frame was found to end at CFA, by the pointer BASE, which was kept at KEPT if the row says
+ * so. */
 static void
 trail_frame(const struct walker *w, uintptr_t kept, uintptr_t base, uintptr_t cfa)
 {
@@ -374,9 +375,9 @@ frame_end(struct walker *w, uintptr_t *cfa, bool trailing)
 }
 
 /*
- * A few frames are found by a register that walks do not follow (the loader's, which binds functions when
- * they are first called; hand-written ones). Its value is got by walking once more from the beginning,
- * and looking in each frame where that register is kept.
+ * A few frames are found by a register that walks do not follow (the loader's, which binds
+ * functions when they are first called; hand-written ones). Its value is got by walking once more
+ * from the beginning, and looking in each frame where that register is kept.
  */
 static __attribute__((noinline)) bool
 recover(struct walker *w, unsigned number, uintptr_t *value)
@@ -410,8 +411,8 @@ leave_signal(struct walker *w, const struct plumb_stack_registers *to)
 	return plumb_stack_within(&w->bounds, w->sp) || plumb_stack_bounds_of(w->sp, &w->bounds);
 }
 
-/* By the row of a handler's trampoline. The registers that no row tells of are where the kernel puts
- * them, when those that it does tell of are there. */
+/* By the row of a handler's trampoline. The registers that no row tells of are where the kernel
+ * puts them, when those that it does tell of are there. */
 static bool
 leave_handler(struct walker *w)
 {
@@ -432,7 +433,8 @@ leave_handler(struct walker *w)
 
 /*
  * AArch64: the vDSO's trampoline has no rules that all kernels agree on, but always the same two
- * instructions. The kernel's frame (128 bytes of siginfo_t, then the context) lies at the stack pointer.
+ * instructions. The kernel's frame (128 bytes of siginfo_t, then the context) lies at the stack
+ * pointer.
  */
 static bool
 leave_trampoline(struct walker *w)

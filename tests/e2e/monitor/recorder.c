@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A tool on plumb/monitor.h that writes every event as one line of JSON into the file RECORDER_OUT, for
- * tests/e2e/test_monitor.py. RECORDER_LAYERS: the layers of the paths; RECORDER_FRAMES: the most frames.
+ * A tool on plumb/monitor.h that writes every event as one line of JSON into the file RECORDER_OUT,
+ * for tests/e2e/test_monitor.py. RECORDER_LAYERS: the layers of the paths; RECORDER_FRAMES: the
+ * most frames.
  */
 #include <inttypes.h>
 #include <plumb/monitor.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded into a program: at each posix_memalign(), which PyTorch calls for a tensor's memory within
- * its operators, plumb's walk is compared with libgcc's. With INSIDE_SAMPLE, a signal comes every
- * millisecond of CPU time instead, and its handler walks. For test_native_walk.py; built with the walk's
- * sources. INSIDE_OUT names the file for the result: stacks, differences, deepest, sites, paths that the memo
- * knew, and how many of those were wrong; or samples, how many of them reached the outermost frame, how many
- * ended at code that no table tells of.
+ * Preloaded into a program: at each posix_memalign(), which PyTorch calls for a tensor's memory
+ * within its operators, plumb's walk is compared with libgcc's. With INSIDE_SAMPLE, a signal comes
+ * every millisecond of CPU time instead, and its handler walks. For test_native_walk.py; built with
+ * the walk's sources. INSIDE_OUT names the file for the result: stacks, differences, deepest,
+ * sites, paths that the memo knew, and how many of those were wrong; or samples, how many of them
+ * reached the outermost frame, how many ended at code that no table tells of.
  */
 #include <dlfcn.h>
 #include <signal.h>

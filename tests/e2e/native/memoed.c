@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memo of native paths as the collector uses it, for shapes.cc and inside.c. Here a node is the number
- * of a list of sites, so that what the memo says can be compared with a walk. Parents go by how deep the stack is
- * and stops lie at a few distances, so that paths stand under one key that the stack alone tells apart. No heap.
+ * The memo of native paths as the collector uses it, for shapes.cc and inside.c. Here a node is the
+ * number of a list of sites, so that what the memo says can be compared with a walk. Parents go by
+ * how deep the stack is and stops lie at a few distances, so that paths stand under one key that
+ * the stack alone tells apart. No heap.
  */
 #include "memoed.h"
 

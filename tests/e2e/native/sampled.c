@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Computes on stacks of several shapes, on two threads, until each has taken SECONDS of CPU time, for
- * test_native_walk.py: sampled SECONDS
+ * Computes on stacks of several shapes, on two threads, until each has taken SECONDS of CPU time,
+ * for test_native_walk.py: sampled SECONDS
  */
 #include <alloca.h>
 #include <pthread.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call from each of several places at the same depth, for native_memo.py; built twice, with two build ids. */
+/* A call from each of several places at the same depth, for native_memo.py; built twice, with two
+ * build ids. */
 typedef int launch_function(const char *, unsigned long, unsigned, unsigned);
 
 #define PLACE(number)                                                                              \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Spends its time at one instruction, first by itself, then beneath a signal's handler, and again by itself, for
- * test_native_walk.py.
+ * Spends its time at one instruction, first by itself, then beneath a signal's handler, and again
+ * by itself, for test_native_walk.py.
  */
 #include <setjmp.h>
 #include <signal.h>

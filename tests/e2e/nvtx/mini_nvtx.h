@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * As much of NVTX as the tests use, written from its documented interface: where the real headers cannot
- * be had, tests/e2e/nvtx/program.c includes this instead. Each file that includes it is an instance of its
- * own, which loads the tool in NVTX_INJECTION64_PATH at its first call.
+ * As much of NVTX as the tests use, written from its documented interface: where the real headers
+ * cannot be had, tests/e2e/nvtx/program.c includes this instead. Each file that includes it is an
+ * instance of its own, which loads the tool in NVTX_INJECTION64_PATH at its first call.
  */
 #ifndef MINI_NVTX_H
 #define MINI_NVTX_H

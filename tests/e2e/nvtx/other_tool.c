@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Somebody else's NVTX tool, which was there before plumb: it numbers domains and strings from 1, knows
- * what it gave out, and writes what it was told to the file in OTHER_TOOL_LOG.
+ * Somebody else's NVTX tool, which was there before plumb: it numbers domains and strings from 1,
+ * knows what it gave out, and writes what it was told to the file in OTHER_TOOL_LOG.
  */
 #include <dlfcn.h>
 #include <stdint.h>

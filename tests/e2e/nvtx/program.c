@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranges as libraries set them, for tests/e2e/test_nvtx.py: with the real headers, or with mini_nvtx.h
- * (-DMINI). Prints what NVTX returned. The argument names a scenario.
+ * Ranges as libraries set them, for tests/e2e/test_nvtx.py: with the real headers, or with
+ * mini_nvtx.h (-DMINI). Prints what NVTX returned. The argument names a scenario.
  */
 #include <pthread.h>
 #include <stdio.h>

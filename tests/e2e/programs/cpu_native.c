@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Computes for 60, 30 and 10 % of SECONDS of CPU time in three functions: of the program, on a thread of
- * its own, and of a library that is loaded while it runs (this file with -DLIBRARY). Prints what each
- * took in ns.
+ * Computes for 60, 30 and 10 % of SECONDS of CPU time in three functions: of the program, on a
+ * thread of its own, and of a library that is loaded while it runs (this file with -DLIBRARY).
+ * Prints what each took in ns.
  *
  *	cpu_native LIBRARY SECONDS
  */

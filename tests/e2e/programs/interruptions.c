@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that compute and block in turns; prints how many of their system calls were interrupted, by
- * call. What it does is the same with and without a profiler. */
+/* Threads that compute and block in turns; prints how many of their system calls were interrupted,
+ * by call. What it does is the same with and without a profiler. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A library whose own thread calls Python, which makes and frees a thread state for it each time, and then
- * waits in C. */
+/* A library whose own thread calls Python, which makes and frees a thread state for it each time,
+ * and then waits in C. */
 #include <pthread.h>
 #include <time.h>
 #include <unistd.h>

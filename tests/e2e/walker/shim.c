@@ -260,8 +260,8 @@ on_step(int signal, siginfo_t *info, void *context)
 	errno = saved;
 }
 
-/* Calls FUNCTION, one of the interpreter's, with ARGUMENT, and looks at every instruction of it on this
- * thread. STOP is a frame that every path goes through. */
+/* Calls FUNCTION, one of the interpreter's, with ARGUMENT, and looks at every instruction of it on
+ * this thread. STOP is a frame that every path goes through. */
 PLUMB_EXPORT void *
 shim_step(void *(*function)(void *, void *), void *argument, void *other, const void *stop)
 {

@@ -85,7 +85,8 @@ api_node(struct plumb_thread *thread, const char *name)
 	return plumb_child(thread, plumb_context_current(thread), &key);
 }
 
-/* Tells whoever reads the call's records, if any come, that it was made while recording was paused. */
+/* Tells whoever reads the call's records, if any come, that it was made while recording was
+ * paused. */
 static void
 launch_paused(uint64_t correlation)
 {
@@ -134,7 +135,8 @@ call_enter(struct plumb_thread *thread, enum plumb_call call, const CUpti_Callba
 
 /* ---- allocations ---- */
 
-/* Sizes by address, so that a free can tell what it frees. A cuMemCreate handle's key has a bit set. */
+/* Sizes by address, so that a free can tell what it frees. A cuMemCreate handle's key has a bit
+ * set. */
 static struct plumb_live allocations;
 #define ALLOCATION_HANDLE (1ull << 63)
 

@@ -87,8 +87,8 @@ read_knobs(void)
 		.per_thread = (int)knob("PLUMB_CUPTI_PER_THREAD", 1),
 		.host_pinned = (int)knob("PLUMB_CUPTI_HOST_PINNED", -1),
 		.hw_trace = (int)knob("PLUMB_CUPTI_HW_TRACE", -1),
-		/* CUPTI's own 3.2 MB hold 100 000 kernels, and are touched piece by piece over the first
-		 * 300 000: memory that seems to leak while training runs. */
+		/* CUPTI's own 3.2 MB hold 100 000 kernels, and are touched piece by piece over the
+		 * first 300 000: memory that seems to leak while training runs. */
 		.device_buffer_bytes = knob("PLUMB_CUPTI_DEVICE_BUFFER_BYTES", 640000),
 		.device_buffers = knob("PLUMB_CUPTI_DEVICE_BUFFERS", -1),
 		.preallocate = knob("PLUMB_CUPTI_PREALLOCATE", -1),
@@ -194,7 +194,8 @@ finish(void)
 	plumb_buffers_close();
 }
 
-/* From now on somebody fetches what a flush brings, though perhaps not at once: whoever asks waits. */
+/* From now on somebody fetches what a flush brings, though perhaps not at once: whoever asks
+ * waits. */
 static void
 promise_flushes(bool promise)
 {

@@ -144,7 +144,7 @@ runtime_version(void *function, char text[32])
 static bool
 cudnn_version(void *function, char text[32])
 {
-	size_t v = ((size_t(*)(void))function)(); /* 90100 is 9.1.0, 8902 is 8.9.2 */
+	size_t v = ((size_t (*)(void))function)(); /* 90100 is 9.1.0, 8902 is 8.9.2 */
 	size_t major = v >= 90000 ? v / 10000 : v / 1000, rest = v >= 90000 ? v % 10000 : v % 1000;
 	snprintf(text, 32, "%zu.%zu.%zu", major, rest / 100, rest % 100);
 	return true;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Captured graphs: which context each node was captured in, and which nodes an executable graph has.
+ * Captured graphs: which context each node was captured in, and which nodes an executable graph
+ * has.
  *
- * A node is made within the driver call that is captured, and CUPTI has a number for it; instantiating a
- * graph clones its nodes under new numbers. A kernel of a replay names its node. Its work stays at the
- * launch of the graph, under a GRAPH frame that says what was captured where (operator, innermost Python
- * line), with the capture's context as origin: nodes of different places stay apart.
+ * A node is made within the driver call that is captured, and CUPTI has a number for it;
+ * instantiating a graph clones its nodes under new numbers. A kernel of a replay names its node.
+ * Its work stays at the launch of the graph, under a GRAPH frame that says what was captured where
+ * (operator, innermost Python line), with the capture's context as origin: nodes of different
+ * places stay apart.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -20,7 +22,7 @@ static struct plumb_live captures; /* by number of the node */
 static struct place {
 	uint64_t number;
 	plumb_id parent, frame;
-} * places; /* the service thread's */
+} *places; /* the service thread's */
 
 static uint64_t
 number_of(CUgraphNode node)

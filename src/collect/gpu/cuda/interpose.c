@@ -2,11 +2,11 @@
 /*
  * The CUPTI functions through which a program takes and leaves CUPTI's slot. A program reaches
  * these by its PLT, as plumb is preloaded before CUPTI, or by a look-up that the dlsym hook
- * answers. Each goes on to the real function, which is looked up once, as the first caller's library
- * sees it: a second CUPTI in a process does not work beside the first, so there is one to find. While plumb has the slot
- * the program has nothing enabled, so that disabling is done already and must not touch what plumb
- * enabled. A CUPTI that is linked in statically is not noticed: its subscribe then fails as it does
- * beside any tool.
+ * answers. Each goes on to the real function, which is looked up once, as the first caller's
+ * library sees it: a second CUPTI in a process does not work beside the first, so there is one to
+ * find. While plumb has the slot the program has nothing enabled, so that disabling is done already
+ * and must not touch what plumb enabled. A CUPTI that is linked in statically is not noticed: its
+ * subscribe then fails as it does beside any tool.
  */
 #include "collect/gpu/cuda/interpose.h"
 

@@ -3,12 +3,12 @@
  * Which layouts of records are known.
  *
  * A record's structure grows with releases: CUpti_ActivityKernel8 (11.8), 9 (12.0), 10 (13.0), 11
- * (13.1), 12 (13.3), 13 (13.4); Memcpy5, 6 (12.8), 7 (13.4); MemcpyPtoP4; Memset4, 5 (13.4); CudaEvent and
- * Synchronization, each 2 (12.8). In the
- * headers of 11.8, 12.1, 12.8 and 13.0 to 13.5 all fields that plumb reads, up to graphNodeId, lie
- * at the same offsets, and newer fields follow the older ones (tests/mock checks the offsets for
- * the headers that the tests have). So plumb reads the oldest structure that a version may have,
- * and nothing behind it. A version that nobody compared is refused.
+ * (13.1), 12 (13.3), 13 (13.4); Memcpy5, 6 (12.8), 7 (13.4); MemcpyPtoP4; Memset4, 5 (13.4);
+ * CudaEvent and Synchronization, each 2 (12.8). In the headers of 11.8, 12.1, 12.8 and 13.0 to 13.5
+ * all fields that plumb reads, up to graphNodeId, lie at the same offsets, and newer fields follow
+ * the older ones (tests/mock checks the offsets for the headers that the tests have). So plumb
+ * reads the oldest structure that a version may have, and nothing behind it. A version that nobody
+ * compared is refused.
  */
 #include <stddef.h>
 

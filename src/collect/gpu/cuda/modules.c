@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Modules of GPU code as they are loaded. One that has line information (Triton's kernels always, nvcc's with
- * -lineinfo) leaves it in the region, so that settle can say where each kernel was written. What libraries
- * ship has none: of theirs only the table of sections is looked at.
+ * Modules of GPU code as they are loaded. One that has line information (Triton's kernels always,
+ * nvcc's with -lineinfo) leaves it in the region, so that settle can say where each kernel was
+ * written. What libraries ship has none: of theirs only the table of sections is looked at.
  */
 #include <elf.h>
 #include <string.h>
@@ -100,7 +100,8 @@ void
 plumb_cuda_image_loaded(const void *image)
 {
 	const Elf64_Ehdr *head = image;
-	/* Else it is text (PTX) or a package of modules, of which CUPTI alone could tell which was taken. */
+	/* Else it is text (PTX) or a package of modules, of which CUPTI alone could tell which was
+	 * taken. */
 	if (!image || (uintptr_t)image % 8 || memcmp(head->e_ident, ELFMAG, SELFMAG) ||
 	    head->e_ident[EI_CLASS] != ELFCLASS64 || head->e_shentsize != sizeof(Elf64_Shdr))
 		return;

@@ -38,7 +38,7 @@ static struct caches {
 	struct name_entry names[NAMES];
 	struct variant_entry variants[VARIANTS];
 	uint64_t seen[SEEN];
-} * caches;
+} *caches;
 static uint64_t delivered; /* launches of which a record came */
 
 bool
@@ -615,8 +615,8 @@ source_of(CUpti_ActivityKind kind)
 	}
 }
 
-/* Without THREAD there is no arena: then the region's header counts what is lost. The thread's start
- * has just said why. */
+/* Without THREAD there is no arena: then the region's header counts what is lost. The thread's
+ * start has just said why. */
 void
 plumb_records_read(struct plumb_thread *thread, const struct plumb_buffer *buffer)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replays of CUDA graphs, each told by one record. Records of its nodes cost a graph of short kernels a
- * tenth of its time; one record for the whole costs nothing. What the nodes are is known since the graph
- * was made (graphs.c), so that they are counted, exactly, but not timed: the time is the graph's.
+ * Replays of CUDA graphs, each told by one record. Records of its nodes cost a graph of short
+ * kernels a tenth of its time; one record for the whole costs nothing. What the nodes are is known
+ * since the graph was made (graphs.c), so that they are counted, exactly, but not timed: the time
+ * is the graph's.
  */
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +33,7 @@ static struct place {
 	uint32_t count, captured; /* items; nodes in a replay whose capture was seen */
 	uint32_t nodes;           /* in a replay */
 	uint64_t pending;         /* replays that are not yet told */
-} * places;
+} *places;
 
 bool
 plumb_replays_init(void)

@@ -131,8 +131,8 @@ uint64_t plumb_cuda_launched(void);
 
 /* ---- graphs.c ---- */
 
-/* A graph's node was made by a driver call at CONTEXT that is being captured; returns its number, or 0.
- * NAME: the kernel's, a STRING record. */
+/* A graph's node was made by a driver call at CONTEXT that is being captured; returns its number,
+ * or 0. NAME: the kernel's, a STRING record. */
 uint64_t plumb_graph_created(const CUpti_GraphData *data, plumb_id context);
 void plumb_graph_named(uint64_t number, plumb_id name);
 /* On the thread that makes a graph executable: it begins; a node was cloned for it; it is made. */
@@ -142,14 +142,15 @@ void plumb_graph_end(CUgraphExec graph);
 void plumb_graphs_renew(void);  /* another recording: no capture is known */
 void plumb_graph_changed(void); /* the program switched nodes of some executable graph on or off */
 bool plumb_graphs_changed(void);
-/* The kernels, copies and sets of the executable graph NUMBER; returns how many, 0: they are unknown. */
+/* The kernels, copies and sets of the executable graph NUMBER; returns how many, 0: they are
+ * unknown. */
 struct plumb_graph_node {
 	plumb_id context, name; /* where it was captured, the kernel's name; 0: unknown */
 	uint32_t type;          /* CUgraphNodeType */
 };
 uint32_t plumb_graph_nodes(uint32_t number, const struct plumb_graph_node **nodes);
-/* The GRAPH frame under the launch PARENT for what was captured at CAPTURE; PARENT where that is not
- * known. Service thread. */
+/* The GRAPH frame under the launch PARENT for what was captured at CAPTURE; PARENT where that is
+ * not known. Service thread. */
 plumb_id plumb_graph_frame(struct plumb_thread *thread, plumb_id parent, plumb_id capture);
 /* The same for the work of node NUMBER, counted in the ledger. */
 plumb_id plumb_graph_place(struct plumb_thread *thread, plumb_id parent, uint64_t number);
@@ -158,8 +159,8 @@ plumb_id plumb_graph_place(struct plumb_thread *thread, plumb_id parent, uint64_
 
 bool plumb_replays_init(void);
 void plumb_replay_launched(CUgraphExec graph, uint32_t correlation, plumb_id node);
-/* A replay's record came, of a launch at LAUNCH: the context for its time. *KNOWN: its nodes will be
- * counted. Service thread, as the next. */
+/* A replay's record came, of a launch at LAUNCH: the context for its time. *KNOWN: its nodes will
+ * be counted. Service thread, as the next. */
 plumb_id plumb_replay_add(struct plumb_thread *thread, uint32_t correlation, plumb_id launch,
                           struct plumb_gpu_device *device, plumb_id track, bool *known);
 /* After each flush: counts the nodes of the replays since the last one. */
@@ -282,10 +283,10 @@ void plumb_slot_renew(void);
 /* Switches records off, or on again; callbacks stay. Any thread; cheap when it is so already. */
 void plumb_slot_pause(bool pause);
 /*
- * Replays have one record, and their nodes none. A graph that was made executable while this was off
- * crashes in CUPTI 13.0 when it is launched with it on (measured: a segmentation fault); the other way
- * round is fine, but leaves the graph slower for good. So it is on from the driver's start or never, and
- * once off it stays off.
+ * Replays have one record, and their nodes none. A graph that was made executable while this was
+ * off crashes in CUPTI 13.0 when it is launched with it on (measured: a segmentation fault); the
+ * other way round is fine, but leaves the graph slower for good. So it is on from the driver's
+ * start or never, and once off it stays off.
  */
 bool plumb_slot_replays(void);
 /* Records are off: what is launched now has none, or none that counts. */

@@ -281,9 +281,9 @@ set_clock(void)
 		plumb_cupti.ActivityRegisterTimestampCallback(own_clock);
 }
 
-/* To tell of modules, CUPTI unpacks each of them, those of the libraries that PyTorch brings too, which
- * have no lines and take 70 MB: there the calls that load code tell (callbacks.c), which is how Triton's and
- * nvrtc's kernels come. Called with the lock, now and then. */
+/* To tell of modules, CUPTI unpacks each of them, those of the libraries that PyTorch brings too,
+ * which have no lines and take 70 MB: there the calls that load code tell (callbacks.c), which is
+ * how Triton's and nvrtc's kernels come. Called with the lock, now and then. */
 static _Atomic bool modules; /* are told */
 
 static bool

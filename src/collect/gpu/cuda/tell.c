@@ -20,8 +20,8 @@ static const uint8_t event_kinds[] = {
 	[PLUMB_CALL_RELEASE] = 1 + PLUMB_MONITOR_DEVICE_FREE,
 };
 
-/* What a call's parameters say of memory. Copies between host and device begin with (to, from, bytes)
- * where they have no shape; other forms say nothing that is common. */
+/* What a call's parameters say of memory. Copies between host and device begin with (to, from,
+ * bytes) where they have no shape; other forms say nothing that is common. */
 static void
 describe_memory(struct plumb_monitor_event *event, enum plumb_call call, const char *name,
                 const void *params)
