@@ -138,8 +138,8 @@ struct plumb_monitor_options {
 };
 
 struct plumb_monitor_frame {
-	uint32_t
-		kind; /* as a frame's kind in a profile: 1 python, 2 module, 3 operator, 4 range, … */
+	/* as a frame's kind in a profile: 1 python, 2 module, 3 operator, 4 range, … */
+	uint32_t kind;
 	uint32_t line;    /* 0 unknown */
 	const char *name; /* function, operator, range, driver function; never NULL */
 	const char *file; /* of a Python frame; NULL unknown */

@@ -75,8 +75,8 @@ struct balance {
 	struct plumb_study *study;
 	int64_t *forward;  /* by context: inclusive, forward work only */
 	int64_t *backward; /* by context: inclusive, whatever it is */
-	unsigned char *
-		behind; /* by context: BEHIND backward work, COUNTED in a pair, forward work AGAIN */
+	/* by context: BEHIND backward work, COUNTED in a pair, forward work AGAIN */
+	unsigned char *behind;
 	PLUMB_VEC(struct pair) pairs;
 	PLUMB_VEC(struct root) roots;
 };

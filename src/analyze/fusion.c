@@ -47,8 +47,8 @@ struct fusion {
 	struct plumb_study *study;
 	struct plumb_units units;
 	unsigned char *light; /* by context: a kernel that counts */
-	unsigned char
-		*back; /* by context: in the backward pass, in which only its root has the flag */
+	/* by context: in the backward pass, in which only its root has the flag */
+	unsigned char *back;
 	struct sums *sums; /* by unit */
 	uint32_t *rolled;  /* by unit: the flagged unit that it is part of, or PLUMB_NONE */
 	struct plumb_stat *registers, *shared; /* by context */

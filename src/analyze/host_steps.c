@@ -8,8 +8,8 @@
 /* Which ranges are markers. */
 struct marker {
 	int rank; /* as marker_rank has it */
-	uint32_t
-		frame; /* PLUMB_NONE for the steps of PyTorch's profiler, whose names may have numbers */
+	/* PLUMB_NONE for the steps of PyTorch's profiler, whose names may have numbers */
+	uint32_t frame;
 };
 
 /* 2: a step as PyTorch's profiler marks it, 1: one of an optimizer, 0: no marker. */

@@ -9,8 +9,8 @@ struct plumb_layers_making {
 	struct plumb_layers *layers;
 	const struct plumb_layers_options *options;
 	uint32_t *layer_of; /* by context; PLUMB_NONE */
-	unsigned char
-		*backward; /* by context: it is work of the backward pass, itself or an ancestor */
+	/* by context: it is work of the backward pass, itself or an ancestor */
+	unsigned char *backward;
 	unsigned char *calls_model; /* by context: it is where the model is called */
 	unsigned char *in_model;    /* by context: it or an ancestor calls the model */
 	unsigned char *starts;      /* by context: it is where a layer is called */

@@ -100,8 +100,8 @@ struct plumb_layer_row {
 
 struct plumb_layers {
 	const struct plumb_profile *profile;
-	struct plumb_layer_row
-		*items; /* in the order of first execution where IN_ORDER, else of contexts */
+	/* in the order of first execution where IN_ORDER, else of contexts */
+	struct plumb_layer_row *items;
 	uint32_t count;
 	struct plumb_layer_kernel *kernels; /* by layer, those in none last */
 	uint32_t kernel_count;

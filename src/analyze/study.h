@@ -24,8 +24,8 @@ struct plumb_study {
 	const struct plumb_profile *profile;
 	const unsigned char *user; /* by frame: the person's own code */
 	const uint32_t *user_of;   /* by context: the innermost such frame, or PLUMB_NONE */
-	const uint32_t
-		*operator_of; /* by context: the innermost operator's context, or PLUMB_NONE */
+	/* by context: the innermost operator's context, or PLUMB_NONE */
+	const uint32_t *operator_of;
 	/* gpu.time, exclusive, by context: where count is not 0 there is a kernel. */
 	const struct plumb_stat *kernels;
 	int64_t gpu_ns;  /* gpu.time of the whole profile */

@@ -26,10 +26,10 @@ enum plumb_answer_source {
 const char *plumb_answer_source_name(enum plumb_answer_source source);
 
 struct plumb_answer_column {
-	const char *
-		name; /* as XSP's CSV has it, or a name of plumb's in its manner; the unit in brackets */
-	const char
-		*unit; /* "us", "ms", "byte", "%", "flop/byte", "count", …; NULL: a text or truth */
+	/* as XSP's CSV has it, or a name of plumb's in its manner; the unit in brackets */
+	const char *name;
+	/* "us", "ms", "byte", "%", "flop/byte", "count", …; NULL: a text or truth */
+	const char *unit;
 	enum plumb_answer_source source;
 };
 

@@ -15,11 +15,11 @@
 
 struct plumb_timeline {
 	const struct plumb_profile *profile;
-	struct plumb_span
-		*spans; /* by track, start, the longer first; with slices that are drawn only */
+	/* by track, start, the longer first; with slices that are drawn only */
+	struct plumb_span *spans;
 	uint32_t spans_count;
-	struct plumb_stacks
-		samples; /* slices of CPU samples, for a track of their own beside each thread's */
+	/* slices of CPU samples, for a track of their own beside each thread's */
+	struct plumb_stacks samples;
 	struct plumb_launches launches;
 	unsigned char *arrows; /* by launch, the first of its number: what of it there is */
 	bool of_day;           /* times are realtime */

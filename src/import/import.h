@@ -61,8 +61,8 @@ struct plumb_format {
 	const char *name;  /* "kineto": as the environment of the profile has it */
 	const char *title; /* for people: "PyTorch profiler (Kineto) JSON" */
 	bool folder;       /* it is a folder, and only folders are asked about */
-	uint32_t
-		events; /* enum plumb_chrome_kind: a file with such events is its own where no head tells; 0 */
+	/* enum plumb_chrome_kind: a file with such events is its own where no head tells; 0 */
+	uint32_t events;
 	/* 0: it is not of this format, 100: it is for sure. Cheap; the greatest wins. */
 	int (*probe)(const struct plumb_import_file *file);
 	int (*read)(struct plumb_import_file *file, struct plumb_trace *trace,

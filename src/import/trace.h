@@ -119,8 +119,8 @@ struct plumb_trace_work {
 	uint64_t correlation;
 	int64_t bytes;
 	const struct plumb_trace_launch *launch;
-	uint32_t
-		collective; /* string: "AllReduce"; PLUMB_NONE: told by the kernel's name, if it is one */
+	/* string: "AllReduce"; PLUMB_NONE: told by the kernel's name, if it is one */
+	uint32_t collective;
 	uint32_t group; /* of plumb_trace_group; 0 none */
 	uint32_t placed;
 	bool whole; /* PLACED is the work's own context, its frame included */

@@ -65,9 +65,9 @@ struct plumb_region_python {
 	uint16_t bytes_data; /* in a bytes object, its first byte */
 	uint16_t pad;
 	uint64_t code_type, unicode_type, bytes_type;
-	uint64_t
-		codes_freed; /* address of a 32-bit count: while it stays and is not 0, no code object
-	                         took another's place */
+	/* address of a 32-bit count: while it stays and is not 0, no code object took another's
+	 * place */
+	uint64_t codes_freed;
 };
 
 /* What no arena could count, of one source of the ledger. */
@@ -99,8 +99,8 @@ struct plumb_region_header {
 	/* Records of no known source that no arena could count: region full */
 	_Atomic uint64_t lost_full;
 	_Atomic uint64_t lost_no_space; /* likewise: no space left on the device */
-	uint64_t
-		start_boottime_ticks; /* process start time of /proc/PID/stat: tells a reused pid */
+	/* process start time of /proc/PID/stat: tells a reused pid */
+	uint64_t start_boottime_ticks;
 	_Atomic uint64_t end_monotonic; /* 0 until the end */
 	_Atomic uint32_t newest_thread; /* THREAD record, or 0 */
 	uint32_t pad;
@@ -307,8 +307,8 @@ struct plumb_record_thread {
 	_Atomic uint64_t python; /* the thread's Python thread state as last seen, 0 none */
 	uint64_t self;           /* its pthread_self(); 0: not looked for Python yet */
 	_Atomic uint64_t waited; /* ns of waiting that were measured where they were, so far */
-	uint64_t
-		awake; /* ns for which it had computed or been ready to, by the kernel's account … */
+	/* ns for which it had computed or been ready to, by the kernel's account … */
+	uint64_t awake;
 	_Atomic uint64_t awake_at; /* … when it was met; 0: unknown */
 	uint64_t awake_end;        /* the same at its end; 0: unknown */
 };
@@ -349,8 +349,8 @@ struct plumb_record_clock {
 struct plumb_record_ticks {
 	struct plumb_record_clock clock;
 	uint64_t ticks;
-	uint64_t
-		scale; /* as calibrated at the start: ns a tick, 32.32 fixed point; 0: ticks are ns */
+	/* as calibrated at the start: ns a tick, 32.32 fixed point; 0: ticks are ns */
+	uint64_t scale;
 };
 
 /* The process. Ranks are -1 where no launcher set them. */

@@ -21,8 +21,8 @@ struct plumb_region_reader {
 	uint64_t damaged;                  /* chunks and records that were skipped as damaged */
 	/* private */
 	void *mapping;
-	unsigned char
-		*record_map; /* a bit for every 8 bytes: a record that was walked starts here */
+	/* a bit for every 8 bytes: a record that was walked starts here */
+	unsigned char *record_map;
 };
 
 /*

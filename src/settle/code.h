@@ -56,8 +56,8 @@ struct plumb_code_place {
 	/* The function whose code it is, as the symbol table calls it ("f", "f.cold", "f@plt").
 	 * NULL: no symbol is known. */
 	const char *symbol;
-	uint64_t
-		start; /* where the function begins, when `bounded`, whether it has a name or not */
+	/* where the function begins, when `bounded`, whether it has a name or not */
+	uint64_t start;
 	bool bounded;
 	bool shared_name; /* another local function of the object has that name, too */
 	/* Outermost first: frames[0] is the function itself (named by the debug information), those

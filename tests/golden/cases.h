@@ -28,8 +28,8 @@ struct the_case {
 	int64_t registers;
 	int workers, cores;
 	int64_t augment; /* each of 1000 calls */
-	const char *
-		in_loader; /* a function of dataloader.py that takes 100 ms of the training process */
+	/* a function of dataloader.py that takes 100 ms of the training process */
+	const char *in_loader;
 	int64_t copy_bytes, copy_wait, pinned_time;
 	int64_t read_wait;
 	int64_t converted;

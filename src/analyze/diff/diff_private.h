@@ -31,9 +31,9 @@ struct diff_run {
 	struct plumb_iterations found;
 	struct diff_steps steps;
 	uint32_t *line; /* by frame: the line of the first run that it is, PLUMB_NONE: of none */
-	uint32_t
-		*file; /* by string: a file's number among those of all runs, PLUMB_NONE: no file */
-	double per;    /* what a sum is divided by */
+	/* by string: a file's number among those of all runs, PLUMB_NONE: no file */
+	uint32_t *file;
+	double per; /* what a sum is divided by */
 };
 
 struct plumb_diff {
@@ -63,8 +63,8 @@ void diff_steps_free(struct diff_steps *steps);
 struct diff_sums {
 	double *sums;
 	uint32_t windows;
-	uint32_t
-		warm_up; /* the first so many of them take longer than others: the program warms up */
+	/* the first so many of them take longer than others: the program warms up */
+	uint32_t warm_up;
 };
 /* Iterations that take much longer than most are left out. IDS gives for each context its id, below
  * COUNT, or PLUMB_NONE. Errors: PLUMB_ESYSTEM. */

@@ -66,9 +66,9 @@ const struct plumb_path_part *plumb_path_part(const struct plumb_path *path);
 const struct plumb_profile *plumb_path_profile(const struct plumb_path *path);
 
 struct plumb_path_segment {
-	uint32_t
-		context; /* whose time it is; of launch delays and gaps the work that came; PLUMB_NONE:
-	                     between two spans of a thread, unknown */
+	/* whose time it is; of launch delays and gaps the work that came; PLUMB_NONE: between two
+	 * spans of a thread, unknown */
+	uint32_t context;
 	uint32_t track; /* PLUMB_NONE: unknown */
 	uint32_t kind;  /* enum plumb_path_kind */
 	int64_t start_ns, end_ns;

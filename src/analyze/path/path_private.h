@@ -83,8 +83,8 @@ struct plumb_path {
 	uint32_t *busiest;   /* by process: its thread with most spans, or PLUMB_NONE */
 	uint32_t *last_node; /* by track, of threads: PLUMB_NONE where there is none */
 	uint32_t *launch;    /* by span, of works: the driver call, or PLUMB_NONE */
-	int64_t *
-		submitted; /* by span, of works: when the latest call up to it on its stream began */
+	/* by span, of works: when the latest call up to it on its stream began */
+	int64_t *submitted;
 	unsigned char *kinds; /* by context: enum plumb_path_kind of its spans */
 	struct plumb_launches calls;
 	PLUMB_VEC(struct plumb_path_place) places;

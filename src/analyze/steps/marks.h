@@ -26,9 +26,9 @@ struct plumb_mark {
 struct plumb_mark_group {
 	uint32_t first, count; /* in items */
 	uint32_t frame;        /* of one of them */
-	uint32_t
-		name_bytes; /* of that frame's name: without the number, and what stands before it */
-	int64_t total_ns;   /* of its marks together */
+	/* of that frame's name: without the number, and what stands before it */
+	uint32_t name_bytes;
+	int64_t total_ns;                  /* of its marks together */
 	uint32_t number_begin, number_end; /* the number in that name, where NAME_BYTES is 0 */
 	bool numbered;
 	bool steps;          /* ProfilerStep */

@@ -81,8 +81,8 @@ struct plumb_moments_shared {
 	int64_t *sizes;               /* of copies, by context */
 	uint32_t *usual;              /* by process: track that has most launches, or PLUMB_NONE */
 	struct plumb_pieces *threads; /* by track, made when they are asked for; id: span */
-	uint32_t *
-		sampled_as; /* by frame: that of its function's line that most samples met; likewise */
+	/* by frame: that of its function's line that most samples met; likewise */
+	uint32_t *sampled_as;
 };
 
 /* USER_OF as of plumb_user_contexts; it and PROFILE stay the caller's. For plumb_moments_unshare in

@@ -38,8 +38,8 @@ struct plumb_matched_rank {
 	uint32_t place; /* in found->tracks */
 	int64_t rank;   /* of its process, or PLUMB_UNKNOWN */
 	int64_t first;  /* its iteration with the number of item 0; not by step */
-	const int64_t
-		*numbers;   /* by iteration: the program's own, as of plumb_marked; NULL: none */
+	/* by iteration: the program's own, as of plumb_marked; NULL: none */
+	const int64_t *numbers;
 	uint32_t straggles; /* in so many iterations */
 	int64_t waiting_ns; /* on average; PLUMB_UNKNOWN without collectives */
 	int64_t duration_ns;

@@ -56,8 +56,8 @@ struct trail {
 /* The state of a walk: registers of the frame that is looked at, and what belongs to it. */
 struct walker {
 	uintptr_t pc, sp, fp, link;
-	struct plumb_stack_registers
-		origin;  /* of the frame that the walk began at, or a signal's */
+	/* of the frame that the walk began at, or a signal's */
+	struct plumb_stack_registers origin;
 	int *recoveries; /* how many are still allowed */
 	bool exact;      /* pc is where it stands, no return address */
 	bool in_handler;
