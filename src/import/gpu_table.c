@@ -266,7 +266,8 @@ is_row(struct plumb_slice line, enum state state)
 	if (state == NVPROF_TEXT)
 		return is_text_row(line);
 	return state != OUTSIDE && line.bytes &&
-	       (isdigit((unsigned char)*line.at) || *line.at == '-' || *line.at == '"');
+	       (isdigit((unsigned char)*line.at) || *line.at == '-' ||
+	        (*line.at == '"' && state == NSYS));
 }
 
 /* ---- the file ---- */
@@ -325,13 +326,13 @@ read_line(void *data, struct plumb_slice line, struct plumb_error *error)
 		read_notice(reader, line);
 	} else if (heading != OUTSIDE) {
 		return read_heading(reader, heading, line, error);
+	} else if (is_row(line, reader->state)) {
+		return read_row(reader, line, error);
 	} else if (summary != OUTSIDE) {
 		reader->state = OUTSIDE;
 		reader->summed = summary;
 	} else if (reader->state == NSYS ? !line.bytes : plumb_slice_begins(line, "\"")) {
 		reader->state = OUTSIDE; /* another table, or text */
-	} else if (is_row(line, reader->state)) {
-		return read_row(reader, line, error);
 	}
 	return 0;
 }
