@@ -513,8 +513,9 @@ struct plumb_record_series {
 };
 
 /* Where the kernels of a module of GPU code were written: four sections of its ELF image as they
- * are, one after the other (.debug_line, .rela.debug_line, .symtab and its names), and the bytes of
+ * are, one after the other (.debug_line, its relocations, .symtab and its names), and the bytes of
  * each. */
+#define PLUMB_GPU_LINES_REL 1u /* in head.flags: relocations are Elf64_Rel, not Elf64_Rela */
 struct plumb_record_gpu_lines {
 	struct plumb_record head;
 	uint32_t bytes[4];

@@ -33,7 +33,9 @@ void
 plumb_settle_gpu_lines(struct plumb_settle_region *region,
                        const struct plumb_record_gpu_lines *record)
 {
-	struct plumb_gpu_sections sections = { 0 };
+	struct plumb_gpu_sections sections = {
+		.short_relocations = record->head.flags & PLUMB_GPU_LINES_REL,
+	};
 	const char *at = (const char *)(record + 1);
 	uint64_t left = record->head.length - sizeof *record;
 	struct plumb_gpu_line first;
