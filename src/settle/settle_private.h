@@ -139,6 +139,7 @@ struct plumb_settler {
 	PLUMB_VEC(struct plumb_settle_site) sites;
 	PLUMB_VEC(struct plumb_settle_mapped) mapped;
 	PLUMB_VEC(uint32_t) site_frames;
+	uint32_t single_frame; /* of a node without a code object */
 	struct plumb_map code_map, site_map;
 	struct plumb_symbolizer *symbolizer;     /* once it is needed */
 	PLUMB_VEC(struct plumb_origin) captures; /* origins of graphs' frames */
