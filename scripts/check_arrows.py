@@ -20,9 +20,11 @@ MAY_USE = {
     "import": {"model"},
     "analyze": {"model", "isa"},
     "export": {"model", "store"},
-    "serve": {"analyze", "export", "store", "model"},
+    "watch": {"region"},
+    "view": {"analyze", "model"},
+    "serve": {"view", "store"},
     "cli": {"region", "model", "isa", "collect", "store", "settle", "import", "analyze", "export",
-            "serve"},
+            "watch", "view", "serve"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 

@@ -20,7 +20,7 @@
 #include "cli/suggest.h"
 #include "cli/summary.h"
 #include "cli/target.h"
-#include "cli/waiting.h"
+#include "watch/watch.h"
 
 #define FLUSH_MS 2000 /* how long a signal waits for GPU records */
 
@@ -33,7 +33,7 @@ struct run {
 	struct plumb_rundir folder;
 	struct plumb_facts facts;
 	struct plumb_program program;
-	struct plumb_waiting *waiting; /* NULL: not asked for */
+	struct plumb_watch *watch; /* NULL: not asked for */
 	struct plumb_schedule schedule;
 	struct plumb_output_rule rule; /* how the profile is written */
 	bool quiet;
@@ -324,9 +324,9 @@ turn(void *data)
 	struct run *run = data;
 	struct plumb_control *control = run->schedule.control;
 	int next = control ? plumb_schedule_turn(&run->schedule) : -1;
-	if (!run->waiting)
+	if (!run->watch)
 		return next;
-	int look = plumb_waiting_look(run->waiting, control);
+	int look = plumb_watch_look(run->watch, control);
 	return next < 0 || next > look ? look : next;
 }
 
@@ -337,8 +337,8 @@ wait_for_program(struct run *run)
 		.flush = flush_all, .toggled = toggle_recording, .turn = turn, .data = run
 	};
 	plumb_program_wait(&run->program, &care);
-	plumb_waiting_free(run->waiting);
-	run->waiting = NULL;
+	plumb_watch_free(run->watch);
+	run->watch = NULL;
 }
 
 static void
@@ -573,7 +573,7 @@ run_profiled(struct run *run)
 		                                                    : getenv("TORCH_TRACE") };
 	plumb_facts_started(&run->facts, &facts);
 	if (run->options.cpu_hz)
-		run->waiting = plumb_waiting_new(run->folder.path);
+		run->watch = plumb_watch_new(run->folder.path);
 	run->schedule.start_after = run->options.start_after;
 	run->schedule.duration = run->options.duration;
 	plumb_schedule_begin(&run->schedule);

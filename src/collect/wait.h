@@ -6,7 +6,7 @@
  * more so far.
  *
  * What this does not cover, `plumb run` covers from outside: it looks at the state of the threads
- * now and then, and finds in their THREAD record the context that they are in (cli/waiting.c).
+ * now and then, and finds in their THREAD record the context that they are in (watch/watch.c).
  */
 #ifndef PLUMB_COLLECT_WAIT_H
 #define PLUMB_COLLECT_WAIT_H

@@ -42,13 +42,13 @@ struct chrome {
 
 /* ---- what is known of a span ---- */
 
-static const struct plumb_profile *sorted_profile; /* qsort has no room for it */
-
 static int
-by_place(const void *x, const void *y)
+by_place(const void *x, const void *y, void *variants)
 {
-	const struct plumb_variant *a = &sorted_profile->variants[*(const uint32_t *)x];
-	const struct plumb_variant *b = &sorted_profile->variants[*(const uint32_t *)y];
+	const struct plumb_variant *a =
+		(const struct plumb_variant *)variants + *(const uint32_t *)x;
+	const struct plumb_variant *b =
+		(const struct plumb_variant *)variants + *(const uint32_t *)y;
 
 	if (a->context != b->context)
 		return a->context < b->context ? -1 : 1;
@@ -56,10 +56,10 @@ by_place(const void *x, const void *y)
 }
 
 static int
-by_stream(const void *x, const void *y)
+by_stream(const void *x, const void *y, void *tracks)
 {
-	const struct plumb_track *a = &sorted_profile->tracks[*(const uint32_t *)x];
-	const struct plumb_track *b = &sorted_profile->tracks[*(const uint32_t *)y];
+	const struct plumb_track *a = (const struct plumb_track *)tracks + *(const uint32_t *)x;
+	const struct plumb_track *b = (const struct plumb_track *)tracks + *(const uint32_t *)y;
 
 	if (a->kind != b->kind)
 		return a->kind < b->kind ? -1 : 1;
@@ -116,14 +116,14 @@ number_tracks(struct chrome *c)
 	}
 	for (uint32_t i = 0; i < count; i++)
 		order[i] = i;
-	sorted_profile = profile;
-	qsort(order, count, sizeof *order, by_stream);
+	qsort_r(order, count, sizeof *order, by_stream, profile->tracks);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct plumb_track *t = &profile->tracks[order[i]];
 		int64_t number = t->kind == PLUMB_TRACK_STREAM ? t->stream : t->tid;
-		bool shared = t->kind == PLUMB_TRACK_STREAM &&
-		              ((i && !by_stream(&order[i - 1], &order[i])) ||
-		               (i + 1 < count && !by_stream(&order[i], &order[i + 1])));
+		bool shared =
+			t->kind == PLUMB_TRACK_STREAM &&
+			((i && !by_stream(&order[i - 1], &order[i], profile->tracks)) ||
+		         (i + 1 < count && !by_stream(&order[i], &order[i + 1], profile->tracks)));
 		c->tids[order[i]] =
 			number == PLUMB_UNKNOWN || shared ? OTHER_TIDS + order[i] : number;
 	}
@@ -145,8 +145,7 @@ gather(struct chrome *c)
 	for (uint32_t i = 0; i < profile->variants_count; i++)
 		if (profile->variants[i].shapes == PLUMB_NONE)
 			c->variants[c->variants_count++] = i;
-	sorted_profile = profile;
-	qsort(c->variants, c->variants_count, sizeof *c->variants, by_place);
+	qsort_r(c->variants, c->variants_count, sizeof *c->variants, by_place, profile->variants);
 	c->base = INT64_MAX;
 	for (uint32_t i = 0; i < c->timeline.spans_count; i++) {
 		const struct plumb_span *s = &c->timeline.spans[i];

@@ -28,6 +28,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "region/python.h"
+
 #define PLUMB_REGION_MAGIC "PLUMBRG\n"
 #define PLUMB_REGION_VERSION 1
 #define PLUMB_REGION_ENDIAN 0x01020304u
@@ -45,29 +47,6 @@ typedef uint32_t plumb_id; /* offset of a record in the region / 8; 0 is none */
 enum plumb_region_state {
 	PLUMB_REGION_RECORDING = 1,
 	PLUMB_REGION_ENDED = 2, /* the exit hook ran to its end: everything was flushed */
-};
-
-/*
- * How to read the Python frames of the process from outside, where the collector has proved it:
- * offsets in bytes as in collect/monitor/python_layout.h, and addresses in the process. For `plumb
- * run` while the process lives; settle does not look at it.
- */
-#define PLUMB_REGION_PYTHON_READY 2u
-struct plumb_region_python {
-	_Atomic uint32_t state; /* 0: there is none, 1: being written, PLUMB_REGION_PYTHON_READY */
-	uint16_t minor;         /* 11 of 3.11 */
-	uint16_t thread_id;     /* in the thread state: pthread_self() of its thread */
-	uint16_t entry, indirect;
-	uint16_t previous, code, instruction, owner, owner_internal, owner_generator;
-	uint16_t tag, lasti_scale, first_instruction, traceable;
-	uint16_t file, name, lines, first_line; /* name: the qualified one where there is one */
-	uint16_t type, flags, length, text_state, ascii_data, wide_data;
-	uint16_t bytes_data; /* in a bytes object, its first byte */
-	uint16_t pad;
-	uint64_t code_type, unicode_type, bytes_type;
-	/* address of a 32-bit count: while it stays and is not 0, no code object took another's
-	 * place */
-	uint64_t codes_freed;
 };
 
 /* What no arena could count, of one source of the ledger. */
@@ -534,8 +513,9 @@ struct plumb_record_series {
 };
 
 /* Where the kernels of a module of GPU code were written: four sections of its ELF image as they
- * are, one after the other (.debug_line, .rela.debug_line, .symtab and its names), and the bytes of
+ * are, one after the other (.debug_line, its relocations, .symtab and its names), and the bytes of
  * each. */
+#define PLUMB_GPU_LINES_REL 1u /* in head.flags: relocations are Elf64_Rel, not Elf64_Rela */
 struct plumb_record_gpu_lines {
 	struct plumb_record head;
 	uint32_t bytes[4];

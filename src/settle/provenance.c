@@ -458,18 +458,18 @@ ask_rest(struct asking *a)
 static struct answer *
 ask(struct provenance *p, struct generated *g, uint32_t index)
 {
-	static struct asking a;
 	const struct plumb_inductor_log *log = &p->settler->compiled;
 	struct answer *answer = &g->answers[index];
 
 	if (answer->asked)
 		return answer;
-	memset(&a, 0, sizeof a);
-	a.p = p;
-	a.log = log;
-	a.g = g;
-	a.call = &g->code.calls.items[index];
-	a.answer = answer;
+	struct asking a = {
+		.p = p,
+		.log = log,
+		.g = g,
+		.call = &g->code.calls.items[index],
+		.answer = answer,
+	};
 	answer->asked = true;
 	answer->from = p->pieces.count;
 	if (g->graph) {

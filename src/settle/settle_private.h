@@ -7,7 +7,7 @@
  *   region.c       one region: what each record means
  *   tree.c         nodes → contexts, strings, values, variants, origins
  *   native.c       native nodes → functions, through symbolizer.h
- *   gpu_lines.c    line tables of GPU code → where kernels were written
+ *   kernel_lines.c line tables of GPU code → where kernels were written, through gpu_lines.h
  *   provenance.c   kernels of compiled code → the operators and lines they come from (inductor.h)
  *   tracks.c       processes, threads, devices, streams
  *   clocks.c       readings of clocks → lines
@@ -139,6 +139,7 @@ struct plumb_settler {
 	PLUMB_VEC(struct plumb_settle_site) sites;
 	PLUMB_VEC(struct plumb_settle_mapped) mapped;
 	PLUMB_VEC(uint32_t) site_frames;
+	uint32_t single_frame; /* of a node without a code object */
 	struct plumb_map code_map, site_map;
 	struct plumb_symbolizer *symbolizer;     /* once it is needed */
 	PLUMB_VEC(struct plumb_origin) captures; /* origins of graphs' frames */
@@ -260,7 +261,7 @@ void plumb_settle_users_logs(struct plumb_settler *settler);
 /* When all contexts are there: gives kernels of compiled code their origins. */
 void plumb_settle_provenance(struct plumb_settler *settler);
 
-/* ---- gpu_lines.c ---- */
+/* ---- kernel_lines.c ---- */
 void plumb_settle_gpu_lines(struct plumb_settle_region *region,
                             const struct plumb_record_gpu_lines *record);
 /* At the very end: kernels' frames say where they were written. */

@@ -171,7 +171,7 @@ open_object(struct child *child, struct question *question)
 static void
 reply(struct child *child, struct question *question)
 {
-	static struct plumb_code_place place;
+	struct plumb_code_place place;
 	struct opened *opened = open_object(child, question);
 	struct answer answer = { .state = opened ? opened->state : PLUMB_CODE_FAILED };
 	struct plumb_code_facts facts = { 0 };

@@ -28,21 +28,43 @@ def test_arrows_point_down():
     check("check_arrows.py")
 
 
+def check_small_tree(folder, file, line):
+    """Runs check_arrows.py on a small tree in FOLDER, where FILE has LINE as its second line."""
+    rooms = ("base", "region", "model", "store", "settle", "collect", "analyze", "watch", "view", "cli")
+    for name in [*(f"{room}/{room}.h" for room in rooms), file]:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    (folder / file).write_text(f"/* first */\n{line}\n")
+    return run_command(SCRIPTS / "check_arrows.py", folder)
+
+
 @pytest.mark.parametrize("file, line, problem", [
-    ("base/a.c", '#include "model/profile.h"', "base/ may not use model/"),
-    ("collect/gpu/a.c", '#include "settle/settle.h"', "collect/ may not use settle/"),
-    ("model/a.h", '# include  "store/store.h"', "model/ may not use store/"),
-    ("cli/a.c", '#include "profile.h"', "not a path from src/"),
-    ("attic/a.c", "", "has no row"),
+    ("base/a.c", '#include "model/model.h"', ":2: base/ may not use model/"),
+    ("collect/gpu/a.c", '#include "settle/settle.h"', ":2: collect/ may not use settle/"),
+    ("model/a.h", '# include  "store/store.h"', ":2: model/ may not use store/"),
+    ("watch/a.c", '#include "cli/cli.h"', ":2: watch/ may not use cli/"),
+    ("watch/a.c", '#include "collect/collect.h"', ":2: watch/ may not use collect/"),
+    ("settle/a.c", '#include "watch/watch.h"', ":2: settle/ may not use watch/"),
+    ("view/a.c", '#include "cli/cli.h"', ":2: view/ may not use cli/"),
+    ("view/a.c", '#include "store/store.h"', ":2: view/ may not use store/"),
+    ("analyze/a.c", '#include "view/view.h"', ":2: analyze/ may not use view/"),
+    ("cli/a.c", '#include "cli.h"', ':2: "cli.h" is not a path from src/'),
+    ("attic/a.c", "", ": the folder attic/ has no row"),
 ])
-def test_an_upward_arrow_is_found(tmp_path, file, line, problem):
-    for name in ("model/profile.h", "settle/settle.h", "store/store.h", file):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    (tmp_path / file).write_text(line + "\n")
-    done = run_command(SCRIPTS / "check_arrows.py", tmp_path)
+def test_a_wrong_arrow_is_found(tmp_path, file, line, problem):
+    done = check_small_tree(tmp_path, file, line)
     assert done.returncode == 1
-    assert problem in done.stdout
+    assert done.stdout.startswith(f"{tmp_path / file}{problem}"), done.stdout
+    assert len(done.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize("file, used", [
+    ("watch/a.c", "region"), ("watch/a.c", "base"), ("view/a.c", "analyze"), ("view/a.c", "model"),
+    ("cli/a.c", "watch"), ("cli/a.c", "view"),
+])
+def test_a_right_arrow_is_no_problem(tmp_path, file, used):
+    done = check_small_tree(tmp_path, file, f'#include "{used}/{used}.h"')
+    assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_every_source_names_its_licence():

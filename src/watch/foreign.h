@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memory of another process of this user, read by the kernel: an address that is not there
- * gives an error and no fault. What is read is untrusted.
+ * The memory of another process of this user. The kernel reads it, so an address that does not
+ * exist gives an error and no fault. Do not trust what was read.
  *
  *	plumb_foreign_open(&memory, pid);       // forgets what was read before
  *	if (plumb_foreign_read(&memory, address, &value, sizeof value))
  *		…
  */
-#ifndef PLUMB_CLI_FOREIGN_H
-#define PLUMB_CLI_FOREIGN_H
+#ifndef PLUMB_WATCH_FOREIGN_H
+#define PLUMB_WATCH_FOREIGN_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,7 +16,8 @@
 
 enum { PLUMB_FOREIGN_PAGE = 4096, PLUMB_FOREIGN_PAGES = 64 };
 
-/* Pages that were read are kept until the next open: for memory that does not change meanwhile. */
+/* Pages are kept from their first read until the next open: use it for memory that does not change
+ * in between. */
 struct plumb_foreign {
 	uint32_t pid;
 	int error; /* why the last read failed: EFAULT, EPERM, ESRCH, … */
@@ -25,7 +26,7 @@ struct plumb_foreign {
 };
 
 void plumb_foreign_open(struct plumb_foreign *memory, uint32_t pid);
-/* False: not all of it can be read; TO holds nothing then. */
+/* False: not all of it can be read, and what TO holds is undefined. */
 bool plumb_foreign_read(struct plumb_foreign *memory, uint64_t address, void *to, size_t bytes);
 
 static inline bool

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/waiting_tree.h"
+#include "watch/tree.h"
 
 #include <string.h>
 
 #include "base/hash.h"
 
-#define ARENAS_OF_RUN (UINT32_C(1) << 24) /* numbers apart from the program's */
+#define ARENAS_OF_RUN (UINT32_C(1) << 24) /* no number of the program's arenas */
 
 static struct plumb_arena *
-arena_of(struct plumb_waiting_tree *tree)
+arena_of(struct plumb_watch_tree *tree)
 {
 	if (!tree->arena.region) {
 		atomic_store(&tree->region.arenas, ARENAS_OF_RUN);
@@ -18,7 +18,7 @@ arena_of(struct plumb_waiting_tree *tree)
 }
 
 plumb_id
-plumb_waiting_string(struct plumb_waiting_tree *tree, const char *text)
+plumb_watch_tree_string(struct plumb_watch_tree *tree, const char *text)
 {
 	size_t bytes = strlen(text);
 	struct plumb_map_cursor at;
@@ -34,7 +34,7 @@ plumb_waiting_string(struct plumb_waiting_tree *tree, const char *text)
 }
 
 plumb_id
-plumb_waiting_node(struct plumb_waiting_tree *tree, const struct plumb_record_node *key)
+plumb_watch_tree_node(struct plumb_watch_tree *tree, const struct plumb_record_node *key)
 {
 	struct plumb_map_cursor at;
 	uint64_t hash = plumb_hash_mix(plumb_hash_mix(key->parent, key->name),
@@ -63,7 +63,7 @@ plumb_waiting_node(struct plumb_waiting_tree *tree, const struct plumb_record_no
 }
 
 static struct plumb_record_value *
-value_of(struct plumb_waiting_tree *tree, plumb_id node, plumb_id track)
+value_of(struct plumb_watch_tree *tree, plumb_id node, plumb_id track)
 {
 	struct plumb_map_cursor at;
 	uint64_t hash = plumb_hash_mix(node, track);
@@ -86,8 +86,8 @@ value_of(struct plumb_waiting_tree *tree, plumb_id node, plumb_id track)
 }
 
 void
-plumb_waiting_add(struct plumb_waiting_tree *tree, plumb_id node, plumb_id track, uint64_t ns,
-                  enum plumb_fate fate)
+plumb_watch_tree_add(struct plumb_watch_tree *tree, plumb_id node, plumb_id track, uint64_t ns,
+                     enum plumb_fate fate)
 {
 	if (!ns)
 		return;
@@ -101,13 +101,13 @@ plumb_waiting_add(struct plumb_waiting_tree *tree, plumb_id node, plumb_id track
 }
 
 void
-plumb_waiting_tell(struct plumb_waiting_tree *tree, const char *key, const char *value)
+plumb_watch_tree_tell(struct plumb_watch_tree *tree, const char *key, const char *value)
 {
 	plumb_arena_environment(arena_of(tree), key, value);
 }
 
 void
-plumb_waiting_tree_free(struct plumb_waiting_tree *tree)
+plumb_watch_tree_free(struct plumb_watch_tree *tree)
 {
 	plumb_map_free(&tree->strings);
 	plumb_map_free(&tree->nodes);

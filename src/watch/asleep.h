@@ -2,19 +2,20 @@
 /*
  * Whether a thread of another process is asleep, and whether it stayed so between two readings.
  */
-#ifndef PLUMB_CLI_ASLEEP_H
-#define PLUMB_CLI_ASLEEP_H
+#ifndef PLUMB_WATCH_ASLEEP_H
+#define PLUMB_WATCH_ASLEEP_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* It waits for something, disk included; not where it is ready to run, stopped or gone. */
+/* Whether it waits for something, which may be the disk. False if it is ready to run, stopped or
+ * gone. */
 bool plumb_asleep(uint32_t pid, uint32_t tid);
 
-/* `runs` grows each time the kernel sets the thread going. A thread that is asleep now, and was
- * asleep when the number was the same, has not run in between. `awake` is how long it computed or
- * was ready to, ns; of a thread that runs it may lag behind by a tick of the kernel. */
+/* `runs` grows each time the kernel sets the thread going. If a thread is asleep now, and was
+ * asleep when `runs` was the same, it did not run in between. `awake` is how long it computed or
+ * was ready to compute, in ns. For a running thread it may lag behind by a tick of the kernel. */
 struct plumb_asleep_counts {
 	uint64_t runs, awake;
 	bool timed; /* `awake` is known */
@@ -22,8 +23,8 @@ struct plumb_asleep_counts {
 /* False: the thread is gone. */
 bool plumb_asleep_count(uint32_t pid, uint32_t tid, struct plumb_asleep_counts *counts);
 
-/* What these read, of files' texts: /proc/PID/task/TID/stat, …/schedstat and …/status. False: it is
- * not told there. */
+/* These read the texts of /proc/PID/task/TID/stat, …/schedstat and …/status. False: the text does
+ * not say. */
 bool plumb_asleep_in_stat(const char *text);
 bool plumb_asleep_in_schedstat(const char *text, struct plumb_asleep_counts *counts);
 bool plumb_asleep_in_status(const char *text, struct plumb_asleep_counts *counts);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * schedstat costs a third of status, but not every kernel keeps it. Both counters have moved on
- * when the thread runs: the one when it begins to, the other when it ends.
+ * schedstat costs a third of status, but not every kernel has it. A thread that runs changes both
+ * counters: one when it begins to run, the other when it stops.
  */
-#include "cli/asleep.h"
+#include "watch/asleep.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* False: there is none. */
+/* False: there is no such file. */
 static bool
 read_file(uint32_t pid, uint32_t tid, const char *name, char *text, size_t size)
 {

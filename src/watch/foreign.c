@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/foreign.h"
+#include "watch/foreign.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long a thread was asleep between two looks the kernel tells exactly; where, the looks sample.
- * Time before the thread was seen awake belongs to where it was asleep at the look before, the rest
- * to where it is asleep now. Looks come at random distances, so that a program of a steady beat
+ * The kernel says exactly how long a thread slept between two looks. Where it slept is sampled: by
+ * the looks. Time before the thread was seen awake belongs to the place of the look before, and the
+ * rest to the place of this look. Looks come at random distances. So a program with a steady beat
  * does not fall in step with them.
  *
- * What operators and driver calls measure themselves is in the kernel's time, too: the collector
- * tells how much that was so far, and it is taken off. While a thread is in one, nothing is added:
- * what it waits there is told at the end.
+ * The kernel's time includes what operators and driver calls measure themselves. The collector says
+ * how much that was so far, and plumb subtracts it. While a thread is in such a call, plumb adds
+ * nothing: the collector counts that wait when the call ends.
  *
- * Each look takes a bounded time. Where there are too many threads for it, they take turns.
+ * A look takes a bounded time. If there are too many threads for it, they take turns.
  *
- * A thread that did not run between two readings of what stands in its memory did not change it.
- * That it did not is known from how often the kernel has set it going (asleep.h); as long as that
- * stays, it is where it was at the look before, and nothing needs to be read.
+ * A thread that did not run between two reads of its memory did not change that memory. The count
+ * of how often the kernel set it going proves that it did not run (asleep.h). While that count
+ * stays, the thread is where it was at the look before, and plumb reads nothing.
  */
-#include "cli/waiting.h"
+#include "watch/watch.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -29,61 +29,61 @@
 
 #include "base/hash.h"
 #include "base/vec.h"
-#include "cli/asleep.h"
-#include "cli/waiting_python.h"
 #include "region/reader.h"
+#include "watch/asleep.h"
+#include "watch/place.h"
 
 enum {
 	COST_SHARE = 160,      /* looking takes at most this part of one processor, 0.6 % */
 	LOOK_NS = 500000,      /* CPU time of one look, … */
-	THREADS_AT_ONCE = 2,   /* … which is read after so many threads */
-	TRIES = 3,             /* to find a thread that stays asleep meanwhile */
+	THREADS_AT_ONCE = 2,   /* … checked after this many threads */
+	TRIES = 3,             /* to catch a thread that sleeps while its place is read */
 	THREADS_MAX = 1000000, /* in a process */
-	FIRST_MS = 5,          /* between two looks: from this … */
-	MORE_MS = 10,          /* … to so much more; 10 on average */
+	FIRST_MS = 5,          /* between two looks: at least this … */
+	MORE_MS = 10,          /* … and up to this much more */
 };
-#define SETTLED UINT64_C(100000000) /* ns after which a folder's time stamp holds */
-#define MEASURED UINT32_MAX         /* THREAD.current: its waiting is measured where it is */
+#define SETTLED UINT64_C(100000000) /* ns after which a folder's time stamp can be trusted */
+#define MEASURED UINT32_MAX         /* THREAD.current: the collector measures this wait */
 
 /* Where a thread is asleep. */
 struct place {
-	plumb_id node;        /* 0: unknown. MEASURED: nothing is to be added */
-	enum plumb_fate fate; /* of what is added there */
+	plumb_id node;        /* 0: unknown. MEASURED: add nothing */
+	enum plumb_fate fate; /* of the time added there */
 };
 
 struct thread {
 	plumb_id record;
 	uint32_t tid;
 	uint64_t looked;                   /* when; 0: not yet */
-	struct plumb_asleep_counts counts; /* then; no runs: it was not proved to be asleep */
+	struct plumb_asleep_counts counts; /* then; runs 0: not proved to be asleep */
 	uint64_t told;                     /* THREAD.waited then */
 	bool asleep;                       /* then */
 	struct place place;                /* then, when it was asleep */
-	int64_t pending;                   /* ns asleep that are to be added */
-	struct place last;                 /* where they were added last */
+	int64_t pending;                   /* ns asleep that are not yet added */
+	struct place last;                 /* where plumb added time last */
 	bool woken;                        /* it was seen awake since … */
-	int64_t head;                      /* … and so many of `pending` were before */
+	int64_t head;                      /* … and this much of `pending` was before */
 };
 
 struct process {
 	ino_t inode; /* of the region's file */
-	struct plumb_waiting_tree tree;
+	struct plumb_watch_tree tree;
 	size_t size;
-	plumb_id newest; /* THREAD record that `threads` goes up to */
+	plumb_id newest; /* the last THREAD record in `threads` */
 	bool over;
 	PLUMB_VEC(struct thread) threads;
-	struct plumb_waiting_python python;
+	struct plumb_watch_python python;
 };
 
-struct plumb_waiting {
+struct plumb_watch {
 	const char *folder;
 	PLUMB_VEC(struct process *) processes;
 	uint32_t process, thread; /* whose turn it is */
 	uint64_t not_before;      /* the next look */
 	uint64_t since;           /* when recording began or went on */
-	uint64_t folder_change;   /* of the folder when it was read */
+	uint64_t folder_change;   /* the folder's time stamp when it was read */
 	uint64_t random;
-	struct plumb_waiting_reader reader;
+	struct plumb_watch_reader reader;
 };
 
 static uint64_t
@@ -103,10 +103,10 @@ header_of(const struct process *process)
 /* ---- regions ---- */
 
 static bool
-is_known(const struct plumb_waiting *waiting, ino_t inode)
+is_known(const struct plumb_watch *watch, ino_t inode)
 {
-	for (uint32_t i = 0; i < waiting->processes.count; i++)
-		if (waiting->processes.items[i]->inode == inode)
+	for (uint32_t i = 0; i < watch->processes.count; i++)
+		if (watch->processes.items[i]->inode == inode)
 			return true;
 	return false;
 }
@@ -118,12 +118,12 @@ end_region(struct process *process)
 	process->threads.count = 0;
 }
 
-/* A process that called exec has a region of each program that it was: the newest counts. */
+/* A process that called exec has a region for each program that it ran: only the newest counts. */
 static void
-end_same_process(struct plumb_waiting *waiting, struct process *newer)
+end_same_process(struct plumb_watch *watch, struct process *newer)
 {
-	for (uint32_t i = 0; i < waiting->processes.count; i++) {
-		struct process *process = waiting->processes.items[i];
+	for (uint32_t i = 0; i < watch->processes.count; i++) {
+		struct process *process = watch->processes.items[i];
 		const struct plumb_region_header *a = header_of(process), *b = header_of(newer);
 		if (process != newer && a->pid == b->pid)
 			end_region(a->start_monotonic < b->start_monotonic ? process : newer);
@@ -132,14 +132,14 @@ end_same_process(struct plumb_waiting *waiting, struct process *newer)
 
 /* False: the file is there, and the region in it is not yet. */
 static bool
-open_region(struct plumb_waiting *waiting, int folder, const char *name)
+open_region(struct plumb_watch *watch, int folder, const char *name)
 {
 	struct stat status = { 0 };
 	int fd = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return true;
 	void *map = MAP_FAILED;
-	bool known = fstat(fd, &status) == 0 && is_known(waiting, status.st_ino);
+	bool known = fstat(fd, &status) == 0 && is_known(watch, status.st_ino);
 	if (!known && S_ISREG(status.st_mode) && status.st_size > PLUMB_REGION_HEADER_SIZE)
 		map = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
@@ -151,7 +151,7 @@ open_region(struct plumb_waiting *waiting, int folder, const char *name)
 	    header->size == (uint64_t)status.st_size && header->pid)
 		process = calloc(1, sizeof(*process));
 	if (process)
-		place = plumb_vec_add(&waiting->processes);
+		place = plumb_vec_add(&watch->processes);
 	if (!place) {
 		free(process);
 		munmap(map, (size_t)status.st_size);
@@ -162,36 +162,36 @@ open_region(struct plumb_waiting *waiting, int folder, const char *name)
 	process->size = (size_t)status.st_size;
 	process->tree.size = process->size;
 	process->tree.region.header = header;
-	end_same_process(waiting, process);
+	end_same_process(watch, process);
 	return true;
 }
 
 static void
-find_regions(struct plumb_waiting *waiting)
+find_regions(struct plumb_watch *watch)
 {
 	struct timespec now;
 	struct stat status;
 	struct dirent *entry;
-	if (stat(waiting->folder, &status) != 0)
+	if (stat(watch->folder, &status) != 0)
 		return;
 	uint64_t change =
 		(uint64_t)status.st_mtim.tv_sec * 1000000000u + (uint64_t)status.st_mtim.tv_nsec;
-	DIR *folder = change == waiting->folder_change ? NULL : opendir(waiting->folder);
+	DIR *folder = change == watch->folder_change ? NULL : opendir(watch->folder);
 	if (!folder)
 		return;
-	/* A file that comes within the same tick of the file system's clock changes no time
+	/* A file that is made within the same tick of the file system's clock changes no time
 	 * stamp. */
 	clock_gettime(CLOCK_REALTIME, &now);
 	if ((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec > change + SETTLED)
-		waiting->folder_change = change;
+		watch->folder_change = change;
 	while ((entry = readdir(folder)))
 		if (plumb_region_name_ends(entry->d_name, PLUMB_REGION_SUFFIX) &&
-		    !open_region(waiting, dirfd(folder), entry->d_name))
-			waiting->folder_change = 0; /* making it may take long on a slow disk */
+		    !open_region(watch, dirfd(folder), entry->d_name))
+			watch->folder_change = 0; /* making it may take long on a slow disk */
 	closedir(folder);
 }
 
-/* The record ID of the program's region if it can lie there, or NULL. */
+/* The THREAD record ID of the program's region, or NULL if none can lie there. */
 static struct plumb_record_thread *
 thread_at(const struct process *process, plumb_id id)
 {
@@ -222,39 +222,39 @@ find_threads(struct process *process)
 
 /* ---- where a thread waits ---- */
 
-/* A context for threads of which nothing is known. */
+/* The context of threads whose place is unknown. */
 static plumb_id
 nowhere(struct process *process)
 {
 	struct plumb_record_node key = {
 		.kind = PLUMB_FRAME_NATIVE,
-		.name = plumb_waiting_string(&process->tree, "[waiting]"),
+		.name = plumb_watch_tree_string(&process->tree, "[waiting]"),
 	};
-	return key.name ? plumb_waiting_node(&process->tree, &key) : 0;
+	return key.name ? plumb_watch_tree_node(&process->tree, &key) : 0;
 }
 
-/* Where the thread is, which is asleep. */
+/* Where the sleeping thread is. */
 static struct place
-find_place(struct plumb_waiting *waiting, struct process *process,
+find_place(struct plumb_watch *watch, struct process *process,
            const struct plumb_record_thread *record)
 {
-	struct plumb_waiting_at at = {
+	struct plumb_watch_at at = {
 		.thread = record,
 		.under = atomic_load_explicit(&record->current, memory_order_relaxed),
 	};
 	if (at.under == MEASURED)
 		return (struct place){ MEASURED, PLUMB_FATE_ATTRIBUTED };
-	plumb_waiting_find(&waiting->reader, &process->python, &process->tree, &at);
+	plumb_watch_place_find(&watch->reader, &process->python, &process->tree, &at);
 	return (struct place){ at.node, at.truncated ? PLUMB_FATE_TOO_DEEP
 		                        : at.node    ? PLUMB_FATE_ATTRIBUTED
 		                                     : PLUMB_FATE_NO_STACK };
 }
 
-/* Whether the thread is asleep, and if so, where. Fills in its counts as of then. False: it is
+/* Finds whether the thread is asleep, and where. Fills in its counts as of then. False: it is
  * gone. */
 static bool
-examine(struct plumb_waiting *waiting, struct process *process, struct thread *thread,
-        const struct plumb_record_thread *record)
+examine_thread(struct plumb_watch *watch, struct process *process, struct thread *thread,
+               const struct plumb_record_thread *record)
 {
 	uint32_t pid = header_of(process)->pid;
 	struct plumb_asleep_counts counts;
@@ -267,7 +267,7 @@ examine(struct plumb_waiting *waiting, struct process *process, struct thread *t
 		thread->asleep = plumb_asleep(pid, thread->tid);
 		if (!thread->asleep)
 			return true;
-		thread->place = find_place(waiting, process, record);
+		thread->place = find_place(watch, process, record);
 		if (!plumb_asleep_count(pid, thread->tid, &counts))
 			return false;
 		if (counts.runs == thread->counts.runs && plumb_asleep(pid, thread->tid)) {
@@ -284,40 +284,40 @@ examine(struct plumb_waiting *waiting, struct process *process, struct thread *t
 /* ---- how long ---- */
 
 static void
-add(struct process *process, const struct thread *thread, struct place place, int64_t ns)
+add_wait(struct process *process, const struct thread *thread, struct place place, int64_t ns)
 {
 	if (ns > 0)
-		plumb_waiting_add(&process->tree, place.node ? place.node : nowhere(process),
-		                  thread->record, (uint64_t)ns, place.fate);
+		plumb_watch_tree_add(&process->tree, place.node ? place.node : nowhere(process),
+		                     thread->record, (uint64_t)ns, place.fate);
 }
 
-/* Adds what is pending to where the thread was before and to where it is now. */
+/* Divides what is pending between where the thread was before and where it is now. */
 static void
-settle(struct process *process, struct thread *thread)
+divide_pending(struct process *process, struct thread *thread)
 {
 	int64_t pending = thread->pending > 0 ? thread->pending : 0, head = 0;
 	if (thread->last.fate && thread->last.node != thread->place.node)
 		head = !thread->woken           ? pending / 2
 		       : thread->head < pending ? thread->head
 		                                : pending;
-	add(process, thread, thread->last, head);
-	add(process, thread, thread->place, pending - head);
+	add_wait(process, thread, thread->last, head);
+	add_wait(process, thread, thread->place, pending - head);
 	thread->last = thread->place;
 	thread->pending = 0;
 	thread->woken = false;
 }
 
-/* How long the thread slept since the look before, of which COUNTS and TOLD are; recording is on
- * since SINCE. */
+/* How long the thread slept since the look before. COUNTS and TOLD are of that look; recording is
+ * on since SINCE. */
 static int64_t
-slept(const struct thread *thread, const struct plumb_record_thread *record, uint64_t now,
-      uint64_t since, const struct plumb_asleep_counts *counts, uint64_t told)
+count_slept(const struct thread *thread, const struct plumb_record_thread *record, uint64_t now,
+            uint64_t since, const struct plumb_asleep_counts *counts, uint64_t told)
 {
 	bool first = !thread->looked;
 	uint64_t met = atomic_load_explicit(&record->awake_at, memory_order_acquire);
 	uint64_t from = !first ? thread->looked : met ? met : record->start;
 	uint64_t awake = thread->counts.awake - (!first ? counts->awake : met ? record->awake : 0);
-	if (from < since) { /* it was paused */
+	if (from < since) { /* recording was paused */
 		bool all_the_while = thread->asleep && !first && counts->runs &&
 		                     counts->runs == thread->counts.runs;
 		return all_the_while && now > since ? (int64_t)(now - since) : 0;
@@ -325,13 +325,13 @@ slept(const struct thread *thread, const struct plumb_record_thread *record, uin
 	if (!thread->counts.timed)
 		return thread->asleep && now > from ? (int64_t)(now - from) : 0;
 	int64_t ns = (int64_t)(now - from - awake - (thread->told - told));
-	return first && ns < 0 ? 0 : ns; /* it may have computed before it was known */
+	return first && ns < 0 ? 0 : ns; /* it may have computed before plumb knew it */
 }
 
-/* The thread ended since it was looked at: what it slept meanwhile goes to where it was then. */
+/* The thread ended after the last look. What it slept since then goes to where it was then. */
 static void
-finish(struct process *process, const struct thread *thread,
-       const struct plumb_record_thread *record, uint64_t since)
+finish_thread(struct process *process, const struct thread *thread,
+              const struct plumb_record_thread *record, uint64_t since)
 {
 	uint64_t met = atomic_load_explicit(&record->awake_at, memory_order_acquire);
 	uint64_t from = thread->looked ? thread->looked : met;
@@ -341,24 +341,24 @@ finish(struct process *process, const struct thread *thread,
 	if (!record->end || !record->awake_end || !met || from < since ||
 	    record->head.flags & PLUMB_THREAD_OWN)
 		return;
-	if (!place.fate) /* it was not seen */
+	if (!place.fate) /* no look saw it */
 		place.fate = PLUMB_FATE_NO_STACK;
-	add(process, thread, place,
-	    thread->pending + (int64_t)(record->end - from - (record->awake_end - awake) -
-	                                (record->waited - thread->told)));
+	add_wait(process, thread, place,
+	         thread->pending + (int64_t)(record->end - from - (record->awake_end - awake) -
+	                                     (record->waited - thread->told)));
 }
 
 /* False: the thread has ended. */
 static bool
-look_at_thread(struct plumb_waiting *waiting, struct process *process, struct thread *thread)
+look_at_thread(struct plumb_watch *watch, struct process *process, struct thread *thread)
 {
 	const struct plumb_record_thread *record = thread_at(process, thread->record);
 	const struct plumb_asleep_counts counts = thread->counts;
-	uint64_t told = thread->told, since = waiting->since;
+	uint64_t told = thread->told, since = watch->since;
 	if (!record || record->head.flags & PLUMB_THREAD_OWN)
 		return false;
-	if (record->end || !examine(waiting, process, thread, record)) {
-		finish(process, thread, record, since);
+	if (record->end || !examine_thread(watch, process, thread, record)) {
+		finish_thread(process, thread, record, since);
 		return false;
 	}
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -367,10 +367,10 @@ look_at_thread(struct plumb_waiting *waiting, struct process *process, struct th
 		thread->last = (struct place){ 0 };
 		thread->pending = 0;
 	}
-	thread->pending += slept(thread, record, now, since, &counts, told);
+	thread->pending += count_slept(thread, record, now, since, &counts, told);
 	thread->looked = now;
 	if (thread->asleep && thread->place.node != MEASURED) {
-		settle(process, thread);
+		divide_pending(process, thread);
 	} else if (!thread->asleep && !thread->woken) {
 		thread->woken = true;
 		thread->head = thread->pending;
@@ -380,9 +380,9 @@ look_at_thread(struct plumb_waiting *waiting, struct process *process, struct th
 
 /* ---- a look ---- */
 
-/* The process records no more. */
+/* The process no longer records. */
 static void
-finish_process(struct plumb_waiting *waiting, struct process *process)
+finish_process(struct plumb_watch *watch, struct process *process)
 {
 	if (!process->over)
 		find_threads(process);
@@ -391,21 +391,21 @@ finish_process(struct plumb_waiting *waiting, struct process *process)
 		const struct thread *thread = &process->threads.items[i];
 		const struct plumb_record_thread *record = thread_at(process, thread->record);
 		if (record)
-			finish(process, thread, record, waiting->since);
+			finish_thread(process, thread, record, watch->since);
 	}
 	process->threads.count = 0;
 }
 
-/* How many threads there are. */
+/* Finds what is new. Returns how many threads there are. */
 static uint64_t
-find_all(struct plumb_waiting *waiting)
+find_all(struct plumb_watch *watch)
 {
 	uint64_t threads = 0;
-	find_regions(waiting);
-	for (uint32_t i = 0; i < waiting->processes.count; i++) {
-		struct process *process = waiting->processes.items[i];
+	find_regions(watch);
+	for (uint32_t i = 0; i < watch->processes.count; i++) {
+		struct process *process = watch->processes.items[i];
 		if (atomic_load(&header_of(process)->state) != PLUMB_REGION_RECORDING)
-			finish_process(waiting, process);
+			finish_process(watch, process);
 		if (!process->over)
 			find_threads(process);
 		threads += process->threads.count;
@@ -415,88 +415,87 @@ find_all(struct plumb_waiting *waiting)
 
 /* Looks at the thread whose turn it is; there is one. */
 static void
-look_at_next(struct plumb_waiting *waiting)
+look_at_next(struct plumb_watch *watch)
 {
 	struct process *process;
-	for (;; waiting->process++, waiting->thread = 0) {
-		if (waiting->process >= waiting->processes.count)
-			waiting->process = 0;
-		process = waiting->processes.items[waiting->process];
-		if (waiting->thread < process->threads.count)
+	for (;; watch->process++, watch->thread = 0) {
+		if (watch->process >= watch->processes.count)
+			watch->process = 0;
+		process = watch->processes.items[watch->process];
+		if (watch->thread < process->threads.count)
 			break;
 	}
-	struct thread *thread = &process->threads.items[waiting->thread];
-	if (look_at_thread(waiting, process, thread))
-		waiting->thread++;
+	struct thread *thread = &process->threads.items[watch->thread];
+	if (look_at_thread(watch, process, thread))
+		watch->thread++;
 	else
 		*thread = process->threads.items[--process->threads.count];
 }
 
-/* Random enough to keep out of a program's step. */
+/* Random enough not to fall in step with a program. */
 static uint64_t
-distance_ns(struct plumb_waiting *waiting)
+distance_ns(struct plumb_watch *watch)
 {
-	waiting->random = plumb_hash_mix(waiting->random, 1);
-	return (FIRST_MS * 1000 + waiting->random % (MORE_MS * 1000 + 1)) * 1000;
+	watch->random = plumb_hash_mix(watch->random, 1);
+	return (FIRST_MS * 1000 + watch->random % (MORE_MS * 1000 + 1)) * 1000;
 }
 
-struct plumb_waiting *
-plumb_waiting_new(const char *folder)
+struct plumb_watch *
+plumb_watch_new(const char *folder)
 {
-	struct plumb_waiting *waiting = calloc(1, sizeof(*waiting));
-	if (waiting) {
-		waiting->folder = folder;
-		waiting->random = clock_ns(CLOCK_MONOTONIC);
+	struct plumb_watch *watch = calloc(1, sizeof(*watch));
+	if (watch) {
+		watch->folder = folder;
+		watch->random = clock_ns(CLOCK_MONOTONIC);
 	}
-	return waiting;
+	return watch;
 }
 
 static void
-look(struct plumb_waiting *waiting, uint64_t now)
+look_at_all(struct plumb_watch *watch, uint64_t now)
 {
-	uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID), spent = 0, left = find_all(waiting),
-		 distance = distance_ns(waiting);
+	uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID), spent = 0, left = find_all(watch),
+		 distance = distance_ns(watch);
 	for (uint64_t i = 1; left && spent < LOOK_NS; left--, i++) {
-		look_at_next(waiting);
+		look_at_next(watch);
 		if (i % THREADS_AT_ONCE == 0)
 			spent = clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
 	}
 	spent = clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
-	/* More than a look may take was spent on something else, such as a new piece of a
-	 * region. */
+	/* Time above LOOK_NS went into something else, such as a new chunk of a region. */
 	spent = spent < LOOK_NS ? spent * COST_SHARE : (uint64_t)LOOK_NS * COST_SHARE;
-	waiting->not_before = now + (spent > distance ? spent : distance);
+	watch->not_before = now + (spent > distance ? spent : distance);
 }
 
 int
-plumb_waiting_look(struct plumb_waiting *waiting, const struct plumb_control *control)
+plumb_watch_look(struct plumb_watch *watch, const struct plumb_control *control)
 {
 	uint64_t since = control ? plumb_control_since(control) : 1;
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	if (!since)
 		return FIRST_MS + MORE_MS;
-	if (now >= waiting->not_before) {
-		waiting->since = since;
-		look(waiting, now);
+	if (now >= watch->not_before) {
+		watch->since = since;
+		look_at_all(watch, now);
 		now = clock_ns(CLOCK_MONOTONIC);
 	}
-	return now < waiting->not_before ? (int)((waiting->not_before - now) / 1000000) + 1 : 1;
+	return now < watch->not_before ? (int)((watch->not_before - now) / 1000000) + 1 : 1;
 }
 
 void
-plumb_waiting_free(struct plumb_waiting *waiting)
+plumb_watch_free(struct plumb_watch *watch)
 {
-	if (!waiting)
+	if (!watch)
 		return;
-	for (uint32_t i = 0; i < waiting->processes.count; i++) {
-		struct process *process = waiting->processes.items[i];
-		finish_process(waiting, process);
+	for (uint32_t i = 0; i < watch->processes.count; i++) {
+		struct process *process = watch->processes.items[i];
+		finish_process(watch, process);
 		munmap(header_of(process), process->size);
-		plumb_waiting_tree_free(&process->tree);
+		plumb_watch_tree_free(&process->tree);
 		plumb_vec_free(&process->threads);
-		plumb_waiting_python_free(&process->python);
+		plumb_watch_python_free(&process->python);
 		free(process);
 	}
-	plumb_vec_free(&waiting->processes);
-	free(waiting);
+	plumb_vec_free(&watch->processes);
+	free(watch);
 }

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What proves a walk, besides that the thread did not run meanwhile (the caller knows):
+ * The caller knows that the thread did not run during the walk. The rest of the proof:
  *
- * - the thread state names its thread, and its neighbours in the interpreter's list name it: it has
- * not
- *   been freed, nor made again for another thread;
- * - in 3.11 and 3.12, where each evaluation has a structure on the C stack that names its innermost
- * frame
- *   (the "cframe"), the frames of all of them are met on the way out, in order;
- * - every frame runs a code object, or is the interpreter's own.
+ * - The thread state names its thread, and its neighbours in the interpreter's list name the thread
+ *   state. So it was not freed, and not made again for another thread.
+ * - In 3.11 and 3.12, each evaluation has a structure on the C stack that names its innermost frame
+ *   (the "cframe"). The walk meets the frames of all of them, in order.
+ * - Every frame runs a code object, or is the interpreter's own.
  */
-#include "cli/foreign_python.h"
+#include "watch/foreign_python.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,23 +16,19 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "cli/python_lines.h"
+#include "watch/python_lines.h"
 
 enum {
-	ABSENT = 0xffff,   /* an offset that a version does not have */
-	LIST_PREVIOUS = 0, /* in the thread state, of all versions: its neighbours, newest first */
+	LIST_PREVIOUS = 0, /* in the thread state of every version: its neighbours, newest first */
 	LIST_NEXT = 8,
 	FRAME_BYTES = 512, /* no offset into a frame lies beyond */
 	HOPS_MAX = 8 * PLUMB_FOREIGN_FRAMES,
 	LARGEST_TABLE = 1 << 24,
 };
-#define TEXT_TYPE (UINT64_C(1) << 28) /* a type's flag: made from str */
-/* A str's state word. */
-enum { KIND_SHIFT = 2, KIND_MASK = 7, COMPACT = 1 << 5, ASCII = 1 << 6 };
 
 /* ---- walking ---- */
 
-/* Whether STATE is in a list of thread states, and of the thread that is SELF. */
+/* Whether STATE is in a list of thread states, and belongs to the thread SELF. */
 static bool
 is_of_thread(struct plumb_foreign *memory, const struct plumb_region_python *python, uint64_t state,
              uint64_t self)
@@ -52,7 +46,7 @@ is_of_thread(struct plumb_foreign *memory, const struct plumb_region_python *pyt
 	       (plumb_foreign_pointer(memory, next + LIST_PREVIOUS, &back) && back == state);
 }
 
-/* The cframes of a thread: `frame` is the one that the next one named further out. */
+/* A thread's cframes, from the innermost out. `frame` is the frame that `cframe` names. */
 struct evaluations {
 	uint64_t cframe; /* 0: there are no more */
 	uint64_t frame;
@@ -64,7 +58,7 @@ next_evaluation(struct plumb_foreign *memory, const struct plumb_region_python *
 {
 	uint64_t outer = 0;
 
-	/* What leads further out lies behind the frame, in both versions. */
+	/* In both versions, the pointer to the outer cframe lies behind the frame's. */
 	if (!plumb_foreign_pointer(memory, at->cframe + python->indirect + 8u, &outer))
 		return false;
 	at->cframe = outer;
@@ -90,7 +84,7 @@ int_at(const char *frame, size_t offset)
 	return value;
 }
 
-/* Where FRAME, which runs CODE, is in it. False: before its body. */
+/* Where FRAME is in CODE, which it runs. False: before its body. */
 static bool
 place_in_code(struct plumb_foreign *memory, const struct plumb_region_python *python,
               const char *frame, uint64_t code, unsigned owner, int32_t *lasti)
@@ -98,7 +92,7 @@ place_in_code(struct plumb_foreign *memory, const struct plumb_region_python *py
 	int64_t at;
 	int32_t traceable;
 
-	if (python->first_instruction == ABSENT) {
+	if (python->first_instruction == PLUMB_PYTHON_ABSENT) {
 		at = (int64_t)int_at(frame, python->instruction) * python->lasti_scale;
 	} else {
 		at = (int64_t)(word_at(frame, python->instruction) - code -
@@ -120,13 +114,13 @@ frame_bytes(const struct plumb_region_python *python)
 
 	if (python->instruction > last)
 		last = python->instruction;
-	if (python->owner != ABSENT && python->owner > last)
+	if (python->owner != PLUMB_PYTHON_ABSENT && python->owner > last)
 		last = python->owner;
 	return last + 8;
 }
 
-/* Adds the frame at ADDRESS, when it is one that the program itself would see; *previous gets the
- * one further out. False: it cannot be. */
+/* Adds the frame at ADDRESS if the program itself would see it. *previous gets the next outer one.
+ * False: there is no frame at ADDRESS. */
 static bool
 take_frame(struct plumb_foreign *memory, const struct plumb_region_python *python, uint64_t address,
            struct plumb_foreign_walk *walk, uint64_t *previous)
@@ -140,7 +134,7 @@ take_frame(struct plumb_foreign *memory, const struct plumb_region_python *pytho
 	    !plumb_foreign_read(memory, address, frame, frame_bytes(python)))
 		return false;
 	*previous = word_at(frame, python->previous);
-	if (python->owner != ABSENT) {
+	if (python->owner != PLUMB_PYTHON_ABSENT) {
 		owner = (unsigned char)frame[python->owner];
 		if (owner >= python->owner_internal)
 			return true;
@@ -169,7 +163,7 @@ plumb_foreign_python_walk(struct plumb_foreign *memory, const struct plumb_regio
 	if (!state || !self || !is_of_thread(memory, python, state, self) ||
 	    !plumb_foreign_pointer(memory, state + python->entry, &frame))
 		return false;
-	if (python->indirect != ABSENT) {
+	if (python->indirect != PLUMB_PYTHON_ABSENT) {
 		evaluations.cframe = frame;
 		if (!plumb_foreign_pointer(memory, frame + python->indirect, &frame) ||
 		    !next_evaluation(memory, python, &evaluations))
@@ -188,7 +182,7 @@ plumb_foreign_python_walk(struct plumb_foreign *memory, const struct plumb_regio
 
 /* ---- text ---- */
 
-/* The bytes of a str's characters from *at on, and how wide each is. */
+/* Where a str's characters begin, how many bytes wide each is, and how many there are. */
 static bool
 find_text(struct plumb_foreign *memory, const struct plumb_region_python *python, uint64_t text,
           uint64_t *at, int *kind, uint64_t *length)
@@ -199,19 +193,20 @@ find_text(struct plumb_foreign *memory, const struct plumb_region_python *python
 	if (!plumb_foreign_pointer(memory, text + python->type, &type) ||
 	    (type != python->unicode_type &&
 	     (!plumb_foreign_pointer(memory, type + python->flags, &flags) ||
-	      !(flags & TEXT_TYPE))) ||
+	      !(flags & PLUMB_PYTHON_TEXT_TYPE))) ||
 	    !plumb_foreign_read(memory, text + python->text_state, &bits, sizeof bits) ||
 	    !plumb_foreign_pointer(memory, text + python->length, length))
 		return false;
-	*kind = bits >> KIND_SHIFT & KIND_MASK;
-	if (bits & COMPACT)
-		*at = text + (bits & ASCII ? python->ascii_data : python->wide_data);
+	*kind = bits >> PLUMB_PYTHON_TEXT_KIND_SHIFT & PLUMB_PYTHON_TEXT_KIND_MASK;
+	if (bits & PLUMB_PYTHON_TEXT_COMPACT)
+		*at = text +
+		      (bits & PLUMB_PYTHON_TEXT_ASCII ? python->ascii_data : python->wide_data);
 	else if (!plumb_foreign_pointer(memory, text + python->wide_data, at))
 		return false;
 	return *kind == 1 || *kind == 2 || *kind == 4;
 }
 
-/* The str TEXT as UTF-8, as much as fits. */
+/* Writes the str TEXT as UTF-8, as much of it as fits. */
 static void
 read_text(struct plumb_foreign *memory, const struct plumb_region_python *python, uint64_t text,
           char *out, size_t size)

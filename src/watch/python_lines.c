@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sums are kept in 64 bits: a table of a few megabytes cannot make them overflow, whatever it
- * holds.
+ * Sums have 64 bits. A table of a few megabytes cannot make them overflow, whatever it holds.
  */
-#include "cli/python_lines.h"
+#include "watch/python_lines.h"
 
 enum { FIRST_RANGES = 10, FIRST_LOCATIONS = 11, NO_LINE = -128 };
 
-/* PEP 657: kinds of an entry from the first that is not short. */
+/* PEP 657: the kinds of an entry, from the first that is not short. */
 enum { ONE_LINE = 10, NO_COLUMNS = 13, LONG = 14, WITHOUT_LINE = 15 };
 
 static uint32_t
-number(int64_t line)
+valid_line(int64_t line)
 {
 	return line > 0 && line <= INT32_MAX ? (uint32_t)line : 0;
 }
@@ -28,10 +27,10 @@ line_by_steps(const unsigned char *table, size_t bytes, int64_t line, int32_t la
 			break;
 		line += (signed char)table[i + 1];
 	}
-	return number(line);
+	return valid_line(line);
 }
 
-/* 3.10: pairs (bytes of the range, its line against the one before). */
+/* 3.10: pairs (bytes of the range, its line minus the line before). */
 static uint32_t
 line_by_ranges(const unsigned char *table, size_t bytes, int64_t line, int32_t lasti)
 {
@@ -43,14 +42,14 @@ line_by_ranges(const unsigned char *table, size_t bytes, int64_t line, int32_t l
 		if (step != NO_LINE)
 			line += step;
 		if (lasti < end)
-			return step == NO_LINE ? 0 : number(line);
+			return step == NO_LINE ? 0 : valid_line(line);
 	}
 	return 0;
 }
 
-/* The signed number at *AT, in groups of six bits, lowest first; its own lowest bit is the sign. */
+/* The signed number at *AT, in groups of six bits, lowest first. Its lowest bit is the sign. */
 static int64_t
-signed_number(const unsigned char *table, size_t bytes, size_t *at)
+read_signed(const unsigned char *table, size_t bytes, size_t *at)
 {
 	uint64_t value = 0;
 	unsigned shift = 0;
@@ -79,11 +78,11 @@ line_by_locations(const unsigned char *table, size_t bytes, int64_t line, int32_
 		end += 2 * ((table[i] & 7) + 1);
 		i++;
 		if (kind == LONG || kind == NO_COLUMNS)
-			line += signed_number(table, bytes, &i);
+			line += read_signed(table, bytes, &i);
 		else if (kind >= ONE_LINE && kind < NO_COLUMNS)
 			line += kind - ONE_LINE;
 		if (lasti < end)
-			return kind == WITHOUT_LINE ? 0 : number(line);
+			return kind == WITHOUT_LINE ? 0 : valid_line(line);
 		while (i < bytes && !(table[i] & 128))
 			i++;
 	}
@@ -95,7 +94,7 @@ plumb_python_line(int minor, const unsigned char *table, size_t bytes, int32_t f
                   int32_t lasti)
 {
 	if (lasti < 0)
-		return number(first_line);
+		return valid_line(first_line);
 	if (minor >= FIRST_LOCATIONS)
 		return line_by_locations(table, bytes, first_line, lasti);
 	if (minor >= FIRST_RANGES)
