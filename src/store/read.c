@@ -19,13 +19,11 @@
 #include "model/builder.h"
 #include "model/metric.h"
 #include "model/order.h"
+#include "model/rows.h"
 #include "store/chunk.h"
 #include "store/open.h"
 #include "store/schema.h"
 #include "store/store.h"
-
-/* Work beyond this is more than a profile keeps in memory: 384 MiB. */
-#define WORK_MAX (UINT32_C(1) << 24)
 
 /* A sound file needs fewer steps of SQLite's machine: a row takes four bytes or more, and a column
  * a step. */
@@ -133,8 +131,8 @@ read_string(struct reader *reader, sqlite3_stmt *select, int at, uint32_t *id)
 }
 
 static int
-read_word(struct reader *reader, sqlite3_stmt *select, int at, const struct plumb_column *column,
-          uint32_t *id)
+read_word(struct reader *reader, sqlite3_stmt *select, int at,
+          const struct plumb_row_column *column, uint32_t *id)
 {
 	const char *text;
 	size_t bytes;
@@ -147,27 +145,19 @@ read_word(struct reader *reader, sqlite3_stmt *select, int at, const struct plum
 	return damaged(reader, "an unknown word");
 }
 
-static uint32_t
-table_count(const struct reader *reader, uint32_t table)
-{
-	uint32_t count;
-	memcpy(&count, (const char *)reader->profile + plumb_store_schema[table].count_offset,
-	       sizeof count);
-	return count;
-}
-
 static int
-read_id(struct reader *reader, sqlite3_stmt *select, int at, const struct plumb_column *column,
+read_id(struct reader *reader, sqlite3_stmt *select, int at, const struct plumb_row_column *column,
         uint32_t *id)
 {
 	int64_t number = 0;
 	*id = PLUMB_NONE;
-	if (column->cell == PLUMB_CELL_ID_OR_NONE && sqlite3_column_type(select, at) == SQLITE_NULL)
+	if (column->cell == PLUMB_ROW_ID_OR_NONE && sqlite3_column_type(select, at) == SQLITE_NULL)
 		return PLUMB_OK;
 	int code = read_number(reader, select, at, &number);
 	if (code)
 		return code;
-	if (number < 0 || number >= table_count(reader, column->limit))
+	if (number < 0 ||
+	    number >= plumb_rows_of(reader->profile, &plumb_row_tables[column->limit]).count)
 		return damaged(reader, "an id out of range");
 	*id = (uint32_t)number;
 	return PLUMB_OK;
@@ -187,8 +177,8 @@ read_real(struct reader *reader, sqlite3_stmt *select, int at, double *real)
 }
 
 static int
-read_cell(struct reader *reader, sqlite3_stmt *select, int at, const struct plumb_column *column,
-          char *row)
+read_cell(struct reader *reader, sqlite3_stmt *select, int at,
+          const struct plumb_row_column *column, char *row)
 {
 	char *field = row + column->offset;
 	int64_t number = 0;
@@ -196,25 +186,39 @@ read_cell(struct reader *reader, sqlite3_stmt *select, int at, const struct plum
 	double real;
 	int code;
 	switch (column->cell) {
-	case PLUMB_CELL_INT:
+	case PLUMB_ROW_INT:
 		number = PLUMB_UNKNOWN;
 		code = sqlite3_column_type(select, at) == SQLITE_NULL
 		               ? PLUMB_OK
 		               : read_number(reader, select, at, &number);
 		memcpy(field, &number, sizeof number);
 		return code;
-	case PLUMB_CELL_NUMBER:
-	case PLUMB_CELL_COUNT:
+	case PLUMB_ROW_NUMBER:
+	case PLUMB_ROW_AMOUNT:
+	case PLUMB_ROW_TIME:
+	case PLUMB_ROW_END:
+	case PLUMB_ROW_COUNT:
 		code = read_number(reader, select, at, &number);
-		if (!code && column->cell == PLUMB_CELL_COUNT && number < 1)
+		if (!code && column->cell == PLUMB_ROW_COUNT && number < 1)
 			code = damaged(reader, "a count below 1");
+		if (!code && column->cell == PLUMB_ROW_AMOUNT && number < 0)
+			code = damaged(reader, "an amount below 0");
 		memcpy(field, &number, sizeof number);
 		return code;
-	case PLUMB_CELL_REAL:
+	case PLUMB_ROW_LINK:
+		code = sqlite3_column_type(select, at) == SQLITE_NULL
+		               ? PLUMB_OK
+		               : read_number(reader, select, at, &number);
+		memcpy(field, &number, sizeof number);
+		return code;
+	case PLUMB_ROW_REAL:
+	case PLUMB_ROW_KNOWN:
 		code = read_real(reader, select, at, &real);
+		if (!code && column->cell == PLUMB_ROW_KNOWN && isnan(real))
+			code = damaged(reader, "not a number");
 		memcpy(field, &real, sizeof real);
 		return code;
-	case PLUMB_CELL_LINE:
+	case PLUMB_ROW_LINE:
 		if (sqlite3_column_type(select, at) != SQLITE_NULL &&
 		    (code = read_number(reader, select, at, &number)))
 			return code;
@@ -222,23 +226,24 @@ read_cell(struct reader *reader, sqlite3_stmt *select, int at, const struct plum
 			return damaged(reader, "a line out of range");
 		id = (uint32_t)number;
 		break;
-	case PLUMB_CELL_BITS:
+	case PLUMB_ROW_BITS:
+	case PLUMB_ROW_METRIC: /* the profile is asked for it when it has its metrics */
 		if ((code = read_number(reader, select, at, &number)))
 			return code;
-		if (number < 0 || number >= (column->limit ? column->limit : UINT32_MAX))
+		if (number < 0 || number >= UINT32_MAX)
 			return damaged(reader, "a number out of range");
 		id = (uint32_t)number;
 		break;
-	case PLUMB_CELL_TEXT:
+	case PLUMB_ROW_TEXT:
 		if ((code = read_string(reader, select, at, &id)))
 			return code;
 		break;
-	case PLUMB_CELL_WORD:
+	case PLUMB_ROW_WORD:
 		if ((code = read_word(reader, select, at, column, &id)))
 			return code;
 		break;
-	case PLUMB_CELL_ID:
-	case PLUMB_CELL_ID_OR_NONE:
+	case PLUMB_ROW_ID:
+	case PLUMB_ROW_ID_OR_NONE:
 		if ((code = read_id(reader, select, at, column, &id)))
 			return code;
 		break;
@@ -313,7 +318,7 @@ next_row(struct reader *reader, sqlite3_stmt *select, bool *found)
 }
 
 static void
-join_columns(const struct plumb_table *table, uint32_t schema, char *out, size_t size)
+join_columns(const struct plumb_row_table *table, uint32_t schema, char *out, size_t size)
 {
 	size_t used = 0;
 	*out = 0;
@@ -325,33 +330,22 @@ join_columns(const struct plumb_table *table, uint32_t schema, char *out, size_t
 
 /* The rows are stored in the profile at once, so that they are freed with it whatever happens. */
 static int
-read_rows(struct reader *reader, const struct plumb_table *table, sqlite3_stmt *select)
+read_rows(struct reader *reader, const struct plumb_row_table *table, sqlite3_stmt *select)
 {
-	char *base = (char *)reader->profile;
-	char *rows = NULL;
-	uint32_t capacity = 0;
 	bool found;
 	for (;; reader->row++) {
 		int code = next_row(reader, select, &found);
 		if (code || !found)
 			return code;
-		uint32_t count = (uint32_t)reader->row + 1;
-		if (!table->count_offset) {
-			if (reader->row > 0)
-				return damaged(reader, "a second row");
-			rows = base + table->rows_offset;
-		} else if (count > capacity) {
-			char *grown = plumb_vec_grow(rows, &capacity, count, table->row_size);
-			if (!grown)
-				return no_memory(reader);
-			rows = grown;
-			memcpy(base + table->rows_offset, &rows, sizeof rows);
-		}
-		char *row = rows + (size_t)reader->row * table->row_size;
-		memset(row, 0, table->row_size);
+		if (table->single && reader->row > 0)
+			return damaged(reader, "a second row");
+		if (table->most && reader->row >= table->most)
+			return damaged(reader, "more rows than a profile holds");
 		/* Counted first: a context may name itself or an earlier one, never a later one. */
-		if (table->count_offset)
-			memcpy(base + table->count_offset, &count, sizeof count);
+		char *row = table->single ? plumb_rows_of(reader->profile, table).items
+		                          : plumb_rows_add(reader->profile, table);
+		if (!row)
+			return no_memory(reader);
 		for (uint32_t c = 0; !code && c < table->columns_count; c++)
 			code = read_cell(reader, select, (int)c + 1, &table->columns[c], row);
 		if (code)
@@ -360,19 +354,18 @@ read_rows(struct reader *reader, const struct plumb_table *table, sqlite3_stmt *
 }
 
 static int
-read_table(struct reader *reader, const struct plumb_table *table)
+read_table(struct reader *reader, const struct plumb_row_table *table)
 {
 	char columns[512];
 	reader->table = table->name;
 	reader->row = 0;
 	if (table->since > reader->schema)
 		return PLUMB_OK;
-	bool samples = table == &plumb_store_schema[PLUMB_TABLE_CPU_SAMPLES];
-	if (samples || table == &plumb_store_schema[PLUMB_TABLE_COLLECTIVES]) {
-		/* Schema 3 had none at first. Sums have no moments. */
+	if (table->moments && reader->part == TOTALS)
+		return PLUMB_OK;
+	if (table->may_lack) {
 		bool there = false;
-		int asked =
-			samples && reader->part == TOTALS ? PLUMB_OK : has_table(reader, &there);
+		int asked = has_table(reader, &there);
 		if (asked || !there)
 			return asked;
 	}
@@ -402,7 +395,7 @@ is_new_metric(const struct reader *reader, uint32_t name)
 
 /* One row of the table; what plumb itself names stands in base/words.h and is passed over. */
 static int
-read_metric(struct reader *reader, sqlite3_stmt *select, int64_t before, uint32_t *capacity)
+read_metric(struct reader *reader, sqlite3_stmt *select, int64_t before)
 {
 	struct plumb_profile *profile = reader->profile;
 	struct plumb_user_metric metric = { PLUMB_NONE, PLUMB_NONE };
@@ -419,15 +412,10 @@ read_metric(struct reader *reader, sqlite3_stmt *select, int64_t before, uint32_
 		return code;
 	if (!is_new_metric(reader, metric.name))
 		return damaged(reader, "a metric's name that is missing or used twice");
-	if (profile->user_metrics_count == *capacity) {
-		struct plumb_user_metric *grown =
-			plumb_vec_grow(profile->user_metrics, capacity,
-		                       profile->user_metrics_count + 1, sizeof *grown);
-		if (!grown)
-			return no_memory(reader);
-		profile->user_metrics = grown;
-	}
-	profile->user_metrics[profile->user_metrics_count++] = metric;
+	struct plumb_user_metric *added = plumb_profile_add_metric(profile);
+	if (!added)
+		return no_memory(reader);
+	*added = metric;
 	return PLUMB_OK;
 }
 
@@ -435,14 +423,13 @@ static int
 read_metrics(struct reader *reader)
 {
 	sqlite3_stmt *select;
-	uint32_t capacity = 0;
 	reader->table = "metrics";
 	reader->row = 0;
 	int code = prepare_select(reader, "name, unit", &select), stepped = SQLITE_DONE;
 	while (!code && (stepped = sqlite3_step(select)) == SQLITE_ROW) {
 		int64_t before = reader->row;
 		reader->row = sqlite3_column_int64(select, 0);
-		code = read_metric(reader, select, before, &capacity);
+		code = read_metric(reader, select, before);
 	}
 	if (!code && stepped != SQLITE_DONE)
 		code = fail_sql(reader);
@@ -497,7 +484,7 @@ check_values(struct reader *reader)
 		const struct plumb_value *v = &profile->values[i], *before = v - 1;
 		reader->row = i;
 		if (!v->metric || !reader_has_metric(reader, v->metric) || v->min > v->max ||
-		    isnan(v->mean) || v->m2 < 0)
+		    v->m2 < 0)
 			return damaged(reader, "an impossible value");
 		if (!i || v->context > before->context)
 			continue;
@@ -529,8 +516,6 @@ check_rows(struct reader *reader)
 	for (uint32_t i = 0; i < profile->cpu_samples_count; i++) {
 		const struct plumb_cpu_sample *s = &profile->cpu_samples[i];
 		reader->row = i;
-		if (s->ns < 0)
-			return damaged(reader, "an impossible time");
 		if (i &&
 		    (s->track < s[-1].track || (s->track == s[-1].track && s->at_ns < s[-1].at_ns)))
 			return damaged(reader, "a sample out of order");
@@ -557,8 +542,8 @@ static int
 read_chunk(struct reader *reader, sqlite3_stmt *select, struct plumb_chunk *chunk,
            enum chunk_source *source_of)
 {
-	static const struct plumb_column track = { "track", PLUMB_CELL_ID, 0, PLUMB_TABLE_TRACKS,
-		                                   NULL };
+	static const struct plumb_row_column track = { .cell = PLUMB_ROW_ID,
+		                                       .limit = PLUMB_TABLE_TRACKS };
 	int64_t count = 0;
 	const char *source, *codec;
 	size_t bytes;
@@ -633,7 +618,7 @@ add_work(struct reader *reader, struct plumb_chunk_coder *coder, const struct pl
 	struct plumb_profile *profile = reader->profile;
 	struct plumb_error why = { 0 };
 	uint32_t count = profile->work_count + chunk->count;
-	if (count > WORK_MAX)
+	if (count > PLUMB_WORK_MAX)
 		return damaged(reader, "more GPU work than a profile keeps");
 	struct plumb_work_item *work = room_for(profile->work, capacity, count, sizeof *work);
 	if (!work)
@@ -709,7 +694,8 @@ read_all(struct reader *reader)
 {
 	int code = PLUMB_OK;
 	for (int t = 0; !code && t < PLUMB_TABLES; t++) {
-		code = read_table(reader, &plumb_store_schema[t]);
+		if (!plumb_row_tables[t].chunks)
+			code = read_table(reader, &plumb_row_tables[t]);
 		if (!code && t == PLUMB_TABLE_RUN && !reader->row)
 			code = damaged(reader, "nothing");
 		if (!code && t == PLUMB_TABLE_CONTEXTS)

@@ -14,6 +14,7 @@
 
 #include "base/database.h"
 #include "model/metric.h"
+#include "model/rows.h"
 #include "store/chunk.h"
 #include "store/schema.h"
 #include "store/store.h"
@@ -115,7 +116,7 @@ bind_text(sqlite3_stmt *insert, int at, const char *text)
 
 static void
 bind_cell(const struct writer *writer, sqlite3_stmt *insert, int at,
-          const struct plumb_column *column, const char *row)
+          const struct plumb_row_column *column, const char *row)
 {
 	const char *field = row + column->offset;
 	int64_t number;
@@ -123,68 +124,71 @@ bind_cell(const struct writer *writer, sqlite3_stmt *insert, int at,
 	uint32_t id;
 	double real;
 	switch (column->cell) {
-	case PLUMB_CELL_INT:
-	case PLUMB_CELL_NUMBER:
+	case PLUMB_ROW_INT:
+	case PLUMB_ROW_NUMBER:
+	case PLUMB_ROW_AMOUNT:
+	case PLUMB_ROW_TIME:
+	case PLUMB_ROW_END:
 		memcpy(&number, field, sizeof number);
-		bind_number(insert, at,
-		            column->cell == PLUMB_CELL_NUMBER || number != PLUMB_UNKNOWN, number);
+		bind_number(insert, at, column->cell != PLUMB_ROW_INT || number != PLUMB_UNKNOWN,
+		            number);
 		break;
-	case PLUMB_CELL_COUNT:
+	case PLUMB_ROW_LINK:
+		memcpy(&number, field, sizeof number);
+		bind_number(insert, at, number != 0, number);
+		break;
+	case PLUMB_ROW_COUNT:
 		memcpy(&count, field, sizeof count);
 		sqlite3_bind_int64(insert, at, count > INT64_MAX ? INT64_MAX : (int64_t)count);
 		break;
-	case PLUMB_CELL_REAL:
+	case PLUMB_ROW_REAL:
+	case PLUMB_ROW_KNOWN:
 		memcpy(&real, field, sizeof real);
 		sqlite3_bind_double(insert, at, real); /* NAN becomes NULL */
 		break;
-	case PLUMB_CELL_LINE:
+	case PLUMB_ROW_LINE:
 		memcpy(&id, field, sizeof id);
 		bind_number(insert, at, id != 0, id);
 		break;
-	case PLUMB_CELL_BITS:
-	case PLUMB_CELL_ID:
-	case PLUMB_CELL_ID_OR_NONE:
+	case PLUMB_ROW_BITS:
+	case PLUMB_ROW_METRIC:
+	case PLUMB_ROW_ID:
+	case PLUMB_ROW_ID_OR_NONE:
 		memcpy(&id, field, sizeof id);
-		bind_number(insert, at, id != PLUMB_NONE || column->cell == PLUMB_CELL_BITS, id);
+		bind_number(insert, at, column->cell != PLUMB_ROW_ID_OR_NONE || id != PLUMB_NONE,
+		            id);
 		break;
-	case PLUMB_CELL_TEXT:
+	case PLUMB_ROW_TEXT:
 		memcpy(&id, field, sizeof id);
 		bind_text(insert, at, plumb_text(writer->profile, id));
 		break;
-	case PLUMB_CELL_WORD:
+	case PLUMB_ROW_WORD:
 		memcpy(&id, field, sizeof id);
 		bind_text(insert, at, id < column->limit ? column->words[id] : NULL);
 		break;
 	}
 }
 
-static const char *
-table_rows(const struct plumb_profile *profile, const struct plumb_table *table, uint32_t *count)
+static int
+write_row(struct writer *writer, sqlite3_stmt *insert, int64_t id,
+          const struct plumb_row_column *columns, uint32_t count, const void *row,
+          struct plumb_error *error)
 {
-	const char *base = (const char *)profile;
-	if (!table->count_offset) {
-		*count = 1;
-		return base + table->rows_offset;
-	}
-	const char *rows;
-	memcpy(count, base + table->count_offset, sizeof *count);
-	memcpy(&rows, base + table->rows_offset, sizeof rows);
-	return rows;
+	sqlite3_bind_int64(insert, 1, id);
+	for (uint32_t c = 0; c < count; c++)
+		bind_cell(writer, insert, (int)c + 2, &columns[c], row);
+	return step(writer, insert, error);
 }
 
 static int
-write_table(struct writer *writer, const struct plumb_table *table, struct plumb_error *error)
+write_table(struct writer *writer, const struct plumb_row_table *table, struct plumb_error *error)
 {
-	uint32_t count;
-	const char *rows = table_rows(writer->profile, table, &count);
+	struct plumb_rows rows = plumb_rows_of(writer->profile, table);
 	sqlite3_stmt *insert;
 	int code = prepare_insert(writer, table->name, table->columns_count + 1, &insert, error);
-	for (uint32_t i = 0; !code && i < count; i++) {
-		const char *row = rows + (size_t)i * table->row_size;
-		sqlite3_bind_int64(insert, 1, i);
-		for (uint32_t c = 0; c < table->columns_count; c++)
-			bind_cell(writer, insert, (int)c + 2, &table->columns[c], row);
-		code = step(writer, insert, error);
+	for (uint32_t i = 0; !code && i < rows.count; i++) {
+		code = write_row(writer, insert, i, table->columns, table->columns_count,
+		                 rows.items + (size_t)i * table->row_size, error);
 		count_row(writer);
 	}
 	sqlite3_finalize(insert);
@@ -244,7 +248,7 @@ write_ledger_words(struct writer *writer, struct plumb_error *error)
 		return code;
 	code = prepare_insert(writer, "fates", 3, &insert, error);
 	for (uint32_t i = 0; !code && i < PLUMB_FATE_COUNT; i++) {
-		bind_text(insert, 1, plumb_store_fates[i]);
+		bind_text(insert, 1, plumb_fate_names[i]);
 		sqlite3_bind_int64(insert, 2, plumb_fate_is_drop[i]);
 		bind_text(insert, 3, plumb_fate_reasons[i]);
 		code = step(writer, insert, error);
@@ -273,22 +277,26 @@ write_totals(struct writer *writer, struct plumb_error *error)
 		                 &stat);
 	}
 	sqlite3_stmt *insert;
-	int code = prepare_insert(writer, "totals", 9, &insert, error);
+	/* As values, but of no context. */
+	const struct plumb_row_table *values = &plumb_row_tables[PLUMB_TABLE_VALUES];
+	int code = prepare_insert(writer, "totals", values->columns_count, &insert, error);
 	int64_t id = 0;
 	for (size_t i = 0; !code && i < count; i++) {
 		const struct plumb_stat *t = &totals[i];
 		if (!t->count)
 			continue;
-		sqlite3_bind_int64(insert, 1, id++);
-		sqlite3_bind_int64(insert, 2, plumb_metric_at((uint32_t)(i / tracks)));
-		bind_number(insert, 3, i % tracks != tracks - 1, (int64_t)(i % tracks));
-		sqlite3_bind_int64(insert, 4, t->sum);
-		sqlite3_bind_int64(insert, 5, t->count > INT64_MAX ? INT64_MAX : (int64_t)t->count);
-		sqlite3_bind_int64(insert, 6, t->min);
-		sqlite3_bind_int64(insert, 7, t->max);
-		sqlite3_bind_double(insert, 8, t->mean);
-		sqlite3_bind_double(insert, 9, t->m2);
-		code = step(writer, insert, error);
+		struct plumb_value row = {
+			.metric = plumb_metric_at((uint32_t)(i / tracks)),
+			.track = i % tracks == tracks - 1 ? PLUMB_NONE : (uint32_t)(i % tracks),
+			.sum = t->sum,
+			.count = t->count,
+			.min = t->min,
+			.max = t->max,
+			.mean = t->mean,
+			.m2 = t->m2,
+		};
+		code = write_row(writer, insert, id++, values->columns + 1,
+		                 values->columns_count - 1, &row, error);
 	}
 	sqlite3_finalize(insert);
 	free(totals);
@@ -402,10 +410,15 @@ write_rows(struct writer *writer, struct plumb_error *error)
 	int code = execute(writer, pragmas, error);
 	if (!code)
 		code = execute(writer, "BEGIN", error);
+	char *tables = plumb_store_tables_sql();
 	if (!code)
-		code = execute(writer, plumb_store_tables_sql, error);
+		code = tables ? execute(writer, tables, error)
+		              : plumb_fail(error, PLUMB_ESYSTEM,
+		                           "not enough memory; close other programs");
+	free(tables);
 	for (int t = 0; !code && t < PLUMB_TABLES; t++)
-		code = write_table(writer, &plumb_store_schema[t], error);
+		if (!plumb_row_tables[t].chunks)
+			code = write_table(writer, &plumb_row_tables[t], error);
 	if (!code)
 		code = write_metrics(writer, error);
 	if (!code)
@@ -424,11 +437,9 @@ write_rows(struct writer *writer, struct plumb_error *error)
 static int
 write_database(struct writer *writer, const char *path, struct plumb_error *error)
 {
-	for (int t = 0; t < PLUMB_TABLES; t++) {
-		uint32_t count;
-		table_rows(writer->profile, &plumb_store_schema[t], &count);
-		writer->rows += count;
-	}
+	for (int t = 0; t < PLUMB_TABLES; t++)
+		if (!plumb_row_tables[t].chunks)
+			writer->rows += plumb_rows_of(writer->profile, &plumb_row_tables[t]).count;
 	/* No mutex: one thread. A path that looks like "file:…" is a path all the same. */
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
 	int code = PLUMB_OK;

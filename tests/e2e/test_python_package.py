@@ -44,9 +44,10 @@ def tables_sql(tmp_path_factory):
     folder = tmp_path_factory.mktemp("schema")
     (folder / "print.c").write_text(
         '#include <stdio.h>\n#include "store/schema.h"\n'
-        "int main(void) { puts(plumb_store_tables_sql); return 0; }\n")
-    subprocess.run(["gcc", "-I", str(ROOT / "src"), "-o", "print", "print.c",
-                    str(ROOT / "src/store/schema_sql.c")], cwd=folder, check=True)
+        "int main(void) { puts(plumb_store_tables_sql()); return 0; }\n")
+    sources = [ROOT / "src" / name for name in ("store/schema_sql.c", "model/columns.c", "base/words.c")]
+    subprocess.run(["gcc", "-D_GNU_SOURCE", "-I", ROOT / "src", "-o", "print", "print.c", *sources],
+                   cwd=folder, check=True)
     return subprocess.run([folder / "print"], check=True, capture_output=True, text=True).stdout
 
 
