@@ -66,6 +66,7 @@ plumb_builder_new(void)
 		.wall_ns = PLUMB_UNKNOWN,
 		.exit_code = PLUMB_UNKNOWN,
 		.overhead_ns = PLUMB_UNKNOWN,
+		.analyses = PLUMB_UNKNOWN,
 	};
 	builder->strings = plumb_strtab_new();
 	uint32_t frame = PLUMB_NONE;
@@ -399,14 +400,11 @@ find_row(struct plumb_builder *builder, enum plumb_table_number number, uint64_t
 static bool
 counts_nothing(const struct plumb_row_table *table, const char *row)
 {
-	for (uint32_t c = 0; c < table->columns_count; c++) {
-		uint64_t count;
-		if (table->columns[c].cell != PLUMB_ROW_COUNT)
-			continue;
-		memcpy(&count, row + table->columns[c].offset, sizeof count);
-		return !count;
-	}
-	return false;
+	const struct plumb_row_column *column = plumb_row_column_of(table, PLUMB_ROW_COUNT);
+	uint64_t count = 1;
+	if (column)
+		memcpy(&count, row + column->offset, sizeof count);
+	return !count;
 }
 
 int
@@ -431,12 +429,15 @@ plumb_builder_row(struct plumb_builder *builder, enum plumb_table_number number,
 	if (table->most && count >= table->most)
 		return 1;
 	void *added = add_row(builder, number);
-	if (!added || (keyed && plumb_map_add(&builder->maps[number], hash, count))) {
-		plumb_rows_set_count(&builder->profile, table, count);
+	if (!added)
 		return out_of_memory(builder);
-	}
 	memcpy(added, row, table->row_size);
-	return PLUMB_OK;
+	int code = plumb_row_keep_blobs(&builder->profile, builder->strings, table, added);
+	if (!code && keyed)
+		code = plumb_map_add(&builder->maps[number], hash, count);
+	if (code)
+		plumb_rows_set_count(&builder->profile, table, count);
+	return code < 0 ? out_of_memory(builder) : code;
 }
 
 /* ---- rows with ids, or of other shapes ---- */

@@ -74,9 +74,13 @@ const char *const plumb_fate_names[PLUMB_FATE_COUNT] = {
 
 #define ROW struct plumb_run
 static const struct plumb_row_column run_columns[] = {
-	{ CELL("command", TEXT, command) },        { CELL("start_ns", INT, start_ns) },
-	{ CELL("wall_ns", INT, wall_ns) },         { CELL("exit_code", INT, exit_code) },
-	{ CELL("overhead_ns", INT, overhead_ns) }, { CELL("tool_version", TEXT, tool_version) },
+	{ CELL("command", TEXT, command) },
+	{ CELL("start_ns", INT, start_ns) },
+	{ CELL("wall_ns", INT, wall_ns) },
+	{ CELL("exit_code", INT, exit_code) },
+	{ CELL("overhead_ns", INT, overhead_ns) },
+	{ CELL("tool_version", TEXT, tool_version) },
+	{ CELL("analyses", INT, analyses), .since = 4 },
 };
 #undef ROW
 
@@ -364,3 +368,12 @@ const struct plumb_row_table plumb_row_tables[PLUMB_TABLES] = {
 	PLUMB_ROW_TABLES(T)
 #undef T
 };
+
+const struct plumb_row_column *
+plumb_row_column_of(const struct plumb_row_table *table, enum plumb_row_cell cell)
+{
+	for (uint32_t c = 0; c < table->columns_count; c++)
+		if (table->columns[c].cell == cell)
+			return &table->columns[c];
+	return NULL;
+}

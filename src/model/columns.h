@@ -20,6 +20,7 @@ enum plumb_row_cell {
 	PLUMB_ROW_COUNT,      /* uint64_t, at least 1, never NULL */
 	PLUMB_ROW_REAL,       /* double; NAN ↔ NULL */
 	PLUMB_ROW_KNOWN,      /* double, never NULL */
+	PLUMB_ROW_BLOB,       /* struct plumb_blob; no data ↔ NULL */
 	PLUMB_ROW_LINE,       /* uint32_t; 0 ↔ NULL */
 	PLUMB_ROW_BITS,       /* uint32_t */
 	PLUMB_ROW_TEXT,       /* string id; PLUMB_NONE ↔ NULL */
@@ -64,6 +65,17 @@ struct plumb_row_table {
 /* Each has a column `id` first in the file, counting from 0, that is not in `columns`. */
 extern const struct plumb_row_table plumb_row_tables[PLUMB_TABLES];
 
+/* The first column of that kind, or NULL. */
+const struct plumb_row_column *
+plumb_row_column_of(const struct plumb_row_table *table, enum plumb_row_cell cell);
+
+/* What a column is called in a chunk. */
+static inline const char *
+plumb_row_blob_name(const struct plumb_row_column *column)
+{
+	return column->blob ? column->blob : column->name;
+}
+
 /* Names of enum plumb_fate in lower case. */
 extern const char *const plumb_fate_names[PLUMB_FATE_COUNT];
 
@@ -71,7 +83,16 @@ extern const char *const plumb_fate_names[PLUMB_FATE_COUNT];
 static inline size_t
 plumb_row_width(const struct plumb_row_column *column)
 {
-	return column->cell >= PLUMB_ROW_LINE ? sizeof(uint32_t) : sizeof(uint64_t);
+	return column->cell >= PLUMB_ROW_LINE   ? sizeof(uint32_t)
+	       : column->cell == PLUMB_ROW_BLOB ? sizeof(struct plumb_blob)
+	                                        : sizeof(uint64_t);
+}
+
+/* How many columns of the file: a blob has its length, not compressed, in <name>_bytes. */
+static inline uint32_t
+plumb_row_cells(const struct plumb_row_column *column)
+{
+	return column->cell == PLUMB_ROW_BLOB ? 2 : 1;
 }
 
 #endif

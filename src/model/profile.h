@@ -22,6 +22,15 @@
 #define PLUMB_NONE UINT32_MAX
 #define PLUMB_UNKNOWN INT64_MIN /* an unknown number: printed as unknown, null in JSON */
 
+/* Large binary content. It belongs to the profile that it is in; no data: unknown. */
+struct plumb_blob {
+	const void *data;
+	uint64_t bytes;
+};
+/* So long may one be (SQLite hands over no row above 64 MiB), and all of a profile together. */
+#define PLUMB_BLOB_MOST (INT64_C(1) << 25)
+#define PLUMB_BLOBS_MOST (UINT64_C(1) << 30)
+
 /* A frame's identity is (kind, name, file, line). The rest is not part of it: `display` is what to
  * show instead of the name (a demangled kernel name), source_file and source_line are where its
  * code stands when `file` and `line` say something else (a native frame, a kernel). */
@@ -267,6 +276,9 @@ struct plumb_run {
 	int64_t exit_code;
 	int64_t overhead_ns;   /* of the busiest thread */
 	uint32_t tool_version; /* string: of the plumb that settled it */
+	/* Which analyses made the findings (PLUMB_ANALYSES, analyze.h); PLUMB_UNKNOWN: they had no
+	 * number yet, or there were none. */
+	int64_t analyses;
 };
 
 /*
@@ -333,7 +345,8 @@ struct plumb_profile {
 	PLUMB_ROW_TABLES(T)
 #undef T
 	struct plumb_run run;
-	void *storage; /* what the strings lie in; private to model/ */
+	void *storage;       /* what strings and blobs lie in; private to model/ */
+	uint64_t blob_bytes; /* of all blobs */
 };
 
 void plumb_profile_free(struct plumb_profile *profile);

@@ -92,6 +92,7 @@ has_metric(const struct plumb_profile *profile, uint32_t number)
 static bool
 is_number_possible(const struct plumb_row_column *column, const char *row)
 {
+	struct plumb_blob blob;
 	int64_t number, from;
 	double real;
 	memcpy(&number, row + column->offset, sizeof number);
@@ -101,6 +102,9 @@ is_number_possible(const struct plumb_row_column *column, const char *row)
 	case PLUMB_ROW_END:
 		memcpy(&from, row + column->limit, sizeof from);
 		return number >= from;
+	case PLUMB_ROW_BLOB:
+		memcpy(&blob, row + column->offset, sizeof blob);
+		return blob.bytes <= PLUMB_BLOB_MOST && (blob.data || !blob.bytes);
 	case PLUMB_ROW_KNOWN:
 		memcpy(&real, &number, sizeof real);
 		return !isnan(real);
@@ -148,6 +152,30 @@ plumb_row_fault(const struct plumb_profile *profile, uint32_t strings,
 			return column;
 	}
 	return NULL;
+}
+
+int
+plumb_row_keep_blobs(struct plumb_profile *profile, struct plumb_strtab *strings,
+                     const struct plumb_row_table *table, void *row)
+{
+	for (uint32_t c = 0; c < table->columns_count; c++) {
+		struct plumb_blob blob;
+		char *field = (char *)row + table->columns[c].offset;
+		if (table->columns[c].cell != PLUMB_ROW_BLOB)
+			continue;
+		memcpy(&blob, field, sizeof blob);
+		if (!blob.data)
+			continue;
+		if (blob.bytes > PLUMB_BLOBS_MOST - profile->blob_bytes)
+			return 1;
+		char *copy = plumb_strtab_room(strings, blob.bytes + 1);
+		if (!copy)
+			return PLUMB_ESYSTEM;
+		blob.data = memcpy(copy, blob.data, blob.bytes);
+		profile->blob_bytes += blob.bytes;
+		memcpy(field, &blob, sizeof blob);
+	}
+	return PLUMB_OK;
 }
 
 /* ---- ids of another profile ---- */

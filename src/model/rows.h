@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/strtab.h"
 #include "model/columns.h"
 
 /* What a PLUMB_COLUMN is, with any type of row. */
@@ -40,6 +41,11 @@ struct plumb_user_metric *plumb_profile_add_metric(struct plumb_profile *profile
 const struct plumb_row_column *
 plumb_row_fault(const struct plumb_profile *profile, uint32_t strings,
                 const struct plumb_row_table *table, const void *row);
+
+/* The blobs of ROW become copies that live as long as STRINGS. 1: PROFILE holds no more of them.
+ * PLUMB_ESYSTEM: no memory. */
+int plumb_row_keep_blobs(struct plumb_profile *profile, struct plumb_strtab *strings,
+                         const struct plumb_row_table *table, void *row);
 
 /* How ids of one profile become those of another: by table, NULL where a table's stay. */
 struct plumb_row_maps {

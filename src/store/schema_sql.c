@@ -6,6 +6,7 @@
 #include "store/schema.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Type and constraints of a cell, without what it refers to. */
 static const char *
@@ -21,6 +22,8 @@ type_of(const struct plumb_row_column *column)
 		return "REAL";
 	case PLUMB_ROW_KNOWN:
 		return "REAL NOT NULL";
+	case PLUMB_ROW_BLOB:
+		return "BLOB";
 	case PLUMB_ROW_TEXT:
 		return "TEXT";
 	case PLUMB_ROW_WORD:
@@ -43,12 +46,55 @@ put_columns(FILE *out, const struct plumb_row_table *table, uint32_t first)
 			to = "metrics";
 		fprintf(out, ", %s %s%s%s", column->name, type_of(column), to ? " REFERENCES " : "",
 		        to ? to : "");
+		if (column->cell == PLUMB_ROW_BLOB)
+			fprintf(out, ", %s_bytes INTEGER", column->name);
 	}
+}
+
+unsigned
+plumb_store_chunk_columns(const struct plumb_row_table *table, char *names, size_t size)
+{
+	FILE *out = fmemopen(names, size, "w");
+	bool ends = plumb_row_column_of(table, PLUMB_ROW_END) != NULL;
+	if (!out)
+		return 0;
+	fprintf(out, "%s(id, %s, source, start_ns, end_ns, count%s, codec", table->chunks,
+	        table->columns[0].name, ends ? ", total_ns, busy_ns" : "");
+	for (uint32_t c = 1; c < table->columns_count; c++)
+		fprintf(out, ", %s", plumb_row_blob_name(&table->columns[c]));
+	fputc(')', out);
+	fclose(out);
+	return 6 + 2 * ends + table->columns_count;
+}
+
+/* A column that came later than the table may be missing: the chunks of another source lack it. */
+static void
+put_chunks(FILE *out, const struct plumb_row_table *table)
+{
+	const struct plumb_row_column *group = &table->columns[0];
+	fprintf(out,
+	        "CREATE TABLE %s(id INTEGER PRIMARY KEY, %s INTEGER NOT NULL REFERENCES %s,"
+	        " source TEXT NOT NULL, start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL,"
+	        " count INTEGER NOT NULL",
+	        table->chunks, group->name, plumb_row_tables[group->limit].name);
+	if (plumb_row_column_of(table, PLUMB_ROW_END))
+		fputs(", total_ns INTEGER NOT NULL, busy_ns INTEGER NOT NULL", out);
+	fputs(", codec TEXT NOT NULL", out);
+	for (uint32_t c = 1; c < table->columns_count; c++)
+		fprintf(out, ", %s BLOB%s", plumb_row_blob_name(&table->columns[c]),
+		        table->columns[c].since > table->since || table->columns[c].sparse
+		                ? ""
+		                : " NOT NULL");
+	fputs(");", out);
 }
 
 void
 plumb_store_put_table(FILE *out, const struct plumb_row_table *table)
 {
+	if (table->chunks) {
+		put_chunks(out, table);
+		return;
+	}
 	fprintf(out, "CREATE TABLE %s(id INTEGER PRIMARY KEY", table->name);
 	put_columns(out, table, 0);
 	fputs(");", out);
@@ -56,13 +102,6 @@ plumb_store_put_table(FILE *out, const struct plumb_row_table *table)
 
 /* What is no table of rows. */
 static const char other_tables[] =
-	"CREATE TABLE span_chunks(id INTEGER PRIMARY KEY,"
-	" track INTEGER NOT NULL REFERENCES tracks, source TEXT NOT NULL,"
-	" start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, count INTEGER NOT NULL,"
-	" total_ns INTEGER NOT NULL, busy_ns INTEGER NOT NULL, codec TEXT NOT NULL,"
-	" context BLOB NOT NULL, start BLOB NOT NULL, duration BLOB NOT NULL,"
-	" correlation BLOB, bytes BLOB);"
-
 	"CREATE TABLE objects(id INTEGER PRIMARY KEY, context INTEGER REFERENCES contexts,"
 	" process INTEGER REFERENCES processes, device INTEGER REFERENCES devices, kind TEXT,"
 	" name TEXT, bytes INTEGER, start_ns INTEGER, end_ns INTEGER);"
@@ -74,6 +113,15 @@ static const char other_tables[] =
 
 	"CREATE TABLE fates(name TEXT PRIMARY KEY, is_drop INTEGER NOT NULL, reason TEXT);";
 
+/* Of tables that share one of the file, the last has all of its columns. */
+static bool
+shares_next(int t)
+{
+	const char *chunks = plumb_row_tables[t].chunks;
+	const char *next = t + 1 < PLUMB_TABLES ? plumb_row_tables[t + 1].chunks : NULL;
+	return chunks && next && !strcmp(chunks, next);
+}
+
 char *
 plumb_store_tables_sql(void)
 {
@@ -83,7 +131,7 @@ plumb_store_tables_sql(void)
 	if (!out)
 		return NULL;
 	for (int t = 0; t < PLUMB_TABLES; t++)
-		if (!plumb_row_tables[t].chunks)
+		if (!shares_next(t))
 			plumb_store_put_table(out, &plumb_row_tables[t]);
 	/* Values without their context. */
 	fputs("CREATE TABLE totals(id INTEGER PRIMARY KEY", out);

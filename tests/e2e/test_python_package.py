@@ -70,7 +70,7 @@ def path(tmp_path, tables_sql):
     database = sqlite3.connect(file)
     database.executescript(tables_sql)
     database.execute("PRAGMA application_id = 0x504c4d42")
-    database.execute("PRAGMA user_version = 3")
+    database.execute("PRAGMA user_version = 4")
     depths = [depth for _, _, depth in TREE]
     frames = list(dict.fromkeys(frame for frame, _, _ in TREE))
     insert(database, "frames", [(number, *frame, None, None) for number, frame in enumerate(frames)])
@@ -87,7 +87,7 @@ def path(tmp_path, tables_sql):
                                    10, 40)])
     insert(database, "origins", [(0, 5, 8, "backward_call")])
     insert(database, "processes", [(0, 100, 1, None, None, "host", "python", 5, 95, 3, None)])
-    insert(database, "run", [(0, "python train.py", 5, 90, 3, None, "0.1.0")])
+    insert(database, "run", [(0, "python train.py", 5, 90, 3, None, "0.1.0", 1)])
     insert(database, "environment", [(0, 0, "torch", "2.0"), (1, None, "host", "h"),
                                      (2, 0, "host", "other")])
     insert(database, "fates", [("received", 0, None), ("ring_miss", 1, "gone")])
