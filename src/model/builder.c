@@ -50,7 +50,7 @@ bad_column(struct plumb_builder *builder, const struct plumb_row_table *table,
 static void *
 add_row(struct plumb_builder *builder, enum plumb_table_number number)
 {
-	return plumb_rows_add(&builder->profile, &plumb_row_tables[number]);
+	return plumb_row_add(&builder->profile, &plumb_row_tables[number]);
 }
 
 struct plumb_builder *
@@ -387,7 +387,7 @@ find_row(struct plumb_builder *builder, enum plumb_table_number number, uint64_t
          const void *row)
 {
 	const struct plumb_row_table *table = &plumb_row_tables[number];
-	char *rows = plumb_rows_of(&builder->profile, table).items;
+	char *rows = plumb_row_array_of(&builder->profile, table).items;
 	struct plumb_map_cursor at;
 	for (uint32_t id = plumb_map_first(&builder->maps[number], hash, &at); id != PLUMB_MAP_NONE;
 	     id = plumb_map_next(&builder->maps[number], &at))
@@ -425,7 +425,7 @@ plumb_builder_row(struct plumb_builder *builder, enum plumb_table_number number,
 			merges[number](there, row);
 		return PLUMB_OK;
 	}
-	uint32_t count = plumb_rows_of(&builder->profile, table).count;
+	uint32_t count = plumb_row_array_of(&builder->profile, table).count;
 	if (table->most && count >= table->most)
 		return 1;
 	void *added = add_row(builder, number);
@@ -436,7 +436,7 @@ plumb_builder_row(struct plumb_builder *builder, enum plumb_table_number number,
 	if (!code && keyed)
 		code = plumb_map_add(&builder->maps[number], hash, count);
 	if (code)
-		plumb_rows_set_count(&builder->profile, table, count);
+		plumb_row_set_count(&builder->profile, table, count);
 	return code < 0 ? out_of_memory(builder) : code;
 }
 

@@ -165,7 +165,7 @@ static void
 renumber_rows(struct plumb_profile *profile, const struct plumb_row_table *table,
               const uint32_t *number)
 {
-	struct plumb_rows rows = plumb_rows_of(profile, table);
+	struct plumb_row_array rows = plumb_row_array_of(profile, table);
 	for (uint32_t c = 0; c < table->columns_count; c++) {
 		const struct plumb_row_column *column = &table->columns[c];
 		if ((column->cell != PLUMB_ROW_ID && column->cell != PLUMB_ROW_ID_OR_NONE) ||
@@ -190,7 +190,7 @@ finish_rows(struct plumb_profile *profile, const uint32_t *number)
 		if (t == PLUMB_TABLE_CONTEXTS)
 			continue;
 		renumber_rows(profile, &plumb_row_tables[t], number);
-		code = plumb_rows_order(profile, &plumb_row_tables[t]);
+		code = plumb_row_order(profile, &plumb_row_tables[t]);
 	}
 	return code;
 }

@@ -72,7 +72,7 @@ make_maps(struct plumb_row_maps *maps, const struct plumb_profile *from)
 	          make_map(&maps->user_metrics, from->user_metrics_count);
 	for (size_t i = 0; ok && i < REFERRED; i++)
 		ok = make_map(&maps->tables[referred[i]],
-		              plumb_rows_of(from, &plumb_row_tables[referred[i]]).count);
+		              plumb_row_array_of(from, &plumb_row_tables[referred[i]]).count);
 	return ok;
 }
 
@@ -319,7 +319,7 @@ static void
 take_rows(struct joining *j, enum plumb_table_number number)
 {
 	const struct plumb_row_table *table = &plumb_row_tables[number];
-	struct plumb_rows rows = plumb_rows_of(j->from, table);
+	struct plumb_row_array rows = plumb_row_array_of(j->from, table);
 	char *row = malloc(table->row_size);
 	int64_t lost = 0;
 	j->no_memory |= !row;

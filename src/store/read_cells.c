@@ -118,7 +118,7 @@ read_id(struct plumb_reader *reader, sqlite3_stmt *select, int at,
 	if (code)
 		return code;
 	if (number < 0 ||
-	    number >= plumb_rows_of(reader->profile, &plumb_row_tables[column->limit]).count)
+	    number >= plumb_row_array_of(reader->profile, &plumb_row_tables[column->limit]).count)
 		return plumb_reader_damaged(reader, "an id out of range");
 	*id = (uint32_t)number;
 	return PLUMB_OK;

@@ -197,7 +197,7 @@ int
 plumb_writer_rows(struct plumb_writer *writer, const struct plumb_row_table *table,
                   struct plumb_error *error)
 {
-	struct plumb_rows rows = plumb_rows_of(writer->profile, table);
+	struct plumb_row_array rows = plumb_row_array_of(writer->profile, table);
 	sqlite3_stmt *insert;
 	unsigned columns = 1;
 	for (uint32_t c = 0; c < table->columns_count; c++)
@@ -363,7 +363,8 @@ write_database(struct plumb_writer *writer, const char *path, struct plumb_error
 {
 	for (int t = 0; t < PLUMB_TABLES; t++)
 		if (!plumb_row_tables[t].chunks)
-			writer->rows += plumb_rows_of(writer->profile, &plumb_row_tables[t]).count;
+			writer->rows +=
+				plumb_row_array_of(writer->profile, &plumb_row_tables[t]).count;
 	/* No mutex: one thread. A path that looks like "file:…" is a path all the same. */
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
 	int code = PLUMB_OK;
