@@ -8,6 +8,7 @@
 #include "base/search.h"
 #include "base/sort.h"
 #include "model/collective.h"
+#include "model/framework/framework.h"
 
 #define LOOK_AROUND 64 /* pieces of a thread, for the calls before and after a gap */
 
@@ -22,8 +23,9 @@ is_copying(const struct plumb_profile *p, const struct plumb_frame *frame)
 		return false;
 	if (frame->kind == PLUMB_FRAME_GPU_API)
 		return strstr(name, "Memcpy") || strstr(name, "memcpy");
-	return frame->kind == PLUMB_FRAME_OPERATOR &&
-	       (!strcmp(name, "aten::copy_") || !strcmp(name, "aten::_to_copy"));
+	const struct plumb_framework_operator *row =
+		frame->kind == PLUMB_FRAME_OPERATOR ? plumb_framework_operator(name) : NULL;
+	return row && row->flags & PLUMB_OPERATOR_COPIES;
 }
 
 static bool
