@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/database.h"
+#include "model/gpu_work.h"
 #include "model/metric.h"
 #include "store/chunk.h"
 #include "store/schema.h"
@@ -317,30 +318,6 @@ write_chunk(struct writer *writer, sqlite3_stmt *insert, int64_t id,
 	return step(writer, insert, error);
 }
 
-/* The newest work as spans by track; within one it is in the order of its starts already. */
-static struct plumb_span *
-work_by_track(const struct plumb_profile *profile)
-{
-	uint32_t *starts = calloc((size_t)profile->tracks_count + 1, sizeof *starts);
-	struct plumb_span *sorted = malloc((size_t)profile->work_count * sizeof *sorted);
-	if (!sorted || !starts) {
-		free(starts);
-		free(sorted);
-		return NULL;
-	}
-	for (uint32_t i = 0; i < profile->work_count; i++)
-		starts[profile->work[i].track + 1]++;
-	for (uint32_t t = 0; t < profile->tracks_count; t++)
-		starts[t + 1] += starts[t];
-	for (uint32_t i = 0; i < profile->work_count; i++) {
-		const struct plumb_work_item *w = &profile->work[i];
-		sorted[starts[w->track]++] =
-			(struct plumb_span){ w->context, w->track, w->start_ns, w->end_ns, 0, 0 };
-	}
-	free(starts);
-	return sorted;
-}
-
 /* COUNT spans, which are ordered by track. */
 static int
 write_chunks(struct writer *writer, struct plumb_chunk_coder *coder, sqlite3_stmt *insert,
@@ -368,7 +345,7 @@ write_spans(struct writer *writer, struct plumb_error *error)
 	const struct plumb_profile *profile = writer->profile;
 	if (!profile->work_count && !profile->spans_count)
 		return PLUMB_OK;
-	struct plumb_span *work = profile->work_count ? work_by_track(profile) : NULL;
+	struct plumb_span *work = profile->work_count ? plumb_newest_spans(profile) : NULL;
 	struct plumb_chunk_coder *coder = plumb_chunk_coder_new();
 	sqlite3_stmt *insert = NULL;
 	int64_t id = 0;
