@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/framework/framework.h"
+
 #define SIZES_MAX 8
 #define ARGUMENTS_MAX 8
 
@@ -177,7 +179,7 @@ size_out(const struct argument *arguments, int place, bool transposed)
  * call has none) the channels tell, unless both are as many.
  */
 static double
-of_convolution(const struct argument *arguments, const struct argument *out)
+convolution(const struct argument *arguments, const struct argument *out)
 {
 	const struct argument *in = &arguments[0], *weight = &arguments[1];
 	bool plain, transposed, listed = arguments[3].list;
@@ -199,7 +201,7 @@ of_convolution(const struct argument *arguments, const struct argument *out)
 
 /* (input, weight, bias, stride, padding, dilation, groups), with an output or without. */
 static double
-of_conv(const struct argument *arguments, const struct argument *out)
+conv(const struct argument *arguments, const struct argument *out)
 {
 	const struct argument *in = &arguments[0], *weight = &arguments[1];
 	double places = 1;
@@ -215,139 +217,66 @@ of_conv(const struct argument *arguments, const struct argument *out)
 }
 
 static double
-of_conv_transpose(const struct argument *arguments, const struct argument *out)
+conv_transpose(const struct argument *arguments)
 {
 	const struct argument *in = &arguments[0], *weight = &arguments[1];
 
-	(void)out;
 	if (!is_tensor(in, 3) || !is_tensor(weight, 3) || in->count != weight->count ||
 	    !(weight->sizes[0] > 0) || in->sizes[1] != weight->sizes[0])
 		return NAN;
 	return 2 * elements(in) * elements(weight) / weight->sizes[0];
 }
 
-/* ---- by name ---- */
-
+/* The work of one call by the rule of its operator, from its inputs and what comes out. */
 static double
-of_mm(const struct argument *in, const struct argument *out)
+work_of(const struct plumb_framework_operator *operator, const struct argument * in,
+        const struct argument *out)
 {
-	(void)out;
-	return product_of(&in[0], &in[1], 2);
-}
+	const struct argument *a = &in[operator->operand], *b = a + 1;
 
-static double
-of_addmm(const struct argument *in, const struct argument *out)
-{
-	(void)out;
-	return product_of(&in[1], &in[2], 2);
-}
-
-static double
-of_bmm(const struct argument *in, const struct argument *out)
-{
-	(void)out;
-	return product_of(&in[0], &in[1], 3);
-}
-
-static double
-of_baddbmm(const struct argument *in, const struct argument *out)
-{
-	(void)out;
-	return product_of(&in[1], &in[2], 3);
-}
-
-static double
-of_mv(const struct argument *in, const struct argument *out)
-{
-	(void)out;
-	return by_vector(&in[0], &in[1]);
-}
-
-static double
-of_addmv(const struct argument *in, const struct argument *out)
-{
-	(void)out;
-	return by_vector(&in[1], &in[2]);
-}
-
-static double
-of_matmul(const struct argument *in, const struct argument *out)
-{
-	(void)out;
-	return matmul(&in[0], &in[1]);
-}
-
-static double
-of_linear(const struct argument *in, const struct argument *out)
-{
-	(void)out;
-	return linear(&in[0], &in[1]);
-}
-
-static double
-of_attention(const struct argument *in, const struct argument *out)
-{
-	(void)out;
-	return attention(&in[0], &in[1], &in[2]);
-}
-
-typedef double work_of(const struct argument *in, const struct argument *out);
-
-static const struct {
-	const char *name;
-	work_of *work;
-} operators[] = {
-	{ "aten::mm", of_mm },
-	{ "aten::_scaled_mm", of_mm },
-	{ "aten::addmm", of_addmm },
-	{ "aten::_addmm_activation", of_addmm },
-	{ "aten::bmm", of_bmm },
-	{ "aten::baddbmm", of_baddbmm },
-	{ "aten::addbmm", of_baddbmm },
-	{ "aten::mv", of_mv },
-	{ "aten::dot", of_mv },
-	{ "aten::addmv", of_addmv },
-	{ "aten::matmul", of_matmul },
-	{ "aten::linear", of_linear },
-	{ "aten::scaled_dot_product_attention", of_attention },
-	{ "aten::convolution", of_convolution },
-	{ "aten::conv1d", of_conv },
-	{ "aten::conv2d", of_conv },
-	{ "aten::conv3d", of_conv },
-	{ "aten::conv_transpose1d", of_conv_transpose },
-	{ "aten::conv_transpose2d", of_conv_transpose },
-	{ "aten::conv_transpose3d", of_conv_transpose },
-};
-
-static work_of *
-find(const char *name)
-{
-	static const char attention_of[] = "aten::_scaled_dot_product_";
-
-	for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
-		if (!strcmp(operators[i].name, name))
-			return operators[i].work;
-	return !strncmp(name, attention_of, sizeof attention_of - 1) && !strstr(name, "backward")
-	               ? of_attention
-	               : NULL;
+	switch (operator->flops) {
+	case PLUMB_FLOPS_MATRICES:
+		return product_of(a, b, 2);
+	case PLUMB_FLOPS_BATCHES:
+		return product_of(a, b, 3);
+	case PLUMB_FLOPS_VECTOR:
+		return by_vector(a, b);
+	case PLUMB_FLOPS_MATMUL:
+		return matmul(a, b);
+	case PLUMB_FLOPS_LINEAR:
+		return linear(a, b);
+	case PLUMB_FLOPS_ATTENTION:
+		return attention(a, b, a + 2);
+	case PLUMB_FLOPS_CONVOLUTION:
+		return convolution(a, out);
+	case PLUMB_FLOPS_CONV:
+		return conv(a, out);
+	case PLUMB_FLOPS_CONV_TRANSPOSE:
+		return conv_transpose(a);
+	case PLUMB_FLOPS_NONE:
+		break;
+	}
+	return NAN;
 }
 
 bool
 plumb_flops_has(const char *name)
 {
-	return name && find(name);
+	const struct plumb_framework_operator *row = plumb_framework_operator(name);
+
+	return row && row->flops;
 }
 
 double
 plumb_flops_of(const char *name, const char *shapes)
 {
 	struct argument in[ARGUMENTS_MAX], out = { .count = -1 };
-	work_of *work = name ? find(name) : NULL;
+	const struct plumb_framework_operator *row = plumb_framework_operator(name);
 	const char *at = shapes;
 
 	for (int i = 0; i < ARGUMENTS_MAX; i++)
 		in[i] = (struct argument){ .count = -1 };
-	if (!work || !shapes || *at++ != '(')
+	if (!row || !shapes || *at++ != '(')
 		return NAN;
 	for (int i = 0; *at && *at != ')'; i++) {
 		struct argument other;
@@ -357,5 +286,5 @@ plumb_flops_of(const char *name, const char *shapes)
 	}
 	if (!strncmp(at, ") -> ", 5))
 		read_argument(at + 5, &out);
-	return work(in, &out);
+	return work_of(row, in, &out);
 }

@@ -15,10 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/advice.h"
 #include "analyze/units.h"
 #include "base/format.h"
 #include "base/vec.h"
+#include "model/framework/framework.h"
 
 #define LISTED 8
 #define GAP_MOST 100000 /* ns: a longer gap is no matter of launching */
@@ -367,6 +367,8 @@ static int
 draft_unit(struct fusion *f, uint32_t unit)
 {
 	char name[900], count[PLUMB_FORMAT_SIZE], mean[PLUMB_FORMAT_SIZE], share[PLUMB_FORMAT_SIZE];
+	const struct plumb_framework_names *framework =
+		plumb_framework_of_operators(f->study->profile);
 	struct plumb_tally kernels = { 0 };
 	struct plumb_draft draft;
 	struct shape shape;
@@ -393,12 +395,8 @@ draft_unit(struct fusion *f, uint32_t unit)
 		                  plumb_format_share(share, (double)ns, (double)f->study->gpu_ns));
 		plumb_draft_advice(
 			&draft, "%s",
-			plumb_advice_is_torch(f->study->profile)
-				? "Each kernel reads and writes memory and has to be launched. "
-				  "Let torch.compile fuse this part, or use a fused operator (a "
-				  "loss function instead of its formula, an optimizer with "
-				  "fused=True). If kernels cannot be fused, a CUDA graph or a "
-				  "larger batch makes launching cheaper."
+			framework && framework->short_kernels
+				? framework->short_kernels
 				: "Each kernel reads and writes memory and has to be launched. "
 				  "Fuse this part into fewer kernels. If kernels cannot be "
 				  "fused, a graph (CUDA or HIP) or a larger batch makes launching "

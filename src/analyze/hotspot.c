@@ -184,7 +184,8 @@ write_advice(const struct hotspots *h, const struct level *level, const struct p
              struct plumb_draft *draft)
 {
 	const struct plumb_profile *p = h->study->profile;
-	bool gpu = h->metric == PLUMB_METRIC_GPU_TIME, torch = plumb_advice_is_torch(p);
+	bool gpu = h->metric == PLUMB_METRIC_GPU_TIME;
+	const struct plumb_framework_names *framework = plumb_framework_of_operators(p);
 	const char *name = plumb_text(p, p->frames[row->frame].name), *advice;
 	struct named op, kernel;
 	double op_share, kernel_share;
@@ -198,12 +199,13 @@ write_advice(const struct hotspots *h, const struct level *level, const struct p
 	                                  ? NULL
 	                                  : plumb_text(p, p->frames[kernel.frame].name);
 	if (level->by == PLUMB_BY_USER_LINE) {
-		advice = plumb_advice_for(op_name, kernel_name, gpu, torch);
+		advice = plumb_advice_for(op_name, kernel_name, gpu, framework);
 		advise_line(&op, op_share, advice, draft);
 	} else if (level->by == PLUMB_BY_KERNEL) {
-		plumb_draft_advice(draft, "%s", plumb_advice_for(op_name, name, gpu, torch));
+		plumb_draft_advice(draft, "%s", plumb_advice_for(op_name, name, gpu, framework));
 	} else {
-		plumb_draft_advice(draft, "%s", plumb_advice_for(name, kernel_name, gpu, torch));
+		plumb_draft_advice(draft, "%s",
+		                   plumb_advice_for(name, kernel_name, gpu, framework));
 	}
 	return true;
 }

@@ -14,6 +14,7 @@
 #include "analyze/hotspot.h"
 #include "base/format.h"
 #include "base/vec.h"
+#include "model/framework/framework.h"
 
 struct group {
 	uint32_t user, frame; /* the line; the copy's frame, which names the kinds of memory */
@@ -58,14 +59,10 @@ is_copy(const char *name, const char *kind, bool *to_device)
 static bool
 moves_module(const struct plumb_profile *p, uint32_t context)
 {
-	for (; context; context = p->contexts[context].parent) {
-		const struct plumb_frame *frame = plumb_context_frame(p, context);
-		const char *file = plumb_text(p, frame->file), *name = plumb_text(p, frame->name);
-
-		if (frame->kind == PLUMB_FRAME_PYTHON && file && name &&
-		    ends_with(name, "_apply") && ends_with(file, "torch/nn/modules/module.py"))
+	for (; context; context = p->contexts[context].parent)
+		if (plumb_framework_place(p, p->contexts[context].frame, NULL) ==
+		    PLUMB_PURPOSE_PARAMETERS)
 			return true;
-	}
 	return false;
 }
 

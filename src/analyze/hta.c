@@ -10,6 +10,7 @@
 #include "analyze/steps/tracks.h"
 #include "base/search.h"
 #include "base/vec.h"
+#include "model/framework/framework.h"
 #include "model/intervals.h"
 #include "model/launches.h"
 
@@ -136,7 +137,8 @@ find_limit(struct trace *trace, bool include_last)
 		const struct plumb_frame *frame = plumb_context_frame(p, span->context);
 		const char *name =
 			frame->kind == PLUMB_FRAME_RANGE ? plumb_text(p, frame->name) : NULL;
-		if (!name || strcmp(name, "ProfilerStep"))
+		const char *step = plumb_framework_step(name);
+		if (!step || strcmp(name, step) != 0)
 			continue;
 		steps++;
 		extend(rounded_span(trace, span), &last_start, &last_end);

@@ -12,6 +12,7 @@
 #include "base/map.h"
 #include "base/sort.h"
 #include "base/vec.h"
+#include "model/framework/framework.h"
 #include "model/metric.h"
 
 const char *
@@ -114,15 +115,19 @@ find_outermost(const struct plumb_layers_making *m, const unsigned char *frame_i
 	return model != PLUMB_NONE && frame_inner[model] ? model : PLUMB_NONE;
 }
 
-/* A frame that may be the model by its NAME: of a layer above operators, or an operator. */
+/* A frame that may be the model by its NAME: of a layer above operators, or an operator. NULL: the
+ * name of a framework's steps. */
 static bool
 is_named(const struct plumb_profile *p, uint32_t frame, const char *name)
 {
 	uint32_t kind = p->frames[frame].kind;
+	const char *label = plumb_frame_label(p, frame);
 
-	return (kind == PLUMB_FRAME_MODULE || kind == PLUMB_FRAME_RANGE ||
-	        kind == PLUMB_FRAME_PYTHON || kind == PLUMB_FRAME_OPERATOR) &&
-	       !strcmp(plumb_frame_label(p, frame), name);
+	if (kind != PLUMB_FRAME_MODULE && kind != PLUMB_FRAME_RANGE && kind != PLUMB_FRAME_PYTHON &&
+	    kind != PLUMB_FRAME_OPERATOR)
+		return false;
+	name = name ? name : plumb_framework_step(label);
+	return name && !strcmp(label, name);
 }
 
 static bool
@@ -183,8 +188,8 @@ check_steps(struct plumb_layers_making *m, const unsigned char *inner,
 	m->layers->model = PLUMB_NONE;
 }
 
-/* The model by name where one is given, else by modules, else what PyTorch's profiler marks as a
- * step. */
+/* The model by name where one is given, else by modules, else what a framework's profiler marks as
+ * a step. */
 static int
 find_model(struct plumb_layers_making *m, const unsigned char *inner,
            const unsigned char *frame_inner)
@@ -199,7 +204,7 @@ find_model(struct plumb_layers_making *m, const unsigned char *inner,
 	uint32_t around = name || frame != PLUMB_NONE ? PLUMB_NONE : find_around(m, frame_inner);
 	free(outer);
 	bool steps = frame == PLUMB_NONE && around == PLUMB_NONE && !name;
-	mark_model(m, frame, around, steps ? "ProfilerStep" : name);
+	mark_model(m, frame, around, name);
 	if (steps)
 		check_steps(m, inner, frame_inner);
 	return 0;

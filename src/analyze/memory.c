@@ -2,11 +2,11 @@
 #include "analyze/memory.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "model/framework/framework.h"
 
 #define BACKWARD (PLUMB_CONTEXT_BACKWARD | PLUMB_CONTEXT_ACCUMULATION)
 
@@ -20,10 +20,9 @@ struct place {
 static bool
 is_engine(const struct plumb_profile *p, uint32_t frame)
 {
-	static const char prefix[] = "autograd::engine::evaluate_function: ";
 	const char *name = plumb_text(p, p->frames[frame].name);
 
-	return name && !strncmp(name, prefix, sizeof prefix - 1);
+	return name && plumb_framework_node(name) != name;
 }
 
 /* The place of CONTEXT, from its parent's. */

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/framework/framework.h"
+
 struct entry {
 	bool own;
 	const char *prefix;
@@ -132,51 +134,13 @@ static bool
 is_cut_library(const char *file)
 {
 	static const char *const packages[] = {
-		"torch",
-		"torchvision",
-		"torchaudio",
-		"transformers",
-		"accelerate",
-		"diffusers",
-		"deepspeed",
-		"lightning",
-		"pytorch_lightning",
-		"triton",
-		"numpy",
-		"pandas",
-		"scipy",
-		"sklearn",
-		"timm",
-		"xformers",
-		"flash_attn",
-		"vllm",
-		"sglang",
-		"jax",
-		"jaxlib",
-		"flax",
-		"tensorflow",
-		"keras",
-		"datasets",
-		"tokenizers",
-		"huggingface_hub",
-		"tqdm",
-		"PIL",
-		"IPython",
-		"ipykernel",
-		"tornado",
-		"asyncio",
-		"concurrent",
-		"multiprocessing",
-		"importlib",
-		"collections",
-		"ctypes",
-		"encodings",
-		"json",
-		"logging",
-		"unittest",
-		"urllib",
-		"email",
-		"http",
+		"transformers", "accelerate",      "diffusers", "deepspeed",  "triton",
+		"numpy",        "pandas",          "scipy",     "sklearn",    "timm",
+		"xformers",     "flash_attn",      "vllm",      "sglang",     "datasets",
+		"tokenizers",   "huggingface_hub", "tqdm",      "PIL",        "IPython",
+		"ipykernel",    "tornado",         "asyncio",   "concurrent", "multiprocessing",
+		"importlib",    "collections",     "ctypes",    "encodings",  "json",
+		"logging",      "unittest",        "urllib",    "email",      "http",
 		"xml",
 	};
 	static const char *const modules[] = {
@@ -187,6 +151,8 @@ is_cut_library(const char *file)
 		"warnings.py", "weakref.py",
 	};
 	size_t length = strcspn(file, "/");
+	if (file[length] && plumb_framework_is_package(file, length))
+		return true;
 	if (file[length])
 		for (size_t i = 0; i < sizeof packages / sizeof *packages; i++)
 			if (is_name(file, length, packages[i]))

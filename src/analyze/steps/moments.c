@@ -8,6 +8,7 @@
 #include "base/search.h"
 #include "base/sort.h"
 #include "model/collective.h"
+#include "model/framework/framework.h"
 
 #define LOOK_AROUND 64 /* pieces of a thread, for the calls before and after a gap */
 
@@ -22,8 +23,9 @@ is_copying(const struct plumb_profile *p, const struct plumb_frame *frame)
 		return false;
 	if (frame->kind == PLUMB_FRAME_GPU_API)
 		return strstr(name, "Memcpy") || strstr(name, "memcpy");
-	return frame->kind == PLUMB_FRAME_OPERATOR &&
-	       (!strcmp(name, "aten::copy_") || !strcmp(name, "aten::_to_copy"));
+	const struct plumb_framework_operator *row =
+		frame->kind == PLUMB_FRAME_OPERATOR ? plumb_framework_operator(name) : NULL;
+	return row && row->flags & PLUMB_OPERATOR_COPIES;
 }
 
 static bool
@@ -89,9 +91,7 @@ gather(struct plumb_moments *line, struct gathered *ops, const struct plumb_step
 	unsigned char *sorts = line->shared->sorts;
 	uint32_t kind = plumb_context_frame(p, op->context)->kind;
 
-	if (p->tracks[op->track].kind != PLUMB_TRACK_STREAM ||
-	    p->tracks[op->track].device != line->device ||
-	    !plumb_is_time(op->start_ns, op->end_ns) ||
+	if (!plumb_is_time(op->start_ns, op->end_ns) ||
 	    (kind != PLUMB_FRAME_KERNEL && kind != PLUMB_FRAME_COPY && kind != PLUMB_FRAME_SET))
 		return true;
 	if (!sorts[op->context])
@@ -108,62 +108,28 @@ gather(struct plumb_moments *line, struct gathered *ops, const struct plumb_step
 }
 
 static bool
-gather_track(struct plumb_moments *line, struct gathered *ops, uint32_t track)
-{
-	const struct plumb_profile *p = line->profile;
-	const uint32_t *first_span = line->shared->tracks.first_span;
-	bool done = true;
-
-	for (uint32_t i = first_span[track]; done && i < first_span[track + 1]; i++) {
-		const struct plumb_span *s = &p->spans[i];
-
-		done = gather(line, ops,
-		              &(struct plumb_step_op){ i, s->context, s->track, 0, s->start_ns,
-		                                       s->end_ns, s->correlation,
-		                                       plumb_copies_size(line->shared->sizes, s) });
-	}
-	return done;
-}
-
-/* The first of the newest work of DEVICE, by which it is ordered. */
-static uint32_t
-first_work(const struct plumb_profile *p, uint32_t device)
-{
-	return plumb_search(i, p->work_count, p->tracks[p->work[i].track].device < device);
-}
-
-static bool
-gather_newest(struct plumb_moments *line, struct gathered *ops)
-{
-	const struct plumb_profile *p = line->profile;
-	bool done = true;
-
-	for (uint32_t i = first_work(p, line->device); done && i < p->work_count; i++) {
-		const struct plumb_work_item *w = &p->work[i];
-
-		if (p->tracks[w->track].device != line->device)
-			break;
-		done = gather(line, ops,
-		              &(struct plumb_step_op){ PLUMB_NONE, w->context, w->track, 0,
-		                                       w->start_ns, w->end_ns, 0,
-		                                       line->shared->sizes[w->context] });
-	}
-	return done;
-}
-
-static bool
 gather_ops(struct plumb_moments *line)
 {
+	const struct plumb_gpu_work *gpu = &line->shared->gpu;
 	struct gathered ops = { 0 };
 	uint32_t count;
 	const uint32_t *streams =
 		plumb_track_group(&line->shared->tracks.streams, line->device, &count);
 	bool done = true;
 
-	for (uint32_t i = 0; done && i < count; i++)
-		done = gather_track(line, &ops, streams[i]);
-	if (done && !ops.count)
-		done = gather_newest(line, &ops);
+	for (uint32_t t = 0; done && t < count; t++) {
+		struct plumb_gpu_range range = plumb_gpu_work_of(gpu, streams[t]);
+
+		for (uint32_t i = range.first; done && i < range.end; i++) {
+			const struct plumb_span *s = &gpu->spans[i];
+
+			done = gather(line, &ops,
+			              &(struct plumb_step_op){
+					      gpu->newest ? PLUMB_NONE : i, s->context, s->track, 0,
+					      s->start_ns, s->end_ns, s->correlation,
+					      plumb_copies_size(line->shared->sizes, s) });
+		}
+	}
 	done = done && !plumb_sort_rows(ops.items, ops.count, sizeof *ops.items, op_key, 1, NULL);
 	line->ops = ops.items;
 	line->ops_count = ops.count;
@@ -589,7 +555,8 @@ plumb_moments_share(const struct plumb_profile *profile, const uint32_t *user_of
                     struct plumb_moments_shared *shared)
 {
 	*shared = (struct plumb_moments_shared){ .profile = profile, .user_of = user_of };
-	if (plumb_track_index_new(profile, &shared->tracks) < 0 || !describe_contexts(shared) ||
+	if (plumb_track_index_new(profile, &shared->tracks) < 0 ||
+	    plumb_gpu_work_find(profile, &shared->gpu) < 0 || !describe_contexts(shared) ||
 	    !find_usual(shared))
 		return PLUMB_ESYSTEM;
 	shared->sizes = plumb_copies_sizes(profile);
@@ -604,6 +571,7 @@ plumb_moments_unshare(struct plumb_moments_shared *shared)
 	for (uint32_t t = 0; shared->threads && t < shared->profile->tracks_count; t++)
 		plumb_vec_free(&shared->threads[t]);
 	plumb_track_index_free(&shared->tracks);
+	plumb_gpu_work_free(&shared->gpu);
 	free(shared->threads);
 	free(shared->outer_of);
 	free(shared->copies);

@@ -25,6 +25,7 @@
 #include "analyze/steps/sweep.h"
 #include "analyze/steps/tracks.h"
 #include "base/map.h"
+#include "model/gpu_work.h"
 #include "model/launches.h"
 
 enum plumb_step_sort {
@@ -63,7 +64,7 @@ struct plumb_step_rows {
 };
 
 struct plumb_step_op {
-	uint32_t span; /* PLUMB_NONE: of the newest work, which has none */
+	uint32_t span; /* of the profile; PLUMB_NONE: of the newest work */
 	uint32_t context, track, sort;
 	int64_t start_ns, end_ns;
 	uint64_t correlation;
@@ -75,6 +76,7 @@ struct plumb_moments_shared {
 	const struct plumb_profile *profile;
 	const uint32_t *user_of; /* by context: frame of the person's line */
 	struct plumb_track_index tracks;
+	struct plumb_gpu_work gpu;
 	uint32_t *outer_of;           /* by context: frame of the outermost call */
 	unsigned char *copies;        /* by context: under a copy */
 	unsigned char *sorts;         /* by context: 1 more than its sort, once it is known */
