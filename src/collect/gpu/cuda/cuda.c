@@ -388,6 +388,9 @@ forked(void)
 
 const struct plumb_gpu_runtime plumb_gpu_cuda = {
 	.name = "cuda",
+	.driver = PLUMB_CUDA_DRIVER,
+	.modes = PLUMB_GPU_MODE(ACTIVITY),
+	.ready = plumb_driver_is_up,
 	.start = start,
 	.stop = stop,
 	.pause = pause_records,

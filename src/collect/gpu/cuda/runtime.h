@@ -24,8 +24,8 @@
 #ifndef PLUMB_COLLECT_GPU_CUDA_RUNTIME_H
 #define PLUMB_COLLECT_GPU_CUDA_RUNTIME_H
 
+#include "collect/gpu/cuda/cuda.h"
 #include "collect/gpu/cuda/headers.h"
-#include "collect/gpu/gpu.h"
 #include "collect/gpu/work.h"
 
 /* ---- library.c ---- */
@@ -80,6 +80,8 @@ extern struct plumb_driver plumb_driver;
 
 /* The driver as the process has it loaded. */
 int plumb_driver_find(struct plumb_error *error);
+/* Did the program initialise the driver? */
+bool plumb_driver_is_up(void);
 /* CUPTI: the one that is loaded, else one of the program's own CUDA. Negative: ERROR says what was
  * tried. */
 int plumb_cupti_find(struct plumb_error *error);
