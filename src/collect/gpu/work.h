@@ -33,7 +33,14 @@
  *		plumb_gpu_kernel(activity, thread, &record, device, name, &configuration, warp);
  *
  * and after each flush plumb_gpu_merge (device.h) for each device, plumb_gpu_replays_tell and
- * plumb_gpu_clocks. At the end of a recording comes plumb_gpu_activity_finish.
+ * plumb_gpu_clocks. That thread also (gpu/cuda/cuda.c shows how)
+ *
+ *   - flushes every plumb_options()->flush_ms, and at once, forced, when the region header's
+ *     flush_wanted changes; when the records are read, it stores that number in flush_done. It sets
+ *     flush_served as soon as it can do so;
+ *   - follows plumb_control: when recording is paused, it switches the vendor's records off as soon
+ *     as plumb_gpu_activity_complete, and calls plumb_gpu_activity_pause;
+ *   - at the end of a recording, reads what is left and calls plumb_gpu_activity_finish.
  *
  * Units: times are ns of the clock that plumb_gpu_clocks reads; sizes are bytes. A correlation id
  * is what a call and the records of its work share. Ids ascend (ids of 32 bits may wrap), and no
