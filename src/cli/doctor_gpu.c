@@ -363,8 +363,8 @@ check_modes(struct plumb_checks *checks)
 			         modes[i].needs[k]);
 			worst = worst == PLUMB_CHECK_NO ? worst : state;
 		}
-		plumb_check_add(checks, modes[i].id, worst, "plumb run --gpu=%s: %s",
-		                mode->name, mode->what);
+		plumb_check_add(checks, modes[i].id, worst, "plumb run --gpu=%s: %s", mode->name,
+		                mode->what);
 		if (worst != PLUMB_CHECK_YES)
 			plumb_check_why(checks, "see %s", why);
 	}

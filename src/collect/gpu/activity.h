@@ -23,7 +23,7 @@
 struct plumb_graph_place;  /* graph.c */
 struct plumb_replay_place; /* replay.c */
 
-/* Caches are direct-mapped and their entries are checked: a clash costs a search and never truth. */
+/* Caches are direct-mapped. Their entries are checked: a clash costs a search and never truth. */
 struct plumb_gpu_activity {
 	/* Any thread. One counter has a cache line, so that threads that launch do not share. */
 	struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The contract for a GPU runtime: CUDA through CUPTI today. HIP, Level Zero or the Compute Sanitizer
- * would be one more folder beside gpu/cuda and one more row in gpu/runtimes.c.
+ * The contract for a GPU runtime: CUDA through CUPTI today. HIP, Level Zero or the Compute
+ * Sanitizer would be one more folder beside gpu/cuda and one more row in gpu/runtimes.c.
  *
  * A runtime observes driver calls on the program's threads, and reads records on a thread of its
  * own; the program never waits for it. For the mode "activity", gpu/work.h has what it does with

@@ -63,7 +63,8 @@ void plumb_gpu_activity_renew(struct plumb_gpu_activity *activity);
  * records off, and clear it when they are on again. Any thread. */
 void plumb_gpu_activity_pause(struct plumb_gpu_activity *activity, bool paused);
 bool plumb_gpu_activity_paused(const struct plumb_gpu_activity *activity);
-/* Makes the ledger's tallies while the region has room for them. The reading thread's first call. */
+/* Makes the ledger's tallies while the region has room for them: the reading thread's first
+ * call. */
 void plumb_gpu_activity_reserve(struct plumb_thread *thread);
 /* A record came of each launch so far. Reading thread. */
 bool plumb_gpu_activity_complete(const struct plumb_gpu_activity *activity);

@@ -14,7 +14,7 @@
  *   records.c      CUPTI's records
  *   layout.c       which layouts of records are known
  *   occupancy.c    theoretical occupancy
- *   facts.c        devices, versions, clocks
+ *   facts.c        devices and versions
  *   inject.c       the driver's injection hook
  *
  * Threads: callbacks.c runs on the program's threads and buffers.c on theirs and CUPTI's;
