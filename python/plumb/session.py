@@ -199,7 +199,8 @@ def profile(path: str | os.PathLike[str] | None = None, *, quiet: bool = False, 
     """
     global _running
     gpu = options.pop("gpu", True)
-    words = _words(options) + ([] if gpu else ["--no-gpu"])
+    mode = gpu if isinstance(gpu, str) else "activity" if gpu else "off"
+    words = [*_words(options), f"--gpu={mode}"]
     recording = Recording(_name(path), words, quiet)
     with _lock:
         if _running is not None:

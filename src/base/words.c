@@ -58,6 +58,31 @@ plumb_frame_kind_find(const char *name)
 	return -1;
 }
 
+static const struct plumb_gpu_mode_info gpu_modes[] = {
+#define X(id, number, name, what) { name, what, number },
+	PLUMB_GPU_MODES(X)
+#undef X
+};
+#define GPU_MODES (sizeof gpu_modes / sizeof *gpu_modes)
+
+const struct plumb_gpu_mode_info *
+plumb_gpu_mode_of(unsigned mode)
+{
+	for (size_t i = 0; i < GPU_MODES; i++)
+		if (gpu_modes[i].mode == mode)
+			return &gpu_modes[i];
+	return NULL;
+}
+
+const struct plumb_gpu_mode_info *
+plumb_gpu_mode_find(const char *name)
+{
+	for (size_t i = 0; i < GPU_MODES; i++)
+		if (!strcmp(gpu_modes[i].name, name))
+			return &gpu_modes[i];
+	return NULL;
+}
+
 const char *
 plumb_memory_kind_name(uint32_t kind)
 {

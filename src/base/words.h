@@ -173,6 +173,31 @@ enum plumb_memory_kind {
 /* "pageable", "pinned", … ; "unknown" for any other number. */
 const char *plumb_memory_kind_name(uint32_t kind);
 
+/*
+ * Modes of GPU collection. A process has one, because the vendors' tools behind different modes do
+ * not work in one process (CUPTI's activity records and the Compute Sanitizer). What can go along
+ * with a mode, such as PC sampling with CUPTI's activity records, is no mode but an option. The
+ * first one is what `plumb run` does by itself.
+ * X(identifier, number, name, what it records)
+ */
+#define PLUMB_GPU_MODES(X)                                                                         \
+	X(ACTIVITY, 1, "activity", "kernels, copies, sets and graphs, with their times")           \
+	X(OFF, 0, "off", "nothing")
+
+enum plumb_gpu_mode {
+#define X(id, number, name, what) PLUMB_GPU_##id = number,
+	PLUMB_GPU_MODES(X)
+#undef X
+};
+struct plumb_gpu_mode_info {
+	const char *name, *what;
+	enum plumb_gpu_mode mode;
+};
+/* The mode with this number; NULL: there is none. */
+const struct plumb_gpu_mode_info *plumb_gpu_mode_of(unsigned mode);
+/* Likewise by its name. */
+const struct plumb_gpu_mode_info *plumb_gpu_mode_find(const char *name);
+
 /* The ledger: for every source, what was received, attributed, dropped, and why. A source is
  * a stream of things that plumb must not lose in silence.
  * X(identifier, number, name, what one unit is) */

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/words.h"
 #include "cli/doctor.h"
 #include "cli/probe.h"
 
@@ -324,6 +325,51 @@ check_counters(struct plumb_checks *checks)
 	}
 }
 
+/* ---- modes ---- */
+
+/* The state of check ID; checks that are not there have nothing against it. */
+static enum plumb_check_state
+state_of(const struct plumb_checks *checks, const char *id)
+{
+	for (uint32_t i = 0; i < checks->list.count; i++)
+		if (!strcmp(checks->list.items[i].id, id))
+			return checks->list.items[i].state;
+	return PLUMB_CHECK_YES;
+}
+
+/* What each mode of plumb run --gpu records, and what it needs: checks that were made above. */
+static void
+check_modes(struct plumb_checks *checks)
+{
+	static const struct {
+		const char *id;
+		enum plumb_gpu_mode mode;
+		const char *needs[4];
+	} modes[] = {
+		{ "gpu.mode.activity",
+		  PLUMB_GPU_ACTIVITY,
+		  { "gpu.driver", "gpu.devices", "gpu.cupti", "gpu.slot" } },
+	};
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		const struct plumb_gpu_mode_info *mode = plumb_gpu_mode_of(modes[i].mode);
+		enum plumb_check_state worst = PLUMB_CHECK_YES;
+		char why[128] = "";
+		for (int k = 0; k < 4 && modes[i].needs[k]; k++) {
+			enum plumb_check_state state = state_of(checks, modes[i].needs[k]);
+			size_t used = strlen(why);
+			if (state == PLUMB_CHECK_YES)
+				continue;
+			snprintf(why + used, sizeof(why) - used, "%s%s", used ? ", " : "",
+			         modes[i].needs[k]);
+			worst = worst == PLUMB_CHECK_NO ? worst : state;
+		}
+		plumb_check_add(checks, modes[i].id, worst, "plumb run --gpu=%s: %s", mode->name,
+		                mode->what);
+		if (worst != PLUMB_CHECK_YES)
+			plumb_check_why(checks, "see %s", why);
+	}
+}
+
 void
 plumb_doctor_gpu(struct plumb_checks *checks)
 {
@@ -331,4 +377,5 @@ plumb_doctor_gpu(struct plumb_checks *checks)
 	check_cupti(checks);
 	check_slot(checks);
 	check_counters(checks);
+	check_modes(checks);
 }

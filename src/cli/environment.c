@@ -176,8 +176,11 @@ add_ours(char ***next, char *const *environment, const struct plumb_environment_
 	if (!add_injection(next, environment, NVTX_INJECTION, PLUMB_ENV_CHAIN_NVTX,
 	                   settings->library))
 		return false;
-	if (!settings->gpu)
-		return add(next, PLUMB_ENV_GPU "=0");
+	if (settings->gpu != PLUMB_GPU_ACTIVITY &&
+	    !add(next, PLUMB_ENV_GPU "=%u", (unsigned)settings->gpu))
+		return false;
+	if (settings->gpu == PLUMB_GPU_OFF)
+		return true;
 	if (settings->keep_cupti && !add(next, PLUMB_ENV_KEEP_CUPTI "=1"))
 		return false;
 	return add_injection(next, environment, INJECTION, PLUMB_ENV_CHAIN_CUDA, settings->library);
@@ -204,7 +207,7 @@ plumb_environment_new(char *const *environment, const struct plumb_environment_s
 	if (!copy)
 		return NULL;
 	for (size_t i = 0; i < count; i++) {
-		if (is_replaced(environment[i], settings->gpu) ||
+		if (is_replaced(environment[i], settings->gpu != PLUMB_GPU_OFF) ||
 		    (is_named(environment[i], COMPILE_TRACE) &&
 		     (plumb_environment_own_trace(environment) ||
 		      !environment[i][sizeof COMPILE_TRACE])))

@@ -18,6 +18,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "base/words.h"
 
 /* Exit codes of `plumb run` itself, as env(1) and timeout(1) have them. */
 enum {
@@ -86,7 +87,8 @@ struct plumb_environment_settings {
 	const char *preload_first; /* what must stand first in LD_PRELOAD; NULL or empty: nothing */
 	const char *tools;         /* further libraries to preload, separated by ":"; or NULL */
 	long long limit, flush_ms; /* flush_ms -1: the collector's default */
-	bool gpu, keep_cupti;
+	enum plumb_gpu_mode gpu;
+	bool keep_cupti;
 	const char *const
 		*variables; /* further ones of the collector's, "NAME=VALUE", ends with NULL */
 };

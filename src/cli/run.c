@@ -209,7 +209,7 @@ what_text(const struct plumb_run_options *options, char *text, size_t size)
 		{ options->memory, "allocations of tensors" },
 		{ options->cpu_hz || options->events, "CPU time" },
 		{ options->trace, "spans" },
-		{ options->gpu, "GPU work" },
+		{ options->gpu != PLUMB_GPU_OFF, "GPU work" },
 	};
 	size_t used = 0, last = 0;
 	text[0] = '\0';
@@ -222,7 +222,7 @@ what_text(const struct plumb_run_options *options, char *text, size_t size)
 			                         : i == last ? " and "
 			                                     : ", ",
 			                         parts[i].name);
-	if (!options->gpu && used < size)
+	if (options->gpu == PLUMB_GPU_OFF && used < size)
 		snprintf(text + used, size - used, ", no GPU work (--no-gpu),");
 	return text;
 }
@@ -301,7 +301,7 @@ static void
 flush_all(void *data)
 {
 	const struct run *run = data;
-	if (run->options.gpu && run->folder.path[0])
+	if (run->options.gpu != PLUMB_GPU_OFF && run->folder.path[0])
 		plumb_rundir_flush(&run->folder, FLUSH_MS, pause_a_moment, NULL);
 }
 
@@ -567,7 +567,7 @@ run_profiled(struct run *run)
 		                             .output = run->output,
 		                             .user_code = run->options.user_code,
 		                             .no_command = run->options.no_command,
-		                             .no_gpu = !run->options.gpu,
+		                             .no_gpu = run->options.gpu == PLUMB_GPU_OFF,
 		                             .torch_trace = plumb_environment_own_trace(environ)
 		                                                    ? NULL
 		                                                    : getenv("TORCH_TRACE") };

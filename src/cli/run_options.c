@@ -104,7 +104,18 @@ const struct plumb_option plumb_run_option_table[] = {
 	  .fallback = "all",
 	  .help = "which processes that the program starts to profile: none, all, or those whose "
 	          "command line matches the extended regular expression WHICH" },
-	{ .name = "no-gpu", .kind = PLUMB_OPTION_FLAG, .help = "do not record GPU work" },
+#define X(id, number, name, what) "|" name
+	{ .name = "gpu",
+	  .kind = PLUMB_OPTION_CHOICE,
+	  .argument = "MODE",
+	  .fallback = "activity",
+	  .choices = &("" PLUMB_GPU_MODES(X))[1],
+	  .help = "what to record of the GPU. activity: kernels, copies, sets and graphs, with "
+	          "their times; off: nothing. plumb doctor shows what works here" },
+#undef X
+	{ .name = "no-gpu",
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "do not record GPU work, as --gpu=off" },
 	{ .name = "keep-cupti",
 	  .kind = PLUMB_OPTION_FLAG,
 	  .help = "keep NVIDIA's profiling interface even if the program wants it; the program's "
@@ -269,7 +280,7 @@ plumb_run_options_read(const struct plumb_options *given, struct plumb_run_optio
 	*options = (struct plumb_run_options){
 		.limit = plumb_options_number(given, "limit"),
 		.flush_ms = plumb_options_number(given, "flush-ms"),
-		.gpu = !plumb_options_flag(given, "no-gpu"),
+		.gpu = plumb_gpu_mode_find(plumb_options_text(given, "gpu"))->mode,
 		.keep_cupti = plumb_options_flag(given, "keep-cupti"),
 		.memory = plumb_options_flag(given, "memory"),
 		.shapes = plumb_options_flag(given, "shapes"),
@@ -281,6 +292,13 @@ plumb_run_options_read(const struct plumb_options *given, struct plumb_run_optio
 		.user_code = plumb_options_text(given, "user-code"),
 	};
 	const char *follow = plumb_options_text(given, "follow");
+	if (plumb_options_flag(given, "no-gpu")) {
+		if (options->gpu != PLUMB_GPU_OFF && plumb_options_given(given, "gpu"))
+			return plumb_fail(error, PLUMB_EUSAGE,
+			                  "--no-gpu contradicts --gpu=%s; leave out one of them",
+			                  plumb_options_text(given, "gpu"));
+		options->gpu = PLUMB_GPU_OFF;
+	}
 	int code = read_layers(given, &options->layers, error);
 	if (!code)
 		code = read_times(given, options, error);

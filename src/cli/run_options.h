@@ -7,6 +7,7 @@
 #define PLUMB_CLI_RUN_OPTIONS_H
 
 #include "base/error.h"
+#include "base/words.h"
 #include "cli/options.h"
 
 #define PLUMB_RUN_LEAST_LIMIT (1ll << 20)
@@ -14,7 +15,8 @@
 
 struct plumb_run_options {
 	long long limit, flush_ms;
-	bool gpu, keep_cupti, memory, shapes, replays, no_command;
+	enum plumb_gpu_mode gpu;
+	bool keep_cupti, memory, shapes, replays, no_command;
 	unsigned layers;     /* enum plumb_layer */
 	long long cpu_hz;    /* 0: none */
 	const char *events;  /* NULL: none */

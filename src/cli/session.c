@@ -128,7 +128,8 @@ tell_facts(struct session *session, uint64_t start)
 			                             .output = session->output,
 			                             .user_code = session->options.user_code,
 			                             .no_command = session->options.no_command,
-			                             .no_gpu = !session->options.gpu };
+			                             .no_gpu = session->options.gpu ==
+			                                       PLUMB_GPU_OFF };
 		plumb_facts_started(&session->facts, &facts);
 	}
 	free(argv);

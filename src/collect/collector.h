@@ -33,7 +33,7 @@
 /* How `plumb run` speaks to the collector: environment variables, so that children inherit them. */
 #define PLUMB_ENV_FOLDER "PLUMB_FOLDER"  /* where regions go; unset: the collector stays off */
 #define PLUMB_ENV_LIMIT "PLUMB_LIMIT"    /* bytes a region may take */
-#define PLUMB_ENV_GPU "PLUMB_GPU"        /* "0": leave the GPU alone */
+#define PLUMB_ENV_GPU "PLUMB_GPU"        /* enum plumb_gpu_mode, as a number */
 #define PLUMB_ENV_FLUSH "PLUMB_FLUSH_MS" /* period of flushing GPU records */
 #define PLUMB_ENV_KEEP_CUPTI "PLUMB_KEEP_CUPTI" /* "1": never give the CUPTI slot up */
 #define PLUMB_ENV_LAYERS "PLUMB_LAYERS"         /* enum plumb_layer, as a number */
@@ -150,7 +150,7 @@ struct plumb_options {
 	char folder[4096];
 	uint64_t limit;
 	unsigned flush_ms;
-	bool gpu;
+	enum plumb_gpu_mode gpu;
 	bool keep_cupti;
 	unsigned layers; /* enum plumb_layer */
 	unsigned cpu_hz; /* 0: no CPU samples */

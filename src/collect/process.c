@@ -453,7 +453,9 @@ load_options(void)
 	memset(&options, 0, sizeof options);
 	options.limit = number_from(PLUMB_ENV_LIMIT, DEFAULT_LIMIT);
 	options.flush_ms = (unsigned)number_from(PLUMB_ENV_FLUSH, DEFAULT_FLUSH_MS);
-	options.gpu = number_from(PLUMB_ENV_GPU, 1) != 0;
+	const struct plumb_gpu_mode_info *mode =
+		plumb_gpu_mode_of((unsigned)number_from(PLUMB_ENV_GPU, PLUMB_GPU_ACTIVITY));
+	options.gpu = mode ? mode->mode : PLUMB_GPU_OFF;
 	options.keep_cupti = number_from(PLUMB_ENV_KEEP_CUPTI, 0) != 0;
 	options.layers = plumb_layers = (unsigned)number_from(PLUMB_ENV_LAYERS, PLUMB_LAYERS_LIGHT);
 	options.cpu_hz = (unsigned)number_from(PLUMB_ENV_CPU, 0);

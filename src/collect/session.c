@@ -8,7 +8,6 @@
  * program's own use of CUPTI, exits without exit handlers and the caller of backward() are not
  * seen.
  */
-#include <dlfcn.h>
 #include <errno.h>
 
 #include "collect/gpu/gpu.h"
@@ -20,24 +19,6 @@ PLUMB_EXPORT int plumb_session_begin(void);
 PLUMB_EXPORT int plumb_session_end(void);
 
 static bool begun; /* by us, and not ended; both functions run with the GIL */
-
-/* Did the program initialise CUDA's driver? If not, the driver loads us when it does. */
-static bool
-driver_is_up(void)
-{
-	char path[4096];
-	int device;
-	void *library = plumb_find_library("libcuda.so", path, sizeof path)
-	                        ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD)
-	                        : NULL;
-	/* CUresult cuDeviceGet(CUdevice *, int): 3 is CUDA_ERROR_NOT_INITIALIZED. */
-	int (*get)(int *, int) =
-		library ? (int (*)(int *, int))plumb_real_dlsym(library, "cuDeviceGet") : NULL;
-	bool up = get && get(&device, 0) != 3;
-	if (library)
-		dlclose(library);
-	return up;
-}
 
 /* 0: the process is recorded from now on. Otherwise as plumb_process_session. Also called when a
  * library was loaded meanwhile that may be a framework: then 0 again. */
@@ -51,8 +32,7 @@ plumb_session_begin(void)
 		plumb_nvtx_offer();
 		plumb_framework_listen(true);
 		plumb_framework_offer(NULL);
-		if (driver_is_up())
-			plumb_gpu_start();
+		plumb_gpu_start(NULL);
 	}
 	errno = saved;
 	return result;

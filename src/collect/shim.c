@@ -78,7 +78,7 @@ plumb_monitor_init(const struct plumb_monitor_options *options)
 	uint32_t record = recorded(options);
 	struct plumb_options wanted = {
 		.limit = memory(options),
-		.gpu = !(record & PLUMB_MONITOR_NO_GPU),
+		.gpu = record & PLUMB_MONITOR_NO_GPU ? PLUMB_GPU_OFF : PLUMB_GPU_ACTIVITY,
 		.layers = record & PLUMB_MONITOR_NATIVE ? PLUMB_LAYERS_FULL : PLUMB_LAYERS_LIGHT,
 		.memory = record & PLUMB_MONITOR_MEMORY,
 		.shapes = record & PLUMB_MONITOR_SHAPES,

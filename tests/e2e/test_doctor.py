@@ -8,7 +8,7 @@ import sys
 import pytest
 from conftest import LIBPLUMB, PLUMB, run_command
 
-EXPECTED = {"python", "gpu.driver", "gpu.cupti", "gpu.slot", "gpu.counters", "collector", "asan",
+EXPECTED = {"python", "gpu.driver", "gpu.cupti", "gpu.slot", "gpu.counters", "gpu.mode.activity", "collector", "asan",
             "libc", "kernel", "kernel.populate", "perf_events", "ptrace", "disk.here", "disk.tmp",
             "disk.shm", "libc.programs", "native.unwind", "native.symbols", "native.debuginfod"}
 
@@ -138,13 +138,20 @@ def test_driver_and_cupti(tmp_path):
     assert one(checks, "gpu.devices")["what"] == "2 GPUs (Mock GPU first)"
     cupti = one(checks, "gpu.cupti")
     assert cupti["state"] == "yes" and "libcupti.so.12 (API 28)" in cupti["what"]
+    slot, mode = one(checks, "gpu.slot"), one(checks, "gpu.mode.activity")
+    assert mode["what"] == "plumb run --gpu=activity: kernels, copies, sets and graphs, with their times"
+    assert mode["state"] == slot["state"]  # the machine may run another profiler
 
     checks = doctor(env={**library, **fake_python(tmp_path, cupti=tmp_path / "libcupti.so.14")})
     cupti = one(checks, "gpu.cupti")
     assert cupti["state"] == "partly" and "for CUDA 14, but the driver is for CUDA 13" in cupti["why"]
+    mode = one(checks, "gpu.mode.activity")
+    assert mode["state"] == "partly" and mode["why"].startswith("see gpu.cupti")
 
-    devices = one(doctor(env={**library, "NONE": "1"}), "gpu.devices")
+    checks = doctor(env={**library, **fake_python(tmp_path, cupti=tmp_path / "libcupti.so.12"), "NONE": "1"})
+    devices, mode = one(checks, "gpu.devices"), one(checks, "gpu.mode.activity")
     assert devices["state"] == "no" and "error 100" in devices["why"]
+    assert mode["state"] == "no" and mode["why"].startswith("see gpu.devices")
     devices = one(doctor(env={**library, "CRASH": "1"}), "gpu.devices")
     assert devices["state"] == "no" and "crashed" in devices["why"]
 

@@ -588,10 +588,12 @@ def test_keeping_the_slot(tmp_path):
     assert "plumb kept CUPTI" in made.done.stderr
 
 
-def test_leaving_the_gpu_alone(tmp_path):
+@pytest.mark.parametrize("option", ["--no-gpu", "--gpu=off"])
+def test_leaving_the_gpu_alone(tmp_path, option):
     made = run_program(sys.executable, "mock_driver.py", "loop", folder=tmp_path,
-                       environment=mock_environment(NEWEST), options=["--no-gpu"])
+                       environment=mock_environment(NEWEST), options=[option])
     assert made.done.returncode == 0
+    assert "no GPU work (--no-gpu)" in made.done.stderr
     assert "nothing was captured" in made.done.stderr
     assert made.profile.kernels == []
 

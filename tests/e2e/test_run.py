@@ -415,6 +415,11 @@ def test_variables_that_were_there_are_kept(run, stub, tmp_path):
     assert "PLUMB_CHAIN_NVTX_INJECTION64_PATH" not in seen
     assert (seen["PLUMB_GPU"], seen["PLUMB_LIMIT"], seen["PLUMB_FLUSH_MS"]) == ("0", "8388608", "20")
 
+    seen = environment_of(run("env", options=["--gpu=off"], env={"CUDA_INJECTION64_PATH": "/opt/tool.so"}))
+    assert (seen["PLUMB_GPU"], seen["CUDA_INJECTION64_PATH"]) == ("0", "/opt/tool.so")
+    seen = environment_of(run("env", options=["--gpu=activity"]))
+    assert "PLUMB_GPU" not in seen and seen["CUDA_INJECTION64_PATH"] == str(stub)
+
     seen = environment_of(run("env", options=["--keep-cupti"]))
     assert seen["PLUMB_KEEP_CUPTI"] == "1" and "PLUMB_CHAIN_CUDA_INJECTION64_PATH" not in seen
 

@@ -55,6 +55,11 @@ def test_gpu_work_of_each_recording(tmp_path, section, release):
     assert seen == [[{"inside": [1000 * number * number, number]}, 1, 0] for number in (1, 2, 3)]
 
 
+def test_the_gpu_is_left_alone_if_asked(tmp_path):
+    seen, _ = session(sys.executable, "gpu_modes", tmp_path, mock_environment("13.0"))
+    assert seen == [[False, 0], ["off", 0], ["activity", 1], [True, 1]]
+
+
 def test_programs_that_are_started_meanwhile(tmp_path):
     assert session(sys.executable, "children", tmp_path)[0] == [["child", "parent"], 2, [], None]
 

@@ -13,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collect/gpu/gpu.h"
+#include "collect/gpu/device.h"
+#include "collect/gpu/launch.h"
 
 /* ---- launches ---- */
 

@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "collect/gpu/gpu.h"
+#include "collect/gpu/device.h"
 #include "collect/live.h"
 #include "collect/monitor/framework.h"
 #include "collect/monitor/memory.h"

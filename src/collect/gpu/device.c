@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "collect/gpu/gpu.h"
+#include "collect/gpu/device.h"
 #include "collect/table.h"
 
 #define WORK_CAPACITY (1u << 17) /* 3 MiB */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of GPU runtimes, and what starts and stops them. A new one is one more row. */
+/* What starts and stops GPU runtimes. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,41 +7,58 @@
 #include "collect/gpu/gpu.h"
 #include "collect/process.h"
 
-static const struct plumb_gpu_runtime *const runtimes[] = { &plumb_gpu_cuda };
-#define RUNTIMES (sizeof runtimes / sizeof *runtimes)
-
 enum { IDLE, ACTIVE, OFF };
-static _Atomic int states[RUNTIMES];
+static _Atomic int states[PLUMB_GPU_RUNTIMES_MAX]; /* of plumb_gpu_runtimes */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool inherited;
 
-/* The one line about a runtime that stays off. */
+/* The one line about a runtime or driver, NAME, that stays off. */
 static void
-say_off(const struct plumb_gpu_runtime *runtime, const struct plumb_error *error)
+say_off(const char *name, const char *why)
 {
 	char key[64];
 	struct plumb_thread *thread = plumb_enter_paused(PLUMB_CALLBACK_GPU_RECORDS);
 	if (!thread)
 		return;
-	snprintf(key, sizeof key, "gpu.%s.off", runtime->name);
-	plumb_environment(thread, key, error->message);
+	snprintf(key, sizeof key, "gpu.%s.off", name);
+	plumb_environment(thread, key, why);
 	plumb_leave(thread);
 }
 
-void
-plumb_gpu_start(void)
+/* Starts runtime I, unless that was done before. */
+static void
+start_runtime(size_t i)
 {
-	if (!plumb_options()->gpu || inherited || !plumb_process_begin())
+	struct plumb_error error = { 0 };
+	if (atomic_load(&states[i]) != IDLE)
+		return;
+	int result = plumb_gpu_runtimes[i]->start(&error);
+	atomic_store(&states[i], result ? OFF : ACTIVE);
+	if (result)
+		say_off(plumb_gpu_runtimes[i]->name, error.message);
+}
+
+void
+plumb_gpu_start(const char *driver)
+{
+	enum plumb_gpu_mode mode = plumb_options()->gpu;
+	bool served = false;
+	char why[128];
+	if (mode == PLUMB_GPU_OFF || inherited || !plumb_process_begin())
 		return;
 	pthread_mutex_lock(&lock);
-	for (size_t i = 0; i < RUNTIMES; i++) {
-		struct plumb_error error = { 0 };
-		if (atomic_load(&states[i]) != IDLE)
+	for (size_t i = 0; plumb_gpu_runtimes[i]; i++) {
+		const struct plumb_gpu_runtime *runtime = plumb_gpu_runtimes[i];
+		if (!(runtime->modes & 1u << mode) ||
+		    (driver ? strcmp(runtime->driver, driver) : !runtime->ready()))
 			continue;
-		int result = runtimes[i]->start(&error);
-		atomic_store(&states[i], result ? OFF : ACTIVE);
-		if (result)
-			say_off(runtimes[i], &error);
+		served = true;
+		start_runtime(i);
+	}
+	if (driver && !served) {
+		snprintf(why, sizeof why, "GPU work is not recorded: plumb has no --gpu=%s for %s",
+		         plumb_gpu_mode_of(mode)->name, driver);
+		say_off(driver, why);
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -49,29 +66,29 @@ plumb_gpu_start(void)
 void
 plumb_gpu_stop(void)
 {
-	for (size_t i = 0; i < RUNTIMES; i++) {
+	for (size_t i = 0; plumb_gpu_runtimes[i]; i++) {
 		int active = ACTIVE;
 		if (atomic_compare_exchange_strong(&states[i], &active, OFF))
-			runtimes[i]->stop();
+			plumb_gpu_runtimes[i]->stop();
 	}
 }
 
 void
 plumb_gpu_pause(bool paused)
 {
-	for (size_t i = 0; i < RUNTIMES; i++)
-		if (atomic_load(&states[i]) == ACTIVE && runtimes[i]->pause)
-			runtimes[i]->pause(paused);
+	for (size_t i = 0; plumb_gpu_runtimes[i]; i++)
+		if (atomic_load(&states[i]) == ACTIVE && plumb_gpu_runtimes[i]->pause)
+			plumb_gpu_runtimes[i]->pause(paused);
 }
 
 bool
 plumb_gpu_renew(void)
 {
 	bool all = !inherited;
-	for (size_t i = 0; i < RUNTIMES; i++) {
+	for (size_t i = 0; plumb_gpu_runtimes[i]; i++) {
 		if (atomic_load(&states[i]) != OFF)
 			continue;
-		if (all && runtimes[i]->renew())
+		if (all && plumb_gpu_runtimes[i]->renew())
 			atomic_store(&states[i], IDLE);
 		else
 			all = inherited;
@@ -85,11 +102,11 @@ plumb_gpu_forked(void)
 	/* Locked: a thread that is not here any more was starting one. */
 	inherited = inherited || pthread_mutex_trylock(&lock);
 	pthread_mutex_init(&lock, NULL);
-	for (size_t i = 0; i < RUNTIMES; i++)
+	for (size_t i = 0; plumb_gpu_runtimes[i]; i++)
 		inherited = inherited || atomic_load(&states[i]) != IDLE;
-	for (size_t i = 0; inherited && i < RUNTIMES; i++) {
+	for (size_t i = 0; inherited && plumb_gpu_runtimes[i]; i++) {
 		atomic_store(&states[i], OFF);
-		runtimes[i]->forked();
+		plumb_gpu_runtimes[i]->forked();
 	}
 }
 

@@ -13,7 +13,7 @@
  * What is set later, `marks`, is one word that also has bits of the id: a put in between makes the
  * exchange fail, so that nothing lands at another launch.
  */
-#include "collect/gpu/gpu.h"
+#include "collect/gpu/launch.h"
 #include "collect/table.h"
 
 #define WAYS 4u

@@ -109,6 +109,18 @@ def gpu_up():
     return gpu()
 
 
+def gpu_modes():
+    """Whether GPU work is recorded, in each form that the argument takes."""
+    import launcher
+    seen = []
+    for mode in (False, "off", "activity", True):
+        with plumb.profile(f"mode-{mode}.plumb", quiet=True, gpu=mode) as recording:
+            with plumb.span("work"):
+                launcher.launch(b"inside", 1000, 0, 0)
+        seen.append([mode, len(recording.result().kernels)])
+    return seen
+
+
 def children():
     """A program that is started during the recording is recorded, too; one that is started later is not."""
     code = "import plumb\nwith plumb.span('child'): pass"

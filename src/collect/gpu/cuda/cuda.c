@@ -31,6 +31,7 @@ static bool serving; /* the service thread was started */
 static uint64_t dropped;
 
 _Atomic bool plumb_cuda_live;
+struct plumb_gpu_activity *plumb_cuda_activity;
 
 bool
 plumb_cuda_own_process(void)
@@ -118,6 +119,12 @@ drain(void)
 	plumb_buffers_prepare();
 }
 
+static bool
+read_clock(uint64_t *gpu)
+{
+	return plumb_cupti.GetTimestamp(gpu) == CUPTI_SUCCESS;
+}
+
 /* Tells the ledger, the clocks and the environment what is new. */
 static void
 tell(bool force, bool end)
@@ -133,7 +140,7 @@ tell(bool force, bool end)
 	if (plumb_cupti.ActivityGetNumDroppedRecords(NULL, 0, &lost) == CUPTI_SUCCESS)
 		news.dropped_records += lost;
 	plumb_records_merge();
-	plumb_replays_tell(thread);
+	plumb_gpu_replays_tell(plumb_cuda_activity, thread);
 	dropped += news.dropped_records;
 	if (news.requested)
 		plumb_count(thread, PLUMB_SOURCE_BUFFER, PLUMB_FATE_RECEIVED, news.requested);
@@ -143,10 +150,10 @@ tell(bool force, bool end)
 	if (news.refused)
 		plumb_count(thread, PLUMB_SOURCE_BUFFER, PLUMB_FATE_BUFFERS_CAPPED, news.refused);
 	plumb_slot_tell(thread, end);
-	plumb_cuda_clocks(thread, force);
+	plumb_gpu_clocks(plumb_cuda_activity, thread, force, read_clock);
 	plumb_cuda_facts(thread);
 	if (end)
-		plumb_records_finish(thread, dropped);
+		plumb_gpu_activity_finish(plumb_cuda_activity, thread, dropped);
 	plumb_leave(thread);
 }
 
@@ -179,7 +186,7 @@ tend_pause(void)
 	uint64_t now = plumb_now();
 	if (!since)
 		since = now;
-	if (plumb_records_complete() || now - since > LINGER_NS)
+	if (plumb_gpu_activity_complete(plumb_cuda_activity) || now - since > LINGER_NS)
 		plumb_slot_pause(true);
 }
 
@@ -212,7 +219,7 @@ serve(void *data)
 	/* Its arena and tallies come now, while the region has room. */
 	struct plumb_thread *thread = plumb_enter_paused(PLUMB_CALLBACK_GPU_RECORDS);
 	if (thread) {
-		plumb_records_reserve(thread);
+		plumb_gpu_activity_reserve(thread);
 		plumb_wait_leave_out(thread);
 		plumb_leave(thread);
 		promise_flushes(true);
@@ -295,15 +302,17 @@ start(struct plumb_error *error)
 		return refuse_layout(error);
 	read_knobs();
 	own_process = (pid_t)syscall(SYS_getpid);
-	atomic_store(&plumb_cuda_live, true);
-	plumb_slot_pause(!plumb_control_is_on(plumb_control));
-	if (!plumb_cuda_launches)
-		plumb_cuda_launches = plumb_launch_ring_new(plumb_cuda_knobs.ring_log2);
-	if (!plumb_cuda_launches || !plumb_records_init(&layout) ||
+	plumb_records_init(&layout);
+	if (!plumb_cuda_activity)
+		plumb_cuda_activity =
+			plumb_gpu_activity_new(plumb_cuda_knobs.ring_log2, "CUDA graph");
+	if (!plumb_cuda_activity ||
 	    !plumb_buffers_init(plumb_cuda_knobs.buffer_bytes, plumb_cuda_knobs.buffers,
 	                        plumb_cuda_knobs.zeroed))
 		return plumb_fail(error, PLUMB_ESYSTEM,
 		                  "GPU work is not recorded: not enough memory for its records");
+	atomic_store(&plumb_cuda_live, true);
+	plumb_slot_pause(!plumb_control_is_on(plumb_control));
 	result = plumb_slot_take(error);
 	if (result)
 		return result;
@@ -359,10 +368,8 @@ renew(void)
 		return true; /* it never started, or failed to */
 	if (!atomic_load(&ended))
 		return false;
+	plumb_gpu_activity_renew(plumb_cuda_activity);
 	plumb_records_renew();
-	plumb_graphs_renew();
-	plumb_replays_renew();
-	plumb_cuda_calls_renew();
 	plumb_cuda_facts_renew();
 	plumb_slot_renew();
 	dropped = 0;
@@ -381,6 +388,9 @@ forked(void)
 
 const struct plumb_gpu_runtime plumb_gpu_cuda = {
 	.name = "cuda",
+	.driver = PLUMB_CUDA_DRIVER,
+	.modes = PLUMB_GPU_MODE(ACTIVITY),
+	.ready = plumb_driver_is_up,
 	.start = start,
 	.stop = stop,
 	.pause = pause_records,

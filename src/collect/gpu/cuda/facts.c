@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What does not change while the program runs: devices and versions; and the readings of the
- * clocks. All on the service thread, after the program has initialised CUDA.
+ * What does not change while the program runs: devices and versions. All on the service thread,
+ * after the program has initialised CUDA.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -238,36 +238,6 @@ plumb_cuda_facts(struct plumb_thread *thread)
 	library_facts(thread);
 }
 
-/* ---- clocks ---- */
-
-/* One reading: the shortest of a few, as an interruption between the clocks spoils it. */
-static bool
-read_clocks(struct plumb_record_clock *best)
-{
-	best->uncertainty = UINT64_MAX;
-	for (int i = 0; i < 5; i++) {
-		struct timespec real;
-		uint64_t gpu = 0, before = plumb_now();
-		if (plumb_cupti.GetTimestamp(&gpu) != CUPTI_SUCCESS)
-			return false;
-		clock_gettime(CLOCK_REALTIME, &real);
-		uint64_t after = plumb_now();
-		if (after - before >= best->uncertainty)
-			continue;
-		best->monotonic = before + (after - before) / 2;
-		best->realtime = (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec;
-		best->gpu = gpu;
-		best->uncertainty = after - before;
-	}
-	return true;
-}
-
-/* Eight readings, then eight at twice the distance, and so on: a day makes some hundred. */
-static struct {
-	uint64_t next, distance;
-	unsigned since;
-} readings;
-
 void
 plumb_cuda_facts_renew(void)
 {
@@ -275,31 +245,4 @@ plumb_cuda_facts_renew(void)
 		facts[i].said = false;
 	seen = 0;
 	memset(&told, 0, sizeof told);
-	memset(&readings, 0, sizeof readings);
-}
-
-void
-plumb_cuda_clocks(struct plumb_thread *thread, bool force)
-{
-	struct plumb_arena *arena = plumb_thread_arena(thread);
-	struct plumb_record_clock reading = { .device = 0 };
-	uint64_t now = plumb_now();
-	if ((!force && now < readings.next) || !read_clocks(&reading))
-		return;
-	if (!readings.distance)
-		readings.distance = (uint64_t)plumb_options()->flush_ms * 1000000u;
-	if (++readings.since == 8) {
-		readings.since = 0;
-		readings.distance *= 2;
-	}
-	readings.next = now + readings.distance;
-	struct plumb_record_clock *record =
-		plumb_arena_append(arena, PLUMB_RECORD_CLOCK, sizeof *record);
-	if (!record) {
-		plumb_count(thread, PLUMB_SOURCE_REGION, arena->fate, 1);
-		return;
-	}
-	reading.head = record->head;
-	*record = reading;
-	plumb_arena_commit(arena, record);
 }

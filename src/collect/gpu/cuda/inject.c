@@ -7,7 +7,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
-#include "collect/gpu/gpu.h"
+#include "collect/gpu/cuda/cuda.h"
 #include "collect/monitor/framework.h"
 
 PLUMB_EXPORT int InitializeInjection(void);
@@ -16,7 +16,7 @@ int
 InitializeInjection(void)
 {
 	plumb_framework_offer(NULL);
-	plumb_gpu_start();
+	plumb_gpu_start(PLUMB_CUDA_DRIVER);
 	const char *chained = getenv(PLUMB_ENV_CHAIN_CUDA);
 	void *library = chained && *chained ? dlopen(chained, RTLD_LAZY | RTLD_LOCAL) : NULL;
 	int (*initialize)(void) =

@@ -33,6 +33,22 @@ plumb_driver_find(struct plumb_error *error)
 	return 0;
 }
 
+bool
+plumb_driver_is_up(void)
+{
+	char path[4096];
+	CUdevice device;
+	void *library = plumb_find_library("libcuda.so", path, sizeof path)
+	                        ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD)
+	                        : NULL;
+	__typeof__(&cuDeviceGet) get =
+		library ? (__typeof__(&cuDeviceGet))plumb_real_dlsym(library, "cuDeviceGet") : NULL;
+	bool up = get && get(&device, 0) != CUDA_ERROR_NOT_INITIALIZED;
+	if (library)
+		dlclose(library);
+	return up;
+}
+
 const char *
 plumb_cupti_message(CUptiResult result)
 {

@@ -8,14 +8,13 @@
  *   interpose.c    the CUPTI functions of the program that slot.c has to notice
  *   callbacks.c    driver calls, on the program's threads
  *   calls.c        which driver function does what
- *   graphs.c       nodes of captured graphs → where they were captured
- *   replays.c      replays of graphs → the work of their nodes
+ *   graphs.c       what CUPTI tells of graphs
  *   modules.c      loaded modules → the line information of their kernels
  *   buffers.c      buffers of records, between CUPTI and the service thread
- *   records.c      records → contexts, metrics, ledger
+ *   records.c      CUPTI's records
  *   layout.c       which layouts of records are known
  *   occupancy.c    theoretical occupancy
- *   facts.c        devices, versions, clocks
+ *   facts.c        devices and versions
  *   inject.c       the driver's injection hook
  *
  * Threads: callbacks.c runs on the program's threads and buffers.c on theirs and CUPTI's;
@@ -25,8 +24,9 @@
 #ifndef PLUMB_COLLECT_GPU_CUDA_RUNTIME_H
 #define PLUMB_COLLECT_GPU_CUDA_RUNTIME_H
 
+#include "collect/gpu/cuda/cuda.h"
 #include "collect/gpu/cuda/headers.h"
-#include "collect/gpu/gpu.h"
+#include "collect/gpu/work.h"
 
 /* ---- library.c ---- */
 
@@ -80,6 +80,8 @@ extern struct plumb_driver plumb_driver;
 
 /* The driver as the process has it loaded. */
 int plumb_driver_find(struct plumb_error *error);
+/* Did the program initialise the driver? */
+bool plumb_driver_is_up(void);
 /* CUPTI: the one that is loaded, else one of the program's own CUDA. Negative: ERROR says what was
  * tried. */
 int plumb_cupti_find(struct plumb_error *error);
@@ -96,78 +98,36 @@ bool plumb_cupti_layout(uint32_t version, struct plumb_cupti_layout *layout);
 
 /* ---- calls.c ---- */
 
-enum plumb_call {
-	PLUMB_CALL_NONE,
-	PLUMB_CALL_LAUNCH,
-	PLUMB_CALL_GRAPH,
-	PLUMB_CALL_COPY, /* may block when host memory is pageable; the record tells */
-	PLUMB_CALL_COPY_BLOCKING,
-	PLUMB_CALL_COPY_DEVICE, /* never blocks */
-	PLUMB_CALL_SET,
-	PLUMB_CALL_SYNC,
-	PLUMB_CALL_ALLOC,
+/* CUDA's own kinds of call, beside enum plumb_call. */
+enum {
+	PLUMB_CALL_ALLOC = PLUMB_CALL_MEMORY,
 	PLUMB_CALL_ALLOC_PITCH,
 	PLUMB_CALL_CREATE,
 	PLUMB_CALL_FREE,
 	PLUMB_CALL_RELEASE,
-	/* From here on they start nothing. */
+	/* From here on they have no context. */
 	PLUMB_CALL_INSTANTIATE,
 	PLUMB_CALL_CHANGE, /* switches nodes of an executable graph on or off */
 	PLUMB_CALL_LOAD,   /* of code that lies in memory */
 };
 #define PLUMB_CALLS_MAX 1024u
-extern const uint8_t
-	plumb_calls[PLUMB_CALLS_MAX]; /* enum plumb_call by CUpti_driver_api_trace_cbid */
+extern const uint8_t plumb_calls[PLUMB_CALLS_MAX]; /* kind by CUpti_driver_api_trace_cbid */
 
 /* ---- callbacks.c ---- */
 
-extern struct plumb_launch_ring *plumb_cuda_launches;
 void CUPTIAPI plumb_cuda_callback(void *data, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                                   const void *info);
-/* Another recording: no allocation is known. */
-void plumb_cuda_calls_renew(void);
-/* Driver calls that started work, so far. */
-uint64_t plumb_cuda_launched(void);
 
 /* ---- graphs.c ---- */
 
 /* A graph's node was made by a driver call at CONTEXT that is being captured; returns its number,
- * or 0. NAME: the kernel's, a STRING record. */
-uint64_t plumb_graph_created(const CUpti_GraphData *data, plumb_id context);
-void plumb_graph_named(uint64_t number, plumb_id name);
-/* On the thread that makes a graph executable: it begins; a node was cloned for it; it is made. */
-void plumb_graph_begin(void);
-void plumb_graph_cloned(const CUpti_GraphData *data);
-void plumb_graph_end(CUgraphExec graph);
-void plumb_graphs_renew(void);  /* another recording: no capture is known */
-void plumb_graph_changed(void); /* the program switched nodes of some executable graph on or off */
-bool plumb_graphs_changed(void);
-/* The kernels, copies and sets of the executable graph NUMBER; returns how many, 0: they are
- * unknown. */
-struct plumb_graph_node {
-	plumb_id context, name; /* where it was captured, the kernel's name; 0: unknown */
-	uint32_t type;          /* CUgraphNodeType */
-};
-uint32_t plumb_graph_nodes(uint32_t number, const struct plumb_graph_node **nodes);
-/* The GRAPH frame under the launch PARENT for what was captured at CAPTURE; PARENT where that is
- * not known. Service thread. */
-plumb_id plumb_graph_frame(struct plumb_thread *thread, plumb_id parent, plumb_id capture);
-/* The same for the work of node NUMBER, counted in the ledger. */
-plumb_id plumb_graph_place(struct plumb_thread *thread, plumb_id parent, uint64_t number);
-
-/* ---- replays.c ---- */
-
-bool plumb_replays_init(void);
-void plumb_replay_launched(CUgraphExec graph, uint32_t correlation, plumb_id node);
-/* A replay's record came, of a launch at LAUNCH: the context for its time. *KNOWN: its nodes will
- * be counted. Service thread, as the next. */
-plumb_id plumb_replay_add(struct plumb_thread *thread, uint32_t correlation, plumb_id launch,
-                          struct plumb_gpu_device *device, plumb_id track, bool *known);
-/* After each flush: counts the nodes of the replays since the last one. */
-void plumb_replays_tell(struct plumb_thread *thread);
-
-/* Another recording: nothing waits to be told. */
-void plumb_replays_renew(void);
+ * or 0. */
+uint64_t plumb_cuda_graph_created(const CUpti_GraphData *data, plumb_id context);
+/* On the thread that makes a graph executable: a node was cloned for it; it is made. */
+void plumb_cuda_graph_cloned(const CUpti_GraphData *data);
+void plumb_cuda_graph_made(CUgraphExec graph);
+/* The call at NODE launches GRAPH. */
+void plumb_cuda_graph_launched(CUgraphExec graph, uint32_t correlation, plumb_id node);
 
 /* ---- modules.c ---- */
 
@@ -205,19 +165,13 @@ void plumb_buffers_close(void);
 
 /* ---- records.c ---- */
 
-bool plumb_records_init(const struct plumb_cupti_layout *layout);
-/* Makes the ledger's tallies while the region has room for them. */
-void plumb_records_reserve(struct plumb_thread *thread);
+void plumb_records_init(const struct plumb_cupti_layout *layout);
 /* THREAD NULL: counts its records as lost. */
 void plumb_records_read(struct plumb_thread *thread, const struct plumb_buffer *buffer);
 /* All threads' records up to now were read. */
 void plumb_records_merge(void);
-/* Of every launch so far a record came. On the service thread. */
-bool plumb_records_complete(void);
-/* Another recording: forgets devices, streams and contexts. */
+/* Another recording: forgets devices. */
 void plumb_records_renew(void);
-/* Ledger rows that are known at the end only; DROPPED records were lost by CUPTI. */
-void plumb_records_finish(struct plumb_thread *thread, uint64_t dropped);
 
 /* ---- occupancy.c ---- */
 
@@ -239,12 +193,10 @@ void plumb_cuda_describe(uint32_t ordinal, struct plumb_record_device *device, c
                          struct plumb_occupancy_limits *limits);
 /* Writes the environment rows that are known by now, each once. Calls the driver. */
 void plumb_cuda_facts(struct plumb_thread *thread);
-/* Another recording: all rows and clocks are written again. */
+/* Another recording: all rows are written again. */
 void plumb_cuda_facts_renew(void);
 /* How many libraries were ever loaded; cheap. */
 unsigned long long plumb_libraries_added(void);
-/* Records (monotonic, realtime, GPU) now; not FORCE: thinned out as the run goes on. */
-void plumb_cuda_clocks(struct plumb_thread *thread, bool force);
 
 /* ---- slot.c ---- */
 
@@ -289,8 +241,6 @@ void plumb_slot_pause(bool pause);
  * start or never, and once off it stays off.
  */
 bool plumb_slot_replays(void);
-/* Records are off: what is launched now has none, or none that counts. */
-extern _Atomic bool plumb_slot_paused;
 
 /*
  * The program's own use of CUPTI, as interpose.c sees it. Each of its calls that matters goes
@@ -323,6 +273,7 @@ CUpti_SubscriberHandle plumb_slot_handle(CUpti_SubscriberHandle handle);
 
 /* ---- cuda.c ---- */
 
+extern struct plumb_gpu_activity *plumb_cuda_activity;
 extern _Atomic bool plumb_cuda_live; /* false before the start and in a forked child */
 bool plumb_cuda_own_process(void);   /* false in a forked child */
 void plumb_cuda_wake(void);          /* the service thread has something to do */

@@ -65,8 +65,6 @@ static struct plumb_error lost_why;
 
 /* ---- taking ---- */
 
-_Atomic bool plumb_slot_paused;
-
 static const struct {
 	CUpti_ActivityKind kind;
 	unsigned bit;
@@ -221,7 +219,7 @@ replays_begin(void)
 	before = true;
 	/* What is known of other releases is not enough. */
 	if (first && plumb_options()->replays && plumb_cupti.version >= FIRST_OF_REPLAYS &&
-	    plumb_cupti.GetGraphExecId && plumb_replays_init() &&
+	    plumb_cupti.GetGraphExecId && plumb_gpu_replays_init(plumb_cuda_activity) &&
 	    plumb_cupti.ActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) == CUPTI_SUCCESS)
 		atomic_store(&replays, true);
 }
@@ -238,18 +236,18 @@ replays_end(void)
 void
 plumb_slot_pause(bool pause)
 {
-	if (atomic_load(&plumb_slot_paused) == pause)
+	if (plumb_gpu_activity_paused(plumb_cuda_activity) == pause)
 		return;
 	pthread_mutex_lock(&lock);
 	inside = true;
 	if (pause)
-		atomic_store(&plumb_slot_paused, true);
+		plumb_gpu_activity_pause(plumb_cuda_activity, true);
 	if (atomic_load(&owner) == OURS && pause)
 		disable_kinds();
 	else if (atomic_load(&owner) == OURS)
 		enable_kinds();
 	if (!pause)
-		atomic_store(&plumb_slot_paused, false);
+		plumb_gpu_activity_pause(plumb_cuda_activity, false);
 	inside = false;
 	pthread_mutex_unlock(&lock);
 }
@@ -345,7 +343,7 @@ take(struct plumb_error *error)
 	watch_modules(true);
 	result = plumb_cupti.ActivityRegisterCallbacks(plumb_buffer_requested,
 	                                               plumb_buffer_completed);
-	if (result == CUPTI_SUCCESS && !atomic_load(&plumb_slot_paused))
+	if (result == CUPTI_SUCCESS && !plumb_gpu_activity_paused(plumb_cuda_activity))
 		result = enable_kinds();
 	if (result != CUPTI_SUCCESS) {
 		replays_end();

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Kinds of event by enum plumb_call; nobody wants to know of the others. */
+/* Kinds of event by kind of call; nobody wants to know of the others. */
 static const uint8_t event_kinds[] = {
 	[PLUMB_CALL_LAUNCH] = 1 + PLUMB_MONITOR_LAUNCH,
 	[PLUMB_CALL_GRAPH] = 1 + PLUMB_MONITOR_LAUNCH,
@@ -23,7 +23,7 @@ static const uint8_t event_kinds[] = {
 /* What a call's parameters say of memory. Copies between host and device begin with (to, from,
  * bytes) where they have no shape; other forms say nothing that is common. */
 static void
-describe_memory(struct plumb_monitor_event *event, enum plumb_call call, const char *name,
+describe_memory(struct plumb_monitor_event *event, unsigned call, const char *name,
                 const void *params)
 {
 	const cuMemAlloc_v2_params *alloc = params;
@@ -79,8 +79,8 @@ _Static_assert(offsetof(cuMemcpyDtoH_v2_params, ByteCount) ==
                "parameters of copies");
 
 void
-plumb_cuda_tell_all(struct plumb_thread *thread, enum plumb_call call,
-                    const CUpti_CallbackData *info, plumb_id node)
+plumb_cuda_tell_all(struct plumb_thread *thread, unsigned call, const CUpti_CallbackData *info,
+                    plumb_id node)
 {
 	struct plumb_monitor_event event = PLUMB_EVENT(LAUNCH, BEGIN);
 	const CUresult *result = info->functionReturnValue;

@@ -6,12 +6,12 @@
 #include "collect/event.h"
 #include "collect/gpu/cuda/runtime.h"
 
-void plumb_cuda_tell_all(struct plumb_thread *thread, enum plumb_call call,
-                         const CUpti_CallbackData *info, plumb_id node);
+void plumb_cuda_tell_all(struct plumb_thread *thread, unsigned call, const CUpti_CallbackData *info,
+                         plumb_id node);
 
 /* Tells of a call that is at its beginning or its end, at its context NODE. */
 static inline void
-plumb_cuda_tell(struct plumb_thread *thread, enum plumb_call call, const CUpti_CallbackData *info,
+plumb_cuda_tell(struct plumb_thread *thread, unsigned call, const CUpti_CallbackData *info,
                 plumb_id node)
 {
 	if (plumb_unlikely(atomic_load_explicit(&plumb_events, memory_order_relaxed)))
