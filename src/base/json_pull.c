@@ -340,7 +340,7 @@ decode_text(struct plumb_pull *pull, const char *start, const char *slash, struc
 		out_of_bytes(pull);
 		return false;
 	}
-	char *to = scratch_of(pull, (size_t)(close - start));
+	char *to = scratch_of(pull, (size_t)(close - start) + 8); /* as many are read at once */
 	if (!to) {
 		plumb_pull_reject(pull, "not enough memory for a text");
 		return false;
@@ -631,7 +631,7 @@ skip_simple(struct plumb_pull *pull, char c)
 	struct decimal d;
 	if (c == '"')
 		take_text(pull, &text);
-	else if (take_word(pull, &text) && !is_literal(text) && !parse_decimal(text, &d))
+	else if (take_word(pull, &text) && !parse_decimal(text, &d) && !is_literal(text))
 		plumb_pull_reject(pull, "something that is not a JSON value");
 }
 
