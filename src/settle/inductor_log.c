@@ -369,46 +369,38 @@ finish_record(struct reading *r)
 	}
 }
 
-/* What of a record's JSON matters. */
+/* What of a record's JSON matters. Older versions have the file's name only, not its path. */
 struct header {
 	int64_t number[3];
-	enum kind kind;
+	bool dynamo_graph;
 	struct plumb_slice filename, path, artifact;
 };
 #define AT(member) PLUMB_PULL_AT(struct header, member)
-
-/* Older versions have the file's name only. */
 static const struct plumb_pull_field code_fields[] = {
 	PLUMB_PULL_FIELD("filename", TEXT, AT(filename)),
 	PLUMB_PULL_FIELD("file_path", TEXT, AT(path)),
 	{ 0 },
 };
-
-static void
-read_output_code(struct plumb_pull *pull, void *into, void *own)
-{
-	((struct header *)into)->kind = OUTPUT_CODE;
-	plumb_pull_object(pull, code_fields, into, own);
-}
-
-static void
-read_dynamo_graph(struct plumb_pull *pull, void *into, void *own)
-{
-	(void)own;
-	((struct header *)into)->kind = DYNAMO_GRAPH;
-	plumb_pull_skip(pull);
-}
-
 static const struct plumb_pull_field artifact_fields[] = {
 	PLUMB_PULL_FIELD("name", TEXT, AT(artifact)),
 	{ 0 },
 };
+static const struct plumb_pull_field header_fields[] = {
+	PLUMB_PULL_FIELD("frame_id", INTEGER, AT(number[0])),
+	PLUMB_PULL_FIELD("frame_compile_id", INTEGER, AT(number[1])),
+	PLUMB_PULL_FIELD("compiled_autograd_id", INTEGER, AT(number[2])),
+	PLUMB_PULL_FIELD("dynamo_output_graph", SEEN, AT(dynamo_graph)),
+	PLUMB_PULL_FIELD("inductor_output_code", OBJECT, .inner = code_fields),
+	PLUMB_PULL_FIELD("artifact", OBJECT, .inner = artifact_fields),
+	{ 0 },
+};
+#undef AT
 
-static void
-read_artifact(struct plumb_pull *pull, void *into, void *own)
+static enum kind
+kind_of(const struct header *header)
 {
 	static const struct {
-		const char *name;
+		const char *artifact;
 		enum kind kind;
 	} known[] = {
 		{ "inductor_post_grad_graph", POST_GRAD_GRAPH },
@@ -416,26 +408,16 @@ read_artifact(struct plumb_pull *pull, void *into, void *own)
 		{ "inductor_provenance_tracking_kernel_stack_traces", STACK_TRACES },
 		{ "aotautograd_cache_hit", CACHE_HIT },
 	};
-	struct header *header = into;
 
-	header->kind = OTHER;
-	if (!plumb_pull_object(pull, artifact_fields, header, own) || !header->artifact.at)
-		return;
-	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-		if (plumb_slice_is(header->artifact, known[i].name))
-			header->kind = known[i].kind;
+	if (header->dynamo_graph)
+		return DYNAMO_GRAPH;
+	if (header->path.at || header->filename.at)
+		return OUTPUT_CODE;
+	for (size_t i = 0; header->artifact.at && i < sizeof known / sizeof *known; i++)
+		if (plumb_slice_is(header->artifact, known[i].artifact))
+			return known[i].kind;
+	return OTHER;
 }
-
-static const struct plumb_pull_field header_fields[] = {
-	PLUMB_PULL_FIELD("frame_id", INTEGER, AT(number[0])),
-	PLUMB_PULL_FIELD("frame_compile_id", INTEGER, AT(number[1])),
-	PLUMB_PULL_FIELD("compiled_autograd_id", INTEGER, AT(number[2])),
-	PLUMB_PULL_FIELD("dynamo_output_graph", CALL, .read = read_dynamo_graph),
-	PLUMB_PULL_FIELD("inductor_output_code", CALL, .read = read_output_code),
-	PLUMB_PULL_FIELD("artifact", CALL, .read = read_artifact),
-	{ 0 },
-};
-#undef AT
 
 static void
 take_header(struct reading *r, const char *text, size_t bytes)
@@ -465,7 +447,7 @@ take_header(struct reading *r, const char *text, size_t bytes)
 		r->log->damaged++;
 	} else {
 		struct plumb_slice path = header.path.at ? header.path : header.filename;
-		r->kind = header.kind;
+		r->kind = kind_of(&header);
 		if (path.at)
 			r->path = keep(r->log, path.at, path.bytes);
 	}
