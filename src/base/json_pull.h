@@ -44,6 +44,7 @@ struct plumb_pull {
 	const char *at, *end; /* the window; readable and 0 for a while from `end` on */
 	unsigned char state;  /* enum plumb_pull_state */
 	bool first;           /* nothing of the array or object that was entered is read */
+	char part[64];        /* json_fields.h: the key of a part; empty if it is longer */
 	/* private */
 	const char *mark;
 	bool mark_first, ended;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_pull.h"
+#include "base/json_fields.h"
 #include "export/otlp.h"
 
 #define BATCH 4000u /* spans: about 4 MB, a fifth of what the Collector takes by default */
@@ -24,9 +24,11 @@ struct reply {
 };
 
 static void
-take_message(struct plumb_pull *pull, struct reply *reply)
+read_message(struct plumb_pull *pull, void *into, void *own)
 {
+	struct reply *reply = into;
 	struct plumb_slice text;
+	(void)own;
 	if (!plumb_pull_text(pull, &text))
 		return;
 	size_t bytes = text.bytes < sizeof reply->message ? text.bytes : sizeof reply->message - 1;
@@ -37,36 +39,25 @@ take_message(struct plumb_pull *pull, struct reply *reply)
 			*at = ' ';
 }
 
+static const struct plumb_pull_field partial_fields[] = {
+	PLUMB_PULL_FIELD("rejectedSpans", INTEGER, PLUMB_PULL_AT(struct reply, rejected)),
+	PLUMB_PULL_FIELD("errorMessage", CALL, .read = read_message),
+	{ 0 },
+};
+static const struct plumb_pull_field reply_fields[] = {
+	PLUMB_PULL_FIELD("partialSuccess", OBJECT, .inner = partial_fields),
+	PLUMB_PULL_FIELD("message", CALL, .read = read_message),
+	{ 0 },
+};
+
 static void
 read_reply(const struct plumb_http_answer *answer, struct reply *reply)
 {
 	struct plumb_pull pull;
-	struct plumb_slice key;
-	*reply = (struct reply){ 0 };
 	if (plumb_pull_open_text(&pull, answer->body, answer->bytes, NULL) < 0)
 		return;
 	PLUMB_PULL_WHOLE(&pull)
-	{
-		*reply = (struct reply){ 0 };
-		bool object = plumb_pull_enter(&pull, '{');
-		while (object && plumb_pull_member(&pull, &key)) {
-			if (plumb_slice_is(key, "message")) {
-				take_message(&pull, reply);
-			} else if (!plumb_slice_is(key, "partialSuccess") ||
-			           !plumb_pull_enter(&pull, '{')) {
-				plumb_pull_skip(&pull);
-			} else {
-				while (plumb_pull_member(&pull, &key)) {
-					if (plumb_slice_is(key, "rejectedSpans"))
-						plumb_pull_integer(&pull, &reply->rejected);
-					else if (plumb_slice_is(key, "errorMessage"))
-						take_message(&pull, reply);
-					else
-						plumb_pull_skip(&pull);
-				}
-			}
-		}
-	}
+	plumb_pull_object(&pull, reply_fields, reply, NULL);
 	plumb_pull_close(&pull);
 }
 

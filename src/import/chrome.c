@@ -173,21 +173,6 @@ begin(struct plumb_chrome *chrome)
 	plumb_chrome_samples_begin(&((struct reader *)chrome->own)->samples);
 }
 
-static void
-argument(struct plumb_chrome *chrome, struct plumb_slice key,
-         const struct plumb_chrome_event *event)
-{
-	plumb_chrome_samples_argument(&((struct reader *)chrome->own)->samples, &chrome->pull, key,
-	                              event);
-}
-
-static bool
-member(struct plumb_chrome *chrome, const char *key)
-{
-	return plumb_chrome_samples_member(&((struct reader *)chrome->own)->samples, &chrome->pull,
-	                                   key);
-}
-
 /* ---- pairs ---- */
 
 static void
@@ -332,17 +317,27 @@ read_all(struct reader *reader, struct plumb_import_file *file, struct plumb_err
 static int
 read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
+	static const struct plumb_pull_field argument_fields[] = {
+		PLUMB_PULL_FIELD("data", CALL, .read = plumb_chrome_samples_data),
+		{ 0 },
+	};
+	static const struct plumb_pull_part parts[] = {
+		{ "stackFrames", plumb_chrome_samples_frames },
+		{ "samples", plumb_chrome_samples_list },
+		{ 0 },
+	};
 	static const struct plumb_chrome_dialect dialect = {
 		.begin = begin,
-		.argument = argument,
+		.arguments = argument_fields,
 		.take = take,
-		.member = member,
+		.parts = parts,
 		.unclosed = true,
 	};
 	struct reader reader = { .chrome = { .trace = trace, .dialect = &dialect },
 		                 .samples = { .shared = { .trace = trace } },
 		                 .last = INT64_MIN };
 	reader.chrome.own = &reader;
+	reader.chrome.samples = &reader.samples;
 	int code = read_all(&reader, file, error);
 	plumb_chrome_free(&reader.chrome);
 	plumb_chrome_samples_free(&reader.samples);

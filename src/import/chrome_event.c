@@ -8,52 +8,63 @@
 
 /* ---- an event ---- */
 
-/* A number, or a text, which may be one. */
 static void
-read_number_or_text(struct plumb_pull *pull, int64_t *number, struct plumb_slice *text)
+read_phase(struct plumb_pull *pull, void *phase, void *own)
 {
-	if (plumb_pull_next(pull) == '"') {
-		if (plumb_pull_text(pull, text))
-			plumb_slice_decimal(*text, 0, number);
-	} else {
-		plumb_pull_integer(pull, number);
+	struct plumb_slice text;
+	(void)own;
+	if (plumb_pull_text(pull, &text) && text.bytes)
+		*(char *)phase = text.at[0];
+}
+
+/* "name" is a thread's or process's; what else there is, the dialect knows. */
+static void
+read_arguments(struct plumb_pull *pull, void *into, void *own)
+{
+	static const struct plumb_pull_field none[] = { { 0 } };
+	struct plumb_chrome *chrome = own;
+	const struct plumb_chrome_dialect *dialect = chrome->dialect;
+	const struct plumb_pull_field *fields = dialect->arguments ? dialect->arguments : none;
+	const struct plumb_pull_field *next = fields;
+	struct plumb_chrome_event *event = into;
+	struct plumb_slice key;
+	chrome->event = event;
+	if ((dialect->wants && !dialect->wants(chrome, event)) || !plumb_pull_enter(pull, '{')) {
+		plumb_pull_skip(pull);
+		return;
+	}
+	while (plumb_pull_member(pull, &key)) {
+		if (plumb_slice_is(key, "name"))
+			plumb_pull_text(pull, &event->given_name);
+		else
+			plumb_pull_value(pull, fields, &next, key, chrome->own, chrome);
 	}
 }
 
 /* {"local": "0x1"} or {"global": "0x1"} */
-static void
-read_second_id(struct plumb_pull *pull, struct plumb_chrome_event *event)
-{
-	struct plumb_slice key;
-	if (!plumb_pull_enter(pull, '{')) {
-		plumb_pull_skip(pull);
-		return;
-	}
-	while (plumb_pull_member(pull, &key))
-		read_number_or_text(pull, &event->id, &event->id_text);
-}
+#define AT(member) PLUMB_PULL_AT(struct plumb_chrome_event, member)
+static const struct plumb_pull_field second_id_fields[] = {
+	{ .kind = PLUMB_PULL_EITHER, AT(id) },
+};
 
-static void
-read_arguments(struct plumb_chrome *chrome, struct plumb_chrome_event *event)
-{
-	struct plumb_pull *pull = &chrome->pull;
-	struct plumb_slice key;
-	while (plumb_pull_member(pull, &key)) {
-		if (key.bytes == 4 && !memcmp(key.at, "name", 4))
-			plumb_pull_text(pull, &event->given_name);
-		else if (chrome->dialect->argument)
-			chrome->dialect->argument(chrome, key, event);
-		else
-			plumb_pull_skip(pull);
-	}
-}
+static const struct plumb_pull_field event_fields[] = {
+	PLUMB_PULL_FIELD("ph", CALL, AT(phase), .read = read_phase),
+	PLUMB_PULL_FIELD("cat", TEXT, AT(category)),
+	PLUMB_PULL_FIELD("name", TEXT, AT(name)),
+	PLUMB_PULL_FIELD("pid", EITHER, AT(pid)),
+	PLUMB_PULL_FIELD("tid", EITHER, AT(tid)),
+	PLUMB_PULL_FIELD("ts", MICROS, AT(start)),
+	PLUMB_PULL_FIELD("dur", MICROS, AT(duration)),
+	PLUMB_PULL_FIELD("args", CALL, .read = read_arguments),
+	PLUMB_PULL_FIELD("id", EITHER, AT(id)),
+	PLUMB_PULL_FIELD("id2", OBJECT, .inner = second_id_fields),
+	{ 0 },
+};
+#undef AT
 
 static void
 read_event(struct plumb_chrome *chrome, struct plumb_chrome_event *event)
 {
-	struct plumb_pull *pull = &chrome->pull;
-	const struct plumb_chrome_dialect *dialect = chrome->dialect;
-	struct plumb_slice key, text;
 	*event = (struct plumb_chrome_event){
 		.pid = PLUMB_UNKNOWN,
 		.tid = PLUMB_UNKNOWN,
@@ -61,40 +72,9 @@ read_event(struct plumb_chrome *chrome, struct plumb_chrome_event *event)
 		.start = PLUMB_UNKNOWN,
 		.duration = PLUMB_UNKNOWN,
 	};
-	if (dialect->begin)
-		dialect->begin(chrome);
-	if (!plumb_pull_enter(pull, '{')) {
-		plumb_pull_skip(pull);
-		return;
-	}
-	while (plumb_pull_member(pull, &key)) {
-		if (plumb_slice_is(key, "ph")) {
-			if (plumb_pull_text(pull, &text) && text.bytes)
-				event->phase = text.at[0];
-		} else if (plumb_slice_is(key, "ts")) {
-			plumb_pull_decimal(pull, 3, &event->start);
-		} else if (plumb_slice_is(key, "dur")) {
-			plumb_pull_decimal(pull, 3, &event->duration);
-		} else if (plumb_slice_is(key, "cat")) {
-			plumb_pull_text(pull, &event->category);
-		} else if (plumb_slice_is(key, "name")) {
-			plumb_pull_text(pull, &event->name);
-		} else if (plumb_slice_is(key, "pid")) {
-			read_number_or_text(pull, &event->pid, &event->pid_text);
-		} else if (plumb_slice_is(key, "tid")) {
-			read_number_or_text(pull, &event->tid, &event->tid_text);
-		} else if (plumb_slice_is(key, "id")) {
-			read_number_or_text(pull, &event->id, &event->id_text);
-		} else if (plumb_slice_is(key, "id2")) {
-			read_second_id(pull, event);
-		} else if (plumb_slice_is(key, "args") &&
-		           (!dialect->wants || dialect->wants(chrome, event)) &&
-		           plumb_pull_enter(pull, '{')) {
-			read_arguments(chrome, event);
-		} else {
-			plumb_pull_skip(pull);
-		}
-	}
+	if (chrome->dialect->begin)
+		chrome->dialect->begin(chrome);
+	plumb_pull_object(&chrome->pull, event_fields, event, chrome);
 }
 
 /* ---- names ---- */
@@ -251,32 +231,26 @@ read_events(struct plumb_chrome *chrome, bool unclosed)
 }
 
 static void
-read_object(struct plumb_chrome *chrome)
+read_trace_events(void *own)
 {
-	struct plumb_pull *pull = &chrome->pull;
-	struct plumb_slice key;
-	char copy[64]; /* what reads the value moves the window, and the key with it */
-	bool more = false;
-	for (;;) {
-		PLUMB_PULL_WHOLE(pull)
-		more = plumb_pull_member(pull, &key);
-		if (!more || plumb_pull_failed(pull))
-			return;
-		snprintf(copy, sizeof copy, "%.*s", key.bytes < sizeof copy ? (int)key.bytes : 0,
-		         key.at);
-		if (!strcmp(copy, "traceEvents"))
-			read_events(chrome, false);
-		else if (!chrome->dialect->member || !chrome->dialect->member(chrome, copy))
-			plumb_pull_skip_long(pull);
-		if (plumb_pull_failed(pull))
-			return;
-	}
+	read_events(own, false);
+}
+
+static void
+read_other_part(void *own)
+{
+	static const struct plumb_pull_part none[] = { { 0 } };
+	struct plumb_chrome *chrome = own;
+	const struct plumb_pull_part *parts = chrome->dialect->parts;
+	plumb_pull_part(&chrome->pull, parts ? parts : none, chrome);
 }
 
 int
 plumb_chrome_read(struct plumb_chrome *chrome, struct plumb_import_file *file,
                   struct plumb_error *error)
 {
+	static const struct plumb_pull_part parts[] = { { "traceEvents", read_trace_events },
+		                                        { NULL, read_other_part } };
 	struct plumb_pull *pull = &chrome->pull;
 	bool object = false;
 	int code = plumb_pull_open(pull, file->input, error);
@@ -285,7 +259,7 @@ plumb_chrome_read(struct plumb_chrome *chrome, struct plumb_import_file *file,
 	PLUMB_PULL_WHOLE(pull)
 	object = plumb_pull_enter(pull, '{');
 	if (object)
-		read_object(chrome);
+		plumb_pull_parts(pull, parts, chrome);
 	else
 		read_events(chrome, chrome->dialect->unclosed);
 	return plumb_pull_failed(pull) ? plumb_pull_error(pull, file->path, error) : 0;

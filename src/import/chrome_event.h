@@ -4,21 +4,17 @@
  * object with "traceEvents", or a list. What all have in common is read here; a format adds a
  * dialect.
  *
- *	static void
- *	argument(struct plumb_chrome *chrome, struct plumb_slice key, const struct plumb_chrome_event *event)
- *	{
- *		struct reader *reader = chrome->own;
- *		if (plumb_slice_is(key, "bytes"))
- *			plumb_pull_integer(&chrome->pull, &reader->bytes);
- *		else
- *			plumb_pull_skip(&chrome->pull);
- *	}
+ *	static const struct plumb_pull_field argument_fields[] = {
+ *		PLUMB_PULL_FIELD("bytes", INTEGER, PLUMB_PULL_AT(struct reader, bytes)),
+ *		{ 0 },
+ *	};
  *
  * Times are µs, whatever "displayTimeUnit" says: a number or a text with any number of digits.
  */
 #ifndef PLUMB_IMPORT_CHROME_EVENT_H
 #define PLUMB_IMPORT_CHROME_EVENT_H
 
+#include "base/json_fields.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "import/import.h"
@@ -27,25 +23,30 @@ struct plumb_chrome_event {
 	char phase; /* 0: none */
 	struct plumb_slice category, name;
 	struct plumb_slice given_name; /* "name" of the arguments, when it is a text */
-	int64_t pid, tid, id;          /* PLUMB_UNKNOWN: not a number, or none */
-	struct plumb_slice pid_text, tid_text, id_text;
+	/* As PLUMB_PULL_EITHER; PLUMB_UNKNOWN: not a number, or none. */
+	int64_t pid;
+	struct plumb_slice pid_text;
+	int64_t tid;
+	struct plumb_slice tid_text;
+	int64_t id;
+	struct plumb_slice id_text;
 	int64_t start, duration; /* ns; PLUMB_UNKNOWN */
 };
 
 struct plumb_chrome;
+struct plumb_chrome_samples;
 
 struct plumb_chrome_dialect {
 	/* Before an event is read, maybe twice: forget the last one's arguments. */
 	void (*begin)(struct plumb_chrome *chrome);
-	/* Reads the value of an argument. EVENT is what of it stands before them. */
-	void (*argument)(struct plumb_chrome *chrome, struct plumb_slice key,
-	                 const struct plumb_chrome_event *event);
+	/* Of `own`; their functions get the struct plumb_chrome. NULL: none but names. */
+	const struct plumb_pull_field *arguments;
 	/* Are EVENT's arguments looked at? NULL: always. */
 	bool (*wants)(const struct plumb_chrome *chrome, const struct plumb_chrome_event *event);
 	/* A whole one, but for names of processes and threads, which are kept. */
 	void (*take)(struct plumb_chrome *chrome, const struct plumb_chrome_event *event);
-	/* Reads the value of another member of the file's object, if it is known. */
-	bool (*member)(struct plumb_chrome *chrome, const char *key);
+	/* Of the file's object, beside the events; they get the struct plumb_chrome. */
+	const struct plumb_pull_part *parts;
 	/* A list may end without its bracket, as one does whose writer was killed. */
 	bool unclosed;
 };
@@ -59,7 +60,9 @@ struct plumb_chrome {
 	struct plumb_trace *trace; /* NULL: names are not kept */
 	const struct plumb_chrome_dialect *dialect;
 	void *own;
+	struct plumb_chrome_samples *samples; /* if the dialect has their arguments or parts */
 	struct plumb_pull pull;
+	const struct plumb_chrome_event *event; /* what of it stands before its arguments */
 	PLUMB_VEC(struct plumb_chrome_name) names;
 	struct plumb_map name_map;
 };

@@ -36,19 +36,21 @@ is_one_of(struct plumb_slice text, const char *const *words)
 	return false;
 }
 
-static void
-argument(struct plumb_chrome *chrome, struct plumb_slice key,
-         const struct plumb_chrome_event *unused)
-{
-	static const char *const known[] = {
-		"External id", "external id", "Ev Idx", "correlation", "stream",     "device",
-		"Device",      "grid",        "cbid",   "Trace name",  "Input Dims", NULL,
-	};
-	struct look *look = chrome->own;
-	(void)unused;
-	look->argued |= is_one_of(key, known);
-	plumb_pull_skip(&chrome->pull);
-}
+#define ARGUED PLUMB_PULL_AT(struct look, argued)
+static const struct plumb_pull_field argument_fields[] = {
+	PLUMB_PULL_FIELD("External id", SEEN, ARGUED),
+	PLUMB_PULL_FIELD("external id", SEEN, ARGUED),
+	PLUMB_PULL_FIELD("Ev Idx", SEEN, ARGUED),
+	PLUMB_PULL_FIELD("correlation", SEEN, ARGUED),
+	PLUMB_PULL_FIELD("stream", SEEN, ARGUED),
+	PLUMB_PULL_FIELD("device", SEEN, ARGUED),
+	PLUMB_PULL_FIELD("Device", SEEN, ARGUED),
+	PLUMB_PULL_FIELD("grid", SEEN, ARGUED),
+	PLUMB_PULL_FIELD("cbid", SEEN, ARGUED),
+	PLUMB_PULL_FIELD("Trace name", SEEN, ARGUED),
+	PLUMB_PULL_FIELD("Input Dims", SEEN, ARGUED),
+	{ 0 },
+};
 
 static bool
 is_kineto(struct look *look, const struct plumb_chrome_event *event)
@@ -94,7 +96,7 @@ plumb_chrome_kind(const struct plumb_import_file *file)
 {
 	static const struct plumb_chrome_dialect dialect = {
 		.begin = begin,
-		.argument = argument,
+		.arguments = argument_fields,
 		.take = take,
 		.unclosed = true,
 	};

@@ -12,69 +12,62 @@
 /* ---- the file's own lists ---- */
 
 /* A number, or a text that may be one. */
-static bool
-read_number(struct plumb_pull *pull, int64_t *number)
+static void
+read_number(struct plumb_pull *pull, void *number, void *own)
 {
 	struct plumb_slice text;
 
+	(void)own;
 	if (plumb_pull_next(pull) != '"')
-		return plumb_pull_integer(pull, number);
-	if (!plumb_pull_text(pull, &text))
-		return false;
-	if (!plumb_slice_decimal(text, 0, number))
-		*number = plumb_chrome_number(PLUMB_UNKNOWN, text);
-	return true;
+		plumb_pull_integer(pull, number);
+	else if (plumb_pull_text(pull, &text) && !plumb_slice_decimal(text, 0, number))
+		*(int64_t *)number = plumb_chrome_number(PLUMB_UNKNOWN, text);
 }
+
+struct frame {
+	struct plumb_samples_function function;
+	int64_t parent;
+};
 
 /* {"category": "libc.so", "name": "read", "parent": 1} */
-static void
-read_frame(struct plumb_pull *pull, struct plumb_samples_function *function, int64_t *parent)
-{
-	struct plumb_slice key;
-
-	if (!plumb_pull_enter(pull, '{')) {
-		plumb_pull_skip(pull);
-		return;
-	}
-	while (plumb_pull_member(pull, &key)) {
-		if (plumb_slice_is(key, "name"))
-			plumb_pull_text(pull, &function->name);
-		else if (plumb_slice_is(key, "category"))
-			plumb_pull_text(pull, &function->file);
-		else if (plumb_slice_is(key, "parent"))
-			read_number(pull, parent);
-		else
-			plumb_pull_skip(pull);
-	}
-}
+#define AT(member) PLUMB_PULL_AT(struct frame, member)
+static const struct plumb_pull_field frame_fields[] = {
+	PLUMB_PULL_FIELD("category", TEXT, AT(function.file)),
+	PLUMB_PULL_FIELD("name", TEXT, AT(function.name)),
+	PLUMB_PULL_FIELD("parent", CALL, AT(parent), .read = read_number),
+	{ 0 },
+};
+#undef AT
 
 /* {"1": FRAME, "a": FRAME} */
-static void
-read_frames(struct plumb_chrome_samples *samples, struct plumb_pull *pull)
+void
+plumb_chrome_samples_frames(void *own)
 {
-	struct plumb_samples_function function;
+	struct plumb_chrome *chrome = own;
+	struct plumb_chrome_samples *samples = chrome->samples;
+	struct plumb_pull *pull = &chrome->pull;
+	struct frame frame;
 	struct plumb_slice key;
-	int64_t number = 0, parent;
-	bool more = true;
+	int64_t number = 0;
+	bool more = plumb_pull_enter_long(pull, '{');
 
 	while (more) {
 		PLUMB_PULL_WHOLE(pull)
 		{
-			function = (struct plumb_samples_function){ 0 };
-			parent = PLUMB_UNKNOWN;
+			frame = (struct frame){ .parent = PLUMB_UNKNOWN };
 			more = plumb_pull_member(pull, &key);
 			if (more) {
 				/* Before the value is read: it may move the window. */
 				if (!plumb_slice_decimal(key, 0, &number))
 					number = plumb_chrome_number(PLUMB_UNKNOWN, key);
-				read_frame(pull, &function, &parent);
+				plumb_pull_object(pull, frame_fields, &frame, NULL);
 			}
 		}
 		if (!more || plumb_pull_failed(pull))
 			return;
 		samples->no_memory |=
 			!plumb_samples_node(&samples->shared, &samples->functions, SYSTEM_FRAMES,
-		                            number, parent, &function, false);
+		                            number, frame.parent, &frame.function, false);
 	}
 }
 
@@ -93,79 +86,47 @@ ns_of(struct plumb_slice event, int64_t weight)
 	               : PLUMB_UNKNOWN;
 }
 
+struct sample {
+	struct plumb_chrome_system_sample sample;
+	struct plumb_slice event;
+	int64_t weight;
+};
+
 /* {"cpu": 0, "tid": 1, "ts": 1000.0, "name": "cycles:HG", "sf": 3, "weight": 1} */
-static void
-read_sample(struct plumb_pull *pull, struct plumb_chrome_system_sample *sample)
+#define AT(member) PLUMB_PULL_AT(struct sample, member)
+static const struct plumb_pull_field sample_fields[] = {
+	PLUMB_PULL_FIELD("pid", INTEGER, AT(sample.pid)),
+	PLUMB_PULL_FIELD("tid", INTEGER, AT(sample.tid)),
+	PLUMB_PULL_FIELD("ts", MICROS, AT(sample.at)),
+	PLUMB_PULL_FIELD("name", TEXT, AT(event)),
+	PLUMB_PULL_FIELD("sf", CALL, AT(sample.frame), .read = read_number),
+	PLUMB_PULL_FIELD("weight", INTEGER, AT(weight)),
+	{ 0 },
+};
+#undef AT
+
+void
+plumb_chrome_samples_list(void *own)
 {
-	struct plumb_slice key, event = { NULL, 0 };
-	int64_t weight = PLUMB_UNKNOWN;
+	static const struct sample initial = {
+		{ PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN },
+		{ 0 },
+		PLUMB_UNKNOWN,
+	};
+	struct plumb_chrome *chrome = own;
+	struct plumb_chrome_samples *samples = chrome->samples;
+	struct plumb_chrome_system_sample *added;
+	struct sample row;
+	bool list = plumb_pull_enter_long(&chrome->pull, '[');
 
-	if (!plumb_pull_enter(pull, '{')) {
-		plumb_pull_skip(pull);
-		return;
-	}
-	while (plumb_pull_member(pull, &key)) {
-		if (plumb_slice_is(key, "ts"))
-			plumb_pull_decimal(pull, 3, &sample->at);
-		else if (plumb_slice_is(key, "tid"))
-			plumb_pull_integer(pull, &sample->tid);
-		else if (plumb_slice_is(key, "pid"))
-			plumb_pull_integer(pull, &sample->pid);
-		else if (plumb_slice_is(key, "sf"))
-			read_number(pull, &sample->frame);
-		else if (plumb_slice_is(key, "name"))
-			plumb_pull_text(pull, &event);
-		else if (plumb_slice_is(key, "weight"))
-			plumb_pull_integer(pull, &weight);
-		else
-			plumb_pull_skip(pull);
-	}
-	sample->ns = ns_of(event, weight);
-}
-
-static void
-read_samples(struct plumb_chrome_samples *samples, struct plumb_pull *pull)
-{
-	struct plumb_chrome_system_sample sample, *added;
-	bool more = true;
-
-	while (more) {
-		PLUMB_PULL_WHOLE(pull)
-		{
-			sample = (struct plumb_chrome_system_sample){
-				PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN,
-				PLUMB_UNKNOWN, PLUMB_UNKNOWN,
-			};
-			more = plumb_pull_item(pull);
-			if (more)
-				read_sample(pull, &sample);
-		}
-		if (!more || plumb_pull_failed(pull))
-			return;
+	while (list &&
+	       plumb_pull_row(&chrome->pull, sample_fields, &row, &initial, sizeof row, chrome)) {
+		row.sample.ns = ns_of(row.event, row.weight);
 		added = plumb_vec_add(&samples->system);
 		samples->no_memory |= !added;
 		if (added)
-			*added = sample;
+			*added = row.sample;
 	}
-}
-
-bool
-plumb_chrome_samples_member(struct plumb_chrome_samples *samples, struct plumb_pull *pull,
-                            const char *key)
-{
-	bool frames = !strcmp(key, "stackFrames"), enters = false;
-
-	if (!frames && strcmp(key, "samples") != 0)
-		return false;
-	PLUMB_PULL_WHOLE(pull)
-	enters = plumb_pull_enter(pull, frames ? '{' : '[');
-	if (!enters)
-		plumb_pull_skip_long(pull);
-	else if (frames)
-		read_frames(samples, pull);
-	else
-		read_samples(samples, pull);
-	return true;
 }
 
 /* ---- which threads they are of ---- */

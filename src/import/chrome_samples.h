@@ -60,13 +60,14 @@ struct plumb_chrome_samples {
 /* For a dialect's own functions of these names (chrome_event.h). Begin: before each event, if it
  * asks for arguments. */
 void plumb_chrome_samples_begin(struct plumb_chrome_samples *samples);
-void plumb_chrome_samples_argument(struct plumb_chrome_samples *samples, struct plumb_pull *pull,
-                                   struct plumb_slice key, const struct plumb_chrome_event *event);
+/* For its tables: the argument with a V8 profile, and the file's own lists. OWN of all is the
+ * struct plumb_chrome, which has `samples`. */
+plumb_pull_read plumb_chrome_samples_data;
+void plumb_chrome_samples_frames(void *own);
+void plumb_chrome_samples_list(void *own);
 /* False: the event is none of V8's profiler. */
 bool plumb_chrome_samples_take(struct plumb_chrome_samples *samples, struct plumb_chrome *chrome,
                                const struct plumb_chrome_event *event);
-bool plumb_chrome_samples_member(struct plumb_chrome_samples *samples, struct plumb_pull *pull,
-                                 const char *key);
 /* All is read: samples are handed over. */
 void plumb_chrome_samples_end(struct plumb_chrome_samples *samples);
 void plumb_chrome_samples_free(struct plumb_chrome_samples *samples);

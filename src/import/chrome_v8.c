@@ -23,98 +23,79 @@ plumb_chrome_samples_begin(struct plumb_chrome_samples *samples)
 	event->start = PLUMB_UNKNOWN;
 }
 
-static void
-read_function(struct plumb_pull *pull, struct plumb_chrome_v8_node *node)
-{
-	struct plumb_slice key;
-
-	if (!plumb_pull_enter(pull, '{')) {
-		plumb_pull_skip(pull);
-		return;
-	}
-	while (plumb_pull_member(pull, &key)) {
-		if (plumb_slice_is(key, "functionName"))
-			plumb_pull_text(pull, &node->name);
-		else if (plumb_slice_is(key, "url"))
-			plumb_pull_text(pull, &node->url);
-		else if (plumb_slice_is(key, "lineNumber"))
-			plumb_pull_integer(pull, &node->line);
-		else
-			plumb_pull_skip(pull);
-	}
-}
+#define AT(member) PLUMB_PULL_AT(struct plumb_chrome_v8_node, member)
+static const struct plumb_pull_field function_fields[] = {
+	PLUMB_PULL_FIELD("functionName", TEXT, AT(name)),
+	PLUMB_PULL_FIELD("url", TEXT, AT(url)),
+	PLUMB_PULL_FIELD("lineNumber", INTEGER, AT(line)),
+	{ 0 },
+};
 
 /* {"id": 2, "parent": 1, "callFrame": {"functionName": "f", "url": "a.js", "lineNumber": 3}} */
+static const struct plumb_pull_field node_fields[] = {
+	PLUMB_PULL_FIELD("callFrame", OBJECT, .inner = function_fields),
+	PLUMB_PULL_FIELD("id", INTEGER, AT(number)),
+	PLUMB_PULL_FIELD("parent", INTEGER, AT(parent)),
+	{ 0 },
+};
+#undef AT
+
 static void
-read_node(struct plumb_chrome_samples *samples, struct plumb_pull *pull)
+read_node(struct plumb_pull *pull, void *into, void *own)
 {
 	struct plumb_chrome_v8_node node = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, -1, { 0 }, { 0 } };
+	struct plumb_chrome_samples *samples = into;
 	struct plumb_chrome_v8_node *added;
-	struct plumb_slice key;
 
-	if (!plumb_pull_enter(pull, '{')) {
-		plumb_pull_skip(pull);
+	if (!plumb_pull_object(pull, node_fields, &node, own))
 		return;
-	}
-	while (plumb_pull_member(pull, &key)) {
-		if (plumb_slice_is(key, "id"))
-			plumb_pull_integer(pull, &node.number);
-		else if (plumb_slice_is(key, "parent"))
-			plumb_pull_integer(pull, &node.parent);
-		else if (plumb_slice_is(key, "callFrame"))
-			read_function(pull, &node);
-		else
-			plumb_pull_skip(pull);
-	}
 	added = plumb_vec_add(&samples->event.nodes);
 	samples->no_memory |= !added;
 	if (added)
 		*added = node;
 }
 
-/* Numbers of a list, times 10^SCALE, go behind those of ITEMS. */
-#define READ_NUMBERS(samples, pull, vec, scale)                                                    \
-	do {                                                                                       \
-		if (!plumb_pull_enter(pull, '[')) {                                                \
-			plumb_pull_skip(pull);                                                     \
-			break;                                                                     \
-		}                                                                                  \
-		while (plumb_pull_item(pull)) {                                                    \
-			int64_t number_ = PLUMB_UNKNOWN, *added_ = plumb_vec_add(vec);             \
-			plumb_pull_decimal(pull, scale, &number_);                                 \
-			(samples)->no_memory |= !added_;                                           \
-			if (added_)                                                                \
-				*added_ = number_;                                                 \
-		}                                                                                  \
-	} while (0)
-
-/* Of "data" and of its "cpuProfile": times stand in either. */
 static void
-read_profile(struct plumb_chrome_samples *samples, struct plumb_pull *pull, bool inner)
+read_sample(struct plumb_pull *pull, void *into, void *own)
 {
-	struct plumb_slice key;
+	struct plumb_chrome_samples *samples = into;
+	int64_t node = PLUMB_UNKNOWN, *added = plumb_vec_add(&samples->event.samples);
 
-	if (!plumb_pull_enter(pull, '{')) {
-		plumb_pull_skip(pull);
-		return;
-	}
-	while (plumb_pull_member(pull, &key)) {
-		if (plumb_slice_is(key, "startTime")) {
-			plumb_pull_decimal(pull, 3, &samples->event.start);
-		} else if (plumb_slice_is(key, "timeDeltas")) {
-			READ_NUMBERS(samples, pull, &samples->event.deltas, 3);
-		} else if (!inner && plumb_slice_is(key, "cpuProfile")) {
-			read_profile(samples, pull, true);
-		} else if (inner && plumb_slice_is(key, "samples")) {
-			READ_NUMBERS(samples, pull, &samples->event.samples, 0);
-		} else if (inner && plumb_slice_is(key, "nodes") && plumb_pull_enter(pull, '[')) {
-			while (plumb_pull_item(pull))
-				read_node(samples, pull);
-		} else {
-			plumb_pull_skip(pull);
-		}
-	}
+	(void)own;
+	plumb_pull_decimal(pull, 0, &node);
+	samples->no_memory |= !added;
+	if (added)
+		*added = node;
 }
+
+static void
+read_delta(struct plumb_pull *pull, void *into, void *own)
+{
+	struct plumb_chrome_samples *samples = into;
+	int64_t delta = PLUMB_UNKNOWN, *added = plumb_vec_add(&samples->event.deltas);
+
+	(void)own;
+	plumb_pull_decimal(pull, 3, &delta);
+	samples->no_memory |= !added;
+	if (added)
+		*added = delta;
+}
+
+/* Times stand in the data or in its "cpuProfile". */
+#define START PLUMB_PULL_AT(struct plumb_chrome_samples, event.start)
+static const struct plumb_pull_field profile_fields[] = {
+	PLUMB_PULL_FIELD("nodes", LIST, .read = read_node),
+	PLUMB_PULL_FIELD("samples", LIST, .read = read_sample),
+	PLUMB_PULL_FIELD("startTime", MICROS, START),
+	PLUMB_PULL_FIELD("timeDeltas", LIST, .read = read_delta),
+	{ 0 },
+};
+static const struct plumb_pull_field data_fields[] = {
+	PLUMB_PULL_FIELD("cpuProfile", OBJECT, .inner = profile_fields),
+	PLUMB_PULL_FIELD("startTime", MICROS, START),
+	PLUMB_PULL_FIELD("timeDeltas", LIST, .read = read_delta),
+	{ 0 },
+};
 
 static bool
 is_profile(struct plumb_slice name)
@@ -123,17 +104,19 @@ is_profile(struct plumb_slice name)
 }
 
 void
-plumb_chrome_samples_argument(struct plumb_chrome_samples *samples, struct plumb_pull *pull,
-                              struct plumb_slice key, const struct plumb_chrome_event *event)
+plumb_chrome_samples_data(struct plumb_pull *pull, void *into, void *own)
 {
+	struct plumb_chrome *chrome = own;
+	const struct plumb_chrome_event *event = chrome->event;
 	/* Arguments may stand before what says which event it is. */
 	bool other = (event->phase && event->phase != 'P') ||
 	             (event->name.at && !is_profile(event->name));
 
-	if (other || !plumb_slice_is(key, "data"))
+	(void)into;
+	if (other)
 		plumb_pull_skip(pull);
 	else
-		read_profile(samples, pull, false);
+		plumb_pull_object(pull, data_fields, chrome->samples, NULL);
 }
 
 /* ---- taking it in ---- */

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "import/spans.h"
-#include "import/walk.h"
 
 struct reader {
 	struct plumb_spans *spans;
@@ -15,228 +14,187 @@ struct reader {
 	uint64_t trace; /* which of the file's */
 };
 
-/* ---- tags ---- */
-
-static void
-read_logs(struct plumb_pull *pull, struct plumb_spans_item *item)
-{
-	struct plumb_slice key;
-	if (!plumb_pull_enter(pull, '[')) {
-		plumb_pull_skip(pull);
-		return;
-	}
-	while (plumb_pull_item(pull)) {
-		if (!plumb_pull_enter(pull, '{')) {
-			plumb_pull_skip(pull);
-			continue;
-		}
-		while (plumb_pull_member(pull, &key)) {
-			if (plumb_slice_is(key, "fields"))
-				plumb_spans_pairs(pull, item, true, plumb_spans_value);
-			else
-				plumb_pull_skip(pull);
-		}
-	}
-}
+static const struct plumb_pull_field pair_fields[] = {
+	PLUMB_PULL_FIELD("key", TEXT, PLUMB_PULL_AT(struct plumb_spans_pair, key)),
+	PLUMB_PULL_FIELD("value", CALL, PLUMB_PULL_AT(struct plumb_spans_pair, value),
+	                 .read = plumb_spans_value),
+	{ 0 },
+};
 
 /* ---- spans ---- */
 
+static const struct plumb_pull_field log_fields[] = {
+	PLUMB_PULL_FIELD("fields", LIST, .read = plumb_spans_metric),
+	{ 0 },
+};
+
+struct reference {
+	struct plumb_spans_id id;
+	struct plumb_slice type;
+};
+
+static const struct plumb_pull_field reference_fields[] = {
+	PLUMB_PULL_FIELD("refType", TEXT, PLUMB_PULL_AT(struct reference, type)),
+	PLUMB_PULL_FIELD("traceID", CALL, .read = plumb_spans_trace_id),
+	PLUMB_PULL_FIELD("spanID", CALL, .read = plumb_spans_span_id),
+	{ 0 },
+};
+
 /* The first CHILD_OF is the parent; FOLLOWS_FROM is what started it. */
 static void
-read_references(struct plumb_pull *pull, struct plumb_spans_item *item)
+read_reference(struct plumb_pull *pull, void *into, void *own)
 {
-	struct plumb_slice key, text;
-	if (!plumb_pull_enter(pull, '[')) {
-		plumb_pull_skip(pull);
+	struct plumb_spans_item *item = into;
+	struct reference reference = { 0 };
+	struct plumb_spans_id *id = &item->parent;
+	if (!plumb_pull_object(pull, reference_fields, &reference, own))
 		return;
-	}
-	while (plumb_pull_item(pull)) {
-		struct plumb_spans_id id = { 0 };
-		bool follows = false;
-		if (!plumb_pull_enter(pull, '{')) {
-			plumb_pull_skip(pull);
-			continue;
-		}
-		while (plumb_pull_member(pull, &key)) {
-			if (plumb_slice_is(key, "refType") && plumb_pull_text(pull, &text))
-				follows = plumb_slice_is(text, "FOLLOWS_FROM");
-			else if (plumb_slice_is(key, "traceID") && plumb_pull_text(pull, &text))
-				plumb_spans_trace_id(&id, text);
-			else if (plumb_slice_is(key, "spanID") && plumb_pull_text(pull, &text))
-				plumb_spans_span_id(&id, text);
-			else if (!plumb_slice_is(key, "refType") &&
-			         !plumb_slice_is(key, "traceID") && !plumb_slice_is(key, "spanID"))
-				plumb_pull_skip(pull);
-		}
-		if (follows && !item->cause.span)
-			item->cause = id;
-		else if (!follows && !item->parent.span)
-			item->parent = id;
-	}
+	if (reference.type.at && plumb_slice_is(reference.type, "FOLLOWS_FROM"))
+		id = &item->cause;
+	if (!id->span)
+		*id = reference.id;
 }
 
+struct span {
+	struct plumb_spans_item item;
+	struct plumb_slice process;
+	int64_t duration;
+};
+
+#define AT(member) PLUMB_PULL_AT(struct span, member)
+static const struct plumb_pull_field span_fields[] = {
+	PLUMB_PULL_FIELD("traceID", CALL, AT(item.id), .read = plumb_spans_trace_id),
+	PLUMB_PULL_FIELD("spanID", CALL, AT(item.id), .read = plumb_spans_span_id),
+	/* Before there were references. */
+	PLUMB_PULL_FIELD("parentSpanID", CALL, AT(item.parent), .read = plumb_spans_span_id),
+	PLUMB_PULL_FIELD("operationName", TEXT, AT(item.name)),
+	PLUMB_PULL_FIELD("references", LIST, AT(item), .read = read_reference),
+	PLUMB_PULL_FIELD("startTime", MICROS, AT(item.start_ns)),
+	PLUMB_PULL_FIELD("duration", MICROS, AT(duration)),
+	PLUMB_PULL_FIELD("tags", LIST, AT(item), .read = plumb_spans_tag),
+	PLUMB_PULL_FIELD("logs", LIST, AT(item), .inner = log_fields),
+	PLUMB_PULL_FIELD("processID", TEXT, AT(process)),
+	{ 0 },
+};
+#undef AT
+
 static void
-read_span(struct reader *reader, struct plumb_spans_item *item, struct plumb_slice *process)
+take_span(struct reader *reader, struct span *span)
 {
-	struct plumb_pull *pull = &reader->pull;
-	struct plumb_slice key, text;
-	int64_t duration = PLUMB_UNKNOWN;
-	plumb_spans_item_start(item);
-	*process = (struct plumb_slice){ NULL, 0 };
-	while (plumb_pull_member(pull, &key)) {
-		if (plumb_slice_is(key, "traceID")) {
-			if (plumb_pull_text(pull, &text))
-				plumb_spans_trace_id(&item->id, text);
-		} else if (plumb_slice_is(key, "spanID")) {
-			if (plumb_pull_text(pull, &text))
-				plumb_spans_span_id(&item->id, text);
-		} else if (plumb_slice_is(key, "parentSpanID")) { /* before there were references */
-			if (plumb_pull_text(pull, &text))
-				plumb_spans_span_id(&item->parent, text);
-		} else if (plumb_slice_is(key, "operationName")) {
-			plumb_pull_text(pull, &item->name);
-		} else if (plumb_slice_is(key, "references")) {
-			read_references(pull, item);
-		} else if (plumb_slice_is(key, "startTime")) {
-			plumb_pull_decimal(pull, 3, &item->start_ns);
-		} else if (plumb_slice_is(key, "duration")) {
-			plumb_pull_decimal(pull, 3, &duration);
-		} else if (plumb_slice_is(key, "processID")) {
-			plumb_pull_text(pull, process);
-		} else if (plumb_slice_is(key, "tags")) {
-			plumb_spans_pairs(pull, item, false, plumb_spans_value);
-		} else if (plumb_slice_is(key, "logs")) {
-			read_logs(pull, item);
-		} else {
-			plumb_pull_skip(pull);
-		}
-	}
-	if (item->start_ns == PLUMB_UNKNOWN || duration == PLUMB_UNKNOWN ||
-	    __builtin_add_overflow(item->start_ns, duration, &item->end_ns))
+	struct plumb_spans_item *item = &span->item;
+	if (item->start_ns == PLUMB_UNKNOWN || span->duration == PLUMB_UNKNOWN ||
+	    __builtin_add_overflow(item->start_ns, span->duration, &item->end_ns))
 		item->end_ns = PLUMB_UNKNOWN;
 	if (item->parent.span && !item->parent.trace[0] && !item->parent.trace[1])
 		memcpy(item->parent.trace, item->id.trace, sizeof item->id.trace);
 	if (item->cause.span && !item->cause.trace[0] && !item->cause.trace[1])
 		memcpy(item->cause.trace, item->id.trace, sizeof item->id.trace);
+	if (span->process.at)
+		item->origin = plumb_spans_origin(reader->spans, reader->trace, span->process);
+	plumb_spans_add(reader->spans, item);
 }
 
 static void
-read_spans(struct reader *reader)
+read_spans(void *own)
 {
+	struct reader *reader = own;
 	struct plumb_pull *pull = &reader->pull;
-	struct plumb_spans_item item;
-	struct plumb_slice process = { NULL, 0 };
-	bool more = plumb_walk_enter(pull, '['), taken;
-	while (more) {
-		PLUMB_PULL_WHOLE(pull)
-		{
-			taken = false;
-			more = plumb_pull_item(pull);
-			if (more && plumb_pull_enter(pull, '{')) {
-				read_span(reader, &item, &process);
-				taken = true;
-			} else if (more) {
-				plumb_pull_skip(pull);
-			}
-		}
-		if (plumb_pull_failed(pull))
-			return;
-		if (more && taken) {
-			if (process.at)
-				item.origin =
-					plumb_spans_origin(reader->spans, reader->trace, process);
-			plumb_spans_add(reader->spans, &item);
-		}
-	}
+	struct span span, initial = { .duration = PLUMB_UNKNOWN };
+	bool list = plumb_pull_enter_long(pull, '[');
+	int got;
+	plumb_spans_item_start(&initial.item, pair_fields);
+	while (list &&
+	       (got = plumb_pull_row(pull, span_fields, &span, &initial, sizeof span, reader)))
+		if (got > 0)
+			take_span(reader, &span);
 }
 
 /* ---- processes ---- */
 
 struct process {
 	struct plumb_slice service;
-	struct plumb_slice keys[64];
-	struct plumb_spans_value values[64];
+	struct plumb_spans_pair tags[64];
 	int count;
 };
 
 static void
-read_process(struct plumb_pull *pull, struct process *process)
+read_process_tag(struct plumb_pull *pull, void *into, void *own)
 {
-	struct plumb_slice key;
-	process->service = (struct plumb_slice){ NULL, 0 };
-	process->count = 0;
-	if (!plumb_pull_enter(pull, '{')) {
-		plumb_pull_skip(pull);
-		return;
-	}
-	while (plumb_pull_member(pull, &key)) {
-		if (plumb_slice_is(key, "serviceName")) {
-			plumb_pull_text(pull, &process->service);
-		} else if (plumb_slice_is(key, "tags") && plumb_pull_enter(pull, '[')) {
-			while (plumb_pull_item(pull)) {
-				int at = process->count < 63 ? process->count : 63;
-				process->count +=
-					plumb_spans_pair(pull, &process->keys[at],
-				                         &process->values[at], plumb_spans_value) &&
-					at < 63;
-			}
-		} else {
-			plumb_pull_skip(pull);
-		}
-	}
+	struct process *process = into;
+	bool found = plumb_spans_pair(pull, pair_fields, &process->tags[process->count]);
+	(void)own;
+	process->count += found && process->count < 63;
 }
 
+static const struct plumb_pull_field process_fields[] = {
+	PLUMB_PULL_FIELD("serviceName", TEXT, PLUMB_PULL_AT(struct process, service)),
+	PLUMB_PULL_FIELD("tags", LIST, .read = read_process_tag),
+	{ 0 },
+};
+
 static void
-read_processes(struct reader *reader)
+read_processes(void *own)
 {
+	struct reader *reader = own;
 	struct plumb_pull *pull = &reader->pull;
 	struct process process;
 	struct plumb_slice name;
-	bool more = plumb_walk_enter(pull, '{');
+	bool more = plumb_pull_enter_long(pull, '{');
 	while (more) {
 		PLUMB_PULL_WHOLE(pull)
 		{
+			process.service = (struct plumb_slice){ NULL, 0 };
+			process.count = 0;
 			more = plumb_pull_member(pull, &name);
 			if (more)
-				read_process(pull, &process);
+				plumb_pull_object(pull, process_fields, &process, reader);
 		}
 		if (!more || plumb_pull_failed(pull))
 			return;
 		uint32_t origin = plumb_spans_origin(reader->spans, reader->trace, name);
-		struct plumb_spans_value service = { .text = process.service };
-		plumb_spans_origin_tag(reader->spans, origin,
-		                       (struct plumb_slice){ "service.name", 12 }, &service);
+		struct plumb_spans_pair service = { { "service.name", 12 },
+			                            { .text = process.service } };
+		plumb_spans_origin_tag(reader->spans, origin, &service);
 		for (int i = 0; i < process.count; i++)
-			plumb_spans_origin_tag(reader->spans, origin, process.keys[i],
-			                       &process.values[i]);
+			plumb_spans_origin_tag(reader->spans, origin, &process.tags[i]);
 	}
 }
 
 /* ---- traces ---- */
 
-/* The members of a trace, or of what holds them; the object is entered. */
+static const struct plumb_pull_part trace_parts[] = {
+	{ "spans", read_spans },
+	{ "processes", read_processes },
+	{ 0 },
+};
+
+/* Traces of a list that was entered. */
 static void
-read_trace(struct reader *reader, int depth)
+read_traces(struct reader *reader)
 {
-	struct plumb_pull *pull = &reader->pull;
-	struct plumb_walk_key key;
-	while (plumb_walk_member(pull, &key)) {
-		if (!strcmp(key.text, "spans"))
-			read_spans(reader);
-		else if (!strcmp(key.text, "processes"))
-			read_processes(reader);
-		else if (!strcmp(key.text, "data") && !depth && plumb_walk_enter(pull, '['))
-			for (; plumb_walk_item(pull, '{'); reader->trace++)
-				read_trace(reader, 1);
-		else if (strcmp(key.text, "data") != 0 || depth)
-			plumb_pull_skip_long(pull);
+	while (plumb_pull_item_long(&reader->pull)) {
+		plumb_pull_parts(&reader->pull, trace_parts, reader);
+		reader->trace++;
 	}
-	reader->trace++;
+}
+
+static void
+read_data(void *own)
+{
+	struct reader *reader = own;
+	if (plumb_pull_enter_long(&reader->pull, '['))
+		read_traces(reader);
 }
 
 static int
 read_file(struct reader *reader, struct plumb_import_file *file, struct plumb_error *error)
 {
+	static const struct plumb_pull_part parts[] = {
+		{ "data", read_data },
+		{ "spans", read_spans },
+		{ "processes", read_processes },
+		{ 0 },
+	};
 	struct plumb_pull *pull = &reader->pull;
 	int code = plumb_pull_open(pull, file->input, error);
 	char first = 0;
@@ -244,11 +202,10 @@ read_file(struct reader *reader, struct plumb_import_file *file, struct plumb_er
 		return code;
 	PLUMB_PULL_WHOLE(pull)
 	first = plumb_pull_next(pull);
-	if (first == '{' && plumb_walk_enter(pull, '{'))
-		read_trace(reader, 0);
-	else if (first == '[' && plumb_walk_enter(pull, '['))
-		while (plumb_walk_item(pull, '{'))
-			read_trace(reader, 1);
+	if (first == '{' && plumb_pull_enter_long(pull, '{'))
+		plumb_pull_parts(pull, parts, reader);
+	else if (first == '[' && plumb_pull_enter_long(pull, '['))
+		read_traces(reader);
 	else if (!plumb_pull_failed(pull))
 		plumb_pull_reject(pull, "expected an object");
 	return plumb_pull_failed(pull) ? plumb_pull_error(pull, file->path, error) : 0;

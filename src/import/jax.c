@@ -54,34 +54,21 @@ begin(struct plumb_chrome *chrome)
 	((struct reader *)chrome->own)->arguments = (struct arguments){ 0 };
 }
 
-static void
-argument(struct plumb_chrome *chrome, struct plumb_slice key,
-         const struct plumb_chrome_event *event)
-{
-	struct plumb_pull *pull = &chrome->pull;
-	struct arguments *own = &((struct reader *)chrome->own)->arguments;
-	(void)event;
-	if (plumb_slice_is(key, "correlation_id"))
-		plumb_pull_integer(pull, &own->correlation);
-	else if (plumb_slice_is(key, "hlo_op"))
-		plumb_pull_text(pull, &own->operation);
-	else if (plumb_slice_is(key, "hlo_module"))
-		plumb_pull_text(pull, &own->module);
-	else if (plumb_slice_is(key, "source"))
-		plumb_pull_text(pull, &own->source);
-	else if (plumb_slice_is(key, "kernel_details"))
-		plumb_pull_text(pull, &own->kernel);
-	else if (plumb_slice_is(key, "memcpy_details"))
-		plumb_pull_text(pull, &own->copy);
-	else if (plumb_slice_is(key, "memset_details"))
-		plumb_pull_text(pull, &own->set);
-	else {
-		own->allocation |= plumb_slice_is(key, "memalloc_details") ||
-		                   plumb_slice_is(key, "memfree_details") ||
-		                   plumb_slice_is(key, "memory_residency_details");
-		plumb_pull_skip(pull);
-	}
-}
+#define AT(member) PLUMB_PULL_AT(struct reader, arguments.member)
+static const struct plumb_pull_field argument_fields[] = {
+	PLUMB_PULL_FIELD("correlation_id", INTEGER, AT(correlation)),
+	PLUMB_PULL_FIELD("hlo_op", TEXT, AT(operation)),
+	PLUMB_PULL_FIELD("hlo_module", TEXT, AT(module)),
+	PLUMB_PULL_FIELD("source", TEXT, AT(source)),
+	PLUMB_PULL_FIELD("kernel_details", TEXT, AT(kernel)),
+	PLUMB_PULL_FIELD("memcpy_details", TEXT, AT(copy)),
+	PLUMB_PULL_FIELD("memset_details", TEXT, AT(set)),
+	PLUMB_PULL_FIELD("memalloc_details", SEEN, AT(allocation)),
+	PLUMB_PULL_FIELD("memfree_details", SEEN, AT(allocation)),
+	PLUMB_PULL_FIELD("memory_residency_details", SEEN, AT(allocation)),
+	{ 0 },
+};
+#undef AT
 
 /* What stands behind "KEY:" in a text of such pairs. */
 static struct plumb_slice
@@ -433,7 +420,7 @@ static int
 read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
 	static const struct plumb_chrome_dialect dialect = { .begin = begin,
-		                                             .argument = argument,
+		                                             .arguments = argument_fields,
 		                                             .take = take };
 	struct reader reader = { .chrome = { .trace = trace, .dialect = &dialect } };
 	reader.chrome.own = &reader;

@@ -84,7 +84,6 @@ struct arguments {
 	struct plumb_kineto_group group;
 	struct plumb_import_inputs inputs; /* of an operator */
 	struct plumb_trace_launch launch;
-	bool launched;
 };
 
 struct flow_end {
@@ -110,14 +109,15 @@ struct reader {
 /* ---- arguments ---- */
 
 /* [1,2,3] */
-static bool
-read_three(struct plumb_pull *pull, int64_t three[3])
+static void
+read_three(struct plumb_pull *pull, void *into, void *own)
 {
-	bool whole = plumb_pull_enter(pull, '[');
+	int64_t three[3];
 	int count = 0;
-	if (!whole) {
+	(void)own;
+	if (!plumb_pull_enter(pull, '[')) {
 		plumb_pull_skip(pull);
-		return false;
+		return;
 	}
 	while (plumb_pull_item(pull)) {
 		int64_t number = PLUMB_UNKNOWN;
@@ -125,8 +125,43 @@ read_three(struct plumb_pull *pull, int64_t three[3])
 		if (count < 3)
 			three[count++] = number;
 	}
-	return count == 3;
+	if (count == 3)
+		memcpy(into, three, sizeof three);
 }
+
+#define AT(member) PLUMB_PULL_AT(struct reader, arguments.member)
+static const struct plumb_pull_field argument_fields[] = {
+	/* In the order of PyTorch's profiler: of operators, … */
+	PLUMB_PULL_FIELD("External id", INTEGER, AT(group.external)),
+	PLUMB_PULL_FIELD("Concrete Inputs", RAW, AT(inputs.values)),
+	PLUMB_PULL_FIELD("Input type", RAW, AT(inputs.types)),
+	PLUMB_PULL_FIELD("Input Strides", RAW, AT(inputs.strides)),
+	PLUMB_PULL_FIELD("Input Dims", RAW, AT(inputs.dims)),
+	/* … of collectives, … */
+	PLUMB_PULL_FIELD("Collective name", TEXT, AT(collective)),
+	PLUMB_PULL_FIELD("Group size", INTEGER, AT(group.size)),
+	PLUMB_PULL_FIELD("Process Group Name", TEXT, AT(group.name)),
+	PLUMB_PULL_FIELD("Process Group Ranks", RAW, AT(group.ranks)),
+	PLUMB_PULL_FIELD("Seq", INTEGER, AT(group.sequence)),
+	/* … and of GPU work and synchronisation. */
+	PLUMB_PULL_FIELD("device", INTEGER, AT(device)),
+	PLUMB_PULL_FIELD("context", INTEGER, AT(context)),
+	PLUMB_PULL_FIELD("stream", INTEGER, AT(stream)),
+	PLUMB_PULL_FIELD("correlation", INTEGER, AT(correlation)),
+	PLUMB_PULL_FIELD("registers per thread", INTEGER, AT(launch.registers)),
+	PLUMB_PULL_FIELD("shared memory", INTEGER, AT(launch.shared)),
+	PLUMB_PULL_FIELD("grid", CALL, AT(launch.grid), .read = read_three),
+	PLUMB_PULL_FIELD("block", CALL, AT(launch.block), .read = read_three),
+	PLUMB_PULL_FIELD("bytes", INTEGER, AT(bytes)),
+	PLUMB_PULL_FIELD("wait_on_stream", INTEGER, AT(awaited)),
+	PLUMB_PULL_FIELD("wait_on_cuda_event_record_corr_id", INTEGER, AT(recorded)),
+	/* Files of several ranks, and plumb's own exports. */
+	PLUMB_PULL_FIELD("rank", INTEGER, AT(rank)),
+	PLUMB_PULL_FIELD("pid_raw", INTEGER, AT(raw_pid)),
+	PLUMB_PULL_FIELD("process", INTEGER, AT(process)),
+	{ 0 },
+};
+#undef AT
 
 static void
 begin(struct plumb_chrome *chrome)
@@ -144,126 +179,6 @@ begin(struct plumb_chrome *chrome)
 		.group = PLUMB_KINETO_NO_GROUP,
 		.launch = plumb_trace_no_launch,
 	};
-}
-
-/* The value as it stands. */
-static struct plumb_slice
-read_raw(struct plumb_pull *pull)
-{
-	plumb_pull_next(pull);
-	const char *at = pull->at;
-	plumb_pull_skip(pull);
-	return (struct plumb_slice){ at, (size_t)(pull->at - at) };
-}
-
-static void
-argument(struct plumb_chrome *chrome, struct plumb_slice key,
-         const struct plumb_chrome_event *unused)
-{
-	struct plumb_pull *pull = &chrome->pull;
-	struct arguments *event = &((struct reader *)chrome->own)->arguments;
-	struct plumb_trace_launch *launch = &event->launch;
-	(void)unused;
-	switch (key.bytes ? key.at[0] : 0) {
-	case 'b':
-		if (plumb_slice_is(key, "block")) {
-			event->launched |= read_three(pull, launch->block);
-			return;
-		}
-		if (plumb_slice_is(key, "bytes")) {
-			plumb_pull_integer(pull, &event->bytes);
-			return;
-		}
-		break;
-	case 'c':
-		if (plumb_slice_is(key, "correlation")) {
-			plumb_pull_integer(pull, &event->correlation);
-			return;
-		}
-		if (plumb_slice_is(key, "context")) {
-			plumb_pull_integer(pull, &event->context);
-			return;
-		}
-		break;
-	case 'C':
-		if (plumb_slice_is(key, "Collective name")) {
-			plumb_pull_text(pull, &event->collective);
-			return;
-		}
-		if (plumb_slice_is(key, "Concrete Inputs")) {
-			event->inputs.values = read_raw(pull);
-			return;
-		}
-		break;
-	case 'd':
-		if (plumb_slice_is(key, "device")) {
-			plumb_pull_integer(pull, &event->device);
-			return;
-		}
-		break;
-	case 'g':
-		if (plumb_slice_is(key, "grid")) {
-			event->launched |= read_three(pull, launch->grid);
-			return;
-		}
-		break;
-	case 'p':
-		if (plumb_slice_is(key, "process")) { /* plumb's own exports */
-			plumb_pull_integer(pull, &event->process);
-			return;
-		}
-		if (plumb_slice_is(key, "pid_raw")) {
-			plumb_pull_integer(pull, &event->raw_pid);
-			return;
-		}
-		break;
-	case 'I':
-		if (plumb_slice_is(key, "Input Dims")) {
-			event->inputs.dims = read_raw(pull);
-			return;
-		}
-		if (plumb_slice_is(key, "Input Strides")) {
-			event->inputs.strides = read_raw(pull);
-			return;
-		}
-		if (plumb_slice_is(key, "Input type")) {
-			event->inputs.types = read_raw(pull);
-			return;
-		}
-		break;
-	case 'r':
-		if (plumb_slice_is(key, "registers per thread")) {
-			event->launched |= plumb_pull_integer(pull, &launch->registers);
-			return;
-		}
-		if (plumb_slice_is(key, "rank")) {
-			plumb_pull_integer(pull, &event->rank);
-			return;
-		}
-		break;
-	case 's':
-		if (plumb_slice_is(key, "stream")) {
-			plumb_pull_integer(pull, &event->stream);
-			return;
-		}
-		if (plumb_slice_is(key, "shared memory")) {
-			event->launched |= plumb_pull_integer(pull, &launch->shared);
-			return;
-		}
-		break;
-	case 'E':
-	case 'G':
-	case 'P':
-	case 'S':
-		if (plumb_kineto_group_key(pull, key, &event->group))
-			return;
-		break;
-	case 'w':
-		if (plumb_kineto_sync_key(pull, key, &event->awaited, &event->recorded))
-			return;
-		break;
-	}
-	plumb_pull_skip(pull);
 }
 
 static enum category
@@ -437,6 +352,8 @@ take_work(struct reader *reader, enum category category, const struct plumb_chro
 		plumb_slice_decimal(
 			(struct plumb_slice){ event->tid_text.at + 7, event->tid_text.bytes - 7 },
 			0, &stream);
+	bool launched = memcmp(&arguments->launch, &plumb_trace_no_launch,
+	                       sizeof plumb_trace_no_launch) != 0;
 	uint32_t process = process_of(reader, arguments->process);
 	uint32_t device = device_of(reader, arguments->process, process, ordinal);
 	struct plumb_trace_work work = {
@@ -446,7 +363,7 @@ take_work(struct reader *reader, enum category category, const struct plumb_chro
 		.end_ns = plumb_chrome_end(event),
 		.correlation = positive(arguments->correlation),
 		.bytes = arguments->bytes,
-		.launch = arguments->launched ? &arguments->launch : NULL,
+		.launch = launched ? &arguments->launch : NULL,
 		.collective = PLUMB_NONE,
 		.placed = PLUMB_NONE,
 	};
@@ -563,73 +480,92 @@ take(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 /* ---- the rest of the file ---- */
 
 static void
-read_distributed(struct plumb_pull *pull, int64_t *rank, char backend[32])
+read_devices(void *own)
 {
-	struct plumb_slice key, text;
-	*rank = PLUMB_UNKNOWN;
-	*backend = '\0';
-	if (!plumb_pull_enter(pull, '{')) {
-		plumb_pull_skip(pull);
-		return;
-	}
-	while (plumb_pull_member(pull, &key)) {
-		if (plumb_slice_is(key, "rank"))
-			plumb_pull_integer(pull, rank);
-		else if (plumb_slice_is(key, "backend") && plumb_pull_text(pull, &text))
-			snprintf(backend, 32, "%.*s", (int)text.bytes, text.at);
-		else if (!plumb_slice_is(key, "backend"))
-			plumb_pull_skip(pull);
-	}
+	struct plumb_chrome *chrome = own;
+	struct reader *reader = chrome->own;
+	plumb_kineto_devices_read(&reader->devices, &chrome->pull);
 }
 
 static void
-take_own(struct reader *reader)
+read_base(void *own)
 {
-	struct plumb_pull *pull = &reader->chrome.pull;
-	struct plumb_kineto_bytes bytes[PLUMB_KINETO_DEVICES_MAX];
-	uint32_t count = 0;
-	PLUMB_PULL_WHOLE(pull)
-	count = plumb_kineto_own(pull, bytes, PLUMB_KINETO_DEVICES_MAX);
-	for (uint32_t i = 0; i < count && !plumb_pull_failed(pull); i++) {
-		if (bytes[i].process == PLUMB_UNKNOWN || bytes[i].device == PLUMB_UNKNOWN)
+	struct plumb_chrome *chrome = own;
+	struct reader *reader = chrome->own;
+	int64_t base = 0;
+	PLUMB_PULL_WHOLE(&chrome->pull)
+	plumb_pull_integer(&chrome->pull, &base);
+	plumb_trace_base(reader->trace, base);
+	reader->processes.base_ns = base;
+}
+
+struct distributed {
+	int64_t rank;
+	struct plumb_slice backend;
+};
+
+static void
+read_distributed(void *own)
+{
+	static const struct plumb_pull_field fields[] = {
+		PLUMB_PULL_FIELD("backend", TEXT, PLUMB_PULL_AT(struct distributed, backend)),
+		PLUMB_PULL_FIELD("rank", INTEGER, PLUMB_PULL_AT(struct distributed, rank)),
+		{ 0 },
+	};
+	struct plumb_chrome *chrome = own;
+	struct distributed said = { 0 };
+	PLUMB_PULL_WHOLE(&chrome->pull)
+	{
+		said = (struct distributed){ .rank = PLUMB_UNKNOWN };
+		plumb_pull_object(&chrome->pull, fields, &said, NULL);
+	}
+	if (said.rank != PLUMB_UNKNOWN)
+		plumb_trace_rank(chrome->trace, said.rank);
+	if (said.backend.bytes > 31) /* a longer word is cut off */
+		said.backend.bytes = 31;
+	if (said.backend.bytes)
+		plumb_trace_environment(chrome->trace, "torch.distributed.backend", said.backend);
+}
+
+/* What a device copied and set in all. */
+struct own_bytes {
+	int64_t process, device, copied, set;
+};
+
+static void
+read_own_bytes(void *own)
+{
+	static const struct plumb_pull_field fields[] = {
+		PLUMB_PULL_FIELD("process", INTEGER, PLUMB_PULL_AT(struct own_bytes, process)),
+		PLUMB_PULL_FIELD("device", INTEGER, PLUMB_PULL_AT(struct own_bytes, device)),
+		PLUMB_PULL_FIELD("copied", INTEGER, PLUMB_PULL_AT(struct own_bytes, copied)),
+		PLUMB_PULL_FIELD("set", INTEGER, PLUMB_PULL_AT(struct own_bytes, set)),
+		{ 0 },
+	};
+	static const struct own_bytes initial = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, 0, 0 };
+	struct plumb_chrome *chrome = own;
+	struct reader *reader = chrome->own;
+	struct own_bytes row;
+	bool list = plumb_pull_enter_long(&chrome->pull, '[');
+	while (list && plumb_pull_row(&chrome->pull, fields, &row, &initial, sizeof row, NULL)) {
+		if (row.process == PLUMB_UNKNOWN || row.device == PLUMB_UNKNOWN)
 			continue;
-		uint32_t process = process_of(reader, bytes[i].process);
-		plumb_trace_more_bytes(
-			reader->trace,
-			device_of(reader, bytes[i].process, process, bytes[i].device),
-			bytes[i].copied, bytes[i].set);
+		uint32_t process = process_of(reader, row.process);
+		plumb_trace_more_bytes(reader->trace,
+		                       device_of(reader, row.process, process, row.device),
+		                       row.copied, row.set);
 	}
 }
 
-static bool
-member(struct plumb_chrome *chrome, const char *key)
+/* {"version": …, "bytes": [{"process": 1, "device": 0, "copied": 7, "set": 0}]}: what plumb's own
+ * exports say of copies in total. */
+static void
+read_own(void *own)
 {
-	struct reader *reader = chrome->own;
-	struct plumb_pull *pull = &chrome->pull;
-	if (!strcmp(key, "deviceProperties")) {
-		plumb_kineto_devices_read(&reader->devices, pull);
-	} else if (!strcmp(key, "baseTimeNanoseconds")) {
-		int64_t base = 0;
-		PLUMB_PULL_WHOLE(pull)
-		plumb_pull_integer(pull, &base);
-		plumb_trace_base(reader->trace, base);
-		reader->processes.base_ns = base;
-	} else if (!strcmp(key, "plumb")) {
-		take_own(reader);
-	} else if (!strcmp(key, "distributedInfo")) {
-		int64_t rank = PLUMB_UNKNOWN;
-		char backend[32] = "";
-		PLUMB_PULL_WHOLE(pull)
-		read_distributed(pull, &rank, backend);
-		if (rank != PLUMB_UNKNOWN)
-			plumb_trace_rank(reader->trace, rank);
-		if (*backend)
-			plumb_trace_environment(reader->trace, "torch.distributed.backend",
-			                        (struct plumb_slice){ backend, strlen(backend) });
-	} else {
-		return plumb_chrome_samples_member(&reader->samples, pull, key);
-	}
-	return true;
+	static const struct plumb_pull_part parts[] = { { "bytes", read_own_bytes }, { 0 } };
+	struct plumb_chrome *chrome = own;
+	if (plumb_pull_enter_long(&chrome->pull, '{'))
+		plumb_pull_parts(&chrome->pull, parts, chrome);
 }
 
 /* ---- the end of it ---- */
@@ -658,19 +594,29 @@ link_flows(struct reader *reader)
 static int
 read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
+	static const struct plumb_pull_part parts[] = {
+		{ "deviceProperties", read_devices },
+		{ "baseTimeNanoseconds", read_base },
+		{ "distributedInfo", read_distributed },
+		{ "plumb", read_own },
+		{ "stackFrames", plumb_chrome_samples_frames },
+		{ "samples", plumb_chrome_samples_list },
+		{ 0 },
+	};
 	static const struct plumb_chrome_dialect dialect = {
 		.begin = begin,
-		.argument = argument,
+		.arguments = argument_fields,
 		.wants = wants,
 		.take = take,
-		.member = member,
+		.parts = parts,
 	};
 	struct reader *reader = calloc(1, sizeof *reader);
 	if (!reader)
 		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
 	reader->trace = reader->samples.shared.trace = trace;
-	reader->chrome =
-		(struct plumb_chrome){ .trace = trace, .dialect = &dialect, .own = reader };
+	reader->chrome = (struct plumb_chrome){
+		.trace = trace, .dialect = &dialect, .own = reader, .samples = &reader->samples
+	};
 	reader->namespaces = strstr(file->head, "\"aten::") != NULL;
 	reader->devices.first = plumb_builder_device_count(plumb_trace_builder(trace));
 	int code = plumb_chrome_read(&reader->chrome, file, error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PyTorch's profiler: kineto.c reads the file, kineto_devices.c what it says of GPUs, kineto_sync.c
  * its synchronisation, kineto_processes.c whose events they are, kineto_steps.c the numbers of its
- * steps, kineto_comms.c the groups of collectives, kineto_own.c what plumb adds. Private to
+ * steps, kineto_comms.c the groups of collectives. Private to
  * these. */
 #ifndef PLUMB_IMPORT_KINETO_H
 #define PLUMB_IMPORT_KINETO_H
@@ -12,15 +12,12 @@
 /* Arguments of a collective operation: of its kernels, and of record_param_comms, the operator that
  * launches them. */
 struct plumb_kineto_group {
-	struct plumb_slice name, ranks;
+	struct plumb_slice name, ranks; /* ranks: the value as it is written */
 	int64_t size, sequence;
 	int64_t external; /* both have it of the operator */
 };
 #define PLUMB_KINETO_NO_GROUP                                                                      \
 	((struct plumb_kineto_group){ { 0 }, { 0 }, PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN })
-/* Is KEY, an argument's, one of theirs? Then its value is read. */
-bool plumb_kineto_group_key(struct plumb_pull *pull, struct plumb_slice key,
-                            struct plumb_kineto_group *group);
 
 /* By external id: what operators say, and numbers of kernels' groups that may want it. Zero it to
  * start. */
@@ -113,23 +110,9 @@ plumb_kineto_devices_uuid(const struct plumb_kineto_devices *devices, int64_t pi
 void plumb_kineto_devices_describe(const struct plumb_kineto_devices *devices,
                                    struct plumb_trace *trace);
 
-/* Is KEY, an argument's, one of theirs? Then its value is read: the event's stream, and its
- * call. */
-bool plumb_kineto_sync_key(struct plumb_pull *pull, struct plumb_slice key, int64_t *awaited,
-                           int64_t *recorded);
-
 /* EVENT is a cuda_sync with these arguments as they stand: STREAM, -1 or unknown where it is none,
  * and AWAITED, -1 where the event's is not known. */
 void plumb_kineto_sync(struct plumb_trace *trace, const struct plumb_chrome_event *event,
                        const struct plumb_trace_sync *sync);
-
-/* What a device copied and set in all. */
-struct plumb_kineto_bytes {
-	int64_t process, device, copied, set;
-};
-
-/* {"version": …, "bytes": [{"process": 1, "device": 0, "copied": 7, "set": 0}]}: what plumb's own
- * exports say of copies in total. At most ROOM of them. */
-uint32_t plumb_kineto_own(struct plumb_pull *pull, struct plumb_kineto_bytes *bytes, uint32_t room);
 
 #endif

@@ -5,37 +5,6 @@
  */
 #include "import/kineto.h"
 
-/* "[0, 1]" as a text, or as an array. */
-static void
-read_ranks(struct plumb_pull *pull, struct plumb_slice *ranks)
-{
-	plumb_pull_next(pull);
-	const char *at = pull->at;
-	plumb_pull_skip(pull);
-	*ranks = (struct plumb_slice){ at, (size_t)(pull->at - at) };
-	if (ranks->bytes >= 2 && *at == '"')
-		*ranks = (struct plumb_slice){ at + 1, ranks->bytes - 2 };
-}
-
-bool
-plumb_kineto_group_key(struct plumb_pull *pull, struct plumb_slice key,
-                       struct plumb_kineto_group *group)
-{
-	if (plumb_slice_is(key, "External id"))
-		plumb_pull_integer(pull, &group->external);
-	else if (plumb_slice_is(key, "Group size"))
-		plumb_pull_integer(pull, &group->size);
-	else if (plumb_slice_is(key, "Process Group Name"))
-		plumb_pull_text(pull, &group->name);
-	else if (plumb_slice_is(key, "Process Group Ranks"))
-		read_ranks(pull, &group->ranks);
-	else if (plumb_slice_is(key, "Seq"))
-		plumb_pull_integer(pull, &group->sequence);
-	else
-		return false;
-	return true;
-}
-
 static uint32_t
 text_of(struct plumb_trace *trace, struct plumb_slice text)
 {
@@ -48,7 +17,11 @@ uint32_t
 plumb_kineto_group(struct plumb_trace *trace, struct plumb_kineto_comms *comms,
                    const struct plumb_kineto_group *group, bool kernel)
 {
-	struct plumb_trace_group made = { text_of(trace, group->name), text_of(trace, group->ranks),
+	/* "[0, 1]" as a text, or as an array. */
+	struct plumb_slice ranks = group->ranks;
+	if (ranks.bytes >= 2 && *ranks.at == '"')
+		ranks = (struct plumb_slice){ ranks.at + 1, ranks.bytes - 2 };
+	struct plumb_trace_group made = { text_of(trace, group->name), text_of(trace, ranks),
 		                          group->size, group->sequence };
 	uint32_t number = kernel ? plumb_trace_group(trace, &made) : 0;
 	struct plumb_kineto_comm *comm = group->external != PLUMB_UNKNOWN && group->external > 0

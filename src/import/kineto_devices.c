@@ -5,78 +5,70 @@
 
 #include "import/kineto.h"
 
+struct described {
+	struct plumb_kineto_device device;
+	int64_t warp, warps;
+	struct plumb_slice name, uuid;
+};
+
+#define AT(member) PLUMB_PULL_AT(struct described, member)
+static const struct plumb_pull_field device_fields[] = {
+	PLUMB_PULL_FIELD("id", INTEGER, AT(device.id)),
+	PLUMB_PULL_FIELD("name", TEXT, AT(name)),
+	PLUMB_PULL_FIELD("totalGlobalMem", INTEGER, AT(device.memory)),
+	PLUMB_PULL_FIELD("computeMajor", INTEGER, AT(device.major)),
+	PLUMB_PULL_FIELD("computeMinor", INTEGER, AT(device.minor)),
+	PLUMB_PULL_FIELD("maxThreadsPerMultiprocessor", INTEGER, AT(device.threads)),
+	PLUMB_PULL_FIELD("warpSize", INTEGER, AT(warp)),
+	PLUMB_PULL_FIELD("numSms", INTEGER, AT(device.multiprocessors)),
+	/* plumb's own exports */
+	PLUMB_PULL_FIELD("process", INTEGER, AT(device.process)),
+	PLUMB_PULL_FIELD("uuid", TEXT, AT(uuid)),
+	PLUMB_PULL_FIELD("warpsPerMultiprocessor", INTEGER, AT(warps)),
+	{ 0 },
+};
+#undef AT
+
 static void
-read_device(struct plumb_pull *pull, struct plumb_kineto_device *device)
+take_device(struct plumb_kineto_devices *devices, struct described *row)
 {
-	struct plumb_slice key, name;
-	*device = (struct plumb_kineto_device){
-		.id = PLUMB_UNKNOWN,
-		.process = PLUMB_UNKNOWN,
-		.memory = PLUMB_UNKNOWN,
-		.major = PLUMB_UNKNOWN,
-		.minor = PLUMB_UNKNOWN,
-		.multiprocessors = PLUMB_UNKNOWN,
-		.threads = PLUMB_UNKNOWN,
-	};
-	int64_t warp = PLUMB_UNKNOWN, warps = PLUMB_UNKNOWN;
-	if (!plumb_pull_enter(pull, '{')) {
-		plumb_pull_skip(pull);
+	struct plumb_kineto_device *device = &row->device;
+	bool fits = row->uuid.bytes < sizeof device->uuid;
+	if (devices->count == PLUMB_KINETO_DEVICES_MAX)
 		return;
-	}
-	while (plumb_pull_member(pull, &key)) {
-		if (plumb_slice_is(key, "id"))
-			plumb_pull_integer(pull, &device->id);
-		else if (plumb_slice_is(key, "process"))
-			plumb_pull_integer(pull, &device->process);
-		else if (plumb_slice_is(key, "uuid") && plumb_pull_text(pull, &name))
-			snprintf(device->uuid, sizeof device->uuid, "%.*s",
-			         name.bytes < sizeof device->uuid ? (int)name.bytes : 0, name.at);
-		else if (plumb_slice_is(key, "totalGlobalMem"))
-			plumb_pull_integer(pull, &device->memory);
-		else if (plumb_slice_is(key, "computeMajor"))
-			plumb_pull_integer(pull, &device->major);
-		else if (plumb_slice_is(key, "computeMinor"))
-			plumb_pull_integer(pull, &device->minor);
-		else if (plumb_slice_is(key, "numSms"))
-			plumb_pull_integer(pull, &device->multiprocessors);
-		else if (plumb_slice_is(key, "maxThreadsPerMultiprocessor"))
-			plumb_pull_integer(pull, &device->threads);
-		else if (plumb_slice_is(key, "warpSize"))
-			plumb_pull_integer(pull, &warp);
-		else if (plumb_slice_is(key, "warpsPerMultiprocessor")) /* plumb's own exports */
-			plumb_pull_integer(pull, &warps);
-		else if (plumb_slice_is(key, "name") && plumb_pull_text(pull, &name))
-			snprintf(device->name, sizeof device->name, "%.*s", (int)name.bytes,
-			         name.at);
-		else if (!plumb_slice_is(key, "name") && !plumb_slice_is(key, "uuid"))
-			plumb_pull_skip(pull);
-	}
-	device->threads =
-		device->threads != PLUMB_UNKNOWN && warp > 0 ? device->threads / warp : warps;
+	if (row->name.at)
+		snprintf(device->name, sizeof device->name, "%.*s", (int)row->name.bytes,
+		         row->name.at);
+	if (row->uuid.at && fits)
+		snprintf(device->uuid, sizeof device->uuid, "%.*s", (int)row->uuid.bytes,
+		         row->uuid.at);
+	device->threads = device->threads != PLUMB_UNKNOWN && row->warp > 0
+	                          ? device->threads / row->warp
+	                          : row->warps;
+	devices->has_uuids |= *device->uuid != '\0';
+	devices->items[devices->count++] = *device;
 }
 
 void
 plumb_kineto_devices_read(struct plumb_kineto_devices *devices, struct plumb_pull *pull)
 {
-	bool more = false;
-	PLUMB_PULL_WHOLE(pull)
-	more = plumb_pull_enter(pull, '[');
-	if (!more)
-		plumb_pull_skip_long(pull);
-	while (more) {
-		struct plumb_kineto_device device;
-		PLUMB_PULL_WHOLE(pull)
-		{
-			more = plumb_pull_item(pull);
-			if (more)
-				read_device(pull, &device);
-		}
-		if (plumb_pull_failed(pull))
-			return;
-		if (more && devices->count < PLUMB_KINETO_DEVICES_MAX)
-			devices->items[devices->count++] = device;
-		devices->has_uuids |= more && *device.uuid;
-	}
+	static const struct described initial = {
+		.device = {
+			.id = PLUMB_UNKNOWN,
+			.process = PLUMB_UNKNOWN,
+			.memory = PLUMB_UNKNOWN,
+			.major = PLUMB_UNKNOWN,
+			.minor = PLUMB_UNKNOWN,
+			.multiprocessors = PLUMB_UNKNOWN,
+			.threads = PLUMB_UNKNOWN,
+		},
+		.warp = PLUMB_UNKNOWN,
+		.warps = PLUMB_UNKNOWN,
+	};
+	struct described row;
+	bool list = plumb_pull_enter_long(pull, '[');
+	while (list && plumb_pull_row(pull, device_fields, &row, &initial, sizeof row, NULL))
+		take_device(devices, &row);
 }
 
 const char *

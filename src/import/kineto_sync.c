@@ -3,19 +3,6 @@
 #include "import/kineto.h"
 #include "import/sync.h"
 
-bool
-plumb_kineto_sync_key(struct plumb_pull *pull, struct plumb_slice key, int64_t *awaited,
-                      int64_t *recorded)
-{
-	if (plumb_slice_is(key, "wait_on_stream"))
-		plumb_pull_integer(pull, awaited);
-	else if (plumb_slice_is(key, "wait_on_cuda_event_record_corr_id"))
-		plumb_pull_integer(pull, recorded);
-	else
-		return false;
-	return true;
-}
-
 /* One whose event is not known says nothing that the call's name does not. */
 void
 plumb_kineto_sync(struct plumb_trace *trace, const struct plumb_chrome_event *event,

@@ -8,301 +8,200 @@
 #include <string.h>
 
 #include "import/spans.h"
-#include "import/walk.h"
 
 struct reader {
 	struct plumb_spans *spans;
 	struct plumb_trace *trace;
 	struct plumb_pull pull;
 	uint64_t resource; /* which of the file's */
+	uint32_t origin;   /* that resource's */
 	int64_t others;
 };
 
-/* Is KEY the field NAME, or name_with_underscores? */
-static bool
-is(const char *key, size_t bytes, const char *name)
-{
-	size_t i = 0;
-	for (; i < bytes && *name; i++) {
-		if (key[i] == '_')
-			continue;
-		bool capital = *name >= 'A' && *name <= 'Z';
-		if (key[i] != *name && !(capital && i && key[i - 1] == '_' && key[i] == *name + 32))
-			return false;
-		name++;
-	}
-	return i == bytes && !*name;
-}
-
-static bool
-key_is(struct plumb_slice key, const char *name)
-{
-	return is(key.at, key.bytes, name);
-}
-
-static bool
-walk_is(const struct plumb_walk_key *key, const char *name)
-{
-	return is(key->text, strlen(key->text), name);
-}
-
 /* ---- attributes ---- */
 
-/* {"arrayValue":{"values":[{"intValue":…}]}}: up to three numbers */
+static const struct plumb_pull_field number_fields[] = {
+	PLUMB_PULL_FIELD("intValue", INTEGER, .offset = 0),
+	PLUMB_PULL_FIELD("int_value", INTEGER, .offset = 0),
+	{ 0 },
+};
+
+/* Of a list, up to three numbers are kept. */
 static void
-read_list(struct plumb_pull *pull, struct plumb_spans_value *value)
+read_number(struct plumb_pull *pull, void *into, void *own)
 {
-	struct plumb_slice key;
-	if (!plumb_pull_enter(pull, '{')) {
-		plumb_pull_skip(pull);
-		return;
-	}
-	while (plumb_pull_member(pull, &key)) {
-		if (!key_is(key, "values") || !plumb_pull_enter(pull, '[')) {
-			plumb_pull_skip(pull);
-			continue;
-		}
-		while (plumb_pull_item(pull)) {
-			int64_t number = PLUMB_UNKNOWN;
-			if (!plumb_pull_enter(pull, '{')) {
-				plumb_pull_skip(pull);
-				continue;
-			}
-			while (plumb_pull_member(pull, &key)) {
-				if (key_is(key, "intValue"))
-					plumb_pull_integer(pull, &number);
-				else
-					plumb_pull_skip(pull);
-			}
-			if (value->count < 3)
-				value->three[value->count] = number;
-			value->count++;
-		}
-	}
+	struct plumb_spans_value *value = into;
+	int64_t number = PLUMB_UNKNOWN;
+	if (plumb_pull_object(pull, number_fields, &number, own) && value->count++ < 3)
+		value->three[value->count - 1] = number;
 }
 
-/* {"stringValue":…}, {"intValue":…}, … */
+static const struct plumb_pull_field list_fields[] = {
+	PLUMB_PULL_FIELD("values", LIST, .read = read_number),
+	{ 0 },
+};
+
+/* {"stringValue":…}, {"intValue":…}, {"arrayValue":{"values":[{"intValue":…}]}}, … */
+static const struct plumb_pull_field any_fields[] = {
+	PLUMB_PULL_FIELD("arrayValue", OBJECT, .inner = list_fields),
+	PLUMB_PULL_FIELD("array_value", OBJECT, .inner = list_fields),
+	PLUMB_PULL_FIELD("kvlistValue", SKIP, .offset = 0),
+	PLUMB_PULL_FIELD("kvlist_value", SKIP, .offset = 0),
+	PLUMB_PULL_FIELD("bytesValue", SKIP, .offset = 0),
+	PLUMB_PULL_FIELD("bytes_value", SKIP, .offset = 0),
+	{ .kind = PLUMB_PULL_CALL, .read = plumb_spans_value },
+};
+
 static void
-read_any(struct plumb_pull *pull, struct plumb_spans_value *value)
+read_any(struct plumb_pull *pull, void *value, void *own)
 {
-	struct plumb_slice key;
-	*value = (struct plumb_spans_value){ 0 };
-	if (!plumb_pull_enter(pull, '{')) {
-		plumb_pull_skip(pull);
-		return;
-	}
-	while (plumb_pull_member(pull, &key)) {
-		if (key_is(key, "arrayValue"))
-			read_list(pull, value);
-		else if (key_is(key, "kvlistValue") || key_is(key, "bytesValue"))
-			plumb_pull_skip(pull);
-		else
-			plumb_spans_value(pull, value);
-	}
+	memset(value, 0, sizeof(struct plumb_spans_value));
+	plumb_pull_object(pull, any_fields, value, own);
 }
+
+static const struct plumb_pull_field pair_fields[] = {
+	PLUMB_PULL_FIELD("key", TEXT, PLUMB_PULL_AT(struct plumb_spans_pair, key)),
+	PLUMB_PULL_FIELD("value", CALL, PLUMB_PULL_AT(struct plumb_spans_pair, value),
+	                 .read = read_any),
+	{ 0 },
+};
 
 /* ---- spans ---- */
 
+static const struct plumb_pull_field id_fields[] = {
+	PLUMB_PULL_FIELD("traceId", CALL, .read = plumb_spans_trace_id),
+	PLUMB_PULL_FIELD("trace_id", CALL, .read = plumb_spans_trace_id),
+	PLUMB_PULL_FIELD("spanId", CALL, .read = plumb_spans_span_id),
+	PLUMB_PULL_FIELD("span_id", CALL, .read = plumb_spans_span_id),
+	{ 0 },
+};
+
 /* The first link is what started it. */
 static void
-read_links(struct plumb_pull *pull, struct plumb_spans_item *item)
+read_link(struct plumb_pull *pull, void *into, void *own)
 {
-	struct plumb_slice key, text;
-	if (!plumb_pull_enter(pull, '[')) {
-		plumb_pull_skip(pull);
-		return;
-	}
-	while (plumb_pull_item(pull)) {
-		struct plumb_spans_id id = { 0 };
-		if (!plumb_pull_enter(pull, '{')) {
-			plumb_pull_skip(pull);
-			continue;
-		}
-		while (plumb_pull_member(pull, &key)) {
-			if (key_is(key, "traceId")) {
-				if (plumb_pull_text(pull, &text))
-					plumb_spans_trace_id(&id, text);
-			} else if (key_is(key, "spanId")) {
-				if (plumb_pull_text(pull, &text))
-					plumb_spans_span_id(&id, text);
-			} else {
-				plumb_pull_skip(pull);
-			}
-		}
-		if (!item->cause.span)
-			item->cause = id;
-	}
+	struct plumb_spans_item *item = into;
+	struct plumb_spans_id id = { 0 };
+	if (plumb_pull_object(pull, id_fields, &id, own) && !item->cause.span)
+		item->cause = id;
 }
 
-static void
-read_events(struct plumb_pull *pull, struct plumb_spans_item *item)
-{
-	struct plumb_slice key;
-	if (!plumb_pull_enter(pull, '[')) {
-		plumb_pull_skip(pull);
-		return;
-	}
-	while (plumb_pull_item(pull)) {
-		if (!plumb_pull_enter(pull, '{')) {
-			plumb_pull_skip(pull);
-			continue;
-		}
-		while (plumb_pull_member(pull, &key)) {
-			if (key_is(key, "attributes"))
-				plumb_spans_pairs(pull, item, true, read_any);
-			else
-				plumb_pull_skip(pull);
-		}
-	}
-}
+static const struct plumb_pull_field event_fields[] = {
+	PLUMB_PULL_FIELD("attributes", LIST, .read = plumb_spans_metric),
+	{ 0 },
+};
+
+#define AT(member) PLUMB_PULL_AT(struct plumb_spans_item, member)
+static const struct plumb_pull_field span_fields[] = {
+	PLUMB_PULL_FIELD("traceId", CALL, AT(id), .read = plumb_spans_trace_id),
+	PLUMB_PULL_FIELD("spanId", CALL, AT(id), .read = plumb_spans_span_id),
+	PLUMB_PULL_FIELD("parentSpanId", CALL, AT(parent), .read = plumb_spans_span_id),
+	PLUMB_PULL_FIELD("name", TEXT, AT(name)),
+	PLUMB_PULL_FIELD("startTimeUnixNano", INTEGER, AT(start_ns)),
+	PLUMB_PULL_FIELD("endTimeUnixNano", INTEGER, AT(end_ns)),
+	PLUMB_PULL_FIELD("attributes", LIST, .read = plumb_spans_tag),
+	PLUMB_PULL_FIELD("links", LIST, .read = read_link),
+	PLUMB_PULL_FIELD("events", LIST, .inner = event_fields),
+	PLUMB_PULL_FIELD("trace_id", CALL, AT(id), .read = plumb_spans_trace_id),
+	PLUMB_PULL_FIELD("span_id", CALL, AT(id), .read = plumb_spans_span_id),
+	PLUMB_PULL_FIELD("parent_span_id", CALL, AT(parent), .read = plumb_spans_span_id),
+	PLUMB_PULL_FIELD("start_time_unix_nano", INTEGER, AT(start_ns)),
+	PLUMB_PULL_FIELD("end_time_unix_nano", INTEGER, AT(end_ns)),
+	{ 0 },
+};
+#undef AT
 
 static void
-read_span(struct plumb_pull *pull, struct plumb_spans_item *item)
+read_spans(void *own)
 {
-	struct plumb_slice key, text;
-	plumb_spans_item_start(item);
-	while (plumb_pull_member(pull, &key)) {
-		if (key_is(key, "traceId")) {
-			if (plumb_pull_text(pull, &text))
-				plumb_spans_trace_id(&item->id, text);
-		} else if (key_is(key, "spanId")) {
-			if (plumb_pull_text(pull, &text))
-				plumb_spans_span_id(&item->id, text);
-		} else if (key_is(key, "parentSpanId")) {
-			if (plumb_pull_text(pull, &text))
-				plumb_spans_span_id(&item->parent, text);
-		} else if (key_is(key, "name")) {
-			plumb_pull_text(pull, &item->name);
-		} else if (key_is(key, "startTimeUnixNano")) {
-			plumb_pull_integer(pull, &item->start_ns);
-		} else if (key_is(key, "endTimeUnixNano")) {
-			plumb_pull_integer(pull, &item->end_ns);
-		} else if (key_is(key, "attributes")) {
-			plumb_spans_pairs(pull, item, false, read_any);
-		} else if (key_is(key, "links")) {
-			read_links(pull, item);
-		} else if (key_is(key, "events")) {
-			read_events(pull, item);
-		} else {
-			plumb_pull_skip(pull);
-		}
-	}
-	memcpy(item->parent.trace, item->id.trace, sizeof item->id.trace);
-}
-
-static void
-read_spans(struct reader *reader, uint32_t origin)
-{
+	struct reader *reader = own;
 	struct plumb_pull *pull = &reader->pull;
-	struct plumb_spans_item item;
-	bool more = plumb_walk_enter(pull, '['), taken;
-	while (more) {
-		PLUMB_PULL_WHOLE(pull)
-		{
-			taken = false;
-			more = plumb_pull_item(pull);
-			if (more && plumb_pull_enter(pull, '{')) {
-				read_span(pull, &item);
-				taken = true;
-			} else if (more) {
-				plumb_pull_skip(pull);
-			}
-		}
-		if (plumb_pull_failed(pull))
-			return;
-		if (more && taken) {
-			item.origin = origin;
+	struct plumb_spans_item item, initial;
+	bool list = plumb_pull_enter_long(pull, '[');
+	int got;
+	plumb_spans_item_start(&initial, pair_fields);
+	initial.origin = reader->origin;
+	while (list &&
+	       (got = plumb_pull_row(pull, span_fields, &item, &initial, sizeof item, reader))) {
+		memcpy(item.parent.trace, item.id.trace, sizeof item.id.trace);
+		if (got > 0)
 			plumb_spans_add(reader->spans, &item);
-		}
 	}
 }
 
 /* ---- what holds them ---- */
 
 static void
-read_resource(struct reader *reader, uint32_t origin)
+read_attributes(void *own)
 {
-	struct plumb_pull *pull = &reader->pull;
-	struct plumb_walk_key name;
-	if (!plumb_walk_enter(pull, '{'))
-		return;
-	while (plumb_walk_member(pull, &name)) {
-		struct plumb_slice key;
-		struct plumb_spans_value value;
-		bool attributes = walk_is(&name, "attributes");
-		bool more = attributes && plumb_walk_enter(pull, '['), found;
-		if (!attributes)
-			plumb_pull_skip_long(pull);
-		while (more) {
-			PLUMB_PULL_WHOLE(pull)
-			{
-				more = plumb_pull_item(pull);
-				found = more && plumb_spans_pair(pull, &key, &value, read_any);
-			}
-			if (plumb_pull_failed(pull))
-				return;
-			if (more && found)
-				plumb_spans_origin_tag(reader->spans, origin, key, &value);
-		}
+	static const struct plumb_spans_pair initial;
+	struct reader *reader = own;
+	struct plumb_spans_pair pair;
+	bool list = plumb_pull_enter_long(&reader->pull, '[');
+	while (list &&
+	       plumb_pull_row(&reader->pull, pair_fields, &pair, &initial, sizeof pair, reader))
+		if (pair.key.at)
+			plumb_spans_origin_tag(reader->spans, reader->origin, &pair);
+}
+
+static void
+read_resource(void *own)
+{
+	static const struct plumb_pull_part parts[] = { { "attributes", read_attributes }, { 0 } };
+	struct reader *reader = own;
+	if (plumb_pull_enter_long(&reader->pull, '{'))
+		plumb_pull_parts(&reader->pull, parts, reader);
+}
+
+static void
+read_scopes(void *own)
+{
+	static const struct plumb_pull_part parts[] = { { "spans", read_spans }, { 0 } };
+	struct reader *reader = own;
+	bool list = plumb_pull_enter_long(&reader->pull, '[');
+	while (list && plumb_pull_item_long(&reader->pull))
+		plumb_pull_parts(&reader->pull, parts, reader);
+}
+
+static void
+read_resources(void *own)
+{
+	static const struct plumb_pull_part parts[] = {
+		{ "resource", read_resource },
+		{ "scopeSpans", read_scopes },
+		{ "scope_spans", read_scopes },
+		{ "instrumentationLibrarySpans", read_scopes },
+		{ "instrumentation_library_spans", read_scopes },
+		{ 0 },
+	};
+	struct reader *reader = own;
+	bool list = plumb_pull_enter_long(&reader->pull, '[');
+	while (list && plumb_pull_item_long(&reader->pull)) {
+		reader->origin = plumb_spans_origin(reader->spans, reader->resource++,
+		                                    (struct plumb_slice){ NULL, 0 });
+		plumb_pull_parts(&reader->pull, parts, reader);
 	}
 }
 
 static void
-read_scopes(struct reader *reader, uint32_t origin)
+count_request(void *own)
 {
-	struct plumb_pull *pull = &reader->pull;
-	struct plumb_walk_key key;
-	if (!plumb_walk_enter(pull, '['))
-		return;
-	while (plumb_walk_item(pull, '{'))
-		while (plumb_walk_member(pull, &key)) {
-			if (walk_is(&key, "spans"))
-				read_spans(reader, origin);
-			else
-				plumb_pull_skip_long(pull);
-		}
-}
-
-static void
-read_resources(struct reader *reader)
-{
-	struct plumb_pull *pull = &reader->pull;
-	struct plumb_walk_key key;
-	if (!plumb_walk_enter(pull, '['))
-		return;
-	while (plumb_walk_item(pull, '{')) {
-		uint32_t origin = plumb_spans_origin(reader->spans, reader->resource++,
-		                                     (struct plumb_slice){ NULL, 0 });
-		while (plumb_walk_member(pull, &key)) {
-			if (walk_is(&key, "resource"))
-				read_resource(reader, origin);
-			else if (walk_is(&key, "scopeSpans") ||
-			         walk_is(&key, "instrumentationLibrarySpans"))
-				read_scopes(reader, origin);
-			else
-				plumb_pull_skip_long(pull);
-		}
-	}
-}
-
-static void
-read_request(struct reader *reader)
-{
-	struct plumb_pull *pull = &reader->pull;
-	struct plumb_walk_key key;
-	while (plumb_walk_member(pull, &key)) {
-		if (walk_is(&key, "resourceSpans")) {
-			read_resources(reader);
-			continue;
-		}
-		reader->others += walk_is(&key, "resourceMetrics") || walk_is(&key, "resourceLogs");
-		plumb_pull_skip_long(pull);
-	}
+	((struct reader *)own)->others++;
+	plumb_pull_skip_long(&((struct reader *)own)->pull);
 }
 
 static int
 read_file(struct reader *reader, struct plumb_import_file *file, struct plumb_error *error)
 {
+	static const struct plumb_pull_part parts[] = {
+		{ "resourceSpans", read_resources },
+		{ "resource_spans", read_resources },
+		{ "resourceMetrics", count_request },
+		{ "resource_metrics", count_request },
+		{ "resourceLogs", count_request },
+		{ "resource_logs", count_request },
+		{ 0 },
+	};
 	struct plumb_pull *pull = &reader->pull;
 	int code = plumb_pull_open(pull, file->input, error);
 	if (code)
@@ -315,8 +214,8 @@ read_file(struct reader *reader, struct plumb_import_file *file, struct plumb_er
 			break;
 		if (first != '{')
 			plumb_pull_reject(pull, "expected an object");
-		else if (plumb_walk_enter(pull, '{'))
-			read_request(reader);
+		else if (plumb_pull_enter_long(pull, '{'))
+			plumb_pull_parts(pull, parts, reader);
 	}
 	return plumb_pull_failed(pull) ? plumb_pull_error(pull, file->path, error) : 0;
 }

@@ -33,387 +33,276 @@ static const struct {
 
 /* ---- values ---- */
 
-static uint32_t
-read_string(struct rocprofv3_reader *reader)
+static void
+read_string(struct plumb_pull *pull, void *string, void *own)
 {
+	struct rocprofv3_reader *reader = own;
 	struct plumb_slice text;
-	if (!plumb_pull_text(&reader->pull, &text))
-		return PLUMB_NONE;
-	return plumb_builder_string(plumb_trace_builder(reader->trace), text.at, text.bytes);
+	uint32_t *into = string;
+	*into = plumb_pull_text(pull, &text)
+	                ? plumb_builder_string(plumb_trace_builder(reader->trace), text.at,
+	                                       text.bytes)
+	                : PLUMB_NONE;
 }
 
-/* {"handle": 7}, or 7. */
-static void
-read_handle(struct plumb_pull *pull, int64_t *handle)
-{
-	struct plumb_slice key;
-	if (!plumb_pull_enter(pull, '{')) {
-		plumb_pull_integer(pull, handle);
-		return;
-	}
-	while (plumb_pull_member(pull, &key))
-		if (plumb_slice_is(key, "handle"))
-			plumb_pull_integer(pull, handle);
-		else
-			plumb_pull_skip(pull);
-}
+/* {"handle": 7}, where newer versions do not write 7. */
+static const struct plumb_pull_field handle_fields[] = {
+	PLUMB_PULL_FIELD("handle", INTEGER, .offset = 0),
+	{ 0 },
+};
 
-/* {"internal": 7, "external": 0}, or 7. */
-static void
-read_correlation(struct plumb_pull *pull, int64_t *correlation)
-{
-	struct plumb_slice key;
-	if (!plumb_pull_enter(pull, '{')) {
-		plumb_pull_integer(pull, correlation);
-		return;
-	}
-	while (plumb_pull_member(pull, &key))
-		if (plumb_slice_is(key, "internal"))
-			plumb_pull_integer(pull, correlation);
-		else
-			plumb_pull_skip(pull);
-}
+/* {"internal": 7, "external": 0}, likewise. */
+static const struct plumb_pull_field correlation_fields[] = {
+	PLUMB_PULL_FIELD("internal", INTEGER, .offset = 0),
+	{ 0 },
+};
 
-/* {"x": 1, "y": 1, "z": 1} */
-static void
-read_three(struct plumb_pull *pull, int64_t three[3])
-{
-	struct plumb_slice key;
-	if (!plumb_pull_enter(pull, '{')) {
-		plumb_pull_skip(pull);
-		return;
-	}
-	while (plumb_pull_member(pull, &key))
-		if (key.bytes == 1 && *key.at >= 'x' && *key.at <= 'z')
-			plumb_pull_integer(pull, &three[*key.at - 'x']);
-		else
-			plumb_pull_skip(pull);
-}
+static const struct plumb_pull_field three_fields[] = {
+	PLUMB_PULL_FIELD("x", INTEGER, .offset = 0),
+	PLUMB_PULL_FIELD("y", INTEGER, .offset = sizeof(int64_t)),
+	PLUMB_PULL_FIELD("z", INTEGER, .offset = 2 * sizeof(int64_t)),
+	{ 0 },
+};
 
 /* ---- records ---- */
 
+/* A number, or its name. */
 static void
-read_field(struct rocprofv3_reader *reader, struct plumb_slice key, struct rocprofv3_record *record)
+read_operation(struct plumb_pull *pull, void *into, void *own)
 {
-	struct plumb_pull *pull = &reader->pull;
-	if (plumb_slice_is(key, "start_timestamp"))
-		plumb_pull_integer(pull, &record->start);
-	else if (plumb_slice_is(key, "end_timestamp"))
-		plumb_pull_integer(pull, &record->end);
-	else if (plumb_slice_is(key, "correlation_id"))
-		read_correlation(pull, &record->correlation);
-	else if (plumb_slice_is(key, "thread_id"))
-		plumb_pull_integer(pull, &record->thread);
-	else if (plumb_slice_is(key, "kind"))
-		plumb_pull_integer(pull, &record->kind);
-	else if (plumb_slice_is(key, "operation")) {
-		if (plumb_pull_next(pull) == '"')
-			record->name = read_string(reader);
-		else
-			plumb_pull_integer(pull, &record->operation);
-	} else if (plumb_slice_is(key, "agent_id"))
-		read_handle(pull, &record->agent);
-	else if (plumb_slice_is(key, "src_agent_id"))
-		read_handle(pull, &record->from);
-	else if (plumb_slice_is(key, "dst_agent_id"))
-		read_handle(pull, &record->to);
-	else if (plumb_slice_is(key, "queue_id"))
-		read_handle(pull, &record->queue);
-	else if (plumb_slice_is(key, "stream_id"))
-		read_handle(pull, &record->stream);
-	else if (plumb_slice_is(key, "kernel_id"))
-		plumb_pull_integer(pull, &record->kernel);
-	else if (plumb_slice_is(key, "bytes"))
-		plumb_pull_integer(pull, &record->bytes);
-	else if (plumb_slice_is(key, "group_segment_size"))
-		plumb_pull_integer(pull, &record->shared);
-	else if (plumb_slice_is(key, "workgroup_size"))
-		read_three(pull, record->group);
-	else if (plumb_slice_is(key, "grid_size"))
-		read_three(pull, record->grid);
+	struct rocprofv3_record *record = into;
+	if (plumb_pull_next(pull) == '"')
+		read_string(pull, &record->name, own);
 	else
-		plumb_pull_skip(pull);
+		plumb_pull_integer(pull, &record->operation);
 }
 
+/* The members of "dispatch_info" are those of the record, but for itself. */
+#define AT(member) PLUMB_PULL_AT(struct rocprofv3_record, member)
+static const struct plumb_pull_field record_fields[] = {
+	PLUMB_PULL_FIELD("dispatch_info", OBJECT, .inner = record_fields + 1),
+	PLUMB_PULL_FIELD("kind", INTEGER, AT(kind)),
+	PLUMB_PULL_FIELD("operation", CALL, .read = read_operation),
+	PLUMB_PULL_FIELD("thread_id", INTEGER, AT(thread)),
+	PLUMB_PULL_FIELD("correlation_id", INTEGER, AT(correlation), .inner = correlation_fields),
+	PLUMB_PULL_FIELD("start_timestamp", INTEGER, AT(start)),
+	PLUMB_PULL_FIELD("end_timestamp", INTEGER, AT(end)),
+	PLUMB_PULL_FIELD("agent_id", INTEGER, AT(agent), .inner = handle_fields),
+	PLUMB_PULL_FIELD("src_agent_id", INTEGER, AT(from), .inner = handle_fields),
+	PLUMB_PULL_FIELD("dst_agent_id", INTEGER, AT(to), .inner = handle_fields),
+	PLUMB_PULL_FIELD("queue_id", INTEGER, AT(queue), .inner = handle_fields),
+	PLUMB_PULL_FIELD("stream_id", INTEGER, AT(stream), .inner = handle_fields),
+	PLUMB_PULL_FIELD("kernel_id", INTEGER, AT(kernel)),
+	PLUMB_PULL_FIELD("bytes", INTEGER, AT(bytes)),
+	PLUMB_PULL_FIELD("group_segment_size", INTEGER, AT(shared)),
+	PLUMB_PULL_FIELD("workgroup_size", OBJECT, AT(group), .inner = three_fields),
+	PLUMB_PULL_FIELD("grid_size", OBJECT, AT(grid), .inner = three_fields),
+	{ 0 },
+};
+#undef AT
+
+static const struct rocprofv3_record no_record = {
+	.start = PLUMB_UNKNOWN,
+	.end = PLUMB_UNKNOWN,
+	.thread = PLUMB_UNKNOWN,
+	.kind = -1,
+	.operation = -1,
+	.name = PLUMB_NONE,
+	.agent = PLUMB_UNKNOWN,
+	.from = PLUMB_UNKNOWN,
+	.to = PLUMB_UNKNOWN,
+	.queue = PLUMB_UNKNOWN,
+	.stream = PLUMB_UNKNOWN,
+	.kernel = PLUMB_UNKNOWN,
+	.bytes = PLUMB_UNKNOWN,
+	.shared = PLUMB_UNKNOWN,
+	.grid = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN },
+	.group = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN },
+};
+
+/* Sections of records that are not used are counted under their names. */
 static void
-read_record(struct rocprofv3_reader *reader, enum rocprofv3_what what,
-            struct rocprofv3_record *record)
+read_section(void *own)
 {
+	static const struct plumb_pull_field nothing[] = { { 0 } };
+	struct rocprofv3_reader *reader = own;
 	struct plumb_pull *pull = &reader->pull;
-	struct plumb_slice key;
-	*record = (struct rocprofv3_record){
-		.what = what,
-		.start = PLUMB_UNKNOWN,
-		.end = PLUMB_UNKNOWN,
-		.thread = PLUMB_UNKNOWN,
-		.kind = -1,
-		.operation = -1,
-		.name = PLUMB_NONE,
-		.agent = PLUMB_UNKNOWN,
-		.from = PLUMB_UNKNOWN,
-		.to = PLUMB_UNKNOWN,
-		.queue = PLUMB_UNKNOWN,
-		.stream = PLUMB_UNKNOWN,
-		.kernel = PLUMB_UNKNOWN,
-		.bytes = PLUMB_UNKNOWN,
-		.shared = PLUMB_UNKNOWN,
-		.grid = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN },
-		.group = { PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN },
-	};
-	if (!plumb_pull_enter(pull, '{')) {
-		plumb_pull_skip(pull);
-		return;
-	}
-	while (plumb_pull_member(pull, &key)) {
-		if (!plumb_slice_is(key, "dispatch_info")) {
-			read_field(reader, key, record);
-		} else if (plumb_pull_enter(pull, '{')) {
-			while (plumb_pull_member(pull, &key))
-				read_field(reader, key, record);
-		} else {
-			plumb_pull_skip(pull);
-		}
-	}
-}
-
-/* Goes into a list; anything else is skipped. */
-static bool
-enter_list(struct plumb_pull *pull)
-{
-	bool list = false;
-	PLUMB_PULL_WHOLE(pull)
-	list = plumb_pull_enter(pull, '[');
-	if (!list)
-		plumb_pull_skip_long(pull);
-	return list && !plumb_pull_failed(pull);
-}
-
-static void
-read_section(struct rocprofv3_reader *reader, const char *name)
-{
-	struct plumb_pull *pull = &reader->pull;
-	enum rocprofv3_what what = ROCPROFV3_OTHER;
+	struct rocprofv3_record record, initial = no_record, *added;
+	const struct plumb_pull_field *fields = nothing;
+	char name[sizeof pull->part];
 	int64_t others = 0;
+	memcpy(name, pull->part, sizeof name);
 	for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
-		if (!strcmp(name, sections[i].name))
-			what = sections[i].what;
-	for (bool more = enter_list(pull); more;) {
-		struct rocprofv3_record record, *added;
-		PLUMB_PULL_WHOLE(pull)
-		{
-			more = plumb_pull_item(pull);
-			if (more && what == ROCPROFV3_OTHER)
-				plumb_pull_skip(pull);
-			else if (more)
-				read_record(reader, what, &record);
+		if (!strcmp(name, sections[i].name)) {
+			initial.what = sections[i].what;
+			fields = record_fields;
 		}
-		if (!more || plumb_pull_failed(pull))
-			break;
-		others += what == ROCPROFV3_OTHER;
-		if (what == ROCPROFV3_OTHER)
-			continue;
-		added = plumb_vec_add(&reader->records);
+	bool list = plumb_pull_enter_long(pull, '[');
+	while (list && plumb_pull_row(pull, fields, &record, &initial, sizeof record, reader)) {
+		others += fields == nothing;
+		added = fields == nothing ? NULL : plumb_vec_add(&reader->records);
 		if (added)
 			*added = record;
-		reader->no_memory |= !added;
+		reader->no_memory |= !added && fields != nothing;
 	}
 	plumb_trace_count(reader->trace, PLUMB_FATE_UNUSED, name, others);
 }
 
 /* ---- what the numbers mean ---- */
 
-static void
-read_agent(struct rocprofv3_reader *reader, struct rocprofv3_agent *agent)
-{
-	struct plumb_pull *pull = &reader->pull;
-	struct plumb_slice key;
-	uint32_t product = PLUMB_NONE;
-	int64_t simds = PLUMB_UNKNOWN, waves = PLUMB_UNKNOWN;
-	*agent = (struct rocprofv3_agent){ PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN,
-		                           PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_NONE };
-	if (!plumb_pull_enter(pull, '{')) {
-		plumb_pull_skip(pull);
-		return;
-	}
-	while (plumb_pull_member(pull, &key))
-		if (plumb_slice_is(key, "id"))
-			read_handle(pull, &agent->handle);
-		else if (plumb_slice_is(key, "type"))
-			plumb_pull_integer(pull, &agent->type);
-		else if (plumb_slice_is(key, "logical_node_type_id"))
-			plumb_pull_integer(pull, &agent->ordinal);
-		else if (plumb_slice_is(key, "name"))
-			agent->name = read_string(reader);
-		else if (plumb_slice_is(key, "product_name"))
-			product = read_string(reader);
-		else if (plumb_slice_is(key, "cu_count"))
-			plumb_pull_integer(pull, &agent->units);
-		else if (plumb_slice_is(key, "simd_per_cu"))
-			plumb_pull_integer(pull, &simds);
-		else if (plumb_slice_is(key, "max_waves_per_simd"))
-			plumb_pull_integer(pull, &waves);
-		else
-			plumb_pull_skip(pull);
-	if (product != PLUMB_NONE)
-		agent->name = product;
-	if (simds == PLUMB_UNKNOWN || waves == PLUMB_UNKNOWN ||
-	    __builtin_mul_overflow(simds, waves, &agent->waves))
-		agent->waves = PLUMB_UNKNOWN;
-}
+struct read_agent {
+	struct rocprofv3_agent agent;
+	int64_t simds, waves;
+	uint32_t product;
+};
+
+#define AT(member) PLUMB_PULL_AT(struct read_agent, member)
+static const struct plumb_pull_field agent_fields[] = {
+	PLUMB_PULL_FIELD("id", INTEGER, AT(agent.handle), .inner = handle_fields),
+	PLUMB_PULL_FIELD("type", INTEGER, AT(agent.type)),
+	PLUMB_PULL_FIELD("logical_node_type_id", INTEGER, AT(agent.ordinal)),
+	PLUMB_PULL_FIELD("name", CALL, AT(agent.name), .read = read_string),
+	PLUMB_PULL_FIELD("product_name", CALL, AT(product), .read = read_string),
+	PLUMB_PULL_FIELD("cu_count", INTEGER, AT(agent.units)),
+	PLUMB_PULL_FIELD("simd_per_cu", INTEGER, AT(simds)),
+	PLUMB_PULL_FIELD("max_waves_per_simd", INTEGER, AT(waves)),
+	{ 0 },
+};
+#undef AT
 
 static void
-read_agents(struct rocprofv3_reader *reader)
+read_agents(void *own)
 {
+	static const struct read_agent initial = {
+		{ PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN,
+		  PLUMB_NONE },
+		PLUMB_UNKNOWN,
+		PLUMB_UNKNOWN,
+		PLUMB_NONE,
+	};
+	struct rocprofv3_reader *reader = own;
 	struct plumb_pull *pull = &reader->pull;
-	for (bool more = enter_list(pull); more;) {
-		struct rocprofv3_agent agent, *added;
-		PLUMB_PULL_WHOLE(pull)
-		{
-			more = plumb_pull_item(pull);
-			if (more)
-				read_agent(reader, &agent);
-		}
-		if (!more || plumb_pull_failed(pull))
-			return;
-		if (agent.type == ROCPROFV3_GPU && agent.ordinal == PLUMB_UNKNOWN)
-			agent.ordinal = reader->gpus;
-		reader->gpus += agent.type == ROCPROFV3_GPU;
+	struct read_agent row;
+	bool list = plumb_pull_enter_long(pull, '[');
+	while (list && plumb_pull_row(pull, agent_fields, &row, &initial, sizeof row, reader)) {
+		struct rocprofv3_agent *agent = &row.agent, *added;
+		if (row.product != PLUMB_NONE)
+			agent->name = row.product;
+		if (row.simds == PLUMB_UNKNOWN || row.waves == PLUMB_UNKNOWN ||
+		    __builtin_mul_overflow(row.simds, row.waves, &agent->waves))
+			agent->waves = PLUMB_UNKNOWN;
+		if (agent->type == ROCPROFV3_GPU && agent->ordinal == PLUMB_UNKNOWN)
+			agent->ordinal = reader->gpus;
+		reader->gpus += agent->type == ROCPROFV3_GPU;
 		added = reader->agents.count < ROCPROFV3_AGENTS_MAX ? plumb_vec_add(&reader->agents)
 		                                                    : NULL;
 		if (added)
-			*added = agent;
+			*added = *agent;
 	}
 }
 
-static void
-read_symbol(struct rocprofv3_reader *reader, struct rocprofv3_symbol *symbol)
-{
-	struct plumb_pull *pull = &reader->pull;
-	struct plumb_slice key;
-	uint32_t plain = PLUMB_NONE, demangled = PLUMB_NONE;
-	*symbol = (struct rocprofv3_symbol){ PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_NONE };
-	if (!plumb_pull_enter(pull, '{')) {
-		plumb_pull_skip(pull);
-		return;
-	}
-	while (plumb_pull_member(pull, &key))
-		if (plumb_slice_is(key, "kernel_id"))
-			plumb_pull_integer(pull, &symbol->id);
-		else if (plumb_slice_is(key, "formatted_kernel_name"))
-			symbol->name = read_string(reader);
-		else if (plumb_slice_is(key, "demangled_kernel_name"))
-			demangled = read_string(reader);
-		else if (plumb_slice_is(key, "kernel_name"))
-			plain = read_string(reader);
-		else if (plumb_slice_is(key, "arch_vgpr_count"))
-			plumb_pull_integer(pull, &symbol->registers);
-		else
-			plumb_pull_skip(pull);
-	if (symbol->name == PLUMB_NONE)
-		symbol->name = demangled != PLUMB_NONE ? demangled : plain;
-}
+struct read_symbol {
+	struct rocprofv3_symbol symbol;
+	uint32_t plain, demangled;
+};
+
+#define AT(member) PLUMB_PULL_AT(struct read_symbol, member)
+static const struct plumb_pull_field symbol_fields[] = {
+	PLUMB_PULL_FIELD("kernel_id", INTEGER, AT(symbol.id)),
+	PLUMB_PULL_FIELD("kernel_name", CALL, AT(plain), .read = read_string),
+	PLUMB_PULL_FIELD("arch_vgpr_count", INTEGER, AT(symbol.registers)),
+	PLUMB_PULL_FIELD("formatted_kernel_name", CALL, AT(symbol.name), .read = read_string),
+	PLUMB_PULL_FIELD("demangled_kernel_name", CALL, AT(demangled), .read = read_string),
+	{ 0 },
+};
+#undef AT
 
 static void
-read_symbols(struct rocprofv3_reader *reader)
+read_symbols(void *own)
 {
+	static const struct read_symbol initial = { { PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_NONE },
+		                                    PLUMB_NONE,
+		                                    PLUMB_NONE };
+	struct rocprofv3_reader *reader = own;
 	struct plumb_pull *pull = &reader->pull;
-	for (bool more = enter_list(pull); more;) {
-		struct rocprofv3_symbol symbol, *added;
-		PLUMB_PULL_WHOLE(pull)
-		{
-			more = plumb_pull_item(pull);
-			if (more)
-				read_symbol(reader, &symbol);
-		}
-		if (!more || plumb_pull_failed(pull))
-			return;
-		if (plumb_rocprofv3_symbol(reader, symbol.id))
+	struct read_symbol row;
+	bool list = plumb_pull_enter_long(pull, '[');
+	while (list && plumb_pull_row(pull, symbol_fields, &row, &initial, sizeof row, reader)) {
+		struct rocprofv3_symbol *symbol = &row.symbol, *added;
+		if (symbol->name == PLUMB_NONE)
+			symbol->name = row.demangled != PLUMB_NONE ? row.demangled : row.plain;
+		if (plumb_rocprofv3_symbol(reader, symbol->id))
 			continue; /* the first stands */
 		added = plumb_vec_add(&reader->symbols);
 		if (!added ||
-		    plumb_map_add(&reader->symbol_map, plumb_hash_mix((uint64_t)symbol.id, 0),
+		    plumb_map_add(&reader->symbol_map, plumb_hash_mix((uint64_t)symbol->id, 0),
 		                  reader->symbols.count - 1) < 0)
 			reader->no_memory = true;
 		if (added)
-			*added = symbol;
+			*added = *symbol;
 	}
 }
 
-/* {"kind": "HIP_RUNTIME_API", "operations": ["hipApiName", …]} */
+/* The item may be read twice, so KIND, which was set anew, says how many names there are. */
 static void
-read_kind(struct rocprofv3_reader *reader, struct rocprofv3_kind *kind)
+read_operation_name(struct plumb_pull *pull, void *into, void *own)
 {
-	struct plumb_pull *pull = &reader->pull;
-	struct plumb_slice key;
-	*kind = (struct rocprofv3_kind){ PLUMB_NONE, reader->operations.count, 0 };
-	if (!plumb_pull_enter(pull, '{')) {
+	struct rocprofv3_reader *reader = own;
+	struct rocprofv3_kind *kind = into;
+	uint32_t *name;
+	reader->operations.count = kind->first + kind->count;
+	name = plumb_vec_add(&reader->operations);
+	reader->no_memory |= !name;
+	if (!name) {
 		plumb_pull_skip(pull);
 		return;
 	}
-	while (plumb_pull_member(pull, &key))
-		if (plumb_slice_is(key, "kind")) {
-			kind->name = read_string(reader);
-		} else if (plumb_slice_is(key, "operations") && plumb_pull_enter(pull, '[')) {
-			while (plumb_pull_item(pull)) {
-				uint32_t *name = plumb_vec_add(&reader->operations);
-				uint32_t text = read_string(reader);
-				if (name)
-					*name = text;
-				reader->no_memory |= !name;
-			}
-			kind->count = reader->operations.count - kind->first;
-		} else {
-			plumb_pull_skip(pull);
-		}
+	read_string(pull, name, own);
+	kind->count++;
 }
 
+/* {"kind": "HIP_RUNTIME_API", "operations": ["hipApiName", …]} */
+static const struct plumb_pull_field kind_fields[] = {
+	PLUMB_PULL_FIELD("kind", CALL, PLUMB_PULL_AT(struct rocprofv3_kind, name),
+	                 .read = read_string),
+	PLUMB_PULL_FIELD("operations", LIST, .read = read_operation_name),
+	{ 0 },
+};
+
 static void
-read_kinds(struct rocprofv3_reader *reader)
+read_kinds(void *own)
 {
+	struct rocprofv3_reader *reader = own;
 	struct plumb_pull *pull = &reader->pull;
-	for (bool more = enter_list(pull); more;) {
-		uint32_t operations = reader->operations.count;
-		struct rocprofv3_kind kind, *added;
-		PLUMB_PULL_WHOLE(pull)
-		{
-			reader->operations.count = operations;
-			more = plumb_pull_item(pull);
-			if (more)
-				read_kind(reader, &kind);
-		}
-		if (!more || plumb_pull_failed(pull))
-			return;
+	struct rocprofv3_kind kind, initial = { PLUMB_NONE, reader->operations.count, 0 }, *added;
+	bool list = plumb_pull_enter_long(pull, '[');
+	while (list && plumb_pull_row(pull, kind_fields, &kind, &initial, sizeof kind, reader)) {
 		added = plumb_vec_add(&reader->kinds);
 		if (added)
 			*added = kind;
 		reader->no_memory |= !added;
+		initial.first = kind.first + kind.count;
 	}
 }
 
 /* {"key": 12, "value": "text"}: the correlation of a marker. */
+static const struct plumb_pull_field message_fields[] = {
+	PLUMB_PULL_FIELD("key", INTEGER, PLUMB_PULL_AT(struct rocprofv3_message, correlation)),
+	PLUMB_PULL_FIELD("value", CALL, PLUMB_PULL_AT(struct rocprofv3_message, text),
+	                 .read = read_string),
+	{ 0 },
+};
+
 static void
-read_messages(struct rocprofv3_reader *reader)
+read_messages(void *own)
 {
+	static const struct rocprofv3_message initial = { PLUMB_UNKNOWN, PLUMB_NONE };
+	struct rocprofv3_reader *reader = own;
 	struct plumb_pull *pull = &reader->pull;
-	for (bool more = enter_list(pull); more;) {
-		struct rocprofv3_message message = { PLUMB_UNKNOWN, PLUMB_NONE }, *added;
-		struct plumb_slice key;
-		PLUMB_PULL_WHOLE(pull)
-		{
-			more = plumb_pull_item(pull);
-			bool object = more && plumb_pull_enter(pull, '{');
-			if (more && !object)
-				plumb_pull_skip(pull);
-			while (object && plumb_pull_member(pull, &key))
-				if (plumb_slice_is(key, "key"))
-					plumb_pull_integer(pull, &message.correlation);
-				else if (plumb_slice_is(key, "value"))
-					message.text = read_string(reader);
-				else
-					plumb_pull_skip(pull);
-		}
-		if (!more || plumb_pull_failed(pull))
-			return;
+	struct rocprofv3_message message, *added;
+	bool list = plumb_pull_enter_long(pull, '[');
+	while (list &&
+	       plumb_pull_row(pull, message_fields, &message, &initial, sizeof message, reader)) {
 		if (message.text == PLUMB_NONE ||
 		    plumb_rocprofv3_message(reader, message.correlation) != PLUMB_NONE)
 			continue; /* the first stands */
@@ -428,51 +317,46 @@ read_messages(struct rocprofv3_reader *reader)
 }
 
 /* ["program", "argument"], as one text; what is longer than there is room is cut off. */
-static uint32_t
-read_command(struct rocprofv3_reader *reader)
+static void
+read_command(struct plumb_pull *pull, void *into, void *own)
 {
-	struct plumb_pull *pull = &reader->pull;
+	struct rocprofv3_reader *reader = own;
 	struct plumb_slice word;
+	uint32_t *command = into;
 	char text[1024] = "";
-	if (!plumb_pull_enter(pull, '[')) {
+	bool list = plumb_pull_enter(pull, '[');
+	if (!list)
 		plumb_pull_skip(pull);
-		return PLUMB_NONE;
-	}
-	while (plumb_pull_item(pull)) {
+	while (list && plumb_pull_item(pull)) {
 		size_t used = strlen(text);
 		if (plumb_pull_text(pull, &word))
 			snprintf(text + used, sizeof text - used, "%s%.*s", used ? " " : "",
 			         word.bytes < sizeof text ? (int)word.bytes : 0, word.at);
 	}
-	return *text ? plumb_builder_command(plumb_trace_builder(reader->trace), text, sizeof text)
-	             : PLUMB_NONE;
+	*command =
+		*text ? plumb_builder_command(plumb_trace_builder(reader->trace), text, sizeof text)
+		      : PLUMB_NONE;
 }
 
+#define AT(member) PLUMB_PULL_AT(struct rocprofv3_reader, member)
+static const struct plumb_pull_field node_fields[] = {
+	PLUMB_PULL_FIELD("hostname", CALL, AT(host), .read = read_string),
+	{ 0 },
+};
+static const struct plumb_pull_field metadata_fields[] = {
+	PLUMB_PULL_FIELD("node", OBJECT, .inner = node_fields),
+	PLUMB_PULL_FIELD("pid", INTEGER, AT(pid)),
+	PLUMB_PULL_FIELD("command", CALL, AT(command), .read = read_command),
+	{ 0 },
+};
+#undef AT
+
 static void
-read_metadata(struct rocprofv3_reader *reader)
+read_metadata(void *own)
 {
-	struct plumb_pull *pull = &reader->pull;
-	struct plumb_slice key;
-	PLUMB_PULL_WHOLE(pull)
-	{
-		bool object = plumb_pull_enter(pull, '{');
-		if (!object)
-			plumb_pull_skip(pull);
-		while (object && plumb_pull_member(pull, &key)) {
-			if (plumb_slice_is(key, "pid"))
-				plumb_pull_integer(pull, &reader->pid);
-			else if (plumb_slice_is(key, "command"))
-				reader->command = read_command(reader);
-			else if (plumb_slice_is(key, "node") && plumb_pull_enter(pull, '{'))
-				while (plumb_pull_member(pull, &key))
-					if (plumb_slice_is(key, "hostname"))
-						reader->host = read_string(reader);
-					else
-						plumb_pull_skip(pull);
-			else
-				plumb_pull_skip(pull);
-		}
-	}
+	struct rocprofv3_reader *reader = own;
+	PLUMB_PULL_WHOLE(&reader->pull)
+	plumb_pull_object(&reader->pull, metadata_fields, reader, reader);
 }
 
 static void
@@ -493,78 +377,50 @@ forget_process(struct rocprofv3_reader *reader)
 
 /* ---- the file ---- */
 
-/* The members of the object that comes, one by one; anything else is skipped. */
 static void
-each_member(struct rocprofv3_reader *reader,
-            void (*read_value)(struct rocprofv3_reader *reader, const char *key))
+read_strings(void *own)
 {
-	struct plumb_pull *pull = &reader->pull;
-	struct plumb_slice key;
-	char copy[64]; /* what reads the value moves the window, and the key with it */
-	bool more = false;
-	PLUMB_PULL_WHOLE(pull)
-	more = plumb_pull_enter(pull, '{');
-	if (!more)
-		plumb_pull_skip_long(pull);
-	while (more) {
-		PLUMB_PULL_WHOLE(pull)
-		more = plumb_pull_member(pull, &key);
-		if (!more || plumb_pull_failed(pull))
-			return;
-		snprintf(copy, sizeof copy, "%.*s", key.bytes < sizeof copy ? (int)key.bytes : 0,
-		         key.at);
-		read_value(reader, copy);
-		if (plumb_pull_failed(pull))
-			return;
-	}
+	static const struct plumb_pull_part parts[] = {
+		{ "buffer_records", read_kinds },
+		{ "marker_api", read_messages },
+		{ 0 },
+	};
+	struct plumb_pull *pull = &((struct rocprofv3_reader *)own)->pull;
+	if (plumb_pull_enter_long(pull, '{'))
+		plumb_pull_parts(pull, parts, own);
 }
 
 static void
-read_string_member(struct rocprofv3_reader *reader, const char *key)
+read_records(void *own)
 {
-	if (!strcmp(key, "buffer_records"))
-		read_kinds(reader);
-	else if (!strcmp(key, "marker_api"))
-		read_messages(reader);
-	else
-		plumb_pull_skip_long(&reader->pull);
-}
-
-static void
-read_process_member(struct rocprofv3_reader *reader, const char *key)
-{
-	if (!strcmp(key, "metadata"))
-		read_metadata(reader);
-	else if (!strcmp(key, "agents"))
-		read_agents(reader);
-	else if (!strcmp(key, "strings"))
-		each_member(reader, read_string_member);
-	else if (!strcmp(key, "kernel_symbols"))
-		read_symbols(reader);
-	else if (!strcmp(key, "buffer_records"))
-		each_member(reader, read_section);
-	else
-		plumb_pull_skip_long(&reader->pull);
+	static const struct plumb_pull_part parts[] = { { NULL, read_section } };
+	struct plumb_pull *pull = &((struct rocprofv3_reader *)own)->pull;
+	if (plumb_pull_enter_long(pull, '{'))
+		plumb_pull_parts(pull, parts, own);
 }
 
 static void
 read_process(struct rocprofv3_reader *reader)
 {
+	static const struct plumb_pull_part parts[] = {
+		{ "metadata", read_metadata },      { "agents", read_agents },
+		{ "strings", read_strings },        { "kernel_symbols", read_symbols },
+		{ "buffer_records", read_records }, { 0 },
+	};
 	forget_process(reader);
-	each_member(reader, read_process_member);
+	if (plumb_pull_enter_long(&reader->pull, '{'))
+		plumb_pull_parts(&reader->pull, parts, reader);
 	if (!plumb_pull_failed(&reader->pull))
 		plumb_rocprofv3_take_process(reader);
 }
 
+/* A list of processes, or one. */
 static void
-read_top(struct rocprofv3_reader *reader, const char *key)
+read_tool(void *own)
 {
+	struct rocprofv3_reader *reader = own;
 	struct plumb_pull *pull = &reader->pull;
 	bool list = false, more = false;
-	if (strcmp(key, "rocprofiler-sdk-tool") != 0) {
-		plumb_pull_skip_long(pull);
-		return;
-	}
 	PLUMB_PULL_WHOLE(pull)
 	list = plumb_pull_enter(pull, '[');
 	if (!list)
@@ -575,18 +431,19 @@ read_top(struct rocprofv3_reader *reader, const char *key)
 		if (!more || plumb_pull_failed(pull))
 			return;
 		read_process(reader);
-		if (plumb_pull_failed(pull))
-			return;
 	}
 }
 
 static int
 read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
+	static const struct plumb_pull_part parts[] = { { "rocprofiler-sdk-tool", read_tool },
+		                                        { 0 } };
 	struct rocprofv3_reader reader = { .trace = trace };
 	int code = plumb_pull_open(&reader.pull, file->input, error);
 	if (!code) {
-		each_member(&reader, read_top);
+		if (plumb_pull_enter_long(&reader.pull, '{'))
+			plumb_pull_parts(&reader.pull, parts, &reader);
 		if (plumb_pull_failed(&reader.pull))
 			code = plumb_pull_error(&reader.pull, file->path, error);
 		else if (reader.no_memory)

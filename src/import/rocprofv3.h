@@ -4,6 +4,7 @@
 #ifndef PLUMB_IMPORT_ROCPROFV3_H
 #define PLUMB_IMPORT_ROCPROFV3_H
 
+#include "base/json_fields.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "import/trace.h"
@@ -14,7 +15,6 @@ enum rocprofv3_what {
 	ROCPROFV3_CALL,
 	ROCPROFV3_LIBRARY,
 	ROCPROFV3_MARKER,
-	ROCPROFV3_OTHER,
 };
 
 struct rocprofv3_record {

@@ -71,9 +71,11 @@ split(struct plumb_spans_value *value)
 }
 
 void
-plumb_spans_value(struct plumb_pull *pull, struct plumb_spans_value *value)
+plumb_spans_value(struct plumb_pull *pull, void *into, void *own)
 {
+	struct plumb_spans_value *value = into;
 	*value = (struct plumb_spans_value){ 0 };
+	(void)own;
 	char next = plumb_pull_next(pull);
 	if (next == '"') {
 		plumb_pull_text(pull, &value->text);
@@ -141,9 +143,11 @@ plumb_spans_origin(struct plumb_spans *spans, uint64_t scope, struct plumb_slice
 }
 
 void
-plumb_spans_origin_tag(struct plumb_spans *spans, uint32_t origin, struct plumb_slice key,
-                       const struct plumb_spans_value *value)
+plumb_spans_origin_tag(struct plumb_spans *spans, uint32_t origin,
+                       const struct plumb_spans_pair *pair)
 {
+	struct plumb_slice key = pair->key;
+	const struct plumb_spans_value *value = &pair->value;
 	if (origin >= spans->origins.count)
 		return;
 	struct plumb_spans_origin *own = &spans->origins.items[origin];
@@ -186,18 +190,26 @@ hexadecimal(struct plumb_slice text, uint64_t number[2])
 }
 
 void
-plumb_spans_trace_id(struct plumb_spans_id *id, struct plumb_slice text)
+plumb_spans_trace_id(struct plumb_pull *pull, void *into, void *own)
 {
-	if (!text.at || !hexadecimal(text, id->trace)) {
-		id->trace[0] = plumb_hash_bytes(text.at ? text.at : "", text.bytes);
+	struct plumb_spans_id *id = into;
+	struct plumb_slice text;
+	(void)own;
+	if (plumb_pull_text(pull, &text) && !hexadecimal(text, id->trace)) {
+		id->trace[0] = plumb_hash_bytes(text.at, text.bytes);
 		id->trace[1] = plumb_hash_mix(id->trace[0], text.bytes);
 	}
 }
 
 void
-plumb_spans_span_id(struct plumb_spans_id *id, struct plumb_slice text)
+plumb_spans_span_id(struct plumb_pull *pull, void *into, void *own)
 {
+	struct plumb_spans_id *id = into;
+	struct plumb_slice text;
 	uint64_t number[2];
+	(void)own;
+	if (!plumb_pull_text(pull, &text))
+		return;
 	if (!text.bytes)
 		id->span = 0;
 	else if (hexadecimal(text, number) && !number[0])
@@ -226,9 +238,10 @@ plumb_spans_find(const struct plumb_spans *spans, const struct plumb_spans_id *i
 /* ---- tags ---- */
 
 void
-plumb_spans_item_start(struct plumb_spans_item *item)
+plumb_spans_item_start(struct plumb_spans_item *item, const struct plumb_pull_field *pair)
 {
 	*item = (struct plumb_spans_item){
+		.pair = pair,
 		.start_ns = PLUMB_UNKNOWN,
 		.end_ns = PLUMB_UNKNOWN,
 		.origin = PLUMB_NONE,
@@ -333,9 +346,21 @@ static const struct {
 	{ "batch_size", FIELD(batch) },
 };
 
-void
-plumb_spans_item_tag(struct plumb_spans_item *item, struct plumb_slice key,
-                     const struct plumb_spans_value *value)
+static void
+take_metric(struct plumb_spans_item *item, struct plumb_slice name,
+            const struct plumb_spans_value *value)
+{
+	int64_t number;
+	if (!value->text.at || !name.bytes || item->metric_count == PLUMB_SPANS_METRICS ||
+	    !plumb_slice_decimal(value->text, 0, &number))
+		return;
+	item->metrics[item->metric_count].name = name;
+	item->metrics[item->metric_count++].text = value->text;
+}
+
+static void
+take_tag(struct plumb_spans_item *item, struct plumb_slice key,
+         const struct plumb_spans_value *value)
 {
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
 		if (plumb_slice_is(key, numbers[i].key)) {
@@ -360,19 +385,34 @@ plumb_spans_item_tag(struct plumb_spans_item *item, struct plumb_slice key,
 		item->cupti = true;
 	else if (plumb_slice_begins(key, "flop_count_") || plumb_slice_begins(key, "dram_") ||
 	         plumb_slice_is(key, "achieved_occupancy"))
-		plumb_spans_item_metric(item, key, value);
+		take_metric(item, key, value);
+}
+
+bool
+plumb_spans_pair(struct plumb_pull *pull, const struct plumb_pull_field *fields,
+                 struct plumb_spans_pair *pair)
+{
+	*pair = (struct plumb_spans_pair){ 0 };
+	plumb_pull_object(pull, fields, pair, NULL);
+	return pair->key.at != NULL;
 }
 
 void
-plumb_spans_item_metric(struct plumb_spans_item *item, struct plumb_slice name,
-                        const struct plumb_spans_value *value)
+plumb_spans_tag(struct plumb_pull *pull, void *item, void *own)
 {
-	int64_t number;
-	if (!value->text.at || !name.bytes || item->metric_count == PLUMB_SPANS_METRICS ||
-	    !plumb_slice_decimal(value->text, 0, &number))
-		return;
-	item->metrics[item->metric_count].name = name;
-	item->metrics[item->metric_count++].text = value->text;
+	struct plumb_spans_pair pair;
+	(void)own;
+	if (plumb_spans_pair(pull, ((struct plumb_spans_item *)item)->pair, &pair))
+		take_tag(item, pair.key, &pair.value);
+}
+
+void
+plumb_spans_metric(struct plumb_pull *pull, void *item, void *own)
+{
+	struct plumb_spans_pair pair;
+	(void)own;
+	if (plumb_spans_pair(pull, ((struct plumb_spans_item *)item)->pair, &pair))
+		take_metric(item, pair.key, &pair.value);
 }
 
 /* ---- spans ---- */
@@ -586,47 +626,4 @@ plumb_spans_add(struct plumb_spans *spans, const struct plumb_spans_item *item)
 	}
 	add_metrics(spans, item);
 	add_facts(spans, item);
-}
-
-/* ---- pairs ---- */
-
-bool
-plumb_spans_pair(struct plumb_pull *pull, struct plumb_slice *key, struct plumb_spans_value *value,
-                 plumb_spans_read *read_value)
-{
-	struct plumb_slice name;
-	*key = (struct plumb_slice){ NULL, 0 };
-	*value = (struct plumb_spans_value){ 0 };
-	if (!plumb_pull_enter(pull, '{')) {
-		plumb_pull_skip(pull);
-		return false;
-	}
-	while (plumb_pull_member(pull, &name)) {
-		if (plumb_slice_is(name, "key"))
-			plumb_pull_text(pull, key);
-		else if (plumb_slice_is(name, "value"))
-			read_value(pull, value);
-		else
-			plumb_pull_skip(pull);
-	}
-	return key->at != NULL;
-}
-
-void
-plumb_spans_pairs(struct plumb_pull *pull, struct plumb_spans_item *item, bool measured,
-                  plumb_spans_read *read_value)
-{
-	struct plumb_slice key;
-	struct plumb_spans_value value;
-	if (!plumb_pull_enter(pull, '[')) {
-		plumb_pull_skip(pull);
-		return;
-	}
-	while (plumb_pull_item(pull))
-		if (plumb_spans_pair(pull, &key, &value, read_value)) {
-			if (measured)
-				plumb_spans_item_metric(item, key, &value);
-			else
-				plumb_spans_item_tag(item, key, &value);
-		}
 }

@@ -12,6 +12,7 @@
 #ifndef PLUMB_IMPORT_SPANS_H
 #define PLUMB_IMPORT_SPANS_H
 
+#include "base/json_fields.h"
 #include "import/import.h"
 
 struct plumb_spans;
@@ -32,26 +33,35 @@ struct plumb_spans_value {
 	int64_t three[3];
 	int count;
 };
-/* Reads the next value; within PLUMB_PULL_WHOLE. */
-void plumb_spans_value(struct plumb_pull *pull, struct plumb_spans_value *value);
+/* Reads the next value, into a struct plumb_spans_value. */
+plumb_pull_read plumb_spans_value;
+/* {"key": …, "value": …}. Each format has a table for one, as values differ. */
+struct plumb_spans_pair {
+	struct plumb_slice key;
+	struct plumb_spans_value value;
+};
+/* By FIELDS. False: it has no key. */
+bool plumb_spans_pair(struct plumb_pull *pull, const struct plumb_pull_field *fields,
+                      struct plumb_spans_pair *pair);
 
 /* A tag of the process: service, host, number. Others are not used. */
-void plumb_spans_origin_tag(struct plumb_spans *spans, uint32_t origin, struct plumb_slice key,
-                            const struct plumb_spans_value *value);
+void plumb_spans_origin_tag(struct plumb_spans *spans, uint32_t origin,
+                            const struct plumb_spans_pair *pair);
 
 /* ---- spans ---- */
 
 struct plumb_spans_id {
 	uint64_t trace[2], span; /* span 0: none */
 };
-/* Hexadecimal digits, with or without leading zeros; anything else is a number of its own. */
-void plumb_spans_trace_id(struct plumb_spans_id *id, struct plumb_slice text);
-void plumb_spans_span_id(struct plumb_spans_id *id, struct plumb_slice text);
+/* Read a part of a struct plumb_spans_id: hexadecimal digits, with or without leading zeros. Any
+ * other text is a number of its own. */
+plumb_pull_read plumb_spans_trace_id, plumb_spans_span_id;
 
 #define PLUMB_SPANS_METRICS 24
 
 /* Texts hold as long as the reader's window does. */
 struct plumb_spans_item {
+	const struct plumb_pull_field *pair;
 	struct plumb_slice name;
 	struct plumb_spans_id id, parent,
 		cause;            /* cause: it was started by, without being within */
@@ -73,20 +83,11 @@ struct plumb_spans_item {
 	} metrics[PLUMB_SPANS_METRICS];
 	int metric_count;
 };
-void plumb_spans_item_start(struct plumb_spans_item *item);
-void plumb_spans_item_tag(struct plumb_spans_item *item, struct plumb_slice key,
-                          const struct plumb_spans_value *value);
-/* A number that was measured: a hardware counter in a log. */
-void plumb_spans_item_metric(struct plumb_spans_item *item, struct plumb_slice name,
-                             const struct plumb_spans_value *value);
-
-/* {"key": …, "value": …}, whose value READ_VALUE reads; false: it has no key. */
-typedef void plumb_spans_read(struct plumb_pull *pull, struct plumb_spans_value *value);
-bool plumb_spans_pair(struct plumb_pull *pull, struct plumb_slice *key,
-                      struct plumb_spans_value *value, plumb_spans_read *read_value);
-/* A list of them as tags of ITEM; MEASURED: numbers that were measured, not facts about it. */
-void plumb_spans_pairs(struct plumb_pull *pull, struct plumb_spans_item *item, bool measured,
-                       plumb_spans_read *read_value);
+/* PAIR is the format's table. */
+void plumb_spans_item_start(struct plumb_spans_item *item, const struct plumb_pull_field *pair);
+/* Read a pair into a struct plumb_spans_item: a tag, or a number that was measured, such as a
+ * hardware counter in a log. */
+plumb_pull_read plumb_spans_tag, plumb_spans_metric;
 
 /* Takes a span. Memory that is out is told by plumb_spans_finish. */
 void plumb_spans_add(struct plumb_spans *spans, const struct plumb_spans_item *item);

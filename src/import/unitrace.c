@@ -66,16 +66,10 @@ begin(struct plumb_chrome *chrome)
 	((struct reader *)chrome->own)->command = PLUMB_UNKNOWN;
 }
 
-static void
-argument(struct plumb_chrome *chrome, struct plumb_slice key,
-         const struct plumb_chrome_event *event)
-{
-	(void)event;
-	if (plumb_slice_is(key, "id"))
-		plumb_pull_integer(&chrome->pull, &((struct reader *)chrome->own)->command);
-	else
-		plumb_pull_skip(&chrome->pull);
-}
+static const struct plumb_pull_field argument_fields[] = {
+	PLUMB_PULL_FIELD("id", INTEGER, PLUMB_PULL_AT(struct reader, command)),
+	{ 0 },
+};
 
 /* ---- events ---- */
 
@@ -560,7 +554,7 @@ static int
 read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
 	static const struct plumb_chrome_dialect dialect = { .begin = begin,
-		                                             .argument = argument,
+		                                             .arguments = argument_fields,
 		                                             .take = take };
 	struct reader reader = { .chrome = { .trace = trace, .dialect = &dialect },
 		                 .host = PLUMB_NONE,
