@@ -131,10 +131,7 @@ plumb_answer_make(const struct plumb_answer_kind *kind, const struct plumb_table
 	kind->make(input, answer);
 	if (answer->failed) {
 		plumb_answer_free(answer);
-		return plumb_fail(error, PLUMB_ESYSTEM,
-		                  "not enough memory for table %s; close "
-		                  "other programs",
-		                  kind->id);
+		return plumb_fail_memory(error, "for table %s", kind->id);
 	}
 	answer->row_count = (uint32_t)(answer->cell_count / answer->column_count);
 	check_sources(answer);

@@ -423,7 +423,7 @@ perfetto_write(const struct plumb_profile *profile, const struct plumb_export_op
 		return plumb_fail(error, PLUMB_EINPUT, "more than %u spans of one track overlap",
 		                  LANES_MOST);
 	if (!done)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
+		return plumb_fail_memory(error, "to export the profile");
 	return no_time ? plumb_timeline_no_time(error) : 0;
 }
 

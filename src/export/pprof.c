@@ -421,7 +421,7 @@ pprof_write(const struct plumb_profile *profile, const struct plumb_export_optio
 	free(p.locations);
 	free(p.metrics);
 	if (p.failed)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
+		return plumb_fail_memory(error, "to export the profile");
 	return 0;
 }
 

@@ -310,7 +310,7 @@ read_all(struct reader *reader, struct plumb_import_file *file, struct plumb_err
 	plumb_chrome_give_names(&reader->chrome);
 	if (reader->no_memory || reader->slices_of_threads.no_memory ||
 	    reader->asynchronous.no_memory || reader->samples.no_memory)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
+		return plumb_fail_memory(error, "to read %s", file->path);
 	return 0;
 }
 

@@ -138,7 +138,7 @@ read_lines(struct reader *reader, struct plumb_import_file *file, struct plumb_e
 	bool memory = text != NULL;
 	free(text);
 	if (!memory)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
+		return plumb_fail_memory(error, "to read %s", file->path);
 	if (got < 0)
 		return (int)got;
 	if (reader->why)

@@ -517,7 +517,7 @@ read_database(struct hpct_reader *reader, struct plumb_error *error)
 	if (!reader->no_memory && !reader->why)
 		describe(reader);
 	if (reader->no_memory)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", reader->folder);
+		return plumb_fail_memory(error, "to read %s", reader->folder);
 	if (reader->why)
 		return plumb_fail(error, PLUMB_EINPUT, "%s/%s: byte %" PRIu64 ": %s",
 		                  reader->folder, reader->why_file->name, reader->why_at,

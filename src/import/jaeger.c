@@ -216,7 +216,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 {
 	struct reader reader = { .spans = plumb_spans_new(trace) };
 	if (!reader.spans)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
+		return plumb_fail_memory(error, "to read %s", file->path);
 	int code = read_file(&reader, file, error);
 	plumb_pull_close(&reader.pull);
 	if (!code)

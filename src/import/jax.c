@@ -427,7 +427,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 	reader.process = plumb_trace_process(trace, PLUMB_UNKNOWN);
 	int code = plumb_chrome_read(&reader.chrome, file, error);
 	if (!code && reader.no_memory)
-		code = plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
+		code = plumb_fail_memory(error, "to read %s", file->path);
 	plumb_chrome_free(&reader.chrome);
 	plumb_vec_free(&reader.lines);
 	plumb_map_free(&reader.line_map);

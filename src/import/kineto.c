@@ -612,7 +612,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 	};
 	struct reader *reader = calloc(1, sizeof *reader);
 	if (!reader)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
+		return plumb_fail_memory(error, "to read %s", file->path);
 	reader->trace = reader->samples.shared.trace = trace;
 	reader->chrome = (struct plumb_chrome){
 		.trace = trace, .dialect = &dialect, .own = reader, .samples = &reader->samples
@@ -631,7 +631,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 		plumb_kineto_processes_end(&reader->processes, &reader->chrome);
 	}
 	if (!code && reader->samples.no_memory)
-		code = plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
+		code = plumb_fail_memory(error, "to read %s", file->path);
 	plumb_chrome_free(&reader->chrome);
 	plumb_chrome_samples_free(&reader->samples);
 	plumb_vec_free(&reader->flows);

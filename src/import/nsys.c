@@ -72,8 +72,8 @@ static void
 out_of_memory(struct reader *reader)
 {
 	if (!reader->sqlite.code)
-		reader->sqlite.code = plumb_fail(reader->sqlite.error, PLUMB_ESYSTEM,
-		                                 "%s: not enough memory", reader->sqlite.path);
+		reader->sqlite.code =
+			plumb_fail_memory(reader->sqlite.error, "to read %s", reader->sqlite.path);
 }
 
 /* ---- where ---- */
@@ -680,7 +680,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 {
 	struct reader *reader = calloc(1, sizeof *reader);
 	if (!reader)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
+		return plumb_fail_memory(error, "to read %s", file->path);
 	reader->trace = trace;
 	reader->builder = plumb_trace_builder(trace);
 	reader->host = PLUMB_NONE;

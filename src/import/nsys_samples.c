@@ -39,8 +39,8 @@ static void
 no_memory(struct samples *s)
 {
 	if (!s->sqlite->code)
-		s->sqlite->code = plumb_fail(s->sqlite->error, PLUMB_ESYSTEM,
-		                             "%s: not enough memory", s->sqlite->path);
+		s->sqlite->code =
+			plumb_fail_memory(s->sqlite->error, "to read %s", s->sqlite->path);
 }
 
 /* ---- reading ---- */

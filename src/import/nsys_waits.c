@@ -99,8 +99,7 @@ plumb_nsys_waits(struct plumb_sqlite *sqlite, struct plumb_trace *trace,
 	int64_t unknown = 0;
 
 	if (!load_events(sqlite, &events) && !sqlite->code)
-		sqlite->code = plumb_fail(sqlite->error, PLUMB_ESYSTEM, "%s: not enough memory",
-		                          sqlite->path);
+		sqlite->code = plumb_fail_memory(sqlite->error, "to read %s", sqlite->path);
 	plumb_rows_open(&rows, sqlite, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
 	                COLUMNS(RECORD_COLUMNS, "start", "end", "syncType"));
 	while (plumb_rows_next(&rows)) {

@@ -577,7 +577,7 @@ read_trace(struct plumb_import_file *file, struct plumb_trace *trace, struct plu
 {
 	struct perfetto *reader = calloc(1, sizeof *reader);
 	if (!reader)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
+		return plumb_fail_memory(error, "to read %s", file->path);
 	reader->trace = reader->facts.trace = reader->samples.trace = trace;
 	reader->last = INT64_MIN;
 	int code = read_all(reader, file, error);
@@ -587,7 +587,7 @@ read_trace(struct plumb_import_file *file, struct plumb_trace *trace, struct plu
 	}
 	if (!code && (reader->no_memory || reader->facts.no_memory || reader->clocks.no_memory ||
 	              reader->pairs.no_memory))
-		code = plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
+		code = plumb_fail_memory(error, "to read %s", file->path);
 	free_reader(reader);
 	return code;
 }

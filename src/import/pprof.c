@@ -524,7 +524,7 @@ read_all(struct reader *reader, struct plumb_input *input, bool samples, struct 
 			plumb_protobuf_stream_fail(&stream, why);
 	}
 	if (reader->no_memory)
-		code = plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", reader->path);
+		code = plumb_fail_memory(error, "to read %s", reader->path);
 	else if (plumb_protobuf_stream_failed(&stream))
 		code = plumb_protobuf_stream_error(&stream, reader->path, error);
 	plumb_protobuf_stream_close(&stream);
@@ -608,7 +608,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 	struct reader *reader = calloc(1, sizeof *reader);
 	if (!reader || !(reader->texts = plumb_strtab_new())) {
 		free(reader);
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
+		return plumb_fail_memory(error, "to read %s", file->path);
 	}
 	reader->trace = trace;
 	reader->path = file->path;

@@ -447,8 +447,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 		if (plumb_pull_failed(&reader.pull))
 			code = plumb_pull_error(&reader.pull, file->path, error);
 		else if (reader.no_memory)
-			code = plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory",
-			                  file->path);
+			code = plumb_fail_memory(error, "to read %s", file->path);
 	}
 	forget_process(&reader);
 	plumb_pull_close(&reader.pull);

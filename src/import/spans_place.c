@@ -686,9 +686,5 @@ plumb_spans_finish(struct plumb_spans *spans, struct plumb_import_file *file,
 	plumb_trace_count(spans->trace, PLUMB_FATE_BACKWARDS, NULL, spans->backwards);
 	plumb_trace_count(spans->trace, PLUMB_FATE_REPEATED, "spans that are in the file twice",
 	                  spans->repeated);
-	return code ? plumb_fail(error, PLUMB_ESYSTEM,
-	                         "%s: not enough memory for its spans; close other programs, or "
-	                         "import fewer files at a time",
-	                         file->path)
-	            : 0;
+	return code ? plumb_fail_memory(error, "for the spans of %s", file->path) : 0;
 }

@@ -372,7 +372,7 @@ read_all(struct reader *reader, struct plumb_import_file *file, struct plumb_err
 	find_repeated(reader, COPIES, ALL_STREAMS, true);
 	take_all(reader);
 	if (reader->no_memory)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
+		return plumb_fail_memory(error, "to read %s", file->path);
 	return 0;
 }
 

@@ -274,7 +274,7 @@ read_counters(struct reader *reader, struct plumb_error *error)
 	reader->cells = csv->count;
 	reader->counters = malloc(csv->count * 2 * sizeof *reader->counters);
 	if (!reader->counters)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory");
+		return plumb_fail_memory(error, NULL);
 	reader->units = reader->counters + csv->count;
 	memset(reader->counters, 0xff, csv->count * 2 * sizeof *reader->counters);
 	for (uint32_t i = 0; i < csv->count; i++) {

@@ -564,7 +564,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 	struct plumb_error own = { 0 };
 	struct reader *reader = calloc(1, sizeof *reader);
 	if (!reader)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", file->path);
+		return plumb_fail_memory(error, "to read %s", file->path);
 	reader->trace = trace;
 	reader->process = plumb_trace_process(trace, PLUMB_UNKNOWN);
 	struct plumb_input *again = NULL;

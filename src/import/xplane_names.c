@@ -312,7 +312,7 @@ plumb_xplane_names(struct xplane_names *names, const char *path, struct plumb_in
 	struct plumb_slice text;
 	*names = (struct xplane_names){ .texts = plumb_strtab_new(), .host = PLUMB_NONE };
 	if (!names->texts)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", path);
+		return plumb_fail_memory(error, "to read %s", path);
 	for (unsigned i = 0; i < XPLANE_STATS; i++)
 		keep_text(names, (struct plumb_slice){ stat_names[i], strlen(stat_names[i]) });
 	int code = plumb_protobuf_stream_open(&stream, input, error);
@@ -326,8 +326,7 @@ plumb_xplane_names(struct xplane_names *names, const char *path, struct plumb_in
 			names->host = keep_text(names, text);
 	}
 	if (names->no_memory)
-		code = plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory for its names",
-		                  path);
+		code = plumb_fail_memory(error, "for the names of %s", path);
 	else if (plumb_protobuf_stream_failed(&stream))
 		code = plumb_protobuf_stream_error(&stream, path, error);
 	plumb_protobuf_stream_close(&stream);

@@ -17,10 +17,8 @@
 static int
 out_of_memory(struct plumb_builder *builder)
 {
-	if (!builder->code) {
+	if (!builder->code)
 		builder->code = PLUMB_ESYSTEM;
-		builder->failure = "not enough memory to build the profile; close other programs";
-	}
 	return PLUMB_ESYSTEM;
 }
 

@@ -17,8 +17,8 @@ struct plumb_builder {
 	struct plumb_map maps[PLUMB_TABLES]; /* from the keys of a row to its place */
 	/* The first thing that went wrong; finish reports it. 0: nothing. */
 	int code;
-	const char *failure;
-	char text[80]; /* for FAILURE */
+	const char *failure; /* NULL: not enough memory */
+	char text[80];       /* for FAILURE */
 };
 
 #endif
