@@ -29,7 +29,7 @@ struct plumb_sampler {
 	uint64_t missed;         /* samples that fell into it */
 	uint64_t short_of_stack; /* samples that there was no stack for */
 	long switches;           /* times that it had waited when a tracer was looked for last */
-	struct plumb_counters *counters; /* NULL: none */
+	struct plumb_thread_counters *counters; /* NULL: none */
 };
 
 /* The calling thread's; NULL: none. */

@@ -21,10 +21,6 @@
 #include "export/work.h"
 #include "model/launches.h"
 
-#ifndef PLUMB_VERSION
-#define PLUMB_VERSION "unknown"
-#endif
-
 #define STEPS_MOST 64 /* spans, or contexts above one, that are asked whether they are around it */
 
 /* The span of a process as a whole, written before its first one. */

@@ -17,10 +17,6 @@
 #include "export/written.h"
 #include "model/metric.h"
 
-#ifndef PLUMB_VERSION
-#define PLUMB_VERSION "unknown"
-#endif
-
 #define LEVEL 6
 #define GZIP (15 + 16) /* zlib's window bits, with gzip's head */
 

@@ -36,28 +36,28 @@ struct row {
 
 /* nvprof --csv, its plain text, Nsight Systems */
 static const struct plumb_text_column columns[] = {
-	{ "Name", PLUMB_CELL_WORD, AT(name), "has no name", PLUMB_IN_EACH_ROW },
-	{ "Start", PLUMB_CELL_TIME, AT(start), "its start is not a time with a known unit",
+	{ "Name", PLUMB_AS_WORD, AT(name), "has no name", PLUMB_IN_EACH_ROW },
+	{ "Start", PLUMB_AS_TIME, AT(start), "its start is not a time with a known unit",
 	  PLUMB_IN_EACH_ROW },
-	{ "Duration", PLUMB_CELL_TIME, AT(duration), "its duration is not a time with a known unit",
+	{ "Duration", PLUMB_AS_TIME, AT(duration), "its duration is not a time with a known unit",
 	  PLUMB_IN_HEADING },
-	{ "Grid X|Grid Size|GrdX", PLUMB_CELL_THREE, AT(launch.grid) },
-	{ "Grid Y|GrdY", PLUMB_CELL_NUMBER, AT(launch.grid[1]) },
-	{ "Grid Z|GrdZ", PLUMB_CELL_NUMBER, AT(launch.grid[2]) },
-	{ "Block X|Block Size|BlkX", PLUMB_CELL_THREE, AT(launch.block) },
-	{ "Block Y|BlkY", PLUMB_CELL_NUMBER, AT(launch.block[1]) },
-	{ "Block Z|BlkZ", PLUMB_CELL_NUMBER, AT(launch.block[2]) },
-	{ "Registers Per Thread|Regs*|Reg/Trd", PLUMB_CELL_NUMBER, AT(launch.registers) },
-	{ "Static SMem|SSMem*|StcSMem", PLUMB_CELL_BYTES, AT(launch.static_shared) },
-	{ "Dynamic SMem|DSMem*|DymSMem", PLUMB_CELL_BYTES, AT(launch.dynamic_shared) },
-	{ "Size|Bytes", PLUMB_CELL_BYTES, AT(bytes) },
-	{ "Unified Memory", PLUMB_CELL_BYTES, AT(migrated) }, /* of others an address */
-	{ "SrcMemType|SrcMemKd", PLUMB_CELL_WORD, AT(from) },
-	{ "DstMemType|DstMemKd", PLUMB_CELL_WORD, AT(to) },
-	{ "Device", PLUMB_CELL_WORD, AT(device) },
-	{ "Context|Ctx", PLUMB_CELL_NUMBER, AT(context) },
-	{ "Stream|Strm", PLUMB_CELL_NUMBER, AT(stream) },
-	{ "Correlation_ID|CorrId", PLUMB_CELL_NUMBER, AT(correlation) },
+	{ "Grid X|Grid Size|GrdX", PLUMB_AS_THREE, AT(launch.grid) },
+	{ "Grid Y|GrdY", PLUMB_AS_NUMBER, AT(launch.grid[1]) },
+	{ "Grid Z|GrdZ", PLUMB_AS_NUMBER, AT(launch.grid[2]) },
+	{ "Block X|Block Size|BlkX", PLUMB_AS_THREE, AT(launch.block) },
+	{ "Block Y|BlkY", PLUMB_AS_NUMBER, AT(launch.block[1]) },
+	{ "Block Z|BlkZ", PLUMB_AS_NUMBER, AT(launch.block[2]) },
+	{ "Registers Per Thread|Regs*|Reg/Trd", PLUMB_AS_NUMBER, AT(launch.registers) },
+	{ "Static SMem|SSMem*|StcSMem", PLUMB_AS_BYTES, AT(launch.static_shared) },
+	{ "Dynamic SMem|DSMem*|DymSMem", PLUMB_AS_BYTES, AT(launch.dynamic_shared) },
+	{ "Size|Bytes", PLUMB_AS_BYTES, AT(bytes) },
+	{ "Unified Memory", PLUMB_AS_BYTES, AT(migrated) }, /* of others an address */
+	{ "SrcMemType|SrcMemKd", PLUMB_AS_WORD, AT(from) },
+	{ "DstMemType|DstMemKd", PLUMB_AS_WORD, AT(to) },
+	{ "Device", PLUMB_AS_WORD, AT(device) },
+	{ "Context|Ctx", PLUMB_AS_NUMBER, AT(context) },
+	{ "Stream|Strm", PLUMB_AS_NUMBER, AT(stream) },
+	{ "Correlation_ID|CorrId", PLUMB_AS_NUMBER, AT(correlation) },
 };
 
 struct reader {

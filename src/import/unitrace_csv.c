@@ -30,12 +30,12 @@ struct sums {
 #define NOT_A_NUMBER "a cell is not a number", PLUMB_IN_EACH_ROW
 
 static const struct plumb_text_column columns[] = {
-	{ "Kernel|Function", PLUMB_CELL_TEXT, offsetof(struct sums, name), "the name is missing",
+	{ "Kernel|Function", PLUMB_AS_TEXT, offsetof(struct sums, name), "the name is missing",
 	  PLUMB_IN_EACH_ROW },
-	{ "Calls", PLUMB_CELL_NUMBER, offsetof(struct sums, calls), NOT_A_NUMBER },
-	{ "Time (ns)", PLUMB_CELL_NUMBER, offsetof(struct sums, time), NOT_A_NUMBER },
-	{ "Min (ns)", PLUMB_CELL_NUMBER, offsetof(struct sums, least), NOT_A_NUMBER },
-	{ "Max (ns)", PLUMB_CELL_NUMBER, offsetof(struct sums, most), NOT_A_NUMBER },
+	{ "Calls", PLUMB_AS_NUMBER, offsetof(struct sums, calls), NOT_A_NUMBER },
+	{ "Time (ns)", PLUMB_AS_NUMBER, offsetof(struct sums, time), NOT_A_NUMBER },
+	{ "Min (ns)", PLUMB_AS_NUMBER, offsetof(struct sums, least), NOT_A_NUMBER },
+	{ "Max (ns)", PLUMB_AS_NUMBER, offsetof(struct sums, most), NOT_A_NUMBER },
 };
 
 struct reader {

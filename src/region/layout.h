@@ -168,7 +168,7 @@ struct plumb_record_node {
 _Static_assert(sizeof(struct plumb_record_node) == 40, "node");
 
 /* Observations put together. */
-struct plumb_moments {
+struct plumb_observations {
 	int64_t sum;
 	uint64_t count;
 	int64_t min;
@@ -188,7 +188,7 @@ struct plumb_record_value {
 	_Atomic uint32_t sequence;
 	uint32_t pad2;
 	union {
-		struct plumb_moments moments;
+		struct plumb_observations moments;
 		struct {
 			int64_t sum;
 			uint64_t count;
@@ -560,7 +560,7 @@ struct plumb_record_memory {
 	plumb_id pool;
 	_Atomic uint32_t sequence; /* of all but `live` */
 	uint32_t pad;
-	struct plumb_moments allocated, freed;
+	struct plumb_observations allocated, freed;
 	int64_t held;
 	uint64_t seen;
 	/* Of what this thread allocated here, whoever freed it: */

@@ -8,10 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#ifndef PLUMB_VERSION
-#define PLUMB_VERSION "unknown"
-#endif
-
 bool
 plumb_settler_init(struct plumb_settler *settler, uint32_t folders)
 {

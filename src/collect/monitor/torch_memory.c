@@ -181,7 +181,7 @@ refusal(void)
 void
 plumb_torch_memory_describe(struct plumb_thread *thread)
 {
-	const char *why = plumb_options()->memory ? refusal() : NULL;
+	const char *why = plumb_collector_options()->memory ? refusal() : NULL;
 	if (why)
 		plumb_environment(thread, "memory.off", why);
 }
