@@ -404,6 +404,10 @@ test_chunked(void **state)
 	extended_free(&to);
 }
 
+#define MORE_CHUNKS                                                                                \
+	"INSERT INTO power_chunks SELECT id + 3, track, source, start_ns, end_ns, count, codec,"   \
+	" context, at, watts, errors FROM power_chunks"
+
 static void
 test_damaged_chunks(void **state)
 {
@@ -419,8 +423,7 @@ test_damaged_chunks(void **state)
 		"UPDATE power_chunks SET start_ns = 9223372036854775807",
 		"UPDATE power_chunks SET id = id + 7",
 		/* More than a profile holds. */
-		"INSERT INTO power_chunks SELECT id + 3, track, source, start_ns, end_ns, count,"
-		" codec, context, at, watts, errors FROM power_chunks",
+		MORE_CHUNKS,
 	};
 	struct extended from;
 	extended_new(&from);
