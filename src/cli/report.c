@@ -609,8 +609,8 @@ make_findings(const struct plumb_invocation *invocation, struct plumb_profile *p
 		                                plumb_options_text(o, "user-code") };
 	const char *rules = plumb_options_text(o, "rule");
 	bool shown = plumb_options_flag(o, "findings") || plumb_options_flag(o, "json");
-	bool anew = wanted.thresholds || wanted.user_code ||
-	            (shown && plumb_findings_are_old(profile));
+	bool anew =
+		wanted.thresholds || wanted.user_code || (shown && plumb_findings_are_old(profile));
 	int code = 0;
 
 	if (anew && shown && profile->spans_count && plumb_store_is_ours(invocation->operands[0])) {
