@@ -2,7 +2,7 @@
 /*
  * Iterations: what is wrong with a loop as a whole. Causes, each a finding of its own:
  *
- *   growth      each iteration takes longer than the one before: a graph that grows, a list that is kept
+ *   growth      each iteration takes longer than the one before: a graph grows, a list is kept
  *   copies      copies from the host fill the time between iterations
  *   contention  another process works on the device at the same time
  *

@@ -3,11 +3,9 @@
  * What proves a walk, besides that the thread did not run meanwhile (the caller knows):
  *
  * - the thread state names its thread, and its neighbours in the interpreter's list name it: it has
- * not
- *   been freed, nor made again for another thread;
+ *   not been freed, nor made again for another thread;
  * - in 3.11 and 3.12, where each evaluation has a structure on the C stack that names its innermost
- * frame
- *   (the "cframe"), the frames of all of them are met on the way out, in order;
+ *   frame (the "cframe"), the frames of all of them are met on the way out, in order;
  * - every frame runs a code object, or is the interpreter's own.
  */
 #include "cli/foreign_python.h"

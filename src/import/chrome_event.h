@@ -5,7 +5,8 @@
  * dialect.
  *
  *	static void
- *	argument(struct plumb_chrome *chrome, struct plumb_slice key, const struct plumb_chrome_event *event)
+ *	argument(struct plumb_chrome *chrome, struct plumb_slice key,
+ *	         const struct plumb_chrome_event *event)
  *	{
  *		struct reader *reader = chrome->own;
  *		if (plumb_slice_is(key, "bytes"))

@@ -2,14 +2,15 @@
 /*
  * Where the iterations of a program lie, for `--trace=N` only. Two rules, the first that finds any:
  *
- *  1. PyTorch brackets each step of an optimizer in a range "Optimizer.step#…". An iteration ends where
- *     the one that is seen last ends (a program with several optimizers steps each once an iteration).
+ *  1. PyTorch brackets each step of an optimizer in a range "Optimizer.step#…". An iteration ends
+ *     where the one that is seen last ends (a program with several optimizers steps each once an
+ *     iteration).
  *  2. Going on the main thread from one outermost span (called from Python, inside no other) to the
- *     next, their paths part below some frame. When the way that the next one takes was taken before,
- *     that frame runs a loop. Of the loops that hold at least half as many outermost spans as the
- *     largest, the outermost is the program's, and an iteration begins with each entry into the way
- *     that it took first. Counts say so and not durations: a busy machine lengthens any round, and a
- *     first one, which initialises or compiles, is long without it.
+ *     next, their paths part below some frame. When the way that the next one takes was taken
+ *     before, that frame runs a loop. Of the loops that hold at least half as many outermost spans
+ *     as the largest, the outermost is the program's, and an iteration begins with each entry into
+ *     the way that it took first. Counts say so and not durations: a busy machine lengthens any
+ *     round, and a first one, which initialises or compiles, is long without it.
  */
 #include "settle/settle_private.h"
 
