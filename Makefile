@@ -203,7 +203,7 @@ install: all
 docs: $(BUILD)/plumb
 	$(BUILD)/plumb generate docs docs
 format:
-	clang-format -i $(shell find src tests -name '*.[ch]')
+	@scripts/check_format.py --write
 clean:
 	rm -rf $(BUILD) dist
 help:

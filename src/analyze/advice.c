@@ -216,13 +216,13 @@ static const struct {
 	[COPY] = { "This moves bytes and computes nothing. Keep tensors in one dtype and "
 	           "layout from one operator to the next, and write results where they are "
 	           "needed instead of joining or copying them.",
-	           "This moves bytes and computes nothing. Keep data in one type and "
-	           "layout, and write results where they are needed.",
+	           "This moves bytes and computes nothing. Keep data in one type and layout, and "
+	           "write results where they are needed.",
 	           "This moves bytes and computes nothing. Keep tensors in one dtype and "
 	           "layout, and write results where they are needed instead of joining or "
 	           "copying them.",
-	           "This moves bytes and computes nothing. Keep data in one type and "
-	           "layout, and write results where they are needed." },
+	           "This moves bytes and computes nothing. Keep data in one type and layout, and "
+	           "write results where they are needed." },
 	[INDEXING] = { "This reads or writes scattered rows, so memory is the limit. Access "
 	               "fewer or neighbouring rows, a narrower dtype, and whole rows at a time.",
 	               "This reads or writes scattered rows, so memory is the limit. Access "
@@ -237,9 +237,9 @@ static const struct {
 	              "Sort fewer elements, or less often; topk instead of a whole sort is "
 	              "enough in many places.",
 	              "Sort fewer elements, or less often." },
-	[LIGHT] = { "This does little for each byte that it reads, so memory is the limit. "
-	            "Let torch.compile fuse it with its neighbours, use a fused operator, or "
-	            "a narrower dtype.",
+	[LIGHT] = { "This does little for each byte that it reads, so memory is the limit. Let "
+	            "torch.compile fuse it with its neighbours, use a fused operator, or a "
+	            "narrower dtype.",
 	            "This does little for each byte that it reads, so memory is the limit. "
 	            "Fuse it with its neighbours, or use a narrower type.",
 	            "This does little for each byte that it reads, so memory is the limit. "
@@ -247,12 +247,12 @@ static const struct {
 	            "fuse it with its neighbours.",
 	            "This does little for each byte that it reads, so memory is the limit. "
 	            "Call it less often, or fuse it with its neighbours." },
-	[OTHER] = { "Call it less often or with smaller inputs, use a lower precision, or "
-	            "look for a faster operator with the same result.",
-	            "Call it less often or with smaller inputs, use a lower precision, or "
-	            "look for a faster one with the same result.",
-	            "Call it less often, or with smaller or fewer inputs, or look for a "
-	            "faster operator with the same result.",
+	[OTHER] = { "Call it less often or with smaller inputs, use a lower precision, or look for "
+	            "a faster operator with the same result.",
+	            "Call it less often or with smaller inputs, use a lower precision, or look for "
+	            "a faster one with the same result.",
+	            "Call it less often, or with smaller or fewer inputs, or look for a faster "
+	            "operator with the same result.",
 	            "Call it less often, or with smaller or fewer inputs." },
 };
 

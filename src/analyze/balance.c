@@ -36,26 +36,26 @@ static const struct {
 	  "torch.index_select(x, 0, i) or torch.nn.functional.embedding(i, x). With "
 	  "torch.use_deterministic_algorithms(True) prefer embedding." },
 	{ "aten::index_select",
-	  "Under torch.use_deterministic_algorithms(True) its backward pass sorts the "
-	  "indices and adds row by row. Use torch.nn.functional.embedding, or allow "
-	  "the atomic version for this step." },
+	  "Under torch.use_deterministic_algorithms(True) its backward pass sorts the indices and "
+	  "adds row by row. Use torch.nn.functional.embedding, or allow the atomic version for "
+	  "this step." },
 	{ "aten::embedding",
 	  "Its backward pass fills a gradient as large as the table, and adds repeated rows in "
 	  "turn. If a step uses few rows, sparse=True and an optimizer for sparse gradients "
 	  "avoid the first. If one index repeats (padding), padding_idx avoids the second." },
 	{ "aten::gather",
-	  "Its backward pass adds with atomics: indices that repeat wait for each other. "
-	  "If each index occurs once, take_along_dim on a smaller tensor or a mask and a "
-	  "sum can be cheaper." },
+	  "Its backward pass adds with atomics: indices that repeat wait for each other. If each "
+	  "index occurs once, take_along_dim on a smaller tensor or a mask and a sum can be "
+	  "cheaper." },
 	{ "aten::select",
-	  "Its backward pass fills a gradient as large as the whole input for each call. "
-	  "Take all parts at once with unbind or split instead of selecting in a loop." },
+	  "Its backward pass fills a gradient as large as the whole input for each call. Take all "
+	  "parts at once with unbind or split instead of selecting in a loop." },
 	{ "aten::slice",
-	  "Its backward pass fills a gradient as large as the whole input for each call. "
-	  "Take all parts at once with split or chunk instead of slicing in a loop." },
+	  "Its backward pass fills a gradient as large as the whole input for each call. Take all "
+	  "parts at once with split or chunk instead of slicing in a loop." },
 	{ "aten::grid_sampler_2d",
-	  "Its backward pass adds with atomics: neighbouring points that fall into "
-	  "one pixel wait for each other." },
+	  "Its backward pass adds with atomics: neighbouring points that fall into one pixel wait "
+	  "for each other." },
 };
 
 struct pair {
@@ -265,10 +265,9 @@ draft_pair(struct balance *b, const struct pair *pair)
 	plumb_draft_advice(
 		&draft, "%s",
 		advice ? advice
-		       : "Its backward kernels do far more than its forward kernels, or "
-			 "take turns. Look for an operator with the same "
-			 "result and another backward pass, and for settings that ask for "
-			 "determinism.");
+		       : "Its backward kernels do far more than its forward kernels, or take "
+			 "turns. Look for an operator with the same result and another backward "
+			 "pass, and for settings that ask for determinism.");
 	plumb_json_key_text(draft.evidence, "operator", name);
 	plumb_json_key_quantity(draft.evidence, "forward_ns", pair->forward);
 	plumb_json_key_quantity(draft.evidence, "backward_ns", pair->backward);
