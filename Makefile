@@ -162,8 +162,8 @@ libfuzzer:
 sanitize:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/sanitize OPT='$(SANITIZE)' unit replay
 clang:
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)/clang CC=$(CLANG) WERROR=-Werror \
-	  all unit-programs fuzz-programs
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/clang CC=$(CLANG) WERROR=-Werror OPT=-O0 LTO= \
+	  all unit-programs fuzz-programs # its warnings are the front end's: they need no optimiser
 
 # Compiled as somebody else would, with the public headers alone.
 EXAMPLES := $(BUILD)/examples/monitor.so

@@ -79,20 +79,47 @@ class UnitFailure(Exception):
 # ---- two tests at once ----
 
 # What they measure is how processors are shared out, so nothing else runs meanwhile.
-ALONE = {"test_waiting.py", "test_cpu.py", "test_bench.py", "test_iters_samples.py"}
+ALONE = {"test_waiting.py", "test_cpu.py", "test_iters_samples.py"}
+BUILDERS = ["test_house.py", "test_wheel.py", "test_fuzz.py"]  # minutes each
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Long files first, those that need the machine last. In a file, the tests of one Python follow each other: a fixture
+    that records with it is made once. pytest's own order goes back and forth between them, and between files."""
+    pythons = list(dict.fromkeys(map(torch_python_of, items)))
+    items.sort(key=lambda item: (item.path.name not in BUILDERS, item.path.name in ALONE, item.path,
+                                 pythons.index(torch_python_of(item))))
+
+
+def torch_python_of(item):
+    return getattr(getattr(item, "callspec", None), "params", {}).get("torch_python")
+
+
+_machine = []  # files that this worker has locked
+
+
+def take_machine(run, alone):
+    """Of several workers, one that runs tests of ALONE waits for the others and has the machine then. Nobody overtakes a
+    worker that waits: all go through the gate."""
+    folder = pathlib.Path(tempfile.gettempdir())
+    gate, machine = (open(folder / f"plumb-tests-{run}.{name}", "w", encoding="ascii") for name in ("gate", "machine"))
+    fcntl.flock(gate, fcntl.LOCK_EX)
+    fcntl.flock(machine, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+    gate.close()
+    _machine.append(machine)
 
 
 @pytest.hookimpl(hookwrapper=True, specname="pytest_runtest_protocol")
-def pytest_have_the_machine(item):
-    """Of several pytest workers (scripts/test.sh), one that runs a test of ALONE has the machine."""
+def pytest_have_the_machine(item, nextitem):
+    """Tests of ALONE that follow each other keep the machine."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
-    if not run:
-        yield
-        return
-    with open(pathlib.Path(tempfile.gettempdir()) / f"plumb-tests-{run}.lock", "w",
-              encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX if item.path.name in ALONE else fcntl.LOCK_SH)
-        yield
+    alone = item.path.name in ALONE
+    if run and not _machine:
+        take_machine(run, alone)
+    yield
+    if _machine and not (alone and nextitem and nextitem.path.name in ALONE):
+        _machine.pop().close()
 
 
 # ---- a machine that others use, too ----
