@@ -14,7 +14,7 @@
 #: make docs       writes the generated sections of docs/ again
 #: make format     clang-format over the C files      make clean   removes build/ and dist/
 #:
-#: Variables: BUILD (build), CC (gcc), CLANG, PYTHON, PKG_CONFIG, OPT (-O2 -g), WERROR, BUILD_CACHE
+#: Variables: BUILD (build), CC (gcc), CLANG, PYTHON, PKG_CONFIG, CCACHE, OPT (-O2 -g), WERROR, BUILD_CACHE
 #: (~/.cache/plumb: headers and tools from PyPI), CUDA_HOME (a CUDA toolkit from 13.0 on), LTO (the
 #: collector's link-time optimisation, by GCC and zig; LTO= links faster), STATIC (1: libraries are linked in), JOBS, V=1.
 #: What a changed variable compiles or links in another way is made again.
@@ -71,6 +71,9 @@ TOOL := $(wildcard src/base/*.c src/region/*.c src/model/*.c src/store/*.c src/s
 COLLECT_OBJECTS := $(COLLECT:src/%.c=$(BUILD)/collect/%.o)
 TOOL_OBJECTS := $(TOOL:src/%.c=$(BUILD)/tool/%.o)
 
+# With ccache, what was compiled before is not compiled again, in this folder or another. CCACHE= does without.
+CCACHE ?= $(shell command -v ccache)
+
 # V=1 shows the commands.
 Q := $(if $(V),,@)
 say = @$(if $(V),:,echo '  $(1)  $(@:$(BUILD)/%=%)')
@@ -106,12 +109,12 @@ COMMAND_collect = $(COLLECT_CC) $(CPPFLAGS) $(COLLECT_CFLAGS) $(CFLAGS) -c
 $(BUILD)/collect/%.o: src/%.c $(BUILD)/commands/collect | $(CUDA_INCLUDE)/cupti.h
 	@mkdir -p $(@D)
 	$(call say,CC  )
-	$(Q)$(COMMAND_collect) -o $@ $<
+	$(Q)$(if $(filter $(CC),$(COLLECT_CC)),$(CCACHE)) $(COMMAND_collect) -o $@ $<
 COMMAND_tool = $(CC) $(CPPFLAGS) $(TOOL_CFLAGS) $(CFLAGS) -c
 $(BUILD)/tool/%.o: src/%.c $(BUILD)/commands/tool | present
 	@mkdir -p $(@D)
 	$(call say,CC  )
-	$(Q)$(COMMAND_tool) -o $@ $<
+	$(Q)$(CCACHE) $(COMMAND_tool) -o $@ $<
 $(CUDA_INCLUDE)/cupti.h: | present
 	@scripts/fetch-cuda-headers 13.0 >/dev/null
 present:

@@ -78,8 +78,9 @@ class UnitFailure(Exception):
 
 # ---- two tests at once ----
 
-# What they measure is how processors are shared out, so nothing else runs meanwhile.
-ALONE = {"test_waiting.py", "test_cpu.py", "test_iters_samples.py"}
+# What they measure is how processors are shared out, so no other test runs meanwhile, but one that computes and one that
+# waits may run side by side.
+ALONE = {"test_cpu.py": "computes", "test_iters_samples.py": "computes", "test_waiting.py": "waits"}
 BUILDERS = ["test_house.py", "test_wheel.py", "test_fuzz.py"]  # minutes each
 
 
@@ -96,30 +97,32 @@ def torch_python_of(item):
     return getattr(getattr(item, "callspec", None), "params", {}).get("torch_python")
 
 
-_machine = []  # files that this worker has locked
+_held = {}  # the locks of this worker: file by name
 
 
-def take_machine(run, alone):
-    """Of several workers, one that runs tests of ALONE waits for the others and has the machine then. Nobody overtakes a
-    worker that waits: all go through the gate."""
-    folder = pathlib.Path(tempfile.gettempdir())
-    gate, machine = (open(folder / f"plumb-tests-{run}.{name}", "w", encoding="ascii") for name in ("gate", "machine"))
-    fcntl.flock(gate, fcntl.LOCK_EX)
-    fcntl.flock(machine, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-    gate.close()
-    _machine.append(machine)
+def take_machine(run, kind):
+    """A test of ALONE locks its kind for itself; any other test shares all kinds. Nobody overtakes a worker that waits: the
+    way to the locks is through a gate."""
+    def lock(name, how):
+        file = open(pathlib.Path(tempfile.gettempdir()) / f"plumb-tests-{run}.{name}", "w", encoding="ascii")
+        fcntl.flock(file, how)
+        return file
+    with lock("gate", fcntl.LOCK_EX):
+        for name in [kind] if kind else sorted(set(ALONE.values())):
+            _held[name] = lock(name, fcntl.LOCK_EX if kind else fcntl.LOCK_SH)
 
 
 @pytest.hookimpl(hookwrapper=True, specname="pytest_runtest_protocol")
 def pytest_have_the_machine(item, nextitem):
-    """Tests of ALONE that follow each other keep the machine."""
+    """Of several pytest workers (scripts/test.sh). Tests of one kind that follow each other keep the machine."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
-    alone = item.path.name in ALONE
-    if run and not _machine:
-        take_machine(run, alone)
+    kind = ALONE.get(item.path.name)
+    if run and not _held:
+        take_machine(run, kind)
     yield
-    if _machine and not (alone and nextitem and nextitem.path.name in ALONE):
-        _machine.pop().close()
+    if not (kind and nextitem and ALONE.get(nextitem.path.name) == kind):
+        while _held:
+            _held.popitem()[1].close()
 
 
 # ---- a machine that others use, too ----
