@@ -2,7 +2,7 @@
 /*
  * The standard tables: the fifteen analyses of XSP, with its column names, from a profile's layers.
  *
- *	struct plumb_tables_input input = { .layers = &layers, .count = 1, .device = "NVIDIA H200", … };
+ *	struct plumb_tables_input input = { .layers = &layers, .count = 1, .device = "H200" };
  *	struct plumb_answer answer;
  *	if (plumb_answer_make(plumb_answer_find("A8"), &input, &answer, &error) < 0) …
  *	… answer.cells[row * answer.column_count + column] …
@@ -20,7 +20,8 @@
 enum plumb_answer_source {
 	PLUMB_SOURCE_IS_UNKNOWN,
 	PLUMB_SOURCE_IS_MEASURED,
-	PLUMB_SOURCE_IS_DERIVED, /* calculated from what was not measured itself: shapes, or a table of peaks */
+	/* Calculated from what was not measured itself: shapes, or a table of peaks. */
+	PLUMB_SOURCE_IS_DERIVED,
 };
 /* "measured", "derived" or NULL. */
 const char *plumb_answer_source_name(enum plumb_answer_source source);

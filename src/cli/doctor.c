@@ -168,10 +168,10 @@ const struct plumb_verb plumb_verb_doctor = {
 	.summary = "show what plumb can record on this machine, and what it cannot and why",
 	.synopsis = "[PROGRAM]",
 	.description =
-		"Looks at the Pythons on PATH and their frameworks, the NVIDIA driver, "
-		"CUPTI and who uses it, the kernel's permissions, the disk, and symbols of native "
-		"code. Each row says yes, no or partly, why, and what to do about it. With a "
-		"PROGRAM it also says whether that can be profiled.\n\n"
+		"Looks at the Pythons on PATH and their frameworks, the NVIDIA driver, CUPTI and "
+		"who uses it, the kernel's permissions, the disk, and symbols of native code. Each "
+		"row says yes, no or partly, why, and what to do about it. With a PROGRAM it also "
+		"says whether that can be profiled.\n\n"
 		"It changes nothing and imports no framework. It asks what could hang or crash "
 		"(the driver, a Python) in a child process with a time limit.",
 	.exits = "0 whatever was found; 1 wrong use; 5 the output could not be written",

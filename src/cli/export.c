@@ -306,8 +306,7 @@ const struct plumb_verb plumb_verb_export = {
 	.synopsis = "[FILE]",
 	.description =
 		"Writes a profile in a format that other tools read. A file is written completely, "
-		"or "
-		"not at all.\n\n"
+		"or not at all.\n\n"
 		"folded, speedscope and pprof are stacks: the totals of each call path, from the "
 		"Python line to the kernel.\n\n"
 		"perfetto is a timeline. A profile of plumb run --trace gives operators, driver "

@@ -56,14 +56,14 @@ static const struct plumb_option options[] = {
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "PERCENT",
 	  .fallback = "10",
-	  .help = "large intervals are copy-bound if copies from the host take "
-	          "more than this share of them, otherwise host-bound" },
+	  .help = "large intervals are copy-bound if copies from the host take more than this "
+	          "share of them, otherwise host-bound" },
 	{ .name = "idle",
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "PERCENT",
 	  .fallback = "30",
-	  .help = "a device without work for more than this share of the time is "
-	          "host-bound, however large the intervals are" },
+	  .help = "a device without work for more than this share of the time is host-bound, "
+	          "however large the intervals are" },
 	{ 0 },
 };
 
@@ -468,9 +468,8 @@ const struct plumb_verb plumb_verb_iters = {
 		"Finds loops by the order of each device's kernels; the program needs no markers. "
 		"Shows how many kernels an iteration has, where each starts, and the loops inside "
 		"it (such as layers inside a step). For each iteration it shows how long the "
-		"device "
-		"waited before it and how much of that time copies from the host took. It also "
-		"lists outliers, and kernels outside the loop.\n\n"
+		"device waited before it and how much of that time copies from the host took. It "
+		"also lists outliers, and kernels outside the loop.\n\n"
 		"FILE is a profile recorded with --trace, or another tool's trace. A profile "
 		"without spans has only the newest work of each device. Without GPU work, the "
 		"iterations are the steps that the program marks (ProfilerStep, Optimizer.step), "

@@ -187,9 +187,8 @@ when_text(const struct run *run, char *text, size_t size)
 		                         plumb_format_time(length, o->duration));
 	if (o->toggle && used < size)
 		snprintf(text + used, size - used,
-		         ", switched on and off by signal %d (kill -%d "
-		         "%ld)",
-		         o->toggle, o->toggle, (long)getpid());
+		         ", switched on and off by signal %d (kill -%d %ld)", o->toggle, o->toggle,
+		         (long)getpid());
 	return text;
 }
 
@@ -239,8 +238,7 @@ announce(const struct run *run)
 		               run->target.reason);
 	char when[160], what[200];
 	plumb_cli_note(run->invocation,
-	               "recording %s into %s%s (during the run: up to %lld MiB per process "
-	               "in %s)",
+	               "recording %s into %s%s (during the run: up to %lld MiB per process in %s)",
 	               what_text(&run->options, what, sizeof(what)), run->output,
 	               when_text(run, when, sizeof(when)), run->options.limit >> 20,
 	               run->folder.path);
@@ -478,8 +476,9 @@ settle(struct run *run)
 	struct plumb_profile profile;
 	struct plumb_error error = { 0 };
 	snprintf(first, sizeof(first),
-	         "\nplumb: making the profile; Ctrl-C again stops this, and "
-	         "you can finish later with: %s\n",
+	         "\n"
+	         "plumb: making the profile; Ctrl-C again stops this, and you can finish later "
+	         "with: %s\n",
 	         run->finish_command);
 	snprintf(second, sizeof(second), "\nplumb: left the records in %s; finish with: %s\n",
 	         folder, run->finish_command);

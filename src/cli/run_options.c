@@ -56,15 +56,14 @@ const struct plumb_option plumb_run_option_table[] = {
 	  .kind = PLUMB_OPTION_NUMBER,
 	  .argument = "HZ",
 	  .bare = "100",
-	  .help = "sample CPU time, HZ times (100) for each second that a thread "
-	          "computes, and show where threads wait" },
+	  .help = "sample CPU time, HZ times (100) for each second that a thread computes, and "
+	          "show where threads wait" },
 	{ .name = "events",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "LIST",
 	  .help = "count these processor events at operators, if the kernel offers them; "
 	          "comma-separated LIST of cycles, instructions, cache-references, cache-misses, "
-	          "branches, "
-	          "branch-misses, page-faults, context-switches, migrations" },
+	          "branches, branch-misses, page-faults, context-switches, migrations" },
 	{ .name = "memory",
 	  .kind = PLUMB_OPTION_FLAG,
 	  .help = "record allocations and frees of tensors, and who holds the bytes at each "

@@ -3,9 +3,11 @@
  * The hidden verb `plumb session`: the other half of plumb.profile(), which records a process that
  * is running already. That process starts this one, and both talk over pipes:
  *
- *	session → stdout   the path of libplumb.so, then each variable to set ("NAME=VALUE"), each ended
- *	                   by a zero byte; an empty one is the last. Nothing on error: stderr says why.
- *	stdin → session    "end": the recording has ended. Only the end of the file: the process has died.
+ *	session → stdout   the path of libplumb.so, then each variable to set ("NAME=VALUE"), each
+ *	                   ended by a zero byte; an empty one is the last. Nothing on error: stderr
+ *	                   says why.
+ *	stdin → session    "end": the recording has ended. Only the end of the file: the process has
+ *	                   died.
  *	session → stdout   how it went, one word: "written", "empty" or "failed", then the end.
  *
  * Either way the records become a profile, so that a process that is killed loses nothing.

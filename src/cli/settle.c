@@ -44,9 +44,7 @@ remove_folders(const struct plumb_invocation *invocation, bool wanted)
 				(long)alive.pid, alive.name, path);
 		else if (wanted && !plumb_rundir_remove(path))
 			plumb_cli_note(invocation,
-			               "%s also holds other files, so it was not "
-			               "removed",
-			               path);
+			               "%s also holds other files, so it was not removed", path);
 	}
 }
 

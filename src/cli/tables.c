@@ -225,8 +225,7 @@ check_use(const struct plumb_invocation *invocation, struct wanted *w)
 			                       operand);
 		else if (w->file_count == FILES)
 			return plumb_cli_usage(invocation,
-			                       "tables: at most %d files at a time; "
-			                       "leave some out",
+			                       "tables: at most %d files at a time; leave some out",
 			                       FILES);
 		else
 			w->files[w->file_count++] = operand;

@@ -93,8 +93,7 @@ look_privileges(int descriptor, const char *path, struct plumb_target *target)
 	if ((fstatvfs(descriptor, &filesystem) == 0 && filesystem.f_flag & ST_NOSUID) ||
 	    prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
 		return false;
-	const char *remedy = "so the loader preloads nothing into it; run a copy without "
-			     "that bit";
+	const char *remedy = "so the loader preloads nothing into it; run a copy without that bit";
 	if (status.st_mode & S_ISUID && status.st_uid != getuid())
 		refuse(target, path, "is set-user-ID, %s", remedy);
 	else if ((status.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) &&
@@ -129,8 +128,7 @@ look_elf(const struct plumb_executable *found, const char *path, struct plumb_ta
 		if (strncmp(file, "ld-linux", 8) != 0) {
 			refuse(target, path,
 			       "is statically linked, so plumb's collector cannot be loaded into "
-			       "it; "
-			       "link it dynamically");
+			       "it; link it dynamically");
 			/* To it LD_PRELOAD is a variable like any other, which it hands on:
 			 * launchers are often linked so. */
 			target->refused = false;

@@ -227,7 +227,7 @@ lane_for(struct levels *l, struct thread_level *thread, uint32_t span)
 	uint32_t named = own->given, lane = thread ? thread->lane : NONE;
 	if (!thread && named != NONE && l->lane[named] != NONE &&
 	    l->spans[named].level == own->level && l->spans[named].group == own->group)
-		lane = l->lane[named]; /* it says whose it is, so that two are no two to choose from */
+		lane = l->lane[named]; /* it says whose it is, so there is no choice between two */
 	if (lane == NONE) {
 		lane = lane_new(l);
 		if (thread)

@@ -4,16 +4,13 @@
  * nothing of the others (XSP). A span that names no parent gets one by level and time:
  *
  * - of the spans that include it that of the nearest higher level. Where its thread is known, those
- * of that
- *   thread are asked first, on all levels, and there one of its own level may be it too;
+ *   of that thread are asked first, on all levels, and there one of its own level may be it too;
  * - of asynchronous work the start of the call that launched it decides: the call is its parent,
- * and the call's
- *   start says where the call belongs (PLUMB_PARENTS_LAUNCH); or its own interval does, as for all others
- *   (PLUMB_PARENTS_INCLUSION), but in no driver call: one that waits includes what others started. By the
- *   former, work whose launch is not known gets none;
+ *   and the call's start says where the call belongs (PLUMB_PARENTS_LAUNCH); or its own interval
+ *   does, as for all others (PLUMB_PARENTS_INCLUSION), but in no driver call: one that waits
+ *   includes what others started. By the former, work whose launch is not known gets none;
  * - where several spans of one level include it, and do not lie one in the other on one thread, it
- * is
- *   ambiguous: it hangs under the next higher level that has one, and says so.
+ *   is ambiguous: it hangs under the next higher level that has one, and says so.
  *
  * A parent that is given stands, but levels between it and the span are looked for among its
  * descendants: tools give the span that all of them run under.

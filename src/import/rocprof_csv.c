@@ -4,11 +4,12 @@
  * differ in columns, their order and their letters ("VGPR_Count", "Vgpr_Count"), and in whether an
  * agent is 4 or "Agent 4".
  *
- *	kernel_trace		Kernel_Name, sizes of grid and group (in work-items)	no process
- *	memory_copy_trace	Direction, Source_Agent_Id, Destination_Agent_Id	no process, no bytes
+ *	kernel_trace		Kernel_Name, sizes of grid and group (in work-items)
+ *	memory_copy_trace	Direction, Source_Agent_Id, Destination_Agent_Id, no bytes
  *	hip_api_trace, …	Domain, Function, Process_Id, Thread_Id
- *	counter_collection	Counter_Name, Counter_Value for each dispatch		times from 6.2 on
+ *	counter_collection	Counter_Name, Counter_Value for each dispatch; times from 6.2 on
  *
+ * Kernels and copies name no process.
  * The files of one process that are given together are one trace: dispatches and calls have its
  * correlations.
  */

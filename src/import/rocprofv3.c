@@ -2,7 +2,8 @@
 /*
  * rocprofv3's JSON (ROCm 6.2 and later): one object for each process,
  *
- *	{"rocprofiler-sdk-tool": [{"metadata": …, "agents": […], "strings": …, "kernel_symbols": […],
+ *	{"rocprofiler-sdk-tool": [{"metadata": …, "agents": […], "strings": …,
+ *	                           "kernel_symbols": […],
  *	                           "buffer_records": {"kernel_dispatch": […], "hip_api": […], …}}]}
  *
  * Records name kernels, agents and functions by numbers whose meaning may stand before or behind

@@ -2,7 +2,7 @@
 /*
  * TensorFlow 1's timelines: Chrome trace events whose processes say what they are:
  *
- *	/job:localhost/replica:0/task:0/gpu:0 Compute   the host starts operations for a device, in lanes
+ *	/job:localhost/replica:0/task:0/gpu:0 Compute   the host starts work of a device, in lanes
  *	/gpu:0/stream:12 Compute                        what a stream ran
  *	/gpu:0/stream:all Compute                       kernels of all streams once more
  *	/gpu:0/memcpy Compute                           copies of all streams once more

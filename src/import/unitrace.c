@@ -2,9 +2,10 @@
 /*
  * Intel unitrace (pti-gpu): Chrome trace events of categories gpu_op, cpu_op and os_op.
  *
- *	{"ph": "X", "tid": 4294967295, "pid": 4294967295, "name": "gemm[SIMD32 {4; 1; 1} {256; 1; 1}]",
- *	 "cat": "gpu_op", "ts": 1.5, "dur": 2.5, "args": {"id": "17"}}
- *	{"ph": "s", "tid": 11, "pid": 10, "name": "dep", "cat": "Flow_H2D_17_0", "ts": 0.5, "id": 17}
+ *	{"ph": "X", "tid": 4294967295, "pid": 4294967295,
+ *	 "name": "gemm[SIMD32 {4; 1; 1} {256; 1; 1}]", "cat": "gpu_op",
+ *	 "ts": 1.5, "dur": 2.5, "args": {"id": "17"}}
+ *	{"ph": "s", "tid": 11, "pid": 10, "name": "dep", "cat": "Flow_H2D_17_0", "ts": 0, "id": 17}
  *
  * A command's number leads to the flow that has it, and that to the call that began at the same
  * time on the same thread; a call that submits a list has several. Devices are processes,

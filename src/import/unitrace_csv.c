@@ -4,11 +4,11 @@
  *
  *	-d, -h, --ccl-summary-report: sums of calls, a row for each kernel, command or function
  *		=== Device Timing Summary ===
- *		                    Kernel,  Calls,  Time (ns),  Time (%),  Average (ns),  Min (ns),  Max (ns)
+ *		          Kernel,  Calls,  Time (ns),  Time (%),  Average (ns),  Min (ns),  Max (ns)
  *		 "gemm[SIMD16 {8; 1; 1} {64; 8; 1}]",  2,  300,  60.0,  150,  100,  200
  *		 "zeCommandListAppendMemoryCopy(M2D)[4096]",  1,  …
  *	-t: Thread 7 Device 94 : "gemm" [ns] 100 (append) 110 (submit) 120 (start) 220 (end)
- *	-q: Kernel,Device,SubDeviceId,GpuTime[ns],…	hardware counters, a row for each time a kernel ran
+ *	-q: Kernel,Device,SubDeviceId,GpuTime[ns],…  hardware counters, a row for each kernel run
  *
  * Names stand in quotation marks since 2024, before they did not and may hold commas: tables are
  * split from their right ends.

@@ -79,9 +79,7 @@ list_folder(struct plumb_settler *settler, struct files *files, const char *path
 				file->path = NULL;
 			closedir(dir);
 			return plumb_fail(error, PLUMB_ESYSTEM,
-			                  "not enough memory to read the "
-			                  "folder %s",
-			                  path);
+			                  "not enough memory to read the folder %s", path);
 		}
 		file->folder = folder;
 		file->is_run = !strcmp(entry->d_name, RUN_REGION);
