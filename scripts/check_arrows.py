@@ -20,9 +20,10 @@ MAY_USE = {
     "import": {"model"},
     "analyze": {"model", "isa"},
     "export": {"model", "store"},
-    "serve": {"analyze", "export", "store", "model"},
+    "view": {"analyze", "model"},
+    "serve": {"view", "store", "model"},
     "cli": {"region", "model", "isa", "collect", "store", "settle", "import", "analyze", "export",
-            "serve"},
+            "view", "serve"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 

@@ -32,11 +32,13 @@ def test_arrows_point_down():
     ("base/a.c", '#include "model/profile.h"', "base/ may not use model/"),
     ("collect/gpu/a.c", '#include "settle/settle.h"', "collect/ may not use settle/"),
     ("model/a.h", '# include  "store/store.h"', "model/ may not use store/"),
+    ("view/a.c", '#include "cli/table.h"', "view/ may not use cli/"),
+    ("view/a.c", '#include "store/store.h"', "view/ may not use store/"),
     ("cli/a.c", '#include "profile.h"', "not a path from src/"),
     ("attic/a.c", "", "has no row"),
 ])
 def test_an_upward_arrow_is_found(tmp_path, file, line, problem):
-    for name in ("model/profile.h", "settle/settle.h", "store/store.h", file):
+    for name in ("model/profile.h", "settle/settle.h", "store/store.h", "cli/table.h", file):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     (tmp_path / file).write_text(line + "\n")

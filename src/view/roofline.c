@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/tables_print.h"
+#include "view/tables.h"
 
 #define DRAWN "<!-- plumb: roofline -->" /* by this a picture of ours is known */
 
@@ -38,10 +38,9 @@ struct drawing {
 static double
 value_at(const struct drawing *d, uint32_t row, uint32_t column)
 {
-	const struct plumb_cell *cell =
-		&d->answer->cells[(size_t)row * d->answer->column_count + column];
+	const struct plumb_answer_cell *cell = plumb_answer_at(d->answer, row, column);
 
-	return cell->kind == PLUMB_CELL_NUMBER && cell->number > 0 ? cell->number : NAN;
+	return cell->type == PLUMB_ANSWER_NUMBER && cell->number > 0 ? cell->number : NAN;
 }
 
 static void
@@ -330,28 +329,28 @@ put_head(const struct drawing *d, const char *device, FILE *out)
 	        "</style>\n<rect width=\"100%%\" height=\"100%%\" class=\"page\"/>\n"
 	        "<text x=\"%d\" y=\"26\" font-size=\"15\">",
 	        WIDTH, HEIGHT + 22 + named * LINE, WIDTH, HEIGHT + 22 + named * LINE, LEFT);
-	put_text(out, d->answer->kind->title, 60);
+	put_text(out, d->answer->title, 60);
 	fputs(", ", out);
 	put_text(out, device ? device : "GPU", 60);
 	fputs("</text>\n", out);
 }
 
 uint32_t
-plumb_roofline_svg(const struct plumb_answer *answer, const struct plumb_tables_input *input,
-                   const char *device, FILE *out)
+plumb_roofline_svg(const struct plumb_tables *tables, const struct plumb_answer *answer, FILE *out)
 {
+	const struct plumb_tables_input *input = &tables->input;
 	struct drawing d = { .answer = answer,
 		             .intensity = column_of(answer, "_arithmetic_intensity"),
 		             .throughput = column_of(answer, "_arithmetic_throughput"),
 		             .peak = input->peak_gflops,
 		             .bandwidth = input->bandwidth / 1e9 };
-	bool kernels = !strcmp(answer->kind->id, "A9");
+	bool kernels = !strcmp(answer->id, "A9");
 
 	d.name = column_of(answer, kernels ? "kernel_name" : "layer_name");
 	if (d.peak > 0 && d.bandwidth > 0)
 		find_points(&d, input->layers, kernels);
 	if (d.count) {
-		put_head(&d, device, out);
+		put_head(&d, plumb_tables_device(tables), out);
 		put_axes(&d, out);
 		put_roof(&d, out);
 		put_points(&d, out);
