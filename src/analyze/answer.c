@@ -14,8 +14,8 @@ plumb_answer_source_name(enum plumb_answer_source source)
 }
 
 void
-plumb_answer_column(struct plumb_answer *answer, const char *name, const char *unit,
-                    enum plumb_answer_source source)
+plumb_answer_column_short(struct plumb_answer *answer, const char *name, const char *unit,
+                          enum plumb_answer_source source, uint8_t digits)
 {
 	if (answer->column_count == answer->columns_room) {
 		void *grown = plumb_vec_grow(answer->columns, &answer->columns_room,
@@ -26,8 +26,16 @@ plumb_answer_column(struct plumb_answer *answer, const char *name, const char *u
 		}
 		answer->columns = grown;
 	}
-	answer->columns[answer->column_count++] =
-		(struct plumb_answer_column){ .name = name, .unit = unit, .source = source };
+	answer->columns[answer->column_count++] = (struct plumb_answer_column){
+		.name = name, .unit = unit, .source = source, .digits = digits
+	};
+}
+
+void
+plumb_answer_column(struct plumb_answer *answer, const char *name, const char *unit,
+                    enum plumb_answer_source source)
+{
+	plumb_answer_column_short(answer, name, unit, source, 0);
 }
 
 /* ---- cells ---- */

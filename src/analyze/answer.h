@@ -88,6 +88,9 @@ struct plumb_answer {
 /* NAME and UNIT must live as long as the answer; so must texts of cells that are not copied. */
 void plumb_answer_column(struct plumb_answer *answer, const char *name, const char *unit,
                          enum plumb_answer_source source);
+/* Of which CSV has so many significant DIGITS. */
+void plumb_answer_column_short(struct plumb_answer *answer, const char *name, const char *unit,
+                               enum plumb_answer_source source, uint8_t digits);
 void plumb_answer_text(struct plumb_answer *answer, const char *text); /* NULL unknown */
 void plumb_answer_copy(struct plumb_answer *answer, const char *text); /* the answer keeps a copy */
 void plumb_answer_integer(struct plumb_answer *answer, int64_t integer); /* INT64_MIN unknown */

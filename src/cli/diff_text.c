@@ -227,10 +227,10 @@ describe(const struct plumb_compared *c, const struct plumb_diff_row *row, bool 
 	snprintf(text, size, "%s", row->name);
 	used = strlen(text);
 	if (row->file && row->line)
-		snprintf(text + used, size - used, " %s:%" PRIu32, plumb_label_base(row->file),
+		snprintf(text + used, size - used, " %s:%" PRIu32, plumb_path_base(row->file),
 		         row->line);
 	else if (row->file && strcmp(row->kind, "module"))
-		snprintf(text + used, size - used, " %s", plumb_label_base(row->file));
+		snprintf(text + used, size - used, " %s", plumb_path_base(row->file));
 	used = strlen(text);
 	if (row->line != row->after_line)
 		snprintf(text + used, size - used, " \xe2\x86\x92 :%" PRIu32, row->after_line);

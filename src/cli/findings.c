@@ -360,7 +360,7 @@ print_evidence(const struct plumb_finding *f, const struct plumb_profile *p, FIL
 }
 
 int
-plumb_findings_text(const struct plumb_report *report, FILE *out, int width)
+plumb_findings_text(const struct plumb_report *report, const char *path, FILE *out, int width)
 {
 	const struct plumb_profile *p = report->profile;
 	uint32_t shown = p->findings_count;
@@ -371,7 +371,7 @@ plumb_findings_text(const struct plumb_report *report, FILE *out, int width)
 	if (report->top && report->top < shown)
 		shown = report->top;
 	fputs("plumb report ", out);
-	plumb_text_print(out, report->path);
+	plumb_text_print(out, path);
 	fputc('\n', out);
 	plumb_overview_print(p, out, MOST_DEVICES);
 	if (!p->findings_count)

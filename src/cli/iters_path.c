@@ -204,7 +204,7 @@ cell_where(const struct plumb_profile *p, uint32_t frame, struct plumb_table *ta
 	char *text = NULL;
 
 	if (file &&
-	    asprintf(&text, "%s:%" PRIu32, plumb_label_base(file), p->frames[frame].line) < 0)
+	    asprintf(&text, "%s:%" PRIu32, plumb_path_base(file), p->frames[frame].line) < 0)
 		text = NULL;
 	plumb_table_cell(table, text ? text : "");
 	free(text);

@@ -7,39 +7,11 @@
 #include "analyze/overlap.h"
 #include "analyze/ranks.h"
 #include "base/format.h"
-#include "cli/options.h"
 #include "cli/table.h"
+#include "view/overview.h"
 
 #define LABEL "  %-10s"
 #define SHARERS 8 /* processes of a shared device that are named */
-
-int64_t
-plumb_overview_recorded(const struct plumb_profile *p)
-{
-	int64_t most = PLUMB_UNKNOWN;
-
-	/* Joined profiles may differ; as with the wall time, the longest counts. */
-	for (uint32_t i = 0; i < p->environment_count; i++) {
-		const char *key = plumb_text(p, p->environment[i].key);
-		const char *value = plumb_text(p, p->environment[i].value);
-		int64_t number;
-		if (!key || !value || strcmp(key, "plumb.recorded_ns"))
-			continue;
-		number = plumb_parse_number(value);
-		if (number >= 0 && number > most)
-			most = number;
-	}
-	return most;
-}
-
-int64_t
-plumb_overview_span(const struct plumb_profile *p, int64_t span)
-{
-	int64_t recorded = plumb_overview_recorded(p);
-
-	return recorded == PLUMB_UNKNOWN || span == PLUMB_UNKNOWN || span < recorded ? span
-	                                                                             : recorded;
-}
 
 /* What other tool's trace the profile is made of; NULL: it was recorded. */
 static const char *

@@ -14,10 +14,4 @@
 /* MOST_DEVICES limits the lines that devices get: one, and one more where processes share it. */
 void plumb_overview_print(const struct plumb_profile *profile, FILE *out, int most_devices);
 
-/* How long recording was on, ns; PLUMB_UNKNOWN when it was on all the time, or that is not
- * known. */
-int64_t plumb_overview_recorded(const struct plumb_profile *profile);
-/* What of a device's SPAN (ns) can have been recorded: shares are of that. */
-int64_t plumb_overview_span(const struct plumb_profile *profile, int64_t span);
-
 #endif

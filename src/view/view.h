@@ -23,6 +23,7 @@
 
 #include <stdio.h>
 
+#include "view/report.h"
 #include "view/tables.h"
 
 enum plumb_view_format {
@@ -37,9 +38,17 @@ int plumb_view_tables(const struct plumb_tables_profile *profiles, uint32_t coun
                       const struct plumb_tables_query *query, enum plumb_view_format format,
                       FILE *out, struct plumb_error *error) PLUMB_MUST_CHECK;
 
-/* ---- for the files of view, and for cli, which has the value already ---- */
+/* Rows, a tree, or who holds memory. JSON also has the run, its processes and devices, the findings
+ * and the ledger. */
+int plumb_view_report(const struct plumb_profile *profile, const struct plumb_report_query *query,
+                      enum plumb_view_format format, FILE *out,
+                      struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* ---- the same for callers that have made the value ---- */
 
 int plumb_tables_write(const struct plumb_tables *tables, enum plumb_view_format format, FILE *out,
+                       struct plumb_error *error) PLUMB_MUST_CHECK;
+int plumb_report_write(const struct plumb_report *report, enum plumb_view_format format, FILE *out,
                        struct plumb_error *error) PLUMB_MUST_CHECK;
 
 #endif

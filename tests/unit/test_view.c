@@ -11,9 +11,10 @@
 
 #include <cmocka.h>
 
-#include "analyze/answer.h"
+#include "../golden/profiles.h"
 #include "failing_malloc.h"
 #include "view/render.h"
+#include "view/view.h"
 
 /* Two rows of each type, a column of which nothing is known, and one that is all known. */
 static void
@@ -212,6 +213,81 @@ test_columns(void **state)
 	plumb_answer_free(&empty);
 }
 
+/* ---- the contract ---- */
+
+/* What plumb_view_report writes; malloced. */
+static char *
+report_of(const struct plumb_profile *profile, const struct plumb_report_query *query,
+          enum plumb_view_format format, size_t *bytes)
+{
+	char *text = NULL;
+	struct plumb_error error = { 0 };
+	FILE *out = open_memstream(&text, bytes);
+
+	if (plumb_view_report(profile, query, format, out, &error) < 0)
+		fail_msg("%s", error.message);
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+/* JSON is one value, and binary columns have the rows of CSV, whatever rows are. */
+static void
+test_report(void **state)
+{
+	struct plumb_profile profile = { 0 };
+	size_t bytes;
+
+	(void)state;
+	assert_true(sample_make("gpu", &profile));
+	for (int by = 0; by < 2 * PLUMB_BY_COUNT; by++) {
+		struct plumb_report_query query = { .by = by / 2, .inverted = by % 2 };
+		uint64_t lines = 0;
+		if (plumb_report_check(&query, NULL) || query.by == PLUMB_BY_USER_LINE)
+			continue;
+		char *text = report_of(&profile, &query, PLUMB_VIEW_JSON, &bytes);
+		assert_true(plumb_json_valid(text));
+		free(text);
+		text = report_of(&profile, &query, PLUMB_VIEW_CSV, &bytes);
+		for (const char *at = text; *at; at++)
+			lines += *at == '\n';
+		free(text);
+		text = report_of(&profile, &query, PLUMB_VIEW_COLUMNS, &bytes);
+		assert_int_equal(read64((unsigned char *)text + 24), lines - 1);
+		assert_int_equal(read64((unsigned char *)text + 16), bytes);
+		free(text);
+	}
+	plumb_profile_free(&profile);
+}
+
+/* What cannot be answered says so, and leaves nothing to free. */
+static void
+test_bad_queries(void **state)
+{
+	static const struct plumb_report_query bad[] = {
+		{ .by = PLUMB_BY_PHASE, .inverted = true },
+		{ .by = PLUMB_BY_MEMORY, .inverted = true },
+		{ .by = PLUMB_BY_MEMORY, .metric = "gpu.time" },
+		{ .metric = "no.such" },
+		{ .filter = "(" },
+		{ .user_code = "neither" },
+	};
+	struct plumb_profile profile = { 0 };
+	struct plumb_error error;
+
+	(void)state;
+	assert_true(sample_make("gpu", &profile));
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		assert_int_equal(
+			plumb_view_report(&profile, &bad[i], PLUMB_VIEW_CSV, stderr, &error),
+			PLUMB_EUSAGE);
+		assert_true(error.message[0]);
+	}
+	assert_int_equal(plumb_view_tables(NULL, 0, &(struct plumb_tables_query){ 0 },
+	                                   PLUMB_VIEW_JSON, stderr, &error),
+	                 PLUMB_EUSAGE);
+	plumb_profile_free(&profile);
+}
+
 /* Whichever allocation fails, the end says so and nothing leaks. */
 static void
 test_no_memory(void **state)
@@ -236,10 +312,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_types),
-		cmocka_unit_test(test_csv_and_json),
-		cmocka_unit_test(test_columns),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_types),       cmocka_unit_test(test_csv_and_json),
+		cmocka_unit_test(test_columns),     cmocka_unit_test(test_report),
+		cmocka_unit_test(test_bad_queries), cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Why a report has no rows: nothing of the kind was recorded, or none of it has the metric. */
 #include <stdio.h>
-#include <string.h>
 
-#include "cli/report.h"
+#include "view/report.h"
 
-/* What rows are by --by, and what records them. */
+/* What rows are, and what records them. */
 static const struct kind {
-	const char *by;
+	enum plumb_group_by by;
 	uint32_t frames[2]; /* kinds of frames; 0: none */
 	const char *absent;
 } kinds[] = {
-	{ "operator", { PLUMB_FRAME_OPERATOR }, "no operators were recorded" },
-	{ "kernel", { PLUMB_FRAME_KERNEL }, "no GPU kernels were recorded" },
-	{ "module", { PLUMB_FRAME_MODULE }, "no modules were recorded" },
-	{ "range",
+	{ PLUMB_BY_OPERATOR, { PLUMB_FRAME_OPERATOR }, "no operators were recorded" },
+	{ PLUMB_BY_KERNEL, { PLUMB_FRAME_KERNEL }, "no GPU kernels were recorded" },
+	{ PLUMB_BY_MODULE, { PLUMB_FRAME_MODULE }, "no modules were recorded" },
+	{ PLUMB_BY_RANGE,
 	  { PLUMB_FRAME_RANGE },
 	  "no ranges were recorded; mark them with plumb.span, record_function or NVTX" },
-	{ "python", { PLUMB_FRAME_PYTHON }, "no Python frames were recorded" },
-	{ "line", { PLUMB_FRAME_PYTHON }, "no Python frames were recorded" },
-	{ "native",
+	{ PLUMB_BY_PYTHON, { PLUMB_FRAME_PYTHON }, "no Python frames were recorded" },
+	{ PLUMB_BY_LINE, { PLUMB_FRAME_PYTHON }, "no Python frames were recorded" },
+	{ PLUMB_BY_NATIVE,
 	  { PLUMB_FRAME_NATIVE, PLUMB_FRAME_INLINE },
 	  "no native frames were recorded; record with --mode full" },
-	{ "library",
+	{ PLUMB_BY_LIBRARY,
 	  { PLUMB_FRAME_NATIVE },
 	  "no native frames were recorded; record with --mode full" },
-	{ "collective", { PLUMB_FRAME_COLLECTIVE }, "no operations of NCCL or RCCL were recorded" },
+	{ PLUMB_BY_COLLECTIVE,
+	  { PLUMB_FRAME_COLLECTIVE },
+	  "no operations of NCCL or RCCL were recorded" },
 };
 
 static bool
@@ -48,27 +49,28 @@ has_ranks(const struct plumb_profile *p)
 }
 
 const char *
-plumb_report_why_empty(const struct plumb_report *report, bool filtered)
+plumb_report_why_empty(const struct plumb_report *report, char text[PLUMB_REPORT_WHY_SIZE])
 {
-	static char text[200];
 	const struct plumb_profile *p = report->profile;
 
 	if (report->is_memory && !p->memory_count)
 		return "no allocations were recorded; record them with plumb run --memory";
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-		if (!strcmp(kinds[i].by, report->by) && !has_frames(p, &kinds[i]))
+		if (kinds[i].by == report->by && !has_frames(p, &kinds[i]))
 			return kinds[i].absent;
-	if (!strcmp(report->by, "shape") && !p->variants_count)
+	if (report->by == PLUMB_BY_SHAPE && !p->variants_count)
 		return "no shapes were recorded; record them with plumb run --shapes";
-	if (!strcmp(report->by, "rank") && !has_ranks(p))
+	if (report->by == PLUMB_BY_RANK && !has_ranks(p))
 		return "no ranks were recorded";
-	if (filtered && report->total.count)
+	if (report->filtered && report->total.count)
 		return "nothing that has the metric matches the filter";
 	if (report->total.count)
-		snprintf(text, sizeof text, "no %s has a %s; try another --metric or --by",
-		         report->by, plumb_profile_metric(p, report->metric).name);
+		snprintf(text, PLUMB_REPORT_WHY_SIZE,
+		         "no %s has a %s; try another --metric or --by",
+		         plumb_group_by_names[report->by],
+		         plumb_profile_metric(p, report->metric).name);
 	else
-		snprintf(text, sizeof text, "no %s was recorded; try another --metric",
+		snprintf(text, PLUMB_REPORT_WHY_SIZE, "no %s was recorded; try another --metric",
 		         plumb_profile_metric(p, report->metric).name);
 	return text;
 }

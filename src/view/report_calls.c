@@ -2,9 +2,8 @@
 /* How often rows and nodes were entered, and how long each time took. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "cli/report.h"
+#include "view/report_private.h"
 
 /* Shapes are known of whole calls. */
 static int
@@ -37,13 +36,13 @@ plumb_report_calls_make(struct plumb_report *report)
 	plumb_calls_of_contexts(p, report->calls);
 	if (!report->grouping)
 		return 0;
-	if (strcmp(report->by, "library") != 0) /* its rows have frames of several kinds */
+	if (report->by != PLUMB_BY_LIBRARY) /* its rows have frames of several kinds */
 		plumb_calls_of_rows(report->grouping, p, report->calls, report->row_calls);
 	if (!report->is_tree) { /* there may be millions of contexts */
 		free(report->calls);
 		report->calls = NULL;
 	}
-	return strcmp(report->by, "shape") ? 0 : take_shapes(report, rows);
+	return report->by != PLUMB_BY_SHAPE ? 0 : take_shapes(report, rows);
 }
 
 const struct plumb_calls *
@@ -72,5 +71,5 @@ plumb_report_calls_mean(const struct plumb_calls *calls)
 bool
 plumb_report_counts_entries(const struct plumb_report *report)
 {
-	return report->metric == PLUMB_METRIC_OP_TIME && strcmp(report->by, "shape");
+	return report->metric == PLUMB_METRIC_OP_TIME && report->by != PLUMB_BY_SHAPE;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/coverage.h"
+#include "view/coverage.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/format.h"
-#include "cli/overview.h"
 #include "model/metric.h"
+#include "view/overview.h"
 
 /* By process. */
 struct times {

@@ -1,19 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Communication beside computation, exactly and as another tool has it. */
-#include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "analyze/hta.h"
 #include "analyze/overlap.h"
-#include "base/json.h"
-#include "cli/report.h"
-
-static void
-write_rank(struct plumb_json *json, int64_t rank)
-{
-	plumb_json_key_quantity(json, "rank", rank);
-}
+#include "view/report_private.h"
 
 void
 plumb_report_json_overlap(const struct plumb_report *report, struct plumb_json *json)
@@ -25,7 +16,7 @@ plumb_report_json_overlap(const struct plumb_report *report, struct plumb_json *
 		for (uint32_t i = 0; i < overlaps.count; i++) {
 			const struct plumb_overlap *o = &overlaps.items[i];
 			plumb_json_object(json);
-			write_rank(json, o->rank);
+			plumb_json_key_quantity(json, "rank", o->rank);
 			plumb_json_key_quantity(json, "communication_ns", o->communication_ns);
 			plumb_json_key_quantity(json, "compute_ns", o->compute_ns);
 			plumb_json_key_quantity(json, "hidden_ns", o->hidden_ns);
@@ -55,7 +46,7 @@ write_hta(struct plumb_json *json, const struct plumb_profile *profile, bool inc
 	if (!plumb_hta_find(profile, include_last, &items, &count, &error)) {
 		for (uint32_t i = 0; i < count; i++) {
 			plumb_json_object(json);
-			write_rank(json, items[i].rank);
+			plumb_json_key_quantity(json, "rank", items[i].rank);
 			plumb_json_key_quantity(json, "idle_time_us", items[i].idle_us);
 			plumb_json_key_quantity(json, "compute_time_us", items[i].compute_us);
 			plumb_json_key_quantity(json, "non_compute_time_us",
@@ -80,42 +71,4 @@ plumb_report_json_compat(const struct plumb_report *report, struct plumb_json *j
 	plumb_json_key(json, "include_last_profiler_step");
 	write_hta(json, report->profile, true);
 	plumb_json_end(json);
-}
-
-static void
-print_hta(const struct plumb_profile *profile, bool include_last, FILE *out)
-{
-	struct plumb_hta *items;
-	uint32_t count;
-	struct plumb_error error;
-	if (plumb_hta_find(profile, include_last, &items, &count, &error) < 0) {
-		fprintf(out, "  HTA: %s\n", error.message);
-		return;
-	}
-	for (uint32_t i = 0; i < count; i++) {
-		const struct plumb_hta *h = &items[i];
-		double whole = h->kernel_us > 0 ? (double)h->kernel_us : NAN;
-		fprintf(out, "  HTA       %s", include_last ? "with the last step: " : "");
-		if (h->rank != PLUMB_UNKNOWN)
-			fprintf(out, "rank %" PRId64 ": ", h->rank);
-		fprintf(out,
-		        "idle %" PRId64 " µs (%.2f %%), compute %" PRId64
-		        " µs (%.2f %%), non-compute %" PRId64 " µs (%.2f %%), of %" PRId64
-		        " µs; overlap ",
-		        h->idle_us, 100 * (double)h->idle_us / whole, h->compute_us,
-		        100 * (double)h->compute_us / whole, h->non_compute_us,
-		        100 * (double)h->non_compute_us / whole, h->kernel_us);
-		if (isnan(h->overlap_percent))
-			fputs("unknown\n", out);
-		else
-			fprintf(out, "%.2f %%\n", h->overlap_percent);
-	}
-	free(items);
-}
-
-void
-plumb_report_print_compat(const struct plumb_report *report, FILE *out)
-{
-	print_hta(report->profile, false, out);
-	print_hta(report->profile, true, out);
 }

@@ -6,8 +6,8 @@
  * time their table covers, and what covers more. The parts are estimates: times of several threads
  * of a process are added up, to no more than the whole.
  */
-#ifndef PLUMB_CLI_COVERAGE_H
-#define PLUMB_CLI_COVERAGE_H
+#ifndef PLUMB_VIEW_COVERAGE_H
+#define PLUMB_VIEW_COVERAGE_H
 
 #include <stdbool.h>
 

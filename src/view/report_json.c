@@ -4,15 +4,13 @@
  */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyze/analyze.h"
 #include "analyze/ranks.h"
-#include "base/json.h"
-#include "cli/ledger.h"
-#include "cli/overview.h"
-#include "cli/report.h"
-#include "cli/report_from.h"
+#include "view/ledger.h"
+#include "view/overview.h"
+#include "view/report_from.h"
+#include "view/report_private.h"
 
 /* Nested children end at this level: Python's json gives up not far beyond. */
 #define NEST_MOST 200
@@ -146,8 +144,8 @@ write_row_metric(struct plumb_json *json, const struct plumb_report *report, uin
                  bool inclusive, const struct plumb_stat *stat, const struct plumb_calls *calls)
 {
 	if (metric == PLUMB_METRIC_OP_DURATION && calls->known)
-		stat = strcmp(report->by, "kernel") ? &calls->each : NULL; /* no kernel's time */
-	if (metric != PLUMB_METRIC_OP_TIME || !strcmp(report->by, "shape")) {
+		stat = report->by != PLUMB_BY_KERNEL ? &calls->each : NULL; /* no kernel's time */
+	if (metric != PLUMB_METRIC_OP_TIME || report->by == PLUMB_BY_SHAPE) {
 		write_metric(json, report, metric, stat);
 	} else if (stat && stat->count) {
 		struct plumb_stat own = *stat;
@@ -457,7 +455,7 @@ write_rows(struct plumb_json *json, const struct plumb_report *report, const str
 			plumb_json_key_quantity(json, "pid", place.pid);
 			plumb_json_key_quantity(json, "rank", place.rank);
 		}
-		if (place.shapes || !strcmp(report->by, "module"))
+		if (place.shapes || report->by == PLUMB_BY_MODULE)
 			plumb_json_key_text(json, "shapes", place.shapes);
 		plumb_report_from_row_json(report, json, row);
 		write_calls(json, &report->row_calls[row]);
@@ -626,7 +624,7 @@ write_report(struct plumb_json *json, const struct plumb_report *report,
 	                    plumb_profile_metric(report->profile, report->metric).name);
 	plumb_json_key_text(json, "unit",
 	                    plumb_profile_metric(report->profile, report->metric).unit);
-	plumb_json_key_text(json, "by", report->by);
+	plumb_json_key_text(json, "by", plumb_group_by_names[report->by]);
 	plumb_json_key(json, "inverted");
 	plumb_json_bool(json, report->inverted);
 	write_total(json, "total", report, &report->total);

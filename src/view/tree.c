@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/tree.h"
+#include "view/tree.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/vec.h"
-#include "cli/tree.h"
+#include "view/tree.h"
 
 struct entry {
 	uint32_t start;  /* whose exclusive part this is */

@@ -4,8 +4,8 @@
  * from what took the time to its callers. Nodes lie in the order of display; everything is done
  * with loops, so that no depth of recursion in a program matters here.
  */
-#ifndef PLUMB_CLI_TREE_H
-#define PLUMB_CLI_TREE_H
+#ifndef PLUMB_VIEW_TREE_H
+#define PLUMB_VIEW_TREE_H
 
 #include "analyze/group.h"
 #include "model/profile.h"
