@@ -91,6 +91,19 @@ static const struct plumb_option options[] = {
 };
 
 static int
+print_findings_csv(const struct plumb_report *report, FILE *out, struct plumb_error *error)
+{
+	struct plumb_answer answer;
+	int code = plumb_findings_answer(report->profile, report->user_of, report->top, &answer,
+	                                 error);
+
+	if (!code)
+		code = plumb_view_answer(&answer, PLUMB_VIEW_CSV, out, error);
+	plumb_answer_free(&answer);
+	return code;
+}
+
+static int
 print(const struct plumb_invocation *invocation, const struct plumb_report *report)
 {
 	const struct plumb_options *o = invocation->options;
@@ -106,7 +119,7 @@ print(const struct plumb_invocation *invocation, const struct plumb_report *repo
 	if (plumb_options_flag(o, "json"))
 		result = plumb_report_write(report, PLUMB_VIEW_JSON, invocation->out, &error);
 	else if (plumb_options_flag(o, "findings") && plumb_options_flag(o, "csv"))
-		result = plumb_findings_csv(report, invocation->out);
+		result = print_findings_csv(report, invocation->out, &error);
 	else if (plumb_options_flag(o, "findings"))
 		result = plumb_findings_text(report, path, invocation->out,
 		                             (int)(width < 10000 ? width : 0));

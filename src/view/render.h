@@ -9,6 +9,12 @@
 #include "analyze/answer.h"
 #include "base/json.h"
 
+enum plumb_view_format {
+	PLUMB_VIEW_JSON,
+	PLUMB_VIEW_CSV,
+	PLUMB_VIEW_COLUMNS,
+};
+
 /* ANSWER as the object {id, title, columns[], rows[]}, where JSON expects a value. */
 void plumb_view_answer_json(const struct plumb_answer *answer, struct plumb_json *json);
 
@@ -23,6 +29,10 @@ void plumb_view_rows_csv(const struct plumb_answer *answer, FILE *out);
  * texts of a column have more than 4 GiB. */
 int plumb_view_answer_columns(const struct plumb_answer *answer, FILE *out,
                               struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* ANSWER as FORMAT. JSON is then the object alone. */
+int plumb_view_answer(const struct plumb_answer *answer, enum plumb_view_format format, FILE *out,
+                      struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* The text of CELL in CSV: that of the cell, or written into BUFFER; "" for an unknown one. DIGITS
  * as of its column. */

@@ -5,8 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "analyze/analyze.h"
-#include "analyze/ranks.h"
+#include "view/findings.h"
 #include "view/ledger.h"
 #include "view/overview.h"
 #include "view/report_from.h"
@@ -232,212 +231,6 @@ write_place(struct plumb_json *json, const struct plumb_report_place *place)
 	plumb_json_key_text(json, "library", place->library);
 }
 
-static void
-write_environment(struct plumb_json *json, const struct plumb_profile *p, uint32_t process)
-{
-	plumb_json_key(json, "environment");
-	plumb_json_object(json);
-	for (uint32_t i = 0; i < p->environment_count; i++) {
-		const struct plumb_environment_row *row = &p->environment[i];
-		const char *key = plumb_text(p, row->key);
-
-		if (row->process == process && key)
-			plumb_json_key_text(json, key, plumb_text(p, row->value));
-	}
-	plumb_json_end(json);
-}
-
-/* ---- run, processes, devices, findings ---- */
-
-static void
-write_run(struct plumb_json *json, const struct plumb_profile *p)
-{
-	int64_t recorded = plumb_overview_recorded(p);
-
-	plumb_json_key(json, "run");
-	plumb_json_object(json);
-	plumb_json_key_text(json, "command", plumb_text(p, p->run.command));
-	plumb_json_key_quantity(json, "wall_ns", p->run.wall_ns);
-	plumb_json_key_quantity(json, "recorded_ns",
-	                        recorded == PLUMB_UNKNOWN ? p->run.wall_ns : recorded);
-	plumb_json_key_quantity(json, "overhead_ns", p->run.overhead_ns);
-	plumb_json_key_quantity(json, "exit_code", p->run.exit_code);
-	plumb_json_key_text(json, "tool_version", plumb_text(p, p->run.tool_version));
-	write_environment(json, p, PLUMB_NONE);
-	plumb_json_end(json);
-}
-
-/* END - START, unknown when either is. */
-static int64_t
-distance(int64_t start, int64_t end)
-{
-	int64_t result;
-
-	if (start == PLUMB_UNKNOWN || end == PLUMB_UNKNOWN ||
-	    __builtin_sub_overflow(end, start, &result))
-		return PLUMB_UNKNOWN;
-	return result;
-}
-
-static void
-write_processes(struct plumb_json *json, const struct plumb_profile *p)
-{
-	plumb_json_key(json, "processes");
-	plumb_json_array(json);
-	for (uint32_t i = 0; i < p->processes_count; i++) {
-		const struct plumb_process *process = &p->processes[i];
-
-		plumb_json_object(json);
-		plumb_json_key_quantity(json, "pid", process->pid);
-		plumb_json_key_quantity(json, "ppid", process->ppid);
-		plumb_json_key_quantity(json, "rank", process->rank);
-		plumb_json_key_quantity(json, "local_rank", process->local_rank);
-		plumb_json_key_text(json, "host", plumb_text(p, process->host));
-		plumb_json_key_text(json, "command", plumb_text(p, process->command));
-		plumb_json_key_quantity(json, "wall_ns",
-		                        distance(process->start_ns, process->end_ns));
-		plumb_json_key_quantity(json, "exit_code", process->exit_code);
-		plumb_json_key_quantity(json, "overhead_ns", process->overhead_ns);
-		write_environment(json, p, i);
-		plumb_json_end(json);
-	}
-	plumb_json_end(json);
-}
-
-static void
-write_work(struct plumb_json *json, const char *key, int64_t count, int64_t ns, bool has_bytes,
-           int64_t bytes)
-{
-	plumb_json_key(json, key);
-	plumb_json_object(json);
-	plumb_json_key_quantity(json, "count", count);
-	plumb_json_key_quantity(json, "ns", ns);
-	if (has_bytes)
-		plumb_json_key_quantity(json, "bytes", bytes);
-	plumb_json_end(json);
-}
-
-static void
-write_device_processes(struct plumb_json *json, const struct plumb_profile *p, uint32_t device)
-{
-	plumb_json_key(json, "processes");
-	plumb_json_array(json);
-	for (uint32_t i = 0; i < p->device_processes_count; i++) {
-		const struct plumb_device_process *row = &p->device_processes[i];
-		const struct plumb_process *process =
-			row->process < p->processes_count ? &p->processes[row->process] : NULL;
-
-		if (row->device != device)
-			continue;
-		plumb_json_object(json);
-		plumb_json_key_quantity(json, "pid", process ? process->pid : PLUMB_UNKNOWN);
-		plumb_json_key_quantity(json, "rank", process ? process->rank : PLUMB_UNKNOWN);
-		plumb_json_key_quantity(json, "busy_ns", row->busy_ns);
-		plumb_json_end(json);
-	}
-	plumb_json_end(json);
-}
-
-static void
-write_ranks(struct plumb_json *json, const struct plumb_profile *p)
-{
-	struct plumb_ranks ranks;
-
-	plumb_json_key(json, "ranks");
-	plumb_json_array(json);
-	if (plumb_ranks_find(p, &ranks)) {
-		for (uint32_t i = 0; i < ranks.count; i++) {
-			const struct plumb_rank *rank = &ranks.items[i];
-
-			plumb_json_object(json);
-			plumb_json_key_quantity(json, "rank", rank->rank);
-			plumb_json_key_quantity(json, "processes", rank->processes);
-			plumb_json_key_quantity(json, "gpu_busy_ns", rank->gpu_busy_ns);
-			plumb_json_key_quantity(json, "op_time_ns", rank->op_time_ns);
-			plumb_json_end(json);
-		}
-		plumb_ranks_free(&ranks);
-	}
-	plumb_json_end(json);
-}
-
-static void
-write_devices(struct plumb_json *json, const struct plumb_profile *p)
-{
-	plumb_json_key(json, "devices");
-	plumb_json_array(json);
-	for (uint32_t i = 0; i < p->devices_count; i++) {
-		const struct plumb_device *d = &p->devices[i];
-		int64_t span = distance(d->first_ns, d->last_ns);
-
-		plumb_json_object(json);
-		plumb_json_key_quantity(json, "id", i);
-		plumb_json_key_text(json, "name", plumb_text(p, d->name));
-		plumb_json_key_text(json, "uuid", plumb_text(p, d->uuid));
-		plumb_json_key_quantity(json, "ordinal", d->ordinal);
-		plumb_json_key_quantity(json, "rank", d->rank);
-		write_work(json, "kernels", d->kernels, d->kernel_ns, false, 0);
-		write_work(json, "copies", d->copies, d->copy_ns, true, d->copy_bytes);
-		write_work(json, "sets", d->sets, d->set_ns, true, d->set_bytes);
-		plumb_json_key_quantity(json, "busy_ns", d->busy_ns);
-		plumb_json_key_quantity(json, "idle_ns",
-		                        distance(d->busy_ns, plumb_overview_span(p, span)));
-		plumb_json_key_quantity(json, "span_ns", span);
-		plumb_json_key_quantity(json, "late", d->late);
-		write_device_processes(json, p, i);
-		plumb_json_key_quantity(json, "contended_ns", d->contended_ns);
-		plumb_json_end(json);
-	}
-	plumb_json_end(json);
-}
-
-/* The path to CONTEXT, root first, as labels. */
-static void
-write_path(struct plumb_json *json, const struct plumb_profile *p, uint32_t context)
-{
-	uint32_t length = context < p->contexts_count ? p->contexts[context].depth : 0;
-	uint32_t *path = calloc(length + 1u, sizeof *path);
-
-	plumb_json_key(json, "context");
-	if (context >= p->contexts_count || !path) {
-		plumb_json_null(json);
-		free(path);
-		return;
-	}
-	for (uint32_t i = length; i-- > 0; context = p->contexts[context].parent)
-		path[i] = context;
-	plumb_json_array(json);
-	for (uint32_t i = 0; i < length; i++)
-		plumb_json_text(json, plumb_frame_label(p, p->contexts[path[i]].frame));
-	plumb_json_end(json);
-	free(path);
-}
-
-static void
-write_findings(struct plumb_json *json, const struct plumb_profile *p)
-{
-	plumb_json_key(json, "findings");
-	plumb_json_array(json);
-	for (uint32_t i = 0; i < p->findings_count; i++) {
-		const struct plumb_finding *f = &p->findings[i];
-
-		plumb_json_object(json);
-		plumb_json_key_text(json, "id", plumb_text(p, f->id));
-		plumb_json_key_text(json, "rule", plumb_text(p, f->rule));
-		plumb_json_key_text(json, "severity", plumb_severity_name(f->severity));
-		plumb_json_key_text(json, "title", plumb_text(p, f->title));
-		plumb_json_key_text(json, "advice", plumb_text(p, f->advice));
-		plumb_json_key_quantity(json, "saving_ns", f->saving_ns);
-		plumb_json_key(json, "confidence");
-		plumb_json_number(json, f->confidence);
-		plumb_json_key(json, "evidence");
-		plumb_json_raw(json, plumb_text(p, f->evidence));
-		write_path(json, p, f->context);
-		plumb_json_end(json);
-	}
-	plumb_json_end(json);
-}
-
 /* ---- rows ---- */
 
 static void
@@ -619,7 +412,7 @@ write_report(struct plumb_json *json, const struct plumb_report *report,
 	plumb_json_object(json);
 	plumb_json_key_quantity(json, "schema", 1);
 	plumb_json_key_text(json, "verb", "report");
-	write_run(json, report->profile);
+	plumb_overview_json_run(report->profile, json);
 	plumb_json_key_text(json, "metric",
 	                    plumb_profile_metric(report->profile, report->metric).name);
 	plumb_json_key_text(json, "unit",
@@ -629,11 +422,7 @@ write_report(struct plumb_json *json, const struct plumb_report *report,
 	plumb_json_bool(json, report->inverted);
 	write_total(json, "total", report, &report->total);
 	write_total(json, "outside", report, &report->outside);
-	write_processes(json, report->profile);
-	write_devices(json, report->profile);
-	plumb_json_key(json, "memory");
-	plumb_report_memory_json(report, json);
-	write_ranks(json, report->profile);
+	plumb_overview_json_parts(report->profile, json);
 	plumb_json_key(json, "rows_available");
 	if (report->available || !(report->tree.count || report->order_count))
 		plumb_json_unsigned(json, report->available);
@@ -651,12 +440,13 @@ write_report(struct plumb_json *json, const struct plumb_report *report,
 		write_flat(json, report, values);
 	}
 	plumb_json_key(json, "overlap");
-	plumb_report_json_overlap(report, json);
+	plumb_report_json_overlap(report->profile, json);
 	if (report->compat) {
 		plumb_json_key(json, "compat");
-		plumb_report_json_compat(report, json);
+		plumb_report_json_compat(report->profile, json);
 	}
-	write_findings(json, report->profile);
+	plumb_json_key(json, "findings");
+	plumb_findings_json(report->profile, 0, json);
 	plumb_json_key(json, "ledger");
 	plumb_ledger_json(report->profile, json);
 	plumb_json_end(json);

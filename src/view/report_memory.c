@@ -188,38 +188,6 @@ plumb_report_memory_cells(const struct plumb_report *report, const struct plumb_
 
 /* ---- JSON ---- */
 
-void
-plumb_report_memory_json(const struct plumb_report *report, struct plumb_json *json)
-{
-	const struct plumb_profile *p = report->profile;
-
-	plumb_json_array(json);
-	for (uint32_t m = 0; m < p->memory_count; m++) {
-		const struct plumb_memory *memory = &p->memory[m];
-		struct plumb_report_device at = plumb_report_device(p, memory);
-
-		plumb_json_object(json);
-		plumb_json_key_text(json, "name", at.name);
-		plumb_json_key_quantity(json, "device",
-		                        at.device ? at.device - p->devices : PLUMB_UNKNOWN);
-		plumb_json_key_quantity(json, "pid", at.process ? at.process->pid : PLUMB_UNKNOWN);
-		plumb_json_key_quantity(json, "rank",
-		                        at.process ? at.process->rank : PLUMB_UNKNOWN);
-		plumb_json_key_quantity(json, "peak_bytes", memory->peak_bytes);
-		plumb_json_key_quantity(json, "peak_ns", at.peak_since_ns);
-		plumb_json_key_quantity(json, "allocations", memory->allocations);
-		plumb_json_key_quantity(json, "allocated_bytes", memory->allocated_bytes);
-		plumb_json_key_quantity(json, "frees", memory->frees);
-		plumb_json_key_quantity(json, "freed_bytes", memory->freed_bytes);
-		plumb_json_key_quantity(json, "live_bytes", memory->live_bytes);
-		plumb_json_key_quantity(json, "peak_allocated_bytes", memory->peak_allocated_bytes);
-		plumb_json_key_quantity(json, "peak_reserved_bytes", memory->peak_reserved_bytes);
-		plumb_json_key_quantity(json, "most_reserved_bytes", memory->most_reserved_bytes);
-		plumb_json_end(json);
-	}
-	plumb_json_end(json);
-}
-
 /* {metric: stat}, of those that were observed. */
 static void
 write_stats(struct plumb_json *json, const char *key, const struct plumb_memory_row *row)

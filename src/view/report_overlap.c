@@ -7,12 +7,12 @@
 #include "view/report_private.h"
 
 void
-plumb_report_json_overlap(const struct plumb_report *report, struct plumb_json *json)
+plumb_report_json_overlap(const struct plumb_profile *profile, struct plumb_json *json)
 {
 	struct plumb_overlaps overlaps;
 	struct plumb_error error;
 	plumb_json_array(json);
-	if (!plumb_overlaps_find(report->profile, &overlaps, &error)) {
+	if (!plumb_overlaps_find(profile, &overlaps, &error)) {
 		for (uint32_t i = 0; i < overlaps.count; i++) {
 			const struct plumb_overlap *o = &overlaps.items[i];
 			plumb_json_object(json);
@@ -62,13 +62,13 @@ write_hta(struct plumb_json *json, const struct plumb_profile *profile, bool inc
 }
 
 void
-plumb_report_json_compat(const struct plumb_report *report, struct plumb_json *json)
+plumb_report_json_compat(const struct plumb_profile *profile, struct plumb_json *json)
 {
 	plumb_json_object(json);
 	plumb_json_key_text(json, "tool", "hta");
 	plumb_json_key(json, "default");
-	write_hta(json, report->profile, false);
+	write_hta(json, profile, false);
 	plumb_json_key(json, "include_last_profiler_step");
-	write_hta(json, report->profile, true);
+	write_hta(json, profile, true);
 	plumb_json_end(json);
 }

@@ -24,12 +24,11 @@ int plumb_report_memory_make(struct plumb_report *report, const regex_t *filter)
 /* {sum, count, min, …} of METRIC. */
 void
 plumb_report_json_stat(struct plumb_json *json, uint32_t metric, const struct plumb_stat *stat);
-/* The arrays `memory` (in every report) and `rows`. */
-void plumb_report_memory_json(const struct plumb_report *report, struct plumb_json *json);
+/* The array `rows` by memory. */
 void plumb_report_memory_json_rows(const struct plumb_report *report, struct plumb_json *json);
 /* What stands under the keys "overlap" and "compat". */
-void plumb_report_json_overlap(const struct plumb_report *report, struct plumb_json *json);
-void plumb_report_json_compat(const struct plumb_report *report, struct plumb_json *json);
+void plumb_report_json_overlap(const struct plumb_profile *profile, struct plumb_json *json);
+void plumb_report_json_compat(const struct plumb_profile *profile, struct plumb_json *json);
 int plumb_report_json(const struct plumb_report *report, FILE *out);
 
 /* ---- rows as a table ---- */

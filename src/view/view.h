@@ -21,16 +21,10 @@
 #ifndef PLUMB_VIEW_VIEW_H
 #define PLUMB_VIEW_VIEW_H
 
-#include <stdio.h>
-
+#include "view/findings.h"
+#include "view/render.h"
 #include "view/report.h"
 #include "view/tables.h"
-
-enum plumb_view_format {
-	PLUMB_VIEW_JSON,
-	PLUMB_VIEW_CSV,
-	PLUMB_VIEW_COLUMNS,
-};
 
 /* The standard tables of COUNT profiles. Binary columns of several tables stand one after the
  * other. */
@@ -43,6 +37,16 @@ int plumb_view_tables(const struct plumb_tables_profile *profiles, uint32_t coun
 int plumb_view_report(const struct plumb_profile *profile, const struct plumb_report_query *query,
                       enum plumb_view_format format, FILE *out,
                       struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* The run, processes, devices, memory, ranks, notes and the ledger, without rows: as JSON, with the
+ * keys that the report has. */
+int plumb_view_overview(const struct plumb_profile *profile, FILE *out,
+                        struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* JSON is the object {schema, verb, findings[]}. */
+int plumb_view_findings(const struct plumb_profile *profile,
+                        const struct plumb_findings_query *query, enum plumb_view_format format,
+                        FILE *out, struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* ---- the same for callers that have made the value ---- */
 

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "../golden/profiles.h"
+#include "analyze/analyze.h"
 #include "failing_malloc.h"
 #include "view/render.h"
 #include "view/view.h"
@@ -259,6 +260,42 @@ test_report(void **state)
 	plumb_profile_free(&profile);
 }
 
+/* Findings in every format; the overview without rows. */
+static void
+test_findings_and_overview(void **state)
+{
+	static const enum plumb_view_format formats[] = { PLUMB_VIEW_JSON, PLUMB_VIEW_CSV,
+		                                          PLUMB_VIEW_COLUMNS };
+	struct plumb_findings_query query = { .top = 1 };
+	struct plumb_profile profile = { 0 };
+	struct plumb_error error;
+	char *text[4] = { 0 };
+	size_t bytes;
+
+	(void)state;
+	assert_true(sample_make("loss", &profile));
+	assert_int_equal(plumb_analyze(&profile, &(struct plumb_analyze_options){ 0 }, &error), 0);
+	assert_true(profile.findings_count > 0);
+	for (int i = 0; i < 4; i++) {
+		FILE *out = open_memstream(&text[i], &bytes);
+		assert_int_equal(
+			i < 3 ? plumb_view_findings(&profile, &query, formats[i], out, &error)
+			      : plumb_view_overview(&profile, out, &error),
+			0);
+		assert_int_equal(fclose(out), 0);
+	}
+	const char *id = plumb_text(&profile, profile.findings[0].id);
+	assert_true(plumb_json_valid(text[0]));
+	assert_non_null(strstr(text[0], id));
+	assert_non_null(strstr(text[1], id));
+	assert_int_equal(read64((unsigned char *)text[2] + 24), 1);
+	assert_true(plumb_json_valid(text[3]));
+	assert_non_null(strstr(text[3], "\"devices\""));
+	for (int i = 0; i < 4; i++)
+		free(text[i]);
+	plumb_profile_free(&profile);
+}
+
 /* What cannot be answered says so, and leaves nothing to free. */
 static void
 test_bad_queries(void **state)
@@ -312,9 +349,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_types),       cmocka_unit_test(test_csv_and_json),
-		cmocka_unit_test(test_columns),     cmocka_unit_test(test_report),
-		cmocka_unit_test(test_bad_queries), cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_types),
+		cmocka_unit_test(test_csv_and_json),
+		cmocka_unit_test(test_columns),
+		cmocka_unit_test(test_report),
+		cmocka_unit_test(test_findings_and_overview),
+		cmocka_unit_test(test_bad_queries),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
