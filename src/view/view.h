@@ -21,6 +21,7 @@
 #ifndef PLUMB_VIEW_VIEW_H
 #define PLUMB_VIEW_VIEW_H
 
+#include "view/diff.h"
 #include "view/findings.h"
 #include "view/render.h"
 #include "view/report.h"
@@ -48,11 +49,20 @@ int plumb_view_findings(const struct plumb_profile *profile,
                         const struct plumb_findings_query *query, enum plumb_view_format format,
                         FILE *out, struct plumb_error *error) PLUMB_MUST_CHECK;
 
+/* What changed between the first BEFORE of COUNT profiles and the others; NAMES are theirs. */
+int plumb_view_diff(const struct plumb_profile *const *profiles, const char *const *names,
+                    uint32_t before, uint32_t count, const struct plumb_diff_query *query,
+                    enum plumb_view_format format, FILE *out,
+                    struct plumb_error *error) PLUMB_MUST_CHECK;
+
 /* ---- the same for callers that have made the value ---- */
 
 int plumb_tables_write(const struct plumb_tables *tables, enum plumb_view_format format, FILE *out,
                        struct plumb_error *error) PLUMB_MUST_CHECK;
 int plumb_report_write(const struct plumb_report *report, enum plumb_view_format format, FILE *out,
                        struct plumb_error *error) PLUMB_MUST_CHECK;
+int plumb_compared_write(const struct plumb_compared *compared, const char *const *names,
+                         enum plumb_view_format format, FILE *out,
+                         struct plumb_error *error) PLUMB_MUST_CHECK;
 
 #endif

@@ -296,6 +296,43 @@ test_findings_and_overview(void **state)
 	plumb_profile_free(&profile);
 }
 
+/* A profile against itself, in every format. */
+static void
+test_diff(void **state)
+{
+	struct plumb_profile profile = { 0 };
+	const struct plumb_profile *sides[] = { &profile, &profile };
+	const char *const names[] = { "a.plumb", "b.plumb" };
+	struct plumb_diff_query query = { .by = PLUMB_DIFF_CONTEXT };
+	struct plumb_error error;
+	char *text[3] = { 0 };
+	uint64_t lines = 0;
+	size_t bytes;
+
+	(void)state;
+	assert_true(sample_make("gpu", &profile));
+	for (int i = 0; i < 3; i++) {
+		FILE *out = open_memstream(&text[i], &bytes);
+		assert_int_equal(plumb_view_diff(sides, names, 1, 2, &query,
+		                                 (enum plumb_view_format)i, out, &error),
+		                 0);
+		assert_int_equal(fclose(out), 0);
+	}
+	assert_true(plumb_json_valid(text[PLUMB_VIEW_JSON]));
+	assert_non_null(strstr(text[PLUMB_VIEW_JSON], "\"by\":\"context\""));
+	for (const char *at = text[PLUMB_VIEW_CSV]; *at; at++)
+		lines += *at == '\n';
+	assert_true(lines > 1);
+	assert_int_equal(read64((unsigned char *)text[PLUMB_VIEW_COLUMNS] + 24), lines - 1);
+	for (int i = 0; i < 3; i++)
+		free(text[i]);
+	query.metric = "iteration.time"; /* which only --by iteration has */
+	assert_int_equal(
+		plumb_view_diff(sides, names, 1, 2, &query, PLUMB_VIEW_CSV, stderr, &error),
+		PLUMB_EUSAGE);
+	plumb_profile_free(&profile);
+}
+
 /* What cannot be answered says so, and leaves nothing to free. */
 static void
 test_bad_queries(void **state)
@@ -354,6 +391,7 @@ main(void)
 		cmocka_unit_test(test_columns),
 		cmocka_unit_test(test_report),
 		cmocka_unit_test(test_findings_and_overview),
+		cmocka_unit_test(test_diff),
 		cmocka_unit_test(test_bad_queries),
 		cmocka_unit_test(test_no_memory),
 	};

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A comparison as JSON and as CSV. */
+/* A comparison as JSON, and its rows as one table. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/csv.h"
+#include "analyze/group.h"
 #include "base/json.h"
-#include "cli/diff.h"
+#include "view/render.h"
+#include "view/view.h"
 
 const char *
 plumb_diff_statistic(const struct plumb_compared *c)
 {
-	if (!strcmp(c->by, "iteration"))
+	if (c->by == PLUMB_DIFF_ITERATION)
 		return "iteration";
-	if (c->table->each)
+	if (c->table.each)
 		return "mean of iterations";
 	return plumb_diff_is_normal(c->diff) ? "sum of an iteration" : "sum";
 }
@@ -61,7 +62,8 @@ write_environment(struct plumb_json *json, const struct plumb_diff_environment *
 }
 
 static void
-write_runs(struct plumb_json *json, const struct plumb_compared *c, bool after)
+write_runs(struct plumb_json *json, const struct plumb_compared *c, const char *const *names,
+           bool after)
 {
 	uint32_t count, before;
 	const struct plumb_diff_run *runs = plumb_diff_runs(c->diff, &count, &before);
@@ -70,7 +72,7 @@ write_runs(struct plumb_json *json, const struct plumb_compared *c, bool after)
 	plumb_json_array(json);
 	for (uint32_t r = after ? before : 0; r < (after ? count : before); r++) {
 		plumb_json_object(json);
-		plumb_json_key_text(json, "file", c->paths[r]);
+		plumb_json_key_text(json, "file", names[r]);
 		key_number(json, "count", runs[r].iterations);
 		plumb_json_key_quantity(json, "measured", runs[r].measured);
 		plumb_json_key_quantity(json, "left_out", runs[r].left_out);
@@ -82,14 +84,14 @@ write_runs(struct plumb_json *json, const struct plumb_compared *c, bool after)
 }
 
 static void
-write_iterations(struct plumb_json *json, const struct plumb_compared *c)
+write_iterations(struct plumb_json *json, const struct plumb_compared *c, const char *const *names)
 {
 	plumb_json_key(json, "iterations");
 	plumb_json_object(json);
 	plumb_json_key_text(json, "from", plumb_steps_names[plumb_diff_from(c->diff)]);
 	key_flag(json, "alike", plumb_diff_is_alike(c->diff));
-	write_runs(json, c, false);
-	write_runs(json, c, true);
+	write_runs(json, c, names, false);
+	write_runs(json, c, names, true);
 	plumb_json_end(json);
 }
 
@@ -139,8 +141,8 @@ key_line(struct plumb_json *json, const char *key, uint32_t line)
 static void
 write_row(struct plumb_json *json, const struct plumb_compared *c, uint32_t number)
 {
-	const struct plumb_diff_row *row = &c->table->rows[number];
-	bool context = !strcmp(c->by, "context");
+	const struct plumb_diff_row *row = &c->table.rows[number];
+	bool context = c->by == PLUMB_DIFF_CONTEXT;
 
 	plumb_json_object(json);
 	if (context) {
@@ -162,7 +164,7 @@ write_row(struct plumb_json *json, const struct plumb_compared *c, uint32_t numb
 		write_change(json, &row->own);
 		plumb_json_end(json);
 	}
-	if (!strcmp(c->by, "operator") || !strcmp(c->by, "kernel")) {
+	if (c->by == PLUMB_BY_OPERATOR || c->by == PLUMB_BY_KERNEL) {
 		plumb_json_key_text(json, "family", row->family);
 		key_names(json, "before_names", row->before_names);
 		key_names(json, "after_names", row->after_names);
@@ -177,32 +179,32 @@ write_rows(struct plumb_json *json, const struct plumb_compared *c)
 {
 	plumb_json_key(json, "rows");
 	plumb_json_array(json);
-	for (uint32_t i = 0; i < c->table->count; i++)
+	for (uint32_t i = 0; i < c->table.count; i++)
 		if (c->shown[i])
 			write_row(json, c, i);
 	plumb_json_end(json);
 	plumb_json_key(json, "outside");
 	plumb_json_object(json);
-	write_change(json, &c->table->outside);
+	write_change(json, &c->table.outside);
 	plumb_json_end(json);
 	plumb_json_key(json, "families");
 	plumb_json_array(json);
-	for (uint32_t i = 0; i < c->table->family_count; i++) {
+	for (uint32_t i = 0; i < c->table.family_count; i++) {
 		plumb_json_object(json);
-		plumb_json_key_text(json, "name", c->table->families[i].name);
-		write_change(json, &c->table->families[i].amount);
+		plumb_json_key_text(json, "name", c->table.families[i].name);
+		write_change(json, &c->table.families[i].amount);
 		plumb_json_end(json);
 	}
 	plumb_json_end(json);
 }
 
 static void
-write_gate(struct plumb_json *json, const struct plumb_diff_gate *gate)
+write_gate(struct plumb_json *json, const struct plumb_compared *c, uint32_t gate)
 {
-	const struct plumb_gate_result *r = &gate->result;
+	const struct plumb_gate_result *r = &c->results[gate];
 
 	plumb_json_object(json);
-	plumb_json_key_text(json, "expression", gate->gate.text);
+	plumb_json_key_text(json, "expression", c->gates[gate].text);
 	key_flag(json, "holds", r->holds);
 	plumb_json_key(json, "certain");
 	if (r->certain < 0)
@@ -224,11 +226,11 @@ write_gates(struct plumb_json *json, const struct plumb_compared *c)
 	char *text;
 
 	for (uint32_t i = 0; i < c->gate_count; i++)
-		bytes += strlen(c->gates[i].gate.text) + 5;
+		bytes += strlen(c->gates[i].text) + 5;
 	text = calloc(bytes, 1);
 	for (uint32_t i = 0; text && i < c->gate_count; i++) {
 		strcat(text, i ? " and " : "");
-		strcat(text, c->gates[i].gate.text);
+		strcat(text, c->gates[i].text);
 	}
 	plumb_json_key(json, "gate");
 	if (c->gate_count) {
@@ -243,12 +245,12 @@ write_gates(struct plumb_json *json, const struct plumb_compared *c)
 	plumb_json_key(json, "gates");
 	plumb_json_array(json);
 	for (uint32_t i = 0; i < c->gate_count; i++)
-		write_gate(json, &c->gates[i]);
+		write_gate(json, c, i);
 	plumb_json_end(json);
 }
 
-int
-plumb_diff_json(const struct plumb_compared *c, FILE *out)
+static int
+write_json(const struct plumb_compared *c, const char *const *names, FILE *out)
 {
 	struct plumb_json *json = plumb_json_new(out);
 
@@ -256,13 +258,13 @@ plumb_diff_json(const struct plumb_compared *c, FILE *out)
 	plumb_json_key(json, "schema");
 	plumb_json_integer(json, 1);
 	plumb_json_key_text(json, "verb", "diff");
-	plumb_json_key_text(json, "by", c->by);
+	plumb_json_key_text(json, "by", plumb_diff_by_name(c->by));
 	plumb_json_key_text(json, "metric", c->metric);
 	plumb_json_key_text(json, "unit", c->unit);
 	plumb_json_key_text(json, "per", plumb_diff_is_normal(c->diff) ? "iteration" : NULL);
 	plumb_json_key_text(json, "statistic", plumb_diff_statistic(c));
-	write_environment(json, c->environment);
-	write_iterations(json, c);
+	write_environment(json, &c->environment);
+	write_iterations(json, c, names);
 	write_measures(json, c);
 	write_rows(json, c);
 	write_gates(json, c);
@@ -270,50 +272,77 @@ plumb_diff_json(const struct plumb_compared *c, FILE *out)
 	return plumb_json_finish(json);
 }
 
-/* ---- CSV ---- */
+/* ---- rows ---- */
 
-static void
-put_number(FILE *out, double value)
+static int
+make_answer(const struct plumb_compared *c, struct plumb_answer *answer, struct plumb_error *error)
 {
-	fputc(',', out);
-	if (isfinite(value))
-		fprintf(out, "%.17g", value);
-}
+	static const char *const columns[] = { "name",         "kind",        "file",    "line",
+		                               "after_line",   "before",      "after",   "change",
+		                               "ratio",        "low",         "high",    "spread",
+		                               "before_names", "after_names", "fused_in" };
 
-static void
-put_text(FILE *out, const char *text)
-{
-	fputc(',', out);
-	plumb_csv_put(out, text);
-}
-
-int
-plumb_diff_csv(const struct plumb_compared *c, FILE *out)
-{
-	fputs("name,kind,file,line,after_line,before,after,change,ratio,low,high,spread,"
-	      "before_names,after_names,fused_in\n",
-	      out);
-	for (uint32_t i = 0; i < c->table->count; i++) {
-		const struct plumb_diff_row *row = &c->table->rows[i];
+	*answer = (struct plumb_answer){ .id = "diff", .title = plumb_diff_by_name(c->by) };
+	for (int i = 0; i < 15; i++)
+		plumb_answer_column(answer, columns[i],
+		                    i < 5 || i > 10 ? NULL
+		                    : i == 8        ? "ratio"
+		                                    : c->unit,
+		                    i < 5 ? PLUMB_SOURCE_IS_MEASURED : PLUMB_SOURCE_IS_DERIVED);
+	for (uint32_t i = 0; i < c->table.count; i++) {
+		const struct plumb_diff_row *row = &c->table.rows[i];
 
 		if (!c->shown[i])
 			continue;
-		plumb_csv_put(out, row->name);
-		put_text(out, row->kind);
-		put_text(out, row->file);
-		put_number(out, row->line ? row->line : NAN);
-		put_number(out, row->after_line ? row->after_line : NAN);
-		put_number(out, row->amount.before);
-		put_number(out, row->amount.after);
-		put_number(out, row->amount.change);
-		put_number(out, row->amount.ratio);
-		put_number(out, row->amount.low);
-		put_number(out, row->amount.high);
-		put_text(out, plumb_spread_names[row->amount.basis]);
-		put_text(out, row->before_names);
-		put_text(out, row->after_names);
-		put_text(out, row->fused_in);
-		fputs("\n", out);
+		plumb_answer_text(answer, row->name);
+		plumb_answer_text(answer, row->kind);
+		plumb_answer_text(answer, row->file);
+		plumb_answer_integer(answer, row->line ? (int64_t)row->line : PLUMB_UNKNOWN);
+		plumb_answer_integer(answer,
+		                     row->after_line ? (int64_t)row->after_line : PLUMB_UNKNOWN);
+		plumb_answer_number(answer, row->amount.before);
+		plumb_answer_number(answer, row->amount.after);
+		plumb_answer_number(answer, row->amount.change);
+		plumb_answer_number(answer, row->amount.ratio);
+		plumb_answer_number(answer, row->amount.low);
+		plumb_answer_number(answer, row->amount.high);
+		plumb_answer_text(answer, plumb_spread_names[row->amount.basis]);
+		plumb_answer_text(answer, row->before_names);
+		plumb_answer_text(answer, row->after_names);
+		plumb_answer_text(answer, row->fused_in);
 	}
-	return ferror(out) ? -1 : 0;
+	return plumb_answer_end(answer, error);
+}
+
+int
+plumb_compared_write(const struct plumb_compared *c, const char *const *names,
+                     enum plumb_view_format format, FILE *out, struct plumb_error *error)
+{
+	struct plumb_answer answer;
+	int code;
+
+	if (format == PLUMB_VIEW_JSON)
+		return write_json(c, names, out) < 0
+		               ? plumb_fail(error, PLUMB_ESYSTEM,
+		                            "not enough memory; close other programs")
+		               : 0;
+	code = make_answer(c, &answer, error);
+	if (!code)
+		code = plumb_view_answer(&answer, format, out, error);
+	plumb_answer_free(&answer);
+	return code;
+}
+
+int
+plumb_view_diff(const struct plumb_profile *const *profiles, const char *const *names,
+                uint32_t before, uint32_t count, const struct plumb_diff_query *query,
+                enum plumb_view_format format, FILE *out, struct plumb_error *error)
+{
+	struct plumb_compared compared;
+	int code = plumb_compared_make(profiles, before, count, query, &compared, error);
+
+	if (!code)
+		code = plumb_compared_write(&compared, names, format, out, error);
+	plumb_compared_free(&compared);
+	return code;
 }
