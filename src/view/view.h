@@ -23,6 +23,7 @@
 
 #include "view/diff.h"
 #include "view/findings.h"
+#include "view/iters.h"
 #include "view/render.h"
 #include "view/report.h"
 #include "view/tables.h"
@@ -55,12 +56,19 @@ int plumb_view_diff(const struct plumb_profile *const *profiles, const char *con
                     enum plumb_view_format format, FILE *out,
                     struct plumb_error *error) PLUMB_MUST_CHECK;
 
+/* Iterations. Critical paths are in JSON only, as far as the query asks for them. */
+int plumb_view_iters(const struct plumb_profile *profile, const struct plumb_iters_query *query,
+                     enum plumb_view_format format, FILE *out,
+                     struct plumb_error *error) PLUMB_MUST_CHECK;
+
 /* ---- the same for callers that have made the value ---- */
 
 int plumb_tables_write(const struct plumb_tables *tables, enum plumb_view_format format, FILE *out,
                        struct plumb_error *error) PLUMB_MUST_CHECK;
 int plumb_report_write(const struct plumb_report *report, enum plumb_view_format format, FILE *out,
                        struct plumb_error *error) PLUMB_MUST_CHECK;
+int plumb_iters_write(const struct plumb_iters *iters, enum plumb_view_format format, FILE *out,
+                      struct plumb_error *error) PLUMB_MUST_CHECK;
 int plumb_compared_write(const struct plumb_compared *compared, const char *const *names,
                          enum plumb_view_format format, FILE *out,
                          struct plumb_error *error) PLUMB_MUST_CHECK;

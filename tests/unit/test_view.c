@@ -14,6 +14,7 @@
 #include "../golden/profiles.h"
 #include "analyze/analyze.h"
 #include "failing_malloc.h"
+#include "model/builder.h"
 #include "view/render.h"
 #include "view/view.h"
 
@@ -333,6 +334,67 @@ test_diff(void **state)
 	plumb_profile_free(&profile);
 }
 
+/* A stream on which three kernels follow each other, twenty times. */
+static void
+make_loop(struct plumb_profile *profile)
+{
+	static const char *const names[] = { "copy", "multiply", "add" };
+	struct plumb_builder *b = plumb_builder_new();
+	struct plumb_error error;
+	uint32_t device = plumb_builder_device(
+		b, &(struct plumb_device){ .name = PLUMB_NONE, .uuid = PLUMB_NONE, .rank = -1 });
+	uint32_t track = plumb_builder_track(b, &(struct plumb_track){ .kind = PLUMB_TRACK_STREAM,
+	                                                               .process = PLUMB_NONE,
+	                                                               .device = device,
+	                                                               .name = PLUMB_NONE });
+
+	for (int i = 0; i < 60; i++) {
+		uint32_t frame = plumb_builder_frame(
+			b, PLUMB_FRAME_KERNEL, plumb_builder_text(b, names[i % 3]), PLUMB_NONE, 0);
+		assert_int_equal(
+			plumb_builder_span(b,
+		                           &(struct plumb_span){
+						   .context = plumb_builder_context(b, 0, frame, 0),
+						   .track = track,
+						   .start_ns = 1000 * i + 500 * (i / 3),
+						   .end_ns = 1000 * i + 500 * (i / 3) + 900 }),
+			0);
+	}
+	assert_int_equal(plumb_builder_finish(b, profile, &error), 0);
+	plumb_builder_free(b);
+}
+
+/* The table has a row for each iteration. */
+static void
+test_iters(void **state)
+{
+	struct plumb_iters_query query = { .paths = PLUMB_ITERS_ALL_PATHS, .path_spans = 1000 };
+	struct plumb_profile profile = { 0 };
+	struct plumb_error error;
+	char *text[3] = { 0 };
+	uint64_t lines = 0;
+	size_t bytes;
+
+	(void)state;
+	make_loop(&profile);
+	for (int i = 0; i < 3; i++) {
+		FILE *out = open_memstream(&text[i], &bytes);
+		assert_int_equal(
+			plumb_view_iters(&profile, &query, (enum plumb_view_format)i, out, &error),
+			0);
+		assert_int_equal(fclose(out), 0);
+	}
+	assert_true(plumb_json_valid(text[PLUMB_VIEW_JSON]));
+	assert_non_null(strstr(text[PLUMB_VIEW_JSON], "\"period_ops\":3"));
+	for (const char *at = text[PLUMB_VIEW_CSV]; *at; at++)
+		lines += *at == '\n';
+	assert_int_equal(lines, 21);
+	assert_int_equal(read64((unsigned char *)text[PLUMB_VIEW_COLUMNS] + 24), lines - 1);
+	for (int i = 0; i < 3; i++)
+		free(text[i]);
+	plumb_profile_free(&profile);
+}
+
 /* What cannot be answered says so, and leaves nothing to free. */
 static void
 test_bad_queries(void **state)
@@ -392,6 +454,7 @@ main(void)
 		cmocka_unit_test(test_report),
 		cmocka_unit_test(test_findings_and_overview),
 		cmocka_unit_test(test_diff),
+		cmocka_unit_test(test_iters),
 		cmocka_unit_test(test_bad_queries),
 		cmocka_unit_test(test_no_memory),
 	};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Iterations as JSON and as CSV, with the same words. */
-#include <inttypes.h>
+/* Iterations as JSON, and as one typed table with the same words. */
 #include <math.h>
 
-#include "base/json.h"
-#include "cli/iters_steps.h"
+#include "view/iters_private.h"
+#include "view/render.h"
+#include "view/view.h"
 
 static void
 key_number(struct plumb_json *json, const char *key, double value)
@@ -24,7 +24,7 @@ static void
 write_item(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t, uint32_t depth,
            uint32_t i)
 {
-	const struct plumb_iteration *item = &iters->found->tracks[t].levels[depth].items[i];
+	const struct plumb_iteration *item = &iters->found.tracks[t].levels[depth].items[i];
 
 	plumb_json_object(json);
 	if (!depth)
@@ -65,7 +65,7 @@ plumb_iters_stat_json(struct plumb_json *json, const char *key,
 static void
 write_summary(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t, uint32_t depth)
 {
-	const struct plumb_iteration_level *level = &iters->found->tracks[t].levels[depth];
+	const struct plumb_iteration_level *level = &iters->found.tracks[t].levels[depth];
 
 	plumb_json_key(json, "summary");
 	plumb_json_object(json);
@@ -108,7 +108,7 @@ write_odd(struct plumb_json *json, const struct plumb_iters *iters,
 static void
 write_level(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t, uint32_t depth)
 {
-	const struct plumb_iteration_level *level = &iters->found->tracks[t].levels[depth];
+	const struct plumb_iteration_level *level = &iters->found.tracks[t].levels[depth];
 
 	plumb_json_object(json);
 	plumb_json_key_quantity(json, "period_ops", level->period_ops);
@@ -140,7 +140,7 @@ write_level(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t
 static int
 write_track(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t)
 {
-	const struct plumb_iteration_track *track = &iters->found->tracks[t];
+	const struct plumb_iteration_track *track = &iters->found.tracks[t];
 	const struct plumb_profile *p = iters->profile;
 	const struct plumb_track *place = &p->tracks[track->track];
 	bool known = place->process < p->processes_count;
@@ -173,8 +173,8 @@ write_track(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t
 	return code;
 }
 
-int
-plumb_iters_json(const struct plumb_iters *iters, FILE *out)
+static int
+write_json(const struct plumb_iters *iters, FILE *out)
 {
 	struct plumb_json *json = plumb_json_new(out);
 	int code;
@@ -183,12 +183,12 @@ plumb_iters_json(const struct plumb_iters *iters, FILE *out)
 	plumb_json_key_quantity(json, "schema", 1);
 	plumb_json_key_text(json, "verb", "iters");
 	plumb_json_key(json, "newest");
-	plumb_json_bool(json, iters->found->newest);
+	plumb_json_bool(json, iters->found.newest);
 	code = plumb_iters_path_json(iters->paths, NULL, json);
 	plumb_json_key(json, "tracks");
 	plumb_json_array(json);
-	for (uint32_t t = 0; !code && t < iters->found->count; t++)
-		if (plumb_iters_shown(iters, &iters->found->tracks[t]))
+	for (uint32_t t = 0; !code && t < iters->found.count; t++)
+		if (plumb_iters_shown(iters, &iters->found.tracks[t]))
 			code = write_track(json, iters, t);
 	plumb_json_end(json);
 	plumb_iters_ranks_json(iters, json);
@@ -198,49 +198,116 @@ plumb_iters_json(const struct plumb_iters *iters, FILE *out)
 	return plumb_json_finish(json) < 0 ? -1 : code;
 }
 
-/* A cell; an unknown one is empty. */
+/* ---- as a table ---- */
+
 static void
-cell(FILE *out, int64_t value)
+add_item(const struct plumb_iters *iters, uint32_t t, uint32_t depth, uint32_t i,
+         struct plumb_answer *answer)
 {
-	if (value != PLUMB_UNKNOWN)
-		fprintf(out, "%" PRId64, value);
-	fputc(',', out);
+	const struct plumb_iteration_track *track = &iters->found.tracks[t];
+	const struct plumb_iteration *item = &track->levels[depth].items[i];
+	const int64_t cells[] = {
+		track->track,
+		depth,
+		i,
+		item->start_ns,
+		item->end_ns,
+		item->end_ns - item->start_ns,
+		item->ops,
+		item->edits,
+		item->interval_ns,
+		item->overlap_ns,
+		item->elsewhere_ns,
+		item->idle_ns,
+		item->op_gap_ns,
+		item->op_time_ns,
+		item->copy_bytes,
+		item->outlier,
+		depth ? PLUMB_UNKNOWN : plumb_iters_step(iters, t, i),
+	};
+
+	for (size_t c = 0; c < sizeof cells / sizeof *cells; c++)
+		plumb_answer_integer(answer, cells[c]);
+}
+
+/* A step of the host: of the last one it is not known when it ends. */
+static void
+add_host_step(const struct plumb_host_steps *host, uint32_t i, struct plumb_answer *answer)
+{
+	int64_t ns = plumb_iters_host_duration(host, i);
+
+	plumb_answer_integer(answer, host->track);
+	plumb_answer_integer(answer, 0);
+	plumb_answer_integer(answer, i);
+	plumb_answer_integer(answer, host->start[i]);
+	plumb_answer_integer(answer, ns == PLUMB_UNKNOWN ? ns : host->start[i] + ns);
+	plumb_answer_integer(answer, ns);
+	for (int c = 6; c < 17; c++)
+		plumb_answer_integer(answer, PLUMB_UNKNOWN);
+}
+
+static int
+make_answer(const struct plumb_iters *iters, struct plumb_answer *answer, struct plumb_error *error)
+{
+	static const struct {
+		const char *name, *unit;
+	} columns[] = {
+		{ "track", NULL },      { "level", NULL },        { "iteration", NULL },
+		{ "start_ns", "ns" },   { "end_ns", "ns" },       { "duration_ns", "ns" },
+		{ "ops", "count" },     { "edits", "count" },     { "interval_ns", "ns" },
+		{ "overlap_ns", "ns" }, { "elsewhere_ns", "ns" }, { "idle_ns", "ns" },
+		{ "op_gap_ns", "ns" },  { "op_time_ns", "ns" },   { "copy_bytes", "byte" },
+		{ "outlier", NULL },    { "step", NULL },
+	};
+
+	*answer = (struct plumb_answer){ .id = "iters", .title = "iterations" };
+	for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
+		plumb_answer_column(answer, columns[c].name, columns[c].unit,
+		                    PLUMB_SOURCE_IS_MEASURED);
+	for (uint32_t i = 0; plumb_iters_host_shown(iters) && i < iters->host.starts; i++)
+		add_host_step(&iters->host, i, answer);
+	for (uint32_t t = 0; t < iters->found.count; t++) {
+		const struct plumb_iteration_track *track = &iters->found.tracks[t];
+
+		for (uint32_t l = 0; plumb_iters_shown(iters, track) && l < track->level_count; l++)
+			for (uint32_t i = 0; i < track->levels[l].count; i++)
+				add_item(iters, t, l, i, answer);
+	}
+	return plumb_answer_end(answer, error);
 }
 
 int
-plumb_iters_csv(const struct plumb_iters *iters, FILE *out)
+plumb_iters_write(const struct plumb_iters *iters, enum plumb_view_format format, FILE *out,
+                  struct plumb_error *error)
 {
-	fputs("track,level,iteration,start_ns,end_ns,duration_ns,ops,edits,interval_ns,overlap_ns,"
-	      "elsewhere_ns,idle_ns,op_gap_ns,op_time_ns,copy_bytes,outlier,step\n",
-	      out);
-	if (plumb_iters_host_shown(iters))
-		plumb_iters_host_csv(iters, out);
-	for (uint32_t t = 0; t < iters->found->count; t++) {
-		const struct plumb_iteration_track *track = &iters->found->tracks[t];
+	struct plumb_answer answer;
+	int code;
 
-		for (uint32_t l = 0; plumb_iters_shown(iters, track) && l < track->level_count; l++)
-			for (uint32_t i = 0; i < track->levels[l].count; i++) {
-				const struct plumb_iteration *item = &track->levels[l].items[i];
+	if (format == PLUMB_VIEW_JSON)
+		return write_json(iters, out) < 0
+		               ? plumb_fail(error, PLUMB_ESYSTEM,
+		                            "the iterations could not be written")
+		               : 0;
+	code = make_answer(iters, &answer, error);
+	if (!code)
+		code = plumb_view_answer(&answer, format, out, error);
+	plumb_answer_free(&answer);
+	return code;
+}
 
-				fprintf(out, "%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",", track->track,
-				        l, i);
-				cell(out, item->start_ns);
-				cell(out, item->end_ns);
-				cell(out, item->end_ns - item->start_ns);
-				cell(out, item->ops);
-				cell(out, item->edits);
-				cell(out, item->interval_ns);
-				cell(out, item->overlap_ns);
-				cell(out, item->elsewhere_ns);
-				cell(out, item->idle_ns);
-				cell(out, item->op_gap_ns);
-				cell(out, item->op_time_ns);
-				cell(out, item->copy_bytes);
-				fprintf(out, "%d,", item->outlier);
-				if (!l && plumb_iters_step(iters, t, i) != PLUMB_UNKNOWN)
-					fprintf(out, "%" PRId64, plumb_iters_step(iters, t, i));
-				fputc('\n', out);
-			}
-	}
-	return ferror(out) ? -1 : 0;
+int
+plumb_view_iters(const struct plumb_profile *profile, const struct plumb_iters_query *query,
+                 enum plumb_view_format format, FILE *out, struct plumb_error *error)
+{
+	struct plumb_iters_query wanted = *query;
+	struct plumb_iters iters;
+	int code;
+
+	if (format != PLUMB_VIEW_JSON) /* which alone has paths */
+		wanted.paths = PLUMB_ITERS_NO_PATHS;
+	code = plumb_iters_make(profile, &wanted, &iters, error);
+	if (!code)
+		code = plumb_iters_write(&iters, format, out, error);
+	plumb_iters_free(&iters);
+	return code;
 }
