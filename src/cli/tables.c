@@ -118,23 +118,6 @@ struct wanted {
 
 /* ---- what is asked for ---- */
 
-static void
-want_kind(struct wanted *w, const struct plumb_tables_kind *kind)
-{
-	for (uint32_t i = 0; i < w->query.kind_count; i++)
-		if (w->query.kinds[i] == kind)
-			return;
-	w->query.kinds[w->query.kind_count++] = kind;
-}
-
-static void
-want_all(struct wanted *w)
-{
-	for (const struct plumb_tables_kind *kind = plumb_tables_kinds; kind->id; kind++)
-		if (!kind->aside)
-			want_kind(w, kind);
-}
-
 static bool
 wants(const struct wanted *w, const char *id)
 {
@@ -198,9 +181,9 @@ check_use(const struct plumb_invocation *invocation, struct wanted *w)
 		const char *operand = invocation->operands[i];
 		const struct plumb_tables_kind *kind = plumb_tables_find(operand);
 		if (kind)
-			want_kind(w, kind);
+			plumb_tables_want(&w->query, kind);
 		else if (!strcasecmp(operand, "all"))
-			want_all(w);
+			plumb_tables_want_all(&w->query);
 		else if (is_table_name(operand) && access(operand, F_OK) != 0)
 			return plumb_cli_usage(invocation,
 			                       "tables: there is no table %s; use A1 to A15, "
@@ -222,14 +205,11 @@ check_use(const struct plumb_invocation *invocation, struct wanted *w)
 		w->files[w->file_count++] = w->newest;
 	}
 	if (!w->query.kind_count && plumb_options_given(o, "key")) {
-		want_kind(w, plumb_tables_find("compare"));
+		plumb_tables_want(&w->query, plumb_tables_find("compare"));
 		if (w->file_count > 1)
-			want_kind(w, plumb_tables_find("swapped"));
+			plumb_tables_want(&w->query, plumb_tables_find("swapped"));
 	}
-	if (!w->query.kind_count && w->file_count > 1)
-		want_kind(w, plumb_tables_find("A1"));
-	if (!w->query.kind_count)
-		want_all(w);
+	plumb_tables_want_default(&w->query, w->file_count);
 	for (uint32_t i = 0; i < w->query.kind_count && w->file_count > 1; i++)
 		if (!w->query.kinds[i]->several)
 			return plumb_cli_usage(

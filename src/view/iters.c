@@ -20,6 +20,27 @@ plumb_iters_shown(const struct plumb_iters *iters, const struct plumb_iteration_
 	return iters->track < 0 || track->track == iters->track;
 }
 
+/* What is told of the TRACK that is at T of those found. */
+static int
+make_track(const struct plumb_iteration_track *track, uint32_t t,
+           const struct plumb_iteration_limits *limits, struct plumb_iters_steps *steps)
+{
+	struct plumb_iters_track *own = &steps->tracks[t];
+	int code;
+
+	steps->moments[t] = &own->moments;
+	code = plumb_moments_new(&steps->shared, track->device, track->process, track->track,
+	                         &own->moments);
+	if (!code)
+		code = plumb_filled_find(&own->moments, &track->levels[0], limits, &own->filled);
+	if (!code)
+		code = plumb_marked_find(&own->moments, &track->levels[0], &steps->marked[t]);
+	if (!code)
+		own->contended =
+			plumb_contended_find(&own->moments, &track->levels[0], &own->others);
+	return own->contended ? code : PLUMB_ESYSTEM;
+}
+
 static int
 make_steps(const struct plumb_profile *p, const struct plumb_iterations *found,
            const struct plumb_iteration_limits *limits, bool explains,
@@ -40,27 +61,9 @@ make_steps(const struct plumb_profile *p, const struct plumb_iterations *found,
 		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
 	steps->count = found->count;
 	code = plumb_moments_share(p, steps->user_of, &steps->shared);
-	for (uint32_t t = 0; !code && t < found->count; t++) {
-		const struct plumb_iteration_track *track = &found->tracks[t];
-		struct plumb_iters_track *own = &steps->tracks[t];
-
-		if (!track->level_count)
-			continue;
-		steps->moments[t] = &own->moments;
-		code = plumb_moments_new(&steps->shared, track->device, track->process,
-		                         track->track, &own->moments);
-		if (!code)
-			code = plumb_filled_find(&own->moments, &track->levels[0], limits,
-			                         &own->filled);
-		if (!code)
-			code = plumb_marked_find(&own->moments, &track->levels[0],
-			                         &steps->marked[t]);
-		own->contended =
-			code ? NULL
-			     : plumb_contended_find(&own->moments, &track->levels[0], &own->others);
-		if (!own->contended)
-			code = PLUMB_ESYSTEM;
-	}
+	for (uint32_t t = 0; !code && t < found->count; t++)
+		if (found->tracks[t].level_count)
+			code = make_track(&found->tracks[t], t, limits, steps);
 	if (!code)
 		code = plumb_ranks_match(p, found, steps->moments, steps->marked, &steps->match);
 	for (uint32_t t = 0; !explains && t < found->count; t++)

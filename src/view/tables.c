@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analyze/workload.h"
 #include "base/csv.h"
@@ -14,6 +13,32 @@ static const char *
 device_of(const struct plumb_profile *profile)
 {
 	return profile->devices_count ? plumb_text(profile, profile->devices[0].name) : NULL;
+}
+
+void
+plumb_tables_want(struct plumb_tables_query *query, const struct plumb_tables_kind *kind)
+{
+	for (uint32_t i = 0; i < query->kind_count; i++)
+		if (query->kinds[i] == kind)
+			return;
+	query->kinds[query->kind_count++] = kind;
+}
+
+void
+plumb_tables_want_all(struct plumb_tables_query *query)
+{
+	for (const struct plumb_tables_kind *kind = plumb_tables_kinds; kind->id; kind++)
+		if (!kind->aside)
+			plumb_tables_want(query, kind);
+}
+
+void
+plumb_tables_want_default(struct plumb_tables_query *query, uint32_t profiles)
+{
+	if (!query->kind_count && profiles > 1)
+		plumb_tables_want(query, plumb_tables_find("A1"));
+	if (!query->kind_count)
+		plumb_tables_want_all(query);
 }
 
 struct plumb_tables *
@@ -143,6 +168,7 @@ plumb_tables_make(struct plumb_tables *tables, struct plumb_error *error)
 
 	if (!tables->count)
 		return plumb_fail(error, PLUMB_EUSAGE, "tables are of one or more profiles");
+	plumb_tables_want_default(&tables->query, tables->count);
 	if (!query->as_given)
 		order_by_batch(tables);
 	tables->input = (struct plumb_tables_input){

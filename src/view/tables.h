@@ -19,7 +19,8 @@
 #define PLUMB_TABLES_PROFILES 64 /* at most so many at a time */
 
 struct plumb_tables_query {
-	const struct plumb_tables_kind *kinds[PLUMB_TABLES_KINDS]; /* in the order of the answers */
+	/* In the order of the answers; none: see plumb_tables_want_default. */
+	const struct plumb_tables_kind *kinds[PLUMB_TABLES_KINDS];
 	uint32_t kind_count;
 	struct plumb_layers_options layers;
 	enum plumb_precision precision; /* whose peak rooflines use */
@@ -52,6 +53,12 @@ struct plumb_tables {
 	int64_t batches[PLUMB_TABLES_PROFILES];
 	const char *batch_sources[PLUMB_TABLES_PROFILES];
 };
+
+/* Adds KIND, if the query does not have it; or all that are not `aside`; or, if it has none, A1 of
+ * several PROFILES and all of one. */
+void plumb_tables_want(struct plumb_tables_query *query, const struct plumb_tables_kind *kind);
+void plumb_tables_want_all(struct plumb_tables_query *query);
+void plumb_tables_want_default(struct plumb_tables_query *query, uint32_t profiles);
 
 /* NULL: no memory. plumb_tables_free takes that. */
 struct plumb_tables *plumb_tables_new(const struct plumb_tables_query *query);
