@@ -392,15 +392,16 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 	bool explain = plumb_options_given(invocation->options, "explain");
 	bool json = plumb_options_flag(invocation->options, "json");
 	bool csv = plumb_options_flag(invocation->options, "csv");
+	int64_t spans = plumb_options_number(invocation->options, "path-spans");
 	const struct plumb_iters_query query = {
 		.limits = &limits,
 		.one = plumb_options_given(invocation->options, "track"),
 		.track = plumb_options_number(invocation->options, "track"),
 		.explains = explain,
-		.paths = csv || explain ? PLUMB_ITERS_NO_PATHS
-		         : json         ? PLUMB_ITERS_ALL_PATHS
-		                        : PLUMB_ITERS_SHORT_PATHS,
-		.path_spans = plumb_options_number(invocation->options, "path-spans"),
+		.paths = csv || explain || !spans ? PLUMB_ITERS_NO_PATHS
+		         : json                   ? PLUMB_ITERS_ALL_PATHS
+		                                  : PLUMB_ITERS_SHORT_PATHS,
+		.path_spans = spans,
 	};
 	struct plumb_profile profile = { 0 };
 	struct plumb_iters iters;

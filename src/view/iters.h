@@ -27,9 +27,9 @@
 
 /* Which critical paths are wanted. */
 enum plumb_iters_paths {
-	PLUMB_ITERS_NO_PATHS,
-	PLUMB_ITERS_SHORT_PATHS, /* PLUMB_ITERS_PATH_ROWS rows of what people are shown */
 	PLUMB_ITERS_ALL_PATHS,   /* what JSON has */
+	PLUMB_ITERS_SHORT_PATHS, /* PLUMB_ITERS_PATH_ROWS rows of what people are shown */
+	PLUMB_ITERS_NO_PATHS,
 };
 #define PLUMB_ITERS_PATH_ROWS 8
 
@@ -39,7 +39,7 @@ struct plumb_iters_query {
 	int64_t track;
 	bool explains; /* plumb_iters_explain will be called */
 	enum plumb_iters_paths paths;
-	int64_t path_spans; /* of at most so many; 0: no paths */
+	int64_t path_spans; /* of at most so many; 0: PLUMB_PATH_SPANS_MOST */
 };
 
 /* Of a main track that has iterations; NULLs and zeros elsewhere. */

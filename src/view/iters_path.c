@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "analyze/path/part.h"
 #include "view/iters_private.h"
 
 void
@@ -23,7 +24,8 @@ make(struct plumb_iters_path *paths, const struct plumb_iters *iters,
      const struct plumb_iters_query *query, struct plumb_error *error)
 {
 	uint32_t track = iters->track < 0 ? PLUMB_NONE : (uint32_t)iters->track;
-	uint32_t most = query->path_spans < UINT32_MAX ? (uint32_t)query->path_spans : UINT32_MAX;
+	int64_t spans = query->path_spans ? query->path_spans : PLUMB_PATH_SPANS_MOST;
+	uint32_t most = spans < UINT32_MAX ? (uint32_t)spans : UINT32_MAX;
 	bool all = query->paths == PLUMB_ITERS_ALL_PATHS;
 	struct plumb_path_asked asked = { all ? PLUMB_PATH_ROWS_MOST : PLUMB_ITERS_PATH_ROWS, track,
 		                          all };

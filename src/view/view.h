@@ -56,7 +56,7 @@ int plumb_view_diff(const struct plumb_profile *const *profiles, const char *con
                     enum plumb_view_format format, FILE *out,
                     struct plumb_error *error) PLUMB_MUST_CHECK;
 
-/* Iterations. Critical paths are in JSON only, as far as the query asks for them. */
+/* Iterations. Critical paths are in JSON only. */
 int plumb_view_iters(const struct plumb_profile *profile, const struct plumb_iters_query *query,
                      enum plumb_view_format format, FILE *out,
                      struct plumb_error *error) PLUMB_MUST_CHECK;
