@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plumb iters: the iterations of each device's main track, for people; iters_write.c has JSON and
- * CSV. */
+/* plumb iters: its options, and the iterations of each device's main track for people. */
 #include "cli/iters.h"
 #include "analyze/path/part.h"
 
@@ -10,10 +9,10 @@
 #include "base/format.h"
 #include "cli/cli.h"
 #include "cli/columns.h"
-#include "cli/iters_steps.h"
 #include "cli/load.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "view/view.h"
 
 #define ROWS_MOST 20 /* iterations that are printed, and outliers after them */
 #define ODD_MOST 8
@@ -66,17 +65,6 @@ static const struct plumb_option options[] = {
 	          "however large the intervals are" },
 	{ 0 },
 };
-
-const char *const plumb_iters_roles[] = { "main", "copy", "assist" };
-const char *const plumb_iters_phases[] = { "gap", "copy", "marker" };
-const char *const plumb_iters_verdicts[] = { NULL, "host-bound", "copy-bound", "GPU-bound" };
-const char *const plumb_iters_odd[] = { "before", "between", "after", "inserted", "missing" };
-
-bool
-plumb_iters_shown(const struct plumb_iters *iters, const struct plumb_iteration_track *track)
-{
-	return iters->track < 0 || track->track == iters->track;
-}
 
 /* "track 2 (main): GPU 0 (Tesla V100), stream 7, 8,772 kernels" */
 static void
@@ -201,7 +189,7 @@ print_items(const struct plumb_iters *iters, uint32_t t, FILE *out)
 		{ "kernel time", PLUMB_RIGHT }, { "gap", PLUMB_RIGHT },
 		{ "copied", PLUMB_RIGHT },      { "", PLUMB_LEFT },
 	};
-	const struct plumb_iteration_level *level = &iters->found->tracks[t].levels[0];
+	const struct plumb_iteration_level *level = &iters->found.tracks[t].levels[0];
 	int without = !plumb_iters_steps_differ(iters, t);
 	struct plumb_table *table =
 		plumb_table_new(columns + without, sizeof columns / sizeof *columns - without);
@@ -260,7 +248,7 @@ print_outliers(const struct plumb_iteration_level *level, FILE *out)
 static int
 print_level(const struct plumb_iters *iters, uint32_t t, uint32_t depth, FILE *out)
 {
-	const struct plumb_iteration_level *level = &iters->found->tracks[t].levels[depth];
+	const struct plumb_iteration_level *level = &iters->found.tracks[t].levels[depth];
 	static const char *const phases[] = { "after the longest gap", "after a copy from the host",
 		                              "at a marker" };
 	char match[PLUMB_FORMAT_SIZE], coverage[PLUMB_FORMAT_SIZE];
@@ -306,11 +294,11 @@ print_all(const struct plumb_iters *iters, FILE *out)
 {
 	int code = 0;
 
-	if (iters->found->newest)
+	if (iters->found.newest)
 		fputs("from the newest GPU work of each device only; record with --trace for all\n",
 		      out);
-	for (uint32_t t = 0; !code && t < iters->found->count; t++) {
-		const struct plumb_iteration_track *track = &iters->found->tracks[t];
+	for (uint32_t t = 0; !code && t < iters->found.count; t++) {
+		const struct plumb_iteration_track *track = &iters->found.tracks[t];
 
 		if (!plumb_iters_shown(iters, track))
 			continue;
@@ -330,10 +318,28 @@ print_all(const struct plumb_iters *iters, FILE *out)
 static bool
 any_shown(const struct plumb_iters *iters)
 {
-	for (uint32_t t = 0; t < iters->found->count; t++)
-		if (plumb_iters_shown(iters, &iters->found->tracks[t]))
+	for (uint32_t t = 0; t < iters->found.count; t++)
+		if (plumb_iters_shown(iters, &iters->found.tracks[t]))
 			return true;
 	return false;
+}
+
+static int
+explain_one(const struct plumb_invocation *invocation, const struct plumb_iters *iters)
+{
+	const struct plumb_options *o = invocation->options;
+	struct plumb_iters_explained explained;
+	struct plumb_error error;
+	int code = plumb_iters_explain(iters, (uint32_t)plumb_options_number(o, "level"),
+	                               plumb_options_number(o, "explain"), &explained, &error);
+
+	if (!code && !plumb_options_flag(o, "json"))
+		plumb_iters_explain_print(iters, &explained, invocation->out);
+	else if (!code && plumb_iters_explained_json(iters, &explained, invocation->out) < 0 &&
+	         !ferror(invocation->out))
+		code = plumb_fail(&error, PLUMB_ESYSTEM, "the iterations could not be written");
+	plumb_iters_explained_free(&explained);
+	return code < 0 ? plumb_cli_fail(invocation, &error) : PLUMB_EXIT_DONE;
 }
 
 static int
@@ -347,7 +353,7 @@ show(struct plumb_invocation *invocation, const struct plumb_iters *iters)
 	if (!any_shown(iters) && !host) {
 		const char *why = "the profile has no times of GPU work; record with --trace";
 
-		if (iters->found->count)
+		if (iters->found.count)
 			why = "this track has no GPU work; leave out --track to list all tracks";
 		else if (explain && plumb_iters_host_shown(iters))
 			why = "--explain needs GPU work, and the profile has none";
@@ -359,17 +365,11 @@ show(struct plumb_invocation *invocation, const struct plumb_iters *iters)
 		return plumb_cli_fail(invocation, &error);
 	}
 	if (explain)
-		return plumb_iters_explain(
-			       iters, (uint32_t)plumb_options_number(invocation->options, "level"),
-			       plumb_options_number(invocation->options, "explain"),
-			       plumb_options_flag(invocation->options, "json"), invocation->out,
-			       &error) < 0
-		               ? plumb_cli_fail(invocation, &error)
-		               : PLUMB_EXIT_DONE;
+		return explain_one(invocation, iters);
 	if (plumb_options_flag(invocation->options, "json"))
-		code = plumb_iters_json(iters, invocation->out);
+		code = plumb_iters_write(iters, PLUMB_VIEW_JSON, invocation->out, &error);
 	else if (plumb_options_flag(invocation->options, "csv"))
-		code = plumb_iters_csv(iters, invocation->out);
+		code = plumb_iters_write(iters, PLUMB_VIEW_CSV, invocation->out, &error);
 	else if (host)
 		code = plumb_iters_host_print(iters, invocation->out);
 	else
@@ -381,20 +381,6 @@ show(struct plumb_invocation *invocation, const struct plumb_iters *iters)
 	return code < 0 ? plumb_cli_fail(invocation, &error) : PLUMB_EXIT_DONE;
 }
 
-static struct plumb_iters_path *
-make_paths(const struct plumb_invocation *invocation, const struct plumb_iters *iters, int *code,
-           struct plumb_error *error)
-{
-	struct plumb_iters_path_wish wish = {
-		iters->track,
-		plumb_options_number(invocation->options, "path-spans"),
-		plumb_options_flag(invocation->options, "json"),
-	};
-
-	return plumb_iters_path_new(iters->profile, iters->found, iters->steps->user_of, &wish,
-	                            code, error);
-}
-
 int
 plumb_cmd_iters(struct plumb_invocation *invocation)
 {
@@ -403,47 +389,43 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 		.overlap = plumb_options_number(invocation->options, "overlap"),
 		.idle = plumb_options_number(invocation->options, "idle"),
 	};
-	struct plumb_profile profile = { 0 };
-	struct plumb_iterations found = { 0 };
-	struct plumb_iters_steps steps = { 0 };
-	struct plumb_host_steps host = { 0 };
-	struct plumb_iters iters = { &profile, &found, -1, &steps, NULL, &host };
-	struct plumb_error error = { 0 };
+	bool explain = plumb_options_given(invocation->options, "explain");
+	bool json = plumb_options_flag(invocation->options, "json");
 	bool csv = plumb_options_flag(invocation->options, "csv");
-	int result, code;
+	int64_t spans = plumb_options_number(invocation->options, "path-spans");
+	const struct plumb_iters_query query = {
+		.limits = &limits,
+		.one = plumb_options_given(invocation->options, "track"),
+		.track = plumb_options_number(invocation->options, "track"),
+		.explains = explain,
+		.paths = csv || explain || !spans ? PLUMB_ITERS_NO_PATHS
+		         : json                   ? PLUMB_ITERS_ALL_PATHS
+		                                  : PLUMB_ITERS_SHORT_PATHS,
+		.path_spans = spans,
+	};
+	struct plumb_profile profile = { 0 };
+	struct plumb_iters iters;
+	struct plumb_error error = { 0 };
+	int result;
 
-	if (plumb_options_flag(invocation->options, "json") && csv)
+	if (json && csv)
 		return plumb_cli_usage(invocation, "iters: choose --json or --csv");
-	if (plumb_options_given(invocation->options, "explain") && csv)
+	if (explain && csv)
 		return plumb_cli_usage(invocation, "iters: --explain has no --csv, but --json");
-	if (plumb_options_given(invocation->options, "level") &&
-	    !plumb_options_given(invocation->options, "explain"))
+	if (plumb_options_given(invocation->options, "level") && !explain)
 		return plumb_cli_usage(invocation, "iters: --level needs --explain N");
 	if (limits.interval > 100 || limits.overlap > 100 || limits.idle > 100)
 		return plumb_cli_usage(invocation, "iters: a percentage is at most 100");
 	limits.interval *= 10000;
 	limits.overlap *= 10000;
 	limits.idle *= 10000;
-	if (plumb_options_given(invocation->options, "track"))
-		iters.track = plumb_options_number(invocation->options, "track");
 	/* Markers are on threads, so all spans are wanted. */
 	if (plumb_load(&profile, invocation->operands[0], PLUMB_LOAD_ALL, &error) < 0)
 		return plumb_cli_fail(invocation, &error);
-	code = plumb_iterations_find(&profile, &limits, &found, &error);
-	if (!code && !found.count && !plumb_host_steps_find(&profile, &host))
-		code = plumb_fail(&error, PLUMB_ESYSTEM, "not enough memory; close other programs");
-	if (!code)
-		code = plumb_iters_steps_new(&profile, &found, &limits,
-		                             plumb_options_given(invocation->options, "explain"),
-		                             &steps, &error);
-	if (!code && !csv && /* which has no paths */
-	    !plumb_options_given(invocation->options, "explain"))
-		iters.paths = make_paths(invocation, &iters, &code, &error);
-	result = code < 0 ? plumb_cli_fail(invocation, &error) : show(invocation, &iters);
-	plumb_iters_path_free(iters.paths);
-	plumb_host_steps_free(&host);
-	plumb_iters_steps_free(&steps);
-	plumb_iterations_free(&found);
+	result = plumb_iters_make(&profile, &query, &iters, &error) < 0
+	                 ? plumb_cli_fail(invocation, &error)
+	                 : show(invocation, &iters);
+	plumb_iters_free(&iters);
 	plumb_profile_free(&profile);
 	return result;
 }

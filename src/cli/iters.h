@@ -1,46 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ways to write iterations share. */
+/* Iterations for people, in pieces. Private to the files iters*.c of this folder. */
 #ifndef PLUMB_CLI_ITERS_H
 #define PLUMB_CLI_ITERS_H
 
 #include <stdio.h>
 
-#include "analyze/host_steps.h"
-#include "analyze/iterations.h"
-#include "cli/iters_path.h"
-
-struct plumb_iters_steps;
-
-struct plumb_iters {
-	const struct plumb_profile *profile;
-	const struct plumb_iterations *found;
-	int64_t track; /* the one to show, -1 all */
-	const struct plumb_iters_steps *steps;
-	struct plumb_iters_path *paths; /* NULL: none */
-	const struct plumb_host_steps *host;
-};
-
-/* Words by the numbers of analyze/iterations.h; NULL is none. */
-extern const char *const plumb_iters_roles[], *const plumb_iters_phases[];
-extern const char *const plumb_iters_verdicts[], *const plumb_iters_odd[];
-
-bool plumb_iters_shown(const struct plumb_iters *iters, const struct plumb_iteration_track *track);
+#include "view/iters.h"
 
 void plumb_iters_stat_print(FILE *out, const char *name, const struct plumb_iteration_stat *stat,
                             const char *unit);
-void plumb_iters_stat_json(struct plumb_json *json, const char *key,
-                           const struct plumb_iteration_stat *stat);
-
-/* ---- iters_host.c: without GPU work, the steps that the program marks ---- */
-
-/* Are they what is shown? The other functions are for that case; JSON has null in any other. */
-bool plumb_iters_host_shown(const struct plumb_iters *iters);
+/* The steps that the program marks, without GPU work. Negative: memory is out. */
 int plumb_iters_host_print(const struct plumb_iters *iters, FILE *out);
-int plumb_iters_host_json(const struct plumb_iters *iters, struct plumb_json *json);
-void plumb_iters_host_csv(const struct plumb_iters *iters, FILE *out);
-
-/* One object, or a row for each iteration. Negative: it could not be written. */
-int plumb_iters_json(const struct plumb_iters *iters, FILE *out);
-int plumb_iters_csv(const struct plumb_iters *iters, FILE *out);
+/* What filled the intervals of found.tracks[T], what marks say, and other processes. */
+void plumb_iters_filled_print(const struct plumb_iters *iters, uint32_t t, FILE *out);
+void plumb_iters_marked_print(const struct plumb_iters *iters, uint32_t t, FILE *out);
+void plumb_iters_contended_print(const struct plumb_iters *iters, uint32_t t, FILE *out);
+/* Ranks side by side, if there are several. */
+void plumb_iters_ranks_print(const struct plumb_iters *iters, FILE *out);
+/* Of a main track: its median iteration's, or the whole profile's where it has no loop. Nothing for
+ * others and where PATHS is NULL. Negative: memory is out. */
+int plumb_iters_path_print(const struct plumb_iters_path *paths,
+                           const struct plumb_iteration_track *track, FILE *out);
+void plumb_iters_explain_print(const struct plumb_iters *iters,
+                               const struct plumb_iters_explained *explained, FILE *out);
 
 #endif

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The iterations of several ranks side by side, for people and as JSON. */
+/* The iterations of several ranks side by side, for people. */
 #include <inttypes.h>
 
 #include "base/format.h"
-#include "cli/iters_steps.h"
+#include "cli/iters.h"
 
 #define LEFT_OUT_MOST 8 /* that are listed of a rank */
-
-static const char *const matched[] = { "step", "time", "mark", "index" };
-static const char *const by[] = { NULL, "collectives", "end", "duration" };
 
 /* "rank 1", or "GPU track 7" where none is known. */
 static void
@@ -17,14 +14,14 @@ print_rank(const struct plumb_iters *iters, const struct plumb_matched_rank *ran
 	if (rank->rank != PLUMB_UNKNOWN)
 		fprintf(out, "rank %" PRId64, rank->rank);
 	else
-		fprintf(out, "track %" PRIu32, iters->found->tracks[rank->place].track);
+		fprintf(out, "track %" PRIu32, iters->found.tracks[rank->place].track);
 }
 
 /* "  left out: 2 iterations of rank 0 that not every rank has (0, 1)" */
 static void
 print_left_out(const struct plumb_iters *iters, FILE *out)
 {
-	const struct plumb_rank_match *match = &iters->steps->match;
+	const struct plumb_rank_match *match = &iters->steps.match;
 
 	for (uint32_t i = 0, n; i < match->left_out.count; i += n) {
 		const struct plumb_left_out *first = &match->left_out.items[i];
@@ -51,7 +48,7 @@ plumb_iters_ranks_print(const struct plumb_iters *iters, FILE *out)
 		                           "unknown)" };
 	static const char *const last[] = { "", "reaches the collectives last", "ends last",
 		                            "takes longest" };
-	const struct plumb_rank_match *match = &iters->steps->match;
+	const struct plumb_rank_match *match = &iters->steps.match;
 	int64_t start = 0, end = 0;
 	char text[PLUMB_FORMAT_SIZE], time[PLUMB_FORMAT_SIZE];
 
@@ -87,101 +84,4 @@ plumb_iters_ranks_print(const struct plumb_iters *iters, FILE *out)
 		fputc('\n', out);
 	}
 	print_left_out(iters, out);
-}
-
-static void
-write_item(const struct plumb_iters *iters, uint32_t k, struct plumb_json *json)
-{
-	const struct plumb_rank_match *match = &iters->steps->match;
-	const struct plumb_matched_item *one = &match->items[k];
-
-	plumb_json_object(json);
-	plumb_json_key_quantity(json, "step", one->step);
-	plumb_json_key_quantity(json, "start_skew_ns", one->start_skew_ns);
-	plumb_json_key_quantity(json, "end_skew_ns", one->end_skew_ns);
-	plumb_json_key_quantity(
-		json, "straggler",
-		one->straggler == PLUMB_NONE
-			? PLUMB_UNKNOWN
-			: iters->found->tracks[match->ranks[one->straggler].place].track);
-	plumb_json_key_quantity(json, "straggler_rank",
-	                        one->straggler == PLUMB_NONE ? PLUMB_UNKNOWN
-	                                                     : match->ranks[one->straggler].rank);
-	plumb_json_key(json, "ranks");
-	plumb_json_array(json);
-	for (uint32_t r = 0; r < match->rank_count; r++) {
-		const struct plumb_rank_iteration *each = plumb_rank_of(match, k, r);
-		const struct plumb_iteration *item = &iters->found->tracks[match->ranks[r].place]
-		                                              .levels[0]
-		                                              .items[each->iteration];
-
-		plumb_json_object(json);
-		plumb_json_key_quantity(json, "iteration", each->iteration);
-		plumb_json_key_quantity(json, "start_ns", item->start_ns);
-		plumb_json_key_quantity(json, "duration_ns", item->end_ns - item->start_ns);
-		plumb_json_key_quantity(json, "waiting_ns", each->waiting_ns);
-		plumb_json_end(json);
-	}
-	plumb_json_end(json);
-	plumb_json_end(json);
-}
-
-static void
-write_left_out(const struct plumb_iters *iters, struct plumb_json *json)
-{
-	const struct plumb_rank_match *match = &iters->steps->match;
-
-	plumb_json_key(json, "left_out");
-	plumb_json_array(json);
-	for (uint32_t i = 0; i < match->left_out.count; i++) {
-		const struct plumb_left_out *out = &match->left_out.items[i];
-		const struct plumb_matched_rank *rank = &match->ranks[out->rank];
-
-		plumb_json_object(json);
-		plumb_json_key_quantity(json, "track", iters->found->tracks[rank->place].track);
-		plumb_json_key_quantity(json, "rank", rank->rank);
-		plumb_json_key_quantity(json, "iteration", out->iteration);
-		plumb_json_key_quantity(json, "step",
-		                        plumb_iters_step(iters, rank->place, out->iteration));
-		plumb_json_end(json);
-	}
-	plumb_json_end(json);
-}
-
-void
-plumb_iters_ranks_json(const struct plumb_iters *iters, struct plumb_json *json)
-{
-	const struct plumb_rank_match *match = &iters->steps->match;
-
-	plumb_json_key(json, "ranks");
-	if (!match->rank_count) {
-		plumb_json_null(json);
-		return;
-	}
-	plumb_json_object(json);
-	plumb_json_key_text(json, "matched_by", matched[match->matched]);
-	plumb_json_key_text(json, "straggler_by", match->count ? by[match->by] : NULL);
-	plumb_json_key(json, "summary");
-	plumb_json_array(json);
-	for (uint32_t r = 0; r < match->rank_count; r++) {
-		const struct plumb_matched_rank *rank = &match->ranks[r];
-
-		plumb_json_object(json);
-		plumb_json_key_quantity(json, "track", iters->found->tracks[rank->place].track);
-		plumb_json_key_quantity(json, "rank", rank->rank);
-		plumb_json_key_quantity(json, "straggler_in", rank->straggles);
-		plumb_json_key_quantity(json, "duration_ns",
-		                        match->count ? rank->duration_ns : PLUMB_UNKNOWN);
-		plumb_json_key_quantity(json, "waiting_ns",
-		                        match->count ? rank->waiting_ns : PLUMB_UNKNOWN);
-		plumb_json_end(json);
-	}
-	plumb_json_end(json);
-	plumb_json_key(json, "iterations");
-	plumb_json_array(json);
-	for (uint32_t k = 0; k < match->count; k++)
-		write_item(iters, k, json);
-	plumb_json_end(json);
-	write_left_out(iters, json);
-	plumb_json_end(json);
 }

@@ -1,167 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `plumb report --by memory`: who holds each device's memory at its peak, as text, CSV and JSON. */
+/* `plumb report --by memory` for people. */
 #include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/format.h"
-#include "base/sort.h"
-#include "cli/report.h"
+#include "cli/report_text.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
-#include "model/metric.h"
-
-/* ---- what a row is called ---- */
-
-static const struct plumb_process *
-process_of(const struct plumb_profile *p, const struct plumb_memory *memory)
-{
-	uint32_t process = p->tracks[memory->track].process;
-
-	return process < p->processes_count ? &p->processes[process] : NULL;
-}
-
-/* When the peak was, counted from the beginning of the process's recording. */
-static int64_t
-since_start(const struct plumb_process *process, const struct plumb_memory *memory)
-{
-	int64_t since;
-
-	if (!process || process->start_ns == PLUMB_UNKNOWN || memory->peak_ns == PLUMB_UNKNOWN ||
-	    __builtin_sub_overflow(memory->peak_ns, process->start_ns, &since) || since < 0)
-		return PLUMB_UNKNOWN;
-	return since;
-}
-
-static const char *
-device_name(const struct plumb_profile *p, const struct plumb_memory *memory)
-{
-	const char *name = plumb_text(p, p->tracks[memory->track].name);
-
-	return name ? name : "?";
-}
-
-/* The GPU that it is, where its runtime described it. */
-static const struct plumb_device *
-device_of(const struct plumb_profile *p, const struct plumb_memory *memory)
-{
-	uint32_t device = p->tracks[memory->track].device;
-
-	return device < p->devices_count ? &p->devices[device] : NULL;
-}
-
-static const char *
-operator_name(const struct plumb_report *report, const struct plumb_memory_row *row)
-{
-	return row->op == PLUMB_NONE ? NULL : plumb_frame_label(report->profile, row->op);
-}
-
-static const char *
-user_file(const struct plumb_report *report, const struct plumb_memory_row *row)
-{
-	return row->user == PLUMB_NONE
-	               ? NULL
-	               : plumb_text(report->profile, report->profile->frames[row->user].file);
-}
-
-static uint32_t
-user_line(const struct plumb_report *report, const struct plumb_memory_row *row)
-{
-	return row->user == PLUMB_NONE ? 0 : report->profile->frames[row->user].line;
-}
-
-/* ---- order ---- */
-
-/* What a device's rows have of the report's metric. */
-static int64_t
-amount(const struct plumb_report *report, const struct plumb_memory_row *row)
-{
-	return plumb_stat_amount(report->metric, plumb_memory_row_stat(row, report->metric));
-}
-
-/* The keys, the least important first. */
-static int64_t
-key_of(const struct plumb_report *report, const struct plumb_memory_row *row, int pass)
-{
-	return pass == 0   ? row->allocated.sum
-	       : pass == 1 ? plumb_memory_row_live(row)
-	                   : amount(report, row);
-}
-
-int
-plumb_report_memory_order(struct plumb_report *report,
-                          bool (*filter)(const void *data, const char *name, const char *file,
-                                         uint32_t line),
-                          const void *data)
-{
-	const struct plumb_memory_rows *rows = &report->memory;
-	struct plumb_sort_item *items = calloc(rows->count + 1u, sizeof *items);
-	struct plumb_sort_item *spare = calloc(rows->count + 1u, sizeof *spare);
-	uint32_t kept = 0, of_device = 0;
-
-	report->order = calloc(rows->count + 1u, sizeof *report->order);
-	if (!items || !spare || !report->order) {
-		free(items);
-		free(spare);
-		return -1;
-	}
-	for (uint32_t r = 0; r < rows->count; r++) {
-		const struct plumb_memory_row *row = &rows->items[r];
-		const char *name = operator_name(report, row);
-
-		if (!filter ||
-		    filter(data, name ? name : "", user_file(report, row), user_line(report, row)))
-			items[kept++].index = r;
-	}
-	for (int pass = 0; pass < 3; pass++) {
-		for (uint32_t i = 0; i < kept; i++)
-			items[i].key = ~plumb_sort_signed(
-				key_of(report, &rows->items[items[i].index], pass));
-		plumb_sort(items, spare, kept);
-	}
-	for (uint32_t i = 0; i < kept; i++)
-		items[i].key = rows->items[items[i].index].memory;
-	plumb_sort(items, spare, kept);
-	report->available = kept;
-	for (uint32_t i = 0; i < kept; i++) {
-		of_device = i && items[i].key == items[i - 1].key ? of_device + 1 : 0;
-		if (!report->top || of_device < report->top)
-			report->order[report->order_count++] = items[i].index;
-	}
-	free(items);
-	free(spare);
-	return 0;
-}
-
-/* All that the rows of a device have of METRIC. */
-static int64_t
-whole_of(const struct plumb_report *report, uint32_t memory, uint32_t metric)
-{
-	struct plumb_stat whole = { 0 };
-
-	for (uint32_t r = 0; r < report->memory.count; r++)
-		if (report->memory.items[r].memory == memory)
-			plumb_stat_merge(&whole,
-			                 plumb_memory_row_stat(&report->memory.items[r], metric));
-	return plumb_stat_amount(metric, &whole);
-}
-
-/* What shares are of: the device's peak, else all of the metric; NAN where a sum means nothing. */
-static double
-share_of(const struct plumb_report *report, const struct plumb_memory_row *row)
-{
-	double whole;
-
-	if (plumb_metric_aggregation(report->metric) != PLUMB_SUM)
-		return NAN;
-	whole = report->metric == PLUMB_METRIC_MEM_HELD
-	                ? (double)report->profile->memory[row->memory].peak_bytes
-	                : (double)whole_of(report, row->memory, report->metric);
-	return whole > 0 ? (double)amount(report, row) / whole : NAN;
-}
-
-/* ---- text ---- */
 
 static void
 print_number(FILE *out, const char *before, int64_t bytes)
@@ -183,12 +27,12 @@ print_count(FILE *out, const char *before, int64_t count)
 static void
 print_peak(const struct plumb_profile *p, const struct plumb_memory *memory, FILE *out)
 {
-	const struct plumb_process *process = process_of(p, memory);
-	const struct plumb_device *device = device_of(p, memory);
-	const char *model = device ? plumb_text(p, device->name) : NULL;
+	struct plumb_report_device at = plumb_report_device(p, memory);
+	const struct plumb_process *process = at.process;
+	const char *model = at.device ? plumb_text(p, at.device->name) : NULL;
 	char text[PLUMB_FORMAT_SIZE];
 
-	plumb_text_print(out, device_name(p, memory));
+	plumb_text_print(out, at.name ? at.name : "?");
 	if (model) {
 		fputs(" (", out);
 		plumb_text_print(out, model);
@@ -199,9 +43,9 @@ print_peak(const struct plumb_profile *p, const struct plumb_memory *memory, FIL
 	if (process && process->rank != PLUMB_UNKNOWN)
 		fprintf(out, " (rank %" PRId64 ")", process->rank);
 	print_number(out, ": peak ", memory->peak_bytes);
-	if (since_start(process, memory) != PLUMB_UNKNOWN)
+	if (at.peak_since_ns != PLUMB_UNKNOWN)
 		fprintf(out, ", %s after the recording began",
-		        plumb_format_time(text, since_start(process, memory)));
+		        plumb_format_time(text, at.peak_since_ns));
 	fputc('\n', out);
 }
 
@@ -252,22 +96,23 @@ static void
 fill_row(struct plumb_table *table, const struct plumb_report *report,
          const struct plumb_memory_row *row)
 {
-	const char *name = operator_name(report, row), *file = user_file(report, row);
+	struct plumb_report_place place = plumb_report_memory_place(report, row);
 	char text[1500], number[PLUMB_FORMAT_SIZE];
 
-	plumb_table_cell(table, plumb_format_share(number, share_of(report, row), 1));
+	plumb_table_cell(table,
+	                 plumb_format_share(number, plumb_report_memory_share(report, row), 1));
 	number_cell(table, row->held.sum);
 	if (report->metric == PLUMB_METRIC_MEM_PEAK)
 		number_cell(table, row->peak.max);
 	plumb_table_cell(table, plumb_format_count(number, (int64_t)row->allocated.count));
 	number_cell(table, row->allocated.sum);
 	number_cell(table, plumb_memory_row_live(row));
-	snprintf(text, sizeof text, "%s%s", name ? name : PLUMB_DASH,
+	snprintf(text, sizeof text, "%s%s", place.name ? place.name : PLUMB_DASH,
 	         row->backward ? " [backward]" : "");
 	plumb_table_cell(table, text);
-	if (file)
-		snprintf(text, sizeof text, "%s:%" PRIu32, file, user_line(report, row));
-	plumb_table_cell(table, file ? text : NULL);
+	if (place.user_file)
+		snprintf(text, sizeof text, "%s:%" PRIu32, place.user_file, place.user_line);
+	plumb_table_cell(table, place.user_file ? text : NULL);
 }
 
 /* The rows FROM … TO of the order, all of one device. */
@@ -302,7 +147,7 @@ static void
 print_rest(const struct plumb_report *report, uint32_t memory, uint32_t shown, FILE *out)
 {
 	int64_t peak = report->profile->memory[memory].peak_bytes;
-	int64_t held = whole_of(report, memory, PLUMB_METRIC_MEM_HELD);
+	int64_t held = plumb_report_memory_whole(report, memory, PLUMB_METRIC_MEM_HELD);
 	uint32_t rows = 0;
 	char text[PLUMB_FORMAT_SIZE];
 
@@ -338,123 +183,4 @@ plumb_report_memory_text(const struct plumb_report *report, FILE *out, int width
 		print_rest(report, m, at - from, out);
 	}
 	return result;
-}
-
-/* ---- CSV ---- */
-
-int
-plumb_report_memory_csv(const struct plumb_report *report, FILE *out)
-{
-	const struct plumb_profile *p = report->profile;
-
-	fputs("device,pid,operator,backward,user_file,user_line,held_bytes,peak_bytes,allocations,"
-	      "allocated_bytes,frees,freed_bytes,live_bytes,share\n",
-	      out);
-	for (uint32_t i = 0; i < report->order_count; i++) {
-		const struct plumb_memory_row *row = &report->memory.items[report->order[i]];
-		const struct plumb_memory *memory = &p->memory[row->memory];
-		const struct plumb_process *process = process_of(p, memory);
-		double share = share_of(report, row);
-
-		plumb_report_csv_text(out, device_name(p, memory));
-		if (process)
-			fprintf(out, "%" PRId64, process->pid);
-		fputc(',', out);
-		plumb_report_csv_text(out, operator_name(report, row));
-		fprintf(out, "%d,", row->backward);
-		plumb_report_csv_text(out, user_file(report, row));
-		plumb_report_csv_line(out, user_line(report, row));
-		fprintf(out,
-		        "%" PRId64 ",%" PRId64 ",%" PRIu64 ",%" PRId64 ",%" PRIu64 ",%" PRId64 ",",
-		        row->held.sum, row->peak.max, row->allocated.count, row->allocated.sum,
-		        row->freed.count, row->freed.sum);
-		if (plumb_memory_row_live(row) != PLUMB_UNKNOWN)
-			fprintf(out, "%" PRId64, plumb_memory_row_live(row));
-		fputc(',', out);
-		if (isfinite(share))
-			fprintf(out, "%.6g", share);
-		fputc('\n', out);
-	}
-	return ferror(out) ? -1 : 0;
-}
-
-/* ---- JSON ---- */
-
-void
-plumb_report_memory_json(const struct plumb_report *report, struct plumb_json *json)
-{
-	const struct plumb_profile *p = report->profile;
-
-	plumb_json_array(json);
-	for (uint32_t m = 0; m < p->memory_count; m++) {
-		const struct plumb_memory *memory = &p->memory[m];
-		const struct plumb_process *process = process_of(p, memory);
-		uint32_t device = p->tracks[memory->track].device;
-
-		plumb_json_object(json);
-		plumb_json_key_text(json, "name", plumb_text(p, p->tracks[memory->track].name));
-		plumb_json_key_quantity(json, "device",
-		                        device < p->devices_count ? (int64_t)device
-		                                                  : PLUMB_UNKNOWN);
-		plumb_json_key_quantity(json, "pid", process ? process->pid : PLUMB_UNKNOWN);
-		plumb_json_key_quantity(json, "rank", process ? process->rank : PLUMB_UNKNOWN);
-		plumb_json_key_quantity(json, "peak_bytes", memory->peak_bytes);
-		plumb_json_key_quantity(json, "peak_ns", since_start(process, memory));
-		plumb_json_key_quantity(json, "allocations", memory->allocations);
-		plumb_json_key_quantity(json, "allocated_bytes", memory->allocated_bytes);
-		plumb_json_key_quantity(json, "frees", memory->frees);
-		plumb_json_key_quantity(json, "freed_bytes", memory->freed_bytes);
-		plumb_json_key_quantity(json, "live_bytes", memory->live_bytes);
-		plumb_json_key_quantity(json, "peak_allocated_bytes", memory->peak_allocated_bytes);
-		plumb_json_key_quantity(json, "peak_reserved_bytes", memory->peak_reserved_bytes);
-		plumb_json_key_quantity(json, "most_reserved_bytes", memory->most_reserved_bytes);
-		plumb_json_end(json);
-	}
-	plumb_json_end(json);
-}
-
-/* {metric: stat}, of those that were observed. */
-static void
-write_stats(struct plumb_json *json, const char *key, const struct plumb_memory_row *row)
-{
-	plumb_json_key(json, key);
-	plumb_json_object(json);
-	for (uint32_t m = 0; m < PLUMB_METRIC_COUNT; m++) {
-		const struct plumb_stat *stat = plumb_memory_row_stat(row, m);
-
-		if (!stat || !stat->count)
-			continue;
-		plumb_json_key(json, plumb_metrics[m].name);
-		plumb_report_json_stat(json, m, stat);
-	}
-	plumb_json_end(json);
-}
-
-void
-plumb_report_memory_json_rows(const struct plumb_report *report, struct plumb_json *json)
-{
-	plumb_json_array(json);
-	for (uint32_t i = 0; i < report->order_count; i++) {
-		const struct plumb_memory_row *row = &report->memory.items[report->order[i]];
-		uint32_t line = user_line(report, row);
-
-		plumb_json_object(json);
-		plumb_json_key_text(json, "name", operator_name(report, row));
-		plumb_json_key_text(json, "kind", row->op == PLUMB_NONE ? NULL : "operator");
-		plumb_json_key_text(json, "file", NULL);
-		plumb_json_key_quantity(json, "line", PLUMB_UNKNOWN);
-		plumb_json_key_text(json, "user_file", user_file(report, row));
-		plumb_json_key_quantity(json, "user_line", line ? (int64_t)line : PLUMB_UNKNOWN);
-		plumb_json_key_quantity(json, "memory", row->memory);
-		plumb_json_key(json, "backward");
-		plumb_json_bool(json, row->backward);
-		plumb_json_key_quantity(json, "held_bytes", row->held.sum);
-		plumb_json_key_quantity(json, "live_bytes", plumb_memory_row_live(row));
-		write_stats(json, "exclusive", row);
-		write_stats(json, "inclusive", row);
-		plumb_json_key(json, "share");
-		plumb_json_number(json, share_of(report, row));
-		plumb_json_end(json);
-	}
-	plumb_json_end(json);
 }

@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/hta.h"
 #include "base/format.h"
-#include "cli/coverage.h"
 #include "cli/label.h"
 #include "cli/ledger.h"
 #include "cli/overview.h"
-#include "cli/report.h"
-#include "cli/report_from.h"
+#include "cli/report_text.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "view/coverage.h"
 
 #define MOST_DEVICES 16
 #define MOST_DROPS 12
@@ -210,10 +210,10 @@ has_outputs(const struct plumb_report *report)
 static void
 choose_columns(const struct plumb_report *report, struct layout *layout)
 {
-	bool kernel = !strcmp(report->by, "kernel");
-	bool module = !strcmp(report->by, "module"), shape = !strcmp(report->by, "shape");
+	bool kernel = report->by == PLUMB_BY_KERNEL;
+	bool module = report->by == PLUMB_BY_MODULE, shape = report->by == PLUMB_BY_SHAPE;
 	/* Rows of which no part lies in another. */
-	bool thread = shape || plumb_report_is_where(report->by) || !strcmp(report->by, "phase");
+	bool thread = shape || plumb_report_is_where(report->by) || report->by == PLUMB_BY_PHASE;
 	bool sum = plumb_metric_aggregation(report->metric) == PLUMB_SUM;
 
 	if (sum)
@@ -240,14 +240,14 @@ choose_columns(const struct plumb_report *report, struct layout *layout)
 		show(layout, REGISTERS, NULL);
 		show(layout, OCCUPANCY, NULL);
 	}
-	if (!strcmp(report->by, "line") || !strcmp(report->by, "python")) {
+	if (report->by == PLUMB_BY_LINE || report->by == PLUMB_BY_PYTHON) {
 		show(layout, NAME, "function");
-		show(layout, PLACE, strcmp(report->by, "line") ? NULL : "line");
-	} else if (!strcmp(report->by, "native")) {
+		show(layout, PLACE, report->by == PLUMB_BY_LINE ? "line" : NULL);
+	} else if (report->by == PLUMB_BY_NATIVE) {
 		show(layout, NAME, "function");
 		show(layout, LIBRARY, NULL);
 	} else {
-		show(layout, NAME, shape ? "operator" : report->by);
+		show(layout, NAME, shape ? "operator" : plumb_group_by_names[report->by]);
 		if (module)
 			show(layout, PLACE, "class");
 		if (shape || (module && has_outputs(report)))
@@ -283,7 +283,7 @@ fill_row(struct plumb_table *table, const struct plumb_report *report, const str
          const struct extras *extras, uint32_t row)
 {
 	struct plumb_report_place place;
-	bool module = !strcmp(report->by, "module");
+	bool module = report->by == PLUMB_BY_MODULE;
 
 	plumb_report_row_place(report, row, &place);
 	for (size_t i = 0; i < layout->count; i++) {
@@ -303,7 +303,7 @@ fill_row(struct plumb_table *table, const struct plumb_report *report, const str
 			break;
 		case LIBRARY:
 			if (place.library)
-				plumb_table_cell(table, plumb_label_base(place.library));
+				plumb_table_cell(table, plumb_path_base(place.library));
 			else
 				plumb_table_cell(table,
 				                 strcmp(place.kind, "inline") ? NULL : "(inlined)");
@@ -424,19 +424,59 @@ print_tree(const struct plumb_report *report, FILE *out, int width)
 	return result;
 }
 
+/* ---- the figures of HTA ---- */
+
+static void
+print_hta(const struct plumb_profile *profile, bool include_last, FILE *out)
+{
+	struct plumb_hta *items;
+	uint32_t count;
+	struct plumb_error error;
+	if (plumb_hta_find(profile, include_last, &items, &count, &error) < 0) {
+		fprintf(out, "  HTA: %s\n", error.message);
+		return;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		const struct plumb_hta *h = &items[i];
+		double whole = h->kernel_us > 0 ? (double)h->kernel_us : NAN;
+		fprintf(out, "  HTA       %s", include_last ? "with the last step: " : "");
+		if (h->rank != PLUMB_UNKNOWN)
+			fprintf(out, "rank %" PRId64 ": ", h->rank);
+		fprintf(out,
+		        "idle %" PRId64 " µs (%.2f %%), compute %" PRId64
+		        " µs (%.2f %%), non-compute %" PRId64 " µs (%.2f %%), of %" PRId64
+		        " µs; overlap ",
+		        h->idle_us, 100 * (double)h->idle_us / whole, h->compute_us,
+		        100 * (double)h->compute_us / whole, h->non_compute_us,
+		        100 * (double)h->non_compute_us / whole, h->kernel_us);
+		if (isnan(h->overlap_percent))
+			fputs("unknown\n", out);
+		else
+			fprintf(out, "%.2f %%\n", h->overlap_percent);
+	}
+	free(items);
+}
+
+static void
+print_compat(const struct plumb_profile *profile, FILE *out)
+{
+	print_hta(profile, false, out);
+	print_hta(profile, true, out);
+}
+
 /* ---- the whole ---- */
 
 /* What a row is, for a sentence. */
 static const char *
-noun(const char *by)
+noun(enum plumb_group_by by)
 {
-	if (!strcmp(by, "python"))
+	if (by == PLUMB_BY_PYTHON)
 		return "Python function";
-	if (!strcmp(by, "line"))
+	if (by == PLUMB_BY_LINE)
 		return "Python line";
-	if (!strcmp(by, "native") || !strcmp(by, "library"))
+	if (by == PLUMB_BY_NATIVE || by == PLUMB_BY_LIBRARY)
 		return "native function";
-	return by;
+	return plumb_group_by_names[by];
 }
 
 /* The metric's value under no row, and how many rows were not shown. */
@@ -444,7 +484,7 @@ static void
 print_rest(const struct plumb_report *report, FILE *out)
 {
 	char text[PLUMB_FORMAT_SIZE];
-	uint64_t shown = report->is_tree ? report->tree.count : report->order_count;
+	uint64_t shown = plumb_report_count(report);
 
 	if (report->available > shown)
 		fprintf(out, "%" PRIu64 " more (--top 0 shows all)\n", report->available - shown);
@@ -471,10 +511,10 @@ print_coverage(const struct plumb_report *report, FILE *out)
 }
 
 static void
-print_ledger(const struct plumb_report *report, FILE *out, int width, int *result)
+print_ledger(const struct plumb_report *report, bool all, FILE *out, int width, int *result)
 {
 	fputs("\nledger\n", out);
-	if (report->ledger && !*result)
+	if (all && !*result)
 		*result =
 			plumb_ledger_print(report->profile, out, width, plumb_terminal_colour(out));
 	else
@@ -482,25 +522,26 @@ print_ledger(const struct plumb_report *report, FILE *out, int width, int *resul
 }
 
 int
-plumb_report_text(const struct plumb_report *report, FILE *out, int width)
+plumb_report_text(const struct plumb_report *report, const char *path, bool ledger, FILE *out,
+                  int width)
 {
 	struct plumb_metric_info metric;
 	char text[PLUMB_FORMAT_SIZE];
 	int result = 0;
 
 	fputs("plumb report ", out);
-	plumb_text_print(out, report->path);
+	plumb_text_print(out, path);
 	fputc('\n', out);
 	plumb_overview_print(report->profile, out, MOST_DEVICES);
 	if (report->compat)
-		plumb_report_print_compat(report, out);
+		print_compat(report->profile, out);
 	if (report->is_memory) {
 		result = plumb_report_memory_text(report, out, width);
-		print_ledger(report, out, width, &result);
+		print_ledger(report, ledger, out, width, &result);
 		return result;
 	}
 	metric = plumb_profile_metric(report->profile, report->metric);
-	fprintf(out, "\n%s by %s%s", metric.name, report->by,
+	fprintf(out, "\n%s by %s%s", metric.name, plumb_group_by_names[report->by],
 	        report->inverted ? ", bottom-up" : "");
 	if (plumb_metric_aggregation(report->metric) == PLUMB_SUM && report->total.count)
 		fprintf(out, ", %s in total", format_stat(report, &report->total, SELF, text));
@@ -515,7 +556,7 @@ plumb_report_text(const struct plumb_report *report, FILE *out, int width)
 		result = print_rows(report, out, width);
 	print_rest(report, out);
 	if (report->order_count)
-		plumb_report_from_rows(report, out);
-	print_ledger(report, out, width, &result);
+		plumb_from_print_rows(report, out);
+	print_ledger(report, ledger, out, width, &result);
 	return result;
 }
