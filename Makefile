@@ -66,9 +66,8 @@ TOOL_CFLAGS := $(BASE_CFLAGS) $(LIB_CFLAGS) -fPIE
 # The collector shares these with the command-line program.
 SHARED := src/base/words.c src/base/error.c src/base/secret.c src/base/procstat.c src/region/writer.c src/region/control.c
 COLLECT := $(wildcard src/collect/*.c src/collect/*/*.c src/collect/*/*/*.c) $(SHARED)
-TOOL := $(wildcard src/base/*.c src/region/*.c src/model/*.c src/model/*/*.c src/store/*.c src/settle/*.c \
-                   src/import/*.c src/analyze/*.c src/analyze/*/*.c src/export/*.c src/watch/*.c src/view/*.c \
-                   src/cli/*.c)
+TOOL := $(wildcard $(patsubst %,src/%/*.c,base region model model/* store settle import import/* analyze analyze/* \
+                                          export watch view cli cli/*))
 COLLECT_OBJECTS := $(COLLECT:src/%.c=$(BUILD)/collect/%.o)
 TOOL_OBJECTS := $(TOOL:src/%.c=$(BUILD)/tool/%.o)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/label.h"
-#include "cli/report_text.h"
+#include "cli/report/text.h"
 #include "model/user_code.h"
 
 #include <inttypes.h>

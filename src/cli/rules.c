@@ -25,7 +25,7 @@
 #include "analyze/analyze.h"
 #include "base/json.h"
 #include "base/vec.h"
-#include "cli/probe.h"
+#include "cli/run/probe.h"
 
 #define MOST_BYTES ((size_t)64 * 1024 * 1024)
 #define FIELDS 10

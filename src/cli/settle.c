@@ -3,7 +3,7 @@
 
 #include "cli/cli.h"
 #include "cli/finish.h"
-#include "cli/rundir.h"
+#include "cli/run/rundir.h"
 #include "cli/summary.h"
 
 static const struct plumb_option options[] = {

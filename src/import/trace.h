@@ -19,7 +19,7 @@
 #define PLUMB_IMPORT_TRACE_H
 
 #include "base/json_pull.h"
-#include "import/levels.h"
+#include "import/spans/levels.h"
 #include "model/builder.h"
 
 struct plumb_trace;
