@@ -28,7 +28,7 @@ MAY_USE = {
     "export": {"model", "store"},
     "watch": {"region"},
     "view": {"analyze", "model"},
-    "serve": {"view", "store"},
+    "serve": {"view", "store", "model"},
     "cli": {"region", "model", "isa", "collect", "store", "settle", "import", "analyze", "export",
             "watch", "view", "serve"},
 }

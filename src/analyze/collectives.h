@@ -2,11 +2,11 @@
 /*
  * Which spans of several ranks are one collective operation. The first of these rules that holds:
  *
- *  1. the same process group and number in it, as the recording says; no clock is asked. But not of what only two
- *     of a larger group do (SendRecv): each pair counts for itself;
+ *  1. the same process group and number in it, as the recording says; no clock is asked. But not of
+ *     what only two of a larger group do (SendRecv): each pair counts for itself;
  *  2. the same process group and operation, ending together;
- *  3. without a group: streams whose kernels of one name always end together are one communicator's, and of these
- *     those that end together;
+ *  3. without a group: streams whose kernels of one name always end together are one
+ *     communicator's, and of these those that end together;
  *  4. else one kernel name, ending together.
  *
  * Ending together is: while all of them run, within 20 µs or a quarter of the shortest; within the
@@ -15,7 +15,8 @@
  *
  *	struct plumb_collectives all;
  *	if (plumb_collectives_find(profile, &all) < 0) …
- *	const struct plumb_collective_set *set = plumb_collectives_of(&all, span);   // NULL: with no other rank
+ *	// NULL: with no other rank
+ *	const struct plumb_collective_set *set = plumb_collectives_of(&all, span);
  *	all.members.items[set->first + i].span …
  *	plumb_collectives_free(&all);
  */

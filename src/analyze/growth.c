@@ -2,7 +2,7 @@
 /*
  * Iterations: what is wrong with a loop as a whole. Causes, each a finding of its own:
  *
- *   growth      each iteration takes longer than the one before: a graph that grows, a list that is kept
+ *   growth      each iteration takes longer than the one before: a graph grows, a list is kept
  *   copies      copies from the host fill the time between iterations
  *   contention  another process works on the device at the same time
  *
@@ -399,8 +399,8 @@ find_contention(struct plumb_study *s)
 			&draft,
 			"Kernels of different processes take turns or slow each other down, so "
 			"each process has longer kernels and gaps. Give each process its own "
-			"device (CUDA_VISIBLE_DEVICES), or run them in turn. If "
-			"they must share, MPS lets their kernels run at once.");
+			"device (CUDA_VISIBLE_DEVICES), or run them in turn. If they must share, "
+			"MPS lets their kernels run at once.");
 		plumb_json_key_quantity(draft.evidence, "processes", processes);
 		plumb_json_key_quantity(draft.evidence, "contended_ns", device->contended_ns);
 		plumb_json_key_quantity(draft.evidence, "device_busy_ns", device->busy_ns);

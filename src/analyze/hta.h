@@ -5,17 +5,15 @@
  * computation. Its conventions:
  *
  * - every event begins at the next whole µs and ends at the last one, so that short ones get
- * negative times;
- *   times are doubles of µs, so those that count from 1970 lose up to a quarter of a µs before that;
+ *   negative times; times are doubles of µs, so those that count from 1970 lose up to a quarter of
+ *   a µs before that;
  * - where there are several ProfilerStep annotations, GPU work counts only if its launch began
- * before the
- *   last of them (INCLUDE_LAST: before its end), and not at all without a launch; annotations on a GPU count too, which
- *   begin and end later;
+ *   before the last of them (INCLUDE_LAST: before its end), and not at all without a launch;
+ *   annotations on a GPU count too, which begin and end later;
  * - of events that begin in the same µs, of which one is shorter than 1 µs, HTA's result depends on
- * the order that an
- *   unstable sort leaves: it may differ by 1 µs for each;
+ *   the order that an unstable sort leaves: it may differ by 1 µs for each;
  * - communication is what is named like NCCL's kernels, memory what is a copy or set, and the rest
- * computes.
+ *   computes.
  */
 #ifndef PLUMB_ANALYZE_HTA_H
 #define PLUMB_ANALYZE_HTA_H

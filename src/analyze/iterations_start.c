@@ -3,10 +3,10 @@
  * Where an iteration begins. Any rotation of a round is a round, so the order of names does not
  * tell. The first of these rules that does:
  *
- *  1. where the program marks it: at the first kernel launched after the start of a range that comes once an iteration, or
- *     after the end of one that ends it (marks.h);
- *  2. before the kernel with the longest wait, on average (but for the longest one of each kernel: one slow iteration is
- *     no rule), if it is well above any other;
+ *  1. where the program marks it: at the first kernel launched after the start of a range that
+ *     comes once an iteration, or after the end of one that ends it (marks.h);
+ *  2. before the kernel with the longest wait, on average (but for the longest one of each kernel:
+ *     one slow iteration is no rule), if it is well above any other;
  *  3. at the kernel after a copy from the host that comes there in most iterations;
  *  4. before the longest wait after all.
  */

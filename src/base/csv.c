@@ -146,8 +146,7 @@ find_quote(struct plumb_csv *csv, size_t at, size_t *quote, struct plumb_error *
 		}
 		if (!code)
 			return plumb_csv_fail(csv, error,
-			                      "a quoted cell has no closing quotation "
-			                      "mark");
+			                      "a quoted cell has no closing quotation mark");
 	}
 }
 

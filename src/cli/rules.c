@@ -3,8 +3,8 @@
  * The other end is python/plumb/rules.py. It answers on a pipe, line by line, fields parted by tabs
  * (a tab, newline and backslash in a field are \t, \n, \\):
  *
- *	F <context or -> <ordinal> <severity> <saving or -> <confidence or -> <rule> <title> <advice>
- *	  <evidence>
+ *	F <context or -> <ordinal> <severity> <saving or -> <confidence or -> <rule> <title>
+ *	  <advice> <evidence>
  *	E <message>       the rule failed
  *	D                 the end: everything was said
  */
@@ -25,7 +25,7 @@
 #include "analyze/analyze.h"
 #include "base/json.h"
 #include "base/vec.h"
-#include "cli/probe.h"
+#include "cli/run/probe.h"
 
 #define MOST_BYTES ((size_t)64 * 1024 * 1024)
 #define FIELDS 10

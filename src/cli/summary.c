@@ -15,7 +15,6 @@
 #include "analyze/group.h"
 #include "base/format.h"
 #include "base/sort.h"
-#include "cli/coverage.h"
 #include "cli/findings.h"
 #include "cli/finish.h"
 #include "cli/ledger.h"
@@ -23,6 +22,7 @@
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "model/user_code.h"
+#include "view/coverage.h"
 
 #define DEVICES 3
 #define ROWS 5

@@ -4,13 +4,12 @@
  * front of the C library's functions (programs that call the kernel themselves get by it):
  *
  * - A program that handles our signal, blocks it or waits for it, and leaves others alone, wants it
- * for
- *   itself: we take another one.
+ *   for itself: we take another one.
  * - One that names all of them (a mask of all, a wait for any) means none: ours is left out. Its
- * threads are
- *   sampled where it blocks "all signals", and it never sees ours where it waits for "any".
+ *   threads are sampled where it blocks "all signals", and it never sees ours where it waits for
+ *   "any".
  * - While a handler runs on the alternate stack ours is blocked, since that stack may have no room
- * for both.
+ *   for both.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
  * A trace for Perfetto, as protobuf: what happened when.
  *
  *	process ─┬─ thread            operators, ranges and driver calls, one inside the other
- *	         └─ GPU ─┬─ stream    kernels, copies and sets; arrows from the calls that started them
+ *	         └─ GPU ─┬─ stream    kernels, copies and sets; arrows from the calls to them
  *	                 └─ counters  how busy the device was, from its series
  *
  * Perfetto wants the spans of a track to nest: what overlaps goes to a second track of the same

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "import/chrome_kind.h"
+#include "import/chrome/kind.h"
 
 /* What can be read, for the error about a file that cannot. */
 static void

@@ -9,8 +9,7 @@
  * proved to be one:
  *
  * - it lies in the thread's own stack of frames, below that stack's top, and the frames before it
- * do,
- *   down to the one by which this call of the evaluation function was entered;
+ *   do, down to the one by which this call of the evaluation function was entered;
  * - that one names, as the frame before it, the frame of the cframe before this one.
  *
  * What is not proved is left out, and the frame of the cframe before stands: one call further out.
