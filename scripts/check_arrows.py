@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""check_arrows.py [SRC]: checks that includes between the folders of src/ point down only, and that a name has one meaning.
+"""check_arrows.py [SRC]: includes between the folders of src/ point down only, and a name has one meaning.
 
 A folder may include itself, base, and what the table lists. Every other include is an error, printed with
 FILE:LINE. A new folder needs a row here.

@@ -118,8 +118,7 @@ int
 plumb_answer_end(struct plumb_answer *answer, struct plumb_error *error)
 {
 	if (answer->failed) {
-		plumb_fail(error, PLUMB_ESYSTEM,
-		           "not enough memory for table %s; close other programs", answer->id);
+		plumb_fail_memory(error, "for table %s", answer->id);
 		plumb_answer_free(answer);
 		return PLUMB_ESYSTEM;
 	}

@@ -73,7 +73,7 @@ print(const struct plumb_invocation *invocation, const struct plumb_compared *c,
 		code = plumb_compared_write(c, paths, json ? PLUMB_VIEW_JSON : PLUMB_VIEW_CSV,
 		                            invocation->out, error);
 	else if (plumb_diff_text(c, invocation->out, width < 10000 ? (int)width : 10000))
-		code = plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+		code = plumb_fail_memory(error, NULL);
 	else
 		code = 0;
 	if (csv)
@@ -167,7 +167,7 @@ parse_gates(const struct plumb_options *options_given, struct plumb_gate **gates
 		++*count;
 	*gates = calloc(*count + (size_t)1, sizeof **gates);
 	if (!*gates)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+		return plumb_fail_memory(error, NULL);
 	for (uint32_t i = 0; (text = plumb_options_each(options_given, "gate", i)); i++)
 		if (plumb_gate_parse(text, &(*gates)[i], error) < 0)
 			return error->code;
@@ -211,7 +211,7 @@ plumb_cmd_diff(struct plumb_invocation *invocation)
 	query.gates = gates;
 	profiles = calloc((size_t)invocation->operand_count, sizeof *profiles);
 	if (!profiles)
-		plumb_fail(&error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+		plumb_fail_memory(&error, NULL);
 	if (!profiles || load_all(invocation, profiles, &error) < 0)
 		result = plumb_cli_fail(invocation, &error);
 	else

@@ -277,7 +277,7 @@ plumb_options_parse(const struct plumb_option *table, bool stop, int argc, char 
 	if (o)
 		o->all = calloc((size_t)argc + 1, sizeof *o->all);
 	if (!names || !letters || !o || !o->all) {
-		result = plumb_fail(error, PLUMB_ESYSTEM, "not enough memory");
+		result = plumb_fail_memory(error, NULL);
 		goto out;
 	}
 	o->table = table;

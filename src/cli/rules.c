@@ -131,7 +131,7 @@ read_all(int fd, char **text, size_t *bytes, struct plumb_error *error)
 			fclose(in);
 		else
 			close(fd);
-		return plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the rule");
+		return plumb_fail_memory(error, "for the rule");
 	}
 	while ((got = fread(piece, 1, sizeof piece, in)) > 0) {
 		whole += got;
@@ -140,7 +140,7 @@ read_all(int fd, char **text, size_t *bytes, struct plumb_error *error)
 	}
 	fclose(in);
 	if (fclose(out))
-		return plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the rule");
+		return plumb_fail_memory(error, "for the rule");
 	if (whole > MOST_BYTES)
 		return plumb_fail(error, PLUMB_EINPUT, "the rule flagged more than plumb keeps");
 	return 0;
@@ -264,7 +264,7 @@ read_answer(struct plumb_profile *profile, const char *rule, char *text, struct 
 			ok = take(profile, fields, &list);
 	}
 	if (!ok)
-		code = plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the findings");
+		code = plumb_fail_memory(error, "for the findings");
 	else if (!code && !done)
 		code = plumb_fail(error, PLUMB_EINPUT,
 		                  "the rule %s ended before it was done; see the lines above",
@@ -303,7 +303,7 @@ plumb_rules_run(struct plumb_profile *profile, const char *path, const char *rul
 	int code = 0;
 
 	if (!list)
-		return plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the rules");
+		return plumb_fail_memory(error, "for the rules");
 	for (char *rule = strtok_r(list, ",", &save); rule && !code;
 	     rule = strtok_r(NULL, ",", &save))
 		code = run_rule(profile, path, rule, error);

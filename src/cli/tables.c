@@ -312,9 +312,7 @@ print_text(const struct plumb_invocation *invocation, const struct plumb_tables 
 		if (i)
 			fputc('\n', invocation->out);
 		if (plumb_tables_text(&tables->answers[i], invocation->out, top))
-			return plumb_fail(error, PLUMB_ESYSTEM,
-			                  "not enough memory to print the tables; "
-			                  "close other programs");
+			return plumb_fail_memory(error, "to print the tables");
 	}
 	return 0;
 }
@@ -387,7 +385,7 @@ answer(const struct plumb_invocation *invocation, struct wanted *w)
 	int result;
 
 	if (!profiles || !tables) {
-		plumb_fail(&error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+		plumb_fail_memory(&error, NULL);
 		result = plumb_cli_fail(invocation, &error);
 	} else {
 		result = load_all(invocation, w, profiles, tables);

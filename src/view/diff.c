@@ -128,7 +128,7 @@ choose_rows(struct plumb_compared *c, uint32_t top)
 static int
 no_memory(struct plumb_error *error)
 {
-	return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+	return plumb_fail_memory(error, NULL);
 }
 
 static int

@@ -322,10 +322,7 @@ plumb_compared_write(const struct plumb_compared *c, const char *const *names,
 	int code;
 
 	if (format == PLUMB_VIEW_JSON)
-		return write_json(c, names, out) < 0
-		               ? plumb_fail(error, PLUMB_ESYSTEM,
-		                            "not enough memory; close other programs")
-		               : 0;
+		return write_json(c, names, out) < 0 ? plumb_fail_memory(error, NULL) : 0;
 	code = make_answer(c, &answer, error);
 	if (!code)
 		code = plumb_view_answer(&answer, format, out, error);

@@ -128,7 +128,7 @@ plumb_view_findings(const struct plumb_profile *profile, const struct plumb_find
 		return error ? error->code : PLUMB_EUSAGE;
 	user_of = plumb_user_contexts(profile, user);
 	code = user_of ? plumb_findings_answer(profile, user_of, query->top, &answer, error)
-	               : plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the findings");
+	               : plumb_fail_memory(error, "for the findings");
 	free(user);
 	free(user_of);
 	if (code)

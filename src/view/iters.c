@@ -58,7 +58,7 @@ make_steps(const struct plumb_profile *p, const struct plumb_iterations *found,
 	steps->marked = calloc((size_t)found->count + 1, sizeof *steps->marked);
 	free(user);
 	if (!steps->user_of || !steps->tracks || !steps->moments || !steps->marked)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+		return plumb_fail_memory(error, NULL);
 	steps->count = found->count;
 	code = plumb_moments_share(p, steps->user_of, &steps->shared);
 	for (uint32_t t = 0; !code && t < found->count; t++)
@@ -70,8 +70,7 @@ make_steps(const struct plumb_profile *p, const struct plumb_iterations *found,
 		plumb_moments_finish(&steps->tracks[t].moments);
 	if (!explains)
 		plumb_moments_unshare(&steps->shared);
-	return code ? plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs")
-	            : 0;
+	return code ? plumb_fail_memory(error, NULL) : 0;
 }
 
 static void
@@ -105,7 +104,7 @@ plumb_iters_make(const struct plumb_profile *profile, const struct plumb_iters_q
 		(struct plumb_iters){ .profile = profile, .track = query->one ? query->track : -1 };
 	code = plumb_iterations_find(profile, limits, &iters->found, error);
 	if (!code && !iters->found.count && !plumb_host_steps_find(profile, &iters->host))
-		code = plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+		code = plumb_fail_memory(error, NULL);
 	if (!code)
 		code = make_steps(profile, &iters->found, limits, query->explains, &iters->steps,
 		                  error);

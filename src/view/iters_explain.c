@@ -101,7 +101,7 @@ plumb_iters_explain(const struct plumb_iters *iters, uint32_t depth, int64_t num
 		                  number, depth, level->count - 1);
 	peers = calloc((size_t)steps->match.rank_count + 1, sizeof *peers);
 	if (!peers)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+		return plumb_fail_memory(error, NULL);
 	if (!depth)
 		count = plumb_rank_peers(&steps->match, &iters->found, steps->moments, t,
 		                         (uint32_t)number, peers);
@@ -114,9 +114,7 @@ plumb_iters_explain(const struct plumb_iters *iters, uint32_t depth, int64_t num
 	explained->place = t;
 	explained->depth = depth;
 	explained->step = depth ? PLUMB_UNKNOWN : plumb_iters_step(iters, t, (uint32_t)number);
-	return code < 0
-	               ? plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs")
-	               : 0;
+	return code < 0 ? plumb_fail_memory(error, NULL) : 0;
 }
 
 void

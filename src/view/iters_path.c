@@ -60,10 +60,7 @@ plumb_iters_path_new(const struct plumb_iters *iters, const struct plumb_iters_q
 	}
 	if (!paths || *code) {
 		plumb_iters_path_free(paths);
-		*code = paths && *code == PLUMB_EEMPTY
-		                ? 0
-		                : plumb_fail(error, PLUMB_ESYSTEM,
-		                             "not enough memory; close other programs");
+		*code = paths && *code == PLUMB_EEMPTY ? 0 : plumb_fail_memory(error, NULL);
 		return NULL;
 	}
 	return paths;

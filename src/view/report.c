@@ -74,7 +74,7 @@ match_frames(const struct plumb_report *report, const regex_t *filter)
 static int
 no_memory(struct plumb_error *error)
 {
-	return plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the report");
+	return plumb_fail_memory(error, "for the report");
 }
 
 static int

@@ -97,7 +97,7 @@ take_serialised(const struct plumb_tables *tables, const struct plumb_tables_pro
 	if (code)
 		return plumb_fail_in(error, "%s", profile->serialised_file);
 	if (plumb_layers_take_serialised(layers, &serialised))
-		code = plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+		code = plumb_fail_memory(error, NULL);
 	plumb_layers_free(&serialised);
 	return code;
 }
@@ -254,9 +254,7 @@ plumb_tables_write(const struct plumb_tables *tables, enum plumb_view_format for
 			return code;
 	if (ferror(out))
 		return plumb_fail(error, PLUMB_ESYSTEM, "the tables cannot be written");
-	return code ? plumb_fail(error, PLUMB_ESYSTEM,
-	                         "not enough memory to print the tables; close other programs")
-	            : 0;
+	return code ? plumb_fail_memory(error, "to print the tables") : 0;
 }
 
 int
@@ -265,9 +263,7 @@ plumb_view_tables(const struct plumb_tables_profile *profiles, uint32_t count,
                   struct plumb_error *error)
 {
 	struct plumb_tables *tables = plumb_tables_new(query);
-	int code = tables ? 0
-	                  : plumb_fail(error, PLUMB_ESYSTEM,
-	                               "not enough memory; close other programs");
+	int code = tables ? 0 : plumb_fail_memory(error, NULL);
 
 	for (uint32_t i = 0; i < count && !code; i++)
 		code = plumb_tables_add(tables, &profiles[i], error);

@@ -297,7 +297,7 @@ plumb_http_post(const struct plumb_http_url *url, const char *type, const char *
 	         url->path, six ? "[" : "", url->host, six ? "]" : "", url->port, type, bytes);
 	char *raw = malloc(ROOM + 1);
 	if (!raw)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory");
+		return plumb_fail_memory(error, NULL);
 	int64_t end = now_ms() + (int64_t)url->seconds * 1000;
 	int fd = connect_to(url, end, error);
 	int code = fd < 0 ? PLUMB_ESYSTEM

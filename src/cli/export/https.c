@@ -177,7 +177,7 @@ plumb_https_post(const struct plumb_http_url *url, const char *type, const char 
 		                  "machine");
 	void *easy = curl.begin();
 	if (!easy)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory");
+		return plumb_fail_memory(error, NULL);
 	int code = post(&curl, easy, url, type, body, bytes, answer, error);
 	curl.end(easy);
 	return code;

@@ -75,7 +75,7 @@ send_part(const struct plumb_otlp *otlp, const struct plumb_http_url *url, uint3
 	struct reply reply = { 0 };
 	int code;
 	if (written)
-		code = plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
+		code = plumb_fail_memory(error, "to export the profile");
 	else
 		code = plumb_http_post(url, "application/json", body, bytes, answer, error);
 	if (!code)

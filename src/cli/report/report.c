@@ -115,7 +115,7 @@ print(const struct plumb_invocation *invocation, const struct plumb_report *repo
 
 	if (width < 0)
 		width = plumb_terminal_width(invocation->out);
-	plumb_fail(&error, PLUMB_ESYSTEM, "no memory left for the report");
+	plumb_fail_memory(&error, "for the report");
 	if (plumb_options_flag(o, "json"))
 		result = plumb_report_write(report, PLUMB_VIEW_JSON, invocation->out, &error);
 	else if (plumb_options_flag(o, "findings") && plumb_options_flag(o, "csv"))

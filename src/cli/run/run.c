@@ -167,7 +167,7 @@ make_folder(struct run *run, struct plumb_error *error)
 	code = plumb_facts_create(&run->facts, region, error);
 	run->finish_command = finish_command(run);
 	if (code == 0 && !run->finish_command)
-		code = plumb_fail(error, PLUMB_ESYSTEM, "not enough memory");
+		code = plumb_fail_memory(error, NULL);
 	return code;
 }
 
@@ -542,8 +542,7 @@ run_profiled(struct run *run)
 	struct plumb_error error = { 0 };
 	char **environment = NULL;
 	if (make_folder(run, &error) < 0 ||
-	    (!(environment = make_environment(run)) &&
-	     plumb_fail(&error, PLUMB_ESYSTEM, "not enough memory"))) {
+	    (!(environment = make_environment(run)) && plumb_fail_memory(&error, NULL))) {
 		plumb_cli_note(run->invocation, "%s; the program was not started", error.message);
 		discard(run);
 		return PLUMB_RUN_FAILED;
@@ -606,7 +605,8 @@ plumb_cmd_run(struct plumb_invocation *invocation)
 	struct run *run = calloc(1, sizeof(*run));
 	int code = PLUMB_RUN_FAILED;
 	if (!run) {
-		plumb_cli_note(invocation, "not enough memory; the program was not started");
+		plumb_fail_memory(&error, NULL);
+		plumb_cli_note(invocation, "%s; the program was not started", error.message);
 		return code;
 	}
 	run->invocation = invocation;
