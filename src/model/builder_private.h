@@ -21,7 +21,8 @@ struct plumb_builder_table {
 
 struct plumb_builder {
 	struct plumb_strtab *strings;
-	/* What is there so far, but for the strings. Contexts lie in the order in which they came. */
+	/* What is there so far, but for the strings. Contexts lie in the order in which they
+	 * came. */
 	struct plumb_profile profile;
 	struct plumb_builder_table tables[PLUMB_TABLES];
 	/* The first thing that went wrong; finish reports it. 0: nothing. */

@@ -13,11 +13,12 @@
 
 struct plumb_overview {
 	const char
-		*imported;   /* the files of another tool's trace; NULL: the profile was recorded */
-	int64_t recorded_ns; /* how long recording was on; PLUMB_UNKNOWN: all the time, or unknown */
-	int64_t cost_of_ns;  /* plumb's own cost (run.overhead_ns) is a part of that; 0 or less:
+		*imported; /* the files of another tool's trace; NULL: the profile was recorded */
+	/* How long recording was on; PLUMB_UNKNOWN: all the time, or unknown. */
+	int64_t recorded_ns;
+	int64_t cost_of_ns; /* plumb's own cost (run.overhead_ns) is a part of that; 0 or less:
 	                         unknown */
-	const char *no_gpu;  /* why there is no device; NULL: there is one */
+	const char *no_gpu; /* why there is no device; NULL: there is one */
 	const char *notes[PLUMB_OVERVIEW_NOTES];
 	uint32_t note_count;
 };

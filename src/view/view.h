@@ -9,11 +9,12 @@
  * readers that map arrays (docs/folders/view.md). To show an answer in your own way, make the value
  * (plumb_<answer>_make), read it, and free it (plumb_<answer>_free); this is how cli prints text.
  *
- * - A query that is all zeros is the default. Its texts, and the profile, stay the caller's. A value
- *   refers to both, so they must outlive it; plumb_view_… keeps nothing.
- * - 0, or a negative code with its message in ERROR: PLUMB_EUSAGE (the query cannot be answered, for
- *   any profile or for this one), PLUMB_EINPUT, PLUMB_EEMPTY (the profile has nothing of the kind),
- *   PLUMB_ESYSTEM (no memory, or a write that failed). An answer without rows is an answer: 0.
+ * - A query that is all zeros is the default. Its texts, and the profile, stay the caller's. A
+ *   value refers to both, so they must outlive it. plumb_view_… keeps nothing.
+ * - The result is 0, or a negative code with its message in ERROR: PLUMB_EUSAGE (the query cannot
+ *   be answered, for any profile or for this one), PLUMB_EINPUT, PLUMB_EEMPTY (the profile has
+ *   nothing of the kind), PLUMB_ESYSTEM (no memory, or a write that failed). An answer without rows
+ *   is an answer: 0.
  * - OUT may hold a part of the answer when a call fails. Write into memory (open_memstream) where
  *   nothing or all must be sent.
  * - Nothing here reads files, looks at the environment, or knows terminals.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The descriptors of tables. Those that there are must make sense, and what is done by them works for
- * tables that there are not yet: one of plain rows with a blob, and one that is stored as chunks.
+ * The descriptors of tables. Those that there are must make sense, and what is done by them works
+ * for tables that there are not yet: one of plain rows with a blob, and one that is stored as
+ * chunks.
  */
 #include "store_files.h"
 

@@ -7,9 +7,12 @@
  *
  *	==4711== NVPROF is profiling process 4711, command: ./a.out
  *	==4711== Profiling result:
- *	"Start","Duration","Grid X",…,"Name"			   Start  Duration     Grid Size …  Name
- *	ms,us,,…,						182.96ms  6.4049ms             - …  [CUDA memcpy HtoD]
+ *	"Start","Duration","Grid X",…,"Name"
+ *	ms,us,,…,
  *	182.96,6404.9,,…,"[CUDA memcpy HtoD]"
+ *
+ *	   Start  Duration     Grid Size …  Name
+ *	182.96ms  6.4049ms             - …  [CUDA memcpy HtoD]
  *
  * Units follow the greatest number of a run.
  *
