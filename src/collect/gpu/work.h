@@ -35,9 +35,9 @@
  * and after each flush plumb_gpu_merge (device.h) for each device, plumb_gpu_replays_tell and
  * plumb_gpu_clocks. That thread also (gpu/cuda/cuda.c shows how)
  *
- *   - flushes every plumb_collector_options()->flush_ms, and at once, forced, when the region header's
- *     flush_wanted changes; when the records are read, it stores that number in flush_done. It sets
- *     flush_served as soon as it can do so;
+ *   - flushes every plumb_collector_options()->flush_ms, and at once, forced, when the region
+ *     header's flush_wanted changes; when the records are read, it stores that number in
+ *     flush_done. It sets flush_served as soon as it can do so;
  *   - follows plumb_control: when recording is paused, it switches the vendor's records off as soon
  *     as plumb_gpu_activity_complete, and calls plumb_gpu_activity_pause;
  *   - at the end of a recording, reads what is left and calls plumb_gpu_activity_finish.
