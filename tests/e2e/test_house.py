@@ -185,6 +185,41 @@ def test_every_folder_has_its_page():
     assert folders <= pages, f"no page in docs/folders for {sorted(folders - pages)}"
 
 
+def rooms_of(table):
+    """What the folders of src/ use, by the table in docs/index.md: folder → set of folders."""
+    rows = re.findall(r"^\| \[(\w+)\]\(folders/\w+\.md\) \|[^|]*\| ([^|]*) \|$", table, re.M)
+    return {folder: set(uses.split(", ")) - {"base", "libc"} for folder, uses in rows if (ROOT / "src" / folder).is_dir()}
+
+
+def test_the_table_of_folders_is_that_of_the_check(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPTS)
+    from check_arrows import MAY_USE
+    folders = {path.name for path in (ROOT / "src").iterdir() if path.is_dir()}
+    rooms = rooms_of((ROOT / "docs/index.md").read_text())
+    assert rooms.pop("cli") == {"all below"}
+    assert rooms == {folder: MAY_USE[folder] & folders for folder in folders - {"cli"}}
+
+
+def unknown_sources(page, text):
+    """The C files that TEXT, the page of a folder, names and that are neither there nor at that path."""
+    roots = [ROOT / "src" / page, ROOT / page]
+    for name in re.findall(r"`([\w./*-]+\.[ch])`", text):
+        if not any(any(root.rglob(name)) for root in roots) and not any((ROOT / "src").glob(name)) \
+                and not any(ROOT.glob(name)):
+            yield name
+
+
+def test_sources_in_the_pages_of_folders_are_there():
+    unknown = [f"{page.relative_to(ROOT)}: {name}" for page in (ROOT / "docs/folders").glob("*.md")
+               for name in unknown_sources(page.stem, page.read_text())]
+    assert not unknown, "\n".join(unknown)
+
+
+def test_a_source_that_moved_is_found():
+    text = "`run.c`, `run/run.c`, `cli/run/run.c`, `base/words.h`, `generate_*.c`; `asleep.c`, `cli/run.c`, `made_up_*.h`"
+    assert list(unknown_sources("cli", text)) == ["asleep.c", "cli/run.c", "made_up_*.h"]
+
+
 def links(page):
     """The local targets of PAGE's Markdown links."""
     for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
