@@ -71,6 +71,21 @@ def test_findings_are_kept_unless_they_are_old(samples, tmp_path):
             assert {row["title"] for row in made} < set(titles)
 
 
+def test_old_findings_stay_if_they_cannot_be_made_again(tmp_path):
+    """The analyses read what threads did; the report itself does not."""
+    path = tmp_path / "sleep.plumb"
+    path.write_bytes(gzip.decompress((DATA / "planted/sleep.plumb.gz").read_bytes()))
+    change(path, "UPDATE findings SET title = 'as it was stored'", "UPDATE span_chunks SET duration = zeroblob(3)"
+           " WHERE track IN (SELECT id FROM tracks WHERE kind = 'thread')")
+    for form in ((), ("--json",), ("--csv",)):
+        done = report(path, "--findings", *form)
+        assert "as it was stored" in done.stdout
+        assert "the findings are those that an older plumb stored: " in done.stderr and "damaged" in done.stderr
+    # What was asked for is not answered with something else.
+    done = run_command(PLUMB, "report", path, "--findings", "--threshold", "hotspot.share=5%")
+    assert done.returncode == 2 and "damaged" in done.stderr and not done.stdout
+
+
 def test_old_schema_has_old_findings(samples, tmp_path):
     path = tmp_path / "copies.plumb"
     assert run_command(PLUMB, "settle", samples / "copies.plumb", "-o", path).returncode == 0

@@ -255,10 +255,9 @@ plumb_cmd_export(struct plumb_invocation *invocation)
 	               format->metric ? PLUMB_LOAD_TOTALS : PLUMB_LOAD_ALL, &error) < 0)
 		return plumb_cli_fail(invocation, &error);
 	if (format == &plumb_export_json && profile.findings_count &&
-	    plumb_findings_are_old(&profile) && plumb_analyze(&profile, NULL, &error) < 0) {
-		plumb_profile_free(&profile);
-		return plumb_cli_fail(invocation, &error);
-	}
+	    plumb_findings_are_old(&profile) && plumb_analyze(&profile, NULL, &error) < 0)
+		plumb_cli_note(invocation, "the findings are those that an older plumb stored: %s",
+		               error.message);
 	wanted.main = plumb_metric_default(&profile);
 	if (named && !wanted.metric) /* then it is one of the program's own */
 		wanted.metric = plumb_profile_metric_find(&profile, named);

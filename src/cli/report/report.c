@@ -155,6 +155,40 @@ report_profile(const struct plumb_invocation *invocation, const struct plumb_pro
 	return result;
 }
 
+static enum plumb_load_part
+part_to_load(const struct plumb_invocation *invocation)
+{
+	return plumb_options_given(invocation->options, "compat") ? PLUMB_LOAD_ALL
+	                                                          : PLUMB_LOAD_STREAMS;
+}
+
+/* SHOWN: the findings are. Then the critical path wants what threads did, too; another tool's trace
+ * came whole. Stored findings stay if they are merely old and this fails. */
+static int
+analyze_again(const struct plumb_invocation *invocation, bool shown,
+              const struct plumb_analyze_options *wanted, struct plumb_profile *profile,
+              struct plumb_error *error)
+{
+	const char *path = invocation->operands[0];
+	bool may_stay = profile->findings_count && !wanted->thresholds && !wanted->user_code;
+	int code = 0;
+
+	if (shown && profile->spans_count && plumb_store_is_ours(path)) {
+		plumb_profile_free(profile);
+		*profile = (struct plumb_profile){ 0 };
+		code = plumb_load(profile, path, PLUMB_LOAD_ALL, error);
+	}
+	if (!code)
+		code = plumb_analyze(profile, wanted, error);
+	if (!code || !may_stay)
+		return code;
+	plumb_cli_note(invocation, "the findings are those that an older plumb stored: %s",
+	               error->message);
+	plumb_profile_free(profile);
+	*profile = (struct plumb_profile){ 0 };
+	return plumb_load(profile, path, part_to_load(invocation), error);
+}
+
 /* Findings come from the profile. They are made again if it has none, if older analyses made them,
  * or if what they depend on is asked for otherwise. */
 static int
@@ -166,21 +200,10 @@ make_findings(const struct plumb_invocation *invocation, struct plumb_profile *p
 		                                plumb_options_text(o, "user-code") };
 	const char *rules = plumb_options_text(o, "rule");
 	bool shown = plumb_options_flag(o, "findings") || plumb_options_flag(o, "json");
-	bool anew =
-		wanted.thresholds || wanted.user_code || (shown && plumb_findings_are_old(profile));
 	int code = 0;
 
-	if (anew && shown && profile->spans_count && plumb_store_is_ours(invocation->operands[0])) {
-		/* The critical path wants what threads did, too; another tool's trace came
-		 * whole. */
-		plumb_profile_free(profile);
-		*profile = (struct plumb_profile){ 0 };
-		code = plumb_load(profile, invocation->operands[0], PLUMB_LOAD_ALL, error);
-		if (code < 0)
-			return code;
-	}
-	if (anew)
-		code = plumb_analyze(profile, &wanted, error);
+	if (wanted.thresholds || wanted.user_code || (shown && plumb_findings_are_old(profile)))
+		code = analyze_again(invocation, shown, &wanted, profile, error);
 	if (!code && rules)
 		code = plumb_rules_run(profile, invocation->operands[0], rules, error);
 	return code;
@@ -212,8 +235,7 @@ plumb_cmd_report(struct plumb_invocation *invocation)
 		return plumb_cli_usage(invocation, "report: choose --json or --csv");
 	if (plumb_report_check(&query, &error) < 0)
 		return plumb_cli_usage(invocation, "report: %s", error.message);
-	if (plumb_load(&profile, invocation->operands[0],
-	               query.compat ? PLUMB_LOAD_ALL : PLUMB_LOAD_STREAMS, &error) < 0 ||
+	if (plumb_load(&profile, invocation->operands[0], part_to_load(invocation), &error) < 0 ||
 	    make_findings(invocation, &profile, &error) < 0)
 		result = plumb_cli_fail(invocation, &error);
 	else
