@@ -5,7 +5,6 @@
  */
 #include "store/open.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <string.h>

@@ -135,10 +135,11 @@ read_rows(struct plumb_reader *reader, const struct plumb_row_table *table, sqli
 int
 plumb_reader_rows(struct plumb_reader *reader, const struct plumb_row_table *table)
 {
-	char columns[768];
-	sqlite3_stmt *select;
+	char columns[768] = "";
+	sqlite3_stmt *select = NULL;
 	join_columns(table, reader->schema, columns, sizeof columns);
-	int code = plumb_reader_select(reader, columns, &select);
+	int code = *columns ? plumb_reader_select(reader, columns, &select)
+	                    : plumb_reader_no_memory(reader);
 	if (!code)
 		code = read_rows(reader, table, select);
 	sqlite3_finalize(select);

@@ -111,12 +111,12 @@ add_rows(struct plumb_reader *reader, const struct plumb_row_table *table,
 int
 plumb_reader_chunks(struct plumb_reader *reader, const struct plumb_row_table *table)
 {
-	char columns[512];
+	char columns[512] = "";
 	sqlite3_stmt *select = NULL;
 	struct plumb_chunk_coder *coder = plumb_chunk_coder_new();
 	print_columns(table, reader->schema, columns, sizeof columns);
-	int code = coder ? plumb_reader_select(reader, columns, &select)
-	                 : plumb_reader_no_memory(reader);
+	int code = coder && *columns ? plumb_reader_select(reader, columns, &select)
+	                             : plumb_reader_no_memory(reader);
 	for (bool found = !code; found; reader->row++) {
 		struct plumb_chunk chunk = { 0 };
 		bool wanted = false;

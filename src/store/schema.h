@@ -14,7 +14,8 @@
 
 /* Writes the statement that makes TABLE. */
 void plumb_store_put_table(FILE *out, const struct plumb_row_table *table);
-/* "CHUNKS(id, …)" for a table that is stored as chunks; returns how many columns these are. */
+/* "CHUNKS(id, …)" for a table that is stored as chunks; returns how many columns these are.
+ * 0: no memory. */
 unsigned plumb_store_chunk_columns(const struct plumb_row_table *table, char *names, size_t size);
 /* The statements that make all tables, malloced; NULL: no memory. */
 char *plumb_store_tables_sql(void);

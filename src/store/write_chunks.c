@@ -95,6 +95,8 @@ prepare_chunks(struct plumb_writer *writer, const struct plumb_row_table *table,
 {
 	char names[512];
 	unsigned columns = plumb_store_chunk_columns(table, names, sizeof names);
+	if (!columns)
+		return plumb_fail_memory(error, "to write the profile");
 	if (!writer->chunks || strcmp(writer->chunks, table->chunks) != 0)
 		writer->chunk = 0;
 	writer->chunks = table->chunks;
