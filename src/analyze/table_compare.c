@@ -5,8 +5,8 @@
 #include "analyze/table_rows.h"
 #include "analyze/workload.h"
 
-const char *
-plumb_key_name(enum plumb_tables_key key)
+static const char *
+key_name(enum plumb_tables_key key)
 {
 	static const char *const names[] = { "file", "batch", "gpu", "framework", "version" };
 
@@ -94,7 +94,7 @@ add_columns(const struct plumb_tables_input *input, struct plumb_answer *a, bool
 		"dram_accesses_stage"
 	};
 
-	plumb_answer_column(a, plumb_key_name(input->key),
+	plumb_answer_column(a, key_name(input->key),
 	                    input->key == PLUMB_KEY_IS_BATCH ? "count" : NULL,
 	                    PLUMB_SOURCE_IS_MEASURED);
 	plumb_answer_column(a, "profile", NULL, PLUMB_SOURCE_IS_MEASURED);

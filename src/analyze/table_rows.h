@@ -45,8 +45,7 @@ struct plumb_model_totals {
 };
 struct plumb_model_totals plumb_model_totals_of(const struct plumb_layers *layers);
 
-/* "batch", "gpu", …, and the cell that a profile has for it. */
-const char *plumb_key_name(enum plumb_tables_key key);
+/* What a profile has for the key: its batch size, its GPU, … */
 void plumb_key_cell(struct plumb_answer *answer, const struct plumb_tables_input *input,
                     uint32_t profile);
 

@@ -127,16 +127,6 @@ plumb_pull_value(struct plumb_pull *pull, const struct plumb_pull_field *fields,
 	read_value(pull, field, into, own);
 }
 
-void
-plumb_pull_members(struct plumb_pull *pull, const struct plumb_pull_field *fields, void *into,
-                   void *own)
-{
-	const struct plumb_pull_field *next = fields;
-	struct plumb_slice key;
-	while (plumb_pull_member(pull, &key))
-		plumb_pull_value(pull, fields, &next, key, into, own);
-}
-
 bool
 plumb_pull_object(struct plumb_pull *pull, const struct plumb_pull_field *fields, void *into,
                   void *own)
@@ -145,7 +135,10 @@ plumb_pull_object(struct plumb_pull *pull, const struct plumb_pull_field *fields
 		plumb_pull_skip(pull);
 		return false;
 	}
-	plumb_pull_members(pull, fields, into, own);
+	const struct plumb_pull_field *next = fields;
+	struct plumb_slice key;
+	while (plumb_pull_member(pull, &key))
+		plumb_pull_value(pull, fields, &next, key, into, own);
 	return true;
 }
 

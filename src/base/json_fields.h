@@ -67,9 +67,6 @@ struct plumb_pull_field {
 /* False, with the value skipped, where no object stands. */
 bool plumb_pull_object(struct plumb_pull *pull, const struct plumb_pull_field *fields, void *into,
                        void *own);
-/* The rest of an object that was entered. */
-void plumb_pull_members(struct plumb_pull *pull, const struct plumb_pull_field *fields, void *into,
-                        void *own);
 
 /* One member, whose KEY was read. *NEXT, FIELDS at first, is where the search begins. */
 void plumb_pull_value(struct plumb_pull *pull, const struct plumb_pull_field *fields,

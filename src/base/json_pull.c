@@ -70,7 +70,7 @@ plumb_pull_reject(struct plumb_pull *pull, const char *why)
 		return;
 	pull->state = PLUMB_PULL_BAD;
 	pull->why = why;
-	pull->why_at = plumb_pull_offset(pull);
+	pull->why_at = pull->offset + (uint64_t)(pull->at - pull->window);
 }
 
 /* The zeros behind the window, or a zero in the file. */
@@ -81,12 +81,6 @@ out_of_bytes(struct plumb_pull *pull)
 		plumb_pull_reject(pull, "a zero byte, which is not JSON");
 	else if (pull->state == PLUMB_PULL_OK)
 		pull->state = PLUMB_PULL_SHORT;
-}
-
-uint64_t
-plumb_pull_offset(const struct plumb_pull *pull)
-{
-	return pull->offset + (uint64_t)(pull->at - pull->window);
 }
 
 int
@@ -641,31 +635,6 @@ plumb_pull_integer(struct plumb_pull *pull, int64_t *number)
 	       (quick_decimal(word, 0, number) ||
 	        (parse_decimal(word, &d) &&
 	         digits_of(&d, (long)d.counts[0] + d.exponent, false, number)));
-}
-
-bool
-plumb_pull_real(struct plumb_pull *pull, double *number)
-{
-	struct plumb_slice word;
-	struct decimal d;
-	char text[64];
-	if (!number_of(pull, &word) || word.bytes >= sizeof text || !parse_decimal(word, &d))
-		return false;
-	memcpy(text, word.at, word.bytes);
-	text[word.bytes] = '\0';
-	*number = strtod(text, NULL);
-	return true;
-}
-
-bool
-plumb_pull_boolean(struct plumb_pull *pull, bool *truth)
-{
-	char c = plumb_pull_next(pull);
-	plumb_pull_skip(pull);
-	if (pull->state != PLUMB_PULL_OK || (c != 't' && c != 'f'))
-		return false;
-	*truth = c == 't';
-	return true;
 }
 
 /* ---- whatever it is ---- */

@@ -87,8 +87,6 @@ plumb_pull_failed(const struct plumb_pull *pull)
 void plumb_pull_reject(struct plumb_pull *pull, const char *why);
 /* After a failure: "PATH: WHY at byte N"; returns ERROR's code. PATH NULL: the input's. */
 int plumb_pull_error(const struct plumb_pull *pull, const char *path, struct plumb_error *error);
-/* Bytes of the file before the window's current place. */
-uint64_t plumb_pull_offset(const struct plumb_pull *pull);
 
 /* ---- within PLUMB_PULL_WHOLE ---- */
 
@@ -114,8 +112,6 @@ bool plumb_pull_integer(struct plumb_pull *pull, int64_t *number);
 /* As it is written times 10^SCALE, exactly; what is finer is rounded to the nearest. "1.5", scale
  * 3: 1500. */
 bool plumb_pull_decimal(struct plumb_pull *pull, int scale, int64_t *number);
-bool plumb_pull_real(struct plumb_pull *pull, double *number);
-bool plumb_pull_boolean(struct plumb_pull *pull, bool *truth);
 /* Any value, whatever is in it. */
 void plumb_pull_skip(struct plumb_pull *pull);
 

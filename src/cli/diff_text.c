@@ -6,7 +6,6 @@
 
 #include "base/format.h"
 #include "cli/diff.h"
-#include "cli/label.h"
 #include "cli/options.h"
 #include "cli/table.h"
 #include "cli/terminal.h"

@@ -43,8 +43,9 @@ plumb_ranks_count(void)
 	return first_number(names);
 }
 
-int
-plumb_local_rank(void)
+/* As plumb_rank, among the processes of this host. */
+static int
+local_rank_given(void)
 {
 	static const char *const names[] = { "LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
 		                             "SLURM_LOCALID", "MPI_LOCALRANKID", NULL };
@@ -189,7 +190,7 @@ plumb_facts_started(struct plumb_facts *facts, const struct plumb_facts_program 
 		facts->process->pid = (uint32_t)program->pid;
 		facts->process->ppid = (uint32_t)program->ppid;
 		facts->process->rank = plumb_rank();
-		facts->process->local_rank = plumb_local_rank();
+		facts->process->local_rank = local_rank_given();
 		facts->process->command = command;
 		facts->process->host = name;
 		facts->process->executable = executable;

@@ -37,9 +37,8 @@ void plumb_facts_started(struct plumb_facts *facts, const struct plumb_facts_pro
 void plumb_facts_ended(struct plumb_facts *facts, int exit_code);
 
 /* The rank that a launcher gave us: the first of RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID and
- * PMI_RANK that is a number; -1: none. Likewise among the processes of this host. */
+ * PMI_RANK that is a number; -1: none. */
 int plumb_rank(void);
-int plumb_local_rank(void);
 /* How many ranks the job has; -1: the launcher does not say. */
 int plumb_ranks_count(void);
 

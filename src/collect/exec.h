@@ -13,9 +13,6 @@
  * loaded. FOLDER: the run folder. */
 void plumb_exec_load(const char *folder);
 
-/* The user id of the process is about to become USER: lets that user write into the run folder. */
-void plumb_exec_allow(unsigned user);
-
 /* What an executable file means for the collector. */
 enum plumb_exec_kind {
 	PLUMB_EXEC_FITS,    /* also: it could not be told */

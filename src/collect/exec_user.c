@@ -82,8 +82,9 @@ allow(const char *path, uint32_t user, uint16_t permissions)
 	               sizeof list.version + (count + 1) * sizeof *list.entries, 0);
 }
 
-void
-plumb_exec_allow(unsigned user)
+/* The user id of the process is about to become USER: lets that user write into the run folder. */
+static void
+allow_user(unsigned user)
 {
 	const char *folder = plumb_collector_options()->folder;
 	char path[PATH_MAX + 16];
@@ -121,7 +122,7 @@ int
 user_set(uid_t user)
 {
 	static void *_Atomic found;
-	plumb_exec_allow(user);
+	allow_user(user);
 	return ((int (*)(uid_t))real(&found, "setuid"))(user);
 }
 
@@ -129,7 +130,7 @@ int
 user_set_effective(uid_t user)
 {
 	static void *_Atomic found;
-	plumb_exec_allow(user);
+	allow_user(user);
 	return ((int (*)(uid_t))real(&found, "seteuid"))(user);
 }
 
@@ -137,8 +138,8 @@ int
 user_set_two(uid_t own, uid_t effective)
 {
 	static void *_Atomic found;
-	plumb_exec_allow(own);
-	plumb_exec_allow(effective);
+	allow_user(own);
+	allow_user(effective);
 	return ((int (*)(uid_t, uid_t))real(&found, "setreuid"))(own, effective);
 }
 
@@ -146,7 +147,7 @@ int
 user_set_three(uid_t own, uid_t effective, uid_t saved)
 {
 	static void *_Atomic found;
-	plumb_exec_allow(own);
-	plumb_exec_allow(effective);
+	allow_user(own);
+	allow_user(effective);
 	return ((int (*)(uid_t, uid_t, uid_t))real(&found, "setresuid"))(own, effective, saved);
 }

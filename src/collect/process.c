@@ -372,8 +372,10 @@ await_end(void)
 		nanosleep(&step, NULL);
 }
 
-void
-plumb_process_end(void)
+/* Flushes, writes what is known at the end only, and closes the region for writing. The first call
+ * does it, later ones return at once. Does nothing in a child that forked. */
+static void
+end_recording(void)
 {
 	if (ending)
 		return;
@@ -413,7 +415,7 @@ PLUMB_EXPORT void _Exit(int status) __attribute__((noreturn));
 void
 _exit(int status)
 {
-	plumb_process_end();
+	end_recording();
 	for (;;)
 		syscall(SYS_exit_group, status);
 }
@@ -604,7 +606,7 @@ plumb_process_session(void)
 void
 plumb_process_session_end(void)
 {
-	plumb_process_end();
+	end_recording();
 	options.folder[0] = '\0';
 }
 
@@ -624,5 +626,5 @@ process_watch_forks(void)
 static __attribute__((destructor)) void
 process_unload(void)
 {
-	plumb_process_end();
+	end_recording();
 }

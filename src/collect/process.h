@@ -62,12 +62,8 @@ int plumb_process_monitor(const struct plumb_collector_options *options);
  * still runs, or no region could be made, see the refusal in the folder).
  */
 int plumb_process_session(void);
-/* As plumb_process_end; and the process is wanted no more. */
+/* Ends the recording; the process is wanted no more. */
 void plumb_process_session_end(void);
-
-/* Flushes, writes what is known at the end only, and closes the region for writing. The first call
- * does it, later ones return at once. Does nothing in a child that forked. */
-void plumb_process_end(void);
 
 /* Counts one unit of SOURCE that found no arena to count it; 0: nothing is lost. FATE 0: the
  * reason is that of the call before. Any thread. */

@@ -2,7 +2,6 @@
 /* Which format a file has, and one profile of all files. */
 #include "import/import.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

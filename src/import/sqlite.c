@@ -445,6 +445,18 @@ text_hash(int64_t id)
 	return plumb_hash_mix((uint64_t)id, 0);
 }
 
+/* NULL: there is none. */
+static struct plumb_sqlite_text *
+find_text(struct plumb_sqlite_texts *texts, int64_t id)
+{
+	struct plumb_map_cursor at;
+	for (uint32_t i = plumb_map_first(&texts->map, text_hash(id), &at); i != PLUMB_MAP_NONE;
+	     i = plumb_map_next(&texts->map, &at))
+		if (texts->texts.items[i].id == id)
+			return &texts->texts.items[i];
+	return NULL;
+}
+
 void
 plumb_sqlite_texts_load(struct plumb_sqlite_texts *texts, struct plumb_sqlite *sqlite,
                         const char *table, const char *id, const char *text)
@@ -456,7 +468,7 @@ plumb_sqlite_texts_load(struct plumb_sqlite_texts *texts, struct plumb_sqlite *s
 	while (plumb_rows_next(&rows)) {
 		struct plumb_slice slice = plumb_rows_text(&rows, 1);
 		int64_t number = plumb_rows_integer(&rows, 0);
-		if (!slice.at || number == PLUMB_UNKNOWN || plumb_sqlite_texts_find(texts, number))
+		if (!slice.at || number == PLUMB_UNKNOWN || find_text(texts, number))
 			continue;
 		char *copy = texts->pool ? plumb_pool_take(texts->pool, slice.bytes + 1) : NULL;
 		struct plumb_sqlite_text *added = copy ? plumb_vec_add(&texts->texts) : NULL;
@@ -473,21 +485,10 @@ plumb_sqlite_texts_load(struct plumb_sqlite_texts *texts, struct plumb_sqlite *s
 	plumb_rows_close(&rows);
 }
 
-struct plumb_sqlite_text *
-plumb_sqlite_texts_find(struct plumb_sqlite_texts *texts, int64_t id)
-{
-	struct plumb_map_cursor at;
-	for (uint32_t i = plumb_map_first(&texts->map, text_hash(id), &at); i != PLUMB_MAP_NONE;
-	     i = plumb_map_next(&texts->map, &at))
-		if (texts->texts.items[i].id == id)
-			return &texts->texts.items[i];
-	return NULL;
-}
-
 struct plumb_slice
 plumb_sqlite_texts_slice(struct plumb_sqlite_texts *texts, int64_t id)
 {
-	struct plumb_sqlite_text *found = plumb_sqlite_texts_find(texts, id);
+	struct plumb_sqlite_text *found = find_text(texts, id);
 	return found ? found->text : (struct plumb_slice){ NULL, 0 };
 }
 
@@ -496,7 +497,7 @@ plumb_sqlite_texts_frame(struct plumb_sqlite_texts *texts,
                          uint32_t (*frame_of)(void *reader, struct plumb_slice name, unsigned use),
                          void *reader, int64_t id, unsigned use)
 {
-	struct plumb_sqlite_text *text = plumb_sqlite_texts_find(texts, id);
+	struct plumb_sqlite_text *text = find_text(texts, id);
 	if (!text)
 		return frame_of(reader, (struct plumb_slice){ "?", 1 }, use);
 	if (!text->made[use])

@@ -58,8 +58,6 @@ bool plumb_sqlite_suffix(struct plumb_sqlite *sqlite, const char *prefix, uint32
 
 /* ---- rows ---- */
 
-#define PLUMB_ROWS_COLUMNS 32
-
 struct plumb_rows {
 	struct plumb_sqlite *sqlite;
 	sqlite3_stmt *statement; /* NULL: there is no such table */
@@ -112,8 +110,6 @@ struct plumb_sqlite_texts {
 
 void plumb_sqlite_texts_load(struct plumb_sqlite_texts *texts, struct plumb_sqlite *sqlite,
                              const char *table, const char *id, const char *text);
-/* NULL: there is none. */
-struct plumb_sqlite_text *plumb_sqlite_texts_find(struct plumb_sqlite_texts *texts, int64_t id);
 struct plumb_slice plumb_sqlite_texts_slice(struct plumb_sqlite_texts *texts, int64_t id);
 /* What FRAME_OF makes of text ID for USE, once for each; of "?" where there is no such text. */
 uint32_t

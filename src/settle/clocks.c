@@ -105,10 +105,10 @@ measure_residual(const struct plumb_settle_reading *readings, uint32_t count,
 	}
 }
 
-void
-plumb_settle_fit(const struct plumb_settle_reading *readings, uint32_t count,
-                 int64_t (*clock)(const struct plumb_settle_reading *),
-                 struct plumb_settle_line *line)
+/* Fits a line through (x, x + y) readings, weighted by their uncertainty. */
+static void
+fit_line(const struct plumb_settle_reading *readings, uint32_t count,
+         int64_t (*clock)(const struct plumb_settle_reading *), struct plumb_settle_line *line)
 {
 	struct sums s = { 0 };
 	int64_t first = 0;
@@ -202,7 +202,7 @@ plumb_settle_lines(struct plumb_settle_region *region)
 	for (uint32_t i = 0; i < count; i = end) {
 		for (end = i + 1; end < count && readings[end].device == readings[i].device; end++)
 			;
-		plumb_settle_fit(readings + i, end - i, clock_of_gpu, &line);
+		fit_line(readings + i, end - i, clock_of_gpu, &line);
 		if (!line.readings)
 			continue;
 		line.device = readings[i].device;
@@ -213,7 +213,7 @@ plumb_settle_lines(struct plumb_settle_region *region)
 		}
 		*added = line;
 	}
-	plumb_settle_fit(readings, count, clock_of_day, &line);
+	fit_line(readings, count, clock_of_day, &line);
 	if (line.readings && region->process != PLUMB_NONE)
 		store_line(region, PLUMB_NONE, &line);
 }

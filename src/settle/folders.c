@@ -2,7 +2,6 @@
 #include "settle/settle_private.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

@@ -279,10 +279,6 @@ void
 plumb_settle_reading(struct plumb_settle_region *region, const struct plumb_record_clock *record);
 /* After all readings. */
 void plumb_settle_lines(struct plumb_settle_region *region);
-/* Fits a line through (x, x + y) readings weighted by their uncertainty; exposed for its test. */
-void plumb_settle_fit(const struct plumb_settle_reading *readings, uint32_t count,
-                      int64_t (*clock)(const struct plumb_settle_reading *),
-                      struct plumb_settle_line *line);
 /* The line of a device's clock, else that of the process's GPU clock, else NULL. */
 const struct plumb_settle_line *
 plumb_settle_line_of(const struct plumb_settle_region *region, plumb_id device);

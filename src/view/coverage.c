@@ -104,8 +104,9 @@ plumb_coverage_find(const struct plumb_profile *p, struct plumb_coverage *covera
 	return true;
 }
 
-double
-plumb_coverage_of(const struct plumb_coverage *c, uint32_t metric)
+/* The part that METRIC covers. NAN: plumb does not know it of this metric. */
+static double
+covered_part(const struct plumb_coverage *c, uint32_t metric)
 {
 	return metric == PLUMB_METRIC_GPU_TIME   ? c->gpu
 	       : metric == PLUMB_METRIC_OP_TIME  ? c->operators
@@ -116,7 +117,7 @@ plumb_coverage_of(const struct plumb_coverage *c, uint32_t metric)
 uint32_t
 plumb_coverage_choose(const struct plumb_coverage *c, uint32_t metric, bool *main_only)
 {
-	double own = plumb_coverage_of(c, metric);
+	double own = covered_part(c, metric);
 
 	*main_only = false;
 	if (isnan(own) || own >= PLUMB_COVERS_MOST)
@@ -157,7 +158,7 @@ const char *
 plumb_coverage_text(const struct plumb_coverage *c, uint32_t metric, char text[PLUMB_COVERAGE_SIZE])
 {
 	char share[PLUMB_FORMAT_SIZE], time[PLUMB_FORMAT_SIZE];
-	double own = plumb_coverage_of(c, metric);
+	double own = covered_part(c, metric);
 	size_t used;
 
 	text[0] = '\0';

@@ -31,9 +31,6 @@ struct plumb_coverage {
 /* False: no memory. */
 bool plumb_coverage_find(const struct plumb_profile *profile, struct plumb_coverage *coverage);
 
-/* The part that METRIC covers; NAN: not known of such a metric. */
-double plumb_coverage_of(const struct plumb_coverage *coverage, uint32_t metric);
-
 /* "operators and ranges cover 2.0 % of the run's 10.2 s; …", without a line feed, into TEXT; empty
  * where nothing is known. */
 const char *plumb_coverage_text(const struct plumb_coverage *coverage, uint32_t metric,

@@ -10,7 +10,6 @@
  */
 #include "watch/foreign_python.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

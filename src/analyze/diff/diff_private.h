@@ -65,8 +65,6 @@ void diff_steps_free(struct diff_steps *steps);
 struct diff_sums {
 	double *sums;
 	uint32_t windows;
-	/* the first so many of them take longer than others: the program warms up */
-	uint32_t warm_up;
 };
 /* Iterations that take much longer than most are left out. IDS gives for each context its id, below
  * COUNT, or PLUMB_NONE. Errors: PLUMB_ESYSTEM. */

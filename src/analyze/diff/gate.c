@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "analyze/diff/diff_private.h"
-#include "analyze/group.h"
 
 /* ---- grammar ---- */
 

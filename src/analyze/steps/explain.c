@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyze/steps/explain_private.h"
 
-#include <math.h>
-
 #include "analyze/statistic.h"
 
 #define OTHERS_MOST 128 /* iterations that the median is of */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Evidence for a cause: which rank came last, how much larger the launches are. */
-#include <math.h>
 
 #include "analyze/steps/explain_private.h"
 

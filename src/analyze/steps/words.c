@@ -9,8 +9,9 @@
 #define BY_SAMPLES " (CPU samples)"
 #define GAP_SHARE 0.05 /* from here on a gap is told by itself */
 
-char *
-plumb_step_place(const struct plumb_profile *profile, uint32_t frame, char *text, size_t size)
+/* "train.py:41" of a Python frame, the short name of another. Returns TEXT of SIZE bytes. */
+static char *
+print_place(const struct plumb_profile *profile, uint32_t frame, char *text, size_t size)
 {
 	const struct plumb_study study = { .profile = profile };
 
@@ -34,11 +35,11 @@ name_gap(const struct plumb_profile *p, const struct plumb_step_key *key, char *
 
 	if (key->frame != PLUMB_NONE)
 		used += snprintf(text + used, size - (size_t)used, " within %s",
-		                 plumb_step_place(p, key->frame, range, sizeof range));
+		                 print_place(p, key->frame, range, sizeof range));
 	if (used < 0 || (size_t)used >= size)
 		return text;
-	plumb_step_place(p, key->before, before, sizeof before);
-	plumb_step_place(p, key->after, after, sizeof after);
+	print_place(p, key->before, before, sizeof before);
+	print_place(p, key->after, after, sizeof after);
 	if (key->before != PLUMB_NONE && key->before == key->after)
 		snprintf(text + used, size - (size_t)used, ", at %s", before);
 	else if (key->before != PLUMB_NONE && key->after != PLUMB_NONE)
@@ -61,7 +62,7 @@ static const char *
 sampled_name(const struct plumb_profile *p, uint32_t frame, char *text, size_t size)
 {
 	return p->frames[frame].kind == PLUMB_FRAME_PYTHON ? plumb_frame_label(p, frame)
-	                                                   : plumb_step_place(p, frame, text, size);
+	                                                   : print_place(p, frame, text, size);
 }
 
 /* "gemm at gemm.c:12" */
@@ -91,21 +92,21 @@ plumb_step_name(const struct plumb_profile *p, const struct plumb_step_key *key,
 		snprintf(text, size, "no work on the device");
 	else if (key->sort == PLUMB_STEP_SAMPLE && key->line != PLUMB_NONE)
 		snprintf(text, size, "%s at %s", sampled_name(p, key->frame, name, sizeof name),
-		         plumb_step_place(p, key->line, where, sizeof where));
+		         print_place(p, key->line, where, sizeof where));
 	else if (key->line != PLUMB_NONE && key->line != key->frame)
-		snprintf(text, size, "%s at %s", plumb_step_place(p, key->frame, name, sizeof name),
-		         plumb_step_place(p, key->line, where, sizeof where));
+		snprintf(text, size, "%s at %s", print_place(p, key->frame, name, sizeof name),
+		         print_place(p, key->line, where, sizeof where));
 	else if (p->frames[key->frame].kind == PLUMB_FRAME_PYTHON)
 		snprintf(text, size, "%s at %s", plumb_frame_label(p, key->frame),
-		         plumb_step_place(p, key->frame, where, sizeof where));
+		         print_place(p, key->frame, where, sizeof where));
 	else if (key->sort == PLUMB_STEP_SAMPLE && plumb_text(p, p->frames[key->frame].source_file))
 		name_native(p, &p->frames[key->frame],
-		            plumb_step_place(p, key->frame, name, sizeof name), text, size);
+		            print_place(p, key->frame, name, sizeof name), text, size);
 	else if (key->before != PLUMB_NONE)
-		snprintf(text, size, "%s in %s", plumb_step_place(p, key->frame, name, sizeof name),
-		         plumb_step_place(p, key->before, where, sizeof where));
+		snprintf(text, size, "%s in %s", print_place(p, key->frame, name, sizeof name),
+		         print_place(p, key->before, where, sizeof where));
 	else
-		plumb_step_place(p, key->frame, text, size);
+		print_place(p, key->frame, text, size);
 	if (key->sort == PLUMB_STEP_SAMPLE && strlen(text) + sizeof BY_SAMPLES <= size)
 		strcat(text, BY_SAMPLES);
 	return text;

@@ -5,10 +5,6 @@
 
 #include "analyze/steps/moments.h"
 
-/* "train.py:41" of a Python frame, the short name of another. Returns TEXT of SIZE bytes. */
-char *
-plumb_step_place(const struct plumb_profile *profile, uint32_t frame, char *text, size_t size);
-
 /* "aten::mm at train.py:41", "nothing recorded, between train.py:40 and train.py:42". Returns TEXT
  * of SIZE bytes. */
 char *plumb_step_name(const struct plumb_profile *profile, const struct plumb_step_key *key,

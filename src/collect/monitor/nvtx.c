@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collect/process.h"
 #include "collect/range.h"
 #include "collect/table.h"
 

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/vec.h"
 #include "import/import.h"
 
 #define BLOCK ((size_t)256 << 10)
