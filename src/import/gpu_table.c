@@ -338,7 +338,7 @@ read_line(void *data, struct plumb_slice line, struct plumb_error *error)
 }
 
 static int
-read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
+read_gpu_table(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
 	struct reader reader = {
 		.table = { PLUMB_TEXT_COLUMNS(columns) },
@@ -389,12 +389,12 @@ const struct plumb_format plumb_format_nvprof = {
 	.name = "nvprof",
 	.title = "nvprof --print-gpu-trace",
 	.probe = probe_nvprof,
-	.read = read,
+	.read = read_gpu_table,
 };
 
 const struct plumb_format plumb_format_nsys_csv = {
 	.name = "nsys-csv",
 	.title = "nsys stats cuda_gpu_trace CSV",
 	.probe = probe_nsys,
-	.read = read,
+	.read = read_gpu_table,
 };

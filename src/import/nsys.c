@@ -676,7 +676,7 @@ read_all(struct reader *reader)
 }
 
 static int
-read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
+read_nsys(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
 	struct reader *reader = calloc(1, sizeof *reader);
 	if (!reader)
@@ -696,7 +696,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 }
 
 static int
-probe(const struct plumb_import_file *file)
+probe_nsys(const struct plumb_import_file *file)
 {
 	static const char *const kinds[] = { "CUPTI_ACTIVITY_KIND_*", "NVTX_EVENTS",
 		                             "META_DATA_EXPORT", "TARGET_INFO_*" };
@@ -712,6 +712,6 @@ probe(const struct plumb_import_file *file)
 const struct plumb_format plumb_format_nsys = {
 	.name = "nsys",
 	.title = "Nsight Systems SQLite",
-	.probe = probe,
-	.read = read,
+	.probe = probe_nsys,
+	.read = read_nsys,
 };

@@ -81,7 +81,7 @@ out_of_memory(struct reader *reader)
 
 /* BASE with the run's suffix. */
 static const char *
-table(const struct reader *reader, const char *base, char name[NAME_BYTES])
+table_name(const struct reader *reader, const char *base, char name[NAME_BYTES])
 {
 	snprintf(name, NAME_BYTES, "%s%s", base, reader->suffix);
 	return name;
@@ -92,7 +92,7 @@ open_rows(struct reader *reader, struct plumb_rows *rows, const char *base,
           const char *const *columns)
 {
 	char name[NAME_BYTES];
-	plumb_rows_open(rows, &reader->sqlite, table(reader, base, name), columns);
+	plumb_rows_open(rows, &reader->sqlite, table_name(reader, base, name), columns);
 }
 
 static void
@@ -100,7 +100,7 @@ open_rows_by(struct reader *reader, struct plumb_rows *rows, const char *base,
              const char *const *columns)
 {
 	char name[NAME_BYTES];
-	plumb_rows_open_by(rows, &reader->sqlite, table(reader, base, name), "id", columns);
+	plumb_rows_open_by(rows, &reader->sqlite, table_name(reader, base, name), "id", columns);
 }
 
 /* ---- processes ---- */
@@ -335,7 +335,7 @@ place_of(struct reader *reader, const struct plumb_rows *rows)
 /* ---- events ---- */
 
 static bool
-holds(struct plumb_slice text, const char *word)
+contains_word(struct plumb_slice text, const char *word)
 {
 	return text.at && memmem(text.at, text.bytes, word, strlen(word));
 }
@@ -345,14 +345,14 @@ static enum category
 category_of(struct plumb_slice category, struct plumb_slice name)
 {
 	static const char *const runtimes[] = { "hip", "hsa_", "rccl", "nccl", "roc" };
-	if (holds(category, "MARKER") || holds(category, "marker") || holds(category, "roctx") ||
-	    holds(category, "user"))
+	if (contains_word(category, "MARKER") || contains_word(category, "marker") ||
+	    contains_word(category, "roctx") || contains_word(category, "user"))
 		return RANGE;
-	if (holds(category, "KFD"))
+	if (contains_word(category, "KFD"))
 		return DRIVER;
-	if (holds(category, "python"))
+	if (contains_word(category, "python"))
 		return PYTHON;
-	if (holds(category, "_API") || holds(category, "_api"))
+	if (contains_word(category, "_API") || contains_word(category, "_api"))
 		return CALL;
 	for (size_t i = 0; i < sizeof runtimes / sizeof *runtimes; i++)
 		if (name.at && plumb_slice_begins(name, runtimes[i]))
@@ -645,10 +645,10 @@ read_run(struct reader *reader)
 {
 	struct plumb_sqlite *sqlite = &reader->sqlite;
 	char name[NAME_BYTES];
-	plumb_sqlite_texts_load(&reader->texts, sqlite, table(reader, "rocpd_string", name), "id",
-	                        "string");
+	plumb_sqlite_texts_load(&reader->texts, sqlite, table_name(reader, "rocpd_string", name),
+	                        "id", "string");
 	reader->has_categories =
-		plumb_sqlite_has(sqlite, table(reader, "rocpd_info_category", name));
+		plumb_sqlite_has(sqlite, table_name(reader, "rocpd_info_category", name));
 	plumb_sqlite_texts_load(&reader->categories, sqlite, name, "id", "name");
 	open_rows_by(reader, &reader->events, "rocpd_event",
 	             COLUMNS("stack_id", "category_id", "extdata"));
@@ -700,7 +700,7 @@ read_all(struct reader *reader)
 }
 
 static int
-read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
+read_rocpd(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
 	struct reader *reader = calloc(1, sizeof *reader);
 	if (!reader)
@@ -715,7 +715,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 }
 
 static int
-probe(const struct plumb_import_file *file)
+probe_rocpd(const struct plumb_import_file *file)
 {
 	static const char *const kinds[] = { "rocpd_kernel_dispatch*", "rocpd_region*",
 		                             "rocpd_memory_copy*" };
@@ -730,6 +730,6 @@ probe(const struct plumb_import_file *file)
 const struct plumb_format plumb_format_rocpd = {
 	.name = "rocpd",
 	.title = "rocpd of ROCm 7",
-	.probe = probe,
-	.read = read,
+	.probe = probe_rocpd,
+	.read = read_rocpd,
 };
