@@ -200,7 +200,7 @@ count_before(const struct plumb_code *code, uint64_t address)
 
 /* The symbol whose function holds ADDRESS. One without a size reaches to the next symbol. */
 static const struct plumb_code_symbol *
-find(const struct plumb_code *code, uint64_t address)
+find_symbol(const struct plumb_code *code, uint64_t address)
 {
 	const struct plumb_code_symbol *all = code->symbols.items;
 	uint32_t end = count_before(code, address);
@@ -225,7 +225,7 @@ plumb_code_symbol(struct plumb_code *code, uint64_t address, struct plumb_code_p
 	const char *version;
 
 	plumb_code_index(code);
-	found = find(code, address);
+	found = find_symbol(code, address);
 	if (!found)
 		return;
 	place->symbol = found->name;

@@ -62,7 +62,7 @@ struct reading {
 /* ---- memory ---- */
 
 static void
-append(struct reading *r, struct buffer *buffer, const char *text, size_t bytes)
+append_text(struct reading *r, struct buffer *buffer, const char *text, size_t bytes)
 {
 	size_t room = buffer->room;
 
@@ -89,14 +89,14 @@ append(struct reading *r, struct buffer *buffer, const char *text, size_t bytes)
 }
 
 static void
-empty(struct buffer *buffer)
+empty_buffer(struct buffer *buffer)
 {
 	buffer->count = 0;
 	buffer->cut = false;
 }
 
 static const char *
-keep(struct plumb_inductor_log *log, const char *text, size_t bytes)
+keep_text(struct plumb_inductor_log *log, const char *text, size_t bytes)
 {
 	char *kept;
 
@@ -134,9 +134,9 @@ take_place(struct plumb_inductor_log *log, const char *text, struct plumb_induct
 		return false;
 	in += 4;
 	end = strstr(in, ", code:");
-	place->file = keep(log, at, (size_t)(colon - at));
+	place->file = keep_text(log, at, (size_t)(colon - at));
 	place->line = (uint32_t)line;
-	place->function = keep(log, in, end ? (size_t)(end - in) : strlen(in));
+	place->function = keep_text(log, in, end ? (size_t)(end - in) : strlen(in));
 	return true;
 }
 
@@ -157,7 +157,7 @@ operator_of(struct plumb_inductor_log *log, const char *call)
 	name++;
 	n = snprintf(text, sizeof text, "%.*s::%.*s", (int)(name - 1 - space), space,
 	             (int)strcspn(name, ".( \n"), name);
-	return n > 0 && n < (int)sizeof text ? keep(log, text, (size_t)n) : NULL;
+	return n > 0 && n < (int)sizeof text ? keep_text(log, text, (size_t)n) : NULL;
 }
 
 /* A line "mul: "f32[8]" = torch.ops.aten.mul.Tensor(a, b);  a = None" gives a node at PLACE. */
@@ -181,7 +181,7 @@ take_node(struct plumb_inductor_log *log, const char *line, const struct plumb_i
 		list->from = log->nodes.count - 1;
 	list->count++;
 	*node = *place;
-	node->name = keep(log, line, length);
+	node->name = keep_text(log, line, length);
 	node->op = operator_of(log, call + 3);
 }
 
@@ -221,7 +221,7 @@ read_text(struct plumb_pull *pull, void *into, void *own)
 	const char **added = plumb_pull_text(pull, &text) ? plumb_vec_add(&log->texts) : NULL;
 	if (!added)
 		return;
-	*added = keep(log, text.at, text.bytes);
+	*added = keep_text(log, text.at, text.bytes);
 	if (!list->count)
 		list->from = log->texts.count - 1;
 	list->count++;
@@ -257,7 +257,7 @@ read_entries(void *own)
 			log->no_memory = true;
 			return;
 		}
-		entry.call = keep(log, call.at, call.bytes);
+		entry.call = keep_text(log, call.at, call.bytes);
 		*added = entry;
 		if (!entries->list.count)
 			entries->list.from = log->entries.count - 1;
@@ -449,7 +449,7 @@ take_header(struct reading *r, const char *text, size_t bytes)
 		struct plumb_slice path = header.path.at ? header.path : header.filename;
 		r->kind = kind_of(&header);
 		if (path.at)
-			r->path = keep(r->log, path.at, path.bytes);
+			r->path = keep_text(r->log, path.at, path.bytes);
 	}
 	memcpy(r->number, header.number, sizeof r->number);
 	plumb_pull_close(&pull);
@@ -472,18 +472,18 @@ take_part(struct reading *r, const char *text, size_t bytes, bool first, bool la
 		*payload = bytes && *text == '\t';
 	if (*payload) {
 		if (is_wanted(r)) {
-			append(r, &r->payload, text + first, bytes - first);
+			append_text(r, &r->payload, text + first, bytes - first);
 			if (last)
-				append(r, &r->payload, "\n", 1);
+				append_text(r, &r->payload, "\n", 1);
 		}
 		return;
 	}
 	if (first) {
 		finish_record(r);
-		empty(&r->payload);
-		empty(&r->header);
+		empty_buffer(&r->payload);
+		empty_buffer(&r->header);
 	}
-	append(r, &r->header, text, bytes);
+	append_text(r, &r->header, text, bytes);
 	if (!last)
 		return;
 	if (r->header.cut)

@@ -35,8 +35,8 @@ plumb_settle_string(struct plumb_settle_region *region, plumb_id id)
 
 /* Keeps what is asked of CONTEXT, a child of PARENT, later. */
 static bool
-remember(struct plumb_settler *settler, uint32_t context, uint32_t parent, uint32_t frame,
-         unsigned flags)
+remember_context(struct plumb_settler *settler, uint32_t context, uint32_t parent, uint32_t frame,
+                 unsigned flags)
 {
 	unsigned kind = plumb_builder_get_frame(settler->builder, frame)->kind;
 	struct plumb_settle_context above = settler->contexts.items[parent];
@@ -69,7 +69,8 @@ make_collective(struct plumb_settle_region *region, uint32_t parent, const char 
 	frame = plumb_builder_frame(builder, PLUMB_FRAME_COLLECTIVE,
 	                            plumb_builder_text(builder, name), PLUMB_NONE, 0);
 	context = plumb_builder_context(builder, parent, frame, 0);
-	if (context == PLUMB_NONE || !remember(region->settler, context, parent, frame, 0)) {
+	if (context == PLUMB_NONE ||
+	    !remember_context(region->settler, context, parent, frame, 0)) {
 		region->settler->no_memory = true;
 		return parent;
 	}
@@ -103,7 +104,7 @@ make_context(struct plumb_settle_region *region, const struct plumb_record_node 
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t context = plumb_builder_context(builder, parent, frames[i], flags);
 		if (context == PLUMB_NONE ||
-		    !remember(region->settler, context, parent, frames[i], flags)) {
+		    !remember_context(region->settler, context, parent, frames[i], flags)) {
 			region->settler->no_memory = true;
 			return parent;
 		}
