@@ -19,7 +19,7 @@ is_traced(const struct plumb_profile *profile, uint32_t track)
 }
 
 static bool
-gather(struct plumb_timeline *p)
+gather_spans(struct plumb_timeline *p)
 {
 	const struct plumb_profile *profile = p->profile;
 	uint64_t most = (uint64_t)profile->spans_count + profile->work_count;
@@ -155,7 +155,7 @@ plumb_timeline_open(struct plumb_timeline *timeline, const struct plumb_profile 
 {
 	*timeline =
 		(struct plumb_timeline){ .profile = profile, .of_day = of_several_hosts(profile) };
-	return gather(timeline) && add_stacks(timeline) && gather_launches(timeline);
+	return gather_spans(timeline) && add_stacks(timeline) && gather_launches(timeline);
 }
 
 void
