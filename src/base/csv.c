@@ -49,7 +49,7 @@ plumb_csv_use(struct plumb_csv *csv, const char *text, size_t bytes)
 
 /* More of the file into the window, of which all from `start` on is still wanted. */
 static int
-fill(struct plumb_csv *csv, struct plumb_error *error)
+fill_window(struct plumb_csv *csv, struct plumb_error *error)
 {
 	if (csv->start) {
 		csv->used -= csv->start;
@@ -91,7 +91,7 @@ find_line(struct plumb_csv *csv, struct plumb_error *error)
 		seen = behind;
 		if (found || csv->ended)
 			break;
-		int code = fill(csv, error);
+		int code = fill_window(csv, error);
 		if (code < 0)
 			return code;
 	}
@@ -155,7 +155,7 @@ find_quote(struct plumb_csv *csv, size_t at, size_t *quote, struct plumb_error *
 
 /* Doubled quotation marks of the BYTES at TEXT become one; returns how many bytes are left. */
 static size_t
-undouble(char *text, size_t bytes)
+undouble_quotes(char *text, size_t bytes)
 {
 	char *to = memchr(text, '"', bytes);
 	const char *end = text + bytes;
@@ -187,7 +187,7 @@ is_quoted(const struct plumb_csv *csv, size_t at)
 
 /* Reads the lines that belong to the record: the window may move until they are there. */
 static int
-complete(struct plumb_csv *csv, struct plumb_error *error)
+complete_record(struct plumb_csv *csv, struct plumb_error *error)
 {
 	if (!memchr(csv->window + csv->start, '"', csv->end - csv->start))
 		return 0;
@@ -204,7 +204,7 @@ complete(struct plumb_csv *csv, struct plumb_error *error)
 int
 plumb_csv_split(struct plumb_csv *csv, struct plumb_error *error)
 {
-	int code = complete(csv, error);
+	int code = complete_record(csv, error);
 	if (code < 0)
 		return code;
 	char *text = csv->window + csv->start;
@@ -228,7 +228,7 @@ plumb_csv_split(struct plumb_csv *csv, struct plumb_error *error)
 	for (uint32_t i = 0; i < csv->count; i++)
 		if (csv->cells[i].at > text && csv->cells[i].at[-1] == '"')
 			csv->cells[i].bytes =
-				undouble((char *)csv->cells[i].at, csv->cells[i].bytes);
+				undouble_quotes((char *)csv->cells[i].at, csv->cells[i].bytes);
 	return 0;
 }
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 static size_t
-whole(size_t bytes)
+round_to_pages(size_t bytes)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	return (bytes + page - 1) / page * page;
@@ -14,7 +14,7 @@ whole(size_t bytes)
 void *
 plumb_pages_grow(struct plumb_pages *pages, size_t bytes)
 {
-	size_t room = whole(pages->room + pages->room / 2 + bytes);
+	size_t room = round_to_pages(pages->room + pages->room / 2 + bytes);
 	char *data;
 	if (room < pages->room || pages->dropped) /* nothing is added to what is being given back */
 		return NULL;
