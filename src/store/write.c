@@ -47,7 +47,7 @@ fail_sql(struct plumb_writer *writer, struct plumb_error *error)
 }
 
 static int
-execute(struct plumb_writer *writer, const char *sql, struct plumb_error *error)
+execute_sql(struct plumb_writer *writer, const char *sql, struct plumb_error *error)
 {
 	if (sqlite3_exec(writer->db, sql, NULL, NULL, NULL))
 		return fail_sql(writer, error);
@@ -330,12 +330,12 @@ write_rows(struct plumb_writer *writer, struct plumb_error *error)
 	         "PRAGMA page_size=8192; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
 	         "PRAGMA locking_mode=EXCLUSIVE; PRAGMA application_id=%d; PRAGMA user_version=%d;",
 	         PLUMB_STORE_APPLICATION_ID, PLUMB_STORE_SCHEMA);
-	int code = execute(writer, pragmas, error);
+	int code = execute_sql(writer, pragmas, error);
 	if (!code)
-		code = execute(writer, "BEGIN", error);
+		code = execute_sql(writer, "BEGIN", error);
 	char *tables = plumb_store_tables_sql();
 	if (!code)
-		code = tables ? execute(writer, tables, error)
+		code = tables ? execute_sql(writer, tables, error)
 		              : plumb_fail(error, PLUMB_ESYSTEM,
 		                           "not enough memory; close other programs");
 	free(tables);
@@ -352,9 +352,9 @@ write_rows(struct plumb_writer *writer, struct plumb_error *error)
 		if (plumb_row_tables[t].chunks)
 			code = plumb_writer_chunks(writer, &plumb_row_tables[t], error);
 	if (!code)
-		code = execute(writer, plumb_store_finish_sql, error);
+		code = execute_sql(writer, plumb_store_finish_sql, error);
 	if (!code)
-		code = execute(writer, "COMMIT", error);
+		code = execute_sql(writer, "COMMIT", error);
 	return code;
 }
 
