@@ -224,7 +224,7 @@ find_threads(struct process *process)
 
 /* The context of threads whose place is unknown. */
 static plumb_id
-nowhere(struct process *process)
+unknown_place(struct process *process)
 {
 	struct plumb_record_node key = {
 		.kind = PLUMB_FRAME_NATIVE,
@@ -287,7 +287,8 @@ static void
 add_wait(struct process *process, const struct thread *thread, struct place place, int64_t ns)
 {
 	if (ns > 0)
-		plumb_watch_tree_add(&process->tree, place.node ? place.node : nowhere(process),
+		plumb_watch_tree_add(&process->tree,
+		                     place.node ? place.node : unknown_place(process),
 		                     thread->record, (uint64_t)ns, place.fate);
 }
 
