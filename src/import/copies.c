@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <stdio.h>
 
-/* Lower case, without what stands between words. */
+/* Makes the name lower case and drops the characters between its words. */
 static void
 simplify_name(struct plumb_slice name, char *text, size_t size)
 {

@@ -24,7 +24,7 @@ struct reader {
 	int64_t too_deep;
 };
 
-/* Splits LINE into its stack and number. NULL, or what is wrong. */
+/* Splits LINE into its stack and number. Returns NULL, or what is wrong. */
 static const char *
 split_line(struct plumb_slice line, struct plumb_slice *stack, int64_t *number)
 {
@@ -162,7 +162,7 @@ read_folded(struct plumb_import_file *file, struct plumb_trace *trace, struct pl
 	return code;
 }
 
-/* Every line of the head is a stack and a number; the more so where frames are parted by ";". */
+/* Every line of the head is a stack and a number. It is more certain if ";" separates frames. */
 static int
 probe_folded(const struct plumb_import_file *file)
 {

@@ -105,8 +105,8 @@ device_of(struct reader *reader, struct plumb_slice name)
 	return id;
 }
 
-/* NAME without the number that nvprof puts behind it: "kernel(int) [12]". It is the correlation
- * where the table has no column of it. */
+/* NAME without the number that nvprof writes after it: "kernel(int) [12]". If the table has no
+ * column for the correlation, the number is the correlation. */
 static struct plumb_slice
 cut_correlation(struct plumb_slice name, int64_t *correlation)
 {

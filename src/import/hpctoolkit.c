@@ -244,7 +244,7 @@ track_of(struct hpct_reader *reader, const struct places *places)
 	int64_t number = places->logical[GPU_DEVICE];
 	if (places->logical[GPU_STREAM] == PLUMB_UNKNOWN)
 		return plumb_trace_thread(reader->trace, process, places->logical[THREAD]);
-	/* A device that has no number of its own has one for each context. */
+	/* A device without a number of its own has one for each context. */
 	if (number == PLUMB_UNKNOWN && places->logical[GPU_CONTEXT] != PLUMB_UNKNOWN)
 		number = -1 - places->logical[GPU_CONTEXT];
 	uint32_t device = plumb_trace_device(reader->trace, process, number, NULL);

@@ -67,7 +67,7 @@ printed_bytes(struct plumb_slice text)
 	return text.bytes < 400 ? (int)text.bytes : 400;
 }
 
-/* The frame of a placeholder for work, or PLUMB_NONE; its kind to WORK. */
+/* The frame of a placeholder for GPU work; its kind goes to WORK. PLUMB_NONE: it is no work. */
 static uint32_t
 make_placeholder(struct hpct_reader *reader, struct plumb_slice name, uint32_t *work)
 {

@@ -70,7 +70,7 @@ static const struct plumb_pull_field argument_fields[] = {
 };
 #undef AT
 
-/* What stands behind "KEY:" in a text of such pairs. */
+/* The value after "KEY:" in a text of such pairs. */
 static struct plumb_slice
 find_detail(struct plumb_slice text, const char *key)
 {

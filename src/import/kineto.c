@@ -212,7 +212,7 @@ category_without_name(struct reader *reader, const struct plumb_chrome_event *ev
 	               : OPERATOR;
 }
 
-/* Does the category have arguments that are looked at? It usually stands before them. */
+/* Do we read the arguments of events of this category? The category usually comes before them. */
 static bool
 wants_arguments(const struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 {
@@ -224,8 +224,8 @@ wants_arguments(const struct plumb_chrome *chrome, const struct plumb_chrome_eve
 
 /* ---- events ---- */
 
-/* The process with the number PID of the event's rank; PLUMB_UNKNOWN: the one that its GPU events
- * belong to. */
+/* The process with the number PID of the event's rank. PLUMB_UNKNOWN: the process that its GPU
+ * events belong to. */
 static struct plumb_kineto_process *
 known_process(struct reader *reader, int64_t pid)
 {

@@ -191,7 +191,7 @@ lane_new(struct levels *l)
 	return l->lane_count++;
 }
 
-/* Of the spans on a lane, from TOP outwards, the innermost that reaches END. */
+/* The innermost span of a lane, from TOP outwards, that reaches END. */
 static uint32_t
 find_innermost(const struct levels *l, uint32_t top, int64_t end)
 {
@@ -281,8 +281,8 @@ find_only(const struct levels *l, const struct reach *reach, int64_t end, bool *
 	return find_innermost(l, l->top[reach->lane[0]], end);
 }
 
-/* Of levels in [LOWEST, BELOW) the nearest that has one span open at AT that reaches END; THREAD 0:
- * on any. */
+/* Finds the span that is open at AT and reaches END on the nearest of the levels [LOWEST, BELOW)
+ * that has exactly one such span. THREAD 0: on any thread. */
 static uint32_t
 search_levels(struct levels *l, uint64_t thread, uint32_t lowest, uint32_t below, int64_t at,
               int64_t end, bool *ambiguous)

@@ -101,7 +101,7 @@ swapped_links(const void *x, const void *y, const void *data)
 	return a->sample != b->sample ? b->sample < a->sample : b->depth > a->depth;
 }
 
-/* The first sample with ID, which are in that order; PLUMB_NONE: there is none. */
+/* The first sample with ID, or PLUMB_NONE. The samples are ordered by id. */
 static uint32_t
 find_sample(const struct samples *s, int64_t id)
 {

@@ -414,8 +414,8 @@ open_packet(struct perfetto *reader, struct plumb_slice bytes, struct packet *pa
 
 static bool read_packets(struct perfetto *reader, struct plumb_slice bytes);
 
-/* Packed packets are no longer than a message may be, unpacked. NULL, or why they cannot be
- * read. */
+/* Unpacks the packets in BYTES and reads them. They may become as long as UNPACKED_MAX. False: they
+ * are damaged. */
 static bool
 unpack_packets(struct perfetto *reader, struct plumb_slice bytes, bool zstd)
 {

@@ -194,7 +194,7 @@ clock_of(struct perfetto_clocks *clocks, uint64_t key)
 	return clock;
 }
 
-/* By the newest reading that is not after it. */
+/* Converts with the newest reading that is not after TIME. */
 static int64_t
 convert_time(const struct perfetto_clocks *clocks, uint64_t key, int64_t time)
 {

@@ -221,8 +221,8 @@ frame_of(const struct plumb_trace *trace, const struct plumb_span *span)
 	return plumb_builder_get_frame(trace->builder, frame);
 }
 
-/* Does SPAN go on after OPEN, in which it begins, so that it does not belong into it? So do ranges:
- * one begins within the call of __enter__ and ends within that of __exit__. */
+/* SPAN begins in OPEN. Does it go on after OPEN, so that it does not belong into it? Ranges do:
+ * they begin within the call of __enter__ and end within the call of __exit__. */
 static bool
 outlives_open(const struct plumb_span *span, uint32_t kind, const struct open *open)
 {

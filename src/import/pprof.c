@@ -571,7 +571,7 @@ read_profile(struct reader *reader, struct plumb_import_file *file, struct plumb
 
 /* ---- formats that are not read ---- */
 
-/* What FILE is of gperftools' own formats, or NULL. */
+/* Which of gperftools' own formats FILE has, or NULL. */
 static const char *
 legacy_format(const struct plumb_import_file *file)
 {

@@ -232,15 +232,6 @@ thread_of(struct reader *reader, const struct place *place)
 	return id;
 }
 
-/* What rocprofv3 knows of a GPU stands in a JSON text. */
-static void
-read_agent(struct agent *agent, struct plumb_slice json)
-{
-	agent->multiprocessors = number_in(json, COLUMNS("cu_count"));
-	agent->warps = number_in(json, COLUMNS("max_waves_per_cu"));
-	agent->clock_mhz = number_in(json, COLUMNS("max_engine_clk_fcompute"));
-}
-
 static void
 load_agents(struct reader *reader)
 {
@@ -265,7 +256,11 @@ load_agents(struct reader *reader)
 		agent->name = name.bytes
 		                      ? plumb_builder_string(reader->builder, name.at, name.bytes)
 		                      : PLUMB_NONE;
-		read_agent(agent, plumb_rows_text(&rows, MORE));
+		/* rocprofv3 writes what it knows about a GPU as JSON text. */
+		struct plumb_slice json = plumb_rows_text(&rows, MORE);
+		agent->multiprocessors = number_in(json, COLUMNS("cu_count"));
+		agent->warps = number_in(json, COLUMNS("max_waves_per_cu"));
+		agent->clock_mhz = number_in(json, COLUMNS("max_engine_clk_fcompute"));
 	}
 	plumb_rows_close(&rows);
 }
@@ -301,7 +296,7 @@ stream_of(struct reader *reader, const struct place *place)
 	                          place->stream != PLUMB_UNKNOWN ? place->stream : place->queue);
 }
 
-/* The columns that all tables of things that ran begin with. */
+/* The first columns of all tables of things that ran. */
 enum { START, END, EVENT, TRACK, PROCESS, THREAD, AGENT, QUEUE, STREAM, MORE };
 #define RUN_COLUMNS                                                                                \
 	"start", "end", "event_id", "track_id", "pid", "tid", "agent_id", "queue_id", "stream_id"

@@ -316,7 +316,7 @@ read_messages(void *own)
 	}
 }
 
-/* ["program", "argument"], as one text; what is longer than there is room is cut off. */
+/* ["program", "argument"], as one text. What does not fit is cut off. */
 static void
 read_command(struct plumb_pull *pull, void *into, void *own)
 {

@@ -41,7 +41,7 @@ is_list(struct plumb_slice value)
 	return value.bytes > 1 && value.at[0] == '[';
 }
 
-/* What stands between the brackets. */
+/* The text between the brackets. */
 static struct plumb_slice
 inside_brackets(struct plumb_slice list)
 {
@@ -75,7 +75,7 @@ next_item(struct plumb_slice *rest, struct plumb_slice *next)
 	return at > first;
 }
 
-/* Up to DIMENSIONS_MAX numbers; -1: it is no list of numbers, or of more. */
+/* Reads up to DIMENSIONS_MAX numbers. -1: it is not a list of numbers, or has more. */
 static int
 read_numbers(struct plumb_slice list, int64_t found[DIMENSIONS_MAX])
 {
@@ -129,7 +129,8 @@ put_numbers(struct text *text, const int64_t *list, int count)
 		                           (long long)list[i]));
 }
 
-/* Are STRIDES those of sizes that lie one behind the other? A size of 1 has none that matters. */
+/* Are STRIDES those of an array without gaps, whose last dimension is the innermost? The stride of
+ * a size of 1 does not matter. */
 static bool
 is_contiguous(const int64_t *sizes, const int64_t *strides, int count)
 {

@@ -494,12 +494,6 @@ frame_of(struct plumb_spans *spans, const struct plumb_spans_item *item, uint32_
 	return plumb_trace_frame(spans->trace, kind, name);
 }
 
-static bool
-is_known(const struct plumb_trace_launch *launch)
-{
-	return memcmp(launch, &plumb_trace_no_launch, sizeof *launch) != 0;
-}
-
 static void
 add_work(struct plumb_spans *spans, const struct plumb_spans_item *item)
 {
@@ -522,7 +516,7 @@ add_work(struct plumb_spans *spans, const struct plumb_spans_item *item)
 		.all_most = item->all_most,
 		.all_deviation = item->all_deviation,
 		.launch = item->launch,
-		.launched = is_known(&item->launch),
+		.launched = memcmp(&item->launch, &plumb_trace_no_launch, sizeof item->launch) != 0,
 	};
 }
 

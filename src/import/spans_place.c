@@ -560,8 +560,8 @@ stream_of(struct plumb_spans *spans, const struct plumb_spans_work *work)
 	return plumb_trace_stream(spans->trace, process, device, work->context, work->stream);
 }
 
-/* A call and what it started have one number; where the file has a reference instead, one is
- * made. */
+/* Gives a call and the work that it started one number. If the file has a reference instead, a
+ * number is made. */
 static void
 join_correlations(struct plumb_spans *spans, uint32_t call, uint32_t work)
 {

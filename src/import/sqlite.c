@@ -174,7 +174,7 @@ plumb_sqlite_close(struct plumb_sqlite *sqlite)
 
 /* ---- tables ---- */
 
-/* NAME is PATTERN, or begins as it does if it ends with "*". */
+/* Is NAME the same as PATTERN? If PATTERN ends with "*", NAME only has to begin like it. */
 static bool
 fits_pattern(const char *name, const char *pattern)
 {

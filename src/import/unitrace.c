@@ -426,7 +426,7 @@ device_of(struct reader *reader, int64_t pid, uint32_t *process)
 
 /* ---- commands ---- */
 
-/* "{4; 1; 1}", and what comes behind it. */
+/* "{4; 1; 1}", and the text after it. */
 static const char *
 three_of(const char *text, int64_t three[3])
 {

@@ -382,7 +382,7 @@ read_event(struct reader *reader, struct plumb_slice line)
 
 /* ---- the file ---- */
 
-/* The number behind WORD, up to a bar or the line's end. */
+/* The number after WORD, up to a bar or the end of the line. */
 static bool
 number_behind(struct plumb_slice line, const char *word, int64_t *number)
 {

@@ -129,7 +129,7 @@ read_event(struct reader *reader, struct plumb_slice bytes, struct event *event)
 
 /* ---- details: "regs:32 static_shared:0 grid:1280,1,1 block:256,1,1 occ_pct:50" ---- */
 
-/* What stands behind KEY and ":". */
+/* The text after KEY and ":". */
 static struct plumb_slice
 find_detail(struct plumb_slice details, const char *key)
 {
