@@ -56,14 +56,7 @@ struct sums {
 	double w, x, y, xx, xy;
 };
 
-static double
-weight_of(const struct plumb_settle_reading *reading)
-{
-	double width = (double)reading->uncertainty + 100;
-	return 1 / (width * width);
-}
-
-/* A double as a whole number that surely fits. */
+/* Rounds to a whole number; a number out of range becomes the limit. */
 static int64_t
 round_capped(double number)
 {
@@ -72,7 +65,7 @@ round_capped(double number)
 	return (int64_t)llround(number);
 }
 
-/* A - B. Times of today have more digits than a double, so the numbers are taken apart first. */
+/* A - B. Today's times have more digits than a double, so the difference is made of integers. */
 static double
 subtract_times(int64_t a, int64_t b)
 {
@@ -128,7 +121,7 @@ plumb_settle_fit(const struct plumb_settle_reading *readings, uint32_t count,
 			line->reference = time;
 			first = distance;
 		}
-		double w = weight_of(&readings[i]);
+		double width = (double)readings[i].uncertainty + 100, w = 1 / (width * width);
 		double x = subtract_times(time, line->reference);
 		double y = subtract_times(distance, first);
 		s.w += w;

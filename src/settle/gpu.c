@@ -452,16 +452,6 @@ join_shares(struct plumb_settler *settler, struct plumb_settle_share *shares, ui
 	          "an upper bound: several processes used the device at once");
 }
 
-/* A device is not busy for longer than its span: the ends of the span are converted to the host's
- * clock and may round by 1 ns, and several processes' work may have been counted twice. */
-static void
-cap_to_span(struct plumb_device *row)
-{
-	if (row->first_ns != PLUMB_UNKNOWN && row->last_ns >= row->first_ns &&
-	    row->busy_ns > row->last_ns - row->first_ns)
-		row->busy_ns = row->last_ns - row->first_ns;
-}
-
 void
 plumb_settle_busy(struct plumb_settler *settler)
 {
@@ -478,6 +468,11 @@ plumb_settle_busy(struct plumb_settler *settler)
 			plumb_builder_get_device(settler->builder, shares[i].device);
 		join_shares(settler, shares + i, end - i, row);
 		keep_shares(settler, shares + i, end - i);
-		cap_to_span(row);
+		/* A device cannot be busy for longer than its span. The sum may be: the ends of the
+		 * span are rounded to the host's clock, and work of several processes may count
+		 * twice. */
+		if (row->first_ns != PLUMB_UNKNOWN && row->last_ns >= row->first_ns &&
+		    row->busy_ns > row->last_ns - row->first_ns)
+			row->busy_ns = row->last_ns - row->first_ns;
 	}
 }

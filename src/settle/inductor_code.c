@@ -148,7 +148,7 @@ after_assignment(char *text)
 	return at + 3;
 }
 
-/* A kernel is called at TEXT: its name, terminated; else NULL. */
+/* If TEXT calls a kernel: its name, terminated. Else NULL. */
 static char *
 called_kernel(struct reading *r, char *text, bool *library)
 {

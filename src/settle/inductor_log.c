@@ -307,15 +307,6 @@ make_graph(struct reading *r, struct compilation *c)
 	c->has_after = false;
 }
 
-/* The graphs of the compilation came with Dynamo's graph as the key: its names are those of the one
- * that was compiled. */
-static void
-confirm_names(struct reading *r, const struct compilation *c)
-{
-	for (uint32_t i = c->first_graph; i < r->log->graphs.count; i++)
-		r->log->graphs.items[i].same_names = true;
-}
-
 /* MAPPINGS: the entries are one of its members. */
 static struct plumb_inductor_list
 read_payload(struct reading *r, bool mappings)
@@ -361,7 +352,10 @@ finish_record(struct reading *r)
 	} else if (kind == OUTPUT_CODE && r->path) {
 		make_graph(r, c);
 	} else if (kind == CACHE_HIT && c->first_graph != UINT32_MAX) {
-		confirm_names(r, c);
+		/* These graphs came with Dynamo's graph as the key, so their names are those of the
+		 * graph that was compiled. */
+		for (uint32_t i = c->first_graph; i < r->log->graphs.count; i++)
+			r->log->graphs.items[i].same_names = true;
 	} else if (c->graph != UINT32_MAX && r->payload.count && kind == NODE_MAPPINGS) {
 		r->log->graphs.items[c->graph].kernels = read_payload(r, true);
 	} else if (c->graph != UINT32_MAX && r->payload.count && kind == STACK_TRACES) {
@@ -457,13 +451,6 @@ take_header(struct reading *r, const char *text, size_t bytes)
 
 /* ---- lines ---- */
 
-/* Does the record's payload matter? */
-static bool
-is_wanted(const struct reading *r)
-{
-	return r->kind != OTHER && r->kind != OUTPUT_CODE && r->kind != CACHE_HIT;
-}
-
 /* A part of a line: FIRST, its beginning; LAST, its end. IN_PAYLOAD is what the beginning told. */
 static void
 take_part(struct reading *r, const char *text, size_t bytes, bool first, bool last, bool *payload)
@@ -471,7 +458,8 @@ take_part(struct reading *r, const char *text, size_t bytes, bool first, bool la
 	if (first)
 		*payload = bytes && *text == '\t';
 	if (*payload) {
-		if (is_wanted(r)) {
+		/* Nobody reads the payloads of the other kinds. */
+		if (r->kind != OTHER && r->kind != OUTPUT_CODE && r->kind != CACHE_HIT) {
 			append_text(r, &r->payload, text + first, bytes - first);
 			if (last)
 				append_text(r, &r->payload, "\n", 1);

@@ -163,7 +163,7 @@ plumb_settle_memory(struct plumb_settle_region *region, const struct plumb_recor
 	share->held = add_capped(share->held, record->seen == (uint64_t)pool->peak
 	                                              ? record->held
 	                                              : allocated->sum - freed->sum);
-	/* Threads that allocate in equal contexts: the greatest of one of them is known. */
+	/* If threads allocate in equal contexts, only the largest peak of one of them is known. */
 	if (record->peak > share->peak)
 		share->peak = record->peak;
 	plumb_settle_count(region, PLUMB_SOURCE_VALUE, PLUMB_FATE_ATTRIBUTED, NULL, 1);

@@ -454,7 +454,7 @@ ask_rest(struct asking *a)
 			          a->lines.items[i].count);
 }
 
-/* What the call INDEX of the file comes from. */
+/* Finds what the call INDEX of the file comes from. */
 static struct answer *
 answer_call(struct provenance *p, struct generated *g, uint32_t index)
 {
@@ -566,7 +566,7 @@ region_of(struct provenance *p, uint32_t context)
 	return context ? contexts[context].parent : 0;
 }
 
-/* Gives CONTEXT the origins of the call that SITE, at the context PLACE, is in. */
+/* Gives CONTEXT the origins of the call at SITE, which is at the context PLACE. */
 static struct answer *
 attach_origins(struct provenance *p, uint32_t context, uint32_t place, const struct site *site)
 {
