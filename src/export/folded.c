@@ -15,7 +15,7 @@ struct path {
 	PLUMB_VEC(uint32_t) ends;
 };
 
-/* ';' parts frames and a line's end stacks: neither can stand in a name. */
+/* ';' separates frames and the end of a line ends a stack: no name may contain them. */
 static void
 clean_label(struct plumb_export_text *text, uint32_t from)
 {
@@ -28,7 +28,7 @@ clean_label(struct plumb_export_text *text, uint32_t from)
 	}
 }
 
-/* Makes PATH that of CONTEXT, whose parent's it was or still holds. */
+/* Makes PATH the path of CONTEXT. Before, PATH is or begins with the path of its parent. */
 static bool
 descend_path(const struct plumb_profile *profile, uint32_t context, struct path *path)
 {

@@ -50,7 +50,7 @@ struct plumb_otlp {
 
 /* ---- ids ---- */
 
-/* FNV-1a: the ids must be those of another day's plumb too. */
+/* FNV-1a: another day's plumb must make the same ids. */
 static uint64_t
 mix(uint64_t hash, const void *data, size_t bytes)
 {
@@ -157,7 +157,7 @@ is_started(const struct plumb_otlp *otlp, uint32_t context)
 	       !otlp->timed[context];
 }
 
-/* The spans of a track, one inside the other. On a thread that is known they cannot but nest. */
+/* Nests the spans of a track, one inside the other. On a known thread they always nest. */
 static int
 nest_spans(struct plumb_otlp *otlp)
 {
@@ -231,7 +231,7 @@ order_around(struct plumb_otlp *otlp)
 	return 0;
 }
 
-/* The newest span of CONTEXT that was open when SPAN began and ends no earlier; PLUMB_NONE. */
+/* The newest span of CONTEXT that was open when SPAN began and ends no earlier; else PLUMB_NONE. */
 static uint32_t
 find_around(const struct plumb_otlp *otlp, uint32_t context, uint32_t span)
 {
@@ -664,7 +664,7 @@ plumb_otlp_free(struct plumb_otlp *otlp)
 	free(otlp);
 }
 
-/* COUNT times PLUMB_NONE */
+/* An array of COUNT times PLUMB_NONE; NULL: no memory. */
 static uint32_t *
 alloc_unset(uint32_t count)
 {

@@ -45,7 +45,7 @@ first_path_iid(const struct plumb_packets *p)
 
 /* ---- setting up ---- */
 
-/* The line that says most to a person: the nearest of their own code, else the nearest at all. */
+/* The line that tells you most: the nearest line of your code, else the nearest of any code. */
 static bool
 find_lines(struct plumb_packets *p)
 {

@@ -234,15 +234,6 @@ put_sample(struct pprof *p, uint32_t context, uint32_t track)
 	put_often(p);
 }
 
-/* The metric among those exported, or NULL. */
-static struct pprof_metric *
-metric_of(struct pprof *p, const struct plumb_value *value)
-{
-	uint32_t place = p->metrics[plumb_metric_slot(value->metric)].place;
-
-	return place ? &p->metrics[place - 1] : NULL;
-}
-
 /* The values of one context, [FROM, TO), ordered by metric and track: a sample for each track. So
  * each metric's values are a list in the order of tracks, and these are merged. */
 static void
@@ -254,11 +245,13 @@ put_context(struct pprof *p, uint32_t from, uint32_t to)
 	for (uint32_t m = 0; m < p->metrics_count; m++)
 		p->metrics[m].at = p->metrics[m].end = 0;
 	for (uint32_t i = from; i < to; i++) {
-		of = metric_of(p, &values[i]);
-		if (of && of->at == of->end)
+		uint32_t place = p->metrics[plumb_metric_slot(values[i].metric)].place;
+		if (!place)
+			continue; /* this metric is not exported */
+		of = &p->metrics[place - 1];
+		if (of->at == of->end)
 			of->at = i;
-		if (of)
-			of->end = i + 1;
+		of->end = i + 1;
 	}
 	for (;;) {
 		uint64_t track = UINT64_MAX;

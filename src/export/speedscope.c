@@ -95,7 +95,8 @@ write_stack(struct speedscope *s, uint32_t context)
 	plumb_json_end(s->json);
 }
 
-/* The sum at the context of VALUES[*AT], over all values that belong; *AT moves behind them. */
+/* The sum at the context of VALUES[*AT], over all values that belong to it. *AT moves to the next
+ * context. */
 static int64_t
 next_context(const struct speedscope *s, uint32_t metric, uint32_t track, uint32_t *at)
 {

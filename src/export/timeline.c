@@ -9,15 +9,6 @@
 
 /* ---- spans ---- */
 
-/* Does a track have spans of the trace? They are ordered by track. */
-static bool
-is_traced(const struct plumb_profile *profile, uint32_t track)
-{
-	uint32_t first = plumb_profile_first_span(profile, track);
-
-	return first < profile->spans_count && profile->spans[first].track == track;
-}
-
 static bool
 gather_spans(struct plumb_timeline *p)
 {
@@ -30,8 +21,9 @@ gather_spans(struct plumb_timeline *p)
 		free(traced);
 		return false;
 	}
-	for (uint32_t t = 0; t < profile->tracks_count; t++)
-		traced[t] = is_traced(profile, t);
+	/* A track is traced if it has spans. */
+	for (uint32_t i = 0; i < profile->spans_count; i++)
+		traced[profile->spans[i].track] = true;
 	if (profile->spans_count)
 		memcpy(p->spans, profile->spans, profile->spans_count * sizeof *p->spans);
 	p->spans_count = profile->spans_count;
