@@ -47,7 +47,7 @@ plumb_csv_use(struct plumb_csv *csv, const char *text, size_t bytes)
 	csv->ended = csv->cut = true;
 }
 
-/* More of the file into the window, of which all from `start` on is still wanted. */
+/* Reads more of the file into the window. All bytes from `start` on are kept. */
 static int
 fill_window(struct plumb_csv *csv, struct plumb_error *error)
 {
@@ -78,7 +78,7 @@ fill_window(struct plumb_csv *csv, struct plumb_error *error)
 	return 0;
 }
 
-/* The line at `next`, behind `start`: its `end`, and the new `next`. 0: the file has ended. */
+/* Finds the line at `next`, after `start`: its `end`, and the new `next`. 0: the file has ended. */
 static int
 find_line(struct plumb_csv *csv, struct plumb_error *error)
 {
@@ -121,8 +121,8 @@ plumb_csv_line(struct plumb_csv *csv, struct plumb_slice *line, struct plumb_err
 	return 1;
 }
 
-/* Where the quotation mark stands that ends the cell whose text begins AT bytes behind the start;
- * more lines are read for it. */
+/* Finds the quotation mark that ends the cell whose text begins AT bytes after the start. It reads
+ * more lines to find it. */
 static int
 find_quote(struct plumb_csv *csv, size_t at, size_t *quote, struct plumb_error *error)
 {
@@ -153,7 +153,8 @@ find_quote(struct plumb_csv *csv, size_t at, size_t *quote, struct plumb_error *
 	}
 }
 
-/* Doubled quotation marks of the BYTES at TEXT become one; returns how many bytes are left. */
+/* Makes one quotation mark of each doubled one in the BYTES at TEXT. Returns how many bytes are
+ * left. */
 static size_t
 undouble_quotes(char *text, size_t bytes)
 {
@@ -169,7 +170,7 @@ undouble_quotes(char *text, size_t bytes)
 	return (size_t)(to - text);
 }
 
-/* Where the comma or the end behind AT is. */
+/* Finds the next comma, or the end, after AT. */
 static size_t
 cell_end(const struct plumb_csv *csv, size_t at)
 {

@@ -111,7 +111,7 @@ plumb_database_open(sqlite3 **db, const char *path, struct plumb_error *error)
 	return PLUMB_OK;
 }
 
-/* 1: QUERY gives a row for TABLE. */
+/* 1: QUERY returns a row for TABLE. 0: it does not. Negative: SQLite failed. */
 static int
 query_finds(sqlite3 *db, const char *query, const char *table)
 {

@@ -33,7 +33,7 @@ plumb_format_count(char *text, int64_t count)
 	return text;
 }
 
-/* VALUE in the greatest of UNITS that leaves at least 1, with three digits that count. */
+/* Writes VALUE with three significant digits, in the largest of UNITS that leaves at least 1. */
 static const char *
 format_scaled(char *text, int64_t value, double step, const char *const *units, size_t count)
 {

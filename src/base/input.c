@@ -96,7 +96,7 @@ read_some(struct plumb_input *input, void *to, size_t room)
 	return got;
 }
 
-/* More packed bytes, behind those that are left. Negative: an error. */
+/* Reads more packed bytes after those that are left. Negative: an error. */
 static int
 read_packed(struct plumb_input *input)
 {
@@ -234,7 +234,7 @@ read_ahead(void *data)
 
 /* ---- the caller ---- */
 
-/* The first bytes, which are still to be read. Of a pipe they are taken out of it. */
+/* Looks at the first bytes, which are still to be read. From a pipe they are taken and kept. */
 static ssize_t
 peek_start(struct plumb_input *input, unsigned char *to, size_t room)
 {
@@ -302,7 +302,7 @@ plumb_input_open(struct plumb_input **result, const char *path, struct plumb_err
 	pthread_mutex_init(&input->lock, NULL);
 	pthread_cond_init(&input->filled, NULL);
 	pthread_cond_init(&input->emptied, NULL);
-	/* A pipe to which nobody writes must not hold us. */
+	/* A pipe that nobody writes to must not make us wait. */
 	input->fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (input->fd >= 0)
 		fcntl(input->fd, F_SETFL, fcntl(input->fd, F_GETFL) & ~O_NONBLOCK);

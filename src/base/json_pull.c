@@ -158,7 +158,7 @@ plumb_pull_mark(struct plumb_pull *pull)
 	reset_scratch(pull);
 }
 
-/* More of the file behind what is kept from the mark on. */
+/* Reads more of the file. What comes after the mark is kept. */
 static bool
 refill_window(struct plumb_pull *pull)
 {

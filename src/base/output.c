@@ -46,7 +46,7 @@ abandon_and_die(int number)
 	raise(number); /* SA_RESETHAND: now it ends us */
 }
 
-/* Signals that would end us take the unfinished file with them. Others' handlers are left alone. */
+/* A signal that ends us also removes the unfinished file. Handlers of others are left alone. */
 static void
 guard_unfinished(const char *path)
 {
@@ -119,7 +119,7 @@ follow_links(const char *path, char real[PATH_MAX], struct plumb_error *error)
 		int code = read_link(real, path, target, error);
 		if (code <= 0)
 			return code;
-		/* Such a link in /proc names no path. */
+		/* A link like this in /proc does not name a path. */
 		if (is_special(real, &status))
 			return PLUMB_OK;
 		const char *slash = strrchr(real, '/');
@@ -264,7 +264,7 @@ plumb_output_drop(struct plumb_output *output)
 	forget_temporary(output, true);
 }
 
-/* Everything that was written is with the system. 0, or errno. */
+/* Hands all written bytes to the system. 0, or errno. */
 static int
 flush_file(struct plumb_output *output)
 {
@@ -303,7 +303,7 @@ sync_folder(const char *path)
 	return number;
 }
 
-/* Never more than the old file allowed: what was kept from others stays kept from them. */
+/* Never grants more than the old file did: whoever could not read it still cannot. */
 static int
 narrow_mode(struct plumb_output *output)
 {

@@ -29,7 +29,7 @@ plumb_protobuf_failed(const struct plumb_protobuf *message)
 	return message->failed || message->depth;
 }
 
-/* Room for BYTES more, or NULL. */
+/* Makes room for BYTES more bytes; NULL: no memory. */
 static unsigned char *
 make_room(struct plumb_protobuf *message, size_t bytes)
 {

@@ -14,7 +14,8 @@ static const char long_number[] = "a number of more than 64 bits";
 static const char no_field[] = "a field of an unknown type";
 static const char field_out_of_range[] = "a field whose number is out of range";
 
-/* The bytes of the varint at AT, 0 when it is not whole, more than VARINT_MAX when it is none. */
+/* How many bytes the varint at AT has. 0: it is cut off. More than VARINT_MAX: it is not a
+ * varint. */
 static size_t
 varint(const unsigned char *at, const unsigned char *end, uint64_t *value)
 {
@@ -159,7 +160,7 @@ stream_fail(struct plumb_protobuf_stream *stream, const char *why)
 	return false;
 }
 
-/* Reads on until BYTES lie in the window, or the file ends; how many do. */
+/* Reads until the window has BYTES, or the file ends. Returns how many bytes it has. */
 static size_t
 fill_window(struct plumb_protobuf_stream *stream, size_t bytes)
 {

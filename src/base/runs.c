@@ -26,14 +26,14 @@ is_swapped(const struct sort *sort, const void *a, const void *b)
 	return sort->swapped(a, b, sort->data);
 }
 
-/* How many of the rows from AT to END stay before KEY, which stood behind them. */
+/* How many of the rows from AT to END stay before KEY, which came after them. */
 static uint32_t
 stay_before(const struct sort *sort, uint32_t at, uint32_t end, const char *key)
 {
 	return plumb_search(i, end - at, !is_swapped(sort, row_at(sort, at + i), key));
 }
 
-/* How many of the rows from AT to END must move before KEY, which stood before them. */
+/* How many of the rows from AT to END must move before KEY, which came before them. */
 static uint32_t
 move_before(const struct sort *sort, uint32_t at, uint32_t end, const char *key)
 {
@@ -53,7 +53,7 @@ make_spare(struct sort *sort, size_t bytes)
 	return spare != NULL;
 }
 
-/* The runs [START, MIDDLE) and [MIDDLE, END) become one. */
+/* Merges the runs [START, MIDDLE) and [MIDDLE, END) into one. */
 static int
 merge_runs(struct sort *sort, uint32_t start, uint32_t middle, uint32_t end)
 {

@@ -71,7 +71,7 @@ ends_in_one_of(const char *word, const char *const *list, size_t count)
 	return false;
 }
 
-/* Puts stars in place of FROM to TO, and returns where the rest goes on. */
+/* Replaces FROM to TO by stars. Returns where the rest of the text begins. */
 static char *
 put_stars(char *from, char *to)
 {

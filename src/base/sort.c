@@ -48,8 +48,7 @@ plumb_sort(struct plumb_sort_item *items, struct plumb_sort_item *spare, uint32_
 		memcpy(items, from, (size_t)count * sizeof *items);
 }
 
-/* Row I becomes what row ITEMS[I].index was, along each cycle of such rows; SPARE is room for
- * one. */
+/* Row I becomes the row ITEMS[I].index, along each cycle of rows. SPARE has room for one row. */
 static void
 permute_rows(char *rows, size_t size, struct plumb_sort_item *items, uint32_t count, void *spare)
 {
