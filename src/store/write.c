@@ -77,14 +77,6 @@ plumb_writer_step(struct plumb_writer *writer, sqlite3_stmt *insert, struct plum
 	return PLUMB_OK;
 }
 
-static void
-count_row(struct plumb_writer *writer)
-{
-	if (++writer->done % PROGRESS_ROWS == 0 && writer->progress)
-		writer->progress(writer->data,
-		                 0.9 * (double)writer->done / (double)(writer->rows + 1));
-}
-
 /* ---- rows ---- */
 
 static void
@@ -206,7 +198,9 @@ plumb_writer_rows(struct plumb_writer *writer, const struct plumb_row_table *tab
 	for (uint32_t i = 0; !code && i < rows.count; i++) {
 		code = write_row(writer, insert, i, table->columns, table->columns_count,
 		                 rows.items + (size_t)i * table->row_size, error);
-		count_row(writer);
+		if (++writer->done % PROGRESS_ROWS == 0 && writer->progress)
+			writer->progress(writer->data,
+			                 0.9 * (double)writer->done / (double)(writer->rows + 1));
 	}
 	sqlite3_finalize(insert);
 	return code;
