@@ -95,15 +95,6 @@ walk_chunk(struct plumb_region_reader *reader, uint64_t offset)
 	return offset + PLUMB_CHUNK_SIZE * (1 + (sizeof chunk + used - 1) / PLUMB_CHUNK_SIZE);
 }
 
-static void
-walk_chunks(struct plumb_region_reader *reader)
-{
-	uint64_t offset = PLUMB_REGION_HEADER_SIZE;
-
-	while (offset < reader->size && reader->size - offset >= sizeof(struct plumb_chunk_header))
-		offset = walk_chunk(reader, offset);
-}
-
 /* ---- opening ---- */
 
 /* Checks the header's copy. SIZE is what there is of the region's file. */
@@ -133,7 +124,7 @@ check_header(const struct plumb_region_header *header, uint64_t size, const char
 	return 0;
 }
 
-/* How far chunks may reach in a file of SIZE bytes. A `next` that cannot be is not used. */
+/* How far chunks may reach in a file of SIZE bytes. A `next` that is impossible is not used. */
 static uint64_t
 find_extent(const struct plumb_region_header *header, uint64_t size, bool *damaged)
 {
@@ -170,7 +161,9 @@ start_reader(struct plumb_region_reader *reader, const char *name, bool damaged,
 		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to read %s", name);
 	}
 	reader->damaged = damaged;
-	walk_chunks(reader);
+	for (uint64_t at = PLUMB_REGION_HEADER_SIZE;
+	     at < reader->size && reader->size - at >= sizeof(struct plumb_chunk_header);)
+		at = walk_chunk(reader, at);
 	return 0;
 }
 

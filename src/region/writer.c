@@ -74,8 +74,8 @@ populate_pages(char *start, size_t size)
 	return populate_by_call(first + page, end, page);
 }
 
-/* Frees what a failed populate took, so that a full file system is not made fuller. Only whole
- * pages inside, and it may fail. */
+/* Frees the pages of a failed populate_pages(), so that a full file system does not become fuller.
+ * It frees only whole pages inside, and it may fail. */
 static void
 release_pages(char *start, size_t size)
 {
@@ -249,7 +249,7 @@ plumb_arena_init(struct plumb_arena *arena, struct plumb_region *region)
 	arena->number = atomic_fetch_add_explicit(&region->arenas, 1, memory_order_relaxed) + 1;
 }
 
-/* Takes SIZE bytes off the region; 0 when they are not there. */
+/* Takes SIZE bytes of the region and returns their offset; 0 if the region is full. */
 static uint64_t
 take_bytes(struct plumb_region_header *header, uint64_t size)
 {
