@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The length of the valid character at TEXT, of at most BYTES bytes; 0 when there is none. */
+/* The length of the valid character at TEXT, within BYTES bytes; 0 if there is none. */
 size_t plumb_utf8_character(const char *text, size_t bytes);
 
 /* The number of the valid character at TEXT, which is LENGTH bytes long. */
