@@ -251,7 +251,7 @@ by_apart(const void *x, const void *y)
 
 /* Each channel of A's communicator with each of B's: linked, and of different ranks. */
 static bool
-fits(const struct streams *s, uint32_t a, uint32_t b)
+channels_fit(const struct streams *s, uint32_t a, uint32_t b)
 {
 	const struct channel *channels = s->channels.items;
 	uint32_t x = a;
@@ -307,7 +307,7 @@ find_communicators(struct streams *s)
 		bool single = channels[a].next == a && channels[b].next == b;
 
 		if (channels[a].of != channels[b].of &&
-		    (single || apart <= CLOSE_TIMES * before + CLOSE_NS) && fits(s, a, b))
+		    (single || apart <= CLOSE_TIMES * before + CLOSE_NS) && channels_fit(s, a, b))
 			put_together(s, a, b, apart > before ? apart : before);
 	}
 	free(links);
