@@ -49,8 +49,8 @@ count_short_of_stack(struct plumb_thread *thread, struct plumb_sampler *own)
 }
 
 static void
-observe(struct plumb_thread *thread, struct plumb_sampler *own, const void *registers, uint64_t ns,
-        uint64_t at)
+observe_sample(struct plumb_thread *thread, struct plumb_sampler *own, const void *registers,
+               uint64_t ns, uint64_t at)
 {
 	plumb_id node = plumb_context_interrupted(thread, registers);
 	plumb_sampler_tell_late(thread, own, &ns);
@@ -93,7 +93,7 @@ look_for_tracer(struct plumb_sampler *own)
 
 /* On our own stack. */
 static void
-take(const void *registers)
+take_sample(const void *registers)
 {
 	struct plumb_sampler *own = plumb_sampler;
 	int saved = errno;
@@ -106,7 +106,7 @@ take(const void *registers)
 	atomic_store_explicit(&own->last, now, memory_order_relaxed);
 	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_SAMPLE);
 	if (thread) {
-		observe(thread, own, registers, ns, at);
+		observe_sample(thread, own, registers, ns, at);
 		plumb_leave(thread);
 	} else if (plumb_thread_inside()) {
 		own->own += ns;
@@ -134,7 +134,7 @@ plumb_sampler_handle(int number, siginfo_t *info, void *registers)
 		return;
 	}
 	own->at_work = true;
-	plumb_handler_stack_call(own, take, registers);
+	plumb_handler_stack_call(own, take_sample, registers);
 	own->at_work = false;
 }
 
