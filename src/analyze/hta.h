@@ -8,7 +8,7 @@
  *   times. Times are doubles of µs, so those that count from 1970 lose up to a quarter of a µs
  *   before that.
  * - If there are several ProfilerStep annotations, GPU work counts only if its launch began before
- *   the last of them (INCLUDE_LAST: before its end). Work without a launch does not count.
+ *   the last of them (INCLUDE_LAST: before its end). Work without a launch does not count then.
  *   Annotations on a GPU count too, and they begin and end later.
  * - If several events begin in the same µs and one is shorter than 1 µs, HTA's result depends on
  *   the order that an unstable sort leaves. It may differ by 1 µs for each such event.

@@ -8,8 +8,8 @@
  *	… answer.cells[row * answer.column_count + column] …
  *	plumb_answer_free(&answer);
  *
- * A1, compare and swapped are of all the profiles, the others of the first. Cells that are not
- * known are PLUMB_CELL_UNKNOWN, and a column in which none is known has no source.
+ * A1, compare and swapped use all profiles, the others only the first. Unknown cells are
+ * PLUMB_CELL_UNKNOWN. A column without a known cell has no source.
  */
 #ifndef PLUMB_ANALYZE_TABLES_H
 #define PLUMB_ANALYZE_TABLES_H
@@ -26,7 +26,7 @@ enum plumb_answer_source {
 const char *plumb_answer_source_name(enum plumb_answer_source source);
 
 struct plumb_answer_column {
-	/* as XSP's CSV has it, or a name of plumb's in its manner; the unit in brackets */
+	/* the name in XSP's CSV, or plumb's own in the same style; the unit is in brackets */
 	const char *name;
 	/* "us", "ms", "byte", "%", "flop/byte", "count", …; NULL: a text or truth */
 	const char *unit;
@@ -61,7 +61,7 @@ struct plumb_answer {
 	bool failed;
 };
 
-/* By what profiles are compared. */
+/* The key by which `compare` tells profiles apart. */
 enum plumb_tables_key {
 	PLUMB_KEY_IS_FILE,
 	PLUMB_KEY_IS_BATCH,
@@ -82,9 +82,9 @@ struct plumb_tables_input {
 	const int64_t *batches;           /* of each, 0 unknown; or NULL */
 	double peak_gflops;               /* of the first's GPU per second; NAN unknown */
 	double bandwidth;                 /* bytes per second; NAN unknown */
-	double gain;                      /* the doubling of A1 that gains no more, 0.05 */
+	double gain;                      /* A1: a doubling that gains no more is too much, 0.05 */
 	const char *const *batch_sources; /* where BATCHES are from; or NULL */
-	const char *const *files;         /* what the profiles are called; or NULL */
+	const char *const *files;         /* names of the profiles; or NULL */
 	const struct plumb_roof *roofs;   /* of each; or NULL */
 	enum plumb_tables_key key;
 	bool against_best; /* compare: ratios to the greatest throughput, else to the first */
@@ -95,10 +95,10 @@ struct plumb_answer_kind {
 	const char *id;    /* "A1" */
 	const char *title; /* "model information" */
 	void (*make)(const struct plumb_tables_input *input, struct plumb_answer *answer);
-	bool several;        /* of all profiles */
-	bool aside;          /* not one of "all" */
-	const char *without; /* what it means that it has no rows, or NULL */
-	const char *remedy;  /* what would tell its columns where none is known, or NULL */
+	bool several;        /* it uses all profiles */
+	bool aside;          /* "all" does not include it */
+	const char *without; /* what it means if there are no rows, or NULL */
+	const char *remedy;  /* what to do if no column is known, or NULL */
 };
 
 extern const struct plumb_answer_kind plumb_answer_kinds[]; /* ends with a zeroed one */
@@ -118,8 +118,8 @@ void plumb_answer_text(struct plumb_answer *answer, const char *text); /* NULL u
 void plumb_answer_number(struct plumb_answer *answer, double number);  /* NAN unknown */
 void plumb_answer_truth(struct plumb_answer *answer, int truth);       /* -1 unknown */
 
-/* The eight columns of counters by the NAMES given, and their cells for what took US. DERIVED: some
- * work is. */
+/* Adds the eight columns of counters with the given NAMES, and their cells for what took US.
+ * DERIVED: some of the work is derived. */
 void
 plumb_answer_counter_columns(struct plumb_answer *answer, const char *const names[8], bool derived);
 void plumb_answer_counters(struct plumb_answer *answer, const struct plumb_tables_input *input,
@@ -149,15 +149,15 @@ void plumb_table_swapped(const struct plumb_tables_input *, struct plumb_answer 
 /* Floating-point operations for each byte of memory traffic; NAN when one is unknown or there is
  * none. */
 double plumb_intensity(double flops, double read, double written);
-/* 1: memory bounds what has this INTENSITY, 0: arithmetic does, -1 unknown. */
+/* 1: memory limits work of this INTENSITY, 0: arithmetic does, -1: unknown. */
 int plumb_memory_bound(double intensity, double peak_gflops, double bandwidth);
 
-/* Index of the optimal one of COUNT batch sizes, ascending, with their THROUGHPUT, or PLUMB_NONE
- * for none. By the rule that the XSP paper states: the first whose doubling gains at most GAIN
- * (0.05). A step that is no doubling counts by its gain for each doubling. */
+/* The index of the optimal one of COUNT ascending batch sizes with their THROUGHPUT, or PLUMB_NONE.
+ * The rule is that of the XSP paper: the first size whose doubling gains at most GAIN (0.05). If a
+ * step is not a doubling, its gain for each doubling counts. */
 uint32_t plumb_optimal_doubling(const double *batches, const double *throughput, uint32_t count,
                                 double gain);
-/* By the rule that its numbers follow: the one of the greatest throughput. */
+/* The rule that the numbers of the paper follow: the size with the greatest throughput. */
 uint32_t plumb_optimal_greatest(const double *throughput, uint32_t count);
 
 #endif
