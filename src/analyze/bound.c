@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * No finding saves more than the critical path allows. An analysis adds up times; what of them
- * hides behind other work would save nothing. So, where a profile has the spans for it, a finding's
- * saving is what the run would have taken less had the contexts that the finding is about taken no
- * time (path/path.h), if that is less than what the analysis says; and what the median iteration
- * would have taken less is in its evidence. Of several processes, which need not have waited for
- * each other, the greatest counts, but what processes save that ran one after another adds up.
- * Where there are spans of a part of the run only, or more than a path is made of (path/part.h),
- * the rest is taken to be like the part.
+ * No finding saves more than the critical path allows. An analysis adds up times, but time that
+ * hides behind other work would save nothing. If the profile has spans, plumb plays the run again
+ * as if the contexts of the finding took no time (path/path.h). The time that this saves bounds the
+ * finding's saving. The evidence also has what the median iteration would save.
+ *
+ * Processes that run at the same time need not wait for each other, so the largest saving counts.
+ * Savings of processes that ran one after another add up. If there are spans of only a part of the
+ * run, or more than a path can have (path/part.h), plumb assumes that the rest is like the part.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Communicators that nothing names. A communicator's operations run on one stream of each rank, and
- * every one of them ends on all ranks together; two communicators at work at once end together only
- * now and then. So streams are linked whose kernels of a name end together in 7 of 8 cases, and
- * from the closest link on put together as long as each is linked with each, no rank is there
- * twice, and the next is about as close as those before.
+ * Finds communicators that have no name. A communicator's operations run on one stream of each
+ * rank, and each of them ends on all ranks together. Operations of two communicators end together
+ * only now and then. So plumb links streams whose kernels of one name end together in 7 of 8 cases.
+ * Then it joins them, the closest link first, as long as each is linked with each, no rank is there
+ * twice, and the next link is about as close as those before.
  */
 #include "analyze/collectives.h"
 #include "base/hash.h"

@@ -2,14 +2,14 @@
 /*
  * Fusion: a part of the program whose work on the GPU is many short kernels.
  *
- * Only kernels count that could be fused with their neighbours: matrix products, convolutions,
- * attention, collectives, library kernels and what a compiler fused already are left out, of the
- * mean as of the saving. The part named is the innermost unit (units.h) that passes all thresholds;
- * what lies in a unit that does not pass is counted for the unit around it.
+ * Only kernels that could be fused with their neighbours count, in the mean and in the saving.
+ * Matrix products, convolutions, attention, collectives, library kernels and what a compiler fused
+ * already do not. The finding names the innermost unit (units.h) that passes all thresholds. What
+ * lies in a unit that does not pass counts for the unit around it.
  *
- * The saving is bounded so: were each repetition of the sequence one kernel forwards and one
- * backwards, each as long as its kernels are on average, the rest would go; and with it, where the
- * newest work is known, the gaps between the kernels, as far as the device was idle at all.
+ * The bound of the saving assumes that each repetition of the sequence becomes one kernel forwards
+ * and one backwards, each as long as the mean of its kernels. The rest would vanish. If the newest
+ * work is known, so would the gaps between the kernels, as far as the device was idle at all.
  */
 #include <math.h>
 #include <stdlib.h>

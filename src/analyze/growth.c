@@ -2,13 +2,13 @@
 /*
  * Iterations: what is wrong with a loop as a whole. Causes, each a finding of its own:
  *
- *   growth      each iteration takes longer than the one before: a graph that grows, a list that is kept
+ *   growth      each iteration takes longer than the one before: a graph or a list that grows
  *   copies      copies from the host fill the time between iterations
  *   contention  another process works on the device at the same time
  *
- * Where a device waits for the host between iterations is the latency analysis' matter. What grows
- * is told by a line through each context's time over the iterations; what grows behind other work
- * is not seen. The saving is what all iterations take more than the first one.
+ * The latency analysis handles a device that waits for the host between iterations. This one fits a
+ * line to each context's time over the iterations to find what grows. It does not see what grows
+ * behind other work. The saving is the time of all iterations above the first one's.
  */
 #include <inttypes.h>
 #include <math.h>

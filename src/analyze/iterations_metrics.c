@@ -3,11 +3,12 @@
  * DeepProf's metrics of iterations, and its verdict. An interval lies between the last kernel of
  * one iteration and the first of the next, on the main track. Large intervals that copies from the
  * host fill are copy-bound, others host-bound. The paper's overlap is the mean of the intervals'
- * ratios; the verdict is by the share of all their time, or a copy that fills every short interval
- * would be blamed for the few long ones that hold the time. What the paper leaves out: an interval
- * in which other streams have kernels is no wait of the device, so that their time counts for none;
- * a device can also wait for the host all the time between two kernels; then most of it has no work
- * on any stream, and the program is host-bound too.
+ * ratios. The verdict uses the share of all their time. Otherwise a copy that fills every short
+ * interval would get the blame for the few long ones that hold the time.
+ *
+ * The paper leaves out two cases. If other streams have kernels in an interval, the device does not
+ * wait, so this time does not count. And a device may wait for the host between any two kernels:
+ * then it has no work on any stream for most of the time, and the program is host-bound too.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Environments for programs that a followed process executes. A launch script that exports
- * LD_PRELOAD, env(1), or a child that is given an environment of its own would lose the collector;
- * here it is put back in front of what they set.
+ * Environments for programs that a followed process executes. The collector would get lost if a
+ * launch script exports LD_PRELOAD, by env(1), or if a child gets an environment of its own. This
+ * file puts it back in front of what they set.
  *
- * This runs between fork (or vfork) and exec: no heap, no lock, nothing written that the parent
- * would see but the run's control. What is kept for it is made when the library is loaded. errno is
- * the real function's.
+ * It runs between fork (or vfork) and exec. So it uses no heap and no lock, and writes nothing that
+ * the parent would see, except the run's control. What it needs is made when the library is loaded.
+ * errno is as the real function leaves it.
  */
 #include "collect/exec.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open addressing in buckets of one cache line of keys. A key lies in the one bucket of each level
- * that its hash names, so a free slot never hides what lies behind it: an object is taken by
- * clearing its key, and nothing is ever moved. Where a bucket is full the next level, eight times
- * as large, takes the key; levels are mapped when first needed.
+ * Open addressing in buckets of one cache line of keys. A key's hash names one bucket in each
+ * level, and the key is in one of these. So a free slot never hides another key: to take an object
+ * is to clear its key, and nothing moves. If a bucket is full, the next level takes the key. It is
+ * eight times as large, and is mapped when it is first needed.
  */
 #include "collect/live.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of modules. A root's tree is read once (scan_tree), with every pointer on the way kept as
- * evidence; a call of a module then costs a look-up and a comparison of the evidence on its path,
- * which tells whether the name still holds: objects go, others come to their addresses, and
- * programs move modules about. When it does not hold, the tree is read again.
+ * Names of modules. plumb reads a root's tree once (scan_tree), and keeps every pointer on the way
+ * as evidence. A call of a module then costs a look-up and a comparison of the evidence on its
+ * path. That tells whether the name is still right: objects go, others come to their addresses, and
+ * programs move modules about. If it is not, plumb reads the tree again.
  *
- * Whether a frame is a new call or one that goes on is told by the frame's address, the receiver
- * and a mark of the call (python_object.h), and by whether anything outside it moved. With CPython
- * 3.14 the mark is the first argument only: two calls in a row from one place, with the same
- * argument and no operator between them outside the module, look like one. A call in which no
- * operator and no GPU call happens is not seen at all.
+ * A frame is a new call or the same call as before. The frame's address, the receiver and a mark of
+ * the call (python_object.h) tell, and whether anything outside it moved. With CPython 3.14 the
+ * mark is only the first argument. So two calls in a row from one place look like one if they have
+ * the same argument and no operator runs between them outside the module. plumb does not see a call
+ * without an operator and without a GPU call.
  */
 #include "collect/module.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A path is looked for in two sets: its parent's, which can be fetched before it is needed, and,
- * for parents that have more paths than fit (the root, where no other layer is wanted), one by
- * parent and distance. Trails are only ever added; when there is no more room everything is
- * forgotten.
+ * A path may be in two sets. One is its parent's, which can be prefetched. The other depends on
+ * parent and distance, for parents with more paths than fit (the root, if no other layer is
+ * wanted). Trails are only added. When there is no more room, plumb forgets everything.
  */
 #include "collect/native_memo.h"
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A timer on a thread's CPU clock sends a real-time signal to that very thread. The signal restarts
- * system calls, and the clock stands still while a thread waits, so that a program sees no EINTR
- * that it would not see otherwise (short of one that was about to begin waiting when the clock
- * struck).
+ * system calls, and the clock stands still while a thread waits. So a program sees no extra EINTR,
+ * unless the signal comes just when the thread begins to wait.
  *
- * CPU time is read from the clock, not counted in periods: the kernel looks at timers at its own
- * ticks, and a sample stands for what passed since the last one. What passes while plumb itself is
- * at work on the thread is known by the guard (plumb_enter refuses) and kept apart, at "[plumb]".
+ * plumb reads CPU time from the clock and does not count periods: the kernel looks at timers at its
+ * own ticks, and a sample covers the time since the last one. Time in plumb's own work on the
+ * thread is kept apart, at "[plumb]". The guard tells it: plumb_enter refuses.
  */
 #include "collect/sampler.h"
 

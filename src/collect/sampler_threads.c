@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The threads that are sampled, their timers, and their CPU time that no sample told.
+ * The threads that plumb samples, their timers, and the CPU time that no sample covers.
  *
- * The kernel's account of a thread's CPU time says what there was to sample. What was not is told
- * where a thread ends, where the process ends and where sampling goes on: at "[not sampled]" in the
- * profile, and by its reason in the ledger. Any thread may read another one's clock, and make and
- * delete its timer.
+ * The kernel knows how much CPU time a thread had, and so how much there was to sample. plumb
+ * records what it did not sample when a thread ends, when the process ends and when sampling goes
+ * on: at "[not sampled]" in the profile, and with its reason in the ledger. Any thread may read the
+ * clock of another, and make and delete its timer.
  */
 #include <fcntl.h>
 #include <pthread.h>

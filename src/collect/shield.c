@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps the sampler's signal and the program's own business with signals apart, by standing in
- * front of the C library's functions (programs that call the kernel themselves get by it):
+ * Keeps the sampler's signal apart from the program's own signals, by functions in front of those
+ * of the C library. Programs that call the kernel directly are not covered.
  *
- * - A program that handles our signal, blocks it or waits for it, and leaves others alone, wants it
- * for
- *   itself: we take another one.
- * - One that names all of them (a mask of all, a wait for any) means none: ours is left out. Its
- * threads are
- *   sampled where it blocks "all signals", and it never sees ours where it waits for "any".
- * - While a handler runs on the alternate stack ours is blocked, since that stack may have no room
- * for both.
+ * - A program may handle, block or await our signal, and leave others alone. Then it wants the
+ *   signal for itself, and we take another one.
+ * - A program that names all signals (a mask of all, a wait for any) means no signal in particular.
+ *   We leave ours out: plumb still samples a thread that blocks "all signals", and a thread that
+ *   waits for "any" never sees our signal.
+ * - While a handler runs on the alternate stack, our signal is blocked, because that stack may have
+ *   no room for both.
  */
 #include <dlfcn.h>
 #include <errno.h>
