@@ -157,7 +157,7 @@ merge_findings(struct plumb_profile *p, const struct plumb_finding_text *more, u
 	int code;
 
 	if (!rows)
-		return plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the findings");
+		return plumb_fail_memory(error, "for the findings");
 	for (uint32_t i = 0; i < p->findings_count; i++) {
 		const struct plumb_finding *f = &p->findings[i];
 		const char *rule = plumb_text(p, f->rule);
@@ -177,7 +177,7 @@ merge_findings(struct plumb_profile *p, const struct plumb_finding_text *more, u
 	for (uint32_t i = 0; i < count; i++)
 		rows[kept++] = more[i];
 	if (put_in_order(rows, kept) < 0)
-		code = plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the findings");
+		code = plumb_fail_memory(error, "for the findings");
 	else
 		code = plumb_profile_set_findings(p, rows, kept, error);
 	free(rows);
@@ -199,10 +199,10 @@ run_all(struct plumb_study *study, struct plumb_error *error)
 	for (size_t i = 0; plumb_analyses[i]; i++) {
 		plumb_study_rule(study, plumb_analyses[i]->name);
 		if (plumb_analyses[i]->run(study) < 0)
-			return plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the analyses");
+			return plumb_fail_memory(error, "for the analyses");
 	}
 	if (plumb_study_bound(study) < 0)
-		return plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the critical path");
+		return plumb_fail_memory(error, "for the critical path");
 	return 0;
 }
 

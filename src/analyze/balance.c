@@ -6,8 +6,8 @@
  * much more means that its kernel is a worse algorithm: it serialises, sorts or fills memory.
  * Operators are taken together by name and line of the user's code. The whole backward pass bounds
  * the saving: that of index_select, which replaces index, takes less than the forward pass. What
- * checkpointing computes again, in the middle of the backward pass, is forward work and left out. An
- * operator without GPU work of its own forwards (a view) has no ratio; it is judged only if its
+ * checkpointing computes again, in the middle of the backward pass, is forward work and left out.
+ * An operator without GPU work of its own forwards (a view) has no ratio; it is judged only if its
  * framework's table has advice on its backward pass.
  */
 #include <stdlib.h>

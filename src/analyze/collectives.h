@@ -18,7 +18,8 @@
  *
  *	struct plumb_collectives all;
  *	if (plumb_collectives_find(profile, &all) < 0) …
- *	const struct plumb_collective_set *set = plumb_collectives_of(&all, span);   // NULL: with no other rank
+ *	// NULL: with no other rank
+ *	const struct plumb_collective_set *set = plumb_collectives_of(&all, span);
  *	all.members.items[set->first + i].span …
  *	plumb_collectives_free(&all);
  */

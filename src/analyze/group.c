@@ -108,6 +108,7 @@ makes_row(const struct plumb_grouping *g, uint32_t frame, const unsigned char *u
 	case PLUMB_BY_RANK:
 	case PLUMB_BY_PHASE:
 	case PLUMB_BY_SHAPE:
+	default:
 		break;
 	}
 	return false;
@@ -726,21 +727,22 @@ plumb_grouping_user(const struct plumb_grouping *g, uint32_t metric, const uint3
 	return ok ? 0 : PLUMB_ESYSTEM;
 }
 
+const char *const plumb_group_by_names[PLUMB_BY_COUNT] = {
+	[PLUMB_BY_KERNEL] = "kernel",   [PLUMB_BY_OPERATOR] = "operator",
+	[PLUMB_BY_MODULE] = "module",   [PLUMB_BY_RANGE] = "range",
+	[PLUMB_BY_PYTHON] = "python",   [PLUMB_BY_LINE] = "line",
+	[PLUMB_BY_NATIVE] = "native",   [PLUMB_BY_COLLECTIVE] = "collective",
+	[PLUMB_BY_LIBRARY] = "library", [PLUMB_BY_PHASE] = "phase",
+	[PLUMB_BY_SHAPE] = "shape",     [PLUMB_BY_THREAD] = "thread",
+	[PLUMB_BY_PROCESS] = "process", [PLUMB_BY_RANK] = "rank",
+	[PLUMB_BY_CONTEXT] = "context", [PLUMB_BY_MEMORY] = "memory",
+};
+
 uint32_t
 plumb_group_by_name(const char *name)
 {
-	static const char *const names[] = {
-		[PLUMB_BY_KERNEL] = "kernel",   [PLUMB_BY_OPERATOR] = "operator",
-		[PLUMB_BY_MODULE] = "module",   [PLUMB_BY_RANGE] = "range",
-		[PLUMB_BY_PYTHON] = "python",   [PLUMB_BY_LINE] = "line",
-		[PLUMB_BY_NATIVE] = "native",   [PLUMB_BY_COLLECTIVE] = "collective",
-		[PLUMB_BY_LIBRARY] = "library", [PLUMB_BY_PHASE] = "phase",
-		[PLUMB_BY_SHAPE] = "shape",     [PLUMB_BY_THREAD] = "thread",
-		[PLUMB_BY_PROCESS] = "process", [PLUMB_BY_RANK] = "rank",
-	};
-
-	for (uint32_t by = 0; by < sizeof names / sizeof *names; by++)
-		if (names[by] && !strcmp(names[by], name))
+	for (uint32_t by = 0; by < PLUMB_BY_COUNT; by++)
+		if (plumb_group_by_names[by] && !strcmp(plumb_group_by_names[by], name))
 			return by;
 	return PLUMB_NONE;
 }

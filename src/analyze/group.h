@@ -16,6 +16,7 @@
 #include "model/profile.h"
 
 enum plumb_group_by {
+	PLUMB_BY_DEFAULT,    /* in a query: what suits the profile; no grouping has it */
 	PLUMB_BY_KERNEL,     /* kernel by name */
 	PLUMB_BY_OPERATOR,   /* operator by name */
 	PLUMB_BY_MODULE,     /* module by (qualified name, class) */
@@ -32,10 +33,15 @@ enum plumb_group_by {
 	PLUMB_BY_THREAD,  /* host thread or GPU stream */
 	PLUMB_BY_PROCESS, /* process, with the streams of its GPU work */
 	PLUMB_BY_RANK,    /* rank of a job: its processes together; no row without ranks */
+	/* Of reports only, no grouping has these: */
+	PLUMB_BY_CONTEXT, /* the tree of call paths */
+	PLUMB_BY_MEMORY,  /* who holds a device's memory: operator and line (memory.h) */
+	PLUMB_BY_COUNT
 };
 
-/* The enum plumb_group_by with the name that options use ("operator"); PLUMB_NONE: there is
- * none. */
+/* "operator", …, as options have it; NULL for PLUMB_BY_DEFAULT and PLUMB_BY_USER_LINE. */
+extern const char *const plumb_group_by_names[PLUMB_BY_COUNT];
+/* By its name; PLUMB_NONE: none has that. */
 uint32_t plumb_group_by_name(const char *name);
 
 /* One of these says what the row stands for. The others are PLUMB_NONE; the rank is PLUMB_UNKNOWN

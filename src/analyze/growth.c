@@ -395,8 +395,8 @@ find_contention(struct plumb_study *s)
 			&draft,
 			"Kernels of different processes take turns or slow each other down, so "
 			"each process has longer kernels and gaps. Give each process its own "
-			"device (CUDA_VISIBLE_DEVICES), or run them in turn. If "
-			"they must share, MPS lets their kernels run at once.");
+			"device (CUDA_VISIBLE_DEVICES), or run them in turn. If they must share, "
+			"MPS lets their kernels run at once.");
 		plumb_json_key_quantity(draft.evidence, "processes", processes);
 		plumb_json_key_quantity(draft.evidence, "contended_ns", device->contended_ns);
 		plumb_json_key_quantity(draft.evidence, "device_busy_ns", device->busy_ns);

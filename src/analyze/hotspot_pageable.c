@@ -204,8 +204,8 @@ draft_group(struct pageable *s, const struct group *g, int64_t cost)
 			plumb_format_time(time, g->wait > 0 ? g->wait : g->time));
 		plumb_draft_advice(
 			&draft, "Copy from pinned memory without waiting: pin_memory=True in the "
-				"DataLoader (or tensor.pin_memory() once), and "
-				".to(device, non_blocking=True).");
+				"DataLoader (or tensor.pin_memory() once), and .to(device, "
+				"non_blocking=True).");
 	} else {
 		plumb_draft_title(
 			&draft,

@@ -276,9 +276,8 @@ plumb_hta_find(const struct plumb_profile *p, bool include_last, struct plumb_ht
 	free(*items);
 	*items = NULL;
 	*count = 0;
-	return code < 0
-	               ? plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs")
-	               : plumb_fail(error, PLUMB_EEMPTY,
-	                            "there are no spans of GPU work to compare with HTA; import a "
-	                            "trace, or record with --trace");
+	return code < 0 ? plumb_fail_memory(error, NULL)
+	                : plumb_fail(error, PLUMB_EEMPTY,
+	                             "there are no spans of GPU work to compare with HTA; import a "
+	                             "trace, or record with --trace");
 }

@@ -606,8 +606,7 @@ plumb_iterations_find(const struct plumb_profile *profile,
 	free(f.symbols);
 	plumb_track_index_free(&f.tracks);
 	plumb_gpu_work_free(&f.gpu);
-	return code ? plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs")
-	            : 0;
+	return code ? plumb_fail_memory(error, NULL) : 0;
 }
 
 void

@@ -627,7 +627,7 @@ plumb_layers_make(const struct plumb_profile *profile, const struct plumb_layers
 	free(inner);
 	free(frame_inner);
 	if (code)
-		code = plumb_fail(error, code, "not enough memory; close other programs");
+		code = plumb_fail_memory(error, NULL);
 	else if (options->model && layers->model == PLUMB_NONE)
 		code = plumb_fail(error, PLUMB_EEMPTY,
 		                  "there is no module, range, operator or function \"%s\"; plumb "

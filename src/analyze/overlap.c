@@ -134,8 +134,7 @@ plumb_overlaps_find(const struct plumb_profile *p, struct plumb_overlaps *overla
 	plumb_gpu_work_free(&work);
 	free(shares.of_process);
 	free(shares.sorts);
-	return done ? 0
-	            : plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+	return done ? 0 : plumb_fail_memory(error, NULL);
 }
 
 void

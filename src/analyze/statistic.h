@@ -33,9 +33,9 @@ int64_t plumb_whole(double number);
 
 struct plumb_statistic {
 	enum {
-		PLUMB_STATISTIC_IS_XSP,     /* plumb_trimmed_mean */
-		PLUMB_STATISTIC_IS_TRIMMED, /* the mean without PERCENT of either side; 0: the mean */
-		PLUMB_STATISTIC_IS_PERCENTILE, /* the nearest rank; 50: the median */
+		PLUMB_STATISTIC_IS_XSP,        /* plumb_trimmed_mean */
+		PLUMB_STATISTIC_IS_TRIMMED,    /* without PERCENT of each side; 0: mean */
+		PLUMB_STATISTIC_IS_PERCENTILE, /* the nearest rank; of 50 the middle of both */
 	} kind;
 	unsigned percent;
 };

@@ -107,9 +107,7 @@ plumb_study_new(const struct plumb_profile *profile, const struct plumb_threshol
 	if (!study || !kernels) {
 		free(study);
 		free(kernels);
-		plumb_fail(error, PLUMB_ESYSTEM,
-		           "not enough memory for the analyses; close "
-		           "other programs");
+		plumb_fail_memory(error, "for the analyses");
 		return NULL;
 	}
 	study->profile = profile;
@@ -130,9 +128,7 @@ plumb_study_new(const struct plumb_profile *profile, const struct plumb_threshol
 	}
 	if (!study->user_of || !study->operator_of || !study->findings || !study->findings->texts) {
 		plumb_study_free(study);
-		plumb_fail(error, PLUMB_ESYSTEM,
-		           "not enough memory for the analyses; close "
-		           "other programs");
+		plumb_fail_memory(error, "for the analyses");
 		return NULL;
 	}
 	plumb_study_load(profile, PLUMB_METRIC_GPU_TIME, kernels);

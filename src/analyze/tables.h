@@ -2,66 +2,23 @@
 /*
  * The standard tables: the fifteen analyses of XSP, with its column names, from a profile's layers.
  *
- *	struct plumb_tables_input input = { .layers = &layers, .count = 1, .device = "NVIDIA H200", … };
+ *	struct plumb_tables_input input = { .layers = &layers, .count = 1, .device = "H200" };
  *	struct plumb_answer answer;
- *	if (plumb_answer_make(plumb_answer_find("A8"), &input, &answer, &error) < 0) …
- *	… answer.cells[row * answer.column_count + column] …
+ *	if (plumb_tables_answer(plumb_tables_find("A8"), &input, &answer, &error) < 0) …
+ *	… plumb_answer_at(&answer, row, column) …
  *	plumb_answer_free(&answer);
  *
- * A1, compare and swapped use all profiles, the others only the first. Unknown cells are
- * PLUMB_CELL_UNKNOWN. A column without a known cell has no source.
+ * A1, compare and swapped are of all the profiles, the others of the first. Columns have the names
+ * of XSP's CSV, or names of plumb's in the same manner, with the unit in brackets.
  */
 #ifndef PLUMB_ANALYZE_TABLES_H
 #define PLUMB_ANALYZE_TABLES_H
 
+#include "analyze/answer.h"
 #include "analyze/constraint.h"
 #include "analyze/layers.h"
 
-enum plumb_answer_source {
-	PLUMB_SOURCE_IS_UNKNOWN,
-	PLUMB_SOURCE_IS_MEASURED,
-	PLUMB_SOURCE_IS_DERIVED, /* calculated from what was not measured itself: shapes, or a table of peaks */
-};
-/* "measured", "derived" or NULL. */
-const char *plumb_answer_source_name(enum plumb_answer_source source);
-
-struct plumb_answer_column {
-	/* the name in XSP's CSV, or plumb's own in the same style; the unit is in brackets */
-	const char *name;
-	/* "us", "ms", "byte", "%", "flop/byte", "count", …; NULL: a text or truth */
-	const char *unit;
-	enum plumb_answer_source source;
-};
-
-enum plumb_cell_kind {
-	PLUMB_CELL_UNKNOWN,
-	PLUMB_CELL_TEXT,
-	PLUMB_CELL_NUMBER,
-	PLUMB_CELL_TRUTH,
-};
-
-struct plumb_cell {
-	enum plumb_cell_kind kind;
-	union {
-		const char *text; /* of the profile or of plumb */
-		double number;
-		bool truth;
-	};
-};
-
-struct plumb_answer {
-	const struct plumb_answer_kind *kind;
-	struct plumb_answer_column *columns;
-	uint32_t column_count;
-	struct plumb_cell *cells; /* row by row */
-	uint32_t row_count;
-	/* private */
-	uint64_t cell_count;
-	uint32_t columns_room, cells_room;
-	bool failed;
-};
-
-/* The key by which `compare` tells profiles apart. */
+/* By what profiles are compared. */
 enum plumb_tables_key {
 	PLUMB_KEY_IS_FILE,
 	PLUMB_KEY_IS_BATCH,
@@ -91,7 +48,7 @@ struct plumb_tables_input {
 	struct plumb_constraints constraints; /* on the batch size that A1 chooses */
 };
 
-struct plumb_answer_kind {
+struct plumb_tables_kind {
 	const char *id;    /* "A1" */
 	const char *title; /* "model information" */
 	void (*make)(const struct plumb_tables_input *input, struct plumb_answer *answer);
@@ -101,25 +58,20 @@ struct plumb_answer_kind {
 	const char *remedy;  /* what to do if no column is known, or NULL */
 };
 
-extern const struct plumb_answer_kind plumb_answer_kinds[]; /* ends with a zeroed one */
+#define PLUMB_TABLES_KINDS 18
+extern const struct plumb_tables_kind plumb_tables_kinds[]; /* ends with a zeroed one */
 /* By id, in any case of letters; NULL: none. */
-const struct plumb_answer_kind *plumb_answer_find(const char *id);
+const struct plumb_tables_kind *plumb_tables_find(const char *id);
 
 /* PLUMB_ESYSTEM: no memory. A table may be without rows. */
-int plumb_answer_make(const struct plumb_answer_kind *kind, const struct plumb_tables_input *input,
-                      struct plumb_answer *answer, struct plumb_error *error) PLUMB_MUST_CHECK;
-void plumb_answer_free(struct plumb_answer *answer);
+int
+plumb_tables_answer(const struct plumb_tables_kind *kind, const struct plumb_tables_input *input,
+                    struct plumb_answer *answer, struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* ---- for the files table_*.c ---- */
 
-void plumb_answer_column(struct plumb_answer *answer, const char *name, const char *unit,
-                         enum plumb_answer_source source);
-void plumb_answer_text(struct plumb_answer *answer, const char *text); /* NULL unknown */
-void plumb_answer_number(struct plumb_answer *answer, double number);  /* NAN unknown */
-void plumb_answer_truth(struct plumb_answer *answer, int truth);       /* -1 unknown */
-
-/* Adds the eight columns of counters with the given NAMES, and their cells for what took US.
- * DERIVED: some of the work is derived. */
+/* The eight columns of counters by the NAMES given, and their cells for what took US. DERIVED: some
+ * work is. */
 void
 plumb_answer_counter_columns(struct plumb_answer *answer, const char *const names[8], bool derived);
 void plumb_answer_counters(struct plumb_answer *answer, const struct plumb_tables_input *input,

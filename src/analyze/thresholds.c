@@ -99,7 +99,7 @@ plumb_thresholds_new(const char *text, struct plumb_error *error)
 	size_t number = 0;
 
 	if (!thresholds) {
-		plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the analyses");
+		plumb_fail_memory(error, "for the analyses");
 		return NULL;
 	}
 	for (size_t a = 0; plumb_analyses[a]; a++) {

@@ -26,8 +26,7 @@ plumb_csv_open(struct plumb_csv *csv, struct plumb_input *input, struct plumb_er
 	csv->window = malloc(csv->room);
 	csv->cells = malloc(PLUMB_CSV_CELLS_MAX * sizeof *csv->cells);
 	if (!csv->window || !csv->cells)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory",
-		                  plumb_input_path(input));
+		return plumb_fail_memory(error, "to read %s", plumb_input_path(input));
 	return 0;
 }
 
@@ -64,8 +63,7 @@ fill(struct plumb_csv *csv, struct plumb_error *error)
 			                      PLUMB_CSV_BYTES_MAX >> 20);
 		char *grown = realloc(csv->window, csv->room * 2);
 		if (!grown)
-			return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory",
-			                  plumb_input_path(csv->input));
+			return plumb_fail_memory(error, "to read %s", plumb_input_path(csv->input));
 		csv->window = grown;
 		csv->room *= 2;
 	}
@@ -148,8 +146,7 @@ find_quote(struct plumb_csv *csv, size_t at, size_t *quote, struct plumb_error *
 		}
 		if (!code)
 			return plumb_csv_fail(csv, error,
-			                      "a quoted cell has no closing quotation "
-			                      "mark");
+			                      "a quoted cell has no closing quotation mark");
 	}
 }
 

@@ -101,3 +101,11 @@ plumb_format_quantity(char *text, const char *unit, int64_t value)
 		return plumb_format_share(text, (double)value, 1e6);
 	return plumb_format_count(text, value);
 }
+
+const char *
+plumb_path_base(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}

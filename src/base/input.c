@@ -297,7 +297,7 @@ plumb_input_open(struct plumb_input **result, const char *path, struct plumb_err
 	*result = NULL;
 	if (!input || !(input->path = strdup(path))) {
 		free(input);
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", path);
+		return plumb_fail_memory(error, "to read %s", path);
 	}
 	pthread_mutex_init(&input->lock, NULL);
 	pthread_cond_init(&input->filled, NULL);
@@ -314,7 +314,7 @@ plumb_input_open(struct plumb_input **result, const char *path, struct plumb_err
 	if (!code) {
 		input->packing = packing_of(input);
 		if (prepare(input) < 0)
-			code = plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", path);
+			code = plumb_fail_memory(error, "to read %s", path);
 	}
 	if (code) {
 		plumb_input_close(input);
@@ -519,7 +519,7 @@ plumb_input_file(struct plumb_input *input, struct plumb_error *error)
 	if (asprintf(&input->temporary, "%s/plumb-XXXXXX", folder && *folder ? folder : "/tmp") < 0)
 		input->temporary = NULL;
 	if (!buffer || !input->temporary) {
-		plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", input->path);
+		plumb_fail_memory(error, "to read %s", input->path);
 	} else if ((fd = mkstemp(input->temporary)) < 0) {
 		plumb_fail_errno(error,
 		                 "%s: cannot be unpacked to %s; set TMPDIR to another folder",

@@ -26,7 +26,7 @@ open_window(struct plumb_pull *pull, size_t room, struct plumb_error *error)
 	*pull = (struct plumb_pull){ .room = room };
 	pull->window = malloc(room + PADDING);
 	if (!pull->window)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory");
+		return plumb_fail_memory(error, NULL);
 	memset(pull->window, 0, PADDING);
 	pull->at = pull->end = pull->mark = pull->window;
 	return 0;

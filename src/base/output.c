@@ -155,9 +155,7 @@ look(const char *path, const struct plumb_output_rule *rule, char real[PATH_MAX]
 	*there = false;
 	if (!length || path[length - 1] == '/')
 		return plumb_fail(error, PLUMB_EUSAGE,
-		                  "%s does not name a file; give -o the name "
-		                  "of a file",
-		                  path);
+		                  "%s does not name a file; give -o the name of a file", path);
 	if (length >= PATH_MAX)
 		return fail_write(path, ENAMETOOLONG, error);
 	int code = follow(path, real, error);

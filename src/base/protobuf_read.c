@@ -125,8 +125,7 @@ plumb_protobuf_stream_open(struct plumb_protobuf_stream *stream, struct plumb_in
 	*stream = (struct plumb_protobuf_stream){ .input = input, .room = WINDOW };
 	stream->window = malloc(stream->room);
 	if (!stream->window)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory",
-		                  plumb_input_path(input));
+		return plumb_fail_memory(error, "to read %s", plumb_input_path(input));
 	return 0;
 }
 

@@ -2,7 +2,8 @@
 /*
  * Binary search in what is in order.
  *
- *	uint32_t at = plumb_search(i, count, items[i].start_ns <= time); // the first that begins later; count: none
+ *	// The first that begins later; count: none.
+ *	uint32_t at = plumb_search(i, count, items[i].start_ns <= time);
  */
 #ifndef PLUMB_BASE_SEARCH_H
 #define PLUMB_BASE_SEARCH_H

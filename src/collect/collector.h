@@ -148,7 +148,7 @@ plumb_id plumb_context_current(struct plumb_thread *thread);
 
 /* ---- the process ---- */
 
-struct plumb_options {
+struct plumb_collector_options {
 	char folder[4096];
 	uint64_t limit;
 	unsigned flush_ms;
@@ -166,7 +166,7 @@ struct plumb_options {
 	char trace[32];           /* "" none */
 	char follow[256];         /* "" all */
 };
-const struct plumb_options *plumb_options(void);
+const struct plumb_collector_options *plumb_collector_options(void);
 extern unsigned plumb_layers; /* options.layers, for hot paths */
 bool plumb_recording(void);   /* the region exists and is not closed; it may be paused */
 struct plumb_region *plumb_region_of_process(void);

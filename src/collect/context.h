@@ -66,7 +66,8 @@ plumb_id plumb_context_interrupted(struct plumb_thread *thread, const void *regi
  * frames.
  */
 plumb_id plumb_native_context(struct plumb_thread *thread, plumb_id parent);
-/* Prefetches what plumb_native_context will soon need for PARENT. THREAD must have native frames. */
+/* Prefetches what plumb_native_context will soon need for PARENT. THREAD must have native
+ * frames. */
 void plumb_native_prefetch(struct plumb_thread *thread, plumb_id parent);
 
 /*

@@ -85,7 +85,7 @@ allow_user(const char *path, uint32_t user, uint16_t permissions)
 void
 plumb_exec_allow(unsigned user)
 {
-	const char *folder = plumb_options()->folder;
+	const char *folder = plumb_collector_options()->folder;
 	char path[PATH_MAX + 16];
 	int saved = errno;
 	struct stat status;

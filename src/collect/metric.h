@@ -29,15 +29,15 @@ struct plumb_counter_source {
 };
 extern const struct plumb_counter_source plumb_counters_perf;
 
-struct plumb_counters; /* of one thread */
+struct plumb_thread_counters; /* of one thread */
 
-/* Opens what --events asks for, on the calling thread. NULL: it asks for nothing, or nothing could
- * be opened. The environment says once what could not be opened ("events.off"). */
-struct plumb_counters *plumb_counters_open(void);
-void plumb_counters_close(struct plumb_counters *counters);
+/* Opens what --events asks for, on the calling thread. NULL: nothing was asked, or nothing opened;
+ * what could not be opened is said once, in the environment ("events.off"). */
+struct plumb_thread_counters *plumb_thread_counters_open(void);
+void plumb_thread_counters_close(struct plumb_thread_counters *counters);
 
-/* Adds to NODE what the counters grew by. NODE must belong to THREAD. Async-signal-safe. */
-void
-plumb_counters_observe(struct plumb_counters *counters, struct plumb_thread *thread, plumb_id node);
+/* Adds what the counters grew by to NODE, which is THREAD's own. Async-signal-safe. */
+void plumb_thread_counters_observe(struct plumb_thread_counters *counters,
+                                   struct plumb_thread *thread, plumb_id node);
 
 #endif

@@ -121,7 +121,7 @@ make_node(struct plumb_thread *thread, plumb_id parent, uintptr_t site, uint8_t 
 static plumb_id
 make_site(struct plumb_thread *thread, plumb_id parent, uintptr_t site, uint8_t flags)
 {
-	uint32_t most = plumb_options()->native_contexts;
+	uint32_t most = plumb_collector_options()->native_contexts;
 	uintptr_t start, end;
 	bool interrupted = flags & PLUMB_CONTEXT_INTERRUPTED;
 	plumb_id made = make_node(thread, parent, site, flags, interrupted ? most / 2 : most);
@@ -338,7 +338,8 @@ plumb_native_context(struct plumb_thread *thread, plumb_id parent)
 		walk.sites = native->sites;
 		walk.stop = known_from_here(thread, here.sp, &function);
 		/* What is cut afterwards is not what the stop tells. */
-		if (plumb_likely(!function && parent != PLUMB_LOST && !plumb_options()->no_memo)) {
+		if (plumb_likely(!function && parent != PLUMB_LOST &&
+		                 !plumb_collector_options()->no_memo)) {
 			at.from = &here;
 			at.bounds = &native->bounds;
 			at.stop = walk.stop;

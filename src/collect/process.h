@@ -14,7 +14,7 @@
 
 /* A callback looks here first: at the control's word, or NULL while this process does not
  * record. */
-struct plumb_gate {
+struct plumb_process_gate {
 	const _Atomic uint64_t *_Atomic word;
 	_Atomic int state;
 };
@@ -23,17 +23,17 @@ struct plumb_gate {
 #else
 #define PLUMB_PAGE 65536
 #endif
-struct plumb_gate_page {
-	_Alignas(PLUMB_PAGE) struct plumb_gate gate;
+struct plumb_process_gate_page {
+	_Alignas(PLUMB_PAGE) struct plumb_process_gate gate;
 };
-extern struct plumb_gate_page plumb_gate_page;
+extern struct plumb_process_gate_page plumb_process_gate_page;
 
 /* The control's word; 0 while this process does not record. Its bit 0: recording is on. */
 static inline uint64_t
-plumb_gate_word(void)
+plumb_process_gate_word(void)
 {
 	const _Atomic uint64_t *word =
-		atomic_load_explicit(&plumb_gate_page.gate.word, memory_order_relaxed);
+		atomic_load_explicit(&plumb_process_gate_page.gate.word, memory_order_relaxed);
 	return plumb_likely(word) ? atomic_load_explicit(word, memory_order_relaxed) : 0;
 }
 
@@ -51,9 +51,9 @@ bool plumb_process_may_begin(void);
  * (plumb_process_monitor). */
 bool plumb_process_wanted(void);
 
-/* Begins recording into memory for another tool, with OPTIONS (limit 0: the default). If there is a
- * run folder or a tool began already, the options stay as they are. Not 0: recording is over. */
-int plumb_process_monitor(const struct plumb_options *options);
+/* Begins recording into memory for another tool, with OPTIONS (limit 0: the default), unless a
+ * folder was named or a tool began already, whose options hold. Not 0: recording is over. */
+int plumb_process_monitor(const struct plumb_collector_options *options);
 
 /*
  * Begins recording in a process that `plumb run` did not start, with the options of the

@@ -32,8 +32,9 @@ locate_frame(struct plumb_thread *thread, struct plumb_python_location *location
 		.lasti = frame->lasti,
 		.identity = *identity,
 		.line = symbol->line,
-		.role = plumb_options()->layers & PLUMB_LAYER_MODULE ? plumb_python_role(symbol)
-		                                                     : PLUMB_PYTHON_PLAIN,
+		.role = plumb_collector_options()->layers & PLUMB_LAYER_MODULE
+		                ? plumb_python_role(symbol)
+		                : PLUMB_PYTHON_PLAIN,
 		.name = plumb_intern(thread, symbol->function, strlen(symbol->function)),
 		.file = plumb_intern(thread, symbol->file, strlen(symbol->file)),
 	};

@@ -21,7 +21,7 @@ static plumb_id
 name_intern(struct plumb_thread *thread, const char *text, size_t bytes)
 {
 	uint32_t hash = plumb_hash_text(text, bytes), at = hash, id;
-	while ((id = plumb_table_next(&thread->range_names, hash, &at))) {
+	while ((id = plumb_id_table_next(&thread->range_names, hash, &at))) {
 		const struct plumb_record_string *string =
 			plumb_region_at(thread->arena.region, id);
 		if (string->bytes == bytes && !memcmp(string + 1, text, bytes))
@@ -33,7 +33,7 @@ name_intern(struct plumb_thread *thread, const char *text, size_t bytes)
 	}
 	id = plumb_intern(thread, text, bytes);
 	if (id)
-		plumb_table_add(&thread->range_names, hash, id);
+		plumb_id_table_add(&thread->range_names, hash, id);
 	return id;
 }
 
@@ -340,7 +340,7 @@ plumb_ranges_end(uint64_t id)
 		if (plumb_unlikely(plumb_trace_on))
 			plumb_span_add(thread, node, range.track, range.start, now,
 			               PLUMB_SPAN_STARTED);
-	} else if (plumb_gate_word() & PLUMB_CONTROL_ON) {
+	} else if (plumb_process_gate_word() & PLUMB_CONTROL_ON) {
 		plumb_count(thread, PLUMB_SOURCE_RANGE, PLUMB_FATE_RECEIVED, 1);
 		plumb_count(thread, PLUMB_SOURCE_RANGE, PLUMB_FATE_UNBALANCED, 1);
 	}

@@ -67,7 +67,7 @@ observe_sample(struct plumb_thread *thread, struct plumb_sampler *own, const voi
 	if (plumb_unlikely(plumb_trace_on))
 		plumb_span_sample(thread, node, at, ns);
 	if (own->counters)
-		plumb_counters_observe(own->counters, thread, node);
+		plumb_thread_counters_observe(own->counters, thread, node);
 	plumb_wait_tell_where(thread);
 	atomic_store_explicit(&own->track, thread->track, memory_order_relaxed);
 	if (own->own)
@@ -196,7 +196,7 @@ pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*rout
 void
 plumb_sampler_begin(void)
 {
-	if (!plumb_options()->cpu_hz || !plumb_options()->folder[0])
+	if (!plumb_collector_options()->cpu_hz || !plumb_collector_options()->folder[0])
 		return;
 	struct plumb_sampler *own = plumb_sampler ? plumb_sampler : plumb_sampler_new();
 	if (!own || !plumb_sampler_threads_prepare())

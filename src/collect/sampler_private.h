@@ -19,17 +19,17 @@ struct plumb_sampler {
 	pid_t tid;
 	int timer; /* the kernel's number, not glibc's timer_t: timer_create(3) allocates */
 	bool has_timer;
-	bool at_work;                    /* the handler is on its stack */
-	_Atomic bool on;                 /* a signal may be taken */
-	_Atomic int why;                 /* enum plumb_fate: why it is not sampled now; 0: it is */
-	uint64_t first;                  /* CPU time that it had when it was met, ns */
-	_Atomic uint64_t last;           /* CPU time that is told, ns */
-	_Atomic uint32_t track;          /* of its samples; 0: none was taken yet */
-	uint64_t own;                    /* CPU time in plumb's own work, not yet told, ns */
-	uint64_t missed;                 /* samples during that work */
-	uint64_t short_of_stack;         /* samples that had no stack */
-	long switches;                   /* how often it had waited at the last look for a tracer */
-	struct plumb_counters *counters; /* NULL: none */
+	bool at_work;            /* the handler is on its stack */
+	_Atomic bool on;         /* a signal may be taken */
+	_Atomic int why;         /* enum plumb_fate: why it is not sampled now; 0: it is */
+	uint64_t first;          /* CPU time that it had when it was met, ns */
+	_Atomic uint64_t last;   /* CPU time that is told, ns */
+	_Atomic uint32_t track;  /* of its samples; 0: none was taken yet */
+	uint64_t own;            /* CPU time in plumb's own work, not yet told, ns */
+	uint64_t missed;         /* samples that fell into it */
+	uint64_t short_of_stack; /* samples that there was no stack for */
+	long switches;           /* times that it had waited when a tracer was looked for last */
+	struct plumb_thread_counters *counters; /* NULL: none */
 };
 
 /* The calling thread's; NULL: none. */

@@ -107,7 +107,7 @@ process_cpu(void)
 static uint64_t
 period_ns(void)
 {
-	return 1000000000u / plumb_options()->cpu_hz;
+	return 1000000000u / plumb_collector_options()->cpu_hz;
 }
 
 static struct timespec
@@ -290,7 +290,7 @@ plumb_sampler_is_traced(void)
 {
 	static const char name[] = "\nTracerPid:\t";
 	char text[1024];
-	if (plumb_options()->sample_traced)
+	if (plumb_collector_options()->sample_traced)
 		return false;
 	long fd = syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -378,7 +378,7 @@ plumb_sampler_thread_begin(struct plumb_sampler *own)
 		plumb_process_lost(PLUMB_SOURCE_THREAD, PLUMB_FATE_UNMAPPED_THREAD);
 		atomic_store(&own->why, PLUMB_FATE_UNMAPPED_THREAD);
 	}
-	own->counters = plumb_counters_open();
+	own->counters = plumb_thread_counters_open();
 	plumb_sampler = own;
 	atomic_store(&own->on, true);
 	pthread_setspecific(key, own);
@@ -405,7 +405,7 @@ thread_end(void *data)
 	uint64_t now = cpu_of(own);
 	tell_gap(own, now);
 	atomic_fetch_add(&ended_cpu, now - own->first);
-	plumb_counters_close(own->counters);
+	plumb_thread_counters_close(own->counters);
 	plumb_sampler = NULL;
 	plumb_sampler_free(own);
 }
@@ -435,7 +435,7 @@ plumb_sampler_threads_forked(void)
 	if (plumb_sampler) { /* a timer is not inherited */
 		atomic_store(&plumb_sampler->on, false);
 		plumb_sampler->has_timer = false;
-		plumb_counters_close(plumb_sampler->counters);
+		plumb_thread_counters_close(plumb_sampler->counters);
 		plumb_sampler->counters = NULL;
 	}
 }

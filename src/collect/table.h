@@ -12,27 +12,27 @@
 #include <stdint.h>
 #include <string.h>
 
-struct plumb_table_slot {
+struct plumb_id_table_slot {
 	uint32_t hash;
 	uint32_t id; /* 0: free */
 };
-struct plumb_table {
-	struct plumb_table_slot *slots;
+struct plumb_id_table {
+	struct plumb_id_table_slot *slots;
 	uint32_t mask; /* slots - 1 */
 	uint32_t count;
 };
 
 /* Adds ID under HASH without looking for an equal one. False: no memory, nothing was added. */
-bool plumb_table_add(struct plumb_table *table, uint32_t hash, uint32_t id);
+bool plumb_id_table_add(struct plumb_id_table *table, uint32_t hash, uint32_t id);
 
 /* Walks the ids under HASH: start with *at = HASH, 0 at the end. */
 static inline uint32_t
-plumb_table_next(const struct plumb_table *table, uint32_t hash, uint32_t *at)
+plumb_id_table_next(const struct plumb_id_table *table, uint32_t hash, uint32_t *at)
 {
 	if (!table->slots)
 		return 0;
 	for (;;) {
-		const struct plumb_table_slot *slot = &table->slots[*at & table->mask];
+		const struct plumb_id_table_slot *slot = &table->slots[*at & table->mask];
 		if (!slot->id)
 			return 0;
 		++*at;

@@ -133,10 +133,10 @@ struct plumb_thread {
 	int saved_errno;
 	uint32_t epoch; /* the control's word at this callback's start, its low half */
 
-	struct plumb_table strings;
-	struct plumb_table nodes;
-	struct plumb_table origins; /* ORIGIN records, by node and origin */
-	struct plumb_table memory;  /* MEMORY records, by node and pool */
+	struct plumb_id_table strings;
+	struct plumb_id_table nodes;
+	struct plumb_id_table origins; /* ORIGIN records, by node and origin */
+	struct plumb_id_table memory;  /* MEMORY records, by node and pool */
 
 	uint32_t operators;                 /* depth of the stack */
 	struct plumb_operator_frame *stack; /* [1 … operators] */
@@ -175,7 +175,7 @@ struct plumb_thread {
 	struct plumb_tasks *tasks;         /* NULL: none was parked yet; see task.h */
 	uint32_t parked;                   /* tasks that are */
 	uint32_t ended_early;              /* frames of ENDED tickets on the stack */
-	struct plumb_table range_names;    /* strings that were a range's name */
+	struct plumb_id_table range_names; /* strings that were a range's name */
 	struct plumb_metric_slot *metrics; /* the program's own; see user_metric.c */
 	plumb_id root_value;               /* chain of the values at the root */
 

@@ -14,14 +14,14 @@ plumb_intern(struct plumb_thread *thread, const char *text, size_t bytes)
 	if (bytes > PLUMB_STRING_MAX)
 		bytes = PLUMB_STRING_MAX;
 	uint32_t hash = plumb_hash_text(text, bytes), at = hash, id;
-	while ((id = plumb_table_next(&thread->strings, hash, &at))) {
+	while ((id = plumb_id_table_next(&thread->strings, hash, &at))) {
 		const struct plumb_record_string *string = plumb_region_at(region, id);
 		if (string->bytes == bytes && !memcmp(string + 1, text, bytes))
 			return id;
 	}
 	id = plumb_arena_string(&thread->arena, text, bytes);
 	if (id)
-		plumb_table_add(&thread->strings, hash, id);
+		plumb_id_table_add(&thread->strings, hash, id);
 	return id;
 }
 
@@ -57,7 +57,7 @@ find_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key 
 {
 	uint32_t at = hash;
 	plumb_id id;
-	while ((id = plumb_table_next(&thread->nodes, hash, &at))) {
+	while ((id = plumb_id_table_next(&thread->nodes, hash, &at))) {
 		const struct plumb_record_node *node =
 			plumb_region_at(plumb_region_of_process(), id);
 		if (node->parent == parent && node->name == key->name && node->line == key->line &&
@@ -103,7 +103,7 @@ plumb_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key
 	id = plumb_region_id(thread->arena.region, node);
 	/* Out of memory for the index: the node is found again by nobody, which costs room, not
 	 * truth. */
-	plumb_table_add(&thread->nodes, hash, id);
+	plumb_id_table_add(&thread->nodes, hash, id);
 	return id;
 }
 
@@ -180,7 +180,7 @@ plumb_origin(struct plumb_thread *thread, plumb_id node, plumb_id origin,
 		return;
 	uint64_t mixed = plumb_mix(node, origin);
 	uint32_t hash = (uint32_t)(mixed ^ mixed >> 32), at = hash, id;
-	while ((id = plumb_table_next(&thread->origins, hash, &at))) {
+	while ((id = plumb_id_table_next(&thread->origins, hash, &at))) {
 		const struct plumb_record_origin *known = plumb_region_at(thread->arena.region, id);
 		if (known->node == node && known->origin == origin && known->kind == kind)
 			return;
@@ -195,7 +195,7 @@ plumb_origin(struct plumb_thread *thread, plumb_id node, plumb_id origin,
 	record->origin = origin;
 	record->kind = (uint16_t)kind;
 	plumb_arena_commit(&thread->arena, record);
-	plumb_table_add(&thread->origins, hash, plumb_region_id(thread->arena.region, record));
+	plumb_id_table_add(&thread->origins, hash, plumb_region_id(thread->arena.region, record));
 }
 
 void

@@ -763,7 +763,7 @@ chrome_write(const struct plumb_profile *profile, const struct plumb_export_opti
 	free(c.variants);
 	plumb_export_groups_free(&c.groups);
 	if (!done)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
+		return plumb_fail_memory(error, "to export the profile");
 	return no_time ? plumb_timeline_no_time(error) : 0;
 }
 

@@ -87,7 +87,7 @@ folded_write(const struct plumb_profile *profile, const struct plumb_export_opti
 	plumb_vec_free(&path.text.bytes);
 	plumb_vec_free(&path.ends);
 	if (!memory)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
+		return plumb_fail_memory(error, "to export the profile");
 	if (!lines)
 		return plumb_fail(error, PLUMB_EEMPTY,
 		                  "there are no values of %s in this profile; choose another "

@@ -151,7 +151,7 @@ json_write(const struct plumb_profile *profile, const struct plumb_export_option
 			put_table(&w, &plumb_row_tables[t]);
 	plumb_json_end(w.json);
 	if (plumb_json_finish(w.json) < 0 && !ferror(out))
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
+		return plumb_fail_memory(error, "to export the profile");
 	return 0;
 }
 

@@ -21,10 +21,6 @@
 #include "export/work.h"
 #include "model/launches.h"
 
-#ifndef PLUMB_VERSION
-#define PLUMB_VERSION "unknown"
-#endif
-
 #define STEPS_MOST 64 /* spans, or contexts above one, that are asked whether they are around it */
 
 /* The span of a process as a whole, written before its first one. */
@@ -696,7 +692,7 @@ plumb_otlp_new(const struct plumb_profile *profile, struct plumb_error *error)
 	if (!otlp || !otlp->parents || !otlp->calls || !otlp->variants || !otlp->above ||
 	    !otlp->timed || !otlp->firsts || !otlp->roots || find_parents(otlp) < 0) {
 		plumb_otlp_free(otlp);
-		plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
+		plumb_fail_memory(error, "to export the profile");
 		return NULL;
 	}
 	for (uint32_t i = 0; i < profile->spans_count; i++)
@@ -723,7 +719,7 @@ otlp_write(const struct plumb_profile *profile, const struct plumb_export_option
 	int code = plumb_otlp_write(otlp, 0, profile->spans_count, out);
 	plumb_otlp_free(otlp);
 	if (code && !ferror(out)) /* a failed write is the caller's to see */
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
+		return plumb_fail_memory(error, "to export the profile");
 	return 0;
 }
 

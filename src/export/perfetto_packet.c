@@ -81,7 +81,8 @@ plumb_packets_init(struct plumb_packets *packets, const struct plumb_profile *pr
 	if (!packets->python || !packets->op || !packets->flags || !packets->named ||
 	    !packets->placed || !packets->operated || !packets->pathed)
 		return false;
-	return plumb_facts_init(&packets->facts, profile, NAMED_FACTS) && find_lines(packets);
+	return plumb_perfetto_facts_init(&packets->facts, profile, NAMED_FACTS) &&
+	       find_lines(packets);
 }
 
 void
@@ -96,7 +97,7 @@ plumb_packets_free(struct plumb_packets *packets)
 	free(packets->placed);
 	free(packets->operated);
 	free(packets->pathed);
-	plumb_facts_free(&packets->facts);
+	plumb_perfetto_facts_free(&packets->facts);
 }
 
 /* ---- packets ---- */
@@ -396,6 +397,6 @@ plumb_event_span(struct plumb_packets *packets, const struct plumb_span *span, b
 	plumb_protobuf_number(&p->packet, EVENT_CATEGORY, kind + 1);
 	plumb_protobuf_number(&p->packet, EVENT_NAME_NUMBER, (uint64_t)frame + 1);
 	annotate_context(p, span->context);
-	plumb_facts_put(&p->facts, &p->packet, span, first);
+	plumb_perfetto_facts_put(&p->facts, &p->packet, span, first);
 }
 _Static_assert(PLUMB_FRAME_KIND_COUNT <= 32, "bits of kinds");

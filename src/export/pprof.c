@@ -17,10 +17,6 @@
 #include "export/written.h"
 #include "model/metric.h"
 
-#ifndef PLUMB_VERSION
-#define PLUMB_VERSION "unknown"
-#endif
-
 #define LEVEL 6
 #define GZIP (15 + 16) /* zlib's window bits, with gzip's head */
 
@@ -421,7 +417,7 @@ pprof_write(const struct plumb_profile *profile, const struct plumb_export_optio
 	free(p.locations);
 	free(p.metrics);
 	if (p.failed)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
+		return plumb_fail_memory(error, "to export the profile");
 	return 0;
 }
 

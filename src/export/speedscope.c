@@ -249,7 +249,7 @@ speedscope_write(const struct plumb_profile *profile, const struct plumb_export_
 	s.stack = calloc((size_t)deepest + 1, sizeof *s.stack);
 	s.json = s.frames && s.stack ? plumb_json_new(out) : NULL;
 	if (!s.json || (write_all(&s, options) < 0 && !ferror(out)))
-		code = plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
+		code = plumb_fail_memory(error, "to export the profile");
 	free(s.frames);
 	free(s.stack);
 	return code;

@@ -21,7 +21,8 @@
 /* The stack is ordered by the time at which its items close: what closes first is on top. */
 struct open {
 	int64_t start_ns, end_ns;
-	int64_t closes_ns; /* nothing is open for longer than what it is in: two clocks may differ there */
+	/* Nothing is open for longer than what it is in: two clocks may differ there. */
+	int64_t closes_ns;
 	int64_t own_ns; /* when nothing else with a time of its own was open above it */
 	uint32_t context, flags, kind;
 	uint32_t path; /* the context for what begins in it; PLUMB_NONE: something came below it */

@@ -5,7 +5,8 @@
  *
  *	struct plumb_samples samples = { .trace = trace };
  *	struct plumb_samples_chain chain = { 0 };
- *	plumb_samples_under(&samples, &chain, plumb_samples_frame(trace, name, file, line)); // outermost first
+ *	// Outermost first.
+ *	plumb_samples_under(&samples, &chain, plumb_samples_frame(trace, name, file, line));
  *	plumb_samples_take(&samples, track, &chain, at_ns, ns);
  *	plumb_samples_end(&samples);
  *

@@ -46,8 +46,7 @@ fail_as_sqlite(struct plumb_sqlite *sqlite, const char *table, int64_t row)
 	if (sqlite->code)
 		return;
 	if (code == SQLITE_NOMEM) {
-		sqlite->code = plumb_fail(sqlite->error, PLUMB_ESYSTEM, "%s: not enough memory",
-		                          sqlite->path);
+		sqlite->code = plumb_fail_memory(sqlite->error, "to read %s", sqlite->path);
 		return;
 	}
 	if (code == SQLITE_INTERRUPT)
@@ -148,14 +147,15 @@ plumb_sqlite_open(struct plumb_sqlite *sqlite, const struct plumb_import_file *f
 	int code = plumb_database_open(&sqlite->db, path, error);
 	if (code < 0)
 		return sqlite->code = plumb_fail_in(error, "%s", file->path);
+	if (code == SQLITE_NOMEM)
+		return sqlite->code = plumb_fail_memory(error, "to read %s", file->path);
 	if (code) {
-		bool ours = code == SQLITE_NOMEM || code == SQLITE_CANTOPEN || code == SQLITE_IOERR;
-		return sqlite->code = plumb_fail(
-			       error, ours ? PLUMB_ESYSTEM : PLUMB_EINPUT,
-			       ours ? "%s: cannot be opened as a database: %s"
-				    : "%s: %s; the file is damaged, copy it again",
-			       file->path,
-			       sqlite->db ? sqlite3_errmsg(sqlite->db) : "not enough memory");
+		bool ours = code == SQLITE_CANTOPEN || code == SQLITE_IOERR;
+		return sqlite->code =
+		               plumb_fail(error, ours ? PLUMB_ESYSTEM : PLUMB_EINPUT,
+		                          ours ? "%s: cannot be opened as a database: %s"
+		                               : "%s: %s; the file is damaged, copy it again",
+		                          file->path, sqlite3_errmsg(sqlite->db));
 	}
 	sqlite->steps = bytes * STEPS_OF_BYTE + STEPS_LEAST;
 	sqlite->rows = bytes + ROWS_LEAST;
@@ -462,8 +462,7 @@ plumb_sqlite_texts_load(struct plumb_sqlite_texts *texts, struct plumb_sqlite *s
 		struct plumb_sqlite_text *added = copy ? plumb_vec_add(&texts->texts) : NULL;
 		if (!added ||
 		    plumb_map_add(&texts->map, text_hash(number), texts->texts.count - 1) < 0) {
-			sqlite->code = plumb_fail(sqlite->error, PLUMB_ESYSTEM,
-			                          "%s: not enough memory", sqlite->path);
+			sqlite->code = plumb_fail_memory(sqlite->error, "to read %s", sqlite->path);
 			break;
 		}
 		memcpy(copy, slice.at, slice.bytes);

@@ -8,7 +8,8 @@
  *	struct plumb_rows rows;
  *	enum { START, NAME };
  *	if (plumb_sqlite_open(&sqlite, file, error) < 0) …
- *	plumb_rows_open(&rows, &sqlite, "rocpd_api", (const char *const[]){ "start", "apiName_id", NULL });
+ *	plumb_rows_open(&rows, &sqlite, "rocpd_api",
+ *	                (const char *const[]){ "start", "apiName_id", NULL });
  *	while (plumb_rows_next(&rows))
  *		plumb_rows_integer(&rows, START) …
  *	plumb_rows_close(&rows);

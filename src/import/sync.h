@@ -27,8 +27,8 @@ plumb_import_sync(struct plumb_trace *trace, int64_t kind, const struct plumb_tr
 /* Where events were recorded; zero it to start. */
 struct plumb_import_event {
 	int64_t process; /* by the file's number */
-	int64_t event,
-		number; /* of the event; of this record alone, where the file has such numbers, else 0 */
+	int64_t event;
+	int64_t number; /* of the event and this record alone; 0: the file has no such numbers */
 	int64_t ordinal, gpu_context, stream, correlation;
 };
 struct plumb_import_events {

@@ -670,10 +670,7 @@ plumb_trace_end_file(struct plumb_trace *trace, struct plumb_error *error)
 		return plumb_fail(error, PLUMB_EINPUT, "%s: some times are after the year 2262",
 		                  trace->path);
 	if (trace->no_memory || plumb_trace_place_all(trace) < 0 || trace->no_memory)
-		return plumb_fail(error, PLUMB_ESYSTEM,
-		                  "%s: not enough memory for its events; close other programs, or "
-		                  "import fewer files at a time",
-		                  trace->path);
+		return plumb_fail_memory(error, "for the events of %s", trace->path);
 	return 0;
 }
 
@@ -703,7 +700,7 @@ plumb_trace_finish(struct plumb_trace *trace, struct plumb_error *error)
 	if (trace->taken == trace->samples)
 		sum_samples(trace);
 	if (trace->no_memory || plumb_trace_totals(trace) < 0)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+		return plumb_fail_memory(error, NULL);
 	struct plumb_run *run = plumb_builder_run(trace->builder);
 	if (trace->last_ns > INT64_MIN && trace->first_ns <= trace->last_ns) {
 		run->start_ns = trace->first_ns;

@@ -4,12 +4,10 @@
  * plumb_trace_finish makes contexts, values, totals and spans:
  *
  * - on a thread, what lies within something longer hangs under it. What only begins within is under
- * it too,
- *   and counted as such;
+ *   it too, and counted as such;
  * - GPU work hangs under the driver call of its process that has its correlation, however many
- * works one
- *   call has, whenever it ran; of another process of the file if its own has none and only one other has;
- *   without one it hangs under the root, and is counted as such;
+ *   works one call has, whenever it ran; of another process of the file if its own has none and
+ *   only one other has; without one it hangs under the root, and is counted as such;
  * - backward work hangs under the forward operator that a link names;
  * - a device's totals are exact sums, and its busy time an exact union.
  *
@@ -21,7 +19,7 @@
 #define PLUMB_IMPORT_TRACE_H
 
 #include "base/json_pull.h"
-#include "import/levels.h"
+#include "import/spans/levels.h"
 #include "model/builder.h"
 
 struct plumb_trace;

@@ -58,8 +58,8 @@ plumb_builder_get_context(const struct plumb_builder *builder, uint32_t context)
 uint32_t plumb_builder_metric(struct plumb_builder *builder, uint32_t name, uint32_t unit);
 
 /*
- * Adds ROW to a table: its ids, words and numbers must be possible (columns.h). A row that is there
- * already, by its keys, is dropped, but values and variants are merged, and counts of the ledger add
+ * Adds ROW to a table. Its ids, words and numbers must be possible (columns.h). A row whose keys
+ * are there already is dropped; but values and variants are merged, and counts of the ledger add
  * up. 1: the profile holds no more of them, and the caller counts what is not taken.
  */
 int

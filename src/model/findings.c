@@ -79,7 +79,7 @@ plumb_profile_set_findings(struct plumb_profile *profile, const struct plumb_fin
 	}
 	if (!ok) {
 		free(rows);
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory for the findings");
+		return plumb_fail_memory(error, "for the findings");
 	}
 	free(profile->findings);
 	profile->findings = rows;

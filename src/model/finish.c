@@ -195,13 +195,20 @@ finish_rows(struct plumb_profile *profile, const uint32_t *number)
 	return code;
 }
 
+static int
+report_failure(const struct plumb_builder *builder, struct plumb_error *error)
+{
+	return builder->failure ? plumb_fail(error, builder->code, "%s", builder->failure)
+	                        : plumb_fail_memory(error, "to build the profile");
+}
+
 int
 plumb_builder_finish(struct plumb_builder *builder, struct plumb_profile *profile,
                      struct plumb_error *error)
 {
 	*profile = (struct plumb_profile){ 0 };
 	if (builder->code)
-		return plumb_fail(error, builder->code, "%s", builder->failure);
+		return report_failure(builder, error);
 	struct plumb_context *contexts;
 	uint32_t *number;
 	int code = finish_contexts(builder, &contexts, &number);
@@ -214,8 +221,7 @@ plumb_builder_finish(struct plumb_builder *builder, struct plumb_profile *profil
 	if (code) {
 		/* Half renumbered: of no further use. */
 		builder->code = code;
-		builder->failure = "not enough memory to build the profile; close other programs";
-		return plumb_fail(error, code, "%s", builder->failure);
+		return report_failure(builder, error);
 	}
 	*profile = builder->profile;
 	builder->profile = (struct plumb_profile){ 0 };

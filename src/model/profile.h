@@ -282,7 +282,7 @@ struct plumb_run {
 };
 
 /*
- * The tables of a profile: number, name, type of a row, member of struct plumb_profile, and whatever
+ * The tables of a profile: number, name, type of a row, member of struct plumb_profile, and what
  * else of struct plumb_row_table (columns.h) is not 0. Each row of this list makes the enumerator
  * PLUMB_TABLE_<number>, the member, and the table. The columns of a member `waits` are the array
  * waits_columns in columns.c. An id refers to a table that comes before its own, or to its own.

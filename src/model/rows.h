@@ -21,8 +21,8 @@ struct plumb_row_array {
 struct plumb_row_array
 plumb_row_array_of(const struct plumb_profile *profile, const struct plumb_row_table *table);
 
-/* Room for COUNT rows more behind those that are there, which may move; they do not count yet. NULL:
- * no memory. */
+/* Room for COUNT rows behind those that are there, which may move; they do not count yet. NULL: no
+ * memory. */
 void *plumb_row_reserve(struct plumb_profile *profile, const struct plumb_row_table *table,
                         uint32_t count);
 /* A row more, all bytes 0; NULL: no memory. */

@@ -32,7 +32,7 @@ plumb_user_code_new(const char *rule, struct plumb_error *error)
 		user_code->rule = strdup(rule ? rule : "");
 	if (!user_code || !user_code->rule) {
 		free(user_code);
-		plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+		plumb_fail_memory(error, NULL);
 		return NULL;
 	}
 	char *rest = user_code->rule;
@@ -216,7 +216,7 @@ plumb_user_code_frames(const struct plumb_profile *profile, const char *rule,
 		return NULL;
 	unsigned char *own = calloc((size_t)profile->frames_count + 1, 1);
 	if (!own)
-		plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+		plumb_fail_memory(error, NULL);
 	for (uint32_t i = 0; own && i < profile->frames_count; i++)
 		own[i] = profile->frames[i].kind == PLUMB_FRAME_PYTHON &&
 		         !is_launcher(profile, &profile->frames[i]) &&

@@ -7,11 +7,13 @@
  *   - lies in a standard library: under lib/pythonX.Y or lib64/pythonX.Y (also pypyX.Y), or in a
  *     pythonXY.zip,
  *   - is one that PyTorch's compiler generated (plumb_user_code_generated),
- *   - is named from a well-known package on (`torch/nn/modules/linear.py`), or is a module of the standard
- *     library without a folder (`threading.py`): so PyTorch's profiler has them in its traces,
- *   - has a name in angle brackets, which is no file but code that a library or the interpreter made
- *     (`<frozen importlib._bootstrap>`); but `<string>`, `<stdin>` and `<ipython…>` are what a
- *     person typed, all but the function `launcher` in `<string>`, by which Inductor launches kernels.
+ *   - is named from a well-known package on (`torch/nn/modules/linear.py`), or is a module of the
+ *     standard library without a folder (`threading.py`): so PyTorch's profiler has them in its
+ *     traces,
+ *   - has a name in angle brackets, which is no file but code that a library or the interpreter
+ *     made (`<frozen importlib._bootstrap>`); but `<string>`, `<stdin>` and `<ipython…>` are what a
+ *     person typed, all but the function `launcher` in `<string>`, by which Inductor launches
+ *     kernels.
  * A frame without a file and a frame of any other kind is not.
  *
  * A RULE changes that: entries `+PREFIX` and `-PREFIX`, separated by `:`, say that files under

@@ -12,15 +12,13 @@
  * - An id is the offset of a record's head in the region, in units of 8 bytes; 0 is "none". Ids may
  *   point into any arena.
  * - Values, variants, tallies, work rings, device totals and memory are updated in place. Each
- * carries a
- *   sequence word that is odd while it is written; a torn one is counted, not used.
+ *   carries a sequence word that is odd while it is written; a torn one is counted, not used.
  * - Readers skip record types and trailing fields that they do not know: a record may grow at its
  *   end, `length` tells how far it goes. Everything in a region is untrusted input to a reader.
  * - Numbers are little endian, times CLOCK_MONOTONIC nanoseconds, sizes bytes. The times of GPU
- * work
- *   (WORK_RING, DEVICE_TOTAL, SERIES, SPAN on a stream) are the GPU runtime's own, as
- *   plumb_record_clock.gpu reads them: settle converts them with the line through the readings. Those
- *   of a SPAN on a thread are ticks, which settle converts by plumb_record_ticks.
+ *   work (WORK_RING, DEVICE_TOTAL, SERIES, SPAN on a stream) are the GPU runtime's own, as
+ *   plumb_record_clock.gpu reads them: settle converts them with the line through the readings.
+ *   Those of a SPAN on a thread are ticks, which settle converts by plumb_record_ticks.
  */
 #ifndef PLUMB_REGION_LAYOUT_H
 #define PLUMB_REGION_LAYOUT_H
@@ -147,10 +145,11 @@ struct plumb_record_string {
  *   python: name = function, file, line     operator, range, gpu_api, collective, library: name
  *   module: name = qualified name, file = class, line = number of the call from the second on
  *   kernel: name = mangled name             copy, set: name, e.g. "copy pageable→device"
- *   native: name = the code object's path, file = id of its CODE record (no string), line = the call's
- *           offset in it, as plumb_record_code tells. Code that no file holds (a compiler's at run
- *           time): name = "[generated code]", file and line 0. With the flag INTERRUPTED it is no call
- *           but an instruction that a sample met: settle puts those of one function together
+ *   native: name = the code object's path, file = id of its CODE record (no string), line = the
+ *           call's offset in it, as plumb_record_code tells. Code that no file holds (a
+ *           compiler's at run time): name = "[generated code]", file and line 0. With the flag
+ *           INTERRUPTED it is no call but an instruction that a sample met: settle puts those of
+ *           one function together
  * Flags are PLUMB_CONTEXT_*. A parent of 0 is the root. */
 struct plumb_record_node {
 	struct plumb_record head;
@@ -168,7 +167,7 @@ struct plumb_record_node {
 _Static_assert(sizeof(struct plumb_record_node) == 40, "node");
 
 /* Observations put together. */
-struct plumb_moments {
+struct plumb_observations {
 	int64_t sum;
 	uint64_t count;
 	int64_t min;
@@ -188,7 +187,7 @@ struct plumb_record_value {
 	_Atomic uint32_t sequence;
 	uint32_t pad2;
 	union {
-		struct plumb_moments moments;
+		struct plumb_observations moments;
 		struct {
 			int64_t sum;
 			uint64_t count;
@@ -427,10 +426,10 @@ plumb_span_bytes(uint64_t link)
  * is 0:
  *
  *	EVENT  `correlation` recorded event `end` on the stream that `start` has.
- *	WAIT   `correlation` waited for event `end`, in the stream that `start` has or, if that is NO_STREAM,
- *	       on the host.
- *	SYNC   `correlation` waited on the host for the stream that `start` has; NO_STREAM: for all of its
- *	       context.
+ *	WAIT   `correlation` waited for event `end`, in the stream that `start` has or, if that is
+ *	       NO_STREAM, on the host.
+ *	SYNC   `correlation` waited on the host for the stream that `start` has; NO_STREAM: for all
+ *	       of its context.
  *
  * `start` is the GPU runtime's number of the context, and in the lower half its number of the
  * stream.
@@ -560,7 +559,7 @@ struct plumb_record_memory {
 	plumb_id pool;
 	_Atomic uint32_t sequence; /* of all but `live` */
 	uint32_t pad;
-	struct plumb_moments allocated, freed;
+	struct plumb_observations allocated, freed;
 	int64_t held;
 	uint64_t seen;
 	/* Of what this thread allocated here, whoever freed it: */

@@ -166,7 +166,7 @@ start(struct plumb_region_reader *reader, const char *name, bool damaged, struct
 	reader->record_map = calloc(reader->size / 64 + 1, 1);
 	if (!reader->record_map) {
 		plumb_region_reader_close(reader);
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to read %s", name);
+		return plumb_fail_memory(error, "to read %s", name);
 	}
 	reader->damaged = damaged;
 	walk(reader);
@@ -194,7 +194,7 @@ plumb_region_open_memory(struct plumb_region_reader *reader, const void *data, s
 	} else {
 		/* Records are read in place, so they must lie at their alignment. */
 		if (!make_room(reader))
-			return plumb_fail_errno(error, "not enough memory to read %s", name);
+			return plumb_fail_memory(error, "to read %s", name);
 		memcpy(reader->mapping, data, reader->size);
 	}
 	return start(reader, name, damaged, error);
@@ -267,7 +267,7 @@ open_file(struct plumb_region_reader *reader, int fd, const char *path, struct p
 		return code;
 	reader->size = (size_t)extent(&reader->header, (uint64_t)st.st_size, &damaged);
 	if (!make_room(reader))
-		return plumb_fail_errno(error, "not enough memory to read %s", path);
+		return plumb_fail_memory(error, "to read %s", path);
 	if (!read_data(reader, fd, reader->mapping)) {
 		code = plumb_fail_errno(error, "cannot read %s", path);
 		plumb_region_reader_close(reader);

@@ -185,10 +185,8 @@ plumb_region_create_private(struct plumb_region *region, uint64_t size, struct p
 		base = mmap(NULL, size, PROT_READ | PROT_WRITE,
 		            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (base == MAP_FAILED) {
-		code = plumb_fail(error, PLUMB_ESYSTEM,
-		                  "not enough memory for a region of %llu "
-		                  "bytes",
-		                  (unsigned long long)size);
+		code = plumb_fail_memory(error, "for a region of %llu bytes",
+		                         (unsigned long long)size);
 	} else {
 		fill_header(base, size);
 		region->header = base;

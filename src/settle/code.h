@@ -40,7 +40,8 @@ struct plumb_code_wanted {
 	const char *path;
 	unsigned char build_id[PLUMB_BUILD_ID_MAX];
 	uint32_t build_id_bytes; /* 0: it had none, or it is not known */
-	int64_t newest; /* without a build id: realtime ns; a file changed later is another one. 0: any */
+	/* Without a build id: realtime ns; a file that changed later is another one. 0: any. */
+	int64_t newest;
 	bool fetch; /* debuginfod may be asked (DEBUGINFOD_URLS must be set, too) */
 };
 

@@ -9,7 +9,8 @@
  * - libdw wants an ELF file. It gets a small one, made here from the sections. Nothing in it but
  *   the sections' bytes comes from the module.
  * - A row of an inlined call names the row of the call by its number. NVIDIA's compilers (11.8 to
- *   13.2) count the rows of each function from 1. libdw takes the number for one of the whole table.
+ *   13.2) count the rows of each function from 1. libdw takes the number for one of the whole
+ *   table.
  */
 #include "settle/gpu_lines.h"
 

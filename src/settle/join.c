@@ -442,7 +442,7 @@ take(struct joining *j, const struct plumb_profile *const *profiles, size_t coun
 {
 	uint32_t before = process_count(j->builder);
 	if (!make_maps(&j->to, j->from))
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to join the profiles");
+		return plumb_fail_memory(error, "to join the profiles");
 	for (uint32_t i = 0; i < j->from->strings_count; i++)
 		j->to.strings.ids[i] = plumb_builder_text(j->builder, j->from->strings[i]);
 	int code = take_processes(j, before, error);
@@ -467,7 +467,7 @@ plumb_join(const struct plumb_profile *const *profiles, size_t count, struct plu
 	int64_t end = PLUMB_UNKNOWN;
 	int code = 0;
 	if (!joining.builder)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to join the profiles");
+		return plumb_fail_memory(error, "to join the profiles");
 	for (size_t i = 0; i < count && code == 0; i++) {
 		joining.from = profiles[i];
 		code = take(&joining, profiles, count, error);
@@ -476,7 +476,7 @@ plumb_join(const struct plumb_profile *const *profiles, size_t count, struct plu
 		free_maps(&joining.to);
 	}
 	if (code == 0 && joining.no_memory)
-		code = plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to join the profiles");
+		code = plumb_fail_memory(error, "to join the profiles");
 	for (uint32_t i = 0; code == 0 && i < plumb_builder_device_count(joining.builder); i++)
 		find_contention(&joining, i);
 	if (code == 0) {

@@ -80,7 +80,7 @@ pool_of(const struct plumb_settle_region *region, uint32_t track)
 /* ---- shares ---- */
 
 static bool
-is_plausible(const struct plumb_moments *m)
+is_plausible(const struct plumb_observations *m)
 {
 	return m->count <= INT64_MAX && m->sum >= 0 && m->min >= 0 && m->min <= m->max &&
 	       isfinite(m->mean) && isfinite(m->m2) && m->m2 >= 0;
@@ -119,7 +119,7 @@ share_of(struct plumb_settle_region *region, uint32_t context, uint32_t track)
 }
 
 static void
-merge(struct plumb_stat *into, const struct plumb_moments *m)
+merge(struct plumb_stat *into, const struct plumb_observations *m)
 {
 	struct plumb_stat stat = { m->sum, m->count, m->min, m->max, m->mean, m->m2 };
 
@@ -139,7 +139,7 @@ add(int64_t a, int64_t b)
 void
 plumb_settle_memory(struct plumb_settle_region *region, const struct plumb_record_memory *record)
 {
-	const struct plumb_moments *allocated = &record->allocated, *freed = &record->freed;
+	const struct plumb_observations *allocated = &record->allocated, *freed = &record->freed;
 	uint32_t context, track = plumb_settle_track(region, record->pool);
 	const struct plumb_settle_pool *pool = pool_of(region, track);
 	struct plumb_settle_share_of_memory *share;

@@ -21,8 +21,7 @@ plumb_reader_damaged(struct plumb_reader *reader, const char *what)
 int
 plumb_reader_no_memory(struct plumb_reader *reader)
 {
-	return plumb_fail(reader->error, PLUMB_ESYSTEM,
-	                  "not enough memory to read the profile; close other programs");
+	return plumb_fail_memory(reader->error, "to read the profile");
 }
 
 int

@@ -31,8 +31,7 @@ fail_sql(struct plumb_writer *writer, struct plumb_error *error)
 	if (!number) /* not kept by the connection, but by the file */
 		sqlite3_file_control(writer->db, "main", SQLITE_FCNTL_LAST_ERRNO, &number);
 	if (code == SQLITE_NOMEM)
-		return plumb_fail(error, PLUMB_ESYSTEM,
-		                  "not enough memory to write the profile; close other programs");
+		return plumb_fail_memory(error, "to write the profile");
 	if (code == SQLITE_FULL || number == ENOSPC || number == EDQUOT)
 		return plumb_fail(error, PLUMB_ESYSTEM,
 		                  "no space left; free some, or choose another place with -o");
@@ -285,7 +284,7 @@ write_totals(struct plumb_writer *writer, struct plumb_error *error)
 	size_t count = (size_t)tracks * plumb_metric_slots(profile);
 	struct plumb_stat *totals = calloc(count, sizeof *totals);
 	if (!totals)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+		return plumb_fail_memory(error, "to write the profile");
 	for (uint32_t i = 0; i < profile->values_count; i++) {
 		const struct plumb_value *v = &profile->values[i];
 		uint32_t track = v->track == PLUMB_NONE ? tracks - 1 : v->track;
@@ -336,8 +335,7 @@ write_rows(struct plumb_writer *writer, struct plumb_error *error)
 	char *tables = plumb_store_tables_sql();
 	if (!code)
 		code = tables ? execute(writer, tables, error)
-		              : plumb_fail(error, PLUMB_ESYSTEM,
-		                           "not enough memory; close other programs");
+		              : plumb_fail_memory(error, "to write the profile");
 	free(tables);
 	for (int t = 0; !code && t < PLUMB_TABLES; t++)
 		if (!plumb_row_tables[t].chunks)
@@ -370,7 +368,7 @@ write_database(struct plumb_writer *writer, const char *path, struct plumb_error
 	int code = PLUMB_OK;
 	if (sqlite3_open_v2(path, &writer->db, flags, NULL))
 		code = writer->db ? fail_sql(writer, error)
-		                  : plumb_fail(error, PLUMB_ESYSTEM, "not enough memory");
+		                  : plumb_fail_memory(error, "to write the profile");
 	if (!code)
 		code = write_rows(writer, error);
 	if (sqlite3_close(writer->db) && !code)

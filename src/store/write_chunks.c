@@ -117,7 +117,7 @@ plumb_writer_chunks(struct plumb_writer *writer, const struct plumb_row_table *t
 	sqlite3_stmt *insert = NULL;
 	int code = PLUMB_OK;
 	if ((!sorted && !grouped) || !coder)
-		code = plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+		code = plumb_fail_memory(error, "to write the profile");
 	if (!code)
 		code = prepare_chunks(writer, table, &insert, error);
 	if (!code)

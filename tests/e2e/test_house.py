@@ -67,6 +67,36 @@ def test_a_right_arrow_is_no_problem(tmp_path, file, used):
     assert (done.returncode, done.stdout) == (0, "")
 
 
+@pytest.mark.parametrize("first, second, name", [
+    (("src/base/a.h", "struct gate {\n\tint x;\n};"), ("src/cli/b.c", "struct gate { int y; };"), "gate"),
+    (("src/base/a.c", "union plumb_gate { int x; };"), ("src/cli/b.c", "enum plumb_gate { OPEN };"), "plumb_gate"),
+    (("src/base/a.h", "enum { FIRST, GATE = 1 << 2, };"), ("src/cli/b.h", "#define GATE 5"), "GATE"),
+    (("src/base/a.h", "typedef struct { int x; } gate;"), ("src/cli/b.c", "typedef int (*gate)(int);"), "gate"),
+    (("include/plumb/a.h", "struct plumb_gate {};"), ("src/cli/b.h", "enum plumb_gate { OPEN };"), "plumb_gate"),
+])
+def test_a_name_with_two_meanings_is_found(tmp_path, first, second, name):
+    for file, text in (first, second):
+        (tmp_path / file).parent.mkdir(parents=True)
+        (tmp_path / file).write_text(text)
+    done = run_command(SCRIPTS / "check_arrows.py", tmp_path / "src")
+    assert done.returncode == 1
+    assert f": {name} is defined in {tmp_path}" in done.stdout and len(done.stdout.splitlines()) == 1, done.stdout
+
+
+@pytest.mark.parametrize("header, source", [
+    ("struct plumb_gate { int x; };", "struct plumb_gate;\nstruct plumb_gate *f(void);"),
+    ("/* struct gate { int x; }; */ enum { A = F(b, c) };", 'struct gate { int b, c; }; char *g = "enum { A }";'),
+    ("#define X(name) name,\nLIST(X)\n#undef X", "#define X(name) #name\n#undef X"),
+])
+def test_a_name_with_one_meaning_is_no_problem(tmp_path, header, source):
+    for file, text in (("base/a.h", header), ("base/a.c", source), ("base/b.c", "struct own { int x; };"),
+                       ("base/c.c", "struct own { int y; };")):
+        (tmp_path / "src" / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "src" / file).write_text(text)
+    done = run_command(SCRIPTS / "check_arrows.py", tmp_path / "src")
+    assert (done.returncode, done.stdout) == (0, "")
+
+
 def test_every_source_names_its_licence():
     check("check_spdx.py")
 
@@ -170,7 +200,9 @@ def test_links_in_the_docs_lead_somewhere():
 
 
 def test_install(tmp_path):
-    make("install", f"DESTDIR={tmp_path}", "PREFIX=/opt/plumb")
+    # -o: as it was built, with whatever flags that was.
+    built = [f"-o{BUILD.relative_to(ROOT) if ROOT in BUILD.parents else BUILD}/{name}" for name in ("plumb", "libplumb.so")]
+    make(*built, "install", f"DESTDIR={tmp_path}", "PREFIX=/opt/plumb")
     installed = tmp_path / "opt/plumb"
     assert (installed / "share/man/man1/plumb-run.1").stat().st_size
     assert (installed / "share/bash-completion/completions/plumb").stat().st_size

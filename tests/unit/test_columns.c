@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The descriptors of tables. Those that there are must make sense, and what is done by them works for
- * tables that there are not yet: one of plain rows with a blob, and one that is stored as chunks.
+ * The descriptors of tables. Those that there are must make sense, and what is done by them works
+ * for tables that there are not yet: one of plain rows with a blob, and one that is stored as
+ * chunks.
  */
 #include "store_files.h"
 
+#include "model/builder_private.h"
 #include "store/chunk.h"
 #include "store/reader.h"
 #include "store/schema.h"
@@ -181,7 +183,7 @@ check_column(const struct plumb_row_table *table, uint32_t number, uint32_t c)
 static void
 check_table(const struct plumb_row_table *table, uint32_t number)
 {
-	uint32_t orders = 0, order = 0, times = 0;
+	uint32_t orders = 0, order = 0, times = 0, keys = 0;
 	assert_non_null(table->name);
 	for (uint32_t c = 0; c < table->columns_count; c++) {
 		check_column(table, number, c);
@@ -189,12 +191,13 @@ check_table(const struct plumb_row_table *table, uint32_t number)
 			orders |= 1u << table->columns[c].order;
 			order++;
 		}
+		keys += table->columns[c].key;
 		times += table->columns[c].cell == PLUMB_ROW_TIME;
 		/* What ends must have begun. */
 		if (table->columns[c].cell == PLUMB_ROW_END)
 			assert_int_equal(times, 1);
 	}
-	assert_true(order <= 4);
+	assert_true(order <= 4 && keys <= PLUMB_KEYS_MOST);
 	assert_int_equal(orders, (2u << order) - 2);
 	assert_int_equal(times, table->chunks != NULL);
 	assert_true(!table->chunks || table->columns_count <= PLUMB_CHUNK_COLUMNS);
@@ -402,6 +405,10 @@ test_chunked(void **state)
 	extended_free(&to);
 }
 
+#define MORE_CHUNKS                                                                                \
+	"INSERT INTO power_chunks SELECT id + 3, track, source, start_ns, end_ns, count, codec,"   \
+	" context, at, watts, errors FROM power_chunks"
+
 static void
 test_damaged_chunks(void **state)
 {
@@ -417,8 +424,7 @@ test_damaged_chunks(void **state)
 		"UPDATE power_chunks SET start_ns = 9223372036854775807",
 		"UPDATE power_chunks SET id = id + 7",
 		/* More than a profile holds. */
-		"INSERT INTO power_chunks SELECT id + 3, track, source, start_ns, end_ns, count,"
-		" codec, context, at, watts, errors FROM power_chunks",
+		MORE_CHUNKS,
 	};
 	struct extended from;
 	extended_new(&from);

@@ -74,7 +74,7 @@ kernel(const char *name, uint64_t correlation, uint64_t start, uint64_t ns, uint
 		                                                   .occupancy = UINT32_MAX };
 	struct plumb_gpu_record record = {
 		.source = PLUMB_SOURCE_KERNEL,
-		.kind = PLUMB_WORK_KERNEL,
+		.kind = PLUMB_GPU_WORK_KERNEL,
 		.start = start,
 		.end = start + ns,
 		.correlation = correlation,
@@ -94,7 +94,7 @@ copy(const char *name, uint64_t correlation, uint64_t start, bool blocked)
 {
 	struct plumb_gpu_record record = {
 		.source = PLUMB_SOURCE_COPY,
-		.kind = PLUMB_WORK_COPY,
+		.kind = PLUMB_GPU_WORK_COPY,
 		.start = start,
 		.end = start + 5,
 		.bytes = 4096,
@@ -305,8 +305,8 @@ a_replay_counts_its_nodes(void **state)
 	plumb_graph_cloned(activity, 70, 71);
 	plumb_graph_begin(true);
 	for (int i = 0; i < 1000; i++)
-		plumb_graph_add(activity, 70, PLUMB_WORK_KERNEL);
-	plumb_graph_add(activity, 99, PLUMB_WORK_SET);
+		plumb_graph_add(activity, 70, PLUMB_GPU_WORK_KERNEL);
+	plumb_graph_add(activity, 99, PLUMB_GPU_WORK_SET);
 	plumb_graph_end(activity, GRAPH);
 
 	uint64_t correlation = next_correlation++;
@@ -321,7 +321,7 @@ a_replay_counts_its_nodes(void **state)
 
 	struct plumb_gpu_record record = {
 		.source = PLUMB_SOURCE_REPLAY,
-		.kind = PLUMB_WORK_KERNEL,
+		.kind = PLUMB_GPU_WORK_KERNEL,
 		.start = 5000,
 		.end = 5300,
 		.correlation = correlation,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Line tables of GPU code: inlined.cubin is nvcc's of inlined.cu, scaled_add.cubin is Triton's. What
- * is expected of offsets is what readelf --debug-dump=decodedline shows of them.
+ * Line tables of GPU code: inlined.cubin is nvcc's of inlined.cu, scaled_add.cubin is Triton's.
+ * What is expected of offsets is what readelf --debug-dump=decodedline shows of them.
  */
 #include <elf.h>
 #include <setjmp.h>

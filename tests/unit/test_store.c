@@ -134,8 +134,7 @@ assert_same(const struct plumb_profile *a, struct plumb_profile *b)
 	same_text(a, a->run.tool_version, b, b->run.tool_version);
 	assert_true(a->run.start_ns == b->run.start_ns && a->run.wall_ns == b->run.wall_ns &&
 	            a->run.exit_code == b->run.exit_code &&
-	            a->run.overhead_ns == b->run.overhead_ns &&
-	            a->run.analyses == b->run.analyses);
+	            a->run.overhead_ns == b->run.overhead_ns && a->run.analyses == b->run.analyses);
 }
 
 static void

@@ -11,7 +11,7 @@ const char *const plumb_steps_names[] = { NULL, "given", "loop", "marker" };
 int
 diff_no_memory(struct plumb_error *error)
 {
-	return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+	return plumb_fail_memory(error, NULL);
 }
 
 /* ---- by what sums are divided ---- */

@@ -164,7 +164,8 @@ struct plumb_gate_result {
 	const char *unit;
 	const char *statistic;
 	bool holds; /* by the change itself */
-	int certain; /* 1: so does its whole interval say; 0: the limit lies in it; -1: no spread is known */
+	/* 1: so does its whole interval say; 0: the limit lies in it; -1: no spread is known */
+	int certain;
 	const char *why; /* nothing to hold against the limit: it does not hold; else NULL */
 };
 /* Errors: PLUMB_EUSAGE (no such metric, a limit of another unit), PLUMB_ESYSTEM. */

@@ -219,9 +219,7 @@ plumb_path_part_find(const struct plumb_profile *p, const struct plumb_iteration
 	if (!code)
 		code = find_last(p, part);
 	if (code < 0)
-		return plumb_fail(error, PLUMB_ESYSTEM,
-		                  "not enough memory for the critical "
-		                  "path; close other programs");
+		return plumb_fail_memory(error, "for the critical path");
 	if (part->start_ns >= part->end_ns)
 		return plumb_fail(error, PLUMB_EEMPTY, "too many spans end at the same time");
 	return 0;

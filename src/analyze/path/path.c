@@ -258,9 +258,7 @@ plumb_path_new(const struct plumb_profile *profile, const struct plumb_path_part
 	}
 	if (!done || !make_nodes(path)) {
 		plumb_path_free(path);
-		plumb_fail(error, PLUMB_ESYSTEM,
-		           "not enough memory for the critical path; close "
-		           "other programs");
+		plumb_fail_memory(error, "for the critical path");
 		return NULL;
 	}
 	return path;

@@ -247,10 +247,7 @@ plumb_path_summarize(struct plumb_path_window *whole, const struct plumb_iterati
 	free(s.gone);
 	free(s.one);
 	free(s.done);
-	return code ? plumb_fail(error, PLUMB_ESYSTEM,
-	                         "not enough memory for the critical path; "
-	                         "close other programs")
-	            : 0;
+	return code ? plumb_fail_memory(error, "for the critical path") : 0;
 }
 
 void

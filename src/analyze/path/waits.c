@@ -4,11 +4,11 @@
  * Inferred:
  *
  * - a call that waits by its name (cudaStreamSynchronize) waited for the work of its process that
- * was over
- *   last before it returned, if that was after it began; a copy's call that returned after its copy for that;
+ *   was over last before it returned, if that was after it began; a copy's call that returned after
+ *   its copy for that;
  * - a work that began within 5 µs of the end of one on another stream, 50 µs or more after its
- * launch and 10
- *   after its own stream and everything else that it is known to wait for, waited for that one.
+ *   launch and 10 after its own stream and everything else that it is known to wait for, waited for
+ *   that one.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -369,9 +369,7 @@ open_found(struct search *search, bool found, uint32_t end, struct plumb_path_wi
 		.nodes = search->order.count,
 	};
 	if (!found)
-		return plumb_fail(error, PLUMB_ESYSTEM,
-		                  "not enough memory for the critical "
-		                  "path; close other programs");
+		return plumb_fail_memory(error, "for the critical path");
 	if (end == PLUMB_NONE)
 		return plumb_fail(error, PLUMB_EEMPTY, "there is no work at that time");
 	w->end = end;

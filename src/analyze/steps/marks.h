@@ -57,7 +57,8 @@ void plumb_mark_group_name(const struct plumb_profile *profile,
                            const struct plumb_mark_group *group, char *text, size_t bytes);
 
 enum plumb_marks_wanted {
-	PLUMB_MARKS_ANY, /* ProfilerStep even where it does not come once an iteration, else as ONCE */
+	/* ProfilerStep, even if it does not come once an iteration; else as ONCE. */
+	PLUMB_MARKS_ANY,
 	PLUMB_MARKS_ONCE, /* what comes once an iteration */
 };
 /* A loop: how many iterations it has, and when its first and its last kernel were launched. */

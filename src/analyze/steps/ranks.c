@@ -268,8 +268,8 @@ match_iterations(const struct plumb_profile *p, const struct plumb_iterations *f
 /* A collective that is not known to be one with others. */
 struct left {
 	uint32_t rank; /* place in ranks */
-	uint32_t group,
-		name; /* of all ranks the same number; PLUMB_NONE and 0 where the group is not known */
+	/* The same numbers in all ranks; PLUMB_NONE and 0 if the group is not known. */
+	uint32_t group, name;
 	uint32_t order; /* among the rank's own of these in the iteration */
 	int64_t start_ns, ns;
 };

@@ -4,7 +4,8 @@
  * long the others wait.
  *
  *	struct plumb_rank_match match;
- *	if (plumb_ranks_match(profile, found, moments, marked, &match) < 0) …   // moments[t] of found->tracks[t], or NULL
+ *	// moments[t] of found->tracks[t], or NULL
+ *	if (plumb_ranks_match(profile, found, moments, marked, &match) < 0) …
  *	match.ranks[r].rank, match.items[k].straggler, plumb_rank_of(&match, k, r)->waiting_ns
  *	plumb_rank_match_free(&match);
  *

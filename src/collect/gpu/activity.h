@@ -70,7 +70,7 @@ plumb_id plumb_gpu_place(struct plumb_thread *thread, const struct plumb_gpu_rec
 /* The kernels, copies and sets of the executable graph NUMBER; returns how many, 0: unknown. */
 struct plumb_graph_node {
 	plumb_id context, name; /* where it was captured, the kernel's name; 0: unknown */
-	enum plumb_work_kind kind;
+	enum plumb_gpu_work_kind kind;
 };
 uint32_t plumb_graph_nodes(const struct plumb_gpu_activity *activity, uint64_t number,
                            const struct plumb_graph_node **nodes);

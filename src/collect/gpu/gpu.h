@@ -25,9 +25,9 @@ struct plumb_gpu_runtime {
 	 * driver? If not, the driver's hook starts the runtime later. */
 	bool (*ready)(void);
 	/*
-	 * Starts collecting, in the mode plumb_options()->gpu. Called once, on the program's thread
-	 * that initialises the driver. Not 0: it stays off, the CPU side goes on, and the error's
-	 * line goes into the environment as "gpu.<name>.off".
+	 * Starts collecting, in the mode plumb_collector_options()->gpu. Called once, on the
+	 * program's thread that initialises the driver. Not 0: it stays off, the CPU side goes on,
+	 * and the error's line goes into the environment as "gpu.<name>.off".
 	 */
 	int (*start)(struct plumb_error *error);
 	/* Flushes, detaches, and takes a last reading of the clocks. Nothing is recorded after

@@ -100,7 +100,8 @@ plumb_graph_begin(bool counted)
 }
 
 void
-plumb_graph_add(struct plumb_gpu_activity *activity, uint64_t original, enum plumb_work_kind kind)
+plumb_graph_add(struct plumb_gpu_activity *activity, uint64_t original,
+                enum plumb_gpu_work_kind kind)
 {
 	struct plumb_live_object object = { 0 };
 	if (!making.active)

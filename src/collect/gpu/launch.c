@@ -120,7 +120,7 @@ mark_launch(struct slot *slot, uint64_t tag, uint64_t bits, uint64_t *marks)
 
 void
 plumb_launch_put(struct plumb_launch_ring *ring, uint64_t correlation,
-                 const struct plumb_launch *launch)
+                 const struct plumb_ring_launch *launch)
 {
 	struct slot *slots = bucket_of(ring, correlation);
 	/* A turn fails only when another thread took the chosen slot meanwhile. */
@@ -151,8 +151,8 @@ plumb_launch_waited(struct plumb_launch_ring *ring, uint64_t correlation, uint64
 }
 
 bool
-plumb_launch_take(struct plumb_launch_ring *ring, uint64_t correlation, struct plumb_launch *launch,
-                  bool *overwritten)
+plumb_launch_take(struct plumb_launch_ring *ring, uint64_t correlation,
+                  struct plumb_ring_launch *launch, bool *overwritten)
 {
 	struct slot *slot = find_slot(ring, correlation);
 	uint64_t marks;

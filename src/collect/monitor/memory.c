@@ -131,7 +131,7 @@ static struct plumb_record_memory *
 find_share(struct plumb_thread *thread, const struct pool *pool, plumb_id node, uint32_t hash)
 {
 	uint32_t at = hash, id;
-	while ((id = plumb_table_next(&thread->memory, hash, &at))) {
+	while ((id = plumb_id_table_next(&thread->memory, hash, &at))) {
 		struct plumb_record_memory *share = plumb_region_at(thread->arena.region, id);
 		if (share->node == node && share->pool == pool->id)
 			return share;
@@ -158,8 +158,8 @@ make_share(struct plumb_thread *thread, const struct pool *pool, plumb_id node)
 	plumb_arena_commit(&thread->arena, share);
 	/* Not found again for lack of memory: then it is made again, which costs room, not
 	 * truth. */
-	plumb_table_add(&thread->memory, hash_share(pool, node),
-	                plumb_region_id(thread->arena.region, share));
+	plumb_id_table_add(&thread->memory, hash_share(pool, node),
+	                   plumb_region_id(thread->arena.region, share));
 	return share;
 }
 
@@ -276,7 +276,7 @@ release_object(struct plumb_thread *thread, struct pool *pool,
 	plumb_sequence_begin(&share->sequence);
 	bool changed = change_live(pool->record, share, -bytes);
 	if (changed)
-		plumb_moments_add(&share->freed, bytes);
+		plumb_observations_add(&share->freed, bytes);
 	plumb_sequence_end(&share->sequence);
 	return changed ? PLUMB_FATE_ATTRIBUTED : PLUMB_FATE_UNKNOWN_LAYOUT;
 }
@@ -321,7 +321,7 @@ take_allocation(struct plumb_thread *thread, const struct plumb_memory_change *c
 	plumb_sequence_begin(&share->sequence);
 	bool changed = change_live(pool->record, share, bytes);
 	if (changed) {
-		plumb_moments_add(&share->allocated, bytes);
+		plumb_observations_add(&share->allocated, bytes);
 		int64_t live = atomic_fetch_add_explicit(&share->live, bytes, memory_order_relaxed);
 		if (live + bytes > share->peak)
 			share->peak = live + bytes;
@@ -369,7 +369,7 @@ plumb_memory_changed(const struct plumb_memory_change *change)
 void
 plumb_memory_start(void)
 {
-	if (plumb_options()->memory)
+	if (plumb_collector_options()->memory)
 		atomic_fetch_or(&plumb_memory_wanted, PLUMB_MEMORY_RECORD);
 }
 

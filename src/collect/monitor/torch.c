@@ -245,11 +245,11 @@ torch_keep_shapes(void)
 {
 	struct plumb_error error = { 0 };
 	const char *note = NULL;
-	bool kept = plumb_options()->shapes && !torch_shape_find(&abi, &note, &error);
+	bool kept = plumb_collector_options()->shapes && !torch_shape_find(&abi, &note, &error);
 	struct plumb_thread *thread;
 	if (kept && !note)
 		return true;
-	if (!plumb_options()->shapes ||
+	if (!plumb_collector_options()->shapes ||
 	    !(thread = plumb_enter_paused(PLUMB_CALLBACK_OPERATOR_ENTER)))
 		return kept;
 	plumb_environment(thread, kept ? "shapes.partly" : "shapes.off",

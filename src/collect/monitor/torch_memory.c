@@ -181,7 +181,7 @@ find_refusal(void)
 void
 plumb_torch_memory_describe(struct plumb_thread *thread)
 {
-	const char *why = plumb_options()->memory ? find_refusal() : NULL;
+	const char *why = plumb_collector_options()->memory ? find_refusal() : NULL;
 	if (why)
 		plumb_environment(thread, "memory.off", why);
 }

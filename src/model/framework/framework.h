@@ -119,8 +119,8 @@ struct plumb_framework_names {
 
 	const char *copy_kernel;                  /* part of the names of kernels that only copy */
 	const struct plumb_framework_part *parts; /* of other names, lower case; up to a NULL */
-	/* Kernels that its compiler generates and numbers, with "*"; what stands before the names of
-	 * the operators in them. */
+	/* Kernels that its compiler generates and numbers, with "*"; what stands before the names
+	 * of the operators in them. */
 	const char *generated, *fused;
 
 	/* Advice that only its users can follow. NULL: that for all programs. */

@@ -165,91 +165,93 @@ const struct plumb_framework_names plumb_framework_pytorch = {
 	.fused = "_fused_",
 	.advice = {
 		[PLUMB_WORK_COMMUNICATION] = {
-			.gpu = "GPUs exchange data here, and the time may be waiting for the slowest "
-		       "rank. Overlap it with computation, send less (larger gradient "
+			.gpu = "GPUs exchange data here, and the time may be waiting for the "
+		       "slowest rank. Overlap it with computation, send less (larger gradient "
 		       "accumulation, bf16 gradients), and see plumb iters for the rank that "
 		       "comes last.",
 		},
 		[PLUMB_WORK_ATTENTION] = {
-			.gpu = "Use torch.nn.functional.scaled_dot_product_attention with bf16 or fp16 "
-		       "inputs, which can choose a flash kernel. Shorter or packed sequences "
+			.gpu = "Use torch.nn.functional.scaled_dot_product_attention with bf16 or "
+		       "fp16 inputs, which can choose a flash kernel. Shorter or packed sequences "
 		       "cost less.",
-			.host = "Use torch.nn.functional.scaled_dot_product_attention. Shorter or packed "
-		        "sequences cost less.",
+			.host = "Use torch.nn.functional.scaled_dot_product_attention. Shorter or "
+		        "packed sequences cost less.",
 		},
 		[PLUMB_WORK_CONVOLUTION] = {
-			.gpu = "Use channels_last memory format and a lower precision (torch.autocast "
-		       "with bf16 or fp16, or TF32). If input sizes do not change, set "
-		       "torch.backends.cudnn.benchmark = True. Channel counts that are multiples "
-		       "of 8 suit tensor cores.",
-			.host = "Use channels_last memory format, bf16 where the processor supports it, "
-		        "and as many threads as there are cores (torch.set_num_threads). A "
-		        "smaller input or fewer channels cost less.",
+			.gpu = "Use channels_last memory format and a lower precision "
+		       "(torch.autocast with bf16 or fp16, or TF32). If input sizes do not "
+		       "change, set torch.backends.cudnn.benchmark = True. Channel counts that "
+		       "are multiples of 8 suit tensor cores.",
+			.host = "Use channels_last memory format, bf16 where the processor "
+		        "supports it, and as many threads as there are cores "
+		        "(torch.set_num_threads). A smaller input or fewer channels cost less.",
 		},
 		[PLUMB_WORK_PRODUCT] = {
-			.gpu = "Use a lower precision (torch.autocast with bf16 or fp16, or TF32 by "
-		       "torch.set_float32_matmul_precision(\"high\")). Sizes that are multiples "
-		       "of 8 suit tensor cores; one large product is faster than many small "
-		       "ones.",
-			.host = "One large product is faster than many small ones. Use bf16 where the "
-		        "processor supports it, and as many threads as there are cores "
+			.gpu = "Use a lower precision (torch.autocast with bf16 or fp16, or TF32 "
+		       "by torch.set_float32_matmul_precision(\"high\")). Sizes that are "
+		       "multiples of 8 suit tensor cores; one large product is faster than many "
+		       "small ones.",
+			.host = "One large product is faster than many small ones. Use bf16 where "
+		        "the processor supports it, and as many threads as there are cores "
 		        "(torch.set_num_threads).",
 		},
 		[PLUMB_WORK_RECURRENT] = {
-			.gpu = "Give the whole sequence to one call, so that cuDNN's fused version is "
-		       "used, and use bf16 or fp16. A larger batch fills the GPU better.",
+			.gpu = "Give the whole sequence to one call, so that cuDNN's fused "
+		       "version is used, and use bf16 or fp16. A larger batch fills the GPU "
+		       "better.",
 		},
 		[PLUMB_WORK_FUSED] = {
 			.gpu = "A compiler generated this already. Call it less often, use a lower "
 		       "precision, or try another mode (torch.compile(mode=\"max-autotune\")).",
 		},
 		[PLUMB_WORK_COPY] = {
-			.gpu = "This moves bytes and computes nothing. Keep tensors in one dtype and "
-		       "layout from one operator to the next, and write results where they are "
-		       "needed instead of joining or copying them.",
-			.host = "This moves bytes and computes nothing. Keep tensors in one dtype and "
-		        "layout, and write results where they are needed instead of joining or "
-		        "copying them.",
+			.gpu = "This moves bytes and computes nothing. Keep tensors in one dtype "
+		       "and layout from one operator to the next, and write results where they "
+		       "are needed instead of joining or copying them.",
+			.host = "This moves bytes and computes nothing. Keep tensors in one dtype "
+		        "and layout, and write results where they are needed instead of joining "
+		        "or copying them.",
 		},
 		[PLUMB_WORK_INDEXING] = {
-			.gpu = "This reads or writes scattered rows, so memory is the limit. Access "
-		       "fewer or neighbouring rows, a narrower dtype, and whole rows at a time.",
-			.host = "This reads or writes scattered rows, so memory is the limit. Access "
-		        "fewer or neighbouring rows, and whole rows at a time.",
+			.gpu = "This reads or writes scattered rows, so memory is the limit. "
+		       "Access fewer or neighbouring rows, a narrower dtype, and whole rows at a "
+		       "time.",
+			.host = "This reads or writes scattered rows, so memory is the limit. "
+		        "Access fewer or neighbouring rows, and whole rows at a time.",
 		},
 		[PLUMB_WORK_SORTING] = {
-			.gpu = "Sort fewer elements, or less often; topk instead of a whole sort is "
-		       "enough in many places.",
-			.host = "Sort fewer elements, or less often; topk instead of a whole sort is "
-		        "enough in many places.",
+			.gpu = "Sort fewer elements, or less often; topk instead of a whole sort "
+		       "is enough in many places.",
+			.host = "Sort fewer elements, or less often; topk instead of a whole sort "
+		        "is enough in many places.",
 		},
 		[PLUMB_WORK_LIGHT] = {
-			.gpu = "This does little for each byte that it reads, so memory is the limit. "
-		       "Let torch.compile fuse it with its neighbours, use a fused operator, or "
-		       "a narrower dtype.",
-			.host = "This does little for each byte that it reads, so memory is the limit. "
-		        "Call it less often, with fewer and larger inputs, or let torch.compile "
-		        "fuse it with its neighbours.",
+			.gpu = "This does little for each byte that it reads, so memory is the "
+		       "limit. Let torch.compile fuse it with its neighbours, use a fused "
+		       "operator, or a narrower dtype.",
+			.host = "This does little for each byte that it reads, so memory is the "
+		        "limit. Call it less often, with fewer and larger inputs, or let "
+		        "torch.compile fuse it with its neighbours.",
 		},
 		[PLUMB_WORK_OTHER] = {
-			.gpu = "Call it less often or with smaller inputs, use a lower precision, or "
-		       "look for a faster operator with the same result.",
-			.host = "Call it less often, or with smaller or fewer inputs, or look for a "
-		        "faster operator with the same result.",
+			.gpu = "Call it less often or with smaller inputs, use a lower precision, "
+		       "or look for a faster operator with the same result.",
+			.host = "Call it less often, or with smaller or fewer inputs, or look for "
+		        "a faster operator with the same result.",
 		},
 	},
-	.short_kernels = "Each kernel reads and writes memory and has to be launched. Let torch.compile "
-			 "fuse this part, or use a fused operator (a loss function instead of its "
-			 "formula, an optimizer with fused=True). If kernels cannot be fused, a CUDA "
-			 "graph or a larger batch makes launching cheaper.",
-	.slow_host = "The GPU waits for this code to give it work. Give it more at a time (a larger "
-		     "batch, fused operators, torch.compile, a CUDA graph), or move what does not need "
-		     "the GPU out of the loop or to worker processes.",
+	.short_kernels = "Each kernel reads and writes memory and has to be launched. Let "
+			 "torch.compile fuse this part, or use a fused operator (a loss function "
+			 "instead of its formula, an optimizer with fused=True). If kernels "
+			 "cannot be fused, a CUDA graph or a larger batch makes launching cheaper.",
+	.slow_host = "The GPU waits for this code to give it work. Give it more at a time (a "
+		     "larger batch, fused operators, torch.compile, a CUDA graph), or move what "
+		     "does not need the GPU out of the loop or to worker processes.",
 	.loader = "DataLoader",
-	.workers = "More workers than processors have to take turns, and they slow down the training "
-		   "process too. Set num_workers to at most the number of processors minus one for "
-		   "each training process, and give each worker one thread.",
+	.workers = "More workers than processors have to take turns, and they slow down the "
+		   "training process too. Set num_workers to at most the number of processors "
+		   "minus one for each training process, and give each worker one thread.",
 	.loading = "Load in worker processes: DataLoader(num_workers=…) up to the number of "
-		   "processors, pin_memory=True and persistent_workers=True. Make each sample cheaper, "
-		   "or prepare the data once.",
+		   "processors, pin_memory=True and persistent_workers=True. Make each sample "
+		   "cheaper, or prepare the data once.",
 };

@@ -213,7 +213,8 @@ promise_flushes(bool promise)
 static void *
 serve_records(void *data)
 {
-	uint64_t period = (uint64_t)plumb_options()->flush_ms * 1000000u, flushed = plumb_now();
+	uint64_t period = (uint64_t)plumb_collector_options()->flush_ms * 1000000u,
+		 flushed = plumb_now();
 	(void)data;
 	pthread_setname_np(pthread_self(), "plumb");
 	/* Its arena and tallies come now, while the region has room. */

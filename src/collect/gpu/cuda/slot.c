@@ -218,8 +218,9 @@ replays_begin(void)
 	bool first = !before;
 	before = true;
 	/* What is known of other releases is not enough. */
-	if (first && plumb_options()->replays && plumb_cupti.version >= FIRST_OF_REPLAYS &&
-	    plumb_cupti.GetGraphExecId && plumb_gpu_replays_init(plumb_cuda_activity) &&
+	if (first && plumb_collector_options()->replays &&
+	    plumb_cupti.version >= FIRST_OF_REPLAYS && plumb_cupti.GetGraphExecId &&
+	    plumb_gpu_replays_init(plumb_cuda_activity) &&
 	    plumb_cupti.ActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) == CUPTI_SUCCESS)
 		atomic_store(&replays, true);
 }
@@ -530,7 +531,7 @@ plumb_slot_program(void)
 	bool refuse = false;
 	pthread_mutex_lock(&lock);
 	inside = true;
-	if (atomic_load(&owner) == OURS && plumb_options()->keep_cupti) {
+	if (atomic_load(&owner) == OURS && plumb_collector_options()->keep_cupti) {
 		refusals++;
 		refuse = true;
 	} else if (atomic_load(&owner) == OURS) {
