@@ -86,7 +86,7 @@ add_up(struct balance *b)
 
 /* Each forward operator with backward work right under it. */
 static bool
-collect(struct balance *b)
+collect_pairs(struct balance *b)
 {
 	const struct plumb_profile *p = b->study->profile;
 
@@ -132,7 +132,7 @@ by_operator(const void *left, const void *right)
 }
 
 static void
-join(struct balance *b)
+join_pairs(struct balance *b)
 {
 	uint32_t kept = 0;
 
@@ -269,7 +269,7 @@ draft_pairs(struct balance *b)
 }
 
 static int
-run(struct plumb_study *study)
+find_imbalance(struct plumb_study *study)
 {
 	uint32_t contexts = study->profile->contexts_count;
 	struct balance b = { .study = study };
@@ -282,10 +282,10 @@ run(struct plumb_study *study)
 	b.behind = calloc(contexts + 1u, 1);
 	if (b.forward && b.backward && b.behind) {
 		add_up(&b);
-		code = collect(&b) ? 0 : PLUMB_ESYSTEM;
+		code = collect_pairs(&b) ? 0 : PLUMB_ESYSTEM;
 	}
 	if (!code) {
-		join(&b);
+		join_pairs(&b);
 		code = draft_pairs(&b);
 	}
 	plumb_vec_free(&b.pairs);
@@ -301,5 +301,5 @@ const struct plumb_analysis plumb_analysis_balance = {
 	.summary =
 		"operators whose backward pass takes far longer on the GPU than their forward pass",
 	.thresholds = thresholds,
-	.run = run,
+	.run = find_imbalance,
 };

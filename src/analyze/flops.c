@@ -70,7 +70,7 @@ is_tensor(const struct argument *argument, int least)
 }
 
 static double
-elements(const struct argument *tensor)
+count_elements(const struct argument *tensor)
 {
 	double product = 1;
 
@@ -81,7 +81,7 @@ elements(const struct argument *tensor)
 
 /* The size that is NUMBER from the last. */
 static double
-last(const struct argument *tensor, int number)
+size_from_end(const struct argument *tensor, int number)
 {
 	return tensor->sizes[tensor->count - 1 - number];
 }
@@ -91,9 +91,9 @@ static double
 product_of(const struct argument *a, const struct argument *b, int rank)
 {
 	if (!is_tensor(a, rank) || !is_tensor(b, rank) || a->count != rank || b->count != rank ||
-	    last(a, 0) != last(b, 1) || (rank == 3 && a->sizes[0] != b->sizes[0]))
+	    size_from_end(a, 0) != size_from_end(b, 1) || (rank == 3 && a->sizes[0] != b->sizes[0]))
 		return NAN;
-	return 2 * elements(a) * last(b, 0);
+	return 2 * count_elements(a) * size_from_end(b, 0);
 }
 
 /* As matmul has it: vectors count as a matrix of one row or column, what stands before is
@@ -105,33 +105,27 @@ matmul(const struct argument *a, const struct argument *b)
 
 	if (!is_tensor(a, 1) || !is_tensor(b, 1))
 		return NAN;
-	double rows = a->count > 1 ? last(a, 1) : 1;
-	double columns = b->count > 1 ? last(b, 0) : 1;
-	if (last(a, 0) != last(b, b->count > 1))
+	double rows = a->count > 1 ? size_from_end(a, 1) : 1;
+	double columns = b->count > 1 ? size_from_end(b, 0) : 1;
+	if (size_from_end(a, 0) != size_from_end(b, b->count > 1))
 		return NAN;
 	for (int i = 2; i < a->count || i < b->count; i++) {
-		double x = i < a->count ? last(a, i) : 1, y = i < b->count ? last(b, i) : 1;
+		double x = i < a->count ? size_from_end(a, i) : 1,
+		       y = i < b->count ? size_from_end(b, i) : 1;
 		if (x != y && x != 1 && y != 1)
 			return NAN;
 		batches *= x == 1 ? y : x;
 	}
-	return 2 * batches * rows * last(a, 0) * columns;
-}
-
-/* A matrix by a vector, which may stand first in nothing. */
-static double
-by_vector(const struct argument *a, const struct argument *b)
-{
-	return is_tensor(b, 1) && b->count == 1 && a->count <= 2 ? matmul(a, b) : NAN;
+	return 2 * batches * rows * size_from_end(a, 0) * columns;
 }
 
 static double
 linear(const struct argument *in, const struct argument *weight)
 {
 	if (!is_tensor(in, 1) || !is_tensor(weight, 1) || weight->count > 2 ||
-	    last(in, 0) != last(weight, 0))
+	    size_from_end(in, 0) != size_from_end(weight, 0))
 		return NAN;
-	return 2 * elements(in) * (weight->count == 2 ? weight->sizes[0] : 1);
+	return 2 * count_elements(in) * (weight->count == 2 ? weight->sizes[0] : 1);
 }
 
 /* Q·Kᵀ and what comes of it by V, of every head and query over all keys: masks are not looked at.
@@ -140,14 +134,17 @@ static double
 attention(const struct argument *q, const struct argument *k, const struct argument *v)
 {
 	if (!is_tensor(q, 2) || !is_tensor(k, 2) || !is_tensor(v, 2) || q->count != k->count ||
-	    q->count != v->count || last(q, 0) != last(k, 0) || last(k, 1) != last(v, 1))
+	    q->count != v->count || size_from_end(q, 0) != size_from_end(k, 0) ||
+	    size_from_end(k, 1) != size_from_end(v, 1))
 		return NAN;
 	for (int i = 2; i < q->count; i++)
-		if (last(k, i) != last(v, i) || !(last(k, i) > 0) ||
-		    (last(q, i) != last(k, i) && (i != 2 || fmod(last(q, i), last(k, i)) != 0)))
+		if (size_from_end(k, i) != size_from_end(v, i) || !(size_from_end(k, i) > 0) ||
+		    (size_from_end(q, i) != size_from_end(k, i) &&
+		     (i != 2 || fmod(size_from_end(q, i), size_from_end(k, i)) != 0)))
 			return NAN;
-	return 2 * elements(q) * last(k, 1) +
-	       2 * elements(q) / last(q, 0) * last(v, 1) * last(v, 0);
+	return 2 * count_elements(q) * size_from_end(k, 1) +
+	       2 * count_elements(q) / size_from_end(q, 0) * size_from_end(v, 1) *
+	               size_from_end(v, 0);
 }
 
 /* A value of a list for each place, or one for all; NAN: none. */
@@ -194,9 +191,10 @@ convolution(const struct argument *arguments, const struct argument *out)
 		plain &= out->sizes[i] == size_out(arguments, i - 2, false);
 		transposed &= out->sizes[i] == size_out(arguments, i - 2, true);
 	}
-	if ((!plain && !transposed) || (plain && transposed && elements(in) != elements(out)))
+	if ((!plain && !transposed) ||
+	    (plain && transposed && count_elements(in) != count_elements(out)))
 		return NAN;
-	return 2 * elements(plain ? out : in) * elements(weight) / weight->sizes[0];
+	return 2 * count_elements(plain ? out : in) * count_elements(weight) / weight->sizes[0];
 }
 
 /* (input, weight, bias, stride, padding, dilation, groups), with an output or without. */
@@ -210,10 +208,10 @@ conv(const struct argument *arguments, const struct argument *out)
 	    !(weight->sizes[0] > 0))
 		return NAN;
 	if (is_tensor(out, 3))
-		return 2 * elements(out) * elements(weight) / weight->sizes[0];
+		return 2 * count_elements(out) * count_elements(weight) / weight->sizes[0];
 	for (int i = 2; i < weight->count; i++)
 		places *= size_out(arguments, i - 2, false);
-	return places >= 0 ? 2 * in->sizes[0] * places * elements(weight) : NAN;
+	return places >= 0 ? 2 * in->sizes[0] * places * count_elements(weight) : NAN;
 }
 
 static double
@@ -224,7 +222,7 @@ conv_transpose(const struct argument *arguments)
 	if (!is_tensor(in, 3) || !is_tensor(weight, 3) || in->count != weight->count ||
 	    !(weight->sizes[0] > 0) || in->sizes[1] != weight->sizes[0])
 		return NAN;
-	return 2 * elements(in) * elements(weight) / weight->sizes[0];
+	return 2 * count_elements(in) * count_elements(weight) / weight->sizes[0];
 }
 
 /* The work of one call by the rule of its operator, from its inputs and what comes out. */
@@ -240,7 +238,7 @@ work_of(const struct plumb_framework_operator *operator, const struct argument *
 	case PLUMB_FLOPS_BATCHES:
 		return product_of(a, b, 3);
 	case PLUMB_FLOPS_VECTOR:
-		return by_vector(a, b);
+		return is_tensor(b, 1) && b->count == 1 && a->count <= 2 ? matmul(a, b) : NAN;
 	case PLUMB_FLOPS_MATMUL:
 		return matmul(a, b);
 	case PLUMB_FLOPS_LINEAR:

@@ -301,8 +301,8 @@ out:
 
 /* The hot row with the most that is not DONE, or PLUMB_NONE. */
 static uint32_t
-hottest(const int64_t *left, const struct plumb_stat *all, const unsigned char *done,
-        uint32_t count)
+find_hottest(const int64_t *left, const struct plumb_stat *all, const unsigned char *done,
+             uint32_t count)
 {
 	uint32_t best = PLUMB_NONE;
 
@@ -337,7 +337,7 @@ find_rows(const struct hotspots *h, const struct level *level)
 	for (uint32_t r = 0; !code && r < count; r++)
 		if (left[r] <= 0 || (double)left[r] < least)
 			left[r] = 0;
-	for (uint32_t r; !code && (r = hottest(left, all, done, count)) != PLUMB_NONE;) {
+	for (uint32_t r; !code && (r = find_hottest(left, all, done, count)) != PLUMB_NONE;) {
 		done[r] = 1;
 		code = report_row(h, level, g, r, &all[r]);
 	}
@@ -371,7 +371,7 @@ find_all(struct hotspots *h)
 }
 
 static int
-run(struct plumb_study *study)
+find_hotspots(struct plumb_study *study)
 {
 	const struct plumb_profile *p = study->profile;
 	struct hotspots h = { .study = study,
@@ -419,5 +419,5 @@ const struct plumb_analysis plumb_analysis_hotspot = {
 	.summary = "kernels, operators and lines that take much of the time, layout conversions, "
 		   "kernels that only copy, and copies of pageable memory",
 	.thresholds = thresholds,
-	.run = run,
+	.run = find_hotspots,
 };

@@ -79,7 +79,7 @@ by_place(const void *left, const void *right)
 }
 
 static bool
-collect(struct pageable *s)
+collect_copies(struct pageable *s)
 {
 	const struct plumb_profile *p = s->study->profile;
 	int64_t pinned_ns[2] = { 0 }, pinned_bytes[2] = { 0 };
@@ -119,7 +119,7 @@ collect(struct pageable *s)
 
 /* Puts the groups of one line and direction together. */
 static void
-join(struct pageable *s)
+join_groups(struct pageable *s)
 {
 	uint32_t kept = 0;
 
@@ -156,7 +156,7 @@ slower_by(const struct pageable *s, const struct group *g)
 }
 
 static void
-rate(struct plumb_json *json, const char *key, double bytes_per_ns)
+put_rate(struct plumb_json *json, const char *key, double bytes_per_ns)
 {
 	plumb_json_key(json, key);
 	if (bytes_per_ns > 0)
@@ -224,8 +224,8 @@ draft_group(struct pageable *s, const struct group *g, int64_t cost)
 	plumb_json_key_quantity(draft.evidence, "copy_time_ns", g->time);
 	plumb_json_key_quantity(draft.evidence, "host_wait_ns",
 	                        g->wait > 0 ? g->wait : PLUMB_UNKNOWN);
-	rate(draft.evidence, "gb_per_s", g->time > 0 ? (double)g->bytes / (double)g->time : 0);
-	rate(draft.evidence, "pinned_gb_per_s", s->pinned[g->to_device]);
+	put_rate(draft.evidence, "gb_per_s", g->time > 0 ? (double)g->bytes / (double)g->time : 0);
+	put_rate(draft.evidence, "pinned_gb_per_s", s->pinned[g->to_device]);
 	plumb_json_key_quantity(draft.evidence, "slower_than_pinned_ns",
 	                        s->pinned[g->to_device] > 0 ? slower_by(s, g) : PLUMB_UNKNOWN);
 	plumb_study_line_json(s->study, draft.evidence, g->user);
@@ -270,10 +270,10 @@ plumb_hotspot_pageable(struct plumb_study *study)
 		plumb_study_load(p, PLUMB_METRIC_GPU_COPY_TIME, s.time);
 		plumb_study_load(p, PLUMB_METRIC_GPU_COPY_BYTES, s.bytes);
 		plumb_study_load(p, PLUMB_METRIC_HOST_WAIT, s.wait);
-		code = collect(&s) ? 0 : PLUMB_ESYSTEM;
+		code = collect_copies(&s) ? 0 : PLUMB_ESYSTEM;
 	}
 	if (!code) {
-		join(&s);
+		join_groups(&s);
 		code = draft_groups(&s);
 	}
 	plumb_vec_free(&s.groups);

@@ -214,8 +214,8 @@ gather_stream(const struct finder *f, const struct plumb_iteration_track *track,
 
 /* The kernels of the main TRACK, and the copies from the host to its device. */
 static bool
-gather(const struct finder *f, const struct plumb_iteration_track *track,
-       struct plumb_iteration_work *work)
+gather_work(const struct finder *f, const struct plumb_iteration_track *track,
+            struct plumb_iteration_work *work)
 {
 	uint32_t count;
 	const uint32_t *streams = plumb_track_group(&f->tracks.streams, track->device, &count);
@@ -566,7 +566,7 @@ find_main(struct finder *f, struct plumb_iteration_track *track)
 		                             .spans = f->gpu.spans };
 	int code = PLUMB_ESYSTEM;
 
-	if (gather(f, track, &work)) {
+	if (gather_work(f, track, &work)) {
 		if (work.copies.count)
 			qsort(work.copies.items, work.copies.count, sizeof *work.copies.items,
 			      by_start);

@@ -34,7 +34,7 @@ static const struct plumb_threshold thresholds[] = {
 /* ---- what is worked out once ---- */
 
 static bool
-mark(struct latency *l)
+mark_places(struct latency *l)
 {
 	const struct plumb_profile *p = l->study->profile;
 	unsigned char *purposes = calloc(p->frames_count + 1u, 1);
@@ -90,7 +90,7 @@ load_host(struct latency *l)
 }
 
 static bool
-start(struct latency *l)
+load_study(struct latency *l)
 {
 	const struct plumb_profile *p = l->study->profile;
 	size_t room = p->contexts_count + 1u;
@@ -105,7 +105,7 @@ start(struct latency *l)
 	l->idles = idle != PLUMB_UNKNOWN && l->study->span_ns > 0 &&
 	           (double)idle >= plumb_study_threshold(l->study, "latency.idle") *
 	                                   (double)l->study->span_ns;
-	return l->place && l->host && l->waiting && load_host(l) && mark(l);
+	return l->place && l->host && l->waiting && load_host(l) && mark_places(l);
 }
 
 void
@@ -410,10 +410,10 @@ is_explained(const struct latency *l)
 }
 
 static int
-run(struct plumb_study *study)
+find_latency(struct plumb_study *study)
 {
 	struct latency l = { .study = study };
-	int code = start(&l) ? 0 : PLUMB_ESYSTEM;
+	int code = load_study(&l) ? 0 : PLUMB_ESYSTEM;
 
 	if (!code)
 		code = plumb_latency_workers(&l);
@@ -438,5 +438,5 @@ const struct plumb_analysis plumb_analysis_latency = {
 	.summary = "the GPU idles because of the CPU: too many workers, loading, waiting, or code "
 		   "that keeps the CPU busy far longer than the GPU",
 	.thresholds = thresholds,
-	.run = run,
+	.run = find_latency,
 };

@@ -58,7 +58,7 @@ is_leaf(const struct plumb_profile *p, uint32_t context, const unsigned char *fr
 }
 
 static uint32_t
-common(const struct plumb_profile *p, uint32_t a, uint32_t b)
+find_common(const struct plumb_profile *p, uint32_t a, uint32_t b)
 {
 	while (a != b) {
 		if (p->contexts[a].depth >= p->contexts[b].depth)
@@ -78,7 +78,7 @@ find_around(const struct plumb_layers_making *m, const unsigned char *frame_inne
 
 	for (uint32_t i = 1; i < p->contexts_count; i++)
 		if (is_leaf(p, i, frame_inner) && !m->backward[i])
-			model = model == PLUMB_NONE ? i : common(p, model, i);
+			model = model == PLUMB_NONE ? i : find_common(p, model, i);
 	uint32_t inmost = model;
 	/* Of one module alone what is around it, if anything is. */
 	if (model != PLUMB_NONE && is_leaf(p, model, frame_inner))
@@ -259,7 +259,8 @@ find_twins(const struct plumb_layers_making *m)
 /* Makes the layers, and tells for each context which it is in. A module is one layer wherever it is
  * called, an operator in each place of the model. */
 static int
-assign(struct plumb_layers_making *m, const unsigned char *inner, const unsigned char *frame_inner)
+assign_layers(struct plumb_layers_making *m, const unsigned char *inner,
+              const unsigned char *frame_inner)
 {
 	struct plumb_layers *layers = m->layers;
 	const struct plumb_profile *p = layers->profile;
@@ -320,7 +321,7 @@ is_device_memory(const struct plumb_profile *p, uint32_t track)
 }
 
 static void
-add(double *sum, double value)
+add_known(double *sum, double value)
 {
 	*sum = isnan(*sum) ? value : *sum + value;
 }
@@ -342,17 +343,17 @@ take_value(struct plumb_layers_making *m, struct totals *t, const struct plumb_v
 	} else if (m->backward[v->context]) {
 		return;
 	} else if (v->metric == PLUMB_METRIC_OP_TIME) {
-		add(&t->op_time, (double)v->sum / 1e3);
+		add_known(&t->op_time, (double)v->sum / 1e3);
 	} else if (v->metric == PLUMB_METRIC_MODULE_CALLS && starts) {
-		add(&t->module_calls, (double)v->sum);
+		add_known(&t->module_calls, (double)v->sum);
 	} else if (v->metric == PLUMB_METRIC_OP_CALLS && starts) {
-		add(&t->op_calls, (double)v->sum);
+		add_known(&t->op_calls, (double)v->sum);
 	} else if (v->metric == PLUMB_METRIC_OP_DURATION && starts) {
-		add(&t->durations, (double)v->count);
-		add(&t->duration, v->mean * (double)v->count / 1e3);
+		add_known(&t->durations, (double)v->count);
+		add_known(&t->duration, v->mean * (double)v->count / 1e3);
 	} else if (v->metric == PLUMB_METRIC_MEM_ALLOC &&
 	           is_device_memory(m->layers->profile, v->track)) {
-		add(&row->allocated, (double)v->sum);
+		add_known(&row->allocated, (double)v->sum);
 	} else if (v->metric == PLUMB_METRIC_MEM_PEAK &&
 	           is_device_memory(m->layers->profile, v->track)) {
 		row->peak = fmax(row->peak, (double)v->max);
@@ -466,7 +467,7 @@ measure_model(struct plumb_layers_making *m)
 		}
 		if (v->metric == PLUMB_METRIC_OP_TIME && m->in_model[v->context] &&
 		    !m->backward[v->context])
-			add(&op_time, (double)v->sum / 1e3);
+			add_known(&op_time, (double)v->sum / 1e3);
 	}
 	calls = fmax(calls, durations);
 	m->model_calls = calls;
@@ -563,7 +564,7 @@ mark_backward(struct plumb_layers_making *m)
 }
 
 static int
-make(struct plumb_layers_making *m, unsigned char *inner, unsigned char *frame_inner)
+make_layers(struct plumb_layers_making *m, unsigned char *inner, unsigned char *frame_inner)
 {
 	struct plumb_layers *layers = m->layers;
 	const struct plumb_profile *p = layers->profile;
@@ -573,7 +574,7 @@ make(struct plumb_layers_making *m, unsigned char *inner, unsigned char *frame_i
 	find_inner(p, inner, frame_inner);
 	if (find_model(m, inner, frame_inner))
 		return PLUMB_ESYSTEM;
-	code = assign(m, inner, frame_inner);
+	code = assign_layers(m, inner, frame_inner);
 	m->first_ns = malloc((layers->count + 1u) * sizeof *m->first_ns);
 	if (code || !m->first_ns)
 		return PLUMB_ESYSTEM;
@@ -614,7 +615,7 @@ plumb_layers_make(const struct plumb_profile *profile, const struct plumb_layers
 	    inner && frame_inner) {
 		memset(m.layer_of, 0xff, contexts * sizeof *m.layer_of);
 		memset(m.kernel_of, 0xff, contexts * sizeof *m.kernel_of);
-		code = make(&m, inner, frame_inner);
+		code = make_layers(&m, inner, frame_inner);
 	}
 	free(m.layer_of);
 	free(m.kernel_of);

@@ -39,9 +39,9 @@ struct plumb_tables_input {
 	const int64_t *batches;           /* of each, 0 unknown; or NULL */
 	double peak_gflops;               /* of the first's GPU per second; NAN unknown */
 	double bandwidth;                 /* bytes per second; NAN unknown */
-	double gain;                      /* the doubling of A1 that gains no more, 0.05 */
+	double gain;                      /* A1: a doubling that gains no more is too much, 0.05 */
 	const char *const *batch_sources; /* where BATCHES are from; or NULL */
-	const char *const *files;         /* what the profiles are called; or NULL */
+	const char *const *files;         /* names of the profiles; or NULL */
 	const struct plumb_roof *roofs;   /* of each; or NULL */
 	enum plumb_tables_key key;
 	bool against_best; /* compare: ratios to the greatest throughput, else to the first */
@@ -52,10 +52,10 @@ struct plumb_tables_kind {
 	const char *id;    /* "A1" */
 	const char *title; /* "model information" */
 	void (*make)(const struct plumb_tables_input *input, struct plumb_answer *answer);
-	bool several;        /* of all profiles */
-	bool aside;          /* not one of "all" */
-	const char *without; /* what it means that it has no rows, or NULL */
-	const char *remedy;  /* what would tell its columns where none is known, or NULL */
+	bool several;        /* it uses all profiles */
+	bool aside;          /* "all" does not include it */
+	const char *without; /* what it means if there are no rows, or NULL */
+	const char *remedy;  /* what to do if no column is known, or NULL */
 };
 
 #define PLUMB_TABLES_KINDS 18
@@ -101,15 +101,15 @@ void plumb_table_swapped(const struct plumb_tables_input *, struct plumb_answer 
 /* Floating-point operations for each byte of memory traffic; NAN when one is unknown or there is
  * none. */
 double plumb_intensity(double flops, double read, double written);
-/* 1: memory bounds what has this INTENSITY, 0: arithmetic does, -1 unknown. */
+/* 1: memory limits work of this INTENSITY, 0: arithmetic does, -1: unknown. */
 int plumb_memory_bound(double intensity, double peak_gflops, double bandwidth);
 
-/* Index of the optimal one of COUNT batch sizes, ascending, with their THROUGHPUT, or PLUMB_NONE
- * for none. By the rule that the XSP paper states: the first whose doubling gains at most GAIN
- * (0.05). A step that is no doubling counts by its gain for each doubling. */
+/* The index of the optimal one of COUNT ascending batch sizes with their THROUGHPUT, or PLUMB_NONE.
+ * The rule is that of the XSP paper: the first size whose doubling gains at most GAIN (0.05). If a
+ * step is not a doubling, its gain for each doubling counts. */
 uint32_t plumb_optimal_doubling(const double *batches, const double *throughput, uint32_t count,
                                 double gain);
-/* By the rule that its numbers follow: the one of the greatest throughput. */
+/* The rule that the numbers of the paper follow: the size with the greatest throughput. */
 uint32_t plumb_optimal_greatest(const double *throughput, uint32_t count);
 
 #endif

@@ -64,26 +64,26 @@ struct plumb_pull_field {
 
 /* ---- within PLUMB_PULL_WHOLE ---- */
 
-/* False, with the value skipped, where no object stands. */
+/* False if the value is not an object; the value is then skipped. */
 bool plumb_pull_object(struct plumb_pull *pull, const struct plumb_pull_field *fields, void *into,
                        void *own);
 
-/* One member, whose KEY was read. *NEXT, FIELDS at first, is where the search begins. */
+/* Reads one member, whose KEY was read. The search begins at *NEXT, which is FIELDS at first. */
 void plumb_pull_value(struct plumb_pull *pull, const struct plumb_pull_field *fields,
                       const struct plumb_pull_field **next, struct plumb_slice key, void *into,
                       void *own);
 
 /* ---- outside ---- */
 
-/* Goes into a list or object of any length. False, with the value skipped, where something else
- * stands. */
+/* Enters a list or object of any length. False if the value is something else; the value is then
+ * skipped. */
 bool plumb_pull_enter_long(struct plumb_pull *pull, char open);
 /* The next item of a list that was entered. ROW has BYTES, which are those of INITIAL before it is
  * read. 0: there is none, or reading failed. Negative: it is no object, and ROW is as INITIAL. */
 int plumb_pull_row(struct plumb_pull *pull, const struct plumb_pull_field *fields, void *row,
                    const void *initial, size_t bytes, void *own);
-/* The next item of a list that was entered, if it is an object, which is entered. Others are
- * skipped. False: there is none, or reading failed. */
+/* Enters the next item of a list that was entered, if the item is an object. Other items are
+ * skipped. False if there is no more item, or reading failed. */
 bool plumb_pull_item_long(struct plumb_pull *pull);
 
 /* A member of an object that is too long to be read whole: `read` reads its value. */

@@ -152,9 +152,9 @@ plumb_pull_mark(struct plumb_pull *pull)
 	reset_scratch(pull);
 }
 
-/* More of the file behind what is kept from the mark on. */
+/* Reads more of the file. What comes after the mark is kept. */
 static bool
-refill(struct plumb_pull *pull)
+refill_window(struct plumb_pull *pull)
 {
 	size_t kept = (size_t)(pull->end - pull->mark);
 	pull->offset += (uint64_t)(pull->mark - pull->window);
@@ -201,7 +201,7 @@ plumb_pull_again(struct plumb_pull *pull)
 		plumb_pull_reject(pull, "the file is cut off: it ends in the middle,");
 		return false;
 	}
-	if (!refill(pull))
+	if (!refill_window(pull))
 		return false;
 	pull->state = PLUMB_PULL_OK;
 	pull->first = pull->mark_first;
@@ -244,7 +244,7 @@ plumb_pull_enter(struct plumb_pull *pull, char open)
 
 /* Is there another one before CLOSE? */
 static bool
-another(struct plumb_pull *pull, char close)
+has_another(struct plumb_pull *pull, char close)
 {
 	if (pull->state != PLUMB_PULL_OK)
 		return false;
@@ -275,7 +275,7 @@ another(struct plumb_pull *pull, char close)
 bool
 plumb_pull_item(struct plumb_pull *pull)
 {
-	return another(pull, ']');
+	return has_another(pull, ']');
 }
 
 bool
@@ -423,7 +423,7 @@ take_text(struct plumb_pull *pull, struct plumb_slice *text)
 bool
 plumb_pull_member(struct plumb_pull *pull, struct plumb_slice *key)
 {
-	if (!another(pull, '}'))
+	if (!has_another(pull, '}'))
 		return false;
 	if (*pull->at != '"') {
 		plumb_pull_reject(pull, "a member without a name");

@@ -10,8 +10,8 @@
 
 #include <stdint.h>
 
-/* The first of COUNT places of which BEFORE, an expression in INDEX, does not hold; it holds of
- * none behind that. */
+/* Finds the first of COUNT places where BEFORE, an expression in INDEX, is false. BEFORE must be
+ * false for all places after it. */
 #define plumb_search(index, count, before)                                                         \
 	({                                                                                         \
 		uint32_t low_ = 0, high_ = (count);                                                \

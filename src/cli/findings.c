@@ -13,7 +13,6 @@
 #include "cli/label.h"
 #include "cli/overview.h"
 #include "cli/table.h"
-#include "cli/terminal.h"
 #include "view/findings.h"
 
 #define INDENT 13

@@ -26,7 +26,7 @@ static char refusal[256];
 static _Atomic int refused; /* 0 no, 1 being written, 2 to be told, 3 told */
 
 static void
-refuse(const char *name, size_t length, const char *why)
+refuse_event(const char *name, size_t length, const char *why)
 {
 	int none = 0;
 	if (!atomic_compare_exchange_strong(&refused, &none, 1))
@@ -45,7 +45,7 @@ open_one(struct plumb_thread_counters *counters, const char *name, size_t length
 			continue;
 		int handle = sources[s]->open(metric);
 		if (handle < 0) {
-			refuse(name, length, strerror(-handle));
+			refuse_event(name, length, strerror(-handle));
 			return;
 		}
 		unsigned at = counters->count++;
@@ -55,7 +55,7 @@ open_one(struct plumb_thread_counters *counters, const char *name, size_t length
 		counters->each[at].last = 0;
 		return;
 	}
-	refuse(name, length, "not a known event");
+	refuse_event(name, length, "not a known event");
 }
 
 /* Memory of threads that ended is used again; few threads begin at the same instant. */

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "collect/collector.h"
-#include "collect/exec.h"
 #include "region/control.h"
 
 /* ---- access control lists, as Linux takes them: little-endian, entries in this order ---- */
@@ -59,7 +58,7 @@ list_of_mode(struct list *list, mode_t mode)
 }
 
 static void
-allow(const char *path, uint32_t user, uint16_t permissions)
+allow_user(const char *path, uint32_t user, uint16_t permissions)
 {
 	struct list list;
 	struct stat status;
@@ -84,7 +83,7 @@ allow(const char *path, uint32_t user, uint16_t permissions)
 
 /* The user id of the process is about to become USER: lets that user write into the run folder. */
 static void
-allow_user(unsigned user)
+admit_user(unsigned user)
 {
 	const char *folder = plumb_collector_options()->folder;
 	char path[PATH_MAX + 16];
@@ -96,9 +95,9 @@ allow_user(unsigned user)
 		return;
 	}
 	if (geteuid() == status.st_uid || !geteuid()) {
-		allow(folder, user, 7);
+		allow_user(folder, user, 7);
 		snprintf(path, sizeof path, "%s/" PLUMB_CONTROL_NAME, folder);
-		allow(path, user, 6);
+		allow_user(path, user, 6);
 	}
 	errno = saved;
 }
@@ -111,7 +110,7 @@ PLUMB_EXPORT int user_set_two(uid_t, uid_t) __asm__("setreuid");
 PLUMB_EXPORT int user_set_three(uid_t, uid_t, uid_t) __asm__("setresuid");
 
 static void *
-real(void *_Atomic *function, const char *name)
+find_real(void *_Atomic *function, const char *name)
 {
 	if (!*function)
 		*function = plumb_real_dlsym(RTLD_NEXT, name);
@@ -122,32 +121,33 @@ int
 user_set(uid_t user)
 {
 	static void *_Atomic found;
-	allow_user(user);
-	return ((int (*)(uid_t))real(&found, "setuid"))(user);
+	admit_user(user);
+	return ((int (*)(uid_t))find_real(&found, "setuid"))(user);
 }
 
 int
 user_set_effective(uid_t user)
 {
 	static void *_Atomic found;
-	allow_user(user);
-	return ((int (*)(uid_t))real(&found, "seteuid"))(user);
+	admit_user(user);
+	return ((int (*)(uid_t))find_real(&found, "seteuid"))(user);
 }
 
 int
 user_set_two(uid_t own, uid_t effective)
 {
 	static void *_Atomic found;
-	allow_user(own);
-	allow_user(effective);
-	return ((int (*)(uid_t, uid_t))real(&found, "setreuid"))(own, effective);
+	admit_user(own);
+	admit_user(effective);
+	return ((int (*)(uid_t, uid_t))find_real(&found, "setreuid"))(own, effective);
 }
 
 int
 user_set_three(uid_t own, uid_t effective, uid_t saved)
 {
 	static void *_Atomic found;
-	allow_user(own);
-	allow_user(effective);
-	return ((int (*)(uid_t, uid_t, uid_t))real(&found, "setresuid"))(own, effective, saved);
+	admit_user(own);
+	admit_user(effective);
+	return ((int (*)(uid_t, uid_t, uid_t))find_real(&found, "setresuid"))(own, effective,
+	                                                                      saved);
 }

@@ -304,7 +304,7 @@ make_region(void)
 
 /* Under begin_lock. */
 static void
-begin(void)
+begin_process(void)
 {
 	pid_t self = own_pid();
 	atomic_store_explicit(&owner, self, memory_order_release);
@@ -347,7 +347,7 @@ plumb_process_begin(void)
 	}
 	pthread_mutex_lock(&begin_lock);
 	if (atomic_load_explicit(state, memory_order_relaxed) == OFF)
-		begin();
+		begin_process();
 	pthread_mutex_unlock(&begin_lock);
 	return plumb_recording();
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An index from hash to id for one writer: open addressing, doubled by mapping a new table. It
- * never touches the heap. What an id stands for, and whether it is the one looked for, the caller
- * knows.
+ * An index from hash to id for one writer. It uses open addressing, and doubles by mapping a new
+ * table, never on the heap. The caller knows what an id means, and compares it with what it looks
+ * for.
  */
 #ifndef PLUMB_COLLECT_TABLE_H
 #define PLUMB_COLLECT_TABLE_H

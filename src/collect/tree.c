@@ -7,12 +7,6 @@
  */
 #include "collect/thread.h"
 
-static const struct plumb_record_node *
-node_at(plumb_id id)
-{
-	return plumb_region_at(plumb_region_of_process(), id);
-}
-
 plumb_id
 plumb_intern(struct plumb_thread *thread, const char *text, size_t bytes)
 {
@@ -59,12 +53,13 @@ hash_of(plumb_id parent, const struct plumb_key *key)
 }
 
 static inline plumb_id
-find(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key, uint32_t hash)
+find_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key, uint32_t hash)
 {
 	uint32_t at = hash;
 	plumb_id id;
 	while ((id = plumb_id_table_next(&thread->nodes, hash, &at))) {
-		const struct plumb_record_node *node = node_at(id);
+		const struct plumb_record_node *node =
+			plumb_region_at(plumb_region_of_process(), id);
 		if (node->parent == parent && node->name == key->name && node->line == key->line &&
 		    node->file == key->file && node->kind == key->kind && node->flags == key->flags)
 			return id;
@@ -75,7 +70,7 @@ find(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key, 
 plumb_id
 plumb_child_known(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key)
 {
-	return parent == PLUMB_LOST ? 0 : find(thread, parent, key, hash_of(parent, key));
+	return parent == PLUMB_LOST ? 0 : find_child(thread, parent, key, hash_of(parent, key));
 }
 
 plumb_id
@@ -90,7 +85,7 @@ plumb_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key
 		plumb_count(thread, PLUMB_SOURCE_REGION, thread->arena.fate, 1);
 		return PLUMB_LOST;
 	}
-	if ((id = find(thread, parent, key, hash)))
+	if ((id = find_child(thread, parent, key, hash)))
 		return id;
 	struct plumb_record_node *node =
 		plumb_arena_append(&thread->arena, PLUMB_RECORD_NODE, sizeof *node);

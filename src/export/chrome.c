@@ -132,7 +132,7 @@ number_tracks(struct chrome *c)
 }
 
 static bool
-gather(struct chrome *c)
+gather_rows(struct chrome *c)
 {
 	const struct plumb_profile *profile = c->profile;
 	size_t room = (size_t)profile->variants_count + 1;
@@ -753,7 +753,8 @@ chrome_write(const struct plumb_profile *profile, const struct plumb_export_opti
 	if (plumb_timeline_check(profile, error) < 0)
 		return PLUMB_EEMPTY;
 	c.json = plumb_json_new(out);
-	done = c.json && plumb_timeline_open(&c.timeline, profile) && gather(&c) && put_all(&c);
+	done = c.json && plumb_timeline_open(&c.timeline, profile) && gather_rows(&c) &&
+	       put_all(&c);
 	if (c.json)
 		done &= plumb_json_finish(c.json) == 0 || ferror(out);
 	bool no_time = c.timeline.no_time;

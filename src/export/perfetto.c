@@ -159,16 +159,6 @@ put_track(struct writer *p, uint32_t track, uint32_t lane)
 /* ---- spans ---- */
 
 static void
-put_flow(struct writer *p, const struct plumb_span *span)
-{
-	uint32_t arrow = plumb_timeline_arrow(&p->timeline, span);
-
-	if (arrow)
-		plumb_event_flow(&p->packets, arrow,
-		                 p->profile->tracks[span->track].kind == PLUMB_TRACK_STREAM);
-}
-
-static void
 put_end(struct writer *p, uint32_t track, uint32_t lane)
 {
 	struct lane *l = &p->lanes.items[lane];
@@ -235,8 +225,9 @@ put_span(struct writer *p, const struct plumb_span *span, uint32_t first, uint32
 	plumb_packet_begin(&p->packets,
 	                   plumb_timeline_time(&p->timeline, track->process, span->start_ns));
 	plumb_event_begin(&p->packets, TYPE_BEGIN, UUID(TRACK, span->track, lane));
-	if (!drawn)
-		put_flow(p, span);
+	uint32_t arrow = drawn ? 0 : plumb_timeline_arrow(&p->timeline, span);
+	if (arrow)
+		plumb_event_flow(&p->packets, arrow, track->kind == PLUMB_TRACK_STREAM);
 	plumb_event_span(&p->packets, span, begins);
 	plumb_event_end(&p->packets);
 	plumb_packet_end(&p->packets);

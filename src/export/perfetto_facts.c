@@ -71,7 +71,7 @@ plumb_perfetto_facts_track(struct plumb_perfetto_facts *facts, const struct plum
 /* ---- one fact ---- */
 
 static void
-begin(struct plumb_perfetto_facts *facts, struct plumb_protobuf *m, enum plumb_fact fact)
+begin_fact(struct plumb_perfetto_facts *facts, struct plumb_protobuf *m, enum plumb_fact fact)
 {
 	plumb_protobuf_begin(m, fact ? ANNOTATION_ENTRIES : EVENT_ANNOTATION);
 	plumb_protobuf_number(m, ANNOTATION_NAME_NUMBER, facts->names + fact);
@@ -83,7 +83,7 @@ put_number(struct plumb_perfetto_facts *facts, struct plumb_protobuf *m, enum pl
 {
 	if (number == PLUMB_UNKNOWN)
 		return;
-	begin(facts, m, fact);
+	begin_fact(facts, m, fact);
 	plumb_protobuf_number(m, number < 0 ? ANNOTATION_SIGNED : ANNOTATION_UNSIGNED,
 	                      (uint64_t)number);
 	plumb_protobuf_end(m);
@@ -93,7 +93,7 @@ static void
 put_word(struct plumb_perfetto_facts *facts, struct plumb_protobuf *m, enum plumb_fact fact,
          const char *word)
 {
-	begin(facts, m, fact);
+	begin_fact(facts, m, fact);
 	plumb_protobuf_text(m, ANNOTATION_STRING, word);
 	plumb_protobuf_end(m);
 }
@@ -112,7 +112,7 @@ put_three(struct plumb_perfetto_facts *facts, struct plumb_protobuf *m, enum plu
 {
 	if (three[0] < 0 || three[1] < 0 || three[2] < 0)
 		return;
-	begin(facts, m, fact);
+	begin_fact(facts, m, fact);
 	for (int i = 0; i < 3; i++) {
 		plumb_protobuf_begin(m, ANNOTATION_VALUES);
 		plumb_protobuf_number(m, ANNOTATION_UNSIGNED, (uint64_t)three[i]);
@@ -191,7 +191,7 @@ put_path(struct plumb_perfetto_facts *facts, struct plumb_protobuf *m, uint32_t 
 		if (!is_new(facts->frames, frame))
 			continue;
 		if (!frames)
-			begin(facts, m, PLUMB_FACT_FRAMES);
+			begin_fact(facts, m, PLUMB_FACT_FRAMES);
 		frames = true;
 		facts->frames[frame / 8] |= (unsigned char)(1u << frame % 8);
 		put_frame(facts, m, frame);
@@ -199,7 +199,7 @@ put_path(struct plumb_perfetto_facts *facts, struct plumb_protobuf *m, uint32_t 
 	if (frames)
 		plumb_protobuf_end(m);
 	if (count)
-		begin(facts, m, PLUMB_FACT_CONTEXTS);
+		begin_fact(facts, m, PLUMB_FACT_CONTEXTS);
 	for (uint32_t i = count; i-- > 0;) {
 		uint32_t c = facts->path[i];
 		facts->made[c / 8] |= (unsigned char)(1u << c % 8);
@@ -215,7 +215,7 @@ put_track(struct plumb_perfetto_facts *facts, struct plumb_protobuf *m, uint32_t
 	const struct plumb_profile *profile = facts->profile;
 	const struct plumb_track *t = &profile->tracks[track];
 
-	begin(facts, m, PLUMB_FACT_TRACK);
+	begin_fact(facts, m, PLUMB_FACT_TRACK);
 	put_number(facts, m, PLUMB_FACT_INDEX, track);
 	put_word(facts, m, PLUMB_FACT_KIND, t->kind == PLUMB_TRACK_THREAD ? "thread" : "stream");
 	if (t->process < profile->processes_count) {
@@ -257,12 +257,12 @@ put_bytes(struct plumb_perfetto_facts *facts, struct plumb_protobuf *m,
 	else if (v && v->min == v->max) {
 		put_number(facts, m, PLUMB_FACT_BYTES, v->min);
 	} else if (v && *drawn == v->count) {
-		begin(facts, m, PLUMB_FACT_ALL_BYTES);
+		begin_fact(facts, m, PLUMB_FACT_ALL_BYTES);
 		put_number(facts, m, PLUMB_FACT_BYTES, v->sum);
 		put_number(facts, m, PLUMB_FACT_COPIES, (int64_t)v->count);
 		put_number(facts, m, PLUMB_FACT_LEAST, v->min);
 		put_number(facts, m, PLUMB_FACT_MOST, v->max);
-		begin(facts, m, PLUMB_FACT_SQUARES);
+		begin_fact(facts, m, PLUMB_FACT_SQUARES);
 		plumb_protobuf_double(m, ANNOTATION_REAL, v->m2);
 		plumb_protobuf_end(m);
 		plumb_protobuf_end(m);
@@ -276,7 +276,7 @@ plumb_perfetto_facts_put(struct plumb_perfetto_facts *facts, struct plumb_protob
 {
 	const struct plumb_frame *frame = plumb_context_frame(facts->profile, span->context);
 
-	begin(facts, m, PLUMB_FACT_PLUMB);
+	begin_fact(facts, m, PLUMB_FACT_PLUMB);
 	if (plumb_timeline_drawn(span)) {
 		put_number(facts, m, PLUMB_FACT_DRAWN, 1);
 		plumb_protobuf_end(m);
@@ -287,7 +287,7 @@ plumb_perfetto_facts_put(struct plumb_perfetto_facts *facts, struct plumb_protob
 	put_path(facts, m, span->context);
 	put_number(facts, m, PLUMB_FACT_CONTEXT, span->context);
 	if (span->correlation) {
-		begin(facts, m, PLUMB_FACT_CORRELATION);
+		begin_fact(facts, m, PLUMB_FACT_CORRELATION);
 		plumb_protobuf_number(m, ANNOTATION_UNSIGNED, span->correlation);
 		plumb_protobuf_end(m);
 	}

@@ -29,7 +29,8 @@ void plumb_perfetto_facts_free(struct plumb_perfetto_facts *facts);
 /* The next ones are the spans of a track, which begin at SPANS; COUNT may reach beyond. */
 void plumb_perfetto_facts_track(struct plumb_perfetto_facts *facts, const struct plumb_span *spans,
                                 uint32_t count);
-/* Within an event. FIRST: of its track in the file, of which there may be several of one here. */
+/* Call this within an event. FIRST: the event is the first of its track in the file. One track of
+ * the profile may be several tracks of the file. */
 void plumb_perfetto_facts_put(struct plumb_perfetto_facts *facts, struct plumb_protobuf *message,
                               const struct plumb_span *span, bool first);
 

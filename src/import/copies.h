@@ -16,12 +16,10 @@ uint32_t plumb_import_copy(struct plumb_trace *trace, struct plumb_slice name);
  * …; one that is not known stays as it is. */
 uint32_t plumb_import_collective(struct plumb_trace *trace, struct plumb_slice name);
 
-/*
- * The frame of an NVTX or roctx range. torch.autograd.profiler.emit_nvtx writes "aten::mm, seq = 3,
- * op_id = 7, sizes = …", whose numbers would make a context of each call: they are cut off. What
- * has a sequence number, or a name space and no spaces, is an operator, the rest (record_function,
- * steps) a range.
- */
+/* The frame of an NVTX or roctx range. torch.autograd.profiler.emit_nvtx writes "aten::mm, seq = 3,
+ * op_id = 7, sizes = …". These numbers would make a context for each call, so they are cut off. A
+ * range with a sequence number, or with a name space and no spaces, is an operator. All others
+ * (record_function, steps) are ranges. */
 uint32_t plumb_import_range(struct plumb_trace *trace, struct plumb_slice name);
 
 #endif

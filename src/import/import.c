@@ -180,7 +180,8 @@ import_one(const char *path, bool several, struct plumb_trace *trace, struct ser
 
 /* "trace.json.gz and 3 more, PyTorch profiler JSON" */
 static void
-describe(struct plumb_builder *builder, const char *const *paths, uint32_t count, const char *title)
+name_files(struct plumb_builder *builder, const char *const *paths, uint32_t count,
+           const char *title)
 {
 	char text[1024], more[32] = "";
 	if (count > 1)
@@ -212,7 +213,7 @@ import_all(const char *const *paths, uint32_t count, const struct plumb_import_o
 	if (!code)
 		code = plumb_trace_end_file(trace, error);
 	if (!code) {
-		describe(builder, paths, count, several ? "several formats" : first->title);
+		name_files(builder, paths, count, several ? "several formats" : first->title);
 		plumb_builder_environment(builder, PLUMB_NONE, "import.format",
 		                          several ? "several" : first->name);
 		code = plumb_trace_finish(trace, error);

@@ -46,7 +46,7 @@ struct sweep {
 };
 
 static bool
-waits(const char *call)
+is_wait(const char *call)
 {
 	return strstr(call, "Synchronize") && !strstr(call, "StreamWaitEvent");
 }
@@ -222,10 +222,10 @@ frame_of(const struct plumb_trace *trace, const struct plumb_span *span)
 	return plumb_builder_get_frame(trace->builder, frame);
 }
 
-/* Does SPAN go on after OPEN, in which it begins, so that it does not belong into it? So do ranges:
- * one begins within the call of __enter__ and ends within that of __exit__. */
+/* SPAN begins in OPEN. Does it go on after OPEN, so that it does not belong into it? Ranges do:
+ * they begin within the call of __enter__ and end within the call of __exit__. */
 static bool
-outlives(const struct plumb_span *span, uint32_t kind, const struct open *open)
+outlives_open(const struct plumb_span *span, uint32_t kind, const struct open *open)
 {
 	if (span->end_ns <= open->end_ns || span->end_ns - open->end_ns <= ROUNDING_NS)
 		return false;
@@ -241,7 +241,7 @@ static uint32_t
 place_of(const struct sweep *sweep, const struct plumb_span *span, uint32_t kind)
 {
 	uint32_t count = sweep->stack.count, at = count;
-	while (at && outlives(span, kind, &sweep->stack.items[at - 1]))
+	while (at && outlives_open(span, kind, &sweep->stack.items[at - 1]))
 		if (count - --at > OVERLAPS_MAX)
 			return count;
 	return at;
@@ -249,7 +249,7 @@ place_of(const struct sweep *sweep, const struct plumb_span *span, uint32_t kind
 
 /* Puts NEW into the stack as item AT. */
 static int
-push(struct sweep *sweep, uint32_t at, const struct open *new)
+push_open(struct sweep *sweep, uint32_t at, const struct open *new)
 {
 	if (!plumb_vec_add(&sweep->stack))
 		return plumb_trace_no_memory(sweep->trace);
@@ -308,7 +308,7 @@ static int
 note_call(struct sweep *sweep, const struct plumb_span *span, const char *name, uint32_t number)
 {
 	struct plumb_trace *trace = sweep->trace;
-	bool waiting = name && waits(name);
+	bool waiting = name && is_wait(name);
 	if (waiting && plumb_trace_value(trace, sweep->track, span->context, PLUMB_METRIC_HOST_WAIT,
 	                                 span->end_ns - span->start_ns) < 0)
 		return PLUMB_ESYSTEM;
@@ -339,7 +339,7 @@ open_span(struct sweep *sweep, struct plumb_span *span, uint32_t number)
 		sweep->deep++;
 		return 0;
 	}
-	if (push(sweep, at, &now) < 0)
+	if (push_open(sweep, at, &now) < 0)
 		return PLUMB_ESYSTEM;
 	return kind == PLUMB_FRAME_GPU_API
 	               ? note_call(sweep, span, plumb_builder_get_text(trace->builder, name),

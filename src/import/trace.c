@@ -378,14 +378,14 @@ has_time(struct plumb_trace *trace, int64_t start_ns, int64_t end_ns)
 
 /* False: the sum is no time. */
 static bool
-shift(struct plumb_span *span, int64_t ns)
+shift_span(struct plumb_span *span, int64_t ns)
 {
 	return !__builtin_add_overflow(span->start_ns, ns, &span->start_ns) &&
 	       !__builtin_add_overflow(span->end_ns, ns, &span->end_ns);
 }
 
 static void
-widen(int64_t *start, int64_t *end, const struct plumb_span *span)
+widen_range(int64_t *start, int64_t *end, const struct plumb_span *span)
 {
 	if (*start == PLUMB_UNKNOWN || span->start_ns < *start)
 		*start = span->start_ns;
@@ -398,8 +398,8 @@ plumb_trace_extent(struct plumb_trace *trace, const struct plumb_span *span)
 {
 	struct plumb_track *track = plumb_builder_get_track(trace->builder, span->track);
 	struct plumb_process *process = plumb_builder_get_process(trace->builder, track->process);
-	widen(&track->start_ns, &track->end_ns, span);
-	widen(&process->start_ns, &process->end_ns, span);
+	widen_range(&track->start_ns, &track->end_ns, span);
+	widen_range(&process->start_ns, &process->end_ns, span);
 	if (span->start_ns < trace->first_ns)
 		trace->first_ns = span->start_ns;
 	if (span->end_ns > trace->last_ns)
@@ -559,7 +559,7 @@ plumb_trace_span(struct plumb_trace *trace, uint32_t track, uint32_t context, in
 	if (!has_time(trace, start_ns, end_ns))
 		return 0;
 	struct plumb_span span = { context, track, start_ns, end_ns, correlation };
-	if (!shift(&span, trace->base_ns))
+	if (!shift_span(&span, trace->base_ns))
 		return 0;
 	plumb_trace_extent(trace, &span);
 	int code = plumb_builder_span(trace->builder, &span);
@@ -572,7 +572,7 @@ plumb_trace_cpu_sample(struct plumb_trace *trace, uint32_t track, uint32_t conte
                        int64_t ns)
 {
 	struct plumb_span span = { context, track, at_ns, at_ns };
-	if (!has_time(trace, at_ns, at_ns) || !shift(&span, trace->base_ns))
+	if (!has_time(trace, at_ns, at_ns) || !shift_span(&span, trace->base_ns))
 		return 0;
 	struct plumb_cpu_sample sample = { track, context, span.start_ns, ns };
 	int code = plumb_builder_cpu_sample(trace->builder, &sample);
@@ -648,10 +648,10 @@ shift_all(struct plumb_trace *trace)
 	for (uint32_t t = 0; t < trace->spans.count; t++) {
 		struct plumb_span *spans = plumb_trace_spans_of(&trace->spans.items[t]);
 		for (uint32_t i = 0; i < plumb_trace_spans_count(&trace->spans.items[t]); i++)
-			sound &= shift(&spans[i], ns);
+			sound &= shift_span(&spans[i], ns);
 	}
 	for (uint32_t i = 0; i < trace->works.count; i++)
-		sound &= shift(&trace->works.items[i].span, ns);
+		sound &= shift_span(&trace->works.items[i].span, ns);
 	for (uint32_t i = 0; i < trace->shapes.count; i++)
 		sound &= !__builtin_add_overflow(trace->shapes.items[i].start_ns, ns,
 		                                 &trace->shapes.items[i].start_ns);

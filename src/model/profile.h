@@ -380,7 +380,7 @@ plumb_is_time(int64_t start_ns, int64_t end_ns)
  * from there to where those of TRACK + 1 begin. */
 uint32_t plumb_profile_first_span(const struct plumb_profile *profile, uint32_t track);
 
-/* Likewise the first sample of CPU time of TRACK that was taken at AT_NS or later. */
+/* The same for samples of CPU time: the first of TRACK that was taken at AT_NS or later. */
 uint32_t
 plumb_profile_first_sample(const struct plumb_profile *profile, uint32_t track, int64_t at_ns);
 

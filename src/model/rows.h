@@ -21,8 +21,8 @@ struct plumb_row_array {
 struct plumb_row_array
 plumb_row_array_of(const struct plumb_profile *profile, const struct plumb_row_table *table);
 
-/* Room for COUNT rows behind those that are there, which may move; they do not count yet. NULL: no
- * memory. */
+/* Makes room for COUNT more rows after the present ones, which may move. The new rows do not count
+ * yet. NULL: no memory. */
 void *plumb_row_reserve(struct plumb_profile *profile, const struct plumb_row_table *table,
                         uint32_t count);
 /* A row more, all bytes 0; NULL: no memory. */
@@ -47,7 +47,7 @@ plumb_row_fault(const struct plumb_profile *profile, uint32_t strings,
 int plumb_row_keep_blobs(struct plumb_profile *profile, struct plumb_strtab *strings,
                          const struct plumb_row_table *table, void *row);
 
-/* How ids of one profile become those of another: by table, NULL where a table's stay. */
+/* How ids of one profile become ids of another, by table. NULL for a table whose ids stay. */
 struct plumb_row_maps {
 	struct plumb_row_map {
 		uint32_t *ids;

@@ -197,7 +197,7 @@ plumb_user_code_file(const struct plumb_user_code *user_code, const char *file)
 	return is_own_by_default(file);
 }
 
-/* The function that Inductor makes from a text to launch a Triton kernel, which nobody typed. */
+/* Inductor makes this function from a text to launch a Triton kernel. You did not type it. */
 static bool
 is_launcher(const struct plumb_profile *profile, const struct plumb_frame *frame)
 {

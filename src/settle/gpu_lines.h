@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The order is that of plumb_record_gpu_lines. The last one may be empty: it has the names of
+/* The order is that of plumb_record_gpu_lines. The last section may be empty; it has the names of
  * inlined functions. */
 enum plumb_gpu_section {
 	PLUMB_GPU_LINES,       /* .debug_line */

@@ -68,7 +68,7 @@ plumb_inductor_definition_of(const struct plumb_inductor_code *code, const char 
 
 /* ---- a log ---- */
 
-/* A node of a graph, and the line of the person's code that it stands for. */
+/* A node of a graph, and the line of your code that it stands for. */
 struct plumb_inductor_node {
 	const char *name;
 	const char *op;   /* "aten::mul", or NULL */

@@ -62,7 +62,7 @@ struct reading {
 /* ---- memory ---- */
 
 static void
-append(struct reading *r, struct buffer *buffer, const char *text, size_t bytes)
+append_text(struct reading *r, struct buffer *buffer, const char *text, size_t bytes)
 {
 	size_t room = buffer->room;
 
@@ -89,14 +89,14 @@ append(struct reading *r, struct buffer *buffer, const char *text, size_t bytes)
 }
 
 static void
-empty(struct buffer *buffer)
+empty_buffer(struct buffer *buffer)
 {
 	buffer->count = 0;
 	buffer->cut = false;
 }
 
 static const char *
-keep(struct plumb_inductor_log *log, const char *text, size_t bytes)
+keep_text(struct plumb_inductor_log *log, const char *text, size_t bytes)
 {
 	char *kept;
 
@@ -134,9 +134,9 @@ take_place(struct plumb_inductor_log *log, const char *text, struct plumb_induct
 		return false;
 	in += 4;
 	end = strstr(in, ", code:");
-	place->file = keep(log, at, (size_t)(colon - at));
+	place->file = keep_text(log, at, (size_t)(colon - at));
 	place->line = (uint32_t)line;
-	place->function = keep(log, in, end ? (size_t)(end - in) : strlen(in));
+	place->function = keep_text(log, in, end ? (size_t)(end - in) : strlen(in));
 	return true;
 }
 
@@ -157,7 +157,7 @@ operator_of(struct plumb_inductor_log *log, const char *call)
 	name++;
 	n = snprintf(text, sizeof text, "%.*s::%.*s", (int)(name - 1 - space), space,
 	             (int)strcspn(name, ".( \n"), name);
-	return n > 0 && n < (int)sizeof text ? keep(log, text, (size_t)n) : NULL;
+	return n > 0 && n < (int)sizeof text ? keep_text(log, text, (size_t)n) : NULL;
 }
 
 /* A line "mul: "f32[8]" = torch.ops.aten.mul.Tensor(a, b);  a = None" gives a node at PLACE. */
@@ -181,7 +181,7 @@ take_node(struct plumb_inductor_log *log, const char *line, const struct plumb_i
 		list->from = log->nodes.count - 1;
 	list->count++;
 	*node = *place;
-	node->name = keep(log, line, length);
+	node->name = keep_text(log, line, length);
 	node->op = operator_of(log, call + 3);
 }
 
@@ -221,7 +221,7 @@ read_text(struct plumb_pull *pull, void *into, void *own)
 	const char **added = plumb_pull_text(pull, &text) ? plumb_vec_add(&log->texts) : NULL;
 	if (!added)
 		return;
-	*added = keep(log, text.at, text.bytes);
+	*added = keep_text(log, text.at, text.bytes);
 	if (!list->count)
 		list->from = log->texts.count - 1;
 	list->count++;
@@ -257,7 +257,7 @@ read_entries(void *own)
 			log->no_memory = true;
 			return;
 		}
-		entry.call = keep(log, call.at, call.bytes);
+		entry.call = keep_text(log, call.at, call.bytes);
 		*added = entry;
 		if (!entries->list.count)
 			entries->list.from = log->entries.count - 1;
@@ -307,15 +307,6 @@ make_graph(struct reading *r, struct compilation *c)
 	c->has_after = false;
 }
 
-/* The graphs of the compilation came with Dynamo's graph as the key: its names are those of the one
- * that was compiled. */
-static void
-confirm_names(struct reading *r, const struct compilation *c)
-{
-	for (uint32_t i = c->first_graph; i < r->log->graphs.count; i++)
-		r->log->graphs.items[i].same_names = true;
-}
-
 /* MAPPINGS: the entries are one of its members. */
 static struct plumb_inductor_list
 read_payload(struct reading *r, bool mappings)
@@ -361,7 +352,10 @@ finish_record(struct reading *r)
 	} else if (kind == OUTPUT_CODE && r->path) {
 		make_graph(r, c);
 	} else if (kind == CACHE_HIT && c->first_graph != UINT32_MAX) {
-		confirm_names(r, c);
+		/* These graphs came with Dynamo's graph as the key, so their names are those of the
+		 * graph that was compiled. */
+		for (uint32_t i = c->first_graph; i < r->log->graphs.count; i++)
+			r->log->graphs.items[i].same_names = true;
 	} else if (c->graph != UINT32_MAX && r->payload.count && kind == NODE_MAPPINGS) {
 		r->log->graphs.items[c->graph].kernels = read_payload(r, true);
 	} else if (c->graph != UINT32_MAX && r->payload.count && kind == STACK_TRACES) {
@@ -449,20 +443,13 @@ take_header(struct reading *r, const char *text, size_t bytes)
 		struct plumb_slice path = header.path.at ? header.path : header.filename;
 		r->kind = kind_of(&header);
 		if (path.at)
-			r->path = keep(r->log, path.at, path.bytes);
+			r->path = keep_text(r->log, path.at, path.bytes);
 	}
 	memcpy(r->number, header.number, sizeof r->number);
 	plumb_pull_close(&pull);
 }
 
 /* ---- lines ---- */
-
-/* Does the record's payload matter? */
-static bool
-is_wanted(const struct reading *r)
-{
-	return r->kind != OTHER && r->kind != OUTPUT_CODE && r->kind != CACHE_HIT;
-}
 
 /* A part of a line: FIRST, its beginning; LAST, its end. IN_PAYLOAD is what the beginning told. */
 static void
@@ -471,19 +458,20 @@ take_part(struct reading *r, const char *text, size_t bytes, bool first, bool la
 	if (first)
 		*payload = bytes && *text == '\t';
 	if (*payload) {
-		if (is_wanted(r)) {
-			append(r, &r->payload, text + first, bytes - first);
+		/* Nobody reads the payloads of the other kinds. */
+		if (r->kind != OTHER && r->kind != OUTPUT_CODE && r->kind != CACHE_HIT) {
+			append_text(r, &r->payload, text + first, bytes - first);
 			if (last)
-				append(r, &r->payload, "\n", 1);
+				append_text(r, &r->payload, "\n", 1);
 		}
 		return;
 	}
 	if (first) {
 		finish_record(r);
-		empty(&r->payload);
-		empty(&r->header);
+		empty_buffer(&r->payload);
+		empty_buffer(&r->header);
 	}
-	append(r, &r->header, text, bytes);
+	append_text(r, &r->header, text, bytes);
 	if (!last)
 		return;
 	if (r->header.cut)

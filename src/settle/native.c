@@ -235,8 +235,8 @@ look_up(struct plumb_settler *settler, struct plumb_settle_site *site, uint32_t 
 static const struct plumb_settle_site *
 find_site(struct plumb_settler *settler, uint32_t code, uint32_t offset, bool interrupted);
 
-/* The frame of the function that the instruction at OFFSET belongs to, as at its beginning, so that
- * all of them have one; PLUMB_NONE: where it begins is not known. */
+/* The frame of the function with the instruction at OFFSET. It is the frame of the function's
+ * beginning, so that all instructions have the same one. PLUMB_NONE: the beginning is unknown. */
 static uint32_t
 function_of(struct plumb_settler *settler, uint32_t code, uint32_t offset)
 {

@@ -30,7 +30,7 @@
 #include "settle/settle.h"
 #include "settle/symbolizer.h"
 
-/* What is asked of a context while settling, by its provisional id. */
+/* What settling needs to know about a context, by its provisional id. */
 struct plumb_settle_context {
 	uint8_t kind;
 	uint8_t flags; /* of the context or any above it */
@@ -256,7 +256,7 @@ void plumb_settle_native_free(struct plumb_settler *settler);
 /* Takes in the compiler's logs in the folder PATH that processes of the run FOLDER wrote;
  * UINT32_MAX: any run's. */
 void plumb_settle_compile_logs(struct plumb_settler *settler, const char *path, uint32_t folder);
-/* Likewise in the folder that the program's user chose. */
+/* The same in the folder that the user of the program chose. */
 void plumb_settle_users_logs(struct plumb_settler *settler);
 /* When all contexts are there: gives kernels of compiled code their origins. */
 void plumb_settle_provenance(struct plumb_settler *settler);
@@ -279,7 +279,7 @@ void
 plumb_settle_reading(struct plumb_settle_region *region, const struct plumb_record_clock *record);
 /* After all readings. */
 void plumb_settle_lines(struct plumb_settle_region *region);
-/* The line of a device's clock, else that of the process's GPU clock, else NULL. */
+/* The line of the device's clock. If it has none, the line of the process's GPU clock, or NULL. */
 const struct plumb_settle_line *
 plumb_settle_line_of(const struct plumb_settle_region *region, plumb_id device);
 /* The monotonic time of TIME on the clock; PLUMB_UNKNOWN when it cannot be (LINE may be NULL). */
@@ -296,7 +296,7 @@ void
 plumb_settle_series(struct plumb_settle_region *region, const struct plumb_record_series *record);
 /* Adds a value of GPU work to the tally of its device. */
 void plumb_settle_tally(struct plumb_settle_region *region, const struct plumb_value *value);
-/* At the region's end: devices whose totals were torn get what the values add up to. */
+/* At the region's end: if a device's totals were torn, it gets the sums of its values. */
 void plumb_settle_tallies(struct plumb_settle_region *region);
 /* At the very end: busy time of every device. */
 void plumb_settle_busy(struct plumb_settler *settler);
@@ -326,11 +326,11 @@ void plumb_settle_spans(struct plumb_settle_region *region);
 bool
 plumb_settle_each_span(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
                        bool (*take)(void *data, const struct plumb_settle_span *span), void *data);
-/* Likewise with each note of who waits for whom. */
+/* The same for each note that says who waits for whom. */
 bool
 plumb_settle_each_note(struct plumb_settle_region *region,
                        bool (*take)(void *data, const struct plumb_span_entry *entry), void *data);
-/* Likewise with each sample of CPU time; SAMPLE NULL: one is damaged. */
+/* The same for each sample of CPU time. SAMPLE is NULL if the sample is damaged. */
 bool
 plumb_settle_each_sample(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
                          bool (*take)(void *data, const struct plumb_cpu_sample *sample),

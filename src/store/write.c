@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +45,7 @@ fail_sql(struct plumb_writer *writer, struct plumb_error *error)
 }
 
 static int
-execute(struct plumb_writer *writer, const char *sql, struct plumb_error *error)
+execute_sql(struct plumb_writer *writer, const char *sql, struct plumb_error *error)
 {
 	if (sqlite3_exec(writer->db, sql, NULL, NULL, NULL))
 		return fail_sql(writer, error);
@@ -74,14 +73,6 @@ plumb_writer_step(struct plumb_writer *writer, sqlite3_stmt *insert, struct plum
 	if (sqlite3_reset(insert))
 		return fail_sql(writer, error);
 	return PLUMB_OK;
-}
-
-static void
-count_row(struct plumb_writer *writer)
-{
-	if (++writer->done % PROGRESS_ROWS == 0 && writer->progress)
-		writer->progress(writer->data,
-		                 0.9 * (double)writer->done / (double)(writer->rows + 1));
 }
 
 /* ---- rows ---- */
@@ -205,7 +196,9 @@ plumb_writer_rows(struct plumb_writer *writer, const struct plumb_row_table *tab
 	for (uint32_t i = 0; !code && i < rows.count; i++) {
 		code = write_row(writer, insert, i, table->columns, table->columns_count,
 		                 rows.items + (size_t)i * table->row_size, error);
-		count_row(writer);
+		if (++writer->done % PROGRESS_ROWS == 0 && writer->progress)
+			writer->progress(writer->data,
+			                 0.9 * (double)writer->done / (double)(writer->rows + 1));
 	}
 	sqlite3_finalize(insert);
 	return code;
@@ -329,12 +322,12 @@ write_rows(struct plumb_writer *writer, struct plumb_error *error)
 	         "PRAGMA page_size=8192; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
 	         "PRAGMA locking_mode=EXCLUSIVE; PRAGMA application_id=%d; PRAGMA user_version=%d;",
 	         PLUMB_STORE_APPLICATION_ID, PLUMB_STORE_SCHEMA);
-	int code = execute(writer, pragmas, error);
+	int code = execute_sql(writer, pragmas, error);
 	if (!code)
-		code = execute(writer, "BEGIN", error);
+		code = execute_sql(writer, "BEGIN", error);
 	char *tables = plumb_store_tables_sql();
 	if (!code)
-		code = tables ? execute(writer, tables, error)
+		code = tables ? execute_sql(writer, tables, error)
 		              : plumb_fail_memory(error, "to write the profile");
 	free(tables);
 	for (int t = 0; !code && t < PLUMB_TABLES; t++)
@@ -350,9 +343,9 @@ write_rows(struct plumb_writer *writer, struct plumb_error *error)
 		if (plumb_row_tables[t].chunks)
 			code = plumb_writer_chunks(writer, &plumb_row_tables[t], error);
 	if (!code)
-		code = execute(writer, plumb_store_finish_sql, error);
+		code = execute_sql(writer, plumb_store_finish_sql, error);
 	if (!code)
-		code = execute(writer, "COMMIT", error);
+		code = execute_sql(writer, "COMMIT", error);
 	return code;
 }
 

@@ -111,13 +111,6 @@ is_known(const struct plumb_watch *watch, ino_t inode)
 	return false;
 }
 
-static void
-end_region(struct process *process)
-{
-	process->over = true;
-	process->threads.count = 0;
-}
-
 /* A process that called exec has a region for each program that it ran: only the newest counts. */
 static void
 end_same_process(struct plumb_watch *watch, struct process *newer)
@@ -125,8 +118,11 @@ end_same_process(struct plumb_watch *watch, struct process *newer)
 	for (uint32_t i = 0; i < watch->processes.count; i++) {
 		struct process *process = watch->processes.items[i];
 		const struct plumb_region_header *a = header_of(process), *b = header_of(newer);
-		if (process != newer && a->pid == b->pid)
-			end_region(a->start_monotonic < b->start_monotonic ? process : newer);
+		if (process == newer || a->pid != b->pid)
+			continue;
+		struct process *older = a->start_monotonic < b->start_monotonic ? process : newer;
+		older->over = true;
+		older->threads.count = 0;
 	}
 }
 
@@ -222,9 +218,9 @@ find_threads(struct process *process)
 
 /* ---- where a thread waits ---- */
 
-/* The context of threads whose place is unknown. */
+/* The context for threads whose place is unknown. */
 static plumb_id
-nowhere(struct process *process)
+unknown_place(struct process *process)
 {
 	struct plumb_record_node key = {
 		.kind = PLUMB_FRAME_NATIVE,
@@ -287,7 +283,8 @@ static void
 add_wait(struct process *process, const struct thread *thread, struct place place, int64_t ns)
 {
 	if (ns > 0)
-		plumb_watch_tree_add(&process->tree, place.node ? place.node : nowhere(process),
+		plumb_watch_tree_add(&process->tree,
+		                     place.node ? place.node : unknown_place(process),
 		                     thread->record, (uint64_t)ns, place.fate);
 }
 

@@ -132,7 +132,7 @@ find_kernels(const struct diff_run *run, uint32_t metric, double runs, fused_lis
 
 /* Is the operator of this base one of PARTS? A name with underscores may begin with some. */
 static bool
-holds(const char *parts, const char *base)
+has_base(const char *parts, const char *base)
 {
 	size_t bytes = strlen(base);
 
@@ -152,7 +152,7 @@ look_up(const fused_list *list, struct plumb_diff_row *row)
 	for (uint32_t i = 0; ok && i < list->count; i++) {
 		const struct fused *f = &list->items[i];
 
-		if (!f->parts || !holds(f->parts, base))
+		if (!f->parts || !has_base(f->parts, base))
 			continue;
 		size_t used = row->fused_in ? strlen(row->fused_in) : 0, bytes = strlen(f->name);
 		char *grown = realloc(row->fused_in, used + bytes + 3);

@@ -2,7 +2,6 @@
 #include "analyze/diff/names.h"
 
 #include <ctype.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "model/framework/framework.h"

@@ -85,7 +85,7 @@ take_names(const struct diff_run *run, const struct plumb_iteration_track *track
 }
 
 static double
-alike(const struct names *a, const struct names *b)
+compare_names(const struct names *a, const struct names *b)
 {
 	uint32_t i = 0, j = 0, common = 0, most = a->count > b->count ? a->count : b->count;
 
@@ -113,7 +113,7 @@ like_level(const struct diff_run *run, const struct names *names)
 
 		if (!take_names(run, track, l, &own))
 			return -1;
-		is = alike(names, &own) >= ALIKE;
+		is = compare_names(names, &own) >= ALIKE;
 		free(own.hashes);
 		if (is)
 			return l;

@@ -32,8 +32,8 @@ window_of(const struct diff_windows *w, int64_t time, uint32_t windows)
 }
 
 static void
-add(const struct summing *s, const struct diff_windows *w, uint32_t context, int64_t start,
-    double amount)
+add_amount(const struct summing *s, const struct diff_windows *w, uint32_t context, int64_t start,
+           double amount)
 {
 	int64_t window = window_of(w, start, s->out->windows);
 	uint32_t id = s->ids[context];
@@ -75,8 +75,8 @@ sum_gpus(const struct summing *s)
 
 			if (span->end_ns >= span->start_ns &&
 			    is_of_metric(plumb_context_frame(p, span->context)->kind, s->metric))
-				add(s, w, span->context, span->start_ns,
-				    (double)span->end_ns - (double)span->start_ns);
+				add_amount(s, w, span->context, span->start_ns,
+				           (double)span->end_ns - (double)span->start_ns);
 		}
 	}
 }
@@ -117,9 +117,9 @@ sum_host(const struct summing *s, const struct diff_windows *w)
 		if (open.count && time) {
 			const struct plumb_span *outer = &p->spans[open.items[open.count - 1]];
 
-			add(s, w, outer->context, outer->start_ns, -length);
+			add_amount(s, w, outer->context, outer->start_ns, -length);
 		}
-		add(s, w, span->context, span->start_ns, time ? length : 1);
+		add_amount(s, w, span->context, span->start_ns, time ? length : 1);
 		uint32_t *top = plumb_vec_add(&open);
 		ok = top;
 		if (ok)

@@ -85,7 +85,7 @@ struct gathered {
 };
 
 static bool
-gather(struct plumb_moments *line, struct gathered *ops, const struct plumb_step_op *op)
+gather_op(struct plumb_moments *line, struct gathered *ops, const struct plumb_step_op *op)
 {
 	const struct plumb_profile *p = line->profile;
 	unsigned char *sorts = line->shared->sorts;
@@ -123,11 +123,11 @@ gather_ops(struct plumb_moments *line)
 		for (uint32_t i = range.first; done && i < range.end; i++) {
 			const struct plumb_span *s = &gpu->spans[i];
 
-			done = gather(line, &ops,
-			              &(struct plumb_step_op){
-					      gpu->newest ? PLUMB_NONE : i, s->context, s->track, 0,
-					      s->start_ns, s->end_ns, s->correlation,
-					      plumb_copies_size(line->shared->sizes, s) });
+			done = gather_op(line, &ops,
+			                 &(struct plumb_step_op){
+						 gpu->newest ? PLUMB_NONE : i, s->context, s->track,
+						 0, s->start_ns, s->end_ns, s->correlation,
+						 plumb_copies_size(line->shared->sizes, s) });
 		}
 	}
 	done = done && !plumb_sort_rows(ops.items, ops.count, sizeof *ops.items, op_key, 1, NULL);
@@ -275,7 +275,8 @@ is_gap(const struct plumb_profile *p, const struct plumb_piece *piece)
 
 /* The context of the next piece that is no gap, or PLUMB_NONE. */
 static uint32_t
-beside(const struct plumb_moments *line, const struct plumb_pieces *pieces, uint32_t at, int step)
+find_beside(const struct plumb_moments *line, const struct plumb_pieces *pieces, uint32_t at,
+            int step)
 {
 	const struct plumb_profile *p = line->profile;
 
@@ -306,7 +307,8 @@ name_gap(const struct plumb_moments *line, const struct plumb_pieces *pieces, ui
          struct plumb_step_key *key)
 {
 	const struct plumb_context *contexts = line->profile->contexts;
-	uint32_t before = beside(line, pieces, at, -1), after = beside(line, pieces, at, 1);
+	uint32_t before = find_beside(line, pieces, at, -1),
+		 after = find_beside(line, pieces, at, 1);
 	uint32_t a = before, b = after;
 
 	key->before = place_of(line, before);
@@ -347,7 +349,7 @@ plumb_moments_gap(const struct plumb_moments *line, const struct plumb_pieces *p
 }
 
 static int64_t
-common(int64_t start, int64_t end, int64_t from, int64_t to)
+measure_overlap(int64_t start, int64_t end, int64_t from, int64_t to)
 {
 	start = start > from ? start : from;
 	end = end < to ? end : to;
@@ -442,7 +444,8 @@ plumb_moments_waited(struct plumb_moments *line, uint32_t op, int64_t from, int6
 }
 
 static int
-tell(struct plumb_moments *line, int64_t from, int64_t to, bool host, struct plumb_step_rows *rows)
+tell_busy(struct plumb_moments *line, int64_t from, int64_t to, bool host,
+          struct plumb_step_rows *rows)
 {
 	const struct plumb_pieces *pieces = &line->busy;
 	struct plumb_step_key idle = plumb_moments_key_of(line, PLUMB_STEP_IDLE, PLUMB_NONE);
@@ -452,7 +455,7 @@ tell(struct plumb_moments *line, int64_t from, int64_t to, bool host, struct plu
 	for (uint32_t i = plumb_pieces_from(pieces, from);
 	     !code && i < pieces->count && pieces->items[i].start_ns < to; i++) {
 		const struct plumb_piece *piece = &pieces->items[i];
-		int64_t ns = common(piece->start_ns, piece->end_ns, from, to);
+		int64_t ns = measure_overlap(piece->start_ns, piece->end_ns, from, to);
 		const struct plumb_step_op *op =
 			piece->id == PLUMB_NONE ? NULL : &line->ops[piece->id];
 
@@ -484,14 +487,14 @@ int
 plumb_moments_device(struct plumb_moments *line, int64_t from, int64_t to,
                      struct plumb_step_rows *rows)
 {
-	return tell(line, from, to, false, rows);
+	return tell_busy(line, from, to, false, rows);
 }
 
 int
 plumb_moments_both(struct plumb_moments *line, int64_t from, int64_t to,
                    struct plumb_step_rows *rows)
 {
-	return tell(line, from, to, line->launched, rows);
+	return tell_busy(line, from, to, line->launched, rows);
 }
 
 /* ---- rows ---- */

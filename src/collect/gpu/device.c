@@ -171,7 +171,7 @@ busy_add(struct plumb_record_device_total *total, uint64_t start, uint64_t end)
 }
 
 static void
-sift(struct plumb_interval *heap, uint32_t root, uint32_t count)
+sift_down(struct plumb_interval *heap, uint32_t root, uint32_t count)
 {
 	struct plumb_interval moved = heap[root];
 	for (uint32_t child; (child = 2 * root + 1) < count; root = child) {
@@ -194,12 +194,12 @@ sort_intervals(struct plumb_interval *intervals, uint32_t count)
 	if (sorted)
 		return;
 	for (uint32_t i = count / 2; i-- > 0;)
-		sift(intervals, i, count);
+		sift_down(intervals, i, count);
 	for (uint32_t left = count; left-- > 1;) {
 		struct plumb_interval last = intervals[left];
 		intervals[left] = intervals[0];
 		intervals[0] = last;
-		sift(intervals, 0, left);
+		sift_down(intervals, 0, left);
 	}
 }
 

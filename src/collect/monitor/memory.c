@@ -166,7 +166,7 @@ make_share(struct plumb_thread *thread, const struct pool *pool, plumb_id node)
 /* What comes first to a pool on a thread: the root's share takes what finds no room later, and the
  * tallies say so. */
 static void
-reserve(struct plumb_thread *thread, const struct pool *pool)
+reserve_share(struct plumb_thread *thread, const struct pool *pool)
 {
 	if (find_share(thread, pool, 0, hash_share(pool, 0)))
 		return;
@@ -182,7 +182,7 @@ share_at(struct plumb_thread *thread, const struct pool *pool, plumb_id node)
 	struct plumb_record_memory *share = find_share(thread, pool, node, hash_share(pool, node));
 	if (plumb_likely(share))
 		return share;
-	reserve(thread, pool);
+	reserve_share(thread, pool);
 	share = node ? make_share(thread, pool, node)
 	             : find_share(thread, pool, 0, hash_share(pool, 0));
 	if (!share)
@@ -260,7 +260,8 @@ note_peak(struct plumb_record_memory_pool *pool, const struct plumb_memory_chang
 /* ---- changes ---- */
 
 static enum plumb_fate
-release(struct plumb_thread *thread, struct pool *pool, const struct plumb_live_object *object)
+release_object(struct plumb_thread *thread, struct pool *pool,
+               const struct plumb_live_object *object)
 {
 	struct plumb_record_memory *owner = plumb_region_at(thread->arena.region, object->record);
 	struct plumb_record_memory *share = plumb_likely(object->owner == thread->arena.number)
@@ -287,7 +288,7 @@ take_free(struct plumb_thread *thread, const struct plumb_memory_change *change)
 	struct plumb_live_object object;
 	if (!pool || !plumb_live_take(&pool->live, change->address, &object))
 		return PLUMB_FATE_UNKNOWN_OBJECT;
-	return release(thread, pool, &object);
+	return release_object(thread, pool, &object);
 }
 
 static enum plumb_fate
@@ -316,7 +317,7 @@ take_allocation(struct plumb_thread *thread, const struct plumb_memory_change *c
 	if (plumb_unlikely(put == PLUMB_LIVE_FULL))
 		return PLUMB_FATE_OVERFLOWED;
 	if (plumb_unlikely(put == PLUMB_LIVE_REPLACED))
-		release(thread, pool, &was);
+		release_object(thread, pool, &was);
 	plumb_sequence_begin(&share->sequence);
 	bool changed = change_live(pool->record, share, bytes);
 	if (changed) {

@@ -81,7 +81,7 @@ out_of_memory(struct reader *reader)
 
 /* BASE with the run's suffix. */
 static const char *
-table(const struct reader *reader, const char *base, char name[NAME_BYTES])
+table_name(const struct reader *reader, const char *base, char name[NAME_BYTES])
 {
 	snprintf(name, NAME_BYTES, "%s%s", base, reader->suffix);
 	return name;
@@ -92,7 +92,7 @@ open_rows(struct reader *reader, struct plumb_rows *rows, const char *base,
           const char *const *columns)
 {
 	char name[NAME_BYTES];
-	plumb_rows_open(rows, &reader->sqlite, table(reader, base, name), columns);
+	plumb_rows_open(rows, &reader->sqlite, table_name(reader, base, name), columns);
 }
 
 static void
@@ -100,7 +100,7 @@ open_rows_by(struct reader *reader, struct plumb_rows *rows, const char *base,
              const char *const *columns)
 {
 	char name[NAME_BYTES];
-	plumb_rows_open_by(rows, &reader->sqlite, table(reader, base, name), "id", columns);
+	plumb_rows_open_by(rows, &reader->sqlite, table_name(reader, base, name), "id", columns);
 }
 
 /* ---- processes ---- */
@@ -232,15 +232,6 @@ thread_of(struct reader *reader, const struct place *place)
 	return id;
 }
 
-/* What rocprofv3 knows of a GPU stands in a JSON text. */
-static void
-read_agent(struct agent *agent, struct plumb_slice json)
-{
-	agent->multiprocessors = number_in(json, COLUMNS("cu_count"));
-	agent->warps = number_in(json, COLUMNS("max_waves_per_cu"));
-	agent->clock_mhz = number_in(json, COLUMNS("max_engine_clk_fcompute"));
-}
-
 static void
 load_agents(struct reader *reader)
 {
@@ -265,7 +256,11 @@ load_agents(struct reader *reader)
 		agent->name = name.bytes
 		                      ? plumb_builder_string(reader->builder, name.at, name.bytes)
 		                      : PLUMB_NONE;
-		read_agent(agent, plumb_rows_text(&rows, MORE));
+		/* rocprofv3 writes what it knows about a GPU as JSON text. */
+		struct plumb_slice json = plumb_rows_text(&rows, MORE);
+		agent->multiprocessors = number_in(json, COLUMNS("cu_count"));
+		agent->warps = number_in(json, COLUMNS("max_waves_per_cu"));
+		agent->clock_mhz = number_in(json, COLUMNS("max_engine_clk_fcompute"));
 	}
 	plumb_rows_close(&rows);
 }
@@ -301,7 +296,7 @@ stream_of(struct reader *reader, const struct place *place)
 	                          place->stream != PLUMB_UNKNOWN ? place->stream : place->queue);
 }
 
-/* The columns that all tables of things that ran begin with. */
+/* The first columns of all tables of things that ran. */
 enum { START, END, EVENT, TRACK, PROCESS, THREAD, AGENT, QUEUE, STREAM, MORE };
 #define RUN_COLUMNS                                                                                \
 	"start", "end", "event_id", "track_id", "pid", "tid", "agent_id", "queue_id", "stream_id"
@@ -335,7 +330,7 @@ place_of(struct reader *reader, const struct plumb_rows *rows)
 /* ---- events ---- */
 
 static bool
-holds(struct plumb_slice text, const char *word)
+contains_word(struct plumb_slice text, const char *word)
 {
 	return text.at && memmem(text.at, text.bytes, word, strlen(word));
 }
@@ -345,14 +340,14 @@ static enum category
 category_of(struct plumb_slice category, struct plumb_slice name)
 {
 	static const char *const runtimes[] = { "hip", "hsa_", "rccl", "nccl", "roc" };
-	if (holds(category, "MARKER") || holds(category, "marker") || holds(category, "roctx") ||
-	    holds(category, "user"))
+	if (contains_word(category, "MARKER") || contains_word(category, "marker") ||
+	    contains_word(category, "roctx") || contains_word(category, "user"))
 		return RANGE;
-	if (holds(category, "KFD"))
+	if (contains_word(category, "KFD"))
 		return DRIVER;
-	if (holds(category, "python"))
+	if (contains_word(category, "python"))
 		return PYTHON;
-	if (holds(category, "_API") || holds(category, "_api"))
+	if (contains_word(category, "_API") || contains_word(category, "_api"))
 		return CALL;
 	for (size_t i = 0; i < sizeof runtimes / sizeof *runtimes; i++)
 		if (name.at && plumb_slice_begins(name, runtimes[i]))
@@ -645,10 +640,10 @@ read_run(struct reader *reader)
 {
 	struct plumb_sqlite *sqlite = &reader->sqlite;
 	char name[NAME_BYTES];
-	plumb_sqlite_texts_load(&reader->texts, sqlite, table(reader, "rocpd_string", name), "id",
-	                        "string");
+	plumb_sqlite_texts_load(&reader->texts, sqlite, table_name(reader, "rocpd_string", name),
+	                        "id", "string");
 	reader->has_categories =
-		plumb_sqlite_has(sqlite, table(reader, "rocpd_info_category", name));
+		plumb_sqlite_has(sqlite, table_name(reader, "rocpd_info_category", name));
 	plumb_sqlite_texts_load(&reader->categories, sqlite, name, "id", "name");
 	open_rows_by(reader, &reader->events, "rocpd_event",
 	             COLUMNS("stack_id", "category_id", "extdata"));
@@ -700,7 +695,7 @@ read_all(struct reader *reader)
 }
 
 static int
-read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
+read_rocpd(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
 	struct reader *reader = calloc(1, sizeof *reader);
 	if (!reader)
@@ -715,7 +710,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 }
 
 static int
-probe(const struct plumb_import_file *file)
+probe_rocpd(const struct plumb_import_file *file)
 {
 	static const char *const kinds[] = { "rocpd_kernel_dispatch*", "rocpd_region*",
 		                             "rocpd_memory_copy*" };
@@ -730,6 +725,6 @@ probe(const struct plumb_import_file *file)
 const struct plumb_format plumb_format_rocpd = {
 	.name = "rocpd",
 	.title = "rocpd of ROCm 7",
-	.probe = probe,
-	.read = read,
+	.probe = probe_rocpd,
+	.read = read_rocpd,
 };

@@ -91,7 +91,7 @@ static int read_line(void *data, struct plumb_slice line, struct plumb_error *er
 
 /* What FILE's first two lines say: the part, and the process that the row names. */
 static enum part
-peek(const struct plumb_import_file *file, int64_t *pid)
+peek_part(const struct plumb_import_file *file, int64_t *pid)
 {
 	struct reader reader = {
 		.table = { PLUMB_TEXT_COLUMNS(columns), .head_only = true },
@@ -104,10 +104,10 @@ peek(const struct plumb_import_file *file, int64_t *pid)
 }
 
 static int
-probe(const struct plumb_import_file *file)
+probe_rocprof_csv(const struct plumb_import_file *file)
 {
 	int64_t pid;
-	return peek(file, &pid) != NO_PART ? 90 : 0;
+	return peek_part(file, &pid) != NO_PART ? 90 : 0;
 }
 
 /* rocprofv3 puts a process's number before the names of its files: "4711_kernel_trace.csv". */
@@ -126,10 +126,10 @@ prefix_of(const char *path)
 
 /* Of one process, and no second file of a kind that does not name it. */
 static bool
-joins(const struct plumb_import_file *file, struct plumb_import_group *group)
+joins_group(const struct plumb_import_file *file, struct plumb_import_group *group)
 {
 	int64_t pid, prefix = prefix_of(file->path);
-	enum part part = peek(file, &pid);
+	enum part part = peek_part(file, &pid);
 	uint32_t mark = part == CALLS || part == OTHER ? 0 : UINT32_C(1) << part;
 	if (group->marks & mark ||
 	    (pid != PLUMB_UNKNOWN && group->pid != PLUMB_UNKNOWN && pid != group->pid) ||
@@ -328,7 +328,8 @@ read_line(void *data, struct plumb_slice line, struct plumb_error *error)
 }
 
 static int
-read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
+read_rocprof_csv(struct plumb_import_file *file, struct plumb_trace *trace,
+                 struct plumb_error *error)
 {
 	struct reader reader = {
 		.table = { PLUMB_TEXT_COLUMNS(columns) },
@@ -341,7 +342,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 const struct plumb_format plumb_format_rocprof_csv = {
 	.name = "rocprof-csv",
 	.title = "rocprofv3 CSV",
-	.probe = probe,
-	.read = read,
-	.joins = joins,
+	.probe = probe_rocprof_csv,
+	.read = read_rocprof_csv,
+	.joins = joins_group,
 };

@@ -317,7 +317,7 @@ read_messages(void *own)
 	}
 }
 
-/* ["program", "argument"], as one text; what is longer than there is room is cut off. */
+/* ["program", "argument"], as one text. What does not fit is cut off. */
 static void
 read_command(struct plumb_pull *pull, void *into, void *own)
 {
@@ -436,7 +436,7 @@ read_tool(void *own)
 }
 
 static int
-read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
+read_rocprofv3(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
 	static const struct plumb_pull_part parts[] = { { "rocprofiler-sdk-tool", read_tool },
 		                                        { 0 } };
@@ -456,7 +456,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 }
 
 static int
-probe(const struct plumb_import_file *file)
+probe_rocprofv3(const struct plumb_import_file *file)
 {
 	const char *at = plumb_import_text(file);
 	return *at == '{' && strstr(at, "\"rocprofiler-sdk-tool\"") ? 95 : 0;
@@ -465,6 +465,6 @@ probe(const struct plumb_import_file *file)
 const struct plumb_format plumb_format_rocprofv3 = {
 	.name = "rocprofv3",
 	.title = "rocprofv3 JSON",
-	.probe = probe,
-	.read = read,
+	.probe = probe_rocprofv3,
+	.read = read_rocprofv3,
 };

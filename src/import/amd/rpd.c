@@ -346,7 +346,7 @@ read_all(struct reader *reader)
 }
 
 static int
-read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
+read_rpd(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
 	struct reader *reader = calloc(1, sizeof *reader);
 	if (!reader)
@@ -366,7 +366,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 }
 
 static int
-probe(const struct plumb_import_file *file)
+probe_rpd(const struct plumb_import_file *file)
 {
 	return plumb_sqlite_probe(file, COLUMNS("rocpd_op", "rocpd_api", "rocpd_string")) > 0 ? 90
 	                                                                                      : 0;
@@ -375,6 +375,6 @@ probe(const struct plumb_import_file *file)
 const struct plumb_format plumb_format_rpd = {
 	.name = "rpd",
 	.title = "rocmProfileData (RPD)",
-	.probe = probe,
-	.read = read,
+	.probe = probe_rpd,
+	.read = read_rpd,
 };

@@ -139,7 +139,7 @@ kind_of(char phase)
 }
 
 static void
-take(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
+take_event(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 {
 	struct reader *reader = chrome->own;
 	char phase = event->phase;
@@ -168,7 +168,7 @@ take(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 }
 
 static void
-begin(struct plumb_chrome *chrome)
+begin_event(struct plumb_chrome *chrome)
 {
 	plumb_chrome_samples_begin(&((struct reader *)chrome->own)->samples);
 }
@@ -219,7 +219,7 @@ by_group(const void *x, const void *y)
 
 /* The first lane's end has become END: it sinks. */
 static void
-sink(struct reader *reader, int64_t end)
+sink_lane(struct reader *reader, int64_t end)
 {
 	struct lane *lanes = reader->lanes.items, moved = lanes[0];
 	uint32_t at = 0, count = reader->lanes.count;
@@ -251,7 +251,7 @@ lane_of(struct reader *reader, int64_t start, int64_t end)
 		reader->lanes.items[0] = (struct lane){ INT64_MIN, number };
 	}
 	uint32_t number = reader->lanes.items[0].number;
-	sink(reader, end);
+	sink_lane(reader, end);
 	return number;
 }
 
@@ -315,7 +315,7 @@ read_all(struct reader *reader, struct plumb_import_file *file, struct plumb_err
 }
 
 static int
-read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
+read_chrome(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
 	static const struct plumb_pull_field argument_fields[] = {
 		PLUMB_PULL_FIELD("data", CALL, .read = plumb_chrome_samples_data),
@@ -327,9 +327,9 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 		{ 0 },
 	};
 	static const struct plumb_chrome_dialect dialect = {
-		.begin = begin,
+		.begin = begin_event,
 		.arguments = argument_fields,
-		.take = take,
+		.take = take_event,
 		.parts = parts,
 		.unclosed = true,
 	};
@@ -352,7 +352,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 }
 
 static int
-probe(const struct plumb_import_file *file)
+probe_chrome(const struct plumb_import_file *file)
 {
 	if (!plumb_chrome_is_json(file))
 		return 0;
@@ -368,6 +368,6 @@ const struct plumb_format plumb_format_chrome = {
 	.name = "chrome",
 	.title = "Chrome trace events",
 	.events = PLUMB_CHROME_OTHER,
-	.probe = probe,
-	.read = read,
+	.probe = probe_chrome,
+	.read = read_chrome,
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chrome trace events, which many tools write, each with categories and arguments of its own: an
- * object with "traceEvents", or a list. What all have in common is read here; a format adds a
- * dialect.
+ * Reads Chrome trace events: an object with "traceEvents", or a list. Many tools write them, each
+ * with its own categories and arguments. This part reads what they have in common; each format
+ * adds a dialect.
  *
  *	static const struct plumb_pull_field argument_fields[] = {
  *		PLUMB_PULL_FIELD("bytes", INTEGER, PLUMB_PULL_AT(struct reader, bytes)),
@@ -47,7 +47,8 @@ struct plumb_chrome_dialect {
 	void (*take)(struct plumb_chrome *chrome, const struct plumb_chrome_event *event);
 	/* Of the file's object, beside the events; they get the struct plumb_chrome. */
 	const struct plumb_pull_part *parts;
-	/* A list may end without its bracket, as one does whose writer was killed. */
+	/* The closing bracket of a list may be missing, as when the program that wrote it was
+	 * killed. */
 	bool unclosed;
 };
 
@@ -78,7 +79,7 @@ bool plumb_chrome_is_json(const struct plumb_import_file *file);
 /* And is it a text, for all that can be seen? A newline is also how some binary formats begin. */
 bool plumb_chrome_is_json_text(const struct plumb_import_file *file);
 
-/* A number for what is one or a text: a text's is none that others have. */
+/* Returns NUMBER, or a number for TEXT. The number of a text is one that nothing else has. */
 int64_t plumb_chrome_number(int64_t number, struct plumb_slice text);
 /* The event's process and thread; those that are texts have them as their names. */
 uint32_t plumb_chrome_process(struct plumb_chrome *chrome, const struct plumb_chrome_event *event);

@@ -22,7 +22,7 @@ struct look {
 };
 
 static void
-begin(struct plumb_chrome *chrome)
+begin_event(struct plumb_chrome *chrome)
 {
 	((struct look *)chrome->own)->argued = false;
 }
@@ -79,7 +79,7 @@ is_kineto(struct look *look, const struct plumb_chrome_event *event)
 }
 
 static void
-take(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
+take_event(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 {
 	struct look *look = chrome->own;
 
@@ -95,9 +95,9 @@ enum plumb_chrome_kind
 plumb_chrome_kind(const struct plumb_import_file *file)
 {
 	static const struct plumb_chrome_dialect dialect = {
-		.begin = begin,
+		.begin = begin_event,
 		.arguments = argument_fields,
-		.take = take,
+		.take = take_event,
 		.unclosed = true,
 	};
 	struct look look = { .chrome = { .dialect = &dialect } };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whose events a JSON file of Chrome trace events has, by the events and not by where they stand.
- * Reads as far as it must; FILE is then still to be read from its beginning.
+ * Tells whose events a JSON file of Chrome trace events has. It looks at the events, wherever they
+ * are in the file, and reads as far as it must. FILE can then still be read from its beginning.
  */
 #ifndef PLUMB_IMPORT_CHROME_KIND_H
 #define PLUMB_IMPORT_CHROME_KIND_H

@@ -24,8 +24,8 @@ by_key(const void *x, const void *y)
 
 /* EDGES of one key, in time. STACK: room for the indexes of all. */
 static void
-pair(const struct plumb_chrome_edge *edges, uint32_t count, uint32_t *stack,
-     struct plumb_trace *trace, int64_t last, plumb_chrome_paired *paired, void *own)
+pair_edges(const struct plumb_chrome_edge *edges, uint32_t count, uint32_t *stack,
+           struct plumb_trace *trace, int64_t last, plumb_chrome_paired *paired, void *own)
 {
 	uint32_t depth = 0;
 	int64_t lost = 0;
@@ -62,7 +62,7 @@ plumb_chrome_pair(struct plumb_chrome_pairs *pairs, struct plumb_trace *trace, i
 	for (uint32_t i = 0; i < count; i = next) {
 		for (next = i + 1; next < count && edges[next].key == edges[i].key; next++)
 			;
-		pair(edges + i, next - i, stack, trace, last, paired, own);
+		pair_edges(edges + i, next - i, stack, trace, last, paired, own);
 	}
 	free(stack);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Slices that a file tells by their beginning and their end, in any order: kept until all are read,
- * then paired. An end closes what began last and is open, of the same key. Of those of one time the
- * first in the file is first. What has no end ends at LAST; it and ends without a beginning are
- * counted.
+ * Pairs the starts and ends of slices, which a file may have in any order. All are kept until the
+ * file is read, and paired then. An end closes the open slice of the same key that began last.
+ * Edges of the same time keep the order of the file. A slice without an end ends at LAST. Such
+ * slices, and ends without a start, are counted.
  */
 #ifndef PLUMB_IMPORT_CHROME_PAIRS_H
 #define PLUMB_IMPORT_CHROME_PAIRS_H

@@ -71,7 +71,7 @@ plumb_chrome_samples_frames(void *own)
 	}
 }
 
-/* Counts of a clock of the CPU are ns; 1 is what the format has where nobody says a weight. */
+/* Counts of a CPU clock are ns. The format uses 1 if no weight is given. */
 static int64_t
 ns_of(struct plumb_slice event, int64_t weight)
 {
@@ -161,7 +161,8 @@ swapped_threads(const void *x, const void *y, const void *data)
 	return b->tid < a->tid;
 }
 
-/* A number that one process of the file has is that process's; else nobody knows whose it is. */
+/* If one process of the file has the number, it is that process's. Otherwise its owner is
+ * unknown. */
 static uint32_t
 track_of(struct plumb_trace *trace, const struct threads *threads, int64_t pid, int64_t tid)
 {

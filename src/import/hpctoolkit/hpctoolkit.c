@@ -244,7 +244,7 @@ track_of(struct hpct_reader *reader, const struct places *places)
 	int64_t number = places->logical[GPU_DEVICE];
 	if (places->logical[GPU_STREAM] == PLUMB_UNKNOWN)
 		return plumb_trace_thread(reader->trace, process, places->logical[THREAD]);
-	/* A device that has no number of its own has one for each context. */
+	/* A device without a number of its own has one for each context. */
 	if (number == PLUMB_UNKNOWN && places->logical[GPU_CONTEXT] != PLUMB_UNKNOWN)
 		number = -1 - places->logical[GPU_CONTEXT];
 	uint32_t device = plumb_trace_device(reader->trace, process, number, NULL);
@@ -481,7 +481,7 @@ read_times(struct hpct_reader *reader)
 /* ---- the database ---- */
 
 static void
-describe(struct hpct_reader *reader)
+describe_run(struct hpct_reader *reader)
 {
 	struct plumb_builder *builder = plumb_trace_builder(reader->trace);
 	uint64_t offset;
@@ -515,7 +515,7 @@ read_database(struct hpct_reader *reader, struct plumb_error *error)
 	if (!reader->no_memory && !reader->why && reader->times.mapped)
 		read_times(reader);
 	if (!reader->no_memory && !reader->why)
-		describe(reader);
+		describe_run(reader);
 	if (reader->no_memory)
 		return plumb_fail_memory(error, "to read %s", reader->folder);
 	if (reader->why)
@@ -549,7 +549,7 @@ read_folder(struct plumb_import_file *file, struct plumb_trace *trace, struct pl
 }
 
 static int
-probe(const struct plumb_import_file *file)
+probe_hpctoolkit(const struct plumb_import_file *file)
 {
 	char path[4096], magic[14] = "";
 	snprintf(path, sizeof path, "%s/meta.db", file->path);
@@ -566,6 +566,6 @@ const struct plumb_format plumb_format_hpctoolkit = {
 	.name = "hpctoolkit",
 	.title = "HPCToolkit databases (folders)",
 	.folder = true,
-	.probe = probe,
+	.probe = probe_hpctoolkit,
 	.read = read_folder,
 };

@@ -62,14 +62,14 @@ base_of(struct plumb_slice path)
 }
 
 static int
-shown(struct plumb_slice text)
+printed_bytes(struct plumb_slice text)
 {
 	return text.bytes < 400 ? (int)text.bytes : 400;
 }
 
-/* The frame of a placeholder for work, or PLUMB_NONE; its kind to WORK. */
+/* The frame of a placeholder for GPU work; its kind goes to WORK. PLUMB_NONE: it is no work. */
 static uint32_t
-placeholder(struct hpct_reader *reader, struct plumb_slice name, uint32_t *work)
+make_placeholder(struct hpct_reader *reader, struct plumb_slice name, uint32_t *work)
 {
 	static const struct {
 		const char *name, *from, *to;
@@ -119,7 +119,8 @@ function_frame(struct hpct_reader *reader, uint64_t offset, bool inlined, struct
 		source.file = path_at(reader, hpct_u64(at + 24));
 		source.line = hpct_u32(at + 32);
 		if (!name.at) {
-			snprintf(text, sizeof text, "%.*s+0x%" PRIx64, shown(base_of(module)),
+			snprintf(text, sizeof text, "%.*s+0x%" PRIx64,
+			         printed_bytes(base_of(module)),
 			         module.at ? base_of(module).at : "", hpct_u64(at + 16));
 			name = (struct plumb_slice){ text, strlen(text) };
 		}
@@ -128,7 +129,7 @@ function_frame(struct hpct_reader *reader, uint64_t offset, bool inlined, struct
 		inner->launching = true;
 		return PLUMB_NONE;
 	}
-	uint32_t frame = name.at ? placeholder(reader, name, &inner->work) : PLUMB_NONE;
+	uint32_t frame = name.at ? make_placeholder(reader, name, &inner->work) : PLUMB_NONE;
 	if (frame != PLUMB_NONE)
 		return frame;
 	uint32_t kind = inlined                             ? PLUMB_FRAME_INLINE
@@ -177,14 +178,14 @@ frame_of(struct hpct_reader *reader, const unsigned char *at, struct pending *in
 		                            (struct plumb_slice){ "loop", 4 }, source.file,
 		                            source.line);
 	case LINE:
-		snprintf(text, sizeof text, "%.*s:%" PRId64, shown(base_of(source.file)),
+		snprintf(text, sizeof text, "%.*s:%" PRId64, printed_bytes(base_of(source.file)),
 		         source.file.at ? base_of(source.file).at : "?", source.line);
 		return plumb_trace_frame_at(reader->trace, PLUMB_FRAME_LINE,
 		                            (struct plumb_slice){ text, strlen(text) }, source.file,
 		                            source.line);
 	case INSTRUCTION: {
 		struct plumb_slice path = path_at(reader, module);
-		snprintf(text, sizeof text, "%.*s+0x%" PRIx64, shown(base_of(path)),
+		snprintf(text, sizeof text, "%.*s+0x%" PRIx64, printed_bytes(base_of(path)),
 		         path.at ? base_of(path).at : "?", offset);
 		/* Without the structure of the GPU's code a kernel is its first instruction. */
 		bool kernel = inner->launching;
@@ -218,7 +219,7 @@ add_context(struct hpct_reader *reader, uint64_t at, uint32_t id, const struct p
 }
 
 static void
-push(struct tree *tree, uint64_t at, uint64_t bytes, const struct pending *like)
+push_children(struct tree *tree, uint64_t at, uint64_t bytes, const struct pending *like)
 {
 	struct pending *added;
 	if (!at || !bytes || !plumb_hpct_take(tree->reader, &tree->reader->meta, at, bytes, 1))
@@ -263,7 +264,7 @@ read_context(struct tree *tree)
 	reader->no_memory |= inner.context == PLUMB_NONE;
 	add_context(reader, here, hpct_u32(at + 0x10), &inner);
 	inner.parent = reader->contexts.count - 1;
-	push(tree, hpct_u64(at + 8), hpct_u64(at), &inner);
+	push_children(tree, hpct_u64(at + 8), hpct_u64(at), &inner);
 }
 
 static void
@@ -300,7 +301,7 @@ plumb_hpct_tree(struct hpct_reader *reader)
 		struct pending top = { .parent = PLUMB_NONE };
 		add_context(reader, entries + i * size, hpct_u32(entry + 16), &top);
 		top.parent = reader->contexts.count - 1;
-		push(&tree, hpct_u64(entry + 8), hpct_u64(entry), &top);
+		push_children(&tree, hpct_u64(entry + 8), hpct_u64(entry), &top);
 		read_all(&tree);
 	}
 	plumb_trace_count(reader->trace, PLUMB_FATE_TOO_DEEP, NULL, tree.too_deep);

@@ -62,7 +62,7 @@ struct reader {
 };
 
 static void
-begin(struct plumb_chrome *chrome)
+begin_event(struct plumb_chrome *chrome)
 {
 	((struct reader *)chrome->own)->command = PLUMB_UNKNOWN;
 }
@@ -75,8 +75,8 @@ static const struct plumb_pull_field argument_fields[] = {
 /* ---- events ---- */
 
 static void
-keep(struct reader *reader, struct item **items, uint32_t *count, uint32_t *capacity,
-     struct item item)
+keep_item(struct reader *reader, struct item **items, uint32_t *count, uint32_t *capacity,
+          struct item item)
 {
 	if (*count == *capacity) {
 		struct item *grown =
@@ -89,7 +89,7 @@ keep(struct reader *reader, struct item **items, uint32_t *count, uint32_t *capa
 	}
 	(*items)[(*count)++] = item;
 }
-#define KEEP(vec, item) keep(reader, &(vec).items, &(vec).count, &(vec).capacity, item)
+#define KEEP(vec, item) keep_item(reader, &(vec).items, &(vec).count, &(vec).capacity, item)
 
 /* "zeInit": a prefix and a capital letter. */
 static bool
@@ -165,7 +165,7 @@ take_flow(struct reader *reader, const struct plumb_chrome_event *event)
 }
 
 static void
-take(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
+take_event(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 {
 	struct reader *reader = chrome->own;
 	char phase = event->phase;
@@ -343,7 +343,7 @@ device_name(struct plumb_builder *builder, const char *text)
 }
 
 static void
-describe(struct reader *reader, const struct plumb_chrome_name *named)
+describe_part(struct reader *reader, const struct plumb_chrome_name *named)
 {
 	struct plumb_trace *trace = reader->chrome.trace;
 	const char *text = plumb_builder_get_text(plumb_trace_builder(trace), named->name);
@@ -387,7 +387,7 @@ describe_all(struct reader *reader)
 {
 	uint32_t process = PLUMB_NONE;
 	for (uint32_t i = 0; i < reader->chrome.names.count; i++)
-		describe(reader, &reader->chrome.names.items[i]);
+		describe_part(reader, &reader->chrome.names.items[i]);
 	if (reader->host == PLUMB_NONE)
 		reader->host = plumb_trace_process(reader->chrome.trace, PLUMB_UNKNOWN);
 	if (!reader->parts.count)
@@ -427,7 +427,7 @@ device_of(struct reader *reader, int64_t pid, uint32_t *process)
 
 /* ---- commands ---- */
 
-/* "{4; 1; 1}", and what comes behind it. */
+/* "{4; 1; 1}", and the text after it. */
 static const char *
 three_of(const char *text, int64_t three[3])
 {
@@ -552,11 +552,11 @@ read_all(struct reader *reader, struct plumb_import_file *file, struct plumb_err
 }
 
 static int
-read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
+read_unitrace(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
-	static const struct plumb_chrome_dialect dialect = { .begin = begin,
+	static const struct plumb_chrome_dialect dialect = { .begin = begin_event,
 		                                             .arguments = argument_fields,
-		                                             .take = take };
+		                                             .take = take_event };
 	struct reader reader = { .chrome = { .trace = trace, .dialect = &dialect },
 		                 .host = PLUMB_NONE,
 		                 .last = INT64_MIN };
@@ -575,7 +575,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 
 /* Kineto has cpu_op too. */
 static int
-probe(const struct plumb_import_file *file)
+probe_unitrace(const struct plumb_import_file *file)
 {
 	static const char *const words[] = { "HOST<",          "HOST-OS-KMD<",   "DEVICE<",
 		                             "\"Flow_H2D_",    "\"Flow_D2H_",    "\"CL_Flow_",
@@ -597,6 +597,6 @@ probe(const struct plumb_import_file *file)
 const struct plumb_format plumb_format_unitrace = {
 	.name = "unitrace",
 	.title = "Intel unitrace JSON",
-	.probe = probe,
-	.read = read,
+	.probe = probe_unitrace,
+	.read = read_unitrace,
 };

@@ -382,7 +382,7 @@ read_event(struct reader *reader, struct plumb_slice line)
 
 /* ---- the file ---- */
 
-/* The number behind WORD, up to a bar or the line's end. */
+/* The number after WORD, up to a bar or the end of the line. */
 static bool
 number_behind(struct plumb_slice line, const char *word, int64_t *number)
 {
@@ -440,7 +440,8 @@ read_line(void *data, struct plumb_slice line, struct plumb_error *error)
 }
 
 static int
-read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
+read_unitrace_csv(struct plumb_import_file *file, struct plumb_trace *trace,
+                  struct plumb_error *error)
 {
 	struct reader reader = {
 		.table = { PLUMB_TEXT_COLUMNS(columns) },
@@ -454,7 +455,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 }
 
 static int
-probe(const struct plumb_import_file *file)
+probe_unitrace_csv(const struct plumb_import_file *file)
 {
 	static const char *const words[] = {
 		"=== Device Timing Summary ===",
@@ -472,6 +473,6 @@ probe(const struct plumb_import_file *file)
 const struct plumb_format plumb_format_unitrace_csv = {
 	.name = "unitrace-csv",
 	.title = "unitrace summaries",
-	.probe = probe,
-	.read = read,
+	.probe = probe_unitrace_csv,
+	.read = read_unitrace_csv,
 };

@@ -164,7 +164,7 @@ static const struct plumb_pull_field argument_fields[] = {
 #undef AT
 
 static void
-begin(struct plumb_chrome *chrome)
+begin_event(struct plumb_chrome *chrome)
 {
 	((struct reader *)chrome->own)->arguments = (struct arguments){
 		.device = PLUMB_UNKNOWN,
@@ -212,9 +212,9 @@ category_without_name(struct reader *reader, const struct plumb_chrome_event *ev
 	               : OPERATOR;
 }
 
-/* Does the category have arguments that are looked at? It usually stands before them. */
+/* Do we read the arguments of events of this category? The category usually comes before them. */
 static bool
-wants(const struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
+wants_arguments(const struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 {
 	if (!event->category.at || !((struct reader *)chrome->own)->rankless)
 		return true;
@@ -224,8 +224,8 @@ wants(const struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 
 /* ---- events ---- */
 
-/* The process with the number PID of the event's rank; PLUMB_UNKNOWN: the one that its GPU events
- * belong to. */
+/* The process with the number PID of the event's rank. PLUMB_UNKNOWN: the process that its GPU
+ * events belong to. */
 static struct plumb_kineto_process *
 known_process(struct reader *reader, int64_t pid)
 {
@@ -331,7 +331,7 @@ device_of(struct reader *reader, int64_t pid, uint32_t process, int64_t ordinal)
 }
 
 static uint64_t
-positive(int64_t correlation)
+known_correlation(int64_t correlation)
 {
 	return correlation > 0 ? (uint64_t)correlation : 0;
 }
@@ -361,7 +361,7 @@ take_work(struct reader *reader, enum category category, const struct plumb_chro
 		.here = arguments->process != PLUMB_UNKNOWN,
 		.start_ns = event->start,
 		.end_ns = plumb_chrome_end(event),
-		.correlation = positive(arguments->correlation),
+		.correlation = known_correlation(arguments->correlation),
 		.bytes = arguments->bytes,
 		.launch = launched ? &arguments->launch : NULL,
 		.collective = PLUMB_NONE,
@@ -415,7 +415,7 @@ take_host(struct reader *reader, enum category category, const struct plumb_chro
 		                   plumb_import_shapes(trace, &reader->arguments.inputs));
 		return;
 	}
-	uint64_t correlation = category == CALL ? positive(correlated) : 0;
+	uint64_t correlation = category == CALL ? known_correlation(correlated) : 0;
 	plumb_trace_host(trace, thread_of(reader, event), frame, event->start, end, correlation);
 }
 
@@ -432,7 +432,7 @@ take_flow(struct reader *reader, const struct plumb_chrome_event *event)
 }
 
 static void
-take(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
+take_event(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 {
 	struct reader *reader = chrome->own;
 	const struct arguments *a = &reader->arguments;
@@ -461,8 +461,8 @@ take(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 					  .gpu_context = a->context,
 					  .stream = a->stream,
 					  .awaited = a->awaited,
-					  .call = positive(a->correlation),
-					  .after = positive(a->recorded),
+					  .call = known_correlation(a->correlation),
+					  .after = known_correlation(a->recorded),
 				  });
 	else if (category == KERNEL || category == COPY || category == SET)
 		take_work(reader, category, event);
@@ -592,7 +592,7 @@ link_flows(struct reader *reader)
 }
 
 static int
-read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
+read_kineto(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
 	static const struct plumb_pull_part parts[] = {
 		{ "deviceProperties", read_devices },
@@ -604,10 +604,10 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 		{ 0 },
 	};
 	static const struct plumb_chrome_dialect dialect = {
-		.begin = begin,
+		.begin = begin_event,
 		.arguments = argument_fields,
-		.wants = wants,
-		.take = take,
+		.wants = wants_arguments,
+		.take = take_event,
 		.parts = parts,
 	};
 	struct reader *reader = calloc(1, sizeof *reader);
@@ -643,7 +643,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 
 /* Some of what only Kineto writes stands early in the file. */
 static int
-probe(const struct plumb_import_file *file)
+probe_kineto(const struct plumb_import_file *file)
 {
 	static const char *const words[] = { "\"deviceProperties\"", "\"baseTimeNanoseconds\"",
 		                             "\"cpu_op\"",           "\"cuda_runtime\"",
@@ -661,6 +661,6 @@ const struct plumb_format plumb_format_kineto = {
 	.name = "kineto",
 	.title = "PyTorch profiler JSON",
 	.events = PLUMB_CHROME_KINETO,
-	.probe = probe,
-	.read = read,
+	.probe = probe_kineto,
+	.read = read_kineto,
 };

@@ -55,7 +55,7 @@ void plumb_kineto_steps_free(struct plumb_kineto_steps *steps);
 void plumb_kineto_steps_tell(struct plumb_trace *trace, struct plumb_kineto_steps *steps,
                              uint32_t process);
 
-/* A process with the number PID (of a RANK, where events say one), or, without a number, the one
+/* The process with the number PID (of a RANK, if events name one). Without a number: the process
  * that the rank's GPU events belong to. */
 struct plumb_kineto_process {
 	int64_t rank, pid;
@@ -110,8 +110,8 @@ plumb_kineto_devices_uuid(const struct plumb_kineto_devices *devices, int64_t pi
 void plumb_kineto_devices_describe(const struct plumb_kineto_devices *devices,
                                    struct plumb_trace *trace);
 
-/* EVENT is a cuda_sync with these arguments as they stand: STREAM, -1 or unknown where it is none,
- * and AWAITED, -1 where the event's is not known. */
+/* EVENT is a cuda_sync with these arguments. STREAM is -1 or unknown if there is no stream. AWAITED
+ * is -1 if the awaited event is unknown. */
 void plumb_kineto_sync(struct plumb_trace *trace, const struct plumb_chrome_event *event,
                        const struct plumb_trace_sync *sync);
 

@@ -25,7 +25,7 @@ key_of(int64_t rank, int64_t pid)
 }
 
 static uint32_t
-find(const struct plumb_kineto_processes *processes, int64_t rank, int64_t pid)
+find_process(const struct plumb_kineto_processes *processes, int64_t rank, int64_t pid)
 {
 	struct plumb_map_cursor at;
 	uint64_t hash = plumb_hash_mix((uint64_t)pid, (uint64_t)rank);
@@ -38,8 +38,8 @@ find(const struct plumb_kineto_processes *processes, int64_t rank, int64_t pid)
 }
 
 static struct plumb_kineto_process *
-add(struct plumb_trace *trace, struct plumb_kineto_processes *processes, int64_t rank, int64_t pid,
-    uint32_t process)
+add_process(struct plumb_trace *trace, struct plumb_kineto_processes *processes, int64_t rank,
+            int64_t pid, uint32_t process)
 {
 	struct plumb_kineto_process *added = plumb_vec_add(&processes->items);
 
@@ -57,7 +57,7 @@ add(struct plumb_trace *trace, struct plumb_kineto_processes *processes, int64_t
 static struct plumb_kineto_process *
 first_of(struct plumb_trace *trace, struct plumb_kineto_processes *processes, int64_t rank)
 {
-	uint32_t at = find(processes, rank, PLUMB_UNKNOWN);
+	uint32_t at = find_process(processes, rank, PLUMB_UNKNOWN);
 	uint32_t process;
 
 	if (at != PLUMB_MAP_NONE)
@@ -65,14 +65,14 @@ first_of(struct plumb_trace *trace, struct plumb_kineto_processes *processes, in
 	process = plumb_trace_process(trace, key_of(rank, PLUMB_UNKNOWN));
 	if (process != PLUMB_NONE)
 		plumb_builder_get_process(plumb_trace_builder(trace), process)->pid = PLUMB_UNKNOWN;
-	return add(trace, processes, rank, PLUMB_UNKNOWN, process);
+	return add_process(trace, processes, rank, PLUMB_UNKNOWN, process);
 }
 
 struct plumb_kineto_process *
 plumb_kineto_process(struct plumb_trace *trace, struct plumb_kineto_processes *processes,
                      int64_t rank, int64_t pid, int64_t raw)
 {
-	uint32_t at = find(processes, rank, pid), process;
+	uint32_t at = find_process(processes, rank, pid), process;
 	struct plumb_kineto_process *first;
 
 	if (at != PLUMB_MAP_NONE)
@@ -86,7 +86,7 @@ plumb_kineto_process(struct plumb_trace *trace, struct plumb_kineto_processes *p
 	if (process != PLUMB_NONE)
 		plumb_builder_get_process(plumb_trace_builder(trace), process)->pid =
 			raw == PLUMB_UNKNOWN ? pid : raw;
-	return add(trace, processes, rank, pid, process);
+	return add_process(trace, processes, rank, pid, process);
 }
 
 /* "RANK 2 - CPU", "[rank3] python": the number, or PLUMB_UNKNOWN. */

@@ -108,8 +108,8 @@ device_of(struct reader *reader, struct plumb_slice name)
 	return id;
 }
 
-/* NAME without the number that nvprof puts behind it: "kernel(int) [12]". It is the correlation
- * where the table has no column of it. */
+/* NAME without the number that nvprof writes after it: "kernel(int) [12]". If the table has no
+ * column for the correlation, the number is the correlation. */
 static struct plumb_slice
 cut_correlation(struct plumb_slice name, int64_t *correlation)
 {
@@ -341,7 +341,7 @@ read_line(void *data, struct plumb_slice line, struct plumb_error *error)
 }
 
 static int
-read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
+read_gpu_table(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
 	struct reader reader = {
 		.table = { PLUMB_TEXT_COLUMNS(columns) },
@@ -392,12 +392,12 @@ const struct plumb_format plumb_format_nvprof = {
 	.name = "nvprof",
 	.title = "nvprof --print-gpu-trace",
 	.probe = probe_nvprof,
-	.read = read,
+	.read = read_gpu_table,
 };
 
 const struct plumb_format plumb_format_nsys_csv = {
 	.name = "nsys-csv",
 	.title = "nsys stats cuda_gpu_trace CSV",
 	.probe = probe_nsys,
-	.read = read,
+	.read = read_gpu_table,
 };

@@ -203,14 +203,6 @@ device_of(struct reader *reader, int64_t global, int64_t ordinal)
 	return id;
 }
 
-static uint32_t
-stream_of(struct reader *reader, int64_t global, int64_t ordinal, int64_t context, int64_t stream)
-{
-	uint32_t device = device_of(reader, global, ordinal);
-	return plumb_trace_stream(reader->trace, process_of(reader, global), device, context,
-	                          stream);
-}
-
 /* ---- names ---- */
 
 /* Cuts " _v7000" off "cudaLaunchKernel_v7000". */
@@ -396,7 +388,7 @@ read_ranges(struct reader *reader)
 
 /* ---- GPU work ---- */
 
-/* The columns that all GPU work begins with. */
+/* The first columns of all tables of GPU work. */
 enum { START, END, DEVICE, CONTEXT, STREAM, CORRELATION, PROCESS, MORE };
 #define WORK_COLUMNS                                                                               \
 	"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid"
@@ -406,10 +398,11 @@ work_of(struct reader *reader, const struct plumb_rows *rows)
 {
 	int64_t global = plumb_rows_integer(rows, PROCESS);
 	int64_t correlation = plumb_rows_integer(rows, CORRELATION);
+	uint32_t device = device_of(reader, global, plumb_rows_integer(rows, DEVICE));
 	struct plumb_trace_work work = {
-		.track = stream_of(reader, global, plumb_rows_integer(rows, DEVICE),
-		                   plumb_rows_integer(rows, CONTEXT),
-		                   plumb_rows_integer(rows, STREAM)),
+		.track = plumb_trace_stream(reader->trace, process_of(reader, global), device,
+		                            plumb_rows_integer(rows, CONTEXT),
+		                            plumb_rows_integer(rows, STREAM)),
 		.start_ns = plumb_rows_integer(rows, START),
 		.end_ns = plumb_rows_integer(rows, END),
 		/* Without its process a correlation number says nothing. */
@@ -676,7 +669,7 @@ read_all(struct reader *reader)
 }
 
 static int
-read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
+read_nsys(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
 	struct reader *reader = calloc(1, sizeof *reader);
 	if (!reader)
@@ -696,7 +689,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 }
 
 static int
-probe(const struct plumb_import_file *file)
+probe_nsys(const struct plumb_import_file *file)
 {
 	static const char *const kinds[] = { "CUPTI_ACTIVITY_KIND_*", "NVTX_EVENTS",
 		                             "META_DATA_EXPORT", "TARGET_INFO_*" };
@@ -712,6 +705,6 @@ probe(const struct plumb_import_file *file)
 const struct plumb_format plumb_format_nsys = {
 	.name = "nsys",
 	.title = "Nsight Systems SQLite",
-	.probe = probe,
-	.read = read,
+	.probe = probe_nsys,
+	.read = read_nsys,
 };

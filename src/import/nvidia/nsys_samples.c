@@ -101,9 +101,9 @@ swapped_links(const void *x, const void *y, const void *data)
 	return a->sample != b->sample ? b->sample < a->sample : b->depth > a->depth;
 }
 
-/* The first sample with ID, which are in that order; PLUMB_NONE: there is none. */
+/* The first sample with ID, or PLUMB_NONE. The samples are ordered by id. */
 static uint32_t
-find(const struct samples *s, int64_t id)
+find_sample(const struct samples *s, int64_t id)
 {
 	uint32_t low = plumb_search(i, s->items.count, s->items.items[i].id < id);
 	return low < s->items.count && s->items.items[low].id == id ? low : PLUMB_NONE;
@@ -119,7 +119,7 @@ read_chains(struct samples *s, struct plumb_sqlite_texts *texts)
 	                (const char *const[]){ "id", "symbol", "module", "unresolved",
 	                                       "specialEntry", "stackDepth", NULL });
 	while (plumb_rows_next(&rows)) {
-		uint32_t sample = find(s, plumb_rows_integer(&rows, ID));
+		uint32_t sample = find_sample(s, plumb_rows_integer(&rows, ID));
 		struct plumb_slice name =
 			plumb_sqlite_texts_slice(texts, plumb_rows_integer(&rows, SYMBOL));
 		struct link *link;
@@ -149,7 +149,7 @@ read_chains(struct samples *s, struct plumb_sqlite_texts *texts)
 /* ---- what they are ---- */
 
 static void
-place(struct samples *s)
+build_chains(struct samples *s)
 {
 	if (plumb_runs_sort(s->links.items, s->links.count, sizeof *s->links.items, swapped_links,
 	                    NULL) < 0)
@@ -198,7 +198,7 @@ find_rate(struct samples *s)
 }
 
 static void
-keep(struct samples *s, double rate)
+keep_samples(struct samples *s, double rate)
 {
 	for (uint32_t i = 0; i < s->items.count && !s->sqlite->code; i++) {
 		const struct sample *own = &s->items.items[i];
@@ -228,11 +228,11 @@ plumb_nsys_samples(struct plumb_sqlite *sqlite, struct plumb_trace *trace,
 		no_memory(&s);
 	if (s.items.count && !sqlite->code) {
 		read_chains(&s, texts);
-		place(&s);
+		build_chains(&s);
 		rate = find_rate(&s);
 	}
 	if (rate > 0)
-		keep(&s, rate);
+		keep_samples(&s, rate);
 	else
 		s.shared.timeless = s.items.count;
 	plumb_samples_end(&s.shared);

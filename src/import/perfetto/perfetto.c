@@ -35,7 +35,7 @@ struct event {
 };
 
 static void
-count(struct perfetto *reader, uint32_t fate, const char *detail)
+count_one(struct perfetto *reader, uint32_t fate, const char *detail)
 {
 	plumb_trace_count(reader->trace, fate, detail, 1);
 }
@@ -199,7 +199,7 @@ frame_of(struct perfetto *reader, struct perfetto_sequence *sequence, const stru
 				   : NULL;
 	if (!entry) {
 		if (event->name_number)
-			count(reader, PLUMB_FATE_OVERWRITTEN, "names of slices");
+			count_one(reader, PLUMB_FATE_OVERWRITTEN, "names of slices");
 		return plumb_trace_frame(reader->trace, PLUMB_FRAME_RANGE,
 		                         (struct plumb_slice){ NULL, 0 });
 	}
@@ -276,14 +276,14 @@ take_legacy(struct perfetto *reader, struct perfetto_sequence *sequence, struct 
 	if (phase == 'B' || phase == 'E')
 		return take_edge(reader, sequence, event, time, phase == 'B');
 	if (phase != 'X') {
-		count(reader, PLUMB_FATE_UNUSED,
-		      phase == 'I' || phase == 'i' || phase == 'R' ? "instants"
-		                                                   : "events of other phases");
+		count_one(reader, PLUMB_FATE_UNUSED,
+		          phase == 'I' || phase == 'i' || phase == 'R' ? "instants"
+		                                                       : "events of other phases");
 		return true;
 	}
 	if (length < 0 || __builtin_mul_overflow(length, 1000, &length) ||
 	    __builtin_add_overflow(time, length, &end)) {
-		count(reader, PLUMB_FATE_BACKWARDS, NULL);
+		count_one(reader, PLUMB_FATE_BACKWARDS, NULL);
 		return true;
 	}
 	if (end > reader->last)
@@ -321,14 +321,14 @@ read_event(struct perfetto *reader, const struct packet *packet, struct plumb_sl
 		reader->last = time;
 	bool slice = event.type == TYPE_BEGIN || event.type == TYPE_END;
 	if (!slice && (event.type || !event.legacy.at)) {
-		count(reader, PLUMB_FATE_UNUSED,
-		      event.type == TYPE_COUNTER   ? "counters"
-		      : event.type == TYPE_INSTANT ? "instants"
-		                                   : "track events of an unknown type");
+		count_one(reader, PLUMB_FATE_UNUSED,
+		          event.type == TYPE_COUNTER   ? "counters"
+		          : event.type == TYPE_INSTANT ? "instants"
+		                                       : "track events of an unknown type");
 		return true;
 	}
 	if (time == PLUMB_UNKNOWN) {
-		count(reader, PLUMB_FATE_BACKWARDS, NULL);
+		count_one(reader, PLUMB_FATE_BACKWARDS, NULL);
 		return true;
 	}
 	return slice ? take_edge(reader, sequence, &event, time, event.type == TYPE_BEGIN)
@@ -372,11 +372,11 @@ count_data(struct perfetto *reader, uint32_t number)
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (names[i].number == number) {
 			if (names[i].name)
-				count(reader, PLUMB_FATE_UNUSED, names[i].name);
+				count_one(reader, PLUMB_FATE_UNUSED, names[i].name);
 			return;
 		}
 	snprintf(text, sizeof text, "packets of field %u", number);
-	count(reader, PLUMB_FATE_UNUSED, text);
+	count_one(reader, PLUMB_FATE_UNUSED, text);
 }
 
 /* What holds for the whole packet. False: it is damaged, or memory is out. */
@@ -414,10 +414,10 @@ open_packet(struct perfetto *reader, struct plumb_slice bytes, struct packet *pa
 
 static bool read_packets(struct perfetto *reader, struct plumb_slice bytes);
 
-/* Packed packets are no longer than a message may be, unpacked. NULL, or why they cannot be
- * read. */
+/* Unpacks the packets in BYTES and reads them. They may become as long as UNPACKED_MAX. False: they
+ * are damaged. */
 static bool
-unpack(struct perfetto *reader, struct plumb_slice bytes, bool zstd)
+unpack_packets(struct perfetto *reader, struct plumb_slice bytes, bool zstd)
 {
 	size_t room = bytes.bytes < UNPACKED_MAX / 8 ? bytes.bytes * 8 + 4096 : UNPACKED_MAX;
 	bool sound = false;
@@ -488,7 +488,8 @@ read_packet(struct perfetto *reader, struct plumb_slice bytes, unsigned depth)
 		packet.sequence->sound = true;
 	}
 	if (packet.flags & FLAG_NEEDS_STATE && !packet.sequence->sound) {
-		count(reader, PLUMB_FATE_OVERWRITTEN, "packets whose names are not in the file");
+		count_one(reader, PLUMB_FATE_OVERWRITTEN,
+		          "packets whose names are not in the file");
 		return true;
 	}
 	if (!read_state(reader, &packet))
@@ -511,7 +512,7 @@ read_packet(struct perfetto *reader, struct plumb_slice bytes, unsigned depth)
 		else if (f.number == PACKET_STREAMED_SAMPLES)
 			sound = perfetto_streamed_samples(reader, f.bytes);
 		else if ((f.number == PACKET_ZLIB || f.number == PACKET_ZSTD) && !depth)
-			sound = unpack(reader, f.bytes, f.number == PACKET_ZSTD);
+			sound = unpack_packets(reader, f.bytes, f.number == PACKET_ZSTD);
 		else
 			count_data(reader, f.number);
 	}
@@ -595,7 +596,7 @@ read_trace(struct plumb_import_file *file, struct plumb_trace *trace, struct plu
 /* The file begins with a packet: its fields have the types that a packet's have, and one is its
  * own. */
 static int
-probe(const struct plumb_import_file *file)
+probe_perfetto(const struct plumb_import_file *file)
 {
 	struct plumb_protobuf_view view =
 		plumb_protobuf_view((struct plumb_slice){ file->head, file->head_bytes });
@@ -628,6 +629,6 @@ probe(const struct plumb_import_file *file)
 const struct plumb_format plumb_format_perfetto = {
 	.name = "perfetto",
 	.title = "Perfetto",
-	.probe = probe,
+	.probe = probe_perfetto,
 	.read = read_trace,
 };

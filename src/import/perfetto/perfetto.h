@@ -56,7 +56,7 @@ void perfetto_forget(struct perfetto_sequence *sequence);
 /* The entry, or NULL. */
 struct perfetto_entry *
 perfetto_find(const struct perfetto_sequence *sequence, enum perfetto_table table, uint64_t number);
-/* The entry, a new one if there is none; NULL: no memory. */
+/* Finds the entry or adds it; NULL if memory runs out. */
 struct perfetto_entry *
 perfetto_add(struct perfetto_sequence *sequence, enum perfetto_table table, uint64_t number);
 /* The name or message that ENTRY keeps. */

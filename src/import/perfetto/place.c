@@ -20,7 +20,7 @@ perfetto_find_track(const struct perfetto *reader, uint64_t uuid)
 
 /* ---- where slices are ---- */
 
-/* The process of a track is that of the nearest above it that has one. */
+/* The process of a track is the process of its nearest ancestor that has one. */
 static uint32_t
 process_of(struct perfetto *reader, uint32_t index)
 {

@@ -67,7 +67,7 @@ text_of(const struct perfetto_sequence *sequence, enum perfetto_table table, uin
 
 /* Appends PART to PATH of SIZE; false: it is full. */
 static bool
-append(char *path, size_t size, size_t *used, struct plumb_slice part)
+append_part(char *path, size_t size, size_t *used, struct plumb_slice part)
 {
 	bool slash = part.bytes && *part.at != '/' && (*used || *part.at != '[');
 
@@ -96,14 +96,14 @@ mapping_of(struct perfetto *reader, struct perfetto_sequence *sequence, uint64_t
 	view = plumb_protobuf_view(perfetto_text(sequence, entry));
 	while (room && plumb_protobuf_next(&view, &f)) {
 		if (plumb_protobuf_is(&f, MAPPING_PATH, PLUMB_PROTOBUF_VARINT))
-			room = append(path, sizeof path, &used,
-			              text_of(sequence, PERFETTO_PATH, f.value));
+			room = append_part(path, sizeof path, &used,
+			                   text_of(sequence, PERFETTO_PATH, f.value));
 		if (!plumb_protobuf_is(&f, MAPPING_PATH, PLUMB_PROTOBUF_BYTES))
 			continue;
 		packed = plumb_protobuf_view(f.bytes);
 		while (room && plumb_protobuf_next_packed(&packed, &part))
-			room = append(path, sizeof path, &used,
-			              text_of(sequence, PERFETTO_PATH, part));
+			room = append_part(path, sizeof path, &used,
+			                   text_of(sequence, PERFETTO_PATH, part));
 	}
 	entry->second = plumb_builder_string(plumb_trace_builder(reader->trace), path, used);
 	return entry->second;
@@ -148,8 +148,8 @@ function_of(struct perfetto *reader, struct perfetto_sequence *sequence, uint64_
 }
 
 static void
-under(struct perfetto *reader, struct perfetto_sequence *sequence,
-      struct plumb_samples_chain *chain, uint64_t number)
+append_frame(struct perfetto *reader, struct perfetto_sequence *sequence,
+             struct plumb_samples_chain *chain, uint64_t number)
 {
 	static const struct plumb_slice none = { NULL, 0 };
 	uint32_t frame = function_of(reader, sequence, number);
@@ -178,12 +178,12 @@ chain_of(struct perfetto *reader, struct perfetto_sequence *sequence, uint64_t n
 	view = plumb_protobuf_view(perfetto_text(sequence, entry));
 	while (plumb_protobuf_next(&view, &f)) {
 		if (plumb_protobuf_is(&f, STACK_FRAMES, PLUMB_PROTOBUF_VARINT))
-			under(reader, sequence, &chain, f.value);
+			append_frame(reader, sequence, &chain, f.value);
 		if (!plumb_protobuf_is(&f, STACK_FRAMES, PLUMB_PROTOBUF_BYTES))
 			continue;
 		packed = plumb_protobuf_view(f.bytes);
 		while (plumb_protobuf_next_packed(&packed, &frame))
-			under(reader, sequence, &chain, frame);
+			append_frame(reader, sequence, &chain, frame);
 	}
 	kept = plumb_vec_add(&sequence->chains);
 	reader->no_memory |= !kept;
@@ -197,21 +197,21 @@ chain_of(struct perfetto *reader, struct perfetto_sequence *sequence, uint64_t n
 /* ---- samples ---- */
 
 static void
-count(struct perfetto *reader, uint32_t fate, const char *detail, uint64_t number)
+count_lost(struct perfetto *reader, uint32_t fate, const char *detail, uint64_t number)
 {
 	plumb_trace_count(reader->trace, fate, detail,
 	                  number < INT64_MAX ? (int64_t)number : INT64_MAX);
 }
 
 static void
-take(struct perfetto *reader, struct perfetto_sequence *sequence, int64_t ns, uint64_t pid,
-     uint64_t tid, uint64_t stack)
+take_sample(struct perfetto *reader, struct perfetto_sequence *sequence, int64_t ns, uint64_t pid,
+            uint64_t tid, uint64_t stack)
 {
 	struct plumb_samples_chain chain;
 	uint32_t process;
 
 	if (!tid || pid > UINT32_MAX || tid > UINT32_MAX) {
-		count(reader, PLUMB_FATE_UNUSED, "CPU samples without a thread", 1);
+		count_lost(reader, PLUMB_FATE_UNUSED, "CPU samples without a thread", 1);
 		return;
 	}
 	process = plumb_trace_process(reader->trace, (int64_t)pid);
@@ -240,15 +240,16 @@ perfetto_sample(struct perfetto *reader, struct perfetto_sequence *sequence, int
 	if (view.why || of_profiler)
 		return !view.why;
 	if (numbers[SAMPLE_LOST])
-		count(reader, PLUMB_FATE_OVERWRITTEN, "records of the kernel's perf buffers",
-		      numbers[SAMPLE_LOST]);
+		count_lost(reader, PLUMB_FATE_OVERWRITTEN, "records of the kernel's perf buffers",
+		           numbers[SAMPLE_LOST]);
 	else if (skipped && numbers[SAMPLE_SKIPPED] == SKIPPED_OUT_OF_SCOPE)
-		count(reader, PLUMB_FATE_UNUSED, "CPU samples of other processes", 1);
+		count_lost(reader, PLUMB_FATE_UNUSED, "CPU samples of other processes", 1);
 	else if (skipped)
-		count(reader, PLUMB_FATE_OVERWRITTEN, "CPU samples that the profiler skipped", 1);
+		count_lost(reader, PLUMB_FATE_OVERWRITTEN, "CPU samples that the profiler skipped",
+		           1);
 	else
-		take(reader, sequence, ns, numbers[SAMPLE_PROCESS], numbers[SAMPLE_THREAD],
-		     numbers[SAMPLE_STACK]);
+		take_sample(reader, sequence, ns, numbers[SAMPLE_PROCESS], numbers[SAMPLE_THREAD],
+		            numbers[SAMPLE_STACK]);
 	return true;
 }
 

@@ -194,9 +194,9 @@ clock_of(struct perfetto_clocks *clocks, uint64_t key)
 	return clock;
 }
 
-/* By the newest reading that is not after it. */
+/* Converts with the newest reading that is not after TIME. */
 static int64_t
-convert(const struct perfetto_clocks *clocks, uint64_t key, int64_t time)
+convert_time(const struct perfetto_clocks *clocks, uint64_t key, int64_t time)
 {
 	const struct perfetto_clock *clock;
 	int64_t since, result;
@@ -255,7 +255,7 @@ read_clock(struct perfetto_clocks *clocks, uint32_t sequence, struct plumb_slice
 }
 
 static void
-relate(struct perfetto_clocks *clocks, const struct moment *moment, int64_t trace)
+relate_clocks(struct perfetto_clocks *clocks, const struct moment *moment, int64_t trace)
 {
 	struct perfetto_clock *clock = find_clock(clocks, moment->key);
 	if (!clock || moment->time == PLUMB_UNKNOWN || moment->key == clocks->trace)
@@ -297,9 +297,9 @@ perfetto_clocks_snapshot(struct perfetto_clocks *clocks, uint32_t sequence,
 			now = moments[i].time;
 	for (uint32_t i = 0; i < count && now == PLUMB_UNKNOWN; i++)
 		if (moments[i].time != PLUMB_UNKNOWN)
-			now = convert(clocks, moments[i].key, moments[i].time);
+			now = convert_time(clocks, moments[i].key, moments[i].time);
 	for (uint32_t i = 0; i < count && now != PLUMB_UNKNOWN; i++)
-		relate(clocks, &moments[i], now);
+		relate_clocks(clocks, &moments[i], now);
 	return true;
 }
 
@@ -324,5 +324,5 @@ perfetto_clocks_time(struct perfetto_clocks *clocks, uint32_t sequence, uint64_t
 		return PLUMB_UNKNOWN;
 	if (clock->incremental)
 		clock->last = own;
-	return convert(clocks, key, own);
+	return convert_time(clocks, key, own);
 }

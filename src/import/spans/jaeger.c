@@ -212,7 +212,7 @@ read_file(struct reader *reader, struct plumb_import_file *file, struct plumb_er
 }
 
 static int
-read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
+read_jaeger(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
 	struct reader reader = { .spans = plumb_spans_new(trace) };
 	if (!reader.spans)
@@ -226,7 +226,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 }
 
 static int
-probe(const struct plumb_import_file *file)
+probe_jaeger(const struct plumb_import_file *file)
 {
 	const char *at = plumb_import_text(file);
 	if (*at != '{' && *at != '[')
@@ -239,6 +239,6 @@ probe(const struct plumb_import_file *file)
 const struct plumb_format plumb_format_jaeger = {
 	.name = "jaeger",
 	.title = "Jaeger JSON",
-	.probe = probe,
-	.read = read,
+	.probe = probe_jaeger,
+	.read = read_jaeger,
 };

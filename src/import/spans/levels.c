@@ -84,7 +84,7 @@ cut_circles(struct levels *l, bool named, uint32_t *seen)
 
 /* Numbers the forest of named parents in preorder. */
 static int
-number(struct levels *l)
+number_forest(struct levels *l)
 {
 	uint32_t *child = malloc(((size_t)l->count + 1) * sizeof *child);
 	uint32_t *next = malloc(((size_t)l->count + 1) * sizeof *next);
@@ -127,7 +127,7 @@ number(struct levels *l)
 }
 
 static bool
-descends(const struct levels *l, uint32_t span, uint32_t from)
+descends_from(const struct levels *l, uint32_t span, uint32_t from)
 {
 	return l->enter[span] > l->enter[from] && l->enter[span] <= l->last[from];
 }
@@ -135,7 +135,7 @@ descends(const struct levels *l, uint32_t span, uint32_t from)
 /* ---- lanes ---- */
 
 static bool
-holds(const struct plumb_level_span *outer, const struct plumb_level_span *inner)
+encloses_span(const struct plumb_level_span *outer, const struct plumb_level_span *inner)
 {
 	return outer->start_ns <= inner->start_ns && outer->end_ns >= inner->end_ns;
 }
@@ -191,9 +191,9 @@ lane_new(struct levels *l)
 	return l->lane_count++;
 }
 
-/* Of the spans on a lane, from TOP outwards, the innermost that reaches END. */
+/* The innermost span of a lane, from TOP outwards, that reaches END. */
 static uint32_t
-innermost(const struct levels *l, uint32_t top, int64_t end)
+find_innermost(const struct levels *l, uint32_t top, int64_t end)
 {
 	while (top != NONE && l->spans[top].end_ns < end) {
 		uint32_t jump = l->jump[top];
@@ -237,14 +237,14 @@ lane_for(struct levels *l, struct thread_level *thread, uint32_t span)
 	while (l->top[lane] != NONE && l->spans[l->top[lane]].end_ns <= own->start_ns)
 		l->top[lane] = l->below[l->top[lane]];
 	uint32_t top = l->top[lane];
-	if (top != NONE && (!holds(&l->spans[top], own) ||
+	if (top != NONE && (!encloses_span(&l->spans[top], own) ||
 	                    (top != named && (!thread || same_time(&l->spans[top], own)))))
 		return lane_new(l); /* it crosses, or nobody can say which is which */
 	return lane;
 }
 
 static int
-begin(struct levels *l, uint32_t span)
+begin_span(struct levels *l, uint32_t span)
 {
 	struct plumb_level_span *own = &l->spans[span];
 	struct thread_level *thread = NULL;
@@ -252,7 +252,7 @@ begin(struct levels *l, uint32_t span)
 		return PLUMB_ESYSTEM;
 	uint32_t lane = lane_for(l, thread, span);
 	if (thread && !own->asynchronous) {
-		uint32_t holder = innermost(l, l->top[thread->lane], own->end_ns);
+		uint32_t holder = find_innermost(l, l->top[thread->lane], own->end_ns);
 		while (holder != NONE && same_time(&l->spans[holder], own))
 			holder = l->below[holder];
 		l->own[span] = holder;
@@ -270,7 +270,7 @@ begin(struct levels *l, uint32_t span)
 
 /* The one span that reaches END; NONE, with AMBIGUOUS set if there are several. */
 static uint32_t
-only(const struct levels *l, const struct reach *reach, int64_t end, bool *ambiguous)
+find_only(const struct levels *l, const struct reach *reach, int64_t end, bool *ambiguous)
 {
 	if (reach->lane[0] == NONE || reach->end[0] < end)
 		return NONE;
@@ -278,14 +278,14 @@ only(const struct levels *l, const struct reach *reach, int64_t end, bool *ambig
 		*ambiguous = true;
 		return NONE;
 	}
-	return innermost(l, l->top[reach->lane[0]], end);
+	return find_innermost(l, l->top[reach->lane[0]], end);
 }
 
-/* Of levels in [LOWEST, BELOW) the nearest that has one span open at AT that reaches END; THREAD 0:
- * on any. */
+/* Finds the span that is open at AT and reaches END on the nearest of the levels [LOWEST, BELOW)
+ * that has exactly one such span. THREAD 0: on any thread. */
 static uint32_t
-search(struct levels *l, uint64_t thread, uint32_t lowest, uint32_t below, int64_t at, int64_t end,
-       bool *ambiguous)
+search_levels(struct levels *l, uint64_t thread, uint32_t lowest, uint32_t below, int64_t at,
+              int64_t end, bool *ambiguous)
 {
 	uint32_t found = NONE;
 	if (end <= at && __builtin_add_overflow(at, 1, &end))
@@ -293,13 +293,13 @@ search(struct levels *l, uint64_t thread, uint32_t lowest, uint32_t below, int64
 	for (uint32_t level = below; level-- > lowest && found == NONE;) {
 		struct thread_level *own = thread ? thread_level(l, thread, level, false) : NULL;
 		if (own || !thread)
-			found = only(l, own ? &own->reach : &l->reach[level], end, ambiguous);
+			found = find_only(l, own ? &own->reach : &l->reach[level], end, ambiguous);
 	}
 	return found;
 }
 
 static void
-ask(struct levels *l, uint32_t span, int64_t at)
+find_parent(struct levels *l, uint32_t span, int64_t at)
 {
 	struct plumb_level_span *own = &l->spans[span];
 	const struct plumb_level_span *named = own->given == NONE ? NULL : &l->spans[own->given];
@@ -310,19 +310,20 @@ ask(struct levels *l, uint32_t span, int64_t at)
 	/* A call that waits includes whatever runs meanwhile, and has started none of it. */
 	uint32_t below =
 		own->asynchronous && own->level > PLUMB_LEVEL_CALL ? PLUMB_LEVEL_CALL : own->level;
-	uint32_t found = own->thread ? search(l, own->thread, 1, below, at, end, &ambiguous) : NONE;
+	uint32_t found =
+		own->thread ? search_levels(l, own->thread, 1, below, at, end, &ambiguous) : NONE;
 	if (found == NONE)
-		found = search(l, 0, lowest, below, at, end, &ambiguous);
+		found = search_levels(l, 0, lowest, below, at, end, &ambiguous);
 	else if (l->spans[found].level < lowest)
 		found = NONE;
 	if (found != NONE &&
-	    (descends(l, found, span) || (named && !descends(l, found, own->given))))
+	    (descends_from(l, found, span) || (named && !descends_from(l, found, own->given))))
 		found = NONE;
 	uint32_t holder = l->own[span];
-	if (holder != NONE && named && !descends(l, holder, own->given))
+	if (holder != NONE && named && !descends_from(l, holder, own->given))
 		holder = NONE;
 	if (holder != NONE && (found == NONE || l->spans[found].thread != own->thread ||
-	                       !holds(&l->spans[holder], &l->spans[found]))) {
+	                       !encloses_span(&l->spans[holder], &l->spans[found]))) {
 		found = holder;
 		ambiguous = false;
 	}
@@ -333,7 +334,7 @@ ask(struct levels *l, uint32_t span, int64_t at)
 
 /* Does SPAN look for a parent in time, and when? What was launched has its parent already. */
 static bool
-asks(struct levels *l, uint32_t span, int64_t *at)
+wants_parent(struct levels *l, uint32_t span, int64_t *at)
 {
 	struct plumb_level_span *own = &l->spans[span];
 	const struct plumb_level_span *named = own->given == NONE ? NULL : &l->spans[own->given];
@@ -346,7 +347,7 @@ asks(struct levels *l, uint32_t span, int64_t *at)
 	if (!own->asynchronous || l->rule == PLUMB_PARENTS_INCLUSION)
 		return true;
 	if (own->launch != NONE &&
-	    (!named || own->launch == own->given || descends(l, own->launch, own->given) ||
+	    (!named || own->launch == own->given || descends_from(l, own->launch, own->given) ||
 	     l->spans[own->launch].given == own->given))
 		own->parent = own->launch;
 	return false;
@@ -368,7 +369,7 @@ by_moment(const void *x, const void *y)
 }
 
 static void
-gather(struct levels *l)
+gather_moments(struct levels *l)
 {
 	for (uint32_t i = 0; i < l->count; i++) {
 		const struct plumb_level_span *s = &l->spans[i];
@@ -376,7 +377,7 @@ gather(struct levels *l)
 		if (s->level && s->end_ns >= s->start_ns)
 			l->moments[l->moment_count++] =
 				(struct moment){ s->group, s->start_ns, s->end_ns, i, false };
-		if (asks(l, i, &at))
+		if (wants_parent(l, i, &at))
 			l->moments[l->moment_count++] =
 				(struct moment){ s->group, at, s->end_ns, i, true };
 	}
@@ -394,7 +395,7 @@ next_group(struct levels *l)
 }
 
 static int
-sweep(struct levels *l)
+sweep_moments(struct levels *l)
 {
 	int code = 0;
 	for (uint32_t i = 0; i < l->moment_count && !code; i++) {
@@ -402,9 +403,9 @@ sweep(struct levels *l)
 		if (!i || m->group != l->moments[i - 1].group)
 			next_group(l);
 		if (m->asks)
-			ask(l, m->span, m->at);
+			find_parent(l, m->span, m->at);
 		else
-			code = begin(l, m->span);
+			code = begin_span(l, m->span);
 	}
 	return code;
 }
@@ -426,12 +427,12 @@ find_all(struct levels *l, struct plumb_level_counts *counts)
 		s->ambiguous = false;
 	}
 	counts->circles = cut_circles(l, true, l->depth);
-	int code = number(l);
+	int code = number_forest(l);
 	if (code)
 		return code;
 	memset(l->depth, 0, (size_t)l->count * sizeof *l->depth);
-	gather(l);
-	code = sweep(l);
+	gather_moments(l);
+	code = sweep_moments(l);
 	if (code)
 		return code;
 	cut_circles(l, false, l->depth);

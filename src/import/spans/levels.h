@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is whose parent among spans of several tools, each of which measures one level and knows
- * nothing of the others (XSP). A span that names no parent gets one by level and time:
+ * Finds parents for the spans of several tools. Each tool measures one level and knows nothing
+ * about the others (XSP). A span that names no parent gets one by level and time:
  *
- * - of the spans that include it that of the nearest higher level. Where its thread is known, those
- *   of that thread are asked first, on all levels, and there one of its own level may be it too;
- * - of asynchronous work the start of the call that launched it decides: the call is its parent,
- *   and the call's start says where the call belongs (PLUMB_PARENTS_LAUNCH); or its own interval
- *   does, as for all others (PLUMB_PARENTS_INCLUSION), but in no driver call: one that waits
- *   includes what others started. By the former, work whose launch is not known gets none;
- * - where several spans of one level include it, and do not lie one in the other on one thread, it
- *   is ambiguous: it hangs under the next higher level that has one, and says so.
+ * - Its parent is the span of the nearest higher level that includes it. If its thread is known,
+ *   the spans of that thread come first, on all levels. There the parent may also be of its own
+ *   level.
+ * - For asynchronous work, PLUMB_PARENTS_LAUNCH takes the call that launched it as the parent, and
+ *   the start of the call says where the call belongs. Work whose launch is unknown gets no
+ *   parent. PLUMB_PARENTS_INCLUSION takes the work's own interval, as for all other spans. But a
+ *   driver call is then never the parent: a call that waits includes work that others started.
+ * - If several spans of one level include it, and they do not lie one inside the other on one
+ *   thread, the parent is ambiguous. The span then hangs under the next higher level that has one
+ *   span, and says that it is ambiguous.
  *
- * A parent that is given stands, but levels between it and the span are looked for among its
- * descendants: tools give the span that all of them run under.
+ * A parent that a span names is kept. But levels between the two are looked for among the parent's
+ * descendants, because tools name the span that everything runs under.
  *
- * A span that ends when another begins is not included in it, nor is anything in a span without
- * duration. Time is O(n log n) in the number of spans, whatever they are.
+ * A span that ends when another one begins does not lie inside it, and nothing lies inside a span
+ * without duration. The time is O(n log n) for n spans, whatever they are.
  */
 #ifndef PLUMB_IMPORT_SPANS_LEVELS_H
 #define PLUMB_IMPORT_SPANS_LEVELS_H
@@ -25,7 +27,7 @@
 #include <stdint.h>
 
 enum plumb_level {
-	PLUMB_LEVEL_UNKNOWN, /* nobody's parent but by name, and gets none by time */
+	PLUMB_LEVEL_UNKNOWN, /* has parents and children only by name, not by time */
 	PLUMB_LEVEL_APPLICATION,
 	PLUMB_LEVEL_MODEL,
 	PLUMB_LEVEL_LAYER,

@@ -221,7 +221,7 @@ read_file(struct reader *reader, struct plumb_import_file *file, struct plumb_er
 }
 
 static int
-read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
+read_otlp(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
 	struct reader reader = { .spans = plumb_spans_new(trace), .trace = trace };
 	if (!reader.spans)
@@ -237,7 +237,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 
 /* What comes first in the file is one of the signals; behind it there may be any word as a name. */
 static int
-probe(const struct plumb_import_file *file)
+probe_otlp(const struct plumb_import_file *file)
 {
 	static const char *const first[] = { "\"resourceSpans\"", "\"resource_spans\"",
 		                             "\"resourceLogs\"", "\"resourceMetrics\"" };
@@ -255,6 +255,6 @@ probe(const struct plumb_import_file *file)
 const struct plumb_format plumb_format_otlp = {
 	.name = "otlp",
 	.title = "OpenTelemetry (OTLP) JSON",
-	.probe = probe,
-	.read = read,
+	.probe = probe_otlp,
+	.read = read_otlp,
 };

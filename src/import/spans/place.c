@@ -205,7 +205,7 @@ find_parents(struct plumb_spans *spans)
 
 /* Gives SPAN and those above it their contexts. GPU work has the context that it hangs under. */
 static int
-place(struct plumb_spans *spans, uint32_t span, uint32_t *path, int64_t *deep)
+place_span(struct plumb_spans *spans, uint32_t span, uint32_t *path, int64_t *deep)
 {
 	struct plumb_builder *builder = plumb_trace_builder(spans->trace);
 	uint32_t length = 0, context = 0, depth = 0;
@@ -242,7 +242,7 @@ place_all(struct plumb_spans *spans)
 	int64_t deep = 0;
 	int code = path ? 0 : PLUMB_ESYSTEM;
 	for (uint32_t i = 0; i < spans->rows.count && !code; i++)
-		code = place(spans, i, path, &deep);
+		code = place_span(spans, i, path, &deep);
 	if (deep)
 		plumb_builder_ledger(plumb_trace_builder(spans->trace), PLUMB_NONE,
 		                     PLUMB_SOURCE_SPAN, PLUMB_FATE_TOO_DEEP, PLUMB_NONE, deep);
@@ -560,10 +560,10 @@ stream_of(struct plumb_spans *spans, const struct plumb_spans_work *work)
 	return plumb_trace_stream(spans->trace, process, device, work->context, work->stream);
 }
 
-/* A call and what it started have one number; where the file has a reference instead, one is
- * made. */
+/* Gives a call and the work that it started one number. If the file has a reference instead, a
+ * number is made. */
 static void
-join(struct plumb_spans *spans, uint32_t call, uint32_t work)
+join_correlations(struct plumb_spans *spans, uint32_t call, uint32_t work)
 {
 	uint64_t *from = &spans->rows.items[call].correlation;
 	uint64_t *to = &spans->rows.items[work].correlation;
@@ -645,7 +645,7 @@ give_work(struct plumb_spans *spans)
 		};
 		if (time->parent != PLUMB_NONE) {
 			started[time->parent]++;
-			join(spans, time->parent, own->span);
+			join_correlations(spans, time->parent, own->span);
 			work.correlation = row->correlation;
 		}
 		code = plumb_trace_work(spans->trace, &work);

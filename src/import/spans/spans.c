@@ -53,7 +53,7 @@ add_number(struct plumb_spans_value *value, int64_t number)
 
 /* "[8 1 1]", "(8, 1, 1)" */
 static void
-split(struct plumb_spans_value *value)
+split_numbers(struct plumb_spans_value *value)
 {
 	const char *at = value->text.at, *end = at + value->text.bytes;
 	while (at < end) {
@@ -109,7 +109,7 @@ take_three(const struct plumb_spans_value *value, int64_t three[3])
 {
 	struct plumb_spans_value own = *value;
 	if (own.text.at)
-		split(&own);
+		split_numbers(&own);
 	if (own.count == 3)
 		memcpy(three, own.three, sizeof own.three);
 }
@@ -171,7 +171,7 @@ plumb_spans_origin_tag(struct plumb_spans *spans, uint32_t origin,
 /* ---- ids ---- */
 
 static bool
-hexadecimal(struct plumb_slice text, uint64_t number[2])
+read_hexadecimal(struct plumb_slice text, uint64_t number[2])
 {
 	number[0] = number[1] = 0;
 	for (size_t i = 0; i < text.bytes; i++) {
@@ -195,7 +195,7 @@ plumb_spans_trace_id(struct plumb_pull *pull, void *into, void *own)
 	struct plumb_spans_id *id = into;
 	struct plumb_slice text;
 	(void)own;
-	if (plumb_pull_text(pull, &text) && !hexadecimal(text, id->trace)) {
+	if (plumb_pull_text(pull, &text) && !read_hexadecimal(text, id->trace)) {
 		id->trace[0] = plumb_hash_bytes(text.at, text.bytes);
 		id->trace[1] = plumb_hash_mix(id->trace[0], text.bytes);
 	}
@@ -212,7 +212,7 @@ plumb_spans_span_id(struct plumb_pull *pull, void *into, void *own)
 		return;
 	if (!text.bytes)
 		id->span = 0;
-	else if (hexadecimal(text, number) && !number[0])
+	else if (read_hexadecimal(text, number) && !number[0])
 		id->span = number[1];
 	else
 		id->span = plumb_hash_bytes(text.at, text.bytes) | 1;
@@ -441,7 +441,7 @@ copy_frame(struct plumb_spans *spans, const struct plumb_spans_item *item)
 
 /* The kind of the span's frame, and its level, from what is known of it. */
 static uint32_t
-classify(const struct plumb_spans_item *item, uint32_t *level)
+classify_span(const struct plumb_spans_item *item, uint32_t *level)
 {
 	static const uint32_t kinds[PLUMB_LEVEL_COUNT] = {
 		PLUMB_FRAME_RANGE,    PLUMB_FRAME_RANGE,   PLUMB_FRAME_RANGE,   PLUMB_FRAME_MODULE,
@@ -494,12 +494,6 @@ frame_of(struct plumb_spans *spans, const struct plumb_spans_item *item, uint32_
 	return plumb_trace_frame(spans->trace, kind, name);
 }
 
-static bool
-is_known(const struct plumb_trace_launch *launch)
-{
-	return memcmp(launch, &plumb_trace_no_launch, sizeof *launch) != 0;
-}
-
 static void
 add_work(struct plumb_spans *spans, const struct plumb_spans_item *item)
 {
@@ -522,7 +516,7 @@ add_work(struct plumb_spans *spans, const struct plumb_spans_item *item)
 		.all_most = item->all_most,
 		.all_deviation = item->all_deviation,
 		.launch = item->launch,
-		.launched = is_known(&item->launch),
+		.launched = memcmp(&item->launch, &plumb_trace_no_launch, sizeof item->launch) != 0,
 	};
 }
 
@@ -582,7 +576,7 @@ plumb_spans_add(struct plumb_spans *spans, const struct plumb_spans_item *item)
 			*root = item->id;
 		return;
 	}
-	uint32_t level, kind = classify(item, &level);
+	uint32_t level, kind = classify_span(item, &level);
 	uint32_t frame = frame_of(spans, item, kind);
 	if (item->start_ns == PLUMB_UNKNOWN || item->end_ns == PLUMB_UNKNOWN ||
 	    item->end_ns < item->start_ns) {

@@ -85,7 +85,7 @@ struct plumb_spans_item {
 };
 /* PAIR is the format's table. */
 void plumb_spans_item_start(struct plumb_spans_item *item, const struct plumb_pull_field *pair);
-/* Read a pair into a struct plumb_spans_item: a tag, or a number that was measured, such as a
+/* Read one pair into a struct plumb_spans_item. A pair is a tag, or a measured number such as a
  * hardware counter in a log. */
 plumb_pull_read plumb_spans_tag, plumb_spans_metric;
 

@@ -23,9 +23,9 @@ struct reader {
 	int64_t too_deep;
 };
 
-/* Splits LINE into its stack and number. NULL, or what is wrong. */
+/* Splits LINE into its stack and number. Returns NULL, or what is wrong. */
 static const char *
-split(struct plumb_slice line, struct plumb_slice *stack, int64_t *number)
+split_line(struct plumb_slice line, struct plumb_slice *stack, int64_t *number)
 {
 	const char *space = line.bytes ? memrchr(line.at, ' ', line.bytes) : NULL;
 	if (!space || space == line.at)
@@ -70,7 +70,7 @@ take_line(struct reader *reader, struct plumb_slice line)
 		line.bytes--;
 	if (!line.bytes)
 		return;
-	reader->why = split(line, &stack, &number);
+	reader->why = split_line(line, &stack, &number);
 	if (reader->why)
 		return;
 	const char *end = stack.at + stack.bytes;
@@ -147,7 +147,7 @@ read_lines(struct reader *reader, struct plumb_import_file *file, struct plumb_e
 }
 
 static int
-read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
+read_folded(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
 	struct plumb_builder *builder = plumb_trace_builder(trace);
 	struct reader reader = { .trace = trace };
@@ -161,9 +161,9 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 	return code;
 }
 
-/* Every line of the head is a stack and a number; the more so where frames are parted by ";". */
+/* Every line of the head is a stack and a number. It is more certain if ";" separates frames. */
 static int
-probe(const struct plumb_import_file *file)
+probe_folded(const struct plumb_import_file *file)
 {
 	const char *at = file->head, *end = file->head + file->head_bytes, *next;
 	struct plumb_slice stack;
@@ -184,7 +184,7 @@ probe(const struct plumb_import_file *file)
 			line.bytes--;
 		if (!line.bytes)
 			continue;
-		if (split(line, &stack, &number))
+		if (split_line(line, &stack, &number))
 			break;
 		lines++;
 		parted += memchr(stack.at, ';', stack.bytes) != NULL;
@@ -197,6 +197,6 @@ probe(const struct plumb_import_file *file)
 const struct plumb_format plumb_format_folded = {
 	.name = "folded",
 	.title = "folded stacks",
-	.probe = probe,
-	.read = read,
+	.probe = probe_folded,
+	.read = read_folded,
 };

@@ -98,7 +98,7 @@ thing_hash(enum thing thing, uint64_t id)
 }
 
 static struct numbered *
-find(const struct reader *reader, enum thing thing, uint64_t id)
+find_thing(const struct reader *reader, enum thing thing, uint64_t id)
 {
 	struct plumb_map_cursor at;
 	for (uint32_t i = plumb_map_first(&reader->map, thing_hash(thing, id), &at);
@@ -147,7 +147,7 @@ read_thing(struct reader *reader, enum thing thing, struct plumb_slice bytes)
 	one.lines = reader->lines.count - one.line;
 	if (one.lines > LINES_MAX)
 		why = "a location has more than 256 lines";
-	if (why || view.why || find(reader, thing, one.id))
+	if (why || view.why || find_thing(reader, thing, one.id))
 		return why ? why : view.why;
 	struct numbered *added = plumb_vec_add(&reader->things);
 	if (!added ||
@@ -262,7 +262,7 @@ static uint32_t
 line_frame(struct reader *reader, const struct line *line)
 {
 	struct plumb_builder *builder = plumb_trace_builder(reader->trace);
-	const struct numbered *function = find(reader, FUNCTION, line->function);
+	const struct numbered *function = find_thing(reader, FUNCTION, line->function);
 	struct plumb_slice name = { NULL, 0 }, file = { NULL, 0 };
 	int64_t at = line->line <= INT32_MAX ? (int64_t)line->line : 0;
 	if (function) {
@@ -285,7 +285,8 @@ line_frame(struct reader *reader, const struct line *line)
 static uint32_t
 address_frame(struct reader *reader, const struct numbered *location)
 {
-	const struct numbered *mapping = find(reader, MAPPING, location->numbers[LOCATION_MAPPING]);
+	const struct numbered *mapping =
+		find_thing(reader, MAPPING, location->numbers[LOCATION_MAPPING]);
 	struct plumb_slice file = { NULL, 0 };
 	uint64_t address = location->numbers[LOCATION_ADDRESS];
 	char text[512];
@@ -452,7 +453,7 @@ take_sample(struct reader *reader, uint32_t track)
 {
 	uint32_t context = 0, depth = 0;
 	for (uint32_t i = reader->stack.count; i-- > 0;) {
-		struct numbered *location = find(reader, LOCATION, reader->stack.items[i]);
+		struct numbered *location = find_thing(reader, LOCATION, reader->stack.items[i]);
 		if (!location)
 			return "a sample names a location that is not in the file";
 		if (depth >= DEPTH_MAX) {
@@ -532,11 +533,11 @@ read_all(struct reader *reader, struct plumb_input *input, bool samples, struct 
 }
 
 static void
-describe(struct reader *reader)
+describe_run(struct reader *reader)
 {
 	struct plumb_builder *builder = plumb_trace_builder(reader->trace);
 	struct plumb_run *run = plumb_builder_run(builder);
-	const struct numbered *main = find(reader, MAPPING, 1);
+	const struct numbered *main = find_thing(reader, MAPPING, 1);
 	struct plumb_slice file = { NULL, 0 };
 	if (main)
 		file = text_of(reader, main->numbers[MAPPING_FILE]);
@@ -564,15 +565,15 @@ read_profile(struct reader *reader, struct plumb_import_file *file, struct plumb
 		code = read_all(reader, again, true, error);
 	plumb_input_close(again);
 	if (!code)
-		describe(reader);
+		describe_run(reader);
 	return code;
 }
 
 /* ---- formats that are not read ---- */
 
-/* What FILE is of gperftools' own formats, or NULL. */
+/* Which of gperftools' own formats FILE has, or NULL. */
 static const char *
-legacy(const struct plumb_import_file *file)
+legacy_format(const struct plumb_import_file *file)
 {
 	static const char *const begins[] = { "--- heapz ",           "--- heap ",
 		                              "heap profile:",        "--- contention",
@@ -597,9 +598,9 @@ legacy(const struct plumb_import_file *file)
 }
 
 static int
-read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
+read_pprof(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
-	const char *old = legacy(file);
+	const char *old = legacy_format(file);
 	if (old)
 		return plumb_fail(error, PLUMB_EINPUT,
 		                  "%s: this %s of gperftools has addresses only; run pprof -proto "
@@ -637,13 +638,13 @@ is_type(struct plumb_slice bytes)
 
 /* The fields of a Profile and no others, and its types of samples. */
 static int
-probe(const struct plumb_import_file *file)
+probe_pprof(const struct plumb_import_file *file)
 {
 	struct plumb_protobuf_view view =
 		plumb_protobuf_view((struct plumb_slice){ file->head, file->head_bytes });
 	struct plumb_protobuf_field f;
 	unsigned types = 0, fields = 0;
-	if (legacy(file))
+	if (legacy_format(file))
 		return 80;
 	if (plumb_chrome_is_json_text(file))
 		return 0; /* white space, and then JSON */
@@ -663,6 +664,6 @@ probe(const struct plumb_import_file *file)
 const struct plumb_format plumb_format_pprof = {
 	.name = "pprof",
 	.title = "pprof",
-	.probe = probe,
-	.read = read,
+	.probe = probe_pprof,
+	.read = read_pprof,
 };

@@ -49,7 +49,7 @@ struct reader {
 /* ---- arguments ---- */
 
 static void
-begin(struct plumb_chrome *chrome)
+begin_event(struct plumb_chrome *chrome)
 {
 	((struct reader *)chrome->own)->arguments = (struct arguments){ 0 };
 }
@@ -70,9 +70,9 @@ static const struct plumb_pull_field argument_fields[] = {
 };
 #undef AT
 
-/* What stands behind "KEY:" in a text of such pairs. */
+/* The value after "KEY:" in a text of such pairs. */
 static struct plumb_slice
-detail(struct plumb_slice text, const char *key)
+find_detail(struct plumb_slice text, const char *key)
 {
 	size_t length = strlen(key);
 	const char *at = text.at, *end = at ? at + text.bytes : NULL;
@@ -114,12 +114,12 @@ static void
 launch_of(struct plumb_slice text, struct plumb_trace_launch *launch)
 {
 	*launch = plumb_trace_no_launch;
-	launch->registers = number_of(detail(text, "regs"), 0);
-	launch->static_shared = number_of(detail(text, "static_shared"), 0);
-	launch->dynamic_shared = number_of(detail(text, "dynamic_shared"), 0);
-	launch->occupancy = number_of(detail(text, "occ_pct"), 4);
-	three_of(detail(text, "grid"), launch->grid);
-	three_of(detail(text, "block"), launch->block);
+	launch->registers = number_of(find_detail(text, "regs"), 0);
+	launch->static_shared = number_of(find_detail(text, "static_shared"), 0);
+	launch->dynamic_shared = number_of(find_detail(text, "dynamic_shared"), 0);
+	launch->occupancy = number_of(find_detail(text, "occ_pct"), 4);
+	three_of(find_detail(text, "grid"), launch->grid);
+	three_of(find_detail(text, "block"), launch->block);
 }
 
 /* ---- lines ---- */
@@ -142,7 +142,7 @@ is_derived(const char *name)
 }
 
 static void
-describe(struct reader *reader, struct line *line)
+describe_line(struct reader *reader, struct line *line)
 {
 	static const char gpu[] = "/device:GPU:", tpu[] = "/device:TPU:";
 	struct plumb_trace *trace = reader->chrome.trace;
@@ -188,7 +188,7 @@ line_of(struct reader *reader, const struct plumb_chrome_event *event)
 		if (reader->lines.items[i].pid == line.pid &&
 		    reader->lines.items[i].tid == line.tid)
 			return &reader->lines.items[i];
-	describe(reader, &line);
+	describe_line(reader, &line);
 	struct line *added = plumb_vec_add(&reader->lines);
 	if (!added || plumb_map_add(&reader->line_map, hash, reader->lines.count - 1) < 0) {
 		reader->no_memory = true;
@@ -264,8 +264,8 @@ copy_frame(struct plumb_trace *trace, struct plumb_slice name, struct plumb_slic
 		{ "H2H", "host", "host" },
 	};
 	const char *from = NULL, *to = NULL;
-	const char *exact_from = memory_of(detail(details, "kind_src"));
-	const char *exact_to = memory_of(detail(details, "kind_dst"));
+	const char *exact_from = memory_of(find_detail(details, "kind_src"));
+	const char *exact_to = memory_of(find_detail(details, "kind_dst"));
 	for (size_t i = 0; i < sizeof directions / sizeof *directions; i++)
 		if (memmem(name.at, name.bytes, directions[i].letters, 3)) {
 			from = directions[i].from;
@@ -330,14 +330,14 @@ take_stream(struct reader *reader, const struct line *line, const struct plumb_c
 		.start_ns = event->start,
 		.end_ns = plumb_chrome_end(event),
 		.correlation = own->correlation > 0 ? (uint64_t)own->correlation : 0,
-		.bytes = number_of(detail(set ? own->set : own->copy, "size"), 0),
+		.bytes = number_of(find_detail(set ? own->set : own->copy, "size"), 0),
 		.collective = PLUMB_NONE,
 		.placed = PLUMB_NONE,
 	};
 	if (own->operation.at)
 		work.inner[0] = operation_frame(trace, own->operation, own->source);
 	if (set) {
-		const char *kind = memory_of(detail(own->set, "kind"));
+		const char *kind = memory_of(find_detail(own->set, "kind"));
 		work.frame = plumb_trace_set_frame(trace, kind ? kind : "device");
 	} else if (copy) {
 		work.frame = copy_frame(trace, name, own->copy);
@@ -386,7 +386,7 @@ take_operation(struct reader *reader, const struct line *line,
 }
 
 static void
-take(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
+take_event(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 {
 	struct reader *reader = chrome->own;
 	if (!event->phase)
@@ -417,11 +417,11 @@ take(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 /* ---- the whole ---- */
 
 static int
-read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
+read_jax(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
-	static const struct plumb_chrome_dialect dialect = { .begin = begin,
+	static const struct plumb_chrome_dialect dialect = { .begin = begin_event,
 		                                             .arguments = argument_fields,
-		                                             .take = take };
+		                                             .take = take_event };
 	struct reader reader = { .chrome = { .trace = trace, .dialect = &dialect } };
 	reader.chrome.own = &reader;
 	reader.process = plumb_trace_process(trace, PLUMB_UNKNOWN);
@@ -435,7 +435,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 }
 
 static int
-probe(const struct plumb_import_file *file)
+probe_jax(const struct plumb_import_file *file)
 {
 	static const char *const planes[] = { "/host:CPU\"", "/device:GPU:", "/device:TPU:" };
 	static const char *const words[] = { "\"highres-ticks\"",  "\"hlo_op\"",
@@ -455,6 +455,6 @@ probe(const struct plumb_import_file *file)
 const struct plumb_format plumb_format_jax = {
 	.name = "jax",
 	.title = "JAX and XProf trace.json",
-	.probe = probe,
-	.read = read,
+	.probe = probe_jax,
+	.read = read_jax,
 };

@@ -54,7 +54,7 @@ struct reader {
 };
 
 static void
-take(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
+take_event(struct plumb_chrome *chrome, const struct plumb_chrome_event *event)
 {
 	struct reader *reader = chrome->own;
 	struct plumb_builder *builder = plumb_trace_builder(chrome->trace);
@@ -121,7 +121,7 @@ task_of(struct reader *reader, const char *name, size_t bytes)
 
 /* NAME is what is left of a process's name without " Compute". */
 static void
-describe(struct reader *reader, const char *name, struct part *part)
+describe_part(struct reader *reader, const char *name, struct part *part)
 {
 	const char *stream = find_last(name, "/stream:"), *gpu = find_last(name, "gpu:");
 	const char *last = strrchr(name, '/'), *device = find_last(name, "/device:");
@@ -164,7 +164,7 @@ describe_all(struct reader *reader)
 			continue;
 		snprintf(name, sizeof name, "%.*s", (int)(bytes - 8), text);
 		struct part part = { .pid = named->pid }, *added;
-		describe(reader, name, &part);
+		describe_part(reader, name, &part);
 		if (first == PLUMB_NONE)
 			first = part.process;
 		added = plumb_vec_add(&reader->parts);
@@ -377,9 +377,9 @@ read_all(struct reader *reader, struct plumb_import_file *file, struct plumb_err
 }
 
 static int
-read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
+read_tf1(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
-	static const struct plumb_chrome_dialect dialect = { .take = take };
+	static const struct plumb_chrome_dialect dialect = { .take = take_event };
 	struct reader reader = { .chrome = { .trace = trace, .dialect = &dialect } };
 	reader.chrome.own = &reader;
 	int code = read_all(&reader, file, error);
@@ -392,7 +392,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 }
 
 static int
-probe(const struct plumb_import_file *file)
+probe_tf1(const struct plumb_import_file *file)
 {
 	if (!plumb_chrome_is_json(file) || !strstr(file->head, " Compute\""))
 		return 0;
@@ -402,6 +402,6 @@ probe(const struct plumb_import_file *file)
 const struct plumb_format plumb_format_tf1 = {
 	.name = "tf1",
 	.title = "TensorFlow 1 timelines",
-	.probe = probe,
-	.read = read,
+	.probe = probe_tf1,
+	.read = read_tf1,
 };

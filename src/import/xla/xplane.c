@@ -129,9 +129,9 @@ read_event(struct reader *reader, struct plumb_slice bytes, struct event *event)
 
 /* ---- details: "regs:32 static_shared:0 grid:1280,1,1 block:256,1,1 occ_pct:50" ---- */
 
-/* What stands behind KEY and ":". */
+/* The text after KEY and ":". */
 static struct plumb_slice
-detail(struct plumb_slice details, const char *key)
+find_detail(struct plumb_slice details, const char *key)
 {
 	const char *at = details.at, *end = at ? at + details.bytes : NULL;
 	size_t length = strlen(key);
@@ -150,7 +150,7 @@ detail(struct plumb_slice details, const char *key)
 static int64_t
 detail_number(struct plumb_slice details, const char *key, int scale)
 {
-	struct plumb_slice text = detail(details, key);
+	struct plumb_slice text = find_detail(details, key);
 	int64_t number;
 	return text.bytes && plumb_slice_decimal(text, scale, &number) && number >= 0
 	               ? number
@@ -160,7 +160,7 @@ detail_number(struct plumb_slice details, const char *key, int scale)
 static void
 detail_three(struct plumb_slice details, const char *key, int64_t three[3])
 {
-	struct plumb_slice text = detail(details, key), part = { text.at, 0 };
+	struct plumb_slice text = find_detail(details, key), part = { text.at, 0 };
 	int64_t found[3];
 	unsigned count = 0;
 	for (size_t i = 0; text.at && i <= text.bytes && count < 3; i++) {
@@ -196,7 +196,7 @@ launch_of(struct plumb_slice details)
 
 /* For "%.*s". */
 static int
-cut(struct plumb_slice text, size_t most)
+cut_length(struct plumb_slice text, size_t most)
 {
 	return (int)(text.bytes < most ? text.bytes : most);
 }
@@ -205,18 +205,19 @@ cut(struct plumb_slice text, size_t most)
 static uint32_t
 copy_frame(struct reader *reader, const struct event *event)
 {
-	struct plumb_slice from = detail(event->copy, "kind_src");
-	struct plumb_slice to = detail(event->copy, "kind_dst");
-	struct plumb_slice kind = detail(event->set, "kind");
+	struct plumb_slice from = find_detail(event->copy, "kind_src");
+	struct plumb_slice to = find_detail(event->copy, "kind_dst");
+	struct plumb_slice kind = find_detail(event->set, "kind");
 	char text[256], *two;
 	if (event->set.at)
-		snprintf(text, sizeof text, "Memset (%.*s)", cut(kind, 63), kind.at ? kind.at : "");
+		snprintf(text, sizeof text, "Memset (%.*s)", cut_length(kind, 63),
+		         kind.at ? kind.at : "");
 	else if (from.at && to.at)
-		snprintf(text, sizeof text, "%.*s (%.*s -> %.*s)", cut(event->name, 63),
-		         event->name.at ? event->name.at : "", cut(from, 63), from.at, cut(to, 63),
-		         to.at);
+		snprintf(text, sizeof text, "%.*s (%.*s -> %.*s)", cut_length(event->name, 63),
+		         event->name.at ? event->name.at : "", cut_length(from, 63), from.at,
+		         cut_length(to, 63), to.at);
 	else
-		snprintf(text, sizeof text, "%.*s", cut(event->name, 127),
+		snprintf(text, sizeof text, "%.*s", cut_length(event->name, 127),
 		         event->name.at ? event->name.at : "");
 	two = strstr(text, "2D");
 	if (!event->set.at && (two || (two = strstr(text, "2H")) || (two = strstr(text, "2P")))) {
@@ -523,7 +524,7 @@ describe_device(struct reader *reader, const struct xplane_plane *plane,
 }
 
 static void
-describe(struct reader *reader)
+describe_run(struct reader *reader)
 {
 	struct plumb_builder *builder = plumb_trace_builder(reader->trace);
 	struct xplane_names *names = &reader->names;
@@ -547,7 +548,7 @@ describe(struct reader *reader)
 
 /* A binary file that went through a text's decoder and back cannot be mended. */
 static int
-explain(const struct plumb_import_file *file, int code, struct plumb_error *error)
+explain_damage(const struct plumb_import_file *file, int code, struct plumb_error *error)
 {
 	struct plumb_error own = *error;
 	if (code != PLUMB_EINPUT || !memmem(file->head, file->head_bytes, "\xef\xbf\xbd", 3))
@@ -559,7 +560,7 @@ explain(const struct plumb_import_file *file, int code, struct plumb_error *erro
 }
 
 static int
-read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
+read_xplane(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
 	struct plumb_error own = { 0 };
 	struct reader *reader = calloc(1, sizeof *reader);
@@ -574,7 +575,7 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 	if (!code)
 		code = read_events(reader, again, file->path, &own);
 	if (!code) {
-		describe(reader);
+		describe_run(reader);
 		plumb_trace_count(trace, PLUMB_FATE_REPEATED, "XLA Ops that contain others",
 		                  reader->containers);
 	}
@@ -583,13 +584,13 @@ read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_err
 	free(reader);
 	if (!code)
 		return 0;
-	explain(file, code, &own);
+	explain_damage(file, code, &own);
 	return plumb_fail(error, own.code, "%s", own.message);
 }
 
 /* The file begins with a plane, and the plane with its number or name, which is a path. */
 static int
-probe(const struct plumb_import_file *file)
+probe_xplane(const struct plumb_import_file *file)
 {
 	struct plumb_slice head = { file->head, file->head_bytes };
 	struct plumb_protobuf_view view = plumb_protobuf_view(head);
@@ -625,6 +626,6 @@ probe(const struct plumb_import_file *file)
 const struct plumb_format plumb_format_xplane = {
 	.name = "xplane",
 	.title = "XPlane (JAX, TensorFlow)",
-	.probe = probe,
-	.read = read,
+	.probe = probe_xplane,
+	.read = read_xplane,
 };

@@ -19,13 +19,13 @@ static framework frameworks[] = {
 /* ---- text ---- */
 
 static bool
-begins(const char *text, const char *with)
+begins_with(const char *text, const char *with)
 {
 	return with && !strncmp(text, with, strlen(with));
 }
 
 static bool
-ends(const char *text, const char *with)
+ends_with(const char *text, const char *with)
 {
 	size_t length = strlen(text), part = strlen(with);
 
@@ -49,7 +49,7 @@ plumb_name_fits(const char *text, const char *pattern, size_t bytes)
 }
 
 static bool
-fits(const char *text, const char *pattern)
+fits_pattern(const char *text, const char *pattern)
 {
 	return plumb_name_fits(text, pattern, strlen(pattern));
 }
@@ -83,7 +83,7 @@ plumb_framework_of_operators(const struct plumb_profile *p)
 		if (!name || p->frames[i].kind != PLUMB_FRAME_OPERATOR)
 			continue;
 		for (framework *f = frameworks; *f; f++)
-			if (begins(name, (*f)->operators) ||
+			if (begins_with(name, (*f)->operators) ||
 			    ((*f)->engine_part && strstr(name, (*f)->engine_part)))
 				return *f;
 	}
@@ -108,12 +108,12 @@ const struct plumb_framework_operator *
 plumb_framework_operator(const char *name)
 {
 	for (framework *f = frameworks; *f; f++) {
-		if (!name || !begins(name, (*f)->operators))
+		if (!name || !begins_with(name, (*f)->operators))
 			continue;
 		const char *base = name + strlen((*f)->operators);
 		for (const struct plumb_framework_operator *row = (*f)->operator_rows;
 		     row && row->name; row++)
-			if (fits(base, row->name))
+			if (fits_pattern(base, row->name))
 				return row;
 	}
 	return NULL;
@@ -123,7 +123,7 @@ const char *
 plumb_framework_operator_base(const char *name)
 {
 	for (framework *f = frameworks; *f; f++)
-		if (name && begins(name, (*f)->operators))
+		if (name && begins_with(name, (*f)->operators))
 			return name + strlen((*f)->operators);
 	return NULL;
 }
@@ -179,7 +179,7 @@ bool
 plumb_framework_is_path(const char *name)
 {
 	for (framework *f = frameworks; *f; f++)
-		if (begins(name, (*f)->paths))
+		if (begins_with(name, (*f)->paths))
 			return true;
 	return false;
 }
@@ -188,7 +188,7 @@ bool
 plumb_framework_is_generated(const char *kernel)
 {
 	for (framework *f = frameworks; *f; f++)
-		if ((*f)->generated && fits(kernel, (*f)->generated))
+		if ((*f)->generated && fits_pattern(kernel, (*f)->generated))
 			return true;
 	return false;
 }
@@ -197,9 +197,10 @@ const char *
 plumb_framework_fused(const char *kernel)
 {
 	for (framework *f = frameworks; *f; f++) {
-		const char *at = (*f)->fused && (*f)->generated && fits(kernel, (*f)->generated)
-		                         ? strstr(kernel, (*f)->fused)
-		                         : NULL;
+		const char *at =
+			(*f)->fused && (*f)->generated && fits_pattern(kernel, (*f)->generated)
+				? strstr(kernel, (*f)->fused)
+				: NULL;
 
 		if (at)
 			return at + strlen((*f)->fused) - 1;
@@ -213,7 +214,7 @@ const char *
 plumb_framework_step(const char *name)
 {
 	for (framework *f = frameworks; *f; f++)
-		if (name && begins(name, (*f)->steps) &&
+		if (name && begins_with(name, (*f)->steps) &&
 		    (!name[strlen((*f)->steps)] || name[strlen((*f)->steps)] == '#'))
 			return (*f)->steps;
 	return NULL;
@@ -242,7 +243,7 @@ plumb_framework_phase(const char *file, const char *name)
 		for (const struct plumb_framework_function *row = (*f)->phases; row && row->file;
 		     row++)
 			if (strstr(file, row->file) &&
-			    (!row->function || fits(function, row->function)))
+			    (!row->function || fits_pattern(function, row->function)))
 				return row->purpose;
 	return PLUMB_PURPOSE_NONE;
 }
@@ -259,8 +260,8 @@ plumb_framework_place(const struct plumb_profile *p, uint32_t frame,
 	for (framework *f = frameworks; *f; f++)
 		for (const struct plumb_framework_function *row = (*f)->places; row && row->file;
 		     row++)
-			if (ends(file, row->file) &&
-			    (!row->function || (name && fits(name, row->function)))) {
+			if (ends_with(file, row->file) &&
+			    (!row->function || (name && fits_pattern(name, row->function)))) {
 				if (of)
 					*of = *f;
 				return row->purpose;
@@ -272,7 +273,7 @@ bool
 plumb_framework_is_loss_class(const char *name)
 {
 	for (framework *f = frameworks; *f; f++)
-		if (begins(name, (*f)->losses))
+		if (begins_with(name, (*f)->losses))
 			return true;
 	return false;
 }
@@ -298,7 +299,7 @@ const char *
 plumb_framework_node(const char *name)
 {
 	for (framework *f = frameworks; *f; f++)
-		if (begins(name, (*f)->node))
+		if (begins_with(name, (*f)->node))
 			return name + strlen((*f)->node);
 	return name;
 }
@@ -307,7 +308,7 @@ bool
 plumb_framework_is_backward(const char *name)
 {
 	for (framework *f = frameworks; *f; f++)
-		if (begins(name, (*f)->engine[0]) || begins(name, (*f)->engine[1]))
+		if (begins_with(name, (*f)->engine[0]) || begins_with(name, (*f)->engine[1]))
 			return true;
 	return false;
 }

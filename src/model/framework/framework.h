@@ -177,7 +177,7 @@ bool plumb_framework_is_package(const char *name, size_t bytes);
 
 /* The name of the node if NAME is the engine's range around it; else NAME. */
 const char *plumb_framework_node(const char *name);
-/* Does only the backward pass have such a name? */
+/* Do only operators of the backward pass have names like this? */
 bool plumb_framework_is_backward(const char *name);
 
 /* Did a framework's compiler generate and number the kernel? */
@@ -185,7 +185,7 @@ bool plumb_framework_is_generated(const char *kernel);
 /* "_add_relu_0" of the kernel "triton_poi_fused_add_relu_0"; NULL: its name does not tell. */
 const char *plumb_framework_fused(const char *kernel);
 
-/* Does TEXT fit PATTERN of BYTES, in which "*" is anything? */
+/* Does TEXT match PATTERN, which has BYTES bytes? A "*" in it matches anything. */
 bool plumb_name_fits(const char *text, const char *pattern, size_t bytes);
 
 #endif

@@ -68,7 +68,8 @@ find_sections(const char *image, size_t size, struct sections *found)
 }
 
 static void
-keep(struct plumb_thread *thread, const char *image, size_t size, const struct sections *found)
+keep_lines(struct plumb_thread *thread, const char *image, size_t size,
+           const struct sections *found)
 {
 	const Elf64_Shdr *parts[4] = { found->lines, found->relocations, found->symbols,
 		                       found->names };
@@ -121,6 +122,6 @@ plumb_cuda_module_loaded(const void *image, size_t size)
 	struct plumb_thread *thread = plumb_enter_paused(PLUMB_CALLBACK_GPU);
 	if (!thread)
 		return;
-	keep(thread, image, size, &found);
+	keep_lines(thread, image, size, &found);
 	plumb_leave(thread);
 }
