@@ -100,8 +100,8 @@ write_context(const struct plumb_report *report, uint32_t context, FILE *out)
 
 /* Marks what of a long chain is shown: its ends, and the ends of what is the person's own. */
 static void
-choose(const struct plumb_report *report, const uint32_t *chain, uint32_t length,
-       unsigned char *shown)
+mark_shown(const struct plumb_report *report, const uint32_t *chain, uint32_t length,
+           unsigned char *shown)
 {
 	const struct plumb_profile *p = report->profile;
 	uint32_t first = length, last = length;
@@ -126,7 +126,7 @@ write_chain(const struct plumb_report *report, const uint32_t *chain, uint32_t l
 	uint32_t hidden = 0;
 
 	if (length > 1)
-		choose(report, chain, length, shown);
+		mark_shown(report, chain, length, shown);
 	else
 		shown[0] = 1;
 	/* Saying that one frame is hidden takes as much room as the frame. */

@@ -78,7 +78,7 @@ default_by(const struct plumb_profile *const *profiles, uint32_t count)
 /* ---- what is shown ---- */
 
 static int
-descending(const void *x, const void *y)
+compare_descending(const void *x, const void *y)
 {
 	const double *a = x, *b = y;
 
@@ -102,7 +102,7 @@ choose_rows(struct plumb_compared *c, uint32_t top)
 	if (!top || top > table->count)
 		top = table->count;
 	if (top) {
-		qsort(weights, table->count, sizeof *weights, descending);
+		qsort(weights, table->count, sizeof *weights, compare_descending);
 		least = weights[top - 1];
 	}
 	/* Those above the least first, so that of equal ones the first are taken. */
@@ -153,7 +153,7 @@ measure_all(struct plumb_compared *c, struct plumb_error *error)
 }
 
 static int
-decide(struct plumb_compared *c, struct plumb_error *error)
+decide_gates(struct plumb_compared *c, struct plumb_error *error)
 {
 	int code = 0;
 
@@ -170,7 +170,7 @@ decide(struct plumb_compared *c, struct plumb_error *error)
 
 /* What nobody said, and the metric's unit. */
 static void
-complete(struct plumb_compared *c, const struct plumb_diff_query *query, uint32_t count)
+fill_defaults(struct plumb_compared *c, const struct plumb_diff_query *query, uint32_t count)
 {
 	c->by = query->by ? query->by : default_by(c->profiles, count);
 	c->metric = query->metric ? query->metric : default_metric(c->profiles, count, c->by);
@@ -198,7 +198,7 @@ plumb_compared_make(const struct plumb_profile *const *profiles, uint32_t before
 	if (!c->profiles)
 		return no_memory(error);
 	memcpy(c->profiles, profiles, count * sizeof *profiles);
-	complete(c, query, count);
+	fill_defaults(c, query, count);
 	if ((c->by == PLUMB_DIFF_ITERATION) != !strcmp(c->metric, "iteration.time"))
 		return plumb_fail(error, PLUMB_EUSAGE,
 		                  "--by iteration has only the metric iteration.time, and only it "
@@ -213,7 +213,7 @@ plumb_compared_make(const struct plumb_profile *const *profiles, uint32_t before
 	if (!code)
 		code = plumb_diff_table(c->diff, c->metric, &c->table, error);
 	if (!code)
-		code = decide(c, error);
+		code = decide_gates(c, error);
 	return code ? code : choose_rows(c, query->top) < 0 ? no_memory(error) : 0;
 }
 

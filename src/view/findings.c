@@ -32,7 +32,7 @@ write_path(struct plumb_json *json, const struct plumb_profile *p, uint32_t cont
 }
 
 static uint32_t
-shown(const struct plumb_profile *p, uint32_t top)
+count_shown(const struct plumb_profile *p, uint32_t top)
 {
 	return top && top < p->findings_count ? top : p->findings_count;
 }
@@ -41,7 +41,7 @@ void
 plumb_findings_json(const struct plumb_profile *p, uint32_t top, struct plumb_json *json)
 {
 	plumb_json_array(json);
-	for (uint32_t i = 0; i < shown(p, top); i++) {
+	for (uint32_t i = 0; i < count_shown(p, top); i++) {
 		const struct plumb_finding *f = &p->findings[i];
 
 		plumb_json_object(json);
@@ -77,7 +77,7 @@ plumb_findings_answer(const struct plumb_profile *p, const uint32_t *user_of, ui
 	plumb_answer_column(answer, "saving_ns", "ns", derived);
 	for (int i = 0; i < 5; i++)
 		plumb_answer_column(answer, names[i], NULL, derived);
-	for (uint32_t i = 0; i < shown(p, top); i++) {
+	for (uint32_t i = 0; i < count_shown(p, top); i++) {
 		const struct plumb_finding *f = &p->findings[i];
 		uint32_t user = f->context < p->contexts_count ? user_of[f->context] : PLUMB_NONE;
 		const struct plumb_frame *frame = user == PLUMB_NONE ? NULL : &p->frames[user];

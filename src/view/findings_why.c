@@ -41,7 +41,7 @@ value_end(const char *text)
 }
 
 static const char *
-skip(const char *text)
+skip_space(const char *text)
 {
 	return text + strspn(text, " \t\r\n:,");
 }
@@ -167,12 +167,12 @@ write_list(FILE *out, const char *key, size_t bytes, const char *list, const cha
 
 	write_key(out, key, bytes);
 	putc(' ', out);
-	for (const char *at = list + 1; at < end - 1; at = skip(value_end(skip(at)))) {
-		const char *value = skip(at), *stop = value_end(value);
+	for (const char *at = list + 1; at < end - 1; at = skip_space(value_end(skip_space(at)))) {
+		const char *value = skip_space(at), *stop = value_end(value);
 		bool known = false;
 
 		if (*value == '{') {
-			value = skip(value_end(skip(value + 1)));
+			value = skip_space(value_end(skip_space(value + 1)));
 			stop = value_end(value);
 		}
 		if (stop <= value)
@@ -206,9 +206,9 @@ says_nothing(const char *value, const char *stop)
 
 	if (*value != '[')
 		return false;
-	first = skip(value + 1);
-	name = *first == '{' ? skip(value_end(skip(first + 1))) : first;
-	return *name == 'n' && skip(value_end(first)) >= stop - 1;
+	first = skip_space(value + 1);
+	name = *first == '{' ? skip_space(value_end(skip_space(first + 1))) : first;
+	return *name == 'n' && skip_space(value_end(first)) >= stop - 1;
 }
 
 void
@@ -216,14 +216,14 @@ plumb_findings_why(const char *evidence, FILE *out)
 {
 	bool first = true;
 
-	if (!evidence || !plumb_json_valid(evidence) || *skip(evidence) != '{')
+	if (!evidence || !plumb_json_valid(evidence) || *skip_space(evidence) != '{')
 		return;
-	for (const char *at = skip(skip(evidence) + 1); *at == '"';) {
-		const char *end = value_end(at), *value = skip(end), *stop = value_end(value);
+	for (const char *at = skip_space(skip_space(evidence) + 1); *at == '"';) {
+		const char *end = value_end(at), *value = skip_space(end), *stop = value_end(value);
 		const char *key = at + 1;
 		size_t bytes = (size_t)(end - at - 2);
 
-		at = skip(stop);
+		at = skip_space(stop);
 		if (*value == 'n' || says_nothing(value, stop) || is_key(key, bytes, "cause") ||
 		    is_key(key, bytes, "name") || ends_with(key, bytes, "_file") ||
 		    ends_with(key, bytes, "_line"))

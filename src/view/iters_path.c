@@ -20,8 +20,8 @@ plumb_iters_path_free(struct plumb_iters_path *paths)
 
 /* Of as many spans as are wished for, and what of it. */
 static int
-make(struct plumb_iters_path *paths, const struct plumb_iters *iters,
-     const struct plumb_iters_query *query, struct plumb_error *error)
+make_path(struct plumb_iters_path *paths, const struct plumb_iters *iters,
+          const struct plumb_iters_query *query, struct plumb_error *error)
 {
 	uint32_t track = iters->track < 0 ? PLUMB_NONE : (uint32_t)iters->track;
 	int64_t spans = query->path_spans ? query->path_spans : PLUMB_PATH_SPANS_MOST;
@@ -56,7 +56,7 @@ plumb_iters_path_new(const struct plumb_iters *iters, const struct plumb_iters_q
 	if (paths) {
 		paths->profile = iters->profile;
 		paths->found = &iters->found;
-		*code = make(paths, iters, query, error);
+		*code = make_path(paths, iters, query, error);
 	}
 	if (!paths || *code) {
 		plumb_iters_path_free(paths);

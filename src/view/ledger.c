@@ -6,7 +6,7 @@
 #include "base/format.h"
 
 static void
-add(int64_t *total, int64_t count)
+add_count(int64_t *total, int64_t count)
 {
 	if (*total == PLUMB_UNKNOWN)
 		*total = 0;
@@ -26,11 +26,11 @@ plumb_ledger_total(const struct plumb_profile *profile, uint32_t source)
 			continue;
 		total.any = true;
 		if (row->fate == PLUMB_FATE_RECEIVED)
-			add(&total.received, row->count);
+			add_count(&total.received, row->count);
 		else if (row->fate == PLUMB_FATE_ATTRIBUTED)
-			add(&total.attributed, row->count);
+			add_count(&total.attributed, row->count);
 		else if (plumb_fate_is_drop[row->fate])
-			add(&total.dropped, row->count);
+			add_count(&total.dropped, row->count);
 	}
 	return total;
 }

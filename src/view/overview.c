@@ -32,7 +32,7 @@ plumb_overview_recorded(const struct plumb_profile *p)
 
 /* END - START, unknown when either is. */
 static int64_t
-distance(int64_t start, int64_t end)
+subtract_times(int64_t start, int64_t end)
 {
 	int64_t result;
 
@@ -145,7 +145,7 @@ struct plumb_overview_device
 plumb_overview_device(const struct plumb_profile *p, uint32_t device)
 {
 	const struct plumb_device *d = &p->devices[device];
-	struct plumb_overview_device times = { .work_ns = distance(d->first_ns, d->last_ns) };
+	struct plumb_overview_device times = { .work_ns = subtract_times(d->first_ns, d->last_ns) };
 	int64_t recorded = plumb_overview_recorded(p);
 
 	times.span_ns =
@@ -234,7 +234,7 @@ write_processes(struct plumb_json *json, const struct plumb_profile *p)
 		plumb_json_key_text(json, "host", plumb_text(p, process->host));
 		plumb_json_key_text(json, "command", plumb_text(p, process->command));
 		plumb_json_key_quantity(json, "wall_ns",
-		                        distance(process->start_ns, process->end_ns));
+		                        subtract_times(process->start_ns, process->end_ns));
 		plumb_json_key_quantity(json, "exit_code", process->exit_code);
 		plumb_json_key_quantity(json, "overhead_ns", process->overhead_ns);
 		write_environment(json, p, i);
@@ -319,7 +319,7 @@ write_devices(struct plumb_json *json, const struct plumb_profile *p)
 		write_work(json, "copies", d->copies, d->copy_ns, true, d->copy_bytes);
 		write_work(json, "sets", d->sets, d->set_ns, true, d->set_bytes);
 		plumb_json_key_quantity(json, "busy_ns", d->busy_ns);
-		plumb_json_key_quantity(json, "idle_ns", distance(d->busy_ns, times.span_ns));
+		plumb_json_key_quantity(json, "idle_ns", subtract_times(d->busy_ns, times.span_ns));
 		plumb_json_key_quantity(json, "span_ns", times.work_ns);
 		plumb_json_key_quantity(json, "late", d->late);
 		write_device_processes(json, p, i);

@@ -83,7 +83,7 @@ load_metric(const struct plumb_report *report, struct values *values, uint32_t m
 }
 
 static int
-load(const struct plumb_report *report, struct values *values)
+load_values(const struct plumb_report *report, struct values *values)
 {
 	const struct plumb_profile *p = report->profile;
 	uint32_t slots = plumb_metric_slots(p);
@@ -457,7 +457,7 @@ plumb_report_json(const struct plumb_report *report, FILE *out)
 {
 	struct values values = { 0 };
 	struct plumb_json *json = NULL;
-	int result = report->is_memory ? 0 : load(report, &values);
+	int result = report->is_memory ? 0 : load_values(report, &values);
 
 	if (!result)
 		json = plumb_json_new(out);

@@ -48,7 +48,7 @@ plumb_report_memory_place(const struct plumb_report *report, const struct plumb_
 
 /* What a device's rows have of the report's metric. */
 static int64_t
-amount(const struct plumb_report *report, const struct plumb_memory_row *row)
+amount_of(const struct plumb_report *report, const struct plumb_memory_row *row)
 {
 	return plumb_stat_amount(report->metric, plumb_memory_row_stat(row, report->metric));
 }
@@ -59,7 +59,7 @@ key_of(const struct plumb_report *report, const struct plumb_memory_row *row, in
 {
 	return pass == 0   ? row->allocated.sum
 	       : pass == 1 ? plumb_memory_row_live(row)
-	                   : amount(report, row);
+	                   : amount_of(report, row);
 }
 
 static bool
@@ -136,7 +136,7 @@ plumb_report_memory_share(const struct plumb_report *report, const struct plumb_
 	whole = report->metric == PLUMB_METRIC_MEM_HELD
 	                ? (double)report->profile->memory[row->memory].peak_bytes
 	                : (double)plumb_report_memory_whole(report, row->memory, report->metric);
-	return whole > 0 ? (double)amount(report, row) / whole : NAN;
+	return whole > 0 ? (double)amount_of(report, row) / whole : NAN;
 }
 
 /* ---- as a table ---- */

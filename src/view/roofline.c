@@ -44,7 +44,7 @@ value_at(const struct drawing *d, uint32_t row, uint32_t column)
 }
 
 static void
-widen(struct range *range, double value)
+widen_range(struct range *range, double value)
 {
 	range->low = fmin(range->low, floor(log10(value)));
 	range->high = fmax(range->high, ceil(log10(value)));
@@ -124,15 +124,15 @@ find_points(struct drawing *d, const struct plumb_layers *layers, bool kernels)
 			.us = kernels ? layers->kernels[r].total : layers->items[r].device_us,
 			.bound = x < d->peak / d->bandwidth,
 		};
-		widen(&d->x, x);
-		widen(&d->y, y);
+		widen_range(&d->x, x);
+		widen_range(&d->y, y);
 	}
 	if (d->count)
 		qsort(d->points, d->count, sizeof *d->points, by_time);
-	widen(&d->x, d->peak / d->bandwidth / 10);
-	widen(&d->x, d->peak / d->bandwidth * 10);
-	widen(&d->y, d->peak / 10);
-	widen(&d->y, d->peak * 1.2);
+	widen_range(&d->x, d->peak / d->bandwidth / 10);
+	widen_range(&d->x, d->peak / d->bandwidth * 10);
+	widen_range(&d->y, d->peak / 10);
+	widen_range(&d->y, d->peak * 1.2);
 }
 
 static double
@@ -247,7 +247,7 @@ name_of(const struct drawing *d, const struct point *point)
 
 /* Behind the point: four digits, and never a power of ten. */
 static int
-decimals(double number)
+count_decimals(double number)
 {
 	double before = number > 0 ? floor(log10(number)) : 0;
 
@@ -257,8 +257,8 @@ decimals(double number)
 static void
 put_amounts(FILE *out, const struct point *point)
 {
-	fprintf(out, ": %.*f flop/byte, %.*f Gflop/s", decimals(point->x), point->x,
-	        decimals(point->y), point->y);
+	fprintf(out, ": %.*f flop/byte, %.*f Gflop/s", count_decimals(point->x), point->x,
+	        count_decimals(point->y), point->y);
 }
 
 /* The longest lie below the others. */
@@ -272,8 +272,8 @@ put_points(struct drawing *d, FILE *out)
 		fputs("<title>", out);
 		put_text(out, name_of(d, point), 1000);
 		put_amounts(out, point);
-		fprintf(out, ", %.*f us in a run</title></%s>\n", decimals(point->us), point->us,
-		        point->bound ? "circle" : "rect");
+		fprintf(out, ", %.*f us in a run</title></%s>\n", count_decimals(point->us),
+		        point->us, point->bound ? "circle" : "rect");
 	}
 	place_labels(d);
 	for (uint32_t i = 0; i < d->count && i < NAMED; i++)

@@ -107,7 +107,7 @@ struct selection {
 
 /* Keeps what matches, and all above and below it. */
 static void
-filter(struct selection *s)
+filter_contexts(struct selection *s)
 {
 	const struct plumb_profile *p = s->profile;
 	const unsigned char *match = s->options->match;
@@ -167,7 +167,7 @@ find_chains(struct selection *s)
 
 /* Marks the context and the chains above it, as far as they are not marked. */
 static void
-choose(struct selection *s, uint32_t context, uint32_t *count)
+mark_chain(struct selection *s, uint32_t context, uint32_t *count)
 {
 	while (context && !s->node[context]) {
 		s->node[context] = 1;
@@ -196,7 +196,7 @@ choose_greatest(struct selection *s, struct plumb_tree *tree)
 		plumb_sort(items, spare, count);
 	for (uint32_t i = 0; ok && i < count; i++)
 		if (!s->options->limit || tree->count < s->options->limit)
-			choose(s, items[i].index, &tree->count);
+			mark_chain(s, items[i].index, &tree->count);
 	free(items);
 	free(spare);
 	return ok ? 0 : PLUMB_ESYSTEM;
@@ -250,7 +250,7 @@ plumb_tree_contexts(const struct plumb_profile *profile, const struct plumb_tree
 	if (s.exclusive && s.inclusive && s.keep && s.live && s.joins && s.outermost && s.node) {
 		plumb_inclusive(profile, options->metric, PLUMB_NONE, s.exclusive, s.inclusive);
 		find_live(&s);
-		filter(&s);
+		filter_contexts(&s);
 		result = find_chains(&s);
 	}
 	if (!result)

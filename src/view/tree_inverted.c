@@ -125,7 +125,7 @@ add_nodes(struct inversion *v, uint32_t begin, uint32_t end, uint32_t parent, bo
 /* Walks every cursor of SLICE one context outwards and sorts by its frame; those that have come to
  * the root are left out: returns where the others end. */
 static uint32_t
-step(struct inversion *v, struct slice slice)
+walk_outwards(struct inversion *v, struct slice slice)
 {
 	const struct plumb_profile *p = v->profile;
 	uint32_t end = slice.begin;
@@ -145,7 +145,7 @@ step(struct inversion *v, struct slice slice)
 }
 
 static bool
-expand(struct inversion *v, uint32_t node)
+expand_node(struct inversion *v, uint32_t node)
 {
 	struct slice slice = v->slices.items[node];
 	uint32_t taken = v->taken.count;
@@ -156,7 +156,7 @@ expand(struct inversion *v, uint32_t node)
 		return false;
 	*copy = v->nodes.items[node];
 	for (;;) {
-		uint32_t end = step(v, slice);
+		uint32_t end = walk_outwards(v, slice);
 		bool single = end == slice.end && end > slice.begin &&
 		              v->entries[slice.begin].key == v->entries[end - 1].key;
 
@@ -234,7 +234,7 @@ plumb_tree_inverted(const struct plumb_profile *profile, const struct plumb_grou
 	}
 	ok = ok && add_nodes(&v, 0, v.entry_count, PLUMB_NONE, grouping != NULL);
 	while (ok && v.heap.count && v.taken.count < limit)
-		ok = expand(&v, heap_pop(&v));
+		ok = expand_node(&v, heap_pop(&v));
 	if (ok) {
 		tree->nodes = v.taken.items;
 		tree->count = v.taken.count;

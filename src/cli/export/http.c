@@ -160,7 +160,7 @@ send_all(int fd, const char *data, size_t bytes, int64_t end)
 /* What comes until the server closes, ROOM is full or END goes by. Negative: nothing came, with
  * errno. */
 static ssize_t
-receive(int fd, char *to, size_t room, int64_t end, bool *timed_out)
+receive_answer(int fd, char *to, size_t room, int64_t end, bool *timed_out)
 {
 	size_t bytes = 0;
 	*timed_out = false;
@@ -257,16 +257,16 @@ fail_answer(const struct plumb_http_url *url, bool timed_out, int reason, struct
 
 /* Sends HEAD and BODY, and reads the answer into RAW, of ROOM bytes and one more. */
 static int
-exchange(int fd, const struct plumb_http_url *url, const char *head, const char *body, size_t bytes,
-         char *raw, size_t room, int64_t end, struct plumb_http_answer *answer,
-         struct plumb_error *error)
+exchange_messages(int fd, const struct plumb_http_url *url, const char *head, const char *body,
+                  size_t bytes, char *raw, size_t room, int64_t end,
+                  struct plumb_http_answer *answer, struct plumb_error *error)
 {
 	bool timed_out;
 	/* A server that refuses may answer, and close, before it has read everything. */
 	errno = 0;
 	bool sent = send_all(fd, head, strlen(head), end) && send_all(fd, body, bytes, end);
 	int reason = errno;
-	ssize_t got = receive(fd, raw, room, end, &timed_out);
+	ssize_t got = receive_answer(fd, raw, room, end, &timed_out);
 	reason = sent ? errno : reason;
 	raw[got < 0 ? 0 : got] = '\0';
 	if (got <= 0)
@@ -301,7 +301,8 @@ plumb_http_post(const struct plumb_http_url *url, const char *type, const char *
 	int64_t end = now_ms() + (int64_t)url->seconds * 1000;
 	int fd = connect_to(url, end, error);
 	int code = fd < 0 ? PLUMB_ESYSTEM
-	                  : exchange(fd, url, head, body, bytes, raw, ROOM, end, answer, error);
+	                  : exchange_messages(fd, url, head, body, bytes, raw, ROOM, end, answer,
+	                                      error);
 	if (fd >= 0)
 		close(fd);
 	free(raw);

@@ -343,7 +343,7 @@ explain_one(const struct plumb_invocation *invocation, const struct plumb_iters 
 }
 
 static int
-show(struct plumb_invocation *invocation, const struct plumb_iters *iters)
+show_iterations(struct plumb_invocation *invocation, const struct plumb_iters *iters)
 {
 	struct plumb_error error = { 0 };
 	bool explain = plumb_options_given(invocation->options, "explain");
@@ -424,7 +424,7 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 		return plumb_cli_fail(invocation, &error);
 	result = plumb_iters_make(&profile, &query, &iters, &error) < 0
 	                 ? plumb_cli_fail(invocation, &error)
-	                 : show(invocation, &iters);
+	                 : show_iterations(invocation, &iters);
 	plumb_iters_free(&iters);
 	plumb_profile_free(&profile);
 	return result;

@@ -27,7 +27,7 @@ is_region_name(const char *name)
 
 /* Puts FOLDER/NAME into PATH; false (ENAMETOOLONG) where it does not fit. */
 static bool
-join(char path[PATH_MAX], const char *folder, const char *name)
+join_path(char path[PATH_MAX], const char *folder, const char *name)
 {
 	int n = snprintf(path, PATH_MAX, "%s/%s", folder, name);
 	if (n > 0 && n < PATH_MAX)
@@ -50,7 +50,7 @@ plumb_rundir_create(struct plumb_rundir *run, const char *parent, struct plumb_e
 			snprintf(name, sizeof(name), ".plumb-%ld.run", (long)getpid());
 		else
 			snprintf(name, sizeof(name), ".plumb-%ld-%u.run", (long)getpid(), number);
-		if (join(run->path, strcmp(absolute, "/") == 0 ? "" : absolute, name) &&
+		if (join_path(run->path, strcmp(absolute, "/") == 0 ? "" : absolute, name) &&
 		    mkdir(run->path, 0700) == 0)
 			return 0;
 		if (errno != EEXIST)
@@ -93,7 +93,7 @@ find_library(char path[PATH_MAX], struct plumb_error *error)
 	}
 	own[length] = '\0';
 	*strrchr(own, '/') = '\0';
-	if (join(place, own, PLUMB_LIBRARY_NAME) && realpath(place, path))
+	if (join_path(place, own, PLUMB_LIBRARY_NAME) && realpath(place, path))
 		return true;
 	plumb_fail(error, PLUMB_ESYSTEM,
 	           "the collector " PLUMB_LIBRARY_NAME " is not in %s, next to plumb; install it "
@@ -115,16 +115,16 @@ plumb_rundir_library(struct plumb_rundir *run, struct plumb_error *error)
 		return 0;
 	}
 	if (plumb_preloadable(run->path)) {
-		if (join(run->library, run->path, PLUMB_LIBRARY_NAME) &&
+		if (join_path(run->library, run->path, PLUMB_LIBRARY_NAME) &&
 		    symlink(real, run->library) == 0)
 			return 0;
 	}
 	const char *bases[] = { getenv("XDG_RUNTIME_DIR"), "/tmp" };
 	for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
 		if (!bases[i] || !plumb_preloadable(bases[i]) ||
-		    !join(run->alias, bases[i], "plumb-XXXXXX") || !mkdtemp(run->alias))
+		    !join_path(run->alias, bases[i], "plumb-XXXXXX") || !mkdtemp(run->alias))
 			continue;
-		if (join(run->library, run->alias, PLUMB_LIBRARY_NAME) &&
+		if (join_path(run->library, run->alias, PLUMB_LIBRARY_NAME) &&
 		    symlink(real, run->library) == 0)
 			return 0;
 		rmdir(run->alias);
@@ -210,7 +210,7 @@ next_region(DIR *folder, const char *path)
 		char file[PATH_MAX];
 		if (!is_region_name(entry->d_name) ||
 		    strcmp(entry->d_name, PLUMB_RUN_REGION) == 0 ||
-		    !join(file, path, entry->d_name))
+		    !join_path(file, path, entry->d_name))
 			continue;
 		struct plumb_region_header *header = map_header(file);
 		if (header)
@@ -299,7 +299,7 @@ remove_compile_logs(const char *path)
 {
 	char logs[PATH_MAX];
 	struct dirent *entry;
-	DIR *folder = join(logs, path, PLUMB_COMPILE_LOGS) ? opendir(logs) : NULL;
+	DIR *folder = join_path(logs, path, PLUMB_COMPILE_LOGS) ? opendir(logs) : NULL;
 	if (!folder)
 		return;
 	while ((entry = readdir(folder)))

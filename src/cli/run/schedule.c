@@ -23,7 +23,7 @@ plumb_schedule_begin(struct plumb_schedule *schedule)
 
 /* Rounded up: a turn must not come before its time and find nothing to do. */
 static int
-milliseconds(uint64_t ns)
+round_to_milliseconds(uint64_t ns)
 {
 	uint64_t ms = (ns + 999999) / 1000000;
 	return ms < INT_MAX ? (int)ms : INT_MAX;
@@ -39,7 +39,7 @@ plumb_schedule_turn(struct plumb_schedule *schedule)
 		schedule->start_at = 0;
 	}
 	if (schedule->start_at)
-		wait = milliseconds(schedule->start_at - now);
+		wait = round_to_milliseconds(schedule->start_at - now);
 	if (!schedule->duration)
 		return wait;
 	since = plumb_control_since(schedule->control);
@@ -47,7 +47,8 @@ plumb_schedule_turn(struct plumb_schedule *schedule)
 		plumb_control_stop(schedule->control, now);
 		since = 0;
 	}
-	int look = since ? milliseconds(since + (uint64_t)schedule->duration - now) : LOOK_MS;
+	int look =
+		since ? round_to_milliseconds(since + (uint64_t)schedule->duration - now) : LOOK_MS;
 	return wait >= 0 && wait < look ? wait : look;
 }
 
