@@ -51,8 +51,7 @@ plumb_findings_json(const struct plumb_profile *p, uint32_t top, struct plumb_js
 		plumb_json_key_text(json, "title", plumb_text(p, f->title));
 		plumb_json_key_text(json, "advice", plumb_text(p, f->advice));
 		plumb_json_key_quantity(json, "saving_ns", f->saving_ns);
-		plumb_json_key(json, "confidence");
-		plumb_json_number(json, f->confidence);
+		plumb_json_key_number(json, "confidence", f->confidence);
 		plumb_json_key(json, "evidence");
 		plumb_json_raw(json, plumb_text(p, f->evidence));
 		write_path(json, p, f->context);
@@ -99,11 +98,8 @@ plumb_findings_answer(const struct plumb_profile *p, const uint32_t *user_of, ui
 static int
 write_json(const struct plumb_profile *profile, uint32_t top, FILE *out)
 {
-	struct plumb_json *json = plumb_json_new(out);
+	struct plumb_json *json = plumb_view_json_new(out, "report");
 
-	plumb_json_object(json);
-	plumb_json_key_quantity(json, "schema", 1);
-	plumb_json_key_text(json, "verb", "report");
 	plumb_json_key(json, "findings");
 	plumb_findings_json(profile, top, json);
 	plumb_json_end(json);

@@ -97,8 +97,7 @@ write_rows(const struct plumb_iters_path *paths, const struct plumb_path_summary
 {
 	const struct plumb_profile *p = paths->profile;
 
-	plumb_json_key(json, "top");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "top");
 	for (int i = 0; i < shown->count; i++) {
 		const struct plumb_path_row *row = &shown->rows[i];
 		const struct plumb_frame *frame =
@@ -112,15 +111,13 @@ write_rows(const struct plumb_iters_path *paths, const struct plumb_path_summary
 		                    frame ? plumb_frame_kind_names[frame->kind] : NULL);
 		plumb_json_key_text(json, "name", frame ? plumb_frame_label(p, row->frame) : NULL);
 		plumb_json_key_text(json, "user_file", user ? plumb_text(p, user->file) : NULL);
-		plumb_json_key_quantity(json, "user_line",
-		                        user && user->line ? (int64_t)user->line : PLUMB_UNKNOWN);
+		plumb_json_key_line(json, "user_line", user ? user->line : 0);
 		user = row->sampled_user == PLUMB_NONE ? NULL : &p->frames[row->sampled_user];
 		plumb_json_key_text(
 			json, "sampled",
 			row->sampled == PLUMB_NONE ? NULL : plumb_frame_label(p, row->sampled));
 		plumb_json_key_text(json, "sampled_file", user ? plumb_text(p, user->file) : NULL);
-		plumb_json_key_quantity(json, "sampled_line",
-		                        user && user->line ? (int64_t)user->line : PLUMB_UNKNOWN);
+		plumb_json_key_line(json, "sampled_line", user ? user->line : 0);
 		plumb_json_key_quantity(json, "path_ns", row->ns);
 		plumb_json_key_quantity(json, "saving_ns", shown->savings[i]);
 		plumb_json_end(json);
@@ -150,8 +147,7 @@ write_facts(const struct plumb_path_facts *f, struct plumb_json *json)
 		{ "impossible", f->impossible },
 	};
 
-	plumb_json_key(json, "edges");
-	plumb_json_object(json);
+	plumb_json_key_object(json, "edges");
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		plumb_json_key_quantity(json, rows[i].key, (int64_t)rows[i].count);
 	plumb_json_end(json);
@@ -188,8 +184,7 @@ write_iterations(struct plumb_iters_path *paths, const struct plumb_iteration_tr
 	struct plumb_error error;
 	int code = 0;
 
-	plumb_json_key(json, "iterations");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "iterations");
 	for (uint32_t i = 0; !code && track->level_count && i < track->levels[0].count; i++) {
 		struct plumb_path_window window;
 

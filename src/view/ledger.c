@@ -77,8 +77,7 @@ json_reasons(const struct plumb_profile *profile, uint32_t source, struct plumb_
 static void
 json_fates(const struct plumb_profile *profile, uint32_t source, struct plumb_json *json)
 {
-	plumb_json_key(json, "fates");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "fates");
 	for (uint32_t i = 0; i < profile->ledger_count; i++) {
 		const struct plumb_ledger_row *row = &profile->ledger[i];
 
@@ -91,8 +90,7 @@ json_fates(const struct plumb_profile *profile, uint32_t source, struct plumb_js
 		                                ? profile->processes[row->process].pid
 		                                : PLUMB_UNKNOWN);
 		plumb_json_key_quantity(json, "count", row->count);
-		plumb_json_key(json, "dropped");
-		plumb_json_bool(json, plumb_fate_is_drop[row->fate]);
+		plumb_json_key_bool(json, "dropped", plumb_fate_is_drop[row->fate]);
 		plumb_json_key_text(json, "reason", plumb_fate_reasons[row->fate]);
 		plumb_json_key_text(json, "detail", plumb_text(profile, row->detail));
 		plumb_json_end(json);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "view/ledger.h"
+#include "view/render.h"
 #include "view/report_private.h"
 #include "view/view.h"
 
@@ -188,8 +189,7 @@ plumb_overview_balance(const struct plumb_profile *p, const struct plumb_ranks *
 static void
 write_environment(struct plumb_json *json, const struct plumb_profile *p, uint32_t process)
 {
-	plumb_json_key(json, "environment");
-	plumb_json_object(json);
+	plumb_json_key_object(json, "environment");
 	for (uint32_t i = 0; i < p->environment_count; i++) {
 		const struct plumb_environment_row *row = &p->environment[i];
 		const char *key = plumb_text(p, row->key);
@@ -205,8 +205,7 @@ plumb_overview_json_run(const struct plumb_profile *p, struct plumb_json *json)
 {
 	int64_t recorded = plumb_overview_recorded(p);
 
-	plumb_json_key(json, "run");
-	plumb_json_object(json);
+	plumb_json_key_object(json, "run");
 	plumb_json_key_text(json, "command", plumb_text(p, p->run.command));
 	plumb_json_key_quantity(json, "wall_ns", p->run.wall_ns);
 	plumb_json_key_quantity(json, "recorded_ns",
@@ -221,8 +220,7 @@ plumb_overview_json_run(const struct plumb_profile *p, struct plumb_json *json)
 static void
 write_processes(struct plumb_json *json, const struct plumb_profile *p)
 {
-	plumb_json_key(json, "processes");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "processes");
 	for (uint32_t i = 0; i < p->processes_count; i++) {
 		const struct plumb_process *process = &p->processes[i];
 
@@ -247,8 +245,7 @@ static void
 write_work(struct plumb_json *json, const char *key, int64_t count, int64_t ns, bool has_bytes,
            int64_t bytes)
 {
-	plumb_json_key(json, key);
-	plumb_json_object(json);
+	plumb_json_key_object(json, key);
 	plumb_json_key_quantity(json, "count", count);
 	plumb_json_key_quantity(json, "ns", ns);
 	if (has_bytes)
@@ -259,8 +256,7 @@ write_work(struct plumb_json *json, const char *key, int64_t count, int64_t ns, 
 static void
 write_device_processes(struct plumb_json *json, const struct plumb_profile *p, uint32_t device)
 {
-	plumb_json_key(json, "processes");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "processes");
 	for (uint32_t i = 0; i < p->device_processes_count; i++) {
 		const struct plumb_device_process *row = &p->device_processes[i];
 		const struct plumb_process *process =
@@ -282,8 +278,7 @@ write_ranks(struct plumb_json *json, const struct plumb_profile *p)
 {
 	struct plumb_ranks ranks;
 
-	plumb_json_key(json, "ranks");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "ranks");
 	if (plumb_ranks_find(p, &ranks)) {
 		for (uint32_t i = 0; i < ranks.count; i++) {
 			const struct plumb_rank *rank = &ranks.items[i];
@@ -303,8 +298,7 @@ write_ranks(struct plumb_json *json, const struct plumb_profile *p)
 static void
 write_devices(struct plumb_json *json, const struct plumb_profile *p)
 {
-	plumb_json_key(json, "devices");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "devices");
 	for (uint32_t i = 0; i < p->devices_count; i++) {
 		const struct plumb_device *d = &p->devices[i];
 		struct plumb_overview_device times = plumb_overview_device(p, i);
@@ -332,8 +326,7 @@ write_devices(struct plumb_json *json, const struct plumb_profile *p)
 static void
 write_memory(struct plumb_json *json, const struct plumb_profile *p)
 {
-	plumb_json_key(json, "memory");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "memory");
 	for (uint32_t m = 0; m < p->memory_count; m++) {
 		const struct plumb_memory *memory = &p->memory[m];
 		struct plumb_report_device at = plumb_report_device(p, memory);
@@ -373,16 +366,12 @@ int
 plumb_view_overview(const struct plumb_profile *profile, FILE *out, struct plumb_error *error)
 {
 	struct plumb_overview overview = plumb_overview_make(profile);
-	struct plumb_json *json = plumb_json_new(out);
+	struct plumb_json *json = plumb_view_json_new(out, "report");
 
-	plumb_json_object(json);
-	plumb_json_key_quantity(json, "schema", 1);
-	plumb_json_key_text(json, "verb", "report");
 	plumb_overview_json_run(profile, json);
 	plumb_json_key_text(json, "imported", overview.imported);
 	plumb_json_key_text(json, "no_gpu", overview.no_gpu);
-	plumb_json_key(json, "notes");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "notes");
 	for (uint32_t i = 0; i < overview.note_count; i++)
 		plumb_json_text(json, overview.notes[i]);
 	plumb_json_end(json);

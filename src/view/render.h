@@ -15,6 +15,10 @@ enum plumb_view_format {
 	PLUMB_VIEW_COLUMNS,
 };
 
+/* A writer to OUT in the object that VERB prints as JSON. NULL: no memory. End the object, then
+ * call plumb_json_finish. */
+struct plumb_json *plumb_view_json_new(FILE *out, const char *verb);
+
 /* ANSWER as the object {id, title, columns[], rows[]}, where JSON expects a value. */
 void plumb_view_answer_json(const struct plumb_answer *answer, struct plumb_json *json);
 

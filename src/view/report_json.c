@@ -8,6 +8,7 @@
 #include "view/findings.h"
 #include "view/ledger.h"
 #include "view/overview.h"
+#include "view/render.h"
 #include "view/report_from.h"
 #include "view/report_private.h"
 
@@ -112,10 +113,8 @@ write_stat(struct plumb_json *json, int64_t sum, const struct plumb_stat *stat, 
 	plumb_json_unsigned(json, stat->count);
 	plumb_json_key_quantity(json, "min", spread ? stat->min : PLUMB_UNKNOWN);
 	plumb_json_key_quantity(json, "max", spread ? stat->max : PLUMB_UNKNOWN);
-	plumb_json_key(json, "mean");
-	plumb_json_number(json, stat->mean);
-	plumb_json_key(json, "std");
-	plumb_json_number(json, spread ? plumb_stat_deviation(stat) : NAN);
+	plumb_json_key_number(json, "mean", stat->mean);
+	plumb_json_key_number(json, "std", spread ? plumb_stat_deviation(stat) : NAN);
 	plumb_json_end(json);
 }
 
@@ -162,8 +161,7 @@ write_row_stats(struct plumb_json *json, const struct plumb_report *report,
 	for (int inclusive = 0; inclusive < 2; inclusive++) {
 		struct plumb_stat *const *stats = inclusive ? values->inclusive : values->exclusive;
 
-		plumb_json_key(json, inclusive ? "inclusive" : "exclusive");
-		plumb_json_object(json);
+		plumb_json_key_object(json, inclusive ? "inclusive" : "exclusive");
 		for (uint32_t m = 0; m < plumb_metric_slots(report->profile); m++)
 			if (stats[m] &&
 			    (!inclusive || plumb_metric_at(m) != PLUMB_METRIC_OP_DURATION))
@@ -185,8 +183,7 @@ static void
 write_stats(struct plumb_json *json, const struct plumb_report *report, const char *key,
             struct plumb_stat *const *stats, uint32_t index)
 {
-	plumb_json_key(json, key);
-	plumb_json_object(json);
+	plumb_json_key_object(json, key);
 	for (uint32_t m = 0; m < plumb_metric_slots(report->profile); m++)
 		write_metric(json, report, plumb_metric_at(m), stats[m] ? &stats[m][index] : NULL);
 	plumb_json_end(json);
@@ -197,24 +194,16 @@ static void
 write_only(struct plumb_json *json, const struct plumb_report *report, const char *key,
            const struct plumb_stat *stat)
 {
-	plumb_json_key(json, key);
-	plumb_json_object(json);
+	plumb_json_key_object(json, key);
 	write_metric(json, report, report->metric, stat);
 	plumb_json_end(json);
-}
-
-static void
-write_line(struct plumb_json *json, const char *key, uint32_t line)
-{
-	plumb_json_key_quantity(json, key, line ? (int64_t)line : PLUMB_UNKNOWN);
 }
 
 static void
 write_share(struct plumb_json *json, const struct plumb_report *report,
             const struct plumb_stat *part)
 {
-	plumb_json_key(json, "share");
-	plumb_json_number(json, plumb_report_share(report, part));
+	plumb_json_key_number(json, "share", plumb_report_share(report, part));
 }
 
 static void
@@ -223,11 +212,11 @@ write_place(struct plumb_json *json, const struct plumb_report_place *place)
 	plumb_json_key_text(json, "name", place->name);
 	plumb_json_key_text(json, "kind", place->kind);
 	plumb_json_key_text(json, "file", place->file);
-	write_line(json, "line", place->line);
+	plumb_json_key_line(json, "line", place->line);
 	plumb_json_key_text(json, "user_file", place->user_file);
-	write_line(json, "user_line", place->user_line);
+	plumb_json_key_line(json, "user_line", place->user_line);
 	plumb_json_key_text(json, "source_file", place->source_file);
-	write_line(json, "source_line", place->source_line);
+	plumb_json_key_line(json, "source_line", place->source_line);
 	plumb_json_key_text(json, "library", place->library);
 }
 
@@ -269,12 +258,9 @@ write_context_identity(struct plumb_json *json, const struct plumb_profile *p, u
 	plumb_json_key_quantity(json, "id", context);
 	plumb_json_key_quantity(json, "parent",
 	                        c->parent == PLUMB_NONE ? PLUMB_UNKNOWN : (int64_t)c->parent);
-	plumb_json_key(json, "backward");
-	plumb_json_bool(json, c->flags & PLUMB_CONTEXT_BACKWARD);
-	plumb_json_key(json, "accumulation");
-	plumb_json_bool(json, c->flags & PLUMB_CONTEXT_ACCUMULATION);
-	plumb_json_key(json, "truncated");
-	plumb_json_bool(json, c->flags & PLUMB_CONTEXT_TRUNCATED);
+	plumb_json_key_bool(json, "backward", c->flags & PLUMB_CONTEXT_BACKWARD);
+	plumb_json_key_bool(json, "accumulation", c->flags & PLUMB_CONTEXT_ACCUMULATION);
+	plumb_json_key_bool(json, "truncated", c->flags & PLUMB_CONTEXT_TRUNCATED);
 }
 
 /* The members of a node but its children; the object stays open. */
@@ -324,8 +310,7 @@ write_nested(struct plumb_json *json, const struct plumb_report *report,
 				next++;
 			plumb_json_key_quantity(json, "children_omitted", next - i - 1);
 		}
-		plumb_json_key(json, "children");
-		plumb_json_array(json);
+		plumb_json_key_array(json, "children");
 		open++;
 		i = next;
 	}
@@ -409,17 +394,13 @@ static void
 write_report(struct plumb_json *json, const struct plumb_report *report,
              const struct values *values)
 {
-	plumb_json_object(json);
-	plumb_json_key_quantity(json, "schema", 1);
-	plumb_json_key_text(json, "verb", "report");
 	plumb_overview_json_run(report->profile, json);
 	plumb_json_key_text(json, "metric",
 	                    plumb_profile_metric(report->profile, report->metric).name);
 	plumb_json_key_text(json, "unit",
 	                    plumb_profile_metric(report->profile, report->metric).unit);
 	plumb_json_key_text(json, "by", plumb_group_by_names[report->by]);
-	plumb_json_key(json, "inverted");
-	plumb_json_bool(json, report->inverted);
+	plumb_json_key_bool(json, "inverted", report->inverted);
 	write_total(json, "total", report, &report->total);
 	write_total(json, "outside", report, &report->outside);
 	plumb_overview_json_parts(report->profile, json);
@@ -460,7 +441,7 @@ plumb_report_json(const struct plumb_report *report, FILE *out)
 	int result = report->is_memory ? 0 : load_values(report, &values);
 
 	if (!result)
-		json = plumb_json_new(out);
+		json = plumb_view_json_new(out, "report");
 	if (json)
 		write_report(json, report, &values);
 	free_values(&values);

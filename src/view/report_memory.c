@@ -192,8 +192,7 @@ plumb_report_memory_cells(const struct plumb_report *report, const struct plumb_
 static void
 write_stats(struct plumb_json *json, const char *key, const struct plumb_memory_row *row)
 {
-	plumb_json_key(json, key);
-	plumb_json_object(json);
+	plumb_json_key_object(json, key);
 	for (uint32_t m = 0; m < PLUMB_METRIC_COUNT; m++) {
 		const struct plumb_stat *stat = plumb_memory_row_stat(row, m);
 
@@ -219,17 +218,14 @@ plumb_report_memory_json_rows(const struct plumb_report *report, struct plumb_js
 		plumb_json_key_text(json, "file", NULL);
 		plumb_json_key_quantity(json, "line", PLUMB_UNKNOWN);
 		plumb_json_key_text(json, "user_file", place.user_file);
-		plumb_json_key_quantity(json, "user_line",
-		                        place.user_line ? (int64_t)place.user_line : PLUMB_UNKNOWN);
+		plumb_json_key_line(json, "user_line", place.user_line);
 		plumb_json_key_quantity(json, "memory", row->memory);
-		plumb_json_key(json, "backward");
-		plumb_json_bool(json, row->backward);
+		plumb_json_key_bool(json, "backward", row->backward);
 		plumb_json_key_quantity(json, "held_bytes", row->held.sum);
 		plumb_json_key_quantity(json, "live_bytes", plumb_memory_row_live(row));
 		write_stats(json, "exclusive", row);
 		write_stats(json, "inclusive", row);
-		plumb_json_key(json, "share");
-		plumb_json_number(json, plumb_report_memory_share(report, row));
+		plumb_json_key_number(json, "share", plumb_report_memory_share(report, row));
 		plumb_json_end(json);
 	}
 	plumb_json_end(json);

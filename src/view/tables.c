@@ -198,22 +198,17 @@ plumb_tables_make(struct plumb_tables *tables, struct plumb_error *error)
 static int
 write_json(const struct plumb_tables *tables, FILE *out)
 {
-	struct plumb_json *json = plumb_json_new(out);
+	struct plumb_json *json = plumb_view_json_new(out, "tables");
 	const struct plumb_layers *layers = tables->layers;
 	const struct plumb_profile *p = layers->profile;
 
-	plumb_json_object(json);
-	plumb_json_key(json, "schema");
-	plumb_json_integer(json, 1);
-	plumb_json_key_text(json, "verb", "tables");
 	plumb_json_key_text(json, "model",
 	                    layers->model == PLUMB_NONE
 	                            ? NULL
 	                            : plumb_frame_label(p, p->contexts[layers->model].frame));
 	plumb_json_key_quantity(json, "runs", layers->runs);
 	plumb_json_key_text(json, "order", layers->in_order ? "execution" : "context");
-	plumb_json_key(json, "tables");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "tables");
 	for (uint32_t i = 0; i < tables->query.kind_count; i++)
 		plumb_view_answer_json(&tables->answers[i], json);
 	plumb_json_end(json);
