@@ -10,8 +10,9 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 /* ---- the address ---- */
 
@@ -70,21 +71,13 @@ plumb_http_url(struct plumb_http_url *url, const char *text, const char *port, c
 
 /* ---- the connection ---- */
 
-static int64_t
-now_ms(void)
-{
-	struct timespec time;
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
-}
-
 /* False with ETIMEDOUT: END went by. However slowly bytes come, they do not move it. */
 static bool
 wait_for(int fd, short events, int64_t end)
 {
 	for (;;) {
 		struct pollfd poller = { .fd = fd, .events = events };
-		int64_t left = end - now_ms();
+		int64_t left = end - plumb_clock_ms();
 		int ready = left > 0 ? poll(&poller, 1, (int)left) : 0;
 		if (ready > 0)
 			return true;
@@ -298,7 +291,7 @@ plumb_http_post(const struct plumb_http_url *url, const char *type, const char *
 	char *raw = malloc(ROOM + 1);
 	if (!raw)
 		return plumb_fail_memory(error, NULL);
-	int64_t end = now_ms() + (int64_t)url->seconds * 1000;
+	int64_t end = plumb_clock_ms() + (int64_t)url->seconds * 1000;
 	int fd = connect_to(url, end, error);
 	int code = fd < 0 ? PLUMB_ESYSTEM
 	                  : exchange_messages(fd, url, head, body, bytes, raw, ROOM, end, answer,

@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 struct task {
 	const char *const *argv; /* NULL: function */
@@ -94,14 +95,6 @@ run_child(const struct task *task, int output)
 	_exit(127);
 }
 
-static int64_t
-now_ms(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* Reads until the end, or until END; false: the time is over. What does not fit is read and
  * left. */
 static bool
@@ -111,7 +104,7 @@ read_output(struct plumb_probe *probe, int input, int64_t end)
 	for (;;) {
 		char block[4096];
 		struct pollfd poller = { .fd = input, .events = POLLIN };
-		int64_t left = end - now_ms();
+		int64_t left = end - plumb_clock_ms();
 		int ready = left > 0 ? poll(&poller, 1, (int)left) : 0;
 		if (ready < 0 && errno == EINTR)
 			continue;
@@ -142,7 +135,8 @@ run_task(struct plumb_probe *probe, const struct task *task, unsigned seconds)
 		run_child(task, channel[1]);
 	close(channel[1]);
 	if (pid > 0) {
-		probe->timed_out = !read_output(probe, channel[0], now_ms() + seconds * 1000ll);
+		probe->timed_out =
+			!read_output(probe, channel[0], plumb_clock_ms() + seconds * 1000ll);
 		if (probe->timed_out)
 			kill(pid, SIGKILL);
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)

@@ -46,8 +46,7 @@ struct run {
 static void
 plain_name(const char *command, char *name, size_t size)
 {
-	const char *slash = strrchr(command, '/');
-	const char *from = slash && slash[1] ? slash + 1 : command;
+	const char *from = plumb_path_base(command);
 	size_t length = 0;
 	for (; *from && length + 1 < size; from++)
 		name[length++] = strchr("/ \t\n:*?\"'\\<>|$&;", *from) ? '_' : *from;

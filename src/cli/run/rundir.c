@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/procstat.h"
 #include "region/control.h"
 #include "region/reader.h"
@@ -241,14 +242,6 @@ plumb_rundir_living(const struct plumb_rundir *run, pid_t self, struct plumb_run
 	return count;
 }
 
-static uint64_t
-now_ms(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 struct wanted {
 	struct plumb_region_header *header;
 	uint32_t number;
@@ -284,7 +277,8 @@ plumb_rundir_flush(const struct plumb_rundir *run, unsigned milliseconds,
 		}
 	}
 	closedir(folder);
-	for (uint64_t end = now_ms() + milliseconds; now_ms() < end && !all_served(list, count);)
+	for (int64_t end = plumb_clock_ms() + milliseconds;
+	     plumb_clock_ms() < end && !all_served(list, count);)
 		if (!pause(data, PAUSE_MS))
 			break;
 	for (size_t i = 0; i < count; i++)

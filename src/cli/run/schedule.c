@@ -2,23 +2,16 @@
 #include "cli/run/schedule.h"
 
 #include <limits.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 #define LOOK_MS 20 /* how soon a start by the program itself is noticed, where a duration is set */
-
-static uint64_t
-now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 void
 plumb_schedule_begin(struct plumb_schedule *schedule)
 {
 	if (schedule->start_after > 0)
-		schedule->start_at = now_ns() + (uint64_t)schedule->start_after;
+		schedule->start_at = plumb_clock_ns() + (uint64_t)schedule->start_after;
 }
 
 /* Rounded up: a turn must not come before its time and find nothing to do. */
@@ -32,7 +25,7 @@ round_to_milliseconds(uint64_t ns)
 int
 plumb_schedule_turn(struct plumb_schedule *schedule)
 {
-	uint64_t now = now_ns(), since;
+	uint64_t now = plumb_clock_ns(), since;
 	int wait = -1;
 	if (schedule->start_at && now >= schedule->start_at) {
 		plumb_control_start(schedule->control, now);
@@ -55,7 +48,7 @@ plumb_schedule_turn(struct plumb_schedule *schedule)
 void
 plumb_schedule_toggle(struct plumb_schedule *schedule)
 {
-	uint64_t now = now_ns();
+	uint64_t now = plumb_clock_ns();
 	if (!plumb_control_stop(schedule->control, now))
 		plumb_control_start(schedule->control, now);
 }

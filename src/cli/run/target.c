@@ -13,6 +13,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/format.h"
 #include "cli/run/executable.h"
 
 #define MAX_CHAIN 12 /* the kernel follows five "#!", env(1) adds a step to each */
@@ -112,8 +113,7 @@ look_elf(const struct plumb_executable *found, const char *path, struct plumb_ta
 {
 	const char *loader = strrchr(found->interpreter, '/');
 	loader = loader ? loader + 1 : found->interpreter;
-	const char *file = strrchr(path, '/');
-	file = file ? file + 1 : path;
+	const char *file = plumb_path_base(path);
 	if (found->machine != plumb_machine_own()) {
 		const char *name = found->machine ? plumb_machine_name(found->machine) : NULL;
 		refuse_program(
@@ -199,8 +199,7 @@ env_command(char *const *argv, char *split, size_t size)
 static bool
 is_env(const char *path)
 {
-	const char *file = strrchr(path, '/');
-	return strcmp(file ? file + 1 : path, "env") == 0;
+	return strcmp(plumb_path_base(path), "env") == 0;
 }
 
 /* Looks at the file PATH. True: NEXT (of PATH_MAX) is to be looked at too. */
