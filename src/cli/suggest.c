@@ -85,10 +85,9 @@ is_file(const char *path)
 static bool
 is_program(const char *name)
 {
-	char *argv[] = { (char *)name, NULL };
 	struct plumb_target target;
 
-	plumb_target_look(argv, getenv("PATH"), &target);
+	plumb_target_find(name, &target);
 	return !target.error;
 }
 

@@ -236,16 +236,6 @@ print_command(const char *path, const char *option, FILE *out)
 	free(line);
 }
 
-/* What the tables do not tell of; a GPU's share of the time stands above. */
-static bool
-print_coverage(const struct plumb_profile *profile, const struct plumb_coverage *coverage,
-               uint32_t metric, char *text)
-{
-	plumb_coverage_text(coverage, metric, text);
-	return text[0] && profile->values_count &&
-	       (metric != PLUMB_METRIC_GPU_TIME || coverage->gpu < PLUMB_COVERS_MOST);
-}
-
 void
 plumb_summary_print(const struct plumb_profile *profile, FILE *out,
                     const struct plumb_summary_options *options)
@@ -253,11 +243,16 @@ plumb_summary_print(const struct plumb_profile *profile, FILE *out,
 	static const struct plumb_summary_options none;
 	struct plumb_coverage coverage = { .whole_ns = PLUMB_UNKNOWN };
 	char covered[PLUMB_COVERAGE_SIZE] = "";
-	bool partly = plumb_coverage_find(profile, &coverage) &&
-	              print_coverage(profile, &coverage, plumb_metric_default(profile), covered);
+	uint32_t metric = plumb_metric_default(profile);
+	bool partly;
 
 	if (!options)
 		options = &none;
+	if (plumb_coverage_find(profile, &coverage))
+		plumb_coverage_text(&coverage, metric, covered);
+	/* What the tables leave out. The GPU's share of the time is already above. */
+	partly = covered[0] && profile->values_count &&
+	         (metric != PLUMB_METRIC_GPU_TIME || coverage.gpu < PLUMB_COVERS_MOST);
 	fputs("plumb: summary of the run\n", out);
 	plumb_overview_print(profile, out, DEVICES - partly);
 	if (partly)

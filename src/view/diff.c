@@ -126,12 +126,6 @@ choose_rows(struct plumb_compared *c, uint32_t top)
 /* ---- working it out ---- */
 
 static int
-no_memory(struct plumb_error *error)
-{
-	return plumb_fail_memory(error, NULL);
-}
-
-static int
 measure_all(struct plumb_compared *c, struct plumb_error *error)
 {
 	const char *names[PLUMB_DIFF_MEASURES];
@@ -160,7 +154,7 @@ decide_gates(struct plumb_compared *c, struct plumb_error *error)
 	c->holds = true;
 	c->results = calloc(c->gate_count + (size_t)1, sizeof *c->results);
 	if (!c->results)
-		return no_memory(error);
+		return plumb_fail_memory(error, NULL);
 	for (uint32_t i = 0; i < c->gate_count && !code; i++) {
 		code = plumb_gate_decide(c->diff, &c->gates[i], &c->results[i], error);
 		c->holds &= c->results[i].holds;
@@ -196,7 +190,7 @@ plumb_compared_make(const struct plumb_profile *const *profiles, uint32_t before
 	*c = (struct plumb_compared){ .gates = query->gates, .gate_count = query->gate_count };
 	c->profiles = calloc(count, sizeof *c->profiles);
 	if (!c->profiles)
-		return no_memory(error);
+		return plumb_fail_memory(error, NULL);
 	memcpy(c->profiles, profiles, count * sizeof *profiles);
 	fill_defaults(c, query, count);
 	if ((c->by == PLUMB_DIFF_ITERATION) != !strcmp(c->metric, "iteration.time"))
@@ -214,7 +208,7 @@ plumb_compared_make(const struct plumb_profile *const *profiles, uint32_t before
 		code = plumb_diff_table(c->diff, c->metric, &c->table, error);
 	if (!code)
 		code = decide_gates(c, error);
-	return code ? code : choose_rows(c, query->top) < 0 ? no_memory(error) : 0;
+	return code ? code : choose_rows(c, query->top) < 0 ? plumb_fail_memory(error, NULL) : 0;
 }
 
 void

@@ -118,9 +118,9 @@ write_key(FILE *out, const char *key, size_t bytes)
 		putc(key[i] == '_' ? ' ' : key[i], out);
 }
 
-/* What has no name in a list: what was outside all of those. */
+/* The name of a list's element that has none: it is what was outside all the others. */
 static const char *
-unnamed(const char *key, size_t bytes)
+name_of_unnamed(const char *key, size_t bytes)
 {
 	if (is_key(key, bytes, "operators"))
 		return "outside any operator";
@@ -178,7 +178,7 @@ write_list(FILE *out, const char *key, size_t bytes, const char *list, const cha
 		if (stop <= value)
 			continue;
 		const char *text = *value == '"'   ? value + 1
-		                   : *value == 'n' ? unnamed(key, bytes)
+		                   : *value == 'n' ? name_of_unnamed(key, bytes)
 		                                   : value;
 		size_t length = *value == '"'   ? core_of_name(&text, (size_t)(stop - value - 2))
 		                : *value == 'n' ? strlen(text)

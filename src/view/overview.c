@@ -67,8 +67,8 @@ recorded_on_busiest(const struct plumb_profile *p, int64_t whole)
 			continue;
 		if (end == PLUMB_UNKNOWN && t->process < p->processes_count)
 			end = p->processes[t->process].end_ns;
-		if (end == PLUMB_UNKNOWN || t->start_ns == PLUMB_UNKNOWN ||
-		    __builtin_sub_overflow(end, t->start_ns, &length) || length <= 0)
+		length = subtract_times(t->start_ns, end);
+		if (length <= 0) /* or unknown */
 			return whole;
 		return whole > 0 && whole < length ? whole : length;
 	}

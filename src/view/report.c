@@ -350,31 +350,21 @@ write_csv(const struct plumb_report *report, FILE *out, struct plumb_error *erro
 	return code;
 }
 
-static int
-write_columns(const struct plumb_report *report, FILE *out, struct plumb_error *error)
-{
-	struct plumb_answer answer;
-	int code = plumb_report_answer(report, &answer, error);
-
-	if (!code) {
-		code = plumb_view_answer_columns(&answer, out, error);
-		plumb_answer_free(&answer);
-	}
-	return code;
-}
-
 int
 plumb_report_write(const struct plumb_report *report, enum plumb_view_format format, FILE *out,
                    struct plumb_error *error)
 {
-	int code = 0;
+	struct plumb_answer answer;
+	int code;
 
-	if (format == PLUMB_VIEW_JSON)
+	if (format == PLUMB_VIEW_JSON) {
 		code = plumb_report_json(report, out) < 0 ? no_memory(error) : 0;
-	else if (format == PLUMB_VIEW_CSV)
+	} else if (format == PLUMB_VIEW_CSV) {
 		code = write_csv(report, out, error);
-	else
-		code = write_columns(report, out, error);
+	} else if (!(code = plumb_report_answer(report, &answer, error))) {
+		code = plumb_view_answer_columns(&answer, out, error);
+		plumb_answer_free(&answer);
+	}
 	return ferror(out) ? plumb_fail(error, PLUMB_ESYSTEM, "the report cannot be written")
 	                   : code;
 }

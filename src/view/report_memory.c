@@ -53,15 +53,6 @@ amount_of(const struct plumb_report *report, const struct plumb_memory_row *row)
 	return plumb_stat_amount(report->metric, plumb_memory_row_stat(row, report->metric));
 }
 
-/* The keys, the least important first. */
-static int64_t
-key_of(const struct plumb_report *report, const struct plumb_memory_row *row, int pass)
-{
-	return pass == 0   ? row->allocated.sum
-	       : pass == 1 ? plumb_memory_row_live(row)
-	                   : amount_of(report, row);
-}
-
 static bool
 matches_row(const struct plumb_report *report, const struct plumb_memory_row *row,
             const regex_t *filter)
@@ -92,10 +83,14 @@ plumb_report_memory_make(struct plumb_report *report, const regex_t *filter)
 	for (uint32_t r = 0; r < rows->count; r++)
 		if (!filter || matches_row(report, &rows->items[r], filter))
 			items[kept++].index = r;
-	for (int pass = 0; pass < 3; pass++) {
-		for (uint32_t i = 0; i < kept; i++)
-			items[i].key = ~plumb_sort_signed(
-				key_of(report, &rows->items[items[i].index], pass));
+	for (int pass = 0; pass < 3; pass++) { /* the least important key first */
+		for (uint32_t i = 0; i < kept; i++) {
+			const struct plumb_memory_row *row = &rows->items[items[i].index];
+
+			items[i].key = ~plumb_sort_signed(pass == 0   ? row->allocated.sum
+			                                  : pass == 1 ? plumb_memory_row_live(row)
+			                                              : amount_of(report, row));
+		}
 		plumb_sort(items, spare, kept);
 	}
 	for (uint32_t i = 0; i < kept; i++)

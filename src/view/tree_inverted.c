@@ -168,15 +168,6 @@ expand_node(struct inversion *v, uint32_t node)
 
 /* ---- entries ---- */
 
-/* The kind of frame that the grouping's rows are of; PLUMB_NONE without a grouping. */
-static uint32_t
-kind_of(const struct plumb_grouping *grouping)
-{
-	if (!grouping || !plumb_grouping_count(grouping))
-		return PLUMB_NONE;
-	return plumb_grouping_rows(grouping)[0].kind;
-}
-
 /* For each context the innermost one of KIND, itself or outwards; itself for PLUMB_NONE. */
 static uint32_t *
 find_nearest(const struct plumb_profile *p, uint32_t kind)
@@ -195,7 +186,9 @@ static bool
 make_entries(struct inversion *v, const struct plumb_grouping *grouping)
 {
 	const struct plumb_profile *p = v->profile;
-	uint32_t *nearest = find_nearest(p, kind_of(grouping));
+	bool rows = grouping && plumb_grouping_count(grouping);
+	uint32_t *nearest =
+		find_nearest(p, rows ? plumb_grouping_rows(grouping)[0].kind : PLUMB_NONE);
 
 	v->entries = calloc(p->contexts_count + 1u, sizeof *v->entries);
 	for (uint32_t c = 1; nearest && v->entries && c < p->contexts_count; c++) {

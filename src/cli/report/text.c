@@ -458,13 +458,6 @@ print_hta(const struct plumb_profile *profile, bool include_last, FILE *out)
 	free(items);
 }
 
-static void
-print_compat(const struct plumb_profile *profile, FILE *out)
-{
-	print_hta(profile, false, out);
-	print_hta(profile, true, out);
-}
-
 /* ---- the whole ---- */
 
 /* What a row is, for a sentence. */
@@ -534,8 +527,10 @@ plumb_report_text(const struct plumb_report *report, const char *path, bool ledg
 	plumb_text_print(out, path);
 	fputc('\n', out);
 	plumb_overview_print(report->profile, out, MOST_DEVICES);
-	if (report->compat)
-		print_compat(report->profile, out);
+	if (report->compat) {
+		print_hta(report->profile, false, out);
+		print_hta(report->profile, true, out);
+	}
 	if (report->is_memory) {
 		result = plumb_report_memory_text(report, out, width);
 		print_ledger(report, ledger, out, width, &result);

@@ -267,3 +267,11 @@ plumb_target_look(char *const *argv, const char *search, struct plumb_target *ta
 		memcpy(path, next, sizeof(path));
 	}
 }
+
+void
+plumb_target_find(const char *program, struct plumb_target *target)
+{
+	char *argv[] = { (char *)(uintptr_t)program, NULL };
+
+	plumb_target_look(argv, getenv("PATH"), target);
+}
