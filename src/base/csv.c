@@ -39,6 +39,14 @@ plumb_csv_close(struct plumb_csv *csv)
 	*csv = (struct plumb_csv){ 0 };
 }
 
+void
+plumb_csv_use(struct plumb_csv *csv, const char *text, size_t bytes)
+{
+	csv->used = bytes < csv->room ? bytes : csv->room;
+	memcpy(csv->window, text, csv->used);
+	csv->ended = csv->cut = true;
+}
+
 /* More of the file into the window, of which all from `start` on is still wanted. */
 static int
 fill(struct plumb_csv *csv, struct plumb_error *error)
@@ -134,6 +142,10 @@ find_quote(struct plumb_csv *csv, size_t at, size_t *quote, struct plumb_error *
 		int code = find_line(csv, error);
 		if (code < 0)
 			return code;
+		if (!code && csv->cut) {
+			*quote = csv->end - csv->start;
+			return 0;
+		}
 		if (!code)
 			return plumb_csv_fail(csv, error,
 			                      "a quoted cell has no closing quotation "

@@ -36,13 +36,16 @@ struct plumb_csv {
 	size_t start, end; /* the line, without what ends it */
 	size_t next;       /* what is behind it */
 	uint64_t lines;
-	bool ended;
+	bool ended, cut; /* cut: the end may be in the middle of a cell */
 };
 
 /* Reads INPUT, which must outlive it and nothing of which may have been read. */
 int plumb_csv_open(struct plumb_csv *csv, struct plumb_input *input,
                    struct plumb_error *error) PLUMB_MUST_CHECK;
 void plumb_csv_close(struct plumb_csv *csv);
+/* Before the first line: reads these BYTES, up to 64 KiB, instead of the input. They may end in the
+ * middle of a quoted cell. */
+void plumb_csv_use(struct plumb_csv *csv, const char *text, size_t bytes);
 
 /* 1: LINE is the next one, without "\n" or "\r\n", until the next call. 0: there is none. */
 int plumb_csv_line(struct plumb_csv *csv, struct plumb_slice *line,

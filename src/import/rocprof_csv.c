@@ -12,180 +12,101 @@
  * The files of one process that are given together are one trace: dispatches and calls have its
  * correlations.
  */
-#include <ctype.h>
-#include <stdlib.h>
-#include <strings.h>
-
-#include "base/csv.h"
 #include "import/copies.h"
-#include "import/import.h"
-
-enum column {
-	KIND,
-	AGENT,
-	QUEUE,
-	STREAM,
-	THREAD,
-	PROCESS,
-	DISPATCH,
-	KERNEL_NAME,
-	CORRELATION,
-	START,
-	END,
-	LDS,
-	GROUP_SEGMENT,
-	VGPR,
-	ACCUM_VGPR,
-	GROUP_X,
-	GROUP_Y,
-	GROUP_Z,
-	GRID_X,
-	GRID_Y,
-	GRID_Z,
-	DIRECTION,
-	SOURCE,
-	DESTINATION,
-	DOMAIN,
-	FUNCTION,
-	COUNTER_NAME,
-	COUNTER_VALUE,
-	COLUMNS
-};
-
-static const char *const headings[COLUMNS] = {
-	[KIND] = "Kind",
-	[AGENT] = "Agent_Id",
-	[QUEUE] = "Queue_Id",
-	[STREAM] = "Stream_Id",
-	[THREAD] = "Thread_Id",
-	[PROCESS] = "Process_Id",
-	[DISPATCH] = "Dispatch_Id",
-	[KERNEL_NAME] = "Kernel_Name",
-	[CORRELATION] = "Correlation_Id",
-	[START] = "Start_Timestamp",
-	[END] = "End_Timestamp",
-	[LDS] = "LDS_Block_Size",
-	[GROUP_SEGMENT] = "Group_Segment_Size",
-	[VGPR] = "VGPR_Count",
-	[ACCUM_VGPR] = "Accum_VGPR_Count",
-	[GROUP_X] = "Workgroup_Size_X",
-	[GROUP_Y] = "Workgroup_Size_Y",
-	[GROUP_Z] = "Workgroup_Size_Z",
-	[GRID_X] = "Grid_Size_X",
-	[GRID_Y] = "Grid_Size_Y",
-	[GRID_Z] = "Grid_Size_Z",
-	[DIRECTION] = "Direction",
-	[SOURCE] = "Source_Agent_Id",
-	[DESTINATION] = "Destination_Agent_Id",
-	[DOMAIN] = "Domain",
-	[FUNCTION] = "Function",
-	[COUNTER_NAME] = "Counter_Name",
-	[COUNTER_VALUE] = "Counter_Value",
-};
+#include "import/text_table.h"
 
 enum part { NO_PART, CALLS, KERNELS, COPIES, COUNTERS, OTHER };
 
-struct reader {
-	struct plumb_csv csv;
-	struct plumb_trace *trace;
-	uint32_t process; /* the one of rows that name none */
-	uint32_t cells, column[COLUMNS];
-	enum part part;
+struct row {
+	struct plumb_slice kind, kernel, direction, domain, function, counter, value;
+	struct plumb_slice start_text, end_text;
+	int64_t agent, queue, stream, thread, pid, dispatch, correlation, start, end, lds,
+		group_segment, vgpr, accum_vgpr, group[3], grid[3], source, destination;
 };
 
-/* ---- headings ---- */
+#define AT(member) offsetof(struct row, member)
 
-static void
-find_columns(const struct plumb_slice *cells, uint32_t count, uint32_t column[COLUMNS])
-{
-	for (size_t k = 0; k < COLUMNS; k++) {
-		column[k] = PLUMB_NONE;
-		for (uint32_t i = 0; i < count; i++)
-			if (cells[i].bytes == strlen(headings[k]) &&
-			    !strncasecmp(cells[i].at, headings[k], cells[i].bytes))
-				column[k] = i;
-	}
-}
+static const struct plumb_text_column columns[] = {
+	{ "Kind", PLUMB_CELL_TEXT, AT(kind) },
+	{ "Agent_Id", PLUMB_CELL_LABEL, AT(agent) },
+	{ "Queue_Id", PLUMB_CELL_NUMBER, AT(queue) },
+	{ "Stream_Id", PLUMB_CELL_NUMBER, AT(stream) },
+	{ "Thread_Id", PLUMB_CELL_NUMBER, AT(thread) },
+	{ "Process_Id", PLUMB_CELL_NUMBER, AT(pid) },
+	{ "Dispatch_Id", PLUMB_CELL_NUMBER, AT(dispatch) },
+	{ "Kernel_Name", PLUMB_CELL_TEXT, AT(kernel) },
+	{ "Correlation_Id", PLUMB_CELL_NUMBER, AT(correlation) },
+	{ "Start_Timestamp", PLUMB_CELL_NUMBER, AT(start) },
+	{ "Start_Timestamp", PLUMB_CELL_TEXT, AT(start_text) },
+	{ "End_Timestamp", PLUMB_CELL_NUMBER, AT(end) },
+	{ "End_Timestamp", PLUMB_CELL_TEXT, AT(end_text) },
+	{ "LDS_Block_Size", PLUMB_CELL_NUMBER, AT(lds) },
+	{ "Group_Segment_Size", PLUMB_CELL_NUMBER, AT(group_segment) },
+	{ "VGPR_Count", PLUMB_CELL_NUMBER, AT(vgpr) },
+	{ "Accum_VGPR_Count", PLUMB_CELL_NUMBER, AT(accum_vgpr) },
+	{ "Workgroup_Size_X", PLUMB_CELL_NUMBER, AT(group[0]) },
+	{ "Workgroup_Size_Y", PLUMB_CELL_NUMBER, AT(group[1]) },
+	{ "Workgroup_Size_Z", PLUMB_CELL_NUMBER, AT(group[2]) },
+	{ "Grid_Size_X", PLUMB_CELL_NUMBER, AT(grid[0]) },
+	{ "Grid_Size_Y", PLUMB_CELL_NUMBER, AT(grid[1]) },
+	{ "Grid_Size_Z", PLUMB_CELL_NUMBER, AT(grid[2]) },
+	{ "Direction", PLUMB_CELL_TEXT, AT(direction) },
+	{ "Source_Agent_Id", PLUMB_CELL_LABEL, AT(source) },
+	{ "Destination_Agent_Id", PLUMB_CELL_LABEL, AT(destination) },
+	{ "Domain", PLUMB_CELL_TEXT, AT(domain) },
+	{ "Function", PLUMB_CELL_TEXT, AT(function) },
+	{ "Counter_Name", PLUMB_CELL_TEXT, AT(counter) },
+	{ "Counter_Value", PLUMB_CELL_TEXT, AT(value) },
+};
+
+struct reader {
+	struct plumb_text_table table;
+	struct plumb_trace *trace; /* NULL: only the first row is looked at */
+	uint32_t process;          /* the one of rows that name none */
+	enum part part;
+	struct row row;
+};
+
+/* ---- which file it is ---- */
 
 static enum part
-part_of(const uint32_t column[COLUMNS])
+part_of(const struct plumb_text_table *table)
 {
-#define HAS(name) (column[name] != PLUMB_NONE)
-	bool timed = HAS(START) && HAS(END);
-	if (HAS(COUNTER_NAME) && HAS(COUNTER_VALUE) && HAS(KERNEL_NAME))
+#define HAS(member) plumb_text_table_has(table, AT(member))
+	bool timed = HAS(start) && HAS(end);
+	if (HAS(counter) && HAS(value) && HAS(kernel))
 		return COUNTERS;
-	if (timed && HAS(KERNEL_NAME))
+	if (timed && HAS(kernel))
 		return KERNELS;
-	if (timed && HAS(DIRECTION) && HAS(SOURCE) && HAS(DESTINATION))
+	if (timed && HAS(direction) && HAS(source) && HAS(destination))
 		return COPIES;
-	if (timed && HAS(DOMAIN) && HAS(FUNCTION))
+	if (timed && HAS(domain) && HAS(function))
 		return CALLS;
-	return timed && HAS(KIND) ? OTHER : NO_PART;
+	return timed && HAS(kind) ? OTHER : NO_PART;
 #undef HAS
 }
 
-/* The cell at *AT, which moves behind it; one with doubled quotation marks keeps them. */
-static struct plumb_slice
-head_cell(const char **at)
-{
-	struct plumb_slice cell = { *at, 0 };
-	if (**at == '"') {
-		cell.at = ++*at;
-		while (**at && (**at != '"' || (*at)[1] == '"'))
-			*at += **at == '"' ? 2 : 1;
-		cell.bytes = (size_t)(*at - cell.at);
-		*at += **at == '"';
-	} else {
-		cell.bytes = strcspn(*at, ",\r\n");
-		*at += cell.bytes;
-	}
-	*at += strcspn(*at, ",\n");
-	return cell;
-}
+static int read_line(void *data, struct plumb_slice line, struct plumb_error *error);
 
-/* The cells of the line at *AT, which moves behind it; none beyond MOST. */
-static uint32_t
-head_cells(const char **at, struct plumb_slice *cells, uint32_t most)
+/* What FILE's first two lines say: the part, and the process that the row names. */
+static enum part
+peek(const struct plumb_import_file *file, int64_t *pid)
 {
-	uint32_t count = 0;
-	while (**at && count < most) {
-		cells[count++] = head_cell(at);
-		if (**at != ',')
-			break;
-		++*at;
-	}
-	*at += **at == '\n';
-	return count;
+	struct reader reader = {
+		.table = { PLUMB_TEXT_COLUMNS(columns), .head_only = true },
+		.row = { .pid = PLUMB_UNKNOWN },
+	};
+	struct plumb_error error;
+	int code = plumb_text_table_read(&reader.table, file, read_line, &reader, &error);
+	*pid = code < 0 ? PLUMB_UNKNOWN : reader.row.pid;
+	return reader.part;
 }
-
-#define HEAD_CELLS 64
 
 static int
 probe(const struct plumb_import_file *file)
 {
-	struct plumb_slice cells[HEAD_CELLS];
-	uint32_t column[COLUMNS];
-	const char *at = file->head;
-	if (*at != '"' && !isalpha((unsigned char)*at))
-		return 0;
-	find_columns(cells, head_cells(&at, cells, HEAD_CELLS), column);
-	return part_of(column) != NO_PART ? 90 : 0;
-}
-
-/* The process that FILE's first row names. */
-static int64_t
-pid_of(const struct plumb_import_file *file, enum part *part)
-{
-	struct plumb_slice cells[HEAD_CELLS];
-	uint32_t column[COLUMNS], count;
-	const char *at = file->head;
-	int64_t pid = PLUMB_UNKNOWN;
-	find_columns(cells, head_cells(&at, cells, HEAD_CELLS), column);
-	*part = part_of(column);
-	count = head_cells(&at, cells, HEAD_CELLS);
-	if (column[PROCESS] >= count || !plumb_slice_decimal(cells[column[PROCESS]], 0, &pid))
-		return PLUMB_UNKNOWN;
-	return pid;
+	int64_t pid;
+	return peek(file, &pid) != NO_PART ? 90 : 0;
 }
 
 /* rocprofv3 puts a process's number before the names of its files: "4711_kernel_trace.csv". */
@@ -206,8 +127,8 @@ prefix_of(const char *path)
 static bool
 joins(const struct plumb_import_file *file, struct plumb_import_group *group)
 {
-	enum part part;
-	int64_t pid = pid_of(file, &part), prefix = prefix_of(file->path);
+	int64_t pid, prefix = prefix_of(file->path);
+	enum part part = peek(file, &pid);
 	uint32_t mark = part == CALLS || part == OTHER ? 0 : UINT32_C(1) << part;
 	if (group->marks & mark ||
 	    (pid != PLUMB_UNKNOWN && group->pid != PLUMB_UNKNOWN && pid != group->pid) ||
@@ -221,45 +142,11 @@ joins(const struct plumb_import_file *file, struct plumb_import_group *group)
 
 /* ---- rows ---- */
 
-static struct plumb_slice
-cell_of(const struct reader *reader, enum column column)
-{
-	uint32_t i = reader->column[column];
-	return i == PLUMB_NONE ? (struct plumb_slice){ "", 0 } : reader->csv.cells[i];
-}
-
-static int64_t
-number_of(const struct reader *reader, enum column column)
-{
-	int64_t number;
-	return plumb_slice_decimal(cell_of(reader, column), 0, &number) ? number : PLUMB_UNKNOWN;
-}
-
-static uint64_t
-correlation_of(const struct reader *reader)
-{
-	int64_t number = number_of(reader, CORRELATION);
-	return number > 0 ? (uint64_t)number : 0;
-}
-
-/* 4, "Agent 4" */
-static int64_t
-agent_of(const struct reader *reader, enum column column)
-{
-	struct plumb_slice cell = cell_of(reader, column);
-	int64_t number;
-	while (cell.bytes && !isdigit((unsigned char)*cell.at)) {
-		cell.at++;
-		cell.bytes--;
-	}
-	return plumb_slice_decimal(cell, 0, &number) ? number : PLUMB_UNKNOWN;
-}
-
 /* The first process that is named is the one that other rows and files do not name. */
 static uint32_t
 process_of(struct reader *reader)
 {
-	int64_t pid = number_of(reader, PROCESS);
+	int64_t pid = reader->row.pid;
 	if (pid == PLUMB_UNKNOWN || reader->process == PLUMB_NONE)
 		return reader->process;
 	uint32_t known = plumb_trace_has_process(reader->trace, pid);
@@ -271,76 +158,64 @@ process_of(struct reader *reader)
 	return plumb_trace_process(reader->trace, pid);
 }
 
-static uint32_t
-stream_of(struct reader *reader, uint32_t process, int64_t agent)
-{
-	int64_t stream = number_of(reader, STREAM);
-	uint32_t device = plumb_trace_device(reader->trace, process, agent, NULL);
-	if (stream == PLUMB_UNKNOWN)
-		stream = number_of(reader, QUEUE);
-	return plumb_trace_stream(reader->trace, process, device, PLUMB_UNKNOWN, stream);
-}
-
 /* Grids are in work-items: the last group may be a part. */
-static void
-read_launch(const struct reader *reader, struct plumb_trace_launch *launch)
+static struct plumb_trace_launch
+launch_of(const struct row *row)
 {
-	*launch = plumb_trace_no_launch;
+	struct plumb_trace_launch launch = plumb_trace_no_launch;
 	for (unsigned i = 0; i < 3; i++) {
-		int64_t items = number_of(reader, GRID_X + i);
-		int64_t group = number_of(reader, GROUP_X + i);
-		launch->block[i] = group;
+		int64_t items = row->grid[i], group = row->group[i];
+		launch.block[i] = group;
 		if (items >= 0 && group > 0)
-			launch->grid[i] = items / group + (items % group != 0);
+			launch.grid[i] = items / group + (items % group != 0);
 	}
-	int64_t own = number_of(reader, VGPR), more = number_of(reader, ACCUM_VGPR);
-	launch->registers = own;
-	if (own >= 0 && own < INT32_MAX && more >= 0 && more < INT32_MAX)
-		launch->registers = own + more;
-	launch->shared = number_of(reader, LDS);
-	if (launch->shared == PLUMB_UNKNOWN)
-		launch->shared = number_of(reader, GROUP_SEGMENT);
+	launch.registers = row->vgpr;
+	if (row->vgpr >= 0 && row->vgpr < INT32_MAX && row->accum_vgpr >= 0 &&
+	    row->accum_vgpr < INT32_MAX)
+		launch.registers += row->accum_vgpr;
+	launch.shared = row->lds != PLUMB_UNKNOWN ? row->lds : row->group_segment;
+	return launch;
 }
 
-static struct plumb_slice
-kernel_name(const struct reader *reader)
+static uint32_t
+kernel_frame(const struct reader *reader)
 {
-	struct plumb_slice name = cell_of(reader, KERNEL_NAME);
+	struct plumb_slice name = reader->row.kernel;
 	if (name.bytes > 3 && !memcmp(name.at + name.bytes - 3, ".kd", 3))
 		name.bytes -= 3;
-	return name;
+	return plumb_trace_frame(reader->trace, PLUMB_FRAME_KERNEL, name);
 }
 
-static const char *
-read_times(const struct reader *reader, int64_t *start, int64_t *end)
+/* The row as work of AGENT in PROCESS. */
+static struct plumb_trace_work
+work_of(struct reader *reader, uint32_t process, int64_t agent, uint32_t frame)
 {
-	if (!plumb_slice_decimal(cell_of(reader, START), 0, start))
-		return "Start_Timestamp is not a number of ns";
-	return plumb_slice_decimal(cell_of(reader, END), 0, end)
-	               ? NULL
-	               : "End_Timestamp is not a number of ns";
+	const struct row *row = &reader->row;
+	uint32_t device = plumb_trace_device(reader->trace, process, agent, NULL);
+	int64_t stream = row->stream != PLUMB_UNKNOWN ? row->stream : row->queue;
+	return (struct plumb_trace_work){
+		.track = plumb_trace_stream(reader->trace, process, device, PLUMB_UNKNOWN, stream),
+		.frame = frame,
+		.start_ns = row->start,
+		.end_ns = row->end,
+		.correlation = row->correlation > 0 ? (uint64_t)row->correlation : 0,
+		.bytes = PLUMB_UNKNOWN,
+		.collective = PLUMB_NONE,
+		.placed = PLUMB_NONE,
+	};
 }
 
 /* A dispatch, of either file that has them. */
 static void
-take_dispatch(struct reader *reader, int64_t start, int64_t end)
+take_dispatch(struct reader *reader)
 {
 	struct plumb_trace *trace = reader->trace;
-	struct plumb_trace_launch launch;
+	int64_t dispatch = reader->row.dispatch;
 	uint32_t process = process_of(reader);
-	int64_t dispatch = number_of(reader, DISPATCH);
-	struct plumb_trace_work work = {
-		.track = stream_of(reader, process, agent_of(reader, AGENT)),
-		.frame = plumb_trace_frame(trace, PLUMB_FRAME_KERNEL, kernel_name(reader)),
-		.start_ns = start,
-		.end_ns = end,
-		.correlation = correlation_of(reader),
-		.bytes = PLUMB_UNKNOWN,
-		.launch = &launch,
-		.collective = PLUMB_NONE,
-		.placed = PLUMB_NONE,
-	};
-	read_launch(reader, &launch);
+	struct plumb_trace_launch launch = launch_of(&reader->row);
+	struct plumb_trace_work work =
+		work_of(reader, process, reader->row.agent, kernel_frame(reader));
+	work.launch = &launch;
 	if (dispatch == PLUMB_UNKNOWN)
 		plumb_trace_work(trace, &work);
 	else if (plumb_trace_work_once(trace, process, &work, (uint64_t)dispatch) == 1 &&
@@ -349,74 +224,57 @@ take_dispatch(struct reader *reader, int64_t start, int64_t end)
 		                  "dispatches whose number is used twice", 1);
 }
 
-static const char *
-take_copy(struct reader *reader, int64_t start, int64_t end)
+static void
+take_copy(struct reader *reader)
 {
 	struct plumb_trace *trace = reader->trace;
-	struct plumb_slice direction = cell_of(reader, DIRECTION);
-	int64_t from = agent_of(reader, SOURCE), to = agent_of(reader, DESTINATION);
-	bool upload = memmem(direction.at, direction.bytes, "HOST_TO_DEVICE", 14) != NULL;
-	if (memmem(direction.at, direction.bytes, "HOST_TO_HOST", 12)) {
+	const struct row *row = &reader->row;
+	if (plumb_text_has(row->direction, "HOST_TO_HOST")) {
 		plumb_trace_count(trace, PLUMB_FATE_UNUSED, "copies from host to host", 1);
-		return NULL;
+		return;
 	}
-	struct plumb_trace_work work = {
-		.track = stream_of(reader, process_of(reader), upload ? to : from),
-		.start_ns = start,
-		.end_ns = end,
-		.correlation = correlation_of(reader),
-		.bytes = PLUMB_UNKNOWN,
-		.collective = PLUMB_NONE,
-		.placed = PLUMB_NONE,
-	};
-	if (memmem(direction.at, direction.bytes, "DEVICE_TO_DEVICE", 16) && from != to)
-		work.frame = plumb_trace_copy_frame(trace, "device", "peer device");
-	else
-		work.frame = plumb_import_copy(trace, direction);
+	bool upload = plumb_text_has(row->direction, "HOST_TO_DEVICE");
+	bool peer = plumb_text_has(row->direction, "DEVICE_TO_DEVICE") &&
+	            row->source != row->destination;
+	uint32_t frame = peer ? plumb_trace_copy_frame(trace, "device", "peer device")
+	                      : plumb_import_copy(trace, row->direction);
+	struct plumb_trace_work work =
+		work_of(reader, process_of(reader), upload ? row->destination : row->source, frame);
 	plumb_trace_work(trace, &work);
-	return NULL;
 }
 
 static void
-take_call(struct reader *reader, int64_t start, int64_t end)
+take_call(struct reader *reader)
 {
 	struct plumb_trace *trace = reader->trace;
-	struct plumb_slice domain = cell_of(reader, DOMAIN);
-	bool marker = plumb_slice_begins(domain, "MARKER");
-	bool driver = plumb_slice_begins(domain, "HIP") || plumb_slice_begins(domain, "HSA");
+	const struct row *row = &reader->row;
+	bool marker = plumb_slice_begins(row->domain, "MARKER");
+	bool driver =
+		plumb_slice_begins(row->domain, "HIP") || plumb_slice_begins(row->domain, "HSA");
 	uint32_t kind = marker   ? PLUMB_FRAME_RANGE
 	                : driver ? PLUMB_FRAME_GPU_API
 	                         : PLUMB_FRAME_LIBRARY;
-	plumb_trace_host(trace,
-	                 plumb_trace_thread(trace, process_of(reader), number_of(reader, THREAD)),
-	                 plumb_trace_frame(trace, kind, cell_of(reader, FUNCTION)), start, end,
-	                 correlation_of(reader));
+	plumb_trace_host(trace, plumb_trace_thread(trace, process_of(reader), row->thread),
+	                 plumb_trace_frame(trace, kind, row->function), row->start, row->end,
+	                 row->correlation > 0 ? (uint64_t)row->correlation : 0);
 }
 
 /* Each counter of a dispatch is a row; the dispatch is taken once. */
 static const char *
 take_counter(struct reader *reader)
 {
-	struct plumb_trace *trace = reader->trace;
-	struct plumb_builder *builder = plumb_trace_builder(trace);
-	struct plumb_slice name = cell_of(reader, COUNTER_NAME);
-	int64_t start, end, dispatch = number_of(reader, DISPATCH);
-	const char *why = NULL;
-	if (cell_of(reader, START).bytes || cell_of(reader, END).bytes) {
-		why = read_times(reader, &start, &end);
-		if (!why && (start || end)) /* 0 and 0: it was not timed */
-			take_dispatch(reader, start, end);
-	}
-	if (why)
-		return why;
-	if (!name.bytes)
+	struct plumb_builder *builder = plumb_trace_builder(reader->trace);
+	const struct row *row = &reader->row;
+	if (row->start != PLUMB_UNKNOWN && (row->start || row->end)) /* 0 and 0: it was not timed */
+		take_dispatch(reader);
+	if (!row->counter.bytes)
 		return "Counter_Name is empty";
 	return plumb_trace_reading(
-		       trace, process_of(reader),
-		       dispatch == PLUMB_UNKNOWN ? PLUMB_TRACE_NO_ID : (uint64_t)dispatch,
-		       plumb_trace_frame(trace, PLUMB_FRAME_KERNEL, kernel_name(reader)),
-		       plumb_builder_string(builder, name.at, name.bytes), PLUMB_NONE,
-		       cell_of(reader, COUNTER_VALUE))
+		       reader->trace, process_of(reader),
+		       row->dispatch == PLUMB_UNKNOWN ? PLUMB_TRACE_NO_ID : (uint64_t)row->dispatch,
+		       kernel_frame(reader),
+		       plumb_builder_string(builder, row->counter.at, row->counter.bytes),
+		       PLUMB_NONE, row->value)
 	               ? NULL
 	               : "Counter_Value is not a number";
 }
@@ -424,62 +282,59 @@ take_counter(struct reader *reader)
 static const char *
 take_row(struct reader *reader)
 {
-	int64_t start, end;
-	const char *why = NULL;
-	if (reader->csv.count != reader->cells)
-		return "the number of cells is not that of the heading";
-	if (reader->part == COUNTERS)
-		return take_counter(reader);
+	const struct row *row = &reader->row;
+	bool untimed = reader->part == COUNTERS && !row->start_text.bytes && !row->end_text.bytes;
 	if (reader->part == OTHER) {
-		plumb_trace_count_slice(reader->trace, PLUMB_FATE_UNUSED, cell_of(reader, KIND), 1);
+		plumb_trace_count_slice(reader->trace, PLUMB_FATE_UNUSED, row->kind, 1);
 		return NULL;
 	}
-	why = read_times(reader, &start, &end);
-	if (why)
-		return why;
+	if (row->start == PLUMB_UNKNOWN && !untimed)
+		return "Start_Timestamp is not a number of ns";
+	if (row->end == PLUMB_UNKNOWN && !untimed)
+		return "End_Timestamp is not a number of ns";
+	if (reader->part == COUNTERS)
+		return take_counter(reader);
 	if (reader->part == KERNELS)
-		take_dispatch(reader, start, end);
+		take_dispatch(reader);
 	else if (reader->part == COPIES)
-		return take_copy(reader, start, end);
+		take_copy(reader);
 	else
-		take_call(reader, start, end);
+		take_call(reader);
 	return NULL;
 }
 
 /* ---- the file ---- */
 
 static int
-read_line(struct reader *reader, struct plumb_slice line, struct plumb_error *error)
+read_line(void *data, struct plumb_slice line, struct plumb_error *error)
 {
-	struct plumb_csv *csv = &reader->csv;
+	struct reader *reader = data;
+	struct plumb_text_table *table = &reader->table;
+	int code;
 	if (!line.bytes)
 		return 0;
-	int code = plumb_csv_split(csv, error);
-	if (code < 0)
-		return code;
 	if (reader->part == NO_PART) {
-		find_columns(csv->cells, csv->count, reader->column);
-		reader->cells = csv->count;
-		reader->part = part_of(reader->column);
-		return reader->part != NO_PART
-		               ? 0
-		               : plumb_csv_fail(csv, error, "not a heading that rocprofv3 writes");
+		code = plumb_text_table_heading(table, PLUMB_LAYOUT_CSV, line, error);
+		reader->part = code > 0 ? part_of(table) : NO_PART;
+		const char *why = "not a heading that rocprofv3 writes";
+		return code < 0 ? code
+		                : plumb_text_table_check(table, reader->part ? NULL : why, error);
 	}
-	const char *why = take_row(reader);
-	return why ? plumb_csv_fail(csv, error, "%s", why) : 0;
+	code = plumb_text_table_row(table, line, &reader->row, error);
+	if (code || !reader->trace)
+		return code ? code : 1;
+	return plumb_text_table_check(table, take_row(reader), error);
 }
 
 static int
 read(struct plumb_import_file *file, struct plumb_trace *trace, struct plumb_error *error)
 {
-	struct reader reader = { .trace = trace };
-	struct plumb_slice line;
-	reader.process = plumb_trace_process(trace, PLUMB_UNKNOWN);
-	int code = plumb_csv_open(&reader.csv, file->input, error);
-	while (!code && (code = plumb_csv_line(&reader.csv, &line, error)) > 0)
-		code = read_line(&reader, line, error);
-	plumb_csv_close(&reader.csv);
-	return code;
+	struct reader reader = {
+		.table = { PLUMB_TEXT_COLUMNS(columns) },
+		.trace = trace,
+		.process = plumb_trace_process(trace, PLUMB_UNKNOWN),
+	};
+	return plumb_text_table_read(&reader.table, file, read_line, &reader, error);
 }
 
 const struct plumb_format plumb_format_rocprof_csv = {

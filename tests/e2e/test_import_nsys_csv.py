@@ -80,6 +80,26 @@ def test_units_as_the_reports_script_names_them(tmp_path):
     assert made.device(1)["copies"]["bytes"] == 4096 + 65
 
 
+@pytest.mark.parametrize("unit, start, ns", [
+    ("ns", "1,500,000,007", 1500000007), ("us", "1,500.25", 1500250), ("us", "1.500,25", 1500250),
+    ("ms", "12,5", 12500000), ("ms", "0,125", 125000), ("ns", "-1,000,000", -1000000), ("s", "1.234.567,5", 1234567500000000),
+    ("ns", "1,500", None), ("us", "1,50,000.5", None), ("us", "1500,000.5", None), ("us", "1,500,25.5", None),
+    ("us", ",500,000", None), ("us", "1,500,0x0", None), ("us", "1.5,5.5", None), ("us", ",", None), ("us", "-,", None),
+    ("us", "1,2.345,678", None), ("ns", "9,999,999,999,999,999,999,999", None), ("us", "," * 70, None),
+])
+def test_separators_of_other_countries(tmp_path, unit, start, ns):
+    """One mark with three digits behind it may be either: a time is then refused, a count is a whole number."""
+    heading = NEW.split("\n")[0].replace("Start (ns)", f"Start ({unit})")
+    text = f'{heading}\n"{start}",300,11,"2,048",3,4,64,1,1,24,"1,5",0,,,,,H100 (0),1,,7,k\n'
+    text = text.replace(f'"{start}"', f'0,7,3,1,1,1,64,1,1,24,0,0,,,,,H100 (0),1,,7,k\n"{start}"')
+    if ns is None:
+        assert refused(tmp_path, text).startswith("line 3: its start is not a time")
+        return
+    made = imported(tmp_path, text)
+    assert ns in [span[2] for span in made.spans()]
+    assert ((2048, 3, 4), 1500000) in [(variant[2], variant[5]) for variant in made.profile.kernels[0].variants]
+
+
 def test_bytes_that_are_not_told_are_left_out(tmp_path):
     made = imported(tmp_path, (NEW).replace("4.096", ""))
     assert made.device(1)["copies"] == {"count": 2, "ns": 90, "bytes": 65000}  # of the one that says

@@ -211,6 +211,19 @@ every_cut_is_read_or_refused(void **state)
 	}
 }
 
+static void
+a_head_may_end_within_a_quoted_cell(void **state)
+{
+	(void)state;
+	struct opened o;
+	open_text(&o, "of the input");
+	plumb_csv_use(&o.csv, "a,b\nc,\"d,e\nf", 12);
+	assert_string_equal(next(&o), "1:a|b");
+	assert_string_equal(next(&o), "2:c|d,e\nf");
+	assert_string_equal(next(&o), "end");
+	close_all(&o);
+}
+
 int
 main(void)
 {
@@ -221,6 +234,7 @@ main(void)
 		cmocka_unit_test(long_files_keep_their_cells),
 		cmocka_unit_test(what_is_too_long_is_an_error),
 		cmocka_unit_test(every_cut_is_read_or_refused),
+		cmocka_unit_test(a_head_may_end_within_a_quoted_cell),
 	};
 	return cmocka_run_group_tests_name("csv", tests, NULL, NULL);
 }
