@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas
 
 APPLICATION_ID = 0x504C4D42  # "PLMB"
-NEWEST_SCHEMA = 3
+NEWEST_SCHEMA = 4
 
 # What is read of a file, which may come from anybody: tables of these names, and no view instead of one.
 TABLES = frozenset((
@@ -129,7 +129,7 @@ class CodeObject(Row):
 
 
 class Run(Row):
-    """command, start_ns, wall_ns, exit_code, overhead_ns, tool_version."""
+    """command, start_ns, wall_ns, exit_code, overhead_ns, tool_version, analyses (since schema 4)."""
 
 
 class Values(collections.abc.Mapping):

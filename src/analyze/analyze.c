@@ -234,6 +234,8 @@ plumb_analyze(struct plumb_profile *profile, const struct plumb_analyze_options 
 	if (!code) {
 		found = plumb_study_findings(study, &count);
 		code = merge(profile, found, count, true, error);
+		if (!code)
+			profile->run.analyses = PLUMB_ANALYSES;
 	}
 	plumb_study_free(study);
 	plumb_thresholds_free(thresholds);

@@ -64,6 +64,17 @@ struct plumb_analyze_options {
 	                           PLUMB_PATH_SPANS_MOST */
 };
 
+/* Raise it when an analysis changes what it answers: findings that are stored with a lower number
+ * are then made again when somebody reads them. */
+#define PLUMB_ANALYSES 1
+
+/* Are the findings of PROFILE those of older analyses, or were there none? */
+static inline bool
+plumb_findings_are_old(const struct plumb_profile *profile)
+{
+	return profile->run.analyses < PLUMB_ANALYSES;
+}
+
 /*
  * Runs every analysis. What they find replaces the findings that PROFILE has under their names;
  * those of other rules stay. OPTIONS may be NULL. PLUMB_EUSAGE: OPTIONS are wrong. PLUMB_ESYSTEM:

@@ -81,6 +81,12 @@ plumb_strtab_count(const struct plumb_strtab *table)
 	return table->texts.count;
 }
 
+char *
+plumb_strtab_room(struct plumb_strtab *table, size_t bytes)
+{
+	return table->pool ? plumb_pool_take(table->pool, bytes) : NULL;
+}
+
 void
 plumb_strtab_release(struct plumb_strtab *table, const char ***texts, uint32_t *count,
                      struct plumb_pool **pool)

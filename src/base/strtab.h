@@ -24,7 +24,10 @@ uint32_t plumb_strtab_add(struct plumb_strtab *table, const char *text, size_t b
 const char *plumb_strtab_text(const struct plumb_strtab *table, uint32_t id);
 uint32_t plumb_strtab_count(const struct plumb_strtab *table);
 
-/* Hands out the array of texts (to be freed with free) and the pool that they lie in. The table is
+/* BYTES bytes that live as long as the texts; NULL when memory is out. */
+char *plumb_strtab_room(struct plumb_strtab *table, size_t bytes);
+
+/* Hands out the array of texts (to be freed with free) and the pool that all lies in. The table is
  * empty afterwards and only good for plumb_strtab_free. */
 void plumb_strtab_release(struct plumb_strtab *table, const char ***texts, uint32_t *count,
                           struct plumb_pool **pool);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "analyze/analyze.h"
 #include "analyze/group.h"
 #include "base/output.h"
 #include "cli/cli.h"
@@ -253,6 +254,11 @@ plumb_cmd_export(struct plumb_invocation *invocation)
 	if (plumb_load(&profile, invocation->operands[0],
 	               format->metric ? PLUMB_LOAD_TOTALS : PLUMB_LOAD_ALL, &error) < 0)
 		return plumb_cli_fail(invocation, &error);
+	if (format == &plumb_export_json && profile.findings_count &&
+	    plumb_findings_are_old(&profile) && plumb_analyze(&profile, NULL, &error) < 0) {
+		plumb_profile_free(&profile);
+		return plumb_cli_fail(invocation, &error);
+	}
 	wanted.main = plumb_metric_default(&profile);
 	if (named && !wanted.metric) /* then it is one of the program's own */
 		wanted.metric = plumb_profile_metric_find(&profile, named);

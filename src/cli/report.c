@@ -598,8 +598,8 @@ report_profile(const struct plumb_invocation *invocation, const struct plumb_pro
 	return result;
 }
 
-/* Findings come from the profile; they are made anew where it has none, or when what they depend on
- * is asked for otherwise. */
+/* Findings come from the profile. They are made again if it has none, if older analyses made them,
+ * or if what they depend on is asked for otherwise. */
 static int
 make_findings(const struct plumb_invocation *invocation, struct plumb_profile *profile,
               struct plumb_error *error)
@@ -608,11 +608,12 @@ make_findings(const struct plumb_invocation *invocation, struct plumb_profile *p
 	struct plumb_analyze_options wanted = { plumb_options_text(o, "threshold"),
 		                                plumb_options_text(o, "user-code") };
 	const char *rules = plumb_options_text(o, "rule");
+	bool shown = plumb_options_flag(o, "findings") || plumb_options_flag(o, "json");
+	bool anew = wanted.thresholds || wanted.user_code ||
+	            (shown && plumb_findings_are_old(profile));
 	int code = 0;
 
-	if ((plumb_options_flag(o, "findings") || plumb_options_flag(o, "json")) &&
-	    (wanted.thresholds || wanted.user_code || !profile->findings_count) &&
-	    profile->spans_count && plumb_store_is_ours(invocation->operands[0])) {
+	if (anew && shown && profile->spans_count && plumb_store_is_ours(invocation->operands[0])) {
 		/* The critical path wants what threads did, too; another tool's trace came
 		 * whole. */
 		plumb_profile_free(profile);
@@ -621,7 +622,7 @@ make_findings(const struct plumb_invocation *invocation, struct plumb_profile *p
 		if (code < 0)
 			return code;
 	}
-	if (wanted.thresholds || wanted.user_code || !profile->findings_count)
+	if (anew)
 		code = plumb_analyze(profile, &wanted, error);
 	if (!code && rules)
 		code = plumb_rules_run(profile, invocation->operands[0], rules, error);

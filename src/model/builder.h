@@ -57,12 +57,34 @@ plumb_builder_get_context(const struct plumb_builder *builder, uint32_t context)
  * more. */
 uint32_t plumb_builder_metric(struct plumb_builder *builder, uint32_t name, uint32_t unit);
 
-/* Merges VALUE into the one of the same (context, metric, track). */
-int plumb_builder_value(struct plumb_builder *builder, const struct plumb_value *value);
-/* Merges VARIANT into an equal one (everything but count, time, min, max). */
-int plumb_builder_variant(struct plumb_builder *builder, const struct plumb_variant *variant);
-/* Duplicates are dropped. */
-int plumb_builder_origin(struct plumb_builder *builder, const struct plumb_origin *origin);
+/*
+ * Adds ROW to a table: its ids, words and numbers must be possible (columns.h). A row that is there
+ * already, by its keys, is dropped, but values and variants are merged, and counts of the ledger add
+ * up. 1: the profile holds no more of them, and the caller counts what is not taken.
+ */
+int
+plumb_builder_row(struct plumb_builder *builder, enum plumb_table_number table, const void *row);
+
+/* plumb_builder_value(builder, value), and so on: the same, with the type checked. */
+#define PLUMB_BUILDER_ROW(noun, type, number)                                                      \
+	static inline int plumb_builder_##noun(struct plumb_builder *builder, const type *noun)    \
+	{                                                                                          \
+		return plumb_builder_row(builder, PLUMB_TABLE_##number, noun);                     \
+	}
+PLUMB_BUILDER_ROW(value, struct plumb_value, VALUES)
+PLUMB_BUILDER_ROW(variant, struct plumb_variant, VARIANTS)
+PLUMB_BUILDER_ROW(origin, struct plumb_origin, ORIGINS)
+PLUMB_BUILDER_ROW(clock, struct plumb_clock, CLOCKS)
+PLUMB_BUILDER_ROW(finding, struct plumb_finding, FINDINGS)
+PLUMB_BUILDER_ROW(code_object, struct plumb_code_object, CODE_OBJECTS)
+PLUMB_BUILDER_ROW(series, struct plumb_series_bin, SERIES)
+PLUMB_BUILDER_ROW(device_process, struct plumb_device_process, DEVICE_PROCESSES)
+PLUMB_BUILDER_ROW(wait, struct plumb_wait, WAITS)
+PLUMB_BUILDER_ROW(collective, struct plumb_collective, COLLECTIVES)
+PLUMB_BUILDER_ROW(cpu_sample, struct plumb_cpu_sample, CPU_SAMPLES)
+PLUMB_BUILDER_ROW(work, struct plumb_work_item, WORK)
+PLUMB_BUILDER_ROW(span, struct plumb_span, SPANS)
+#undef PLUMB_BUILDER_ROW
 
 uint32_t plumb_builder_process(struct plumb_builder *builder, const struct plumb_process *process);
 uint32_t plumb_builder_track(struct plumb_builder *builder, const struct plumb_track *track);
@@ -73,34 +95,17 @@ struct plumb_device *plumb_builder_get_device(struct plumb_builder *builder, uin
 struct plumb_track *plumb_builder_get_track(struct plumb_builder *builder, uint32_t track);
 uint32_t plumb_builder_device_count(const struct plumb_builder *builder);
 
-int
-plumb_builder_device_process(struct plumb_builder *builder, const struct plumb_device_process *row);
-int plumb_builder_clock(struct plumb_builder *builder, const struct plumb_clock *clock);
 /* Adds to the row of the same (process, source, fate, detail). */
 int plumb_builder_ledger(struct plumb_builder *builder, uint32_t process, uint32_t source,
                          uint32_t fate, uint32_t detail, int64_t count);
 /* The first value of a (process, key) stands; a row of PLUMB_NONE is the run's. */
 int plumb_builder_environment(struct plumb_builder *builder, uint32_t process, const char *key,
                               const char *value);
-int plumb_builder_work(struct plumb_builder *builder, const struct plumb_work_item *item);
-/* A profile holds PLUMB_SPANS_MAX; 1 when it is full, and the caller counts what is not taken. */
-#define PLUMB_SPANS_MAX (UINT32_C(1) << 26)
-int plumb_builder_span(struct plumb_builder *builder, const struct plumb_span *span);
-int plumb_builder_wait(struct plumb_builder *builder, const struct plumb_wait *wait);
-int plumb_builder_collective(struct plumb_builder *builder, const struct plumb_collective *row);
-/* Likewise at most PLUMB_CPU_SAMPLES_MAX. */
-#define PLUMB_CPU_SAMPLES_MAX (UINT32_C(1) << 24)
-int plumb_builder_cpu_sample(struct plumb_builder *builder, const struct plumb_cpu_sample *sample);
 /* Those so far, until the next one is added. */
 const struct plumb_cpu_sample *
 plumb_builder_get_cpu_samples(const struct plumb_builder *builder, uint32_t *count);
-int plumb_builder_series(struct plumb_builder *builder, const struct plumb_series_bin *bin);
 /* One for each track. */
 int plumb_builder_memory(struct plumb_builder *builder, const struct plumb_memory *memory);
-int plumb_builder_finding(struct plumb_builder *builder, const struct plumb_finding *finding);
-/* A row that is there already (same process, path and build id) is dropped. */
-int
-plumb_builder_code_object(struct plumb_builder *builder, const struct plumb_code_object *object);
 struct plumb_run *plumb_builder_run(struct plumb_builder *builder);
 
 /* Moves everything into PROFILE, which the caller frees. The builder is empty afterwards. */

@@ -83,7 +83,7 @@ plumb_profile_set_findings(struct plumb_profile *profile, const struct plumb_fin
 	}
 	free(profile->findings);
 	profile->findings = rows;
-	profile->findings_count = count;
+	profile->findings_count = profile->findings_room = count;
 	profile->strings_count = strings;
 	return 0;
 }

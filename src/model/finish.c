@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/sort.h"
-#include "model/order.h"
 
 /* ---- frames in the order of their kind, name, file and line ---- */
 
@@ -25,8 +24,8 @@ static int
 compare_frames(const void *x, const void *y, void *data)
 {
 	const struct plumb_builder *builder = data;
-	const struct plumb_frame *a = &builder->frames.items[*(const uint32_t *)x];
-	const struct plumb_frame *b = &builder->frames.items[*(const uint32_t *)y];
+	const struct plumb_frame *a = &builder->profile.frames[*(const uint32_t *)x];
+	const struct plumb_frame *b = &builder->profile.frames[*(const uint32_t *)y];
 	if (a->kind != b->kind)
 		return a->kind < b->kind ? -1 : 1;
 	int order = 0;
@@ -45,7 +44,7 @@ compare_frames(const void *x, const void *y, void *data)
 static uint32_t *
 rank_frames(struct plumb_builder *builder)
 {
-	uint32_t count = builder->frames.count;
+	uint32_t count = builder->profile.frames_count;
 	uint32_t *order = malloc(count * sizeof *order);
 	uint32_t *rank = malloc(count * sizeof *rank);
 	if (order && rank) {
@@ -72,12 +71,12 @@ struct links {
 static int
 link_siblings(const struct plumb_builder *builder, const uint32_t *rank, const struct links *links)
 {
-	uint32_t count = builder->contexts.count;
+	uint32_t count = builder->profile.contexts_count;
 	struct plumb_sort_item *items = malloc(2 * (size_t)count * sizeof *items);
 	if (!items)
 		return PLUMB_ESYSTEM;
 	for (uint32_t i = 0; i < count; i++) {
-		const struct plumb_builder_node *c = &builder->contexts.items[i];
+		const struct plumb_context *c = &builder->profile.contexts[i];
 		items[i].key = (uint64_t)rank[c->frame] << 32 | c->flags;
 		items[i].index = i;
 	}
@@ -86,7 +85,7 @@ link_siblings(const struct plumb_builder *builder, const uint32_t *rank, const s
 	/* From the last, so that each list begins with the first in order. */
 	for (uint32_t i = count; i-- > 0;) {
 		uint32_t id = items[i].index;
-		uint32_t parent = builder->contexts.items[id].parent;
+		uint32_t parent = builder->profile.contexts[id].parent;
 		if (parent == PLUMB_NONE)
 			continue;
 		links->next[id] = links->first[parent];
@@ -101,7 +100,7 @@ static void
 number_contexts(const struct plumb_builder *builder, const struct links *links,
                 struct plumb_context *out, uint32_t *number)
 {
-	const struct plumb_builder_node *nodes = builder->contexts.items;
+	const struct plumb_context *nodes = builder->profile.contexts;
 	uint32_t id = 0, depth = 0;
 	links->next[0] = PLUMB_NONE;
 	for (uint32_t place = 0;; place++) {
@@ -136,7 +135,7 @@ number_contexts(const struct plumb_builder *builder, const struct links *links,
 static int
 finish_contexts(struct plumb_builder *builder, struct plumb_context **contexts, uint32_t **number)
 {
-	uint32_t count = builder->contexts.count;
+	uint32_t count = builder->profile.contexts_count;
 	uint32_t *rank = rank_frames(builder);
 	struct links links = {
 		.first = malloc(count * sizeof *links.first),
@@ -159,132 +158,42 @@ finish_contexts(struct plumb_builder *builder, struct plumb_context **contexts, 
 	return code;
 }
 
-/* ---- rows in order ---- */
+/* ---- rows ---- */
 
-static uint64_t
-value_key(const void *row, int which, const void *data)
+/* The ids of contexts in the rows of TABLE become final. */
+static void
+renumber_rows(struct plumb_profile *profile, const struct plumb_row_table *table,
+              const uint32_t *number)
 {
-	(void)data;
-	const struct plumb_value *v = row;
-	return which == 0 ? v->context : (uint64_t)v->metric << 32 | v->track;
-}
-
-static uint64_t
-variant_key(const void *row, int which, const void *data)
-{
-	(void)data;
-	const struct plumb_variant *v = row;
-	switch (which) {
-	case 0:
-		return (uint64_t)v->context << 32 | v->track;
-	case 1:
-		return ~plumb_sort_signed(v->time); /* the longest first */
-	default:
-		return ~v->count;
+	struct plumb_rows rows = plumb_rows_of(profile, table);
+	for (uint32_t c = 0; c < table->columns_count; c++) {
+		const struct plumb_row_column *column = &table->columns[c];
+		if ((column->cell != PLUMB_ROW_ID && column->cell != PLUMB_ROW_ID_OR_NONE) ||
+		    column->limit != PLUMB_TABLE_CONTEXTS)
+			continue;
+		for (uint32_t i = 0; i < rows.count; i++) {
+			char *field = rows.items + (size_t)i * table->row_size + column->offset;
+			uint32_t id;
+			memcpy(&id, field, sizeof id);
+			if (id != PLUMB_NONE)
+				memcpy(field, &number[id], sizeof id);
+		}
 	}
 }
 
-static uint64_t
-origin_key(const void *row, int which, const void *data)
-{
-	(void)data;
-	const struct plumb_origin *o = row;
-	return which == 0 ? o->context : (uint64_t)o->reason << 32 | o->origin;
-}
-
-static uint64_t
-series_key(const void *row, int which, const void *data)
-{
-	(void)data;
-	const struct plumb_series_bin *s = row;
-	return which == 0 ? (uint64_t)s->device << 32 | s->process : plumb_sort_signed(s->start_ns);
-}
-
-static uint64_t
-device_process_key(const void *row, int which, const void *data)
-{
-	(void)data;
-	const struct plumb_device_process *d = row;
-	return which == 0 ? d->device : d->process;
-}
-
-static uint64_t
-ledger_key(const void *row, int which, const void *data)
-{
-	(void)data;
-	const struct plumb_ledger_row *l = row;
-	/* The profile as a whole (PLUMB_NONE) comes first. */
-	return which == 0 ? (uint32_t)(l->process + 1) : (uint64_t)l->source << 32 | l->fate;
-}
-
-static uint64_t
-cpu_sample_key(const void *row, int which, const void *data)
-{
-	(void)data;
-	const struct plumb_cpu_sample *s = row;
-	return which == 0   ? s->track
-	       : which == 1 ? plumb_sort_signed(s->at_ns)
-	                    : (uint64_t)s->context;
-}
-
-#define ORDER(vec, key, keys)                                                                      \
-	plumb_sort_rows((vec).items, (vec).count, sizeof *(vec).items, key, keys, NULL)
-
+/* All tables but that of contexts, which are in their order. */
 static int
-order_all(struct plumb_builder *builder)
+finish_rows(struct plumb_profile *profile, const uint32_t *number)
 {
-	int code = ORDER(builder->values, value_key, 2);
-	if (!code)
-		code = ORDER(builder->variants, variant_key, 3);
-	if (!code)
-		code = ORDER(builder->origins, origin_key, 2);
-	if (!code)
-		code = plumb_order_work(builder->work.items, builder->work.count,
-		                        builder->tracks.items);
-	if (!code)
-		code = ORDER(builder->series, series_key, 2);
-	if (!code)
-		code = ORDER(builder->device_processes, device_process_key, 2);
-	if (!code)
-		code = ORDER(builder->ledger, ledger_key, 2);
-	if (!code)
-		code = ORDER(builder->cpu_samples, cpu_sample_key, 3);
-	if (!code)
-		code = plumb_order_spans(builder->spans.items, builder->spans.count);
+	int code = PLUMB_OK;
+	for (int t = 0; !code && t < PLUMB_TABLES; t++) {
+		if (t == PLUMB_TABLE_CONTEXTS)
+			continue;
+		renumber_rows(profile, &plumb_row_tables[t], number);
+		code = plumb_rows_order(profile, &plumb_row_tables[t]);
+	}
 	return code;
 }
-
-static void
-renumber(struct plumb_builder *builder, const uint32_t *number)
-{
-	for (uint32_t i = 0; i < builder->values.count; i++)
-		builder->values.items[i].context = number[builder->values.items[i].context];
-	for (uint32_t i = 0; i < builder->variants.count; i++)
-		builder->variants.items[i].context = number[builder->variants.items[i].context];
-	for (uint32_t i = 0; i < builder->origins.count; i++) {
-		builder->origins.items[i].context = number[builder->origins.items[i].context];
-		builder->origins.items[i].origin = number[builder->origins.items[i].origin];
-	}
-	for (uint32_t i = 0; i < builder->work.count; i++)
-		builder->work.items[i].context = number[builder->work.items[i].context];
-	for (uint32_t i = 0; i < builder->spans.count; i++)
-		builder->spans.items[i].context = number[builder->spans.items[i].context];
-	for (uint32_t i = 0; i < builder->cpu_samples.count; i++)
-		builder->cpu_samples.items[i].context =
-			number[builder->cpu_samples.items[i].context];
-	for (uint32_t i = 0; i < builder->findings.count; i++)
-		if (builder->findings.items[i].context != PLUMB_NONE)
-			builder->findings.items[i].context =
-				number[builder->findings.items[i].context];
-}
-
-#define MOVE(column)                                                                               \
-	do {                                                                                       \
-		profile->column = builder->column.items;                                           \
-		profile->column##_count = builder->column.count;                                   \
-		builder->column.items = NULL;                                                      \
-		builder->column.count = builder->column.capacity = 0;                              \
-	} while (0)
 
 int
 plumb_builder_finish(struct plumb_builder *builder, struct plumb_profile *profile,
@@ -297,16 +206,10 @@ plumb_builder_finish(struct plumb_builder *builder, struct plumb_profile *profil
 	uint32_t *number;
 	int code = finish_contexts(builder, &contexts, &number);
 	if (!code) {
-		uint32_t count = builder->contexts.count;
-		renumber(builder, number);
+		code = finish_rows(&builder->profile, number);
 		free(number);
-		code = order_all(builder);
-		if (!code) {
-			profile->contexts = contexts;
-			profile->contexts_count = count;
-		} else {
-			free(contexts);
-		}
+		free(builder->profile.contexts);
+		builder->profile.contexts = contexts;
 	}
 	if (code) {
 		/* Half renumbered: of no further use. */
@@ -314,28 +217,8 @@ plumb_builder_finish(struct plumb_builder *builder, struct plumb_profile *profil
 		builder->failure = "not enough memory to build the profile; close other programs";
 		return plumb_fail(error, code, "%s", builder->failure);
 	}
-	MOVE(frames);
-	MOVE(values);
-	MOVE(user_metrics);
-	MOVE(variants);
-	MOVE(origins);
-	MOVE(processes);
-	MOVE(tracks);
-	MOVE(devices);
-	MOVE(device_processes);
-	MOVE(clocks);
-	MOVE(ledger);
-	MOVE(environment);
-	MOVE(findings);
-	MOVE(code_objects);
-	MOVE(work);
-	MOVE(series);
-	MOVE(memory);
-	MOVE(spans);
-	MOVE(waits);
-	MOVE(collectives);
-	MOVE(cpu_samples);
-	profile->run = builder->run;
+	*profile = builder->profile;
+	builder->profile = (struct plumb_profile){ 0 };
 	struct plumb_pool *pool;
 	plumb_strtab_release(builder->strings, &profile->strings, &profile->strings_count, &pool);
 	profile->storage = pool;

@@ -7,37 +7,34 @@
 
 #include "base/pool.h"
 #include "base/search.h"
+#include "base/vec.h"
+#include "model/rows.h"
 
 void
 plumb_profile_free(struct plumb_profile *profile)
 {
 	if (!profile)
 		return;
+	plumb_rows_free(profile);
 	free(profile->strings);
-	free(profile->frames);
-	free(profile->contexts);
-	free(profile->values);
 	free(profile->user_metrics);
-	free(profile->variants);
-	free(profile->origins);
-	free(profile->processes);
-	free(profile->tracks);
-	free(profile->devices);
-	free(profile->clocks);
-	free(profile->ledger);
-	free(profile->environment);
-	free(profile->findings);
-	free(profile->code_objects);
-	free(profile->work);
-	free(profile->series);
-	free(profile->memory);
-	free(profile->device_processes);
-	free(profile->waits);
-	free(profile->collectives);
-	free(profile->cpu_samples);
-	free(profile->spans);
 	plumb_pool_free(profile->storage);
 	*profile = (struct plumb_profile){ 0 };
+}
+
+struct plumb_user_metric *
+plumb_profile_add_metric(struct plumb_profile *profile)
+{
+	uint32_t count = profile->user_metrics_count + 1;
+	if (count > profile->user_metrics_room) {
+		struct plumb_user_metric *grown = plumb_vec_grow(
+			profile->user_metrics, &profile->user_metrics_room, count, sizeof *grown);
+		if (!grown)
+			return NULL;
+		profile->user_metrics = grown;
+	}
+	profile->user_metrics_count = count;
+	return &profile->user_metrics[count - 1];
 }
 
 const char *

@@ -22,6 +22,15 @@
 #define PLUMB_NONE UINT32_MAX
 #define PLUMB_UNKNOWN INT64_MIN /* an unknown number: printed as unknown, null in JSON */
 
+/* Large binary content. It belongs to the profile that it is in; no data: unknown. */
+struct plumb_blob {
+	const void *data;
+	uint64_t bytes;
+};
+/* So long may one be (SQLite hands over no row above 64 MiB), and all of a profile together. */
+#define PLUMB_BLOB_MOST (INT64_C(1) << 25)
+#define PLUMB_BLOBS_MOST (UINT64_C(1) << 30)
+
 /* A frame's identity is (kind, name, file, line). The rest is not part of it: `display` is what to
  * show instead of the name (a demangled kernel name), source_file and source_line are where its
  * code stands when `file` and `line` say something else (a native frame, a kernel). */
@@ -267,39 +276,77 @@ struct plumb_run {
 	int64_t exit_code;
 	int64_t overhead_ns;   /* of the busiest thread */
 	uint32_t tool_version; /* string: of the plumb that settled it */
+	/* Which analyses made the findings (PLUMB_ANALYSES, analyze.h); PLUMB_UNKNOWN: they had no
+	 * number yet, or there were none. */
+	int64_t analyses;
 };
 
+/*
+ * The tables of a profile: number, name, type of a row, member of struct plumb_profile, and whatever
+ * else of struct plumb_row_table (columns.h) is not 0. Each row of this list makes the enumerator
+ * PLUMB_TABLE_<number>, the member, and the table. The columns of a member `waits` are the array
+ * waits_columns in columns.c. An id refers to a table that comes before its own, or to its own.
+ *
+ * A column says by what the rows are ordered, if by anything. Work is ordered by device, then
+ * start; spans are ordered by track, then start, the longer first.
+ */
+#define PLUMB_ROW_TABLES(T)                                                                        \
+	T(PROCESSES, "processes", struct plumb_process, processes)                                 \
+	T(DEVICES, "devices", struct plumb_device, devices)                                        \
+	T(TRACKS, "tracks", struct plumb_track, tracks)                                            \
+	T(FRAMES, "frames", struct plumb_frame, frames)                                            \
+	T(CONTEXTS, "contexts", struct plumb_context, contexts)                                    \
+	T(VALUES, "context_values", struct plumb_value, values)                                    \
+	T(VARIANTS, "variants", struct plumb_variant, variants)                                    \
+	T(ORIGINS, "origins", struct plumb_origin, origins)                                        \
+	T(CLOCKS, "clocks", struct plumb_clock, clocks)                                            \
+	T(LEDGER, "ledger", struct plumb_ledger_row, ledger)                                       \
+	T(ENVIRONMENT, "environment", struct plumb_environment_row, environment)                   \
+	T(FINDINGS, "findings", struct plumb_finding, findings)                                    \
+	T(CODE_OBJECTS, "code_objects", struct plumb_code_object, code_objects)                    \
+	T(SERIES, "series", struct plumb_series_bin, series)                                       \
+	T(MEMORY, "memory", struct plumb_memory, memory, .since = 2)                               \
+	T(DEVICE_PROCESSES, "device_processes", struct plumb_device_process, device_processes,     \
+	  .since = 2)                                                                              \
+	T(WAITS, "waits", struct plumb_wait, waits, .since = 3)                                    \
+	T(COLLECTIVES, "collectives", struct plumb_collective, collectives, .since = 3,            \
+	  .may_lack = true)                                                                        \
+	T(CPU_SAMPLES, "cpu_samples", struct plumb_cpu_sample, cpu_samples, .since = 3,            \
+	  .may_lack = true, .moments = true, .most = PLUMB_CPU_SAMPLES_MAX,                        \
+	  .lost_as = PLUMB_SOURCE_SAMPLE_TIME)                                                     \
+	T(WORK, "work", struct plumb_work_item, work, .chunks = "span_chunks", .source = "newest", \
+	  .most = PLUMB_WORK_MAX, .lost_as = PLUMB_SOURCE_SPAN)                                    \
+	T(SPANS, "spans", struct plumb_span, spans, .chunks = "span_chunks", .source = "trace",    \
+	  .moments = true, .most = PLUMB_SPANS_MAX, .lost_as = PLUMB_SOURCE_SPAN)
+
+/* So many rows a profile holds at most; without a number of their own, as many as have ids. */
+#define PLUMB_CPU_SAMPLES_MAX (UINT32_C(1) << 24)
+#define PLUMB_WORK_MAX (UINT32_C(1) << 24)
+#define PLUMB_SPANS_MAX (UINT32_C(1) << 26)
+
+enum plumb_table_number {
+	PLUMB_TABLE_RUN,
+#define T(number, ...) PLUMB_TABLE_##number,
+	PLUMB_ROW_TABLES(T)
+#undef T
+		PLUMB_TABLES
+};
+
+/* `room`: for how many rows there is memory; private to model/. */
 #define PLUMB_COLUMN(type, name)                                                                   \
 	type *name;                                                                                \
-	uint32_t name##_count
+	uint32_t name##_count, name##_room
 
 struct plumb_profile {
 	/* string id → text; strings[i] is NUL-terminated. Owned by the profile. */
 	PLUMB_COLUMN(const char *, strings);
-	PLUMB_COLUMN(struct plumb_frame, frames);
-	PLUMB_COLUMN(struct plumb_context, contexts);
-	PLUMB_COLUMN(struct plumb_value, values); /* by context, then metric, then track */
 	PLUMB_COLUMN(struct plumb_user_metric, user_metrics);
-	PLUMB_COLUMN(struct plumb_variant, variants);
-	PLUMB_COLUMN(struct plumb_origin, origins);
-	PLUMB_COLUMN(struct plumb_process, processes);
-	PLUMB_COLUMN(struct plumb_track, tracks);
-	PLUMB_COLUMN(struct plumb_device, devices);
-	PLUMB_COLUMN(struct plumb_device_process, device_processes); /* by device, then process */
-	PLUMB_COLUMN(struct plumb_clock, clocks);
-	PLUMB_COLUMN(struct plumb_ledger_row, ledger);
-	PLUMB_COLUMN(struct plumb_environment_row, environment);
-	PLUMB_COLUMN(struct plumb_finding, findings);
-	PLUMB_COLUMN(struct plumb_code_object, code_objects);
-	PLUMB_COLUMN(struct plumb_work_item, work); /* by device, then start */
-	PLUMB_COLUMN(struct plumb_series_bin, series);
-	PLUMB_COLUMN(struct plumb_memory, memory); /* one for each track of the kind */
-	PLUMB_COLUMN(struct plumb_span, spans);    /* by track, start, the longer first */
-	PLUMB_COLUMN(struct plumb_wait, waits);
-	PLUMB_COLUMN(struct plumb_collective, collectives);
-	PLUMB_COLUMN(struct plumb_cpu_sample, cpu_samples); /* by track, then time */
+#define T(number, name, type, column, ...) PLUMB_COLUMN(type, column);
+	PLUMB_ROW_TABLES(T)
+#undef T
 	struct plumb_run run;
-	void *storage; /* what the strings lie in; private to model/ */
+	void *storage;       /* what strings and blobs lie in; private to model/ */
+	uint64_t blob_bytes; /* of all blobs */
 };
 
 void plumb_profile_free(struct plumb_profile *profile);

@@ -270,7 +270,9 @@ plumb_settle_ring(struct plumb_settle_region *region, const struct plumb_record_
 			damaged(region, line ? "newest GPU work" : "GPU work without a clock");
 			continue;
 		}
-		plumb_builder_work(region->settler->builder, &item);
+		if (plumb_builder_work(region->settler->builder, &item) == 1)
+			plumb_settle_count(region, PLUMB_SOURCE_SPAN, PLUMB_FATE_OVERWRITTEN,
+			                   "a profile cannot hold more", 1);
 		if (item.end_ns > region->seen)
 			region->seen = item.end_ns;
 		if (!wrapped)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every row is taken over through the builder, with its ids mapped; the builder does the merging.
- * Only devices, the environment and the run need rules of their own.
+ * Every row goes through the builder, with its ids mapped; the builder does the merging. Only
+ * devices, the environment and the run need rules of their own.
  */
 #include "settle/join.h"
 
@@ -10,12 +10,8 @@
 
 #include "base/vec.h"
 #include "model/builder.h"
+#include "model/rows.h"
 #include "settle/contention.h"
-
-/* Ids of one profile → ids of the builder. */
-struct mapping {
-	uint32_t *strings, *frames, *contexts, *processes, *tracks, *devices, *user_metrics;
-};
 
 /* Work on a device that several profiles used, from a profile that holds all of its work. */
 struct joined_use {
@@ -29,41 +25,55 @@ struct joining {
 	PLUMB_VEC(unsigned char) incomplete; /* by device: a profile does not hold all its work */
 	bool no_memory;
 	const struct plumb_profile *from;
-	struct mapping to;
+	struct plumb_row_maps to; /* ids of FROM → ids of the builder */
 };
 
+/* ID of a row of TABLE, translated. */
 static uint32_t
-mapped(const uint32_t *map, uint32_t count, uint32_t id)
+to_row(const struct joining *j, enum plumb_table_number table, uint32_t id)
 {
-	return id < count ? map[id] : PLUMB_NONE;
+	return plumb_row_mapped(&j->to.tables[table], id);
 }
 
-/* ID of one kind, translated. */
-#define TO(joining, kind, id) mapped((joining)->to.kind, (joining)->from->kind##_count, (id))
+static uint32_t
+to_string(const struct joining *j, uint32_t id)
+{
+	return plumb_row_mapped(&j->to.strings, id);
+}
+
+/* Those whose rows others refer to. */
+static const enum plumb_table_number referred[] = { PLUMB_TABLE_PROCESSES, PLUMB_TABLE_DEVICES,
+	                                            PLUMB_TABLE_TRACKS, PLUMB_TABLE_FRAMES,
+	                                            PLUMB_TABLE_CONTEXTS };
+#define REFERRED (sizeof referred / sizeof *referred)
 
 static void
-mapping_free(struct mapping *map)
+free_maps(struct plumb_row_maps *maps)
 {
-	free(map->strings);
-	free(map->frames);
-	free(map->contexts);
-	free(map->processes);
-	free(map->tracks);
-	free(map->devices);
-	free(map->user_metrics);
+	free(maps->strings.ids);
+	free(maps->user_metrics.ids);
+	for (size_t i = 0; i < REFERRED; i++)
+		free(maps->tables[referred[i]].ids);
 }
 
 static bool
-mapping_new(struct mapping *map, const struct plumb_profile *from)
+make_map(struct plumb_row_map *map, uint32_t count)
 {
-	memset(map, 0, sizeof(*map));
-	return (map->strings = calloc(from->strings_count + 1ul, sizeof(uint32_t))) &&
-	       (map->frames = calloc(from->frames_count + 1ul, sizeof(uint32_t))) &&
-	       (map->contexts = calloc(from->contexts_count + 1ul, sizeof(uint32_t))) &&
-	       (map->processes = calloc(from->processes_count + 1ul, sizeof(uint32_t))) &&
-	       (map->tracks = calloc(from->tracks_count + 1ul, sizeof(uint32_t))) &&
-	       (map->devices = calloc(from->devices_count + 1ul, sizeof(uint32_t))) &&
-	       (map->user_metrics = calloc(from->user_metrics_count + 1ul, sizeof(uint32_t)));
+	map->ids = calloc(count + 1ul, sizeof *map->ids);
+	map->count = count;
+	return map->ids != NULL;
+}
+
+static bool
+make_maps(struct plumb_row_maps *maps, const struct plumb_profile *from)
+{
+	memset(maps, 0, sizeof *maps);
+	bool ok = make_map(&maps->strings, from->strings_count) &&
+	          make_map(&maps->user_metrics, from->user_metrics_count);
+	for (size_t i = 0; ok && i < REFERRED; i++)
+		ok = make_map(&maps->tables[referred[i]],
+		              plumb_rows_of(from, &plumb_row_tables[referred[i]]).count);
+	return ok;
 }
 
 /* ---- devices ---- */
@@ -146,8 +156,7 @@ take_devices(struct joining *j)
 	uint32_t before = plumb_builder_device_count(j->builder);
 	for (uint32_t i = 0; i < j->from->devices_count; i++) {
 		struct plumb_device device = j->from->devices[i];
-		device.name = TO(j, strings, device.name);
-		device.uuid = TO(j, strings, device.uuid);
+		plumb_row_map(&plumb_row_tables[PLUMB_TABLE_DEVICES], &device, &j->to);
 		uint32_t same = PLUMB_NONE;
 		for (uint32_t k = 0; device.uuid != PLUMB_NONE && k < before; k++)
 			if (plumb_builder_get_device(j->builder, k)->uuid == device.uuid)
@@ -156,7 +165,7 @@ take_devices(struct joining *j)
 			same = plumb_builder_device(j->builder, &device);
 		else
 			merge_device(plumb_builder_get_device(j->builder, same), &device);
-		j->to.devices[i] = same;
+		j->to.tables[PLUMB_TABLE_DEVICES].ids[i] = same;
 	}
 }
 
@@ -165,7 +174,7 @@ static void
 keep_work(struct joining *j, uint32_t of)
 {
 	const struct plumb_device *device = &j->from->devices[of];
-	uint32_t to = j->to.devices[of];
+	uint32_t to = to_row(j, PLUMB_TABLE_DEVICES, of);
 	int64_t pieces = plus(plus(device->kernels, device->copies), device->sets), held = 0;
 
 	while (j->incomplete.count <= to) {
@@ -195,7 +204,7 @@ keep_work(struct joining *j, uint32_t of)
 		}
 		kept->device = to;
 		kept->use = (struct plumb_use){ item->start_ns, item->end_ns,
-			                        TO(j, processes, track->process) };
+			                        to_row(j, PLUMB_TABLE_PROCESSES, track->process) };
 	}
 }
 
@@ -229,8 +238,7 @@ take_process(struct joining *j, const struct plumb_process *from, uint32_t befor
              struct plumb_error *error)
 {
 	struct plumb_process process = *from;
-	process.host = TO(j, strings, process.host);
-	process.command = TO(j, strings, process.command);
+	plumb_row_map(&plumb_row_tables[PLUMB_TABLE_PROCESSES], &process, &j->to);
 	for (uint32_t i = 0; i < before; i++) {
 		const struct plumb_process *other = plumb_builder_get_process(j->builder, i);
 		if (other->pid != process.pid || other->host != process.host ||
@@ -250,7 +258,8 @@ take_processes(struct joining *j, uint32_t before, struct plumb_error *error)
 {
 	struct plumb_error why = { 0 };
 	for (uint32_t i = 0; i < j->from->processes_count; i++) {
-		j->to.processes[i] = take_process(j, &j->from->processes[i], before, &why);
+		j->to.tables[PLUMB_TABLE_PROCESSES].ids[i] =
+			take_process(j, &j->from->processes[i], before, &why);
 		if (why.code)
 			return plumb_fail(error, why.code, "%s", why.message);
 	}
@@ -262,10 +271,8 @@ take_tracks(struct joining *j)
 {
 	for (uint32_t i = 0; i < j->from->tracks_count; i++) {
 		struct plumb_track track = j->from->tracks[i];
-		track.process = TO(j, processes, track.process);
-		track.device = TO(j, devices, track.device);
-		track.name = TO(j, strings, track.name);
-		j->to.tracks[i] = plumb_builder_track(j->builder, &track);
+		plumb_row_map(&plumb_row_tables[PLUMB_TABLE_TRACKS], &track, &j->to);
+		j->to.tables[PLUMB_TABLE_TRACKS].ids[i] = plumb_builder_track(j->builder, &track);
 	}
 }
 
@@ -274,176 +281,68 @@ take_tracks(struct joining *j)
 static void
 take_contexts(struct joining *j)
 {
+	uint32_t *frames = j->to.tables[PLUMB_TABLE_FRAMES].ids;
+	uint32_t *contexts = j->to.tables[PLUMB_TABLE_CONTEXTS].ids;
 	for (uint32_t i = 0; i < j->from->frames_count; i++) {
-		const struct plumb_frame *frame = &j->from->frames[i];
-		j->to.frames[i] =
-			plumb_builder_frame(j->builder, frame->kind, TO(j, strings, frame->name),
-		                            TO(j, strings, frame->file), frame->line);
-		uint32_t display = TO(j, strings, frame->display);
-		if (display != PLUMB_NONE && j->to.frames[i] != PLUMB_NONE)
-			plumb_builder_frame_display(j->builder, j->to.frames[i], display);
-		if (frame->source_file != PLUMB_NONE && j->to.frames[i] != PLUMB_NONE)
-			plumb_builder_frame_source(j->builder, j->to.frames[i],
-			                           TO(j, strings, frame->source_file),
-			                           frame->source_line);
+		struct plumb_frame frame = j->from->frames[i];
+		plumb_row_map(&plumb_row_tables[PLUMB_TABLE_FRAMES], &frame, &j->to);
+		frames[i] = plumb_builder_frame(j->builder, frame.kind, frame.name, frame.file,
+		                                frame.line);
+		if (frame.display != PLUMB_NONE && frames[i] != PLUMB_NONE)
+			plumb_builder_frame_display(j->builder, frames[i], frame.display);
+		if (frame.source_file != PLUMB_NONE && frames[i] != PLUMB_NONE)
+			plumb_builder_frame_source(j->builder, frames[i], frame.source_file,
+			                           frame.source_line);
 	}
 	/* In preorder a parent comes before its children; the root is always context 0. */
 	for (uint32_t i = 1; i < j->from->contexts_count; i++) {
 		const struct plumb_context *context = &j->from->contexts[i];
-		j->to.contexts[i] =
-			plumb_builder_context(j->builder, j->to.contexts[context->parent],
-		                              j->to.frames[context->frame], context->flags);
+		contexts[i] = plumb_builder_context(j->builder, contexts[context->parent],
+		                                    frames[context->frame], context->flags);
 	}
 }
 
-/* A metric's number; PLUMB_NONE: the joined profile has no room for it. */
-static uint32_t
-to_metric(const struct joining *j, uint32_t number)
-{
-	if (number < PLUMB_METRIC_USER)
-		return number;
-	number = TO(j, user_metrics, number - PLUMB_METRIC_USER);
-	return number ? number : PLUMB_NONE;
-}
-
+/* Metrics that the joined profile has no room for have no number. */
 static void
-take_measured(struct joining *j)
+take_metrics(struct joining *j)
 {
-	const struct plumb_profile *from = j->from;
-	for (uint32_t i = 0; i < from->user_metrics_count; i++)
-		j->to.user_metrics[i] =
-			plumb_builder_metric(j->builder, TO(j, strings, from->user_metrics[i].name),
-		                             TO(j, strings, from->user_metrics[i].unit));
-	for (uint32_t i = 0; i < from->values_count; i++) {
-		struct plumb_value value = from->values[i];
-		value.context = TO(j, contexts, value.context);
-		value.track = TO(j, tracks, value.track);
-		value.metric = to_metric(j, value.metric);
-		if (value.metric != PLUMB_NONE)
-			plumb_builder_value(j->builder, &value);
-	}
-	for (uint32_t i = 0; i < from->variants_count; i++) {
-		struct plumb_variant variant = from->variants[i];
-		variant.context = TO(j, contexts, variant.context);
-		variant.track = TO(j, tracks, variant.track);
-		variant.shapes = TO(j, strings, variant.shapes);
-		plumb_builder_variant(j->builder, &variant);
-	}
-	for (uint32_t i = 0; i < from->origins_count; i++) {
-		struct plumb_origin origin = from->origins[i];
-		origin.context = TO(j, contexts, origin.context);
-		origin.origin = TO(j, contexts, origin.origin);
-		plumb_builder_origin(j->builder, &origin);
-	}
-	for (uint32_t i = 0; i < from->findings_count; i++) {
-		struct plumb_finding finding = from->findings[i];
-		finding.id = TO(j, strings, finding.id);
-		finding.rule = TO(j, strings, finding.rule);
-		finding.title = TO(j, strings, finding.title);
-		finding.advice = TO(j, strings, finding.advice);
-		finding.evidence = TO(j, strings, finding.evidence);
-		finding.context = TO(j, contexts, finding.context);
-		plumb_builder_finding(j->builder, &finding);
+	for (uint32_t i = 0; i < j->from->user_metrics_count; i++) {
+		const struct plumb_user_metric *metric = &j->from->user_metrics[i];
+		uint32_t number = plumb_builder_metric(j->builder, to_string(j, metric->name),
+		                                       to_string(j, metric->unit));
+		j->to.user_metrics.ids[i] = number ? number : PLUMB_NONE;
 	}
 }
 
+/* What is not taken is counted: the joined profile holds no more. */
 static void
-count_lost(struct joining *j, uint32_t source, int64_t lost)
+take_rows(struct joining *j, enum plumb_table_number number)
 {
+	const struct plumb_row_table *table = &plumb_row_tables[number];
+	struct plumb_rows rows = plumb_rows_of(j->from, table);
+	char *row = malloc(table->row_size);
+	int64_t lost = 0;
+	j->no_memory |= !row;
+	for (uint32_t i = 0; row && i < rows.count; i++) {
+		memcpy(row, rows.items + (size_t)i * table->row_size, table->row_size);
+		if (plumb_row_map(table, row, &j->to))
+			lost += plumb_builder_row(j->builder, number, row) == 1;
+	}
+	free(row);
 	if (lost)
-		plumb_builder_ledger(j->builder, PLUMB_NONE, source, PLUMB_FATE_OVERWRITTEN,
+		plumb_builder_ledger(j->builder, PLUMB_NONE, table->lost_as, PLUMB_FATE_OVERWRITTEN,
 		                     plumb_builder_text(j->builder, "a profile cannot hold more"),
 		                     lost);
 }
 
 static void
-take_cpu_samples(struct joining *j)
+take_all_rows(struct joining *j)
 {
-	const struct plumb_profile *from = j->from;
-	int64_t lost = 0;
-	for (uint32_t i = 0; i < from->cpu_samples_count; i++) {
-		struct plumb_cpu_sample sample = from->cpu_samples[i];
-		sample.context = TO(j, contexts, sample.context);
-		sample.track = TO(j, tracks, sample.track);
-		if (plumb_builder_cpu_sample(j->builder, &sample) == 1)
-			lost++;
-	}
-	count_lost(j, PLUMB_SOURCE_SAMPLE_TIME, lost);
-}
-
-static void
-take_times(struct joining *j)
-{
-	const struct plumb_profile *from = j->from;
-	int64_t lost = 0;
-	for (uint32_t i = 0; i < from->clocks_count; i++) {
-		struct plumb_clock clock = from->clocks[i];
-		clock.process = TO(j, processes, clock.process);
-		clock.device = TO(j, devices, clock.device);
-		plumb_builder_clock(j->builder, &clock);
-	}
-	for (uint32_t i = 0; i < from->work_count; i++) {
-		struct plumb_work_item item = from->work[i];
-		item.context = TO(j, contexts, item.context);
-		item.track = TO(j, tracks, item.track);
-		plumb_builder_work(j->builder, &item);
-	}
-	for (uint32_t i = 0; i < from->spans_count; i++) {
-		struct plumb_span span = from->spans[i];
-		span.context = TO(j, contexts, span.context);
-		span.track = TO(j, tracks, span.track);
-		if (plumb_builder_span(j->builder, &span) == 1)
-			lost++;
-	}
-	for (uint32_t i = 0; i < from->waits_count; i++) {
-		struct plumb_wait wait = from->waits[i];
-		wait.track = TO(j, tracks, wait.track);
-		wait.awaited = TO(j, tracks, wait.awaited);
-		wait.device = TO(j, devices, wait.device);
-		plumb_builder_wait(j->builder, &wait);
-	}
-	for (uint32_t i = 0; i < from->collectives_count; i++) {
-		struct plumb_collective row = from->collectives[i];
-		row.track = TO(j, tracks, row.track);
-		row.group = TO(j, strings, row.group);
-		row.ranks = TO(j, strings, row.ranks);
-		plumb_builder_collective(j->builder, &row);
-	}
-	take_cpu_samples(j);
-	count_lost(j, PLUMB_SOURCE_SPAN, lost);
-	for (uint32_t i = 0; i < from->code_objects_count; i++) {
-		struct plumb_code_object object = from->code_objects[i];
-		object.process = TO(j, processes, object.process);
-		object.kind = TO(j, strings, object.kind);
-		object.path = TO(j, strings, object.path);
-		object.build_id = TO(j, strings, object.build_id);
-		object.hash = TO(j, strings, object.hash);
-		plumb_builder_code_object(j->builder, &object);
-	}
-	for (uint32_t i = 0; i < from->series_count; i++) {
-		struct plumb_series_bin bin = from->series[i];
-		bin.process = TO(j, processes, bin.process);
-		bin.device = TO(j, devices, bin.device);
-		plumb_builder_series(j->builder, &bin);
-	}
-	for (uint32_t i = 0; i < from->memory_count; i++) {
-		struct plumb_memory memory = from->memory[i];
-		memory.track = TO(j, tracks, memory.track);
-		plumb_builder_memory(j->builder, &memory);
-	}
-	for (uint32_t i = 0; i < from->device_processes_count; i++) {
-		struct plumb_device_process row = from->device_processes[i];
-		row.process = TO(j, processes, row.process);
-		row.device = TO(j, devices, row.device);
-		plumb_builder_device_process(j->builder, &row);
-	}
-	for (uint32_t i = 0; i < from->devices_count; i++)
+	for (int t = PLUMB_TABLE_RUN + 1; t < PLUMB_TABLES; t++)
+		if (!j->to.tables[t].ids && t != PLUMB_TABLE_ENVIRONMENT)
+			take_rows(j, t);
+	for (uint32_t i = 0; i < j->from->devices_count; i++)
 		keep_work(j, i);
-	for (uint32_t i = 0; i < from->ledger_count; i++) {
-		const struct plumb_ledger_row *row = &from->ledger[i];
-		plumb_builder_ledger(j->builder, TO(j, processes, row->process), row->source,
-		                     row->fate, TO(j, strings, row->detail), row->count);
-	}
 }
 
 /* ---- environment ---- */
@@ -483,12 +382,14 @@ take_environment(struct joining *j, const struct plumb_profile *const *profiles,
 		if (!key || !value)
 			continue;
 		if (row->process != PLUMB_NONE || all_agree(profiles, count, key, value)) {
-			plumb_builder_environment(j->builder, TO(j, processes, row->process), key,
-			                          value);
+			plumb_builder_environment(j->builder,
+			                          to_row(j, PLUMB_TABLE_PROCESSES, row->process),
+			                          key, value);
 			continue;
 		}
 		for (uint32_t k = 0; k < j->from->processes_count; k++)
-			plumb_builder_environment(j->builder, j->to.processes[k], key, value);
+			plumb_builder_environment(j->builder, to_row(j, PLUMB_TABLE_PROCESSES, k),
+			                          key, value);
 	}
 }
 
@@ -513,9 +414,9 @@ join_run(struct joining *j, struct plumb_run *run, int64_t *end)
 {
 	const struct plumb_run *from = &j->from->run;
 	if (run->command == PLUMB_NONE)
-		run->command = TO(j, strings, from->command);
+		run->command = to_string(j, from->command);
 	if (run->tool_version == PLUMB_NONE)
-		run->tool_version = TO(j, strings, from->tool_version);
+		run->tool_version = to_string(j, from->tool_version);
 	if (run->exit_code == PLUMB_UNKNOWN || (run->exit_code == 0 && from->exit_code > 0))
 		run->exit_code = from->exit_code;
 	run->overhead_ns = greatest(run->overhead_ns, from->overhead_ns);
@@ -540,18 +441,18 @@ take(struct joining *j, const struct plumb_profile *const *profiles, size_t coun
      struct plumb_error *error)
 {
 	uint32_t before = process_count(j->builder);
-	if (!mapping_new(&j->to, j->from))
+	if (!make_maps(&j->to, j->from))
 		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to join the profiles");
 	for (uint32_t i = 0; i < j->from->strings_count; i++)
-		j->to.strings[i] = plumb_builder_text(j->builder, j->from->strings[i]);
+		j->to.strings.ids[i] = plumb_builder_text(j->builder, j->from->strings[i]);
 	int code = take_processes(j, before, error);
 	if (code < 0)
 		return code;
 	take_devices(j);
 	take_tracks(j);
 	take_contexts(j);
-	take_measured(j);
-	take_times(j);
+	take_metrics(j);
+	take_all_rows(j);
 	take_environment(j, profiles, count);
 	return 0;
 }
@@ -572,7 +473,7 @@ plumb_join(const struct plumb_profile *const *profiles, size_t count, struct plu
 		code = take(&joining, profiles, count, error);
 		if (code == 0)
 			join_run(&joining, plumb_builder_run(joining.builder), &end);
-		mapping_free(&joining.to);
+		free_maps(&joining.to);
 	}
 	if (code == 0 && joining.no_memory)
 		code = plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to join the profiles");

@@ -8,13 +8,11 @@
 
 #define LEVEL 3
 
-static const size_t widths[PLUMB_CHUNK_COLUMNS] = { 4, 8, 8, 8, 8 };
-
 struct plumb_chunk_coder {
 	ZSTD_CCtx *compress;
 	ZSTD_DCtx *decompress;
-	/* As much as one column of a full chunk needs, plain and compressed. */
-	char plain[PLUMB_CHUNK_COLUMNS][(size_t)PLUMB_CHUNK_ROWS * 8];
+	/* As much as a column of a full chunk needs, plain and compressed. */
+	char plain[(size_t)PLUMB_CHUNK_ROWS * 8];
 	char packed[PLUMB_CHUNK_COLUMNS][ZSTD_COMPRESSBOUND((size_t)PLUMB_CHUNK_ROWS * 8)];
 };
 
@@ -43,120 +41,168 @@ plumb_chunk_coder_free(struct plumb_chunk_coder *coder)
 	free(coder);
 }
 
-static void
-put64(char *at, int64_t number)
-{
-	uint64_t little = htole64((uint64_t)number);
-	memcpy(at, &little, sizeof little);
-}
-
 static int64_t
 get64(const char *at)
 {
-	uint64_t little;
-	memcpy(&little, at, sizeof little);
-	return (int64_t)le64toh(little);
+	int64_t number;
+	memcpy(&number, at, sizeof number);
+	return number;
 }
 
-static void
-put32(char *at, uint32_t number)
+/* ---- rows → chunk ---- */
+
+/* What stands in the blob for a field of 8 bytes. BEFORE: the row before, or the row itself. False:
+ * the rows are not in order, or too far apart. */
+static bool
+encode64(const struct plumb_row_column *column, const char *before, const char *row, int64_t *out)
 {
-	uint32_t little = htole32(number);
-	memcpy(at, &little, sizeof little);
+	int64_t from = column->cell == PLUMB_ROW_TIME  ? get64(before + column->offset)
+	               : column->cell == PLUMB_ROW_END ? get64(row + column->limit)
+	                                               : 0;
+	*out = get64(row + column->offset);
+	if (column->cell != PLUMB_ROW_TIME && column->cell != PLUMB_ROW_END)
+		return true;
+	return !__builtin_sub_overflow(*out, from, out) && *out >= 0;
 }
 
-static uint32_t
-get32(const char *at)
+/* The column as it stands in a blob; *ANY: something in it is not 0. */
+static bool
+encode_column(struct plumb_chunk_coder *coder, const struct plumb_row_table *table,
+              const struct plumb_row_column *column, const char *row, uint32_t count, bool *any)
 {
-	uint32_t little;
-	memcpy(&little, at, sizeof little);
-	return le32toh(little);
+	size_t width = plumb_row_width(column);
+	const char *before = row;
+	*any = false;
+	for (uint32_t i = 0; i < count; i++) {
+		int64_t number;
+		uint32_t id;
+		if (width == sizeof id) {
+			memcpy(&id, row + column->offset, sizeof id);
+			*any |= id != 0;
+			id = htole32(id);
+			memcpy(coder->plain + i * width, &id, sizeof id);
+		} else {
+			if (!encode64(column, before, row, &number))
+				return false;
+			*any |= number != 0;
+			number = (int64_t)htole64((uint64_t)number);
+			memcpy(coder->plain + i * width, &number, sizeof number);
+		}
+		before = row;
+		row += table->row_size;
+	}
+	return true;
 }
 
-int
-plumb_chunk_encode(struct plumb_chunk_coder *coder, const struct plumb_span *spans,
-                   bool correlations, struct plumb_chunk *chunk, struct plumb_error *error)
+/* First and last moment, and how long the rows are together. */
+static bool
+sum_up(const struct plumb_row_table *table, const char *row, struct plumb_chunk *chunk)
 {
-	int64_t before = spans[0].start_ns, reached = spans[0].start_ns;
-	bool written[PLUMB_CHUNK_COLUMNS] = { true, true, true, correlations, false };
-	chunk->start_ns = chunk->end_ns = before;
+	const struct plumb_row_column *time = plumb_row_column_of(table, PLUMB_ROW_TIME);
+	const struct plumb_row_column *end = plumb_row_column_of(table, PLUMB_ROW_END);
+	int64_t reached = get64(row + time->offset);
+	chunk->start_ns = reached;
 	chunk->total_ns = chunk->busy_ns = 0;
-	for (uint32_t i = 0; i < chunk->count; i++) {
-		const struct plumb_span *w = &spans[i];
-		int64_t later, duration;
-		if (__builtin_sub_overflow(w->start_ns, before, &later) ||
-		    __builtin_sub_overflow(w->end_ns, w->start_ns, &duration) || later < 0 ||
-		    duration < 0 ||
+	for (uint32_t i = 0; i < chunk->count; i++, row += table->row_size) {
+		int64_t from = get64(row + time->offset), duration;
+		int64_t to = end ? get64(row + end->offset) : from;
+		if (__builtin_sub_overflow(to, from, &duration) ||
 		    __builtin_add_overflow(chunk->total_ns, duration, &chunk->total_ns))
-			return plumb_fail(error, PLUMB_EINPUT,
-			                  "spans are out of order or of impossible length");
-		put32(coder->plain[PLUMB_CHUNK_CONTEXT] + (size_t)i * 4, w->context);
-		put64(coder->plain[PLUMB_CHUNK_START] + (size_t)i * 8, later);
-		put64(coder->plain[PLUMB_CHUNK_DURATION] + (size_t)i * 8, duration);
-		put64(coder->plain[PLUMB_CHUNK_CORRELATION] + (size_t)i * 8,
-		      (int64_t)w->correlation);
-		put64(coder->plain[PLUMB_CHUNK_BYTES] + (size_t)i * 8, (int64_t)w->bytes);
-		written[PLUMB_CHUNK_BYTES] |= w->bytes != 0;
-		before = w->start_ns;
-		if (w->end_ns > reached) {
-			chunk->busy_ns +=
-				w->end_ns - (w->start_ns > reached ? w->start_ns : reached);
-			reached = w->end_ns;
+			return false;
+		if (to > reached) {
+			chunk->busy_ns += to - (from > reached ? from : reached);
+			reached = to;
 		}
 	}
 	chunk->end_ns = reached;
-	for (int c = 0; c < PLUMB_CHUNK_COLUMNS; c++) {
-		chunk->columns[c] = (struct plumb_blob){ 0 };
-		if (!written[c])
-			continue;
-		size_t bytes = ZSTD_compressCCtx(coder->compress, coder->packed[c],
-		                                 sizeof coder->packed[c], coder->plain[c],
-		                                 chunk->count * widths[c], LEVEL);
-		if (ZSTD_isError(bytes))
-			return plumb_fail(error, PLUMB_ESYSTEM, "cannot compress spans: %s",
-			                  ZSTD_getErrorName(bytes));
-		chunk->columns[c] = (struct plumb_blob){ coder->packed[c], bytes };
-	}
-	return PLUMB_OK;
+	return true;
 }
 
 int
-plumb_chunk_decode(struct plumb_chunk_coder *coder, const struct plumb_chunk *chunk,
-                   uint32_t contexts, struct plumb_span *spans, struct plumb_error *error)
+plumb_chunk_encode(struct plumb_chunk_coder *coder, const struct plumb_row_table *table,
+                   const void *rows, struct plumb_chunk *chunk, struct plumb_error *error)
 {
-	bool correlations = chunk->columns[PLUMB_CHUNK_CORRELATION].data;
-	bool sizes = chunk->columns[PLUMB_CHUNK_BYTES].data;
+	bool ok = sum_up(table, rows, chunk);
+	for (uint32_t c = 1; ok && c < table->columns_count; c++) {
+		const struct plumb_row_column *column = &table->columns[c];
+		bool any;
+		chunk->blobs[c] = (struct plumb_blob){ 0 };
+		ok = encode_column(coder, table, column, rows, chunk->count, &any);
+		if (!ok || (column->sparse && !any))
+			continue;
+		size_t bytes = ZSTD_compressCCtx(coder->compress, coder->packed[c],
+		                                 sizeof coder->packed[c], coder->plain,
+		                                 chunk->count * plumb_row_width(column), LEVEL);
+		if (ZSTD_isError(bytes))
+			return plumb_fail(error, PLUMB_ESYSTEM, "cannot compress %s: %s",
+			                  table->name, ZSTD_getErrorName(bytes));
+		chunk->blobs[c] = (struct plumb_blob){ coder->packed[c], bytes };
+	}
+	return ok ? PLUMB_OK
+	          : plumb_fail(error, PLUMB_EINPUT, "%s are out of order or of impossible length",
+	                       table->name);
+}
+
+/* ---- chunk → rows ---- */
+
+/* The plain column → the field of each row. */
+static bool
+decode_column(const struct plumb_chunk_coder *coder, const struct plumb_row_table *table,
+              const struct plumb_row_column *column, const struct plumb_chunk *chunk, char *row)
+{
+	size_t width = plumb_row_width(column);
+	int64_t time = chunk->start_ns;
+	for (uint32_t i = 0; i < chunk->count; i++, row += table->row_size) {
+		int64_t number;
+		uint32_t id;
+		if (width == sizeof id) {
+			memcpy(&id, coder->plain + i * width, sizeof id);
+			id = le32toh(id);
+			memcpy(row + column->offset, &id, sizeof id);
+			continue;
+		}
+		number = (int64_t)le64toh((uint64_t)get64(coder->plain + i * width));
+		if (column->cell == PLUMB_ROW_TIME) {
+			if (number < 0 || __builtin_add_overflow(time, number, &time))
+				return false;
+			number = time;
+		} else if (column->cell == PLUMB_ROW_END &&
+		           (number < 0 ||
+		            __builtin_add_overflow(get64(row + column->limit), number, &number))) {
+			return false;
+		}
+		memcpy(row + column->offset, &number, sizeof number);
+	}
+	return true;
+}
+
+int
+plumb_chunk_decode(struct plumb_chunk_coder *coder, const struct plumb_row_table *table,
+                   const struct plumb_profile *profile, const struct plumb_chunk *chunk, void *rows,
+                   struct plumb_error *error)
+{
+	char *row = rows;
 	if (!chunk->count || chunk->count > PLUMB_CHUNK_ROWS)
-		return plumb_fail(error, PLUMB_EINPUT, "a chunk of spans has an impossible count");
-	for (int c = 0; c < PLUMB_CHUNK_COLUMNS; c++) {
-		if ((c == PLUMB_CHUNK_CORRELATION && !correlations) ||
-		    (c == PLUMB_CHUNK_BYTES && !sizes))
+		return plumb_fail(error, PLUMB_EINPUT, "a chunk has an impossible count");
+	memset(rows, 0, (size_t)chunk->count * table->row_size);
+	for (uint32_t c = 1; c < table->columns_count; c++) {
+		const struct plumb_row_column *column = &table->columns[c];
+		if (!chunk->blobs[c].data)
 			continue;
 		/* The room is exact: a blob that unfolds to anything else is refused. */
-		size_t wanted = chunk->count * widths[c];
-		size_t bytes = ZSTD_decompressDCtx(coder->decompress, coder->plain[c], wanted,
-		                                   chunk->columns[c].data, chunk->columns[c].bytes);
+		size_t wanted = chunk->count * plumb_row_width(column);
+		size_t bytes = ZSTD_decompressDCtx(coder->decompress, coder->plain, wanted,
+		                                   chunk->blobs[c].data, chunk->blobs[c].bytes);
 		if (ZSTD_isError(bytes) || bytes != wanted)
 			return plumb_fail(error, PLUMB_EINPUT,
-			                  "a column of spans cannot be decompressed");
+			                  "a column that cannot be decompressed");
+		if (!decode_column(coder, table, column, chunk, row))
+			return plumb_fail(error, PLUMB_EINPUT, "a moment out of range");
 	}
-	int64_t start = chunk->start_ns;
-	for (uint32_t i = 0; i < chunk->count; i++) {
-		int64_t later = get64(coder->plain[PLUMB_CHUNK_START] + (size_t)i * 8);
-		int64_t duration = get64(coder->plain[PLUMB_CHUNK_DURATION] + (size_t)i * 8);
-		uint32_t context = get32(coder->plain[PLUMB_CHUNK_CONTEXT] + (size_t)i * 4);
-		int64_t end;
-		if (later < 0 || duration < 0 || context >= contexts ||
-		    __builtin_add_overflow(start, later, &start) ||
-		    __builtin_add_overflow(start, duration, &end))
-			return plumb_fail(error, PLUMB_EINPUT, "a span is out of range");
-		spans[i] = (struct plumb_span){ context, chunk->track, start, end, 0, 0 };
-		if (correlations)
-			spans[i].correlation = (uint64_t)get64(
-				coder->plain[PLUMB_CHUNK_CORRELATION] + (size_t)i * 8);
-		if (sizes)
-			spans[i].bytes =
-				(uint64_t)get64(coder->plain[PLUMB_CHUNK_BYTES] + (size_t)i * 8);
+	for (uint32_t i = 0; i < chunk->count; i++, row += table->row_size) {
+		memcpy(row + table->columns[0].offset, &chunk->group, sizeof chunk->group);
+		if (plumb_row_fault(profile, 0, table, row))
+			return plumb_fail(error, PLUMB_EINPUT, "a row out of range");
 	}
 	return PLUMB_OK;
 }

@@ -5,106 +5,103 @@
  */
 #include "store/schema.h"
 
-const char plumb_store_tables_sql[] =
-	"CREATE TABLE run(id INTEGER PRIMARY KEY, command TEXT, start_ns INTEGER,"
-	" wall_ns INTEGER, exit_code INTEGER, overhead_ns INTEGER, tool_version TEXT);"
+#include <stdlib.h>
+#include <string.h>
 
-	"CREATE TABLE processes(id INTEGER PRIMARY KEY, pid INTEGER, ppid INTEGER, rank INTEGER,"
-	" local_rank INTEGER, host TEXT, command TEXT, start_ns INTEGER, end_ns INTEGER,"
-	" exit_code INTEGER, overhead_ns INTEGER);"
+/* Type and constraints of a cell, without what it refers to. */
+static const char *
+type_of(const struct plumb_row_column *column)
+{
+	switch (column->cell) {
+	case PLUMB_ROW_INT:
+	case PLUMB_ROW_LINK:
+	case PLUMB_ROW_LINE:
+	case PLUMB_ROW_ID_OR_NONE:
+		return "INTEGER";
+	case PLUMB_ROW_REAL:
+		return "REAL";
+	case PLUMB_ROW_KNOWN:
+		return "REAL NOT NULL";
+	case PLUMB_ROW_BLOB:
+		return "BLOB";
+	case PLUMB_ROW_TEXT:
+		return "TEXT";
+	case PLUMB_ROW_WORD:
+		return "TEXT NOT NULL";
+	default:
+		return "INTEGER NOT NULL";
+	}
+}
 
-	"CREATE TABLE devices(id INTEGER PRIMARY KEY, name TEXT, uuid TEXT, ordinal INTEGER,"
-	" rank INTEGER, capability_major INTEGER, capability_minor INTEGER,"
-	" multiprocessors INTEGER, warps_per_multiprocessor INTEGER, clock_khz INTEGER,"
-	" memory_clock_khz INTEGER, memory_bytes INTEGER, kernels INTEGER, kernel_ns INTEGER,"
-	" copies INTEGER, copy_ns INTEGER, copy_bytes INTEGER, sets INTEGER, set_ns INTEGER,"
-	" set_bytes INTEGER, busy_ns INTEGER, first_ns INTEGER, last_ns INTEGER, late INTEGER,"
-	" contended_ns INTEGER);"
+/* ", NAME TYPE …" for the columns from FIRST on. */
+static void
+put_columns(FILE *out, const struct plumb_row_table *table, uint32_t first)
+{
+	for (uint32_t c = first; c < table->columns_count; c++) {
+		const struct plumb_row_column *column = &table->columns[c];
+		const char *to = column->references;
+		if (column->cell == PLUMB_ROW_ID || column->cell == PLUMB_ROW_ID_OR_NONE)
+			to = plumb_row_tables[column->limit].name;
+		if (column->cell == PLUMB_ROW_METRIC)
+			to = "metrics";
+		fprintf(out, ", %s %s%s%s", column->name, type_of(column), to ? " REFERENCES " : "",
+		        to ? to : "");
+		if (column->cell == PLUMB_ROW_BLOB)
+			fprintf(out, ", %s_bytes INTEGER", column->name);
+	}
+}
 
-	"CREATE TABLE tracks(id INTEGER PRIMARY KEY, kind TEXT NOT NULL,"
-	" process INTEGER REFERENCES processes, device INTEGER REFERENCES devices, name TEXT,"
-	" tid INTEGER, stream INTEGER, gpu_context INTEGER, start_ns INTEGER, end_ns INTEGER,"
-	" overhead_ns INTEGER);"
+unsigned
+plumb_store_chunk_columns(const struct plumb_row_table *table, char *names, size_t size)
+{
+	FILE *out = fmemopen(names, size, "w");
+	bool ends = plumb_row_column_of(table, PLUMB_ROW_END) != NULL;
+	if (!out)
+		return 0;
+	fprintf(out, "%s(id, %s, source, start_ns, end_ns, count%s, codec", table->chunks,
+	        table->columns[0].name, ends ? ", total_ns, busy_ns" : "");
+	for (uint32_t c = 1; c < table->columns_count; c++)
+		fprintf(out, ", %s", plumb_row_blob_name(&table->columns[c]));
+	fputc(')', out);
+	fclose(out);
+	return 6 + 2 * ends + table->columns_count;
+}
 
-	"CREATE TABLE frames(id INTEGER PRIMARY KEY, kind TEXT NOT NULL, name TEXT, file TEXT,"
-	" line INTEGER, display TEXT, source_file TEXT, source_line INTEGER);"
+/* A column that came later than the table may be missing: the chunks of another source lack it. */
+static void
+put_chunks(FILE *out, const struct plumb_row_table *table)
+{
+	const struct plumb_row_column *group = &table->columns[0];
+	fprintf(out,
+	        "CREATE TABLE %s(id INTEGER PRIMARY KEY, %s INTEGER NOT NULL REFERENCES %s,"
+	        " source TEXT NOT NULL, start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL,"
+	        " count INTEGER NOT NULL",
+	        table->chunks, group->name, plumb_row_tables[group->limit].name);
+	if (plumb_row_column_of(table, PLUMB_ROW_END))
+		fputs(", total_ns INTEGER NOT NULL, busy_ns INTEGER NOT NULL", out);
+	fputs(", codec TEXT NOT NULL", out);
+	for (uint32_t c = 1; c < table->columns_count; c++)
+		fprintf(out, ", %s BLOB%s", plumb_row_blob_name(&table->columns[c]),
+		        table->columns[c].since > table->since || table->columns[c].sparse
+		                ? ""
+		                : " NOT NULL");
+	fputs(");", out);
+}
 
-	"CREATE TABLE contexts(id INTEGER PRIMARY KEY, parent INTEGER REFERENCES contexts,"
-	" frame INTEGER NOT NULL REFERENCES frames, flags INTEGER NOT NULL,"
-	" last INTEGER NOT NULL, depth INTEGER NOT NULL);"
+void
+plumb_store_put_table(FILE *out, const struct plumb_row_table *table)
+{
+	if (table->chunks) {
+		put_chunks(out, table);
+		return;
+	}
+	fprintf(out, "CREATE TABLE %s(id INTEGER PRIMARY KEY", table->name);
+	put_columns(out, table, 0);
+	fputs(");", out);
+}
 
-	"CREATE TABLE context_values(id INTEGER PRIMARY KEY,"
-	" context INTEGER NOT NULL REFERENCES contexts,"
-	" metric INTEGER NOT NULL REFERENCES metrics, track INTEGER REFERENCES tracks,"
-	" sum INTEGER NOT NULL, count INTEGER NOT NULL, min INTEGER NOT NULL,"
-	" max INTEGER NOT NULL, mean REAL NOT NULL, m2 REAL);"
-
-	"CREATE TABLE variants(id INTEGER PRIMARY KEY,"
-	" context INTEGER NOT NULL REFERENCES contexts, track INTEGER REFERENCES tracks,"
-	" shapes TEXT, grid_x INTEGER, grid_y INTEGER, grid_z INTEGER, block_x INTEGER,"
-	" block_y INTEGER, block_z INTEGER, registers INTEGER, static_shared_bytes INTEGER,"
-	" dynamic_shared_bytes INTEGER, occupancy_ppm INTEGER, count INTEGER NOT NULL,"
-	" time_ns INTEGER NOT NULL, min_ns INTEGER NOT NULL, max_ns INTEGER NOT NULL);"
-
-	"CREATE TABLE origins(id INTEGER PRIMARY KEY,"
-	" context INTEGER NOT NULL REFERENCES contexts,"
-	" origin INTEGER NOT NULL REFERENCES contexts, reason TEXT NOT NULL);"
-
-	"CREATE TABLE clocks(id INTEGER PRIMARY KEY, process INTEGER REFERENCES processes,"
-	" device INTEGER REFERENCES devices, reference_ns INTEGER, offset_ns INTEGER,"
-	" slope REAL, residual_ns INTEGER, readings INTEGER);"
-
-	"CREATE TABLE ledger(id INTEGER PRIMARY KEY, process INTEGER REFERENCES processes,"
-	" source TEXT NOT NULL REFERENCES sources, fate TEXT NOT NULL REFERENCES fates,"
-	" detail TEXT, count INTEGER NOT NULL);"
-
-	"CREATE TABLE environment(id INTEGER PRIMARY KEY,"
-	" process INTEGER REFERENCES processes, key TEXT, value TEXT);"
-
-	"CREATE TABLE findings(id INTEGER PRIMARY KEY, finding TEXT, rule TEXT,"
-	" severity TEXT NOT NULL, title TEXT, advice TEXT, evidence TEXT,"
-	" context INTEGER REFERENCES contexts, saving_ns INTEGER, confidence REAL);"
-
-	"CREATE TABLE series(id INTEGER PRIMARY KEY, device INTEGER REFERENCES devices,"
-	" process INTEGER REFERENCES processes, start_ns INTEGER NOT NULL,"
-	" width_ns INTEGER NOT NULL, busy_ns INTEGER, kernels INTEGER, copies INTEGER);"
-
-	"CREATE TABLE memory(id INTEGER PRIMARY KEY, track INTEGER NOT NULL REFERENCES tracks,"
-	" peak_bytes INTEGER, peak_ns INTEGER, allocations INTEGER, allocated_bytes INTEGER,"
-	" frees INTEGER, freed_bytes INTEGER, live_bytes INTEGER,"
-	" peak_allocated_bytes INTEGER, peak_reserved_bytes INTEGER,"
-	" most_reserved_bytes INTEGER);"
-	"CREATE TABLE device_processes(id INTEGER PRIMARY KEY,"
-	" device INTEGER NOT NULL REFERENCES devices,"
-	" process INTEGER NOT NULL REFERENCES processes, busy_ns INTEGER, first_ns INTEGER, "
-	"last_ns INTEGER);"
-	"CREATE TABLE waits(id INTEGER PRIMARY KEY, track INTEGER NOT NULL REFERENCES tracks,"
-	" awaited INTEGER REFERENCES tracks, device INTEGER REFERENCES devices,"
-	" call INTEGER NOT NULL, after INTEGER NOT NULL);"
-	"CREATE TABLE collectives(id INTEGER PRIMARY KEY,"
-	" track INTEGER NOT NULL REFERENCES tracks, start_ns INTEGER NOT NULL, group_name TEXT,"
-	" ranks TEXT, size INTEGER, sequence INTEGER);"
-	"CREATE TABLE cpu_samples(id INTEGER PRIMARY KEY,"
-	" track INTEGER NOT NULL REFERENCES tracks,"
-	" context INTEGER NOT NULL REFERENCES contexts,"
-	" at_ns INTEGER NOT NULL, cpu_ns INTEGER NOT NULL);"
-
-	"CREATE TABLE totals(id INTEGER PRIMARY KEY,"
-	" metric INTEGER NOT NULL REFERENCES metrics, track INTEGER REFERENCES tracks,"
-	" sum INTEGER NOT NULL, count INTEGER NOT NULL, min INTEGER NOT NULL,"
-	" max INTEGER NOT NULL, mean REAL NOT NULL, m2 REAL);"
-
-	"CREATE TABLE span_chunks(id INTEGER PRIMARY KEY,"
-	" track INTEGER NOT NULL REFERENCES tracks, source TEXT NOT NULL,"
-	" start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, count INTEGER NOT NULL,"
-	" total_ns INTEGER NOT NULL, busy_ns INTEGER NOT NULL, codec TEXT NOT NULL,"
-	" context BLOB NOT NULL, start BLOB NOT NULL, duration BLOB NOT NULL,"
-	" correlation BLOB, bytes BLOB);"
-
-	"CREATE TABLE code_objects(id INTEGER PRIMARY KEY,"
-	" process INTEGER REFERENCES processes, kind TEXT, path TEXT, build_id TEXT,"
-	" hash TEXT, bytes INTEGER);"
-
+/* What is no table of rows. */
+static const char other_tables[] =
 	"CREATE TABLE objects(id INTEGER PRIMARY KEY, context INTEGER REFERENCES contexts,"
 	" process INTEGER REFERENCES processes, device INTEGER REFERENCES devices, kind TEXT,"
 	" name TEXT, bytes INTEGER, start_ns INTEGER, end_ns INTEGER);"
@@ -115,6 +112,37 @@ const char plumb_store_tables_sql[] =
 	"CREATE TABLE sources(name TEXT PRIMARY KEY, unit TEXT NOT NULL);"
 
 	"CREATE TABLE fates(name TEXT PRIMARY KEY, is_drop INTEGER NOT NULL, reason TEXT);";
+
+/* Of tables that share one of the file, the last has all of its columns. */
+static bool
+shares_next(int t)
+{
+	const char *chunks = plumb_row_tables[t].chunks;
+	const char *next = t + 1 < PLUMB_TABLES ? plumb_row_tables[t + 1].chunks : NULL;
+	return chunks && next && !strcmp(chunks, next);
+}
+
+char *
+plumb_store_tables_sql(void)
+{
+	char *sql = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&sql, &bytes);
+	if (!out)
+		return NULL;
+	for (int t = 0; t < PLUMB_TABLES; t++)
+		if (!shares_next(t))
+			plumb_store_put_table(out, &plumb_row_tables[t]);
+	/* Values without their context. */
+	fputs("CREATE TABLE totals(id INTEGER PRIMARY KEY", out);
+	put_columns(out, &plumb_row_tables[PLUMB_TABLE_VALUES], 1);
+	fputs(");", out);
+	fputs(other_tables, out);
+	if (!fclose(out))
+		return sql;
+	free(sql);
+	return NULL;
+}
 
 /* What a metric's values are worth together: nothing is ever added up that should not be. */
 #define VALUE_OF                                                                                   \

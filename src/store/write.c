@@ -14,24 +14,17 @@
 
 #include "base/database.h"
 #include "model/metric.h"
-#include "store/chunk.h"
+#include "store/blob.h"
 #include "store/schema.h"
 #include "store/store.h"
+#include "store/writer.h"
 
 #define PROGRESS_ROWS 16384u
-
-struct writer {
-	const struct plumb_profile *profile;
-	sqlite3 *db;
-	void (*progress)(void *data, double part);
-	void *data;
-	uint64_t done, rows;
-};
 
 /* ---- SQL ---- */
 
 static int
-fail_sql(struct writer *writer, struct plumb_error *error)
+fail_sql(struct plumb_writer *writer, struct plumb_error *error)
 {
 	int code = sqlite3_errcode(writer->db);
 	int number = sqlite3_system_errno(writer->db);
@@ -54,19 +47,18 @@ fail_sql(struct writer *writer, struct plumb_error *error)
 }
 
 static int
-execute(struct writer *writer, const char *sql, struct plumb_error *error)
+execute(struct plumb_writer *writer, const char *sql, struct plumb_error *error)
 {
 	if (sqlite3_exec(writer->db, sql, NULL, NULL, NULL))
 		return fail_sql(writer, error);
 	return PLUMB_OK;
 }
 
-/* The columns are numbered ?1, ?2, …: "INSERT INTO t VALUES(?,?,?)". */
-static int
-prepare_insert(struct writer *writer, const char *table, unsigned columns, sqlite3_stmt **insert,
-               struct plumb_error *error)
+int
+plumb_writer_prepare(struct plumb_writer *writer, const char *table, unsigned columns,
+                     sqlite3_stmt **insert, struct plumb_error *error)
 {
-	char sql[256];
+	char sql[768];
 	int used = snprintf(sql, sizeof sql, "INSERT INTO %s VALUES(?", table);
 	for (unsigned i = 1; i < columns; i++)
 		used += snprintf(sql + used, sizeof sql - (size_t)used, ",?");
@@ -76,8 +68,8 @@ prepare_insert(struct writer *writer, const char *table, unsigned columns, sqlit
 	return PLUMB_OK;
 }
 
-static int
-step(struct writer *writer, sqlite3_stmt *insert, struct plumb_error *error)
+int
+plumb_writer_step(struct plumb_writer *writer, sqlite3_stmt *insert, struct plumb_error *error)
 {
 	sqlite3_step(insert);
 	if (sqlite3_reset(insert))
@@ -86,7 +78,7 @@ step(struct writer *writer, sqlite3_stmt *insert, struct plumb_error *error)
 }
 
 static void
-count_row(struct writer *writer)
+count_row(struct plumb_writer *writer)
 {
 	if (++writer->done % PROGRESS_ROWS == 0 && writer->progress)
 		writer->progress(writer->data,
@@ -113,78 +105,107 @@ bind_text(sqlite3_stmt *insert, int at, const char *text)
 		sqlite3_bind_null(insert, at);
 }
 
+/* The content, or what it packs to, and its length. */
 static void
-bind_cell(const struct writer *writer, sqlite3_stmt *insert, int at,
-          const struct plumb_column *column, const char *row)
+bind_blob(sqlite3_stmt *insert, int at, const struct plumb_blob *blob)
+{
+	size_t length;
+	void *packed = blob->data ? plumb_blob_pack(blob, &length) : NULL;
+	if (packed)
+		sqlite3_bind_blob64(insert, at, packed, length, free);
+	else if (blob->data)
+		sqlite3_bind_blob64(insert, at, blob->data, blob->bytes, SQLITE_STATIC);
+	else
+		sqlite3_bind_null(insert, at);
+	bind_number(insert, at + 1, blob->data != NULL, (int64_t)blob->bytes);
+}
+
+static void
+bind_cell(const struct plumb_writer *writer, sqlite3_stmt *insert, int at,
+          const struct plumb_row_column *column, const char *row)
 {
 	const char *field = row + column->offset;
 	int64_t number;
 	uint64_t count;
 	uint32_t id;
 	double real;
+	struct plumb_blob blob;
 	switch (column->cell) {
-	case PLUMB_CELL_INT:
-	case PLUMB_CELL_NUMBER:
+	case PLUMB_ROW_INT:
+	case PLUMB_ROW_NUMBER:
+	case PLUMB_ROW_AMOUNT:
+	case PLUMB_ROW_TIME:
+	case PLUMB_ROW_END:
 		memcpy(&number, field, sizeof number);
-		bind_number(insert, at,
-		            column->cell == PLUMB_CELL_NUMBER || number != PLUMB_UNKNOWN, number);
+		bind_number(insert, at, column->cell != PLUMB_ROW_INT || number != PLUMB_UNKNOWN,
+		            number);
 		break;
-	case PLUMB_CELL_COUNT:
+	case PLUMB_ROW_LINK:
+		memcpy(&number, field, sizeof number);
+		bind_number(insert, at, number != 0, number);
+		break;
+	case PLUMB_ROW_COUNT:
 		memcpy(&count, field, sizeof count);
 		sqlite3_bind_int64(insert, at, count > INT64_MAX ? INT64_MAX : (int64_t)count);
 		break;
-	case PLUMB_CELL_REAL:
+	case PLUMB_ROW_REAL:
+	case PLUMB_ROW_KNOWN:
 		memcpy(&real, field, sizeof real);
 		sqlite3_bind_double(insert, at, real); /* NAN becomes NULL */
 		break;
-	case PLUMB_CELL_LINE:
+	case PLUMB_ROW_BLOB:
+		memcpy(&blob, field, sizeof blob);
+		bind_blob(insert, at, &blob);
+		break;
+	case PLUMB_ROW_LINE:
 		memcpy(&id, field, sizeof id);
 		bind_number(insert, at, id != 0, id);
 		break;
-	case PLUMB_CELL_BITS:
-	case PLUMB_CELL_ID:
-	case PLUMB_CELL_ID_OR_NONE:
+	case PLUMB_ROW_BITS:
+	case PLUMB_ROW_METRIC:
+	case PLUMB_ROW_ID:
+	case PLUMB_ROW_ID_OR_NONE:
 		memcpy(&id, field, sizeof id);
-		bind_number(insert, at, id != PLUMB_NONE || column->cell == PLUMB_CELL_BITS, id);
+		bind_number(insert, at, column->cell != PLUMB_ROW_ID_OR_NONE || id != PLUMB_NONE,
+		            id);
 		break;
-	case PLUMB_CELL_TEXT:
+	case PLUMB_ROW_TEXT:
 		memcpy(&id, field, sizeof id);
 		bind_text(insert, at, plumb_text(writer->profile, id));
 		break;
-	case PLUMB_CELL_WORD:
+	case PLUMB_ROW_WORD:
 		memcpy(&id, field, sizeof id);
 		bind_text(insert, at, id < column->limit ? column->words[id] : NULL);
 		break;
 	}
 }
 
-static const char *
-table_rows(const struct plumb_profile *profile, const struct plumb_table *table, uint32_t *count)
+static int
+write_row(struct plumb_writer *writer, sqlite3_stmt *insert, int64_t id,
+          const struct plumb_row_column *columns, uint32_t count, const void *row,
+          struct plumb_error *error)
 {
-	const char *base = (const char *)profile;
-	if (!table->count_offset) {
-		*count = 1;
-		return base + table->rows_offset;
+	sqlite3_bind_int64(insert, 1, id);
+	for (uint32_t c = 0, at = 2; c < count; c++) {
+		bind_cell(writer, insert, (int)at, &columns[c], row);
+		at += plumb_row_cells(&columns[c]);
 	}
-	const char *rows;
-	memcpy(count, base + table->count_offset, sizeof *count);
-	memcpy(&rows, base + table->rows_offset, sizeof rows);
-	return rows;
+	return plumb_writer_step(writer, insert, error);
 }
 
-static int
-write_table(struct writer *writer, const struct plumb_table *table, struct plumb_error *error)
+int
+plumb_writer_rows(struct plumb_writer *writer, const struct plumb_row_table *table,
+                  struct plumb_error *error)
 {
-	uint32_t count;
-	const char *rows = table_rows(writer->profile, table, &count);
+	struct plumb_rows rows = plumb_rows_of(writer->profile, table);
 	sqlite3_stmt *insert;
-	int code = prepare_insert(writer, table->name, table->columns_count + 1, &insert, error);
-	for (uint32_t i = 0; !code && i < count; i++) {
-		const char *row = rows + (size_t)i * table->row_size;
-		sqlite3_bind_int64(insert, 1, i);
-		for (uint32_t c = 0; c < table->columns_count; c++)
-			bind_cell(writer, insert, (int)c + 2, &table->columns[c], row);
-		code = step(writer, insert, error);
+	unsigned columns = 1;
+	for (uint32_t c = 0; c < table->columns_count; c++)
+		columns += plumb_row_cells(&table->columns[c]);
+	int code = plumb_writer_prepare(writer, table->name, columns, &insert, error);
+	for (uint32_t i = 0; !code && i < rows.count; i++) {
+		code = write_row(writer, insert, i, table->columns, table->columns_count,
+		                 rows.items + (size_t)i * table->row_size, error);
 		count_row(writer);
 	}
 	sqlite3_finalize(insert);
@@ -208,10 +229,10 @@ aggregation_name(enum plumb_aggregation aggregation)
 }
 
 static int
-write_metrics(struct writer *writer, struct plumb_error *error)
+write_metrics(struct plumb_writer *writer, struct plumb_error *error)
 {
 	sqlite3_stmt *insert;
-	int code = prepare_insert(writer, "metrics", 6, &insert, error);
+	int code = plumb_writer_prepare(writer, "metrics", 6, &insert, error);
 	for (uint32_t i = 1; !code && i < plumb_metric_slots(writer->profile); i++) {
 		uint32_t number = plumb_metric_at(i);
 		struct plumb_metric_info metric = plumb_profile_metric(writer->profile, number);
@@ -223,31 +244,31 @@ write_metrics(struct writer *writer, struct plumb_error *error)
 		bind_text(insert, 4, aggregation_name(metric.aggregation));
 		bind_text(insert, 5, metric.source);
 		bind_text(insert, 6, metric.meaning);
-		code = step(writer, insert, error);
+		code = plumb_writer_step(writer, insert, error);
 	}
 	sqlite3_finalize(insert);
 	return code;
 }
 
 static int
-write_ledger_words(struct writer *writer, struct plumb_error *error)
+write_ledger_words(struct plumb_writer *writer, struct plumb_error *error)
 {
 	sqlite3_stmt *insert;
-	int code = prepare_insert(writer, "sources", 2, &insert, error);
+	int code = plumb_writer_prepare(writer, "sources", 2, &insert, error);
 	for (uint32_t i = 1; !code && i < PLUMB_SOURCE_COUNT; i++) {
 		bind_text(insert, 1, plumb_source_names[i]);
 		bind_text(insert, 2, plumb_source_units[i]);
-		code = step(writer, insert, error);
+		code = plumb_writer_step(writer, insert, error);
 	}
 	sqlite3_finalize(insert);
 	if (code)
 		return code;
-	code = prepare_insert(writer, "fates", 3, &insert, error);
+	code = plumb_writer_prepare(writer, "fates", 3, &insert, error);
 	for (uint32_t i = 0; !code && i < PLUMB_FATE_COUNT; i++) {
-		bind_text(insert, 1, plumb_store_fates[i]);
+		bind_text(insert, 1, plumb_fate_names[i]);
 		sqlite3_bind_int64(insert, 2, plumb_fate_is_drop[i]);
 		bind_text(insert, 3, plumb_fate_reasons[i]);
-		code = step(writer, insert, error);
+		code = plumb_writer_step(writer, insert, error);
 	}
 	sqlite3_finalize(insert);
 	return code;
@@ -256,7 +277,7 @@ write_ledger_words(struct writer *writer, struct plumb_error *error)
 /* ---- totals ---- */
 
 static int
-write_totals(struct writer *writer, struct plumb_error *error)
+write_totals(struct plumb_writer *writer, struct plumb_error *error)
 {
 	const struct plumb_profile *profile = writer->profile;
 	/* One row for each (metric, track), and one for each metric without a track. */
@@ -273,126 +294,36 @@ write_totals(struct writer *writer, struct plumb_error *error)
 		                 &stat);
 	}
 	sqlite3_stmt *insert;
-	int code = prepare_insert(writer, "totals", 9, &insert, error);
+	/* As values, but of no context. */
+	const struct plumb_row_table *values = &plumb_row_tables[PLUMB_TABLE_VALUES];
+	int code = plumb_writer_prepare(writer, "totals", values->columns_count, &insert, error);
 	int64_t id = 0;
 	for (size_t i = 0; !code && i < count; i++) {
 		const struct plumb_stat *t = &totals[i];
 		if (!t->count)
 			continue;
-		sqlite3_bind_int64(insert, 1, id++);
-		sqlite3_bind_int64(insert, 2, plumb_metric_at((uint32_t)(i / tracks)));
-		bind_number(insert, 3, i % tracks != tracks - 1, (int64_t)(i % tracks));
-		sqlite3_bind_int64(insert, 4, t->sum);
-		sqlite3_bind_int64(insert, 5, t->count > INT64_MAX ? INT64_MAX : (int64_t)t->count);
-		sqlite3_bind_int64(insert, 6, t->min);
-		sqlite3_bind_int64(insert, 7, t->max);
-		sqlite3_bind_double(insert, 8, t->mean);
-		sqlite3_bind_double(insert, 9, t->m2);
-		code = step(writer, insert, error);
+		struct plumb_value row = {
+			.metric = plumb_metric_at((uint32_t)(i / tracks)),
+			.track = i % tracks == tracks - 1 ? PLUMB_NONE : (uint32_t)(i % tracks),
+			.sum = t->sum,
+			.count = t->count,
+			.min = t->min,
+			.max = t->max,
+			.mean = t->mean,
+			.m2 = t->m2,
+		};
+		code = write_row(writer, insert, id++, values->columns + 1,
+		                 values->columns_count - 1, &row, error);
 	}
 	sqlite3_finalize(insert);
 	free(totals);
 	return code;
 }
 
-/* ---- spans as chunks ---- */
-
-static int
-write_chunk(struct writer *writer, sqlite3_stmt *insert, int64_t id,
-            const struct plumb_chunk *chunk, const char *source, struct plumb_error *error)
-{
-	int at = 1;
-	sqlite3_bind_int64(insert, at++, id);
-	sqlite3_bind_int64(insert, at++, chunk->track);
-	bind_text(insert, at++, source);
-	sqlite3_bind_int64(insert, at++, chunk->start_ns);
-	sqlite3_bind_int64(insert, at++, chunk->end_ns);
-	sqlite3_bind_int64(insert, at++, chunk->count);
-	sqlite3_bind_int64(insert, at++, chunk->total_ns);
-	sqlite3_bind_int64(insert, at++, chunk->busy_ns);
-	bind_text(insert, at++, PLUMB_CHUNK_CODEC);
-	for (int c = 0; c < PLUMB_CHUNK_COLUMNS; c++)
-		sqlite3_bind_blob64(insert, at++, chunk->columns[c].data, chunk->columns[c].bytes,
-		                    SQLITE_STATIC);
-	return step(writer, insert, error);
-}
-
-/* The newest work as spans by track; within one it is in the order of its starts already. */
-static struct plumb_span *
-work_by_track(const struct plumb_profile *profile)
-{
-	uint32_t *starts = calloc((size_t)profile->tracks_count + 1, sizeof *starts);
-	struct plumb_span *sorted = malloc((size_t)profile->work_count * sizeof *sorted);
-	if (!sorted || !starts) {
-		free(starts);
-		free(sorted);
-		return NULL;
-	}
-	for (uint32_t i = 0; i < profile->work_count; i++)
-		starts[profile->work[i].track + 1]++;
-	for (uint32_t t = 0; t < profile->tracks_count; t++)
-		starts[t + 1] += starts[t];
-	for (uint32_t i = 0; i < profile->work_count; i++) {
-		const struct plumb_work_item *w = &profile->work[i];
-		sorted[starts[w->track]++] =
-			(struct plumb_span){ w->context, w->track, w->start_ns, w->end_ns, 0, 0 };
-	}
-	free(starts);
-	return sorted;
-}
-
-/* COUNT spans, which are ordered by track. */
-static int
-write_chunks(struct writer *writer, struct plumb_chunk_coder *coder, sqlite3_stmt *insert,
-             const char *source, const struct plumb_span *spans, uint32_t count, int64_t *id,
-             struct plumb_error *error)
-{
-	int code = PLUMB_OK;
-	for (uint32_t at = 0; !code && at < count;) {
-		struct plumb_chunk chunk = { .track = spans[at].track };
-		while (at + chunk.count < count && chunk.count < PLUMB_CHUNK_ROWS &&
-		       spans[at + chunk.count].track == chunk.track)
-			chunk.count++;
-		code = plumb_chunk_encode(coder, spans + at, spans == writer->profile->spans,
-		                          &chunk, error);
-		if (!code)
-			code = write_chunk(writer, insert, (*id)++, &chunk, source, error);
-		at += chunk.count;
-	}
-	return code;
-}
-
-static int
-write_spans(struct writer *writer, struct plumb_error *error)
-{
-	const struct plumb_profile *profile = writer->profile;
-	if (!profile->work_count && !profile->spans_count)
-		return PLUMB_OK;
-	struct plumb_span *work = profile->work_count ? work_by_track(profile) : NULL;
-	struct plumb_chunk_coder *coder = plumb_chunk_coder_new();
-	sqlite3_stmt *insert = NULL;
-	int64_t id = 0;
-	int code = PLUMB_OK;
-	if ((!work && profile->work_count) || !coder)
-		code = plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
-	if (!code)
-		code = prepare_insert(writer, "span_chunks", 14, &insert, error);
-	if (!code)
-		code = write_chunks(writer, coder, insert, "newest", work, profile->work_count, &id,
-		                    error);
-	if (!code)
-		code = write_chunks(writer, coder, insert, "trace", profile->spans,
-		                    profile->spans_count, &id, error);
-	sqlite3_finalize(insert);
-	plumb_chunk_coder_free(coder);
-	free(work);
-	return code;
-}
-
 /* ---- the file ---- */
 
 static int
-write_rows(struct writer *writer, struct plumb_error *error)
+write_rows(struct plumb_writer *writer, struct plumb_error *error)
 {
 	char pragmas[256];
 	snprintf(pragmas, sizeof pragmas,
@@ -402,18 +333,24 @@ write_rows(struct writer *writer, struct plumb_error *error)
 	int code = execute(writer, pragmas, error);
 	if (!code)
 		code = execute(writer, "BEGIN", error);
+	char *tables = plumb_store_tables_sql();
 	if (!code)
-		code = execute(writer, plumb_store_tables_sql, error);
+		code = tables ? execute(writer, tables, error)
+		              : plumb_fail(error, PLUMB_ESYSTEM,
+		                           "not enough memory; close other programs");
+	free(tables);
 	for (int t = 0; !code && t < PLUMB_TABLES; t++)
-		code = write_table(writer, &plumb_store_schema[t], error);
+		if (!plumb_row_tables[t].chunks)
+			code = plumb_writer_rows(writer, &plumb_row_tables[t], error);
 	if (!code)
 		code = write_metrics(writer, error);
 	if (!code)
 		code = write_ledger_words(writer, error);
 	if (!code)
 		code = write_totals(writer, error);
-	if (!code)
-		code = write_spans(writer, error);
+	for (int t = 0; !code && t < PLUMB_TABLES; t++)
+		if (plumb_row_tables[t].chunks)
+			code = plumb_writer_chunks(writer, &plumb_row_tables[t], error);
 	if (!code)
 		code = execute(writer, plumb_store_finish_sql, error);
 	if (!code)
@@ -422,13 +359,11 @@ write_rows(struct writer *writer, struct plumb_error *error)
 }
 
 static int
-write_database(struct writer *writer, const char *path, struct plumb_error *error)
+write_database(struct plumb_writer *writer, const char *path, struct plumb_error *error)
 {
-	for (int t = 0; t < PLUMB_TABLES; t++) {
-		uint32_t count;
-		table_rows(writer->profile, &plumb_store_schema[t], &count);
-		writer->rows += count;
-	}
+	for (int t = 0; t < PLUMB_TABLES; t++)
+		if (!plumb_row_tables[t].chunks)
+			writer->rows += plumb_rows_of(writer->profile, &plumb_row_tables[t]).count;
 	/* No mutex: one thread. A path that looks like "file:…" is a path all the same. */
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
 	int code = PLUMB_OK;
@@ -456,7 +391,7 @@ plumb_store_rule(bool force, bool shared)
 
 /* SQLite takes "file:…" for something else than a path. */
 static int
-write_temporary(struct writer *writer, const char *temporary, struct plumb_error *error)
+write_temporary(struct plumb_writer *writer, const char *temporary, struct plumb_error *error)
 {
 	char path[PATH_MAX + 4];
 
@@ -471,7 +406,7 @@ plumb_store_write_by(const struct plumb_profile *profile, const char *path,
                      void (*progress)(void *data, double part), void *data,
                      struct plumb_error *error)
 {
-	struct writer writer = { .profile = profile, .progress = progress, .data = data };
+	struct plumb_writer writer = { .profile = profile, .progress = progress, .data = data };
 	struct plumb_output output;
 	int code = plumb_output_open(&output, path, rule, error);
 

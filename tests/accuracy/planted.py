@@ -190,7 +190,7 @@ def check_grows(told):
     level = level_of(told)
     assert level["growing"] and level["summary"]["ops_slope"] > 2, level["summary"]["ops_slope"]
     title = told.finding("iterations-growth-")["title"]
-    assert "kernels more than the one before" in title and line_of("grows") in lines_in(title), title
+    assert "more kernels than the one before" in title and line_of("grows") in lines_in(title), title
 
 
 def check_copies(told):

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Findings as a user meets them: in reports, in the profile and summary, from rules in Python."""
+import gzip
 import json
 import os
 import pathlib
 import re
 import shutil
+import sqlite3
 import sys
 
 import pytest
@@ -31,6 +33,51 @@ def findings(path, *words, **options):
 
 
 # ---- in reports ----
+
+def change(path, *statements):
+    with sqlite3.connect(path) as database:
+        for statement in statements:
+            database.execute(statement)
+    database.close()
+
+
+def test_findings_of_older_analyses_are_made_again(tmp_path):
+    """A profile that was recorded before analyses had a number says what plumb iters says."""
+    path = tmp_path / "sleep.plumb"
+    path.write_bytes(gzip.decompress((DATA / "planted/sleep.plumb.gz").read_bytes()))
+    with sqlite3.connect(path) as database:
+        assert database.execute("SELECT count(*) FROM findings WHERE evidence LIKE '%0.56%'").fetchone() > (0,)
+    share = re.search(r"copies from the host take (\S+ %)", run_command(PLUMB, "iters", path).stdout).group(1)
+    text = report(path, "--findings", "--top", "0", "--width", "0").stdout
+    assert share in text and "56.1 %" not in text
+    assert share in " ".join(row["title"] for row in findings(path))
+
+
+def test_findings_are_kept_unless_they_are_old(samples, tmp_path):
+    path = tmp_path / "copies.plumb"
+    assert run_command(PLUMB, "settle", samples / "copies.plumb", "-o", path).returncode == 0
+    made = findings(path)
+    change(path, "UPDATE findings SET title = 'as it was stored'",
+           "INSERT INTO findings(id, finding, rule, severity, title) SELECT count(*), 'mine-1', 'mine', 'note', "
+           "'of a rule of mine' FROM findings")
+    for number, kept in (("analyses", True), ("analyses + 1", True), ("0", False), ("NULL", False)):
+        change(path, f"UPDATE run SET analyses = {number}")
+        titles = [row["title"] for row in findings(path)]
+        assert ("as it was stored" in titles) == kept, number
+        assert "of a rule of mine" in titles
+        done = run_command(PLUMB, "export", path, "-F", "json", "-o", "-")
+        assert ("as it was stored" in done.stdout) == kept, done.stderr
+        if not kept:
+            assert {row["title"] for row in made} < set(titles)
+
+
+def test_old_schema_has_old_findings(samples, tmp_path):
+    path = tmp_path / "copies.plumb"
+    assert run_command(PLUMB, "settle", samples / "copies.plumb", "-o", path).returncode == 0
+    change(path, "UPDATE findings SET title = 'as it was stored'", "ALTER TABLE run DROP COLUMN analyses",
+           "PRAGMA user_version = 3")
+    assert findings(path) == findings(samples / "copies.plumb")
+
 
 @pytest.mark.parametrize("name", ["index", "unet", "loss", "loader", "copies", "gpu", "cpu"])
 def test_keys_of_the_json(samples, name):

@@ -44,9 +44,10 @@ def tables_sql(tmp_path_factory):
     folder = tmp_path_factory.mktemp("schema")
     (folder / "print.c").write_text(
         '#include <stdio.h>\n#include "store/schema.h"\n'
-        "int main(void) { puts(plumb_store_tables_sql); return 0; }\n")
-    subprocess.run(["gcc", "-I", str(ROOT / "src"), "-o", "print", "print.c",
-                    str(ROOT / "src/store/schema_sql.c")], cwd=folder, check=True)
+        "int main(void) { puts(plumb_store_tables_sql()); return 0; }\n")
+    sources = [ROOT / "src" / name for name in ("store/schema_sql.c", "model/columns.c", "base/words.c")]
+    subprocess.run(["gcc", "-D_GNU_SOURCE", "-I", ROOT / "src", "-o", "print", "print.c", *sources],
+                   cwd=folder, check=True)
     return subprocess.run([folder / "print"], check=True, capture_output=True, text=True).stdout
 
 
@@ -69,7 +70,7 @@ def path(tmp_path, tables_sql):
     database = sqlite3.connect(file)
     database.executescript(tables_sql)
     database.execute("PRAGMA application_id = 0x504c4d42")
-    database.execute("PRAGMA user_version = 3")
+    database.execute("PRAGMA user_version = 4")
     depths = [depth for _, _, depth in TREE]
     frames = list(dict.fromkeys(frame for frame, _, _ in TREE))
     insert(database, "frames", [(number, *frame, None, None) for number, frame in enumerate(frames)])
@@ -86,7 +87,7 @@ def path(tmp_path, tables_sql):
                                    10, 40)])
     insert(database, "origins", [(0, 5, 8, "backward_call")])
     insert(database, "processes", [(0, 100, 1, None, None, "host", "python", 5, 95, 3, None)])
-    insert(database, "run", [(0, "python train.py", 5, 90, 3, None, "0.1.0")])
+    insert(database, "run", [(0, "python train.py", 5, 90, 3, None, "0.1.0", 1)])
     insert(database, "environment", [(0, 0, "torch", "2.0"), (1, None, "host", "h"),
                                      (2, 0, "host", "other")])
     insert(database, "fates", [("received", 0, None), ("ring_miss", 1, "gone")])

@@ -8,7 +8,7 @@
 
 #include "store_files.h"
 
-#include "store/schema.h"
+#include "model/columns.h"
 
 /* ---- two profiles are the same, but for the numbers of their strings ---- */
 
@@ -134,7 +134,8 @@ assert_same(const struct plumb_profile *a, struct plumb_profile *b)
 	same_text(a, a->run.tool_version, b, b->run.tool_version);
 	assert_true(a->run.start_ns == b->run.start_ns && a->run.wall_ns == b->run.wall_ns &&
 	            a->run.exit_code == b->run.exit_code &&
-	            a->run.overhead_ns == b->run.overhead_ns);
+	            a->run.overhead_ns == b->run.overhead_ns &&
+	            a->run.analyses == b->run.analyses);
 }
 
 static void
@@ -369,9 +370,9 @@ test_every_fate_has_a_name(void **state)
 {
 	(void)state;
 	for (int i = 0; i < PLUMB_FATE_COUNT; i++) {
-		assert_non_null(plumb_store_fates[i]);
+		assert_non_null(plumb_fate_names[i]);
 		for (int k = 0; k < i; k++)
-			assert_string_not_equal(plumb_store_fates[i], plumb_store_fates[k]);
+			assert_string_not_equal(plumb_fate_names[i], plumb_fate_names[k]);
 	}
 }
 

@@ -61,10 +61,11 @@ test_refused_contents(void **state)
 		"PRAGMA application_id=7",
 		"DROP TABLE tracks",
 		"DROP TABLE run; CREATE VIEW run AS SELECT 0 AS id, NULL AS command, 0 AS start_ns,"
-		" 0 AS wall_ns, 0 AS exit_code, 0 AS overhead_ns, NULL AS tool_version",
+		" 0 AS wall_ns, 0 AS exit_code, 0 AS overhead_ns, NULL AS tool_version,"
+		" 1 AS analyses",
 		"ALTER TABLE frames RENAME COLUMN file TO place",
 		"DELETE FROM run",
-		"INSERT INTO run VALUES(1, NULL, 1, 1, 1, 1, NULL)",
+		"INSERT INTO run VALUES(1, NULL, 1, 1, 1, 1, NULL, 1)",
 		"DELETE FROM contexts",
 		"DELETE FROM contexts WHERE id=3",
 		"UPDATE contexts SET id=-1 WHERE id=0",
