@@ -121,6 +121,11 @@ plumb_child_known(struct plumb_thread *thread, plumb_id parent, const struct plu
 plumb_id plumb_child_named(struct plumb_thread *thread, plumb_id parent, enum plumb_frame_kind kind,
                            const char *name);
 
+/* As plumb_child_named, for a copy from the device FROM to the device TO (DEVICE records): copies
+ * between other devices are other nodes of the same context. */
+plumb_id plumb_child_copy(struct plumb_thread *thread, plumb_id parent, const char *name,
+                          plumb_id from, plumb_id to);
+
 /* Adds an observation X of METRIC (enum plumb_metric, or a number of the program's own) at NODE,
  * which the calling thread must have made (0: the root), on TRACK (a THREAD or STREAM record). */
 void plumb_observe(struct plumb_thread *thread, plumb_id node, uint32_t metric, plumb_id track,

@@ -343,21 +343,19 @@ plumb_trace_frame(struct plumb_trace *trace, uint32_t kind, struct plumb_slice n
 }
 
 uint32_t
-plumb_trace_copy_frame(struct plumb_trace *trace, const char *from, const char *to)
+plumb_trace_copy_frame(struct plumb_trace *trace, enum plumb_memory_kind from,
+                       enum plumb_memory_kind to)
 {
-	char text[128];
-	snprintf(text, sizeof text, "copy %s→%s", from, to);
-	return plumb_builder_frame(trace->builder, PLUMB_FRAME_COPY,
+	char text[PLUMB_TRANSFER_NAME];
+	plumb_transfer_name(text, (struct plumb_transfer){ (uint16_t)from, (uint16_t)to });
+	return plumb_builder_frame(trace->builder, from ? PLUMB_FRAME_COPY : PLUMB_FRAME_SET,
 	                           plumb_builder_text(trace->builder, text), PLUMB_NONE, 0);
 }
 
 uint32_t
-plumb_trace_set_frame(struct plumb_trace *trace, const char *to)
+plumb_trace_set_frame(struct plumb_trace *trace, enum plumb_memory_kind to)
 {
-	char text[128];
-	snprintf(text, sizeof text, "set %s", to);
-	return plumb_builder_frame(trace->builder, PLUMB_FRAME_SET,
-	                           plumb_builder_text(trace->builder, text), PLUMB_NONE, 0);
+	return plumb_trace_copy_frame(trace, PLUMB_MEMORY_NONE, to);
 }
 
 /* ---- what happened ---- */
@@ -489,8 +487,8 @@ plumb_trace_work(struct plumb_trace *trace, const struct plumb_trace_work *work)
 	if (!item)
 		return plumb_trace_no_memory(trace);
 	*item = (struct plumb_trace_item){
-		.span = { work->frame, work->track, work->start_ns, work->end_ns,
-		          work->correlation },
+		.span = { work->frame, work->track, work->start_ns, work->end_ns, work->correlation,
+		          0, work->ends },
 		.bytes = work->bytes,
 		.launch = work->launch ? launch_of(trace, work->launch) : PLUMB_NONE,
 		.collective = work->collective,
@@ -585,10 +583,27 @@ int
 plumb_trace_value(struct plumb_trace *trace, uint32_t track, uint32_t context, uint32_t metric,
                   int64_t number)
 {
-	if (track == PLUMB_NONE || context == PLUMB_NONE)
+	const struct plumb_span span = { .context = context, .track = track };
+	return plumb_trace_span_value(trace, &span, metric, number);
+}
+
+int
+plumb_trace_span_value(struct plumb_trace *trace, const struct plumb_span *span, uint32_t metric,
+                       int64_t number)
+{
+	if (span->track == PLUMB_NONE || span->context == PLUMB_NONE)
 		return plumb_trace_no_memory(trace);
-	struct plumb_value value = { context, metric, track,          number, 1,
-		                     number,  number, (double)number, 0 };
+	struct plumb_value value = {
+		.context = span->context,
+		.metric = metric,
+		.track = span->track,
+		.ends = span->ends,
+		.sum = number,
+		.count = 1,
+		.min = number,
+		.max = number,
+		.mean = (double)number,
+	};
 	trace->taken++;
 	return plumb_builder_value(trace->builder, &value) < 0 ? plumb_trace_no_memory(trace) : 0;
 }

@@ -164,6 +164,9 @@ plumb_trace_add_work(struct plumb_trace *trace, const struct plumb_trace_item *i
 int plumb_trace_totals(struct plumb_trace *trace);
 /* SPAN is one of its track. */
 int plumb_trace_add_span(struct plumb_trace *trace, const struct plumb_span *span);
+/* One observation at the context and track of SPAN, between its ends. */
+int plumb_trace_span_value(struct plumb_trace *trace, const struct plumb_span *span,
+                           uint32_t metric, int64_t number);
 
 /* A stream that the file had work on; PLUMB_NONE: not. */
 uint32_t plumb_trace_has_stream(const struct plumb_trace *trace, uint32_t process, int64_t ordinal,

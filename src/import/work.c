@@ -153,14 +153,22 @@ work_values(struct plumb_trace *trace, struct plumb_trace_item *item, uint32_t k
 		return plumb_trace_value(trace, span->track, span->context, PLUMB_METRIC_GPU_TIME,
 		                         length) |
 		       launch_values(trace, item);
-	int code = plumb_trace_value(trace, span->track, span->context, PLUMB_METRIC_GPU_COPY_TIME,
-	                             length);
+	int code = plumb_trace_span_value(trace, span, PLUMB_METRIC_GPU_COPY_TIME, length);
 	if (item->bytes > 0)
 		item->span.bytes = (uint64_t)item->bytes;
 	if (item->bytes != PLUMB_UNKNOWN)
-		code |= plumb_trace_value(trace, span->track, span->context,
-		                          PLUMB_METRIC_GPU_COPY_BYTES, item->bytes);
+		code |= plumb_trace_span_value(trace, span, PLUMB_METRIC_GPU_COPY_BYTES,
+		                               item->bytes);
 	return code;
+}
+
+static void
+move_end(struct plumb_trace *trace, uint32_t *end, uint32_t process)
+{
+	if (*end) {
+		int64_t ordinal = plumb_builder_get_device(trace->builder, *end - 1)->ordinal;
+		*end = plumb_trace_device(trace, process, ordinal, NULL) + 1;
+	}
 }
 
 /* A file of several processes whose GPU events name none: it is on that process's device and
@@ -175,6 +183,8 @@ move_to(struct plumb_trace *trace, struct plumb_trace_item *item, uint32_t proce
 	if (track == PLUMB_NONE)
 		return plumb_trace_no_memory(trace);
 	item->span.track = track;
+	move_end(trace, &item->span.ends.from, process);
+	move_end(trace, &item->span.ends.to, process);
 	return 0;
 }
 

@@ -230,6 +230,8 @@ bool plumb_settle_one(struct plumb_settler *settler, const struct plumb_region_r
 uint32_t plumb_settle_string(struct plumb_settle_region *region, plumb_id id);
 /* The context of a node; 0 is the root's. PLUMB_NONE: there is no node. */
 uint32_t plumb_settle_node(struct plumb_settle_region *region, plumb_id id);
+/* The devices between which the node of a copy moves something. */
+struct plumb_ends plumb_settle_ends(struct plumb_settle_region *region, plumb_id node);
 void
 plumb_settle_value(struct plumb_settle_region *region, const struct plumb_record_value *record);
 /* Before all values. */
@@ -320,6 +322,7 @@ struct plumb_settle_span {
 	uint32_t context, track;
 	plumb_id node;
 	uint64_t correlation, bytes;
+	struct plumb_ends ends;
 	bool started; /* by a call that returned: other spans may cross it */
 };
 struct plumb_settle_trace;
@@ -332,7 +335,7 @@ plumb_settle_each_span(struct plumb_settle_region *region, const struct plumb_se
 /* Likewise with each note of who waits for whom. */
 bool
 plumb_settle_each_note(struct plumb_settle_region *region,
-                       bool (*take)(void *data, const struct plumb_span_entry *entry), void *data);
+                       bool (*take)(void *data, const struct plumb_note_entry *note), void *data);
 /* Likewise with each sample of CPU time; SAMPLE NULL: one is damaged. */
 bool
 plumb_settle_each_sample(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
