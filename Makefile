@@ -14,9 +14,10 @@
 #: make docs       writes the generated sections of docs/ again
 #: make format     clang-format over the C files      make clean   removes build/ and dist/
 #:
-#: Variables: BUILD (build), CC (gcc), CLANG, PYTHON, OPT (-O2 -g), WERROR, BUILD_CACHE
+#: Variables: BUILD (build), CC (gcc), CLANG, PYTHON, PKG_CONFIG, CCACHE, OPT (-O2 -g), WERROR, BUILD_CACHE
 #: (~/.cache/plumb: headers and tools from PyPI), CUDA_HOME (a CUDA toolkit from 13.0 on), LTO (the
-#: collector's link-time optimisation, by GCC and zig; LTO= links faster), JOBS, V=1.
+#: collector's link-time optimisation, by GCC and zig; LTO= links faster), STATIC (1: libraries are linked in), JOBS, V=1.
+#: What a changed variable compiles or links in another way is made again.
 BUILD ?= build
 # One folder has one name, or what was built under the other is taken for current.
 override BUILD := $(patsubst $(CURDIR)/%,%,$(BUILD))
@@ -42,22 +43,36 @@ CUDA_INCLUDE := $(BUILD_CACHE)/cuda/13.0/include
 CPPFLAGS += -Isrc -Iinclude -D_GNU_SOURCE -DPLUMB_VERSION='"$(VERSION)"'
 BASE_CFLAGS := -std=gnu17 $(OPT) $(WARN) -fvisibility=hidden -MMD -MP
 COLLECT_CFLAGS = $(BASE_CFLAGS) $(LTO) -fPIC -ftls-model=initial-exec -isystem $(CUDA_INCLUDE)
-TOOL_CFLAGS := $(BASE_CFLAGS) -fPIE
+
+# pkg-config knows where the libraries are. Without it they have to lie where the compiler looks.
+PKG_CONFIG ?= pkg-config
+LIBRARIES := sqlite3 libdw libelf liblzma libzstd zlib
+ifneq ($(shell command -v $(PKG_CONFIG)),)
+LIB_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(LIBRARIES) 2>/dev/null)
+LIBS := $(shell $(PKG_CONFIG) $(if $(STATIC),--static) --libs $(LIBRARIES) 2>/dev/null)
+else
+$(info plumb: pkg-config is not installed, so libraries and headers are looked for in the compiler's folders only)
+LIBS := -lsqlite3 -ldw -lelf -llzma $(if $(STATIC),-lbz2) -lzstd -lz
+endif
+# libstdc++ is there for its demangler alone, so it is linked in. STATIC=1 links in all but glibc.
+LIBS += $(shell $(CC) -print-file-name=libstdc++.a 2>/dev/null)
+GLIBC := -lm -ldl -lpthread
+TOOL_LIBS := $(LIBS) $(GLIBC)
+ifdef STATIC
+TOOL_LIBS := -static-libgcc -Wl,-Bstatic $(filter-out $(GLIBC) -pthread,$(LIBS)) -Wl,-Bdynamic $(GLIBC)
+endif
+TOOL_CFLAGS := $(BASE_CFLAGS) $(LIB_CFLAGS) -fPIE
 
 # The collector shares these with the command-line program.
 SHARED := src/base/words.c src/base/error.c src/base/secret.c src/base/procstat.c src/region/writer.c src/region/control.c
 COLLECT := $(wildcard src/collect/*.c src/collect/*/*.c src/collect/*/*/*.c) $(SHARED)
-TOOL := $(wildcard src/base/*.c src/region/*.c src/model/*.c src/store/*.c src/settle/*.c \
-                   src/import/*.c src/analyze/*.c src/analyze/*/*.c src/export/*.c src/cli/*.c)
+TOOL := $(wildcard $(patsubst %,src/%/*.c,base region model model/* store settle import import/* analyze analyze/* \
+                                          export watch view cli cli/*))
 COLLECT_OBJECTS := $(COLLECT:src/%.c=$(BUILD)/collect/%.o)
 TOOL_OBJECTS := $(TOOL:src/%.c=$(BUILD)/tool/%.o)
-COLLECT_LINK = -shared $(LDFLAGS) -Wl,-z,nodelete -Wl,-z,now -Wl,--no-undefined -ldl -lpthread
-# libstdc++ is there for its demangler alone, so it is linked in. STATIC=1 links in all but glibc.
-TOOL_LIBS := -lsqlite3 -lzstd -lz -ldw -lelf -llzma -l:libstdc++.a -lm -ldl -lpthread
-ifdef STATIC
-TOOL_LIBS := -static-libgcc -Wl,-Bstatic -lsqlite3 -ldw -lelf -llzma -lbz2 -lzstd -lz -lstdc++ -Wl,-Bdynamic \
-             -lm -ldl -lpthread
-endif
+
+# With ccache, what was compiled before is not compiled again, in this folder or another. CCACHE= does without.
+CCACHE ?= $(shell command -v ccache)
 
 # V=1 shows the commands.
 Q := $(if $(V),,@)
@@ -80,20 +95,26 @@ LTO := -flto -flto-partition=one -ffat-lto-objects
 LTO := $(shell $(COLLECT_CC) $(LTO) -x c -S -o /dev/null /dev/null 2>/dev/null && echo '$(LTO)')
 endif
 endif
-$(BUILD)/libplumb.so: $(COLLECT_OBJECTS)
+KINDS := libplumb plumb collect tool unit fuzz example # COMMAND_<kind> makes it: scripts/commands.mk
+COMMAND_libplumb = $(COLLECT_CC) $(COLLECT_OBJECTS) $(OPT) $(or $(LTO),-fno-lto) -shared $(LDFLAGS) \
+                   -Wl,-z,nodelete -Wl,-z,now -Wl,--no-undefined -ldl -lpthread
+$(BUILD)/libplumb.so: $(COLLECT_OBJECTS) $(BUILD)/commands/libplumb
 	$(call say,LINK)
-	$(Q)$(COLLECT_CC) -o $@ $^ $(OPT) $(or $(LTO),-fno-lto) $(COLLECT_LINK)
-$(BUILD)/plumb: $(TOOL_OBJECTS)
+	$(Q)$(COMMAND_libplumb) -o $@
+COMMAND_plumb = $(CC) -pie $(TOOL_OBJECTS) $(OPT) $(LDFLAGS) $(TOOL_LIBS)
+$(BUILD)/plumb: $(TOOL_OBJECTS) $(BUILD)/commands/plumb
 	$(call say,LINK)
-	$(Q)$(CC) -pie -o $@ $^ $(OPT) $(LDFLAGS) $(TOOL_LIBS)
-$(BUILD)/collect/%.o: src/%.c | $(CUDA_INCLUDE)/cupti.h
+	$(Q)$(COMMAND_plumb) -o $@
+COMMAND_collect = $(COLLECT_CC) $(CPPFLAGS) $(COLLECT_CFLAGS) $(CFLAGS) -c
+$(BUILD)/collect/%.o: src/%.c $(BUILD)/commands/collect | $(CUDA_INCLUDE)/cupti.h
 	@mkdir -p $(@D)
 	$(call say,CC  )
-	$(Q)$(COLLECT_CC) $(CPPFLAGS) $(COLLECT_CFLAGS) $(CFLAGS) -c -o $@ $<
-$(BUILD)/tool/%.o: src/%.c | present
+	$(Q)$(if $(filter $(CC),$(COLLECT_CC)),$(CCACHE)) $(COMMAND_collect) -o $@ $<
+COMMAND_tool = $(CC) $(CPPFLAGS) $(TOOL_CFLAGS) $(CFLAGS) -c
+$(BUILD)/tool/%.o: src/%.c $(BUILD)/commands/tool | present
 	@mkdir -p $(@D)
 	$(call say,CC  )
-	$(Q)$(CC) $(CPPFLAGS) $(TOOL_CFLAGS) $(CFLAGS) -c -o $@ $<
+	$(Q)$(CCACHE) $(COMMAND_tool) -o $@ $<
 $(CUDA_INCLUDE)/cupti.h: | present
 	@scripts/fetch-cuda-headers 13.0 >/dev/null
 present:
@@ -110,30 +131,29 @@ ARCHIVES := $(BUILD)/collect.a $(BUILD)/tool.a
 unit-programs: $(UNIT)
 unit: $(if $(SANITIZED),,all mock) $(UNIT)
 	@scripts/run-each.sh $(UNIT)
-$(BUILD)/collect.a: $(COLLECT_OBJECTS)
-$(BUILD)/tool.a: $(filter-out $(BUILD)/tool/cli/main.o,$(TOOL_OBJECTS))
+$(BUILD)/collect.a: $(COLLECT_OBJECTS) $(BUILD)/commands/libplumb
+$(BUILD)/tool.a: $(filter-out $(BUILD)/tool/cli/main.o,$(TOOL_OBJECTS)) $(BUILD)/commands/plumb
 $(ARCHIVES):
 	@rm -f $@
-	$(Q)$(AR) rcs $@ $^
-$(BUILD)/unit/%: tests/unit/%.c $(ARCHIVES)
+	$(Q)$(AR) rcs $@ $(filter %.o,$^)
+archives = $(if $(shell grep -l '"collect/' $(1)),$(ARCHIVES),$(BUILD)/tool.a)
+COMMAND_unit = $(CC) $(CPPFLAGS) $(TOOL_CFLAGS) -isystem $(CUDA_INCLUDE) $(CFLAGS) -fno-lto -pie $(1) $(LDFLAGS) \
+               $(TOOL_LIBS) -lcmocka
+$(BUILD)/unit/%: tests/unit/%.c $(ARCHIVES) $(BUILD)/commands/unit
 	@mkdir -p $(@D)
 	$(call say,CC  )
-	$(Q)$(CC) $(CPPFLAGS) $(TOOL_CFLAGS) -isystem $(CUDA_INCLUDE) $(CFLAGS) -fno-lto -pie -o $@ $< \
-	  $(if $(shell grep -l '"collect/' $<),$(ARCHIVES),$(BUILD)/tool.a) $(LDFLAGS) $(TOOL_LIBS) \
-	  -lcmocka -ldl -lpthread
-
-include tests/mock/mock.mk
+	$(Q)$(call COMMAND_unit,-o $@ $< $(call archives,$<))
 
 # Fuzz targets: tests/fuzz/fuzz_*.c; `replay` feeds each its corpus, as a plain test.
 FUZZ := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_MAIN ?= tests/fuzz/replay.c
 replay: $(FUZZ)
 	@scripts/run-corpus.sh $^
-$(BUILD)/fuzz/%: tests/fuzz/%.c $(ARCHIVES) $(wildcard tests/fuzz/replay.c)
+COMMAND_fuzz = $(CC) $(CPPFLAGS) $(TOOL_CFLAGS) $(CFLAGS) -fno-lto -pie $(FUZZ_MAIN) $(1) $(LDFLAGS) $(TOOL_LIBS)
+$(BUILD)/fuzz/%: tests/fuzz/%.c $(ARCHIVES) $(wildcard tests/fuzz/replay.c) $(BUILD)/commands/fuzz
 	@mkdir -p $(@D)
 	$(call say,CC  )
-	$(Q)$(CC) $(CPPFLAGS) $(TOOL_CFLAGS) $(CFLAGS) -fno-lto -pie -o $@ $< $(FUZZ_MAIN) \
-	  $(if $(shell grep -l '"collect/' $<),$(ARCHIVES),$(BUILD)/tool.a) $(LDFLAGS) $(TOOL_LIBS)
+	$(Q)$(call COMMAND_fuzz,-o $@ $< $(call archives,$<))
 fuzz-programs: $(FUZZ)
 SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 fuzz: libfuzzer
@@ -145,16 +165,17 @@ libfuzzer:
 sanitize:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/sanitize OPT='$(SANITIZE)' unit replay
 clang:
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)/clang CC=$(CLANG) WERROR=-Werror \
-	  all unit-programs fuzz-programs
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/clang CC=$(CLANG) WERROR=-Werror OPT=-O0 LTO= \
+	  all unit-programs fuzz-programs # its warnings are the front end's: they need no optimiser
 
 # Compiled as somebody else would, with the public headers alone.
 EXAMPLES := $(BUILD)/examples/monitor.so
 examples: $(EXAMPLES)
-$(BUILD)/examples/%.so: examples/%/tool.c include/plumb/monitor.h
+COMMAND_example = $(CC) -std=gnu11 -O2 -g $(WARN) -Iinclude -fPIC -shared $(1) -lpthread
+$(BUILD)/examples/%.so: examples/%/tool.c include/plumb/monitor.h $(BUILD)/commands/example
 	@mkdir -p $(@D)
 	$(call say,CC  )
-	$(Q)$(CC) -std=gnu11 -O2 -g $(WARN) -Iinclude -fPIC -shared -o $@ $< -lpthread
+	$(Q)$(call COMMAND_example,-o $@ $<)
 
 demo:
 	@scripts/bootstrap.sh demo
@@ -185,11 +206,12 @@ install: all
 docs: $(BUILD)/plumb
 	$(BUILD)/plumb generate docs docs
 format:
-	clang-format -i $(shell find src tests -name '*.[ch]')
+	@scripts/check_format.py --write
 clean:
 	rm -rf $(BUILD) dist
 help:
 	@sed -n 's/^#: \{0,1\}//p' Makefile
 .PHONY: all examples present unit-programs unit replay fuzz-programs fuzz libfuzzer sanitize clang demo test bench \
         wheel install docs format clean help
+include tests/mock/mock.mk
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

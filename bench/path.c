@@ -4,7 +4,8 @@
  * and how both grow: a profile of a tenth of the size stands beside it.
  *
  *	make BUILD=build build/tool.a
- *	gcc -std=gnu17 -O2 -D_GNU_SOURCE -Isrc bench/path.c build/tool.a -lm -lsqlite3 -lz -lzstd -o build/bench_path
+ *	gcc -std=gnu17 -O2 -D_GNU_SOURCE -Isrc bench/path.c build/tool.a -lm \
+ *	  -lsqlite3 -lz -lzstd -o build/bench_path
  *	build/bench_path
  *
  * A thread launches kernels on three streams from nested operators, some of which wait for an event

@@ -24,6 +24,7 @@ esac
 
 cc=${CC:-gcc}
 cache=${BUILD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/plumb}
+flags=    # for the compiler
 missing=  # what it is, for people
 packages= # what Debian calls it
 want() {
@@ -34,12 +35,12 @@ has() { command -v "$1" >/dev/null 2>&1; }
 
 any() { [ -e "$1" ]; } # any PATTERN: does a file match?
 
-# The missing headers among "header:package" pairs, found by one run of the preprocessor.
+# The missing headers among "header:package" pairs, found by one run of the preprocessor with $flags.
 want_headers() {
 	if has "$cc"; then
 		found=$(for pair in "$@"; do
 			printf '#if __has_include(<%s>)\nfound %s\n#endif\n' "${pair%%:*}" "$pair"
-		done | "$cc" -E -P - 2>/dev/null || true)
+		done | "$cc" $flags -E -P - 2>/dev/null || true)
 	else
 		found=
 	fi
@@ -49,6 +50,22 @@ want_headers() {
 		*) want "${pair%%:*}" "${pair#*:}" ;;
 		esac
 	done
+}
+
+# The missing libraries among "name:header:package". Their names are pkg-config's, which says where their headers are.
+# The build does without pkg-config if they lie where the compiler looks (Makefile).
+want_libraries() {
+	pairs=
+	for library in "$@"; do
+		if [ "$pkg_config" ] && ! "$pkg_config" --exists "${library%%:*}"; then
+			want "${library%%:*}" "${library##*:}"
+		else
+			[ -z "$pkg_config" ] || flags="$flags $("$pkg_config" --cflags "${library%%:*}")"
+			pairs="$pairs ${library#*:}"
+		fi
+	done
+	# shellcheck disable=SC2086 # a list of words
+	want_headers $pairs
 }
 
 # Clang without what its sanitizers and libFuzzer link in is a package of its own.
@@ -71,9 +88,15 @@ look() {
 	packages=""
 	# make is here: it called us. ca-certificates: downloads from PyPI.
 	has "$cc" || want "the C compiler $cc" gcc
-	want_headers stdio.h:libc6-dev sqlite3.h:libsqlite3-dev zstd.h:libzstd-dev zlib.h:zlib1g-dev \
-		libelf.h:libelf-dev \
-		elfutils/libdw.h:libdw-dev lzma.h:liblzma-dev
+	want_headers stdio.h:libc6-dev
+	pkg_config=$(command -v "${PKG_CONFIG:-pkg-config}" || true)
+	[ "$pkg_config" ] || ! can_install || want pkg-config pkg-config
+	want_libraries sqlite3:sqlite3.h:libsqlite3-dev libzstd:zstd.h:libzstd-dev zlib:zlib.h:zlib1g-dev \
+		libelf:libelf.h:libelf-dev libdw:elfutils/libdw.h:libdw-dev liblzma:lzma.h:liblzma-dev
+	# From 0.186 on, libdw reads the inlined calls of GPU code.
+	if [ "$pkg_config" ] && "$pkg_config" --exists libdw && ! "$pkg_config" --atleast-version=0.186 libdw; then
+		want "libdw 0.186 or later (this is $("$pkg_config" --modversion libdw))" libdw-dev
+	fi
 	if has "$cc"; then
 		case $("$cc" -print-file-name=libstdc++.a 2>/dev/null) in
 		/*) ;;
@@ -127,7 +150,8 @@ if ! can_install; then
 	if has apt-get; then
 		echo "plumb: install it: apt-get install$packages" >&2
 	else
-		echo "plumb: install it with your system's package manager, and try again" >&2
+		echo "plumb: install it with your system's package manager (for a library, Fedora: dnf install 'pkgconfig(NAME)')," \
+			"and try again" >&2
 	fi
 	exit 1
 fi

@@ -46,6 +46,14 @@ PINS = {
         ("nvtx", "0.2.17",
          "80fcb6fa62756ab012ddbe2d514757da060363ce6cd52fdfc840dcfe78b01d29"),
     ],
+    "clang-format/x86_64": [
+        ("clang-format", "19.1.7",
+         "f4906fb463dd2033032978f56962caab268c9428a384126b9400543eb667f11c"),
+    ],
+    "clang-format/aarch64": [
+        ("clang-format", "19.1.7",
+         "dac394c83a9233ab6707f66e1cdbd950f8b014b58604142a5b6f7998bf0bcc8c"),
+    ],
     "zig/x86_64": [
         ("ziglang", "0.17.0",
          "97079827064a7492cce5541ceb438ae8003ce1e54e399676da2d62fb7a5dc08b"),
@@ -93,7 +101,7 @@ def unpack(pin, wanted, folder):
     if folder.is_dir():
         return
     folder.parent.mkdir(parents=True, exist_ok=True)
-    machine = pin.split("/")[1] if pin.startswith("zig/") else "x86_64"
+    machine = pin.split("/")[1] if pin.startswith(("zig/", "clang-format/")) else "x86_64"
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-") as scratch:
         scratch = pathlib.Path(scratch)
         download(pin, scratch, machine)

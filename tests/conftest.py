@@ -78,21 +78,51 @@ class UnitFailure(Exception):
 
 # ---- two tests at once ----
 
-# What they measure is how processors are shared out, so nothing else runs meanwhile.
-ALONE = {"test_waiting.py", "test_cpu.py", "test_bench.py", "test_iters_samples.py"}
+# What they measure is how processors are shared out, so no other test runs meanwhile, but one that computes and one that
+# waits may run side by side.
+ALONE = {"test_cpu.py": "computes", "test_iters_samples.py": "computes", "test_waiting.py": "waits"}
+BUILDERS = ["test_house.py", "test_wheel.py", "test_fuzz.py"]  # minutes each
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """Long files first, those that need the machine last. In a file, the tests of one Python follow each other: a fixture
+    that records with it is made once. pytest's own order goes back and forth between them, and between files."""
+    pythons = list(dict.fromkeys(map(torch_python_of, items)))
+    items.sort(key=lambda item: (item.path.name not in BUILDERS, item.path.name in ALONE, item.path,
+                                 pythons.index(torch_python_of(item))))
+
+
+def torch_python_of(item):
+    return getattr(getattr(item, "callspec", None), "params", {}).get("torch_python")
+
+
+_held = {}  # the locks of this worker: file by name
+
+
+def take_machine(run, kind):
+    """A test of ALONE locks its kind for itself; any other test shares all kinds. Nobody overtakes a worker that waits: the
+    way to the locks is through a gate."""
+    def lock(name, how):
+        file = open(pathlib.Path(tempfile.gettempdir()) / f"plumb-tests-{run}.{name}", "w", encoding="ascii")
+        fcntl.flock(file, how)
+        return file
+    with lock("gate", fcntl.LOCK_EX):
+        for name in [kind] if kind else sorted(set(ALONE.values())):
+            _held[name] = lock(name, fcntl.LOCK_EX if kind else fcntl.LOCK_SH)
 
 
 @pytest.hookimpl(hookwrapper=True, specname="pytest_runtest_protocol")
-def pytest_have_the_machine(item):
-    """Of several pytest workers (scripts/test.sh), one that runs a test of ALONE has the machine."""
+def pytest_have_the_machine(item, nextitem):
+    """Of several pytest workers (scripts/test.sh). Tests of one kind that follow each other keep the machine."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
-    if not run:
-        yield
-        return
-    with open(pathlib.Path(tempfile.gettempdir()) / f"plumb-tests-{run}.lock", "w",
-              encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX if item.path.name in ALONE else fcntl.LOCK_SH)
-        yield
+    kind = ALONE.get(item.path.name)
+    if run and not _held:
+        take_machine(run, kind)
+    yield
+    if not (kind and nextitem and ALONE.get(nextitem.path.name) == kind):
+        while _held:
+            _held.popitem()[1].close()
 
 
 # ---- a machine that others use, too ----

@@ -8,7 +8,8 @@
  *	on_launch(const struct plumb_monitor_event *event, void *data)
  *	{
  *		struct plumb_monitor_frame frames[64];
- *		size_t count = plumb_monitor_path(PLUMB_MONITOR_ALL_LAYERS, frames, sizeof *frames, 64);
+ *		size_t count = plumb_monitor_path(PLUMB_MONITOR_ALL_LAYERS, frames,
+ *		                                  sizeof *frames, 64);
  *		…
  *	}
  *	…

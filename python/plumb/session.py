@@ -2,7 +2,7 @@
 """plumb.profile(): records a part of a process that `plumb run` did not start, such as a notebook.
 
 The collector is loaded into this process. A second process, `plumb session`, keeps the run folder and makes
-the profile. The protocol between the two is at the top of src/cli/session.c.
+the profile. The protocol between the two is at the top of src/cli/run/session.c.
 """
 from __future__ import annotations
 

@@ -3,13 +3,12 @@
 #ifndef PLUMB_ANALYZE_ADVICE_H
 #define PLUMB_ANALYZE_ADVICE_H
 
-#include "model/profile.h"
-
-/* What PyTorch has, such as torch.compile, is no advice for other programs. */
-bool plumb_advice_is_torch(const struct plumb_profile *profile);
+#include "model/framework/framework.h"
 
 /* What to do about an operator, a kernel or both (the other is NULL), whose time is that of the
- * GPU, or of the host. TORCH: of a PyTorch program. */
-const char *plumb_advice_for(const char *op, const char *kernel, bool gpu, bool torch);
+ * GPU, or of the host. FRAMEWORK: whose program it is, or NULL. Only its programs can use what it
+ * alone has, such as torch.compile. */
+const char *plumb_advice_for(const char *op, const char *kernel, bool gpu,
+                             const struct plumb_framework_names *framework);
 
 #endif

@@ -95,7 +95,7 @@ plumb_finding_id(char *text, const struct plumb_profile *p, const char *rule, co
 /* ---- order ---- */
 
 static double
-worth(const struct plumb_finding_text *f)
+weigh_finding(const struct plumb_finding_text *f)
 {
 	if (f->saving_ns == PLUMB_UNKNOWN || f->saving_ns < 0)
 		return -1;
@@ -112,7 +112,7 @@ static int
 by_importance(const void *left, const void *right)
 {
 	const struct ranked *a = left, *b = right;
-	double x = worth(&a->finding), y = worth(&b->finding);
+	double x = weigh_finding(&a->finding), y = weigh_finding(&b->finding);
 
 	if (a->finding.severity != b->finding.severity)
 		return a->finding.severity > b->finding.severity ? -1 : 1;
@@ -148,8 +148,8 @@ is_ours(const char *rule)
 
 /* PROFILE's findings (without those of the registry's rules if REPLACE is set) and COUNT more. */
 static int
-merge(struct plumb_profile *p, const struct plumb_finding_text *more, uint32_t count, bool replace,
-      struct plumb_error *error)
+merge_findings(struct plumb_profile *p, const struct plumb_finding_text *more, uint32_t count,
+               bool replace, struct plumb_error *error)
 {
 	struct plumb_finding_text *rows =
 		calloc((size_t)p->findings_count + count + 1, sizeof *rows);
@@ -157,7 +157,7 @@ merge(struct plumb_profile *p, const struct plumb_finding_text *more, uint32_t c
 	int code;
 
 	if (!rows)
-		return plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the findings");
+		return plumb_fail_memory(error, "for the findings");
 	for (uint32_t i = 0; i < p->findings_count; i++) {
 		const struct plumb_finding *f = &p->findings[i];
 		const char *rule = plumb_text(p, f->rule);
@@ -177,7 +177,7 @@ merge(struct plumb_profile *p, const struct plumb_finding_text *more, uint32_t c
 	for (uint32_t i = 0; i < count; i++)
 		rows[kept++] = more[i];
 	if (put_in_order(rows, kept) < 0)
-		code = plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the findings");
+		code = plumb_fail_memory(error, "for the findings");
 	else
 		code = plumb_profile_set_findings(p, rows, kept, error);
 	free(rows);
@@ -188,7 +188,7 @@ int
 plumb_findings_add(struct plumb_profile *profile, const struct plumb_finding_text *findings,
                    uint32_t count, struct plumb_error *error)
 {
-	return merge(profile, findings, count, false, error);
+	return merge_findings(profile, findings, count, false, error);
 }
 
 /* ---- all of them ---- */
@@ -199,10 +199,10 @@ run_all(struct plumb_study *study, struct plumb_error *error)
 	for (size_t i = 0; plumb_analyses[i]; i++) {
 		plumb_study_rule(study, plumb_analyses[i]->name);
 		if (plumb_analyses[i]->run(study) < 0)
-			return plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the analyses");
+			return plumb_fail_memory(error, "for the analyses");
 	}
 	if (plumb_study_bound(study) < 0)
-		return plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the critical path");
+		return plumb_fail_memory(error, "for the critical path");
 	return 0;
 }
 
@@ -233,7 +233,7 @@ plumb_analyze(struct plumb_profile *profile, const struct plumb_analyze_options 
 	code = run_all(study, error);
 	if (!code) {
 		found = plumb_study_findings(study, &count);
-		code = merge(profile, found, count, true, error);
+		code = merge_findings(profile, found, count, true, error);
 		if (!code)
 			profile->run.analyses = PLUMB_ANALYSES;
 	}

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Analyses: what reads a profile and concludes something. One contract, one registry:
+ * An analysis reads a profile and draws conclusions. All have one contract and stand in one table:
  *
  *	static int
- *	run(struct plumb_study *study)
+ *	find_hotspots(struct plumb_study *study)
  *	{
  *		double share = plumb_study_threshold(study, "hotspot.share");
  *		…                                  // study.h: sums, lines, how to draft a finding
  *		return 0;                          // or PLUMB_ESYSTEM
  *	}
- *	const struct plumb_analysis plumb_analysis_hotspot = { "hotspot", "…", thresholds, run };
+ *	const struct plumb_analysis plumb_analysis_hotspot = {
+ *		"hotspot", "…", thresholds, find_hotspots
+ *	};
  *
- * An analysis is one file with one such constant and a row in analyze.c; help, docs and the option
- * --threshold follow from it. The same profile and thresholds give the same findings in the same
- * order, and two runs of one program give a finding the same id: it is made of the rule, the cause
- * and what the finding is about (names, files without their folder, lines), never of a measured
- * number.
+ * To add one, write a file with such a constant and add a row to analyze.c. Help, docs and the
+ * option --threshold follow from it. The same profile and thresholds give the same findings in the
+ * same order. Two runs of one program give a finding the same id: plumb makes it from the rule, the
+ * cause and what the finding is about (names, files without their folder, lines), and never from a
+ * measured number.
  *
- * saving_ns is an upper bound: the time that would go if the cause vanished and nothing took its
- * place.
+ * saving_ns is an upper bound: the time that you would save if the cause vanished and nothing took
+ * its place.
  */
 #ifndef PLUMB_ANALYZE_ANALYZE_H
 #define PLUMB_ANALYZE_ANALYZE_H
@@ -59,16 +61,15 @@ char *plumb_threshold_format(char *text, size_t size, const char *unit, double v
 
 struct plumb_analyze_options {
 	const char *thresholds; /* as above */
-	const char *user_code;  /* rule of the person's own code; NULL: the one the run was given */
-	uint32_t path_spans;    /* the critical path is made of as many at most; 0: of
-	                           PLUMB_PATH_SPANS_MOST */
+	const char *user_code;  /* which code is the user's own; NULL: as the run was told */
+	uint32_t path_spans;    /* max spans in the critical path; 0: PLUMB_PATH_SPANS_MOST */
 };
 
-/* Raise it when an analysis changes what it answers: findings that are stored with a lower number
- * are then made again when somebody reads them. */
+/* Raise it when an analysis changes what it answers. plumb then makes findings with a lower number
+ * again when somebody reads them. */
 #define PLUMB_ANALYSES 1
 
-/* Are the findings of PROFILE those of older analyses, or were there none? */
+/* Did older analyses make the findings of PROFILE, or none at all? */
 static inline bool
 plumb_findings_are_old(const struct plumb_profile *profile)
 {

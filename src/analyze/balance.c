@@ -6,9 +6,9 @@
  * much more means that its kernel is a worse algorithm: it serialises, sorts or fills memory.
  * Operators are taken together by name and line of the user's code. The whole backward pass bounds
  * the saving: that of index_select, which replaces index, takes less than the forward pass. What
- * torch.utils.checkpoint computes again is no backward pass and left out. An operator without GPU
- * work of its own forwards (a view) has no ratio; it is judged only where the table below knows its
- * backward pass.
+ * checkpointing computes again, in the middle of the backward pass, is forward work and left out.
+ * An operator without GPU work of its own forwards (a view) has no ratio; it is judged only if its
+ * framework's table has advice on its backward pass.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +16,7 @@
 #include "analyze/study.h"
 #include "base/format.h"
 #include "base/vec.h"
+#include "model/framework/framework.h"
 
 #define LISTED 5
 
@@ -24,38 +25,6 @@ static const struct plumb_threshold thresholds[] = {
 	  "minimum backward GPU time over forward GPU time; up to 2 is usual" },
 	{ "balance.share", 0.01, "share", "minimum share of the GPU time for the backward pass" },
 	{ 0 },
-};
-
-/* What is known of an operator's backward pass. */
-static const struct {
-	const char *name, *advice;
-} known[] = {
-	{ "aten::index",
-	  "Its backward pass sorts the indices and adds gradients row by row, so rows that were "
-	  "read often are added in turn. To take whole rows by an index tensor, use "
-	  "torch.index_select(x, 0, i) or torch.nn.functional.embedding(i, x). With "
-	  "torch.use_deterministic_algorithms(True) prefer embedding." },
-	{ "aten::index_select",
-	  "Under torch.use_deterministic_algorithms(True) its backward pass sorts the "
-	  "indices and adds row by row. Use torch.nn.functional.embedding, or allow "
-	  "the atomic version for this step." },
-	{ "aten::embedding",
-	  "Its backward pass fills a gradient as large as the table, and adds repeated rows in "
-	  "turn. If a step uses few rows, sparse=True and an optimizer for sparse gradients "
-	  "avoid the first. If one index repeats (padding), padding_idx avoids the second." },
-	{ "aten::gather",
-	  "Its backward pass adds with atomics: indices that repeat wait for each other. "
-	  "If each index occurs once, take_along_dim on a smaller tensor or a mask and a "
-	  "sum can be cheaper." },
-	{ "aten::select",
-	  "Its backward pass fills a gradient as large as the whole input for each call. "
-	  "Take all parts at once with unbind or split instead of selecting in a loop." },
-	{ "aten::slice",
-	  "Its backward pass fills a gradient as large as the whole input for each call. "
-	  "Take all parts at once with split or chunk instead of slicing in a loop." },
-	{ "aten::grid_sampler_2d",
-	  "Its backward pass adds with atomics: neighbouring points that fall into "
-	  "one pixel wait for each other." },
 };
 
 struct pair {
@@ -84,22 +53,9 @@ struct balance {
 static const char *
 advice_of(const char *name)
 {
-	for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
-		if (!strcmp(known[i].name, name))
-			return known[i].advice;
-	return NULL;
-}
+	const struct plumb_framework_operator *row = plumb_framework_operator(name);
 
-/* Checkpointing runs forward work once more, in the middle of the backward pass. */
-static bool
-computes_again(const struct plumb_profile *p, uint32_t context)
-{
-	static const char end[] = "torch/utils/checkpoint.py";
-	const struct plumb_frame *frame = plumb_context_frame(p, context);
-	const char *file = frame->kind == PLUMB_FRAME_PYTHON ? plumb_text(p, frame->file) : NULL;
-	size_t length = file ? strlen(file) : 0;
-
-	return length >= sizeof end - 1 && !strcmp(file + length - (sizeof end - 1), end);
+	return row ? row->backward : NULL;
 }
 
 static void
@@ -114,7 +70,8 @@ add_up(struct balance *b)
 
 		b->behind[c] = back || (c && b->behind[parent] & BEHIND) ? BEHIND : 0;
 		if ((b->behind[c] & BEHIND) &&
-		    ((c && b->behind[parent] & AGAIN) || computes_again(p, c)))
+		    ((c && b->behind[parent] & AGAIN) ||
+		     plumb_framework_place(p, p->contexts[c].frame, NULL) == PLUMB_PURPOSE_AGAIN))
 			b->behind[c] |= AGAIN;
 		b->backward[c] = b->behind[c] & AGAIN ? 0 : b->study->kernels[c].sum;
 		b->forward[c] = b->behind[c] & BEHIND ? 0 : b->study->kernels[c].sum;
@@ -129,7 +86,7 @@ add_up(struct balance *b)
 
 /* Each forward operator with backward work right under it. */
 static bool
-collect(struct balance *b)
+collect_pairs(struct balance *b)
 {
 	const struct plumb_profile *p = b->study->profile;
 
@@ -175,7 +132,7 @@ by_operator(const void *left, const void *right)
 }
 
 static void
-join(struct balance *b)
+join_pairs(struct balance *b)
 {
 	uint32_t kept = 0;
 
@@ -312,7 +269,7 @@ draft_pairs(struct balance *b)
 }
 
 static int
-run(struct plumb_study *study)
+find_imbalance(struct plumb_study *study)
 {
 	uint32_t contexts = study->profile->contexts_count;
 	struct balance b = { .study = study };
@@ -325,10 +282,10 @@ run(struct plumb_study *study)
 	b.behind = calloc(contexts + 1u, 1);
 	if (b.forward && b.backward && b.behind) {
 		add_up(&b);
-		code = collect(&b) ? 0 : PLUMB_ESYSTEM;
+		code = collect_pairs(&b) ? 0 : PLUMB_ESYSTEM;
 	}
 	if (!code) {
-		join(&b);
+		join_pairs(&b);
 		code = draft_pairs(&b);
 	}
 	plumb_vec_free(&b.pairs);
@@ -344,5 +301,5 @@ const struct plumb_analysis plumb_analysis_balance = {
 	.summary =
 		"operators whose backward pass takes far longer on the GPU than their forward pass",
 	.thresholds = thresholds,
-	.run = run,
+	.run = find_imbalance,
 };

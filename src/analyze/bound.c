@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * No finding saves more than the critical path allows. An analysis adds up times; what of them
- * hides behind other work would save nothing. So, where a profile has the spans for it, a finding's
- * saving is what the run would have taken less had the contexts that the finding is about taken no
- * time (path/path.h), if that is less than what the analysis says; and what the median iteration
- * would have taken less is in its evidence. Of several processes, which need not have waited for
- * each other, the greatest counts, but what processes save that ran one after another adds up.
- * Where there are spans of a part of the run only, or more than a path is made of (path/part.h),
- * the rest is taken to be like the part.
+ * No finding saves more than the critical path allows. An analysis adds up times, but time that
+ * hides behind other work would save nothing. If the profile has spans, plumb plays the run again
+ * as if the contexts of the finding took no time (path/path.h). The time that this saves bounds the
+ * finding's saving. The evidence also has what the median iteration would save.
+ *
+ * Processes that run at the same time need not wait for each other, so the largest saving counts.
+ * Savings of processes that ran one after another add up. If there are spans of only a part of the
+ * run, or more than a path can have (path/part.h), plumb assumes that the rest is like the part.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -30,12 +30,6 @@ struct bound {
 	char *longest; /* what is on the path most; malloced */
 };
 
-static bool
-is_told(const struct bound *b, uint32_t finding)
-{
-	return b->study->findings->about.items[finding].gone;
-}
-
 /* By context, whether it has spans on streams: of DEVICE, or of any where that is PLUMB_NONE. */
 static void
 mark_work(const struct plumb_profile *p, uint32_t device, unsigned char *marks)
@@ -50,7 +44,7 @@ mark_work(const struct plumb_profile *p, uint32_t device, unsigned char *marks)
 }
 
 static void
-tell(const struct plumb_profile *p, uint32_t context, struct plumb_study_about *about)
+mark_gone(const struct plumb_profile *p, uint32_t context, struct plumb_study_about *about)
 {
 	if (about->device) {
 		mark_work(p, about->device_gone, about->gone);
@@ -80,7 +74,7 @@ tell_all(struct bound *b)
 		about->gone = calloc(p->contexts_count + 1u, 1);
 		if (!about->gone)
 			return false;
-		tell(p, context, about);
+		mark_gone(p, context, about);
 	}
 	return true;
 }
@@ -145,7 +139,7 @@ list_extents(const struct plumb_profile *p, struct extent *extents)
 /* Of processes at the same time the greatest; of those one after another the sum. SAVED is by
  * process. */
 static int64_t
-join(const struct extent *extents, uint32_t count, const int64_t *saved)
+add_up_extents(const struct extent *extents, uint32_t count, const int64_t *saved)
 {
 	int64_t sum = 0, most = 0, end = INT64_MIN;
 
@@ -221,7 +215,7 @@ measure_finding(struct bound *b, const struct plumb_path_window *w, const struct
 	const int64_t *steps = &q->saved[b->study->profile->tracks_count];
 
 	measure_processes(b, q);
-	b->run[i] = join(q->extents, q->extents_count, q->run);
+	b->run[i] = add_up_extents(q->extents, q->extents_count, q->run);
 	if (b->scale > 1)
 		b->run[i] = (int64_t)fmin((double)b->run[i] * b->scale, 9e18);
 	for (uint32_t t = 0; t < b->steps.count && plumb_path_has(w, gone); t++) {
@@ -290,7 +284,7 @@ name_longest(struct bound *b, const struct plumb_path_window *w)
 }
 
 static bool
-ask(struct bound *b, struct questions *q)
+ask_questions(struct bound *b, struct questions *q)
 {
 	const struct plumb_profile *p = b->study->profile;
 	size_t most = (size_t)p->tracks_count + 2 * (size_t)b->steps.count + 1;
@@ -328,7 +322,7 @@ static int
 bound_run(struct bound *b)
 {
 	struct questions q = { 0 };
-	bool done = ask(b, &q);
+	bool done = ask_questions(b, &q);
 
 	free(q.nodes);
 	free(q.saved);
@@ -397,7 +391,7 @@ add_evidence(const struct bound *b, uint32_t i, const char *evidence)
 
 /* Advice that saves nothing by itself says so first. */
 static bool
-hide(const struct bound *b, struct plumb_finding_text *row)
+say_hidden(const struct bound *b, struct plumb_finding_text *row)
 {
 	char *text = NULL;
 
@@ -411,7 +405,7 @@ hide(const struct bound *b, struct plumb_finding_text *row)
 }
 
 static bool
-apply(struct bound *b, uint32_t i)
+apply_bound(struct bound *b, uint32_t i)
 {
 	struct plumb_study *s = b->study;
 	struct plumb_finding_text *row = &s->findings->rows.items[i];
@@ -431,7 +425,7 @@ apply(struct bound *b, uint32_t i)
 			row->severity = plumb_study_severity(s, row->saving_ns, row->confidence);
 		else if (!row->saving_ns)
 			row->severity = PLUMB_NOTE;
-		if (!row->saving_ns && !hide(b, row))
+		if (!row->saving_ns && !say_hidden(b, row))
 			return false;
 	}
 	return row->evidence != NULL;
@@ -468,13 +462,13 @@ plumb_study_bound(struct plumb_study *study)
 		b.run[i] = b.step[i] = PLUMB_UNKNOWN;
 	if (b.run && b.step && tell_all(&b)) {
 		for (uint32_t i = 0; i < b.count; i++)
-			any |= is_told(&b, i);
+			any |= study->findings->about.items[i].gone != NULL;
 		code = any ? make_path(&b) : 0;
 	}
 	if (!code && any)
 		code = bound_run(&b);
 	for (uint32_t i = 0; !code && any && i < b.count; i++)
-		code = apply(&b, i) ? 0 : PLUMB_ESYSTEM;
+		code = apply_bound(&b, i) ? 0 : PLUMB_ESYSTEM;
 	plumb_iterations_free(&b.steps);
 	plumb_path_free(b.path);
 	free(b.longest);

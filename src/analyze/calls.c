@@ -14,7 +14,7 @@ counted_by(uint32_t kind)
 }
 
 static void
-take(struct plumb_calls *calls, uint32_t kind, const struct plumb_value *v)
+take_value(struct plumb_calls *calls, uint32_t kind, const struct plumb_value *v)
 {
 	struct plumb_stat stat = { v->sum, v->count, v->min, v->max, v->mean, v->m2 };
 
@@ -49,7 +49,7 @@ plumb_calls_of_contexts(const struct plumb_profile *p, struct plumb_calls *calls
 	for (uint32_t i = 0; i < p->values_count; i++) {
 		uint32_t context = p->values[i].context;
 
-		take(&calls[context], plumb_context_frame(p, context)->kind, &p->values[i]);
+		take_value(&calls[context], plumb_context_frame(p, context)->kind, &p->values[i]);
 	}
 	for (uint32_t c = 0; c < p->contexts_count; c++) {
 		struct plumb_calls *own = &calls[c];
@@ -67,7 +67,7 @@ plumb_calls_of_contexts(const struct plumb_profile *p, struct plumb_calls *calls
 }
 
 static void
-add(struct plumb_calls *sum, const struct plumb_calls *calls)
+add_calls(struct plumb_calls *sum, const struct plumb_calls *calls)
 {
 	sum->known |= calls->known;
 	sum->count += calls->count;
@@ -91,7 +91,7 @@ plumb_calls_of_rows(const struct plumb_grouping *grouping, const struct plumb_pr
 		uint32_t row = calls[c].known ? plumb_grouping_owner(grouping, c) : PLUMB_NONE;
 
 		if (row < count && all[row].kind == plumb_context_frame(p, c)->kind)
-			add(&rows[row], &calls[c]);
+			add_calls(&rows[row], &calls[c]);
 	}
 	for (uint32_t r = 0; r < count; r++)
 		forget_part(&rows[r]);

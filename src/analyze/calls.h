@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How often a frame itself was entered, and how long that took each time: not what the operators
- * inside it say.
+ * How often a frame itself was entered, and how long each time took. What the operators inside it
+ * took does not count.
  *
  *	struct plumb_calls *calls = calloc(contexts, sizeof *calls);
  *	plumb_calls_of_contexts(profile, calls);
  *	plumb_calls_of_rows(grouping, profile, calls, rows);
  *
- * Entries are recorded of operators, ranges, modules and kernels. Of other frames, and of rows that
- * are no frames (phases, threads), nobody knows how often they were entered.
+ * plumb records entries of operators, ranges, modules and kernels. For other frames, and for rows
+ * that are no frames (phases, threads), the number of entries is unknown.
  */
 #ifndef PLUMB_ANALYZE_CALLS_H
 #define PLUMB_ANALYZE_CALLS_H
@@ -30,9 +30,9 @@ void plumb_calls_of_rows(const struct plumb_grouping *grouping, const struct plu
                          const struct plumb_calls *calls, struct plumb_calls *rows);
 
 /*
- * STAT is what a row has of op.time, its INCLUSIVE part or its own: observed of each operator in
- * it. Makes it one of the row's entries, where these are known: their count, and their mean. False:
- * minimum and maximum of an entry are not known.
+ * STAT is a row's op.time, its INCLUSIVE part or its own, with one observation for each operator in
+ * the row. If the row's entries are known, this turns STAT into their count and their mean. False:
+ * the minimum and maximum of an entry are unknown.
  */
 bool plumb_calls_apply(const struct plumb_calls *calls, bool inclusive, struct plumb_stat *stat);
 

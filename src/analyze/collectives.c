@@ -265,7 +265,7 @@ by_end(const void *x, const void *y)
 
 /* How many from M on are one. CLOSE: their ends must be close. */
 static uint32_t
-together(const struct plumb_collective_member *m, uint32_t count, bool close)
+count_together(const struct plumb_collective_member *m, uint32_t count, bool close)
 {
 	int64_t shortest = m->end_ns - m->start_ns;
 	uint32_t n = 1;
@@ -304,7 +304,7 @@ match_ends(const struct plumb_profile *p, struct plumb_collectives *found, uint3
 		bool serial = by == PLUMB_COLLECTIVES_BY_GROUP && name && strcmp(name, "SendRecv");
 		struct plumb_collective_set *set;
 
-		n = together(&m[i], count - i, !serial);
+		n = count_together(&m[i], count - i, !serial);
 		if (n < 2)
 			continue;
 		set = plumb_vec_add(&found->sets);
@@ -318,7 +318,7 @@ match_ends(const struct plumb_profile *p, struct plumb_collectives *found, uint3
 }
 
 static bool
-match(const struct plumb_profile *p, struct plumb_collectives *found)
+match_members(const struct plumb_profile *p, struct plumb_collectives *found)
 {
 	struct plumb_collective_member *m = found->members.items;
 
@@ -361,7 +361,7 @@ by_span(const void *x, const void *y)
 
 /* Members by set, and where the spans are among them. */
 static bool
-place(struct plumb_collectives *found)
+place_members(struct plumb_collectives *found)
 {
 	uint32_t count = found->members.count;
 	struct placed *placed = malloc(((size_t)count + 1) * sizeof *placed);
@@ -423,7 +423,7 @@ plumb_collectives_find(const struct plumb_profile *p, struct plumb_collectives *
 	free(ranks);
 	free(is);
 	if (done && found->members.count)
-		done = add_groups(p, found) && match(p, found) && place(found);
+		done = add_groups(p, found) && match_members(p, found) && place_members(found);
 	return done ? 0 : PLUMB_ESYSTEM;
 }
 

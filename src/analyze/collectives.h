@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which spans of several ranks are one collective operation. The first of these rules that holds:
+ * Finds which spans of several ranks are one collective operation. The first rule that holds
+ * decides:
  *
- *  1. the same process group and number in it, as the recording says; no clock is asked. But not of what only two
- *     of a larger group do (SendRecv): each pair counts for itself;
- *  2. the same process group and operation, ending together;
- *  3. without a group: streams whose kernels of one name always end together are one communicator's, and of these
- *     those that end together;
- *  4. else one kernel name, ending together.
+ *  1. They have the same process group, and the recording gives them the same number in it. No
+ *     clock is used. This does not hold for what only two of a larger group do (SendRecv), because
+ *     each pair has its own numbers.
+ *  2. They have the same process group and operation, and end together.
+ *  3. They have no group, but their streams have the same communicator, and they end together.
+ *     Streams whose kernels of one name always end together have the same communicator.
+ *  4. They have the same kernel name and end together.
  *
- * Ending together is: while all of them run, within 20 µs or a quarter of the shortest; within the
- * shortest, for a group that is known, whose operations come one after another. A rank, a device of
- * a process, is there once.
+ * Spans end together if all of them run at some moment and their ends are close: within 20 µs or a
+ * quarter of the shortest span. If the group is known, the length of the shortest span is close
+ * enough, because operations of a group come one after another. A rank is a device of a process. It
+ * is in a set at most once.
  *
  *	struct plumb_collectives all;
  *	if (plumb_collectives_find(profile, &all) < 0) …
- *	const struct plumb_collective_set *set = plumb_collectives_of(&all, span);   // NULL: with no other rank
+ *	// NULL: with no other rank
+ *	const struct plumb_collective_set *set = plumb_collectives_of(&all, span);
  *	all.members.items[set->first + i].span …
  *	plumb_collectives_free(&all);
  */
@@ -37,12 +41,12 @@ struct plumb_collective_member {
 	int64_t start_ns, end_ns;
 	int64_t sequence; /* PLUMB_UNKNOWN */
 	uint32_t span;
-	uint32_t name;  /* string: of the operation where the group is known, else of the kernel */
+	uint32_t name;  /* string: the operation if the group is known, else the kernel */
 	uint32_t group; /* the same number on all ranks of a group; PLUMB_NONE: not known */
 	uint32_t size;  /* ranks of the group; UINT32_MAX: not known */
 	uint32_t rank;  /* a number for each device of a process */
-	uint32_t set;   /* PLUMB_NONE: with no other rank */
-	uint32_t among; /* private: where others to be with are looked for; PLUMB_NONE: no more */
+	uint32_t set;   /* PLUMB_NONE: no other rank took part */
+	uint32_t among; /* private: only members with the same number can match; PLUMB_NONE: none */
 };
 struct plumb_collective_set {
 	uint32_t first, count; /* in members */
@@ -56,8 +60,8 @@ struct plumb_collectives {
 	uint32_t *by_span; /* places in members, by span */
 };
 
-/* All spans that are collectives of a profile of several ranks; nothing of one with one. For
- * plumb_collectives_free in any case. PLUMB_ESYSTEM: memory is out. */
+/* Finds all spans that are collectives. A profile of one rank has none. Call plumb_collectives_free
+ * even after an error. PLUMB_ESYSTEM: out of memory. */
 int plumb_collectives_find(const struct plumb_profile *profile,
                            struct plumb_collectives *found) PLUMB_MUST_CHECK;
 void plumb_collectives_free(struct plumb_collectives *found);
@@ -69,11 +73,11 @@ plumb_collectives_member(const struct plumb_collectives *found, uint32_t span);
 const struct plumb_collective_set *
 plumb_collectives_of(const struct plumb_collectives *found, uint32_t span);
 
-/* Private to collectives*.c: among becomes a number for each communicator that rule 3 tells,
- * PLUMB_NONE for the other members. False: memory is out. */
+/* Private to collectives*.c: sets `among` to the number of the communicator that rule 3 finds, and
+ * to PLUMB_NONE for the other members. False: out of memory. */
 bool
 plumb_collectives_streams(const struct plumb_profile *profile, struct plumb_collectives *found);
-/* As above: how far apart two ends may lie of which the shorter one's span lasts SHORTEST. */
+/* Private too: how far apart two ends may be if the shorter span lasts SHORTEST. */
 int64_t plumb_collectives_apart(int64_t shortest);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Communicators that nothing names. A communicator's operations run on one stream of each rank, and
- * every one of them ends on all ranks together; two communicators at work at once end together only
- * now and then. So streams are linked whose kernels of a name end together in 7 of 8 cases, and
- * from the closest link on put together as long as each is linked with each, no rank is there
- * twice, and the next is about as close as those before.
+ * Finds communicators that have no name. A communicator's operations run on one stream of each
+ * rank, and each of them ends on all ranks together. Operations of two communicators end together
+ * only now and then. So plumb links streams whose kernels of one name end together in 7 of 8 cases.
+ * Then it joins them, the closest link first, as long as each is linked with each, no rank is there
+ * twice, and the next link is about as close as those before.
  */
 #include "analyze/collectives.h"
 #include "base/hash.h"
@@ -251,7 +251,7 @@ by_apart(const void *x, const void *y)
 
 /* Each channel of A's communicator with each of B's: linked, and of different ranks. */
 static bool
-fits(const struct streams *s, uint32_t a, uint32_t b)
+channels_fit(const struct streams *s, uint32_t a, uint32_t b)
 {
 	const struct channel *channels = s->channels.items;
 	uint32_t x = a;
@@ -307,7 +307,7 @@ find_communicators(struct streams *s)
 		bool single = channels[a].next == a && channels[b].next == b;
 
 		if (channels[a].of != channels[b].of &&
-		    (single || apart <= CLOSE_TIMES * before + CLOSE_NS) && fits(s, a, b))
+		    (single || apart <= CLOSE_TIMES * before + CLOSE_NS) && channels_fit(s, a, b))
 			put_together(s, a, b, apart > before ? apart : before);
 	}
 	free(links);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a batch size must keep: "latency<50ms", "throughput>=900", "memory<8GB", several parted by
- * commas. */
+/* What a batch size must keep: a comma-separated list such as
+ * "latency<50ms,throughput>=900,memory<8GB". */
 #ifndef PLUMB_ANALYZE_CONSTRAINT_H
 #define PLUMB_ANALYZE_CONSTRAINT_H
 
@@ -16,8 +16,8 @@ enum plumb_constraint_kind {
 
 struct plumb_constraint {
 	enum plumb_constraint_kind kind;
-	bool above; /* at least or more than VALUE, else at most or less */
-	bool equal; /* VALUE itself will do */
+	bool above; /* it must be above VALUE, else below */
+	bool equal; /* VALUE itself is allowed */
 	double value;
 };
 
@@ -30,8 +30,8 @@ struct plumb_constraints {
  * or KiB, MiB, GiB (of 1024); spaces do not count. */
 bool plumb_constraints_read(const char *text, struct plumb_constraints *constraints);
 
-/* 1: VALUES, by kind, keep all of them; 0: one they do not; -1: one of those that it would take is
- * NAN. */
+/* VALUES has a number for each kind. 1: they keep all constraints; 0: they break one; -1: a number
+ * that a constraint needs is NAN. */
 int plumb_constraints_hold(const struct plumb_constraints *constraints,
                            const double values[PLUMB_CONSTRAINT_KINDS]);
 

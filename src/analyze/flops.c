@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/framework/framework.h"
+
 #define SIZES_MAX 8
 #define ARGUMENTS_MAX 8
 
@@ -68,7 +70,7 @@ is_tensor(const struct argument *argument, int least)
 }
 
 static double
-elements(const struct argument *tensor)
+count_elements(const struct argument *tensor)
 {
 	double product = 1;
 
@@ -79,7 +81,7 @@ elements(const struct argument *tensor)
 
 /* The size that is NUMBER from the last. */
 static double
-last(const struct argument *tensor, int number)
+size_from_end(const struct argument *tensor, int number)
 {
 	return tensor->sizes[tensor->count - 1 - number];
 }
@@ -89,9 +91,9 @@ static double
 product_of(const struct argument *a, const struct argument *b, int rank)
 {
 	if (!is_tensor(a, rank) || !is_tensor(b, rank) || a->count != rank || b->count != rank ||
-	    last(a, 0) != last(b, 1) || (rank == 3 && a->sizes[0] != b->sizes[0]))
+	    size_from_end(a, 0) != size_from_end(b, 1) || (rank == 3 && a->sizes[0] != b->sizes[0]))
 		return NAN;
-	return 2 * elements(a) * last(b, 0);
+	return 2 * count_elements(a) * size_from_end(b, 0);
 }
 
 /* As matmul has it: vectors count as a matrix of one row or column, what stands before is
@@ -103,33 +105,27 @@ matmul(const struct argument *a, const struct argument *b)
 
 	if (!is_tensor(a, 1) || !is_tensor(b, 1))
 		return NAN;
-	double rows = a->count > 1 ? last(a, 1) : 1;
-	double columns = b->count > 1 ? last(b, 0) : 1;
-	if (last(a, 0) != last(b, b->count > 1))
+	double rows = a->count > 1 ? size_from_end(a, 1) : 1;
+	double columns = b->count > 1 ? size_from_end(b, 0) : 1;
+	if (size_from_end(a, 0) != size_from_end(b, b->count > 1))
 		return NAN;
 	for (int i = 2; i < a->count || i < b->count; i++) {
-		double x = i < a->count ? last(a, i) : 1, y = i < b->count ? last(b, i) : 1;
+		double x = i < a->count ? size_from_end(a, i) : 1,
+		       y = i < b->count ? size_from_end(b, i) : 1;
 		if (x != y && x != 1 && y != 1)
 			return NAN;
 		batches *= x == 1 ? y : x;
 	}
-	return 2 * batches * rows * last(a, 0) * columns;
-}
-
-/* A matrix by a vector, which may stand first in nothing. */
-static double
-by_vector(const struct argument *a, const struct argument *b)
-{
-	return is_tensor(b, 1) && b->count == 1 && a->count <= 2 ? matmul(a, b) : NAN;
+	return 2 * batches * rows * size_from_end(a, 0) * columns;
 }
 
 static double
 linear(const struct argument *in, const struct argument *weight)
 {
 	if (!is_tensor(in, 1) || !is_tensor(weight, 1) || weight->count > 2 ||
-	    last(in, 0) != last(weight, 0))
+	    size_from_end(in, 0) != size_from_end(weight, 0))
 		return NAN;
-	return 2 * elements(in) * (weight->count == 2 ? weight->sizes[0] : 1);
+	return 2 * count_elements(in) * (weight->count == 2 ? weight->sizes[0] : 1);
 }
 
 /* Q·Kᵀ and what comes of it by V, of every head and query over all keys: masks are not looked at.
@@ -138,14 +134,17 @@ static double
 attention(const struct argument *q, const struct argument *k, const struct argument *v)
 {
 	if (!is_tensor(q, 2) || !is_tensor(k, 2) || !is_tensor(v, 2) || q->count != k->count ||
-	    q->count != v->count || last(q, 0) != last(k, 0) || last(k, 1) != last(v, 1))
+	    q->count != v->count || size_from_end(q, 0) != size_from_end(k, 0) ||
+	    size_from_end(k, 1) != size_from_end(v, 1))
 		return NAN;
 	for (int i = 2; i < q->count; i++)
-		if (last(k, i) != last(v, i) || !(last(k, i) > 0) ||
-		    (last(q, i) != last(k, i) && (i != 2 || fmod(last(q, i), last(k, i)) != 0)))
+		if (size_from_end(k, i) != size_from_end(v, i) || !(size_from_end(k, i) > 0) ||
+		    (size_from_end(q, i) != size_from_end(k, i) &&
+		     (i != 2 || fmod(size_from_end(q, i), size_from_end(k, i)) != 0)))
 			return NAN;
-	return 2 * elements(q) * last(k, 1) +
-	       2 * elements(q) / last(q, 0) * last(v, 1) * last(v, 0);
+	return 2 * count_elements(q) * size_from_end(k, 1) +
+	       2 * count_elements(q) / size_from_end(q, 0) * size_from_end(v, 1) *
+	               size_from_end(v, 0);
 }
 
 /* A value of a list for each place, or one for all; NAN: none. */
@@ -177,7 +176,7 @@ size_out(const struct argument *arguments, int place, bool transposed)
  * call has none) the channels tell, unless both are as many.
  */
 static double
-of_convolution(const struct argument *arguments, const struct argument *out)
+convolution(const struct argument *arguments, const struct argument *out)
 {
 	const struct argument *in = &arguments[0], *weight = &arguments[1];
 	bool plain, transposed, listed = arguments[3].list;
@@ -192,14 +191,15 @@ of_convolution(const struct argument *arguments, const struct argument *out)
 		plain &= out->sizes[i] == size_out(arguments, i - 2, false);
 		transposed &= out->sizes[i] == size_out(arguments, i - 2, true);
 	}
-	if ((!plain && !transposed) || (plain && transposed && elements(in) != elements(out)))
+	if ((!plain && !transposed) ||
+	    (plain && transposed && count_elements(in) != count_elements(out)))
 		return NAN;
-	return 2 * elements(plain ? out : in) * elements(weight) / weight->sizes[0];
+	return 2 * count_elements(plain ? out : in) * count_elements(weight) / weight->sizes[0];
 }
 
 /* (input, weight, bias, stride, padding, dilation, groups), with an output or without. */
 static double
-of_conv(const struct argument *arguments, const struct argument *out)
+conv(const struct argument *arguments, const struct argument *out)
 {
 	const struct argument *in = &arguments[0], *weight = &arguments[1];
 	double places = 1;
@@ -208,146 +208,73 @@ of_conv(const struct argument *arguments, const struct argument *out)
 	    !(weight->sizes[0] > 0))
 		return NAN;
 	if (is_tensor(out, 3))
-		return 2 * elements(out) * elements(weight) / weight->sizes[0];
+		return 2 * count_elements(out) * count_elements(weight) / weight->sizes[0];
 	for (int i = 2; i < weight->count; i++)
 		places *= size_out(arguments, i - 2, false);
-	return places >= 0 ? 2 * in->sizes[0] * places * elements(weight) : NAN;
+	return places >= 0 ? 2 * in->sizes[0] * places * count_elements(weight) : NAN;
 }
 
 static double
-of_conv_transpose(const struct argument *arguments, const struct argument *out)
+conv_transpose(const struct argument *arguments)
 {
 	const struct argument *in = &arguments[0], *weight = &arguments[1];
 
-	(void)out;
 	if (!is_tensor(in, 3) || !is_tensor(weight, 3) || in->count != weight->count ||
 	    !(weight->sizes[0] > 0) || in->sizes[1] != weight->sizes[0])
 		return NAN;
-	return 2 * elements(in) * elements(weight) / weight->sizes[0];
+	return 2 * count_elements(in) * count_elements(weight) / weight->sizes[0];
 }
 
-/* ---- by name ---- */
-
+/* The work of one call by the rule of its operator, from its inputs and what comes out. */
 static double
-of_mm(const struct argument *in, const struct argument *out)
+work_of(const struct plumb_framework_operator *operator, const struct argument * in,
+        const struct argument *out)
 {
-	(void)out;
-	return product_of(&in[0], &in[1], 2);
-}
+	const struct argument *a = &in[operator->operand], *b = a + 1;
 
-static double
-of_addmm(const struct argument *in, const struct argument *out)
-{
-	(void)out;
-	return product_of(&in[1], &in[2], 2);
-}
-
-static double
-of_bmm(const struct argument *in, const struct argument *out)
-{
-	(void)out;
-	return product_of(&in[0], &in[1], 3);
-}
-
-static double
-of_baddbmm(const struct argument *in, const struct argument *out)
-{
-	(void)out;
-	return product_of(&in[1], &in[2], 3);
-}
-
-static double
-of_mv(const struct argument *in, const struct argument *out)
-{
-	(void)out;
-	return by_vector(&in[0], &in[1]);
-}
-
-static double
-of_addmv(const struct argument *in, const struct argument *out)
-{
-	(void)out;
-	return by_vector(&in[1], &in[2]);
-}
-
-static double
-of_matmul(const struct argument *in, const struct argument *out)
-{
-	(void)out;
-	return matmul(&in[0], &in[1]);
-}
-
-static double
-of_linear(const struct argument *in, const struct argument *out)
-{
-	(void)out;
-	return linear(&in[0], &in[1]);
-}
-
-static double
-of_attention(const struct argument *in, const struct argument *out)
-{
-	(void)out;
-	return attention(&in[0], &in[1], &in[2]);
-}
-
-typedef double work_of(const struct argument *in, const struct argument *out);
-
-static const struct {
-	const char *name;
-	work_of *work;
-} operators[] = {
-	{ "aten::mm", of_mm },
-	{ "aten::_scaled_mm", of_mm },
-	{ "aten::addmm", of_addmm },
-	{ "aten::_addmm_activation", of_addmm },
-	{ "aten::bmm", of_bmm },
-	{ "aten::baddbmm", of_baddbmm },
-	{ "aten::addbmm", of_baddbmm },
-	{ "aten::mv", of_mv },
-	{ "aten::dot", of_mv },
-	{ "aten::addmv", of_addmv },
-	{ "aten::matmul", of_matmul },
-	{ "aten::linear", of_linear },
-	{ "aten::scaled_dot_product_attention", of_attention },
-	{ "aten::convolution", of_convolution },
-	{ "aten::conv1d", of_conv },
-	{ "aten::conv2d", of_conv },
-	{ "aten::conv3d", of_conv },
-	{ "aten::conv_transpose1d", of_conv_transpose },
-	{ "aten::conv_transpose2d", of_conv_transpose },
-	{ "aten::conv_transpose3d", of_conv_transpose },
-};
-
-static work_of *
-find(const char *name)
-{
-	static const char attention_of[] = "aten::_scaled_dot_product_";
-
-	for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
-		if (!strcmp(operators[i].name, name))
-			return operators[i].work;
-	return !strncmp(name, attention_of, sizeof attention_of - 1) && !strstr(name, "backward")
-	               ? of_attention
-	               : NULL;
+	switch (operator->flops) {
+	case PLUMB_FLOPS_MATRICES:
+		return product_of(a, b, 2);
+	case PLUMB_FLOPS_BATCHES:
+		return product_of(a, b, 3);
+	case PLUMB_FLOPS_VECTOR:
+		return is_tensor(b, 1) && b->count == 1 && a->count <= 2 ? matmul(a, b) : NAN;
+	case PLUMB_FLOPS_MATMUL:
+		return matmul(a, b);
+	case PLUMB_FLOPS_LINEAR:
+		return linear(a, b);
+	case PLUMB_FLOPS_ATTENTION:
+		return attention(a, b, a + 2);
+	case PLUMB_FLOPS_CONVOLUTION:
+		return convolution(a, out);
+	case PLUMB_FLOPS_CONV:
+		return conv(a, out);
+	case PLUMB_FLOPS_CONV_TRANSPOSE:
+		return conv_transpose(a);
+	case PLUMB_FLOPS_NONE:
+		break;
+	}
+	return NAN;
 }
 
 bool
 plumb_flops_has(const char *name)
 {
-	return name && find(name);
+	const struct plumb_framework_operator *row = plumb_framework_operator(name);
+
+	return row && row->flops;
 }
 
 double
 plumb_flops_of(const char *name, const char *shapes)
 {
 	struct argument in[ARGUMENTS_MAX], out = { .count = -1 };
-	work_of *work = name ? find(name) : NULL;
+	const struct plumb_framework_operator *row = plumb_framework_operator(name);
 	const char *at = shapes;
 
 	for (int i = 0; i < ARGUMENTS_MAX; i++)
 		in[i] = (struct argument){ .count = -1 };
-	if (!work || !shapes || *at++ != '(')
+	if (!row || !shapes || *at++ != '(')
 		return NAN;
 	for (int i = 0; *at && *at != ')'; i++) {
 		struct argument other;
@@ -357,5 +284,5 @@ plumb_flops_of(const char *name, const char *shapes)
 	}
 	if (!strncmp(at, ") -> ", 5))
 		read_argument(at + 5, &out);
-	return work(in, &out);
+	return work_of(row, in, &out);
 }

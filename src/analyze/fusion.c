@@ -2,23 +2,23 @@
 /*
  * Fusion: a part of the program whose work on the GPU is many short kernels.
  *
- * Only kernels count that could be fused with their neighbours: matrix products, convolutions,
- * attention, collectives, library kernels and what a compiler fused already are left out, of the
- * mean as of the saving. The part named is the innermost unit (units.h) that passes all thresholds;
- * what lies in a unit that does not pass is counted for the unit around it.
+ * Only kernels that could be fused with their neighbours count, in the mean and in the saving.
+ * Matrix products, convolutions, attention, collectives, library kernels and what a compiler fused
+ * already do not. The finding names the innermost unit (units.h) that passes all thresholds. What
+ * lies in a unit that does not pass counts for the unit around it.
  *
- * The saving is bounded so: were each repetition of the sequence one kernel forwards and one
- * backwards, each as long as its kernels are on average, the rest would go; and with it, where the
- * newest work is known, the gaps between the kernels, as far as the device was idle at all.
+ * The bound of the saving assumes that each repetition of the sequence becomes one kernel forwards
+ * and one backwards, each as long as the mean of its kernels. The rest would vanish. If the newest
+ * work is known, so would the gaps between the kernels, as far as the device was idle at all.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/advice.h"
 #include "analyze/units.h"
 #include "base/format.h"
 #include "base/vec.h"
+#include "model/framework/framework.h"
 
 #define LISTED 8
 #define GAP_MOST 100000 /* ns: a longer gap is no matter of launching */
@@ -87,7 +87,7 @@ mark_back(struct fusion *f)
 }
 
 static bool
-passes(const struct fusion *f, const struct sums *s)
+passes_limits(const struct fusion *f, const struct sums *s)
 {
 	const struct plumb_study *study = f->study;
 
@@ -101,7 +101,7 @@ passes(const struct fusion *f, const struct sums *s)
 
 /* From the innermost unit outwards: what does not pass is counted for the unit around it. */
 static void
-choose(struct fusion *f)
+choose_units(struct fusion *f)
 {
 	for (uint32_t c = 0; c < f->study->profile->contexts_count; c++) {
 		struct sums *s = f->light[c] && f->units.of[c] != PLUMB_NONE
@@ -117,7 +117,7 @@ choose(struct fusion *f)
 	for (uint32_t u = f->units.count; u-- > 0;) {
 		uint32_t parent = f->units.items[u].parent;
 
-		f->rolled[u] = passes(f, &f->sums[u]) ? u : PLUMB_NONE;
+		f->rolled[u] = passes_limits(f, &f->sums[u]) ? u : PLUMB_NONE;
 		if (f->rolled[u] == u || parent == PLUMB_NONE)
 			continue;
 		f->sums[parent].ns = plumb_add(f->sums[parent].ns, f->sums[u].ns);
@@ -209,7 +209,8 @@ find_gaps(const struct fusion *f, uint32_t unit, struct shape *shape)
 }
 
 static int
-look(const struct fusion *f, uint32_t unit, struct shape *shape, struct plumb_tally *kernels)
+measure_unit(const struct fusion *f, uint32_t unit, struct shape *shape,
+             struct plumb_tally *kernels)
 {
 	const struct plumb_profile *p = f->study->profile;
 	PLUMB_VEC(struct repeated) counts = { 0 };
@@ -258,7 +259,7 @@ kernels_left(const struct shape *shape, int backward)
 }
 
 static int64_t
-bound(const struct fusion *f, const struct shape *shape, double *gaps)
+bound_saving(const struct fusion *f, const struct shape *shape, double *gaps)
 {
 	int64_t idle = plumb_study_idle(f->study);
 	double saved = 0, launches = 0;
@@ -367,6 +368,8 @@ static int
 draft_unit(struct fusion *f, uint32_t unit)
 {
 	char name[900], count[PLUMB_FORMAT_SIZE], mean[PLUMB_FORMAT_SIZE], share[PLUMB_FORMAT_SIZE];
+	const struct plumb_framework_names *framework =
+		plumb_framework_of_operators(f->study->profile);
 	struct plumb_tally kernels = { 0 };
 	struct plumb_draft draft;
 	struct shape shape;
@@ -377,7 +380,7 @@ draft_unit(struct fusion *f, uint32_t unit)
 	int code = plumb_tally_new(f->study, &kernels);
 
 	if (!code)
-		code = look(f, unit, &shape, &kernels);
+		code = measure_unit(f, unit, &shape, &kernels);
 	if (!code) {
 		number = shape.kernels[0] + shape.kernels[1];
 		ns = plumb_add(shape.ns[0], shape.ns[1]);
@@ -393,18 +396,14 @@ draft_unit(struct fusion *f, uint32_t unit)
 		                  plumb_format_share(share, (double)ns, (double)f->study->gpu_ns));
 		plumb_draft_advice(
 			&draft, "%s",
-			plumb_advice_is_torch(f->study->profile)
-				? "Each kernel reads and writes memory and has to be launched. "
-				  "Let torch.compile fuse this part, or use a fused operator (a "
-				  "loss function instead of its formula, an optimizer with "
-				  "fused=True). If kernels cannot be fused, a CUDA graph or a "
-				  "larger batch makes launching cheaper."
+			framework && framework->short_kernels
+				? framework->short_kernels
 				: "Each kernel reads and writes memory and has to be launched. "
 				  "Fuse this part into fewer kernels. If kernels cannot be "
 				  "fused, a graph (CUDA or HIP) or a larger batch makes launching "
 				  "cheaper.");
 		tell_unit(f, unit, &draft);
-		draft.saving_ns = bound(f, &shape, &gaps);
+		draft.saving_ns = bound_saving(f, &shape, &gaps);
 		draft.confidence = confidence_of(&shape);
 		write_evidence(f, &shape, gaps, &kernels, draft.evidence);
 		code = plumb_draft_end(f->study, &draft);
@@ -414,7 +413,7 @@ draft_unit(struct fusion *f, uint32_t unit)
 }
 
 static int
-run(struct plumb_study *study)
+find_small_kernels(struct plumb_study *study)
 {
 	uint32_t contexts = study->profile->contexts_count;
 	struct fusion f = { .study = study };
@@ -436,7 +435,7 @@ run(struct plumb_study *study)
 		plumb_study_load(study->profile, PLUMB_METRIC_GPU_REGISTERS, f.registers);
 		plumb_study_load(study->profile, PLUMB_METRIC_GPU_SHARED_BYTES, f.shared);
 		mark_back(&f);
-		choose(&f);
+		choose_units(&f);
 	}
 	for (uint32_t u = 0; !code && u < f.units.count; u++)
 		if (f.rolled[u] == u)
@@ -455,5 +454,5 @@ const struct plumb_analysis plumb_analysis_fusion = {
 	.name = "fusion",
 	.summary = "functions, modules and ranges that launch many short kernels",
 	.thresholds = thresholds,
-	.run = run,
+	.run = find_small_kernels,
 };

@@ -76,7 +76,7 @@ plumb_metric_default(const struct plumb_profile *profile)
 /* ---- rows ---- */
 
 static bool
-belongs(const struct plumb_grouping *g, uint32_t frame, const unsigned char *user)
+makes_row(const struct plumb_grouping *g, uint32_t frame, const unsigned char *user)
 {
 	uint32_t kind = g->profile->frames[frame].kind;
 
@@ -108,6 +108,7 @@ belongs(const struct plumb_grouping *g, uint32_t frame, const unsigned char *use
 	case PLUMB_BY_RANK:
 	case PLUMB_BY_PHASE:
 	case PLUMB_BY_SHAPE:
+	default:
 		break;
 	}
 	return false;
@@ -174,7 +175,7 @@ make_rows(struct plumb_grouping *g, const unsigned char *user, uint32_t *row_of_
 
 	for (uint32_t f = 0; ok && f < g->profile->frames_count; f++) {
 		row_of_frame[f] = PLUMB_NONE;
-		if (!belongs(g, f, user))
+		if (!makes_row(g, f, user))
 			continue;
 		row_of_frame[f] = row_of(g, &map, f);
 		ok = row_of_frame[f] != PLUMB_NONE;
@@ -369,7 +370,7 @@ row_of_context(const struct plumb_profile *p, const uint32_t *row_of_frame, cons
 
 /* Walks the contexts in preorder with the rows that are open above each. */
 static bool
-assign(struct plumb_grouping *g, const uint32_t *row_of_frame, const uint32_t *fused)
+assign_rows(struct plumb_grouping *g, const uint32_t *row_of_frame, const uint32_t *fused)
 {
 	const struct plumb_profile *p = g->profile;
 	uint32_t *open = calloc(g->rows.count + 1u, sizeof *open); /* by row: how many times */
@@ -432,7 +433,7 @@ plumb_grouping_new(const struct plumb_profile *profile, enum plumb_group_by by,
 	if (ok && by == PLUMB_BY_PHASE)
 		ok = make_phase_rows(g);
 	else if (ok)
-		ok = make_rows(g, user, row_of_frame) && assign(g, row_of_frame, fused);
+		ok = make_rows(g, user, row_of_frame) && assign_rows(g, row_of_frame, fused);
 	if (ok && by == PLUMB_BY_MODULE)
 		ok = find_outputs(g);
 	free(row_of_frame);
@@ -487,7 +488,7 @@ merge_value(struct plumb_stat *stat, const struct plumb_value *value)
 }
 
 static void
-clear(struct plumb_stat *stats, uint32_t count)
+clear_stats(struct plumb_stat *stats, uint32_t count)
 {
 	if (stats && count)
 		memset(stats, 0, count * sizeof *stats);
@@ -546,14 +547,14 @@ plumb_grouping_values(const struct plumb_grouping *g, uint32_t metric, struct pl
 	struct plumb_stat *whole;
 
 	if (g->by == PLUMB_BY_SHAPE) {
-		clear(exclusive, g->rows.count);
-		clear(inclusive, g->rows.count);
-		clear(outside, 1);
+		clear_stats(exclusive, g->rows.count);
+		clear_stats(inclusive, g->rows.count);
+		clear_stats(outside, 1);
 		return shape_values(g, metric, exclusive, inclusive, outside) ? 0 : PLUMB_ESYSTEM;
 	}
-	clear(exclusive, g->rows.count);
-	clear(inclusive, g->rows.count);
-	clear(outside, 1);
+	clear_stats(exclusive, g->rows.count);
+	clear_stats(inclusive, g->rows.count);
+	clear_stats(outside, 1);
 	for (uint32_t i = 0; i < p->values_count; i++) {
 		const struct plumb_value *v = &p->values[i];
 		uint32_t row;
@@ -611,7 +612,7 @@ struct vote {
 typedef PLUMB_VEC(struct vote) votes;
 
 static bool
-cast(votes *list, uint32_t row, uint32_t frame, uint32_t order, int64_t weight)
+cast_vote(votes *list, uint32_t row, uint32_t frame, uint32_t order, int64_t weight)
 {
 	struct vote *vote = plumb_vec_add(list);
 
@@ -633,7 +634,7 @@ by_row_and_frame(const void *left, const void *right)
 }
 
 static bool
-better(const struct vote *a, const struct vote *b)
+outweighs(const struct vote *a, const struct vote *b)
 {
 	if (a->weight != b->weight)
 		return a->weight > b->weight;
@@ -658,7 +659,7 @@ count_votes(votes *list, uint32_t *frames)
 			if (__builtin_add_overflow(sum.weight, list->items[i++].weight,
 			                           &sum.weight))
 				sum.weight = INT64_MAX;
-		if (best.row == sum.row && !better(&sum, &best))
+		if (best.row == sum.row && !outweighs(&sum, &best))
 			continue;
 		best = sum;
 		frames[best.row] = best.frame;
@@ -678,7 +679,7 @@ collect_votes(const struct plumb_grouping *g, uint32_t metric, const uint32_t *u
 			uint32_t row = v->metric == metric ? place_of_value(g, v) : PLUMB_NONE;
 
 			if (row != PLUMB_NONE)
-				ok = cast(list, row, user_of[v->context], v->context, v->sum);
+				ok = cast_vote(list, row, user_of[v->context], v->context, v->sum);
 		}
 		return ok;
 	}
@@ -686,15 +687,15 @@ collect_votes(const struct plumb_grouping *g, uint32_t metric, const uint32_t *u
 		const struct plumb_variant *v = &p->variants[i];
 
 		if (g->row_of_variant[i] != PLUMB_NONE)
-			ok = cast(list, g->row_of_variant[i], user_of[v->context], v->context,
-			          v->time);
+			ok = cast_vote(list, g->row_of_variant[i], user_of[v->context], v->context,
+			               v->time);
 	}
 	for (uint32_t i = 0; ok && g->by == PLUMB_BY_PHASE && i < p->values_count; i++) {
 		const struct plumb_value *v = &p->values[i];
 		uint32_t row = g->owner[v->context];
 
 		if (v->metric == metric && row < g->rows.count)
-			ok = cast(list, row, user_of[v->context], v->context, v->sum);
+			ok = cast_vote(list, row, user_of[v->context], v->context, v->sum);
 	}
 	if (is_flat(g))
 		return ok;
@@ -704,8 +705,8 @@ collect_votes(const struct plumb_grouping *g, uint32_t metric, const uint32_t *u
 	plumb_inclusive(p, metric, PLUMB_NONE, NULL, whole);
 	for (uint32_t c = 0; ok && c < p->contexts_count; c++)
 		if (g->entry[c] != PLUMB_NONE)
-			ok = cast(list, g->entry[c], user_of[c], c,
-			          plumb_stat_amount(metric, &whole[c]));
+			ok = cast_vote(list, g->entry[c], user_of[c], c,
+			               plumb_stat_amount(metric, &whole[c]));
 	free(whole);
 	return ok;
 }
@@ -726,21 +727,22 @@ plumb_grouping_user(const struct plumb_grouping *g, uint32_t metric, const uint3
 	return ok ? 0 : PLUMB_ESYSTEM;
 }
 
+const char *const plumb_group_by_names[PLUMB_BY_COUNT] = {
+	[PLUMB_BY_KERNEL] = "kernel",   [PLUMB_BY_OPERATOR] = "operator",
+	[PLUMB_BY_MODULE] = "module",   [PLUMB_BY_RANGE] = "range",
+	[PLUMB_BY_PYTHON] = "python",   [PLUMB_BY_LINE] = "line",
+	[PLUMB_BY_NATIVE] = "native",   [PLUMB_BY_COLLECTIVE] = "collective",
+	[PLUMB_BY_LIBRARY] = "library", [PLUMB_BY_PHASE] = "phase",
+	[PLUMB_BY_SHAPE] = "shape",     [PLUMB_BY_THREAD] = "thread",
+	[PLUMB_BY_PROCESS] = "process", [PLUMB_BY_RANK] = "rank",
+	[PLUMB_BY_CONTEXT] = "context", [PLUMB_BY_MEMORY] = "memory",
+};
+
 uint32_t
 plumb_group_by_name(const char *name)
 {
-	static const char *const names[] = {
-		[PLUMB_BY_KERNEL] = "kernel",   [PLUMB_BY_OPERATOR] = "operator",
-		[PLUMB_BY_MODULE] = "module",   [PLUMB_BY_RANGE] = "range",
-		[PLUMB_BY_PYTHON] = "python",   [PLUMB_BY_LINE] = "line",
-		[PLUMB_BY_NATIVE] = "native",   [PLUMB_BY_COLLECTIVE] = "collective",
-		[PLUMB_BY_LIBRARY] = "library", [PLUMB_BY_PHASE] = "phase",
-		[PLUMB_BY_SHAPE] = "shape",     [PLUMB_BY_THREAD] = "thread",
-		[PLUMB_BY_PROCESS] = "process", [PLUMB_BY_RANK] = "rank",
-	};
-
-	for (uint32_t by = 0; by < sizeof names / sizeof *names; by++)
-		if (names[by] && !strcmp(names[by], name))
+	for (uint32_t by = 0; by < PLUMB_BY_COUNT; by++)
+		if (plumb_group_by_names[by] && !strcmp(plumb_group_by_names[by], name))
 			return by;
 	return PLUMB_NONE;
 }

@@ -2,13 +2,13 @@
 /*
  * Iterations: what is wrong with a loop as a whole. Causes, each a finding of its own:
  *
- *   growth      each iteration takes longer than the one before: a graph that grows, a list that is kept
+ *   growth      each iteration takes longer than the one before: a graph or a list that grows
  *   copies      copies from the host fill the time between iterations
  *   contention  another process works on the device at the same time
  *
- * Where a device waits for the host between iterations is the latency analysis' matter. What grows
- * is told by a line through each context's time over the iterations; what grows behind other work
- * is not seen. The saving is what all iterations take more than the first one.
+ * The latency analysis handles a device that waits for the host between iterations. This one fits a
+ * line to each context's time over the iterations to find what grows. It does not see what grows
+ * behind other work. The saving is the time of all iterations above the first one's.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -52,7 +52,7 @@ struct sampled {
 };
 
 static int
-look(struct growth *g, struct sampled *sampled)
+sample_iterations(struct growth *g, struct sampled *sampled)
 {
 	int code = 0;
 
@@ -72,7 +72,7 @@ look(struct growth *g, struct sampled *sampled)
 
 /* How many there are is exact, so where kernels are added that tells which. */
 static bool
-counts(const struct growth *g, uint32_t key)
+decides_by_count(const struct growth *g, uint32_t key)
 {
 	return g->kernels && g->moments.keys.items[key].sort == PLUMB_STEP_KERNEL;
 }
@@ -81,7 +81,7 @@ static int
 find_slopes(struct growth *g)
 {
 	struct sampled sampled = { 0 };
-	int code = look(g, &sampled);
+	int code = sample_iterations(g, &sampled);
 	uint32_t keys = g->moments.keys.count;
 
 	g->numbers = calloc(((size_t)keys + 1) * (g->samples + 1), sizeof *g->numbers);
@@ -95,7 +95,7 @@ find_slopes(struct growth *g)
 			const struct plumb_step_row *row = &sampled.items[i].items[r];
 
 			g->numbers[(size_t)row->key * g->samples + i] =
-				(double)(counts(g, row->key) ? row->count : row->ns);
+				(double)(decides_by_count(g, row->key) ? row->count : row->ns);
 			ns[row->key] += (double)row->ns;
 			count[row->key] += row->count;
 		}
@@ -104,8 +104,9 @@ find_slopes(struct growth *g)
 			plumb_slope_fit(&g->numbers[(size_t)k * g->samples], g->samples);
 
 		if (line.slope > 2 * line.error)
-			g->slopes[k] = line.slope / g->step *
-			               (counts(g, k) && count[k] ? ns[k] / (double)count[k] : 1);
+			g->slopes[k] =
+				line.slope / g->step *
+				(decides_by_count(g, k) && count[k] ? ns[k] / (double)count[k] : 1);
 	}
 	free(ns);
 	free(count);
@@ -117,7 +118,7 @@ find_slopes(struct growth *g)
 
 /* The key that grows most, of kernels alone if KERNELS is set; PLUMB_NONE: none. */
 static uint32_t
-steepest(const struct growth *g, bool kernels)
+find_steepest(const struct growth *g, bool kernels)
 {
 	uint32_t best = PLUMB_NONE;
 
@@ -137,7 +138,7 @@ write_growing(struct growth *g, const struct plumb_profile *p, struct plumb_json
 	plumb_json_key(json, "growing");
 	plumb_json_array(json);
 	for (int i = 0; i < NAMED_MOST; i++) {
-		uint32_t k = steepest(g, false);
+		uint32_t k = find_steepest(g, false);
 
 		if (k == PLUMB_NONE)
 			break;
@@ -160,12 +161,6 @@ write_loop(const struct plumb_iteration_level *level, struct plumb_json *json)
 	plumb_json_key_quantity(json, "interval_ns", level->interval.average);
 }
 
-static int64_t
-whole(const struct plumb_iteration *item)
-{
-	return item->end_ns - plumb_iteration_from(item);
-}
-
 static int
 draft_growth(struct plumb_study *s, struct growth *g)
 {
@@ -173,7 +168,7 @@ draft_growth(struct plumb_study *s, struct growth *g)
 	const struct plumb_profile *p = s->profile;
 	uint32_t first = level->items[0].ops, last = level->items[level->count - 1].ops;
 	bool slower = plumb_iterations_slow_down(level);
-	uint32_t key = steepest(g, g->kernels);
+	uint32_t key = find_steepest(g, g->kernels);
 	char name[700] = "", slope[PLUMB_FORMAT_SIZE], where[420];
 	struct plumb_draft draft;
 	uint32_t context = key == PLUMB_NONE ? PLUMB_NONE : g->moments.keys.items[key].context;
@@ -226,7 +221,7 @@ draft_growth(struct plumb_study *s, struct growth *g)
 
 /* Do both halves rise? From one level to another, as when another process starts, is no growth. */
 static bool
-rises(const struct plumb_iteration_level *level)
+rises_in_halves(const struct plumb_iteration_level *level)
 {
 	uint32_t half = level->count / 2;
 	double *times = malloc(((size_t)level->count + 1) * sizeof *times);
@@ -237,7 +232,7 @@ rises(const struct plumb_iteration_level *level)
 	for (uint32_t i = 0; i < level->count; i++)
 		times[i] = level->items[i].interval_ns == PLUMB_UNKNOWN
 		                   ? NAN
-		                   : (double)whole(&level->items[i]);
+		                   : (double)plumb_iteration_time(&level->items[i]);
 	first = plumb_slope_fit(times, half);
 	second = plumb_slope_fit(times + half, level->count - half);
 	free(times);
@@ -246,16 +241,17 @@ rises(const struct plumb_iteration_level *level)
 }
 
 static bool
-grows(const struct plumb_study *s, const struct plumb_iteration_level *level)
+is_growing(const struct plumb_study *s, const struct plumb_iteration_level *level)
 {
 	double mean = 0;
 
 	if (level->growing)
 		return true;
-	if (level->count < ITERATIONS_LEAST || !plumb_iterations_slow_down(level) || !rises(level))
+	if (level->count < ITERATIONS_LEAST || !plumb_iterations_slow_down(level) ||
+	    !rises_in_halves(level))
 		return false;
 	for (uint32_t i = 0; i < level->count; i++)
-		mean += (double)whole(&level->items[i]) / level->count;
+		mean += (double)plumb_iteration_time(&level->items[i]) / level->count;
 	return level->slope_ns * (level->count - 1) >=
 	       plumb_study_threshold(s, "iterations.growth") * mean;
 }
@@ -265,7 +261,7 @@ find_growth(struct plumb_study *s, struct growth *g)
 {
 	int code;
 
-	if (!grows(s, g->level))
+	if (!is_growing(s, g->level))
 		return 0;
 	g->kernels = g->level->growing ||
 	             (g->level->ops_slope >= 0.5 &&
@@ -399,8 +395,8 @@ find_contention(struct plumb_study *s)
 			&draft,
 			"Kernels of different processes take turns or slow each other down, so "
 			"each process has longer kernels and gaps. Give each process its own "
-			"device (CUDA_VISIBLE_DEVICES), or run them in turn. If "
-			"they must share, MPS lets their kernels run at once.");
+			"device (CUDA_VISIBLE_DEVICES), or run them in turn. If they must share, "
+			"MPS lets their kernels run at once.");
 		plumb_json_key_quantity(draft.evidence, "processes", processes);
 		plumb_json_key_quantity(draft.evidence, "contended_ns", device->contended_ns);
 		plumb_json_key_quantity(draft.evidence, "device_busy_ns", device->busy_ns);
@@ -423,7 +419,8 @@ look_at(struct plumb_study *s, const struct plumb_iteration_track *track,
 	struct growth g = { .level = &track->levels[0] };
 	int code = 0;
 
-	if (!track->level_count || (!grows(s, g.level) && g.level->verdict != PLUMB_COPY_BOUND))
+	if (!track->level_count ||
+	    (!is_growing(s, g.level) && g.level->verdict != PLUMB_COPY_BOUND))
 		return 0;
 	if (!shared->profile)
 		code = plumb_moments_share(s->profile, s->user_of, shared);
@@ -439,7 +436,7 @@ look_at(struct plumb_study *s, const struct plumb_iteration_track *track,
 }
 
 static int
-run(struct plumb_study *study)
+study_growth(struct plumb_study *study)
 {
 	struct plumb_iterations found;
 	struct plumb_moments_shared shared = { 0 };
@@ -457,5 +454,5 @@ const struct plumb_analysis plumb_analysis_iterations = {
 	.summary = "problems of a loop as a whole: iterations that take longer and longer, copies "
 		   "between them, another process on the device",
 	.thresholds = thresholds,
-	.run = run,
+	.run = study_growth,
 };

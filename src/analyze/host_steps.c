@@ -5,14 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/framework/framework.h"
+
 /* Which ranges are markers. */
 struct marker {
-	int rank; /* as marker_rank has it */
-	/* PLUMB_NONE for the steps of PyTorch's profiler, whose names may have numbers */
-	uint32_t frame;
+	int rank;          /* as marker_rank has it */
+	uint32_t frame;    /* PLUMB_NONE for steps, whose names may have numbers */
+	const char *steps; /* their name without a number */
 };
 
-/* 2: a step as PyTorch's profiler marks it, 1: one of an optimizer, 0: no marker. */
+/* 2: a step as a framework's profiler marks it, 1: one of an optimizer, 0: no marker. */
 static int
 marker_rank(const struct plumb_profile *p, uint32_t context)
 {
@@ -21,9 +23,9 @@ marker_rank(const struct plumb_profile *p, uint32_t context)
 
 	if (frame->kind != PLUMB_FRAME_RANGE || !name)
 		return 0;
-	if (!strcmp(name, "ProfilerStep") || !strncmp(name, "ProfilerStep#", 13))
+	if (plumb_framework_step(name))
 		return 2;
-	return !strncmp(name, "Optimizer.step#", 15);
+	return plumb_framework_range(name, strlen(name)) == PLUMB_PURPOSE_OPTIMIZER_STEP;
 }
 
 /* Calls of the marker on the thread that has most of them. */
@@ -32,7 +34,7 @@ count_calls(const struct plumb_profile *p, struct marker *marker, double *count)
 {
 	double best = 0, *steps = calloc(p->tracks_count + (size_t)1, sizeof *steps);
 
-	*marker = (struct marker){ 0, PLUMB_NONE };
+	*marker = (struct marker){ .frame = PLUMB_NONE };
 	for (uint32_t i = 0; steps && i < p->values_count; i++) {
 		const struct plumb_value *v = &p->values[i];
 		int own = v->metric == PLUMB_METRIC_OP_CALLS ? marker_rank(p, v->context) : 0;
@@ -45,6 +47,9 @@ count_calls(const struct plumb_profile *p, struct marker *marker, double *count)
 		if (own > marker->rank || calls > best) {
 			best = calls;
 			marker->frame = own == 2 ? PLUMB_NONE : p->contexts[v->context].frame;
+			if (own == 2)
+				marker->steps = plumb_framework_step(
+					plumb_text(p, plumb_context_frame(p, v->context)->name));
 		}
 		marker->rank = own;
 	}
@@ -120,8 +125,7 @@ plumb_host_steps_find(const struct plumb_profile *p, struct plumb_host_steps *st
 	if (!count_calls(p, &marker, &steps->count))
 		return false;
 	if (marker.rank)
-		steps->name =
-			marker.rank == 2 ? "ProfilerStep" : plumb_frame_label(p, marker.frame);
+		steps->name = marker.rank == 2 ? marker.steps : plumb_frame_label(p, marker.frame);
 	return !marker.rank || !p->spans_count || find_starts(p, &marker, steps);
 }
 

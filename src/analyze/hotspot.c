@@ -173,8 +173,8 @@ advise_line(const struct named *op, double share, const char *advice, struct plu
 	else
 		plumb_draft_advice(
 			draft,
-			"The time is spread over several operators; the largest part, %s, "
-			"is %s. plumb report --by context shows all parts of this line.",
+			"The time is spread over several operators; the largest part, %s, is %s. "
+			"plumb report --by context shows all parts of this line.",
 			plumb_format_share(part, share, 1), op->name);
 }
 
@@ -184,7 +184,8 @@ write_advice(const struct hotspots *h, const struct level *level, const struct p
              struct plumb_draft *draft)
 {
 	const struct plumb_profile *p = h->study->profile;
-	bool gpu = h->metric == PLUMB_METRIC_GPU_TIME, torch = plumb_advice_is_torch(p);
+	bool gpu = h->metric == PLUMB_METRIC_GPU_TIME;
+	const struct plumb_framework_names *framework = plumb_framework_of_operators(p);
 	const char *name = plumb_text(p, p->frames[row->frame].name), *advice;
 	struct named op, kernel;
 	double op_share, kernel_share;
@@ -198,12 +199,13 @@ write_advice(const struct hotspots *h, const struct level *level, const struct p
 	                                  ? NULL
 	                                  : plumb_text(p, p->frames[kernel.frame].name);
 	if (level->by == PLUMB_BY_USER_LINE) {
-		advice = plumb_advice_for(op_name, kernel_name, gpu, torch);
+		advice = plumb_advice_for(op_name, kernel_name, gpu, framework);
 		advise_line(&op, op_share, advice, draft);
 	} else if (level->by == PLUMB_BY_KERNEL) {
-		plumb_draft_advice(draft, "%s", plumb_advice_for(op_name, name, gpu, torch));
+		plumb_draft_advice(draft, "%s", plumb_advice_for(op_name, name, gpu, framework));
 	} else {
-		plumb_draft_advice(draft, "%s", plumb_advice_for(name, kernel_name, gpu, torch));
+		plumb_draft_advice(draft, "%s",
+		                   plumb_advice_for(name, kernel_name, gpu, framework));
 	}
 	return true;
 }
@@ -299,8 +301,8 @@ out:
 
 /* The hot row with the most that is not DONE, or PLUMB_NONE. */
 static uint32_t
-hottest(const int64_t *left, const struct plumb_stat *all, const unsigned char *done,
-        uint32_t count)
+find_hottest(const int64_t *left, const struct plumb_stat *all, const unsigned char *done,
+             uint32_t count)
 {
 	uint32_t best = PLUMB_NONE;
 
@@ -335,7 +337,7 @@ find_rows(const struct hotspots *h, const struct level *level)
 	for (uint32_t r = 0; !code && r < count; r++)
 		if (left[r] <= 0 || (double)left[r] < least)
 			left[r] = 0;
-	for (uint32_t r; !code && (r = hottest(left, all, done, count)) != PLUMB_NONE;) {
+	for (uint32_t r; !code && (r = find_hottest(left, all, done, count)) != PLUMB_NONE;) {
 		done[r] = 1;
 		code = report_row(h, level, g, r, &all[r]);
 	}
@@ -369,7 +371,7 @@ find_all(struct hotspots *h)
 }
 
 static int
-run(struct plumb_study *study)
+find_hotspots(struct plumb_study *study)
 {
 	const struct plumb_profile *p = study->profile;
 	struct hotspots h = { .study = study,
@@ -417,5 +419,5 @@ const struct plumb_analysis plumb_analysis_hotspot = {
 	.summary = "kernels, operators and lines that take much of the time, layout conversions, "
 		   "kernels that only copy, and copies of pageable memory",
 	.thresholds = thresholds,
-	.run = run,
+	.run = find_hotspots,
 };

@@ -5,6 +5,7 @@
 
 #include "analyze/hotspot.h"
 #include "base/format.h"
+#include "model/framework/framework.h"
 
 #define LISTED 8
 
@@ -17,22 +18,26 @@ static const char *const layout_names[] = {
 	"tensorTransformGeneric",
 	"convertTensor_kernel",
 };
-/* In those of PyTorch's copy_ (direct_, float16_, bfloat16_copy_kernel_cuda …). */
-static const char *const copy_names[] = { "copy_kernel" };
 
-/* By frame: 1 for a kernel whose name holds one of NAMES. NULL: no memory. */
+static bool
+is_layout_kernel(const char *name)
+{
+	for (size_t i = 0; i < sizeof layout_names / sizeof *layout_names; i++)
+		if (strcasestr(name, layout_names[i]))
+			return true;
+	return false;
+}
+
+/* By frame: 1 for a kernel whose name IS_ONE accepts. NULL: no memory. */
 static unsigned char *
-match_kernels(const struct plumb_profile *p, const char *const *names, size_t count)
+match_kernels(const struct plumb_profile *p, bool (*is_one)(const char *name))
 {
 	unsigned char *match = calloc(p->frames_count + 1u, 1);
 
 	for (uint32_t f = 0; match && f < p->frames_count; f++) {
 		const char *name = plumb_text(p, p->frames[f].name);
 
-		for (size_t i = 0; name && p->frames[f].kind == PLUMB_FRAME_KERNEL && i < count;
-		     i++)
-			if (strcasestr(name, names[i]))
-				match[f] = 1;
+		match[f] = name && p->frames[f].kind == PLUMB_FRAME_KERNEL && is_one(name);
 	}
 	return match;
 }
@@ -158,8 +163,7 @@ plumb_hotspot_layout(struct plumb_study *s, unsigned char *explained)
 {
 	const struct plumb_profile *p = s->profile;
 	double least = plumb_study_threshold(s, "hotspot.layout_share") * (double)s->gpu_ns;
-	unsigned char *match =
-		match_kernels(p, layout_names, sizeof layout_names / sizeof *layout_names);
+	unsigned char *match = match_kernels(p, is_layout_kernel);
 	struct layout layout = { .best = PLUMB_NONE };
 	int code = PLUMB_ESYSTEM;
 
@@ -188,18 +192,16 @@ plumb_hotspot_layout(struct plumb_study *s, unsigned char *explained)
 static uint32_t
 wanted_by(const struct plumb_study *s, uint32_t context)
 {
-	static const char *const carriers[] = { "aten::copy_", "aten::_to_copy", "aten::clone" };
 	const struct plumb_profile *p = s->profile;
 	uint32_t op = s->operator_of[context];
 
 	while (op != PLUMB_NONE) {
-		const char *name = plumb_text(p, plumb_context_frame(p, op)->name);
+		const struct plumb_framework_operator *row =
+			plumb_framework_operator(plumb_text(p, plumb_context_frame(p, op)->name));
 		uint32_t parent = p->contexts[op].parent;
-		bool carrier = false;
 
-		for (size_t i = 0; name && i < sizeof carriers / sizeof *carriers; i++)
-			carrier = carrier || !strcmp(name, carriers[i]);
-		if (!carrier || plumb_context_frame(p, parent)->kind != PLUMB_FRAME_OPERATOR)
+		if (!row || !(row->flags & PLUMB_OPERATOR_CARRIES) ||
+		    plumb_context_frame(p, parent)->kind != PLUMB_FRAME_OPERATOR)
 			break;
 		op = parent;
 	}
@@ -275,7 +277,7 @@ plumb_hotspot_conversions(struct plumb_study *s, unsigned char *explained)
 {
 	const struct plumb_profile *p = s->profile;
 	double least = plumb_study_threshold(s, "hotspot.copy_share") * (double)s->gpu_ns;
-	unsigned char *match = match_kernels(p, copy_names, sizeof copy_names / sizeof *copy_names);
+	unsigned char *match = match_kernels(p, plumb_framework_is_copy_kernel);
 	struct plumb_stat *lines = calloc(p->frames_count + 1u, sizeof *lines);
 	int code = match && lines ? 0 : PLUMB_ESYSTEM;
 

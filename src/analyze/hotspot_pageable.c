@@ -14,6 +14,7 @@
 #include "analyze/hotspot.h"
 #include "base/format.h"
 #include "base/vec.h"
+#include "model/framework/framework.h"
 
 struct group {
 	uint32_t user, frame; /* the line; the copy's frame, which names the kinds of memory */
@@ -31,14 +32,6 @@ struct pageable {
 	PLUMB_VEC(struct group) groups;
 };
 
-static bool
-ends_with(const char *text, const char *end)
-{
-	size_t length = strlen(text), part = strlen(end);
-
-	return length >= part && !strcmp(text + length - part, end);
-}
-
 /* Is it a copy between KIND of host memory and the device? */
 static bool
 is_copy(struct plumb_transfer transfer, enum plumb_memory_kind kind)
@@ -51,14 +44,10 @@ is_copy(struct plumb_transfer transfer, enum plumb_memory_kind kind)
 static bool
 moves_module(const struct plumb_profile *p, uint32_t context)
 {
-	for (; context; context = p->contexts[context].parent) {
-		const struct plumb_frame *frame = plumb_context_frame(p, context);
-		const char *file = plumb_text(p, frame->file), *name = plumb_text(p, frame->name);
-
-		if (frame->kind == PLUMB_FRAME_PYTHON && file && name &&
-		    ends_with(name, "_apply") && ends_with(file, "torch/nn/modules/module.py"))
+	for (; context; context = p->contexts[context].parent)
+		if (plumb_framework_place(p, p->contexts[context].frame, NULL) ==
+		    PLUMB_PURPOSE_PARAMETERS)
 			return true;
-	}
 	return false;
 }
 
@@ -75,7 +64,7 @@ by_place(const void *left, const void *right)
 }
 
 static bool
-collect(struct pageable *s)
+collect_copies(struct pageable *s)
 {
 	const struct plumb_profile *p = s->study->profile;
 	int64_t pinned_ns[2] = { 0 }, pinned_bytes[2] = { 0 };
@@ -114,7 +103,7 @@ collect(struct pageable *s)
 
 /* Puts the groups of one line and direction together. */
 static void
-join(struct pageable *s)
+join_groups(struct pageable *s)
 {
 	uint32_t kept = 0;
 
@@ -151,7 +140,7 @@ slower_by(const struct pageable *s, const struct group *g)
 }
 
 static void
-rate(struct plumb_json *json, const char *key, double bytes_per_ns)
+put_rate(struct plumb_json *json, const char *key, double bytes_per_ns)
 {
 	plumb_json_key(json, key);
 	if (bytes_per_ns > 0)
@@ -199,8 +188,8 @@ draft_group(struct pageable *s, const struct group *g, int64_t cost)
 			plumb_format_time(time, g->wait > 0 ? g->wait : g->time));
 		plumb_draft_advice(
 			&draft, "Copy from pinned memory without waiting: pin_memory=True in the "
-				"DataLoader (or tensor.pin_memory() once), and "
-				".to(device, non_blocking=True).");
+				"DataLoader (or tensor.pin_memory() once), and .to(device, "
+				"non_blocking=True).");
 	} else {
 		plumb_draft_title(
 			&draft,
@@ -219,8 +208,8 @@ draft_group(struct pageable *s, const struct group *g, int64_t cost)
 	plumb_json_key_quantity(draft.evidence, "copy_time_ns", g->time);
 	plumb_json_key_quantity(draft.evidence, "host_wait_ns",
 	                        g->wait > 0 ? g->wait : PLUMB_UNKNOWN);
-	rate(draft.evidence, "gb_per_s", g->time > 0 ? (double)g->bytes / (double)g->time : 0);
-	rate(draft.evidence, "pinned_gb_per_s", s->pinned[g->to_device]);
+	put_rate(draft.evidence, "gb_per_s", g->time > 0 ? (double)g->bytes / (double)g->time : 0);
+	put_rate(draft.evidence, "pinned_gb_per_s", s->pinned[g->to_device]);
 	plumb_json_key_quantity(draft.evidence, "slower_than_pinned_ns",
 	                        s->pinned[g->to_device] > 0 ? slower_by(s, g) : PLUMB_UNKNOWN);
 	plumb_study_line_json(s->study, draft.evidence, g->user);
@@ -265,10 +254,10 @@ plumb_hotspot_pageable(struct plumb_study *study)
 		plumb_study_load(p, PLUMB_METRIC_GPU_COPY_TIME, s.time);
 		plumb_study_load(p, PLUMB_METRIC_GPU_COPY_BYTES, s.bytes);
 		plumb_study_load(p, PLUMB_METRIC_HOST_WAIT, s.wait);
-		code = collect(&s) ? 0 : PLUMB_ESYSTEM;
+		code = collect_copies(&s) ? 0 : PLUMB_ESYSTEM;
 	}
 	if (!code) {
-		join(&s);
+		join_groups(&s);
 		code = draft_groups(&s);
 	}
 	plumb_vec_free(&s.groups);

@@ -10,6 +10,7 @@
 #include "analyze/steps/tracks.h"
 #include "base/search.h"
 #include "base/vec.h"
+#include "model/framework/framework.h"
 #include "model/intervals.h"
 #include "model/launches.h"
 
@@ -44,7 +45,7 @@ us_of(long double ns)
 
 /* Of the file's own times. */
 static struct plumb_interval_ns
-rounded(long double start_ns, long double end_ns)
+round_interval(long double start_ns, long double end_ns)
 {
 	double start = us_of(start_ns), length = us_of(end_ns - start_ns);
 
@@ -56,7 +57,7 @@ rounded_span(const struct trace *trace, const struct plumb_span *span)
 {
 	long double start = (long double)span->start_ns - trace->base_ns;
 
-	return rounded(start, start + ((long double)span->end_ns - span->start_ns));
+	return round_interval(start, start + ((long double)span->end_ns - span->start_ns));
 }
 
 /* ---- what a kernel is to it ---- */
@@ -81,7 +82,7 @@ type_of(const struct plumb_profile *p, uint32_t context)
 /* The span from I on that is of the process: I itself, or the first one of its next track; else
  * there are no more. */
 static uint32_t
-own(const struct trace *trace, uint32_t i)
+skip_to_own(const struct trace *trace, uint32_t i)
 {
 	const struct plumb_profile *p = trace->profile;
 	uint32_t low, count;
@@ -99,7 +100,7 @@ own(const struct trace *trace, uint32_t i)
 
 /* What the file of the process says under KEY, or NULL. */
 static const char *
-fact(const struct trace *trace, const char *key)
+find_fact(const struct trace *trace, const char *key)
 {
 	const struct plumb_profile *p = trace->profile;
 
@@ -114,7 +115,7 @@ fact(const struct trace *trace, const char *key)
 }
 
 static void
-extend(struct plumb_interval_ns step, int64_t *last_start, int64_t *last_end)
+extend_step(struct plumb_interval_ns step, int64_t *last_start, int64_t *last_end)
 {
 	*last_start = step.start > *last_start ? step.start : *last_start;
 	*last_end = step.end > *last_end ? step.end : *last_end;
@@ -127,23 +128,25 @@ find_limit(struct trace *trace, bool include_last)
 {
 	const struct plumb_profile *p = trace->profile;
 	int64_t last_start = INT64_MIN, last_end = INT64_MIN;
-	const char *on_gpu = fact(trace, PLUMB_PROFILER_GPU_STEPS);
+	const char *on_gpu = find_fact(trace, PLUMB_PROFILER_GPU_STEPS);
 	long long start, end;
 	uint32_t steps = 0, names;
 
-	for (uint32_t i = own(trace, 0); i < p->spans_count; i = own(trace, i + 1)) {
+	for (uint32_t i = skip_to_own(trace, 0); i < p->spans_count;
+	     i = skip_to_own(trace, i + 1)) {
 		const struct plumb_span *span = &p->spans[i];
 		const struct plumb_frame *frame = plumb_context_frame(p, span->context);
 		const char *name =
 			frame->kind == PLUMB_FRAME_RANGE ? plumb_text(p, frame->name) : NULL;
-		if (!name || strcmp(name, "ProfilerStep"))
+		const char *step = plumb_framework_step(name);
+		if (!step || strcmp(name, step) != 0)
 			continue;
 		steps++;
-		extend(rounded_span(trace, span), &last_start, &last_end);
+		extend_step(rounded_span(trace, span), &last_start, &last_end);
 	}
 	if (on_gpu && sscanf(on_gpu, "%" SCNu32 " %lld %lld", &names, &start, &end) == 3) {
 		steps = names;
-		extend(rounded(start, end), &last_start, &last_end);
+		extend_step(round_interval(start, end), &last_start, &last_end);
 	}
 	trace->only_launched = steps > 1;
 	trace->limit = steps < 2 ? INT64_MAX : include_last ? last_end + 1 : last_start;
@@ -151,7 +154,7 @@ find_limit(struct trace *trace, bool include_last)
 
 /* Was it launched in time? */
 static bool
-counts(const struct trace *trace, const struct plumb_span *work)
+is_counted(const struct trace *trace, const struct plumb_span *work)
 {
 	uint32_t call;
 	if (!trace->only_launched)
@@ -161,7 +164,7 @@ counts(const struct trace *trace, const struct plumb_span *work)
 	if (call == PLUMB_NONE)
 		return false;
 	long double at = (long double)trace->calls->items[call].start_ns - trace->base_ns;
-	return rounded(at, at).start < trace->limit;
+	return round_interval(at, at).start < trace->limit;
 }
 
 /* ---- sums ---- */
@@ -176,7 +179,7 @@ by_start(const void *x, const void *y)
 /* As its merging does it: what begins after everything before it has ended begins a new interval,
  * which may then have a negative length, and that length is added too. */
 static int64_t
-merge(intervals *set)
+merge_intervals(intervals *set)
 {
 	uint32_t kept = 0;
 	int64_t length = 0, end = 0;
@@ -198,7 +201,7 @@ merge(intervals *set)
 }
 
 static int
-take(struct trace *trace, const struct plumb_span *span)
+take_span(struct trace *trace, const struct plumb_span *span)
 {
 	struct plumb_interval_ns us = rounded_span(trace, span);
 	struct plumb_interval_ns *all = plumb_vec_add(&trace->all);
@@ -215,11 +218,12 @@ sum_up(struct trace *trace, struct plumb_hta *hta)
 {
 	const struct plumb_profile *p = trace->profile;
 	int64_t first = INT64_MAX, last = INT64_MIN, busy, communication;
-	for (uint32_t i = own(trace, 0); i < p->spans_count; i = own(trace, i + 1)) {
+	for (uint32_t i = skip_to_own(trace, 0); i < p->spans_count;
+	     i = skip_to_own(trace, i + 1)) {
 		const struct plumb_span *span = &p->spans[i];
-		if (p->tracks[span->track].kind != PLUMB_TRACK_STREAM || !counts(trace, span))
+		if (p->tracks[span->track].kind != PLUMB_TRACK_STREAM || !is_counted(trace, span))
 			continue;
-		if (take(trace, span) < 0)
+		if (take_span(trace, span) < 0)
 			return PLUMB_ESYSTEM;
 		struct plumb_interval_ns us = rounded_span(trace, span);
 		first = us.start < first ? us.start : first;
@@ -227,12 +231,12 @@ sum_up(struct trace *trace, struct plumb_hta *hta)
 	}
 	if (!trace->all.count)
 		return 0;
-	busy = merge(&trace->all);
-	communication = merge(&trace->of_type[COMMUNICATION]);
+	busy = merge_intervals(&trace->all);
+	communication = merge_intervals(&trace->of_type[COMMUNICATION]);
 	hta->rank = p->processes[trace->process].rank;
 	hta->kernel_us = last - first;
 	hta->idle_us = hta->kernel_us - busy;
-	hta->compute_us = merge(&trace->of_type[COMPUTATION]);
+	hta->compute_us = merge_intervals(&trace->of_type[COMPUTATION]);
 	hta->non_compute_us = hta->kernel_us - hta->compute_us - hta->idle_us;
 	int64_t common = plumb_intervals_common(
 		trace->of_type[COMMUNICATION].items, trace->of_type[COMMUNICATION].count,
@@ -253,7 +257,7 @@ plumb_hta_find(const struct plumb_profile *p, bool include_last, struct plumb_ht
 		code = PLUMB_ESYSTEM;
 	for (uint32_t i = 0; i < p->processes_count && code >= 0; i++) {
 		struct trace trace = { .profile = p, .index = &index, .process = i };
-		const char *base = fact(&trace, PLUMB_TRACE_BASE);
+		const char *base = find_fact(&trace, PLUMB_TRACE_BASE);
 
 		trace.base_ns = base ? strtoll(base, NULL, 10) : 0;
 		find_limit(&trace, include_last);
@@ -272,9 +276,8 @@ plumb_hta_find(const struct plumb_profile *p, bool include_last, struct plumb_ht
 	free(*items);
 	*items = NULL;
 	*count = 0;
-	return code < 0
-	               ? plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs")
-	               : plumb_fail(error, PLUMB_EEMPTY,
-	                            "there are no spans of GPU work to compare with HTA; import a "
-	                            "trace, or record with --trace");
+	return code < 0 ? plumb_fail_memory(error, NULL)
+	                : plumb_fail(error, PLUMB_EEMPTY,
+	                             "there are no spans of GPU work to compare with HTA; import a "
+	                             "trace, or record with --trace");
 }

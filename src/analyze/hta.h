@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The figures that HolisticTraceAnalysis (0.5) gives for the same trace, by its own conventions,
- * for whoever compares with it: its temporal breakdown and its overlap of communication and
- * computation. Its conventions:
+ * The figures that HolisticTraceAnalysis (HTA 0.5) gives for the same trace: its temporal breakdown
+ * and its overlap of communication and computation. They are for people who compare plumb with it,
+ * so they follow HTA's conventions:
  *
- * - every event begins at the next whole µs and ends at the last one, so that short ones get
- * negative times;
- *   times are doubles of µs, so those that count from 1970 lose up to a quarter of a µs before that;
- * - where there are several ProfilerStep annotations, GPU work counts only if its launch began
- * before the
- *   last of them (INCLUDE_LAST: before its end), and not at all without a launch; annotations on a GPU count too, which
- *   begin and end later;
- * - of events that begin in the same µs, of which one is shorter than 1 µs, HTA's result depends on
- * the order that an
- *   unstable sort leaves: it may differ by 1 µs for each;
- * - communication is what is named like NCCL's kernels, memory what is a copy or set, and the rest
- * computes.
+ * - Every event begins at the next whole µs and ends at the last one, so short events get negative
+ *   times. Times are doubles of µs, so those that count from 1970 lose up to a quarter of a µs
+ *   before that.
+ * - If there are several ProfilerStep annotations, GPU work counts only if its launch began before
+ *   the last of them (INCLUDE_LAST: before its end). Work without a launch does not count then.
+ *   Annotations on a GPU count too, and they begin and end later.
+ * - If several events begin in the same µs and one is shorter than 1 µs, HTA's result depends on
+ *   the order that an unstable sort leaves. It may differ by 1 µs for each such event.
+ * - Communication is what has the name of an NCCL kernel, memory is a copy or set, and the rest is
+ *   computation.
  */
 #ifndef PLUMB_ANALYZE_HTA_H
 #define PLUMB_ANALYZE_HTA_H
@@ -28,8 +26,8 @@ struct plumb_hta {
 	double overlap_percent; /* NAN: no communication */
 };
 
-/* One for each process with GPU work, *COUNT of them, for free(). PROFILE has its spans, else
- * PLUMB_EEMPTY. PLUMB_ESYSTEM: memory is out. */
+/* *ITEMS gets *COUNT of them, one for each process with GPU work; the caller frees it with free().
+ * PLUMB_EEMPTY: PROFILE has no spans. PLUMB_ESYSTEM: out of memory. */
 int plumb_hta_find(const struct plumb_profile *profile, bool include_last, struct plumb_hta **items,
                    uint32_t *count, struct plumb_error *error) PLUMB_MUST_CHECK;
 

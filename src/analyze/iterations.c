@@ -13,6 +13,7 @@
 #include "base/runs.h"
 #include "base/search.h"
 #include "base/words.h"
+#include "model/gpu_work.h"
 
 #define LEAST_COVERAGE 0.5         /* of a track, by its outermost loop */
 #define LEAST_COVERAGE_WITHIN 0.25 /* of a round, by a loop in it */
@@ -23,8 +24,7 @@ struct finder {
 	const struct plumb_profile *profile;
 	const struct plumb_iteration_limits *limits;
 	struct plumb_iterations *found;
-	const struct plumb_span *spans; /* the profile's, else its newest work */
-	uint32_t spans_count;
+	struct plumb_gpu_work gpu;
 	unsigned char *sorts; /* by context: enum sort */
 	int64_t *copy_size;   /* plumb_copies_sizes */
 	struct plumb_track_index tracks;
@@ -68,12 +68,10 @@ sort_contexts(struct finder *f)
 
 /* ---- tracks and their roles ---- */
 
-/* Is SPAN work of a stream whose times are good? */
 static bool
-is_work(const struct finder *f, const struct plumb_span *span)
+is_timed(const struct plumb_span *span)
 {
-	return f->profile->tracks[span->track].kind == PLUMB_TRACK_STREAM &&
-	       plumb_is_time(span->start_ns, span->end_ns);
+	return plumb_is_time(span->start_ns, span->end_ns);
 }
 
 struct census {
@@ -127,9 +125,13 @@ find_tracks(struct finder *f)
 	c.gaps = calloc((size_t)p->tracks_count + 1, sizeof *c.gaps);
 	found->tracks = c.tracks;
 	bool done = c.tracks && c.last && c.gaps;
-	for (uint32_t i = 0; done && i < f->spans_count; i++)
-		if (is_work(f, &f->spans[i]))
-			count_op(&c, &f->spans[i]);
+	for (uint32_t t = 0; done && t < p->tracks_count; t++) {
+		struct plumb_gpu_range range = plumb_gpu_work_of(&f->gpu, t);
+
+		for (uint32_t i = range.first; i < range.end; i++)
+			if (is_timed(&f->gpu.spans[i]))
+				count_op(&c, &f->gpu.spans[i]);
+	}
 	if (done)
 		for (uint32_t t = 0; t < p->tracks_count; t++) {
 			struct plumb_iteration_track *track = &c.tracks[t];
@@ -163,46 +165,6 @@ find_tracks(struct finder *f)
 
 /* ---- a device's work ---- */
 
-/* Of the newest work, which is ordered by device, the first of DEVICE; of spans that of its first
- * stream from TRACK on. */
-static uint32_t
-first_of(const struct finder *f, uint32_t device, uint32_t track)
-{
-	const struct plumb_profile *p = f->profile;
-	uint32_t count, first;
-
-	if (f->spans != p->spans)
-		return plumb_search(i, f->spans_count,
-		                    p->tracks[f->spans[i].track].device < device);
-	const uint32_t *streams = plumb_track_group(&f->tracks.streams, device, &count);
-	first = plumb_search(i, count, streams[i] < track);
-	return first < count ? f->tracks.first_span[streams[first]] : f->spans_count;
-}
-
-/* The next work of DEVICE from I on: what lies on tracks of others is passed by at once. */
-static uint32_t
-next_of(const struct finder *f, uint32_t device, uint32_t i)
-{
-	const struct plumb_track *tracks = f->profile->tracks;
-	uint32_t first;
-
-	if (f->spans != f->profile->spans) {
-		first = i ? i : first_of(f, device, 0);
-		return first < f->spans_count && tracks[f->spans[first].track].device == device
-		               ? first
-		               : f->spans_count;
-	}
-	while (i < f->spans_count) {
-		const struct plumb_track *track = &tracks[f->spans[i].track];
-
-		if (track->kind == PLUMB_TRACK_STREAM && track->device == device)
-			break;
-		first = first_of(f, device, f->spans[i].track);
-		i = first > i ? first : f->tracks.first_span[f->spans[i].track + 1];
-	}
-	return i;
-}
-
 /* Spans that begin together have the longer first, as it may hold the others. Kernels of a stream
  * follow each other instead: where a file's times are so coarse that some begin together, the order
  * is that of their launches. */
@@ -218,19 +180,18 @@ runs_later(const void *x, const void *y, const void *spans)
 	                                        : a->end_ns > b->end_ns;
 }
 
-/* The kernels of the main TRACK, and the copies from the host to its device. */
+/* Of STREAM the kernels, if it is the main TRACK, and the copies from the host. */
 static bool
-gather(const struct finder *f, const struct plumb_iteration_track *track,
-       struct plumb_iteration_work *work)
+gather_stream(const struct finder *f, const struct plumb_iteration_track *track, uint32_t stream,
+              struct plumb_iteration_work *work)
 {
-	if (!plumb_large_vec(&work->kernels, track->ops))
-		return false;
-	for (uint32_t i = next_of(f, track->device, 0); i < f->spans_count;
-	     i = next_of(f, track->device, i + 1)) {
-		const struct plumb_span *op = &f->spans[i];
+	struct plumb_gpu_range range = plumb_gpu_work_of(&f->gpu, stream);
+
+	for (uint32_t i = range.first; i < range.end; i++) {
+		const struct plumb_span *op = &f->gpu.spans[i];
 		unsigned char sort = f->sorts[op->context];
 
-		if (f->profile->tracks[op->track].process != track->process || !is_work(f, op))
+		if (!is_timed(op))
 			continue;
 		if (sort == COPY_FROM_HOST) {
 			struct plumb_iteration_copy *copy = plumb_vec_add(&work->copies);
@@ -240,7 +201,7 @@ gather(const struct finder *f, const struct plumb_iteration_track *track,
 			*copy = (struct plumb_iteration_copy){
 				op->start_ns, op->end_ns, plumb_copies_size(f->copy_size, op)
 			};
-		} else if (sort == KERNEL && op->track == track->track) {
+		} else if (sort == KERNEL && stream == track->track) {
 			uint32_t *kernel = plumb_vec_add(&work->kernels);
 
 			if (!kernel)
@@ -248,33 +209,42 @@ gather(const struct finder *f, const struct plumb_iteration_track *track,
 			*kernel = i;
 		}
 	}
-	return plumb_runs_sort(work->kernels.items, work->kernels.count,
-	                       sizeof *work->kernels.items, runs_later, f->spans) == 0;
+	return true;
 }
 
-/* When the device had work, kernels on other streams, and copies from the host. Not before it is
- * needed: there may be as many intervals as kernels. */
+/* The kernels of the main TRACK, and the copies from the host to its device. */
 static bool
-gather_times(const struct finder *f, const struct plumb_iteration_track *main_track,
-             struct plumb_iteration_work *work)
+gather_work(const struct finder *f, const struct plumb_iteration_track *track,
+            struct plumb_iteration_work *work)
 {
-	uint32_t track = PLUMB_NONE, works = 0;
+	uint32_t count;
+	const uint32_t *streams = plumb_track_group(&f->tracks.streams, track->device, &count);
 
-	for (uint32_t t = 0; t < f->found->count; t++)
-		if (f->found->tracks[t].device == main_track->device)
-			works += f->found->tracks[t].ops + f->found->tracks[t].copies;
-	if (!plumb_large_vec(&work->busy, works))
+	if (!plumb_large_vec(&work->kernels, track->ops))
 		return false;
-	for (uint32_t i = next_of(f, main_track->device, 0); i < f->spans_count;
-	     i = next_of(f, main_track->device, i + 1)) {
-		const struct plumb_span *op = &f->spans[i];
-		unsigned char sort = f->sorts[op->context];
-		struct plumb_interval_ns *last =
-			track == op->track ? &work->busy.items[work->busy.count - 1] : NULL;
+	for (uint32_t s = 0; s < count; s++)
+		if (f->profile->tracks[streams[s]].process == track->process &&
+		    !gather_stream(f, track, streams[s], work))
+			return false;
+	return plumb_runs_sort(work->kernels.items, work->kernels.count,
+	                       sizeof *work->kernels.items, runs_later, f->gpu.spans) == 0;
+}
 
-		if (!is_work(f, op) || sort == OTHER || sort == MARKER)
+/* When STREAM had work, and its kernels if it is not the main track. */
+static bool
+gather_busy(const struct finder *f, uint32_t stream, bool elsewhere,
+            struct plumb_iteration_work *work)
+{
+	struct plumb_gpu_range range = plumb_gpu_work_of(&f->gpu, stream);
+	struct plumb_interval_ns *last = NULL;
+
+	for (uint32_t i = range.first; i < range.end; i++) {
+		const struct plumb_span *op = &f->gpu.spans[i];
+		unsigned char sort = f->sorts[op->context];
+
+		if (!is_timed(op) || sort == OTHER || sort == MARKER)
 			continue;
-		if (sort == KERNEL && op->track != main_track->track) {
+		if (sort == KERNEL && elsewhere) {
 			struct plumb_interval_ns *other = plumb_vec_add(&work->elsewhere);
 
 			if (!other)
@@ -285,12 +255,31 @@ gather_times(const struct finder *f, const struct plumb_iteration_track *main_tr
 			last->end = op->end_ns > last->end ? op->end_ns : last->end;
 			continue;
 		}
-		track = op->track;
 		last = plumb_vec_add(&work->busy);
 		if (!last)
 			return false;
 		*last = (struct plumb_interval_ns){ op->start_ns, op->end_ns };
 	}
+	return true;
+}
+
+/* When the device had work, kernels on other streams, and copies from the host. Not before it is
+ * needed: there may be as many intervals as kernels. */
+static bool
+gather_times(const struct finder *f, const struct plumb_iteration_track *main_track,
+             struct plumb_iteration_work *work)
+{
+	uint32_t works = 0, count;
+	const uint32_t *streams = plumb_track_group(&f->tracks.streams, main_track->device, &count);
+
+	for (uint32_t t = 0; t < f->found->count; t++)
+		if (f->found->tracks[t].device == main_track->device)
+			works += f->found->tracks[t].ops + f->found->tracks[t].copies;
+	if (!plumb_large_vec(&work->busy, works))
+		return false;
+	for (uint32_t s = 0; s < count; s++)
+		if (!gather_busy(f, streams[s], streams[s] != main_track->track, work))
+			return false;
 	for (uint32_t i = 0; i < work->copies.count; i++) {
 		struct plumb_interval_ns *copying = plumb_vec_add(&work->copying);
 
@@ -574,10 +563,10 @@ find_main(struct finder *f, struct plumb_iteration_track *track)
 	const struct copied *copied = &f->copied[track - f->found->tracks];
 	struct plumb_iteration_work work = { .profile = f->profile,
 		                             .tracks = &f->tracks,
-		                             .spans = f->spans };
+		                             .spans = f->gpu.spans };
 	int code = PLUMB_ESYSTEM;
 
-	if (gather(f, track, &work)) {
+	if (gather_work(f, track, &work)) {
 		if (work.copies.count)
 			qsort(work.copies.items, work.copies.count, sizeof *work.copies.items,
 			      by_start);
@@ -594,40 +583,18 @@ find_main(struct finder *f, struct plumb_iteration_track *track)
 	return code;
 }
 
-/* The newest work, as spans. */
-static struct plumb_span *
-newest_spans(const struct plumb_profile *p)
-{
-	struct plumb_span *spans = calloc((size_t)p->work_count + 1, sizeof *spans);
-
-	for (uint32_t i = 0; spans && i < p->work_count; i++) {
-		const struct plumb_work_item *w = &p->work[i];
-
-		spans[i] =
-			(struct plumb_span){ w->context, w->track, w->start_ns, w->end_ns, 0, 0 };
-	}
-	return spans;
-}
-
 int
 plumb_iterations_find(const struct plumb_profile *profile,
                       const struct plumb_iteration_limits *limits, struct plumb_iterations *found,
                       struct plumb_error *error)
 {
 	struct finder f = { .profile = profile, .found = found };
-	struct plumb_span *newest;
-	int code;
+	int code = plumb_gpu_work_find(profile, &f.gpu);
 
-	*found = (struct plumb_iterations){ .newest = true };
+	*found = (struct plumb_iterations){ .newest = f.gpu.newest };
 	f.limits = limits ? limits : &plumb_iteration_limits;
-	for (uint32_t i = 0; found->newest && i < profile->spans_count; i++)
-		found->newest = profile->tracks[profile->spans[i].track].kind != PLUMB_TRACK_STREAM;
-	newest = found->newest ? newest_spans(profile) : NULL;
-	f.spans = found->newest ? newest : profile->spans;
-	f.spans_count = found->newest ? profile->work_count : profile->spans_count;
 	f.symbols = calloc((size_t)profile->strings_count + 2, sizeof *f.symbols);
-	code = plumb_track_index_new(profile, &f.tracks);
-	if (code || !f.symbols || (found->newest && !newest) || !sort_contexts(&f) ||
+	if (plumb_track_index_new(profile, &f.tracks) || code || !f.symbols || !sort_contexts(&f) ||
 	    !find_tracks(&f) || !sum_copies(&f))
 		code = PLUMB_ESYSTEM;
 	for (uint32_t i = 0; !code && i < found->count; i++)
@@ -638,9 +605,8 @@ plumb_iterations_find(const struct plumb_profile *profile,
 	free(f.copied);
 	free(f.symbols);
 	plumb_track_index_free(&f.tracks);
-	free(newest);
-	return code ? plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs")
-	            : 0;
+	plumb_gpu_work_free(&f.gpu);
+	return code ? plumb_fail_memory(error, NULL) : 0;
 }
 
 void

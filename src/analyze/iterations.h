@@ -7,13 +7,14 @@
  *	found.tracks[t].levels[0].items[i].start_ns …
  *	plumb_iterations_free(&found);
  *
- * From the spans of streams; where a profile has none, from the newest GPU work that every profile
- * keeps.
+ * The search uses the spans of streams. If a profile has none, it uses the newest GPU work, which
+ * every profile keeps.
  *
- * Roles: of a device's streams (of two processes that share it, of each one's), the one with most
- * kernels is its main track (of equals the one with more kernel time, then the first); of the
- * others those with more copies and sets than kernels are copy tracks, the rest assist. Each main
- * track has its loops, outermost first: level 1 is a loop within a round of level 0, and so on.
+ * Each stream of a device has a role. The one with the most kernels is the main track; ties go to
+ * the one with more kernel time, then to the first. Of the others, those with more copies and sets
+ * than kernels are copy tracks, and the rest assist. If two processes share a device, each has its
+ * own main track. A main track has its loops, outermost first: level 1 is a loop within a round of
+ * level 0, and so on.
  */
 #ifndef PLUMB_ANALYZE_ITERATIONS_H
 #define PLUMB_ANALYZE_ITERATIONS_H
@@ -28,10 +29,10 @@ enum plumb_track_role {
 	PLUMB_ROLE_ASSIST,
 };
 
-/* By what the first operation of an iteration was chosen; any rotation of a round is a round. */
+/* A loop could begin at any of its operations. This says why plumb chose the first one. */
 enum plumb_iteration_phase {
-	PLUMB_BY_GAP,    /* the longest wait, on average, lies before it */
-	PLUMB_BY_COPY,   /* a copy from the host to the device does */
+	PLUMB_BY_GAP,    /* the wait before it has the largest mean */
+	PLUMB_BY_COPY,   /* a copy from the host to the device comes before it */
 	PLUMB_BY_MARKER, /* a range of the host begins there */
 };
 
@@ -44,31 +45,31 @@ enum plumb_verdict {
 
 /* In parts per million. */
 struct plumb_iteration_limits {
-	int64_t interval; /* an interval of more of the time from start to start is large */
-	int64_t overlap;  /* copies during more of the interval bind it */
-	int64_t idle;     /* a device without work for more of the time waits for the host */
+	int64_t interval; /* a larger share of the time from start to start is a large interval */
+	int64_t overlap;  /* copies in a larger share of the interval make it copy-bound */
+	int64_t idle;     /* a device that idles for a larger share waits for the host */
 };
 extern const struct plumb_iteration_limits plumb_iteration_limits;
 
 struct plumb_iteration {
 	int64_t start_ns, end_ns; /* first kernel's start, last kernel's end */
-	int64_t interval_ns;  /* since the end of the one before; unknown where none is right before
-	                        it */
+	int64_t interval_ns;  /* since the previous iteration's end; unknown if that is not right
+	                         before it */
 	int64_t overlap_ns;   /* of it: copies from the host to this device */
 	int64_t elsewhere_ns; /* of it: kernels on other streams of the device */
 	int64_t op_time_ns;   /* of its kernels, added up */
-	int64_t op_gap_ns;    /* between one kernel's end and the next one's start, on average */
-	int64_t copy_bytes;   /* from the host, since the end of the one before; unknown where sizes
-	                        are */
-	int64_t idle_ns;      /* the device had no work since the end of the one before */
-	int64_t busy_ns;      /* it had from its start to that of the next one, unknown where none
-	                        is right behind it */
+	int64_t op_gap_ns;    /* mean from one kernel's end to the next one's start */
+	int64_t copy_bytes;   /* from the host, since the previous iteration's end; unknown if a
+	                         size is */
+	int64_t idle_ns;      /* without work on the device, since the previous iteration's end */
+	int64_t busy_ns;      /* with work on the device, until the next iteration's start; unknown
+	                         if that is not right after it */
 	uint32_t ops;         /* kernels */
-	uint32_t edits;       /* kernels changed, inserted or missing against most iterations */
+	uint32_t edits;       /* kernels that differ from most iterations, are extra or missing */
 	bool outlier;
 };
 
-/* When an iteration begins to count: from the end of the one before, where that is known. */
+/* The previous iteration's end if it is known, else the iteration's own start. */
 static inline int64_t
 plumb_iteration_from(const struct plumb_iteration *item)
 {
@@ -76,12 +77,19 @@ plumb_iteration_from(const struct plumb_iteration *item)
 	                                          : item->start_ns - item->interval_ns;
 }
 
-/* Over iterations; unknown where none has it. */
+/* How long it took, with the interval before it. */
+static inline int64_t
+plumb_iteration_time(const struct plumb_iteration *item)
+{
+	return item->end_ns - plumb_iteration_from(item);
+}
+
+/* Over all iterations where the number is known; unknown if there are none. */
 struct plumb_iteration_stat {
 	int64_t average, most, p50, p95;
 };
 
-/* A kernel that is not where the loop has it. */
+/* Kernels that do not fit the loop. */
 enum plumb_odd_kind {
 	PLUMB_ODD_BEFORE,   /* the first iteration */
 	PLUMB_ODD_BETWEEN,  /* two iterations */
@@ -101,22 +109,22 @@ struct plumb_iteration_level {
 	uint32_t first_frame; /* the kernel that an iteration begins with */
 	uint32_t phase;       /* enum plumb_iteration_phase */
 	bool growing;    /* each iteration has more kernels; period_ops is the shortest one's */
-	double match;    /* share of kernels that have the same name as the one a period later */
-	double coverage; /* share that agrees with an iteration, or a part of one at the ends */
+	double match;    /* share of kernels with the same name as the kernel one period later */
+	double coverage; /* share that fits an iteration, or a part of one at the ends */
 	struct plumb_iteration *items;
 	uint32_t count;
 	struct plumb_odd *odd; /* by kind, then the most frequent first; of level 0 */
 	uint32_t odd_count;
-	uint32_t before_period; /* of a loop of its own before the first iteration, 0 none; of level
-	                           0 */
+	uint32_t before_period; /* of another loop before the first iteration, 0: none; level 0 */
 	struct plumb_iteration_stat duration, interval, overlap, op_gap, op_time, copy_bytes;
-	double overlap_ratio; /* DeepProf's: the mean of the intervals' ratios, however long
-	                         each is; NAN: none is known */
-	double overlap_share; /* of all intervals together: what the verdict is by */
+	double overlap_ratio; /* DeepProf's: the mean of the intervals' ratios, not weighted; NAN:
+	                         unknown */
+	double overlap_share; /* of all intervals together; the verdict uses it */
 	double slope_ns,
 		slope_error_ns; /* of the time from end to end but for outliers', and half its
 	                                    interval of 95 %; NAN under four iterations */
-	double ops_slope;       /* kernels more an iteration, by the same line; NAN under four */
+	double ops_slope;       /* extra kernels in each iteration, from the same line; NAN under
+	                           four */
 	uint32_t outliers;
 	uint32_t verdict;                                   /* enum plumb_verdict, from: */
 	double interval_share, idle_share, elsewhere_share; /* of the time from start to start */
@@ -128,7 +136,7 @@ struct plumb_iteration_track {
 	uint32_t ops;  /* kernels */
 	uint32_t copies;
 	int64_t kernel_ns;
-	double op_gap_ns;   /* between two kernels, on average; NAN under two */
+	double op_gap_ns;   /* mean between two kernels; NAN under two */
 	int64_t copy_bytes; /* from the host to the device, on all its tracks; of a main track */
 	struct plumb_iteration_level levels[PLUMB_LEVELS_MOST];
 	uint32_t level_count;
@@ -140,16 +148,16 @@ struct plumb_iterations {
 	bool newest; /* of the newest work only */
 };
 
-/* LIMITS NULL: plumb_iteration_limits. For plumb_iterations_free in any case. PLUMB_ESYSTEM: memory
- * is out. */
+/* LIMITS NULL: plumb_iteration_limits. Call plumb_iterations_free even after an error.
+ * PLUMB_ESYSTEM: out of memory. */
 int
 plumb_iterations_find(const struct plumb_profile *profile,
                       const struct plumb_iteration_limits *limits, struct plumb_iterations *found,
                       struct plumb_error *error) PLUMB_MUST_CHECK;
 void plumb_iterations_free(struct plumb_iterations *found);
 
-/* Do iterations take longer and longer? The slope is known to within half of itself, and adds up to
- * 1 % of an iteration. */
+/* Do iterations take longer and longer? Yes, if the slope's error is less than half of the slope,
+ * and the slope adds up to more than 1 % of an iteration. */
 static inline bool
 plumb_iterations_slow_down(const struct plumb_iteration_level *level)
 {
@@ -157,7 +165,7 @@ plumb_iterations_slow_down(const struct plumb_iteration_level *level)
 	       level->slope_ns * (level->count - 1) > 0.01 * (double)level->duration.average;
 }
 
-/* Do intervals in which the device runs nothing else take more of the time than LIMITS allow? */
+/* Is the share of intervals in which the device runs nothing else larger than LIMITS allow? */
 static inline bool
 plumb_iterations_wait_between(const struct plumb_iteration_level *level,
                               const struct plumb_iteration_limits *limits)

@@ -3,11 +3,12 @@
  * DeepProf's metrics of iterations, and its verdict. An interval lies between the last kernel of
  * one iteration and the first of the next, on the main track. Large intervals that copies from the
  * host fill are copy-bound, others host-bound. The paper's overlap is the mean of the intervals'
- * ratios; the verdict is by the share of all their time, or a copy that fills every short interval
- * would be blamed for the few long ones that hold the time. What the paper leaves out: an interval
- * in which other streams have kernels is no wait of the device, so that their time counts for none;
- * a device can also wait for the host all the time between two kernels; then most of it has no work
- * on any stream, and the program is host-bound too.
+ * ratios. The verdict uses the share of all their time. Otherwise a copy that fills every short
+ * interval would get the blame for the few long ones that hold the time.
+ *
+ * The paper leaves out two cases. If other streams have kernels in an interval, the device does not
+ * wait, so this time does not count. And a device may wait for the host between any two kernels:
+ * then it has no work on any stream for most of the time, and the program is host-bound too.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -30,8 +31,8 @@ const struct plumb_iteration_limits plumb_iteration_limits = {
 
 /* How much of [START, END) the merged set covers. *FROM goes on as windows ascend. */
 static int64_t
-covered(const struct plumb_interval_ns *items, uint32_t count, uint32_t *from, int64_t start,
-        int64_t end)
+add_up_covered(const struct plumb_interval_ns *items, uint32_t count, uint32_t *from, int64_t start,
+               int64_t end)
 {
 	int64_t sum = 0;
 
@@ -71,7 +72,7 @@ measure_kernels(const struct plumb_iteration_work *work, const struct plumb_roun
 
 /* Bytes of copies that began before UNTIL, from *FROM on. */
 static int64_t
-copied(const struct plumb_iteration_work *work, uint32_t *from, int64_t until)
+add_up_copied(const struct plumb_iteration_work *work, uint32_t *from, int64_t until)
 {
 	int64_t sum = 0;
 
@@ -85,15 +86,6 @@ copied(const struct plumb_iteration_work *work, uint32_t *from, int64_t until)
 	return sum;
 }
 
-/* Does a round follow the one before, with little or nothing between? Else that is no interval. */
-static bool
-follows(const struct plumb_loop *loop, uint32_t i)
-{
-	const struct plumb_round *round = &loop->rounds.items[i];
-
-	return round->start - round[-1].end <= loop->period / 8;
-}
-
 static void
 measure_items(const struct plumb_iteration_work *work, const struct plumb_loop *loop,
               struct plumb_iteration_level *level)
@@ -103,29 +95,31 @@ measure_items(const struct plumb_iteration_work *work, const struct plumb_loop *
 	int64_t last = INT64_MIN;
 
 	for (uint32_t i = 0; i < level->count; i++) {
+		const struct plumb_round *round = &loop->rounds.items[i];
 		struct plumb_iteration *item = &level->items[i];
 
 		if (i && item[-1].end_ns > last)
 			last = item[-1].end_ns;
 
-		measure_kernels(work, &loop->rounds.items[i], item);
-		item->copy_bytes = copied(work, &copies, item->end_ns);
+		measure_kernels(work, round, item);
+		item->copy_bytes = add_up_copied(work, &copies, item->end_ns);
 		item->interval_ns = item->overlap_ns = item->idle_ns = PLUMB_UNKNOWN;
 		item->elsewhere_ns = item->busy_ns = PLUMB_UNKNOWN;
-		if (!i || !follows(loop, i))
+		/* A long time between two rounds is no interval. */
+		if (!i || round->start - round[-1].end > loop->period / 8)
 			continue;
 		item->interval_ns = item->start_ns > last ? item->start_ns - last : 0;
-		item->overlap_ns = covered(work->copying.items, work->copying.count, &copying, last,
-		                           last + item->interval_ns);
-		item->elsewhere_ns = covered(work->elsewhere.items, work->elsewhere.count,
-		                             &elsewhere, last, last + item->interval_ns);
+		item->overlap_ns = add_up_covered(work->copying.items, work->copying.count,
+		                                  &copying, last, last + item->interval_ns);
+		item->elsewhere_ns = add_up_covered(work->elsewhere.items, work->elsewhere.count,
+		                                    &elsewhere, last, last + item->interval_ns);
 		item->idle_ns = item->end_ns <= last
 		                        ? 0
 		                        : item->end_ns - last -
-		                                  covered(work->busy.items, work->busy.count, &busy,
-		                                          last, item->end_ns);
-		item[-1].busy_ns = covered(work->busy.items, work->busy.count, &since_start,
-		                           item[-1].start_ns, item->start_ns);
+		                                  add_up_covered(work->busy.items, work->busy.count,
+		                                                 &busy, last, item->end_ns);
+		item[-1].busy_ns = add_up_covered(work->busy.items, work->busy.count, &since_start,
+		                                  item[-1].start_ns, item->start_ns);
 	}
 }
 
@@ -151,14 +145,6 @@ stat_of(const struct plumb_iteration_level *level, size_t at, double *room)
 	stat.p95 = plumb_whole(plumb_percentile(room, n, 95));
 	stat.most = plumb_whole(plumb_percentile(room, n, 100));
 	return stat;
-}
-
-/* From the end of the one before to the end; without the interval where that is not known. */
-static int64_t
-whole(const struct plumb_iteration *item)
-{
-	return item->end_ns - item->start_ns +
-	       (item->interval_ns == PLUMB_UNKNOWN ? 0 : item->interval_ns);
 }
 
 /*
@@ -193,7 +179,7 @@ flag_side(struct plumb_iteration_level *level, double median, double limit, bool
 	double from;
 
 	for (uint32_t i = 0; i < level->count; i++) {
-		double away = (double)whole(&level->items[i]) - median;
+		double away = (double)plumb_iteration_time(&level->items[i]) - median;
 
 		if (level->items[i].interval_ns != PLUMB_UNKNOWN && (away > 0) == longer)
 			room[n++] = fabs(away);
@@ -203,7 +189,7 @@ flag_side(struct plumb_iteration_level *level, double median, double limit, bool
 	from = outliers_from(room, n, limit, OUTLIER_APART * median);
 	for (uint32_t i = 0; i < level->count; i++) {
 		struct plumb_iteration *item = &level->items[i];
-		double away = (double)whole(item) - median;
+		double away = (double)plumb_iteration_time(item) - median;
 
 		/* Without its interval one can only be too long. */
 		if ((away > 0) == longer && (longer || item->interval_ns != PLUMB_UNKNOWN) &&
@@ -222,7 +208,7 @@ flag_outliers(struct plumb_iteration_level *level, double *room)
 
 	for (uint32_t i = 0; i < level->count; i++)
 		if (level->items[i].interval_ns != PLUMB_UNKNOWN)
-			room[n++] = (double)whole(&level->items[i]);
+			room[n++] = (double)plumb_iteration_time(&level->items[i]);
 	if (n < 2)
 		return;
 	median = plumb_median(room, n);
@@ -242,7 +228,7 @@ fit_slopes(struct plumb_iteration_level *level, double *room)
 	for (uint32_t i = 0; i < level->count; i++)
 		room[i] = level->items[i].interval_ns == PLUMB_UNKNOWN || level->items[i].outlier
 		                  ? NAN
-		                  : (double)whole(&level->items[i]);
+		                  : (double)plumb_iteration_time(&level->items[i]);
 	line = plumb_slope_fit(room, level->count);
 	level->slope_ns = line.slope;
 	level->slope_error_ns = line.error;
@@ -252,7 +238,7 @@ fit_slopes(struct plumb_iteration_level *level, double *room)
 }
 
 static void
-judge(struct plumb_iteration_level *level, const struct plumb_iteration_limits *limits)
+judge_level(struct plumb_iteration_level *level, const struct plumb_iteration_limits *limits)
 {
 	double interval = 0, time = 0, idle = 0, overlap = 0, ratio = 0, elsewhere = 0;
 	uint32_t with = 0;
@@ -263,7 +249,7 @@ judge(struct plumb_iteration_level *level, const struct plumb_iteration_limits *
 		if (item->interval_ns == PLUMB_UNKNOWN)
 			continue;
 		interval += (double)item->interval_ns;
-		time += (double)whole(item);
+		time += (double)plumb_iteration_time(item);
 		idle += (double)item->idle_ns;
 		elsewhere += (double)item->elsewhere_ns;
 		if (item->interval_ns > 0) {
@@ -316,7 +302,7 @@ plumb_iterations_measure(const struct plumb_iteration_work *work, const struct p
 		level->items[i].end_ns += level->items[i].start_ns;
 	flag_outliers(level, room);
 	fit_slopes(level, room);
-	judge(level, limits);
+	judge_level(level, limits);
 	free(room);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the analysis share: iterations.c finds them, _start.c tells where one begins,
- * _metrics.c measures. */
+/* What the files of this analysis share: iterations.c finds iterations, _start.c finds where one
+ * begins, _metrics.c measures them. */
 #ifndef PLUMB_ANALYZE_ITERATIONS_PRIVATE_H
 #define PLUMB_ANALYZE_ITERATIONS_PRIVATE_H
 
@@ -10,8 +10,8 @@
 #include "base/vec.h"
 #include "model/intervals.h"
 
-/* NS, which may be negative, more: a file's kernels may last longer together than a number
- * holds. */
+/* Adds NS, which may be negative. The sum stops at the largest number, because the kernels of a
+ * file may last longer together than a number can hold. */
 static inline void
 plumb_iteration_add(int64_t *sum, int64_t ns)
 {
@@ -41,12 +41,12 @@ plumb_iteration_kernel(const struct plumb_iteration_work *work, uint32_t i)
 	return &work->spans[work->kernels.items[i]];
 }
 
-/* Turns LOOP so that its rounds begin where iterations do, and says why there (enum
+/* Rotates LOOP so that its rounds begin where iterations do. PHASE gets the reason (enum
  * plumb_iteration_phase). PLACES is scratch room, one for each kernel. */
 int plumb_iterations_turn(const struct plumb_iteration_work *work, const int32_t *text,
                           struct plumb_loop *loop, int32_t *places, uint32_t *phase);
 
-/* Fills LEVEL's items, of which the rounds are known, and what follows from them. */
+/* Measures LEVEL's items, whose rounds are known, and fills in what follows from them. */
 int plumb_iterations_measure(const struct plumb_iteration_work *work, const struct plumb_loop *loop,
                              const struct plumb_iteration_limits *limits,
                              struct plumb_iteration_level *level);

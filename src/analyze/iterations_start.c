@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where an iteration begins. Any rotation of a round is a round, so the order of names does not
- * tell. The first of these rules that does:
+ * Finds where an iteration begins. A round could begin at any of its kernels, so the order of names
+ * does not say. The first rule that finds a place decides:
  *
- *  1. where the program marks it: at the first kernel launched after the start of a range that comes once an iteration, or
- *     after the end of one that ends it (marks.h);
- *  2. before the kernel with the longest wait, on average (but for the longest one of each kernel: one slow iteration is
- *     no rule), if it is well above any other;
- *  3. at the kernel after a copy from the host that comes there in most iterations;
- *  4. before the longest wait after all.
+ *  1. The program marks it: the first kernel launched after the start of a range that comes once an
+ *     iteration, or after the end of a range that ends one (marks.h).
+ *  2. The wait before a kernel has the largest mean, and is well above any other. The longest wait
+ *     of each kernel does not count, because one slow iteration proves nothing.
+ *  3. In most iterations a copy from the host comes right before the kernel.
+ *  4. The wait before the kernel is the longest after all.
  */
 #include "analyze/iterations_private.h"
 #include "base/search.h"

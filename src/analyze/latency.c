@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/advice.h"
 #include "analyze/latency.h"
 #include "base/format.h"
 
@@ -34,32 +33,34 @@ static const struct plumb_threshold thresholds[] = {
 
 /* ---- what is worked out once ---- */
 
-/* A function of a file; what the file does when it is imported is none. */
 static bool
-is_file(const struct plumb_profile *p, uint32_t context, const char *end)
-{
-	const struct plumb_frame *frame = plumb_context_frame(p, context);
-	const char *file = frame->kind == PLUMB_FRAME_PYTHON ? plumb_text(p, frame->file) : NULL;
-	const char *name = plumb_text(p, frame->name);
-	size_t length = file ? strlen(file) : 0, part = strlen(end);
-
-	return length >= part && !strcmp(file + length - part, end) &&
-	       (!name || strcmp(name, "<module>") != 0);
-}
-
-static void
-mark(struct latency *l)
+mark_places(struct latency *l)
 {
 	const struct plumb_profile *p = l->study->profile;
+	unsigned char *purposes = calloc(p->frames_count + 1u, 1);
 
-	for (uint32_t c = 1; c < p->contexts_count; c++) {
+	for (uint32_t f = 0; purposes && f < p->frames_count; f++) {
+		const char *name = plumb_text(p, p->frames[f].name);
+		const struct plumb_framework_names *of = NULL;
+
+		/* What a file does when it is imported is none of its functions. */
+		if (name && !strcmp(name, "<module>"))
+			continue;
+		purposes[f] = (unsigned char)plumb_framework_place(p, f, &of);
+		if (purposes[f] == PLUMB_PURPOSE_WORKER || purposes[f] == PLUMB_PURPOSE_LOADER)
+			l->framework = of;
+	}
+	for (uint32_t c = 1; purposes && c < p->contexts_count; c++) {
+		unsigned purpose = purposes[p->contexts[c].frame];
+
 		l->place[c] = l->place[p->contexts[c].parent];
-		if (is_file(p, c, "torch/utils/data/_utils/worker.py"))
+		if (purpose == PLUMB_PURPOSE_WORKER)
 			l->place[c] = PLUMB_IN_WORKER;
-		else if (l->place[c] == PLUMB_IN_PROGRAM &&
-		         is_file(p, c, "torch/utils/data/dataloader.py"))
+		else if (l->place[c] == PLUMB_IN_PROGRAM && purpose == PLUMB_PURPOSE_LOADER)
 			l->place[c] = PLUMB_IN_LOADER;
 	}
+	free(purposes);
+	return purposes;
 }
 
 static bool
@@ -89,7 +90,7 @@ load_host(struct latency *l)
 }
 
 static bool
-start(struct latency *l)
+load_study(struct latency *l)
 {
 	const struct plumb_profile *p = l->study->profile;
 	size_t room = p->contexts_count + 1u;
@@ -104,10 +105,7 @@ start(struct latency *l)
 	l->idles = idle != PLUMB_UNKNOWN && l->study->span_ns > 0 &&
 	           (double)idle >= plumb_study_threshold(l->study, "latency.idle") *
 	                                   (double)l->study->span_ns;
-	if (!l->place || !l->host || !l->waiting || !load_host(l))
-		return false;
-	mark(l);
-	return true;
+	return l->place && l->host && l->waiting && load_host(l) && mark_places(l);
 }
 
 void
@@ -181,6 +179,7 @@ draft_busy(struct latency *l, const struct plumb_units *units, uint32_t unit, co
 {
 	char name[900], host[PLUMB_FORMAT_SIZE], gpu[PLUMB_FORMAT_SIZE], idle[PLUMB_FORMAT_SIZE];
 	struct plumb_study *s = l->study;
+	const struct plumb_framework_names *framework = plumb_framework_of_operators(s->profile);
 	uint32_t member = plumb_units_member(s, units, unit, b->best);
 	struct plumb_draft draft;
 
@@ -195,10 +194,8 @@ draft_busy(struct latency *l, const struct plumb_units *units, uint32_t unit, co
 		plumb_format_share(idle, (double)l->idle_ns, (double)s->span_ns));
 	plumb_draft_advice(
 		&draft, "%s",
-		plumb_advice_is_torch(s->profile)
-			? "The GPU waits for this code to give it work. Give it more at a time (a "
-			  "larger batch, fused operators, torch.compile, a CUDA graph), or move "
-			  "what does not need the GPU out of the loop or to worker processes."
+		framework && framework->slow_host
+			? framework->slow_host
 			: "The GPU waits for this code to give it work. Give it more at a time (a "
 			  "larger batch, fewer and larger kernels, a CUDA or HIP graph), or move "
 			  "what does not need the GPU out of the loop or to worker processes.");
@@ -410,10 +407,10 @@ is_explained(const struct latency *l)
 }
 
 static int
-run(struct plumb_study *study)
+find_latency(struct plumb_study *study)
 {
 	struct latency l = { .study = study };
-	int code = start(&l) ? 0 : PLUMB_ESYSTEM;
+	int code = load_study(&l) ? 0 : PLUMB_ESYSTEM;
 
 	if (!code)
 		code = plumb_latency_workers(&l);
@@ -438,5 +435,5 @@ const struct plumb_analysis plumb_analysis_latency = {
 	.summary = "the GPU idles because of the CPU: too many workers, loading, waiting, or code "
 		   "that keeps the CPU busy far longer than the GPU",
 	.thresholds = thresholds,
-	.run = run,
+	.run = find_latency,
 };

@@ -4,17 +4,19 @@
 #define PLUMB_ANALYZE_LATENCY_H
 
 #include "analyze/units.h"
+#include "model/framework/framework.h"
 
 enum {
 	PLUMB_IN_PROGRAM,
-	PLUMB_IN_LOADER, /* under PyTorch's DataLoader, in the process that trains */
+	PLUMB_IN_LOADER, /* under a framework's loader, in the process that trains */
 	PLUMB_IN_WORKER, /* in one of its worker processes */
 };
 
 struct latency {
 	struct plumb_study *study;
-	unsigned char *place; /* by context: PLUMB_IN_* */
-	int64_t *host;        /* by context, exclusive: CPU time, or operators' time that repeats */
+	const struct plumb_framework_names *framework; /* whose loader it is; NULL: there is none */
+	unsigned char *place;                          /* by context: PLUMB_IN_* */
+	int64_t *host;    /* by context, exclusive: CPU time, or operators' time that repeats */
 	int64_t *waiting; /* by context, exclusive: time off the CPU; 0 where nothing samples it */
 	bool sampled;     /* host is cpu.time */
 	bool idles;       /* the devices idle enough to be worth a finding */

@@ -11,8 +11,8 @@
 #define SINGLE 0.25 /* of the time: what is worth doing elsewhere by itself */
 
 static int
-draft(struct latency *l, const struct plumb_iteration_level *level,
-      const struct plumb_moments *moments, const struct plumb_filled *filled)
+draft_level(struct latency *l, const struct plumb_iteration_level *level,
+            const struct plumb_moments *moments, const struct plumb_filled *filled)
 {
 	static const char *const what[] = { NULL, "between iterations", "within iterations", NULL };
 	struct plumb_study *s = l->study;
@@ -89,7 +89,7 @@ look_at(struct latency *l, const struct plumb_iteration_track *track,
 	if (!code && filled.all.ns > 0 &&
 	    (double)filled.all.ns >=
 	            plumb_study_threshold(l->study, "latency.share") * (double)l->study->span_ns)
-		code = draft(l, &track->levels[0], &moments, &filled);
+		code = draft_level(l, &track->levels[0], &moments, &filled);
 	plumb_filled_free(&filled);
 	plumb_moments_free(&moments);
 	return code;

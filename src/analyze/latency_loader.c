@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PyTorch's DataLoader: worker processes against processors, and loading in the training
+/* Loaders of data: worker processes against processors, and loading in the training
  * process. */
 #include <stdlib.h>
 
@@ -116,15 +116,11 @@ draft_workers(struct latency *l, const struct workers *w)
 	plumb_study_line(s, line, where, sizeof where);
 	plumb_draft_begin(&draft, "workers", context);
 	plumb_draft_key(&draft, "%s", where);
-	plumb_draft_title(&draft, "%lld DataLoader workers share %lld processors%s%s",
-	                  (long long)w->most, (long long)l->cores,
+	plumb_draft_title(&draft, "%lld %s workers share %lld processors%s%s", (long long)w->most,
+	                  l->framework->loader, (long long)l->cores,
 	                  line == PLUMB_NONE ? "" : ", started at ",
 	                  line == PLUMB_NONE ? "" : where);
-	plumb_draft_advice(
-		&draft,
-		"More workers than processors have to take turns, and they slow down the training "
-		"process too. Set num_workers to at most the number of processors minus one for "
-		"each training process, and give each worker one thread.");
+	plumb_draft_advice(&draft, "%s", l->framework->workers);
 	plumb_json_key_quantity(draft.evidence, "workers", w->most);
 	plumb_json_key_quantity(draft.evidence, "worker_processes", w->all);
 	plumb_json_key_quantity(draft.evidence, "processes", p->processes_count);
@@ -197,10 +193,7 @@ plumb_latency_loading(struct latency *l)
 	plumb_draft_title(&draft, "loading data%s takes the training process %s, %s of the time",
 	                  where, plumb_format_time(time, ns),
 	                  plumb_format_share(share, (double)ns, (double)s->scale_ns));
-	plumb_draft_advice(
-		&draft, "Load in worker processes: DataLoader(num_workers=…) up to the number of "
-			"processors, pin_memory=True and persistent_workers=True. Make each "
-			"sample cheaper, or prepare the data once.");
+	plumb_draft_advice(&draft, "%s", l->framework->loading);
 	plumb_json_key_text(draft.evidence, "metric",
 	                    l->sampled ? "cpu.time + wait.time" : "op.time");
 	plumb_json_key_quantity(draft.evidence, "loading_ns", ns);

@@ -279,7 +279,7 @@ join_work(calls_of *calls, works_of *works)
 
 /* The statistic of each group of SAMPLES into MEANS; a group without any stays as it is. */
 static int
-reduce(const struct plumb_layers_making *making, samples_of *samples, double *means)
+reduce_samples(const struct plumb_layers_making *making, samples_of *samples, double *means)
 {
 	double *values = malloc((samples->count + 1u) * sizeof *values);
 
@@ -321,7 +321,7 @@ reduce_calls(const struct plumb_layers_making *making, const calls_of *calls, en
 		*sample = (struct sample){ call->layer, (double)ns / 1e3 };
 	}
 	if (!code)
-		code = reduce(making, &samples, means);
+		code = reduce_samples(making, &samples, means);
 	plumb_vec_free(&samples);
 	return code;
 }
@@ -350,7 +350,7 @@ reduce_kernels(struct plumb_layers_making *making)
 	for (uint32_t i = 0; i < layers->kernel_count && !code; i++)
 		means[i] = layers->kernels[i].us;
 	if (!code)
-		code = reduce(making, &samples, means);
+		code = reduce_samples(making, &samples, means);
 	for (uint32_t i = 0; i < layers->kernel_count && !code; i++)
 		layers->kernels[i].us = means[i];
 	plumb_vec_free(&samples);
@@ -360,8 +360,8 @@ reduce_kernels(struct plumb_layers_making *making)
 
 /* What the means say of the layers. MEANS has a row of count + 1 for each `what`. */
 static void
-take(struct plumb_layers_making *making, double *const *means, const unsigned char *lost,
-     const unsigned char *by_operators)
+take_means(struct plumb_layers_making *making, double *const *means, const unsigned char *lost,
+           const unsigned char *by_operators)
 {
 	struct plumb_layers *layers = making->layers;
 	bool serialised = making->options->serialised;
@@ -423,7 +423,7 @@ plumb_layers_calls(struct plumb_layers_making *making)
 	for (int what = HOST; what <= BUSY && !code; what++)
 		code = reduce_calls(making, &calls, (enum what)what, means[what]);
 	if (!code)
-		take(making, means, lost, by_operators);
+		take_means(making, means, lost, by_operators);
 	if (!code)
 		code = reduce_kernels(making);
 	plumb_vec_free(&calls);

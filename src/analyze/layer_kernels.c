@@ -235,7 +235,7 @@ derive_layers(struct plumb_layers_making *m, const struct counted *operators, un
 }
 
 static int
-derive(struct plumb_layers_making *m)
+derive_flops(struct plumb_layers_making *m)
 {
 	struct plumb_layers *layers = m->layers;
 	const struct plumb_profile *p = layers->profile;
@@ -328,7 +328,7 @@ plumb_layers_kernels(struct plumb_layers_making *m)
 	if (!code)
 		code = read_counters(m);
 	if (!code)
-		code = derive(m);
+		code = derive_flops(m);
 	free(most);
 	plumb_map_free(&map);
 	return code;

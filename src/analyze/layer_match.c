@@ -45,8 +45,8 @@ by_text(const struct plumb_layers *layers, bool by_type, const unsigned char *ta
 
 /* Of the layers of A and B that are not taken yet those of one text, in their order. */
 static int
-match(const struct plumb_layers *a, const struct plumb_layers *b, bool by_type,
-      struct matching *matching)
+match_texts(const struct plumb_layers *a, const struct plumb_layers *b, bool by_type,
+            struct matching *matching)
 {
 	uint32_t a_count, b_count;
 	struct plumb_sort_item *of_a = by_text(a, by_type, matching->a_taken, &a_count);
@@ -85,9 +85,9 @@ plumb_layers_match(const struct plumb_layers *a, const struct plumb_layers *b, b
 
 	memset(partner, 0xff, a->count * sizeof *partner);
 	if (!code)
-		code = match(a, b, false, &matching);
+		code = match_texts(a, b, false, &matching);
 	if (!code && types)
-		code = match(a, b, true, &matching);
+		code = match_texts(a, b, true, &matching);
 	free(matching.a_taken);
 	free(matching.b_taken);
 	return code;

@@ -12,6 +12,7 @@
 #include "base/map.h"
 #include "base/sort.h"
 #include "base/vec.h"
+#include "model/framework/framework.h"
 #include "model/metric.h"
 
 const char *
@@ -57,7 +58,7 @@ is_leaf(const struct plumb_profile *p, uint32_t context, const unsigned char *fr
 }
 
 static uint32_t
-common(const struct plumb_profile *p, uint32_t a, uint32_t b)
+find_common(const struct plumb_profile *p, uint32_t a, uint32_t b)
 {
 	while (a != b) {
 		if (p->contexts[a].depth >= p->contexts[b].depth)
@@ -77,7 +78,7 @@ find_around(const struct plumb_layers_making *m, const unsigned char *frame_inne
 
 	for (uint32_t i = 1; i < p->contexts_count; i++)
 		if (is_leaf(p, i, frame_inner) && !m->backward[i])
-			model = model == PLUMB_NONE ? i : common(p, model, i);
+			model = model == PLUMB_NONE ? i : find_common(p, model, i);
 	uint32_t inmost = model;
 	/* Of one module alone what is around it, if anything is. */
 	if (model != PLUMB_NONE && is_leaf(p, model, frame_inner))
@@ -114,15 +115,19 @@ find_outermost(const struct plumb_layers_making *m, const unsigned char *frame_i
 	return model != PLUMB_NONE && frame_inner[model] ? model : PLUMB_NONE;
 }
 
-/* A frame that may be the model by its NAME: of a layer above operators, or an operator. */
+/* A frame that may be the model by its NAME: of a layer above operators, or an operator. NULL: the
+ * name of a framework's steps. */
 static bool
 is_named(const struct plumb_profile *p, uint32_t frame, const char *name)
 {
 	uint32_t kind = p->frames[frame].kind;
+	const char *label = plumb_frame_label(p, frame);
 
-	return (kind == PLUMB_FRAME_MODULE || kind == PLUMB_FRAME_RANGE ||
-	        kind == PLUMB_FRAME_PYTHON || kind == PLUMB_FRAME_OPERATOR) &&
-	       !strcmp(plumb_frame_label(p, frame), name);
+	if (kind != PLUMB_FRAME_MODULE && kind != PLUMB_FRAME_RANGE && kind != PLUMB_FRAME_PYTHON &&
+	    kind != PLUMB_FRAME_OPERATOR)
+		return false;
+	name = name ? name : plumb_framework_step(label);
+	return name && !strcmp(label, name);
 }
 
 static bool
@@ -183,8 +188,8 @@ check_steps(struct plumb_layers_making *m, const unsigned char *inner,
 	m->layers->model = PLUMB_NONE;
 }
 
-/* The model by name where one is given, else by modules, else what PyTorch's profiler marks as a
- * step. */
+/* The model by name where one is given, else by modules, else what a framework's profiler marks as
+ * a step. */
 static int
 find_model(struct plumb_layers_making *m, const unsigned char *inner,
            const unsigned char *frame_inner)
@@ -199,7 +204,7 @@ find_model(struct plumb_layers_making *m, const unsigned char *inner,
 	uint32_t around = name || frame != PLUMB_NONE ? PLUMB_NONE : find_around(m, frame_inner);
 	free(outer);
 	bool steps = frame == PLUMB_NONE && around == PLUMB_NONE && !name;
-	mark_model(m, frame, around, steps ? "ProfilerStep" : name);
+	mark_model(m, frame, around, name);
 	if (steps)
 		check_steps(m, inner, frame_inner);
 	return 0;
@@ -254,7 +259,8 @@ find_twins(const struct plumb_layers_making *m)
 /* Makes the layers, and tells for each context which it is in. A module is one layer wherever it is
  * called, an operator in each place of the model. */
 static int
-assign(struct plumb_layers_making *m, const unsigned char *inner, const unsigned char *frame_inner)
+assign_layers(struct plumb_layers_making *m, const unsigned char *inner,
+              const unsigned char *frame_inner)
 {
 	struct plumb_layers *layers = m->layers;
 	const struct plumb_profile *p = layers->profile;
@@ -315,7 +321,7 @@ is_device_memory(const struct plumb_profile *p, uint32_t track)
 }
 
 static void
-add(double *sum, double value)
+add_known(double *sum, double value)
 {
 	*sum = isnan(*sum) ? value : *sum + value;
 }
@@ -337,17 +343,17 @@ take_value(struct plumb_layers_making *m, struct totals *t, const struct plumb_v
 	} else if (m->backward[v->context]) {
 		return;
 	} else if (v->metric == PLUMB_METRIC_OP_TIME) {
-		add(&t->op_time, (double)v->sum / 1e3);
+		add_known(&t->op_time, (double)v->sum / 1e3);
 	} else if (v->metric == PLUMB_METRIC_MODULE_CALLS && starts) {
-		add(&t->module_calls, (double)v->sum);
+		add_known(&t->module_calls, (double)v->sum);
 	} else if (v->metric == PLUMB_METRIC_OP_CALLS && starts) {
-		add(&t->op_calls, (double)v->sum);
+		add_known(&t->op_calls, (double)v->sum);
 	} else if (v->metric == PLUMB_METRIC_OP_DURATION && starts) {
-		add(&t->durations, (double)v->count);
-		add(&t->duration, v->mean * (double)v->count / 1e3);
+		add_known(&t->durations, (double)v->count);
+		add_known(&t->duration, v->mean * (double)v->count / 1e3);
 	} else if (v->metric == PLUMB_METRIC_MEM_ALLOC &&
 	           is_device_memory(m->layers->profile, v->track)) {
-		add(&row->allocated, (double)v->sum);
+		add_known(&row->allocated, (double)v->sum);
 	} else if (v->metric == PLUMB_METRIC_MEM_PEAK &&
 	           is_device_memory(m->layers->profile, v->track)) {
 		row->peak = fmax(row->peak, (double)v->max);
@@ -461,7 +467,7 @@ measure_model(struct plumb_layers_making *m)
 		}
 		if (v->metric == PLUMB_METRIC_OP_TIME && m->in_model[v->context] &&
 		    !m->backward[v->context])
-			add(&op_time, (double)v->sum / 1e3);
+			add_known(&op_time, (double)v->sum / 1e3);
 	}
 	calls = fmax(calls, durations);
 	m->model_calls = calls;
@@ -558,7 +564,7 @@ mark_backward(struct plumb_layers_making *m)
 }
 
 static int
-make(struct plumb_layers_making *m, unsigned char *inner, unsigned char *frame_inner)
+make_layers(struct plumb_layers_making *m, unsigned char *inner, unsigned char *frame_inner)
 {
 	struct plumb_layers *layers = m->layers;
 	const struct plumb_profile *p = layers->profile;
@@ -568,7 +574,7 @@ make(struct plumb_layers_making *m, unsigned char *inner, unsigned char *frame_i
 	find_inner(p, inner, frame_inner);
 	if (find_model(m, inner, frame_inner))
 		return PLUMB_ESYSTEM;
-	code = assign(m, inner, frame_inner);
+	code = assign_layers(m, inner, frame_inner);
 	m->first_ns = malloc((layers->count + 1u) * sizeof *m->first_ns);
 	if (code || !m->first_ns)
 		return PLUMB_ESYSTEM;
@@ -609,7 +615,7 @@ plumb_layers_make(const struct plumb_profile *profile, const struct plumb_layers
 	    inner && frame_inner) {
 		memset(m.layer_of, 0xff, contexts * sizeof *m.layer_of);
 		memset(m.kernel_of, 0xff, contexts * sizeof *m.kernel_of);
-		code = make(&m, inner, frame_inner);
+		code = make_layers(&m, inner, frame_inner);
 	}
 	free(m.layer_of);
 	free(m.kernel_of);
@@ -621,7 +627,7 @@ plumb_layers_make(const struct plumb_profile *profile, const struct plumb_layers
 	free(inner);
 	free(frame_inner);
 	if (code)
-		code = plumb_fail(error, code, "not enough memory; close other programs");
+		code = plumb_fail_memory(error, NULL);
 	else if (options->model && layers->model == PLUMB_NONE)
 		code = plumb_fail(error, PLUMB_EEMPTY,
 		                  "there is no module, range, operator or function \"%s\"; plumb "

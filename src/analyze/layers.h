@@ -8,14 +8,14 @@
  *	… layers.items[i].device_us …
  *	plumb_layers_free(&layers);
  *
- * The model is the outermost module over all leaf modules, wherever it is called, else the
- * innermost range around them, else a step that PyTorch's profiler marks; layers are what it holds.
- * Where there is none, or with `whole`, they are all that the profile holds. Work of the backward
- * pass is told apart: a layer's figures are those of its forward work.
+ * The model is the outermost module over all leaf modules, wherever it is called. Else it is the
+ * innermost range around them, else a step that PyTorch's profiler marks. Layers are what the model
+ * holds. Without a model, or with `whole`, they are all that the profile holds. Backward work is
+ * separate: a layer's figures are for its forward work.
  *
- * Times are µs, NAN where unknown. Those of a layer are for one run of the model: the trimmed mean
- * (or another statistic) of its calls where the profile has spans, else their mean, times its calls
- * in a run.
+ * Times are µs, NAN if unknown. A layer's times are for one run of the model. If the profile has
+ * spans, they are the trimmed mean (or another statistic) of its calls, else the plain mean. Both
+ * are multiplied by its calls in a run.
  */
 #ifndef PLUMB_ANALYZE_LAYERS_H
 #define PLUMB_ANALYZE_LAYERS_H
@@ -46,8 +46,8 @@ struct plumb_layers_options {
 	const char *model; /* the name of its frame, or NULL */
 	bool whole;
 	bool serialised;                  /* the profile is of a run in which every launch waits */
-	int64_t runs;                     /* of the model; 0: as often as it was called */
-	struct plumb_statistic statistic; /* of calls that spans tell one by one */
+	int64_t runs;                     /* of the model; 0: one for each call of it */
+	struct plumb_statistic statistic; /* for calls that have spans */
 };
 
 /* NAN: unknown. Occupancies are parts of 1. */
@@ -59,13 +59,13 @@ struct plumb_counters {
 	bool derived;       /* flops come from the shapes of operators */
 };
 
-/* Adds up counters of kernels: one that is unknown makes the sum unknown. Zero it to start. */
+/* Adds up counters of kernels. An unknown counter makes the sum unknown. Zero it to start. */
 struct plumb_counters_sum {
 	struct plumb_counters sum;
 	double us;
 	bool some;
 };
-/* COUNTERS of one execution, TIMES of them that took US together. */
+/* Adds TIMES executions that have COUNTERS each and took US together. */
 void plumb_counters_add(struct plumb_counters_sum *tally, const struct plumb_counters *counters,
                         double times, double us);
 /* Occupancies are weighted by time. */
@@ -119,17 +119,17 @@ plumb_layers_make(const struct plumb_profile *profile, const struct plumb_layers
                   struct plumb_layers *layers, struct plumb_error *error) PLUMB_MUST_CHECK;
 void plumb_layers_free(struct plumb_layers *layers);
 
-/* Gives LAYERS the times that those of the same name have in SERIALISED, a run in which every
- * launch waited: where no latency with GPU work is known they are that. PLUMB_ESYSTEM: no
- * memory. */
+/* SERIALISED is a run in which every launch waited. Gives LAYERS the times of its layers with the
+ * same names. They become the latency of layers whose latency with GPU work is unknown.
+ * PLUMB_ESYSTEM: no memory. */
 int plumb_layers_take_serialised(struct plumb_layers *layers,
                                  const struct plumb_layers *serialised) PLUMB_MUST_CHECK;
 
-/* Floating-point operations of one call of operator NAME with SHAPES, as recorded (docs/run.md):
- * matrix products, convolutions and attention, each multiplication and addition one. NAN: not
- * known. */
+/* Floating-point operations of one call of the operator NAME with SHAPES, as recorded
+ * (docs/run.md). It knows matrix products, convolutions and attention. Each multiplication and each
+ * addition counts as one. NAN: unknown. */
 double plumb_flops_of(const char *name, const char *shapes);
-/* Is NAME one of these? Others have next to no work. */
+/* Is NAME one of these operators? Others have almost no work. */
 bool plumb_flops_has(const char *name);
 
 #endif

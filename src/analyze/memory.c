@@ -2,11 +2,11 @@
 #include "analyze/memory.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "model/framework/framework.h"
 
 #define BACKWARD (PLUMB_CONTEXT_BACKWARD | PLUMB_CONTEXT_ACCUMULATION)
 
@@ -20,15 +20,15 @@ struct place {
 static bool
 is_engine(const struct plumb_profile *p, uint32_t frame)
 {
-	static const char prefix[] = "autograd::engine::evaluate_function: ";
 	const char *name = plumb_text(p, p->frames[frame].name);
 
-	return name && !strncmp(name, prefix, sizeof prefix - 1);
+	return name && plumb_framework_node(name) != name;
 }
 
 /* The place of CONTEXT, from its parent's. */
 static struct place
-step(const struct plumb_profile *p, const unsigned char *user, uint32_t context, struct place place)
+step_into(const struct plumb_profile *p, const unsigned char *user, uint32_t context,
+          struct place place)
 {
 	const struct plumb_context *c = &p->contexts[context];
 
@@ -151,8 +151,8 @@ plumb_memory_rows_make(const struct plumb_profile *profile, const unsigned char 
 	for (uint32_t m = 0; ok && m < profile->memory_count; m++)
 		maker.memory_of[profile->memory[m].track] = m;
 	for (uint32_t c = 0; ok && c < profile->contexts_count; c++)
-		maker.places[c] = step(profile, user, c,
-		                       c ? maker.places[profile->contexts[c].parent] : outside);
+		maker.places[c] = step_into(
+			profile, user, c, c ? maker.places[profile->contexts[c].parent] : outside);
 	ok = ok && take_values(&maker);
 	free(maker.places);
 	free(maker.memory_of);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who holds memory: for each device and process the lines of the person's own code and the
- * operators that they called, with what they held at the peak, allocated and freed.
+ * Who holds memory: for each device and process the lines of the user's own code and the operators
+ * that they called, with what these held at the peak, allocated and freed.
  *
  *	struct plumb_memory_rows rows;
  *	if (plumb_memory_rows_make(profile, user, &rows) < 0) …   // no memory
@@ -15,11 +15,11 @@
 
 struct plumb_memory_row {
 	uint32_t memory; /* index of the profile's memory: device and process */
-	uint32_t user;   /* frame of the innermost line of the person's own code, or PLUMB_NONE */
-	/* Frame of the operator that this line called; in backward work the one that does it (on
-	 * the forward operator's line); PLUMB_NONE: none. */
+	uint32_t user;   /* frame of the innermost line of the user's own code, or PLUMB_NONE */
+	/* Frame of the operator that this line called; PLUMB_NONE: none. Backward work has the line
+	 * of the forward operator and the operator that does the work. */
 	uint32_t op;
-	bool backward; /* gradient accumulation, too */
+	bool backward; /* or gradient accumulation */
 	struct plumb_stat held, peak, allocated, freed;
 };
 

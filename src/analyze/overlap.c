@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "model/gpu_work.h"
 #include "model/intervals.h"
 
 enum sort { NEITHER, COMMUNICATION, COMPUTATION };
@@ -64,17 +65,25 @@ find_shares(const struct plumb_profile *p, struct shares *shares)
 }
 
 static bool
-add(const struct plumb_profile *p, struct shares *shares, uint32_t context, uint32_t track,
-    int64_t start, int64_t end)
+add_work(const struct plumb_gpu_work *work, uint32_t track, struct shares *shares)
 {
-	unsigned char sort = shares->sorts[context];
-	if (sort == NEITHER || p->tracks[track].kind != PLUMB_TRACK_STREAM)
-		return true;
-	struct share *share = &shares->items.items[shares->of_process[p->tracks[track].process]];
-	struct plumb_interval_ns *interval = plumb_vec_add(&share->intervals[sort == COMPUTATION]);
-	if (interval)
-		*interval = (struct plumb_interval_ns){ start, end };
-	return interval != NULL;
+	const struct plumb_profile *p = work->profile;
+	struct plumb_gpu_range range = plumb_gpu_work_of(work, track);
+
+	for (uint32_t i = range.first; i < range.end; i++) {
+		const struct plumb_span *span = &work->spans[i];
+		unsigned char sort = shares->sorts[span->context];
+		if (sort == NEITHER)
+			continue;
+		struct share *share =
+			&shares->items.items[shares->of_process[p->tracks[track].process]];
+		struct plumb_interval_ns *interval =
+			plumb_vec_add(&share->intervals[sort == COMPUTATION]);
+		if (!interval)
+			return false;
+		*interval = (struct plumb_interval_ns){ span->start_ns, span->end_ns };
+	}
+	return true;
 }
 
 static int
@@ -110,27 +119,22 @@ plumb_overlaps_find(const struct plumb_profile *p, struct plumb_overlaps *overla
                     struct plumb_error *error)
 {
 	struct shares shares = { 0 };
-	bool done = find_sorts(p, &shares) && find_shares(p, &shares);
-	*overlaps = (struct plumb_overlaps){ .newest = true };
-	for (uint32_t i = 0; done && i < p->spans_count; i++) {
-		const struct plumb_span *span = &p->spans[i];
-		overlaps->newest &= p->tracks[span->track].kind != PLUMB_TRACK_STREAM;
-		done = add(p, &shares, span->context, span->track, span->start_ns, span->end_ns);
-	}
-	for (uint32_t i = 0; done && overlaps->newest && i < p->work_count; i++) {
-		const struct plumb_work_item *work = &p->work[i];
-		done = add(p, &shares, work->context, work->track, work->start_ns, work->end_ns);
-	}
+	struct plumb_gpu_work work;
+	bool done = plumb_gpu_work_find(p, &work) == 0 && find_sorts(p, &shares) &&
+	            find_shares(p, &shares);
+	*overlaps = (struct plumb_overlaps){ .newest = work.newest };
+	for (uint32_t t = 0; done && t < p->tracks_count; t++)
+		done = add_work(&work, t, &shares);
 	done = done && find_overlaps(&shares, overlaps);
 	for (uint32_t i = 0; i < shares.items.count; i++) {
 		plumb_vec_free(&shares.items.items[i].intervals[0]);
 		plumb_vec_free(&shares.items.items[i].intervals[1]);
 	}
 	plumb_vec_free(&shares.items);
+	plumb_gpu_work_free(&work);
 	free(shares.of_process);
 	free(shares.sorts);
-	return done ? 0
-	            : plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+	return done ? 0 : plumb_fail_memory(error, NULL);
 }
 
 void

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much of the time of communication hides behind computation, for each rank: of the union of a
- * rank's collective kernels, what the union of its other kernels covers. From the spans of its
- * streams; where a profile has none, from the newest GPU work that every profile keeps.
+ * How much communication hides behind computation, for each rank: the part of the union of a rank's
+ * collective kernels that the union of its other kernels covers. It uses the spans of the rank's
+ * streams. If a profile has none, it uses the newest GPU work, which every profile keeps.
  */
 #ifndef PLUMB_ANALYZE_OVERLAP_H
 #define PLUMB_ANALYZE_OVERLAP_H
@@ -17,7 +17,7 @@ struct plumb_overlap {
 };
 
 struct plumb_overlaps {
-	struct plumb_overlap *items; /* ascending by rank; of those that communicate, */
+	struct plumb_overlap *items; /* ascending; only ranks that communicate */
 	uint32_t count;
 	bool newest; /* of the newest work only */
 };

@@ -10,48 +10,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/framework/framework.h"
+
 const char *const plumb_phase_names[PLUMB_PHASES] = {
 	[PLUMB_PHASE_DATA] = "data",           [PLUMB_PHASE_FORWARD] = "forward",
 	[PLUMB_PHASE_LOSS] = "loss",           [PLUMB_PHASE_BACKWARD] = "backward",
 	[PLUMB_PHASE_OPTIMIZER] = "optimizer", [PLUMB_PHASE_OTHER] = "other",
 };
 
-/* What a frame marks. */
-enum mark {
-	NOTHING,
-	DATA,
-	MODULE, /* any module's call but that of a loss */
-	LOSS_MODULE,
-	LOSS_FUNCTION, /* PyTorch's own function or operator */
-	LOSS_NAME,     /* a function that is called so */
-	BACKWARD,
-	OPTIMIZER,
-	PARAMETERS, /* moves a module's parameters, which are no data */
+/* What a frame marks: enum plumb_purpose, or one of these. */
+enum {
+	LOSS_NAME = PLUMB_PURPOSE_PARAMETERS + 1, /* a function of any file that is called a loss */
 	COPY_TO_DEVICE,
 };
 
 /* The state of a context beyond its phase. */
 enum {
 	BY_NAME = 1 << 4, /* loss: only because a function is called so */
-	NO_DATA = 1 << 5, /* under PARAMETERS */
+	NO_DATA = 1 << 5, /* under PLUMB_PURPOSE_PARAMETERS */
 	PHASE_MASK = (1 << 4) - 1,
 };
 
 /* ---- frames ---- */
-
-static bool
-begins(const char *text, const char *with)
-{
-	return !strncmp(text, with, strlen(with));
-}
-
-/* The last part of a qualified name. */
-static const char *
-last_part(const char *name)
-{
-	const char *dot = strrchr(name, '.');
-	return dot ? dot + 1 : name;
-}
 
 /* Whether "loss" is a word of NAME: loss_fn, compute_loss, MyLoss; not gloss or lossless. */
 static bool
@@ -70,67 +50,50 @@ says_loss(const char *name)
 	return false;
 }
 
-/* A function of torch.nn.functional, or an operator without its namespace, that is a loss. */
+/* The name of a framework's own function, or of an operator without its prefix. */
 static bool
 is_loss_function(const char *name)
 {
-	return says_loss(name) || strstr(name, "cross_entropy") || begins(name, "kl_div");
+	return says_loss(name) || strstr(name, "cross_entropy") || !strncmp(name, "kl_div", 6);
 }
 
-static enum mark
+static unsigned
 mark_of_python(const char *file, const char *name)
 {
-	const char *function = last_part(name);
+	const char *dot = strrchr(name, '.'), *function = dot ? dot + 1 : name;
+	enum plumb_purpose purpose = plumb_framework_phase(file, name);
 
-	if (strstr(file, "/torch/utils/data/"))
-		return DATA;
-	if (strstr(file, "/torch/optim/") || strstr(file, "/torch/nn/utils/clip_grad.py"))
-		return OPTIMIZER;
-	if (strstr(file, "/amp/grad_scaler.py") && strcmp(function, "scale"))
-		return OPTIMIZER;
-	if (strstr(file, "/torch/_tensor.py") && !strcmp(function, "backward"))
-		return BACKWARD;
-	if (strstr(file, "/torch/autograd/__init__.py") &&
-	    (!strcmp(function, "backward") || !strcmp(function, "grad")))
-		return BACKWARD;
-	if (strstr(file, "/torch/nn/modules/loss.py"))
-		return LOSS_MODULE;
-	if (strstr(file, "/torch/nn/modules/module.py"))
-		return strstr(function, "call_impl") ? MODULE
-		       : !strcmp(function, "_apply") ? PARAMETERS
-		                                     : NOTHING;
-	if (strstr(file, "/torch/nn/functional.py"))
-		return is_loss_function(function) ? LOSS_FUNCTION : NOTHING;
-	return says_loss(function) ? LOSS_NAME : NOTHING;
+	if (purpose == PLUMB_PURPOSE_FUNCTIONS)
+		return is_loss_function(function) ? PLUMB_PURPOSE_LOSS : PLUMB_PURPOSE_OTHER;
+	return purpose == PLUMB_PURPOSE_NONE && says_loss(function) ? LOSS_NAME : purpose;
 }
 
-static enum mark
+static unsigned
 mark_of(const struct plumb_profile *p, const struct plumb_frame *frame)
 {
-	const char *name = plumb_text(p, frame->name), *file = plumb_text(p, frame->file);
+	const char *name = plumb_text(p, frame->name), *file = plumb_text(p, frame->file), *base;
 
 	if (!name)
-		return NOTHING;
+		return PLUMB_PURPOSE_NONE;
 	switch (frame->kind) {
 	case PLUMB_FRAME_PYTHON:
 		return mark_of_python(file ? file : "", name);
 	case PLUMB_FRAME_MODULE:
-		return file && begins(file, "torch.nn.modules.loss.") ? LOSS_MODULE : MODULE;
+		return file && plumb_framework_is_loss_class(file) ? PLUMB_PURPOSE_LOSS
+		                                                   : PLUMB_PURPOSE_MODULE;
 	case PLUMB_FRAME_OPERATOR:
-		return begins(name, "aten::") && is_loss_function(name + 6) ? LOSS_FUNCTION
-		                                                            : NOTHING;
+		base = plumb_framework_operator_base(name);
+		return base && is_loss_function(base) ? PLUMB_PURPOSE_LOSS : PLUMB_PURPOSE_NONE;
 	case PLUMB_FRAME_RANGE:
-		if (begins(name, "Optimizer."))
-			return OPTIMIZER;
-		return begins(name, "enumerate(DataLoader)") ? DATA : NOTHING;
+		return plumb_framework_range(name, strlen(name));
 	case PLUMB_FRAME_COPY:
 		return (frame->transfer.from == PLUMB_MEMORY_PAGEABLE ||
 		        frame->transfer.from == PLUMB_MEMORY_PINNED) &&
 		                       frame->transfer.to == PLUMB_MEMORY_DEVICE
 		               ? COPY_TO_DEVICE
-		               : NOTHING;
+		               : PLUMB_PURPOSE_NONE;
 	default:
-		return NOTHING;
+		return PLUMB_PURPOSE_NONE;
 	}
 }
 
@@ -138,27 +101,27 @@ mark_of(const struct plumb_profile *p, const struct plumb_frame *frame)
 
 /* The state under a frame that marks MARK, where the state around it is STATE. */
 static unsigned
-next_state(unsigned state, enum mark mark)
+next_state(unsigned state, unsigned mark)
 {
 	unsigned phase = state & PHASE_MASK;
 	/* Where nothing is known, or only a name told; an optimizer's closure computes a loss. */
 	bool open = phase == PLUMB_PHASE_OTHER || phase == PLUMB_PHASE_OPTIMIZER || state & BY_NAME;
 
 	switch (mark) {
-	case BACKWARD:
+	case PLUMB_PURPOSE_BACKWARD:
 		return PLUMB_PHASE_BACKWARD;
-	case OPTIMIZER:
+	case PLUMB_PURPOSE_OPTIMIZER:
+	case PLUMB_PURPOSE_OPTIMIZER_STEP:
 		return PLUMB_PHASE_OPTIMIZER;
-	case DATA:
+	case PLUMB_PURPOSE_DATA:
 		return open ? PLUMB_PHASE_DATA : state;
-	case MODULE:
+	case PLUMB_PURPOSE_MODULE:
 		return open ? PLUMB_PHASE_FORWARD : state;
-	case LOSS_MODULE:
-	case LOSS_FUNCTION:
+	case PLUMB_PURPOSE_LOSS:
 		return open || phase == PLUMB_PHASE_FORWARD ? PLUMB_PHASE_LOSS : state;
 	case LOSS_NAME:
 		return phase == PLUMB_PHASE_OTHER ? PLUMB_PHASE_LOSS | BY_NAME : state;
-	case PARAMETERS:
+	case PLUMB_PURPOSE_PARAMETERS:
 		return state | NO_DATA;
 	default:
 		return state;

@@ -16,7 +16,7 @@ rank_of(const struct plumb_profile *p, const struct plumb_ranks *ranks, uint32_t
 
 /* A + B; unknown when either is, or when it is more than a number holds. */
 static int64_t
-plus(int64_t a, int64_t b)
+add_known(int64_t a, int64_t b)
 {
 	int64_t sum;
 
@@ -57,7 +57,8 @@ plumb_ranks_find(const struct plumb_profile *p, struct plumb_ranks *ranks)
 	for (uint32_t i = 0; i < p->device_processes_count; i++) {
 		struct plumb_rank *rank = rank_of(p, ranks, p->device_processes[i].process);
 		if (rank)
-			rank->gpu_busy_ns = plus(rank->gpu_busy_ns, p->device_processes[i].busy_ns);
+			rank->gpu_busy_ns =
+				add_known(rank->gpu_busy_ns, p->device_processes[i].busy_ns);
 	}
 	for (uint32_t i = 0; i < p->values_count; i++) {
 		const struct plumb_value *v = &p->values[i];
@@ -66,7 +67,7 @@ plumb_ranks_find(const struct plumb_profile *p, struct plumb_ranks *ranks)
 			continue;
 		rank = rank_of(p, ranks, p->tracks[v->track].process);
 		if (rank)
-			rank->op_time_ns = plus(rank->op_time_ns, v->sum);
+			rank->op_time_ns = add_known(rank->op_time_ns, v->sum);
 	}
 	return true;
 }

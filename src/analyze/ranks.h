@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each rank of a job did, for telling how even the work is. */
+/* What each rank of a job did, to see how even the work is. */
 #ifndef PLUMB_ANALYZE_RANKS_H
 #define PLUMB_ANALYZE_RANKS_H
 
@@ -7,7 +7,7 @@
 
 struct plumb_rank {
 	int64_t rank;
-	int64_t processes;   /* of this rank: workers that it started count, too */
+	int64_t processes;   /* of this rank, with the workers that it started */
 	int64_t gpu_busy_ns; /* of its processes, added up over devices; PLUMB_UNKNOWN */
 	int64_t op_time_ns;  /* in operators, added up over threads */
 };

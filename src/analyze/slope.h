@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The line through numbers that come one after the other. */
+/* Fits a line to a sequence of numbers. */
 #ifndef PLUMB_ANALYZE_SLOPE_H
 #define PLUMB_ANALYZE_SLOPE_H
 
@@ -11,7 +11,7 @@ struct plumb_slope {
 	double mean;
 };
 
-/* Of COUNT numbers; those that are NAN are left out, the others keep their places. */
+/* Fits the line to COUNT numbers. It leaves out NAN; the others keep their places. */
 struct plumb_slope plumb_slope_fit(const double *numbers, uint32_t count);
 
 #endif

@@ -8,7 +8,7 @@
 #include "analyze/study.h"
 
 static int
-run(struct plumb_study *study)
+find_stalls(struct plumb_study *study)
 {
 	(void)study;
 	return 0;
@@ -18,5 +18,5 @@ const struct plumb_analysis plumb_analysis_stalls = {
 	.name = "stalls",
 	.summary = "why a kernel's warps wait; needs instruction samples, which are not recorded "
 		   "yet, so it finds nothing",
-	.run = run,
+	.run = find_stalls,
 };

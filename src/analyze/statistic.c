@@ -47,7 +47,7 @@ plumb_median_deviation(double *values, size_t count, double middle)
 
 /* Of (cos a)^POWER from LOW to HIGH, by Simpson's rule. */
 static double
-area(double low, double high, double power)
+integrate_cosine(double low, double high, double power)
 {
 	double step = (high - low) / PANELS, sum = 0;
 
@@ -68,7 +68,7 @@ plumb_student(double freedom)
 	double next = atan((Z + (Z * Z * Z + Z) / (4 * f)) / sqrt(f));
 
 	while ((next - angle) * sqrt(f) > 1e-7) {
-		within += area(angle, next, f - 1);
+		within += integrate_cosine(angle, next, f - 1);
 		angle = next;
 		next += (0.95 * all - within) / pow(cos(angle), f - 1);
 	}

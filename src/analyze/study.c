@@ -107,9 +107,7 @@ plumb_study_new(const struct plumb_profile *profile, const struct plumb_threshol
 	if (!study || !kernels) {
 		free(study);
 		free(kernels);
-		plumb_fail(error, PLUMB_ESYSTEM,
-		           "not enough memory for the analyses; close "
-		           "other programs");
+		plumb_fail_memory(error, "for the analyses");
 		return NULL;
 	}
 	study->profile = profile;
@@ -130,9 +128,7 @@ plumb_study_new(const struct plumb_profile *profile, const struct plumb_threshol
 	}
 	if (!study->user_of || !study->operator_of || !study->findings || !study->findings->texts) {
 		plumb_study_free(study);
-		plumb_fail(error, PLUMB_ESYSTEM,
-		           "not enough memory for the analyses; close "
-		           "other programs");
+		plumb_fail_memory(error, "for the analyses");
 		return NULL;
 	}
 	plumb_study_load(profile, PLUMB_METRIC_GPU_TIME, kernels);
@@ -290,7 +286,7 @@ plumb_study_line_json(const struct plumb_study *study, struct plumb_json *eviden
 /* ---- drafts ---- */
 
 static void
-replace(struct plumb_draft *draft, char **text, const char *format, va_list arguments)
+replace_text(struct plumb_draft *draft, char **text, const char *format, va_list arguments)
 {
 	free(*text);
 	if (vasprintf(text, format, arguments) < 0) {
@@ -319,7 +315,7 @@ plumb_draft_begin(struct plumb_draft *draft, const char *cause, uint32_t context
 		va_list arguments;                                                                 \
                                                                                                    \
 		va_start(arguments, format);                                                       \
-		replace(draft, &draft->field, format, arguments);                                  \
+		replace_text(draft, &draft->field, format, arguments);                             \
 		va_end(arguments);                                                                 \
 	}
 DEFINE_TEXT(key, key)
@@ -387,7 +383,7 @@ plumb_study_keep(struct plumb_study *study, const char *text)
 }
 
 static const char *
-keep(struct plumb_study *study, const char *text, bool *ok)
+keep_text(struct plumb_study *study, const char *text, bool *ok)
 {
 	const char *copy = text ? plumb_study_keep(study, text) : NULL;
 
@@ -396,7 +392,7 @@ keep(struct plumb_study *study, const char *text, bool *ok)
 }
 
 static bool
-add(struct plumb_study *study, struct plumb_draft *draft)
+add_finding(struct plumb_study *study, struct plumb_draft *draft)
 {
 	struct plumb_finding_text row = { .rule = study->findings->rule,
 		                          .context = draft->context,
@@ -411,10 +407,10 @@ add(struct plumb_study *study, struct plumb_draft *draft)
 	if (!row.severity)
 		row.severity = plumb_study_severity(study, draft->saving_ns, draft->confidence);
 	plumb_finding_id(id, study->profile, row.rule, draft->cause, draft->key, draft->context);
-	row.id = keep(study, id, &ok);
-	row.title = keep(study, draft->title, &ok);
-	row.advice = keep(study, draft->advice, &ok);
-	row.evidence = keep(study, draft->evidence_text, &ok);
+	row.id = keep_text(study, id, &ok);
+	row.title = keep_text(study, draft->title, &ok);
+	row.advice = keep_text(study, draft->advice, &ok);
+	row.evidence = keep_text(study, draft->evidence_text, &ok);
 	about = ok ? plumb_vec_add(&study->findings->about) : NULL;
 	added = about ? plumb_vec_add(&study->findings->rows) : NULL;
 	if (!added)
@@ -441,7 +437,7 @@ plumb_draft_end(struct plumb_study *study, struct plumb_draft *draft)
 		ok = false;
 	if (ok && draft->evidence_bytes && draft->evidence_text[draft->evidence_bytes - 1] == '\n')
 		draft->evidence_text[draft->evidence_bytes - 1] = '\0';
-	ok = ok && add(study, draft);
+	ok = ok && add_finding(study, draft);
 	free(draft->key);
 	free(draft->title);
 	free(draft->advice);
@@ -483,7 +479,7 @@ plumb_tally_add(struct plumb_tally *tally, uint32_t frame, int64_t ns, uint64_t 
 
 /* The index with the most; frames + 1 where there is nothing. */
 static uint32_t
-greatest(const struct plumb_tally *tally)
+find_greatest(const struct plumb_tally *tally)
 {
 	uint32_t best = tally->frames + 1;
 
@@ -496,7 +492,7 @@ greatest(const struct plumb_tally *tally)
 uint32_t
 plumb_tally_top(const struct plumb_tally *tally)
 {
-	uint32_t best = greatest(tally);
+	uint32_t best = find_greatest(tally);
 
 	return best < tally->frames ? best : PLUMB_NONE;
 }
@@ -510,7 +506,7 @@ plumb_tally_json(const struct plumb_study *study, struct plumb_tally *tally,
 	plumb_json_key(evidence, key);
 	plumb_json_array(evidence);
 	for (int i = 0; i < most; i++) {
-		uint32_t f = greatest(tally);
+		uint32_t f = find_greatest(tally);
 		char text[600];
 
 		if (f > tally->frames)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the analyses share: the profile's sums, the person's lines, and drafting a finding.
+ * What all analyses use: the profile's sums, the user's own lines, and drafts of findings.
  *
  *	struct plumb_draft draft;
  *
@@ -22,7 +22,7 @@
 
 struct plumb_study {
 	const struct plumb_profile *profile;
-	const unsigned char *user; /* by frame: the person's own code */
+	const unsigned char *user; /* by frame: is it the user's own code? */
 	const uint32_t *user_of;   /* by context: the innermost such frame, or PLUMB_NONE */
 	/* by context: the innermost operator's context, or PLUMB_NONE */
 	const uint32_t *operator_of;
@@ -32,11 +32,11 @@ struct plumb_study {
 	int64_t copy_ns; /* gpu.copy_time likewise */
 	int64_t busy_ns; /* of all devices; PLUMB_UNKNOWN when one of them is, or there is none */
 	int64_t span_ns; /* likewise, from each device's first work to its last */
-	/* What a saving is measured against: span_ns, else the wall time, else gpu_ns and
+	/* The whole that a saving is compared with: span_ns, else the wall time, else gpu_ns +
 	 * copy_ns. */
 	int64_t scale_ns;
-	uint32_t path_spans; /* the path is of as many at most */
-	bool traced; /* it has spans of threads and of streams: savings are bounded by their path */
+	uint32_t path_spans; /* max spans in the path */
+	bool traced; /* there are spans of threads and of streams, so their path bounds savings */
 	struct plumb_study_findings *findings; /* study_private.h */
 };
 
@@ -51,8 +51,8 @@ plumb_study_findings(const struct plumb_study *study, uint32_t *count);
 /* The analysis whose findings come next. */
 void plumb_study_rule(struct plumb_study *study, const char *rule);
 
-/* METRIC of every context, exclusive, into STATS. A negative sum, which only a damaged or foreign
- * profile has, is taken for no observation. */
+/* Fills STATS with METRIC of every context, exclusive. Only a damaged or foreign profile has a
+ * negative sum; it counts as no observation. */
 void
 plumb_study_load(const struct plumb_profile *profile, uint32_t metric, struct plumb_stat *stats);
 
@@ -61,37 +61,38 @@ double plumb_study_threshold(const struct plumb_study *study, const char *name);
 /* Time not busy on the devices; PLUMB_UNKNOWN where that is not known. */
 int64_t plumb_study_idle(const struct plumb_study *study);
 
-/* ---- words for titles, beside base/format.h; all write to TEXT of SIZE bytes and return it
- * ---- */
+/* ---- words for titles ---- */
+
+/* These write to TEXT of SIZE bytes and return it, as those of base/format.h do. */
 
 /* "train.py:41" of a Python frame; "no line of your code" for PLUMB_NONE. */
 char *plumb_study_line(const struct plumb_study *study, uint32_t frame, char *text, size_t size);
-/* BEFORE and that line; nothing for PLUMB_NONE: of a title that names no line. */
+/* BEFORE and that line. For PLUMB_NONE nothing: such a title names no line. */
 char *plumb_study_under(const struct plumb_study *study, const char *before, uint32_t frame,
                         char *text, size_t size);
 /* A frame's name without template arguments and parameters. */
 char *plumb_study_name(const struct plumb_study *study, uint32_t frame, char *text, size_t size);
-/* Likewise, what is long without its middle. */
+/* The same, but a long name loses its middle. */
 char *plumb_study_short(const struct plumb_study *study, uint32_t frame, char *text, size_t size);
-/* user_file and user_line (null where there is none) into EVIDENCE. */
+/* Writes user_file and user_line into EVIDENCE; null when there is no line. */
 void
 plumb_study_line_json(const struct plumb_study *study, struct plumb_json *evidence, uint32_t frame);
 
 /* ---- drafts ---- */
 
 struct plumb_draft {
-	const char *cause; /* what of the rule it is: part of the id; may be NULL */
+	const char *cause; /* which of the rule's causes; part of the id; may be NULL */
 	uint32_t context;
 	char *key; /* what it is about, malloced; NULL: the path of CONTEXT */
 	char *title, *advice;
 	struct plumb_json *evidence; /* an open object */
 	int64_t saving_ns;           /* PLUMB_UNKNOWN at first */
 	double confidence;
-	uint32_t severity; /* 0 at first: told from the saving */
-	/* What would go with the cause: */
-	unsigned char *about; /* plumb_draft_about's; */
-	bool host;            /* or all that threads do, recorded or not; */
-	bool device;          /* or all work of DEVICE_GONE, a device */
+	uint32_t severity; /* 0: the saving decides */
+	/* What would vanish together with the cause: */
+	unsigned char *about; /* what plumb_draft_about returned, */
+	bool host;            /* or all that threads do, recorded or not, */
+	bool device;          /* or all work of the device DEVICE_GONE */
 	uint32_t device_gone;
 	FILE *evidence_out;
 	char *evidence_text;
@@ -103,16 +104,16 @@ void plumb_draft_begin(struct plumb_draft *draft, const char *cause, uint32_t co
 void plumb_draft_key(struct plumb_draft *draft, const char *format, ...) PLUMB_PRINTF(2, 3);
 void plumb_draft_title(struct plumb_draft *draft, const char *format, ...) PLUMB_PRINTF(2, 3);
 void plumb_draft_advice(struct plumb_draft *draft, const char *format, ...) PLUMB_PRINTF(2, 3);
-/* By context, all 0: the caller sets to 1 the contexts whose work would go with the cause. NULL:
- * not asked for (the study is not traced). Without it the finding's context and what is under it
- * are meant, where it has no key. See bound.c. */
+/* Returns a mark for each context, all 0. The caller sets the mark to 1 where the work would vanish
+ * together with the cause. NULL: the study is not traced, so nobody asks. If a draft without a key
+ * has no marks, its context and all under it would vanish. See bound.c. */
 unsigned char *plumb_draft_about(const struct plumb_study *study, struct plumb_draft *draft);
-/* To ABOUT, or NULL, adds what CPU samples met in its contexts that no span of theirs covers: the
- * span around it, or what lies between two spans. */
+/* CPU samples may meet a context of ABOUT where no span of that context is. Adds the span around
+ * the sample to ABOUT, or the time between two spans. ABOUT may be NULL. */
 void plumb_draft_about_samples(const struct plumb_study *study, struct plumb_draft *draft,
                                unsigned char *about);
-/* Adds the finding. Severity, unless set: serious where the saving is at least a fifth of scale_ns,
- * a warning from a twentieth on, else a note; a note too where the confidence is below 0.3. */
+/* Adds the finding. If the draft sets no severity, the saving decides: serious from a fifth of
+ * scale_ns, a warning from a twentieth, else a note. A confidence below 0.3 makes it a note. */
 int plumb_draft_end(struct plumb_study *study, struct plumb_draft *draft);
 
 /* bound.c: no finding saves more than the critical path would. PLUMB_ESYSTEM: no memory. */
@@ -122,20 +123,20 @@ int plumb_study_bound(struct plumb_study *study);
 
 struct plumb_tally {
 	int64_t *ns;     /* by frame */
-	uint64_t *count; /* by frame; frame PLUMB_NONE is number frames_count */
+	uint64_t *count; /* by frame; number frames_count is for PLUMB_NONE */
 	uint32_t frames;
 };
 int plumb_tally_new(const struct plumb_study *study, struct plumb_tally *tally);
 void plumb_tally_free(struct plumb_tally *tally);
 void plumb_tally_add(struct plumb_tally *tally, uint32_t frame, int64_t ns, uint64_t count);
-/* The frame with the most, or PLUMB_NONE; the lower number of two that are equal. */
+/* The frame with the most time, or PLUMB_NONE. Ties go to the lower number. */
 uint32_t plumb_tally_top(const struct plumb_tally *tally);
-/* KEY: the MOST greatest as [{"name" or "line": …, "ns": …, "count": …}] into EVIDENCE. Empties the
- * tally of them. */
+/* Writes the MOST greatest to EVIDENCE under KEY, as [{"name" or "line": …, "ns": …, "count": …}],
+ * and takes them out of the tally. */
 void plumb_tally_json(const struct plumb_study *study, struct plumb_tally *tally,
                       struct plumb_json *evidence, const char *key, int most);
 
-/* A + B that stops at the greatest number. */
+/* A + B. A sum that is too large becomes the largest number. */
 static inline int64_t
 plumb_add(int64_t a, int64_t b)
 {

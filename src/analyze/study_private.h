@@ -10,13 +10,13 @@
 
 /* Beside a finding. */
 struct plumb_study_about {
-	/* By context, and one more for time between two spans: what would go with the cause; NULL:
-	 * not told. */
+	/* By context, and one more for the time between two spans: would it vanish with the cause?
+	 * NULL: unknown. */
 	unsigned char *gone;
-	bool whole;        /* it is the finding's context and what is under it */
+	bool whole;        /* the finding's context and all under it would vanish */
 	bool host, device; /* as of a draft */
 	uint32_t device_gone;
-	bool judged; /* its severity comes from the saving */
+	bool judged; /* the saving decided the severity */
 };
 
 struct plumb_study_findings {
@@ -27,7 +27,7 @@ struct plumb_study_findings {
 	const char *rule;
 };
 
-/* By what a finding saves; see plumb_draft_end. */
+/* The severity that the saving gives; see plumb_draft_end. */
 uint32_t
 plumb_study_severity(const struct plumb_study *study, int64_t saving_ns, double confidence);
 /* TEXT, kept with the study; NULL: no memory. */

@@ -48,7 +48,7 @@ struct measured {
 };
 
 static struct measured
-measure(const struct plumb_tables_input *input, uint32_t i)
+measure_input(const struct plumb_tables_input *input, uint32_t i)
 {
 	const struct plumb_layers *layers = &input->layers[i];
 	struct plumb_model_totals totals = plumb_model_totals_of(layers);
@@ -128,7 +128,7 @@ add_row(const struct plumb_tables_input *input, struct plumb_answer *a, uint32_t
 {
 	const struct plumb_layers *layers = &input->layers[i];
 	struct plumb_roof roof = input->roofs ? input->roofs[i] : (struct plumb_roof){ NAN, NAN };
-	struct measured m = measure(input, i);
+	struct measured m = measure_input(input, i);
 	double intensity =
 		plumb_intensity(m.counters.flops, m.counters.dram_read, m.counters.dram_write);
 	struct plumb_stages stages;
@@ -169,7 +169,7 @@ add_row(const struct plumb_tables_input *input, struct plumb_answer *a, uint32_t
 void
 plumb_table_compare(const struct plumb_tables_input *input, struct plumb_answer *a)
 {
-	struct measured base = measure(input, find_base(input));
+	struct measured base = measure_input(input, find_base(input));
 	bool derived = false;
 
 	for (uint32_t i = 0; i < input->count; i++)

@@ -108,15 +108,8 @@ struct named {
 	struct plumb_counters_sum tally;
 };
 
-/* The time first. */
-static uint64_t
-key_of(const struct named *named)
-{
-	return UINT64_MAX - (uint64_t)fmin(fmax(named->us, 0) * 1000, 9e18);
-}
-
 static uint32_t
-gather(const struct plumb_layers *layers, struct named *named, uint32_t *place)
+gather_names(const struct plumb_layers *layers, struct named *named, uint32_t *place)
 {
 	uint32_t count = 0;
 
@@ -153,9 +146,11 @@ plumb_table_kernel_name(const struct plumb_tables_input *input, struct plumb_ans
 	if (!named || !order || !place)
 		a->failed = true;
 	else
-		count = gather(layers, named, place);
+		count = gather_names(layers, named, place);
 	for (uint32_t i = 0; i < count; i++) {
-		order[i] = (struct plumb_sort_item){ key_of(&named[i]), i };
+		/* The longest time comes first. */
+		order[i].key = UINT64_MAX - (uint64_t)fmin(fmax(named[i].us, 0) * 1000, 9e18);
+		order[i].index = i;
 		sum += named[i].us;
 	}
 	if (count)

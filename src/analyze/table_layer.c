@@ -151,7 +151,7 @@ struct type {
 enum by { OCCURRENCES, LATENCY, MEMORY };
 
 static double
-amount(const struct type *type, enum by by)
+pick_amount(const struct type *type, enum by by)
 {
 	return by == OCCURRENCES ? type->occurrences
 	       : by == LATENCY   ? (type->mixed ? NAN : type->us)
@@ -186,7 +186,7 @@ key_of(double value)
 /* Types are told apart by the string that names them; PLACE holds a number for each string, and one
  * more. */
 static uint32_t
-gather(const struct plumb_layers *layers, struct type *types, uint32_t *place)
+gather_types(const struct plumb_layers *layers, struct type *types, uint32_t *place)
 {
 	const struct plumb_profile *p = layers->profile;
 	uint32_t count = 0;
@@ -221,8 +221,8 @@ sum_types(const struct type *types, uint32_t count, enum by by)
 	enum plumb_latency_kind kind = PLUMB_LATENCY_UNKNOWN;
 
 	for (uint32_t t = 0; t < count; t++) {
-		if (!isnan(amount(&types[t], by)))
-			share.sum += amount(&types[t], by);
+		if (!isnan(pick_amount(&types[t], by)))
+			share.sum += pick_amount(&types[t], by);
 		if (by != LATENCY || types[t].kind == PLUMB_LATENCY_UNKNOWN)
 			continue;
 		share.mixed |=
@@ -243,11 +243,11 @@ by_type(const struct plumb_layers *layers, struct plumb_answer *a, enum by by)
 	if (!types || !order || !place)
 		a->failed = true;
 	else
-		count = gather(layers, types, place);
+		count = gather_types(layers, types, place);
 	struct share share = sum_types(types, count, by);
 	double device_us = 0;
 	for (uint32_t t = 0; t < count; t++) {
-		order[t] = (struct plumb_sort_item){ key_of(amount(&types[t], by)), t };
+		order[t] = (struct plumb_sort_item){ key_of(pick_amount(&types[t], by)), t };
 		device_us += isnan(types[t].device_us) ? 0 : types[t].device_us;
 	}
 	if (count)
@@ -255,9 +255,9 @@ by_type(const struct plumb_layers *layers, struct plumb_answer *a, enum by by)
 	for (uint32_t t = 0; t < count; t++) {
 		const struct type *type = &types[order[t].index];
 		plumb_answer_text(a, type->name);
-		plumb_answer_number(a, amount(type, by));
+		plumb_answer_number(a, pick_amount(type, by));
 		plumb_answer_number(a, share.sum > 0 && !share.mixed
-		                               ? amount(type, by) / share.sum * 100
+		                               ? pick_amount(type, by) / share.sum * 100
 		                               : NAN);
 		if (by != LATENCY)
 			continue;

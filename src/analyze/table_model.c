@@ -94,7 +94,7 @@ take_constrained(const struct plumb_tables_input *input, uint32_t i,
 }
 
 static int
-keeps(const struct plumb_tables_input *input, uint32_t i)
+keeps_constraints(const struct plumb_tables_input *input, uint32_t i)
 {
 	double values[PLUMB_CONSTRAINT_KINDS];
 
@@ -115,7 +115,7 @@ find_constrained(const struct plumb_tables_input *input, const struct plumb_sort
 		fast &= input->constraints.items[c].kind == PLUMB_CONSTRAINT_IS_THROUGHPUT;
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t at = order[i].index;
-		if (keeps(input, at) != 1)
+		if (keeps_constraints(input, at) != 1)
 			continue;
 		if (best == PLUMB_NONE ||
 		    (fast ? input->layers[at].model_us < input->layers[best].model_us
@@ -234,7 +234,7 @@ plumb_table_model_information(const struct plumb_tables_input *input, struct plu
 			                   optimal[rule] == PLUMB_NONE ? -1 : optimal[rule] == i);
 		if (!input->constraints.count)
 			continue;
-		int kept = keeps(input, i);
+		int kept = keeps_constraints(input, i);
 		plumb_answer_truth(a, kept);
 		plumb_answer_truth(a, optimal[BY_CONSTRAINT] == i ? 1 : kept < 0 ? -1 : 0);
 	}

@@ -9,9 +9,9 @@
 const char *plumb_layer_name(const struct plumb_layers *layers, uint32_t layer);
 const char *plumb_layer_type(const struct plumb_layers *layers, uint32_t layer); /* or NULL */
 
-/* For each layer of A the one of B that is the same, or PLUMB_NONE, into PARTNER: by name, the k-th
- * of a name is the k-th, and where TYPES is set by type what is then left, as of another framework.
- * PLUMB_ESYSTEM. */
+/* PARTNER gets for each layer of A the same layer of B, or PLUMB_NONE. The k-th layer with a name
+ * matches the k-th with that name. If TYPES is set, the layers that are left match by type in the
+ * same way, as those of another framework do. PLUMB_ESYSTEM. */
 int plumb_layers_match(const struct plumb_layers *a, const struct plumb_layers *b, bool types,
                        uint32_t *partner);
 
@@ -20,20 +20,20 @@ void plumb_layer_columns(struct plumb_answer *answer);
 void
 plumb_layer_cells(struct plumb_answer *answer, const struct plumb_layers *layers, uint32_t layer);
 
-/* The latency of a layer and what it is: with its GPU work where that is known, else the host's. */
+/* The latency of a layer, and its kind: with its GPU work if that is known, else on the host. */
 double plumb_layer_us(const struct plumb_layer_row *row, enum plumb_latency_kind *kind);
 
-/* Intensity, throughput and memory_bound by NAMES, and the peaks that they are held against. */
+/* Intensity, throughput and memory_bound under NAMES, and the peaks that they are compared with. */
 void plumb_roofline_columns(struct plumb_answer *answer, const char *const names[3], bool derived);
 void plumb_roofline_cells(struct plumb_answer *answer, const struct plumb_tables_input *input,
                           const struct plumb_counters *counters, double us);
 
-/* Percent of the model's latency that US of GPU time are; NAN where that does not hold its GPU
- * work. */
+/* US of GPU time as a percentage of the model's latency; NAN if that latency does not include its
+ * GPU work. */
 double plumb_model_share(const struct plumb_layers *layers, double us);
 
-/* Of a profile's model: its name and GPU, or NULL; inputs a second, NAN where batch size or latency
- * are unknown. */
+/* The name and the GPU of a profile's model, or NULL. Its throughput is in inputs per second, NAN
+ * if batch size or latency is unknown. */
 const char *plumb_model_name(const struct plumb_layers *layers);
 const char *plumb_model_device(const struct plumb_layers *layers);
 double plumb_model_throughput(const struct plumb_tables_input *input, uint32_t profile);
@@ -45,7 +45,7 @@ struct plumb_model_totals {
 };
 struct plumb_model_totals plumb_model_totals_of(const struct plumb_layers *layers);
 
-/* "batch", "gpu", …, and the cell that a profile has for it. */
+/* "batch", "gpu", …, and a profile's cell for it. */
 const char *plumb_key_name(enum plumb_tables_key key);
 void plumb_key_cell(struct plumb_answer *answer, const struct plumb_tables_input *input,
                     uint32_t profile);
@@ -71,7 +71,7 @@ struct plumb_stages {
 	bool derived;                                      /* the flops */
 };
 void plumb_stages_make(const struct plumb_layers *layers, struct plumb_stages *stages);
-/* The name of the stage that most of QUANTITY lies in; NULL unknown. */
+/* The name of the stage with the most of QUANTITY; NULL unknown. */
 const char *
 plumb_stage_of_most(const struct plumb_stages *stages, enum plumb_stage_quantity quantity);
 

@@ -14,7 +14,7 @@ struct adding {
 
 /* NAN is unknown, or NOTHING where what has no such number has none of it. */
 static void
-add(struct adding *to, uint32_t stage, double value, bool nothing)
+add_value(struct adding *to, uint32_t stage, double value, bool nothing)
 {
 	if (!isnan(value)) {
 		to->sums[stage] += value;
@@ -43,18 +43,18 @@ plumb_stages_make(const struct plumb_layers *layers, struct plumb_stages *stages
 		enum plumb_latency_kind kind;
 		double us = plumb_layer_us(row, &kind);
 		stages->layers[stage]++;
-		add(&adding[PLUMB_STAGE_LATENCY], stage, us, true);
+		add_value(&adding[PLUMB_STAGE_LATENCY], stage, us, true);
 		if (kind != PLUMB_LATENCY_UNKNOWN) {
 			adding[PLUMB_STAGE_LATENCY].unknown |=
 				stages->kind != PLUMB_LATENCY_UNKNOWN && stages->kind != kind;
 			stages->kind = kind;
 		}
-		add(&adding[PLUMB_STAGE_DEVICE], stage, row->device_us, false);
-		add(&adding[PLUMB_STAGE_MEMORY], stage, row->allocated, true);
-		add(&adding[PLUMB_STAGE_FLOPS], stage, row->counters.flops,
-		    !row->work_unknown && (idle || derived));
-		add(&adding[PLUMB_STAGE_ACCESSES], stage,
-		    row->counters.dram_read + row->counters.dram_write, idle);
+		add_value(&adding[PLUMB_STAGE_DEVICE], stage, row->device_us, false);
+		add_value(&adding[PLUMB_STAGE_MEMORY], stage, row->allocated, true);
+		add_value(&adding[PLUMB_STAGE_FLOPS], stage, row->counters.flops,
+		          !row->work_unknown && (idle || derived));
+		add_value(&adding[PLUMB_STAGE_ACCESSES], stage,
+		          row->counters.dram_read + row->counters.dram_write, idle);
 	}
 	for (int q = 0; q < PLUMB_STAGE_QUANTITIES; q++)
 		for (int s = 0; s < PLUMB_STAGES; s++)

@@ -33,8 +33,8 @@ by_time(const void *a, const void *b)
 
 /* The kernels of layer I of A that layer J of B has none of the same name of. */
 static int
-missing(const struct plumb_layers *a, const uint32_t *from_a, uint32_t i,
-        const struct plumb_layers *b, const uint32_t *from_b, uint32_t j, kernels_of *found)
+find_missing(const struct plumb_layers *a, const uint32_t *from_a, uint32_t i,
+             const struct plumb_layers *b, const uint32_t *from_b, uint32_t j, kernels_of *found)
 {
 	found->count = 0;
 	for (uint32_t k = from_a[i]; k < from_a[i + 1]; k++) {
@@ -69,8 +69,8 @@ index_kernels(const struct plumb_layers *layers)
 }
 
 static int
-collect(const struct plumb_layers *a, const struct plumb_layers *b, const uint32_t *partner,
-        swaps_of *swaps)
+collect_swaps(const struct plumb_layers *a, const struct plumb_layers *b, const uint32_t *partner,
+              swaps_of *swaps)
 {
 	uint32_t *from_a = index_kernels(a), *from_b = index_kernels(b);
 	kernels_of gone = { 0 }, came = { 0 };
@@ -80,9 +80,9 @@ collect(const struct plumb_layers *a, const struct plumb_layers *b, const uint32
 		uint32_t j = partner[i];
 		if (j == PLUMB_NONE)
 			continue;
-		code = missing(a, from_a, i, b, from_b, j, &gone);
+		code = find_missing(a, from_a, i, b, from_b, j, &gone);
 		if (!code)
-			code = missing(b, from_b, j, a, from_a, i, &came);
+			code = find_missing(b, from_b, j, a, from_a, i, &came);
 		for (uint32_t k = 0; (k < gone.count || k < came.count) && !code; k++) {
 			struct swap *swap = plumb_vec_add(swaps);
 			if (!swap)
@@ -145,7 +145,7 @@ put_swaps(const struct plumb_tables_input *input, struct plumb_answer *answer, u
 }
 
 static int
-compare(const struct plumb_tables_input *input, struct plumb_answer *answer, uint32_t i)
+compare_kernels(const struct plumb_tables_input *input, struct plumb_answer *answer, uint32_t i)
 {
 	const struct plumb_layers *a = &input->layers[i], *b = a + 1;
 	uint32_t *partner = malloc((a->count + 1u) * sizeof *partner);
@@ -153,7 +153,7 @@ compare(const struct plumb_tables_input *input, struct plumb_answer *answer, uin
 	int code = partner ? plumb_layers_match(a, b, true, partner) : PLUMB_ESYSTEM;
 
 	if (!code)
-		code = collect(a, b, partner, &swaps);
+		code = collect_swaps(a, b, partner, &swaps);
 	if (!code)
 		code = put_swaps(input, answer, i, &swaps);
 	plumb_vec_free(&swaps);
@@ -174,5 +174,5 @@ plumb_table_swapped(const struct plumb_tables_input *input, struct plumb_answer 
 	plumb_answer_column(a, "new_kernel_name", NULL, PLUMB_SOURCE_IS_MEASURED);
 	plumb_answer_column(a, "new_kernel_duration (us)", "us", PLUMB_SOURCE_IS_MEASURED);
 	for (uint32_t i = 0; i + 1 < input->count && !a->failed; i++)
-		a->failed = compare(input, a, i) != 0;
+		a->failed = compare_kernels(input, a, i) != 0;
 }

@@ -2,10 +2,7 @@
 #include "analyze/tables.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <strings.h>
-
-#include "base/vec.h"
 
 #define KERNELS "no layer of the model ran a GPU kernel"
 #define MEMORY "record with plumb run --memory to see how much GPU memory tensors take"
@@ -13,7 +10,7 @@
 	"record with plumb run --shapes for floating-point operations; memory traffic and "        \
 	"occupancy need a trace with counters (plumb import)"
 
-const struct plumb_answer_kind plumb_answer_kinds[] = {
+const struct plumb_tables_kind plumb_tables_kinds[PLUMB_TABLES_KINDS + 1] = {
 	{ "A1", "model information", plumb_table_model_information, .several = true },
 	{ "A2", "layer information", plumb_table_layer_information },
 	{ "A3", "layer latency", plumb_table_layer_latency },
@@ -37,116 +34,25 @@ const struct plumb_answer_kind plumb_answer_kinds[] = {
 	{ 0 },
 };
 
-const struct plumb_answer_kind *
-plumb_answer_find(const char *id)
+const struct plumb_tables_kind *
+plumb_tables_find(const char *id)
 {
-	for (const struct plumb_answer_kind *kind = plumb_answer_kinds; kind->id; kind++)
+	for (const struct plumb_tables_kind *kind = plumb_tables_kinds; kind->id; kind++)
 		if (!strcasecmp(kind->id, id))
 			return kind;
 	return NULL;
 }
 
-const char *
-plumb_answer_source_name(enum plumb_answer_source source)
-{
-	return source == PLUMB_SOURCE_IS_MEASURED  ? "measured"
-	       : source == PLUMB_SOURCE_IS_DERIVED ? "derived"
-	                                           : NULL;
-}
-
-/* ---- building ---- */
-
-void
-plumb_answer_column(struct plumb_answer *answer, const char *name, const char *unit,
-                    enum plumb_answer_source source)
-{
-	if (answer->column_count == answer->columns_room) {
-		void *grown = plumb_vec_grow(answer->columns, &answer->columns_room,
-		                             answer->column_count + 1ul, sizeof *answer->columns);
-		if (!grown) {
-			answer->failed = true;
-			return;
-		}
-		answer->columns = grown;
-	}
-	answer->columns[answer->column_count++] =
-		(struct plumb_answer_column){ name, unit, source };
-}
-
-static void
-add_cell(struct plumb_answer *answer, struct plumb_cell cell)
-{
-	if (answer->cell_count == answer->cells_room) {
-		void *grown = plumb_vec_grow(answer->cells, &answer->cells_room,
-		                             answer->cell_count + 1, sizeof *answer->cells);
-		if (!grown) {
-			answer->failed = true;
-			return;
-		}
-		answer->cells = grown;
-	}
-	answer->cells[answer->cell_count++] = cell;
-}
-
-void
-plumb_answer_text(struct plumb_answer *answer, const char *text)
-{
-	add_cell(answer, (struct plumb_cell){ text ? PLUMB_CELL_TEXT : PLUMB_CELL_UNKNOWN,
-	                                      { .text = text } });
-}
-
-void
-plumb_answer_number(struct plumb_answer *answer, double number)
-{
-	add_cell(answer,
-	         (struct plumb_cell){ isfinite(number) ? PLUMB_CELL_NUMBER : PLUMB_CELL_UNKNOWN,
-	                              { .number = number } });
-}
-
-void
-plumb_answer_truth(struct plumb_answer *answer, int truth)
-{
-	add_cell(answer, (struct plumb_cell){ truth < 0 ? PLUMB_CELL_UNKNOWN : PLUMB_CELL_TRUTH,
-	                                      { .truth = truth > 0 } });
-}
-
-/* A column without a cell that is known has no source. */
-static void
-check_sources(struct plumb_answer *answer)
-{
-	for (uint32_t c = 0; c < answer->column_count; c++) {
-		bool known = false;
-		for (uint64_t i = c; i < answer->cell_count; i += answer->column_count)
-			known |= answer->cells[i].kind != PLUMB_CELL_UNKNOWN;
-		if (!known)
-			answer->columns[c].source = PLUMB_SOURCE_IS_UNKNOWN;
-	}
-}
-
 int
-plumb_answer_make(const struct plumb_answer_kind *kind, const struct plumb_tables_input *input,
-                  struct plumb_answer *answer, struct plumb_error *error)
+plumb_tables_answer(const struct plumb_tables_kind *kind, const struct plumb_tables_input *input,
+                    struct plumb_answer *answer, struct plumb_error *error)
 {
-	*answer = (struct plumb_answer){ .kind = kind };
+	*answer = (struct plumb_answer){ .id = kind->id,
+		                         .title = kind->title,
+		                         .without = kind->without,
+		                         .remedy = kind->remedy };
 	kind->make(input, answer);
-	if (answer->failed) {
-		plumb_answer_free(answer);
-		return plumb_fail(error, PLUMB_ESYSTEM,
-		                  "not enough memory for table %s; close "
-		                  "other programs",
-		                  kind->id);
-	}
-	answer->row_count = (uint32_t)(answer->cell_count / answer->column_count);
-	check_sources(answer);
-	return 0;
-}
-
-void
-plumb_answer_free(struct plumb_answer *answer)
-{
-	free(answer->columns);
-	free(answer->cells);
-	*answer = (struct plumb_answer){ 0 };
+	return plumb_answer_end(answer, error);
 }
 
 /* ---- counters and roofline ---- */

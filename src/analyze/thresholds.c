@@ -16,7 +16,7 @@ struct plumb_thresholds {
 
 /* The threshold named by the BYTES bytes at NAME and its number; NULL: there is none. */
 static const struct plumb_threshold *
-find(const char *name, size_t bytes, size_t *number)
+find_threshold(const char *name, size_t bytes, size_t *number)
 {
 	*number = 0;
 	for (size_t a = 0; plumb_analyses[a]; a++) {
@@ -31,7 +31,7 @@ find(const char *name, size_t bytes, size_t *number)
 
 /* What a value's unit multiplies it by; 0: that unit does not fit. */
 static double
-factor(const char *unit, const char *kind)
+find_factor(const char *unit, const char *kind)
 {
 	static const struct {
 		const char *unit, *kind;
@@ -52,7 +52,7 @@ factor(const char *unit, const char *kind)
 }
 
 static bool
-parse(const struct plumb_threshold *threshold, const char *text, double *value)
+parse_value(const struct plumb_threshold *threshold, const char *text, double *value)
 {
 	char *end;
 	double scale;
@@ -62,20 +62,21 @@ parse(const struct plumb_threshold *threshold, const char *text, double *value)
 		return false;
 	errno = 0;
 	*value = strtod(text, &end);
-	scale = factor(end, threshold->unit);
+	scale = find_factor(end, threshold->unit);
 	*value *= scale;
 	return !errno && end != text && scale > 0 && isfinite(*value) && *value >= 0;
 }
 
 static int
-set(struct plumb_thresholds *thresholds, const char *entry, size_t bytes, struct plumb_error *error)
+set_threshold(struct plumb_thresholds *thresholds, const char *entry, size_t bytes,
+              struct plumb_error *error)
 {
 	const char *equals = memchr(entry, '=', bytes);
 	const struct plumb_threshold *threshold;
 	char value[64];
 	size_t number, name = equals ? (size_t)(equals - entry) : bytes;
 
-	threshold = find(entry, name, &number);
+	threshold = find_threshold(entry, name, &number);
 	if (!threshold)
 		return plumb_fail(
 			error, PLUMB_EUSAGE,
@@ -84,7 +85,7 @@ set(struct plumb_thresholds *thresholds, const char *entry, size_t bytes, struct
 	snprintf(value, sizeof value, "%.*s", equals ? (int)(bytes - name - 1) : 0,
 	         equals ? equals + 1 : "");
 	if (!equals || bytes - name - 1 >= sizeof value ||
-	    !parse(threshold, value, &thresholds->values[number]))
+	    !parse_value(threshold, value, &thresholds->values[number]))
 		return plumb_fail(error, PLUMB_EUSAGE,
 		                  "threshold %s needs %s=NUMBER, in the unit \"%s\"",
 		                  threshold->name, threshold->name, threshold->unit);
@@ -98,7 +99,7 @@ plumb_thresholds_new(const char *text, struct plumb_error *error)
 	size_t number = 0;
 
 	if (!thresholds) {
-		plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the analyses");
+		plumb_fail_memory(error, "for the analyses");
 		return NULL;
 	}
 	for (size_t a = 0; plumb_analyses[a]; a++) {
@@ -110,7 +111,7 @@ plumb_thresholds_new(const char *text, struct plumb_error *error)
 	while (text && *text) {
 		size_t bytes = strcspn(text, ",");
 
-		if (bytes && set(thresholds, text, bytes, error) < 0) {
+		if (bytes && set_threshold(thresholds, text, bytes, error) < 0) {
 			free(thresholds);
 			return NULL;
 		}
@@ -131,7 +132,7 @@ plumb_thresholds_get(const struct plumb_thresholds *thresholds, const char *name
 {
 	size_t number;
 
-	return find(name, strlen(name), &number) ? thresholds->values[number] : NAN;
+	return find_threshold(name, strlen(name), &number) ? thresholds->values[number] : NAN;
 }
 
 char *

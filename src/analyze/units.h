@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Units of code: what a finding about "this part of the program" names. A unit is a call of a
- * function of the person's own code from one place (its lines together), a module or a range; where
- * there is no line of the person's own, an operator.
+ * Units of code: a finding about "this part of the program" names one. A unit is a module, a range,
+ * or a call of a function of the user's own code from one place, with all lines of the function.
+ * Where there is no line of the user's own code, it is an operator.
  *
  *	struct plumb_units units;
  *	if (plumb_units_new(study, &units) < 0) …
@@ -28,13 +28,13 @@ struct plumb_units {
 int plumb_units_new(const struct plumb_study *study, struct plumb_units *units);
 void plumb_units_free(struct plumb_units *units);
 
-/* Of the contexts that make up UNIT, the one under which BEST (a context in the unit) lies. */
+/* BEST is a context in UNIT. Returns the context it lies under, of those that make up the unit. */
 uint32_t plumb_units_member(const struct plumb_study *study, const struct plumb_units *units,
                             uint32_t unit, uint32_t best);
 
 /* "loss_fn (model.py:12)" for a title: the frame of CONTEXT, one of the unit's. Returns TEXT. */
 char *plumb_units_title(const struct plumb_study *study, uint32_t context, char *text, size_t size);
-/* What an id of the unit is made of: its place and name, and no line of its own. */
+/* Sets the key of DRAFT from the unit's place and name, without its own line. */
 void plumb_units_key(const struct plumb_study *study, const struct plumb_units *units,
                      uint32_t unit, struct plumb_draft *draft);
 

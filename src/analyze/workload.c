@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/framework/framework.h"
+
 /* So many layers are asked for shapes. */
 #define LAYERS_MAX 16
 
@@ -32,10 +34,11 @@ first_size(const char *shapes, const char *name)
 	const char *arrow = strstr(shapes, "-> ");
 	const char *at = arrow ? arrow + 3 : shapes + (*shapes == '(');
 	const char *sizes = at + strcspn(at, "[,)( ");
+	const struct plumb_framework_operator *row = plumb_framework_operator(name);
 	char *end;
 
 	if (*sizes != '[' || sizes == at || sizes[1] < '1' || sizes[1] > '9' ||
-	    (!arrow && name && !strncmp(name, "aten::embedding", 15)))
+	    (!arrow && row && row->flags & PLUMB_OPERATOR_TABLE_FIRST))
 		return 0;
 	long long size = strtoll(sizes + 1, &end, 10);
 	return *end == ',' && size < 1000000000 ? size : 0;
@@ -105,34 +108,18 @@ plumb_batch_size_of(const struct plumb_layers *layers, const char **source)
 
 /* ---- framework ---- */
 
-static const struct {
-	const char *version, *format, *name;
-} frameworks[] = {
-	{ "torch.version", "kineto", "PyTorch" },
-	{ "tensorflow.version", "tf1", "TensorFlow" },
-	{ "jax.version", "jax", "JAX" },
-};
-
 const char *
 plumb_framework_of(const struct plumb_profile *profile)
 {
-	const char *format = plumb_profile_environment(profile, "import.format"),
-		   *name = plumb_profile_environment(profile, "framework.name");
+	const struct plumb_framework_names *framework = plumb_framework_find(profile);
 
-	for (size_t i = 0; i < sizeof frameworks / sizeof *frameworks; i++)
-		if (plumb_profile_environment(profile, frameworks[i].version) ||
-		    (format && !strcmp(format, frameworks[i].format)))
-			return frameworks[i].name;
-	return name;
+	return framework ? framework->name : plumb_profile_environment(profile, "framework.name");
 }
 
 const char *
 plumb_framework_version_of(const struct plumb_profile *profile)
 {
-	for (size_t i = 0; i < sizeof frameworks / sizeof *frameworks; i++) {
-		const char *version = plumb_profile_environment(profile, frameworks[i].version);
-		if (version)
-			return version;
-	}
-	return plumb_profile_environment(profile, "framework.version");
+	const char *version = plumb_framework_version(profile);
+
+	return version ? version : plumb_profile_environment(profile, "framework.version");
 }

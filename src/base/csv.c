@@ -26,8 +26,7 @@ plumb_csv_open(struct plumb_csv *csv, struct plumb_input *input, struct plumb_er
 	csv->window = malloc(csv->room);
 	csv->cells = malloc(PLUMB_CSV_CELLS_MAX * sizeof *csv->cells);
 	if (!csv->window || !csv->cells)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory",
-		                  plumb_input_path(input));
+		return plumb_fail_memory(error, "to read %s", plumb_input_path(input));
 	return 0;
 }
 
@@ -47,9 +46,9 @@ plumb_csv_use(struct plumb_csv *csv, const char *text, size_t bytes)
 	csv->ended = csv->cut = true;
 }
 
-/* More of the file into the window, of which all from `start` on is still wanted. */
+/* Reads more of the file into the window. All bytes from `start` on are kept. */
 static int
-fill(struct plumb_csv *csv, struct plumb_error *error)
+fill_window(struct plumb_csv *csv, struct plumb_error *error)
 {
 	if (csv->start) {
 		csv->used -= csv->start;
@@ -64,8 +63,7 @@ fill(struct plumb_csv *csv, struct plumb_error *error)
 			                      PLUMB_CSV_BYTES_MAX >> 20);
 		char *grown = realloc(csv->window, csv->room * 2);
 		if (!grown)
-			return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory",
-			                  plumb_input_path(csv->input));
+			return plumb_fail_memory(error, "to read %s", plumb_input_path(csv->input));
 		csv->window = grown;
 		csv->room *= 2;
 	}
@@ -78,7 +76,7 @@ fill(struct plumb_csv *csv, struct plumb_error *error)
 	return 0;
 }
 
-/* The line at `next`, behind `start`: its `end`, and the new `next`. 0: the file has ended. */
+/* Finds the line at `next`, after `start`: its `end`, and the new `next`. 0: the file has ended. */
 static int
 find_line(struct plumb_csv *csv, struct plumb_error *error)
 {
@@ -91,7 +89,7 @@ find_line(struct plumb_csv *csv, struct plumb_error *error)
 		seen = behind;
 		if (found || csv->ended)
 			break;
-		int code = fill(csv, error);
+		int code = fill_window(csv, error);
 		if (code < 0)
 			return code;
 	}
@@ -121,8 +119,8 @@ plumb_csv_line(struct plumb_csv *csv, struct plumb_slice *line, struct plumb_err
 	return 1;
 }
 
-/* Where the quotation mark stands that ends the cell whose text begins AT bytes behind the start;
- * more lines are read for it. */
+/* Finds the quotation mark that ends the cell whose text begins AT bytes after the start. It reads
+ * more lines to find it. */
 static int
 find_quote(struct plumb_csv *csv, size_t at, size_t *quote, struct plumb_error *error)
 {
@@ -148,14 +146,14 @@ find_quote(struct plumb_csv *csv, size_t at, size_t *quote, struct plumb_error *
 		}
 		if (!code)
 			return plumb_csv_fail(csv, error,
-			                      "a quoted cell has no closing quotation "
-			                      "mark");
+			                      "a quoted cell has no closing quotation mark");
 	}
 }
 
-/* Doubled quotation marks of the BYTES at TEXT become one; returns how many bytes are left. */
+/* Makes one quotation mark of each doubled one in the BYTES at TEXT. Returns how many bytes are
+ * left. */
 static size_t
-undouble(char *text, size_t bytes)
+undouble_quotes(char *text, size_t bytes)
 {
 	char *to = memchr(text, '"', bytes);
 	const char *end = text + bytes;
@@ -169,7 +167,7 @@ undouble(char *text, size_t bytes)
 	return (size_t)(to - text);
 }
 
-/* Where the comma or the end behind AT is. */
+/* Finds the next comma, or the end, after AT. */
 static size_t
 cell_end(const struct plumb_csv *csv, size_t at)
 {
@@ -187,7 +185,7 @@ is_quoted(const struct plumb_csv *csv, size_t at)
 
 /* Reads the lines that belong to the record: the window may move until they are there. */
 static int
-complete(struct plumb_csv *csv, struct plumb_error *error)
+complete_record(struct plumb_csv *csv, struct plumb_error *error)
 {
 	if (!memchr(csv->window + csv->start, '"', csv->end - csv->start))
 		return 0;
@@ -204,7 +202,7 @@ complete(struct plumb_csv *csv, struct plumb_error *error)
 int
 plumb_csv_split(struct plumb_csv *csv, struct plumb_error *error)
 {
-	int code = complete(csv, error);
+	int code = complete_record(csv, error);
 	if (code < 0)
 		return code;
 	char *text = csv->window + csv->start;
@@ -228,7 +226,7 @@ plumb_csv_split(struct plumb_csv *csv, struct plumb_error *error)
 	for (uint32_t i = 0; i < csv->count; i++)
 		if (csv->cells[i].at > text && csv->cells[i].at[-1] == '"')
 			csv->cells[i].bytes =
-				undouble((char *)csv->cells[i].at, csv->cells[i].bytes);
+				undouble_quotes((char *)csv->cells[i].at, csv->cells[i].bytes);
 	return 0;
 }
 

@@ -39,7 +39,7 @@ struct plumb_csv {
 	bool ended, cut; /* cut: the end may be in the middle of a cell */
 };
 
-/* Reads INPUT, which must outlive it and nothing of which may have been read. */
+/* Reads INPUT, from which nothing may have been read. INPUT must outlive the reader. */
 int plumb_csv_open(struct plumb_csv *csv, struct plumb_input *input,
                    struct plumb_error *error) PLUMB_MUST_CHECK;
 void plumb_csv_close(struct plumb_csv *csv);
@@ -47,11 +47,12 @@ void plumb_csv_close(struct plumb_csv *csv);
  * middle of a quoted cell. */
 void plumb_csv_use(struct plumb_csv *csv, const char *text, size_t bytes);
 
-/* 1: LINE is the next one, without "\n" or "\r\n", until the next call. 0: there is none. */
+/* 1: LINE is the next line without "\n" or "\r\n", and is valid until the next call. 0: the file
+ * has no more lines. */
 int plumb_csv_line(struct plumb_csv *csv, struct plumb_slice *line,
                    struct plumb_error *error) PLUMB_MUST_CHECK;
-/* Splits the line read last, and those behind it that a quoted cell takes in; once for a line,
- * whose text is then no longer as it was. */
+/* Splits the line that was read last, and takes in the lines after it that belong to a quoted cell.
+ * Call it once for a line: it changes the text of the line. */
 int plumb_csv_split(struct plumb_csv *csv, struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* Writes TEXT as a cell, quoted where it must be; NULL is an empty one. Nothing parts it from the

@@ -67,7 +67,7 @@ make_uri(char *uri, size_t size, const char *path, struct plumb_error *error)
 }
 
 static int
-distrust(sqlite3 *db)
+limit_database(sqlite3 *db)
 {
 	static const struct {
 		int limit, value;
@@ -106,14 +106,14 @@ plumb_database_open(sqlite3 **db, const char *path, struct plumb_error *error)
 	/* The schema is read here for the first time: a damaged one shows. */
 	if (sqlite3_open_v2(uri, db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX,
 	                    NULL) ||
-	    distrust(*db))
+	    limit_database(*db))
 		return *db ? sqlite3_errcode(*db) : SQLITE_NOMEM;
 	return PLUMB_OK;
 }
 
-/* 1: QUERY gives a row for TABLE. */
+/* 1: QUERY returns a row for TABLE. 0: it does not. Negative: SQLite failed. */
 static int
-asks(sqlite3 *db, const char *query, const char *table)
+query_finds(sqlite3 *db, const char *query, const char *table)
 {
 	sqlite3_stmt *statement = NULL;
 	int stepped = SQLITE_ERROR;
@@ -129,14 +129,14 @@ int
 plumb_database_has(sqlite3 *db, const char *table)
 {
 	/* A virtual table has no root page. */
-	return asks(db,
-	            "SELECT 1 FROM sqlite_master "
-	            "WHERE type = 'table' AND rootpage > 0 AND name = ?",
-	            table);
+	return query_finds(db,
+	                   "SELECT 1 FROM sqlite_master "
+	                   "WHERE type = 'table' AND rootpage > 0 AND name = ?",
+	                   table);
 }
 
 int
 plumb_database_computes(sqlite3 *db, const char *table)
 {
-	return asks(db, "SELECT 1 FROM pragma_table_xinfo(?) WHERE hidden", table);
+	return query_finds(db, "SELECT 1 FROM pragma_table_xinfo(?) WHERE hidden", table);
 }

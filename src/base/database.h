@@ -19,7 +19,8 @@ int plumb_database_open(sqlite3 **db, const char *path, struct plumb_error *erro
  * SQLite's error. */
 int plumb_database_has(sqlite3 *db, const char *table);
 
-/* Has TABLE columns that are computed from an expression, for each row that is read? Likewise. */
+/* Does TABLE have columns that SQLite computes from an expression for each row it reads? Returns
+ * the same numbers. */
 int plumb_database_computes(sqlite3 *db, const char *table);
 
 /* SQLite opens no longer paths: an error that says so. */

@@ -35,6 +35,20 @@ plumb_fail(struct plumb_error *error, int code, const char *format, ...)
 }
 
 int
+plumb_fail_memory(struct plumb_error *error, const char *format, ...)
+{
+	/* A long path is cut, not the remedy behind it. */
+	char purpose[sizeof error->message - 100] = "";
+	va_list arguments;
+	va_start(arguments, format);
+	if (format)
+		vsnprintf(purpose, sizeof purpose, format, arguments);
+	va_end(arguments);
+	return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory%s%s; close other programs",
+	                  *purpose ? " " : "", purpose);
+}
+
+int
 plumb_fail_errno(struct plumb_error *error, const char *format, ...)
 {
 	int saved = errno;

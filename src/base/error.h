@@ -30,6 +30,11 @@ struct plumb_error {
  * well. */
 int plumb_fail(struct plumb_error *error, int code, const char *format, ...) PLUMB_PRINTF(3, 4);
 
+/* As plumb_fail with PLUMB_ESYSTEM, when the system gives no memory: "not enough memory FORMAT;
+ * close other programs". FORMAT says what for: "to read %s", "for the findings". NULL: says
+ * nothing of that. */
+int plumb_fail_memory(struct plumb_error *error, const char *format, ...) PLUMB_PRINTF(2, 3);
+
 /* As plumb_fail with PLUMB_ESYSTEM and ": strerror(errno)" after the message. */
 int plumb_fail_errno(struct plumb_error *error, const char *format, ...) PLUMB_PRINTF(2, 3);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const char *
-unknown(char *text)
+format_unknown(char *text)
 {
 	return strcpy(text, PLUMB_DASH);
 }
@@ -20,7 +20,7 @@ plumb_format_count(char *text, int64_t count)
 	size_t length;
 
 	if (count == INT64_MIN)
-		return unknown(text);
+		return format_unknown(text);
 	if (count < 0)
 		*end++ = '-';
 	length = (size_t)snprintf(digits, sizeof digits, "%" PRId64, count < 0 ? -count : count);
@@ -33,16 +33,16 @@ plumb_format_count(char *text, int64_t count)
 	return text;
 }
 
-/* VALUE in the greatest of UNITS that leaves at least 1, with three digits that count. */
+/* Writes VALUE with three significant digits, in the largest of UNITS that leaves at least 1. */
 static const char *
-scaled(char *text, int64_t value, double step, const char *const *units, size_t count)
+format_scaled(char *text, int64_t value, double step, const char *const *units, size_t count)
 {
 	double rest = fabs((double)value);
 	const char *sign = value < 0 ? "-" : "";
 	size_t unit = 0;
 
 	if (value == INT64_MIN)
-		return unknown(text);
+		return format_unknown(text);
 	/* What rounds up to a full step belongs to the next unit. */
 	while (unit + 1 < count && rest >= step - (unit ? 0.5 : 0)) {
 		rest /= step;
@@ -66,7 +66,7 @@ plumb_format_time(char *text, int64_t ns)
 {
 	static const char *const units[] = { "ns", "\xc2\xb5s", "ms", "s" };
 
-	return scaled(text, ns, 1000, units, sizeof units / sizeof *units);
+	return format_scaled(text, ns, 1000, units, sizeof units / sizeof *units);
 }
 
 const char *
@@ -74,7 +74,7 @@ plumb_format_bytes(char *text, int64_t bytes)
 {
 	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
 
-	return scaled(text, bytes, 1024, units, sizeof units / sizeof *units);
+	return format_scaled(text, bytes, 1024, units, sizeof units / sizeof *units);
 }
 
 const char *
@@ -83,7 +83,7 @@ plumb_format_share(char *text, double part, double whole)
 	double share = 100 * part / whole;
 
 	if (!isfinite(share) || whole == 0)
-		return unknown(text);
+		return format_unknown(text);
 	snprintf(text, PLUMB_FORMAT_SIZE, "%.1f %%", share);
 	return text;
 }
@@ -92,7 +92,7 @@ const char *
 plumb_format_quantity(char *text, const char *unit, int64_t value)
 {
 	if (value == INT64_MIN)
-		return unknown(text);
+		return format_unknown(text);
 	if (!strcmp(unit, "ns"))
 		return plumb_format_time(text, value);
 	if (!strcmp(unit, "byte"))
@@ -100,4 +100,12 @@ plumb_format_quantity(char *text, const char *unit, int64_t value)
 	if (!strcmp(unit, "ppm"))
 		return plumb_format_share(text, (double)value, 1e6);
 	return plumb_format_count(text, value);
+}
+
+const char *
+plumb_path_base(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
 }

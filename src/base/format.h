@@ -22,4 +22,7 @@ const char *plumb_format_count(char *text, int64_t count);
 /* PART of WHOLE as "12.3 %"; unknown when either is, or WHOLE is 0. */
 const char *plumb_format_share(char *text, double part, double whole);
 
+/* The part of PATH after its last slash; all of a path that ends with one. */
+const char *plumb_path_base(const char *path);
+
 #endif

@@ -67,7 +67,7 @@ struct plumb_input {
 };
 
 static int
-damaged(struct plumb_input *input, const char *what)
+fail_damaged(struct plumb_input *input, const char *what)
 {
 	return plumb_fail(&input->error, PLUMB_EINPUT,
 	                  "%s: %s at byte %llu of the packed file; the file is not complete: copy "
@@ -96,7 +96,7 @@ read_some(struct plumb_input *input, void *to, size_t room)
 	return got;
 }
 
-/* More packed bytes, behind those that are left. Negative: an error. */
+/* Reads more packed bytes after those that are left. Negative: an error. */
 static int
 read_packed(struct plumb_input *input)
 {
@@ -135,7 +135,7 @@ unpack_gzip(struct plumb_input *input, struct block *block)
 {
 	z_stream *gzip = &input->gzip;
 	if (!input->within && inflateReset(gzip) != Z_OK)
-		return damaged(input, "zlib cannot begin");
+		return fail_damaged(input, "zlib cannot begin");
 	gzip->next_in = input->packed + input->packed_at;
 	gzip->avail_in = (unsigned)(input->packed_bytes - input->packed_at);
 	gzip->next_out = (unsigned char *)block->data + block->bytes;
@@ -145,7 +145,7 @@ unpack_gzip(struct plumb_input *input, struct block *block)
 	block->bytes = BLOCK_BYTES - gzip->avail_out;
 	input->within = result != Z_STREAM_END;
 	if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
-		return damaged(input, gzip->msg ? gzip->msg : "damaged gzip data");
+		return fail_damaged(input, gzip->msg ? gzip->msg : "damaged gzip data");
 	return 0;
 }
 
@@ -158,7 +158,7 @@ unpack_zstd(struct plumb_input *input, struct block *block)
 	input->packed_at = from.pos;
 	block->bytes = to.pos;
 	if (ZSTD_isError(result))
-		return damaged(input, ZSTD_getErrorName(result));
+		return fail_damaged(input, ZSTD_getErrorName(result));
 	input->within = result != 0;
 	return 0;
 }
@@ -183,7 +183,7 @@ unpack_xz(struct plumb_input *input, struct block *block)
 	if (result == LZMA_BUF_ERROR && input->file_ended)
 		return 0; /* `within` says it */
 	if (result != LZMA_OK && result != LZMA_STREAM_END)
-		return damaged(input, "damaged xz data");
+		return fail_damaged(input, "damaged xz data");
 	return 0;
 }
 
@@ -203,7 +203,7 @@ fill_packed(struct plumb_input *input, struct block *block)
 		if (unpack[input->packing](input, block) < 0)
 			return -1;
 		if (none && block->bytes == before && input->packed_at == at && input->within)
-			return damaged(input, "the packed data ends too early");
+			return fail_damaged(input, "the packed data ends too early");
 	}
 	return 0;
 }
@@ -234,9 +234,9 @@ read_ahead(void *data)
 
 /* ---- the caller ---- */
 
-/* The first bytes, which are still to be read. Of a pipe they are taken out of it. */
+/* Looks at the first bytes, which are still to be read. From a pipe they are taken and kept. */
 static ssize_t
-peek(struct plumb_input *input, unsigned char *to, size_t room)
+peek_start(struct plumb_input *input, unsigned char *to, size_t room)
 {
 	ssize_t got = pread(input->fd, to, room, 0);
 	if (got >= 0 || errno != ESPIPE)
@@ -257,7 +257,7 @@ static enum packing
 packing_of(struct plumb_input *input)
 {
 	unsigned char magic[6];
-	ssize_t got = peek(input, magic, sizeof magic);
+	ssize_t got = peek_start(input, magic, sizeof magic);
 	_Static_assert(sizeof magic <= sizeof input->lead, "there is room for a pipe's");
 	if (got >= 2 && magic[0] == 0x1f && magic[1] == 0x8b)
 		return GZIP;
@@ -272,7 +272,7 @@ packing_of(struct plumb_input *input)
 }
 
 static int
-prepare(struct plumb_input *input)
+prepare_decoder(struct plumb_input *input)
 {
 	for (int i = 0; i < BLOCKS; i++)
 		if (!(input->blocks[i].data = malloc(BLOCK_BYTES)))
@@ -297,12 +297,12 @@ plumb_input_open(struct plumb_input **result, const char *path, struct plumb_err
 	*result = NULL;
 	if (!input || !(input->path = strdup(path))) {
 		free(input);
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", path);
+		return plumb_fail_memory(error, "to read %s", path);
 	}
 	pthread_mutex_init(&input->lock, NULL);
 	pthread_cond_init(&input->filled, NULL);
 	pthread_cond_init(&input->emptied, NULL);
-	/* A pipe to which nobody writes must not hold us. */
+	/* A pipe that nobody writes to must not make us wait. */
 	input->fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (input->fd >= 0)
 		fcntl(input->fd, F_SETFL, fcntl(input->fd, F_GETFL) & ~O_NONBLOCK);
@@ -313,8 +313,8 @@ plumb_input_open(struct plumb_input **result, const char *path, struct plumb_err
 		code = plumb_fail(error, PLUMB_EINPUT, "%s: is a folder; name a file", path);
 	if (!code) {
 		input->packing = packing_of(input);
-		if (prepare(input) < 0)
-			code = plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", path);
+		if (prepare_decoder(input) < 0)
+			code = plumb_fail_memory(error, "to read %s", path);
 	}
 	if (code) {
 		plumb_input_close(input);
@@ -325,7 +325,7 @@ plumb_input_open(struct plumb_input **result, const char *path, struct plumb_err
 }
 
 static void
-stop(struct plumb_input *input)
+stop_thread(struct plumb_input *input)
 {
 	if (!input->started)
 		return;
@@ -342,7 +342,7 @@ plumb_input_close(struct plumb_input *input)
 {
 	if (!input)
 		return;
-	stop(input);
+	stop_thread(input);
 	if (input->fd >= 0)
 		close(input->fd);
 	if (input->temporary)
@@ -420,7 +420,7 @@ read_kept(struct plumb_input *input, char *to, size_t room)
 
 /* False: no more can be kept. */
 static bool
-keep(struct plumb_input *input, const char *data, size_t bytes)
+keep_bytes(struct plumb_input *input, const char *data, size_t bytes)
 {
 	struct kept *kept = &input->kept;
 	uint64_t wanted = (uint64_t)kept->count + bytes;
@@ -448,7 +448,7 @@ plumb_input_read(struct plumb_input *input, void *to, size_t room, struct plumb_
 		if (part > room - done)
 			part = room - done;
 		if (input->remember && (input->kept.count + part > PLUMB_INPUT_REMEMBERED ||
-		                        !keep(input, block->data + input->at, part)))
+		                        !keep_bytes(input, block->data + input->at, part)))
 			return (ssize_t)done;
 		memcpy((char *)to + done, block->data + input->at, part);
 		done += part;
@@ -519,7 +519,7 @@ plumb_input_file(struct plumb_input *input, struct plumb_error *error)
 	if (asprintf(&input->temporary, "%s/plumb-XXXXXX", folder && *folder ? folder : "/tmp") < 0)
 		input->temporary = NULL;
 	if (!buffer || !input->temporary) {
-		plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", input->path);
+		plumb_fail_memory(error, "to read %s", input->path);
 	} else if ((fd = mkstemp(input->temporary)) < 0) {
 		plumb_fail_errno(error,
 		                 "%s: cannot be unpacked to %s; set TMPDIR to another folder",

@@ -35,7 +35,8 @@ int plumb_input_open(struct plumb_input **input, const char *path,
 /* NULL does nothing. */
 void plumb_input_close(struct plumb_input *input);
 
-/* Up to ROOM bytes to TO; less only at the end, 0 behind it. Negative: an error, from then on. */
+/* Reads up to ROOM bytes into TO. Fewer only at the end of the file, and 0 after that. Negative: an
+ * error, which every later call returns too. */
 ssize_t plumb_input_read(struct plumb_input *input, void *to, size_t room,
                          struct plumb_error *error) PLUMB_MUST_CHECK;
 

@@ -12,7 +12,7 @@
 #include <emmintrin.h>
 #endif
 
-#include "base/json_escape.h"
+#include "base/utf8.h"
 
 #define WINDOW_BYTES ((size_t)1 << 20)
 #define PADDING 64 /* a scan reads so far beyond the end */
@@ -26,7 +26,7 @@ open_window(struct plumb_pull *pull, size_t room, struct plumb_error *error)
 	*pull = (struct plumb_pull){ .room = room };
 	pull->window = malloc(room + PADDING);
 	if (!pull->window)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory");
+		return plumb_fail_memory(error, NULL);
 	memset(pull->window, 0, PADDING);
 	pull->at = pull->end = pull->mark = pull->window;
 	return 0;
@@ -158,9 +158,9 @@ plumb_pull_mark(struct plumb_pull *pull)
 	reset_scratch(pull);
 }
 
-/* More of the file behind what is kept from the mark on. */
+/* Reads more of the file. What comes after the mark is kept. */
 static bool
-refill(struct plumb_pull *pull)
+refill_window(struct plumb_pull *pull)
 {
 	size_t kept = (size_t)(pull->end - pull->mark);
 	pull->offset += (uint64_t)(pull->mark - pull->window);
@@ -207,7 +207,7 @@ plumb_pull_again(struct plumb_pull *pull)
 		plumb_pull_reject(pull, "the file is cut off: it ends in the middle,");
 		return false;
 	}
-	if (!refill(pull))
+	if (!refill_window(pull))
 		return false;
 	pull->state = PLUMB_PULL_OK;
 	pull->first = pull->mark_first;
@@ -250,7 +250,7 @@ plumb_pull_enter(struct plumb_pull *pull, char open)
 
 /* Is there another one before CLOSE? */
 static bool
-another(struct plumb_pull *pull, char close)
+has_another(struct plumb_pull *pull, char close)
 {
 	if (pull->state != PLUMB_PULL_OK)
 		return false;
@@ -281,7 +281,7 @@ another(struct plumb_pull *pull, char close)
 bool
 plumb_pull_item(struct plumb_pull *pull)
 {
-	return another(pull, ']');
+	return has_another(pull, ']');
 }
 
 bool
@@ -328,6 +328,53 @@ scan_text(const char *at, const char *end)
 #endif
 }
 
+static int
+read_hexadecimal(const char *at)
+{
+	int code = 0;
+	for (int i = 0; i < 4; i++) {
+		char c = at[i];
+		int digit = c >= '0' && c <= '9'   ? c - '0'
+		            : c >= 'a' && c <= 'f' ? c - 'a' + 10
+		            : c >= 'A' && c <= 'F' ? c - 'A' + 10
+		                                   : -1;
+		if (digit < 0)
+			return -1;
+		code = code << 4 | digit;
+	}
+	return code;
+}
+
+/* What stands at *AT, behind a backslash, goes to TO as UTF-8, which is never longer than the
+ * escape; *AT moves behind it. Half a pair, or a zero that would end the text, becomes U+FFFD.
+ * Returns the length, 0: there is no such escape before END. */
+static size_t
+read_escape(const char **at, const char *end, char *to)
+{
+	static const char from[] = "\"\\/bfnrt", into[] = "\"\\/\b\f\n\r\t";
+	int code, low;
+	if (*at >= end)
+		return 0;
+	for (int i = 0; from[i]; i++)
+		if (from[i] == **at) {
+			*to = into[i];
+			++*at;
+			return 1;
+		}
+	if (**at != 'u' || end - *at < 5 || (code = read_hexadecimal(*at + 1)) < 0)
+		return 0;
+	*at += 5;
+	if (code >= 0xd800 && code < 0xdc00 && end - *at >= 6 && (*at)[0] == '\\' &&
+	    (*at)[1] == 'u') {
+		low = read_hexadecimal(*at + 2);
+		if (low >= 0xdc00 && low < 0xe000) {
+			*at += 6;
+			code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+		}
+	}
+	return plumb_utf8_put((uint32_t)code, to);
+}
+
 /* The text whose first backslash stands at SLASH. */
 static bool
 decode_text(struct plumb_pull *pull, const char *start, const char *slash, struct plumb_slice *text)
@@ -340,7 +387,7 @@ decode_text(struct plumb_pull *pull, const char *start, const char *slash, struc
 		out_of_bytes(pull);
 		return false;
 	}
-	char *to = scratch_of(pull, (size_t)(close - start));
+	char *to = scratch_of(pull, (size_t)(close - start) + 8); /* as many are read at once */
 	if (!to) {
 		plumb_pull_reject(pull, "not enough memory for a text");
 		return false;
@@ -353,7 +400,7 @@ decode_text(struct plumb_pull *pull, const char *start, const char *slash, struc
 		if (at == close)
 			break;
 		at++;
-		size_t length = plumb_json_unescape(&at, close, to);
+		size_t length = read_escape(&at, close, to);
 		to += length;
 		if (!length) {
 			plumb_pull_reject(pull, "an escape sequence that is not JSON");
@@ -382,7 +429,7 @@ take_text(struct plumb_pull *pull, struct plumb_slice *text)
 bool
 plumb_pull_member(struct plumb_pull *pull, struct plumb_slice *key)
 {
-	if (!another(pull, '}'))
+	if (!has_another(pull, '}'))
 		return false;
 	if (*pull->at != '"') {
 		plumb_pull_reject(pull, "a member without a name");
@@ -631,7 +678,7 @@ skip_simple(struct plumb_pull *pull, char c)
 	struct decimal d;
 	if (c == '"')
 		take_text(pull, &text);
-	else if (take_word(pull, &text) && !is_literal(text) && !parse_decimal(text, &d))
+	else if (take_word(pull, &text) && !parse_decimal(text, &d) && !is_literal(text))
 		plumb_pull_reject(pull, "something that is not a JSON value");
 }
 

@@ -44,6 +44,7 @@ struct plumb_pull {
 	const char *at, *end; /* the window; readable and 0 for a while from `end` on */
 	unsigned char state;  /* enum plumb_pull_state */
 	bool first;           /* nothing of the array or object that was entered is read */
+	char part[64];        /* json_fields.h: the key of a part; empty if it is longer */
 	/* private */
 	const char *mark;
 	bool mark_first, ended;
@@ -62,7 +63,7 @@ enum plumb_pull_state { PLUMB_PULL_OK, PLUMB_PULL_SHORT, PLUMB_PULL_BAD };
 /* A single item (an event, a value outside of the items) may be so long. */
 #define PLUMB_PULL_ITEM_MAX ((size_t)256 << 20)
 
-/* Reads INPUT, which must outlive it and nothing of which may have been read. */
+/* Reads INPUT, from which nothing may have been read. INPUT must outlive the reader. */
 int plumb_pull_open(struct plumb_pull *pull, struct plumb_input *input,
                     struct plumb_error *error) PLUMB_MUST_CHECK;
 /* The BYTES at TEXT, all there is; TEXT is copied. */
@@ -91,10 +92,10 @@ uint64_t plumb_pull_offset(const struct plumb_pull *pull);
 
 /* ---- within PLUMB_PULL_WHOLE ---- */
 
-/* First character of the next value ('{', '[', '"', 't', 'f', 'n', a digit or '-'); nothing is
- * read. 0: there is none, the file has ended. */
+/* The first character of the next value ('{', '[', '"', 't', 'f', 'n', a digit or '-'). Nothing is
+ * read. 0: the file has ended. */
 char plumb_pull_next(struct plumb_pull *pull);
-/* Goes into an object or array. False, with nothing read, where something else stands. */
+/* Enters an object or array. False if the value is something else; nothing is then read. */
 bool plumb_pull_enter(struct plumb_pull *pull, char open);
 /* In an object: the next member's key; its value must be read next. False: the object has ended. */
 bool plumb_pull_member(struct plumb_pull *pull, struct plumb_slice *key);
@@ -105,8 +106,8 @@ bool plumb_pull_item(struct plumb_pull *pull);
  * never closed. Nothing is read. */
 bool plumb_pull_is_over(struct plumb_pull *pull);
 
-/* Each reads one value. False, with the value skipped and nothing stored, where something else
- * stands. */
+/* Each reads one value. False if the value is something else; it is then skipped, and nothing is
+ * stored. */
 bool plumb_pull_text(struct plumb_pull *pull, struct plumb_slice *text);
 /* A whole number, or a text that is one; a fraction is cut off. False also beyond int64_t. */
 bool plumb_pull_integer(struct plumb_pull *pull, int64_t *number);

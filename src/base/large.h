@@ -11,12 +11,12 @@
 static inline void *
 plumb_large(size_t bytes)
 {
-	enum { PAGE = 2 << 20 };
+	const size_t page = 2 << 20;
 	void *room = NULL;
 
-	if (bytes < 2 * PAGE)
+	if (bytes < 2 * page)
 		return malloc(bytes);
-	if (posix_memalign(&room, PAGE, bytes))
+	if (posix_memalign(&room, page, bytes))
 		return NULL;
 	madvise(room, bytes, MADV_HUGEPAGE); /* a wish */
 	return room;

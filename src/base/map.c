@@ -7,7 +7,7 @@
 #include "base/error.h"
 
 static void
-place(struct plumb_map *map, uint32_t hash, uint32_t id)
+place_id(struct plumb_map *map, uint32_t hash, uint32_t id)
 {
 	uint32_t at = hash;
 	while (map->slots[at & (map->capacity - 1)].id != PLUMB_MAP_NONE)
@@ -30,7 +30,7 @@ grow(struct plumb_map *map)
 	memset(map->slots, 0xff, (size_t)map->capacity * sizeof *map->slots);
 	for (uint32_t i = 0; i < old.capacity; i++)
 		if (old.slots[i].id != PLUMB_MAP_NONE)
-			place(map, old.slots[i].hash, old.slots[i].id);
+			place_id(map, old.slots[i].hash, old.slots[i].id);
 	free(old.slots);
 	return PLUMB_OK;
 }
@@ -41,7 +41,7 @@ plumb_map_add(struct plumb_map *map, uint64_t hash, uint32_t id)
 	/* At most three quarters full: probing stays short and always meets a free slot. */
 	if (map->count >= map->capacity - map->capacity / 4 && grow(map))
 		return PLUMB_ESYSTEM;
-	place(map, (uint32_t)(hash ^ hash >> 32), id);
+	place_id(map, (uint32_t)(hash ^ hash >> 32), id);
 	map->count++;
 	return PLUMB_OK;
 }

@@ -46,9 +46,9 @@ abandon_and_die(int number)
 	raise(number); /* SA_RESETHAND: now it ends us */
 }
 
-/* Signals that would end us take the unfinished file with them. Others' handlers are left alone. */
+/* A signal that ends us also removes the unfinished file. Handlers of others are left alone. */
 static void
-guard(const char *path)
+guard_unfinished(const char *path)
 {
 	static const int ending[] = { SIGINT, SIGTERM, SIGHUP };
 	struct sigaction action = { .sa_handler = abandon_and_die, .sa_flags = SA_RESETHAND };
@@ -109,7 +109,7 @@ read_link(const char *path, const char *given, char target[PATH_MAX], struct plu
 
 /* Follows the links at PATH's end into REAL. */
 static int
-follow(const char *path, char real[PATH_MAX], struct plumb_error *error)
+follow_links(const char *path, char real[PATH_MAX], struct plumb_error *error)
 {
 	char target[PATH_MAX], next[2 * PATH_MAX];
 	struct stat status;
@@ -119,7 +119,7 @@ follow(const char *path, char real[PATH_MAX], struct plumb_error *error)
 		int code = read_link(real, path, target, error);
 		if (code <= 0)
 			return code;
-		/* Such a link in /proc names no path. */
+		/* A link like this in /proc does not name a path. */
 		if (is_special(real, &status))
 			return PLUMB_OK;
 		const char *slash = strrchr(real, '/');
@@ -147,20 +147,18 @@ check_file(const char *path, const char *real, const struct stat *status,
 
 /* Finds where PATH leads, and whether what is there may be replaced. *THERE: is there a file? */
 static int
-look(const char *path, const struct plumb_output_rule *rule, char real[PATH_MAX], bool *there,
-     struct stat *status, struct plumb_error *error)
+find_target(const char *path, const struct plumb_output_rule *rule, char real[PATH_MAX],
+            bool *there, struct stat *status, struct plumb_error *error)
 {
 	size_t length = strlen(path);
 
 	*there = false;
 	if (!length || path[length - 1] == '/')
 		return plumb_fail(error, PLUMB_EUSAGE,
-		                  "%s does not name a file; give -o the name "
-		                  "of a file",
-		                  path);
+		                  "%s does not name a file; give -o the name of a file", path);
 	if (length >= PATH_MAX)
 		return fail_write(path, ENAMETOOLONG, error);
-	int code = follow(path, real, error);
+	int code = follow_links(path, real, error);
 	if (code)
 		return code;
 	if (stat(real, status))
@@ -186,7 +184,7 @@ plumb_output_check(const char *path, const struct plumb_output_rule *rule,
 	struct stat status;
 	bool there;
 
-	return look(path, rule, real, &there, &status, error);
+	return find_target(path, rule, real, &there, &status, error);
 }
 
 /* ---- writing ---- */
@@ -219,7 +217,7 @@ plumb_output_open(struct plumb_output *output, const char *path,
 
 	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error like others */
 	*output = (struct plumb_output){ .durable = rule && rule->durable };
-	code = look(path, rule, output->path, &there, &status, error);
+	code = find_target(path, rule, output->path, &there, &status, error);
 	if (code)
 		return code;
 	output->limited = there && !(rule && rule->widen);
@@ -229,7 +227,7 @@ plumb_output_open(struct plumb_output *output, const char *path,
 	} else {
 		fd = open_beside(output, rule && rule->private ? 0600 : 0666);
 		if (fd >= 0)
-			guard(output->temporary);
+			guard_unfinished(output->temporary);
 	}
 	if (fd < 0) {
 		output->temporary[0] = '\0';
@@ -248,7 +246,7 @@ plumb_output_open(struct plumb_output *output, const char *path,
 
 /* The file is not there any more, or has its name. */
 static void
-forget(struct plumb_output *output, bool remove_it)
+forget_temporary(struct plumb_output *output, bool remove_it)
 {
 	if (!output->temporary[0])
 		return;
@@ -261,12 +259,12 @@ void
 plumb_output_drop(struct plumb_output *output)
 {
 	fclose(output->file);
-	forget(output, true);
+	forget_temporary(output, true);
 }
 
-/* Everything that was written is with the system. 0, or errno. */
+/* Hands all written bytes to the system. 0, or errno. */
 static int
-flush(struct plumb_output *output)
+flush_file(struct plumb_output *output)
 {
 	errno = 0;
 	if (fflush(output->file))
@@ -303,9 +301,9 @@ sync_folder(const char *path)
 	return number;
 }
 
-/* Never more than the old file allowed: what was kept from others stays kept from them. */
+/* Never grants more than the old file did: whoever could not read it still cannot. */
 static int
-narrow(struct plumb_output *output)
+narrow_mode(struct plumb_output *output)
 {
 	struct stat status;
 	int fd = fileno(output->file);
@@ -320,17 +318,17 @@ narrow(struct plumb_output *output)
 int
 plumb_output_close(struct plumb_output *output, struct plumb_error *error)
 {
-	int number = flush(output);
+	int number = flush_file(output);
 
 	if (!number)
-		number = narrow(output);
+		number = narrow_mode(output);
 	if (!number && output->durable && !is_synced(fileno(output->file)))
 		number = errno;
 	if (fclose(output->file) && !number)
 		number = errno;
 	if (!number && output->temporary[0] && rename(output->temporary, output->path))
 		number = errno;
-	forget(output, number != 0);
+	forget_temporary(output, number != 0);
 	if (!number && output->durable)
 		number = sync_folder(output->path);
 	return number ? fail_write(output->path, number, error) : PLUMB_OK;

@@ -4,17 +4,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static size_t
-whole(size_t bytes)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	return (bytes + page - 1) / page * page;
-}
-
 void *
 plumb_pages_grow(struct plumb_pages *pages, size_t bytes)
 {
-	size_t room = whole(pages->room + pages->room / 2 + bytes);
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t room = (pages->room + pages->room / 2 + bytes + page - 1) / page * page;
 	char *data;
 	if (room < pages->room || pages->dropped) /* nothing is added to what is being given back */
 		return NULL;

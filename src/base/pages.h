@@ -4,7 +4,7 @@
  * back while the rest is still read.
  *
  *	struct plumb_pages pages = { 0 };
- *	struct span *span = plumb_pages_add(&pages, sizeof *span);  // zeroed; NULL when memory is out
+ *	struct span *span = plumb_pages_add(&pages, sizeof *span);  // zeroed; NULL: no memory
  *	(struct span *)pages.data, pages.bytes
  *	plumb_pages_drop(&pages, bytes);  // the first bytes are not read any more
  *	plumb_pages_free(&pages);

@@ -29,9 +29,9 @@ plumb_protobuf_failed(const struct plumb_protobuf *message)
 	return message->failed || message->depth;
 }
 
-/* Room for BYTES more, or NULL. */
+/* Makes room for BYTES more bytes; NULL: no memory. */
 static unsigned char *
-room(struct plumb_protobuf *message, size_t bytes)
+make_room(struct plumb_protobuf *message, size_t bytes)
 {
 	if (message->failed || bytes > SIZE_MAX / 4 - message->size) {
 		message->failed = true;
@@ -65,7 +65,7 @@ put_varint(unsigned char *at, uint64_t value)
 void
 plumb_protobuf_packed(struct plumb_protobuf *message, uint64_t value)
 {
-	unsigned char *at = room(message, VARINT_MOST);
+	unsigned char *at = make_room(message, VARINT_MOST);
 
 	if (at)
 		message->size += put_varint(at, value);
@@ -80,7 +80,7 @@ put_key(struct plumb_protobuf *message, uint32_t field, unsigned type)
 static void
 put_bytes(struct plumb_protobuf *message, const void *data, size_t bytes)
 {
-	unsigned char *at = room(message, bytes);
+	unsigned char *at = make_room(message, bytes);
 
 	if (!at || !bytes)
 		return;
@@ -155,7 +155,7 @@ plumb_protobuf_end(struct plumb_protobuf *message)
 		return;
 	bytes = message->size - start;
 	digits = put_varint(length, bytes);
-	if (!room(message, digits))
+	if (!make_room(message, digits))
 		return;
 	memmove(message->data + start + digits, message->data + start, bytes);
 	memcpy(message->data + start, length, digits);

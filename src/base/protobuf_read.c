@@ -14,7 +14,8 @@ static const char long_number[] = "a number of more than 64 bits";
 static const char no_field[] = "a field of an unknown type";
 static const char field_out_of_range[] = "a field whose number is out of range";
 
-/* The bytes of the varint at AT, 0 when it is not whole, more than VARINT_MAX when it is none. */
+/* How many bytes the varint at AT has. 0: it is cut off. More than VARINT_MAX: it is not a
+ * varint. */
 static size_t
 varint(const unsigned char *at, const unsigned char *end, uint64_t *value)
 {
@@ -32,7 +33,7 @@ varint(const unsigned char *at, const unsigned char *end, uint64_t *value)
 }
 
 static uint64_t
-little(const unsigned char *at, unsigned bytes)
+little_endian(const unsigned char *at, unsigned bytes)
 {
 	uint64_t value = 0;
 	for (unsigned i = bytes; i-- > 0;)
@@ -101,7 +102,7 @@ plumb_protobuf_next(struct plumb_protobuf_view *view, struct plumb_protobuf_fiel
 		unsigned bytes = field->wire == PLUMB_PROTOBUF_FIXED64 ? 8 : 4;
 		if ((size_t)(view->end - view->at) < bytes)
 			return view_fail(view, ends_early);
-		field->value = little(view->at, bytes);
+		field->value = little_endian(view->at, bytes);
 		view->at += bytes;
 		return true;
 	}
@@ -125,8 +126,7 @@ plumb_protobuf_stream_open(struct plumb_protobuf_stream *stream, struct plumb_in
 	*stream = (struct plumb_protobuf_stream){ .input = input, .room = WINDOW };
 	stream->window = malloc(stream->room);
 	if (!stream->window)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory",
-		                  plumb_input_path(input));
+		return plumb_fail_memory(error, "to read %s", plumb_input_path(input));
 	return 0;
 }
 
@@ -138,7 +138,7 @@ plumb_protobuf_stream_close(struct plumb_protobuf_stream *stream)
 }
 
 static uint64_t
-here(const struct plumb_protobuf_stream *stream)
+position_of(const struct plumb_protobuf_stream *stream)
 {
 	return stream->offset + stream->at;
 }
@@ -149,7 +149,7 @@ plumb_protobuf_stream_fail(struct plumb_protobuf_stream *stream, const char *why
 	if (stream->why)
 		return;
 	stream->why = why;
-	stream->why_at = here(stream);
+	stream->why_at = position_of(stream);
 }
 
 static bool
@@ -159,9 +159,9 @@ stream_fail(struct plumb_protobuf_stream *stream, const char *why)
 	return false;
 }
 
-/* Reads on until BYTES lie in the window, or the file ends; how many do. */
+/* Reads until the window has BYTES, or the file ends. Returns how many bytes it has. */
 static size_t
-fill(struct plumb_protobuf_stream *stream, size_t bytes)
+fill_window(struct plumb_protobuf_stream *stream, size_t bytes)
 {
 	if (stream->filled - stream->at >= bytes || stream->ended)
 		return stream->filled - stream->at;
@@ -194,10 +194,10 @@ fill(struct plumb_protobuf_stream *stream, size_t bytes)
 }
 
 static bool
-skip(struct plumb_protobuf_stream *stream, uint64_t bytes)
+skip_bytes(struct plumb_protobuf_stream *stream, uint64_t bytes)
 {
 	while (bytes && !stream->why) {
-		size_t there = fill(stream, 1);
+		size_t there = fill_window(stream, 1);
 		if (!there)
 			return stream_fail(stream, "the file ends in the middle of a field");
 		size_t now = bytes < there ? (size_t)bytes : there;
@@ -216,8 +216,8 @@ end_of(const struct plumb_protobuf_stream *stream)
 static bool
 stream_varint(struct plumb_protobuf_stream *stream, uint64_t *value)
 {
-	size_t there = fill(stream, VARINT_MAX);
-	uint64_t left = end_of(stream) - here(stream);
+	size_t there = fill_window(stream, VARINT_MAX);
+	uint64_t left = end_of(stream) - position_of(stream);
 	bool cut = there > left;
 	if (cut)
 		there = (size_t)left;
@@ -241,13 +241,13 @@ plumb_protobuf_stream_next(struct plumb_protobuf_stream *stream, struct plumb_pr
 	uint64_t key;
 	uint64_t pending = stream->pending;
 	stream->pending = 0;
-	if (stream->why || (pending && !skip(stream, pending)))
+	if (stream->why || (pending && !skip_bytes(stream, pending)))
 		return false;
-	if (stream->depth && here(stream) == end_of(stream)) {
+	if (stream->depth && position_of(stream) == end_of(stream)) {
 		stream->depth--;
 		return false;
 	}
-	if (!stream->depth && !fill(stream, 1))
+	if (!stream->depth && !fill_window(stream, 1))
 		return false;
 	if (!stream_varint(stream, &key))
 		return false;
@@ -259,15 +259,15 @@ plumb_protobuf_stream_next(struct plumb_protobuf_stream *stream, struct plumb_pr
 	uint64_t bytes = field->wire == PLUMB_PROTOBUF_FIXED64 ? 8 : 4;
 	if (field->wire == PLUMB_PROTOBUF_BYTES && !stream_varint(stream, &bytes))
 		return false;
-	if (bytes > end_of(stream) - here(stream))
+	if (bytes > end_of(stream) - position_of(stream))
 		return stream_fail(stream, ends_early);
 	if (field->wire == PLUMB_PROTOBUF_BYTES) {
 		field->value = stream->pending = bytes;
 		return true;
 	}
-	if (fill(stream, bytes) < bytes)
+	if (fill_window(stream, bytes) < bytes)
 		return stream_fail(stream, "the file ends in the middle of a field");
-	field->value = little(stream->window + stream->at, (unsigned)bytes);
+	field->value = little_endian(stream->window + stream->at, (unsigned)bytes);
 	stream->at += bytes;
 	return true;
 }
@@ -275,7 +275,7 @@ plumb_protobuf_stream_next(struct plumb_protobuf_stream *stream, struct plumb_pr
 bool
 plumb_protobuf_enter(struct plumb_protobuf_stream *stream)
 {
-	uint64_t end = here(stream) + stream->pending;
+	uint64_t end = position_of(stream) + stream->pending;
 	if (stream->why)
 		return false;
 	if (stream->depth == PLUMB_PROTOBUF_STREAM_DEPTH || end < stream->pending)
@@ -294,7 +294,7 @@ plumb_protobuf_take(struct plumb_protobuf_stream *stream, struct plumb_slice *by
 		return false;
 	if (wanted > PLUMB_PROTOBUF_TAKE_MAX)
 		return stream_fail(stream, "a message of impossible length");
-	if (fill(stream, (size_t)wanted) < wanted)
+	if (fill_window(stream, (size_t)wanted) < wanted)
 		return stream_fail(stream, "the file ends in the middle of a field");
 	*bytes = (struct plumb_slice){ (const char *)stream->window + stream->at, (size_t)wanted };
 	stream->at += (size_t)wanted;

@@ -83,7 +83,7 @@ struct plumb_protobuf_stream {
 	struct plumb_error error; /* of the input */
 };
 
-/* Reads INPUT, which must outlive it and nothing of which may have been read. */
+/* Reads INPUT, from which nothing may have been read. INPUT must outlive the reader. */
 int plumb_protobuf_stream_open(struct plumb_protobuf_stream *stream, struct plumb_input *input,
                                struct plumb_error *error) PLUMB_MUST_CHECK;
 void plumb_protobuf_stream_close(struct plumb_protobuf_stream *stream);

@@ -15,7 +15,7 @@ struct sort {
 };
 
 static inline char *
-row(const struct sort *sort, uint32_t at)
+row_at(const struct sort *sort, uint32_t at)
 {
 	return sort->rows + at * sort->size;
 }
@@ -26,18 +26,18 @@ is_swapped(const struct sort *sort, const void *a, const void *b)
 	return sort->swapped(a, b, sort->data);
 }
 
-/* How many of the rows from AT to END stay before KEY, which stood behind them. */
+/* How many of the rows from AT to END stay before KEY, which came after them. */
 static uint32_t
 stay_before(const struct sort *sort, uint32_t at, uint32_t end, const char *key)
 {
-	return plumb_search(i, end - at, !is_swapped(sort, row(sort, at + i), key));
+	return plumb_search(i, end - at, !is_swapped(sort, row_at(sort, at + i), key));
 }
 
-/* How many of the rows from AT to END must move before KEY, which stood before them. */
+/* How many of the rows from AT to END must move before KEY, which came before them. */
 static uint32_t
 move_before(const struct sort *sort, uint32_t at, uint32_t end, const char *key)
 {
-	return plumb_search(i, end - at, is_swapped(sort, key, row(sort, at + i)));
+	return plumb_search(i, end - at, is_swapped(sort, key, row_at(sort, at + i)));
 }
 
 static bool
@@ -53,35 +53,35 @@ make_spare(struct sort *sort, size_t bytes)
 	return spare != NULL;
 }
 
-/* The runs [START, MIDDLE) and [MIDDLE, END) become one. */
+/* Merges the runs [START, MIDDLE) and [MIDDLE, END) into one. */
 static int
-merge(struct sort *sort, uint32_t start, uint32_t middle, uint32_t end)
+merge_runs(struct sort *sort, uint32_t start, uint32_t middle, uint32_t end)
 {
 	size_t size = sort->size;
 	/* What already is where it belongs. */
-	start += stay_before(sort, start, middle, row(sort, middle));
+	start += stay_before(sort, start, middle, row_at(sort, middle));
 	if (start == middle)
 		return 0;
-	end = middle + move_before(sort, middle, end, row(sort, middle - 1));
+	end = middle + move_before(sort, middle, end, row_at(sort, middle - 1));
 	uint32_t left = middle - start, right = end - middle;
 	if (!make_spare(sort, (size_t)(left < right ? left : right) * size))
 		return PLUMB_ESYSTEM;
 	if (left <= right) {
 		const char *a = sort->spare, *a_end = sort->spare + left * size;
-		const char *b = row(sort, middle), *b_end = row(sort, end);
-		memcpy(sort->spare, row(sort, start), left * size);
-		for (char *to = row(sort, start); a < a_end; to += size) {
+		const char *b = row_at(sort, middle), *b_end = row_at(sort, end);
+		memcpy(sort->spare, row_at(sort, start), left * size);
+		for (char *to = row_at(sort, start); a < a_end; to += size) {
 			const char **from = b < b_end && is_swapped(sort, a, b) ? &b : &a;
 			memcpy(to, *from, size);
 			*from += size;
 		}
 		return 0;
 	}
-	const char *a = row(sort, middle), *b = sort->spare + right * size;
-	memcpy(sort->spare, row(sort, middle), right * size);
-	for (char *to = row(sort, end); b > sort->spare;) {
+	const char *a = row_at(sort, middle), *b = sort->spare + right * size;
+	memcpy(sort->spare, row_at(sort, middle), right * size);
+	for (char *to = row_at(sort, end); b > sort->spare;) {
 		const char **from =
-			a > row(sort, start) && is_swapped(sort, a - size, b - size) ? &a : &b;
+			a > row_at(sort, start) && is_swapped(sort, a - size, b - size) ? &a : &b;
 		to -= size;
 		*from -= size;
 		memcpy(to, *from, size);
@@ -98,7 +98,8 @@ plumb_runs_sort(void *rows, uint32_t count, size_t size,
 	int code = 0;
 	for (uint32_t at = 0; at < count && !code;) {
 		uint32_t *end = plumb_vec_add(&ends);
-		for (at++; at < count && !is_swapped(&sort, row(&sort, at - 1), row(&sort, at));
+		for (at++;
+		     at < count && !is_swapped(&sort, row_at(&sort, at - 1), row_at(&sort, at));
 		     at++)
 			;
 		if (end)
@@ -112,7 +113,7 @@ plumb_runs_sort(void *rows, uint32_t count, size_t size,
 		for (uint32_t i = 0; i < ends.count && !code; i += 2) {
 			uint32_t last = i + 1 < ends.count ? i + 1 : i;
 			if (last > i)
-				code = merge(&sort, start, ends.items[i], ends.items[last]);
+				code = merge_runs(&sort, start, ends.items[i], ends.items[last]);
 			start = ends.items[last];
 			ends.items[kept++] = start;
 		}

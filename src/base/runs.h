@@ -10,9 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* COUNT rows of SIZE bytes at ROWS. SWAPPED: must B, which stands behind A, stand before it? It is
- * false for equal ones. 0, or PLUMB_ESYSTEM when memory is out; the rows are then all there, in
- * some order. */
+/* Sorts COUNT rows of SIZE bytes at ROWS. SWAPPED says whether B, which comes after A, must come
+ * before it; it is false for equal rows. Returns 0, or PLUMB_ESYSTEM if memory runs out: then all
+ * rows are still there, in some order. */
 int
 plumb_runs_sort(void *rows, uint32_t count, size_t size,
                 bool (*swapped)(const void *a, const void *b, const void *data), const void *data);

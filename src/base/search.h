@@ -2,15 +2,16 @@
 /*
  * Binary search in what is in order.
  *
- *	uint32_t at = plumb_search(i, count, items[i].start_ns <= time); // the first that begins later; count: none
+ *	// The first that begins later; count: none.
+ *	uint32_t at = plumb_search(i, count, items[i].start_ns <= time);
  */
 #ifndef PLUMB_BASE_SEARCH_H
 #define PLUMB_BASE_SEARCH_H
 
 #include <stdint.h>
 
-/* The first of COUNT places of which BEFORE, an expression in INDEX, does not hold; it holds of
- * none behind that. */
+/* Finds the first of COUNT places where BEFORE, an expression in INDEX, is false. BEFORE must be
+ * false for all places after it. */
 #define plumb_search(index, count, before)                                                         \
 	({                                                                                         \
 		uint32_t low_ = 0, high_ = (count);                                                \

@@ -71,9 +71,9 @@ ends_in_one_of(const char *word, const char *const *list, size_t count)
 	return false;
 }
 
-/* Puts stars in place of FROM to TO, and returns where the rest goes on. */
+/* Replaces FROM to TO by stars. Returns where the rest of the text begins. */
 static char *
-mask(char *from, char *to)
+put_stars(char *from, char *to)
 {
 	size_t length = (size_t)(to - from), stars = length < STARS ? length : STARS;
 
@@ -92,7 +92,7 @@ struct name {
 };
 
 static void
-split(struct name *name, const char *from, size_t length)
+split_name(struct name *name, const char *from, size_t length)
 {
 	char *to = name->text;
 	bool open = false;
@@ -165,7 +165,7 @@ is_secret_name(const char *from, size_t length)
 	if (!length || length > LONGEST_NAME || (length == 3 && !strncmp(from, "PWD", 3)) ||
 	    (length == 6 && !strncmp(from, "OLDPWD", 6)))
 		return false;
-	split(&name, from, length);
+	split_name(&name, from, length);
 	if (!name.count)
 		return false;
 	const char *word = name.parts[name.count - 1];
@@ -234,7 +234,7 @@ mask_value(char *value, bool all)
 	value += is_quote(*value);
 	value = skip_scheme(value);
 	char *end = value_end(value, all);
-	return is_harmless(value, (size_t)(end - value)) ? end : mask(value, end);
+	return is_harmless(value, (size_t)(end - value)) ? end : put_stars(value, end);
 }
 
 /* ---- what stands anywhere in a text ---- */
@@ -250,8 +250,8 @@ mask_url(char *at)
 		return at;
 	colon = memchr(at, ':', (size_t)(sign - at));
 	if (colon && colon + 1 < sign)
-		return mask(colon + 1, sign);
-	return sign - at >= 20 ? mask(at, sign) : sign;
+		return put_stars(colon + 1, sign);
+	return sign - at >= 20 ? put_stars(at, sign) : sign;
 }
 
 /* The length of a token of a known shape at TEXT, or 0. */
@@ -298,7 +298,7 @@ look_at_name(char *from, size_t length, bool dashed, bool first)
 		while (is_space(*next))
 			next++;
 		char *stop = value_end(next, false);
-		return stop - next >= 8 ? mask(next, stop) : next;
+		return stop - next >= 8 ? put_stars(next, stop) : next;
 	}
 	if (!is_secret_name(from, length))
 		return end;
@@ -326,7 +326,7 @@ mask_text(char *text, bool whole)
 		bool boundary = p == text || !(is_alnum(p[-1]) || p[-1] == '_');
 		size_t length = boundary ? token_length(p) : 0;
 		if (length) {
-			p = mask(p, p + length);
+			p = put_stars(p, p + length);
 			first = false;
 		} else if (!strncmp(p, "://", 3)) {
 			p = mask_url(p + 3);
@@ -358,7 +358,7 @@ mask_user(char *word)
 	char *colon = strchr(word, ':');
 
 	if (colon && colon[1] && colon[1] != '/' && !is_digit(colon[1]))
-		mask(colon + 1, colon + strlen(colon));
+		put_stars(colon + 1, colon + strlen(colon));
 }
 
 void
@@ -369,7 +369,7 @@ plumb_secret_mask(struct plumb_secret *state, char *word)
 
 	*state = (struct plumb_secret){ 0 };
 	if (!dashes && before.value && !is_harmless(word, length)) {
-		mask(word, word + length);
+		put_stars(word, word + length);
 		return;
 	}
 	if (!dashes && before.user)

@@ -23,7 +23,7 @@ struct plumb_secret {
 
 /* Masks the next WORD of an argument vector. */
 void plumb_secret_mask(struct plumb_secret *state, char *word);
-/* Masks a whole command line, whose words have spaces between them. */
+/* Masks a whole command line, in which spaces separate the words. */
 void plumb_secret_mask_line(char *line);
 
 #endif

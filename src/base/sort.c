@@ -48,10 +48,9 @@ plumb_sort(struct plumb_sort_item *items, struct plumb_sort_item *spare, uint32_
 		memcpy(items, from, (size_t)count * sizeof *items);
 }
 
-/* Row I becomes what row ITEMS[I].index was, along each cycle of such rows; SPARE is room for
- * one. */
+/* Row I becomes the row ITEMS[I].index, along each cycle of rows. SPARE has room for one row. */
 static void
-permute(char *rows, size_t size, struct plumb_sort_item *items, uint32_t count, void *spare)
+permute_rows(char *rows, size_t size, struct plumb_sort_item *items, uint32_t count, void *spare)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t at = i, from = items[i].index;
@@ -92,7 +91,7 @@ plumb_sort_rows(void *rows, uint32_t count, size_t size,
 			items[i].key = key(old + items[i].index * size, which, data);
 		plumb_sort(items, items + count, count);
 	}
-	permute(rows, size, items, count, spare);
+	permute_rows(rows, size, items, count, spare);
 	free(items);
 	free(spare);
 	return PLUMB_OK;

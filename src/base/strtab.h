@@ -27,8 +27,8 @@ uint32_t plumb_strtab_count(const struct plumb_strtab *table);
 /* BYTES bytes that live as long as the texts; NULL when memory is out. */
 char *plumb_strtab_room(struct plumb_strtab *table, size_t bytes);
 
-/* Hands out the array of texts (to be freed with free) and the pool that all lies in. The table is
- * empty afterwards and only good for plumb_strtab_free. */
+/* Hands over the array of texts (the caller frees it with free) and the pool that holds all texts.
+ * After this the table is empty, and only plumb_strtab_free may be called. */
 void plumb_strtab_release(struct plumb_strtab *table, const char ***texts, uint32_t *count,
                           struct plumb_pool **pool);
 

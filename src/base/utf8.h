@@ -8,8 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
-/* The length of the valid character at TEXT, of at most BYTES bytes; 0 when there is none. */
+/* The length of the valid character at TEXT, within BYTES bytes; 0 if there is none. */
 size_t plumb_utf8_character(const char *text, size_t bytes);
 
 /* The number of the valid character at TEXT, which is LENGTH bytes long. */
@@ -28,6 +29,16 @@ bool plumb_utf8_valid(const char *text, size_t bytes);
 /* Copies BYTES bytes of TEXT to OUT (room for 3 * BYTES) with every byte that is not part of a
  * valid character replaced by U+FFFD. Returns the length. Nothing is terminated. */
 size_t plumb_utf8_repair(char *out, const char *text, size_t bytes);
+
+/* How many bytes of TEXT to keep so that they are at most MOST and no character is cut in two. */
+static inline size_t
+plumb_utf8_cut(const char *text, size_t most)
+{
+	size_t bytes = strnlen(text, most);
+	while (bytes && ((unsigned char)text[bytes] & 0xc0) == 0x80)
+		bytes--;
+	return bytes;
+}
 
 /* Puts CHARACTER into OUT, which has room for 4; returns how many bytes it took. What is no
  * character, or would end a string, becomes U+FFFD. */

@@ -3,7 +3,7 @@
  * A growing array of plain structs.
  *
  *	PLUMB_VEC(struct point) points = {0};
- *	struct point *p = plumb_vec_add(&points);  // zeroed; NULL when memory is out or at the maximum
+ *	struct point *p = plumb_vec_add(&points);  // zeroed; NULL: no memory, or the maximum
  *	points.items[i], points.count
  *	plumb_vec_free(&points);
  *

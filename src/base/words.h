@@ -158,9 +158,9 @@ struct plumb_metric_info {
 extern const char *const plumb_frame_kind_names[PLUMB_FRAME_KIND_COUNT];
 extern const struct plumb_metric_info plumb_metrics[PLUMB_METRIC_COUNT];
 
-/* The number of a metric by its dotted name, or 0 when there is none of that name. */
+/* The number of a metric by its dotted name; 0 if no metric has this name. */
 uint32_t plumb_metric_find(const char *name);
-/* The number of a frame kind by its name, or -1 when there is none of that name. */
+/* The number of a frame kind by its name; -1 if no kind has this name. */
 int plumb_frame_kind_find(const char *name);
 
 /* Kinds of memory. What a copy moves, or a set fills, names its frame: "copy pinned→device",

@@ -69,11 +69,14 @@ plumb_cli_note(const struct plumb_invocation *invocation, const char *format, ..
 {
 	va_list arguments;
 	char *text = NULL;
+	struct plumb_error error;
 
 	va_start(arguments, format);
 	int length = vasprintf(&text, format, arguments);
 	va_end(arguments);
-	put_line(invocation->err, "plumb: ", length < 0 ? "not enough memory for a message" : text);
+	if (length < 0)
+		plumb_fail_memory(&error, "for a message");
+	put_line(invocation->err, "plumb: ", length < 0 ? error.message : text);
 	if (length >= 0)
 		free(text);
 }

@@ -2,15 +2,13 @@
 /* plumb diff: two profiles, or several runs of each side, held against each other. */
 #include "cli/diff.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/group.h"
 #include "cli/cli.h"
 #include "cli/load.h"
 #include "cli/terminal.h"
-#include "model/metric.h"
+#include "view/view.h"
 
 #define SIDE_MOST 1000
 
@@ -59,165 +57,28 @@ static const struct plumb_option options[] = {
 	{ 0 },
 };
 
-static uint32_t
-by_of(const char *name)
-{
-	return !strcmp(name, "context")     ? PLUMB_DIFF_CONTEXT
-	       : !strcmp(name, "iteration") ? PLUMB_DIFF_ITERATION
-	                                    : plumb_group_by_name(name);
-}
-
-/* ---- what is compared when nobody said ---- */
-
-static bool
-has_frames(const struct plumb_profile *p, uint32_t kind)
-{
-	for (uint32_t i = 0; i < p->frames_count; i++)
-		if (p->frames[i].kind == kind)
-			return true;
-	return false;
-}
-
-static bool
-has_metric(const struct plumb_profile *p, uint32_t metric)
-{
-	for (uint32_t i = 0; i < p->values_count; i++)
-		if (p->values[i].metric == metric && p->values[i].count)
-			return true;
-	return false;
-}
-
-static const char *
-default_metric(const struct plumb_profile *profiles, uint32_t count, const char *by)
-{
-	static const uint32_t wanted[] = { PLUMB_METRIC_GPU_TIME, PLUMB_METRIC_OP_TIME,
-		                           PLUMB_METRIC_CPU_TIME };
-
-	if (!strcmp(by, "iteration"))
-		return "iteration.time";
-	for (size_t w = !strcmp(by, "shape"); w < sizeof wanted / sizeof *wanted; w++) {
-		uint32_t have = 0;
-
-		while (have < count && has_metric(&profiles[have], wanted[w]))
-			have++;
-		if (have == count)
-			return plumb_metrics[wanted[w]].name;
-	}
-	return plumb_profile_metric(profiles, plumb_metric_default(profiles)).name;
-}
-
-static const char *
-default_by(const struct plumb_profile *profiles, uint32_t count)
-{
-	bool operators = true, kernels = true;
-
-	for (uint32_t i = 0; i < count; i++) {
-		operators &= has_frames(&profiles[i], PLUMB_FRAME_OPERATOR);
-		kernels &= has_frames(&profiles[i], PLUMB_FRAME_KERNEL);
-	}
-	return operators || !kernels ? "operator" : "kernel";
-}
-
-/* ---- what is shown ---- */
-
 static int
-descending(const void *x, const void *y)
+print(const struct plumb_invocation *invocation, const struct plumb_compared *c,
+      struct plumb_error *error)
 {
-	const double *a = x, *b = y;
-
-	return (*a < *b) - (*a > *b);
-}
-
-/* Marks the TOP rows with the greatest changes; of call paths also what leads to them. */
-static int
-choose_rows(struct plumb_compared *c, uint32_t top, unsigned char *shown)
-{
-	const struct plumb_diff_table *table = c->table;
-	double *weights = malloc((table->count + (size_t)1) * sizeof *weights), least = 0;
-
-	if (!weights)
-		return PLUMB_ESYSTEM;
-	for (uint32_t i = 0; i < table->count; i++)
-		weights[i] = plumb_diff_weight(&table->rows[i]);
-	if (!top || top > table->count)
-		top = table->count;
-	if (top) {
-		qsort(weights, table->count, sizeof *weights, descending);
-		least = weights[top - 1];
-	}
-	/* Those above the least first, so that of equal ones the first are taken. */
-	for (int pass = 0; pass < 2; pass++)
-		for (uint32_t i = 0; i < table->count && top; i++) {
-			double weight = plumb_diff_weight(&table->rows[i]);
-
-			if (pass ? weight != least : !(weight > least))
-				continue;
-			top--;
-			for (uint32_t r = i; r != PLUMB_NONE && !shown[r];
-			     r = table->rows[r].parent) {
-				shown[r] = 1;
-				c->shown_count++;
-			}
-		}
-	free(weights);
-	c->shown = shown;
-	return 0;
-}
-
-static int
-print(const struct plumb_invocation *invocation, const struct plumb_compared *c)
-{
+	bool json = plumb_options_flag(invocation->options, "json");
+	bool csv = plumb_options_flag(invocation->options, "csv");
+	const char *const *paths = (const char *const *)invocation->operands;
 	int64_t width = plumb_options_number(invocation->options, "width");
 	int code;
 
 	if (width < 0)
 		width = plumb_terminal_width(invocation->out);
-	if (plumb_options_flag(invocation->options, "json"))
-		code = plumb_diff_json(c, invocation->out);
-	else if (plumb_options_flag(invocation->options, "csv"))
-		code = plumb_diff_csv(c, invocation->out);
+	if (json || csv)
+		code = plumb_compared_write(c, paths, json ? PLUMB_VIEW_JSON : PLUMB_VIEW_CSV,
+		                            invocation->out, error);
+	else if (plumb_diff_text(c, invocation->out, width < 10000 ? (int)width : 10000))
+		code = plumb_fail_memory(error, NULL);
 	else
-		code = plumb_diff_text(c, invocation->out, width < 10000 ? (int)width : 10000);
-	if (plumb_options_flag(invocation->options, "csv"))
+		code = 0;
+	if (csv)
 		plumb_diff_gates(c, invocation->err);
-	return code;
-}
-
-/* ---- working it out ---- */
-
-static int
-measure_all(struct plumb_compared *c, struct plumb_diff_measure *measures,
-            struct plumb_error *error)
-{
-	const char *names[8];
-	uint32_t count = 0;
-
-	for (; plumb_diff_measures[count]; count++)
-		names[count] = plumb_diff_measures[count];
-	if (strcmp(c->metric, "iteration.time"))
-		names[count++] = c->metric;
-	for (uint32_t i = 0; i < count; i++) {
-		struct plumb_diff_measure *m = &measures[c->measure_count];
-
-		if (plumb_diff_measure(c->diff, names[i], m, error) < 0)
-			return error->code;
-		c->measure_count += !isnan(m->amount.before) || !isnan(m->amount.after);
-	}
-	c->measures = measures;
-	return 0;
-}
-
-static int
-decide(struct plumb_compared *c, struct plumb_diff_gate *gates, struct plumb_error *error)
-{
-	c->holds = true;
-	c->gates = gates;
-	for (uint32_t i = 0; i < c->gate_count; i++) {
-		if (plumb_gate_decide(c->diff, &gates[i].gate, &gates[i].result, error) < 0)
-			return error->code;
-		c->holds &= gates[i].result.holds;
-	}
-	return 0;
+	return ferror(invocation->out) ? 0 : code; /* main says so of a failed write */
 }
 
 static int
@@ -225,96 +86,34 @@ conclude(const struct plumb_invocation *invocation, const struct plumb_compared 
 {
 	if (!c->holds)
 		return PLUMB_EXIT_GATE;
-	if (c->table->count || c->gate_count)
+	if (c->table.count || c->gate_count)
 		return PLUMB_EXIT_DONE;
 	plumb_cli_note(invocation,
 	               "nothing to show: no %s has %s on either side; try another --by or "
 	               "--metric",
-	               c->by, c->metric);
+	               plumb_diff_by_name(c->by), c->metric);
 	return PLUMB_EXIT_EMPTY;
 }
 
 static int
-compare(const struct plumb_invocation *invocation, struct plumb_compared *c, uint32_t top,
-        struct plumb_diff_gate *gates)
+compare(const struct plumb_invocation *invocation, const struct plumb_profile *profiles,
+        uint32_t before, const struct plumb_diff_query *query)
 {
-	struct plumb_diff_environment environment = { 0 };
-	struct plumb_diff_measure measures[8];
-	struct plumb_diff_table table = { 0 };
-	struct plumb_error error = { 0 };
-	unsigned char *shown = NULL;
-	int code = plumb_diff_environment(c->diff, &environment, &error);
-
-	if (!code)
-		code = measure_all(c, measures, &error);
-	if (!code)
-		code = plumb_diff_table(c->diff, c->metric, &table, &error);
-	if (!code)
-		code = decide(c, gates, &error);
-	c->environment = &environment;
-	c->table = &table;
-	if (!code) {
-		shown = calloc(table.count + (size_t)1, 1);
-		code = shown ? choose_rows(c, top, shown) : PLUMB_ESYSTEM;
-		if (!code)
-			code = print(invocation, c);
-		if (code && !ferror(invocation->out))
-			code = plumb_fail(&error, PLUMB_ESYSTEM,
-			                  "not enough memory; close other programs");
-	}
-	int result = error.code == PLUMB_EUSAGE
-	                     ? plumb_cli_usage(invocation, "diff: %s", error.message)
-	             : error.code ? plumb_cli_fail(invocation, &error)
-	                          : conclude(invocation, c);
-	free(shown);
-	plumb_diff_table_free(&table);
-	plumb_diff_environment_free(&environment);
-	return result;
-}
-
-static int
-diff_profiles(const struct plumb_invocation *invocation, const struct plumb_profile *profiles,
-              uint32_t before, struct plumb_diff_options *wanted, struct plumb_diff_gate *gates,
-              uint32_t gate_count)
-{
-	const struct plumb_options *o = invocation->options;
 	uint32_t count = (uint32_t)invocation->operand_count;
-	const struct plumb_profile **list = calloc(count, sizeof *list);
-	struct plumb_compared c = { .paths = invocation->operands, .gate_count = gate_count };
-	int64_t top = plumb_options_number(o, "top");
-	struct plumb_error error = { 0 };
-	struct plumb_diff *diff = NULL;
-	int result;
+	const struct plumb_profile *list[SIDE_MOST];
+	struct plumb_compared compared;
+	struct plumb_error error;
+	int code, result;
 
-	c.by = plumb_options_given(o, "by") ? plumb_options_text(o, "by")
-	                                    : default_by(profiles, count);
-	wanted->by = by_of(c.by);
-	c.metric = plumb_options_text(o, "metric");
-	if (!c.metric)
-		c.metric = default_metric(profiles, count, c.by);
-	c.unit = "ns";
-	for (uint32_t i = 0; list && i < count; i++) {
-		uint32_t metric = plumb_profile_metric_find(&profiles[i], c.metric);
-
+	for (uint32_t i = 0; i < count; i++)
 		list[i] = &profiles[i];
-		if (metric)
-			c.unit = plumb_profile_metric(&profiles[i], metric).unit;
-	}
-	if (!strcmp(c.by, "iteration") != !strcmp(c.metric, "iteration.time")) {
-		free(list);
-		return plumb_cli_usage(invocation, "diff: --by iteration has only the metric "
-		                                   "iteration.time, and only it has this metric");
-	}
-	if (list)
-		diff = plumb_diff_new(list, before, count, wanted, &error);
-	else
-		plumb_fail(&error, PLUMB_ESYSTEM, "not enough memory; close other programs");
-	c.diff = diff;
-	result =
-		diff ? compare(invocation, &c, top < UINT32_MAX ? (uint32_t)top : UINT32_MAX, gates)
-		     : plumb_cli_fail(invocation, &error);
-	plumb_diff_free(diff);
-	free(list);
+	code = plumb_compared_make(list, before, count, query, &compared, &error);
+	if (!code)
+		code = print(invocation, &compared, &error);
+	result = code == PLUMB_EUSAGE ? plumb_cli_usage(invocation, "diff: %s", error.message)
+	         : code               ? plumb_cli_fail(invocation, &error)
+	                              : conclude(invocation, &compared);
+	plumb_compared_free(&compared);
 	return result;
 }
 
@@ -358,8 +157,8 @@ load_all(const struct plumb_invocation *invocation, struct plumb_profile *profil
 }
 
 static int
-parse_gates(const struct plumb_options *options_given, struct plumb_diff_gate **gates,
-            uint32_t *count, struct plumb_error *error)
+parse_gates(const struct plumb_options *options_given, struct plumb_gate **gates, uint32_t *count,
+            struct plumb_error *error)
 {
 	const char *text;
 
@@ -368,9 +167,9 @@ parse_gates(const struct plumb_options *options_given, struct plumb_diff_gate **
 		++*count;
 	*gates = calloc(*count + (size_t)1, sizeof **gates);
 	if (!*gates)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+		return plumb_fail_memory(error, NULL);
 	for (uint32_t i = 0; (text = plumb_options_each(options_given, "gate", i)); i++)
-		if (plumb_gate_parse(text, &(*gates)[i].gate, error) < 0)
+		if (plumb_gate_parse(text, &(*gates)[i], error) < 0)
 			return error->code;
 	return 0;
 }
@@ -380,11 +179,19 @@ plumb_cmd_diff(struct plumb_invocation *invocation)
 {
 	const struct plumb_options *o = invocation->options;
 	const char *iterations = plumb_options_text(o, "iterations");
-	struct plumb_diff_options wanted = { .total = plumb_options_flag(o, "total") };
-	struct plumb_diff_gate *gates = NULL;
+	int64_t top = plumb_options_number(o, "top");
+	struct plumb_diff_query query = {
+		.by = plumb_options_given(o, "by")
+		              ? plumb_diff_by_named(plumb_options_text(o, "by"))
+		              : 0,
+		.metric = plumb_options_text(o, "metric"),
+		.top = top < UINT32_MAX ? (uint32_t)top : UINT32_MAX,
+		.total = plumb_options_flag(o, "total"),
+	};
+	struct plumb_gate *gates = NULL;
 	struct plumb_profile *profiles;
 	struct plumb_error error = { 0 };
-	uint32_t before = first_side(invocation), count;
+	uint32_t before = first_side(invocation);
 	int result;
 
 	if (plumb_options_flag(o, "json") && plumb_options_flag(o, "csv"))
@@ -392,22 +199,23 @@ plumb_cmd_diff(struct plumb_invocation *invocation)
 	if (!before || invocation->operand_count > SIDE_MOST)
 		return plumb_cli_usage(invocation, "diff: for more than two files, put -- "
 		                                   "between the files before and the files after");
-	if (iterations && !parse_iterations(iterations, wanted.iterations))
+	if (iterations && !parse_iterations(iterations, query.iterations))
 		return plumb_cli_usage(invocation,
 		                       "diff: --iterations takes two numbers, such as 100,120");
-	if (parse_gates(o, &gates, &count, &error) < 0) {
+	if (parse_gates(o, &gates, &query.gate_count, &error) < 0) {
 		free(gates);
 		return error.code == PLUMB_EUSAGE
 		               ? plumb_cli_usage(invocation, "diff: %s", error.message)
 		               : plumb_cli_fail(invocation, &error);
 	}
+	query.gates = gates;
 	profiles = calloc((size_t)invocation->operand_count, sizeof *profiles);
 	if (!profiles)
-		plumb_fail(&error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+		plumb_fail_memory(&error, NULL);
 	if (!profiles || load_all(invocation, profiles, &error) < 0)
 		result = plumb_cli_fail(invocation, &error);
 	else
-		result = diff_profiles(invocation, profiles, before, &wanted, gates, count);
+		result = compare(invocation, profiles, before, &query);
 	for (int i = 0; profiles && i < invocation->operand_count; i++)
 		plumb_profile_free(&profiles[i]);
 	free(profiles);

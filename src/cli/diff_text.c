@@ -227,10 +227,10 @@ describe(const struct plumb_compared *c, const struct plumb_diff_row *row, bool 
 	snprintf(text, size, "%s", row->name);
 	used = strlen(text);
 	if (row->file && row->line)
-		snprintf(text + used, size - used, " %s:%" PRIu32, plumb_label_base(row->file),
+		snprintf(text + used, size - used, " %s:%" PRIu32, plumb_path_base(row->file),
 		         row->line);
 	else if (row->file && strcmp(row->kind, "module"))
-		snprintf(text + used, size - used, " %s", plumb_label_base(row->file));
+		snprintf(text + used, size - used, " %s", plumb_path_base(row->file));
 	used = strlen(text);
 	if (row->line != row->after_line)
 		snprintf(text + used, size - used, " \xe2\x86\x92 :%" PRIu32, row->after_line);
@@ -265,15 +265,15 @@ static int
 print_rows(const struct plumb_compared *c, FILE *out, int width)
 {
 	struct plumb_table *table = plumb_table_new(columns, sizeof columns / sizeof *columns);
-	bool context = !strcmp(c->by, "context"), brief = is_brief(width);
+	bool context = c->by == PLUMB_DIFF_CONTEXT, brief = is_brief(width);
 
-	fprintf(out, "\n%s by %s", c->metric, c->by);
-	if (strcmp(c->by, "iteration") != 0)
+	fprintf(out, "\n%s by %s", c->metric, plumb_diff_by_name(c->by));
+	if (c->by != PLUMB_DIFF_ITERATION)
 		fprintf(out, " (%s)", plumb_diff_statistic(c));
 	fputs("\n\n", out);
-	for (uint32_t i = 0; i < c->table->count; i++) {
+	for (uint32_t i = 0; i < c->table.count; i++) {
 		char text[2000];
-		uint32_t depth = context ? depth_of(c->table, i) : 0;
+		uint32_t depth = context ? depth_of(&c->table, i) : 0;
 		int indent = brief && depth > BRIEF_INDENT ? BRIEF_INDENT
 		             : brief                       ? (int)depth
 		                                           : (int)(depth > 40 ? 80 : 2 * depth);
@@ -281,13 +281,13 @@ print_rows(const struct plumb_compared *c, FILE *out, int width)
 		if (!c->shown[i])
 			continue;
 		memset(text, ' ', (size_t)indent);
-		describe(c, &c->table->rows[i], brief, text + indent, sizeof text - (size_t)indent);
-		cells(table, &c->table->rows[i].amount, c->unit, text);
+		describe(c, &c->table.rows[i], brief, text + indent, sizeof text - (size_t)indent);
+		cells(table, &c->table.rows[i].amount, c->unit, text);
 	}
 	int code = finish(table, out, width);
-	if (c->shown_count < c->table->count)
+	if (c->shown_count < c->table.count)
 		fprintf(out, "%" PRIu32 " more (--top 0 shows all)\n",
-		        c->table->count - c->shown_count);
+		        c->table.count - c->shown_count);
 	return code;
 }
 
@@ -298,14 +298,14 @@ print_families(const struct plumb_compared *c, FILE *out, int width)
 	struct plumb_table *table;
 	bool lacking = false;
 
-	for (uint32_t i = 0; i < c->table->count; i++)
-		lacking |= isnan(c->table->rows[i].amount.change) && c->table->rows[i].family;
-	if (!lacking || !c->table->family_count)
+	for (uint32_t i = 0; i < c->table.count; i++)
+		lacking |= isnan(c->table.rows[i].amount.change) && c->table.rows[i].family;
+	if (!lacking || !c->table.family_count)
 		return 0;
 	table = plumb_table_new(columns, sizeof columns / sizeof *columns);
 	fputs("\nby kind of operator\n\n", out);
-	for (uint32_t i = 0; i < c->table->family_count && i < FAMILIES_MOST; i++)
-		cells(table, &c->table->families[i].amount, c->unit, c->table->families[i].name);
+	for (uint32_t i = 0; i < c->table.family_count && i < FAMILIES_MOST; i++)
+		cells(table, &c->table.families[i].amount, c->unit, c->table.families[i].name);
 	return finish(table, out, width);
 }
 
@@ -315,11 +315,11 @@ void
 plumb_diff_gates(const struct plumb_compared *c, FILE *out)
 {
 	for (uint32_t i = 0; i < c->gate_count; i++) {
-		const struct plumb_gate_result *r = &c->gates[i].result;
+		const struct plumb_gate_result *r = &c->results[i];
 		char text[3 * PLUMB_FORMAT_SIZE];
 
 		fputs("gate ", out);
-		plumb_text_print(out, c->gates[i].gate.text);
+		plumb_text_print(out, c->gates[i].text);
 		fputs(r->holds ? ": holds" : ": does not hold", out);
 		if (r->why) {
 			fprintf(out, ": %s\n", r->why);
@@ -341,10 +341,10 @@ plumb_diff_text(const struct plumb_compared *c, FILE *out, int width)
 {
 	int code;
 
-	print_environment(c->environment, out);
+	print_environment(&c->environment, out);
 	print_iterations(c, out);
 	code = print_measures(c, out, width);
-	if (!code && c->table->count)
+	if (!code && c->table.count)
 		code = print_rows(c, out, width);
 	if (!code)
 		code = print_families(c, out, width);

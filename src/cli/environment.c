@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/launch.h"
+#include "cli/run/launch.h"
 #include "collect/collector.h"
 
 #define PRELOAD "LD_PRELOAD"

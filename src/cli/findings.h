@@ -5,14 +5,10 @@
 
 #include <stdio.h>
 
-#include "cli/report.h"
+#include "view/report.h"
 
 /* All of them, or the first TOP of the report, in their order. Negative: no memory. */
-int plumb_findings_text(const struct plumb_report *report, FILE *out, int width);
-/* One row a finding:
- * id,rule,severity,confidence,saving_ns,title,user_file,user_line,advice,evidence */
-int plumb_findings_csv(const struct plumb_report *report, FILE *out);
-
+int plumb_findings_text(const struct plumb_report *report, const char *path, FILE *out, int width);
 /* The MOST first, a line each, cut to WIDTH columns. */
 void plumb_findings_brief(const struct plumb_profile *profile, FILE *out, int most, int width);
 

@@ -129,7 +129,7 @@ make_profile(const char *const *inputs, size_t count, struct stage *stage,
 	struct parts parts;
 	int code = PLUMB_ESYSTEM;
 	if (!parts_new(&parts, count)) {
-		plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to settle");
+		plumb_fail_memory(error, "to settle the run");
 	} else if ((code = read_parts(&parts, inputs, count, stage, error)) == 0) {
 		if (parts.count == 1) {
 			*profile = parts.profiles[0];
@@ -202,9 +202,9 @@ plumb_finish(const char *const *inputs, size_t count, struct plumb_finish *finis
 	memset(profile, 0, sizeof(*profile));
 	int code = make_profile(inputs, count, &reading, profile, error);
 	/* A profile without findings is better than none: a report makes them again. */
-	if (code == 0 && plumb_analyze(profile, NULL, NULL) < 0)
-		fputs("plumb: not enough memory for the analyses; the profile has no findings\n",
-		      finish->err);
+	struct plumb_error why = { 0 };
+	if (code == 0 && plumb_analyze(profile, NULL, &why) < 0)
+		fprintf(finish->err, "plumb: %s; the profile has no findings\n", why.message);
 	if (code == 0) {
 		code = write_profile(profile, finish, &writing, error);
 		if (code < 0 && code != PLUMB_EEMPTY)

@@ -67,7 +67,7 @@ read_page(const char *path, const struct plumb_verb *verb, struct plumb_error *e
 	if (in)
 		fclose(in);
 	if (!memory || fclose(memory))
-		plumb_fail(error, PLUMB_ESYSTEM, "no memory left");
+		plumb_fail_memory(error, NULL);
 	return text;
 }
 

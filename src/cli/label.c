@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/label.h"
-#include "cli/report_from.h"
+#include "cli/report/text.h"
 #include "model/user_code.h"
 
 #include <inttypes.h>
@@ -12,14 +12,6 @@
 #define INDENT_MOST 24 /* levels; deeper ones say their number */
 #define SHORT_CHAIN 4  /* frames of a chain that is shown whole */
 #define ARROW " \xe2\x80\xba "
-
-const char *
-plumb_label_base(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
 
 /* Says which pass of a model a context belongs to, where that changes from its parent. */
 static void
@@ -70,10 +62,10 @@ write_native(const struct plumb_report_place *place, FILE *out)
 {
 	fwrite(place->name, 1, before_parameters(place->name), out);
 	if (place->source_file && place->source_line)
-		fprintf(out, " at %s:%" PRIu32, plumb_label_base(place->source_file),
+		fprintf(out, " at %s:%" PRIu32, plumb_path_base(place->source_file),
 		        place->source_line);
 	else if (place->library) {
-		const char *library = plumb_label_base(place->library);
+		const char *library = plumb_path_base(place->library);
 		if (strncmp(place->name, library, strlen(library)))
 			fprintf(out, " in %s", library);
 	}
@@ -95,14 +87,14 @@ write_context(const struct plumb_report *report, uint32_t context, FILE *out)
 		/* A hash tells a person nothing. */
 		fprintf(out, " %s",
 		        plumb_user_code_generated(place.file) ? "generated"
-		                                              : plumb_label_base(place.file));
+		                                              : plumb_path_base(place.file));
 		if (place.line)
 			fprintf(out, ":%" PRIu32, place.line);
 	}
 	if (!strcmp(place.kind, "module") && place.line) /* the number of the call */
 		fprintf(out, " #%" PRIu32, place.line);
 	if (!strcmp(place.kind, "kernel"))
-		plumb_report_from_context(report, context, out);
+		plumb_from_print_context(report, context, out);
 	write_flags(report->profile, context, out);
 }
 

@@ -3,10 +3,7 @@
 #ifndef PLUMB_CLI_LABEL_H
 #define PLUMB_CLI_LABEL_H
 
-#include "cli/report.h"
-
-/* The part of PATH after its last slash. */
-const char *plumb_label_base(const char *path);
+#include "view/report.h"
 
 /* The label of NODE, indented by its depth; malloced. NULL: no memory. */
 char *plumb_label_node(const struct plumb_report *report, const struct plumb_tree_node *node);

@@ -85,17 +85,19 @@ plumb_parse_size(const char *text)
 	return value << shift;
 }
 
-static bool
-is_choice(const char *choices, const char *text)
+/* Which of the CHOICES, from 0, TEXT is; -1: none. */
+static int
+find_choice(const char *choices, const char *text)
 {
 	size_t bytes = strlen(text);
+	int which = 0;
 
-	for (const char *c = choices; bytes && c; c = strchr(c, '|')) {
+	for (const char *c = choices; bytes && c; c = strchr(c, '|'), which++) {
 		c += *c == '|';
 		if (!strncmp(c, text, bytes) && (c[bytes] == '|' || !c[bytes]))
-			return true;
+			return which;
 	}
-	return false;
+	return -1;
 }
 
 static int
@@ -121,7 +123,7 @@ check(const struct plumb_option *option, const char *text, struct plumb_error *e
 		                  "--%s takes a size such as 512K, 64M or 1G, not \"%s\"",
 		                  option->name, text);
 	case PLUMB_OPTION_CHOICE:
-		if (is_choice(option->choices, text))
+		if (find_choice(option->choices, text) >= 0)
 			return 0;
 		return plumb_fail(error, PLUMB_EUSAGE, "--%s takes one of %s, not \"%s\"",
 		                  option->name, option->choices, text);
@@ -275,7 +277,7 @@ plumb_options_parse(const struct plumb_option *table, bool stop, int argc, char 
 	if (o)
 		o->all = calloc((size_t)argc + 1, sizeof *o->all);
 	if (!names || !letters || !o || !o->all) {
-		result = plumb_fail(error, PLUMB_ESYSTEM, "not enough memory");
+		result = plumb_fail_memory(error, NULL);
 		goto out;
 	}
 	o->table = table;
@@ -360,6 +362,15 @@ bool
 plumb_options_flag(const struct plumb_options *options, const char *name)
 {
 	return plumb_options_given(options, name);
+}
+
+uint32_t
+plumb_options_choice(const struct plumb_options *options, const char *name)
+{
+	const char *text = plumb_options_text(options, name);
+	int which = text ? find_choice(options->table[index_of(options, name)].choices, text) : -1;
+
+	return which < 0 ? UINT32_MAX : (uint32_t)which;
 }
 
 int64_t

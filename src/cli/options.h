@@ -69,6 +69,9 @@ void plumb_options_free(struct plumb_options *options);
 bool plumb_options_flag(const struct plumb_options *options, const char *name);
 const char *plumb_options_text(const struct plumb_options *options, const char *name); /* or NULL */
 int64_t plumb_options_number(const struct plumb_options *options, const char *name);   /* or -1 */
+/* Of a CHOICE: which of its `choices`, from 0, so that an enum can have the same order; UINT32_MAX:
+ * there is no value. */
+uint32_t plumb_options_choice(const struct plumb_options *options, const char *name);
 /* Was it given on the command line? */
 bool plumb_options_given(const struct plumb_options *options, const char *name);
 

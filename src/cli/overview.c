@@ -5,73 +5,11 @@
 #include <string.h>
 
 #include "analyze/overlap.h"
-#include "analyze/ranks.h"
 #include "base/format.h"
-#include "cli/options.h"
 #include "cli/table.h"
 
 #define LABEL "  %-10s"
 #define SHARERS 8 /* processes of a shared device that are named */
-
-int64_t
-plumb_overview_recorded(const struct plumb_profile *p)
-{
-	int64_t most = PLUMB_UNKNOWN;
-
-	/* Joined profiles may differ; as with the wall time, the longest counts. */
-	for (uint32_t i = 0; i < p->environment_count; i++) {
-		const char *key = plumb_text(p, p->environment[i].key);
-		const char *value = plumb_text(p, p->environment[i].value);
-		int64_t number;
-		if (!key || !value || strcmp(key, "plumb.recorded_ns"))
-			continue;
-		number = plumb_parse_number(value);
-		if (number >= 0 && number > most)
-			most = number;
-	}
-	return most;
-}
-
-int64_t
-plumb_overview_span(const struct plumb_profile *p, int64_t span)
-{
-	int64_t recorded = plumb_overview_recorded(p);
-
-	return recorded == PLUMB_UNKNOWN || span == PLUMB_UNKNOWN || span < recorded ? span
-	                                                                             : recorded;
-}
-
-/* What other tool's trace the profile is made of; NULL: it was recorded. */
-static const char *
-imported_from(const struct plumb_profile *p)
-{
-	for (uint32_t i = 0; i < p->environment_count; i++) {
-		const char *key = plumb_text(p, p->environment[i].key);
-		if (p->environment[i].process == PLUMB_NONE && key && !strcmp(key, "import.files"))
-			return plumb_text(p, p->environment[i].value);
-	}
-	return NULL;
-}
-
-/* How long things can have been recorded on the thread that the cost is of: at most WHOLE. */
-static int64_t
-recorded_on_busiest(const struct plumb_profile *p, int64_t whole)
-{
-	for (uint32_t i = 0; i < p->tracks_count; i++) {
-		const struct plumb_track *t = &p->tracks[i];
-		int64_t end = t->end_ns, length;
-
-		if (t->overhead_ns != p->run.overhead_ns)
-			continue;
-		if (end == PLUMB_UNKNOWN && t->process < p->processes_count)
-			end = p->processes[t->process].end_ns;
-		if (end == PLUMB_UNKNOWN || t->start_ns == PLUMB_UNKNOWN ||
-		    __builtin_sub_overflow(end, t->start_ns, &length) || length <= 0)
-			return whole;
-		return whole > 0 && whole < length ? whole : length;
-	}
-	return whole;
-}
 
 /* An estimate: what callbacks take is measured, what they do to caches and to the GPU is not. */
 static void
@@ -84,7 +22,6 @@ print_cost(const struct plumb_profile *p, int64_t whole, FILE *out)
 		return;
 	}
 	fprintf(out, "plumb's own cost: about %s", plumb_format_time(text, p->run.overhead_ns));
-	whole = recorded_on_busiest(p, whole);
 	if (whole > 0)
 		fprintf(out, ", %s of the time recorded",
 		        plumb_format_share(text, (double)p->run.overhead_ns, (double)whole));
@@ -92,15 +29,14 @@ print_cost(const struct plumb_profile *p, int64_t whole, FILE *out)
 }
 
 static void
-print_run(const struct plumb_profile *p, FILE *out)
+print_run(const struct plumb_profile *p, const struct plumb_overview *overview, FILE *out)
 {
 	char text[PLUMB_FORMAT_SIZE];
 	const char *command = plumb_text(p, p->run.command);
-	int64_t recorded = plumb_overview_recorded(p), whole = p->run.wall_ns;
 
-	if (imported_from(p)) {
+	if (overview->imported) {
 		fprintf(out, LABEL, "imported");
-		plumb_text_print(out, imported_from(p));
+		plumb_text_print(out, overview->imported);
 		fprintf(out, "\n" LABEL "%s", "wall time", plumb_format_time(text, p->run.wall_ns));
 		if (p->processes_count > 1)
 			fprintf(out, "; %" PRIu32 " processes", p->processes_count);
@@ -114,12 +50,10 @@ print_run(const struct plumb_profile *p, FILE *out)
 	else
 		fprintf(out, "  (exit code %" PRId64 ")\n", p->run.exit_code);
 	fprintf(out, LABEL, "wall time");
-	if (recorded != PLUMB_UNKNOWN) {
-		fprintf(out, "recorded %s of ", plumb_format_time(text, recorded));
-		whole = recorded;
-	}
+	if (overview->recorded_ns != PLUMB_UNKNOWN)
+		fprintf(out, "recorded %s of ", plumb_format_time(text, overview->recorded_ns));
 	fprintf(out, "%s; ", plumb_format_time(text, p->run.wall_ns));
-	print_cost(p, whole, out);
+	print_cost(p, overview->cost_of_ns, out);
 	if (p->processes_count > 1)
 		fprintf(out, "; %" PRIu32 " processes", p->processes_count);
 	fputc('\n', out);
@@ -136,18 +70,13 @@ print_work(int64_t count, const char *one, const char *several, int64_t ns, FILE
 }
 
 static void
-print_device(const struct plumb_profile *p, const struct plumb_device *d, FILE *out)
+print_device(const struct plumb_profile *p, const struct plumb_device *d,
+             const struct plumb_overview_device *times, FILE *out)
 {
 	char text[PLUMB_FORMAT_SIZE];
 	const char *name = plumb_text(p, d->name);
-	int64_t work, span;
-	bool known;
-
-	if (d->first_ns == PLUMB_UNKNOWN || d->last_ns == PLUMB_UNKNOWN ||
-	    __builtin_sub_overflow(d->last_ns, d->first_ns, &work))
-		work = PLUMB_UNKNOWN;
-	span = plumb_overview_span(p, work);
-	known = d->busy_ns != PLUMB_UNKNOWN && span != PLUMB_UNKNOWN;
+	int64_t span = times->span_ns;
+	bool known = d->busy_ns != PLUMB_UNKNOWN && span != PLUMB_UNKNOWN;
 
 	fprintf(out, LABEL, "device");
 	plumb_text_print(out, name ? name : "unnamed");
@@ -159,7 +88,7 @@ print_device(const struct plumb_profile *p, const struct plumb_device *d, FILE *
 		fprintf(out, ": busy %s of ",
 		        plumb_format_share(text, (double)d->busy_ns, (double)span));
 		fprintf(out, "%s (%s); ", plumb_format_time(text, span),
-		        span == work ? "first to last work" : "recorded");
+		        span == times->work_ns ? "first to last work" : "recorded");
 	} else {
 		fputs(": busy time unknown; ", out);
 	}
@@ -189,17 +118,6 @@ print_memory(const struct plumb_profile *p, FILE *out, uint32_t most)
 	if (p->memory_count > most)
 		fprintf(out, " and %" PRIu32 " more", p->memory_count - most);
 	fputs(" (see plumb report --by memory)\n", out);
-}
-
-/* How many processes used a device. */
-static uint32_t
-users_of(const struct plumb_profile *p, uint32_t device)
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < p->device_processes_count; i++)
-		count += p->device_processes[i].device == device;
-	return count;
 }
 
 /* Which processes share a device, and how much they are in each other's way. */
@@ -234,54 +152,33 @@ print_sharing(const struct plumb_profile *p, uint32_t device, uint32_t users, FI
 	fputc('\n', out);
 }
 
-static int64_t
-busy_of(const struct plumb_rank *rank, bool gpu)
-{
-	return gpu ? rank->gpu_busy_ns : rank->op_time_ns;
-}
-
-/* How even the ranks' work is: on their GPUs, or without GPUs in operators. */
 static void
-print_balance(const struct plumb_profile *p, const struct plumb_ranks *ranks, FILE *out)
+print_balance(const struct plumb_overview_balance *b, FILE *out)
 {
-	const struct plumb_rank *least = &ranks->items[0], *most = least;
-	int64_t whole = plumb_overview_recorded(p);
 	char text[PLUMB_FORMAT_SIZE];
-	double sum = 0;
-	bool gpu = p->devices_count > 0;
+	double whole = (double)b->whole_ns;
 
-	for (uint32_t i = 0; i < ranks->count; i++) {
-		const struct plumb_rank *rank = &ranks->items[i];
-		if (busy_of(rank, gpu) == PLUMB_UNKNOWN)
-			return;
-		least = busy_of(rank, gpu) < busy_of(least, gpu) ? rank : least;
-		most = busy_of(rank, gpu) > busy_of(most, gpu) ? rank : most;
-		sum += (double)busy_of(rank, gpu);
-	}
-	if (whole == PLUMB_UNKNOWN)
-		whole = p->run.wall_ns;
-	if (sum <= 0 || whole <= 0)
-		return;
-	fprintf(out, "; %s %s", gpu ? "GPU busy" : "in operators",
-	        plumb_format_share(text, (double)busy_of(least, gpu), (double)whole));
-	fprintf(out, " (rank %" PRId64 ") to ", least->rank);
-	fprintf(out, "%s", plumb_format_share(text, (double)busy_of(most, gpu), (double)whole));
+	fprintf(out, "; %s %s", b->gpu ? "GPU busy" : "in operators",
+	        plumb_format_share(text, (double)b->least_ns, whole));
+	fprintf(out, " (rank %" PRId64 ") to ", b->least->rank);
+	fprintf(out, "%s", plumb_format_share(text, (double)b->most_ns, whole));
 	fprintf(out, " (rank %" PRId64 ") of the time; the busiest is %s above the mean",
-	        most->rank,
-	        plumb_format_share(text, (double)busy_of(most, gpu) - sum / ranks->count,
-	                           sum / ranks->count));
+	        b->most->rank,
+	        plumb_format_share(text, (double)b->most_ns - b->mean_ns, b->mean_ns));
 }
 
 static void
 print_ranks(const struct plumb_profile *p, FILE *out)
 {
+	struct plumb_overview_balance balance;
 	struct plumb_ranks ranks;
 
 	if (!plumb_ranks_find(p, &ranks))
 		return;
 	if (ranks.count > 1) {
 		fprintf(out, LABEL "%" PRIu32, "ranks", ranks.count);
-		print_balance(p, &ranks, out);
+		if (plumb_overview_balance(p, &ranks, &balance))
+			print_balance(&balance, out);
 		fputc('\n', out);
 	}
 	plumb_ranks_free(&ranks);
@@ -314,73 +211,23 @@ print_overlap(const struct plumb_profile *p, FILE *out, uint32_t most)
 	plumb_overlaps_free(&overlaps);
 }
 
-/* Why there is no device. */
-static const char *
-no_gpu(const struct plumb_profile *p)
-{
-	const char *said = plumb_profile_environment(p, "run.no_gpu");
-
-	if (said && *said)
-		return "not recorded (--no-gpu)";
-	if (imported_from(p))
-		return "no work in the trace";
-	for (uint32_t i = 0; i < p->environment_count; i++) {
-		const char *key = plumb_text(p, p->environment[i].key);
-		size_t length = key ? strlen(key) : 0;
-
-		/* Its runtime was met, and could not be followed. */
-		if (length > 8 && !strncmp(key, "gpu.", 4) && !strcmp(key + length - 4, ".off"))
-			return "not recorded";
-	}
-	return "not used";
-}
-
-/* What part of the collector was off, or gave way, says so under a key that ends like this. */
-static bool
-is_note(const char *key)
-{
-	const char *dot = key ? strrchr(key, '.') : NULL;
-	return dot && (!strcmp(dot, ".off") || !strcmp(dot, ".kept") || !strcmp(dot, ".gap"));
-}
-
-static void
-print_notes(const struct plumb_profile *p, FILE *out)
-{
-	uint32_t printed[PLUMB_OVERVIEW_NOTES], count = 0;
-
-	for (uint32_t i = 0; i < p->environment_count && count < PLUMB_OVERVIEW_NOTES; i++) {
-		const struct plumb_environment_row *row = &p->environment[i];
-		bool said = false;
-
-		if (!is_note(plumb_text(p, row->key)) || !plumb_text(p, row->value))
-			continue;
-		for (uint32_t k = 0; k < count; k++) /* by another process */
-			said = said || p->environment[printed[k]].value == row->value;
-		if (said)
-			continue;
-		printed[count++] = i;
-		fprintf(out, LABEL, "note");
-		plumb_text_print(out, plumb_text(p, row->value));
-		fputc('\n', out);
-	}
-}
-
 void
 plumb_overview_print(const struct plumb_profile *profile, FILE *out, int most_devices)
 {
 	uint32_t most = most_devices > 0 ? (uint32_t)most_devices : 0, lines = 0, shown = 0;
+	struct plumb_overview overview = plumb_overview_make(profile);
 
-	print_run(profile, out);
+	print_run(profile, &overview, out);
 	print_ranks(profile, out);
-	if (!profile->devices_count)
-		fprintf(out, LABEL "%s\n", "GPU", no_gpu(profile));
+	if (overview.no_gpu)
+		fprintf(out, LABEL "%s\n", "GPU", overview.no_gpu);
 	for (; shown < profile->devices_count && lines < most; shown++) {
-		uint32_t users = users_of(profile, shown);
+		struct plumb_overview_device times = plumb_overview_device(profile, shown);
 
-		print_device(profile, &profile->devices[shown], out);
+		print_device(profile, &profile->devices[shown], &times, out);
 		lines++;
-		if (users > 1 && lines < most) {
-			print_sharing(profile, shown, users, out);
+		if (times.users > 1 && lines < most) {
+			print_sharing(profile, shown, times.users, out);
 			lines++;
 		}
 	}
@@ -389,5 +236,9 @@ plumb_overview_print(const struct plumb_profile *profile, FILE *out, int most_de
 		        profile->devices_count - shown);
 	print_overlap(profile, out, most);
 	print_memory(profile, out, most);
-	print_notes(profile, out);
+	for (uint32_t i = 0; i < overview.note_count; i++) {
+		fprintf(out, LABEL, "note");
+		plumb_text_print(out, overview.notes[i]);
+		fputc('\n', out);
+	}
 }

@@ -3,8 +3,8 @@
  * The other end is python/plumb/rules.py. It answers on a pipe, line by line, fields parted by tabs
  * (a tab, newline and backslash in a field are \t, \n, \\):
  *
- *	F <context or -> <ordinal> <severity> <saving or -> <confidence or -> <rule> <title> <advice>
- *	  <evidence>
+ *	F <context or -> <ordinal> <severity> <saving or -> <confidence or -> <rule> <title>
+ *	  <advice> <evidence>
  *	E <message>       the rule failed
  *	D                 the end: everything was said
  */
@@ -25,7 +25,7 @@
 #include "analyze/analyze.h"
 #include "base/json.h"
 #include "base/vec.h"
-#include "cli/probe.h"
+#include "cli/run/probe.h"
 
 #define MOST_BYTES ((size_t)64 * 1024 * 1024)
 #define FIELDS 10
@@ -131,7 +131,7 @@ read_all(int fd, char **text, size_t *bytes, struct plumb_error *error)
 			fclose(in);
 		else
 			close(fd);
-		return plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the rule");
+		return plumb_fail_memory(error, "for the rule");
 	}
 	while ((got = fread(piece, 1, sizeof piece, in)) > 0) {
 		whole += got;
@@ -140,7 +140,7 @@ read_all(int fd, char **text, size_t *bytes, struct plumb_error *error)
 	}
 	fclose(in);
 	if (fclose(out))
-		return plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the rule");
+		return plumb_fail_memory(error, "for the rule");
 	if (whole > MOST_BYTES)
 		return plumb_fail(error, PLUMB_EINPUT, "the rule flagged more than plumb keeps");
 	return 0;
@@ -264,7 +264,7 @@ read_answer(struct plumb_profile *profile, const char *rule, char *text, struct 
 			ok = take(profile, fields, &list);
 	}
 	if (!ok)
-		code = plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the findings");
+		code = plumb_fail_memory(error, "for the findings");
 	else if (!code && !done)
 		code = plumb_fail(error, PLUMB_EINPUT,
 		                  "the rule %s ended before it was done; see the lines above",
@@ -303,7 +303,7 @@ plumb_rules_run(struct plumb_profile *profile, const char *path, const char *rul
 	int code = 0;
 
 	if (!list)
-		return plumb_fail(error, PLUMB_ESYSTEM, "no memory left for the rules");
+		return plumb_fail_memory(error, "for the rules");
 	for (char *rule = strtok_r(list, ",", &save); rule && !code;
 	     rule = strtok_r(NULL, ",", &save))
 		code = run_rule(profile, path, rule, error);

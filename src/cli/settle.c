@@ -3,7 +3,7 @@
 
 #include "cli/cli.h"
 #include "cli/finish.h"
-#include "cli/rundir.h"
+#include "cli/run/rundir.h"
 #include "cli/summary.h"
 
 static const struct plumb_option options[] = {
@@ -44,9 +44,7 @@ remove_folders(const struct plumb_invocation *invocation, bool wanted)
 				(long)alive.pid, alive.name, path);
 		else if (wanted && !plumb_rundir_remove(path))
 			plumb_cli_note(invocation,
-			               "%s also holds other files, so it was not "
-			               "removed",
-			               path);
+			               "%s also holds other files, so it was not removed", path);
 	}
 }
 

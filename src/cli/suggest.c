@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "cli/finish.h"
-#include "cli/target.h"
+#include "cli/run/target.h"
 #include "store/store.h"
 
 #define LONGEST 40 /* words that are compared */

@@ -15,7 +15,6 @@
 #include "analyze/group.h"
 #include "base/format.h"
 #include "base/sort.h"
-#include "cli/coverage.h"
 #include "cli/findings.h"
 #include "cli/finish.h"
 #include "cli/ledger.h"
@@ -23,6 +22,7 @@
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "model/user_code.h"
+#include "view/coverage.h"
 
 #define DEVICES 3
 #define ROWS 5
@@ -319,8 +319,11 @@ plumb_summary_print(const struct plumb_profile *profile, FILE *out,
 		fprintf(out, "  %-10s%s\n", "coverage", covered);
 	plumb_findings_brief(profile, out, FINDINGS,
 	                     options->width > 0 ? options->width : plumb_terminal_width(out));
-	if (print_tables(profile, out, options, &coverage) < 0)
-		fputs("no memory left for the tables\n", out);
+	if (print_tables(profile, out, options, &coverage) < 0) {
+		struct plumb_error error;
+		plumb_fail_memory(&error, "for the tables");
+		fprintf(out, "%s\n", error.message);
+	}
 	fputs("\nledger\n", out);
 	plumb_ledger_print_short(profile, out, 2, DROPS);
 	if (options->path) {

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "analyze/tables.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
-#include "analyze/peaks.h"
-#include "analyze/workload.h"
 #include "base/output.h"
 #include "cli/cli.h"
 #include "cli/load.h"
 #include "cli/newest.h"
-#include "cli/tables_print.h"
+#include "cli/tables_text.h"
+#include "view/view.h"
 
 static const struct plumb_option options[] = {
 	{ .name = "layer",
@@ -111,52 +108,21 @@ static const struct plumb_option options[] = {
 	{ 0 },
 };
 
-#define KINDS 18
-#define FILES 64
-
 struct wanted {
-	const char *files[FILES];
+	struct plumb_tables_query query;
+	const char *files[PLUMB_TABLES_PROFILES];
 	uint32_t file_count;
-	const struct plumb_answer_kind *kinds[KINDS];
-	uint32_t kind_count;
-	int64_t batches[FILES]; /* 0: not given */
-	struct plumb_constraints constraints;
-	struct plumb_statistic statistic;
-	char *newest; /* the file's name where none was given */
-};
-
-/* What is read and made of the files. */
-struct made {
-	struct plumb_profile profiles[FILES];
-	struct plumb_layers layers[FILES];
-	struct plumb_roof roofs[FILES];
-	const char *batch_sources[FILES];
+	int64_t batches[PLUMB_TABLES_PROFILES]; /* 0: not given */
+	char *newest;                           /* the file's name where none was given */
 };
 
 /* ---- what is asked for ---- */
 
-static void
-want_kind(struct wanted *w, const struct plumb_answer_kind *kind)
-{
-	for (uint32_t i = 0; i < w->kind_count; i++)
-		if (w->kinds[i] == kind)
-			return;
-	w->kinds[w->kind_count++] = kind;
-}
-
-static void
-want_all(struct wanted *w)
-{
-	for (const struct plumb_answer_kind *kind = plumb_answer_kinds; kind->id; kind++)
-		if (!kind->aside)
-			want_kind(w, kind);
-}
-
 static bool
 wants(const struct wanted *w, const char *id)
 {
-	for (uint32_t i = 0; i < w->kind_count; i++)
-		if (!strcmp(w->kinds[i]->id, id))
+	for (uint32_t i = 0; i < w->query.kind_count; i++)
+		if (!strcmp(w->query.kinds[i]->id, id))
 			return true;
 	return false;
 }
@@ -172,7 +138,7 @@ read_batches(const struct plumb_invocation *invocation, struct wanted *w)
 		size_t length = strcspn(text, ",");
 		snprintf(number, sizeof number, "%.*s", (int)(length < 23 ? length : 23), text);
 		int64_t batch = plumb_parse_number(number);
-		if (batch <= 0 || count == FILES)
+		if (batch <= 0 || count == PLUMB_TABLES_PROFILES)
 			return plumb_cli_usage(invocation,
 			                       "tables: --batch takes one size for each FILE, such "
 			                       "as 1,2,4");
@@ -213,21 +179,21 @@ check_use(const struct plumb_invocation *invocation, struct wanted *w)
 
 	for (int i = 0; i < invocation->operand_count; i++) {
 		const char *operand = invocation->operands[i];
-		const struct plumb_answer_kind *kind = plumb_answer_find(operand);
+		const struct plumb_tables_kind *kind = plumb_tables_find(operand);
 		if (kind)
-			want_kind(w, kind);
+			plumb_tables_want(&w->query, kind);
 		else if (!strcasecmp(operand, "all"))
-			want_all(w);
+			plumb_tables_want_all(&w->query);
 		else if (is_table_name(operand) && access(operand, F_OK) != 0)
 			return plumb_cli_usage(invocation,
 			                       "tables: there is no table %s; use A1 to A15, "
 			                       "stages, compare, swapped or all",
 			                       operand);
-		else if (w->file_count == FILES)
+		else if (w->file_count == PLUMB_TABLES_PROFILES)
 			return plumb_cli_usage(invocation,
 			                       "tables: at most %d files at a time; "
 			                       "leave some out",
-			                       FILES);
+			                       PLUMB_TABLES_PROFILES);
 		else
 			w->files[w->file_count++] = operand;
 	}
@@ -238,17 +204,14 @@ check_use(const struct plumb_invocation *invocation, struct wanted *w)
 			return result;
 		w->files[w->file_count++] = w->newest;
 	}
-	if (!w->kind_count && plumb_options_given(o, "key")) {
-		want_kind(w, plumb_answer_find("compare"));
+	if (!w->query.kind_count && plumb_options_given(o, "key")) {
+		plumb_tables_want(&w->query, plumb_tables_find("compare"));
 		if (w->file_count > 1)
-			want_kind(w, plumb_answer_find("swapped"));
+			plumb_tables_want(&w->query, plumb_tables_find("swapped"));
 	}
-	if (!w->kind_count && w->file_count > 1)
-		want_kind(w, plumb_answer_find("A1"));
-	if (!w->kind_count)
-		want_all(w);
-	for (uint32_t i = 0; i < w->kind_count && w->file_count > 1; i++)
-		if (!w->kinds[i]->several)
+	plumb_tables_want_default(&w->query, w->file_count);
+	for (uint32_t i = 0; i < w->query.kind_count && w->file_count > 1; i++)
+		if (!w->query.kinds[i]->several)
 			return plumb_cli_usage(
 				invocation,
 				"tables: only A1, compare and swapped take several profiles; "
@@ -261,14 +224,14 @@ check_use(const struct plumb_invocation *invocation, struct wanted *w)
 		    plumb_options_number(o, above_zero[i]) <= 0)
 			return plumb_cli_usage(invocation, "tables: --%s takes a number above 0",
 			                       above_zero[i]);
-	if (!plumb_statistic_read(plumb_options_text(o, "stat"), &w->statistic))
+	if (!plumb_statistic_read(plumb_options_text(o, "stat"), &w->query.layers.statistic))
 		return plumb_cli_usage(invocation,
 		                       "tables: there is no statistic \"%s\"; use trimmed, "
 		                       "trimmed:PERCENT (below 50), mean, median, min, max, or "
 		                       "p0 to p100",
 		                       plumb_options_text(o, "stat"));
 	if (plumb_options_given(o, "optimal") &&
-	    !plumb_constraints_read(plumb_options_text(o, "optimal"), &w->constraints))
+	    !plumb_constraints_read(plumb_options_text(o, "optimal"), &w->query.constraints))
 		return plumb_cli_usage(invocation,
 		                       "tables: --optimal takes limits such as 'latency<50ms', "
 		                       "'memory<8GB' or 'throughput>900', not \"%s\"",
@@ -278,7 +241,7 @@ check_use(const struct plumb_invocation *invocation, struct wanted *w)
 	if (serialised_run(o) && w->file_count > 1)
 		return plumb_cli_usage(invocation, "tables: --serialised=RUN works with one "
 		                                   "FILE; leave out the others");
-	if (w->constraints.count && !wants(w, "A1"))
+	if (w->query.constraints.count && !wants(w, "A1"))
 		return plumb_cli_usage(invocation, "tables: --optimal works with A1; add A1");
 	if (plumb_options_given(o, "svg") && wants(w, "A9") == wants(w, "A14"))
 		return plumb_cli_usage(invocation, "tables: --svg draws A9 or A14; name one of "
@@ -286,64 +249,38 @@ check_use(const struct plumb_invocation *invocation, struct wanted *w)
 	return read_batches(invocation, w);
 }
 
-static enum plumb_layer_kind
-layer_kind(const struct plumb_options *o)
+/* What the options ask for, beside what check_use has put there. */
+static void
+read_query(const struct plumb_options *o, struct plumb_tables_query *query)
 {
-	const char *name = plumb_options_text(o, "layer");
+	bool serialised = plumb_options_given(o, "serialised");
 
-	return !strcmp(name, "module")     ? PLUMB_LAYER_IS_MODULE
-	       : !strcmp(name, "operator") ? PLUMB_LAYER_IS_OPERATOR
-	                                   : PLUMB_LAYER_IS_EITHER;
-}
-
-/* The peaks to hold against: those given, else those of the profile's GPU. */
-static struct plumb_roof
-find_roof(const struct plumb_options *o, const char *device)
-{
-	static const char *const precisions[PLUMB_PRECISIONS] = { "fp32", "tf32", "fp16", "bf16",
-		                                                  "fp8" };
-	const struct plumb_peak *peak = plumb_peak_of(device);
-	const char *precision = plumb_options_text(o, "precision");
-	struct plumb_roof roof = { NAN, NAN };
-
-	for (int i = 0; peak && i < PLUMB_PRECISIONS; i++)
-		if (!strcmp(precision, precisions[i]) && peak->tflops[i] > 0)
-			roof.peak_gflops = peak->tflops[i] * 1e3;
-	if (peak && peak->terabytes > 0)
-		roof.bandwidth = peak->terabytes * 1e12;
-	if (plumb_options_number(o, "peak") > 0)
-		roof.peak_gflops = (double)plumb_options_number(o, "peak");
-	if (plumb_options_number(o, "bandwidth") > 0)
-		roof.bandwidth = (double)plumb_options_number(o, "bandwidth") * 1e9;
-	return roof;
-}
-
-static enum plumb_tables_key
-find_key(const struct plumb_options *o)
-{
-	const char *name = plumb_options_text(o, "key");
-
-	return !strcmp(name, "batch")       ? PLUMB_KEY_IS_BATCH
-	       : !strcmp(name, "gpu")       ? PLUMB_KEY_IS_GPU
-	       : !strcmp(name, "framework") ? PLUMB_KEY_IS_FRAMEWORK
-	       : !strcmp(name, "version")   ? PLUMB_KEY_IS_VERSION
-	                                    : PLUMB_KEY_IS_FILE;
+	query->layers.kind = plumb_options_choice(o, "layer");
+	query->layers.model = plumb_options_text(o, "model");
+	query->layers.whole = plumb_options_flag(o, "whole");
+	query->layers.serialised = serialised && !serialised_run(o);
+	query->layers.runs = plumb_options_number(o, "runs");
+	query->precision = plumb_options_choice(o, "precision");
+	query->peak_gflops = (double)plumb_options_number(o, "peak");
+	query->bandwidth = (double)plumb_options_number(o, "bandwidth") * 1e9;
+	query->key = plumb_options_choice(o, "key");
+	query->as_given = plumb_options_given(o, "key") && query->key != PLUMB_KEY_IS_BATCH;
+	query->against_best = plumb_options_choice(o, "base") == 1;
 }
 
 /* ---- printing ---- */
 
 static int
-draw(const struct plumb_invocation *invocation, const struct plumb_answer *answers, uint32_t count,
-     const struct plumb_tables_input *input, const char *device)
+draw(const struct plumb_invocation *invocation, const struct plumb_tables *tables)
 {
 	const char *path = plumb_options_text(invocation->options, "svg");
 	const struct plumb_answer *answer = NULL;
 	struct plumb_output output;
 	struct plumb_error error = { 0 };
 
-	for (uint32_t i = 0; i < count; i++)
-		if (!strcmp(answers[i].kind->id, "A9") || !strcmp(answers[i].kind->id, "A14"))
-			answer = &answers[i];
+	for (uint32_t i = 0; i < tables->query.kind_count; i++)
+		if (!strcmp(tables->answers[i].id, "A9") || !strcmp(tables->answers[i].id, "A14"))
+			answer = &tables->answers[i];
 	const struct plumb_output_rule rule = {
 		.ours = plumb_roofline_drew,
 		.kind = "a roofline that plumb drew",
@@ -351,10 +288,10 @@ draw(const struct plumb_invocation *invocation, const struct plumb_answer *answe
 	};
 	if (plumb_output_open(&output, path, &rule, &error) < 0)
 		return plumb_cli_fail(invocation, &error);
-	if (!plumb_roofline_svg(answer, input, device, output.file)) {
+	if (!plumb_roofline_svg(tables, answer, output.file)) {
 		plumb_output_drop(&output);
 		plumb_fail(&error, PLUMB_EEMPTY, "no roofline: %s",
-		           isnan(input->peak_gflops) || isnan(input->bandwidth)
+		           isnan(tables->input.peak_gflops) || isnan(tables->input.bandwidth)
 		                   ? "the GPU's peaks are unknown; give --peak and --bandwidth"
 		                   : "the profile has no counters of memory traffic and "
 		                     "floating-point work; use a trace that has them (plumb "
@@ -366,121 +303,71 @@ draw(const struct plumb_invocation *invocation, const struct plumb_answer *answe
 }
 
 static int
-print(const struct plumb_invocation *invocation, const struct plumb_answer *answers, uint32_t count,
-      const struct plumb_layers *layers)
+print_text(const struct plumb_invocation *invocation, const struct plumb_tables *tables,
+           struct plumb_error *error)
 {
-	const struct plumb_options *o = invocation->options;
-	FILE *out = invocation->out;
-	int code = 0;
+	int64_t top = plumb_options_number(invocation->options, "top");
 
-	if (plumb_options_flag(o, "json"))
-		return plumb_tables_json(answers, count, layers, out);
-	for (uint32_t i = 0; i < count && !code; i++) {
+	for (uint32_t i = 0; i < tables->query.kind_count; i++) {
 		if (i)
-			fputc('\n', out);
-		if (plumb_options_flag(o, "csv"))
-			plumb_tables_csv(&answers[i], out, count > 1);
-		else
-			code = plumb_tables_text(&answers[i], out, plumb_options_number(o, "top"));
+			fputc('\n', invocation->out);
+		if (plumb_tables_text(&tables->answers[i], invocation->out, top))
+			return plumb_fail_memory(error, "to print the tables");
 	}
-	if (!plumb_options_flag(o, "csv") && !layers->in_order)
+	return 0;
+}
+
+static int
+print(const struct plumb_invocation *invocation, const struct plumb_tables *tables)
+{
+	bool json = plumb_options_flag(invocation->options, "json");
+	bool csv = plumb_options_flag(invocation->options, "csv");
+	struct plumb_error error;
+	int code;
+
+	if (json || csv)
+		code = plumb_tables_write(tables, json ? PLUMB_VIEW_JSON : PLUMB_VIEW_CSV,
+		                          invocation->out, &error);
+	else
+		code = print_text(invocation, tables, &error);
+	if (code && !ferror(invocation->out)) /* main says so of a failed write */
+		return plumb_cli_fail(invocation, &error);
+	if (!json && !csv && !tables->layers->in_order)
 		plumb_cli_note(invocation, "layers are in the order of call paths, not of "
 		                           "execution, because the profile has no spans of "
 		                           "layers; record with plumb run --trace");
-	return code;
+	if (plumb_options_given(invocation->options, "svg"))
+		code = draw(invocation, tables);
+	else
+		code = PLUMB_EXIT_DONE;
+	return !code && !tables->rows ? PLUMB_EXIT_EMPTY : code;
 }
 
+/* Loads the files into PROFILES, and gives TABLES their layers. */
 static int
-answer(const struct plumb_invocation *invocation, const struct wanted *w,
-       const struct plumb_tables_input *input, const char *device)
-{
-	struct plumb_answer answers[KINDS] = { 0 };
-	struct plumb_error error = { 0 };
-	int code = 0, result = PLUMB_EXIT_DONE;
-	uint32_t rows = 0;
-
-	for (uint32_t i = 0; i < w->kind_count && !code; i++) {
-		code = plumb_answer_make(w->kinds[i], input, &answers[i], &error);
-		rows += answers[i].row_count;
-	}
-	if (!code && print(invocation, answers, w->kind_count, input->layers) &&
-	    !ferror(invocation->out)) /* of which main says so */
-		code = plumb_fail(&error, PLUMB_ESYSTEM,
-		                  "not enough memory to print the tables; "
-		                  "close other programs");
-	if (code)
-		result = plumb_cli_fail(invocation, &error);
-	else if (plumb_options_given(invocation->options, "svg"))
-		result = draw(invocation, answers, w->kind_count, input, device);
-	if (!code && !result && !rows)
-		result = PLUMB_EXIT_EMPTY;
-	for (uint32_t i = 0; i < w->kind_count; i++)
-		plumb_answer_free(&answers[i]);
-	return result;
-}
-
-static const char *
-device_of(const struct plumb_profile *profile)
-{
-	return profile->devices_count ? plumb_text(profile, profile->devices[0].name) : NULL;
-}
-
-/* Takes the layers' times of the serialised run at PATH; 0, or an error code. */
-static int
-take_serialised(const char *path, struct plumb_layers_options wanted, struct plumb_layers *layers,
-                struct plumb_error *error)
-{
-	struct plumb_profile profile;
-	struct plumb_layers serialised;
-	int code = plumb_load(&profile, path, PLUMB_LOAD_ALL, error);
-
-	if (code)
-		return code;
-	wanted.serialised = true;
-	code = plumb_layers_make(&profile, &wanted, &serialised, error);
-	if (code) {
-		plumb_fail_in(error, "%s", path);
-	} else {
-		if (plumb_layers_take_serialised(layers, &serialised))
-			code = plumb_fail(error, PLUMB_ESYSTEM,
-			                  "not enough memory; close other programs");
-		plumb_layers_free(&serialised);
-	}
-	plumb_profile_free(&profile);
-	return code;
-}
-
-static int
-load_all(const struct plumb_invocation *invocation, struct wanted *w, struct made *made)
+load_all(const struct plumb_invocation *invocation, const struct wanted *w,
+         struct plumb_profile *profiles, struct plumb_tables *tables)
 {
 	const struct plumb_options *o = invocation->options;
-	struct plumb_layers_options wanted = {
-		.kind = layer_kind(o),
-		.model = plumb_options_text(o, "model"),
-		.whole = plumb_options_flag(o, "whole"),
-		.serialised = plumb_options_given(o, "serialised") && !serialised_run(o),
-		.runs = plumb_options_number(o, "runs"),
-		.statistic = w->statistic,
-	};
+	const char *run = serialised_run(o);
 	struct plumb_error error = { 0 };
 
 	for (uint32_t i = 0; i < w->file_count; i++) {
-		struct plumb_layers *layers = &made->layers[i];
-		int code = plumb_load(&made->profiles[i], w->files[i], PLUMB_LOAD_ALL, &error);
-		if (!code) {
-			code = plumb_layers_make(&made->profiles[i], &wanted, layers, &error);
-			if (code)
-				plumb_fail_in(&error, "%s", w->files[i]);
-		}
-		if (!code && serialised_run(o))
-			code = take_serialised(serialised_run(o), wanted, layers, &error);
+		struct plumb_profile other = { 0 };
+		struct plumb_tables_profile added = { .profile = &profiles[i],
+			                              .file = w->files[i],
+			                              .batch = w->batches[i],
+			                              .serialised = run ? &other : NULL,
+			                              .serialised_file = run };
+		int code = plumb_load(&profiles[i], w->files[i], PLUMB_LOAD_ALL, &error);
+		if (!code && run)
+			code = plumb_load(&other, run, PLUMB_LOAD_ALL, &error);
+		if (!code)
+			code = plumb_tables_add(tables, &added, &error);
+		plumb_profile_free(&other);
 		if (code)
 			return plumb_cli_fail(invocation, &error);
-		made->roofs[i] = find_roof(o, device_of(&made->profiles[i]));
-		made->batch_sources[i] = "given";
-		if (!w->batches[i])
-			w->batches[i] = plumb_batch_size_of(layers, &made->batch_sources[i]);
-		if (!layers->in_order && plumb_options_given(o, "stat"))
+		if (!tables->layers[i].in_order && plumb_options_given(o, "stat"))
 			plumb_cli_note(invocation,
 			               "%s has no spans of layers, so its times are means and "
 			               "--stat has no effect; record with plumb run --trace",
@@ -489,28 +376,29 @@ load_all(const struct plumb_invocation *invocation, struct wanted *w, struct mad
 	return PLUMB_EXIT_DONE;
 }
 
-#define SWAP(a, b)                                                                                 \
-	do {                                                                                       \
-		__typeof__(a) swapped_ = (a);                                                      \
-		(a) = (b);                                                                         \
-		(b) = swapped_;                                                                    \
-	} while (0)
-
-/* Batch sizes tell a story in their order, which a shell's b*.plumb is not; what has none stays
- * behind. */
-static void
-order_by_batch(struct wanted *w, struct made *made)
+static int
+answer(const struct plumb_invocation *invocation, struct wanted *w)
 {
-	for (uint32_t i = 1; i < w->file_count; i++)
-		for (uint32_t k = i; k && w->batches[k] &&
-		                     (!w->batches[k - 1] || w->batches[k - 1] > w->batches[k]);
-		     k--) {
-			SWAP(w->files[k], w->files[k - 1]);
-			SWAP(w->batches[k], w->batches[k - 1]);
-			SWAP(made->layers[k], made->layers[k - 1]);
-			SWAP(made->roofs[k], made->roofs[k - 1]);
-			SWAP(made->batch_sources[k], made->batch_sources[k - 1]);
-		}
+	struct plumb_profile *profiles = calloc(w->file_count, sizeof *profiles);
+	struct plumb_tables *tables = plumb_tables_new(&w->query);
+	struct plumb_error error;
+	int result;
+
+	if (!profiles || !tables) {
+		plumb_fail_memory(&error, NULL);
+		result = plumb_cli_fail(invocation, &error);
+	} else {
+		result = load_all(invocation, w, profiles, tables);
+		if (!result)
+			result = plumb_tables_make(tables, &error) < 0
+			                 ? plumb_cli_fail(invocation, &error)
+			                 : print(invocation, tables);
+	}
+	plumb_tables_free(tables);
+	for (uint32_t i = 0; profiles && i < w->file_count; i++)
+		plumb_profile_free(&profiles[i]);
+	free(profiles);
+	return result;
 }
 
 int
@@ -519,43 +407,9 @@ plumb_cmd_tables(struct plumb_invocation *invocation)
 	struct wanted wanted = { 0 };
 	int result = check_use(invocation, &wanted);
 
-	if (result) {
-		free(wanted.newest);
-		return result;
-	}
-	struct made *made = calloc(1, sizeof *made);
-	if (!made) {
-		struct plumb_error error;
-		plumb_fail(&error, PLUMB_ESYSTEM, "not enough memory; close other programs");
-		free(wanted.newest);
-		return plumb_cli_fail(invocation, &error);
-	}
-	result = load_all(invocation, &wanted, made);
-	if (!result) {
-		const struct plumb_options *o = invocation->options;
-		if (!plumb_options_given(o, "key") || find_key(o) == PLUMB_KEY_IS_BATCH)
-			order_by_batch(&wanted, made);
-		struct plumb_tables_input input = {
-			.layers = made->layers,
-			.count = wanted.file_count,
-			.batches = wanted.batches,
-			.peak_gflops = made->roofs[0].peak_gflops,
-			.bandwidth = made->roofs[0].bandwidth,
-			.gain = 0.05,
-			.batch_sources = made->batch_sources,
-			.files = wanted.files,
-			.roofs = made->roofs,
-			.key = find_key(o),
-			.against_best = !strcmp(plumb_options_text(o, "base"), "best"),
-			.constraints = wanted.constraints,
-		};
-		result = answer(invocation, &wanted, &input, device_of(made->layers[0].profile));
-	}
-	for (uint32_t i = 0; i < wanted.file_count; i++) {
-		plumb_layers_free(&made->layers[i]);
-		plumb_profile_free(&made->profiles[i]);
-	}
-	free(made);
+	read_query(invocation->options, &wanted.query);
+	if (!result)
+		result = answer(invocation, &wanted);
 	free(wanted.newest);
 	return result;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Time for the hot path. Reading the processor's own counter costs half of clock_gettime, and an
- * operator needs two readings. It is used only where the kernel itself trusts the counter (its
- * clock source is the TSC, or the architecture defines the counter, as AArch64 does); elsewhere
- * ticks are CLOCK_MONOTONIC nanoseconds. For durations only: timestamps that are stored come from
- * plumb_now().
+ * Time for the hot path. To read the processor's own counter costs half of clock_gettime, and an
+ * operator needs two readings. plumb uses the counter only where the kernel itself trusts it: its
+ * clock source is the TSC, or the architecture defines the counter, as AArch64 does. Elsewhere
+ * ticks are CLOCK_MONOTONIC nanoseconds. Use ticks for durations only. Timestamps that plumb stores
+ * come from plumb_now().
  */
 #ifndef PLUMB_COLLECT_CLOCK_H
 #define PLUMB_COLLECT_CLOCK_H

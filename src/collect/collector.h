@@ -30,7 +30,7 @@
 #define plumb_likely(x) __builtin_expect(!!(x), 1)
 #define plumb_unlikely(x) __builtin_expect(!!(x), 0)
 
-/* How `plumb run` speaks to the collector: environment variables, so that children inherit them. */
+/* `plumb run` tells the collector what to do by environment variables, which children inherit. */
 #define PLUMB_ENV_FOLDER "PLUMB_FOLDER"  /* where regions go; unset: the collector stays off */
 #define PLUMB_ENV_LIMIT "PLUMB_LIMIT"    /* bytes a region may take */
 #define PLUMB_ENV_GPU "PLUMB_GPU"        /* enum plumb_gpu_mode, as a number */
@@ -66,23 +66,24 @@ plumb_now(void)
 }
 
 /*
- * Begins a callback on the calling thread: makes the region and the thread's arena when needed,
- * sets the re-entry guard. NULL: do nothing (recording off, paused or over, re-entry, no memory);
- * what was lost is counted. One callback in 64 of each kind is timed between enter and leave.
+ * Begins a callback on the calling thread: makes the region and the thread's arena if they are
+ * missing, and sets the re-entry guard. NULL: the caller does nothing, because recording is off,
+ * paused or over, this is a re-entry, or there is no memory. plumb_enter counts what is lost. It
+ * measures the time from enter to leave for one callback in 64 of each kind.
  */
 struct plumb_thread *plumb_enter(enum plumb_callback_kind kind);
 void plumb_leave(struct plumb_thread *thread);
 
-/* As plumb_enter; where there is no room for the thread, one unit of SOURCE is counted as lost (0:
- * none). plumb_enter takes the source that KIND stands for. */
+/* As plumb_enter. If there is no room for the thread, it counts one unit of SOURCE as lost (0:
+ * none). plumb_enter uses the source that belongs to KIND. */
 struct plumb_thread *plumb_enter_of(enum plumb_callback_kind kind, enum plumb_source source);
 
-/* As plumb_enter, and also while recording is paused: for what was begun before and for facts of
- * the environment, never for what the program does now. */
+/* As plumb_enter, but it also works while recording is paused. Use it for what began before the
+ * pause and for facts of the environment, never for what the program does now. */
 struct plumb_thread *plumb_enter_paused(enum plumb_callback_kind kind);
 
-/* The period of recording that the callback began in. What another one saw the beginning of was not
- * seen as a whole: it has no duration. */
+/* The number of the period of recording that the callback began in. What began in another period
+ * has no duration, because nobody watched all of it. */
 uint32_t plumb_epoch(const struct plumb_thread *thread);
 
 /* The thread's arena, and its track (a THREAD record). */
@@ -101,23 +102,23 @@ struct plumb_key {
 /* The id of a string of BYTES bytes, the same for the same text in this thread; 0: no room. */
 plumb_id plumb_intern(struct plumb_thread *thread, const char *text, size_t bytes);
 
-/* As plumb_intern for a text that usually comes by the same pointer again (an operator's or a
- * driver call's name); it may be another text then, so it is compared. */
+/* As plumb_intern, for a text that usually comes again at the same address (the name of an operator
+ * or a driver call). The address may hold another text by then, so plumb_name compares it. */
 plumb_id plumb_name(struct plumb_thread *thread, const char *name);
 
-/* What stands for a context that found no room. Its children are lost too, and what is observed
- * there is counted as dropped, so callers pass it on like any other. */
+/* The id of a context that found no room. Its children are lost too, and plumb counts what it
+ * observes there as dropped. So callers pass it on like any other id. */
 #define PLUMB_LOST UINT32_MAX
 
-/* The child of PARENT (of any thread; 0: the root) with identity KEY, made when missing; PLUMB_LOST
- * when there is no room. The child is the calling thread's own. */
+/* The child of PARENT with identity KEY, made if it is missing. PARENT may belong to any thread; 0
+ * is the root. The child belongs to the calling thread. PLUMB_LOST: there is no room. */
 plumb_id plumb_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key);
 
-/* The same where it was made already, or 0. */
+/* The same, but it makes nothing; 0: there is no such child yet. */
 plumb_id
 plumb_child_known(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key);
 
-/* As plumb_child for a frame that has a name only. */
+/* As plumb_child, for a frame that has only a name. */
 plumb_id plumb_child_named(struct plumb_thread *thread, plumb_id parent, enum plumb_frame_kind kind,
                            const char *name);
 
@@ -126,16 +127,17 @@ plumb_id plumb_child_named(struct plumb_thread *thread, plumb_id parent, enum pl
 plumb_id plumb_child_copy(struct plumb_thread *thread, plumb_id parent, const char *name,
                           plumb_id from, plumb_id to);
 
-/* Adds an observation X of METRIC (enum plumb_metric, or a number of the program's own) at NODE,
- * which the calling thread must have made (0: the root), on TRACK (a THREAD or STREAM record). */
+/* Adds an observation X of METRIC at NODE, on TRACK (a THREAD or STREAM record). METRIC is an enum
+ * plumb_metric, or the number of one of the program's own metrics. The calling thread must have
+ * made NODE (0: the root). */
 void plumb_observe(struct plumb_thread *thread, plumb_id node, uint32_t metric, plumb_id track,
                    int64_t x);
-/* Adds so many TIMES observations X. */
+/* Adds the observation X, TIMES times. */
 void plumb_observe_times(struct plumb_thread *thread, plumb_id node, uint32_t metric,
                          plumb_id track, int64_t x, uint64_t times);
 
-/* Says that ORIGIN explains NODE, once however often it is said. Either may be 0 or PLUMB_LOST:
- * then nothing is said. */
+/* Records that ORIGIN explains NODE. Calling it again changes nothing, and so does a call where
+ * either is 0 or PLUMB_LOST. */
 void plumb_origin(struct plumb_thread *thread, plumb_id node, plumb_id origin,
                   enum plumb_origin_kind kind);
 
@@ -145,13 +147,13 @@ void plumb_count(struct plumb_thread *thread, enum plumb_source source, enum plu
 
 /* ---- where the program is now ---- */
 
-/* The context of what the calling thread runs now: Python frames and operators as far as they are
- * known, innermost last. 0: the root (nothing known). */
+/* The context of what the calling thread runs now: the Python frames and operators that plumb
+ * knows, innermost last. 0: the root (nothing is known). */
 plumb_id plumb_context_current(struct plumb_thread *thread);
 
 /* ---- the process ---- */
 
-struct plumb_options {
+struct plumb_collector_options {
 	char folder[4096];
 	uint64_t limit;
 	unsigned flush_ms;
@@ -169,19 +171,19 @@ struct plumb_options {
 	char trace[32];           /* "" none */
 	char follow[256];         /* "" all */
 };
-const struct plumb_options *plumb_options(void);
+const struct plumb_collector_options *plumb_collector_options(void);
 extern unsigned plumb_layers; /* options.layers, for hot paths */
 bool plumb_recording(void);   /* the region exists and is not closed; it may be paused */
 struct plumb_region *plumb_region_of_process(void);
 
-/* dlsym past our own interposition. */
+/* The real dlsym, not the one that the collector puts in front of it. */
 void *plumb_real_dlsym(void *handle, const char *name);
 
-/* The path that a loaded library with NAME in its file name was loaded from, or NULL. Copies into
- * PATH of SIZE bytes. Example: plumb_find_library("libcupti.so", …). */
+/* The path of a loaded library with NAME in its file name, copied to PATH of SIZE bytes; NULL: none
+ * is loaded. Example: plumb_find_library("libcupti.so", …). */
 const char *plumb_find_library(const char *name, char *path, size_t size);
 
-/* Writes an ENVIRONMENT record. Callable from any thread between plumb_enter and plumb_leave. */
+/* Writes an ENVIRONMENT record. Any thread may call it between plumb_enter and plumb_leave. */
 void plumb_environment(struct plumb_thread *thread, const char *key, const char *value);
 
 #endif

@@ -62,21 +62,21 @@ drop_as(struct plumb_thread *thread, enum plumb_fate fate)
 }
 
 static void
-drop(struct plumb_thread *thread)
+drop_innermost(struct plumb_thread *thread)
 {
 	drop_as(thread, PLUMB_FATE_ENDED_ELSEWHERE);
 }
 
 /* The innermost operator that is open; one whose end came on another thread is not. */
 static struct plumb_operator_frame *
-innermost(struct plumb_thread *thread)
+find_innermost(struct plumb_thread *thread)
 {
 	while (thread->operators) {
 		struct plumb_operator_frame *frame = &thread->stack[thread->operators];
 		struct plumb_ticket *ticket = &thread->tickets[frame->ticket];
 		if (plumb_likely(!atomic_load_explicit(&ticket->abandoned, memory_order_acquire)))
 			return frame;
-		drop(thread);
+		drop_innermost(thread);
 	}
 	return NULL;
 }
@@ -84,7 +84,7 @@ innermost(struct plumb_thread *thread)
 plumb_id
 plumb_context_light(struct plumb_thread *thread)
 {
-	struct plumb_operator_frame *outer = innermost(thread);
+	struct plumb_operator_frame *outer = find_innermost(thread);
 	uint32_t depth;
 	return plumb_python_context(thread, outer, plumb_frame_inside(thread, outer), &depth,
 	                            plumb_python_mark());
@@ -104,7 +104,7 @@ program_counter(const void *registers)
 plumb_id
 plumb_context_interrupted(struct plumb_thread *thread, const void *registers)
 {
-	struct plumb_operator_frame *outer = innermost(thread);
+	struct plumb_operator_frame *outer = find_innermost(thread);
 	uint32_t depth;
 	const void *top = plumb_layers & (PLUMB_LAYER_PYTHON | PLUMB_LAYER_MODULE)
 	                          ? plumb_python_interrupted(program_counter(registers),
@@ -194,7 +194,7 @@ plumb_operator_enter(struct plumb_thread *thread, const struct plumb_operator *o
 	uint64_t now = plumb_ticks();
 	enum plumb_source source = op->source ? op->source : PLUMB_SOURCE_OPERATOR;
 	plumb_arena_tally(&thread->arena, source, PLUMB_FATE_RECEIVED, 1);
-	struct plumb_operator_frame *outer = innermost(thread);
+	struct plumb_operator_frame *outer = find_innermost(thread);
 	struct plumb_ticket *ticket =
 		thread->operators < PLUMB_OPERATORS_MAX ? ticket_take(thread) : NULL;
 	if (plumb_unlikely(!ticket)) {
@@ -313,7 +313,7 @@ remove_ended(struct plumb_thread *thread, uint64_t now)
 			break;
 		if (depth > 1)
 			thread->stack[depth - 1].inner += active_time(frame, now);
-		drop(thread);
+		drop_innermost(thread);
 	}
 	if (plumb_unlikely(plumb_waits))
 		plumb_wait_settle(thread);
@@ -351,7 +351,7 @@ plumb_operator_exit(struct plumb_thread *thread, struct plumb_ticket *ticket)
 	}
 	if (plumb_event_operators_wanted())
 		plumb_event_operator_end(thread, frame);
-	if (plumb_unlikely(frame->loose && innermost(thread) != frame)) {
+	if (plumb_unlikely(frame->loose && find_innermost(thread) != frame)) {
 		end_early(thread, depth, ticket);
 		return;
 	}

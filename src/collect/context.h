@@ -16,9 +16,10 @@
 #include "collect/stack/stack.h"
 #include "collect/thread.h"
 
-/* Layers that are left out (`--layers`). Without Python, no thread seems to run any. Without
- * operators their stack is kept, because backward work is found by it, but they are no frames and
- * have no values: what happens in one stands under the Python line. Ranges are no operators. */
+/* `--layers` may leave out layers. Without the Python layer, no thread seems to run any Python.
+ * Without the operator layer, plumb keeps the stack of operators, because it needs it to place
+ * backward work. But operators are then no frames and have no values: what happens in one stands
+ * under the Python line. Ranges do not count as operators here. */
 static inline const void *
 plumb_python_mark(void)
 {
@@ -38,7 +39,7 @@ plumb_operator_child(struct plumb_thread *thread, plumb_id parent, const struct 
 	               : parent;
 }
 
-/* Whether FRAME is an engine's that has no place yet. */
+/* Does FRAME belong to the engine and have no place yet? */
 static inline bool
 plumb_frame_is_open(const struct plumb_operator_frame *frame)
 {
@@ -46,58 +47,61 @@ plumb_frame_is_open(const struct plumb_operator_frame *frame)
 }
 
 /*
- * The Python frames inside OUTER (NULL: all there are) as a context under BASE. *depth gets the
- * number of frames that are outside whatever comes next. TOP is the innermost frame
+ * A context under BASE with the Python frames inside OUTER (NULL: all frames). *depth gets the
+ * number of Python frames that lie outside what comes next. TOP is the innermost frame
  * (plumb_python_top).
  */
 plumb_id plumb_python_context(struct plumb_thread *thread, struct plumb_operator_frame *outer,
                               plumb_id base, uint32_t *depth, const void *top);
 
-/* As plumb_context_current in a signal handler that was given REGISTERS (a ucontext_t). Where
- * neither Python nor an operator is known, native frames tell the place, whatever the layers
- * are. */
+/* As plumb_context_current, in a signal handler whose third argument is REGISTERS (a ucontext_t).
+ * If neither Python nor an operator is known, native frames say where the program is, whatever the
+ * layers are. */
 plumb_id plumb_context_interrupted(struct plumb_thread *thread, const void *registers);
 
 /*
- * The native frames of the calling thread under PARENT, outermost first, from the innermost
- * operator or Python frame inwards to the call of the driver, plumb's own and the driver's left
- * out. Of the operators on the thread's stack, those count that lie on the C stack. PARENT itself
- * when there are none.
+ * Puts the native frames of the calling thread under PARENT, outermost first. They reach from the
+ * innermost operator or Python frame to the call of the driver, without plumb's own frames and the
+ * driver's. Only operators that lie on the C stack count. Returns PARENT if there are no such
+ * frames.
  */
 plumb_id plumb_native_context(struct plumb_thread *thread, plumb_id parent);
-/* PARENT will soon be asked for; of a thread with native frames. */
+/* Prefetches what plumb_native_context will soon need for PARENT. THREAD must have native
+ * frames. */
 void plumb_native_prefetch(struct plumb_thread *thread, plumb_id parent);
 
 /*
- * In a signal handler that was given REGISTERS: as plumb_native_context from what was interrupted.
- * With no PARENT (0) the frames begin where the thread does. The innermost is plumb's or the
- * driver's where it was there that time passed. It is an instruction, no call:
- * PLUMB_CONTEXT_INTERRUPTED.
+ * As plumb_native_context, in a signal handler whose third argument is REGISTERS: it begins at what
+ * the signal interrupted. With no PARENT (0) the frames begin where the thread does. If the program
+ * was in plumb or in the driver, the innermost frame says so. It stands for an instruction, not for
+ * a call: PLUMB_CONTEXT_INTERRUPTED.
  */
 plumb_id plumb_native_interrupted(struct plumb_thread *thread, plumb_id parent, const void *top,
                                   const void *registers);
-/* Outside of handlers, at the beginning and when objects were loaded: what that knows of them. */
+/* Prepares what plumb_native_interrupted needs to know about loaded objects. Call it outside of
+ * handlers, at the beginning and after objects were loaded. */
 void plumb_native_prepare(void);
-/* In a forked child: nothing was written to its region yet. */
+/* For a forked child, whose region is still empty. */
 void plumb_native_forked(void);
 
-/* As plumb_context_current, without native frames whatever the layers are. */
+/* As plumb_context_current, but without native frames, whatever the layers are. */
 plumb_id plumb_context_light(struct plumb_thread *thread);
 
-/* The context of an operator frame; an engine frame that never learnt of a forward operator gets
- * its place now. */
+/* The context of an operator frame. An engine frame that never met a forward operator gets its
+ * place now. */
 plumb_id plumb_frame_node(struct plumb_thread *thread, struct plumb_operator_frame *frame);
 
-/* The context of the operator around, 0 for none, as a parent of what happens inside it now. What
- * an engine frame does before it names its forward operator is a hook on its gradients. */
+/* The context of OUTER, the operator around, as the parent of what happens inside it now; 0: there
+ * is none. An engine frame may do something before it names its forward operator: that is a hook on
+ * its gradients. */
 plumb_id plumb_frame_inside(struct plumb_thread *thread, struct plumb_operator_frame *outer);
 
-/* The context of a backward record, called from HERE; OUTER is the operator around it on this
- * thread. KEY gets its flags. */
+/* The context of backward work that was called from HERE. OUTER is the operator around it on this
+ * thread. Sets the flags of KEY. */
 plumb_id plumb_backward_node(struct plumb_thread *thread, struct plumb_operator_frame *outer,
                              plumb_id here, const struct plumb_operator *op, struct plumb_key *key);
 
-/* Who called the backward pass that the thread runs, or 0. */
+/* The context that called the backward pass which the thread runs, or 0. */
 plumb_id plumb_backward_caller(struct plumb_thread *thread);
 
 #endif

@@ -10,7 +10,7 @@
 static const struct plumb_counter_source *const sources[] = { &plumb_counters_perf };
 enum { SOURCES = sizeof sources / sizeof *sources };
 
-struct plumb_counters {
+struct plumb_thread_counters {
 	unsigned count;
 	struct {
 		const struct plumb_counter_source *source;
@@ -18,7 +18,7 @@ struct plumb_counters {
 		int handle;
 		uint64_t last;
 	} each[PLUMB_COUNTERS_MAX];
-	struct plumb_counters *next; /* of those that a thread left */
+	struct plumb_thread_counters *next; /* of those that a thread left */
 };
 
 /* What could not be opened: a text that settles once and is told by the first sample. */
@@ -26,7 +26,7 @@ static char refusal[256];
 static _Atomic int refused; /* 0 no, 1 being written, 2 to be told, 3 told */
 
 static void
-refuse(const char *name, size_t length, const char *why)
+refuse_event(const char *name, size_t length, const char *why)
 {
 	int none = 0;
 	if (!atomic_compare_exchange_strong(&refused, &none, 1))
@@ -37,7 +37,7 @@ refuse(const char *name, size_t length, const char *why)
 }
 
 static void
-open_one(struct plumb_counters *counters, const char *name, size_t length)
+open_one(struct plumb_thread_counters *counters, const char *name, size_t length)
 {
 	for (unsigned s = 0; s < SOURCES; s++) {
 		enum plumb_metric metric = sources[s]->find(name, length);
@@ -45,7 +45,7 @@ open_one(struct plumb_counters *counters, const char *name, size_t length)
 			continue;
 		int handle = sources[s]->open(metric);
 		if (handle < 0) {
-			refuse(name, length, strerror(-handle));
+			refuse_event(name, length, strerror(-handle));
 			return;
 		}
 		unsigned at = counters->count++;
@@ -55,16 +55,16 @@ open_one(struct plumb_counters *counters, const char *name, size_t length)
 		counters->each[at].last = 0;
 		return;
 	}
-	refuse(name, length, "not a known event");
+	refuse_event(name, length, "not a known event");
 }
 
 /* Memory of threads that ended is used again; few threads begin at the same instant. */
-static struct plumb_counters *_Atomic parked;
+static struct plumb_thread_counters *_Atomic parked;
 
-static struct plumb_counters *
+static struct plumb_thread_counters *
 counters_new(void)
 {
-	struct plumb_counters *counters = atomic_exchange(&parked, NULL);
+	struct plumb_thread_counters *counters = atomic_exchange(&parked, NULL);
 	if (counters)
 		atomic_store(&parked, counters->next);
 	else
@@ -74,11 +74,11 @@ counters_new(void)
 	return counters;
 }
 
-struct plumb_counters *
-plumb_counters_open(void)
+struct plumb_thread_counters *
+plumb_thread_counters_open(void)
 {
-	const char *list = plumb_options()->events;
-	struct plumb_counters *counters = *list ? counters_new() : NULL;
+	const char *list = plumb_collector_options()->events;
+	struct plumb_thread_counters *counters = *list ? counters_new() : NULL;
 	while (counters && *list && counters->count < PLUMB_COUNTERS_MAX) {
 		size_t length = strcspn(list, ",");
 		open_one(counters, list, length);
@@ -89,7 +89,7 @@ plumb_counters_open(void)
 }
 
 void
-plumb_counters_close(struct plumb_counters *counters)
+plumb_thread_counters_close(struct plumb_thread_counters *counters)
 {
 	if (!counters)
 		return;
@@ -102,7 +102,8 @@ plumb_counters_close(struct plumb_counters *counters)
 }
 
 void
-plumb_counters_observe(struct plumb_counters *counters, struct plumb_thread *thread, plumb_id node)
+plumb_thread_counters_observe(struct plumb_thread_counters *counters, struct plumb_thread *thread,
+                              plumb_id node)
 {
 	int tell = 2;
 	if (atomic_compare_exchange_strong(&refused, &tell, 3))

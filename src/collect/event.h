@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What happens in the program, for other tools (include/plumb/monitor.h). Who notices something
- * asks whether anybody wants to know, which costs one load and a branch, and only then fills an
- * event in:
+ * Tells other tools what happens in the program (include/plumb/monitor.h). Code that notices
+ * something first asks whether anybody wants to know, which costs one load and a branch. Only then
+ * does it fill in an event:
  *
  *	if (plumb_event_wanted(PLUMB_MONITOR_TENSOR_ALLOC)) {
  *		struct plumb_monitor_event event = PLUMB_EVENT(TENSOR_ALLOC, AT);
@@ -29,7 +29,7 @@ plumb_event_wanted(enum plumb_monitor_kind kind)
 	                      1);
 }
 
-/* An event of which nothing is known yet but its kind and phase. */
+/* An event where only the kind and the phase are known yet. */
 #define PLUMB_EVENT(kind_, phase_)                                                                 \
 	{ .size = sizeof(struct plumb_monitor_event),                                              \
 	  .kind = PLUMB_MONITOR_##kind_,                                                           \
@@ -40,17 +40,17 @@ plumb_event_wanted(enum plumb_monitor_kind kind)
 	  .device = -1 }
 
 /*
- * Calls everybody who registered for the event's kind, with time and thread filled in. Between
- * plumb_enter and plumb_leave. NODE is the event's own context; 0: what is current, which is found
- * only when somebody asks for the path.
+ * Fills in time and thread, and calls everybody who registered for the event's kind. Call it
+ * between plumb_enter and plumb_leave. NODE is the event's own context. 0: the current context,
+ * which plumb looks up only if somebody asks for the path.
  */
 void
 plumb_event_emit(struct plumb_thread *thread, plumb_id node, struct plumb_monitor_event *event);
 
-/* Registering, as monitor.h has it. */
+/* These work as monitor.h describes. */
 int plumb_event_register(uint32_t kinds, plumb_monitor_callback callback, void *data);
 int plumb_event_unregister(int handle);
-/* In a forked child: who registered stays registered; a lock that another thread held is free. */
+/* For a forked child: registrations stay, and a lock that another thread held becomes free. */
 void plumb_event_forked(void);
 
 /* An operator, range or compiled region begins or ends; for context.c. */

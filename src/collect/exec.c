@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Environments for programs that a followed process executes. A launch script that exports
- * LD_PRELOAD, env(1), or a child that is given an environment of its own would lose the collector;
- * here it is put back in front of what they set.
+ * Environments for programs that a followed process executes. The collector would get lost if a
+ * launch script exports LD_PRELOAD, by env(1), or if a child gets an environment of its own. This
+ * file puts it back in front of what they set.
  *
- * This runs between fork (or vfork) and exec: no heap, no lock, nothing written that the parent
- * would see but the run's control. What is kept for it is made when the library is loaded. errno is
- * the real function's.
+ * It runs between fork (or vfork) and exec. So it uses no heap and no lock, and writes nothing that
+ * the parent would see, except the run's control. What it needs is made when the library is loaded.
+ * errno is as the real function leaves it.
  */
 #include "collect/exec.h"
 
@@ -43,7 +43,7 @@ static const char *const names[FUNCTIONS] = { "execve",      "execvpe",      "fe
 static void *_Atomic functions[FUNCTIONS];
 
 static void *
-real(int which)
+find_real(int which)
 {
 	void *found = atomic_load_explicit(&functions[which], memory_order_relaxed);
 	if (plumb_unlikely(!found)) {
@@ -57,7 +57,7 @@ void
 plumb_exec_load(const char *folder)
 {
 	for (int i = 0; i < FUNCTIONS; i++)
-		(void)real(i);
+		(void)find_real(i);
 	plumb_exec_environment_load(environ, folder);
 }
 
@@ -82,7 +82,7 @@ is_wanted(void)
 /* Counts a program that cannot get the collector. Returns what has to be done to its
  * environment. */
 static enum plumb_exec_change
-judge(enum plumb_exec_kind kind, struct call *call)
+judge_program(enum plumb_exec_kind kind, struct call *call)
 {
 	enum plumb_exec_change change = PLUMB_EXEC_PUT;
 	enum plumb_exec_reach reach = plumb_exec_environment_reach();
@@ -105,12 +105,12 @@ judge(enum plumb_exec_kind kind, struct call *call)
 }
 
 static size_t
-begin(struct call *call, enum plumb_exec_kind kind, char *const *envp,
-      enum plumb_exec_change *change)
+begin_call(struct call *call, enum plumb_exec_kind kind, char *const *envp,
+           enum plumb_exec_change *change)
 {
 	int saved = errno;
 	*call = (struct call){ .envp = envp };
-	*change = judge(kind, call);
+	*change = judge_program(kind, call);
 	call->bytes = plumb_exec_environment_room(envp, *change);
 	errno = saved;
 	return call->bytes;
@@ -118,7 +118,7 @@ begin(struct call *call, enum plumb_exec_kind kind, char *const *envp,
 
 /* Fills in the environment, in STACK or in pages of its own where that is NULL. */
 static void
-fill(struct call *call, char *stack, enum plumb_exec_change change)
+fill_environment(struct call *call, char *stack, enum plumb_exec_change change)
 {
 	int saved = errno;
 	char *room = stack;
@@ -134,7 +134,7 @@ fill(struct call *call, char *stack, enum plumb_exec_change change)
 
 /* The call has come back: with FAILED, nothing was started. */
 static void
-end(struct call *call, bool failed)
+end_call(struct call *call, bool failed)
 {
 	int saved = errno;
 	if (failed && call->counted)
@@ -152,35 +152,36 @@ end(struct call *call, bool failed)
 		int saved_ = errno;                                                                \
 		enum plumb_exec_kind kind_ = (look);                                               \
 		errno = saved_;                                                                    \
-		size_t bytes_ = begin(&(call), kind_, (envp), &change_);                           \
+		size_t bytes_ = begin_call(&(call), kind_, (envp), &change_);                      \
 		if (bytes_)                                                                        \
-			fill(&(call), bytes_ <= STACK_MOST ? __builtin_alloca(bytes_) : NULL,      \
-			     change_);                                                             \
+			fill_environment(&(call),                                                  \
+			                 bytes_ <= STACK_MOST ? __builtin_alloca(bytes_) : NULL,   \
+			                 change_);                                                 \
 		action;                                                                            \
 	} while (0)
 
 static int
 run_path(const char *path, char *const *argv, char *const *envp)
 {
-	execve_function *execute = (execve_function *)real(EXECVE);
+	execve_function *execute = (execve_function *)find_real(EXECVE);
 	struct call call = { .envp = envp };
 	if (!is_wanted() || !path)
 		return execute(path, argv, envp);
 	WITH_ENVIRONMENT(call, plumb_exec_look(AT_FDCWD, path), envp,
 	                 execute(path, argv, call.envp));
-	end(&call, true);
+	end_call(&call, true);
 	return -1;
 }
 
 static int
 run_named(const char *name, char *const *argv, char *const *envp)
 {
-	execve_function *execute = (execve_function *)real(EXECVPE);
+	execve_function *execute = (execve_function *)find_real(EXECVPE);
 	struct call call = { .envp = envp };
 	if (!is_wanted() || !name)
 		return execute(name, argv, envp);
 	WITH_ENVIRONMENT(call, plumb_exec_look_named(name), envp, execute(name, argv, call.envp));
-	end(&call, true);
+	end_call(&call, true);
 	return -1;
 }
 
@@ -284,12 +285,12 @@ exec_le(const char *path, const char *first, ...)
 int
 exec_file(int file, char *const *argv, char *const *envp)
 {
-	fexecve_function *execute = (fexecve_function *)real(FEXECVE);
+	fexecve_function *execute = (fexecve_function *)find_real(FEXECVE);
 	struct call call = { .envp = envp };
 	if (!is_wanted())
 		return execute(file, argv, envp);
 	WITH_ENVIRONMENT(call, plumb_exec_look_open(file), envp, execute(file, argv, call.envp));
-	end(&call, true);
+	end_call(&call, true);
 	return -1;
 }
 
@@ -297,7 +298,7 @@ exec_file(int file, char *const *argv, char *const *envp)
 static int
 execute_at(int folder, const char *path, char *const *argv, char *const *envp, int flags)
 {
-	execveat_function *execute = (execveat_function *)real(EXECVEAT);
+	execveat_function *execute = (execveat_function *)find_real(EXECVEAT);
 	return execute ? execute(folder, path, argv, envp, flags)
 	               : (int)syscall(SYS_execveat, folder, path, argv, envp, flags);
 }
@@ -310,7 +311,7 @@ exec_at(int folder, const char *path, char *const *argv, char *const *envp, int 
 		return execute_at(folder, path, argv, envp, flags);
 	WITH_ENVIRONMENT(call, *path ? plumb_exec_look(folder, path) : plumb_exec_look_open(folder),
 	                 envp, execute_at(folder, path, argv, call.envp, flags));
-	end(&call, true);
+	end_call(&call, true);
 	return -1;
 }
 
@@ -318,14 +319,14 @@ int
 spawn_path(int *pid, const char *path, const void *actions, const void *attributes,
            char *const *argv, char *const *envp)
 {
-	spawn_function *spawn = (spawn_function *)real(SPAWN);
+	spawn_function *spawn = (spawn_function *)find_real(SPAWN);
 	struct call call = { .envp = envp };
 	int error;
 	if (!plumb_exec_environment_known() || !plumb_follow_others() || !path)
 		return spawn(pid, path, actions, attributes, argv, envp);
 	WITH_ENVIRONMENT(call, plumb_exec_look(AT_FDCWD, path), envp,
 	                 error = spawn(pid, path, actions, attributes, argv, call.envp));
-	end(&call, error != 0);
+	end_call(&call, error != 0);
 	return error;
 }
 
@@ -333,14 +334,14 @@ int
 spawn_named(int *pid, const char *name, const void *actions, const void *attributes,
             char *const *argv, char *const *envp)
 {
-	spawn_function *spawn = (spawn_function *)real(SPAWNP);
+	spawn_function *spawn = (spawn_function *)find_real(SPAWNP);
 	struct call call = { .envp = envp };
 	int error;
 	if (!plumb_exec_environment_known() || !plumb_follow_others() || !name)
 		return spawn(pid, name, actions, attributes, argv, envp);
 	WITH_ENVIRONMENT(call, plumb_exec_look_named(name), envp,
 	                 error = spawn(pid, name, actions, attributes, argv, call.envp));
-	end(&call, error != 0);
+	end_call(&call, error != 0);
 	return error;
 }
 
@@ -349,7 +350,7 @@ spawn_named(int *pid, const char *name, const void *actions, const void *attribu
 int
 shell_run(const char *command)
 {
-	int (*run)(const char *) = (int (*)(const char *))real(SYSTEM);
+	int (*run)(const char *) = (int (*)(const char *))find_real(SYSTEM);
 	struct plumb_exec_own own;
 	if (!command || !plumb_exec_environment_known() || !plumb_follow_others())
 		return run(command);
@@ -363,7 +364,7 @@ void *
 shell_open(const char *command, const char *mode)
 {
 	void *(*open_pipe)(const char *, const char *) =
-		(void *(*)(const char *, const char *))real(POPEN);
+		(void *(*)(const char *, const char *))find_real(POPEN);
 	struct plumb_exec_own own;
 	if (!plumb_exec_environment_known() || !plumb_follow_others())
 		return open_pipe(command, mode);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps the collector in the programs that a followed process executes, also where somebody set
- * LD_PRELOAD or made a new environment on the way. Private to src/collect.
+ * Keeps the collector in the programs that a followed process executes, even if somebody set
+ * LD_PRELOAD or made a new environment before. Private to src/collect.
  */
 #ifndef PLUMB_COLLECT_EXEC_H
 #define PLUMB_COLLECT_EXEC_H
@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Notes the variables by which this process got the collector. Runs once, when the library is
- * loaded. FOLDER: the run folder. */
+/* Notes the environment variables that brought the collector into this process. Runs once, when the
+ * library is loaded. FOLDER: the run folder. */
 void plumb_exec_load(const char *folder);
 
 /* The user id of the process is about to become USER: lets that user write into the run folder. */
@@ -18,19 +18,19 @@ void plumb_exec_allow(unsigned user);
 
 /* What an executable file means for the collector. */
 enum plumb_exec_kind {
-	PLUMB_EXEC_FITS,    /* also: it could not be told */
+	PLUMB_EXEC_FITS,    /* or nobody can tell */
 	PLUMB_EXEC_STATIC,  /* no loader, so no collector; what it starts may have one */
 	PLUMB_EXEC_SECURE,  /* set-user-ID and the like: the loader preloads nothing */
 	PLUMB_EXEC_FOREIGN, /* another machine or word size */
 	PLUMB_EXEC_MUSL,    /* its loader fails when the collector is preloaded */
 };
 
-/* Of the file PATH relative to the folder FOLDER (as openat takes them), through "#!" lines.
- * Async-signal-safe; does not keep errno. */
+/* The kind of the file PATH, relative to the folder FOLDER as in openat. It follows "#!" lines.
+ * Async-signal-safe; it does not keep errno. */
 enum plumb_exec_kind plumb_exec_look(int folder, const char *path);
-/* Likewise of an open file, which stays as it is. */
+/* The same for an open file, which stays as it is. */
 enum plumb_exec_kind plumb_exec_look_open(int file);
-/* Likewise of the file that execvp finds for NAME. */
+/* The same for the file that execvp finds for NAME. */
 enum plumb_exec_kind plumb_exec_look_named(const char *name);
 
 #endif

@@ -46,7 +46,7 @@ value_of(const char *entry, const char *name)
 }
 
 static const char *
-find(char *const *envp, const char *name)
+find_value(char *const *envp, const char *name)
 {
 	const char *value = NULL;
 	for (; envp && *envp && !value; envp++)
@@ -66,7 +66,7 @@ has_variable(char *const *envp, const char *entry)
 }
 
 static size_t
-token(const char *list)
+token_bytes(const char *list)
 {
 	return strcspn(list, ": ");
 }
@@ -81,14 +81,14 @@ is_library(const char *path, size_t length)
 static bool
 is_preloaded(const char *list)
 {
-	for (; list && *list; list += token(list), list += *list != '\0')
-		if (is_library(list, token(list)))
+	for (; list && *list; list += token_bytes(list), list += *list != '\0')
+		if (is_library(list, token_bytes(list)))
 			return true;
 	return false;
 }
 
 static void
-keep(const char *entry)
+keep_entry(const char *entry)
 {
 	size_t bytes = strlen(entry) + 1;
 	if (kept_count == PLUMB_EXEC_VARIABLES || bytes > sizeof texts - texts_used)
@@ -101,7 +101,7 @@ void
 plumb_exec_environment_load(char *const *envp, const char *run)
 {
 	Dl_info own;
-	const char *tools = find(envp, PLUMB_ENV_TOOLS);
+	const char *tools = find_value(envp, PLUMB_ENV_TOOLS);
 	size_t length;
 	if (!dladdr(&library, &own) || !own.dli_fname || own.dli_fname[0] != '/' ||
 	    strpbrk(own.dli_fname, " :$\t\n") || strlen(own.dli_fname) >= sizeof library ||
@@ -114,7 +114,7 @@ plumb_exec_environment_load(char *const *envp, const char *run)
 	if (tools && *tools && strlen(tools) < sizeof front - PATH_MAX - 1)
 		strcat(strcat(front, ":"), tools);
 	for (size_t i = 0; i < INJECTIONS; i++) {
-		const char *value = find(envp, injections[i].name);
+		const char *value = find_value(envp, injections[i].name);
 		injections[i].ours = value && is_library(value, strlen(value));
 	}
 	length = strlen(folder);
@@ -122,7 +122,7 @@ plumb_exec_environment_load(char *const *envp, const char *run)
 		const char *trace = value_of(*envp, COMPILE_TRACE);
 		if (!strncmp(*envp, "PLUMB_", 6) ||
 		    (trace && !strncmp(trace, folder, length) && trace[length] == '/'))
-			keep(*envp);
+			keep_entry(*envp);
 	}
 }
 
@@ -193,14 +193,14 @@ lacks_order(const char *asan)
 static bool
 lacks_injection(const struct injection *injection, char *const *envp)
 {
-	const char *value = injection->ours ? find(envp, injection->name) : library;
+	const char *value = injection->ours ? find_value(envp, injection->name) : library;
 	return !value || !is_library(value, strlen(value));
 }
 
 static bool
 is_right(char *const *envp)
 {
-	if (!is_preloaded(find(envp, PRELOAD)) || lacks_order(find(envp, ASAN)))
+	if (!is_preloaded(find_value(envp, PRELOAD)) || lacks_order(find_value(envp, ASAN)))
 		return false;
 	for (size_t i = 0; i < INJECTIONS; i++)
 		if (lacks_injection(&injections[i], envp))
@@ -215,16 +215,16 @@ is_right(char *const *envp)
 static bool
 is_other_run(char *const *envp)
 {
-	const char *named = find(envp, PLUMB_ENV_FOLDER);
+	const char *named = find_value(envp, PLUMB_ENV_FOLDER);
 	return named && strcmp(named, folder) != 0;
 }
 
 static bool
 names_library(char *const *envp)
 {
-	bool named = is_preloaded(find(envp, PRELOAD));
+	bool named = is_preloaded(find_value(envp, PRELOAD));
 	for (size_t i = 0; i < INJECTIONS; i++) {
-		const char *value = find(envp, injections[i].name);
+		const char *value = find_value(envp, injections[i].name);
 		named |= value && is_library(value, strlen(value));
 	}
 	return named;
@@ -246,11 +246,11 @@ plumb_exec_environment_room(char *const *envp, enum plumb_exec_change change)
 	while (envp && envp[entries])
 		entries++;
 	size_t bytes = (entries + kept_count + 2 + 2 * INJECTIONS + 1) * sizeof(char *);
-	bytes += sizeof PRELOAD + 2 + strlen(front) + length_of(find(envp, PRELOAD));
-	bytes += sizeof ASAN + sizeof ASAN_ORDER + 4 + length_of(find(envp, ASAN));
+	bytes += sizeof PRELOAD + 2 + strlen(front) + length_of(find_value(envp, PRELOAD));
+	bytes += sizeof ASAN + sizeof ASAN_ORDER + 4 + length_of(find_value(envp, ASAN));
 	for (size_t i = 0; i < INJECTIONS; i++)
 		bytes += strlen(injections[i].name) + strlen(injections[i].chain) +
-		         strlen(library) + length_of(find(envp, injections[i].name)) + 4;
+		         strlen(library) + length_of(find_value(envp, injections[i].name)) + 4;
 	return bytes;
 }
 
@@ -259,16 +259,16 @@ struct writer {
 	char *text;
 };
 
-/* Begins an entry "NAME="; the rest follows with add. */
+/* Begins an entry "NAME="; the rest follows with add_text. */
 static void
-begin(struct writer *to, const char *name)
+begin_entry(struct writer *to, const char *name)
 {
 	*to->next++ = to->text;
 	to->text = stpcpy(stpcpy(to->text, name), "=");
 }
 
 static void
-add(struct writer *to, const char *text, size_t length)
+add_text(struct writer *to, const char *text, size_t length)
 {
 	to->text = mempcpy(to->text, text, length);
 	*to->text = '\0';
@@ -279,16 +279,16 @@ static void
 add_preload(struct writer *to, const char *first, const char *before)
 {
 	char *entry = to->text;
-	begin(to, PRELOAD);
+	begin_entry(to, PRELOAD);
 	const char *empty = to->text;
-	add(to, first, strlen(first));
+	add_text(to, first, strlen(first));
 	for (size_t length; before && *before; before += length, before += *before != '\0') {
-		length = token(before);
+		length = token_bytes(before);
 		if (!length || is_library(before, length))
 			continue;
 		if (to->text != empty)
-			add(to, ":", 1);
-		add(to, before, length);
+			add_text(to, ":", 1);
+		add_text(to, before, length);
 	}
 	if (to->text == empty) { /* nothing is left of it */
 		to->next--;
@@ -301,24 +301,24 @@ add_preload(struct writer *to, const char *first, const char *before)
 static void
 add_asan(struct writer *to, const char *before)
 {
-	begin(to, ASAN);
-	add(to, before ? before : "", length_of(before));
+	begin_entry(to, ASAN);
+	add_text(to, before ? before : "", length_of(before));
 	if (before && *before)
-		add(to, ":", 1);
-	add(to, ASAN_ORDER "=0", sizeof ASAN_ORDER "=0" - 1);
+		add_text(to, ":", 1);
+	add_text(to, ASAN_ORDER "=0", sizeof ASAN_ORDER "=0" - 1);
 	to->text++;
 }
 
 static void
 add_injection(struct writer *to, const struct injection *injection, const char *before)
 {
-	begin(to, injection->name);
-	add(to, library, strlen(library));
+	begin_entry(to, injection->name);
+	add_text(to, library, strlen(library));
 	to->text++;
 	if (!before || !*before)
 		return;
-	begin(to, injection->chain);
-	add(to, before, strlen(before));
+	begin_entry(to, injection->chain);
+	add_text(to, before, strlen(before));
 	to->text++;
 }
 
@@ -338,7 +338,7 @@ is_replaced(const char *entry, char *const *envp, enum plumb_exec_change change)
 			continue;
 		}
 		if ((value || value_of(entry, injections[i].chain)) &&
-		    lacks_injection(&injections[i], envp) && find(envp, injections[i].name))
+		    lacks_injection(&injections[i], envp) && find_value(envp, injections[i].name))
 			return true;
 	}
 	return false;
@@ -347,13 +347,13 @@ is_replaced(const char *entry, char *const *envp, enum plumb_exec_change change)
 static void
 put_ours(struct writer *to, char *const *envp)
 {
-	const char *preloaded = find(envp, PRELOAD);
+	const char *preloaded = find_value(envp, PRELOAD);
 	add_preload(to, is_preloaded(preloaded) ? "" : front, preloaded);
-	if (lacks_order(find(envp, ASAN)))
-		add_asan(to, find(envp, ASAN));
+	if (lacks_order(find_value(envp, ASAN)))
+		add_asan(to, find_value(envp, ASAN));
 	for (size_t i = 0; i < INJECTIONS; i++)
 		if (lacks_injection(&injections[i], envp))
-			add_injection(to, &injections[i], find(envp, injections[i].name));
+			add_injection(to, &injections[i], find_value(envp, injections[i].name));
 }
 
 char *const *
@@ -369,7 +369,7 @@ plumb_exec_environment_fill(char *const *envp, enum plumb_exec_change change, ch
 		if (!is_replaced(envp[i], envp, change))
 			*to.next++ = envp[i];
 	if (change == PLUMB_EXEC_TAKE) {
-		add_preload(&to, "", find(envp, PRELOAD));
+		add_preload(&to, "", find_value(envp, PRELOAD));
 		*to.next = NULL;
 		return entries;
 	}
@@ -388,7 +388,7 @@ plumb_exec_environment_fill(char *const *envp, enum plumb_exec_change change, ch
 extern char **environ;
 
 static void
-set(const char *entry, const char *value)
+set_variable(const char *entry, const char *value)
 {
 	char name[128];
 	size_t length = strcspn(entry, "=");
@@ -436,7 +436,7 @@ plumb_exec_environment_lend(struct plumb_exec_own *own)
 			if (!strncmp(*e, entry, (size_t)(value - entry)))
 				before = *e + (value - entry);
 		own->variables[i].before = before ? strdup(before) : NULL;
-		set(entry, value);
+		set_variable(entry, value);
 	}
 	errno = saved;
 }
@@ -446,7 +446,7 @@ plumb_exec_environment_return(struct plumb_exec_own *own)
 {
 	int saved = errno;
 	for (unsigned i = 0; i < own->count; i++) {
-		set(own->variables[i].entry, own->variables[i].before);
+		set_variable(own->variables[i].entry, own->variables[i].before);
 		free(own->variables[i].before);
 	}
 	free(own->memory);

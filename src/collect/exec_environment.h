@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The environment in which a program meets the collector, as a function of the one that it was to
- * get. For exec.c only.
+ * Changes the environment that a program would get, so that the program loads the collector, or
+ * does not. For exec.c only.
  *
  *	size_t bytes = plumb_exec_environment_room(envp, PLUMB_EXEC_PUT);
  *	if (bytes)                        // 0: it is right as it is
@@ -15,8 +15,8 @@
 
 enum plumb_exec_change {
 	PLUMB_EXEC_LEAVE,
-	PLUMB_EXEC_PUT,  /* the collector comes first in LD_PRELOAD, its variables are there */
-	PLUMB_EXEC_TAKE, /* the collector is not preloaded: that could do harm */
+	PLUMB_EXEC_PUT,  /* put the collector first in LD_PRELOAD, and add its variables */
+	PLUMB_EXEC_TAKE, /* take the collector out of LD_PRELOAD, because it could do harm */
 };
 
 enum plumb_exec_reach {
@@ -26,20 +26,21 @@ enum plumb_exec_reach {
 	PLUMB_EXEC_NO_LIBRARY, /* this user may not read the collector */
 };
 
-/* Notes what ENVP, by which this process got the collector, has of it. */
+/* Notes the collector's variables in ENVP, which brought the collector into this process. */
 void plumb_exec_environment_load(char *const *envp, const char *folder);
-/* Was there all that a program needs? */
+/* Did ENVP have all that a program needs? */
 bool plumb_exec_environment_known(void);
 
-/* What this process may use. These three are async-signal-safe; they do not keep errno. */
+/* What this process may use. The next three are async-signal-safe; they do not keep errno. */
 enum plumb_exec_reach plumb_exec_environment_reach(void);
-/* How many bytes CHANGE of ENVP (may be NULL) takes; 0: it changes nothing. */
+/* How many bytes the CHANGE of ENVP (may be NULL) needs; 0: it changes nothing. */
 size_t plumb_exec_environment_room(char *const *envp, enum plumb_exec_change change);
-/* The changed environment, in ROOM (aligned as pointers are). It points into ENVP, too. */
+/* The changed environment, in ROOM (aligned for pointers). It also points into ENVP. */
 char *const *
 plumb_exec_environment_fill(char *const *envp, enum plumb_exec_change change, char *room);
 
-/* The process's own environment gets the collector until it is returned. Not async-signal-safe. */
+/* Puts the collector into the process's own environment until plumb_exec_environment_return. Not
+ * async-signal-safe. */
 #define PLUMB_EXEC_VARIABLES 48u
 struct plumb_exec_own {
 	unsigned count;

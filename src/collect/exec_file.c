@@ -71,7 +71,7 @@ look_elf(int file, const Elf64_Ehdr *header)
 /* The interpreter of the "#!" line that BYTES begin with, which stand in LINE; NULL: there is
  * none. */
 static const char *
-interpreter(char *line, size_t bytes)
+find_interpreter(char *line, size_t bytes)
 {
 	line[bytes] = '\0';
 	if (bytes < 3 || line[0] != '#' || line[1] != '!')
@@ -92,7 +92,7 @@ look_at(int file, char line[256], const char **next)
 	ssize_t got = pread(file, line, 255, 0);
 	*next = NULL;
 	if (got < (ssize_t)sizeof head || memcmp(line, ELFMAG, SELFMAG)) {
-		*next = interpreter(line, got > 0 ? (size_t)got : 0);
+		*next = find_interpreter(line, got > 0 ? (size_t)got : 0);
 		return PLUMB_EXEC_FITS;
 	}
 	memcpy(head.bytes, line, sizeof head);

@@ -59,7 +59,7 @@ list_of_mode(struct list *list, mode_t mode)
 }
 
 static void
-allow(const char *path, uint32_t user, uint16_t permissions)
+allow_user(const char *path, uint32_t user, uint16_t permissions)
 {
 	struct list list;
 	struct stat status;
@@ -85,7 +85,7 @@ allow(const char *path, uint32_t user, uint16_t permissions)
 void
 plumb_exec_allow(unsigned user)
 {
-	const char *folder = plumb_options()->folder;
+	const char *folder = plumb_collector_options()->folder;
 	char path[PATH_MAX + 16];
 	int saved = errno;
 	struct stat status;
@@ -95,9 +95,9 @@ plumb_exec_allow(unsigned user)
 		return;
 	}
 	if (geteuid() == status.st_uid || !geteuid()) {
-		allow(folder, user, 7);
+		allow_user(folder, user, 7);
 		snprintf(path, sizeof path, "%s/" PLUMB_CONTROL_NAME, folder);
-		allow(path, user, 6);
+		allow_user(path, user, 6);
 	}
 	errno = saved;
 }
@@ -110,7 +110,7 @@ PLUMB_EXPORT int user_set_two(uid_t, uid_t) __asm__("setreuid");
 PLUMB_EXPORT int user_set_three(uid_t, uid_t, uid_t) __asm__("setresuid");
 
 static void *
-real(void *_Atomic *function, const char *name)
+find_real(void *_Atomic *function, const char *name)
 {
 	if (!*function)
 		*function = plumb_real_dlsym(RTLD_NEXT, name);
@@ -122,7 +122,7 @@ user_set(uid_t user)
 {
 	static void *_Atomic found;
 	plumb_exec_allow(user);
-	return ((int (*)(uid_t))real(&found, "setuid"))(user);
+	return ((int (*)(uid_t))find_real(&found, "setuid"))(user);
 }
 
 int
@@ -130,7 +130,7 @@ user_set_effective(uid_t user)
 {
 	static void *_Atomic found;
 	plumb_exec_allow(user);
-	return ((int (*)(uid_t))real(&found, "seteuid"))(user);
+	return ((int (*)(uid_t))find_real(&found, "seteuid"))(user);
 }
 
 int
@@ -139,7 +139,7 @@ user_set_two(uid_t own, uid_t effective)
 	static void *_Atomic found;
 	plumb_exec_allow(own);
 	plumb_exec_allow(effective);
-	return ((int (*)(uid_t, uid_t))real(&found, "setreuid"))(own, effective);
+	return ((int (*)(uid_t, uid_t))find_real(&found, "setreuid"))(own, effective);
 }
 
 int
@@ -148,5 +148,6 @@ user_set_three(uid_t own, uid_t effective, uid_t saved)
 	static void *_Atomic found;
 	plumb_exec_allow(own);
 	plumb_exec_allow(effective);
-	return ((int (*)(uid_t, uid_t, uid_t))real(&found, "setresuid"))(own, effective, saved);
+	return ((int (*)(uid_t, uid_t, uid_t))find_real(&found, "setresuid"))(own, effective,
+	                                                                      saved);
 }

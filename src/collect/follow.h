@@ -5,7 +5,8 @@
 
 #include <stdbool.h>
 
-/* At load, with the option's value: "", "all", "none" or an extended regular expression. */
+/* Call it when the library is loaded, with the option's value: "", "all", "none" or an extended
+ * regular expression. */
 void plumb_follow_load(const char *which);
 /* Is the calling process profiled? The program that `plumb run` started always is. */
 bool plumb_follow_process(void);

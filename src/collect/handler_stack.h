@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stack that the sampler's handler works on. The program's own may be small: 8 KiB as the
- * alternate stack of each thread of a Rust program, a few KiB as a coroutine's, without a guard
- * page below. So the handler takes PLUMB_HANDLER_FRAME bytes there at most, beside what the kernel
- * pushes for any signal (AT_MINSIGSTKSZ), and goes over to memory that plumb has for each thread.
+ * The stack that the sampler's handler works on. The program's own stack may be small: 8 KiB for
+ * the alternate stack of a thread in a Rust program, a few KiB for a coroutine, without a guard
+ * page below. So the handler uses at most PLUMB_HANDLER_FRAME bytes of it, beside what the kernel
+ * pushes for any signal (AT_MINSIGSTKSZ). Then it switches to memory that plumb has for each
+ * thread.
  */
 #ifndef PLUMB_COLLECT_HANDLER_STACK_H
 #define PLUMB_COLLECT_HANDLER_STACK_H
@@ -16,16 +17,16 @@
 #define PLUMB_HANDLER_FRAME 512u
 #define PLUMB_HANDLER_STACK ((size_t)64 << 10)
 
-/* Memory for a handler's stack: PLUMB_HANDLER_STACK bytes, the lowest page guarded; what stands at
- * its end is the caller's. NULL: no memory. */
+/* Memory for a handler's stack: PLUMB_HANDLER_STACK bytes, with a guard page at the bottom. The
+ * caller may keep data at its end. NULL: no memory. */
 void *plumb_handler_stack_map(void);
 
 /* Calls FUNCTION with ARGUMENT on the stack that ends at TOP, a multiple of 16. */
 __attribute__((visibility("hidden"))) void
 plumb_handler_stack_call(void *top, void (*function)(const void *), const void *argument);
 
-/* In a handler: are there fewer than PLUMB_HANDLER_FRAME bytes left of the alternate stack that it
- * runs on? CONTEXT is its third argument. The bounds of any other stack are not known here. */
+/* For a handler that runs on an alternate stack: are fewer than PLUMB_HANDLER_FRAME bytes of it
+ * left? CONTEXT is the handler's third argument. The bounds of other stacks are unknown here. */
 static inline bool
 plumb_handler_stack_is_short(const ucontext_t *context)
 {
@@ -34,8 +35,8 @@ plumb_handler_stack_is_short(const ucontext_t *context)
 	return here - low < context->uc_stack.ss_size && here - low < PLUMB_HANDLER_FRAME;
 }
 
-/* Is an alternate stack of SIZE bytes too small for any handler, so that the kernel would kill the
- * program when our signal came? */
+/* Is an alternate stack of SIZE bytes too small for any handler? Then our signal would make the
+ * kernel kill the program. */
 bool plumb_handler_stack_is_small(size_t size);
 
 #endif

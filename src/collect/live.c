@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open addressing in buckets of one cache line of keys. A key lies in the one bucket of each level
- * that its hash names, so a free slot never hides what lies behind it: an object is taken by
- * clearing its key, and nothing is ever moved. Where a bucket is full the next level, eight times
- * as large, takes the key; levels are mapped when first needed.
+ * Open addressing in buckets of one cache line of keys. A key's hash names one bucket in each
+ * level, and the key is in one of these. So a free slot never hides another key: to take an object
+ * is to clear its key, and nothing moves. If a bucket is full, the next level takes the key. It is
+ * eight times as large, and is mapped when it is first needed.
  */
 #include "collect/live.h"
 
@@ -24,17 +24,11 @@ struct plumb_live_level {
 	uint64_t mask; /* buckets - 1 */
 };
 
-static size_t
-slots_of(unsigned level)
-{
-	return (size_t)1 << (FIRST_LOG2 + level * STEP_LOG2);
-}
-
 /* Maps LEVEL unless another thread was faster. NULL: no memory. */
 static struct plumb_live_level *
 make_level(struct plumb_live *live, unsigned number)
 {
-	size_t slots = slots_of(number);
+	size_t slots = (size_t)1 << (FIRST_LOG2 + number * STEP_LOG2);
 	size_t keys = slots * sizeof(uint64_t), objects = slots * sizeof(struct plumb_live_object);
 	size_t bytes = keys + objects + sizeof(struct plumb_live_level);
 	char *memory = plumb_map(bytes, true);
@@ -66,8 +60,8 @@ bucket_of(const struct plumb_live_level *level, uint64_t hash)
 
 /* Puts KEY where a slot is free. */
 static bool
-claim(struct plumb_live_level *level, size_t bucket, uint64_t key,
-      const struct plumb_live_object *object)
+claim_slot(struct plumb_live_level *level, size_t bucket, uint64_t key,
+           const struct plumb_live_object *object)
 {
 	for (size_t slot = bucket; slot < bucket + WAYS; slot++) {
 		uint64_t there = atomic_load_explicit(&level->keys[slot], memory_order_relaxed);
@@ -83,7 +77,7 @@ claim(struct plumb_live_level *level, size_t bucket, uint64_t key,
 
 /* The slot of LEVEL that holds KEY, or SIZE_MAX. */
 static size_t
-find(const struct plumb_live_level *level, size_t bucket, uint64_t key)
+find_slot(const struct plumb_live_level *level, size_t bucket, uint64_t key)
 {
 	for (size_t slot = bucket; slot < bucket + WAYS; slot++)
 		if (atomic_load_explicit(&level->keys[slot], memory_order_acquire) == key)
@@ -98,7 +92,7 @@ plumb_live_put(struct plumb_live *live, uint64_t key, const struct plumb_live_ob
 	uint64_t hash = plumb_mix(key, 1);
 	struct plumb_live_level *level;
 	for (unsigned i = 0; i < PLUMB_LIVE_LEVELS && (level = level_at(live, i)); i++) {
-		size_t slot = find(level, bucket_of(level, hash), key);
+		size_t slot = find_slot(level, bucket_of(level, hash), key);
 		if (plumb_likely(slot == SIZE_MAX))
 			continue;
 		*was = level->objects[slot];
@@ -109,7 +103,7 @@ plumb_live_put(struct plumb_live *live, uint64_t key, const struct plumb_live_ob
 		level = level_at(live, i);
 		if (!level && !(level = make_level(live, i)))
 			break;
-		if (claim(level, bucket_of(level, hash), key, object))
+		if (claim_slot(level, bucket_of(level, hash), key, object))
 			return PLUMB_LIVE_NEW;
 	}
 	return PLUMB_LIVE_FULL;
@@ -122,7 +116,7 @@ plumb_live_get(const struct plumb_live *live, uint64_t key, struct plumb_live_ob
 	for (unsigned i = 0; i < PLUMB_LIVE_LEVELS; i++) {
 		const struct plumb_live_level *level =
 			atomic_load_explicit(&live->levels[i], memory_order_acquire);
-		size_t slot = level ? find(level, bucket_of(level, hash), key) : SIZE_MAX;
+		size_t slot = level ? find_slot(level, bucket_of(level, hash), key) : SIZE_MAX;
 		if (slot == SIZE_MAX)
 			continue;
 		*object = level->objects[slot];
@@ -137,7 +131,7 @@ plumb_live_take(struct plumb_live *live, uint64_t key, struct plumb_live_object 
 	uint64_t hash = plumb_mix(key, 1);
 	struct plumb_live_level *level;
 	for (unsigned i = 0; i < PLUMB_LIVE_LEVELS && (level = level_at(live, i)); i++) {
-		size_t slot = find(level, bucket_of(level, hash), key);
+		size_t slot = find_slot(level, bucket_of(level, hash), key);
 		if (slot == SIZE_MAX)
 			continue;
 		*object = level->objects[slot];

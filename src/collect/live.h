@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What lives at an address: allocations that wait for their free.
+ * Knows what lives at an address: allocations that nobody has freed yet.
  *
- * Any thread, no lock, no heap. A key is put before its address is handed to the program and taken
- * before the address is given back, so that two threads never work on one key at once.
+ * Any thread may call these functions. They take no lock and no heap memory. Put a key before the
+ * program gets its address, and take it before the address is given back. Then two threads never
+ * work on the same key at once.
  */
 #ifndef PLUMB_COLLECT_LIVE_H
 #define PLUMB_COLLECT_LIVE_H
@@ -17,7 +18,7 @@
 struct plumb_live_object {
 	uint64_t bytes;
 	uint32_t record; /* the caller's */
-	uint32_t owner;  /* likewise */
+	uint32_t owner;  /* the caller's */
 };
 struct plumb_live_level; /* private */
 
@@ -28,19 +29,19 @@ struct plumb_live {
 
 enum plumb_live_result {
 	PLUMB_LIVE_NEW,
-	PLUMB_LIVE_REPLACED, /* something lived there whose end was not seen: *was */
-	PLUMB_LIVE_FULL,     /* nothing was put */
+	PLUMB_LIVE_REPLACED, /* something lived there, and nobody saw its end: *was */
+	PLUMB_LIVE_FULL,     /* there is no room: nothing was put */
 };
 /* KEY is not 0. */
 enum plumb_live_result
 plumb_live_put(struct plumb_live *live, uint64_t key, const struct plumb_live_object *object,
                struct plumb_live_object *was);
-/* As plumb_live_take, and it lives on. For what is never taken by another thread meanwhile. */
+/* As plumb_live_take, but the object stays. Only for a key that no other thread takes meanwhile. */
 bool plumb_live_get(const struct plumb_live *live, uint64_t key, struct plumb_live_object *object);
 /* False: nothing lives there. */
 bool plumb_live_take(struct plumb_live *live, uint64_t key, struct plumb_live_object *object);
 
-/* Nothing lives any more. For a forked child, where no other thread is. */
+/* Forgets everything. For a forked child, which has no other threads. */
 void plumb_live_clear(struct plumb_live *live);
 
 #endif

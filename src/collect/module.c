@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of modules. A root's tree is read once (scan), with every pointer on the way kept as
- * evidence; a call of a module then costs a look-up and a comparison of the evidence on its path,
- * which tells whether the name still holds: objects go, others come to their addresses, and
- * programs move modules about. When it does not hold, the tree is read again.
+ * Names of modules. plumb reads a root's tree once (scan_tree), and keeps every pointer on the way
+ * as evidence. A call of a module then costs a look-up and a comparison of the evidence on its
+ * path. That tells whether the name is still right: objects go, others come to their addresses, and
+ * programs move modules about. If it is not, plumb reads the tree again.
  *
- * Whether a frame is a new call or one that goes on is told by the frame's address, the receiver
- * and a mark of the call (python_object.h), and by whether anything outside it moved. With CPython
- * 3.14 the mark is the first argument only: two calls in a row from one place, with the same
- * argument and no operator between them outside the module, look like one. A call in which no
- * operator and no GPU call happens is not seen at all.
+ * A frame is a new call or the same call as before. The frame's address, the receiver and a mark of
+ * the call (python_object.h) tell, and whether anything outside it moved. With CPython 3.14 the
+ * mark is only the first argument. So two calls in a row from one place look like one if they have
+ * the same argument and no operator runs between them outside the module. plumb does not see a call
+ * without an operator and without a GPU call.
  */
 #include "collect/module.h"
 
@@ -58,7 +58,7 @@ static _Atomic int state;
 enum { UNKNOWN, BUSY, READY, OFF };
 
 static void
-prove(struct plumb_thread *thread, const struct plumb_python_frame *frame)
+prove_objects(struct plumb_thread *thread, const struct plumb_python_frame *frame)
 {
 	static int tries;
 	struct plumb_error error = { 0 };
@@ -83,7 +83,7 @@ is_ready(struct plumb_thread *thread, const struct plumb_python_frame *frame)
 	int now = atomic_load_explicit(&state, memory_order_acquire);
 
 	if (plumb_unlikely(now == UNKNOWN))
-		prove(thread, frame);
+		prove_objects(thread, frame);
 	/* A frame that is once taken for any other stays so in the cached stack: it is worth
 	 * waiting for, microseconds, but not for ever (a forked child has no other thread). */
 	for (int i = 0; plumb_unlikely(now != READY && now != OFF) && i < 10000; i++) {
@@ -110,7 +110,7 @@ bucket_of(uint32_t root, const void *object)
 
 /* What ROOT (0: any root) holds at OBJECT, as its tree was read last; 0: nothing known. */
 static uint32_t
-find(const struct plumb_modules *known, uint32_t root, const void *object)
+find_module(const struct plumb_modules *known, uint32_t root, const void *object)
 {
 	for (uint32_t i = known->buckets[bucket_of(root, object)]; i; i = known->modules[i].next) {
 		const struct module *m = &known->modules[i];
@@ -126,7 +126,7 @@ find(const struct plumb_modules *known, uint32_t root, const void *object)
 
 /* A new module under ROOT (0: a root itself); 0: no room. */
 static uint32_t
-add(struct plumb_modules *known, uint32_t root, const void *object)
+add_module(struct plumb_modules *known, uint32_t root, const void *object)
 {
 	uint32_t index = known->count + 1, *bucket = &known->buckets[bucket_of(root, object)];
 	struct module *m;
@@ -145,17 +145,10 @@ add(struct plumb_modules *known, uint32_t root, const void *object)
 	return index;
 }
 
-static void
-forget_all(struct plumb_modules *known)
-{
-	known->count = 0;
-	memset(known->buckets, 0, sizeof known->buckets);
-}
-
 /* Reads the tree of ROOT anew, parents before children and in the order of definition, so that a
  * module with several names gets the first. */
 static void
-scan(struct plumb_modules *known, uint32_t root)
+scan_tree(struct plumb_modules *known, uint32_t root)
 {
 	struct {
 		uint32_t module, next;
@@ -178,9 +171,9 @@ scan(struct plumb_modules *known, uint32_t root)
 			depth--;
 			continue;
 		}
-		if (link.value == top->object || find(known, root, link.value))
+		if (link.value == top->object || find_module(known, root, link.value))
 			continue;
-		child = add(known, root, link.value);
+		child = add_module(known, root, link.value);
 		if (!child) {
 			known->overflowed = true;
 			break;
@@ -198,7 +191,7 @@ scan(struct plumb_modules *known, uint32_t root)
 
 /* Whether MODULE is still where ROOT, which lives, held it. */
 static bool
-holds(const struct plumb_modules *known, uint32_t root, uint32_t module)
+still_holds(const struct plumb_modules *known, uint32_t root, uint32_t module)
 {
 	uint32_t path[DEPTH + 1], depth = 0, parent = root;
 
@@ -256,7 +249,7 @@ path_name(struct plumb_thread *thread, const struct plumb_modules *known, uint32
 
 /* Gives MODULE its class, and as long as it has no other name that of its class. */
 static void
-describe(struct plumb_thread *thread, struct module *m, const void *type, uint64_t hash)
+describe_module(struct plumb_thread *thread, struct module *m, const void *type, uint64_t hash)
 {
 	char text[NAME_BYTES];
 	size_t name, bytes = plumb_python_class(type, text, sizeof text, &name);
@@ -274,15 +267,15 @@ root_of(struct plumb_thread *thread, const void *object, const void *type)
 {
 	struct plumb_modules *known = thread->modules;
 	uint64_t hash = plumb_python_class_hash(type);
-	uint32_t root = find(known, 0, object);
+	uint32_t root = find_module(known, 0, object);
 
 	if (!root)
-		root = add(known, 0, object);
+		root = add_module(known, 0, object);
 	if (!root)
 		return 0;
 	if (known->modules[root].type != type || known->modules[root].class_hash != hash) {
 		known->modules[root].scanned = false;
-		describe(thread, &known->modules[root], type, hash);
+		describe_module(thread, &known->modules[root], type, hash);
 	}
 	return root;
 }
@@ -291,14 +284,14 @@ root_of(struct plumb_thread *thread, const void *object, const void *type)
 static uint32_t
 held_by(struct plumb_modules *known, uint32_t root, const void *object)
 {
-	uint32_t module = known->modules[root].scanned ? find(known, root, object) : 0;
+	uint32_t module = known->modules[root].scanned ? find_module(known, root, object) : 0;
 
-	if (module && holds(known, root, module))
+	if (module && still_holds(known, root, module))
 		return module;
 	if (!may_scan(known, root))
 		return 0;
-	scan(known, root);
-	return find(known, root, object);
+	scan_tree(known, root);
+	return find_module(known, root, object);
 }
 
 /* The module that CALL calls under a root, named; NULL: no room. */
@@ -311,8 +304,10 @@ look_up(struct plumb_thread *thread, const struct plumb_python_call *call, const
 	struct module *m;
 
 	known->credit += known->credit < CREDIT_MAX;
-	if (plumb_unlikely(known->count > MODULES - MODULES / 8))
-		forget_all(known);
+	if (plumb_unlikely(known->count > MODULES - MODULES / 8)) {
+		known->count = 0;
+		memset(known->buckets, 0, sizeof known->buckets);
+	}
 	root = root_of(thread, root_object, root_type);
 	if (!root || call->object == root_object)
 		return root ? &known->modules[root] : NULL;
@@ -326,7 +321,7 @@ look_up(struct plumb_thread *thread, const struct plumb_python_call *call, const
 		return m;
 	uint64_t hash = plumb_python_class_hash(call->type);
 	if (m->type != call->type || m->class_hash != hash)
-		describe(thread, m, call->type, hash);
+		describe_module(thread, m, call->type, hash);
 	if (!m->name)
 		m->name = path_name(thread, known, root, module);
 	return m;
@@ -350,7 +345,7 @@ count_call(const struct plumb_modules *known, struct module *m,
 }
 
 static void
-tally(struct plumb_thread *thread, plumb_id node)
+tally_call(struct plumb_thread *thread, plumb_id node)
 {
 	struct plumb_arena *arena = &thread->arena;
 
@@ -366,8 +361,8 @@ tally(struct plumb_thread *thread, plumb_id node)
 
 /* A call begins. Returns its context, 0 when it cannot be named. */
 static plumb_id
-begin(struct plumb_thread *thread, const struct plumb_module_place *place,
-      const struct plumb_python_frame *frame, const struct plumb_python_call *call)
+begin_call(struct plumb_thread *thread, const struct plumb_module_place *place,
+           const struct plumb_python_frame *frame, const struct plumb_python_call *call)
 {
 	struct plumb_module_call *mine = &thread->calls[place->at];
 	const struct plumb_module_call *around =
@@ -395,7 +390,7 @@ begin(struct plumb_thread *thread, const struct plumb_module_place *place,
 		.outer = place->inside,
 		.serial = ++thread->module_serial,
 	};
-	tally(thread, node);
+	tally_call(thread, node);
 	if (plumb_unlikely(thread->shapes)) {
 		mine->start = plumb_ticks();
 		thread->module_open = place->at + 1;
@@ -436,7 +431,7 @@ plumb_module_step(struct plumb_thread *thread, struct plumb_module_place *place,
 	    mine->frame == frame->frame && mine->type == call.type && mine->mark == call.mark) {
 		*node = entry->node;
 	} else {
-		*node = begin(thread, place, frame, &call);
+		*node = begin_call(thread, place, frame, &call);
 		place->moved = true;
 		entry->object = *node ? call.object : NULL;
 	}

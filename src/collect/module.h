@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nn.Module instances as frames: the Python frame that calls a module gives way to a frame of the
- * module's qualified name and class. Private to src/collect; for python_context.c and shape.c.
+ * Shows nn.Module instances as frames: a frame with the module's qualified name and class replaces
+ * the Python frame that calls the module. Private to src/collect; for python_context.c and shape.c.
  *
- * The outermost module on the stack is the root, called by its class; what it holds is called by
- * its path from there, as named_modules() has it. A module that its root does not hold (made on the
- * fly, kept in a list) is called by its class, too.
+ * The outermost module on the stack is the root; its name is its class. The name of a module that
+ * the root holds is its path from the root, as in named_modules(). If the root does not hold a
+ * module (somebody made it on the fly, or keeps it in a list), its name is its class, too.
  */
 #ifndef PLUMB_COLLECT_MODULE_H
 #define PLUMB_COLLECT_MODULE_H
@@ -15,13 +15,13 @@
 
 #define PLUMB_MODULE_CALLS_MAX 16u /* later calls under one call of the parent stand together */
 
-/* The call of a module that the Python entry of the same index stands for. */
+/* The call of a module that belongs to the Python entry with the same index. */
 struct plumb_module_call {
 	const void *frame, *type;
 	uint64_t mark; /* see plumb_python_call */
 	const void *root, *root_type;
 	plumb_id node;
-	uint32_t outer;  /* index + 1 of the module's call around, 0 none */
+	uint32_t outer;  /* index + 1 of the module call around it, 0: none */
 	uint32_t serial; /* of this call, on its thread */
 	uint64_t start;  /* ticks; for shapes only */
 };
@@ -29,22 +29,23 @@ struct plumb_module_call {
 /* Where in a walk a frame is. */
 struct plumb_module_place {
 	uint32_t at;     /* index of its entry */
-	uint32_t inside; /* index + 1 of the module's call around; the step moves it on */
-	bool moved;      /* a frame outside it is elsewhere than the last walk met it */
+	uint32_t inside; /* index + 1 of the module call around it; plumb_module_step updates it */
+	bool moved;      /* a frame outside it is not where the last walk met it */
 	plumb_id parent;
 	uint8_t flags;
 };
 
 /*
- * A frame that has ROLE: *node gets the module's context, or that of PLACE's parent for a frame
- * that only passes the call on. False: it is no module's call; take it for any Python frame.
+ * Handles a frame with ROLE. *node gets the module's context; for a frame that only passes the call
+ * on, it gets the context of PLACE's parent. False: the frame calls no module, so treat it as any
+ * other Python frame.
  */
 bool plumb_module_step(struct plumb_thread *thread, struct plumb_module_place *place,
                        const struct plumb_python_frame *frame, enum plumb_python_role role,
                        plumb_id *node);
 
-/* Whether the entry's call, seen by the last walk, goes on in FRAME, which is at the same place in
- * the code. */
+/* The last walk met a call at entry AT. Does FRAME, which is at the same place in the code,
+ * continue that call? */
 static inline bool
 plumb_module_goes_on(const struct plumb_thread *thread, uint32_t at,
                      const struct plumb_python_frame *frame)
@@ -59,7 +60,7 @@ plumb_module_goes_on(const struct plumb_thread *thread, uint32_t at,
 	       now.mark == call->mark;
 }
 
-/* Calls from index INSIDE on have ended: what was kept of them for shapes is written. */
+/* Calls from index INSIDE on have ended. Writes what plumb kept of them for shapes. */
 void plumb_module_end(struct plumb_thread *thread, uint32_t inside);
 
 #endif

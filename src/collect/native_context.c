@@ -47,7 +47,7 @@ struct plumb_native {
 /* ---- one frame ---- */
 
 static plumb_id
-string(struct plumb_thread *thread, const char *text)
+intern_text(struct plumb_thread *thread, const char *text)
 {
 	return plumb_intern(thread, text, strlen(text));
 }
@@ -62,7 +62,7 @@ code_record(struct plumb_thread *thread, struct plumb_stack_object *object)
 	uint64_t known = atomic_load_explicit(&object->record, memory_order_acquire);
 	if (known >> 32 == pid)
 		return (plumb_id)known;
-	plumb_id path = string(thread, object->path[0] ? object->path : "[unknown file]");
+	plumb_id path = intern_text(thread, object->path[0] ? object->path : "[unknown file]");
 	struct plumb_record_code *code =
 		path ? plumb_arena_append(&thread->arena, PLUMB_RECORD_CODE, sizeof *code) : NULL;
 	if (!code)
@@ -82,7 +82,7 @@ code_record(struct plumb_thread *thread, struct plumb_stack_object *object)
 
 /* The child of PARENT with KEY; 0: it is new, and samples have made MOST contexts. */
 static plumb_id
-child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key, uint32_t most)
+find_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key, uint32_t most)
 {
 	if (plumb_likely(!thread->native->in_sample))
 		return plumb_child(thread, parent, key);
@@ -102,8 +102,8 @@ make_node(struct plumb_thread *thread, plumb_id parent, uintptr_t site, uint8_t 
 	struct plumb_key key = { .kind = PLUMB_FRAME_NATIVE };
 	struct plumb_stack_object *object = plumb_stack_object_of(site);
 	if (!object) {
-		key.name = string(thread, generated);
-		return child(thread, parent, &key, most);
+		key.name = intern_text(thread, generated);
+		return find_child(thread, parent, &key, most);
 	}
 	key.flags = flags;
 	key.file = code_record(thread, object);
@@ -114,14 +114,14 @@ make_node(struct plumb_thread *thread, plumb_id parent, uintptr_t site, uint8_t 
 		key.name = code->path;
 		key.line = offset <= UINT32_MAX ? (uint32_t)offset : 0;
 	}
-	return child(thread, parent, &key, most);
+	return find_child(thread, parent, &key, most);
 }
 
 /* As make_node, of as many as samples may make. */
 static plumb_id
 make_site(struct plumb_thread *thread, plumb_id parent, uintptr_t site, uint8_t flags)
 {
-	uint32_t most = plumb_options()->native_contexts;
+	uint32_t most = plumb_collector_options()->native_contexts;
 	uintptr_t start, end;
 	bool interrupted = flags & PLUMB_CONTEXT_INTERRUPTED;
 	plumb_id made = make_node(thread, parent, site, flags, interrupted ? most / 2 : most);
@@ -158,7 +158,7 @@ step_in(struct plumb_thread *thread, plumb_id parent, uintptr_t site, uint8_t fl
 /* The thread's scratch, fit for the region and the objects of now, in a signal handler for those
  * known before; NULL: no memory, no tables. */
 static struct plumb_native *
-prepare(struct plumb_thread *thread, bool in_handler)
+prepare_scratch(struct plumb_thread *thread, bool in_handler)
 {
 	struct plumb_native *native = thread->native;
 	if (plumb_unlikely(!native)) {
@@ -242,7 +242,7 @@ static _Atomic bool said;
 
 /* Says once why nothing is walked here. */
 static void
-refuse(struct plumb_thread *thread, const char *why)
+refuse_native(struct plumb_thread *thread, const char *why)
 {
 	if (!atomic_exchange(&said, true))
 		plumb_environment(thread, "native.off", why);
@@ -319,7 +319,7 @@ plumb_native_prefetch(struct plumb_thread *thread, plumb_id parent)
 plumb_id
 plumb_native_context(struct plumb_thread *thread, plumb_id parent)
 {
-	struct plumb_native *native = prepare(thread, false);
+	struct plumb_native *native = prepare_scratch(thread, false);
 	struct plumb_memo_place at = { .parent = parent };
 	struct plumb_stack_walk walk = {
 		.max = NATIVE_MAX,
@@ -330,15 +330,16 @@ plumb_native_context(struct plumb_thread *thread, plumb_id parent)
 	const void *function;
 	plumb_stack_here(&here);
 	if (plumb_unlikely(!native)) {
-		refuse(thread, no_memory);
+		refuse_native(thread, no_memory);
 	} else if (plumb_unlikely(!plumb_stack_within(&native->bounds, here.sp) &&
 	                          !plumb_stack_bounds_of(here.sp, &native->bounds))) {
-		refuse(thread, no_bounds);
+		refuse_native(thread, no_bounds);
 	} else {
 		walk.sites = native->sites;
 		walk.stop = known_from_here(thread, here.sp, &function);
 		/* What is cut afterwards is not what the stop tells. */
-		if (plumb_likely(!function && parent != PLUMB_LOST && !plumb_options()->no_memo)) {
+		if (plumb_likely(!function && parent != PLUMB_LOST &&
+		                 !plumb_collector_options()->no_memo)) {
 			at.from = &here;
 			at.bounds = &native->bounds;
 			at.stop = walk.stop;
@@ -386,7 +387,7 @@ find_bounds(struct plumb_thread *thread, struct plumb_native *native, uintptr_t 
 		return false;
 	if (plumb_stack_bounds_of(sp, &native->bounds))
 		return true;
-	refuse(thread, no_bounds);
+	refuse_native(thread, no_bounds);
 	return false;
 }
 
@@ -394,7 +395,7 @@ plumb_id
 plumb_native_interrupted(struct plumb_thread *thread, plumb_id parent, const void *top,
                          const void *registers)
 {
-	struct plumb_native *native = prepare(thread, true);
+	struct plumb_native *native = prepare_scratch(thread, true);
 	struct plumb_stack_walk walk = {
 		.max = NATIVE_MAX,
 		.in_handler = true,
@@ -404,7 +405,7 @@ plumb_native_interrupted(struct plumb_thread *thread, plumb_id parent, const voi
 	const void *function = NULL;
 	plumb_stack_interrupted(registers, &from);
 	if (plumb_unlikely(!native)) {
-		refuse(thread, no_memory);
+		refuse_native(thread, no_memory);
 	} else if (plumb_likely(find_bounds(thread, native, from.sp))) {
 		walk.sites = native->sites;
 		/* Without a parent nothing further out is told yet. */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A path is looked for in two sets: its parent's, which can be fetched before it is needed, and,
- * for parents that have more paths than fit (the root, where no other layer is wanted), one by
- * parent and distance. Trails are only ever added; when there is no more room everything is
- * forgotten.
+ * A path may be in two sets. One is its parent's, which can be prefetched. The other depends on
+ * parent and distance, for parents with more paths than fit (the root, if no other layer is
+ * wanted). Trails are only added. When there is no more room, plumb forgets everything.
  */
 #include "collect/native_memo.h"
 
@@ -158,7 +157,7 @@ add_trail(struct plumb_native_memo *memo, uint16_t *slot, const struct plumb_sta
 
 /* The place of TRAIL among the words, perhaps a new one; 0: there is no room. */
 static uint32_t
-intern(struct plumb_native_memo *memo, const struct plumb_stack_trail *trail)
+intern_trail(struct plumb_native_memo *memo, const struct plumb_stack_trail *trail)
 {
 	uint32_t hash = hash_of(trail), at = hash;
 	uint16_t *slot;
@@ -177,7 +176,7 @@ intern(struct plumb_native_memo *memo, const struct plumb_stack_trail *trail)
  * for the next one just before it comes again.
  */
 static struct plumb_memo_entry *
-choose(struct plumb_native_memo *memo, const struct plumb_memo_place *at, uint32_t distance)
+choose_entry(struct plumb_native_memo *memo, const struct plumb_memo_place *at, uint32_t distance)
 {
 	struct plumb_memo_entry *sets[] = {
 		memo->sets[plumb_native_memo_set(at->parent)],
@@ -202,13 +201,13 @@ plumb_native_memo_put(struct plumb_native_memo *memo, const struct plumb_memo_pl
 	uint32_t distance = distance_of(at);
 	if (!trail->calls || distance == NO_DISTANCE)
 		return;
-	struct plumb_memo_entry *entry = choose(memo, at, distance);
+	struct plumb_memo_entry *entry = choose_entry(memo, at, distance);
 	if (!entry)
 		return;
-	uint32_t place = intern(memo, trail);
+	uint32_t place = intern_trail(memo, trail);
 	if (!place) {
 		plumb_native_memo_clear(memo);
-		place = intern(memo, trail);
+		place = intern_trail(memo, trail);
 	}
 	*entry = (struct plumb_memo_entry){
 		.parent = at->parent,

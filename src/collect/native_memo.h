@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Native paths of a thread that were found before, so that a stack that is seen again costs a
- * comparison: a walk and the look-ups of its frames touch some fifty cache lines that the program's
- * work has pushed out meanwhile, this touches ten, which lie in a row or are at hand.
+ * Remembers the native paths of a thread, so that a stack that comes again costs only a comparison.
+ * A walk and the look-ups of its frames touch some fifty cache lines, which the program's work has
+ * pushed out meanwhile. This touches ten, which lie in a row or are in the cache.
  *
  *	if (!plumb_native_memo_find(memo, &at, &node)) {
  *		walk.trail = &trail;
@@ -11,9 +11,8 @@
  *		plumb_native_memo_put(memo, &at, &trail, node);
  *	}
  *
- * What a walk went by (struct plumb_stack_trail) is kept once, however many contexts it was met
- * under: the layers of a model share their operators' stacks. Owned by one thread, never used in a
- * handler.
+ * It keeps a walk's trail (struct plumb_stack_trail) once, even if many contexts share it: the
+ * layers of a model share their operators' stacks. One thread owns it, and no handler uses it.
  */
 #ifndef PLUMB_COLLECT_NATIVE_MEMO_H
 #define PLUMB_COLLECT_NATIVE_MEMO_H
@@ -38,7 +37,7 @@ struct plumb_memo_entry {
 	uint32_t trail;    /* place among the words; 0: the entry is free */
 };
 
-/* 252 KiB, of which only what is used is there. All zero at first. */
+/* 252 KiB, but only the used pages take memory. All zero at first. */
 struct plumb_native_memo {
 	_Alignas(64) struct plumb_memo_entry sets[PLUMB_MEMO_SETS][PLUMB_MEMO_WAYS];
 	_Alignas(8) char words[PLUMB_MEMO_WORDS * 8];
@@ -47,7 +46,7 @@ struct plumb_native_memo {
 	uint32_t trails, turn;
 };
 
-/* Where a walk is to begin and what it is for. */
+/* Where a walk begins, and for which parent. */
 struct plumb_memo_place {
 	plumb_id parent;
 	const struct plumb_stack_registers *from;
@@ -59,7 +58,7 @@ struct plumb_memo_place {
 bool plumb_native_memo_find(const struct plumb_native_memo *memo, const struct plumb_memo_place *at,
                             plumb_id *node);
 
-/* Keeps that a walk from AT left TRAIL (perhaps none) and led to NODE. */
+/* Remembers that a walk from AT left TRAIL (perhaps none) and led to NODE. */
 void plumb_native_memo_put(struct plumb_native_memo *memo, const struct plumb_memo_place *at,
                            const struct plumb_stack_trail *trail, plumb_id node);
 
@@ -73,7 +72,7 @@ plumb_native_memo_set(uint64_t key)
 }
 _Static_assert(PLUMB_MEMO_SETS == 1 << (64 - 54), "the hash has as many bits");
 
-/* Brings in what a find under PARENT will look at first. */
+/* Prefetches what a find under PARENT will look at first. */
 static inline void
 plumb_native_memo_prefetch(const struct plumb_native_memo *memo, plumb_id parent)
 {

@@ -37,7 +37,7 @@
 #define DEFAULT_FLUSH_MS 100
 #define DEFAULT_NATIVE_CONTEXTS 16384
 
-static struct plumb_options options;
+static struct plumb_collector_options options;
 unsigned plumb_layers;
 static struct plumb_region region;
 static char region_path[PATH_MAX + 64];
@@ -49,8 +49,8 @@ enum { OFF, RECORDING, OVER, REFUSED };
  * The gate lies on a page of its own that the kernel wipes in a forked child, however it forked:
  * the child reads OFF, and the pid that began recording (kept elsewhere) is not its own.
  */
-struct plumb_gate_page plumb_gate_page;
-static _Atomic int *const state = &plumb_gate_page.gate.state;
+struct plumb_process_gate_page plumb_process_gate_page;
+static _Atomic int *const state = &plumb_process_gate_page.gate.state;
 
 static _Atomic pid_t owner; /* who records, or is about to, under begin_lock; 0: nobody yet */
 #define RESETTING                                                                                  \
@@ -114,8 +114,8 @@ rank_from(const char *const *names)
 	return -1;
 }
 
-const struct plumb_options *
-plumb_options(void)
+const struct plumb_collector_options *
+plumb_collector_options(void)
 {
 	return &options;
 }
@@ -304,7 +304,7 @@ make_region(void)
 
 /* Under begin_lock. */
 static void
-begin(void)
+begin_process(void)
 {
 	pid_t self = own_pid();
 	atomic_store_explicit(&owner, self, memory_order_release);
@@ -325,7 +325,7 @@ begin(void)
 	if (made)
 		plumb_trace_begin(&process_arena);
 	if (made)
-		atomic_store_explicit(&plumb_gate_page.gate.word, &plumb_control->word,
+		atomic_store_explicit(&plumb_process_gate_page.gate.word, &plumb_control->word,
 		                      memory_order_release);
 	atomic_store_explicit(state, made ? RECORDING : REFUSED, memory_order_release);
 }
@@ -347,7 +347,7 @@ plumb_process_begin(void)
 	}
 	pthread_mutex_lock(&begin_lock);
 	if (atomic_load_explicit(state, memory_order_relaxed) == OFF)
-		begin();
+		begin_process();
 	pthread_mutex_unlock(&begin_lock);
 	return plumb_recording();
 }
@@ -398,7 +398,7 @@ plumb_process_end(void)
 	}
 	write_clock(&process_arena);
 	plumb_trace_end(&process_arena);
-	atomic_store_explicit(&plumb_gate_page.gate.word, NULL, memory_order_release);
+	atomic_store_explicit(&plumb_process_gate_page.gate.word, NULL, memory_order_release);
 	atomic_store_explicit(state, OVER, memory_order_release);
 	atomic_store_explicit(&region.header->end_monotonic, plumb_now(), memory_order_relaxed);
 	atomic_store_explicit(&region.header->state, PLUMB_REGION_ENDED, memory_order_release);
@@ -438,7 +438,7 @@ static void
 wipe_on_fork(void)
 {
 	/* Linux before 4.14 has none of it: then the fork handler alone. */
-	(void)madvise(&plumb_gate_page, sizeof plumb_gate_page, MADV_WIPEONFORK);
+	(void)madvise(&plumb_process_gate_page, sizeof plumb_process_gate_page, MADV_WIPEONFORK);
 }
 
 /* Takes the options from the environment. False: it names no folder, so nothing is to be
@@ -487,7 +487,7 @@ process_load(void)
 }
 
 int
-plumb_process_monitor(const struct plumb_options *wanted)
+plumb_process_monitor(const struct plumb_collector_options *wanted)
 {
 	int result = 0;
 	pthread_mutex_lock(&begin_lock);
@@ -550,7 +550,7 @@ forget_region(void)
 	plumb_ranges_forked();
 	plumb_user_metrics_forked();
 	atomic_store(&ended, false);
-	atomic_store_explicit(&plumb_gate_page.gate.word, NULL, memory_order_relaxed);
+	atomic_store_explicit(&plumb_process_gate_page.gate.word, NULL, memory_order_relaxed);
 	atomic_store_explicit(state, OFF, memory_order_relaxed);
 	atomic_store_explicit(&owner, 0, memory_order_release);
 }

@@ -12,9 +12,9 @@
 #include "collect/collector.h"
 #include "region/control.h"
 
-/* What a callback looks at first: the control's word, or NULL while this process does not
+/* A callback looks here first: at the control's word, or NULL while this process does not
  * record. */
-struct plumb_gate {
+struct plumb_process_gate {
 	const _Atomic uint64_t *_Atomic word;
 	_Atomic int state;
 };
@@ -23,54 +23,54 @@ struct plumb_gate {
 #else
 #define PLUMB_PAGE 65536
 #endif
-struct plumb_gate_page {
-	_Alignas(PLUMB_PAGE) struct plumb_gate gate;
+struct plumb_process_gate_page {
+	_Alignas(PLUMB_PAGE) struct plumb_process_gate gate;
 };
-extern struct plumb_gate_page plumb_gate_page;
+extern struct plumb_process_gate_page plumb_process_gate_page;
 
 /* The control's word; 0 while this process does not record. Its bit 0: recording is on. */
 static inline uint64_t
-plumb_gate_word(void)
+plumb_process_gate_word(void)
 {
 	const _Atomic uint64_t *word =
-		atomic_load_explicit(&plumb_gate_page.gate.word, memory_order_relaxed);
+		atomic_load_explicit(&plumb_process_gate_page.gate.word, memory_order_relaxed);
 	return plumb_likely(word) ? atomic_load_explicit(word, memory_order_relaxed) : 0;
 }
 
-/* Counts forks and recordings: what another generation made is a parent's or an earlier
- * recording's. */
+/* Counts forks and recordings. What another generation made belongs to a parent or to an earlier
+ * recording. */
 extern uint32_t plumb_generation;
 
-/* Makes the region when this process may record and has none yet. True: it records. Counts a
- * process that is not followed. */
+/* Makes the region if this process may record and has none yet. True: it records. If the process is
+ * not followed, it is counted. */
 bool plumb_process_begin(void);
 
-/* Whether a signal handler may call it: not where it interrupted just that. */
+/* May a signal handler call plumb_process_begin? Not if the signal interrupted that very call. */
 bool plumb_process_may_begin(void);
-/* May this process record: was a folder named, or did another tool begin
- * (plumb_process_monitor)? */
+/* May this process record? Yes, if it has a run folder or another tool began recording
+ * (plumb_process_monitor). */
 bool plumb_process_wanted(void);
 
 /* Begins recording into memory for another tool, with OPTIONS (limit 0: the default), unless a
  * folder was named or a tool began already, whose options hold. Not 0: recording is over. */
-int plumb_process_monitor(const struct plumb_options *options);
+int plumb_process_monitor(const struct plumb_collector_options *options);
 
 /*
- * Begins recording as the environment's options say, in a process that `plumb run` did not start.
- * Also after the end of an earlier recording: then everything that belonged to it is forgotten.
- * Returns 0; 1: the process is recorded already; 2: it cannot be (a part of the last recording
- * still runs, or no region could be made, see the refusal in the folder).
+ * Begins recording in a process that `plumb run` did not start, with the options of the
+ * environment. It also works after the end of an earlier recording, and then forgets all of that.
+ * Returns 0; 1: the process records already; 2: it cannot record, because a part of the last
+ * recording still runs or there is no region (see the refusal in the folder).
  */
 int plumb_process_session(void);
-/* As plumb_process_end; and the process is wanted no more. */
+/* As plumb_process_end; after it the process may not record any more. */
 void plumb_process_session_end(void);
 
-/* Flushes, writes what is known at the end only, and closes the region for writing. The first call
- * does it, later ones return at once. Does nothing in a child that forked. */
+/* Flushes, writes what is only known at the end, and closes the region for writing. Only the first
+ * call does so; later ones return at once. In a forked child it does nothing. */
 void plumb_process_end(void);
 
-/* Counts one unit of SOURCE that found no arena to count it; 0: nothing is lost. FATE 0: the
- * reason is that of the call before. Any thread. */
+/* Counts one lost unit of SOURCE when there is no arena to count it in; 0: nothing is lost. FATE 0:
+ * the reason of the previous call. Any thread may call it. */
 void plumb_process_lost(enum plumb_source source, enum plumb_fate fate);
 
 /* Fills in the calibrated costs of empty callbacks. */

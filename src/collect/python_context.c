@@ -22,8 +22,8 @@ same_frame(const struct plumb_python_entry *entry, const struct plumb_python_fra
 
 /* Makes text of a frame and keeps it in LOCATION. Microseconds: the line table is decoded. */
 static void
-locate(struct plumb_thread *thread, struct plumb_python_location *location,
-       const struct plumb_python_frame *frame, const struct plumb_python_identity *identity)
+locate_frame(struct plumb_thread *thread, struct plumb_python_location *location,
+             const struct plumb_python_frame *frame, const struct plumb_python_identity *identity)
 {
 	struct plumb_python_symbol *symbol = thread->symbol;
 	plumb_python_symbolise(frame, symbol);
@@ -32,8 +32,9 @@ locate(struct plumb_thread *thread, struct plumb_python_location *location,
 		.lasti = frame->lasti,
 		.identity = *identity,
 		.line = symbol->line,
-		.role = plumb_options()->layers & PLUMB_LAYER_MODULE ? plumb_python_role(symbol)
-		                                                     : PLUMB_PYTHON_PLAIN,
+		.role = plumb_collector_options()->layers & PLUMB_LAYER_MODULE
+		                ? plumb_python_role(symbol)
+		                : PLUMB_PYTHON_PLAIN,
 		.name = plumb_intern(thread, symbol->function, strlen(symbol->function)),
 		.file = plumb_intern(thread, symbol->file, strlen(symbol->file)),
 	};
@@ -58,7 +59,7 @@ python_key(struct plumb_thread *thread, const struct plumb_python_frame *frame,
 	if (plumb_unlikely(location == set + PLUMB_LOCATION_WAYS)) {
 		memmove(set + 1, set, (PLUMB_LOCATION_WAYS - 1) * sizeof *set);
 		location = set;
-		locate(thread, location, frame, identity);
+		locate_frame(thread, location, frame, identity);
 	}
 	*key = (struct plumb_key){
 		.kind = PLUMB_FRAME_PYTHON,

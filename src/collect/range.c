@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/range.h"
 
+#include "base/utf8.h"
 #include "collect/clock.h"
 #include "collect/context.h"
 #include "collect/process.h"
@@ -11,18 +12,6 @@
 
 static const char many_names[] = "(further names)";
 
-/* At most LIMIT bytes of TEXT, not cut inside a UTF-8 character. */
-static size_t
-cut(const char *text, size_t limit)
-{
-	size_t bytes = strnlen(text, limit + 1);
-	if (bytes <= limit)
-		return bytes;
-	for (bytes = limit; bytes && ((unsigned char)text[bytes] & 0xc0) == 0x80;)
-		bytes--;
-	return bytes;
-}
-
 /*
  * The string of a range's name, among those of other ranges. Programs number their ranges ("step
  * 1", "step 2", …), and a context for each would fill the region: beyond a number of names they
@@ -32,7 +21,7 @@ static plumb_id
 name_intern(struct plumb_thread *thread, const char *text, size_t bytes)
 {
 	uint32_t hash = plumb_hash_text(text, bytes), at = hash, id;
-	while ((id = plumb_table_next(&thread->range_names, hash, &at))) {
+	while ((id = plumb_id_table_next(&thread->range_names, hash, &at))) {
 		const struct plumb_record_string *string =
 			plumb_region_at(thread->arena.region, id);
 		if (string->bytes == bytes && !memcmp(string + 1, text, bytes))
@@ -44,7 +33,7 @@ name_intern(struct plumb_thread *thread, const char *text, size_t bytes)
 	}
 	id = plumb_intern(thread, text, bytes);
 	if (id)
-		plumb_table_add(&thread->range_names, hash, id);
+		plumb_id_table_add(&thread->range_names, hash, id);
 	return id;
 }
 
@@ -67,8 +56,8 @@ name_of(struct plumb_thread *thread, const struct plumb_range_domain *domain, co
 	}
 	char text[PLUMB_RANGE_NAME_MAX];
 	if (prefix > sizeof text / 2)
-		prefix = cut(domain->text, sizeof text / 2);
-	size_t bytes = cut(name, sizeof text - prefix);
+		prefix = plumb_utf8_cut(domain->text, sizeof text / 2);
+	size_t bytes = plumb_utf8_cut(name, sizeof text - prefix);
 	if (prefix)
 		memcpy(text, domain->text, prefix);
 	memcpy(text + prefix, name, bytes);
@@ -164,7 +153,7 @@ end_unrecorded(struct plumb_thread *own, struct plumb_ticket *ticket)
 }
 
 static int
-pop(const struct plumb_range_domain *domain, const char *key)
+pop_range(const struct plumb_range_domain *domain, const char *key)
 {
 	struct plumb_thread *entered = plumb_enter_of(PLUMB_CALLBACK_GPU, 0);
 	struct plumb_thread *thread = entered ? entered : plumb_thread_get();
@@ -201,13 +190,13 @@ pop(const struct plumb_range_domain *domain, const char *key)
 int
 plumb_ranges_pop(const struct plumb_range_domain *domain)
 {
-	return pop(domain, NULL);
+	return pop_range(domain, NULL);
 }
 
 int
 plumb_ranges_pop_named(const struct plumb_range_domain *domain, const char *name)
 {
-	return pop(domain, name);
+	return pop_range(domain, name);
 }
 
 /* ---- started ranges, of the process ---- */
@@ -350,7 +339,7 @@ plumb_ranges_end(uint64_t id)
 		            node == PLUMB_LOST ? thread->arena.fate : PLUMB_FATE_ATTRIBUTED, 1);
 		if (plumb_unlikely(plumb_trace_on))
 			plumb_span_started(thread, node, range.track, range.start, now);
-	} else if (plumb_gate_word() & PLUMB_CONTROL_ON) {
+	} else if (plumb_process_gate_word() & PLUMB_CONTROL_ON) {
 		plumb_count(thread, PLUMB_SOURCE_RANGE, PLUMB_FATE_RECEIVED, 1);
 		plumb_count(thread, PLUMB_SOURCE_RANGE, PLUMB_FATE_UNBALANCED, 1);
 	}

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ranges that a program opens and closes by calls: NVTX (monitor/nvtx.c) and plumb's own
- * annotations (annotate.c). A call closes the newest range of its domain, so that libraries that
- * annotate beside each other do not close each other's.
+ * annotations (annotate.c). A call closes the newest range of its domain, so two libraries with
+ * annotations do not close each other's ranges.
  *
- * A pushed range is a frame of kind range on the thread's stack, with operators and Python. One
- * that is started may end on another thread, so it is no frame of what runs meanwhile: it is a
- * frame under the context that started it, with its count and duration.
+ * A pushed range is a frame of kind range on the thread's stack, between operators and Python
+ * frames. A started range may end on another thread, so what runs meanwhile is not inside it. It is
+ * a frame under the context that started it, with its count and duration.
  */
 #ifndef PLUMB_COLLECT_RANGE_H
 #define PLUMB_COLLECT_RANGE_H
 
 #include "collect/collector.h"
 
-/* Most bytes of a range's name, its domain counted; a longer one is cut. */
+/* Max bytes of a range's name with its domain; a longer name is cut. */
 #define PLUMB_RANGE_NAME_MAX 2048u
-/* Most different names on one thread; further ones share one context. */
+/* Max different names on one thread; further names share one context. */
 #define PLUMB_RANGE_NAMES_MAX 4096u
 
 /* Stays where it is for ever. NULL: the default one, which has no name. */
@@ -25,15 +25,15 @@ struct plumb_range_domain {
 	char text[]; /* what stands before the name of a range: "domain/" */
 };
 
-/* NAME need not outlive the call, PAYLOAD (a number that the range carries) may be NULL. The result
- * is the range's level in its domain on this thread, from 0; negative: none is open. */
+/* NAME need not outlive the call. PAYLOAD is a number that the range carries, or NULL. Returns the
+ * range's level in its domain on this thread, from 0; negative: none is open. */
 int plumb_ranges_push(const struct plumb_range_domain *domain, const char *name,
                       const int64_t *payload);
 int plumb_ranges_pop(const struct plumb_range_domain *domain);
-/* Closes the newest range of DOMAIN that was opened by this very pointer to a name. */
+/* Closes the newest range of DOMAIN that was opened with this very NAME pointer. */
 int plumb_ranges_pop_named(const struct plumb_range_domain *domain, const char *name);
 
-/* ID: how the program will name the range, 0: to be made. Returns it. */
+/* ID: the id that the program will use for the range; 0: plumb makes one. Returns the id. */
 uint64_t plumb_ranges_start(const struct plumb_range_domain *domain, const char *name,
                             const int64_t *payload, uint64_t id);
 void plumb_ranges_end(uint64_t id);
@@ -47,7 +47,7 @@ void plumb_ranges_mark(const struct plumb_range_domain *domain, const char *name
 void plumb_ranges_drop(struct plumb_thread *thread);
 /* The process ends: counts what is still open. Between plumb_enter and plumb_leave. */
 void plumb_ranges_finish(struct plumb_thread *thread);
-/* In a forked child: what its parent started is not its own. */
+/* For a forked child: ranges that its parent started do not belong to it. */
 void plumb_ranges_forked(void);
 
 #endif

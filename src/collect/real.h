@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The function behind a symbol that we interpose. Who calls us decides: a process may hold several
- * copies of a library, each with a function of its own.
+ * Finds the real function behind a symbol that we replace. The caller decides which one it is,
+ * because a process may have several copies of a library, each with its own function.
  *
  *	static struct plumb_real real = { .symbol = "f", .library = "libf.so", .ours = (void *)f };
  *	…
@@ -27,7 +27,7 @@
 #define PLUMB_OF_SANITIZER
 #endif
 
-/* A library that calls, and what it means. */
+/* A library that calls us, and the function that it means. */
 struct plumb_real_caller {
 	uintptr_t low;
 	size_t bytes; /* mapped from LOW on */
@@ -35,13 +35,13 @@ struct plumb_real_caller {
 };
 struct plumb_real {
 	const char *symbol;
-	const char *library; /* that has it, as the beginning of a file name */
+	const char *library; /* the beginning of the file name of the library that has it */
 	const void *ours;
 	struct plumb_real_caller callers[PLUMB_REAL_CALLERS];
 	_Atomic uint32_t claimed;
 };
 
-/* Looks CALLER's library up. NULL: there is no such function but ours. */
+/* Looks up the function that CALLER's library means. NULL: there is only ours. */
 void *plumb_real_find(struct plumb_real *real, const void *caller);
 
 /* Is FUNCTION, the real one, in the very library that CALLER is in? */

@@ -37,7 +37,7 @@ int
 plumb_start(void)
 {
 	int saved = errno;
-	if (!plumb_options()->folder[0])
+	if (!plumb_collector_options()->folder[0])
 		return 0;
 	plumb_control_start(plumb_control, plumb_now());
 	plumb_gpu_pause(false);
@@ -50,7 +50,7 @@ int
 plumb_stop(void)
 {
 	int saved = errno;
-	if (!plumb_options()->folder[0])
+	if (!plumb_collector_options()->folder[0])
 		return 0;
 	plumb_control_stop(plumb_control, plumb_now());
 	plumb_gpu_pause(true);
@@ -62,6 +62,6 @@ plumb_stop(void)
 int
 plumb_is_recording(void)
 {
-	return plumb_options()->folder[0] && plumb_control_is_on(plumb_control) &&
+	return plumb_collector_options()->folder[0] && plumb_control_is_on(plumb_control) &&
 	       plumb_follow_process();
 }

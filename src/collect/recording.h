@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether recording is on, as this process sees it: the run's control file (region/control.h), or
- * where there is none a control of the process's own. Private to src/collect.
+ * Is recording on? The run's control file says so (region/control.h), or the process's own control
+ * if there is no file. Private to src/collect.
  */
 #ifndef PLUMB_COLLECT_RECORDING_H
 #define PLUMB_COLLECT_RECORDING_H
@@ -11,7 +11,8 @@
 
 extern struct plumb_control *plumb_control; /* never NULL */
 
-/* At load: maps the control file of the run folder. PAUSED: how recording begins without one. */
+/* Maps the control file of the run folder, when the library is loaded. PAUSED: does recording begin
+ * paused if there is no file? */
 void plumb_control_attach(const char *folder, bool paused);
 
 #endif

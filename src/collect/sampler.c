@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A timer on a thread's CPU clock sends a real-time signal to that very thread. The signal restarts
- * system calls, and the clock stands still while a thread waits, so that a program sees no EINTR
- * that it would not see otherwise (short of one that was about to begin waiting when the clock
- * struck).
+ * system calls, and the clock stands still while a thread waits. So a program sees no extra EINTR,
+ * unless the signal comes just when the thread begins to wait.
  *
- * CPU time is read from the clock, not counted in periods: the kernel looks at timers at its own
- * ticks, and a sample stands for what passed since the last one. What passes while plumb itself is
- * at work on the thread is known by the guard (plumb_enter refuses) and kept apart, at "[plumb]".
+ * plumb reads CPU time from the clock and does not count periods: the kernel looks at timers at its
+ * own ticks, and a sample covers the time since the last one. Time in plumb's own work on the
+ * thread is kept apart, at "[plumb]". The guard tells it: plumb_enter refuses.
  */
 #include "collect/sampler.h"
 
@@ -49,8 +48,8 @@ count_short_of_stack(struct plumb_thread *thread, struct plumb_sampler *own)
 }
 
 static void
-observe(struct plumb_thread *thread, struct plumb_sampler *own, const void *registers, uint64_t ns,
-        uint64_t at)
+observe_sample(struct plumb_thread *thread, struct plumb_sampler *own, const void *registers,
+               uint64_t ns, uint64_t at)
 {
 	plumb_id node = plumb_context_interrupted(thread, registers);
 	plumb_sampler_tell_late(thread, own, &ns);
@@ -68,7 +67,7 @@ observe(struct plumb_thread *thread, struct plumb_sampler *own, const void *regi
 	if (plumb_unlikely(plumb_trace_on))
 		plumb_span_sample(thread, node, at, ns);
 	if (own->counters)
-		plumb_counters_observe(own->counters, thread, node);
+		plumb_thread_counters_observe(own->counters, thread, node);
 	plumb_wait_tell_where(thread);
 	atomic_store_explicit(&own->track, thread->track, memory_order_relaxed);
 	if (own->own)
@@ -93,7 +92,7 @@ look_for_tracer(struct plumb_sampler *own)
 
 /* On our own stack. */
 static void
-take(const void *registers)
+take_sample(const void *registers)
 {
 	struct plumb_sampler *own = plumb_sampler;
 	int saved = errno;
@@ -106,7 +105,7 @@ take(const void *registers)
 	atomic_store_explicit(&own->last, now, memory_order_relaxed);
 	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_SAMPLE);
 	if (thread) {
-		observe(thread, own, registers, ns, at);
+		observe_sample(thread, own, registers, ns, at);
 		plumb_leave(thread);
 	} else if (plumb_thread_inside()) {
 		own->own += ns;
@@ -134,7 +133,7 @@ plumb_sampler_handle(int number, siginfo_t *info, void *registers)
 		return;
 	}
 	own->at_work = true;
-	plumb_handler_stack_call(own, take, registers);
+	plumb_handler_stack_call(own, take_sample, registers);
 	own->at_work = false;
 }
 
@@ -197,7 +196,7 @@ pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*rout
 void
 plumb_sampler_begin(void)
 {
-	if (!plumb_options()->cpu_hz || !plumb_options()->folder[0])
+	if (!plumb_collector_options()->cpu_hz || !plumb_collector_options()->folder[0])
 		return;
 	struct plumb_sampler *own = plumb_sampler ? plumb_sampler : plumb_sampler_new();
 	if (!own || !plumb_sampler_threads_prepare())

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CPU time by samples (`plumb run --cpu`). Each thread has a timer on its own CPU clock, so a
- * thread that waits is never interrupted; the handler adds the CPU time since the last sample to
- * the context that was interrupted: Python, operators and native frames as far as they can be read
- * there.
+ * Samples CPU time (`plumb run --cpu`). Each thread has a timer on its own CPU clock, so the timer
+ * never interrupts a thread that waits. The handler adds the CPU time since the last sample to the
+ * context that it interrupted: Python, operators and native frames, as far as it can read them.
  *
  * Everything here that runs in the handler is async-signal-safe: it neither locks nor allocates.
  */
@@ -12,11 +11,11 @@
 
 #include "collect/collector.h"
 
-/* At load: prepares the calling thread when samples are asked for. */
+/* Prepares the calling thread when the library is loaded, if the run takes samples. */
 void plumb_sampler_begin(void);
-/* Likewise in a forked child. */
+/* The same in a forked child. */
 void plumb_sampler_forked(void);
-/* The process ends: tells the CPU time that no sample stands for. */
+/* The process ends: records the CPU time that no sample covers. */
 void plumb_sampler_end(void);
 
 #endif

@@ -10,7 +10,7 @@
 #include "collect/collector.h"
 #include "collect/metric.h"
 
-/* A thread that is sampled. It stands at the end of the memory that is its handler's stack. */
+/* A thread that is sampled. The struct lies at the end of the memory of its handler's stack. */
 struct plumb_sampler {
 	struct plumb_sampler *next, *before; /* of all threads; under the lock */
 	void *memory;                        /* of the stack */
@@ -29,7 +29,7 @@ struct plumb_sampler {
 	uint64_t missed;         /* samples that fell into it */
 	uint64_t short_of_stack; /* samples that there was no stack for */
 	long switches;           /* times that it had waited when a tracer was looked for last */
-	struct plumb_counters *counters; /* NULL: none */
+	struct plumb_thread_counters *counters; /* NULL: none */
 };
 
 /* The calling thread's; NULL: none. */
@@ -44,7 +44,7 @@ void plumb_sampler_handle(int number, siginfo_t *info, void *registers);
 
 /* ---- sampler_threads.c ---- */
 
-/* Begins to sample the calling thread, whose memory is OWN: new, or a forked parent's. */
+/* Begins to sample the calling thread. OWN is its memory, new or from the forked parent. */
 void plumb_sampler_thread_begin(struct plumb_sampler *own);
 /* New memory for a thread; NULL: there is none. */
 struct plumb_sampler *plumb_sampler_new(void);
@@ -52,17 +52,17 @@ void plumb_sampler_free(struct plumb_sampler *own);
 /* Prepares for threads: makes the key whose destructor ends a thread's sampling. False: it
  * cannot. */
 bool plumb_sampler_threads_prepare(void);
-/* In a forked child: it has this one thread. */
+/* For a forked child, which has only this thread. */
 void plumb_sampler_threads_forked(void);
 
 /* Is another process tracing this thread? */
 bool plumb_sampler_is_traced(void);
-/* No thread is sampled any more because of WHY. In the handler, too: false when another thread is
- * at work on the timers; then again at the next sample. */
+/* Stops sampling all threads because of WHY. The handler may call it, too. False: another thread is
+ * working on the timers, so try again at the next sample. */
 bool plumb_sampler_stop(enum plumb_fate why);
 
-/* NS passed since the last sample of OF, the calling thread's, which THREAD is: what no sample can
- * stand for is told as not sampled and taken off. */
+/* *NS passed since the last sample of OF; OF and THREAD belong to the calling thread. Records the
+ * part that no sample can cover as not sampled, and takes it off *NS. */
 void plumb_sampler_tell_late(struct plumb_thread *thread, struct plumb_sampler *of, uint64_t *ns);
 
 /* Is this the process whose threads are sampled? A child of vfork has its memory and is another
@@ -71,20 +71,20 @@ bool plumb_sampler_is_own_process(void);
 
 /* Our signal; 0: there is none. */
 int plumb_sampler_signal(void);
-/* Takes a signal that nobody handles and that is not in AWAY. False: there is none, and all stays
- * as it is. */
+/* Switches to a signal that nobody handles and that is not in AWAY. False: there is none, and
+ * nothing changes. */
 bool plumb_sampler_move(const sigset_t *away);
-/* There is no signal left for us: nobody is sampled any more. */
+/* No signal is left for us: stops sampling all threads. */
 void plumb_sampler_give_up(void);
-/* The calling thread's alternate stack was changed: may it be sampled on that? */
+/* The calling thread has another alternate stack: if it is SMALL, the thread cannot be sampled. */
 void plumb_sampler_stack_changed(bool small);
 
 /* ---- shield.c ---- */
 
 /* Before anything else of the sampler: finds the functions behind ours. */
 void plumb_shield_begin(void);
-/* A signal with our NUMBER that is none of ours came, in its handler: the program gets what it
- * asked for. */
+/* For the handler: a signal with our NUMBER came that is not ours. The program gets what it asked
+ * for. */
 void plumb_shield_foreign(int number);
 /* The C library's sigaction. */
 int plumb_shield_sigaction(int number, const struct sigaction *action, struct sigaction *old);

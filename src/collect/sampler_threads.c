@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The threads that are sampled, their timers, and their CPU time that no sample told.
+ * The threads that plumb samples, their timers, and the CPU time that no sample covers.
  *
- * The kernel's account of a thread's CPU time says what there was to sample. What was not is told
- * where a thread ends, where the process ends and where sampling goes on: at "[not sampled]" in the
- * profile, and by its reason in the ledger. Any thread may read another one's clock, and make and
- * delete its timer.
+ * The kernel knows how much CPU time a thread had, and so how much there was to sample. plumb
+ * records what it did not sample when a thread ends, when the process ends and when sampling goes
+ * on: at "[not sampled]" in the profile, and with its reason in the ledger. Any thread may read the
+ * clock of another, and make and delete its timer.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -105,13 +105,13 @@ process_cpu(void)
 }
 
 static uint64_t
-period(void)
+period_ns(void)
 {
-	return 1000000000u / plumb_options()->cpu_hz;
+	return 1000000000u / plumb_collector_options()->cpu_hz;
 }
 
 static struct timespec
-span(uint64_t ns)
+span_of(uint64_t ns)
 {
 	return (struct timespec){ (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
 }
@@ -119,12 +119,12 @@ span(uint64_t ns)
 /* The first sample comes after a part of a period that differs from thread to thread: threads that
  * work in step are not all looked at in the same place. */
 static void
-arm(struct plumb_sampler *of, bool run)
+arm_timer(struct plumb_sampler *of, bool run)
 {
 	uint64_t mixed = plumb_mix((uint64_t)of->tid, plumb_now());
-	uint64_t first = period() / 8 + mixed % (period() - period() / 8);
-	struct itimerspec time = { .it_interval = span(run ? period() : 0),
-		                   .it_value = span(run ? first : 0) };
+	uint64_t first = period_ns() / 8 + mixed % (period_ns() - period_ns() / 8);
+	struct itimerspec time = { .it_interval = span_of(run ? period_ns() : 0),
+		                   .it_value = span_of(run ? first : 0) };
 	if (of->has_timer)
 		syscall(SYS_timer_settime, of->timer, 0, &time, NULL);
 }
@@ -155,14 +155,15 @@ static _Atomic uint64_t unsampled[PLUMB_FATE_COUNT]; /* ns, by reason */
 
 /* Tells NS of OF's CPU time as not sampled. THREAD is the calling one's. */
 static void
-tell(struct plumb_thread *thread, const struct plumb_sampler *of, uint64_t ns, enum plumb_fate why)
+tell_unsampled(struct plumb_thread *thread, const struct plumb_sampler *of, uint64_t ns,
+               enum plumb_fate why)
 {
 	uint32_t track = atomic_load_explicit(&of->track, memory_order_relaxed);
 	plumb_id node = plumb_child_named(thread, 0, PLUMB_FRAME_NATIVE, "[not sampled]");
 	plumb_observe(thread, node, PLUMB_METRIC_CPU_TIME,
 	              track ? track : plumb_thread_track(thread), (int64_t)ns);
-	plumb_count(thread, PLUMB_SOURCE_SAMPLE, PLUMB_FATE_RECEIVED, ns / period());
-	plumb_count(thread, PLUMB_SOURCE_SAMPLE, why, ns / period());
+	plumb_count(thread, PLUMB_SOURCE_SAMPLE, PLUMB_FATE_RECEIVED, ns / period_ns());
+	plumb_count(thread, PLUMB_SOURCE_SAMPLE, why, ns / period_ns());
 	atomic_fetch_add_explicit(&unsampled[why], ns, memory_order_relaxed);
 }
 
@@ -192,9 +193,9 @@ blocks_ours(pid_t tid)
 /* What a thread's CPU time may be ahead of its last sample without a reason: some periods may be
  * the kernel's, or the host's of a virtual machine, which took the processor away meanwhile. */
 static uint64_t
-lateness(void)
+allowed_lateness(void)
 {
-	return 10 * period() + 250000000u;
+	return 10 * period_ns() + 250000000u;
 }
 
 /* What a sampled thread's CPU time is ahead of its samples: a period, and what the kernel's ticks
@@ -204,23 +205,23 @@ tell_gap(const struct plumb_sampler *of, uint64_t now)
 {
 	uint64_t gap = now - atomic_load_explicit(&of->last, memory_order_relaxed);
 	enum plumb_fate why = reason_of(of);
-	if (gap <= period() + COARSE || (why == PLUMB_FATE_SIGNAL_BLOCKED && number &&
-	                                 gap <= lateness() && !blocks_ours(of->tid)))
+	if (gap <= period_ns() + COARSE || (why == PLUMB_FATE_SIGNAL_BLOCKED && number &&
+	                                    gap <= allowed_lateness() && !blocks_ours(of->tid)))
 		return;
 	struct plumb_thread *thread = plumb_enter(PLUMB_CALLBACK_SAMPLE);
 	if (!thread)
 		return;
-	tell(thread, of, gap, why);
+	tell_unsampled(thread, of, gap, why);
 	plumb_leave(thread);
 }
 
 void
 plumb_sampler_tell_late(struct plumb_thread *thread, struct plumb_sampler *of, uint64_t *ns)
 {
-	if (*ns < lateness())
+	if (*ns < allowed_lateness())
 		return; /* the sample stands for all of it */
-	tell(thread, of, *ns - period(), reason_of(of));
-	*ns = period();
+	tell_unsampled(thread, of, *ns - period_ns(), reason_of(of));
+	*ns = period_ns();
 }
 
 /* Under the lock. */
@@ -289,7 +290,7 @@ plumb_sampler_is_traced(void)
 {
 	static const char name[] = "\nTracerPid:\t";
 	char text[1024];
-	if (plumb_options()->sample_traced)
+	if (plumb_collector_options()->sample_traced)
 		return false;
 	long fd = syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
@@ -307,7 +308,7 @@ stop_all(enum plumb_fate why)
 {
 	stopped = (int)why;
 	for (struct plumb_sampler *of = samplers; of; of = of->next) {
-		arm(of, false);
+		arm_timer(of, false);
 		atomic_store_explicit(&of->why, (int)why, memory_order_relaxed);
 	}
 }
@@ -330,7 +331,7 @@ go_on(void)
 	stopped = 0;
 	for (struct plumb_sampler *of = samplers; of; of = of->next) {
 		atomic_store_explicit(&of->why, 0, memory_order_relaxed);
-		arm(of, true);
+		arm_timer(of, true);
 	}
 }
 
@@ -377,12 +378,12 @@ plumb_sampler_thread_begin(struct plumb_sampler *own)
 		plumb_process_lost(PLUMB_SOURCE_THREAD, PLUMB_FATE_UNMAPPED_THREAD);
 		atomic_store(&own->why, PLUMB_FATE_UNMAPPED_THREAD);
 	}
-	own->counters = plumb_counters_open();
+	own->counters = plumb_thread_counters_open();
 	plumb_sampler = own;
 	atomic_store(&own->on, true);
 	pthread_setspecific(key, own);
 	if (!atomic_load(&own->why))
-		arm(own, true);
+		arm_timer(own, true);
 	/* Perhaps inherited; see shield.c. */
 	leave_lock(number ? before & ~(UINT64_C(1) << (number - 1)) : before);
 }
@@ -404,7 +405,7 @@ thread_end(void *data)
 	uint64_t now = cpu_of(own);
 	tell_gap(own, now);
 	atomic_fetch_add(&ended_cpu, now - own->first);
-	plumb_counters_close(own->counters);
+	plumb_thread_counters_close(own->counters);
 	plumb_sampler = NULL;
 	plumb_sampler_free(own);
 }
@@ -434,7 +435,7 @@ plumb_sampler_threads_forked(void)
 	if (plumb_sampler) { /* a timer is not inherited */
 		atomic_store(&plumb_sampler->on, false);
 		plumb_sampler->has_timer = false;
-		plumb_counters_close(plumb_sampler->counters);
+		plumb_thread_counters_close(plumb_sampler->counters);
 		plumb_sampler->counters = NULL;
 	}
 }
@@ -453,7 +454,7 @@ plumb_sampler_stack_changed(bool small)
 		tell_gap(own, now);
 		atomic_store(&own->last, now);
 		atomic_store(&own->why, wanted);
-		arm(own, !wanted);
+		arm_timer(own, !wanted);
 	}
 	leave_lock(before);
 }
@@ -502,7 +503,7 @@ plumb_sampler_move(const sigset_t *away)
 		for (struct plumb_sampler *of = samplers; of; of = of->next) {
 			delete_timer(of);
 			if (make_timer(of) && !atomic_load(&of->why))
-				arm(of, true);
+				arm_timer(of, true);
 		}
 	}
 	if (before && took) {

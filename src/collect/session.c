@@ -4,9 +4,9 @@
  * the running interpreter, sets the variables that `plumb run` would have set, and calls these
  * functions. There may be many recordings, one after the other.
  *
- * The library was not preloaded, so nothing is interposed: threads' timers, tensor allocations, the
- * program's own use of CUPTI, exits without exit handlers and the caller of backward() are not
- * seen.
+ * The library was not preloaded, so it replaces no functions. It does not see threads' timers,
+ * tensor allocations, the program's own use of CUPTI, exits without exit handlers, or the caller of
+ * backward().
  */
 #include <errno.h>
 

@@ -87,7 +87,8 @@ shape_add(struct plumb_record_shape *shape, int64_t time)
 }
 
 static void
-observe(struct plumb_thread *thread, plumb_id node, const char *text, size_t bytes, uint64_t time)
+observe_shape(struct plumb_thread *thread, plumb_id node, const char *text, size_t bytes,
+              uint64_t time)
 {
 	struct plumb_arena *arena = &thread->arena;
 	struct plumb_record_shape *shape =
@@ -130,9 +131,9 @@ plumb_shape_exit(struct plumb_thread *thread, const struct plumb_operator_frame 
 		return;
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_SHAPE, PLUMB_FATE_RECEIVED, 1);
 	if (bytes)
-		observe(thread, node, shapes->text, outputs ? shapes->bytes : bytes, self);
+		observe_shape(thread, node, shapes->text, outputs ? shapes->bytes : bytes, self);
 	else
-		observe(thread, node, shapes->text + 1, shapes->bytes - 1, self);
+		observe_shape(thread, node, shapes->text + 1, shapes->bytes - 1, self);
 }
 
 void
@@ -144,6 +145,7 @@ plumb_shape_module(struct plumb_thread *thread, plumb_id node, uint64_t start)
 		return;
 	plumb_arena_tally(&thread->arena, PLUMB_SOURCE_SHAPE, PLUMB_FATE_RECEIVED, 1);
 	/* "-> float32[64]": an operator's text begins with its inputs. */
-	observe(thread, node, shapes->text + shapes->output - 3, shapes->bytes - shapes->output + 3,
-	        plumb_ticks_between(start, shapes->ended));
+	observe_shape(thread, node, shapes->text + shapes->output - 3,
+	              shapes->bytes - shapes->output + 3,
+	              plumb_ticks_between(start, shapes->ended));
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shapes of operators' inputs and outputs (`plumb run --shapes`), as text: a record for each
- * distinct text at a context, with count and time. Private to src/collect; the text is the
- * framework's.
+ * Keeps the shapes of operators' inputs and outputs (`plumb run --shapes`) as text. Each different
+ * text at a context has a record with count and time. The framework writes the text. Private to
+ * src/collect.
  *
- * An operator's inputs are there when it begins, its outputs when it ends. What the framework
- * writes at the beginning waits on a stack beside that of operators.
+ * The inputs exist when an operator begins, the outputs when it ends. What the framework writes at
+ * the beginning waits on a stack beside the stack of operators.
  */
 #ifndef PLUMB_COLLECT_SHAPE_H
 #define PLUMB_COLLECT_SHAPE_H
@@ -33,7 +33,7 @@ struct plumb_shapes {
 struct plumb_shapes *plumb_shape_of(struct plumb_thread *thread,
                                     size_t (*outputs)(const void *record, char *text, size_t size));
 
-/* Room for the inputs of the operator that begins, or NULL: the operators are nested too deep. */
+/* Room for the inputs of the operator that begins; NULL: operators are nested too deep. */
 static inline char *
 plumb_shape_room(struct plumb_shapes *shapes)
 {

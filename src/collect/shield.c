@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps the sampler's signal and the program's own business with signals apart, by standing in
- * front of the C library's functions (programs that call the kernel themselves get by it):
+ * Keeps the sampler's signal apart from the program's own signals, by functions in front of those
+ * of the C library. Programs that call the kernel directly are not covered.
  *
- * - A program that handles our signal, blocks it or waits for it, and leaves others alone, wants it
- * for
- *   itself: we take another one.
- * - One that names all of them (a mask of all, a wait for any) means none: ours is left out. Its
- * threads are
- *   sampled where it blocks "all signals", and it never sees ours where it waits for "any".
- * - While a handler runs on the alternate stack ours is blocked, since that stack may have no room
- * for both.
+ * - A program may handle, block or await our signal, and leave others alone. Then it wants the
+ *   signal for itself, and we take another one.
+ * - A program that names all signals (a mask of all, a wait for any) means no signal in particular.
+ *   We leave ours out: plumb still samples a thread that blocks "all signals", and a thread that
+ *   waits for "any" never sees our signal.
+ * - While a handler runs on the alternate stack, our signal is blocked, because that stack may have
+ *   no room for both.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -41,10 +40,10 @@ static struct {
 
 /* A call may come before plumb is set up. Afterwards all are known: a handler may call them,
  * too. */
-#define REAL(name) (real.name ? real.name : (find((void **)&real.name, #name), real.name))
+#define REAL(name) (real.name ? real.name : (find_real((void **)&real.name, #name), real.name))
 
 static void
-find(void **function, const char *name)
+find_real(void **function, const char *name)
 {
 	*function = plumb_real_dlsym(RTLD_NEXT, name);
 }
@@ -63,7 +62,7 @@ plumb_shield_begin(void)
 {
 	(void)REAL(sigaction);
 	(void)REAL(signal);
-	find((void **)&real.sysv_signal, "__sysv_signal");
+	find_real((void **)&real.sysv_signal, "__sysv_signal");
 	(void)REAL(sigprocmask);
 	(void)REAL(pthread_sigmask);
 	(void)REAL(sigwait);
@@ -96,13 +95,13 @@ word_of(const sigset_t *set)
 }
 
 static uint64_t
-bit(int number)
+bit_of(int number)
 {
 	return UINT64_C(1) << (number - 1);
 }
 
 static uint64_t
-realtime(void)
+realtime_signals(void)
 {
 	return ~UINT64_C(0) << (SIGRTMIN - 1);
 }
@@ -124,7 +123,7 @@ is_blocked(int number)
 {
 	uint64_t mask = 0;
 	syscall(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, sizeof mask);
-	return mask & bit(number);
+	return mask & bit_of(number);
 }
 
 /* SET as the kernel gets it: without our signal. COPY is room for it. */
@@ -134,11 +133,11 @@ without_ours(const sigset_t *set, sigset_t *copy)
 	int number = plumb_sampler_signal();
 	if (plumb_likely(!number || !set))
 		return set;
-	uint64_t named = word_of(set) & realtime();
-	bool all = named == realtime();
+	uint64_t named = word_of(set) & realtime_signals();
+	bool all = named == realtime_signals();
 	if (named && !all)
 		atomic_fetch_or_explicit(&claimed, named, memory_order_relaxed);
-	if (!(named & bit(number)) || !plumb_sampler_is_own_process() || (!all && move_away()))
+	if (!(named & bit_of(number)) || !plumb_sampler_is_own_process() || (!all && move_away()))
 		return set;
 	*copy = *set;
 	sigdelset(copy, number);
@@ -234,7 +233,7 @@ FRONT(__sysv_signal)(int number, handler_function handler)
 	if (is_ours(number) && handler != SIG_ERR && is_settled(number, &action, &old))
 		return old.sa_handler;
 	if (!real.sysv_signal)
-		find((void **)&real.sysv_signal, "__sysv_signal");
+		find_real((void **)&real.sysv_signal, "__sysv_signal");
 	return real.sysv_signal(number, handler);
 }
 
@@ -251,7 +250,7 @@ mask_without_ours(int how, const sigset_t *set, sigset_t *copy)
 	int number = plumb_sampler_signal();
 	if (plumb_likely(!number || !set || how == SIG_UNBLOCK))
 		return set;
-	if (word_of(set) & bit(number) && is_blocked(number))
+	if (word_of(set) & bit_of(number) && is_blocked(number))
 		return set;
 	return without_ours(set, copy);
 }

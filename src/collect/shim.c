@@ -27,14 +27,14 @@ plumb_monitor_version(void)
 /* ---- beginning and end ---- */
 
 static uint32_t
-recorded(const struct plumb_monitor_options *options)
+get_recorded(const struct plumb_monitor_options *options)
 {
 	size_t end = offsetof(struct plumb_monitor_options, record) + sizeof options->record;
 	return options && options->size >= end ? options->record : 0;
 }
 
 static uint64_t
-memory(const struct plumb_monitor_options *options)
+get_memory(const struct plumb_monitor_options *options)
 {
 	size_t end = offsetof(struct plumb_monitor_options, memory) + sizeof options->memory;
 	return options && options->size >= end ? options->memory : 0;
@@ -75,9 +75,9 @@ tell_memory(const struct plumb_memory_change *change)
 int
 plumb_monitor_init(const struct plumb_monitor_options *options)
 {
-	uint32_t record = recorded(options);
-	struct plumb_options wanted = {
-		.limit = memory(options),
+	uint32_t record = get_recorded(options);
+	struct plumb_collector_options wanted = {
+		.limit = get_memory(options),
 		.gpu = record & PLUMB_MONITOR_NO_GPU ? PLUMB_GPU_OFF : PLUMB_GPU_ACTIVITY,
 		.layers = record & PLUMB_MONITOR_NATIVE ? PLUMB_LAYERS_FULL : PLUMB_LAYERS_LIGHT,
 		.memory = record & PLUMB_MONITOR_MEMORY,
@@ -88,9 +88,9 @@ plumb_monitor_init(const struct plumb_monitor_options *options)
 	if (plumb_process_monitor(&wanted))
 		return PLUMB_MONITOR_ELATE;
 	plumb_nvtx_offer();
-	if (record & PLUMB_MONITOR_MEMORY || plumb_options()->memory)
+	if (record & PLUMB_MONITOR_MEMORY || plumb_collector_options()->memory)
 		plumb_memory_listen(tell_memory);
-	if (plumb_options()->gpu)
+	if (plumb_collector_options()->gpu)
 		offer_to_cuda();
 	plumb_framework_offer(NULL); /* whatever is there already */
 	return PLUMB_MONITOR_OK;

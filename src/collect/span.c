@@ -127,7 +127,7 @@ read_option(const char *text)
 void
 plumb_trace_begin(struct plumb_arena *arena)
 {
-	const struct plumb_options *options = plumb_options();
+	const struct plumb_collector_options *options = plumb_collector_options();
 	uint64_t share = options->limit / 2;
 	plumb_trace_on = options->trace[0];
 	if (!plumb_trace_on)

@@ -12,22 +12,22 @@ plumb_map(size_t bytes, bool reserve)
 }
 
 static void
-table_insert(struct plumb_table *table, uint32_t hash, uint32_t id)
+table_insert(struct plumb_id_table *table, uint32_t hash, uint32_t id)
 {
 	uint32_t at = hash & table->mask;
 	while (table->slots[at].id)
 		at = (at + 1) & table->mask;
-	table->slots[at] = (struct plumb_table_slot){ hash, id };
+	table->slots[at] = (struct plumb_id_table_slot){ hash, id };
 	table->count++;
 }
 
 bool
-plumb_table_add(struct plumb_table *table, uint32_t hash, uint32_t id)
+plumb_id_table_add(struct plumb_id_table *table, uint32_t hash, uint32_t id)
 {
 	/* At most half full, so that a walk is short. */
 	if (!table->slots || table->count >= table->mask / 2) {
 		uint32_t slots = table->slots ? (table->mask + 1) * 2 : 1024;
-		struct plumb_table larger = {
+		struct plumb_id_table larger = {
 			.slots = plumb_map(slots * sizeof *larger.slots, true),
 			.mask = slots - 1,
 		};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An index from hash to id for one writer: open addressing, doubled by mapping a new table. It
- * never touches the heap. What an id stands for, and whether it is the one looked for, the caller
- * knows.
+ * An index from hash to id for one writer. It uses open addressing, and doubles by mapping a new
+ * table, never on the heap. The caller knows what an id means, and compares it with what it looks
+ * for.
  */
 #ifndef PLUMB_COLLECT_TABLE_H
 #define PLUMB_COLLECT_TABLE_H
@@ -12,27 +12,27 @@
 #include <stdint.h>
 #include <string.h>
 
-struct plumb_table_slot {
+struct plumb_id_table_slot {
 	uint32_t hash;
 	uint32_t id; /* 0: free */
 };
-struct plumb_table {
-	struct plumb_table_slot *slots;
+struct plumb_id_table {
+	struct plumb_id_table_slot *slots;
 	uint32_t mask; /* slots - 1 */
 	uint32_t count;
 };
 
 /* Adds ID under HASH without looking for an equal one. False: no memory, nothing was added. */
-bool plumb_table_add(struct plumb_table *table, uint32_t hash, uint32_t id);
+bool plumb_id_table_add(struct plumb_id_table *table, uint32_t hash, uint32_t id);
 
 /* Walks the ids under HASH: start with *at = HASH, 0 at the end. */
 static inline uint32_t
-plumb_table_next(const struct plumb_table *table, uint32_t hash, uint32_t *at)
+plumb_id_table_next(const struct plumb_id_table *table, uint32_t hash, uint32_t *at)
 {
 	if (!table->slots)
 		return 0;
 	for (;;) {
-		const struct plumb_table_slot *slot = &table->slots[*at & table->mask];
+		const struct plumb_id_table_slot *slot = &table->slots[*at & table->mask];
 		if (!slot->id)
 			return 0;
 		++*at;

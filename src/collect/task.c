@@ -107,8 +107,8 @@ park_python(struct plumb_thread *thread, struct slot *slot)
 /* Takes the frames above OPERATORS and the ranges above RANGES off their stacks. OUTSIDE: the
  * Python frames that are not the task's. */
 static void
-park(struct plumb_thread *thread, uint64_t key, uint32_t operators, uint32_t ranges,
-     uint32_t outside)
+park_frames(struct plumb_thread *thread, uint64_t key, uint32_t operators, uint32_t ranges,
+            uint32_t outside)
 {
 	uint32_t frames = thread->operators - operators;
 	uint32_t open = thread->ranges_open - ranges;
@@ -171,9 +171,9 @@ restore_frame(struct plumb_thread *thread, struct plumb_operator_frame *frame,
 	thread->tickets[frame->ticket].depth = thread->operators;
 }
 
-/* Puts what the task has open on top of what is open now. OUTSIDE as in `park`. */
+/* Puts what the task has open on top of what is open now. OUTSIDE as in `park_frames`. */
 static void
-restore(struct plumb_thread *thread, struct slot *slot, uint32_t outside)
+restore_task(struct plumb_thread *thread, struct slot *slot, uint32_t outside)
 {
 	uint64_t away = plumb_ticks_between(slot->since, plumb_ticks());
 	int64_t more = (int64_t)outside - slot->outside;
@@ -199,7 +199,7 @@ begin_slowly(uint64_t key)
 	struct plumb_thread *thread = plumb_enter_paused(PLUMB_CALLBACK_OPERATOR_ENTER);
 	struct slot *slot = thread ? slot_find(thread->tasks, key) : NULL;
 	if (slot)
-		restore(thread, slot, plumb_python_refresh(thread));
+		restore_task(thread, slot, plumb_python_refresh(thread));
 	if (thread)
 		plumb_leave(thread);
 }
@@ -224,7 +224,8 @@ end_slowly(const struct plumb_task_turn *turn, uint64_t key)
 	if (!thread)
 		return;
 	if (thread->operators >= turn->operators && thread->ranges_open >= turn->ranges)
-		park(thread, key, turn->operators, turn->ranges, plumb_python_refresh(thread));
+		park_frames(thread, key, turn->operators, turn->ranges,
+		            plumb_python_refresh(thread));
 	plumb_leave(thread);
 }
 
@@ -251,7 +252,7 @@ plumb_task_suspend(void)
 		return 0;
 	/* Odd, and so no address. */
 	uint64_t key = 2 * atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
-	park(thread, key, 0, 0, 0);
+	park_frames(thread, key, 0, 0, 0);
 	plumb_leave(thread);
 	return key;
 }
@@ -264,22 +265,13 @@ plumb_task_resume(uint64_t key)
 	struct slot *slot = thread ? slot_find(thread->tasks, key) : NULL;
 	if (slot) {
 		(void)plumb_python_refresh(thread);
-		restore(thread, slot, 0);
+		restore_task(thread, slot, 0);
 	}
 	if (thread)
 		plumb_leave(thread);
 }
 
 /* ---- ends while parked ---- */
-
-static void
-remove_frame(struct plumb_thread *thread, struct slot *slot, uint32_t at)
-{
-	memmove(&slot->frame[at], &slot->frame[at + 1],
-	        (--slot->frames - at) * sizeof *slot->frame);
-	if (!slot->frames && !slot->ranges)
-		slot_free(thread, slot);
-}
 
 bool
 plumb_task_take(struct plumb_thread *thread, const struct plumb_ticket *ticket,
@@ -294,7 +286,10 @@ plumb_task_take(struct plumb_thread *thread, const struct plumb_ticket *ticket,
 		*frame = slot->frame[i];
 		frame->away += plumb_ticks_between(slot->since, plumb_ticks());
 		*parent = i ? &slot->frame[i - 1] : NULL;
-		remove_frame(thread, slot, i);
+		memmove(&slot->frame[i], &slot->frame[i + 1],
+		        (--slot->frames - i) * sizeof *slot->frame);
+		if (!slot->frames && !slot->ranges)
+			slot_free(thread, slot);
 		return true;
 	}
 	return false;
@@ -333,6 +328,6 @@ plumb_tasks_drop(struct plumb_thread *thread)
 				atomic_store_explicit(&slot->range[i].ticket->abandoned,
 				                      PLUMB_TICKET_ABANDONED, memory_order_relaxed);
 		slot->ranges = 0;
-		restore(thread, slot, slot->outside);
+		restore_task(thread, slot, slot->outside);
 	}
 }

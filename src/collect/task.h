@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tasks that take turns on one thread: coroutines (asyncio, trio, …) and greenlets. A range that a
- * task opened is open while that task runs, and not while another one has its turn. So when a task
- * gives its turn away, what it has open is taken off the thread's stack of operators and parked;
- * when its turn comes again, it is put back. Private to src/collect.
+ * task opened is open while that task runs, but not while another task has its turn. When a task
+ * gives its turn away, plumb takes its open frames off the thread's stack of operators and parks
+ * them. When its turn comes again, plumb puts them back. Private to src/collect.
  *
  *	struct plumb_task_turn turn;
  *	plumb_task_begin(&turn, key);      // the task that KEY names gets its turn
  *	…                                  // it runs
  *	plumb_task_end(&turn, key, ended); // it has given it away, or ENDED
  *
- * A task that a task runs (`await`) has a turn inside that one's. What a task leaves open at its
- * end belongs to whoever gave it the turn.
+ * A task may run another task (`await`), which then has a turn inside the first one's. What a task
+ * leaves open at its end belongs to the task that gave it the turn.
  */
 #ifndef PLUMB_COLLECT_TASK_H
 #define PLUMB_COLLECT_TASK_H
@@ -22,7 +22,7 @@
 #define PLUMB_TASK_FRAMES 16u /* ranges that one task may have open while it is parked */
 #define PLUMB_TASK_PYTHON 48u /* Python frames around them, the innermost ones */
 
-/* A ticket whose frame is parked has, as its depth, the index of the slot with this bit. */
+/* The depth of a ticket whose frame is parked: this bit and the index of the slot. */
 #define PLUMB_TICKET_PARKED 0x80000000u
 
 struct plumb_task_turn {
@@ -33,16 +33,16 @@ struct plumb_task_turn {
 void plumb_task_begin(struct plumb_task_turn *turn, uint64_t key);
 void plumb_task_end(const struct plumb_task_turn *turn, uint64_t key, bool ended);
 
-/* A greenlet gives its turn to another one: parks all that is open. The result names it for
- * plumb_task_resume, when it comes back; 0: nothing was open. */
+/* A greenlet gives its turn to another one: parks all that is open. Returns a key for
+ * plumb_task_resume, for when it comes back; 0: nothing was open. */
 uint64_t plumb_task_suspend(void);
 void plumb_task_resume(uint64_t key);
 
-/* Takes the parked frame of TICKET out of its slot into *frame; PARENT gets the frame around it, if
- * that is parked, too. False: it is not there any more. */
+/* Takes the parked frame of TICKET out of its slot into *frame. *parent gets the frame around it if
+ * that is parked, too. False: the frame is not there any more. */
 bool plumb_task_take(struct plumb_thread *thread, const struct plumb_ticket *ticket,
                      struct plumb_operator_frame *frame, struct plumb_operator_frame **parent);
-/* The ticket of the parked range of DOMAIN with KEY, which is parked no more; NULL: there is
+/* Takes the parked range of DOMAIN with KEY out of its slot, and returns its ticket; NULL: there is
  * none. */
 struct plumb_ticket *
 plumb_task_take_range(struct plumb_thread *thread, const struct plumb_range_domain *domain,
@@ -51,8 +51,8 @@ plumb_task_take_range(struct plumb_thread *thread, const struct plumb_range_doma
 /* The thread ends: nobody will give these a turn. */
 void plumb_tasks_drop(struct plumb_thread *thread);
 
-/* python_context.c: how many Python frames are on the stack. The cache of the stack gets those that
- * moved on, without their contexts. */
+/* python_context.c: how many Python frames are on the stack. Updates the cached stack where frames
+ * moved on, but not their contexts. */
 uint32_t plumb_python_refresh(struct plumb_thread *thread);
 
 #endif

@@ -379,7 +379,7 @@ enter(enum plumb_callback_kind kind, bool paused_too, enum plumb_source source)
 	if (plumb_likely(thread))
 		atomic_store_explicit(&thread->busy, true, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst);
-	uint64_t word = plumb_gate_word();
+	uint64_t word = plumb_process_gate_word();
 	if (plumb_unlikely(!thread || !(word & PLUMB_CONTROL_ON) ||
 	                   thread->generation != plumb_generation)) {
 		struct plumb_thread *before = thread;
@@ -390,7 +390,7 @@ enter(enum plumb_callback_kind kind, bool paused_too, enum plumb_source source)
 			inside = false;
 			return NULL;
 		}
-		word = plumb_gate_word();
+		word = plumb_process_gate_word();
 	}
 	thread->saved_errno = errno;
 	thread->epoch = (uint32_t)word;

@@ -3,9 +3,9 @@
  * One thread's part of the collector. Private to src/collect and its monitor/; GPU runtimes use
  * collector.h only.
  *
- * A plumb_thread outlives its thread: it is parked when the thread ends and the next new thread
- * takes it over with its arena and tables, so that memory follows the number of threads that live
- * at once, not the number that ever lived.
+ * A plumb_thread outlives its thread. It is parked when the thread ends, and the next new thread
+ * takes it over with its arena and tables. So memory depends on the number of threads that live at
+ * the same time, not on the number that ever lived.
  */
 #ifndef PLUMB_COLLECT_THREAD_H
 #define PLUMB_COLLECT_THREAD_H
@@ -23,9 +23,9 @@
 #define PLUMB_FORWARD_SLOTS (1u << 17) /* forward operators that may wait for their backward */
 
 /*
- * What the framework keeps for us between an operator's enter and exit. Its first word has to look
- * like a C++ object's (see torch.c), so this is what we hand out. A ticket stays taken until its
- * own end comes, however late and on whatever thread, so that an end never meets another operator.
+ * The framework keeps a ticket for us between an operator's enter and exit. The first word must
+ * look like that of a C++ object (see torch.c). A ticket stays in use until its own end comes, even
+ * if that is late or on another thread. So an end never meets another operator.
  */
 struct plumb_ticket {
 	const void *const *vtable;
@@ -46,9 +46,8 @@ struct plumb_operator_frame {
 	plumb_id node; /* 0: an engine frame whose forward operator is not known yet */
 	plumb_id base; /* engine frames: where it belongs until then, the caller of backward */
 	plumb_id name; /* interned */
-	/* Python outside this operator: walks inside it stop at python_top and their frames have
-	 * the indexes from python_floor on; those from python_depth on are inside. See
-	 * context.c. */
+	/* Python outside this operator: walks inside it stop at python_top, and their frames have
+	 * indexes from python_floor. Frames from python_depth are inside. See context.c. */
 	const void *python_top;
 	uint32_t python_floor, python_depth;
 	const void *stack; /* in the C frame that runs the operator; it may be elsewhere */
@@ -57,7 +56,7 @@ struct plumb_operator_frame {
 	uint64_t inner;       /* ns in operators that this one called */
 	uint64_t away;        /* ns in which its task was parked; see task.h */
 	uint64_t cpu, waited; /* see wait.c; cpu 0: its waiting is not measured */
-	uint32_t epoch; /* the thread's when it began: another one at its end, and it was paused */
+	uint32_t epoch; /* the thread's at the begin; another at the end: recording was paused */
 	uint32_t shape_at, shape_bytes; /* its inputs' shapes, on the stack of shape.h */
 	bool engine;
 	bool range;
@@ -68,7 +67,8 @@ struct plumb_operator_frame {
 	uint32_t module; /* index + 1 of the innermost module's call outside it; see module.h */
 };
 
-/* A range that a call opened, on its own stack: a call closes the newest of its domain. */
+/* A range that a call opened. These have their own stack; a call closes the newest of its
+ * domain. */
 struct plumb_open_range {
 	const struct plumb_range_domain *domain;
 	const char *key;             /* the name's pointer */
@@ -76,8 +76,9 @@ struct plumb_open_range {
 	uint32_t level;              /* in its domain, from 0 */
 };
 
-/* One entry of the cached Python stack: the context NODE of frame (code, lasti) under PARENT, as it
- * was when GENERATION code objects had been freed. Kept small: a walk reads one for each frame. */
+/* One entry of the cached Python stack: the context NODE of the frame (code, lasti) under PARENT.
+ * It is from the time when the program had freed GENERATION code objects. The struct is small,
+ * because a walk reads one for each frame. */
 struct plumb_python_entry {
 	const void *code;
 	const void *object; /* the module that it calls; NULL: none, or it is called further out */
@@ -101,8 +102,8 @@ struct plumb_name_entry {
 	uint32_t bytes;
 };
 
-/* (sequence → forward context) of one thread; the last operator at a sequence number stands,
- * because that is the one that made the autograd node. Read by engine threads. */
+/* Maps the sequence numbers of one thread to forward contexts, for engine threads to read. The last
+ * operator with a number wins, because it made the autograd node. */
 struct plumb_forward_slot {
 	_Atomic uint64_t key; /* sequence, tagged with the thread; see forward.c */
 	_Atomic uint32_t node;
@@ -132,10 +133,10 @@ struct plumb_thread {
 	int saved_errno;
 	uint32_t epoch; /* the control's word at this callback's start, its low half */
 
-	struct plumb_table strings;
-	struct plumb_table nodes;
-	struct plumb_table origins; /* ORIGIN records, by node and origin */
-	struct plumb_table memory;  /* MEMORY records, by node and pool */
+	struct plumb_id_table strings;
+	struct plumb_id_table nodes;
+	struct plumb_id_table origins; /* ORIGIN records, by node and origin */
+	struct plumb_id_table memory;  /* MEMORY records, by node and pool */
 
 	uint32_t operators;                 /* depth of the stack */
 	struct plumb_operator_frame *stack; /* [1 … operators] */
@@ -174,7 +175,7 @@ struct plumb_thread {
 	struct plumb_tasks *tasks;         /* NULL: none was parked yet; see task.h */
 	uint32_t parked;                   /* tasks that are */
 	uint32_t ended_early;              /* frames of ENDED tickets on the stack */
-	struct plumb_table range_names;    /* strings that were a range's name */
+	struct plumb_id_table range_names; /* strings that were a range's name */
 	struct plumb_metric_slot *metrics; /* the program's own; see user_metric.c */
 	plumb_id root_value;               /* chain of the values at the root */
 
@@ -182,31 +183,30 @@ struct plumb_thread {
 	plumb_id event_node; /* … of this context; 0: the current one */
 };
 
-/* Before signals come: makes the key whose destructor ends a thread's part. */
+/* Call it before signals come: makes the key whose destructor ends a thread's part. */
 void plumb_threads_prepare(void);
 
 /* The calling thread's, whatever its state; NULL when it has none. For exit and tests. */
 struct plumb_thread *plumb_thread_get(void);
-/* Is the calling thread in our own code? Then what forked was a signal's handler. */
+/* Is the calling thread in our own code? After a fork this means that a signal handler forked. */
 bool plumb_thread_inside(void);
-/* In a forked child: forgets the parent's threads. Their memory stays: the framework still holds
- * tickets of operators that were open. */
+/* For a forked child: forgets the parent's threads. Their memory stays, because the framework still
+ * has tickets of open operators. */
 void plumb_threads_forked(void);
-/* Waits until no thread is in our own code; recording is over, so none enters. False: one stays
- * there. */
+/* Waits until no thread is in our own code. Recording is over, so no thread enters. False: a thread
+ * stays there. */
 bool plumb_threads_quiesce(void);
-/* After that, when the generation is a new one: forgets all threads, and frees what nobody
- * holds. */
+/* After that, in a new generation: forgets all threads, and frees what nobody uses. */
 void plumb_threads_renew(void);
 /* Writes every living thread's name and end into its record. */
 void plumb_threads_finish(struct plumb_thread *self);
 
-/* Ends all operators that are open on THREAD: it is ending. */
+/* Ends all operators that are open on THREAD, which is ending. */
 void plumb_operators_drop(struct plumb_thread *thread);
 
-/* context.c: the end of an operator whose exit is no plain one on its own thread. THREAD: the
- * calling one's between enter and leave, NULL when it may not enter (paused, over, or in our own
- * code). */
+/* context.c: ends an operator that does not end by a normal exit on its own thread. THREAD is the
+ * calling thread between enter and leave, or NULL if it may not enter (recording is paused or over,
+ * or the thread is in our own code). */
 void plumb_operator_end_oddly(struct plumb_thread *thread, struct plumb_ticket *ticket);
 
 /* backward.c and forward.c in a forked child: nothing of the parent is known. */

@@ -7,12 +7,6 @@
  */
 #include "collect/thread.h"
 
-static const struct plumb_record_node *
-node_at(plumb_id id)
-{
-	return plumb_region_at(plumb_region_of_process(), id);
-}
-
 plumb_id
 plumb_intern(struct plumb_thread *thread, const char *text, size_t bytes)
 {
@@ -20,14 +14,14 @@ plumb_intern(struct plumb_thread *thread, const char *text, size_t bytes)
 	if (bytes > PLUMB_STRING_MAX)
 		bytes = PLUMB_STRING_MAX;
 	uint32_t hash = plumb_hash_text(text, bytes), at = hash, id;
-	while ((id = plumb_table_next(&thread->strings, hash, &at))) {
+	while ((id = plumb_id_table_next(&thread->strings, hash, &at))) {
 		const struct plumb_record_string *string = plumb_region_at(region, id);
 		if (string->bytes == bytes && !memcmp(string + 1, text, bytes))
 			return id;
 	}
 	id = plumb_arena_string(&thread->arena, text, bytes);
 	if (id)
-		plumb_table_add(&thread->strings, hash, id);
+		plumb_id_table_add(&thread->strings, hash, id);
 	return id;
 }
 
@@ -67,13 +61,14 @@ hash_of(plumb_id parent, const struct plumb_key *key)
 
 /* ENDS: of a copy between two devices, else NULL, which is known when this is compiled. */
 static inline __attribute__((always_inline)) plumb_id
-find(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key, uint32_t hash,
-     const plumb_id *ends)
+find_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key, uint32_t hash,
+           const plumb_id *ends)
 {
 	uint32_t at = hash;
 	plumb_id id;
-	while ((id = plumb_table_next(&thread->nodes, hash, &at))) {
-		const struct plumb_record_node *node = node_at(id);
+	while ((id = plumb_id_table_next(&thread->nodes, hash, &at))) {
+		const struct plumb_record_node *node =
+			plumb_region_at(plumb_region_of_process(), id);
 		if (node->parent == parent && node->name == key->name && node->line == key->line &&
 		    node->file == key->file && node->kind == key->kind &&
 		    node->flags == key->flags && (!ends || has_ends(node, ends)))
@@ -85,7 +80,8 @@ find(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key, 
 plumb_id
 plumb_child_known(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key)
 {
-	return parent == PLUMB_LOST ? 0 : find(thread, parent, key, hash_of(parent, key), NULL);
+	return parent == PLUMB_LOST ? 0
+	                            : find_child(thread, parent, key, hash_of(parent, key), NULL);
 }
 
 static inline __attribute__((always_inline)) plumb_id
@@ -100,7 +96,7 @@ find_or_make(struct plumb_thread *thread, plumb_id parent, const struct plumb_ke
 		plumb_count(thread, PLUMB_SOURCE_REGION, thread->arena.fate, 1);
 		return PLUMB_LOST;
 	}
-	if ((id = find(thread, parent, key, hash, ends)))
+	if ((id = find_child(thread, parent, key, hash, ends)))
 		return id;
 	struct plumb_record_node *node =
 		plumb_arena_append(&thread->arena, PLUMB_RECORD_NODE,
@@ -123,7 +119,7 @@ find_or_make(struct plumb_thread *thread, plumb_id parent, const struct plumb_ke
 	id = plumb_region_id(thread->arena.region, node);
 	/* Out of memory for the index: the node is found again by nobody, which costs room, not
 	 * truth. */
-	plumb_table_add(&thread->nodes, hash, id);
+	plumb_id_table_add(&thread->nodes, hash, id);
 	return id;
 }
 
@@ -218,7 +214,7 @@ plumb_origin(struct plumb_thread *thread, plumb_id node, plumb_id origin,
 		return;
 	uint64_t mixed = plumb_mix(node, origin);
 	uint32_t hash = (uint32_t)(mixed ^ mixed >> 32), at = hash, id;
-	while ((id = plumb_table_next(&thread->origins, hash, &at))) {
+	while ((id = plumb_id_table_next(&thread->origins, hash, &at))) {
 		const struct plumb_record_origin *known = plumb_region_at(thread->arena.region, id);
 		if (known->node == node && known->origin == origin && known->kind == kind)
 			return;
@@ -233,7 +229,7 @@ plumb_origin(struct plumb_thread *thread, plumb_id node, plumb_id origin,
 	record->origin = origin;
 	record->kind = (uint16_t)kind;
 	plumb_arena_commit(&thread->arena, record);
-	plumb_table_add(&thread->origins, hash, plumb_region_id(thread->arena.region, record));
+	plumb_id_table_add(&thread->origins, hash, plumb_region_id(thread->arena.region, record));
 }
 
 void

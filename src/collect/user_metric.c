@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/user_metric.h"
 
+#include "base/utf8.h"
 #include "collect/context.h"
 
 #define NAME_MAX_BYTES 119u
@@ -15,22 +16,10 @@ static struct {
 	char name[NAME_MAX_BYTES + 1];
 } known[PLUMB_USER_METRICS_MAX];
 
-/* TEXT without what is too long, not cut inside a UTF-8 character. Returns its bytes. */
-static size_t
-cut(const char *text)
-{
-	size_t bytes = strnlen(text, NAME_MAX_BYTES + 1);
-	if (bytes <= NAME_MAX_BYTES)
-		return bytes;
-	for (bytes = NAME_MAX_BYTES; bytes && ((unsigned char)text[bytes] & 0xc0) == 0x80;)
-		bytes--;
-	return bytes;
-}
-
 /* The number of a new metric, described in the thread's arena; 0: no room there, or no number
  * left. */
 static uint32_t
-claim(struct plumb_thread *thread, const char *name, size_t bytes, enum plumb_fate *fate)
+claim_metric(struct plumb_thread *thread, const char *name, size_t bytes, enum plumb_fate *fate)
 {
 	for (uint32_t i = 0; i < PLUMB_USER_METRICS_MAX; i++) {
 		int state = FREE;
@@ -70,7 +59,7 @@ number_of(struct plumb_thread *thread, const char *name, enum plumb_fate *fate)
 {
 	uintptr_t mixed = (uintptr_t)name >> 3 ^ (uintptr_t)name >> 9;
 	struct plumb_metric_slot *slot = &thread->metrics[mixed % PLUMB_METRIC_SLOTS];
-	size_t bytes = cut(name);
+	size_t bytes = plumb_utf8_cut(name, NAME_MAX_BYTES);
 	if (plumb_likely(slot->pointer == name && slot->number) &&
 	    is_named(slot->number, name, bytes))
 		return slot->number;
@@ -80,7 +69,7 @@ number_of(struct plumb_thread *thread, const char *name, enum plumb_fate *fate)
 		    is_named(PLUMB_METRIC_USER + i, name, bytes))
 			number = PLUMB_METRIC_USER + i;
 	if (!number)
-		number = claim(thread, name, bytes, fate);
+		number = claim_metric(thread, name, bytes, fate);
 	*slot = (struct plumb_metric_slot){ name, number };
 	return number;
 }

@@ -15,7 +15,7 @@ bool plumb_waits;
 
 /* Tells `plumb run` where the thread is. PLUMB_LOST: where its waiting is measured anyhow. */
 static void
-publish(struct plumb_thread *thread, plumb_id node)
+publish_place(struct plumb_thread *thread, plumb_id node)
 {
 	atomic_store_explicit(&thread->record->current, node, memory_order_relaxed);
 }
@@ -53,14 +53,6 @@ awake_now(void)
 	return sum_of_two(text);
 }
 
-static void
-tell_start(struct plumb_record_thread *record)
-{
-	record->awake = awake_now();
-	if (record->awake)
-		atomic_store_explicit(&record->awake_at, plumb_now(), memory_order_release);
-}
-
 void
 plumb_wait_tell_end(struct plumb_thread *thread)
 {
@@ -77,8 +69,11 @@ plumb_wait_tell_where(struct plumb_thread *thread)
 	const char *state = shown ? plumb_python_state(&minor) : NULL;
 	if (state && !plumb_python_publish(&thread->arena.region->header->python))
 		state = NULL;
-	if (!record->self)
-		tell_start(record);
+	if (!record->self) {
+		record->awake = awake_now();
+		if (record->awake)
+			atomic_store_explicit(&record->awake_at, plumb_now(), memory_order_release);
+	}
 	record->self = (uint64_t)pthread_self();
 	atomic_store_explicit(&record->python, (uintptr_t)state, memory_order_release);
 }
@@ -117,7 +112,7 @@ mean_duration(struct plumb_thread *thread, plumb_id node)
 }
 
 static void
-observe(struct plumb_thread *thread, plumb_id node, uint64_t ns)
+observe_wait(struct plumb_thread *thread, plumb_id node, uint64_t ns)
 {
 	_Atomic uint64_t *told = &thread->record->waited;
 	atomic_store_explicit(told, atomic_load_explicit(told, memory_order_relaxed) + ns,
@@ -134,15 +129,15 @@ plumb_wait_enter(struct plumb_thread *thread, struct plumb_operator_frame *frame
 		plumb_wait_tell_where(thread);
 	if (thread->operators > 1) {
 		if (!thread->stack[1].cpu)
-			publish(thread, frame->node);
+			publish_place(thread, frame->node);
 		return;
 	}
 	/* In a range the line counts, which is found from outside. */
 	if (frame->range || mean_duration(thread, frame->node) < LONG_ENOUGH) {
-		publish(thread, frame->node);
+		publish_place(thread, frame->node);
 		return;
 	}
-	publish(thread, PLUMB_LOST);
+	publish_place(thread, PLUMB_LOST);
 	frame->waited = thread->waited;
 	frame->cpu = plumb_cpu_now();
 }
@@ -154,7 +149,7 @@ plumb_wait_exit(struct plumb_thread *thread, const struct plumb_operator_frame *
 	if (frame->cpu) {
 		uint64_t spent = plumb_cpu_now() - frame->cpu + (thread->waited - frame->waited);
 		if (duration > spent)
-			observe(thread, node, duration - spent);
+			observe_wait(thread, node, duration - spent);
 	}
 	plumb_wait_settle(thread);
 }
@@ -163,9 +158,9 @@ void
 plumb_wait_settle(struct plumb_thread *thread)
 {
 	if (!thread->operators)
-		publish(thread, 0);
+		publish_place(thread, 0);
 	else if (!thread->stack[1].cpu)
-		publish(thread, thread->stack[thread->operators].node);
+		publish_place(thread, thread->stack[thread->operators].node);
 }
 
 uint64_t
@@ -175,7 +170,7 @@ plumb_wait_begin(struct plumb_thread *thread)
 		return 0;
 	if (plumb_unlikely(!thread->record->self))
 		plumb_wait_tell_where(thread);
-	publish(thread, PLUMB_LOST);
+	publish_place(thread, PLUMB_LOST);
 	return plumb_cpu_now();
 }
 
@@ -184,6 +179,6 @@ plumb_wait_end(struct plumb_thread *thread, plumb_id node, uint64_t begin, uint6
 {
 	uint64_t spent = plumb_cpu_now() - begin;
 	if (node && wall > spent)
-		observe(thread, node, wall - spent);
+		observe_wait(thread, node, wall - spent);
 	plumb_wait_settle(thread);
 }

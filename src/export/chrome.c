@@ -43,13 +43,13 @@ struct chrome {
 
 /* ---- what is known of a span ---- */
 
-static const struct plumb_profile *sorted_profile; /* qsort has no room for it */
-
 static int
-by_place(const void *x, const void *y)
+by_place(const void *x, const void *y, void *variants)
 {
-	const struct plumb_variant *a = &sorted_profile->variants[*(const uint32_t *)x];
-	const struct plumb_variant *b = &sorted_profile->variants[*(const uint32_t *)y];
+	const struct plumb_variant *a =
+		(const struct plumb_variant *)variants + *(const uint32_t *)x;
+	const struct plumb_variant *b =
+		(const struct plumb_variant *)variants + *(const uint32_t *)y;
 
 	if (a->context != b->context)
 		return a->context < b->context ? -1 : 1;
@@ -57,10 +57,10 @@ by_place(const void *x, const void *y)
 }
 
 static int
-by_stream(const void *x, const void *y)
+by_stream(const void *x, const void *y, void *tracks)
 {
-	const struct plumb_track *a = &sorted_profile->tracks[*(const uint32_t *)x];
-	const struct plumb_track *b = &sorted_profile->tracks[*(const uint32_t *)y];
+	const struct plumb_track *a = (const struct plumb_track *)tracks + *(const uint32_t *)x;
+	const struct plumb_track *b = (const struct plumb_track *)tracks + *(const uint32_t *)y;
 
 	if (a->kind != b->kind)
 		return a->kind < b->kind ? -1 : 1;
@@ -95,14 +95,14 @@ number_tracks(struct chrome *c)
 	}
 	for (uint32_t i = 0; i < count; i++)
 		order[i] = i;
-	sorted_profile = profile;
-	qsort(order, count, sizeof *order, by_stream);
+	qsort_r(order, count, sizeof *order, by_stream, profile->tracks);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct plumb_track *t = &profile->tracks[order[i]];
 		int64_t number = t->kind == PLUMB_TRACK_STREAM ? t->stream : t->tid;
-		bool shared = t->kind == PLUMB_TRACK_STREAM &&
-		              ((i && !by_stream(&order[i - 1], &order[i])) ||
-		               (i + 1 < count && !by_stream(&order[i], &order[i + 1])));
+		bool shared =
+			t->kind == PLUMB_TRACK_STREAM &&
+			((i && !by_stream(&order[i - 1], &order[i], profile->tracks)) ||
+		         (i + 1 < count && !by_stream(&order[i], &order[i + 1], profile->tracks)));
 		c->tids[order[i]] =
 			number == PLUMB_UNKNOWN || shared ? OTHER_TIDS + order[i] : number;
 	}
@@ -111,7 +111,7 @@ number_tracks(struct chrome *c)
 }
 
 static bool
-gather(struct chrome *c)
+gather_rows(struct chrome *c)
 {
 	const struct plumb_profile *profile = c->profile;
 	size_t room = (size_t)profile->variants_count + 1;
@@ -124,8 +124,7 @@ gather(struct chrome *c)
 	for (uint32_t i = 0; i < profile->variants_count; i++)
 		if (profile->variants[i].shapes == PLUMB_NONE)
 			c->variants[c->variants_count++] = i;
-	sorted_profile = profile;
-	qsort(c->variants, c->variants_count, sizeof *c->variants, by_place);
+	qsort_r(c->variants, c->variants_count, sizeof *c->variants, by_place, profile->variants);
 	c->base = INT64_MAX;
 	for (uint32_t i = 0; i < c->timeline.spans_count; i++) {
 		const struct plumb_span *s = &c->timeline.spans[i];
@@ -740,7 +739,8 @@ chrome_write(const struct plumb_profile *profile, const struct plumb_export_opti
 	if (plumb_timeline_check(profile, error) < 0)
 		return PLUMB_EEMPTY;
 	c.json = plumb_json_new(out);
-	done = c.json && plumb_timeline_open(&c.timeline, profile) && gather(&c) && put_all(&c);
+	done = c.json && plumb_timeline_open(&c.timeline, profile) && gather_rows(&c) &&
+	       put_all(&c);
 	if (c.json)
 		done &= plumb_json_finish(c.json) == 0 || ferror(out);
 	bool no_time = c.timeline.no_time;
@@ -750,7 +750,7 @@ chrome_write(const struct plumb_profile *profile, const struct plumb_export_opti
 	free(c.variants);
 	plumb_export_groups_free(&c.groups);
 	if (!done)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
+		return plumb_fail_memory(error, "to export the profile");
 	return no_time ? plumb_timeline_no_time(error) : 0;
 }
 

@@ -140,7 +140,7 @@ csv_write(const struct plumb_profile *profile, const struct plumb_export_options
 		put_value(profile, &profile->values[i], &text, out);
 	plumb_vec_free(&text.bytes);
 	if (text.failed)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
+		return plumb_fail_memory(error, "to export the profile");
 	return 0;
 }
 

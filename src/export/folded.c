@@ -15,9 +15,9 @@ struct path {
 	PLUMB_VEC(uint32_t) ends;
 };
 
-/* ';' parts frames and a line's end stacks: neither can stand in a name. */
+/* ';' separates frames and the end of a line ends a stack: no name may contain them. */
 static void
-clean(struct plumb_export_text *text, uint32_t from)
+clean_label(struct plumb_export_text *text, uint32_t from)
 {
 	for (uint32_t i = from; i < text->bytes.count; i++) {
 		unsigned char *c = (unsigned char *)&text->bytes.items[i];
@@ -28,9 +28,9 @@ clean(struct plumb_export_text *text, uint32_t from)
 	}
 }
 
-/* Makes PATH that of CONTEXT, whose parent's it was or still holds. */
+/* Makes PATH the path of CONTEXT. Before, PATH is or begins with the path of its parent. */
 static bool
-descend(const struct plumb_profile *profile, uint32_t context, struct path *path)
+descend_path(const struct plumb_profile *profile, uint32_t context, struct path *path)
 {
 	uint32_t depth = profile->contexts[context].depth, from;
 	uint32_t *end;
@@ -45,7 +45,7 @@ descend(const struct plumb_profile *profile, uint32_t context, struct path *path
 			plumb_export_append(&path->text, ";");
 		from = path->text.bytes.count;
 		plumb_export_label(profile, context, &path->text);
-		clean(&path->text, from);
+		clean_label(&path->text, from);
 	}
 	end = plumb_vec_add(&path->ends);
 	if (end)
@@ -66,7 +66,7 @@ folded_write(const struct plumb_profile *profile, const struct plumb_export_opti
 	for (uint32_t context = 0; memory && context < profile->contexts_count && !ferror(out);
 	     context++) {
 		struct plumb_stat sum = { 0 };
-		memory = descend(profile, context, &path);
+		memory = descend_path(profile, context, &path);
 		for (; at < profile->values_count && profile->values[at].context == context; at++) {
 			const struct plumb_value *v = &profile->values[at];
 			struct plumb_stat one = {
@@ -87,7 +87,7 @@ folded_write(const struct plumb_profile *profile, const struct plumb_export_opti
 	plumb_vec_free(&path.text.bytes);
 	plumb_vec_free(&path.ends);
 	if (!memory)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
+		return plumb_fail_memory(error, "to export the profile");
 	if (!lines)
 		return plumb_fail(error, PLUMB_EEMPTY,
 		                  "there are no values of %s in this profile; choose another "

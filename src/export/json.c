@@ -40,6 +40,18 @@ put_number(struct plumb_json *json, const struct plumb_row_column *column, const
 		plumb_json_integer(json, number);
 }
 
+/* JSON has no bytes: of a blob it tells only how long it is. */
+static void
+put_blob(struct plumb_json *json, const struct plumb_row_column *column, const void *field)
+{
+	struct plumb_blob blob;
+	char name[80];
+
+	memcpy(&blob, field, sizeof blob);
+	snprintf(name, sizeof name, "%s_bytes", column->name);
+	plumb_json_key_quantity(json, name, blob.data ? (int64_t)blob.bytes : PLUMB_UNKNOWN);
+}
+
 static void
 put_id(struct writer *w, const struct plumb_row_column *column, const void *field)
 {
@@ -76,7 +88,7 @@ put_id(struct writer *w, const struct plumb_row_column *column, const void *fiel
 static void
 put_table(struct writer *w, const struct plumb_row_table *table)
 {
-	struct plumb_rows rows = plumb_rows_of(w->profile, table);
+	struct plumb_row_array rows = plumb_row_array_of(w->profile, table);
 
 	plumb_json_key(w->json, table->name);
 	plumb_json_array(w->json);
@@ -89,6 +101,8 @@ put_table(struct writer *w, const struct plumb_row_table *table)
 			const struct plumb_row_column *column = &table->columns[c];
 			if (plumb_row_width(column) == sizeof(uint32_t))
 				put_id(w, column, row + column->offset);
+			else if (column->cell == PLUMB_ROW_BLOB)
+				put_blob(w->json, column, row + column->offset);
 			else
 				put_number(w->json, column, row + column->offset);
 		}
@@ -142,7 +156,7 @@ json_write(const struct plumb_profile *profile, const struct plumb_export_option
 			put_table(&w, &plumb_row_tables[t]);
 	plumb_json_end(w.json);
 	if (plumb_json_finish(w.json) < 0 && !ferror(out))
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
+		return plumb_fail_memory(error, "to export the profile");
 	return 0;
 }
 

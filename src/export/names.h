@@ -25,7 +25,7 @@ bool plumb_export_folds(const struct plumb_profile *profile, uint32_t context);
 
 /* The part of PATH after its last slash. */
 const char *plumb_export_base(const char *path);
-/* The file and line where a frame's code stands; NULL and 0 unknown. */
+/* The file and line of the frame's code; NULL and 0 if unknown. */
 const char *
 plumb_export_source(const struct plumb_profile *profile, uint32_t frame, uint32_t *line);
 
@@ -34,7 +34,8 @@ plumb_export_source(const struct plumb_profile *profile, uint32_t frame, uint32_
 void plumb_export_label(const struct plumb_profile *profile, uint32_t context,
                         struct plumb_export_text *text);
 
-/* "thread 4242 (python3)", "stream 7 on device 0", and of which process where there are several. */
+/* "thread 4242 (python3)", "stream 7 on device 0". If the profile has several processes, the text
+ * names the process too. */
 void
 plumb_export_track(const struct plumb_profile *profile, uint32_t track, char *name, size_t size);
 

@@ -21,10 +21,6 @@
 #include "export/work.h"
 #include "model/launches.h"
 
-#ifndef PLUMB_VERSION
-#define PLUMB_VERSION "unknown"
-#endif
-
 #define STEPS_MOST 64 /* spans, or contexts above one, that are asked whether they are around it */
 
 /* The span of a process as a whole, written before its first one. */
@@ -50,7 +46,7 @@ struct plumb_otlp {
 
 /* ---- ids ---- */
 
-/* FNV-1a: the ids must be those of another day's plumb too. */
+/* FNV-1a: another day's plumb must make the same ids. */
 static uint64_t
 mix(uint64_t hash, const void *data, size_t bytes)
 {
@@ -68,7 +64,7 @@ mix_text(uint64_t hash, const char *text)
 
 /* A one-to-one map of 64 bits that keeps 0 (splitmix64's). */
 static uint64_t
-scatter(uint64_t x)
+scatter_bits(uint64_t x)
 {
 	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
 	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
@@ -98,7 +94,7 @@ static void
 put_span_id(struct plumb_json *json, const char *key, uint32_t span)
 {
 	char text[17];
-	snprintf(text, sizeof text, "%016" PRIx64, scatter((uint64_t)span + 1));
+	snprintf(text, sizeof text, "%016" PRIx64, scatter_bits((uint64_t)span + 1));
 	plumb_json_key_text(json, key, text);
 }
 
@@ -107,7 +103,7 @@ static void
 put_root_id(struct plumb_json *json, const char *key, uint32_t process)
 {
 	char text[17];
-	snprintf(text, sizeof text, "%016" PRIx64, scatter(UINT64_MAX - process));
+	snprintf(text, sizeof text, "%016" PRIx64, scatter_bits(UINT64_MAX - process));
 	plumb_json_key_text(json, key, text);
 }
 
@@ -157,9 +153,9 @@ is_started(const struct plumb_otlp *otlp, uint32_t context)
 	       !otlp->timed[context];
 }
 
-/* The spans of a track, one inside the other. On a thread that is known they cannot but nest. */
+/* Nests the spans of a track, one inside the other. On a known thread they always nest. */
 static int
-nest(struct plumb_otlp *otlp)
+nest_spans(struct plumb_otlp *otlp)
 {
 	const struct plumb_profile *profile = otlp->profile;
 	PLUMB_VEC(uint32_t) open = { 0 };
@@ -231,9 +227,9 @@ order_around(struct plumb_otlp *otlp)
 	return 0;
 }
 
-/* The newest span of CONTEXT that was open when SPAN began and ends no earlier; PLUMB_NONE. */
+/* The newest span of CONTEXT that was open when SPAN began and ends no earlier; else PLUMB_NONE. */
 static uint32_t
-around(const struct plumb_otlp *otlp, uint32_t context, uint32_t span)
+find_around(const struct plumb_otlp *otlp, uint32_t context, uint32_t span)
 {
 	const struct plumb_span *spans = otlp->profile->spans, *own = &spans[span];
 	uint64_t key = (uint64_t)context << 32 | process_of(otlp, span);
@@ -257,7 +253,7 @@ look_above(struct plumb_otlp *otlp, uint32_t span)
 		context = otlp->above[context];
 		if (context == PLUMB_NONE)
 			break;
-		otlp->parents[span] = around(otlp, context, span);
+		otlp->parents[span] = find_around(otlp, context, span);
 		if (otlp->parents[span] != PLUMB_NONE)
 			break;
 		context = profile->contexts[context].parent;
@@ -269,7 +265,7 @@ find_parents(struct plumb_otlp *otlp)
 {
 	const struct plumb_profile *profile = otlp->profile;
 	find_timed(otlp);
-	int code = nest(otlp);
+	int code = nest_spans(otlp);
 	if (!code)
 		code = plumb_launches_find(profile, PLUMB_NONE, &otlp->launches);
 	if (!code)
@@ -382,7 +378,7 @@ find_firsts(struct plumb_otlp *otlp)
 }
 
 static int64_t
-deviation(const struct plumb_value *v)
+deviation_of(const struct plumb_value *v)
 {
 	struct plumb_stat stat = { v->sum, v->count, v->min, v->max, v->mean, v->m2 };
 	double result = plumb_stat_deviation(&stat);
@@ -407,7 +403,7 @@ put_bytes(const struct plumb_otlp *otlp, struct plumb_json *json, uint32_t index
 		put_number(json, "gpu.copies.count", (int64_t)v->count);
 		put_number(json, "gpu.copies.bytes.least", v->min);
 		put_number(json, "gpu.copies.bytes.most", v->max);
-		put_number(json, "gpu.copies.bytes.deviation", deviation(v));
+		put_number(json, "gpu.copies.bytes.deviation", deviation_of(v));
 	}
 }
 
@@ -665,9 +661,9 @@ plumb_otlp_free(struct plumb_otlp *otlp)
 	free(otlp);
 }
 
-/* COUNT times PLUMB_NONE */
+/* An array of COUNT times PLUMB_NONE; NULL: no memory. */
 static uint32_t *
-nothing(uint32_t count)
+alloc_unset(uint32_t count)
 {
 	uint32_t *made = malloc(((size_t)count + 1) * sizeof *made);
 	if (made)
@@ -686,10 +682,10 @@ plumb_otlp_new(const struct plumb_profile *profile, struct plumb_error *error)
 	struct plumb_otlp *otlp = calloc(1, sizeof *otlp);
 	if (otlp) {
 		otlp->profile = profile;
-		otlp->parents = nothing(profile->spans_count);
-		otlp->calls = nothing(profile->spans_count);
+		otlp->parents = alloc_unset(profile->spans_count);
+		otlp->calls = alloc_unset(profile->spans_count);
 		otlp->variants = plumb_export_launches(profile);
-		otlp->above = nothing(profile->contexts_count);
+		otlp->above = alloc_unset(profile->contexts_count);
 		otlp->firsts = calloc((size_t)profile->spans_count + 1, sizeof *otlp->firsts);
 		otlp->roots = calloc((size_t)profile->processes_count + 1, sizeof *otlp->roots);
 		otlp->timed = calloc((size_t)profile->contexts_count + 1, sizeof *otlp->timed);
@@ -697,7 +693,7 @@ plumb_otlp_new(const struct plumb_profile *profile, struct plumb_error *error)
 	if (!otlp || !otlp->parents || !otlp->calls || !otlp->variants || !otlp->above ||
 	    !otlp->timed || !otlp->firsts || !otlp->roots || find_parents(otlp) < 0) {
 		plumb_otlp_free(otlp);
-		plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
+		plumb_fail_memory(error, "to export the profile");
 		return NULL;
 	}
 	for (uint32_t i = 0; i < profile->spans_count; i++)
@@ -724,7 +720,7 @@ otlp_write(const struct plumb_profile *profile, const struct plumb_export_option
 	int code = plumb_otlp_write(otlp, 0, profile->spans_count, out);
 	plumb_otlp_free(otlp);
 	if (code && !ferror(out)) /* a failed write is the caller's to see */
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
+		return plumb_fail_memory(error, "to export the profile");
 	return 0;
 }
 

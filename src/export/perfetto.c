@@ -3,7 +3,7 @@
  * A trace for Perfetto, as protobuf: what happened when.
  *
  *	process ─┬─ thread            operators, ranges and driver calls, one inside the other
- *	         └─ GPU ─┬─ stream    kernels, copies and sets; arrows from the calls that started them
+ *	         └─ GPU ─┬─ stream    kernels, copies and sets; arrows from the calls to them
  *	                 └─ counters  how busy the device was, from its series
  *
  * Perfetto wants the spans of a track to nest: what overlaps goes to a second track of the same
@@ -32,7 +32,7 @@ struct lane {
 	PLUMB_VEC(int64_t) ends; /* of the spans that are open, the innermost last */
 };
 
-struct perfetto {
+struct writer {
 	const struct plumb_profile *profile;
 	struct plumb_packets packets;
 	struct plumb_timeline timeline;
@@ -45,7 +45,7 @@ struct perfetto {
 
 /* So that Perfetto knows the time of day. */
 static void
-put_clocks(struct perfetto *p)
+put_clocks(struct writer *p)
 {
 	int64_t start = p->profile->run.start_ns, real;
 
@@ -59,7 +59,7 @@ put_clocks(struct perfetto *p)
 /* ---- tracks ---- */
 
 static void
-put_process(struct perfetto *p, uint32_t process)
+put_process(struct writer *p, uint32_t process)
 {
 	const struct plumb_profile *profile = p->profile;
 	const struct plumb_process *own = &profile->processes[process];
@@ -84,13 +84,13 @@ put_process(struct perfetto *p, uint32_t process)
 
 /* The number of the track that holds all of DEVICE in PROCESS. */
 static uint64_t
-gpu_of(const struct perfetto *p, uint32_t process, uint32_t device)
+gpu_of(const struct writer *p, uint32_t process, uint32_t device)
 {
 	return UUID(GPU, (uint64_t)process * p->profile->devices_count + device, 0);
 }
 
 static void
-put_gpu(struct perfetto *p, uint32_t process, uint32_t device)
+put_gpu(struct writer *p, uint32_t process, uint32_t device)
 {
 	const struct plumb_device *own = &p->profile->devices[device];
 	const char *model = plumb_text(p->profile, own->name);
@@ -107,7 +107,7 @@ put_gpu(struct perfetto *p, uint32_t process, uint32_t device)
 
 /* Every GPU that a process has a stream or a series of. */
 static bool
-put_gpus(struct perfetto *p)
+put_gpus(struct writer *p)
 {
 	const struct plumb_profile *profile = p->profile;
 	size_t count = (size_t)profile->processes_count * profile->devices_count;
@@ -135,7 +135,7 @@ put_gpus(struct perfetto *p)
 
 /* The track of a thread or stream; LANE 0 is the first of its name. */
 static void
-put_track(struct perfetto *p, uint32_t track, uint32_t lane)
+put_track(struct writer *p, uint32_t track, uint32_t lane)
 {
 	const struct plumb_profile *profile = p->profile;
 	const struct plumb_track *t = &profile->tracks[track];
@@ -159,17 +159,7 @@ put_track(struct perfetto *p, uint32_t track, uint32_t lane)
 /* ---- spans ---- */
 
 static void
-put_flow(struct perfetto *p, const struct plumb_span *span)
-{
-	uint32_t arrow = plumb_timeline_arrow(&p->timeline, span);
-
-	if (arrow)
-		plumb_event_flow(&p->packets, arrow,
-		                 p->profile->tracks[span->track].kind == PLUMB_TRACK_STREAM);
-}
-
-static void
-put_end(struct perfetto *p, uint32_t track, uint32_t lane)
+put_end(struct writer *p, uint32_t track, uint32_t lane)
 {
 	struct lane *l = &p->lanes.items[lane];
 	uint32_t process = p->profile->tracks[track].process;
@@ -182,7 +172,7 @@ put_end(struct perfetto *p, uint32_t track, uint32_t lane)
 }
 
 static bool
-add_lane(struct perfetto *p, uint32_t track, uint32_t *lanes)
+add_lane(struct writer *p, uint32_t track, uint32_t *lanes)
 {
 	p->too_deep = *lanes == LANES_MOST;
 	if (p->too_deep)
@@ -198,7 +188,7 @@ add_lane(struct perfetto *p, uint32_t track, uint32_t *lanes)
 /* The lane from FIRST on that can take the span, made when there is none; what has ended there,
  * ends. */
 static uint32_t
-find_lane(struct perfetto *p, uint32_t track, const struct plumb_span *span, uint32_t first,
+find_lane(struct writer *p, uint32_t track, const struct plumb_span *span, uint32_t first,
           uint32_t *lanes)
 {
 	bool nests = p->profile->tracks[track].kind == PLUMB_TRACK_THREAD;
@@ -217,7 +207,7 @@ find_lane(struct perfetto *p, uint32_t track, const struct plumb_span *span, uin
 }
 
 static bool
-put_span(struct perfetto *p, const struct plumb_span *span, uint32_t first, uint32_t *lanes)
+put_span(struct writer *p, const struct plumb_span *span, uint32_t first, uint32_t *lanes)
 {
 	const struct plumb_track *track = &p->profile->tracks[span->track];
 	uint32_t lane = find_lane(p, span->track, span, first, lanes);
@@ -235,8 +225,9 @@ put_span(struct perfetto *p, const struct plumb_span *span, uint32_t first, uint
 	plumb_packet_begin(&p->packets,
 	                   plumb_timeline_time(&p->timeline, track->process, span->start_ns));
 	plumb_event_begin(&p->packets, TYPE_BEGIN, UUID(TRACK, span->track, lane));
-	if (!drawn)
-		put_flow(p, span);
+	uint32_t arrow = drawn ? 0 : plumb_timeline_arrow(&p->timeline, span);
+	if (arrow)
+		plumb_event_flow(&p->packets, arrow, track->kind == PLUMB_TRACK_STREAM);
 	plumb_event_span(&p->packets, span, begins);
 	plumb_event_end(&p->packets);
 	plumb_packet_end(&p->packets);
@@ -244,7 +235,7 @@ put_span(struct perfetto *p, const struct plumb_span *span, uint32_t first, uint
 }
 
 static bool
-put_spans(struct perfetto *p)
+put_spans(struct writer *p)
 {
 	uint32_t lanes = 0;
 
@@ -252,8 +243,8 @@ put_spans(struct perfetto *p)
 		uint32_t track = p->timeline.spans[i].track;
 		bool apart = p->packets.facts.started[p->timeline.spans[i].context];
 		if (!i || p->timeline.spans[i - 1].track != track)
-			plumb_facts_track(&p->packets.facts, p->timeline.spans + i,
-			                  p->timeline.spans_count - i);
+			plumb_perfetto_facts_track(&p->packets.facts, p->timeline.spans + i,
+			                           p->timeline.spans_count - i);
 		if (!put_span(p, &p->timeline.spans[i], apart, &lanes))
 			return false;
 		if (i + 1 < p->timeline.spans_count && p->timeline.spans[i + 1].track == track)
@@ -271,7 +262,7 @@ put_spans(struct perfetto *p)
 /* ---- samples of CPU time ---- */
 
 static void
-put_edge(struct perfetto *p, const struct plumb_span *slice, bool begins)
+put_edge(struct writer *p, const struct plumb_span *slice, bool begins)
 {
 	uint32_t process = p->profile->tracks[slice->track].process;
 	int64_t time = begins ? slice->start_ns : slice->end_ns;
@@ -286,7 +277,7 @@ put_edge(struct perfetto *p, const struct plumb_span *slice, bool begins)
 }
 
 static void
-put_samples_track(struct perfetto *p, uint32_t track)
+put_samples_track(struct writer *p, uint32_t track)
 {
 	char name[240], of[200];
 	uint32_t process = p->profile->tracks[track].process;
@@ -301,7 +292,7 @@ put_samples_track(struct perfetto *p, uint32_t track)
 
 /* A track beside each thread's own: samples and spans need not nest. */
 static bool
-put_samples(struct perfetto *p)
+put_samples(struct writer *p)
 {
 	const struct plumb_span *slices = p->timeline.samples.slices.items;
 	uint32_t count = p->timeline.samples.slices.count;
@@ -330,7 +321,7 @@ put_samples(struct perfetto *p)
 /* ---- counters ---- */
 
 static void
-put_value(struct perfetto *p, uint32_t process, uint64_t track, int64_t time, double value)
+put_value(struct writer *p, uint32_t process, uint64_t track, int64_t time, double value)
 {
 	plumb_packet_begin(&p->packets, plumb_timeline_time(&p->timeline, process, time));
 	plumb_event_begin(&p->packets, TYPE_COUNTER, track);
@@ -341,7 +332,7 @@ put_value(struct perfetto *p, uint32_t process, uint64_t track, int64_t time, do
 
 /* One device in one process: bins [FROM, TO). A value holds until the next one. */
 static void
-put_counters(struct perfetto *p, uint32_t from, uint32_t to)
+put_counters(struct writer *p, uint32_t from, uint32_t to)
 {
 	const struct plumb_series_bin *bins = p->profile->series;
 	uint32_t process = bins[from].process;
@@ -370,7 +361,7 @@ put_counters(struct perfetto *p, uint32_t from, uint32_t to)
 }
 
 static void
-put_series(struct perfetto *p)
+put_series(struct writer *p)
 {
 	const struct plumb_series_bin *bins = p->profile->series;
 	uint32_t to;
@@ -390,7 +381,7 @@ put_series(struct perfetto *p)
 /* ---- the whole ---- */
 
 static bool
-put_all(struct perfetto *p)
+put_all(struct writer *p)
 {
 	put_clocks(p);
 	for (uint32_t i = 0; i < p->profile->processes_count; i++)
@@ -405,7 +396,7 @@ static int
 perfetto_write(const struct plumb_profile *profile, const struct plumb_export_options *options,
                FILE *out, struct plumb_error *error)
 {
-	struct perfetto p = { .profile = profile, .out = out };
+	struct writer p = { .profile = profile, .out = out };
 	bool done;
 
 	(void)options;
@@ -423,7 +414,7 @@ perfetto_write(const struct plumb_profile *profile, const struct plumb_export_op
 		return plumb_fail(error, PLUMB_EINPUT, "more than %u spans of one track overlap",
 		                  LANES_MOST);
 	if (!done)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
+		return plumb_fail_memory(error, "to export the profile");
 	return no_time ? plumb_timeline_no_time(error) : 0;
 }
 

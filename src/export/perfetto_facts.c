@@ -11,7 +11,7 @@
 /* Ranges that were started, which may cross what runs meanwhile: their durations are nobody's own
  * time. */
 static void
-find_started(struct plumb_facts *facts)
+find_started(struct plumb_perfetto_facts *facts)
 {
 	const struct plumb_profile *profile = facts->profile;
 
@@ -24,14 +24,15 @@ find_started(struct plumb_facts *facts)
 }
 
 bool
-plumb_facts_init(struct plumb_facts *facts, const struct plumb_profile *profile, uint64_t names)
+plumb_perfetto_facts_init(struct plumb_perfetto_facts *facts, const struct plumb_profile *profile,
+                          uint64_t names)
 {
 	size_t contexts = (size_t)profile->contexts_count + 1, deepest = 0;
 
 	for (uint32_t c = 0; c < profile->contexts_count; c++)
 		if (profile->contexts[c].depth > deepest)
 			deepest = profile->contexts[c].depth;
-	*facts = (struct plumb_facts){ .profile = profile, .names = names };
+	*facts = (struct plumb_perfetto_facts){ .profile = profile, .names = names };
 	facts->started = calloc(contexts, sizeof *facts->started);
 	facts->launches = plumb_export_launches(profile);
 	facts->drawn = calloc(contexts, sizeof *facts->drawn);
@@ -47,7 +48,7 @@ plumb_facts_init(struct plumb_facts *facts, const struct plumb_profile *profile,
 }
 
 void
-plumb_facts_free(struct plumb_facts *facts)
+plumb_perfetto_facts_free(struct plumb_perfetto_facts *facts)
 {
 	free(facts->started);
 	free(facts->launches);
@@ -58,7 +59,8 @@ plumb_facts_free(struct plumb_facts *facts)
 }
 
 void
-plumb_facts_track(struct plumb_facts *facts, const struct plumb_span *spans, uint32_t count)
+plumb_perfetto_facts_track(struct plumb_perfetto_facts *facts, const struct plumb_span *spans,
+                           uint32_t count)
 {
 	memset(facts->drawn, 0, (size_t)facts->profile->contexts_count * sizeof *facts->drawn);
 	for (uint32_t i = 0; i < count && spans[i].track == spans[0].track; i++)
@@ -69,47 +71,48 @@ plumb_facts_track(struct plumb_facts *facts, const struct plumb_span *spans, uin
 /* ---- one fact ---- */
 
 static void
-begin(struct plumb_facts *facts, struct plumb_protobuf *m, enum plumb_fact fact)
+begin_fact(struct plumb_perfetto_facts *facts, struct plumb_protobuf *m, enum plumb_fact fact)
 {
 	plumb_protobuf_begin(m, fact ? ANNOTATION_ENTRIES : EVENT_ANNOTATION);
 	plumb_protobuf_number(m, ANNOTATION_NAME_NUMBER, facts->names + fact);
 }
 
 static void
-put_number(struct plumb_facts *facts, struct plumb_protobuf *m, enum plumb_fact fact,
+put_number(struct plumb_perfetto_facts *facts, struct plumb_protobuf *m, enum plumb_fact fact,
            int64_t number)
 {
 	if (number == PLUMB_UNKNOWN)
 		return;
-	begin(facts, m, fact);
+	begin_fact(facts, m, fact);
 	plumb_protobuf_number(m, number < 0 ? ANNOTATION_SIGNED : ANNOTATION_UNSIGNED,
 	                      (uint64_t)number);
 	plumb_protobuf_end(m);
 }
 
 static void
-put_word(struct plumb_facts *facts, struct plumb_protobuf *m, enum plumb_fact fact,
+put_word(struct plumb_perfetto_facts *facts, struct plumb_protobuf *m, enum plumb_fact fact,
          const char *word)
 {
-	begin(facts, m, fact);
+	begin_fact(facts, m, fact);
 	plumb_protobuf_text(m, ANNOTATION_STRING, word);
 	plumb_protobuf_end(m);
 }
 
 static void
-put_text(struct plumb_facts *facts, struct plumb_protobuf *m, enum plumb_fact fact, uint32_t string)
+put_text(struct plumb_perfetto_facts *facts, struct plumb_protobuf *m, enum plumb_fact fact,
+         uint32_t string)
 {
 	if (plumb_text(facts->profile, string))
 		put_word(facts, m, fact, plumb_text(facts->profile, string));
 }
 
 static void
-put_three(struct plumb_facts *facts, struct plumb_protobuf *m, enum plumb_fact fact,
+put_three(struct plumb_perfetto_facts *facts, struct plumb_protobuf *m, enum plumb_fact fact,
           const int64_t three[3])
 {
 	if (three[0] < 0 || three[1] < 0 || three[2] < 0)
 		return;
-	begin(facts, m, fact);
+	begin_fact(facts, m, fact);
 	for (int i = 0; i < 3; i++) {
 		plumb_protobuf_begin(m, ANNOTATION_VALUES);
 		plumb_protobuf_number(m, ANNOTATION_UNSIGNED, (uint64_t)three[i]);
@@ -127,7 +130,7 @@ is_new(const unsigned char *bits, uint32_t number)
 }
 
 static void
-put_frame(struct plumb_facts *facts, struct plumb_protobuf *m, uint32_t frame)
+put_frame(struct plumb_perfetto_facts *facts, struct plumb_protobuf *m, uint32_t frame)
 {
 	const struct plumb_frame *f = &facts->profile->frames[frame];
 
@@ -147,7 +150,7 @@ put_frame(struct plumb_facts *facts, struct plumb_protobuf *m, uint32_t frame)
 }
 
 static void
-put_context(struct plumb_facts *facts, struct plumb_protobuf *m, uint32_t context)
+put_context(struct plumb_perfetto_facts *facts, struct plumb_protobuf *m, uint32_t context)
 {
 	const struct plumb_context *c = &facts->profile->contexts[context];
 	uint32_t launch = facts->launches[context];
@@ -175,7 +178,7 @@ put_context(struct plumb_facts *facts, struct plumb_protobuf *m, uint32_t contex
 /* CONTEXT and those above it, as far as they were not yet: frames first, outer ones before inner
  * ones. */
 static void
-put_path(struct plumb_facts *facts, struct plumb_protobuf *m, uint32_t context)
+put_path(struct plumb_perfetto_facts *facts, struct plumb_protobuf *m, uint32_t context)
 {
 	const struct plumb_context *contexts = facts->profile->contexts;
 	uint32_t count = 0;
@@ -188,7 +191,7 @@ put_path(struct plumb_facts *facts, struct plumb_protobuf *m, uint32_t context)
 		if (!is_new(facts->frames, frame))
 			continue;
 		if (!frames)
-			begin(facts, m, PLUMB_FACT_FRAMES);
+			begin_fact(facts, m, PLUMB_FACT_FRAMES);
 		frames = true;
 		facts->frames[frame / 8] |= (unsigned char)(1u << frame % 8);
 		put_frame(facts, m, frame);
@@ -196,7 +199,7 @@ put_path(struct plumb_facts *facts, struct plumb_protobuf *m, uint32_t context)
 	if (frames)
 		plumb_protobuf_end(m);
 	if (count)
-		begin(facts, m, PLUMB_FACT_CONTEXTS);
+		begin_fact(facts, m, PLUMB_FACT_CONTEXTS);
 	for (uint32_t i = count; i-- > 0;) {
 		uint32_t c = facts->path[i];
 		facts->made[c / 8] |= (unsigned char)(1u << c % 8);
@@ -207,12 +210,12 @@ put_path(struct plumb_facts *facts, struct plumb_protobuf *m, uint32_t context)
 }
 
 static void
-put_track(struct plumb_facts *facts, struct plumb_protobuf *m, uint32_t track)
+put_track(struct plumb_perfetto_facts *facts, struct plumb_protobuf *m, uint32_t track)
 {
 	const struct plumb_profile *profile = facts->profile;
 	const struct plumb_track *t = &profile->tracks[track];
 
-	begin(facts, m, PLUMB_FACT_TRACK);
+	begin_fact(facts, m, PLUMB_FACT_TRACK);
 	put_number(facts, m, PLUMB_FACT_INDEX, track);
 	put_word(facts, m, PLUMB_FACT_KIND, t->kind == PLUMB_TRACK_THREAD ? "thread" : "stream");
 	if (t->process < profile->processes_count) {
@@ -242,7 +245,8 @@ put_track(struct plumb_facts *facts, struct plumb_protobuf *m, uint32_t track)
 /* Where a span does not tell, a profile has the sum of a context's copies on a track. Where they
  * differ, the first says it for all, if all are in the trace. */
 static void
-put_bytes(struct plumb_facts *facts, struct plumb_protobuf *m, const struct plumb_span *span)
+put_bytes(struct plumb_perfetto_facts *facts, struct plumb_protobuf *m,
+          const struct plumb_span *span)
 {
 	const struct plumb_value *v =
 		plumb_export_value(facts->profile, span, PLUMB_METRIC_GPU_COPY_BYTES);
@@ -253,12 +257,12 @@ put_bytes(struct plumb_facts *facts, struct plumb_protobuf *m, const struct plum
 	else if (v && v->min == v->max) {
 		put_number(facts, m, PLUMB_FACT_BYTES, v->min);
 	} else if (v && *drawn == v->count) {
-		begin(facts, m, PLUMB_FACT_ALL_BYTES);
+		begin_fact(facts, m, PLUMB_FACT_ALL_BYTES);
 		put_number(facts, m, PLUMB_FACT_BYTES, v->sum);
 		put_number(facts, m, PLUMB_FACT_COPIES, (int64_t)v->count);
 		put_number(facts, m, PLUMB_FACT_LEAST, v->min);
 		put_number(facts, m, PLUMB_FACT_MOST, v->max);
-		begin(facts, m, PLUMB_FACT_SQUARES);
+		begin_fact(facts, m, PLUMB_FACT_SQUARES);
 		plumb_protobuf_double(m, ANNOTATION_REAL, v->m2);
 		plumb_protobuf_end(m);
 		plumb_protobuf_end(m);
@@ -267,12 +271,12 @@ put_bytes(struct plumb_facts *facts, struct plumb_protobuf *m, const struct plum
 }
 
 void
-plumb_facts_put(struct plumb_facts *facts, struct plumb_protobuf *m, const struct plumb_span *span,
-                bool first)
+plumb_perfetto_facts_put(struct plumb_perfetto_facts *facts, struct plumb_protobuf *m,
+                         const struct plumb_span *span, bool first)
 {
 	const struct plumb_frame *frame = plumb_context_frame(facts->profile, span->context);
 
-	begin(facts, m, PLUMB_FACT_PLUMB);
+	begin_fact(facts, m, PLUMB_FACT_PLUMB);
 	if (plumb_timeline_drawn(span)) {
 		put_number(facts, m, PLUMB_FACT_DRAWN, 1);
 		plumb_protobuf_end(m);
@@ -283,7 +287,7 @@ plumb_facts_put(struct plumb_facts *facts, struct plumb_protobuf *m, const struc
 	put_path(facts, m, span->context);
 	put_number(facts, m, PLUMB_FACT_CONTEXT, span->context);
 	if (span->correlation) {
-		begin(facts, m, PLUMB_FACT_CORRELATION);
+		begin_fact(facts, m, PLUMB_FACT_CORRELATION);
 		plumb_protobuf_number(m, ANNOTATION_UNSIGNED, span->correlation);
 		plumb_protobuf_end(m);
 	}

@@ -11,7 +11,7 @@
 #include "base/protobuf.h"
 #include "model/profile.h"
 
-struct plumb_facts {
+struct plumb_perfetto_facts {
 	const struct plumb_profile *profile;
 	uint64_t names;               /* the number of the interned name of fact 0 */
 	bool *started;                /* by context: a range that others may cross */
@@ -21,15 +21,17 @@ struct plumb_facts {
 	uint32_t *path;               /* room for the deepest */
 };
 
-/* False: no memory. plumb_facts_free is due either way. */
-bool
-plumb_facts_init(struct plumb_facts *facts, const struct plumb_profile *profile, uint64_t names);
-void plumb_facts_free(struct plumb_facts *facts);
+/* False: no memory. plumb_perfetto_facts_free is due either way. */
+bool plumb_perfetto_facts_init(struct plumb_perfetto_facts *facts,
+                               const struct plumb_profile *profile, uint64_t names);
+void plumb_perfetto_facts_free(struct plumb_perfetto_facts *facts);
 
 /* The next ones are the spans of a track, which begin at SPANS; COUNT may reach beyond. */
-void plumb_facts_track(struct plumb_facts *facts, const struct plumb_span *spans, uint32_t count);
-/* Within an event. FIRST: of its track in the file, of which there may be several of one here. */
-void plumb_facts_put(struct plumb_facts *facts, struct plumb_protobuf *message,
-                     const struct plumb_span *span, bool first);
+void plumb_perfetto_facts_track(struct plumb_perfetto_facts *facts, const struct plumb_span *spans,
+                                uint32_t count);
+/* Call this within an event. FIRST: the event is the first of its track in the file. One track of
+ * the profile may be several tracks of the file. */
+void plumb_perfetto_facts_put(struct plumb_perfetto_facts *facts, struct plumb_protobuf *message,
+                              const struct plumb_span *span, bool first);
 
 #endif

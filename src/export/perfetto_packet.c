@@ -32,20 +32,20 @@ enum {
 #define PATH_INNER 48u
 
 static uint64_t
-passes(const struct plumb_packets *p)
+first_pass_iid(const struct plumb_packets *p)
 {
 	return 2 * (uint64_t)p->profile->frames_count + 1;
 }
 
 static uint64_t
-paths(const struct plumb_packets *p)
+first_path_iid(const struct plumb_packets *p)
 {
-	return passes(p) + 4;
+	return first_pass_iid(p) + 4;
 }
 
 /* ---- setting up ---- */
 
-/* The line that says most to a person: the nearest of their own code, else the nearest at all. */
+/* The line that tells you most: the nearest line of your code, else the nearest of any code. */
 static bool
 find_lines(struct plumb_packets *p)
 {
@@ -81,7 +81,8 @@ plumb_packets_init(struct plumb_packets *packets, const struct plumb_profile *pr
 	if (!packets->python || !packets->op || !packets->flags || !packets->named ||
 	    !packets->placed || !packets->operated || !packets->pathed)
 		return false;
-	return plumb_facts_init(&packets->facts, profile, NAMED_FACTS) && find_lines(packets);
+	return plumb_perfetto_facts_init(&packets->facts, profile, NAMED_FACTS) &&
+	       find_lines(packets);
 }
 
 void
@@ -96,7 +97,7 @@ plumb_packets_free(struct plumb_packets *packets)
 	free(packets->placed);
 	free(packets->operated);
 	free(packets->pathed);
-	plumb_facts_free(&packets->facts);
+	plumb_perfetto_facts_free(&packets->facts);
 }
 
 /* ---- packets ---- */
@@ -219,7 +220,7 @@ plumb_track_end(struct plumb_packets *packets)
 /* ---- interned texts ---- */
 
 static void
-intern(struct plumb_packets *p, uint32_t kind, uint64_t iid, const char *text, size_t bytes)
+intern_bytes(struct plumb_packets *p, uint32_t kind, uint64_t iid, const char *text, size_t bytes)
 {
 	plumb_protobuf_begin(&p->interned, kind);
 	plumb_protobuf_number(&p->interned, ENTRY_NUMBER, iid);
@@ -230,7 +231,7 @@ intern(struct plumb_packets *p, uint32_t kind, uint64_t iid, const char *text, s
 static void
 intern_text(struct plumb_packets *p, uint32_t kind, uint64_t iid, const char *text)
 {
-	intern(p, kind, iid, text, strlen(text));
+	intern_bytes(p, kind, iid, text, strlen(text));
 }
 
 /* Was bit NUMBER not set yet? Sets it. */
@@ -290,7 +291,7 @@ intern_made(struct plumb_packets *p, uint64_t iid, uint32_t number,
 
 	append(p, number, &text);
 	p->failed |= text.failed;
-	intern(p, INTERNED_TEXT, iid, text.bytes.items, text.bytes.count);
+	intern_bytes(p, INTERNED_TEXT, iid, text.bytes.items, text.bytes.count);
 	plumb_vec_free(&text.bytes);
 }
 
@@ -323,7 +324,7 @@ plumb_event_value(struct plumb_packets *packets, double value)
 }
 
 static void
-annotate(struct plumb_packets *p, uint64_t name, uint64_t text)
+annotate_text(struct plumb_packets *p, uint64_t name, uint64_t text)
 {
 	plumb_protobuf_begin(&p->packet, EVENT_ANNOTATION);
 	plumb_protobuf_number(&p->packet, ANNOTATION_NAME_NUMBER, name);
@@ -344,8 +345,8 @@ intern_words(struct plumb_packets *p)
 	intern_text(p, INTERNED_ANNOTATION, NAMED_PATH, "path");
 	for (unsigned i = 0; i < PLUMB_FACT_COUNT; i++)
 		intern_text(p, INTERNED_ANNOTATION, NAMED_FACTS + i, plumb_fact_names[i]);
-	intern_text(p, INTERNED_TEXT, passes(p) + PLUMB_CONTEXT_BACKWARD, "backward");
-	intern_text(p, INTERNED_TEXT, passes(p) + PLUMB_CONTEXT_ACCUMULATION,
+	intern_text(p, INTERNED_TEXT, first_pass_iid(p) + PLUMB_CONTEXT_BACKWARD, "backward");
+	intern_text(p, INTERNED_TEXT, first_pass_iid(p) + PLUMB_CONTEXT_ACCUMULATION,
 	            "gradient accumulation");
 }
 
@@ -359,7 +360,7 @@ annotate_context(struct plumb_packets *p, uint32_t context)
 		uint32_t frame = profile->contexts[p->python[context]].frame;
 		if (first_time(p->placed, frame))
 			intern_made(p, 2 * (uint64_t)frame + 1, frame, append_place);
-		annotate(p, NAMED_LINE, 2 * (uint64_t)frame + 1);
+		annotate_text(p, NAMED_LINE, 2 * (uint64_t)frame + 1);
 	}
 	if (p->op[context]) {
 		uint32_t frame = profile->contexts[p->op[context]].frame;
@@ -367,15 +368,15 @@ annotate_context(struct plumb_packets *p, uint32_t context)
 		if (first_time(p->operated, frame))
 			intern_text(p, INTERNED_TEXT, 2 * (uint64_t)frame + 2,
 			            plumb_frame_label(profile, frame));
-		annotate(p, NAMED_OPERATOR, 2 * (uint64_t)frame + 2);
+		annotate_text(p, NAMED_OPERATOR, 2 * (uint64_t)frame + 2);
 	}
 	if (flags & PLUMB_CONTEXT_ACCUMULATION)
-		annotate(p, NAMED_PASS, passes(p) + PLUMB_CONTEXT_ACCUMULATION);
+		annotate_text(p, NAMED_PASS, first_pass_iid(p) + PLUMB_CONTEXT_ACCUMULATION);
 	else if (flags & PLUMB_CONTEXT_BACKWARD)
-		annotate(p, NAMED_PASS, passes(p) + PLUMB_CONTEXT_BACKWARD);
+		annotate_text(p, NAMED_PASS, first_pass_iid(p) + PLUMB_CONTEXT_BACKWARD);
 	if (first_time(p->pathed, context))
-		intern_made(p, paths(p) + context, context, append_path);
-	annotate(p, NAMED_PATH, paths(p) + context);
+		intern_made(p, first_path_iid(p) + context, context, append_path);
+	annotate_text(p, NAMED_PATH, first_path_iid(p) + context);
 }
 
 void
@@ -396,6 +397,6 @@ plumb_event_span(struct plumb_packets *packets, const struct plumb_span *span, b
 	plumb_protobuf_number(&p->packet, EVENT_CATEGORY, kind + 1);
 	plumb_protobuf_number(&p->packet, EVENT_NAME_NUMBER, (uint64_t)frame + 1);
 	annotate_context(p, span->context);
-	plumb_facts_put(&p->facts, &p->packet, span, first);
+	plumb_perfetto_facts_put(&p->facts, &p->packet, span, first);
 }
 _Static_assert(PLUMB_FRAME_KIND_COUNT <= 32, "bits of kinds");

@@ -32,7 +32,7 @@ struct plumb_packets {
 	unsigned char *operated; /* likewise its name as an annotation */
 	unsigned char *pathed;   /* by context: its path was written */
 	uint32_t kinds;          /* bits, by kind of frame: the category was written */
-	struct plumb_facts facts;
+	struct plumb_perfetto_facts facts;
 	bool annotations; /* their names were written */
 	bool started;     /* the first packet was */
 	bool failed;      /* no memory */

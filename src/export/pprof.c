@@ -17,10 +17,6 @@
 #include "export/written.h"
 #include "model/metric.h"
 
-#ifndef PLUMB_VERSION
-#define PLUMB_VERSION "unknown"
-#endif
-
 #define LEVEL 6
 #define GZIP (15 + 16) /* zlib's window bits, with gzip's head */
 
@@ -100,7 +96,7 @@ put_often(struct pprof *p)
 }
 
 static uint64_t
-string(struct pprof *p, const char *text)
+add_string(struct pprof *p, const char *text)
 {
 	uint32_t id = plumb_strtab_add(p->strings, text ? text : "", text ? strlen(text) : 0);
 
@@ -112,7 +108,7 @@ string(struct pprof *p, const char *text)
 
 /* pprof prints names to terminals as they are. */
 static void
-clean(char *text, size_t length)
+clean_text(char *text, size_t length)
 {
 	for (size_t i = 0; i < length; i++)
 		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
@@ -127,22 +123,23 @@ put_function(struct pprof *p, uint32_t number, uint32_t frame, unsigned mark, co
 
 	plumb_export_append(&name, plumb_frame_label(p->profile, frame));
 	plumb_export_append(&name, plumb_export_mark_texts[mark]);
-	clean(name.bytes.items, name.bytes.count);
+	clean_text(name.bytes.items, name.bytes.count);
 	char *end = plumb_vec_add(&name.bytes); /* zeroed: terminates */
 	p->failed |= !end || name.failed;
 	plumb_protobuf_begin(&p->message, PROFILE_FUNCTION);
 	plumb_protobuf_number(&p->message, FUNCTION_ID, number);
-	plumb_protobuf_number(&p->message, FUNCTION_NAME, string(p, end ? name.bytes.items : NULL));
+	plumb_protobuf_number(&p->message, FUNCTION_NAME,
+	                      add_string(p, end ? name.bytes.items : NULL));
 	plumb_protobuf_number(&p->message, FUNCTION_SYSTEM_NAME,
-	                      string(p, plumb_text(p->profile, f->name)));
-	plumb_protobuf_number(&p->message, FUNCTION_FILE, string(p, file));
+	                      add_string(p, plumb_text(p->profile, f->name)));
+	plumb_protobuf_number(&p->message, FUNCTION_FILE, add_string(p, file));
 	plumb_protobuf_end(&p->message);
 	plumb_vec_free(&name.bytes);
 }
 
 /* The location of CONTEXT's frame, written before the first sample that needs it. */
 static uint32_t
-location(struct pprof *p, uint32_t context)
+put_location(struct pprof *p, uint32_t context)
 {
 	uint32_t frame = p->profile->contexts[context].frame, line;
 	unsigned mark = plumb_export_mark(p->profile, context);
@@ -173,8 +170,8 @@ put_label(struct pprof *p, const char *key, const char *text)
 	if (!text || !*text)
 		return;
 	plumb_protobuf_begin(&p->message, SAMPLE_LABEL);
-	plumb_protobuf_number(&p->message, LABEL_KEY, string(p, key));
-	plumb_protobuf_number(&p->message, LABEL_TEXT, string(p, text));
+	plumb_protobuf_number(&p->message, LABEL_KEY, add_string(p, key));
+	plumb_protobuf_number(&p->message, LABEL_TEXT, add_string(p, text));
 	plumb_protobuf_end(&p->message);
 }
 
@@ -217,12 +214,12 @@ put_sample(struct pprof *p, uint32_t context, uint32_t track)
 {
 	for (uint32_t c = context; c; c = p->profile->contexts[c].parent)
 		if (!plumb_export_folds(p->profile, c))
-			location(p, c);
+			put_location(p, c);
 	plumb_protobuf_begin(&p->message, PROFILE_SAMPLE);
 	plumb_protobuf_begin(&p->message, SAMPLE_LOCATION);
 	for (uint32_t c = context; c; c = p->profile->contexts[c].parent)
 		if (!plumb_export_folds(p->profile, c))
-			plumb_protobuf_packed(&p->message, location(p, c));
+			plumb_protobuf_packed(&p->message, put_location(p, c));
 	plumb_protobuf_end(&p->message);
 	plumb_protobuf_begin(&p->message, SAMPLE_VALUE);
 	for (uint32_t m = 0; m < p->metrics_count; m++)
@@ -231,15 +228,6 @@ put_sample(struct pprof *p, uint32_t context, uint32_t track)
 	put_labels(p, track);
 	plumb_protobuf_end(&p->message);
 	put_often(p);
-}
-
-/* The metric among those exported, or NULL. */
-static struct pprof_metric *
-metric_of(struct pprof *p, const struct plumb_value *value)
-{
-	uint32_t place = p->metrics[plumb_metric_slot(value->metric)].place;
-
-	return place ? &p->metrics[place - 1] : NULL;
 }
 
 /* The values of one context, [FROM, TO), ordered by metric and track: a sample for each track. So
@@ -253,11 +241,13 @@ put_context(struct pprof *p, uint32_t from, uint32_t to)
 	for (uint32_t m = 0; m < p->metrics_count; m++)
 		p->metrics[m].at = p->metrics[m].end = 0;
 	for (uint32_t i = from; i < to; i++) {
-		of = metric_of(p, &values[i]);
-		if (of && of->at == of->end)
+		uint32_t place = p->metrics[plumb_metric_slot(values[i].metric)].place;
+		if (!place)
+			continue; /* this metric is not exported */
+		of = &p->metrics[place - 1];
+		if (of->at == of->end)
 			of->at = i;
-		if (of)
-			of->end = i + 1;
+		of->end = i + 1;
 	}
 	for (;;) {
 		uint64_t track = UINT64_MAX;
@@ -327,8 +317,8 @@ metric_name(struct pprof *p, uint32_t place)
 
 	snprintf(name, sizeof name, "%s",
 	         plumb_profile_metric(p->profile, p->metrics[place].number).name);
-	clean(name, strlen(name));
-	return string(p, name);
+	clean_text(name, strlen(name));
+	return add_string(p, name);
 }
 
 static const char *
@@ -351,13 +341,13 @@ put_head(struct pprof *p)
 	for (uint32_t m = 0; m < p->metrics_count; m++) {
 		plumb_protobuf_begin(&p->message, PROFILE_SAMPLE_TYPE);
 		plumb_protobuf_number(&p->message, VALUE_TYPE, metric_name(p, m));
-		plumb_protobuf_number(&p->message, VALUE_UNIT, string(p, unit_of(p, m)));
+		plumb_protobuf_number(&p->message, VALUE_UNIT, add_string(p, unit_of(p, m)));
 		plumb_protobuf_end(&p->message);
 	}
 	/* One mapping for all: it says that nothing is left to symbolise. */
 	plumb_protobuf_begin(&p->message, PROFILE_MAPPING);
 	plumb_protobuf_number(&p->message, MAPPING_ID, 1);
-	plumb_protobuf_number(&p->message, MAPPING_FILE, string(p, command));
+	plumb_protobuf_number(&p->message, MAPPING_FILE, add_string(p, command));
 	plumb_protobuf_number(&p->message, MAPPING_HAS_FUNCTIONS, 1);
 	plumb_protobuf_number(&p->message, MAPPING_HAS_FILES, 1);
 	plumb_protobuf_number(&p->message, MAPPING_HAS_LINES, 1);
@@ -367,7 +357,7 @@ put_head(struct pprof *p)
 	if (run->wall_ns != PLUMB_UNKNOWN)
 		plumb_protobuf_number(&p->message, PROFILE_DURATION, (uint64_t)run->wall_ns);
 	snprintf(comment, sizeof comment, "plumb %s", tool ? tool : PLUMB_VERSION);
-	plumb_protobuf_number(&p->message, PROFILE_COMMENT, string(p, comment));
+	plumb_protobuf_number(&p->message, PROFILE_COMMENT, add_string(p, comment));
 	plumb_protobuf_number(&p->message, PROFILE_DEFAULT_TYPE, metric_name(p, 0));
 }
 
@@ -401,7 +391,7 @@ pprof_write(const struct plumb_profile *profile, const struct plumb_export_optio
 		calloc((size_t)profile->frames_count * PLUMB_EXPORT_MARKS + 1, sizeof *p.locations);
 	p.failed |= !p.strings || !p.locations;
 	if (!p.failed)
-		p.failed = string(&p, "") != 0; /* number 0 has to be the empty one */
+		p.failed = add_string(&p, "") != 0; /* number 0 has to be the empty one */
 	if (!p.failed) {
 		zip = deflateInit2(&p.zip, LEVEL, Z_DEFLATED, GZIP, 8, Z_DEFAULT_STRATEGY) == Z_OK;
 		p.head.comment = (Bytef *)PLUMB_EXPORT_MARK;
@@ -421,7 +411,7 @@ pprof_write(const struct plumb_profile *profile, const struct plumb_export_optio
 	free(p.locations);
 	free(p.metrics);
 	if (p.failed)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
+		return plumb_fail_memory(error, "to export the profile");
 	return 0;
 }
 

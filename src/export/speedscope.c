@@ -68,7 +68,7 @@ write_frames(struct speedscope *s)
 /* ---- profiles ---- */
 
 static bool
-belongs(const struct plumb_value *value, uint32_t metric, uint32_t track)
+belongs_to(const struct plumb_value *value, uint32_t metric, uint32_t track)
 {
 	return value->metric == metric && (track == PLUMB_NONE || value->track == track) &&
 	       value->sum > 0;
@@ -95,7 +95,8 @@ write_stack(struct speedscope *s, uint32_t context)
 	plumb_json_end(s->json);
 }
 
-/* The sum at the context of VALUES[*AT], over all values that belong; *AT moves behind them. */
+/* The sum at the context of VALUES[*AT], over all values that belong to it. *AT moves to the next
+ * context. */
 static int64_t
 next_context(const struct speedscope *s, uint32_t metric, uint32_t track, uint32_t *at)
 {
@@ -106,7 +107,7 @@ next_context(const struct speedscope *s, uint32_t metric, uint32_t track, uint32
 	     ++*at) {
 		const struct plumb_value *v = &s->profile->values[*at];
 		struct plumb_stat one = { v->sum, v->count, v->min, v->max, v->mean, v->m2 };
-		if (belongs(v, metric, track))
+		if (belongs_to(v, metric, track))
 			plumb_stat_merge(&sum, &one);
 	}
 	return sum.sum;
@@ -118,7 +119,7 @@ total_of(const struct speedscope *s, uint32_t metric, uint32_t track)
 	int64_t total = 0;
 
 	for (uint32_t i = 0; i < s->profile->values_count; i++)
-		if (belongs(&s->profile->values[i], metric, track) &&
+		if (belongs_to(&s->profile->values[i], metric, track) &&
 		    __builtin_add_overflow(total, s->profile->values[i].sum, &total))
 			return INT64_MAX;
 	return total;
@@ -249,7 +250,7 @@ speedscope_write(const struct plumb_profile *profile, const struct plumb_export_
 	s.stack = calloc((size_t)deepest + 1, sizeof *s.stack);
 	s.json = s.frames && s.stack ? plumb_json_new(out) : NULL;
 	if (!s.json || (write_all(&s, options) < 0 && !ferror(out)))
-		code = plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to export the profile");
+		code = plumb_fail_memory(error, "to export the profile");
 	free(s.frames);
 	free(s.stack);
 	return code;

@@ -45,7 +45,7 @@ close_last(struct drawing *d)
 }
 
 static void
-push(struct drawing *d, uint32_t context, int64_t start, int64_t end, bool drawn)
+push_open(struct drawing *d, uint32_t context, int64_t start, int64_t end, bool drawn)
 {
 	struct item *item = plumb_vec_add(&d->open);
 
@@ -93,12 +93,12 @@ open_path(struct drawing *d, uint32_t context, int64_t start, int64_t end, bool 
 			*step = c;
 	}
 	for (uint32_t i = d->path.count; i-- > 0;)
-		push(d, d->path.items[i], start, end, true);
+		push_open(d, d->path.items[i], start, end, true);
 }
 
 /* What is drawn encloses all that is recorded while it is open. */
 static void
-extend(struct drawing *d, int64_t end)
+extend_drawn(struct drawing *d, int64_t end)
 {
 	for (uint32_t i = 0; i < d->open.count; i++)
 		if (d->open.items[i].drawn && d->open.items[i].end_ns < end)
@@ -113,7 +113,7 @@ end_track(struct drawing *d)
 }
 
 static bool
-finish(struct drawing *d)
+finish_stacks(struct drawing *d)
 {
 	end_track(d);
 	plumb_vec_free(&d->open);
@@ -157,8 +157,8 @@ draw_around(struct drawing *d, const struct plumb_span *s)
 		}
 	if (!(flags & (PLUMB_CONTEXT_BACKWARD | PLUMB_CONTEXT_ACCUMULATION)))
 		open_path(d, s->context, s->start_ns, s->end_ns, false);
-	extend(d, s->end_ns);
-	push(d, s->context, s->start_ns, s->end_ns, false);
+	extend_drawn(d, s->end_ns);
+	push_open(d, s->context, s->start_ns, s->end_ns, false);
 }
 
 bool
@@ -176,7 +176,7 @@ plumb_stacks_of_spans(struct plumb_stacks *stacks, const struct plumb_profile *p
 		d.track = spans[i].track;
 		draw_around(&d, &spans[i]);
 	}
-	return finish(&d);
+	return finish_stacks(&d);
 }
 
 bool
@@ -202,10 +202,10 @@ plumb_stacks_of_samples(struct plumb_stacks *stacks, const struct plumb_profile 
 			start = before;
 		close_others(&d, s->context, start);
 		open_path(&d, s->context, start, s->at_ns, true);
-		extend(&d, s->at_ns);
+		extend_drawn(&d, s->at_ns);
 		before = s->at_ns;
 	}
-	return finish(&d);
+	return finish_stacks(&d);
 }
 
 void

@@ -9,17 +9,8 @@
 
 /* ---- spans ---- */
 
-/* Does a track have spans of the trace? They are ordered by track. */
 static bool
-is_traced(const struct plumb_profile *profile, uint32_t track)
-{
-	uint32_t first = plumb_profile_first_span(profile, track);
-
-	return first < profile->spans_count && profile->spans[first].track == track;
-}
-
-static bool
-gather(struct plumb_timeline *p)
+gather_spans(struct plumb_timeline *p)
 {
 	const struct plumb_profile *profile = p->profile;
 	uint64_t most = (uint64_t)profile->spans_count + profile->work_count;
@@ -30,8 +21,9 @@ gather(struct plumb_timeline *p)
 		free(traced);
 		return false;
 	}
-	for (uint32_t t = 0; t < profile->tracks_count; t++)
-		traced[t] = is_traced(profile, t);
+	/* A track is traced if it has spans. */
+	for (uint32_t i = 0; i < profile->spans_count; i++)
+		traced[profile->spans[i].track] = true;
 	if (profile->spans_count)
 		memcpy(p->spans, profile->spans, profile->spans_count * sizeof *p->spans);
 	p->spans_count = profile->spans_count;
@@ -155,7 +147,7 @@ plumb_timeline_open(struct plumb_timeline *timeline, const struct plumb_profile 
 {
 	*timeline =
 		(struct plumb_timeline){ .profile = profile, .of_day = of_several_hosts(profile) };
-	return gather(timeline) && add_stacks(timeline) && gather_launches(timeline);
+	return gather_spans(timeline) && add_stacks(timeline) && gather_launches(timeline);
 }
 
 void

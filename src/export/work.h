@@ -5,8 +5,8 @@
 
 #include "model/profile.h"
 
-/* By context: the launch that all kernels there had, a row of `variants`; PLUMB_NONE where they
- * differ or there is none. The caller frees it; NULL: no memory. */
+/* By context: the launch that all kernels there had, as a row of `variants`. PLUMB_NONE if they
+ * differ or there are none. The caller frees the array; NULL: no memory. */
 uint32_t *plumb_export_launches(const struct plumb_profile *profile);
 
 /* The value of METRIC that SPAN is a part of: of its context, track and ends; NULL: there is none.

@@ -17,13 +17,13 @@ struct head {
 };
 
 static bool
-begins(const struct head *head, const char *text)
+begins_with(const struct head *head, const char *text)
 {
 	return head->size >= strlen(text) && !memcmp(head->bytes, text, strlen(text));
 }
 
 static bool
-holds(const struct head *head, const char *text)
+contains_text(const struct head *head, const char *text)
 {
 	return memmem(head->bytes, head->size, text, strlen(text)) != NULL;
 }
@@ -66,21 +66,21 @@ is_perfetto(const struct head *head)
 	static const char packet[] = "\x50\x01\x68\x03";
 	size_t size = head->size < 24 ? head->size : 24;
 
-	return begins(head, "\n") && memmem(head->bytes, size, packet, sizeof packet - 1);
+	return begins_with(head, "\n") && memmem(head->bytes, size, packet, sizeof packet - 1);
 }
 
 static bool
 is_ours(const struct head *head)
 {
-	if (begins(head, "{\"$schema\":"))
-		return holds(head, "\"exporter\":\"plumb\"");
-	if (begins(head, "{\"schemaVersion\":"))
-		return holds(head, "\"plumb\":{\"version\":");
-	if (begins(head, "{\"schema\":"))
-		return holds(head, "\"tool_version\":");
-	if (begins(head, "{\"resourceSpans\":"))
-		return holds(head, "\"scope\":{\"name\":\"plumb\"");
-	if (begins(head, "context,parent,depth,kind,name,"))
+	if (begins_with(head, "{\"$schema\":"))
+		return contains_text(head, "\"exporter\":\"plumb\"");
+	if (begins_with(head, "{\"schemaVersion\":"))
+		return contains_text(head, "\"plumb\":{\"version\":");
+	if (begins_with(head, "{\"schema\":"))
+		return contains_text(head, "\"tool_version\":");
+	if (begins_with(head, "{\"resourceSpans\":"))
+		return contains_text(head, "\"scope\":{\"name\":\"plumb\"");
+	if (begins_with(head, "context,parent,depth,kind,name,"))
 		return true;
 	return is_perfetto(head) || is_pprof(head) || is_folded(head);
 }

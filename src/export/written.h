@@ -7,8 +7,8 @@
 
 #define PLUMB_EXPORT_MARK "plumb" /* pprof: the comment in gzip's header */
 
-/* Did `plumb export` write the file PATH, in whatever format? False if it cannot be read. Folded
- * stacks carry no mark: those of other tools look the same. */
+/* Did `plumb export` write the file PATH, in any format? False if the file cannot be read. Folded
+ * stacks have no mark, so those of other tools look the same. */
 bool plumb_export_wrote(const char *path);
 
 #endif

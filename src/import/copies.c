@@ -4,9 +4,9 @@
 #include <ctype.h>
 #include <stdio.h>
 
-/* Lower case, without what stands between words. */
+/* Makes the name lower case and drops the characters between its words. */
 static void
-simplify(struct plumb_slice name, char *text, size_t size)
+simplify_name(struct plumb_slice name, char *text, size_t size)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < name.bytes && count + 1 < size; i++) {
@@ -81,7 +81,7 @@ uint32_t
 plumb_import_copy(struct plumb_trace *trace, struct plumb_slice name)
 {
 	char text[256];
-	simplify(name, text, sizeof text);
+	simplify_name(name, text, sizeof text);
 	const char *open = strchr(text, '(');
 	if (strstr(text, "memset") || strstr(text, "fill") || !strncmp(text, "set", 3)) {
 		enum plumb_memory_kind kind = open ? memory_of(open + 1) : PLUMB_MEMORY_NONE;
@@ -127,7 +127,7 @@ plumb_import_collective(struct plumb_trace *trace, struct plumb_slice name)
 		{ "gather", "Gather" },
 	};
 	char text[128];
-	simplify(name, text, sizeof text);
+	simplify_name(name, text, sizeof text);
 	struct plumb_builder *builder = plumb_trace_builder(trace);
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		if (strstr(text, words[i].word))

@@ -12,7 +12,7 @@
  */
 uint32_t plumb_import_copy(struct plumb_trace *trace, struct plumb_slice name);
 
-/* The kind of memory that TEXT begins with, in lower case ("device_static"); NONE: it tells none. */
+/* The kind of memory that TEXT begins with, in lower case ("device_static"); NONE: with none. */
 enum plumb_memory_kind plumb_import_memory(struct plumb_slice text);
 /* Likewise; NONE too if it tells only "host" or "unknown". */
 static inline enum plumb_memory_kind
@@ -34,12 +34,10 @@ plumb_import_ends(struct plumb_trace *trace, uint32_t frame, uint32_t track, int
  * …; one that is not known stays as it is. */
 uint32_t plumb_import_collective(struct plumb_trace *trace, struct plumb_slice name);
 
-/*
- * The frame of an NVTX or roctx range. torch.autograd.profiler.emit_nvtx writes "aten::mm, seq = 3,
- * op_id = 7, sizes = …", whose numbers would make a context of each call: they are cut off. What
- * has a sequence number, or a name space and no spaces, is an operator, the rest (record_function,
- * steps) a range.
- */
+/* The frame of an NVTX or roctx range. torch.autograd.profiler.emit_nvtx writes "aten::mm, seq = 3,
+ * op_id = 7, sizes = …". These numbers would make a context for each call, so they are cut off. A
+ * range with a sequence number, or with a name space and no spaces, is an operator. All others
+ * (record_function, steps) are ranges. */
 uint32_t plumb_import_range(struct plumb_trace *trace, struct plumb_slice name);
 
 #endif

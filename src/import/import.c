@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "import/chrome_kind.h"
+#include "import/chrome/kind.h"
 
 /* What can be read, for the error about a file that cannot. */
 static void
@@ -70,7 +70,7 @@ open_source(const char *path, struct plumb_import_file *file, struct plumb_error
 		return PLUMB_ESYSTEM;
 	char *copy = malloc(bytes + 1);
 	if (!copy)
-		return plumb_fail(error, PLUMB_ESYSTEM, "%s: not enough memory", path);
+		return plumb_fail_memory(error, "to read %s", path);
 	memcpy(copy, head, bytes);
 	copy[bytes] = '\0';
 	file->head = copy;
@@ -181,7 +181,8 @@ import_one(const char *path, bool several, struct plumb_trace *trace, struct ser
 
 /* "trace.json.gz and 3 more, PyTorch profiler JSON" */
 static void
-describe(struct plumb_builder *builder, const char *const *paths, uint32_t count, const char *title)
+name_files(struct plumb_builder *builder, const char *const *paths, uint32_t count,
+           const char *title)
 {
 	char text[1024], more[32] = "";
 	if (count > 1)
@@ -196,7 +197,7 @@ import_all(const char *const *paths, uint32_t count, const struct plumb_import_o
 {
 	struct plumb_trace *trace = plumb_trace_new(builder);
 	if (!trace)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory");
+		return plumb_fail_memory(error, "for the import");
 	if (options)
 		plumb_trace_set_parents(trace, options->parents);
 	const struct plumb_format *format = NULL, *first = NULL;
@@ -213,7 +214,7 @@ import_all(const char *const *paths, uint32_t count, const struct plumb_import_o
 	if (!code)
 		code = plumb_trace_end_file(trace, error);
 	if (!code) {
-		describe(builder, paths, count, several ? "several formats" : first->title);
+		name_files(builder, paths, count, several ? "several formats" : first->title);
 		plumb_builder_environment(builder, PLUMB_NONE, "import.format",
 		                          several ? "several" : first->name);
 		code = plumb_trace_finish(trace, error);
@@ -228,7 +229,7 @@ plumb_import(const char *const *paths, uint32_t count, const struct plumb_import
 {
 	struct plumb_builder *builder = plumb_builder_new();
 	if (!builder)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory");
+		return plumb_fail_memory(error, "for the import");
 	struct plumb_run *run = plumb_builder_run(builder);
 	run->tool_version = plumb_builder_text(builder, PLUMB_VERSION);
 	int code = import_all(paths, count, options, builder, error);

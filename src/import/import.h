@@ -50,8 +50,8 @@ plumb_import_text(const struct plumb_import_file *file)
 	return at + strspn(at, " \t\r\n");
 }
 
-/* What a format knows of the files that it joined: the process that they name, the number that
- * stands before their names, where that tool puts one (PLUMB_UNKNOWN), and marks of its own. */
+/* What a format knows about the files that it has joined: the process that they name, the number
+ * before their names if the tool writes one (else PLUMB_UNKNOWN), and marks of its own. */
 struct plumb_import_group {
 	int64_t pid, prefix;
 	uint32_t marks;
@@ -74,8 +74,9 @@ struct plumb_format {
 	bool (*joins)(const struct plumb_import_file *file, struct plumb_import_group *group);
 };
 
-/* FILE once more from its beginning, for formats whose names come after what they name; the caller
- * closes it. An error where that cannot be (a pipe): ask before anything is read. */
+/* Opens FILE once more from its beginning, for formats whose names come after their uses. The
+ * caller closes it. An error if that is not possible (a pipe), so call this before you read
+ * anything. */
 int plumb_import_again(const struct plumb_import_file *file, struct plumb_input **input,
                        struct plumb_error *error) PLUMB_MUST_CHECK;
 
@@ -84,7 +85,8 @@ extern const struct plumb_format *const plumb_formats[];
 
 struct plumb_import_options {
 	enum plumb_parents parents;
-	/* A symbol as people write it, malloced, or NULL when it is none. May be NULL. */
+	/* The demangled symbol, malloced, or NULL if it is not a mangled one. The function may be
+	 * NULL. */
 	char *(*demangle)(const char *name);
 };
 

@@ -21,7 +21,8 @@
 /* The stack is ordered by the time at which its items close: what closes first is on top. */
 struct open {
 	int64_t start_ns, end_ns;
-	int64_t closes_ns; /* nothing is open for longer than what it is in: two clocks may differ there */
+	/* Nothing is open for longer than what it is in: two clocks may differ there. */
+	int64_t closes_ns;
 	int64_t own_ns; /* when nothing else with a time of its own was open above it */
 	uint32_t context, flags, kind;
 	uint32_t path; /* the context for what begins in it; PLUMB_NONE: something came below it */
@@ -45,7 +46,7 @@ struct sweep {
 };
 
 static bool
-waits(const char *call)
+is_wait(const char *call)
 {
 	return strstr(call, "Synchronize") && !strstr(call, "StreamWaitEvent");
 }
@@ -220,10 +221,10 @@ frame_of(const struct plumb_trace *trace, const struct plumb_trace_span *span)
 	return plumb_builder_get_frame(trace->builder, frame);
 }
 
-/* Does SPAN go on after OPEN, in which it begins, so that it does not belong into it? So do ranges:
- * one begins within the call of __enter__ and ends within that of __exit__. */
+/* SPAN begins in OPEN. Does it go on after OPEN, so that it does not belong into it? Ranges do:
+ * they begin within the call of __enter__ and end within the call of __exit__. */
 static bool
-outlives(const struct plumb_trace_span *span, uint32_t kind, const struct open *open)
+outlives_open(const struct plumb_trace_span *span, uint32_t kind, const struct open *open)
 {
 	if (span->end_ns <= open->end_ns || span->end_ns - open->end_ns <= ROUNDING_NS)
 		return false;
@@ -239,7 +240,7 @@ static uint32_t
 place_of(const struct sweep *sweep, const struct plumb_trace_span *span, uint32_t kind)
 {
 	uint32_t count = sweep->stack.count, at = count;
-	while (at && outlives(span, kind, &sweep->stack.items[at - 1]))
+	while (at && outlives_open(span, kind, &sweep->stack.items[at - 1]))
 		if (count - --at > OVERLAPS_MAX)
 			return count;
 	return at;
@@ -247,7 +248,7 @@ place_of(const struct sweep *sweep, const struct plumb_trace_span *span, uint32_
 
 /* Puts NEW into the stack as item AT. */
 static int
-push(struct sweep *sweep, uint32_t at, const struct open *new)
+push_open(struct sweep *sweep, uint32_t at, const struct open *new)
 {
 	if (!plumb_vec_add(&sweep->stack))
 		return plumb_trace_no_memory(sweep->trace);
@@ -304,7 +305,7 @@ note_call(struct sweep *sweep, const struct plumb_trace_span *span, const char *
           uint32_t number)
 {
 	struct plumb_trace *trace = sweep->trace;
-	bool waiting = name && waits(name);
+	bool waiting = name && is_wait(name);
 	if (waiting && plumb_trace_value(trace, sweep->track, span->context, PLUMB_METRIC_HOST_WAIT,
 	                                 span->end_ns - span->start_ns) < 0)
 		return PLUMB_ESYSTEM;
@@ -335,7 +336,7 @@ open_span(struct sweep *sweep, struct plumb_trace_span *span, uint32_t number)
 		sweep->deep++;
 		return 0;
 	}
-	if (push(sweep, at, &now) < 0)
+	if (push_open(sweep, at, &now) < 0)
 		return PLUMB_ESYSTEM;
 	return kind == PLUMB_FRAME_GPU_API
 	               ? note_call(sweep, span, plumb_builder_get_text(trace->builder, name),

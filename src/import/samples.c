@@ -80,7 +80,7 @@ node_hash(uint64_t owner, int64_t number)
 }
 
 static uint32_t
-find(const struct plumb_samples_tree *tree, uint64_t owner, int64_t number)
+find_node(const struct plumb_samples_tree *tree, uint64_t owner, int64_t number)
 {
 	struct plumb_map_cursor at;
 
@@ -99,7 +99,7 @@ plumb_samples_node(struct plumb_samples *samples, struct plumb_samples_tree *tre
 	struct plumb_builder *builder = plumb_trace_builder(samples->trace);
 	struct plumb_samples_node *node;
 
-	if (find(tree, owner, number) != PLUMB_NONE)
+	if (find_node(tree, owner, number) != PLUMB_NONE)
 		return true;
 	node = plumb_vec_add(&tree->nodes);
 	if (!node || plumb_map_add(&tree->map, node_hash(owner, number), tree->nodes.count - 1) < 0)
@@ -154,7 +154,7 @@ find_chain(struct plumb_samples *samples, struct plumb_samples_tree *tree, uint3
 		node->walked = true;
 		if (node->parent == PLUMB_UNKNOWN)
 			break;
-		i = find(tree, node->owner, node->parent);
+		i = find_node(tree, node->owner, node->parent);
 		chain.lost = i == PLUMB_NONE;
 		if (chain.lost)
 			break;
@@ -174,7 +174,7 @@ bool
 plumb_samples_take_at(struct plumb_samples *samples, struct plumb_samples_tree *tree,
                       uint64_t owner, int64_t number, uint32_t track, int64_t at_ns, int64_t ns)
 {
-	uint32_t i = find(tree, owner, number);
+	uint32_t i = find_node(tree, owner, number);
 
 	if (i == PLUMB_NONE) {
 		plumb_samples_take(samples, track, &(struct plumb_samples_chain){ .lost = true },

@@ -5,7 +5,8 @@
  *
  *	struct plumb_samples samples = { .trace = trace };
  *	struct plumb_samples_chain chain = { 0 };
- *	plumb_samples_under(&samples, &chain, plumb_samples_frame(trace, name, file, line)); // outermost first
+ *	// Outermost first.
+ *	plumb_samples_under(&samples, &chain, plumb_samples_frame(trace, name, file, line));
  *	plumb_samples_take(&samples, track, &chain, at_ns, ns);
  *	plumb_samples_end(&samples);
  *
@@ -41,7 +42,8 @@ uint32_t plumb_samples_frame(struct plumb_trace *trace, struct plumb_slice name,
 /* FRAME is the next function of CHAIN. */
 void plumb_samples_under(struct plumb_samples *samples, struct plumb_samples_chain *chain,
                          uint32_t frame);
-/* NS: what it stands for; PLUMB_UNKNOWN: counted, not taken. */
+/* NS is the CPU time that the sample stands for. If it is PLUMB_UNKNOWN, the sample is counted and
+ * not taken. */
 void plumb_samples_take(struct plumb_samples *samples, uint32_t track,
                         const struct plumb_samples_chain *chain, int64_t at_ns, int64_t ns);
 /* All are taken: what was lost goes to the ledger. */

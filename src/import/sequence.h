@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Forward and backward in ranges that torch.autograd.profiler.emit_nvtx wrote: "aten::mm, seq = 3,
- * op_id = 7" and "MmBackward0, seq = 3, op_id = 90". The number is that of the next node of the
- * autograd graph that the thread will make, so the last forward range that has it made the node
- * which the backward range runs.
+ * Pairs forward and backward in the ranges of torch.autograd.profiler.emit_nvtx: "aten::mm, seq =
+ * 3, op_id = 7" and "MmBackward0, seq = 3, op_id = 90". The number is the one of the next node
+ * that the thread will add to the autograd graph. So the last forward range with this number made
+ * the node that the backward range runs.
  */
 #ifndef PLUMB_IMPORT_SEQUENCE_H
 #define PLUMB_IMPORT_SEQUENCE_H

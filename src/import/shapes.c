@@ -17,7 +17,7 @@ struct text {
 };
 
 static void
-put(struct text *text, const char *bytes, size_t count)
+put_bytes(struct text *text, const char *bytes, size_t count)
 {
 	if (sizeof text->bytes - text->count < count) {
 		text->full = true;
@@ -30,7 +30,7 @@ put(struct text *text, const char *bytes, size_t count)
 static void
 puts_to(struct text *text, const char *word)
 {
-	put(text, word, strlen(word));
+	put_bytes(text, word, strlen(word));
 }
 
 /* ---- lists ---- */
@@ -41,9 +41,9 @@ is_list(struct plumb_slice value)
 	return value.bytes > 1 && value.at[0] == '[';
 }
 
-/* What stands between the brackets. */
+/* The text between the brackets. */
 static struct plumb_slice
-inside(struct plumb_slice list)
+inside_brackets(struct plumb_slice list)
 {
 	return is_list(list) ? (struct plumb_slice){ list.at + 1, list.bytes - 2 }
 	                     : (struct plumb_slice){ "", 0 };
@@ -51,7 +51,7 @@ inside(struct plumb_slice list)
 
 /* The next item of REST, without the space around it; false: there is none. */
 static bool
-item(struct plumb_slice *rest, struct plumb_slice *next)
+next_item(struct plumb_slice *rest, struct plumb_slice *next)
 {
 	const char *at = rest->at, *end = rest->at + rest->bytes, *first;
 	int depth = 0;
@@ -75,13 +75,13 @@ item(struct plumb_slice *rest, struct plumb_slice *next)
 	return at > first;
 }
 
-/* Up to DIMENSIONS_MAX numbers; -1: it is no list of numbers, or of more. */
+/* Reads up to DIMENSIONS_MAX numbers. -1: it is not a list of numbers, or has more. */
 static int
-numbers(struct plumb_slice list, int64_t found[DIMENSIONS_MAX])
+read_numbers(struct plumb_slice list, int64_t found[DIMENSIONS_MAX])
 {
-	struct plumb_slice rest = inside(list), next;
+	struct plumb_slice rest = inside_brackets(list), next;
 	int count = 0;
-	while (item(&rest, &next))
+	while (next_item(&rest, &next))
 		if (count == DIMENSIONS_MAX || !plumb_slice_decimal(next, 0, &found[count++]))
 			return -1;
 	return count;
@@ -124,13 +124,15 @@ put_numbers(struct text *text, const int64_t *list, int count)
 {
 	char word[24];
 	for (int i = 0; i < count; i++)
-		put(text, word,
-		    (size_t)snprintf(word, sizeof word, i ? ",%lld" : "%lld", (long long)list[i]));
+		put_bytes(text, word,
+		          (size_t)snprintf(word, sizeof word, i ? ",%lld" : "%lld",
+		                           (long long)list[i]));
 }
 
-/* Are STRIDES those of sizes that lie one behind the other? A size of 1 has none that matters. */
+/* Are STRIDES those of an array without gaps, whose last dimension is the innermost? The stride of
+ * a size of 1 does not matter. */
 static bool
-usual(const int64_t *sizes, const int64_t *strides, int count)
+is_contiguous(const int64_t *sizes, const int64_t *strides, int count)
 {
 	int64_t expected = 1;
 	for (int i = count; i-- > 0;) {
@@ -146,7 +148,7 @@ static void
 put_tensor(struct text *text, const char *type, struct plumb_slice dims, struct plumb_slice strides)
 {
 	int64_t sizes[DIMENSIONS_MAX], steps[DIMENSIONS_MAX];
-	int count = numbers(dims, sizes), with = numbers(strides, steps);
+	int count = read_numbers(dims, sizes), with = read_numbers(strides, steps);
 	if (count < 0) {
 		puts_to(text, "tensor");
 		return;
@@ -155,7 +157,7 @@ put_tensor(struct text *text, const char *type, struct plumb_slice dims, struct 
 	puts_to(text, "[");
 	put_numbers(text, sizes, count);
 	puts_to(text, "]");
-	if (with == count && count && !usual(sizes, steps, count)) {
+	if (with == count && count && !is_contiguous(sizes, steps, count)) {
 		puts_to(text, " strides (");
 		put_numbers(text, steps, count);
 		puts_to(text, ")");
@@ -168,14 +170,15 @@ put_list(struct text *text, struct plumb_slice value)
 {
 	int64_t list[DIMENSIONS_MAX];
 	struct plumb_slice inner = { value.at + 1, value.bytes > 1 ? value.bytes - 2 : 0 };
-	int count = is_list(inner) ? numbers(inner, list) : -1;
+	int count = is_list(inner) ? read_numbers(inner, list) : -1;
 	char word[24];
 	if (count < 0)
 		return false;
 	puts_to(text, "[");
 	for (int i = 0; i < count; i++)
-		put(text, word,
-		    (size_t)snprintf(word, sizeof word, i ? ", %lld" : "%lld", (long long)list[i]));
+		put_bytes(text, word,
+		          (size_t)snprintf(word, sizeof word, i ? ", %lld" : "%lld",
+		                           (long long)list[i]));
 	puts_to(text, "]");
 	return true;
 }
@@ -199,7 +202,7 @@ put_input(struct text *text, struct plumb_slice type, struct plumb_slice dims,
 	} else if (plumb_slice_is(name, "TensorList"))
 		puts_to(text, "tensors");
 	else
-		put(text, name.at, name.bytes);
+		put_bytes(text, name.at, name.bytes);
 }
 
 /* The next item of REST; nothing where there is none. */
@@ -207,19 +210,21 @@ static struct plumb_slice
 item_or_none(struct plumb_slice *rest)
 {
 	struct plumb_slice next;
-	return item(rest, &next) ? next : (struct plumb_slice){ "", 0 };
+	return next_item(rest, &next) ? next : (struct plumb_slice){ "", 0 };
 }
 
 uint32_t
 plumb_import_shapes(struct plumb_trace *trace, const struct plumb_import_inputs *inputs)
 {
 	struct text text = { .count = 0 };
-	struct plumb_slice types = inside(inputs->types), dims = inside(inputs->dims),
-			   strides = inside(inputs->strides), values = inside(inputs->values);
+	struct plumb_slice types = inside_brackets(inputs->types),
+			   dims = inside_brackets(inputs->dims),
+			   strides = inside_brackets(inputs->strides),
+			   values = inside_brackets(inputs->values);
 	struct plumb_slice type;
 	bool any = false;
 	puts_to(&text, "(");
-	while (item(&types, &type)) {
+	while (next_item(&types, &type)) {
 		if (any)
 			puts_to(&text, ", ");
 		struct plumb_slice size = item_or_none(&dims), step = item_or_none(&strides);

@@ -5,7 +5,7 @@
 
 #include "import/trace.h"
 
-/* The JSON text of each of these, at NULL where there is none. */
+/* The JSON text of each of these; `at` is NULL if it is missing. */
 struct plumb_import_inputs {
 	struct plumb_slice dims, strides, types; /* "Input Dims", "Input Strides", "Input type" */
 	struct plumb_slice values;               /* "Concrete Inputs": of lists of numbers */

@@ -26,7 +26,7 @@
 
 /* TABLE NULL: the database as a whole. */
 static void
-fail(struct plumb_sqlite *sqlite, const char *table, int64_t row, const char *why)
+fail_at(struct plumb_sqlite *sqlite, const char *table, int64_t row, const char *why)
 {
 	if (sqlite->code)
 		return;
@@ -46,8 +46,7 @@ fail_as_sqlite(struct plumb_sqlite *sqlite, const char *table, int64_t row)
 	if (sqlite->code)
 		return;
 	if (code == SQLITE_NOMEM) {
-		sqlite->code = plumb_fail(sqlite->error, PLUMB_ESYSTEM, "%s: not enough memory",
-		                          sqlite->path);
+		sqlite->code = plumb_fail_memory(sqlite->error, "to read %s", sqlite->path);
 		return;
 	}
 	if (code == SQLITE_INTERRUPT)
@@ -57,7 +56,7 @@ fail_as_sqlite(struct plumb_sqlite *sqlite, const char *table, int64_t row)
 	else
 		snprintf(why, sizeof why, "%.200s; the file is damaged, copy it again",
 		         sqlite3_errmsg(sqlite->db));
-	fail(sqlite, table, row, why);
+	fail_at(sqlite, table, row, why);
 }
 
 /* ---- opening ---- */
@@ -148,14 +147,15 @@ plumb_sqlite_open(struct plumb_sqlite *sqlite, const struct plumb_import_file *f
 	int code = plumb_database_open(&sqlite->db, path, error);
 	if (code < 0)
 		return sqlite->code = plumb_fail_in(error, "%s", file->path);
+	if (code == SQLITE_NOMEM)
+		return sqlite->code = plumb_fail_memory(error, "to read %s", file->path);
 	if (code) {
-		bool ours = code == SQLITE_NOMEM || code == SQLITE_CANTOPEN || code == SQLITE_IOERR;
-		return sqlite->code = plumb_fail(
-			       error, ours ? PLUMB_ESYSTEM : PLUMB_EINPUT,
-			       ours ? "%s: cannot be opened as a database: %s"
-				    : "%s: %s; the file is damaged, copy it again",
-			       file->path,
-			       sqlite->db ? sqlite3_errmsg(sqlite->db) : "not enough memory");
+		bool ours = code == SQLITE_CANTOPEN || code == SQLITE_IOERR;
+		return sqlite->code =
+		               plumb_fail(error, ours ? PLUMB_ESYSTEM : PLUMB_EINPUT,
+		                          ours ? "%s: cannot be opened as a database: %s"
+		                               : "%s: %s; the file is damaged, copy it again",
+		                          file->path, sqlite3_errmsg(sqlite->db));
 	}
 	sqlite->steps = bytes * STEPS_OF_BYTE + STEPS_LEAST;
 	sqlite->rows = bytes + ROWS_LEAST;
@@ -174,9 +174,9 @@ plumb_sqlite_close(struct plumb_sqlite *sqlite)
 
 /* ---- tables ---- */
 
-/* NAME is PATTERN, or begins as it does if it ends with "*". */
+/* Is NAME the same as PATTERN? If PATTERN ends with "*", NAME only has to begin like it. */
 static bool
-fits(const char *name, const char *pattern)
+fits_pattern(const char *name, const char *pattern)
 {
 	size_t bytes = strlen(pattern);
 	return bytes && pattern[bytes - 1] == '*' ? !strncmp(name, pattern, bytes - 1)
@@ -187,7 +187,7 @@ fits(const char *name, const char *pattern)
 #define REAL_TABLES "FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
 
 static bool
-holds(struct plumb_sqlite *sqlite, const char *pattern)
+holds_table(struct plumb_sqlite *sqlite, const char *pattern)
 {
 	sqlite3_stmt *statement = NULL;
 	bool found = false;
@@ -195,7 +195,7 @@ holds(struct plumb_sqlite *sqlite, const char *pattern)
 		return false;
 	while (!found && sqlite3_step(statement) == SQLITE_ROW) {
 		const char *name = (const char *)sqlite3_column_text(statement, 0);
-		found = name && fits(name, pattern);
+		found = name && fits_pattern(name, pattern);
 	}
 	sqlite3_finalize(statement);
 	return found;
@@ -211,7 +211,7 @@ plumb_sqlite_probe(const struct plumb_import_file *file, const char *const *tabl
 		return 0;
 	int code = plumb_sqlite_open(&sqlite, file, &error);
 	for (; !code && found && *tables; tables++)
-		found = holds(&sqlite, *tables);
+		found = holds_table(&sqlite, *tables);
 	plumb_sqlite_close(&sqlite);
 	return code ? -1 : found;
 }
@@ -281,7 +281,7 @@ columns_of(struct plumb_sqlite *sqlite, const char *table, const char *const *co
 }
 
 static void
-prepare(struct plumb_rows *rows, const char *key, const char *const *columns)
+prepare_query(struct plumb_rows *rows, const char *key, const char *const *columns)
 {
 	struct plumb_sqlite *sqlite = rows->sqlite;
 	sqlite3_str *text = sqlite3_str_new(sqlite->db);
@@ -316,7 +316,7 @@ open_rows(struct plumb_rows *rows, struct plumb_sqlite *sqlite, const char *tabl
 		return;
 	rows->present = columns_of(sqlite, table, columns);
 	if (!sqlite->code)
-		prepare(rows, key, columns);
+		prepare_query(rows, key, columns);
 }
 
 void
@@ -341,7 +341,7 @@ plumb_rows_close(struct plumb_rows *rows)
 }
 
 static bool
-step(struct plumb_rows *rows)
+step_row(struct plumb_rows *rows)
 {
 	int code = sqlite3_step(rows->statement);
 	if (code == SQLITE_ROW)
@@ -357,12 +357,12 @@ plumb_rows_next(struct plumb_rows *rows)
 	if (!rows->statement || rows->sqlite->code)
 		return false;
 	rows->row++;
-	if (!step(rows))
+	if (!step_row(rows))
 		return false;
 	if (--rows->sqlite->rows < 0) {
-		fail(rows->sqlite, rows->table, rows->row,
-		     "there are more rows than fit into the file; the file is damaged, copy it "
-		     "again");
+		fail_at(rows->sqlite, rows->table, rows->row,
+		        "there are more rows than fit into the file; the file is damaged, copy it "
+		        "again");
 		return false;
 	}
 	return true;
@@ -376,7 +376,7 @@ plumb_rows_find(struct plumb_rows *rows, int64_t key)
 	rows->row = key;
 	sqlite3_reset(rows->statement);
 	sqlite3_bind_int64(rows->statement, 1, key);
-	return step(rows);
+	return step_row(rows);
 }
 
 /* A whole number that a script left in a column of text. */
@@ -429,9 +429,9 @@ plumb_rows_text(struct plumb_rows *rows, int column)
 	if (!text.at) {
 		fail_as_sqlite(sqlite, rows->table, rows->row);
 	} else if ((sqlite->bytes -= (int64_t)text.bytes) < 0) {
-		fail(sqlite, rows->table, rows->row,
-		     "there is more text than fits into the file; the file is damaged, copy it "
-		     "again");
+		fail_at(sqlite, rows->table, rows->row,
+		        "there is more text than fits into the file; the file is damaged, copy it "
+		        "again");
 		text = (struct plumb_slice){ NULL, 0 };
 	}
 	return text;
@@ -462,8 +462,7 @@ plumb_sqlite_texts_load(struct plumb_sqlite_texts *texts, struct plumb_sqlite *s
 		struct plumb_sqlite_text *added = copy ? plumb_vec_add(&texts->texts) : NULL;
 		if (!added ||
 		    plumb_map_add(&texts->map, text_hash(number), texts->texts.count - 1) < 0) {
-			sqlite->code = plumb_fail(sqlite->error, PLUMB_ESYSTEM,
-			                          "%s: not enough memory", sqlite->path);
+			sqlite->code = plumb_fail_memory(sqlite->error, "to read %s", sqlite->path);
 			break;
 		}
 		memcpy(copy, slice.at, slice.bytes);
@@ -540,7 +539,7 @@ is_read(const char *name, const char *suffix, const char *const *read)
 }
 
 static bool
-ends(const char *name, const char *suffix)
+ends_with(const char *name, const char *suffix)
 {
 	size_t bytes = strlen(name), of_suffix = strlen(suffix);
 	return bytes >= of_suffix && !strcmp(name + bytes - of_suffix, suffix);
@@ -560,7 +559,7 @@ plumb_sqlite_count_unused(struct plumb_sqlite *sqlite, struct plumb_trace *trace
 	}
 	while (!sqlite->code && (code = sqlite3_step(statement)) == SQLITE_ROW) {
 		const char *name = (const char *)sqlite3_column_text(statement, 0);
-		if (!name || strlen(name) >= 150 || !ends(name, suffix) ||
+		if (!name || strlen(name) >= 150 || !ends_with(name, suffix) ||
 		    is_read(name, suffix, read) || !columns_of(sqlite, name, times))
 			continue;
 		struct plumb_slice base = { name, strlen(name) - strlen(suffix) };

@@ -8,7 +8,8 @@
  *	struct plumb_rows rows;
  *	enum { START, NAME };
  *	if (plumb_sqlite_open(&sqlite, file, error) < 0) …
- *	plumb_rows_open(&rows, &sqlite, "rocpd_api", (const char *const[]){ "start", "apiName_id", NULL });
+ *	plumb_rows_open(&rows, &sqlite, "rocpd_api",
+ *	                (const char *const[]){ "start", "apiName_id", NULL });
  *	while (plumb_rows_next(&rows))
  *		plumb_rows_integer(&rows, START) …
  *	plumb_rows_close(&rows);
@@ -36,22 +37,21 @@ struct plumb_sqlite {
 	int64_t steps, rows, bytes;
 };
 
-/* FILE must be one whose head is a database's (plumb_sqlite_is). Errors: PLUMB_EINPUT,
- * PLUMB_ESYSTEM. */
+/* FILE must begin like a database (plumb_sqlite_is). Errors: PLUMB_EINPUT, PLUMB_ESYSTEM. */
 int plumb_sqlite_open(struct plumb_sqlite *sqlite, const struct plumb_import_file *file,
                       struct plumb_error *error) PLUMB_MUST_CHECK;
 /* The first failure's code, or 0. May be called after plumb_sqlite_open failed. */
 int plumb_sqlite_close(struct plumb_sqlite *sqlite);
 
-/* For a probe: 1 if FILE holds tables of all of these names (a list that ends with NULL; one that
- * ends with "*" is for any table that begins so), 0 if it does not, -1 if it is a database that
- * cannot be opened. */
+/* For a probe. 1: FILE has tables of all these names. 0: it does not. -1: it is a database that
+ * cannot be opened. The list ends with NULL, and a name that ends with "*" stands for any table
+ * that begins like it. */
 int plumb_sqlite_probe(const struct plumb_import_file *file, const char *const *tables);
 
 bool plumb_sqlite_has(struct plumb_sqlite *sqlite, const char *table);
 
-/* What stands behind PREFIX in the name of the NUMBERth table (from 0) that begins so. False: there
- * are no so many. */
+/* Of the tables whose names begin with PREFIX, the rest of the name of the one with NUMBER (from
+ * 0). False if there are fewer tables. */
 bool plumb_sqlite_suffix(struct plumb_sqlite *sqlite, const char *prefix, uint32_t number,
                          char *suffix, size_t size);
 
@@ -82,7 +82,7 @@ bool plumb_rows_find(struct plumb_rows *rows, int64_t key);
 
 /* Of the current row. PLUMB_UNKNOWN: nothing, or no whole number. */
 int64_t plumb_rows_integer(const struct plumb_rows *rows, int column);
-/* A text holds until the next row; `at` is NULL where there is none. */
+/* A text is valid until the next row. `at` is NULL if there is no text. */
 struct plumb_slice plumb_rows_text(struct plumb_rows *rows, int column);
 /* Does the table have it? */
 static inline bool
@@ -123,9 +123,9 @@ void plumb_sqlite_texts_free(struct plumb_sqlite_texts *texts);
 
 /* ---- what is not read ---- */
 
-/* Counts as unused, by their names, the rows of tables that have a column for a time (one of TIMES,
- * which ends with NULL) and are none of READ (likewise). SUFFIX: only tables whose names end so,
- * and without it; "" for all. */
+/* Counts the rows of tables that nobody reads as unused, by the name of the table. It takes tables
+ * that have one of the columns TIMES (a list that ends with NULL) and are not in the list READ.
+ * SUFFIX: only tables whose names end with it, and the name is counted without it; "" for all. */
 void
 plumb_sqlite_count_unused(struct plumb_sqlite *sqlite, struct plumb_trace *trace,
                           const char *suffix, const char *const *times, const char *const *read);

@@ -27,8 +27,8 @@ plumb_import_sync(struct plumb_trace *trace, int64_t kind, const struct plumb_tr
 /* Where events were recorded; zero it to start. */
 struct plumb_import_event {
 	int64_t process; /* by the file's number */
-	int64_t event,
-		number; /* of the event; of this record alone, where the file has such numbers, else 0 */
+	int64_t event;
+	int64_t number; /* of the event and this record alone; 0: the file has no such numbers */
 	int64_t ordinal, gpu_context, stream, correlation;
 };
 struct plumb_import_events {
@@ -40,9 +40,10 @@ int
 plumb_import_events_add(struct plumb_import_events *events, const struct plumb_import_event *event);
 /* All are there. Negative: memory is out. */
 int plumb_import_events_sort(struct plumb_import_events *events);
-/* The record that a wait in call CORRELATION of PROCESS was for: by its NUMBER where that is
- * positive and records have any, else the latest of EVENT before that call: in GPU_CONTEXT, or if
- * that has none, in the only other one that has. NULL: there is none. */
+/* Finds the record that a wait in call CORRELATION of PROCESS was for. If NUMBER is positive and
+ * records have numbers, it is the record with NUMBER. Else it is the latest of EVENT before that
+ * call: in GPU_CONTEXT, or if that context has none, in the only other context that has one. NULL
+ * if there is none. */
 const struct plumb_import_event *
 plumb_import_events_find(const struct plumb_import_events *events, int64_t process, int64_t number,
                          int64_t event, int64_t gpu_context, int64_t correlation);

@@ -185,27 +185,27 @@ read_quantity(struct plumb_slice cell, const char *unit, bool time, bool binary,
 /* ---- cells ---- */
 
 static bool
-is_text(enum plumb_cell_kind kind)
+is_text(enum plumb_text_cell kind)
 {
-	return kind == PLUMB_CELL_TEXT || kind == PLUMB_CELL_WORD;
+	return kind == PLUMB_AS_TEXT || kind == PLUMB_AS_WORD;
 }
 
 /* CELL as column K's member at VALUE, which stays as it is if CELL is of another kind. */
 static bool
 read_cell(const struct plumb_text_table *table, uint32_t k, struct plumb_slice cell, void *value)
 {
-	enum plumb_cell_kind kind = table->columns[k].kind;
+	enum plumb_text_cell kind = table->columns[k].kind;
 	if (is_text(kind)) {
 		*(struct plumb_slice *)value = cell;
 		return true;
 	}
-	if (kind == PLUMB_CELL_TIME || kind == PLUMB_CELL_BYTES)
-		return read_quantity(cell, table->heading.unit[k], kind == PLUMB_CELL_TIME,
+	if (kind == PLUMB_AS_TIME || kind == PLUMB_AS_BYTES)
+		return read_quantity(cell, table->heading.unit[k], kind == PLUMB_AS_TIME,
 		                     table->binary, value);
-	if (kind == PLUMB_CELL_THREE && *cell.at == '(')
+	if (kind == PLUMB_AS_THREE && *cell.at == '(')
 		return plumb_text_three(plumb_text_between(cell.at + 1, cell.at + cell.bytes - 1),
 		                        ' ', value);
-	while (kind == PLUMB_CELL_LABEL && cell.bytes && !isdigit((unsigned char)*cell.at)) {
+	while (kind == PLUMB_AS_LABEL && cell.bytes && !isdigit((unsigned char)*cell.at)) {
 		cell.at++;
 		cell.bytes--;
 	}
@@ -234,7 +234,7 @@ read_cells(const struct plumb_text_table *table, void *row)
 		uint32_t place = table->heading.place[k];
 		struct plumb_slice cell = place == PLUMB_NONE ? (struct plumb_slice){ "", 0 }
 		                                              : table->csv.cells[place];
-		if (column->kind != PLUMB_CELL_TEXT) {
+		if (column->kind != PLUMB_AS_TEXT) {
 			cell = plumb_text_trim(cell);
 			cell.bytes = plumb_slice_is(cell, "-") ? 0 : cell.bytes;
 		}
@@ -407,8 +407,7 @@ plumb_text_table_units(struct plumb_text_table *table, struct plumb_error *error
 		if (heading->place[k] == PLUMB_NONE)
 			continue;
 		set_unit(heading->unit[k], plumb_text_trim(table->csv.cells[heading->place[k]]));
-		good = table->columns[k].kind != PLUMB_CELL_TIME ||
-		       time_scale(heading->unit[k]) >= 0;
+		good = table->columns[k].kind != PLUMB_AS_TIME || time_scale(heading->unit[k]) >= 0;
 	}
 	code = plumb_text_table_check(
 		table, good ? NULL : "the row of units is missing below the heading", error);

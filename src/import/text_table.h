@@ -3,9 +3,9 @@
  * Reads tables of text. A format says which columns it knows, and where each belongs in its row:
  *
  *	static const struct plumb_text_column columns[] = {
- *		{ "Name", PLUMB_CELL_WORD, offsetof(struct row, name), "has no name",
+ *		{ "Name", PLUMB_AS_WORD, offsetof(struct row, name), "has no name",
  *		  PLUMB_IN_EACH_ROW },
- *		{ "Start|Start_Timestamp", PLUMB_CELL_TIME, offsetof(struct row, start) },
+ *		{ "Start|Start_Timestamp", PLUMB_AS_TIME, offsetof(struct row, start) },
  *	};
  *	struct plumb_text_table table = { PLUMB_TEXT_COLUMNS(columns) };
  *	plumb_text_table_read(&table, file, take_line, reader, error);
@@ -25,21 +25,21 @@
 
 /* What is in a cell, and the type of the row's member. Numbers may have thousands separators and a
  * decimal comma. Without a value, a text is empty and a number is PLUMB_UNKNOWN. */
-enum plumb_cell_kind {
-	PLUMB_CELL_TEXT,   /* struct plumb_slice, with its blanks */
-	PLUMB_CELL_WORD,   /* struct plumb_slice, without blanks around it; "-" is empty */
-	PLUMB_CELL_NUMBER, /* int64_t */
-	PLUMB_CELL_LABEL,  /* int64_t: the number at the end of "Agent 4" */
-	PLUMB_CELL_TIME,   /* int64_t, ns */
-	PLUMB_CELL_BYTES,  /* int64_t */
-	PLUMB_CELL_THREE,  /* int64_t[3]: "(64 1 1)", or the first one alone */
+enum plumb_text_cell {
+	PLUMB_AS_TEXT,   /* struct plumb_slice, with its blanks */
+	PLUMB_AS_WORD,   /* struct plumb_slice, without blanks around it; "-" is empty */
+	PLUMB_AS_NUMBER, /* int64_t */
+	PLUMB_AS_LABEL,  /* int64_t: the number at the end of "Agent 4" */
+	PLUMB_AS_TIME,   /* int64_t, ns */
+	PLUMB_AS_BYTES,  /* int64_t */
+	PLUMB_AS_THREE,  /* int64_t[3]: "(64 1 1)", or the first one alone */
 };
 
 enum plumb_presence { PLUMB_MAY_MISS, PLUMB_IN_HEADING, PLUMB_IN_EACH_ROW };
 
 struct plumb_text_column {
 	const char *names; /* in headings: "Size|Bytes", in any case; a unit may follow them */
-	enum plumb_cell_kind kind;
+	enum plumb_text_cell kind;
 	size_t offset;     /* of the row's member */
 	const char *wrong; /* the error when the cell is of another kind; NULL: it is unknown */
 	enum plumb_presence presence;

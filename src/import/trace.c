@@ -376,14 +376,14 @@ has_time(struct plumb_trace *trace, int64_t start_ns, int64_t end_ns)
 
 /* False: the sum is no time. */
 static bool
-shift(int64_t *start_ns, int64_t *end_ns, int64_t ns)
+shift_range(int64_t *start_ns, int64_t *end_ns, int64_t ns)
 {
 	return !__builtin_add_overflow(*start_ns, ns, start_ns) &&
 	       !__builtin_add_overflow(*end_ns, ns, end_ns);
 }
 
 static void
-widen(int64_t *start, int64_t *end, int64_t start_ns, int64_t end_ns)
+widen_range(int64_t *start, int64_t *end, int64_t start_ns, int64_t end_ns)
 {
 	if (*start == PLUMB_UNKNOWN || start_ns < *start)
 		*start = start_ns;
@@ -396,8 +396,8 @@ plumb_trace_extent(struct plumb_trace *trace, uint32_t track, int64_t start_ns, 
 {
 	struct plumb_track *row = plumb_builder_get_track(trace->builder, track);
 	struct plumb_process *process = plumb_builder_get_process(trace->builder, row->process);
-	widen(&row->start_ns, &row->end_ns, start_ns, end_ns);
-	widen(&process->start_ns, &process->end_ns, start_ns, end_ns);
+	widen_range(&row->start_ns, &row->end_ns, start_ns, end_ns);
+	widen_range(&process->start_ns, &process->end_ns, start_ns, end_ns);
 	if (start_ns < trace->first_ns)
 		trace->first_ns = start_ns;
 	if (end_ns > trace->last_ns)
@@ -568,7 +568,7 @@ plumb_trace_span(struct plumb_trace *trace, uint32_t track, uint32_t context, in
 	if (!has_time(trace, start_ns, end_ns))
 		return 0;
 	struct plumb_span span = { context, track, start_ns, end_ns, correlation };
-	if (!shift(&span.start_ns, &span.end_ns, trace->base_ns))
+	if (!shift_range(&span.start_ns, &span.end_ns, trace->base_ns))
 		return 0;
 	plumb_trace_extent(trace, track, span.start_ns, span.end_ns);
 	int code = plumb_builder_span(trace->builder, &span);
@@ -679,11 +679,11 @@ shift_all(struct plumb_trace *trace)
 	for (uint32_t t = 0; t < trace->spans.count; t++) {
 		struct plumb_trace_span *spans = plumb_trace_spans_of(&trace->spans.items[t]);
 		for (uint32_t i = 0; i < plumb_trace_spans_count(&trace->spans.items[t]); i++)
-			sound &= shift(&spans[i].start_ns, &spans[i].end_ns, ns);
+			sound &= shift_range(&spans[i].start_ns, &spans[i].end_ns, ns);
 	}
 	for (uint32_t i = 0; i < trace->works.count; i++) {
 		struct plumb_trace_span *span = &trace->works.items[i].span;
-		sound &= shift(&span->start_ns, &span->end_ns, ns);
+		sound &= shift_range(&span->start_ns, &span->end_ns, ns);
 	}
 	for (uint32_t i = 0; i < trace->shapes.count; i++)
 		sound &= !__builtin_add_overflow(trace->shapes.items[i].start_ns, ns,
@@ -703,10 +703,7 @@ plumb_trace_end_file(struct plumb_trace *trace, struct plumb_error *error)
 		return plumb_fail(error, PLUMB_EINPUT, "%s: some times are after the year 2262",
 		                  trace->path);
 	if (trace->no_memory || plumb_trace_place_all(trace) < 0 || trace->no_memory)
-		return plumb_fail(error, PLUMB_ESYSTEM,
-		                  "%s: not enough memory for its events; close other programs, or "
-		                  "import fewer files at a time",
-		                  trace->path);
+		return plumb_fail_memory(error, "for the events of %s", trace->path);
 	return 0;
 }
 
@@ -734,7 +731,7 @@ plumb_trace_finish(struct plumb_trace *trace, struct plumb_error *error)
 	if (trace->taken == trace->samples)
 		sum_samples(trace);
 	if (trace->no_memory || plumb_trace_totals(trace) < 0)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+		return plumb_fail_memory(error, NULL);
 	struct plumb_run *run = plumb_builder_run(trace->builder);
 	if (trace->last_ns > INT64_MIN && trace->first_ns <= trace->last_ns) {
 		run->start_ns = trace->first_ns;

@@ -1,34 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an importer hands over: where things happened and what happened there, in any order. From it
- * plumb_trace_finish makes contexts, values, totals and spans:
+ * What an importer hands over: where things happened and what happened there, in any order.
+ * plumb_trace_finish makes contexts, values, totals and spans from it:
  *
- * - on a thread, what lies within something longer hangs under it. What only begins within is under
- * it too,
- *   and counted as such;
- * - GPU work hangs under the driver call of its process that has its correlation, however many
- * works one
- *   call has, whenever it ran; of another process of the file if its own has none and only one other has;
- *   without one it hangs under the root, and is counted as such;
- * - backward work hangs under the forward operator that a link names;
- * - a device's totals are exact sums, and its busy time an exact union.
+ * - On a thread, a thing hangs under the longer thing that it lies within. If it only begins
+ *   there, it hangs under it too, and is counted.
+ * - GPU work hangs under the driver call of its process that has its correlation. One call may
+ *   have any number of works, which may run at any time. If the process has no such call and only
+ *   one other process of the file has one, the work hangs under that. Without a call it hangs
+ *   under the root, and is counted.
+ * - Backward work hangs under the forward operator that a link names.
+ * - The totals of a device are exact sums, and its busy time is an exact union.
  *
- * Times are ns of whatever clock the file has; one file has one clock. Functions that return an id
- * return PLUMB_NONE, the others a negative code, once memory is out, which plumb_trace_finish
- * reports: an importer need not check.
+ * Times are ns of the file's clock; a file has one clock. When memory runs out, functions that
+ * return an id return PLUMB_NONE, and the others return a negative code. An importer need not
+ * check: plumb_trace_finish reports it.
  */
 #ifndef PLUMB_IMPORT_TRACE_H
 #define PLUMB_IMPORT_TRACE_H
 
 #include "base/json_pull.h"
-#include "import/levels.h"
+#include "import/spans/levels.h"
 #include "model/builder.h"
 
 struct plumb_trace;
 
 /* ---- where ---- */
 
-/* Each makes a row when it is asked for the first time in this file. */
+/* Each makes a row the first time that this file asks for it. */
 uint32_t plumb_trace_process(struct plumb_trace *trace, int64_t pid);
 uint32_t plumb_trace_thread(struct plumb_trace *trace, uint32_t process, int64_t tid);
 /* PROCESS was made before its number was known: it is PID. Returns it. */
@@ -74,13 +73,13 @@ uint32_t plumb_trace_copy_frame(struct plumb_trace *trace, enum plumb_memory_kin
                                 enum plumb_memory_kind to);
 uint32_t plumb_trace_set_frame(struct plumb_trace *trace, enum plumb_memory_kind to);
 
-/* Something on a thread. CORRELATION: of a driver or runtime call, to the work that it started; 0
- * none. Its end may not lie before its start: such a one is counted and not taken. */
+/* Adds something that ran on a thread. CORRELATION links a driver or runtime call to the work that
+ * it started; 0 is none. If the end is before the start, it is counted and not taken. */
 int plumb_trace_host(struct plumb_trace *trace, uint32_t track, uint32_t frame, int64_t start_ns,
                      int64_t end_ns, uint64_t correlation);
 
-/* Likewise, where the file says in which CONTEXT (plumb_builder_context) it is, whatever it lies
- * within. */
+/* The same for files that name the CONTEXT (plumb_builder_context). What the span lies within then
+ * does not matter. */
 int plumb_trace_placed(struct plumb_trace *trace, uint32_t track, uint32_t context,
                        int64_t start_ns, int64_t end_ns, uint64_t correlation);
 
@@ -158,7 +157,7 @@ struct plumb_trace_sync {
 	uint64_t call, after;
 };
 int plumb_trace_sync(struct plumb_trace *trace, const struct plumb_trace_sync *sync);
-/* Bytes that DEVICE copied and set beside those of its works that say how many. */
+/* Bytes that DEVICE copied and set in addition to those of its works that state their bytes. */
 int plumb_trace_more_bytes(struct plumb_trace *trace, uint32_t device, int64_t copied, int64_t set);
 
 /* The innermost thing that began at FROM_NS or before and is not over then, on thread FROM, caused
@@ -166,8 +165,8 @@ int plumb_trace_more_bytes(struct plumb_trace *trace, uint32_t device, int64_t c
 int plumb_trace_link(struct plumb_trace *trace, uint32_t from, int64_t from_ns, uint32_t to,
                      int64_t to_ns);
 
-/* A span whose context the importer made itself (plumb_builder_context), for formats that say who
- * is whose parent. No values are made from it. */
+/* Adds a span whose context the importer has made (plumb_builder_context), for formats that name
+ * parents. No values are made from it. */
 int plumb_trace_span(struct plumb_trace *trace, uint32_t track, uint32_t context, int64_t start_ns,
                      int64_t end_ns, uint64_t correlation);
 
@@ -182,15 +181,15 @@ int plumb_trace_value(struct plumb_trace *trace, uint32_t track, uint32_t contex
                       int64_t number);
 /* ---- counters, and values without events (readings.c) ---- */
 
-/* As plumb_trace_work, for a file whose works have numbers (ID, within PROCESS): one that was
- * handed over before is not taken again (1), but replaced by one with a launch when it has no
- * grid. */
+/* As plumb_trace_work, for a file whose works have numbers (ID, within PROCESS). A work that was
+ * handed over before is not taken again (1). But if it has no grid, one with a launch replaces
+ * it. */
 int plumb_trace_work_once(struct plumb_trace *trace, uint32_t process,
                           const struct plumb_trace_work *work, uint64_t id);
-/* What COUNTER (string: a metric of the program's own, in UNIT: string or PLUMB_NONE) read during
- * the work ID of PROCESS, whether that comes before, later or never: then FRAME stands under the
- * root. A counter that has fractions is kept in millionths, as "COUNTER [1e-6]". False: NUMBER is
- * none. */
+/* What COUNTER read during the work ID of PROCESS. COUNTER is a string and becomes a metric of the
+ * program's own, in UNIT (a string or PLUMB_NONE). The work may come before, later or never:
+ * without it, FRAME hangs under the root. A counter that has fractions is kept in millionths, as
+ * "COUNTER [1e-6]". False if NUMBER is not a number. */
 #define PLUMB_TRACE_NO_ID UINT64_MAX
 bool plumb_trace_reading(struct plumb_trace *trace, uint32_t process, uint64_t id, uint32_t frame,
                          uint32_t counter, uint32_t unit, struct plumb_slice number);
@@ -205,7 +204,7 @@ int plumb_trace_summary(struct plumb_trace *trace, const struct plumb_value *val
 void plumb_trace_count(struct plumb_trace *trace, uint32_t fate, const char *detail, int64_t count);
 void plumb_trace_count_slice(struct plumb_trace *trace, uint32_t fate, struct plumb_slice detail,
                              int64_t count);
-/* A fact about the recording: framework, versions. The first value of a key stands. */
+/* A fact about the recording: framework, versions. The first value of a key is kept. */
 void plumb_trace_environment(struct plumb_trace *trace, const char *key, struct plumb_slice value);
 
 /* ---- by import.c ---- */

@@ -157,8 +157,8 @@ int plumb_trace_place_all(struct plumb_trace *trace);
 /* readings.c: when works have their contexts. */
 int plumb_trace_place_readings(struct plumb_trace *trace);
 void plumb_trace_forget_readings(struct plumb_trace *trace);
-/* edges.c: the edges in the order of where they begin and of where they end, and the tracks in the
- * order in which they are swept, those first from which most edges go. */
+/* edges.c: the edges ordered by their starts and by their ends, and the order in which tracks are
+ * swept. Tracks from which most edges go come first. */
 struct plumb_trace_turn {
 	uint32_t track, edges;
 };

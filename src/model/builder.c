@@ -17,10 +17,8 @@
 static int
 out_of_memory(struct plumb_builder *builder)
 {
-	if (!builder->code) {
+	if (!builder->code)
 		builder->code = PLUMB_ESYSTEM;
-		builder->failure = "not enough memory to build the profile; close other programs";
-	}
 	return PLUMB_ESYSTEM;
 }
 
@@ -50,7 +48,17 @@ bad_column(struct plumb_builder *builder, const struct plumb_row_table *table,
 static void *
 add_row(struct plumb_builder *builder, enum plumb_table_number number)
 {
-	return plumb_rows_add(&builder->profile, &plumb_row_tables[number]);
+	return plumb_row_add(&builder->profile, &plumb_row_tables[number]);
+}
+
+static void
+find_columns(struct plumb_builder_table *kept, const struct plumb_row_table *table)
+{
+	kept->count = plumb_row_column_of(table, PLUMB_ROW_COUNT);
+	kept->blob = plumb_row_column_of(table, PLUMB_ROW_BLOB);
+	for (uint32_t c = 0; c < table->columns_count && kept->keys_count < PLUMB_KEYS_MOST; c++)
+		if (table->columns[c].key)
+			kept->keys[kept->keys_count++] = &table->columns[c];
 }
 
 struct plumb_builder *
@@ -68,6 +76,8 @@ plumb_builder_new(void)
 		.overhead_ns = PLUMB_UNKNOWN,
 		.analyses = PLUMB_UNKNOWN,
 	};
+	for (int t = 0; t < PLUMB_TABLES; t++)
+		find_columns(&builder->tables[t], &plumb_row_tables[t]);
 	builder->strings = plumb_strtab_new();
 	uint32_t frame = PLUMB_NONE;
 	if (builder->strings)
@@ -90,7 +100,7 @@ plumb_builder_free(struct plumb_builder *builder)
 	plumb_strtab_free(builder->strings);
 	plumb_profile_free(&builder->profile);
 	for (int t = 0; t < PLUMB_TABLES; t++)
-		plumb_map_free(&builder->maps[t]);
+		plumb_map_free(&builder->tables[t].map);
 	free(builder);
 }
 
@@ -168,14 +178,15 @@ plumb_builder_frame(struct plumb_builder *builder, uint32_t kind, uint32_t name,
 	}
 	uint64_t hash = plumb_hash_mix(plumb_hash_mix(kind, name), (uint64_t)file << 32 | line);
 	struct plumb_map_cursor at;
-	for (uint32_t id = plumb_map_first(&builder->maps[PLUMB_TABLE_FRAMES], hash, &at);
-	     id != PLUMB_MAP_NONE; id = plumb_map_next(&builder->maps[PLUMB_TABLE_FRAMES], &at)) {
+	for (uint32_t id = plumb_map_first(&builder->tables[PLUMB_TABLE_FRAMES].map, hash, &at);
+	     id != PLUMB_MAP_NONE;
+	     id = plumb_map_next(&builder->tables[PLUMB_TABLE_FRAMES].map, &at)) {
 		const struct plumb_frame *f = &builder->profile.frames[id];
 		if (f->kind == kind && f->name == name && f->file == file && f->line == line)
 			return id;
 	}
 	struct plumb_frame *frame = add_row(builder, PLUMB_TABLE_FRAMES);
-	if (!frame || plumb_map_add(&builder->maps[PLUMB_TABLE_FRAMES], hash,
+	if (!frame || plumb_map_add(&builder->tables[PLUMB_TABLE_FRAMES].map, hash,
 	                            builder->profile.frames_count - 1)) {
 		builder->profile.frames_count -= frame != NULL;
 		out_of_memory(builder);
@@ -232,14 +243,15 @@ plumb_builder_context(struct plumb_builder *builder, uint32_t parent, uint32_t f
 	}
 	uint64_t hash = plumb_hash_mix(plumb_hash_mix(flags, parent), frame);
 	struct plumb_map_cursor at;
-	for (uint32_t id = plumb_map_first(&builder->maps[PLUMB_TABLE_CONTEXTS], hash, &at);
-	     id != PLUMB_MAP_NONE; id = plumb_map_next(&builder->maps[PLUMB_TABLE_CONTEXTS], &at)) {
+	for (uint32_t id = plumb_map_first(&builder->tables[PLUMB_TABLE_CONTEXTS].map, hash, &at);
+	     id != PLUMB_MAP_NONE;
+	     id = plumb_map_next(&builder->tables[PLUMB_TABLE_CONTEXTS].map, &at)) {
 		const struct plumb_context *c = &builder->profile.contexts[id];
 		if (c->parent == parent && c->frame == frame && c->flags == flags)
 			return id;
 	}
 	struct plumb_context *node = add_row(builder, PLUMB_TABLE_CONTEXTS);
-	if (!node || plumb_map_add(&builder->maps[PLUMB_TABLE_CONTEXTS], hash,
+	if (!node || plumb_map_add(&builder->tables[PLUMB_TABLE_CONTEXTS].map, hash,
 	                           builder->profile.contexts_count - 1)) {
 		builder->profile.contexts_count -= node != NULL;
 		out_of_memory(builder);
@@ -352,33 +364,34 @@ static void (*const merges[PLUMB_TABLES])(void *into, const void *from) = {
 	[PLUMB_TABLE_LEDGER] = merge_ledger,
 };
 
-/* False: the table has no keys. */
-static bool
-hash_keys(const struct plumb_row_table *table, const char *row, uint64_t *hash)
+static uint64_t
+key_of(const struct plumb_row_column *column, const char *row)
 {
-	bool any = false;
-	*hash = 0;
-	for (uint32_t c = 0; c < table->columns_count; c++) {
-		const struct plumb_row_column *column = &table->columns[c];
-		uint64_t field = 0;
-		if (!column->key)
-			continue;
-		memcpy(&field, row + column->offset, plumb_row_width(column));
-		*hash = plumb_hash_mix(*hash + 1, field);
-		any = true;
+	uint32_t id;
+	uint64_t number;
+	if (plumb_row_width(column) == sizeof id) {
+		memcpy(&id, row + column->offset, sizeof id);
+		return id;
 	}
-	return any;
+	memcpy(&number, row + column->offset, sizeof number);
+	return number;
+}
+
+static uint64_t
+hash_keys(const struct plumb_builder_table *table, const char *row)
+{
+	uint64_t hash = table->keys_count;
+	for (uint32_t k = 0; k < table->keys_count; k++)
+		hash = plumb_hash_mix(hash, key_of(table->keys[k], row));
+	return hash;
 }
 
 static bool
-same_keys(const struct plumb_row_table *table, const char *a, const char *b)
+same_keys(const struct plumb_builder_table *table, const char *a, const char *b)
 {
-	for (uint32_t c = 0; c < table->columns_count; c++) {
-		const struct plumb_row_column *column = &table->columns[c];
-		if (column->key &&
-		    memcmp(a + column->offset, b + column->offset, plumb_row_width(column)) != 0)
+	for (uint32_t k = 0; k < table->keys_count; k++)
+		if (key_of(table->keys[k], a) != key_of(table->keys[k], b))
 			return false;
-	}
 	return true;
 }
 
@@ -387,25 +400,15 @@ static void *
 find_row(struct plumb_builder *builder, enum plumb_table_number number, uint64_t hash,
          const void *row)
 {
-	const struct plumb_row_table *table = &plumb_row_tables[number];
-	char *rows = plumb_rows_of(&builder->profile, table).items;
+	const struct plumb_builder_table *table = &builder->tables[number];
+	size_t size = plumb_row_tables[number].row_size;
+	char *rows = plumb_row_array_of(&builder->profile, &plumb_row_tables[number]).items;
 	struct plumb_map_cursor at;
-	for (uint32_t id = plumb_map_first(&builder->maps[number], hash, &at); id != PLUMB_MAP_NONE;
-	     id = plumb_map_next(&builder->maps[number], &at))
-		if (same_keys(table, rows + (size_t)id * table->row_size, row))
-			return rows + (size_t)id * table->row_size;
+	for (uint32_t id = plumb_map_first(&table->map, hash, &at); id != PLUMB_MAP_NONE;
+	     id = plumb_map_next(&table->map, &at))
+		if (same_keys(table, rows + id * size, row))
+			return rows + id * size;
 	return NULL;
-}
-
-/* A row of values whose count is 0 tells of no observation: there is nothing to add. */
-static bool
-counts_nothing(const struct plumb_row_table *table, const char *row)
-{
-	const struct plumb_row_column *column = plumb_row_column_of(table, PLUMB_ROW_COUNT);
-	uint64_t count = 1;
-	if (column)
-		memcpy(&count, row + column->offset, sizeof count);
-	return !count;
 }
 
 int
@@ -416,28 +419,31 @@ plumb_builder_row(struct plumb_builder *builder, enum plumb_table_number number,
 		&builder->profile, plumb_strtab_count(builder->strings), table, row);
 	if (fault)
 		return bad_column(builder, table, fault);
-	if (counts_nothing(table, row))
+	struct plumb_builder_table *kept = &builder->tables[number];
+	/* A row of values whose count is 0 tells of no observation: there is nothing to add. */
+	if (kept->count && !key_of(kept->count, row))
 		return PLUMB_OK;
-	uint64_t hash;
-	bool keyed = hash_keys(table, row, &hash);
-	void *there = keyed ? find_row(builder, number, hash, row) : NULL;
+	uint64_t hash = hash_keys(kept, row);
+	void *there = kept->keys_count ? find_row(builder, number, hash, row) : NULL;
 	if (there) {
 		if (merges[number])
 			merges[number](there, row);
 		return PLUMB_OK;
 	}
-	uint32_t count = plumb_rows_of(&builder->profile, table).count;
+	uint32_t count = plumb_row_array_of(&builder->profile, table).count;
 	if (table->most && count >= table->most)
 		return 1;
 	void *added = add_row(builder, number);
 	if (!added)
 		return out_of_memory(builder);
 	memcpy(added, row, table->row_size);
-	int code = plumb_row_keep_blobs(&builder->profile, builder->strings, table, added);
-	if (!code && keyed)
-		code = plumb_map_add(&builder->maps[number], hash, count);
+	int code = PLUMB_OK;
+	if (kept->blob)
+		code = plumb_row_keep_blobs(&builder->profile, builder->strings, table, added);
+	if (!code && kept->keys_count)
+		code = plumb_map_add(&kept->map, hash, count);
 	if (code)
-		plumb_rows_set_count(&builder->profile, table, count);
+		plumb_row_set_count(&builder->profile, table, count);
 	return code < 0 ? out_of_memory(builder) : code;
 }
 

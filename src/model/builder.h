@@ -33,10 +33,10 @@ uint32_t plumb_builder_command(struct plumb_builder *builder, const char *text, 
 uint32_t plumb_builder_frame(struct plumb_builder *builder, uint32_t kind, uint32_t name,
                              uint32_t file, uint32_t line);
 void plumb_builder_frame_display(struct plumb_builder *builder, uint32_t frame, uint32_t display);
-/* Frames whose names are symbols show what DEMANGLE makes of them (malloced, or NULL: the name
- * stays). */
+/* For frames whose names are symbols, the profile shows what DEMANGLE returns (malloced; NULL: the
+ * name itself). */
 void plumb_builder_demangle(struct plumb_builder *builder, char *(*demangle)(const char *name));
-/* Where the frame's code stands; see struct plumb_frame. */
+/* Sets where the frame's code is written; see struct plumb_frame. */
 void plumb_builder_frame_source(struct plumb_builder *builder, uint32_t frame, uint32_t file,
                                 uint32_t line);
 const struct plumb_frame *
@@ -58,8 +58,8 @@ plumb_builder_get_context(const struct plumb_builder *builder, uint32_t context)
 uint32_t plumb_builder_metric(struct plumb_builder *builder, uint32_t name, uint32_t unit);
 
 /*
- * Adds ROW to a table: its ids, words and numbers must be possible (columns.h). A row that is there
- * already, by its keys, is dropped, but values and variants are merged, and counts of the ledger add
+ * Adds ROW to a table. Its ids, words and numbers must be possible (columns.h). A row whose keys
+ * are there already is dropped; but values and variants are merged, and counts of the ledger add
  * up. 1: the profile holds no more of them, and the caller counts what is not taken.
  */
 int
@@ -98,7 +98,8 @@ uint32_t plumb_builder_device_count(const struct plumb_builder *builder);
 /* Adds to the row of the same (process, source, fate, detail). */
 int plumb_builder_ledger(struct plumb_builder *builder, uint32_t process, uint32_t source,
                          uint32_t fate, uint32_t detail, int64_t count);
-/* The first value of a (process, key) stands; a row of PLUMB_NONE is the run's. */
+/* Of several values of one (process, key), the first is kept. PLUMB_NONE as the process means the
+ * run. */
 int plumb_builder_environment(struct plumb_builder *builder, uint32_t process, const char *key,
                               const char *value);
 /* Those so far, until the next one is added. */

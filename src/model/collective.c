@@ -22,16 +22,9 @@ static const char *const operations[] = {
 	"SendRecv",  "AlltoAll",  "Scatter",       "Gather",
 };
 
-/* Is WORD within the LENGTH bytes at TEXT? */
-static int
-holds(const char *text, size_t length, const char *word)
-{
-	return memmem(text, length, word, strlen(word)) != NULL;
-}
-
-/* The identifier in a name such as _Z12name…: where it begins, and how long it is. */
+/* Finds the identifier in a name such as _Z12name…: its start, and its length. */
 static const char *
-identifier(const char *name, size_t *length)
+find_identifier(const char *name, size_t *length)
 {
 	static const char letters[] =
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
@@ -51,9 +44,9 @@ const char *
 plumb_collective_name(const char *kernel)
 {
 	size_t length;
-	const char *name = identifier(kernel, &length);
+	const char *name = find_identifier(kernel, &length);
 
-	if (length < 4 || memcmp(name, "nccl", 4) || !holds(name, length, "Kernel"))
+	if (length < 4 || memcmp(name, "nccl", 4) || !memmem(name, length, "Kernel", 6))
 		return NULL;
 	for (size_t at = 4; at < length; at++)
 		for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)

@@ -26,7 +26,7 @@ place_of(struct plumb_finding *finding, int which)
 
 /* A valid copy of TEXT that lives as long as the profile. */
 static const char *
-keep(struct plumb_pool *pool, const char *text)
+keep_text(struct plumb_pool *pool, const char *text)
 {
 	size_t bytes = strlen(text);
 	char *copy;
@@ -65,7 +65,7 @@ plumb_profile_set_findings(struct plumb_profile *profile, const struct plumb_fin
 			*place_of(&rows[i], t) = PLUMB_NONE;
 			if (!text_of(from, t))
 				continue;
-			grown[strings] = keep(profile->storage, text_of(from, t));
+			grown[strings] = keep_text(profile->storage, text_of(from, t));
 			ok = grown[strings] != NULL;
 			*place_of(&rows[i], t) = strings++;
 		}
@@ -79,7 +79,7 @@ plumb_profile_set_findings(struct plumb_profile *profile, const struct plumb_fin
 	}
 	if (!ok) {
 		free(rows);
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory for the findings");
+		return plumb_fail_memory(error, "for the findings");
 	}
 	free(profile->findings);
 	profile->findings = rows;

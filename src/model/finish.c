@@ -165,7 +165,7 @@ static void
 renumber_rows(struct plumb_profile *profile, const struct plumb_row_table *table,
               const uint32_t *number)
 {
-	struct plumb_rows rows = plumb_rows_of(profile, table);
+	struct plumb_row_array rows = plumb_row_array_of(profile, table);
 	for (uint32_t c = 0; c < table->columns_count; c++) {
 		const struct plumb_row_column *column = &table->columns[c];
 		if ((column->cell != PLUMB_ROW_ID && column->cell != PLUMB_ROW_ID_OR_NONE) ||
@@ -190,9 +190,16 @@ finish_rows(struct plumb_profile *profile, const uint32_t *number)
 		if (t == PLUMB_TABLE_CONTEXTS)
 			continue;
 		renumber_rows(profile, &plumb_row_tables[t], number);
-		code = plumb_rows_order(profile, &plumb_row_tables[t]);
+		code = plumb_row_order(profile, &plumb_row_tables[t]);
 	}
 	return code;
+}
+
+static int
+report_failure(const struct plumb_builder *builder, struct plumb_error *error)
+{
+	return builder->failure ? plumb_fail(error, builder->code, "%s", builder->failure)
+	                        : plumb_fail_memory(error, "to build the profile");
 }
 
 int
@@ -201,7 +208,7 @@ plumb_builder_finish(struct plumb_builder *builder, struct plumb_profile *profil
 {
 	*profile = (struct plumb_profile){ 0 };
 	if (builder->code)
-		return plumb_fail(error, builder->code, "%s", builder->failure);
+		return report_failure(builder, error);
 	struct plumb_context *contexts;
 	uint32_t *number;
 	int code = finish_contexts(builder, &contexts, &number);
@@ -214,8 +221,7 @@ plumb_builder_finish(struct plumb_builder *builder, struct plumb_profile *profil
 	if (code) {
 		/* Half renumbered: of no further use. */
 		builder->code = code;
-		builder->failure = "not enough memory to build the profile; close other programs";
-		return plumb_fail(error, code, "%s", builder->failure);
+		return report_failure(builder, error);
 	}
 	*profile = builder->profile;
 	builder->profile = (struct plumb_profile){ 0 };

@@ -5,8 +5,8 @@
 #include <string.h>
 
 static void
-gather(const struct plumb_profile *profile, uint32_t metric, uint32_t track,
-       struct plumb_stat *exclusive)
+sum_exclusive(const struct plumb_profile *profile, uint32_t metric, uint32_t track,
+              struct plumb_stat *exclusive)
 {
 	memset(exclusive, 0, (size_t)profile->contexts_count * sizeof *exclusive);
 	for (uint32_t i = 0; i < profile->values_count; i++) {
@@ -24,10 +24,10 @@ plumb_inclusive(const struct plumb_profile *profile, uint32_t metric, uint32_t t
 {
 	if (!inclusive) {
 		if (exclusive)
-			gather(profile, metric, track, exclusive);
+			sum_exclusive(profile, metric, track, exclusive);
 		return;
 	}
-	gather(profile, metric, track, inclusive);
+	sum_exclusive(profile, metric, track, inclusive);
 	if (exclusive)
 		memcpy(exclusive, inclusive, (size_t)profile->contexts_count * sizeof *exclusive);
 	/* In preorder every descendant has a greater number than its parent, so that one pass from

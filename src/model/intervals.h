@@ -9,8 +9,8 @@ struct plumb_interval_ns {
 	int64_t start, end;
 };
 
-/* Orders the COUNT at ITEMS and joins what overlaps or touches; *COUNT becomes their number.
- * Returns the length of their union. Those whose end lies before their start are dropped. */
+/* Sorts the intervals at ITEMS and joins those that overlap or touch. *COUNT becomes their new
+ * number. Intervals that end before they start are dropped. Returns the length of the union. */
 int64_t plumb_intervals_merge(struct plumb_interval_ns *items, uint32_t *count);
 
 /* How long both of two merged sets last at once. */

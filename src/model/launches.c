@@ -50,7 +50,7 @@ have_one_number(const struct plumb_launch *a, const struct plumb_launch *b)
 	return a->process == b->process && a->correlation == b->correlation;
 }
 
-/* Those of one number are in the order of spans, each track for itself. */
+/* Calls with the same number keep the order of spans, for each track on its own. */
 static void
 order_equal(struct plumb_launches *launches)
 {

@@ -22,8 +22,8 @@ struct plumb_launches {
 	uint32_t count, capacity;
 };
 
-/* All calls of PROFILE's spans, or those of PROCESS unless it is PLUMB_NONE; for plumb_vec_free in
- * any case. PLUMB_ESYSTEM: memory is out. */
+/* Collects all calls of PROFILE's spans; if PROCESS is not PLUMB_NONE, only those of PROCESS. The
+ * caller frees the result with plumb_vec_free, also after an error. PLUMB_ESYSTEM: no memory. */
 int plumb_launches_find(const struct plumb_profile *profile, uint32_t process,
                         struct plumb_launches *launches) PLUMB_MUST_CHECK;
 
@@ -31,7 +31,7 @@ int plumb_launches_find(const struct plumb_profile *profile, uint32_t process,
  * PLUMB_NONE. */
 uint32_t plumb_launch_before(const struct plumb_launches *launches, uint64_t process,
                              uint64_t correlation, int64_t began);
-/* Likewise when it is not known when the work began: the last. */
+/* The same if it is unknown when the work began: the last call. */
 uint32_t
 plumb_launch_of(const struct plumb_launches *launches, uint64_t process, uint64_t correlation);
 /* The place in `items` of the first call with that number, or PLUMB_NONE. */

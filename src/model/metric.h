@@ -16,7 +16,7 @@
 /* What a metric is. `name` is NULL where the profile has no metric of that number. */
 struct plumb_metric_info plumb_profile_metric(const struct plumb_profile *profile, uint32_t number);
 
-/* The number of a metric by its name; 0: there is none of that name. */
+/* The number of a metric by its name; 0 if no metric has this name. */
 uint32_t plumb_profile_metric_find(const struct plumb_profile *profile, const char *name);
 
 /* How values of a metric combine; the program's own add up. */

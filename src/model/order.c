@@ -28,7 +28,7 @@ plumb_order_work(struct plumb_work_item *work, uint32_t count, const struct plum
 }
 
 static bool
-swapped(const void *x, const void *y, const void *data)
+is_swapped(const void *x, const void *y, const void *data)
 {
 	(void)data;
 	const struct plumb_span *a = x, *b = y;
@@ -44,5 +44,5 @@ swapped(const void *x, const void *y, const void *data)
 int
 plumb_order_spans(struct plumb_span *spans, uint32_t count)
 {
-	return plumb_runs_sort(spans, count, sizeof *spans, swapped, NULL);
+	return plumb_runs_sort(spans, count, sizeof *spans, is_swapped, NULL);
 }

@@ -15,7 +15,7 @@ plumb_profile_free(struct plumb_profile *profile)
 {
 	if (!profile)
 		return;
-	plumb_rows_free(profile);
+	plumb_row_free_all(profile);
 	free(profile->strings);
 	free(profile->user_metrics);
 	plumb_pool_free(profile->storage);

@@ -293,7 +293,7 @@ struct plumb_run {
 };
 
 /*
- * The tables of a profile: number, name, type of a row, member of struct plumb_profile, and whatever
+ * The tables of a profile: number, name, type of a row, member of struct plumb_profile, and what
  * else of struct plumb_row_table (columns.h) is not 0. Each row of this list makes the enumerator
  * PLUMB_TABLE_<number>, the member, and the table. The columns of a member `waits` are the array
  * waits_columns in columns.c. An id refers to a table that comes before its own, or to its own.
@@ -391,7 +391,7 @@ plumb_is_time(int64_t start_ns, int64_t end_ns)
  * from there to where those of TRACK + 1 begin. */
 uint32_t plumb_profile_first_span(const struct plumb_profile *profile, uint32_t track);
 
-/* Likewise the first sample of CPU time of TRACK that was taken at AT_NS or later. */
+/* The same for samples of CPU time: the first of TRACK that was taken at AT_NS or later. */
 uint32_t
 plumb_profile_first_sample(const struct plumb_profile *profile, uint32_t track, int64_t at_ns);
 

@@ -11,16 +11,16 @@
 
 _Static_assert(offsetof(struct plumb_profile, spans_count) -
                                        offsetof(struct plumb_profile, spans) ==
-                               offsetof(struct plumb_rows, count) &&
+                               offsetof(struct plumb_row_array, count) &&
                        offsetof(struct plumb_profile, spans_room) -
                                        offsetof(struct plumb_profile, spans) ==
-                               offsetof(struct plumb_rows, room),
-               "a PLUMB_COLUMN is a struct plumb_rows");
+                               offsetof(struct plumb_row_array, room),
+               "a PLUMB_COLUMN is a struct plumb_row_array");
 
-struct plumb_rows
-plumb_rows_of(const struct plumb_profile *profile, const struct plumb_row_table *table)
+struct plumb_row_array
+plumb_row_array_of(const struct plumb_profile *profile, const struct plumb_row_table *table)
 {
-	struct plumb_rows rows = { (char *)(uintptr_t)profile + table->offset, 1, 1 };
+	struct plumb_row_array rows = { (char *)(uintptr_t)profile + table->offset, 1, 1 };
 	if (!table->single)
 		memcpy(&rows, (const char *)profile + table->offset, sizeof rows);
 	return rows;
@@ -28,17 +28,17 @@ plumb_rows_of(const struct plumb_profile *profile, const struct plumb_row_table 
 
 static void
 set_rows(struct plumb_profile *profile, const struct plumb_row_table *table,
-         const struct plumb_rows *rows)
+         const struct plumb_row_array *rows)
 {
 	if (!table->single)
 		memcpy((char *)profile + table->offset, rows, sizeof *rows);
 }
 
 void *
-plumb_rows_reserve(struct plumb_profile *profile, const struct plumb_row_table *table,
-                   uint32_t count)
+plumb_row_reserve(struct plumb_profile *profile, const struct plumb_row_table *table,
+                  uint32_t count)
 {
-	struct plumb_rows rows = plumb_rows_of(profile, table);
+	struct plumb_row_array rows = plumb_row_array_of(profile, table);
 	uint64_t wanted = (uint64_t)rows.count + count;
 	if (wanted > rows.room) {
 		char *grown = plumb_vec_grow(rows.items, &rows.room, wanted, table->row_size);
@@ -51,31 +51,31 @@ plumb_rows_reserve(struct plumb_profile *profile, const struct plumb_row_table *
 }
 
 void *
-plumb_rows_add(struct plumb_profile *profile, const struct plumb_row_table *table)
+plumb_row_add(struct plumb_profile *profile, const struct plumb_row_table *table)
 {
-	void *row = plumb_rows_reserve(profile, table, 1);
+	void *row = plumb_row_reserve(profile, table, 1);
 	if (!row)
 		return NULL;
-	plumb_rows_set_count(profile, table, plumb_rows_of(profile, table).count + 1);
+	plumb_row_set_count(profile, table, plumb_row_array_of(profile, table).count + 1);
 	return memset(row, 0, table->row_size);
 }
 
 void
-plumb_rows_set_count(struct plumb_profile *profile, const struct plumb_row_table *table,
-                     uint32_t count)
+plumb_row_set_count(struct plumb_profile *profile, const struct plumb_row_table *table,
+                    uint32_t count)
 {
-	struct plumb_rows rows = plumb_rows_of(profile, table);
+	struct plumb_row_array rows = plumb_row_array_of(profile, table);
 	rows.count = count;
 	set_rows(profile, table, &rows);
 }
 
 void
-plumb_rows_free(struct plumb_profile *profile)
+plumb_row_free_all(struct plumb_profile *profile)
 {
 	for (int t = 0; t < PLUMB_TABLES; t++)
 		if (!plumb_row_tables[t].single) {
-			free(plumb_rows_of(profile, &plumb_row_tables[t]).items);
-			set_rows(profile, &plumb_row_tables[t], &(struct plumb_rows){ 0 });
+			free(plumb_row_array_of(profile, &plumb_row_tables[t]).items);
+			set_rows(profile, &plumb_row_tables[t], &(struct plumb_row_array){ 0 });
 		}
 }
 
@@ -132,7 +132,7 @@ is_id_possible(const struct plumb_profile *profile, uint32_t strings,
 			return true;
 		/* fall through */
 	case PLUMB_ROW_ID:
-		return id < plumb_rows_of(profile, &plumb_row_tables[column->limit]).count;
+		return id < plumb_row_array_of(profile, &plumb_row_tables[column->limit]).count;
 	default:
 		return true;
 	}
@@ -238,7 +238,7 @@ row_key(const void *row, int which, const void *data)
 }
 
 int
-plumb_rows_order(struct plumb_profile *profile, const struct plumb_row_table *table)
+plumb_row_order(struct plumb_profile *profile, const struct plumb_row_table *table)
 {
 	const struct plumb_row_column *columns[ORDERS];
 	int keys = 0;
@@ -251,7 +251,7 @@ plumb_rows_order(struct plumb_profile *profile, const struct plumb_row_table *ta
 			columns[table->columns[c].order - 1] = &table->columns[c];
 			keys++;
 		}
-	struct plumb_rows rows = plumb_rows_of(profile, table);
+	struct plumb_row_array rows = plumb_row_array_of(profile, table);
 	return keys ? plumb_sort_rows(rows.items, rows.count, table->row_size, row_key, keys,
 	                              columns)
 	            : PLUMB_OK;

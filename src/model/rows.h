@@ -12,26 +12,26 @@
 #include "model/columns.h"
 
 /* What a PLUMB_COLUMN is, with any type of row. */
-struct plumb_rows {
+struct plumb_row_array {
 	char *items;
 	uint32_t count, room;
 };
 
 /* The rows of TABLE in PROFILE. */
-struct plumb_rows
-plumb_rows_of(const struct plumb_profile *profile, const struct plumb_row_table *table);
+struct plumb_row_array
+plumb_row_array_of(const struct plumb_profile *profile, const struct plumb_row_table *table);
 
-/* Room for COUNT rows more behind those that are there, which may move; they do not count yet. NULL:
- * no memory. */
-void *plumb_rows_reserve(struct plumb_profile *profile, const struct plumb_row_table *table,
-                         uint32_t count);
+/* Makes room for COUNT more rows after the present ones, which may move. The new rows do not count
+ * yet. NULL: no memory. */
+void *plumb_row_reserve(struct plumb_profile *profile, const struct plumb_row_table *table,
+                        uint32_t count);
 /* A row more, all bytes 0; NULL: no memory. */
-void *plumb_rows_add(struct plumb_profile *profile, const struct plumb_row_table *table);
+void *plumb_row_add(struct plumb_profile *profile, const struct plumb_row_table *table);
 /* From here on the table has COUNT rows. */
-void plumb_rows_set_count(struct plumb_profile *profile, const struct plumb_row_table *table,
-                          uint32_t count);
+void plumb_row_set_count(struct plumb_profile *profile, const struct plumb_row_table *table,
+                         uint32_t count);
 /* PROFILE has no rows afterwards. */
-void plumb_rows_free(struct plumb_profile *profile);
+void plumb_row_free_all(struct plumb_profile *profile);
 
 /* Fills in what NAME, the frame's, says of a copy or set. */
 static inline void
@@ -55,7 +55,7 @@ plumb_row_fault(const struct plumb_profile *profile, uint32_t strings,
 int plumb_row_keep_blobs(struct plumb_profile *profile, struct plumb_strtab *strings,
                          const struct plumb_row_table *table, void *row);
 
-/* How ids of one profile become those of another: by table, NULL where a table's stay. */
+/* How ids of one profile become ids of another, by table. NULL for a table whose ids stay. */
 struct plumb_row_maps {
 	struct plumb_row_map {
 		uint32_t *ids;
@@ -74,6 +74,6 @@ plumb_row_mapped(const struct plumb_row_map *map, uint32_t id)
 }
 
 /* Puts the rows of a table into its order. 0, or PLUMB_ESYSTEM: no memory. */
-int plumb_rows_order(struct plumb_profile *profile, const struct plumb_row_table *table);
+int plumb_row_order(struct plumb_profile *profile, const struct plumb_row_table *table);
 
 #endif

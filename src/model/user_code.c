@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/framework/framework.h"
+
 struct entry {
 	bool own;
 	const char *prefix;
@@ -30,7 +32,7 @@ plumb_user_code_new(const char *rule, struct plumb_error *error)
 		user_code->rule = strdup(rule ? rule : "");
 	if (!user_code || !user_code->rule) {
 		free(user_code);
-		plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+		plumb_fail_memory(error, NULL);
 		return NULL;
 	}
 	char *rest = user_code->rule;
@@ -132,51 +134,13 @@ static bool
 is_cut_library(const char *file)
 {
 	static const char *const packages[] = {
-		"torch",
-		"torchvision",
-		"torchaudio",
-		"transformers",
-		"accelerate",
-		"diffusers",
-		"deepspeed",
-		"lightning",
-		"pytorch_lightning",
-		"triton",
-		"numpy",
-		"pandas",
-		"scipy",
-		"sklearn",
-		"timm",
-		"xformers",
-		"flash_attn",
-		"vllm",
-		"sglang",
-		"jax",
-		"jaxlib",
-		"flax",
-		"tensorflow",
-		"keras",
-		"datasets",
-		"tokenizers",
-		"huggingface_hub",
-		"tqdm",
-		"PIL",
-		"IPython",
-		"ipykernel",
-		"tornado",
-		"asyncio",
-		"concurrent",
-		"multiprocessing",
-		"importlib",
-		"collections",
-		"ctypes",
-		"encodings",
-		"json",
-		"logging",
-		"unittest",
-		"urllib",
-		"email",
-		"http",
+		"transformers", "accelerate",      "diffusers", "deepspeed",  "triton",
+		"numpy",        "pandas",          "scipy",     "sklearn",    "timm",
+		"xformers",     "flash_attn",      "vllm",      "sglang",     "datasets",
+		"tokenizers",   "huggingface_hub", "tqdm",      "PIL",        "IPython",
+		"ipykernel",    "tornado",         "asyncio",   "concurrent", "multiprocessing",
+		"importlib",    "collections",     "ctypes",    "encodings",  "json",
+		"logging",      "unittest",        "urllib",    "email",      "http",
 		"xml",
 	};
 	static const char *const modules[] = {
@@ -187,6 +151,8 @@ is_cut_library(const char *file)
 		"warnings.py", "weakref.py",
 	};
 	size_t length = strcspn(file, "/");
+	if (file[length] && plumb_framework_is_package(file, length))
+		return true;
 	if (file[length])
 		for (size_t i = 0; i < sizeof packages / sizeof *packages; i++)
 			if (is_name(file, length, packages[i]))
@@ -231,7 +197,7 @@ plumb_user_code_file(const struct plumb_user_code *user_code, const char *file)
 	return is_own_by_default(file);
 }
 
-/* The function that Inductor makes from a text to launch a Triton kernel, which nobody typed. */
+/* Inductor makes this function from a text to launch a Triton kernel. You did not type it. */
 static bool
 is_launcher(const struct plumb_profile *profile, const struct plumb_frame *frame)
 {
@@ -250,7 +216,7 @@ plumb_user_code_frames(const struct plumb_profile *profile, const char *rule,
 		return NULL;
 	unsigned char *own = calloc((size_t)profile->frames_count + 1, 1);
 	if (!own)
-		plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+		plumb_fail_memory(error, NULL);
 	for (uint32_t i = 0; own && i < profile->frames_count; i++)
 		own[i] = profile->frames[i].kind == PLUMB_FRAME_PYTHON &&
 		         !is_launcher(profile, &profile->frames[i]) &&

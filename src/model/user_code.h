@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is the person's own code: the one rule that every report uses.
+ * Says what your code is: the one rule for all reports.
  *
- * A Python frame is the person's own unless its file
- *   - lies under a folder named site-packages or dist-packages,
- *   - lies in a standard library: under lib/pythonX.Y or lib64/pythonX.Y (also pypyX.Y), or in a
- *     pythonXY.zip,
- *   - is one that PyTorch's compiler generated (plumb_user_code_generated),
- *   - is named from a well-known package on (`torch/nn/modules/linear.py`), or is a module of the standard
- *     library without a folder (`threading.py`): so PyTorch's profiler has them in its traces,
- *   - has a name in angle brackets, which is no file but code that a library or the interpreter made
- *     (`<frozen importlib._bootstrap>`); but `<string>`, `<stdin>` and `<ipython…>` are what a
- *     person typed, all but the function `launcher` in `<string>`, by which Inductor launches kernels.
- * A frame without a file and a frame of any other kind is not.
+ * A Python frame is your code unless one of these is true for its file:
+ *   - It is under a folder named site-packages or dist-packages.
+ *   - It is in a standard library: under lib/pythonX.Y or lib64/pythonX.Y (also pypyX.Y), or in a
+ *     pythonXY.zip.
+ *   - PyTorch's compiler generated it (plumb_user_code_generated).
+ *   - Its name begins at a well-known package (`torch/nn/modules/linear.py`), or it is a module of
+ *     the standard library without a folder (`threading.py`). PyTorch's profiler writes such
+ *     names.
+ *   - Its name is in angle brackets. This is no file but code that a library or the interpreter
+ *     made (`<frozen importlib._bootstrap>`). But you typed `<string>`, `<stdin>` and
+ *     `<ipython…>`, except the function `launcher` in `<string>`: Inductor launches kernels with
+ *     it.
+ * A frame without a file and a frame of any other kind is not your code.
  *
- * A RULE changes that: entries `+PREFIX` and `-PREFIX`, separated by `:`, say that files under
- * PREFIX are, or are not, the person's own. PREFIX is a file or folder as the frame has it
- * (`/opt/app` matches `/opt/app/a.py` and not `/opt/apps/a.py`), or a name in angle brackets. Of
- * several entries that match the last one counts. `+` alone and `-` alone match every file.
+ * A RULE changes that. Its entries `+PREFIX` and `-PREFIX`, separated by `:`, say that files under
+ * PREFIX are, or are not, your code. PREFIX is a file or folder as the frame has it (`/opt/app`
+ * matches `/opt/app/a.py` and not `/opt/apps/a.py`), or a name in angle brackets. If several
+ * entries match, the last one counts. `+` alone and `-` alone match every file.
  */
 #ifndef PLUMB_MODEL_USER_CODE_H
 #define PLUMB_MODEL_USER_CODE_H

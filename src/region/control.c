@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 static uint64_t
-monotonic(void)
+read_monotonic(void)
 {
 	struct timespec ts;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
@@ -44,7 +44,7 @@ plumb_control_create(struct plumb_control **control, const char *path, bool paus
 
 	if (fd < 0)
 		return plumb_fail_errno(error, "cannot create %s", path);
-	plumb_control_init(&page.control, paused, monotonic());
+	plumb_control_init(&page.control, paused, read_monotonic());
 	/* Written, not mapped into a hole: a full file system is an error here and not a signal
 	 * later. */
 	ssize_t written = write(fd, &page, sizeof page);
@@ -67,7 +67,7 @@ plumb_control_create(struct plumb_control **control, const char *path, bool paus
 uint64_t
 plumb_control_begin(struct plumb_control *control)
 {
-	uint64_t now = monotonic();
+	uint64_t now = read_monotonic();
 
 	if (plumb_control_is_on(control))
 		atomic_store(&control->word, now | PLUMB_CONTROL_ON);

@@ -54,8 +54,8 @@ int plumb_control_create(struct plumb_control **control, const char *path, bool 
 /* The program is about to be started, and nobody has the file yet: recording that is on counts from
  * now, which is returned (CLOCK_MONOTONIC ns). */
 uint64_t plumb_control_begin(struct plumb_control *control);
-/* Maps the file PATH; NULL where there is none or it is none of ours. Shared: writes reach the
- * others; else a private copy. No descriptor stays open. */
+/* Maps the file PATH. NULL if there is no such file or it is not a control file. SHARED: writes
+ * reach the other processes; else the map is a private copy. No descriptor stays open. */
 struct plumb_control *plumb_control_map(const char *path, bool shared);
 void plumb_control_unmap(struct plumb_control *control);
 

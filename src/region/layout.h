@@ -12,21 +12,21 @@
  * - An id is the offset of a record's head in the region, in units of 8 bytes; 0 is "none". Ids may
  *   point into any arena.
  * - Values, variants, tallies, work rings, device totals and memory are updated in place. Each
- * carries a
- *   sequence word that is odd while it is written; a torn one is counted, not used.
+ *   carries a sequence word that is odd while it is written; a torn one is counted, not used.
  * - Readers skip record types and trailing fields that they do not know: a record may grow at its
  *   end, `length` tells how far it goes. Everything in a region is untrusted input to a reader.
  * - Numbers are little endian, times CLOCK_MONOTONIC nanoseconds, sizes bytes. The times of GPU
- * work
- *   (WORK_RING, DEVICE_TOTAL, SERIES, SPAN on a stream) are the GPU runtime's own, as
- *   plumb_record_clock.gpu reads them: settle converts them with the line through the readings. Those
- *   of a SPAN on a thread are ticks, which settle converts by plumb_record_ticks.
+ *   work (WORK_RING, DEVICE_TOTAL, SERIES, SPAN on a stream) are the GPU runtime's own, as
+ *   plumb_record_clock.gpu reads them: settle converts them with the line through the readings.
+ *   Those of a SPAN on a thread are ticks, which settle converts by plumb_record_ticks.
  */
 #ifndef PLUMB_REGION_LAYOUT_H
 #define PLUMB_REGION_LAYOUT_H
 
 #include <stdatomic.h>
 #include <stdint.h>
+
+#include "region/python.h"
 
 #define PLUMB_REGION_MAGIC "PLUMBRG\n"
 #define PLUMB_REGION_VERSION 1
@@ -45,29 +45,6 @@ typedef uint32_t plumb_id; /* offset of a record in the region / 8; 0 is none */
 enum plumb_region_state {
 	PLUMB_REGION_RECORDING = 1,
 	PLUMB_REGION_ENDED = 2, /* the exit hook ran to its end: everything was flushed */
-};
-
-/*
- * How to read the Python frames of the process from outside, where the collector has proved it:
- * offsets in bytes as in collect/monitor/python_layout.h, and addresses in the process. For `plumb
- * run` while the process lives; settle does not look at it.
- */
-#define PLUMB_REGION_PYTHON_READY 2u
-struct plumb_region_python {
-	_Atomic uint32_t state; /* 0: there is none, 1: being written, PLUMB_REGION_PYTHON_READY */
-	uint16_t minor;         /* 11 of 3.11 */
-	uint16_t thread_id;     /* in the thread state: pthread_self() of its thread */
-	uint16_t entry, indirect;
-	uint16_t previous, code, instruction, owner, owner_internal, owner_generator;
-	uint16_t tag, lasti_scale, first_instruction, traceable;
-	uint16_t file, name, lines, first_line; /* name: the qualified one where there is one */
-	uint16_t type, flags, length, text_state, ascii_data, wide_data;
-	uint16_t bytes_data; /* in a bytes object, its first byte */
-	uint16_t pad;
-	uint64_t code_type, unicode_type, bytes_type;
-	/* address of a 32-bit count: while it stays and is not 0, no code object took another's
-	 * place */
-	uint64_t codes_freed;
 };
 
 /* What no arena could count, of one source of the ledger. */
@@ -168,10 +145,11 @@ struct plumb_record_string {
  *   python: name = function, file, line     operator, range, gpu_api, collective, library: name
  *   module: name = qualified name, file = class, line = number of the call from the second on
  *   kernel: name = mangled name             copy, set: name, e.g. "copy pageable→device"
- *   native: name = the code object's path, file = id of its CODE record (no string), line = the call's
- *           offset in it, as plumb_record_code tells. Code that no file holds (a compiler's at run
- *           time): name = "[generated code]", file and line 0. With the flag INTERRUPTED it is no call
- *           but an instruction that a sample met: settle puts those of one function together
+ *   native: name = the code object's path, file = id of its CODE record (no string), line = the
+ *           call's offset in it, as plumb_record_code tells. Code that no file holds (a
+ *           compiler's at run time): name = "[generated code]", file and line 0. With the flag
+ *           INTERRUPTED it is no call but an instruction that a sample met: settle puts those of
+ *           one function together
  * Flags are PLUMB_CONTEXT_*. A parent of 0 is the root. */
 struct plumb_record_node {
 	struct plumb_record head;
@@ -197,7 +175,7 @@ struct plumb_record_copy {
 _Static_assert(sizeof(struct plumb_record_copy) == 48, "copy");
 
 /* Observations put together. */
-struct plumb_moments {
+struct plumb_observations {
 	int64_t sum;
 	uint64_t count;
 	int64_t min;
@@ -217,7 +195,7 @@ struct plumb_record_value {
 	_Atomic uint32_t sequence;
 	uint32_t pad2;
 	union {
-		struct plumb_moments moments;
+		struct plumb_observations moments;
 		struct {
 			int64_t sum;
 			uint64_t count;
@@ -574,8 +552,9 @@ struct plumb_record_series {
 };
 
 /* Where the kernels of a module of GPU code were written: four sections of its ELF image as they
- * are, one after the other (.debug_line, .rela.debug_line, .symtab and its names), and the bytes of
+ * are, one after the other (.debug_line, its relocations, .symtab and its names), and the bytes of
  * each. */
+#define PLUMB_GPU_LINES_REL 1u /* in head.flags: relocations are Elf64_Rel, not Elf64_Rela */
 struct plumb_record_gpu_lines {
 	struct plumb_record head;
 	uint32_t bytes[4];
@@ -620,7 +599,7 @@ struct plumb_record_memory {
 	plumb_id pool;
 	_Atomic uint32_t sequence; /* of all but `live` */
 	uint32_t pad;
-	struct plumb_moments allocated, freed;
+	struct plumb_observations allocated, freed;
 	int64_t held;
 	uint64_t seen;
 	/* Of what this thread allocated here, whoever freed it: */

@@ -95,15 +95,6 @@ walk_chunk(struct plumb_region_reader *reader, uint64_t offset)
 	return offset + PLUMB_CHUNK_SIZE * (1 + (sizeof chunk + used - 1) / PLUMB_CHUNK_SIZE);
 }
 
-static void
-walk(struct plumb_region_reader *reader)
-{
-	uint64_t offset = PLUMB_REGION_HEADER_SIZE;
-
-	while (offset < reader->size && reader->size - offset >= sizeof(struct plumb_chunk_header))
-		offset = walk_chunk(reader, offset);
-}
-
 /* ---- opening ---- */
 
 /* Checks the header's copy. SIZE is what there is of the region's file. */
@@ -133,9 +124,9 @@ check_header(const struct plumb_region_header *header, uint64_t size, const char
 	return 0;
 }
 
-/* How far chunks may reach in a file of SIZE bytes. A `next` that cannot be is not used. */
+/* How far chunks may reach in a file of SIZE bytes. A `next` that is impossible is not used. */
 static uint64_t
-extent(const struct plumb_region_header *header, uint64_t size, bool *damaged)
+find_extent(const struct plumb_region_header *header, uint64_t size, bool *damaged)
 {
 	uint64_t next = atomic_load_explicit(&header->next, memory_order_relaxed);
 
@@ -161,15 +152,18 @@ make_room(struct plumb_region_reader *reader)
 
 /* The data is there: walks it. */
 static int
-start(struct plumb_region_reader *reader, const char *name, bool damaged, struct plumb_error *error)
+start_reader(struct plumb_region_reader *reader, const char *name, bool damaged,
+             struct plumb_error *error)
 {
 	reader->record_map = calloc(reader->size / 64 + 1, 1);
 	if (!reader->record_map) {
 		plumb_region_reader_close(reader);
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to read %s", name);
+		return plumb_fail_memory(error, "to read %s", name);
 	}
 	reader->damaged = damaged;
-	walk(reader);
+	for (uint64_t at = PLUMB_REGION_HEADER_SIZE;
+	     at < reader->size && reader->size - at >= sizeof(struct plumb_chunk_header);)
+		at = walk_chunk(reader, at);
 	return 0;
 }
 
@@ -188,16 +182,16 @@ plumb_region_open_memory(struct plumb_region_reader *reader, const void *data, s
 	code = check_header(&reader->header, size, name, error);
 	if (code)
 		return code;
-	reader->size = (size_t)extent(&reader->header, size, &damaged);
+	reader->size = (size_t)find_extent(&reader->header, size, &damaged);
 	if ((uintptr_t)data % 8 == 0) {
 		reader->data = data;
 	} else {
 		/* Records are read in place, so they must lie at their alignment. */
 		if (!make_room(reader))
-			return plumb_fail_errno(error, "not enough memory to read %s", name);
+			return plumb_fail_memory(error, "to read %s", name);
 		memcpy(reader->mapping, data, reader->size);
 	}
-	return start(reader, name, damaged, error);
+	return start_reader(reader, name, damaged, error);
 }
 
 /* Reads up to SIZE bytes at OFFSET; fewer at the end of the file, negative with errno. */
@@ -265,15 +259,15 @@ open_file(struct plumb_region_reader *reader, int fd, const char *path, struct p
 	code = check_header(&reader->header, (uint64_t)st.st_size, path, error);
 	if (code)
 		return code;
-	reader->size = (size_t)extent(&reader->header, (uint64_t)st.st_size, &damaged);
+	reader->size = (size_t)find_extent(&reader->header, (uint64_t)st.st_size, &damaged);
 	if (!make_room(reader))
-		return plumb_fail_errno(error, "not enough memory to read %s", path);
+		return plumb_fail_memory(error, "to read %s", path);
 	if (!read_data(reader, fd, reader->mapping)) {
 		code = plumb_fail_errno(error, "cannot read %s", path);
 		plumb_region_reader_close(reader);
 		return code;
 	}
-	return start(reader, path, damaged, error);
+	return start_reader(reader, path, damaged, error);
 }
 
 int

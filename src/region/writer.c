@@ -53,7 +53,7 @@ populate_by_call(char *start, char *end, size_t page)
  * and is present already.
  */
 static bool
-populate(char *start, size_t size)
+populate_pages(char *start, size_t size)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	char *end = start + size;
@@ -74,10 +74,10 @@ populate(char *start, size_t size)
 	return populate_by_call(first + page, end, page);
 }
 
-/* Frees what a failed populate took, so that a full file system is not made fuller. Only whole
- * pages inside, and it may fail. */
+/* Frees the pages of a failed populate_pages(), so that a full file system does not become fuller.
+ * It frees only whole pages inside, and it may fail. */
 static void
-release(char *start, size_t size)
+release_pages(char *start, size_t size)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	uintptr_t first = ((uintptr_t)start + page - 1) & ~(uintptr_t)(page - 1);
@@ -165,7 +165,7 @@ map_file(int fd, const char *path, uint64_t size, struct plumb_error *error)
 	/* A hole has nothing to read ahead: without this the first touch of a page may bring in
 	 * megabytes of zeros. */
 	(void)madvise(base, size, MADV_RANDOM);
-	if (!populate(base, PLUMB_REGION_HEADER_SIZE + PLUMB_CHUNK_SIZE)) {
+	if (!populate_pages(base, PLUMB_REGION_HEADER_SIZE + PLUMB_CHUNK_SIZE)) {
 		munmap(base, size);
 		plumb_fail(error, PLUMB_ESYSTEM,
 		           "no space left for %s; free some, or choose another folder", path);
@@ -185,10 +185,8 @@ plumb_region_create_private(struct plumb_region *region, uint64_t size, struct p
 		base = mmap(NULL, size, PROT_READ | PROT_WRITE,
 		            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (base == MAP_FAILED) {
-		code = plumb_fail(error, PLUMB_ESYSTEM,
-		                  "not enough memory for a region of %llu "
-		                  "bytes",
-		                  (unsigned long long)size);
+		code = plumb_fail_memory(error, "for a region of %llu bytes",
+		                         (unsigned long long)size);
 	} else {
 		fill_header(base, size);
 		region->header = base;
@@ -249,9 +247,9 @@ plumb_arena_init(struct plumb_arena *arena, struct plumb_region *region)
 	arena->number = atomic_fetch_add_explicit(&region->arenas, 1, memory_order_relaxed) + 1;
 }
 
-/* Takes SIZE bytes off the region; 0 when they are not there. */
+/* Takes SIZE bytes of the region and returns their offset; 0 if the region is full. */
 static uint64_t
-take(struct plumb_region_header *header, uint64_t size)
+take_bytes(struct plumb_region_header *header, uint64_t size)
 {
 	uint64_t offset = atomic_load_explicit(&header->next, memory_order_relaxed);
 
@@ -263,8 +261,8 @@ take(struct plumb_region_header *header, uint64_t size)
 	return offset;
 }
 
-/* Gives back what take() gave, when nobody took something after it. Else it stays a hole, which
- * readers step over. */
+/* Gives back what take_bytes() took, unless somebody has taken more since. Then the bytes stay a
+ * hole, which readers step over. */
 static void
 give_back(struct plumb_region_header *header, uint64_t offset, uint64_t size)
 {
@@ -291,15 +289,15 @@ new_chunk(struct plumb_arena *arena, size_t need)
 		return false;
 	}
 	size = (size + PLUMB_CHUNK_SIZE - 1) / PLUMB_CHUNK_SIZE * PLUMB_CHUNK_SIZE;
-	offset = size > UINT32_MAX ? 0 : take(header, size);
+	offset = size > UINT32_MAX ? 0 : take_bytes(header, size);
 	if (!offset) {
 		arena->fate = PLUMB_FATE_REGION_FULL;
 		return false;
 	}
 	chunk = (struct plumb_chunk_header *)((char *)header + offset);
-	present = populate((char *)chunk, size);
+	present = populate_pages((char *)chunk, size);
 	if (!present) {
-		release((char *)chunk, size);
+		release_pages((char *)chunk, size);
 		give_back(header, offset, size);
 		arena->fate = PLUMB_FATE_NO_SPACE;
 		if (size == PLUMB_CHUNK_SIZE)

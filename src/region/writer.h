@@ -121,7 +121,7 @@ plumb_sequence_end(_Atomic uint32_t *sequence)
 
 /* Adds one observation X. */
 static inline void
-plumb_moments_add(struct plumb_moments *moments, int64_t x)
+plumb_observations_add(struct plumb_observations *moments, int64_t x)
 {
 	if (__builtin_add_overflow(moments->sum, x, &moments->sum)) /* it stops at the greatest */
 		moments->sum = x < 0 ? -INT64_MAX : INT64_MAX;
@@ -137,7 +137,7 @@ plumb_moments_add(struct plumb_moments *moments, int64_t x)
 
 /* Adds TIMES observations X. */
 static inline void
-plumb_moments_add_times(struct plumb_moments *moments, int64_t x, uint64_t times)
+plumb_observations_add_times(struct plumb_observations *moments, int64_t x, uint64_t times)
 {
 	double before = (double)moments->count, added = (double)times;
 	double delta = (double)x - moments->mean;
@@ -159,7 +159,7 @@ static inline void
 plumb_value_add(struct plumb_record_value *value, int64_t x)
 {
 	plumb_sequence_begin(&value->sequence);
-	plumb_moments_add(&value->moments, x);
+	plumb_observations_add(&value->moments, x);
 	plumb_sequence_end(&value->sequence);
 }
 
@@ -168,7 +168,7 @@ static inline void
 plumb_value_add_times(struct plumb_record_value *value, int64_t x, uint64_t times)
 {
 	plumb_sequence_begin(&value->sequence);
-	plumb_moments_add_times(&value->moments, x, times);
+	plumb_observations_add_times(&value->moments, x, times);
 	plumb_sequence_end(&value->sequence);
 }
 

@@ -56,25 +56,18 @@ struct sums {
 	double w, x, y, xx, xy;
 };
 
-static double
-weight(const struct plumb_settle_reading *reading)
-{
-	double width = (double)reading->uncertainty + 100;
-	return 1 / (width * width);
-}
-
-/* A double as a whole number that surely fits. */
+/* Rounds to a whole number; a number out of range becomes the limit. */
 static int64_t
-whole(double number)
+round_capped(double number)
 {
 	if (!(fabs(number) < 9e18))
 		return number < 0 ? -INT64_MAX : INT64_MAX;
 	return (int64_t)llround(number);
 }
 
-/* A - B. Times of today have more digits than a double, so the numbers are taken apart first. */
+/* A - B. Today's times have more digits than a double, so the difference is made of integers. */
 static double
-apart(int64_t a, int64_t b)
+subtract_times(int64_t a, int64_t b)
 {
 	return (double)((__int128)a - b);
 }
@@ -82,10 +75,10 @@ apart(int64_t a, int64_t b)
 static int64_t
 line_offset(const struct plumb_settle_line *line, int64_t time)
 {
-	double drift = line->slope * apart(time, line->reference);
+	double drift = line->slope * subtract_times(time, line->reference);
 	int64_t offset;
 
-	if (__builtin_add_overflow(line->offset, whole(drift), &offset))
+	if (__builtin_add_overflow(line->offset, round_capped(drift), &offset))
 		return drift < 0 ? -INT64_MAX : INT64_MAX;
 	return offset;
 }
@@ -99,9 +92,10 @@ measure_residual(const struct plumb_settle_reading *readings, uint32_t count,
 		int64_t time = clock(&readings[i]);
 		if (time == PLUMB_UNKNOWN)
 			continue;
-		double off = fabs(apart(readings[i].monotonic - time, line_offset(line, time)));
+		double off =
+			fabs(subtract_times(readings[i].monotonic - time, line_offset(line, time)));
 		if (off > (double)line->residual)
-			line->residual = whole(off);
+			line->residual = round_capped(off);
 	}
 }
 
@@ -127,9 +121,9 @@ plumb_settle_fit(const struct plumb_settle_reading *readings, uint32_t count,
 			line->reference = time;
 			first = distance;
 		}
-		double w = weight(&readings[i]);
-		double x = apart(time, line->reference);
-		double y = apart(distance, first);
+		double width = (double)readings[i].uncertainty + 100, w = 1 / (width * width);
+		double x = subtract_times(time, line->reference);
+		double y = subtract_times(distance, first);
 		s.w += w;
 		s.x += w * x;
 		s.y += w * y;
@@ -144,7 +138,8 @@ plumb_settle_fit(const struct plumb_settle_reading *readings, uint32_t count,
 	/* Readings close together say nothing about the slope. */
 	if (!(fabs(line->slope) <= STEEPEST))
 		line->slope = 0;
-	if (__builtin_add_overflow(first, whole((s.y - line->slope * s.x) / s.w), &line->offset))
+	if (__builtin_add_overflow(first, round_capped((s.y - line->slope * s.x) / s.w),
+	                           &line->offset))
 		line->offset = first;
 	measure_residual(readings, count, clock, line);
 }

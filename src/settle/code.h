@@ -40,7 +40,8 @@ struct plumb_code_wanted {
 	const char *path;
 	unsigned char build_id[PLUMB_BUILD_ID_MAX];
 	uint32_t build_id_bytes; /* 0: it had none, or it is not known */
-	int64_t newest; /* without a build id: realtime ns; a file changed later is another one. 0: any */
+	/* Without a build id: realtime ns; a file that changed later is another one. 0: any. */
+	int64_t newest;
 	bool fetch; /* debuginfod may be asked (DEBUGINFOD_URLS must be set, too) */
 };
 
@@ -53,15 +54,15 @@ struct plumb_code_frame {
 };
 
 struct plumb_code_place {
-	/* The function whose code it is, as the symbol table calls it ("f", "f.cold", "f@plt").
-	 * NULL: no symbol is known. */
+	/* The function whose code this is, by its name in the symbol table ("f", "f.cold",
+	 * "f@plt"). NULL: no symbol is known. */
 	const char *symbol;
 	/* where the function begins, when `bounded`, whether it has a name or not */
 	uint64_t start;
 	bool bounded;
 	bool shared_name; /* another local function of the object has that name, too */
-	/* Outermost first: frames[0] is the function itself (named by the debug information), those
-	 * behind it were inlined. 0: there is no debug information for the place. */
+	/* Outermost first: frames[0] is the function itself, by its name in the debug information.
+	 * The frames after it were inlined. 0: the place has no debug information. */
 	uint32_t count;
 	struct plumb_code_frame frames[PLUMB_CODE_FRAMES_MAX];
 	char stub[512]; /* what `symbol` may point into */

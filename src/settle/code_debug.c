@@ -43,7 +43,7 @@ checksum(int fd)
 	return ~sum;
 }
 
-/* By the build id where the code object has one, else by the checksum that it names. */
+/* Compares build ids if the code object has one, else the checksum that it names. */
 static bool
 is_right(const struct plumb_code *code, const struct plumb_elf *debug, const GElf_Word *sum)
 {

@@ -14,23 +14,18 @@
 
 /* ---- ranges ---- */
 
-static void
-add_range(struct plumb_code_ranges *ranges, uint64_t low, uint64_t high, uint64_t die)
-{
-	struct plumb_code_range *added = low < high ? plumb_vec_add(ranges) : NULL;
-
-	if (added)
-		*added = (struct plumb_code_range){ low, high, die };
-}
-
 static bool
 add_ranges(struct plumb_code_ranges *ranges, Dwarf_Die *die)
 {
 	Dwarf_Addr base, low, high;
 	bool any = false;
 
-	for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &low, &high)) > 0; any = true)
-		add_range(ranges, low, high, dwarf_dieoffset(die));
+	for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &low, &high)) > 0; any = true) {
+		struct plumb_code_range *added = low < high ? plumb_vec_add(ranges) : NULL;
+
+		if (added)
+			*added = (struct plumb_code_range){ low, high, dwarf_dieoffset(die) };
+	}
 	return any;
 }
 

@@ -191,19 +191,13 @@ is_shared(struct plumb_code *code, const struct plumb_code_symbol *symbol)
 
 /* ---- questions ---- */
 
-/* How many symbols begin at or before ADDRESS. */
-static uint32_t
-count_before(const struct plumb_code *code, uint64_t address)
-{
-	return plumb_search(i, code->symbols.count, code->symbols.items[i].address <= address);
-}
-
-/* The symbol whose function holds ADDRESS. One without a size reaches to the next symbol. */
+/* The symbol of the function that ADDRESS is in. A symbol without a size reaches to the next
+ * one. */
 static const struct plumb_code_symbol *
-find(const struct plumb_code *code, uint64_t address)
+find_symbol(const struct plumb_code *code, uint64_t address)
 {
 	const struct plumb_code_symbol *all = code->symbols.items;
-	uint32_t end = count_before(code, address);
+	uint32_t end = plumb_search(i, code->symbols.count, all[i].address <= address);
 
 	for (int nested = 0; end && nested < NESTED_MAX; nested++) {
 		uint32_t first = end - 1;
@@ -225,7 +219,7 @@ plumb_code_symbol(struct plumb_code *code, uint64_t address, struct plumb_code_p
 	const char *version;
 
 	plumb_code_index(code);
-	found = find(code, address);
+	found = find_symbol(code, address);
 	if (!found)
 		return;
 	place->symbol = found->name;

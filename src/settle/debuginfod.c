@@ -23,7 +23,7 @@ static time_t spent; /* seconds */
 static time_t started;
 
 static time_t
-now(void)
+read_seconds(void)
 {
 	struct timespec time;
 
@@ -33,10 +33,10 @@ now(void)
 
 /* Called again and again during a fetch: anything but 0 ends it. */
 static int
-limit(client *of, long a, long b)
+limit_fetch(client *of, long a, long b)
 {
 	(void)of, (void)a, (void)b;
-	return spent + (now() - started) > SECONDS;
+	return spent + (read_seconds() - started) > SECONDS;
 }
 
 static bool
@@ -81,12 +81,12 @@ plumb_debuginfod_fetch(const unsigned char *build_id, uint32_t bytes, char **pat
 		setenv("DEBUGINFOD_MAXSIZE", MEGABYTES "000000", 0);
 		one = begin && find ? begin() : NULL;
 		if (one && set)
-			set(one, limit);
+			set(one, limit_fetch);
 	}
 	if (!one)
 		return -1;
-	started = now();
+	started = read_seconds();
 	fd = find(one, build_id, (int)bytes, path);
-	spent += now() - started;
+	spent += read_seconds() - started;
 	return fd;
 }

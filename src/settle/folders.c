@@ -78,10 +78,7 @@ list_folder(struct plumb_settler *settler, struct files *files, const char *path
 			if (file)
 				file->path = NULL;
 			closedir(dir);
-			return plumb_fail(error, PLUMB_ESYSTEM,
-			                  "not enough memory to read the "
-			                  "folder %s",
-			                  path);
+			return plumb_fail_memory(error, "to read the folder %s", path);
 		}
 		file->folder = folder;
 		file->is_run = !strcmp(entry->d_name, RUN_REGION);
@@ -147,8 +144,7 @@ settle_files(struct plumb_settler *settler, struct files *files,
 	qsort(files->list.items, count, sizeof *files->list.items, by_path);
 	for (uint32_t i = 0; i < count; i++) {
 		if (!settle_file(settler, files, &files->list.items[i]))
-			return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to settle %s",
-			                  files->list.items[i].path);
+			return plumb_fail_memory(error, "to settle %s", files->list.items[i].path);
 		if (options && options->progress)
 			options->progress(options->data, (double)(i + 1) / count);
 	}

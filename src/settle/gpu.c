@@ -11,7 +11,7 @@
 #include "settle/contention.h"
 
 static void
-damaged(struct plumb_settle_region *region, const char *what)
+count_damaged(struct plumb_settle_region *region, const char *what)
 {
 	plumb_settle_count(region, PLUMB_SOURCE_REGION, PLUMB_FATE_DAMAGED, what, 1);
 }
@@ -138,7 +138,7 @@ plumb_settle_total(struct plumb_settle_region *region,
 		return;
 	}
 	if (device == PLUMB_NONE || !total_is_sound(record)) {
-		damaged(region, "totals of devices");
+		count_damaged(region, "totals of devices");
 		return;
 	}
 	share = new_share(region, device);
@@ -257,7 +257,7 @@ plumb_settle_ring(struct plumb_settle_region *region, const struct plumb_record_
 	bool wrapped = written > record->capacity;
 
 	if (device == PLUMB_NONE || record->capacity > room) {
-		damaged(region, "newest GPU work");
+		count_damaged(region, "newest GPU work");
 		return;
 	}
 	/* A killed process may have been writing over the oldest entry. */
@@ -267,7 +267,8 @@ plumb_settle_ring(struct plumb_settle_region *region, const struct plumb_record_
 	for (uint64_t i = written - count; i < written; i++) {
 		struct plumb_work_item item;
 		if (!take_work(region, &works[i % record->capacity], device, line, &item)) {
-			damaged(region, line ? "newest GPU work" : "GPU work without a clock");
+			count_damaged(region,
+			              line ? "newest GPU work" : "GPU work without a clock");
 			continue;
 		}
 		if (plumb_builder_work(region->settler->builder, &item) == 1)
@@ -304,7 +305,7 @@ plumb_settle_series(struct plumb_settle_region *region, const struct plumb_recor
 	if (device == PLUMB_NONE || start == PLUMB_UNKNOWN || !record->width ||
 	    record->width > INT64_MAX / (PLUMB_SERIES_BINS + 1) ||
 	    __builtin_add_overflow(start, (int64_t)record->width * PLUMB_SERIES_BINS, &reach)) {
-		damaged(region, "series");
+		count_damaged(region, "series");
 		return;
 	}
 	for (int i = 0; i < used; i++) {
@@ -451,16 +452,6 @@ join_shares(struct plumb_settler *settler, struct plumb_settle_share *shares, ui
 	          "an upper bound: several processes used the device at once");
 }
 
-/* A device is not busy for longer than its span: the ends of the span are converted to the host's
- * clock and may round by 1 ns, and several processes' work may have been counted twice. */
-static void
-cap_to_span(struct plumb_device *row)
-{
-	if (row->first_ns != PLUMB_UNKNOWN && row->last_ns >= row->first_ns &&
-	    row->busy_ns > row->last_ns - row->first_ns)
-		row->busy_ns = row->last_ns - row->first_ns;
-}
-
 void
 plumb_settle_busy(struct plumb_settler *settler)
 {
@@ -477,6 +468,11 @@ plumb_settle_busy(struct plumb_settler *settler)
 			plumb_builder_get_device(settler->builder, shares[i].device);
 		join_shares(settler, shares + i, end - i, row);
 		keep_shares(settler, shares + i, end - i);
-		cap_to_span(row);
+		/* A device cannot be busy for longer than its span. The sum may be: the ends of the
+		 * span are rounded to the host's clock, and work of several processes may count
+		 * twice. */
+		if (row->first_ns != PLUMB_UNKNOWN && row->last_ns >= row->first_ns &&
+		    row->busy_ns > row->last_ns - row->first_ns)
+			row->busy_ns = row->last_ns - row->first_ns;
 	}
 }

@@ -1,315 +1,305 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where GPU kernels were written: their modules' line tables (DWARF 2 to 4, as CUDA's compilers
- * write them), of which only the first row of each function is wanted: the line that it begins at.
- * A relocation names the function whose address begins a sequence of rows.
+ * libdw reads the tables, NVIDIA's additions for inlined calls included. Three things are left to
+ * do here:
+ *
+ * - All functions of a module begin at address 0 until relocations are applied, and libdw does not
+ *   know those of GPU code. So relocation number N sets its address to (N + 1) << 32. Then the
+ *   upper half of an address says which function it is of, and the lower half is the offset.
+ * - libdw wants an ELF file. It gets a small one, made here from the sections. Nothing in it but
+ *   the sections' bytes comes from the module.
+ * - A row of an inlined call names the row of the call by its number. NVIDIA's compilers (11.8 to
+ *   13.2) count the rows of each function from 1. libdw takes the number for one of the whole
+ *   table.
  */
+#include "settle/gpu_lines.h"
+
 #include <elf.h>
-#include <stdio.h>
+#include <elfutils/libdw.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/vec.h"
-#include "model/user_code.h"
-#include "settle/settle_private.h"
 
-#define FILES_MAX 1024u
+/* libdw also reads version 5, which needs sections that no compiler for GPUs writes yet. */
+enum { FIRST_VERSION = 2, LAST_VERSION = 4, UNIT_HEAD = 6 };
+enum { PADDING = 16 }; /* zeros: libdw reads a few bytes behind a table that is cut off */
 
-enum { LINES, RELOCATIONS, SYMBOLS, NAMES, SECTIONS };
-
-/* Bytes that are read one after the other; FAILED once there were too few. */
-struct bytes {
-	const unsigned char *at, *end;
-	bool failed;
+/* A function's rows in a table, by offset. The row that ends it is not counted. */
+struct function {
+	const char *name;
+	Dwarf_Lines *table;
+	uint32_t from, count;
 };
 
-struct module {
-	struct plumb_settle_region *region;
-	const char *section[SECTIONS];
-	uint32_t size[SECTIONS];
+struct plumb_gpu_lines {
+	char *image;
+	Elf *elf;
+	Dwarf *dwarf;
+	PLUMB_VEC(struct function) functions;
+	bool no_memory;
 };
 
-/* A unit's files, and what its program is written in. */
-struct unit {
-	uint32_t folders[FILES_MAX],
-		files[FILES_MAX]; /* offsets of names in .debug_line; 0: none */
-	uint32_t folder_of[FILES_MAX];
-	uint32_t folders_count, files_count;
-	int8_t line_base;
-	uint8_t line_range, opcode_base, lengths[256];
+/* ---- the file ---- */
+
+enum { LINES = 1, STRINGS, SECTION_NAMES, SECTIONS };
+
+struct image {
+	Elf64_Ehdr head;
+	Elf64_Shdr sections[SECTIONS];
+	char lines_name[12], strings_name[11], names_name[10];
 };
 
-/* ---- numbers ---- */
+#define NAME_OFFSET(name) (offsetof(struct image, name) - offsetof(struct image, lines_name))
 
-static uint64_t
-fixed(struct bytes *b, unsigned size)
+/* Without the two sections, which lie behind it. */
+static const struct image blank_image = {
+	.head = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+	                       EV_CURRENT },
+	          .e_type = ET_EXEC,
+	          .e_machine = EM_CUDA,
+	          .e_version = EV_CURRENT,
+	          .e_shoff = offsetof(struct image, sections),
+	          .e_ehsize = sizeof(Elf64_Ehdr),
+	          .e_shentsize = sizeof(Elf64_Shdr),
+	          .e_shnum = SECTIONS,
+	          .e_shstrndx = SECTION_NAMES },
+	.sections = { [LINES] = { .sh_type = SHT_PROGBITS, .sh_name = NAME_OFFSET(lines_name) },
+	              [STRINGS] = { .sh_type = SHT_PROGBITS, .sh_name = NAME_OFFSET(strings_name) },
+	              [SECTION_NAMES] = { .sh_type = SHT_STRTAB,
+	                                  .sh_name = NAME_OFFSET(names_name),
+	                                  .sh_offset = offsetof(struct image, lines_name),
+	                                  .sh_size = sizeof(struct image) -
+	                                             offsetof(struct image, lines_name) } },
+	.lines_name = ".debug_line",
+	.strings_name = ".debug_str",
+	.names_name = ".shstrtab",
+};
+
+/* Reads relocation NUMBER, without its addend. False: there are fewer. */
+static bool
+read_relocation(const struct plumb_gpu_sections *sections, uint64_t number, Elf64_Rel *relocation)
 {
-	uint64_t number = 0;
+	uint64_t bytes = sections->short_relocations ? sizeof(Elf64_Rel) : sizeof(Elf64_Rela);
 
-	if ((size_t)(b->end - b->at) < size) {
-		b->failed = true;
-		return 0;
+	if ((number + 1) * bytes > sections->size[PLUMB_GPU_RELOCATIONS])
+		return false;
+	memcpy(relocation, sections->bytes[PLUMB_GPU_RELOCATIONS] + number * bytes,
+	       sizeof *relocation);
+	return true;
+}
+
+/* Sets the address of each sequence of rows, as the comment at the top says. */
+static void
+relocate_lines(char *bytes, const struct plumb_gpu_sections *sections)
+{
+	uint32_t size = sections->size[PLUMB_GPU_LINES];
+	Elf64_Rel one;
+
+	for (uint64_t i = 0; read_relocation(sections, i, &one); i++) {
+		uint64_t address = (i + 1) << 32;
+		if (size >= sizeof address && one.r_offset <= size - sizeof address)
+			memcpy(bytes + one.r_offset, &address, sizeof address);
 	}
-	memcpy(&number, b->at, size);
-	b->at += size;
-	return number;
 }
 
-/* A number in LEB128. */
-static uint64_t
-leb(struct bytes *b, bool is_signed)
+/* The ELF file for libdw, of *BYTES bytes. NULL: no memory. */
+static char *
+make_image(const struct plumb_gpu_sections *sections, size_t *bytes)
 {
-	uint64_t number = 0;
-	unsigned shift = 0;
-	uint8_t byte;
+	uint32_t lines = sections->size[PLUMB_GPU_LINES];
+	uint32_t strings = sections->size[PLUMB_GPU_STRINGS];
+	struct image image = blank_image;
+	uint64_t at = sizeof image;
+	char *whole = calloc(1, *bytes = at + lines + strings + PADDING);
 
-	do {
-		byte = (uint8_t)fixed(b, 1);
-		if (shift < 64)
-			number |= (uint64_t)(byte & 127) << shift;
-		shift += 7;
-	} while (byte & 128 && !b->failed);
-	if (is_signed && shift < 64 && byte & 64)
-		number |= ~UINT64_C(0) << shift;
-	return number;
+	if (!whole)
+		return NULL;
+	image.sections[LINES].sh_offset = at;
+	image.sections[LINES].sh_size = lines;
+	image.sections[STRINGS].sh_offset = at + lines;
+	image.sections[STRINGS].sh_size = strings;
+	memcpy(whole, &image, sizeof image);
+	if (lines)
+		memcpy(whole + at, sections->bytes[PLUMB_GPU_LINES], lines);
+	if (strings)
+		memcpy(whole + at + lines, sections->bytes[PLUMB_GPU_STRINGS], strings);
+	relocate_lines(whole + at, sections);
+	return whole;
 }
-
-/* The text there, which ends before END; its offset from START, 0 for an empty one. */
-static uint32_t
-text(struct bytes *b, const char *start)
-{
-	const unsigned char *from = b->at, *zero = memchr(from, 0, (size_t)(b->end - from));
-
-	if (!zero) {
-		b->failed = true;
-		return 0;
-	}
-	b->at = zero + 1;
-	return zero == from ? 0 : (uint32_t)((const char *)from - start);
-}
-
-/* What the collector keeps of one section at the most. */
-#define SECTION_MAX (64u << 10)
 
 /* ---- functions ---- */
 
-/* The name of the function whose address stands at OFFSET in .debug_line; NULL: not told. */
+/* The name of the function that ADDRESS is in; NULL: unknown. */
 static const char *
-function_at(const struct module *m, uint32_t offset)
+function_name(const struct plumb_gpu_sections *sections, uint64_t address)
 {
-	for (uint32_t i = 0; i + sizeof(Elf64_Rela) <= m->size[RELOCATIONS];
-	     i += sizeof(Elf64_Rela)) {
-		Elf64_Rela relocation;
-		Elf64_Sym symbol;
-		uint64_t at;
-		memcpy(&relocation, m->section[RELOCATIONS] + i, sizeof relocation);
-		at = ELF64_R_SYM(relocation.r_info) * sizeof symbol;
-		if (relocation.r_offset != offset || at + sizeof symbol > m->size[SYMBOLS])
+	const char *names = sections->bytes[PLUMB_GPU_NAMES];
+	uint64_t number = address >> 32, at, names_size = sections->size[PLUMB_GPU_NAMES];
+	Elf64_Rel relocation;
+	Elf64_Sym symbol;
+
+	if (!number || !read_relocation(sections, number - 1, &relocation))
+		return NULL;
+	at = ELF64_R_SYM(relocation.r_info) * sizeof symbol;
+	if (at + sizeof symbol > sections->size[PLUMB_GPU_SYMBOLS])
+		return NULL;
+	memcpy(&symbol, sections->bytes[PLUMB_GPU_SYMBOLS] + at, sizeof symbol);
+	return ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_name < names_size &&
+	                       memchr(names + symbol.st_name, 0, names_size - symbol.st_name)
+	               ? names + symbol.st_name
+	               : NULL;
+}
+
+static uint64_t
+row_address(Dwarf_Lines *table, size_t row)
+{
+	Dwarf_Addr address = 0;
+
+	dwarf_lineaddr(dwarf_onesrcline(table, row), &address);
+	return address;
+}
+
+static void
+add_functions(struct plumb_gpu_lines *lines, const struct plumb_gpu_sections *sections,
+              Dwarf_Lines *table, size_t rows)
+{
+	for (uint32_t row = 0, from = 0; row < rows; row++) {
+		bool ends = true;
+		dwarf_lineendsequence(dwarf_onesrcline(table, row), &ends);
+		if (!ends)
 			continue;
-		memcpy(&symbol, m->section[SYMBOLS] + at, sizeof symbol);
-		if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_name < m->size[NAMES] &&
-		    memchr(m->section[NAMES] + symbol.st_name, 0, m->size[NAMES] - symbol.st_name))
-			return m->section[NAMES] + symbol.st_name;
+		const char *name =
+			row > from ? function_name(sections, row_address(table, from)) : NULL;
+		struct function *added = name ? plumb_vec_add(&lines->functions) : NULL;
+		if (added)
+			*added = (struct function){ name, table, from, row - from };
+		lines->no_memory = lines->no_memory || (name && !added);
+		from = row + 1;
 	}
+}
+
+/* A unit that cannot be read costs its own functions only. */
+static void
+read_units(struct plumb_gpu_lines *lines, const struct plumb_gpu_sections *sections)
+{
+	const char *bytes = sections->bytes[PLUMB_GPU_LINES];
+	uint64_t size = sections->size[PLUMB_GPU_LINES];
+	uint32_t length;
+
+	for (uint64_t at = 0; at + UNIT_HEAD <= size; at += sizeof length + length) {
+		uint16_t version;
+		Dwarf_Lines *table = NULL;
+		Dwarf_Off next;
+		Dwarf_CU *unit = NULL;
+		size_t rows = 0;
+		memcpy(&length, bytes + at, sizeof length);
+		memcpy(&version, bytes + at + sizeof length, sizeof version);
+		if (length > size - at - sizeof length)
+			return;
+		if (version >= FIRST_VERSION && version <= LAST_VERSION &&
+		    !dwarf_next_lines(lines->dwarf, at, &next, &unit, NULL, NULL, &table, &rows))
+			add_functions(lines, sections, table, rows);
+	}
+}
+
+struct plumb_gpu_lines *
+plumb_gpu_lines_new(const struct plumb_gpu_sections *sections)
+{
+	struct plumb_gpu_lines *lines = calloc(1, sizeof *lines);
+	size_t bytes;
+
+	if (!lines)
+		return NULL;
+	elf_version(EV_CURRENT);
+	lines->image = make_image(sections, &bytes);
+	lines->elf = lines->image ? elf_memory(lines->image, bytes) : NULL;
+	lines->dwarf = lines->elf ? dwarf_begin_elf(lines->elf, DWARF_C_READ, NULL) : NULL;
+	lines->no_memory = !lines->elf;
+	if (lines->dwarf)
+		read_units(lines, sections);
+	if (!lines->no_memory)
+		return lines;
+	plumb_gpu_lines_free(lines);
 	return NULL;
 }
 
-static void
-take_function(const struct module *m, const struct unit *u, const char *name, uint64_t file,
-              uint64_t line)
-{
-	struct plumb_builder *builder = m->region->settler->builder;
-	struct plumb_settle_kernel_line *added;
-	const char *base, *folder;
-	uint64_t of;
-	char path[4096];
-	int n;
-
-	if (!name || !file || file > u->files_count || !line || line > UINT32_MAX)
-		return;
-	base = m->section[LINES] + u->files[file - 1];
-	of = u->folder_of[file - 1];
-	folder = of && of <= u->folders_count ? m->section[LINES] + u->folders[of - 1] : NULL;
-	n = snprintf(path, sizeof path, "%s%s%s", folder && *base != '/' ? folder : "",
-	             folder && *base != '/' ? "/" : "", base);
-	/* Where Inductor put a kernel that it made says nothing: its origins do. */
-	if (n <= 0 || n >= (int)sizeof path || plumb_user_code_generated(path))
-		return;
-	added = plumb_vec_add(&m->region->settler->kernel_lines);
-	if (!added) {
-		m->region->settler->no_memory = true;
-		return;
-	}
-	added->name = plumb_builder_text(builder, name);
-	added->file = plumb_builder_text(builder, path);
-	added->line = (uint32_t)line;
-}
-
-/* ---- tables ---- */
-
-/* False: a layout that is not known. */
-static bool
-read_header(struct bytes *b, const struct module *m, struct unit *u)
-{
-	uint16_t version = (uint16_t)fixed(b, 2);
-	uint32_t length = (uint32_t)fixed(b, 4), name;
-	const unsigned char *program;
-
-	if (b->failed || version < 2 || version > 4 || length > (size_t)(b->end - b->at))
-		return false;
-	program = b->at + length;
-	fixed(b, version < 4 ? 1 : 2); /* bytes of an instruction, instructions of a bundle */
-	fixed(b, 1);                   /* whether rows are statements at first */
-	u->line_base = (int8_t)fixed(b, 1);
-	u->line_range = (uint8_t)fixed(b, 1);
-	u->opcode_base = (uint8_t)fixed(b, 1);
-	for (unsigned i = 1; i < u->opcode_base; i++)
-		u->lengths[i] = (uint8_t)fixed(b, 1);
-	while ((name = text(b, m->section[LINES])) && u->folders_count < FILES_MAX)
-		u->folders[u->folders_count++] = name;
-	while ((name = text(b, m->section[LINES])) && u->files_count < FILES_MAX) {
-		uint64_t folder = leb(b, false);
-		u->folder_of[u->files_count] = folder > FILES_MAX ? 0 : (uint32_t)folder;
-		u->files[u->files_count++] = name;
-		leb(b, false); /* time */
-		leb(b, false); /* size */
-	}
-	b->at = program;
-	return !b->failed && u->line_range && u->opcode_base;
-}
-
-/* The state of a unit's program, as far as it matters here. */
-struct state {
-	const char *function; /* of the sequence */
-	uint64_t file, line;
-	bool row; /* the sequence has a row */
-};
-
-static void
-start(struct state *s)
-{
-	*s = (struct state){ .file = 1, .line = 1 };
-}
-
-static void
-take_row(const struct module *m, const struct unit *u, struct state *s)
-{
-	if (!s->row)
-		take_function(m, u, s->function, s->file, s->line);
-	s->row = true;
-}
-
-static void
-extended(struct bytes *b, const struct module *m, struct state *s)
-{
-	uint64_t length = leb(b, false);
-	const unsigned char *operand;
-	uint8_t opcode;
-
-	if (b->failed || !length || length > (size_t)(b->end - b->at)) {
-		b->failed = true;
-		return;
-	}
-	opcode = *b->at;
-	operand = b->at + 1;
-	b->at += length;
-	if (opcode == 1) /* the sequence ends */
-		start(s);
-	else if (opcode == 2) /* its address */
-		s->function = function_at(m, (uint32_t)((const char *)operand - m->section[LINES]));
-}
-
-static void
-run(struct bytes *b, const struct module *m, const struct unit *u)
-{
-	struct state s;
-
-	start(&s);
-	while (b->at < b->end && !b->failed) {
-		uint8_t opcode = (uint8_t)fixed(b, 1);
-		if (opcode >= u->opcode_base) {
-			s.line += (uint64_t)(int64_t)(u->line_base +
-			                              (opcode - u->opcode_base) % u->line_range);
-			take_row(m, u, &s);
-		} else if (opcode == 0) {
-			extended(b, m, &s);
-		} else if (opcode == 1) {
-			take_row(m, u, &s);
-		} else if (opcode == 3) {
-			s.line += leb(b, true);
-		} else if (opcode == 4) {
-			s.file = leb(b, false);
-		} else if (opcode == 9) {
-			fixed(b, 2);
-		} else {
-			for (unsigned i = 0; i < u->lengths[opcode]; i++)
-				leb(b, false);
-		}
-	}
-}
-
 void
-plumb_settle_gpu_lines(struct plumb_settle_region *region,
-                       const struct plumb_record_gpu_lines *record)
+plumb_gpu_lines_free(struct plumb_gpu_lines *lines)
 {
-	static struct unit unit;
-	struct module m = { .region = region };
-	const char *at = (const char *)(record + 1);
-	uint64_t left = record->head.length - sizeof *record;
-	struct bytes all;
-
-	for (int i = 0; i < SECTIONS; i++) {
-		m.section[i] = at;
-		m.size[i] = record->bytes[i];
-		if (record->bytes[i] > left || record->bytes[i] > SECTION_MAX) {
-			plumb_settle_count(region, PLUMB_SOURCE_REGION, PLUMB_FATE_DAMAGED,
-			                   "lines of GPU code", 1);
-			return;
-		}
-		at += record->bytes[i];
-		left -= record->bytes[i];
-	}
-	all.at = (const unsigned char *)m.section[LINES];
-	all.end = all.at + m.size[LINES];
-	all.failed = false;
-	while (all.at < all.end && !all.failed) {
-		uint64_t length = fixed(&all, 4);
-		struct bytes one = { all.at, all.end, false };
-		if (all.failed || length > (size_t)(all.end - all.at))
-			break;
-		one.end = all.at + length;
-		memset(&unit, 0, sizeof unit);
-		if (read_header(&one, &m, &unit))
-			run(&one, &m, &unit);
-		all.at += length;
-	}
+	if (!lines)
+		return;
+	plumb_vec_free(&lines->functions);
+	dwarf_end(lines->dwarf);
+	elf_end(lines->elf);
+	free(lines->image);
+	free(lines);
 }
 
-/* ---- the end ---- */
+/* ---- lines ---- */
 
-/* Kernels of one name that were written in several places say none. */
-void
-plumb_settle_kernel_lines(struct plumb_settler *settler)
+static struct plumb_gpu_line
+read_row(const struct plumb_gpu_lines *lines, Dwarf_Line *row)
 {
-	struct plumb_builder *builder = settler->builder;
-	uint32_t frames = plumb_builder_frame_count(builder);
+	struct plumb_gpu_line line = { .file = dwarf_linesrc(row, NULL, NULL),
+		                       .function = dwarf_linefunctionname(lines->dwarf, row) };
+	int number = 0;
 
-	for (uint32_t f = 0; f < frames; f++) {
-		const struct plumb_frame *frame = plumb_builder_get_frame(builder, f);
-		const struct plumb_settle_kernel_line *found = NULL;
-		bool contradict = false;
-		if (frame->kind != PLUMB_FRAME_KERNEL)
-			continue;
-		for (uint32_t i = 0; i < settler->kernel_lines.count; i++) {
-			const struct plumb_settle_kernel_line *own =
-				&settler->kernel_lines.items[i];
-			if (own->name != frame->name)
-				continue;
-			contradict =
-				contradict ||
-				(found && (found->file != own->file || found->line != own->line));
-			found = own;
-		}
-		if (found && !contradict)
-			plumb_builder_frame_source(builder, f, found->file, found->line);
-	}
+	if (line.file && !strcmp(line.file, "???")) /* libdw's word for file number 0 */
+		line.file = NULL;
+	if (!dwarf_lineno(row, &number) && number > 0)
+		line.line = (uint32_t)number;
+	return line;
+}
+
+const char *
+plumb_gpu_lines_function(const struct plumb_gpu_lines *lines, uint32_t index,
+                         struct plumb_gpu_line *first)
+{
+	if (index >= lines->functions.count)
+		return NULL;
+	const struct function *function = &lines->functions.items[index];
+	*first = read_row(lines, dwarf_onesrcline(function->table, function->from));
+	return function->name;
+}
+
+/* The row of the call that ROW of FUNCTION was inlined at; FUNCTION->count: none. */
+static uint32_t
+find_caller(const struct function *function, uint32_t row)
+{
+	Dwarf_Line *own = dwarf_onesrcline(function->table, function->from + row);
+	/* The row of the whole table that has the number is one of its first, as far as rows of
+	 * the function go. */
+	Dwarf_Line *named = dwarf_linecontext(function->table, own);
+	uint32_t caller = named ? plumb_search(i, function->count,
+	                                       (uintptr_t)dwarf_onesrcline(function->table, i) <
+	                                               (uintptr_t)named)
+	                        : function->count;
+
+	return caller < row ? caller : function->count; /* calls come first, or it is damaged */
+}
+
+uint32_t
+plumb_gpu_lines_at(const struct plumb_gpu_lines *lines, uint32_t index, uint64_t offset,
+                   struct plumb_gpu_line *chain, uint32_t max)
+{
+	const struct function *function =
+		index < lines->functions.count ? &lines->functions.items[index] : NULL;
+	uint32_t count = 0;
+
+	if (!function ||
+	    offset >= (uint32_t)row_address(function->table, function->from + function->count))
+		return 0;
+	/* Of several rows at one offset, the last one is the instruction's. */
+	uint32_t row =
+		plumb_search(i, function->count,
+	                     (uint32_t)row_address(function->table, function->from + i) <= offset);
+	if (!row)
+		return 0;
+	for (row--; row < function->count && count < max; row = find_caller(function, row))
+		chain[count++] =
+			read_row(lines, dwarf_onesrcline(function->table, function->from + row));
+	return count;
 }

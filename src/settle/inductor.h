@@ -2,10 +2,11 @@
 /*
  * What PyTorch's compiler (Inductor) leaves about the code that it makes:
  *
- *   inductor_code.c  a generated Python file: which of its lines calls which kernel, and the comments
- *                    that name the operators the kernel was made from. It is there whatever was set.
+ *   inductor_code.c  a generated Python file: which of its lines calls which kernel, and the
+ *                    comments that name the operators the kernel was made from. It is always
+ *                    there.
  *   inductor_log.c   the structured log of TORCH_TRACE: graphs as they were before and after, whose
- *                    comments name the lines of the person's code; with INDUCTOR_PROVENANCE also which
+ *                    comments name the lines of your code; with INDUCTOR_PROVENANCE also which
  *                    nodes a kernel was made from.
  *
  * Both are untrusted text, of any version of PyTorch: what is not understood is left out.
@@ -67,7 +68,7 @@ plumb_inductor_definition_of(const struct plumb_inductor_code *code, const char 
 
 /* ---- a log ---- */
 
-/* A node of a graph, and the line of the person's code that it stands for. */
+/* A node of a graph, and the line of your code that it stands for. */
 struct plumb_inductor_node {
 	const char *name;
 	const char *op;   /* "aten::mul", or NULL */

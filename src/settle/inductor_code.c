@@ -44,7 +44,7 @@ is_word(char c)
 }
 
 static bool
-begins(const char *text, const char *start)
+begins_with(const char *text, const char *start)
 {
 	return !strncmp(text, start, strlen(start));
 }
@@ -102,7 +102,7 @@ take_list(struct reading *r, char *text, struct plumb_inductor_list *list, bool 
 /* ---- the body of `call` ---- */
 
 static void
-forget(struct reading *r)
+forget_call(struct reading *r)
 {
 	memset(&r->call, 0, sizeof r->call);
 }
@@ -115,10 +115,10 @@ take_comment(struct reading *r, char *text)
 	char *at = strstr(text, nodes), *colon;
 
 	if (at) {
-		forget(r);
+		forget_call(r);
 		r->call.first = r->line;
 		at = take_list(r, at + sizeof nodes - 1, &r->call.sources, false);
-		if (begins(at, aten)) {
+		if (begins_with(at, aten)) {
 			take_list(r, at + sizeof aten - 1, &r->call.operators, true);
 			r->call.commented = true;
 		}
@@ -143,14 +143,14 @@ after_assignment(char *text)
 
 	while (is_word(*at))
 		at++;
-	if (at == text || !begins(at, " = "))
+	if (at == text || !begins_with(at, " = "))
 		return text;
 	return at + 3;
 }
 
-/* A kernel is called at TEXT: its name, terminated; else NULL. */
+/* If TEXT calls a kernel: its name, terminated. Else NULL. */
 static char *
-called(struct reading *r, char *text, bool *library)
+called_kernel(struct reading *r, char *text, bool *library)
 {
 	char *end;
 	size_t length;
@@ -162,11 +162,11 @@ called(struct reading *r, char *text, bool *library)
 	length = (size_t)(end - text);
 	if (!length || *end != '(')
 		return NULL;
-	*library = begins(text, "extern_kernels.") || begins(text, "torch.ops.") ||
-	           begins(text, "aten.") || begins(text, "multi_kernel_");
+	*library = begins_with(text, "extern_kernels.") || begins_with(text, "torch.ops.") ||
+	           begins_with(text, "aten.") || begins_with(text, "multi_kernel_");
 	if (length > 4 && !memcmp(end - 4, ".run", 4))
 		end -= 4;
-	else if (!*library && !begins(text, "cpp_fused") &&
+	else if (!*library && !begins_with(text, "cpp_fused") &&
 	         !(r->call.handle && strlen(r->call.kernel) == length &&
 	           !memcmp(r->call.kernel, text, length)))
 		return NULL;
@@ -181,11 +181,11 @@ take_statement(struct reading *r, char *text)
 	char *kernel;
 	struct plumb_inductor_call *call;
 
-	if (begins(text, "def ")) {
-		forget(r);
+	if (begins_with(text, "def ")) {
+		forget_call(r);
 		return;
 	}
-	kernel = called(r, text, &library);
+	kernel = called_kernel(r, text, &library);
 	if (!kernel)
 		return;
 	call = plumb_vec_add(&r->code->calls);
@@ -202,7 +202,7 @@ take_statement(struct reading *r, char *text)
 	call->line = r->line;
 	call->kernel = kernel;
 	call->library = library;
-	forget(r);
+	forget_call(r);
 }
 
 /* ---- what stands before it ---- */
@@ -228,14 +228,14 @@ take_outer_comment(struct reading *r, char *text)
 			  node[] = "#   %";
 	char *end;
 
-	if (r->line == 1 && begins(text, backward)) {
+	if (r->line == 1 && begins_with(text, backward)) {
 		r->code->generated = true;
 		r->code->backward = strstr(text, "_backward']") != NULL;
-	} else if (begins(text, original)) {
+	} else if (begins_with(text, original)) {
 		take_original(r, text + sizeof original - 1);
-	} else if (begins(text, "# Graph fragment:")) {
+	} else if (begins_with(text, "# Graph fragment:")) {
 		r->fragment = true;
-	} else if (r->fragment && begins(text, node) && strstr(text, "= call_function[")) {
+	} else if (r->fragment && begins_with(text, node) && strstr(text, "= call_function[")) {
 		text += sizeof node - 1;
 		end = text + strcspn(text, " :");
 		*end = '\0';
@@ -251,7 +251,7 @@ take_outer_statement(struct reading *r, char *text)
 
 	while (is_word(*end))
 		end++;
-	if (end > text && begins(end, " = async_compile.")) {
+	if (end > text && begins_with(end, " = async_compile.")) {
 		definition = plumb_vec_add(&r->code->definitions);
 		if (definition) {
 			*end = '\0';
@@ -263,7 +263,7 @@ take_outer_statement(struct reading *r, char *text)
 	}
 	memset(&r->definition, 0, sizeof r->definition);
 	r->fragment = false;
-	forget(r);
+	forget_call(r);
 }
 
 /* ---- lines ---- */

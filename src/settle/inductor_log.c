@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/json_read.h"
+#include "base/json_fields.h"
 #include "settle/inductor.h"
 
 #define HEADER_MAX ((size_t)256 << 10)
@@ -62,7 +62,7 @@ struct reading {
 /* ---- memory ---- */
 
 static void
-append(struct reading *r, struct buffer *buffer, const char *text, size_t bytes)
+append_text(struct reading *r, struct buffer *buffer, const char *text, size_t bytes)
 {
 	size_t room = buffer->room;
 
@@ -89,14 +89,14 @@ append(struct reading *r, struct buffer *buffer, const char *text, size_t bytes)
 }
 
 static void
-empty(struct buffer *buffer)
+empty_buffer(struct buffer *buffer)
 {
 	buffer->count = 0;
 	buffer->cut = false;
 }
 
 static const char *
-keep(struct plumb_inductor_log *log, const char *text, size_t bytes)
+keep_text(struct plumb_inductor_log *log, const char *text, size_t bytes)
 {
 	char *kept;
 
@@ -134,9 +134,9 @@ take_place(struct plumb_inductor_log *log, const char *text, struct plumb_induct
 		return false;
 	in += 4;
 	end = strstr(in, ", code:");
-	place->file = keep(log, at, (size_t)(colon - at));
+	place->file = keep_text(log, at, (size_t)(colon - at));
 	place->line = (uint32_t)line;
-	place->function = keep(log, in, end ? (size_t)(end - in) : strlen(in));
+	place->function = keep_text(log, in, end ? (size_t)(end - in) : strlen(in));
 	return true;
 }
 
@@ -157,7 +157,7 @@ operator_of(struct plumb_inductor_log *log, const char *call)
 	name++;
 	n = snprintf(text, sizeof text, "%.*s::%.*s", (int)(name - 1 - space), space,
 	             (int)strcspn(name, ".( \n"), name);
-	return n > 0 && n < (int)sizeof text ? keep(log, text, (size_t)n) : NULL;
+	return n > 0 && n < (int)sizeof text ? keep_text(log, text, (size_t)n) : NULL;
 }
 
 /* A line "mul: "f32[8]" = torch.ops.aten.mul.Tensor(a, b);  a = None" gives a node at PLACE. */
@@ -181,7 +181,7 @@ take_node(struct plumb_inductor_log *log, const char *line, const struct plumb_i
 		list->from = log->nodes.count - 1;
 	list->count++;
 	*node = *place;
-	node->name = keep(log, line, length);
+	node->name = keep_text(log, line, length);
 	node->op = operator_of(log, call + 3);
 }
 
@@ -205,69 +205,64 @@ take_graph(struct plumb_inductor_log *log, char *text)
 
 /* ---- what was made of them ---- */
 
+/* Where the entries of an object go. A payload is there whole: nothing of it is read twice. */
+struct entries {
+	struct plumb_inductor_log *log;
+	struct plumb_pull pull;
+	struct plumb_inductor_list list;
+};
+
 static void
-take_texts(struct plumb_inductor_log *log, struct plumb_json_reader *json,
-           struct plumb_inductor_list *list)
+read_text(struct plumb_pull *pull, void *into, void *own)
 {
-	if (!plumb_json_enter(json, '[')) {
-		plumb_json_skip(json);
+	struct plumb_inductor_log *log = own;
+	struct plumb_inductor_list *list = into;
+	struct plumb_slice text;
+	const char **added = plumb_pull_text(pull, &text) ? plumb_vec_add(&log->texts) : NULL;
+	if (!added)
 		return;
-	}
-	while (plumb_json_item(json)) {
-		const char *text = plumb_json_read_text(json);
-		const char **added = text ? plumb_vec_add(&log->texts) : NULL;
-		if (!added)
-			continue;
-		*added = keep(log, text, strlen(text));
-		if (!list->count)
-			list->from = log->texts.count - 1;
-		list->count++;
-	}
+	*added = keep_text(log, text.at, text.bytes);
+	if (!list->count)
+		list->from = log->texts.count - 1;
+	list->count++;
 }
 
 /* {"triton_poi_fused_add_0:1": ["a", "b"], …} */
-static struct plumb_inductor_list
-take_entries(struct plumb_inductor_log *log, struct plumb_json_reader *json)
+static void
+read_entries(void *own)
 {
-	struct plumb_inductor_list list = { 0 };
-	const char *call;
+	/* All members are lists of texts. */
+	static const struct plumb_pull_field any[] = { { .kind = PLUMB_PULL_LIST,
+		                                         .read = read_text } };
+	struct entries *entries = own;
+	struct plumb_inductor_log *log = entries->log;
+	const struct plumb_pull_field *next = any;
+	struct plumb_pull *pull = &entries->pull;
+	bool more = plumb_pull_enter_long(pull, '{');
 
-	if (!plumb_json_enter(json, '{')) {
-		plumb_json_skip(json);
-		return list;
-	}
-	while ((call = plumb_json_member(json))) {
-		struct plumb_inductor_entry entry = { keep(log, call, strlen(call)), { 0 } },
-					    *added;
-		take_texts(log, json, &entry.texts);
+	entries->list = (struct plumb_inductor_list){ 0 };
+	while (more) {
+		struct plumb_inductor_entry entry = { 0 }, *added;
+		struct plumb_slice call;
+		PLUMB_PULL_WHOLE(pull)
+		{
+			more = plumb_pull_member(pull, &call);
+			if (more)
+				plumb_pull_value(pull, any, &next, call, &entry.texts, log);
+		}
+		if (!more)
+			return;
 		added = plumb_vec_add(&log->entries);
 		if (!added) {
 			log->no_memory = true;
-			break;
+			return;
 		}
+		entry.call = keep_text(log, call.at, call.bytes);
 		*added = entry;
-		if (!list.count)
-			list.from = log->entries.count - 1;
-		list.count++;
+		if (!entries->list.count)
+			entries->list.from = log->entries.count - 1;
+		entries->list.count++;
 	}
-	return list;
-}
-
-static struct plumb_inductor_list
-take_mappings(struct plumb_inductor_log *log, struct plumb_json_reader *json)
-{
-	struct plumb_inductor_list list = { 0 };
-	const char *key;
-
-	if (!plumb_json_enter(json, '{'))
-		plumb_json_skip(json);
-	else
-		while ((key = plumb_json_member(json)))
-			if (!strcmp(key, "cppCodeToPost"))
-				list = take_entries(log, json);
-			else
-				plumb_json_skip(json);
-	return list;
 }
 
 /* ---- records ---- */
@@ -312,13 +307,24 @@ make_graph(struct reading *r, struct compilation *c)
 	c->has_after = false;
 }
 
-/* The graphs of the compilation came with Dynamo's graph as the key: its names are those of the one
- * that was compiled. */
-static void
-confirm_names(struct reading *r, const struct compilation *c)
+/* MAPPINGS: the entries are one of its members. */
+static struct plumb_inductor_list
+read_payload(struct reading *r, bool mappings)
 {
-	for (uint32_t i = c->first_graph; i < r->log->graphs.count; i++)
-		r->log->graphs.items[i].same_names = true;
+	static const struct plumb_pull_part parts[] = { { "cppCodeToPost", read_entries }, { 0 } };
+	struct entries entries = { .log = r->log };
+
+	if (plumb_pull_open_text(&entries.pull, r->payload.items, r->payload.count, NULL)) {
+		r->log->no_memory = true;
+		return entries.list;
+	}
+	if (!mappings)
+		read_entries(&entries);
+	else if (plumb_pull_enter_long(&entries.pull, '{'))
+		plumb_pull_parts(&entries.pull, parts, &entries);
+	r->log->damaged += plumb_pull_failed(&entries.pull);
+	plumb_pull_close(&entries.pull);
+	return entries.list;
 }
 
 /* The record is complete. */
@@ -327,8 +333,6 @@ finish_record(struct reading *r)
 {
 	enum kind kind = r->foreign ? OTHER : r->kind;
 	struct compilation *c = kind == OTHER ? NULL : find_compilation(r);
-	char none[1] = "", *from = r->payload.count ? r->payload.items : none;
-	struct plumb_json_reader json = { from, from + r->payload.count, false };
 
 	r->kind = OTHER;
 	if (!c)
@@ -348,23 +352,49 @@ finish_record(struct reading *r)
 	} else if (kind == OUTPUT_CODE && r->path) {
 		make_graph(r, c);
 	} else if (kind == CACHE_HIT && c->first_graph != UINT32_MAX) {
-		confirm_names(r, c);
+		/* These graphs came with Dynamo's graph as the key, so their names are those of the
+		 * graph that was compiled. */
+		for (uint32_t i = c->first_graph; i < r->log->graphs.count; i++)
+			r->log->graphs.items[i].same_names = true;
 	} else if (c->graph != UINT32_MAX && r->payload.count && kind == NODE_MAPPINGS) {
-		struct plumb_inductor_list list = take_mappings(r->log, &json);
-		r->log->graphs.items[c->graph].kernels = list;
+		r->log->graphs.items[c->graph].kernels = read_payload(r, true);
 	} else if (c->graph != UINT32_MAX && r->payload.count && kind == STACK_TRACES) {
-		struct plumb_inductor_list list = take_entries(r->log, &json);
-		r->log->graphs.items[c->graph].stacks = list;
+		r->log->graphs.items[c->graph].stacks = read_payload(r, false);
 	}
-	if (json.failed)
-		r->log->damaged++;
 }
 
+/* What of a record's JSON matters. Older versions have the file's name only, not its path. */
+struct header {
+	int64_t number[3];
+	bool dynamo_graph;
+	struct plumb_slice filename, path, artifact;
+};
+#define AT(member) PLUMB_PULL_AT(struct header, member)
+static const struct plumb_pull_field code_fields[] = {
+	PLUMB_PULL_FIELD("filename", TEXT, AT(filename)),
+	PLUMB_PULL_FIELD("file_path", TEXT, AT(path)),
+	{ 0 },
+};
+static const struct plumb_pull_field artifact_fields[] = {
+	PLUMB_PULL_FIELD("name", TEXT, AT(artifact)),
+	{ 0 },
+};
+static const struct plumb_pull_field header_fields[] = {
+	PLUMB_PULL_FIELD("frame_id", INTEGER, AT(number[0])),
+	PLUMB_PULL_FIELD("frame_compile_id", INTEGER, AT(number[1])),
+	PLUMB_PULL_FIELD("compiled_autograd_id", INTEGER, AT(number[2])),
+	PLUMB_PULL_FIELD("dynamo_output_graph", SEEN, AT(dynamo_graph)),
+	PLUMB_PULL_FIELD("inductor_output_code", OBJECT, .inner = code_fields),
+	PLUMB_PULL_FIELD("artifact", OBJECT, .inner = artifact_fields),
+	{ 0 },
+};
+#undef AT
+
 static enum kind
-kind_of_artifact(struct plumb_json_reader *json)
+kind_of(const struct header *header)
 {
 	static const struct {
-		const char *name;
+		const char *artifact;
 		enum kind kind;
 	} known[] = {
 		{ "inductor_post_grad_graph", POST_GRAD_GRAPH },
@@ -372,93 +402,54 @@ kind_of_artifact(struct plumb_json_reader *json)
 		{ "inductor_provenance_tracking_kernel_stack_traces", STACK_TRACES },
 		{ "aotautograd_cache_hit", CACHE_HIT },
 	};
-	enum kind kind = OTHER;
-	const char *key, *name;
 
-	if (!plumb_json_enter(json, '{')) {
-		plumb_json_skip(json);
-		return OTHER;
-	}
-	while ((key = plumb_json_member(json))) {
-		name = plumb_json_read_text(json);
-		for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
-			if (!strcmp(key, "name") && !strcmp(name, known[i].name))
-				kind = known[i].kind;
-	}
-	return kind;
-}
-
-/* The path in {"filename": …, "file_path": …}, which older versions have the first of only. */
-static const char *
-path_of(struct reading *r, struct plumb_json_reader *json)
-{
-	const char *key, *text, *path = NULL;
-
-	if (!plumb_json_enter(json, '{')) {
-		plumb_json_skip(json);
-		return NULL;
-	}
-	while ((key = plumb_json_member(json))) {
-		text = plumb_json_read_text(json);
-		if (text && (!strcmp(key, "file_path") || (!strcmp(key, "filename") && !path)))
-			path = keep(r->log, text, strlen(text));
-	}
-	return path;
+	if (header->dynamo_graph)
+		return DYNAMO_GRAPH;
+	if (header->path.at || header->filename.at)
+		return OUTPUT_CODE;
+	for (size_t i = 0; header->artifact.at && i < sizeof known / sizeof *known; i++)
+		if (plumb_slice_is(header->artifact, known[i].artifact))
+			return known[i].kind;
+	return OTHER;
 }
 
 static void
-take_header(struct reading *r, char *text, size_t bytes)
+take_header(struct reading *r, const char *text, size_t bytes)
 {
-	static const char *const numbers[3] = { "frame_id", "frame_compile_id",
-		                                "compiled_autograd_id" };
-	char *brace = memchr(text, '{', bytes);
-	struct plumb_json_reader json = { brace, text + bytes, false };
+	struct header header = { .number = { -1, -1, -1 } };
+	const char *brace = memchr(text, '{', bytes);
+	struct plumb_pull pull;
 	int64_t pid = 0;
-	const char *key;
 
 	r->kind = OTHER;
 	r->path = NULL;
-	for (int i = 0; i < 3; i++)
-		r->number[i] = -1;
+	memcpy(r->number, header.number, sizeof r->number);
 	if (!brace || sscanf(text, "%*s %*s %ld", &pid) != 1)
 		return;
 	r->foreign = true;
 	for (uint32_t i = 0; i < r->pids_count; i++)
 		r->foreign = r->foreign && r->pids[i] != pid;
-	if (r->foreign || !plumb_json_enter(&json, '{'))
+	if (r->foreign)
 		return;
-	while ((key = plumb_json_member(&json))) {
-		int number = 0;
-		while (number < 3 && strcmp(key, numbers[number]))
-			number++;
-		if (number < 3) {
-			r->number[number] = plumb_json_read_integer(&json);
-		} else if (!strcmp(key, "dynamo_output_graph")) {
-			r->kind = DYNAMO_GRAPH;
-			plumb_json_skip(&json);
-		} else if (!strcmp(key, "inductor_output_code")) {
-			r->kind = OUTPUT_CODE;
-			r->path = path_of(r, &json);
-		} else if (!strcmp(key, "artifact")) {
-			r->kind = kind_of_artifact(&json);
-		} else {
-			plumb_json_skip(&json);
-		}
+	if (plumb_pull_open_text(&pull, brace, (size_t)(text + bytes - brace), NULL)) {
+		r->log->no_memory = true;
+		return;
 	}
-	if (json.failed) {
-		r->kind = OTHER;
+	PLUMB_PULL_WHOLE(&pull)
+	plumb_pull_object(&pull, header_fields, &header, NULL);
+	if (plumb_pull_failed(&pull)) {
 		r->log->damaged++;
+	} else {
+		struct plumb_slice path = header.path.at ? header.path : header.filename;
+		r->kind = kind_of(&header);
+		if (path.at)
+			r->path = keep_text(r->log, path.at, path.bytes);
 	}
+	memcpy(r->number, header.number, sizeof r->number);
+	plumb_pull_close(&pull);
 }
 
 /* ---- lines ---- */
-
-/* Does the record's payload matter? */
-static bool
-is_wanted(const struct reading *r)
-{
-	return r->kind != OTHER && r->kind != OUTPUT_CODE && r->kind != CACHE_HIT;
-}
 
 /* A part of a line: FIRST, its beginning; LAST, its end. IN_PAYLOAD is what the beginning told. */
 static void
@@ -467,19 +458,20 @@ take_part(struct reading *r, const char *text, size_t bytes, bool first, bool la
 	if (first)
 		*payload = bytes && *text == '\t';
 	if (*payload) {
-		if (is_wanted(r)) {
-			append(r, &r->payload, text + first, bytes - first);
+		/* Nobody reads the payloads of the other kinds. */
+		if (r->kind != OTHER && r->kind != OUTPUT_CODE && r->kind != CACHE_HIT) {
+			append_text(r, &r->payload, text + first, bytes - first);
 			if (last)
-				append(r, &r->payload, "\n", 1);
+				append_text(r, &r->payload, "\n", 1);
 		}
 		return;
 	}
 	if (first) {
 		finish_record(r);
-		empty(&r->payload);
-		empty(&r->header);
+		empty_buffer(&r->payload);
+		empty_buffer(&r->header);
 	}
-	append(r, &r->header, text, bytes);
+	append_text(r, &r->header, text, bytes);
 	if (!last)
 		return;
 	if (r->header.cut)

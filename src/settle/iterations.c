@@ -2,22 +2,21 @@
 /*
  * Where the iterations of a program lie, for `--trace=N` only. Two rules, the first that finds any:
  *
- *  1. PyTorch brackets each step of an optimizer in a range "Optimizer.step#…". An iteration ends where
- *     the one that is seen last ends (a program with several optimizers steps each once an iteration).
- *  2. Going on the main thread from one outermost span (called from Python, inside no other) to the
- *     next, their paths part below some frame. When the way that the next one takes was taken before,
- *     that frame runs a loop. Of the loops that hold at least half as many outermost spans as the
- *     largest, the outermost is the program's, and an iteration begins with each entry into the way
- *     that it took first. Counts say so and not durations: a busy machine lengthens any round, and a
- *     first one, which initialises or compiles, is long without it.
+ *  1. A framework puts a range around each step of an optimizer. An iteration ends where the last
+ *     optimizer's step ends. (A program with several optimizers steps each once an iteration.)
+ *  2. Take two outermost spans of the main thread, one after the other (called from Python, inside
+ *     no other span). Their paths part below some frame. If the path of the second one was taken
+ *     before, that frame runs a loop. Among the loops with at least half as many outermost spans as
+ *     the largest loop, the outermost one is the program's. An iteration begins whenever the path
+ *     that the loop took first is entered. The rule counts spans and ignores durations: on a busy
+ *     machine any round may be long, and the first round initialises or compiles.
  */
 #include "settle/settle_private.h"
 
 #include <string.h>
 
 #include "base/sort.h"
-
-#define STEP "Optimizer.step#"
+#include "model/framework/framework.h"
 
 struct iterations {
 	struct plumb_settle_region *region;
@@ -60,8 +59,8 @@ is_step(const struct plumb_settle_region *region, plumb_id id)
 	size_t bytes = 0;
 	const char *name = node ? plumb_region_string(region->reader, node->name, &bytes) : NULL;
 
-	return name && node->kind == PLUMB_FRAME_RANGE && bytes >= sizeof STEP - 1 &&
-	       !memcmp(name, STEP, sizeof STEP - 1);
+	return name && node->kind == PLUMB_FRAME_RANGE &&
+	       plumb_framework_range(name, bytes) == PLUMB_PURPOSE_OPTIMIZER_STEP;
 }
 
 static bool

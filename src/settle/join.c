@@ -72,7 +72,7 @@ make_maps(struct plumb_row_maps *maps, const struct plumb_profile *from)
 	          make_map(&maps->user_metrics, from->user_metrics_count);
 	for (size_t i = 0; ok && i < REFERRED; i++)
 		ok = make_map(&maps->tables[referred[i]],
-		              plumb_rows_of(from, &plumb_row_tables[referred[i]]).count);
+		              plumb_row_array_of(from, &plumb_row_tables[referred[i]]).count);
 	return ok;
 }
 
@@ -80,7 +80,7 @@ make_maps(struct plumb_row_maps *maps, const struct plumb_profile *from)
 
 /* a + b where both are known. */
 static int64_t
-plus(int64_t a, int64_t b)
+add_known(int64_t a, int64_t b)
 {
 	int64_t sum;
 	if (a == PLUMB_UNKNOWN || b == PLUMB_UNKNOWN || __builtin_add_overflow(a, b, &sum))
@@ -89,7 +89,7 @@ plus(int64_t a, int64_t b)
 }
 
 static int64_t
-least(int64_t a, int64_t b)
+min_known(int64_t a, int64_t b)
 {
 	if (a == PLUMB_UNKNOWN || b == PLUMB_UNKNOWN)
 		return a == PLUMB_UNKNOWN ? b : a;
@@ -97,7 +97,7 @@ least(int64_t a, int64_t b)
 }
 
 static int64_t
-greatest(int64_t a, int64_t b)
+max_known(int64_t a, int64_t b)
 {
 	return a > b ? a : b; /* unknown is the least of all numbers */
 }
@@ -114,7 +114,7 @@ busy_of_both(const struct plumb_device *a, const struct plumb_device *b)
 	    a->last_ns == PLUMB_UNKNOWN || b->last_ns == PLUMB_UNKNOWN)
 		return PLUMB_UNKNOWN;
 	if (a->last_ns <= b->first_ns || b->last_ns <= a->first_ns)
-		return plus(a->busy_ns, b->busy_ns);
+		return add_known(a->busy_ns, b->busy_ns);
 	return PLUMB_UNKNOWN;
 }
 
@@ -124,7 +124,7 @@ contended_of_both(const struct plumb_device *a, const struct plumb_device *b)
 	if (!a->busy_ns || !b->busy_ns ||
 	    (a->last_ns != PLUMB_UNKNOWN && b->last_ns != PLUMB_UNKNOWN &&
 	     (a->last_ns <= b->first_ns || b->last_ns <= a->first_ns)))
-		return plus(a->contended_ns, b->contended_ns);
+		return add_known(a->contended_ns, b->contended_ns);
 	return PLUMB_UNKNOWN;
 }
 
@@ -133,17 +133,17 @@ merge_device(struct plumb_device *into, const struct plumb_device *from)
 {
 	into->contended_ns = contended_of_both(into, from);
 	into->busy_ns = busy_of_both(into, from);
-	into->kernels = plus(into->kernels, from->kernels);
-	into->kernel_ns = plus(into->kernel_ns, from->kernel_ns);
-	into->copies = plus(into->copies, from->copies);
-	into->copy_ns = plus(into->copy_ns, from->copy_ns);
-	into->copy_bytes = plus(into->copy_bytes, from->copy_bytes);
-	into->sets = plus(into->sets, from->sets);
-	into->set_ns = plus(into->set_ns, from->set_ns);
-	into->set_bytes = plus(into->set_bytes, from->set_bytes);
-	into->late = plus(into->late, from->late);
-	into->first_ns = least(into->first_ns, from->first_ns);
-	into->last_ns = greatest(into->last_ns, from->last_ns);
+	into->kernels = add_known(into->kernels, from->kernels);
+	into->kernel_ns = add_known(into->kernel_ns, from->kernel_ns);
+	into->copies = add_known(into->copies, from->copies);
+	into->copy_ns = add_known(into->copy_ns, from->copy_ns);
+	into->copy_bytes = add_known(into->copy_bytes, from->copy_bytes);
+	into->sets = add_known(into->sets, from->sets);
+	into->set_ns = add_known(into->set_ns, from->set_ns);
+	into->set_bytes = add_known(into->set_bytes, from->set_bytes);
+	into->late = add_known(into->late, from->late);
+	into->first_ns = min_known(into->first_ns, from->first_ns);
+	into->last_ns = max_known(into->last_ns, from->last_ns);
 	if (into->rank != from->rank)
 		into->rank = PLUMB_UNKNOWN;
 	if (into->ordinal != from->ordinal)
@@ -175,7 +175,8 @@ keep_work(struct joining *j, uint32_t of)
 {
 	const struct plumb_device *device = &j->from->devices[of];
 	uint32_t to = to_row(j, PLUMB_TABLE_DEVICES, of);
-	int64_t pieces = plus(plus(device->kernels, device->copies), device->sets), held = 0;
+	int64_t pieces = add_known(add_known(device->kernels, device->copies), device->sets),
+		held = 0;
 
 	while (j->incomplete.count <= to) {
 		unsigned char *flag = plumb_vec_add(&j->incomplete);
@@ -319,7 +320,7 @@ static void
 take_rows(struct joining *j, enum plumb_table_number number)
 {
 	const struct plumb_row_table *table = &plumb_row_tables[number];
-	struct plumb_rows rows = plumb_rows_of(j->from, table);
+	struct plumb_row_array rows = plumb_row_array_of(j->from, table);
 	char *row = malloc(table->row_size);
 	int64_t lost = 0;
 	j->no_memory |= !row;
@@ -419,10 +420,10 @@ join_run(struct joining *j, struct plumb_run *run, int64_t *end)
 		run->tool_version = to_string(j, from->tool_version);
 	if (run->exit_code == PLUMB_UNKNOWN || (run->exit_code == 0 && from->exit_code > 0))
 		run->exit_code = from->exit_code;
-	run->overhead_ns = greatest(run->overhead_ns, from->overhead_ns);
-	run->wall_ns = greatest(run->wall_ns, from->wall_ns);
-	run->start_ns = least(run->start_ns, from->start_ns);
-	*end = greatest(*end, plus(from->start_ns, from->wall_ns));
+	run->overhead_ns = max_known(run->overhead_ns, from->overhead_ns);
+	run->wall_ns = max_known(run->wall_ns, from->wall_ns);
+	run->start_ns = min_known(run->start_ns, from->start_ns);
+	*end = max_known(*end, add_known(from->start_ns, from->wall_ns));
 }
 
 /* ---- all of it ---- */
@@ -437,12 +438,12 @@ process_count(struct plumb_builder *builder)
 }
 
 static int
-take(struct joining *j, const struct plumb_profile *const *profiles, size_t count,
-     struct plumb_error *error)
+take_profile(struct joining *j, const struct plumb_profile *const *profiles, size_t count,
+             struct plumb_error *error)
 {
 	uint32_t before = process_count(j->builder);
 	if (!make_maps(&j->to, j->from))
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to join the profiles");
+		return plumb_fail_memory(error, "to join the profiles");
 	for (uint32_t i = 0; i < j->from->strings_count; i++)
 		j->to.strings.ids[i] = plumb_builder_text(j->builder, j->from->strings[i]);
 	int code = take_processes(j, before, error);
@@ -467,16 +468,16 @@ plumb_join(const struct plumb_profile *const *profiles, size_t count, struct plu
 	int64_t end = PLUMB_UNKNOWN;
 	int code = 0;
 	if (!joining.builder)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to join the profiles");
+		return plumb_fail_memory(error, "to join the profiles");
 	for (size_t i = 0; i < count && code == 0; i++) {
 		joining.from = profiles[i];
-		code = take(&joining, profiles, count, error);
+		code = take_profile(&joining, profiles, count, error);
 		if (code == 0)
 			join_run(&joining, plumb_builder_run(joining.builder), &end);
 		free_maps(&joining.to);
 	}
 	if (code == 0 && joining.no_memory)
-		code = plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to join the profiles");
+		code = plumb_fail_memory(error, "to join the profiles");
 	for (uint32_t i = 0; code == 0 && i < plumb_builder_device_count(joining.builder); i++)
 		find_contention(&joining, i);
 	if (code == 0) {

@@ -80,7 +80,7 @@ pool_of(const struct plumb_settle_region *region, uint32_t track)
 /* ---- shares ---- */
 
 static bool
-is_plausible(const struct plumb_moments *m)
+is_plausible(const struct plumb_observations *m)
 {
 	return m->count <= INT64_MAX && m->sum >= 0 && m->min >= 0 && m->min <= m->max &&
 	       isfinite(m->mean) && isfinite(m->m2) && m->m2 >= 0;
@@ -119,7 +119,7 @@ share_of(struct plumb_settle_region *region, uint32_t context, uint32_t track)
 }
 
 static void
-merge(struct plumb_stat *into, const struct plumb_moments *m)
+merge_observations(struct plumb_stat *into, const struct plumb_observations *m)
 {
 	struct plumb_stat stat = { m->sum, m->count, m->min, m->max, m->mean, m->m2 };
 
@@ -128,7 +128,7 @@ merge(struct plumb_stat *into, const struct plumb_moments *m)
 
 /* A + B without overflow: what is absurd stays absurd. */
 static int64_t
-add(int64_t a, int64_t b)
+add_capped(int64_t a, int64_t b)
 {
 	int64_t sum;
 	if (__builtin_add_overflow(a, b, &sum))
@@ -139,7 +139,7 @@ add(int64_t a, int64_t b)
 void
 plumb_settle_memory(struct plumb_settle_region *region, const struct plumb_record_memory *record)
 {
-	const struct plumb_moments *allocated = &record->allocated, *freed = &record->freed;
+	const struct plumb_observations *allocated = &record->allocated, *freed = &record->freed;
 	uint32_t context, track = plumb_settle_track(region, record->pool);
 	const struct plumb_settle_pool *pool = pool_of(region, track);
 	struct plumb_settle_share_of_memory *share;
@@ -158,12 +158,12 @@ plumb_settle_memory(struct plumb_settle_region *region, const struct plumb_recor
 	share = share_of(region, context, track);
 	if (!share)
 		return;
-	merge(&share->allocated, allocated);
-	merge(&share->freed, freed);
-	share->held = add(share->held, record->seen == (uint64_t)pool->peak
-	                                       ? record->held
-	                                       : allocated->sum - freed->sum);
-	/* Threads that allocate in equal contexts: the greatest of one of them is known. */
+	merge_observations(&share->allocated, allocated);
+	merge_observations(&share->freed, freed);
+	share->held = add_capped(share->held, record->seen == (uint64_t)pool->peak
+	                                              ? record->held
+	                                              : allocated->sum - freed->sum);
+	/* If threads allocate in equal contexts, only the largest peak of one of them is known. */
 	if (record->peak > share->peak)
 		share->peak = record->peak;
 	plumb_settle_count(region, PLUMB_SOURCE_VALUE, PLUMB_FATE_ATTRIBUTED, NULL, 1);
@@ -203,7 +203,7 @@ add_number(struct plumb_settle_region *region, const struct plumb_settle_share_o
 }
 
 static int64_t
-told(uint64_t number)
+told_number(uint64_t number)
 {
 	return number == PLUMB_POOL_UNTOLD ? PLUMB_UNKNOWN : plumb_settle_number(number);
 }
@@ -218,9 +218,9 @@ add_pool(struct plumb_settle_region *region, const struct plumb_settle_pool *poo
 		.peak_bytes = pool->peak,
 		.peak_ns = when ? plumb_settle_number(when) : PLUMB_UNKNOWN,
 		.live_bytes = (int64_t)(atomic_load(&record->live) >> PLUMB_POOL_TAG_BITS),
-		.peak_allocated_bytes = told(atomic_load(&record->peak_allocated)),
-		.peak_reserved_bytes = told(atomic_load(&record->peak_reserved)),
-		.most_reserved_bytes = told(atomic_load(&record->most_reserved)),
+		.peak_allocated_bytes = told_number(atomic_load(&record->peak_allocated)),
+		.peak_reserved_bytes = told_number(atomic_load(&record->peak_reserved)),
+		.most_reserved_bytes = told_number(atomic_load(&record->most_reserved)),
 	};
 
 	for (uint32_t i = 0; i < region->memory.count; i++) {

@@ -206,7 +206,7 @@ add_inlined(struct plumb_settler *settler, struct plumb_settle_site *site,
 static void
 look_up(struct plumb_settler *settler, struct plumb_settle_site *site, uint32_t function)
 {
-	static struct plumb_code_place place;
+	struct plumb_code_place place;
 	struct plumb_settle_code *code = &settler->codes.items[site->code];
 	const char *path = plumb_builder_get_text(settler->builder, code->path);
 
@@ -235,12 +235,12 @@ look_up(struct plumb_settler *settler, struct plumb_settle_site *site, uint32_t 
 static const struct plumb_settle_site *
 find_site(struct plumb_settler *settler, uint32_t code, uint32_t offset, bool interrupted);
 
-/* The frame of the function that the instruction at OFFSET belongs to, as at its beginning, so that
- * all of them have one; PLUMB_NONE: where it begins is not known. */
+/* The frame of the function with the instruction at OFFSET. It is the frame of the function's
+ * beginning, so that all instructions have the same one. PLUMB_NONE: the beginning is unknown. */
 static uint32_t
 function_of(struct plumb_settler *settler, uint32_t code, uint32_t offset)
 {
-	static struct plumb_code_place place;
+	struct plumb_code_place place;
 	uint32_t object = settler->codes.items[code].object;
 	const struct plumb_settle_site *site;
 
@@ -311,7 +311,6 @@ uint32_t
 plumb_settle_native(struct plumb_settle_region *region, const struct plumb_record_node *node,
                     const uint32_t **frames)
 {
-	static uint32_t single;
 	struct plumb_settler *settler = region->settler;
 	uint32_t code = node->file ? settle_code(region, node->file) : PLUMB_NONE;
 	const struct plumb_settle_site *site;
@@ -321,10 +320,10 @@ plumb_settle_native(struct plumb_settle_region *region, const struct plumb_recor
 		if (node->file)
 			plumb_settle_count(region, PLUMB_SOURCE_REGION, PLUMB_FATE_DAMAGED,
 			                   "code objects", 1);
-		single =
+		settler->single_frame =
 			plumb_builder_frame(settler->builder, PLUMB_FRAME_NATIVE,
 		                            plumb_settle_string(region, node->name), PLUMB_NONE, 0);
-		*frames = &single;
+		*frames = &settler->single_frame;
 		return 1;
 	}
 	site = find_site(settler, code, node->line, node->flags & PLUMB_CONTEXT_INTERRUPTED);

@@ -299,7 +299,7 @@ is_original(const struct asking *a, const char *op)
 }
 
 static void
-pair(struct asking *a, uint32_t op, uint32_t line)
+pair_line(struct asking *a, uint32_t op, uint32_t line)
 {
 	add_piece(a->p, a->answer, op, a->lines.items[line].from, a->lines.items[line].count);
 	a->paired[line] = true;
@@ -340,7 +340,7 @@ ask_nodes(struct asking *a)
 			continue;
 		line = line_of_node(a->p, &a->lines, node);
 		if (line < a->lines.count && node->op && is_original(a, node->op))
-			pair(a, string_of(a, node->op), line);
+			pair_line(a, string_of(a, node->op), line);
 	}
 }
 
@@ -444,7 +444,7 @@ ask_rest(struct asking *a)
 			continue;
 		line = only_line(a, name);
 		if (line < a->lines.count)
-			pair(a, op, line);
+			pair_line(a, op, line);
 		else
 			add_piece(a->p, a->answer, op, 0, 0);
 	}
@@ -454,22 +454,22 @@ ask_rest(struct asking *a)
 			          a->lines.items[i].count);
 }
 
-/* What the call INDEX of the file comes from. */
+/* Finds what the call INDEX of the file comes from. */
 static struct answer *
-ask(struct provenance *p, struct generated *g, uint32_t index)
+answer_call(struct provenance *p, struct generated *g, uint32_t index)
 {
-	static struct asking a;
 	const struct plumb_inductor_log *log = &p->settler->compiled;
 	struct answer *answer = &g->answers[index];
 
 	if (answer->asked)
 		return answer;
-	memset(&a, 0, sizeof a);
-	a.p = p;
-	a.log = log;
-	a.g = g;
-	a.call = &g->code.calls.items[index];
-	a.answer = answer;
+	struct asking a = {
+		.p = p,
+		.log = log,
+		.g = g,
+		.call = &g->code.calls.items[index],
+		.answer = answer,
+	};
 	answer->asked = true;
 	answer->from = p->pieces.count;
 	if (g->graph) {
@@ -532,7 +532,7 @@ find_file(struct provenance *p, uint32_t file)
 }
 
 static void
-count(struct provenance *p, enum plumb_fate fate, const char *detail)
+count_fate(struct provenance *p, enum plumb_fate fate, const char *detail)
 {
 	plumb_builder_ledger(p->settler->builder, PLUMB_NONE, PLUMB_SOURCE_PROVENANCE, fate,
 	                     detail ? plumb_builder_text(p->settler->builder, detail) : PLUMB_NONE,
@@ -540,10 +540,10 @@ count(struct provenance *p, enum plumb_fate fate, const char *detail)
 }
 
 static void
-lost(struct provenance *p, const char *why)
+count_lost(struct provenance *p, const char *why)
 {
-	count(p, PLUMB_FATE_RECEIVED, NULL);
-	count(p, PLUMB_FATE_NO_PROVENANCE, why);
+	count_fate(p, PLUMB_FATE_RECEIVED, NULL);
+	count_fate(p, PLUMB_FATE_NO_PROVENANCE, why);
 }
 
 /* The compiled region that CONTEXT is in; where none was recorded, what calls the generated
@@ -566,12 +566,12 @@ region_of(struct provenance *p, uint32_t context)
 	return context ? contexts[context].parent : 0;
 }
 
-/* Gives CONTEXT the origins of the call that SITE, at the context PLACE, is in. */
+/* Gives CONTEXT the origins of the call at SITE, which is at the context PLACE. */
 static struct answer *
-attach(struct provenance *p, uint32_t context, uint32_t place, const struct site *site)
+attach_origins(struct provenance *p, uint32_t context, uint32_t place, const struct site *site)
 {
 	struct plumb_builder *builder = p->settler->builder;
-	struct answer *answer = ask(p, &p->files.items[site->generated], site->call);
+	struct answer *answer = answer_call(p, &p->files.items[site->generated], site->call);
 	uint32_t region = region_of(p, place);
 	uint32_t flags = p->settler->contexts.items[place].flags & PLUMB_CONTEXT_BACKWARD;
 
@@ -640,7 +640,7 @@ take_kernel(struct provenance *p, uint32_t kernel, uint32_t place, const struct 
 		plumb_builder_frame_source(builder, frame,
 		                           plumb_builder_text(builder, definition->file),
 		                           definition->line);
-	attach(p, kernel, place, site);
+	attach_origins(p, kernel, place, site);
 	return true;
 }
 
@@ -677,9 +677,9 @@ take_kernels(struct provenance *p, uint32_t contexts)
 			take_replayed(p, c, own->parent);
 		place = site_around(p, c);
 		if (place && p->site_of[place] == NO_CALL)
-			lost(p, no_call);
+			count_lost(p, no_call);
 		else if (place && !take_kernel(p, c, place, &p->sites.items[p->site_of[place] - 1]))
-			lost(p, other_kernel);
+			count_lost(p, other_kernel);
 	}
 }
 
@@ -701,7 +701,7 @@ take_context(struct provenance *p, uint32_t c)
 		return;
 	g = &p->files.items[file];
 	if (!g->readable) {
-		lost(p, no_file);
+		count_lost(p, no_file);
 		return;
 	}
 	call = plumb_inductor_call_at(&g->code, line);
@@ -717,10 +717,10 @@ take_context(struct provenance *p, uint32_t c)
 	}
 	*site = (struct site){ file, (uint32_t)(call - g->code.calls.items) };
 	p->site_of[c] = p->sites.count;
-	answer = attach(p, c, c, site);
-	count(p, PLUMB_FATE_RECEIVED, NULL);
-	count(p, answer->lines ? PLUMB_FATE_ATTRIBUTED : PLUMB_FATE_NO_PROVENANCE,
-	      answer->lines ? NULL : answer->why);
+	answer = attach_origins(p, c, c, site);
+	count_fate(p, PLUMB_FATE_RECEIVED, NULL);
+	count_fate(p, answer->lines ? PLUMB_FATE_ATTRIBUTED : PLUMB_FATE_NO_PROVENANCE,
+	           answer->lines ? NULL : answer->why);
 }
 
 static void

@@ -114,8 +114,8 @@ take_end(struct plumb_settle_region *region)
 	if (!ended)
 		plumb_builder_environment(
 			settler->builder, region->process, "plumb.end",
-			"the process ended without its exit handlers; GPU records "
-			"after the last flush are missing");
+			"the process ended without its exit handlers; GPU records after the last "
+			"flush are missing");
 }
 
 bool

@@ -8,10 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#ifndef PLUMB_VERSION
-#define PLUMB_VERSION "unknown"
-#endif
-
 bool
 plumb_settler_init(struct plumb_settler *settler, uint32_t folders)
 {
@@ -177,7 +173,7 @@ plumb_settler_finish(struct plumb_settler *settler, const struct plumb_settle_op
 	int code;
 
 	if (settler->no_memory)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to settle the run");
+		return plumb_fail_memory(error, "to settle the run");
 	for (uint32_t i = 0; i < settler->runs.count; i++) {
 		amend_child(settler, i);
 		complete_run(settler, i);
@@ -212,7 +208,7 @@ plumb_settle(const char *const *folders, size_t count, const struct plumb_settle
 		return plumb_fail(error, PLUMB_EUSAGE, "too many folders");
 	if (!plumb_settler_init(&settler, (uint32_t)count)) {
 		plumb_settler_free(&settler);
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory to settle the run");
+		return plumb_fail_memory(error, "to settle the run");
 	}
 	code = plumb_settle_folders(&settler, folders, (uint32_t)count, options, error);
 	if (!code)

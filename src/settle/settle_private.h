@@ -7,7 +7,7 @@
  *   region.c       one region: what each record means
  *   tree.c         nodes → contexts, strings, values, variants, origins
  *   native.c       native nodes → functions, through symbolizer.h
- *   gpu_lines.c    line tables of GPU code → where kernels were written
+ *   kernel_lines.c line tables of GPU code → where kernels were written, through gpu_lines.h
  *   provenance.c   kernels of compiled code → the operators and lines they come from (inductor.h)
  *   tracks.c       processes, threads, devices, streams
  *   clocks.c       readings of clocks → lines
@@ -30,7 +30,7 @@
 #include "settle/settle.h"
 #include "settle/symbolizer.h"
 
-/* What is asked of a context while settling, by its provisional id. */
+/* What settling needs to know about a context, by its provisional id. */
 struct plumb_settle_context {
 	uint8_t kind;
 	uint8_t flags; /* of the context or any above it */
@@ -139,6 +139,7 @@ struct plumb_settler {
 	PLUMB_VEC(struct plumb_settle_site) sites;
 	PLUMB_VEC(struct plumb_settle_mapped) mapped;
 	PLUMB_VEC(uint32_t) site_frames;
+	uint32_t single_frame; /* of a node without a code object */
 	struct plumb_map code_map, site_map;
 	struct plumb_symbolizer *symbolizer;     /* once it is needed */
 	PLUMB_VEC(struct plumb_origin) captures; /* origins of graphs' frames */
@@ -257,12 +258,12 @@ void plumb_settle_native_free(struct plumb_settler *settler);
 /* Takes in the compiler's logs in the folder PATH that processes of the run FOLDER wrote;
  * UINT32_MAX: any run's. */
 void plumb_settle_compile_logs(struct plumb_settler *settler, const char *path, uint32_t folder);
-/* Likewise in the folder that the program's user chose. */
+/* The same in the folder that the user of the program chose. */
 void plumb_settle_users_logs(struct plumb_settler *settler);
 /* When all contexts are there: gives kernels of compiled code their origins. */
 void plumb_settle_provenance(struct plumb_settler *settler);
 
-/* ---- gpu_lines.c ---- */
+/* ---- kernel_lines.c ---- */
 void plumb_settle_gpu_lines(struct plumb_settle_region *region,
                             const struct plumb_record_gpu_lines *record);
 /* At the very end: kernels' frames say where they were written. */
@@ -284,7 +285,7 @@ void plumb_settle_lines(struct plumb_settle_region *region);
 void plumb_settle_fit(const struct plumb_settle_reading *readings, uint32_t count,
                       int64_t (*clock)(const struct plumb_settle_reading *),
                       struct plumb_settle_line *line);
-/* The line of a device's clock, else that of the process's GPU clock, else NULL. */
+/* The line of the device's clock. If it has none, the line of the process's GPU clock, or NULL. */
 const struct plumb_settle_line *
 plumb_settle_line_of(const struct plumb_settle_region *region, plumb_id device);
 /* The monotonic time of TIME on the clock; PLUMB_UNKNOWN when it cannot be (LINE may be NULL). */
@@ -301,7 +302,7 @@ void
 plumb_settle_series(struct plumb_settle_region *region, const struct plumb_record_series *record);
 /* Adds a value of GPU work to the tally of its device. */
 void plumb_settle_tally(struct plumb_settle_region *region, const struct plumb_value *value);
-/* At the region's end: devices whose totals were torn get what the values add up to. */
+/* At the region's end: if a device's totals were torn, it gets the sums of its values. */
 void plumb_settle_tallies(struct plumb_settle_region *region);
 /* At the very end: busy time of every device. */
 void plumb_settle_busy(struct plumb_settler *settler);
@@ -332,11 +333,11 @@ void plumb_settle_spans(struct plumb_settle_region *region);
 bool
 plumb_settle_each_span(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
                        bool (*take)(void *data, const struct plumb_settle_span *span), void *data);
-/* Likewise with each note of who waits for whom. */
+/* The same for each note that says who waits for whom. */
 bool
 plumb_settle_each_note(struct plumb_settle_region *region,
                        bool (*take)(void *data, const struct plumb_note_entry *note), void *data);
-/* Likewise with each sample of CPU time; SAMPLE NULL: one is damaged. */
+/* The same for each sample of CPU time. SAMPLE is NULL if the sample is damaged. */
 bool
 plumb_settle_each_sample(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
                          bool (*take)(void *data, const struct plumb_cpu_sample *sample),

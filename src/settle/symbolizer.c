@@ -82,7 +82,7 @@ send_all(int fd, const void *data, size_t bytes)
 }
 
 static int64_t
-milliseconds(void)
+read_milliseconds(void)
 {
 	struct timespec now;
 
@@ -98,7 +98,7 @@ receive_all(int fd, void *data, size_t bytes, int64_t end)
 
 	while (bytes) {
 		struct pollfd one = { .fd = fd, .events = POLLIN };
-		int64_t left = end ? end - milliseconds() : -1;
+		int64_t left = end ? end - read_milliseconds() : -1;
 		if (end && left <= 0)
 			return false;
 		int ready = poll(&one, 1, (int)left);
@@ -128,7 +128,7 @@ struct child {
 };
 
 static void
-put(struct child *child, const void *data, size_t bytes)
+put_bytes(struct child *child, const void *data, size_t bytes)
 {
 	const char *at = data;
 
@@ -144,7 +144,7 @@ put(struct child *child, const void *data, size_t bytes)
 static void
 put_text(struct child *child, const char *text)
 {
-	put(child, text ? text : "", text ? strlen(text) + 1 : 1);
+	put_bytes(child, text ? text : "", text ? strlen(text) + 1 : 1);
 }
 
 static struct opened *
@@ -169,9 +169,9 @@ open_object(struct child *child, struct question *question)
 }
 
 static void
-reply(struct child *child, struct question *question)
+answer_question(struct child *child, struct question *question)
 {
-	static struct plumb_code_place place;
+	struct plumb_code_place place;
 	struct opened *opened = open_object(child, question);
 	struct answer answer = { .state = opened ? opened->state : PLUMB_CODE_FAILED };
 	struct plumb_code_facts facts = { 0 };
@@ -189,11 +189,12 @@ reply(struct child *child, struct question *question)
 		answer.size = facts.bytes;
 		put_text(child, place.symbol);
 		for (uint32_t i = 0; i < place.count; i++) {
-			put(child, &place.frames[i].line, sizeof place.frames[i].line);
+			put_bytes(child, &place.frames[i].line, sizeof place.frames[i].line);
 			put_text(child, place.frames[i].name);
 			if (place.frames[i].folder) {
-				put(child, place.frames[i].folder, strlen(place.frames[i].folder));
-				put(child, "/", 1);
+				put_bytes(child, place.frames[i].folder,
+				          strlen(place.frames[i].folder));
+				put_bytes(child, "/", 1);
 			}
 			put_text(child, place.frames[i].file);
 		}
@@ -227,7 +228,7 @@ run_child(int socket, pid_t parent)
 	for (int i = 0; i < 5; i++)
 		signal((int[]){ SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL }[i], SIG_DFL);
 	while (receive_all(socket, &question, sizeof question, 0))
-		reply(&child, &question);
+		answer_question(&child, &question);
 	_exit(0);
 }
 
@@ -284,13 +285,13 @@ start_child(struct plumb_symbolizer *s)
 }
 
 static bool
-ask(struct plumb_symbolizer *s, uint32_t number, uint64_t address, struct answer *answer)
+ask_child(struct plumb_symbolizer *s, uint32_t number, uint64_t address, struct answer *answer)
 {
 	struct object *object = &s->objects.items[number];
 	struct question question = { .object = number,
 		                     .address = address,
 		                     .wanted = object->wanted };
-	int64_t end = milliseconds() + SECONDS * 1000;
+	int64_t end = read_milliseconds() + SECONDS * 1000;
 
 	question.wanted.path = NULL;
 	question.path_bytes = object->told ? 0 : (uint32_t)strlen(object->wanted.path);
@@ -371,7 +372,7 @@ plumb_symbolizer_look(struct plumb_symbolizer *s, uint32_t number, uint64_t addr
 		return object->state;
 	if (!start_child(s))
 		return object->state = PLUMB_CODE_FAILED;
-	if (!ask(s, number, address, &answer) || !read_payload(s, &answer, place)) {
+	if (!ask_child(s, number, address, &answer) || !read_payload(s, &answer, place)) {
 		place->symbol = NULL;
 		place->count = 0;
 		place->bounded = false;

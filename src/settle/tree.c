@@ -33,10 +33,10 @@ plumb_settle_string(struct plumb_settle_region *region, plumb_id id)
 
 /* ---- nodes ---- */
 
-/* Keeps what is asked of CONTEXT, a child of PARENT, later. */
+/* Keeps what is needed of CONTEXT, a child of PARENT, later. */
 static bool
-remember(struct plumb_settler *settler, uint32_t context, uint32_t parent, uint32_t frame,
-         unsigned flags)
+remember_context(struct plumb_settler *settler, uint32_t context, uint32_t parent, uint32_t frame,
+                 unsigned flags)
 {
 	unsigned kind = plumb_builder_get_frame(settler->builder, frame)->kind;
 	struct plumb_settle_context above = settler->contexts.items[parent];
@@ -69,7 +69,8 @@ make_collective(struct plumb_settle_region *region, uint32_t parent, const char 
 	frame = plumb_builder_frame(builder, PLUMB_FRAME_COLLECTIVE,
 	                            plumb_builder_text(builder, name), PLUMB_NONE, 0);
 	context = plumb_builder_context(builder, parent, frame, 0);
-	if (context == PLUMB_NONE || !remember(region->settler, context, parent, frame, 0)) {
+	if (context == PLUMB_NONE ||
+	    !remember_context(region->settler, context, parent, frame, 0)) {
 		region->settler->no_memory = true;
 		return parent;
 	}
@@ -103,22 +104,13 @@ make_context(struct plumb_settle_region *region, const struct plumb_record_node 
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t context = plumb_builder_context(builder, parent, frames[i], flags);
 		if (context == PLUMB_NONE ||
-		    !remember(region->settler, context, parent, frames[i], flags)) {
+		    !remember_context(region->settler, context, parent, frames[i], flags)) {
 			region->settler->no_memory = true;
 			return parent;
 		}
 		parent = context;
 	}
 	return parent;
-}
-
-/* Where a node hangs that has no way to the root. */
-static uint32_t
-no_way_up(struct plumb_settle_region *region)
-{
-	plumb_settle_count(region, PLUMB_SOURCE_REGION, PLUMB_FATE_DAMAGED, "parents of contexts",
-	                   1);
-	return 0;
 }
 
 uint32_t
@@ -135,7 +127,9 @@ plumb_settle_node(struct plumb_settle_region *region, plumb_id id)
 		if (!node && at == id)
 			return PLUMB_NONE;
 		if (!node || region->known[at] == VISITING) {
-			context = no_way_up(region);
+			/* No way leads up to the root, so the node hangs under the root itself. */
+			plumb_settle_count(region, PLUMB_SOURCE_REGION, PLUMB_FATE_DAMAGED,
+			                   "parents of contexts", 1);
 			break;
 		}
 		if (region->known[at]) {
@@ -296,8 +290,8 @@ plumb_settle_value(struct plumb_settle_region *region, const struct plumb_record
 	count_kernels(region, &value);
 }
 
-/* Takes VARIANT, which lacks its place: that of NODE on TRACK, with the shapes TEXT if there are
- * any. */
+/* Takes VARIANT, which has no place yet: its place is NODE on TRACK, with the shapes TEXT if there
+ * are any. */
 static void
 add_variant(struct plumb_settle_region *region, struct plumb_variant *variant, plumb_id node,
             plumb_id track, const plumb_id *text)

@@ -195,7 +195,7 @@ plumb_chunk_decode(struct plumb_chunk_coder *coder, const struct plumb_row_table
 		                                   chunk->blobs[c].data, chunk->blobs[c].bytes);
 		if (ZSTD_isError(bytes) || bytes != wanted)
 			return plumb_fail(error, PLUMB_EINPUT,
-			                  "a column of %s cannot be decompressed", table->name);
+			                  "a column that cannot be decompressed");
 		if (!decode_column(coder, table, column, chunk, row))
 			return plumb_fail(error, PLUMB_EINPUT, "a moment out of range");
 	}

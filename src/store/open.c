@@ -128,14 +128,16 @@ plumb_store_open(sqlite3 **db, const char *path, uint64_t *size, uint32_t *schem
 	close(fd);
 	if (!code)
 		code = plumb_database_open(db, path, error);
+	if (code == SQLITE_NOMEM)
+		return plumb_fail_memory(error, "to open the profile");
 	if (code > 0) {
-		bool ours = code == SQLITE_NOMEM || code == SQLITE_CANTOPEN || code == SQLITE_IOERR;
+		bool ours = code == SQLITE_CANTOPEN || code == SQLITE_IOERR;
 		return plumb_fail(
 			error, ours ? PLUMB_ESYSTEM : PLUMB_EINPUT,
 			ours ? "cannot open the profile: %s; try again"
 			     : "the profile is damaged: %s; copy the file again, or run plumb "
 			       "again",
-			*db ? sqlite3_errmsg(*db) : "not enough memory");
+			sqlite3_errmsg(*db));
 	}
 	return code;
 }

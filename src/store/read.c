@@ -119,8 +119,8 @@ read_rows(struct plumb_reader *reader, const struct plumb_row_table *table, sqli
 		if (table->most && reader->row >= table->most)
 			return plumb_reader_damaged(reader, "more rows than a profile holds");
 		/* Counted first: a context may name itself or an earlier one, never a later one. */
-		char *row = table->single ? plumb_rows_of(reader->profile, table).items
-		                          : plumb_rows_add(reader->profile, table);
+		char *row = table->single ? plumb_row_array_of(reader->profile, table).items
+		                          : plumb_row_add(reader->profile, table);
 		if (!row)
 			return plumb_reader_no_memory(reader);
 		for (uint32_t c = 0, at = 1; !code && c < table->columns_count; c++) {

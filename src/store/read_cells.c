@@ -21,8 +21,7 @@ plumb_reader_damaged(struct plumb_reader *reader, const char *what)
 int
 plumb_reader_no_memory(struct plumb_reader *reader)
 {
-	return plumb_fail(reader->error, PLUMB_ESYSTEM,
-	                  "not enough memory to read the profile; close other programs");
+	return plumb_fail_memory(reader->error, "to read the profile");
 }
 
 int
@@ -118,7 +117,7 @@ read_id(struct plumb_reader *reader, sqlite3_stmt *select, int at,
 	if (code)
 		return code;
 	if (number < 0 ||
-	    number >= plumb_rows_of(reader->profile, &plumb_row_tables[column->limit]).count)
+	    number >= plumb_row_array_of(reader->profile, &plumb_row_tables[column->limit]).count)
 		return plumb_reader_damaged(reader, "an id out of range");
 	*id = (uint32_t)number;
 	return PLUMB_OK;

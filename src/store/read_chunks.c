@@ -96,15 +96,15 @@ add_rows(struct plumb_reader *reader, const struct plumb_row_table *table,
          struct plumb_chunk_coder *coder, const struct plumb_chunk *chunk)
 {
 	struct plumb_error why = { 0 };
-	uint64_t count = (uint64_t)plumb_rows_of(reader->profile, table).count + chunk->count;
+	uint64_t count = (uint64_t)plumb_row_array_of(reader->profile, table).count + chunk->count;
 	if (table->most && count > table->most)
 		return plumb_reader_damaged(reader, "more rows than a profile holds");
-	void *rows = plumb_rows_reserve(reader->profile, table, chunk->count);
+	void *rows = plumb_row_reserve(reader->profile, table, chunk->count);
 	if (!rows)
 		return plumb_reader_no_memory(reader);
 	if (plumb_chunk_decode(coder, table, reader->profile, chunk, rows, &why))
 		return plumb_reader_damaged(reader, why.message);
-	plumb_rows_set_count(reader->profile, table, (uint32_t)count);
+	plumb_row_set_count(reader->profile, table, (uint32_t)count);
 	return PLUMB_OK;
 }
 
@@ -130,7 +130,7 @@ plumb_reader_chunks(struct plumb_reader *reader, const struct plumb_row_table *t
 	}
 	sqlite3_finalize(select);
 	plumb_chunk_coder_free(coder);
-	if (!code && plumb_rows_order(reader->profile, table))
+	if (!code && plumb_row_order(reader->profile, table))
 		code = plumb_reader_no_memory(reader);
 	return code;
 }

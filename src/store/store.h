@@ -48,7 +48,8 @@ int plumb_store_read(struct plumb_profile *profile, const char *path,
 int plumb_store_read_totals(struct plumb_profile *profile, const char *path,
                             struct plumb_error *error) PLUMB_MUST_CHECK;
 
-/* As plumb_store_read, but of the spans only those of streams: for who looks at GPU work alone. */
+/* As plumb_store_read, but reads only those spans that are on streams. For callers that need GPU
+ * work alone. */
 int plumb_store_read_streams(struct plumb_profile *profile, const char *path,
                              struct plumb_error *error) PLUMB_MUST_CHECK;
 

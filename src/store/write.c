@@ -31,8 +31,7 @@ fail_sql(struct plumb_writer *writer, struct plumb_error *error)
 	if (!number) /* not kept by the connection, but by the file */
 		sqlite3_file_control(writer->db, "main", SQLITE_FCNTL_LAST_ERRNO, &number);
 	if (code == SQLITE_NOMEM)
-		return plumb_fail(error, PLUMB_ESYSTEM,
-		                  "not enough memory to write the profile; close other programs");
+		return plumb_fail_memory(error, "to write the profile");
 	if (code == SQLITE_FULL || number == ENOSPC || number == EDQUOT)
 		return plumb_fail(error, PLUMB_ESYSTEM,
 		                  "no space left; free some, or choose another place with -o");
@@ -47,7 +46,7 @@ fail_sql(struct plumb_writer *writer, struct plumb_error *error)
 }
 
 static int
-execute(struct plumb_writer *writer, const char *sql, struct plumb_error *error)
+execute_sql(struct plumb_writer *writer, const char *sql, struct plumb_error *error)
 {
 	if (sqlite3_exec(writer->db, sql, NULL, NULL, NULL))
 		return fail_sql(writer, error);
@@ -75,14 +74,6 @@ plumb_writer_step(struct plumb_writer *writer, sqlite3_stmt *insert, struct plum
 	if (sqlite3_reset(insert))
 		return fail_sql(writer, error);
 	return PLUMB_OK;
-}
-
-static void
-count_row(struct plumb_writer *writer)
-{
-	if (++writer->done % PROGRESS_ROWS == 0 && writer->progress)
-		writer->progress(writer->data,
-		                 0.9 * (double)writer->done / (double)(writer->rows + 1));
 }
 
 /* ---- rows ---- */
@@ -201,7 +192,7 @@ int
 plumb_writer_rows(struct plumb_writer *writer, const struct plumb_row_table *table,
                   struct plumb_error *error)
 {
-	struct plumb_rows rows = plumb_rows_of(writer->profile, table);
+	struct plumb_row_array rows = plumb_row_array_of(writer->profile, table);
 	sqlite3_stmt *insert;
 	unsigned columns = 1;
 	for (uint32_t c = 0; c < table->columns_count; c++)
@@ -210,7 +201,9 @@ plumb_writer_rows(struct plumb_writer *writer, const struct plumb_row_table *tab
 	for (uint32_t i = 0; !code && i < rows.count; i++) {
 		code = write_row(writer, insert, i, table->columns, table->columns_count,
 		                 rows.items + (size_t)i * table->row_size, error);
-		count_row(writer);
+		if (++writer->done % PROGRESS_ROWS == 0 && writer->progress)
+			writer->progress(writer->data,
+			                 0.9 * (double)writer->done / (double)(writer->rows + 1));
 	}
 	sqlite3_finalize(insert);
 	return code;
@@ -289,7 +282,7 @@ write_totals(struct plumb_writer *writer, struct plumb_error *error)
 	size_t count = (size_t)tracks * plumb_metric_slots(profile);
 	struct plumb_stat *totals = calloc(count, sizeof *totals);
 	if (!totals)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+		return plumb_fail_memory(error, "to write the profile");
 	for (uint32_t i = 0; i < profile->values_count; i++) {
 		const struct plumb_value *v = &profile->values[i];
 		uint32_t track = v->track == PLUMB_NONE ? tracks - 1 : v->track;
@@ -335,14 +328,13 @@ write_rows(struct plumb_writer *writer, struct plumb_error *error)
 	         "PRAGMA page_size=8192; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
 	         "PRAGMA locking_mode=EXCLUSIVE; PRAGMA application_id=%d; PRAGMA user_version=%d;",
 	         PLUMB_STORE_APPLICATION_ID, PLUMB_STORE_SCHEMA);
-	int code = execute(writer, pragmas, error);
+	int code = execute_sql(writer, pragmas, error);
 	if (!code)
-		code = execute(writer, "BEGIN", error);
+		code = execute_sql(writer, "BEGIN", error);
 	char *tables = plumb_store_tables_sql();
 	if (!code)
-		code = tables ? execute(writer, tables, error)
-		              : plumb_fail(error, PLUMB_ESYSTEM,
-		                           "not enough memory; close other programs");
+		code = tables ? execute_sql(writer, tables, error)
+		              : plumb_fail_memory(error, "to write the profile");
 	free(tables);
 	for (int t = 0; !code && t < PLUMB_TABLES; t++)
 		if (!plumb_row_tables[t].chunks)
@@ -357,9 +349,9 @@ write_rows(struct plumb_writer *writer, struct plumb_error *error)
 		if (plumb_row_tables[t].chunks)
 			code = plumb_writer_chunks(writer, &plumb_row_tables[t], error);
 	if (!code)
-		code = execute(writer, plumb_store_finish_sql, error);
+		code = execute_sql(writer, plumb_store_finish_sql, error);
 	if (!code)
-		code = execute(writer, "COMMIT", error);
+		code = execute_sql(writer, "COMMIT", error);
 	return code;
 }
 
@@ -368,13 +360,14 @@ write_database(struct plumb_writer *writer, const char *path, struct plumb_error
 {
 	for (int t = 0; t < PLUMB_TABLES; t++)
 		if (!plumb_row_tables[t].chunks)
-			writer->rows += plumb_rows_of(writer->profile, &plumb_row_tables[t]).count;
+			writer->rows +=
+				plumb_row_array_of(writer->profile, &plumb_row_tables[t]).count;
 	/* No mutex: one thread. A path that looks like "file:…" is a path all the same. */
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
 	int code = PLUMB_OK;
 	if (sqlite3_open_v2(path, &writer->db, flags, NULL))
 		code = writer->db ? fail_sql(writer, error)
-		                  : plumb_fail(error, PLUMB_ESYSTEM, "not enough memory");
+		                  : plumb_fail_memory(error, "to write the profile");
 	if (!code)
 		code = write_rows(writer, error);
 	if (sqlite3_close(writer->db) && !code)

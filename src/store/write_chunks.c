@@ -16,7 +16,7 @@ group_of(const struct plumb_row_table *table, const char *rows, uint32_t i)
 }
 
 static bool
-is_grouped(const struct plumb_row_table *table, const struct plumb_rows *rows)
+is_grouped(const struct plumb_row_table *table, const struct plumb_row_array *rows)
 {
 	for (uint32_t i = 1; i < rows->count; i++)
 		if (group_of(table, rows->items, i) < group_of(table, rows->items, i - 1))
@@ -26,7 +26,7 @@ is_grouped(const struct plumb_row_table *table, const struct plumb_rows *rows)
 
 /* The rows by their first column, and otherwise in their order; malloced, NULL: no memory. */
 static char *
-group_rows(const struct plumb_row_table *table, const struct plumb_rows *rows, uint32_t groups)
+group_rows(const struct plumb_row_table *table, const struct plumb_row_array *rows, uint32_t groups)
 {
 	uint32_t *starts = calloc((size_t)groups + 1, sizeof *starts);
 	char *sorted = malloc((size_t)rows->count * table->row_size);
@@ -105,19 +105,19 @@ int
 plumb_writer_chunks(struct plumb_writer *writer, const struct plumb_row_table *table,
                     struct plumb_error *error)
 {
-	struct plumb_rows rows = plumb_rows_of(writer->profile, table);
+	struct plumb_row_array rows = plumb_row_array_of(writer->profile, table);
 	if (!rows.count)
 		return PLUMB_OK;
 	bool grouped = is_grouped(table, &rows);
 	const struct plumb_row_table *groups = &plumb_row_tables[table->columns[0].limit];
-	char *sorted =
-		grouped ? NULL
-			: group_rows(table, &rows, plumb_rows_of(writer->profile, groups).count);
+	char *sorted = grouped ? NULL
+	                       : group_rows(table, &rows,
+	                                    plumb_row_array_of(writer->profile, groups).count);
 	struct plumb_chunk_coder *coder = plumb_chunk_coder_new();
 	sqlite3_stmt *insert = NULL;
 	int code = PLUMB_OK;
 	if ((!sorted && !grouped) || !coder)
-		code = plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+		code = plumb_fail_memory(error, "to write the profile");
 	if (!code)
 		code = prepare_chunks(writer, table, &insert, error);
 	if (!code)

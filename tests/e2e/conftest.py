@@ -5,7 +5,8 @@
 - `record(*command, **options)` runs `plumb run` on a command in the test's own folder and returns a
   `Recording`: the process, the profile's path, `report()` as JSON, and `rows(by)`.
 - `torch_python` is each Python with PyTorch: this one, and those in $PLUMB_TORCH_PYTHONS (a list
-  separated by ":"); .ci/run puts the newest wheel's there.
+  separated by ":"); .ci/run puts the newest wheel's there. `any_torch_python` is the first of them,
+  for a test to which the version of PyTorch makes no difference: it only needs operators.
 """
 import json
 import os
@@ -110,6 +111,11 @@ def torch_pythons():
     named = os.environ.get("PLUMB_TORCH_PYTHONS", "").split(":")
     wanted = [sys.executable] + [python for python in named if python]
     return [python for python in dict.fromkeys(wanted) if has_torch(python)]
+
+
+@pytest.fixture(scope="session")
+def any_torch_python():
+    return next(iter(torch_pythons()), None) or pytest.skip("no Python here has PyTorch")
 
 
 def pytest_generate_tests(metafunc):

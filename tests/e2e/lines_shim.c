@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plumb_python_line as a library, for test_waiting.py. */
-#include "../../src/cli/python_lines.c"
+#include "../../src/watch/python_lines.c"

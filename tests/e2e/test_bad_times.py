@@ -64,16 +64,16 @@ def test_ending_inside_an_operator(torch_python, tmp_path):
     assert operators["received"] == operators["attributed"] + 1  # the one it was in
 
 
-def test_closing_every_descriptor(torch_python, tmp_path):
+def test_closing_every_descriptor(any_torch_python, tmp_path):
     mine = tmp_path / "mine"
-    made = run_program(torch_python, "endings.py", "close", 500, mine, folder=tmp_path)
+    made = run_program(any_torch_python, "endings.py", "close", 500, mine, folder=tmp_path)
     assert made.done.returncode == len("mine\n")
     assert mine.read_text() == "mine\n"
     check_work(made, 500)
 
 
 def test_daemon_threads_at_exit(torch_python, tmp_path):
-    """Threads run operators while the interpreter ends, thirty times."""
+    """Threads run operators while the interpreter ends, fifteen times."""
     def once(number):
         how = ("daemons", "daemons_exit", "daemons_inside")[number % 3]
         folder = tmp_path / str(number)
@@ -91,7 +91,7 @@ def test_daemon_threads_at_exit(torch_python, tmp_path):
              "daemons_exit": {5}, "daemons_inside": {0}}
     assert plain.done.returncode in (0, -signal.SIGABRT)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        list(pool.map(once, range(30 if torch_python == torch_pythons()[0] else 9)))
+        list(pool.map(once, range(15 if torch_python == torch_pythons()[0] else 6)))
 
 
 # ---- signals ----
@@ -113,8 +113,8 @@ def finish(process, folder):
     return Made(done, PROGRAMS / "endings.py", folder, folder / "run.plumb")
 
 
-def test_signal_to_plumb_reaches_the_program(torch_python, tmp_path):
-    process = start(torch_python, "sleep", folder=tmp_path)
+def test_signal_to_plumb_reaches_the_program(any_torch_python, tmp_path):
+    process = start(any_torch_python, "sleep", folder=tmp_path)
     for expected in ("begun\n", "ready\n"):
         assert process.stdout.readline() == expected
     process.send_signal(signal.SIGTERM)
@@ -123,10 +123,10 @@ def test_signal_to_plumb_reaches_the_program(torch_python, tmp_path):
     check_work(made)
 
 
-def test_interrupt_from_the_terminal(torch_python, tmp_path):
+def test_interrupt_from_the_terminal(any_torch_python, tmp_path):
     """Ctrl-C reaches plumb and the program, once each; the program goes on in its handler."""
     command = [str(word) for word in (PLUMB, "run", "-o", tmp_path / "run.plumb", "--",
-                                      torch_python, PROGRAMS / "endings.py", "wait")]
+                                      any_torch_python, PROGRAMS / "endings.py", "wait")]
     pid, terminal = pty.fork()
     if not pid:
         try:
@@ -158,10 +158,10 @@ def test_interrupt_from_the_terminal(torch_python, tmp_path):
     assert made.profile.run.exit_code == 9
 
 
-def test_plumb_is_killed(torch_python, tmp_path):
+def test_plumb_is_killed(any_torch_python, tmp_path):
     """The program goes on, and settle makes the profile of all it did."""
     alive = tmp_path / "alive"
-    process = start(torch_python, "keep_on", 700, alive, folder=tmp_path)
+    process = start(any_torch_python, "keep_on", 700, alive, folder=tmp_path)
     deadline = time.monotonic() + LIMIT_S
     while not (alive.exists() and alive.read_text()):
         assert time.monotonic() < deadline and process.poll() is None
@@ -206,8 +206,8 @@ def check_losses(made, reason):
             assert node.exclusive["op.duration"].count <= 1
 
 
-def test_region_full(torch_python, tmp_path):
-    made = run_program(torch_python, "endings.py", "contexts", 20000, folder=tmp_path,
+def test_region_full(any_torch_python, tmp_path):
+    made = run_program(any_torch_python, "endings.py", "contexts", 20000, folder=tmp_path,
                        options=["--limit", "1M"])
     assert (made.done.returncode, made.done.stdout) == (0, "begun\nended\n")
     check_losses(made, "the region is full (raise --limit)")
@@ -216,9 +216,9 @@ def test_region_full(torch_python, tmp_path):
     assert report.returncode == 0, report.stderr
 
 
-def test_region_full_for_new_threads(torch_python, tmp_path):
+def test_region_full_for_new_threads(any_torch_python, tmp_path):
     """Threads that find no room at all: each of their operators is counted."""
-    made = run_program(torch_python, "endings.py", "threads", 50, folder=tmp_path,
+    made = run_program(any_torch_python, "endings.py", "threads", 50, folder=tmp_path,
                        options=["--limit", "1M"])
     assert (made.done.returncode, made.done.stdout) == (0, "begun\nended\n")
     operators = made.ledger("operator")
@@ -238,21 +238,21 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "-l", folder], check=True)
 
 
-def test_no_space_for_the_region(torch_python, small_disk, tmp_path):
-    made = run_program(torch_python, "endings.py", "fill", 20000, small_disk / "filled",
+def test_no_space_for_the_region(any_torch_python, small_disk, tmp_path):
+    made = run_program(any_torch_python, "endings.py", "fill", 20000, small_disk / "filled",
                        folder=tmp_path, options=["--folder", small_disk])
     assert (made.done.returncode, made.done.stdout) == (0, "begun\nended\n"), made.done.stderr
     check_losses(made, "no space left for the region")
     assert os.listdir(small_disk) == ["filled"]
 
 
-def test_no_space_at_all(torch_python, small_disk, tmp_path):
+def test_no_space_at_all(any_torch_python, small_disk, tmp_path):
     """Nothing can be recorded: the program runs as ever, and plumb says why there is nothing."""
     with open(small_disk / "filled", "wb", buffering=0) as file:
         with pytest.raises(OSError):
             while file.write(bytes(65536)):
                 pass
-    made = run_program(torch_python, "endings.py", "exit", folder=tmp_path,
+    made = run_program(any_torch_python, "endings.py", "exit", folder=tmp_path,
                        options=["--folder", small_disk])
     said = [line for line in made.done.stderr.splitlines() if line.startswith("plumb: ")]
     if made.done.returncode == 4:
@@ -340,10 +340,10 @@ def test_foreign_files(tmp_path):
     check_report(foreign, (2, 5))
 
 
-def test_damaged_regions(torch_python, tmp_path):
+def test_damaged_regions(any_torch_python, tmp_path):
     """A run folder with a damaged region beside a good one: settle names it and keeps the rest."""
     alive = tmp_path / "alive"
-    process = start(torch_python, "keep_on", 50, alive, folder=tmp_path)
+    process = start(any_torch_python, "keep_on", 50, alive, folder=tmp_path)
     deadline = time.monotonic() + LIMIT_S
     while not (alive.exists() and alive.read_text()):
         assert time.monotonic() < deadline and process.poll() is None
@@ -369,7 +369,7 @@ def test_damaged_regions(torch_python, tmp_path):
     assert made.ledger("process")["damaged"] >= 1
 
 
-def test_a_process_that_cannot_make_a_region_leaves_word(torch_python, tmp_path):
+def test_a_process_that_cannot_make_a_region_leaves_word(any_torch_python, tmp_path):
     """A limit on file sizes, say: the program goes on, and plumb says why nothing was seen."""
     program = tmp_path / "limited.py"
     program.write_text("import resource\n"
@@ -378,7 +378,7 @@ def test_a_process_that_cannot_make_a_region_leaves_word(torch_python, tmp_path)
                        "torch.ones(3).add_(1)\n"
                        "print('fine')\n")
     done = subprocess.run([PLUMB, "run", "-o", str(tmp_path / "run.plumb"), "--",
-                           torch_python, str(program)], capture_output=True, text=True,
+                           any_torch_python, str(program)], capture_output=True, text=True,
                           cwd=tmp_path, timeout=LIMIT_S)
     assert done.returncode == 0 and done.stdout == "fine\n"
     assert "recorded nothing" in done.stderr and "File too large" in done.stderr, done.stderr

@@ -3,6 +3,7 @@
 import json
 import math
 import subprocess
+import sys
 
 import pytest
 from conftest import run_command
@@ -34,9 +35,9 @@ def test_shares_are_those_of_the_program(record, python):
     check_shares(made, truth, inclusive(made, truth))
 
 
-def test_a_recording_that_begins_before_python_knows_its_version(record, torch_python):
+def test_a_recording_that_begins_before_python_knows_its_version(record):
     """With samples a process records from its start on; Python is met when an extension module is loaded."""
-    made = record(torch_python, "-c", "import ctypes, platform; sum(range(3000000)); print(platform.python_version())",
+    made = record(sys.executable, "-c", "import ctypes, platform; sum(range(3000000)); print(platform.python_version())",
                   options=("--cpu=250", "--no-gpu"))
     environment = made.report("--by", "thread", *METRIC)["run"]["environment"]
     assert environment["python.version"] == made.stdout.strip()
@@ -92,7 +93,7 @@ def test_shares_by_native_function(record, burners):
     assert len(contexts) == 3
 
 
-def test_python_and_native_frames_together(record, torch_python, burners, tmp_path):
+def test_python_and_native_frames_together(record, burners, tmp_path):
     program = tmp_path / "both.py"
     program.write_text(
         "import ctypes, sys, time\n"
@@ -103,7 +104,7 @@ def test_python_and_native_frames_together(record, torch_python, burners, tmp_pa
         "    end = time.thread_time() + 0.6\n"
         "    while time.thread_time() < end: sum(i * i for i in range(1000))\n"
         "calls()\ncomputes()\n")
-    made = record(torch_python, program, burners / "library.so",
+    made = record(sys.executable, program, burners / "library.so",
                   options=("--cpu=250", "--mode", "full", "--no-gpu"))
     tree = {row["id"]: row for row in
             made.report("--by", "context", "--top", "0", *METRIC)["contexts"]}
@@ -134,7 +135,7 @@ def test_python_and_native_frames_together(record, torch_python, burners, tmp_pa
     assert python["calls"] > 0.8 * 0.6e9 and python["computes"] > 0.8 * 0.6e9
 
 
-def test_native_frames_of_a_forked_child(record, torch_python, burners, tmp_path):
+def test_native_frames_of_a_forked_child(record, burners, tmp_path):
     """It writes its own code objects, also of a library that its parent had loaded and met."""
     program = tmp_path / "forks.py"
     program.write_text(
@@ -145,7 +146,7 @@ def test_native_frames_of_a_forked_child(record, torch_python, burners, tmp_path
         "child = os.fork()\n"
         "burn(3.0)\n"
         "if child: os.waitpid(child, 0)\n")
-    made = record(torch_python, program, burners / "library.so",
+    made = record(sys.executable, program, burners / "library.so",
                   options=("--cpu=250", "--mode", "full", "--no-gpu"))
     rows = made.report("--by", "native", "--top", "0", *METRIC)["rows"]
     burned, = [row["inclusive"]["cpu.time"]["sum"] for row in rows if row["name"] == "burn_ten"]
@@ -158,7 +159,7 @@ def test_native_frames_of_a_forked_child(record, torch_python, burners, tmp_path
     assert not damaged
 
 
-def test_every_thread_is_sampled(record, torch_python, tmp_path):
+def test_every_thread_is_sampled(record, tmp_path):
     program = tmp_path / "threads.py"
     program.write_text(
         "import threading, time\n"
@@ -167,7 +168,7 @@ def test_every_thread_is_sampled(record, torch_python, tmp_path):
         "    while time.thread_time() < end: pass\n"
         "threads = [threading.Thread(target=spin) for _ in range(6)]\n"
         "[t.start() for t in threads]\n[t.join() for t in threads]\n")
-    made = record(torch_python, program, options=("--cpu=250", "--no-gpu"))
+    made = record(sys.executable, program, options=("--cpu=250", "--no-gpu"))
     rows = made.report("--by", "thread", "--top", "0", *METRIC)["rows"]
     busy = [row for row in rows if row["inclusive"].get("cpu.time", {}).get("sum", 0) > 50_000_000]
     assert len(busy) >= 6
@@ -212,7 +213,7 @@ def test_no_system_call_is_interrupted(record, interruptions):
     assert made.report(*METRIC, "--by", "thread")["rows"]
 
 
-def test_events_go_with_the_samples(record, torch_python, tmp_path):
+def test_events_go_with_the_samples(record, tmp_path):
     program = tmp_path / "faults.py"
     program.write_text(
         "import mmap, time\n"
@@ -223,14 +224,14 @@ def test_events_go_with_the_samples(record, torch_python, tmp_path):
         "        for i in range(0, 4 << 20, 4096): area[i] = 1\n"
         "        area.close()\n"
         "touch()\n")
-    made = record(torch_python, program,
+    made = record(sys.executable, program,
                   options=("--cpu=250", "--events", "page-faults,context-switches", "--no-gpu"))
     rows = made.report("--by", "python", "--top", "0", "--metric", "cpu.page_faults")["rows"]
     touch, = [row for row in rows if row["name"] == "touch"]
     assert touch["inclusive"]["cpu.page_faults"]["sum"] > 1000
 
 
-def test_an_event_that_is_not_there_is_said(record, torch_python):
-    made = record(torch_python, "-c", "x = [i for i in range(3000000)]",
+def test_an_event_that_is_not_there_is_said(record):
+    made = record(sys.executable, "-c", "x = [i for i in range(3000000)]",
                   options=("--cpu=250", "--events", "unicorns", "--no-gpu"))
     assert "events.off" in json.dumps(made.report(*METRIC, "--by", "thread"))

@@ -205,12 +205,12 @@ def test_a_run_inside_keeps_its_own(shown, built, tmp_path):
     assert seen["folder"].startswith(str(built))
 
 
-def test_operators_of_such_a_child_are_recorded(torch_python, tmp_path, built):
+def test_operators_of_such_a_child_are_recorded(any_torch_python, tmp_path, built):
     program = tmp_path / "ops.py"
     program.write_text("import torch\nx = torch.ones(3)\nfor _ in range(5):\n    x = torch.sin(x)\n")
     done = run_command(PLUMB, "run", "-o", "run.plumb", "--", "sh", "-c",
-                       f"export LD_PRELOAD={built}/extra.so; {torch_python} {program}; "
-                       f"env -i {torch_python} {program}", cwd=tmp_path,
+                       f"export LD_PRELOAD={built}/extra.so; {any_torch_python} {program}; "
+                       f"env -i {any_torch_python} {program}", cwd=tmp_path,
                        env=environment_for_programs())
     assert done.returncode == 0 and "nothing was captured" not in done.stderr
     rows = json.loads(run_command(PLUMB, "report", tmp_path / "run.plumb", "--by", "operator",
@@ -248,13 +248,13 @@ os.wait()
 @pytest.mark.parametrize("command", [["setpriv", "--reuid=1234", "--clear-groups", "PYTHON", "PROGRAM"],
                                      ["PYTHON", "PROGRAM", "1234"]])
 @pytest.mark.parametrize("open_", [True, False], ids=["reachable", "unreachable"])
-def test_a_program_that_becomes_another_user(command, open_, torch_python, tmp_path_factory):
+def test_a_program_that_becomes_another_user(command, open_, any_torch_python, tmp_path_factory):
     folder = tmp_path_factory.mktemp("user")
     program = folder / "program.py"
     program.write_text(TORCH)
     place = folder / "place"
     place.mkdir()
-    others = [torch_python, program] + ([LIBPLUMB] if open_ else [])
+    others = [any_torch_python, program] + ([LIBPLUMB] if open_ else [])
     for path in (folder, *folder.parents):
         if path.stat().st_uid == 0 and str(path).startswith("/tmp/"):
             path.chmod(0o755)
@@ -263,7 +263,7 @@ def test_a_program_that_becomes_another_user(command, open_, torch_python, tmp_p
     if any(not run_command("setpriv", "--reuid=1234", "--clear-groups", "test", "-r", path).returncode == 0
            for path in others):
         pytest.skip("another user cannot read what the test needs")
-    names = {"PYTHON": torch_python, "PROGRAM": program}
+    names = {"PYTHON": any_torch_python, "PROGRAM": program}
     done = run_command(PLUMB, "run", "-o", place / "run.plumb", "--",
                        *(names.get(word, word) for word in command), env=environment_for_programs())
     assert done.returncode == 0, done.stderr

@@ -187,13 +187,13 @@ SECRETS = ["--api-key=topsecret1", "--token", "topsecret2", "DB_PASSWORD=topsecr
 
 
 @pytest.mark.parametrize("options", [[], ["--no-command"]])
-def test_secrets_are_not_stored(options, torch_python, tmp_path):
+def test_secrets_are_not_stored(options, any_torch_python, tmp_path):
     program = tmp_path / "x.py"
     program.write_text("import torch, subprocess, sys\ntorch.ones(3).neg()\n"
                        "if 'child' not in sys.argv: "
                        "subprocess.run([sys.executable, __file__, 'child', *sys.argv[1:]])\n")
     path = tmp_path / "run.plumb"
-    done = plumb("run", *options, "-o", path, "--", torch_python, program, *SECRETS, "--lr", "0.125",
+    done = plumb("run", *options, "-o", path, "--", any_torch_python, program, *SECRETS, "--lr", "0.125",
                  cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert b"topsecret" not in path.read_bytes()

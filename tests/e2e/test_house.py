@@ -28,21 +28,73 @@ def test_arrows_point_down():
     check("check_arrows.py")
 
 
+def check_small_tree(folder, file, line):
+    """Runs check_arrows.py on a small tree in FOLDER, where FILE has LINE as its second line."""
+    rooms = ("base", "region", "model", "store", "settle", "collect", "analyze", "watch", "view", "cli")
+    for name in [*(f"{room}/{room}.h" for room in rooms), file]:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    (folder / file).write_text(f"/* first */\n{line}\n")
+    return run_command(SCRIPTS / "check_arrows.py", folder)
+
+
 @pytest.mark.parametrize("file, line, problem", [
-    ("base/a.c", '#include "model/profile.h"', "base/ may not use model/"),
-    ("collect/gpu/a.c", '#include "settle/settle.h"', "collect/ may not use settle/"),
-    ("model/a.h", '# include  "store/store.h"', "model/ may not use store/"),
-    ("cli/a.c", '#include "profile.h"', "not a path from src/"),
-    ("attic/a.c", "", "has no row"),
+    ("base/a.c", '#include "model/model.h"', ":2: base/ may not use model/"),
+    ("collect/gpu/a.c", '#include "settle/settle.h"', ":2: collect/ may not use settle/"),
+    ("model/a.h", '# include  "store/store.h"', ":2: model/ may not use store/"),
+    ("watch/a.c", '#include "cli/cli.h"', ":2: watch/ may not use cli/"),
+    ("watch/a.c", '#include "collect/collect.h"', ":2: watch/ may not use collect/"),
+    ("settle/a.c", '#include "watch/watch.h"', ":2: settle/ may not use watch/"),
+    ("view/a.c", '#include "cli/cli.h"', ":2: view/ may not use cli/"),
+    ("view/a.c", '#include "store/store.h"', ":2: view/ may not use store/"),
+    ("analyze/a.c", '#include "view/view.h"', ":2: analyze/ may not use view/"),
+    ("cli/a.c", '#include "cli.h"', ':2: "cli.h" is not a path from src/'),
+    ("attic/a.c", "", ": the folder attic/ has no row"),
 ])
-def test_an_upward_arrow_is_found(tmp_path, file, line, problem):
-    for name in ("model/profile.h", "settle/settle.h", "store/store.h", file):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    (tmp_path / file).write_text(line + "\n")
-    done = run_command(SCRIPTS / "check_arrows.py", tmp_path)
+def test_a_wrong_arrow_is_found(tmp_path, file, line, problem):
+    done = check_small_tree(tmp_path, file, line)
     assert done.returncode == 1
-    assert problem in done.stdout
+    assert done.stdout.startswith(f"{tmp_path / file}{problem}"), done.stdout
+    assert len(done.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize("file, used", [
+    ("watch/a.c", "region"), ("watch/a.c", "base"), ("view/a.c", "analyze"), ("view/a.c", "model"),
+    ("cli/a.c", "watch"), ("cli/a.c", "view"),
+])
+def test_a_right_arrow_is_no_problem(tmp_path, file, used):
+    done = check_small_tree(tmp_path, file, f'#include "{used}/{used}.h"')
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("first, second, name", [
+    (("src/base/a.h", "struct gate {\n\tint x;\n};"), ("src/cli/b.c", "struct gate { int y; };"), "gate"),
+    (("src/base/a.c", "union plumb_gate { int x; };"), ("src/cli/b.c", "enum plumb_gate { OPEN };"), "plumb_gate"),
+    (("src/base/a.h", "enum { FIRST, GATE = 1 << 2, };"), ("src/cli/b.h", "#define GATE 5"), "GATE"),
+    (("src/base/a.h", "typedef struct { int x; } gate;"), ("src/cli/b.c", "typedef int (*gate)(int);"), "gate"),
+    (("include/plumb/a.h", "struct plumb_gate {};"), ("src/cli/b.h", "enum plumb_gate { OPEN };"), "plumb_gate"),
+])
+def test_a_name_with_two_meanings_is_found(tmp_path, first, second, name):
+    for file, text in (first, second):
+        (tmp_path / file).parent.mkdir(parents=True)
+        (tmp_path / file).write_text(text)
+    done = run_command(SCRIPTS / "check_arrows.py", tmp_path / "src")
+    assert done.returncode == 1
+    assert f": {name} is defined in {tmp_path}" in done.stdout and len(done.stdout.splitlines()) == 1, done.stdout
+
+
+@pytest.mark.parametrize("header, source", [
+    ("struct plumb_gate { int x; };", "struct plumb_gate;\nstruct plumb_gate *f(void);"),
+    ("/* struct gate { int x; }; */ enum { A = F(b, c) };", 'struct gate { int b, c; }; char *g = "enum { A }";'),
+    ("#define X(name) name,\nLIST(X)\n#undef X", "#define X(name) #name\n#undef X"),
+])
+def test_a_name_with_one_meaning_is_no_problem(tmp_path, header, source):
+    for file, text in (("base/a.h", header), ("base/a.c", source), ("base/b.c", "struct own { int x; };"),
+                       ("base/c.c", "struct own { int y; };")):
+        (tmp_path / "src" / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "src" / file).write_text(text)
+    done = run_command(SCRIPTS / "check_arrows.py", tmp_path / "src")
+    assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_every_source_names_its_licence():
@@ -148,7 +200,9 @@ def test_links_in_the_docs_lead_somewhere():
 
 
 def test_install(tmp_path):
-    make("install", f"DESTDIR={tmp_path}", "PREFIX=/opt/plumb")
+    # -o: as it was built, with whatever flags that was.
+    built = [f"-o{BUILD.relative_to(ROOT) if ROOT in BUILD.parents else BUILD}/{name}" for name in ("plumb", "libplumb.so")]
+    make(*built, "install", f"DESTDIR={tmp_path}", "PREFIX=/opt/plumb")
     installed = tmp_path / "opt/plumb"
     assert (installed / "share/man/man1/plumb-run.1").stat().st_size
     assert (installed / "share/bash-completion/completions/plumb").stat().st_size

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where kernels that were written by hand stand, from the line information of their module.
 programs/scaled_add.cubin is Triton's (3.9, for compute capability 9.0) of the function scaled_add, whose
-"def" stands on line 11 of /home/u/kernels.py; it calls another function of that file."""
+"def" stands on line 11 of /home/u/kernels.py; it calls another function of that file.
+programs/inlined.cubin is nvcc's of inlined.cu beside it (its first line says how). For GPUs before Hopper, compilers
+write another kind of relocations."""
 import random
 import sqlite3
 import struct
@@ -16,6 +18,7 @@ from test_mock_gpu import RELEASES, run_profiled
 import plumb as plumb_package
 
 CUBIN = PROGRAMS / "scaled_add.cubin"
+INLINED = PROGRAMS / "inlined.cubin"
 PLACE = ("/home/u/kernels.py", 11)
 NAMES = (b".debug_line", b".rela.debug_line", b".symtab", b".strtab")
 
@@ -72,6 +75,16 @@ def test_module_that_was_loaded(tmp_path, release, beside):
     assert places(made.path) == {"scaled_add": PLACE, "other": (None, None)}
     (row,) = [row for row in plumb_package.Profile(made.path).kernels if row.name == "scaled_add"]
     assert row.exclusive["gpu.time"].sum == 1000
+
+
+def test_module_for_an_older_gpu(tmp_path, beside):
+    made = run_profiled(tmp_path, f"module:{INLINED}", "launch:plain:10", "launch:nested:10", "launch:twice:10",
+                        env=beside)
+    assert made.done.returncode == 0, made.done.stderr
+    source = (PROGRAMS / "inlined.cu").read_text().splitlines()
+    assert places(made.path) == {
+        name: ("/home/u/inlined.cu", 1 + next(n for n, line in enumerate(source) if f" {name}(" in line))
+        for name in ("plain", "nested", "twice")}
 
 
 def test_images_that_are_none(tmp_path, beside):

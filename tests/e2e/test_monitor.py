@@ -216,14 +216,19 @@ def test_driver_calls(recorder, tmp_path):
     assert len(calls[SET]) == len(calls[SYNC]) == 2
 
 
-def test_the_example(torch_python, tmp_path):
+@pytest.fixture(scope="module")
+def example():
     """examples/monitor, built as docs/monitor.md says."""
     made = subprocess.run(["make", "--no-print-directory", f"BUILD={BUILD}", "examples"], cwd=ROOT,
                           capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
+    return BUILD / "examples" / "monitor.so"
+
+
+def test_the_example(torch_python, example, tmp_path):
     done = run_command(torch_python, PROGRAMS / "mock_gpu.py", cwd=tmp_path, env={
         **mock_environment(NEWEST), "OMP_NUM_THREADS": "1",
-        "LD_PRELOAD": f"{LIBPLUMB} {BUILD}/examples/monitor.so"})
+        "LD_PRELOAD": f"{LIBPLUMB} {example}"})
     assert done.returncode == 0, done.stderr
     said = re.search(r"tool: (\d+) operators, (\d+) of them backward; (\d+) launches, (\d+) copies",
                      done.stderr)
@@ -239,8 +244,8 @@ def test_the_example(torch_python, tmp_path):
                      done.stderr)
 
 
-def test_the_example_without_plumb(tmp_path):
-    done = run_command("true", env={"LD_PRELOAD": f"{BUILD}/examples/monitor.so"})
+def test_the_example_without_plumb(example):
+    done = run_command("true", env={"LD_PRELOAD": str(example)})
     assert done.returncode == 0 and "libplumb.so is not loaded" in done.stderr
 
 

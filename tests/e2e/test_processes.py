@@ -344,8 +344,8 @@ def test_plumb_under_torchrun_gives_profiles_that_settle_joins(torch_python, tmp
     ("fork_idle$", [4, 4, 6, 6, 10], 0),
     ("^nothing like it$", [10], 4),
 ])
-def test_follow(torch_python, tmp_path, follow, expected, left_out):
-    made = run_program(torch_python, PROGRAM, "fork_idle", folder=tmp_path,
+def test_follow(any_torch_python, tmp_path, follow, expected, left_out):
+    made = run_program(any_torch_python, PROGRAM, "fork_idle", folder=tmp_path,
                        options=["--follow", follow])
     assert made.done.returncode == 0, made.done.stderr
     assert calls(made) == expected
@@ -355,10 +355,10 @@ def test_follow(torch_python, tmp_path, follow, expected, left_out):
     assert ledger["received"] == len(expected) + left_out
 
 
-def test_follow_by_command_line(torch_python, tmp_path):
+def test_follow_by_command_line(any_torch_python, tmp_path):
     program = PROGRAMS / PROGRAM
     path = tmp_path / "run.plumb"
-    line = f"{torch_python} {program} one 3; {torch_python} {program} one 4; true"
+    line = f"{any_torch_python} {program} one 3; {any_torch_python} {program} one 4; true"
     done = run_command(PLUMB, "run", "-o", path, "--follow", " one 4$", "--", "sh", "-c", line,
                        cwd=tmp_path, env=environment_for_programs())
     made = Made(done, program, tmp_path, path)
@@ -388,8 +388,8 @@ def test_the_program_records_parts_of_itself(torch_python, tmp_path):
     assert "recorded " in made.done.stderr
 
 
-def test_without_plumb_the_calls_do_nothing(torch_python, tmp_path):
-    made = run_program(torch_python, PROGRAM, "pieces", folder=tmp_path, plumb=False,
+def test_without_plumb_the_calls_do_nothing(any_torch_python, tmp_path):
+    made = run_program(any_torch_python, PROGRAM, "pieces", folder=tmp_path, plumb=False,
                        environment=with_plumb_package())
     assert made.done.returncode == 0, made.done.stderr
     assert made.done.stdout.splitlines() == ["recording False", "stop False False",
@@ -405,11 +405,11 @@ def check_watched(made, periods):
     assert not set(made.ledger("operator")) - {"received", "attributed", "paused"}
 
 
-def test_start_after_and_duration(torch_python, tmp_path):
+def test_start_after_and_duration(any_torch_python, tmp_path):
     before = time.monotonic()
-    whole = run_program(torch_python, PROGRAM, "one", "5", folder=tmp_path, name="whole.plumb")
+    whole = run_program(any_torch_python, PROGRAM, "one", "5", folder=tmp_path, name="whole.plumb")
     after = 2 * (time.monotonic() - before) + 1  # then it has certainly begun
-    made = run_program(torch_python, PROGRAM, "watch", "1", folder=tmp_path,
+    made = run_program(any_torch_python, PROGRAM, "watch", "1", folder=tmp_path,
                        environment=with_plumb_package(),
                        options=["--start-after", f"{after:.1f}", "--duration", "0.5"])
     assert made.done.returncode == 0, made.done.stderr
@@ -423,17 +423,17 @@ def test_start_after_and_duration(torch_python, tmp_path):
     assert report["run"]["recorded_ns"] == recorded_ns(made)
 
 
-def test_a_run_that_never_recorded(torch_python, tmp_path):
-    made = run_program(torch_python, PROGRAM, "one", "5", folder=tmp_path,
+def test_a_run_that_never_recorded(any_torch_python, tmp_path):
+    made = run_program(any_torch_python, PROGRAM, "one", "5", folder=tmp_path,
                        options=["--start-after", "100"])
     assert made.done.returncode == 0
     assert "recording was never on" in made.done.stderr
     assert calls(made) == []
 
 
-def test_a_signal_turns_recording_on_and_off(torch_python, tmp_path):
+def test_a_signal_turns_recording_on_and_off(any_torch_python, tmp_path):
     path = tmp_path / "run.plumb"
-    command = [PLUMB, "run", "-o", path, "--toggle", "USR2", "--", torch_python, PROGRAMS / PROGRAM,
+    command = [PLUMB, "run", "-o", path, "--toggle", "USR2", "--", any_torch_python, PROGRAMS / PROGRAM,
                "watch", "2"]
     process = subprocess.Popen([str(word) for word in command], cwd=tmp_path, text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -455,10 +455,10 @@ def test_a_signal_turns_recording_on_and_off(torch_python, tmp_path):
     assert made.profile.run.exit_code == 0
 
 
-def test_killed_plumb_keeps_what_recording_was(torch_python, tmp_path):
+def test_killed_plumb_keeps_what_recording_was(any_torch_python, tmp_path):
     """plumb itself is killed while it records; settle tells what was recorded all the same."""
     path = tmp_path / "run.plumb"
-    command = [PLUMB, "run", "-o", path, "--start-after", "0.2", "--", torch_python,
+    command = [PLUMB, "run", "-o", path, "--start-after", "0.2", "--", any_torch_python,
                PROGRAMS / PROGRAM, "slowly", "1.5"]
     process = subprocess.Popen([str(word) for word in command], cwd=tmp_path, text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,

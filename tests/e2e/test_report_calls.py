@@ -204,10 +204,10 @@ def test_an_empty_report_says_why(entries, by, why):
 
 # ---- 2.3: one summary for a job ----
 
-def test_a_job_has_one_summary(torch_python, tmp_path):
+def test_a_job_has_one_summary(any_torch_python, tmp_path):
     said = []
     for rank in range(3):
-        done = run_command(PLUMB, "run", "-o", tmp_path / "job.plumb", "--", torch_python, "-c",
+        done = run_command(PLUMB, "run", "-o", tmp_path / "job.plumb", "--", any_torch_python, "-c",
                            "import torch; torch.ones(2) + 1",
                            env={"RANK": str(rank), "WORLD_SIZE": "3", "PATH": "/usr/bin:/bin"})
         assert done.returncode == 0, done.stderr

@@ -184,12 +184,12 @@ while time.thread_time() < end:
 """
 
 
-def test_native_contexts_of_samples_are_bounded(record, torch_python, tmp_path):
+def test_native_contexts_of_samples_are_bounded(record, any_torch_python, tmp_path):
     """However long it runs. A sample whose path would be new stands where its path is known."""
     program = tmp_path / "paths.py"
     program.write_text(PATHS)
     most = 100
-    made = record(torch_python, program, "1.5", options=("--cpu=1000", "--mode", "full", "--no-gpu"),
+    made = record(any_torch_python, program, "1.5", options=("--cpu=1000", "--mode", "full", "--no-gpu"),
                   env={"PLUMB_NATIVE_CONTEXTS": str(most)})
     report = made.report("--by", "context", "--top", "0", *METRIC)
     native = [row for row in report["contexts"] if row["kind"] == "native" and not row["name"].startswith("[")]
@@ -219,11 +219,11 @@ print(*sizes)
 """
 
 
-def test_a_region_stops_growing(record, torch_python, tmp_path):
+def test_a_region_stops_growing(record, any_torch_python, tmp_path):
     """What it takes after each step of the same work, once samples have made what contexts they may."""
     program = tmp_path / "grows.py"
     program.write_text(GROWS)
-    made = record(torch_python, program, options=("--cpu=1000", "--mode", "full", "--no-gpu"),
+    made = record(any_torch_python, program, options=("--cpu=1000", "--mode", "full", "--no-gpu"),
                   env={"PLUMB_NATIVE_CONTEXTS": "200"})
     sizes = [int(word) for word in made.stdout.split()]
     assert len(sizes) == 6 and sizes[-1] <= sizes[2] + 65536, sizes  # the rest of a chunk at most
@@ -245,12 +245,12 @@ threads = [threading.Thread(target=work) for _ in range(64)]
 """
 
 
-def test_operators_of_threads_without_a_record_are_counted(record, torch_python, tmp_path):
+def test_operators_of_threads_without_a_record_are_counted(record, any_torch_python, tmp_path):
     program = tmp_path / "threads.py"
     program.write_text(THREADS)
 
     def operators(limit):
-        made = record(torch_python, program, options=("--limit", limit, "--no-gpu"), name=f"{limit}.plumb")
+        made = record(any_torch_python, program, options=("--limit", limit, "--no-gpu"), name=f"{limit}.plumb")
         assert made.returncode == 0
         row, = [row for row in made.report("--by", "operator")["ledger"] if row["source"] == "operator"]
         return row["received"], row["dropped"], made.stderr

@@ -171,16 +171,16 @@ def test_no_iterations_are_said(torch_python, tmp_path):
     assert made.profile.environment["trace.iterations"].startswith("no iterations were found")
 
 
-def test_the_last_seconds(torch_python, tmp_path):
-    made = run(torch_python, tmp_path, "pause", trace="1s")
+def test_the_last_seconds(any_torch_python, tmp_path):
+    made = run(any_torch_python, tmp_path, "pause", trace="1s")
     found = at_lines(made)
     assert found[LINES["late"]] == 4
     assert found[LINES["early"]] == 0
     assert made.ledger("span")["overwritten"] >= 3
 
 
-def test_a_full_ring_keeps_the_newest(torch_python, tmp_path):
-    made = run(torch_python, tmp_path, "many", 60000, options=["--limit", "1M"])
+def test_a_full_ring_keeps_the_newest(any_torch_python, tmp_path):
+    made = run(any_torch_python, tmp_path, "many", 60000, options=["--limit", "1M"])
     ledger = made.ledger("span")
     assert ledger["received"] == ledger["attributed"] + ledger["overwritten"]
     assert ledger["received"] == sum(made.calls().values())
@@ -194,9 +194,9 @@ def test_a_full_ring_keeps_the_newest(torch_python, tmp_path):
     assert made.ledger("operator")["received"] == made.ledger("operator")["attributed"]
 
 
-def test_sigkill_keeps_spans(torch_python, tmp_path):
+def test_sigkill_keeps_spans(any_torch_python, tmp_path):
     path = tmp_path / "run.plumb"
-    command = [PLUMB, "run", "-o", path, "--trace", "--", torch_python, PROGRAMS / "traced.py",
+    command = [PLUMB, "run", "-o", path, "--trace", "--", any_torch_python, PROGRAMS / "traced.py",
                "stay", 5000]
     process = subprocess.Popen([str(word) for word in command], cwd=tmp_path, text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -375,9 +375,9 @@ def test_joining_keeps_waits(tmp_path):
     assert len(once) == 4 and sorted(waits) == sorted(once * 2)
 
 
-def test_reports_leave_the_trace_alone(torch_python, tmp_path):
+def test_reports_leave_the_trace_alone(any_torch_python, tmp_path):
     """A report reads totals: it says the same of a profile whose trace cannot be read."""
-    made = run(torch_python, tmp_path, "train")
+    made = run(any_torch_python, tmp_path, "train")
     before = run_command(PLUMB, "report", made.path, "--json", "--top", "0")
     database = sqlite3.connect(made.path)
     database.execute("UPDATE span_chunks SET context = x'00' WHERE source = 'trace'")
@@ -386,6 +386,6 @@ def test_reports_leave_the_trace_alone(torch_python, tmp_path):
     after = run_command(PLUMB, "report", made.path, "--json", "--top", "0")
     assert (after.returncode, after.stdout) == (0, before.stdout)
     refused = run_command(PLUMB, "export", made.path, "-o", tmp_path / "x.pftrace")
-    assert refused.returncode == 2 and "a column of spans cannot be decompressed" in refused.stderr
+    assert refused.returncode == 2 and "a column that cannot be decompressed" in refused.stderr
     with pytest.raises(plumb.ProfileError, match="damaged spans"):
         list(plumb.Profile(made.path).spans())

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 from conftest import PLUMB, ROOT, clean_environment, run_command
@@ -184,7 +185,7 @@ def test_measured_waiting_is_not_counted_twice(record, torch_python, tmp_path):
     assert found["both"] < 1.02 * (found["Sleepy"] + found["outside"])
 
 
-def test_pauses_are_left_out(record, torch_python, tmp_path):
+def test_pauses_are_left_out(record, tmp_path):
     program = tmp_path / "pauses.py"
     program.write_text(
         "import ctypes, sys, time\n"
@@ -196,7 +197,7 @@ def test_pauses_are_left_out(record, torch_python, tmp_path):
         "def seen(): time.sleep(0.4)\n"
         "def unseen(): time.sleep(0.6)\n"
         "computes()\nseen()\nplumb.stop()\nunseen()\nplumb.start()\nseen()\n")
-    found = waiting(record(torch_python, program, options=OPTIONS))
+    found = waiting(record(sys.executable, program, options=OPTIONS))
     assert abs(found["seen"] - 0.8e9) < 0.08e9
     assert found.get("unseen", 0) < 0.05e9
 
@@ -228,7 +229,7 @@ def test_children(record, python, tmp_path):
     assert found["joins"] > 0.95e9
 
 
-def test_a_program_that_becomes_another(record, torch_python, tmp_path):
+def test_a_program_that_becomes_another(record, tmp_path):
     """The region of the one before is not looked at any more."""
     program = tmp_path / "becomes.py"
     program.write_text(
@@ -241,7 +242,7 @@ def test_a_program_that_becomes_another(record, torch_python, tmp_path):
         "computes()\n"
         "if len(sys.argv) > 1: second()\n"
         "else: first(); os.execv(sys.executable, [sys.executable, __file__, 'again'])\n")
-    made = record(torch_python, program, options=OPTIONS)
+    made = record(sys.executable, program, options=OPTIONS)
     found = waiting(made)
     assert abs(found["first"] - 0.3e9) < 0.09e9 and abs(found["second"] - 0.5e9) < 0.09e9
     assert sum(ns for _, ns in contexts(made)) < 1.0e9
@@ -340,7 +341,7 @@ def test_the_line_that_waits_for_a_batch(record, torch_python, tmp_path):
 
 
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="no setpriv here")
-def test_memory_that_may_not_be_read_is_said(torch_python, tmp_path):
+def test_memory_that_may_not_be_read_is_said(tmp_path):
     program = tmp_path / "private.py"
     program.write_text(
         "import ctypes, time\n"
@@ -349,7 +350,7 @@ def test_memory_that_may_not_be_read_is_said(torch_python, tmp_path):
         "while time.thread_time() < end: pass\n"
         "time.sleep(0.5)\n")
     path = tmp_path / "run.plumb"
-    command = [PLUMB, "run", "-o", path, *OPTIONS, "--", torch_python, program]
+    command = [PLUMB, "run", "-o", path, *OPTIONS, "--", sys.executable, program]
     if os.geteuid() == 0:
         command = ["setpriv", "--inh-caps=-sys_ptrace", "--bounding-set=-sys_ptrace", *command]
     done = subprocess.run(list(map(str, command)), cwd=tmp_path, env=clean_environment(),

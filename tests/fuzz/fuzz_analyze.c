@@ -2,9 +2,8 @@
 /* Whatever spans a trace has, the analyses come to an end: iterations, steps and ranks, findings,
  * the critical path of all and of a part. */
 #include "analyze/analyze.h"
-#include "analyze/iterations.h"
 #include "analyze/path/summary.h"
-#include "cli/iters_steps.h"
+#include "view/iters.h"
 
 static void analyze(struct plumb_profile *profile);
 #define IMPORT_FUZZ_THEN analyze
@@ -63,40 +62,37 @@ find_part(const struct plumb_profile *profile, const struct plumb_iterations *fo
 }
 
 static void
-find_steps(const struct plumb_profile *profile, const struct plumb_iterations *found)
+find_steps(const struct plumb_profile *profile)
 {
 	struct plumb_iteration_limits limits = { 0 };
-	struct plumb_iters_steps steps = { 0 };
+	struct plumb_iters_query query = { .limits = &limits, .explains = true };
 	struct plumb_error error = { 0 };
+	struct plumb_iters iters;
 
-	if (plumb_iters_steps_new(profile, found, &limits, true, &steps, &error))
+	if (plumb_iters_make(profile, &query, &iters, &error))
 		abort();
-	for (uint32_t t = 0; t < found->count; t++) {
+	for (uint32_t t = 0; t < iters.found.count; t++) {
 		struct plumb_step_rows rows = { 0 };
 
-		if (!steps.moments[t])
+		if (!iters.steps.moments[t])
 			continue;
-		if (plumb_moments_both(steps.moments[t], -PLUMB_TIME_MOST + 1, PLUMB_TIME_MOST - 1,
-		                       &rows) < 0)
+		if (plumb_moments_both(iters.steps.moments[t], -PLUMB_TIME_MOST + 1,
+		                       PLUMB_TIME_MOST - 1, &rows) < 0)
 			abort();
 		plumb_vec_free(&rows);
 	}
-	find_part(profile, found, steps.user_of);
-	plumb_iters_steps_free(&steps);
+	find_part(profile, &iters.found, iters.steps.user_of);
+	plumb_iters_free(&iters);
 }
 
 static void
 analyze(struct plumb_profile *profile)
 {
 	struct plumb_error error = { 0 };
-	struct plumb_iterations found;
 
 	if (plumb_analyze(profile, NULL, &error) < 0)
 		abort();
-	if (plumb_iterations_find(profile, NULL, &found, &error) < 0)
-		abort();
-	find_steps(profile, &found);
-	plumb_iterations_free(&found);
+	find_steps(profile);
 	find_path(profile);
 }
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/executable.h"
+#include "cli/run/executable.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -18,11 +18,13 @@ MOCK_RELEASE_11.8 := 11080
 MOCK_RELEASE_12.1 := 12010
 MOCK_RELEASE_12.8 := 12080
 MOCK_RELEASE_13.0 := 13000
-MOCK_SOURCES := $(addprefix tests/mock/,cuda.c scenario.c cupti.c unused.c extra.c program.c mock.h tool.h mock.mk)
+KINDS += mock
+COMMAND_mock = $(CC) $(MOCK_WARN) $(BUILD_CACHE)
+MOCK_SOURCES := $(addprefix tests/mock/,cuda.c scenario.c cupti.c unused.c extra.c program.c mock.h tool.h mock.mk) $(BUILD)/commands/mock
 
 mock: $(foreach v,$(MOCK_VERSIONS),$(BUILD)/mock/$(v)/mock-profiled) $(BUILD)/mock/launcher.so
 
-$(BUILD)/mock/launcher.so: tests/mock/launcher.c tests/mock/mock.h
+$(BUILD)/mock/launcher.so: tests/mock/launcher.c tests/mock/mock.h $(BUILD)/commands/mock
 	@mkdir -p $(@D)
 	$(CC) $(MOCK_WARN) -fPIC -shared -fvisibility=hidden -D_GNU_SOURCE -o $@ $< -ldl -lpthread
 
@@ -60,6 +62,8 @@ $(BUILD)/torture/program: tests/torture/program.c $(BUILD)/mock/13.0/mock-profil
 $(BUILD)/torture/program-%: tests/torture/program.c $(BUILD)/mock/13.0/mock-profiled
 	@mkdir -p $(@D)
 	$(CC) $(MOCK_WARN) -D_GNU_SOURCE -fsanitize=$* -o $@ $< $(TORTURE_LINK)
-$(BUILD)/torture/%.so: tests/torture/%.c
+$(BUILD)/torture/%.so: tests/torture/%.c $(BUILD)/commands/mock
 	@mkdir -p $(@D)
 	$(CC) $(MOCK_WARN) -fPIC -shared -o $@ $< -ldl
+
+include scripts/commands.mk

@@ -11,7 +11,7 @@
  *   allocasync:BYTES freeasync
  *   capture:COUNT:NAME:NS                 a graph of COUNT kernels     replay:TIMES
  *   names:COUNT:NS                        kernels k0, k1, …, one of each
- *   threads:COUNT:TIMES:NAME:NS           COUNT threads with TIMES launches each, and waits for them
+ *   threads:COUNT:TIMES:NAME:NS           COUNT threads with TIMES launches each, then waits
  *   repeat:TIMES                          the next action, so often
  *   gap:STREAM:NS    mock:KEY:VALUE       sleep:MS
  *   module:FILE                           loads the image of GPU code that the file is

@@ -13,8 +13,9 @@
  *   storm:COUNT    COUNT threads over its life, at most 16 at once
  *   library:FILE   FILE is loaded, called and unloaded again and again
  *   end:SIGNAL:US  SIGNAL comes after US microseconds
- *   stacks         threads compute in coroutines of 8 KiB, with alternate stacks of 8 KiB, all without guard pages
- *   masks          a thread blocks all signals, waits for any, and handles real-time signals of every number
+ *   stacks         threads compute in coroutines of 8 KiB, with alternate stacks of 8 KiB, without
+ *                  guard pages
+ *   masks          a thread blocks all signals, waits for any, and handles all real-time signals
  *   leave:US       a thread calls _exit(7) after US microseconds, without the last line
  */
 #include <dlfcn.h>

@@ -316,7 +316,7 @@ sample_build(struct plumb_profile *profile, struct sample_ids *ids, struct plumb
 	memset(ids, 0, sizeof *ids);
 	struct plumb_builder *b = plumb_builder_new();
 	if (!b)
-		return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory");
+		return plumb_fail_memory(error, NULL);
 	sample_places(b, ids);
 	sample_memory(b, ids);
 	sample_frames(b, ids);

@@ -18,17 +18,18 @@
 
 /* ---- launches ---- */
 
-static struct plumb_launch
+static struct plumb_ring_launch
 launch_of(uint64_t id)
 {
-	return (struct plumb_launch){ .node = (plumb_id)id * 2 + 1, .track = (plumb_id)id + 7 };
+	return (struct plumb_ring_launch){ .node = (plumb_id)id * 2 + 1,
+		                           .track = (plumb_id)id + 7 };
 }
 
 static void
 launches_are_found_again(void **state)
 {
 	struct plumb_launch_ring *ring = plumb_launch_ring_new(8);
-	struct plumb_launch launch;
+	struct plumb_ring_launch launch;
 	bool overwritten;
 	(void)state;
 	assert_non_null(ring);
@@ -67,7 +68,7 @@ put_many(void *data)
 {
 	uint64_t first = *(uint64_t *)data;
 	for (uint64_t id = first; id < 400000; id += 4) {
-		struct plumb_launch launch = launch_of(id);
+		struct plumb_ring_launch launch = launch_of(id);
 		plumb_launch_put(shared_ring, id, &launch);
 		plumb_launch_waited(shared_ring, id, id + 9);
 	}
@@ -80,7 +81,7 @@ threads_never_mix_launches(void **state)
 	static uint64_t firsts[4] = { 1, 2, 3, 4 };
 	static bool taken[400000];
 	pthread_t threads[4];
-	struct plumb_launch launch;
+	struct plumb_ring_launch launch;
 	bool overwritten;
 	unsigned found = 0;
 	(void)state;
@@ -174,7 +175,7 @@ busy_time_is_the_union(void **state)
 			if (start >= SPAN)
 				continue;
 			memset(touched + start, 1, length);
-			plumb_gpu_work(device, PLUMB_WORK_KERNEL, 0, 0, base + start,
+			plumb_gpu_work(device, PLUMB_GPU_WORK_KERNEL, 0, 0, base + start,
 			               base + start + length, 0);
 		}
 		for (size_t i = 0; i < sizeof touched; i++)
@@ -193,9 +194,9 @@ late_work_is_counted(void **state)
 	struct plumb_gpu_device *device = device_new();
 	(void)state;
 	for (uint64_t i = 0; i < 200; i++) /* 200 intervals with gaps: 72 are folded */
-		plumb_gpu_work(device, PLUMB_WORK_COPY, 0, 0, 1000 + i * 10, 1005 + i * 10, 3);
+		plumb_gpu_work(device, PLUMB_GPU_WORK_COPY, 0, 0, 1000 + i * 10, 1005 + i * 10, 3);
 	plumb_gpu_merge(device);
-	plumb_gpu_work(device, PLUMB_WORK_SET, 0, 0, 1001, 1002, 9);
+	plumb_gpu_work(device, PLUMB_GPU_WORK_SET, 0, 0, 1001, 1002, 9);
 	plumb_gpu_merge(device);
 	const struct plumb_record_device_total *total =
 		record_of(device, PLUMB_RECORD_DEVICE_TOTAL);
@@ -218,7 +219,7 @@ the_series_coarsens_and_keeps_its_sums(void **state)
 	(void)state;
 	/* A minute of work: bins of 1 ms become bins of 64 ms. */
 	for (uint64_t i = 0; i < 6000; i++)
-		plumb_gpu_work(device, i % 3 ? PLUMB_WORK_KERNEL : PLUMB_WORK_COPY, 0, 0,
+		plumb_gpu_work(device, i % 3 ? PLUMB_GPU_WORK_KERNEL : PLUMB_GPU_WORK_COPY, 0, 0,
 		               base + i * 10000000, base + i * 10000000 + 7000000, 0);
 	const struct plumb_record_series *series = record_of(device, PLUMB_RECORD_SERIES);
 	for (int i = 0; i < PLUMB_SERIES_BINS; i++) {
@@ -232,7 +233,7 @@ the_series_coarsens_and_keeps_its_sums(void **state)
 	assert_int_equal(kernels, 4000);
 	assert_int_equal(copies, 2000);
 	/* Times that cannot be do not hang it or spoil it. */
-	plumb_gpu_work(device, PLUMB_WORK_KERNEL, 0, 0, base, UINT64_MAX, 0);
+	plumb_gpu_work(device, PLUMB_GPU_WORK_KERNEL, 0, 0, base, UINT64_MAX, 0);
 	assert_int_equal(series->width, 64000000);
 }
 
@@ -244,7 +245,8 @@ the_ring_keeps_the_newest_work(void **state)
 	struct plumb_record_work_ring *ring = record_of(device, PLUMB_RECORD_WORK_RING);
 	uint64_t count = ring->capacity + 10ull;
 	for (uint64_t i = 0; i < count; i++)
-		plumb_gpu_work(device, PLUMB_WORK_KERNEL, (plumb_id)i + 1, 3, 100 + i, 101 + i, 0);
+		plumb_gpu_work(device, PLUMB_GPU_WORK_KERNEL, (plumb_id)i + 1, 3, 100 + i, 101 + i,
+		               0);
 	const struct plumb_work *work = (const struct plumb_work *)(ring + 1);
 	assert_int_equal(ring->written, count);
 	for (uint64_t i = count - ring->capacity; i < count; i++) {

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "import/levels.h"
+#include "import/spans/levels.h"
 
 #define NONE UINT32_MAX
 enum { APPLICATION = 1, MODEL, LAYER, OPERATOR, LIBRARY, CALL, KERNEL };

@@ -537,9 +537,9 @@ put_share(const void *pool, int64_t allocated, int64_t freed, uint64_t seen, int
 		plumb_arena_append(&arena, PLUMB_RECORD_MEMORY, sizeof *share);
 	share->pool = pool ? plumb_region_id(&region, pool) : 12345;
 	if (allocated)
-		plumb_moments_add(&share->allocated, allocated);
+		plumb_observations_add(&share->allocated, allocated);
 	if (freed)
-		plumb_moments_add(&share->freed, freed);
+		plumb_observations_add(&share->freed, freed);
 	share->seen = seen;
 	share->held = held;
 	plumb_arena_commit(&arena, share);

@@ -101,6 +101,7 @@ test_given_and_fallback(void **state)
 	assert_false(plumb_options_given(p.options, "top"));
 	assert_true(plumb_options_given(p.options, "limit"));
 	assert_string_equal(plumb_options_text(p.options, "by"), "kernel");
+	assert_int_equal(plumb_options_choice(p.options, "by"), 1);
 	assert_true(plumb_options_flag(p.options, "json"));
 	assert_false(plumb_options_flag(p.options, "jsonl"));
 	assert_false(plumb_options_given(p.options, "help"));
@@ -111,6 +112,7 @@ test_given_and_fallback(void **state)
 	plumb_options_free(p.options);
 	p = parse("verb", false);
 	assert_null(plumb_options_text(p.options, "by"));
+	assert_true(plumb_options_choice(p.options, "by") == UINT32_MAX);
 	assert_int_equal(p.count, 0);
 	plumb_options_free(p.options);
 }

@@ -15,9 +15,9 @@
 
 #include "../golden/profiles.h"
 #include "cli/summary.h"
-#include "cli/tree.h"
 #include "failing_malloc.h"
 #include "store/store.h"
+#include "view/tree.h"
 
 static struct plumb_tree
 tree_of(const struct plumb_profile *profile, uint32_t metric, uint32_t limit, bool compact)

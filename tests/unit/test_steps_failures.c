@@ -9,9 +9,9 @@
 #include <cmocka.h>
 
 #include "analyze/path/summary.h"
-#include "cli/iters_steps.h"
 #include "failing_malloc.h"
 #include "model/builder.h"
+#include "view/iters.h"
 
 #define US INT64_C(1000)
 #define RANKS 2
@@ -130,31 +130,29 @@ static void
 test_steps(void **state)
 {
 	struct plumb_iteration_limits limits = { 0 };
+	struct plumb_iters_query query = { .limits = &limits, .explains = true };
 	struct plumb_error error = { 0 };
-	struct plumb_iterations found;
 	struct made m;
 	bool all = false;
 
 	(void)state;
 	make(&m);
-	assert_int_equal(plumb_iterations_find(&m.profile, NULL, &found, &error), 0);
 	for (long n = 0; FAILING_MALLOC && !all; n++) {
-		struct plumb_iters_steps steps = { 0 };
+		struct plumb_iters iters;
 		int code;
 
 		failing_malloc_at = n;
-		code = plumb_iters_steps_new(&m.profile, &found, &limits, true, &steps, &error);
+		code = plumb_iters_make(&m.profile, &query, &iters, &error);
 		all = !failing_malloc_stop();
 		assert_true(code == 0 || code == PLUMB_ESYSTEM);
 		if (all) {
 			assert_int_equal(code, 0);
-			assert_int_equal(steps.match.rank_count, RANKS);
-			assert_true(steps.match.collectives);
-			assert_int_equal(steps.match.matched, PLUMB_MATCHED_BY_STEP);
+			assert_int_equal(iters.steps.match.rank_count, RANKS);
+			assert_true(iters.steps.match.collectives);
+			assert_int_equal(iters.steps.match.matched, PLUMB_MATCHED_BY_STEP);
 		}
-		plumb_iters_steps_free(&steps);
+		plumb_iters_free(&iters);
 	}
-	plumb_iterations_free(&found);
 	plumb_profile_free(&m.profile);
 }
 

@@ -60,9 +60,8 @@ test_refused_contents(void **state)
 		"PRAGMA user_version=0",
 		"PRAGMA application_id=7",
 		"DROP TABLE tracks",
-		"DROP TABLE run; CREATE VIEW run AS SELECT 0 AS id, NULL AS command, 0 AS start_ns,"
-		" 0 AS wall_ns, 0 AS exit_code, 0 AS overhead_ns, NULL AS tool_version,"
-		" 1 AS analyses",
+		"DROP TABLE run; CREATE VIEW run AS SELECT 0 id, NULL command, 0 start_ns,"
+		" 0 wall_ns, 0 exit_code, 0 overhead_ns, NULL tool_version, 1 analyses",
 		"ALTER TABLE frames RENAME COLUMN file TO place",
 		"DELETE FROM run",
 		"INSERT INTO run VALUES(1, NULL, 1, 1, 1, 1, NULL, 1)",
@@ -176,12 +175,12 @@ test_accepted_contents(void **state)
 {
 	(void)state;
 	write_sample();
-	sql(path,
-	    "CREATE TABLE mine(x); CREATE INDEX i ON frames(name); CREATE VIEW v AS SELECT 1;"
-	    "INSERT INTO mine VALUES(1); PRAGMA journal_mode=WAL; VACUUM;"
-	    "INSERT INTO span_chunks SELECT 3, track, 'mine', start_ns, end_ns, count,"
-	    " total_ns, busy_ns, codec, context, start, duration, NULL, NULL, NULL, NULL FROM span_chunks"
-	    " WHERE id = 0");
+	sql(path, "CREATE TABLE mine(x); CREATE INDEX i ON frames(name); CREATE VIEW v AS SELECT 1;"
+	          "INSERT INTO mine VALUES(1); PRAGMA journal_mode=WAL; VACUUM;"
+	          "INSERT INTO span_chunks SELECT 3, track, 'mine', start_ns, end_ns, count,"
+	          " total_ns, busy_ns, codec, context, start, duration, NULL, NULL, NULL, NULL"
+	          " FROM span_chunks"
+	          " WHERE id = 0");
 	struct plumb_profile profile;
 	read_profile(&profile, path);
 	assert_int_equal(profile.work_count, 5); /* other sources are not the newest work */

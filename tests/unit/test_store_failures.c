@@ -186,6 +186,7 @@ test_no_memory(void **state)
 			if (code) {
 				assert_true(reached);
 				assert_refused(code, PLUMB_ESYSTEM, &error, path);
+				assert_non_null(strstr(error.message, "not enough memory to "));
 			} else if (reads) {
 				plumb_profile_free(&again);
 			}

@@ -585,7 +585,7 @@ column(const struct plumb_answer *a, const char *name)
 	for (uint32_t c = 0; c < a->column_count; c++)
 		if (!strcmp(a->columns[c].name, name))
 			return c;
-	fail_msg("%s has no column %s", a->kind->id, name);
+	fail_msg("%s has no column %s", a->id, name);
 	return 0;
 }
 
@@ -601,16 +601,16 @@ test_every_table(void **state)
 		struct plumb_layers layers = layers_of(&m, PLUMB_LAYER_IS_EITHER, false);
 		struct plumb_tables_input input = { &layers, 1,      (int64_t[]){ 4 },
 			                            15700,   0.9e12, 0.05 };
-		for (const struct plumb_answer_kind *k = plumb_answer_kinds; k->id; k++) {
+		for (const struct plumb_tables_kind *k = plumb_tables_kinds; k->id; k++) {
 			struct plumb_answer a;
-			assert_int_equal(plumb_answer_make(k, &input, &a, &error), 0);
+			assert_int_equal(plumb_tables_answer(k, &input, &a, &error), 0);
 			/* of one profile nothing has changed */
 			assert_int_equal(a.row_count > 0, strcmp(k->id, "swapped") != 0);
 			assert_int_equal(a.cell_count, (uint64_t)a.row_count * a.column_count);
 			if (!strcmp(k->id, "A14")) {
 				uint32_t at = column(&a, "layer_arithmetic_intensity (flops/byte)");
-				assert_int_equal(a.cells[at].kind,
-				                 counters ? PLUMB_CELL_NUMBER : PLUMB_CELL_UNKNOWN);
+				assert_int_equal(a.cells[at].type, counters ? PLUMB_ANSWER_NUMBER
+				                                            : PLUMB_ANSWER_UNKNOWN);
 				assert_int_equal(a.columns[at].source,
 				                 counters ? PLUMB_SOURCE_IS_MEASURED
 				                          : PLUMB_SOURCE_IS_UNKNOWN);
@@ -628,8 +628,8 @@ test_every_table(void **state)
 		plumb_layers_free(&layers);
 		plumb_profile_free(&m.profile);
 	}
-	assert_non_null(plumb_answer_find("a13"));
-	assert_null(plumb_answer_find("A16"));
+	assert_non_null(plumb_tables_find("a13"));
+	assert_null(plumb_tables_find("A16"));
 }
 
 static void

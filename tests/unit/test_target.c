@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "cli/executable.h"
-#include "cli/target.h"
+#include "cli/run/executable.h"
+#include "cli/run/target.h"
 
 #define ADDRESS 0x400000u
 #define INTERPRETER_AT 0x300u

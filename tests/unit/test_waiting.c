@@ -10,10 +10,10 @@
 
 #include <cmocka.h>
 
-#include "cli/asleep.h"
-#include "cli/foreign.h"
-#include "cli/foreign_python.h"
-#include "cli/python_lines.h"
+#include "watch/asleep.h"
+#include "watch/foreign.h"
+#include "watch/foreign_python.h"
+#include "watch/python_lines.h"
 
 /* ---- counts ---- */
 

@@ -82,14 +82,6 @@ diff_estimate(const struct diff_run *run, uint32_t metric, const struct plumb_st
 	return e;
 }
 
-static void
-merge(struct plumb_stat *stat, const struct plumb_value *v)
-{
-	struct plumb_stat other = { v->sum, v->count, v->min, v->max, v->mean, v->m2 };
-
-	plumb_stat_merge(stat, &other);
-}
-
 static int
 load_groups(const struct diff_run *run, uint32_t metric, const struct diff_rows *rows,
             struct amounts *a)
@@ -128,11 +120,14 @@ load_contexts(const struct diff_run *run, uint32_t metric, const struct diff_row
 	}
 	for (uint32_t i = 0; i < p->values_count; i++)
 		if (p->values[i].metric == metric) {
-			uint32_t c = p->values[i].context;
+			const struct plumb_value *v = &p->values[i];
+			struct plumb_stat stat = {
+				v->sum, v->count, v->min, v->max, v->mean, v->m2
+			};
 
-			merge(&a->own[rows->key[c]], &p->values[i]);
-			a->variance[rows->key[c]] += diff_variance(&p->values[i]);
-			variance[c] += diff_variance(&p->values[i]);
+			plumb_stat_merge(&a->own[rows->key[v->context]], &stat);
+			a->variance[rows->key[v->context]] += diff_variance(v);
+			variance[v->context] += diff_variance(v);
 		}
 	if (plumb_metric_aggregation(metric) != PLUMB_CALL)
 		plumb_inclusive(p, metric, PLUMB_NONE, NULL, all);

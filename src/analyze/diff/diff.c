@@ -11,7 +11,7 @@ const char *const plumb_steps_names[] = { NULL, "given", "loop", "marker" };
 int
 diff_no_memory(struct plumb_error *error)
 {
-	return plumb_fail(error, PLUMB_ESYSTEM, "not enough memory; close other programs");
+	return plumb_fail_memory(error, NULL);
 }
 
 /* ---- by what sums are divided ---- */
@@ -170,6 +170,7 @@ plumb_diff_free(struct plumb_diff *diff)
 		diff_lines_free(diff);
 	for (uint32_t r = 0; diff->runs && r < diff->count; r++) {
 		plumb_iterations_free(&diff->runs[r].found);
+		plumb_gpu_work_free(&diff->runs[r].gpu);
 		diff_steps_free(&diff->runs[r].steps);
 	}
 	free(diff->runs);

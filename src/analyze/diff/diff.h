@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two profiles, or several runs of two programs, held against each other: what differs in their
- * environment, in the time of their iterations, and in the rows of a report.
+ * Compares two profiles, or several runs of two programs: what differs in their environment, in the
+ * time of their iterations, and in the rows of a report.
  *
  *	struct plumb_diff *diff = plumb_diff_new(profiles, before, count, &options, &error);
  *	plumb_diff_environment(diff, &environment, &error);
@@ -9,8 +9,8 @@
  *	plumb_diff_table(diff, metric, &table, &error);
  *	plumb_gate_decide(diff, &gate, &result, &error);
  *
- * Sums are of an iteration, as far as the number of iterations is known of all runs: a longer
- * run is no slower one. What is not known on a side is NAN there, never 0.
+ * If all runs have a known number of iterations, sums are for one iteration, because a longer run
+ * is not a slower one. What is unknown on a side is NAN there, never 0.
  */
 #ifndef PLUMB_ANALYZE_DIFF_DIFF_H
 #define PLUMB_ANALYZE_DIFF_DIFF_H
@@ -26,14 +26,14 @@ enum plumb_diff_by {
 
 struct plumb_diff_options {
 	uint32_t by;          /* enum plumb_diff_by, or plumb_group_by */
-	bool total;           /* sums as they are, not of an iteration */
-	double iterations[2]; /* how many each run of a side had; 0: to be found */
+	bool total;           /* sums of the whole run, not of an iteration */
+	double iterations[2]; /* how many each run of a side had; 0: plumb finds them */
 };
 
 struct plumb_diff;
 
-/* The first BEFORE of the COUNT profiles are one side; there is one at least on either. They must
- * outlive it. NULL with ERROR filled: PLUMB_ESYSTEM. */
+/* The first BEFORE of the COUNT profiles are one side, the rest the other; each has at least one.
+ * They must outlive the result. NULL with ERROR filled: PLUMB_ESYSTEM. */
 struct plumb_diff *
 plumb_diff_new(const struct plumb_profile *const *profiles, uint32_t before, uint32_t count,
                const struct plumb_diff_options *options, struct plumb_error *error);
@@ -43,7 +43,7 @@ void plumb_diff_free(struct plumb_diff *diff);
 
 /* Where the number of iterations is from. */
 enum plumb_steps_from {
-	PLUMB_STEPS_NONE,   /* not known, or not of all runs: sums are as they are */
+	PLUMB_STEPS_NONE,   /* unknown, at least for one run: sums are of the whole run */
 	PLUMB_STEPS_GIVEN,  /* by the options */
 	PLUMB_STEPS_LOOP,   /* the loops that iterations.h finds in the GPU's work */
 	PLUMB_STEPS_MARKER, /* calls of a range: ProfilerStep, else Optimizer.step */
@@ -53,8 +53,8 @@ extern const char *const plumb_steps_names[];
 struct plumb_diff_run {
 	const struct plumb_profile *profile;
 	double iterations; /* NAN: not known */
-	uint32_t measured; /* of them: iterations whose time is known from start to start */
-	uint32_t left_out; /* of those: take much longer than most, and are no part of means */
+	uint32_t measured; /* iterations with a known time from start to start */
+	uint32_t left_out; /* of these: much longer than most, so means leave them out */
 	uint32_t level;    /* of loops: 0 the outermost */
 	bool newest;       /* measured in the newest work alone */
 };
@@ -64,8 +64,8 @@ plumb_diff_runs(const struct plumb_diff *diff, uint32_t *count, uint32_t *before
 enum plumb_steps_from plumb_diff_from(const struct plumb_diff *diff);
 /* Are sums those of an iteration? */
 bool plumb_diff_is_normal(const struct plumb_diff *diff);
-/* Are the iterations of all runs of the same kernels, as far as that is known? Else they may not be
- * the same thing. */
+/* Do the iterations of all runs have the same kernels, as far as plumb knows? If not, they may not
+ * be the same thing. */
 bool plumb_diff_is_alike(const struct plumb_diff *diff);
 
 /* ---- the environment ---- */
@@ -133,11 +133,11 @@ struct plumb_diff_table {
 	uint32_t family_count;
 	void *storage; /* texts */
 };
-/* The rows of METRIC (a number of the first profile) by what the options say; rows without any of
- * it on both sides are left out. For plumb_diff_table_free in any case. Errors: PLUMB_ESYSTEM. */
+/* Makes the rows of METRIC, grouped as the options say. It leaves out rows that have none of METRIC
+ * on both sides. Call plumb_diff_table_free even after an error. Errors: PLUMB_ESYSTEM. */
 int plumb_diff_table(const struct plumb_diff *diff, const char *metric,
                      struct plumb_diff_table *table, struct plumb_error *error) PLUMB_MUST_CHECK;
-/* How much a row matters: by what changed; where it is unknown on a side, by all of the other. */
+/* How much a row matters: by its change. If one side is unknown, by the value of the other. */
 double plumb_diff_weight(const struct plumb_diff_row *row);
 void plumb_diff_table_free(struct plumb_diff_table *table);
 
@@ -164,7 +164,8 @@ struct plumb_gate_result {
 	const char *unit;
 	const char *statistic;
 	bool holds; /* by the change itself */
-	int certain; /* 1: so does its whole interval say; 0: the limit lies in it; -1: no spread is known */
+	/* 1: so does its whole interval say; 0: the limit lies in it; -1: no spread is known */
+	int certain;
 	const char *why; /* nothing to hold against the limit: it does not hold; else NULL */
 };
 /* Errors: PLUMB_EUSAGE (no such metric, a limit of another unit), PLUMB_ESYSTEM. */

@@ -6,6 +6,7 @@
 #include "analyze/diff/diff.h"
 #include "analyze/iterations.h"
 #include "base/vec.h"
+#include "model/gpu_work.h"
 
 /* Times from start to start, ascending; between two there may be a gap. */
 struct diff_windows {
@@ -29,6 +30,7 @@ struct diff_steps {
 struct diff_run {
 	const struct plumb_profile *profile;
 	struct plumb_iterations found;
+	struct plumb_gpu_work gpu;
 	struct diff_steps steps;
 	uint32_t *line; /* by frame: the line of the first run that it is, PLUMB_NONE: of none */
 	/* by string: a file's number among those of all runs, PLUMB_NONE: no file */

@@ -23,7 +23,7 @@ struct saying {
 typedef PLUMB_VEC(struct saying) sayings;
 
 static bool
-say(sayings *list, const char *key, const char *value, bool after)
+add_saying(sayings *list, const char *key, const char *value, bool after)
 {
 	struct saying *s;
 
@@ -54,7 +54,7 @@ say_devices(sayings *list, const struct plumb_profile *p, bool after)
 			continue;
 		snprintf(text, sizeof text, "%" PRIu32 " \xc3\x97 %s", count,
 		         name ? name : "unnamed");
-		if (!say(list, "gpu.devices", text, after))
+		if (!add_saying(list, "gpu.devices", text, after))
 			return false;
 	}
 	return true;
@@ -73,12 +73,12 @@ say_all(sayings *list, const struct plumb_profile *p, bool after)
 
 		said |= key && !strcmp(key, "plumb.version");
 		if (key && value)
-			ok = say(list, key, value, after);
+			ok = add_saying(list, key, value, after);
 	}
 	if (ok && !said && version)
-		ok = say(list, "plumb.version", version, after);
+		ok = add_saying(list, "plumb.version", version, after);
 	snprintf(text, sizeof text, "%" PRIu32, p->processes_count);
-	return ok && say(list, "run.processes", text, after) && say_devices(list, p, after);
+	return ok && add_saying(list, "run.processes", text, after) && say_devices(list, p, after);
 }
 
 static int
@@ -94,7 +94,7 @@ by_key(const void *x, const void *y)
 
 /* Puts VALUE behind what *LIST has. */
 static bool
-append(char **list, const char *value)
+append_value(char **list, const char *value)
 {
 	size_t used = *list ? strlen(*list) : 0, bytes = strlen(value);
 	char *grown = realloc(*list, used + bytes + 3);
@@ -111,7 +111,7 @@ append(char **list, const char *value)
 }
 
 static bool
-gather(const sayings *list, struct plumb_diff_environment *environment)
+gather_facts(const sayings *list, struct plumb_diff_environment *environment)
 {
 	bool ok = true;
 
@@ -126,7 +126,7 @@ gather(const sayings *list, struct plumb_diff_environment *environment)
 			if (strcmp(s->key, fact.key))
 				break;
 			if (!again)
-				ok = append(s->after ? &fact.after : &fact.before, s->value);
+				ok = append_value(s->after ? &fact.after : &fact.before, s->value);
 		}
 		if (ok && (!fact.before || !fact.after || strcmp(fact.before, fact.after))) {
 			environment->facts[environment->count++] = fact;
@@ -152,7 +152,7 @@ plumb_diff_environment(const struct plumb_diff *diff, struct plumb_diff_environm
 		if (list.count)
 			qsort(list.items, list.count, sizeof *list.items, by_key);
 		environment->facts = calloc(list.count + (size_t)1, sizeof *environment->facts);
-		ok = environment->facts && gather(&list, environment);
+		ok = environment->facts && gather_facts(&list, environment);
 	}
 	for (uint32_t i = 0; i < list.count; i++)
 		free(list.items[i].value);

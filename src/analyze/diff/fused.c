@@ -14,6 +14,7 @@
 #include "analyze/diff/diff_private.h"
 #include "analyze/diff/names.h"
 #include "analyze/group.h"
+#include "model/framework/framework.h"
 #include "model/fused.h"
 #include "model/metric.h"
 
@@ -29,12 +30,12 @@ typedef PLUMB_VEC(struct fused) fused_list;
 static char *
 parts_of_name(const char *name, bool *failed)
 {
-	const char *from = strncmp(name, "triton_", 7) ? NULL : strstr(name, "_fused_");
+	const char *from = plumb_framework_fused(name);
 	char *parts;
 
 	if (!from)
 		return NULL;
-	parts = strdup(from + 6);
+	parts = strdup(from);
 	*failed |= !parts;
 	if (!parts)
 		return NULL;
@@ -110,7 +111,7 @@ find_kernels(const struct diff_run *run, uint32_t metric, double runs, fused_lis
 		const struct plumb_value *v = &p->values[i];
 		uint32_t frame = p->contexts[v->context].frame;
 		const char *name = plumb_frame_label(p, frame);
-		bool named = !strncmp(name, "triton_", 7) && strstr(name, "_fused_");
+		bool named = plumb_framework_fused(name) != NULL;
 
 		if (v->metric != metric || p->frames[frame].kind != PLUMB_FRAME_KERNEL ||
 		    (!origin[v->context] && !named))
@@ -131,7 +132,7 @@ find_kernels(const struct diff_run *run, uint32_t metric, double runs, fused_lis
 
 /* Is the operator of this base one of PARTS? A name with underscores may begin with some. */
 static bool
-holds(const char *parts, const char *base)
+has_base(const char *parts, const char *base)
 {
 	size_t bytes = strlen(base);
 
@@ -151,7 +152,7 @@ look_up(const fused_list *list, struct plumb_diff_row *row)
 	for (uint32_t i = 0; ok && i < list->count; i++) {
 		const struct fused *f = &list->items[i];
 
-		if (!f->parts || !holds(f->parts, base))
+		if (!f->parts || !has_base(f->parts, base))
 			continue;
 		size_t used = row->fused_in ? strlen(row->fused_in) : 0, bytes = strlen(f->name);
 		char *grown = realloc(row->fused_in, used + bytes + 3);

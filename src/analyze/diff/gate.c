@@ -25,7 +25,7 @@ static const struct {
 };
 
 static int
-refuse(struct plumb_error *error, const char *text, const char *why)
+refuse_gate(struct plumb_error *error, const char *text, const char *why)
 {
 	return plumb_fail(
 		error, PLUMB_EUSAGE,
@@ -42,14 +42,14 @@ parse_limit(const char *text, struct plumb_gate *gate, struct plumb_error *error
 	const char *digits = text + (*text == '+' || *text == '-');
 
 	if (!isdigit((unsigned char)*digits) && *digits != '.')
-		return refuse(error, gate->text, "its limit is not a number");
+		return refuse_gate(error, gate->text, "its limit is not a number");
 	if (digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X'))
-		return refuse(error, gate->text, "its limit is not a decimal number");
+		return refuse_gate(error, gate->text, "its limit is not a decimal number");
 	gate->limit = strtod(text, &end);
 	while (*end == ' ')
 		end++;
 	if (!isfinite(gate->limit))
-		return refuse(error, gate->text, "its limit is not a number");
+		return refuse_gate(error, gate->text, "its limit is not a number");
 	if (!strcmp(end, "%")) {
 		gate->relative = true;
 		return 0;
@@ -60,8 +60,9 @@ parse_limit(const char *text, struct plumb_gate *gate, struct plumb_error *error
 			gate->limit *= units[i].factor;
 			return 0;
 		}
-	return refuse(error, gate->text,
-	              "the unit of its limit is not one of %, ns, us, ms, s, B, KiB, MiB and GiB");
+	return refuse_gate(
+		error, gate->text,
+		"the unit of its limit is not one of %, ns, us, ms, s, B, KiB, MiB and GiB");
 }
 
 /* A name may hold any character, so the last comparison counts that a limit follows. */
@@ -84,14 +85,14 @@ plumb_gate_parse(const char *text, struct plumb_gate *gate, struct plumb_error *
 
 	*gate = (struct plumb_gate){ .text = text };
 	if (!comparison)
-		return refuse(error, text, "it has no < or >");
+		return refuse_gate(error, text, "it has no < or >");
 	gate->above = *comparison == '>';
 	at = memchr(text, '@', (size_t)(comparison - text));
 	bytes = (size_t)((at ? at : comparison) - text);
 	while (bytes && text[bytes - 1] == ' ')
 		bytes--;
 	if (!bytes || bytes >= sizeof gate->name)
-		return refuse(error, text, "its metric is missing or too long");
+		return refuse_gate(error, text, "its metric is missing or too long");
 	memcpy(gate->name, text, bytes);
 	if (at) {
 		gate->row = at + 1;
@@ -99,7 +100,7 @@ plumb_gate_parse(const char *text, struct plumb_gate *gate, struct plumb_error *
 		while (gate->row_bytes && gate->row[gate->row_bytes - 1] == ' ')
 			gate->row_bytes--;
 		if (!gate->row_bytes)
-			return refuse(error, text, "the name after @ is missing");
+			return refuse_gate(error, text, "the name after @ is missing");
 	}
 	limit = comparison + 1;
 	limit += strspn(limit, " ");
@@ -110,7 +111,7 @@ plumb_gate_parse(const char *text, struct plumb_gate *gate, struct plumb_error *
 
 /* Does the list "a, b" of names hold NAME? */
 static bool
-lists(const char *list, const char *name, size_t bytes)
+has_name(const char *list, const char *name, size_t bytes)
 {
 	for (const char *at = list; at; at = strstr(at, ", ")) {
 		at += at != list ? 2 : 0;
@@ -128,8 +129,8 @@ is_named(const struct plumb_diff_row *row, const struct plumb_gate *gate)
 	size_t bytes = gate->row_bytes;
 
 	return (!strncmp(row->name, gate->row, bytes) && !row->name[bytes]) ||
-	       lists(row->before_names, gate->row, bytes) ||
-	       lists(row->after_names, gate->row, bytes);
+	       has_name(row->before_names, gate->row, bytes) ||
+	       has_name(row->after_names, gate->row, bytes);
 }
 
 static int
@@ -161,7 +162,7 @@ side_of(double value, double limit)
 }
 
 static void
-decide(const struct plumb_gate *gate, struct plumb_gate_result *result)
+decide_gate(const struct plumb_gate *gate, struct plumb_gate_result *result)
 {
 	const struct plumb_change *c = &result->amount;
 	/* What is exactly the limit is not to be decided by how a quotient is rounded. */
@@ -231,6 +232,6 @@ plumb_gate_decide(const struct plumb_diff *diff, const struct plumb_gate *gate,
 		code = find_row(diff, gate, result, error);
 	}
 	if (!code && !result->why)
-		decide(gate, result);
+		decide_gate(gate, result);
 	return code;
 }

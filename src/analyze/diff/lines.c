@@ -218,7 +218,7 @@ gather_lines(const struct diff_run *run, lines *list)
 
 /* How alike two lines are: 0 not at all. */
 static float
-likeness(const struct line *a, const struct line *b)
+rate_likeness(const struct line *a, const struct line *b)
 {
 	int common = __builtin_popcountll(a->under & b->under);
 	int all = __builtin_popcountll(a->under | b->under);
@@ -245,7 +245,7 @@ align_function(const struct line *a, uint32_t n, const struct line *b, uint32_t 
 	for (uint32_t i = n; i-- > 0;)
 		for (uint32_t j = m; j-- > 0;) {
 			float skip = best[(i + 1) * wide + j], other = best[i * wide + j + 1];
-			float alike = likeness(&a[i], &b[j]);
+			float alike = rate_likeness(&a[i], &b[j]);
 			float both = alike > 0 ? alike + best[(i + 1) * wide + j + 1] : 0;
 
 			skip = skip > other ? skip : other;

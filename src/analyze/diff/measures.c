@@ -34,7 +34,7 @@ is_each_known(const struct plumb_diff *diff, bool gpu, uint32_t least)
 /* The time of iteration K of WINDOWS, the last ones of all devices (of which the average), or their
  * busy or idle time (added up). */
 static double
-sample(const struct diff_steps *s, enum measure measure, uint32_t k, uint32_t windows)
+sample_iteration(const struct diff_steps *s, enum measure measure, uint32_t k, uint32_t windows)
 {
 	double sum = 0;
 
@@ -55,7 +55,7 @@ sample(const struct diff_steps *s, enum measure measure, uint32_t k, uint32_t wi
 double
 diff_iteration_time(const struct diff_steps *steps, uint32_t k, uint32_t windows)
 {
-	return sample(steps, ITERATION_TIME, k, windows);
+	return sample_iteration(steps, ITERATION_TIME, k, windows);
 }
 
 static int
@@ -67,7 +67,7 @@ by_iteration(const struct plumb_diff *diff, uint32_t r, enum measure measure,
 	int code;
 
 	for (uint32_t k = 0; samples && k < windows; k++)
-		samples[k] = sample(&diff->runs[r].steps, measure, k, windows);
+		samples[k] = sample_iteration(&diff->runs[r].steps, measure, k, windows);
 	code = samples ? plumb_estimate_median(samples, windows, estimate) : PLUMB_ESYSTEM;
 	free(samples);
 	return code;
@@ -135,12 +135,6 @@ busy_of(const struct plumb_diff *diff, uint32_t r)
 	return estimate;
 }
 
-static bool
-is_of_gpu(uint32_t metric)
-{
-	return metric == PLUMB_METRIC_GPU_TIME || metric == PLUMB_METRIC_GPU_COPY_TIME;
-}
-
 /* The metric as a whole; iteration by iteration into SUMS. */
 static int
 load_metric(const struct plumb_diff *diff, uint32_t r, uint32_t metric, struct plumb_stat *stat,
@@ -182,7 +176,7 @@ of_metric(const struct plumb_diff *diff, uint32_t r, const char *name, bool each
 		code = plumb_estimate_median(sums.sums, sums.windows, estimate);
 	else if (!code && diff_is_recorded(run, metric)) {
 		*estimate = diff_estimate(run, metric, &stat, variance, sums.sums, sums.windows);
-		if (is_of_gpu(metric))
+		if (metric == PLUMB_METRIC_GPU_TIME || metric == PLUMB_METRIC_GPU_COPY_TIME)
 			set_series_error(diff, r, estimate);
 	}
 	free(sums.sums);

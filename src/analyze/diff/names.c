@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "model/framework/framework.h"
+
 const struct plumb_operator_family plumb_operator_families[] = {
 	/* Backward ones first: their names begin with those of the forward ones. */
 	{ "convolution, backward",
@@ -93,15 +95,13 @@ const struct plumb_operator_family plumb_operator_families[] = {
 static const char *
 skip_front(const char *name)
 {
-	static const char engine[] = "autograd::engine::evaluate_function: ";
 	const char *at;
 
-	if (!strncmp(name, engine, sizeof engine - 1))
-		name += sizeof engine - 1;
+	name = plumb_framework_node(name);
 	if (strncmp(name, "nccl:", 5) && strncmp(name, "rccl:", 5) && strncmp(name, "gloo:", 5))
 		for (; (at = strstr(name, "::"));)
 			name = at + 2;
-	if (strchr(name, '(') || !strncmp(name, "jit", 3)) {
+	if (strchr(name, '(') || plumb_framework_is_path(name)) {
 		at = strrchr(name, '/');
 		name = at && at[1] ? at + 1 : name;
 	}
@@ -148,7 +148,7 @@ plumb_kernel_base(const char *name, char *text, size_t size)
 {
 	size_t length = strlen(name), end;
 
-	if (length >= size || (strncmp(name, "triton_", 7) && !strstr(name, "fusion")))
+	if (length >= size || !plumb_framework_is_generated(name))
 		return NULL;
 	end = without_number(name, length, "_.");
 	if (end == length)
@@ -156,23 +156,6 @@ plumb_kernel_base(const char *name, char *text, size_t size)
 	memcpy(text, name, end);
 	text[end] = '\0';
 	return text;
-}
-
-/* Does TEXT fit PATTERN of BYTES, in which "*" is anything? */
-static bool
-fits(const char *text, const char *pattern, size_t bytes)
-{
-	for (; bytes && *pattern != '*'; text++, pattern++, bytes--)
-		if (*text != *pattern)
-			return false;
-	if (!bytes)
-		return !*text;
-	for (;; text++) { /* at a "*": any rest that fits what is behind it */
-		if (fits(text, pattern + 1, bytes - 1))
-			return true;
-		if (!*text)
-			return false;
-	}
 }
 
 const char *
@@ -185,7 +168,7 @@ plumb_operator_family(const char *name)
 		for (const char *at = f->names; *at; at += strspn(at, " ")) {
 			size_t bytes = strcspn(at, " ");
 
-			if (fits(base, at, bytes))
+			if (plumb_name_fits(base, at, bytes))
 				return f->family;
 			at += bytes;
 		}

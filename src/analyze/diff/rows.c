@@ -47,17 +47,12 @@ range_bytes(const char *name)
 	return (int)(end < bytes && end > 1 && name[end - 1] == '#' ? end - 1 : bytes);
 }
 
-static uint32_t
-file_of(const struct diff_run *run, const struct plumb_frame *f)
-{
-	return f->file < run->profile->strings_count ? run->file[f->file] : PLUMB_NONE;
-}
-
 static void
 python_text(const struct diff_run *run, uint32_t frame, uint32_t by, char *text)
 {
 	const struct plumb_frame *f = &run->profile->frames[frame];
-	uint32_t line = run->line[frame], file = file_of(run, f);
+	uint32_t line = run->line[frame];
+	uint32_t file = f->file < run->profile->strings_count ? run->file[f->file] : PLUMB_NONE;
 	/* A line that no line of the first run is has a place of its own. */
 	const char *own = line == PLUMB_NONE ? "new " : "";
 
@@ -138,8 +133,8 @@ find_key(const struct diff_keys *keys, uint64_t hash, uint32_t parent, const cha
 
 /* What is shown for a row that is no frame is its key's text. */
 static void
-describe(const struct plumb_diff *diff, const struct diff_run *run, uint32_t frame,
-         struct diff_key *key)
+describe_key(const struct plumb_diff *diff, const struct diff_run *run, uint32_t frame,
+             struct diff_key *key)
 {
 	const struct plumb_profile *p = run->profile;
 	uint32_t by = diff->options.by;
@@ -187,7 +182,7 @@ key_of(const struct plumb_diff *diff, uint32_t r, struct diff_keys *keys, uint32
 		key->text = diff_keys_text(keys, text);
 		if (!key->text)
 			return PLUMB_NONE;
-		describe(diff, run, frame, key);
+		describe_key(diff, run, frame, key);
 		if (!strcmp(key->kind, plumb_frame_kind_names[PLUMB_FRAME_PYTHON])) {
 			char name[KEY_MOST];
 			diff_plain_name(key->name, name, sizeof name);

@@ -34,23 +34,23 @@ deviation_of(const double *samples, uint32_t count, double middle)
 }
 
 static double
-clipped(double sample, double middle, double deviation)
+clip_sample(double sample, double middle, double deviation)
 {
 	return fmin(fmax(sample - middle, -CLIP * deviation), CLIP * deviation);
 }
 
 /* How many samples that have nothing to do with each other tell as much as these. */
 static double
-effective(const double *samples, uint32_t count, double middle, double deviation)
+count_effective(const double *samples, uint32_t count, double middle, double deviation)
 {
 	double sum = 0, next = 0, alike;
 
 	for (uint32_t i = 0; i < count; i++) {
-		double d = clipped(samples[i], middle, deviation);
+		double d = clip_sample(samples[i], middle, deviation);
 
 		sum += d * d;
 		if (i)
-			next += d * clipped(samples[i - 1], middle, deviation);
+			next += d * clip_sample(samples[i - 1], middle, deviation);
 	}
 	alike = sum > 0 ? next / sum : 0;
 	/* What few samples tell of it is too low by about this much. */
@@ -63,7 +63,7 @@ static void
 set_error(struct plumb_estimate *estimate, const double *samples, uint32_t count, double deviation,
           double factor)
 {
-	double alone = effective(samples, count, estimate->value, deviation);
+	double alone = count_effective(samples, count, estimate->value, deviation);
 
 	estimate->error = factor * deviation / sqrt(alone);
 	estimate->freedom = alone - 1;

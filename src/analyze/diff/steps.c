@@ -22,40 +22,6 @@
 #define NAMES_MOST 4096u /* of a round, that are compared */
 #define ALIKE 0.6        /* share of kernels that two rounds of one loop have in common */
 
-/* ---- work ---- */
-
-struct work {
-	uint32_t context, track;
-	int64_t start_ns, end_ns;
-};
-
-/* Number I of the GPU's work; false: it is none (a span of a thread). */
-static bool
-work_at(const struct diff_run *run, uint32_t i, struct work *work)
-{
-	const struct plumb_profile *p = run->profile;
-
-	if (run->found.newest) {
-		const struct plumb_work_item *w = &p->work[i];
-
-		*work = (struct work){ w->context, w->track, w->start_ns, w->end_ns };
-	} else {
-		const struct plumb_span *s = &p->spans[i];
-
-		*work = (struct work){ s->context, s->track, s->start_ns, s->end_ns };
-	}
-	return p->tracks[work->track].kind == PLUMB_TRACK_STREAM;
-}
-
-/* Among which the work of TRACK is: from *FROM to the number returned. */
-static uint32_t
-work_range(const struct diff_run *run, uint32_t track, uint32_t *from)
-{
-	*from = run->found.newest ? 0 : plumb_profile_first_span(run->profile, track);
-	return run->found.newest ? run->profile->work_count
-	                         : plumb_profile_first_span(run->profile, track + 1);
-}
-
 static const struct plumb_iteration_level *
 level_of(const struct plumb_iteration_track *track, uint32_t level)
 {
@@ -97,20 +63,20 @@ take_names(const struct diff_run *run, const struct plumb_iteration_track *track
            struct names *names)
 {
 	const struct plumb_iteration *round = &track->levels[level].items[0];
-	uint32_t from, to = work_range(run, track->track, &from);
-	struct work w;
+	struct plumb_gpu_range range = plumb_gpu_work_of(&run->gpu, track->track);
 
 	names->count = 0;
 	names->hashes = malloc(NAMES_MOST * sizeof *names->hashes);
-	for (uint32_t i = from; names->hashes && i < to; i++) {
-		if (!work_at(run, i, &w) || w.track != track->track ||
-		    w.start_ns < round->start_ns || w.start_ns > round->end_ns)
+	for (uint32_t i = range.first; names->hashes && i < range.end; i++) {
+		const struct plumb_span *w = &run->gpu.spans[i];
+		const struct plumb_frame *frame = plumb_context_frame(run->profile, w->context);
+
+		if (w->start_ns < round->start_ns || w->start_ns > round->end_ns)
 			continue;
-		const struct plumb_frame *frame = plumb_context_frame(run->profile, w.context);
 		if (frame->kind != PLUMB_FRAME_KERNEL || names->count == NAMES_MOST)
 			continue;
 		const char *text =
-			plumb_frame_label(run->profile, run->profile->contexts[w.context].frame);
+			plumb_frame_label(run->profile, run->profile->contexts[w->context].frame);
 		names->hashes[names->count++] = plumb_hash_bytes(text, strlen(text));
 	}
 	if (names->hashes)
@@ -119,7 +85,7 @@ take_names(const struct diff_run *run, const struct plumb_iteration_track *track
 }
 
 static double
-alike(const struct names *a, const struct names *b)
+compare_names(const struct names *a, const struct names *b)
 {
 	uint32_t i = 0, j = 0, common = 0, most = a->count > b->count ? a->count : b->count;
 
@@ -147,7 +113,7 @@ like_level(const struct diff_run *run, const struct names *names)
 
 		if (!take_names(run, track, l, &own))
 			return -1;
-		is = alike(names, &own) >= ALIKE;
+		is = compare_names(names, &own) >= ALIKE;
 		free(own.hashes);
 		if (is)
 			return l;
@@ -235,16 +201,16 @@ count_kernels(const struct diff_run *run, const struct plumb_iteration_track *tr
               const struct plumb_iteration_level *level, uint64_t *seen, uint64_t *all)
 {
 	const struct plumb_profile *p = run->profile;
-	uint32_t at = 0, from, to = work_range(run, track->track, &from);
-	struct work w;
+	struct plumb_gpu_range range = plumb_gpu_work_of(&run->gpu, track->track);
+	uint32_t at = 0;
 
-	for (uint32_t i = from; i < to; i++) {
-		if (!work_at(run, i, &w) || w.track != track->track)
-			continue;
-		while (at < level->count && level->items[at].end_ns <= w.start_ns)
+	for (uint32_t i = range.first; i < range.end; i++) {
+		const struct plumb_span *w = &run->gpu.spans[i];
+
+		while (at < level->count && level->items[at].end_ns <= w->start_ns)
 			at++;
-		if (at < level->count && level->items[at].start_ns <= w.start_ns)
-			seen[run->profile->contexts[w.context].frame]++;
+		if (at < level->count && level->items[at].start_ns <= w->start_ns)
+			seen[p->contexts[w->context].frame]++;
 	}
 	for (uint32_t i = 0; i < p->values_count; i++)
 		if (p->values[i].metric == PLUMB_METRIC_GPU_TIME &&
@@ -340,9 +306,13 @@ diff_steps_find(struct plumb_diff *diff, struct plumb_error *error)
 {
 	int code = 0;
 
-	for (uint32_t r = 0; !code && r < diff->count; r++)
-		code = plumb_iterations_find(diff->runs[r].profile, NULL, &diff->runs[r].found,
-		                             error);
+	for (uint32_t r = 0; !code && r < diff->count; r++) {
+		struct diff_run *run = &diff->runs[r];
+
+		code = plumb_iterations_find(run->profile, NULL, &run->found, error);
+		if (!code && plumb_gpu_work_find(run->profile, &run->gpu) < 0)
+			code = diff_no_memory(error);
+	}
 	if (!code && !choose_levels(diff))
 		code = diff_no_memory(error);
 	for (uint32_t r = 0; !code && r < diff->count; r++)

@@ -32,8 +32,8 @@ window_of(const struct diff_windows *w, int64_t time, uint32_t windows)
 }
 
 static void
-add(const struct summing *s, const struct diff_windows *w, uint32_t context, int64_t start,
-    double amount)
+add_amount(const struct summing *s, const struct diff_windows *w, uint32_t context, int64_t start,
+           double amount)
 {
 	int64_t window = window_of(w, start, s->out->windows);
 	uint32_t id = s->ids[context];
@@ -62,30 +62,23 @@ windows_of(const struct diff_steps *steps, uint32_t device)
 }
 
 static void
-add_work(const struct summing *s, uint32_t context, uint32_t track, int64_t start, int64_t end)
-{
-	const struct plumb_profile *p = s->run->profile;
-	const struct diff_windows *w;
-
-	if (p->tracks[track].kind != PLUMB_TRACK_STREAM || end < start ||
-	    !is_of_metric(plumb_context_frame(p, context)->kind, s->metric))
-		return;
-	w = windows_of(&s->run->steps, p->tracks[track].device);
-	if (w)
-		add(s, w, context, start, (double)end - (double)start);
-}
-
-static void
 sum_gpus(const struct summing *s)
 {
 	const struct plumb_profile *p = s->run->profile;
 
-	for (uint32_t i = 0; s->run->found.newest && i < p->work_count; i++)
-		add_work(s, p->work[i].context, p->work[i].track, p->work[i].start_ns,
-		         p->work[i].end_ns);
-	for (uint32_t i = 0; !s->run->found.newest && i < p->spans_count; i++)
-		add_work(s, p->spans[i].context, p->spans[i].track, p->spans[i].start_ns,
-		         p->spans[i].end_ns);
+	for (uint32_t t = 0; t < p->tracks_count; t++) {
+		struct plumb_gpu_range range = plumb_gpu_work_of(&s->run->gpu, t);
+		const struct diff_windows *w = windows_of(&s->run->steps, p->tracks[t].device);
+
+		for (uint32_t i = range.first; w && i < range.end; i++) {
+			const struct plumb_span *span = &s->run->gpu.spans[i];
+
+			if (span->end_ns >= span->start_ns &&
+			    is_of_metric(plumb_context_frame(p, span->context)->kind, s->metric))
+				add_amount(s, w, span->context, span->start_ns,
+				           (double)span->end_ns - (double)span->start_ns);
+		}
+	}
 }
 
 /* ---- threads ---- */
@@ -124,9 +117,9 @@ sum_host(const struct summing *s, const struct diff_windows *w)
 		if (open.count && time) {
 			const struct plumb_span *outer = &p->spans[open.items[open.count - 1]];
 
-			add(s, w, outer->context, outer->start_ns, -length);
+			add_amount(s, w, outer->context, outer->start_ns, -length);
 		}
-		add(s, w, span->context, span->start_ns, time ? length : 1);
+		add_amount(s, w, span->context, span->start_ns, time ? length : 1);
 		uint32_t *top = plumb_vec_add(&open);
 		ok = top;
 		if (ok)

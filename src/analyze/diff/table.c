@@ -53,7 +53,7 @@ is_nothing(const struct plumb_change *c)
 
 /* What two rows come to together. */
 static struct plumb_estimate
-together(const struct plumb_estimate *a, const struct plumb_estimate *b)
+add_estimates(const struct plumb_estimate *a, const struct plumb_estimate *b)
 {
 	struct plumb_estimate e = *a;
 
@@ -158,8 +158,8 @@ join_names(struct diff_making *m, struct pair *pairs)
 			return false;
 		if (own == into)
 			continue;
-		into->before = together(&into->before, &own->before);
-		into->after = together(&into->after, &own->after);
+		into->before = add_estimates(&into->before, &own->before);
+		into->after = add_estimates(&into->after, &own->after);
 	}
 	return true;
 }
@@ -335,8 +335,8 @@ find_families(struct diff_making *m, const struct pair *pairs)
 		/* A row that others were joined to has all of theirs, and they have their own. */
 		for (uint32_t i = 0; family && i < most && pairs[k].joined == k; i++)
 			if (plumb_operator_families[i].family == family) {
-				sums[i].before = together(&sums[i].before, &pairs[k].before);
-				sums[i].after = together(&sums[i].after, &pairs[k].after);
+				sums[i].before = add_estimates(&sums[i].before, &pairs[k].before);
+				sums[i].after = add_estimates(&sums[i].after, &pairs[k].after);
 			}
 	}
 	for (uint32_t i = 0; sums && table->families && i < most; i++) {

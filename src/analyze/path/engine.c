@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "analyze/path/path_private.h"
+#include "model/framework/framework.h"
 
 #define LEAST_SHARE                                                                                \
 	0.25 /* of a thread's outermost spans: the engine's own; hooks and DDP's are others */
@@ -31,13 +32,9 @@ is_flagged(const struct plumb_profile *p, uint32_t context)
 static bool
 is_backward(const struct plumb_profile *p, uint32_t context)
 {
-	static const char *const names[] = { "autograd::engine::", "torch::autograd::" };
 	const char *name = plumb_text(p, plumb_context_frame(p, context)->name);
 
-	for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
-		if (!strncmp(name, names[i], strlen(names[i])))
-			return true;
-	return is_flagged(p, context);
+	return (name && plumb_framework_is_backward(name)) || is_flagged(p, context);
 }
 
 static bool

@@ -35,9 +35,7 @@ plumb_path_median(const struct plumb_iteration_level *level, uint32_t first, uin
 			const struct plumb_iteration *item = &level->items[i];
 
 			if (!with || item->interval_ns != PLUMB_UNKNOWN)
-				ranked[n++] =
-					(struct ranked){ item->end_ns - plumb_iteration_from(item),
-					                 i };
+				ranked[n++] = (struct ranked){ plumb_iteration_time(item), i };
 		}
 	qsort(ranked, n, sizeof *ranked, by_length);
 	median = ranked[(n - 1) / 2].item;
@@ -88,7 +86,7 @@ count_around(const struct plumb_profile *p, struct around *a)
 
 /* From the median one to either side, while there is room. */
 static bool
-widen(const struct around *a, struct plumb_path_part *part)
+widen_part(const struct around *a, struct plumb_path_part *part)
 {
 	uint32_t first = plumb_path_median(a->level, 0, a->level->count), last = first;
 	bool wider = true;
@@ -126,7 +124,7 @@ find_around(const struct plumb_profile *p, const struct plumb_iteration_track *t
 	a.over = calloc(a.level->count, sizeof *a.over);
 	if (a.begun && a.over) {
 		count_around(p, &a);
-		code = widen(&a, part);
+		code = widen_part(&a, part);
 		part->track = code ? track->track : PLUMB_NONE;
 	}
 	free(a.begun);
@@ -221,9 +219,7 @@ plumb_path_part_find(const struct plumb_profile *p, const struct plumb_iteration
 	if (!code)
 		code = find_last(p, part);
 	if (code < 0)
-		return plumb_fail(error, PLUMB_ESYSTEM,
-		                  "not enough memory for the critical "
-		                  "path; close other programs");
+		return plumb_fail_memory(error, "for the critical path");
 	if (part->start_ns >= part->end_ns)
 		return plumb_fail(error, PLUMB_EEMPTY, "too many spans end at the same time");
 	return 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Of which part of a profile a graph is made, where there are more spans than it can have: whole
- * iterations of a loop around the median one, as many as there is room for; without a loop, or
- * where one iteration has more, the last stretch of time that there is room for. All spans of that
- * time are in it, of every track; what reaches beyond it is cut off there.
+ * Chooses the part of a profile for a graph, if the profile has more spans than a graph can have.
+ * The part is as many whole iterations of a loop as fit, around the median iteration. Without a
+ * loop, or if one iteration is too large, it is the last stretch of time that fits. The part has
+ * all spans of that time, of every track. Spans that reach beyond it are cut there.
  */
 #ifndef PLUMB_ANALYZE_PATH_PART_H
 #define PLUMB_ANALYZE_PATH_PART_H
@@ -21,9 +21,9 @@ struct plumb_path_part {
 	uint32_t first, last; /* of its outermost level */
 };
 
-/* With room for MOST spans. TRACK: around the iterations of that one, if it has a loop; PLUMB_NONE,
- * or none: of the main track with most kernels that has one. Linear in the spans. PLUMB_EEMPTY: not
- * one span fits; PLUMB_ESYSTEM. */
+/* The part has at most MOST spans. It uses the loop of TRACK. If TRACK is PLUMB_NONE or has no
+ * loop, it uses the main track with the most kernels that has one. Linear in the spans.
+ * PLUMB_EEMPTY: not one span fits; PLUMB_ESYSTEM. */
 int plumb_path_part_find(const struct plumb_profile *profile, const struct plumb_iterations *found,
                          uint32_t track, uint32_t most, struct plumb_path_part *part,
                          struct plumb_error *error) PLUMB_MUST_CHECK;
@@ -32,8 +32,8 @@ int plumb_path_part_find(const struct plumb_profile *profile, const struct plumb
 struct plumb_span *plumb_path_part_spans(const struct plumb_profile *profile,
                                          const struct plumb_path_part *part, uint32_t *count);
 
-/* Of the COUNT iterations from FIRST on, the one with the median length, of those with a known
- * beginning where there are any; PLUMB_NONE: there is none, or memory is out. */
+/* The iteration with the median length, of COUNT iterations from FIRST on. If some have a known
+ * beginning, only these count. PLUMB_NONE: there is none, or no memory. */
 uint32_t
 plumb_path_median(const struct plumb_iteration_level *level, uint32_t first, uint32_t count);
 

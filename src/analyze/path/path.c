@@ -55,13 +55,6 @@ plumb_path_call(const struct plumb_path *path, uint32_t process, uint64_t correl
 	               : call;
 }
 
-/* How many of the place's works were over by AT. */
-static uint32_t
-done_by(const struct plumb_path_place *place, int64_t at)
-{
-	return plumb_search(i, place->count, place->done[i].at <= at);
-}
-
 uint32_t
 plumb_path_last_done(const struct plumb_path *path, uint32_t process, uint32_t device,
                      uint32_t not_on, int64_t at)
@@ -75,7 +68,9 @@ plumb_path_last_done(const struct plumb_path *path, uint32_t process, uint32_t d
 
 		if (place->process != process || (device != PLUMB_NONE && place->device != device))
 			continue;
-		uint32_t n = done_by(place, at), least = n > LOOK_BACK ? n - LOOK_BACK : 0;
+		/* How many of the place's works were over by AT. */
+		uint32_t n = plumb_search(k, place->count, place->done[k].at <= at);
+		uint32_t least = n > LOOK_BACK ? n - LOOK_BACK : 0;
 		while (n > least && spans[place->done[n - 1].span].track == not_on)
 			n--;
 		if (n > least && (best == PLUMB_NONE ||
@@ -175,7 +170,7 @@ place_gates(struct plumb_path *path)
 
 /* What only the making needs goes before the search takes its own. */
 static bool
-settle(struct plumb_path *path)
+finish_nodes(struct plumb_path *path)
 {
 	for (uint32_t i = 0; i < path->places.count; i++)
 		free(path->places.items[i].done);
@@ -192,7 +187,7 @@ settle(struct plumb_path *path)
 }
 
 static bool
-make(struct plumb_path *path)
+make_nodes(struct plumb_path *path)
 {
 	const struct plumb_profile *p = path->profile;
 	size_t n = p->spans_count;
@@ -218,12 +213,12 @@ make(struct plumb_path *path)
 		return false;
 	return plumb_path_threads(path) && plumb_path_streams(path) &&
 	       plumb_path_collectives(path) && place_gates(path) && plumb_path_waits(path) &&
-	       plumb_path_engine(path) && settle(path);
+	       plumb_path_engine(path) && finish_nodes(path);
 }
 
 /* What lies outside of the part is not there at all. False: memory is out. */
 static bool
-cut(struct plumb_path *path, const struct plumb_profile *profile)
+cut_to_part(struct plumb_path *path, const struct plumb_profile *profile)
 {
 	uint32_t count;
 
@@ -250,7 +245,7 @@ plumb_path_new(const struct plumb_profile *profile, const struct plumb_path_part
 	if (path) {
 		path->profile = profile;
 		path->part = part ? *part : whole;
-		done = path->part.whole || cut(path, profile);
+		done = path->part.whole || cut_to_part(path, profile);
 	}
 	/* Two nodes for each, and a gate for two at most. */
 	if (done && (!path->profile->spans_count ||
@@ -261,11 +256,9 @@ plumb_path_new(const struct plumb_profile *profile, const struct plumb_path_part
 		plumb_path_free(path);
 		return NULL;
 	}
-	if (!done || !make(path)) {
+	if (!done || !make_nodes(path)) {
 		plumb_path_free(path);
-		plumb_fail(error, PLUMB_ESYSTEM,
-		           "not enough memory for the critical path; close "
-		           "other programs");
+		plumb_fail_memory(error, "for the critical path");
 		return NULL;
 	}
 	return path;

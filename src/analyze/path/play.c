@@ -23,7 +23,7 @@ struct slots {
 };
 
 static void
-use(const struct slots *s, uint32_t from, uint32_t place)
+note_use(const struct slots *s, uint32_t from, uint32_t place)
 {
 	uint32_t position = s->window->path->position[from];
 
@@ -40,15 +40,15 @@ find_uses(const struct slots *s)
 		const struct plumb_path_node *n = &w->path->nodes[w->order[place]];
 
 		if (n->before != PLUMB_NONE)
-			use(s, n->before, place);
+			note_use(s, n->before, place);
 		for (uint32_t e = n->edge; e != PLUMB_NONE; e = w->path->edges.items[e].next)
-			use(s, w->path->edges.items[e].from, place);
+			note_use(s, w->path->edges.items[e].from, place);
 	}
 }
 
 /* The slot of what is used at PLACE for the last time becomes free. */
 static bool
-release(struct slots *s, uint32_t from, uint32_t place)
+release_slot(struct slots *s, uint32_t from, uint32_t place)
 {
 	uint32_t position = s->window->path->position[from], *added;
 
@@ -67,10 +67,10 @@ take_slot(struct slots *s, uint32_t place)
 	struct plumb_path_window *w = s->window;
 	const struct plumb_path_node *n = &w->path->nodes[w->order[place]];
 
-	if (n->before != PLUMB_NONE && !release(s, n->before, place))
+	if (n->before != PLUMB_NONE && !release_slot(s, n->before, place))
 		return false;
 	for (uint32_t e = n->edge; e != PLUMB_NONE; e = w->path->edges.items[e].next)
-		if (!release(s, w->path->edges.items[e].from, place))
+		if (!release_slot(s, w->path->edges.items[e].from, place))
 			return false;
 	if (!s->last_use[place])
 		w->slot[place] = NO_SLOT;
@@ -120,7 +120,7 @@ struct then {
 
 /* The plays without SPAN. */
 static unsigned
-without(const struct plays *plays, uint32_t span)
+plays_without(const struct plays *plays, uint32_t span)
 {
 	return span == PLUMB_NONE ? 0
 	                          : plays->gone[plays->window->path->profile->spans[span].context];
@@ -131,14 +131,14 @@ static unsigned
 without_time(const struct plays *plays, uint32_t owner)
 {
 	return owner == PLUMB_NONE ? plays->gone[plays->window->path->profile->contexts_count]
-	                           : without(plays, owner);
+	                           : plays_without(plays, owner);
 }
 
 /* THEN becomes what node FROM and LENGTH after it allow at PLACE, where that is later: but for the
- * plays of SKIP, and without the length in those of GONE. As window.c's after(). */
+ * plays of SKIP, and without the length in those of GONE. As window.c's time_after(). */
 static void
-after(const struct plays *plays, uint32_t place, uint32_t from, int64_t length, unsigned gone,
-      unsigned skip, struct then *then)
+move_after(const struct plays *plays, uint32_t place, uint32_t from, int64_t length, unsigned gone,
+           unsigned skip, struct then *then)
 {
 	const struct plumb_path_window *w = plays->window;
 	uint32_t position = w->path->position[from];
@@ -167,7 +167,7 @@ play_node(const struct plays *plays, uint32_t place, struct then *then)
 	const struct plumb_path *path = plays->window->path;
 	uint32_t node = plays->window->order[place], slot = plays->window->slot[place];
 	const struct plumb_path_node *n = &path->nodes[node];
-	unsigned own = plumb_path_is_gate(path, node) ? 0 : without(plays, node / 2);
+	unsigned own = plumb_path_is_gate(path, node) ? 0 : plays_without(plays, node / 2);
 	/* What comes before a span begins is not the span's time: it stays. So a span saves its own
 	 * length at most. */
 	unsigned over = node % 2 ? own : 0;
@@ -177,17 +177,17 @@ play_node(const struct plays *plays, uint32_t place, struct then *then)
 	for (unsigned k = 0; k < PLAYS; k++)
 		then->at[k] = INT64_MIN;
 	if (n->before != PLUMB_NONE)
-		after(plays, place, n->before, plumb_path_length_before(path, node),
-		      without_time(plays, n->owner), 0, then);
+		move_after(plays, place, n->before, plumb_path_length_before(path, node),
+		           without_time(plays, n->owner), 0, then);
 	for (uint32_t e = n->edge; e != PLUMB_NONE; e = path->edges.items[e].next) {
 		const struct plumb_path_edge *edge = &path->edges.items[e];
 
 		bool thread =
 			edge->kind == PLUMB_PATH_BY_THREAD || edge->kind == PLUMB_PATH_BY_RETURN;
 
-		after(plays, place, edge->from, edge->length,
-		      thread ? without_time(plays, edge->owner) : 0,
-		      edge->kind == PLUMB_PATH_BY_SYNC ? own : 0, then);
+		move_after(plays, place, edge->from, edge->length,
+		           thread ? without_time(plays, edge->owner) : 0,
+		           edge->kind == PLUMB_PATH_BY_SYNC ? own : 0, then);
 	}
 	delay = then->measured == INT64_MIN ? 0 : n->at - then->measured;
 	for (unsigned k = 0; k < PLAYS; k++)

@@ -34,7 +34,7 @@ row_of(const struct tally *t, const struct plumb_path_segment *segment)
 }
 
 static bool
-add(struct tally *t, const struct plumb_path_row *row)
+add_row(struct tally *t, const struct plumb_path_row *row)
 {
 	uint64_t hash = plumb_hash_mix((uint64_t)row->frame << 32 | row->user, row->kind);
 	struct plumb_map_cursor at;
@@ -99,7 +99,7 @@ add_samples(struct tally *sampled, const struct plumb_path_segment *segment)
 			                      PLUMB_NONE,
 			                      false };
 
-		done = add(sampled, &row);
+		done = add_row(sampled, &row);
 	}
 	return done;
 }
@@ -122,7 +122,7 @@ struct both {
 };
 
 static bool
-tally(void *data, const struct plumb_path_segment *segment)
+tally_segment(void *data, const struct plumb_path_segment *segment)
 {
 	struct both *both = data;
 	struct plumb_path_row row = row_of(&both->rows, segment);
@@ -135,7 +135,7 @@ tally(void *data, const struct plumb_path_segment *segment)
 			return false;
 		both->unmet += computed_unmet(both->rows.window->path->profile, segment);
 	}
-	return add(&both->rows, &row);
+	return add_row(&both->rows, &row);
 }
 
 /* The row of what lies between two spans, by the most that was sampled there. */
@@ -164,7 +164,7 @@ plumb_path_rows(const struct plumb_path_window *window, const uint32_t *user_of,
 	int count = PLUMB_ESYSTEM;
 
 	both.sampled = both.rows;
-	if (plumb_path_walk(window, tally, &both)) {
+	if (plumb_path_walk(window, tally_segment, &both)) {
 		if (t->rows.count)
 			qsort(t->rows.items, t->rows.count, sizeof *t->rows.items, longest_first);
 		for (count = 0; count < most && (uint32_t)count < t->rows.count; count++)

@@ -32,8 +32,8 @@ struct summarizer {
 };
 
 static int
-take(const struct summarizer *s, const struct plumb_path_window *w,
-     struct plumb_path_summary *summary)
+take_summary(const struct summarizer *s, const struct plumb_path_window *w,
+             struct plumb_path_summary *summary)
 {
 	summary->start_ns = w->start_ns;
 	summary->end_ns = w->end_ns;
@@ -100,7 +100,7 @@ take_track(const struct summarizer *s, uint32_t t)
 	plumb_path_step_nodes(s->path, track, &s->nodes[2 * t]);
 	code = plumb_path_step(s->window, track, summary->iteration, &w, &error);
 	if (!code)
-		code = take(s, &w, summary);
+		code = take_summary(s, &w, summary);
 	plumb_path_close(&w);
 	if (!code)
 		code = name_unmet(s, track, summary);
@@ -146,7 +146,7 @@ put_saving(struct summarizer *s, unsigned k)
 
 /* Plays the run again without each row that waits. */
 static int
-play(struct summarizer *s, struct plumb_path_window *w)
+play_waiting(struct summarizer *s, struct plumb_path_window *w)
 {
 	if (!s->waiting)
 		return 0;
@@ -172,7 +172,7 @@ take_out(struct summarizer *s, struct plumb_path_window *w, const struct plumb_p
 		s->gone[c] |= (unsigned char)(s->one[c] << s->waiting);
 	s->rows[s->waiting] = row;
 	s->whole[s->waiting++] = whole;
-	return s->waiting < PLUMB_PATH_PLAYS ? 0 : play(s, w);
+	return s->waiting < PLUMB_PATH_PLAYS ? 0 : play_waiting(s, w);
 }
 
 /* Does anybody want to know what rows of the whole save? */
@@ -192,7 +192,7 @@ find_savings(struct summarizer *s, struct plumb_path_window *w)
 {
 	struct plumb_path_summary *whole = &s->to->whole;
 	bool wanted = wants_whole(s);
-	int code = take(s, w, whole);
+	int code = take_summary(s, w, whole);
 
 	s->nodes[2 * s->found->count] = w->end;
 	for (int i = 0; !code && wanted && i < whole->count; i++)
@@ -208,7 +208,7 @@ find_savings(struct summarizer *s, struct plumb_path_window *w)
 			    summary->rows[i].frame != PLUMB_NONE)
 				code = take_out(s, w, &summary->rows[i], NULL);
 	}
-	return code ? code : play(s, w);
+	return code ? code : play_waiting(s, w);
 }
 
 int
@@ -247,10 +247,7 @@ plumb_path_summarize(struct plumb_path_window *whole, const struct plumb_iterati
 	free(s.gone);
 	free(s.one);
 	free(s.done);
-	return code ? plumb_fail(error, PLUMB_ESYSTEM,
-	                         "not enough memory for the critical path; "
-	                         "close other programs")
-	            : 0;
+	return code ? plumb_fail_memory(error, "for the critical path") : 0;
 }
 
 void

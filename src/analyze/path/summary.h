@@ -31,7 +31,8 @@ struct plumb_path_summaries {
 struct plumb_path_asked {
 	int most;       /* rows of each, up to PLUMB_PATH_ROWS_MOST */
 	uint32_t track; /* of this track alone; PLUMB_NONE: of all */
-	bool whole_always; /* what rows of the whole save, too; else only where a main track without a loop is asked for */
+	/* Also what rows of the whole save; else only for a main track without a loop. */
+	bool whole_always;
 };
 
 /* WHOLE is of plumb_path_open_whole; USER_OF as for plumb_path_rows. For plumb_path_summaries_free

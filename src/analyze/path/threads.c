@@ -11,7 +11,7 @@ struct thread {
 };
 
 static void
-pass(struct thread *thread, uint32_t node)
+pass_node(struct thread *thread, uint32_t node)
 {
 	struct plumb_path *path = thread->path;
 
@@ -31,7 +31,7 @@ close_until(struct thread *thread, int64_t at)
 
 		if (nodes[end].at > at)
 			break;
-		pass(thread, end);
+		pass_node(thread, end);
 		thread->open.count--;
 	}
 }
@@ -46,7 +46,7 @@ open_span(struct thread *thread, uint32_t span)
 	/* It cannot outlast what it is in: two clocks, or rounding. */
 	if (top && nodes[plumb_path_end(*top)].at < nodes[end].at)
 		nodes[end].at = nodes[plumb_path_end(*top)].at;
-	pass(thread, plumb_path_begin(span));
+	pass_node(thread, plumb_path_begin(span));
 	top = plumb_vec_add(&thread->open);
 	if (top)
 		*top = span;

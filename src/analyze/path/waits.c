@@ -4,11 +4,11 @@
  * Inferred:
  *
  * - a call that waits by its name (cudaStreamSynchronize) waited for the work of its process that
- * was over
- *   last before it returned, if that was after it began; a copy's call that returned after its copy for that;
+ *   was over last before it returned, if that was after it began; a copy's call that returned after
+ *   its copy for that;
  * - a work that began within 5 µs of the end of one on another stream, 50 µs or more after its
- * launch and 10
- *   after its own stream and everything else that it is known to wait for, waited for that one.
+ *   launch and 10 after its own stream and everything else that it is known to wait for, waited for
+ *   that one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -208,7 +208,7 @@ infer_syncs(struct plumb_path *path, const unsigned char *names, const unsigned 
 
 /* When the node could have been, by what it is known to come after. */
 static int64_t
-ready(const struct plumb_path *path, uint32_t node)
+find_ready(const struct plumb_path *path, uint32_t node)
 {
 	const struct plumb_path_node *n = &path->nodes[node];
 	int64_t at = n->before == PLUMB_NONE ? INT64_MIN : path->nodes[n->before].at;
@@ -234,7 +234,7 @@ infer_events(struct plumb_path *path)
 		if (!(begin->flags & PLUMB_PATH_WORK) || path->launch[i] == PLUMB_NONE ||
 		    begin->at - path->nodes[plumb_path_begin(path->launch[i])].at <
 		            LONG_LAUNCHED_NS ||
-		    begin->at - ready(path, plumb_path_begin(i)) < LONG_IDLE_NS)
+		    begin->at - find_ready(path, plumb_path_begin(i)) < LONG_IDLE_NS)
 			continue;
 		uint32_t work = plumb_path_last_done(path, plumb_path_process(path, i), PLUMB_NONE,
 		                                     p->spans[i].track, begin->at);

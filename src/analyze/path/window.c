@@ -18,7 +18,7 @@
 
 /* When NODE could be, by node FROM and LENGTH after it; INT64_MIN: FROM does not count. */
 static int64_t
-after(const struct plumb_path_window *w, uint32_t node, uint32_t from, int64_t length)
+time_after(const struct plumb_path_window *w, uint32_t node, uint32_t from, int64_t length)
 {
 	const uint32_t *position = w->path->position;
 	int64_t at = w->path->nodes[from].at;
@@ -38,7 +38,7 @@ binding_of(const struct plumb_path_window *w, uint32_t node)
 	int64_t best = INT64_MIN, at;
 
 	if (n->before != PLUMB_NONE) {
-		at = after(w, node, n->before, plumb_path_length_before(path, node));
+		at = time_after(w, node, n->before, plumb_path_length_before(path, node));
 		if (at > best) {
 			best = at;
 			binding = BY_BEFORE;
@@ -47,7 +47,7 @@ binding_of(const struct plumb_path_window *w, uint32_t node)
 	for (uint32_t e = n->edge; e != PLUMB_NONE; e = path->edges.items[e].next) {
 		const struct plumb_path_edge *edge = &path->edges.items[e];
 
-		at = after(w, node, edge->from, edge->length);
+		at = time_after(w, node, edge->from, edge->length);
 		if (at > best) {
 			best = at;
 			binding = e;
@@ -76,7 +76,7 @@ struct search {
 
 /* Is the node in the window and not found yet? Then it is being looked at, from LINK. */
 static bool
-enter(const struct search *search, uint32_t node, uint32_t link)
+enter_node(const struct search *search, uint32_t node, uint32_t link)
 {
 	struct plumb_path *path = search->path;
 
@@ -94,7 +94,7 @@ enter_by_edge(const struct search *search, uint32_t edge)
 	const struct plumb_path_edge *edges = search->path->edges.items;
 
 	for (; edge != PLUMB_NONE; edge = edges[edge].next)
-		if (enter(search, edges[edge].from, PENDING | BY_EDGE | edge))
+		if (enter_node(search, edges[edge].from, PENDING | BY_EDGE | edge))
 			return edges[edge].from;
 	return PLUMB_NONE;
 }
@@ -111,7 +111,7 @@ came_from(const struct plumb_path *path, uint32_t link)
 /* NODE has all that comes before it: it is next in the order. False: memory is out; nothing is
  * pending then. */
 static bool
-place(struct search *search, uint32_t node)
+place_node(struct search *search, uint32_t node)
 {
 	struct plumb_path *path = search->path;
 	uint32_t *added = plumb_vec_add(&search->order);
@@ -134,18 +134,18 @@ static bool
 search_from(struct search *search, uint32_t end)
 {
 	struct plumb_path *path = search->path;
-	uint32_t node = enter(search, end, FROM_NOWHERE) ? end : PLUMB_NONE;
+	uint32_t node = enter_node(search, end, FROM_NOWHERE) ? end : PLUMB_NONE;
 
 	while (node != PLUMB_NONE) {
 		uint32_t next = path->nodes[node].before;
 
-		if (!enter(search, next, PENDING | node))
+		if (!enter_node(search, next, PENDING | node))
 			next = enter_by_edge(search, path->nodes[node].edge);
 		/* Where nothing is left, back to where it came from, and on from there. */
 		while (next == PLUMB_NONE && node != PLUMB_NONE) {
 			uint32_t link = path->position[node];
 
-			if (!place(search, node))
+			if (!place_node(search, node))
 				return false;
 			node = came_from(path, link);
 			if (node != PLUMB_NONE)
@@ -163,8 +163,8 @@ search_from(struct search *search, uint32_t end)
 
 /* The node that bound NODE, and whose time lies between them. */
 static uint32_t
-step(const struct plumb_path *path, uint32_t node, uint32_t binding,
-     struct plumb_path_segment *segment)
+step_back(const struct plumb_path *path, uint32_t node, uint32_t binding,
+          struct plumb_path_segment *segment)
 {
 	const struct plumb_profile *p = path->profile;
 	const struct plumb_path_node *n = &path->nodes[node];
@@ -216,7 +216,7 @@ plumb_path_walk(const struct plumb_path_window *w,
 		if (binding == BY_NOTHING && w->whole)
 			return true;
 		if (binding != BY_NOTHING) {
-			node = step(path, node, binding, &segment);
+			node = step_back(path, node, binding, &segment);
 			if (path->nodes[node].at > w->start_ns)
 				segment.start_ns = path->nodes[node].at;
 		}
@@ -237,7 +237,7 @@ struct measured {
 };
 
 static bool
-measure(void *data, const struct plumb_path_segment *segment)
+measure_segment(void *data, const struct plumb_path_segment *segment)
 {
 	struct measured *m = data;
 	int64_t ns = segment->end_ns - segment->start_ns;
@@ -250,13 +250,13 @@ measure(void *data, const struct plumb_path_segment *segment)
 }
 
 static void
-sum(struct plumb_path_window *w)
+add_up_segments(struct plumb_path_window *w)
 {
 	const struct plumb_profile *p = w->path->profile;
 	uint32_t last = w->end / 2;
 	struct measured m = { w, p->tracks, p->tracks[p->spans[last].track].process, w->end_ns };
 
-	plumb_path_walk(w, measure, &m);
+	plumb_path_walk(w, measure_segment, &m);
 	if (w->whole)
 		w->start_ns = m.start_ns;
 }
@@ -267,7 +267,7 @@ struct listed {
 };
 
 static bool
-list(void *data, const struct plumb_path_segment *segment)
+list_segment(void *data, const struct plumb_path_segment *segment)
 {
 	struct listed *listed = data;
 	struct plumb_path_window *w = listed->window;
@@ -298,7 +298,7 @@ plumb_path_list(struct plumb_path_window *w)
 	free(w->segments);
 	w->segments = NULL;
 	w->count = 0;
-	if (!plumb_path_walk(w, list, &listed))
+	if (!plumb_path_walk(w, list_segment, &listed))
 		return false;
 	for (uint32_t i = 0; i < w->count / 2; i++) {
 		struct plumb_path_segment swap = w->segments[i];
@@ -369,13 +369,11 @@ open_found(struct search *search, bool found, uint32_t end, struct plumb_path_wi
 		.nodes = search->order.count,
 	};
 	if (!found)
-		return plumb_fail(error, PLUMB_ESYSTEM,
-		                  "not enough memory for the critical "
-		                  "path; close other programs");
+		return plumb_fail_memory(error, "for the critical path");
 	if (end == PLUMB_NONE)
 		return plumb_fail(error, PLUMB_EEMPTY, "there is no work at that time");
 	w->end = end;
-	sum(w);
+	add_up_segments(w);
 	return 0;
 }
 
@@ -403,7 +401,7 @@ plumb_path_within(const struct plumb_path_window *whole, uint32_t track, int64_t
 	w->start_ns = w->floor_ns = start_ns;
 	w->end_ns = path->nodes[end].at;
 	w->end = end;
-	sum(w);
+	add_up_segments(w);
 	return 0;
 }
 

@@ -32,19 +32,19 @@ plumb_align_free(struct plumb_align *align)
 
 /* Row E has the diagonals -E…E; rows lie behind one another, so row E begins at E². */
 static int32_t *
-front(const struct plumb_align *align, int32_t edits, int32_t diagonal)
+front_at(const struct plumb_align *align, int32_t edits, int32_t diagonal)
 {
 	return &align->fronts[edits * edits + edits + diagonal];
 }
 
 static int32_t
-reached(const struct plumb_align *align, int32_t edits, int32_t diagonal)
+get_reached(const struct plumb_align *align, int32_t edits, int32_t diagonal)
 {
-	return abs(diagonal) > edits ? NOT_REACHED : *front(align, edits, diagonal);
+	return abs(diagonal) > edits ? NOT_REACHED : *front_at(align, edits, diagonal);
 }
 
 static int32_t
-ahead(const int32_t *pattern, int32_t size, const int32_t *text, int32_t count)
+count_equal(const int32_t *pattern, int32_t size, const int32_t *text, int32_t count)
 {
 	int32_t most = size < count ? size : count;
 
@@ -53,15 +53,15 @@ ahead(const int32_t *pattern, int32_t size, const int32_t *text, int32_t count)
 
 /* How far diagonal K gets with E edits, before equal symbols; NOT_REACHED where it does not. */
 static int32_t
-step(const struct plumb_align *align, int32_t e, int32_t k, int32_t size, int32_t count)
+extend_diagonal(const struct plumb_align *align, int32_t e, int32_t k, int32_t size, int32_t count)
 {
 	int32_t best, changed, inserted, deleted;
 
 	if (!e)
 		return 0;
-	changed = reached(align, e - 1, k);
-	inserted = reached(align, e - 1, k - 1);
-	deleted = reached(align, e - 1, k + 1);
+	changed = get_reached(align, e - 1, k);
+	inserted = get_reached(align, e - 1, k - 1);
+	deleted = get_reached(align, e - 1, k + 1);
 	best = changed >= 0 && changed < size ? changed + 1 : NOT_REACHED;
 	if (inserted > best)
 		best = inserted;
@@ -74,8 +74,9 @@ static void
 go_back(const struct plumb_align *align, int32_t e, int32_t k, int32_t x, int32_t *places)
 {
 	for (; e > 0; e--) {
-		int32_t changed = reached(align, e - 1, k), inserted = reached(align, e - 1, k - 1);
-		int32_t deleted = reached(align, e - 1, k + 1);
+		int32_t changed = get_reached(align, e - 1, k),
+			inserted = get_reached(align, e - 1, k - 1);
+		int32_t deleted = get_reached(align, e - 1, k + 1);
 		int32_t from = changed >= 0 ? changed + 1 : NOT_REACHED;
 
 		if (inserted > from)
@@ -109,17 +110,17 @@ plumb_align_round(struct plumb_align *align, const int32_t *pattern, int32_t siz
 		int32_t best = NOT_REACHED, best_k = 0;
 
 		for (int32_t k = -e; k <= e; k++) {
-			int32_t x = step(align, e, k, size, count), from = x;
+			int32_t x = extend_diagonal(align, e, k, size, count), from = x;
 
 			if (x >= 0)
 				x += plumb_equal(pattern + x, text + x + k,
 				                 size - x < count - x - k ? size - x
 				                                          : count - x - k);
-			*front(align, e, k) = x;
+			*front_at(align, e, k) = x;
 			align->work += (uint64_t)(x - from) + 1;
 			if (x < size)
 				continue;
-			int32_t follows = ahead(pattern, size, text + x + k, count - x - k);
+			int32_t follows = count_equal(pattern, size, text + x + k, count - x - k);
 			if (follows > best || (follows == best && abs(k) < abs(best_k))) {
 				best = follows;
 				best_k = k;

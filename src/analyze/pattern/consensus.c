@@ -13,7 +13,7 @@ struct place {
 };
 
 static void
-elect(int32_t *symbol, int32_t *lead, int32_t voted)
+elect_symbol(int32_t *symbol, int32_t *lead, int32_t voted)
 {
 	if (voted == *symbol) {
 		++*lead;
@@ -35,7 +35,7 @@ count_votes(const struct plumb_loop *loop, const int32_t *text, const int32_t *p
 
 		if (gap > 0 && gap <= loop->period / 8) { /* the end of a round, or its beginning */
 			items[0].inserted_rounds++;
-			elect(&items[0].extra, &items[0].extra_lead, text[behind]);
+			elect_symbol(&items[0].extra, &items[0].extra_lead, text[behind]);
 		}
 
 		for (int32_t i = loop->rounds.items[r].start; i < loop->rounds.items[r].end; i++) {
@@ -44,12 +44,12 @@ count_votes(const struct plumb_loop *loop, const int32_t *text, const int32_t *p
 
 				last = places[i];
 				place->rounds++;
-				elect(&place->symbol, &place->lead, text[i]);
+				elect_symbol(&place->symbol, &place->lead, text[i]);
 			} else if (last >= 0) {
 				struct place *place = &items[last + 1];
 
 				place->inserted_rounds++;
-				elect(&place->extra, &place->extra_lead, text[i]);
+				elect_symbol(&place->extra, &place->extra_lead, text[i]);
 				last = -2; /* the first one only */
 			}
 		}

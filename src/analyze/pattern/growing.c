@@ -115,7 +115,7 @@ try_stretch(struct growing *g, const int32_t *at, int32_t rounds)
 }
 
 static int
-search(struct growing *g)
+search_scales(struct growing *g)
 {
 	int code = plumb_suffix_array(g->text, g->count, g->alphabet, g->suffixes);
 
@@ -239,7 +239,7 @@ plumb_loop_find_growing(const int32_t *text, int32_t count, int32_t alphabet, do
 	g.places = malloc(bytes);
 	g.starts = malloc(bytes);
 	if (g.suffixes && g.common && g.number && g.first && g.places && g.starts)
-		code = search(&g);
+		code = search_scales(&g);
 	if (!code && g.rounds && g.coverage >= least)
 		code = make_loop(&g, loop);
 	if (!code && loop->period) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loops whose rounds grow: each is longer than the one before by about as much. Then no two rounds
- * agree well enough to be one loop (pattern/period.h), but what comes once a round does so at
- * distances that lie on a line.
+ * Loops whose rounds grow: each round is longer than the one before by about the same amount. No
+ * two rounds agree well enough for a normal loop (pattern/period.h). But the distances between
+ * symbols that come once in a round lie on a line.
  */
 #ifndef PLUMB_ANALYZE_PATTERN_GROWING_H
 #define PLUMB_ANALYZE_PATTERN_GROWING_H

@@ -76,7 +76,7 @@ find_frequent(const struct search *s, int32_t most, int32_t best[CANDIDATES_A_SC
 /* Votes of one scale, whose stretches have DIFFERENT numbers; the most frequent distances become
  * candidates. Returns how many there were. */
 static int32_t
-vote(struct search *s, const int32_t *number, int32_t different)
+vote_scale(struct search *s, const int32_t *number, int32_t different)
 {
 	int32_t half = s->count / 2, all = 0, most = 0, best[CANDIDATES_A_SCALE];
 
@@ -118,7 +118,7 @@ find_candidates(struct search *s)
 		                            ? plumb_suffix_stretches(s->suffixes, s->common,
 		                                                     s->count, scales[i], s->number)
 		                            : s->alphabet;
-		if (vote(s, scales[i] > 1 ? s->number : s->text, different) < s->count / 64)
+		if (vote_scale(s, scales[i] > 1 ? s->number : s->text, different) < s->count / 64)
 			break; /* so long a stretch hardly ever comes again */
 	}
 	return code;
@@ -207,7 +207,7 @@ is_multiple(int32_t period, int32_t of)
 
 /* Takes LOOP for *BEST where it is the outer loop, or the first one. */
 static void
-choose(struct plumb_loop *best, struct plumb_loop *loop, int32_t count)
+choose_loop(struct plumb_loop *best, struct plumb_loop *loop, int32_t count)
 {
 	double left = 1 - best->coverage, gain = loop->coverage - best->coverage;
 	double least = loop->rounds.count;
@@ -224,7 +224,7 @@ choose(struct plumb_loop *best, struct plumb_loop *loop, int32_t count)
 }
 
 static int
-search(struct search *s, double least, struct plumb_loop *best)
+search_candidates(struct search *s, double least, struct plumb_loop *best)
 {
 	int code = find_candidates(s);
 
@@ -234,7 +234,7 @@ search(struct search *s, double least, struct plumb_loop *best)
 
 		code = try_period(s, s->candidates[i], least, best, &loop);
 		if (code > 0)
-			choose(best, &loop, s->count);
+			choose_loop(best, &loop, s->count);
 		plumb_loop_free(&loop);
 	}
 	return code < 0 ? code : best->period > 0;
@@ -257,7 +257,7 @@ plumb_loop_find(const int32_t *text, int32_t count, int32_t alphabet, double lea
 	s.last = plumb_large(bytes);
 	s.votes = calloc(bytes, 1);
 	if (s.suffixes && s.common && s.number && s.last && s.votes)
-		code = search(&s, least, loop);
+		code = search_candidates(&s, least, loop);
 	free(s.suffixes);
 	free(s.common);
 	free(s.number);

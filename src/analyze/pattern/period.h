@@ -11,8 +11,8 @@
  *	}
  *	plumb_loop_free(&loop);
  *
- * Loops within a round come from finding again, in loop.pattern. Room: 24 bytes a symbol, with the
- * text.
+ * To find loops inside a round, search loop.pattern again. It needs 24 bytes for each symbol, the
+ * text included.
  */
 #ifndef PLUMB_ANALYZE_PATTERN_PERIOD_H
 #define PLUMB_ANALYZE_PATTERN_PERIOD_H
@@ -37,15 +37,15 @@ struct plumb_loop {
 	PLUMB_VEC(struct plumb_round) rounds; /* ascending, none overlaps another */
 };
 
-/* The outermost loop: 1, or 0 when there is none that covers a share of LEAST. PLUMB_EUSAGE as of
- * plumb_suffix_array; PLUMB_ESYSTEM: memory is out. LOOP is for plumb_loop_free in any case. */
+/* Finds the outermost loop. Returns 1, or 0 if no loop covers a share of LEAST. PLUMB_EUSAGE as in
+ * plumb_suffix_array; PLUMB_ESYSTEM: no memory. Call plumb_loop_free even after an error. */
 int plumb_loop_find(const int32_t *text, int32_t count, int32_t alphabet, double least,
                     struct plumb_loop *loop) PLUMB_MUST_CHECK;
 void plumb_loop_free(struct plumb_loop *loop);
 
 /* Finds the rounds of LOOP's pattern in a text. PLUMB_ESYSTEM: memory is out. */
 int plumb_loop_follow(struct plumb_loop *loop, const int32_t *text, int32_t count) PLUMB_MUST_CHECK;
-/* Makes the pattern what most rounds have, and finds the rounds again. PLACES is scratch room for
+/* Sets the pattern to what most rounds have, and finds the rounds again. PLACES is scratch room for
  * COUNT. */
 int plumb_loop_settle(struct plumb_loop *loop, const int32_t *text, int32_t count,
                       int32_t *places) PLUMB_MUST_CHECK;

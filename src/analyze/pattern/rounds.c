@@ -37,7 +37,7 @@ next_anchor(const struct plumb_loop *loop, const int32_t *text, int32_t count, i
 }
 
 static int32_t
-agreeing(const int32_t *a, const int32_t *b, int32_t count)
+count_agreeing(const int32_t *a, const int32_t *b, int32_t count)
 {
 	int32_t same = 0;
 
@@ -55,8 +55,8 @@ agreeing_ends(const struct plumb_loop *loop, const int32_t *text, int32_t count)
 	int32_t head = first < loop->period ? first : loop->period;
 	int32_t tail = count - last < loop->period ? count - last : loop->period;
 
-	return agreeing(text + first - head, loop->pattern + loop->period - head, head) +
-	       agreeing(text + last, loop->pattern, tail);
+	return count_agreeing(text + first - head, loop->pattern + loop->period - head, head) +
+	       count_agreeing(text + last, loop->pattern, tail);
 }
 
 static void

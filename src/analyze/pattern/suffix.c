@@ -23,7 +23,7 @@
 
 /* Brings in what stands where order[I + AHEAD], or its complement, says. */
 static inline void
-ahead(const int32_t *of, const int32_t *order, int32_t i, int32_t count)
+prefetch_ahead(const int32_t *of, const int32_t *order, int32_t i, int32_t count)
 {
 	if (i >= 0 && i + AHEAD < count) {
 		int32_t place = order[i + AHEAD];
@@ -94,7 +94,7 @@ induce(struct level *level)
 	fill_buckets(level, false);
 	sa[bucket[text[j]]++] = j > 0 && text[j - 1] < text[j] ? ~j : j;
 	for (int32_t i = 0; i < n; i++) {
-		ahead(text, sa, i, n);
+		prefetch_ahead(text, sa, i, n);
 		j = sa[i];
 		sa[i] = ~j;
 		if (j <= 0)
@@ -104,7 +104,7 @@ induce(struct level *level)
 	}
 	fill_buckets(level, true);
 	for (int32_t i = n - 1; i >= 0; i--) {
-		ahead(text, sa, i - 2 * AHEAD, n);
+		prefetch_ahead(text, sa, i - 2 * AHEAD, n);
 		j = sa[i];
 		if (j <= 0) {
 			sa[i] = ~j;
@@ -117,7 +117,7 @@ induce(struct level *level)
 
 /* Puts the FOUND suffixes at the front of sa, which are in order, to the ends of their buckets. */
 static void
-spread(struct level *level, int32_t found)
+spread_suffixes(struct level *level, int32_t found)
 {
 	int32_t *sa = level->sa;
 
@@ -168,7 +168,7 @@ name_pieces(struct level *level, int32_t found)
 	return names;
 }
 
-static int sort(const int32_t *text, int32_t *sa, int32_t n, int32_t alphabet);
+static int sort_suffixes(const int32_t *text, int32_t *sa, int32_t n, int32_t alphabet);
 
 /* Orders the LMS suffixes by the names of their pieces; they come to lie at the front of sa. */
 static int
@@ -180,7 +180,7 @@ order_lms(struct level *level, int32_t found, int32_t names)
 	if (names < found) {
 		free(level->bucket); /* the inner level has its own */
 		level->bucket = NULL;
-		code = sort(reduced, sa, found, names);
+		code = sort_suffixes(reduced, sa, found, names);
 		level->bucket = malloc((size_t)level->alphabet * sizeof *level->bucket);
 		if (code < 0 || !level->bucket)
 			return PLUMB_ESYSTEM;
@@ -219,14 +219,14 @@ sort_level(struct level *level)
 			if (is_lms(level, i))
 				sa[0] = i;
 	}
-	spread(level, found);
+	spread_suffixes(level, found);
 	induce(level);
 	return 0;
 }
 
 /* Recursion halves N each time. */
 static int
-sort(const int32_t *text, int32_t *sa, int32_t n, int32_t alphabet)
+sort_suffixes(const int32_t *text, int32_t *sa, int32_t n, int32_t alphabet)
 {
 	struct level level = { .text = text, .sa = sa, .count = n, .alphabet = alphabet };
 	int code = PLUMB_ESYSTEM;
@@ -246,7 +246,7 @@ plumb_suffix_array(const int32_t *text, int32_t count, int32_t alphabet, int32_t
 	for (int32_t i = 0; i < count; i++)
 		if (text[i] < 0 || text[i] >= alphabet)
 			return PLUMB_EUSAGE;
-	return count > 0 ? sort(text, suffixes, count, alphabet) : 0;
+	return count > 0 ? sort_suffixes(text, suffixes, count, alphabet) : 0;
 }
 
 /* Kärkkäinen, Manzini, Puglisi 2009: in the order of the text, the length in common with the suffix
@@ -258,7 +258,7 @@ plumb_suffix_common(const int32_t *text, const int32_t *suffixes, int32_t count,
 	int32_t length = 0;
 
 	for (int32_t i = 0; i < count; i++) {
-		ahead(before, suffixes, i, count);
+		prefetch_ahead(before, suffixes, i, count);
 		before[suffixes[i]] = i ? suffixes[i - 1] : -1;
 	}
 	for (int32_t i = 0; i < count; i++) {
@@ -271,7 +271,7 @@ plumb_suffix_common(const int32_t *text, const int32_t *suffixes, int32_t count,
 		length = before[i] > 0 ? before[i] - 1 : 0;
 	}
 	for (int32_t i = 0; i < count; i++) {
-		ahead(before, suffixes, i, count);
+		prefetch_ahead(before, suffixes, i, count);
 		common[i] = before[suffixes[i]];
 	}
 }
@@ -283,7 +283,7 @@ plumb_suffix_stretches(const int32_t *suffixes, const int32_t *common, int32_t c
 	int32_t next = -1;
 
 	for (int32_t i = 0; i < count; i++) {
-		ahead(number, suffixes, i, count);
+		prefetch_ahead(number, suffixes, i, count);
 		if (!i || common[i] < length)
 			next++;
 		number[suffixes[i]] = next;

@@ -85,7 +85,7 @@ by_key(const void *x, const void *y)
 
 /* Of N numbers, of which COUNT are given and the others are 0. */
 static int64_t
-median(double *numbers, uint32_t count, uint32_t n)
+take_median(double *numbers, uint32_t count, uint32_t n)
 {
 	for (uint32_t i = count; i < n; i++)
 		numbers[i] = 0;
@@ -105,7 +105,7 @@ find_medians(const struct cells *cells, uint32_t n, double *room, struct plumb_u
 #define FIELD(field)                                                                               \
 	for (uint32_t k = i; k < end; k++)                                                         \
 		room[k - i] = (double)cells->items[k].field;                                       \
-	one->usual_##field = median(room, end - i, n)
+	one->usual_##field = take_median(room, end - i, n)
 		FIELD(ns);
 		FIELD(count);
 		one->usual_bytes = PLUMB_UNKNOWN;
@@ -131,7 +131,7 @@ have_whole_ones(const struct plumb_iteration_level *level, uint32_t number)
 /* By key: iteration NUMBER, and the median of others; all 0 where either is not known. NULL: no
  * memory. */
 static struct plumb_usual *
-compare(const struct plumb_comparison *c, gather_fn gather)
+compare_keys(const struct plumb_comparison *c, gather_fn gather)
 {
 	struct plumb_step_rows rows = { 0 };
 	struct cells cells = { 0 };
@@ -180,12 +180,6 @@ compare(const struct plumb_comparison *c, gather_fn gather)
 
 /* ---- all of it ---- */
 
-static int64_t
-lasts(const struct plumb_iteration *item)
-{
-	return item->end_ns - plumb_iteration_from(item);
-}
-
 /* The iteration that lasts as long as most others, and how long that is. */
 static int
 find_median_iteration(const struct plumb_iteration_level *level, uint32_t number,
@@ -199,13 +193,14 @@ find_median_iteration(const struct plumb_iteration_level *level, uint32_t number
 		return PLUMB_ESYSTEM;
 	for (uint32_t i = 0; i < level->count; i++)
 		if (i != number && (!whole || level->items[i].interval_ns != PLUMB_UNKNOWN))
-			room[n++] = (double)lasts(&level->items[i]);
-	told->usual_ns = median(room, n, n);
+			room[n++] = (double)plumb_iteration_time(&level->items[i]);
+	told->usual_ns = take_median(room, n, n);
 	told->median = number ? 0 : 1;
 	for (uint32_t i = 0; i < level->count; i++)
 		if (i != number && (!whole || level->items[i].interval_ns != PLUMB_UNKNOWN) &&
-		    llabs(lasts(&level->items[i]) - told->usual_ns) <
-		            llabs(lasts(&level->items[told->median]) - told->usual_ns))
+		    llabs(plumb_iteration_time(&level->items[i]) - told->usual_ns) <
+		            llabs(plumb_iteration_time(&level->items[told->median]) -
+		                  told->usual_ns))
 			told->median = i;
 	free(room);
 	return 0;
@@ -239,10 +234,10 @@ plumb_explain(struct plumb_moments *moments, const struct plumb_iteration_level 
 	*told = (struct plumb_explained){ .iteration = number };
 	if (number >= level->count || level->count < 2)
 		return 0;
-	told->ns = lasts(&level->items[number]);
-	c.host = compare(&c, gather_host);
+	told->ns = plumb_iteration_time(&level->items[number]);
+	c.host = compare_keys(&c, gather_host);
 	c.keys = moments->keys.count;
-	c.critical = compare(&c, gather_critical);
+	c.critical = compare_keys(&c, gather_critical);
 	if (!c.host || !c.critical || find_median_iteration(level, number, told) < 0)
 		code = PLUMB_ESYSTEM;
 	if (!code) {

@@ -7,11 +7,11 @@
  *	told.rows.items[0].cause, .ns, .text
  *	plumb_explained_free(&told);
  *
- * An iteration lasts from the end of the one before it to its own end. Each moment of that belongs
- * to a kernel, a collective, a copy, another process' work, or, where the device has none, to what
- * the launching thread did: so the differences of all of these add up to the difference of the
- * iteration. Each is against the median over the other iterations. What the host did more while the
- * device worked is hidden behind that work, and listed after.
+ * An iteration lasts from the end of the previous one to its own end. Each moment of it belongs to
+ * one thing: a kernel, a collective, a copy, another process's work, or, if the device has no work,
+ * to what the launching thread did. So the differences of all these things add up to the difference
+ * of the iteration. Each difference is from the median over the other iterations. The host may also
+ * do more while the device works. That is hidden behind the device's work, and comes last.
  */
 #ifndef PLUMB_ANALYZE_STEPS_EXPLAIN_H
 #define PLUMB_ANALYZE_STEPS_EXPLAIN_H
@@ -26,7 +26,7 @@ enum plumb_cause {
 	PLUMB_CAUSE_KERNELS,
 	PLUMB_CAUSE_RANK,
 	PLUMB_CAUSE_CONTENTION,
-	PLUMB_CAUSE_IDLE, /* and nothing is known of the host */
+	PLUMB_CAUSE_IDLE, /* and what the host did is unknown */
 	PLUMB_CAUSES,
 };
 extern const char *const plumb_cause_names[PLUMB_CAUSES];

@@ -9,13 +9,13 @@
 #define MOST_KERNELS 0.6 /* of their usual time, by kernels that take longer too */
 
 static int64_t
-more(const struct plumb_usual *usual)
+more_than_usual(const struct plumb_usual *usual)
 {
 	return usual->ns - usual->usual_ns;
 }
 
 static void
-add(struct plumb_usual *sum, const struct plumb_usual *one)
+add_usual(struct plumb_usual *sum, const struct plumb_usual *one)
 {
 	sum->ns += one->ns;
 	sum->usual_ns += one->usual_ns;
@@ -43,7 +43,7 @@ cause_of(const struct plumb_step_key *key)
 }
 
 static double
-worth(const struct plumb_comparison *c)
+least_worth(const struct plumb_comparison *c)
 {
 	double difference = fabs((double)(c->told->ns - c->told->usual_ns));
 
@@ -59,7 +59,7 @@ all_longer(const struct plumb_comparison *c, struct plumb_usual *all)
 	*all = (struct plumb_usual){ 0 };
 	for (uint32_t k = 0; k < c->keys; k++)
 		if (c->moments->keys.items[k].sort == PLUMB_STEP_KERNEL)
-			add(all, &c->critical[k]);
+			add_usual(all, &c->critical[k]);
 	if (all->usual_ns <= 0 || all->ns < LONGER * (double)all->usual_ns)
 		return false;
 	ratio = (double)all->ns / (double)all->usual_ns;
@@ -100,11 +100,12 @@ add_copies(struct plumb_comparison *c, unsigned char *done)
 			struct plumb_usual one = c->critical[other];
 			if (own->sort == PLUMB_STEP_HOST)
 				one.count = one.usual_count = one.bytes = one.usual_bytes = 0;
-			add(&all, &one);
-			if (llabs(more(&c->critical[other])) > llabs(more(&c->critical[name])))
+			add_usual(&all, &one);
+			if (llabs(more_than_usual(&c->critical[other])) >
+			    llabs(more_than_usual(&c->critical[name])))
 				name = other;
 		}
-		if (fabs((double)more(&all)) < worth(c))
+		if (fabs((double)more_than_usual(&all)) < least_worth(c))
 			continue;
 		row = plumb_explain_row(c, PLUMB_CAUSE_COPY, name, &all);
 		if (!row)
@@ -125,12 +126,12 @@ add_together(struct plumb_comparison *c, uint32_t cause, unsigned char *done)
 		if (done[k] || cause_of(&c->moments->keys.items[k]) != cause)
 			continue;
 		done[k] = 1;
-		add(&all, &c->critical[k]);
-		if (name == PLUMB_NONE ||
-		    llabs(more(&c->critical[k])) > llabs(more(&c->critical[name])))
+		add_usual(&all, &c->critical[k]);
+		if (name == PLUMB_NONE || llabs(more_than_usual(&c->critical[k])) >
+		                                  llabs(more_than_usual(&c->critical[name])))
 			name = k;
 	}
-	if (name == PLUMB_NONE || fabs((double)more(&all)) < worth(c))
+	if (name == PLUMB_NONE || fabs((double)more_than_usual(&all)) < least_worth(c))
 		return 0;
 	row = plumb_explain_row(c, cause, name, &all);
 	return row ? 0 : PLUMB_ESYSTEM;
@@ -146,14 +147,14 @@ add_each(struct plumb_comparison *c, uint32_t cause, const unsigned char *done)
 	for (uint32_t k = 0; k < c->keys; k++) {
 		if (done[k] || cause_of(&c->moments->keys.items[k]) != cause)
 			continue;
-		if (fabs((double)more(&c->critical[k])) < worth(c)) {
-			several += more(&c->critical[k]) != 0;
-			add(&rest, &c->critical[k]);
+		if (fabs((double)more_than_usual(&c->critical[k])) < least_worth(c)) {
+			several += more_than_usual(&c->critical[k]) != 0;
+			add_usual(&rest, &c->critical[k]);
 		} else if (!plumb_explain_row(c, cause, k, &c->critical[k])) {
 			return PLUMB_ESYSTEM;
 		}
 	}
-	if (!several || fabs((double)more(&rest)) < worth(c))
+	if (!several || fabs((double)more_than_usual(&rest)) < least_worth(c))
 		return 0;
 	return plumb_explain_row(c, cause, PLUMB_NONE, &rest) ? 0 : PLUMB_ESYSTEM;
 }
@@ -171,8 +172,8 @@ add_hidden(struct plumb_comparison *c)
 		                           ? c->critical[k].usual_ns
 		                           : hidden.usual_ns;
 		/* Of what is critical too the windows of host and device differ at their ends. */
-		if (fabs((double)more(&hidden)) < 5 * worth(c) ||
-		    llabs(more(&c->critical[k])) > llabs(more(&hidden)))
+		if (fabs((double)more_than_usual(&hidden)) < 5 * least_worth(c) ||
+		    llabs(more_than_usual(&c->critical[k])) > llabs(more_than_usual(&hidden)))
 			continue;
 		row = plumb_explain_row(c, cause_of(&c->moments->keys.items[k]), k, &hidden);
 		if (!row)
@@ -198,7 +199,7 @@ by_part(const void *x, const void *y)
 }
 
 static int
-finish(struct plumb_comparison *c)
+finish_rows(struct plumb_comparison *c)
 {
 	struct plumb_explained *told = c->told;
 
@@ -243,7 +244,7 @@ plumb_explain_rows(struct plumb_comparison *c)
 	if (!code)
 		code = add_hidden(c);
 	if (!code)
-		code = finish(c);
+		code = finish_rows(c);
 	free(done);
 	return code;
 }

@@ -139,7 +139,7 @@ plumb_explain_late(struct plumb_comparison *c, int64_t *late_ns, char **reason)
 /* ---- launches ---- */
 
 static double
-blocks(const struct plumb_variant *v)
+count_blocks(const struct plumb_variant *v)
 {
 	double product = 1;
 
@@ -160,16 +160,17 @@ rare_blocks(const struct plumb_profile *p, uint32_t context, int64_t ns)
 
 	for (uint32_t i = 0; i < p->variants_count; i++)
 		if (p->variants[i].context == context && p->variants[i].count &&
-		    blocks(&p->variants[i]) > 0 && (!usual || p->variants[i].count > usual->count))
+		    count_blocks(&p->variants[i]) > 0 &&
+		    (!usual || p->variants[i].count > usual->count))
 			usual = &p->variants[i];
 	for (uint32_t i = 0; usual && i < p->variants_count; i++) {
 		const struct plumb_variant *v = &p->variants[i];
 
-		if (v->context == context && v->count && v != usual && blocks(v) > 0 &&
+		if (v->context == context && v->count && v != usual && count_blocks(v) > 0 &&
 		    v->min <= ns && ns <= v->max && v->count * 2 <= usual->count)
 			rare = v;
 	}
-	return rare ? blocks(rare) / blocks(usual) : 0;
+	return rare ? count_blocks(rare) / count_blocks(usual) : 0;
 }
 
 double

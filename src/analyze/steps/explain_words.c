@@ -14,7 +14,7 @@
 #define TIMES_LEAST 0.05 /* from here on it is worth saying how many times as long */
 
 static char *
-difference(const struct plumb_difference *row, char *text, size_t size)
+format_difference(const struct plumb_difference *row, char *text, size_t size)
 {
 	char time[PLUMB_FORMAT_SIZE];
 	int64_t ns = row->ns - row->usual_ns;
@@ -54,7 +54,7 @@ bytes_grow(const struct plumb_comparison *c)
 }
 
 static double
-contended(const struct plumb_comparison *c)
+add_up_contended(const struct plumb_comparison *c)
 {
 	double ns = 0;
 
@@ -80,12 +80,12 @@ tell_all_longer(const struct plumb_comparison *c, const struct plumb_difference 
 	else if (bytes >= GROWN)
 		snprintf(evidence, sizeof evidence, "a larger batch (%.1fx the bytes copied)",
 		         bytes);
-	else if (contended(c) > 0)
+	else if (add_up_contended(c) > 0)
 		snprintf(evidence, sizeof evidence, "another process works on the device");
 	else
 		snprintf(evidence, sizeof evidence, "more work in each, or a slower device");
 	snprintf(text, size, "kernels: %s; they take %.1fx as long: %s",
-	         difference(row, more, sizeof more), (double)row->ns / (double)row->usual_ns,
+	         format_difference(row, more, sizeof more), (double)row->ns / (double)row->usual_ns,
 	         evidence);
 }
 
@@ -96,7 +96,7 @@ tell_kernels(const struct plumb_comparison *c, const struct plumb_difference *ro
 	double times = (double)row->ns / (double)row->usual_ns;
 	char more[80], name[500];
 
-	difference(row, more, sizeof more);
+	format_difference(row, more, sizeof more);
 	name_of(c, row, name, sizeof name);
 	if (row->count > row->usual_count && row->ns > row->usual_ns)
 		snprintf(text, size, "kernels: %s, %" PRId64 " inserted: %s", more,
@@ -128,7 +128,7 @@ tell_copy(const struct plumb_comparison *c, const struct plumb_difference *row, 
 	else if (row->bytes != PLUMB_UNKNOWN && row->usual_bytes == 0 && row->bytes > 0)
 		snprintf(bytes, sizeof bytes, ", %s that the others do not copy",
 		         plumb_format_bytes(own, row->bytes));
-	snprintf(text, size, "copy: %s%s: %s", difference(row, more, sizeof more), bytes,
+	snprintf(text, size, "copy: %s%s: %s", format_difference(row, more, sizeof more), bytes,
 	         name_of(c, row, name, sizeof name));
 }
 
@@ -138,7 +138,7 @@ tell_host(const struct plumb_comparison *c, const struct plumb_difference *row, 
 {
 	char more[80], name[600];
 
-	snprintf(text, size, "host: %s in %s", difference(row, more, sizeof more),
+	snprintf(text, size, "host: %s in %s", format_difference(row, more, sizeof more),
 	         name_of(c, row, name, sizeof name));
 }
 
@@ -152,7 +152,7 @@ tell_rank(struct plumb_comparison *c, struct plumb_difference *row, char *text, 
 	char more[80], late[PLUMB_FORMAT_SIZE], *reason = NULL;
 	int64_t late_ns = 0;
 
-	difference(row, more, sizeof more);
+	format_difference(row, more, sizeof more);
 	if (!name)
 		name = "the collectives";
 	row->rank =
@@ -176,7 +176,7 @@ plumb_explain_words(struct plumb_comparison *c, struct plumb_difference *row)
 {
 	char text[TEXT] = "", more[80];
 
-	difference(row, more, sizeof more);
+	format_difference(row, more, sizeof more);
 	switch (row->cause) {
 	case PLUMB_CAUSE_HOST:
 		tell_host(c, row, text, sizeof text);

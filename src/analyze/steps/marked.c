@@ -11,7 +11,7 @@
 
 /* When OP was launched; PLUMB_UNKNOWN where its call is not in the profile. */
 static int64_t
-launched(const struct plumb_moments *m, uint32_t op)
+find_launched(const struct plumb_moments *m, uint32_t op)
 {
 	uint32_t call = op < m->ops_count
 	                        ? plumb_launch_before(m->launches, m->process,
@@ -29,7 +29,7 @@ find_begins(const struct plumb_moments *m, const struct plumb_iteration_level *l
 	for (uint32_t i = 0; i < level->count; i++) {
 		int64_t start = level->items[i].start_ns;
 
-		begins[i] = launched(m, plumb_moments_kernel(m, plumb_moments_op(m, start)));
+		begins[i] = find_launched(m, plumb_moments_kernel(m, plumb_moments_op(m, start)));
 		if (begins[i] == PLUMB_UNKNOWN)
 			begins[i] = level->items[i].start_ns;
 	}
@@ -47,7 +47,7 @@ find_middles(const struct plumb_moments *m, const struct plumb_iteration_level *
 
 		for (uint32_t k = 0; k < item->ops / 2 && op < m->ops_count; k++)
 			op = plumb_moments_kernel(m, op + 1);
-		middles[i] = launched(m, op);
+		middles[i] = find_launched(m, op);
 	}
 }
 

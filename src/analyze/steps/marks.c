@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/sort.h"
+#include "model/framework/framework.h"
 
 #define AROUND_SHARE                                                                               \
 	0.5 /* of the time that its marks lie in: a group that is around most of an iteration */
@@ -188,7 +189,7 @@ number_marks(const struct plumb_profile *p, struct sorted *marks, uint32_t count
 	return rises;
 }
 
-/* ---- the numbers of ProfilerStep ---- */
+/* ---- the numbers of a profiler's steps ---- */
 
 /* COUNT numbers of TEXT, "2 3 4" or "2..4", ascending, into NUMBERS; false: there are more or
  * fewer, or one twice. */
@@ -260,10 +261,10 @@ static bool
 add_group(const struct plumb_profile *p, uint32_t process, struct plumb_marks *marks,
           uint32_t first, uint32_t count, bool numbered)
 {
-	static const char step[] = "ProfilerStep", optimizer[] = "Optimizer.",
-			  ends[] = "Optimizer.step";
 	struct plumb_mark_group *group = plumb_vec_add(&marks->groups);
 	const char *name = plumb_text(p, p->frames[marks->items[first].frame].name);
+	enum plumb_purpose purpose =
+		name ? plumb_framework_range(name, strlen(name)) : PLUMB_PURPOSE_NONE;
 	size_t begin, end;
 
 	if (!group)
@@ -278,9 +279,9 @@ add_group(const struct plumb_profile *p, uint32_t process, struct plumb_marks *m
 		group->number_begin = (uint32_t)begin;
 		group->number_end = (uint32_t)end;
 	}
-	group->steps = name && !strncmp(name, step, sizeof step - 1);
-	group->ends = name && !strncmp(name, optimizer, sizeof optimizer - 1);
-	group->optimizer_step = name && !strncmp(name, ends, sizeof ends - 1);
+	group->steps = plumb_framework_step(name) != NULL;
+	group->optimizer_step = purpose == PLUMB_PURPOSE_OPTIMIZER_STEP;
+	group->ends = purpose == PLUMB_PURPOSE_OPTIMIZER || group->optimizer_step;
 	if (group->steps && !numbered)
 		group->numbered = number_steps(p, process, &marks->items[first], count);
 	for (uint32_t i = first; i < first + count; i++)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ranges that a program marks on its threads: ProfilerStep#N, NVTX, plumb.span; by which of
- * them belong together, and which of those may mark its steps.
+ * The ranges that a program marks on its threads (ProfilerStep#N, NVTX, plumb.span), in groups, and
+ * which group marks the steps.
  *
- * Ranges of one name are a group. So are those whose names differ by their last number alone ("step
- * 12", "step 13"), if that rises from each to the next: then it is the number of the step.
- * PyTorch's importer cuts the number of ProfilerStep#N off; there it is the fact profiler.steps of
- * the process.
+ * Ranges with the same name are a group. So are ranges whose names differ only by their last number
+ * ("step 12", "step 13"), if that number rises from each range to the next. Then it is the number
+ * of the step. PyTorch's importer cuts off the number of ProfilerStep#N; there the process has the
+ * fact profiler.steps.
  *
  *	const struct plumb_marks *marks = plumb_track_index_marks(&index, process);    // tracks.h
  *	uint32_t g = plumb_marks_choose(marks, &loop, PLUMB_MARKS_ANY);
@@ -57,7 +57,8 @@ void plumb_mark_group_name(const struct plumb_profile *profile,
                            const struct plumb_mark_group *group, char *text, size_t bytes);
 
 enum plumb_marks_wanted {
-	PLUMB_MARKS_ANY, /* ProfilerStep even where it does not come once an iteration, else as ONCE */
+	/* ProfilerStep, even if it does not come once an iteration; else as ONCE. */
+	PLUMB_MARKS_ANY,
 	PLUMB_MARKS_ONCE, /* what comes once an iteration */
 };
 /* A loop: how many iterations it has, and when its first and its last kernel were launched. */
@@ -66,10 +67,10 @@ struct plumb_marks_loop {
 	int64_t from_ns, until_ns;
 };
 /*
- * The group that marks the steps of LOOP, or PLUMB_NONE; marks outside of the loop, such as those
- * of warm-up, do not count. Of several: ProfilerStep; else a range around most of an iteration, the
- * longest; else a part of one, such as "forward", the one that begins first; else the optimizer's
- * step.
+ * The group that marks the steps of LOOP, or PLUMB_NONE. Marks outside of the loop, such as those
+ * of warm-up, do not count. If several groups fit, ProfilerStep comes first. Then comes the longest
+ * range around most of an iteration, then the first part of an iteration, such as "forward", and
+ * last the optimizer's step.
  */
 uint32_t plumb_marks_choose(const struct plumb_marks *marks, const struct plumb_marks_loop *loop,
                             enum plumb_marks_wanted wanted);

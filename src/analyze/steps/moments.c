@@ -8,6 +8,7 @@
 #include "base/search.h"
 #include "base/sort.h"
 #include "model/collective.h"
+#include "model/framework/framework.h"
 
 #define LOOK_AROUND 64 /* pieces of a thread, for the calls before and after a gap */
 
@@ -22,8 +23,9 @@ is_copying(const struct plumb_profile *p, const struct plumb_frame *frame)
 		return false;
 	if (frame->kind == PLUMB_FRAME_GPU_API)
 		return strstr(name, "Memcpy") || strstr(name, "memcpy");
-	return frame->kind == PLUMB_FRAME_OPERATOR &&
-	       (!strcmp(name, "aten::copy_") || !strcmp(name, "aten::_to_copy"));
+	const struct plumb_framework_operator *row =
+		frame->kind == PLUMB_FRAME_OPERATOR ? plumb_framework_operator(name) : NULL;
+	return row && row->flags & PLUMB_OPERATOR_COPIES;
 }
 
 static bool
@@ -83,15 +85,13 @@ struct gathered {
 };
 
 static bool
-gather(struct plumb_moments *line, struct gathered *ops, const struct plumb_step_op *op)
+gather_op(struct plumb_moments *line, struct gathered *ops, const struct plumb_step_op *op)
 {
 	const struct plumb_profile *p = line->profile;
 	unsigned char *sorts = line->shared->sorts;
 	uint32_t kind = plumb_context_frame(p, op->context)->kind;
 
-	if (p->tracks[op->track].kind != PLUMB_TRACK_STREAM ||
-	    p->tracks[op->track].device != line->device ||
-	    !plumb_is_time(op->start_ns, op->end_ns) ||
+	if (!plumb_is_time(op->start_ns, op->end_ns) ||
 	    (kind != PLUMB_FRAME_KERNEL && kind != PLUMB_FRAME_COPY && kind != PLUMB_FRAME_SET))
 		return true;
 	if (!sorts[op->context])
@@ -108,62 +108,28 @@ gather(struct plumb_moments *line, struct gathered *ops, const struct plumb_step
 }
 
 static bool
-gather_track(struct plumb_moments *line, struct gathered *ops, uint32_t track)
-{
-	const struct plumb_profile *p = line->profile;
-	const uint32_t *first_span = line->shared->tracks.first_span;
-	bool done = true;
-
-	for (uint32_t i = first_span[track]; done && i < first_span[track + 1]; i++) {
-		const struct plumb_span *s = &p->spans[i];
-
-		done = gather(line, ops,
-		              &(struct plumb_step_op){ i, s->context, s->track, 0, s->start_ns,
-		                                       s->end_ns, s->correlation,
-		                                       plumb_copies_size(line->shared->sizes, s) });
-	}
-	return done;
-}
-
-/* The first of the newest work of DEVICE, by which it is ordered. */
-static uint32_t
-first_work(const struct plumb_profile *p, uint32_t device)
-{
-	return plumb_search(i, p->work_count, p->tracks[p->work[i].track].device < device);
-}
-
-static bool
-gather_newest(struct plumb_moments *line, struct gathered *ops)
-{
-	const struct plumb_profile *p = line->profile;
-	bool done = true;
-
-	for (uint32_t i = first_work(p, line->device); done && i < p->work_count; i++) {
-		const struct plumb_work_item *w = &p->work[i];
-
-		if (p->tracks[w->track].device != line->device)
-			break;
-		done = gather(line, ops,
-		              &(struct plumb_step_op){ PLUMB_NONE, w->context, w->track, 0,
-		                                       w->start_ns, w->end_ns, 0,
-		                                       line->shared->sizes[w->context] });
-	}
-	return done;
-}
-
-static bool
 gather_ops(struct plumb_moments *line)
 {
+	const struct plumb_gpu_work *gpu = &line->shared->gpu;
 	struct gathered ops = { 0 };
 	uint32_t count;
 	const uint32_t *streams =
 		plumb_track_group(&line->shared->tracks.streams, line->device, &count);
 	bool done = true;
 
-	for (uint32_t i = 0; done && i < count; i++)
-		done = gather_track(line, &ops, streams[i]);
-	if (done && !ops.count)
-		done = gather_newest(line, &ops);
+	for (uint32_t t = 0; done && t < count; t++) {
+		struct plumb_gpu_range range = plumb_gpu_work_of(gpu, streams[t]);
+
+		for (uint32_t i = range.first; done && i < range.end; i++) {
+			const struct plumb_span *s = &gpu->spans[i];
+
+			done = gather_op(line, &ops,
+			                 &(struct plumb_step_op){
+						 gpu->newest ? PLUMB_NONE : i, s->context, s->track,
+						 0, s->start_ns, s->end_ns, s->correlation,
+						 plumb_copies_size(line->shared->sizes, s) });
+		}
+	}
 	done = done && !plumb_sort_rows(ops.items, ops.count, sizeof *ops.items, op_key, 1, NULL);
 	line->ops = ops.items;
 	line->ops_count = ops.count;
@@ -309,7 +275,8 @@ is_gap(const struct plumb_profile *p, const struct plumb_piece *piece)
 
 /* The context of the next piece that is no gap, or PLUMB_NONE. */
 static uint32_t
-beside(const struct plumb_moments *line, const struct plumb_pieces *pieces, uint32_t at, int step)
+find_beside(const struct plumb_moments *line, const struct plumb_pieces *pieces, uint32_t at,
+            int step)
 {
 	const struct plumb_profile *p = line->profile;
 
@@ -340,7 +307,8 @@ name_gap(const struct plumb_moments *line, const struct plumb_pieces *pieces, ui
          struct plumb_step_key *key)
 {
 	const struct plumb_context *contexts = line->profile->contexts;
-	uint32_t before = beside(line, pieces, at, -1), after = beside(line, pieces, at, 1);
+	uint32_t before = find_beside(line, pieces, at, -1),
+		 after = find_beside(line, pieces, at, 1);
 	uint32_t a = before, b = after;
 
 	key->before = place_of(line, before);
@@ -381,7 +349,7 @@ plumb_moments_gap(const struct plumb_moments *line, const struct plumb_pieces *p
 }
 
 static int64_t
-common(int64_t start, int64_t end, int64_t from, int64_t to)
+measure_overlap(int64_t start, int64_t end, int64_t from, int64_t to)
 {
 	start = start > from ? start : from;
 	end = end < to ? end : to;
@@ -476,7 +444,8 @@ plumb_moments_waited(struct plumb_moments *line, uint32_t op, int64_t from, int6
 }
 
 static int
-tell(struct plumb_moments *line, int64_t from, int64_t to, bool host, struct plumb_step_rows *rows)
+tell_busy(struct plumb_moments *line, int64_t from, int64_t to, bool host,
+          struct plumb_step_rows *rows)
 {
 	const struct plumb_pieces *pieces = &line->busy;
 	struct plumb_step_key idle = plumb_moments_key_of(line, PLUMB_STEP_IDLE, PLUMB_NONE);
@@ -486,7 +455,7 @@ tell(struct plumb_moments *line, int64_t from, int64_t to, bool host, struct plu
 	for (uint32_t i = plumb_pieces_from(pieces, from);
 	     !code && i < pieces->count && pieces->items[i].start_ns < to; i++) {
 		const struct plumb_piece *piece = &pieces->items[i];
-		int64_t ns = common(piece->start_ns, piece->end_ns, from, to);
+		int64_t ns = measure_overlap(piece->start_ns, piece->end_ns, from, to);
 		const struct plumb_step_op *op =
 			piece->id == PLUMB_NONE ? NULL : &line->ops[piece->id];
 
@@ -518,14 +487,14 @@ int
 plumb_moments_device(struct plumb_moments *line, int64_t from, int64_t to,
                      struct plumb_step_rows *rows)
 {
-	return tell(line, from, to, false, rows);
+	return tell_busy(line, from, to, false, rows);
 }
 
 int
 plumb_moments_both(struct plumb_moments *line, int64_t from, int64_t to,
                    struct plumb_step_rows *rows)
 {
-	return tell(line, from, to, line->launched, rows);
+	return tell_busy(line, from, to, line->launched, rows);
 }
 
 /* ---- rows ---- */
@@ -589,7 +558,8 @@ plumb_moments_share(const struct plumb_profile *profile, const uint32_t *user_of
                     struct plumb_moments_shared *shared)
 {
 	*shared = (struct plumb_moments_shared){ .profile = profile, .user_of = user_of };
-	if (plumb_track_index_new(profile, &shared->tracks) < 0 || !describe_contexts(shared) ||
+	if (plumb_track_index_new(profile, &shared->tracks) < 0 ||
+	    plumb_gpu_work_find(profile, &shared->gpu) < 0 || !describe_contexts(shared) ||
 	    !find_usual(shared))
 		return PLUMB_ESYSTEM;
 	shared->sizes = plumb_copies_sizes(profile);
@@ -604,6 +574,7 @@ plumb_moments_unshare(struct plumb_moments_shared *shared)
 	for (uint32_t t = 0; shared->threads && t < shared->profile->tracks_count; t++)
 		plumb_vec_free(&shared->threads[t]);
 	plumb_track_index_free(&shared->tracks);
+	plumb_gpu_work_free(&shared->gpu);
 	free(shared->threads);
 	free(shared->outer_of);
 	free(shared->copies);

@@ -13,11 +13,11 @@
  *	plumb_moments_free(&line);
  *	plumb_moments_unshare(&shared);
  *
- * On the device computation counts before communication, that before copies, and all of these
- * before the work of other processes; so each moment belongs to one thing, and shares add up. On a
- * thread the innermost span counts. Where a thread has none, or only a range that a person set, its
- * samples of CPU time say what it computed, as far as there are some; of the rest the calls before
- * and after tell where the program was.
+ * On the device computation counts before communication, then come copies, then the work of other
+ * processes. So each moment belongs to one thing, and shares add up. On a thread the innermost span
+ * counts. If a thread has no span, or only a range that the user set, its samples of CPU time say
+ * what it computed. Where there are no samples, the calls before and after say where the program
+ * was.
  */
 #ifndef PLUMB_ANALYZE_STEPS_MOMENTS_H
 #define PLUMB_ANALYZE_STEPS_MOMENTS_H
@@ -25,6 +25,7 @@
 #include "analyze/steps/sweep.h"
 #include "analyze/steps/tracks.h"
 #include "base/map.h"
+#include "model/gpu_work.h"
 #include "model/launches.h"
 
 enum plumb_step_sort {
@@ -39,11 +40,11 @@ enum plumb_step_sort {
 	PLUMB_STEP_SORTS,
 };
 
-/* What time is told of: the innermost frame and the person's line. */
+/* What time belongs to: the innermost frame and the user's line. */
 struct plumb_step_key {
 	uint32_t sort;  /* enum plumb_step_sort */
 	uint32_t frame; /* PLUMB_NONE: no span */
-	uint32_t line;  /* frame of the person's own code, or PLUMB_NONE */
+	uint32_t line;  /* frame of the user's own code, or PLUMB_NONE */
 	/* Of a gap: the line, else the outermost call, on either side. Of a host's span without a
 	 * line: `before` is the outermost call that it is in, where that is another. */
 	uint32_t before, after;
@@ -63,7 +64,7 @@ struct plumb_step_rows {
 };
 
 struct plumb_step_op {
-	uint32_t span; /* PLUMB_NONE: of the newest work, which has none */
+	uint32_t span; /* of the profile; PLUMB_NONE: of the newest work */
 	uint32_t context, track, sort;
 	int64_t start_ns, end_ns;
 	uint64_t correlation;
@@ -75,6 +76,7 @@ struct plumb_moments_shared {
 	const struct plumb_profile *profile;
 	const uint32_t *user_of; /* by context: frame of the person's line */
 	struct plumb_track_index tracks;
+	struct plumb_gpu_work gpu;
 	uint32_t *outer_of;           /* by context: frame of the outermost call */
 	unsigned char *copies;        /* by context: under a copy */
 	unsigned char *sorts;         /* by context: 1 more than its sort, once it is known */
@@ -114,7 +116,7 @@ struct plumb_moments {
  * SHARED must stay until then. PLUMB_ESYSTEM: memory is out. */
 int plumb_moments_new(struct plumb_moments_shared *shared, uint32_t device, uint32_t process,
                       uint32_t main_track, struct plumb_moments *line) PLUMB_MUST_CHECK;
-/* Only its keys stay, by which rows have names: nothing can be asked any more. */
+/* Frees all but the keys, which name the rows. Nothing else may be asked after this. */
 void plumb_moments_finish(struct plumb_moments *line);
 void plumb_moments_free(struct plumb_moments *line);
 
@@ -127,8 +129,8 @@ int plumb_moments_host(struct plumb_moments *line, uint32_t thread, int64_t from
 /* Adds what the thread that launched the work after OP's start (a place in ops) did. */
 int plumb_moments_waited(struct plumb_moments *line, uint32_t op, int64_t from, int64_t to,
                          struct plumb_step_rows *rows) PLUMB_MUST_CHECK;
-/* Like plumb_moments_device, but where nothing had the device, what the thread did that launched
- * what came next. */
+/* Like plumb_moments_device. But where nothing had the device, it adds what the thread did that
+ * launched the next work. */
 int plumb_moments_both(struct plumb_moments *line, int64_t from, int64_t to,
                        struct plumb_step_rows *rows) PLUMB_MUST_CHECK;
 

@@ -72,7 +72,7 @@ have_common_clock(const struct plumb_profile *p, const struct plumb_iterations *
 }
 
 static uint32_t
-nearest(const struct plumb_iteration_level *level, int64_t start)
+find_nearest(const struct plumb_iteration_level *level, int64_t start)
 {
 	uint32_t low = plumb_search(i, level->count, level->items[i].start_ns < start);
 	if (low == level->count ||
@@ -93,7 +93,7 @@ shift_between(const struct plumb_iteration_level *a, const struct plumb_iteratio
 		if (a->items[i].start_ns >=
 		            b->items[0].start_ns - (a->items[i].end_ns - a->items[i].start_ns) &&
 		    a->items[i].start_ns <= b->items[b->count - 1].end_ns)
-			votes[n++] = (int64_t)nearest(b, a->items[i].start_ns) - i;
+			votes[n++] = (int64_t)find_nearest(b, a->items[i].start_ns) - i;
 	plumb_sort_numbers(votes, n);
 	for (uint32_t i = 0, same = 0; i < n; i++) {
 		same = i && votes[i] == votes[i - 1] ? same + 1 : 1;
@@ -137,8 +137,8 @@ have_numbers(const struct plumb_rank_match *match, const struct plumb_marked *ma
 /* How ranks are matched that have no numbers; first of each rank, and how many iterations all of
  * them have. */
 static uint32_t
-align(const struct plumb_iterations *found, const struct plumb_marked *marked,
-      struct plumb_rank_match *match)
+align_ranks(const struct plumb_iterations *found, const struct plumb_marked *marked,
+            struct plumb_rank_match *match)
 {
 	int64_t before = 0, after = INT64_MAX;
 
@@ -171,8 +171,8 @@ align(const struct plumb_iterations *found, const struct plumb_marked *marked,
 /* The iteration from *AT on that the program gives NUMBER, or PLUMB_NONE; numbers ascend, but for
  * unknown ones. */
 static uint32_t
-numbered(const struct plumb_iterations *found, const struct plumb_matched_rank *rank,
-         int64_t number, uint32_t *at)
+find_numbered(const struct plumb_iterations *found, const struct plumb_matched_rank *rank,
+              int64_t number, uint32_t *at)
 {
 	uint32_t count = level_of(found, rank)->count;
 
@@ -195,7 +195,7 @@ match_steps(const struct plumb_iterations *found, struct plumb_rank_match *match
 		each[0].iteration = i;
 		for (uint32_t r = 1; everywhere && r < match->rank_count; r++) {
 			each[r].iteration =
-				numbered(found, &match->ranks[r], own->numbers[i], &at[r]);
+				find_numbered(found, &match->ranks[r], own->numbers[i], &at[r]);
 			everywhere = each[r].iteration != PLUMB_NONE;
 		}
 		if (everywhere)
@@ -257,7 +257,7 @@ match_iterations(const struct plumb_profile *p, const struct plumb_iterations *f
 	/* Ranks that have no step in common are not shifted until they do; time may tell that these
 	 * count otherwise. */
 	if (!by_step || (!match->count && match->common_clock)) {
-		match->count = align(found, marked, match);
+		match->count = align_ranks(found, marked, match);
 		match_in_order(match);
 	}
 	return find_left_out(found, match);
@@ -268,8 +268,8 @@ match_iterations(const struct plumb_profile *p, const struct plumb_iterations *f
 /* A collective that is not known to be one with others. */
 struct left {
 	uint32_t rank; /* place in ranks */
-	uint32_t group,
-		name; /* of all ranks the same number; PLUMB_NONE and 0 where the group is not known */
+	/* The same numbers in all ranks; PLUMB_NONE and 0 if the group is not known. */
+	uint32_t group, name;
 	uint32_t order; /* among the rank's own of these in the iteration */
 	int64_t start_ns, ns;
 };
@@ -447,8 +447,8 @@ find_all_waiting(const struct plumb_iterations *found, struct plumb_moments *con
 /* ---- who comes last ---- */
 
 static int64_t
-lateness(const struct plumb_iterations *found, const struct plumb_rank_match *match, uint32_t k,
-         uint32_t r)
+measure_lateness(const struct plumb_iterations *found, const struct plumb_rank_match *match,
+                 uint32_t k, uint32_t r)
 {
 	const struct plumb_rank_iteration *each = plumb_rank_of(match, k, r);
 	const struct plumb_iteration *item =
@@ -460,7 +460,7 @@ lateness(const struct plumb_iterations *found, const struct plumb_rank_match *ma
 }
 
 static void
-measure(const struct plumb_iterations *found, struct plumb_rank_match *match, uint32_t k)
+measure_item(const struct plumb_iterations *found, struct plumb_rank_match *match, uint32_t k)
 {
 	struct plumb_matched_item *one = &match->items[k];
 	int64_t start = INT64_MAX, start_most = INT64_MIN, end = INT64_MAX, end_most = INT64_MIN;
@@ -471,7 +471,7 @@ measure(const struct plumb_iterations *found, struct plumb_rank_match *match, ui
 		const struct plumb_iteration *item =
 			&level_of(found, &match->ranks[r])
 				 ->items[plumb_rank_of(match, k, r)->iteration];
-		int64_t late = lateness(found, match, k, r);
+		int64_t late = measure_lateness(found, match, k, r);
 
 		start = item->start_ns < start ? item->start_ns : start;
 		start_most = item->start_ns > start_most ? item->start_ns : start_most;
@@ -547,7 +547,7 @@ plumb_ranks_match(const struct plumb_profile *p, const struct plumb_iterations *
 	            : match->common_clock ? PLUMB_STRAGGLER_BY_END
 	                                  : PLUMB_STRAGGLER_BY_DURATION;
 	for (uint32_t k = 0; k < match->count; k++)
-		measure(found, match, k);
+		measure_item(found, match, k);
 	if (match->count)
 		sum_up(found, match);
 	return 0;
@@ -576,7 +576,7 @@ same_iteration(const struct plumb_rank_match *match, const struct plumb_iteratio
 	if (match->matched == PLUMB_MATCHED_BY_STEP)
 		return number < level_of(found, from)->count &&
 		                       from->numbers[number] != PLUMB_UNKNOWN
-		               ? numbered(found, to, from->numbers[number], &at_first)
+		               ? find_numbered(found, to, from->numbers[number], &at_first)
 		               : PLUMB_NONE;
 	int64_t at = number - from->first + to->first;
 

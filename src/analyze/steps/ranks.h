@@ -4,14 +4,15 @@
  * long the others wait.
  *
  *	struct plumb_rank_match match;
- *	if (plumb_ranks_match(profile, found, moments, marked, &match) < 0) …   // moments[t] of found->tracks[t], or NULL
+ *	// moments[t] of found->tracks[t], or NULL
+ *	if (plumb_ranks_match(profile, found, moments, marked, &match) < 0) …
  *	match.ranks[r].rank, match.items[k].straggler, plumb_rank_of(&match, k, r)->waiting_ns
  *	plumb_rank_match_free(&match);
  *
- * A rank waits in a collective as long as that lasts longer there than on the rank where it lasts
- * shortest, which is the one that came last. Which operations are one analyze/collectives.h tells;
- * of those that it leaves, because clocks differ, the K-th ones of an iteration are: of a process
- * group's operation, else of all ranks.
+ * The rank that comes last to a collective has the shortest time in it. The other ranks wait for as
+ * long as the collective lasts longer there. analyze/collectives.h says which operations are one.
+ * It leaves some, because clocks differ. Of these the K-th ones of an iteration are one: for the
+ * same operation of a process group, else on all ranks.
  */
 #ifndef PLUMB_ANALYZE_STEPS_RANKS_H
 #define PLUMB_ANALYZE_STEPS_RANKS_H
@@ -40,8 +41,8 @@ struct plumb_matched_rank {
 	int64_t first;  /* its iteration with the number of item 0; not by step */
 	/* by iteration: the program's own, as of plumb_marked; NULL: none */
 	const int64_t *numbers;
-	uint32_t straggles; /* in so many iterations */
-	int64_t waiting_ns; /* on average; PLUMB_UNKNOWN without collectives */
+	uint32_t straggles; /* in how many iterations it comes last */
+	int64_t waiting_ns; /* mean; PLUMB_UNKNOWN without collectives */
 	int64_t duration_ns;
 };
 struct plumb_rank_iteration {

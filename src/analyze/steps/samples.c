@@ -43,7 +43,7 @@ key_of(struct plumb_moments *line, const struct plumb_cpu_sample *sample)
 }
 
 static bool
-add(struct plumb_step_rows *rows, uint32_t key, int64_t ns, uint32_t count)
+add_row(struct plumb_step_rows *rows, uint32_t key, int64_t ns, uint32_t count)
 {
 	struct plumb_step_row *row = key == PLUMB_NONE ? NULL : plumb_vec_add(rows);
 
@@ -54,7 +54,7 @@ add(struct plumb_step_rows *rows, uint32_t key, int64_t ns, uint32_t count)
 
 /* A file may hold any numbers. */
 static int64_t
-plus(int64_t a, int64_t b)
+add_times(int64_t a, int64_t b)
 {
 	int64_t sum;
 
@@ -107,7 +107,7 @@ find_functions(struct plumb_moments *line)
 	for (uint32_t i = 0; done && i < p->cpu_samples_count; i++) {
 		uint32_t frame = p->contexts[p->cpu_samples[i].context].frame;
 
-		ns[frame] = plus(ns[frame], p->cpu_samples[i].ns);
+		ns[frame] = add_times(ns[frame], p->cpu_samples[i].ns);
 	}
 	for (uint32_t f = 0; done && f < p->frames_count; f++) {
 		line->shared->sampled_as[f] = f;
@@ -158,8 +158,8 @@ add_up(struct plumb_sampled *own)
 		qsort(items, own->pool.count, sizeof *items, by_gap);
 	for (uint32_t i = 0; i < own->pool.count; i++) {
 		if (n && !by_gap(&items[n - 1], &items[i])) {
-			items[n - 1].ns = plus(items[n - 1].ns, items[i].ns);
-			items[n - 1].all = plus(items[n - 1].all, items[i].all);
+			items[n - 1].ns = add_times(items[n - 1].ns, items[i].ns);
+			items[n - 1].all = add_times(items[n - 1].all, items[i].all);
 		} else {
 			items[n++] = items[i];
 		}
@@ -200,7 +200,7 @@ pool_piece(struct plumb_moments *line, uint32_t thread, const struct plumb_piece
 }
 
 static int64_t
-average(const struct range *range)
+average_time(const struct range *range)
 {
 	double sum = 0;
 
@@ -213,7 +213,7 @@ average(const struct range *range)
 }
 
 static bool
-prepare(struct plumb_moments *line, uint32_t thread)
+prepare_thread(struct plumb_moments *line, uint32_t thread)
 {
 	struct plumb_sampled *own = sampled_of(line, thread);
 	struct range all = samples_of(line->profile, thread, INT64_MIN, PLUMB_TIME_MOST);
@@ -222,7 +222,7 @@ prepare(struct plumb_moments *line, uint32_t thread)
 	if (!own || own->ready)
 		return own;
 	own->ready = true;
-	own->period = average(&all);
+	own->period = average_time(&all);
 	if (!own->period)
 		return true;
 	if (!line->shared->sampled_as && !find_functions(line))
@@ -258,7 +258,7 @@ share_of_kind(struct plumb_moments *line, uint32_t thread, const struct plumb_st
 		return false;
 	shares->ns = key < own->lengths.count ? own->lengths.items[key] : 0;
 	for (; low < own->pool.count && own->pool.items[low].gap == key; low++)
-		if (!add(&shares->rows, own->pool.items[low].key, own->pool.items[low].ns, 0))
+		if (!add_row(&shares->rows, own->pool.items[low].key, own->pool.items[low].ns, 0))
 			return false;
 	return true;
 }
@@ -278,8 +278,8 @@ share_as_others(struct plumb_moments *line, uint32_t thread, const struct plumb_
 		all += (double)own->pool.items[i].all;
 	for (uint32_t i = first; all > 0 && i < own->pool.count && own->pool.items[i].gap == key;
 	     i++)
-		if (!add(&shares->rows, own->pool.items[i].key,
-		         (int64_t)(ns * ((double)own->pool.items[i].all / all)), 0))
+		if (!add_row(&shares->rows, own->pool.items[i].key,
+		             (int64_t)(ns * ((double)own->pool.items[i].all / all)), 0))
 			return false;
 	return key != PLUMB_NONE;
 }
@@ -294,14 +294,15 @@ share_of_stretch(struct plumb_moments *line, uint32_t thread, const struct plumb
 
 	shares->ns = to - from;
 	for (uint32_t i = range.first; done && i < range.end; i++)
-		done = add(&shares->rows, key_of(line, &range.items[i]),
-		           llround(plumb_profile_sampled_within(line->profile, i, from, to)), 0);
+		done = add_row(&shares->rows, key_of(line, &range.items[i]),
+		               llround(plumb_profile_sampled_within(line->profile, i, from, to)),
+		               0);
 	/* The next one tells of its end. */
 	if (range.end < range.last)
 		tail = plumb_profile_sampled_within(line->profile, range.end, from, to);
 	if (done && range.first < range.end)
-		done = add(&shares->rows, key_of(line, &range.items[range.end - 1]), llround(tail),
-		           0);
+		done = add_row(&shares->rows, key_of(line, &range.items[range.end - 1]),
+		               llround(tail), 0);
 	else if (done && tail >= (double)sampled_of(line, thread)->period)
 		done = share_as_others(line, thread, gap, tail, shares);
 	plumb_step_rows_sum(&shares->rows);
@@ -337,10 +338,10 @@ share_out(struct plumb_moments *line, const struct shares *shares, int64_t lengt
 
 		ns = ns < left ? ns : left;
 		left -= ns;
-		if (ns > 0 && !add(rows, shares->rows.items[r].key, ns, 0))
+		if (ns > 0 && !add_row(rows, shares->rows.items[r].key, ns, 0))
 			return false;
 	}
-	return !left || add(rows, plumb_moments_key(line, gap), left, 0);
+	return !left || add_row(rows, plumb_moments_key(line, gap), left, 0);
 }
 
 bool
@@ -350,12 +351,12 @@ plumb_samples_fill(struct plumb_moments *line, uint32_t thread, const struct plu
 {
 	const struct plumb_sampled *own;
 	struct shares shares = { 0 };
-	bool done = prepare(line, thread);
+	bool done = prepare_thread(line, thread);
 	int64_t wide;
 
 	own = done ? sampled_of(line, thread) : NULL;
 	if (!done || !own->period)
-		return done && add(rows, plumb_moments_key(line, gap), to - from, 0);
+		return done && add_row(rows, plumb_moments_key(line, gap), to - from, 0);
 	wide = LONG * own->period;
 	if (end - start < wide) {
 		done = share_of_kind(line, thread, gap, &shares);
@@ -372,7 +373,7 @@ plumb_samples_fill(struct plumb_moments *line, uint32_t thread, const struct plu
 	int64_t most = end - start < wide ? most_of(&range, own->period, to - from) : to - from;
 	done = done && share_out(line, &shares, to - from, most, gap, rows);
 	for (uint32_t i = range.first; done && i < range.end; i++)
-		done = add(rows, key_of(line, &range.items[i]), 0, 1);
+		done = add_row(rows, key_of(line, &range.items[i]), 0, 1);
 	plumb_vec_free(&shares.rows);
 	return done;
 }

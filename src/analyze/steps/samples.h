@@ -2,14 +2,15 @@
 /*
  * What a thread computed where it has no span, by its samples of CPU time.
  *
- * A sample tells what was computed at one moment, and how much CPU time passed since the one
- * before, which is taken to have passed evenly. So a stretch has so much CPU time, shared out by
- * the samples in it, and what that leaves was no computing: sleep, or waiting. Stretches are often
- * shorter than the time between two samples. Then those that lie between the same lines of the
- * program are taken together, and each has the shares of all; and a short part of a long stretch
- * has those of its neighbourhood.
+ * A sample says what the thread computed at one moment, and how much CPU time passed since the
+ * previous sample. plumb assumes that it passed evenly. So it knows the CPU time of a stretch, and
+ * shares it out by the samples in the stretch. The rest of the stretch was sleep or waiting.
  *
- * The lines of a Python function are told as one, with the line that most samples met.
+ * Stretches are often shorter than the time between two samples. Then plumb pools the stretches
+ * between the same two lines of the program, and each has the shares of the pool. A short part of a
+ * long stretch has the shares of its neighbourhood.
+ *
+ * All lines of a Python function count as one: the line that most samples met.
  */
 #ifndef PLUMB_ANALYZE_STEPS_SAMPLES_H
 #define PLUMB_ANALYZE_STEPS_SAMPLES_H

@@ -11,7 +11,7 @@ struct open {
 };
 
 static bool
-before(const struct open *open, uint32_t a, uint32_t b)
+comes_before(const struct open *open, uint32_t a, uint32_t b)
 {
 	const struct plumb_sweep_item *x = &open->items[a], *y = &open->items[b];
 
@@ -23,7 +23,7 @@ push(struct open *open, uint32_t item)
 {
 	uint32_t at = open->count++;
 
-	for (; at && before(open, item, open->heap[(at - 1) / 2]); at = (at - 1) / 2)
+	for (; at && comes_before(open, item, open->heap[(at - 1) / 2]); at = (at - 1) / 2)
 		open->heap[at] = open->heap[(at - 1) / 2];
 	open->heap[at] = item;
 }
@@ -35,9 +35,9 @@ pop(struct open *open)
 
 	while ((child = 2 * at + 1) < open->count) {
 		if (child + 1 < open->count &&
-		    before(open, open->heap[child + 1], open->heap[child]))
+		    comes_before(open, open->heap[child + 1], open->heap[child]))
 			child++;
-		if (!before(open, open->heap[child], moved))
+		if (!comes_before(open, open->heap[child], moved))
 			break;
 		open->heap[at] = open->heap[child];
 		at = child;

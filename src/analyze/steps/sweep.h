@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Intervals that overlap, cut into pieces that do not: at each moment the one that counts most.
+ * Cuts intervals that overlap into pieces that do not. Each moment gets the interval that counts
+ * most.
  *
  *	struct plumb_pieces pieces = { 0 };
  *	if (plumb_sweep(items, count, &pieces) < 0) …      // items by start
@@ -8,7 +9,7 @@
  *		pieces.items[i].start_ns, .end_ns, .id
  *	plumb_vec_free(&pieces);
  *
- * Pieces lie behind one another from the first start to the last end, those of nothing too.
+ * The pieces cover all the time from the first start to the last end. Some pieces have no interval.
  */
 #ifndef PLUMB_ANALYZE_STEPS_SWEEP_H
 #define PLUMB_ANALYZE_STEPS_SWEEP_H

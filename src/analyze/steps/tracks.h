@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A profile's tracks by device and by process, and what is looked up for each again and again. Made
- * once, so that what is done for every device need not look through all others.
+ * A profile's tracks by device and by process, and what analyses look up for each of them. It is
+ * made once, so that work for one device does not have to look through all others.
  */
 #ifndef PLUMB_ANALYZE_STEPS_TRACKS_H
 #define PLUMB_ANALYZE_STEPS_TRACKS_H

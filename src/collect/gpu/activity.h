@@ -23,7 +23,7 @@
 struct plumb_graph_place;  /* graph.c */
 struct plumb_replay_place; /* replay.c */
 
-/* Caches are direct-mapped and their entries are checked: a clash costs a search and never truth. */
+/* Caches are direct-mapped. Their entries are checked: a clash costs a search and never truth. */
 struct plumb_gpu_activity {
 	/* Any thread. One counter has a cache line, so that threads that launch do not share. */
 	struct {
@@ -70,7 +70,7 @@ plumb_id plumb_gpu_place(struct plumb_thread *thread, const struct plumb_gpu_rec
 /* The kernels, copies and sets of the executable graph NUMBER; returns how many, 0: unknown. */
 struct plumb_graph_node {
 	plumb_id context, name; /* where it was captured, the kernel's name; 0: unknown */
-	enum plumb_work_kind kind;
+	enum plumb_gpu_work_kind kind;
 };
 uint32_t plumb_graph_nodes(const struct plumb_gpu_activity *activity, uint64_t number,
                            const struct plumb_graph_node **nodes);

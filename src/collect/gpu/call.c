@@ -46,7 +46,7 @@ plumb_gpu_launched(const struct plumb_gpu_activity *activity)
 static void
 put_paused(struct plumb_gpu_activity *activity, uint64_t correlation)
 {
-	const struct plumb_launch launch = { .node = PLUMB_LAUNCH_PAUSED };
+	const struct plumb_ring_launch launch = { .node = PLUMB_LAUNCH_PAUSED };
 	plumb_launch_put(activity->launches, correlation, &launch);
 }
 
@@ -82,10 +82,11 @@ plumb_gpu_call_enter(struct plumb_gpu_activity *activity, struct plumb_thread *t
 		put_paused(activity, correlation);
 		call->captured = true;
 	} else {
-		struct plumb_launch launch = { .node = node,
-			                       .track = node == PLUMB_LOST
-			                                        ? plumb_thread_arena(thread)->fate
-			                                        : plumb_thread_track(thread) };
+		struct plumb_ring_launch launch = {
+			.node = node,
+			.track = node == PLUMB_LOST ? plumb_thread_arena(thread)->fate
+			                            : plumb_thread_track(thread)
+		};
 		plumb_launch_put(activity->launches, correlation, &launch);
 	}
 	return call;

@@ -35,7 +35,8 @@ plumb_gpu_clocks(struct plumb_gpu_activity *activity, struct plumb_thread *threa
 	if ((!force && now < activity->readings.next) || !read_clocks(&reading, read))
 		return;
 	if (!activity->readings.distance)
-		activity->readings.distance = (uint64_t)plumb_options()->flush_ms * 1000000u;
+		activity->readings.distance =
+			(uint64_t)plumb_collector_options()->flush_ms * 1000000u;
 	if (++activity->readings.since == 8) {
 		activity->readings.since = 0;
 		activity->readings.distance *= 2;

@@ -27,7 +27,7 @@ struct plumb_gpu_device {
 	struct plumb_record_device_total *total;
 	struct plumb_record_work_ring *ring;
 	struct plumb_record_series *series;
-	struct plumb_table streams; /* of STREAM records */
+	struct plumb_id_table streams; /* of STREAM records */
 	uint32_t staged_count;
 	struct plumb_interval staged[STAGED]; /* busy time that is not merged yet */
 };
@@ -99,7 +99,7 @@ plumb_gpu_stream(struct plumb_thread *thread, struct plumb_gpu_device *device, u
 	uint64_t mixed = plumb_mix(context, stream);
 	uint32_t hash = (uint32_t)(mixed ^ (mixed >> 32)), at = hash, id;
 	struct plumb_record_stream *record;
-	while ((id = plumb_table_next(&device->streams, hash, &at))) {
+	while ((id = plumb_id_table_next(&device->streams, hash, &at))) {
 		record = plumb_region_at(arena->region, id);
 		if (record->context == context && record->stream == stream)
 			return id;
@@ -114,7 +114,7 @@ plumb_gpu_stream(struct plumb_thread *thread, struct plumb_gpu_device *device, u
 	record->stream = stream;
 	plumb_arena_commit(arena, record);
 	id = plumb_region_id(arena->region, record);
-	plumb_table_add(&device->streams, hash, id);
+	plumb_id_table_add(&device->streams, hash, id);
 	return id;
 }
 
@@ -171,7 +171,7 @@ busy_add(struct plumb_record_device_total *total, uint64_t start, uint64_t end)
 }
 
 static void
-sift(struct plumb_interval *heap, uint32_t root, uint32_t count)
+sift_down(struct plumb_interval *heap, uint32_t root, uint32_t count)
 {
 	struct plumb_interval moved = heap[root];
 	for (uint32_t child; (child = 2 * root + 1) < count; root = child) {
@@ -194,12 +194,12 @@ sort_intervals(struct plumb_interval *intervals, uint32_t count)
 	if (sorted)
 		return;
 	for (uint32_t i = count / 2; i-- > 0;)
-		sift(intervals, i, count);
+		sift_down(intervals, i, count);
 	for (uint32_t left = count; left-- > 1;) {
 		struct plumb_interval last = intervals[left];
 		intervals[left] = intervals[0];
 		intervals[0] = last;
-		sift(intervals, 0, left);
+		sift_down(intervals, 0, left);
 	}
 }
 
@@ -220,13 +220,13 @@ plumb_gpu_merge(struct plumb_gpu_device *device)
 }
 
 static void
-total_count(struct plumb_record_device_total *total, enum plumb_work_kind kind, uint64_t times,
+total_count(struct plumb_record_device_total *total, enum plumb_gpu_work_kind kind, uint64_t times,
             uint64_t ns, uint64_t bytes)
 {
-	if (kind == PLUMB_WORK_KERNEL) {
+	if (kind == PLUMB_GPU_WORK_KERNEL) {
 		total->kernels += times;
 		total->kernel_ns += ns;
-	} else if (kind == PLUMB_WORK_COPY) {
+	} else if (kind == PLUMB_GPU_WORK_COPY) {
 		total->copies += times;
 		total->copy_ns += ns;
 		total->copy_bytes += bytes;
@@ -267,7 +267,7 @@ series_coarsen(struct plumb_record_series *series)
 /* Records come out of order, so the first one is not the earliest: bins begin a little before it,
  * and what is earlier still falls into the first bin. */
 static void
-series_add(struct plumb_record_series *series, enum plumb_work_kind kind, uint64_t start,
+series_add(struct plumb_record_series *series, enum plumb_gpu_work_kind kind, uint64_t start,
            uint64_t end)
 {
 	plumb_sequence_begin(&series->sequence);
@@ -287,7 +287,7 @@ series_add(struct plumb_record_series *series, enum plumb_work_kind kind, uint64
 	while (end - series->start >= PLUMB_SERIES_BINS * series->width)
 		series_coarsen(series);
 	uint64_t bin = (start - series->start) / series->width;
-	if (kind == PLUMB_WORK_KERNEL)
+	if (kind == PLUMB_GPU_WORK_KERNEL)
 		series->bins[bin].kernels++;
 	else
 		series->bins[bin].copies++;
@@ -301,7 +301,7 @@ series_add(struct plumb_record_series *series, enum plumb_work_kind kind, uint64
 }
 
 void
-plumb_gpu_count(struct plumb_gpu_device *device, enum plumb_work_kind kind, uint64_t times,
+plumb_gpu_count(struct plumb_gpu_device *device, enum plumb_gpu_work_kind kind, uint64_t times,
                 uint64_t ns, uint64_t bytes)
 {
 	if (!device->total)
@@ -312,7 +312,7 @@ plumb_gpu_count(struct plumb_gpu_device *device, enum plumb_work_kind kind, uint
 }
 
 void
-plumb_gpu_busy(struct plumb_gpu_device *device, enum plumb_work_kind kind, plumb_id node,
+plumb_gpu_busy(struct plumb_gpu_device *device, enum plumb_gpu_work_kind kind, plumb_id node,
                plumb_id stream, uint64_t start, uint64_t end)
 {
 	if (device->total) {
@@ -340,7 +340,7 @@ plumb_gpu_busy(struct plumb_gpu_device *device, enum plumb_work_kind kind, plumb
 }
 
 void
-plumb_gpu_work(struct plumb_gpu_device *device, enum plumb_work_kind kind, plumb_id node,
+plumb_gpu_work(struct plumb_gpu_device *device, enum plumb_gpu_work_kind kind, plumb_id node,
                plumb_id stream, uint64_t start, uint64_t end, uint64_t bytes)
 {
 	plumb_gpu_count(device, kind, 1, end - start, bytes);

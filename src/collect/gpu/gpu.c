@@ -41,7 +41,7 @@ start_runtime(size_t i)
 void
 plumb_gpu_start(const char *driver)
 {
-	enum plumb_gpu_mode mode = plumb_options()->gpu;
+	enum plumb_gpu_mode mode = plumb_collector_options()->gpu;
 	bool served = false;
 	char why[128];
 	if (mode == PLUMB_GPU_OFF || inherited || !plumb_process_begin())

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The contract for a GPU runtime: CUDA through CUPTI today. HIP, Level Zero or the Compute Sanitizer
- * would be one more folder beside gpu/cuda and one more row in gpu/runtimes.c.
+ * The contract for a GPU runtime: CUDA through CUPTI today. HIP, Level Zero or the Compute
+ * Sanitizer would be one more folder beside gpu/cuda and one more row in gpu/runtimes.c.
  *
  * A runtime observes driver calls on the program's threads, and reads records on a thread of its
  * own; the program never waits for it. For the mode "activity", gpu/work.h has what it does with
@@ -25,9 +25,9 @@ struct plumb_gpu_runtime {
 	 * driver? If not, the driver's hook starts the runtime later. */
 	bool (*ready)(void);
 	/*
-	 * Starts collecting, in the mode plumb_options()->gpu. Called once, on the program's thread
-	 * that initialises the driver. Not 0: it stays off, the CPU side goes on, and the error's
-	 * line goes into the environment as "gpu.<name>.off".
+	 * Starts collecting, in the mode plumb_collector_options()->gpu. Called once, on the
+	 * program's thread that initialises the driver. Not 0: it stays off, the CPU side goes on,
+	 * and the error's line goes into the environment as "gpu.<name>.off".
 	 */
 	int (*start)(struct plumb_error *error);
 	/* Flushes, detaches, and takes a last reading of the clocks. Nothing is recorded after

@@ -35,8 +35,8 @@ plumb_graphs_renew(struct plumb_gpu_activity *activity)
 /* ---- nodes ---- */
 
 static void
-remember(struct plumb_gpu_activity *activity, uint64_t number,
-         const struct plumb_live_object *object)
+remember_capture(struct plumb_gpu_activity *activity, uint64_t number,
+                 const struct plumb_live_object *object)
 {
 	struct plumb_live_object was;
 	if (number && object->record && object->record != PLUMB_LOST)
@@ -46,7 +46,7 @@ remember(struct plumb_gpu_activity *activity, uint64_t number,
 void
 plumb_graph_captured(struct plumb_gpu_activity *activity, uint64_t number, plumb_id context)
 {
-	remember(activity, number, &(struct plumb_live_object){ .record = context });
+	remember_capture(activity, number, &(struct plumb_live_object){ .record = context });
 }
 
 void
@@ -55,7 +55,7 @@ plumb_graph_named(struct plumb_gpu_activity *activity, uint64_t number, plumb_id
 	struct plumb_live_object object;
 	if (number && plumb_live_get(&activity->captures, number, &object)) {
 		object.owner = name;
-		remember(activity, number, &object);
+		remember_capture(activity, number, &object);
 	}
 }
 
@@ -64,7 +64,7 @@ plumb_graph_cloned(struct plumb_gpu_activity *activity, uint64_t original, uint6
 {
 	struct plumb_live_object object;
 	if (plumb_live_get(&activity->captures, original, &object))
-		remember(activity, number, &object);
+		remember_capture(activity, number, &object);
 }
 
 /* ---- executable graphs ---- */
@@ -100,7 +100,8 @@ plumb_graph_begin(bool counted)
 }
 
 void
-plumb_graph_add(struct plumb_gpu_activity *activity, uint64_t original, enum plumb_work_kind kind)
+plumb_graph_add(struct plumb_gpu_activity *activity, uint64_t original,
+                enum plumb_gpu_work_kind kind)
 {
 	struct plumb_live_object object = { 0 };
 	if (!making.active)

@@ -58,15 +58,15 @@ plumb_launch_ring_clear(struct plumb_launch_ring *ring)
 }
 
 static struct slot *
-bucket(struct plumb_launch_ring *ring, uint64_t correlation)
+bucket_of(struct plumb_launch_ring *ring, uint64_t correlation)
 {
 	return &ring->slots[(correlation & ring->mask) * WAYS];
 }
 
 static struct slot *
-find(struct plumb_launch_ring *ring, uint64_t correlation)
+find_slot(struct plumb_launch_ring *ring, uint64_t correlation)
 {
-	struct slot *slots = bucket(ring, correlation);
+	struct slot *slots = bucket_of(ring, correlation);
 	for (unsigned i = 0; i < WAYS; i++)
 		if (atomic_load_explicit(&slots[i].key, memory_order_acquire) == correlation + 1)
 			return &slots[i];
@@ -75,7 +75,7 @@ find(struct plumb_launch_ring *ring, uint64_t correlation)
 
 /* How much older than ID a key's launch is; 0: newer, or being changed. Ids of 32 bits wrap. */
 static uint64_t
-age(uint64_t key, uint64_t id)
+age_of(uint64_t key, uint64_t id)
 {
 	if (!key)
 		return UINT64_MAX;
@@ -89,13 +89,13 @@ age(uint64_t key, uint64_t id)
 
 /* The slot for ID among its four: its own, else the oldest; NULL: all are newer. */
 static struct slot *
-choose(struct slot *slots, uint64_t id, uint64_t *key)
+choose_slot(struct slot *slots, uint64_t id, uint64_t *key)
 {
 	struct slot *oldest = NULL;
 	uint64_t most = 0;
 	for (unsigned i = 0; i < WAYS; i++) {
 		uint64_t held = atomic_load_explicit(&slots[i].key, memory_order_relaxed);
-		uint64_t years = held == id + 1 ? UINT64_MAX : age(held, id);
+		uint64_t years = held == id + 1 ? UINT64_MAX : age_of(held, id);
 		if (years > most) {
 			most = years;
 			oldest = &slots[i];
@@ -105,15 +105,9 @@ choose(struct slot *slots, uint64_t id, uint64_t *key)
 	return oldest;
 }
 
-static uint64_t
-saturated(uint64_t ns)
-{
-	return ns < TAKEN ? ns : TAKEN - 1;
-}
-
 /* Sets BITS in the marks of the launch with TAG; they were *MARKS. False: the slot is another's. */
 static bool
-mark(struct slot *slot, uint64_t tag, uint64_t bits, uint64_t *marks)
+mark_launch(struct slot *slot, uint64_t tag, uint64_t bits, uint64_t *marks)
 {
 	*marks = atomic_load_explicit(&slot->marks, memory_order_relaxed);
 	do
@@ -126,13 +120,13 @@ mark(struct slot *slot, uint64_t tag, uint64_t bits, uint64_t *marks)
 
 void
 plumb_launch_put(struct plumb_launch_ring *ring, uint64_t correlation,
-                 const struct plumb_launch *launch)
+                 const struct plumb_ring_launch *launch)
 {
-	struct slot *slots = bucket(ring, correlation);
+	struct slot *slots = bucket_of(ring, correlation);
 	/* A turn fails only when another thread took the chosen slot meanwhile. */
 	for (unsigned turn = 0; turn < 2 * WAYS; turn++) {
 		uint64_t key;
-		struct slot *slot = choose(slots, correlation, &key);
+		struct slot *slot = choose_slot(slots, correlation, &key);
 		if (!slot)
 			return; /* four newer ones: this one counts as overwritten already */
 		if (!atomic_compare_exchange_strong_explicit(
@@ -150,20 +144,20 @@ plumb_launch_put(struct plumb_launch_ring *ring, uint64_t correlation,
 void
 plumb_launch_waited(struct plumb_launch_ring *ring, uint64_t correlation, uint64_t ns)
 {
-	struct slot *slot = find(ring, correlation);
+	struct slot *slot = find_slot(ring, correlation);
 	uint64_t marks;
 	if (slot)
-		mark(slot, TAG(ring, correlation), saturated(ns), &marks);
+		mark_launch(slot, TAG(ring, correlation), ns < TAKEN ? ns : TAKEN - 1, &marks);
 }
 
 bool
-plumb_launch_take(struct plumb_launch_ring *ring, uint64_t correlation, struct plumb_launch *launch,
-                  bool *overwritten)
+plumb_launch_take(struct plumb_launch_ring *ring, uint64_t correlation,
+                  struct plumb_ring_launch *launch, bool *overwritten)
 {
-	struct slot *slot = find(ring, correlation);
+	struct slot *slot = find_slot(ring, correlation);
 	uint64_t marks;
 	*overwritten = false;
-	if (slot && mark(slot, TAG(ring, correlation), TAKEN, &marks)) {
+	if (slot && mark_launch(slot, TAG(ring, correlation), TAKEN, &marks)) {
 		launch->node = atomic_load_explicit(&slot->node, memory_order_relaxed);
 		launch->track = atomic_load_explicit(&slot->track, memory_order_relaxed);
 		launch->host_wait = marks & (TAKEN - 1);
@@ -174,10 +168,10 @@ plumb_launch_take(struct plumb_launch_ring *ring, uint64_t correlation, struct p
 	}
 	/* A put replaces the oldest: while one in the bucket is older or free, none was
 	 * replaced. */
-	struct slot *slots = bucket(ring, correlation);
+	struct slot *slots = bucket_of(ring, correlation);
 	*overwritten = true;
 	for (unsigned i = 0; i < WAYS; i++)
-		if (age(atomic_load_explicit(&slots[i].key, memory_order_relaxed), correlation))
+		if (age_of(atomic_load_explicit(&slots[i].key, memory_order_relaxed), correlation))
 			*overwritten = false;
 	return false;
 }

@@ -12,7 +12,7 @@
 #include "collect/collector.h"
 
 #define PLUMB_LAUNCH_PAUSED (UINT32_MAX - 1) /* as a node: launched while recording was paused */
-struct plumb_launch {
+struct plumb_ring_launch {
 	plumb_id node;  /* the gpu_api node */
 	plumb_id track; /* of the thread that called; its arena's fate if node is PLUMB_LOST */
 	/* Set by take: */
@@ -24,11 +24,11 @@ struct plumb_launch_ring *plumb_launch_ring_new(unsigned log2_slots);
 /* Forgets all launches. Nobody may put or take meanwhile. */
 void plumb_launch_ring_clear(struct plumb_launch_ring *ring);
 void plumb_launch_put(struct plumb_launch_ring *ring, uint64_t correlation,
-                      const struct plumb_launch *launch);
+                      const struct plumb_ring_launch *launch);
 /* Sets host_wait, once, of a launch that was put before. */
 void plumb_launch_waited(struct plumb_launch_ring *ring, uint64_t correlation, uint64_t ns);
 /* False: none was put, or it was overwritten (*overwritten tells). */
 bool plumb_launch_take(struct plumb_launch_ring *ring, uint64_t correlation,
-                       struct plumb_launch *launch, bool *overwritten);
+                       struct plumb_ring_launch *launch, bool *overwritten);
 
 #endif

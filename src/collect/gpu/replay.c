@@ -19,7 +19,7 @@
 /* A context that a replay adds to. */
 struct item {
 	plumb_id node;
-	enum plumb_work_kind kind;
+	enum plumb_gpu_work_kind kind;
 	uint32_t times; /* in a replay */
 };
 
@@ -55,7 +55,7 @@ void
 plumb_gpu_replay_launched(struct plumb_gpu_activity *activity, uint32_t number,
                           uint64_t correlation, plumb_id node)
 {
-	struct plumb_launch launch = { .node = number, .track = node };
+	struct plumb_ring_launch launch = { .node = number, .track = node };
 	if (node && node != PLUMB_LOST)
 		plumb_launch_put(activity->replays, correlation, &launch);
 }
@@ -66,16 +66,16 @@ static plumb_id
 make_node(struct plumb_thread *thread, plumb_id parent, const struct plumb_graph_node *node)
 {
 	struct plumb_key key = { .kind = PLUMB_FRAME_KERNEL, .name = node->name };
-	if (node->kind == PLUMB_WORK_COPY)
+	if (node->kind == PLUMB_GPU_WORK_COPY)
 		return plumb_child_named(thread, parent, PLUMB_FRAME_COPY, "copy");
-	if (node->kind == PLUMB_WORK_SET)
+	if (node->kind == PLUMB_GPU_WORK_SET)
 		return plumb_child_named(thread, parent, PLUMB_FRAME_SET, "set");
 	return key.name ? plumb_child(thread, parent, &key)
 	                : plumb_child_named(thread, parent, PLUMB_FRAME_KERNEL, "?");
 }
 
 static void
-add_item(struct plumb_replay_place *place, plumb_id node, enum plumb_work_kind kind)
+add_item(struct plumb_replay_place *place, plumb_id node, enum plumb_gpu_work_kind kind)
 {
 	/* What repeats, repeats soon; else it is told in two parts. */
 	for (uint32_t i = place->count; i-- && place->count - i <= 64;)
@@ -113,7 +113,7 @@ fill_place(struct plumb_gpu_activity *activity, struct plumb_thread *thread,
 static struct plumb_replay_place *
 find_place(struct plumb_gpu_activity *activity, struct plumb_thread *thread, uint64_t correlation)
 {
-	struct plumb_launch launch;
+	struct plumb_ring_launch launch;
 	bool overwritten;
 	if (!activity->replay_places ||
 	    !plumb_launch_take(activity->replays, correlation, &launch, &overwritten))

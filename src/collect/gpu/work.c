@@ -112,14 +112,14 @@ bool
 plumb_gpu_record_begin(struct plumb_gpu_activity *activity, struct plumb_thread *thread,
                        struct plumb_gpu_record *record)
 {
-	struct plumb_launch *launch = &record->launch;
+	struct plumb_ring_launch *launch = &record->launch;
 	bool overwritten;
 	plumb_count(thread, record->source, PLUMB_FATE_RECEIVED, 1);
 	if (seen_before(activity, record)) {
 		plumb_count(thread, record->source, PLUMB_FATE_DUPLICATE, 1);
 		return false;
 	}
-	*launch = (struct plumb_launch){ .node = 0 };
+	*launch = (struct plumb_ring_launch){ .node = 0 };
 	if (!plumb_launch_take(activity->launches, record->correlation, launch, &overwritten)) {
 		launch->node = 0;
 		plumb_count(thread, record->source,
@@ -170,9 +170,9 @@ void
 plumb_gpu_transfer(struct plumb_thread *thread, const struct plumb_gpu_record *record,
                    struct plumb_gpu_device *device, const struct plumb_gpu_copy *copy)
 {
-	const struct plumb_launch *launch = &record->launch;
+	const struct plumb_ring_launch *launch = &record->launch;
 	enum plumb_frame_kind kind =
-		record->kind == PLUMB_WORK_SET ? PLUMB_FRAME_SET : PLUMB_FRAME_COPY;
+		record->kind == PLUMB_GPU_WORK_SET ? PLUMB_FRAME_SET : PLUMB_FRAME_COPY;
 	char name[PLUMB_TRANSFER_NAME];
 	plumb_transfer_name(name, copy->kinds);
 	plumb_id node = copy->from && copy->to

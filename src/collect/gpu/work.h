@@ -35,9 +35,9 @@
  * and after each flush plumb_gpu_merge (device.h) for each device, plumb_gpu_replays_tell and
  * plumb_gpu_clocks. That thread also (gpu/cuda/cuda.c shows how)
  *
- *   - flushes every plumb_options()->flush_ms, and at once, forced, when the region header's
- *     flush_wanted changes; when the records are read, it stores that number in flush_done. It sets
- *     flush_served as soon as it can do so;
+ *   - flushes every plumb_collector_options()->flush_ms, and at once, forced, when the region
+ *     header's flush_wanted changes; when the records are read, it stores that number in
+ *     flush_done. It sets flush_served as soon as it can do so;
  *   - follows plumb_control: when recording is paused, it switches the vendor's records off as soon
  *     as plumb_gpu_activity_complete, and calls plumb_gpu_activity_pause;
  *   - at the end of a recording, reads what is left and calls plumb_gpu_activity_finish.
@@ -63,7 +63,8 @@ void plumb_gpu_activity_renew(struct plumb_gpu_activity *activity);
  * records off, and clear it when they are on again. Any thread. */
 void plumb_gpu_activity_pause(struct plumb_gpu_activity *activity, bool paused);
 bool plumb_gpu_activity_paused(const struct plumb_gpu_activity *activity);
-/* Makes the ledger's tallies while the region has room for them. The reading thread's first call. */
+/* Makes the ledger's tallies while the region has room for them: the reading thread's first
+ * call. */
 void plumb_gpu_activity_reserve(struct plumb_thread *thread);
 /* A record came of each launch so far. Reading thread. */
 bool plumb_gpu_activity_complete(const struct plumb_gpu_activity *activity);
@@ -136,14 +137,14 @@ void plumb_gpu_freed(struct plumb_gpu_activity *activity, struct plumb_thread *t
 /* A piece of finished work, as its record says. */
 struct plumb_gpu_record {
 	enum plumb_source source; /* KERNEL, COPY, SET or REPLAY: where it is counted */
-	enum plumb_work_kind kind;
+	enum plumb_gpu_work_kind kind;
 	uint64_t start, end; /* start 0, or end before start: the runtime does not know the times */
 	uint64_t bytes;      /* of copies and sets */
 	uint64_t correlation;
 	uint64_t graph_node; /* the node of a captured graph that ran; 0: none */
 	uint64_t stream;
-	uint32_t device, context;   /* the runtime's own numbers */
-	struct plumb_launch launch; /* set by plumb_gpu_record_begin; node 0: unknown call */
+	uint32_t device, context;        /* the runtime's own numbers */
+	struct plumb_ring_launch launch; /* set by plumb_gpu_record_begin; node 0: unknown call */
 };
 /* Counts a record and finds its call. False: it tells nothing more. */
 bool plumb_gpu_record_begin(struct plumb_gpu_activity *activity, struct plumb_thread *thread,
@@ -193,8 +194,8 @@ void plumb_graph_cloned(struct plumb_gpu_activity *activity, uint64_t original, 
  * unknown).
  */
 void plumb_graph_begin(bool counted);
-void
-plumb_graph_add(struct plumb_gpu_activity *activity, uint64_t original, enum plumb_work_kind kind);
+void plumb_graph_add(struct plumb_gpu_activity *activity, uint64_t original,
+                     enum plumb_gpu_work_kind kind);
 void plumb_graph_uncountable(void);
 void plumb_graph_end(struct plumb_gpu_activity *activity, uint64_t number);
 /* The program switched nodes of some executable graph on or off. */

@@ -131,7 +131,7 @@ static struct plumb_record_memory *
 find_share(struct plumb_thread *thread, const struct pool *pool, plumb_id node, uint32_t hash)
 {
 	uint32_t at = hash, id;
-	while ((id = plumb_table_next(&thread->memory, hash, &at))) {
+	while ((id = plumb_id_table_next(&thread->memory, hash, &at))) {
 		struct plumb_record_memory *share = plumb_region_at(thread->arena.region, id);
 		if (share->node == node && share->pool == pool->id)
 			return share;
@@ -158,15 +158,15 @@ make_share(struct plumb_thread *thread, const struct pool *pool, plumb_id node)
 	plumb_arena_commit(&thread->arena, share);
 	/* Not found again for lack of memory: then it is made again, which costs room, not
 	 * truth. */
-	plumb_table_add(&thread->memory, hash_share(pool, node),
-	                plumb_region_id(thread->arena.region, share));
+	plumb_id_table_add(&thread->memory, hash_share(pool, node),
+	                   plumb_region_id(thread->arena.region, share));
 	return share;
 }
 
 /* What comes first to a pool on a thread: the root's share takes what finds no room later, and the
  * tallies say so. */
 static void
-reserve(struct plumb_thread *thread, const struct pool *pool)
+reserve_share(struct plumb_thread *thread, const struct pool *pool)
 {
 	if (find_share(thread, pool, 0, hash_share(pool, 0)))
 		return;
@@ -182,7 +182,7 @@ share_at(struct plumb_thread *thread, const struct pool *pool, plumb_id node)
 	struct plumb_record_memory *share = find_share(thread, pool, node, hash_share(pool, node));
 	if (plumb_likely(share))
 		return share;
-	reserve(thread, pool);
+	reserve_share(thread, pool);
 	share = node ? make_share(thread, pool, node)
 	             : find_share(thread, pool, 0, hash_share(pool, 0));
 	if (!share)
@@ -260,7 +260,8 @@ note_peak(struct plumb_record_memory_pool *pool, const struct plumb_memory_chang
 /* ---- changes ---- */
 
 static enum plumb_fate
-release(struct plumb_thread *thread, struct pool *pool, const struct plumb_live_object *object)
+release_object(struct plumb_thread *thread, struct pool *pool,
+               const struct plumb_live_object *object)
 {
 	struct plumb_record_memory *owner = plumb_region_at(thread->arena.region, object->record);
 	struct plumb_record_memory *share = plumb_likely(object->owner == thread->arena.number)
@@ -275,7 +276,7 @@ release(struct plumb_thread *thread, struct pool *pool, const struct plumb_live_
 	plumb_sequence_begin(&share->sequence);
 	bool changed = change_live(pool->record, share, -bytes);
 	if (changed)
-		plumb_moments_add(&share->freed, bytes);
+		plumb_observations_add(&share->freed, bytes);
 	plumb_sequence_end(&share->sequence);
 	return changed ? PLUMB_FATE_ATTRIBUTED : PLUMB_FATE_UNKNOWN_LAYOUT;
 }
@@ -287,7 +288,7 @@ take_free(struct plumb_thread *thread, const struct plumb_memory_change *change)
 	struct plumb_live_object object;
 	if (!pool || !plumb_live_take(&pool->live, change->address, &object))
 		return PLUMB_FATE_UNKNOWN_OBJECT;
-	return release(thread, pool, &object);
+	return release_object(thread, pool, &object);
 }
 
 static enum plumb_fate
@@ -316,11 +317,11 @@ take_allocation(struct plumb_thread *thread, const struct plumb_memory_change *c
 	if (plumb_unlikely(put == PLUMB_LIVE_FULL))
 		return PLUMB_FATE_OVERFLOWED;
 	if (plumb_unlikely(put == PLUMB_LIVE_REPLACED))
-		release(thread, pool, &was);
+		release_object(thread, pool, &was);
 	plumb_sequence_begin(&share->sequence);
 	bool changed = change_live(pool->record, share, bytes);
 	if (changed) {
-		plumb_moments_add(&share->allocated, bytes);
+		plumb_observations_add(&share->allocated, bytes);
 		int64_t live = atomic_fetch_add_explicit(&share->live, bytes, memory_order_relaxed);
 		if (live + bytes > share->peak)
 			share->peak = live + bytes;
@@ -368,7 +369,7 @@ plumb_memory_changed(const struct plumb_memory_change *change)
 void
 plumb_memory_start(void)
 {
-	if (plumb_options()->memory)
+	if (plumb_collector_options()->memory)
 		atomic_fetch_or(&plumb_memory_wanted, PLUMB_MEMORY_RECORD);
 }
 

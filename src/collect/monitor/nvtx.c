@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "collect/process.h"
 #include "collect/range.h"
 #include "collect/table.h"
@@ -217,29 +218,11 @@ domain_theirs(const void *handle)
 
 /* WIDE (UTF-32) as UTF-8 in TEXT, cut to fit. */
 static const char *
-narrow(const wchar_t *wide, char text[TEXT_BYTES])
+narrow_text(const wchar_t *wide, char text[TEXT_BYTES])
 {
 	size_t used = 0;
-	for (; *wide && used + 5 < TEXT_BYTES; wide++) {
-		uint32_t c = (uint32_t)*wide;
-		if (c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-			c = 0xfffd;
-		if (c < 0x80) {
-			text[used++] = (char)c;
-		} else if (c < 0x800) {
-			text[used++] = (char)(0xc0 | c >> 6);
-			text[used++] = (char)(0x80 | (c & 0x3f));
-		} else if (c < 0x10000) {
-			text[used++] = (char)(0xe0 | c >> 12);
-			text[used++] = (char)(0x80 | (c >> 6 & 0x3f));
-			text[used++] = (char)(0x80 | (c & 0x3f));
-		} else {
-			text[used++] = (char)(0xf0 | c >> 18);
-			text[used++] = (char)(0x80 | (c >> 12 & 0x3f));
-			text[used++] = (char)(0x80 | (c >> 6 & 0x3f));
-			text[used++] = (char)(0x80 | (c & 0x3f));
-		}
-	}
+	for (; *wide && used + 5 < TEXT_BYTES; wide++)
+		used += plumb_utf8_put((uint32_t)*wide, text + used);
 	text[used] = '\0';
 	return text;
 }
@@ -262,7 +245,7 @@ message_of(const struct attributes *a, char text[TEXT_BYTES])
 	case MESSAGE_ASCII:
 		return or_none(a->message.ascii);
 	case MESSAGE_WIDE:
-		return or_none(narrow(a->message.wide, text));
+		return or_none(narrow_text(a->message.wide, text));
 	case MESSAGE_REGISTERED:
 		string = text_of(STRING_MAGIC, a->message.registered);
 		return string ? or_none(string->text) : no_name;
@@ -272,7 +255,7 @@ message_of(const struct attributes *a, char text[TEXT_BYTES])
 }
 
 static const int64_t *
-rounded(double real, int64_t *number)
+round_number(double real, int64_t *number)
 {
 	if (!(real > -9.2e18 && real < 9.2e18))
 		return NULL; /* no number, or one that a value cannot hold */
@@ -294,7 +277,7 @@ payload_of(const struct attributes *a, int64_t *number)
 		*number = a->payload.int64;
 		return number;
 	case PAYLOAD_DOUBLE:
-		return rounded(a->payload.real64, number);
+		return round_number(a->payload.real64, number);
 	case PAYLOAD_UINT32:
 		*number = a->payload.uint32;
 		return number;
@@ -302,7 +285,7 @@ payload_of(const struct attributes *a, int64_t *number)
 		*number = a->payload.int32;
 		return number;
 	case PAYLOAD_FLOAT:
-		return rounded((double)a->payload.real32, number);
+		return round_number((double)a->payload.real32, number);
 	default:
 		return NULL;
 	}
@@ -310,7 +293,7 @@ payload_of(const struct attributes *a, int64_t *number)
 
 /* A as the other tool has to see it: a string that we registered, because it does not, in plain. */
 static const struct attributes *
-theirs(const struct attributes *a, struct attributes *copy)
+attributes_for(const struct attributes *a, struct attributes *copy)
 {
 	const struct plumb_range_domain *string;
 	if (!a || a->size < sizeof *a || a->message_type != MESSAGE_REGISTERED ||
@@ -325,7 +308,7 @@ theirs(const struct attributes *a, struct attributes *copy)
 /* ---- ranges and marks, with and without a domain ---- */
 
 static int
-push(const struct plumb_range_domain *domain, const struct attributes *a)
+push_range(const struct plumb_range_domain *domain, const struct attributes *a)
 {
 	char text[TEXT_BYTES];
 	int64_t number;
@@ -333,7 +316,7 @@ push(const struct plumb_range_domain *domain, const struct attributes *a)
 }
 
 static uint64_t
-start(const struct plumb_range_domain *domain, const struct attributes *a, uint64_t id)
+start_range(const struct plumb_range_domain *domain, const struct attributes *a, uint64_t id)
 {
 	char text[TEXT_BYTES];
 	int64_t number;
@@ -341,7 +324,7 @@ start(const struct plumb_range_domain *domain, const struct attributes *a, uint6
 }
 
 static void
-mark(const struct plumb_range_domain *domain, const struct attributes *a)
+put_mark(const struct plumb_range_domain *domain, const struct attributes *a)
 {
 	char text[TEXT_BYTES];
 	int64_t number;
@@ -381,8 +364,8 @@ core_push_ex(const struct attributes *a)
 {
 	push_ex *next = NEXT(core, PUSH_EX, push_ex *);
 	struct attributes copy;
-	int level = push(NULL, a);
-	return next ? next(theirs(a, &copy)) : level;
+	int level = push_range(NULL, a);
+	return next ? next(attributes_for(a, &copy)) : level;
 }
 
 static int
@@ -398,7 +381,8 @@ core_push_w(const wchar_t *name)
 {
 	push_w *next = NEXT(core, PUSH_W, push_w *);
 	char text[TEXT_BYTES];
-	int level = plumb_ranges_push(NULL, name ? or_none(narrow(name, text)) : no_name, NULL);
+	int level =
+		plumb_ranges_push(NULL, name ? or_none(narrow_text(name, text)) : no_name, NULL);
 	return next ? next(name) : level;
 }
 
@@ -415,7 +399,7 @@ core_start_ex(const struct attributes *a)
 {
 	start_ex *next = NEXT(core, START_EX, start_ex *);
 	struct attributes copy;
-	return start(NULL, a, next ? next(theirs(a, &copy)) : 0);
+	return start_range(NULL, a, next ? next(attributes_for(a, &copy)) : 0);
 }
 
 static uint64_t
@@ -430,7 +414,7 @@ core_start_w(const wchar_t *name)
 {
 	start_w *next = NEXT(core, START_W, start_w *);
 	char text[TEXT_BYTES];
-	return plumb_ranges_start(NULL, name ? or_none(narrow(name, text)) : no_name, NULL,
+	return plumb_ranges_start(NULL, name ? or_none(narrow_text(name, text)) : no_name, NULL,
 	                          next ? next(name) : 0);
 }
 
@@ -448,9 +432,9 @@ core_mark_ex(const struct attributes *a)
 {
 	mark_ex *next = NEXT(core, MARK_EX, mark_ex *);
 	struct attributes copy;
-	mark(NULL, a);
+	put_mark(NULL, a);
 	if (next)
-		next(theirs(a, &copy));
+		next(attributes_for(a, &copy));
 }
 
 static void
@@ -467,7 +451,7 @@ core_mark_w(const wchar_t *name)
 {
 	mark_w *next = NEXT(core, MARK_W, mark_w *);
 	char text[TEXT_BYTES];
-	plumb_ranges_mark(NULL, name ? or_none(narrow(name, text)) : no_name, NULL);
+	plumb_ranges_mark(NULL, name ? or_none(narrow_text(name, text)) : no_name, NULL);
 	if (next)
 		next(name);
 }
@@ -503,9 +487,9 @@ core2_mark(const void *domain, const struct attributes *a)
 {
 	domain_mark *next = NEXT(core2, DOMAIN_MARK, domain_mark *);
 	struct attributes copy;
-	mark(domain_of(domain), a);
+	put_mark(domain_of(domain), a);
 	if (next)
-		next(domain_theirs(domain), theirs(a, &copy));
+		next(domain_theirs(domain), attributes_for(a, &copy));
 }
 
 static uint64_t
@@ -513,8 +497,8 @@ core2_start(const void *domain, const struct attributes *a)
 {
 	domain_start *next = NEXT(core2, DOMAIN_START, domain_start *);
 	struct attributes copy;
-	uint64_t id = next ? next(domain_theirs(domain), theirs(a, &copy)) : 0;
-	return start(domain_of(domain), a, id);
+	uint64_t id = next ? next(domain_theirs(domain), attributes_for(a, &copy)) : 0;
+	return start_range(domain_of(domain), a, id);
 }
 
 static void
@@ -531,8 +515,8 @@ core2_push(const void *domain, const struct attributes *a)
 {
 	domain_push *next = NEXT(core2, DOMAIN_PUSH, domain_push *);
 	struct attributes copy;
-	int level = push(domain_of(domain), a);
-	return next ? next(domain_theirs(domain), theirs(a, &copy)) : level;
+	int level = push_range(domain_of(domain), a);
+	return next ? next(domain_theirs(domain), attributes_for(a, &copy)) : level;
 }
 
 static int
@@ -574,16 +558,14 @@ core2_register_w(const void *domain, const wchar_t *wide)
 	register_w *next = NEXT(core2, REGISTER_W, register_w *);
 	char text[TEXT_BYTES];
 	return hand_out(next ? next(domain_theirs(domain), wide) : NULL,
-	                keep_string(wide ? or_none(narrow(wide, text)) : no_name));
+	                keep_string(wide ? or_none(narrow_text(wide, text)) : no_name));
 }
 
 static const struct plumb_range_domain *
 keep_domain(const char *name)
 {
 	char text[TEXT_BYTES / 2];
-	size_t bytes = strnlen(name, sizeof text - 1);
-	while (bytes && ((unsigned char)name[bytes] & 0xc0) == 0x80)
-		bytes--;
+	size_t bytes = plumb_utf8_cut(name, sizeof text - 1);
 	memcpy(text, name, bytes);
 	text[bytes++] = '/';
 	return text_keep(DOMAIN_MAGIC, text, bytes);
@@ -602,7 +584,7 @@ core2_create_w(const wchar_t *wide)
 	create_w *next = NEXT(core2, CREATE_W, create_w *);
 	char text[TEXT_BYTES];
 	return hand_out(next ? next(wide) : NULL,
-	                keep_domain(wide ? or_none(narrow(wide, text)) : no_name));
+	                keep_domain(wide ? or_none(narrow_text(wide, text)) : no_name));
 }
 
 /* Ours stays: the program may still have ranges open in it, or make it again. */
@@ -672,7 +654,7 @@ write_module(struct module *module, const function *ours, function _Atomic *next
 
 /* The tool that was there before, its entry NAME; NULL: there is none. */
 static void *
-chained(const char *name)
+find_chained(const char *name)
 {
 	const char *path = getenv(PLUMB_ENV_CHAIN_NVTX);
 	void *library = path && *path ? dlopen(path, RTLD_LAZY | RTLD_LOCAL) : NULL;
@@ -686,7 +668,7 @@ InitializeInjectionNvtx2(get_export_table get)
 {
 	const struct export_callbacks *callbacks = get ? get(TABLE_CALLBACKS) : NULL;
 	int (*other)(get_export_table) =
-		(int (*)(get_export_table))chained("InitializeInjectionNvtx2");
+		(int (*)(get_export_table))find_chained("InitializeInjectionNvtx2");
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct module modules[2];
 	pthread_once(&once, make_tables);
@@ -713,7 +695,7 @@ PLUMB_EXPORT int InitializeInjectionNvtxExtension(void *module);
 int
 InitializeInjectionNvtxExtension(void *module)
 {
-	int (*other)(void *) = (int (*)(void *))chained("InitializeInjectionNvtxExtension");
+	int (*other)(void *) = (int (*)(void *))find_chained("InitializeInjectionNvtxExtension");
 	if (other && other != InitializeInjectionNvtxExtension)
 		other(module);
 	return 1;

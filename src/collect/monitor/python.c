@@ -170,7 +170,7 @@ find_symbols(void *handle, struct plumb_error *error)
 
 /* As plumb_python_attach; only one thread is in here. */
 static int
-attach(struct plumb_error *error)
+attach_python(struct plumb_error *error)
 {
 	static bool found; /* all but the proof is done */
 	const void *ts;
@@ -217,7 +217,7 @@ plumb_python_attach(struct plumb_error *error)
 	if (plumb_likely(now == READY))
 		return 0;
 	if (now == UNKNOWN && atomic_compare_exchange_strong(&state, &now, BUSY)) {
-		rc = attach(&refusal);
+		rc = attach_python(&refusal);
 		now = rc == 0 ? READY : rc > 0 ? UNKNOWN : REFUSED;
 		atomic_store_explicit(&state, now, memory_order_release);
 	}
@@ -368,7 +368,7 @@ path_of(const struct plumb_python_layout *l)
 
 /* Whether FRAME is one that the program itself would see, and if so, where it is. */
 static inline bool
-look(const struct path *path, const char *frame, struct plumb_python_frame *into)
+look_at_frame(const struct path *path, const char *frame, struct plumb_python_frame *into)
 {
 	uintptr_t code_bits;
 	const char *code;
@@ -431,8 +431,8 @@ plumb_python_walk(const void *top, const void *stop, struct plumb_python_frame *
 		if (plumb_unlikely(is_over(hop, limit)))
 			break;
 		if (plumb_likely(count < max))
-			count += look(&path, frame, &frames[count]);
-		else if (look(&path, frame, &beyond))
+			count += look_at_frame(&path, frame, &frames[count]);
+		else if (look_at_frame(&path, frame, &beyond))
 			break;
 		frame = plumb_python_pointer(frame, path.previous);
 	}

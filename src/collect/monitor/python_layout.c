@@ -66,7 +66,7 @@ static const struct published {
 };
 
 static bool
-number(const char **text, int *value)
+read_number(const char **text, int *value)
 {
 	const char *p = *text;
 	int v = 0;
@@ -89,8 +89,8 @@ plumb_python_release_parse(const char *text, struct plumb_python_release *releas
 	const char *p = text;
 	size_t bytes;
 
-	if (!text || !number(&p, &release->major) || *p++ != '.' || !number(&p, &release->minor) ||
-	    *p++ != '.' || !number(&p, &release->micro))
+	if (!text || !read_number(&p, &release->major) || *p++ != '.' ||
+	    !read_number(&p, &release->minor) || *p++ != '.' || !read_number(&p, &release->micro))
 		return false;
 	release->final = *p != 'a' && *p != 'b';
 	while ((*p >= '0' && *p <= '9') || *p == 'a' || *p == 'b' || *p == 'r' || *p == 'c')
@@ -111,7 +111,7 @@ struct part {
 };
 
 static uint64_t
-word(const char *at, size_t index)
+read_word(const char *at, size_t index)
 {
 	uint64_t value;
 
@@ -124,16 +124,16 @@ part_at(const void *runtime, size_t position)
 {
 	struct part part = { .at = (const char *)runtime + position };
 
-	part.size = word(part.at, 0);
+	part.size = read_word(part.at, 0);
 	part.sane = part.size >= 8 && part.size <= SIZE_MAX_OF_STRUCT;
 	return part;
 }
 
 /* The offset of a field of BYTES bytes, aligned to itself, that lies in its struct. */
 static uint16_t
-field(struct part *part, size_t index, size_t bytes)
+read_field(struct part *part, size_t index, size_t bytes)
 {
-	uint64_t offset = word(part->at, index);
+	uint64_t offset = read_word(part->at, index);
 
 	if (offset > part->size || bytes > part->size - offset || offset % bytes)
 		part->sane = false;
@@ -152,26 +152,26 @@ read_published(const struct published *where, const void *runtime,
 	struct part text = part_at(runtime, where->text);
 
 	*layout = (struct plumb_python_layout){
-		.entry = field(&thread_state, 4, 8),
+		.entry = read_field(&thread_state, 4, 8),
 		.indirect = NONE,
 		.stack = NONE,
-		.previous = field(&frame, 1, 8),
-		.code = field(&frame, 2, 8),
-		.instruction = field(&frame, 3, 8),
-		.owner = field(&frame, 5, 1),
-		.locals = field(&frame, 4, 8),
-		.file = field(&code, 1, 8),
-		.name = field(&code, 2, 8),
-		.qualified_name = field(&code, 3, 8),
-		.lines = field(&code, 4, 8),
-		.first_line = field(&code, 5, 4),
+		.previous = read_field(&frame, 1, 8),
+		.code = read_field(&frame, 2, 8),
+		.instruction = read_field(&frame, 3, 8),
+		.owner = read_field(&frame, 5, 1),
+		.locals = read_field(&frame, 4, 8),
+		.file = read_field(&code, 1, 8),
+		.name = read_field(&code, 2, 8),
+		.qualified_name = read_field(&code, 3, 8),
+		.lines = read_field(&code, 4, 8),
+		.first_line = read_field(&code, 5, 4),
 		.bytecode = NONE,
-		.first_instruction = field(&code, 9, 8),
-		.type = field(&object, 1, 8),
-		.flags = field(&type, 3, 8),
-		.state = field(&text, 1, 4),
-		.length = field(&text, 2, 8),
-		.ascii_data = (uint16_t)word(text.at, 3),
+		.first_instruction = read_field(&code, 9, 8),
+		.type = read_field(&object, 1, 8),
+		.flags = read_field(&type, 3, 8),
+		.state = read_field(&text, 1, 4),
+		.length = read_field(&text, 2, 8),
+		.ascii_data = (uint16_t)read_word(text.at, 3),
 	};
 	if (!thread_state.sane || !frame.sane || !code.sane || !object.sane || !type.sane ||
 	    !text.sane)
@@ -203,7 +203,7 @@ find_published(const struct plumb_python_release *release, const void *runtime,
 			"CPython %s does not publish its layout; use a build of python.org's "
 			"sources with exported symbols to see Python lines",
 			release->text);
-	version = word(runtime, 1);
+	version = read_word(runtime, 1);
 	if (version >> 24 != (uint64_t)release->major ||
 	    (version >> 16 & 0xff) != (uint64_t)release->minor ||
 	    (version >> 8 & 0xff) != (uint64_t)release->micro)
@@ -212,7 +212,7 @@ find_published(const struct plumb_python_release *release, const void *runtime,
 			"CPython %s publishes the layout of another version (%#llx); load one "
 			"Python only to see Python lines",
 			release->text, (unsigned long long)version);
-	if (word(runtime, 2))
+	if (read_word(runtime, 2))
 		return plumb_fail(
 			error, PLUMB_ESYSTEM,
 			"CPython %s is a free-threaded build, whose frames plumb cannot read; "

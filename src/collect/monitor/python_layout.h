@@ -18,8 +18,7 @@
 #include <string.h>
 
 #include "base/error.h"
-
-#define PLUMB_PYTHON_ABSENT 0xffff /* an offset that this version does not have */
+#include "region/python.h"
 
 /* Owners of a frame. A generator's frame is never incomplete; from INTERNAL on up a frame is the
  * interpreter's own (3.12 and newer). */
@@ -126,15 +125,7 @@ plumb_python_is_text(const struct plumb_python_layout *layout, const void *unico
                      const void *type)
 {
 	return type == unicode_type ||
-	       (type && plumb_python_size(type, layout->flags) & (int64_t)1 << 28);
+	       (type && plumb_python_size(type, layout->flags) & (int64_t)PLUMB_PYTHON_TEXT_TYPE);
 }
-
-/* A str's state word: how wide its characters are (1, 2, 4 bytes), and where they lie. */
-enum {
-	PLUMB_PYTHON_TEXT_KIND_SHIFT = 2,
-	PLUMB_PYTHON_TEXT_KIND_MASK = 7,
-	PLUMB_PYTHON_TEXT_COMPACT = 1 << 5, /* right behind the object's head */
-	PLUMB_PYTHON_TEXT_ASCII = 1 << 6,   /* … and that head is the short one */
-};
 
 #endif

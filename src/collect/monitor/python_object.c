@@ -71,7 +71,7 @@ plumb_python_role(const struct plumb_python_symbol *symbol)
 
 /* Copies BYTES from FROM; false when they cannot be read. */
 static bool
-copy(const void *from, void *into, size_t bytes)
+copy_bytes(const void *from, void *into, size_t bytes)
 {
 	static _Atomic bool refused; /* by a container */
 	struct iovec local = { into, bytes }, remote = { (void *)(uintptr_t)from, bytes };
@@ -98,7 +98,7 @@ copy(const void *from, void *into, size_t bytes)
 static bool
 copy_pointer(const void *base, int64_t offset, const char **value)
 {
-	return base && copy((const char *)base + offset, value, sizeof *value);
+	return base && copy_bytes((const char *)base + offset, value, sizeof *value);
 }
 
 /* ---- the keys of a dict ---- */
@@ -117,7 +117,7 @@ read_keys(const char *keys, struct keys *into)
 	uint64_t index_bytes;
 	unsigned char sizes[8];
 
-	if (!copy(keys, head, sizeof head))
+	if (!copy_bytes(keys, head, sizeof head))
 		return false;
 	if (plumb_python_minor() < 11) { /* references, size, look-up, usable, entries */
 		if (head[1] <= 0 || head[1] > ENTRIES_MAX)
@@ -157,12 +157,12 @@ is_name(const char *key, const char *name)
 	char text[32];
 	size_t bytes = strlen(name);
 
-	if (bytes > sizeof text || !copy(key + layout->length, &length, sizeof length) ||
-	    length != (int64_t)bytes || !copy(key + layout->state, &state, sizeof state))
+	if (bytes > sizeof text || !copy_bytes(key + layout->length, &length, sizeof length) ||
+	    length != (int64_t)bytes || !copy_bytes(key + layout->state, &state, sizeof state))
 		return false;
 	if (!(state & PLUMB_PYTHON_TEXT_COMPACT) || !(state & PLUMB_PYTHON_TEXT_ASCII))
 		return false;
-	return copy(key + layout->ascii_data, text, bytes) && !memcmp(text, name, bytes);
+	return copy_bytes(key + layout->ascii_data, text, bytes) && !memcmp(text, name, bytes);
 }
 
 /* The index of NAME among KEYS, or -1. */
@@ -172,7 +172,7 @@ find_key(const struct keys *keys, const char *name)
 	for (uint32_t i = 0; i < keys->count && i < KEYS_MAX; i++) {
 		const char *key;
 
-		if (!copy(entry_at(keys, i), &key, sizeof key))
+		if (!copy_bytes(entry_at(keys, i), &key, sizeof key))
 			return -1;
 		if (key && is_name(key, name))
 			return i;
@@ -187,7 +187,7 @@ find_modules(const struct keys *keys)
 	unsigned char entries[64 * 24];
 	uint32_t count = keys->count < 64 ? keys->count : 64;
 
-	if (copy(keys->entries, entries, (size_t)count * keys->entry_bytes))
+	if (copy_bytes(keys->entries, entries, (size_t)count * keys->entry_bytes))
 		for (uint32_t i = 0; i < count; i++)
 			if (known.modules &&
 			    plumb_python_pointer(entries, entry_at(keys, i) - keys->entries) ==
@@ -205,8 +205,8 @@ dict_place(const char *object, const char *type)
 	const struct plumb_python_layout *layout = plumb_python_layout_found();
 	int64_t flags, offset;
 
-	if (!copy(type + layout->flags, &flags, sizeof flags) ||
-	    !copy(type + TYPE_DICT_OFFSET, &offset, sizeof offset))
+	if (!copy_bytes(type + layout->flags, &flags, sizeof flags) ||
+	    !copy_bytes(type + TYPE_DICT_OFFSET, &offset, sizeof offset))
 		return NULL;
 	if (plumb_python_minor() >= 11 && flags & MANAGED_DICT)
 		return object - 24;
@@ -221,7 +221,7 @@ is_dict(const char *object)
 	int64_t flags;
 
 	return copy_pointer(object, layout->type, &type) &&
-	       copy(type + layout->flags, &flags, sizeof flags) && flags & DICT_SUBCLASS;
+	       copy_bytes(type + layout->flags, &flags, sizeof flags) && flags & DICT_SUBCLASS;
 }
 
 /* Reads what DICT is made of; VALUES is NULL unless it shares its keys. */
@@ -230,7 +230,7 @@ read_dict(const char *dict, const char **at, const char **values, struct keys *k
 {
 	const char *both[2];
 
-	if (!copy(dict + DICT_KEYS, both, sizeof both) || !read_keys(both[0], keys))
+	if (!copy_bytes(dict + DICT_KEYS, both, sizeof both) || !read_keys(both[0], keys))
 		return false;
 	*at = both[0];
 	*values = both[1];
@@ -293,13 +293,13 @@ plumb_python_member_next(const struct plumb_python_members *members, uint32_t *i
 		const char *both[2];
 
 		member->at = entry_at(&keys, (*index)++);
-		if (!copy(member->at, both, sizeof both))
+		if (!copy_bytes(member->at, both, sizeof both))
 			return false;
 		if (!both[0] || !both[1] || both[1] == known.none)
 			continue;
 		member->key = both[0];
 		member->value = both[1];
-		if (copy(both[0] + TEXT_HASH, &member->hash, sizeof member->hash))
+		if (copy_bytes(both[0] + TEXT_HASH, &member->hash, sizeof member->hash))
 			return true;
 	}
 	return false;
@@ -382,7 +382,7 @@ class_in_order(const char *type, int64_t index)
 	int64_t count;
 
 	if (!copy_pointer(type, TYPE_MRO, &mro) || !copy_pointer(mro, layout->type, &of) ||
-	    of != known.tuple || !copy(mro + SIZE, &count, sizeof count) || index >= count ||
+	    of != known.tuple || !copy_bytes(mro + SIZE, &count, sizeof count) || index >= count ||
 	    index >= MRO_MAX)
 		return NULL;
 	return copy_pointer(mro, known.items + index * 8, &found) ? found : NULL;
@@ -401,7 +401,8 @@ class_attribute(const char *type, const char *name)
 	    of != known.dict || !read_dict(dict, &at, &values, &keys))
 		return NULL;
 	index = find_key(&keys, name);
-	if (index < 0 || !copy(value_place(&keys, values, (uint32_t)index), &value, sizeof value))
+	if (index < 0 ||
+	    !copy_bytes(value_place(&keys, values, (uint32_t)index), &value, sizeof value))
 		return NULL;
 	return value;
 }
@@ -412,7 +413,7 @@ class_name(const void *type, char *text, size_t size)
 {
 	const char *name;
 
-	if (copy_pointer(type, TYPE_NAME, &name) && copy(name, text, 1)) {
+	if (copy_pointer(type, TYPE_NAME, &name) && copy_bytes(name, text, 1)) {
 		size_t bytes = strnlen(name, size - 1);
 		memcpy(text, name, bytes);
 		text[bytes] = '\0';
@@ -483,7 +484,7 @@ find_items(const char *type)
 
 /* Whether the class TYPE itself defines NAME as the function of CODE. */
 static bool
-defines(const char *type, const char *name, const void *code)
+defines_function(const char *type, const char *name, const void *code)
 {
 	const char *function = class_attribute(type, name), *part;
 
@@ -501,10 +502,10 @@ defining_class(const char *type, const void *code)
 	char text[8] = "";
 
 	for (int64_t i = 0; (class = class_in_order(type, i)); i++) {
-		if (!defines(class, "_call_impl", code) &&
-		    !defines(class, "_wrapped_call_impl", code))
+		if (!defines_function(class, "_call_impl", code) &&
+		    !defines_function(class, "_wrapped_call_impl", code))
 			continue;
-		if (copy_pointer(class, TYPE_NAME, &name) && copy(name, text, 7) &&
+		if (copy_pointer(class, TYPE_NAME, &name) && copy_bytes(name, text, 7) &&
 		    !strcmp(text, "Module"))
 			return class;
 	}
@@ -524,8 +525,8 @@ keep_name(const struct plumb_python_members *members)
 	if (!read_dict(members->dict, &at, &values, &keys))
 		return;
 	index = find_key(&keys, "_modules");
-	if (index >= 0 && copy(entry_at(&keys, (uint32_t)index), &key, sizeof key) &&
-	    copy(key + plumb_python_layout_found()->state, &state, sizeof state) &&
+	if (index >= 0 && copy_bytes(entry_at(&keys, (uint32_t)index), &key, sizeof key) &&
+	    copy_bytes(key + plumb_python_layout_found()->state, &state, sizeof state) &&
 	    state & INTERNED)
 		known.modules = key;
 }
@@ -542,7 +543,7 @@ plumb_python_objects_prove(const struct plumb_python_frame *frame, struct plumb_
 		                  "this Python does not export its types; use a build of "
 		                  "python.org's sources to see modules");
 	/* The first local of a running call is an object, or a cell with one; see argument_of. */
-	if (!copy((const char *)frame->frame + layout->locals, &object, sizeof object))
+	if (!copy_bytes((const char *)frame->frame + layout->locals, &object, sizeof object))
 		return 1;
 	object = (const char *)((uintptr_t)object & ~(uintptr_t)layout->tag);
 	if (object && !copy_pointer(object, layout->type, &type))

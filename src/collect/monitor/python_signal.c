@@ -2,24 +2,22 @@
 /*
  * The innermost Python frame of a thread that a signal interrupted anywhere.
  *
- * 3.9, 3.10 and from 3.13 on the thread state names a frame at every instruction. In 3.11 and 3.12
- * it does not: entering the interpreter's evaluation function publishes a structure on the C stack
- * (the "cframe") before anything in it is set, what it says of the cframe before it not excepted,
- * and 3.11 lets a frame go before it stops naming it. So there a frame counts only when it is
- * proved to be one:
+ * In 3.9, 3.10 and from 3.13 on, the thread state names a frame at every instruction. In 3.11 and
+ * 3.12 it does not. The interpreter's evaluation function publishes a structure on the C stack (the
+ * "cframe") before it sets anything in it, even the pointer to the cframe before. And 3.11 frees a
+ * frame before it stops naming it. So in these versions a frame counts only with proof:
  *
- * - it lies in the thread's own stack of frames, below that stack's top, and the frames before it
- * do,
- *   down to the one by which this call of the evaluation function was entered;
- * - that one names, as the frame before it, the frame of the cframe before this one.
+ * - It lies in the thread's own stack of frames, below the top of that stack. So do the frames
+ *   before it, down to the one by which this call of the evaluation function was entered.
+ * - That one names, as the frame before it, the frame of the cframe before this one.
  *
- * What is not proved is left out, and the frame of the cframe before stands: one call further out.
- * A frame of a generator lies elsewhere. It is believed when the signal came outside the evaluation
- * function, where 3.12 is consistent.
+ * Without proof plumb leaves the frame out and uses the frame of the cframe before: one call
+ * further out. A frame of a generator lies elsewhere. plumb believes it if the signal came outside
+ * the evaluation function, where 3.12 is consistent.
  *
- * Compilers order stores as they like, so that a pointer may be stale at any instruction of the
- * interpreter's, in every version. So a frame is given only when all that a walk from it would read
- * is there and is what it should be.
+ * Compilers order stores as they like, so in every version a pointer may be stale at any
+ * instruction of the interpreter. So plumb returns a frame only if all that a walk from it would
+ * read is there and is what it should be.
  */
 #include <dlfcn.h>
 #include <link.h>

@@ -70,7 +70,7 @@ is_named(const char *type, const char *name)
 
 /* Puts OURS in place of what *place holds, which *REAL gets. OWNER: data of the same object. */
 static bool
-replace(void *_Atomic *place, void *ours, void **real, const void *owner)
+replace_function(void *_Atomic *place, void *ours, void **real, const void *owner)
 {
 	if (!plumb_python_readable((const void *)place, 0))
 		return false;
@@ -94,7 +94,7 @@ replace_method(const char *type, const char *name, void *ours, void **real)
 		    !plumb_python_readable(method->name, 0))
 			return false;
 		if (!strcmp(method->name, name))
-			return replace(&method->function, ours, real, type);
+			return replace_function(&method->function, ours, real, type);
 	}
 	return false;
 }
@@ -159,8 +159,8 @@ plumb_python_watch_tasks(int minor)
 		return;
 	const char *table = minor >= 10 ? plumb_python_pointer(type, TYPE_ASYNC) : NULL;
 	if (table)
-		replace((void *_Atomic *)(uintptr_t)(table + ASYNC_SEND), (void *)on_slot_send,
-		        (void **)&slot_send, type);
+		replace_function((void *_Atomic *)(uintptr_t)(table + ASYNC_SEND),
+		                 (void *)on_slot_send, (void **)&slot_send, type);
 	replace_method(type, "send", (void *)on_send, (void **)&coroutine_send);
 	replace_method(type, "throw", (void *)on_throw, (void **)&coroutine_throw);
 	replace_method(type, "close", (void *)on_close, (void **)&coroutine_close);

@@ -38,7 +38,7 @@ static void *const ticket_vtable[] = { NULL, NULL, (void *)ticket_destroy, (void
 static const char engine_prefix[] = "autograd::engine::evaluate_function: ";
 
 static uint64_t
-field(const void *record, int offset)
+read_field(const void *record, int offset)
 {
 	uint64_t value;
 	memcpy(&value, (const char *)record + offset, sizeof value);
@@ -74,13 +74,14 @@ torch_enter(const void *record, void **result)
 	if (!op.name)
 		op.name = "?";
 	if (abi.sequence > 0)
-		op.sequence = (int64_t)field(record, abi.sequence);
+		op.sequence = (int64_t)read_field(record, abi.sequence);
 	op.backward = scope == TORCH_SCOPE_BACKWARD;
 	op.range = scope == TORCH_SCOPE_USER;
 	op.engine = scope == TORCH_SCOPE_FUNCTION && op.name[0] == 'a' && op.name[1] == 'u' &&
 	            !strncmp(op.name, engine_prefix, sizeof engine_prefix - 1);
 	if (op.backward) {
-		op.forward_thread = abi.forward_thread > 0 ? field(record, abi.forward_thread) : 0;
+		op.forward_thread =
+			abi.forward_thread > 0 ? read_field(record, abi.forward_thread) : 0;
 		op.sequence = forward_sequence(op.name, op.sequence);
 	} else if (op.sequence >= 0) {
 		op.thread = abi.current_thread();
@@ -244,11 +245,11 @@ torch_keep_shapes(void)
 {
 	struct plumb_error error = { 0 };
 	const char *note = NULL;
-	bool kept = plumb_options()->shapes && !torch_shape_find(&abi, &note, &error);
+	bool kept = plumb_collector_options()->shapes && !torch_shape_find(&abi, &note, &error);
 	struct plumb_thread *thread;
 	if (kept && !note)
 		return true;
-	if (!plumb_options()->shapes ||
+	if (!plumb_collector_options()->shapes ||
 	    !(thread = plumb_enter_paused(PLUMB_CALLBACK_OPERATOR_ENTER)))
 		return kept;
 	plumb_environment(thread, kept ? "shapes.partly" : "shapes.off",

@@ -107,7 +107,7 @@ probe_once(const struct probe *probe, void *object)
 }
 
 static uint64_t
-word(const unsigned char *copy, int offset)
+read_word(const unsigned char *copy, int offset)
 {
 	uint64_t value;
 	memcpy(&value, copy + offset, sizeof value);
@@ -116,13 +116,13 @@ word(const unsigned char *copy, int offset)
 
 /* Finds the fields from the two copies. */
 static int
-locate(struct torch_abi *abi, const unsigned char *first, const unsigned char *second,
-       struct plumb_error *error)
+locate_fields(struct torch_abi *abi, const unsigned char *first, const unsigned char *second,
+              struct plumb_error *error)
 {
 	int handle = -1;
 	abi->sequence = abi->forward_thread = abi->scope = -1;
 	for (int at = 8; at + 8 <= PROBED_BYTES && abi->sequence < 0; at += 8)
-		if (word(first, at) == MAGIC && word(second, at) == MAGIC)
+		if (read_word(first, at) == MAGIC && read_word(second, at) == MAGIC)
 			abi->sequence = at;
 	if (abi->sequence < 0)
 		return plumb_fail(
@@ -130,11 +130,11 @@ locate(struct torch_abi *abi, const unsigned char *first, const unsigned char *s
 			"operators are not recorded: at::RecordFunction does not return the "
 			"sequence number that was written");
 	for (int at = abi->sequence + 8; at + 8 <= PROBED_BYTES && handle < 0; at += 8)
-		if (word(first, at) && word(second, at) == word(first, at) + 1)
+		if (read_word(first, at) && read_word(second, at) == read_word(first, at) + 1)
 			handle = at;
 	uint64_t self = abi->current_thread();
 	for (int at = 8; at + 9 <= abi->sequence && abi->scope < 0; at += 8)
-		if (word(first, at) == self && first[at + 8] == TORCH_SCOPE_USER)
+		if (read_word(first, at) == self && first[at + 8] == TORCH_SCOPE_USER)
 			abi->scope = at + 8;
 	if (handle > 0)
 		abi->forward_thread = handle - 8;
@@ -143,7 +143,7 @@ locate(struct torch_abi *abi, const unsigned char *first, const unsigned char *s
 	if (abi->outputs < abi->sequence + 24)
 		abi->outputs = -1;
 	for (int at = 0; at < 24 && abi->outputs > 0; at += 8)
-		if (word(first, abi->outputs + at) || word(second, abi->outputs + at))
+		if (read_word(first, abi->outputs + at) || read_word(second, abi->outputs + at))
 			abi->outputs = -1;
 	return 0;
 }
@@ -170,7 +170,7 @@ probe_fields(struct torch_abi *abi, const struct probe *probe, struct plumb_erro
 			                    "returned another name than the probe's");
 		probe->destroy(object);
 	}
-	return result ? result : locate(abi, copies[0], copies[1], error);
+	return result ? result : locate_fields(abi, copies[0], copies[1], error);
 }
 
 /* What PyTorch itself spends on an empty pair of callbacks: part of plumb's overhead that plumb's
@@ -193,7 +193,7 @@ measure_empty(struct torch_abi *abi, const struct probe *probe)
 }
 
 static void *
-symbol(void *library, const char *name)
+find_symbol(void *library, const char *name)
 {
 	return plumb_real_dlsym(library, name);
 }
@@ -206,15 +206,17 @@ torch_abi_find(struct torch_abi *abi, struct plumb_error *error)
 	void *library = dlopen(abi->library, RTLD_NOLOAD | RTLD_LAZY);
 	if (!library)
 		return 1;
-	abi->add_global_callback = (uint64_t (*)(struct torch_callback))symbol(library, symbol_add);
-	abi->remove_callback = (void (*)(uint64_t))symbol(library, symbol_remove);
-	abi->name = (const char *(*)(const void *))symbol(library, symbol_name);
-	abi->current_thread = (uint64_t (*)(void))symbol(library, symbol_thread);
+	abi->add_global_callback =
+		(uint64_t (*)(struct torch_callback))find_symbol(library, symbol_add);
+	abi->remove_callback = (void (*)(uint64_t))find_symbol(library, symbol_remove);
+	abi->name = (const char *(*)(const void *))find_symbol(library, symbol_name);
+	abi->current_thread = (uint64_t (*)(void))find_symbol(library, symbol_thread);
 	struct probe probe = {
-		.construct = (void (*)(void *, uint8_t))symbol(library, symbol_new),
-		.destroy = (void (*)(void *))symbol(library, symbol_delete),
-		.before = (void (*)(void *, const char *, int64_t))symbol(library, symbol_before),
-		.before_variant = (void (*)(void *, struct probe_variant, int64_t))symbol(
+		.construct = (void (*)(void *, uint8_t))find_symbol(library, symbol_new),
+		.destroy = (void (*)(void *))find_symbol(library, symbol_delete),
+		.before = (void (*)(void *, const char *, int64_t))find_symbol(library,
+		                                                               symbol_before),
+		.before_variant = (void (*)(void *, struct probe_variant, int64_t))find_symbol(
 			library, symbol_before_variant),
 	};
 	dlclose(library); /* it stays: PyTorch is never unloaded */

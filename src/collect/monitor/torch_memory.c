@@ -131,8 +131,8 @@ is_told_twice(const struct plumb_real *real, const void *caller, const void *fun
 typedef void (*report_function)(void *, int64_t, uint64_t, uint64_t, device_word);
 
 static inline void
-report(struct plumb_real *real, const void *caller, void *address, int64_t bytes,
-       uint64_t allocated, uint64_t reserved, device_word device)
+pass_report(struct plumb_real *real, const void *caller, void *address, int64_t bytes,
+            uint64_t allocated, uint64_t reserved, device_word device)
 {
 	report_function function = (report_function)plumb_real_function(real, caller);
 	if (plumb_memory_is_wanted() && !is_told_twice(real, caller, (void *)function, device))
@@ -145,23 +145,23 @@ void
 plumb_c10_report_signed(void *address, int64_t bytes, uint64_t allocated, uint64_t reserved,
                         device_word device)
 {
-	report(&real_report_signed, __builtin_return_address(0), address, bytes, allocated,
-	       reserved, device);
+	pass_report(&real_report_signed, __builtin_return_address(0), address, bytes, allocated,
+	            reserved, device);
 }
 
 void
 plumb_c10_report(void *address, int64_t bytes, uint64_t allocated, uint64_t reserved,
                  device_word device)
 {
-	report(&real_report, __builtin_return_address(0), address, bytes, allocated, reserved,
-	       device);
+	pass_report(&real_report, __builtin_return_address(0), address, bytes, allocated, reserved,
+	            device);
 }
 
 /* ---- is it so? ---- */
 
 /* NULL: allocations come through here; else why not. */
 static const char *
-refusal(void)
+find_refusal(void)
 {
 	/* Through the linker's eyes: a program may have a function of that name in front of us. */
 	if (plumb_real_dlsym(NULL, real_alloc.symbol) != real_alloc.ours ||
@@ -181,7 +181,7 @@ refusal(void)
 void
 plumb_torch_memory_describe(struct plumb_thread *thread)
 {
-	const char *why = plumb_options()->memory ? refusal() : NULL;
+	const char *why = plumb_collector_options()->memory ? find_refusal() : NULL;
 	if (why)
 		plumb_environment(thread, "memory.off", why);
 }

@@ -72,7 +72,7 @@ struct out {
 };
 
 static void
-put(struct out *out, const char *text)
+put_text(struct out *out, const char *text)
 {
 	size_t bytes = strlen(text);
 
@@ -94,19 +94,19 @@ put_number(struct out *out, int64_t number)
 	while (rest /= 10);
 	if (number < 0)
 		*--at = '-';
-	put(out, at);
+	put_text(out, at);
 }
 
 static void
 put_numbers(struct out *out, const char *open, struct numbers numbers, const char *close)
 {
-	put(out, open);
+	put_text(out, open);
 	for (size_t i = 0; i < numbers.count; i++) {
 		if (i)
-			put(out, ",");
+			put_text(out, ",");
 		put_number(out, numbers.items[i]);
 	}
-	put(out, close);
+	put_text(out, close);
 }
 
 /* ---- tensors ---- */
@@ -141,22 +141,22 @@ put_tensor(struct out *out, const char *tensor)
 	uint16_t type;
 
 	if (!tensor || tensor == known.undefined) {
-		put(out, "None");
+		put_text(out, "None");
 		return;
 	}
 	if ((const char *)word_at(tensor, 0) != known.plain ||
 	    word_at(tensor, known.keys) & known.python) {
-		put(out, "tensor");
+		put_text(out, "tensor");
 		return;
 	}
 	memcpy(&type, tensor + known.type, sizeof type);
 	sizes = known.sizes(tensor);
 	strides = known.strides(tensor);
 	if (sizes.count > DIMENSIONS_MAX || strides.count != sizes.count) {
-		put(out, "tensor");
+		put_text(out, "tensor");
 		return;
 	}
-	put(out, type < sizeof type_names / sizeof *type_names ? type_names[type] : "unknown");
+	put_text(out, type < sizeof type_names / sizeof *type_names ? type_names[type] : "unknown");
 	put_numbers(out, "[", sizes, "]");
 	if (!is_contiguous(sizes, strides))
 		put_numbers(out, " strides (", strides, ")");
@@ -204,16 +204,16 @@ put_list(struct out *out, const char *list)
 	size_t count;
 
 	if (!known.tag_list || !list_values(list, &values, &count)) {
-		put(out, "[...]");
+		put_text(out, "[...]");
 		return;
 	}
-	put(out, "[");
+	put_text(out, "[");
 	for (size_t i = 0; i < count && i < LIST_MAX; i++) {
 		if (i)
-			put(out, ", ");
+			put_text(out, ", ");
 		put_value(out, &values[i], true);
 	}
-	put(out, count > LIST_MAX ? ", ...]" : "]");
+	put_text(out, count > LIST_MAX ? ", ...]" : "]");
 }
 
 /* A number alone may be another at each call, and shapes are what is asked for; in a list it is
@@ -224,21 +224,21 @@ put_value(struct out *out, const struct value *value, bool in_list)
 	if (value->tag == TAG_TENSOR)
 		put_tensor(out, value->pointer);
 	else if (value->tag == TAG_NONE)
-		put(out, "None");
+		put_text(out, "None");
 	else if (value->tag == TAG_INT && in_list)
 		put_number(out, value->number);
 	else if (value->tag == TAG_INT)
-		put(out, "int");
+		put_text(out, "int");
 	else if (value->tag == TAG_DOUBLE)
-		put(out, "float");
+		put_text(out, "float");
 	else if (value->tag == TAG_COMPLEX)
-		put(out, "complex");
+		put_text(out, "complex");
 	else if (known.tag_bool && value->tag == known.tag_bool)
-		put(out, "bool");
+		put_text(out, "bool");
 	else if (known.tag_list && value->tag == known.tag_list && !in_list)
 		put_list(out, value->pointer);
 	else
-		put(out, "...");
+		put_text(out, "...");
 }
 
 static void
@@ -246,11 +246,11 @@ put_values(struct out *out, const struct value *values, size_t count)
 {
 	for (size_t i = 0; i < count && i < VALUES_MAX; i++) {
 		if (i)
-			put(out, ", ");
+			put_text(out, ", ");
 		put_value(out, &values[i], false);
 	}
 	if (count > VALUES_MAX)
-		put(out, ", ...");
+		put_text(out, ", ...");
 }
 
 /* The tag of a list, from the first operator that must have one: their schemas are as old as
@@ -290,12 +290,12 @@ torch_shape_inputs(const void *record, const char *name, char *text, size_t size
 		return 0;
 	if (plumb_unlikely(!known.tag_list) && known.tag_bool)
 		learn_list(name, values, count);
-	put(&out, "(");
+	put_text(&out, "(");
 	out.size -= 5; /* for what closes a text that is cut off */
 	put_values(&out, values, count);
 	bool cut = out.used == out.size;
 	out.size = size;
-	put(&out, cut ? " ...)" : ")");
+	put_text(&out, cut ? " ...)" : ")");
 	return out.used;
 }
 
@@ -317,15 +317,15 @@ torch_shape_outputs(const void *record, char *text, size_t size)
 		if (values[i].tag >= TAGS)
 			return 0;
 	if (count > 1)
-		put(&out, "(");
+		put_text(&out, "(");
 	out.size -= 5;
 	put_values(&out, values, count);
 	bool cut = out.used == out.size;
 	out.size = size;
 	if (cut)
-		put(&out, " ...");
+		put_text(&out, " ...");
 	if (count > 1)
-		put(&out, ")");
+		put_text(&out, ")");
 	return out.used;
 }
 

@@ -22,7 +22,7 @@ struct text {
 
 /* The next character, or -1. */
 static int
-next(struct text *text)
+read_character(struct text *text)
 {
 	if (text->at == text->have) {
 		long got = syscall(SYS_read, text->fd, text->buffer, sizeof text->buffer);
@@ -36,12 +36,12 @@ next(struct text *text)
 
 /* A hexadecimal number and the character behind it, which is returned. */
 static int
-number(struct text *text, uintptr_t *value)
+read_number(struct text *text, uintptr_t *value)
 {
 	int c;
 	*value = 0;
 	for (;;) {
-		c = next(text);
+		c = read_character(text);
 		if (c >= '0' && c <= '9')
 			*value = *value << 4 | (uintptr_t)(c - '0');
 		else if (c >= 'a' && c <= 'f')
@@ -53,13 +53,13 @@ number(struct text *text, uintptr_t *value)
 
 /* Skips to the next line; whether this one ends with "[stack]". */
 static int
-rest(struct text *text, bool *main_stack)
+skip_rest(struct text *text, bool *main_stack)
 {
 	static const char name[] = "[stack]";
 	size_t matched = 0;
 	int c;
 	*main_stack = false;
-	while ((c = next(text)) >= 0 && c != '\n') {
+	while ((c = read_character(text)) >= 0 && c != '\n') {
 		if (*main_stack || name[matched] != c)
 			matched = c == name[0];
 		else
@@ -70,13 +70,13 @@ rest(struct text *text, bool *main_stack)
 }
 
 static bool
-search(struct text *text, uintptr_t sp, struct plumb_stack_bounds *bounds)
+search_maps(struct text *text, uintptr_t sp, struct plumb_stack_bounds *bounds)
 {
 	struct plumb_stack_bounds line;
 	bool main_stack;
-	while (number(text, &line.low) == '-' && number(text, &line.high) == ' ') {
-		int readable = next(text), writable = next(text);
-		int end = rest(text, &main_stack);
+	while (read_number(text, &line.low) == '-' && read_number(text, &line.high) == ' ') {
+		int readable = read_character(text), writable = read_character(text);
+		int end = skip_rest(text, &main_stack);
 		if (main_stack && line.low > GROWTH)
 			line.low -= GROWTH;
 		if (plumb_stack_within(&line, sp)) {
@@ -95,7 +95,7 @@ plumb_stack_bounds_of(uintptr_t sp, struct plumb_stack_bounds *bounds)
 	struct text text = { .fd = -1 };
 	int saved = errno;
 	text.fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	bool found = text.fd >= 0 && search(&text, sp, bounds);
+	bool found = text.fd >= 0 && search_maps(&text, sp, bounds);
 	if (text.fd >= 0)
 		syscall(SYS_close, text.fd);
 	errno = saved;

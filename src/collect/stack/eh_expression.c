@@ -136,7 +136,7 @@ pick(struct machine *m, uint64_t from_top)
 }
 
 static void
-add(struct machine *m, uint64_t number)
+add_number(struct machine *m, uint64_t number)
 {
 	struct plumb_eh_value value = pop(m);
 	value.add = wrap((uint64_t)value.add + number);
@@ -145,11 +145,11 @@ add(struct machine *m, uint64_t number)
 
 /* Sums may have one operand that is no number. */
 static void
-plus(struct machine *m)
+add_values(struct machine *m)
 {
 	struct plumb_eh_value top = pop(m);
 	if (top.kind == PLUMB_EH_NUMBER) {
-		add(m, (uint64_t)top.add);
+		add_number(m, (uint64_t)top.add);
 		return;
 	}
 	top.add = wrap((uint64_t)top.add + (uint64_t)pop_number(m));
@@ -158,7 +158,7 @@ plus(struct machine *m)
 
 /* Operations on two numbers, by DW_OP. False: another operation. */
 static bool
-combine(uint8_t op, int64_t a, int64_t b, int64_t *result)
+combine_numbers(uint8_t op, int64_t a, int64_t b, int64_t *result)
 {
 	uint64_t ua = (uint64_t)a, ub = (uint64_t)b;
 	switch (op) {
@@ -207,10 +207,10 @@ combine(uint8_t op, int64_t a, int64_t b, int64_t *result)
 }
 
 static void
-calculate(struct machine *m, uint8_t op)
+calculate_number(struct machine *m, uint8_t op)
 {
 	int64_t result = 0, b = pop_number(m), a = pop_number(m);
-	if (!combine(op, a, b, &result))
+	if (!combine_numbers(op, a, b, &result))
 		m->bad = true;
 	push_number(m, result);
 }
@@ -235,7 +235,7 @@ swap(struct machine *m)
 }
 
 static void
-step(struct machine *m)
+step_once(struct machine *m)
 {
 	uint8_t op = (uint8_t)plumb_eh_fixed(&m->code, 1);
 	uint64_t reg;
@@ -274,13 +274,13 @@ step(struct machine *m)
 		swap(m);
 		return;
 	case 0x1c: /* minus */
-		add(m, 0 - (uint64_t)pop_number(m));
+		add_number(m, 0 - (uint64_t)pop_number(m));
 		return;
 	case 0x22:
-		plus(m);
+		add_values(m);
 		return;
 	case 0x23: /* plus_uconst */
-		add(m, plumb_eh_uleb(&m->code));
+		add_number(m, plumb_eh_uleb(&m->code));
 		return;
 	case 0x92: /* bregx */
 		reg = plumb_eh_uleb(&m->code);
@@ -289,7 +289,7 @@ step(struct machine *m)
 	case 0x96: /* nop */
 		return;
 	default:
-		calculate(m, op);
+		calculate_number(m, op);
 	}
 }
 
@@ -299,7 +299,7 @@ plumb_eh_evaluate(const uint8_t *expression, size_t bytes, uintptr_t pc,
 {
 	struct machine m = { .code = { expression, expression + bytes, false }, .pc = pc };
 	while (!m.bad && !m.code.bad && m.code.at < m.code.end)
-		step(&m);
+		step_once(&m);
 	*value = pop(&m);
 	return !m.bad && !m.code.bad;
 }

@@ -261,7 +261,7 @@ search_index(const struct plumb_eh_image *image, uintptr_t pc)
 }
 
 static bool
-holds(const struct fde *fde, uintptr_t pc)
+holds_pc(const struct fde *fde, uintptr_t pc)
 {
 	return pc >= fde->start && pc - fde->start < fde->bytes;
 }
@@ -273,7 +273,7 @@ search_linear(const struct plumb_eh_image *image, uintptr_t pc, struct fde *fde)
 	const uint8_t *at = image->frames;
 	struct plumb_eh_cursor record;
 	for (int i = 0; i < LINEAR_MOST && open_record(image, at, &record); i++) {
-		if (read_fde(image, at, fde) && holds(fde, pc))
+		if (read_fde(image, at, fde) && holds_pc(fde, pc))
 			return true;
 		at = record.end;
 	}
@@ -286,7 +286,7 @@ find_fde(const struct plumb_eh_image *image, uintptr_t pc, struct fde *fde)
 	if (!image->index)
 		return search_linear(image, pc, fde);
 	const uint8_t *at = search_index(image, pc);
-	return at && read_fde(image, at, fde) && holds(fde, pc);
+	return at && read_fde(image, at, fde) && holds_pc(fde, pc);
 }
 
 bool
@@ -351,7 +351,7 @@ restore_rule(struct machine *m, uint64_t reg)
 }
 
 static int64_t
-factored(const struct machine *m, int64_t number)
+scale_offset(const struct machine *m, int64_t number)
 {
 	return (int64_t)((uint64_t)number * (uint64_t)m->fde->cie.data_align);
 }
@@ -359,7 +359,7 @@ factored(const struct machine *m, int64_t number)
 static void
 saved_at(struct machine *m, uint64_t reg, int64_t number)
 {
-	set_rule(m, reg, (struct rule){ .how = AT_CFA, .offset = factored(m, number) });
+	set_rule(m, reg, (struct rule){ .how = AT_CFA, .offset = scale_offset(m, number) });
 }
 
 static void
@@ -371,7 +371,7 @@ define_cfa(struct machine *m, uint64_t base, int64_t offset)
 }
 
 static struct plumb_eh_cursor
-block(struct machine *m)
+take_block(struct machine *m)
 {
 	uint64_t bytes = plumb_eh_uleb(&m->code);
 	if (bytes > (size_t)(m->code.end - m->code.at)) {
@@ -385,7 +385,7 @@ block(struct machine *m)
 
 /* The state of the stack of states is part of no rule: what is wrong there ends the decoding. */
 static void
-remember(struct machine *m)
+remember_state(struct machine *m)
 {
 	if (m->depth == REMEMBERED)
 		m->bad = true;
@@ -394,7 +394,7 @@ remember(struct machine *m)
 }
 
 static void
-recall(struct machine *m)
+restore_state(struct machine *m)
 {
 	if (m->depth)
 		m->now = m->remembered[--m->depth];
@@ -403,7 +403,7 @@ recall(struct machine *m)
 }
 
 static void
-advance(struct machine *m, uint64_t units)
+advance_location(struct machine *m, uint64_t units)
 {
 	m->location += units * m->fde->cie.code_align;
 }
@@ -420,7 +420,7 @@ step_cfa(struct machine *m, uint8_t op)
 		return true;
 	case 0x12: /* def_cfa_sf */
 		reg = plumb_eh_uleb(&m->code);
-		define_cfa(m, reg, factored(m, plumb_eh_sleb(&m->code)));
+		define_cfa(m, reg, scale_offset(m, plumb_eh_sleb(&m->code)));
 		return true;
 	case 0x0d: /* def_cfa_register */
 		define_cfa(m, plumb_eh_uleb(&m->code), m->now.cfa);
@@ -429,11 +429,11 @@ step_cfa(struct machine *m, uint8_t op)
 		m->now.cfa = (int64_t)plumb_eh_uleb(&m->code);
 		return true;
 	case 0x13: /* def_cfa_offset_sf */
-		m->now.cfa = factored(m, plumb_eh_sleb(&m->code));
+		m->now.cfa = scale_offset(m, plumb_eh_sleb(&m->code));
 		return true;
 	case 0x0f: /* def_cfa_expression */
 		m->now.by_expression = true;
-		m->now.expression = block(m);
+		m->now.expression = take_block(m);
 		return true;
 	default:
 		return false;
@@ -485,11 +485,11 @@ step_register(struct machine *m, uint8_t op)
 		return true;
 	case 0x10: /* expression */
 		reg = plumb_eh_uleb(&m->code);
-		set_rule(m, reg, (struct rule){ .how = EXPRESSION, .expression = block(m) });
+		set_rule(m, reg, (struct rule){ .how = EXPRESSION, .expression = take_block(m) });
 		return true;
 	case 0x16: /* val_expression */
 		reg = plumb_eh_uleb(&m->code);
-		block(m);
+		take_block(m);
 		set_rule(m, reg, (struct rule){ .how = OTHERWISE });
 		return true;
 	default:
@@ -498,12 +498,12 @@ step_register(struct machine *m, uint8_t op)
 }
 
 static void
-step(struct machine *m)
+step_once(struct machine *m)
 {
 	uint8_t op = (uint8_t)plumb_eh_fixed(&m->code, 1), low = op & 0x3f;
 	switch (op & 0xc0) {
 	case 0x40:
-		advance(m, low);
+		advance_location(m, low);
 		return;
 	case 0x80:
 		saved_at(m, low, (int64_t)plumb_eh_uleb(&m->code));
@@ -521,19 +521,19 @@ step(struct machine *m)
 		m->location = encoded_pointer(&m->code, m->fde->cie.encoding, NULL);
 		return;
 	case 0x02:
-		advance(m, plumb_eh_fixed(&m->code, 1));
+		advance_location(m, plumb_eh_fixed(&m->code, 1));
 		return;
 	case 0x03:
-		advance(m, plumb_eh_fixed(&m->code, 2));
+		advance_location(m, plumb_eh_fixed(&m->code, 2));
 		return;
 	case 0x04:
-		advance(m, plumb_eh_fixed(&m->code, 4));
+		advance_location(m, plumb_eh_fixed(&m->code, 4));
 		return;
 	case 0x0a:
-		remember(m);
+		remember_state(m);
 		return;
 	case 0x0b:
-		recall(m);
+		restore_state(m);
 		return;
 	case 0x2c: /* AArch64: the return address is signed, or no more; walk.c strips it always */
 	case 0x2d:
@@ -548,29 +548,30 @@ step(struct machine *m)
 }
 
 static void
-run(struct machine *m, struct plumb_eh_cursor program)
+run_program(struct machine *m, struct plumb_eh_cursor program)
 {
 	m->code = program;
 	/* What stands behind an advance beyond PC is for later instructions. */
 	while (!m->bad && !m->code.bad && m->code.at < m->code.end && m->location <= m->pc)
-		step(m);
+		step_once(m);
 	m->bad |= m->code.bad;
 }
 
 /* ---- rows ---- */
 
 static bool
-fits(int64_t number)
+fits_int(int64_t number)
 {
 	return number >= INT32_MIN && number <= INT32_MAX;
 }
 
 static bool
-evaluate(const struct plumb_eh_cursor *expression, uintptr_t pc, struct plumb_eh_value *value)
+evaluate_expression(const struct plumb_eh_cursor *expression, uintptr_t pc,
+                    struct plumb_eh_value *value)
 {
 	return plumb_eh_evaluate(expression->at, (size_t)(expression->end - expression->at), pc,
 	                         value) &&
-	       fits(value->at) && fits(value->add);
+	       fits_int(value->at) && fits_int(value->add);
 }
 
 /* The trampoline that a signal handler returns to: everything is in memory at fixed places. */
@@ -579,8 +580,9 @@ signal_row(const struct state *state, uintptr_t pc, struct plumb_eh_row *row)
 {
 	struct plumb_eh_value cfa, fp, ra;
 	if (!state->by_expression || state->fp.how != EXPRESSION || state->ra.how != EXPRESSION ||
-	    !evaluate(&state->expression, pc, &cfa) || !evaluate(&state->fp.expression, pc, &fp) ||
-	    !evaluate(&state->ra.expression, pc, &ra))
+	    !evaluate_expression(&state->expression, pc, &cfa) ||
+	    !evaluate_expression(&state->fp.expression, pc, &fp) ||
+	    !evaluate_expression(&state->ra.expression, pc, &ra))
 		return false;
 	if (cfa.kind != PLUMB_EH_MEMORY || cfa.add || fp.kind != PLUMB_EH_REGISTER ||
 	    ra.kind != PLUMB_EH_REGISTER || cfa.reg != PLUMB_EH_SP || fp.reg != PLUMB_EH_SP ||
@@ -599,8 +601,8 @@ cfa_row(const struct state *state, uintptr_t pc, struct plumb_eh_row *row)
 	struct plumb_eh_value value = { .kind = PLUMB_EH_REGISTER,
 		                        .reg = (uint32_t)state->base,
 		                        .add = state->cfa };
-	if (state->by_expression ? !evaluate(&state->expression, pc, &value)
-	                         : state->base > 31 || !fits(state->cfa))
+	if (state->by_expression ? !evaluate_expression(&state->expression, pc, &value)
+	                         : state->base > 31 || !fits_int(state->cfa))
 		return false;
 	if (value.kind == PLUMB_EH_NUMBER)
 		return false;
@@ -615,7 +617,7 @@ cfa_row(const struct state *state, uintptr_t pc, struct plumb_eh_row *row)
 static bool
 ra_row(const struct rule *ra, struct plumb_eh_row *row)
 {
-	if (!fits(ra->offset))
+	if (!fits_int(ra->offset))
 		return false;
 	row->ra = (int32_t)ra->offset;
 	row->link = PLUMB_EH_LINK && ra->how == SAME;
@@ -630,10 +632,10 @@ fp_row(const struct rule *fp, uintptr_t pc, struct plumb_eh_row *row)
 	row->save = PLUMB_EH_FP_LOST;
 	if (fp->how == SAME || fp->how == UNDEFINED) {
 		row->save = PLUMB_EH_FP_SAME;
-	} else if (fp->how == AT_CFA && fits(fp->offset)) {
+	} else if (fp->how == AT_CFA && fits_int(fp->offset)) {
 		row->save = PLUMB_EH_FP_AT_CFA;
 		row->fp = (int32_t)fp->offset;
-	} else if (fp->how == EXPRESSION && evaluate(&fp->expression, pc, &value) &&
+	} else if (fp->how == EXPRESSION && evaluate_expression(&fp->expression, pc, &value) &&
 	           value.kind == PLUMB_EH_REGISTER && value.reg == PLUMB_EH_FP) {
 		row->save = PLUMB_EH_FP_AT_FP;
 		row->fp = (int32_t)value.add;
@@ -650,10 +652,10 @@ run_to(const struct plumb_eh_image *image, uintptr_t pc, struct fde *fde, struct
 	m->location = fde->start;
 	m->pc = pc;
 	m->now.base = UINT64_MAX;
-	run(m, fde->cie.program);
+	run_program(m, fde->cie.program);
 	m->initial = m->now;
 	if (!m->bad)
-		run(m, fde->program);
+		run_program(m, fde->program);
 	return !m->bad;
 }
 
@@ -685,7 +687,7 @@ plumb_eh_saved(const struct plumb_eh_image *image, uintptr_t pc, unsigned reg, b
 {
 	struct machine m = { .other = reg };
 	struct fde fde;
-	if (!run_to(image, pc, &fde, &m) || !fits(m.now.other.offset))
+	if (!run_to(image, pc, &fde, &m) || !fits_int(m.now.other.offset))
 		return false;
 	*saved = m.now.other.how == AT_CFA;
 	*offset = (int32_t)m.now.other.offset;
@@ -696,7 +698,7 @@ plumb_eh_saved(const struct plumb_eh_image *image, uintptr_t pc, unsigned reg, b
 
 /* NUMBER / 8 in BITS bits at SHIFT. */
 static bool
-put(uint64_t *word, int32_t number, unsigned bits, unsigned shift)
+put_units(uint64_t *word, int32_t number, unsigned bits, unsigned shift)
 {
 	int32_t units = number / 8;
 	if (number % 8 || units < -(1 << (bits - 1)) || units >= 1 << (bits - 1))
@@ -711,9 +713,9 @@ plumb_eh_pack(const struct plumb_eh_row *row)
 	uint64_t word = (uint64_t)row->kind | (uint64_t)row->base << 2 | (uint64_t)row->save << 7 |
 	                (uint64_t)row->deref << 9 | (uint64_t)row->link << 10 |
 	                (uint64_t)row->internal << 11;
-	if (row->kind == PLUMB_EH_NONE || row->in_register || !put(&word, row->cfa, 16, 12) ||
-	    !put(&word, row->fp, 12, 28) || !put(&word, row->ra, 12, 40) ||
-	    !put(&word, row->at, 12, 52))
+	if (row->kind == PLUMB_EH_NONE || row->in_register || !put_units(&word, row->cfa, 16, 12) ||
+	    !put_units(&word, row->fp, 12, 28) || !put_units(&word, row->ra, 12, 40) ||
+	    !put_units(&word, row->at, 12, 52))
 		return 0;
 	return word;
 }

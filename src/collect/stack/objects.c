@@ -125,7 +125,7 @@ plumb_stack_still_there(const struct plumb_stack_code *code, uintptr_t address)
 
 /* A copy of TEXT, and of what comes before it, that stays; "" when there is no room. */
 static const char *
-keep(const char *before, const char *text)
+keep_path(const char *before, const char *text)
 {
 	size_t first = strlen(before), bytes = strlen(text) + 1;
 	char *at = paths + paths_used;
@@ -145,12 +145,12 @@ path_of(const char *name)
 	if (!name || !*name) {
 		ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
 		path[length > 0 ? length : 0] = '\0';
-		return keep("", path);
+		return keep_path("", path);
 	}
 	if (name[0] == '/' || !strchr(name, '/') || syscall(SYS_getcwd, path, sizeof path - 1) <= 0)
-		return keep("", name);
+		return keep_path("", name);
 	strcat(path, "/");
-	return keep(path, name);
+	return keep_path(path, name);
 }
 
 /* Whether these frames are left out where they are innermost: they lead from the driver call to
@@ -201,8 +201,8 @@ mapped_at(const struct dl_phdr_info *info, const ElfW(Phdr) * header)
 
 /* Where the object lies, and its readable segments. */
 static unsigned
-measure(const struct dl_phdr_info *info, struct plumb_eh_range *segments, uintptr_t *start,
-        uintptr_t *end)
+measure_object(const struct dl_phdr_info *info, struct plumb_eh_range *segments, uintptr_t *start,
+               uintptr_t *end)
 {
 	unsigned count = 0;
 	*start = UINTPTR_MAX;
@@ -225,7 +225,8 @@ measure(const struct dl_phdr_info *info, struct plumb_eh_range *segments, uintpt
 
 /* The part of [AT, AT + BYTES) that lies in one of the segments. */
 static size_t
-within(const struct plumb_eh_range *segments, unsigned count, const uint8_t *at, size_t bytes)
+clip_to_segment(const struct plumb_eh_range *segments, unsigned count, const uint8_t *at,
+                size_t bytes)
 {
 	for (unsigned i = 0; i < count; i++)
 		if (at >= segments[i].low && at < segments[i].high)
@@ -236,11 +237,11 @@ within(const struct plumb_eh_range *segments, unsigned count, const uint8_t *at,
 }
 
 static void
-describe(struct plumb_stack_code *code, const struct dl_phdr_info *info)
+describe_object(struct plumb_stack_code *code, const struct dl_phdr_info *info)
 {
 	struct plumb_eh_range segments[SEGMENTS];
 	struct plumb_stack_object *object = &code->object;
-	unsigned count = measure(info, segments, &object->start, &object->end);
+	unsigned count = measure_object(info, segments, &object->start, &object->end);
 	object->bias = info->dlpi_addr;
 	object->path = path_of(info->dlpi_name);
 	code->headers = info->dlpi_phdr;
@@ -249,7 +250,7 @@ describe(struct plumb_stack_code *code, const struct dl_phdr_info *info)
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
 		const uint8_t *at = mapped_at(info, header);
-		size_t bytes = within(segments, count, at, header->p_memsz);
+		size_t bytes = clip_to_segment(segments, count, at, header->p_memsz);
 		if (header->p_type == PT_GNU_EH_FRAME && bytes)
 			code->has_tables = plumb_eh_open(&code->image, at, bytes, segments, count);
 		else if (header->p_type == PT_NOTE && bytes && !object->build_id_bytes)
@@ -292,7 +293,7 @@ object_for(struct reading *reading, const struct dl_phdr_info *info, uintptr_t s
 	}
 	if (known == OBJECTS)
 		return OBJECTS;
-	describe(&objects[known], info);
+	describe_object(&objects[known], info);
 	return known++;
 }
 
@@ -305,7 +306,8 @@ read_object(struct dl_phdr_info *info, size_t size, void *data)
 	(void)size;
 	reading->loads = info->dlpi_adds;
 	reading->unloads = info->dlpi_subs;
-	if (!measure(info, segments, &start, &end) || start >= end || reading->count == OBJECTS)
+	if (!measure_object(info, segments, &start, &end) || start >= end ||
+	    reading->count == OBJECTS)
 		return 0;
 	uint32_t index = object_for(reading, info, start, end);
 	if (index == OBJECTS)

@@ -179,7 +179,7 @@ register_at(const struct plumb_stack_registers *from, unsigned number, uintptr_t
 
 /* The word at ADDRESS, which has to lie on the stack. */
 static inline bool
-load(const struct walker *w, uintptr_t address, uintptr_t *value)
+load_word(const struct walker *w, uintptr_t address, uintptr_t *value)
 {
 	if (plumb_unlikely(address < w->bounds.low || address > w->bounds.high - sizeof *value ||
 	                   address % sizeof *value))
@@ -189,13 +189,6 @@ load(const struct walker *w, uintptr_t address, uintptr_t *value)
 }
 
 /* ---- the trail ---- */
-
-static void
-trail_break(const struct walker *w)
-{
-	if (w->trail)
-		w->trail->broken = true;
-}
 
 /* What lies up to END was looked at. */
 static void
@@ -272,7 +265,7 @@ trail_end(struct trail *trail, enum plumb_stack_end end)
 /* ---- steps ---- */
 
 static void
-start(struct walker *w, const struct plumb_stack_registers *from)
+start_walk(struct walker *w, const struct plumb_stack_registers *from)
 {
 	w->pc = from->pc;
 	w->sp = from->sp;
@@ -313,16 +306,16 @@ leave_frame(struct walker *w, uintptr_t cfa, bool trailing)
 	if (plumb_unlikely(w->row.in_register)) {
 		if (!w->exact || !register_at(&w->origin, (unsigned)w->row.ra, &pc))
 			return false;
-	} else if (!w->row.link && !load(w, cfa + (uintptr_t)(intptr_t)w->row.ra, &pc)) {
+	} else if (!w->row.link && !load_word(w, cfa + (uintptr_t)(intptr_t)w->row.ra, &pc)) {
 		return false;
 	}
 	if (trailing)
 		trail_leave(w, cfa, pc);
 	if (w->row.save == PLUMB_EH_FP_AT_CFA) {
-		if (!load(w, cfa + (uintptr_t)(intptr_t)w->row.fp, &fp))
+		if (!load_word(w, cfa + (uintptr_t)(intptr_t)w->row.fp, &fp))
 			return false;
 	} else if (plumb_unlikely(w->row.save == PLUMB_EH_FP_AT_FP)) {
-		if (!load(w, w->fp + (uintptr_t)(intptr_t)w->row.fp, &fp))
+		if (!load_word(w, w->fp + (uintptr_t)(intptr_t)w->row.fp, &fp))
 			return false;
 	} else if (plumb_unlikely(w->row.save == PLUMB_EH_FP_LOST)) {
 		fp = 0;
@@ -362,7 +355,7 @@ frame_end(struct walker *w, uintptr_t *cfa, bool trailing)
 	else if (!recover(w, w->row.base, &base))
 		return false;
 	uintptr_t kept = base + (uintptr_t)(intptr_t)w->row.at;
-	if (plumb_unlikely(w->row.deref) && !load(w, kept, &base))
+	if (plumb_unlikely(w->row.deref) && !load_word(w, kept, &base))
 		return false;
 	*cfa = base + (uintptr_t)(intptr_t)w->row.cfa;
 	if (trailing)
@@ -386,7 +379,7 @@ recover(struct walker *w, unsigned number, uintptr_t *value)
 	again.trail = NULL;
 	if (!register_at(&w->origin, number, value) || --*w->recoveries < 0)
 		return false;
-	start(&again, &w->origin);
+	start_walk(&again, &w->origin);
 	while (again.sp != w->sp || again.pc != w->pc) {
 		uintptr_t site = again.pc - !again.exact, cfa;
 		const struct plumb_stack_code *code = plumb_stack_code_of(site);
@@ -395,7 +388,7 @@ recover(struct walker *w, unsigned number, uintptr_t *value)
 		if (!code || !code->has_tables || !find_row(&again, site) ||
 		    again.row.kind != PLUMB_EH_FRAME || !frame_end(&again, &cfa, false) ||
 		    cfa > w->sp || !plumb_eh_saved(&code->image, site, number, &saved, &offset) ||
-		    (saved && !load(w, cfa + (uintptr_t)(intptr_t)offset, value)) ||
+		    (saved && !load_word(w, cfa + (uintptr_t)(intptr_t)offset, value)) ||
 		    !leave_frame(&again, cfa, false))
 			return false;
 	}
@@ -406,8 +399,9 @@ recover(struct walker *w, unsigned number, uintptr_t *value)
 static bool
 leave_signal(struct walker *w, const struct plumb_stack_registers *to)
 {
-	trail_break(w);
-	start(w, to);
+	if (w->trail)
+		w->trail->broken = true;
+	start_walk(w, to);
 	return plumb_stack_within(&w->bounds, w->sp) || plumb_stack_bounds_of(w->sp, &w->bounds);
 }
 
@@ -418,9 +412,9 @@ leave_handler(struct walker *w)
 {
 	struct plumb_stack_registers to = { 0 };
 	uintptr_t at = w->sp;
-	if (!load(w, at + (uintptr_t)(intptr_t)w->row.cfa, &to.sp) ||
-	    !load(w, at + (uintptr_t)(intptr_t)w->row.fp, &to.fp) ||
-	    !load(w, at + (uintptr_t)(intptr_t)w->row.ra, &to.pc))
+	if (!load_word(w, at + (uintptr_t)(intptr_t)w->row.cfa, &to.sp) ||
+	    !load_word(w, at + (uintptr_t)(intptr_t)w->row.fp, &to.fp) ||
+	    !load_word(w, at + (uintptr_t)(intptr_t)w->row.ra, &to.pc))
 		return false;
 #if defined(__x86_64__)
 	const ucontext_t *all = (const ucontext_t *)at;
@@ -457,7 +451,7 @@ leave_trampoline(struct walker *w)
 
 /* What STOP means on the stack that is walked now; the walk may change stacks. */
 static inline uintptr_t
-limit(const struct walker *w, uintptr_t stop)
+find_limit(const struct walker *w, uintptr_t stop)
 {
 	return stop >= w->sp && stop < w->bounds.high ? stop : UINTPTR_MAX;
 }
@@ -477,9 +471,9 @@ add_site(const struct walker *w, struct plumb_stack_walk *walk, uintptr_t site, 
 
 /* Compiled twice: walks without a trail do not pay for it. */
 static always_inline enum plumb_stack_end
-follow(struct walker *w, struct plumb_stack_walk *walk, bool trailing)
+follow_frames(struct walker *w, struct plumb_stack_walk *walk, bool trailing)
 {
-	uintptr_t stop = limit(w, walk->stop);
+	uintptr_t stop = find_limit(w, walk->stop);
 	bool inner = walk->skip_internal;
 	while (plumb_likely(w->pc)) {
 		uintptr_t site = w->pc - !w->exact, cfa = 0;
@@ -505,7 +499,7 @@ follow(struct walker *w, struct plumb_stack_walk *walk, bool trailing)
 			return PLUMB_STACK_INCONSISTENT;
 		}
 		if (plumb_unlikely(w->exact)) /* a signal's frame: perhaps another stack */
-			stop = limit(w, walk->stop);
+			stop = find_limit(w, walk->stop);
 	}
 	return PLUMB_STACK_OUTERMOST;
 }
@@ -513,7 +507,7 @@ follow(struct walker *w, struct plumb_stack_walk *walk, bool trailing)
 static __attribute__((noinline)) enum plumb_stack_end
 follow_plainly(struct walker *w, struct plumb_stack_walk *walk)
 {
-	return follow(w, walk, false);
+	return follow_frames(w, walk, false);
 }
 
 static __attribute__((noinline)) enum plumb_stack_end
@@ -527,7 +521,7 @@ follow_and_trail(struct walker *w, struct plumb_stack_walk *walk)
 	};
 	w->trail = &trail;
 	walk->trail->pc = w->pc;
-	enum plumb_stack_end end = follow(w, walk, true);
+	enum plumb_stack_end end = follow_frames(w, walk, true);
 	trail_end(&trail, end);
 	return end;
 }
@@ -544,7 +538,7 @@ plumb_stack_walk(const struct plumb_stack_registers *from, const struct plumb_st
 		.rows = atomic_load_explicit(&rows, memory_order_acquire),
 		.salt = (uint64_t)plumb_stack_generation() << 48,
 	};
-	start(&w, from);
+	start_walk(&w, from);
 	walk->count = 0;
 	walk->end = PLUMB_STACK_NO_TABLE;
 	if (walk->trail)

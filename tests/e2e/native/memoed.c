@@ -23,7 +23,7 @@ struct state {
 	struct plumb_native_memo memo;
 	struct plumb_stack_trail trail;
 	uint32_t generation, used;
-	struct plumb_table table;
+	struct plumb_id_table table;
 	uint32_t paths; /* numbered from 1 */
 	struct path path[PATHS];
 	uintptr_t room[ROOM];
@@ -48,7 +48,7 @@ node_of(struct state *s, const struct plumb_stack_walk *walk)
 	uint32_t hash =
 		plumb_hash_text((const char *)walk->sites, walk->count * sizeof *walk->sites);
 	uint32_t at = hash, node;
-	while ((node = plumb_table_next(&s->table, hash, &at)))
+	while ((node = plumb_id_table_next(&s->table, hash, &at)))
 		if (is_path(s, node, walk))
 			return node;
 	if (s->paths + 1 == PATHS || walk->count > ROOM - s->used)
@@ -57,7 +57,7 @@ node_of(struct state *s, const struct plumb_stack_walk *walk)
 	s->path[node] = (struct path){ s->used, (uint32_t)walk->count };
 	memcpy(s->room + s->used, walk->sites, walk->count * sizeof *walk->sites);
 	s->used += (uint32_t)walk->count;
-	plumb_table_add(&s->table, hash, node);
+	plumb_id_table_add(&s->table, hash, node);
 	return node;
 }
 

@@ -54,7 +54,7 @@ pop_free(void)
 
 /* A buffer with fresh memory, or NULL at the cap. */
 static struct plumb_buffer *
-make(void)
+make_buffer(void)
 {
 	uint32_t index = atomic_load_explicit(&made, memory_order_relaxed);
 	do {
@@ -75,7 +75,7 @@ plumb_buffers_init(size_t size, unsigned count, bool zeroed)
 	must_zero = zeroed;
 	atomic_store(&closed, false);
 	for (unsigned i = atomic_load(&made); i < 2 && i < most; i++) {
-		struct plumb_buffer *buffer = make();
+		struct plumb_buffer *buffer = make_buffer();
 		if (!buffer)
 			return false;
 		push_free(buffer->index);
@@ -91,7 +91,7 @@ plumb_buffer_requested(uint8_t **buffer, size_t *size, size_t *records)
 	if (plumb_cuda_own_process() && !atomic_load_explicit(&closed, memory_order_relaxed)) {
 		found = pop_free();
 		if (!found)
-			found = make();
+			found = make_buffer();
 	}
 	if (!found)
 		atomic_fetch_add_explicit(&refused, 1, memory_order_relaxed);
@@ -176,7 +176,8 @@ void
 plumb_buffers_prepare(void)
 {
 	struct plumb_buffer *buffer;
-	if (!(uint32_t)atomic_load_explicit(&free_top, memory_order_relaxed) && (buffer = make()))
+	if (!(uint32_t)atomic_load_explicit(&free_top, memory_order_relaxed) &&
+	    (buffer = make_buffer()))
 		push_free(buffer->index);
 }
 

@@ -2,8 +2,8 @@
 /*
  * Start, stop and the service thread: it reads what CUPTI delivers, flushes at a steady pace and
  * when asked, reads the clocks, and takes the slot back after the program used it. No signal
- * reaches it. stop() leaves the last flush to it and waits two seconds: a CUPTI that hangs cannot
- * hold up the exit.
+ * reaches it. stop_cuda() leaves the last flush to it and waits two seconds: a CUPTI that hangs
+ * cannot hold up the exit.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -64,7 +64,7 @@ plumb_cuda_wake(void)
 /* ---- knobs ---- */
 
 static long
-knob(const char *name, long otherwise)
+read_knob(const char *name, long otherwise)
 {
 	const char *text = getenv(name);
 	char *end;
@@ -79,21 +79,21 @@ static void
 read_knobs(void)
 {
 	plumb_cuda_knobs = (struct plumb_cuda_knobs){
-		.buffer_bytes = (size_t)knob("PLUMB_CUPTI_BUFFER_BYTES", 1 << 20),
-		.buffers = (unsigned)knob("PLUMB_CUPTI_BUFFERS", 32),
-		.ring_log2 = (unsigned)knob("PLUMB_CUPTI_RING_LOG2", 18),
-		.kinds = (unsigned)knob("PLUMB_CUPTI_KINDS", 63),
-		.callbacks = knob("PLUMB_CUPTI_CALLBACKS", 1) != 0,
-		.zeroed = knob("PLUMB_CUPTI_ZEROED", 1) != 0,
-		.per_thread = (int)knob("PLUMB_CUPTI_PER_THREAD", 1),
-		.host_pinned = (int)knob("PLUMB_CUPTI_HOST_PINNED", -1),
-		.hw_trace = (int)knob("PLUMB_CUPTI_HW_TRACE", -1),
+		.buffer_bytes = (size_t)read_knob("PLUMB_CUPTI_BUFFER_BYTES", 1 << 20),
+		.buffers = (unsigned)read_knob("PLUMB_CUPTI_BUFFERS", 32),
+		.ring_log2 = (unsigned)read_knob("PLUMB_CUPTI_RING_LOG2", 18),
+		.kinds = (unsigned)read_knob("PLUMB_CUPTI_KINDS", 63),
+		.callbacks = read_knob("PLUMB_CUPTI_CALLBACKS", 1) != 0,
+		.zeroed = read_knob("PLUMB_CUPTI_ZEROED", 1) != 0,
+		.per_thread = (int)read_knob("PLUMB_CUPTI_PER_THREAD", 1),
+		.host_pinned = (int)read_knob("PLUMB_CUPTI_HOST_PINNED", -1),
+		.hw_trace = (int)read_knob("PLUMB_CUPTI_HW_TRACE", -1),
 		/* CUPTI's own 3.2 MB hold 100 000 kernels, and are touched piece by piece over the
 		 * first 300 000: memory that seems to leak while training runs. */
-		.device_buffer_bytes = knob("PLUMB_CUPTI_DEVICE_BUFFER_BYTES", 640000),
-		.device_buffers = knob("PLUMB_CUPTI_DEVICE_BUFFERS", -1),
-		.preallocate = knob("PLUMB_CUPTI_PREALLOCATE", -1),
-		.period_ms = knob("PLUMB_CUPTI_PERIOD_MS", -1),
+		.device_buffer_bytes = read_knob("PLUMB_CUPTI_DEVICE_BUFFER_BYTES", 640000),
+		.device_buffers = read_knob("PLUMB_CUPTI_DEVICE_BUFFERS", -1),
+		.preallocate = read_knob("PLUMB_CUPTI_PREALLOCATE", -1),
+		.period_ms = read_knob("PLUMB_CUPTI_PERIOD_MS", -1),
 	};
 	if (plumb_cuda_knobs.buffer_bytes < 4096)
 		plumb_cuda_knobs.buffer_bytes = 4096;
@@ -103,7 +103,7 @@ read_knobs(void)
 
 /* Reads the buffers that came back. */
 static void
-drain(void)
+drain_buffers(void)
 {
 	struct plumb_buffer *buffer = plumb_buffers_take();
 	struct plumb_thread *thread =
@@ -127,7 +127,7 @@ read_clock(uint64_t *gpu)
 
 /* Tells the ledger, the clocks and the environment what is new. */
 static void
-tell(bool force, bool end)
+tell_news(bool force, bool end)
 {
 	struct plumb_buffer_news news;
 	size_t lost = 0;
@@ -168,8 +168,8 @@ serve_wishes(void)
 	if (now == atomic_load(&header->flush_done))
 		return;
 	plumb_slot_flush(true);
-	drain();
-	tell(true, false);
+	drain_buffers();
+	tell_news(true, false);
 	atomic_store(&header->flush_done, now);
 }
 
@@ -191,13 +191,13 @@ tend_pause(void)
 }
 
 static void
-finish(void)
+finish_records(void)
 {
 	plumb_slot_flush(true);
-	drain();
+	drain_buffers();
 	plumb_slot_leave();
-	drain();
-	tell(true, true);
+	drain_buffers();
+	tell_news(true, true);
 	plumb_buffers_close();
 }
 
@@ -211,9 +211,10 @@ promise_flushes(bool promise)
 }
 
 static void *
-serve(void *data)
+serve_records(void *data)
 {
-	uint64_t period = (uint64_t)plumb_options()->flush_ms * 1000000u, flushed = plumb_now();
+	uint64_t period = (uint64_t)plumb_collector_options()->flush_ms * 1000000u,
+		 flushed = plumb_now();
 	(void)data;
 	pthread_setname_np(pthread_self(), "plumb");
 	/* Its arena and tallies come now, while the region has room. */
@@ -226,7 +227,7 @@ serve(void *data)
 	}
 	while (!atomic_load(&stopping)) {
 		uint32_t seen = atomic_load(&wakes);
-		drain();
+		drain_buffers();
 		serve_wishes();
 		plumb_slot_tend();
 		tend_pause();
@@ -234,13 +235,13 @@ serve(void *data)
 		if (plumb_cuda_knobs.period_ms < 0 && now - flushed >= period) {
 			flushed = now;
 			plumb_slot_flush(false);
-			drain();
-			tell(false, false);
+			drain_buffers();
+			tell_news(false, false);
 		}
 		if (!atomic_load(&stopping))
 			futex_wait(&wakes, seen, period < TICK_NS && period ? period : TICK_NS);
 	}
-	finish();
+	finish_records();
 	atomic_store(&ended, true);
 	futex_wake(&served);
 	return NULL;
@@ -253,7 +254,7 @@ start_thread(struct plumb_error *error)
 	pthread_t thread;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	errno = pthread_create(&thread, NULL, serve, NULL);
+	errno = pthread_create(&thread, NULL, serve_records, NULL);
 	int result = errno;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (result)
@@ -290,7 +291,7 @@ at_exit(void)
 }
 
 static int
-start(struct plumb_error *error)
+start_cuda(struct plumb_error *error)
 {
 	struct plumb_cupti_layout layout;
 	int result = plumb_driver_find(error);
@@ -337,7 +338,7 @@ start(struct plumb_error *error)
 }
 
 static void
-stop(void)
+stop_cuda(void)
 {
 	if (!plumb_cuda_own_process() || atomic_exchange(&stopping, true))
 		return;
@@ -362,7 +363,7 @@ pause_records(bool paused)
 }
 
 static bool
-renew(void)
+renew_cuda(void)
 {
 	if (!plumb_cuda_own_process() || !serving)
 		return true; /* it never started, or failed to */
@@ -380,7 +381,7 @@ renew(void)
 }
 
 static void
-forked(void)
+leave_forked(void)
 {
 	own_process = 0;
 	atomic_store(&plumb_cuda_live, false);
@@ -391,9 +392,9 @@ const struct plumb_gpu_runtime plumb_gpu_cuda = {
 	.driver = PLUMB_CUDA_DRIVER,
 	.modes = PLUMB_GPU_MODE(ACTIVITY),
 	.ready = plumb_driver_is_up,
-	.start = start,
-	.stop = stop,
+	.start = start_cuda,
+	.stop = stop_cuda,
 	.pause = pause_records,
-	.renew = renew,
-	.forked = forked,
+	.renew = renew_cuda,
+	.forked = leave_forked,
 };

@@ -17,7 +17,7 @@
 
 /* An attribute of a device, or UNKNOWN. */
 static uint32_t
-attribute(CUdevice device, CUdevice_attribute which, uint32_t unknown)
+read_attribute(CUdevice device, CUdevice_attribute which, uint32_t unknown)
 {
 	int value;
 	if (!plumb_driver.cuDeviceGetAttribute ||
@@ -30,17 +30,19 @@ static void
 limits_of(CUdevice device, struct plumb_occupancy_limits *limits)
 {
 	*limits = (struct plumb_occupancy_limits){
-		.major = attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0),
-		.minor = attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0),
-		.warp = attribute(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0),
-		.threads = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 0),
-		.blocks = attribute(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 0),
-		.registers =
-			attribute(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 0),
-		.shared = attribute(device,
-		                    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 0),
-		.shared_reserved =
-			attribute(device, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 0),
+		.major = read_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0),
+		.minor = read_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0),
+		.warp = read_attribute(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0),
+		.threads = read_attribute(device,
+		                          CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 0),
+		.blocks = read_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR,
+		                         0),
+		.registers = read_attribute(
+			device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 0),
+		.shared = read_attribute(
+			device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 0),
+		.shared_reserved = read_attribute(
+			device, CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 0),
 	};
 }
 
@@ -82,19 +84,19 @@ plumb_cuda_describe(uint32_t ordinal, struct plumb_record_device *device, char n
 		device->capability_minor = limits->minor;
 	}
 	device->multiprocessors =
-		attribute(handle, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, UINT32_MAX);
+		read_attribute(handle, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, UINT32_MAX);
 	if (limits->warp && limits->threads)
 		device->warps_per_multiprocessor = limits->threads / limits->warp;
-	device->clock_khz = attribute(handle, CU_DEVICE_ATTRIBUTE_CLOCK_RATE, UINT32_MAX);
+	device->clock_khz = read_attribute(handle, CU_DEVICE_ATTRIBUTE_CLOCK_RATE, UINT32_MAX);
 	device->memory_clock_khz =
-		attribute(handle, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, UINT32_MAX);
+		read_attribute(handle, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, UINT32_MAX);
 }
 
 /* ---- versions ---- */
 
 /* Writes KEY once. */
 static void
-fact(struct plumb_thread *thread, bool *said, const char *key, const char *value)
+write_fact(struct plumb_thread *thread, bool *said, const char *key, const char *value)
 {
 	plumb_environment(thread, key, value);
 	*said = true;
@@ -125,7 +127,7 @@ driver_fact(struct plumb_thread *thread, bool *said)
 		    sscanf(at, "%3u.%3u", &a, &b) == 2 && a >= 100) {
 			snprintf(version, sizeof version, "%.*s", (int)strspn(at, "0123456789."),
 			         at);
-			fact(thread, said, "gpu.driver", version);
+			write_fact(thread, said, "gpu.driver", version);
 			return;
 		}
 	}
@@ -207,7 +209,7 @@ library_facts(struct plumb_thread *thread)
 		void *library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
 		void *function = library ? plumb_real_dlsym(library, facts[i].function) : NULL;
 		if (function && facts[i].version(function, text))
-			fact(thread, &facts[i].said, facts[i].key, text);
+			write_fact(thread, &facts[i].said, facts[i].key, text);
 		if (library)
 			dlclose(library);
 	}
@@ -218,7 +220,7 @@ cupti_fact(struct plumb_thread *thread, bool *said)
 {
 	char text[4200];
 	snprintf(text, sizeof text, "%u (%s)", plumb_cupti.version, plumb_cupti.path);
-	fact(thread, said, "cuda.cupti", text);
+	write_fact(thread, said, "cuda.cupti", text);
 }
 
 void
@@ -233,7 +235,7 @@ plumb_cuda_facts(struct plumb_thread *thread)
 	if (!told.driver && plumb_driver.cuDriverGetVersion &&
 	    plumb_driver.cuDriverGetVersion(&version) == CUDA_SUCCESS) {
 		release_text(version, text);
-		fact(thread, &told.driver, "cuda.driver", text);
+		write_fact(thread, &told.driver, "cuda.driver", text);
 	}
 	library_facts(thread);
 }

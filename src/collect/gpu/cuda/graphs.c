@@ -43,13 +43,13 @@ plumb_cuda_graph_cloned(const CUpti_GraphData *data)
 	plumb_graph_cloned(plumb_cuda_activity, original, number_of(data->node));
 	switch (data->nodeType) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
-		plumb_graph_add(plumb_cuda_activity, original, PLUMB_WORK_KERNEL);
+		plumb_graph_add(plumb_cuda_activity, original, PLUMB_GPU_WORK_KERNEL);
 		break;
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
-		plumb_graph_add(plumb_cuda_activity, original, PLUMB_WORK_COPY);
+		plumb_graph_add(plumb_cuda_activity, original, PLUMB_GPU_WORK_COPY);
 		break;
 	case CU_GRAPH_NODE_TYPE_MEMSET:
-		plumb_graph_add(plumb_cuda_activity, original, PLUMB_WORK_SET);
+		plumb_graph_add(plumb_cuda_activity, original, PLUMB_GPU_WORK_SET);
 		break;
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL: /* its body runs as often as it likes */
 		plumb_graph_uncountable();

@@ -170,8 +170,7 @@ plumb_cupti_find(struct plumb_error *error)
 			"nvidia-cuda-cupti package of the program's CUDA release, or put its "
 			"folder into LD_LIBRARY_PATH",
 			trial.used ? trial.text
-				   : "no file name, because the CUDA release is "
-				     "unknown");
+				   : "no file name, because the CUDA release is unknown");
 	const char *missing = NULL;
 #define X(name, needed)                                                                            \
 	plumb_cupti.name = (__typeof__(&cupti##name))plumb_real_dlsym(library, "cupti" #name);     \
@@ -187,8 +186,7 @@ plumb_cupti_find(struct plumb_error *error)
 	CUptiResult result = plumb_cupti.GetVersion(&plumb_cupti.version);
 	if (result != CUPTI_SUCCESS)
 		return plumb_fail(error, PLUMB_ESYSTEM,
-		                  "GPU work is not recorded: %s does not "
-		                  "report its version: %s",
+		                  "GPU work is not recorded: %s does not report its version: %s",
 		                  plumb_cupti.path, plumb_cupti_message(result));
 	return 0;
 }

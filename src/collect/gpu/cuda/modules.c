@@ -56,7 +56,8 @@ find_sections(const char *image, size_t size, struct sections *found)
 		const Elf64_Shdr *h = &headers[i];
 		if (is_named(names, table, h, ".debug_line"))
 			found->lines = h;
-		else if (is_named(names, table, h, ".rela.debug_line"))
+		else if (is_named(names, table, h, ".rela.debug_line") ||
+		         is_named(names, table, h, ".rel.debug_line")) /* before Hopper */
 			found->relocations = h;
 		else if (h->sh_type == SHT_SYMTAB && h->sh_link < head->e_shnum) {
 			found->symbols = h;
@@ -67,7 +68,8 @@ find_sections(const char *image, size_t size, struct sections *found)
 }
 
 static void
-keep(struct plumb_thread *thread, const char *image, size_t size, const struct sections *found)
+keep_lines(struct plumb_thread *thread, const char *image, size_t size,
+           const struct sections *found)
 {
 	const Elf64_Shdr *parts[4] = { found->lines, found->relocations, found->symbols,
 		                       found->names };
@@ -87,6 +89,8 @@ keep(struct plumb_thread *thread, const char *image, size_t size, const struct s
 		plumb_arena_append(arena, PLUMB_RECORD_GPU_LINES, sizeof *record + length);
 	if (!record)
 		return;
+	if (found->relocations && found->relocations->sh_type == SHT_REL)
+		record->head.flags |= PLUMB_GPU_LINES_REL;
 	char *to = (char *)(record + 1);
 	for (int i = 0; i < 4; i++) {
 		record->bytes[i] = parts[i] ? (uint32_t)parts[i]->sh_size : 0;
@@ -118,6 +122,6 @@ plumb_cuda_module_loaded(const void *image, size_t size)
 	struct plumb_thread *thread = plumb_enter_paused(PLUMB_CALLBACK_GPU);
 	if (!thread)
 		return;
-	keep(thread, image, size, &found);
+	keep_lines(thread, image, size, &found);
 	plumb_leave(thread);
 }

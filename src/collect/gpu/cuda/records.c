@@ -71,7 +71,7 @@ kernel_read(struct plumb_thread *thread, const CUpti_ActivityKernel8 *k)
 {
 	struct plumb_gpu_record record = {
 		.source = PLUMB_SOURCE_KERNEL,
-		.kind = PLUMB_WORK_KERNEL,
+		.kind = PLUMB_GPU_WORK_KERNEL,
 		WHEN_AND_WHERE(k),
 		.graph_node = k->graphNodeId,
 	};
@@ -165,7 +165,7 @@ copy_read(struct plumb_thread *thread, const CUpti_ActivityMemcpy5 *c)
 {
 	struct plumb_gpu_record record = {
 		.source = PLUMB_SOURCE_COPY,
-		.kind = PLUMB_WORK_COPY,
+		.kind = PLUMB_GPU_WORK_COPY,
 		WHEN_AND_WHERE(c),
 		.graph_node = c->graphNodeId,
 		.bytes = c->bytes,
@@ -183,7 +183,7 @@ peer_copy_read(struct plumb_thread *thread, const CUpti_ActivityMemcpyPtoP4 *c)
 {
 	struct plumb_gpu_record record = {
 		.source = PLUMB_SOURCE_COPY,
-		.kind = PLUMB_WORK_COPY,
+		.kind = PLUMB_GPU_WORK_COPY,
 		WHEN_AND_WHERE(c),
 		.graph_node = c->graphNodeId,
 		.bytes = c->bytes,
@@ -202,7 +202,7 @@ set_read(struct plumb_thread *thread, const CUpti_ActivityMemset4 *s)
 {
 	struct plumb_gpu_record record = {
 		.source = PLUMB_SOURCE_SET,
-		.kind = PLUMB_WORK_SET,
+		.kind = PLUMB_GPU_WORK_SET,
 		WHEN_AND_WHERE(s),
 		.graph_node = s->graphNodeId,
 		.bytes = s->bytes,
@@ -220,7 +220,7 @@ replay_read(struct plumb_thread *thread, const CUpti_ActivityGraphTrace2 *g)
 {
 	struct plumb_gpu_record record = {
 		.source = PLUMB_SOURCE_REPLAY,
-		.kind = PLUMB_WORK_KERNEL,
+		.kind = PLUMB_GPU_WORK_KERNEL,
 		WHEN_AND_WHERE(g),
 	};
 	if (plumb_gpu_record_begin(plumb_cuda_activity, thread, &record))

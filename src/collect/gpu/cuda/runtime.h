@@ -14,7 +14,7 @@
  *   records.c      CUPTI's records
  *   layout.c       which layouts of records are known
  *   occupancy.c    theoretical occupancy
- *   facts.c        devices, versions, clocks
+ *   facts.c        devices and versions
  *   inject.c       the driver's injection hook
  *
  * Threads: callbacks.c runs on the program's threads and buffers.c on theirs and CUPTI's;
@@ -213,7 +213,7 @@ struct plumb_cuda_knobs {
 	int per_thread;     /* PER_THREAD (1): a buffer for each thread, since 12.3 */
 	int host_pinned;    /* HOST_PINNED (-1): CUPTI's device buffers lie in pinned host memory */
 	int hw_trace;       /* HW_TRACE (-1): the hardware's own event trace, since 12.8 */
-	long device_buffer_bytes; /* DEVICE_BUFFER_BYTES (640000): of one of CUPTI's device buffers */
+	long device_buffer_bytes; /* DEVICE_BUFFER_BYTES (640000): of a device buffer of CUPTI's */
 	long device_buffers;      /* DEVICE_BUFFERS (-1): at most so many a context */
 	long preallocate;         /* PREALLOCATE (-1): made with the context */
 	long period_ms; /* PERIOD_MS (-1): CUPTI flushes by itself, and plumb only when asked */

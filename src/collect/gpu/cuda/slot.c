@@ -107,7 +107,7 @@ static const struct {
 
 /* Who has the slot, from CUPTI itself where it tells (13.0), else from what is loaded. */
 static const char *
-holder(char *text, size_t size)
+name_holder(char *text, size_t size)
 {
 	char path[4096];
 	if (plumb_cupti.Subscribe_v2) {
@@ -218,8 +218,9 @@ replays_begin(void)
 	bool first = !before;
 	before = true;
 	/* What is known of other releases is not enough. */
-	if (first && plumb_options()->replays && plumb_cupti.version >= FIRST_OF_REPLAYS &&
-	    plumb_cupti.GetGraphExecId && plumb_gpu_replays_init(plumb_cuda_activity) &&
+	if (first && plumb_collector_options()->replays &&
+	    plumb_cupti.version >= FIRST_OF_REPLAYS && plumb_cupti.GetGraphExecId &&
+	    plumb_gpu_replays_init(plumb_cuda_activity) &&
 	    plumb_cupti.ActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) == CUPTI_SUCCESS)
 		atomic_store(&replays, true);
 }
@@ -253,7 +254,7 @@ plumb_slot_pause(bool pause)
 }
 
 static uint64_t
-realtime(void)
+read_realtime(void)
 {
 	struct timespec ts;
 	clock_gettime(CLOCK_REALTIME, &ts);
@@ -263,14 +264,14 @@ realtime(void)
 static uint64_t CUPTIAPI
 own_clock(void)
 {
-	return realtime();
+	return read_realtime();
 }
 
 /* Makes CUPTI count CLOCK_REALTIME again when somebody made it count something else. */
 static void
 set_clock(void)
 {
-	uint64_t gpu = 0, real = realtime();
+	uint64_t gpu = 0, real = read_realtime();
 	if (!plumb_cupti.ActivityRegisterTimestampCallback)
 		return;
 	bool other = plumb_cupti.GetTimestamp(&gpu) == CUPTI_SUCCESS &&
@@ -315,7 +316,7 @@ plumb_slot_has_modules(void)
 
 /* Subscribes and enables. Called with the lock. */
 static int
-take(struct plumb_error *error)
+take_slot(struct plumb_error *error)
 {
 	char name[128];
 	CUptiResult result = plumb_cupti.Subscribe(&ours, plumb_cuda_callback, NULL);
@@ -324,7 +325,7 @@ take(struct plumb_error *error)
 			error, PLUMB_ESYSTEM,
 			"GPU work is not recorded: CUPTI serves one tool at a time, and %s has it; "
 			"run the program without that tool",
-			holder(name, sizeof name));
+			name_holder(name, sizeof name));
 	if (result != CUPTI_SUCCESS)
 		return plumb_fail(error, PLUMB_ESYSTEM,
 		                  "GPU work is not recorded: cuptiSubscribe: %s (%s)",
@@ -365,7 +366,7 @@ plumb_slot_take(struct plumb_error *error)
 {
 	pthread_mutex_lock(&lock);
 	inside = true;
-	int result = take(error);
+	int result = take_slot(error);
 	inside = false;
 	pthread_mutex_unlock(&lock);
 	return result;
@@ -373,7 +374,7 @@ plumb_slot_take(struct plumb_error *error)
 
 /* Called with the lock. */
 static void
-release(enum owner next)
+release_slot(enum owner next)
 {
 	plumb_cupti.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
 	replays_end();
@@ -388,7 +389,7 @@ plumb_slot_leave(void)
 	pthread_mutex_lock(&lock);
 	inside = true;
 	if (atomic_load(&owner) == OURS)
-		release(LEFT);
+		release_slot(LEFT);
 	if (atomic_load(&owner) == GIVEN && gap_start)
 		gap_ns += plumb_now() - gap_start;
 	atomic_store(&owner, LEFT);
@@ -435,7 +436,7 @@ plumb_slot_tend(void)
 		program.recorded = false;
 		gap_ns += plumb_now() - gap_start;
 		gap_start = 0;
-		if (take(&lost_why)) {
+		if (take_slot(&lost_why)) {
 			lost = true;
 			atomic_store(&owner, NOBODY);
 		}
@@ -508,7 +509,7 @@ plumb_slot_leave_call(void)
 
 /* Subscribes the program as it was before it was suspended. */
 static void
-resume(void)
+resume_program(void)
 {
 	if (!program.suspended ||
 	    plumb_cupti.Subscribe(&program.real, program.callback, program.data) != CUPTI_SUCCESS)
@@ -530,16 +531,16 @@ plumb_slot_program(void)
 	bool refuse = false;
 	pthread_mutex_lock(&lock);
 	inside = true;
-	if (atomic_load(&owner) == OURS && plumb_options()->keep_cupti) {
+	if (atomic_load(&owner) == OURS && plumb_collector_options()->keep_cupti) {
 		refusals++;
 		refuse = true;
 	} else if (atomic_load(&owner) == OURS) {
-		release(GIVEN);
+		release_slot(GIVEN);
 		given++;
 		gap_start = plumb_now();
 		if (program.clock)
 			plumb_cupti.ActivityRegisterTimestampCallback(program.clock);
-		resume();
+		resume_program();
 	}
 	program.done = false;
 	inside = false;
@@ -554,7 +555,7 @@ records_enabled(void)
 }
 
 static void
-done(bool so)
+mark_done(bool so)
 {
 	program.done = so;
 	program.done_at = plumb_now();
@@ -573,7 +574,7 @@ plumb_slot_subscribed(CUpti_SubscriberHandle handle, CUpti_CallbackFunc callback
 		program.callback_count = 0;
 		program.too_many = false;
 	} else { /* it failed */
-		done(!program.subscribed && !records_enabled());
+		mark_done(!program.subscribed && !records_enabled());
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -585,7 +586,7 @@ plumb_slot_unsubscribed(void)
 	program.subscribed = program.suspended = false;
 	program.callback_count = 0;
 	program.too_many = false;
-	done(true);
+	mark_done(true);
 	memset(program.kinds, 0, sizeof program.kinds);
 	pthread_mutex_unlock(&lock);
 	plumb_cuda_wake();
@@ -657,7 +658,7 @@ void
 plumb_slot_flushed(void)
 {
 	pthread_mutex_lock(&lock);
-	done(program.recorded && !records_enabled() && !calls_enabled());
+	mark_done(program.recorded && !records_enabled() && !calls_enabled());
 	pthread_mutex_unlock(&lock);
 	plumb_cuda_wake();
 }

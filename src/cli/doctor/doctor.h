@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `plumb doctor` is made of: each group of checks is a file doctor_*.c with one function that
+ * adds its rows, and a row in the table of doctor.c.
+ */
+#ifndef PLUMB_CLI_DOCTOR_DOCTOR_H
+#define PLUMB_CLI_DOCTOR_DOCTOR_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "base/vec.h"
+
+enum plumb_check_state {
+	PLUMB_CHECK_YES,
+	PLUMB_CHECK_NO,
+	PLUMB_CHECK_PARTLY,
+};
+
+struct plumb_check {
+	const char *id; /* stable: "gpu.driver" */
+	enum plumb_check_state state;
+	char *what;   /* what was looked at and what it is */
+	char *why;    /* why it is not "yes", or NULL */
+	char *remedy; /* the one thing to do about it, or NULL */
+};
+
+struct plumb_checks {
+	PLUMB_VEC(struct plumb_check) list;
+	/* What one group finds out for a later one. */
+	int driver_cuda;      /* CUDA version of the driver, e.g. 13000; 0: none */
+	char cupti[PATH_MAX]; /* a libcupti that a Python's package brings, or empty */
+	char python_code[PATH_MAX], torch_code[PATH_MAX]; /* likewise libpython and libtorch_cpu */
+	const char *program;                              /* what to look at besides, or NULL */
+};
+
+/* Adds a row. Its texts are set with the functions below, once each. */
+void plumb_check_add(struct plumb_checks *checks, const char *id, enum plumb_check_state state,
+                     const char *what, ...) PLUMB_PRINTF(4, 5);
+/* Of the row added last. */
+void plumb_check_why(struct plumb_checks *checks, const char *why, ...) PLUMB_PRINTF(2, 3);
+void plumb_check_remedy(struct plumb_checks *checks, const char *remedy, ...) PLUMB_PRINTF(2, 3);
+
+void plumb_doctor_python(struct plumb_checks *checks); /* before gpu: it finds packaged CUPTIs */
+void plumb_doctor_gpu(struct plumb_checks *checks);
+void plumb_doctor_system(struct plumb_checks *checks);
+void plumb_doctor_program(struct plumb_checks *checks); /* the program, those of the system */
+void plumb_doctor_native(struct plumb_checks *checks);  /* after python */
+
+/* The first line of FILE without its end, into TEXT of SIZE bytes; false: cannot be read. */
+bool plumb_doctor_line(const char *file, char *text, int size);
+
+#endif

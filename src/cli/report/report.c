@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analyze/analyze.h"
+#include "cli/cli.h"
+#include "cli/findings.h"
+#include "cli/load.h"
+#include "cli/report/text.h"
+#include "cli/rules.h"
+#include "cli/terminal.h"
+#include "store/store.h"
+#include "view/view.h"
+
+static const struct plumb_option options[] = {
+	{ .name = "by",
+	  .kind = PLUMB_OPTION_CHOICE,
+	  .argument = "WHAT",
+	  .fallback = "operator",
+	  .choices = "context|kernel|operator|range|module|python|line|phase|shape|native|library|"
+	             "thread|process|rank|collective|memory",
+	  .help = "what a row is. context: the tree of call paths; range: an NVTX or user range; "
+	          "module: an nn.Module by its qualified name; python: a Python function; line: a "
+	          "Python line; phase: data, forward, loss, backward, optimizer or other; shape: "
+	          "an operator with the shapes of its inputs and outputs, if the run had --shapes; "
+	          "native: a native function; library: the program or library of native functions; "
+	          "thread: a host thread or a GPU stream; process: a process; rank: the processes "
+	          "of a rank; collective: an operation of NCCL or RCCL; memory: who holds each "
+	          "device's memory at its peak, by line of your code and operator. A profile "
+	          "without operators has another default: kernel, range, context or function. All "
+	          "values" },
+	{ .name = "top",
+	  .letter = 'n',
+	  .kind = PLUMB_OPTION_NUMBER,
+	  .argument = "N",
+	  .fallback = "20",
+	  .help = "show the N largest rows; 0 shows all" },
+	{ .name = "metric",
+	  .letter = 'm',
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "METRIC",
+	  .help = "sort by METRIC, and show shares of it; \"plumb help metrics\" lists them, and "
+	          "metrics of your program work too. Default: the first of gpu.time, op.time, "
+	          "cpu.time and your program's metrics that was recorded" },
+	{ .name = "inverted",
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "bottom-up: under each row, the callers that its time came through" },
+	{ .name = "filter",
+	  .letter = 'f',
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "RE",
+	  .help = "show only rows with a name or FILE:LINE that matches the extended regular "
+	          "expression RE; in a tree also what is above and below them. The numbers do not "
+	          "change" },
+	{ .name = "user-code",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "RULE",
+	  .help = "change what counts as your code: entries +PREFIX (files under PREFIX are yours) "
+	          "and -PREFIX (are not), separated by colons; the last that matches counts. "
+	          "Default: everything but installed packages and the standard library" },
+	{ .name = "findings",
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "show findings instead of rows, the most important first: what, why, where, "
+	          "what to do, and what that saves at most (see \"plumb help findings\")" },
+	{ .name = "threshold",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "NAME=VALUE,...",
+	  .help = "change thresholds of the analyses, for example "
+	          "hotspot.share=5%,fusion.kernel_time=20us" },
+	{ .name = "rule",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "FILE,...",
+	  .complete = PLUMB_COMPLETE_FILE,
+	  .help = "run rules of your own, in Python, and show what they find among the findings" },
+	{ .name = "ledger",
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "show the whole ledger: what was received, attributed and dropped from each "
+	          "source, and why" },
+	{ .name = "width",
+	  .kind = PLUMB_OPTION_NUMBER,
+	  .argument = "COLUMNS",
+	  .help = "shorten names to fit COLUMNS; 0: never shorten. Default: the width of the "
+	          "terminal" },
+	{ .name = "compat",
+	  .kind = PLUMB_OPTION_CHOICE,
+	  .argument = "TOOL",
+	  .choices = "hta",
+	  .help = "also show TOOL's figures for the trace. They differ from the exact ones: hta "
+	          "(HolisticTraceAnalysis 0.5) drops the last ProfilerStep and rounds every event "
+	          "to µs. Known tools" },
+	{ .name = "json", .kind = PLUMB_OPTION_FLAG, .help = "write JSON" },
+	{ .name = "csv", .kind = PLUMB_OPTION_FLAG, .help = "write CSV" },
+	{ 0 },
+};
+
+static int
+print_findings_csv(const struct plumb_report *report, FILE *out, struct plumb_error *error)
+{
+	struct plumb_answer answer;
+	int code = plumb_findings_answer(report->profile, report->user_of, report->top, &answer,
+	                                 error);
+
+	if (!code)
+		code = plumb_view_answer(&answer, PLUMB_VIEW_CSV, out, error);
+	plumb_answer_free(&answer);
+	return code;
+}
+
+static int
+print(const struct plumb_invocation *invocation, const struct plumb_report *report)
+{
+	const struct plumb_options *o = invocation->options;
+	const char *path = invocation->operands[0];
+	int64_t width = plumb_options_number(o, "width");
+	char why[PLUMB_REPORT_WHY_SIZE];
+	struct plumb_error error;
+	int result = 0;
+
+	if (width < 0)
+		width = plumb_terminal_width(invocation->out);
+	plumb_fail_memory(&error, "for the report");
+	if (plumb_options_flag(o, "json"))
+		result = plumb_report_write(report, PLUMB_VIEW_JSON, invocation->out, &error);
+	else if (plumb_options_flag(o, "findings") && plumb_options_flag(o, "csv"))
+		result = print_findings_csv(report, invocation->out, &error);
+	else if (plumb_options_flag(o, "findings"))
+		result = plumb_findings_text(report, path, invocation->out,
+		                             (int)(width < 10000 ? width : 0));
+	else if (plumb_options_flag(o, "csv"))
+		result = plumb_report_write(report, PLUMB_VIEW_CSV, invocation->out, &error);
+	else
+		result = plumb_report_text(report, path, plumb_options_flag(o, "ledger"),
+		                           invocation->out, width < 10000 ? (int)width : 10000);
+	/* A failed write is the frame's to report: it knows whether the reader just left. */
+	if (result < 0 && !ferror(invocation->out))
+		return plumb_cli_fail(invocation, &error);
+	if (plumb_report_count(report))
+		return PLUMB_EXIT_DONE;
+	plumb_cli_note(invocation, "nothing to show: %s", plumb_report_why_empty(report, why));
+	return PLUMB_EXIT_EMPTY;
+}
+
+static int
+report_profile(const struct plumb_invocation *invocation, const struct plumb_profile *profile,
+               const struct plumb_report_query *query)
+{
+	struct plumb_report report;
+	struct plumb_error error;
+	int result;
+
+	if (query->metric && !plumb_profile_metric_find(profile, query->metric))
+		return plumb_cli_usage(invocation, "report: the profile has no metric \"%s\"",
+		                       query->metric);
+	result = plumb_report_make(profile, query, &report, &error) < 0
+	                 ? plumb_cli_fail(invocation, &error)
+	                 : print(invocation, &report);
+	plumb_report_free(&report);
+	return result;
+}
+
+/* Findings come from the profile. They are made again if it has none, if older analyses made them,
+ * or if what they depend on is asked for otherwise. */
+static int
+make_findings(const struct plumb_invocation *invocation, struct plumb_profile *profile,
+              struct plumb_error *error)
+{
+	const struct plumb_options *o = invocation->options;
+	struct plumb_analyze_options wanted = { plumb_options_text(o, "threshold"),
+		                                plumb_options_text(o, "user-code") };
+	const char *rules = plumb_options_text(o, "rule");
+	bool shown = plumb_options_flag(o, "findings") || plumb_options_flag(o, "json");
+	bool anew =
+		wanted.thresholds || wanted.user_code || (shown && plumb_findings_are_old(profile));
+	int code = 0;
+
+	if (anew && shown && profile->spans_count && plumb_store_is_ours(invocation->operands[0])) {
+		/* The critical path wants what threads did, too; another tool's trace came
+		 * whole. */
+		plumb_profile_free(profile);
+		*profile = (struct plumb_profile){ 0 };
+		code = plumb_load(profile, invocation->operands[0], PLUMB_LOAD_ALL, error);
+		if (code < 0)
+			return code;
+	}
+	if (anew)
+		code = plumb_analyze(profile, &wanted, error);
+	if (!code && rules)
+		code = plumb_rules_run(profile, invocation->operands[0], rules, error);
+	return code;
+}
+
+int
+plumb_cmd_report(struct plumb_invocation *invocation)
+{
+	const struct plumb_options *o = invocation->options;
+	bool machine = plumb_options_flag(o, "json") || plumb_options_flag(o, "csv");
+	int64_t top = plumb_options_number(o, "top");
+	const struct plumb_report_query query = {
+		.by = plumb_options_given(o, "by")
+		              ? plumb_group_by_name(plumb_options_text(o, "by"))
+		              : PLUMB_BY_DEFAULT,
+		.metric = plumb_options_text(o, "metric"),
+		.top = top < UINT32_MAX ? (uint32_t)top : UINT32_MAX,
+		.inverted = plumb_options_flag(o, "inverted"),
+		.compact = !machine,
+		.compat = plumb_options_given(o, "compat"),
+		.filter = plumb_options_text(o, "filter"),
+		.user_code = plumb_options_text(o, "user-code"),
+	};
+	struct plumb_profile profile = { 0 };
+	struct plumb_error error;
+	int result;
+
+	if (plumb_options_flag(o, "json") && plumb_options_flag(o, "csv"))
+		return plumb_cli_usage(invocation, "report: choose --json or --csv");
+	if (plumb_report_check(&query, &error) < 0)
+		return plumb_cli_usage(invocation, "report: %s", error.message);
+	if (plumb_load(&profile, invocation->operands[0],
+	               query.compat ? PLUMB_LOAD_ALL : PLUMB_LOAD_STREAMS, &error) < 0 ||
+	    make_findings(invocation, &profile, &error) < 0)
+		result = plumb_cli_fail(invocation, &error);
+	else
+		result = report_profile(invocation, &profile, &query);
+	plumb_profile_free(&profile);
+	return result;
+}
+
+static const char *const examples[] = {
+	"plumb report train.plumb",
+	"the operators that take the most time",
+	"plumb report train.plumb --by context",
+	"call paths, from the Python line to the kernel",
+	"plumb report train.plumb --by kernel --inverted --top 40",
+	"the kernels, and under each what launched it",
+	"plumb report train.plumb --by line --filter 'model\\.py:'",
+	"the lines of one file",
+	"plumb report train.plumb --by memory",
+	"who holds each device's memory at its peak",
+	"plumb report train.plumb --findings",
+	"what is wrong, and what to do about it",
+	"plumb report train.plumb --findings --rule small.py --threshold hotspot.share=5%",
+	"with a rule of your own, and another threshold",
+	"plumb report train.plumb --by kernel --json --top 0",
+	"every kernel, as JSON",
+	NULL,
+};
+
+const struct plumb_verb plumb_verb_report = {
+	.name = "report",
+	.summary = "show where the time of a profile goes, as a table or a tree",
+	.synopsis = "[FILE]",
+	.description =
+		"Reads a profile. The head names the command, its wall time, an estimate of "
+		"plumb's own cost, and how busy each device was. The ledger at the end says what "
+		"was dropped, and why.\n\n"
+		"\"self\" is a row alone, without deeper rows of the same kind: self times add up "
+		"to the total. \"total\" is a row with everything below it; a recursive frame "
+		"counts once. \"share\" is self over the total, in a tree total over the total. "
+		"\"line of your code\" is the line that most of the row comes from.",
+	.options = options,
+	.examples = examples,
+	.max_operands = 1,
+	.newest = true,
+	.complete = PLUMB_COMPLETE_PROFILE,
+	.run = plumb_cmd_report,
+};

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starts a program with its environment, terminal, process group, signal dispositions and mask as
+ * they came to us, and waits for it. Signals that stop the program stop it, not us.
+ *
+ *	plumb_program_prepare(&program);               // from here on no signal hurts us
+ *	if (plumb_program_start(&program, argv, environment, &error))
+ *		return program.exit_code;              // 125, 126 or 127
+ *	plumb_program_wait(&program, &care);
+ *	plumb_program_patience(&program, …);           // Ctrl-C now means us
+ */
+#ifndef PLUMB_CLI_RUN_LAUNCH_H
+#define PLUMB_CLI_RUN_LAUNCH_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/words.h"
+
+/* Exit codes of `plumb run` itself, as env(1) and timeout(1) have them. */
+enum {
+	PLUMB_RUN_FAILED = 125,
+	PLUMB_RUN_CANNOT_EXECUTE = 126,
+	PLUMB_RUN_NOT_FOUND = 127,
+};
+
+struct plumb_program {
+	pid_t pid;
+	int exit_code; /* 0…255, or 128 + signal */
+	int signal;    /* that ended it, or 0 */
+	bool dumped;   /* it left a core */
+	/* Where the child writes its pid before it becomes the program; NULL: nowhere. Shared
+	 * memory. */
+	_Atomic int32_t *announce;
+	int toggle; /* a signal that is for us and not for the program, 0: none */
+	/* private: what came to us */
+	sigset_t mask;
+	struct sigaction pipe, child, size;
+};
+
+/* Takes care of the standard descriptors that are closed, and of SIGPIPE, SIGXFSZ, SIGCHLD and
+ * those that a terminal or a supervisor sends. Before the first line is printed. */
+void plumb_program_prepare(struct plumb_program *program);
+
+/* Starts ARGV with ENVIRONMENT. When it cannot be executed, ERROR says why, exit_code is 126 or 127
+ * (125 for want of a process), and the result is negative. */
+int plumb_program_start(struct plumb_program *program, char *const *argv, char *const *environment,
+                        struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* SIGNAL is for us: it is blocked here, and plumb_program_wait tells of it. Before the start. */
+void plumb_program_toggle(struct plumb_program *program, int number);
+
+/* What is done while the program runs. */
+struct plumb_program_care {
+	void (*flush)(void *data);   /* before a signal that ends the program */
+	void (*toggled)(void *data); /* program.toggle came; may be NULL without one */
+	int (*turn)(void *data); /* does what is due; ms to wait at most, -1 for ever; or NULL */
+	void *data;
+};
+
+/*
+ * Waits until the program has ended. A signal that ends programs (SIGINT, SIGTERM, SIGHUP, SIGQUIT)
+ * first makes a call of flush; then it is sent on, unless the terminal sent it, which reaches the
+ * program by itself, or the program itself did. SIGUSR1 and SIGUSR2 are sent on.
+ */
+void plumb_program_wait(struct plumb_program *program, const struct plumb_program_care *care);
+
+/* For use in FLUSH: waits up to MILLISECONDS; false when a child of ours changed its state. */
+bool plumb_program_pause(unsigned milliseconds);
+
+/* After the program's end: SIGINT prints FIRST once, and the second one prints SECOND and leaves as
+ * the program did. The texts are whole lines and must stay. */
+void plumb_program_patience(struct plumb_program *program, const char *first, const char *second);
+
+/* Ends us by the SIGNAL that ended the program, without a core of our own, so that who started us
+ * sees what it would see of the program: a shell ends its loop at Ctrl-C. Returns only where that
+ * signal cannot end us (process 1 of a container). */
+void plumb_program_die(int number);
+
+/* ---- environment ---- */
+
+struct plumb_environment_settings {
+	const char *library, *folder;
+	const char *preload_first; /* what must stand first in LD_PRELOAD; NULL or empty: nothing */
+	const char *tools;         /* further libraries to preload, separated by ":"; or NULL */
+	long long limit, flush_ms; /* flush_ms -1: the collector's default */
+	enum plumb_gpu_mode gpu;
+	bool keep_cupti;
+	const char *const
+		*variables; /* further ones of the collector's, "NAME=VALUE", ends with NULL */
+};
+
+/*
+ * A copy of ENVIRONMENT (for plumb_environment_free) in which the program meets the collector. What
+ * LD_PRELOAD, CUDA_INJECTION64_PATH and NVTX_INJECTION64_PATH hold is kept: the first before ours,
+ * the others handed to the collector. NULL: no memory.
+ */
+char **
+plumb_environment_new(char *const *environment, const struct plumb_environment_settings *settings);
+/* Does PyTorch's log of its compiler go into the run's folder? No: TORCH_TRACE names another, or
+ * none. */
+bool plumb_environment_own_trace(char *const *environment);
+void plumb_environment_free(char **environment);
+
+#endif

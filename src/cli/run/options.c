@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `plumb run` is asked to record: its options, checked before anything is made. */
+#include "cli/run/options.h"
+
+#include <math.h>
+#include <regex.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/words.h"
+#include "cli/finish.h"
+#include "collect/collector.h"
+#include "model/user_code.h"
+
+#define LEAST_LIMIT PLUMB_RUN_LEAST_LIMIT
+#define GREATEST_LIMIT (32ll << 30)
+
+const struct plumb_option plumb_run_option_table[] = {
+	{ .name = "output",
+	  .letter = 'o',
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "FILE",
+	  .complete = PLUMB_COMPLETE_FILE,
+	  .help = "write the profile to FILE (default: plumb-COMMAND-PID.plumb). Under a launcher "
+	          "that sets a rank, to FILE.RANK" },
+	PLUMB_FINISH_OPTIONS,
+	{ .name = "no-command",
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "do not store command lines. Without it they are stored, with what looks like "
+	          "a password or key masked" },
+	{ .name = "quiet",
+	  .letter = 'q',
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "print no summary and no progress, only errors and warnings" },
+	{ .name = "limit",
+	  .kind = PLUMB_OPTION_SIZE,
+	  .argument = "SIZE",
+	  .fallback = "256M",
+	  .help = "memory and disk that the records of one process may take. When it is full, "
+	          "further records are dropped and counted" },
+	{ .name = "mode",
+	  .kind = PLUMB_OPTION_CHOICE,
+	  .argument = "MODE",
+	  .fallback = "light",
+	  .choices = "light|full",
+	  .help = "light records all layers except native frames, full all of them" },
+	{ .name = "layers",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "LIST",
+	  .help = "record these layers of call paths; comma-separated LIST of python, module, "
+	          "operator, native. Overrides --mode" },
+	{ .name = "cpu",
+	  .kind = PLUMB_OPTION_NUMBER,
+	  .argument = "HZ",
+	  .bare = "100",
+	  .help = "sample CPU time, HZ times (100) for each second that a thread computes, and "
+	          "show where threads wait" },
+	{ .name = "events",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "LIST",
+	  .help = "count these processor events at operators, if the kernel offers them; "
+	          "comma-separated LIST of cycles, instructions, cache-references, cache-misses, "
+	          "branches, branch-misses, page-faults, context-switches, migrations" },
+	{ .name = "memory",
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "record allocations and frees of tensors, and who holds the bytes at each "
+	          "device's peak" },
+	{ .name = "shapes",
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "keep the data types, shapes and strides of operators' inputs and outputs" },
+	{ .name = "graphs",
+	  .kind = PLUMB_OPTION_CHOICE,
+	  .argument = "HOW",
+	  .fallback = "replays",
+	  .choices = "replays|nodes",
+	  .help = "how to time CUDA graphs: each replay as a whole, with its nodes counted, or "
+	          "each node, which makes graphs of short kernels slower" },
+	{ .name = "trace",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "HOW MUCH",
+	  .bare = "all",
+	  .help = "also keep single spans, the newest ones that fit within --limit: all, those of "
+	          "the last N iterations (--trace=50) or of the last seconds (--trace=20s)" },
+	{ .name = "start-after",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "SECONDS",
+	  .help = "start recording SECONDS after the start" },
+	{ .name = "duration",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "SECONDS",
+	  .help = "stop recording after SECONDS; the program goes on" },
+	{ .name = "toggle",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "SIGNAL",
+	  .help = "start paused; each SIGNAL that is sent to plumb (not to the program) starts or "
+	          "stops recording: USR1, USR2 or a number" },
+	{ .name = "follow",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "WHICH",
+	  .fallback = "all",
+	  .help = "which processes that the program starts to profile: none, all, or those whose "
+	          "command line matches the extended regular expression WHICH" },
+#define X(id, number, name, what) "|" name
+	{ .name = "gpu",
+	  .kind = PLUMB_OPTION_CHOICE,
+	  .argument = "MODE",
+	  .fallback = "activity",
+	  .choices = &("" PLUMB_GPU_MODES(X))[1],
+	  .help = "what to record of the GPU. activity: kernels, copies, sets and graphs, with "
+	          "their times; off: nothing. plumb doctor shows what works here" },
+#undef X
+	{ .name = "no-gpu",
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "do not record GPU work, as --gpu=off" },
+	{ .name = "keep-cupti",
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "keep NVIDIA's profiling interface even if the program wants it; the program's "
+	          "own profiler then sees no GPU work" },
+	{ .name = "flush-ms",
+	  .kind = PLUMB_OPTION_NUMBER,
+	  .argument = "N",
+	  .fallback = "100",
+	  .help = "fetch finished GPU records every N milliseconds. If the program is killed, at "
+	          "most those of the last N milliseconds are lost" },
+	{ .name = "folder",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "DIR",
+	  .complete = PLUMB_COMPLETE_FOLDER,
+	  .help = "make the run folder, where records go while the program runs, in DIR (default: "
+	          "the folder of FILE)" },
+	{ .name = "tool",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "FILE.so",
+	  .complete = PLUMB_COMPLETE_FILE,
+	  .help = "load this library, built on plumb/monitor.h, into the profiled programs. May be "
+	          "given several times" },
+	{ .name = "user-code",
+	  .kind = PLUMB_OPTION_TEXT,
+	  .argument = "RULE",
+	  .help = "what counts as your own code in the summary, as in plumb report" },
+	{ 0 },
+};
+
+static int
+read_layers(const struct plumb_options *given, unsigned *layers, struct plumb_error *error)
+{
+	static const struct {
+		const char *name;
+		unsigned layer;
+	} names[] = { { "python", PLUMB_LAYER_PYTHON },
+		      { "module", PLUMB_LAYER_MODULE },
+		      { "operator", PLUMB_LAYER_OPERATOR },
+		      { "native", PLUMB_LAYER_NATIVE } };
+	const char *list = plumb_options_text(given, "layers");
+	*layers = strcmp(plumb_options_text(given, "mode"), "full") ? PLUMB_LAYERS_LIGHT
+	                                                            : PLUMB_LAYERS_FULL;
+	if (!list)
+		return 0;
+	*layers = 0;
+	while (*list) {
+		size_t length = strcspn(list, ","), i = 0;
+		while (i < 4 &&
+		       (strlen(names[i].name) != length || strncmp(names[i].name, list, length)))
+			i++;
+		if (i == 4)
+			return plumb_fail(error, PLUMB_EUSAGE,
+			                  "--layers takes python, module, operator and native, "
+			                  "not \"%.*s\"",
+			                  (int)length, list);
+		*layers |= names[i].layer;
+		list += length;
+		list += *list == ',';
+	}
+	return 0;
+}
+
+/* "20" or "1.5" seconds in ns; -1 for anything else. */
+static int64_t
+seconds(const char *text)
+{
+	char *end;
+	double value = strtod(text, &end);
+	if (end == text || *end || !isfinite(value) || value < 0 || value > 1e9)
+		return -1;
+	return (int64_t)(value * 1e9);
+}
+
+static int
+read_times(const struct plumb_options *given, struct plumb_run_options *options,
+           struct plumb_error *error)
+{
+	const char *after = plumb_options_text(given, "start-after");
+	const char *duration = plumb_options_text(given, "duration");
+	options->start_after = after ? seconds(after) : 0;
+	options->duration = duration ? seconds(duration) : 0;
+	if (options->start_after < 0)
+		return plumb_fail(error, PLUMB_EUSAGE, "--start-after takes seconds, not \"%s\"",
+		                  after);
+	if (options->duration < 0 || (duration && !options->duration))
+		return plumb_fail(error, PLUMB_EUSAGE, "--duration takes seconds, not \"%s\"",
+		                  duration);
+	return 0;
+}
+
+static int
+read_toggle(const char *text, int *number, struct plumb_error *error)
+{
+	*number = 0;
+	if (!text)
+		return 0;
+	if (!strncmp(text, "SIG", 3))
+		text += 3;
+	if (!strcmp(text, "USR1"))
+		*number = SIGUSR1;
+	else if (!strcmp(text, "USR2"))
+		*number = SIGUSR2;
+	else
+		*number = (int)plumb_parse_number(text);
+	if (*number == SIGUSR1 || *number == SIGUSR2 ||
+	    (*number >= SIGRTMIN && *number <= SIGRTMAX))
+		return 0;
+	return plumb_fail(error, PLUMB_EUSAGE,
+	                  "--toggle takes USR1, USR2 or a real-time signal's number (%d to %d), "
+	                  "not \"%s\"",
+	                  SIGRTMIN, SIGRTMAX, text);
+}
+
+/* "all", "50" or "20s". */
+static int
+check_trace(const char *text, struct plumb_error *error)
+{
+	size_t digits = text ? strspn(text, "0123456789") : 0;
+	if (!text || !strcmp(text, "all") ||
+	    (digits && digits < 10 && (!text[digits] || !strcmp(text + digits, "s"))))
+		return 0;
+	return plumb_fail(error, PLUMB_EUSAGE,
+	                  "--trace takes a number of iterations (50) or seconds (20s), not \"%s\"",
+	                  text);
+}
+
+static int
+check_follow(const char *text, struct plumb_error *error)
+{
+	regex_t pattern;
+	char why[128];
+	if (strlen(text) >= sizeof(((struct plumb_run_options *)0)->follow))
+		return plumb_fail(error, PLUMB_EUSAGE, "--follow is too long");
+	int code = regcomp(&pattern, text, REG_EXTENDED | REG_NOSUB);
+	if (!code) {
+		regfree(&pattern);
+		return 0;
+	}
+	regerror(code, &pattern, why, sizeof(why));
+	return plumb_fail(error, PLUMB_EUSAGE,
+	                  "--follow takes none, all or a regular expression, not \"%s\": %s", text,
+	                  why);
+}
+
+static int
+check_ranges(const struct plumb_run_options *options, struct plumb_error *error)
+{
+	if (options->limit < LEAST_LIMIT || options->limit > GREATEST_LIMIT)
+		return plumb_fail(error, PLUMB_EUSAGE, "--limit takes 1M to 32G");
+	if (options->flush_ms < 1 || options->flush_ms > 3600000)
+		return plumb_fail(error, PLUMB_EUSAGE, "--flush-ms takes 1 to 3600000");
+	if (options->cpu_hz > 10000)
+		return plumb_fail(error, PLUMB_EUSAGE, "--cpu takes 1 to 10000 samples a second");
+	return 0;
+}
+
+int
+plumb_run_options_read(const struct plumb_options *given, struct plumb_run_options *options,
+                       struct plumb_error *error)
+{
+	int64_t hz = plumb_options_number(given, "cpu");
+	*options = (struct plumb_run_options){
+		.limit = plumb_options_number(given, "limit"),
+		.flush_ms = plumb_options_number(given, "flush-ms"),
+		.gpu = plumb_gpu_mode_find(plumb_options_text(given, "gpu"))->mode,
+		.keep_cupti = plumb_options_flag(given, "keep-cupti"),
+		.memory = plumb_options_flag(given, "memory"),
+		.shapes = plumb_options_flag(given, "shapes"),
+		.cpu_hz = hz < 0 ? 0 : hz,
+		.events = plumb_options_text(given, "events"),
+		.trace = plumb_options_text(given, "trace"),
+		.replays = !strcmp(plumb_options_text(given, "graphs"), "replays"),
+		.no_command = plumb_options_flag(given, "no-command"),
+		.user_code = plumb_options_text(given, "user-code"),
+	};
+	const char *follow = plumb_options_text(given, "follow");
+	if (plumb_options_flag(given, "no-gpu")) {
+		if (options->gpu != PLUMB_GPU_OFF && plumb_options_given(given, "gpu"))
+			return plumb_fail(error, PLUMB_EUSAGE,
+			                  "--no-gpu contradicts --gpu=%s; leave out one of them",
+			                  plumb_options_text(given, "gpu"));
+		options->gpu = PLUMB_GPU_OFF;
+	}
+	int code = read_layers(given, &options->layers, error);
+	if (!code)
+		code = read_times(given, options, error);
+	if (!code)
+		code = read_toggle(plumb_options_text(given, "toggle"), &options->toggle, error);
+	if (!code)
+		code = check_trace(options->trace, error);
+	if (!code)
+		code = check_follow(follow, error);
+	if (!code)
+		code = check_ranges(options, error);
+	if (!code)
+		code = plumb_run_tools_read(given, options, error);
+	if (code)
+		return code;
+	strcpy(options->follow, follow);
+	struct plumb_user_code *rule = plumb_user_code_new(options->user_code, error);
+	if (!rule)
+		return error->code;
+	plumb_user_code_free(rule);
+	return 0;
+}
+
+static bool __attribute__((format(printf, 2, 3)))
+set(char ***next, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	int n = vasprintf(*next, format, args);
+	va_end(args);
+	if (n < 0)
+		**next = NULL;
+	else
+		++*next;
+	return n >= 0;
+}
+
+char **
+plumb_run_options_variables(const struct plumb_run_options *options)
+{
+	enum { MOST = 12 };
+	char **variables = calloc(MOST, sizeof(*variables)), **next = variables;
+	bool paused = options->start_after > 0 || options->toggle;
+	if (variables && set(&next, PLUMB_ENV_LAYERS "=%u", options->layers) &&
+	    set(&next, PLUMB_ENV_FOLLOW "=%s", options->follow) &&
+	    (!options->cpu_hz || set(&next, PLUMB_ENV_CPU "=%lld", options->cpu_hz)) &&
+	    (!options->events || set(&next, PLUMB_ENV_EVENTS "=%s", options->events)) &&
+	    (!options->replays || set(&next, PLUMB_ENV_REPLAYS "=1")) &&
+	    (!options->tools[0] || set(&next, PLUMB_ENV_TOOLS "=%s", options->tools)) &&
+	    (!options->memory || set(&next, PLUMB_ENV_MEMORY "=1")) &&
+	    (!options->shapes || set(&next, PLUMB_ENV_SHAPES "=1")) &&
+	    (!options->no_command || set(&next, PLUMB_ENV_COMMAND "=0")) &&
+	    (!options->trace || set(&next, PLUMB_ENV_TRACE "=%s", options->trace)) &&
+	    (!paused || set(&next, PLUMB_ENV_PAUSED "=1")))
+		return variables;
+	plumb_run_options_variables_free(variables);
+	return NULL;
+}
+
+void
+plumb_run_options_variables_free(char **variables)
+{
+	for (char **v = variables; v && *v; v++)
+		free(*v);
+	free(variables);
+}

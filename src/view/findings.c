@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "view/findings.h"
+
+#include <stdlib.h>
+
+#include "analyze/analyze.h"
+#include "analyze/group.h"
+#include "model/user_code.h"
+#include "view/render.h"
+#include "view/view.h"
+
+/* The path to CONTEXT, root first, as labels. */
+static void
+write_path(struct plumb_json *json, const struct plumb_profile *p, uint32_t context)
+{
+	uint32_t length = context < p->contexts_count ? p->contexts[context].depth : 0;
+	uint32_t *path = calloc(length + 1u, sizeof *path);
+
+	plumb_json_key(json, "context");
+	if (context >= p->contexts_count || !path) {
+		plumb_json_null(json);
+		free(path);
+		return;
+	}
+	for (uint32_t i = length; i-- > 0; context = p->contexts[context].parent)
+		path[i] = context;
+	plumb_json_array(json);
+	for (uint32_t i = 0; i < length; i++)
+		plumb_json_text(json, plumb_frame_label(p, p->contexts[path[i]].frame));
+	plumb_json_end(json);
+	free(path);
+}
+
+static uint32_t
+shown(const struct plumb_profile *p, uint32_t top)
+{
+	return top && top < p->findings_count ? top : p->findings_count;
+}
+
+void
+plumb_findings_json(const struct plumb_profile *p, uint32_t top, struct plumb_json *json)
+{
+	plumb_json_array(json);
+	for (uint32_t i = 0; i < shown(p, top); i++) {
+		const struct plumb_finding *f = &p->findings[i];
+
+		plumb_json_object(json);
+		plumb_json_key_text(json, "id", plumb_text(p, f->id));
+		plumb_json_key_text(json, "rule", plumb_text(p, f->rule));
+		plumb_json_key_text(json, "severity", plumb_severity_name(f->severity));
+		plumb_json_key_text(json, "title", plumb_text(p, f->title));
+		plumb_json_key_text(json, "advice", plumb_text(p, f->advice));
+		plumb_json_key_quantity(json, "saving_ns", f->saving_ns);
+		plumb_json_key(json, "confidence");
+		plumb_json_number(json, f->confidence);
+		plumb_json_key(json, "evidence");
+		plumb_json_raw(json, plumb_text(p, f->evidence));
+		write_path(json, p, f->context);
+		plumb_json_end(json);
+	}
+	plumb_json_end(json);
+}
+
+int
+plumb_findings_answer(const struct plumb_profile *p, const uint32_t *user_of, uint32_t top,
+                      struct plumb_answer *answer, struct plumb_error *error)
+{
+	static const char *const names[] = { "title", "user_file", "user_line", "advice",
+		                             "evidence" };
+	const enum plumb_answer_source derived = PLUMB_SOURCE_IS_DERIVED;
+
+	*answer = (struct plumb_answer){ .id = "findings", .title = "findings" };
+	plumb_answer_column(answer, "id", NULL, derived);
+	plumb_answer_column(answer, "rule", NULL, derived);
+	plumb_answer_column(answer, "severity", NULL, derived);
+	plumb_answer_column_short(answer, "confidence", NULL, derived, 6);
+	plumb_answer_column(answer, "saving_ns", "ns", derived);
+	for (int i = 0; i < 5; i++)
+		plumb_answer_column(answer, names[i], NULL, derived);
+	for (uint32_t i = 0; i < shown(p, top); i++) {
+		const struct plumb_finding *f = &p->findings[i];
+		uint32_t user = f->context < p->contexts_count ? user_of[f->context] : PLUMB_NONE;
+		const struct plumb_frame *frame = user == PLUMB_NONE ? NULL : &p->frames[user];
+
+		plumb_answer_text(answer, plumb_text(p, f->id));
+		plumb_answer_text(answer, plumb_text(p, f->rule));
+		plumb_answer_text(answer, plumb_severity_name(f->severity));
+		plumb_answer_number(answer, f->confidence);
+		plumb_answer_integer(answer, f->saving_ns);
+		plumb_answer_text(answer, plumb_text(p, f->title));
+		plumb_answer_text(answer, frame ? plumb_text(p, frame->file) : NULL);
+		plumb_answer_integer(answer, frame && frame->line ? frame->line : PLUMB_UNKNOWN);
+		plumb_answer_text(answer, plumb_text(p, f->advice));
+		plumb_answer_text(answer, plumb_text(p, f->evidence));
+	}
+	return plumb_answer_end(answer, error);
+}
+
+static int
+write_json(const struct plumb_profile *profile, uint32_t top, FILE *out)
+{
+	struct plumb_json *json = plumb_json_new(out);
+
+	plumb_json_object(json);
+	plumb_json_key_quantity(json, "schema", 1);
+	plumb_json_key_text(json, "verb", "report");
+	plumb_json_key(json, "findings");
+	plumb_findings_json(profile, top, json);
+	plumb_json_end(json);
+	return plumb_json_finish(json);
+}
+
+int
+plumb_view_findings(const struct plumb_profile *profile, const struct plumb_findings_query *query,
+                    enum plumb_view_format format, FILE *out, struct plumb_error *error)
+{
+	struct plumb_answer answer;
+	unsigned char *user;
+	uint32_t *user_of;
+	int code;
+
+	if (format == PLUMB_VIEW_JSON)
+		return write_json(profile, query->top, out) < 0
+		               ? plumb_fail(error, PLUMB_ESYSTEM, "the findings cannot be written")
+		               : 0;
+	user = plumb_user_code_frames(profile, query->user_code, error);
+	if (!user)
+		return error ? error->code : PLUMB_EUSAGE;
+	user_of = plumb_user_contexts(profile, user);
+	code = user_of ? plumb_findings_answer(profile, user_of, query->top, &answer, error)
+	               : plumb_fail_memory(error, "for the findings");
+	free(user);
+	free(user_of);
+	if (code)
+		return code;
+	code = plumb_view_answer(&answer, format, out, error);
+	plumb_answer_free(&answer);
+	return code;
+}

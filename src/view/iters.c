@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "view/iters.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "analyze/group.h"
+#include "analyze/statistic.h"
+#include "model/user_code.h"
+#include "view/iters_path.h"
+
+const char *const plumb_iters_roles[] = { "main", "copy", "assist" };
+const char *const plumb_iters_phases[] = { "gap", "copy", "marker" };
+const char *const plumb_iters_verdicts[] = { NULL, "host-bound", "copy-bound", "GPU-bound" };
+const char *const plumb_iters_odd[] = { "before", "between", "after", "inserted", "missing" };
+
+bool
+plumb_iters_shown(const struct plumb_iters *iters, const struct plumb_iteration_track *track)
+{
+	return iters->track < 0 || track->track == iters->track;
+}
+
+/* What is told of the TRACK that is at T of those found. */
+static int
+make_track(const struct plumb_iteration_track *track, uint32_t t,
+           const struct plumb_iteration_limits *limits, struct plumb_iters_steps *steps)
+{
+	struct plumb_iters_track *own = &steps->tracks[t];
+	int code;
+
+	steps->moments[t] = &own->moments;
+	code = plumb_moments_new(&steps->shared, track->device, track->process, track->track,
+	                         &own->moments);
+	if (!code)
+		code = plumb_filled_find(&own->moments, &track->levels[0], limits, &own->filled);
+	if (!code)
+		code = plumb_marked_find(&own->moments, &track->levels[0], &steps->marked[t]);
+	if (!code)
+		own->contended =
+			plumb_contended_find(&own->moments, &track->levels[0], &own->others);
+	return own->contended ? code : PLUMB_ESYSTEM;
+}
+
+static int
+make_steps(const struct plumb_profile *p, const struct plumb_iterations *found,
+           const struct plumb_iteration_limits *limits, bool explains,
+           struct plumb_iters_steps *steps, struct plumb_error *error)
+{
+	unsigned char *user =
+		plumb_user_code_frames(p, plumb_profile_environment(p, "run.user_code"), error);
+	int code = 0;
+
+	if (!user)
+		return error->code;
+	steps->user_of = plumb_user_contexts(p, user);
+	steps->tracks = calloc((size_t)found->count + 1, sizeof *steps->tracks);
+	steps->moments = calloc((size_t)found->count + 1, sizeof *steps->moments);
+	steps->marked = calloc((size_t)found->count + 1, sizeof *steps->marked);
+	free(user);
+	if (!steps->user_of || !steps->tracks || !steps->moments || !steps->marked)
+		return plumb_fail_memory(error, NULL);
+	steps->count = found->count;
+	code = plumb_moments_share(p, steps->user_of, &steps->shared);
+	for (uint32_t t = 0; !code && t < found->count; t++)
+		if (found->tracks[t].level_count)
+			code = make_track(&found->tracks[t], t, limits, steps);
+	if (!code)
+		code = plumb_ranks_match(p, found, steps->moments, steps->marked, &steps->match);
+	for (uint32_t t = 0; !explains && t < found->count; t++)
+		plumb_moments_finish(&steps->tracks[t].moments);
+	if (!explains)
+		plumb_moments_unshare(&steps->shared);
+	return code ? plumb_fail_memory(error, NULL) : 0;
+}
+
+static void
+free_steps(struct plumb_iters_steps *steps)
+{
+	for (uint32_t t = 0; t < steps->count; t++) {
+		plumb_filled_free(&steps->tracks[t].filled);
+		free(steps->tracks[t].contended);
+		if (steps->marked)
+			plumb_marked_free(&steps->marked[t]);
+		if (steps->tracks[t].moments.profile)
+			plumb_moments_free(&steps->tracks[t].moments);
+	}
+	plumb_moments_unshare(&steps->shared);
+	plumb_rank_match_free(&steps->match);
+	free(steps->moments);
+	free(steps->marked);
+	free(steps->tracks);
+	free(steps->user_of);
+}
+
+int
+plumb_iters_make(const struct plumb_profile *profile, const struct plumb_iters_query *query,
+                 struct plumb_iters *iters, struct plumb_error *error)
+{
+	const struct plumb_iteration_limits *limits =
+		query->limits ? query->limits : &plumb_iteration_limits;
+	int code;
+
+	*iters =
+		(struct plumb_iters){ .profile = profile, .track = query->one ? query->track : -1 };
+	code = plumb_iterations_find(profile, limits, &iters->found, error);
+	if (!code && !iters->found.count && !plumb_host_steps_find(profile, &iters->host))
+		code = plumb_fail_memory(error, NULL);
+	if (!code)
+		code = make_steps(profile, &iters->found, limits, query->explains, &iters->steps,
+		                  error);
+	if (!code && query->paths != PLUMB_ITERS_NO_PATHS)
+		iters->paths = plumb_iters_path_new(iters, query, &code, error);
+	return code;
+}
+
+void
+plumb_iters_free(struct plumb_iters *iters)
+{
+	plumb_iters_path_free(iters->paths);
+	plumb_host_steps_free(&iters->host);
+	free_steps(&iters->steps);
+	plumb_iterations_free(&iters->found);
+}
+
+int64_t
+plumb_iters_step(const struct plumb_iters *iters, uint32_t t, uint32_t i)
+{
+	const int64_t *numbers = iters->steps.marked ? iters->steps.marked[t].numbers : NULL;
+
+	return numbers ? numbers[i] : PLUMB_UNKNOWN;
+}
+
+bool
+plumb_iters_steps_differ(const struct plumb_iters *iters, uint32_t t)
+{
+	for (uint32_t i = 0; i < iters->found.tracks[t].levels[0].count; i++) {
+		int64_t step = plumb_iters_step(iters, t, i);
+
+		if (step != PLUMB_UNKNOWN && step != i)
+			return true;
+	}
+	return false;
+}
+
+/* ---- steps of the host ---- */
+
+bool
+plumb_iters_host_shown(const struct plumb_iters *iters)
+{
+	const struct plumb_host_steps *host = &iters->host;
+
+	return !iters->found.count && host->count >= 1 &&
+	       (iters->track < 0 || iters->track == host->track);
+}
+
+int64_t
+plumb_iters_host_duration(const struct plumb_host_steps *host, uint32_t i)
+{
+	return i + 1 < host->starts ? host->start[i + 1] - host->start[i] : PLUMB_UNKNOWN;
+}
+
+int
+plumb_iters_host_measure(const struct plumb_host_steps *host, struct plumb_iteration_stat *stat)
+{
+	uint32_t count = host->starts ? host->starts - 1 : 0;
+	double *values = malloc((count + (size_t)1) * sizeof *values), sum = 0;
+
+	*stat = (struct plumb_iteration_stat){ PLUMB_UNKNOWN, PLUMB_UNKNOWN, PLUMB_UNKNOWN,
+		                               PLUMB_UNKNOWN };
+	if (!values)
+		return -1;
+	for (uint32_t i = 0; i < count; i++)
+		sum += values[i] = (double)plumb_iters_host_duration(host, i);
+	if (count) {
+		stat->average = llround(sum / count);
+		stat->p50 = plumb_whole(plumb_median(values, count));
+		stat->p95 = plumb_whole(plumb_percentile(values, count, 95));
+		stat->most = plumb_whole(plumb_percentile(values, count, 100));
+	}
+	free(values);
+	return 0;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `plumb iters` shows, as a value: the iterations of each device, what filled the time between
+ * them, marks of the program, ranks side by side, and critical paths.
+ *
+ *	struct plumb_iters_query query = { 0 };
+ *	struct plumb_iters iters;
+ *	if (plumb_iters_make(&profile, &query, &iters, &error) < 0) …
+ *	for (t = 0; t < iters.found.count; t++)
+ *		if (plumb_iters_shown(&iters, &iters.found.tracks[t])) …
+ *	plumb_iters_free(&iters);
+ *
+ * The profile needs all its spans, because marks are on threads.
+ */
+#ifndef PLUMB_VIEW_ITERS_H
+#define PLUMB_VIEW_ITERS_H
+
+#include <stdio.h>
+
+#include "analyze/host_steps.h"
+#include "analyze/iterations.h"
+#include "analyze/steps/explain.h"
+#include "analyze/steps/filled.h"
+#include "analyze/steps/marked.h"
+#include "analyze/steps/ranks.h"
+#include "base/json.h"
+
+/* Which critical paths are wanted. */
+enum plumb_iters_paths {
+	PLUMB_ITERS_ALL_PATHS,   /* what JSON has */
+	PLUMB_ITERS_SHORT_PATHS, /* PLUMB_ITERS_PATH_ROWS rows of what people are shown */
+	PLUMB_ITERS_NO_PATHS,
+};
+#define PLUMB_ITERS_PATH_ROWS 8
+
+struct plumb_iters_query {
+	const struct plumb_iteration_limits *limits; /* NULL: plumb_iteration_limits */
+	bool one;                                    /* only TRACK */
+	int64_t track;
+	bool explains; /* plumb_iters_explain will be called */
+	enum plumb_iters_paths paths;
+	int64_t path_spans; /* of at most so many; 0: PLUMB_PATH_SPANS_MOST */
+};
+
+/* Of a main track that has iterations; NULLs and zeros elsewhere. */
+struct plumb_iters_track {
+	struct plumb_moments moments;
+	/* of level 0: */
+	struct plumb_filled filled;
+	int64_t *contended; /* by iteration, or NULL */
+	bool others;        /* another process has work on the device */
+};
+
+struct plumb_iters_steps {
+	uint32_t *user_of; /* by context */
+	struct plumb_moments_shared shared;
+	struct plumb_iters_track *tracks; /* by place in found.tracks */
+	struct plumb_moments **moments;   /* likewise: each of tracks' own, or NULL */
+	struct plumb_marked *marked;      /* likewise, of level 0 */
+	uint32_t count;
+	struct plumb_rank_match match;
+};
+
+struct plumb_iters {
+	const struct plumb_profile *profile;
+	int64_t track; /* the one to show, -1 all */
+	struct plumb_iterations found;
+	struct plumb_iters_steps steps;
+	struct plumb_iters_path *paths; /* NULL: none; iters_path.h */
+	struct plumb_host_steps host;
+};
+
+/* The value must not move. For plumb_iters_free in any case. Errors: PLUMB_ESYSTEM, and
+ * PLUMB_EINPUT. */
+int plumb_iters_make(const struct plumb_profile *profile, const struct plumb_iters_query *query,
+                     struct plumb_iters *iters, struct plumb_error *error) PLUMB_MUST_CHECK;
+void plumb_iters_free(struct plumb_iters *iters);
+
+bool plumb_iters_shown(const struct plumb_iters *iters, const struct plumb_iteration_track *track);
+
+/* Words by the numbers of analyze/iterations.h; NULL is none. */
+extern const char *const plumb_iters_roles[], *const plumb_iters_phases[];
+extern const char *const plumb_iters_verdicts[], *const plumb_iters_odd[];
+
+/* The program's own number for iteration I of level 0 of found.tracks[T]; PLUMB_UNKNOWN. */
+int64_t plumb_iters_step(const struct plumb_iters *iters, uint32_t t, uint32_t i);
+/* Does it number any of them otherwise than they are counted here? */
+bool plumb_iters_steps_differ(const struct plumb_iters *iters, uint32_t t);
+
+/* ---- without GPU work, the steps that the program marks ---- */
+
+/* Are they what is shown? The other functions are for that case. */
+bool plumb_iters_host_shown(const struct plumb_iters *iters);
+/* From the start of step I to that of the next one; PLUMB_UNKNOWN. */
+int64_t plumb_iters_host_duration(const struct plumb_host_steps *host, uint32_t i);
+/* Of all durations. Negative: no memory. */
+int
+plumb_iters_host_measure(const struct plumb_host_steps *host, struct plumb_iteration_stat *stat);
+
+/* ---- one iteration against the others ---- */
+
+struct plumb_iters_explained {
+	uint32_t place; /* in found.tracks */
+	uint32_t depth; /* the level */
+	int64_t step;   /* the program's own number, or PLUMB_UNKNOWN */
+	struct plumb_explained told;
+};
+/* Iteration NUMBER of level DEPTH, on the track that is asked for, else the first main track that
+ * has this level. Errors: PLUMB_EEMPTY (there is none), PLUMB_ESYSTEM. */
+int plumb_iters_explain(const struct plumb_iters *iters, uint32_t depth, int64_t number,
+                        struct plumb_iters_explained *explained,
+                        struct plumb_error *error) PLUMB_MUST_CHECK;
+void plumb_iters_explained_free(struct plumb_iters_explained *explained);
+/* One JSON object. Negative: it could not be written. */
+int plumb_iters_explained_json(const struct plumb_iters *iters,
+                               const struct plumb_iters_explained *explained, FILE *out);
+
+#endif

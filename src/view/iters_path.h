@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the critical path of iterations runs. */
+#ifndef PLUMB_VIEW_ITERS_PATH_H
+#define PLUMB_VIEW_ITERS_PATH_H
+
+#include "analyze/path/path.h"
+#include "analyze/path/summary.h"
+#include "view/iters.h"
+
+struct plumb_iters_path {
+	const struct plumb_profile *profile;
+	const struct plumb_iterations *found;
+	struct plumb_path *path;
+	struct plumb_path_window whole;
+	struct plumb_path_summaries summaries;
+};
+
+/* NULL: there is none to tell, because there are no spans of streams. *CODE is negative, and ERROR
+ * filled, when memory is out. ITERS must not move. */
+struct plumb_iters_path *
+plumb_iters_path_new(const struct plumb_iters *iters, const struct plumb_iters_query *query,
+                     int *code, struct plumb_error *error);
+void plumb_iters_path_free(struct plumb_iters_path *paths);
+
+/* Of TRACK, one of those found; NULL: the whole profile's. */
+const struct plumb_path_summary *
+plumb_iters_path_summary(const struct plumb_iters_path *paths,
+                         const struct plumb_iteration_track *track);
+
+#endif

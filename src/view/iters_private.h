@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JSON of iterations, in pieces. Private to the files iters*.c of this folder. */
+#ifndef PLUMB_VIEW_ITERS_PRIVATE_H
+#define PLUMB_VIEW_ITERS_PRIVATE_H
+
+#include "view/iters.h"
+
+/* {avg, max, p50, p95} under KEY. */
+void plumb_iters_stat_json(struct plumb_json *json, const char *key,
+                           const struct plumb_iteration_stat *stat);
+/* What filled the intervals of found.tracks[T]: "filled" of all, and of iteration I. */
+void plumb_iters_filled_json(const struct plumb_iters *iters, uint32_t t, struct plumb_json *json);
+void plumb_iters_filled_item(const struct plumb_iters *iters, uint32_t t, uint32_t i,
+                             struct plumb_json *json);
+/* What marks say of the iterations. */
+void plumb_iters_marked_json(const struct plumb_iters *iters, uint32_t t, struct plumb_json *json);
+/* "host", null if there is GPU work. Negative: memory is out. */
+int plumb_iters_host_json(const struct plumb_iters *iters, struct plumb_json *json);
+/* "ranks", null if there are not several. */
+void plumb_iters_ranks_json(const struct plumb_iters *iters, struct plumb_json *json);
+/* "path": of a main track with a loop, its median iteration's and the sums of all; of TRACK NULL,
+ * the whole profile's; else null. Negative: memory is out. */
+int plumb_iters_path_json(struct plumb_iters_path *paths, const struct plumb_iteration_track *track,
+                          struct plumb_json *json);
+/* "file" and "line" of a frame of your own code, null for another. */
+void
+plumb_iters_line_json(const struct plumb_profile *profile, uint32_t frame, struct plumb_json *json);
+
+#endif

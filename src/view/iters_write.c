@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Iterations as JSON, and as one typed table with the same words. */
+#include <math.h>
+
+#include "view/iters_private.h"
+#include "view/render.h"
+#include "view/view.h"
+
+static void
+key_number(struct plumb_json *json, const char *key, double value)
+{
+	plumb_json_key(json, key);
+	plumb_json_number(json, value);
+}
+
+static double
+overlap_ratio(const struct plumb_iteration *item)
+{
+	return item->interval_ns > 0 ? (double)item->overlap_ns / (double)item->interval_ns : NAN;
+}
+
+/* Of iteration I of level DEPTH of found->tracks[T]. */
+static void
+write_item(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t, uint32_t depth,
+           uint32_t i)
+{
+	const struct plumb_iteration *item = &iters->found.tracks[t].levels[depth].items[i];
+
+	plumb_json_object(json);
+	if (!depth)
+		plumb_json_key_quantity(json, "step", plumb_iters_step(iters, t, i));
+	plumb_json_key_quantity(json, "start_ns", item->start_ns);
+	plumb_json_key_quantity(json, "end_ns", item->end_ns);
+	plumb_json_key_quantity(json, "duration_ns", item->end_ns - item->start_ns);
+	plumb_json_key_quantity(json, "ops", item->ops);
+	plumb_json_key_quantity(json, "edits", item->edits);
+	plumb_json_key_quantity(json, "interval_ns", item->interval_ns);
+	plumb_json_key_quantity(json, "overlap_ns", item->overlap_ns);
+	plumb_json_key_quantity(json, "elsewhere_ns", item->elsewhere_ns);
+	key_number(json, "overlap_ratio", overlap_ratio(item));
+	plumb_json_key_quantity(json, "idle_ns", item->idle_ns);
+	plumb_json_key_quantity(json, "op_gap_ns", item->op_gap_ns);
+	plumb_json_key_quantity(json, "op_time_ns", item->op_time_ns);
+	plumb_json_key_quantity(json, "copy_bytes", item->copy_bytes);
+	plumb_json_key(json, "outlier");
+	plumb_json_bool(json, item->outlier);
+	if (!depth)
+		plumb_iters_filled_item(iters, t, i, json);
+	plumb_json_end(json);
+}
+
+void
+plumb_iters_stat_json(struct plumb_json *json, const char *key,
+                      const struct plumb_iteration_stat *stat)
+{
+	plumb_json_key(json, key);
+	plumb_json_object(json);
+	plumb_json_key_quantity(json, "avg", stat->average);
+	plumb_json_key_quantity(json, "max", stat->most);
+	plumb_json_key_quantity(json, "p50", stat->p50);
+	plumb_json_key_quantity(json, "p95", stat->p95);
+	plumb_json_end(json);
+}
+
+static void
+write_summary(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t, uint32_t depth)
+{
+	const struct plumb_iteration_level *level = &iters->found.tracks[t].levels[depth];
+
+	plumb_json_key(json, "summary");
+	plumb_json_object(json);
+	plumb_iters_stat_json(json, "duration_ns", &level->duration);
+	plumb_iters_stat_json(json, "interval_ns", &level->interval);
+	plumb_iters_stat_json(json, "overlap_ns", &level->overlap);
+	plumb_iters_stat_json(json, "op_gap_ns", &level->op_gap);
+	plumb_iters_stat_json(json, "op_time_ns", &level->op_time);
+	plumb_iters_stat_json(json, "copy_bytes", &level->copy_bytes);
+	key_number(json, "overlap_ratio", level->overlap_ratio);
+	plumb_json_key_quantity(json, "outliers", level->outliers);
+	/* of the time from end to end, an iteration; half its interval of 95 % */
+	key_number(json, "slope_ns", level->slope_ns);
+	key_number(json, "slope_error_ns", level->slope_error_ns);
+	key_number(json, "ops_slope", level->ops_slope);
+	if (!depth)
+		plumb_iters_filled_json(iters, t, json);
+	plumb_json_end(json);
+}
+
+static void
+write_odd(struct plumb_json *json, const struct plumb_iters *iters,
+          const struct plumb_iteration_level *level)
+{
+	plumb_json_key(json, "odd");
+	plumb_json_array(json);
+	for (uint32_t i = 0; i < level->odd_count; i++) {
+		plumb_json_object(json);
+		plumb_json_key_text(json, "where", plumb_iters_odd[level->odd[i].kind]);
+		plumb_json_key_text(json, "name",
+		                    plumb_frame_label(iters->profile, level->odd[i].frame));
+		plumb_json_key_quantity(json, "count", level->odd[i].count);
+		plumb_json_end(json);
+	}
+	plumb_json_end(json);
+	plumb_json_key_quantity(json, "before_period_ops",
+	                        level->before_period ? level->before_period : PLUMB_UNKNOWN);
+}
+
+static void
+write_level(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t, uint32_t depth)
+{
+	const struct plumb_iteration_level *level = &iters->found.tracks[t].levels[depth];
+
+	plumb_json_object(json);
+	plumb_json_key_quantity(json, "period_ops", level->period_ops);
+	plumb_json_key_quantity(json, "occurrences", level->count);
+	plumb_json_key_text(json, "first_op",
+	                    plumb_frame_label(iters->profile, level->first_frame));
+	plumb_json_key_text(json, "phase", plumb_iters_phases[level->phase]);
+	plumb_json_key(json, "growing");
+	plumb_json_bool(json, level->growing);
+	key_number(json, "match", level->match);
+	key_number(json, "coverage", level->coverage);
+	plumb_json_key_text(json, "verdict", plumb_iters_verdicts[level->verdict]);
+	key_number(json, "interval_share", level->interval_share);
+	key_number(json, "overlap_share", level->overlap_share);
+	key_number(json, "elsewhere_share", level->elsewhere_share);
+	key_number(json, "idle_share", level->idle_share);
+	if (!depth)
+		plumb_iters_marked_json(iters, t, json);
+	write_summary(json, iters, t, depth);
+	write_odd(json, iters, level);
+	plumb_json_key(json, "iterations");
+	plumb_json_array(json);
+	for (uint32_t i = 0; i < level->count; i++)
+		write_item(json, iters, t, depth, i);
+	plumb_json_end(json);
+	plumb_json_end(json);
+}
+
+static int
+write_track(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t)
+{
+	const struct plumb_iteration_track *track = &iters->found.tracks[t];
+	const struct plumb_profile *p = iters->profile;
+	const struct plumb_track *place = &p->tracks[track->track];
+	bool known = place->process < p->processes_count;
+
+	plumb_json_object(json);
+	plumb_json_key_quantity(json, "track", track->track);
+	plumb_json_key_text(json, "role", plumb_iters_roles[track->role]);
+	plumb_json_key_quantity(json, "rank",
+	                        known ? p->processes[place->process].rank : PLUMB_UNKNOWN);
+	plumb_json_key_quantity(json, "process",
+	                        known ? p->processes[place->process].pid : PLUMB_UNKNOWN);
+	plumb_json_key_quantity(json, "device",
+	                        track->device < p->devices_count ? track->device : PLUMB_UNKNOWN);
+	plumb_json_key_quantity(json, "stream", place->stream);
+	plumb_json_key_quantity(json, "contended_ns",
+	                        track->device < p->devices_count
+	                                ? p->devices[track->device].contended_ns
+	                                : PLUMB_UNKNOWN);
+	plumb_json_key_quantity(json, "ops", track->ops);
+	plumb_json_key_quantity(json, "copies", track->copies);
+	key_number(json, "op_gap_ns", track->op_gap_ns);
+	plumb_json_key_quantity(json, "copy_bytes", track->copy_bytes);
+	plumb_json_key(json, "levels");
+	plumb_json_array(json);
+	for (uint32_t l = 0; l < track->level_count; l++)
+		write_level(json, iters, t, l);
+	plumb_json_end(json);
+	int code = plumb_iters_path_json(iters->paths, track, json);
+	plumb_json_end(json);
+	return code;
+}
+
+static int
+write_json(const struct plumb_iters *iters, FILE *out)
+{
+	struct plumb_json *json = plumb_json_new(out);
+	int code;
+
+	plumb_json_object(json);
+	plumb_json_key_quantity(json, "schema", 1);
+	plumb_json_key_text(json, "verb", "iters");
+	plumb_json_key(json, "newest");
+	plumb_json_bool(json, iters->found.newest);
+	code = plumb_iters_path_json(iters->paths, NULL, json);
+	plumb_json_key(json, "tracks");
+	plumb_json_array(json);
+	for (uint32_t t = 0; !code && t < iters->found.count; t++)
+		if (plumb_iters_shown(iters, &iters->found.tracks[t]))
+			code = write_track(json, iters, t);
+	plumb_json_end(json);
+	plumb_iters_ranks_json(iters, json);
+	if (!code)
+		code = plumb_iters_host_json(iters, json);
+	plumb_json_end(json);
+	return plumb_json_finish(json) < 0 ? -1 : code;
+}
+
+/* ---- as a table ---- */
+
+static void
+add_item(const struct plumb_iters *iters, uint32_t t, uint32_t depth, uint32_t i,
+         struct plumb_answer *answer)
+{
+	const struct plumb_iteration_track *track = &iters->found.tracks[t];
+	const struct plumb_iteration *item = &track->levels[depth].items[i];
+	const int64_t cells[] = {
+		track->track,
+		depth,
+		i,
+		item->start_ns,
+		item->end_ns,
+		item->end_ns - item->start_ns,
+		item->ops,
+		item->edits,
+		item->interval_ns,
+		item->overlap_ns,
+		item->elsewhere_ns,
+		item->idle_ns,
+		item->op_gap_ns,
+		item->op_time_ns,
+		item->copy_bytes,
+		item->outlier,
+		depth ? PLUMB_UNKNOWN : plumb_iters_step(iters, t, i),
+	};
+
+	for (size_t c = 0; c < sizeof cells / sizeof *cells; c++)
+		plumb_answer_integer(answer, cells[c]);
+}
+
+/* A step of the host: of the last one it is not known when it ends. */
+static void
+add_host_step(const struct plumb_host_steps *host, uint32_t i, struct plumb_answer *answer)
+{
+	int64_t ns = plumb_iters_host_duration(host, i);
+
+	plumb_answer_integer(answer, host->track);
+	plumb_answer_integer(answer, 0);
+	plumb_answer_integer(answer, i);
+	plumb_answer_integer(answer, host->start[i]);
+	plumb_answer_integer(answer, ns == PLUMB_UNKNOWN ? ns : host->start[i] + ns);
+	plumb_answer_integer(answer, ns);
+	for (int c = 6; c < 17; c++)
+		plumb_answer_integer(answer, PLUMB_UNKNOWN);
+}
+
+static int
+make_answer(const struct plumb_iters *iters, struct plumb_answer *answer, struct plumb_error *error)
+{
+	static const struct {
+		const char *name, *unit;
+	} columns[] = {
+		{ "track", NULL },      { "level", NULL },        { "iteration", NULL },
+		{ "start_ns", "ns" },   { "end_ns", "ns" },       { "duration_ns", "ns" },
+		{ "ops", "count" },     { "edits", "count" },     { "interval_ns", "ns" },
+		{ "overlap_ns", "ns" }, { "elsewhere_ns", "ns" }, { "idle_ns", "ns" },
+		{ "op_gap_ns", "ns" },  { "op_time_ns", "ns" },   { "copy_bytes", "byte" },
+		{ "outlier", NULL },    { "step", NULL },
+	};
+
+	*answer = (struct plumb_answer){ .id = "iters", .title = "iterations" };
+	for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
+		plumb_answer_column(answer, columns[c].name, columns[c].unit,
+		                    PLUMB_SOURCE_IS_MEASURED);
+	for (uint32_t i = 0; plumb_iters_host_shown(iters) && i < iters->host.starts; i++)
+		add_host_step(&iters->host, i, answer);
+	for (uint32_t t = 0; t < iters->found.count; t++) {
+		const struct plumb_iteration_track *track = &iters->found.tracks[t];
+
+		for (uint32_t l = 0; plumb_iters_shown(iters, track) && l < track->level_count; l++)
+			for (uint32_t i = 0; i < track->levels[l].count; i++)
+				add_item(iters, t, l, i, answer);
+	}
+	return plumb_answer_end(answer, error);
+}
+
+int
+plumb_iters_write(const struct plumb_iters *iters, enum plumb_view_format format, FILE *out,
+                  struct plumb_error *error)
+{
+	struct plumb_answer answer;
+	int code;
+
+	if (format == PLUMB_VIEW_JSON)
+		return write_json(iters, out) < 0
+		               ? plumb_fail(error, PLUMB_ESYSTEM,
+		                            "the iterations could not be written")
+		               : 0;
+	code = make_answer(iters, &answer, error);
+	if (!code)
+		code = plumb_view_answer(&answer, format, out, error);
+	plumb_answer_free(&answer);
+	return code;
+}
+
+int
+plumb_view_iters(const struct plumb_profile *profile, const struct plumb_iters_query *query,
+                 enum plumb_view_format format, FILE *out, struct plumb_error *error)
+{
+	struct plumb_iters_query wanted = *query;
+	struct plumb_iters iters;
+	int code;
+
+	if (format != PLUMB_VIEW_JSON) /* which alone has paths */
+		wanted.paths = PLUMB_ITERS_NO_PATHS;
+	code = plumb_iters_make(profile, &wanted, &iters, error);
+	if (!code)
+		code = plumb_iters_write(&iters, format, out, error);
+	plumb_iters_free(&iters);
+	return code;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Renderers of struct plumb_answer: JSON, CSV and binary columns. None of them knows a terminal:
+ * text for people is laid out in cli. */
+#ifndef PLUMB_VIEW_RENDER_H
+#define PLUMB_VIEW_RENDER_H
+
+#include <stdio.h>
+
+#include "analyze/answer.h"
+#include "base/json.h"
+
+enum plumb_view_format {
+	PLUMB_VIEW_JSON,
+	PLUMB_VIEW_CSV,
+	PLUMB_VIEW_COLUMNS,
+};
+
+/* ANSWER as the object {id, title, columns[], rows[]}, where JSON expects a value. */
+void plumb_view_answer_json(const struct plumb_answer *answer, struct plumb_json *json);
+
+/* ANSWER as CSV (RFC 4180, but lines end with a line feed): a line of names, then the rows. What is
+ * unknown is empty. A failed write shows in ferror(OUT). */
+void plumb_view_answer_csv(const struct plumb_answer *answer, FILE *out);
+/* Its two parts, for answers that are written piece by piece. */
+void plumb_view_names_csv(const struct plumb_answer *answer, FILE *out);
+void plumb_view_rows_csv(const struct plumb_answer *answer, FILE *out);
+
+/* ANSWER as binary columns (docs/folders/view.md). PLUMB_ESYSTEM: a failed write. PLUMB_EUSAGE: the
+ * texts of a column have more than 4 GiB. */
+int plumb_view_answer_columns(const struct plumb_answer *answer, FILE *out,
+                              struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* ANSWER as FORMAT. JSON is then the object alone. */
+int plumb_view_answer(const struct plumb_answer *answer, enum plumb_view_format format, FILE *out,
+                      struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* The text of CELL in CSV: that of the cell, or written into BUFFER; "" for an unknown one. DIGITS
+ * as of its column. */
+#define PLUMB_VIEW_CELL_SIZE 40
+const char *plumb_view_cell_text(const struct plumb_answer_cell *cell, int digits,
+                                 char buffer[PLUMB_VIEW_CELL_SIZE]);
+
+#endif

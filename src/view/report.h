@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `plumb report` shows: rows of a kind, a tree, or who holds memory, as a value.
+ *
+ *	struct plumb_report_query query = { .by = PLUMB_BY_KERNEL, .top = 20 };
+ *	struct plumb_report report;
+ *	if (plumb_report_make(&profile, &query, &report, &error) < 0) …
+ *	for (i = 0; i < report.order_count; i++)
+ *		… report.exclusive[report.order[i]] …
+ *	plumb_report_free(&report);
+ */
+#ifndef PLUMB_VIEW_REPORT_H
+#define PLUMB_VIEW_REPORT_H
+
+#include <stdio.h>
+
+#include "analyze/answer.h"
+#include "analyze/calls.h"
+#include "analyze/group.h"
+#include "analyze/memory.h"
+#include "base/json.h"
+#include "model/metric.h"
+#include "view/tree.h"
+
+struct plumb_report_query {
+	enum plumb_group_by by; /* PLUMB_BY_DEFAULT: operators, or what the profile has instead */
+	const char *metric;     /* by name; NULL: the default of the profile and of BY */
+	uint32_t top;           /* rows with the most of the metric; 0: all */
+	bool inverted;          /* bottom-up: under each row the callers of it */
+	bool compact;           /* a tree: chains of single children in one node */
+	bool compat;            /* also HTA's figures */
+	const char *filter;     /* extended regular expression on names and FILE:LINE, or NULL */
+	const char *user_code;  /* the rule that tells your code, or NULL */
+};
+
+struct plumb_report {
+	const struct plumb_profile *profile;
+	enum plumb_group_by by; /* never PLUMB_BY_DEFAULT */
+	uint32_t metric;
+	uint32_t top; /* 0: all */
+	bool inverted, filtered;
+	bool compat;
+	unsigned char *user; /* by frame: your own code */
+	uint32_t *user_of;   /* by context: the innermost frame of your own code */
+	struct plumb_stat total;
+
+	/* A tree, of contexts or bottom-up … */
+	bool is_tree;
+	struct plumb_tree tree;
+
+	/* … or who holds memory: rows in the order of display (`order`), by device … */
+	bool is_memory;
+	struct plumb_memory_rows memory;
+
+	/* … or rows of a grouping, in the order of display. */
+	struct plumb_grouping *grouping;
+	struct plumb_stat *exclusive, *inclusive; /* by row of the grouping, of the metric */
+	uint32_t *row_user;                       /* by row: frame of your own code */
+	uint32_t *order;
+	uint32_t order_count;
+	uint64_t available;        /* rows without the limit */
+	struct plumb_stat outside; /* of the metric, under no row */
+
+	struct plumb_calls *calls;     /* by context */
+	struct plumb_calls *row_calls; /* by row */
+};
+
+/* What no profile can answer: PLUMB_EUSAGE. */
+int plumb_report_check(const struct plumb_report_query *query,
+                       struct plumb_error *error) PLUMB_MUST_CHECK;
+/* Errors: PLUMB_EUSAGE (also: the profile has no such metric), PLUMB_ESYSTEM. The report is for
+ * plumb_report_free in any case. */
+int plumb_report_make(const struct plumb_profile *profile, const struct plumb_report_query *query,
+                      struct plumb_report *report, struct plumb_error *error) PLUMB_MUST_CHECK;
+void plumb_report_free(struct plumb_report *report);
+
+/* Rows or nodes that it shows, and these as one table. */
+uint32_t plumb_report_count(const struct plumb_report *report);
+int plumb_report_answer(const struct plumb_report *report, struct plumb_answer *answer,
+                        struct plumb_error *error) PLUMB_MUST_CHECK;
+/* Why there are none, and what would make some; into TEXT, or a constant. */
+#define PLUMB_REPORT_WHY_SIZE 200
+const char *
+plumb_report_why_empty(const struct plumb_report *report, char text[PLUMB_REPORT_WHY_SIZE]);
+
+/* ---- rows and nodes ---- */
+
+/* What a row or a tree's node is called and where it is; texts may be NULL, a line 0. */
+struct plumb_report_place {
+	const char *name, *kind;
+	const char *file;
+	uint32_t line;
+	const char *shapes;
+	const char *user_file;
+	uint32_t user_line;
+	const char *source_file; /* of a native frame, whose file is its build id */
+	uint32_t source_line;
+	const char *library; /* path of the code object of a native frame */
+	int64_t pid, rank;   /* of a row by thread, stream, process or rank; else unknown */
+	char buffer[256];    /* of the name of a track or a process */
+};
+void plumb_report_row_place(const struct plumb_report *report, uint32_t row,
+                            struct plumb_report_place *place);
+void plumb_report_context_place(const struct plumb_report *report, uint32_t context,
+                                struct plumb_report_place *place);
+/* Of a node; a bottom-up top node stands for its grouping's row. */
+void plumb_report_node_place(const struct plumb_report *report, const struct plumb_tree_node *node,
+                             struct plumb_report_place *place);
+
+/* Are rows where something happened (a thread, a process, a rank) rather than what? */
+bool plumb_report_is_where(enum plumb_group_by by);
+
+/* A part of the whole; NAN if the whole is 0 or a sum means nothing. */
+double plumb_report_share(const struct plumb_report *report, const struct plumb_stat *part);
+
+const struct plumb_calls *
+plumb_report_node_calls(const struct plumb_report *report, const struct plumb_tree_node *node);
+/* PLUMB_UNKNOWN: not recorded. The mean is of the time from entry to exit. */
+int64_t plumb_report_calls_count(const struct plumb_calls *calls);
+int64_t plumb_report_calls_mean(const struct plumb_calls *calls);
+/* Does the report count how often rows were entered (not, say, the kernels in them)? */
+bool plumb_report_counts_entries(const struct plumb_report *report);
+
+/* ---- rows of PLUMB_BY_MEMORY ---- */
+
+/* A device's memory: what it is called, which GPU it is, and whose. */
+struct plumb_report_device {
+	const char *name;                    /* or NULL */
+	const struct plumb_device *device;   /* or NULL: its runtime did not describe it */
+	const struct plumb_process *process; /* or NULL */
+	int64_t peak_since_ns; /* when its peak was, from the beginning of the recording */
+};
+struct plumb_report_device
+plumb_report_device(const struct plumb_profile *profile, const struct plumb_memory *memory);
+/* The name of its operator, and the line of your code. */
+struct plumb_report_place
+plumb_report_memory_place(const struct plumb_report *report, const struct plumb_memory_row *row);
+/* All that the rows of a device have of METRIC. */
+int64_t
+plumb_report_memory_whole(const struct plumb_report *report, uint32_t memory, uint32_t metric);
+/* What ROW has, of the device's peak or of all of the metric; NAN if a sum means nothing. */
+double
+plumb_report_memory_share(const struct plumb_report *report, const struct plumb_memory_row *row);
+
+#endif

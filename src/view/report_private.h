@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files report*.c of this folder share. Private to them. */
+#ifndef PLUMB_VIEW_REPORT_PRIVATE_H
+#define PLUMB_VIEW_REPORT_PRIVATE_H
+
+#include <regex.h>
+
+#include "analyze/answer.h"
+#include "view/report.h"
+
+/* What FRAME is called, beside what else is in PLACE. */
+void plumb_report_frame_place(const struct plumb_report *report, uint32_t frame,
+                              struct plumb_report_place *place);
+bool plumb_report_matches(const regex_t *filter, const struct plumb_report_place *place);
+
+/* Counts the entries of rows and contexts. Negative: no memory. */
+int plumb_report_calls_make(struct plumb_report *report);
+/* Makes the rows of memory and orders them: of each device those with the most of the metric first,
+ * `top` of them. FILTER may be NULL. Negative: no memory. */
+int plumb_report_memory_make(struct plumb_report *report, const regex_t *filter);
+
+/* ---- JSON: each function writes a value ---- */
+
+/* {sum, count, min, …} of METRIC. */
+void
+plumb_report_json_stat(struct plumb_json *json, uint32_t metric, const struct plumb_stat *stat);
+/* The array `rows` by memory. */
+void plumb_report_memory_json_rows(const struct plumb_report *report, struct plumb_json *json);
+/* What stands under the keys "overlap" and "compat". */
+void plumb_report_json_overlap(const struct plumb_profile *profile, struct plumb_json *json);
+void plumb_report_json_compat(const struct plumb_profile *profile, struct plumb_json *json);
+int plumb_report_json(const struct plumb_report *report, FILE *out);
+
+/* ---- rows as a table ---- */
+
+/* The columns, and row or node INDEX in the order of display. */
+void plumb_report_columns(const struct plumb_report *report, struct plumb_answer *answer);
+void
+plumb_report_cells(const struct plumb_report *report, uint32_t index, struct plumb_answer *answer);
+void plumb_report_memory_columns(struct plumb_answer *answer);
+void plumb_report_memory_cells(const struct plumb_report *report,
+                               const struct plumb_memory_row *row, struct plumb_answer *answer);
+
+#endif

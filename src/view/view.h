@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What plumb answers, apart from how it is printed. Each answer has a query, a typed value, and a
+ * function that writes it for programs:
+ *
+ *	plumb_view_<answer>(profile, &query, format, out, &error)
+ *
+ * JSON and CSV are what the verb prints with --json and --csv; binary columns are the same rows for
+ * readers that map arrays (docs/folders/view.md). To show an answer in your own way, make the value
+ * (plumb_<answer>_make), read it, and free it (plumb_<answer>_free); this is how cli prints text.
+ *
+ * - A query that is all zeros is the default. Its texts, and the profile, stay the caller's. A
+ *   value refers to both, so they must outlive it. plumb_view_… keeps nothing.
+ * - The result is 0, or a negative code with its message in ERROR: PLUMB_EUSAGE (the query cannot
+ *   be answered, for any profile or for this one), PLUMB_EINPUT, PLUMB_EEMPTY (the profile has
+ *   nothing of the kind), PLUMB_ESYSTEM (no memory, or a write that failed). An answer without rows
+ *   is an answer: 0.
+ * - OUT may hold a part of the answer when a call fails. Write into memory (open_memstream) where
+ *   nothing or all must be sent.
+ * - Nothing here reads files, looks at the environment, or knows terminals.
+ */
+#ifndef PLUMB_VIEW_VIEW_H
+#define PLUMB_VIEW_VIEW_H
+
+#include "view/diff.h"
+#include "view/findings.h"
+#include "view/iters.h"
+#include "view/render.h"
+#include "view/report.h"
+#include "view/tables.h"
+
+/* The standard tables of COUNT profiles. Binary columns of several tables stand one after the
+ * other. */
+int plumb_view_tables(const struct plumb_tables_profile *profiles, uint32_t count,
+                      const struct plumb_tables_query *query, enum plumb_view_format format,
+                      FILE *out, struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* Rows, a tree, or who holds memory. JSON also has the run, its processes and devices, the findings
+ * and the ledger. */
+int plumb_view_report(const struct plumb_profile *profile, const struct plumb_report_query *query,
+                      enum plumb_view_format format, FILE *out,
+                      struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* The run, processes, devices, memory, ranks, notes and the ledger, without rows: as JSON, with the
+ * keys that the report has. */
+int plumb_view_overview(const struct plumb_profile *profile, FILE *out,
+                        struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* JSON is the object {schema, verb, findings[]}. */
+int plumb_view_findings(const struct plumb_profile *profile,
+                        const struct plumb_findings_query *query, enum plumb_view_format format,
+                        FILE *out, struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* What changed between the first BEFORE of COUNT profiles and the others; NAMES are theirs. */
+int plumb_view_diff(const struct plumb_profile *const *profiles, const char *const *names,
+                    uint32_t before, uint32_t count, const struct plumb_diff_query *query,
+                    enum plumb_view_format format, FILE *out,
+                    struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* Iterations. Critical paths are in JSON only. */
+int plumb_view_iters(const struct plumb_profile *profile, const struct plumb_iters_query *query,
+                     enum plumb_view_format format, FILE *out,
+                     struct plumb_error *error) PLUMB_MUST_CHECK;
+
+/* ---- the same for callers that have made the value ---- */
+
+int plumb_tables_write(const struct plumb_tables *tables, enum plumb_view_format format, FILE *out,
+                       struct plumb_error *error) PLUMB_MUST_CHECK;
+int plumb_report_write(const struct plumb_report *report, enum plumb_view_format format, FILE *out,
+                       struct plumb_error *error) PLUMB_MUST_CHECK;
+int plumb_iters_write(const struct plumb_iters *iters, enum plumb_view_format format, FILE *out,
+                      struct plumb_error *error) PLUMB_MUST_CHECK;
+int plumb_compared_write(const struct plumb_compared *compared, const char *const *names,
+                         enum plumb_view_format format, FILE *out,
+                         struct plumb_error *error) PLUMB_MUST_CHECK;
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "watch/foreign.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#define NOTHING UINT64_MAX /* no page begins there */
+
+void
+plumb_foreign_open(struct plumb_foreign *memory, uint32_t pid)
+{
+	memory->pid = pid;
+	memory->error = 0;
+	for (int i = 0; i < PLUMB_FOREIGN_PAGES; i++)
+		memory->at[i] = NOTHING;
+}
+
+static bool
+read_now(struct plumb_foreign *memory, uint64_t address, void *to, size_t bytes)
+{
+	struct iovec here = { to, bytes }, there = { (void *)(uintptr_t)address, bytes };
+	ssize_t got = process_vm_readv((pid_t)memory->pid, &here, 1, &there, 1, 0);
+
+	if (got == (ssize_t)bytes)
+		return true;
+	memory->error = got < 0 ? errno : EFAULT;
+	return false;
+}
+
+static const char *
+page_at(struct plumb_foreign *memory, uint64_t address)
+{
+	uint64_t page = address / PLUMB_FOREIGN_PAGE, slot = page % PLUMB_FOREIGN_PAGES;
+
+	if (memory->at[slot] != page) {
+		memory->at[slot] = NOTHING;
+		if (!read_now(memory, page * PLUMB_FOREIGN_PAGE, memory->pages[slot],
+		              PLUMB_FOREIGN_PAGE))
+			return NULL;
+		memory->at[slot] = page;
+	}
+	return memory->pages[slot];
+}
+
+bool
+plumb_foreign_read(struct plumb_foreign *memory, uint64_t address, void *to, size_t bytes)
+{
+	char *out = to;
+
+	if (address < PLUMB_FOREIGN_PAGE || address + bytes < address) {
+		memory->error = EFAULT;
+		return false;
+	}
+	if (bytes > PLUMB_FOREIGN_PAGE)
+		return read_now(memory, address, to, bytes);
+	while (bytes) {
+		size_t at = address % PLUMB_FOREIGN_PAGE, some = PLUMB_FOREIGN_PAGE - at;
+		const char *page = page_at(memory, address);
+		if (!page)
+			return false;
+		if (some > bytes)
+			some = bytes;
+		memcpy(out, page + at, some);
+		out += some;
+		address += some;
+		bytes -= some;
+	}
+	return true;
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The caller knows that the thread did not run during the walk. The rest of the proof:
+ *
+ * - The thread state names its thread, and its neighbours in the interpreter's list name the thread
+ *   state. So it was not freed, and not made again for another thread.
+ * - In 3.11 and 3.12, each evaluation has a structure on the C stack that names its innermost frame
+ *   (the "cframe"). The walk meets the frames of all of them, in order.
+ * - Every frame runs a code object, or is the interpreter's own.
+ */
+#include "watch/foreign_python.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "watch/python_lines.h"
+
+enum {
+	LIST_PREVIOUS = 0, /* in the thread state of every version: its neighbours, newest first */
+	LIST_NEXT = 8,
+	FRAME_BYTES = 512, /* no offset into a frame lies beyond */
+	HOPS_MAX = 8 * PLUMB_FOREIGN_FRAMES,
+	LARGEST_TABLE = 1 << 24,
+};
+
+/* ---- walking ---- */
+
+/* Whether STATE is in a list of thread states, and belongs to the thread SELF. */
+static bool
+is_of_thread(struct plumb_foreign *memory, const struct plumb_region_python *python, uint64_t state,
+             uint64_t self)
+{
+	uint64_t previous, next, back, thread;
+
+	if (!plumb_foreign_pointer(memory, state + python->thread_id, &thread) || thread != self ||
+	    !plumb_foreign_pointer(memory, state + LIST_PREVIOUS, &previous) ||
+	    !plumb_foreign_pointer(memory, state + LIST_NEXT, &next))
+		return false;
+	if (previous &&
+	    (!plumb_foreign_pointer(memory, previous + LIST_NEXT, &back) || back != state))
+		return false;
+	return !next ||
+	       (plumb_foreign_pointer(memory, next + LIST_PREVIOUS, &back) && back == state);
+}
+
+/* A thread's cframes, from the innermost out. `frame` is the frame that `cframe` names. */
+struct evaluations {
+	uint64_t cframe; /* 0: there are no more */
+	uint64_t frame;
+};
+
+static bool
+next_evaluation(struct plumb_foreign *memory, const struct plumb_region_python *python,
+                struct evaluations *at)
+{
+	uint64_t outer = 0;
+
+	/* In both versions, the pointer to the outer cframe lies behind the frame's. */
+	if (!plumb_foreign_pointer(memory, at->cframe + python->indirect + 8u, &outer))
+		return false;
+	at->cframe = outer;
+	at->frame = 0;
+	return !outer || plumb_foreign_pointer(memory, outer + python->indirect, &at->frame);
+}
+
+static uint64_t
+word_at(const char *frame, size_t offset)
+{
+	uint64_t value = 0;
+	if (offset + sizeof value <= FRAME_BYTES)
+		memcpy(&value, frame + offset, sizeof value);
+	return value;
+}
+
+static int32_t
+int_at(const char *frame, size_t offset)
+{
+	int32_t value = 0;
+	if (offset + sizeof value <= FRAME_BYTES)
+		memcpy(&value, frame + offset, sizeof value);
+	return value;
+}
+
+/* Where FRAME is in CODE, which it runs. False: before its body. */
+static bool
+place_in_code(struct plumb_foreign *memory, const struct plumb_region_python *python,
+              const char *frame, uint64_t code, unsigned owner, int32_t *lasti)
+{
+	int64_t at;
+	int32_t traceable;
+
+	if (python->first_instruction == PLUMB_PYTHON_ABSENT) {
+		at = (int64_t)int_at(frame, python->instruction) * python->lasti_scale;
+	} else {
+		at = (int64_t)(word_at(frame, python->instruction) - code -
+		               python->first_instruction);
+		if (!plumb_foreign_read(memory, code + python->traceable, &traceable,
+		                        sizeof traceable) ||
+		    (at < 2 * (int64_t)traceable && owner != python->owner_generator))
+			return false;
+	}
+	*lasti = at >= -2 && at <= INT32_MAX ? (int32_t)at : -1;
+	return true;
+}
+
+/* How many bytes of a frame are read. */
+static size_t
+frame_bytes(const struct plumb_region_python *python)
+{
+	size_t last = python->previous > python->code ? python->previous : python->code;
+
+	if (python->instruction > last)
+		last = python->instruction;
+	if (python->owner != PLUMB_PYTHON_ABSENT && python->owner > last)
+		last = python->owner;
+	return last + 8;
+}
+
+/* Adds the frame at ADDRESS if the program itself would see it. *previous gets the next outer one.
+ * False: there is no frame at ADDRESS. */
+static bool
+take_frame(struct plumb_foreign *memory, const struct plumb_region_python *python, uint64_t address,
+           struct plumb_foreign_walk *walk, uint64_t *previous)
+{
+	char frame[FRAME_BYTES] = "";
+	uint64_t code, type;
+	unsigned owner = 0;
+	int32_t lasti;
+
+	if (address % 8 || frame_bytes(python) > sizeof frame ||
+	    !plumb_foreign_read(memory, address, frame, frame_bytes(python)))
+		return false;
+	*previous = word_at(frame, python->previous);
+	if (python->owner != PLUMB_PYTHON_ABSENT) {
+		owner = (unsigned char)frame[python->owner];
+		if (owner >= python->owner_internal)
+			return true;
+	}
+	code = word_at(frame, python->code) & ~(uint64_t)python->tag;
+	if (!plumb_foreign_pointer(memory, code + python->type, &type))
+		return false;
+	if (type != python->code_type || !place_in_code(memory, python, frame, code, owner, &lasti))
+		return true;
+	if (walk->count == PLUMB_FOREIGN_FRAMES)
+		walk->truncated = true;
+	else
+		walk->frames[walk->count++] = (struct plumb_foreign_frame){ code, lasti };
+	return true;
+}
+
+bool
+plumb_foreign_python_walk(struct plumb_foreign *memory, const struct plumb_region_python *python,
+                          uint64_t state, uint64_t self, struct plumb_foreign_walk *walk)
+{
+	struct evaluations evaluations = { 0 };
+	uint64_t frame;
+
+	walk->count = 0;
+	walk->truncated = false;
+	if (!state || !self || !is_of_thread(memory, python, state, self) ||
+	    !plumb_foreign_pointer(memory, state + python->entry, &frame))
+		return false;
+	if (python->indirect != PLUMB_PYTHON_ABSENT) {
+		evaluations.cframe = frame;
+		if (!plumb_foreign_pointer(memory, frame + python->indirect, &frame) ||
+		    !next_evaluation(memory, python, &evaluations))
+			return false;
+	}
+	for (int hop = 0; frame && !walk->truncated; hop++) {
+		for (; evaluations.cframe && evaluations.frame == frame; hop++)
+			if (hop >= HOPS_MAX || !next_evaluation(memory, python, &evaluations))
+				return false;
+		if (hop >= HOPS_MAX || !take_frame(memory, python, frame, walk, &frame))
+			return false;
+	}
+	/* The outermost cframe is the thread state's own, which names no frame. */
+	return walk->count && (walk->truncated || !evaluations.frame);
+}
+
+/* ---- text ---- */
+
+/* Where a str's characters begin, how many bytes wide each is, and how many there are. */
+static bool
+find_text(struct plumb_foreign *memory, const struct plumb_region_python *python, uint64_t text,
+          uint64_t *at, int *kind, uint64_t *length)
+{
+	uint64_t type, flags;
+	uint32_t bits;
+
+	if (!plumb_foreign_pointer(memory, text + python->type, &type) ||
+	    (type != python->unicode_type &&
+	     (!plumb_foreign_pointer(memory, type + python->flags, &flags) ||
+	      !(flags & PLUMB_PYTHON_TEXT_TYPE))) ||
+	    !plumb_foreign_read(memory, text + python->text_state, &bits, sizeof bits) ||
+	    !plumb_foreign_pointer(memory, text + python->length, length))
+		return false;
+	*kind = bits >> PLUMB_PYTHON_TEXT_KIND_SHIFT & PLUMB_PYTHON_TEXT_KIND_MASK;
+	if (bits & PLUMB_PYTHON_TEXT_COMPACT)
+		*at = text +
+		      (bits & PLUMB_PYTHON_TEXT_ASCII ? python->ascii_data : python->wide_data);
+	else if (!plumb_foreign_pointer(memory, text + python->wide_data, at))
+		return false;
+	return *kind == 1 || *kind == 2 || *kind == 4;
+}
+
+/* Writes the str TEXT as UTF-8, as much of it as fits. */
+static void
+read_text(struct plumb_foreign *memory, const struct plumb_region_python *python, uint64_t text,
+          char *out, size_t size)
+{
+	uint64_t at, length;
+	size_t used = 0;
+	int kind;
+
+	if (!find_text(memory, python, text, &at, &kind, &length)) {
+		snprintf(out, size, "<unknown>");
+		return;
+	}
+	for (uint64_t i = 0; i < length && used + 1 < size; i++) {
+		uint32_t character = 0; /* little endian */
+		char bytes[4];
+		if (!plumb_foreign_read(memory, at + i * (unsigned)kind, &character, (size_t)kind))
+			break;
+		size_t n = plumb_utf8_put(character, bytes);
+		if (n > size - 1 - used)
+			break;
+		memcpy(out + used, bytes, n);
+		used += n;
+	}
+	out[used] = '\0';
+}
+
+static uint32_t
+read_line(struct plumb_foreign *memory, const struct plumb_region_python *python, uint64_t lines,
+          int32_t first_line, int32_t lasti)
+{
+	uint64_t type, bytes;
+	unsigned char *table;
+	uint32_t line = 0;
+
+	if (!plumb_foreign_pointer(memory, lines + python->type, &type) ||
+	    type != python->bytes_type ||
+	    !plumb_foreign_pointer(memory, lines + python->type + 8u, &bytes) ||
+	    bytes > LARGEST_TABLE || !(table = malloc(bytes + 1)))
+		return 0;
+	if (plumb_foreign_read(memory, lines + python->bytes_data, table, bytes))
+		line = plumb_python_line(python->minor, table, bytes, first_line, lasti);
+	free(table);
+	return line;
+}
+
+bool
+plumb_foreign_python_symbol(struct plumb_foreign *memory, const struct plumb_region_python *python,
+                            const struct plumb_foreign_frame *frame,
+                            struct plumb_foreign_symbol *symbol)
+{
+	uint64_t file, name, lines;
+	int32_t first_line;
+
+	if (!plumb_foreign_pointer(memory, frame->code + python->file, &file) ||
+	    !plumb_foreign_pointer(memory, frame->code + python->name, &name) ||
+	    !plumb_foreign_pointer(memory, frame->code + python->lines, &lines) ||
+	    !plumb_foreign_read(memory, frame->code + python->first_line, &first_line,
+	                        sizeof first_line))
+		return false;
+	read_text(memory, python, file, symbol->file, sizeof symbol->file);
+	read_text(memory, python, name, symbol->function, sizeof symbol->function);
+	symbol->line = read_line(memory, python, lines, first_line, frame->lasti);
+	return true;
+}
