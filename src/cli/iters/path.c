@@ -46,8 +46,8 @@ print_steps(const struct plumb_path_steps *steps, const struct plumb_iteration_t
 	fprintf(out, " of %" PRIu32, track->levels[0].count);
 }
 
-/* Says which part of the profile was searched, if not all of it. TRACK is the track with a loop that
- * the path belongs to, else NULL. */
+/* Says which part of the profile was searched, if not all of it. TRACK is the track with a loop
+ * that the path belongs to, else NULL. */
 static void
 print_part(const struct plumb_iters_path *paths, const struct plumb_path_summary *shown,
            const struct plumb_iteration_track *track, FILE *out)
