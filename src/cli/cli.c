@@ -154,7 +154,7 @@ refuse_operands(const struct plumb_invocation *invocation)
 	                       invocation->operands[verb->max_operands]);
 }
 
-/* Runs the verb; without a FILE, where it may have none, on the newest profile. */
+/* Runs the verb. A verb that needs no FILE runs on the newest profile if none is given. */
 static int
 call_verb(struct plumb_invocation *invocation)
 {

@@ -21,7 +21,7 @@ cut_end(const char *name, size_t *bytes, const char *end)
 	return true;
 }
 
-/* "_Z1fi [clone .isra.0]": what is mangled is before the blank. */
+/* "_Z1fi [clone .isra.0]": the mangled part is before the blank. */
 static char *
 demangle_clone(const char *symbol)
 {

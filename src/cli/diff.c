@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plumb diff: two profiles, or several runs of each side, held against each other. */
+/* plumb diff: compares two profiles, or several runs of each side. */
 #include "cli/diff.h"
 
 #include <stdlib.h>
@@ -135,7 +135,7 @@ parse_iterations(const char *text, double *iterations)
 	return iterations[0] > 0 && iterations[1] > 0;
 }
 
-/* How many operands are of the first side; 0: that cannot be told. */
+/* How many operands belong to the first side; 0: unknown. */
 static uint32_t
 first_side(const struct plumb_invocation *invocation)
 {

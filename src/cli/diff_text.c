@@ -217,7 +217,7 @@ print_measures(const struct plumb_compared *c, FILE *out, int width)
 	return print_and_free(table, out, width);
 }
 
-/* What stands behind the name: where it is, and what became of it. */
+/* The name of a row, where it is, and what it became. */
 static void
 describe_row(const struct plumb_compared *c, const struct plumb_diff_row *row, bool brief,
              char *text, size_t size)

@@ -14,7 +14,7 @@
 #define ASAN_ORDER "verify_asan_link_order"
 #define COMPILE_TRACE "TORCH_TRACE" /* PyTorch logs its compiler into that folder */
 
-/* Set by us and by no one else: an outer `plumb run` may have left its own. */
+/* Only we set these. An outer `plumb run` may have left its own. */
 static const char *const own[] = {
 	PLUMB_ENV_FOLDER,     PLUMB_ENV_LIMIT,   PLUMB_ENV_GPU,   PLUMB_ENV_FLUSH,
 	PLUMB_ENV_KEEP_CUPTI, PLUMB_ENV_LAYERS,  PLUMB_ENV_CPU,   PLUMB_ENV_EVENTS,

@@ -58,7 +58,7 @@ print_saving(const struct plumb_profile *p, const struct plumb_finding *f, FILE 
 	fputc('\n', out);
 }
 
-/* A call path, of which a frame takes a line at most: kernels' names fill pages. */
+/* A call path. A frame gets at most one line, because names of kernels can fill pages. */
 static void
 path_paragraph(FILE *out, char *path, int width)
 {

@@ -26,7 +26,7 @@ copy_of(const char *name)
 	return copy;
 }
 
-/* Only files that are newer than what was found are opened. */
+/* It opens only files that are newer than the one that it has found. */
 static char *
 find_newest(void)
 {

@@ -24,7 +24,7 @@ struct plumb_options {
 	} *all; /* what was given, in order */
 	size_t all_count;
 	char unknown[64];    /* the name of the long option that is not in the table */
-	const char *given[]; /* by index of the table; "" for a flag, NULL where not given */
+	const char *given[]; /* by index of the table; "" for a flag, NULL: not given */
 };
 
 static size_t
@@ -158,7 +158,7 @@ describe_options(const struct plumb_option *table, size_t count, bool stop, char
 	*l = '\0';
 }
 
-/* Which options NAME may stand for, as ", --x or --y": those that it begins, else the nearest
+/* The options that NAME may mean, as ", --x or --y": those that begin with it, else the nearest
  * one. */
 static void
 find_nearest(const struct plumb_options *options, const char *name, char *text, size_t size)

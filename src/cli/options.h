@@ -45,8 +45,7 @@ struct plumb_option {
 	char letter;      /* short form, 0 none */
 	enum plumb_option_kind kind;
 	const char *argument; /* what help calls the argument; NULL for a flag */
-	const char
-		*bare; /* the value of --NAME without =ARGUMENT; NULL: the argument must be given */
+	const char *bare;     /* value of --NAME without =ARGUMENT; NULL: it needs one */
 	const char *choices;  /* of a CHOICE: "context|kernel|operator" */
 	const char *fallback; /* the default as a user would write it; NULL none */
 	const char *help;     /* one or two sentences, lower case, no full stop at the end */

@@ -30,8 +30,8 @@
 #define MOST_BYTES ((size_t)64 * 1024 * 1024)
 #define FIELDS 10
 
-/* Where the package lies, seen from the program's folder: a wheel, a build folder of the source
- * tree, an installation. */
+/* Where the package may be, seen from the program's folder: in a wheel, beside a build folder of
+ * the source tree, in an installation. */
 static const char *const places[] = { "/../..", "/../python", "/../../python", "/python" };
 
 /* Runs with -I: nothing of the current folder, the rule's folder, PYTHONPATH or the user's own
@@ -234,7 +234,7 @@ add_finding(const struct plumb_profile *profile, char *fields[FIELDS], findings 
 	row->title = fields[7];
 	row->advice = *fields[8] ? fields[8] : NULL;
 	row->evidence = plumb_json_valid(fields[9]) ? fields[9] : NULL;
-	/* Several flags at one place are told apart by their order. */
+	/* The order tells several flags of one place apart. */
 	plumb_finding_id(id, profile, "rule", row->rule, NULL, row->context);
 	if (strcmp(fields[2], "0")) {
 		snprintf(key, sizeof key, "%s %.12s", id, fields[2]);

@@ -105,7 +105,7 @@ name_python(void)
 	return is_program("python") || !is_program("python3") ? "python" : "python3";
 }
 
-/* What runs the script PATH, by its "#!" line or its name, into TEXT; NULL: it cannot be told. */
+/* Writes what runs the script PATH into TEXT, by its "#!" line or its name. NULL: unknown. */
 static const char *
 interpreter_of(const char *path, char *text, size_t size)
 {

@@ -41,8 +41,7 @@ struct section {
 
 /* ---- rows ---- */
 
-/* What the third column counts. Only operators are entered themselves; lines have operators in
- * them. */
+/* What the third column counts. Operators are called themselves; lines have operators in them. */
 static const char *
 count_title(const struct section *s, const struct plumb_report *report)
 {
@@ -84,8 +83,8 @@ add_row(const struct plumb_report *report, struct plumb_table *table, uint32_t r
 	plumb_table_cell(table, report->row_user[row] == PLUMB_NONE ? PLUMB_DASH : text);
 }
 
-/* The row with the most after LAST (PLUMB_NONE: of all); of equal ones the first in the profile.
- * PLUMB_NONE: there is none. */
+/* Returns the row with the most that comes after LAST; PLUMB_NONE: LAST was the last one. For LAST
+ * PLUMB_NONE, it is the first of all. Equal rows come in the order of the profile. */
 static uint32_t
 find_next_row(const struct plumb_report *report, uint32_t last)
 {
@@ -106,7 +105,7 @@ find_next_row(const struct plumb_report *report, uint32_t last)
 	return best;
 }
 
-/* The rows of REPORT with the most; nothing where there are none. Negative: no memory. */
+/* Prints the rows of REPORT with the most; nothing if there are none. Negative: no memory. */
 static int
 print_rows(const struct section *s, const struct plumb_report *report, const char *title)
 {
@@ -152,8 +151,7 @@ print_section(const struct section *s, enum plumb_group_by by, const char *title
 	return result;
 }
 
-/* Of what was sampled: the values of the main thread alone, CPU time and waiting as one. NULL: no
- * memory. */
+/* The samples of the main thread only, with CPU time and waiting as one metric. NULL: no memory. */
 static struct plumb_value *
 main_values(const struct plumb_profile *p, uint32_t process, uint32_t *count)
 {
@@ -172,7 +170,7 @@ main_values(const struct plumb_profile *p, uint32_t process, uint32_t *count)
 	return values;
 }
 
-/* The lines of the user's code: by samples where these tell of more of the time. */
+/* Prints the lines of your code: by samples if they cover more of the time. */
 static int
 print_lines(struct section *s, const struct plumb_coverage *coverage)
 {

@@ -77,7 +77,7 @@ is_hidden(const char *text, size_t length)
 	return c == '\n' || c == '\t' || plumb_terminal_hides(c);
 }
 
-/* Prints what of TEXT lies in columns [FROM, TO). */
+/* Prints the part of TEXT in the columns [FROM, TO). */
 static void
 print_part(FILE *out, const char *text, int from, int to)
 {
@@ -180,8 +180,8 @@ print_cell(const struct plumb_table *table, FILE *out, size_t column, const char
 	print_shortened(out, text, width, table->columns[column].style);
 }
 
-/* Nothing is printed behind the last text of a row. A shortened wide character may leave a column
- * free; the next cell then starts early by one, which only costs looks. */
+/* Nothing is printed after the last text of a row. A shortened wide character may leave a column
+ * free. The next cell then starts one column early, which only looks a little worse. */
 static void
 print_row(const struct plumb_table *table, FILE *out, const int *widths, char *const *cells)
 {

@@ -113,7 +113,7 @@ struct wanted {
 	const char *files[PLUMB_TABLES_PROFILES];
 	uint32_t file_count;
 	int64_t batches[PLUMB_TABLES_PROFILES]; /* 0: not given */
-	char *newest;                           /* the file's name where none was given */
+	char *newest;                           /* the file's name if none was given */
 };
 
 /* ---- what is asked for ---- */
@@ -249,7 +249,7 @@ check_use(const struct plumb_invocation *invocation, struct wanted *w)
 	return read_batches(invocation, w);
 }
 
-/* What the options ask for, beside what check_use has put there. */
+/* Reads what the options ask for. check_use has set the rest. */
 static void
 read_query(const struct plumb_options *o, struct plumb_tables_query *query)
 {

@@ -17,7 +17,7 @@ struct filter {
 	FILE *stream;
 	int fd;
 	bool raw, data;
-	char held[4]; /* the beginning of a character whose rest is still to come */
+	char held[4]; /* the beginning of a character; the rest has not come yet */
 	size_t held_bytes;
 	char block[BLOCK + ESCAPE];
 	size_t used;

@@ -91,7 +91,7 @@ text_bytes(const struct plumb_answer *answer, uint32_t column)
 	return bytes;
 }
 
-/* Is a cell unknown in a column of which others are known? */
+/* Does the column have unknown cells beside known ones? */
 static bool
 has_unknown(const struct plumb_answer *answer, uint32_t column)
 {
@@ -121,7 +121,7 @@ value_bytes(const struct plumb_answer *answer, uint32_t column)
 	return 0;
 }
 
-/* Where the arrays of a column are; 0: it has no such array. */
+/* Where the arrays of a column are; 0: the column has no such array. */
 struct arrays {
 	uint64_t values, known, text, text_bytes;
 };

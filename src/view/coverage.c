@@ -42,7 +42,7 @@ add_value(const struct plumb_profile *p, const struct plumb_value *v, struct tim
 		times[process].main += (double)v->sum;
 }
 
-/* Of the process that computed most: a launcher only waits. */
+/* Takes the process that computed most, because a launcher only waits. */
 static void
 choose_process(const struct plumb_profile *p, const struct times *times,
                struct plumb_coverage *coverage)
@@ -128,7 +128,7 @@ plumb_coverage_choose(const struct plumb_coverage *c, uint32_t metric, bool *mai
 	return c->cpu > own ? PLUMB_METRIC_CPU_TIME : metric;
 }
 
-/* What else tells of more of the time, or that nothing does. */
+/* Writes what covers more of the time, or that nothing does. */
 static void
 print_others(const struct plumb_coverage *c, uint32_t metric, double own, char *text, size_t size)
 {

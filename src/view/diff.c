@@ -85,7 +85,8 @@ compare_descending(const void *x, const void *y)
 	return (*a < *b) - (*a > *b);
 }
 
-/* Marks the TOP rows with the greatest changes; of call paths also what leads to them. */
+/* Marks the TOP rows with the greatest changes. For call paths, it also marks what leads to
+ * them. */
 static int
 choose_rows(struct plumb_compared *c, uint32_t top)
 {
@@ -105,7 +106,7 @@ choose_rows(struct plumb_compared *c, uint32_t top)
 		qsort(weights, table->count, sizeof *weights, compare_descending);
 		least = weights[top - 1];
 	}
-	/* Those above the least first, so that of equal ones the first are taken. */
+	/* Rows above the least come first, so that the first ones are taken among equal rows. */
 	for (int pass = 0; pass < 2; pass++)
 		for (uint32_t i = 0; i < table->count && top; i++) {
 			double weight = plumb_diff_weight(&table->rows[i]);
@@ -162,7 +163,7 @@ decide_gates(struct plumb_compared *c, struct plumb_error *error)
 	return code;
 }
 
-/* What nobody said, and the metric's unit. */
+/* Fills in what the query leaves open, and the metric's unit. */
 static void
 fill_defaults(struct plumb_compared *c, const struct plumb_diff_query *query, uint32_t count)
 {

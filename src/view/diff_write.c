@@ -93,7 +93,7 @@ write_measures(struct plumb_json *json, const struct plumb_compared *c)
 	plumb_json_end(json);
 }
 
-/* NAMES, "a, b", as an array; null where there are none. */
+/* Writes NAMES, "a, b", as an array; null if there are none. */
 static void
 key_names(struct plumb_json *json, const char *key, const char *names)
 {

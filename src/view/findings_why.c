@@ -58,7 +58,8 @@ is_key(const char *text, size_t bytes, const char *key)
 	return bytes == strlen(key) && !memcmp(text, key, bytes);
 }
 
-/* A name of a list, without what makes kernels' names long: from *TEXT on; returns its bytes. */
+/* Shortens a name of a list by the parts that make names of kernels long. *TEXT is then its start;
+ * returns its bytes. */
 static size_t
 core_of_name(const char **text, size_t bytes)
 {
@@ -72,7 +73,7 @@ core_of_name(const char **text, size_t bytes)
 	return angle && angle > *text ? (size_t)(angle - *text) : bytes;
 }
 
-/* Keys whose words are not plain by themselves; of others "_" is a blank. */
+/* Keys that are not plain words. In all other keys, "_" is written as a blank. */
 static const struct {
 	const char *key, *words;
 } plain_keys[] = {
@@ -103,7 +104,7 @@ static const struct {
 	{ "ns", "time" },
 };
 
-/* A key without its unit, which the value has. */
+/* Writes a key without its unit, because the value has the unit. */
 static void
 write_key(FILE *out, const char *key, size_t bytes)
 {
@@ -155,7 +156,8 @@ write_number(FILE *out, const char *key, size_t bytes, const char *value)
 		        number);
 }
 
-/* The first texts of a list's elements; of names that are the same in short the first. */
+/* Writes the first texts of a list's elements. Names that are equal when shortened are written
+ * once. */
 static void
 write_list(FILE *out, const char *key, size_t bytes, const char *list, const char *end)
 {
@@ -198,7 +200,7 @@ write_list(FILE *out, const char *key, size_t bytes, const char *list, const cha
 		fputs(PLUMB_DASH, out);
 }
 
-/* A list of one element without a name: nothing is known of what it lists. */
+/* Is it a list of one element without a name? Such a list says nothing. */
 static bool
 says_nothing(const char *value, const char *stop)
 {

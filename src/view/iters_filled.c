@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What iterations are told beside their times, as JSON: what filled the intervals, marks, and steps
+/* What JSON has about iterations besides their times: what filled the intervals, marks, and steps
  * of the host. */
 #include <math.h>
 

@@ -18,7 +18,7 @@ plumb_iters_path_free(struct plumb_iters_path *paths)
 	free(paths);
 }
 
-/* Of as many spans as are wished for, and what of it. */
+/* Finds the paths in as many spans as the query allows, and summarizes them. */
 static int
 make_path(struct plumb_iters_path *paths, const struct plumb_iters *iters,
           const struct plumb_iters_query *query, struct plumb_error *error)
@@ -153,7 +153,7 @@ write_facts(const struct plumb_path_facts *f, struct plumb_json *json)
 	plumb_json_end(json);
 }
 
-/* "part" of the whole; null where it is all. */
+/* Writes "part": the part of the profile that was used; null: all of it. */
 static void
 write_part(const struct plumb_path_part *part, struct plumb_json *json)
 {
@@ -174,8 +174,8 @@ write_part(const struct plumb_path_part *part, struct plumb_json *json)
 	plumb_json_end(json);
 }
 
-/* Of every iteration of the outermost level; null for one without work that is over in time, or
- * outside of the part. */
+/* Writes every iteration of the outermost level. It is null for an iteration outside of the part,
+ * or without work that ends in time. */
 static int
 write_iterations(struct plumb_iters_path *paths, const struct plumb_iteration_track *track,
                  struct plumb_json *json)

@@ -48,7 +48,7 @@ plumb_ledger_reason(const struct plumb_profile *profile, const struct plumb_ledg
 	return text;
 }
 
-/* "12: its launch had left the correlation ring; 3: …" over all drops of SOURCE. */
+/* Writes "12: its launch had left the correlation ring; 3: …" for all drops of SOURCE. */
 static void
 json_reasons(const struct plumb_profile *profile, uint32_t source, struct plumb_json *json)
 {

@@ -207,7 +207,7 @@ is_under_operators(const struct plumb_profile *p, uint32_t metric)
 	return false;
 }
 
-/* What rows are when nobody said: operators; kernels if no operator has any; ranges; functions. */
+/* The default rows: operators; kernels, if no operator has any; ranges; functions. */
 static enum plumb_group_by
 default_rows(const struct plumb_profile *profile, uint32_t metric)
 {
@@ -215,7 +215,7 @@ default_rows(const struct plumb_profile *profile, uint32_t metric)
 	for (uint32_t i = 0; i < profile->frames_count; i++)
 		if (profile->frames[i].kind < PLUMB_FRAME_KIND_COUNT)
 			seen[profile->frames[i].kind] = true;
-	/* Kernels may all be launched beside the operators. */
+	/* All kernels may have been launched outside the operators. */
 	if (seen[PLUMB_FRAME_OPERATOR] &&
 	    (!seen[PLUMB_FRAME_KERNEL] || is_under_operators(profile, metric)))
 		return PLUMB_BY_OPERATOR;

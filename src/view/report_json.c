@@ -91,7 +91,8 @@ load_values(const struct plumb_report *report, struct values *values)
 	bool *present = calloc(slots, sizeof *present);
 	int result = present && make_values(values, slots) ? 0 : -1;
 
-	/* Bottom-up, a value is what came through one caller: that is kept for one metric only. */
+	/* Bottom-up, a value is what came through one caller. The tree has this for one metric
+	 * only. */
 	for (uint32_t i = 0; !result && !report->inverted && i < p->values_count; i++)
 		present[plumb_metric_slot(p->values[i].metric)] = true;
 	for (uint32_t m = 0; !result && m < slots; m++)
@@ -136,7 +137,7 @@ write_metric(struct plumb_json *json, const struct plumb_report *report, uint32_
 	plumb_report_json_stat(json, metric, stat);
 }
 
-/* The same of METRIC in a row, where time is counted by entries of the row itself. */
+/* The same for METRIC in a row. For time, it counts how often the row itself was entered. */
 static void
 write_row_metric(struct plumb_json *json, const struct plumb_report *report, uint32_t metric,
                  bool inclusive, const struct plumb_stat *stat, const struct plumb_calls *calls)
@@ -189,7 +190,7 @@ write_stats(struct plumb_json *json, const struct plumb_report *report, const ch
 	plumb_json_end(json);
 }
 
-/* The same of the metric that the report is of alone. */
+/* The same for the report's metric only. */
 static void
 write_only(struct plumb_json *json, const struct plumb_report *report, const char *key,
            const struct plumb_stat *stat)
@@ -263,7 +264,7 @@ write_context_identity(struct plumb_json *json, const struct plumb_profile *p, u
 	plumb_json_key_bool(json, "truncated", c->flags & PLUMB_CONTEXT_TRUNCATED);
 }
 
-/* The members of a node but its children; the object stays open. */
+/* Writes the members of a node without its children. The object stays open. */
 static void
 write_node(struct plumb_json *json, const struct plumb_report *report, const struct values *values,
            uint32_t index)
@@ -363,7 +364,7 @@ write_root(struct plumb_json *json, const struct plumb_report *report)
 	free(whole);
 }
 
-/* The same contexts one after the other, the root first, so that every parent is there. */
+/* The same contexts one after the other. The root comes first, so that every parent is there. */
 static void
 write_flat(struct plumb_json *json, const struct plumb_report *report, const struct values *values)
 {

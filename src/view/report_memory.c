@@ -46,7 +46,7 @@ plumb_report_memory_place(const struct plumb_report *report, const struct plumb_
 
 /* ---- order ---- */
 
-/* What a device's rows have of the report's metric. */
+/* The amount of the report's metric in ROW. */
 static int64_t
 amount_of(const struct plumb_report *report, const struct plumb_memory_row *row)
 {
@@ -107,7 +107,7 @@ plumb_report_memory_make(struct plumb_report *report, const regex_t *filter)
 	return 0;
 }
 
-/* All that the rows of a device have of METRIC. */
+/* The sum of METRIC over all rows of a device. */
 int64_t
 plumb_report_memory_whole(const struct plumb_report *report, uint32_t memory, uint32_t metric)
 {
@@ -120,7 +120,7 @@ plumb_report_memory_whole(const struct plumb_report *report, uint32_t memory, ui
 	return plumb_stat_amount(metric, &whole);
 }
 
-/* What shares are of: the device's peak, else all of the metric; NAN where a sum means nothing. */
+/* Shares are parts of the device's peak, or of all of the metric; NAN: a sum means nothing. */
 double
 plumb_report_memory_share(const struct plumb_report *report, const struct plumb_memory_row *row)
 {
@@ -183,7 +183,7 @@ plumb_report_memory_cells(const struct plumb_report *report, const struct plumb_
 
 /* ---- JSON ---- */
 
-/* {metric: stat}, of those that were observed. */
+/* Writes {metric: stat} for the metrics that were observed. */
 static void
 write_stats(struct plumb_json *json, const char *key, const struct plumb_memory_row *row)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Communication beside computation, exactly and as another tool has it. */
+/* How much communication overlaps computation: exactly, and as another tool (HTA) counts it. */
 #include <stdlib.h>
 
 #include "analyze/hta.h"

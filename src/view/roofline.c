@@ -63,7 +63,7 @@ place_y(const struct drawing *d, double value)
 	       (log10(value) - d->y.low) / (d->y.high - d->y.low) * (HEIGHT - TOP - BOTTOM);
 }
 
-/* Text that is safe in XML: all, or where it has more than LENGTH characters its beginning and
+/* Writes text that is safe in XML. Of more than LENGTH characters, it writes the beginning and the
  * end. */
 static void
 put_text(FILE *out, const char *text, int length)
@@ -141,8 +141,7 @@ radius_of(const struct drawing *d, const struct point *point)
 	return 3 + 9 * sqrt(d->points[0].us > 0 ? fmax(point->us, 0) / d->points[0].us : 0);
 }
 
-/* Numbers stand at the upper right of their points, and further up where another one stands
- * already. */
+/* Numbers are at the upper right of their points, and higher if another number is there. */
 static void
 place_labels(struct drawing *d)
 {
@@ -201,7 +200,7 @@ put_axes(const struct drawing *d, FILE *out)
 	        (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 14, (TOP + HEIGHT - BOTTOM) / 2);
 }
 
-/* The roof, what it is made of, and where it bends. */
+/* Draws the roof, its peaks, and where it bends. */
 static void
 put_roof(const struct drawing *d, FILE *out)
 {
@@ -245,7 +244,7 @@ name_of(const struct drawing *d, const struct point *point)
 	return d->answer->cells[(size_t)point->row * d->answer->column_count + d->name].text;
 }
 
-/* Behind the point: four digits, and never a power of ten. */
+/* How many digits come after the decimal point: four digits in all, and never a power of ten. */
 static int
 count_decimals(double number)
 {
@@ -261,7 +260,7 @@ put_amounts(FILE *out, const struct point *point)
 	        count_decimals(point->y), point->y);
 }
 
-/* The longest lie below the others. */
+/* The points with the longest time are below the others. */
 static void
 put_points(struct drawing *d, FILE *out)
 {

@@ -143,8 +143,8 @@ plumb_tables_device(const struct plumb_tables *tables)
 		(b) = swapped_;                                                                    \
 	} while (0)
 
-/* Batch sizes tell a story in their order, which a shell's b*.plumb does not have. Profiles without
- * a batch size stand last. */
+/* Puts profiles in the order of their batch sizes, which a shell's b*.plumb does not keep. Profiles
+ * without a batch size come last. */
 static void
 order_by_batch(struct plumb_tables *t)
 {
@@ -216,7 +216,7 @@ write_json(const struct plumb_tables *tables, FILE *out)
 	return plumb_json_finish(json);
 }
 
-/* A line with id and title stands before each of several tables. */
+/* If there are several tables, a line with id and title comes before each. */
 static void
 write_csv(const struct plumb_tables *tables, FILE *out)
 {

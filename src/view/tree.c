@@ -22,8 +22,8 @@ greater_first(uint32_t metric, const struct plumb_stat *stat)
 	return ~plumb_sort_signed(plumb_stat_amount(metric, stat));
 }
 
-/* Nodes by parent, then the greater first, then as they were; FIRST[p + 1] is where the children of
- * node p begin, FIRST[0] where the top ones do, and one more entry ends the last. */
+/* Sorts nodes by parent, then the greatest first, then as they were. The children of node p begin
+ * at FIRST[p + 1], and the top nodes at FIRST[0]. One more entry ends the last. */
 static void
 sort_children(const struct plumb_tree *tree, uint32_t metric, struct plumb_sort_item *items,
               struct plumb_sort_item *spare, uint32_t *first)
@@ -126,7 +126,8 @@ filter_contexts(struct selection *s)
 			s->keep[c] = 0;
 }
 
-/* What has no value of any metric, itself or below, is there to explain others (an origin). */
+/* Marks contexts that have a value of any metric, themselves or below. The others only explain them
+ * (an origin). */
 static void
 find_live(struct selection *s)
 {
@@ -139,7 +140,7 @@ find_live(struct selection *s)
 			s->live[p->contexts[c].parent] = 1;
 }
 
-/* Finds chains: a context without a part of its own and with one child only joins that child. */
+/* Finds chains: a context joins its child if it has only this child and no exclusive part. */
 static int
 find_chains(struct selection *s)
 {
@@ -165,7 +166,7 @@ find_chains(struct selection *s)
 	return 0;
 }
 
-/* Marks the context and the chains above it, as far as they are not marked. */
+/* Marks CONTEXT and the chains above it, up to the first that is marked. */
 static void
 mark_chain(struct selection *s, uint32_t context, uint32_t *count)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bottom-up tree. Each context that has the metric is one entry with a cursor that walks
- * outwards. A node owns a slice of the entries, those whose cursors have come the same way; to find
- * a node's callers its slice is sorted by the cursor's next frame, so that each caller owns a slice
- * of the slice. Only nodes that will be shown are expanded: the one with the most of the metric
- * next.
+ * The bottom-up tree. Each context that has the metric is one entry, with a cursor that walks
+ * outwards. A node owns a slice of the entries: those with cursors that came the same way. To find
+ * a node's callers, its slice is sorted by the cursor's next frame; each caller then owns a slice
+ * of the slice. Only nodes that will be shown are expanded, always the one with the most of the
+ * metric next.
  */
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@
 
 struct entry {
 	uint32_t start;  /* whose exclusive part this is */
-	uint32_t cursor; /* where the walk outwards stands */
+	uint32_t cursor; /* where the walk outwards is now */
 	uint32_t key;    /* what the slice is sorted by */
 };
 
@@ -122,8 +122,8 @@ add_nodes(struct inversion *v, uint32_t begin, uint32_t end, uint32_t parent, bo
 	return true;
 }
 
-/* Walks every cursor of SLICE one context outwards and sorts by its frame; those that have come to
- * the root are left out: returns where the others end. */
+/* Moves every cursor of SLICE one context outwards, and sorts by its frame. It drops those that
+ * reach the root, and returns where the others end. */
 static uint32_t
 walk_outwards(struct inversion *v, struct slice slice)
 {

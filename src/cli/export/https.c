@@ -76,7 +76,7 @@ load_curl(struct curl *curl)
 	return library != NULL;
 }
 
-/* Keeps the beginning of the answer; what is behind it is not asked for. */
+/* Keeps the beginning of the answer, and refuses the rest. */
 static size_t
 take_body(const char *data, size_t size, size_t count, void *to)
 {

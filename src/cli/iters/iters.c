@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plumb iters: its options, and the iterations of each device's main track for people. */
+/* plumb iters: its options, and the text about the iterations of each device's main track. */
 #include "cli/iters/iters.h"
 #include "analyze/path/part.h"
 
@@ -181,7 +181,7 @@ cell_time(struct plumb_table *table, int64_t ns)
 static int
 print_items(const struct plumb_iters *iters, uint32_t t, FILE *out)
 {
-	/* The first column only where the second would not tell. */
+	/* The first column is there only if the second one is not enough. */
 	static const struct plumb_column columns[] = {
 		{ "step", PLUMB_RIGHT },        { "iteration", PLUMB_RIGHT },
 		{ "duration", PLUMB_RIGHT },    { "interval", PLUMB_RIGHT },

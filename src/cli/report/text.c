@@ -175,8 +175,8 @@ count_title(const struct plumb_report *report)
 	}
 }
 
-/* How often rows were entered, and how long one took, where that is known of any row; and of rows
- * that nobody enters, how many operators were called in them. */
+/* Adds how often rows were entered, and how long one call took, if this is known for any row. If
+ * nobody enters the rows, it adds how many operators were called in them. */
 static void
 choose_calls(const struct plumb_report *report, struct layout *layout)
 {
@@ -212,7 +212,7 @@ choose_columns(const struct plumb_report *report, struct layout *layout)
 {
 	bool kernel = report->by == PLUMB_BY_KERNEL;
 	bool module = report->by == PLUMB_BY_MODULE, shape = report->by == PLUMB_BY_SHAPE;
-	/* Rows of which no part lies in another. */
+	/* Rows that do not lie in each other. */
 	bool thread = shape || plumb_report_is_where(report->by) || report->by == PLUMB_BY_PHASE;
 	bool sum = plumb_metric_aggregation(report->metric) == PLUMB_SUM;
 
@@ -256,7 +256,7 @@ choose_columns(const struct plumb_report *report, struct layout *layout)
 	add_column(layout, USER, NULL);
 }
 
-/* FILE:LINE, FILE where there is no line. */
+/* FILE:LINE; FILE if there is no line. */
 static void
 place_cell(struct plumb_table *table, const char *file, uint32_t line)
 {
@@ -366,7 +366,7 @@ chain_calls(const struct plumb_report *report, const struct plumb_tree_node *nod
 	return &report->calls[context];
 }
 
-/* Calls of a node's own frame; of a caller, bottom-up, those that came through it. */
+/* The calls of a node's own frame. Bottom-up, for a caller: the calls that came through it. */
 static void
 node_calls_cell(struct plumb_table *table, const struct plumb_report *report,
                 const struct plumb_tree_node *node, bool *direct)
@@ -492,7 +492,7 @@ print_rest(const struct plumb_report *report, FILE *out)
 	        plumb_format_share(text, plumb_report_share(report, &report->outside), 1));
 }
 
-/* What part of the time the table tells of. */
+/* How much of the time the table covers. */
 static void
 print_coverage(const struct plumb_report *report, FILE *out)
 {

@@ -100,7 +100,7 @@ struct segments {
 	size_t count;
 };
 
-/* The file offset of virtual ADDRESS; false where no loaded segment holds it in the file. */
+/* The file offset of virtual ADDRESS. False: no loaded segment holds it in the file. */
 static bool
 offset_of(const struct segments *segments, uint64_t address, uint64_t *offset)
 {

@@ -314,7 +314,7 @@ toggle_recording(void *data)
 		               plumb_control_is_on(run->schedule.control) ? "on" : "paused");
 }
 
-/* Does what is due: recording begins or ends, threads that wait are looked at. */
+/* Does what is due: starts or ends recording, and looks at threads that wait. */
 static int
 take_turn(void *data)
 {
@@ -440,7 +440,7 @@ clear_folder(struct run *run)
 		               run->folder.path);
 }
 
-/* A job of many ranks, each with a plumb of its own, has one summary: rank 0's. */
+/* In a job of many ranks, each rank has its own plumb. Only rank 0 prints the summary. */
 static void
 print_summary(const struct run *run, const struct plumb_profile *profile)
 {

@@ -26,7 +26,7 @@ is_region_name(const char *name)
 	return plumb_region_name_ends(name, PLUMB_REGION_SUFFIX);
 }
 
-/* Puts FOLDER/NAME into PATH; false (ENAMETOOLONG) where it does not fit. */
+/* Puts FOLDER/NAME into PATH. False with ENAMETOOLONG: it does not fit. */
 static bool
 join_path(char path[PATH_MAX], const char *folder, const char *name)
 {
@@ -70,7 +70,8 @@ plumb_rundir_create(struct plumb_rundir *run, const char *parent, struct plumb_e
 bool
 plumb_preloadable(const char *path)
 {
-	/* The list is parted by spaces and colons, and ld.so expands $ORIGIN and its like. */
+	/* Spaces and colons separate the entries of the list, and ld.so expands $ORIGIN and the
+	 * like. */
 	return path[0] == '/' && !strpbrk(path, " :$\t\n");
 }
 
@@ -159,7 +160,7 @@ plumb_rundir_space(const char *path)
 
 /* ---- regions of living processes ---- */
 
-/* Maps a region's header shared, or NULL where PATH is none. */
+/* Maps a region's header shared. NULL: PATH is not a region. */
 static struct plumb_region_header *
 map_header(const char *path)
 {
@@ -186,7 +187,7 @@ map_header(const char *path)
 	return NULL;
 }
 
-/* Also false where the process is dead and only waits to be reaped. */
+/* Also false if the process is dead and only waits to be reaped. */
 static bool
 is_alive(const struct plumb_region_header *header, char name[64])
 {

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 
-#define LOOK_MS 20 /* how soon a start by the program itself is noticed, where a duration is set */
+#define LOOK_MS 20 /* how soon we notice a start by the program itself, if there is a duration */
 
 void
 plumb_schedule_begin(struct plumb_schedule *schedule)

@@ -232,7 +232,7 @@ plumb_cmd_session(struct plumb_invocation *invocation)
 {
 	struct session session = { .invocation = invocation, .pid = getppid() };
 	struct plumb_error error = { 0 };
-	/* Ctrl-C is for the process, which ends us by its own end. */
+	/* Ctrl-C is for the process. We end when it ends. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGQUIT, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);

@@ -82,7 +82,7 @@ refuse_program(struct plumb_target *target, const char *path, const char *format
 	va_end(args);
 }
 
-/* Will the loader run PATH in secure mode, where it takes no preloaded library? */
+/* Will the loader run PATH in secure mode, in which it preloads no library? */
 static bool
 look_privileges(int descriptor, const char *path, struct plumb_target *target)
 {
@@ -260,7 +260,7 @@ plumb_target_look(char *const *argv, const char *search, struct plumb_target *ta
 		return;
 	memcpy(path, target->path, sizeof(path));
 	for (int step = 0; step < MAX_CHAIN; step++) {
-		/* Only the command line's own env has its arguments in ARGV. */
+		/* ARGV has the arguments of env only if the command line itself names env. */
 		if (!look_step(path, step == 0 ? argv : NULL, search, next, target) ||
 		    target->refused)
 			return;
