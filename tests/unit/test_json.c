@@ -80,6 +80,27 @@ test_values(void **state)
 }
 
 static void
+test_members(void **state)
+{
+	struct output o;
+
+	(void)state;
+	start(&o);
+	plumb_json_object(o.json);
+	plumb_json_key_array(o.json, "list");
+	plumb_json_end(o.json);
+	plumb_json_key_object(o.json, "object");
+	plumb_json_key_bool(o.json, "flag", true);
+	plumb_json_key_number(o.json, "half", 0.5);
+	plumb_json_end(o.json);
+	plumb_json_key_line(o.json, "line", 12);
+	plumb_json_key_line(o.json, "no_line", 0);
+	plumb_json_end(o.json);
+	expect(&o, "{\"list\":[],\"object\":{\"flag\":true,\"half\":0.5},"
+	           "\"line\":12,\"no_line\":null}\n");
+}
+
+static void
 test_numbers(void **state)
 {
 	struct output o;
@@ -227,10 +248,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_values),    cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_text),      cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_wrong_use), cmocka_unit_test(test_full_disk),
-		cmocka_unit_test(test_raw),       cmocka_unit_test(test_valid),
+		cmocka_unit_test(test_values),    cmocka_unit_test(test_members),
+		cmocka_unit_test(test_numbers),   cmocka_unit_test(test_text),
+		cmocka_unit_test(test_depth),     cmocka_unit_test(test_wrong_use),
+		cmocka_unit_test(test_full_disk), cmocka_unit_test(test_raw),
+		cmocka_unit_test(test_valid),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
