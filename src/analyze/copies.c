@@ -2,9 +2,6 @@
 #include "analyze/copies.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-#include "base/words.h"
 
 int64_t *
 plumb_copies_sizes(const struct plumb_profile *profile)
@@ -29,13 +26,9 @@ plumb_copies_sizes(const struct plumb_profile *profile)
 bool
 plumb_copies_from_host(const struct plumb_profile *p, uint32_t context)
 {
-	static const char *const kinds[] = { "copy pageable\xe2\x86\x92", "copy pinned\xe2\x86\x92",
-		                             "copy host\xe2\x86\x92" };
-	const struct plumb_frame *frame = plumb_context_frame(p, context);
-	const char *name = frame->kind == PLUMB_FRAME_COPY ? plumb_text(p, frame->name) : NULL;
+	struct plumb_transfer transfer = plumb_context_frame(p, context)->transfer;
 
-	for (size_t i = 0; name && i < sizeof kinds / sizeof *kinds; i++)
-		if (!strncmp(name, kinds[i], strlen(kinds[i])))
-			return !strcmp(name + strlen(kinds[i]), "device");
-	return false;
+	return transfer.to == PLUMB_MEMORY_DEVICE &&
+	       (transfer.from == PLUMB_MEMORY_PAGEABLE || transfer.from == PLUMB_MEMORY_PINNED ||
+	        transfer.from == PLUMB_MEMORY_HOST);
 }

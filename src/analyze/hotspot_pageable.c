@@ -32,27 +32,12 @@ struct pageable {
 	PLUMB_VEC(struct group) groups;
 };
 
+/* Is it a copy between KIND of host memory and the device? */
 static bool
-ends_with(const char *text, const char *end)
+is_copy(struct plumb_transfer transfer, enum plumb_memory_kind kind)
 {
-	size_t length = strlen(text), part = strlen(end);
-
-	return length >= part && !strcmp(text + length - part, end);
-}
-
-/* Does NAME copy between KIND of host memory and the device? Says which way. */
-static bool
-is_copy(const char *name, const char *kind, bool *to_device)
-{
-	char from[40], to[40];
-
-	if (!name)
-		return false;
-	snprintf(from, sizeof from, "copy %s\xe2\x86\x92", kind);
-	snprintf(to, sizeof to, "\xe2\x86\x92%s", kind);
-	*to_device =
-		!strncmp(name, from, strlen(from)) && !strncmp(name + strlen(from), "device", 6);
-	return *to_device || (!strncmp(name, "copy device", 11) && ends_with(name, to));
+	return (transfer.from == kind && transfer.to == PLUMB_MEMORY_DEVICE) ||
+	       (transfer.from == PLUMB_MEMORY_DEVICE && transfer.to == kind);
 }
 
 /* Parameters that a model moves to the GPU once: what the person copies each step is elsewhere. */
@@ -86,18 +71,17 @@ collect_copies(struct pageable *s)
 
 	for (uint32_t c = 0; c < p->contexts_count; c++) {
 		const struct plumb_frame *frame = plumb_context_frame(p, c);
-		const char *name = plumb_text(p, frame->name);
+		bool to_device = frame->transfer.to == PLUMB_MEMORY_DEVICE;
 		struct group *group;
-		bool to_device;
 
 		if (frame->kind != PLUMB_FRAME_COPY || !s->time[c].count)
 			continue;
-		if (is_copy(name, "pinned", &to_device)) {
+		if (is_copy(frame->transfer, PLUMB_MEMORY_PINNED)) {
 			pinned_ns[to_device] = plumb_add(pinned_ns[to_device], s->time[c].sum);
 			pinned_bytes[to_device] =
 				plumb_add(pinned_bytes[to_device], s->bytes[c].sum);
 		}
-		if (!is_copy(name, "pageable", &to_device) || moves_module(p, c))
+		if (!is_copy(frame->transfer, PLUMB_MEMORY_PAGEABLE) || moves_module(p, c))
 			continue;
 		group = plumb_vec_add(&s->groups);
 		if (!group)

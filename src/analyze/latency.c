@@ -261,10 +261,7 @@ find_busy(struct latency *l)
 static bool
 is_upload(const struct plumb_profile *p, uint32_t context)
 {
-	const struct plumb_frame *frame = plumb_context_frame(p, context);
-	const char *name = plumb_text(p, frame->name);
-
-	return frame->kind == PLUMB_FRAME_COPY && name && !strncmp(name, "copy pageable", 13);
+	return plumb_context_frame(p, context)->transfer.from == PLUMB_MEMORY_PAGEABLE;
 }
 
 /* The calls that wait, and copies that were waited for with theirs. */

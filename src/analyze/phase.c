@@ -87,7 +87,9 @@ mark_of(const struct plumb_profile *p, const struct plumb_frame *frame)
 	case PLUMB_FRAME_RANGE:
 		return plumb_framework_range(name, strlen(name));
 	case PLUMB_FRAME_COPY:
-		return strstr(name, "pageable→device") || strstr(name, "pinned→device")
+		return (frame->transfer.from == PLUMB_MEMORY_PAGEABLE ||
+		        frame->transfer.from == PLUMB_MEMORY_PINNED) &&
+		                       frame->transfer.to == PLUMB_MEMORY_DEVICE
 		               ? COPY_TO_DEVICE
 		               : PLUMB_PURPOSE_NONE;
 	default:

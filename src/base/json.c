@@ -272,6 +272,40 @@ plumb_json_raw(struct plumb_json *json, const char *text)
 }
 
 void
+plumb_json_key_array(struct plumb_json *json, const char *key)
+{
+	plumb_json_key(json, key);
+	plumb_json_array(json);
+}
+
+void
+plumb_json_key_object(struct plumb_json *json, const char *key)
+{
+	plumb_json_key(json, key);
+	plumb_json_object(json);
+}
+
+void
+plumb_json_key_bool(struct plumb_json *json, const char *key, bool value)
+{
+	plumb_json_key(json, key);
+	plumb_json_bool(json, value);
+}
+
+void
+plumb_json_key_number(struct plumb_json *json, const char *key, double value)
+{
+	plumb_json_key(json, key);
+	plumb_json_number(json, value);
+}
+
+void
+plumb_json_key_line(struct plumb_json *json, const char *key, uint32_t line)
+{
+	plumb_json_key_quantity(json, key, line ? (int64_t)line : INT64_MIN);
+}
+
+void
 plumb_json_key_text(struct plumb_json *json, const char *key, const char *text)
 {
 	plumb_json_key(json, key);

@@ -51,7 +51,13 @@ void plumb_json_text(struct plumb_json *json, const char *text);
 /* TEXT is JSON already; null when it is NULL or not one JSON value. */
 void plumb_json_raw(struct plumb_json *json, const char *text);
 
-/* Key and value in one. */
+/* Key and value in one; an array or object stays open. */
+void plumb_json_key_array(struct plumb_json *json, const char *key);
+void plumb_json_key_object(struct plumb_json *json, const char *key);
+void plumb_json_key_bool(struct plumb_json *json, const char *key, bool value);
+void plumb_json_key_number(struct plumb_json *json, const char *key, double value);
+/* The number of a line; 0 is null. */
+void plumb_json_key_line(struct plumb_json *json, const char *key, uint32_t line);
 void plumb_json_key_text(struct plumb_json *json, const char *key, const char *text);
 void plumb_json_key_quantity(struct plumb_json *json, const char *key, int64_t value);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/words.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const char *const plumb_frame_kind_names[PLUMB_FRAME_KIND_COUNT] = {
@@ -83,11 +84,72 @@ plumb_gpu_mode_find(const char *name)
 	return NULL;
 }
 
-const char *
-plumb_memory_kind_name(uint32_t kind)
+/* ---- copies and sets ---- */
+
+#define ARROW "→"
+
+static const char *const memory_kinds[] = {
+	[PLUMB_MEMORY_PAGEABLE] = "pageable", [PLUMB_MEMORY_PINNED] = "pinned",
+	[PLUMB_MEMORY_DEVICE] = "device",     [PLUMB_MEMORY_ARRAY] = "array",
+	[PLUMB_MEMORY_MANAGED] = "managed",   [PLUMB_MEMORY_UNKNOWN] = "unknown",
+	[PLUMB_MEMORY_HOST] = "host",
+};
+
+static const char *
+memory_name(unsigned kind)
 {
-	static const char *const names[] = {
-		"unknown", "pageable", "pinned", "device", "array", "managed",
-	};
-	return kind < sizeof names / sizeof *names ? names[kind] : "unknown";
+	kind &= ~(unsigned)PLUMB_MEMORY_PEER;
+	return kind && kind <= PLUMB_MEMORY_HOST ? memory_kinds[kind] : "unknown";
+}
+
+static const char *
+peer_word(unsigned kind)
+{
+	return kind & PLUMB_MEMORY_PEER ? "peer " : "";
+}
+
+const char *
+plumb_transfer_name(char text[PLUMB_TRANSFER_NAME], struct plumb_transfer transfer)
+{
+	if (transfer.from)
+		snprintf(text, PLUMB_TRANSFER_NAME, "copy %s%s" ARROW "%s%s",
+		         peer_word(transfer.from), memory_name(transfer.from),
+		         peer_word(transfer.to), memory_name(transfer.to));
+	else
+		snprintf(text, PLUMB_TRANSFER_NAME, "set %s%s", peer_word(transfer.to),
+		         memory_name(transfer.to));
+	return text;
+}
+
+static uint16_t
+memory_named(const char *text, size_t bytes)
+{
+	uint16_t peer = 0;
+	if (bytes > 5 && !memcmp(text, "peer ", 5)) {
+		peer = PLUMB_MEMORY_PEER;
+		text += 5;
+		bytes -= 5;
+	}
+	for (uint16_t k = PLUMB_MEMORY_PAGEABLE; k <= PLUMB_MEMORY_HOST; k++)
+		if (strlen(memory_kinds[k]) == bytes && !memcmp(memory_kinds[k], text, bytes))
+			return k | peer;
+	return PLUMB_MEMORY_NONE;
+}
+
+struct plumb_transfer
+plumb_transfer_of(const char *name)
+{
+	const struct plumb_transfer nothing = { 0, 0 };
+	struct plumb_transfer transfer = nothing;
+	if (name && !strncmp(name, "set ", 4)) {
+		transfer.to = memory_named(name + 4, strlen(name + 4));
+		return transfer;
+	}
+	const char *arrow = name && !strncmp(name, "copy ", 5) ? strstr(name, ARROW) : NULL;
+	if (!arrow)
+		return nothing;
+	const char *end = arrow + strlen(ARROW);
+	transfer.from = memory_named(name + 5, (size_t)(arrow - name) - 5);
+	transfer.to = memory_named(end, strlen(end));
+	return transfer.from && transfer.to ? transfer : nothing;
 }

@@ -52,6 +52,8 @@ enum {
 	PLUMB_CONTEXT_TRUNCATED = 1 << 2,  /* deeper frames exist and were not kept */
 	/* In regions only: a native frame's line is the instruction that a sample interrupted. */
 	PLUMB_CONTEXT_INTERRUPTED = 1 << 7,
+	/* Likewise: the node of a copy has both its devices (plumb_record_copy). */
+	PLUMB_CONTEXT_ENDS = 1 << 6,
 };
 
 /* Layers of a call path that can be left out (`plumb run --layers`). */
@@ -161,17 +163,31 @@ uint32_t plumb_metric_find(const char *name);
 /* The number of a frame kind by its name; -1 if no kind has this name. */
 int plumb_frame_kind_find(const char *name);
 
-/* Kinds of memory and directions of a copy; a copy's or set's frame is named from them. */
+/* Kinds of memory. What a copy moves, or a set fills, names its frame: "copy pinned→device",
+ * "copy device→peer device", "set device". */
 enum plumb_memory_kind {
-	PLUMB_MEMORY_UNKNOWN = 0,
+	PLUMB_MEMORY_NONE = 0, /* nothing is said */
 	PLUMB_MEMORY_PAGEABLE = 1,
 	PLUMB_MEMORY_PINNED = 2,
 	PLUMB_MEMORY_DEVICE = 3,
 	PLUMB_MEMORY_ARRAY = 4,
 	PLUMB_MEMORY_MANAGED = 5,
+	PLUMB_MEMORY_UNKNOWN = 6,
+	PLUMB_MEMORY_HOST = 7, /* pageable or pinned */
+	/* A bit beside one of those: memory of another device than the copy reads from. */
+	PLUMB_MEMORY_PEER = 8,
+	PLUMB_MEMORY_PEER_DEVICE = PLUMB_MEMORY_DEVICE | PLUMB_MEMORY_PEER,
 };
-/* "pageable", "pinned", … ; "unknown" for any other number. */
-const char *plumb_memory_kind_name(uint32_t kind);
+/* From where to where, as enum plumb_memory_kind. A set has no FROM; a name that does not say has
+ * neither. */
+struct plumb_transfer {
+	uint16_t from, to;
+};
+/* The name of a copy's or set's frame into TEXT. Returns TEXT. */
+#define PLUMB_TRANSFER_NAME 64
+const char *plumb_transfer_name(char text[PLUMB_TRANSFER_NAME], struct plumb_transfer transfer);
+/* What such a name says; NULL is none. */
+struct plumb_transfer plumb_transfer_of(const char *name);
 
 /*
  * Modes of GPU collection. A process has one, because the vendors' tools behind different modes do

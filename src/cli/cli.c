@@ -99,7 +99,7 @@ reader_left(FILE *out)
 }
 
 static int
-finish(const struct plumb_invocation *invocation, int result)
+flush_output(const struct plumb_invocation *invocation, int result)
 {
 	bool failed;
 
@@ -154,7 +154,7 @@ refuse_operands(const struct plumb_invocation *invocation)
 	                       invocation->operands[verb->max_operands]);
 }
 
-/* Runs the verb; without a FILE, where it may have none, on the newest profile. */
+/* Runs the verb. A verb that needs no FILE runs on the newest profile if none is given. */
 static int
 call_verb(struct plumb_invocation *invocation)
 {
@@ -203,7 +203,7 @@ run_verb(struct plumb_invocation *invocation, int argc, char **argv)
 		result = plumb_cli_fail(invocation, &error);
 	} else if (plumb_options_given(options, "help")) {
 		plumb_help_print(verb, invocation->out, plumb_terminal_width(invocation->out));
-		result = finish(invocation, PLUMB_EXIT_DONE);
+		result = flush_output(invocation, PLUMB_EXIT_DONE);
 	} else if (invocation->operand_count < verb->min_operands ||
 	           invocation->operand_count > verb->max_operands) {
 		result = refuse_operands(invocation);
@@ -213,7 +213,7 @@ run_verb(struct plumb_invocation *invocation, int argc, char **argv)
 		/* A command under `run` inherits the disposition, so it is left alone there. */
 		if (!verb->stop)
 			signal(SIGPIPE, SIG_IGN);
-		result = finish(invocation, call_verb(invocation));
+		result = flush_output(invocation, call_verb(invocation));
 	}
 	plumb_options_free(options);
 	return result;

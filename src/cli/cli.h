@@ -47,28 +47,29 @@ enum plumb_exit {
 
 struct plumb_invocation {
 	const struct plumb_verb *verb;
-	const struct plumb_verb *const *verbs; /* all, in the order of help; ends with NULL */
+	const struct plumb_verb *const *verbs; /* all verbs, in the order of help; ends with NULL */
 	const struct plumb_options *options;
 	char **operands; /* ends with NULL */
 	int operand_count;
-	char **words; /* the verb and its options as they were given: the first OPTION_WORDS */
+	char **words; /* the verb and its options, as they were given: OPTION_WORDS words */
 	int option_words;
 	FILE *out, *err; /* stdout and stderr, others in tests */
 };
 
 struct plumb_verb {
 	const char *name;
-	const char *summary;     /* one line, lower case, no full stop */
-	const char *synopsis;    /* what follows "plumb NAME [OPTIONS]", e.g. "FILE" */
-	const char *description; /* paragraphs parted by an empty line; plain text, no wrapping */
-	const char *exits;       /* exit codes, in the same form; NULL: the common ones */
+	const char *summary;  /* one line, lower case, no full stop */
+	const char *synopsis; /* what follows "plumb NAME [OPTIONS]", e.g. "FILE" */
+	/* paragraphs with an empty line between them; plain text, not wrapped */
+	const char *description;
+	const char *exits; /* exit codes, written in the same way; NULL: the common ones */
 	const char *const *examples; /* command line, what it does, …, NULL; may be NULL */
 	const struct plumb_option *options;
 	int min_operands, max_operands;
 	enum plumb_complete complete; /* what operands complete to */
 	bool stop;                    /* options end at the first operand (it takes a command) */
 	bool newest;    /* takes one FILE; without it the newest profile of the current folder */
-	bool data;      /* what it writes is for programs: names stay as they are */
+	bool data;      /* it writes for programs: names stay as they are */
 	bool hidden;    /* left out of help, man pages and completion */
 	int usage_exit; /* exit code of wrong use; 0: PLUMB_EXIT_USAGE */
 	int (*run)(struct plumb_invocation *invocation); /* returns the exit code */
@@ -100,27 +101,24 @@ const struct plumb_verb *plumb_verb_find(const struct plumb_verb *const *verbs, 
 int
 plumb_cli_main(const struct plumb_verb *const *verbs, int argc, char **argv, FILE *out, FILE *err);
 
-/* Prints "plumb: MESSAGE" on the invocation's err; returns the exit code that ERROR's code
- * means. */
+/* Prints "plumb: MESSAGE" on the invocation's err. Returns the exit code for ERROR's code. */
 int plumb_cli_fail(const struct plumb_invocation *invocation, const struct plumb_error *error);
-/* Likewise with an own message, for wrong use; adds where to find help. */
+/* The same with a message of the verb's own, for wrong use. It adds where to find help. */
 int plumb_cli_usage(const struct plumb_invocation *invocation, const char *format, ...)
 	PLUMB_PRINTF(2, 3);
-/* Prints COMMAND, quoted for a shell, on a line of its own, so that it can be pasted: after a note
- * or error that ends with ":". */
+/* Prints COMMAND, which is quoted for a shell, on a line of its own, so that you can paste it. Call
+ * it after a note or an error that ends with ":". */
 void plumb_cli_command(const struct plumb_invocation *invocation, const char *command);
 /* Prints "plumb: …" as a note on err: one line, the run goes on. */
 void plumb_cli_note(const struct plumb_invocation *invocation, const char *format, ...)
 	PLUMB_PRINTF(2, 3);
-/* Prints a command on a line of its own, after a note that introduces it. */
-void plumb_cli_command(const struct plumb_invocation *invocation, const char *command);
 
 /* Writes the help of VERB, or of plumb as a whole, for people, WIDTH columns wide. */
 void plumb_help_print(const struct plumb_verb *verb, FILE *out, int width);
 void plumb_help_overview(const struct plumb_verb *const *verbs, FILE *out, int width);
 /* The options of every verb, after its own. */
 extern const struct plumb_option plumb_common_options[];
-/* Exit codes of a verb that states none. */
+/* The exit codes of a verb that has no text about them. */
 extern const char plumb_common_exits[];
 
 #endif

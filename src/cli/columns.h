@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Takes the code point at TEXT, of which BYTES (≥ 1) bytes may be read, and returns how many bytes
- * it is long; *COLUMNS is 0 (combining), 1 or 2. A byte that is no UTF-8, and a control character,
- * take one column: they are printed as a replacement. */
+/* Reads the code point at TEXT, which has BYTES (≥ 1) bytes. Returns the length of the code point
+ * in bytes; *COLUMNS is 0 (combining), 1 or 2. A byte that is not UTF-8 takes one column, and so
+ * does a control character: a replacement is printed for them. */
 size_t plumb_columns_next(const char *text, size_t bytes, int *columns);
 
 /* Columns of a terminated text. */

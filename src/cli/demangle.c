@@ -12,7 +12,7 @@ extern char *__cxa_demangle(const char *mangled, char *buffer, size_t *length, i
 
 /* Cuts END off the BYTES of NAME. */
 static bool
-cut(const char *name, size_t *bytes, const char *end)
+cut_end(const char *name, size_t *bytes, const char *end)
 {
 	size_t length = strlen(end);
 	if (*bytes <= length || memcmp(name + *bytes - length, end, length) != 0)
@@ -21,7 +21,7 @@ cut(const char *name, size_t *bytes, const char *end)
 	return true;
 }
 
-/* "_Z1fi [clone .isra.0]": what is mangled is before the blank. */
+/* "_Z1fi [clone .isra.0]": the mangled part is before the blank. */
 static char *
 demangle_clone(const char *symbol)
 {
@@ -45,7 +45,7 @@ plumb_demangle(const char *name)
 {
 	size_t bytes = name ? strlen(name) : 0, whole = bytes;
 	/* ".kd" says that the symbol is the descriptor of an AMD kernel. */
-	while (cut(name, &bytes, " [clone .kd]") || cut(name, &bytes, ".kd"))
+	while (cut_end(name, &bytes, " [clone .kd]") || cut_end(name, &bytes, ".kd"))
 		;
 	char *symbol = bytes ? strndup(name, bytes) : NULL;
 	char *text = symbol ? demangle_clone(symbol) : NULL;

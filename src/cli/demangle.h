@@ -6,8 +6,8 @@
 #ifndef PLUMB_CLI_DEMANGLE_H
 #define PLUMB_CLI_DEMANGLE_H
 
-/* The demangled form of NAME, malloced, or NULL where it is not a mangled name. ".kd" and " [clone
- * .kd]" at its end, by which AMD marks kernels, are cut off. */
+/* The demangled form of NAME, malloced; NULL: NAME is not mangled. AMD marks kernels with ".kd" or
+ * " [clone .kd]" at the end: this is cut off. */
 char *plumb_demangle(const char *name);
 
 #endif

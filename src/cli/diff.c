@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plumb diff: two profiles, or several runs of each side, held against each other. */
+/* plumb diff: compares two profiles, or several runs of each side. */
 #include "cli/diff.h"
 
 #include <stdlib.h>
@@ -58,8 +58,8 @@ static const struct plumb_option options[] = {
 };
 
 static int
-print(const struct plumb_invocation *invocation, const struct plumb_compared *c,
-      struct plumb_error *error)
+print_comparison(const struct plumb_invocation *invocation, const struct plumb_compared *c,
+                 struct plumb_error *error)
 {
 	bool json = plumb_options_flag(invocation->options, "json");
 	bool csv = plumb_options_flag(invocation->options, "csv");
@@ -82,7 +82,7 @@ print(const struct plumb_invocation *invocation, const struct plumb_compared *c,
 }
 
 static int
-conclude(const struct plumb_invocation *invocation, const struct plumb_compared *c)
+choose_exit(const struct plumb_invocation *invocation, const struct plumb_compared *c)
 {
 	if (!c->holds)
 		return PLUMB_EXIT_GATE;
@@ -96,8 +96,8 @@ conclude(const struct plumb_invocation *invocation, const struct plumb_compared 
 }
 
 static int
-compare(const struct plumb_invocation *invocation, const struct plumb_profile *profiles,
-        uint32_t before, const struct plumb_diff_query *query)
+compare_profiles(const struct plumb_invocation *invocation, const struct plumb_profile *profiles,
+                 uint32_t before, const struct plumb_diff_query *query)
 {
 	uint32_t count = (uint32_t)invocation->operand_count;
 	const struct plumb_profile *list[SIDE_MOST];
@@ -109,10 +109,10 @@ compare(const struct plumb_invocation *invocation, const struct plumb_profile *p
 		list[i] = &profiles[i];
 	code = plumb_compared_make(list, before, count, query, &compared, &error);
 	if (!code)
-		code = print(invocation, &compared, &error);
+		code = print_comparison(invocation, &compared, &error);
 	result = code == PLUMB_EUSAGE ? plumb_cli_usage(invocation, "diff: %s", error.message)
 	         : code               ? plumb_cli_fail(invocation, &error)
-	                              : conclude(invocation, &compared);
+	                              : choose_exit(invocation, &compared);
 	plumb_compared_free(&compared);
 	return result;
 }
@@ -135,7 +135,7 @@ parse_iterations(const char *text, double *iterations)
 	return iterations[0] > 0 && iterations[1] > 0;
 }
 
-/* How many operands are of the first side; 0: that cannot be told. */
+/* How many operands belong to the first side; 0: unknown. */
 static uint32_t
 first_side(const struct plumb_invocation *invocation)
 {
@@ -215,7 +215,7 @@ plumb_cmd_diff(struct plumb_invocation *invocation)
 	if (!profiles || load_all(invocation, profiles, &error) < 0)
 		result = plumb_cli_fail(invocation, &error);
 	else
-		result = compare(invocation, profiles, before, &query);
+		result = compare_profiles(invocation, profiles, before, &query);
 	for (int i = 0; profiles && i < invocation->operand_count; i++)
 		plumb_profile_free(&profiles[i]);
 	free(profiles);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A comparison for people. */
+/* A comparison as text. */
 #ifndef PLUMB_CLI_DIFF_H
 #define PLUMB_CLI_DIFF_H
 
@@ -7,9 +7,9 @@
 
 #include "view/diff.h"
 
-/* Negative: it could not be written, or memory was out. */
+/* Negative: it could not be written, or no memory. */
 int plumb_diff_text(const struct plumb_compared *compared, FILE *out, int width);
-/* A line for each gate. */
+/* Prints a line for each gate. */
 void plumb_diff_gates(const struct plumb_compared *compared, FILE *out);
 
 #endif

@@ -18,7 +18,7 @@
 /* ---- numbers ---- */
 
 static const char *
-quantity(char *text, const char *unit, double value)
+format_quantity(char *text, const char *unit, double value)
 {
 	if (!isfinite(value) || fabs(value) > 9e18)
 		return plumb_format_count(text, INT64_MIN);
@@ -32,7 +32,7 @@ quantity(char *text, const char *unit, double value)
 
 /* "+12 µs", "−3 ms" */
 static const char *
-signed_quantity(char *text, const char *unit, double value)
+format_signed_quantity(char *text, const char *unit, double value)
 {
 	char amount[PLUMB_FORMAT_SIZE];
 
@@ -42,12 +42,12 @@ signed_quantity(char *text, const char *unit, double value)
 	         value > 0   ? "+"
 	         : value < 0 ? "-"
 	                     : "",
-	         quantity(amount, unit, fabs(value)));
+	         format_quantity(amount, unit, fabs(value)));
 	return text;
 }
 
 static const char *
-percent(char *text, double part)
+format_percent(char *text, double part)
 {
 	char times[PLUMB_FORMAT_SIZE];
 
@@ -68,14 +68,14 @@ percent(char *text, double part)
 
 /* "+4.6 … +5.4 %" */
 static const char *
-interval(char *text, const struct plumb_change *c)
+format_interval(char *text, const struct plumb_change *c)
 {
 	char low[PLUMB_FORMAT_SIZE], high[PLUMB_FORMAT_SIZE];
 
 	if (!isfinite(c->low) || !isfinite(c->high))
 		return PLUMB_DASH;
-	snprintf(text, 3 * PLUMB_FORMAT_SIZE, "%s " PLUMB_ELLIPSIS " %s", percent(low, c->low),
-	         percent(high, c->high));
+	snprintf(text, 3 * PLUMB_FORMAT_SIZE, "%s " PLUMB_ELLIPSIS " %s",
+	         format_percent(low, c->low), format_percent(high, c->high));
 	return text;
 }
 
@@ -170,21 +170,22 @@ is_brief(int width)
 }
 
 static void
-cells(struct plumb_table *table, const struct plumb_change *c, const char *unit, const char *name)
+add_cells(struct plumb_table *table, const struct plumb_change *c, const char *unit,
+          const char *name)
 {
 	char text[3 * PLUMB_FORMAT_SIZE];
 
-	plumb_table_cell(table, signed_quantity(text, unit, c->change));
-	plumb_table_cell(table, percent(text, c->ratio - 1));
-	plumb_table_cell(table, interval(text, c));
+	plumb_table_cell(table, format_signed_quantity(text, unit, c->change));
+	plumb_table_cell(table, format_percent(text, c->ratio - 1));
+	plumb_table_cell(table, format_interval(text, c));
 	plumb_table_cell(table, plumb_change_is_clear(c) ? "*" : "");
-	plumb_table_cell(table, isnan(c->before) ? NULL : quantity(text, unit, c->before));
-	plumb_table_cell(table, isnan(c->after) ? NULL : quantity(text, unit, c->after));
+	plumb_table_cell(table, isnan(c->before) ? NULL : format_quantity(text, unit, c->before));
+	plumb_table_cell(table, isnan(c->after) ? NULL : format_quantity(text, unit, c->after));
 	plumb_table_cell(table, name);
 }
 
 static int
-finish(struct plumb_table *table, FILE *out, int width)
+print_and_free(struct plumb_table *table, FILE *out, int width)
 {
 	int code = plumb_table_print(table, out, width, plumb_terminal_colour(out));
 
@@ -209,16 +210,16 @@ print_measures(const struct plumb_compared *c, FILE *out, int width)
 			snprintf(name, sizeof name, "%s", m->name);
 		else
 			snprintf(name, sizeof name, "%s (%s)", m->name, m->statistic);
-		cells(table, &m->amount, m->unit, name);
+		add_cells(table, &m->amount, m->unit, name);
 	}
 	fputc('\n', out);
-	return finish(table, out, width);
+	return print_and_free(table, out, width);
 }
 
-/* What stands behind the name: where it is, and what became of it. */
+/* The name of a row, where it is, and what it became. */
 static void
-describe(const struct plumb_compared *c, const struct plumb_diff_row *row, bool brief, char *text,
-         size_t size)
+describe_row(const struct plumb_compared *c, const struct plumb_diff_row *row, bool brief,
+             char *text, size_t size)
 {
 	char amount[PLUMB_FORMAT_SIZE];
 	size_t used;
@@ -247,7 +248,7 @@ describe(const struct plumb_compared *c, const struct plumb_diff_row *row, bool 
 	used = strlen(text);
 	if (row->fused_in)
 		snprintf(text + used, size - used, "; fused into %s (%s)", row->fused_in,
-		         quantity(amount, c->unit, row->fused_amount));
+		         format_quantity(amount, c->unit, row->fused_amount));
 }
 
 static uint32_t
@@ -280,10 +281,11 @@ print_rows(const struct plumb_compared *c, FILE *out, int width)
 		if (!c->shown[i])
 			continue;
 		memset(text, ' ', (size_t)indent);
-		describe(c, &c->table.rows[i], brief, text + indent, sizeof text - (size_t)indent);
-		cells(table, &c->table.rows[i].amount, c->unit, text);
+		describe_row(c, &c->table.rows[i], brief, text + indent,
+		             sizeof text - (size_t)indent);
+		add_cells(table, &c->table.rows[i].amount, c->unit, text);
 	}
-	int code = finish(table, out, width);
+	int code = print_and_free(table, out, width);
 	if (c->shown_count < c->table.count)
 		fprintf(out, "%" PRIu32 " more (--top 0 shows all)\n",
 		        c->table.count - c->shown_count);
@@ -304,8 +306,8 @@ print_families(const struct plumb_compared *c, FILE *out, int width)
 	table = plumb_table_new(columns, sizeof columns / sizeof *columns);
 	fputs("\nby kind of operator\n\n", out);
 	for (uint32_t i = 0; i < c->table.family_count && i < FAMILIES_MOST; i++)
-		cells(table, &c->table.families[i].amount, c->unit, c->table.families[i].name);
-	return finish(table, out, width);
+		add_cells(table, &c->table.families[i].amount, c->unit, c->table.families[i].name);
+	return print_and_free(table, out, width);
 }
 
 /* ---- gates ---- */
@@ -324,12 +326,13 @@ plumb_diff_gates(const struct plumb_compared *c, FILE *out)
 			fprintf(out, ": %s\n", r->why);
 			continue;
 		}
-		fprintf(out, ": %s", signed_quantity(text, r->unit, r->amount.change));
-		fprintf(out, " (%s), %s; ", percent(text, r->amount.ratio - 1), r->statistic);
+		fprintf(out, ": %s", format_signed_quantity(text, r->unit, r->amount.change));
+		fprintf(out, " (%s), %s; ", format_percent(text, r->amount.ratio - 1),
+		        r->statistic);
 		if (r->certain < 0)
 			fputs("interval unknown", out);
 		else
-			fprintf(out, "95 %% interval: %s%s", interval(text, &r->amount),
+			fprintf(out, "95 %% interval: %s%s", format_interval(text, &r->amount),
 			        r->certain ? "" : ", so the opposite is possible");
 		fputc('\n', out);
 	}

@@ -14,7 +14,7 @@
 #define ASAN_ORDER "verify_asan_link_order"
 #define COMPILE_TRACE "TORCH_TRACE" /* PyTorch logs its compiler into that folder */
 
-/* Set by us and by no one else: an outer `plumb run` may have left its own. */
+/* Only we set these. An outer `plumb run` may have left its own. */
 static const char *const own[] = {
 	PLUMB_ENV_FOLDER,     PLUMB_ENV_LIMIT,   PLUMB_ENV_GPU,   PLUMB_ENV_FLUSH,
 	PLUMB_ENV_KEEP_CUPTI, PLUMB_ENV_LAYERS,  PLUMB_ENV_CPU,   PLUMB_ENV_EVENTS,
@@ -25,7 +25,7 @@ static const char *const own[] = {
 #define ADDED 27
 
 static const char *
-find(char *const *environment, const char *name)
+find_variable(char *const *environment, const char *name)
 {
 	size_t length = strlen(name);
 	for (; *environment; environment++)
@@ -64,7 +64,7 @@ file_begins(const char *path, size_t length, const char *start)
 
 /* Is the library FILE, by any path, in the LIST? */
 static bool
-holds(const char *list, const char *file)
+lists_file(const char *list, const char *file)
 {
 	for (const char *p = list; *p;) {
 		size_t length = strcspn(p, ": ");
@@ -85,7 +85,7 @@ preload_list(const char *before, const struct plumb_environment_settings *settin
 {
 	const char *first = settings->preload_first ? settings->preload_first : "";
 	const char *tools = settings->tools;
-	if (before && *first && holds(before, first))
+	if (before && *first && lists_file(before, first))
 		first = "";
 	size_t size = strlen(PRELOAD "=") + strlen(first) + (before ? strlen(before) : 0) +
 	              strlen(settings->library) + (tools ? strlen(tools) : 0) + 5;
@@ -112,7 +112,7 @@ preload_list(const char *before, const struct plumb_environment_settings *settin
 
 /* Adds "NAME=…" at *NEXT; false when memory is out. */
 static bool __attribute__((format(printf, 2, 3)))
-add(char ***next, const char *format, ...)
+add_variable(char ***next, const char *format, ...)
 {
 	va_list args;
 	char *entry;
@@ -134,9 +134,9 @@ static bool
 add_asan(char ***next, const char *before)
 {
 	if (before && strstr(before, ASAN_ORDER))
-		return add(next, ASAN "=%s", before);
-	return add(next, ASAN "=%s%s" ASAN_ORDER "=0", before ? before : "",
-	           before && *before ? ":" : "");
+		return add_variable(next, ASAN "=%s", before);
+	return add_variable(next, ASAN "=%s%s" ASAN_ORDER "=0", before ? before : "",
+	                    before && *before ? ":" : "");
 }
 
 /* Puts the collector into VARIABLE; what was there goes into CHAIN, by which the collector calls
@@ -145,43 +145,44 @@ static bool
 add_injection(char ***next, char *const *environment, const char *variable, const char *chain,
               const char *library)
 {
-	const char *before = find(environment, variable);
+	const char *before = find_variable(environment, variable);
 	if (before && file_begins(before, strlen(before), "libplumb.so"))
-		before = find(environment, chain); /* an outer run's: whom it chains */
-	if (before && *before && !add(next, "%s=%s", chain, before))
+		before = find_variable(environment, chain); /* an outer run's: whom it chains */
+	if (before && *before && !add_variable(next, "%s=%s", chain, before))
 		return false;
-	return add(next, "%s=%s", variable, library);
+	return add_variable(next, "%s=%s", variable, library);
 }
 
 static bool
 add_ours(char ***next, char *const *environment, const struct plumb_environment_settings *settings)
 {
-	char *list = preload_list(find(environment, PRELOAD), settings);
+	char *list = preload_list(find_variable(environment, PRELOAD), settings);
 	if (!list)
 		return false;
 	*(*next)++ = list;
-	if (!add_asan(next, find(environment, ASAN)) ||
-	    !add(next, PLUMB_ENV_FOLDER "=%s", settings->folder) ||
-	    !add(next, PLUMB_ENV_LIMIT "=%lld", settings->limit))
+	if (!add_asan(next, find_variable(environment, ASAN)) ||
+	    !add_variable(next, PLUMB_ENV_FOLDER "=%s", settings->folder) ||
+	    !add_variable(next, PLUMB_ENV_LIMIT "=%lld", settings->limit))
 		return false;
-	if (settings->flush_ms >= 0 && !add(next, PLUMB_ENV_FLUSH "=%lld", settings->flush_ms))
+	if (settings->flush_ms >= 0 &&
+	    !add_variable(next, PLUMB_ENV_FLUSH "=%lld", settings->flush_ms))
 		return false;
 	/* Of nested runs the outer one's folder is gone when the inner one reads it. */
 	if (plumb_environment_own_trace(environment) &&
-	    !add(next, COMPILE_TRACE "=%s/" PLUMB_COMPILE_LOGS, settings->folder))
+	    !add_variable(next, COMPILE_TRACE "=%s/" PLUMB_COMPILE_LOGS, settings->folder))
 		return false;
 	for (const char *const *v = settings->variables; v && *v; v++)
-		if (!add(next, "%s", *v))
+		if (!add_variable(next, "%s", *v))
 			return false;
 	if (!add_injection(next, environment, NVTX_INJECTION, PLUMB_ENV_CHAIN_NVTX,
 	                   settings->library))
 		return false;
 	if (settings->gpu != PLUMB_GPU_ACTIVITY &&
-	    !add(next, PLUMB_ENV_GPU "=%u", (unsigned)settings->gpu))
+	    !add_variable(next, PLUMB_ENV_GPU "=%u", (unsigned)settings->gpu))
 		return false;
 	if (settings->gpu == PLUMB_GPU_OFF)
 		return true;
-	if (settings->keep_cupti && !add(next, PLUMB_ENV_KEEP_CUPTI "=1"))
+	if (settings->keep_cupti && !add_variable(next, PLUMB_ENV_KEEP_CUPTI "=1"))
 		return false;
 	return add_injection(next, environment, INJECTION, PLUMB_ENV_CHAIN_CUDA, settings->library);
 }
@@ -189,8 +190,8 @@ add_ours(char ***next, char *const *environment, const struct plumb_environment_
 bool
 plumb_environment_own_trace(char *const *environment)
 {
-	const char *before = find(environment, COMPILE_TRACE);
-	const char *folder = find(environment, PLUMB_ENV_FOLDER);
+	const char *before = find_variable(environment, COMPILE_TRACE);
+	const char *folder = find_variable(environment, PLUMB_ENV_FOLDER);
 	size_t length = folder ? strlen(folder) : 0;
 	/* One that is empty asks for no log; PyTorch itself would stumble over it. */
 	return !before || (length && !strncmp(before, folder, length) &&

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/secret.h"
 #include "cli/finish.h"
 
@@ -53,14 +54,6 @@ local_rank_given(void)
 }
 
 /* ---- the environment ---- */
-
-static uint64_t
-now(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 /* The value after ": " of the first line of FILE that begins with KEY, into TEXT; NULL: none. */
 static char *
@@ -122,9 +115,9 @@ write_clock(struct plumb_arena *arena)
 		plumb_arena_append(arena, PLUMB_RECORD_CLOCK, sizeof(*clock));
 	if (!clock)
 		return;
-	uint64_t before = now();
+	uint64_t before = plumb_clock_ns();
 	clock_gettime(CLOCK_REALTIME, &real);
-	uint64_t after = now();
+	uint64_t after = plumb_clock_ns();
 	clock->monotonic = before + (after - before) / 2;
 	clock->realtime = (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec;
 	clock->uncertainty = after - before;
@@ -211,7 +204,7 @@ plumb_facts_started(struct plumb_facts *facts, const struct plumb_facts_program 
 void
 plumb_facts_ended(struct plumb_facts *facts, int exit_code)
 {
-	uint64_t end = now();
+	uint64_t end = plumb_clock_ns();
 	if (!facts->region.header)
 		return;
 	if (facts->process) {

@@ -12,7 +12,7 @@
 struct plumb_facts {
 	struct plumb_region region;
 	struct plumb_arena arena;
-	struct plumb_record_process *process; /* NULL until the program is started, or no room */
+	struct plumb_record_process *process; /* NULL: not started yet, or no room */
 };
 
 struct plumb_facts_program {
@@ -32,8 +32,8 @@ int plumb_facts_create(struct plumb_facts *facts, const char *path,
                        struct plumb_error *error) PLUMB_MUST_CHECK;
 /* The program was started. */
 void plumb_facts_started(struct plumb_facts *facts, const struct plumb_facts_program *program);
-/* It has ended with EXIT_CODE, or it goes on and only the recording has ended (-1). Also closes the
- * region. */
+/* The program has ended with EXIT_CODE. -1: it goes on, and only the recording has ended. Also
+ * closes the region. */
 void plumb_facts_ended(struct plumb_facts *facts, int exit_code);
 
 /* The rank that a launcher gave us: the first of RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID and

@@ -21,7 +21,7 @@
 
 /* TEXT in lines under a label; control characters must not steer the terminal. */
 static void
-paragraph(FILE *out, const char *label, const char *text, int width)
+print_paragraph(FILE *out, const char *label, const char *text, int width)
 {
 	char *clean = NULL;
 	size_t bytes;
@@ -57,7 +57,7 @@ print_saving(const struct plumb_profile *p, const struct plumb_finding *f, FILE 
 	fputc('\n', out);
 }
 
-/* A call path, of which a frame takes a line at most: kernels' names fill pages. */
+/* A call path. A frame gets at most one line, because names of kernels can fill pages. */
 static void
 path_paragraph(FILE *out, char *path, int width)
 {
@@ -78,7 +78,7 @@ path_paragraph(FILE *out, char *path, int width)
 		fputs(next ? between : "", memory);
 	}
 	if (!fclose(memory))
-		paragraph(out, "where", text, width);
+		print_paragraph(out, "where", text, width);
 	free(text);
 }
 
@@ -115,7 +115,7 @@ print_evidence(const struct plumb_finding *f, const struct plumb_profile *p, FIL
 	if (fclose(memory))
 		return -1;
 	if (bytes)
-		paragraph(out, "why", text, width);
+		print_paragraph(out, "why", text, width);
 	free(text);
 	return 0;
 }
@@ -143,14 +143,15 @@ plumb_findings_text(const struct plumb_report *report, const char *path, FILE *o
 		const char *rule = plumb_text(p, f->rule), *id = plumb_text(p, f->id);
 
 		fputc('\n', out);
-		paragraph(out, plumb_severity_name(f->severity), title ? title : PLUMB_DASH, width);
+		print_paragraph(out, plumb_severity_name(f->severity), title ? title : PLUMB_DASH,
+		                width);
 		print_saving(p, f, out);
 		result = print_evidence(f, p, out, width);
 		if (!result)
 			result = print_where(report, f->context, out, width);
 		if (advice && *advice)
-			paragraph(out, "advice", advice, width);
-		paragraph(out, "id", id ? id : rule ? rule : PLUMB_DASH, width);
+			print_paragraph(out, "advice", advice, width);
+		print_paragraph(out, "id", id ? id : rule ? rule : PLUMB_DASH, width);
 	}
 	if (shown < p->findings_count)
 		fprintf(out, "\n%" PRIu32 " more (--top 0 shows all)\n", p->findings_count - shown);

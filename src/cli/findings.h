@@ -7,12 +7,13 @@
 
 #include "view/report.h"
 
-/* All of them, or the first TOP of the report, in their order. Negative: no memory. */
+/* Prints all findings, or the first ones if the report has a `top`, in their order. Negative: no
+ * memory. */
 int plumb_findings_text(const struct plumb_report *report, const char *path, FILE *out, int width);
-/* The MOST first, a line each, cut to WIDTH columns. */
+/* Prints at most MOST findings, one line each, cut to WIDTH columns. */
 void plumb_findings_brief(const struct plumb_profile *profile, FILE *out, int most, int width);
 
-/* What `plumb help findings` shows, and the table of docs/findings.md. */
+/* Print what `plumb help findings` shows, and the table of docs/findings.md. */
 void plumb_findings_help(FILE *out, int width);
 void plumb_findings_docs(FILE *out);
 

@@ -40,16 +40,6 @@ is_folder(const char *path)
 	return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-static int
-settle_folders(const char *const *folders, size_t count, struct stage *stage,
-               struct plumb_profile *profile, struct plumb_error *error)
-{
-	struct plumb_settle_options options = { .demangle = plumb_demangle,
-		                                .progress = stage_set,
-		                                .data = stage };
-	return plumb_settle(folders, count, &options, profile, &stage->warnings, error);
-}
-
 static void
 print_warnings(char *warnings, FILE *err)
 {
@@ -98,13 +88,16 @@ static int
 read_parts(struct parts *parts, const char *const *inputs, size_t count, struct stage *stage,
            struct plumb_error *error)
 {
+	struct plumb_settle_options options = { .demangle = plumb_demangle,
+		                                .progress = stage_set,
+		                                .data = stage };
 	int code;
 	for (size_t i = 0; i < count; i++)
 		if (is_folder(inputs[i]))
 			parts->folders[parts->folder_count++] = inputs[i];
 	if (parts->folder_count > 0) {
-		code = settle_folders(parts->folders, parts->folder_count, stage,
-		                      &parts->profiles[0], error);
+		code = plumb_settle(parts->folders, parts->folder_count, &options,
+		                    &parts->profiles[0], &stage->warnings, error);
 		if (code < 0 && code != PLUMB_EEMPTY)
 			return code;
 		parts->count = 1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From what a run left to a profile on disk: `plumb run` ends with it, `plumb settle` is it.
+ * Makes a profile on disk from what a run left. `plumb run` ends with this, and `plumb settle`
+ * does only this.
  */
 #ifndef PLUMB_CLI_FINISH_H
 #define PLUMB_CLI_FINISH_H
@@ -27,29 +28,32 @@ struct plumb_finish {
 	struct plumb_output_rule rule; /* of plumb_store_rule */
 	FILE *err;                     /* warnings; a progress bar too if it is a terminal */
 	bool quiet;                    /* no progress bar */
-	/* Out: the profile that was at OUTPUT before is still there, because nothing was captured,
+	/* Out: the profile that was at OUTPUT before is still there, because nothing was captured
 	 * or because the program failed at its start. */
 	bool kept_old, failed_early;
 };
 
 /*
- * Settles and joins the COUNT inputs (run folders and profile files) into PROFILE, for the caller
- * to free, and writes it to FINISH's output. Returns 0; PLUMB_EEMPTY when nothing was captured, or
- * hardly anything of a program that failed (PROFILE is filled, and written if there was no profile
- * before); or an error, PROFILE then being empty.
+ * Settles and joins the COUNT inputs (run folders and profile files) into PROFILE, which the
+ * caller frees, and writes it to FINISH's output. Returns 0, PLUMB_EEMPTY or another error.
+ * PLUMB_EEMPTY: nothing was captured, or the program failed and hardly anything was captured;
+ * PROFILE is filled, and is written if there was no profile before. After other errors PROFILE is
+ * empty.
  */
 int plumb_finish(const char *const *inputs, size_t count, struct plumb_finish *finish,
                  struct plumb_profile *profile, struct plumb_error *error) PLUMB_MUST_CHECK;
 
-/* Can a profile be written to OUTPUT by RULE? Its folder must be there and writable, and what is
- * there now, if anything, a profile. Errors: PLUMB_ESYSTEM, PLUMB_EUSAGE. */
+/* Can a profile be written to OUTPUT by RULE? The folder must exist and be writable. If OUTPUT
+ * exists, it must be a profile. Errors: PLUMB_ESYSTEM, PLUMB_EUSAGE. */
 int plumb_finish_check(const char *output, const struct plumb_output_rule *rule,
                        struct plumb_error *error) PLUMB_MUST_CHECK;
 
-/* The folder of the file PATH, into FOLDER of SIZE bytes: "." where it names none. */
+/* Writes the folder of the file PATH into FOLDER, which has SIZE bytes; ".": PATH names no
+ * folder. */
 void plumb_folder_of(const char *path, char *folder, size_t size);
 
-/* WORDS (ends with NULL) as one line that a shell takes apart again; malloced, NULL: no memory. */
+/* WORDS (ends with NULL) as one line, quoted so that a shell reads the same words; malloced. NULL:
+ * no memory. */
 char *plumb_shell_line(const char *const *words);
 
 #endif

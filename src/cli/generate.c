@@ -28,7 +28,8 @@ man_page(const struct plumb_verb *const *verbs, const struct plumb_verb *verb, c
 }
 
 static int
-man(const struct plumb_verb *const *verbs, const char *folder, struct plumb_error *error)
+write_man_pages(const struct plumb_verb *const *verbs, const char *folder,
+                struct plumb_error *error)
 {
 	int result = man_page(verbs, NULL, folder, error);
 
@@ -74,7 +75,7 @@ read_page(const char *path, const struct plumb_verb *verb, struct plumb_error *e
 /* Puts what WRITE says between the markers of section NAME in *TEXT. Returns whether it is
  * there. */
 static bool
-replace(char **text, const char *name, const struct plumb_verb *verb)
+replace_section(char **text, const char *name, const struct plumb_verb *verb)
 {
 	char begin[100], end[100], *start, *stop, *result = NULL;
 	size_t bytes = 0;
@@ -120,14 +121,14 @@ docs_page(const char *name, const char *section, const struct plumb_verb *verb, 
 	text = read_page(path, verb, error);
 	if (!text)
 		return error->code;
-	if (!replace(&text, section, verb)) {
+	if (!replace_section(&text, section, verb)) {
 		free(text);
 		return plumb_fail(error, PLUMB_EINPUT,
 		                  "%s lacks the markers of its %s: put in " PLUMB_DOCS_BEGIN, path,
 		                  section, section);
 	}
-	replace(&text, "metrics", verb);
-	replace(&text, "operators", verb);
+	replace_section(&text, "metrics", verb);
+	replace_section(&text, "operators", verb);
 	/* The markers were found, so the page is ours. */
 	result = plumb_output_open(&output, path, NULL, error);
 	if (!result) {
@@ -139,7 +140,8 @@ docs_page(const char *name, const char *section, const struct plumb_verb *verb, 
 }
 
 static int
-docs(const struct plumb_verb *const *verbs, const char *folder, struct plumb_error *error)
+write_docs_pages(const struct plumb_verb *const *verbs, const char *folder,
+                 struct plumb_error *error)
 {
 	int result = 0;
 
@@ -162,9 +164,9 @@ plumb_cmd_generate(struct plumb_invocation *invocation)
 	int result = 0;
 
 	if (!strcmp(what, "man"))
-		result = man(invocation->verbs, folder, &error);
+		result = write_man_pages(invocation->verbs, folder, &error);
 	else if (!strcmp(what, "docs"))
-		result = docs(invocation->verbs, folder, &error);
+		result = write_docs_pages(invocation->verbs, folder, &error);
 	else if (!strcmp(what, "completion-bash"))
 		plumb_generate_bash(invocation->verbs, invocation->out);
 	else if (!strcmp(what, "completion-zsh"))

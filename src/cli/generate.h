@@ -7,7 +7,7 @@
 
 #include "cli/cli.h"
 
-/* A man page (roff) of one verb, and of plumb as a whole (VERB NULL). */
+/* The man page (roff) of one verb; VERB NULL: of plumb as a whole. */
 void
 plumb_generate_man(const struct plumb_verb *const *verbs, const struct plumb_verb *verb, FILE *out);
 
@@ -15,7 +15,8 @@ void plumb_generate_bash(const struct plumb_verb *const *verbs, FILE *out);
 void plumb_generate_zsh(const struct plumb_verb *const *verbs, FILE *out);
 void plumb_generate_fish(const struct plumb_verb *const *verbs, FILE *out);
 
-/* The generated sections of a page of docs/, between the markers that begin and end them. */
+/* These write the generated sections of a page of docs/. PLUMB_DOCS_BEGIN and PLUMB_DOCS_END mark
+ * where a section begins and ends. */
 #define PLUMB_DOCS_BEGIN "<!-- generated: %s (plumb generate docs) -->\n"
 #define PLUMB_DOCS_END "<!-- end: %s -->\n"
 void plumb_generate_options(const struct plumb_verb *verb, FILE *out);

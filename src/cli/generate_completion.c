@@ -6,7 +6,7 @@
 
 /* Writes TEXT inside single quotes of a shell; fish and POSIX shells differ in how to escape. */
 static void
-quoted(FILE *out, const char *text, bool fish)
+write_quoted(FILE *out, const char *text, bool fish)
 {
 	fputc('\'', out);
 	for (; *text; text++) {
@@ -22,7 +22,7 @@ quoted(FILE *out, const char *text, bool fish)
 
 /* "a|b|c" as "a b c" */
 static void
-spaced(FILE *out, const char *choices)
+write_spaced(FILE *out, const char *choices)
 {
 	for (; *choices; choices++)
 		fputc(*choices == '|' ? ' ' : *choices, out);
@@ -75,7 +75,7 @@ bash_values(const struct plumb_verb *verb, FILE *out)
 		fputs(") ", out);
 		if (o->choices) {
 			fputs("COMPREPLY=($(compgen -W '", out);
-			spaced(out, o->choices);
+			write_spaced(out, o->choices);
 			fputs("' -- \"$cur\"))", out);
 		} else {
 			fputs(bash_action(o->complete), out);
@@ -164,7 +164,7 @@ zsh_option(const struct plumb_option *o, FILE *out)
 		fprintf(out, ":%s:", o->argument);
 		if (o->choices) {
 			fputc('(', out);
-			spaced(out, o->choices);
+			write_spaced(out, o->choices);
 			fputc(')', out);
 		} else {
 			fputs(zsh_action(o->complete), out);
@@ -223,11 +223,11 @@ fish_option(const char *verb, const struct plumb_option *o, FILE *out)
 		fputs(o->complete == PLUMB_COMPLETE_NONE ? " -x" : " -r", out);
 	if (o->choices) {
 		fputs(" -a '", out);
-		spaced(out, o->choices);
+		write_spaced(out, o->choices);
 		fputc('\'', out);
 	}
 	fputs(" -d ", out);
-	quoted(out, o->help, true);
+	write_quoted(out, o->help, true);
 	fputc('\n', out);
 }
 
@@ -241,7 +241,7 @@ plumb_generate_fish(const struct plumb_verb *const *verbs, FILE *out)
 			continue;
 		fprintf(out, "complete -c plumb -f -n '__fish_use_subcommand' -a %s -d ",
 		        (*v)->name);
-		quoted(out, (*v)->summary, true);
+		write_quoted(out, (*v)->summary, true);
 		fputc('\n', out);
 		for (const struct plumb_option *o = (*v)->options; o && o->name; o++)
 			fish_option((*v)->name, o, out);

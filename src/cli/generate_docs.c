@@ -7,7 +7,7 @@
 
 /* Text of a table's cell. */
 static void
-cell(FILE *out, const char *text)
+write_cell(FILE *out, const char *text)
 {
 	for (; *text; text++) {
 		if (*text == '|')
@@ -28,7 +28,7 @@ option_rows(const struct plumb_option *option, FILE *out)
 		plumb_help_option_form(form, sizeof form, option);
 		plumb_help_option_text(text, sizeof text, option);
 		fprintf(out, "| `%s` | ", form);
-		cell(out, text);
+		write_cell(out, text);
 		fputs(" |\n", out);
 	}
 }
@@ -42,7 +42,7 @@ plumb_generate_options(const struct plumb_verb *verb, FILE *out)
 	option_rows(verb->options, out);
 	option_rows(plumb_common_options, out);
 	fputs("\nExit code: ", out);
-	cell(out, verb->exits ? verb->exits : plumb_common_exits);
+	write_cell(out, verb->exits ? verb->exits : plumb_common_exits);
 	fputs(".\n", out);
 }
 

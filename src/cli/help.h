@@ -8,8 +8,8 @@
 
 #include "cli/options.h"
 
-/* Writes TEXT in lines of at most WIDTH columns, and a newline. The cursor stands at COLUMN;
- * further lines begin at INDENT. An empty line parts paragraphs. */
+/* Writes TEXT in lines of at most WIDTH columns, and a newline. The cursor is at COLUMN; the next
+ * lines begin at INDENT. There is an empty line between paragraphs. */
 void plumb_help_wrap(FILE *out, const char *text, int indent, int column, int width);
 
 /* "-o, --output FILE" */
@@ -17,7 +17,7 @@ void plumb_help_option_form(char *text, size_t bytes, const struct plumb_option 
 /* The help with choices and default. */
 void plumb_help_option_text(char *text, size_t bytes, const struct plumb_option *option);
 
-/* What is added to the description of a verb that reads the newest profile without FILE. */
+/* This is added to the description of a verb that reads the newest profile if no FILE is given. */
 #define PLUMB_HELP_NEWEST "Without FILE it reads the newest profile in the current folder."
 
 #endif

@@ -13,7 +13,7 @@
 #define SHORT_CHAIN 4  /* frames of a chain that is shown whole */
 #define ARROW " \xe2\x80\xba "
 
-/* Says which pass of a model a context belongs to, where that changes from its parent. */
+/* Says which pass of a model a context belongs to, if its parent belongs to another one. */
 static void
 write_flags(const struct plumb_profile *p, uint32_t context, FILE *out)
 {
@@ -33,7 +33,7 @@ write_flags(const struct plumb_profile *p, uint32_t context, FILE *out)
 			fprintf(out, " %s", names[i].text);
 }
 
-/* How much of a demangled NAME stands before its parameters: all where it has none. "operator()"
+/* How many bytes of a demangled NAME come before its parameters; all if it has none. "operator()"
  * and "(anonymous namespace)" are part of a name. */
 static size_t
 before_parameters(const char *name)
@@ -98,10 +98,10 @@ write_context(const struct plumb_report *report, uint32_t context, FILE *out)
 	write_flags(report->profile, context, out);
 }
 
-/* Marks what of a long chain is shown: its ends, and the ends of what is the person's own. */
+/* Marks which frames of a long chain are shown: its two ends, and the two ends of your code. */
 static void
-choose(const struct plumb_report *report, const uint32_t *chain, uint32_t length,
-       unsigned char *shown)
+mark_shown(const struct plumb_report *report, const uint32_t *chain, uint32_t length,
+           unsigned char *shown)
 {
 	const struct plumb_profile *p = report->profile;
 	uint32_t first = length, last = length;
@@ -126,7 +126,7 @@ write_chain(const struct plumb_report *report, const uint32_t *chain, uint32_t l
 	uint32_t hidden = 0;
 
 	if (length > 1)
-		choose(report, chain, length, shown);
+		mark_shown(report, chain, length, shown);
 	else
 		shown[0] = 1;
 	/* Saying that one frame is hidden takes as much room as the frame. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a tree shows for a context, or for a chain of them, on one line. */
+/* The line that a tree shows for a context or a chain of contexts. */
 #ifndef PLUMB_CLI_LABEL_H
 #define PLUMB_CLI_LABEL_H
 

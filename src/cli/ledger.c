@@ -7,7 +7,8 @@
 #include "cli/table.h"
 #include "view/ledger.h"
 
-/* A detail that has a line of its own: shortened in the middle, the two texts would read as one. */
+/* A detail that gets its own line. On one line, both would be shortened in the middle and read as
+ * one text. */
 static const char *
 detail_apart(const struct plumb_profile *profile, const struct plumb_ledger_row *row)
 {

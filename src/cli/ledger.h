@@ -7,9 +7,10 @@
 
 #include "model/profile.h"
 
-/* At most MOST lines, each INDENT columns in: what was dropped and why, or that nothing was. */
+/* Prints what was dropped and why, or that nothing was dropped: at most MOST lines, each indented
+ * by INDENT columns. */
 void plumb_ledger_print_short(const struct plumb_profile *profile, FILE *out, int indent, int most);
-/* A table of all sources and every fate. Negative: no memory. */
+/* Prints a table of all sources and fates. Negative: no memory. */
 int plumb_ledger_print(const struct plumb_profile *profile, FILE *out, int width, bool colour);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a verb is given: a profile, or another tool's trace, which is imported on the fly. */
+/* Reads the file that a verb is given: a profile, or another tool's trace, which is imported at
+ * once. */
 #ifndef PLUMB_CLI_LOAD_H
 #define PLUMB_CLI_LOAD_H
 
@@ -7,11 +8,11 @@
 
 enum plumb_load_part {
 	PLUMB_LOAD_ALL,
-	PLUMB_LOAD_STREAMS, /* of the spans those of streams */
+	PLUMB_LOAD_STREAMS, /* spans of streams, but no other spans */
 	PLUMB_LOAD_TOTALS,  /* no spans */
 };
 
-/* Reads PATH, of a profile no more than PART; a trace comes whole. Errors as of plumb_store_read
+/* Reads PATH: only PART of a profile, but all of a trace. The errors are those of plumb_store_read
  * and plumb_import. */
 int plumb_load(struct plumb_profile *profile, const char *path, enum plumb_load_part part,
                struct plumb_error *error) PLUMB_MUST_CHECK;

@@ -26,9 +26,9 @@ copy_of(const char *name)
 	return copy;
 }
 
-/* Only files that are newer than what was found are opened. */
+/* It opens only files that are newer than the one that it has found. */
 static char *
-find(void)
+find_newest(void)
 {
 	struct timespec newest = { 0 };
 	struct dirent *entry;
@@ -62,7 +62,7 @@ is_rank(const char *name)
 char *
 plumb_newest_profile(const struct plumb_invocation *invocation, int *result)
 {
-	char *name = find();
+	char *name = find_newest();
 
 	if (!name) {
 		*result = plumb_cli_usage(invocation,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The newest profile of the current folder, for verbs that are given no file. */
+/* The newest profile in the current folder, for verbs that got no file. */
 #ifndef PLUMB_CLI_NEWEST_H
 #define PLUMB_CLI_NEWEST_H
 
 #include "cli/cli.h"
 
-/* Its name (malloced), after a line on err that says which it is. NULL: there is none, or no
- * memory; *RESULT is then the exit code, and what is wrong was said. */
+/* Returns its name (malloced), and prints a line on err that says which one it is. NULL: there is
+ * none, or no memory; an error was printed, and *RESULT is the exit code. */
 char *plumb_newest_profile(const struct plumb_invocation *invocation, int *result);
 
 #endif

@@ -24,7 +24,7 @@ struct plumb_options {
 	} *all; /* what was given, in order */
 	size_t all_count;
 	char unknown[64];    /* the name of the long option that is not in the table */
-	const char *given[]; /* by index of the table; "" for a flag, NULL where not given */
+	const char *given[]; /* by index of the table; "" for a flag, NULL: not given */
 };
 
 static size_t
@@ -101,7 +101,7 @@ find_choice(const char *choices, const char *text)
 }
 
 static int
-check(const struct plumb_option *option, const char *text, struct plumb_error *error)
+check_value(const struct plumb_option *option, const char *text, struct plumb_error *error)
 {
 	switch (option->kind) {
 	case PLUMB_OPTION_FLAG:
@@ -133,8 +133,8 @@ check(const struct plumb_option *option, const char *text, struct plumb_error *e
 
 /* Fills getopt's two descriptions from the table. LETTERS has room for 3 characters an option. */
 static void
-describe(const struct plumb_option *table, size_t count, bool stop, char *letters,
-         struct option *names)
+describe_options(const struct plumb_option *table, size_t count, bool stop, char *letters,
+                 struct option *names)
 {
 	char *l = letters;
 
@@ -158,10 +158,10 @@ describe(const struct plumb_option *table, size_t count, bool stop, char *letter
 	*l = '\0';
 }
 
-/* Which options NAME may stand for, as ", --x or --y": those that it begins, else the nearest
+/* The options that NAME may mean, as ", --x or --y": those that begin with it, else the nearest
  * one. */
 static void
-nearest(const struct plumb_options *options, const char *name, char *text, size_t size)
+find_nearest(const struct plumb_options *options, const char *name, char *text, size_t size)
 {
 	size_t length = strlen(name), used = 0, begun = 0, best = options->count;
 	unsigned least = 0;
@@ -196,7 +196,7 @@ refuse_unknown(struct plumb_options *options, const char *word, struct plumb_err
 	char near[300];
 
 	snprintf(options->unknown, sizeof options->unknown, "%.*s", (int)length, name);
-	nearest(options, options->unknown, near, sizeof near);
+	find_nearest(options, options->unknown, near, sizeof near);
 	return plumb_fail(error, PLUMB_EUSAGE, "unknown option %.*s%s%s%s",
 	                  (int)((size_t)(name - word) + length), word,
 	                  *near ? "; did you mean " : "", near, *near ? "?" : "");
@@ -213,7 +213,8 @@ word_of_letter(char **argv, int value)
 }
 
 static int
-refuse(struct plumb_options *options, int result, int value, char **argv, struct plumb_error *error)
+refuse_option(struct plumb_options *options, int result, int value, char **argv,
+              struct plumb_error *error)
 {
 	const char *name = NULL, *word;
 
@@ -233,8 +234,8 @@ refuse(struct plumb_options *options, int result, int value, char **argv, struct
 }
 
 static int
-parse(struct plumb_options *options, const char *letters, const struct option *names, int argc,
-      char **argv, struct plumb_error *error)
+parse_arguments(struct plumb_options *options, const char *letters, const struct option *names,
+                int argc, char **argv, struct plumb_error *error)
 {
 	opterr = 0;
 	optind = 0; /* glibc: start afresh */
@@ -245,7 +246,7 @@ parse(struct plumb_options *options, const char *letters, const struct option *n
 		if (value < 0)
 			return 0;
 		if (value == '?' || value == ':')
-			return refuse(options, value, optopt, argv, error);
+			return refuse_option(options, value, optopt, argv, error);
 		if (value == HELP) {
 			options->help = true;
 			continue;
@@ -255,7 +256,7 @@ parse(struct plumb_options *options, const char *letters, const struct option *n
 				index = i;
 		const char *bare = options->table[index].bare;
 		const char *text = optarg ? optarg : bare ? bare : "";
-		if (check(&options->table[index], text, error) < 0)
+		if (check_value(&options->table[index], text, error) < 0)
 			return PLUMB_EUSAGE;
 		options->given[index] = text;
 		options->all[options->all_count++] = (struct given){ index, text };
@@ -285,8 +286,8 @@ plumb_options_parse(const struct plumb_option *table, bool stop, int argc, char 
 	for (int i = 1; i < argc && !o->tail; i++)
 		if (!strcmp(argv[i], "--"))
 			o->tail = argc - i - 1;
-	describe(table, count, stop, letters, names);
-	result = parse(o, letters, names, argc, argv, error);
+	describe_options(table, count, stop, letters, names);
+	result = parse_arguments(o, letters, names, argc, argv, error);
 	*operands = argv + optind;
 	*operand_count = argc - optind;
 out:

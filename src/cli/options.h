@@ -45,7 +45,7 @@ struct plumb_option {
 	char letter;      /* short form, 0 none */
 	enum plumb_option_kind kind;
 	const char *argument; /* what help calls the argument; NULL for a flag */
-	const char *bare;     /* the value of --NAME without =ARGUMENT, which is then optional */
+	const char *bare;     /* value of --NAME without =ARGUMENT; NULL: it needs one */
 	const char *choices;  /* of a CHOICE: "context|kernel|operator" */
 	const char *fallback; /* the default as a user would write it; NULL none */
 	const char *help;     /* one or two sentences, lower case, no full stop at the end */
@@ -55,34 +55,36 @@ struct plumb_option {
 struct plumb_options; /* the values given */
 
 /*
- * Reads ARGV[1…] (ARGV[0] is the verb) by TABLE. *OPERANDS and *OPERAND_COUNT get what is left, in
- * order; it points into ARGV, which is permuted unless STOP is set: then options end at the first
- * operand (for a verb that takes a command). Errors: PLUMB_EUSAGE with a message that names the
- * option. *OPTIONS is for plumb_options_free, also after an error.
+ * Reads ARGV[1…] (ARGV[0] is the verb) by TABLE. *OPERANDS and *OPERAND_COUNT get the other words
+ * in their order; they point into ARGV, which is permuted. If STOP is set, options end at the
+ * first operand (for a verb that takes a command), and ARGV is not permuted. Errors: PLUMB_EUSAGE
+ * with a message that names the option. Free *OPTIONS with plumb_options_free, also after an
+ * error.
  */
 int plumb_options_parse(const struct plumb_option *table, bool stop, int argc, char **argv,
                         struct plumb_options **options, char ***operands, int *operand_count,
                         struct plumb_error *error) PLUMB_MUST_CHECK;
 void plumb_options_free(struct plumb_options *options);
 
-/* The value of option NAME, which must be in the table: what was given, else its fallback. */
+/* The value of option NAME, which must be in the table: the value that was given, else the
+ * fallback. */
 bool plumb_options_flag(const struct plumb_options *options, const char *name);
 const char *plumb_options_text(const struct plumb_options *options, const char *name); /* or NULL */
 int64_t plumb_options_number(const struct plumb_options *options, const char *name);   /* or -1 */
-/* Of a CHOICE: which of its `choices`, from 0, so that an enum can have the same order; UINT32_MAX:
- * there is no value. */
+/* For a CHOICE: which of its `choices` it is, from 0, so that an enum can have the same order.
+ * UINT32_MAX: there is no value. */
 uint32_t plumb_options_choice(const struct plumb_options *options, const char *name);
 /* Was it given on the command line? */
 bool plumb_options_given(const struct plumb_options *options, const char *name);
 
-/* The long option that was not known (its name); "": there was none. After an error. */
+/* After an error: the name of the long option that is not known; "": there is none. */
 const char *plumb_options_unknown(const struct plumb_options *options);
-/* Number WHICH of the values that were given for an option that may come again; NULL: no more. */
+/* Value number WHICH of an option that may be given several times; NULL: no more. */
 const char *plumb_options_each(const struct plumb_options *options, const char *name, size_t which);
-/* How many words stand behind a "--", which may part the operands of a verb in two. */
+/* How many words come after a "--", which may split the operands of a verb into two parts. */
 int plumb_options_tail(const struct plumb_options *options);
 
-/* TEXT as a PLUMB_OPTION_NUMBER or PLUMB_OPTION_SIZE; -1 when it is none or too big. */
+/* TEXT as a PLUMB_OPTION_NUMBER or PLUMB_OPTION_SIZE; -1: it is not one, or it is too big. */
 int64_t plumb_parse_number(const char *text);
 int64_t plumb_parse_size(const char *text);
 

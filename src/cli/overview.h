@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lines that head reports and the summary: command, time, plumb's own cost, devices, notes. */
+/* The first lines of reports and of the summary: command, time, plumb's own cost, devices,
+ * notes. */
 #ifndef PLUMB_CLI_OVERVIEW_H
 #define PLUMB_CLI_OVERVIEW_H
 
@@ -7,7 +8,8 @@
 
 #include "view/overview.h"
 
-/* MOST_DEVICES limits the lines that devices get: one, and one more where processes share it. */
+/* MOST_DEVICES limits the lines of devices. A device has one line, and a second one if processes
+ * share it. */
 void plumb_overview_print(const struct plumb_profile *profile, FILE *out, int most_devices);
 
 #endif

@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "cli/terminal.h"
 
 #define BAR 30
@@ -14,18 +14,9 @@
 struct plumb_progress {
 	FILE *out;
 	const char *what;
-	int64_t drawn_ns;
+	uint64_t drawn_ns;
 	int percent; /* last drawn, -1 none */
 };
-
-static int64_t
-now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
-}
 
 struct plumb_progress *
 plumb_progress_new(FILE *out, const char *what)
@@ -54,10 +45,10 @@ plumb_progress_set(void *data, double part)
 		return;
 	percent = part >= 1 ? 100 : (int)(part * 100);
 	/* A bar that is done is wiped at once, so its last state need not be drawn. */
-	if (percent == progress->percent || now() - progress->drawn_ns < PERIOD_NS)
+	if (percent == progress->percent || plumb_clock_ns() - progress->drawn_ns < PERIOD_NS)
 		return;
 	progress->percent = percent;
-	progress->drawn_ns = now();
+	progress->drawn_ns = plumb_clock_ns();
 	filled = percent * BAR / 100;
 	plumb_terminal_steer(progress->out, "\r");
 	fprintf(progress->out, "%s [", progress->what);

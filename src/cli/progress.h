@@ -13,9 +13,9 @@
 
 struct plumb_progress;
 
-/* NULL where OUT is no terminal (or memory is out): the other functions then do nothing. */
+/* NULL: OUT is not a terminal, or no memory. The other functions take NULL and do nothing. */
 struct plumb_progress *plumb_progress_new(FILE *out, const char *what);
-/* PROGRESS is a struct plumb_progress; PART is 0…1. Draws at most ten times a second. */
+/* PROGRESS is a struct plumb_progress; PART is from 0 to 1. Draws at most ten times per second. */
 void plumb_progress_set(void *progress, double part);
 void plumb_progress_free(struct plumb_progress *progress);
 

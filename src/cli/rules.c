@@ -30,8 +30,8 @@
 #define MOST_BYTES ((size_t)64 * 1024 * 1024)
 #define FIELDS 10
 
-/* Where the package lies, seen from the program's folder: a wheel, a build folder of the source
- * tree, an installation. */
+/* Where the package may be, seen from the program's folder: in a wheel, beside a build folder of
+ * the source tree, in an installation. */
 static const char *const places[] = { "/../..", "/../python", "/../../python", "/python" };
 
 /* Runs with -I: nothing of the current folder, the rule's folder, PYTHONPATH or the user's own
@@ -148,7 +148,7 @@ read_all(int fd, char **text, size_t *bytes, struct plumb_error *error)
 
 /* What Python says of RULE into *TEXT, malloced. */
 static int
-ask(const char *path, const char *rule, char **text, struct plumb_error *error)
+ask_python(const char *path, const char *rule, char **text, struct plumb_error *error)
 {
 	const char *named = getenv("PLUMB_PYTHON");
 	const char *python = named && *named ? named : "python3";
@@ -192,7 +192,7 @@ ask(const char *path, const char *rule, char **text, struct plumb_error *error)
 
 /* Splits LINE at its tabs and undoes the escapes, in place. Returns the number of fields. */
 static int
-split(char *line, char *fields[FIELDS])
+split_fields(char *line, char *fields[FIELDS])
 {
 	char *to = line;
 	int count = 1;
@@ -218,7 +218,7 @@ split(char *line, char *fields[FIELDS])
 typedef PLUMB_VEC(struct plumb_finding_text) findings;
 
 static bool
-take(const struct plumb_profile *profile, char *fields[FIELDS], findings *list)
+add_finding(const struct plumb_profile *profile, char *fields[FIELDS], findings *list)
 {
 	struct plumb_finding_text *row = plumb_vec_add(list);
 	bool whole = !strcmp(fields[1], "-");
@@ -234,7 +234,7 @@ take(const struct plumb_profile *profile, char *fields[FIELDS], findings *list)
 	row->title = fields[7];
 	row->advice = *fields[8] ? fields[8] : NULL;
 	row->evidence = plumb_json_valid(fields[9]) ? fields[9] : NULL;
-	/* Several flags at one place are told apart by their order. */
+	/* The order tells several flags of one place apart. */
 	plumb_finding_id(id, profile, "rule", row->rule, NULL, row->context);
 	if (strcmp(fields[2], "0")) {
 		snprintf(key, sizeof key, "%s %.12s", id, fields[2]);
@@ -254,14 +254,14 @@ read_answer(struct plumb_profile *profile, const char *rule, char *text, struct 
 
 	for (char *line = strtok_r(text, "\n", &save); line && ok && !code;
 	     line = strtok_r(NULL, "\n", &save)) {
-		int count = split(line, fields);
+		int count = split_fields(line, fields);
 
 		if (!strcmp(fields[0], "E") && count == 2)
 			code = plumb_fail(error, PLUMB_EINPUT, "%.900s", fields[1]);
 		else if (!strcmp(fields[0], "D"))
 			done = true;
 		else if (!strcmp(fields[0], "F") && count == FIELDS)
-			ok = take(profile, fields, &list);
+			ok = add_finding(profile, fields, &list);
 	}
 	if (!ok)
 		code = plumb_fail_memory(error, "for the findings");
@@ -288,7 +288,7 @@ run_rule(struct plumb_profile *profile, const char *path, const char *rule,
 		plumb_fail_errno(error, "cannot read the rule %s", rule);
 		return error->code = PLUMB_EINPUT;
 	}
-	code = ask(path, rule, &text, error);
+	code = ask_python(path, rule, &text, error);
 	if (!code)
 		code = read_answer(profile, rule, text, error);
 	free(text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules that a person wrote in Python: runs them with python3 and takes what they flagged. */
+/* Runs rules that you wrote in Python with python3, and adds what they flag. */
 #ifndef PLUMB_CLI_RULES_H
 #define PLUMB_CLI_RULES_H
 
@@ -8,9 +8,9 @@
 /*
  * Runs the rule files RULES (separated by commas) on the profile at PATH, which PROFILE was read
  * from, and adds what they flag to PROFILE's findings. Python is $PLUMB_PYTHON, else python3 on
- * PATH; the package `plumb` is the one beside this program, else the one that this Python has. What
- * a rule prints goes to standard error. Errors: PLUMB_EINPUT with file and line where a rule fails,
- * PLUMB_ESYSTEM where no Python can run it.
+ * PATH. The package `plumb` is the one beside this program, else the one that this Python has.
+ * What a rule prints goes to standard error. Errors: PLUMB_EINPUT with file and line if a rule
+ * fails, PLUMB_ESYSTEM if no Python can run it.
  */
 int plumb_rules_run(struct plumb_profile *profile, const char *path, const char *rules,
                     struct plumb_error *error) PLUMB_MUST_CHECK;

@@ -85,10 +85,9 @@ is_file(const char *path)
 static bool
 is_program(const char *name)
 {
-	char *argv[] = { (char *)name, NULL };
 	struct plumb_target target;
 
-	plumb_target_look(argv, getenv("PATH"), &target);
+	plumb_target_find(name, &target);
 	return !target.error;
 }
 
@@ -101,12 +100,12 @@ ends_in(const char *name, const char *end)
 }
 
 static const char *
-python(void)
+name_python(void)
 {
 	return is_program("python") || !is_program("python3") ? "python" : "python3";
 }
 
-/* What runs the script PATH, by its "#!" line or its name, into TEXT; NULL: it cannot be told. */
+/* Writes what runs the script PATH into TEXT, by its "#!" line or its name. NULL: unknown. */
 static const char *
 interpreter_of(const char *path, char *text, size_t size)
 {
@@ -122,7 +121,7 @@ interpreter_of(const char *path, char *text, size_t size)
 		if (word && *word != '-')
 			return word;
 	}
-	return ends_in(path, ".py") ? python() : ends_in(path, ".sh") ? "sh" : NULL;
+	return ends_in(path, ".py") ? name_python() : ends_in(path, ".sh") ? "sh" : NULL;
 }
 
 /* ---- a command line, made word by word ---- */
@@ -133,7 +132,7 @@ struct line {
 };
 
 static void
-add(struct line *line, const char *word)
+add_word(struct line *line, const char *word)
 {
 	if (line->count + 1 >= line->room) {
 		size_t room = 2 * line->room + 16;
@@ -151,11 +150,11 @@ static void
 add_all(struct line *line, char *const *words)
 {
 	for (; *words; words++)
-		add(line, *words);
+		add_word(line, *words);
 }
 
 static char *
-finish(struct line *line)
+finish_line(struct line *line)
 {
 	char *text = line->words ? plumb_shell_line(line->words) : NULL;
 
@@ -170,11 +169,11 @@ begin_again(const struct plumb_invocation *invocation)
 	struct line line = { 0 };
 	int count = invocation->option_words;
 
-	add(&line, "plumb");
+	add_word(&line, "plumb");
 	if (count > 1 && !strcmp(invocation->words[count - 1], "--"))
 		count--;
 	for (int i = 0; i < count; i++)
-		add(&line, invocation->words[i]);
+		add_word(&line, invocation->words[i]);
 	return line;
 }
 
@@ -194,19 +193,19 @@ options_first(const struct plumb_verb *const *verbs, char *const *words)
 		                                                  : "plumb --version");
 	while (words[at] && !plumb_verb_find(verbs, words[at]))
 		at++;
-	add(&line, "plumb");
-	add(&line, words[at] ? words[at] : "run");
+	add_word(&line, "plumb");
+	add_word(&line, words[at] ? words[at] : "run");
 	for (size_t i = 0; words[i] && i < at; i++) {
 		if (!words[at] && *words[i] != '-') {
-			add(&line, "--");
+			add_word(&line, "--");
 			add_all(&line, words + i);
 			break;
 		}
-		add(&line, words[i]);
+		add_word(&line, words[i]);
 	}
 	if (words[at])
 		add_all(&line, words + at + 1);
-	return finish(&line);
+	return finish_line(&line);
 }
 
 char *
@@ -220,28 +219,28 @@ plumb_suggest_verb(const struct plumb_verb *const *verbs, char *const *words)
 
 	if (*words[0] == '-')
 		return options_first(verbs, words);
-	add(&line, "plumb");
+	add_word(&line, "plumb");
 	if (!close && is_file(words[0]) &&
 	    (plumb_store_is_profile(words[0]) || ends_in(words[0], ".json"))) {
-		add(&line, "report");
+		add_word(&line, "report");
 		add_all(&line, words);
 	} else if (!close && (is_program(words[0]) || ends_in(words[0], ".py") ||
 	                      (is_file(words[0]) && interpreter_of(words[0], text, sizeof text)))) {
 		if (!is_program(words[0]))
 			runner = interpreter_of(words[0], text, sizeof text);
-		add(&line, "run");
-		add(&line, "--");
+		add_word(&line, "run");
+		add_word(&line, "--");
 		if (runner)
-			add(&line, runner);
+			add_word(&line, runner);
 		add_all(&line, words);
 	} else if (verb) {
-		add(&line, verb->name);
+		add_word(&line, verb->name);
 		add_all(&line, words + 1);
 	} else {
 		free(line.words);
 		return NULL;
 	}
-	return finish(&line);
+	return finish_line(&line);
 }
 
 /* ---- run ---- */
@@ -285,9 +284,9 @@ joined_value(const struct plumb_invocation *invocation)
 	snprintf(joined, sizeof joined, "--%s=%s", option->name, value);
 	line = begin_again(invocation);
 	line.words[line.count - 1] = joined;
-	add(&line, "--");
+	add_word(&line, "--");
 	add_all(&line, invocation->operands + 1 + !strcmp(invocation->operands[1], "--"));
-	text = finish(&line);
+	text = finish_line(&line);
 	return text;
 }
 
@@ -300,14 +299,14 @@ options_moved_up(const struct plumb_invocation *invocation)
 
 	while (*word && **word == '-') {
 		const struct plumb_option *option = option_of(invocation, *word);
-		add(&line, *word);
+		add_word(&line, *word);
 		if (option && takes_next(option, *word) && word[1])
-			add(&line, *++word);
+			add_word(&line, *++word);
 		word++;
 	}
-	add(&line, "--");
+	add_word(&line, "--");
 	add_all(&line, word);
-	return finish(&line);
+	return finish_line(&line);
 }
 
 /* The program that somebody meant who typed NAME, or NULL. */
@@ -324,19 +323,20 @@ nearest_program(const char *name)
 		if (strlen(name) > 2 && plumb_suggest_distance(name, usual[i]) <= 2 &&
 		    is_program(usual[i]))
 			return usual[i];
-	return !strncmp(name, "pyt", 3) && plumb_suggest_distance(name, "python") <= 2 ? python()
-	                                                                               : NULL;
+	return !strncmp(name, "pyt", 3) && plumb_suggest_distance(name, "python") <= 2
+	               ? name_python()
+	               : NULL;
 }
 
 /* `run "python x.py"`: the command was quoted as a whole. */
 static char *
-unquoted(const struct plumb_invocation *invocation)
+suggest_unquoted(const struct plumb_invocation *invocation)
 {
 	struct line line = begin_again(invocation);
 	char first[256], *head, *text = NULL;
 
-	add(&line, "--");
-	head = finish(&line);
+	add_word(&line, "--");
+	head = finish_line(&line);
 	snprintf(first, sizeof first, "%.*s", (int)strcspn(invocation->operands[0], " "),
 	         invocation->operands[0]);
 	if (head && invocation->operand_count == 1 && is_program(first) &&
@@ -358,7 +358,7 @@ plumb_suggest_run(const struct plumb_invocation *invocation)
 	if (*name == '-')
 		return options_moved_up(invocation);
 	if (strchr(name, ' ') && !is_file(name))
-		return unquoted(invocation);
+		return suggest_unquoted(invocation);
 	if (is_file(name) && !access(name, X_OK) && !strchr(name, '/')) {
 		snprintf(here, sizeof here, "./%s", name);
 		name = here;
@@ -372,12 +372,12 @@ plumb_suggest_run(const struct plumb_invocation *invocation)
 			return NULL;
 	}
 	line = begin_again(invocation);
-	add(&line, "--");
+	add_word(&line, "--");
 	if (runner)
-		add(&line, runner);
-	add(&line, name);
+		add_word(&line, runner);
+	add_word(&line, name);
 	add_all(&line, invocation->operands + 1);
-	return finish(&line);
+	return finish_line(&line);
 }
 
 char *
@@ -406,12 +406,12 @@ plumb_suggest_moved(const struct plumb_invocation *invocation, bool sure, const 
 		words = 2;
 	line = begin_again(invocation);
 	for (int i = at; i < at + words; i++)
-		add(&line, invocation->operands[i]);
-	add(&line, "--");
+		add_word(&line, invocation->operands[i]);
+	add_word(&line, "--");
 	for (int i = 0; i < invocation->operand_count; i++)
 		if (i < at || i >= at + words)
-			add(&line, invocation->operands[i]);
-	return finish(&line);
+			add_word(&line, invocation->operands[i]);
+	return finish_line(&line);
 }
 
 /* ---- too many files ---- */
@@ -429,7 +429,7 @@ age_of(const char *path)
 static void
 print_command(const struct plumb_invocation *invocation, struct line *line, const char *what)
 {
-	char *text = finish(line);
+	char *text = finish_line(line);
 
 	fprintf(invocation->err, "  %s   # %s\n", text ? text : "", what);
 	free(text);
@@ -465,22 +465,22 @@ plumb_suggest_one_file(const struct plumb_invocation *invocation)
 	fprintf(invocation->err, "plumb: %s takes one FILE, but %d were given. Choose one:\n",
 	        verb->name, invocation->operand_count);
 	line = begin_again(invocation);
-	add(&line, newest);
+	add_word(&line, newest);
 	print_command(invocation, &line, "the newest");
 	if (ranks) {
 		line = (struct line){ 0 };
-		add(&line, "plumb");
-		add(&line, "settle");
+		add_word(&line, "plumb");
+		add_word(&line, "settle");
 		add_all(&line, invocation->operands);
-		add(&line, "-o");
-		add(&line, "joined.plumb");
+		add_word(&line, "-o");
+		add_word(&line, "joined.plumb");
 		print_command(invocation, &line, "the ranks of a job, as one profile");
 	} else {
 		line = (struct line){ 0 };
-		add(&line, "plumb");
-		add(&line, "diff");
-		add(&line, second);
-		add(&line, newest);
+		add_word(&line, "plumb");
+		add_word(&line, "diff");
+		add_word(&line, second);
+		add_word(&line, newest);
 		print_command(invocation, &line, "what changed between two");
 	}
 	return PLUMB_EXIT_USAGE;

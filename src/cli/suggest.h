@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What somebody meant who mistyped: commands that can be pasted. */
+/* What you probably meant when you mistyped: commands that you can paste. */
 #ifndef PLUMB_CLI_SUGGEST_H
 #define PLUMB_CLI_SUGGEST_H
 
@@ -8,26 +8,27 @@
 
 #include "cli/cli.h"
 
-/* Letters that have to be added, dropped, changed or swapped to make OTHER of WORD. */
+/* How many letters must be added, dropped, changed or swapped to turn WORD into OTHER. */
 unsigned plumb_suggest_distance(const char *word, const char *other);
-/* Is OTHER what somebody meant who typed WORD? Its beginning, or a slip or two. */
+/* Was OTHER probably meant by WORD? WORD is its beginning, or differs in one or two letters. */
 bool plumb_suggest_is_near(const char *word, const char *other);
 
-/* The verb that somebody meant who typed WORD, or NULL. */
+/* The verb that was probably meant by WORD, or NULL. */
 const struct plumb_verb *
 plumb_suggest_nearest(const struct plumb_verb *const *verbs, const char *word);
 
-/* For "plumb WORDS…" whose first word is no verb: what was meant, or NULL. Malloced. */
+/* For "plumb WORDS…", if the first word is not a verb: what was meant, or NULL. Malloced. */
 char *plumb_suggest_verb(const struct plumb_verb *const *verbs, char *const *words);
 
 /* For a command under `plumb run` that cannot be executed: what was meant, or NULL. Malloced. */
 char *plumb_suggest_run(const struct plumb_invocation *invocation);
-/* An option of `plumb run` among the command's arguments, moved to where plumb sees it; NULL: there
- * is none. SURE: only those that hardly any other program has. *WORD: the option. Malloced. */
+/* The command with an option of `plumb run` moved from the program's arguments to where plumb reads
+ * it; NULL: there is no such option. SURE: only options that hardly any other program has. *WORD is
+ * the option. Malloced. */
 char *plumb_suggest_moved(const struct plumb_invocation *invocation, bool sure, const char **word);
 
-/* Says that INVOCATION's verb takes one file, and which commands may be meant. Returns the exit
- * code. */
+/* Says that INVOCATION's verb takes one file, and prints the commands that may be meant. Returns
+ * the exit code. */
 int plumb_suggest_one_file(const struct plumb_invocation *invocation);
 
 #endif

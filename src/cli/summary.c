@@ -11,18 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/calls.h"
-#include "analyze/group.h"
 #include "base/format.h"
-#include "base/sort.h"
 #include "cli/findings.h"
 #include "cli/finish.h"
 #include "cli/ledger.h"
 #include "cli/overview.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
-#include "model/user_code.h"
 #include "view/coverage.h"
+#include "view/report.h"
 
 #define DEVICES 3
 #define ROWS 5
@@ -35,172 +32,126 @@ _Static_assert(1 + 2 + 1 + DEVICES + 1 + 1 + PLUMB_OVERVIEW_NOTES + FINDINGS + 3
 
 struct section {
 	const struct plumb_profile *profile;
-	uint32_t metric;
-	int64_t whole;
-	const unsigned char *user;
-	const uint32_t *user_of;
+	const char *metric; /* NULL: the profile's default */
+	const struct plumb_summary_options *options;
 	FILE *out;
 	int width;
-	bool colour;
 	bool sampled; /* the metric is of samples */
 };
 
 /* ---- rows ---- */
 
-static void
-name_of(const struct section *s, enum plumb_group_by by, const struct plumb_group_row *row,
-        char *text, size_t bytes)
-{
-	const struct plumb_frame *frame = &s->profile->frames[row->frame];
-	const char *file = plumb_text(s->profile, frame->file);
-
-	if (by == PLUMB_BY_USER_LINE)
-		snprintf(text, bytes, "%s %s:%" PRIu32, plumb_frame_label(s->profile, row->frame),
-		         file ? file : "?", frame->line);
-	else
-		snprintf(text, bytes, "%s", plumb_frame_label(s->profile, row->frame));
-}
-
-static void
-user_text(const struct section *s, uint32_t frame, char *text, size_t bytes)
-{
-	const char *file;
-
-	snprintf(text, bytes, "%s", PLUMB_DASH);
-	if (frame == PLUMB_NONE)
-		return;
-	file = plumb_text(s->profile, s->profile->frames[frame].file);
-	snprintf(text, bytes, "%s:%" PRIu32, file ? file : "?", s->profile->frames[frame].line);
-}
-
-/* What the third column counts. Only operators are entered themselves; lines have operators in
- * them. */
+/* What the third column counts. Operators are called themselves; lines have operators in them. */
 static const char *
-count_title(const struct section *s, enum plumb_group_by by)
+count_title(const struct section *s, const struct plumb_report *report)
 {
-	return s->sampled                           ? "samples"
-	       : s->metric == PLUMB_METRIC_GPU_TIME ? "kernels"
-	       : by == PLUMB_BY_OPERATOR            ? "calls"
-	       : s->metric == PLUMB_METRIC_OP_TIME  ? "op.calls"
-	                                            : "count";
+	return s->sampled                                ? "samples"
+	       : report->metric == PLUMB_METRIC_GPU_TIME ? "kernels"
+	       : report->by == PLUMB_BY_OPERATOR         ? "calls"
+	       : report->metric == PLUMB_METRIC_OP_TIME  ? "op.calls"
+	                                                 : "count";
 }
 
 static void
-add_row(const struct section *s, struct plumb_table *table, enum plumb_group_by by,
-        const struct plumb_group_row *row, const struct plumb_stat *stat, uint32_t user)
+add_row(const struct plumb_report *report, struct plumb_table *table, uint32_t row)
 {
+	bool line = report->by == PLUMB_BY_USER_LINE;
+	const struct plumb_stat *stat = &report->exclusive[row];
+	const struct plumb_calls *calls = &report->row_calls[row];
+	bool entries = report->by == PLUMB_BY_OPERATOR && plumb_report_counts_entries(report);
+	int64_t amount = plumb_stat_amount(report->metric, stat);
+	int64_t whole = plumb_stat_amount(report->metric, &report->total);
 	char number[PLUMB_FORMAT_SIZE], text[1500];
-	int64_t amount = plumb_stat_amount(s->metric, stat);
+	struct plumb_report_place place;
 
-	plumb_table_cell(table, plumb_format_share(number, (double)amount, (double)s->whole));
+	plumb_report_row_place(report, row, &place);
+	plumb_table_cell(table, plumb_format_share(number, (double)amount, (double)whole));
 	plumb_table_cell(table, plumb_format_time(number, amount));
-	plumb_table_cell(table, plumb_format_count(number, (int64_t)stat->count));
-	name_of(s, by, row, text, sizeof text);
+	plumb_table_cell(table, plumb_format_count(number, entries && calls->known
+	                                                           ? (int64_t)calls->count
+	                                                           : (int64_t)stat->count));
+	if (line)
+		snprintf(text, sizeof text, "%s %s:%" PRIu32, place.name,
+		         place.file ? place.file : "?", place.line);
+	else
+		snprintf(text, sizeof text, "%s", place.name);
 	plumb_table_cell(table, text);
-	if (by != PLUMB_BY_USER_LINE) {
-		user_text(s, user, text, sizeof text);
-		plumb_table_cell(table, text);
-	}
+	if (line)
+		return;
+	snprintf(text, sizeof text, "%s:%" PRIu32, place.user_file ? place.user_file : "?",
+	         place.user_line);
+	plumb_table_cell(table, report->row_user[row] == PLUMB_NONE ? PLUMB_DASH : text);
 }
 
-/* Ranges inside an operator are no calls of it. */
-static int
-count_entries(const struct plumb_profile *p, const struct plumb_grouping *grouping,
-              struct plumb_stat *stats)
+/* Returns the row with the most that comes after LAST; PLUMB_NONE: LAST was the last one. For LAST
+ * PLUMB_NONE, it is the first of all. Equal rows come in the order of the profile. */
+static uint32_t
+find_next_row(const struct plumb_report *report, uint32_t last)
 {
-	uint32_t count = plumb_grouping_count(grouping);
-	struct plumb_calls *calls = calloc(p->contexts_count + 1u, sizeof *calls);
-	struct plumb_calls *rows = calloc(count + 1u, sizeof *rows);
-	int result = calls && rows ? 0 : -1;
+	const struct plumb_stat *stats = report->exclusive;
+	uint32_t best = PLUMB_NONE;
 
-	if (!result) {
-		plumb_calls_of_contexts(p, calls);
-		plumb_calls_of_rows(grouping, p, calls, rows);
+	for (uint32_t r = 0; r < plumb_grouping_count(report->grouping); r++) {
+		int64_t amount = plumb_stat_amount(report->metric, &stats[r]), limit;
+
+		limit = last == PLUMB_NONE ? amount
+		                           : plumb_stat_amount(report->metric, &stats[last]);
+		if (!stats[r].count || amount > limit ||
+		    (last != PLUMB_NONE && amount == limit && r <= last))
+			continue;
+		if (best == PLUMB_NONE || amount > plumb_stat_amount(report->metric, &stats[best]))
+			best = r;
 	}
-	for (uint32_t r = 0; !result && r < count; r++)
-		if (rows[r].known)
-			stats[r].count = rows[r].count;
-	free(calls);
-	free(rows);
-	return result;
+	return best;
 }
 
-/* The rows of GROUPING with the most; nothing where there are none. Negative: no memory. */
+/* Prints the rows of REPORT with the most; nothing if there are none. Negative: no memory. */
 static int
-print_grouping(const struct section *s, const struct plumb_grouping *grouping,
-               enum plumb_group_by by, const char *title)
+print_rows(const struct section *s, const struct plumb_report *report, const char *title)
 {
 	const struct plumb_column columns[] = {
 		{ "share", PLUMB_RIGHT },
-		{ s->sampled                           ? "time"
-		  : s->metric == PLUMB_METRIC_GPU_TIME ? "on GPU"
-		                                       : "self",
+		{ s->sampled                                ? "time"
+		  : report->metric == PLUMB_METRIC_GPU_TIME ? "on GPU"
+		                                            : "self",
 		  PLUMB_RIGHT },
-		{ count_title(s, by), PLUMB_RIGHT },
+		{ count_title(s, report), PLUMB_RIGHT },
 		{ title, PLUMB_SHORTEN_MIDDLE },
 		{ "line of your code", PLUMB_SHORTEN_START },
 	};
-	uint32_t count = plumb_grouping_count(grouping), kept = 0;
-	struct plumb_table *table = plumb_table_new(columns, by == PLUMB_BY_USER_LINE ? 4 : 5);
-	struct plumb_stat *stats = calloc(count + 1u, sizeof *stats);
-	uint32_t *users = calloc(count + 1u, sizeof *users);
-	struct plumb_sort_item *items = calloc(count + 1u, sizeof *items);
-	struct plumb_sort_item *spare = calloc(count + 1u, sizeof *spare);
-	int result = -1;
+	struct plumb_table *table =
+		plumb_table_new(columns, report->by == PLUMB_BY_USER_LINE ? 4 : 5);
+	int result = table ? 0 : -1;
+	uint32_t row = PLUMB_NONE, shown = 0;
 
-	if (!table || !stats || !users || !items || !spare ||
-	    plumb_grouping_values(grouping, s->metric, stats, NULL, NULL) < 0 ||
-	    plumb_grouping_user(grouping, s->metric, s->user_of, users) < 0)
-		goto out;
-	for (uint32_t r = 0; r < count; r++)
-		if (stats[r].count)
-			items[kept++] = (struct plumb_sort_item){
-				~plumb_sort_signed(plumb_stat_amount(s->metric, &stats[r])), r
-			};
-	plumb_sort(items, spare, kept);
-	if (by == PLUMB_BY_OPERATOR && s->metric == PLUMB_METRIC_OP_TIME &&
-	    count_entries(s->profile, grouping, stats) < 0)
-		goto out;
-	for (uint32_t i = 0; i < kept && i < ROWS; i++) {
-		uint32_t r = items[i].index;
-		add_row(s, table, by, &plumb_grouping_rows(grouping)[r], &stats[r], users[r]);
+	while (table && shown < ROWS && (row = find_next_row(report, row)) != PLUMB_NONE) {
+		add_row(report, table, row);
+		shown++;
 	}
-	result = 0;
-	if (kept) {
+	if (table && shown) {
 		fputc('\n', s->out);
-		result = plumb_table_print(table, s->out, s->width, s->colour);
+		result = plumb_table_print(table, s->out, s->width, plumb_terminal_colour(s->out));
 	}
-out:
 	plumb_table_free(table);
-	free(stats);
-	free(users);
-	free(items);
-	free(spare);
 	return result;
 }
 
 static int
 print_section(const struct section *s, enum plumb_group_by by, const char *title)
 {
-	struct plumb_grouping *grouping = plumb_grouping_new(s->profile, by, s->user);
-	int result = grouping ? print_grouping(s, grouping, by, title) : -1;
+	struct plumb_report_query query = { .by = by,
+		                            .metric = s->metric,
+		                            .user_code = s->options->user_code };
+	struct plumb_report report;
+	int result = plumb_report_make(s->profile, &query, &report, NULL);
 
-	plumb_grouping_free(grouping);
+	if (!result)
+		result = print_rows(s, &report, title);
+	plumb_report_free(&report);
 	return result;
 }
 
-static void
-add_up(struct section *s)
-{
-	s->whole = 0;
-	for (uint32_t i = 0; i < s->profile->values_count; i++)
-		if (s->profile->values[i].metric == s->metric &&
-		    __builtin_add_overflow(s->whole, s->profile->values[i].sum, &s->whole))
-			s->whole = INT64_MAX;
-}
-
-/* Of what was sampled: the values of the main thread alone, CPU time and waiting as one. NULL: no
- * memory. */
+/* The samples of the main thread only, with CPU time and waiting as one metric. NULL: no memory. */
 static struct plumb_value *
 main_values(const struct plumb_profile *p, uint32_t process, uint32_t *count)
 {
@@ -219,25 +170,27 @@ main_values(const struct plumb_profile *p, uint32_t process, uint32_t *count)
 	return values;
 }
 
-/* The lines of the user's code: by samples where these tell of more of the time. */
+/* Prints the lines of your code: by samples if they cover more of the time. */
 static int
 print_lines(struct section *s, const struct plumb_coverage *coverage)
 {
+	uint32_t usual = plumb_metric_default(s->profile);
 	struct plumb_profile view = *s->profile;
 	struct plumb_value *values = NULL;
 	bool main_only;
+	uint32_t metric = plumb_coverage_choose(coverage, usual, &main_only);
 	int result;
 
-	s->metric = plumb_coverage_choose(coverage, s->metric, &main_only);
-	s->sampled = s->metric == PLUMB_METRIC_CPU_TIME;
+	s->metric = metric == usual ? NULL : plumb_metrics[metric].name;
+	s->sampled = metric == PLUMB_METRIC_CPU_TIME;
 	if (main_only) {
+		s->metric = plumb_metrics[metric].name;
 		values = main_values(s->profile, coverage->process, &view.values_count);
 		if (!values)
 			return -1;
 		view.values = values;
 		s->profile = &view;
 	}
-	add_up(s);
 	result = print_section(s, PLUMB_BY_USER_LINE,
 	                       main_only    ? "your code (main thread: CPU and waiting)"
 	                       : s->sampled ? "your code (CPU samples)"
@@ -250,27 +203,17 @@ static int
 print_tables(const struct plumb_profile *profile, FILE *out,
              const struct plumb_summary_options *options, const struct plumb_coverage *coverage)
 {
-	struct section s = { .profile = profile,
-		             .metric = plumb_metric_default(profile),
-		             .out = out };
-	unsigned char *user = plumb_user_code_frames(profile, options->user_code, NULL);
-	uint32_t *user_of = user ? plumb_user_contexts(profile, user) : NULL;
-	int result = user_of ? 0 : -1;
+	struct section s = {
+		.profile = profile,
+		.options = options,
+		.out = out,
+		.width = options->width > 0 ? options->width : plumb_terminal_width(out),
+	};
+	int result = print_section(&s, PLUMB_BY_OPERATOR, "operator");
 
-	s.user = user;
-	s.user_of = user_of;
-	s.width = options->width > 0 ? options->width : plumb_terminal_width(out);
-	s.colour = plumb_terminal_colour(out);
-	add_up(&s);
-	if (!result)
-		result = print_section(&s, PLUMB_BY_OPERATOR, "operator");
 	if (!result)
 		result = print_section(&s, PLUMB_BY_KERNEL, "kernel");
-	if (!result)
-		result = print_lines(&s, coverage);
-	free(user_of);
-	free(user);
-	return result;
+	return result ? result : print_lines(&s, coverage);
 }
 
 /* "plumb report FILE OPTION", quoted so that it can be pasted. */
@@ -291,16 +234,6 @@ print_command(const char *path, const char *option, FILE *out)
 	free(line);
 }
 
-/* What the tables do not tell of; a GPU's share of the time stands above. */
-static bool
-print_coverage(const struct plumb_profile *profile, const struct plumb_coverage *coverage,
-               uint32_t metric, char *text)
-{
-	plumb_coverage_text(coverage, metric, text);
-	return text[0] && profile->values_count &&
-	       (metric != PLUMB_METRIC_GPU_TIME || coverage->gpu < PLUMB_COVERS_MOST);
-}
-
 void
 plumb_summary_print(const struct plumb_profile *profile, FILE *out,
                     const struct plumb_summary_options *options)
@@ -308,11 +241,16 @@ plumb_summary_print(const struct plumb_profile *profile, FILE *out,
 	static const struct plumb_summary_options none;
 	struct plumb_coverage coverage = { .whole_ns = PLUMB_UNKNOWN };
 	char covered[PLUMB_COVERAGE_SIZE] = "";
-	bool partly = plumb_coverage_find(profile, &coverage) &&
-	              print_coverage(profile, &coverage, plumb_metric_default(profile), covered);
+	uint32_t metric = plumb_metric_default(profile);
+	bool partly;
 
 	if (!options)
 		options = &none;
+	if (plumb_coverage_find(profile, &coverage))
+		plumb_coverage_text(&coverage, metric, covered);
+	/* What the tables leave out. The GPU's share of the time is already above. */
+	partly = covered[0] && profile->values_count &&
+	         (metric != PLUMB_METRIC_GPU_TIME || coverage.gpu < PLUMB_COVERS_MOST);
 	fputs("plumb: summary of the run\n", out);
 	plumb_overview_print(profile, out, DEVICES - partly);
 	if (partly)

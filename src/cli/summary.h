@@ -12,8 +12,8 @@
 #include "model/profile.h"
 
 struct plumb_summary_options {
-	const char *path;      /* where the profile lies, for the closing hint; may be NULL */
-	const char *user_code; /* rule of the person's own code; NULL: the default */
+	const char *path;      /* the profile's file, for the last line; may be NULL */
+	const char *user_code; /* the rule that tells your code; NULL: the default */
 	int width;             /* columns; 0: OUT's terminal, else 100 */
 };
 

@@ -77,7 +77,7 @@ is_hidden(const char *text, size_t length)
 	return c == '\n' || c == '\t' || plumb_terminal_hides(c);
 }
 
-/* Prints what of TEXT lies in columns [FROM, TO). */
+/* Prints the part of TEXT in the columns [FROM, TO). */
 static void
 print_part(FILE *out, const char *text, int from, int to)
 {
@@ -131,8 +131,8 @@ plumb_text_print_short(FILE *out, const char *text, int width)
 
 /* Takes columns of STYLE or beyond down to LEAST until TOTAL is WIDTH; returns what it is then. */
 static int
-narrow(const struct plumb_table *table, int *widths, int total, int width,
-       enum plumb_column_style style, int least)
+narrow_columns(const struct plumb_table *table, int *widths, int total, int width,
+               enum plumb_column_style style, int least)
 {
 	while (width && total > width) {
 		int *widest = NULL;
@@ -151,7 +151,7 @@ narrow(const struct plumb_table *table, int *widths, int total, int width,
 }
 
 static void
-measure(const struct plumb_table *table, int *widths, int width)
+measure_columns(const struct plumb_table *table, int *widths, int width)
 {
 	int total = -GAP;
 
@@ -166,8 +166,8 @@ measure(const struct plumb_table *table, int *widths, int width)
 	for (size_t c = 0; c < table->column_count; c++)
 		total += GAP + widths[c];
 	/* The front of a path tells least. */
-	total = narrow(table, widths, total, width, PLUMB_SHORTEN_START, NARROW_PATH);
-	narrow(table, widths, total, width, PLUMB_SHORTEN_MIDDLE, NARROWEST);
+	total = narrow_columns(table, widths, total, width, PLUMB_SHORTEN_START, NARROW_PATH);
+	narrow_columns(table, widths, total, width, PLUMB_SHORTEN_MIDDLE, NARROWEST);
 }
 
 static void
@@ -180,8 +180,8 @@ print_cell(const struct plumb_table *table, FILE *out, size_t column, const char
 	print_shortened(out, text, width, table->columns[column].style);
 }
 
-/* Nothing is printed behind the last text of a row. A shortened wide character may leave a column
- * free; the next cell then starts early by one, which only costs looks. */
+/* Nothing is printed after the last text of a row. A shortened wide character may leave a column
+ * free. The next cell then starts one column early, which only looks a little worse. */
 static void
 print_row(const struct plumb_table *table, FILE *out, const int *widths, char *const *cells)
 {
@@ -212,7 +212,7 @@ plumb_table_print(const struct plumb_table *table, FILE *out, int width, bool co
 	widths = calloc(table->column_count + 1, sizeof *widths);
 	if (!widths)
 		return -1;
-	measure(table, widths, width);
+	measure_columns(table, widths, width);
 	if (colour)
 		plumb_terminal_steer(out, "\033[1m");
 	print_row(table, out, widths, NULL);

@@ -24,8 +24,8 @@
 enum plumb_column_style {
 	PLUMB_LEFT,           /* never shortened */
 	PLUMB_RIGHT,          /* a number */
-	PLUMB_SHORTEN_MIDDLE, /* a name: its ends tell most */
-	PLUMB_SHORTEN_START,  /* a path: its end tells most */
+	PLUMB_SHORTEN_MIDDLE, /* a name: its two ends say most */
+	PLUMB_SHORTEN_START,  /* a path: its end says most */
 };
 
 struct plumb_column {
@@ -42,13 +42,13 @@ void plumb_table_free(struct plumb_table *table);
 /* Copies TEXT; NULL is printed as "–". */
 void plumb_table_cell(struct plumb_table *table, const char *text);
 
-/* Prints titles and whole rows, WIDTH columns wide where shortening can reach that (0: as wide as
- * it takes). Negative: memory was out, and nothing was printed. */
+/* Prints titles and whole rows. Shortens columns to fit into WIDTH columns, if it can (0: no
+ * limit). Negative: no memory, and nothing was printed. */
 int plumb_table_print(const struct plumb_table *table, FILE *out, int width, bool colour);
 
 /* Prints TEXT with control characters replaced. */
 void plumb_text_print(FILE *out, const char *text);
-/* Likewise, shortened in the middle to WIDTH columns; 0 or less: as few as a name may have. */
+/* The same, shortened in the middle to WIDTH columns; 0 or less: as few as a name may have. */
 void plumb_text_print_short(FILE *out, const char *text, int width);
 
 #endif

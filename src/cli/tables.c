@@ -113,13 +113,13 @@ struct wanted {
 	const char *files[PLUMB_TABLES_PROFILES];
 	uint32_t file_count;
 	int64_t batches[PLUMB_TABLES_PROFILES]; /* 0: not given */
-	char *newest;                           /* the file's name where none was given */
+	char *newest;                           /* the file's name if none was given */
 };
 
 /* ---- what is asked for ---- */
 
 static bool
-wants(const struct wanted *w, const char *id)
+wants_table(const struct wanted *w, const char *id)
 {
 	for (uint32_t i = 0; i < w->query.kind_count; i++)
 		if (!strcmp(w->query.kinds[i]->id, id))
@@ -217,7 +217,7 @@ check_use(const struct plumb_invocation *invocation, struct wanted *w)
 				"tables: only A1, compare and swapped take several profiles; "
 				"leave out \"%s\", or name one of these tables",
 				w->files[1]);
-	if (w->file_count == 1 && wants(w, "swapped"))
+	if (w->file_count == 1 && wants_table(w, "swapped"))
 		return plumb_cli_usage(invocation, "tables: swapped needs two or more profiles");
 	for (size_t i = 0; i < sizeof above_zero / sizeof *above_zero; i++)
 		if (plumb_options_given(o, above_zero[i]) &&
@@ -241,15 +241,15 @@ check_use(const struct plumb_invocation *invocation, struct wanted *w)
 	if (serialised_run(o) && w->file_count > 1)
 		return plumb_cli_usage(invocation, "tables: --serialised=RUN works with one "
 		                                   "FILE; leave out the others");
-	if (w->query.constraints.count && !wants(w, "A1"))
+	if (w->query.constraints.count && !wants_table(w, "A1"))
 		return plumb_cli_usage(invocation, "tables: --optimal works with A1; add A1");
-	if (plumb_options_given(o, "svg") && wants(w, "A9") == wants(w, "A14"))
+	if (plumb_options_given(o, "svg") && wants_table(w, "A9") == wants_table(w, "A14"))
 		return plumb_cli_usage(invocation, "tables: --svg draws A9 or A14; name one of "
 		                                   "them");
 	return read_batches(invocation, w);
 }
 
-/* What the options ask for, beside what check_use has put there. */
+/* Reads what the options ask for. check_use has set the rest. */
 static void
 read_query(const struct plumb_options *o, struct plumb_tables_query *query)
 {
@@ -271,7 +271,7 @@ read_query(const struct plumb_options *o, struct plumb_tables_query *query)
 /* ---- printing ---- */
 
 static int
-draw(const struct plumb_invocation *invocation, const struct plumb_tables *tables)
+draw_roofline(const struct plumb_invocation *invocation, const struct plumb_tables *tables)
 {
 	const char *path = plumb_options_text(invocation->options, "svg");
 	const struct plumb_answer *answer = NULL;
@@ -318,7 +318,7 @@ print_text(const struct plumb_invocation *invocation, const struct plumb_tables 
 }
 
 static int
-print(const struct plumb_invocation *invocation, const struct plumb_tables *tables)
+print_tables(const struct plumb_invocation *invocation, const struct plumb_tables *tables)
 {
 	bool json = plumb_options_flag(invocation->options, "json");
 	bool csv = plumb_options_flag(invocation->options, "csv");
@@ -337,7 +337,7 @@ print(const struct plumb_invocation *invocation, const struct plumb_tables *tabl
 		                           "execution, because the profile has no spans of "
 		                           "layers; record with plumb run --trace");
 	if (plumb_options_given(invocation->options, "svg"))
-		code = draw(invocation, tables);
+		code = draw_roofline(invocation, tables);
 	else
 		code = PLUMB_EXIT_DONE;
 	return !code && !tables->rows ? PLUMB_EXIT_EMPTY : code;
@@ -377,7 +377,7 @@ load_all(const struct plumb_invocation *invocation, const struct wanted *w,
 }
 
 static int
-answer(const struct plumb_invocation *invocation, struct wanted *w)
+answer_query(const struct plumb_invocation *invocation, struct wanted *w)
 {
 	struct plumb_profile *profiles = calloc(w->file_count, sizeof *profiles);
 	struct plumb_tables *tables = plumb_tables_new(&w->query);
@@ -392,7 +392,7 @@ answer(const struct plumb_invocation *invocation, struct wanted *w)
 		if (!result)
 			result = plumb_tables_make(tables, &error) < 0
 			                 ? plumb_cli_fail(invocation, &error)
-			                 : print(invocation, tables);
+			                 : print_tables(invocation, tables);
 	}
 	plumb_tables_free(tables);
 	for (uint32_t i = 0; profiles && i < w->file_count; i++)
@@ -409,7 +409,7 @@ plumb_cmd_tables(struct plumb_invocation *invocation)
 
 	read_query(invocation->options, &wanted.query);
 	if (!result)
-		result = answer(invocation, &wanted);
+		result = answer_query(invocation, &wanted);
 	free(wanted.newest);
 	return result;
 }

@@ -10,7 +10,7 @@
 #include "cli/table.h"
 #include "cli/terminal.h"
 
-/* Whole numbers as such, others with three decimals. */
+/* Whole numbers have no decimals, others have three. */
 static const char *
 format_number(char text[PLUMB_FORMAT_SIZE], double number)
 {
@@ -51,7 +51,7 @@ is_name(const struct plumb_answer *a, uint32_t column)
 	       !strcmp(name, "profile") || !strcmp(name, "from") || !strcmp(name, "to");
 }
 
-/* Has COLUMN the same text, truth or peak of the GPU in all rows, of which there are several? */
+/* Are there several rows, and has COLUMN the same text, truth or peak of the GPU in all of them? */
 static bool
 is_same(const struct plumb_answer *a, uint32_t column)
 {
@@ -91,7 +91,7 @@ put_same(const struct plumb_answer *a, FILE *out)
 		fputc('\n', out);
 }
 
-/* Names the columns whose values have SOURCE, after a WORD. */
+/* Prints WORD, then the names of the columns with values of SOURCE. */
 static void
 put_sources(const struct plumb_answer *a, FILE *out, enum plumb_answer_source source,
             const char *word)

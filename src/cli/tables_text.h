@@ -6,8 +6,8 @@
 
 #include "analyze/answer.h"
 
-/* A standard table for people: TOP rows (0: all); columns of which nothing is known are named
- * below. Negative: no memory. */
+/* Prints a standard table: TOP rows (0: all). Columns without a known value are named below it.
+ * Negative: no memory. */
 int plumb_tables_text(const struct plumb_answer *answer, FILE *out, int64_t top);
 
 #endif

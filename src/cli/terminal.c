@@ -17,7 +17,7 @@ struct filter {
 	FILE *stream;
 	int fd;
 	bool raw, data;
-	char held[4]; /* the beginning of a character whose rest is still to come */
+	char held[4]; /* the beginning of a character; the rest has not come yet */
 	size_t held_bytes;
 	char block[BLOCK + ESCAPE];
 	size_t used;
@@ -52,7 +52,7 @@ write_all(int fd, const char *text, size_t bytes)
 }
 
 static bool
-put(struct filter *filter, const char *text, size_t bytes)
+buffer_text(struct filter *filter, const char *text, size_t bytes)
 {
 	memcpy(filter->block + filter->used, text, bytes);
 	filter->used += bytes;
@@ -72,7 +72,7 @@ put_escape(struct filter *filter, uint32_t c)
 	else
 		snprintf(text, sizeof text, "\\u%04x\\u%04x", 0xd7c0 + (c >> 10 & 0x7ff),
 		         0xdc00 + (c & 0x3ff));
-	return put(filter, text, strlen(text));
+	return buffer_text(filter, text, strlen(text));
 }
 
 /* Could TEXT be the beginning of a character that is longer than BYTES? */
@@ -99,13 +99,13 @@ put_text(struct filter *filter, const char *text, size_t bytes)
 			break;
 		}
 		if (!length) {
-			fine = put(filter, "\xef\xbf\xbd", 3);
+			fine = buffer_text(filter, "\xef\xbf\xbd", 3);
 			at++;
 			continue;
 		}
 		uint32_t c = plumb_utf8_code(text + at, length);
 		fine = plumb_terminal_hides(c) ? put_escape(filter, c)
-		                               : put(filter, text + at, length);
+		                               : buffer_text(filter, text + at, length);
 		at += length;
 	}
 	return fine;

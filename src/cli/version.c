@@ -2,10 +2,10 @@
 #include <sqlite3.h>
 #include <zstd.h>
 
-#include "base/json.h"
 #include "cli/cli.h"
 #include "region/layout.h"
 #include "store/store.h"
+#include "view/render.h"
 
 static const struct plumb_option options[] = {
 	{ .name = "json", .kind = PLUMB_OPTION_FLAG, .help = "write JSON" },
@@ -24,10 +24,7 @@ plumb_cmd_version(struct plumb_invocation *invocation)
 		        sqlite3_libversion(), ZSTD_versionString());
 		return PLUMB_EXIT_DONE;
 	}
-	json = plumb_json_new(invocation->out);
-	plumb_json_object(json);
-	plumb_json_key_quantity(json, "schema", 1);
-	plumb_json_key_text(json, "verb", "version");
+	json = plumb_view_json_new(invocation->out, "version");
 	plumb_json_key_text(json, "version", PLUMB_VERSION);
 	plumb_json_key_quantity(json, "profile_schema", PLUMB_STORE_SCHEMA);
 	plumb_json_key_quantity(json, "region_version", PLUMB_REGION_VERSION);

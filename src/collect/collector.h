@@ -122,6 +122,11 @@ plumb_child_known(struct plumb_thread *thread, plumb_id parent, const struct plu
 plumb_id plumb_child_named(struct plumb_thread *thread, plumb_id parent, enum plumb_frame_kind kind,
                            const char *name);
 
+/* As plumb_child_named, for a copy from the device FROM to the device TO (DEVICE records): copies
+ * between other devices are other nodes of the same context. */
+plumb_id plumb_child_copy(struct plumb_thread *thread, plumb_id parent, const char *name,
+                          plumb_id from, plumb_id to);
+
 /* Adds an observation X of METRIC at NODE, on TRACK (a THREAD or STREAM record). METRIC is an enum
  * plumb_metric, or the number of one of the program's own metrics. The calling thread must have
  * made NODE (0: the root). */

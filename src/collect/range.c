@@ -338,8 +338,7 @@ plumb_ranges_end(uint64_t id)
 		plumb_count(thread, PLUMB_SOURCE_RANGE,
 		            node == PLUMB_LOST ? thread->arena.fate : PLUMB_FATE_ATTRIBUTED, 1);
 		if (plumb_unlikely(plumb_trace_on))
-			plumb_span_add(thread, node, range.track, range.start, now,
-			               PLUMB_SPAN_STARTED);
+			plumb_span_started(thread, node, range.track, range.start, now);
 	} else if (plumb_process_gate_word() & PLUMB_CONTROL_ON) {
 		plumb_count(thread, PLUMB_SOURCE_RANGE, PLUMB_FATE_RECEIVED, 1);
 		plumb_count(thread, PLUMB_SOURCE_RANGE, PLUMB_FATE_UNBALANCED, 1);

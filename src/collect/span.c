@@ -214,15 +214,6 @@ reuse_piece(struct plumb_span_ring *ring)
 	begin_piece(ring, piece);
 }
 
-/* Whether TRACK is a thread's, whose times are ticks: THREAD's own, or that of one whose range ends
- * here. */
-static bool
-is_host(const struct plumb_thread *thread, plumb_id track)
-{
-	const struct plumb_record *record = plumb_region_at(thread->arena.region, track);
-	return track == thread->track || record->type == PLUMB_RECORD_THREAD;
-}
-
 /* Is all that the oldest piece holds older than what was asked for, when it is NOW on a track's
  * clock? */
 static bool
@@ -232,7 +223,8 @@ oldest_is_stale(const struct plumb_span_ring *ring, plumb_id track, bool host, u
 	const struct plumb_span_entry *last =
 		(const struct plumb_span_entry *)(piece + 1) + (piece->capacity - 1);
 	uint64_t keep = host ? ticks_of(trace.keep_ns) : trace.keep_ns;
-	return trace.keep_ns && last->track == track && last->end < now && now - last->end > keep;
+	return trace.keep_ns && last->host.track == track && last->host.end < now &&
+	       now - last->host.end > keep;
 }
 
 /* Makes room for an entry; false: there is none. */
@@ -262,35 +254,54 @@ put(struct plumb_span_ring *ring, const struct plumb_span_entry *entry)
 	atomic_store_explicit(&ring->piece->state, state + 1, memory_order_release);
 }
 
-void
-plumb_span_add(struct plumb_thread *thread, plumb_id node, plumb_id track, uint64_t start,
-               uint64_t end, uint64_t correlation)
+/* Keeps ENTRY, a span of a thread (HOST) or a stream. */
+static inline __attribute__((always_inline)) void
+add_span(struct plumb_thread *thread, bool host, const struct plumb_span_entry *entry)
 {
 	struct plumb_span_ring *ring = ring_of(thread);
-	if (plumb_unlikely(!ring || node == PLUMB_LOST || !track)) {
+	plumb_id track = entry->host.track;
+	uint64_t end = entry->host.end;
+	if (plumb_unlikely(!ring || entry->host.node == PLUMB_LOST || !track)) {
 		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_SPAN,
 		                  ring ? thread->arena.fate : PLUMB_FATE_UNMAPPED_THREAD, 1);
 		return;
 	}
-	bool host = is_host(thread, track);
 	if (plumb_unlikely(ring->next == ring->end) && !advance(ring, track, host, end)) {
 		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_SPAN, ring->arena.fate, 1);
 		return;
 	}
 	if (host)
 		read_again(&thread->arena, end);
-	put(ring, &(struct plumb_span_entry){
-			  .start = start,
-			  .end = end,
-			  .node = node,
-			  .track = track,
-			  .correlation = correlation,
-		  });
+	put(ring, entry);
 }
 
 void
-plumb_span_note(struct plumb_thread *thread, plumb_id note, uint64_t where, uint64_t event,
-                uint64_t correlation)
+plumb_span_add(struct plumb_thread *thread, plumb_id node, plumb_id track, uint64_t start,
+               uint64_t end, uint64_t correlation)
+{
+	add_span(thread, true,
+	         &(struct plumb_span_entry){ .host = { start, end, node, track, correlation } });
+}
+
+void
+plumb_span_started(struct plumb_thread *thread, plumb_id node, plumb_id track, uint64_t start,
+                   uint64_t end)
+{
+	plumb_span_add(thread, node, track, start, end, PLUMB_ENTRY_IS_STARTED);
+}
+
+void
+plumb_span_work(struct plumb_thread *thread, plumb_id node, plumb_id stream, uint64_t start,
+                uint64_t end, uint32_t correlation, uint64_t bytes)
+{
+	add_span(thread, false,
+	         &(struct plumb_span_entry){ .work = { start, end, node, stream, correlation,
+	                                               plumb_entry_size(bytes) } });
+}
+
+void
+plumb_span_note(struct plumb_thread *thread, enum plumb_entry_kind kind, uint64_t where,
+                uint64_t event, uint64_t correlation)
 {
 	struct plumb_span_ring *ring = ring_of(thread);
 	if (!ring || (ring->next == ring->end && !advance(ring, 0, false, 0))) {
@@ -298,12 +309,7 @@ plumb_span_note(struct plumb_thread *thread, plumb_id note, uint64_t where, uint
 		                  ring ? ring->arena.fate : PLUMB_FATE_UNMAPPED_THREAD, 1);
 		return;
 	}
-	put(ring, &(struct plumb_span_entry){
-			  .start = where,
-			  .end = event,
-			  .node = note,
-			  .correlation = correlation,
-		  });
+	put(ring, &(struct plumb_span_entry){ .note = { where, event, kind, 0, correlation } });
 }
 
 void
@@ -326,10 +332,5 @@ plumb_span_sample(struct plumb_thread *thread, plumb_id node, uint64_t at, uint6
 	}
 	read_again(&thread->arena, at);
 	put(ring, &(struct plumb_span_entry){
-			  .start = ns,
-			  .end = at,
-			  .node = node,
-			  .track = thread->track,
-			  .correlation = PLUMB_SPAN_SAMPLE,
-		  });
+			  .sample = { ns, at, node, thread->track, PLUMB_ENTRY_IS_SAMPLE } });
 }

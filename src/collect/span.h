@@ -19,21 +19,25 @@ void plumb_trace_begin(struct plumb_arena *arena);
 /* A last reading of the clocks. */
 void plumb_trace_end(struct plumb_arena *arena);
 
-/*
- * Keeps a span at NODE (PLUMB_LOST: counted as dropped) on TRACK, from a callback of THREAD. Times
- * are plumb_ticks() on a thread's track and the GPU runtime's clock on a stream. CORRELATION: what
- * a driver call and the work that it starts share (on a stream plumb_span_link's),
- * PLUMB_SPAN_STARTED; 0 none.
- */
+/* Keeps a span at NODE (PLUMB_LOST: counted as dropped) on TRACK, a thread's, from a callback of
+ * THREAD. Times are plumb_ticks(). CORRELATION: what a driver call and the work that it starts
+ * share; 0 none. */
 void plumb_span_add(struct plumb_thread *thread, plumb_id node, plumb_id track, uint64_t start,
                     uint64_t end, uint64_t correlation);
+
+/* Likewise a range that was started and ended: other spans may cross it. */
+void plumb_span_started(struct plumb_thread *thread, plumb_id node, plumb_id track, uint64_t start,
+                        uint64_t end);
+/* Likewise work on STREAM. Times are of the GPU runtime's clock; BYTES are of a copy or set. */
+void plumb_span_work(struct plumb_thread *thread, plumb_id node, plumb_id stream, uint64_t start,
+                     uint64_t end, uint32_t correlation, uint64_t bytes);
 
 /* Keeps when a sample of CPU time was taken: THREAD's own, at NODE, at AT (plumb_ticks()), which
  * stands for NS of CPU time. From a callback of THREAD, which may be a signal's handler. */
 void plumb_span_sample(struct plumb_thread *thread, plumb_id node, uint64_t at, uint64_t ns);
 
-/* Keeps a note (PLUMB_SPAN_EVENT, …; see layout.h), from a callback of THREAD. */
-void plumb_span_note(struct plumb_thread *thread, plumb_id note, uint64_t where, uint64_t event,
-                     uint64_t correlation);
+/* Keeps a note (PLUMB_ENTRY_EVENT, WAIT or SYNC), from a callback of THREAD. */
+void plumb_span_note(struct plumb_thread *thread, enum plumb_entry_kind kind, uint64_t where,
+                     uint64_t event, uint64_t correlation);
 
 #endif

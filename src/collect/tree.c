@@ -43,6 +43,13 @@ plumb_name(struct plumb_thread *thread, const char *name)
 	return id;
 }
 
+static bool
+has_ends(const struct plumb_record_node *node, const plumb_id *ends)
+{
+	const struct plumb_record_copy *copy = (const struct plumb_record_copy *)node;
+	return copy->from == ends[0] && copy->to == ends[1];
+}
+
 static inline uint32_t
 hash_of(plumb_id parent, const struct plumb_key *key)
 {
@@ -52,8 +59,10 @@ hash_of(plumb_id parent, const struct plumb_key *key)
 	return (uint32_t)(mixed ^ (mixed >> 32));
 }
 
-static inline plumb_id
-find_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key, uint32_t hash)
+/* ENDS: of a copy between two devices, else NULL, which is known when this is compiled. */
+static inline __attribute__((always_inline)) plumb_id
+find_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key, uint32_t hash,
+           const plumb_id *ends)
 {
 	uint32_t at = hash;
 	plumb_id id;
@@ -61,7 +70,8 @@ find_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key 
 		const struct plumb_record_node *node =
 			plumb_region_at(plumb_region_of_process(), id);
 		if (node->parent == parent && node->name == key->name && node->line == key->line &&
-		    node->file == key->file && node->kind == key->kind && node->flags == key->flags)
+		    node->file == key->file && node->kind == key->kind &&
+		    node->flags == key->flags && (!ends || has_ends(node, ends)))
 			return id;
 	}
 	return 0;
@@ -70,13 +80,14 @@ find_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key 
 plumb_id
 plumb_child_known(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key)
 {
-	return parent == PLUMB_LOST ? 0 : find_child(thread, parent, key, hash_of(parent, key));
+	return parent == PLUMB_LOST ? 0
+	                            : find_child(thread, parent, key, hash_of(parent, key), NULL);
 }
 
-plumb_id
-plumb_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key)
+static inline __attribute__((always_inline)) plumb_id
+find_or_make(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key,
+             uint32_t hash, const plumb_id *ends)
 {
-	uint32_t hash = hash_of(parent, key);
 	plumb_id id;
 	if (parent == PLUMB_LOST)
 		return PLUMB_LOST;
@@ -85,10 +96,11 @@ plumb_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key
 		plumb_count(thread, PLUMB_SOURCE_REGION, thread->arena.fate, 1);
 		return PLUMB_LOST;
 	}
-	if ((id = find_child(thread, parent, key, hash)))
+	if ((id = find_child(thread, parent, key, hash, ends)))
 		return id;
 	struct plumb_record_node *node =
-		plumb_arena_append(&thread->arena, PLUMB_RECORD_NODE, sizeof *node);
+		plumb_arena_append(&thread->arena, PLUMB_RECORD_NODE,
+	                           ends ? sizeof(struct plumb_record_copy) : sizeof *node);
 	if (!node) {
 		plumb_count(thread, PLUMB_SOURCE_REGION, thread->arena.fate, 1);
 		return PLUMB_LOST;
@@ -99,12 +111,34 @@ plumb_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key
 	node->name = key->name;
 	node->file = key->file;
 	node->line = key->line;
+	if (ends) {
+		((struct plumb_record_copy *)node)->from = ends[0];
+		((struct plumb_record_copy *)node)->to = ends[1];
+	}
 	plumb_arena_commit(&thread->arena, node);
 	id = plumb_region_id(thread->arena.region, node);
 	/* Out of memory for the index: the node is found again by nobody, which costs room, not
 	 * truth. */
 	plumb_id_table_add(&thread->nodes, hash, id);
 	return id;
+}
+
+plumb_id
+plumb_child(struct plumb_thread *thread, plumb_id parent, const struct plumb_key *key)
+{
+	return find_or_make(thread, parent, key, hash_of(parent, key), NULL);
+}
+
+plumb_id
+plumb_child_copy(struct plumb_thread *thread, plumb_id parent, const char *name, plumb_id from,
+                 plumb_id to)
+{
+	struct plumb_key key = { .kind = PLUMB_FRAME_COPY,
+		                 .flags = PLUMB_CONTEXT_ENDS,
+		                 .name = plumb_intern(thread, name, strlen(name)) };
+	plumb_id ends[2] = { from, to };
+	uint32_t hash = hash_of(parent, &key) ^ (uint32_t)plumb_mix(from, to);
+	return find_or_make(thread, parent, &key, hash, ends);
 }
 
 plumb_id

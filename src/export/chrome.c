@@ -19,6 +19,7 @@
 #include "export/groups.h"
 #include "export/names.h"
 #include "export/timeline.h"
+#include "export/work.h"
 
 #define GPU_PIDS INT64_C(2000000000) /* of process and device, for viewers */
 #define OTHER_TIDS INT64_C(1000000000)
@@ -70,33 +71,11 @@ by_stream(const void *x, const void *y, void *tracks)
 	return (a->stream > b->stream) - (a->stream < b->stream);
 }
 
-static bool
-is_value_before(const struct plumb_value *v, uint32_t context, uint32_t metric, uint32_t track)
-{
-	return v->context != context ? v->context < context
-	       : v->metric != metric ? v->metric < metric
-	                             : v->track < track;
-}
-
-/* The row of a metric's value of a context and track, or PLUMB_NONE. */
-static uint32_t
-value_of(const struct plumb_profile *profile, uint32_t context, uint32_t metric, uint32_t track)
-{
-	uint32_t low = plumb_search(i, profile->values_count,
-	                            is_value_before(&profile->values[i], context, metric, track));
-
-	if (low == profile->values_count || profile->values[low].context != context ||
-	    profile->values[low].metric != metric || profile->values[low].track != track)
-		return PLUMB_NONE;
-	return low;
-}
-
 /* What every call of a context on a track had, or PLUMB_UNKNOWN. */
 static int64_t
 constant_of(const struct chrome *c, const struct plumb_span *span, uint32_t metric)
 {
-	uint32_t row = value_of(c->profile, span->context, metric, span->track);
-	const struct plumb_value *v = row == PLUMB_NONE ? NULL : &c->profile->values[row];
+	const struct plumb_value *v = plumb_export_value(c->profile, span, metric);
 
 	return v && v->count && v->min == v->max ? v->min : PLUMB_UNKNOWN;
 }
@@ -151,9 +130,10 @@ gather_rows(struct chrome *c)
 		const struct plumb_span *s = &c->timeline.spans[i];
 		uint32_t process = profile->tracks[s->track].process;
 		int64_t start = plumb_timeline_time(&c->timeline, process, s->start_ns);
-		uint32_t row = value_of(profile, s->context, PLUMB_METRIC_GPU_COPY_BYTES, s->track);
-		if (row != PLUMB_NONE && !s->bytes && !plumb_timeline_drawn(s))
-			c->drawn[row]++;
+		const struct plumb_value *v =
+			plumb_export_value(profile, s, PLUMB_METRIC_GPU_COPY_BYTES);
+		if (v && !s->bytes && !plumb_timeline_drawn(s))
+			c->drawn[v - profile->values]++;
 		if (start < c->base)
 			c->base = start;
 	}
@@ -267,7 +247,7 @@ put_name(struct chrome *c, const struct plumb_frame *frame, const char *label, u
 	char text[4096];
 
 	if (frame->kind == PLUMB_FRAME_COPY || frame->kind == PLUMB_FRAME_SET)
-		plumb_chrome_transfer(label, text, sizeof text);
+		plumb_chrome_transfer(frame->transfer, label, text, sizeof text);
 	else if (frame->kind == PLUMB_FRAME_PYTHON && file)
 		snprintf(text, sizeof text, "%s(%" PRIu32 "): %s", file, frame->line, label);
 	else if (frame->kind == PLUMB_FRAME_MODULE)
@@ -483,6 +463,12 @@ put_work(struct chrome *c, const struct plumb_span *span, uint32_t kind)
 		                  : constant_of(c, span, PLUMB_METRIC_GPU_COPY_BYTES));
 	else
 		put_launch(c, span);
+	if (span->ends.from && span->ends.to) {
+		plumb_json_key_quantity(c->json, "fromDevice",
+		                        ordinal_of(c, t->process, span->ends.from - 1));
+		plumb_json_key_quantity(c->json, "toDevice",
+		                        ordinal_of(c, t->process, span->ends.to - 1));
+	}
 	if (above && above->kind == PLUMB_FRAME_COLLECTIVE)
 		put_known_text(c, "Collective name", plumb_text(c->profile, above->name));
 	put_group(c, span);

@@ -5,53 +5,33 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/words.h"
-
+/* By kind of memory. */
 static const struct {
-	const char *kind, *word;
+	const char *word;
 	char letter;
 } memories[] = {
-	{ "pageable", "Pageable", 'H' },  { "pinned", "Pinned", 'H' },
-	{ "host", "Host", 'H' },          { "device", "Device", 'D' },
-	{ "peer device", "Device", 'P' }, { "managed", "Managed", 'D' },
-	{ "array", "Array", 'A' },        { "unknown", "Unknown", 0 },
+	[PLUMB_MEMORY_PAGEABLE] = { "Pageable", 'H' }, [PLUMB_MEMORY_PINNED] = { "Pinned", 'H' },
+	[PLUMB_MEMORY_DEVICE] = { "Device", 'D' },     [PLUMB_MEMORY_ARRAY] = { "Array", 'A' },
+	[PLUMB_MEMORY_MANAGED] = { "Managed", 'D' },   [PLUMB_MEMORY_UNKNOWN] = { "Unknown", 0 },
+	[PLUMB_MEMORY_HOST] = { "Host", 'H' },
 };
-#define MEMORIES (sizeof memories / sizeof *memories)
-
-static size_t
-memory_of(const char *kind, size_t bytes)
-{
-	for (size_t i = 0; i < MEMORIES; i++)
-		if (strlen(memories[i].kind) == bytes && !memcmp(memories[i].kind, kind, bytes))
-			return i;
-	return MEMORIES;
-}
 
 void
-plumb_chrome_transfer(const char *name, char *text, size_t size)
+plumb_chrome_transfer(struct plumb_transfer transfer, const char *name, char *text, size_t size)
 {
-	static const char arrow[] = "→";
-	const char *middle = strstr(name, arrow);
-	size_t from = MEMORIES, to = MEMORIES;
+	unsigned from = transfer.from & ~PLUMB_MEMORY_PEER;
+	unsigned to = transfer.to & ~PLUMB_MEMORY_PEER;
 
-	snprintf(text, size, "%s", name);
-	if (!strncmp(name, "set ", 4)) {
-		to = memory_of(name + 4, strlen(name + 4));
-		if (to < MEMORIES)
-			snprintf(text, size, "Memset (%s)", memories[to].word);
-		return;
-	}
-	if (strncmp(name, "copy ", 5) != 0 || !middle)
-		return;
-	from = memory_of(name + 5, (size_t)(middle - name) - 5);
-	to = memory_of(middle + sizeof arrow - 1, strlen(middle + sizeof arrow - 1));
-	if (from == MEMORIES || to == MEMORIES)
-		return;
-	if (memories[to].letter == 'P')
+	if (!to)
+		snprintf(text, size, "%s", name);
+	else if (!from)
+		snprintf(text, size, "Memset (%s)", memories[to].word);
+	else if (transfer.to & PLUMB_MEMORY_PEER)
 		snprintf(text, size, "Memcpy PtoP (%s -> %s)", memories[from].word,
 		         memories[to].word);
 	else if (memories[from].letter && memories[to].letter)
-		snprintf(text, size, "Memcpy %cto%c (%s -> %s)", memories[from].letter,
+		snprintf(text, size, "Memcpy %cto%c (%s -> %s)",
+		         transfer.from & PLUMB_MEMORY_PEER ? 'P' : memories[from].letter,
 		         memories[to].letter, memories[from].word, memories[to].word);
 	else
 		snprintf(text, size, "Memcpy (%s -> %s)", memories[from].word, memories[to].word);

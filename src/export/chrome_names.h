@@ -6,8 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* "copy pinned→device" as PyTorch calls it: "Memcpy HtoD (Pinned -> Device)". */
-void plumb_chrome_transfer(const char *name, char *text, size_t size);
+#include "base/words.h"
+
+/* A copy or set as PyTorch calls it: "Memcpy HtoD (Pinned -> Device)"; NAME where TRANSFER says
+ * nothing. */
+void
+plumb_chrome_transfer(struct plumb_transfer transfer, const char *name, char *text, size_t size);
 /* The category of a frame of KIND: "cpu_op", "kernel", … */
 const char *plumb_chrome_category(uint32_t kind, const char *name);
 

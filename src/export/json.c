@@ -58,6 +58,8 @@ put_id(struct writer *w, const struct plumb_row_column *column, const void *fiel
 	uint32_t id;
 
 	memcpy(&id, field, sizeof id);
+	if (column->cell == PLUMB_ROW_ID_OR_0 && !id)
+		return;
 	plumb_json_key(w->json, column->name);
 	switch (column->cell) {
 	case PLUMB_ROW_TEXT:
@@ -74,6 +76,9 @@ put_id(struct writer *w, const struct plumb_row_column *column, const void *fiel
 		break;
 	case PLUMB_ROW_ID_OR_NONE:
 		plumb_json_quantity(w->json, id == PLUMB_NONE ? PLUMB_UNKNOWN : id);
+		break;
+	case PLUMB_ROW_ID_OR_0:
+		plumb_json_integer(w->json, id - INT64_C(1));
 		break;
 	default:
 		plumb_json_integer(w->json, id);

@@ -392,7 +392,8 @@ put_bytes(const struct plumb_otlp *otlp, struct plumb_json *json, uint32_t index
 {
 	const struct plumb_profile *profile = otlp->profile;
 	const struct plumb_span *span = &profile->spans[index];
-	const struct plumb_value *v = plumb_export_bytes(profile, span->context, span->track);
+	const struct plumb_value *v =
+		plumb_export_value(profile, span, PLUMB_METRIC_GPU_COPY_BYTES);
 	if (span->bytes && span->bytes <= INT64_MAX) {
 		put_number(json, "gpu.copy.bytes", (int64_t)span->bytes);
 	} else if (v && v->min == v->max) {

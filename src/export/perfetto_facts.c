@@ -249,7 +249,7 @@ put_bytes(struct plumb_perfetto_facts *facts, struct plumb_protobuf *m,
           const struct plumb_span *span)
 {
 	const struct plumb_value *v =
-		plumb_export_bytes(facts->profile, span->context, span->track);
+		plumb_export_value(facts->profile, span, PLUMB_METRIC_GPU_COPY_BYTES);
 	uint32_t *drawn = &facts->drawn[span->context];
 
 	if (span->bytes && span->bytes <= INT64_MAX)

@@ -43,13 +43,29 @@ plumb_export_launches(const struct plumb_profile *profile)
 	return launches;
 }
 
-const struct plumb_value *
-plumb_export_bytes(const struct plumb_profile *profile, uint32_t context, uint32_t track)
+/* Is V before the value of METRIC that SPAN has a part in? */
+static bool
+is_before(const struct plumb_value *v, const struct plumb_span *span, uint32_t metric)
 {
-	uint32_t low = plumb_search(i, profile->values_count, profile->values[i].context < context);
-	for (; low < profile->values_count && profile->values[low].context == context; low++)
-		if (profile->values[low].metric == PLUMB_METRIC_GPU_COPY_BYTES &&
-		    profile->values[low].track == track)
-			return &profile->values[low];
-	return NULL;
+	if (v->context != span->context)
+		return v->context < span->context;
+	if (v->metric != metric)
+		return v->metric < metric;
+	if (v->track != span->track)
+		return v->track < span->track;
+	return v->ends.from != span->ends.from ? v->ends.from < span->ends.from
+	                                       : v->ends.to < span->ends.to;
+}
+
+const struct plumb_value *
+plumb_export_value(const struct plumb_profile *profile, const struct plumb_span *span,
+                   uint32_t metric)
+{
+	uint32_t low = plumb_search(i, profile->values_count,
+	                            is_before(&profile->values[i], span, metric));
+	const struct plumb_value *v = low < profile->values_count ? &profile->values[low] : NULL;
+	return v && v->context == span->context && v->metric == metric && v->track == span->track &&
+	                       v->ends.from == span->ends.from && v->ends.to == span->ends.to
+	               ? v
+	               : NULL;
 }

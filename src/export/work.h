@@ -9,9 +9,9 @@
  * differ or there are none. The caller frees the array; NULL: no memory. */
 uint32_t *plumb_export_launches(const struct plumb_profile *profile);
 
-/* The bytes of a context's copies (or sets) on a track, or NULL. Each had the same where min is
- * max. */
-const struct plumb_value *
-plumb_export_bytes(const struct plumb_profile *profile, uint32_t context, uint32_t track);
+/* The value of METRIC that SPAN is a part of: of its context, track and ends; NULL: there is none.
+ * All parts are the same where min is max. */
+const struct plumb_value *plumb_export_value(const struct plumb_profile *profile,
+                                             const struct plumb_span *span, uint32_t metric);
 
 #endif

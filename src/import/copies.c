@@ -17,70 +17,100 @@ simplify_name(struct plumb_slice name, char *text, size_t size)
 	text[count] = '\0';
 }
 
-/* Our word for the kind of memory that TEXT begins with, or NULL. */
-static const char *
-memory_of(const char *text)
+enum plumb_memory_kind
+plumb_import_memory(struct plumb_slice text)
 {
 	static const struct {
-		const char *word, *kind;
+		const char *word;
+		enum plumb_memory_kind kind;
 	} words[] = {
-		{ "pageable", "pageable" }, { "pinned", "pinned" },    { "device", "device" },
-		{ "managed", "managed" },   { "unified", "managed" },  { "array", "array" },
-		{ "host", "host" },         { "peer", "peer device" }, { "unknown", "unknown" },
+		{ "pageable", PLUMB_MEMORY_PAGEABLE }, { "pinned", PLUMB_MEMORY_PINNED },
+		{ "device", PLUMB_MEMORY_DEVICE },     { "managed", PLUMB_MEMORY_MANAGED },
+		{ "unified", PLUMB_MEMORY_MANAGED },   { "array", PLUMB_MEMORY_ARRAY },
+		{ "host", PLUMB_MEMORY_HOST },         { "peer", PLUMB_MEMORY_PEER_DEVICE },
+		{ "unknown", PLUMB_MEMORY_UNKNOWN },
 	};
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-		if (!strncmp(text, words[i].word, strlen(words[i].word)))
+	for (size_t i = 0; text.at && i < sizeof words / sizeof *words; i++)
+		if (plumb_slice_begins(text, words[i].word))
 			return words[i].kind;
-	return NULL;
+	return PLUMB_MEMORY_NONE;
+}
+
+enum plumb_memory_kind
+plumb_import_memory_letter(char letter)
+{
+	return letter == 'H'   ? PLUMB_MEMORY_PINNED
+	       : letter == 'D' ? PLUMB_MEMORY_DEVICE
+	       : letter == 'S' ? PLUMB_MEMORY_MANAGED
+	       : letter == 'M' ? PLUMB_MEMORY_PAGEABLE
+	                       : PLUMB_MEMORY_UNKNOWN;
 }
 
 /* "htod", "hosttodevice": what is moved where. */
-static bool
-direction_of(const char *text, const char **from, const char **to)
+static struct plumb_transfer
+direction_of(const char *text)
 {
 	static const struct {
-		const char *letters, *words, *from, *to;
+		const char *letters, *words;
+		struct plumb_transfer transfer;
 	} directions[] = {
-		{ "htod", "hosttodevice", "host", "device" },
-		{ "dtoh", "devicetohost", "device", "host" },
-		{ "dtod", "devicetodevice", "device", "device" },
-		{ "ptop", "peertopeer", "device", "peer device" },
-		{ "htoh", "hosttohost", "host", "host" },
-		{ "htoa", "hosttoarray", "host", "array" },
-		{ "atoh", "arraytohost", "array", "host" },
-		{ "atoa", "arraytoarray", "array", "array" },
-		{ "atod", "arraytodevice", "array", "device" },
-		{ "dtoa", "devicetoarray", "device", "array" },
+		{ "htod", "hosttodevice", { PLUMB_MEMORY_HOST, PLUMB_MEMORY_DEVICE } },
+		{ "dtoh", "devicetohost", { PLUMB_MEMORY_DEVICE, PLUMB_MEMORY_HOST } },
+		{ "dtod", "devicetodevice", { PLUMB_MEMORY_DEVICE, PLUMB_MEMORY_DEVICE } },
+		{ "ptop", "peertopeer", { PLUMB_MEMORY_DEVICE, PLUMB_MEMORY_PEER_DEVICE } },
+		{ "htoh", "hosttohost", { PLUMB_MEMORY_HOST, PLUMB_MEMORY_HOST } },
+		{ "htoa", "hosttoarray", { PLUMB_MEMORY_HOST, PLUMB_MEMORY_ARRAY } },
+		{ "atoh", "arraytohost", { PLUMB_MEMORY_ARRAY, PLUMB_MEMORY_HOST } },
+		{ "atoa", "arraytoarray", { PLUMB_MEMORY_ARRAY, PLUMB_MEMORY_ARRAY } },
+		{ "atod", "arraytodevice", { PLUMB_MEMORY_ARRAY, PLUMB_MEMORY_DEVICE } },
+		{ "dtoa", "devicetoarray", { PLUMB_MEMORY_DEVICE, PLUMB_MEMORY_ARRAY } },
 	};
 	for (size_t i = 0; i < sizeof directions / sizeof *directions; i++)
-		if (strstr(text, directions[i].letters) || strstr(text, directions[i].words)) {
-			*from = directions[i].from;
-			*to = directions[i].to;
-			return true;
-		}
-	return false;
+		if (strstr(text, directions[i].letters) || strstr(text, directions[i].words))
+			return directions[i].transfer;
+	return (struct plumb_transfer){ PLUMB_MEMORY_UNKNOWN, PLUMB_MEMORY_UNKNOWN };
+}
+
+static enum plumb_memory_kind
+memory_of(const char *text)
+{
+	return plumb_import_memory((struct plumb_slice){ text, strlen(text) });
 }
 
 uint32_t
 plumb_import_copy(struct plumb_trace *trace, struct plumb_slice name)
 {
 	char text[256];
-	const char *from = "unknown", *to = "unknown", *open, *arrow;
 	simplify_name(name, text, sizeof text);
-	open = strchr(text, '(');
+	const char *open = strchr(text, '(');
 	if (strstr(text, "memset") || strstr(text, "fill") || !strncmp(text, "set", 3)) {
-		const char *kind = open ? memory_of(open + 1) : NULL;
-		return plumb_trace_set_frame(trace, kind ? kind : "device");
+		enum plumb_memory_kind kind = open ? memory_of(open + 1) : PLUMB_MEMORY_NONE;
+		return plumb_trace_set_frame(trace, kind ? kind : PLUMB_MEMORY_DEVICE);
 	}
-	direction_of(text, &from, &to);
-	arrow = open ? strchr(open, '>') : NULL;
+	struct plumb_transfer transfer = direction_of(text);
+	enum plumb_memory_kind from = transfer.from, to = transfer.to;
+	const char *arrow = open ? strchr(open, '>') : NULL;
 	if (arrow) {
-		const char *exact_from = memory_of(open + 1), *exact_to = memory_of(arrow + 1);
-		bool peer = !strcmp(to, "peer device");
-		from = exact_from && strcmp(exact_from, "unknown") ? exact_from : from;
-		to = exact_to && strcmp(exact_to, "unknown") && !peer ? exact_to : to;
+		enum plumb_memory_kind exact_from = memory_of(open + 1);
+		enum plumb_memory_kind exact_to = memory_of(arrow + 1);
+		if (exact_from && exact_from != PLUMB_MEMORY_UNKNOWN)
+			from = exact_from;
+		if (exact_to && exact_to != PLUMB_MEMORY_UNKNOWN && to != PLUMB_MEMORY_PEER_DEVICE)
+			to = exact_to;
 	}
 	return plumb_trace_copy_frame(trace, from, to);
+}
+
+struct plumb_ends
+plumb_import_ends(struct plumb_trace *trace, uint32_t frame, uint32_t track, int64_t to)
+{
+	struct plumb_builder *builder = plumb_trace_builder(trace);
+	const struct plumb_frame *copy = plumb_builder_get_frame(builder, frame);
+	const struct plumb_track *stream = plumb_builder_get_track(builder, track);
+	if (!copy || !stream || !(copy->transfer.to & PLUMB_MEMORY_PEER) || to == PLUMB_UNKNOWN)
+		return (struct plumb_ends){ 0, 0 };
+	uint32_t process = stream->process, from = stream->device;
+	return plumb_trace_ends(from, plumb_trace_device(trace, process, to, NULL));
 }
 
 uint32_t

@@ -12,6 +12,24 @@
  */
 uint32_t plumb_import_copy(struct plumb_trace *trace, struct plumb_slice name);
 
+/* The kind of memory that TEXT begins with, in lower case ("device_static"); NONE: with none. */
+enum plumb_memory_kind plumb_import_memory(struct plumb_slice text);
+/* Likewise; NONE too if it tells only "host" or "unknown". */
+static inline enum plumb_memory_kind
+plumb_import_exact_memory(struct plumb_slice text)
+{
+	enum plumb_memory_kind kind = plumb_import_memory(text);
+	return kind <= PLUMB_MEMORY_MANAGED ? kind : PLUMB_MEMORY_NONE;
+}
+/* As unitrace writes it, "(M2D)": M is memory of the host's own, H what the driver allocated there,
+ * S moves by itself, D is the device's. */
+enum plumb_memory_kind plumb_import_memory_letter(char letter);
+
+/* The ends of work on TRACK if its FRAME is a copy to another device: from TRACK's to the device
+ * TO of its process; PLUMB_UNKNOWN: the file does not say. */
+struct plumb_ends
+plumb_import_ends(struct plumb_trace *trace, uint32_t frame, uint32_t track, int64_t to);
+
 /* The string of a collective's name: "allreduce", "_allgather_base", "ncclAllReduce" → "AllReduce",
  * …; one that is not known stays as it is. */
 uint32_t plumb_import_collective(struct plumb_trace *trace, struct plumb_slice name);

@@ -86,7 +86,7 @@ add_shapes(struct sweep *sweep, const struct open *top, int64_t own)
 
 /* The shapes that the file has for SPAN, or PLUMB_NONE; each is given once. */
 static uint32_t
-shapes_of(struct sweep *sweep, const struct plumb_span *span)
+shapes_of(struct sweep *sweep, const struct plumb_trace_span *span)
 {
 	struct plumb_trace_shape *shapes = sweep->shapes;
 	while (sweep->shape_at < sweep->shape_count &&
@@ -94,7 +94,7 @@ shapes_of(struct sweep *sweep, const struct plumb_span *span)
 		sweep->shape_at++;
 	for (uint32_t i = sweep->shape_at;
 	     i < sweep->shape_count && shapes[i].start_ns == span->start_ns; i++)
-		if (shapes[i].frame == span->context) {
+		if (span->state == PLUMB_TRACE_FRAMED && shapes[i].frame == span->frame) {
 			shapes[i].frame = PLUMB_NONE;
 			return shapes[i].shapes;
 		}
@@ -194,7 +194,7 @@ leave_edges(struct sweep *sweep, int64_t start)
 
 /* The edge that SPAN is the end of, or NULL. */
 static const struct plumb_trace_edge *
-edge_of(struct sweep *sweep, const struct plumb_span *span, const char *name)
+edge_of(struct sweep *sweep, const struct plumb_trace_span *span, const char *name)
 {
 	struct plumb_trace *trace = sweep->trace;
 	const struct plumb_trace_edge *edge = NULL;
@@ -213,19 +213,18 @@ edge_of(struct sweep *sweep, const struct plumb_span *span, const char *name)
 }
 
 static const struct plumb_frame *
-frame_of(const struct plumb_trace *trace, const struct plumb_span *span)
+frame_of(const struct plumb_trace *trace, const struct plumb_trace_span *span)
 {
-	uint32_t frame = span->context;
-	if (frame & PLUMB_TRACE_IS_CONTEXT)
-		frame = plumb_builder_get_context(trace->builder, frame & ~PLUMB_TRACE_IS_CONTEXT)
-		                .frame;
+	uint32_t frame = span->state == PLUMB_TRACE_FRAMED
+	                         ? span->frame
+	                         : plumb_builder_get_context(trace->builder, span->context).frame;
 	return plumb_builder_get_frame(trace->builder, frame);
 }
 
 /* SPAN begins in OPEN. Does it go on after OPEN, so that it does not belong into it? Ranges do:
  * they begin within the call of __enter__ and end within the call of __exit__. */
 static bool
-outlives_open(const struct plumb_span *span, uint32_t kind, const struct open *open)
+outlives_open(const struct plumb_trace_span *span, uint32_t kind, const struct open *open)
 {
 	if (span->end_ns <= open->end_ns || span->end_ns - open->end_ns <= ROUNDING_NS)
 		return false;
@@ -238,7 +237,7 @@ outlives_open(const struct plumb_span *span, uint32_t kind, const struct open *o
 
 /* How many of the stack's items stay below SPAN: what closes after it. */
 static uint32_t
-place_of(const struct sweep *sweep, const struct plumb_span *span, uint32_t kind)
+place_of(const struct sweep *sweep, const struct plumb_trace_span *span, uint32_t kind)
 {
 	uint32_t count = sweep->stack.count, at = count;
 	while (at && outlives_open(span, kind, &sweep->stack.items[at - 1]))
@@ -268,7 +267,7 @@ push_open(struct sweep *sweep, uint32_t at, const struct open *new)
 
 /* Finds the context of SPAN, of this KIND, as item AT of the stack, and fills in NOW. */
 static int
-find_context(struct sweep *sweep, struct plumb_span *span, uint32_t at, struct open *now)
+find_context(struct sweep *sweep, struct plumb_trace_span *span, uint32_t at, struct open *now)
 {
 	struct plumb_trace *trace = sweep->trace;
 	const struct plumb_frame *frame = frame_of(trace, span);
@@ -282,30 +281,28 @@ find_context(struct sweep *sweep, struct plumb_span *span, uint32_t at, struct o
 		parent = edge->context;
 		now->flags = edge->flags | PLUMB_CONTEXT_BACKWARD;
 	}
-	now->fixed = edge || span->context & PLUMB_TRACE_IS_CONTEXT;
+	bool given = span->state == PLUMB_TRACE_GIVEN;
+	now->fixed = edge || given;
 	if (parent == PLUMB_NONE)
 		return plumb_trace_no_memory(trace);
 	now->shapes = PLUMB_NONE;
 	if (sweep->stack.count >= DEPTH_MAX) {
-		span->context = span->context & PLUMB_TRACE_IS_CONTEXT
-		                        ? span->context & ~PLUMB_TRACE_IS_CONTEXT
-		                        : parent;
+		plumb_trace_put(span, given ? span->context : parent);
 		return 0;
 	}
 	if (sweep->shape_count)
 		now->shapes = shapes_of(sweep, span);
-	if (span->context & PLUMB_TRACE_IS_CONTEXT)
-		span->context &= ~PLUMB_TRACE_IS_CONTEXT;
-	else
-		span->context =
-			plumb_builder_context(trace->builder, parent, span->context, now->flags);
+	plumb_trace_put(span, given ? span->context
+	                            : plumb_builder_context(trace->builder, parent, span->frame,
+	                                                    now->flags));
 	now->context = now->path = span->context;
 	return span->context == PLUMB_NONE ? plumb_trace_no_memory(trace) : 0;
 }
 
 /* Calls are asked for by the work that they started. */
 static int
-note_call(struct sweep *sweep, const struct plumb_span *span, const char *name, uint32_t number)
+note_call(struct sweep *sweep, const struct plumb_trace_span *span, const char *name,
+          uint32_t number)
 {
 	struct plumb_trace *trace = sweep->trace;
 	bool waiting = name && is_wait(name);
@@ -318,7 +315,7 @@ note_call(struct sweep *sweep, const struct plumb_span *span, const char *name, 
 }
 
 static int
-open_span(struct sweep *sweep, struct plumb_span *span, uint32_t number)
+open_span(struct sweep *sweep, struct plumb_trace_span *span, uint32_t number)
 {
 	struct plumb_trace *trace = sweep->trace;
 	const struct plumb_frame *frame = frame_of(trace, span);
@@ -348,7 +345,7 @@ open_span(struct sweep *sweep, struct plumb_span *span, uint32_t number)
 }
 
 static int
-sweep_spans(struct sweep *sweep, struct plumb_span *spans, uint32_t count)
+sweep_spans(struct sweep *sweep, struct plumb_trace_span *spans, uint32_t count)
 {
 	int code = 0;
 	for (uint32_t i = 0; i < count && !code; i++) {
@@ -377,7 +374,7 @@ static const unsigned char layers[PLUMB_FRAME_KIND_COUNT] = {
 };
 
 static unsigned
-layer_of(const struct plumb_trace *trace, const struct plumb_span *span)
+layer_of(const struct plumb_trace *trace, const struct plumb_trace_span *span)
 {
 	return layers[frame_of(trace, span)->kind];
 }
@@ -386,13 +383,13 @@ layer_of(const struct plumb_trace *trace, const struct plumb_span *span)
 static bool
 swapped_host(const void *x, const void *y, const void *data)
 {
-	const struct plumb_span *a = x, *b = y;
+	const struct plumb_trace_span *a = x, *b = y;
 	if (a->start_ns != b->start_ns)
 		return b->start_ns < a->start_ns;
 	if (a->end_ns != b->end_ns)
 		return b->end_ns > a->end_ns;
 	/* A context was made after the one that it is in. */
-	if (a->context & b->context & PLUMB_TRACE_IS_CONTEXT)
+	if (a->state == PLUMB_TRACE_GIVEN && b->state == PLUMB_TRACE_GIVEN)
 		return b->context < a->context;
 	return layer_of(data, b) < layer_of(data, a);
 }
@@ -400,7 +397,7 @@ swapped_host(const void *x, const void *y, const void *data)
 static bool
 swapped_work(const void *x, const void *y, const void *data)
 {
-	const struct plumb_span *a = x, *b = y;
+	const struct plumb_trace_span *a = x, *b = y;
 	(void)data;
 	return a->start_ns != b->start_ns ? b->start_ns < a->start_ns : b->end_ns > a->end_ns;
 }
@@ -408,7 +405,7 @@ swapped_work(const void *x, const void *y, const void *data)
 static int
 sweep_track(struct plumb_trace *trace, struct sweep *sweep, uint32_t track)
 {
-	struct plumb_span *spans = plumb_trace_spans_of(&trace->spans.items[track]);
+	struct plumb_trace_span *spans = plumb_trace_spans_of(&trace->spans.items[track]);
 	uint32_t count = plumb_trace_spans_count(&trace->spans.items[track]);
 	sweep->track = track;
 	sweep->process = plumb_builder_get_track(trace->builder, track)->process;
@@ -423,15 +420,19 @@ keep_spans(struct plumb_trace *trace)
 {
 	for (uint32_t t = 0; t < trace->spans.count; t++) {
 		struct plumb_trace_spans *own = &trace->spans.items[t];
-		struct plumb_span *spans = plumb_trace_spans_of(own);
+		struct plumb_trace_span *spans = plumb_trace_spans_of(own);
 		uint32_t count = plumb_trace_spans_count(own);
 		if (count &&
 		    plumb_builder_get_track(trace->builder, t)->kind == PLUMB_TRACK_STREAM &&
 		    plumb_runs_sort(spans, count, sizeof *spans, swapped_work, NULL) < 0)
 			return plumb_trace_no_memory(trace);
 		for (uint32_t i = 0; i < count; i++) {
-			plumb_trace_extent(trace, &spans[i]);
-			int code = plumb_builder_span(trace->builder, &spans[i]);
+			const struct plumb_trace_span *s = &spans[i];
+			plumb_trace_extent(trace, t, s->start_ns, s->end_ns);
+			int code = plumb_builder_span(
+				trace->builder,
+				&(struct plumb_span){ s->context, t, s->start_ns, s->end_ns,
+			                              s->correlation, s->bytes, s->ends });
 			if (code < 0)
 				return plumb_trace_no_memory(trace);
 			trace->spans_left_out += code == 1;

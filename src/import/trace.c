@@ -343,21 +343,19 @@ plumb_trace_frame(struct plumb_trace *trace, uint32_t kind, struct plumb_slice n
 }
 
 uint32_t
-plumb_trace_copy_frame(struct plumb_trace *trace, const char *from, const char *to)
+plumb_trace_copy_frame(struct plumb_trace *trace, enum plumb_memory_kind from,
+                       enum plumb_memory_kind to)
 {
-	char text[128];
-	snprintf(text, sizeof text, "copy %s→%s", from, to);
-	return plumb_builder_frame(trace->builder, PLUMB_FRAME_COPY,
+	char text[PLUMB_TRANSFER_NAME];
+	plumb_transfer_name(text, (struct plumb_transfer){ (uint16_t)from, (uint16_t)to });
+	return plumb_builder_frame(trace->builder, from ? PLUMB_FRAME_COPY : PLUMB_FRAME_SET,
 	                           plumb_builder_text(trace->builder, text), PLUMB_NONE, 0);
 }
 
 uint32_t
-plumb_trace_set_frame(struct plumb_trace *trace, const char *to)
+plumb_trace_set_frame(struct plumb_trace *trace, enum plumb_memory_kind to)
 {
-	char text[128];
-	snprintf(text, sizeof text, "set %s", to);
-	return plumb_builder_frame(trace->builder, PLUMB_FRAME_SET,
-	                           plumb_builder_text(trace->builder, text), PLUMB_NONE, 0);
+	return plumb_trace_copy_frame(trace, PLUMB_MEMORY_NONE, to);
 }
 
 /* ---- what happened ---- */
@@ -378,39 +376,39 @@ has_time(struct plumb_trace *trace, int64_t start_ns, int64_t end_ns)
 
 /* False: the sum is no time. */
 static bool
-shift_span(struct plumb_span *span, int64_t ns)
+shift_range(int64_t *start_ns, int64_t *end_ns, int64_t ns)
 {
-	return !__builtin_add_overflow(span->start_ns, ns, &span->start_ns) &&
-	       !__builtin_add_overflow(span->end_ns, ns, &span->end_ns);
+	return !__builtin_add_overflow(*start_ns, ns, start_ns) &&
+	       !__builtin_add_overflow(*end_ns, ns, end_ns);
 }
 
 static void
-widen_range(int64_t *start, int64_t *end, const struct plumb_span *span)
+widen_range(int64_t *start, int64_t *end, int64_t start_ns, int64_t end_ns)
 {
-	if (*start == PLUMB_UNKNOWN || span->start_ns < *start)
-		*start = span->start_ns;
-	if (*end == PLUMB_UNKNOWN || span->end_ns > *end)
-		*end = span->end_ns;
+	if (*start == PLUMB_UNKNOWN || start_ns < *start)
+		*start = start_ns;
+	if (*end == PLUMB_UNKNOWN || end_ns > *end)
+		*end = end_ns;
 }
 
 void
-plumb_trace_extent(struct plumb_trace *trace, const struct plumb_span *span)
+plumb_trace_extent(struct plumb_trace *trace, uint32_t track, int64_t start_ns, int64_t end_ns)
 {
-	struct plumb_track *track = plumb_builder_get_track(trace->builder, span->track);
-	struct plumb_process *process = plumb_builder_get_process(trace->builder, track->process);
-	widen_range(&track->start_ns, &track->end_ns, span);
-	widen_range(&process->start_ns, &process->end_ns, span);
-	if (span->start_ns < trace->first_ns)
-		trace->first_ns = span->start_ns;
-	if (span->end_ns > trace->last_ns)
-		trace->last_ns = span->end_ns;
+	struct plumb_track *row = plumb_builder_get_track(trace->builder, track);
+	struct plumb_process *process = plumb_builder_get_process(trace->builder, row->process);
+	widen_range(&row->start_ns, &row->end_ns, start_ns, end_ns);
+	widen_range(&process->start_ns, &process->end_ns, start_ns, end_ns);
+	if (start_ns < trace->first_ns)
+		trace->first_ns = start_ns;
+	if (end_ns > trace->last_ns)
+		trace->last_ns = end_ns;
 }
 
 int
-plumb_trace_add_span(struct plumb_trace *trace, const struct plumb_span *span)
+plumb_trace_add_span(struct plumb_trace *trace, const struct plumb_trace_span *span)
 {
 	struct plumb_trace_spans *spans = &trace->spans.items[span->track];
-	struct plumb_span *added = NULL;
+	struct plumb_trace_span *added = NULL;
 	if (plumb_trace_spans_count(spans) < PLUMB_VEC_MAX)
 		added = plumb_pages_add(&spans->pages, sizeof *added);
 	if (!added)
@@ -419,29 +417,36 @@ plumb_trace_add_span(struct plumb_trace *trace, const struct plumb_span *span)
 	return 0;
 }
 
+/* ID: as STATE says. */
+static int
+add_host(struct plumb_trace *trace, uint32_t track, uint32_t id, enum plumb_trace_state state,
+         int64_t start_ns, int64_t end_ns, uint64_t correlation)
+{
+	if (track >= trace->spans.count || id == PLUMB_NONE)
+		return plumb_trace_no_memory(trace);
+	if (!has_time(trace, start_ns, end_ns))
+		return 0;
+	struct plumb_trace_span span = { .start_ns = start_ns,
+		                         .end_ns = end_ns,
+		                         .correlation = correlation,
+		                         .context = id,
+		                         .track = track,
+		                         .state = state };
+	return plumb_trace_add_span(trace, &span);
+}
+
 int
 plumb_trace_host(struct plumb_trace *trace, uint32_t track, uint32_t frame, int64_t start_ns,
                  int64_t end_ns, uint64_t correlation)
 {
-	if (track >= trace->spans.count || frame >= PLUMB_TRACE_IS_CONTEXT)
-		return plumb_trace_no_memory(trace);
-	if (!has_time(trace, start_ns, end_ns))
-		return 0;
-	struct plumb_span span = { frame, track, start_ns, end_ns, correlation };
-	return plumb_trace_add_span(trace, &span);
+	return add_host(trace, track, frame, PLUMB_TRACE_FRAMED, start_ns, end_ns, correlation);
 }
 
 int
 plumb_trace_placed(struct plumb_trace *trace, uint32_t track, uint32_t context, int64_t start_ns,
                    int64_t end_ns, uint64_t correlation)
 {
-	if (track >= trace->spans.count || context >= PLUMB_TRACE_IS_CONTEXT)
-		return plumb_trace_no_memory(trace);
-	if (!has_time(trace, start_ns, end_ns))
-		return 0;
-	struct plumb_span span = { context | PLUMB_TRACE_IS_CONTEXT, track, start_ns, end_ns,
-		                   correlation };
-	return plumb_trace_add_span(trace, &span);
+	return add_host(trace, track, context, PLUMB_TRACE_GIVEN, start_ns, end_ns, correlation);
 }
 
 int
@@ -489,8 +494,12 @@ plumb_trace_work(struct plumb_trace *trace, const struct plumb_trace_work *work)
 	if (!item)
 		return plumb_trace_no_memory(trace);
 	*item = (struct plumb_trace_item){
-		.span = { work->frame, work->track, work->start_ns, work->end_ns,
-		          work->correlation },
+		.span = { .start_ns = work->start_ns,
+		          .end_ns = work->end_ns,
+		          .correlation = work->correlation,
+		          .ends = work->ends,
+		          .frame = work->frame,
+		          .track = work->track },
 		.bytes = work->bytes,
 		.launch = work->launch ? launch_of(trace, work->launch) : PLUMB_NONE,
 		.collective = work->collective,
@@ -559,9 +568,9 @@ plumb_trace_span(struct plumb_trace *trace, uint32_t track, uint32_t context, in
 	if (!has_time(trace, start_ns, end_ns))
 		return 0;
 	struct plumb_span span = { context, track, start_ns, end_ns, correlation };
-	if (!shift_span(&span, trace->base_ns))
+	if (!shift_range(&span.start_ns, &span.end_ns, trace->base_ns))
 		return 0;
-	plumb_trace_extent(trace, &span);
+	plumb_trace_extent(trace, track, span.start_ns, span.end_ns);
 	int code = plumb_builder_span(trace->builder, &span);
 	trace->spans_left_out += code == 1;
 	return code < 0 ? plumb_trace_no_memory(trace) : 0;
@@ -571,26 +580,48 @@ int
 plumb_trace_cpu_sample(struct plumb_trace *trace, uint32_t track, uint32_t context, int64_t at_ns,
                        int64_t ns)
 {
-	struct plumb_span span = { context, track, at_ns, at_ns };
-	if (!has_time(trace, at_ns, at_ns) || !shift_span(&span, trace->base_ns))
+	if (!has_time(trace, at_ns, at_ns) || __builtin_add_overflow(at_ns, trace->base_ns, &at_ns))
 		return 0;
-	struct plumb_cpu_sample sample = { track, context, span.start_ns, ns };
+	struct plumb_cpu_sample sample = { track, context, at_ns, ns };
 	int code = plumb_builder_cpu_sample(trace->builder, &sample);
 	trace->samples++;
 	trace->samples_left_out += code == 1;
 	return code < 0 ? plumb_trace_no_memory(trace) : 0;
 }
 
+static int
+add_value(struct plumb_trace *trace, uint32_t track, uint32_t context, struct plumb_ends ends,
+          uint32_t metric, int64_t number)
+{
+	if (track == PLUMB_NONE || context == PLUMB_NONE)
+		return plumb_trace_no_memory(trace);
+	struct plumb_value value = {
+		.context = context,
+		.metric = metric,
+		.track = track,
+		.ends = ends,
+		.sum = number,
+		.count = 1,
+		.min = number,
+		.max = number,
+		.mean = (double)number,
+	};
+	trace->taken++;
+	return plumb_builder_value(trace->builder, &value) < 0 ? plumb_trace_no_memory(trace) : 0;
+}
+
 int
 plumb_trace_value(struct plumb_trace *trace, uint32_t track, uint32_t context, uint32_t metric,
                   int64_t number)
 {
-	if (track == PLUMB_NONE || context == PLUMB_NONE)
-		return plumb_trace_no_memory(trace);
-	struct plumb_value value = { context, metric, track,          number, 1,
-		                     number,  number, (double)number, 0 };
-	trace->taken++;
-	return plumb_builder_value(trace->builder, &value) < 0 ? plumb_trace_no_memory(trace) : 0;
+	return add_value(trace, track, context, (struct plumb_ends){ 0, 0 }, metric, number);
+}
+
+int
+plumb_trace_span_value(struct plumb_trace *trace, const struct plumb_trace_span *span,
+                       uint32_t metric, int64_t number)
+{
+	return add_value(trace, span->track, span->context, span->ends, metric, number);
 }
 
 /* ---- the ledger ---- */
@@ -646,12 +677,14 @@ shift_all(struct plumb_trace *trace)
 	bool sound = true;
 	int64_t ns = trace->base_ns;
 	for (uint32_t t = 0; t < trace->spans.count; t++) {
-		struct plumb_span *spans = plumb_trace_spans_of(&trace->spans.items[t]);
+		struct plumb_trace_span *spans = plumb_trace_spans_of(&trace->spans.items[t]);
 		for (uint32_t i = 0; i < plumb_trace_spans_count(&trace->spans.items[t]); i++)
-			sound &= shift_span(&spans[i], ns);
+			sound &= shift_range(&spans[i].start_ns, &spans[i].end_ns, ns);
 	}
-	for (uint32_t i = 0; i < trace->works.count; i++)
-		sound &= shift_span(&trace->works.items[i].span, ns);
+	for (uint32_t i = 0; i < trace->works.count; i++) {
+		struct plumb_trace_span *span = &trace->works.items[i].span;
+		sound &= shift_range(&span->start_ns, &span->end_ns, ns);
+	}
 	for (uint32_t i = 0; i < trace->shapes.count; i++)
 		sound &= !__builtin_add_overflow(trace->shapes.items[i].start_ns, ns,
 		                                 &trace->shapes.items[i].start_ns);
@@ -683,11 +716,9 @@ sum_samples(struct plumb_trace *trace)
 		plumb_builder_get_cpu_samples(trace->builder, &count);
 
 	for (uint32_t i = 0; i < count; i++) {
-		const struct plumb_span span = { samples[i].context, samples[i].track,
-			                         samples[i].at_ns, samples[i].at_ns, 0 };
-		plumb_trace_value(trace, span.track, span.context, PLUMB_METRIC_CPU_TIME,
-		                  samples[i].ns);
-		plumb_trace_extent(trace, &span);
+		const struct plumb_cpu_sample *s = &samples[i];
+		plumb_trace_value(trace, s->track, s->context, PLUMB_METRIC_CPU_TIME, s->ns);
+		plumb_trace_extent(trace, s->track, s->at_ns, s->at_ns);
 	}
 }
 

@@ -68,10 +68,10 @@ uint32_t plumb_trace_frame(struct plumb_trace *trace, uint32_t kind, struct plum
 uint32_t plumb_trace_frame_at(struct plumb_trace *trace, uint32_t kind, struct plumb_slice name,
                               struct plumb_slice file, int64_t line);
 
-/* "copy pinned→device", as plumb's own recording names it. Kinds of memory: "pageable", "pinned",
- * "device", "managed", "array", "peer device", "host" (pageable or pinned), "unknown". */
-uint32_t plumb_trace_copy_frame(struct plumb_trace *trace, const char *from, const char *to);
-uint32_t plumb_trace_set_frame(struct plumb_trace *trace, const char *to);
+/* A copy's frame, as plumb's own recording names it. */
+uint32_t plumb_trace_copy_frame(struct plumb_trace *trace, enum plumb_memory_kind from,
+                                enum plumb_memory_kind to);
+uint32_t plumb_trace_set_frame(struct plumb_trace *trace, enum plumb_memory_kind to);
 
 /* Adds something that ran on a thread. CORRELATION links a driver or runtime call to the work that
  * it started; 0 is none. If the end is before the start, it is counted and not taken. */
@@ -122,12 +122,20 @@ struct plumb_trace_work {
 	uint32_t collective;
 	uint32_t group; /* of plumb_trace_group; 0 none */
 	uint32_t placed;
-	bool whole; /* PLACED is the work's own context, its frame included */
-	bool here;  /* its launch is one of the track's process, for certain */
+	bool whole;             /* PLACED is the work's own context, its frame included */
+	bool here;              /* its launch is one of the track's process, for certain */
+	struct plumb_ends ends; /* of a copy between two devices */
 	/* Frames between the call and the work, outermost first, where the file says what the work
 	 * is part of (XLA's module and operation); 0 none. */
 	uint32_t inner[PLUMB_TRACE_INNER];
 };
+/* The ends of a copy between two devices (plumb_trace_device); none if they are one, or unknown. */
+static inline struct plumb_ends
+plumb_trace_ends(uint32_t from, uint32_t to)
+{
+	bool two = from != to && from != PLUMB_NONE && to != PLUMB_NONE;
+	return two ? (struct plumb_ends){ from + 1, to + 1 } : (struct plumb_ends){ 0, 0 };
+}
 int plumb_trace_work(struct plumb_trace *trace, const struct plumb_trace_work *work);
 
 /* Bytes of several copies (or sets) of a context on a stream, each handed over as work of unknown

@@ -17,27 +17,49 @@ struct plumb_trace_place {
 	uint32_t id;
 };
 
-/* The spans of one track. Until a span is placed, its context is its frame, or its context with
- * this bit set. The spans of streams come when their work is placed. */
-#define PLUMB_TRACE_IS_CONTEXT (UINT32_C(1) << 31)
+/* What a span of the file has. */
+enum plumb_trace_state {
+	PLUMB_TRACE_FRAMED, /* `frame`: its place follows from what it lies in */
+	PLUMB_TRACE_GIVEN,  /* `context`, which the importer knows, whatever it lies in */
+	PLUMB_TRACE_PLACED, /* `context`, which was found or taken */
+};
+struct plumb_trace_span {
+	int64_t start_ns, end_ns;
+	uint64_t correlation, bytes;
+	struct plumb_ends ends;
+	union {
+		uint32_t frame, context;
+	};
+	uint32_t track : 30, state : 2; /* enum plumb_trace_state */
+};
+_Static_assert(sizeof(struct plumb_trace_span) == sizeof(struct plumb_span), "no larger");
+
+static inline void
+plumb_trace_put(struct plumb_trace_span *span, uint32_t context)
+{
+	span->context = context;
+	span->state = PLUMB_TRACE_PLACED;
+}
+
+/* The spans of one track. Those of streams come when their work is placed. */
 struct plumb_trace_spans {
 	struct plumb_pages pages;
 };
 
-static inline struct plumb_span *
+static inline struct plumb_trace_span *
 plumb_trace_spans_of(const struct plumb_trace_spans *spans)
 {
-	return (struct plumb_span *)(void *)spans->pages.data;
+	return (struct plumb_trace_span *)(void *)spans->pages.data;
 }
 
 static inline uint32_t
 plumb_trace_spans_count(const struct plumb_trace_spans *spans)
 {
-	return (uint32_t)(spans->pages.bytes / sizeof(struct plumb_span));
+	return (uint32_t)(spans->pages.bytes / sizeof(struct plumb_trace_span));
 }
 
-struct plumb_trace_item { /* GPU work; span.context is the frame until it is placed */
-	struct plumb_span span;
+struct plumb_trace_item {             /* GPU work */
+	struct plumb_trace_span span; /* framed, then placed */
 	int64_t bytes;
 	uint32_t launch; /* in `launches`, or PLUMB_NONE */
 	uint32_t collective, placed, group;
@@ -163,7 +185,10 @@ void
 plumb_trace_add_work(struct plumb_trace *trace, const struct plumb_trace_item *item, uint32_t kind);
 int plumb_trace_totals(struct plumb_trace *trace);
 /* SPAN is one of its track. */
-int plumb_trace_add_span(struct plumb_trace *trace, const struct plumb_span *span);
+int plumb_trace_add_span(struct plumb_trace *trace, const struct plumb_trace_span *span);
+/* One observation at the context and track of SPAN, which is placed, between its ends. */
+int plumb_trace_span_value(struct plumb_trace *trace, const struct plumb_trace_span *span,
+                           uint32_t metric, int64_t number);
 
 /* A stream that the file had work on; PLUMB_NONE: not. */
 uint32_t plumb_trace_has_stream(const struct plumb_trace *trace, uint32_t process, int64_t ordinal,
@@ -172,8 +197,9 @@ uint32_t plumb_trace_has_stream(const struct plumb_trace *trace, uint32_t proces
 /* ADOPTERS, by device: the process that it and its streams belong to from now on, or PLUMB_NONE. */
 void plumb_trace_adopt(struct plumb_trace *trace, const uint32_t *adopters);
 
-/* The span, of a track, lies within the run, its process and its track. */
-void plumb_trace_extent(struct plumb_trace *trace, const struct plumb_span *span);
+/* What happened then on TRACK lies within the run, its process and its track. */
+void
+plumb_trace_extent(struct plumb_trace *trace, uint32_t track, int64_t start_ns, int64_t end_ns);
 /* Remembers that memory is out; a negative code. */
 int plumb_trace_no_memory(struct plumb_trace *trace);
 void plumb_trace_ledger(struct plumb_trace *trace, uint32_t process, uint32_t source, uint32_t fate,

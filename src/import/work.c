@@ -15,7 +15,7 @@ call_hash(uint64_t correlation)
 	return plumb_hash_mix(correlation, 0);
 }
 
-static const struct plumb_span *
+static const struct plumb_trace_span *
 span_of(const struct plumb_trace *trace, const struct plumb_trace_call *call)
 {
 	return plumb_trace_spans_of(&trace->spans.items[call->track]) + call->span;
@@ -53,10 +53,10 @@ int
 plumb_trace_call_add(struct plumb_trace *trace, uint32_t process, uint32_t track, uint32_t at,
                      bool waits)
 {
-	const struct plumb_span *span = plumb_trace_spans_of(&trace->spans.items[track]) + at;
+	const struct plumb_trace_span *span = plumb_trace_spans_of(&trace->spans.items[track]) + at;
 	struct plumb_trace_call *call =
 		plumb_trace_call_find(trace, process, span->correlation, false);
-	const struct plumb_span *outer = call ? span_of(trace, call) : NULL;
+	const struct plumb_trace_span *outer = call ? span_of(trace, call) : NULL;
 	if (outer && (span->start_ns < outer->start_ns || span->start_ns >= outer->end_ns)) {
 		plumb_trace_count(trace, PLUMB_FATE_AMBIGUOUS,
 		                  "calls whose correlation is used twice", 1);
@@ -77,7 +77,7 @@ static uint32_t
 collective_of(struct plumb_trace *trace, uint32_t parent, const struct plumb_trace_item *item)
 {
 	const struct plumb_frame *kernel =
-		plumb_builder_get_frame(trace->builder, item->span.context);
+		plumb_builder_get_frame(trace->builder, item->span.frame);
 	const char *text = plumb_builder_get_text(trace->builder, kernel->name);
 	const char *known = text ? plumb_collective_name(text) : NULL;
 	uint32_t name = item->collective;
@@ -147,20 +147,28 @@ launch_values(struct plumb_trace *trace, const struct plumb_trace_item *item)
 static int
 work_values(struct plumb_trace *trace, struct plumb_trace_item *item, uint32_t kind)
 {
-	const struct plumb_span *span = &item->span;
+	const struct plumb_trace_span *span = &item->span;
 	int64_t length = span->end_ns - span->start_ns;
 	if (kind == PLUMB_FRAME_KERNEL)
 		return plumb_trace_value(trace, span->track, span->context, PLUMB_METRIC_GPU_TIME,
 		                         length) |
 		       launch_values(trace, item);
-	int code = plumb_trace_value(trace, span->track, span->context, PLUMB_METRIC_GPU_COPY_TIME,
-	                             length);
+	int code = plumb_trace_span_value(trace, span, PLUMB_METRIC_GPU_COPY_TIME, length);
 	if (item->bytes > 0)
 		item->span.bytes = (uint64_t)item->bytes;
 	if (item->bytes != PLUMB_UNKNOWN)
-		code |= plumb_trace_value(trace, span->track, span->context,
-		                          PLUMB_METRIC_GPU_COPY_BYTES, item->bytes);
+		code |= plumb_trace_span_value(trace, span, PLUMB_METRIC_GPU_COPY_BYTES,
+		                               item->bytes);
 	return code;
+}
+
+static void
+move_end(struct plumb_trace *trace, uint32_t *end, uint32_t process)
+{
+	if (*end) {
+		int64_t ordinal = plumb_builder_get_device(trace->builder, *end - 1)->ordinal;
+		*end = plumb_trace_device(trace, process, ordinal, NULL) + 1;
+	}
 }
 
 /* A file of several processes whose GPU events name none: it is on that process's device and
@@ -175,6 +183,8 @@ move_to(struct plumb_trace *trace, struct plumb_trace_item *item, uint32_t proce
 	if (track == PLUMB_NONE)
 		return plumb_trace_no_memory(trace);
 	item->span.track = track;
+	move_end(trace, &item->span.ends.from, process);
+	move_end(trace, &item->span.ends.to, process);
 	return 0;
 }
 
@@ -258,7 +268,7 @@ place_work(struct plumb_trace *trace, struct plumb_trace_item *item)
 {
 	struct plumb_builder *builder = trace->builder;
 	struct plumb_track *track = plumb_builder_get_track(builder, item->span.track);
-	uint32_t kind = plumb_builder_get_frame(builder, item->span.context)->kind;
+	uint32_t kind = plumb_builder_get_frame(builder, item->span.frame)->kind;
 	uint32_t source = kind == PLUMB_FRAME_KERNEL ? PLUMB_SOURCE_KERNEL
 	                  : kind == PLUMB_FRAME_COPY ? PLUMB_SOURCE_COPY
 	                                             : PLUMB_SOURCE_SET;
@@ -283,9 +293,9 @@ place_work(struct plumb_trace *trace, struct plumb_trace_item *item)
 			parent = plumb_builder_context(builder, parent, item->inner[i], 0);
 	if (kind == PLUMB_FRAME_KERNEL && !item->whole)
 		parent = collective_of(trace, parent, item);
-	item->span.context =
-		item->whole ? item->placed
-			    : plumb_builder_context(builder, parent, item->span.context, 0);
+	plumb_trace_put(&item->span,
+	                item->whole ? item->placed
+	                            : plumb_builder_context(builder, parent, item->span.frame, 0));
 	if (item->span.context == PLUMB_NONE)
 		return plumb_trace_no_memory(trace);
 	return work_values(trace, item, kind) | group_of(trace, item) |

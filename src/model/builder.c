@@ -192,7 +192,8 @@ plumb_builder_frame(struct plumb_builder *builder, uint32_t kind, uint32_t name,
 		out_of_memory(builder);
 		return PLUMB_NONE;
 	}
-	*frame = (struct plumb_frame){ kind, name, file, line, PLUMB_NONE, PLUMB_NONE, 0 };
+	*frame = (struct plumb_frame){ kind, name, file, line, PLUMB_NONE, PLUMB_NONE, 0, { 0 } };
+	plumb_frame_set_transfer(frame, plumb_builder_get_text(builder, name));
 	return builder->profile.frames_count - 1;
 }
 

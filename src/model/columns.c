@@ -69,6 +69,11 @@ const char *const plumb_fate_names[PLUMB_FATE_COUNT] = {
 #define WORD(title, field, list) CELL(title, WORD, field), .words = list, .limit = COUNT(list)
 #define ID(title, field, table) CELL(title, ID, field), .limit = PLUMB_TABLE_##table
 #define ID_OR_NONE(title, field, table) CELL(title, ID_OR_NONE, field), .limit = PLUMB_TABLE_##table
+/* The devices that a copy read and wrote. */
+#define END_DEVICE(title, field)                                                                   \
+	CELL(title, ID_OR_0, field), .limit = PLUMB_TABLE_DEVICES, .since = 4
+#define FROM_DEVICE END_DEVICE("from_device", ends.from)
+#define TO_DEVICE END_DEVICE("to_device", ends.to)
 /* When what began at FROM ended. */
 #define END(title, field, from) CELL(title, END, field), .limit = offsetof(ROW, from)
 
@@ -177,6 +182,8 @@ static const struct plumb_row_column values_columns[] = {
 	{ CELL("max", NUMBER, max) },
 	{ CELL("mean", KNOWN, mean) },
 	{ CELL("m2", REAL, m2) },
+	{ FROM_DEVICE, .key = true, .order = 4 },
+	{ TO_DEVICE, .key = true, .order = 5 },
 };
 #undef ROW
 
@@ -348,6 +355,8 @@ static const struct plumb_row_column spans_columns[] = {
 	{ END("end_ns", end_ns, start_ns), .blob = "duration" },
 	{ CELL("correlation", LINK, correlation), .since = 2 },
 	{ CELL("bytes", LINK, bytes), .since = 3, .sparse = true },
+	{ FROM_DEVICE, .sparse = true },
+	{ TO_DEVICE, .sparse = true },
 };
 #undef ROW
 

@@ -28,6 +28,7 @@ enum plumb_row_cell {
 	PLUMB_ROW_METRIC,     /* uint32_t: number of a metric (metric.h) */
 	PLUMB_ROW_ID,         /* uint32_t: id of a row of table LIMIT, never NULL */
 	PLUMB_ROW_ID_OR_NONE, /* the same; PLUMB_NONE ↔ NULL */
+	PLUMB_ROW_ID_OR_0,    /* the same, + 1; 0 ↔ NULL */
 };
 
 struct plumb_row_column {
@@ -86,6 +87,13 @@ plumb_row_width(const struct plumb_row_column *column)
 	return column->cell >= PLUMB_ROW_LINE   ? sizeof(uint32_t)
 	       : column->cell == PLUMB_ROW_BLOB ? sizeof(struct plumb_blob)
 	                                        : sizeof(uint64_t);
+}
+
+/* Does it have the id of a row of table LIMIT? */
+static inline bool
+plumb_row_has_id(const struct plumb_row_column *column)
+{
+	return column->cell >= PLUMB_ROW_ID && column->cell <= PLUMB_ROW_ID_OR_0;
 }
 
 /* How many columns of the file: a blob has its length, not compressed, in <name>_bytes. */

@@ -42,6 +42,8 @@ struct plumb_frame {
 	uint32_t display;
 	uint32_t source_file; /* string or PLUMB_NONE */
 	uint32_t source_line; /* 0 unknown */
+	/* What the name of a copy or set says. No column of the file: it follows from the name. */
+	struct plumb_transfer transfer;
 };
 
 struct plumb_context {
@@ -52,6 +54,13 @@ struct plumb_context {
 	uint32_t depth; /* 0 for the root */
 };
 
+/* The devices that a copy read and wrote: id + 1. 0: unknown, or it was no copy between two
+ * devices, so that whoever makes a row of something else need not speak of them. */
+struct plumb_ends {
+	uint32_t from, to;
+};
+
+/* Values of a context and track that differ in their ends are rows of their own. */
 struct plumb_value {
 	uint32_t context;
 	uint32_t metric;
@@ -60,6 +69,7 @@ struct plumb_value {
 	uint64_t count;
 	int64_t min, max;
 	double mean, m2;
+	struct plumb_ends ends;
 };
 
 /* A metric that the program named (plumb.metric): number i + PLUMB_METRIC_USER; see
@@ -234,6 +244,7 @@ struct plumb_span {
 	int64_t start_ns, end_ns;
 	uint64_t correlation;
 	uint64_t bytes;
+	struct plumb_ends ends;
 };
 
 /* A sample of CPU time, with its moment (`plumb run --trace --cpu`): at AT_NS the thread TRACK

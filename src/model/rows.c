@@ -124,6 +124,9 @@ is_id_possible(const struct plumb_profile *profile, uint32_t strings,
 		return id < column->limit && column->words[id];
 	case PLUMB_ROW_METRIC:
 		return has_metric(profile, id);
+	case PLUMB_ROW_ID_OR_0:
+		id--;
+		/* fall through */
 	case PLUMB_ROW_ID_OR_NONE:
 		if (id == PLUMB_NONE)
 			return true;
@@ -188,10 +191,10 @@ plumb_row_map(const struct plumb_row_table *table, void *row, const struct plumb
 		const struct plumb_row_column *column = &table->columns[c];
 		const struct plumb_row_map *map = NULL;
 		char *field = (char *)row + column->offset;
-		uint32_t id, user = 0;
+		uint32_t id, user = 0, more = column->cell == PLUMB_ROW_ID_OR_0;
 		if (column->cell == PLUMB_ROW_TEXT)
 			map = &maps->strings;
-		else if (column->cell == PLUMB_ROW_ID || column->cell == PLUMB_ROW_ID_OR_NONE)
+		else if (plumb_row_has_id(column))
 			map = &maps->tables[column->limit];
 		else if (column->cell == PLUMB_ROW_METRIC)
 			map = &maps->user_metrics;
@@ -203,7 +206,7 @@ plumb_row_map(const struct plumb_row_table *table, void *row, const struct plumb
 				continue;
 			user = PLUMB_METRIC_USER;
 		}
-		id = plumb_row_mapped(map, id - user);
+		id = plumb_row_mapped(map, id - user - more) + more;
 		has_metrics &= !user || id != PLUMB_NONE;
 		memcpy(field, &id, sizeof id);
 	}
@@ -213,7 +216,7 @@ plumb_row_map(const struct plumb_row_table *table, void *row, const struct plumb
 /* ---- order ---- */
 
 /* At most so many columns say what a table is ordered by. */
-#define ORDERS 4
+#define ORDERS 5
 
 /* DATA: the columns, the most important first. */
 static uint64_t

@@ -33,6 +33,14 @@ void plumb_row_set_count(struct plumb_profile *profile, const struct plumb_row_t
 /* PROFILE has no rows afterwards. */
 void plumb_row_free_all(struct plumb_profile *profile);
 
+/* Fills in what NAME, the frame's, says of a copy or set. */
+static inline void
+plumb_frame_set_transfer(struct plumb_frame *frame, const char *name)
+{
+	if (frame->kind == PLUMB_FRAME_COPY || frame->kind == PLUMB_FRAME_SET)
+		frame->transfer = plumb_transfer_of(name);
+}
+
 /* A metric of the program's own more; NULL: no memory. */
 struct plumb_user_metric *plumb_profile_add_metric(struct plumb_profile *profile);
 

@@ -166,6 +166,14 @@ struct plumb_record_node {
 };
 _Static_assert(sizeof(struct plumb_record_node) == 40, "node");
 
+/* A NODE record of a copy between two devices; its flags have PLUMB_CONTEXT_ENDS. One context has a
+ * node for each pair of devices, so values and spans at it have no ends of their own. */
+struct plumb_record_copy {
+	struct plumb_record_node node;
+	plumb_id from, to; /* DEVICE records */
+};
+_Static_assert(sizeof(struct plumb_record_copy) == 48, "copy");
+
 /* Observations put together. */
 struct plumb_observations {
 	int64_t sum;
@@ -384,60 +392,92 @@ struct plumb_record_work_ring {
 				  /* struct plumb_work work[capacity] */
 };
 
-/* One interval of a trace. */
-struct plumb_span_entry {
-	uint64_t start, end;
-	plumb_id node;
-	plumb_id track; /* a THREAD or STREAM record */
-	/* Of a driver call that starts work, and of that work: 0 none. On a stream these are 32
-	 * bits with plumb_span_link's in the other half. */
+/* What an entry of a ring of spans is. The first three are notes of who waits for whom. */
+enum plumb_entry_kind {
+	PLUMB_ENTRY_EVENT = 1, /* the call recorded the event on the stream of `where` */
+	/* The call waited for the event, in the stream of `where`, or on the host if that is
+	 * NO_STREAM. */
+	PLUMB_ENTRY_WAIT = 2,
+	/* The call waited on the host for the stream of `where`; NO_STREAM: for all of its
+	 * context. */
+	PLUMB_ENTRY_SYNC = 3,
+	PLUMB_ENTRY_SPAN,    /* an interval: `host` if its track is a THREAD, `work` if a STREAM */
+	PLUMB_ENTRY_STARTED, /* `host`: a range that was started and ended (plumb_ranges_start). It
+	                        is no call, and what begins inside it may end after it */
+	PLUMB_ENTRY_SAMPLE,
+};
+#define PLUMB_SPAN_NO_STREAM UINT32_MAX
+
+/* An interval of a thread. */
+struct plumb_host_entry {
+	uint64_t start, end; /* ticks */
+	plumb_id node, track;
+	uint64_t correlation; /* of a driver call that starts work, and of that work; 0 none */
+};
+/* Work on a stream. */
+struct plumb_work_entry {
+	uint64_t start, end; /* the GPU's clock */
+	plumb_id node, track;
+	uint32_t correlation;
+	uint32_t size; /* of a copy or set: plumb_entry_size */
+};
+/* A sample of CPU time: TRACK, a thread, computed at NODE. */
+struct plumb_sample_entry {
+	uint64_t ns; /* how much CPU time it stands for */
+	uint64_t at; /* ticks */
+	plumb_id node, track;
+	uint64_t mark; /* PLUMB_ENTRY_IS_SAMPLE */
+};
+struct plumb_note_entry {
+	uint64_t where; /* the GPU runtime's number of the context, and below that of the stream */
+	uint64_t event;
+	uint32_t kind; /* enum plumb_entry_kind: less than the id of any node */
+	uint32_t pad;  /* 0, where the others have a track */
 	uint64_t correlation;
 };
+struct plumb_span_entry {
+	union {
+		struct plumb_host_entry host;
+		struct plumb_work_entry work;
+		struct plumb_sample_entry sample;
+		struct plumb_note_entry note;
+	};
+};
+_Static_assert(sizeof(struct plumb_span_entry) == 32, "entry of a ring of spans");
 
-/* How many BYTES a copy or set has moved, beside its CORRELATION: exact below 2 GiB, and above
- * where they are whole pages of 4 KiB; others are left unknown, 0. */
-#define PLUMB_SPAN_IN_PAGES (UINT32_C(1) << 31)
-static inline uint64_t
-plumb_span_link(uint32_t correlation, uint64_t bytes)
+/* Correlations that no call has tell these kinds. */
+#define PLUMB_ENTRY_IS_STARTED UINT64_MAX
+#define PLUMB_ENTRY_IS_SAMPLE (UINT64_MAX - 1)
+
+/* The one place that tells kinds apart. */
+static inline enum plumb_entry_kind
+plumb_entry_kind(const struct plumb_span_entry *entry)
 {
-	uint64_t size = bytes;
-	if (bytes >= PLUMB_SPAN_IN_PAGES)
-		size = bytes % 4096 || bytes / 4096 >= PLUMB_SPAN_IN_PAGES
-		               ? 0
-		               : bytes / 4096 | PLUMB_SPAN_IN_PAGES;
-	return size << 32 | correlation;
+	if (!entry->note.pad && entry->note.kind >= PLUMB_ENTRY_EVENT &&
+	    entry->note.kind <= PLUMB_ENTRY_SYNC)
+		return (enum plumb_entry_kind)entry->note.kind;
+	return entry->host.correlation == PLUMB_ENTRY_IS_SAMPLE    ? PLUMB_ENTRY_SAMPLE
+	       : entry->host.correlation == PLUMB_ENTRY_IS_STARTED ? PLUMB_ENTRY_STARTED
+	                                                           : PLUMB_ENTRY_SPAN;
+}
+
+/* How many BYTES a copy or set has moved: exact below 2 GiB, and above if they are whole pages of
+ * 4 KiB. Others are unknown, 0. */
+#define PLUMB_ENTRY_IN_PAGES (UINT32_C(1) << 31)
+static inline uint32_t
+plumb_entry_size(uint64_t bytes)
+{
+	if (bytes < PLUMB_ENTRY_IN_PAGES)
+		return (uint32_t)bytes;
+	return bytes % 4096 || bytes / 4096 >= PLUMB_ENTRY_IN_PAGES
+	               ? 0
+	               : (uint32_t)(bytes / 4096) | PLUMB_ENTRY_IN_PAGES;
 }
 static inline uint64_t
-plumb_span_bytes(uint64_t link)
+plumb_entry_bytes(uint32_t size)
 {
-	uint64_t size = link >> 32;
-	return size & PLUMB_SPAN_IN_PAGES ? (size & (PLUMB_SPAN_IN_PAGES - 1)) * 4096 : size;
+	return size & PLUMB_ENTRY_IN_PAGES ? (uint64_t)(size & ~PLUMB_ENTRY_IN_PAGES) * 4096 : size;
 }
-/* As the correlation of a range that was started and ended (plumb_ranges_start): it is no call, and
- * what begins inside it may end after it. */
-#define PLUMB_SPAN_STARTED UINT64_MAX
-
-/* As the correlation of an entry that is no span but a sample of CPU time: NODE is where TRACK, a
- * thread, computed at `end`, and `start` how much CPU time it stands for, ns. */
-#define PLUMB_SPAN_SAMPLE (UINT64_MAX - 1)
-
-/*
- * Entries that are no spans but notes of who waits for whom; their `node` says so, and their track
- * is 0:
- *
- *	EVENT  `correlation` recorded event `end` on the stream that `start` has.
- *	WAIT   `correlation` waited for event `end`, in the stream that `start` has or, if that is
- *	       NO_STREAM, on the host.
- *	SYNC   `correlation` waited on the host for the stream that `start` has; NO_STREAM: for all
- *	       of its context.
- *
- * `start` is the GPU runtime's number of the context, and in the lower half its number of the
- * stream.
- */
-#define PLUMB_SPAN_EVENT 1u
-#define PLUMB_SPAN_WAIT 2u
-#define PLUMB_SPAN_SYNC 3u
-#define PLUMB_SPAN_NO_STREAM UINT32_MAX
 
 /* A piece of a ring of spans. A thread that writes spans has one or more; when all are full it
  * begins its oldest again, so that what a piece holds is of one round. */

@@ -231,6 +231,8 @@ bool plumb_settle_one(struct plumb_settler *settler, const struct plumb_region_r
 uint32_t plumb_settle_string(struct plumb_settle_region *region, plumb_id id);
 /* The context of a node; 0 is the root's. PLUMB_NONE: there is no node. */
 uint32_t plumb_settle_node(struct plumb_settle_region *region, plumb_id id);
+/* The devices between which the node of a copy moves something. */
+struct plumb_ends plumb_settle_ends(struct plumb_settle_region *region, plumb_id node);
 void
 plumb_settle_value(struct plumb_settle_region *region, const struct plumb_record_value *record);
 /* Before all values. */
@@ -317,6 +319,7 @@ struct plumb_settle_span {
 	uint32_t context, track;
 	plumb_id node;
 	uint64_t correlation, bytes;
+	struct plumb_ends ends;
 	bool started; /* by a call that returned: other spans may cross it */
 };
 struct plumb_settle_trace;
@@ -329,7 +332,7 @@ plumb_settle_each_span(struct plumb_settle_region *region, const struct plumb_se
 /* The same for each note that says who waits for whom. */
 bool
 plumb_settle_each_note(struct plumb_settle_region *region,
-                       bool (*take)(void *data, const struct plumb_span_entry *entry), void *data);
+                       bool (*take)(void *data, const struct plumb_note_entry *note), void *data);
 /* The same for each sample of CPU time. SAMPLE is NULL if the sample is damaged. */
 bool
 plumb_settle_each_sample(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,

@@ -118,24 +118,10 @@ entries_of(const struct plumb_record_span *record, uint64_t *lost)
 	return count;
 }
 
-/* Is ENTRY no span, but a note of who waits for whom? */
-static bool
-is_note(const struct plumb_span_entry *entry)
-{
-	return entry->node >= PLUMB_SPAN_EVENT && entry->node <= PLUMB_SPAN_SYNC && !entry->track;
-}
-
-/* Is it a sample of CPU time? */
-static bool
-is_sample(const struct plumb_span_entry *entry)
-{
-	return entry->correlation == PLUMB_SPAN_SAMPLE && !is_note(entry);
-}
-
 /* False: damaged. */
 static bool
 take_sample_entry(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
-                  const struct plumb_span_entry *entry, struct plumb_cpu_sample *sample)
+                  const struct plumb_sample_entry *entry, struct plumb_cpu_sample *sample)
 {
 	*sample = (struct plumb_cpu_sample){
 		.track = plumb_region_get(region->reader, entry->track, PLUMB_RECORD_THREAD,
@@ -143,8 +129,8 @@ take_sample_entry(struct plumb_settle_region *region, const struct plumb_settle_
 		                 ? plumb_settle_track(region, entry->track)
 		                 : PLUMB_NONE,
 		.context = plumb_settle_node(region, entry->node),
-		.at_ns = time_of_ticks(trace, entry->end),
-		.ns = plumb_settle_number(entry->start),
+		.at_ns = time_of_ticks(trace, entry->at),
+		.ns = plumb_settle_number(entry->ns),
 	};
 	return sample->track != PLUMB_NONE && sample->context != PLUMB_NONE &&
 	       sample->at_ns != PLUMB_UNKNOWN && sample->ns >= 0 && sample->ns < PLUMB_TIME_MOST;
@@ -155,26 +141,28 @@ static bool
 take_entry(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
            const struct plumb_span_entry *entry, struct plumb_settle_span *span)
 {
+	const struct plumb_host_entry *host = &entry->host; /* of work up to the track too */
 	const struct plumb_record_stream *stream =
-		plumb_region_get(region->reader, entry->track, PLUMB_RECORD_STREAM, sizeof *stream);
+		plumb_region_get(region->reader, host->track, PLUMB_RECORD_STREAM, sizeof *stream);
 
 	*span = (struct plumb_settle_span){
-		.context = plumb_settle_node(region, entry->node),
-		.track = plumb_settle_track(region, entry->track),
-		.node = entry->node,
-		.started = entry->correlation == PLUMB_SPAN_STARTED,
+		.context = plumb_settle_node(region, host->node),
+		.track = plumb_settle_track(region, host->track),
+		.node = host->node,
+		.started = plumb_entry_kind(entry) == PLUMB_ENTRY_STARTED,
 	};
-	if (!span->started)
-		span->correlation = entry->correlation;
 	if (stream) {
-		span->correlation = (uint32_t)entry->correlation;
-		span->bytes = plumb_span_bytes(entry->correlation);
+		const struct plumb_work_entry *work = &entry->work;
 		const struct plumb_settle_line *line = plumb_settle_line_of(region, stream->device);
-		span->start = plumb_settle_time(line, entry->start);
-		span->end = plumb_settle_time(line, entry->end);
+		span->correlation = work->correlation;
+		span->bytes = plumb_entry_bytes(work->size);
+		span->ends = plumb_settle_ends(region, work->node);
+		span->start = plumb_settle_time(line, work->start);
+		span->end = plumb_settle_time(line, work->end);
 	} else {
-		span->start = time_of_ticks(trace, entry->start);
-		span->end = time_of_ticks(trace, entry->end);
+		span->correlation = span->started ? 0 : host->correlation;
+		span->start = time_of_ticks(trace, host->start);
+		span->end = time_of_ticks(trace, host->end);
 	}
 	return span->context != PLUMB_NONE && span->track != PLUMB_NONE &&
 	       span->start != PLUMB_UNKNOWN && span->end != PLUMB_UNKNOWN &&
@@ -207,7 +195,7 @@ struct taking {
 	struct plumb_settle_region *region;
 	const struct plumb_settle_trace *trace;
 	bool (*take)(void *data, const struct plumb_settle_span *span);
-	bool (*take_note)(void *data, const struct plumb_span_entry *entry);
+	bool (*take_note)(void *data, const struct plumb_note_entry *note);
 	void *data;
 };
 
@@ -215,9 +203,10 @@ static bool
 take_span(void *data, const struct plumb_span_entry *entry)
 {
 	struct taking *t = data;
+	enum plumb_entry_kind kind = plumb_entry_kind(entry);
 	struct plumb_settle_span span;
 
-	return is_note(entry) || is_sample(entry) ||
+	return (kind != PLUMB_ENTRY_SPAN && kind != PLUMB_ENTRY_STARTED) ||
 	       !take_entry(t->region, t->trace, entry, &span) || t->take(t->data, &span);
 }
 
@@ -226,7 +215,7 @@ take_note(void *data, const struct plumb_span_entry *entry)
 {
 	struct taking *t = data;
 
-	return !is_note(entry) || t->take_note(t->data, entry);
+	return plumb_entry_kind(entry) > PLUMB_ENTRY_SYNC || t->take_note(t->data, &entry->note);
 }
 
 bool
@@ -240,7 +229,7 @@ plumb_settle_each_span(struct plumb_settle_region *region, const struct plumb_se
 
 bool
 plumb_settle_each_note(struct plumb_settle_region *region,
-                       bool (*take)(void *data, const struct plumb_span_entry *entry), void *data)
+                       bool (*take)(void *data, const struct plumb_note_entry *note), void *data)
 {
 	struct taking t = { region, NULL, NULL, take, data };
 
@@ -260,10 +249,10 @@ take_sample(void *data, const struct plumb_span_entry *entry)
 	struct taking_samples *t = data;
 	struct plumb_cpu_sample sample;
 
-	if (!is_sample(entry))
+	if (plumb_entry_kind(entry) != PLUMB_ENTRY_SAMPLE)
 		return true;
-	return t->take(t->data,
-	               take_sample_entry(t->region, t->trace, entry, &sample) ? &sample : NULL);
+	bool whole = take_sample_entry(t->region, t->trace, &entry->sample, &sample);
+	return t->take(t->data, whole ? &sample : NULL);
 }
 
 bool
@@ -317,6 +306,7 @@ keep(void *data, const struct plumb_settle_span *span)
 		.end_ns = span->end,
 		.correlation = span->correlation,
 		.bytes = span->bytes,
+		.ends = span->ends,
 	};
 	int code;
 
@@ -372,8 +362,10 @@ count_other(void *data, const struct plumb_span_entry *entry)
 {
 	struct plumb_settle_trace *trace = data;
 
-	trace->notes += is_note(entry);
-	trace->samples += is_sample(entry);
+	enum plumb_entry_kind kind = plumb_entry_kind(entry);
+
+	trace->notes += kind <= PLUMB_ENTRY_SYNC;
+	trace->samples += kind == PLUMB_ENTRY_SAMPLE;
 	return true;
 }
 

@@ -154,6 +154,20 @@ plumb_settle_node(struct plumb_settle_region *region, plumb_id id)
 	return context;
 }
 
+struct plumb_ends
+plumb_settle_ends(struct plumb_settle_region *region, plumb_id node)
+{
+	const struct plumb_record_copy *copy =
+		plumb_region_get(region->reader, node, PLUMB_RECORD_NODE, sizeof copy->node);
+
+	if (!copy || !(copy->node.flags & PLUMB_CONTEXT_ENDS) ||
+	    copy->node.kind != PLUMB_FRAME_COPY || copy->node.head.length < sizeof *copy)
+		return (struct plumb_ends){ 0, 0 };
+	/* PLUMB_NONE + 1 is 0. */
+	return (struct plumb_ends){ plumb_settle_device(region, copy->from) + 1,
+		                    plumb_settle_device(region, copy->to) + 1 };
+}
+
 /* ---- values ---- */
 
 /* Being written when the process ended? Only then is the word odd. */
@@ -264,6 +278,7 @@ plumb_settle_value(struct plumb_settle_region *region, const struct plumb_record
 		drop_value(region, PLUMB_FATE_DAMAGED);
 		return;
 	}
+	value.ends = plumb_settle_ends(region, record->node);
 	plumb_builder_value(region->settler->builder, &value);
 	plumb_settle_count(region, PLUMB_SOURCE_VALUE, PLUMB_FATE_ATTRIBUTED, NULL, 1);
 	region->settler->captured++;

@@ -32,7 +32,7 @@ struct notes {
 	PLUMB_VEC(struct event) events;
 	PLUMB_VEC(struct place) places;
 	PLUMB_VEC(struct call) calls;
-	PLUMB_VEC(struct plumb_span_entry) waits;
+	PLUMB_VEC(struct plumb_note_entry) waits;
 };
 
 /* ---- gathering ---- */
@@ -52,22 +52,22 @@ take_stream(struct notes *notes, const struct plumb_record_stream *stream, plumb
 }
 
 static bool
-take_note(void *data, const struct plumb_span_entry *entry)
+take_note(void *data, const struct plumb_note_entry *note)
 {
 	struct notes *notes = data;
 
-	if (entry->node == PLUMB_SPAN_EVENT) {
+	if (note->kind == PLUMB_ENTRY_EVENT) {
 		struct event *event = plumb_vec_add(&notes->events);
 
 		if (event)
-			*event = (struct event){ entry->start >> 32, entry->end, entry->correlation,
-				                 entry->start };
+			*event = (struct event){ note->where >> 32, note->event, note->correlation,
+				                 note->where };
 		return event;
 	}
-	struct plumb_span_entry *wait = plumb_vec_add(&notes->waits);
+	struct plumb_note_entry *wait = plumb_vec_add(&notes->waits);
 
 	if (wait)
-		*wait = *entry;
+		*wait = *note;
 	return wait;
 }
 
@@ -160,17 +160,17 @@ device_of(const struct notes *notes, uint64_t where)
 
 /* False: it cannot be told who waits or for what; or nothing ran there that one could wait for. */
 static bool
-resolve(const struct notes *notes, const struct plumb_span_entry *entry, struct plumb_wait *wait)
+resolve(const struct notes *notes, const struct plumb_note_entry *note, struct plumb_wait *wait)
 {
-	bool all = (uint32_t)entry->start == PLUMB_SPAN_NO_STREAM;
-	const struct place *awaited = all ? NULL : place_at(notes, entry->start);
+	bool all = (uint32_t)note->where == PLUMB_SPAN_NO_STREAM;
+	const struct place *awaited = all ? NULL : place_at(notes, note->where);
 	const struct place *waits = awaited;
-	const struct event key = { entry->start >> 32, entry->end, entry->correlation, 0 };
+	const struct event key = { note->where >> 32, note->event, note->correlation, 0 };
 
-	*wait = (struct plumb_wait){ .awaited = PLUMB_NONE, .call = entry->correlation };
-	if (entry->node == PLUMB_SPAN_SYNC) {
-		wait->track = thread_of(notes, entry->correlation);
-		wait->device = all       ? device_of(notes, entry->start)
+	*wait = (struct plumb_wait){ .awaited = PLUMB_NONE, .call = note->correlation };
+	if (note->kind == PLUMB_ENTRY_SYNC) {
+		wait->track = thread_of(notes, note->correlation);
+		wait->device = all       ? device_of(notes, note->where)
 		               : awaited ? awaited->device
 		                         : PLUMB_NONE;
 		if (awaited)
@@ -182,9 +182,7 @@ resolve(const struct notes *notes, const struct plumb_span_entry *entry, struct 
 	if (!event || event->context != key.context || event->number != key.number)
 		return false;
 	awaited = place_at(notes, event->where);
-	wait->track = all     ? thread_of(notes, entry->correlation)
-	              : waits ? waits->track
-	                      : PLUMB_NONE;
+	wait->track = all ? thread_of(notes, note->correlation) : waits ? waits->track : PLUMB_NONE;
 	wait->after = event->correlation;
 	if (!awaited || wait->track == PLUMB_NONE)
 		return false;

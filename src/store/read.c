@@ -226,6 +226,15 @@ read_metrics(struct plumb_reader *reader)
 
 /* ---- what holds between rows ---- */
 
+static void
+set_transfers(struct plumb_reader *reader)
+{
+	for (uint32_t i = 0; i < reader->profile->frames_count; i++) {
+		struct plumb_frame *frame = &reader->profile->frames[i];
+		plumb_frame_set_transfer(frame, plumb_strtab_text(reader->strings, frame->name));
+	}
+}
+
 /* Contexts are a tree in preorder: each hangs under the one before it or under one of that one's
  * ancestors, and `last` is where its subtree ends. */
 static int
@@ -263,6 +272,19 @@ reader_has_metric(const struct plumb_reader *reader, uint32_t number)
 	       number - PLUMB_METRIC_USER < reader->profile->user_metrics_count;
 }
 
+/* Is V after BEFORE, a value of the same context? */
+static bool
+follows_value(const struct plumb_value *v, const struct plumb_value *before)
+{
+	if (v->metric != before->metric)
+		return v->metric > before->metric;
+	if (v->track != before->track)
+		return v->track > before->track;
+	if (v->ends.from != before->ends.from)
+		return v->ends.from > before->ends.from;
+	return v->ends.to > before->ends.to;
+}
+
 static int
 check_values(struct plumb_reader *reader)
 {
@@ -276,8 +298,7 @@ check_values(struct plumb_reader *reader)
 			return plumb_reader_damaged(reader, "an impossible value");
 		if (!i || v->context > before->context)
 			continue;
-		if (v->context < before->context || v->metric < before->metric ||
-		    (v->metric == before->metric && v->track <= before->track))
+		if (v->context < before->context || !follows_value(v, before))
 			return plumb_reader_damaged(reader, "a value out of order");
 	}
 	return PLUMB_OK;
@@ -324,6 +345,8 @@ read_tables(struct plumb_reader *reader, bool chunks)
 		code = read_table(reader, table);
 		if (!code && table->single && !reader->row)
 			code = plumb_reader_damaged(reader, "nothing");
+		if (!code && t == PLUMB_TABLE_FRAMES)
+			set_transfers(reader);
 		if (!code && t == PLUMB_TABLE_CONTEXTS)
 			code = check_tree(reader);
 	}

@@ -111,7 +111,7 @@ read_id(struct plumb_reader *reader, sqlite3_stmt *select, int at,
 {
 	int64_t number = 0;
 	*id = PLUMB_NONE;
-	if (column->cell == PLUMB_ROW_ID_OR_NONE && sqlite3_column_type(select, at) == SQLITE_NULL)
+	if (column->cell != PLUMB_ROW_ID && sqlite3_column_type(select, at) == SQLITE_NULL)
 		return PLUMB_OK;
 	int code = plumb_reader_number(reader, select, at, &number);
 	if (code)
@@ -241,6 +241,11 @@ plumb_reader_cell(struct plumb_reader *reader, sqlite3_stmt *select, int at,
 	case PLUMB_ROW_ID_OR_NONE:
 		if ((code = read_id(reader, select, at, column, &id)))
 			return code;
+		break;
+	case PLUMB_ROW_ID_OR_0:
+		if ((code = read_id(reader, select, at, column, &id)))
+			return code;
+		id++;
 		break;
 	}
 	memcpy(field, &id, sizeof id);

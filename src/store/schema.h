@@ -17,6 +17,8 @@ void plumb_store_put_table(FILE *out, const struct plumb_row_table *table);
 /* "CHUNKS(id, …)" for a table that is stored as chunks; returns how many columns these are.
  * 0: no memory. */
 unsigned plumb_store_chunk_columns(const struct plumb_row_table *table, char *names, size_t size);
+/* The table `totals` has the columns of values from the second up to this one. */
+uint32_t plumb_store_totals_end(void);
 /* The statements that make all tables, malloced; NULL: no memory. */
 char *plumb_store_tables_sql(void);
 /* The statements that make indexes and views once the rows are in. */

@@ -17,6 +17,7 @@ type_of(const struct plumb_row_column *column)
 	case PLUMB_ROW_LINK:
 	case PLUMB_ROW_LINE:
 	case PLUMB_ROW_ID_OR_NONE:
+	case PLUMB_ROW_ID_OR_0:
 		return "INTEGER";
 	case PLUMB_ROW_REAL:
 		return "REAL";
@@ -33,14 +34,14 @@ type_of(const struct plumb_row_column *column)
 	}
 }
 
-/* ", NAME TYPE …" for the columns from FIRST on. */
+/* ", NAME TYPE …" for the columns from FIRST up to END. */
 static void
-put_columns(FILE *out, const struct plumb_row_table *table, uint32_t first)
+put_columns(FILE *out, const struct plumb_row_table *table, uint32_t first, uint32_t end)
 {
-	for (uint32_t c = first; c < table->columns_count; c++) {
+	for (uint32_t c = first; c < end; c++) {
 		const struct plumb_row_column *column = &table->columns[c];
 		const char *to = column->references;
-		if (column->cell == PLUMB_ROW_ID || column->cell == PLUMB_ROW_ID_OR_NONE)
+		if (plumb_row_has_id(column))
 			to = plumb_row_tables[column->limit].name;
 		if (column->cell == PLUMB_ROW_METRIC)
 			to = "metrics";
@@ -88,6 +89,13 @@ put_chunks(FILE *out, const struct plumb_row_table *table)
 	fputs(");", out);
 }
 
+uint32_t
+plumb_store_totals_end(void)
+{
+	const struct plumb_row_table *values = &plumb_row_tables[PLUMB_TABLE_VALUES];
+	return (uint32_t)(plumb_row_column_of(values, PLUMB_ROW_ID_OR_0) - values->columns);
+}
+
 void
 plumb_store_put_table(FILE *out, const struct plumb_row_table *table)
 {
@@ -96,7 +104,7 @@ plumb_store_put_table(FILE *out, const struct plumb_row_table *table)
 		return;
 	}
 	fprintf(out, "CREATE TABLE %s(id INTEGER PRIMARY KEY", table->name);
-	put_columns(out, table, 0);
+	put_columns(out, table, 0, table->columns_count);
 	fputs(");", out);
 }
 
@@ -133,9 +141,9 @@ plumb_store_tables_sql(void)
 	for (int t = 0; t < PLUMB_TABLES; t++)
 		if (!shares_next(t))
 			plumb_store_put_table(out, &plumb_row_tables[t]);
-	/* Values without their context. */
+	/* Values without their context and the ends of copies. */
 	fputs("CREATE TABLE totals(id INTEGER PRIMARY KEY", out);
-	put_columns(out, &plumb_row_tables[PLUMB_TABLE_VALUES], 1);
+	put_columns(out, &plumb_row_tables[PLUMB_TABLE_VALUES], 1, plumb_store_totals_end());
 	fputs(");", out);
 	fputs(other_tables, out);
 	if (!fclose(out))

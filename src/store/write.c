@@ -159,6 +159,10 @@ bind_cell(const struct plumb_writer *writer, sqlite3_stmt *insert, int at,
 		bind_number(insert, at, column->cell != PLUMB_ROW_ID_OR_NONE || id != PLUMB_NONE,
 		            id);
 		break;
+	case PLUMB_ROW_ID_OR_0:
+		memcpy(&id, field, sizeof id);
+		bind_number(insert, at, id != 0, id - INT64_C(1));
+		break;
 	case PLUMB_ROW_TEXT:
 		memcpy(&id, field, sizeof id);
 		bind_text(insert, at, plumb_text(writer->profile, id));
@@ -288,7 +292,8 @@ write_totals(struct plumb_writer *writer, struct plumb_error *error)
 	sqlite3_stmt *insert;
 	/* As values, but of no context. */
 	const struct plumb_row_table *values = &plumb_row_tables[PLUMB_TABLE_VALUES];
-	int code = plumb_writer_prepare(writer, "totals", values->columns_count, &insert, error);
+	uint32_t columns = plumb_store_totals_end();
+	int code = plumb_writer_prepare(writer, "totals", columns, &insert, error);
 	int64_t id = 0;
 	for (size_t i = 0; !code && i < count; i++) {
 		const struct plumb_stat *t = &totals[i];
@@ -304,8 +309,8 @@ write_totals(struct plumb_writer *writer, struct plumb_error *error)
 			.mean = t->mean,
 			.m2 = t->m2,
 		};
-		code = write_row(writer, insert, id++, values->columns + 1,
-		                 values->columns_count - 1, &row, error);
+		code = write_row(writer, insert, id++, values->columns + 1, columns - 1, &row,
+		                 error);
 	}
 	sqlite3_finalize(insert);
 	free(totals);

@@ -15,7 +15,7 @@
 
 /* The bytes of an array, up to the next multiple of 8: all arrays begin at one. */
 static uint64_t
-padded(uint64_t bytes)
+pad_bytes(uint64_t bytes)
 {
 	return (bytes + 7) & ~(uint64_t)7;
 }
@@ -55,7 +55,7 @@ put_padding(struct layout *l)
 {
 	static const char zeros[8];
 
-	put_bytes(l, zeros, (size_t)(padded(l->at) - l->at));
+	put_bytes(l, zeros, (size_t)(pad_bytes(l->at) - l->at));
 }
 
 /* Where TEXT is, which is laid out at *AT: offset and bytes, both 0 for NULL. */
@@ -91,7 +91,7 @@ text_bytes(const struct plumb_answer *answer, uint32_t column)
 	return bytes;
 }
 
-/* Is a cell unknown in a column of which others are known? */
+/* Does the column have unknown cells beside known ones? */
 static bool
 has_unknown(const struct plumb_answer *answer, uint32_t column)
 {
@@ -121,7 +121,7 @@ value_bytes(const struct plumb_answer *answer, uint32_t column)
 	return 0;
 }
 
-/* Where the arrays of a column are; 0: it has no such array. */
+/* Where the arrays of a column are; 0: the column has no such array. */
 struct arrays {
 	uint64_t values, known, text, text_bytes;
 };
@@ -131,7 +131,7 @@ place_array(uint64_t *at, uint64_t bytes)
 {
 	uint64_t place = *at;
 
-	*at += padded(bytes);
+	*at += pad_bytes(bytes);
 	return bytes ? place : 0;
 }
 
@@ -242,7 +242,7 @@ put_head(struct layout *l, uint64_t all)
 {
 	const struct plumb_answer *a = l->answer;
 	uint64_t names = HEADER + (uint64_t)a->column_count * DESCRIPTOR;
-	uint64_t arrays = names + padded(name_bytes(a));
+	uint64_t arrays = names + pad_bytes(name_bytes(a));
 
 	put_bytes(l, MAGIC, 8);
 	put32(l, VERSION);
@@ -269,8 +269,8 @@ int
 plumb_view_answer_columns(const struct plumb_answer *answer, FILE *out, struct plumb_error *error)
 {
 	struct layout l = { .answer = answer, .out = out };
-	uint64_t all =
-		HEADER + (uint64_t)answer->column_count * DESCRIPTOR + padded(name_bytes(answer));
+	uint64_t all = HEADER + (uint64_t)answer->column_count * DESCRIPTOR +
+	               pad_bytes(name_bytes(answer));
 
 	for (uint32_t c = 0; c < answer->column_count; c++)
 		if (place_column(answer, c, &all).text_bytes > UINT32_MAX)

@@ -34,8 +34,7 @@ plumb_view_answer_json(const struct plumb_answer *answer, struct plumb_json *jso
 	plumb_json_object(json);
 	plumb_json_key_text(json, "id", answer->id);
 	plumb_json_key_text(json, "title", answer->title);
-	plumb_json_key(json, "columns");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "columns");
 	for (uint32_t c = 0; c < answer->column_count; c++) {
 		const struct plumb_answer_column *column = &answer->columns[c];
 
@@ -46,8 +45,7 @@ plumb_view_answer_json(const struct plumb_answer *answer, struct plumb_json *jso
 		plumb_json_end(json);
 	}
 	plumb_json_end(json);
-	plumb_json_key(json, "rows");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "rows");
 	for (uint32_t r = 0; r < answer->row_count; r++) {
 		plumb_json_array(json);
 		for (uint32_t c = 0; c < answer->column_count; c++)

@@ -42,7 +42,7 @@ add_value(const struct plumb_profile *p, const struct plumb_value *v, struct tim
 		times[process].main += (double)v->sum;
 }
 
-/* Of the process that computed most: a launcher only waits. */
+/* Takes the process that computed most, because a launcher only waits. */
 static void
 choose_process(const struct plumb_profile *p, const struct times *times,
                struct plumb_coverage *coverage)
@@ -73,7 +73,7 @@ is_imported(const struct plumb_profile *p)
 }
 
 static double
-part(double ns, int64_t whole_ns)
+part_of(double ns, int64_t whole_ns)
 {
 	return whole_ns > 0 ? fmin(ns / (double)whole_ns, 1) : NAN;
 }
@@ -95,10 +95,10 @@ plumb_coverage_find(const struct plumb_profile *p, struct plumb_coverage *covera
 		if (p->devices[i].busy_ns != PLUMB_UNKNOWN)
 			c.gpu = fmax(c.gpu, (double)p->devices[i].busy_ns);
 	c.sampled = c.cpu > 0 || c.main > 0;
-	c.gpu = part(c.gpu, c.whole_ns);
-	c.operators = part(c.operators, c.whole_ns);
-	c.cpu = part(c.cpu, c.whole_ns);
-	c.main = part(c.main, c.whole_ns);
+	c.gpu = part_of(c.gpu, c.whole_ns);
+	c.operators = part_of(c.operators, c.whole_ns);
+	c.cpu = part_of(c.cpu, c.whole_ns);
+	c.main = part_of(c.main, c.whole_ns);
 	free(times);
 	*coverage = c;
 	return true;
@@ -129,7 +129,7 @@ plumb_coverage_choose(const struct plumb_coverage *c, uint32_t metric, bool *mai
 	return c->cpu > own ? PLUMB_METRIC_CPU_TIME : metric;
 }
 
-/* What else tells of more of the time, or that nothing does. */
+/* Writes what covers more of the time, or that nothing does. */
 static void
 print_others(const struct plumb_coverage *c, uint32_t metric, double own, char *text, size_t size)
 {

@@ -31,15 +31,15 @@ struct plumb_coverage {
 /* False: no memory. */
 bool plumb_coverage_find(const struct plumb_profile *profile, struct plumb_coverage *coverage);
 
-/* "operators and ranges cover 2.0 % of the run's 10.2 s; …", without a line feed, into TEXT; empty
- * where nothing is known. */
+/* Writes "operators and ranges cover 2.0 % of the run's 10.2 s; …" into TEXT, without a line feed.
+ * TEXT is empty if nothing is known. */
 const char *plumb_coverage_text(const struct plumb_coverage *coverage, uint32_t metric,
                                 char text[PLUMB_COVERAGE_SIZE]);
 
 /*
- * The metric that says where the run's time went, for METRIC, the default: METRIC if that covers
- * most of it, else what was sampled, if that covers more. *MAIN_ONLY: of cpu.time and wait.time
- * together, on the main thread of coverage->process.
+ * The metric that says where the run's time went. It is METRIC, the default, if this covers most
+ * of the time; else cpu.time, if samples cover more. *MAIN_ONLY: use cpu.time and wait.time
+ * together, of the main thread of coverage->process.
  */
 uint32_t
 plumb_coverage_choose(const struct plumb_coverage *coverage, uint32_t metric, bool *main_only);

@@ -78,14 +78,15 @@ default_by(const struct plumb_profile *const *profiles, uint32_t count)
 /* ---- what is shown ---- */
 
 static int
-descending(const void *x, const void *y)
+compare_descending(const void *x, const void *y)
 {
 	const double *a = x, *b = y;
 
 	return (*a < *b) - (*a > *b);
 }
 
-/* Marks the TOP rows with the greatest changes; of call paths also what leads to them. */
+/* Marks the TOP rows with the greatest changes. For call paths, it also marks what leads to
+ * them. */
 static int
 choose_rows(struct plumb_compared *c, uint32_t top)
 {
@@ -102,10 +103,10 @@ choose_rows(struct plumb_compared *c, uint32_t top)
 	if (!top || top > table->count)
 		top = table->count;
 	if (top) {
-		qsort(weights, table->count, sizeof *weights, descending);
+		qsort(weights, table->count, sizeof *weights, compare_descending);
 		least = weights[top - 1];
 	}
-	/* Those above the least first, so that of equal ones the first are taken. */
+	/* Rows above the least come first, so that the first ones are taken among equal rows. */
 	for (int pass = 0; pass < 2; pass++)
 		for (uint32_t i = 0; i < table->count && top; i++) {
 			double weight = plumb_diff_weight(&table->rows[i]);
@@ -124,12 +125,6 @@ choose_rows(struct plumb_compared *c, uint32_t top)
 }
 
 /* ---- working it out ---- */
-
-static int
-no_memory(struct plumb_error *error)
-{
-	return plumb_fail_memory(error, NULL);
-}
 
 static int
 measure_all(struct plumb_compared *c, struct plumb_error *error)
@@ -153,14 +148,14 @@ measure_all(struct plumb_compared *c, struct plumb_error *error)
 }
 
 static int
-decide(struct plumb_compared *c, struct plumb_error *error)
+decide_gates(struct plumb_compared *c, struct plumb_error *error)
 {
 	int code = 0;
 
 	c->holds = true;
 	c->results = calloc(c->gate_count + (size_t)1, sizeof *c->results);
 	if (!c->results)
-		return no_memory(error);
+		return plumb_fail_memory(error, NULL);
 	for (uint32_t i = 0; i < c->gate_count && !code; i++) {
 		code = plumb_gate_decide(c->diff, &c->gates[i], &c->results[i], error);
 		c->holds &= c->results[i].holds;
@@ -168,9 +163,9 @@ decide(struct plumb_compared *c, struct plumb_error *error)
 	return code;
 }
 
-/* What nobody said, and the metric's unit. */
+/* Fills in what the query leaves open, and the metric's unit. */
 static void
-complete(struct plumb_compared *c, const struct plumb_diff_query *query, uint32_t count)
+fill_defaults(struct plumb_compared *c, const struct plumb_diff_query *query, uint32_t count)
 {
 	c->by = query->by ? query->by : default_by(c->profiles, count);
 	c->metric = query->metric ? query->metric : default_metric(c->profiles, count, c->by);
@@ -196,9 +191,9 @@ plumb_compared_make(const struct plumb_profile *const *profiles, uint32_t before
 	*c = (struct plumb_compared){ .gates = query->gates, .gate_count = query->gate_count };
 	c->profiles = calloc(count, sizeof *c->profiles);
 	if (!c->profiles)
-		return no_memory(error);
+		return plumb_fail_memory(error, NULL);
 	memcpy(c->profiles, profiles, count * sizeof *profiles);
-	complete(c, query, count);
+	fill_defaults(c, query, count);
 	if ((c->by == PLUMB_DIFF_ITERATION) != !strcmp(c->metric, "iteration.time"))
 		return plumb_fail(error, PLUMB_EUSAGE,
 		                  "--by iteration has only the metric iteration.time, and only it "
@@ -213,8 +208,8 @@ plumb_compared_make(const struct plumb_profile *const *profiles, uint32_t before
 	if (!code)
 		code = plumb_diff_table(c->diff, c->metric, &c->table, error);
 	if (!code)
-		code = decide(c, error);
-	return code ? code : choose_rows(c, query->top) < 0 ? no_memory(error) : 0;
+		code = decide_gates(c, error);
+	return code ? code : choose_rows(c, query->top) < 0 ? plumb_fail_memory(error, NULL) : 0;
 }
 
 void

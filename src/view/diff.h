@@ -23,7 +23,7 @@ struct plumb_diff_query {
 	const char *metric;   /* NULL: the first that all profiles have */
 	uint32_t top;         /* rows with the greatest changes; 0: all */
 	bool total;           /* sums of whole recordings, not of an iteration */
-	double iterations[2]; /* how many each run of a side had; 0: to be found */
+	double iterations[2]; /* how many each run of a side had; 0: find them */
 	const struct plumb_gate *gates;
 	uint32_t gate_count;
 };
@@ -33,7 +33,7 @@ struct plumb_compared {
 	uint32_t by; /* never 0 */
 	const char *metric, *unit;
 	struct plumb_diff_environment environment;
-	struct plumb_diff_measure measures[PLUMB_DIFF_MEASURES]; /* that a side knows */
+	struct plumb_diff_measure measures[PLUMB_DIFF_MEASURES]; /* those that a side knows */
 	uint32_t measure_count;
 	struct plumb_diff_table table;
 	unsigned char *shown; /* by row */
@@ -45,16 +45,17 @@ struct plumb_compared {
 	const struct plumb_profile **profiles;
 };
 
-/* The first BEFORE of the COUNT profiles are one side; there is one at least on either. Errors:
- * PLUMB_EUSAGE (no such metric or row of a gate, …), PLUMB_ESYSTEM. For plumb_compared_free in any
- * case. */
+/* The first BEFORE of the COUNT profiles are one side, the others the other side; each side has at
+ * least one. Errors: PLUMB_EUSAGE (no such metric or row of a gate, …), PLUMB_ESYSTEM. Always call
+ * plumb_compared_free. */
 int
 plumb_compared_make(const struct plumb_profile *const *profiles, uint32_t before, uint32_t count,
                     const struct plumb_diff_query *query, struct plumb_compared *compared,
                     struct plumb_error *error) PLUMB_MUST_CHECK;
 void plumb_compared_free(struct plumb_compared *compared);
 
-/* "context", "iteration", "operator", …, and the other way round: PLUMB_NONE for none of them. */
+/* The name of BY ("context", "iteration", "operator", …), and BY for a name; PLUMB_NONE: it is not
+ * one of them. */
 const char *plumb_diff_by_name(uint32_t by);
 uint32_t plumb_diff_by_named(const char *name);
 

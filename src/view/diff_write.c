@@ -19,38 +19,23 @@ plumb_diff_statistic(const struct plumb_compared *c)
 	return plumb_diff_is_normal(c->diff) ? "sum of an iteration" : "sum";
 }
 
-static void
-key_number(struct plumb_json *json, const char *key, double value)
-{
-	plumb_json_key(json, key);
-	plumb_json_number(json, value);
-}
-
-static void
-key_flag(struct plumb_json *json, const char *key, bool value)
-{
-	plumb_json_key(json, key);
-	plumb_json_bool(json, value);
-}
-
 /* The keys of a change, into an object that is open. */
 static void
 write_change(struct plumb_json *json, const struct plumb_change *c)
 {
-	key_number(json, "before", c->before);
-	key_number(json, "after", c->after);
-	key_number(json, "change", c->change);
-	key_number(json, "ratio", c->ratio);
-	key_number(json, "low", c->low);
-	key_number(json, "high", c->high);
+	plumb_json_key_number(json, "before", c->before);
+	plumb_json_key_number(json, "after", c->after);
+	plumb_json_key_number(json, "change", c->change);
+	plumb_json_key_number(json, "ratio", c->ratio);
+	plumb_json_key_number(json, "low", c->low);
+	plumb_json_key_number(json, "high", c->high);
 	plumb_json_key_text(json, "spread", plumb_spread_names[c->basis]);
 }
 
 static void
 write_environment(struct plumb_json *json, const struct plumb_diff_environment *environment)
 {
-	plumb_json_key(json, "environment");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "environment");
 	for (uint32_t i = 0; i < environment->count; i++) {
 		plumb_json_object(json);
 		plumb_json_key_text(json, "key", environment->facts[i].key);
@@ -68,15 +53,14 @@ write_runs(struct plumb_json *json, const struct plumb_compared *c, const char *
 	uint32_t count, before;
 	const struct plumb_diff_run *runs = plumb_diff_runs(c->diff, &count, &before);
 
-	plumb_json_key(json, after ? "after" : "before");
-	plumb_json_array(json);
+	plumb_json_key_array(json, after ? "after" : "before");
 	for (uint32_t r = after ? before : 0; r < (after ? count : before); r++) {
 		plumb_json_object(json);
 		plumb_json_key_text(json, "file", names[r]);
-		key_number(json, "count", runs[r].iterations);
+		plumb_json_key_number(json, "count", runs[r].iterations);
 		plumb_json_key_quantity(json, "measured", runs[r].measured);
 		plumb_json_key_quantity(json, "left_out", runs[r].left_out);
-		key_flag(json, "newest", runs[r].newest);
+		plumb_json_key_bool(json, "newest", runs[r].newest);
 		plumb_json_key_quantity(json, "level", runs[r].level);
 		plumb_json_end(json);
 	}
@@ -86,10 +70,9 @@ write_runs(struct plumb_json *json, const struct plumb_compared *c, const char *
 static void
 write_iterations(struct plumb_json *json, const struct plumb_compared *c, const char *const *names)
 {
-	plumb_json_key(json, "iterations");
-	plumb_json_object(json);
+	plumb_json_key_object(json, "iterations");
 	plumb_json_key_text(json, "from", plumb_steps_names[plumb_diff_from(c->diff)]);
-	key_flag(json, "alike", plumb_diff_is_alike(c->diff));
+	plumb_json_key_bool(json, "alike", plumb_diff_is_alike(c->diff));
 	write_runs(json, c, names, false);
 	write_runs(json, c, names, true);
 	plumb_json_end(json);
@@ -98,8 +81,7 @@ write_iterations(struct plumb_json *json, const struct plumb_compared *c, const 
 static void
 write_measures(struct plumb_json *json, const struct plumb_compared *c)
 {
-	plumb_json_key(json, "measures");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "measures");
 	for (uint32_t i = 0; i < c->measure_count; i++) {
 		plumb_json_object(json);
 		plumb_json_key_text(json, "name", c->measures[i].name);
@@ -111,7 +93,7 @@ write_measures(struct plumb_json *json, const struct plumb_compared *c)
 	plumb_json_end(json);
 }
 
-/* NAMES, "a, b", as an array; null where there are none. */
+/* Writes NAMES, "a, b", as an array; null if there are none. */
 static void
 key_names(struct plumb_json *json, const char *key, const char *names)
 {
@@ -133,12 +115,6 @@ key_names(struct plumb_json *json, const char *key, const char *names)
 }
 
 static void
-key_line(struct plumb_json *json, const char *key, uint32_t line)
-{
-	plumb_json_key_quantity(json, key, line ? (int64_t)line : INT64_MIN);
-}
-
-static void
 write_row(struct plumb_json *json, const struct plumb_compared *c, uint32_t number)
 {
 	const struct plumb_diff_row *row = &c->table.rows[number];
@@ -150,17 +126,16 @@ write_row(struct plumb_json *json, const struct plumb_compared *c, uint32_t numb
 		plumb_json_key_quantity(json, "parent",
 		                        row->parent == PLUMB_NONE ? INT64_MIN
 		                                                  : (int64_t)row->parent);
-		key_flag(json, "backward", row->backward);
+		plumb_json_key_bool(json, "backward", row->backward);
 	}
 	plumb_json_key_text(json, "name", row->name);
 	plumb_json_key_text(json, "kind", row->kind);
 	plumb_json_key_text(json, "file", row->file);
-	key_line(json, "line", row->line);
-	key_line(json, "after_line", row->after_line);
+	plumb_json_key_line(json, "line", row->line);
+	plumb_json_key_line(json, "after_line", row->after_line);
 	write_change(json, &row->amount);
 	if (context) {
-		plumb_json_key(json, "exclusive");
-		plumb_json_object(json);
+		plumb_json_key_object(json, "exclusive");
 		write_change(json, &row->own);
 		plumb_json_end(json);
 	}
@@ -169,7 +144,8 @@ write_row(struct plumb_json *json, const struct plumb_compared *c, uint32_t numb
 		key_names(json, "before_names", row->before_names);
 		key_names(json, "after_names", row->after_names);
 		key_names(json, "fused_in", row->fused_in);
-		key_number(json, "fused_amount", row->fused_in ? row->fused_amount : NAN);
+		plumb_json_key_number(json, "fused_amount",
+		                      row->fused_in ? row->fused_amount : NAN);
 	}
 	plumb_json_end(json);
 }
@@ -177,18 +153,15 @@ write_row(struct plumb_json *json, const struct plumb_compared *c, uint32_t numb
 static void
 write_rows(struct plumb_json *json, const struct plumb_compared *c)
 {
-	plumb_json_key(json, "rows");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "rows");
 	for (uint32_t i = 0; i < c->table.count; i++)
 		if (c->shown[i])
 			write_row(json, c, i);
 	plumb_json_end(json);
-	plumb_json_key(json, "outside");
-	plumb_json_object(json);
+	plumb_json_key_object(json, "outside");
 	write_change(json, &c->table.outside);
 	plumb_json_end(json);
-	plumb_json_key(json, "families");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "families");
 	for (uint32_t i = 0; i < c->table.family_count; i++) {
 		plumb_json_object(json);
 		plumb_json_key_text(json, "name", c->table.families[i].name);
@@ -205,7 +178,7 @@ write_gate(struct plumb_json *json, const struct plumb_compared *c, uint32_t gat
 
 	plumb_json_object(json);
 	plumb_json_key_text(json, "expression", c->gates[gate].text);
-	key_flag(json, "holds", r->holds);
+	plumb_json_key_bool(json, "holds", r->holds);
 	plumb_json_key(json, "certain");
 	if (r->certain < 0)
 		plumb_json_null(json);
@@ -236,14 +209,13 @@ write_gates(struct plumb_json *json, const struct plumb_compared *c)
 	if (c->gate_count) {
 		plumb_json_object(json);
 		plumb_json_key_text(json, "expression", text);
-		key_flag(json, "holds", c->holds);
+		plumb_json_key_bool(json, "holds", c->holds);
 		plumb_json_end(json);
 	} else {
 		plumb_json_null(json);
 	}
 	free(text);
-	plumb_json_key(json, "gates");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "gates");
 	for (uint32_t i = 0; i < c->gate_count; i++)
 		write_gate(json, c, i);
 	plumb_json_end(json);
@@ -252,12 +224,8 @@ write_gates(struct plumb_json *json, const struct plumb_compared *c)
 static int
 write_json(const struct plumb_compared *c, const char *const *names, FILE *out)
 {
-	struct plumb_json *json = plumb_json_new(out);
+	struct plumb_json *json = plumb_view_json_new(out, "diff");
 
-	plumb_json_object(json);
-	plumb_json_key(json, "schema");
-	plumb_json_integer(json, 1);
-	plumb_json_key_text(json, "verb", "diff");
 	plumb_json_key_text(json, "by", plumb_diff_by_name(c->by));
 	plumb_json_key_text(json, "metric", c->metric);
 	plumb_json_key_text(json, "unit", c->unit);

@@ -32,7 +32,7 @@ write_path(struct plumb_json *json, const struct plumb_profile *p, uint32_t cont
 }
 
 static uint32_t
-shown(const struct plumb_profile *p, uint32_t top)
+count_shown(const struct plumb_profile *p, uint32_t top)
 {
 	return top && top < p->findings_count ? top : p->findings_count;
 }
@@ -41,7 +41,7 @@ void
 plumb_findings_json(const struct plumb_profile *p, uint32_t top, struct plumb_json *json)
 {
 	plumb_json_array(json);
-	for (uint32_t i = 0; i < shown(p, top); i++) {
+	for (uint32_t i = 0; i < count_shown(p, top); i++) {
 		const struct plumb_finding *f = &p->findings[i];
 
 		plumb_json_object(json);
@@ -51,8 +51,7 @@ plumb_findings_json(const struct plumb_profile *p, uint32_t top, struct plumb_js
 		plumb_json_key_text(json, "title", plumb_text(p, f->title));
 		plumb_json_key_text(json, "advice", plumb_text(p, f->advice));
 		plumb_json_key_quantity(json, "saving_ns", f->saving_ns);
-		plumb_json_key(json, "confidence");
-		plumb_json_number(json, f->confidence);
+		plumb_json_key_number(json, "confidence", f->confidence);
 		plumb_json_key(json, "evidence");
 		plumb_json_raw(json, plumb_text(p, f->evidence));
 		write_path(json, p, f->context);
@@ -77,7 +76,7 @@ plumb_findings_answer(const struct plumb_profile *p, const uint32_t *user_of, ui
 	plumb_answer_column(answer, "saving_ns", "ns", derived);
 	for (int i = 0; i < 5; i++)
 		plumb_answer_column(answer, names[i], NULL, derived);
-	for (uint32_t i = 0; i < shown(p, top); i++) {
+	for (uint32_t i = 0; i < count_shown(p, top); i++) {
 		const struct plumb_finding *f = &p->findings[i];
 		uint32_t user = f->context < p->contexts_count ? user_of[f->context] : PLUMB_NONE;
 		const struct plumb_frame *frame = user == PLUMB_NONE ? NULL : &p->frames[user];
@@ -99,11 +98,8 @@ plumb_findings_answer(const struct plumb_profile *p, const uint32_t *user_of, ui
 static int
 write_json(const struct plumb_profile *profile, uint32_t top, FILE *out)
 {
-	struct plumb_json *json = plumb_json_new(out);
+	struct plumb_json *json = plumb_view_json_new(out, "report");
 
-	plumb_json_object(json);
-	plumb_json_key_quantity(json, "schema", 1);
-	plumb_json_key_text(json, "verb", "report");
 	plumb_json_key(json, "findings");
 	plumb_findings_json(profile, top, json);
 	plumb_json_end(json);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The findings of a profile, in their order: what analyses and rules have concluded. They are made
- * when a profile is settled; plumb_analyze (analyze/analyze.h) makes them again. */
+/* The findings of a profile, in their order: what analyses and rules concluded. They are made when
+ * a profile is settled. plumb_analyze (analyze/analyze.h) makes them again. */
 #ifndef PLUMB_VIEW_FINDINGS_H
 #define PLUMB_VIEW_FINDINGS_H
 
@@ -15,16 +15,17 @@ struct plumb_findings_query {
 	const char *user_code; /* the rule that tells your code, or NULL */
 };
 
-/* One row a finding. USER_OF (plumb_user_contexts) tells which line of your code a finding is
- * about. */
+/* One row for each finding. USER_OF (plumb_user_contexts) tells which line of your code a finding
+ * is about. */
 int
 plumb_findings_answer(const struct plumb_profile *profile, const uint32_t *user_of, uint32_t top,
                       struct plumb_answer *answer, struct plumb_error *error) PLUMB_MUST_CHECK;
-/* The array `findings` of `report --json`: TOP of them, 0 all. */
+/* The array `findings` of `report --json`: the first TOP of them; 0: all. */
 void
 plumb_findings_json(const struct plumb_profile *profile, uint32_t top, struct plumb_json *json);
 
-/* EVIDENCE, the JSON object of a finding, in words on one line; nothing if it says nothing. */
+/* Writes EVIDENCE, the JSON object of a finding, in words on one line. It writes nothing if there
+ * is no evidence. */
 void plumb_findings_why(const char *evidence, FILE *out);
 
 #endif

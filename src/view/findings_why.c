@@ -41,7 +41,7 @@ value_end(const char *text)
 }
 
 static const char *
-skip(const char *text)
+skip_space(const char *text)
 {
 	return text + strspn(text, " \t\r\n:,");
 }
@@ -58,7 +58,8 @@ is_key(const char *text, size_t bytes, const char *key)
 	return bytes == strlen(key) && !memcmp(text, key, bytes);
 }
 
-/* A name of a list, without what makes kernels' names long: from *TEXT on; returns its bytes. */
+/* Shortens a name of a list by the parts that make names of kernels long. *TEXT is then its start;
+ * returns its bytes. */
 static size_t
 core_of_name(const char **text, size_t bytes)
 {
@@ -72,7 +73,7 @@ core_of_name(const char **text, size_t bytes)
 	return angle && angle > *text ? (size_t)(angle - *text) : bytes;
 }
 
-/* Keys whose words are not plain by themselves; of others "_" is a blank. */
+/* Keys that are not plain words. In all other keys, "_" is written as a blank. */
 static const struct {
 	const char *key, *words;
 } plain_keys[] = {
@@ -103,7 +104,7 @@ static const struct {
 	{ "ns", "time" },
 };
 
-/* A key without its unit, which the value has. */
+/* Writes a key without its unit, because the value has the unit. */
 static void
 write_key(FILE *out, const char *key, size_t bytes)
 {
@@ -118,9 +119,9 @@ write_key(FILE *out, const char *key, size_t bytes)
 		putc(key[i] == '_' ? ' ' : key[i], out);
 }
 
-/* What has no name in a list: what was outside all of those. */
+/* The name of a list's element that has none: it is what was outside all the others. */
 static const char *
-unnamed(const char *key, size_t bytes)
+name_of_unnamed(const char *key, size_t bytes)
 {
 	if (is_key(key, bytes, "operators"))
 		return "outside any operator";
@@ -155,7 +156,8 @@ write_number(FILE *out, const char *key, size_t bytes, const char *value)
 		        number);
 }
 
-/* The first texts of a list's elements; of names that are the same in short the first. */
+/* Writes the first texts of a list's elements. Names that are equal when shortened are written
+ * once. */
 static void
 write_list(FILE *out, const char *key, size_t bytes, const char *list, const char *end)
 {
@@ -167,18 +169,18 @@ write_list(FILE *out, const char *key, size_t bytes, const char *list, const cha
 
 	write_key(out, key, bytes);
 	putc(' ', out);
-	for (const char *at = list + 1; at < end - 1; at = skip(value_end(skip(at)))) {
-		const char *value = skip(at), *stop = value_end(value);
+	for (const char *at = list + 1; at < end - 1; at = skip_space(value_end(skip_space(at)))) {
+		const char *value = skip_space(at), *stop = value_end(value);
 		bool known = false;
 
 		if (*value == '{') {
-			value = skip(value_end(skip(value + 1)));
+			value = skip_space(value_end(skip_space(value + 1)));
 			stop = value_end(value);
 		}
 		if (stop <= value)
 			continue;
 		const char *text = *value == '"'   ? value + 1
-		                   : *value == 'n' ? unnamed(key, bytes)
+		                   : *value == 'n' ? name_of_unnamed(key, bytes)
 		                                   : value;
 		size_t length = *value == '"'   ? core_of_name(&text, (size_t)(stop - value - 2))
 		                : *value == 'n' ? strlen(text)
@@ -198,7 +200,7 @@ write_list(FILE *out, const char *key, size_t bytes, const char *list, const cha
 		fputs(PLUMB_DASH, out);
 }
 
-/* A list of one element without a name: nothing is known of what it lists. */
+/* Is it a list of one element without a name? Such a list says nothing. */
 static bool
 says_nothing(const char *value, const char *stop)
 {
@@ -206,9 +208,9 @@ says_nothing(const char *value, const char *stop)
 
 	if (*value != '[')
 		return false;
-	first = skip(value + 1);
-	name = *first == '{' ? skip(value_end(skip(first + 1))) : first;
-	return *name == 'n' && skip(value_end(first)) >= stop - 1;
+	first = skip_space(value + 1);
+	name = *first == '{' ? skip_space(value_end(skip_space(first + 1))) : first;
+	return *name == 'n' && skip_space(value_end(first)) >= stop - 1;
 }
 
 void
@@ -216,14 +218,14 @@ plumb_findings_why(const char *evidence, FILE *out)
 {
 	bool first = true;
 
-	if (!evidence || !plumb_json_valid(evidence) || *skip(evidence) != '{')
+	if (!evidence || !plumb_json_valid(evidence) || *skip_space(evidence) != '{')
 		return;
-	for (const char *at = skip(skip(evidence) + 1); *at == '"';) {
-		const char *end = value_end(at), *value = skip(end), *stop = value_end(value);
+	for (const char *at = skip_space(skip_space(evidence) + 1); *at == '"';) {
+		const char *end = value_end(at), *value = skip_space(end), *stop = value_end(value);
 		const char *key = at + 1;
 		size_t bytes = (size_t)(end - at - 2);
 
-		at = skip(stop);
+		at = skip_space(stop);
 		if (*value == 'n' || says_nothing(value, stop) || is_key(key, bytes, "cause") ||
 		    is_key(key, bytes, "name") || ends_with(key, bytes, "_file") ||
 		    ends_with(key, bytes, "_line"))

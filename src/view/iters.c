@@ -20,7 +20,7 @@ plumb_iters_shown(const struct plumb_iters *iters, const struct plumb_iteration_
 	return iters->track < 0 || track->track == iters->track;
 }
 
-/* What is told of the TRACK that is at T of those found. */
+/* Finds what is shown for TRACK, which is number T of those found. */
 static int
 make_track(const struct plumb_iteration_track *track, uint32_t t,
            const struct plumb_iteration_limits *limits, struct plumb_iters_steps *steps)

@@ -28,7 +28,7 @@
 /* Which critical paths are wanted. */
 enum plumb_iters_paths {
 	PLUMB_ITERS_ALL_PATHS,   /* what JSON has */
-	PLUMB_ITERS_SHORT_PATHS, /* PLUMB_ITERS_PATH_ROWS rows of what people are shown */
+	PLUMB_ITERS_SHORT_PATHS, /* PLUMB_ITERS_PATH_ROWS rows, as the text shows */
 	PLUMB_ITERS_NO_PATHS,
 };
 #define PLUMB_ITERS_PATH_ROWS 8
@@ -39,10 +39,10 @@ struct plumb_iters_query {
 	int64_t track;
 	bool explains; /* plumb_iters_explain will be called */
 	enum plumb_iters_paths paths;
-	int64_t path_spans; /* of at most so many; 0: PLUMB_PATH_SPANS_MOST */
+	int64_t path_spans; /* paths of at most so many spans; 0: PLUMB_PATH_SPANS_MOST */
 };
 
-/* Of a main track that has iterations; NULLs and zeros elsewhere. */
+/* Filled for main tracks with iterations; all zeros for other tracks. */
 struct plumb_iters_track {
 	struct plumb_moments moments;
 	/* of level 0: */
@@ -55,8 +55,8 @@ struct plumb_iters_steps {
 	uint32_t *user_of; /* by context */
 	struct plumb_moments_shared shared;
 	struct plumb_iters_track *tracks; /* by place in found.tracks */
-	struct plumb_moments **moments;   /* likewise: each of tracks' own, or NULL */
-	struct plumb_marked *marked;      /* likewise, of level 0 */
+	struct plumb_moments **moments;   /* by the same: those of `tracks`, or NULL */
+	struct plumb_marked *marked;      /* by the same, of level 0 */
 	uint32_t count;
 	struct plumb_rank_match match;
 };
@@ -70,7 +70,7 @@ struct plumb_iters {
 	struct plumb_host_steps host;
 };
 
-/* The value must not move. For plumb_iters_free in any case. Errors: PLUMB_ESYSTEM, and
+/* The value must not move in memory. Always call plumb_iters_free. Errors: PLUMB_ESYSTEM and
  * PLUMB_EINPUT. */
 int plumb_iters_make(const struct plumb_profile *profile, const struct plumb_iters_query *query,
                      struct plumb_iters *iters, struct plumb_error *error) PLUMB_MUST_CHECK;
@@ -84,16 +84,17 @@ extern const char *const plumb_iters_verdicts[], *const plumb_iters_odd[];
 
 /* The program's own number for iteration I of level 0 of found.tracks[T]; PLUMB_UNKNOWN. */
 int64_t plumb_iters_step(const struct plumb_iters *iters, uint32_t t, uint32_t i);
-/* Does it number any of them otherwise than they are counted here? */
+/* Does the program number any of them in another way than plumb counts them? */
 bool plumb_iters_steps_differ(const struct plumb_iters *iters, uint32_t t);
 
 /* ---- without GPU work, the steps that the program marks ---- */
 
-/* Are they what is shown? The other functions are for that case. */
+/* Are they shown? The other functions are for this case. */
 bool plumb_iters_host_shown(const struct plumb_iters *iters);
-/* From the start of step I to that of the next one; PLUMB_UNKNOWN. */
+/* The time from the start of step I to the start of the next one; PLUMB_UNKNOWN for the last
+ * one. */
 int64_t plumb_iters_host_duration(const struct plumb_host_steps *host, uint32_t i);
-/* Of all durations. Negative: no memory. */
+/* Fills STAT from all durations. Negative: no memory. */
 int
 plumb_iters_host_measure(const struct plumb_host_steps *host, struct plumb_iteration_stat *stat);
 
@@ -105,13 +106,13 @@ struct plumb_iters_explained {
 	int64_t step;   /* the program's own number, or PLUMB_UNKNOWN */
 	struct plumb_explained told;
 };
-/* Iteration NUMBER of level DEPTH, on the track that is asked for, else the first main track that
- * has this level. Errors: PLUMB_EEMPTY (there is none), PLUMB_ESYSTEM. */
+/* Explains iteration NUMBER of level DEPTH. It is of the track that the query names, else of the
+ * first main track with this level. Errors: PLUMB_EEMPTY (there is none), PLUMB_ESYSTEM. */
 int plumb_iters_explain(const struct plumb_iters *iters, uint32_t depth, int64_t number,
                         struct plumb_iters_explained *explained,
                         struct plumb_error *error) PLUMB_MUST_CHECK;
 void plumb_iters_explained_free(struct plumb_iters_explained *explained);
-/* One JSON object. Negative: it could not be written. */
+/* Writes one JSON object. Negative: the write failed. */
 int plumb_iters_explained_json(const struct plumb_iters *iters,
                                const struct plumb_iters_explained *explained, FILE *out);
 

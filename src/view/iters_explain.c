@@ -5,6 +5,7 @@
 
 #include "analyze/steps/words.h"
 #include "view/iters_private.h"
+#include "view/render.h"
 
 /* The track that is asked for, else the first main track that has this level; PLUMB_NONE: none. */
 static uint32_t
@@ -37,8 +38,7 @@ write_row(const struct plumb_iters *iters, const struct plumb_moments *moments,
 	                        row->cause == PLUMB_CAUSE_COPY ? row->bytes : PLUMB_UNKNOWN);
 	plumb_json_key_quantity(json, "median_bytes",
 	                        row->cause == PLUMB_CAUSE_COPY ? row->usual_bytes : PLUMB_UNKNOWN);
-	plumb_json_key(json, "hidden");
-	plumb_json_bool(json, row->hidden);
+	plumb_json_key_bool(json, "hidden", row->hidden);
 	plumb_json_key_text(json, "name",
 	                    key && key->frame != PLUMB_NONE ? plumb_frame_label(p, key->frame)
 	                                                    : NULL);
@@ -53,13 +53,9 @@ plumb_iters_explained_json(const struct plumb_iters *iters,
 {
 	const struct plumb_explained *told = &explained->told;
 	uint32_t t = explained->place;
-	struct plumb_json *json = plumb_json_new(out);
+	struct plumb_json *json = plumb_view_json_new(out, "iters");
 
-	plumb_json_object(json);
-	plumb_json_key_quantity(json, "schema", 1);
-	plumb_json_key_text(json, "verb", "iters");
-	plumb_json_key(json, "explain");
-	plumb_json_object(json);
+	plumb_json_key_object(json, "explain");
 	plumb_json_key_quantity(json, "track", iters->found.tracks[t].track);
 	plumb_json_key_quantity(json, "level", explained->depth);
 	plumb_json_key_quantity(json, "iteration", told->iteration);
@@ -67,8 +63,7 @@ plumb_iters_explained_json(const struct plumb_iters *iters,
 	plumb_json_key_quantity(json, "median_iteration", told->median);
 	plumb_json_key_quantity(json, "ns", told->ns);
 	plumb_json_key_quantity(json, "median_ns", told->usual_ns);
-	plumb_json_key(json, "rows");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "rows");
 	for (uint32_t i = 0; i < told->rows.count; i++)
 		write_row(iters, &iters->steps.tracks[t].moments, &told->rows.items[i], json);
 	plumb_json_end(json);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What iterations are told beside their times, as JSON: what filled the intervals, marks, and steps
+/* What JSON has about iterations besides their times: what filled the intervals, marks, and steps
  * of the host. */
 #include <math.h>
 
@@ -14,10 +14,9 @@ plumb_iters_line_json(const struct plumb_profile *p, uint32_t frame, struct plum
 	static const struct plumb_frame none = { .file = PLUMB_NONE, .source_file = PLUMB_NONE };
 	const struct plumb_frame *f = frame < p->frames_count ? &p->frames[frame] : &none;
 	bool python = f->kind == PLUMB_FRAME_PYTHON;
-	uint32_t line = python ? f->line : f->source_line;
 
 	plumb_json_key_text(json, "file", plumb_text(p, python ? f->file : f->source_file));
-	plumb_json_key_quantity(json, "line", line ? (int64_t)line : PLUMB_UNKNOWN);
+	plumb_json_key_line(json, "line", python ? f->line : f->source_line);
 }
 
 static void
@@ -44,8 +43,7 @@ write_row(const struct plumb_iters *iters, const struct plumb_moments *line,
 	plumb_json_key_text(json, "text", key ? plumb_step_name(p, key, text, sizeof text) : NULL);
 	plumb_json_key_quantity(json, "ns", shown->ns);
 	plumb_json_key_quantity(json, "samples", sample ? (int64_t)shown->count : PLUMB_UNKNOWN);
-	plumb_json_key(json, "share");
-	plumb_json_number(json, all > 0 ? (double)shown->ns / (double)all : 0);
+	plumb_json_key_number(json, "share", all > 0 ? (double)shown->ns / (double)all : 0);
 	plumb_json_end(json);
 }
 
@@ -57,8 +55,7 @@ write_one(const struct plumb_iters *iters, uint32_t t, const struct plumb_filled
 	uint32_t count =
 		plumb_step_rows_show(&iters->steps.tracks[t].moments, &one->rows, ROWS_JSON, shown);
 
-	plumb_json_key(json, "filled");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "filled");
 	for (uint32_t i = 0; i < count; i++)
 		write_row(iters, &iters->steps.tracks[t].moments, &shown[i], one->ns, json);
 	plumb_json_end(json);
@@ -126,8 +123,7 @@ plumb_iters_host_json(const struct plumb_iters *iters, struct plumb_json *json)
 	plumb_json_key_quantity(json, "track",
 	                        host->track == PLUMB_NONE ? PLUMB_UNKNOWN : host->track);
 	plumb_iters_stat_json(json, "duration_ns", &stat);
-	plumb_json_key(json, "iterations");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "iterations");
 	for (uint32_t i = 0; i < host->starts; i++) {
 		plumb_json_object(json);
 		plumb_json_key_quantity(json, "start_ns", host->start[i]);

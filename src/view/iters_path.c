@@ -18,10 +18,10 @@ plumb_iters_path_free(struct plumb_iters_path *paths)
 	free(paths);
 }
 
-/* Of as many spans as are wished for, and what of it. */
+/* Finds the paths in as many spans as the query allows, and summarizes them. */
 static int
-make(struct plumb_iters_path *paths, const struct plumb_iters *iters,
-     const struct plumb_iters_query *query, struct plumb_error *error)
+make_path(struct plumb_iters_path *paths, const struct plumb_iters *iters,
+          const struct plumb_iters_query *query, struct plumb_error *error)
 {
 	uint32_t track = iters->track < 0 ? PLUMB_NONE : (uint32_t)iters->track;
 	int64_t spans = query->path_spans ? query->path_spans : PLUMB_PATH_SPANS_MOST;
@@ -56,7 +56,7 @@ plumb_iters_path_new(const struct plumb_iters *iters, const struct plumb_iters_q
 	if (paths) {
 		paths->profile = iters->profile;
 		paths->found = &iters->found;
-		*code = make(paths, iters, query, error);
+		*code = make_path(paths, iters, query, error);
 	}
 	if (!paths || *code) {
 		plumb_iters_path_free(paths);
@@ -97,8 +97,7 @@ write_rows(const struct plumb_iters_path *paths, const struct plumb_path_summary
 {
 	const struct plumb_profile *p = paths->profile;
 
-	plumb_json_key(json, "top");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "top");
 	for (int i = 0; i < shown->count; i++) {
 		const struct plumb_path_row *row = &shown->rows[i];
 		const struct plumb_frame *frame =
@@ -112,15 +111,13 @@ write_rows(const struct plumb_iters_path *paths, const struct plumb_path_summary
 		                    frame ? plumb_frame_kind_names[frame->kind] : NULL);
 		plumb_json_key_text(json, "name", frame ? plumb_frame_label(p, row->frame) : NULL);
 		plumb_json_key_text(json, "user_file", user ? plumb_text(p, user->file) : NULL);
-		plumb_json_key_quantity(json, "user_line",
-		                        user && user->line ? (int64_t)user->line : PLUMB_UNKNOWN);
+		plumb_json_key_line(json, "user_line", user ? user->line : 0);
 		user = row->sampled_user == PLUMB_NONE ? NULL : &p->frames[row->sampled_user];
 		plumb_json_key_text(
 			json, "sampled",
 			row->sampled == PLUMB_NONE ? NULL : plumb_frame_label(p, row->sampled));
 		plumb_json_key_text(json, "sampled_file", user ? plumb_text(p, user->file) : NULL);
-		plumb_json_key_quantity(json, "sampled_line",
-		                        user && user->line ? (int64_t)user->line : PLUMB_UNKNOWN);
+		plumb_json_key_line(json, "sampled_line", user ? user->line : 0);
 		plumb_json_key_quantity(json, "path_ns", row->ns);
 		plumb_json_key_quantity(json, "saving_ns", shown->savings[i]);
 		plumb_json_end(json);
@@ -150,14 +147,13 @@ write_facts(const struct plumb_path_facts *f, struct plumb_json *json)
 		{ "impossible", f->impossible },
 	};
 
-	plumb_json_key(json, "edges");
-	plumb_json_object(json);
+	plumb_json_key_object(json, "edges");
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		plumb_json_key_quantity(json, rows[i].key, (int64_t)rows[i].count);
 	plumb_json_end(json);
 }
 
-/* "part" of the whole; null where it is all. */
+/* Writes "part": the part of the profile that was used; null: all of it. */
 static void
 write_part(const struct plumb_path_part *part, struct plumb_json *json)
 {
@@ -178,8 +174,8 @@ write_part(const struct plumb_path_part *part, struct plumb_json *json)
 	plumb_json_end(json);
 }
 
-/* Of every iteration of the outermost level; null for one without work that is over in time, or
- * outside of the part. */
+/* Writes every iteration of the outermost level. It is null for an iteration outside of the part,
+ * or without work that ends in time. */
 static int
 write_iterations(struct plumb_iters_path *paths, const struct plumb_iteration_track *track,
                  struct plumb_json *json)
@@ -188,8 +184,7 @@ write_iterations(struct plumb_iters_path *paths, const struct plumb_iteration_tr
 	struct plumb_error error;
 	int code = 0;
 
-	plumb_json_key(json, "iterations");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "iterations");
 	for (uint32_t i = 0; !code && track->level_count && i < track->levels[0].count; i++) {
 		struct plumb_path_window window;
 

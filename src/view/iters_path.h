@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the critical path of iterations runs. */
+/* The critical paths of iterations. */
 #ifndef PLUMB_VIEW_ITERS_PATH_H
 #define PLUMB_VIEW_ITERS_PATH_H
 
@@ -15,14 +15,14 @@ struct plumb_iters_path {
 	struct plumb_path_summaries summaries;
 };
 
-/* NULL: there is none to tell, because there are no spans of streams. *CODE is negative, and ERROR
- * filled, when memory is out. ITERS must not move. */
+/* NULL with *CODE 0: there are no paths, because there are no spans of streams. NULL with a
+ * negative *CODE: no memory; ERROR is filled. ITERS must not move in memory. */
 struct plumb_iters_path *
 plumb_iters_path_new(const struct plumb_iters *iters, const struct plumb_iters_query *query,
                      int *code, struct plumb_error *error);
 void plumb_iters_path_free(struct plumb_iters_path *paths);
 
-/* Of TRACK, one of those found; NULL: the whole profile's. */
+/* The summary of TRACK, which is one of those found; NULL: of the whole profile. */
 const struct plumb_path_summary *
 plumb_iters_path_summary(const struct plumb_iters_path *paths,
                          const struct plumb_iteration_track *track);

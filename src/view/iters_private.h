@@ -8,21 +8,22 @@
 /* {avg, max, p50, p95} under KEY. */
 void plumb_iters_stat_json(struct plumb_json *json, const char *key,
                            const struct plumb_iteration_stat *stat);
-/* What filled the intervals of found.tracks[T]: "filled" of all, and of iteration I. */
+/* What filled the intervals of found.tracks[T]: "filled" for all iterations, and for iteration
+ * I. */
 void plumb_iters_filled_json(const struct plumb_iters *iters, uint32_t t, struct plumb_json *json);
 void plumb_iters_filled_item(const struct plumb_iters *iters, uint32_t t, uint32_t i,
                              struct plumb_json *json);
 /* What marks say of the iterations. */
 void plumb_iters_marked_json(const struct plumb_iters *iters, uint32_t t, struct plumb_json *json);
-/* "host", null if there is GPU work. Negative: memory is out. */
+/* The key "host"; null if there is GPU work. Negative: no memory. */
 int plumb_iters_host_json(const struct plumb_iters *iters, struct plumb_json *json);
-/* "ranks", null if there are not several. */
+/* The key "ranks"; null if there is one rank or none. */
 void plumb_iters_ranks_json(const struct plumb_iters *iters, struct plumb_json *json);
-/* "path": of a main track with a loop, its median iteration's and the sums of all; of TRACK NULL,
- * the whole profile's; else null. Negative: memory is out. */
+/* The key "path". For a main track with a loop: the path of its median iteration, and the sums of
+ * all iterations. For TRACK NULL: the path of the whole profile. Else null. Negative: no memory. */
 int plumb_iters_path_json(struct plumb_iters_path *paths, const struct plumb_iteration_track *track,
                           struct plumb_json *json);
-/* "file" and "line" of a frame of your own code, null for another. */
+/* The keys "file" and "line" of a frame of your code; null for another frame. */
 void
 plumb_iters_line_json(const struct plumb_profile *profile, uint32_t frame, struct plumb_json *json);
 

@@ -23,8 +23,7 @@ write_item(const struct plumb_iters *iters, uint32_t k, struct plumb_json *json)
 	plumb_json_key_quantity(json, "straggler_rank",
 	                        one->straggler == PLUMB_NONE ? PLUMB_UNKNOWN
 	                                                     : match->ranks[one->straggler].rank);
-	plumb_json_key(json, "ranks");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "ranks");
 	for (uint32_t r = 0; r < match->rank_count; r++) {
 		const struct plumb_rank_iteration *each = plumb_rank_of(match, k, r);
 		const struct plumb_iteration *item = &iters->found.tracks[match->ranks[r].place]
@@ -47,8 +46,7 @@ write_left_out(const struct plumb_iters *iters, struct plumb_json *json)
 {
 	const struct plumb_rank_match *match = &iters->steps.match;
 
-	plumb_json_key(json, "left_out");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "left_out");
 	for (uint32_t i = 0; i < match->left_out.count; i++) {
 		const struct plumb_left_out *out = &match->left_out.items[i];
 		const struct plumb_matched_rank *rank = &match->ranks[out->rank];
@@ -77,8 +75,7 @@ plumb_iters_ranks_json(const struct plumb_iters *iters, struct plumb_json *json)
 	plumb_json_object(json);
 	plumb_json_key_text(json, "matched_by", matched[match->matched]);
 	plumb_json_key_text(json, "straggler_by", match->count ? straggler_by[match->by] : NULL);
-	plumb_json_key(json, "summary");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "summary");
 	for (uint32_t r = 0; r < match->rank_count; r++) {
 		const struct plumb_matched_rank *rank = &match->ranks[r];
 
@@ -93,8 +90,7 @@ plumb_iters_ranks_json(const struct plumb_iters *iters, struct plumb_json *json)
 		plumb_json_end(json);
 	}
 	plumb_json_end(json);
-	plumb_json_key(json, "iterations");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "iterations");
 	for (uint32_t k = 0; k < match->count; k++)
 		write_item(iters, k, json);
 	plumb_json_end(json);

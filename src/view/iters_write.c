@@ -6,13 +6,6 @@
 #include "view/render.h"
 #include "view/view.h"
 
-static void
-key_number(struct plumb_json *json, const char *key, double value)
-{
-	plumb_json_key(json, key);
-	plumb_json_number(json, value);
-}
-
 static double
 overlap_ratio(const struct plumb_iteration *item)
 {
@@ -37,13 +30,12 @@ write_item(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t,
 	plumb_json_key_quantity(json, "interval_ns", item->interval_ns);
 	plumb_json_key_quantity(json, "overlap_ns", item->overlap_ns);
 	plumb_json_key_quantity(json, "elsewhere_ns", item->elsewhere_ns);
-	key_number(json, "overlap_ratio", overlap_ratio(item));
+	plumb_json_key_number(json, "overlap_ratio", overlap_ratio(item));
 	plumb_json_key_quantity(json, "idle_ns", item->idle_ns);
 	plumb_json_key_quantity(json, "op_gap_ns", item->op_gap_ns);
 	plumb_json_key_quantity(json, "op_time_ns", item->op_time_ns);
 	plumb_json_key_quantity(json, "copy_bytes", item->copy_bytes);
-	plumb_json_key(json, "outlier");
-	plumb_json_bool(json, item->outlier);
+	plumb_json_key_bool(json, "outlier", item->outlier);
 	if (!depth)
 		plumb_iters_filled_item(iters, t, i, json);
 	plumb_json_end(json);
@@ -53,8 +45,7 @@ void
 plumb_iters_stat_json(struct plumb_json *json, const char *key,
                       const struct plumb_iteration_stat *stat)
 {
-	plumb_json_key(json, key);
-	plumb_json_object(json);
+	plumb_json_key_object(json, key);
 	plumb_json_key_quantity(json, "avg", stat->average);
 	plumb_json_key_quantity(json, "max", stat->most);
 	plumb_json_key_quantity(json, "p50", stat->p50);
@@ -67,20 +58,19 @@ write_summary(struct plumb_json *json, const struct plumb_iters *iters, uint32_t
 {
 	const struct plumb_iteration_level *level = &iters->found.tracks[t].levels[depth];
 
-	plumb_json_key(json, "summary");
-	plumb_json_object(json);
+	plumb_json_key_object(json, "summary");
 	plumb_iters_stat_json(json, "duration_ns", &level->duration);
 	plumb_iters_stat_json(json, "interval_ns", &level->interval);
 	plumb_iters_stat_json(json, "overlap_ns", &level->overlap);
 	plumb_iters_stat_json(json, "op_gap_ns", &level->op_gap);
 	plumb_iters_stat_json(json, "op_time_ns", &level->op_time);
 	plumb_iters_stat_json(json, "copy_bytes", &level->copy_bytes);
-	key_number(json, "overlap_ratio", level->overlap_ratio);
+	plumb_json_key_number(json, "overlap_ratio", level->overlap_ratio);
 	plumb_json_key_quantity(json, "outliers", level->outliers);
 	/* of the time from end to end, an iteration; half its interval of 95 % */
-	key_number(json, "slope_ns", level->slope_ns);
-	key_number(json, "slope_error_ns", level->slope_error_ns);
-	key_number(json, "ops_slope", level->ops_slope);
+	plumb_json_key_number(json, "slope_ns", level->slope_ns);
+	plumb_json_key_number(json, "slope_error_ns", level->slope_error_ns);
+	plumb_json_key_number(json, "ops_slope", level->ops_slope);
 	if (!depth)
 		plumb_iters_filled_json(iters, t, json);
 	plumb_json_end(json);
@@ -90,8 +80,7 @@ static void
 write_odd(struct plumb_json *json, const struct plumb_iters *iters,
           const struct plumb_iteration_level *level)
 {
-	plumb_json_key(json, "odd");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "odd");
 	for (uint32_t i = 0; i < level->odd_count; i++) {
 		plumb_json_object(json);
 		plumb_json_key_text(json, "where", plumb_iters_odd[level->odd[i].kind]);
@@ -116,21 +105,19 @@ write_level(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t
 	plumb_json_key_text(json, "first_op",
 	                    plumb_frame_label(iters->profile, level->first_frame));
 	plumb_json_key_text(json, "phase", plumb_iters_phases[level->phase]);
-	plumb_json_key(json, "growing");
-	plumb_json_bool(json, level->growing);
-	key_number(json, "match", level->match);
-	key_number(json, "coverage", level->coverage);
+	plumb_json_key_bool(json, "growing", level->growing);
+	plumb_json_key_number(json, "match", level->match);
+	plumb_json_key_number(json, "coverage", level->coverage);
 	plumb_json_key_text(json, "verdict", plumb_iters_verdicts[level->verdict]);
-	key_number(json, "interval_share", level->interval_share);
-	key_number(json, "overlap_share", level->overlap_share);
-	key_number(json, "elsewhere_share", level->elsewhere_share);
-	key_number(json, "idle_share", level->idle_share);
+	plumb_json_key_number(json, "interval_share", level->interval_share);
+	plumb_json_key_number(json, "overlap_share", level->overlap_share);
+	plumb_json_key_number(json, "elsewhere_share", level->elsewhere_share);
+	plumb_json_key_number(json, "idle_share", level->idle_share);
 	if (!depth)
 		plumb_iters_marked_json(iters, t, json);
 	write_summary(json, iters, t, depth);
 	write_odd(json, iters, level);
-	plumb_json_key(json, "iterations");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "iterations");
 	for (uint32_t i = 0; i < level->count; i++)
 		write_item(json, iters, t, depth, i);
 	plumb_json_end(json);
@@ -161,10 +148,9 @@ write_track(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t
 	                                : PLUMB_UNKNOWN);
 	plumb_json_key_quantity(json, "ops", track->ops);
 	plumb_json_key_quantity(json, "copies", track->copies);
-	key_number(json, "op_gap_ns", track->op_gap_ns);
+	plumb_json_key_number(json, "op_gap_ns", track->op_gap_ns);
 	plumb_json_key_quantity(json, "copy_bytes", track->copy_bytes);
-	plumb_json_key(json, "levels");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "levels");
 	for (uint32_t l = 0; l < track->level_count; l++)
 		write_level(json, iters, t, l);
 	plumb_json_end(json);
@@ -176,17 +162,12 @@ write_track(struct plumb_json *json, const struct plumb_iters *iters, uint32_t t
 static int
 write_json(const struct plumb_iters *iters, FILE *out)
 {
-	struct plumb_json *json = plumb_json_new(out);
+	struct plumb_json *json = plumb_view_json_new(out, "iters");
 	int code;
 
-	plumb_json_object(json);
-	plumb_json_key_quantity(json, "schema", 1);
-	plumb_json_key_text(json, "verb", "iters");
-	plumb_json_key(json, "newest");
-	plumb_json_bool(json, iters->found.newest);
+	plumb_json_key_bool(json, "newest", iters->found.newest);
 	code = plumb_iters_path_json(iters->paths, NULL, json);
-	plumb_json_key(json, "tracks");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "tracks");
 	for (uint32_t t = 0; !code && t < iters->found.count; t++)
 		if (plumb_iters_shown(iters, &iters->found.tracks[t]))
 			code = write_track(json, iters, t);

@@ -6,7 +6,7 @@
 #include "base/format.h"
 
 static void
-add(int64_t *total, int64_t count)
+add_count(int64_t *total, int64_t count)
 {
 	if (*total == PLUMB_UNKNOWN)
 		*total = 0;
@@ -26,11 +26,11 @@ plumb_ledger_total(const struct plumb_profile *profile, uint32_t source)
 			continue;
 		total.any = true;
 		if (row->fate == PLUMB_FATE_RECEIVED)
-			add(&total.received, row->count);
+			add_count(&total.received, row->count);
 		else if (row->fate == PLUMB_FATE_ATTRIBUTED)
-			add(&total.attributed, row->count);
+			add_count(&total.attributed, row->count);
 		else if (plumb_fate_is_drop[row->fate])
-			add(&total.dropped, row->count);
+			add_count(&total.dropped, row->count);
 	}
 	return total;
 }
@@ -48,7 +48,7 @@ plumb_ledger_reason(const struct plumb_profile *profile, const struct plumb_ledg
 	return text;
 }
 
-/* "12: its launch had left the correlation ring; 3: …" over all drops of SOURCE. */
+/* Writes "12: its launch had left the correlation ring; 3: …" for all drops of SOURCE. */
 static void
 json_reasons(const struct plumb_profile *profile, uint32_t source, struct plumb_json *json)
 {
@@ -77,8 +77,7 @@ json_reasons(const struct plumb_profile *profile, uint32_t source, struct plumb_
 static void
 json_fates(const struct plumb_profile *profile, uint32_t source, struct plumb_json *json)
 {
-	plumb_json_key(json, "fates");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "fates");
 	for (uint32_t i = 0; i < profile->ledger_count; i++) {
 		const struct plumb_ledger_row *row = &profile->ledger[i];
 
@@ -91,8 +90,7 @@ json_fates(const struct plumb_profile *profile, uint32_t source, struct plumb_js
 		                                ? profile->processes[row->process].pid
 		                                : PLUMB_UNKNOWN);
 		plumb_json_key_quantity(json, "count", row->count);
-		plumb_json_key(json, "dropped");
-		plumb_json_bool(json, plumb_fate_is_drop[row->fate]);
+		plumb_json_key_bool(json, "dropped", plumb_fate_is_drop[row->fate]);
 		plumb_json_key_text(json, "reason", plumb_fate_reasons[row->fate]);
 		plumb_json_key_text(json, "detail", plumb_text(profile, row->detail));
 		plumb_json_end(json);

@@ -12,10 +12,10 @@ struct plumb_ledger_total {
 	bool any; /* there are rows of this source */
 };
 
-/* SOURCE (enum plumb_source) over all processes. */
+/* The totals of SOURCE (enum plumb_source) over all processes. */
 struct plumb_ledger_total plumb_ledger_total(const struct plumb_profile *profile, uint32_t source);
 
-/* Why the units of ROW came to their fate, with its detail; NULL for what needs no reason. */
+/* The reason for the fate of ROW, with its detail; NULL: none is needed. */
 #define PLUMB_LEDGER_REASON_SIZE 400
 const char *
 plumb_ledger_reason(const struct plumb_profile *profile, const struct plumb_ledger_row *row,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "view/ledger.h"
+#include "view/render.h"
 #include "view/report_private.h"
 #include "view/view.h"
 
@@ -32,7 +33,7 @@ plumb_overview_recorded(const struct plumb_profile *p)
 
 /* END - START, unknown when either is. */
 static int64_t
-distance(int64_t start, int64_t end)
+subtract_times(int64_t start, int64_t end)
 {
 	int64_t result;
 
@@ -66,8 +67,8 @@ recorded_on_busiest(const struct plumb_profile *p, int64_t whole)
 			continue;
 		if (end == PLUMB_UNKNOWN && t->process < p->processes_count)
 			end = p->processes[t->process].end_ns;
-		if (end == PLUMB_UNKNOWN || t->start_ns == PLUMB_UNKNOWN ||
-		    __builtin_sub_overflow(end, t->start_ns, &length) || length <= 0)
+		length = subtract_times(t->start_ns, end);
+		if (length <= 0) /* or unknown */
 			return whole;
 		return whole > 0 && whole < length ? whole : length;
 	}
@@ -145,7 +146,7 @@ struct plumb_overview_device
 plumb_overview_device(const struct plumb_profile *p, uint32_t device)
 {
 	const struct plumb_device *d = &p->devices[device];
-	struct plumb_overview_device times = { .work_ns = distance(d->first_ns, d->last_ns) };
+	struct plumb_overview_device times = { .work_ns = subtract_times(d->first_ns, d->last_ns) };
 	int64_t recorded = plumb_overview_recorded(p);
 
 	times.span_ns =
@@ -188,8 +189,7 @@ plumb_overview_balance(const struct plumb_profile *p, const struct plumb_ranks *
 static void
 write_environment(struct plumb_json *json, const struct plumb_profile *p, uint32_t process)
 {
-	plumb_json_key(json, "environment");
-	plumb_json_object(json);
+	plumb_json_key_object(json, "environment");
 	for (uint32_t i = 0; i < p->environment_count; i++) {
 		const struct plumb_environment_row *row = &p->environment[i];
 		const char *key = plumb_text(p, row->key);
@@ -205,8 +205,7 @@ plumb_overview_json_run(const struct plumb_profile *p, struct plumb_json *json)
 {
 	int64_t recorded = plumb_overview_recorded(p);
 
-	plumb_json_key(json, "run");
-	plumb_json_object(json);
+	plumb_json_key_object(json, "run");
 	plumb_json_key_text(json, "command", plumb_text(p, p->run.command));
 	plumb_json_key_quantity(json, "wall_ns", p->run.wall_ns);
 	plumb_json_key_quantity(json, "recorded_ns",
@@ -221,8 +220,7 @@ plumb_overview_json_run(const struct plumb_profile *p, struct plumb_json *json)
 static void
 write_processes(struct plumb_json *json, const struct plumb_profile *p)
 {
-	plumb_json_key(json, "processes");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "processes");
 	for (uint32_t i = 0; i < p->processes_count; i++) {
 		const struct plumb_process *process = &p->processes[i];
 
@@ -234,7 +232,7 @@ write_processes(struct plumb_json *json, const struct plumb_profile *p)
 		plumb_json_key_text(json, "host", plumb_text(p, process->host));
 		plumb_json_key_text(json, "command", plumb_text(p, process->command));
 		plumb_json_key_quantity(json, "wall_ns",
-		                        distance(process->start_ns, process->end_ns));
+		                        subtract_times(process->start_ns, process->end_ns));
 		plumb_json_key_quantity(json, "exit_code", process->exit_code);
 		plumb_json_key_quantity(json, "overhead_ns", process->overhead_ns);
 		write_environment(json, p, i);
@@ -247,8 +245,7 @@ static void
 write_work(struct plumb_json *json, const char *key, int64_t count, int64_t ns, bool has_bytes,
            int64_t bytes)
 {
-	plumb_json_key(json, key);
-	plumb_json_object(json);
+	plumb_json_key_object(json, key);
 	plumb_json_key_quantity(json, "count", count);
 	plumb_json_key_quantity(json, "ns", ns);
 	if (has_bytes)
@@ -259,8 +256,7 @@ write_work(struct plumb_json *json, const char *key, int64_t count, int64_t ns, 
 static void
 write_device_processes(struct plumb_json *json, const struct plumb_profile *p, uint32_t device)
 {
-	plumb_json_key(json, "processes");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "processes");
 	for (uint32_t i = 0; i < p->device_processes_count; i++) {
 		const struct plumb_device_process *row = &p->device_processes[i];
 		const struct plumb_process *process =
@@ -282,8 +278,7 @@ write_ranks(struct plumb_json *json, const struct plumb_profile *p)
 {
 	struct plumb_ranks ranks;
 
-	plumb_json_key(json, "ranks");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "ranks");
 	if (plumb_ranks_find(p, &ranks)) {
 		for (uint32_t i = 0; i < ranks.count; i++) {
 			const struct plumb_rank *rank = &ranks.items[i];
@@ -303,8 +298,7 @@ write_ranks(struct plumb_json *json, const struct plumb_profile *p)
 static void
 write_devices(struct plumb_json *json, const struct plumb_profile *p)
 {
-	plumb_json_key(json, "devices");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "devices");
 	for (uint32_t i = 0; i < p->devices_count; i++) {
 		const struct plumb_device *d = &p->devices[i];
 		struct plumb_overview_device times = plumb_overview_device(p, i);
@@ -319,7 +313,7 @@ write_devices(struct plumb_json *json, const struct plumb_profile *p)
 		write_work(json, "copies", d->copies, d->copy_ns, true, d->copy_bytes);
 		write_work(json, "sets", d->sets, d->set_ns, true, d->set_bytes);
 		plumb_json_key_quantity(json, "busy_ns", d->busy_ns);
-		plumb_json_key_quantity(json, "idle_ns", distance(d->busy_ns, times.span_ns));
+		plumb_json_key_quantity(json, "idle_ns", subtract_times(d->busy_ns, times.span_ns));
 		plumb_json_key_quantity(json, "span_ns", times.work_ns);
 		plumb_json_key_quantity(json, "late", d->late);
 		write_device_processes(json, p, i);
@@ -332,8 +326,7 @@ write_devices(struct plumb_json *json, const struct plumb_profile *p)
 static void
 write_memory(struct plumb_json *json, const struct plumb_profile *p)
 {
-	plumb_json_key(json, "memory");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "memory");
 	for (uint32_t m = 0; m < p->memory_count; m++) {
 		const struct plumb_memory *memory = &p->memory[m];
 		struct plumb_report_device at = plumb_report_device(p, memory);
@@ -373,16 +366,12 @@ int
 plumb_view_overview(const struct plumb_profile *profile, FILE *out, struct plumb_error *error)
 {
 	struct plumb_overview overview = plumb_overview_make(profile);
-	struct plumb_json *json = plumb_json_new(out);
+	struct plumb_json *json = plumb_view_json_new(out, "report");
 
-	plumb_json_object(json);
-	plumb_json_key_quantity(json, "schema", 1);
-	plumb_json_key_text(json, "verb", "report");
 	plumb_overview_json_run(profile, json);
 	plumb_json_key_text(json, "imported", overview.imported);
 	plumb_json_key_text(json, "no_gpu", overview.no_gpu);
-	plumb_json_key(json, "notes");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "notes");
 	for (uint32_t i = 0; i < overview.note_count; i++)
 		plumb_json_text(json, overview.notes[i]);
 	plumb_json_end(json);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Renderers of struct plumb_answer: JSON, CSV and binary columns. None of them knows a terminal:
- * text for people is laid out in cli. */
+ * cli lays out text for people. */
 #ifndef PLUMB_VIEW_RENDER_H
 #define PLUMB_VIEW_RENDER_H
 
@@ -15,13 +15,17 @@ enum plumb_view_format {
 	PLUMB_VIEW_COLUMNS,
 };
 
+/* A writer to OUT in the object that VERB prints as JSON. NULL: no memory. End the object, then
+ * call plumb_json_finish. */
+struct plumb_json *plumb_view_json_new(FILE *out, const char *verb);
+
 /* ANSWER as the object {id, title, columns[], rows[]}, where JSON expects a value. */
 void plumb_view_answer_json(const struct plumb_answer *answer, struct plumb_json *json);
 
 /* ANSWER as CSV (RFC 4180, but lines end with a line feed): a line of names, then the rows. What is
  * unknown is empty. A failed write shows in ferror(OUT). */
 void plumb_view_answer_csv(const struct plumb_answer *answer, FILE *out);
-/* Its two parts, for answers that are written piece by piece. */
+/* The two parts of this, for answers that are written piece by piece. */
 void plumb_view_names_csv(const struct plumb_answer *answer, FILE *out);
 void plumb_view_rows_csv(const struct plumb_answer *answer, FILE *out);
 
@@ -30,12 +34,12 @@ void plumb_view_rows_csv(const struct plumb_answer *answer, FILE *out);
 int plumb_view_answer_columns(const struct plumb_answer *answer, FILE *out,
                               struct plumb_error *error) PLUMB_MUST_CHECK;
 
-/* ANSWER as FORMAT. JSON is then the object alone. */
+/* ANSWER in FORMAT. JSON is only the object. */
 int plumb_view_answer(const struct plumb_answer *answer, enum plumb_view_format format, FILE *out,
                       struct plumb_error *error) PLUMB_MUST_CHECK;
 
-/* The text of CELL in CSV: that of the cell, or written into BUFFER; "" for an unknown one. DIGITS
- * as of its column. */
+/* The text of CELL in CSV. It is the cell's own text, or is written into BUFFER; "": unknown.
+ * DIGITS are those of the column. */
 #define PLUMB_VIEW_CELL_SIZE 40
 const char *plumb_view_cell_text(const struct plumb_answer_cell *cell, int digits,
                                  char buffer[PLUMB_VIEW_CELL_SIZE]);

@@ -214,7 +214,7 @@ is_under_operators(const struct plumb_profile *p, uint32_t metric)
 	return false;
 }
 
-/* What rows are when nobody said: operators; kernels if no operator has any; ranges; functions. */
+/* The default rows: operators; kernels, if no operator has any; ranges; functions. */
 static enum plumb_group_by
 default_rows(const struct plumb_profile *profile, uint32_t metric)
 {
@@ -222,7 +222,7 @@ default_rows(const struct plumb_profile *profile, uint32_t metric)
 	for (uint32_t i = 0; i < profile->frames_count; i++)
 		if (profile->frames[i].kind < PLUMB_FRAME_KIND_COUNT)
 			seen[profile->frames[i].kind] = true;
-	/* Kernels may all be launched beside the operators. */
+	/* All kernels may have been launched outside the operators. */
 	if (seen[PLUMB_FRAME_OPERATOR] &&
 	    (!seen[PLUMB_FRAME_KERNEL] || is_under_operators(profile, metric)))
 		return PLUMB_BY_OPERATOR;
@@ -357,31 +357,21 @@ write_csv(const struct plumb_report *report, FILE *out, struct plumb_error *erro
 	return code;
 }
 
-static int
-write_columns(const struct plumb_report *report, FILE *out, struct plumb_error *error)
-{
-	struct plumb_answer answer;
-	int code = plumb_report_answer(report, &answer, error);
-
-	if (!code) {
-		code = plumb_view_answer_columns(&answer, out, error);
-		plumb_answer_free(&answer);
-	}
-	return code;
-}
-
 int
 plumb_report_write(const struct plumb_report *report, enum plumb_view_format format, FILE *out,
                    struct plumb_error *error)
 {
-	int code = 0;
+	struct plumb_answer answer;
+	int code;
 
-	if (format == PLUMB_VIEW_JSON)
+	if (format == PLUMB_VIEW_JSON) {
 		code = plumb_report_json(report, out) < 0 ? no_memory(error) : 0;
-	else if (format == PLUMB_VIEW_CSV)
+	} else if (format == PLUMB_VIEW_CSV) {
 		code = write_csv(report, out, error);
-	else
-		code = write_columns(report, out, error);
+	} else if (!(code = plumb_report_answer(report, &answer, error))) {
+		code = plumb_view_answer_columns(&answer, out, error);
+		plumb_answer_free(&answer);
+	}
 	return ferror(out) ? plumb_fail(error, PLUMB_ESYSTEM, "the report cannot be written")
 	                   : code;
 }

@@ -65,27 +65,27 @@ struct plumb_report {
 	struct plumb_calls *row_calls; /* by row */
 };
 
-/* What no profile can answer: PLUMB_EUSAGE. */
+/* PLUMB_EUSAGE: no profile can answer QUERY. */
 int plumb_report_check(const struct plumb_report_query *query,
                        struct plumb_error *error) PLUMB_MUST_CHECK;
-/* Errors: PLUMB_EUSAGE (also: the profile has no such metric), PLUMB_ESYSTEM. The report is for
- * plumb_report_free in any case. */
+/* Errors: PLUMB_EUSAGE (also: the profile has no such metric), PLUMB_ESYSTEM. Always call
+ * plumb_report_free. */
 int plumb_report_make(const struct plumb_profile *profile, const struct plumb_report_query *query,
                       struct plumb_report *report, struct plumb_error *error) PLUMB_MUST_CHECK;
 void plumb_report_free(struct plumb_report *report);
 
-/* Rows or nodes that it shows, and these as one table. */
+/* How many rows or nodes it shows, and these as one table. */
 uint32_t plumb_report_count(const struct plumb_report *report);
 int plumb_report_answer(const struct plumb_report *report, struct plumb_answer *answer,
                         struct plumb_error *error) PLUMB_MUST_CHECK;
-/* Why there are none, and what would make some; into TEXT, or a constant. */
+/* Why there are none, and what to do about it. The result is TEXT or a constant. */
 #define PLUMB_REPORT_WHY_SIZE 200
 const char *
 plumb_report_why_empty(const struct plumb_report *report, char text[PLUMB_REPORT_WHY_SIZE]);
 
 /* ---- rows and nodes ---- */
 
-/* What a row or a tree's node is called and where it is; texts may be NULL, a line 0. */
+/* The name and the place of a row or a tree's node. A text may be NULL, and a line 0. */
 struct plumb_report_place {
 	const char *name, *kind;
 	const char *file;
@@ -103,14 +103,14 @@ void plumb_report_row_place(const struct plumb_report *report, uint32_t row,
                             struct plumb_report_place *place);
 void plumb_report_context_place(const struct plumb_report *report, uint32_t context,
                                 struct plumb_report_place *place);
-/* Of a node; a bottom-up top node stands for its grouping's row. */
+/* The same for a node. In a bottom-up tree, a top node stands for a row of the grouping. */
 void plumb_report_node_place(const struct plumb_report *report, const struct plumb_tree_node *node,
                              struct plumb_report_place *place);
 
-/* Are rows where something happened (a thread, a process, a rank) rather than what? */
+/* Do rows say where something happened (a thread, a process, a rank) rather than what? */
 bool plumb_report_is_where(enum plumb_group_by by);
 
-/* A part of the whole; NAN if the whole is 0 or a sum means nothing. */
+/* PART of the report's total; NAN if the total is 0 or a sum means nothing. */
 double plumb_report_share(const struct plumb_report *report, const struct plumb_stat *part);
 
 const struct plumb_calls *
@@ -123,22 +123,22 @@ bool plumb_report_counts_entries(const struct plumb_report *report);
 
 /* ---- rows of PLUMB_BY_MEMORY ---- */
 
-/* A device's memory: what it is called, which GPU it is, and whose. */
+/* A device's memory: its name, its GPU and its process. */
 struct plumb_report_device {
 	const char *name;                    /* or NULL */
-	const struct plumb_device *device;   /* or NULL: its runtime did not describe it */
+	const struct plumb_device *device;   /* NULL: its runtime did not describe it */
 	const struct plumb_process *process; /* or NULL */
-	int64_t peak_since_ns; /* when its peak was, from the beginning of the recording */
+	int64_t peak_since_ns; /* when the peak was, counted from the start of its process */
 };
 struct plumb_report_device
 plumb_report_device(const struct plumb_profile *profile, const struct plumb_memory *memory);
 /* The name of its operator, and the line of your code. */
 struct plumb_report_place
 plumb_report_memory_place(const struct plumb_report *report, const struct plumb_memory_row *row);
-/* All that the rows of a device have of METRIC. */
+/* The sum of METRIC over all rows of a device. */
 int64_t
 plumb_report_memory_whole(const struct plumb_report *report, uint32_t memory, uint32_t metric);
-/* What ROW has, of the device's peak or of all of the metric; NAN if a sum means nothing. */
+/* The share of ROW in the device's peak or in the whole metric; NAN if a sum means nothing. */
 double
 plumb_report_memory_share(const struct plumb_report *report, const struct plumb_memory_row *row);
 

@@ -64,8 +64,7 @@ write_json(const struct plumb_report *report, struct plumb_json *json,
 	const struct plumb_profile *p = report->profile;
 
 	if (parts->list.count) {
-		plumb_json_key(json, "from");
-		plumb_json_array(json);
+		plumb_json_key_array(json, "from");
 	}
 	for (uint32_t i = 0; i < parts->list.count; i++) {
 		const struct plumb_fused_part *part = &parts->list.items[i];

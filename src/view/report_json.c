@@ -8,6 +8,7 @@
 #include "view/findings.h"
 #include "view/ledger.h"
 #include "view/overview.h"
+#include "view/render.h"
 #include "view/report_from.h"
 #include "view/report_private.h"
 
@@ -83,14 +84,15 @@ load_metric(const struct plumb_report *report, struct values *values, uint32_t m
 }
 
 static int
-load(const struct plumb_report *report, struct values *values)
+load_values(const struct plumb_report *report, struct values *values)
 {
 	const struct plumb_profile *p = report->profile;
 	uint32_t slots = plumb_metric_slots(p);
 	bool *present = calloc(slots, sizeof *present);
 	int result = present && make_values(values, slots) ? 0 : -1;
 
-	/* Bottom-up, a value is what came through one caller: that is kept for one metric only. */
+	/* Bottom-up, a value is what came through one caller. The tree has this for one metric
+	 * only. */
 	for (uint32_t i = 0; !result && !report->inverted && i < p->values_count; i++)
 		present[plumb_metric_slot(p->values[i].metric)] = true;
 	for (uint32_t m = 0; !result && m < slots; m++)
@@ -112,10 +114,8 @@ write_stat(struct plumb_json *json, int64_t sum, const struct plumb_stat *stat, 
 	plumb_json_unsigned(json, stat->count);
 	plumb_json_key_quantity(json, "min", spread ? stat->min : PLUMB_UNKNOWN);
 	plumb_json_key_quantity(json, "max", spread ? stat->max : PLUMB_UNKNOWN);
-	plumb_json_key(json, "mean");
-	plumb_json_number(json, stat->mean);
-	plumb_json_key(json, "std");
-	plumb_json_number(json, spread ? plumb_stat_deviation(stat) : NAN);
+	plumb_json_key_number(json, "mean", stat->mean);
+	plumb_json_key_number(json, "std", spread ? plumb_stat_deviation(stat) : NAN);
 	plumb_json_end(json);
 }
 
@@ -137,7 +137,7 @@ write_metric(struct plumb_json *json, const struct plumb_report *report, uint32_
 	plumb_report_json_stat(json, metric, stat);
 }
 
-/* The same of METRIC in a row, where time is counted by entries of the row itself. */
+/* The same for METRIC in a row. For time, it counts how often the row itself was entered. */
 static void
 write_row_metric(struct plumb_json *json, const struct plumb_report *report, uint32_t metric,
                  bool inclusive, const struct plumb_stat *stat, const struct plumb_calls *calls)
@@ -162,8 +162,7 @@ write_row_stats(struct plumb_json *json, const struct plumb_report *report,
 	for (int inclusive = 0; inclusive < 2; inclusive++) {
 		struct plumb_stat *const *stats = inclusive ? values->inclusive : values->exclusive;
 
-		plumb_json_key(json, inclusive ? "inclusive" : "exclusive");
-		plumb_json_object(json);
+		plumb_json_key_object(json, inclusive ? "inclusive" : "exclusive");
 		for (uint32_t m = 0; m < plumb_metric_slots(report->profile); m++)
 			if (stats[m] &&
 			    (!inclusive || plumb_metric_at(m) != PLUMB_METRIC_OP_DURATION))
@@ -185,36 +184,27 @@ static void
 write_stats(struct plumb_json *json, const struct plumb_report *report, const char *key,
             struct plumb_stat *const *stats, uint32_t index)
 {
-	plumb_json_key(json, key);
-	plumb_json_object(json);
+	plumb_json_key_object(json, key);
 	for (uint32_t m = 0; m < plumb_metric_slots(report->profile); m++)
 		write_metric(json, report, plumb_metric_at(m), stats[m] ? &stats[m][index] : NULL);
 	plumb_json_end(json);
 }
 
-/* The same of the metric that the report is of alone. */
+/* The same for the report's metric only. */
 static void
 write_only(struct plumb_json *json, const struct plumb_report *report, const char *key,
            const struct plumb_stat *stat)
 {
-	plumb_json_key(json, key);
-	plumb_json_object(json);
+	plumb_json_key_object(json, key);
 	write_metric(json, report, report->metric, stat);
 	plumb_json_end(json);
-}
-
-static void
-write_line(struct plumb_json *json, const char *key, uint32_t line)
-{
-	plumb_json_key_quantity(json, key, line ? (int64_t)line : PLUMB_UNKNOWN);
 }
 
 static void
 write_share(struct plumb_json *json, const struct plumb_report *report,
             const struct plumb_stat *part)
 {
-	plumb_json_key(json, "share");
-	plumb_json_number(json, plumb_report_share(report, part));
+	plumb_json_key_number(json, "share", plumb_report_share(report, part));
 }
 
 static void
@@ -223,11 +213,11 @@ write_place(struct plumb_json *json, const struct plumb_report_place *place)
 	plumb_json_key_text(json, "name", place->name);
 	plumb_json_key_text(json, "kind", place->kind);
 	plumb_json_key_text(json, "file", place->file);
-	write_line(json, "line", place->line);
+	plumb_json_key_line(json, "line", place->line);
 	plumb_json_key_text(json, "user_file", place->user_file);
-	write_line(json, "user_line", place->user_line);
+	plumb_json_key_line(json, "user_line", place->user_line);
 	plumb_json_key_text(json, "source_file", place->source_file);
-	write_line(json, "source_line", place->source_line);
+	plumb_json_key_line(json, "source_line", place->source_line);
 	plumb_json_key_text(json, "library", place->library);
 }
 
@@ -269,15 +259,12 @@ write_context_identity(struct plumb_json *json, const struct plumb_profile *p, u
 	plumb_json_key_quantity(json, "id", context);
 	plumb_json_key_quantity(json, "parent",
 	                        c->parent == PLUMB_NONE ? PLUMB_UNKNOWN : (int64_t)c->parent);
-	plumb_json_key(json, "backward");
-	plumb_json_bool(json, c->flags & PLUMB_CONTEXT_BACKWARD);
-	plumb_json_key(json, "accumulation");
-	plumb_json_bool(json, c->flags & PLUMB_CONTEXT_ACCUMULATION);
-	plumb_json_key(json, "truncated");
-	plumb_json_bool(json, c->flags & PLUMB_CONTEXT_TRUNCATED);
+	plumb_json_key_bool(json, "backward", c->flags & PLUMB_CONTEXT_BACKWARD);
+	plumb_json_key_bool(json, "accumulation", c->flags & PLUMB_CONTEXT_ACCUMULATION);
+	plumb_json_key_bool(json, "truncated", c->flags & PLUMB_CONTEXT_TRUNCATED);
 }
 
-/* The members of a node but its children; the object stays open. */
+/* Writes the members of a node without its children. The object stays open. */
 static void
 write_node(struct plumb_json *json, const struct plumb_report *report, const struct values *values,
            uint32_t index)
@@ -324,8 +311,7 @@ write_nested(struct plumb_json *json, const struct plumb_report *report,
 				next++;
 			plumb_json_key_quantity(json, "children_omitted", next - i - 1);
 		}
-		plumb_json_key(json, "children");
-		plumb_json_array(json);
+		plumb_json_key_array(json, "children");
 		open++;
 		i = next;
 	}
@@ -378,7 +364,7 @@ write_root(struct plumb_json *json, const struct plumb_report *report)
 	free(whole);
 }
 
-/* The same contexts one after the other, the root first, so that every parent is there. */
+/* The same contexts one after the other. The root comes first, so that every parent is there. */
 static void
 write_flat(struct plumb_json *json, const struct plumb_report *report, const struct values *values)
 {
@@ -409,17 +395,13 @@ static void
 write_report(struct plumb_json *json, const struct plumb_report *report,
              const struct values *values)
 {
-	plumb_json_object(json);
-	plumb_json_key_quantity(json, "schema", 1);
-	plumb_json_key_text(json, "verb", "report");
 	plumb_overview_json_run(report->profile, json);
 	plumb_json_key_text(json, "metric",
 	                    plumb_profile_metric(report->profile, report->metric).name);
 	plumb_json_key_text(json, "unit",
 	                    plumb_profile_metric(report->profile, report->metric).unit);
 	plumb_json_key_text(json, "by", plumb_group_by_names[report->by]);
-	plumb_json_key(json, "inverted");
-	plumb_json_bool(json, report->inverted);
+	plumb_json_key_bool(json, "inverted", report->inverted);
 	write_total(json, "total", report, &report->total);
 	write_total(json, "outside", report, &report->outside);
 	plumb_overview_json_parts(report->profile, json);
@@ -457,10 +439,10 @@ plumb_report_json(const struct plumb_report *report, FILE *out)
 {
 	struct values values = { 0 };
 	struct plumb_json *json = NULL;
-	int result = report->is_memory ? 0 : load(report, &values);
+	int result = report->is_memory ? 0 : load_values(report, &values);
 
 	if (!result)
-		json = plumb_json_new(out);
+		json = plumb_view_json_new(out, "report");
 	if (json)
 		write_report(json, report, &values);
 	free_values(&values);

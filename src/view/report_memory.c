@@ -46,20 +46,11 @@ plumb_report_memory_place(const struct plumb_report *report, const struct plumb_
 
 /* ---- order ---- */
 
-/* What a device's rows have of the report's metric. */
+/* The amount of the report's metric in ROW. */
 static int64_t
-amount(const struct plumb_report *report, const struct plumb_memory_row *row)
+amount_of(const struct plumb_report *report, const struct plumb_memory_row *row)
 {
 	return plumb_stat_amount(report->metric, plumb_memory_row_stat(row, report->metric));
-}
-
-/* The keys, the least important first. */
-static int64_t
-key_of(const struct plumb_report *report, const struct plumb_memory_row *row, int pass)
-{
-	return pass == 0   ? row->allocated.sum
-	       : pass == 1 ? plumb_memory_row_live(row)
-	                   : amount(report, row);
 }
 
 static bool
@@ -92,10 +83,14 @@ plumb_report_memory_make(struct plumb_report *report, const regex_t *filter)
 	for (uint32_t r = 0; r < rows->count; r++)
 		if (!filter || matches_row(report, &rows->items[r], filter))
 			items[kept++].index = r;
-	for (int pass = 0; pass < 3; pass++) {
-		for (uint32_t i = 0; i < kept; i++)
-			items[i].key = ~plumb_sort_signed(
-				key_of(report, &rows->items[items[i].index], pass));
+	for (int pass = 0; pass < 3; pass++) { /* the least important key first */
+		for (uint32_t i = 0; i < kept; i++) {
+			const struct plumb_memory_row *row = &rows->items[items[i].index];
+
+			items[i].key = ~plumb_sort_signed(pass == 0   ? row->allocated.sum
+			                                  : pass == 1 ? plumb_memory_row_live(row)
+			                                              : amount_of(report, row));
+		}
 		plumb_sort(items, spare, kept);
 	}
 	for (uint32_t i = 0; i < kept; i++)
@@ -112,7 +107,7 @@ plumb_report_memory_make(struct plumb_report *report, const regex_t *filter)
 	return 0;
 }
 
-/* All that the rows of a device have of METRIC. */
+/* The sum of METRIC over all rows of a device. */
 int64_t
 plumb_report_memory_whole(const struct plumb_report *report, uint32_t memory, uint32_t metric)
 {
@@ -125,7 +120,7 @@ plumb_report_memory_whole(const struct plumb_report *report, uint32_t memory, ui
 	return plumb_stat_amount(metric, &whole);
 }
 
-/* What shares are of: the device's peak, else all of the metric; NAN where a sum means nothing. */
+/* Shares are parts of the device's peak, or of all of the metric; NAN: a sum means nothing. */
 double
 plumb_report_memory_share(const struct plumb_report *report, const struct plumb_memory_row *row)
 {
@@ -136,7 +131,7 @@ plumb_report_memory_share(const struct plumb_report *report, const struct plumb_
 	whole = report->metric == PLUMB_METRIC_MEM_HELD
 	                ? (double)report->profile->memory[row->memory].peak_bytes
 	                : (double)plumb_report_memory_whole(report, row->memory, report->metric);
-	return whole > 0 ? (double)amount(report, row) / whole : NAN;
+	return whole > 0 ? (double)amount_of(report, row) / whole : NAN;
 }
 
 /* ---- as a table ---- */
@@ -188,12 +183,11 @@ plumb_report_memory_cells(const struct plumb_report *report, const struct plumb_
 
 /* ---- JSON ---- */
 
-/* {metric: stat}, of those that were observed. */
+/* Writes {metric: stat} for the metrics that were observed. */
 static void
 write_stats(struct plumb_json *json, const char *key, const struct plumb_memory_row *row)
 {
-	plumb_json_key(json, key);
-	plumb_json_object(json);
+	plumb_json_key_object(json, key);
 	for (uint32_t m = 0; m < PLUMB_METRIC_COUNT; m++) {
 		const struct plumb_stat *stat = plumb_memory_row_stat(row, m);
 
@@ -219,17 +213,14 @@ plumb_report_memory_json_rows(const struct plumb_report *report, struct plumb_js
 		plumb_json_key_text(json, "file", NULL);
 		plumb_json_key_quantity(json, "line", PLUMB_UNKNOWN);
 		plumb_json_key_text(json, "user_file", place.user_file);
-		plumb_json_key_quantity(json, "user_line",
-		                        place.user_line ? (int64_t)place.user_line : PLUMB_UNKNOWN);
+		plumb_json_key_line(json, "user_line", place.user_line);
 		plumb_json_key_quantity(json, "memory", row->memory);
-		plumb_json_key(json, "backward");
-		plumb_json_bool(json, row->backward);
+		plumb_json_key_bool(json, "backward", row->backward);
 		plumb_json_key_quantity(json, "held_bytes", row->held.sum);
 		plumb_json_key_quantity(json, "live_bytes", plumb_memory_row_live(row));
 		write_stats(json, "exclusive", row);
 		write_stats(json, "inclusive", row);
-		plumb_json_key(json, "share");
-		plumb_json_number(json, plumb_report_memory_share(report, row));
+		plumb_json_key_number(json, "share", plumb_report_memory_share(report, row));
 		plumb_json_end(json);
 	}
 	plumb_json_end(json);

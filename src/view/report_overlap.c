@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Communication beside computation, exactly and as another tool has it. */
+/* How much communication overlaps computation: exactly, and as another tool (HTA) counts it. */
 #include <stdlib.h>
 
 #include "analyze/hta.h"
@@ -52,8 +52,8 @@ write_hta(struct plumb_json *json, const struct plumb_profile *profile, bool inc
 			plumb_json_key_quantity(json, "non_compute_time_us",
 			                        items[i].non_compute_us);
 			plumb_json_key_quantity(json, "kernel_time_us", items[i].kernel_us);
-			plumb_json_key(json, "comp_comm_overlap_pctg");
-			plumb_json_number(json, items[i].overlap_percent);
+			plumb_json_key_number(json, "comp_comm_overlap_pctg",
+			                      items[i].overlap_percent);
 			plumb_json_end(json);
 		}
 		free(items);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What rows and nodes of a report are called, and where they are. */
+/* The names and places of a report's rows and nodes. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -24,8 +24,7 @@ set_user(const struct plumb_report *report, uint32_t frame, struct plumb_report_
 	place->user_line = p->frames[frame].line;
 }
 
-/* The path of the code object that FRAME lies in. Its file is the object's build id, or the
- * path. */
+/* The path of FRAME's code object. The frame's file is the object's build id or its path. */
 static const char *
 library_of(const struct plumb_profile *p, const struct plumb_frame *frame)
 {
@@ -148,7 +147,7 @@ plumb_report_row_place(const struct plumb_report *report, uint32_t row,
 		plumb_report_frame_place(report, r->frame, place);
 	place->shapes = plumb_text(report->profile, r->shapes);
 	place->line = r->line;
-	/* Native rows are of a whole function; a kernel's is where it begins. */
+	/* A native row is a whole function. A kernel's line is where it begins. */
 	if (r->line == 0 && report->by != PLUMB_BY_KERNEL)
 		place->source_line = 0;
 	if (report->by == PLUMB_BY_LIBRARY) {

@@ -8,15 +8,15 @@
 #include "analyze/answer.h"
 #include "view/report.h"
 
-/* What FRAME is called, beside what else is in PLACE. */
+/* Sets the name, kind, file, source and library of FRAME in PLACE, and nothing else. */
 void plumb_report_frame_place(const struct plumb_report *report, uint32_t frame,
                               struct plumb_report_place *place);
 bool plumb_report_matches(const regex_t *filter, const struct plumb_report_place *place);
 
 /* Counts the entries of rows and contexts. Negative: no memory. */
 int plumb_report_calls_make(struct plumb_report *report);
-/* Makes the rows of memory and orders them: of each device those with the most of the metric first,
- * `top` of them. FILTER may be NULL. Negative: no memory. */
+/* Makes the rows of memory and orders them by device. Of each device, the `top` rows with the most
+ * of the metric come first. FILTER may be NULL. Negative: no memory. */
 int plumb_report_memory_make(struct plumb_report *report, const regex_t *filter);
 
 /* ---- JSON: each function writes a value ---- */
@@ -24,9 +24,9 @@ int plumb_report_memory_make(struct plumb_report *report, const regex_t *filter)
 /* {sum, count, min, …} of METRIC. */
 void
 plumb_report_json_stat(struct plumb_json *json, uint32_t metric, const struct plumb_stat *stat);
-/* The array `rows` by memory. */
+/* The array `rows` of a report by memory. */
 void plumb_report_memory_json_rows(const struct plumb_report *report, struct plumb_json *json);
-/* What stands under the keys "overlap" and "compat". */
+/* The values of the keys "overlap" and "compat". */
 void plumb_report_json_overlap(const struct plumb_profile *profile, struct plumb_json *json);
 void plumb_report_json_compat(const struct plumb_profile *profile, struct plumb_json *json);
 int plumb_report_json(const struct plumb_report *report, FILE *out);

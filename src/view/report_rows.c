@@ -4,7 +4,7 @@
 
 #include "view/report_private.h"
 
-/* One of the values of a row: what stands under exclusive_… or inclusive_… */
+/* The columns of one value of a row: exclusive_… or inclusive_… */
 static void
 add_stat_columns(struct plumb_answer *answer, bool inclusive, const char *unit)
 {

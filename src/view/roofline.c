@@ -44,7 +44,7 @@ value_at(const struct drawing *d, uint32_t row, uint32_t column)
 }
 
 static void
-widen(struct range *range, double value)
+widen_range(struct range *range, double value)
 {
 	range->low = fmin(range->low, floor(log10(value)));
 	range->high = fmax(range->high, ceil(log10(value)));
@@ -63,7 +63,7 @@ place_y(const struct drawing *d, double value)
 	       (log10(value) - d->y.low) / (d->y.high - d->y.low) * (HEIGHT - TOP - BOTTOM);
 }
 
-/* Text that is safe in XML: all, or where it has more than LENGTH characters its beginning and
+/* Writes text that is safe in XML. Of more than LENGTH characters, it writes the beginning and the
  * end. */
 static void
 put_text(FILE *out, const char *text, int length)
@@ -124,15 +124,15 @@ find_points(struct drawing *d, const struct plumb_layers *layers, bool kernels)
 			.us = kernels ? layers->kernels[r].total : layers->items[r].device_us,
 			.bound = x < d->peak / d->bandwidth,
 		};
-		widen(&d->x, x);
-		widen(&d->y, y);
+		widen_range(&d->x, x);
+		widen_range(&d->y, y);
 	}
 	if (d->count)
 		qsort(d->points, d->count, sizeof *d->points, by_time);
-	widen(&d->x, d->peak / d->bandwidth / 10);
-	widen(&d->x, d->peak / d->bandwidth * 10);
-	widen(&d->y, d->peak / 10);
-	widen(&d->y, d->peak * 1.2);
+	widen_range(&d->x, d->peak / d->bandwidth / 10);
+	widen_range(&d->x, d->peak / d->bandwidth * 10);
+	widen_range(&d->y, d->peak / 10);
+	widen_range(&d->y, d->peak * 1.2);
 }
 
 static double
@@ -141,8 +141,7 @@ radius_of(const struct drawing *d, const struct point *point)
 	return 3 + 9 * sqrt(d->points[0].us > 0 ? fmax(point->us, 0) / d->points[0].us : 0);
 }
 
-/* Numbers stand at the upper right of their points, and further up where another one stands
- * already. */
+/* Numbers are at the upper right of their points, and higher if another number is there. */
 static void
 place_labels(struct drawing *d)
 {
@@ -201,7 +200,7 @@ put_axes(const struct drawing *d, FILE *out)
 	        (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 14, (TOP + HEIGHT - BOTTOM) / 2);
 }
 
-/* The roof, what it is made of, and where it bends. */
+/* Draws the roof, its peaks, and where it bends. */
 static void
 put_roof(const struct drawing *d, FILE *out)
 {
@@ -245,9 +244,9 @@ name_of(const struct drawing *d, const struct point *point)
 	return d->answer->cells[(size_t)point->row * d->answer->column_count + d->name].text;
 }
 
-/* Behind the point: four digits, and never a power of ten. */
+/* How many digits come after the decimal point: four digits in all, and never a power of ten. */
 static int
-decimals(double number)
+count_decimals(double number)
 {
 	double before = number > 0 ? floor(log10(number)) : 0;
 
@@ -257,11 +256,11 @@ decimals(double number)
 static void
 put_amounts(FILE *out, const struct point *point)
 {
-	fprintf(out, ": %.*f flop/byte, %.*f Gflop/s", decimals(point->x), point->x,
-	        decimals(point->y), point->y);
+	fprintf(out, ": %.*f flop/byte, %.*f Gflop/s", count_decimals(point->x), point->x,
+	        count_decimals(point->y), point->y);
 }
 
-/* The longest lie below the others. */
+/* The points with the longest time are below the others. */
 static void
 put_points(struct drawing *d, FILE *out)
 {
@@ -272,8 +271,8 @@ put_points(struct drawing *d, FILE *out)
 		fputs("<title>", out);
 		put_text(out, name_of(d, point), 1000);
 		put_amounts(out, point);
-		fprintf(out, ", %.*f us in a run</title></%s>\n", decimals(point->us), point->us,
-		        point->bound ? "circle" : "rect");
+		fprintf(out, ", %.*f us in a run</title></%s>\n", count_decimals(point->us),
+		        point->us, point->bound ? "circle" : "rect");
 	}
 	place_labels(d);
 	for (uint32_t i = 0; i < d->count && i < NAMED; i++)

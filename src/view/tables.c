@@ -143,8 +143,8 @@ plumb_tables_device(const struct plumb_tables *tables)
 		(b) = swapped_;                                                                    \
 	} while (0)
 
-/* Batch sizes tell a story in their order, which a shell's b*.plumb does not have. Profiles without
- * a batch size stand last. */
+/* Puts profiles in the order of their batch sizes, which a shell's b*.plumb does not keep. Profiles
+ * without a batch size come last. */
 static void
 order_by_batch(struct plumb_tables *t)
 {
@@ -198,22 +198,17 @@ plumb_tables_make(struct plumb_tables *tables, struct plumb_error *error)
 static int
 write_json(const struct plumb_tables *tables, FILE *out)
 {
-	struct plumb_json *json = plumb_json_new(out);
+	struct plumb_json *json = plumb_view_json_new(out, "tables");
 	const struct plumb_layers *layers = tables->layers;
 	const struct plumb_profile *p = layers->profile;
 
-	plumb_json_object(json);
-	plumb_json_key(json, "schema");
-	plumb_json_integer(json, 1);
-	plumb_json_key_text(json, "verb", "tables");
 	plumb_json_key_text(json, "model",
 	                    layers->model == PLUMB_NONE
 	                            ? NULL
 	                            : plumb_frame_label(p, p->contexts[layers->model].frame));
 	plumb_json_key_quantity(json, "runs", layers->runs);
 	plumb_json_key_text(json, "order", layers->in_order ? "execution" : "context");
-	plumb_json_key(json, "tables");
-	plumb_json_array(json);
+	plumb_json_key_array(json, "tables");
 	for (uint32_t i = 0; i < tables->query.kind_count; i++)
 		plumb_view_answer_json(&tables->answers[i], json);
 	plumb_json_end(json);
@@ -221,7 +216,7 @@ write_json(const struct plumb_tables *tables, FILE *out)
 	return plumb_json_finish(json);
 }
 
-/* A line with id and title stands before each of several tables. */
+/* If there are several tables, a line with id and title comes before each. */
 static void
 write_csv(const struct plumb_tables *tables, FILE *out)
 {

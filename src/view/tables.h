@@ -19,13 +19,13 @@
 #define PLUMB_TABLES_PROFILES 64 /* at most so many at a time */
 
 struct plumb_tables_query {
-	/* In the order of the answers; none: see plumb_tables_want_default. */
+	/* In the order of the answers. If there are none, see plumb_tables_want_default. */
 	const struct plumb_tables_kind *kinds[PLUMB_TABLES_KINDS];
 	uint32_t kind_count;
 	struct plumb_layers_options layers;
 	enum plumb_precision precision; /* whose peak rooflines use */
-	double peak_gflops;             /* instead of the known one; 0: that */
-	double bandwidth;               /* bytes per second, likewise */
+	double peak_gflops;             /* use it instead of the known peak; 0: use the known one */
+	double bandwidth;               /* bytes per second; 0: use the known one */
 	enum plumb_tables_key key;
 	bool as_given;     /* profiles stay in the order they were added; else by batch size */
 	bool against_best; /* compare: ratios to the highest throughput, else to the first */
@@ -34,7 +34,7 @@ struct plumb_tables_query {
 
 struct plumb_tables_profile {
 	const struct plumb_profile *profile;
-	const char *file; /* what it is called, or NULL */
+	const char *file; /* its name, or NULL */
 	int64_t batch;    /* 0: what the profile says */
 	/* another run of the same program, in which every launch waited; or NULL. Read at once. */
 	const struct plumb_profile *serialised;
@@ -54,26 +54,26 @@ struct plumb_tables {
 	const char *batch_sources[PLUMB_TABLES_PROFILES];
 };
 
-/* Adds KIND, if the query does not have it; or all that are not `aside`; or, if it has none, A1 of
- * several PROFILES and all of one. */
+/* Add kinds that the query does not have: KIND; or all that are not `aside`. The third adds kinds
+ * only if there are none: A1 for several PROFILES, all for one. */
 void plumb_tables_want(struct plumb_tables_query *query, const struct plumb_tables_kind *kind);
 void plumb_tables_want_all(struct plumb_tables_query *query);
 void plumb_tables_want_default(struct plumb_tables_query *query, uint32_t profiles);
 
-/* NULL: no memory. plumb_tables_free takes that. */
+/* NULL: no memory. plumb_tables_free takes NULL. */
 struct plumb_tables *plumb_tables_new(const struct plumb_tables_query *query);
 void plumb_tables_free(struct plumb_tables *tables);
-/* Errors: PLUMB_EEMPTY, with the file's name before it, where a profile has no layers. */
+/* Errors: PLUMB_EEMPTY if the profile has no layers; the message begins with the file's name. */
 int plumb_tables_add(struct plumb_tables *tables, const struct plumb_tables_profile *profile,
                      struct plumb_error *error) PLUMB_MUST_CHECK;
-/* The answers, once all profiles are there. */
+/* Makes the answers. Call it when all profiles are added. */
 int plumb_tables_make(struct plumb_tables *tables, struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* The GPU that the first profile ran on, or NULL. */
 const char *plumb_tables_device(const struct plumb_tables *tables);
 
-/* The points of ANSWER, A9 or A14, under the roof, as SVG. How many points it has; without any,
- * nothing is written. */
+/* Writes the points of ANSWER (A9 or A14) under the roof, as SVG. Returns how many points there
+ * are. If there are none, it writes nothing. */
 uint32_t
 plumb_roofline_svg(const struct plumb_tables *tables, const struct plumb_answer *answer, FILE *out);
 /* Is the file PATH such a picture? */

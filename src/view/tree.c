@@ -22,8 +22,8 @@ greater_first(uint32_t metric, const struct plumb_stat *stat)
 	return ~plumb_sort_signed(plumb_stat_amount(metric, stat));
 }
 
-/* Nodes by parent, then the greater first, then as they were; FIRST[p + 1] is where the children of
- * node p begin, FIRST[0] where the top ones do, and one more entry ends the last. */
+/* Sorts nodes by parent, then the greatest first, then as they were. The children of node p begin
+ * at FIRST[p + 1], and the top nodes at FIRST[0]. One more entry ends the last. */
 static void
 sort_children(const struct plumb_tree *tree, uint32_t metric, struct plumb_sort_item *items,
               struct plumb_sort_item *spare, uint32_t *first)
@@ -107,7 +107,7 @@ struct selection {
 
 /* Keeps what matches, and all above and below it. */
 static void
-filter(struct selection *s)
+filter_contexts(struct selection *s)
 {
 	const struct plumb_profile *p = s->profile;
 	const unsigned char *match = s->options->match;
@@ -126,7 +126,8 @@ filter(struct selection *s)
 			s->keep[c] = 0;
 }
 
-/* What has no value of any metric, itself or below, is there to explain others (an origin). */
+/* Marks contexts that have a value of any metric, themselves or below. The others only explain them
+ * (an origin). */
 static void
 find_live(struct selection *s)
 {
@@ -139,7 +140,7 @@ find_live(struct selection *s)
 			s->live[p->contexts[c].parent] = 1;
 }
 
-/* Finds chains: a context without a part of its own and with one child only joins that child. */
+/* Finds chains: a context joins its child if it has only this child and no exclusive part. */
 static int
 find_chains(struct selection *s)
 {
@@ -165,9 +166,9 @@ find_chains(struct selection *s)
 	return 0;
 }
 
-/* Marks the context and the chains above it, as far as they are not marked. */
+/* Marks CONTEXT and the chains above it, up to the first that is marked. */
 static void
-choose(struct selection *s, uint32_t context, uint32_t *count)
+mark_chain(struct selection *s, uint32_t context, uint32_t *count)
 {
 	while (context && !s->node[context]) {
 		s->node[context] = 1;
@@ -196,7 +197,7 @@ choose_greatest(struct selection *s, struct plumb_tree *tree)
 		plumb_sort(items, spare, count);
 	for (uint32_t i = 0; ok && i < count; i++)
 		if (!s->options->limit || tree->count < s->options->limit)
-			choose(s, items[i].index, &tree->count);
+			mark_chain(s, items[i].index, &tree->count);
 	free(items);
 	free(spare);
 	return ok ? 0 : PLUMB_ESYSTEM;
@@ -250,7 +251,7 @@ plumb_tree_contexts(const struct plumb_profile *profile, const struct plumb_tree
 	if (s.exclusive && s.inclusive && s.keep && s.live && s.joins && s.outermost && s.node) {
 		plumb_inclusive(profile, options->metric, PLUMB_NONE, s.exclusive, s.inclusive);
 		find_live(&s);
-		filter(&s);
+		filter_contexts(&s);
 		result = find_chains(&s);
 	}
 	if (!result)

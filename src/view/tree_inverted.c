@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bottom-up tree. Each context that has the metric is one entry with a cursor that walks
- * outwards. A node owns a slice of the entries, those whose cursors have come the same way; to find
- * a node's callers its slice is sorted by the cursor's next frame, so that each caller owns a slice
- * of the slice. Only nodes that will be shown are expanded: the one with the most of the metric
- * next.
+ * The bottom-up tree. Each context that has the metric is one entry, with a cursor that walks
+ * outwards. A node owns a slice of the entries: those with cursors that came the same way. To find
+ * a node's callers, its slice is sorted by the cursor's next frame; each caller then owns a slice
+ * of the slice. Only nodes that will be shown are expanded, always the one with the most of the
+ * metric next.
  */
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@
 
 struct entry {
 	uint32_t start;  /* whose exclusive part this is */
-	uint32_t cursor; /* where the walk outwards stands */
+	uint32_t cursor; /* where the walk outwards is now */
 	uint32_t key;    /* what the slice is sorted by */
 };
 
@@ -122,10 +122,10 @@ add_nodes(struct inversion *v, uint32_t begin, uint32_t end, uint32_t parent, bo
 	return true;
 }
 
-/* Walks every cursor of SLICE one context outwards and sorts by its frame; those that have come to
- * the root are left out: returns where the others end. */
+/* Moves every cursor of SLICE one context outwards, and sorts by its frame. It drops those that
+ * reach the root, and returns where the others end. */
 static uint32_t
-step(struct inversion *v, struct slice slice)
+walk_outwards(struct inversion *v, struct slice slice)
 {
 	const struct plumb_profile *p = v->profile;
 	uint32_t end = slice.begin;
@@ -145,7 +145,7 @@ step(struct inversion *v, struct slice slice)
 }
 
 static bool
-expand(struct inversion *v, uint32_t node)
+expand_node(struct inversion *v, uint32_t node)
 {
 	struct slice slice = v->slices.items[node];
 	uint32_t taken = v->taken.count;
@@ -156,7 +156,7 @@ expand(struct inversion *v, uint32_t node)
 		return false;
 	*copy = v->nodes.items[node];
 	for (;;) {
-		uint32_t end = step(v, slice);
+		uint32_t end = walk_outwards(v, slice);
 		bool single = end == slice.end && end > slice.begin &&
 		              v->entries[slice.begin].key == v->entries[end - 1].key;
 
@@ -167,15 +167,6 @@ expand(struct inversion *v, uint32_t node)
 }
 
 /* ---- entries ---- */
-
-/* The kind of frame that the grouping's rows are of; PLUMB_NONE without a grouping. */
-static uint32_t
-kind_of(const struct plumb_grouping *grouping)
-{
-	if (!grouping || !plumb_grouping_count(grouping))
-		return PLUMB_NONE;
-	return plumb_grouping_rows(grouping)[0].kind;
-}
 
 /* For each context the innermost one of KIND, itself or outwards; itself for PLUMB_NONE. */
 static uint32_t *
@@ -195,7 +186,9 @@ static bool
 make_entries(struct inversion *v, const struct plumb_grouping *grouping)
 {
 	const struct plumb_profile *p = v->profile;
-	uint32_t *nearest = find_nearest(p, kind_of(grouping));
+	bool rows = grouping && plumb_grouping_count(grouping);
+	uint32_t *nearest =
+		find_nearest(p, rows ? plumb_grouping_rows(grouping)[0].kind : PLUMB_NONE);
 
 	v->entries = calloc(p->contexts_count + 1u, sizeof *v->entries);
 	for (uint32_t c = 1; nearest && v->entries && c < p->contexts_count; c++) {
@@ -234,7 +227,7 @@ plumb_tree_inverted(const struct plumb_profile *profile, const struct plumb_grou
 	}
 	ok = ok && add_nodes(&v, 0, v.entry_count, PLUMB_NONE, grouping != NULL);
 	while (ok && v.heap.count && v.taken.count < limit)
-		ok = expand(&v, heap_pop(&v));
+		ok = expand_node(&v, heap_pop(&v));
 	if (ok) {
 		tree->nodes = v.taken.items;
 		tree->count = v.taken.count;

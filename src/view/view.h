@@ -29,7 +29,7 @@
 #include "view/report.h"
 #include "view/tables.h"
 
-/* The standard tables of COUNT profiles. Binary columns of several tables stand one after the
+/* The standard tables of COUNT profiles. The binary columns of several tables come one after the
  * other. */
 int plumb_view_tables(const struct plumb_tables_profile *profiles, uint32_t count,
                       const struct plumb_tables_query *query, enum plumb_view_format format,

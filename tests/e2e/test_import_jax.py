@@ -128,6 +128,8 @@ def test_operations_of_the_cpu(tmp_path):
 def test_copies(tmp_path, name, details, frame):
     made = imported(tmp_path, document(*HEAD, event(1, 14, 1, 1, name, memcpy_details=details)))
     assert made.stacks() == {f"copy {frame}"}
+    assert made.query("SELECT DISTINCT f.ordinal, t.ordinal FROM context_values v JOIN devices f ON f.id = v.from_device "
+                      "JOIN devices t ON t.id = v.to_device") == ([(0, 1)] if "peer" in frame else [])
 
 
 SMALL = document(*HEAD[:6], HOST[2], GPU[0], GPU[4])

@@ -307,6 +307,27 @@ def test_dialect_of_2021(tmp_path):
     assert sorted(track.stream for track in tracks if track.kind == "stream") == [7, 8]
 
 
+def test_copies_between_devices(tmp_path):
+    """Copies to two devices are one context and two values; the export of our own says it again."""
+    def copy(correlation, start, to):
+        return event("gpu_memcpy", "Memcpy PtoP (Device -> Device)", start, 4, 0, 7, args={
+            "fromDevice": 0, "inDevice": 0, "toDevice": to, "stream": 7, "correlation": correlation, "bytes": 100 * to})
+    path = imported(tmp_path, document(call(1, 1, "cudaMemcpyPeerAsync"), copy(1, 10, 1), call(2, 4, "cudaMemcpyPeerAsync"),
+                                       copy(2, 20, 2), call(3, 7, "cudaMemcpyPeerAsync"), copy(3, 30, 0)))
+    assert tree(path)["cudaMemcpyPeerAsync > copy device→peer device"] == {"gpu.copy_time": 12000, "gpu.copy_bytes": 300}
+
+    def ends(path):
+        with sqlite3.connect(path) as database:
+            return database.execute(
+                "SELECT f.ordinal, t.ordinal, v.sum FROM context_values v JOIN metrics m ON m.id = v.metric "
+                "LEFT JOIN devices f ON f.id = v.from_device LEFT JOIN devices t ON t.id = v.to_device "
+                "WHERE m.name = 'gpu.copy_bytes' ORDER BY v.sum").fetchall()
+    assert ends(path) == [(None, None, 0), (0, 1, 100), (0, 2, 200)]
+    again = tmp_path / "again.trace.json"
+    assert run_command(PLUMB, "export", path, "-o", again).returncode == 0
+    assert ends(imported(tmp_path, again, name="again")) == ends(path)
+
+
 def test_times_are_decimal(tmp_path):
     """19 digits and three behind the point: more than a double holds."""
     text = json.dumps(document(kernel(1, 1, 1, "a"), kernel(2, 1, 1, "b"), kernel(3, 1, 1, "c")))

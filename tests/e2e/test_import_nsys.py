@@ -240,6 +240,19 @@ def test_copies_and_sets(tmp_path):
     assert found["gpu_api:cuMemcpyHtoDAsync > set:set managed"] == 1
 
 
+def test_copies_between_devices(tmp_path):
+    """Two values of one context; columns of old exports are missing."""
+    rows = [(3000, 3010, 0, 1, 7, 12, PID, 8, 10, 2, 2, 0, 1), (3020, 3030, 0, 1, 7, 12, PID, 9, 10, 2, 2, 0, 2),
+            (3040, 3050, 0, 1, 7, 12, PID, 10, 8, 2, 2, None, None)]
+    path = imported(tmp_path, make(tmp_path / "trace", tables(
+        CUPTI_ACTIVITY_KIND_MEMCPY=(COPY + ", srcDeviceId INTEGER, dstDeviceId INTEGER", rows))))
+    with sqlite3.connect(path) as database:
+        assert database.execute(
+            "SELECT f.ordinal, t.ordinal, v.sum FROM context_values v JOIN metrics m ON m.id = v.metric "
+            "LEFT JOIN devices f ON f.id = v.from_device LEFT JOIN devices t ON t.id = v.to_device "
+            "WHERE m.name = 'gpu.copy_bytes' ORDER BY v.sum").fetchall() == [(0, 1, 8), (0, 2, 9), (None, None, 10)]
+
+
 def test_the_file_s_own_enumerations_count(tmp_path):
     found = spans_of(tmp_path, tables(
         ENUM_CUDA_MEMCPY_OPER=("id INTEGER, name TEXT, label TEXT", [(1, "X", "Device-to-Host")]),

@@ -183,6 +183,10 @@ def test_copies_between_agents(tmp_path):
     devices = {device["ordinal"]: device for device in report(path, "--by", "context", "--metric", "gpu.copy_bytes")["devices"]}
     assert {ordinal: device["copies"]["bytes"] for ordinal, device in devices.items()} == {3: 10, 2: 50, None: 40}
     assert devices[3]["name"] == "gfx942"
+    with sqlite3.connect(path) as database:
+        assert database.execute(
+            "SELECT DISTINCT f.ordinal, t.ordinal FROM context_values v JOIN devices f ON f.id = v.from_device "
+            "JOIN devices t ON t.id = v.to_device").fetchall() == [(2, 3)]
 
 
 def test_work_without_a_call(tmp_path):

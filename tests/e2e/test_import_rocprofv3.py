@@ -108,6 +108,8 @@ def test_a_process(tmp_path):
     made = imported(tmp_path, document(FULL))
     check_full(made)
     assert made.query("SELECT pid, host, command FROM processes") == [(100, "box", "./app -x")]
+    assert made.query("SELECT DISTINCT f.ordinal, t.ordinal FROM context_values v JOIN devices f ON f.id = v.from_device "
+                      "JOIN devices t ON t.id = v.to_device") == [(0, 1)]
     assert made.query("SELECT multiprocessors, warps_per_multiprocessor FROM devices WHERE ordinal = 0") == [(304, 32)]
 
 

@@ -376,12 +376,33 @@ def test_copies_and_sets(release, tmp_path):
         {paths["pageable"]: 1, "copies:@blocking > cuMemcpyDtoH": 1})
     assert waits[made.expand(paths["pageable"])][0] >= 2000000
     assert waits[made.expand("copies:@blocking > cuMemcpyDtoH")][0] >= 3000000
-    device = only_device(made)
+    device, peer = made.profile.devices  # what the peer copy wrote to did nothing itself
+    assert (peer.ordinal, peer.kernels, peer.copies, peer.sets) == (1, 0, 0, 0)
     assert (device.copies, device.copy_ns, device.copy_bytes) == (9, 1170, 4336)
     assert (device.sets, device.set_ns, device.set_bytes) == (2, 150, 1536)
     assert abs(device.busy_ns - (1170 + 150)) <= 1
     check_ledger(made, "gpu.copy", received=9, attributed=9)
     check_ledger(made, "gpu.set", received=2, attributed=2)
+
+
+def test_copies_between_devices(release, tmp_path):
+    """One context, whose copies to different devices stay apart, in values and in spans."""
+    made = run_driver(tmp_path, "peers", release=release, options=("--trace",))
+    path = "peers:@peers > cuMemcpyPeerAsync > copy device→peer device"
+    check(made, "peers", {path: (500, 3)}, "gpu.copy_bytes")
+    check(made, "peers", {path: (50, 3)}, "gpu.copy_time")
+    exported = json.loads(run_command(PLUMB, "export", made.path, "--format", "json", "-o", "-").stdout)
+    ordinals = [device["ordinal"] for device in exported["devices"]]
+
+    def ends(row):
+        return tuple(ordinals[row[key]] if key in row else None for key in ("from_device", "to_device"))
+    values = {ends(row): (row["sum"], row["count"], row["context"]) for row in exported["context_values"]
+              if row["metric"] == "gpu.copy_bytes"}
+    context, = {context for _, _, context in values.values()}
+    assert values == {(0, 1): (100, 1, context), (0, 2): (400, 2, context)}
+    spans = sorted((ends(row), row["bytes"]) for row in exported["spans"] if row["context"] == context)
+    assert spans == [((0, 1), 100), ((0, 2), 200), ((0, 2), 200)]
+    assert {ends(row) for row in exported["spans"] if row["context"] != context} == {(None, None)}
 
 
 def test_waiting(release, tmp_path):

@@ -81,7 +81,7 @@ def path(tmp_path, tables_sql):
     insert(database, "metrics", METRICS)
     ids = {name: number for number, name, *_ in METRICS}
     insert(database, "context_values",
-           [(number, context, ids[metric], *rest)
+           [(number, context, ids[metric], *rest, None, None)
             for number, (context, metric, *rest) in enumerate(VALUES)])
     insert(database, "variants", [(0, 4, 0, None, 8, 4, 1, 128, 1, 1, 32, 0, 1024, 500000, 3, 70,
                                    10, 40)])

@@ -317,7 +317,7 @@ mock_copy(const struct mock_copy *c)
 	now.to_device = now.device;
 	CUresult result;
 	if (c->to_peer) {
-		now.to_device = (now.device + 1) % DEVICES;
+		now.to_device = (now.device + (uint32_t)c->to_peer) % DEVICES;
 		result = cuMemcpyPeerAsync(2, NULL, 1, NULL, c->bytes, stream);
 	} else if (from_host && !to_host) {
 		result = c->blocking ? cuMemcpyHtoD_v2(1, "", c->bytes)

@@ -49,7 +49,7 @@ struct mock_copy {
 	int blocking;     /* the synchronous driver function */
 	uint64_t host_ns; /* how long the call sleeps on the host before it returns */
 	uint32_t device, stream;
-	int to_peer; /* device to device + 1 */
+	int to_peer; /* to the device so many further on; 0: none */
 };
 int mock_copy(const struct mock_copy *copy);
 

@@ -90,7 +90,7 @@ kernel(const char *name, uint64_t correlation, uint64_t start, uint64_t ns, uint
 }
 
 static void
-copy(const char *name, uint64_t correlation, uint64_t start, bool blocked)
+copy(struct plumb_transfer kinds, uint64_t correlation, uint64_t start, bool blocked)
 {
 	struct plumb_gpu_record record = {
 		.source = PLUMB_SOURCE_COPY,
@@ -102,7 +102,8 @@ copy(const char *name, uint64_t correlation, uint64_t start, bool blocked)
 	};
 	struct plumb_thread *thread = enter_reader();
 	assert_true(plumb_gpu_record_begin(activity, thread, &record));
-	plumb_gpu_transfer(thread, &record, device, name, blocked);
+	plumb_gpu_transfer(thread, &record, device,
+	                   &(struct plumb_gpu_copy){ .kinds = kinds, .blocked = blocked });
 	plumb_leave(thread);
 }
 
@@ -213,10 +214,10 @@ static void
 a_copy_says_how_long_the_host_waited(void **state)
 {
 	(void)state;
-	copy("copy pageable→device", call(PLUMB_CALL_COPY, "hipMemcpyAsync", true, 0, 0), 2000,
-	     true);
-	copy("copy pinned→device", call(PLUMB_CALL_COPY, "hipMemcpyAsync", true, 0, 0), 2100,
-	     false);
+	copy((struct plumb_transfer){ PLUMB_MEMORY_PAGEABLE, PLUMB_MEMORY_DEVICE },
+	     call(PLUMB_CALL_COPY, "hipMemcpyAsync", true, 0, 0), 2000, true);
+	copy((struct plumb_transfer){ PLUMB_MEMORY_PINNED, PLUMB_MEMORY_DEVICE },
+	     call(PLUMB_CALL_COPY, "hipMemcpyAsync", true, 0, 0), 2100, false);
 	call(PLUMB_CALL_SYNC, "hipDeviceSynchronize", true, 0, 0);
 	assert_int_equal(
 		metric("copy pageable→device", "hipMemcpyAsync", PLUMB_METRIC_HOST_WAIT).count, 1);

@@ -270,6 +270,89 @@ test_large_random_tree(void **state)
 	plumb_profile_free(&p);
 }
 
+/* ---- copies ---- */
+
+static void
+test_transfers(void **state)
+{
+	(void)state;
+	char text[PLUMB_TRANSFER_NAME];
+	for (uint16_t from = 0; from <= PLUMB_MEMORY_HOST; from++)
+		for (uint16_t to = 1; to < 2 * PLUMB_MEMORY_PEER; to++) {
+			struct plumb_transfer made = { from, to };
+			if (!(to & ~PLUMB_MEMORY_PEER))
+				continue;
+			struct plumb_transfer read =
+				plumb_transfer_of(plumb_transfer_name(text, made));
+			assert_true(read.from == from && read.to == to);
+		}
+	const struct plumb_transfer peer = { PLUMB_MEMORY_DEVICE, PLUMB_MEMORY_PEER_DEVICE };
+	assert_string_equal(plumb_transfer_name(text, peer), "copy device→peer device");
+	static const char *const others[] = { "copy",
+		                              "copy pinned",
+		                              "copy pinned→",
+		                              "copy →device",
+		                              "copy pinned→devices",
+		                              "set",
+		                              "set ",
+		                              "",
+		                              NULL };
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+		struct plumb_transfer read = plumb_transfer_of(others[i]);
+		assert_true(!read.from && !read.to);
+	}
+}
+
+/* A frame has what its name says; values with other ends are other rows. */
+static void
+test_ends(void **state)
+{
+	(void)state;
+	struct plumb_builder *b = plumb_builder_new();
+	uint32_t devices[3];
+	for (int i = 0; i < 3; i++)
+		devices[i] = plumb_builder_device(
+			b, &(struct plumb_device){ PLUMB_NONE, PLUMB_NONE, i });
+	uint32_t copy = plumb_builder_context(
+		b, 0,
+		plumb_builder_frame(b, PLUMB_FRAME_COPY,
+	                            plumb_builder_text(b, "copy device→peer device"), PLUMB_NONE,
+	                            0),
+		0);
+	struct plumb_value value = { .context = copy,
+		                     .metric = PLUMB_METRIC_GPU_COPY_BYTES,
+		                     .track = PLUMB_NONE,
+		                     .sum = 5,
+		                     .count = 1,
+		                     .min = 5,
+		                     .max = 5,
+		                     .mean = 5 };
+	plumb_builder_value(b, &value);
+	for (uint32_t i = 3; i-- > 1;) {
+		value.ends = (struct plumb_ends){ devices[0] + 1, devices[i] + 1 };
+		plumb_builder_value(b, &value);
+		plumb_builder_value(b, &value);
+	}
+	struct plumb_profile p;
+	finish(b, &p);
+	assert_int_equal(p.values_count, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(p.values[i].ends.from, i ? 1 : 0);
+		assert_int_equal(p.values[i].ends.to, i ? i + 1 : 0);
+		assert_int_equal(p.values[i].sum, i ? 10 : 5);
+	}
+	struct plumb_transfer transfer = plumb_context_frame(&p, copy)->transfer;
+	assert_int_equal(transfer.from, PLUMB_MEMORY_DEVICE);
+	assert_int_equal(transfer.to, PLUMB_MEMORY_PEER_DEVICE);
+	plumb_profile_free(&p);
+	b = plumb_builder_new();
+	value.ends.to = 9;
+	value.context = 0;
+	plumb_builder_value(b, &value);
+	assert_int_equal(plumb_builder_finish(b, &p, NULL), PLUMB_EINPUT);
+	plumb_builder_free(b);
+}
+
 /* ---- values ---- */
 
 static void
@@ -582,6 +665,8 @@ main(void)
 		cmocka_unit_test(test_sibling_order),
 		cmocka_unit_test(test_deep_chain),
 		cmocka_unit_test(test_large_random_tree),
+		cmocka_unit_test(test_transfers),
+		cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_values_merge_and_sort),
 		cmocka_unit_test(test_merge_is_associative),
 		cmocka_unit_test(test_sums_stop_at_the_limit),

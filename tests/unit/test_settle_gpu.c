@@ -248,6 +248,63 @@ test_collectives(void **state)
 	done();
 }
 
+/* A copy's node with both its devices. */
+static plumb_id
+copy_node(plumb_id parent, plumb_id from, plumb_id to)
+{
+	plumb_id name = text("copy device→peer device");
+	struct plumb_record_copy *n = RECORD(NODE, copy);
+
+	n->node.parent = parent;
+	n->node.kind = PLUMB_FRAME_COPY;
+	n->node.flags = PLUMB_CONTEXT_ENDS;
+	n->node.name = name;
+	n->from = from;
+	n->to = to;
+	return plumb_region_id(&region, n);
+}
+
+static void
+test_ends(void **state)
+{
+	(void)state;
+	begin(0, "1");
+	process(1, 0);
+	plumb_id devices[3] = { device(0, 0xa0), device(1, 0xa1), device(2, 0xa2) };
+	plumb_id s = stream(devices[0], 7);
+	plumb_id call = node(0, PLUMB_FRAME_GPU_API, "cuMemcpyPeerAsync");
+	value(copy_node(call, devices[0], devices[1]), s, PLUMB_METRIC_GPU_COPY_BYTES, 1, 2);
+	value(copy_node(call, devices[0], devices[2]), s, PLUMB_METRIC_GPU_COPY_BYTES, 4, 8);
+	/* Its destination is no device; its flag is of a node that is too short; of a kernel. */
+	value(copy_node(call, devices[1], s), s, PLUMB_METRIC_GPU_COPY_BYTES, 16, 16);
+	value(node_in(&arena, call, PLUMB_FRAME_COPY, "copy device→peer device",
+	              PLUMB_CONTEXT_ENDS),
+	      s, PLUMB_METRIC_GPU_COPY_BYTES, 32, 32);
+	value(node_in(&arena, call, PLUMB_FRAME_KERNEL, "k", PLUMB_CONTEXT_ENDS), s,
+	      PLUMB_METRIC_GPU_TIME, 1, 1);
+	end();
+	assert_int_equal(settle(1), 0);
+	uint32_t context = find("cuMemcpyPeerAsync|copy device→peer device");
+	assert_int_equal(stat_of(context, PLUMB_METRIC_GPU_COPY_BYTES).sum, 15 + 32 + 64);
+	static const struct {
+		uint32_t from, to; /* + 1 */
+		int64_t sum;
+	} expected[] = { { 0, 0, 64 }, { 1, 2, 3 }, { 1, 3, 12 }, { 2, 0, 32 } };
+	uint32_t found = 0;
+	for (uint32_t i = 0; i < profile.values_count; i++) {
+		const struct plumb_value *v = &profile.values[i];
+		if (v->context != context) {
+			assert_true(!v->ends.from && !v->ends.to);
+			continue;
+		}
+		assert_int_equal(v->ends.from, expected[found].from);
+		assert_int_equal(v->ends.to, expected[found].to);
+		assert_int_equal(v->sum, expected[found++].sum);
+	}
+	assert_int_equal(found, 4);
+	done();
+}
+
 int
 main(void)
 {
@@ -255,7 +312,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_devices_join), T(test_busy_not_exact), T(test_torn_total),
 		T(test_work_ring),    T(test_clock_outlier),  T(test_no_clock),
-		T(test_collectives),
+		T(test_collectives),  T(test_ends),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,7 +114,7 @@ add(struct plumb_record_span *to, plumb_id at, plumb_id track, uint64_t start, u
 	struct plumb_span_entry *entries = (struct plumb_span_entry *)(to + 1);
 
 	entries[(uint32_t)to->state] =
-		(struct plumb_span_entry){ start, end, at, track, correlation };
+		(struct plumb_span_entry){ .host = { start, end, at, track, correlation } };
 	to->state++;
 }
 
@@ -476,7 +476,7 @@ test_circle(void **state)
 static void
 sample(struct plumb_record_span *to, plumb_id at, plumb_id track, uint64_t when, uint64_t ns)
 {
-	add(to, at, track, ns, when, PLUMB_SPAN_SAMPLE);
+	add(to, at, track, ns, when, PLUMB_ENTRY_IS_SAMPLE);
 }
 
 static void

@@ -86,7 +86,8 @@ assert_same(const struct plumb_profile *a, struct plumb_profile *b)
 		assert_true(v->context == w->context && v->metric == w->metric &&
 		            v->track == w->track && v->sum == w->sum && v->count == w->count &&
 		            v->min == w->min && v->max == w->max && v->mean == w->mean &&
-		            v->m2 == w->m2);
+		            v->m2 == w->m2 && v->ends.from == w->ends.from &&
+		            v->ends.to == w->ends.to);
 	}
 	for (uint32_t i = 0; i < a->variants_count; i++) {
 		const struct plumb_variant *v = &a->variants[i], *w = &b->variants[i];
@@ -203,9 +204,13 @@ test_chunks(void **state)
 		plumb_builder_work(
 			b, &(struct plumb_work_item){ 0, random >> 9 & 1 ? track : ids.stream, now,
 		                                      now + (random >> 16) });
-		plumb_builder_span(b, &(struct plumb_span){ 0, random >> 9 & 1 ? track : ids.thread,
-		                                            now, now + (random >> 16),
-		                                            (uint64_t)random << 32 | random });
+		plumb_builder_span(b, &(struct plumb_span){ 0,
+		                                            random >> 9 & 1 ? track : ids.thread,
+		                                            now,
+		                                            now + (random >> 16),
+		                                            (uint64_t)random << 32 | random,
+		                                            0,
+		                                            { random >> 10 & 1, 0 } });
 	}
 	assert_int_equal(plumb_builder_finish(b, &profile, NULL), 0);
 	plumb_builder_free(b);

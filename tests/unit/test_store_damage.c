@@ -178,7 +178,8 @@ test_accepted_contents(void **state)
 	sql(path, "CREATE TABLE mine(x); CREATE INDEX i ON frames(name); CREATE VIEW v AS SELECT 1;"
 	          "INSERT INTO mine VALUES(1); PRAGMA journal_mode=WAL; VACUUM;"
 	          "INSERT INTO span_chunks SELECT 3, track, 'mine', start_ns, end_ns, count,"
-	          " total_ns, busy_ns, codec, context, start, duration, NULL, NULL FROM span_chunks"
+	          " total_ns, busy_ns, codec, context, start, duration, NULL, NULL, NULL, NULL"
+	          " FROM span_chunks"
 	          " WHERE id = 0");
 	struct plumb_profile profile;
 	read_profile(&profile, path);
@@ -236,6 +237,39 @@ test_second_schema(void **state)
 	for (uint32_t i = 0; i < spans; i++)
 		assert_int_equal(profile.spans[i].bytes, 0);
 	plumb_profile_free(&profile);
+}
+
+/* Nor one of the third between which devices. */
+static void
+test_third_schema(void **state)
+{
+	(void)state;
+	struct plumb_profile profile;
+	write_sample();
+	sql(path, "ALTER TABLE span_chunks DROP COLUMN from_device;"
+	          "ALTER TABLE span_chunks DROP COLUMN to_device;"
+	          "ALTER TABLE context_values DROP COLUMN from_device;"
+	          "ALTER TABLE context_values DROP COLUMN to_device;"
+	          "ALTER TABLE run DROP COLUMN analyses; PRAGMA user_version = 3");
+	read_profile(&profile, path);
+	assert_true(profile.spans_count && profile.values_count);
+	for (uint32_t i = 0; i < profile.spans_count; i++)
+		assert_true(!profile.spans[i].ends.from && !profile.spans[i].ends.to);
+	for (uint32_t i = 0; i < profile.values_count; i++)
+		assert_true(!profile.values[i].ends.from && !profile.values[i].ends.to);
+	plumb_profile_free(&profile);
+}
+
+/* A device that is not there. */
+static void
+test_unknown_end(void **state)
+{
+	(void)state;
+	struct plumb_profile profile;
+	struct plumb_error error;
+	write_sample();
+	sql(path, "UPDATE context_values SET from_device = 99 WHERE id = 0");
+	assert_int_equal(plumb_store_read(&profile, path, &error), PLUMB_EINPUT);
 }
 
 /* ---- damage ---- */
@@ -324,7 +358,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(test_not_a_profile), T(test_refused_contents), T(test_accepted_contents),
 		T(test_totals),        T(test_first_schema),     T(test_second_schema),
-		T(test_truncation),    T(test_bit_flips),
+		T(test_third_schema),  T(test_unknown_end),      T(test_truncation),
+		T(test_bit_flips),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

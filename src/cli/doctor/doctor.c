@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "cli/cli.h"
+#include "view/render.h"
 
 static const struct plumb_option options[] = {
 	{ .name = "json", .kind = PLUMB_OPTION_FLAG, .help = "write JSON" },
@@ -92,12 +92,8 @@ plumb_doctor_line(const char *file, char *text, int size)
 static int
 print_json(const struct plumb_checks *checks, FILE *out)
 {
-	struct plumb_json *json = plumb_json_new(out);
-	plumb_json_object(json);
-	plumb_json_key_quantity(json, "schema", 1);
-	plumb_json_key_text(json, "verb", "doctor");
-	plumb_json_key(json, "checks");
-	plumb_json_array(json);
+	struct plumb_json *json = plumb_view_json_new(out, "doctor");
+	plumb_json_key_array(json, "checks");
 	for (uint32_t i = 0; i < checks->list.count; i++) {
 		const struct plumb_check *check = &checks->list.items[i];
 		plumb_json_object(json);

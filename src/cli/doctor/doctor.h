@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `plumb doctor` is made of: each group of checks is a file doctor_*.c with one function that
- * adds its rows, and a row in the table of doctor.c.
+ * What `plumb doctor` is made of. Each group of checks is a file of this folder with one function
+ * that adds its rows, and has a row in the table of doctor.c.
  */
 #ifndef PLUMB_CLI_DOCTOR_DOCTOR_H
 #define PLUMB_CLI_DOCTOR_DOCTOR_H
@@ -21,8 +21,8 @@ enum plumb_check_state {
 struct plumb_check {
 	const char *id; /* stable: "gpu.driver" */
 	enum plumb_check_state state;
-	char *what;   /* what was looked at and what it is */
-	char *why;    /* why it is not "yes", or NULL */
+	char *what;   /* what was checked, and what was found */
+	char *why;    /* why the state is not "yes", or NULL */
 	char *remedy; /* the one thing to do about it, or NULL */
 };
 
@@ -31,14 +31,14 @@ struct plumb_checks {
 	/* What one group finds out for a later one. */
 	int driver_cuda;      /* CUDA version of the driver, e.g. 13000; 0: none */
 	char cupti[PATH_MAX]; /* a libcupti that a Python's package brings, or empty */
-	char python_code[PATH_MAX], torch_code[PATH_MAX]; /* likewise libpython and libtorch_cpu */
-	const char *program;                              /* what to look at besides, or NULL */
+	char python_code[PATH_MAX], torch_code[PATH_MAX]; /* the same: libpython, libtorch_cpu */
+	const char *program;                              /* another program to check, or NULL */
 };
 
 /* Adds a row. Its texts are set with the functions below, once each. */
 void plumb_check_add(struct plumb_checks *checks, const char *id, enum plumb_check_state state,
                      const char *what, ...) PLUMB_PRINTF(4, 5);
-/* Of the row added last. */
+/* These two set texts of the row that was added last. */
 void plumb_check_why(struct plumb_checks *checks, const char *why, ...) PLUMB_PRINTF(2, 3);
 void plumb_check_remedy(struct plumb_checks *checks, const char *remedy, ...) PLUMB_PRINTF(2, 3);
 

@@ -143,7 +143,7 @@ ask_cupti(void *data)
 	return 0;
 }
 
-/* Where CUPTI may be beside Python's packages. */
+/* Looks for CUPTI outside of Python packages. */
 static bool
 find_cupti(char path[PATH_MAX])
 {
@@ -226,7 +226,7 @@ check_cupti(struct plumb_checks *checks)
 
 /* ---- who else ---- */
 
-/* Programs that take CUPTI, or the counters behind it. */
+/* Programs that occupy CUPTI, or the counters that it uses. */
 static bool
 is_profiler(const char *name)
 {

@@ -28,14 +28,6 @@ check_unwind(struct plumb_checks *checks)
 #endif
 }
 
-static void
-check_library(struct plumb_checks *checks)
-{
-	plumb_check_add(checks, "native.symbols", PLUMB_CHECK_YES,
-	                "libdw %s reads names, inlined calls and lines of native code",
-	                plumb_code_library());
-}
-
 static int
 ask_debuginfod(void *data)
 {
@@ -123,16 +115,17 @@ plumb_doctor_native(struct plumb_checks *checks)
 {
 	struct plumb_probe *probe = malloc(sizeof(*probe));
 	check_unwind(checks);
-	check_library(checks);
+	plumb_check_add(checks, "native.symbols", PLUMB_CHECK_YES,
+	                "libdw %s reads names, inlined calls and lines of native code",
+	                plumb_code_library());
 	if (!probe)
 		return;
 	check_debuginfod(checks, probe);
 	check_code(checks, probe, "native.python", checks->python_code);
 	check_code(checks, probe, "native.torch", checks->torch_code);
 	if (checks->program) {
-		char *argv[] = { (char *)(uintptr_t)checks->program, NULL };
 		struct plumb_target target;
-		plumb_target_look(argv, getenv("PATH"), &target);
+		plumb_target_find(checks->program, &target);
 		if (!target.error)
 			check_code(checks, probe, "native.program", target.path);
 	}

@@ -11,19 +11,12 @@
 	"Alpine; or a Python and PyTorch built for glibc"
 
 static void
-look(const char *program, struct plumb_target *target)
-{
-	char *argv[] = { (char *)(uintptr_t)program, NULL };
-	plumb_target_look(argv, getenv("PATH"), target);
-}
-
-static void
 check_program(struct plumb_checks *checks)
 {
 	struct plumb_target target;
 	if (!checks->program)
 		return;
-	look(checks->program, &target);
+	plumb_target_find(checks->program, &target);
 	if (target.error) {
 		plumb_check_add(checks, "program", PLUMB_CHECK_NO, "%s", checks->program);
 		plumb_check_why(checks, "it cannot be run: %s", strerror(target.error));
@@ -52,7 +45,7 @@ check_system(struct plumb_checks *checks)
 	static const char *const programs[] = { "/bin/sh", "python3", "python" };
 	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
 		struct plumb_target target;
-		look(programs[i], &target);
+		plumb_target_find(programs[i], &target);
 		if (target.error || !target.musl)
 			continue;
 		plumb_check_add(checks, "libc.programs", PLUMB_CHECK_NO,

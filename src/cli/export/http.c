@@ -10,8 +10,9 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 /* ---- the address ---- */
 
@@ -70,21 +71,13 @@ plumb_http_url(struct plumb_http_url *url, const char *text, const char *port, c
 
 /* ---- the connection ---- */
 
-static int64_t
-now_ms(void)
-{
-	struct timespec time;
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
-}
-
 /* False with ETIMEDOUT: END went by. However slowly bytes come, they do not move it. */
 static bool
 wait_for(int fd, short events, int64_t end)
 {
 	for (;;) {
 		struct pollfd poller = { .fd = fd, .events = events };
-		int64_t left = end - now_ms();
+		int64_t left = end - plumb_clock_ms();
 		int ready = left > 0 ? poll(&poller, 1, (int)left) : 0;
 		if (ready > 0)
 			return true;
@@ -160,7 +153,7 @@ send_all(int fd, const char *data, size_t bytes, int64_t end)
 /* What comes until the server closes, ROOM is full or END goes by. Negative: nothing came, with
  * errno. */
 static ssize_t
-receive(int fd, char *to, size_t room, int64_t end, bool *timed_out)
+receive_answer(int fd, char *to, size_t room, int64_t end, bool *timed_out)
 {
 	size_t bytes = 0;
 	*timed_out = false;
@@ -257,16 +250,16 @@ fail_answer(const struct plumb_http_url *url, bool timed_out, int reason, struct
 
 /* Sends HEAD and BODY, and reads the answer into RAW, of ROOM bytes and one more. */
 static int
-exchange(int fd, const struct plumb_http_url *url, const char *head, const char *body, size_t bytes,
-         char *raw, size_t room, int64_t end, struct plumb_http_answer *answer,
-         struct plumb_error *error)
+exchange_messages(int fd, const struct plumb_http_url *url, const char *head, const char *body,
+                  size_t bytes, char *raw, size_t room, int64_t end,
+                  struct plumb_http_answer *answer, struct plumb_error *error)
 {
 	bool timed_out;
 	/* A server that refuses may answer, and close, before it has read everything. */
 	errno = 0;
 	bool sent = send_all(fd, head, strlen(head), end) && send_all(fd, body, bytes, end);
 	int reason = errno;
-	ssize_t got = receive(fd, raw, room, end, &timed_out);
+	ssize_t got = receive_answer(fd, raw, room, end, &timed_out);
 	reason = sent ? errno : reason;
 	raw[got < 0 ? 0 : got] = '\0';
 	if (got <= 0)
@@ -298,10 +291,11 @@ plumb_http_post(const struct plumb_http_url *url, const char *type, const char *
 	char *raw = malloc(ROOM + 1);
 	if (!raw)
 		return plumb_fail_memory(error, NULL);
-	int64_t end = now_ms() + (int64_t)url->seconds * 1000;
+	int64_t end = plumb_clock_ms() + (int64_t)url->seconds * 1000;
 	int fd = connect_to(url, end, error);
 	int code = fd < 0 ? PLUMB_ESYSTEM
-	                  : exchange(fd, url, head, body, bytes, raw, ROOM, end, answer, error);
+	                  : exchange_messages(fd, url, head, body, bytes, raw, ROOM, end, answer,
+	                                      error);
 	if (fd >= 0)
 		close(fd);
 	free(raw);

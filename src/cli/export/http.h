@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Posts to a server: HTTP/1.1, a connection for each request. https:// goes through the system's
- * libcurl, which is loaded when it is needed (https.c). A request as a whole has a time limit, its
- * answer a size limit, and redirections are not followed: they could lead the spans anywhere.
+ * Posts to a server with HTTP/1.1 and one connection for each request. https:// uses the system's
+ * libcurl, which is loaded when it is needed (https.c). The whole request has a time limit, and
+ * the answer has a size limit. Redirections are not followed, because they could send the spans
+ * anywhere.
  */
 #ifndef PLUMB_CLI_EXPORT_HTTP_H
 #define PLUMB_CLI_EXPORT_HTTP_H
@@ -16,11 +17,11 @@ struct plumb_http_url {
 	bool tls;
 	char host[256], port[6], path[1024];
 	const char *ca;   /* file with the certificates to trust; NULL: the system's */
-	unsigned seconds; /* for a request with its answer */
+	unsigned seconds; /* for a request and its answer */
 };
 
-/* "http://host[:port][/path]", or https://. Without a port http has PORT and https 443, without a
- * path PATH. PLUMB_EUSAGE: it is no address. */
+/* "http://host[:port][/path]", or https://. The default of the port is PORT for http and 443 for
+ * https; the default of the path is PATH. PLUMB_EUSAGE: TEXT is not an address. */
 int plumb_http_url(struct plumb_http_url *url, const char *text, const char *port, const char *path,
                    struct plumb_error *error) PLUMB_MUST_CHECK;
 
@@ -31,8 +32,8 @@ struct plumb_http_answer {
 	size_t bytes;
 };
 
-/* Posts BYTES at BODY. PLUMB_ESYSTEM, with a message that names the server: nobody answered, or not
- * in HTTP. */
+/* Posts the BYTES of BODY. PLUMB_ESYSTEM, with a message that names the server: nothing answered,
+ * or the answer was not HTTP. */
 int
 plumb_http_post(const struct plumb_http_url *url, const char *type, const char *body, size_t bytes,
                 struct plumb_http_answer *answer, struct plumb_error *error) PLUMB_MUST_CHECK;

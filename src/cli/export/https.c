@@ -51,7 +51,7 @@ struct curl {
 };
 
 static bool
-load(struct curl *curl)
+load_curl(struct curl *curl)
 {
 	static void *library;
 	static const char *const names[] = { "libcurl.so.4", "libcurl-gnutls.so.4" };
@@ -76,7 +76,7 @@ load(struct curl *curl)
 	return library != NULL;
 }
 
-/* Keeps the beginning of the answer; what is behind it is not asked for. */
+/* Keeps the beginning of the answer, and refuses the rest. */
 static size_t
 take_body(const char *data, size_t size, size_t count, void *to)
 {
@@ -119,8 +119,8 @@ set_up(const struct curl *curl, void *easy, const struct plumb_http_url *url)
 }
 
 static int
-fail(const struct curl *curl, const struct plumb_http_url *url, int result, const char *why,
-     struct plumb_error *error)
+fail_post(const struct curl *curl, const struct plumb_http_url *url, int result, const char *why,
+          struct plumb_error *error)
 {
 	if (result == TIMED_OUT)
 		return plumb_fail(error, PLUMB_ESYSTEM,
@@ -132,8 +132,9 @@ fail(const struct curl *curl, const struct plumb_http_url *url, int result, cons
 }
 
 static int
-post(const struct curl *curl, void *easy, const struct plumb_http_url *url, const char *type,
-     const char *body, size_t bytes, struct plumb_http_answer *answer, struct plumb_error *error)
+post_body(const struct curl *curl, void *easy, const struct plumb_http_url *url, const char *type,
+          const char *body, size_t bytes, struct plumb_http_answer *answer,
+          struct plumb_error *error)
 {
 	char address[1400], header[128], why[ERROR_BYTES] = "";
 	bool six = strchr(url->host, ':') != NULL;
@@ -161,7 +162,7 @@ post(const struct curl *curl, void *easy, const struct plumb_http_url *url, cons
 	answer->status = (int)status;
 	/* A body that was too long was cut by us: the answer is there. */
 	if (result && !(status && answer->bytes == sizeof answer->body - 1))
-		return fail(curl, url, result, why, error);
+		return fail_post(curl, url, result, why, error);
 	return 0;
 }
 
@@ -170,7 +171,7 @@ plumb_https_post(const struct plumb_http_url *url, const char *type, const char 
                  struct plumb_http_answer *answer, struct plumb_error *error)
 {
 	struct curl curl;
-	if (!load(&curl))
+	if (!load_curl(&curl))
 		return plumb_fail(error, PLUMB_ESYSTEM,
 		                  "https needs libcurl (libcurl.so.4), which is not installed; "
 		                  "install libcurl4, or send with http:// to a collector on this "
@@ -178,7 +179,7 @@ plumb_https_post(const struct plumb_http_url *url, const char *type, const char 
 	void *easy = curl.begin();
 	if (!easy)
 		return plumb_fail_memory(error, NULL);
-	int code = post(&curl, easy, url, type, body, bytes, answer, error);
+	int code = post_body(&curl, easy, url, type, body, bytes, answer, error);
 	curl.end(easy);
 	return code;
 }

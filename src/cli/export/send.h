@@ -9,8 +9,8 @@
 /* "http://host[:4318][/v1/traces]" */
 int plumb_send_url(struct plumb_http_url *url, const char *text,
                    struct plumb_error *error) PLUMB_MUST_CHECK;
-/* Sends all spans, in as many requests as it takes. The error says how many had been taken before
- * it. */
+/* Sends all spans, in as many requests as needed. The error says how many the collector had
+ * accepted before it. */
 int plumb_send_spans(const struct plumb_profile *profile, const struct plumb_http_url *url,
                      struct plumb_error *error) PLUMB_MUST_CHECK;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plumb iters: its options, and the iterations of each device's main track for people. */
+/* plumb iters: its options, and the text about the iterations of each device's main track. */
 #include "cli/iters/iters.h"
 #include "analyze/path/part.h"
 
@@ -181,7 +181,7 @@ cell_time(struct plumb_table *table, int64_t ns)
 static int
 print_items(const struct plumb_iters *iters, uint32_t t, FILE *out)
 {
-	/* The first column only where the second would not tell. */
+	/* The first column is there only if the second one is not enough. */
 	static const struct plumb_column columns[] = {
 		{ "step", PLUMB_RIGHT },        { "iteration", PLUMB_RIGHT },
 		{ "duration", PLUMB_RIGHT },    { "interval", PLUMB_RIGHT },
@@ -343,7 +343,7 @@ explain_one(const struct plumb_invocation *invocation, const struct plumb_iters 
 }
 
 static int
-show(struct plumb_invocation *invocation, const struct plumb_iters *iters)
+show_iterations(struct plumb_invocation *invocation, const struct plumb_iters *iters)
 {
 	struct plumb_error error = { 0 };
 	bool explain = plumb_options_given(invocation->options, "explain");
@@ -424,7 +424,7 @@ plumb_cmd_iters(struct plumb_invocation *invocation)
 		return plumb_cli_fail(invocation, &error);
 	result = plumb_iters_make(&profile, &query, &iters, &error) < 0
 	                 ? plumb_cli_fail(invocation, &error)
-	                 : show(invocation, &iters);
+	                 : show_iterations(invocation, &iters);
 	plumb_iters_free(&iters);
 	plumb_profile_free(&profile);
 	return result;

@@ -46,7 +46,8 @@ print_steps(const struct plumb_path_steps *steps, const struct plumb_iteration_t
 	fprintf(out, " of %" PRIu32, track->levels[0].count);
 }
 
-/* Of which part it is, where it is of one. TRACK is the one with a loop whose it is, else NULL. */
+/* Says which part of the profile was searched, if not all of it. TRACK is the track with a loop
+ * that the path belongs to, else NULL. */
 static void
 print_part(const struct plumb_iters_path *paths, const struct plumb_path_summary *shown,
            const struct plumb_iteration_track *track, FILE *out)
@@ -154,7 +155,7 @@ print_rows(const struct plumb_iters_path *paths, const struct plumb_path_summary
 	return code;
 }
 
-/* Around this track's own iterations, or one of them alone does not fit. */
+/* Says why TRACK has no path: one iteration is too large, or all are outside the part. */
 static void
 print_outside(const struct plumb_path_part *part, uint32_t track, FILE *out)
 {

@@ -7,7 +7,7 @@
 
 #define LEFT_OUT_MOST 8 /* that are listed of a rank */
 
-/* "rank 1", or "GPU track 7" where none is known. */
+/* "rank 1"; "GPU track 7" if no rank is known. */
 static void
 print_rank(const struct plumb_iters *iters, const struct plumb_matched_rank *rank, FILE *out)
 {

@@ -23,7 +23,7 @@ print_count(FILE *out, const char *before, int64_t count)
 	fprintf(out, "%s%s", before, plumb_format_count(text, count));
 }
 
-/* The device, whose it is, its peak and when. */
+/* The device, its process, its peak, and when that was. */
 static void
 print_peak(const struct plumb_profile *p, const struct plumb_memory *memory, FILE *out)
 {

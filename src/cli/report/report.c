@@ -104,7 +104,7 @@ print_findings_csv(const struct plumb_report *report, FILE *out, struct plumb_er
 }
 
 static int
-print(const struct plumb_invocation *invocation, const struct plumb_report *report)
+print_report(const struct plumb_invocation *invocation, const struct plumb_report *report)
 {
 	const struct plumb_options *o = invocation->options;
 	const char *path = invocation->operands[0];
@@ -150,7 +150,7 @@ report_profile(const struct plumb_invocation *invocation, const struct plumb_pro
 		                       query->metric);
 	result = plumb_report_make(profile, query, &report, &error) < 0
 	                 ? plumb_cli_fail(invocation, &error)
-	                 : print(invocation, &report);
+	                 : print_report(invocation, &report);
 	plumb_report_free(&report);
 	return result;
 }

@@ -67,7 +67,7 @@ struct layout {
 };
 
 static void
-show(struct layout *layout, enum cell cell, const char *title)
+add_column(struct layout *layout, enum cell cell, const char *title)
 {
 	layout->columns[layout->count] = all_columns[cell];
 	if (title)
@@ -175,8 +175,8 @@ count_title(const struct plumb_report *report)
 	}
 }
 
-/* How often rows were entered, and how long one took, where that is known of any row; and of rows
- * that nobody enters, how many operators were called in them. */
+/* Adds how often rows were entered, and how long one call took, if this is known for any row. If
+ * nobody enters the rows, it adds how many operators were called in them. */
 static void
 choose_calls(const struct plumb_report *report, struct layout *layout)
 {
@@ -190,11 +190,11 @@ choose_calls(const struct plumb_report *report, struct layout *layout)
 		operators |= report->exclusive[row].count > 0;
 	}
 	if (known)
-		show(layout, CALLS, NULL);
+		add_column(layout, CALLS, NULL);
 	else if (operators)
-		show(layout, COUNT, "op.calls");
+		add_column(layout, COUNT, "op.calls");
 	if (means)
-		show(layout, EACH, NULL);
+		add_column(layout, EACH, NULL);
 }
 
 /* Whether a row of modules has an output's shape. */
@@ -212,51 +212,51 @@ choose_columns(const struct plumb_report *report, struct layout *layout)
 {
 	bool kernel = report->by == PLUMB_BY_KERNEL;
 	bool module = report->by == PLUMB_BY_MODULE, shape = report->by == PLUMB_BY_SHAPE;
-	/* Rows of which no part lies in another. */
+	/* Rows that do not lie in each other. */
 	bool thread = shape || plumb_report_is_where(report->by) || report->by == PLUMB_BY_PHASE;
 	bool sum = plumb_metric_aggregation(report->metric) == PLUMB_SUM;
 
 	if (sum)
-		show(layout, SHARE, NULL);
+		add_column(layout, SHARE, NULL);
 	if (!sum || kernel || thread)
-		show(layout, SELF, sum ? "time" : "value");
+		add_column(layout, SELF, sum ? "time" : "value");
 	else
-		show(layout, SELF, NULL), show(layout, TOTAL, NULL);
+		add_column(layout, SELF, NULL), add_column(layout, TOTAL, NULL);
 	if (sum && strcmp(plumb_profile_metric(report->profile, report->metric).unit, "ns"))
 		layout->columns[1].title = kernel || thread ? "sum" : "self";
 	if (plumb_report_counts_entries(report)) {
 		choose_calls(report, layout);
 	} else {
-		show(layout, COUNT, count_title(report));
+		add_column(layout, COUNT, count_title(report));
 		if (sum)
-			show(layout, MEAN, NULL);
+			add_column(layout, MEAN, NULL);
 	}
 	if (kernel || !sum) {
-		show(layout, MIN, NULL);
-		show(layout, MAX, NULL);
-		show(layout, DEVIATION, NULL);
+		add_column(layout, MIN, NULL);
+		add_column(layout, MAX, NULL);
+		add_column(layout, DEVIATION, NULL);
 	}
 	if (kernel) {
-		show(layout, REGISTERS, NULL);
-		show(layout, OCCUPANCY, NULL);
+		add_column(layout, REGISTERS, NULL);
+		add_column(layout, OCCUPANCY, NULL);
 	}
 	if (report->by == PLUMB_BY_LINE || report->by == PLUMB_BY_PYTHON) {
-		show(layout, NAME, "function");
-		show(layout, PLACE, report->by == PLUMB_BY_LINE ? "line" : NULL);
+		add_column(layout, NAME, "function");
+		add_column(layout, PLACE, report->by == PLUMB_BY_LINE ? "line" : NULL);
 	} else if (report->by == PLUMB_BY_NATIVE) {
-		show(layout, NAME, "function");
-		show(layout, LIBRARY, NULL);
+		add_column(layout, NAME, "function");
+		add_column(layout, LIBRARY, NULL);
 	} else {
-		show(layout, NAME, shape ? "operator" : plumb_group_by_names[report->by]);
+		add_column(layout, NAME, shape ? "operator" : plumb_group_by_names[report->by]);
 		if (module)
-			show(layout, PLACE, "class");
+			add_column(layout, PLACE, "class");
 		if (shape || (module && has_outputs(report)))
-			show(layout, SHAPES, shape ? NULL : "output");
+			add_column(layout, SHAPES, shape ? NULL : "output");
 	}
-	show(layout, USER, NULL);
+	add_column(layout, USER, NULL);
 }
 
-/* FILE:LINE, FILE where there is no line. */
+/* FILE:LINE; FILE if there is no line. */
 static void
 place_cell(struct plumb_table *table, const char *file, uint32_t line)
 {
@@ -366,7 +366,7 @@ chain_calls(const struct plumb_report *report, const struct plumb_tree_node *nod
 	return &report->calls[context];
 }
 
-/* Calls of a node's own frame; of a caller, bottom-up, those that came through it. */
+/* The calls of a node's own frame. Bottom-up, for a caller: the calls that came through it. */
 static void
 node_calls_cell(struct plumb_table *table, const struct plumb_report *report,
                 const struct plumb_tree_node *node, bool *direct)
@@ -395,12 +395,13 @@ print_tree(const struct plumb_report *report, FILE *out, int width)
 	bool entries = plumb_report_counts_entries(report), direct = false;
 	int result = -1;
 
-	show(&layout, SHARE, NULL);
-	show(&layout, TOTAL, report->inverted ? "time" : NULL);
+	add_column(&layout, SHARE, NULL);
+	add_column(&layout, TOTAL, report->inverted ? "time" : NULL);
 	if (!report->inverted)
-		show(&layout, SELF, NULL);
-	show(&layout, COUNT, count_title(report));
-	show(&layout, NAME, report->inverted ? "callee, with its callers below it" : "context");
+		add_column(&layout, SELF, NULL);
+	add_column(&layout, COUNT, count_title(report));
+	add_column(&layout, NAME,
+	           report->inverted ? "callee, with its callers below it" : "context");
 	table = plumb_table_new(layout.columns, layout.count);
 	for (uint32_t i = 0; i < report->tree.count; i++) {
 		const struct plumb_tree_node *node = &report->tree.nodes[i];
@@ -457,18 +458,11 @@ print_hta(const struct plumb_profile *profile, bool include_last, FILE *out)
 	free(items);
 }
 
-static void
-print_compat(const struct plumb_profile *profile, FILE *out)
-{
-	print_hta(profile, false, out);
-	print_hta(profile, true, out);
-}
-
 /* ---- the whole ---- */
 
 /* What a row is, for a sentence. */
 static const char *
-noun(enum plumb_group_by by)
+noun_of(enum plumb_group_by by)
 {
 	if (by == PLUMB_BY_PYTHON)
 		return "Python function";
@@ -492,13 +486,13 @@ print_rest(const struct plumb_report *report, FILE *out)
 		fputs("there is more (--top 0 shows all)\n", out);
 	if (!report->outside.count)
 		return;
-	fprintf(out, "outside any %s: ", noun(report->by));
+	fprintf(out, "outside any %s: ", noun_of(report->by));
 	fprintf(out, "%s", format_stat(report, &report->outside, SELF, text));
 	fprintf(out, " (%s)\n",
 	        plumb_format_share(text, plumb_report_share(report, &report->outside), 1));
 }
 
-/* What part of the time the table tells of. */
+/* How much of the time the table covers. */
 static void
 print_coverage(const struct plumb_report *report, FILE *out)
 {
@@ -533,8 +527,10 @@ plumb_report_text(const struct plumb_report *report, const char *path, bool ledg
 	plumb_text_print(out, path);
 	fputc('\n', out);
 	plumb_overview_print(report->profile, out, MOST_DEVICES);
-	if (report->compat)
-		print_compat(report->profile, out);
+	if (report->compat) {
+		print_hta(report->profile, false, out);
+		print_hta(report->profile, true, out);
+	}
 	if (report->is_memory) {
 		result = plumb_report_memory_text(report, out, width);
 		print_ledger(report, ledger, out, width, &result);

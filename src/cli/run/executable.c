@@ -100,7 +100,7 @@ struct segments {
 	size_t count;
 };
 
-/* The file offset of virtual ADDRESS; false where no loaded segment holds it in the file. */
+/* The file offset of virtual ADDRESS. False: no loaded segment holds it in the file. */
 static bool
 offset_of(const struct segments *segments, uint64_t address, uint64_t *offset)
 {
@@ -255,7 +255,7 @@ look_elf(const struct source *source, const unsigned char *start, size_t got,
 }
 
 static void
-look(const struct source *source, struct plumb_executable *found)
+look_at_source(const struct source *source, struct plumb_executable *found)
 {
 	unsigned char start[SCRIPT_LINE];
 	memset(found, 0, sizeof(*found));
@@ -272,7 +272,7 @@ plumb_executable_look_memory(const void *data, size_t size, struct plumb_executa
 	struct source source = { .data = data ? data : (const void *)"",
 		                 .descriptor = -1,
 		                 .size = data ? size : 0 };
-	look(&source, found);
+	look_at_source(&source, found);
 }
 
 void
@@ -282,7 +282,7 @@ plumb_executable_look(int descriptor, struct plumb_executable *found)
 	struct source source = { .descriptor = descriptor };
 	if (fstat(descriptor, &status) == 0 && status.st_size > 0)
 		source.size = (uint64_t)status.st_size;
-	look(&source, found);
+	look_at_source(&source, found);
 }
 
 const char *

@@ -67,7 +67,8 @@ plumb_program_toggle(struct plumb_program *program, int number)
 
 /* In the child: everything as it came to us, then the program. */
 static void __attribute__((noreturn))
-become(const struct plumb_program *program, char *const *argv, char *const *environment, int report)
+become_program(const struct plumb_program *program, char *const *argv, char *const *environment,
+               int report)
 {
 	sigaction(SIGPIPE, &program->pipe, NULL);
 	sigaction(SIGXFSZ, &program->size, NULL);
@@ -92,7 +93,7 @@ plumb_program_start(struct plumb_program *program, char *const *argv, char *cons
 		return plumb_fail_errno(error, "cannot start %s", argv[0]);
 	program->pid = fork();
 	if (program->pid == 0)
-		become(program, argv, environment, report[1]);
+		become_program(program, argv, environment, report[1]);
 	int saved = errno;
 	close(report[1]);
 	if (program->pid < 0) {
@@ -116,7 +117,7 @@ plumb_program_start(struct plumb_program *program, char *const *argv, char *cons
 
 /* True when the program has ended. */
 static bool
-reap(struct plumb_program *program)
+reap_program(struct plumb_program *program)
 {
 	int status;
 	pid_t pid;
@@ -162,7 +163,7 @@ plumb_program_wait(struct plumb_program *program, const struct plumb_program_car
 	signals_of_interest(&set);
 	if (program->toggle)
 		sigaddset(&set, program->toggle);
-	while (!reap(program)) {
+	while (!reap_program(program)) {
 		siginfo_t info;
 		int number = await_signal(&set, &info, care->turn ? care->turn(care->data) : -1);
 		if (number < 0 || number == SIGCHLD)
@@ -173,7 +174,7 @@ plumb_program_wait(struct plumb_program *program, const struct plumb_program_car
 		}
 		if (is_ending(number)) {
 			care->flush(care->data);
-			if (reap(program))
+			if (reap_program(program))
 				return;
 		}
 		/* The kernel sends to the terminal's whole foreground group, where the program is.

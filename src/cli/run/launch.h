@@ -41,23 +41,25 @@ struct plumb_program {
 	struct sigaction pipe, child, size;
 };
 
-/* Takes care of the standard descriptors that are closed, and of SIGPIPE, SIGXFSZ, SIGCHLD and
- * those that a terminal or a supervisor sends. Before the first line is printed. */
+/* Takes care of standard descriptors that are closed, of SIGPIPE, SIGXFSZ and SIGCHLD, and of the
+ * signals that a terminal or a supervisor sends. Call it before the first line is printed. */
 void plumb_program_prepare(struct plumb_program *program);
 
-/* Starts ARGV with ENVIRONMENT. When it cannot be executed, ERROR says why, exit_code is 126 or 127
- * (125 for want of a process), and the result is negative. */
+/* Starts ARGV with ENVIRONMENT. Negative: it cannot be executed. ERROR then says why, and exit_code
+ * is 126 or 127, or 125 if there is no process for it. */
 int plumb_program_start(struct plumb_program *program, char *const *argv, char *const *environment,
                         struct plumb_error *error) PLUMB_MUST_CHECK;
 
-/* SIGNAL is for us: it is blocked here, and plumb_program_wait tells of it. Before the start. */
+/* The signal NUMBER is for us: it is blocked here, and plumb_program_wait reports it. Call this
+ * before the start. */
 void plumb_program_toggle(struct plumb_program *program, int number);
 
 /* What is done while the program runs. */
 struct plumb_program_care {
 	void (*flush)(void *data);   /* before a signal that ends the program */
 	void (*toggled)(void *data); /* program.toggle came; may be NULL without one */
-	int (*turn)(void *data); /* does what is due; ms to wait at most, -1 for ever; or NULL */
+	/* Does what is due; returns how many ms to wait at most, -1: no limit. Or NULL. */
+	int (*turn)(void *data);
 	void *data;
 };
 
@@ -68,15 +70,15 @@ struct plumb_program_care {
  */
 void plumb_program_wait(struct plumb_program *program, const struct plumb_program_care *care);
 
-/* For use in FLUSH: waits up to MILLISECONDS; false when a child of ours changed its state. */
+/* For use in `flush`: waits up to MILLISECONDS. False: a child of ours changed its state. */
 bool plumb_program_pause(unsigned milliseconds);
 
-/* After the program's end: SIGINT prints FIRST once, and the second one prints SECOND and leaves as
- * the program did. The texts are whole lines and must stay. */
+/* For the time after the program's end. The first SIGINT prints FIRST. The second one prints SECOND
+ * and exits as the program did. The texts are whole lines and must stay valid. */
 void plumb_program_patience(struct plumb_program *program, const char *first, const char *second);
 
-/* Ends us by the SIGNAL that ended the program, without a core of our own, so that who started us
- * sees what it would see of the program: a shell ends its loop at Ctrl-C. Returns only where that
+/* Ends us by the signal NUMBER that ended the program, without a core of our own. Our parent then
+ * sees what it would see of the program: a shell ends its loop at Ctrl-C. Returns only if that
  * signal cannot end us (process 1 of a container). */
 void plumb_program_die(int number);
 
@@ -84,7 +86,7 @@ void plumb_program_die(int number);
 
 struct plumb_environment_settings {
 	const char *library, *folder;
-	const char *preload_first; /* what must stand first in LD_PRELOAD; NULL or empty: nothing */
+	const char *preload_first; /* what must come first in LD_PRELOAD; NULL or empty: nothing */
 	const char *tools;         /* further libraries to preload, separated by ":"; or NULL */
 	long long limit, flush_ms; /* flush_ms -1: the collector's default */
 	enum plumb_gpu_mode gpu;
@@ -100,8 +102,8 @@ struct plumb_environment_settings {
  */
 char **
 plumb_environment_new(char *const *environment, const struct plumb_environment_settings *settings);
-/* Does PyTorch's log of its compiler go into the run's folder? No: TORCH_TRACE names another, or
- * none. */
+/* Does PyTorch write the log of its compiler into the run's folder? False: TORCH_TRACE names
+ * another folder, or none. */
 bool plumb_environment_own_trace(char *const *environment);
 void plumb_environment_free(char **environment);
 

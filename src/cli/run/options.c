@@ -179,7 +179,7 @@ read_layers(const struct plumb_options *given, unsigned *layers, struct plumb_er
 
 /* "20" or "1.5" seconds in ns; -1 for anything else. */
 static int64_t
-seconds(const char *text)
+parse_seconds(const char *text)
 {
 	char *end;
 	double value = strtod(text, &end);
@@ -194,8 +194,8 @@ read_times(const struct plumb_options *given, struct plumb_run_options *options,
 {
 	const char *after = plumb_options_text(given, "start-after");
 	const char *duration = plumb_options_text(given, "duration");
-	options->start_after = after ? seconds(after) : 0;
-	options->duration = duration ? seconds(duration) : 0;
+	options->start_after = after ? parse_seconds(after) : 0;
+	options->duration = duration ? parse_seconds(duration) : 0;
 	if (options->start_after < 0)
 		return plumb_fail(error, PLUMB_EUSAGE, "--start-after takes seconds, not \"%s\"",
 		                  after);
@@ -322,7 +322,7 @@ plumb_run_options_read(const struct plumb_options *given, struct plumb_run_optio
 }
 
 static bool __attribute__((format(printf, 2, 3)))
-set(char ***next, const char *format, ...)
+set_variable(char ***next, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);
@@ -341,17 +341,17 @@ plumb_run_options_variables(const struct plumb_run_options *options)
 	enum { MOST = 12 };
 	char **variables = calloc(MOST, sizeof(*variables)), **next = variables;
 	bool paused = options->start_after > 0 || options->toggle;
-	if (variables && set(&next, PLUMB_ENV_LAYERS "=%u", options->layers) &&
-	    set(&next, PLUMB_ENV_FOLLOW "=%s", options->follow) &&
-	    (!options->cpu_hz || set(&next, PLUMB_ENV_CPU "=%lld", options->cpu_hz)) &&
-	    (!options->events || set(&next, PLUMB_ENV_EVENTS "=%s", options->events)) &&
-	    (!options->replays || set(&next, PLUMB_ENV_REPLAYS "=1")) &&
-	    (!options->tools[0] || set(&next, PLUMB_ENV_TOOLS "=%s", options->tools)) &&
-	    (!options->memory || set(&next, PLUMB_ENV_MEMORY "=1")) &&
-	    (!options->shapes || set(&next, PLUMB_ENV_SHAPES "=1")) &&
-	    (!options->no_command || set(&next, PLUMB_ENV_COMMAND "=0")) &&
-	    (!options->trace || set(&next, PLUMB_ENV_TRACE "=%s", options->trace)) &&
-	    (!paused || set(&next, PLUMB_ENV_PAUSED "=1")))
+	if (variables && set_variable(&next, PLUMB_ENV_LAYERS "=%u", options->layers) &&
+	    set_variable(&next, PLUMB_ENV_FOLLOW "=%s", options->follow) &&
+	    (!options->cpu_hz || set_variable(&next, PLUMB_ENV_CPU "=%lld", options->cpu_hz)) &&
+	    (!options->events || set_variable(&next, PLUMB_ENV_EVENTS "=%s", options->events)) &&
+	    (!options->replays || set_variable(&next, PLUMB_ENV_REPLAYS "=1")) &&
+	    (!options->tools[0] || set_variable(&next, PLUMB_ENV_TOOLS "=%s", options->tools)) &&
+	    (!options->memory || set_variable(&next, PLUMB_ENV_MEMORY "=1")) &&
+	    (!options->shapes || set_variable(&next, PLUMB_ENV_SHAPES "=1")) &&
+	    (!options->no_command || set_variable(&next, PLUMB_ENV_COMMAND "=0")) &&
+	    (!options->trace || set_variable(&next, PLUMB_ENV_TRACE "=%s", options->trace)) &&
+	    (!paused || set_variable(&next, PLUMB_ENV_PAUSED "=1")))
 		return variables;
 	plumb_run_options_variables_free(variables);
 	return NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `plumb run` is asked to record: its options, read and checked, and as the variables by which
- * the collector learns of them.
+ * What `plumb run` shall record: its options, read and checked, and as the variables that tell the
+ * collector.
  */
 #ifndef PLUMB_CLI_RUN_OPTIONS_H
 #define PLUMB_CLI_RUN_OPTIONS_H
@@ -31,11 +31,11 @@ struct plumb_run_options {
 
 extern const struct plumb_option plumb_run_option_table[];
 
-/* Errors: PLUMB_EUSAGE, naming the option. Texts point into GIVEN. */
+/* Errors: PLUMB_EUSAGE with the option's name. Texts point into GIVEN. */
 int plumb_run_options_read(const struct plumb_options *given, struct plumb_run_options *options,
                            struct plumb_error *error) PLUMB_MUST_CHECK;
 
-/* The part of plumb_run_options_read that looks at the files of --tool; see run_tools.c. */
+/* The part of plumb_run_options_read that looks at the files of --tool; see tools.c. */
 int plumb_run_tools_read(const struct plumb_options *given, struct plumb_run_options *options,
                          struct plumb_error *error) PLUMB_MUST_CHECK;
 

@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 struct task {
 	const char *const *argv; /* NULL: function */
@@ -71,7 +72,7 @@ plumb_probe_become(const char *const *argv)
 }
 
 static void __attribute__((noreturn))
-child(const struct task *task, int output)
+run_child(const struct task *task, int output)
 {
 	int nothing = open("/dev/null", O_RDWR);
 	signal(SIGPIPE, SIG_DFL);
@@ -94,24 +95,16 @@ child(const struct task *task, int output)
 	_exit(127);
 }
 
-static int64_t
-now_ms(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* Reads until the end, or until END; false: the time is over. What does not fit is read and
  * left. */
 static bool
-collect(struct plumb_probe *probe, int input, int64_t end)
+read_output(struct plumb_probe *probe, int input, int64_t end)
 {
 	size_t have = 0;
 	for (;;) {
 		char block[4096];
 		struct pollfd poller = { .fd = input, .events = POLLIN };
-		int64_t left = end - now_ms();
+		int64_t left = end - plumb_clock_ms();
 		int ready = left > 0 ? poll(&poller, 1, (int)left) : 0;
 		if (ready < 0 && errno == EINTR)
 			continue;
@@ -129,7 +122,7 @@ collect(struct plumb_probe *probe, int input, int64_t end)
 }
 
 static bool
-run(struct plumb_probe *probe, const struct task *task, unsigned seconds)
+run_task(struct plumb_probe *probe, const struct task *task, unsigned seconds)
 {
 	int channel[2], status = 0;
 	memset(probe, 0, sizeof(*probe));
@@ -139,10 +132,11 @@ run(struct plumb_probe *probe, const struct task *task, unsigned seconds)
 		return false;
 	pid_t pid = fork();
 	if (pid == 0)
-		child(task, channel[1]);
+		run_child(task, channel[1]);
 	close(channel[1]);
 	if (pid > 0) {
-		probe->timed_out = !collect(probe, channel[0], now_ms() + seconds * 1000ll);
+		probe->timed_out =
+			!read_output(probe, channel[0], plumb_clock_ms() + seconds * 1000ll);
 		if (probe->timed_out)
 			kill(pid, SIGKILL);
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
@@ -158,7 +152,7 @@ plumb_probe_command(struct plumb_probe *probe, const char *const *argv, const ch
                     bool errors, unsigned seconds)
 {
 	struct task task = { .argv = argv, .library = library, .errors = errors };
-	return run(probe, &task, seconds);
+	return run_task(probe, &task, seconds);
 }
 
 bool
@@ -166,7 +160,7 @@ plumb_probe_call(struct plumb_probe *probe, int (*function)(void *data), void *d
                  unsigned seconds)
 {
 	struct task task = { .function = function, .data = data };
-	return run(probe, &task, seconds);
+	return run_task(probe, &task, seconds);
 }
 
 const char *

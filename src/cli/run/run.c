@@ -46,8 +46,7 @@ struct run {
 static void
 plain_name(const char *command, char *name, size_t size)
 {
-	const char *slash = strrchr(command, '/');
-	const char *from = slash && slash[1] ? slash + 1 : command;
+	const char *from = plumb_path_base(command);
 	size_t length = 0;
 	for (; *from && length + 1 < size; from++)
 		name[length++] = strchr("/ \t\n:*?\"'\\<>|$&;", *from) ? '_' : *from;
@@ -117,7 +116,7 @@ fit_limit(struct run *run)
 }
 
 static void
-discard(struct run *run)
+discard_run(struct run *run)
 {
 	plumb_control_unmap(run->schedule.control);
 	run->schedule.control = NULL;
@@ -227,7 +226,7 @@ what_text(const struct plumb_run_options *options, char *text, size_t size)
 }
 
 static void
-announce(const struct run *run)
+announce_recording(const struct run *run)
 {
 	if (run->quiet || plumb_rank() > 0) /* rank 0 says it for all */
 		return;
@@ -315,9 +314,9 @@ toggle_recording(void *data)
 		               plumb_control_is_on(run->schedule.control) ? "on" : "paused");
 }
 
-/* Does what is due: recording begins or ends, threads that wait are looked at. */
+/* Does what is due: starts or ends recording, and looks at threads that wait. */
 static int
-turn(void *data)
+take_turn(void *data)
 {
 	struct run *run = data;
 	struct plumb_control *control = run->schedule.control;
@@ -332,7 +331,7 @@ static void
 wait_for_program(struct run *run)
 {
 	const struct plumb_program_care care = {
-		.flush = flush_all, .toggled = toggle_recording, .turn = turn, .data = run
+		.flush = flush_all, .toggled = toggle_recording, .turn = take_turn, .data = run
 	};
 	plumb_program_wait(&run->program, &care);
 	plumb_watch_free(run->watch);
@@ -441,9 +440,9 @@ clear_folder(struct run *run)
 		               run->folder.path);
 }
 
-/* A job of many ranks, each with a plumb of its own, has one summary: rank 0's. */
+/* In a job of many ranks, each rank has its own plumb. Only rank 0 prints the summary. */
 static void
-summarise(const struct run *run, const struct plumb_profile *profile)
+print_summary(const struct run *run, const struct plumb_profile *profile)
 {
 	struct plumb_summary_options summary = { .path = run->output,
 		                                 .user_code = run->options.user_code };
@@ -469,7 +468,7 @@ summarise(const struct run *run, const struct plumb_profile *profile)
 }
 
 static void
-settle(struct run *run)
+settle_run(struct run *run)
 {
 	static char first[3 * PATH_MAX], second[3 * PATH_MAX];
 	const char *folder = run->folder.path;
@@ -511,7 +510,7 @@ settle(struct run *run)
 			plumb_cli_note(run->invocation, "the earlier profile %s is kept",
 			               run->output);
 	} else if (!run->quiet) {
-		summarise(run, &profile);
+		print_summary(run, &profile);
 	}
 	plumb_profile_free(&profile);
 	clear_folder(run);
@@ -544,17 +543,17 @@ run_profiled(struct run *run)
 	if (make_folder(run, &error) < 0 ||
 	    (!(environment = make_environment(run)) && plumb_fail_memory(&error, NULL))) {
 		plumb_cli_note(run->invocation, "%s; the program was not started", error.message);
-		discard(run);
+		discard_run(run);
 		return PLUMB_RUN_FAILED;
 	}
-	announce(run);
+	announce_recording(run);
 	say_misplaced(run, true);
 	uint64_t start = plumb_control_begin(run->schedule.control);
 	int code = plumb_program_start(&run->program, run->argv, environment, &error);
 	plumb_environment_free(environment);
 	if (code < 0) {
 		plumb_cli_note(run->invocation, "%s", error.message);
-		discard(run);
+		discard_run(run);
 		return run->program.exit_code;
 	}
 	struct plumb_facts_program facts = { .start_monotonic = start,
@@ -578,7 +577,7 @@ run_profiled(struct run *run)
 	wait_for_program(run);
 	plumb_facts_ended(&run->facts, run->program.exit_code);
 	say_how_it_ended(run);
-	settle(run);
+	settle_run(run);
 	if (!run->program.signal && (run->program.exit_code == 1 || run->program.exit_code == 2))
 		say_misplaced(run, false);
 	return run->program.exit_code;

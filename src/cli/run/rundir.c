@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/procstat.h"
 #include "region/control.h"
 #include "region/reader.h"
@@ -25,9 +26,9 @@ is_region_name(const char *name)
 	return plumb_region_name_ends(name, PLUMB_REGION_SUFFIX);
 }
 
-/* Puts FOLDER/NAME into PATH; false (ENAMETOOLONG) where it does not fit. */
+/* Puts FOLDER/NAME into PATH. False with ENAMETOOLONG: it does not fit. */
 static bool
-join(char path[PATH_MAX], const char *folder, const char *name)
+join_path(char path[PATH_MAX], const char *folder, const char *name)
 {
 	int n = snprintf(path, PATH_MAX, "%s/%s", folder, name);
 	if (n > 0 && n < PATH_MAX)
@@ -50,7 +51,7 @@ plumb_rundir_create(struct plumb_rundir *run, const char *parent, struct plumb_e
 			snprintf(name, sizeof(name), ".plumb-%ld.run", (long)getpid());
 		else
 			snprintf(name, sizeof(name), ".plumb-%ld-%u.run", (long)getpid(), number);
-		if (join(run->path, strcmp(absolute, "/") == 0 ? "" : absolute, name) &&
+		if (join_path(run->path, strcmp(absolute, "/") == 0 ? "" : absolute, name) &&
 		    mkdir(run->path, 0700) == 0)
 			return 0;
 		if (errno != EEXIST)
@@ -69,7 +70,8 @@ plumb_rundir_create(struct plumb_rundir *run, const char *parent, struct plumb_e
 bool
 plumb_preloadable(const char *path)
 {
-	/* The list is parted by spaces and colons, and ld.so expands $ORIGIN and its like. */
+	/* Spaces and colons separate the entries of the list, and ld.so expands $ORIGIN and the
+	 * like. */
 	return path[0] == '/' && !strpbrk(path, " :$\t\n");
 }
 
@@ -93,7 +95,7 @@ find_library(char path[PATH_MAX], struct plumb_error *error)
 	}
 	own[length] = '\0';
 	*strrchr(own, '/') = '\0';
-	if (join(place, own, PLUMB_LIBRARY_NAME) && realpath(place, path))
+	if (join_path(place, own, PLUMB_LIBRARY_NAME) && realpath(place, path))
 		return true;
 	plumb_fail(error, PLUMB_ESYSTEM,
 	           "the collector " PLUMB_LIBRARY_NAME " is not in %s, next to plumb; install it "
@@ -115,16 +117,16 @@ plumb_rundir_library(struct plumb_rundir *run, struct plumb_error *error)
 		return 0;
 	}
 	if (plumb_preloadable(run->path)) {
-		if (join(run->library, run->path, PLUMB_LIBRARY_NAME) &&
+		if (join_path(run->library, run->path, PLUMB_LIBRARY_NAME) &&
 		    symlink(real, run->library) == 0)
 			return 0;
 	}
 	const char *bases[] = { getenv("XDG_RUNTIME_DIR"), "/tmp" };
 	for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
 		if (!bases[i] || !plumb_preloadable(bases[i]) ||
-		    !join(run->alias, bases[i], "plumb-XXXXXX") || !mkdtemp(run->alias))
+		    !join_path(run->alias, bases[i], "plumb-XXXXXX") || !mkdtemp(run->alias))
 			continue;
-		if (join(run->library, run->alias, PLUMB_LIBRARY_NAME) &&
+		if (join_path(run->library, run->alias, PLUMB_LIBRARY_NAME) &&
 		    symlink(real, run->library) == 0)
 			return 0;
 		rmdir(run->alias);
@@ -158,7 +160,7 @@ plumb_rundir_space(const char *path)
 
 /* ---- regions of living processes ---- */
 
-/* Maps a region's header shared, or NULL where PATH is none. */
+/* Maps a region's header shared. NULL: PATH is not a region. */
 static struct plumb_region_header *
 map_header(const char *path)
 {
@@ -185,7 +187,7 @@ map_header(const char *path)
 	return NULL;
 }
 
-/* Also false where the process is dead and only waits to be reaped. */
+/* Also false if the process is dead and only waits to be reaped. */
 static bool
 is_alive(const struct plumb_region_header *header, char name[64])
 {
@@ -210,7 +212,7 @@ next_region(DIR *folder, const char *path)
 		char file[PATH_MAX];
 		if (!is_region_name(entry->d_name) ||
 		    strcmp(entry->d_name, PLUMB_RUN_REGION) == 0 ||
-		    !join(file, path, entry->d_name))
+		    !join_path(file, path, entry->d_name))
 			continue;
 		struct plumb_region_header *header = map_header(file);
 		if (header)
@@ -239,14 +241,6 @@ plumb_rundir_living(const struct plumb_rundir *run, pid_t self, struct plumb_run
 	}
 	closedir(folder);
 	return count;
-}
-
-static uint64_t
-now_ms(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
 struct wanted {
@@ -284,7 +278,8 @@ plumb_rundir_flush(const struct plumb_rundir *run, unsigned milliseconds,
 		}
 	}
 	closedir(folder);
-	for (uint64_t end = now_ms() + milliseconds; now_ms() < end && !all_served(list, count);)
+	for (int64_t end = plumb_clock_ms() + milliseconds;
+	     plumb_clock_ms() < end && !all_served(list, count);)
 		if (!pause(data, PAUSE_MS))
 			break;
 	for (size_t i = 0; i < count; i++)
@@ -299,7 +294,7 @@ remove_compile_logs(const char *path)
 {
 	char logs[PATH_MAX];
 	struct dirent *entry;
-	DIR *folder = join(logs, path, PLUMB_COMPILE_LOGS) ? opendir(logs) : NULL;
+	DIR *folder = join_path(logs, path, PLUMB_COMPILE_LOGS) ? opendir(logs) : NULL;
 	if (!folder)
 		return;
 	while ((entry = readdir(folder)))

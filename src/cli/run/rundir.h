@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The folder where a run's regions lie while it runs: made before the program starts, asked to
- * flush when a signal comes, looked through at the end, and removed once the profile is safely
- * written.
+ * The run folder, which holds a run's regions while it runs. It is made before the program starts,
+ * and removed when the profile is safely written.
  */
 #ifndef PLUMB_CLI_RUN_RUNDIR_H
 #define PLUMB_CLI_RUN_RUNDIR_H
@@ -25,7 +24,7 @@ struct plumb_rundir {
 };
 
 /*
- * Makes ".plumb-PID.run" (with a number where that is taken) in the folder PARENT. Errors:
+ * Makes ".plumb-PID.run" (with a number if that exists) in the folder PARENT. Errors:
  * PLUMB_ESYSTEM.
  */
 int plumb_rundir_create(struct plumb_rundir *run, const char *parent,
@@ -33,15 +32,15 @@ int plumb_rundir_create(struct plumb_rundir *run, const char *parent,
 
 /*
  * Fills run->library: the file that PLUMB_LIBRARY names, else libplumb.so beside this program.
- * Where its path holds a space, colon or dollar sign, which LD_PRELOAD cannot, it is
- * reached by a symbolic link in the run folder, in $XDG_RUNTIME_DIR or in /tmp.
+ * LD_PRELOAD cannot hold a path with a space, colon or dollar sign. For such a path this makes a
+ * symbolic link in the run folder, in $XDG_RUNTIME_DIR or in /tmp.
  */
 int plumb_rundir_library(struct plumb_rundir *run, struct plumb_error *error) PLUMB_MUST_CHECK;
 
 /* Can LD_PRELOAD hold PATH? */
 bool plumb_preloadable(const char *path);
 
-/* Bytes that may be written in the folder, UINT64_MAX where it cannot tell. */
+/* How many bytes may be written in the folder; UINT64_MAX: unknown. */
 uint64_t plumb_rundir_space(const char *path);
 
 /* A process that still writes into the folder. */
@@ -49,21 +48,21 @@ struct plumb_rundir_alive {
 	pid_t pid;
 	char name[64];
 };
-/* How many there are but the process SELF; fills *first with one of them. */
+/* How many there are, without the process SELF. Fills *first with one of them. */
 unsigned
 plumb_rundir_living(const struct plumb_rundir *run, pid_t self, struct plumb_rundir_alive *first);
 
 /*
- * Asks every living process that uses a GPU to deliver its records, and waits until all have or
- * MILLISECONDS are over. PAUSE waits a moment and returns false to give up earlier.
+ * Asks every living process that uses a GPU to deliver its records. Waits until all have done so,
+ * but at most MILLISECONDS. PAUSE waits a moment; it returns false to give up earlier.
  */
 void plumb_rundir_flush(const struct plumb_rundir *run, unsigned milliseconds,
                         bool (*pause)(void *data, unsigned milliseconds), void *data);
 
 /* Removes the link to the library that lies outside the run folder. */
 void plumb_rundir_remove_alias(struct plumb_rundir *run);
-/* Removes the folder PATH with its regions and our link, and nothing else: false where it still
- * stands (it held something that is not ours, or may not be removed). */
+/* Removes the folder PATH with its regions and our link, and nothing else. False: the folder is
+ * still there, because it holds something that is not ours or may not be removed. */
 bool plumb_rundir_remove(const char *path);
 
 #endif

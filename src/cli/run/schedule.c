@@ -2,28 +2,21 @@
 #include "cli/run/schedule.h"
 
 #include <limits.h>
-#include <time.h>
 
-#define LOOK_MS 20 /* how soon a start by the program itself is noticed, where a duration is set */
+#include "base/clock.h"
 
-static uint64_t
-now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
+#define LOOK_MS 20 /* how soon we notice a start by the program itself, if there is a duration */
 
 void
 plumb_schedule_begin(struct plumb_schedule *schedule)
 {
 	if (schedule->start_after > 0)
-		schedule->start_at = now_ns() + (uint64_t)schedule->start_after;
+		schedule->start_at = plumb_clock_ns() + (uint64_t)schedule->start_after;
 }
 
 /* Rounded up: a turn must not come before its time and find nothing to do. */
 static int
-milliseconds(uint64_t ns)
+round_to_milliseconds(uint64_t ns)
 {
 	uint64_t ms = (ns + 999999) / 1000000;
 	return ms < INT_MAX ? (int)ms : INT_MAX;
@@ -32,14 +25,14 @@ milliseconds(uint64_t ns)
 int
 plumb_schedule_turn(struct plumb_schedule *schedule)
 {
-	uint64_t now = now_ns(), since;
+	uint64_t now = plumb_clock_ns(), since;
 	int wait = -1;
 	if (schedule->start_at && now >= schedule->start_at) {
 		plumb_control_start(schedule->control, now);
 		schedule->start_at = 0;
 	}
 	if (schedule->start_at)
-		wait = milliseconds(schedule->start_at - now);
+		wait = round_to_milliseconds(schedule->start_at - now);
 	if (!schedule->duration)
 		return wait;
 	since = plumb_control_since(schedule->control);
@@ -47,14 +40,15 @@ plumb_schedule_turn(struct plumb_schedule *schedule)
 		plumb_control_stop(schedule->control, now);
 		since = 0;
 	}
-	int look = since ? milliseconds(since + (uint64_t)schedule->duration - now) : LOOK_MS;
+	int look =
+		since ? round_to_milliseconds(since + (uint64_t)schedule->duration - now) : LOOK_MS;
 	return wait >= 0 && wait < look ? wait : look;
 }
 
 void
 plumb_schedule_toggle(struct plumb_schedule *schedule)
 {
-	uint64_t now = now_ns();
+	uint64_t now = plumb_clock_ns();
 	if (!plumb_control_stop(schedule->control, now))
 		plumb_control_start(schedule->control, now);
 }

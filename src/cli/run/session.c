@@ -180,7 +180,7 @@ await_end(void)
 }
 
 static enum plumb_exit
-finish(struct session *session)
+finish_recording(struct session *session)
 {
 	struct plumb_profile profile;
 	struct plumb_error error = { 0 };
@@ -218,7 +218,7 @@ finish(struct session *session)
 }
 
 static void
-discard(struct session *session)
+discard_session(struct session *session)
 {
 	plumb_control_unmap(session->control);
 	plumb_region_close(&session->facts.region);
@@ -232,7 +232,7 @@ plumb_cmd_session(struct plumb_invocation *invocation)
 {
 	struct session session = { .invocation = invocation, .pid = getppid() };
 	struct plumb_error error = { 0 };
-	/* Ctrl-C is for the process, which ends us by its own end. */
+	/* Ctrl-C is for the process. We end when it ends. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGQUIT, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
@@ -241,17 +241,17 @@ plumb_cmd_session(struct plumb_invocation *invocation)
 	if (code == 0)
 		code = make_folder(&session, &error);
 	if (code < 0) {
-		discard(&session);
+		discard_session(&session);
 		return plumb_cli_fail(invocation, &error);
 	}
 	tell_facts(&session, plumb_control_begin(session.control));
 	if (!tell_process(&session)) {
-		discard(&session);
+		discard_session(&session);
 		return PLUMB_EXIT_SYSTEM;
 	}
 	bool ended = await_end();
 	plumb_facts_ended(&session.facts, -1);
-	enum plumb_exit how = finish(&session);
+	enum plumb_exit how = finish_recording(&session);
 	plumb_control_unmap(session.control);
 	if (ended)
 		fprintf(invocation->out, "%s\n",

@@ -13,6 +13,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/format.h"
 #include "cli/run/executable.h"
 
 #define MAX_CHAIN 12 /* the kernel follows five "#!", env(1) adds a step to each */
@@ -65,11 +66,11 @@ find_program(const char *name, const char *search, char path[PATH_MAX])
 	}
 }
 
-static void refuse(struct plumb_target *target, const char *path, const char *format, ...)
+static void refuse_program(struct plumb_target *target, const char *path, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 static void
-refuse(struct plumb_target *target, const char *path, const char *format, ...)
+refuse_program(struct plumb_target *target, const char *path, const char *format, ...)
 {
 	va_list args;
 	target->refused = true;
@@ -81,7 +82,7 @@ refuse(struct plumb_target *target, const char *path, const char *format, ...)
 	va_end(args);
 }
 
-/* Will the loader run PATH in secure mode, where it takes no preloaded library? */
+/* Will the loader run PATH in secure mode, in which it preloads no library? */
 static bool
 look_privileges(int descriptor, const char *path, struct plumb_target *target)
 {
@@ -95,14 +96,15 @@ look_privileges(int descriptor, const char *path, struct plumb_target *target)
 		return false;
 	const char *remedy = "so the loader preloads nothing into it; run a copy without that bit";
 	if (status.st_mode & S_ISUID && status.st_uid != getuid())
-		refuse(target, path, "is set-user-ID, %s", remedy);
+		refuse_program(target, path, "is set-user-ID, %s", remedy);
 	else if ((status.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) &&
 	         status.st_gid != getgid())
-		refuse(target, path, "is set-group-ID, %s", remedy);
+		refuse_program(target, path, "is set-group-ID, %s", remedy);
 	else if (getuid() != 0 && fgetxattr(descriptor, "security.capability", NULL, 0) > 0)
-		refuse(target, path,
-		       "has file capabilities, so the loader preloads nothing into it; run a copy "
-		       "without them");
+		refuse_program(
+			target, path,
+			"has file capabilities, so the loader preloads nothing into it; run a copy "
+			"without them");
 	return target->refused;
 }
 
@@ -111,36 +113,39 @@ look_elf(const struct plumb_executable *found, const char *path, struct plumb_ta
 {
 	const char *loader = strrchr(found->interpreter, '/');
 	loader = loader ? loader + 1 : found->interpreter;
-	const char *file = strrchr(path, '/');
-	file = file ? file + 1 : path;
+	const char *file = plumb_path_base(path);
 	if (found->machine != plumb_machine_own()) {
 		const char *name = found->machine ? plumb_machine_name(found->machine) : NULL;
-		refuse(target, path,
-		       "is a %u-bit program for %s, but plumb's collector is a 64-bit library for "
-		       "%s",
-		       found->bits, name ? name : "another machine",
-		       plumb_machine_name(plumb_machine_own()));
+		refuse_program(
+			target, path,
+			"is a %u-bit program for %s, but plumb's collector is a 64-bit library for "
+			"%s",
+			found->bits, name ? name : "another machine",
+			plumb_machine_name(plumb_machine_own()));
 	} else if (found->bits == 32) {
-		refuse(target, path,
-		       "is a 32-bit program, but plumb's collector is a 64-bit library");
+		refuse_program(target, path,
+		               "is a 32-bit program, but plumb's collector is a 64-bit library");
 	} else if (*loader == '\0') {
 		/* The loader run as a program has none itself, and preloads for what it runs. */
 		if (strncmp(file, "ld-linux", 8) != 0) {
-			refuse(target, path,
-			       "is statically linked, so plumb's collector cannot be loaded into "
-			       "it; link it dynamically");
+			refuse_program(
+				target, path,
+				"is statically linked, so plumb's collector cannot be loaded into "
+				"it; link it dynamically");
 			/* To it LD_PRELOAD is a variable like any other, which it hands on:
 			 * launchers are often linked so. */
 			target->refused = false;
 			target->outside = true;
 		}
 	} else if (strncmp(loader, "ld-musl", 7) == 0) {
-		refuse(target, path, "is linked with musl, but plumb's collector needs glibc");
+		refuse_program(target, path,
+		               "is linked with musl, but plumb's collector needs glibc");
 		target->musl = true;
 	} else if (strncmp(loader, "ld-linux", 8) != 0 && strncmp(loader, "ld-lsb", 6) != 0 &&
 	           strncmp(loader, "ld64.so", 7) != 0) {
-		refuse(target, path, "is loaded by %s, but plumb's collector needs glibc's loader",
-		       found->interpreter);
+		refuse_program(target, path,
+		               "is loaded by %s, but plumb's collector needs glibc's loader",
+		               found->interpreter);
 	}
 	if (target->refused || !found->asan)
 		return;
@@ -194,8 +199,7 @@ env_command(char *const *argv, char *split, size_t size)
 static bool
 is_env(const char *path)
 {
-	const char *file = strrchr(path, '/');
-	return strcmp(file ? file + 1 : path, "env") == 0;
+	return strcmp(plumb_path_base(path), "env") == 0;
 }
 
 /* Looks at the file PATH. True: NEXT (of PATH_MAX) is to be looked at too. */
@@ -256,10 +260,18 @@ plumb_target_look(char *const *argv, const char *search, struct plumb_target *ta
 		return;
 	memcpy(path, target->path, sizeof(path));
 	for (int step = 0; step < MAX_CHAIN; step++) {
-		/* Only the command line's own env has its arguments in ARGV. */
+		/* ARGV has the arguments of env only if the command line itself names env. */
 		if (!look_step(path, step == 0 ? argv : NULL, search, next, target) ||
 		    target->refused)
 			return;
 		memcpy(path, next, sizeof(path));
 	}
+}
+
+void
+plumb_target_find(const char *program, struct plumb_target *target)
+{
+	char *argv[] = { (char *)(uintptr_t)program, NULL };
+
+	plumb_target_look(argv, getenv("PATH"), target);
 }

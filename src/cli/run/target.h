@@ -10,20 +10,22 @@
 #include <stdbool.h>
 
 struct plumb_target {
-	int error;           /* errno where no program could be found; then nothing else holds */
+	int error; /* errno: no program was found, and the other members mean nothing; else 0 */
 	char path[PATH_MAX]; /* the program itself */
 	bool refused;        /* the program must not meet the collector; `reason` says why */
 	bool musl;           /* it is refused because it is linked with musl */
-	bool outside;        /* likewise cannot be seen, but programs that it starts can */
+	bool outside;        /* it cannot be profiled, but programs that it starts can */
 	char reason[PATH_MAX + 256];  /* a clause: "/bin/x is statically linked, and …" */
-	char preload[256];            /* what has to stand first in LD_PRELOAD, or empty */
+	char preload[256];            /* what must come first in LD_PRELOAD, or empty */
 	char adapted[PATH_MAX + 256]; /* what was done about it, a clause, or empty */
 };
 
 /*
  * Looks at the program that ARGV (ends with NULL) starts, with SEARCH as PATH (NULL: the system's
- * default). What cannot be read is not refused: plumb then cannot tell, and tries.
+ * default). A file that cannot be read is not refused: plumb cannot tell, so it tries.
  */
 void plumb_target_look(char *const *argv, const char *search, struct plumb_target *target);
+/* The same for PROGRAM without arguments, with PATH of the environment. */
+void plumb_target_find(const char *program, struct plumb_target *target);
 
 #endif

@@ -201,6 +201,6 @@ plumb_gpu_replay(struct plumb_gpu_activity *activity, struct plumb_thread *threa
 	plumb_gpu_count(device, record->kind, known ? 0 : 1, ns, 0);
 	plumb_gpu_busy(device, record->kind, node, track, record->start, record->end);
 	if (plumb_unlikely(plumb_trace_on))
-		plumb_span_add(thread, node, track, record->start, record->end,
-		               record->correlation);
+		plumb_span_work(thread, node, track, record->start, record->end,
+		                (uint32_t)record->correlation, 0);
 }

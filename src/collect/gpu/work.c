@@ -159,8 +159,8 @@ plumb_gpu_place(struct plumb_thread *thread, const struct plumb_gpu_record *reco
 	plumb_gpu_work(device, record->kind, node, stream, record->start, record->end,
 	               record->bytes);
 	if (plumb_unlikely(plumb_trace_on))
-		plumb_span_add(thread, node, stream, record->start, record->end,
-		               plumb_span_link((uint32_t)record->correlation, record->bytes));
+		plumb_span_work(thread, node, stream, record->start, record->end,
+		                (uint32_t)record->correlation, record->bytes);
 	return stream;
 }
 
@@ -168,17 +168,23 @@ plumb_gpu_place(struct plumb_thread *thread, const struct plumb_gpu_record *reco
 
 void
 plumb_gpu_transfer(struct plumb_thread *thread, const struct plumb_gpu_record *record,
-                   struct plumb_gpu_device *device, const char *name, bool blocked)
+                   struct plumb_gpu_device *device, const struct plumb_gpu_copy *copy)
 {
 	const struct plumb_ring_launch *launch = &record->launch;
 	enum plumb_frame_kind kind =
 		record->kind == PLUMB_GPU_WORK_SET ? PLUMB_FRAME_SET : PLUMB_FRAME_COPY;
-	plumb_id node = plumb_child_named(thread, launch->node, kind, name);
+	char name[PLUMB_TRANSFER_NAME];
+	plumb_transfer_name(name, copy->kinds);
+	plumb_id node = copy->from && copy->to
+	                        ? plumb_child_copy(thread, launch->node, name,
+	                                           plumb_gpu_device_id(copy->from),
+	                                           plumb_gpu_device_id(copy->to))
+	                        : plumb_child_named(thread, launch->node, kind, name);
 	plumb_id track = plumb_gpu_place(thread, record, device, node);
 	plumb_observe(thread, node, PLUMB_METRIC_GPU_COPY_TIME, track,
 	              (int64_t)(record->end - record->start));
 	plumb_observe(thread, node, PLUMB_METRIC_GPU_COPY_BYTES, track, (int64_t)record->bytes);
-	if (blocked && launch->node && !launch->taken && launch->host_wait)
+	if (copy->blocked && launch->node && !launch->taken && launch->host_wait)
 		plumb_observe(thread, node, PLUMB_METRIC_HOST_WAIT, launch->track,
 		              (int64_t)launch->host_wait);
 }

@@ -151,17 +151,23 @@ bool plumb_gpu_record_begin(struct plumb_gpu_activity *activity, struct plumb_th
                             struct plumb_gpu_record *record);
 /*
  * Then one of these puts the work under its call, with its metrics, and adds it to DEVICE (NULL:
- * unknown). The NAMEs are the frame's. The fields of CONFIGURATION that are used are grid (blocks),
+ * unknown). NAME is the frame's. The fields of CONFIGURATION that are used are grid (blocks),
  * block (threads), registers (of a thread), static_shared and dynamic_shared (bytes of a block) and
- * occupancy (parts per million; UINT32_MAX: unknown). WARP: threads. BLOCKED: the call returned
- * only when the driver had read or written all of the host's memory.
+ * occupancy (parts per million; UINT32_MAX: unknown). WARP: threads.
  */
 void
 plumb_gpu_kernel(struct plumb_gpu_activity *activity, struct plumb_thread *thread,
                  const struct plumb_gpu_record *record, struct plumb_gpu_device *device,
                  const char *name, const struct plumb_record_variant *configuration, uint32_t warp);
+struct plumb_gpu_copy {
+	struct plumb_transfer kinds; /* its frame */
+	/* Of a copy between two devices: which; else NULL. */
+	const struct plumb_gpu_device *from, *to;
+	/* The call returned only when the driver had read or written all of the host's memory. */
+	bool blocked;
+};
 void plumb_gpu_transfer(struct plumb_thread *thread, const struct plumb_gpu_record *record,
-                        struct plumb_gpu_device *device, const char *name, bool blocked);
+                        struct plumb_gpu_device *device, const struct plumb_gpu_copy *copy);
 void plumb_gpu_replay(struct plumb_gpu_activity *activity, struct plumb_thread *thread,
                       const struct plumb_gpu_record *record, struct plumb_gpu_device *device);
 

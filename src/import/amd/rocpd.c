@@ -275,11 +275,10 @@ agent_of(const struct reader *reader, int64_t id)
 }
 
 static uint32_t
-stream_of(struct reader *reader, const struct place *place)
+device_of(struct reader *reader, uint32_t process, int64_t agent_id)
 {
-	uint32_t process = process_of(reader, place->process);
-	const struct agent *agent = agent_of(reader, place->agent);
-	int64_t ordinal = agent ? agent->ordinal : place->agent;
+	const struct agent *agent = agent_of(reader, agent_id);
+	int64_t ordinal = agent ? agent->ordinal : agent_id;
 	uint32_t id = plumb_trace_has_device(reader->trace, process, ordinal);
 	if (id == PLUMB_NONE) {
 		id = plumb_trace_device(reader->trace, process, ordinal, NULL);
@@ -292,6 +291,14 @@ stream_of(struct reader *reader, const struct place *place)
 			device->clock_khz = mhz > 0 && mhz < 1000000 ? mhz * 1000 : PLUMB_UNKNOWN;
 		}
 	}
+	return id;
+}
+
+static uint32_t
+stream_of(struct reader *reader, const struct place *place)
+{
+	uint32_t process = process_of(reader, place->process);
+	uint32_t id = device_of(reader, process, place->agent);
 	return plumb_trace_stream(reader->trace, process, id, PLUMB_UNKNOWN,
 	                          place->stream != PLUMB_UNKNOWN ? place->stream : place->queue);
 }
@@ -610,10 +617,16 @@ read_copies(struct reader *reader)
 			place.agent = to_id;
 		struct plumb_trace_work work = work_of(reader, &rows, &place);
 		work.frame =
-			peers ? plumb_trace_copy_frame(reader->trace, "device", "peer device")
+			peers ? plumb_trace_copy_frame(reader->trace, PLUMB_MEMORY_DEVICE,
+		                                       PLUMB_MEMORY_PEER_DEVICE)
 			      : plumb_sqlite_texts_frame(&reader->texts, frame_of, reader,
 		                                         plumb_rows_integer(&rows, NAME), AS_COPY);
 		work.bytes = plumb_rows_integer(&rows, SIZE);
+		if (peers) {
+			uint32_t process = process_of(reader, place.process);
+			work.ends = plumb_trace_ends(device_of(reader, process, from_id),
+			                             device_of(reader, process, to_id));
+		}
 		plumb_trace_work(reader->trace, &work);
 	}
 	plumb_rows_close(&rows);

@@ -237,10 +237,16 @@ take_copy(struct reader *reader)
 	bool upload = plumb_text_has(row->direction, "HOST_TO_DEVICE");
 	bool peer = plumb_text_has(row->direction, "DEVICE_TO_DEVICE") &&
 	            row->source != row->destination;
-	uint32_t frame = peer ? plumb_trace_copy_frame(trace, "device", "peer device")
-	                      : plumb_import_copy(trace, row->direction);
+	uint32_t frame =
+		peer ? plumb_trace_copy_frame(trace, PLUMB_MEMORY_DEVICE, PLUMB_MEMORY_PEER_DEVICE)
+		     : plumb_import_copy(trace, row->direction);
+	uint32_t process = process_of(reader);
 	struct plumb_trace_work work =
-		work_of(reader, process_of(reader), upload ? row->destination : row->source, frame);
+		work_of(reader, process, upload ? row->destination : row->source, frame);
+	if (peer)
+		work.ends = plumb_trace_ends(
+			plumb_trace_device(trace, process, row->source, NULL),
+			plumb_trace_device(trace, process, row->destination, NULL));
 	plumb_trace_work(trace, &work);
 }
 

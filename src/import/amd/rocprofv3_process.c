@@ -72,7 +72,7 @@ device_of(struct rocprofv3_reader *reader, const struct rocprofv3_agent *agent)
 static void
 take_work(struct rocprofv3_reader *reader, const struct rocprofv3_record *record,
           const struct rocprofv3_agent *agent, uint32_t frame,
-          const struct plumb_trace_launch *launch)
+          const struct plumb_trace_launch *launch, struct plumb_ends ends)
 {
 	struct plumb_trace_work work = {
 		.track = plumb_trace_stream(
@@ -86,6 +86,7 @@ take_work(struct rocprofv3_reader *reader, const struct rocprofv3_record *record
 		.launch = launch,
 		.collective = PLUMB_NONE,
 		.placed = PLUMB_NONE,
+		.ends = ends,
 	};
 	plumb_trace_work(reader->trace, &work);
 }
@@ -114,13 +115,16 @@ take_dispatch(struct rocprofv3_reader *reader, const struct rocprofv3_record *re
 	launch.registers = symbol ? symbol->registers : PLUMB_UNKNOWN;
 	launch.shared = record->shared;
 	take_work(reader, record, find_agent(reader, record->agent),
-	          plumb_trace_frame(reader->trace, PLUMB_FRAME_KERNEL, text), &launch);
+	          plumb_trace_frame(reader->trace, PLUMB_FRAME_KERNEL, text), &launch,
+	          (struct plumb_ends){ 0, 0 });
 }
 
-static const char *
+static enum plumb_memory_kind
 memory_of(const struct rocprofv3_agent *agent)
 {
-	return !agent ? "unknown" : agent->type == ROCPROFV3_GPU ? "device" : "host";
+	return !agent                         ? PLUMB_MEMORY_UNKNOWN
+	       : agent->type == ROCPROFV3_GPU ? PLUMB_MEMORY_DEVICE
+	                                      : PLUMB_MEMORY_HOST;
 }
 
 static void
@@ -132,19 +136,25 @@ take_copy(struct rocprofv3_reader *reader, const struct rocprofv3_record *record
 	                                    : from && from->type == ROCPROFV3_GPU ? from
 	                                                                          : NULL;
 	const char *name = operation_of(reader, record);
+	struct plumb_ends ends = { 0, 0 };
 	uint32_t frame;
 	if (!gpu && from && to) {
 		plumb_trace_count(reader->trace, PLUMB_FATE_UNUSED, "copies from host to host", 1);
 		return;
 	}
-	if (from && to && from != to && from->type == ROCPROFV3_GPU && to->type == ROCPROFV3_GPU)
-		frame = plumb_trace_copy_frame(reader->trace, "device", "peer device");
+	bool peers = from && to && from != to && from->type == ROCPROFV3_GPU &&
+	             to->type == ROCPROFV3_GPU;
+	if (peers)
+		ends = plumb_trace_ends(device_of(reader, from), device_of(reader, to));
+	if (peers)
+		frame = plumb_trace_copy_frame(reader->trace, PLUMB_MEMORY_DEVICE,
+		                               PLUMB_MEMORY_PEER_DEVICE);
 	else if (name)
 		frame = plumb_import_copy(reader->trace,
 		                          (struct plumb_slice){ name, strlen(name) });
 	else
 		frame = plumb_trace_copy_frame(reader->trace, memory_of(from), memory_of(to));
-	take_work(reader, record, gpu, frame, NULL);
+	take_work(reader, record, gpu, frame, NULL, ends);
 }
 
 static void

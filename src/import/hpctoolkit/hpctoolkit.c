@@ -405,8 +405,9 @@ static void
 take_interval(struct hpct_reader *reader, uint32_t track, const struct hpct_context *context,
               int64_t start, int64_t end)
 {
-	struct plumb_trace_item item = { .span = { 0, track, start, end, 0 },
-		                         .bytes = PLUMB_UNKNOWN };
+	struct plumb_trace_item item = {
+		.span = { .start_ns = start, .end_ns = end, .track = track }, .bytes = PLUMB_UNKNOWN
+	};
 	const struct plumb_track *row =
 		plumb_builder_get_track(plumb_trace_builder(reader->trace), track);
 	uint32_t source = context->work == PLUMB_FRAME_KERNEL ? PLUMB_SOURCE_KERNEL

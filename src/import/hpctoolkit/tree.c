@@ -72,11 +72,12 @@ static uint32_t
 make_placeholder(struct hpct_reader *reader, struct plumb_slice name, uint32_t *work)
 {
 	static const struct {
-		const char *name, *from, *to;
+		const char *name;
+		enum plumb_memory_kind from, to;
 	} copies[] = {
-		{ "<gpu copy>", "unknown", "unknown" },
-		{ "<gpu copyin>", "host", "device" },
-		{ "<gpu copyout>", "device", "host" },
+		{ "<gpu copy>", PLUMB_MEMORY_UNKNOWN, PLUMB_MEMORY_UNKNOWN },
+		{ "<gpu copyin>", PLUMB_MEMORY_HOST, PLUMB_MEMORY_DEVICE },
+		{ "<gpu copyout>", PLUMB_MEMORY_DEVICE, PLUMB_MEMORY_HOST },
 	};
 	for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
 		if (plumb_slice_is(name, copies[i].name)) {
@@ -85,7 +86,7 @@ make_placeholder(struct hpct_reader *reader, struct plumb_slice name, uint32_t *
 		}
 	if (plumb_slice_is(name, "<gpu memset>")) {
 		*work = PLUMB_FRAME_SET;
-		return plumb_trace_set_frame(reader->trace, "device");
+		return plumb_trace_set_frame(reader->trace, PLUMB_MEMORY_DEVICE);
 	}
 	return plumb_slice_begins(name, "<gpu ")
 	               ? plumb_trace_frame(reader->trace, PLUMB_FRAME_GPU_API, name)

@@ -21,6 +21,7 @@
 #include "base/map.h"
 #include "import/chrome/event.h"
 #include "import/chrome/pairs.h"
+#include "import/copies.h"
 
 /* A command of a device, a call of the host, or a flow that begins. */
 struct item {
@@ -441,18 +442,6 @@ three_of(const char *text, int64_t three[3])
 	return at ? at : "";
 }
 
-/* The kind of memory of a letter in "(M2D)": H and S are USM allocations, M is any other of the
- * host. */
-static const char *
-memory_of(char letter)
-{
-	return letter == 'H'   ? "pinned"
-	       : letter == 'D' ? "device"
-	       : letter == 'S' ? "managed"
-	       : letter == 'M' ? "pageable"
-	                       : "unknown";
-}
-
 /* The frame of a copy or set; PLUMB_NONE: it is none. */
 static uint32_t
 transfer_frame(struct plumb_trace *trace, const char *name)
@@ -463,14 +452,15 @@ transfer_frame(struct plumb_trace *trace, const char *name)
 	if (strncmp(name, "zeCommandListAppend", 19) != 0 && strncmp(name, "clEnqueue", 9) != 0)
 		return PLUMB_NONE;
 	if (strstr(name, "Fill"))
-		return plumb_trace_set_frame(trace, one ? memory_of(open[1]) : "device");
+		return plumb_trace_set_frame(trace, one ? plumb_import_memory_letter(open[1])
+		                                        : PLUMB_MEMORY_DEVICE);
 	if (strstr(name, "Copy"))
-		return plumb_trace_copy_frame(trace, both ? memory_of(open[1]) : "unknown",
-		                              both ? memory_of(open[3]) : "unknown");
+		return plumb_trace_copy_frame(trace, plumb_import_memory_letter(both ? open[1] : 0),
+		                              plumb_import_memory_letter(both ? open[3] : 0));
 	if (strstr(name, "Read"))
-		return plumb_trace_copy_frame(trace, "device", "host");
+		return plumb_trace_copy_frame(trace, PLUMB_MEMORY_DEVICE, PLUMB_MEMORY_HOST);
 	if (strstr(name, "Write"))
-		return plumb_trace_copy_frame(trace, "host", "device");
+		return plumb_trace_copy_frame(trace, PLUMB_MEMORY_HOST, PLUMB_MEMORY_DEVICE);
 	return PLUMB_NONE;
 }
 

@@ -16,6 +16,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "import/copies.h"
 #include "import/text_table.h"
 
 enum state { OUTSIDE, KERNELS, FUNCTIONS, COUNTERS, IGNORED };
@@ -104,17 +105,6 @@ read_command(struct plumb_slice text)
 	return command;
 }
 
-/* M is memory of the host's own, H what the driver allocated there, S moves by itself, D is the
- * device's. */
-static const char *
-memory_of(char letter)
-{
-	static const char letters[] = "MHSD";
-	static const char *const kinds[] = { "pageable", "pinned", "managed", "device" };
-	const char *found = letter ? strchr(letters, letter) : NULL;
-	return found ? kinds[found - letters] : "unknown";
-}
-
 /* The frame of a kernel, copy or set; PLUMB_NONE: some other command (a barrier). */
 static uint32_t
 command_frame(struct reader *reader, struct plumb_slice name)
@@ -125,16 +115,18 @@ command_frame(struct reader *reader, struct plumb_slice name)
 	if (!plumb_slice_begins(name, "zeCommandList") && !plumb_slice_begins(name, "clEnqueue"))
 		return plumb_trace_frame(trace, PLUMB_FRAME_KERNEL, name);
 	if (plumb_text_has(name, "Fill"))
-		return plumb_trace_set_frame(trace, open && end - open == 3 ? memory_of(open[1])
-		                                                            : "device");
+		return plumb_trace_set_frame(trace, open && end - open == 3
+		                                            ? plumb_import_memory_letter(open[1])
+		                                            : PLUMB_MEMORY_DEVICE);
 	if (moved)
-		return plumb_trace_copy_frame(trace, memory_of(open[1]), memory_of(open[3]));
+		return plumb_trace_copy_frame(trace, plumb_import_memory_letter(open[1]),
+		                              plumb_import_memory_letter(open[3]));
 	if (plumb_text_has(name, "Read"))
-		return plumb_trace_copy_frame(trace, "device", "host");
+		return plumb_trace_copy_frame(trace, PLUMB_MEMORY_DEVICE, PLUMB_MEMORY_HOST);
 	if (plumb_text_has(name, "Write"))
-		return plumb_trace_copy_frame(trace, "host", "device");
+		return plumb_trace_copy_frame(trace, PLUMB_MEMORY_HOST, PLUMB_MEMORY_DEVICE);
 	if (plumb_text_has(name, "Copy") || plumb_text_has(name, "Memcpy"))
-		return plumb_trace_copy_frame(trace, "unknown", "unknown");
+		return plumb_trace_copy_frame(trace, PLUMB_MEMORY_UNKNOWN, PLUMB_MEMORY_UNKNOWN);
 	return PLUMB_NONE;
 }
 

@@ -78,8 +78,9 @@ static const struct {
 
 struct arguments {
 	int64_t correlation, device, stream, context, bytes, process;
-	int64_t rank, raw_pid;     /* in a file of several ranks */
-	int64_t awaited, recorded; /* of a synchronisation */
+	int64_t from_device, to_device; /* of a copy between two */
+	int64_t rank, raw_pid;          /* in a file of several ranks */
+	int64_t awaited, recorded;      /* of a synchronisation */
 	struct plumb_slice collective;
 	struct plumb_kineto_group group;
 	struct plumb_import_inputs inputs; /* of an operator */
@@ -145,6 +146,8 @@ static const struct plumb_pull_field argument_fields[] = {
 	PLUMB_PULL_FIELD("Seq", INTEGER, AT(group.sequence)),
 	/* … and of GPU work and synchronisation. */
 	PLUMB_PULL_FIELD("device", INTEGER, AT(device)),
+	PLUMB_PULL_FIELD("fromDevice", INTEGER, AT(from_device)),
+	PLUMB_PULL_FIELD("toDevice", INTEGER, AT(to_device)),
 	PLUMB_PULL_FIELD("context", INTEGER, AT(context)),
 	PLUMB_PULL_FIELD("stream", INTEGER, AT(stream)),
 	PLUMB_PULL_FIELD("correlation", INTEGER, AT(correlation)),
@@ -168,6 +171,8 @@ begin_event(struct plumb_chrome *chrome)
 {
 	((struct reader *)chrome->own)->arguments = (struct arguments){
 		.device = PLUMB_UNKNOWN,
+		.from_device = PLUMB_UNKNOWN,
+		.to_device = PLUMB_UNKNOWN,
 		.stream = PLUMB_UNKNOWN,
 		.context = PLUMB_UNKNOWN,
 		.bytes = PLUMB_UNKNOWN,
@@ -376,7 +381,12 @@ take_work(struct reader *reader, enum category category, const struct plumb_chro
 			work.group =
 				plumb_kineto_group(trace, &reader->comms, &arguments->group, true);
 	} else {
+		int64_t from = arguments->from_device, to = arguments->to_device;
 		work.frame = plumb_import_copy(trace, event->name);
+		if (from != PLUMB_UNKNOWN && to != PLUMB_UNKNOWN && from != to)
+			work.ends = plumb_trace_ends(
+				device_of(reader, arguments->process, process, from),
+				device_of(reader, arguments->process, process, to));
 	}
 	plumb_trace_work(trace, &work);
 }

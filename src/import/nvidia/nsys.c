@@ -484,7 +484,7 @@ label_of(labels of, int64_t id)
 static void
 read_copies(struct reader *reader)
 {
-	enum { BYTES = MORE, KIND, FROM, TO };
+	enum { BYTES = MORE, KIND, FROM, TO, FROM_DEVICE, TO_DEVICE };
 	static const char *const directions[] = { "Unknown",
 		                                  "Host-to-Device",
 		                                  "Device-to-Host",
@@ -503,7 +503,8 @@ read_copies(struct reader *reader)
 	struct plumb_rows rows;
 	load_labels(reader, "ENUM_CUDA_MEMCPY_OPER", reader->copies, directions);
 	plumb_rows_open(&rows, &reader->sqlite, "CUPTI_ACTIVITY_KIND_MEMCPY",
-	                COLUMNS(WORK_COLUMNS, "bytes", "copyKind", "srcKind", "dstKind"));
+	                COLUMNS(WORK_COLUMNS, "bytes", "copyKind", "srcKind", "dstKind",
+	                        "srcDeviceId", "dstDeviceId"));
 	while (plumb_rows_next(&rows)) {
 		struct plumb_trace_work work = work_of(reader, &rows);
 		char name[4 * LABEL_BYTES];
@@ -514,6 +515,12 @@ read_copies(struct reader *reader)
 		work.frame = plumb_import_copy(reader->trace,
 		                               (struct plumb_slice){ name, strlen(name) });
 		work.bytes = plumb_rows_integer(&rows, BYTES);
+		int64_t from = plumb_rows_integer(&rows, FROM_DEVICE);
+		int64_t to = plumb_rows_integer(&rows, TO_DEVICE);
+		int64_t global = plumb_rows_integer(&rows, PROCESS);
+		if (from != PLUMB_UNKNOWN && to != PLUMB_UNKNOWN && from != to)
+			work.ends = plumb_trace_ends(device_of(reader, global, from),
+			                             device_of(reader, global, to));
 		plumb_trace_work(reader->trace, &work);
 	}
 	plumb_rows_close(&rows);

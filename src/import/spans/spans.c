@@ -417,23 +417,11 @@ plumb_spans_metric(struct plumb_pull *pull, void *item, void *own)
 
 /* ---- spans ---- */
 
-static const char *
-memory_name(struct plumb_slice name)
-{
-	static const char *const kinds[] = { "pageable", "pinned", "device", "array", "managed" };
-	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-		if (name.at && plumb_slice_is(name, kinds[i]))
-			return kinds[i];
-	/* As go-cupti has them. */
-	return name.at && plumb_slice_begins(name, "device_")    ? "device"
-	       : name.at && plumb_slice_begins(name, "managed_") ? "managed"
-	                                                         : NULL;
-}
-
 static uint32_t
 copy_frame(struct plumb_spans *spans, const struct plumb_spans_item *item)
 {
-	const char *from = memory_name(item->from), *to = memory_name(item->to);
+	enum plumb_memory_kind from = plumb_import_exact_memory(item->from);
+	enum plumb_memory_kind to = plumb_import_exact_memory(item->to);
 	if (from && to)
 		return plumb_trace_copy_frame(spans->trace, from, to);
 	return plumb_import_copy(spans->trace, item->copy.at ? item->copy : item->name);
@@ -481,9 +469,10 @@ frame_of(struct plumb_spans *spans, const struct plumb_spans_item *item, uint32_
 		name = item->kernel;
 	if (kind == PLUMB_FRAME_COPY && !own)
 		return copy_frame(spans, item);
-	if (kind == PLUMB_FRAME_SET && !own)
-		return plumb_trace_set_frame(
-			spans->trace, memory_name(item->to) ? memory_name(item->to) : "unknown");
+	if (kind == PLUMB_FRAME_SET && !own) {
+		enum plumb_memory_kind to = plumb_import_exact_memory(item->to);
+		return plumb_trace_set_frame(spans->trace, to ? to : PLUMB_MEMORY_UNKNOWN);
+	}
 	if (kind == PLUMB_FRAME_GPU_API && item->function.bytes)
 		name = item->function;
 	if (kind == PLUMB_FRAME_MODULE)

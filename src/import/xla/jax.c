@@ -241,31 +241,25 @@ operation_frame(struct plumb_trace *trace, struct plumb_slice name, struct plumb
 	return frame;
 }
 
-/* "device_static" → "device" */
-static const char *
-memory_of(struct plumb_slice kind)
-{
-	static const char *const kinds[] = { "pageable", "pinned", "device", "managed", "array" };
-	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-		if (kind.at && plumb_slice_begins(kind, kinds[i]))
-			return kinds[i];
-	return NULL;
-}
-
 /* "MemcpyH2D", and what the details say. */
 static uint32_t
 copy_frame(struct plumb_trace *trace, struct plumb_slice name, struct plumb_slice details)
 {
 	static const struct {
-		const char *letters, *from, *to;
+		const char *letters;
+		enum plumb_memory_kind from, to;
 	} directions[] = {
-		{ "H2D", "host", "device" },   { "D2H", "device", "host" },
-		{ "D2D", "device", "device" }, { "P2P", "device", "peer device" },
-		{ "H2H", "host", "host" },
+		{ "H2D", PLUMB_MEMORY_HOST, PLUMB_MEMORY_DEVICE },
+		{ "D2H", PLUMB_MEMORY_DEVICE, PLUMB_MEMORY_HOST },
+		{ "D2D", PLUMB_MEMORY_DEVICE, PLUMB_MEMORY_DEVICE },
+		{ "P2P", PLUMB_MEMORY_DEVICE, PLUMB_MEMORY_PEER_DEVICE },
+		{ "H2H", PLUMB_MEMORY_HOST, PLUMB_MEMORY_HOST },
 	};
-	const char *from = NULL, *to = NULL;
-	const char *exact_from = memory_of(find_detail(details, "kind_src"));
-	const char *exact_to = memory_of(find_detail(details, "kind_dst"));
+	enum plumb_memory_kind from = PLUMB_MEMORY_NONE, to = PLUMB_MEMORY_NONE;
+	enum plumb_memory_kind exact_from =
+		plumb_import_exact_memory(find_detail(details, "kind_src"));
+	enum plumb_memory_kind exact_to =
+		plumb_import_exact_memory(find_detail(details, "kind_dst"));
 	for (size_t i = 0; i < sizeof directions / sizeof *directions; i++)
 		if (memmem(name.at, name.bytes, directions[i].letters, 3)) {
 			from = directions[i].from;
@@ -273,10 +267,12 @@ copy_frame(struct plumb_trace *trace, struct plumb_slice name, struct plumb_slic
 		}
 	if (!from && !exact_from && !exact_to)
 		return plumb_import_copy(trace, name);
-	from = exact_from ? exact_from : from ? from : "unknown";
-	if (!to || strcmp(to, "peer device") != 0)
-		to = exact_to ? exact_to : to ? to : "unknown";
-	return plumb_trace_copy_frame(trace, from, to);
+	if (exact_from)
+		from = exact_from;
+	if (exact_to && to != PLUMB_MEMORY_PEER_DEVICE)
+		to = exact_to;
+	return plumb_trace_copy_frame(trace, from ? from : PLUMB_MEMORY_UNKNOWN,
+	                              to ? to : PLUMB_MEMORY_UNKNOWN);
 }
 
 /* ---- events ---- */
@@ -337,10 +333,13 @@ take_stream(struct reader *reader, const struct line *line, const struct plumb_c
 	if (own->operation.at)
 		work.inner[0] = operation_frame(trace, own->operation, own->source);
 	if (set) {
-		const char *kind = memory_of(find_detail(own->set, "kind"));
-		work.frame = plumb_trace_set_frame(trace, kind ? kind : "device");
+		enum plumb_memory_kind kind =
+			plumb_import_exact_memory(find_detail(own->set, "kind"));
+		work.frame = plumb_trace_set_frame(trace, kind ? kind : PLUMB_MEMORY_DEVICE);
 	} else if (copy) {
 		work.frame = copy_frame(trace, name, own->copy);
+		work.ends = plumb_import_ends(trace, work.frame, work.track,
+		                              number_of(find_detail(own->copy, "dest"), 0));
 	} else {
 		work.frame = plumb_trace_frame(trace, PLUMB_FRAME_KERNEL, name);
 		if (own->kernel.at) {

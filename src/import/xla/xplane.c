@@ -284,6 +284,8 @@ take_work(struct reader *reader, const struct event *event, bool nested)
 	struct plumb_slice name = nested && event->display.at ? event->display : event->name;
 	if (event->copy.at || event->set.at) {
 		work.frame = copy_frame(reader, event);
+		work.ends = plumb_import_ends(reader->trace, work.frame, work.track,
+		                              detail_number(event->copy, "dest", 0));
 		work.bytes = detail_number(event->copy.at ? event->copy : event->set, "size", 0);
 	} else {
 		work.frame = plumb_trace_frame(reader->trace, PLUMB_FRAME_KERNEL, name);

@@ -27,6 +27,11 @@ def copies():
     memset(1024, 80, 0)  # @second_set
 
 
+def peers():
+    for further in (1, 2, 2):
+        copy(DEVICE, DEVICE, 100 * further, 10 * further, 0, 0, further)  # @peers
+
+
 def waits():
     wait(STREAM, 2000000)  # @stream
     wait(CONTEXT, 3000000)  # @context

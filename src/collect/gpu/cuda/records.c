@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUPTI's records, read on the service thread alone. What becomes of them: collect/gpu/work.c. */
-#include <stdio.h>
 #include <string.h>
 
 #include "collect/gpu/cuda/runtime.h"
@@ -40,11 +39,11 @@ device_of(struct plumb_thread *thread, uint32_t ordinal)
 	return device && device->device ? device : NULL;
 }
 
-/* The device of a record for work.c; NULL: it has none. */
+/* A device for work.c; NULL: it has none. */
 static struct plumb_gpu_device *
-gpu_of(struct plumb_thread *thread, const struct plumb_gpu_record *record)
+gpu_of(struct plumb_thread *thread, uint32_t ordinal)
 {
-	struct device *device = device_of(thread, record->device);
+	struct device *device = device_of(thread, ordinal);
 	return device ? device->device : NULL;
 }
 
@@ -95,19 +94,19 @@ kernel_read(struct plumb_thread *thread, const CUpti_ActivityKernel8 *k)
 
 /* ---- copies and sets ---- */
 
-/* CUPTI's kind of memory in our words; HOST where it does not say, but the direction does. */
-static const char *
-memory_name(uint8_t kind, bool host, bool device, bool array)
+/* CUPTI's KIND of memory as ours; OTHERWISE where it does not say. */
+static uint16_t
+memory_of(uint8_t kind, enum plumb_memory_kind otherwise)
 {
 	switch (kind) {
 	case CUPTI_ACTIVITY_MEMORY_KIND_DEVICE_STATIC:
-		return plumb_memory_kind_name(PLUMB_MEMORY_DEVICE);
+		return PLUMB_MEMORY_DEVICE;
 	case CUPTI_ACTIVITY_MEMORY_KIND_MANAGED_STATIC:
-		return plumb_memory_kind_name(PLUMB_MEMORY_MANAGED);
+		return PLUMB_MEMORY_MANAGED;
 	case CUPTI_ACTIVITY_MEMORY_KIND_UNKNOWN:
-		return host ? "host" : array ? "array" : device ? "device" : "unknown";
+		return (uint16_t)otherwise;
 	default: /* CUPTI's numbers are ours */
-		return plumb_memory_kind_name(kind);
+		return kind <= PLUMB_MEMORY_MANAGED ? kind : PLUMB_MEMORY_UNKNOWN;
 	}
 }
 _Static_assert((int)CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE == PLUMB_MEMORY_PAGEABLE &&
@@ -117,33 +116,48 @@ _Static_assert((int)CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE == PLUMB_MEMORY_PAGEABLE
                        (int)CUPTI_ACTIVITY_MEMORY_KIND_MANAGED == PLUMB_MEMORY_MANAGED,
                "kinds of memory");
 
-static void
-copy_name(char *text, size_t size, uint8_t copy, uint8_t from, uint8_t to, bool peer)
+/* What the direction COPY says of both ends. */
+static struct plumb_transfer
+direction_of(uint8_t copy)
 {
-	bool host_from = copy == CUPTI_ACTIVITY_MEMCPY_KIND_HTOD ||
-	                 copy == CUPTI_ACTIVITY_MEMCPY_KIND_HTOA ||
-	                 copy == CUPTI_ACTIVITY_MEMCPY_KIND_HTOH;
-	bool host_to = copy == CUPTI_ACTIVITY_MEMCPY_KIND_DTOH ||
-	               copy == CUPTI_ACTIVITY_MEMCPY_KIND_ATOH ||
-	               copy == CUPTI_ACTIVITY_MEMCPY_KIND_HTOH;
-	bool array_from = copy == CUPTI_ACTIVITY_MEMCPY_KIND_ATOH ||
-	                  copy == CUPTI_ACTIVITY_MEMCPY_KIND_ATOA ||
-	                  copy == CUPTI_ACTIVITY_MEMCPY_KIND_ATOD;
-	bool array_to = copy == CUPTI_ACTIVITY_MEMCPY_KIND_HTOA ||
-	                copy == CUPTI_ACTIVITY_MEMCPY_KIND_ATOA ||
-	                copy == CUPTI_ACTIVITY_MEMCPY_KIND_DTOA;
-	bool known = copy != CUPTI_ACTIVITY_MEMCPY_KIND_UNKNOWN;
-	snprintf(text, size, "copy %s→%s%s",
-	         memory_name(from, host_from, known && !host_from, array_from), peer ? "peer " : "",
-	         memory_name(to, host_to, known && !host_to, array_to));
+	enum { HOST = PLUMB_MEMORY_HOST, ARRAY = PLUMB_MEMORY_ARRAY, DEVICE = PLUMB_MEMORY_DEVICE };
+	switch (copy) {
+	case CUPTI_ACTIVITY_MEMCPY_KIND_UNKNOWN:
+		return (struct plumb_transfer){ PLUMB_MEMORY_UNKNOWN, PLUMB_MEMORY_UNKNOWN };
+	case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD:
+		return (struct plumb_transfer){ HOST, DEVICE };
+	case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH:
+		return (struct plumb_transfer){ DEVICE, HOST };
+	case CUPTI_ACTIVITY_MEMCPY_KIND_HTOA:
+		return (struct plumb_transfer){ HOST, ARRAY };
+	case CUPTI_ACTIVITY_MEMCPY_KIND_ATOH:
+		return (struct plumb_transfer){ ARRAY, HOST };
+	case CUPTI_ACTIVITY_MEMCPY_KIND_ATOA:
+		return (struct plumb_transfer){ ARRAY, ARRAY };
+	case CUPTI_ACTIVITY_MEMCPY_KIND_ATOD:
+		return (struct plumb_transfer){ ARRAY, DEVICE };
+	case CUPTI_ACTIVITY_MEMCPY_KIND_DTOA:
+		return (struct plumb_transfer){ DEVICE, ARRAY };
+	case CUPTI_ACTIVITY_MEMCPY_KIND_HTOH:
+		return (struct plumb_transfer){ HOST, HOST };
+	default:
+		return (struct plumb_transfer){ DEVICE, DEVICE };
+	}
+}
+
+static struct plumb_transfer
+transfer_of(uint8_t direction, uint8_t from, uint8_t to)
+{
+	struct plumb_transfer known = direction_of(direction);
+	return (struct plumb_transfer){ memory_of(from, known.from), memory_of(to, known.to) };
 }
 
 static void
-transfer_add(struct plumb_thread *thread, struct plumb_gpu_record *record, const char *name,
-             bool pageable)
+transfer_add(struct plumb_thread *thread, struct plumb_gpu_record *record,
+             const struct plumb_gpu_copy *copy)
 {
 	if (plumb_gpu_record_begin(plumb_cuda_activity, thread, record))
-		plumb_gpu_transfer(thread, record, gpu_of(thread, record), name, pageable);
+		plumb_gpu_transfer(thread, record, gpu_of(thread, record->device), copy);
 }
 
 static void
@@ -156,11 +170,12 @@ copy_read(struct plumb_thread *thread, const CUpti_ActivityMemcpy5 *c)
 		.graph_node = c->graphNodeId,
 		.bytes = c->bytes,
 	};
-	char name[64];
-	copy_name(name, sizeof name, c->copyKind, c->srcKind, c->dstKind, false);
-	transfer_add(thread, &record, name,
-	             c->srcKind == CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE ||
-	                     c->dstKind == CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE);
+	struct plumb_gpu_copy copy = {
+		.kinds = transfer_of(c->copyKind, c->srcKind, c->dstKind),
+		.blocked = c->srcKind == CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE ||
+		           c->dstKind == CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE,
+	};
+	transfer_add(thread, &record, &copy);
 }
 
 static void
@@ -173,10 +188,13 @@ peer_copy_read(struct plumb_thread *thread, const CUpti_ActivityMemcpyPtoP4 *c)
 		.graph_node = c->graphNodeId,
 		.bytes = c->bytes,
 	};
-	char name[64];
-	copy_name(name, sizeof name, c->copyKind, c->srcKind, c->dstKind,
-	          c->srcDeviceId != c->dstDeviceId);
-	transfer_add(thread, &record, name, false);
+	struct plumb_gpu_copy copy = { .kinds = transfer_of(c->copyKind, c->srcKind, c->dstKind) };
+	if (c->srcDeviceId != c->dstDeviceId) {
+		copy.kinds.to |= PLUMB_MEMORY_PEER;
+		copy.from = gpu_of(thread, c->srcDeviceId);
+		copy.to = gpu_of(thread, c->dstDeviceId);
+	}
+	transfer_add(thread, &record, &copy);
 }
 
 static void
@@ -189,10 +207,10 @@ set_read(struct plumb_thread *thread, const CUpti_ActivityMemset4 *s)
 		.graph_node = s->graphNodeId,
 		.bytes = s->bytes,
 	};
-	char name[64];
-	snprintf(name, sizeof name, "set %s",
-	         memory_name((uint8_t)s->memoryKind, false, true, false));
-	transfer_add(thread, &record, name, false);
+	struct plumb_gpu_copy set = {
+		.kinds.to = memory_of((uint8_t)s->memoryKind, PLUMB_MEMORY_DEVICE),
+	};
+	transfer_add(thread, &record, &set);
 }
 
 /* ---- replays ---- */
@@ -206,7 +224,8 @@ replay_read(struct plumb_thread *thread, const CUpti_ActivityGraphTrace2 *g)
 		WHEN_AND_WHERE(g),
 	};
 	if (plumb_gpu_record_begin(plumb_cuda_activity, thread, &record))
-		plumb_gpu_replay(plumb_cuda_activity, thread, &record, gpu_of(thread, &record));
+		plumb_gpu_replay(plumb_cuda_activity, thread, &record,
+		                 gpu_of(thread, record.device));
 }
 
 /* ---- who waits for whom, in a trace ---- */
@@ -220,7 +239,7 @@ place_of(uint32_t context, uint32_t stream)
 static void
 event_read(struct plumb_thread *thread, const CUpti_ActivityCudaEvent2 *e)
 {
-	plumb_span_note(thread, PLUMB_SPAN_EVENT, place_of(e->contextId, e->streamId), e->eventId,
+	plumb_span_note(thread, PLUMB_ENTRY_EVENT, place_of(e->contextId, e->streamId), e->eventId,
 	                e->correlationId);
 }
 
@@ -229,20 +248,20 @@ synchronization_read(struct plumb_thread *thread, const CUpti_ActivitySynchroniz
 {
 	switch (s->type) {
 	case CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE:
-		plumb_span_note(thread, PLUMB_SPAN_WAIT,
+		plumb_span_note(thread, PLUMB_ENTRY_WAIT,
 		                place_of(s->contextId, PLUMB_SPAN_NO_STREAM), s->cudaEventId,
 		                s->correlationId);
 		break;
 	case CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT:
-		plumb_span_note(thread, PLUMB_SPAN_WAIT, place_of(s->contextId, s->streamId),
+		plumb_span_note(thread, PLUMB_ENTRY_WAIT, place_of(s->contextId, s->streamId),
 		                s->cudaEventId, s->correlationId);
 		break;
 	case CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE:
-		plumb_span_note(thread, PLUMB_SPAN_SYNC, place_of(s->contextId, s->streamId), 0,
+		plumb_span_note(thread, PLUMB_ENTRY_SYNC, place_of(s->contextId, s->streamId), 0,
 		                s->correlationId);
 		break;
 	case CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE:
-		plumb_span_note(thread, PLUMB_SPAN_SYNC,
+		plumb_span_note(thread, PLUMB_ENTRY_SYNC,
 		                place_of(s->contextId, PLUMB_SPAN_NO_STREAM), 0, s->correlationId);
 		break;
 	default:
