@@ -161,15 +161,19 @@ tell_unit(const struct latency *l, const struct plumb_units *units, uint32_t uni
 {
 	const struct plumb_profile *p = l->study->profile;
 	unsigned char *about = plumb_draft_about(l->study, draft);
+	unsigned char *within = about ? calloc(units->count + 1u, 1) : NULL;
 
-	for (uint32_t c = 1; about && c < p->contexts_count; c++) {
-		uint32_t kind = plumb_context_frame(p, c)->kind, of = units->of[c];
-
-		while (of != PLUMB_NONE && of != unit)
-			of = units->items[of].parent;
-		about[c] = of == unit && kind != PLUMB_FRAME_KERNEL && kind != PLUMB_FRAME_COPY &&
-		           kind != PLUMB_FRAME_SET;
+	draft->failed = draft->failed || (about && !within);
+	for (uint32_t u = unit; within && u < units->count; u++) {
+		uint32_t parent = units->items[u].parent;
+		within[u] = u == unit || (parent != PLUMB_NONE && within[parent]);
 	}
+	for (uint32_t c = 1; within && c < p->contexts_count; c++) {
+		uint32_t kind = plumb_context_frame(p, c)->kind, of = units->of[c];
+		about[c] = of != PLUMB_NONE && within[of] && kind != PLUMB_FRAME_KERNEL &&
+		           kind != PLUMB_FRAME_COPY && kind != PLUMB_FRAME_SET;
+	}
+	free(within);
 	if (l->sampled)
 		plumb_draft_about_samples(l->study, draft, about);
 }

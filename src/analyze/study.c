@@ -339,27 +339,24 @@ plumb_draft_about_samples(const struct plumb_study *study, struct plumb_draft *d
                           unsigned char *about)
 {
 	const struct plumb_profile *p = study->profile;
-	unsigned char *met = about ? calloc(2, p->contexts_count + 1u) : NULL;
-	unsigned char *has_spans = met ? met + p->contexts_count + 1u : NULL;
+	/* By context: the innermost one with spans, which may be itself. */
+	uint32_t *around = about ? calloc(p->contexts_count + 1u, sizeof *around) : NULL;
 
-	if (about && !met)
+	if (about && !around)
 		draft->failed = true;
-	if (!met)
+	if (!around)
 		return;
 	for (uint32_t i = 0; i < p->spans_count; i++)
-		has_spans[p->spans[i].context] = 1;
-	for (uint32_t i = 0; i < p->values_count; i++)
-		if (p->values[i].metric == PLUMB_METRIC_CPU_TIME && p->values[i].sum > 0)
-			met[p->values[i].context] = about[p->values[i].context];
-	for (uint32_t c = 0; c < p->contexts_count; c++) {
-		uint32_t around = c;
-
-		while (met[c] && around != PLUMB_NONE && !has_spans[around])
-			around = p->contexts[around].parent;
-		if (met[c])
-			about[around == PLUMB_NONE ? p->contexts_count : around] = 1;
+		around[p->spans[i].context] = 1;
+	for (uint32_t c = 0; c < p->contexts_count; c++)
+		around[c] = around[c] ? c : c ? around[p->contexts[c].parent] : PLUMB_NONE;
+	for (uint32_t i = 0; i < p->values_count; i++) {
+		const struct plumb_value *v = &p->values[i];
+		if (v->metric == PLUMB_METRIC_CPU_TIME && v->sum > 0 && about[v->context])
+			about[around[v->context] == PLUMB_NONE ? p->contexts_count
+			                                       : around[v->context]] = 1;
 	}
-	free(met);
+	free(around);
 }
 
 uint32_t

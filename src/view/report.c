@@ -194,15 +194,22 @@ work_out(struct plumb_report *report, const struct plumb_report_query *query, co
 
 /* ---- what nobody said ---- */
 
+/* Values are in the order of contexts, which are in preorder: one walk over both, however deep the
+ * call paths are. */
 static bool
 is_under_operators(const struct plumb_profile *p, uint32_t metric)
 {
-	for (uint32_t i = 0; i < p->values_count; i++) {
-		uint32_t context = p->values[i].metric == metric ? p->values[i].context : 0;
+	uint32_t context = 0, end = 0; /* behind the last operator's subtree */
 
-		for (; context; context = p->contexts[context].parent)
-			if (plumb_context_frame(p, context)->kind == PLUMB_FRAME_OPERATOR)
-				return true;
+	for (uint32_t i = 0; i < p->values_count; i++) {
+		const struct plumb_value *v = &p->values[i];
+
+		for (; context <= v->context; context++)
+			if (context >= end &&
+			    plumb_context_frame(p, context)->kind == PLUMB_FRAME_OPERATOR)
+				end = p->contexts[context].last + 1;
+		if (v->metric == metric && v->context < end)
+			return true;
 	}
 	return false;
 }

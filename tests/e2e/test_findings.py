@@ -86,6 +86,31 @@ def test_old_findings_stay_if_they_cannot_be_made_again(tmp_path):
     assert done.returncode == 2 and "damaged" in done.stderr and not done.stdout
 
 
+@pytest.mark.parametrize("kind", ["python", "module"])
+def test_call_paths_of_any_depth(tmp_path, kind):
+    """Nothing climbs from each context to the root: with 300,000 contexts this would take minutes."""
+    path, deep = tmp_path / "deep.plumb", 300_000
+    path.write_bytes(gzip.decompress((DATA / "planted/sleep.plumb.gz").read_bytes()))
+    with sqlite3.connect(path) as database:
+        context, frame, metric, track = (database.execute(text).fetchone()[0] for text in (
+            "SELECT max(id) + 1 FROM contexts", "SELECT max(id) + 1 FROM frames",
+            "SELECT id FROM metrics WHERE name = 'gpu.time'", "SELECT id FROM tracks WHERE kind = 'stream'"))
+        values = [row for row in database.execute("SELECT * FROM context_values ORDER BY id") if row[2] != metric]
+        values += [(0, context + i, metric, track, 1000, 1, 1000, 1000, 1000, 0) for i in range(deep)]
+        database.execute("DELETE FROM context_values")
+        database.executemany("INSERT INTO context_values VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                             ((i, *row[1:]) for i, row in enumerate(values)))
+        database.execute("INSERT INTO frames(id, kind, name, file, line) VALUES (?, ?, 'recurse', '/home/me/a.py', 1)",
+                         (frame, kind))
+        database.execute("UPDATE contexts SET last = ? WHERE id = 0", (context + deep - 1,))
+        database.executemany("INSERT INTO contexts(id, parent, frame, flags, last, depth) VALUES (?, ?, ?, 0, ?, ?)",
+                             ((context + i, context + i - 1 if i else 0, frame, context + deep - 1, i + 1)
+                              for i in range(deep)))
+    database.close()
+    done = run_command(PLUMB, "report", path, "--json", "--top", "3", timeout=30)
+    assert json.loads(done.stdout)["findings"], done.stderr
+
+
 def test_old_schema_has_old_findings(samples, tmp_path):
     path = tmp_path / "copies.plumb"
     assert run_command(PLUMB, "settle", samples / "copies.plumb", "-o", path).returncode == 0

@@ -158,14 +158,14 @@ may_be_unknown(const struct plumb_row_column *column)
 	return column->cell == PLUMB_ROW_INT || column->cell == PLUMB_ROW_LINK ||
 	       column->cell == PLUMB_ROW_REAL || column->cell == PLUMB_ROW_BLOB ||
 	       column->cell == PLUMB_ROW_LINE || column->cell == PLUMB_ROW_TEXT ||
-	       column->cell == PLUMB_ROW_ID_OR_NONE;
+	       column->cell == PLUMB_ROW_ID_OR_NONE || column->cell == PLUMB_ROW_ID_OR_0;
 }
 
 static void
 check_column(const struct plumb_row_table *table, uint32_t number, uint32_t c)
 {
 	const struct plumb_row_column *column = &table->columns[c];
-	bool is_id = column->cell == PLUMB_ROW_ID || column->cell == PLUMB_ROW_ID_OR_NONE;
+	bool is_id = plumb_row_has_id(column);
 	assert_non_null(column->name);
 	assert_true(column->offset + plumb_row_width(column) <= table->row_size);
 	if (is_id)
@@ -197,7 +197,7 @@ check_table(const struct plumb_row_table *table, uint32_t number)
 		if (table->columns[c].cell == PLUMB_ROW_END)
 			assert_int_equal(times, 1);
 	}
-	assert_true(order <= 4 && keys <= PLUMB_KEYS_MOST);
+	assert_true(order <= 5 && keys <= PLUMB_KEYS_MOST);
 	assert_int_equal(orders, (2u << order) - 2);
 	assert_int_equal(times, table->chunks != NULL);
 	assert_true(!table->chunks || table->columns_count <= PLUMB_CHUNK_COLUMNS);
