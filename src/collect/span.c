@@ -229,7 +229,7 @@ oldest_is_stale(const struct plumb_span_ring *ring, plumb_id track, bool host, u
 
 /* Makes room for an entry; false: there is none. */
 static bool
-advance(struct plumb_span_ring *ring, plumb_id track, bool host, uint64_t now)
+take_next_piece(struct plumb_span_ring *ring, plumb_id track, bool host, uint64_t now)
 {
 	if (ring->pieces < PIECES_LEAST) {
 		if (new_piece(ring))
@@ -246,7 +246,7 @@ advance(struct plumb_span_ring *ring, plumb_id track, bool host, uint64_t now)
 }
 
 static void
-put(struct plumb_span_ring *ring, const struct plumb_span_entry *entry)
+put_entry(struct plumb_span_ring *ring, const struct plumb_span_entry *entry)
 {
 	*ring->next++ = *entry;
 	/* One writer: no locked instruction is needed. */
@@ -266,13 +266,13 @@ add_span(struct plumb_thread *thread, bool host, const struct plumb_span_entry *
 		                  ring ? thread->arena.fate : PLUMB_FATE_UNMAPPED_THREAD, 1);
 		return;
 	}
-	if (plumb_unlikely(ring->next == ring->end) && !advance(ring, track, host, end)) {
+	if (plumb_unlikely(ring->next == ring->end) && !take_next_piece(ring, track, host, end)) {
 		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_SPAN, ring->arena.fate, 1);
 		return;
 	}
 	if (host)
 		read_again(&thread->arena, end);
-	put(ring, entry);
+	put_entry(ring, entry);
 }
 
 void
@@ -304,12 +304,13 @@ plumb_span_note(struct plumb_thread *thread, enum plumb_entry_kind kind, uint64_
                 uint64_t event, uint64_t correlation)
 {
 	struct plumb_span_ring *ring = ring_of(thread);
-	if (!ring || (ring->next == ring->end && !advance(ring, 0, false, 0))) {
+	if (!ring || (ring->next == ring->end && !take_next_piece(ring, 0, false, 0))) {
 		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_SPAN,
 		                  ring ? ring->arena.fate : PLUMB_FATE_UNMAPPED_THREAD, 1);
 		return;
 	}
-	put(ring, &(struct plumb_span_entry){ .note = { where, event, kind, 0, correlation } });
+	put_entry(ring,
+	          &(struct plumb_span_entry){ .note = { where, event, kind, 0, correlation } });
 }
 
 void
@@ -326,11 +327,11 @@ plumb_span_sample(struct plumb_thread *thread, plumb_id node, uint64_t at, uint6
 		                  ring ? thread->arena.fate : PLUMB_FATE_UNMAPPED_THREAD, 1);
 		return;
 	}
-	if (ring->next == ring->end && !advance(ring, thread->track, true, at)) {
+	if (ring->next == ring->end && !take_next_piece(ring, thread->track, true, at)) {
 		plumb_arena_tally(&thread->arena, PLUMB_SOURCE_SAMPLE_TIME, ring->arena.fate, 1);
 		return;
 	}
 	read_again(&thread->arena, at);
-	put(ring, &(struct plumb_span_entry){
-			  .sample = { ns, at, node, thread->track, PLUMB_ENTRY_IS_SAMPLE } });
+	put_entry(ring, &(struct plumb_span_entry){
+				.sample = { ns, at, node, thread->track, PLUMB_ENTRY_IS_SAMPLE } });
 }

@@ -13,7 +13,7 @@ struct samples {
 };
 
 static bool
-keep(void *data, const struct plumb_cpu_sample *sample)
+keep_sample(void *data, const struct plumb_cpu_sample *sample)
 {
 	struct samples *s = data;
 	int code;
@@ -64,7 +64,7 @@ plumb_settle_samples(struct plumb_settle_region *region, const struct plumb_sett
 	struct samples s = { .region = region, .cutoff = cutoff };
 	uint64_t gone;
 
-	plumb_settle_each_sample(region, trace, keep, &s);
+	plumb_settle_each_sample(region, trace, keep_sample, &s);
 	gone = gone_over(&s, overwritten);
 	plumb_settle_count(region, source, PLUMB_FATE_ATTRIBUTED, NULL, s.kept);
 	plumb_settle_count(region, source, PLUMB_FATE_OVERWRITTEN, NULL, gone);

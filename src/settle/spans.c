@@ -296,7 +296,7 @@ look_at_sample(void *data, const struct plumb_cpu_sample *sample)
 }
 
 static bool
-keep(void *data, const struct plumb_settle_span *span)
+keep_span(void *data, const struct plumb_settle_span *span)
 {
 	struct keeping *k = data;
 	struct plumb_span row = {
@@ -370,8 +370,8 @@ count_other(void *data, const struct plumb_span_entry *entry)
 }
 
 static void
-choose(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
-       struct keeping *keeping)
+choose_kept(struct plumb_settle_region *region, const struct plumb_settle_trace *trace,
+            struct keeping *keeping)
 {
 	if (trace->keep_ns > 0 &&
 	    __builtin_sub_overflow(keeping->latest, trace->keep_ns, &keeping->cutoff))
@@ -424,8 +424,8 @@ plumb_settle_spans(struct plumb_settle_region *region)
 		each_entry(region, count_other, &trace);
 		plumb_settle_each_span(region, &trace, look_at, &keeping);
 		plumb_settle_each_sample(region, &trace, look_at_sample, &keeping);
-		choose(region, &trace, &keeping);
-		plumb_settle_each_span(region, &trace, keep, &keeping);
+		choose_kept(region, &trace, &keeping);
+		plumb_settle_each_span(region, &trace, keep_span, &keeping);
 		trace.overwritten -=
 			plumb_settle_samples(region, &trace, keeping.cutoff, trace.overwritten);
 		if (trace.notes)

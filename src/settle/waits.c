@@ -160,7 +160,8 @@ device_of(const struct notes *notes, uint64_t where)
 
 /* False: it cannot be told who waits or for what; or nothing ran there that one could wait for. */
 static bool
-resolve(const struct notes *notes, const struct plumb_note_entry *note, struct plumb_wait *wait)
+resolve_note(const struct notes *notes, const struct plumb_note_entry *note,
+             struct plumb_wait *wait)
 {
 	bool all = (uint32_t)note->where == PLUMB_SPAN_NO_STREAM;
 	const struct place *awaited = all ? NULL : place_at(notes, note->where);
@@ -194,7 +195,7 @@ resolve(const struct notes *notes, const struct plumb_note_entry *note, struct p
 /* ---- the whole ---- */
 
 static bool
-gather(struct notes *notes, const struct plumb_settle_trace *trace)
+gather_notes(struct notes *notes, const struct plumb_settle_trace *trace)
 {
 	const struct plumb_record *record;
 	uint64_t cursor = 0;
@@ -224,12 +225,12 @@ plumb_settle_waits(struct plumb_settle_region *region, const struct plumb_settle
 {
 	struct notes notes = { .region = region };
 	int64_t unmatched = 0;
-	bool memory = gather(&notes, trace);
+	bool memory = gather_notes(&notes, trace);
 
 	for (uint32_t i = 0; memory && i < notes.waits.count; i++) {
 		struct plumb_wait wait;
 
-		if (!resolve(&notes, &notes.waits.items[i], &wait))
+		if (!resolve_note(&notes, &notes.waits.items[i], &wait))
 			unmatched++;
 		else
 			memory = plumb_builder_wait(region->settler->builder, &wait) >= 0;
