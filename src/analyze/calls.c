@@ -16,7 +16,7 @@ counted_by(uint32_t kind)
 static void
 take_value(struct plumb_calls *calls, uint32_t kind, const struct plumb_value *v)
 {
-	struct plumb_stat stat = { v->sum, v->count, v->min, v->max, v->mean, v->m2 };
+	struct plumb_stat stat = plumb_value_stat(v);
 
 	if (!v->count)
 		return;

@@ -480,8 +480,7 @@ plumb_grouping_owner(const struct plumb_grouping *grouping, uint32_t context)
 static void
 merge_value(struct plumb_stat *stat, const struct plumb_value *value)
 {
-	struct plumb_stat other = { value->sum, value->count, value->min,
-		                    value->max, value->mean,  value->m2 };
+	struct plumb_stat other = plumb_value_stat(value);
 
 	if (stat)
 		plumb_stat_merge(stat, &other);

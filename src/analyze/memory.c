@@ -119,7 +119,7 @@ take_values(struct maker *maker)
 
 	for (uint32_t i = 0; i < p->values_count; i++) {
 		const struct plumb_value *v = &p->values[i];
-		struct plumb_stat stat = { v->sum, v->count, v->min, v->max, v->mean, v->m2 };
+		struct plumb_stat stat = plumb_value_stat(v);
 		struct plumb_memory_row *row, any;
 
 		if (!stat_of(&any, v->metric) || v->track >= p->tracks_count ||

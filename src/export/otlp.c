@@ -380,7 +380,7 @@ find_firsts(struct plumb_otlp *otlp)
 static int64_t
 deviation_of(const struct plumb_value *v)
 {
-	struct plumb_stat stat = { v->sum, v->count, v->min, v->max, v->mean, v->m2 };
+	struct plumb_stat stat = plumb_value_stat(v);
 	double result = plumb_stat_deviation(&stat);
 	return result >= 0 && result < 1e15 ? (int64_t)(result + 0.5) : PLUMB_UNKNOWN;
 }

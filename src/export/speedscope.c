@@ -106,7 +106,7 @@ next_context(const struct speedscope *s, uint32_t metric, uint32_t track, uint32
 	for (; *at < s->profile->values_count && s->profile->values[*at].context == context;
 	     ++*at) {
 		const struct plumb_value *v = &s->profile->values[*at];
-		struct plumb_stat one = { v->sum, v->count, v->min, v->max, v->mean, v->m2 };
+		struct plumb_stat one = plumb_value_stat(v);
 		if (belongs_to(v, metric, track))
 			plumb_stat_merge(&sum, &one);
 	}

@@ -13,7 +13,7 @@ sum_exclusive(const struct plumb_profile *profile, uint32_t metric, uint32_t tra
 		const struct plumb_value *v = &profile->values[i];
 		if (v->metric != metric || (track != PLUMB_NONE && v->track != track))
 			continue;
-		struct plumb_stat stat = { v->sum, v->count, v->min, v->max, v->mean, v->m2 };
+		struct plumb_stat stat = plumb_value_stat(v);
 		plumb_stat_merge(&exclusive[v->context], &stat);
 	}
 }

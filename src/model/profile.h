@@ -428,6 +428,11 @@ struct plumb_stat {
 	int64_t min, max;
 	double mean, m2;
 };
+static inline struct plumb_stat
+plumb_value_stat(const struct plumb_value *v)
+{
+	return (struct plumb_stat){ v->sum, v->count, v->min, v->max, v->mean, v->m2 };
+}
 /* Adds B to A (parallel Welford). */
 void plumb_stat_merge(struct plumb_stat *a, const struct plumb_stat *b);
 /* Standard deviation of a sample (n-1), 0 for a single observation, NAN where m2 is. */

@@ -285,7 +285,7 @@ write_totals(struct plumb_writer *writer, struct plumb_error *error)
 	for (uint32_t i = 0; i < profile->values_count; i++) {
 		const struct plumb_value *v = &profile->values[i];
 		uint32_t track = v->track == PLUMB_NONE ? tracks - 1 : v->track;
-		struct plumb_stat stat = { v->sum, v->count, v->min, v->max, v->mean, v->m2 };
+		struct plumb_stat stat = plumb_value_stat(v);
 		plumb_stat_merge(&totals[(size_t)plumb_metric_slot(v->metric) * tracks + track],
 		                 &stat);
 	}

@@ -169,7 +169,7 @@ work_out(struct plumb_report *report, const struct plumb_report_query *query, co
 		return no_memory(error);
 	for (uint32_t i = 0; i < report->profile->values_count; i++) {
 		const struct plumb_value *v = &report->profile->values[i];
-		struct plumb_stat stat = { v->sum, v->count, v->min, v->max, v->mean, v->m2 };
+		struct plumb_stat stat = plumb_value_stat(v);
 
 		if (v->metric == report->metric)
 			plumb_stat_merge(&report->total, &stat);

@@ -146,7 +146,7 @@ load_metric(const struct plumb_diff *diff, uint32_t r, uint32_t metric, struct p
 
 	for (uint32_t i = 0; i < p->values_count; i++) {
 		const struct plumb_value *v = &p->values[i];
-		struct plumb_stat other = { v->sum, v->count, v->min, v->max, v->mean, v->m2 };
+		struct plumb_stat other = plumb_value_stat(v);
 
 		if (v->metric != metric)
 			continue;
