@@ -54,7 +54,7 @@ once(struct sites *sites, const struct plumb_stack_registers *here,
      const struct plumb_stack_bounds *bounds, int kind)
 {
 	struct plumb_stack_walk walk = { .sites = sites->at, .max = sites->most };
-	uint64_t start = plumb_now();
+	uint64_t start = plumb_clock_ns();
 	if (kind) {
 		sites->count = 0;
 		_Unwind_Backtrace(take, sites);
@@ -62,7 +62,7 @@ once(struct sites *sites, const struct plumb_stack_registers *here,
 		plumb_stack_walk(here, bounds, &walk);
 		sites->count = walk.count;
 	}
-	return (double)(plumb_now() - start);
+	return (double)(plumb_clock_ns() - start);
 }
 
 /* Both walks of the stack from here, at most DEPTH sites: the first of plumb's, then the least of
@@ -121,7 +121,7 @@ go_on(size_t kib, uintptr_t sp, uintptr_t stop)
 	turn++;
 	for (uintptr_t at = sp; at < stop; at += LINE)
 		(void)*(volatile char *)at;
-	(void)plumb_now();
+	(void)plumb_clock_ns();
 }
 
 static plumb_id
@@ -178,12 +178,12 @@ measure_path(size_t kib)
 		int kind = (i + (int)paths.known) % KINDS;
 		bool known = true;
 		go_on(kib, here.sp, at.stop);
-		uint64_t start = plumb_now();
+		uint64_t start = plumb_clock_ns();
 		if (kind)
 			known = plumb_native_memo_find(&memo, &at, &found);
 		else
 			found = by_walk(&at, sites, NULL);
-		paths.ns[kind] += (double)(plumb_now() - start);
+		paths.ns[kind] += (double)(plumb_clock_ns() - start);
 		paths.wrong += !known || found != expected;
 	}
 	paths.known++;

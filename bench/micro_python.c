@@ -39,13 +39,13 @@ bench_attach(char *message, size_t size)
 static double
 each(uint64_t start, int count)
 {
-	return (double)(plumb_now() - start) / count;
+	return (double)(plumb_clock_ns() - start) / count;
 }
 
 PLUMB_EXPORT double
 bench_top(int count)
 {
-	uint64_t start = plumb_now();
+	uint64_t start = plumb_clock_ns();
 
 	for (int i = 0; i < count; i++) {
 		const void *top = plumb_python_top();
@@ -58,7 +58,7 @@ PLUMB_EXPORT double
 bench_walk(int count)
 {
 	struct plumb_python_frame frames[FRAMES];
-	uint64_t start = plumb_now();
+	uint64_t start = plumb_clock_ns();
 	bool truncated;
 
 	for (int i = 0; i < count; i++) {
@@ -81,7 +81,7 @@ bench_unchanged(int count, int *differences)
 	for (size_t i = 0; i < depth; i++)
 		plumb_python_identify(was[i].code, &identities[i]);
 	*differences = 0;
-	start = plumb_now();
+	start = plumb_clock_ns();
 	for (int i = 0; i < count; i++) {
 		size_t n = plumb_python_walk(plumb_python_top(), NULL, frames, FRAMES, &truncated);
 		for (size_t k = 0; k < n && k < depth; k++) {
@@ -114,7 +114,7 @@ bench_interface(int count, int *depth)
 	*(void **)&code = dlsym(RTLD_DEFAULT, "PyFrame_GetCode");
 	*(void **)&line = dlsym(RTLD_DEFAULT, "PyFrame_GetLineNumber");
 	*(void **)&drop = dlsym(RTLD_DEFAULT, "Py_DecRef");
-	start = plumb_now();
+	start = plumb_clock_ns();
 	for (int i = 0; i < count; i++) {
 		int gil = ensure();
 		void *frame = top(state()), *next;

@@ -12,9 +12,9 @@ static void
 measure_cost(void)
 {
 	enum { READINGS = 64 };
-	uint64_t start = plumb_now(), end = start;
+	uint64_t start = plumb_clock_ns(), end = start;
 	for (int i = 0; i < READINGS; i++)
-		end = plumb_now();
+		end = plumb_clock_ns();
 	plumb_clock_cost = (end - start) / READINGS;
 }
 
@@ -29,7 +29,7 @@ static struct reading
 read_once(void)
 {
 	uint64_t before = __builtin_ia32_rdtsc();
-	uint64_t now = plumb_now();
+	uint64_t now = plumb_clock_ns();
 	uint64_t width = __builtin_ia32_rdtsc() - before;
 	return (struct reading){ before + width / 2, now, width };
 }
@@ -59,7 +59,7 @@ plumb_clock_calibrate(void)
 		return;
 	/* A millisecond against readings that are off by some 20 ns: right to 0.005 %. */
 	struct reading first = read_both();
-	while (plumb_now() - first.ns < 1000000)
+	while (plumb_clock_ns() - first.ns < 1000000)
 		;
 	struct reading last = read_both();
 	if (last.ticks > first.ticks)

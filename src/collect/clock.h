@@ -4,7 +4,7 @@
  * operator needs two readings. plumb uses the counter only where the kernel itself trusts it: its
  * clock source is the TSC, or the architecture defines the counter, as AArch64 does. Elsewhere
  * ticks are CLOCK_MONOTONIC nanoseconds. Use ticks for durations only. Timestamps that plumb stores
- * come from plumb_now().
+ * come from plumb_clock_ns().
  */
 #ifndef PLUMB_COLLECT_CLOCK_H
 #define PLUMB_COLLECT_CLOCK_H
@@ -13,7 +13,7 @@
 
 extern uint64_t plumb_tick_scale; /* ns per tick, 32.32 fixed point; 0: ticks are ns */
 
-extern uint64_t plumb_clock_cost; /* ns that one plumb_now() takes */
+extern uint64_t plumb_clock_cost; /* ns that one plumb_clock_ns() takes */
 
 /* Finds the scale and the cost; takes about a millisecond. Call once, before the first
  * plumb_ticks. */
@@ -32,7 +32,7 @@ static inline uint64_t
 plumb_ticks(void)
 {
 	if (plumb_unlikely(!plumb_tick_scale))
-		return plumb_now();
+		return plumb_clock_ns();
 #if defined(__x86_64__)
 	return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
@@ -40,7 +40,7 @@ plumb_ticks(void)
 	__asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
 	return ticks;
 #else
-	return plumb_now();
+	return plumb_clock_ns();
 #endif
 }
 

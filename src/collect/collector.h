@@ -23,6 +23,7 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/words.h"
 #include "region/writer.h"
 
@@ -56,14 +57,6 @@
 	"PLUMB_CHAIN_CUDA_INJECTION64_PATH" /* the value that was there before */
 
 struct plumb_thread; /* one for each thread of the program that meets us; see thread.h */
-
-static inline uint64_t
-plumb_now(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 /*
  * Begins a callback on the calling thread: makes the region and the thread's arena if they are

@@ -83,7 +83,7 @@ plumb_event_forked(void)
 void
 plumb_event_emit(struct plumb_thread *thread, plumb_id node, struct plumb_monitor_event *event)
 {
-	event->time_ns = plumb_now();
+	event->time_ns = plumb_clock_ns();
 	event->thread = atomic_load_explicit(&thread->tid, memory_order_relaxed);
 	thread->event_node = node;
 	thread->in_event = true;

@@ -242,9 +242,9 @@ write_clock(struct plumb_arena *arena)
 	if (!clock)
 		return;
 	struct timespec real;
-	uint64_t before = plumb_now();
+	uint64_t before = plumb_clock_ns();
 	clock_gettime(CLOCK_REALTIME, &real);
-	uint64_t after = plumb_now();
+	uint64_t after = plumb_clock_ns();
 	clock->monotonic = before + (after - before) / 2;
 	clock->realtime = (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec;
 	clock->uncertainty = after - before;
@@ -273,7 +273,7 @@ static bool
 make_region(void)
 {
 	struct plumb_error error;
-	uint64_t now = plumb_now();
+	uint64_t now = plumb_clock_ns();
 	snprintf(region_path, sizeof region_path, "%s/%d-%llu" PLUMB_REGION_SUFFIX, options.folder,
 	         (int)own_pid(), (unsigned long long)now);
 	if (!options.folder[0]) { /* for another tool alone (monitor.h): nothing is written */
@@ -402,7 +402,8 @@ end_recording(void)
 	plumb_trace_end(&process_arena);
 	atomic_store_explicit(&plumb_process_gate_page.gate.word, NULL, memory_order_release);
 	atomic_store_explicit(state, OVER, memory_order_release);
-	atomic_store_explicit(&region.header->end_monotonic, plumb_now(), memory_order_relaxed);
+	atomic_store_explicit(&region.header->end_monotonic, plumb_clock_ns(),
+	                      memory_order_relaxed);
 	atomic_store_explicit(&region.header->state, PLUMB_REGION_ENDED, memory_order_release);
 	ending = false;
 	errno = saved;

@@ -29,7 +29,7 @@ plumb_control_attach(const char *folder, bool paused)
 	if (shared)
 		plumb_control = shared;
 	else
-		plumb_control_init(&own, paused, plumb_now());
+		plumb_control_init(&own, paused, plumb_clock_ns());
 }
 
 /* 1: recording is on now, 0: plumb is not attached. */
@@ -39,7 +39,7 @@ plumb_start(void)
 	int saved = errno;
 	if (!plumb_collector_options()->folder[0])
 		return 0;
-	plumb_control_start(plumb_control, plumb_now());
+	plumb_control_start(plumb_control, plumb_clock_ns());
 	plumb_gpu_pause(false);
 	errno = saved;
 	return 1;
@@ -52,7 +52,7 @@ plumb_stop(void)
 	int saved = errno;
 	if (!plumb_collector_options()->folder[0])
 		return 0;
-	plumb_control_stop(plumb_control, plumb_now());
+	plumb_control_stop(plumb_control, plumb_clock_ns());
 	plumb_gpu_pause(true);
 	errno = saved;
 	return 1;

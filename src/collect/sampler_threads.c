@@ -121,7 +121,7 @@ span_of(uint64_t ns)
 static void
 arm_timer(struct plumb_sampler *of, bool run)
 {
-	uint64_t mixed = plumb_mix((uint64_t)of->tid, plumb_now());
+	uint64_t mixed = plumb_mix((uint64_t)of->tid, plumb_clock_ns());
 	uint64_t first = period_ns() / 8 + mixed % (period_ns() - period_ns() / 8);
 	struct itimerspec time = { .it_interval = span_of(run ? period_ns() : 0),
 		                   .it_value = span_of(run ? first : 0) };
@@ -416,7 +416,7 @@ plumb_sampler_threads_prepare(void)
 	if (!have_key)
 		have_key = !pthread_key_create(&key, thread_end);
 	process = (pid_t)syscall(SYS_getpid);
-	begun = plumb_now();
+	begun = plumb_clock_ns();
 	begun_cpu = process_cpu();
 	atomic_store(&ended_cpu, 0);
 	if (plumb_sampler_is_traced())
@@ -535,7 +535,7 @@ plumb_sampler_give_up(void)
 	if (!thread)
 		return;
 	char text[160];
-	uint64_t after = (plumb_now() - begun) / 10000000u;
+	uint64_t after = (plumb_clock_ns() - begun) / 10000000u;
 	snprintf(text, sizeof text,
 	         "CPU time was sampled for the first %llu.%02llu s only: the program uses all "
 	         "real-time signals",

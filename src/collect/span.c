@@ -62,7 +62,7 @@ read_clocks(struct plumb_record_ticks *record)
 	struct timespec real = { 0 };
 	uint64_t best = UINT64_MAX;
 	for (int i = 0; i < 4; i++) {
-		uint64_t before = plumb_ticks(), now = plumb_now();
+		uint64_t before = plumb_ticks(), now = plumb_clock_ns();
 		uint64_t width = plumb_ticks() - before;
 		if (width >= best)
 			continue;
@@ -70,9 +70,9 @@ read_clocks(struct plumb_record_ticks *record)
 		record->ticks = plumb_tick_scale ? before + width / 2 : now;
 		record->clock.monotonic = now;
 	}
-	uint64_t before = plumb_now();
+	uint64_t before = plumb_clock_ns();
 	clock_gettime(CLOCK_REALTIME, &real);
-	uint64_t after = plumb_now();
+	uint64_t after = plumb_clock_ns();
 	/* Moved back to the moment of the reading above. */
 	record->clock.realtime = (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec -
 	                         (before + (after - before) / 2 - record->clock.monotonic);

@@ -69,7 +69,7 @@ thread_park(void *data)
 	}
 	thread_name(thread, thread, atomic_load_explicit(&thread->tid, memory_order_relaxed));
 	plumb_wait_tell_end(thread);
-	thread->record->end = plumb_now();
+	thread->record->end = plumb_clock_ns();
 	plumb_tasks_drop(thread);
 	plumb_ranges_drop(thread);
 	plumb_operators_drop(thread);
@@ -89,7 +89,7 @@ plumb_threads_finish(struct plumb_thread *self)
 		uint32_t tid = atomic_load_explicit(&t->tid, memory_order_relaxed);
 		if (tid && t->record) {
 			thread_name(self, t, tid);
-			t->record->end = plumb_now();
+			t->record->end = plumb_clock_ns();
 		}
 	}
 }
@@ -284,7 +284,7 @@ thread_introduce(struct plumb_thread *thread)
 		return false;
 	uint32_t tid = (uint32_t)syscall(SYS_gettid);
 	record->tid = tid;
-	record->start = plumb_now();
+	record->start = plumb_clock_ns();
 	plumb_arena_commit(&thread->arena, record);
 	thread->record = record;
 	thread->track = plumb_region_id(thread->arena.region, record);
@@ -397,7 +397,7 @@ enter(enum plumb_callback_kind kind, bool paused_too, enum plumb_source source)
 	thread->callback = kind;
 	thread->callback_start = 0;
 	if (plumb_unlikely((++thread->overhead->kinds[kind].calls & 63) == 0))
-		thread->callback_start = plumb_now();
+		thread->callback_start = plumb_clock_ns();
 	return thread;
 }
 
@@ -434,7 +434,7 @@ plumb_leave(struct plumb_thread *thread)
 {
 	if (plumb_unlikely(thread->callback_start)) {
 		/* Between two readings lies the cost of one. */
-		uint64_t took = plumb_now() - thread->callback_start;
+		uint64_t took = plumb_clock_ns() - thread->callback_start;
 		thread->overhead->kinds[thread->callback].timed_ns +=
 			took > plumb_clock_cost ? took - plumb_clock_cost : 0;
 		thread->overhead->kinds[thread->callback].timed++;

@@ -72,7 +72,8 @@ plumb_wait_tell_where(struct plumb_thread *thread)
 	if (!record->self) {
 		record->awake = awake_now();
 		if (record->awake)
-			atomic_store_explicit(&record->awake_at, plumb_now(), memory_order_release);
+			atomic_store_explicit(&record->awake_at, plumb_clock_ns(),
+			                      memory_order_release);
 	}
 	record->self = (uint64_t)pthread_self();
 	atomic_store_explicit(&record->python, (uintptr_t)state, memory_order_release);

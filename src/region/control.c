@@ -10,16 +10,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-static uint64_t
-read_monotonic(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
+#include "base/clock.h"
 
 void
 plumb_control_init(struct plumb_control *control, bool paused, uint64_t now)
@@ -44,7 +37,7 @@ plumb_control_create(struct plumb_control **control, const char *path, bool paus
 
 	if (fd < 0)
 		return plumb_fail_errno(error, "cannot create %s", path);
-	plumb_control_init(&page.control, paused, read_monotonic());
+	plumb_control_init(&page.control, paused, plumb_clock_ns());
 	/* Written, not mapped into a hole: a full file system is an error here and not a signal
 	 * later. */
 	ssize_t written = write(fd, &page, sizeof page);
@@ -67,7 +60,7 @@ plumb_control_create(struct plumb_control **control, const char *path, bool paus
 uint64_t
 plumb_control_begin(struct plumb_control *control)
 {
-	uint64_t now = read_monotonic();
+	uint64_t now = plumb_clock_ns();
 
 	if (plumb_control_is_on(control))
 		atomic_store(&control->word, now | PLUMB_CONTROL_ON);

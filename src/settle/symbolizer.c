@@ -11,9 +11,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/vec.h"
 
 #define SECONDS 90               /* for one answer: debuginfod may take 60 of them */
@@ -81,15 +81,6 @@ send_all(int fd, const void *data, size_t bytes)
 	return true;
 }
 
-static int64_t
-read_milliseconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* END: the time in ms until which it may take; 0 for ever. */
 static bool
 receive_all(int fd, void *data, size_t bytes, int64_t end)
@@ -98,7 +89,7 @@ receive_all(int fd, void *data, size_t bytes, int64_t end)
 
 	while (bytes) {
 		struct pollfd one = { .fd = fd, .events = POLLIN };
-		int64_t left = end ? end - read_milliseconds() : -1;
+		int64_t left = end ? end - plumb_clock_ms() : -1;
 		if (end && left <= 0)
 			return false;
 		int ready = poll(&one, 1, (int)left);
@@ -291,7 +282,7 @@ ask_child(struct plumb_symbolizer *s, uint32_t number, uint64_t address, struct 
 	struct question question = { .object = number,
 		                     .address = address,
 		                     .wanted = object->wanted };
-	int64_t end = read_milliseconds() + SECONDS * 1000;
+	int64_t end = plumb_clock_ms() + SECONDS * 1000;
 
 	question.wanted.path = NULL;
 	question.path_bytes = object->told ? 0 : (uint32_t)strlen(object->wanted.path);

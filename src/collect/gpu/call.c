@@ -100,7 +100,7 @@ plumb_gpu_call_clock(struct plumb_thread *thread, unsigned kind, struct plumb_gp
 	if (kind == PLUMB_CALL_SYNC || kind == PLUMB_CALL_COPY ||
 	    kind == PLUMB_CALL_COPY_BLOCKING) {
 		call->cpu = plumb_wait_begin(thread);
-		call->start = plumb_now();
+		call->start = plumb_clock_ns();
 	}
 }
 
@@ -135,7 +135,7 @@ plumb_gpu_call_count(struct plumb_gpu_activity *activity, struct plumb_thread *t
 	bool whole = call->epoch == plumb_epoch(thread), done = succeeded && !call->captured;
 	if (call->cpu)
 		plumb_wait_end(thread, whole && done ? call->node : 0, call->cpu,
-		               plumb_now() - call->start);
+		               plumb_clock_ns() - call->start);
 	if (!done)
 		return false;
 	if (plumb_unlikely(plumb_trace_on))
@@ -158,10 +158,10 @@ plumb_gpu_call_count(struct plumb_gpu_activity *activity, struct plumb_thread *t
 		return true;
 	if (kind == PLUMB_CALL_COPY)
 		plumb_launch_waited(activity->launches, call->correlation,
-		                    plumb_now() - call->start);
+		                    plumb_clock_ns() - call->start);
 	else if (kind == PLUMB_CALL_COPY_BLOCKING || kind == PLUMB_CALL_SYNC)
 		plumb_observe(thread, call->node, PLUMB_METRIC_HOST_WAIT, track,
-		              (int64_t)(plumb_now() - call->start));
+		              (int64_t)(plumb_clock_ns() - call->start));
 	return true;
 }
 

@@ -9,11 +9,11 @@ read_clocks(struct plumb_record_clock *best, bool (*read)(uint64_t *gpu))
 	best->uncertainty = UINT64_MAX;
 	for (int i = 0; i < 5; i++) {
 		struct timespec real;
-		uint64_t gpu = 0, before = plumb_now();
+		uint64_t gpu = 0, before = plumb_clock_ns();
 		if (!read(&gpu))
 			return false;
 		clock_gettime(CLOCK_REALTIME, &real);
-		uint64_t after = plumb_now();
+		uint64_t after = plumb_clock_ns();
 		if (after - before >= best->uncertainty)
 			continue;
 		best->monotonic = before + (after - before) / 2;
@@ -31,7 +31,7 @@ plumb_gpu_clocks(struct plumb_gpu_activity *activity, struct plumb_thread *threa
 {
 	struct plumb_arena *arena = plumb_thread_arena(thread);
 	struct plumb_record_clock reading = { .device = 0 };
-	uint64_t now = plumb_now();
+	uint64_t now = plumb_clock_ns();
 	if ((!force && now < activity->readings.next) || !read_clocks(&reading, read))
 		return;
 	if (!activity->readings.distance)

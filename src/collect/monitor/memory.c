@@ -245,7 +245,7 @@ note_peak(struct plumb_record_memory_pool *pool, const struct plumb_memory_chang
 	uint64_t before = atomic_load_explicit(&pool->peak, memory_order_relaxed);
 	if (live > before) {
 		raise_peak(pool, live);
-		raise_to(&pool->peak_time, plumb_now());
+		raise_to(&pool->peak_time, plumb_clock_ns());
 		atomic_store_explicit(&pool->peak_allocated, change->allocated,
 		                      memory_order_relaxed);
 		atomic_store_explicit(&pool->peak_reserved, change->reserved, memory_order_relaxed);

@@ -181,12 +181,12 @@ measure_empty(struct torch_abi *abi, const struct probe *probe)
 	static unsigned char object[OBJECT_BYTES] __attribute__((aligned(64)));
 	enum { PAIRS = 2000 };
 	for (int round = 0; round < 3; round++) {
-		uint64_t start = plumb_now();
+		uint64_t start = plumb_clock_ns();
 		for (int i = 0; i < PAIRS; i++) {
 			probe_once(probe, object);
 			probe->destroy(object);
 		}
-		double each = (double)(plumb_now() - start) / PAIRS;
+		double each = (double)(plumb_clock_ns() - start) / PAIRS;
 		if (!round || each < abi->empty_pair_ns)
 			abi->empty_pair_ns = each;
 	}

@@ -208,10 +208,10 @@ shim_spin(double seconds, unsigned pause)
 {
 	struct timespec nap = { .tv_nsec = (long)pause * 1000 };
 	struct plumb_python_symbol symbol;
-	uint64_t end = plumb_now() + (uint64_t)(seconds * 1e9);
+	uint64_t end = plumb_clock_ns() + (uint64_t)(seconds * 1e9);
 	int walks = 0;
 
-	while (plumb_now() < end) {
+	while (plumb_clock_ns() < end) {
 		size_t count =
 			plumb_python_walk(plumb_python_top(), NULL, frames, FRAMES, &truncated);
 		if (count)

@@ -183,7 +183,7 @@ tend_pause(void)
 		plumb_slot_pause(false);
 		return;
 	}
-	uint64_t now = plumb_now();
+	uint64_t now = plumb_clock_ns();
 	if (!since)
 		since = now;
 	if (plumb_gpu_activity_complete(plumb_cuda_activity) || now - since > LINGER_NS)
@@ -214,7 +214,7 @@ static void *
 serve_records(void *data)
 {
 	uint64_t period = (uint64_t)plumb_collector_options()->flush_ms * 1000000u,
-		 flushed = plumb_now();
+		 flushed = plumb_clock_ns();
 	(void)data;
 	pthread_setname_np(pthread_self(), "plumb");
 	/* Its arena and tallies come now, while the region has room. */
@@ -231,7 +231,7 @@ serve_records(void *data)
 		serve_wishes();
 		plumb_slot_tend();
 		tend_pause();
-		uint64_t now = plumb_now();
+		uint64_t now = plumb_clock_ns();
 		if (plumb_cuda_knobs.period_ms < 0 && now - flushed >= period) {
 			flushed = now;
 			plumb_slot_flush(false);
@@ -342,11 +342,11 @@ stop_cuda(void)
 {
 	if (!plumb_cuda_own_process() || atomic_exchange(&stopping, true))
 		return;
-	uint64_t limit = plumb_now() + STOP_NS, now;
+	uint64_t limit = plumb_clock_ns() + STOP_NS, now;
 	plumb_cuda_wake();
 	for (;;) {
 		uint32_t seen = atomic_load(&served);
-		if (atomic_load(&ended) || (now = plumb_now()) >= limit)
+		if (atomic_load(&ended) || (now = plumb_clock_ns()) >= limit)
 			return;
 		futex_wait(&served, seen, limit - now);
 	}

@@ -391,7 +391,7 @@ plumb_slot_leave(void)
 	if (atomic_load(&owner) == OURS)
 		release_slot(LEFT);
 	if (atomic_load(&owner) == GIVEN && gap_start)
-		gap_ns += plumb_now() - gap_start;
+		gap_ns += plumb_clock_ns() - gap_start;
 	atomic_store(&owner, LEFT);
 	inside = false;
 	pthread_mutex_unlock(&lock);
@@ -428,21 +428,21 @@ plumb_slot_tend(void)
 	pthread_mutex_lock(&lock);
 	inside = true;
 	if (atomic_load(&owner) == GIVEN && program.done &&
-	    plumb_now() - program.done_at > PAUSE_NS) {
+	    plumb_clock_ns() - program.done_at > PAUSE_NS) {
 		if (program.subscribed && !program.suspended) {
 			plumb_cupti.Unsubscribe(program.real);
 			program.suspended = true;
 		}
 		program.recorded = false;
-		gap_ns += plumb_now() - gap_start;
+		gap_ns += plumb_clock_ns() - gap_start;
 		gap_start = 0;
 		if (take_slot(&lost_why)) {
 			lost = true;
 			atomic_store(&owner, NOBODY);
 		}
 	}
-	if (atomic_load(&owner) == OURS && plumb_now() - looked > MODULES_NS) {
-		looked = plumb_now();
+	if (atomic_load(&owner) == OURS && plumb_clock_ns() - looked > MODULES_NS) {
+		looked = plumb_clock_ns();
 		watch_modules(false);
 	}
 	inside = false;
@@ -537,7 +537,7 @@ plumb_slot_program(void)
 	} else if (atomic_load(&owner) == OURS) {
 		release_slot(GIVEN);
 		given++;
-		gap_start = plumb_now();
+		gap_start = plumb_clock_ns();
 		if (program.clock)
 			plumb_cupti.ActivityRegisterTimestampCallback(program.clock);
 		resume_program();
@@ -558,7 +558,7 @@ static void
 mark_done(bool so)
 {
 	program.done = so;
-	program.done_at = plumb_now();
+	program.done_at = plumb_clock_ns();
 }
 
 void
