@@ -58,10 +58,20 @@ def libraries(tmp_path_factory):
     return folder
 
 
+def loaded_at(made):
+    """(library, address) in the order of loading."""
+    return re.findall(r"^(first|second)\.so (\d+)$", made.done.stdout, re.M)
+
+
 @pytest.fixture(scope="module")
 def again(libraries, tmp_path_factory):
-    return run(sys.executable, "native_memo.py", libraries / "first.so", libraries / "second.so",
-               folder=tmp_path_factory.mktemp("again"))
+    # Another mapping may take the place of a library that has gone, so the program gets several tries.
+    for _ in range(5):
+        made = run(sys.executable, "native_memo.py", libraries / "first.so", libraries / "second.so",
+                   folder=tmp_path_factory.mktemp("again"))
+        if len({address for _, address in loaded_at(made)[:3]}) == 1:
+            break
+    return made
 
 
 def test_walks_that_end_early_count_as_before(libraries, tmp_path):
@@ -90,7 +100,7 @@ def test_places_at_the_same_depth(again, kernel, places, times):
 
 
 def test_a_library_at_the_address_of_another(again):
-    loaded = re.findall(r"^(first|second)\.so (\d+)$", again.done.stdout, re.M)
+    loaded = loaded_at(again)
     assert [name for name, _ in loaded] == ["first", "second", "first", "first"]
     assert len({address for _, address in loaded[:3]}) == 1, "the loader put them elsewhere"
     found = collections.Counter()
