@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How long the critical path of a million spans takes, in time of the processor, how much memory,
- * and how both grow: a profile of a tenth of the size stands beside it.
+ * and how both grow: it compares with a profile of a tenth of the size.
  *
  *	make BUILD=build build/tool.a
  *	gcc -std=gnu17 -O2 -D_GNU_SOURCE -Isrc bench/path.c build/tool.a -lm \

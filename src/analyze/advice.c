@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analyze/advice.h"
 
-/* Parts of names, in lower case: the first that fits counts. Those of one framework stand in its
- * table. */
+/* Parts of names, in lower case: the first that fits counts. Names that only one framework
+ * has are in its table. */
 static const struct plumb_framework_part parts[] = {
 	{ "nccl", PLUMB_WORK_COMMUNICATION },
 	{ "rccl", PLUMB_WORK_COMMUNICATION },

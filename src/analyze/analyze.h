@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An analysis reads a profile and draws conclusions. All have one contract and stand in one table:
+ * An analysis reads a profile and draws conclusions. All analyses have one contract, and one table
+ * lists them:
  *
  *	static int
  *	find_hotspots(struct plumb_study *study)

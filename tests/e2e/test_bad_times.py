@@ -73,7 +73,7 @@ def test_closing_every_descriptor(any_torch_python, tmp_path):
 
 
 def test_daemon_threads_at_exit(torch_python, tmp_path):
-    """Threads run operators while the interpreter ends, fifteen times."""
+    """Threads run operators while the interpreter ends, thirty times."""
     def once(number):
         how = ("daemons", "daemons_exit", "daemons_inside")[number % 3]
         folder = tmp_path / str(number)
@@ -91,7 +91,7 @@ def test_daemon_threads_at_exit(torch_python, tmp_path):
              "daemons_exit": {5}, "daemons_inside": {0}}
     assert plain.done.returncode in (0, -signal.SIGABRT)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        list(pool.map(once, range(15 if torch_python == torch_pythons()[0] else 6)))
+        list(pool.map(once, range(30 if torch_python == torch_pythons()[0] else 9)))
 
 
 # ---- signals ----
