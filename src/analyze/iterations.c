@@ -365,15 +365,15 @@ find_on(const struct finder *f, struct plumb_iteration_work *work,
 			symbols[p->frames[frames[i]].name + 1] = 0;
 		struct plumb_iteration_names names = { text, (int32_t)n, alphabet, frames };
 
-		struct plumb_iteration_found loops = { 0 };
+		struct plumb_loops loops = { 0 };
 
 		code = plumb_iterations_loops(work, &names, &loops);
 		/* Not before it is needed: there may be as many intervals as kernels. */
-		if (!code && loops.loops.count && !gather_times(f, track, work))
+		if (!code && loops.count && !gather_times(f, track, work))
 			code = PLUMB_ESYSTEM;
 		if (!code)
 			code = plumb_iterations_levels(work, &names, &loops, f->limits, track);
-		plumb_iterations_loops_free(&loops);
+		plumb_loops_free(&loops);
 	}
 	free(text);
 	free(frames);

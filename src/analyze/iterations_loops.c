@@ -6,65 +6,184 @@
 #include "analyze/iterations_private.h"
 #include "analyze/pattern/growing.h"
 
-#define LEAST_COVERAGE 0.5         /* of a track, by its outermost loop */
+#define COVERS_MOST 0.5  /* of a track, by a loop of whatever kind */
+#define ROUNDS_LEAST 4   /* of another loop */
+#define KERNELS_LEAST 64 /* of all its rounds */
+#define WORTH 0.01       /* of the track's kernels or time, if there are other loops */
+#define LOOPS_MOST 16
 #define LEAST_COVERAGE_WITHIN 0.25 /* of a round, by a loop in it */
 #define COVERS_ALL 0.98
 
 /* ---- the outermost loops ---- */
 
-/* The outermost loop into LOOP; 0: there is none. One that grows is tried where the other leaves
- * something out: it may be within it, or a few of its rounds. */
-static int
-find_outermost(const struct plumb_iteration_work *work, const int32_t *text, int32_t alphabet,
-               struct plumb_loop *loop)
+/* Time from the first to the last kernel of each round, added up. */
+static double
+time_of(const struct plumb_iteration_work *work, const struct plumb_loop *loop)
 {
-	int32_t count = (int32_t)work->kernels.count;
-	int code = plumb_loop_find(text, count, alphabet, LEAST_COVERAGE, loop);
-	struct plumb_loop growing;
-	int64_t *gaps;
+	double sum = 0;
 
-	if (code < 0 || (code > 0 && loop->coverage > COVERS_ALL))
-		return code;
-	gaps = calloc((size_t)count + 1, sizeof *gaps);
-	for (int32_t i = 1; gaps && i < count; i++)
+	for (uint32_t r = 0; r < loop->rounds.count; r++) {
+		const struct plumb_round *round = &loop->rounds.items[r];
+
+		sum += (double)plumb_iteration_kernel(work, (uint32_t)round->end - 1)->end_ns -
+		       (double)plumb_iteration_kernel(work, (uint32_t)round->start)->start_ns;
+	}
+	return sum;
+}
+
+/* How much a loop is worth showing. One that covers most of the track always is. Another one must
+ * be more than a few kernels that come again: the layers of a start-up, kernels that are tried. */
+enum worth { NOTHING, LITTLE, MUCH };
+
+static enum worth
+worth_of(const struct plumb_iteration_work *work, const struct plumb_iteration_names *names,
+         const struct plumb_loop *loop)
+{
+	double all = (double)plumb_iteration_kernel(work, (uint32_t)names->count - 1)->end_ns -
+	             (double)plumb_iteration_kernel(work, 0)->start_ns;
+	double covered = (double)loop->agree / names->count, took = time_of(work, loop) / all;
+
+	if (covered >= COVERS_MOST || (took >= COVERS_MOST && loop->rounds.count >= ROUNDS_LEAST))
+		return MUCH;
+	if (loop->rounds.count < ROUNDS_LEAST || loop->agree < KERNELS_LEAST ||
+	    plumb_iterations_few_names(loop))
+		return NOTHING;
+	return covered >= WORTH || took >= WORTH ? MUCH : LITTLE;
+}
+
+static int
+find_growing(const struct plumb_iteration_work *work, const struct plumb_iteration_names *names,
+             struct plumb_loop *loop)
+{
+	int64_t *gaps = calloc((size_t)names->count + 1, sizeof *gaps);
+	int code = PLUMB_ESYSTEM;
+
+	*loop = (struct plumb_loop){ 0 };
+	for (int32_t i = 1; gaps && i < names->count; i++)
 		gaps[i] = plumb_iteration_kernel(work, (uint32_t)i)->start_ns -
 		          plumb_iteration_kernel(work, (uint32_t)i - 1)->end_ns;
-	int grows = gaps ? plumb_loop_find_growing(text, count, alphabet, LEAST_COVERAGE, gaps,
-	                                           &growing)
-	                 : PLUMB_ESYSTEM;
+	if (gaps)
+		code = plumb_loop_find_growing(names->text, names->count, names->alphabet,
+		                               COVERS_MOST, gaps, loop);
 	free(gaps);
-	if (grows < 0)
-		return grows;
-	if (grows > 0 && (!code || growing.coverage > loop->coverage ||
-	                  (growing.rounds.count < loop->rounds.count &&
-	                   growing.coverage > loop->coverage - (1 - COVERS_ALL)))) {
-		plumb_loop_free(loop);
-		*loop = growing;
-		return 1;
+	return code;
+}
+
+/* Puts a loop that grows in the place of LOOPS, if it covers more than all of them, or nearly as
+ * much in fewer rounds: they may be within it, or a few of its rounds each. */
+static int
+try_growing(const struct plumb_iteration_work *work, const struct plumb_iteration_names *names,
+            struct plumb_loops *loops)
+{
+	struct plumb_loop growing;
+	int64_t agree = 0;
+	uint32_t rounds = 0;
+
+	for (uint32_t l = 0; l < loops->count; l++) {
+		agree += loops->items[l].agree;
+		rounds += loops->items[l].rounds.count;
+	}
+	if (loops->count && (double)loops->items[0].agree > COVERS_ALL * names->count)
+		return 0;
+	int code = find_growing(work, names, &growing);
+	if (code > 0 &&
+	    (growing.agree > agree ||
+	     (growing.rounds.count < rounds &&
+	      (double)growing.agree > (double)agree - (1 - COVERS_ALL) * names->count))) {
+		plumb_loops_free(loops);
+		struct plumb_loop *loop = plumb_vec_add(loops);
+		if (loop) {
+			*loop = growing;
+			return 0;
+		}
+		code = PLUMB_ESYSTEM;
 	}
 	plumb_loop_free(&growing);
+	return code < 0 ? code : 0;
+}
+
+/* Leaves out loops that are not worth showing. */
+static void
+choose_loops(const struct plumb_iteration_work *work, const struct plumb_iteration_names *names,
+             struct plumb_loops *loops)
+{
+	enum worth most = LITTLE;
+	uint32_t kept = 0;
+
+	for (uint32_t l = 0; l < loops->count; l++)
+		if (worth_of(work, names, &loops->items[l]) == MUCH)
+			most = MUCH;
+	for (uint32_t l = 0; l < loops->count; l++) {
+		if (kept < LOOPS_MOST && worth_of(work, names, &loops->items[l]) >= most)
+			loops->items[kept++] = loops->items[l];
+		else
+			plumb_loop_free(&loops->items[l]);
+	}
+	loops->count = kept;
+}
+
+static int
+by_period(const void *x, const void *y)
+{
+	const struct plumb_loop *a = x, *b = y;
+
+	return a->period != b->period ? (a->period < b->period ? 1 : -1)
+	                              : (a->agree < b->agree) - (a->agree > b->agree);
+}
+
+static int
+by_first_round(const void *x, const void *y)
+{
+	const struct plumb_loop *a = x, *b = y;
+
+	return (a->rounds.items[0].start > b->rounds.items[0].start) -
+	       (a->rounds.items[0].start < b->rounds.items[0].start);
+}
+
+/* Lets rounds begin where iterations do, the longest first. A loop may take rounds of shorter ones,
+ * which were found in a part of one of its own. */
+static int
+turn_loops(const struct plumb_iteration_work *work, const struct plumb_iteration_names *names,
+           struct plumb_loops *loops)
+{
+	int32_t *places = loops->count ? malloc(((size_t)names->count + 1) * sizeof *places) : NULL;
+	int code = places || !loops->count ? 0 : PLUMB_ESYSTEM;
+
+	if (loops->count)
+		qsort(loops->items, loops->count, sizeof *loops->items, by_period);
+	for (uint32_t l = 0; !code && l < loops->count; l++) {
+		struct plumb_loop *loop = &loops->items[l];
+
+		loop->phase = PLUMB_BY_GAP;
+		if (loop->growing)
+			continue;
+		plumb_loops_hide(loops, 0, l, names->text);
+		code = plumb_iterations_turn(work, names->text, loop, places, &loop->phase);
+		plumb_loops_hide(loops, 0, l, names->text);
+		if (!code)
+			code = plumb_loops_cut(loops, l, names->text, names->count);
+	}
+	free(places);
 	return code;
 }
 
 int
 plumb_iterations_loops(const struct plumb_iteration_work *work,
-                       const struct plumb_iteration_names *names,
-                       struct plumb_iteration_found *found)
+                       const struct plumb_iteration_names *names, struct plumb_loops *loops)
 {
-	struct plumb_loop *loop = plumb_vec_add(&found->loops);
-	int code = loop ? find_outermost(work, names->text, names->alphabet, loop) : PLUMB_ESYSTEM;
+	int code = plumb_loops_find(names->text, names->count, names->alphabet, loops);
 
-	if (code == 0)
-		found->loops.count = 0;
-	return code < 0 ? code : 0;
-}
-
-void
-plumb_iterations_loops_free(struct plumb_iteration_found *found)
-{
-	for (uint32_t l = 0; l < found->loops.count; l++)
-		plumb_loop_free(&found->loops.items[l]);
-	plumb_vec_free(&found->loops);
+	if (!code)
+		code = try_growing(work, names, loops);
+	if (!code) {
+		choose_loops(work, names, loops);
+		code = turn_loops(work, names, loops);
+	}
+	if (!code)
+		choose_loops(work, names, loops);
+	if (loops->count)
+		qsort(loops->items, loops->count, sizeof *loops->items, by_first_round);
+	return code;
 }
 
 /* ---- what is out of place ---- */
@@ -154,17 +273,12 @@ find_odd(const struct plumb_loop *loop, const struct plumb_iteration_names *name
 
 /* ---- levels ---- */
 
-/* Kernels of all loops but number ONLY get symbols below 0, or get theirs back. */
+/* Hides all loops but number ONLY, or shows them again. */
 static void
-hide_others(const struct plumb_iteration_found *found, uint32_t only, int32_t *text)
+hide_others(const struct plumb_loops *loops, uint32_t only, int32_t *text)
 {
-	for (uint32_t l = 0; l < found->loops.count; l++)
-		for (uint32_t r = 0; l != only && r < found->loops.items[l].rounds.count; r++) {
-			const struct plumb_round *round = &found->loops.items[l].rounds.items[r];
-
-			for (int32_t i = round->start; i < round->end; i++)
-				text[i] = ~text[i];
-		}
+	plumb_loops_hide(loops, 0, only, text);
+	plumb_loops_hide(loops, only + 1, loops->count, text);
 }
 
 static int
@@ -237,68 +351,30 @@ find_levels(const struct plumb_iteration_work *work, const struct plumb_iteratio
 	return code < 0 ? code : 0;
 }
 
-static int
-by_first_round(const void *x, const void *y)
-{
-	const struct plumb_loop *a = x, *b = y;
-
-	return (a->rounds.items[0].start > b->rounds.items[0].start) -
-	       (a->rounds.items[0].start < b->rounds.items[0].start);
-}
-
-/* Lets rounds begin where iterations do. PHASES by loop. */
-static int
-turn_all(const struct plumb_iteration_work *work, const struct plumb_iteration_names *names,
-         struct plumb_iteration_found *found, int32_t *places)
-{
-	int code = 0;
-
-	for (uint32_t l = 0; code >= 0 && l < found->loops.count;) {
-		struct plumb_loop *loop = &found->loops.items[l];
-
-		loop->phase = PLUMB_BY_GAP;
-		hide_others(found, l, names->text);
-		if (!loop->growing)
-			code = plumb_iterations_turn(work, names->text, loop, places, &loop->phase);
-		hide_others(found, l, names->text);
-		if (loop->rounds.count) {
-			l++;
-			continue;
-		}
-		plumb_loop_free(loop);
-		*loop = found->loops.items[--found->loops.count];
-	}
-	if (found->loops.count)
-		qsort(found->loops.items, found->loops.count, sizeof *found->loops.items,
-		      by_first_round);
-	return code < 0 ? code : 0;
-}
-
 int
 plumb_iterations_levels(const struct plumb_iteration_work *work,
-                        const struct plumb_iteration_names *names,
-                        struct plumb_iteration_found *found,
+                        const struct plumb_iteration_names *names, struct plumb_loops *loops,
                         const struct plumb_iteration_limits *limits,
                         struct plumb_iteration_track *track)
 {
 	int32_t *places = malloc(((size_t)names->count + 1) * sizeof *places);
-	int code = places ? turn_all(work, names, found, places) : PLUMB_ESYSTEM;
+	int code = places ? 0 : PLUMB_ESYSTEM;
 
-	track->loops = calloc((size_t)found->loops.count + 1, sizeof *track->loops);
+	track->loops = calloc((size_t)loops->count + 1, sizeof *track->loops);
 	if (!track->loops)
 		code = PLUMB_ESYSTEM;
-	for (uint32_t l = 0; !code && l < found->loops.count; l++) {
+	for (uint32_t l = 0; !code && l < loops->count; l++) {
 		struct plumb_iteration_loop *own = &track->loops[track->loop_count++];
-		struct plumb_loop *loop = &found->loops.items[l];
+		struct plumb_loop *loop = &loops->items[l];
 
-		hide_others(found, l, names->text);
+		hide_others(loops, l, names->text);
 		code = add_level(work, names, limits, loop, loop->phase, own);
 		if (!code)
 			code = find_odd(loop, names, places, &own->levels[0]);
 		if (!code)
 			code = find_levels(work, names, limits, loop, places, own);
-		hide_others(found, l, names->text);
+		hide_others(loops, l, names->text);
 	}
 	free(places);
-	return code ? code : plumb_iterations_cut(work, names, found, track);
+	return code ? code : plumb_iterations_cut(work, names, loops, track);
 }

@@ -49,29 +49,23 @@ struct plumb_iteration_names {
 	const uint32_t *frames;
 };
 
-/* The loops of a track, by their first rounds. */
-struct plumb_iteration_found {
-	PLUMB_VEC(struct plumb_loop) loops;
-};
-
+/* Finds the outermost loops of a track, in order of time. Their rounds begin where iterations do. */
 int plumb_iterations_loops(const struct plumb_iteration_work *work,
-                           const struct plumb_iteration_names *names,
-                           struct plumb_iteration_found *found);
-void plumb_iterations_loops_free(struct plumb_iteration_found *found);
+                           const struct plumb_iteration_names *names, struct plumb_loops *loops);
+/* Whether a round has so few different kernels that it may be tuning, or part of a start-up. */
+bool plumb_iterations_few_names(const struct plumb_loop *loop);
 
-/* Fills TRACK's loops, with their levels, from what was FOUND. Times of the device's work are
+/* Fills TRACK's loops, with their levels, from LOOPS. Times of the device's work are
  * known. */
 int plumb_iterations_levels(const struct plumb_iteration_work *work,
-                            const struct plumb_iteration_names *names,
-                            struct plumb_iteration_found *found,
+                            const struct plumb_iteration_names *names, struct plumb_loops *loops,
                             const struct plumb_iteration_limits *limits,
                             struct plumb_iteration_track *track);
 
-/* Cuts the track's kernels into stretches, chooses its main loop, and looks for cycles. The loops
- * FOUND are those of TRACK. */
+/* Cuts the track's kernels into stretches, chooses its main loop, and looks for cycles. LOOPS are
+ * those of TRACK. */
 int plumb_iterations_cut(const struct plumb_iteration_work *work,
-                         const struct plumb_iteration_names *names,
-                         const struct plumb_iteration_found *found,
+                         const struct plumb_iteration_names *names, const struct plumb_loops *loops,
                          struct plumb_iteration_track *track);
 
 /* Rotates LOOP so that its rounds begin where iterations do. PHASE gets the reason (enum

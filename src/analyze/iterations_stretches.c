@@ -5,7 +5,6 @@
  */
 #include "analyze/iterations_private.h"
 
-#define APART 2       /* rounds' kernels between two rounds part a stretch */
 #define PERIOD_MOST 4 /* kernels that repeat outside of loops */
 #define REPEATS 0.5   /* of what is outside repeats */
 #define FEW 4         /* names of a loop that may be tuning */
@@ -14,7 +13,7 @@
 struct cut {
 	const struct plumb_iteration_work *work;
 	const struct plumb_iteration_names *names;
-	const struct plumb_iteration_found *found;
+	const struct plumb_loops *loops;
 	struct plumb_iteration_track *track;
 	PLUMB_VEC(struct plumb_iteration_stretch) stretches;
 	int64_t *times; /* by symbol */
@@ -38,13 +37,13 @@ next_round(const struct cut *c, const uint32_t *at)
 {
 	uint32_t next = PLUMB_NONE;
 
-	for (uint32_t l = 0; l < c->found->loops.count; l++) {
-		const struct plumb_loop *loop = &c->found->loops.items[l];
+	for (uint32_t l = 0; l < c->loops->count; l++) {
+		const struct plumb_loop *loop = &c->loops->items[l];
 
 		if (at[l] < loop->rounds.count &&
 		    (next == PLUMB_NONE ||
 		     loop->rounds.items[at[l]].start <
-		             c->found->loops.items[next].rounds.items[at[next]].start))
+		             c->loops->items[next].rounds.items[at[next]].start))
 			next = l;
 	}
 	return next;
@@ -57,18 +56,18 @@ continues(const struct cut *c, uint32_t loop, int32_t from)
 		c->stretches.count ? &c->stretches.items[c->stretches.count - 1] : NULL;
 
 	return last && last->loop == loop &&
-	       from - (int32_t)last->end <= APART * c->found->loops.items[loop].period;
+	       from - (int32_t)last->end <= PLUMB_LOOP_APART * c->loops->items[loop].period;
 }
 
 /* Rounds of all loops in order of time; what lies between them is outside. */
 static bool
 find_stretches(struct cut *c)
 {
-	uint32_t *at = calloc((size_t)c->found->loops.count + 1, sizeof *at), l, reached = 0;
+	uint32_t *at = calloc((size_t)c->loops->count + 1, sizeof *at), l, reached = 0;
 	bool done = at;
 
 	while (done && (l = next_round(c, at)) != PLUMB_NONE) {
-		const struct plumb_round *round = &c->found->loops.items[l].rounds.items[at[l]];
+		const struct plumb_round *round = &c->loops->items[l].rounds.items[at[l]];
 		uint32_t start = (uint32_t)round->start, end = (uint32_t)round->end;
 
 		if (continues(c, l, round->start)) {
@@ -168,22 +167,23 @@ measure_loop(struct cut *c, uint32_t l)
 	}
 }
 
-/* How many different names a round has, up to MOST. */
-static int
-count_names(const struct plumb_loop *loop, int most)
+bool
+plumb_iterations_few_names(const struct plumb_loop *loop)
 {
-	int32_t seen[16];
+	int32_t seen[FEW];
 	int count = 0;
 
-	for (int32_t i = 0; i < loop->period && count < most; i++) {
+	for (int32_t i = 0; i < loop->period; i++) {
 		int s = 0;
 
 		while (s < count && seen[s] != loop->pattern[i])
 			s++;
+		if (s == FEW)
+			return false;
 		if (s == count)
 			seen[count++] = loop->pattern[i];
 	}
-	return count;
+	return true;
 }
 
 /* Does loop A yield to B, although it takes more time? Kernels that are tried out come again and
@@ -191,14 +191,14 @@ count_names(const struct plumb_loop *loop, int most)
 static bool
 yields(const struct cut *c, uint32_t a, uint32_t b)
 {
-	const struct plumb_loop *few = &c->found->loops.items[a], *many = &c->found->loops.items[b];
+	const struct plumb_loop *few = &c->loops->items[a], *many = &c->loops->items[b];
 	const struct plumb_iteration_loop *first = &c->track->loops[a],
 					  *second = &c->track->loops[b];
 
 	if ((double)second->time_ns < WORTH * (double)first->time_ns)
 		return false;
-	return few->period < many->period && count_names(few, FEW + 1) <= FEW &&
-	       count_names(many, FEW + 1) > FEW && first->end_ns <= second->start_ns;
+	return few->period < many->period && plumb_iterations_few_names(few) &&
+	       !plumb_iterations_few_names(many) && first->end_ns <= second->start_ns;
 }
 
 static void
@@ -248,10 +248,10 @@ find_cycles(struct cut *c)
 
 int
 plumb_iterations_cut(const struct plumb_iteration_work *work,
-                     const struct plumb_iteration_names *names,
-                     const struct plumb_iteration_found *found, struct plumb_iteration_track *track)
+                     const struct plumb_iteration_names *names, const struct plumb_loops *loops,
+                     struct plumb_iteration_track *track)
 {
-	struct cut c = { .work = work, .names = names, .found = found, .track = track };
+	struct cut c = { .work = work, .names = names, .loops = loops, .track = track };
 	int code = 0;
 
 	c.times = calloc((size_t)names->alphabet + 1, sizeof *c.times);
