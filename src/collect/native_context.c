@@ -31,10 +31,10 @@ static const char rare[] = "[other native code]";
 struct plumb_native {
 	struct plumb_stack_bounds bounds;
 	struct plumb_stack_bounds other; /* of another stack that walks change to (Go's) */
-	uint32_t generation; /* of the objects that the table is about */
-	uint32_t pid;        /* of the region that it is about */
-	uint32_t tid;        /* whose stack the bounds are */
-	uint32_t strays;     /* samples on another stack */
+	uint32_t generation;             /* of the objects that the table is about */
+	uint32_t pid;                    /* of the region that it is about */
+	uint32_t tid;                    /* whose stack the bounds are */
+	uint32_t strays;                 /* samples on another stack */
 	bool in_sample;
 	uintptr_t sites[NATIVE_MAX];
 	struct native_node {

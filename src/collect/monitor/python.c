@@ -51,7 +51,7 @@ static void *interpreter; /* the handle that finds its symbols */
 static void *(*thread_state)(void);
 static int (*finalising)(void);
 static int (*_Atomic initialised)(void); /* Py_IsInitialized; NULL: not found, or no Python */
-static const void *evaluate; /* _PyEval_EvalFrameDefault; NULL unknown */
+static const void *evaluate;             /* _PyEval_EvalFrameDefault; NULL unknown */
 
 /* ---- code objects that go ---- */
 
@@ -123,8 +123,7 @@ plumb_python_runs(void)
 	int (*asked)(void) = atomic_load_explicit(&initialised, memory_order_acquire);
 
 	/* It only reads a variable of the interpreter. */
-	return asked ? asked() != 0
-	             : atomic_load_explicit(&state, memory_order_acquire) >= READY;
+	return asked ? asked() != 0 : atomic_load_explicit(&state, memory_order_acquire) >= READY;
 }
 
 /* The handle that finds the interpreter's symbols: the program's own ones, or those of a libpython
