@@ -18,6 +18,7 @@
 #include "cli/overview.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "model/display.h"
 #include "view/coverage.h"
 #include "view/report.h"
 
@@ -70,17 +71,20 @@ add_row(const struct plumb_report *report, struct plumb_table *table, uint32_t r
 	plumb_table_cell(table, plumb_format_count(number, entries && calls->known
 	                                                           ? (int64_t)calls->count
 	                                                           : (int64_t)stat->count));
-	if (line)
-		snprintf(text, sizeof text, "%s %s:%" PRIu32, place.name,
+	if (line && (place.line || !place.library))
+		snprintf(text, sizeof text, "%.*s %s:%" PRIu32,
+		         (int)plumb_name_without_parameters(place.name), place.name,
 		         place.file ? place.file : "?", place.line);
+	else if (line)
+		snprintf(text, sizeof text, "%.*s in %s",
+		         (int)plumb_name_without_parameters(place.name), place.name,
+		         plumb_path_base(place.library));
 	else
 		snprintf(text, sizeof text, "%s", place.name);
 	plumb_table_cell(table, text);
 	if (line)
 		return;
-	snprintf(text, sizeof text, "%s:%" PRIu32, place.user_file ? place.user_file : "?",
-	         place.user_line);
-	plumb_table_cell(table, report->row_user[row] == PLUMB_NONE ? PLUMB_DASH : text);
+	plumb_table_cell(table, plumb_report_user_text(&place, text, sizeof text));
 }
 
 /* Returns the row with the most that comes after LAST; PLUMB_NONE: LAST was the last one. For LAST

@@ -93,12 +93,15 @@ struct plumb_report_place {
 	const char *shapes;
 	const char *user_file;
 	uint32_t user_line;
-	const char *source_file; /* of a native frame, whose file is its build id */
+	const char *user_function; /* of native code that has no line: user_file is its library */
+	const char *source_file;   /* of a native frame, whose file is its build id */
 	uint32_t source_line;
 	const char *library; /* path of the code object of a native frame */
 	int64_t pid, rank;   /* of a row by thread, stream, process or rank; else unknown */
 	char buffer[256];    /* of the name of a track or a process */
 };
+/* "train.py:12", "step in solver", or "–" where none is known, into TEXT, which is returned. */
+char *plumb_report_user_text(const struct plumb_report_place *place, char *text, size_t size);
 void plumb_report_row_place(const struct plumb_report *report, uint32_t row,
                             struct plumb_report_place *place);
 void plumb_report_context_place(const struct plumb_report *report, uint32_t context,

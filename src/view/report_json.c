@@ -216,6 +216,8 @@ write_place(struct plumb_json *json, const struct plumb_report_place *place)
 	plumb_json_key_line(json, "line", place->line);
 	plumb_json_key_text(json, "user_file", place->user_file);
 	plumb_json_key_line(json, "user_line", place->user_line);
+	if (place->user_function)
+		plumb_json_key_text(json, "user_function", place->user_function);
 	plumb_json_key_text(json, "source_file", place->source_file);
 	plumb_json_key_line(json, "source_line", place->source_line);
 	plumb_json_key_text(json, "library", place->library);

@@ -69,7 +69,7 @@ names_of_newer_rust(void **state)
 	check("_RINvCs1_1a1fFUKChEuFEmAtj4_E",
 	      "a::f::<unsafe extern \"C\" fn(u8), fn() -> u32, [u16; 4]>");
 	check("_RINvCs1_1a1fFG_RL0_hEL0_E", NULL); /* a lifetime that nothing names */
-	check("_RINvCs1_1a1fFG_RL0_hERL0_hE", NULL);
+	check("_RINvCs1_1a1fRL0_hE", NULL);
 	check("_RINvCs1_1a1fFG_RL0_hEuE", "a::f::<for<'a> fn(&'a u8)>");
 	check("_RNvCs1_1au8gdel_5qa", "a::g\xc3\xb6"
 	                              "del");
