@@ -20,7 +20,7 @@ struct plumb_grouping {
 	uint32_t *entry; /* by context: its row, where no frame further out has the same row */
 	uint32_t *place; /* by track: its row, where rows are where it happened; else NULL */
 	uint32_t *row_of_variant;
-	bool native_lines; /* no Python: lines are those of native functions */
+	bool native_lines; /* no Python: lines are those of the user's native functions */
 };
 
 static const struct plumb_group_row blank_row = { .kind = PLUMB_NONE,
@@ -107,7 +107,8 @@ makes_row(const struct plumb_grouping *g, uint32_t frame, const unsigned char *u
 		return kind == PLUMB_FRAME_PYTHON;
 	case PLUMB_BY_LINE: /* a built-in function has none: the line that calls it counts */
 		if (is_native(kind))
-			return g->native_lines && g->profile->frames[frame].source_line;
+			return g->native_lines && g->profile->frames[frame].source_line &&
+			       (!user || user[frame]);
 		return kind == PLUMB_FRAME_PYTHON &&
 		       (g->profile->frames[frame].file != PLUMB_NONE ||
 		        g->profile->frames[frame].line);

@@ -268,6 +268,22 @@ plumb_user_place(const struct plumb_profile *profile, uint32_t frame)
 	return place;
 }
 
+/* How many bytes of a function's NAME a person wrote: compilers add ".isra.0" and the like. */
+static size_t
+written_bytes(const char *name)
+{
+	static const char *const added[] = { ".isra.", ".constprop.", ".part.", ".cold",
+		                             ".lto_priv." };
+	size_t length = plumb_name_without_parameters(name);
+
+	for (size_t i = 0; i < sizeof added / sizeof *added; i++) {
+		const char *at = strstr(name, added[i]);
+		if (at && at > name && (size_t)(at - name) < length)
+			length = (size_t)(at - name);
+	}
+	return length;
+}
+
 char *
 plumb_user_place_text(const struct plumb_user_place *place, bool whole, char *text, size_t size)
 {
@@ -276,9 +292,8 @@ plumb_user_place_text(const struct plumb_user_place *place, bool whole, char *te
 	if (!whole && slash && slash[1])
 		file = slash + 1;
 	if (place->function)
-		snprintf(text, size, "%.*s in %s",
-		         (int)plumb_name_without_parameters(place->function), place->function,
-		         file);
+		snprintf(text, size, "%.*s in %s", (int)written_bytes(place->function),
+		         place->function, file);
 	else if (place->line)
 		snprintf(text, size, "%s:%" PRIu32, file, place->line);
 	else

@@ -48,7 +48,7 @@ struct plumb_user_place {
 	const char *function;
 };
 struct plumb_user_place plumb_user_place(const struct plumb_profile *profile, uint32_t frame);
-/* "train.py:12" or "step in solver" into TEXT, which is returned. WHOLE: with the file's folders. */
+/* "train.py:12" or "step in solver" into TEXT, which is returned. WHOLE: with the folders. */
 char *
 plumb_user_place_text(const struct plumb_user_place *place, bool whole, char *text, size_t size);
 

@@ -15,12 +15,14 @@ __attribute__((noinline)) void
 smooth(const float *, int)
 {
 	cudaLaunchKernel("_ZN6solver6smoothEPKfi", 30000);
+	asm volatile("");
 }
 
 __attribute__((noinline)) void
 residual(const float *, int)
 {
 	cudaLaunchKernel("_ZN6solver8residualEPKfi", 10000);
+	asm volatile("");
 }
 
 template <typename T> struct Field {
