@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program without Python that launches COUNT kernels on the stand-in driver, DEPTH calls deep, and
+/* A program without Python: launches COUNT kernels on the stand-in driver, DEPTH calls deep, and
  * prints the thread's time for each in ns. See micro_alone.py. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,8 @@
  * At most PLUMB_SUMMARY_LINES lines: 1 title, 2 of the run, 1 of ranks, DEVICES + 1 (one of which
  * gives way to what part of the time the tables cover), 1 of memory, notes, FINDINGS, three tables
  * of a blank line, titles and ROWS, a blank line, DROPS of the ledger with their title, 1 closing
- * hint.
+ * hint. Where a line says why the rows are what they are, it takes the place of the operators', or
+ * of one of their rows.
  */
 #include "cli/summary.h"
 
@@ -37,6 +38,7 @@ struct section {
 	const struct plumb_summary_options *options;
 	FILE *out;
 	int width;
+	uint32_t rows;
 	bool sampled; /* the metric is of samples */
 };
 
@@ -128,7 +130,7 @@ print_rows(const struct section *s, const struct plumb_report *report, const cha
 	int result = table ? 0 : -1;
 	uint32_t row = PLUMB_NONE, shown = 0;
 
-	while (table && shown < ROWS && (row = find_next_row(report, row)) != PLUMB_NONE) {
+	while (table && shown < s->rows && (row = find_next_row(report, row)) != PLUMB_NONE) {
 		add_row(report, table, row);
 		shown++;
 	}
@@ -212,9 +214,20 @@ print_tables(const struct plumb_profile *profile, FILE *out,
 		.options = options,
 		.out = out,
 		.width = options->width > 0 ? options->width : plumb_terminal_width(out),
+		.rows = ROWS,
 	};
-	int result = print_section(&s, PLUMB_BY_OPERATOR, "operator");
+	struct plumb_report_choice choice;
+	int result = plumb_report_choose(profile, plumb_metric_default(profile), &choice);
+	bool module = !result && (choice.by == PLUMB_BY_MODULE || choice.by == PLUMB_BY_RANGE);
 
+	if (!result && choice.why[0])
+		fprintf(out, "  %-10s%s\n", "tables", choice.why);
+	s.rows -= module && choice.why[0];
+	/* A table of the few operators that there are would say nothing of the rest. */
+	if (!result && (module || !choice.why[0] || choice.by == PLUMB_BY_OPERATOR))
+		result = print_section(&s, module ? choice.by : PLUMB_BY_OPERATOR,
+		                       module ? plumb_group_by_names[choice.by] : "operator");
+	s.rows = ROWS;
 	if (!result)
 		result = print_section(&s, PLUMB_BY_KERNEL, "kernel");
 	return result ? result : print_lines(&s, coverage);

@@ -20,10 +20,11 @@
 #include "analyze/memory.h"
 #include "base/json.h"
 #include "model/metric.h"
+#include "view/report_choice.h"
 #include "view/tree.h"
 
 struct plumb_report_query {
-	enum plumb_group_by by; /* PLUMB_BY_DEFAULT: operators, or what the profile has instead */
+	enum plumb_group_by by; /* PLUMB_BY_DEFAULT: what explains most of the metric */
 	const char *metric;     /* by name; NULL: the default of the profile and of BY */
 	uint32_t top;           /* rows with the most of the metric; 0: all */
 	bool inverted;          /* bottom-up: under each row the callers of it */
@@ -36,6 +37,7 @@ struct plumb_report_query {
 struct plumb_report {
 	const struct plumb_profile *profile;
 	enum plumb_group_by by; /* never PLUMB_BY_DEFAULT */
+	char why[200];          /* why these rows, if nobody chose them; "" if that is plain */
 	uint32_t metric;
 	uint32_t top; /* 0: all */
 	bool inverted, filtered;

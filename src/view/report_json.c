@@ -403,6 +403,8 @@ write_report(struct plumb_json *json, const struct plumb_report *report,
 	plumb_json_key_text(json, "unit",
 	                    plumb_profile_metric(report->profile, report->metric).unit);
 	plumb_json_key_text(json, "by", plumb_group_by_names[report->by]);
+	if (report->why[0])
+		plumb_json_key_text(json, "by_reason", report->why);
 	plumb_json_key_bool(json, "inverted", report->inverted);
 	write_total(json, "total", report, &report->total);
 	write_total(json, "outside", report, &report->outside);

@@ -546,6 +546,8 @@ plumb_report_text(const struct plumb_report *report, const char *path, bool ledg
 		fprintf(out, " (%s)", metric.meaning);
 	fputc('\n', out);
 	print_coverage(report, out);
+	if (report->why[0])
+		fprintf(out, "%s\n", report->why);
 	fputc('\n', out);
 	if (report->is_tree && report->tree.count)
 		result = print_tree(report, out, width);
