@@ -20,6 +20,7 @@ struct plumb_grouping {
 	uint32_t *entry; /* by context: its row, where no frame further out has the same row */
 	uint32_t *place; /* by track: its row, where rows are where it happened; else NULL */
 	uint32_t *row_of_variant;
+	bool native_lines; /* no Python: lines are those of the user's native functions */
 };
 
 static const struct plumb_group_row blank_row = { .kind = PLUMB_NONE,
@@ -76,6 +77,21 @@ plumb_metric_default(const struct plumb_profile *profile)
 /* ---- rows ---- */
 
 static bool
+is_native(uint32_t kind)
+{
+	return kind == PLUMB_FRAME_NATIVE || kind == PLUMB_FRAME_INLINE;
+}
+
+static bool
+has_python(const struct plumb_profile *p)
+{
+	for (uint32_t f = 0; f < p->frames_count; f++)
+		if (p->frames[f].kind == PLUMB_FRAME_PYTHON)
+			return true;
+	return false;
+}
+
+static bool
 makes_row(const struct plumb_grouping *g, uint32_t frame, const unsigned char *user)
 {
 	uint32_t kind = g->profile->frames[frame].kind;
@@ -90,17 +106,20 @@ makes_row(const struct plumb_grouping *g, uint32_t frame, const unsigned char *u
 	case PLUMB_BY_PYTHON:
 		return kind == PLUMB_FRAME_PYTHON;
 	case PLUMB_BY_LINE: /* a built-in function has none: the line that calls it counts */
+		if (is_native(kind))
+			return g->native_lines && g->profile->frames[frame].source_line &&
+			       (!user || user[frame]);
 		return kind == PLUMB_FRAME_PYTHON &&
 		       (g->profile->frames[frame].file != PLUMB_NONE ||
 		        g->profile->frames[frame].line);
 	case PLUMB_BY_USER_LINE:
-		return kind == PLUMB_FRAME_PYTHON && user && user[frame];
+		return user && user[frame];
 	case PLUMB_BY_COLLECTIVE:
 		return kind == PLUMB_FRAME_COLLECTIVE;
 	case PLUMB_BY_MODULE:
 		return kind == PLUMB_FRAME_MODULE;
 	case PLUMB_BY_NATIVE:
-		return kind == PLUMB_FRAME_NATIVE || kind == PLUMB_FRAME_INLINE;
+		return is_native(kind);
 	case PLUMB_BY_LIBRARY:
 		return kind == PLUMB_FRAME_NATIVE;
 	case PLUMB_BY_THREAD:
@@ -123,8 +142,15 @@ row_key(enum plumb_group_by by, const struct plumb_frame *frame)
 	key.display = PLUMB_NONE;
 	if (by == PLUMB_BY_PYTHON || by == PLUMB_BY_MODULE)
 		key.line = 0;
-	if (by == PLUMB_BY_LINE || by == PLUMB_BY_USER_LINE)
-		key.name = PLUMB_NONE;
+	if (by == PLUMB_BY_LINE || by == PLUMB_BY_USER_LINE) {
+		if (is_native(key.kind)) { /* its file and line are those of its object */
+			key.kind = PLUMB_FRAME_NATIVE;
+			key.line = key.source_line;
+			key.file = key.line ? key.source_file : key.file;
+		}
+		if (key.line || frame->kind == PLUMB_FRAME_PYTHON)
+			key.name = PLUMB_NONE;
+	}
 	if (by == PLUMB_BY_NATIVE || by == PLUMB_BY_LIBRARY)
 		key.line = 0;
 	if (by == PLUMB_BY_NATIVE && frame->kind == PLUMB_FRAME_INLINE)
@@ -415,6 +441,7 @@ plumb_grouping_new(const struct plumb_profile *profile, enum plumb_group_by by,
 		return NULL;
 	g->profile = profile;
 	g->by = by;
+	g->native_lines = by == PLUMB_BY_LINE && !has_python(profile);
 	if (by == PLUMB_BY_THREAD || by == PLUMB_BY_PROCESS || by == PLUMB_BY_RANK ||
 	    by == PLUMB_BY_SHAPE) {
 		if (by == PLUMB_BY_SHAPE ? make_shape_rows(g) : make_places(g))

@@ -16,14 +16,14 @@
 #include "model/profile.h"
 
 enum plumb_group_by {
-	PLUMB_BY_DEFAULT,    /* in a query: what suits the profile; no grouping has it */
-	PLUMB_BY_KERNEL,     /* kernel by name */
-	PLUMB_BY_OPERATOR,   /* operator by name */
-	PLUMB_BY_MODULE,     /* module by (qualified name, class) */
-	PLUMB_BY_RANGE,      /* NVTX or user range by name */
-	PLUMB_BY_PYTHON,     /* Python function: (file, name) */
-	PLUMB_BY_LINE,       /* Python line: (file, line) */
-	PLUMB_BY_USER_LINE,  /* Python line of the user's own code */
+	PLUMB_BY_DEFAULT,  /* in a query: what suits the profile; no grouping has it */
+	PLUMB_BY_KERNEL,   /* kernel by name */
+	PLUMB_BY_OPERATOR, /* operator by name */
+	PLUMB_BY_MODULE,   /* module by (qualified name, class) */
+	PLUMB_BY_RANGE,    /* NVTX or user range by name */
+	PLUMB_BY_PYTHON,   /* Python function: (file, name) */
+	PLUMB_BY_LINE, /* Python line: (file, line); without Python, line of a native function */
+	PLUMB_BY_USER_LINE,  /* line of the user's own code; a native function that has none */
 	PLUMB_BY_COLLECTIVE, /* collective operation of a communication library */
 	PLUMB_BY_NATIVE,  /* native function: (build id, name); one that was inlined by its name */
 	PLUMB_BY_LIBRARY, /* program or library of native functions: its build id */

@@ -190,21 +190,14 @@ plumb_study_idle(const struct plumb_study *study)
 char *
 plumb_study_line(const struct plumb_study *study, uint32_t frame, char *text, size_t size)
 {
-	const struct plumb_profile *p = study->profile;
-	const char *file, *slash;
+	struct plumb_user_place place;
 
-	if (frame >= p->frames_count) {
+	if (frame >= study->profile->frames_count) {
 		snprintf(text, size, "no line of your code");
 		return text;
 	}
-	file = plumb_text(p, p->frames[frame].file);
-	slash = file ? strrchr(file, '/') : NULL;
-	snprintf(text, size, "%s:%" PRIu32,
-	         slash && slash[1] ? slash + 1
-	         : file            ? file
-	                           : "?",
-	         p->frames[frame].line);
-	return text;
+	place = plumb_user_place(study->profile, frame);
+	return plumb_user_place_text(&place, false, text, size);
 }
 
 char *
@@ -273,14 +266,12 @@ plumb_study_short(const struct plumb_study *study, uint32_t frame, char *text, s
 void
 plumb_study_line_json(const struct plumb_study *study, struct plumb_json *evidence, uint32_t frame)
 {
-	const struct plumb_profile *p = study->profile;
-	bool known = frame < p->frames_count;
+	struct plumb_user_place place = plumb_user_place(study->profile, frame);
 
-	plumb_json_key_text(evidence, "user_file",
-	                    known ? plumb_text(p, p->frames[frame].file) : NULL);
-	plumb_json_key_quantity(evidence, "user_line",
-	                        known && p->frames[frame].line ? (int64_t)p->frames[frame].line
-	                                                       : PLUMB_UNKNOWN);
+	plumb_json_key_text(evidence, "user_file", place.file);
+	plumb_json_key_line(evidence, "user_line", place.line);
+	if (place.function)
+		plumb_json_key_text(evidence, "user_function", place.function);
 }
 
 /* ---- drafts ---- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/demangle.h"
+#include "cli/demangle_rust.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,7 +49,9 @@ plumb_demangle(const char *name)
 	while (cut_end(name, &bytes, " [clone .kd]") || cut_end(name, &bytes, ".kd"))
 		;
 	char *symbol = bytes ? strndup(name, bytes) : NULL;
-	char *text = symbol ? demangle_clone(symbol) : NULL;
+	char *text = symbol ? plumb_demangle_rust(symbol) : NULL;
+	if (symbol && !text)
+		text = demangle_clone(symbol);
 	if (text || bytes == whole) {
 		free(symbol);
 		return text;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/label.h"
 #include "cli/report/text.h"
+#include "model/display.h"
 #include "model/user_code.h"
 
 #include <inttypes.h>
@@ -33,34 +34,11 @@ write_flags(const struct plumb_profile *p, uint32_t context, FILE *out)
 			fprintf(out, " %s", names[i].text);
 }
 
-/* How many bytes of a demangled NAME come before its parameters; all if it has none. "operator()"
- * and "(anonymous namespace)" are part of a name. */
-static size_t
-before_parameters(const char *name)
-{
-	size_t length = strlen(name), at;
-	int open = 0;
-
-	/* "f(int) const", "f(int) [clone .cold]" */
-	for (at = length; at && name[at - 1] != ')'; at--)
-		if (name[at - 1] == '>' || name[at - 1] == ':')
-			return length;
-	for (; at; at--) {
-		open += (name[at - 1] == ')') - (name[at - 1] == '(');
-		if (!open)
-			break;
-	}
-	if (at < 2 || name[at - 2] == ' ' || name[at - 2] == ':' ||
-	    (at > 8 && !strncmp(name + at - 9, "operator", 8)))
-		return length;
-	return at - 1;
-}
-
 /* "shapes::area at shapes.cpp:12", "cublasGemmEx in libcublas.so.12", "libm.so.6+0x1200". */
 static void
 write_native(const struct plumb_report_place *place, FILE *out)
 {
-	fwrite(place->name, 1, before_parameters(place->name), out);
+	fwrite(place->name, 1, plumb_name_without_parameters(place->name), out);
 	if (place->source_file && place->source_line)
 		fprintf(out, " at %s:%" PRIu32, plumb_path_base(place->source_file),
 		        place->source_line);

@@ -3,7 +3,8 @@
  * At most PLUMB_SUMMARY_LINES lines: 1 title, 2 of the run, 1 of ranks, DEVICES + 1 (one of which
  * gives way to what part of the time the tables cover), 1 of memory, notes, FINDINGS, three tables
  * of a blank line, titles and ROWS, a blank line, DROPS of the ledger with their title, 1 closing
- * hint.
+ * hint. Where a line says why the rows are what they are, it takes the place of the operators', or
+ * of one of their rows.
  */
 #include "cli/summary.h"
 
@@ -18,6 +19,7 @@
 #include "cli/overview.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "model/display.h"
 #include "view/coverage.h"
 #include "view/report.h"
 
@@ -36,6 +38,7 @@ struct section {
 	const struct plumb_summary_options *options;
 	FILE *out;
 	int width;
+	uint32_t rows;
 	bool sampled; /* the metric is of samples */
 };
 
@@ -70,17 +73,20 @@ add_row(const struct plumb_report *report, struct plumb_table *table, uint32_t r
 	plumb_table_cell(table, plumb_format_count(number, entries && calls->known
 	                                                           ? (int64_t)calls->count
 	                                                           : (int64_t)stat->count));
-	if (line)
-		snprintf(text, sizeof text, "%s %s:%" PRIu32, place.name,
+	if (line && (place.line || !place.library))
+		snprintf(text, sizeof text, "%.*s %s:%" PRIu32,
+		         (int)plumb_name_without_parameters(place.name), place.name,
 		         place.file ? place.file : "?", place.line);
+	else if (line)
+		snprintf(text, sizeof text, "%.*s in %s",
+		         (int)plumb_name_without_parameters(place.name), place.name,
+		         plumb_path_base(place.library));
 	else
 		snprintf(text, sizeof text, "%s", place.name);
 	plumb_table_cell(table, text);
 	if (line)
 		return;
-	snprintf(text, sizeof text, "%s:%" PRIu32, place.user_file ? place.user_file : "?",
-	         place.user_line);
-	plumb_table_cell(table, report->row_user[row] == PLUMB_NONE ? PLUMB_DASH : text);
+	plumb_table_cell(table, plumb_report_user_text(&place, text, sizeof text));
 }
 
 /* Returns the row with the most that comes after LAST; PLUMB_NONE: LAST was the last one. For LAST
@@ -124,7 +130,7 @@ print_rows(const struct section *s, const struct plumb_report *report, const cha
 	int result = table ? 0 : -1;
 	uint32_t row = PLUMB_NONE, shown = 0;
 
-	while (table && shown < ROWS && (row = find_next_row(report, row)) != PLUMB_NONE) {
+	while (table && shown < s->rows && (row = find_next_row(report, row)) != PLUMB_NONE) {
 		add_row(report, table, row);
 		shown++;
 	}
@@ -208,9 +214,20 @@ print_tables(const struct plumb_profile *profile, FILE *out,
 		.options = options,
 		.out = out,
 		.width = options->width > 0 ? options->width : plumb_terminal_width(out),
+		.rows = ROWS,
 	};
-	int result = print_section(&s, PLUMB_BY_OPERATOR, "operator");
+	struct plumb_report_choice choice;
+	int result = plumb_report_choose(profile, plumb_metric_default(profile), &choice);
+	bool module = !result && (choice.by == PLUMB_BY_MODULE || choice.by == PLUMB_BY_RANGE);
 
+	if (!result && choice.why[0])
+		fprintf(out, "  %-10s%s\n", "tables", choice.why);
+	s.rows -= module && choice.why[0];
+	/* A table of the few operators that there are would say nothing of the rest. */
+	if (!result && (module || !choice.why[0] || choice.by == PLUMB_BY_OPERATOR))
+		result = print_section(&s, module ? choice.by : PLUMB_BY_OPERATOR,
+		                       module ? plumb_group_by_names[choice.by] : "operator");
+	s.rows = ROWS;
 	if (!result)
 		result = print_section(&s, PLUMB_BY_KERNEL, "kernel");
 	return result ? result : print_lines(&s, coverage);

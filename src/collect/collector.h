@@ -165,8 +165,10 @@ struct plumb_collector_options {
 	char follow[256];         /* "" all */
 };
 const struct plumb_collector_options *plumb_collector_options(void);
-extern unsigned plumb_layers; /* options.layers, for hot paths */
-bool plumb_recording(void);   /* the region exists and is not closed; it may be paused */
+/* The layers of this process, for hot paths. PLUMB_LAYER_NATIVE_ALONE: it has native frames, and no
+ * Python interpreter runs in it. */
+extern unsigned plumb_layers;
+bool plumb_recording(void); /* the region exists and is not closed; it may be paused */
 struct plumb_region *plumb_region_of_process(void);
 
 /* The real dlsym, not the one that the collector puts in front of it. */

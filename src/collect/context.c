@@ -18,6 +18,7 @@
 #include "collect/clock.h"
 #include "collect/event.h"
 #include "collect/module.h"
+#include "collect/monitor/python.h"
 #include "collect/process.h"
 #include "collect/shape.h"
 #include "collect/span.h"
@@ -101,6 +102,17 @@ program_counter(const void *registers)
 #endif
 }
 
+/* An interpreter may have begun since: a program may embed one. */
+static inline bool
+walks_native(void)
+{
+	if (plumb_likely(!(plumb_layers & PLUMB_LAYER_NATIVE)))
+		return false;
+	if (plumb_layers & PLUMB_LAYER_NATIVE_ALONE && plumb_unlikely(plumb_python_runs()))
+		plumb_process_choose_layers();
+	return plumb_layers & PLUMB_LAYER_NATIVE;
+}
+
 plumb_id
 plumb_context_interrupted(struct plumb_thread *thread, const void *registers)
 {
@@ -115,7 +127,7 @@ plumb_context_interrupted(struct plumb_thread *thread, const void *registers)
 		top = outer->python_top;
 	plumb_id here =
 		plumb_python_context(thread, outer, plumb_frame_inside(thread, outer), &depth, top);
-	if (!here || plumb_layers & PLUMB_LAYER_NATIVE)
+	if (walks_native() || !here)
 		here = plumb_native_interrupted(thread, here, top, registers);
 	return here;
 }
@@ -124,9 +136,20 @@ plumb_id
 plumb_context_current(struct plumb_thread *thread)
 {
 	plumb_id here = plumb_context_light(thread);
-	if (plumb_unlikely(plumb_layers & PLUMB_LAYER_NATIVE))
+	if (plumb_unlikely(walks_native()))
 		here = plumb_native_context(thread, here);
 	return here;
+}
+
+/* Where no Python says what calls a framework's operator (a program of libtorch), native frames
+ * do. HERE: what is known so far. Operators inside others are where those are. */
+static plumb_id
+call_place(struct plumb_thread *thread, plumb_id here)
+{
+	for (uint32_t at = thread->operators; at; at--)
+		if (!thread->stack[at].range)
+			return here;
+	return walks_native() ? plumb_native_caller(thread, here) : here;
 }
 
 /* ---- enter and exit ---- */
@@ -161,6 +184,8 @@ place_operator(struct plumb_thread *thread, struct plumb_operator_frame *outer,
 	plumb_id here = plumb_python_context(thread, outer,
 	                                     undecided ? 0 : plumb_frame_inside(thread, outer),
 	                                     &frame->python_depth, top);
+	if (plumb_unlikely(plumb_layers & PLUMB_LAYER_NATIVE_ALONE) && !op->range && !op->backward)
+		here = call_place(thread, here);
 	frame->range = op->range;
 	frame->module = thread->module;
 	frame->loose = op->loose;

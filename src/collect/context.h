@@ -66,6 +66,9 @@ plumb_id plumb_context_interrupted(struct plumb_thread *thread, const void *regi
  * frames.
  */
 plumb_id plumb_native_context(struct plumb_thread *thread, plumb_id parent);
+/* The same, for an operator that begins: also without the innermost frames of PyTorch's libraries,
+ * which only lead from the call to the operator. */
+plumb_id plumb_native_caller(struct plumb_thread *thread, plumb_id parent);
 /* Prefetches what plumb_native_context will soon need for PARENT. THREAD must have native
  * frames. */
 void plumb_native_prefetch(struct plumb_thread *thread, plumb_id parent);

@@ -30,10 +30,11 @@ static const char rare[] = "[other native code]";
 
 struct plumb_native {
 	struct plumb_stack_bounds bounds;
-	uint32_t generation; /* of the objects that the table is about */
-	uint32_t pid;        /* of the region that it is about */
-	uint32_t tid;        /* whose stack the bounds are */
-	uint32_t strays;     /* samples on another stack */
+	struct plumb_stack_bounds other; /* of another stack that walks change to (Go's) */
+	uint32_t generation;             /* of the objects that the table is about */
+	uint32_t pid;                    /* of the region that it is about */
+	uint32_t tid;                    /* whose stack the bounds are */
+	uint32_t strays;                 /* samples on another stack */
 	bool in_sample;
 	uintptr_t sites[NATIVE_MAX];
 	struct native_node {
@@ -173,7 +174,7 @@ prepare_scratch(struct plumb_thread *thread, bool in_handler)
 		plumb_stack_refresh();
 	uint32_t tid = atomic_load_explicit(&thread->tid, memory_order_relaxed);
 	if (plumb_unlikely(native->tid != tid)) { /* a thread that took this over */
-		native->bounds = (struct plumb_stack_bounds){ 0 };
+		native->bounds = native->other = (struct plumb_stack_bounds){ 0 };
 		native->strays = 0;
 		native->tid = tid;
 	}
@@ -316,8 +317,19 @@ plumb_native_prefetch(struct plumb_thread *thread, plumb_id parent)
 	plumb_native_memo_prefetch(&thread->native->memo, parent);
 }
 
-plumb_id
-plumb_native_context(struct plumb_thread *thread, plumb_id parent)
+/* Leaves out the innermost frames of the framework that runs the operator. */
+static void
+skip_framework(struct plumb_stack_walk *walk)
+{
+	size_t skipped = 0;
+	while (skipped < walk->count && plumb_stack_is_framework(walk->sites[skipped]))
+		skipped++;
+	walk->sites += skipped;
+	walk->count -= skipped;
+}
+
+static inline __attribute__((always_inline)) plumb_id
+find_context(struct plumb_thread *thread, plumb_id parent, bool caller)
 {
 	struct plumb_native *native = prepare_scratch(thread, false);
 	struct plumb_memo_place at = { .parent = parent };
@@ -336,6 +348,7 @@ plumb_native_context(struct plumb_thread *thread, plumb_id parent)
 		refuse_native(thread, no_bounds);
 	} else {
 		walk.sites = native->sites;
+		walk.other = &native->other;
 		walk.stop = known_from_here(thread, here.sp, &function);
 		/* What is cut afterwards is not what the stop tells. */
 		if (plumb_likely(!function && parent != PLUMB_LOST &&
@@ -352,11 +365,27 @@ plumb_native_context(struct plumb_thread *thread, plumb_id parent)
 		plumb_stack_walk(&here, &native->bounds, &walk);
 		if (plumb_unlikely(function))
 			cut_at(&walk, function);
+		if (caller)
+			skip_framework(&walk);
 	}
 	plumb_id node = make_path(thread, parent, walk.sites, walk.count, walk.end, 0);
 	if (walk.trail && node != PLUMB_LOST)
 		plumb_native_memo_put(&native->memo, &at, walk.trail, node);
 	return node;
+}
+
+/* Compiled into both: each begins its walks at an instruction of its own, so that the memo takes
+ * none for the other's. */
+__attribute__((noinline)) plumb_id
+plumb_native_context(struct plumb_thread *thread, plumb_id parent)
+{
+	return find_context(thread, parent, false);
+}
+
+__attribute__((noinline)) plumb_id
+plumb_native_caller(struct plumb_thread *thread, plumb_id parent)
+{
+	return find_context(thread, parent, true);
 }
 
 /* ---- samples ---- */
@@ -408,6 +437,7 @@ plumb_native_interrupted(struct plumb_thread *thread, plumb_id parent, const voi
 		refuse_native(thread, no_memory);
 	} else if (plumb_likely(find_bounds(thread, native, from.sp))) {
 		walk.sites = native->sites;
+		walk.other = &native->other;
 		/* Without a parent nothing further out is told yet. */
 		walk.stop = parent ? known_from(thread, top, from.sp, &function) : 0;
 		plumb_stack_walk(&from, &native->bounds, &walk);

@@ -120,6 +120,16 @@ plumb_collector_options(void)
 	return &options;
 }
 
+void
+plumb_process_choose_layers(void)
+{
+	unsigned layers = options.layers & ~(unsigned)PLUMB_LAYER_NATIVE_ALONE;
+	unsigned asked = PLUMB_LAYER_NATIVE | PLUMB_LAYER_NATIVE_ALONE;
+	if (options.layers & asked && !plumb_python_runs())
+		layers |= asked;
+	__atomic_store_n(&plumb_layers, layers, __ATOMIC_RELAXED);
+}
+
 bool
 plumb_recording(void)
 {
@@ -313,6 +323,7 @@ begin_process(void)
 		atomic_store_explicit(state, REFUSED, memory_order_release);
 		return;
 	}
+	plumb_process_choose_layers();
 	bool made = make_region();
 	if (made && !plumb_clock_cost) /* a forked child knows its parent's */
 		plumb_clock_calibrate();
@@ -460,7 +471,7 @@ load_options(void)
 		plumb_gpu_mode_of((unsigned)number_from(PLUMB_ENV_GPU, PLUMB_GPU_ACTIVITY));
 	options.gpu = mode ? mode->mode : PLUMB_GPU_OFF;
 	options.keep_cupti = number_from(PLUMB_ENV_KEEP_CUPTI, 0) != 0;
-	options.layers = plumb_layers = (unsigned)number_from(PLUMB_ENV_LAYERS, PLUMB_LAYERS_LIGHT);
+	options.layers = (unsigned)number_from(PLUMB_ENV_LAYERS, PLUMB_LAYERS_DEFAULT);
 	options.cpu_hz = (unsigned)number_from(PLUMB_ENV_CPU, 0);
 	options.replays = number_from(PLUMB_ENV_REPLAYS, 0) != 0;
 	options.memory = number_from(PLUMB_ENV_MEMORY, 0) != 0;
@@ -476,6 +487,8 @@ load_options(void)
 	strcpy(options.folder, folder);
 	plumb_control_attach(folder, options.paused);
 	plumb_follow_load(options.follow);
+	plumb_python_look();
+	plumb_process_choose_layers();
 	return true;
 }
 
@@ -503,7 +516,7 @@ plumb_process_monitor(const struct plumb_collector_options *wanted)
 		if (!options.limit)
 			options.limit = DEFAULT_LIMIT;
 		options.flush_ms = DEFAULT_FLUSH_MS;
-		plumb_layers = options.layers;
+		plumb_process_choose_layers();
 		wipe_on_fork();
 		atomic_store_explicit(&monitoring, true, memory_order_release);
 	}

@@ -51,6 +51,10 @@ bool plumb_process_may_begin(void);
  * (plumb_process_monitor). */
 bool plumb_process_wanted(void);
 
+/* Sets plumb_layers: which layers were asked for, and whether a Python interpreter runs here now. A
+ * signal handler may call it. */
+void plumb_process_choose_layers(void);
+
 /* Begins recording into memory for another tool, with OPTIONS (limit 0: the default), unless a
  * folder was named or a tool began already, whose options hold. Not 0: recording is over. */
 int plumb_process_monitor(const struct plumb_collector_options *options);

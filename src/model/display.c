@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "model/display.h"
+
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/builder.h"
 
@@ -25,4 +28,28 @@ plumb_builder_demangle(struct plumb_builder *builder, char *(*demangle)(const ch
 			plumb_builder_frame_display(builder, i, plumb_builder_text(builder, text));
 		free(text);
 	}
+}
+
+size_t
+plumb_name_without_parameters(const char *name)
+{
+	size_t length = strlen(name), at;
+	int open = 0;
+
+	/* "f(int) const", "f(int) [clone .cold]" */
+	for (at = length; at && name[at - 1] != ')'; at--)
+		if (name[at - 1] == '>' || name[at - 1] == ':')
+			return length;
+	/* "main.(*Field).Relax" of Go, "f(int)::{lambda(float)#1}" */
+	if (name[at] && name[at] != ' ')
+		return length;
+	for (; at; at--) {
+		open += (name[at - 1] == ')') - (name[at - 1] == '(');
+		if (!open)
+			break;
+	}
+	if (at < 2 || name[at - 2] == ' ' || name[at - 2] == ':' ||
+	    (at > 8 && !strncmp(name + at - 9, "operator", 8)))
+		return length;
+	return at - 1;
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/user_code.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/display.h"
 #include "model/framework/framework.h"
+#include "model/user_native.h"
 
 struct entry {
 	bool own;
@@ -186,15 +190,22 @@ is_own_by_default(const char *file)
 	return *file != 0;
 }
 
+int
+plumb_user_code_said(const struct plumb_user_code *user_code, const char *file)
+{
+	for (size_t i = user_code->count; i-- > 0;)
+		if (is_under(file, &user_code->entries[i]))
+			return user_code->entries[i].own;
+	return -1;
+}
+
 bool
 plumb_user_code_file(const struct plumb_user_code *user_code, const char *file)
 {
 	if (!file || !*file)
 		return false;
-	for (size_t i = user_code->count; i-- > 0;)
-		if (is_under(file, &user_code->entries[i]))
-			return user_code->entries[i].own;
-	return is_own_by_default(file);
+	int said = plumb_user_code_said(user_code, file);
+	return said >= 0 ? said : is_own_by_default(file);
 }
 
 /* Inductor makes this function from a text to launch a Triton kernel. You did not type it. */
@@ -222,6 +233,70 @@ plumb_user_code_frames(const struct plumb_profile *profile, const char *rule,
 		         !is_launcher(profile, &profile->frames[i]) &&
 		         plumb_user_code_file(user_code,
 		                              plumb_text(profile, profile->frames[i].file));
+	if (own && !plumb_user_native(profile, user_code, own)) {
+		plumb_fail_memory(error, NULL);
+		free(own);
+		own = NULL;
+	}
 	plumb_user_code_free(user_code);
 	return own;
+}
+
+struct plumb_user_place
+plumb_user_place(const struct plumb_profile *profile, uint32_t frame)
+{
+	struct plumb_user_place place = { 0 };
+	const struct plumb_frame *f;
+
+	if (frame >= profile->frames_count)
+		return place;
+	f = &profile->frames[frame];
+	place.file = plumb_text(profile, f->file);
+	place.line = f->line;
+	if (f->kind != PLUMB_FRAME_NATIVE && f->kind != PLUMB_FRAME_INLINE)
+		return place;
+	place.file = plumb_text(profile, f->source_file);
+	place.line = f->source_line;
+	if (place.file && place.line)
+		return place;
+	place.function = plumb_frame_label(profile, frame);
+	place.line = 0;
+	for (uint32_t i = 0; !place.file && i < profile->code_objects_count; i++)
+		if (profile->code_objects[i].build_id == f->file ||
+		    profile->code_objects[i].path == f->file)
+			place.file = plumb_text(profile, profile->code_objects[i].path);
+	return place;
+}
+
+/* How many bytes of a function's NAME a person wrote: compilers add ".isra.0" and the like. */
+static size_t
+written_bytes(const char *name)
+{
+	static const char *const added[] = { ".isra.", ".constprop.", ".part.", ".cold",
+		                             ".lto_priv." };
+	size_t length = plumb_name_without_parameters(name);
+
+	for (size_t i = 0; i < sizeof added / sizeof *added; i++) {
+		const char *at = strstr(name, added[i]);
+		if (at && at > name && (size_t)(at - name) < length)
+			length = (size_t)(at - name);
+	}
+	return length;
+}
+
+char *
+plumb_user_place_text(const struct plumb_user_place *place, bool whole, char *text, size_t size)
+{
+	const char *file = place->file ? place->file : "?", *slash = strrchr(file, '/');
+
+	if (!whole && slash && slash[1])
+		file = slash + 1;
+	if (place->function)
+		snprintf(text, size, "%.*s in %s", (int)written_bytes(place->function),
+		         place->function, file);
+	else if (place->line)
+		snprintf(text, size, "%s:%" PRIu32, file, place->line);
+	else
+		snprintf(text, size, "%s", file);
+	return text;
 }

@@ -14,7 +14,8 @@
  *     made (`<frozen importlib._bootstrap>`). But you typed `<string>`, `<stdin>` and
  *     `<ipython…>`, except the function `launcher` in `<string>`: Inductor launches kernels with
  *     it.
- * A frame without a file and a frame of any other kind is not your code.
+ * A Python frame without a file is not your code. In programs without Python, native functions may
+ * be (user_native.h). Frames of any other kind are not.
  *
  * A RULE changes that. Its entries `+PREFIX` and `-PREFIX`, separated by `:`, say that files under
  * PREFIX are, or are not, your code. PREFIX is a file or folder as the frame has it (`/opt/app`
@@ -35,6 +36,21 @@ void plumb_user_code_free(struct plumb_user_code *user_code);
 
 /* FILE as a Python frame names it; NULL is not the person's own. */
 bool plumb_user_code_file(const struct plumb_user_code *user_code, const char *file);
+
+/* What the rule's entries say of FILE: 1 it is, 0 it is not, -1 nothing. */
+int plumb_user_code_said(const struct plumb_user_code *user_code, const char *file);
+
+/* Where a frame of your code is. Native code without debug information has no line: then FUNCTION
+ * is its name, and FILE its program or library. Texts are the profile's, and NULL if unknown. */
+struct plumb_user_place {
+	const char *file;
+	uint32_t line; /* 0 unknown */
+	const char *function;
+};
+struct plumb_user_place plumb_user_place(const struct plumb_profile *profile, uint32_t frame);
+/* "train.py:12" or "step in solver" into TEXT, which is returned. WHOLE: with the folders. */
+char *
+plumb_user_place_text(const struct plumb_user_place *place, bool whole, char *text, size_t size);
 
 /* Has FILE a name that PyTorch's compiler (Inductor) gives to the Python files it generates: "c",
  * its hash in base 32, ".py"? */

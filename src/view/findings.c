@@ -79,7 +79,7 @@ plumb_findings_answer(const struct plumb_profile *p, const uint32_t *user_of, ui
 	for (uint32_t i = 0; i < count_shown(p, top); i++) {
 		const struct plumb_finding *f = &p->findings[i];
 		uint32_t user = f->context < p->contexts_count ? user_of[f->context] : PLUMB_NONE;
-		const struct plumb_frame *frame = user == PLUMB_NONE ? NULL : &p->frames[user];
+		struct plumb_user_place place = plumb_user_place(p, user);
 
 		plumb_answer_text(answer, plumb_text(p, f->id));
 		plumb_answer_text(answer, plumb_text(p, f->rule));
@@ -87,8 +87,8 @@ plumb_findings_answer(const struct plumb_profile *p, const uint32_t *user_of, ui
 		plumb_answer_number(answer, f->confidence);
 		plumb_answer_integer(answer, f->saving_ns);
 		plumb_answer_text(answer, plumb_text(p, f->title));
-		plumb_answer_text(answer, frame ? plumb_text(p, frame->file) : NULL);
-		plumb_answer_integer(answer, frame && frame->line ? frame->line : PLUMB_UNKNOWN);
+		plumb_answer_text(answer, place.file);
+		plumb_answer_integer(answer, place.line ? place.line : PLUMB_UNKNOWN);
 		plumb_answer_text(answer, plumb_text(p, f->advice));
 		plumb_answer_text(answer, plumb_text(p, f->evidence));
 	}

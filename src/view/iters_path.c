@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "analyze/path/part.h"
+#include "model/user_code.h"
 #include "view/iters_private.h"
 
 void
@@ -102,22 +103,21 @@ write_rows(const struct plumb_iters_path *paths, const struct plumb_path_summary
 		const struct plumb_path_row *row = &shown->rows[i];
 		const struct plumb_frame *frame =
 			row->frame == PLUMB_NONE ? NULL : &p->frames[row->frame];
-		const struct plumb_frame *user =
-			row->user == PLUMB_NONE ? NULL : &p->frames[row->user];
+		struct plumb_user_place user = plumb_user_place(p, row->user);
 
 		plumb_json_object(json);
 		plumb_json_key_text(json, "path_kind", plumb_path_kinds[row->kind]);
 		plumb_json_key_text(json, "kind",
 		                    frame ? plumb_frame_kind_names[frame->kind] : NULL);
 		plumb_json_key_text(json, "name", frame ? plumb_frame_label(p, row->frame) : NULL);
-		plumb_json_key_text(json, "user_file", user ? plumb_text(p, user->file) : NULL);
-		plumb_json_key_line(json, "user_line", user ? user->line : 0);
-		user = row->sampled_user == PLUMB_NONE ? NULL : &p->frames[row->sampled_user];
+		plumb_json_key_text(json, "user_file", user.file);
+		plumb_json_key_line(json, "user_line", user.line);
+		user = plumb_user_place(p, row->sampled_user);
 		plumb_json_key_text(
 			json, "sampled",
 			row->sampled == PLUMB_NONE ? NULL : plumb_frame_label(p, row->sampled));
-		plumb_json_key_text(json, "sampled_file", user ? plumb_text(p, user->file) : NULL);
-		plumb_json_key_line(json, "sampled_line", user ? user->line : 0);
+		plumb_json_key_text(json, "sampled_file", user.file);
+		plumb_json_key_line(json, "sampled_line", user.line);
 		plumb_json_key_quantity(json, "path_ns", row->ns);
 		plumb_json_key_quantity(json, "saving_ns", shown->savings[i]);
 		plumb_json_end(json);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making a report: the metric and rows that nobody named, the filter, the order of display. */
+/* Making a report: the filter, the order of display. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -192,51 +192,6 @@ work_out(struct plumb_report *report, const struct plumb_report_query *query, co
 	return order_rows(report, filter, error);
 }
 
-/* ---- what nobody said ---- */
-
-/* Values are in the order of contexts, which are in preorder: one walk over both, however deep the
- * call paths are. */
-static bool
-is_under_operators(const struct plumb_profile *p, uint32_t metric)
-{
-	uint32_t context = 0, end = 0; /* behind the last operator's subtree */
-
-	for (uint32_t i = 0; i < p->values_count; i++) {
-		const struct plumb_value *v = &p->values[i];
-
-		for (; context <= v->context; context++)
-			if (context >= end &&
-			    plumb_context_frame(p, context)->kind == PLUMB_FRAME_OPERATOR)
-				end = p->contexts[context].last + 1;
-		if (v->metric == metric && v->context < end)
-			return true;
-	}
-	return false;
-}
-
-/* The default rows: operators; kernels, if no operator has any; ranges; functions. */
-static enum plumb_group_by
-default_rows(const struct plumb_profile *profile, uint32_t metric)
-{
-	bool seen[PLUMB_FRAME_KIND_COUNT] = { false };
-	for (uint32_t i = 0; i < profile->frames_count; i++)
-		if (profile->frames[i].kind < PLUMB_FRAME_KIND_COUNT)
-			seen[profile->frames[i].kind] = true;
-	/* All kernels may have been launched outside the operators. */
-	if (seen[PLUMB_FRAME_OPERATOR] &&
-	    (!seen[PLUMB_FRAME_KERNEL] || is_under_operators(profile, metric)))
-		return PLUMB_BY_OPERATOR;
-	if (seen[PLUMB_FRAME_KERNEL])
-		return metric == PLUMB_METRIC_GPU_TIME ? PLUMB_BY_KERNEL : PLUMB_BY_OPERATOR;
-	if (seen[PLUMB_FRAME_RANGE])
-		return PLUMB_BY_RANGE;
-	if (metric < PLUMB_METRIC_USER && metric != PLUMB_METRIC_CPU_TIME)
-		return PLUMB_BY_OPERATOR;
-	return seen[PLUMB_FRAME_NATIVE] && seen[PLUMB_FRAME_PYTHON] ? PLUMB_BY_CONTEXT
-	       : seen[PLUMB_FRAME_PYTHON]                           ? PLUMB_BY_PYTHON
-	                                                            : PLUMB_BY_NATIVE;
-}
-
 /* ---- the whole ---- */
 
 static int
@@ -304,13 +259,20 @@ plumb_report_make(const struct plumb_profile *profile, const struct plumb_report
 		code = compile_filter(query->filter, &filter, error);
 	if (code)
 		return code;
-	if (report->by == PLUMB_BY_DEFAULT)
-		report->by = default_rows(profile, report->metric);
+	if (report->by == PLUMB_BY_DEFAULT) {
+		struct plumb_report_choice choice;
+
+		code = plumb_report_choose(profile, report->metric, &choice) < 0 ? no_memory(error)
+		                                                                 : 0;
+		report->by = choice.by;
+		memcpy(report->why, choice.why, sizeof report->why);
+	}
 	if (!query->metric && report->by == PLUMB_BY_MEMORY)
 		report->metric = PLUMB_METRIC_MEM_HELD;
 	if (!query->metric && report->by == PLUMB_BY_SHAPE)
 		report->metric = PLUMB_METRIC_OP_TIME;
-	code = work_out(report, query, query->filter ? &filter : NULL, error);
+	if (!code)
+		code = work_out(report, query, query->filter ? &filter : NULL, error);
 	if (query->filter)
 		regfree(&filter);
 	return code;

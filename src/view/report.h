@@ -20,10 +20,11 @@
 #include "analyze/memory.h"
 #include "base/json.h"
 #include "model/metric.h"
+#include "view/report_choice.h"
 #include "view/tree.h"
 
 struct plumb_report_query {
-	enum plumb_group_by by; /* PLUMB_BY_DEFAULT: operators, or what the profile has instead */
+	enum plumb_group_by by; /* PLUMB_BY_DEFAULT: what explains most of the metric */
 	const char *metric;     /* by name; NULL: the default of the profile and of BY */
 	uint32_t top;           /* rows with the most of the metric; 0: all */
 	bool inverted;          /* bottom-up: under each row the callers of it */
@@ -36,6 +37,7 @@ struct plumb_report_query {
 struct plumb_report {
 	const struct plumb_profile *profile;
 	enum plumb_group_by by; /* never PLUMB_BY_DEFAULT */
+	char why[200];          /* why these rows, if nobody chose them; "" if that is plain */
 	uint32_t metric;
 	uint32_t top; /* 0: all */
 	bool inverted, filtered;
@@ -93,12 +95,15 @@ struct plumb_report_place {
 	const char *shapes;
 	const char *user_file;
 	uint32_t user_line;
-	const char *source_file; /* of a native frame, whose file is its build id */
+	const char *user_function; /* of native code that has no line: user_file is its library */
+	const char *source_file;   /* of a native frame, whose file is its build id */
 	uint32_t source_line;
 	const char *library; /* path of the code object of a native frame */
 	int64_t pid, rank;   /* of a row by thread, stream, process or rank; else unknown */
 	char buffer[256];    /* of the name of a track or a process */
 };
+/* "train.py:12", "step in solver", or "–" where none is known, into TEXT, which is returned. */
+char *plumb_report_user_text(const struct plumb_report_place *place, char *text, size_t size);
 void plumb_report_row_place(const struct plumb_report *report, uint32_t row,
                             struct plumb_report_place *place);
 void plumb_report_context_place(const struct plumb_report *report, uint32_t context,

@@ -216,6 +216,8 @@ write_place(struct plumb_json *json, const struct plumb_report_place *place)
 	plumb_json_key_line(json, "line", place->line);
 	plumb_json_key_text(json, "user_file", place->user_file);
 	plumb_json_key_line(json, "user_line", place->user_line);
+	if (place->user_function)
+		plumb_json_key_text(json, "user_function", place->user_function);
 	plumb_json_key_text(json, "source_file", place->source_file);
 	plumb_json_key_line(json, "source_line", place->source_line);
 	plumb_json_key_text(json, "library", place->library);
@@ -401,6 +403,8 @@ write_report(struct plumb_json *json, const struct plumb_report *report,
 	plumb_json_key_text(json, "unit",
 	                    plumb_profile_metric(report->profile, report->metric).unit);
 	plumb_json_key_text(json, "by", plumb_group_by_names[report->by]);
+	if (report->why[0])
+		plumb_json_key_text(json, "by_reason", report->why);
 	plumb_json_key_bool(json, "inverted", report->inverted);
 	write_total(json, "total", report, &report->total);
 	write_total(json, "outside", report, &report->outside);

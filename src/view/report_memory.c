@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/sort.h"
+#include "model/user_code.h"
 #include "view/report_private.h"
 
 /* ---- what a row is called ---- */
@@ -38,8 +39,11 @@ plumb_report_memory_place(const struct plumb_report *report, const struct plumb_
 		place.kind = "operator";
 	}
 	if (row->user != PLUMB_NONE) {
-		place.user_file = plumb_text(p, p->frames[row->user].file);
-		place.user_line = p->frames[row->user].line;
+		struct plumb_user_place user = plumb_user_place(p, row->user);
+
+		place.user_file = user.file;
+		place.user_line = user.line;
+		place.user_function = user.function;
 	}
 	return place;
 }

@@ -5,6 +5,7 @@
 
 #include "analyze/phase.h"
 #include "base/format.h"
+#include "model/user_code.h"
 #include "view/report_private.h"
 
 static const char *
@@ -13,15 +14,25 @@ none_if_empty(const char *text)
 	return text && *text ? text : NULL;
 }
 
+char *
+plumb_report_user_text(const struct plumb_report_place *place, char *text, size_t size)
+{
+	struct plumb_user_place user = { place->user_file, place->user_line, place->user_function };
+
+	if (user.file || user.function)
+		return plumb_user_place_text(&user, !user.function, text, size);
+	snprintf(text, size, "%s", PLUMB_DASH);
+	return text;
+}
+
 static void
 set_user(const struct plumb_report *report, uint32_t frame, struct plumb_report_place *place)
 {
-	const struct plumb_profile *p = report->profile;
+	struct plumb_user_place user = plumb_user_place(report->profile, frame);
 
-	if (frame >= p->frames_count)
-		return;
-	place->user_file = plumb_text(p, p->frames[frame].file);
-	place->user_line = p->frames[frame].line;
+	place->user_file = user.file;
+	place->user_line = user.line;
+	place->user_function = user.function;
 }
 
 /* The path of FRAME's code object. The frame's file is the object's build id or its path. */
@@ -150,6 +161,9 @@ plumb_report_row_place(const struct plumb_report *report, uint32_t row,
 	/* A native row is a whole function. A kernel's line is where it begins. */
 	if (r->line == 0 && report->by != PLUMB_BY_KERNEL)
 		place->source_line = 0;
+	if ((report->by == PLUMB_BY_LINE || report->by == PLUMB_BY_USER_LINE) &&
+	    r->kind == PLUMB_FRAME_NATIVE)
+		place->file = r->line ? place->source_file : place->library;
 	if (report->by == PLUMB_BY_LIBRARY) {
 		place->source_file = NULL;
 		if (place->library)

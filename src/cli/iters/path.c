@@ -7,6 +7,7 @@
 #include "cli/iters/iters.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "model/user_code.h"
 #include "view/iters_path.h"
 
 static void
@@ -116,14 +117,11 @@ cell_what(const struct plumb_profile *p, const struct plumb_path_row *row,
 static void
 cell_where(const struct plumb_profile *p, uint32_t frame, struct plumb_table *table)
 {
-	const char *file = frame == PLUMB_NONE ? NULL : plumb_text(p, p->frames[frame].file);
-	char *text = NULL;
+	struct plumb_user_place place = plumb_user_place(p, frame);
+	char text[1500];
 
-	if (file &&
-	    asprintf(&text, "%s:%" PRIu32, plumb_path_base(file), p->frames[frame].line) < 0)
-		text = NULL;
-	plumb_table_cell(table, text ? text : "");
-	free(text);
+	plumb_table_cell(table,
+	                 place.file ? plumb_user_place_text(&place, false, text, sizeof text) : "");
 }
 
 static int

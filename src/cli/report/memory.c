@@ -110,9 +110,7 @@ fill_row(struct plumb_table *table, const struct plumb_report *report,
 	snprintf(text, sizeof text, "%s%s", place.name ? place.name : PLUMB_DASH,
 	         row->backward ? " [backward]" : "");
 	plumb_table_cell(table, text);
-	if (place.user_file)
-		snprintf(text, sizeof text, "%s:%" PRIu32, place.user_file, place.user_line);
-	plumb_table_cell(table, place.user_file ? text : NULL);
+	plumb_table_cell(table, plumb_report_user_text(&place, text, sizeof text));
 }
 
 /* The rows FROM … TO of the order, all of one device. */

@@ -283,6 +283,7 @@ fill_row(struct plumb_table *table, const struct plumb_report *report, const str
          const struct extras *extras, uint32_t row)
 {
 	struct plumb_report_place place;
+	char text[1500];
 	bool module = report->by == PLUMB_BY_MODULE;
 
 	plumb_report_row_place(report, row, &place);
@@ -309,7 +310,7 @@ fill_row(struct plumb_table *table, const struct plumb_report *report, const str
 				                 strcmp(place.kind, "inline") ? NULL : "(inlined)");
 			break;
 		case USER:
-			place_cell(table, place.user_file, place.user_line);
+			plumb_table_cell(table, plumb_report_user_text(&place, text, sizeof text));
 			break;
 		case REGISTERS:
 			extra_cell(table, &extras->registers[row], "count");
@@ -545,6 +546,8 @@ plumb_report_text(const struct plumb_report *report, const char *path, bool ledg
 		fprintf(out, " (%s)", metric.meaning);
 	fputc('\n', out);
 	print_coverage(report, out);
+	if (report->why[0])
+		fprintf(out, "%s\n", report->why);
 	fputc('\n', out);
 	if (report->is_tree && report->tree.count)
 		result = print_tree(report, out, width);

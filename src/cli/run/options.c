@@ -46,7 +46,8 @@ const struct plumb_option plumb_run_option_table[] = {
 	  .argument = "MODE",
 	  .fallback = "light",
 	  .choices = "light|full",
-	  .help = "light records all layers except native frames, full all of them" },
+	  .help = "light records native frames only in programs without Python, full everywhere; "
+	          "both record all other layers" },
 	{ .name = "layers",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "LIST",
@@ -155,7 +156,7 @@ read_layers(const struct plumb_options *given, unsigned *layers, struct plumb_er
 		      { "operator", PLUMB_LAYER_OPERATOR },
 		      { "native", PLUMB_LAYER_NATIVE } };
 	const char *list = plumb_options_text(given, "layers");
-	*layers = strcmp(plumb_options_text(given, "mode"), "full") ? PLUMB_LAYERS_LIGHT
+	*layers = strcmp(plumb_options_text(given, "mode"), "full") ? PLUMB_LAYERS_DEFAULT
 	                                                            : PLUMB_LAYERS_FULL;
 	if (!list)
 		return 0;

@@ -56,6 +56,7 @@ offer_python(void)
 	if (result < 0)
 		python_refusal = error;
 	atomic_store_explicit(&settled, true, memory_order_release);
+	plumb_process_choose_layers();
 	struct plumb_thread *thread =
 		plumb_recording() ? plumb_enter_paused(PLUMB_CALLBACK_OPERATOR_ENTER) : NULL;
 	if (thread) {

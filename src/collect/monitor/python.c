@@ -50,7 +50,8 @@ static bool released;     /* `release` is filled */
 static void *interpreter; /* the handle that finds its symbols */
 static void *(*thread_state)(void);
 static int (*finalising)(void);
-static const void *evaluate; /* _PyEval_EvalFrameDefault; NULL unknown */
+static int (*_Atomic initialised)(void); /* Py_IsInitialized; NULL: not found, or no Python */
+static const void *evaluate;             /* _PyEval_EvalFrameDefault; NULL unknown */
 
 /* ---- code objects that go ---- */
 
@@ -99,6 +100,31 @@ watch_code(void)
 }
 
 /* ---- attaching ---- */
+
+static void
+find_initialised(void *handle)
+{
+	int (*found)(void);
+
+	*(void **)&found = plumb_real_dlsym(handle, "Py_IsInitialized");
+	atomic_store_explicit(&initialised, found, memory_order_release);
+}
+
+void
+plumb_python_look(void)
+{
+	if (!atomic_load_explicit(&initialised, memory_order_relaxed))
+		find_initialised(RTLD_DEFAULT);
+}
+
+bool
+plumb_python_runs(void)
+{
+	int (*asked)(void) = atomic_load_explicit(&initialised, memory_order_acquire);
+
+	/* It only reads a variable of the interpreter. */
+	return asked ? asked() != 0 : atomic_load_explicit(&state, memory_order_acquire) >= READY;
+}
 
 /* The handle that finds the interpreter's symbols: the program's own ones, or those of a libpython
  * that was loaded privately. False: no Python here. */
@@ -180,6 +206,7 @@ attach_python(struct plumb_error *error)
 	if (!found) {
 		if (!find_handle(&handle))
 			return 1;
+		find_initialised(handle);
 		rc = find_release(handle, error);
 		if (rc < 0)
 			return rc;

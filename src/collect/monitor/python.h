@@ -45,6 +45,13 @@ struct plumb_python_symbol {
  * Negative: refused, ERROR says why (unknown version, free-threaded build, no symbols). */
 int plumb_python_attach(struct plumb_error *error);
 bool plumb_python_ready(void);
+
+/* Does an interpreter run in this process? One of a libpython that was loaded privately is known
+ * once plumb_python_attach has met it. A signal handler may ask. */
+bool plumb_python_runs(void);
+/* Finds what plumb_python_runs asks. Once, outside of signal handlers. */
+void plumb_python_look(void);
+
 /* In a forked child: a thread that was attaching is gone. */
 void plumb_python_forked(void);
 /* What was found, once it is ready: the layout, and a symbol of the interpreter (NULL: none). */

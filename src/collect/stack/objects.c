@@ -28,6 +28,7 @@ enum {
 	TRIES = 4,       /* of a reader, while the list changes */
 	WAITS = 100,     /* of 100 µs, for another thread that reads the list */
 	NOTE_BUILD_ID = 3,
+	NOTE_GO = 4,
 	PAGE = 65536, /* at most */
 };
 
@@ -153,25 +154,41 @@ path_of(const char *name)
 	return keep_path(path, name);
 }
 
+/* Does the object's file name begin with one of NAMES (NULL-terminated)? */
+static bool
+is_called(const struct plumb_stack_object *object, const char *const *names)
+{
+	const char *slash = strrchr(object->path, '/');
+	const char *base = slash ? slash + 1 : object->path;
+	for (; *names; names++)
+		if (!strncmp(base, *names, strlen(*names)))
+			return true;
+	return false;
+}
+
 /* Whether these frames are left out where they are innermost: they lead from the driver call to
  * us. */
 static bool
 is_internal(const struct plumb_stack_object *object)
 {
-	static const char *const names[] = { "libcuda.so", "libcupti.so", "libnvperf" };
-	const char *slash = strrchr(object->path, '/');
-	const char *base = slash ? slash + 1 : object->path;
+	static const char *const names[] = { "libcuda.so", "libcupti.so", "libnvperf", NULL };
 	uintptr_t own = (uintptr_t)&plumb_stack_refresh;
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (!strncmp(base, names[i], strlen(names[i])))
-			return true;
-	return own >= object->start && own < object->end;
+	return is_called(object, names) || (own >= object->start && own < object->end);
 }
 
-/* The build id among the notes of a segment. */
-static void
-read_notes(struct plumb_stack_object *object, const uint8_t *notes, size_t bytes)
+bool
+plumb_stack_is_framework(uintptr_t address)
 {
+	static const char *const names[] = { "libtorch", "libc10", "libplumb", NULL };
+	const struct plumb_stack_object *object = plumb_stack_object_of(address);
+	return object && is_called(object, names);
+}
+
+/* The build id among the notes of a segment, and the one that Go's linker writes. */
+static void
+read_notes(struct plumb_stack_code *code, const uint8_t *notes, size_t bytes)
+{
+	struct plumb_stack_object *object = &code->object;
 	while (bytes >= sizeof(ElfW(Nhdr))) {
 		ElfW(Nhdr) note;
 		memcpy(&note, notes, sizeof note);
@@ -179,14 +196,16 @@ read_notes(struct plumb_stack_object *object, const uint8_t *notes, size_t bytes
 		size_t all = sizeof note + name + (((size_t)note.n_descsz + 3) & ~(size_t)3);
 		if (all > bytes)
 			return;
-		if (note.n_type == NOTE_BUILD_ID && note.n_namesz == 4 &&
+		if (note.n_type == NOTE_GO && note.n_namesz == 4 &&
+		    !memcmp(notes + sizeof note, "Go\0", 4))
+			code->is_go = true;
+		if (note.n_type == NOTE_BUILD_ID && note.n_namesz == 4 && !object->build_id_bytes &&
 		    !memcmp(notes + sizeof note, "GNU", 4)) {
 			object->build_id_bytes = note.n_descsz < sizeof object->build_id
 			                                 ? note.n_descsz
 			                                 : sizeof object->build_id;
 			memcpy(object->build_id, notes + sizeof note + name,
 			       object->build_id_bytes);
-			return;
 		}
 		notes += all;
 		bytes -= all;
@@ -253,8 +272,8 @@ describe_object(struct plumb_stack_code *code, const struct dl_phdr_info *info)
 		size_t bytes = clip_to_segment(segments, count, at, header->p_memsz);
 		if (header->p_type == PT_GNU_EH_FRAME && bytes)
 			code->has_tables = plumb_eh_open(&code->image, at, bytes, segments, count);
-		else if (header->p_type == PT_NOTE && bytes && !object->build_id_bytes)
-			read_notes(object, at, bytes);
+		else if (header->p_type == PT_NOTE && bytes)
+			read_notes(code, at, bytes);
 	}
 }
 

@@ -12,6 +12,7 @@ struct plumb_stack_code {
 	bool stays;          /* the program, the vDSO: never unloaded */
 	bool internal;       /* plumb, the driver or CUPTI */
 	bool has_tables;
+	bool is_go; /* its Go functions have no tables, but frame pointers */
 	struct plumb_eh_image image;
 };
 

@@ -92,6 +92,9 @@ struct plumb_stack_walk {
 	bool in_handler; /* the walk runs in a signal handler */
 	bool skip_internal; /* leave out plumb's, CUPTI's and the driver's innermost frames */
 	struct plumb_stack_trail *trail; /* NULL: none is wanted */
+	/* Of a stack that the last walk changed to: kept, because looking it up is slow. NULL:
+	 * walks stay on their stack. */
+	struct plumb_stack_bounds *other;
 	/* Set by the walk: */
 	size_t count;
 	enum plumb_stack_end end;
@@ -173,6 +176,9 @@ struct plumb_stack_object {
 
 /* The object that ADDRESS lies in, as of the last refresh; NULL none. Safe in signal handlers. */
 struct plumb_stack_object *plumb_stack_object_of(uintptr_t address);
+
+/* Does ADDRESS lie in one of PyTorch's own libraries? As of the last refresh. */
+bool plumb_stack_is_framework(uintptr_t address);
 
 /* Changes when an object was unloaded: what was kept about addresses may hold no more. */
 uint32_t plumb_stack_generation(void);

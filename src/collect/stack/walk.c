@@ -48,6 +48,7 @@ struct trail {
 	bool broken;
 };
 #define always_inline inline __attribute__((always_inline))
+#define STRAYS 16 /* frame pointers of a process that led to no stack */
 #define FP_REGISTER ((uintptr_t)1)
 #define FP_LOST ((uintptr_t)3)
 
@@ -67,6 +68,8 @@ struct walker {
 	uint64_t salt;
 	struct plumb_eh_row row;
 	enum plumb_stack_end why; /* there is no row */
+	bool is_go;               /* then: the site lies in a program that Go's linker made */
+	struct plumb_stack_bounds *other;
 };
 
 static inline uint64_t
@@ -98,10 +101,12 @@ decode(struct walker *w, uintptr_t site, struct cached *entry)
 {
 	struct plumb_stack_code *code = find_code(w, site);
 	w->row = (struct plumb_eh_row){ 0 };
+	w->is_go = false;
 	if (!code)
 		return false;
 	bool found = code->has_tables && plumb_eh_decode(&code->image, site, &w->row);
 	w->row.internal = code->internal;
+	w->is_go = code->is_go;
 	if (!found)
 		return false;
 	uint64_t word = plumb_eh_pack(&w->row);
@@ -449,6 +454,58 @@ leave_trampoline(struct walker *w)
 #endif
 }
 
+/* Whether FP lies on a stack that the walk may read; from now on that is the one it reads. C code
+ * that Go calls runs on its thread's stack, and Go on stacks of its own. */
+static bool
+change_stack(struct walker *w, uintptr_t fp)
+{
+	static _Atomic uint32_t strays;
+	if (plumb_stack_within(&w->bounds, fp))
+		return fp >= w->sp;
+	if (!w->other)
+		return false;
+	if (!plumb_stack_within(w->other, fp)) {
+		if (atomic_load_explicit(&strays, memory_order_relaxed) >= STRAYS)
+			return false;
+		if (!plumb_stack_bounds_of(fp, w->other)) {
+			*w->other = (struct plumb_stack_bounds){ 0 };
+			atomic_fetch_add_explicit(&strays, 1, memory_order_relaxed);
+			return false;
+		}
+	}
+	w->bounds = *w->other;
+	return true;
+}
+
+/*
+ * Go writes no unwind tables into its programs. But each of its functions that has a frame keeps a
+ * chain of frame pointers, up to the function where a goroutine begins. The caller of one without a
+ * frame is left out.
+ */
+static bool
+leave_go(struct walker *w)
+{
+	uintptr_t fp = w->fp, pc, next;
+	if (w->trail)
+		w->trail->broken = true;
+	if (!w->is_go)
+		return false;
+	if (!fp) {
+		w->why = PLUMB_STACK_OUTERMOST;
+		return false;
+	}
+	if (!change_stack(w, fp) || !load_word(w, fp, &next) ||
+	    !load_word(w, fp + sizeof fp, &pc) || !pc) {
+		w->why = PLUMB_STACK_INCONSISTENT;
+		return false;
+	}
+	w->pc = plumb_stack_plain(pc);
+	w->sp = fp + 2 * sizeof fp;
+	w->fp = next;
+	w->exact = false;
+	return true;
+}
+
 /* What STOP means on the stack that is walked now; the walk may change stacks. */
 static inline uintptr_t
 find_limit(const struct walker *w, uintptr_t stop)
@@ -489,8 +546,10 @@ follow_frames(struct walker *w, struct plumb_stack_walk *walk, bool trailing)
 		if (plumb_unlikely(!add_site(w, walk, site, &inner)))
 			return PLUMB_STACK_TOO_DEEP;
 		if (plumb_unlikely(!known)) {
-			if (w->why != PLUMB_STACK_NO_TABLE || !leave_trampoline(w))
+			if (w->why != PLUMB_STACK_NO_TABLE ||
+			    (!leave_trampoline(w) && !leave_go(w)))
 				return w->why;
+			stop = find_limit(w, walk->stop);
 		} else if (plumb_unlikely(w->row.kind == PLUMB_EH_END)) {
 			return PLUMB_STACK_OUTERMOST;
 		} else if (plumb_unlikely(w->row.kind == PLUMB_EH_SIGNAL
@@ -537,6 +596,7 @@ plumb_stack_walk(const struct plumb_stack_registers *from, const struct plumb_st
 		.bounds = *bounds,
 		.rows = atomic_load_explicit(&rows, memory_order_acquire),
 		.salt = (uint64_t)plumb_stack_generation() << 48,
+		.other = walk->other,
 	};
 	start_walk(&w, from);
 	walk->count = 0;
