@@ -8,6 +8,7 @@
   separated by ":"); .ci/run puts the newest wheel's there. `any_torch_python` is the first of them,
   for a test to which the version of PyTorch makes no difference: it only needs operators.
 """
+import functools
 import json
 import os
 import pathlib
@@ -106,8 +107,10 @@ def has_torch(python):
         return False
 
 
+@functools.cache
 def torch_pythons():
-    """This Python and those the environment names, as far as they have PyTorch."""
+    """This Python and those the environment names, as far as they have PyTorch. They are the same objects at each call:
+    pytest keeps a fixture only while its parameter is the same object."""
     named = os.environ.get("PLUMB_TORCH_PYTHONS", "").split(":")
     wanted = [sys.executable] + [python for python in named if python]
     return [python for python in dict.fromkeys(wanted) if has_torch(python)]
