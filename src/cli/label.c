@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/label.h"
 #include "cli/report/text.h"
-#include "model/user_code.h"
+#include "model/generated.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -86,8 +86,8 @@ write_context(const struct plumb_report *report, uint32_t context, FILE *out)
 	if (!strcmp(place.kind, "python") && place.file) {
 		/* A hash tells a person nothing. */
 		fprintf(out, " %s",
-		        plumb_user_code_generated(place.file) ? "generated"
-		                                              : plumb_path_base(place.file));
+		        plumb_generated_by_inductor(place.file) ? "generated"
+		                                                : plumb_path_base(place.file));
 		if (place.line)
 			fprintf(out, ":%" PRIu32, place.line);
 	}
