@@ -124,8 +124,8 @@ load_ranks(struct plumb_rank_waits *w)
 	w->ranks = calloc((size_t)w->count + 1, sizeof *w->ranks);
 	done = is && w->ranks;
 	for (uint32_t r = 0; done && r < w->count; r++)
-		w->ranks[r] = (struct plumb_waiting_rank){ .first_ns = INT64_MAX,
-			                                   .last_ns = INT64_MIN };
+		w->ranks[r] =
+			(struct plumb_waiting_rank){ .first_ns = INT64_MAX, .last_ns = INT64_MIN };
 	for (uint32_t t = 0; done && t < w->work.profile->tracks_count; t++)
 		if (w->together.rank_of[t] != PLUMB_NONE)
 			done = load_track(w, t, is);

@@ -30,7 +30,7 @@ struct plumb_rank_times {
 
 struct plumb_waiting_rank {
 	uint32_t process, device;
-	int64_t rank; /* of the process, or PLUMB_UNKNOWN */
+	int64_t rank;              /* of the process, or PLUMB_UNKNOWN */
 	int64_t first_ns, last_ns; /* of its work */
 	struct plumb_rank_times compute, collectives, waits;
 	/* Collectives, and how many of them are known to be one with those of other ranks. */
@@ -41,10 +41,10 @@ struct plumb_waiting_rank {
 /* A set of collectives.h, in the order of their ends. */
 struct plumb_rank_set {
 	uint32_t set;
-	uint32_t last;  /* the rank that came last */
-	uint32_t name;  /* string: the operation or the kernel */
-	int64_t end_ns; /* on the rank on which it ends last */
-	int64_t least_ns, most_ns; /* of what the others wait */
+	uint32_t last;                   /* the rank that came last */
+	uint32_t name;                   /* string: the operation or the kernel */
+	int64_t end_ns;                  /* on the rank on which it ends last */
+	int64_t least_ns, most_ns;       /* of what the others wait */
 	uint32_t first_wait, wait_count; /* in waits */
 	/* Of two ranks that send and receive: waiting is part of how pipelines work. */
 	bool pair;

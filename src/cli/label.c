@@ -2,6 +2,7 @@
 #include "cli/label.h"
 #include "cli/report/text.h"
 #include "model/display.h"
+#include "model/generated.h"
 #include "model/user_code.h"
 
 #include <inttypes.h>
@@ -64,8 +65,8 @@ write_context(const struct plumb_report *report, uint32_t context, FILE *out)
 	if (!strcmp(place.kind, "python") && place.file) {
 		/* A hash tells a person nothing. */
 		fprintf(out, " %s",
-		        plumb_user_code_generated(place.file) ? "generated"
-		                                              : plumb_path_base(place.file));
+		        plumb_generated_by_inductor(place.file) ? "generated"
+		                                                : plumb_path_base(place.file));
 		if (place.line)
 			fprintf(out, ":%" PRIu32, place.line);
 	}

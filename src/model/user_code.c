@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "model/display.h"
 #include "model/framework/framework.h"
+#include "model/generated.h"
 #include "model/user_native.h"
 
 struct entry {
@@ -18,6 +20,7 @@ struct entry {
 
 struct plumb_user_code {
 	char *rule; /* what the prefixes lie in */
+	PLUMB_VEC(const char *) programs;
 	size_t count;
 	struct entry entries[];
 };
@@ -64,6 +67,7 @@ plumb_user_code_free(struct plumb_user_code *user_code)
 {
 	if (!user_code)
 		return;
+	plumb_vec_free(&user_code->programs);
 	free(user_code->rule);
 	free(user_code);
 }
@@ -123,15 +127,6 @@ is_standard_library(const char *component, size_t length, bool in_lib)
 	return (in_lib && dotted && !left) || is_name(rest, left, ".zip");
 }
 
-bool
-plumb_user_code_generated(const char *file)
-{
-	const char *slash = file ? strrchr(file, '/') : NULL, *name = slash ? slash + 1 : "";
-
-	return strlen(name) == 55 && name[0] == 'c' &&
-	       strspn(name, "abcdefghijklmnopqrstuvwxyz234567") == 52 && !strcmp(name + 52, ".py");
-}
-
 /* PyTorch's profiler cuts what Python searches for modules off every file: what is left of a
  * package's file begins with the package. */
 static bool
@@ -145,7 +140,7 @@ is_cut_library(const char *file)
 		"ipykernel",    "tornado",         "asyncio",   "concurrent", "multiprocessing",
 		"importlib",    "collections",     "ctypes",    "encodings",  "json",
 		"logging",      "unittest",        "urllib",    "email",      "http",
-		"xml",
+		"xml",          "torchmetrics",    "peft",      "trl",        "torch_geometric",
 	};
 	static const char *const modules[] = {
 		"abc.py",      "codecs.py",     "contextlib.py", "copy.py",      "dataclasses.py",
@@ -167,14 +162,17 @@ is_cut_library(const char *file)
 	return false;
 }
 
+/* What a person types has no file. Other names in angle brackets are code that a package made. */
 static bool
-is_own_by_default(const char *file)
+is_typed(const char *file)
 {
-	if (*file == '<')
-		return !strcmp(file, "<string>") || !strcmp(file, "<stdin>") ||
-		       !strncmp(file, "<ipython", 8);
-	if (plumb_user_code_generated(file) || is_cut_library(file))
-		return false;
+	return !strcmp(file, "<stdin>") || !strcmp(file, "<console>") ||
+	       !strncmp(file, "<ipython", 8) || !strncmp(file, "<python-input", 13);
+}
+
+static bool
+is_in_library(const char *file)
+{
 	bool in_lib = false;
 	for (const char *at = file; *at;) {
 		size_t length = strcspn(at, "/");
@@ -182,12 +180,70 @@ is_own_by_default(const char *file)
 		if (folder &&
 		    (is_name(at, length, "site-packages") || is_name(at, length, "dist-packages") ||
 		     is_standard_library(at, length, in_lib)))
-			return false;
+			return true;
 		in_lib = is_name(at, length, "lib") || is_name(at, length, "lib64");
 		at += length;
 		at += strspn(at, "/");
 	}
-	return *file != 0;
+	return false;
+}
+
+/* ---- programs ---- */
+
+int
+plumb_user_code_program(struct plumb_user_code *user_code, const char *file)
+{
+	const char **program;
+
+	for (uint32_t i = 0; i < user_code->programs.count; i++)
+		if (!strcmp(user_code->programs.items[i], file))
+			return 0;
+	program = plumb_vec_add(&user_code->programs);
+	if (!program)
+		return PLUMB_ESYSTEM;
+	*program = file;
+	return 0;
+}
+
+static bool
+is_program(const struct plumb_user_code *user_code, const char *file)
+{
+	for (uint32_t i = 0; i < user_code->programs.count; i++)
+		if (!strcmp(user_code->programs.items[i], file))
+			return true;
+	return false;
+}
+
+/* Does FILE lie with a program, in a folder that is not there for everybody's temporary files? */
+static bool
+is_beside_program(const struct plumb_user_code *user_code, const char *file)
+{
+	for (uint32_t i = 0; i < user_code->programs.count; i++) {
+		const char *program = user_code->programs.items[i], *slash = strrchr(program, '/');
+		size_t folder = slash ? (size_t)(slash - program) + 1 : 0;
+
+		if (folder > plumb_generated_temporary(program) && !strncmp(file, program, folder))
+			return true;
+	}
+	return false;
+}
+
+static bool
+is_own_by_default(const struct plumb_user_code *user_code, const char *file)
+{
+	if (*file == '<')
+		return is_typed(file) || is_program(user_code, file);
+	if (is_cut_library(file) || is_in_library(file))
+		return false;
+	switch (plumb_generated_file(file)) {
+	case PLUMB_GENERATED_NAME:
+		return is_program(user_code, file);
+	case PLUMB_GENERATED_FOLDER:
+		return is_program(user_code, file) || is_beside_program(user_code, file);
+	case PLUMB_NOT_GENERATED:
+		break;
+	}
+	return true;
 }
 
 int
@@ -205,7 +261,7 @@ plumb_user_code_file(const struct plumb_user_code *user_code, const char *file)
 	if (!file || !*file)
 		return false;
 	int said = plumb_user_code_said(user_code, file);
-	return said >= 0 ? said : is_own_by_default(file);
+	return said >= 0 ? said : is_own_by_default(user_code, file);
 }
 
 /* Inductor makes this function from a text to launch a Triton kernel. You did not type it. */
@@ -218,6 +274,69 @@ is_launcher(const struct plumb_profile *profile, const struct plumb_frame *frame
 	return file && name && !strcmp(file, "<string>") && !strcmp(name, "launcher");
 }
 
+/* ---- which programs were started ---- */
+
+static bool
+ends_with(const char *text, const char *end)
+{
+	size_t length = strlen(text), tail = strlen(end);
+
+	return length >= tail && !strcmp(text + length - tail, end);
+}
+
+/* Python's own way to start a program that is named as a module (python -m). */
+static bool
+starts_modules(const char *file)
+{
+	return !strcmp(file, "<frozen runpy>") || ends_with(file, "/runpy.py") ||
+	       !strcmp(file, "runpy.py");
+}
+
+/* multiprocessing starts workers with a text. Nobody typed that. */
+static bool
+starts_workers(const char *file)
+{
+	return ends_with(file, "multiprocessing/spawn.py") ||
+	       ends_with(file, "multiprocessing/forkserver.py") ||
+	       ends_with(file, "multiprocessing/resource_tracker.py");
+}
+
+enum { OUTSIDE, INSIDE, TYPED, MADE };
+
+/* Files with a module's code (`<module>`) that no other Python code runs are the programs that were
+ * started. Of a text (`python -c`), what it calls tells who made it. */
+static int
+find_programs(const struct plumb_profile *p, struct plumb_user_code *user_code)
+{
+	/* By context: INSIDE Python code; for the outermost frame of a text TYPED or MADE. */
+	unsigned char *inside = calloc(p->contexts_count + (size_t)1, 1);
+	int code = inside ? 0 : PLUMB_ESYSTEM;
+
+	for (uint32_t c = 1; !code && c < p->contexts_count; c++) {
+		const struct plumb_frame *frame = plumb_context_frame(p, c);
+		unsigned char *above = &inside[p->contexts[c].parent];
+		const char *name = plumb_text(p, frame->name);
+		const char *file =
+			frame->kind == PLUMB_FRAME_PYTHON ? plumb_text(p, frame->file) : NULL;
+		bool module = name && !strcmp(name, "<module>");
+
+		if (file && *above == TYPED && starts_workers(file))
+			*above = MADE;
+		inside[c] = *above || (file && !starts_modules(file)) ? INSIDE : OUTSIDE;
+		if (!file || *above || !module)
+			continue;
+		if (!strcmp(file, "<string>"))
+			inside[c] = TYPED;
+		else if (*file != '<')
+			code = plumb_user_code_program(user_code, file);
+	}
+	for (uint32_t c = 1; !code && c < p->contexts_count; c++)
+		if (inside[c] == TYPED)
+			code = plumb_user_code_program(user_code, "<string>");
+	free(inside);
+	return code;
+}
+
 unsigned char *
 plumb_user_code_frames(const struct plumb_profile *profile, const char *rule,
                        struct plumb_error *error)
@@ -226,8 +345,11 @@ plumb_user_code_frames(const struct plumb_profile *profile, const char *rule,
 	if (!user_code)
 		return NULL;
 	unsigned char *own = calloc((size_t)profile->frames_count + 1, 1);
-	if (!own)
+	if (!own || find_programs(profile, user_code) < 0) {
+		free(own);
+		own = NULL;
 		plumb_fail_memory(error, NULL);
+	}
 	for (uint32_t i = 0; own && i < profile->frames_count; i++)
 		own[i] = profile->frames[i].kind == PLUMB_FRAME_PYTHON &&
 		         !is_launcher(profile, &profile->frames[i]) &&

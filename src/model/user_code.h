@@ -6,14 +6,15 @@
  *   - It is under a folder named site-packages or dist-packages.
  *   - It is in a standard library: under lib/pythonX.Y or lib64/pythonX.Y (also pypyX.Y), or in a
  *     pythonXY.zip.
- *   - PyTorch's compiler generated it (plumb_user_code_generated).
+ *   - A package generated it (model/generated.h). But a program that was started is yours wherever
+ *     it lies, and so are files beside it in a temporary folder of its own.
  *   - Its name begins at a well-known package (`torch/nn/modules/linear.py`), or it is a module of
  *     the standard library without a folder (`threading.py`). PyTorch's profiler writes such
  *     names.
  *   - Its name is in angle brackets. This is no file but code that a library or the interpreter
- *     made (`<frozen importlib._bootstrap>`). But you typed `<string>`, `<stdin>` and
- *     `<ipython…>`, except the function `launcher` in `<string>`: Inductor launches kernels with
- *     it.
+ *     made (`<frozen importlib._bootstrap>`, `<string>`). But you typed `<stdin>`, `<console>`,
+ *     `<ipython…>` and `<python-input…>`, and the `<string>` of `python -c`, except the function
+ *     `launcher` in it: Inductor launches kernels with such a function.
  * A Python frame without a file is not your code. In programs without Python, native functions may
  * be (user_native.h). Frames of any other kind are not.
  *
@@ -52,9 +53,9 @@ struct plumb_user_place plumb_user_place(const struct plumb_profile *profile, ui
 char *
 plumb_user_place_text(const struct plumb_user_place *place, bool whole, char *text, size_t size);
 
-/* Has FILE a name that PyTorch's compiler (Inductor) gives to the Python files it generates: "c",
- * its hash in base 32, ".py"? */
-bool plumb_user_code_generated(const char *file);
+/* FILE is a program that was started, or "<string>" for the text of `python -c`. It must stay until
+ * USER_CODE is freed. PLUMB_ESYSTEM: no memory. */
+int plumb_user_code_program(struct plumb_user_code *user_code, const char *file);
 
 /* For every frame of PROFILE 1 if it is the person's own, else 0; the caller frees it. NULL with
  * ERROR filled as for plumb_user_code_new. */

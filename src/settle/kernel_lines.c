@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "model/user_code.h"
+#include "model/generated.h"
 #include "settle/gpu_lines.h"
 #include "settle/settle_private.h"
 
@@ -17,7 +17,7 @@ add_kernel(struct plumb_settler *settler, const char *name, const struct plumb_g
 {
 	/* Where Inductor put a kernel that it made says nothing: the kernel's origins do. */
 	if (!line->file || strlen(line->file) >= PATH_MAX || !line->line ||
-	    plumb_user_code_generated(line->file))
+	    plumb_generated_by_inductor(line->file))
 		return;
 	struct plumb_settle_kernel_line *added = plumb_vec_add(&settler->kernel_lines);
 	if (!added) {

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "model/user_code.h"
+#include "model/generated.h"
 #include "settle/settle_private.h"
 
 #define LOG_FILES_MAX 4096u
@@ -511,7 +511,7 @@ find_file(struct provenance *p, uint32_t file)
 	struct plumb_map_cursor at;
 	uint64_t hash = plumb_hash_mix(0, file);
 
-	if (!plumb_user_code_generated(path))
+	if (!plumb_generated_by_inductor(path))
 		return PLUMB_NONE;
 	for (uint32_t i = plumb_map_first(&p->file_map, hash, &at); i != PLUMB_MAP_NONE;
 	     i = plumb_map_next(&p->file_map, &at))
