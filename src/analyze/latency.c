@@ -77,8 +77,13 @@ load_host(struct latency *l)
 	plumb_study_load(p, l->sampled ? PLUMB_METRIC_CPU_TIME : PLUMB_METRIC_OP_TIME, stats);
 	for (uint32_t c = 0; c < p->contexts_count; c++) {
 		l->host[c] = stats[c].sum > 0 ? stats[c].sum : 0;
-		if (!l->sampled && stats[c].count)
-			l->host[c] -= stats[c].max < l->host[c] ? stats[c].max : l->host[c];
+		if (!l->sampled && stats[c].count) {
+			/* In a window the longest is unknown. */
+			int64_t most = stats[c].max == PLUMB_UNKNOWN
+			                       ? stats[c].sum / (int64_t)stats[c].count
+			                       : stats[c].max;
+			l->host[c] -= most < l->host[c] ? most : l->host[c];
+		}
 	}
 	if (l->sampled) {
 		plumb_study_load(p, PLUMB_METRIC_WAIT_TIME, stats);

@@ -357,11 +357,35 @@ merge_ledger(void *at, const void *row)
 		into->count = from->count < 0 ? INT64_MIN + 1 : INT64_MAX;
 }
 
+static void
+merge_window_value(void *at, const void *row)
+{
+	struct plumb_window_value *into = at;
+	const struct plumb_window_value *from = row;
+	struct plumb_stat a = { .sum = into->sum, .count = into->count, .m2 = into->m2 };
+	struct plumb_stat b = { .sum = from->sum, .count = from->count, .m2 = from->m2 };
+	a.mean = (double)a.sum / (double)a.count;
+	b.mean = (double)b.sum / (double)b.count;
+	plumb_stat_merge(&a, &b);
+	into->sum = a.sum;
+	into->count = a.count;
+	into->m2 = a.m2;
+}
+
+static void
+merge_window_variant(void *at, const void *row)
+{
+	merge_variant(&((struct plumb_window_variant *)at)->variant,
+	              &((const struct plumb_window_variant *)row)->variant);
+}
+
 /* What becomes of a row that is there already: it is put to that one, or dropped. */
 static void (*const merges[PLUMB_TABLES])(void *into, const void *from) = {
 	[PLUMB_TABLE_VALUES] = merge_value,
 	[PLUMB_TABLE_VARIANTS] = merge_variant,
 	[PLUMB_TABLE_LEDGER] = merge_ledger,
+	[PLUMB_TABLE_WINDOW_VALUES] = merge_window_value,
+	[PLUMB_TABLE_WINDOW_VARIANTS] = merge_window_variant,
 };
 
 static uint64_t
@@ -463,6 +487,14 @@ plumb_builder_track(struct plumb_builder *builder, const struct plumb_track *tra
 	return plumb_builder_row(builder, PLUMB_TABLE_TRACKS, track)
 	               ? PLUMB_NONE
 	               : builder->profile.tracks_count - 1;
+}
+
+uint32_t
+plumb_builder_window(struct plumb_builder *builder, const struct plumb_window *window)
+{
+	return plumb_builder_row(builder, PLUMB_TABLE_WINDOWS, window)
+	               ? PLUMB_NONE
+	               : builder->profile.windows_count - 1;
 }
 
 uint32_t

@@ -5,9 +5,9 @@
  * equal input gives equal output whatever its order).
  *
  * Until plumb_builder_finish the ids of contexts are provisional: valid for this builder's calls
- * only. Ids of strings, frames, tracks, processes and devices are final at once. All functions
- * return PLUMB_NONE (or a negative code) when memory is out, remembered in the builder, so callers
- * may check once at the end: plumb_builder_finish then fails with PLUMB_ESYSTEM.
+ * only. Ids of strings, frames, tracks, processes, devices and windows are final at once. All
+ * functions return PLUMB_NONE (or a negative code) when memory is out, remembered in the builder,
+ * so callers may check once at the end: plumb_builder_finish then fails with PLUMB_ESYSTEM.
  */
 #ifndef PLUMB_MODEL_BUILDER_H
 #define PLUMB_MODEL_BUILDER_H
@@ -81,6 +81,10 @@ PLUMB_BUILDER_ROW(series, struct plumb_series_bin, SERIES)
 PLUMB_BUILDER_ROW(device_process, struct plumb_device_process, DEVICE_PROCESSES)
 PLUMB_BUILDER_ROW(wait, struct plumb_wait, WAITS)
 PLUMB_BUILDER_ROW(collective, struct plumb_collective, COLLECTIVES)
+PLUMB_BUILDER_ROW(window_stretch, struct plumb_window_stretch, WINDOW_STRETCHES)
+PLUMB_BUILDER_ROW(window_value, struct plumb_window_value, WINDOW_VALUES)
+PLUMB_BUILDER_ROW(window_variant, struct plumb_window_variant, WINDOW_VARIANTS)
+PLUMB_BUILDER_ROW(window_device, struct plumb_window_device, WINDOW_DEVICES)
 PLUMB_BUILDER_ROW(cpu_sample, struct plumb_cpu_sample, CPU_SAMPLES)
 PLUMB_BUILDER_ROW(work, struct plumb_work_item, WORK)
 PLUMB_BUILDER_ROW(span, struct plumb_span, SPANS)
@@ -88,6 +92,7 @@ PLUMB_BUILDER_ROW(span, struct plumb_span, SPANS)
 
 uint32_t plumb_builder_process(struct plumb_builder *builder, const struct plumb_process *process);
 uint32_t plumb_builder_track(struct plumb_builder *builder, const struct plumb_track *track);
+uint32_t plumb_builder_window(struct plumb_builder *builder, const struct plumb_window *window);
 uint32_t plumb_builder_device(struct plumb_builder *builder, const struct plumb_device *device);
 /* For amending a row later; valid until the next row of the kind is added. */
 struct plumb_process *plumb_builder_get_process(struct plumb_builder *builder, uint32_t process);

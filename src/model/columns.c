@@ -7,6 +7,7 @@ static const char *const track_kinds[] = { NULL, "thread", "stream", "memory" };
 static const char *const origin_reasons[] = {
 	NULL, "backward_call", "graph_capture", "fused", "inlined",
 };
+static const char *const window_kinds[] = { NULL, "startup", "loop", "rest", "part" };
 static const char *const severities[] = { NULL, "note", "warning", "serious" };
 
 const char *const plumb_fate_names[PLUMB_FATE_COUNT] = {
@@ -178,8 +179,8 @@ static const struct plumb_row_column values_columns[] = {
 	{ ID_OR_NONE("track", track, TRACKS), .key = true, .order = 3 },
 	{ CELL("sum", NUMBER, sum) },
 	{ CELL("count", COUNT, count) },
-	{ CELL("min", NUMBER, min) },
-	{ CELL("max", NUMBER, max) },
+	{ CELL("min", INT, min) },
+	{ CELL("max", INT, max) },
 	{ CELL("mean", KNOWN, mean) },
 	{ CELL("m2", REAL, m2) },
 	{ FROM_DEVICE, .key = true, .order = 4 },
@@ -187,25 +188,31 @@ static const struct plumb_row_column values_columns[] = {
 };
 #undef ROW
 
+/* What tells variants at a context and track apart. */
+#define SHAPE(field)                                                                               \
+	{ CELL("shapes", TEXT, field shapes), .key = true },                                       \
+		{ CELL("grid_x", INT, field grid[0]), .key = true },                               \
+		{ CELL("grid_y", INT, field grid[1]), .key = true },                               \
+		{ CELL("grid_z", INT, field grid[2]), .key = true },                               \
+		{ CELL("block_x", INT, field block[0]), .key = true },                             \
+		{ CELL("block_y", INT, field block[1]), .key = true },                             \
+		{ CELL("block_z", INT, field block[2]), .key = true },                             \
+		{ CELL("registers", INT, field registers), .key = true },                          \
+		{ CELL("static_shared_bytes", INT, field static_shared), .key = true },            \
+		{ CELL("dynamic_shared_bytes", INT, field dynamic_shared), .key = true },          \
+	{                                                                                          \
+		CELL("occupancy_ppm", INT, field occupancy), .key = true                           \
+	}
+
 #define ROW struct plumb_variant
 static const struct plumb_row_column variants_columns[] = {
 	{ ID("context", context, CONTEXTS), .key = true, .order = 1 },
 	{ ID_OR_NONE("track", track, TRACKS), .key = true, .order = 2 },
-	{ CELL("shapes", TEXT, shapes), .key = true },
-	{ CELL("grid_x", INT, grid[0]), .key = true },
-	{ CELL("grid_y", INT, grid[1]), .key = true },
-	{ CELL("grid_z", INT, grid[2]), .key = true },
-	{ CELL("block_x", INT, block[0]), .key = true },
-	{ CELL("block_y", INT, block[1]), .key = true },
-	{ CELL("block_z", INT, block[2]), .key = true },
-	{ CELL("registers", INT, registers), .key = true },
-	{ CELL("static_shared_bytes", INT, static_shared), .key = true },
-	{ CELL("dynamic_shared_bytes", INT, dynamic_shared), .key = true },
-	{ CELL("occupancy_ppm", INT, occupancy), .key = true },
+	SHAPE(),
 	{ CELL("count", COUNT, count), .order = 4, .descending = true },
 	{ CELL("time_ns", NUMBER, time), .order = 3, .descending = true },
-	{ CELL("min_ns", NUMBER, min) },
-	{ CELL("max_ns", NUMBER, max) },
+	{ CELL("min_ns", INT, min) },
+	{ CELL("max_ns", INT, max) },
 };
 #undef ROW
 
@@ -326,6 +333,64 @@ static const struct plumb_row_column collectives_columns[] = {
 	{ ID("track", track, TRACKS) },      { CELL("start_ns", NUMBER, start_ns) },
 	{ CELL("group_name", TEXT, group) }, { CELL("ranks", TEXT, ranks) },
 	{ CELL("size", INT, size) },         { CELL("sequence", INT, sequence) },
+};
+#undef ROW
+
+#define ROW struct plumb_window
+static const struct plumb_row_column windows_columns[] = {
+	{ ID("process", process, PROCESSES) },
+	{ WORD("kind", kind, window_kinds) },
+	{ CELL("number", LINE, number) },
+	{ CELL("iterations", INT, iterations) },
+};
+#undef ROW
+
+#define ROW struct plumb_window_stretch
+static const struct plumb_row_column window_stretches_columns[] = {
+	{ ID("window", window, WINDOWS), .order = 1 },
+	{ CELL("start_ns", NUMBER, start_ns), .order = 2 },
+	{ END("end_ns", end_ns, start_ns) },
+};
+#undef ROW
+
+#define ROW struct plumb_window_value
+static const struct plumb_row_column window_values_columns[] = {
+	{ ID("window", window, WINDOWS), .key = true, .order = 6 },
+	{ ID("context", context, CONTEXTS), .key = true, .order = 1 },
+	{ CELL("metric", METRIC, metric), .key = true, .order = 2 },
+	{ ID_OR_NONE("track", track, TRACKS), .key = true, .order = 3 },
+	{ CELL("sum", NUMBER, sum) },
+	{ CELL("count", COUNT, count) },
+	{ CELL("m2", REAL, m2) },
+	{ FROM_DEVICE, .key = true, .order = 4 },
+	{ TO_DEVICE, .key = true, .order = 5 },
+};
+#undef ROW
+
+#define ROW struct plumb_window_variant
+static const struct plumb_row_column window_variants_columns[] = {
+	{ ID("window", window, WINDOWS), .key = true, .order = 3 },
+	{ ID("context", variant.context, CONTEXTS), .key = true, .order = 1 },
+	{ ID_OR_NONE("track", variant.track, TRACKS), .key = true, .order = 2 },
+	SHAPE(variant.),
+	{ CELL("count", COUNT, variant.count) },
+	{ CELL("time_ns", NUMBER, variant.time) },
+};
+#undef ROW
+
+#define ROW struct plumb_window_device
+static const struct plumb_row_column window_devices_columns[] = {
+	{ ID("window", window, WINDOWS), .key = true, .order = 1 },
+	{ ID("device", device, DEVICES), .key = true, .order = 2 },
+	{ CELL("kernels", INT, kernels) },
+	{ CELL("kernel_ns", INT, kernel_ns) },
+	{ CELL("copies", INT, copies) },
+	{ CELL("copy_ns", INT, copy_ns) },
+	{ CELL("copy_bytes", INT, copy_bytes) },
+	{ CELL("sets", INT, sets) },
+	{ CELL("set_ns", INT, set_ns) },
+	{ CELL("set_bytes", INT, set_bytes) },
+	{ CELL("busy_ns", INT, busy_ns) },
 };
 #undef ROW
 

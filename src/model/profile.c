@@ -132,9 +132,13 @@ plumb_stat_merge(struct plumb_stat *a, const struct plumb_stat *b)
 	a->m2 += b->m2 + delta * delta * (an * (bn / n));
 	a->sum = add_signed(a->sum, b->sum);
 	a->count = add_unsigned(a->count, b->count);
+	/* An unknown minimum is less than any. */
+	bool unknown = a->max == PLUMB_UNKNOWN || b->max == PLUMB_UNKNOWN;
 	if (b->min < a->min)
 		a->min = b->min;
-	if (b->max > a->max)
+	if (unknown)
+		a->max = PLUMB_UNKNOWN;
+	else if (b->max > a->max)
 		a->max = b->max;
 }
 

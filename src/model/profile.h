@@ -280,6 +280,51 @@ struct plumb_collective {
 	int64_t size, sequence; /* ranks in the group; PLUMB_UNKNOWN */
 };
 
+/* A stretch of the run or several alike, of one process: start-up, a loop, or the rest. */
+enum plumb_window_kind {
+	PLUMB_WINDOW_ALL = 0, /* no row of its own: it is the profile */
+	PLUMB_WINDOW_STARTUP = 1,
+	PLUMB_WINDOW_LOOP = 2,
+	PLUMB_WINDOW_REST = 3,
+	PLUMB_WINDOW_PART = 4, /* between two copies of the values; analyze says what it is of */
+};
+struct plumb_window {
+	uint32_t process;
+	uint32_t kind;      /* enum plumb_window_kind */
+	uint32_t number;    /* of a loop or part, from 1 in order of time; else 0 */
+	int64_t iterations; /* of a loop, or PLUMB_UNKNOWN */
+};
+/* From when to when. Stretches of a window do not overlap. */
+struct plumb_window_stretch {
+	uint32_t window;
+	int64_t start_ns, end_ns;
+};
+/* What a window has of the value with the same context, metric, track and ends. What counts is
+ * where an observation ended. A value of which the window has nothing has no row. */
+struct plumb_window_value {
+	uint32_t window;
+	uint32_t context;
+	uint32_t metric;
+	uint32_t track;
+	int64_t sum;
+	uint64_t count;
+	double m2;
+	struct plumb_ends ends;
+};
+/* What a window has of a variant with the same shape. */
+struct plumb_window_variant {
+	uint32_t window;
+	struct plumb_variant variant; /* min and max: PLUMB_UNKNOWN */
+};
+/* What a process did on a device in a window; PLUMB_UNKNOWN where not known. */
+struct plumb_window_device {
+	uint32_t window, device;
+	int64_t kernels, kernel_ns;
+	int64_t copies, copy_ns, copy_bytes;
+	int64_t sets, set_ns, set_bytes;
+	int64_t busy_ns;
+};
+
 /* The run as a whole. */
 struct plumb_run {
 	uint32_t command; /* string */
@@ -322,6 +367,14 @@ struct plumb_run {
 	T(WAITS, "waits", struct plumb_wait, waits, .since = 3)                                    \
 	T(COLLECTIVES, "collectives", struct plumb_collective, collectives, .since = 3,            \
 	  .may_lack = true)                                                                        \
+	T(WINDOWS, "windows", struct plumb_window, windows, .since = 5)                            \
+	T(WINDOW_STRETCHES, "window_stretches", struct plumb_window_stretch, window_stretches,     \
+	  .since = 5)                                                                              \
+	T(WINDOW_VALUES, "window_values", struct plumb_window_value, window_values, .since = 5)    \
+	T(WINDOW_VARIANTS, "window_variants", struct plumb_window_variant, window_variants,        \
+	  .since = 5)                                                                              \
+	T(WINDOW_DEVICES, "window_devices", struct plumb_window_device, window_devices,            \
+	  .since = 5)                                                                              \
 	T(CPU_SAMPLES, "cpu_samples", struct plumb_cpu_sample, cpu_samples, .since = 3,            \
 	  .may_lack = true, .moments = true, .most = PLUMB_CPU_SAMPLES_MAX,                        \
 	  .lost_as = PLUMB_SOURCE_SAMPLE_TIME)                                                     \

@@ -216,7 +216,7 @@ plumb_row_map(const struct plumb_row_table *table, void *row, const struct plumb
 /* ---- order ---- */
 
 /* At most so many columns say what a table is ordered by. */
-#define ORDERS 5
+#define ORDERS 6
 
 /* DATA: the columns, the most important first. */
 static uint64_t

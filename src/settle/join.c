@@ -43,8 +43,8 @@ to_string(const struct joining *j, uint32_t id)
 
 /* Those whose rows others refer to. */
 static const enum plumb_table_number referred[] = { PLUMB_TABLE_PROCESSES, PLUMB_TABLE_DEVICES,
-	                                            PLUMB_TABLE_TRACKS, PLUMB_TABLE_FRAMES,
-	                                            PLUMB_TABLE_CONTEXTS };
+	                                            PLUMB_TABLE_TRACKS,    PLUMB_TABLE_FRAMES,
+	                                            PLUMB_TABLE_CONTEXTS,  PLUMB_TABLE_WINDOWS };
 #define REFERRED (sizeof referred / sizeof *referred)
 
 static void
@@ -277,6 +277,17 @@ take_tracks(struct joining *j)
 	}
 }
 
+static void
+take_windows(struct joining *j)
+{
+	for (uint32_t i = 0; i < j->from->windows_count; i++) {
+		struct plumb_window window = j->from->windows[i];
+		plumb_row_map(&plumb_row_tables[PLUMB_TABLE_WINDOWS], &window, &j->to);
+		j->to.tables[PLUMB_TABLE_WINDOWS].ids[i] =
+			plumb_builder_window(j->builder, &window);
+	}
+}
+
 /* ---- contexts and what was measured there ---- */
 
 static void
@@ -451,6 +462,7 @@ take_profile(struct joining *j, const struct plumb_profile *const *profiles, siz
 		return code;
 	take_devices(j);
 	take_tracks(j);
+	take_windows(j);
 	take_contexts(j);
 	take_metrics(j);
 	take_all_rows(j);
