@@ -21,6 +21,7 @@ struct plumb_grouping {
 	uint32_t *place; /* by track: its row, where rows are where it happened; else NULL */
 	uint32_t *row_of_variant;
 	bool native_lines; /* no Python: lines are those of the user's native functions */
+	bool places;       /* rows of plumb_grouping_places */
 };
 
 static const struct plumb_group_row blank_row = { .kind = PLUMB_NONE,
@@ -35,7 +36,7 @@ static const struct plumb_group_row blank_row = { .kind = PLUMB_NONE,
 static bool
 is_flat(const struct plumb_grouping *g)
 {
-	return g->place || g->by == PLUMB_BY_PHASE || g->by == PLUMB_BY_SHAPE;
+	return g->place || g->places || g->by == PLUMB_BY_PHASE || g->by == PLUMB_BY_SHAPE;
 }
 
 int64_t
@@ -143,12 +144,13 @@ row_key(enum plumb_group_by by, const struct plumb_frame *frame)
 	if (by == PLUMB_BY_PYTHON || by == PLUMB_BY_MODULE)
 		key.line = 0;
 	if (by == PLUMB_BY_LINE || by == PLUMB_BY_USER_LINE) {
-		if (is_native(key.kind)) { /* its file and line are those of its object */
+		bool native = is_native(key.kind);
+		if (native) { /* its file and line are those of its object */
 			key.kind = PLUMB_FRAME_NATIVE;
 			key.line = key.source_line;
 			key.file = key.line ? key.source_file : key.file;
 		}
-		if (key.line || frame->kind == PLUMB_FRAME_PYTHON)
+		if (frame->kind == PLUMB_FRAME_PYTHON || (native && key.line))
 			key.name = PLUMB_NONE;
 	}
 	if (by == PLUMB_BY_NATIVE || by == PLUMB_BY_LIBRARY)
@@ -471,6 +473,32 @@ plumb_grouping_new(const struct plumb_profile *profile, enum plumb_group_by by,
 	return NULL;
 }
 
+struct plumb_grouping *
+plumb_grouping_places(const struct plumb_profile *profile, const uint32_t *place_of)
+{
+	struct plumb_grouping *g = calloc(1, sizeof *g);
+	struct plumb_map map = { 0 };
+	bool ok;
+
+	if (!g)
+		return NULL;
+	*g = (struct plumb_grouping){ .profile = profile,
+		                      .by = PLUMB_BY_USER_LINE,
+		                      .places = true,
+		                      .owner = calloc(profile->contexts_count + 1u,
+		                                      sizeof *g->owner) };
+	ok = g->owner != NULL;
+	for (uint32_t c = 0; ok && c < profile->contexts_count; c++) {
+		g->owner[c] = place_of[c] == PLUMB_NONE ? PLUMB_NONE : row_of(g, &map, place_of[c]);
+		ok = place_of[c] == PLUMB_NONE || g->owner[c] != PLUMB_NONE;
+	}
+	plumb_map_free(&map);
+	if (ok)
+		return g;
+	plumb_grouping_free(g);
+	return NULL;
+}
+
 void
 plumb_grouping_free(struct plumb_grouping *grouping)
 {
@@ -716,7 +744,8 @@ collect_votes(const struct plumb_grouping *g, uint32_t metric, const uint32_t *u
 			ok = cast_vote(list, g->row_of_variant[i], user_of[v->context], v->context,
 			               v->time);
 	}
-	for (uint32_t i = 0; ok && g->by == PLUMB_BY_PHASE && i < p->values_count; i++) {
+	for (uint32_t i = 0; ok && (g->by == PLUMB_BY_PHASE || g->places) && i < p->values_count;
+	     i++) {
 		const struct plumb_value *v = &p->values[i];
 		uint32_t row = g->owner[v->context];
 

@@ -63,6 +63,10 @@ struct plumb_grouping;
  * PLUMB_BY_USER_LINE. NULL: no memory. PROFILE must outlive the grouping. */
 struct plumb_grouping *plumb_grouping_new(const struct plumb_profile *profile,
                                           enum plumb_group_by by, const unsigned char *user);
+/* Rows of PLUMB_BY_USER_LINE that may be more than lines: by the frames that PLACE_OF has for each
+ * context, or PLUMB_NONE (divide.h). Inclusive and exclusive are the same. */
+struct plumb_grouping *
+plumb_grouping_places(const struct plumb_profile *profile, const uint32_t *place_of);
 void plumb_grouping_free(struct plumb_grouping *grouping);
 
 uint32_t plumb_grouping_count(const struct plumb_grouping *grouping);

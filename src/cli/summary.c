@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "cli/divided.h"
 #include "cli/findings.h"
 #include "cli/finish.h"
 #include "cli/ledger.h"
@@ -59,6 +60,7 @@ static void
 add_row(const struct plumb_report *report, struct plumb_table *table, uint32_t row)
 {
 	bool line = report->by == PLUMB_BY_USER_LINE;
+	char each[PLUMB_FORMAT_SIZE];
 	const struct plumb_stat *stat = &report->exclusive[row];
 	const struct plumb_calls *calls = &report->row_calls[row];
 	bool entries = report->by == PLUMB_BY_OPERATOR && plumb_report_counts_entries(report);
@@ -73,7 +75,13 @@ add_row(const struct plumb_report *report, struct plumb_table *table, uint32_t r
 	plumb_table_cell(table, plumb_format_count(number, entries && calls->known
 	                                                           ? (int64_t)calls->count
 	                                                           : (int64_t)stat->count));
-	if (line && (place.line || !place.library))
+	if (line && place.folded > 1)
+		snprintf(text, sizeof text, "%s  %" PRIu32 " \xc3\x97 %s", place.name, place.folded,
+		         plumb_format_time(each, amount / place.folded));
+	else if (line && place.part != PLUMB_NONE)
+		plumb_division_text(report->profile, report->division, place.part, true, text,
+		                    sizeof text);
+	else if (line && (place.line || !place.library))
 		snprintf(text, sizeof text, "%.*s %s:%" PRIu32,
 		         (int)plumb_name_without_parameters(place.name), place.name,
 		         place.file ? place.file : "?", place.line);
@@ -86,7 +94,12 @@ add_row(const struct plumb_report *report, struct plumb_table *table, uint32_t r
 	plumb_table_cell(table, text);
 	if (line)
 		return;
-	plumb_table_cell(table, plumb_report_user_text(&place, text, sizeof text));
+	if (place.part != PLUMB_NONE)
+		plumb_division_text(report->profile, report->division, place.part, true, text,
+		                    sizeof text);
+	else
+		plumb_report_user_text(&place, text, sizeof text);
+	plumb_table_cell(table, text);
 }
 
 /* Returns the row with the most that comes after LAST; PLUMB_NONE: LAST was the last one. For LAST
@@ -123,7 +136,8 @@ print_rows(const struct section *s, const struct plumb_report *report, const cha
 		  PLUMB_RIGHT },
 		{ count_title(s, report), PLUMB_RIGHT },
 		{ title, PLUMB_SHORTEN_MIDDLE },
-		{ "line of your code", PLUMB_SHORTEN_START },
+		{ plumb_report_is_divided(report) ? PLUMB_PART_TITLE : "line of your code",
+		  PLUMB_SHORTEN_START },
 	};
 	struct plumb_table *table =
 		plumb_table_new(columns, report->by == PLUMB_BY_USER_LINE ? 4 : 5);
@@ -142,6 +156,22 @@ print_rows(const struct section *s, const struct plumb_report *report, const cha
 	return result;
 }
 
+/* The title of the table of your lines: "your code; train.py:10 (97.1 %) is divided" */
+static const char *
+title_lines(const struct plumb_report *report, const char *title, char *text, size_t size)
+{
+	const struct plumb_division *d = report->division;
+	char line[1000], share[PLUMB_FORMAT_SIZE];
+
+	if (report->by != PLUMB_BY_USER_LINE || !plumb_report_is_divided(report) ||
+	    d->line == PLUMB_NONE)
+		return title;
+	snprintf(text, size, "%s; parts of %s (%s)", title,
+	         plumb_division_text(report->profile, d, d->line, false, line, sizeof line),
+	         plumb_format_share(share, d->share, 1));
+	return text;
+}
+
 static int
 print_section(const struct section *s, enum plumb_group_by by, const char *title)
 {
@@ -149,10 +179,11 @@ print_section(const struct section *s, enum plumb_group_by by, const char *title
 		                            .metric = s->metric,
 		                            .user_code = s->options->user_code };
 	struct plumb_report report;
+	char text[1200];
 	int result = plumb_report_make(s->profile, &query, &report, NULL);
 
 	if (!result)
-		result = print_rows(s, &report, title);
+		result = print_rows(s, &report, title_lines(&report, title, text, sizeof text));
 	plumb_report_free(&report);
 	return result;
 }

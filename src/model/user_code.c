@@ -170,22 +170,28 @@ is_typed(const char *file)
 	       !strncmp(file, "<ipython", 8) || !strncmp(file, "<python-input", 13);
 }
 
-static bool
-is_in_library(const char *file)
+const char *
+plumb_user_code_package(const char *file, bool *standard)
 {
 	bool in_lib = false;
+	const char *rest = NULL;
+
+	*standard = false;
 	for (const char *at = file; *at;) {
 		size_t length = strcspn(at, "/");
-		bool folder = at[length] == '/';
-		if (folder &&
-		    (is_name(at, length, "site-packages") || is_name(at, length, "dist-packages") ||
-		     is_standard_library(at, length, in_lib)))
-			return true;
+		bool folder = at[length] == '/', packages;
+
+		packages = is_name(at, length, "site-packages") ||
+		           is_name(at, length, "dist-packages");
+		if (folder && (packages || is_standard_library(at, length, in_lib))) {
+			rest = at + length + strspn(at + length, "/");
+			*standard = !packages;
+		}
 		in_lib = is_name(at, length, "lib") || is_name(at, length, "lib64");
 		at += length;
 		at += strspn(at, "/");
 	}
-	return false;
+	return rest ? rest : is_cut_library(file) ? file : NULL;
 }
 
 /* ---- programs ---- */
@@ -231,9 +237,11 @@ is_beside_program(const struct plumb_user_code *user_code, const char *file)
 static bool
 is_own_by_default(const struct plumb_user_code *user_code, const char *file)
 {
+	bool standard;
+
 	if (*file == '<')
 		return is_typed(file) || is_program(user_code, file);
-	if (is_cut_library(file) || is_in_library(file))
+	if (plumb_user_code_package(file, &standard))
 		return false;
 	switch (plumb_generated_file(file)) {
 	case PLUMB_GENERATED_NAME:

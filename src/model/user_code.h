@@ -57,6 +57,10 @@ plumb_user_place_text(const struct plumb_user_place *place, bool whole, char *te
  * USER_CODE is freed. PLUMB_ESYSTEM: no memory. */
 int plumb_user_code_program(struct plumb_user_code *user_code, const char *file);
 
+/* FILE from the package on that it belongs to (`torch/nn/functional.py`); NULL: it belongs to none.
+ * STANDARD: it is of the standard library. */
+const char *plumb_user_code_package(const char *file, bool *standard);
+
 /* For every frame of PROFILE 1 if it is the person's own, else 0; the caller frees it. NULL with
  * ERROR filled as for plumb_user_code_new. */
 unsigned char *plumb_user_code_frames(const struct plumb_profile *profile, const char *rule,

@@ -82,19 +82,29 @@ make_grouping(struct plumb_report *report, struct plumb_error *error)
 {
 	uint32_t count;
 
-	report->grouping = plumb_grouping_new(report->profile, report->by, report->user);
+	report->division =
+		plumb_division_new(report->profile, report->user, report->user_of, report->metric);
+	if (!report->division)
+		return no_memory(error);
+	report->grouping =
+		report->by == PLUMB_BY_USER_LINE
+			? plumb_grouping_places(report->profile, report->division->place_of)
+			: plumb_grouping_new(report->profile, report->by, report->user);
 	if (!report->grouping)
 		return no_memory(error);
 	count = plumb_grouping_count(report->grouping);
 	report->exclusive = calloc(count + 1u, sizeof *report->exclusive);
 	report->inclusive = calloc(count + 1u, sizeof *report->inclusive);
 	report->row_user = calloc(count + 1u, sizeof *report->row_user);
+	report->row_place = calloc(count + 1u, sizeof *report->row_place);
 	report->order = calloc(count + 1u, sizeof *report->order);
-	if (!report->exclusive || !report->inclusive || !report->row_user || !report->order ||
+	if (!report->exclusive || !report->inclusive || !report->row_user || !report->row_place ||
+	    !report->order ||
 	    plumb_grouping_values(report->grouping, report->metric, report->exclusive,
 	                          report->inclusive, &report->outside) < 0 ||
 	    plumb_grouping_user(report->grouping, report->metric, report->user_of,
-	                        report->row_user) < 0)
+	                        report->row_user) < 0 ||
+	    plumb_report_places_make(report) < 0)
 		return no_memory(error);
 	return 0;
 }
@@ -116,6 +126,11 @@ order_rows(struct plumb_report *report, const regex_t *filter, struct plumb_erro
 		if (report->top && !report->exclusive[r].count && !report->inclusive[r].count)
 			continue;
 		items[kept++].index = r;
+	}
+	if (items && spare && report->folding && plumb_report_fold(report, items, &kept) < 0) {
+		free(items);
+		free(spare);
+		return no_memory(error);
 	}
 	for (int pass = 0; items && spare && pass < 2; pass++) {
 		const struct plumb_stat *stats = pass ? report->exclusive : report->inclusive;
@@ -251,6 +266,7 @@ plumb_report_make(const struct plumb_profile *profile, const struct plumb_report
 		.inverted = query->inverted,
 		.filtered = query->filter != NULL,
 		.compat = query->compat,
+		.folding = query->folded && query->by == PLUMB_BY_MODULE && !query->inverted,
 	};
 	if (!code && !report->metric)
 		code = plumb_fail(error, PLUMB_EUSAGE, "the profile has no metric \"%s\"",
@@ -285,6 +301,9 @@ plumb_report_free(struct plumb_report *report)
 	free(report->user_of);
 	plumb_tree_free(&report->tree);
 	plumb_grouping_free(report->grouping);
+	plumb_division_free(report->division);
+	plumb_folds_free(&report->folds);
+	free(report->row_place);
 	plumb_memory_rows_free(&report->memory);
 	free(report->exclusive);
 	free(report->inclusive);

@@ -16,6 +16,8 @@
 
 #include "analyze/answer.h"
 #include "analyze/calls.h"
+#include "analyze/divide.h"
+#include "analyze/fold.h"
 #include "analyze/group.h"
 #include "analyze/memory.h"
 #include "base/json.h"
@@ -30,6 +32,7 @@ struct plumb_report_query {
 	bool inverted;          /* bottom-up: under each row the callers of it */
 	bool compact;           /* a tree: chains of single children in one node */
 	bool compat;            /* also HTA's figures */
+	bool folded;            /* rows of modules that differ in an index only are one */
 	const char *filter;     /* extended regular expression on names and FILE:LINE, or NULL */
 	const char *user_code;  /* the rule that tells your code, or NULL */
 };
@@ -58,6 +61,10 @@ struct plumb_report {
 	struct plumb_grouping *grouping;
 	struct plumb_stat *exclusive, *inclusive; /* by row of the grouping, of the metric */
 	uint32_t *row_user;                       /* by row: frame of your own code */
+	struct plumb_division *division;          /* what divides a line that holds most */
+	uint32_t *row_place;                      /* by row: frame of the division */
+	bool folding;             /* rows are folded; `order` has those that stand */
+	struct plumb_folds folds; /* by row, if so */
 	uint32_t *order;
 	uint32_t order_count;
 	uint64_t available;        /* rows without the limit */
@@ -92,11 +99,14 @@ struct plumb_report_place {
 	const char *name, *kind;
 	const char *file;
 	uint32_t line;
+	uint32_t folded; /* modules that the row stands for; the name has a star for their index */
+	int64_t usual;   /* of a module that takes much more than its like: their median; else 0 */
 	const char *shapes;
 	const char *user_file;
 	uint32_t user_line;
 	const char *user_function; /* of native code that has no line: user_file is its library */
-	const char *source_file;   /* of a native frame, whose file is its build id */
+	uint32_t part; /* frame of the division, if it is no line of your code; else PLUMB_NONE */
+	const char *source_file; /* of a native frame, whose file is its build id */
 	uint32_t source_line;
 	const char *library; /* path of the code object of a native frame */
 	int64_t pid, rank;   /* of a row by thread, stream, process or rank; else unknown */
@@ -114,6 +124,9 @@ void plumb_report_node_place(const struct plumb_report *report, const struct plu
 
 /* Do rows say where something happened (a thread, a process, a rank) rather than what? */
 bool plumb_report_is_where(enum plumb_group_by by);
+
+/* Do the rows say which part of a divided line of your code they come from? */
+bool plumb_report_is_divided(const struct plumb_report *report);
 
 /* PART of the report's total; NAN if the total is 0 or a sum means nothing. */
 double plumb_report_share(const struct plumb_report *report, const struct plumb_stat *part);

@@ -236,6 +236,8 @@ write_rows(struct plumb_json *json, const struct plumb_report *report, const str
 		plumb_report_row_place(report, row, &place);
 		plumb_json_object(json);
 		write_place(json, &place);
+		plumb_json_key(json, "divided_by");
+		plumb_report_json_part(report, place.part, json);
 		if (plumb_report_is_where(report->by)) {
 			plumb_json_key_quantity(json, "pid", place.pid);
 			plumb_json_key_quantity(json, "rank", place.rank);

@@ -139,6 +139,8 @@ clear_place(struct plumb_report_place *place)
 {
 	memset(place, 0, sizeof *place);
 	place->pid = place->rank = PLUMB_UNKNOWN;
+	place->part = PLUMB_NONE;
+	place->folded = 1;
 }
 
 void
@@ -170,6 +172,17 @@ plumb_report_row_place(const struct plumb_report *report, uint32_t row,
 			place->name = plumb_path_base(place->library);
 	}
 	set_user(report, report->row_user[row], place);
+	if (plumb_division_is_part(report->division, report->row_place[row]))
+		place->part = report->row_place[row];
+	if (report->by == PLUMB_BY_USER_LINE && place->part != PLUMB_NONE) {
+		place->name = plumb_division_name(report->profile, report->division, place->part);
+		place->folded = plumb_division_count(report->division, place->part);
+	}
+	if (report->folds.label && report->folds.label[row]) {
+		place->name = report->folds.label[row];
+		place->folded = report->folds.count[row];
+	}
+	place->usual = report->folds.usual ? report->folds.usual[row] : 0;
 }
 
 void

@@ -6,6 +6,7 @@
 #include <regex.h>
 
 #include "analyze/answer.h"
+#include "base/sort.h"
 #include "view/report.h"
 
 /* Sets the name, kind, file, source and library of FRAME in PLACE, and nothing else. */
@@ -13,11 +14,21 @@ void plumb_report_frame_place(const struct plumb_report *report, uint32_t frame,
                               struct plumb_report_place *place);
 bool plumb_report_matches(const regex_t *filter, const struct plumb_report_place *place);
 
+/* Fills in which part of a divided line each row comes from. Negative: no memory. */
+int plumb_report_places_make(struct plumb_report *report);
+/* Folds the COUNT rows of modules in ROWS that differ in an index only: keeps the first of each,
+ * which gets the values of all. Negative: no memory. */
+int plumb_report_fold(struct plumb_report *report, struct plumb_sort_item *rows, uint32_t *count);
+
 /* Counts the entries of rows and contexts. Negative: no memory. */
 int plumb_report_calls_make(struct plumb_report *report);
 /* Makes the rows of memory and orders them by device. Of each device, the `top` rows with the most
  * of the metric come first. FILTER may be NULL. Negative: no memory. */
 int plumb_report_memory_make(struct plumb_report *report, const regex_t *filter);
+
+/* {kind, name, file, line, count}: the part of a divided line, or null. */
+void
+plumb_report_json_part(const struct plumb_report *report, uint32_t part, struct plumb_json *json);
 
 /* ---- JSON: each function writes a value ---- */
 

@@ -49,6 +49,10 @@ static const struct plumb_option options[] = {
 	  .help = "show only rows with a name or FILE:LINE that matches the extended regular "
 	          "expression RE; in a tree also what is above and below them. The numbers do not "
 	          "change" },
+	{ .name = "unfold",
+	  .kind = PLUMB_OPTION_FLAG,
+	  .help = "with --by module, show each layer. Without it, modules that differ in an index "
+	          "only are one row; JSON and CSV always have a row for each" },
 	{ .name = "user-code",
 	  .kind = PLUMB_OPTION_TEXT,
 	  .argument = "RULE",
@@ -224,6 +228,8 @@ plumb_cmd_report(struct plumb_invocation *invocation)
 		.inverted = plumb_options_flag(o, "inverted"),
 		.compact = !machine,
 		.compat = plumb_options_given(o, "compat"),
+		.folded = !plumb_options_flag(o, "unfold") && !plumb_options_flag(o, "json") &&
+		          !plumb_options_flag(o, "csv"),
 		.filter = plumb_options_text(o, "filter"),
 		.user_code = plumb_options_text(o, "user-code"),
 	};

@@ -7,6 +7,7 @@
 
 #include "analyze/hta.h"
 #include "base/format.h"
+#include "cli/divided.h"
 #include "cli/label.h"
 #include "cli/ledger.h"
 #include "cli/overview.h"
@@ -253,7 +254,7 @@ choose_columns(const struct plumb_report *report, struct layout *layout)
 		if (shape || (module && has_outputs(report)))
 			add_column(layout, SHAPES, shape ? NULL : "output");
 	}
-	add_column(layout, USER, NULL);
+	add_column(layout, USER, plumb_report_is_divided(report) ? PLUMB_PART_TITLE : NULL);
 }
 
 /* FILE:LINE; FILE if there is no line. */
@@ -267,6 +268,37 @@ place_cell(struct plumb_table *table, const char *file, uint32_t line)
 		file = text;
 	}
 	plumb_table_cell(table, file);
+}
+
+/* The name; of folded rows how many, and the mean of one; of one that stands out how much. */
+static void
+name_cell(struct plumb_table *table, const struct plumb_report *report,
+          const struct plumb_report_place *place, const struct plumb_stat *stat)
+{
+	char text[1500], each[PLUMB_FORMAT_SIZE];
+	const char *unit = plumb_profile_metric(report->profile, report->metric).unit;
+	int64_t amount = plumb_stat_amount(report->metric, stat);
+
+	if (place->folded > 1)
+		snprintf(text, sizeof text, "%.1400s  %" PRIu32 " \xc3\x97 %s", place->name,
+		         place->folded, plumb_format_quantity(each, unit, amount / place->folded));
+	else if (place->usual > 0)
+		snprintf(text, sizeof text, "%.1400s  %.1f \xc3\x97 its like", place->name,
+		         (double)amount / (double)place->usual);
+	plumb_table_cell(table, place->folded > 1 || place->usual > 0 ? text : place->name);
+}
+
+static void
+user_cell(struct plumb_table *table, const struct plumb_report *report,
+          const struct plumb_report_place *place)
+{
+	char text[1500];
+
+	if (place->part == PLUMB_NONE)
+		plumb_table_cell(table, plumb_report_user_text(place, text, sizeof text));
+	else
+		plumb_table_cell(table, plumb_division_text(report->profile, report->division,
+		                                            place->part, true, text, sizeof text));
 }
 
 static void
@@ -283,7 +315,6 @@ fill_row(struct plumb_table *table, const struct plumb_report *report, const str
          const struct extras *extras, uint32_t row)
 {
 	struct plumb_report_place place;
-	char text[1500];
 	bool module = report->by == PLUMB_BY_MODULE;
 
 	plumb_report_row_place(report, row, &place);
@@ -293,7 +324,7 @@ fill_row(struct plumb_table *table, const struct plumb_report *report, const str
 			share_cell(table, report, &report->exclusive[row]);
 			break;
 		case NAME:
-			plumb_table_cell(table, place.name);
+			name_cell(table, report, &place, &report->inclusive[row]);
 			break;
 		case PLACE:
 			place_cell(table, place.file, place.line);
@@ -310,7 +341,7 @@ fill_row(struct plumb_table *table, const struct plumb_report *report, const str
 				                 strcmp(place.kind, "inline") ? NULL : "(inlined)");
 			break;
 		case USER:
-			plumb_table_cell(table, plumb_report_user_text(&place, text, sizeof text));
+			user_cell(table, report, &place);
 			break;
 		case REGISTERS:
 			extra_cell(table, &extras->registers[row], "count");
@@ -548,6 +579,7 @@ plumb_report_text(const struct plumb_report *report, const char *path, bool ledg
 	print_coverage(report, out);
 	if (report->why[0])
 		fprintf(out, "%s\n", report->why);
+	plumb_divided_print(report, out);
 	fputc('\n', out);
 	if (report->is_tree && report->tree.count)
 		result = print_tree(report, out, width);
