@@ -219,7 +219,7 @@ name_rank(const struct plumb_late *l, uint32_t rank, char *text, size_t size)
 	return text;
 }
 
-/* Those of KIND: "rank 0", "rank 0, rank 2", "7 ranks". */
+/* Those that are LATE, or not: "rank 0", "ranks 0, 2", "7 ranks". */
 static const char *
 name_ranks(const struct plumb_late *l, bool late, char *text, size_t size)
 {
@@ -236,8 +236,14 @@ name_ranks(const struct plumb_late *l, bool late, char *text, size_t size)
 	}
 	for (uint32_t r = 0; r < l->waits.count; r++)
 		if (l->waits.ranks[r].matched && l->late[r] == late && used < size) {
-			snprintf(text + used, size - used, "%s%s", used ? ", " : "",
-			         name_rank(l, r, one, sizeof one));
+			const char *name = name_rank(l, r, one, sizeof one);
+			const char *number = strchr(name, ' ');
+
+			if (!used && n > 1)
+				snprintf(text, size, "%.*ss%s", (int)(number - name), name, number);
+			else
+				snprintf(text + used, size - used, "%s%s", used ? "," : "",
+				         used ? number : name);
 			used += strlen(text + used);
 		}
 	return text;
@@ -373,6 +379,18 @@ confidence_of(const struct plumb_late *l)
 	for (uint32_t i = 0; i < l->waits.sets.count; i++)
 		sum += by[l->waits.together.sets.items[l->waits.sets.items[i].set].by];
 	return l->waits.sets.count ? sum / l->waits.sets.count : NAN;
+}
+
+/* A wait of all ranks at once makes the run longer by itself; a study's scale is all devices' time
+ * added up. 0, for the saving to decide, where the critical path bounds it. */
+static uint32_t
+severity_of(const struct plumb_late *l, int64_t saving_ns)
+{
+	double part = (double)saving_ns / (l->scale * (double)(l->to_ns - l->from_ns));
+
+	if (l->study->traced)
+		return 0;
+	return part >= 0.2 ? PLUMB_SERIOUS : part >= 0.05 ? PLUMB_WARNING : PLUMB_NOTE;
 }
 
 /* ---- one comes late ---- */
@@ -520,6 +538,7 @@ draft_late(struct plumb_late *l, uint32_t late)
 	draft.host = why.cause != PLUMB_LATE_DEVICE;
 	draft.device = !draft.host;
 	draft.device_gone = l->waits.ranks[worst].device;
+	draft.severity = severity_of(l, draft.saving_ns);
 	return plumb_draft_end(l->study, &draft);
 }
 
@@ -560,6 +579,7 @@ draft_uneven(struct plumb_late *l, double mean)
 	write_ranks(l, draft.evidence);
 	draft.saving_ns = llround(mean * l->scale);
 	draft.confidence = 0.75 * confidence_of(l);
+	draft.severity = severity_of(l, draft.saving_ns);
 	return plumb_draft_end(l->study, &draft);
 }
 
@@ -615,6 +635,7 @@ find_pipeline(struct plumb_late *l)
 	write_common(l, &none, draft.evidence);
 	write_ranks(l, draft.evidence);
 	draft.confidence = 0.5;
+	draft.severity = PLUMB_WARNING; /* it may be by design */
 	free(waited);
 	return plumb_draft_end(l->study, &draft);
 }
