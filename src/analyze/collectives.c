@@ -54,8 +54,7 @@ find_ranks(const struct plumb_gpu_work *work, uint32_t *count)
 		uint32_t same;
 
 		ranks[t] = PLUMB_NONE;
-		if (track->kind != PLUMB_TRACK_STREAM ||
-		    work->first[t] == work->first[t + 1])
+		if (track->kind != PLUMB_TRACK_STREAM || work->first[t] == work->first[t + 1])
 			continue;
 		for (same = plumb_map_first(&map, hash, &at); same != PLUMB_MAP_NONE;
 		     same = plumb_map_next(&map, &at))
@@ -73,8 +72,8 @@ find_ranks(const struct plumb_gpu_work *work, uint32_t *count)
 }
 
 static bool
-add_track(const struct plumb_gpu_work *work, uint32_t track, uint32_t rank,
-          const unsigned char *is, struct plumb_collectives *found)
+add_track(const struct plumb_gpu_work *work, uint32_t track, uint32_t rank, const unsigned char *is,
+          struct plumb_collectives *found)
 {
 	const struct plumb_profile *p = work->profile;
 
@@ -329,8 +328,7 @@ match_members(const struct plumb_profile *p, struct plumb_collectives *found)
 	for (uint32_t i = 0; i < found->members.count; i++)
 		m[i].among = m[i].group;
 	if (!match_ends(p, found, PLUMB_COLLECTIVES_BY_GROUP) ||
-	    !plumb_collectives_streams(found) ||
-	    !match_ends(p, found, PLUMB_COLLECTIVES_BY_STREAM))
+	    !plumb_collectives_streams(found) || !match_ends(p, found, PLUMB_COLLECTIVES_BY_STREAM))
 		return false;
 	for (uint32_t i = 0; i < found->members.count; i++)
 		m[i].among = m[i].group == PLUMB_NONE ? 0 : PLUMB_NONE;

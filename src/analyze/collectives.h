@@ -40,7 +40,7 @@ enum plumb_collectives_by {
 struct plumb_collective_member {
 	int64_t start_ns, end_ns;
 	int64_t sequence; /* PLUMB_UNKNOWN */
-	uint32_t span; /* in the work that was searched */
+	uint32_t span;    /* in the work that was searched */
 	uint32_t track;
 	uint32_t name;  /* string: the operation if the group is known, else the kernel */
 	uint32_t group; /* the same number on all ranks of a group; PLUMB_NONE: not known */

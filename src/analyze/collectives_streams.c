@@ -70,8 +70,8 @@ find_channels(struct streams *s)
 	for (uint32_t i = 0; keyed && i < count; i++) {
 		s->channel_of[i] = PLUMB_NONE;
 		if (m[i].group == PLUMB_NONE && m[i].set == PLUMB_NONE)
-			keyed[n++] = (struct keyed){ m[i].track, m[i].name,
-				                     i, m[i].rank, m[i].end_ns };
+			keyed[n++] =
+				(struct keyed){ m[i].track, m[i].name, i, m[i].rank, m[i].end_ns };
 	}
 	if (keyed && n)
 		qsort(keyed, n, sizeof *keyed, by_channel);

@@ -115,8 +115,7 @@ find_scale(struct plumb_late *l, const unsigned char *is)
 		struct plumb_gpu_range range = plumb_gpu_work_of(work, t);
 
 		for (uint32_t i = range.first; i < range.end; i++)
-			seen += is[work->spans[i].context] &&
-			        work->spans[i].end_ns > l->from_ns &&
+			seen += is[work->spans[i].context] && work->spans[i].end_ns > l->from_ns &&
 			        work->spans[i].end_ns <= l->to_ns;
 	}
 	l->scale = seen && counted > seen ? (double)counted / (double)seen : 1;
@@ -352,7 +351,7 @@ write_common(const struct plumb_late *l, const struct operation *op, struct plum
 {
 	plumb_json_key_text(json, "operation", op->name);
 	plumb_json_key_quantity(json, "late_times", (int64_t)op->late);
-	plumb_json_key_quantity(json, "times", (int64_t)op->all);
+	plumb_json_key_quantity(json, "of_times", (int64_t)op->all);
 	plumb_json_key_quantity(json, "looked_at_ns", l->to_ns - l->from_ns);
 	plumb_json_key(json, "steps");
 	if (isnan(l->steps))
@@ -418,8 +417,7 @@ describe_why(const struct plumb_late *l, const struct plumb_late_why *why, bool 
 		snprintf(text, size, "%s kernels take %.2f times as long", whose, why->slower);
 	else if (why->cause == PLUMB_LATE_DEVICE)
 		snprintf(text, size, "%s GPU computes %s longer%s", whose,
-		         plumb_format_time(more,
-		                           llround((double)why->compute_more_ns / steps)),
+		         plumb_format_time(more, llround((double)why->compute_more_ns / steps)),
 		         plumb_study_under(s, ", mostly for ",
 		                           why->kernel == PLUMB_NONE ? PLUMB_NONE
 		                                                     : s->user_of[why->context],
@@ -522,8 +520,7 @@ draft_late(struct plumb_late *l, uint32_t late)
 	plumb_draft_key(&draft, "late %s", op.name);
 	name_ranks(l, false, others, sizeof others);
 	name_ranks(l, true, who, sizeof who);
-	plumb_draft_title(&draft,
-	                  "%s %s %s for %s%s (late to %s %" PRIu64 " of %" PRIu64 " times)",
+	plumb_draft_title(&draft, "%s %s %s for %s%s (late to %s %" PRIu64 " of %" PRIu64 " times)",
 	                  others, waiting == 1 ? "waits" : "wait",
 	                  name_wait(l, waited, wait, sizeof wait), who, why_text, op.name, op.late,
 	                  op.all);
@@ -566,15 +563,16 @@ draft_uneven(struct plumb_late *l, double mean)
 		}
 	plumb_draft_begin(&draft, "uneven", 0);
 	plumb_draft_key(&draft, "uneven %s", op.name);
-	plumb_draft_title(
-		&draft, "ranks wait for each other in %s, %s; they come late in turn (%s%s)",
-		op.name, name_wait(l, mean, wait, sizeof wait), turns,
-		named == NAMED && l->waits.count > NAMED ? ", " PLUMB_ELLIPSIS : "");
+	plumb_draft_title(&draft,
+	                  "ranks wait for each other in %s, %s; they come late in turn (%s%s)",
+	                  op.name, name_wait(l, mean, wait, sizeof wait), turns,
+	                  named == NAMED && l->waits.count > NAMED ? ", " PLUMB_ELLIPSIS : "");
 	plumb_draft_advice(
-		&draft, "No rank is slower than the others, but in each step one has more to do. "
-			"Make steps alike on all ranks: sort or pack sequences by length, load data "
-			"ahead, and keep the host's work between steps short. Fewer collectives, "
-			"for example with gradient accumulation, let differences cancel out.");
+		&draft,
+		"No rank is slower than the others, but in each step one has more to do. "
+		"Make steps alike on all ranks: sort or pack sequences by length, load data "
+		"ahead, and keep the host's work between steps short. Fewer collectives, "
+		"for example with gradient accumulation, let differences cancel out.");
 	write_common(l, &op, draft.evidence);
 	write_ranks(l, draft.evidence);
 	draft.saving_ns = llround(mean * l->scale);
@@ -628,10 +626,10 @@ find_pipeline(struct plumb_late *l)
 	                  plumb_format_share(part, (double)waited[most], whole),
 	                  name_rank(l, least, busiest, sizeof busiest),
 	                  plumb_format_share(other, (double)waited[least], whole), busiest);
-	plumb_draft_advice(
-		&draft, "In a pipeline, stages wait by design: at the start and the end of each "
-			"step, and whenever one stage takes longer than the others. Move layers "
-			"away from the stage that waits least, or use more micro-batches.");
+	plumb_draft_advice(&draft,
+	                   "In a pipeline, stages wait by design: at the start and the end of each "
+	                   "step, and whenever one stage takes longer than the others. Move layers "
+	                   "away from the stage that waits least, or use more micro-batches.");
 	write_common(l, &none, draft.evidence);
 	write_ranks(l, draft.evidence);
 	draft.confidence = 0.5;

@@ -13,10 +13,10 @@ struct plumb_late {
 	double steps;           /* iterations in it; NAN: unknown */
 	double scale;           /* of the run to what is looked at */
 	/* By rank. */
-	int64_t *waited;             /* in collectives, exposed; not in pairs */
-	int64_t *caused;             /* what all others waited for it */
-	uint64_t *times;             /* how often that was notable */
-	unsigned char *late;         /* it is one of those that come late */
+	int64_t *waited;     /* in collectives, exposed; not in pairs */
+	int64_t *caused;     /* what all others waited for it */
+	uint64_t *times;     /* how often that was notable */
+	unsigned char *late; /* it is one of those that come late */
 	struct plumb_rank_sums *sums;
 	uint32_t taking_part; /* ranks with collectives of several ranks in it */
 };
@@ -34,8 +34,8 @@ struct plumb_late_why {
 	enum plumb_late_cause cause;
 	int64_t compute_more_ns, idle_more_ns; /* than the mean of the others */
 	/* Of the device: */
-	double slower;   /* how many times as long the same kernels take; NAN */
-	bool all_slower; /* about equally */
+	double slower;       /* how many times as long the same kernels take; NAN */
+	bool all_slower;     /* about equally */
 	double kernels_more; /* times as many; NAN */
 	uint32_t kernel;     /* frame that takes more time, or PLUMB_NONE */
 	/* Of the host: the frame of the line where it spends more time; what says so, or NULL. */

@@ -47,13 +47,13 @@ compare_sums(const struct plumb_late *l, struct plumb_late_why *why)
 		if (!is_other(l, r))
 			continue;
 		waited += (double)l->waited[r];
-		compute += (double)l->sums[r].compute_ns;
+		compute += (double)l->sums[r].compute_ns + (double)l->sums[r].copies_ns;
 		idle += (double)l->sums[r].idle_ns;
 	}
 	if (n <= 0)
 		return;
 	why->late_ns = llround(waited / n) - l->waited[why->rank];
-	why->compute_more_ns = own->compute_ns - llround(compute / n);
+	why->compute_more_ns = own->compute_ns + own->copies_ns - llround(compute / n);
 	why->idle_more_ns = own->idle_ns - llround(idle / n);
 	if (why->late_ns <= 0)
 		return;
@@ -108,8 +108,8 @@ load_items(const struct plumb_late *l, uint32_t rank, const unsigned char *is, s
 			added = plumb_vec_add(&items->all);
 			if (!added)
 				return false;
-			*added = (struct item){ s->start_ns, s->end_ns, s->context,
-				                is[s->context] };
+			*added =
+				(struct item){ s->start_ns, s->end_ns, s->context, is[s->context] };
 		}
 	}
 	if (items->all.count)
@@ -237,8 +237,7 @@ compare_kernels(const struct plumb_profile *p, const struct amounts *k, double n
 /* Values of the late rank's process, and of the processes of the others, by line. Of op.time each
  * context's longest call is left out: first calls load code. */
 static bool
-tally_host(const struct plumb_late *l, uint32_t rank, uint32_t metric, struct amounts *a,
-           double *n)
+tally_host(const struct plumb_late *l, uint32_t rank, uint32_t metric, struct amounts *a, double *n)
 {
 	const struct plumb_profile *p = l->study->profile;
 	unsigned char *side = calloc((size_t)p->processes_count + 1, 1);
@@ -258,8 +257,8 @@ tally_host(const struct plumb_late *l, uint32_t rank, uint32_t metric, struct am
 		side[own] = 1;
 	for (uint32_t i = 0; side && i < p->values_count; i++) {
 		const struct plumb_value *v = &p->values[i];
-		uint32_t process = v->track < p->tracks_count ? p->tracks[v->track].process
-		                                              : PLUMB_NONE;
+		uint32_t process =
+			v->track < p->tracks_count ? p->tracks[v->track].process : PLUMB_NONE;
 		uint32_t line = l->study->user_of[v->context];
 		int64_t ns = v->sum;
 
@@ -291,13 +290,13 @@ compare_hosts(const struct plumb_late *l, struct plumb_late_why *why)
 	for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
 		struct amounts a = { 0 };
 		double n, more = 0;
-		bool done = new_amounts(p, &a) && tally_host(l, why->rank, metrics[i].metric, &a, &n);
-		uint32_t line = done && n > 0 ? find_more(&a, p->frames_count, n, &more)
-		                              : PLUMB_NONE;
+		bool done =
+			new_amounts(p, &a) && tally_host(l, why->rank, metrics[i].metric, &a, &n);
+		uint32_t line =
+			done && n > 0 ? find_more(&a, p->frames_count, n, &more) : PLUMB_NONE;
 
 		/* Samples know more than the operators' time. */
-		if (line != PLUMB_NONE && more > most &&
-		    more >= LINE_PART * (double)why->late_ns &&
+		if (line != PLUMB_NONE && more > most && more >= LINE_PART * (double)why->late_ns &&
 		    !(why->metric && metrics[i].metric == PLUMB_METRIC_OP_TIME)) {
 			most = more;
 			why->line = line;

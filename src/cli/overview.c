@@ -79,13 +79,15 @@ print_shares(const struct plumb_gpu_share *share, bool all, FILE *out)
 	char text[PLUMB_FORMAT_SIZE];
 	double whole = (double)sums->whole_ns;
 
-	fprintf(out, ": computing %s",
-	        plumb_format_share(text, (double)sums->compute_ns, whole));
+	fprintf(out, ": computing %s", plumb_format_share(text, (double)sums->compute_ns, whole));
 	fprintf(out, ", in collectives %s",
 	        plumb_format_share(text, (double)sums->collectives_ns, whole));
 	if (sums->waiting_ns != PLUMB_UNKNOWN)
 		fprintf(out, " (waiting for other ranks %s)",
 		        plumb_format_share(text, (double)sums->waiting_ns, whole));
+	if (sums->copies_ns)
+		fprintf(out, ", copying %s",
+		        plumb_format_share(text, (double)sums->copies_ns, whole));
 	fprintf(out, ", idle %s", plumb_format_share(text, (double)sums->idle_ns, whole));
 	fprintf(out, " of %s (%s); ", plumb_format_time(text, sums->whole_ns),
 	        all ? "first to last work" : "the newest work");

@@ -111,6 +111,7 @@ plumb_gpu_shares_json(const struct plumb_profile *profile, struct plumb_json *js
 			plumb_json_key_quantity(json, "computing_ns", s->sums.compute_ns);
 			plumb_json_key_quantity(json, "collectives_ns", s->sums.collectives_ns);
 			plumb_json_key_quantity(json, "waiting_ns", s->sums.waiting_ns);
+			plumb_json_key_quantity(json, "copies_ns", s->sums.copies_ns);
 			plumb_json_key_quantity(json, "idle_ns", s->sums.idle_ns);
 			plumb_json_key_quantity(json, "hidden_ns", s->sums.hidden_ns);
 			plumb_json_key_text(json, "from", shares.newest ? "newest" : "spans");
