@@ -97,8 +97,8 @@ take_all(struct plumb_late *l)
 		}
 }
 
-/* How much more the run has than what is looked at, by the number of collectives; and how many steps
- * the program marks in it. */
+/* How much more the run has than what is looked at, by the number of collectives; and how many
+ * steps the program marks in it. */
 static int
 find_scale(struct plumb_late *l, const unsigned char *is)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why a rank comes late. All ranks take the same time from one collective to the next, so a late one,
- * which waits less than the others, does something else for longer: its GPU computes, or it idles
- * because the host gives it nothing.
+ * Why a rank comes late. All ranks take the same time from one collective to the next. So a late
+ * one, which waits less than the others, does something else for longer: its GPU computes, or it
+ * idles because the host gives it nothing.
  *
- * Which kernels take longer is counted in the GPU work. Where the host is, CPU samples and waits say
- * best; then the operators' time; at least the gaps of the GPU: the line whose work ends a gap comes
- * late.
+ * Which kernels take longer is counted in the GPU work. Where the host is, CPU samples and waits
+ * say best; then the operators' time; at least the gaps of the GPU: the line whose work ends a gap
+ * comes late.
  */
 #include <math.h>
 #include <stdlib.h>

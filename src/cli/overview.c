@@ -71,7 +71,7 @@ print_work(int64_t count, const char *one, const char *several, int64_t ns, FILE
 	fputs(plumb_format_time(text, ns), out);
 }
 
-/* "computing 50.8 %, in collectives 49.2 % (waiting for other ranks 46.8 %), idle 0.0 % of 1.24 s" */
+/* "computing 51 %, in collectives 49 % (waiting for other ranks 47 %), idle 0 % of 1.2 s" */
 static void
 print_shares(const struct plumb_gpu_share *share, bool all, FILE *out)
 {

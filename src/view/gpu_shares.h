@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What part of the time each rank's GPU computes, is in collectives, waits there for other ranks,
- * and idles. Kernels of collectives that wait are busy, but they are no work: a report must not call
- * them so.
+ * and idles. Kernels of collectives that wait are busy, but they are no work.
  */
 #ifndef PLUMB_VIEW_GPU_SHARES_H
 #define PLUMB_VIEW_GPU_SHARES_H

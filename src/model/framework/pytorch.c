@@ -243,8 +243,8 @@ const struct plumb_framework_names plumb_framework_pytorch = {
 		.reduce = "DistributedDataParallel sends gradients in buckets during the backward "
 			  "pass: the last bucket is not hidden, so try other sizes "
 			  "(bucket_cap_mb) and gradient_as_bucket_view=True.",
-		.gather = "FSDP can fetch the next layer's parameters while this one computes: wrap "
-			  "each layer on its own, and use backward_prefetch=BACKWARD_PRE and "
+		.gather = "FSDP can fetch the next layer's parameters while this one computes: "
+			  "wrap each layer on its own, and use backward_prefetch=BACKWARD_PRE and "
 			  "forward_prefetch=True (FSDP2: set_modules_to_forward_prefetch).",
 		.small = "Give DistributedDataParallel larger buckets (bucket_cap_mb), or reduce "
 			 "several tensors in one call.",
