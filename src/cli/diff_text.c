@@ -315,14 +315,16 @@ static int
 print_host(const struct plumb_compared *c, FILE *out, int width)
 {
 	const struct plumb_diff_host *h = &c->host;
-	char step[2 * PLUMB_FORMAT_SIZE], idle[2 * PLUMB_FORMAT_SIZE], rows[2 * PLUMB_FORMAT_SIZE];
+	char step[PLUMB_FORMAT_SIZE], idle[PLUMB_FORMAT_SIZE], rows[2 * PLUMB_FORMAT_SIZE];
+	const char *than = h->step_change > 0 ? "more" : "less";
 	struct plumb_table *table;
 
 	if (!h->wanted)
 		return 0;
-	fprintf(out, "\nAn iteration takes %s, because the GPU idles %s; %s changes by %s only.\n",
-	        format_signed_quantity(step, "ns", h->step_change),
-	        format_signed_quantity(idle, "ns", h->idle_change), c->metric,
+	fprintf(out,
+	        "\nAn iteration takes %s %s, and the GPU idles %s %s; %s changes by %s only.\n",
+	        format_quantity(step, "ns", fabs(h->step_change)), than,
+	        format_quantity(idle, "ns", fabs(h->idle_change)), than, c->metric,
 	        format_signed_quantity(rows, "ns", h->row_change));
 	if (!h->metric) {
 		fputs("What the host did is not known: record both sides with plumb run --cpu.\n",

@@ -11,6 +11,7 @@
 #define CHANGED 0.02 /* of an iteration: less is not looked into */
 #define PART 0.5     /* of the change: idle time explains it, or GPU time does */
 #define LEAST 0.1    /* of the change: a row that is shown */
+#define BETTER 1.1   /* times as much: what later metrics have to explain to be shown instead */
 #define ENOUGH 0.3   /* of the change: what the rows of a metric have to explain */
 
 static const struct plumb_change *
@@ -145,32 +146,50 @@ is_recorded(const struct plumb_diff_host *host, const char *metric)
 	return true;
 }
 
-/* Tries the metric NAME: HOST has its rows if they explain enough. */
+static void
+drop_rows(struct plumb_diff_host *host)
+{
+	plumb_diff_table_free(&host->table);
+	plumb_diff_free(host->diff);
+	host->table = (struct plumb_diff_table){ 0 };
+	host->diff = NULL;
+	host->metric = NULL;
+	host->row_count = 0;
+	host->explained = 0;
+}
+
+/* Which part of the change rows that come to EXPLAINED explain: all is 1, also if they are more. */
+static double
+part_of(const struct plumb_diff_host *host)
+{
+	return fmin(fabs(host->explained) / (fabs(host->step_change) * host->processes), 1);
+}
+
+/* HOST becomes the rows of the metric NAME, if they explain more than those it has. */
 static int
 try_metric(struct plumb_diff_host *host, const char *name, uint32_t before,
            const struct plumb_diff_options *options, struct plumb_error *error)
 {
+	struct plumb_diff_host tried = *host;
 	int code;
 
-	host->diff = plumb_diff_new(host->profiles, before, host->profile_count, options, error);
-	if (!host->diff)
+	tried.table = (struct plumb_diff_table){ 0 };
+	tried.diff = plumb_diff_new(host->profiles, before, host->profile_count, options, error);
+	if (!tried.diff)
 		return PLUMB_ESYSTEM;
-	code = plumb_diff_table(host->diff, name, &host->table, error);
+	code = plumb_diff_table(tried.diff, name, &tried.table, error);
 	if (!code)
-		choose_rows(host);
-	if (!code && fabs(host->explained) >= ENOUGH * fabs(host->step_change) * host->processes) {
-		host->metric = name;
-		host->by = options->by;
-		host->each = host->table.each;
-		return 0;
+		choose_rows(&tried);
+	if (code || part_of(&tried) < fmax(part_of(host) * BETTER, ENOUGH)) {
+		drop_rows(&tried);
+		return code;
 	}
-	plumb_diff_table_free(&host->table);
-	host->table = (struct plumb_diff_table){ 0 };
-	plumb_diff_free(host->diff);
-	host->diff = NULL;
-	host->row_count = 0;
-	host->explained = 0;
-	return code;
+	drop_rows(host);
+	*host = tried;
+	host->metric = name;
+	host->by = options->by;
+	host->each = host->table.each;
+	return 0;
 }
 
 int
@@ -178,11 +197,13 @@ plumb_diff_host_find(const struct plumb_diff *diff, const struct plumb_diff_opti
                      const struct plumb_diff_measure *measures, uint32_t measure_count,
                      const char *rows, struct plumb_diff_host *host, struct plumb_error *error)
 {
-	/* Operators know each call; samples also what is in none. */
+	/* Operators and ranges know each call; samples also what is in none. */
 	static const struct {
 		const char *metric;
 		uint32_t by;
 	} tried[] = { { "op.time", PLUMB_BY_OPERATOR },
+		      { "op.time", PLUMB_BY_RANGE },
+		      { "op.time", PLUMB_BY_LINE },
 		      { "wait.time", PLUMB_BY_LINE },
 		      { "cpu.time", PLUMB_BY_LINE } };
 	uint32_t before;
@@ -206,7 +227,7 @@ plumb_diff_host_find(const struct plumb_diff *diff, const struct plumb_diff_opti
 		if (processes > host->processes)
 			host->processes = processes;
 	}
-	for (size_t i = 0; !code && !host->metric && i < sizeof tried / sizeof *tried; i++) {
+	for (size_t i = 0; !code && i < sizeof tried / sizeof *tried; i++) {
 		own.by = tried[i].by;
 		if (is_recorded(host, tried[i].metric))
 			code = try_metric(host, tried[i].metric, before, &own, error);
