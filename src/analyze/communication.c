@@ -27,7 +27,7 @@ measure(const struct plumb_study *study, struct communication *c)
 	struct plumb_rank_waits waits;
 	bool done = plumb_rank_waits_find(study->profile, &waits) == 0;
 
-	*c = (struct communication){ .known = true };
+	*c = (struct communication){ .known = done && waits.count > 0 };
 	for (uint32_t r = 0; done && r < waits.count; r++) {
 		const struct plumb_waiting_rank *rank = &waits.ranks[r];
 		struct plumb_rank_sums s =
@@ -69,7 +69,11 @@ plumb_communication_advice(const struct plumb_study *study, const char *kernel,
 	if (!measure(study, &c))
 		return false;
 	each = c.count && c.own_ns > 0 ? c.own_ns / (double)c.count : NAN;
-	if (c.known && c.waiting >= MUCH * c.ns && c.ns > 0)
+	if (!c.known)
+		snprintf(waiting, sizeof waiting,
+		         "How much of it waits for the slowest rank is unknown, because other "
+		         "ranks are not in the profile. ");
+	else if (c.waiting >= MUCH * c.ns && c.ns > 0)
 		snprintf(waiting, sizeof waiting,
 		         "%s of all communication is waiting for ranks that come late, so look for "
 		         "why they do first. ",

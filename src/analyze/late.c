@@ -26,10 +26,13 @@
 #include "model/collective.h"
 #include "model/framework/framework.h"
 
-#define NOTABLE_NS 20000 /* a rank that others wait less for does not come late */
-#define LITTLE 0.5       /* of what the others wait: late ranks wait less */
-#define SLOWER 1.05      /* times as long: kernels are slower than elsewhere */
-#define NAMED 4          /* ranks in a title */
+/* A rank that others wait less for does not come late: ends are no more exact, and steps differ by
+ * about as much. */
+#define NOTABLE_NS 20000
+#define NOTABLE_PART 0.01 /* of a step */
+#define LITTLE 0.5        /* of what the others wait: late ranks wait less */
+#define SLOWER 1.05       /* times as long: kernels are slower than elsewhere */
+#define NAMED 4           /* ranks in a title */
 
 static const struct plumb_threshold thresholds[] = {
 	{ "ranks.waiting", 0.05, "share",
@@ -149,7 +152,7 @@ add_waits(struct plumb_late *l)
 
 		if (set->pair || !is_in(l, set))
 			continue;
-		l->times[set->last] += set->most_ns >= NOTABLE_NS;
+		l->times[set->last] += set->most_ns >= l->notable_ns;
 		for (uint32_t k = 0; k < set->wait_count; k++) {
 			const struct plumb_rank_wait *wait = &w->waits.items[set->first_wait + k];
 
@@ -308,7 +311,7 @@ find_operation(const struct plumb_late *l, bool late, struct operation *top)
 		found.items[at].all++;
 		if (late && !l->late[set->last])
 			continue;
-		found.items[at].late += set->most_ns >= NOTABLE_NS;
+		found.items[at].late += set->most_ns >= l->notable_ns;
 		for (uint32_t k = 0; k < set->wait_count; k++)
 			found.items[at].waited_ns +=
 				(double)l->waits.waits.items[set->first_wait + k].ns;
@@ -688,6 +691,10 @@ look_at(struct plumb_late *l)
 		take_all(l);
 	if (!code)
 		code = find_scale(l, is);
+	l->notable_ns = NOTABLE_NS;
+	if (!isnan(l->steps) && l->steps > 0)
+		l->notable_ns = llround(fmax(
+			NOTABLE_NS, NOTABLE_PART * (double)(l->to_ns - l->from_ns) / l->steps));
 	if (!code) {
 		add_waits(l);
 		code = judge(l);

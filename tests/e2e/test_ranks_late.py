@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks that wait for a late one: jobs of two to eight processes on the stand-in driver, under plumb run without --trace.
-What each rank does at which time is known (programs/ranks.py)."""
+What each rank does at which time is known (programs/mock_ranks.py)."""
 import json
 import sys
 
 import pytest
-from conftest import PLUMB, run_command
+from conftest import PLUMB, ROOT, run_command
 from plumbtest import run_program
 from steps_traces import Rank, all_reduce, rank_files
 from test_mock_gpu import mock_environment
@@ -14,7 +14,7 @@ STEPS = 30
 
 
 def job(folder, kind, ranks, *options):
-    made = run_program(sys.executable, "ranks.py", kind, ranks, STEPS, folder=folder, options=options,
+    made = run_program(sys.executable, "mock_ranks.py", kind, ranks, STEPS, folder=folder, options=options,
                        environment=mock_environment("13.0", f"devices={ranks}"))
     assert made.done.returncode == 0, made.done.stderr
     return made
@@ -36,7 +36,7 @@ def near(value, wanted, part=0.05):
 
 
 def line_of(evidence, made, name):
-    return evidence["user_file"].endswith("ranks.py") and evidence["user_line"] == made.lines[name]
+    return evidence["user_file"].endswith("mock_ranks.py") and evidence["user_line"] == made.lines[name]
 
 
 @pytest.mark.parametrize("ranks", [2, 4, 8])
@@ -45,11 +45,11 @@ def test_a_late_rank(tmp_path, ranks):
     found = report(made.path)["findings"]
     first, evidence = found[0], found[0]["evidence"]
     assert (first["rule"], evidence["cause"], first["severity"]) == ("ranks", "late", "serious")
-    assert "for rank 1, whose host is late at ranks.py:" in first["title"]
+    assert "for rank 1, whose host is late at mock_ranks.py:" in first["title"]
     assert first["title"].startswith({2: "rank 0 waits", 4: "ranks 0, 2, 3 wait", 8: "7 ranks wait"}[ranks])
     assert (evidence["operation"], evidence["why"], evidence["newest"]) == ("AllReduce", "host", True)
     assert evidence["late_times"] == evidence["of_times"] and STEPS - 1 <= evidence["of_times"] <= STEPS
-    assert line_of(evidence, made, "compute") and evidence["gap_before"].startswith("ranks.py:")
+    assert line_of(evidence, made, "compute") and evidence["gap_before"].startswith("mock_ranks.py:")
     # 20 ms late, but for what the other ranks are late themselves.
     assert near(first["saving_ns"], 19.6e6 * STEPS)
     by_rank = {one["rank"]: one for one in evidence["ranks"]}
@@ -63,7 +63,7 @@ def test_the_summary_names_the_cause(tmp_path):
     finding = next(number for number, line in enumerate(lines) if line.startswith("  finding "))
     assert finding < 40
     assert "rank 0 waits " in lines[finding]
-    assert f"for rank 1, whose host is late at ranks.py:{made.lines['compute']}" in lines[finding]
+    assert f"for rank 1, whose host is late at mock_ranks.py:{made.lines['compute']}" in lines[finding]
 
 
 @pytest.mark.parametrize("kind, ranks", [("healthy", 2), ("healthy", 4), ("healthy", 8), ("overlapped", 2), ("alone", 2)])
@@ -74,7 +74,7 @@ def test_healthy_twins(tmp_path, kind, ranks):
 def test_where_the_host_waits(tmp_path):
     made = job(tmp_path, "late_host", 2, "--cpu")
     found = findings(made.path)["late"]
-    assert f"whose host waits at ranks.py:{made.lines['sleep']}" in found["title"]
+    assert f"whose host waits at mock_ranks.py:{made.lines['sleep']}" in found["title"]
     assert found["evidence"]["host_metric"] == "wait.time"
     assert line_of(found["evidence"], made, "sleep")
 
@@ -197,3 +197,10 @@ def test_traces_of_ranks(tmp_path, count):
 
 def test_traces_of_even_ranks(tmp_path):
     assert findings(ranks_of_a_trace(tmp_path, 0.0)) == {}
+
+
+def test_the_program_for_real_gpus_can_run():
+    sys.path.insert(0, str(ROOT / "tests" / "accuracy"))
+    import late_ranks
+    compile(late_ranks.PROGRAM, "late_program.py", "exec")
+    assert "time.sleep" in late_ranks.PROGRAM.splitlines()[late_ranks.line_of("sleep") - 1]
