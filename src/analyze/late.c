@@ -32,7 +32,9 @@
 #define NOTABLE_PART 0.01 /* of a step */
 #define LITTLE 0.5        /* of what the others wait: late ranks wait less */
 #define SLOWER 1.05       /* times as long: kernels are slower than elsewhere */
-#define NAMED 4           /* ranks in a title */
+#define SAVING_MOST 9e18
+#define LISTED 64 /* ranks in the evidence, and all that come late */
+#define NAMED 4   /* ranks in a title */
 
 static const struct plumb_threshold thresholds[] = {
 	{ "ranks.waiting", 0.05, "share",
@@ -156,8 +158,8 @@ add_waits(struct plumb_late *l)
 		for (uint32_t k = 0; k < set->wait_count; k++) {
 			const struct plumb_rank_wait *wait = &w->waits.items[set->first_wait + k];
 
-			l->waited[wait->rank] += wait->ns;
-			l->caused[set->last] += wait->ns;
+			l->waited[wait->rank] = plumb_add(l->waited[wait->rank], wait->ns);
+			l->caused[set->last] = plumb_add(l->caused[set->last], wait->ns);
 		}
 	}
 	for (uint32_t r = 0; r < w->count; r++) {
@@ -329,13 +331,15 @@ static void
 write_ranks(const struct plumb_late *l, struct plumb_json *json)
 {
 	char name[40];
+	uint32_t listed = 0;
 
 	plumb_json_key_array(json, "ranks");
 	for (uint32_t r = 0; r < l->waits.count; r++) {
 		const struct plumb_rank_sums *sums = &l->sums[r];
 
-		if (!l->waits.ranks[r].matched)
+		if (!l->waits.ranks[r].matched || (listed >= LISTED && !l->late[r]))
 			continue;
+		listed++;
 		plumb_json_object(json);
 		plumb_json_key_text(json, "name", name_rank(l, r, name, sizeof name));
 		plumb_json_key_quantity(json, "rank", l->waits.ranks[r].rank);
@@ -500,7 +504,7 @@ saving_of(const struct plumb_late *l, uint32_t late)
 		if (!set->pair && is_in(l, set) && l->late[set->last] && set->wait_count)
 			sum += (double)set->least_ns;
 	}
-	return (late == 1 && sum < most ? sum : most) * l->scale;
+	return fmin((late == 1 && sum < most ? sum : most) * l->scale, SAVING_MOST);
 }
 
 static int
@@ -578,7 +582,7 @@ draft_uneven(struct plumb_late *l, double mean)
 		"for example with gradient accumulation, let differences cancel out.");
 	write_common(l, &op, draft.evidence);
 	write_ranks(l, draft.evidence);
-	draft.saving_ns = llround(mean * l->scale);
+	draft.saving_ns = llround(fmin(mean * l->scale, SAVING_MOST));
 	draft.confidence = 0.75 * confidence_of(l);
 	draft.severity = severity_of(l, draft.saving_ns);
 	return plumb_draft_end(l->study, &draft);

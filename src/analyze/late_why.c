@@ -14,9 +14,10 @@
 
 #include "analyze/late.h"
 
-#define PART 0.5      /* of the lateness: a cause has to explain as much */
-#define LINE_PART 0.3 /* of the lateness: what a line has to explain */
-#define ALIKE 0.15    /* kernels whose times grow by nearly the same factor */
+#define PART 0.5       /* of the lateness: a cause has to explain as much */
+#define LINE_PART 0.3  /* of the lateness: what a line has to explain */
+#define OTHERS_MOST 64 /* whose work is looked at one by one */
+#define ALIKE 0.15     /* kernels whose times grow by nearly the same factor */
 #define ALIKE_PART 0.8
 
 /* Who is compared with the late rank: all that wait. */
@@ -318,7 +319,7 @@ plumb_late_explain(const struct plumb_late *l, uint32_t rank, struct plumb_late_
 	struct amounts kernels = { 0 }, gaps = { 0 };
 	struct items items = { 0 };
 	unsigned char *is = plumb_collective_contexts(p);
-	double n = count_others(l), more;
+	double n = 0, more;
 	bool done = is && new_amounts(p, &kernels) && new_amounts(p, &gaps);
 
 	*why = (struct plumb_late_why){ .rank = rank,
@@ -329,14 +330,15 @@ plumb_late_explain(const struct plumb_late *l, uint32_t rank, struct plumb_late_
 		                        .gap_line = PLUMB_NONE };
 	compare_sums(l, why);
 	for (uint32_t r = 0; done && r < l->waits.count; r++)
-		if (r == rank || is_other(l, r)) {
+		if (r == rank || (n < OTHERS_MOST && is_other(l, r))) {
+			n += r != rank;
 			done = load_items(l, r, is, &items);
 			if (done)
 				tally_items(l, &items, r == rank, &kernels, &gaps);
 		}
-	if (done && why->cause == PLUMB_LATE_DEVICE) {
+	if (done && n > 0 && why->cause == PLUMB_LATE_DEVICE) {
 		compare_kernels(p, &kernels, n, why);
-	} else if (done && why->cause == PLUMB_LATE_HOST) {
+	} else if (done && n > 0 && why->cause == PLUMB_LATE_HOST) {
 		why->gap_line = find_more(&gaps, p->frames_count, n, &more);
 		if (more < LINE_PART * (double)why->late_ns)
 			why->gap_line = PLUMB_NONE;

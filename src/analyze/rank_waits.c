@@ -104,10 +104,7 @@ load_track(struct plumb_rank_waits *w, uint32_t track, const unsigned char *is)
 			continue;
 		rank->first_ns = s->start_ns < rank->first_ns ? s->start_ns : rank->first_ns;
 		rank->last_ns = s->end_ns > rank->last_ns ? s->end_ns : rank->last_ns;
-		if (is[s->context]) {
-			rank->all++;
-			rank->all_ns += s->end_ns - s->start_ns;
-		}
+		rank->all += is[s->context];
 		done = add_time(&rank->busy, s->start_ns, s->end_ns);
 		if (done && (is[s->context] ||
 		             plumb_context_frame(p, s->context)->kind == PLUMB_FRAME_KERNEL))

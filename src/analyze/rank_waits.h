@@ -36,7 +36,6 @@ struct plumb_waiting_rank {
 	struct plumb_rank_times compute, collectives, waits, busy;
 	/* Collectives, and how many of them are known to be one with those of other ranks. */
 	uint32_t all, matched;
-	int64_t all_ns; /* of the collectives, added up */
 };
 
 /* A set of collectives.h, in the order of their ends. */
