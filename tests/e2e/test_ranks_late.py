@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks that wait for a late one: jobs of two to eight processes on the stand-in driver, under plumb run without --trace.
-What each rank does at which time is known (programs/mock_ranks.py)."""
+What each rank does at which time is known (programs/mock_ranks.py), but each process reads the clocks itself: on a busy
+machine, these readings can be apart by more than the ends of a collective may be."""
 import json
 import sys
 
