@@ -127,7 +127,7 @@ def test_a_pipeline(tmp_path):
 
 def test_thresholds(tmp_path):
     made = job(tmp_path, "late", 2)
-    assert "late" in findings(made.path, "--threshold", "ranks.waiting=45%")
+    assert "late" in findings(made.path, "--threshold", "ranks.waiting=35%")
     assert findings(made.path, "--threshold", "ranks.waiting=55%,ranks.uneven=55%") == {}
     assert findings(made.path, "--threshold", "ranks.times=31") == {}
 
@@ -144,14 +144,14 @@ def test_waiting_is_no_work(tmp_path):
         assert sum(one[part] for part in parts) == one["whole_ns"]
         assert near(one["computing_ns"], 21e6 * STEPS, 0.001)
     assert near(first["waiting_ns"], 19.6e6 * STEPS) and first["idle_ns"] < second["idle_ns"]
-    assert near(first["collectives_ns"] - first["waiting_ns"], 1e6 * STEPS, 0.1)
+    assert near(first["collectives_ns"] - first["waiting_ns"], 8e6 * STEPS, 0.1)
     text = run_command(PLUMB, "report", made.path).stdout
     assert "GPU busy" not in text
     ranks = next(line for line in text.splitlines() if line.startswith("  ranks "))
     assert "their GPUs are computing" in ranks and "waiting for other ranks 0." in ranks
     for rank in (0, 1):
         device = next(line for line in text.splitlines() if f"#{rank} (rank {rank})" in line)
-        assert ": computing 5" in device and "(waiting for other ranks " in device and "busy" not in device
+        assert ": computing 4" in device and "(waiting for other ranks " in device and "busy" not in device
 
 
 def test_without_communication_devices_are_busy(tmp_path):
