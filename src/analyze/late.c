@@ -26,10 +26,15 @@
 #include "model/collective.h"
 #include "model/framework/framework.h"
 
-#define NOTABLE_NS 20000 /* a rank that others wait less for does not come late */
-#define LITTLE 0.5       /* of what the others wait: late ranks wait less */
-#define SLOWER 1.05      /* times as long: kernels are slower than elsewhere */
-#define NAMED 4          /* ranks in a title */
+/* A rank that others wait less for does not come late: ends are no more exact, and steps differ by
+ * about as much. */
+#define NOTABLE_NS 20000
+#define NOTABLE_PART 0.01 /* of a step */
+#define LITTLE 0.5        /* of what the others wait: late ranks wait less */
+#define SLOWER 1.05       /* times as long: kernels are slower than elsewhere */
+#define SAVING_MOST 9e18
+#define LISTED 64 /* ranks in the evidence, and all that come late */
+#define NAMED 4   /* ranks in a title */
 
 static const struct plumb_threshold thresholds[] = {
 	{ "ranks.waiting", 0.05, "share",
@@ -97,8 +102,8 @@ take_all(struct plumb_late *l)
 		}
 }
 
-/* How much more the run has than what is looked at, by the number of collectives; and how many steps
- * the program marks in it. */
+/* How much more the run has than what is looked at, by the number of collectives; and how many
+ * steps the program marks in it. */
 static int
 find_scale(struct plumb_late *l, const unsigned char *is)
 {
@@ -149,12 +154,12 @@ add_waits(struct plumb_late *l)
 
 		if (set->pair || !is_in(l, set))
 			continue;
-		l->times[set->last] += set->most_ns >= NOTABLE_NS;
+		l->times[set->last] += set->most_ns >= l->notable_ns;
 		for (uint32_t k = 0; k < set->wait_count; k++) {
 			const struct plumb_rank_wait *wait = &w->waits.items[set->first_wait + k];
 
-			l->waited[wait->rank] += wait->ns;
-			l->caused[set->last] += wait->ns;
+			l->waited[wait->rank] = plumb_add(l->waited[wait->rank], wait->ns);
+			l->caused[set->last] = plumb_add(l->caused[set->last], wait->ns);
 		}
 	}
 	for (uint32_t r = 0; r < w->count; r++) {
@@ -218,7 +223,7 @@ name_rank(const struct plumb_late *l, uint32_t rank, char *text, size_t size)
 	return text;
 }
 
-/* Those of KIND: "rank 0", "rank 0, rank 2", "7 ranks". */
+/* Those that are LATE, or not: "rank 0", "ranks 0, 2", "7 ranks". */
 static const char *
 name_ranks(const struct plumb_late *l, bool late, char *text, size_t size)
 {
@@ -235,8 +240,14 @@ name_ranks(const struct plumb_late *l, bool late, char *text, size_t size)
 	}
 	for (uint32_t r = 0; r < l->waits.count; r++)
 		if (l->waits.ranks[r].matched && l->late[r] == late && used < size) {
-			snprintf(text + used, size - used, "%s%s", used ? ", " : "",
-			         name_rank(l, r, one, sizeof one));
+			const char *name = name_rank(l, r, one, sizeof one);
+			const char *number = strchr(name, ' ');
+
+			if (!used && n > 1)
+				snprintf(text, size, "%.*ss%s", (int)(number - name), name, number);
+			else
+				snprintf(text + used, size - used, "%s%s", used ? "," : "",
+				         used ? number : name);
 			used += strlen(text + used);
 		}
 	return text;
@@ -302,7 +313,7 @@ find_operation(const struct plumb_late *l, bool late, struct operation *top)
 		found.items[at].all++;
 		if (late && !l->late[set->last])
 			continue;
-		found.items[at].late += set->most_ns >= NOTABLE_NS;
+		found.items[at].late += set->most_ns >= l->notable_ns;
 		for (uint32_t k = 0; k < set->wait_count; k++)
 			found.items[at].waited_ns +=
 				(double)l->waits.waits.items[set->first_wait + k].ns;
@@ -320,13 +331,15 @@ static void
 write_ranks(const struct plumb_late *l, struct plumb_json *json)
 {
 	char name[40];
+	uint32_t listed = 0;
 
 	plumb_json_key_array(json, "ranks");
 	for (uint32_t r = 0; r < l->waits.count; r++) {
 		const struct plumb_rank_sums *sums = &l->sums[r];
 
-		if (!l->waits.ranks[r].matched)
+		if (!l->waits.ranks[r].matched || (listed >= LISTED && !l->late[r]))
 			continue;
+		listed++;
 		plumb_json_object(json);
 		plumb_json_key_text(json, "name", name_rank(l, r, name, sizeof name));
 		plumb_json_key_quantity(json, "rank", l->waits.ranks[r].rank);
@@ -345,7 +358,7 @@ write_common(const struct plumb_late *l, const struct operation *op, struct plum
 {
 	plumb_json_key_text(json, "operation", op->name);
 	plumb_json_key_quantity(json, "late_times", (int64_t)op->late);
-	plumb_json_key_quantity(json, "times", (int64_t)op->all);
+	plumb_json_key_quantity(json, "of_times", (int64_t)op->all);
 	plumb_json_key_quantity(json, "looked_at_ns", l->to_ns - l->from_ns);
 	plumb_json_key(json, "steps");
 	if (isnan(l->steps))
@@ -372,6 +385,18 @@ confidence_of(const struct plumb_late *l)
 	for (uint32_t i = 0; i < l->waits.sets.count; i++)
 		sum += by[l->waits.together.sets.items[l->waits.sets.items[i].set].by];
 	return l->waits.sets.count ? sum / l->waits.sets.count : NAN;
+}
+
+/* A wait of all ranks at once makes the run longer by itself; a study's scale is all devices' time
+ * added up. 0, for the saving to decide, where the critical path bounds it. */
+static uint32_t
+severity_of(const struct plumb_late *l, int64_t saving_ns)
+{
+	double part = (double)saving_ns / (l->scale * (double)(l->to_ns - l->from_ns));
+
+	if (l->study->traced)
+		return 0;
+	return part >= 0.2 ? PLUMB_SERIOUS : part >= 0.05 ? PLUMB_WARNING : PLUMB_NOTE;
 }
 
 /* ---- one comes late ---- */
@@ -479,7 +504,7 @@ saving_of(const struct plumb_late *l, uint32_t late)
 		if (!set->pair && is_in(l, set) && l->late[set->last] && set->wait_count)
 			sum += (double)set->least_ns;
 	}
-	return (late == 1 && sum < most ? sum : most) * l->scale;
+	return fmin((late == 1 && sum < most ? sum : most) * l->scale, SAVING_MOST);
 }
 
 static int
@@ -517,6 +542,7 @@ draft_late(struct plumb_late *l, uint32_t late)
 	draft.host = why.cause != PLUMB_LATE_DEVICE;
 	draft.device = !draft.host;
 	draft.device_gone = l->waits.ranks[worst].device;
+	draft.severity = severity_of(l, draft.saving_ns);
 	return plumb_draft_end(l->study, &draft);
 }
 
@@ -556,8 +582,9 @@ draft_uneven(struct plumb_late *l, double mean)
 		"for example with gradient accumulation, let differences cancel out.");
 	write_common(l, &op, draft.evidence);
 	write_ranks(l, draft.evidence);
-	draft.saving_ns = llround(mean * l->scale);
+	draft.saving_ns = llround(fmin(mean * l->scale, SAVING_MOST));
 	draft.confidence = 0.75 * confidence_of(l);
+	draft.severity = severity_of(l, draft.saving_ns);
 	return plumb_draft_end(l->study, &draft);
 }
 
@@ -613,6 +640,7 @@ find_pipeline(struct plumb_late *l)
 	write_common(l, &none, draft.evidence);
 	write_ranks(l, draft.evidence);
 	draft.confidence = 0.5;
+	draft.severity = PLUMB_WARNING; /* it may be by design */
 	free(waited);
 	return plumb_draft_end(l->study, &draft);
 }
@@ -667,6 +695,10 @@ look_at(struct plumb_late *l)
 		take_all(l);
 	if (!code)
 		code = find_scale(l, is);
+	l->notable_ns = NOTABLE_NS;
+	if (!isnan(l->steps) && l->steps > 0)
+		l->notable_ns = llround(fmax(
+			NOTABLE_NS, NOTABLE_PART * (double)(l->to_ns - l->from_ns) / l->steps));
 	if (!code) {
 		add_waits(l);
 		code = judge(l);

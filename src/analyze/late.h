@@ -11,6 +11,7 @@ struct plumb_late {
 	struct plumb_rank_waits waits;
 	int64_t from_ns, to_ns; /* what is looked at: the loop, if there is one */
 	double steps;           /* iterations in it; NAN: unknown */
+	int64_t notable_ns;     /* others wait as long for a rank that comes late */
 	double scale;           /* of the run to what is looked at */
 	/* By rank. */
 	int64_t *waited;     /* in collectives, exposed; not in pairs */

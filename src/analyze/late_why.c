@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why a rank comes late. All ranks take the same time from one collective to the next, so a late one,
- * which waits less than the others, does something else for longer: its GPU computes, or it idles
- * because the host gives it nothing.
+ * Why a rank comes late. All ranks take the same time from one collective to the next. So a late
+ * one, which waits less than the others, does something else for longer: its GPU computes, or it
+ * idles because the host gives it nothing.
  *
- * Which kernels take longer is counted in the GPU work. Where the host is, CPU samples and waits say
- * best; then the operators' time; at least the gaps of the GPU: the line whose work ends a gap comes
- * late.
+ * Which kernels take longer is counted in the GPU work. Where the host is, CPU samples and waits
+ * say best; then the operators' time; at least the gaps of the GPU: the line whose work ends a gap
+ * comes late.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -14,9 +14,10 @@
 
 #include "analyze/late.h"
 
-#define PART 0.5      /* of the lateness: a cause has to explain as much */
-#define LINE_PART 0.3 /* of the lateness: what a line has to explain */
-#define ALIKE 0.15    /* kernels whose times grow by nearly the same factor */
+#define PART 0.5       /* of the lateness: a cause has to explain as much */
+#define LINE_PART 0.3  /* of the lateness: what a line has to explain */
+#define OTHERS_MOST 64 /* whose work is looked at one by one */
+#define ALIKE 0.15     /* kernels whose times grow by nearly the same factor */
 #define ALIKE_PART 0.8
 
 /* Who is compared with the late rank: all that wait. */
@@ -47,13 +48,13 @@ compare_sums(const struct plumb_late *l, struct plumb_late_why *why)
 		if (!is_other(l, r))
 			continue;
 		waited += (double)l->waited[r];
-		compute += (double)l->sums[r].compute_ns;
+		compute += (double)l->sums[r].compute_ns + (double)l->sums[r].copies_ns;
 		idle += (double)l->sums[r].idle_ns;
 	}
 	if (n <= 0)
 		return;
 	why->late_ns = llround(waited / n) - l->waited[why->rank];
-	why->compute_more_ns = own->compute_ns - llround(compute / n);
+	why->compute_more_ns = own->compute_ns + own->copies_ns - llround(compute / n);
 	why->idle_more_ns = own->idle_ns - llround(idle / n);
 	if (why->late_ns <= 0)
 		return;
@@ -318,7 +319,7 @@ plumb_late_explain(const struct plumb_late *l, uint32_t rank, struct plumb_late_
 	struct amounts kernels = { 0 }, gaps = { 0 };
 	struct items items = { 0 };
 	unsigned char *is = plumb_collective_contexts(p);
-	double n = count_others(l), more;
+	double n = 0, more;
 	bool done = is && new_amounts(p, &kernels) && new_amounts(p, &gaps);
 
 	*why = (struct plumb_late_why){ .rank = rank,
@@ -329,14 +330,15 @@ plumb_late_explain(const struct plumb_late *l, uint32_t rank, struct plumb_late_
 		                        .gap_line = PLUMB_NONE };
 	compare_sums(l, why);
 	for (uint32_t r = 0; done && r < l->waits.count; r++)
-		if (r == rank || is_other(l, r)) {
+		if (r == rank || (n < OTHERS_MOST && is_other(l, r))) {
+			n += r != rank;
 			done = load_items(l, r, is, &items);
 			if (done)
 				tally_items(l, &items, r == rank, &kernels, &gaps);
 		}
-	if (done && why->cause == PLUMB_LATE_DEVICE) {
+	if (done && n > 0 && why->cause == PLUMB_LATE_DEVICE) {
 		compare_kernels(p, &kernels, n, why);
-	} else if (done && why->cause == PLUMB_LATE_HOST) {
+	} else if (done && n > 0 && why->cause == PLUMB_LATE_HOST) {
 		why->gap_line = find_more(&gaps, p->frames_count, n, &more);
 		if (more < LINE_PART * (double)why->late_ns)
 			why->gap_line = PLUMB_NONE;

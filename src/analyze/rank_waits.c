@@ -104,12 +104,12 @@ load_track(struct plumb_rank_waits *w, uint32_t track, const unsigned char *is)
 			continue;
 		rank->first_ns = s->start_ns < rank->first_ns ? s->start_ns : rank->first_ns;
 		rank->last_ns = s->end_ns > rank->last_ns ? s->end_ns : rank->last_ns;
-		if (is[s->context]) {
-			rank->all++;
-			rank->all_ns += s->end_ns - s->start_ns;
-		}
-		done = add_time(is[s->context] ? &rank->collectives : &rank->compute, s->start_ns,
-		                s->end_ns);
+		rank->all += is[s->context];
+		done = add_time(&rank->busy, s->start_ns, s->end_ns);
+		if (done && (is[s->context] ||
+		             plumb_context_frame(p, s->context)->kind == PLUMB_FRAME_KERNEL))
+			done = add_time(is[s->context] ? &rank->collectives : &rank->compute,
+			                s->start_ns, s->end_ns);
 	}
 	return done;
 }
@@ -130,7 +130,8 @@ load_ranks(struct plumb_rank_waits *w)
 		if (w->together.rank_of[t] != PLUMB_NONE)
 			done = load_track(w, t, is);
 	for (uint32_t r = 0; done && r < w->count; r++)
-		done = merge_times(&w->ranks[r].compute) && merge_times(&w->ranks[r].collectives);
+		done = merge_times(&w->ranks[r].compute) && merge_times(&w->ranks[r].collectives) &&
+		       merge_times(&w->ranks[r].busy);
 	free(is);
 	return done;
 }
@@ -314,6 +315,7 @@ plumb_rank_waits_free(struct plumb_rank_waits *w)
 		free_times(&w->ranks[r].compute);
 		free_times(&w->ranks[r].collectives);
 		free_times(&w->ranks[r].waits);
+		free_times(&w->ranks[r].busy);
 	}
 	free(w->ranks);
 	plumb_vec_free(&w->sets);
@@ -336,7 +338,8 @@ plumb_rank_waits_sum(const struct plumb_rank_waits *w, uint32_t rank, int64_t fr
 	sums.compute_ns = time_within(&r->compute, from, to);
 	sums.hidden_ns = common_within(&r->collectives, &r->compute, from, to);
 	sums.collectives_ns = time_within(&r->collectives, from, to) - sums.hidden_ns;
-	sums.idle_ns = sums.whole_ns - sums.compute_ns - sums.collectives_ns;
+	sums.idle_ns = sums.whole_ns - time_within(&r->busy, from, to);
+	sums.copies_ns = sums.whole_ns - sums.idle_ns - sums.compute_ns - sums.collectives_ns;
 	if (!r->all || r->matched < r->all / 2 + r->all % 2)
 		return sums;
 	waits = time_within(&r->waits, from, to);

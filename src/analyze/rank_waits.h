@@ -32,10 +32,10 @@ struct plumb_waiting_rank {
 	uint32_t process, device;
 	int64_t rank;              /* of the process, or PLUMB_UNKNOWN */
 	int64_t first_ns, last_ns; /* of its work */
-	struct plumb_rank_times compute, collectives, waits;
+	/* Kernels but for collectives; collectives; waiting in them; and all work, copies too. */
+	struct plumb_rank_times compute, collectives, waits, busy;
 	/* Collectives, and how many of them are known to be one with those of other ranks. */
 	uint32_t all, matched;
-	int64_t all_ns; /* of the collectives, added up */
 };
 
 /* A set of collectives.h, in the order of their ends. */
@@ -73,6 +73,7 @@ void plumb_rank_waits_free(struct plumb_rank_waits *waits);
 /* These parts add up to the whole. `collectives_ns` is without what computation hides. */
 struct plumb_rank_sums {
 	int64_t whole_ns, compute_ns, collectives_ns, idle_ns;
+	int64_t copies_ns;  /* copies and sets, while no kernel runs */
 	int64_t waiting_ns; /* of collectives_ns; PLUMB_UNKNOWN if too few are matched */
 	int64_t hidden_ns;  /* of compute_ns: collectives ran meanwhile */
 };
