@@ -122,7 +122,8 @@ print_rows(const struct section *s, const struct plumb_report *report, const cha
 		                                            : "self",
 		  PLUMB_RIGHT },
 		{ count_title(s, report), PLUMB_RIGHT },
-		{ title, PLUMB_SHORTEN_MIDDLE },
+		{ title,
+		  report->by == PLUMB_BY_KERNEL ? PLUMB_SHORTEN_KERNEL : PLUMB_SHORTEN_NAME },
 		{ "line of your code", PLUMB_SHORTEN_START },
 	};
 	struct plumb_table *table =
