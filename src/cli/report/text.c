@@ -429,7 +429,7 @@ print_tree(const struct plumb_report *report, FILE *out, int width)
 	table = plumb_table_new(layout.columns, layout.count);
 	for (uint32_t i = 0; i < report->tree.count; i++) {
 		const struct plumb_tree_node *node = &report->tree.nodes[i];
-		char *label = plumb_label_node(report, node);
+		char *label = plumb_label_node(report, node, !width);
 
 		share_cell(table, report, &node->inclusive);
 		stat_cell(table, report, &node->inclusive, TOTAL);
