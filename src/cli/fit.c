@@ -18,6 +18,7 @@
 enum {
 	RELATIVES = 256, /* that a name is compared with, on each side in the order of names */
 	PLACES = 24,     /* of a name */
+	SHORT_GAP = 12,  /* characters */
 	BEGINNING = 9,   /* columns of it that are worth more than further places */
 };
 
@@ -211,6 +212,28 @@ by_others(const void *left, const void *right)
 	return a->at < b->at ? -1 : a->at > b->at;
 }
 
+/* Keeps short gaps too, from the left, if all of one fits: an ellipsis for two characters tells
+ * nothing. */
+static void
+close_gaps(struct text *text, int width)
+{
+	for (size_t from = 0, to; from < text->count; from = to) {
+		to = from + 1;
+		if (text->glyphs[from].kept)
+			continue;
+		while (to < text->count && !text->glyphs[to].kept)
+			to++;
+		if (to - from > SHORT_GAP || to == text->count)
+			continue;
+		for (size_t i = from; i < to; i++)
+			text->glyphs[i].kept = true;
+		if (kept_columns(text) <= width)
+			continue;
+		for (size_t i = from; i < to; i++)
+			text->glyphs[i].kept = false;
+	}
+}
+
 /* Fills WIDTH: goes on behind what is kept, first behind the last place, because what is before a
  * place is shared. */
 static void
@@ -236,6 +259,7 @@ choose(struct text *text, struct place *places, int count, int width)
 		keep_place(text, places[i].at, width - 1);
 	if (!text->name->compact) /* modules, files: the end says what it is */
 		keep_place(text, text->count, width);
+	close_gaps(text, width);
 	fill(text, width);
 }
 
