@@ -356,7 +356,8 @@ is_plain(const struct part *part)
 		"unsigned", "signed",   "void",    "size_t", "half",    "Half",   "__half",
 		"BFloat16", "bfloat16", "complex", "auto",   "true",    "false",  "nullptr",
 		"tfloat32", "tf32",     "bfloat",  "half_t", "float_e", "Float8", "__nv_",
-		"__hip_",   "int8",     "int16",   "int32",  "int64",   "uint",   "std",
+		"__hip_",   "__bf16",   "_Float",  "int8",   "int16",   "int32",  "int64",
+		"uint",     "std",
 	};
 	struct span name = part->name;
 
